@@ -1,0 +1,20 @@
+/* xxh3 behind our own names; the only user of xxhash.h. */
+#ifndef WEIR_HASH_H
+#define WEIR_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+uint64_t hash_bytes(const void *data, size_t bytes, uint64_t seed);
+void hash128_bytes(const void *data, size_t bytes, uint8_t out[16]);
+/* A fixed bijective mix of one word (for tables and placement): fast, inline, part of the on-disk format. */
+static inline uint64_t hash_u64(uint64_t x) {
+	x ^= x >> 32;
+	x *= 0xd6e8feb86659fd93ull;
+	x ^= x >> 32;
+	x *= 0xd6e8feb86659fd93ull;
+	x ^= x >> 32;
+	return x;
+}
+
+#endif

@@ -1,0 +1,74 @@
+/* Status codes: one X-macro makes the enum, the names and the sentences.
+ *
+ * Every operating error in Weir is one of these. A function that can fail returns one and, where a person may
+ * read the outcome, fills a `weir_error` with a sentence that says what was wrong, where, and what to do.
+ * Programmer errors (a broken invariant) assert instead, in release builds too. */
+#ifndef WEIR_STATUS_H
+#define WEIR_STATUS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(name, number, sentence). Numbers travel on the wire: they are never reused. */
+#define WEIR_STATUS_MAP(X)                                                                                  \
+	X(OK, 0, "success")                                                                                     \
+	X(E_INVALID, 1, "invalid argument or configuration")                                                    \
+	X(E_MEMORY, 2, "out of memory")                                                                         \
+	X(E_LIMIT, 3, "a configured or built-in limit was exceeded")                                            \
+	X(E_CORRUPT, 4, "data failed its checksum or is not of the expected format")                            \
+	X(E_VERSION, 5, "a format or protocol version that this program cannot read")                           \
+	X(E_IO, 6, "input or output failed")                                                                    \
+	X(E_NOT_FOUND, 7, "no such table, partition, file or worker")                                           \
+	X(E_EXISTS, 8, "exists already with other properties")                                                  \
+	X(E_TIMEOUT, 9, "the deadline passed")                                                                  \
+	X(E_UNAVAILABLE, 10, "the peer cannot be reached")                                                      \
+	X(E_CANCELLED, 11, "cancelled")                                                                         \
+	X(E_CLOSED, 12, "closed")                                                                               \
+	X(E_BUSY, 13, "over capacity, try again")                                                               \
+	X(E_STALE, 14, "a newer attempt or incarnation has taken over")                                         \
+	X(E_DUPLICATE, 15, "already applied")                                                                   \
+	X(E_DROPPED, 16, "the step closed without this batch")                                                  \
+	X(E_NOT_CURRENT, 17, "the server has not applied the requested step yet")                               \
+	X(E_NOT_FINITE, 18, "a NaN or an infinity in a push")                                                   \
+	X(E_GENERATION, 19, "from another job or another generation of this job")                               \
+	X(E_STATE, 20, "not allowed in the present state")                                                      \
+	X(E_UNSUPPORTED, 21, "not supported by this build or this peer")                                        \
+	X(E_PARSE, 22, "text that does not parse")                                                              \
+	X(E_INTERNAL, 23, "internal error")
+
+typedef enum weir_status {
+#define WEIR_STATUS_ENUM(name, number, text) WEIR_##name = number,
+	WEIR_STATUS_MAP(WEIR_STATUS_ENUM)
+#undef WEIR_STATUS_ENUM
+} weir_status;
+
+#define WEIR_ERROR_TEXT_BYTES 768
+
+/* What went wrong, for a person. Always NUL-terminated. Zero-initialise before use. */
+typedef struct weir_error {
+	weir_status status;
+	char text[WEIR_ERROR_TEXT_BYTES];
+} weir_error;
+
+#if defined(__GNUC__)
+#define WEIR_MUST_CHECK __attribute__((warn_unused_result))
+#define WEIR_PRINTF(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
+#define WEIR_API __attribute__((visibility("default")))
+#else
+#define WEIR_MUST_CHECK
+#define WEIR_PRINTF(format_at, args_at)
+#define WEIR_API
+#endif
+
+/* "E_STALE"; "unknown" for a number that is no status. Static storage. */
+WEIR_API const char *weir_status_name(weir_status status);
+/* The sentence of the map above. Static storage. */
+WEIR_API const char *weir_status_text(weir_status status);
+/* Fills *err (which may be NULL) with status and the formatted text, and returns status: `return weir_fail(err, ...)`. */
+WEIR_API weir_status weir_fail(weir_error *err, weir_status status, const char *format, ...) WEIR_PRINTF(3, 4);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

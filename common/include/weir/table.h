@@ -1,0 +1,135 @@
+/* What a table is: the description that the trainer registers, the ledger keeps, the servers obey and the wire carries.
+ *
+ * A table is rows of `width` fp32 elements. An embedding table is keyed by any u64; a dense table is `elements` numbers in
+ * rows ("chunks") of WEIR_CHUNK elements, the last one shorter. A row that nobody has pushed is not stored anywhere: its
+ * value is a pure function of (job seed, table, key) given by the initialiser. */
+#ifndef WEIR_TABLE_H
+#define WEIR_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_TABLE_NAME_BYTES 64
+#define WEIR_CHUNK 65536u
+
+typedef enum weir_table_kind { WEIR_EMBEDDING = 0, WEIR_DENSE = 1 } weir_table_kind;
+
+/* X(NAME, number, "name in job files", optimizer slots: floats per element) */
+#define WEIR_OPTIMIZER_MAP(X)                                                                          \
+	X(SGD, 0, "sgd", 0)                                                                                \
+	X(MOMENTUM, 1, "momentum", 1)                                                                      \
+	X(NESTEROV, 2, "nesterov", 1)                                                                      \
+	X(ADAGRAD, 3, "adagrad", 1)                                                                        \
+	X(ROW_ADAGRAD, 4, "row_adagrad", 0) /* one accumulator per row */                                  \
+	X(ADAM, 5, "adam", 2)                                                                              \
+	X(ADAMW, 6, "adamw", 2)                                                                            \
+	X(LAMB, 7, "lamb", 2)                                                                              \
+	X(FTRL, 8, "ftrl", 2)                                                                              \
+	X(DELAYED_NESTEROV, 9, "delayed_nesterov", 2)                                                      \
+	X(AVERAGE, 10, "average", 1) /* row = mean of the pushes of a window: running statistics */
+
+typedef enum weir_optimizer_kind {
+#define WEIR_OPTIMIZER_ENUM(name, number, text, slots) WEIR_OPT_##name = number,
+	WEIR_OPTIMIZER_MAP(WEIR_OPTIMIZER_ENUM)
+#undef WEIR_OPTIMIZER_ENUM
+} weir_optimizer_kind;
+
+#define WEIR_SCHEDULE_MAP(X)                                                                           \
+	X(CONSTANT, 0, "constant")                                                                         \
+	X(LINEAR, 1, "linear")       /* down to `min` at `total` */                                        \
+	X(COSINE, 2, "cosine")       /* min + (max - min) * (1 + cos(pi x)) / 2 */                         \
+	X(WSD, 3, "wsd")             /* warm-up, stable, linear decay over the last `decay` steps */       \
+	X(STEP, 4, "step")           /* times `gamma` every `period` steps */                              \
+	X(TRIANGULAR, 5, "triangular")                                                                     \
+	X(TRIANGULAR2, 6, "triangular2")                                                                   \
+	X(EXP_RANGE, 7, "exp_range")
+
+typedef enum weir_schedule_kind {
+#define WEIR_SCHEDULE_ENUM(name, number, text) WEIR_SCHEDULE_##name = number,
+	WEIR_SCHEDULE_MAP(WEIR_SCHEDULE_ENUM)
+#undef WEIR_SCHEDULE_ENUM
+} weir_schedule_kind;
+
+typedef struct weir_schedule {
+	weir_schedule_kind kind;
+	uint64_t warmup;  /* steps of linear warm-up from 0, before any kind; 0: none */
+	uint64_t total;   /* steps: linear, cosine, wsd */
+	uint64_t decay;   /* steps: wsd */
+	uint64_t period;  /* steps: `step`'s interval; half a cycle ("stepsize") of the cyclical kinds */
+	float min;        /* as a fraction of lr: the floor of linear, cosine, wsd; the base of the cyclical kinds */
+	float gamma;      /* step, exp_range */
+} weir_schedule;
+
+typedef struct weir_optimizer {
+	weir_optimizer_kind kind;
+	float lr;
+	float momentum;      /* momentum, nesterov, delayed_nesterov */
+	float beta1, beta2;  /* adam, adamw, lamb */
+	float eps;           /* adagrad, adam family */
+	float initial;       /* adagrad: accumulator's first value */
+	float weight_decay;  /* adamw, lamb: decoupled */
+	float l1, l2;        /* ftrl: its own; elsewhere l2 adds l2 * value to the gradient of rows that are pushed */
+	float ftrl_beta;     /* ftrl */
+	uint32_t window;     /* average, delayed_nesterov: pushes per window (N) */
+	weir_schedule schedule;
+} weir_optimizer;
+
+typedef enum weir_mode_kind { WEIR_ASYNC = 0, WEIR_SYNC = 1 } weir_mode_kind;
+typedef struct weir_mode {
+	weir_mode_kind kind;
+	uint32_t backup;     /* sync: backup workers b */
+} weir_mode;
+
+/* Codec ids are in the wire format for good; weir_codec_supported says what this build encodes and decodes. */
+#define WEIR_CODEC_MAP(X)                                                                              \
+	X(FP32, 0, "fp32")                                                                                 \
+	X(BF16, 1, "bf16")                                                                                 \
+	X(FP16, 2, "fp16")                                                                                 \
+	X(INT8, 3, "int8")                                                                                 \
+	X(INT4, 4, "int4")                                                                                 \
+	X(SIGN, 5, "sign")                                                                                 \
+	X(FP8_E4M3, 6, "fp8_e4m3")                                                                         \
+	X(FP8_E5M2, 7, "fp8_e5m2")                                                                         \
+	X(TOPK, 8, "topk")
+
+typedef enum weir_codec {
+#define WEIR_CODEC_ENUM(name, number, text) WEIR_CODEC_##name = number,
+	WEIR_CODEC_MAP(WEIR_CODEC_ENUM)
+#undef WEIR_CODEC_ENUM
+} weir_codec;
+
+typedef enum weir_init_kind {
+	WEIR_INIT_ZERO = 0,
+	WEIR_INIT_CONSTANT = 1, /* a */
+	WEIR_INIT_UNIFORM = 2,  /* [-a, a) */
+	WEIR_INIT_NORMAL = 3    /* standard deviation a */
+} weir_init_kind;
+
+/* How `elements` consecutive elements of a dense table begin (an embedding table has one segment: its row width). */
+typedef struct weir_init_segment {
+	uint64_t elements;
+	weir_init_kind kind;
+	float a;
+} weir_init_segment;
+
+typedef struct weir_table_spec {
+	char name[WEIR_TABLE_NAME_BYTES]; /* [a-z0-9_.-]+, NUL-terminated */
+	weir_table_kind kind;
+	uint32_t width;                   /* embedding: elements per row */
+	uint64_t elements;                /* dense: elements in all */
+	weir_optimizer optimizer;
+	weir_mode mode;
+	weir_codec push_codec, pull_codec;
+	uint32_t segments_count;
+	const weir_init_segment *segments; /* (segments_count), borrowed during the call */
+	uint64_t seed;                     /* of the initial values */
+} weir_table_spec;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

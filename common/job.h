@@ -1,0 +1,119 @@
+/* The job file, parsed and checked: the one interface a person writes. config/reference.yaml documents every key with its
+ * unit and default; job.c holds the schema. Parsed once at the edge and passed down; nothing else reads YAML or environment. */
+#ifndef WEIR_JOB_H
+#define WEIR_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "limits.h"
+#include "weir/status.h"
+#include "weir/table.h"
+
+enum log_place { JOB_LOG_MEMORY, JOB_LOG_DISK };
+enum ack_rung { JOB_ACK_SENT, JOB_ACK_PRIMARY, JOB_ACK_REPLICAS, JOB_ACK_DISK };
+enum data_format { DATA_CRITEO, DATA_LIBSVM, DATA_LIBFFM, DATA_PACKED };
+enum split_by { SPLIT_NONE, SPLIT_CRC32 };
+enum model_kind { MODEL_LR, MODEL_FM, MODEL_WIDE_DEEP, MODEL_DEEPFM, MODEL_DCN_V2, MODEL_DLRM };
+enum eval_metric { METRIC_AUC, METRIC_LOGLOSS };
+enum not_finite_policy { NOT_FINITE_REJECT, NOT_FINITE_CLIP, NOT_FINITE_ACCEPT };
+
+struct job_table {           /* tables.embedding, tables.dense */
+	weir_optimizer optimizer;
+	weir_mode mode;
+	weir_codec push_codec, pull_codec;
+};
+
+struct job {
+	char name[WEIR_NAME_BYTES_MAX];
+	char run_dir[WEIR_PATH_BYTES_MAX]; /* default runs/<job> */
+	struct {
+		uint32_t servers, workers, partitions, replicas, min_isr; /* min_isr 0: auto */
+		char coord[WEIR_PATH_BYTES_MAX];   /* "static" | "etcd://host:port,..." (a later release) */
+		char listen[WEIR_ADDRESS_BYTES_MAX]; /* "auto": unix sockets in run_dir; else "HOST:0", "HOST:PORT" (server i adds i) */
+		char **servers_at;                 /* (servers_at_count) addresses of a cluster started by other means */
+		uint32_t servers_at_count;
+		uint64_t memory_budget_bytes;
+		enum ack_rung ack;
+		uint32_t fsync_interval_ms;
+		enum log_place log;
+		uint32_t lease_ms;
+		uint32_t executors;                /* threads per server; 0: auto = cores / local servers, at least 1 */
+	} cluster;
+	struct {
+		enum data_format format;
+		char **train, **valid, **test;     /* file globs; with a split only `train` is needed */
+		uint32_t train_count, valid_count, test_count;
+		struct {
+			enum split_by by;
+			uint32_t train, valid, test;   /* shares; the line's crc32 modulo their sum (reduced) decides */
+		} split;
+		uint32_t batch;                    /* rows */
+		uint32_t unit_batches;             /* batches per work unit */
+		bool shuffle;
+		uint64_t seed;
+		uint32_t fields;                   /* categorical fields; 0: from the format or the first line */
+		uint32_t dense;                    /* numeric features; 0: from the format */
+		uint32_t min_bad_line_reports;     /* bad lines shown with file:line */
+		uint64_t bad_lines_max;            /* more than this fails the job */
+		uint64_t hash_buckets;             /* 0: keys are hashed to 64 bits, no buckets */
+		uint32_t threads;                  /* parsing threads per worker */
+		uint32_t prefetch;                 /* batches ready ahead */
+		char cache[WEIR_PATH_BYTES_MAX];   /* packed cache: "auto" = run_dir/cache, "off", or a directory */
+		struct {                           /* generated data (weir datagen); rows 0: none */
+			uint64_t rows, ids, seed;
+		} generate;
+	} data;
+	struct {
+		enum model_kind kind;
+		uint32_t dim;                      /* embedding width */
+		uint32_t hidden[WEIR_HIDDEN_LAYERS_MAX], hidden_count;
+		uint32_t bottom[WEIR_HIDDEN_LAYERS_MAX], bottom_count; /* dlrm: bottom MLP; its last width must be dim */
+		uint32_t cross_layers;             /* dcn_v2 */
+		bool batch_norm;
+		float dropout;
+		float init_std;                    /* of embeddings */
+		struct {
+			float embedding, linear, dense; /* l2 per table: adds l2 * value to pushed rows' gradients */
+		} l2;
+	} model;
+	struct {
+		struct job_table embedding, dense;
+	} tables;
+	struct {
+		uint32_t passes;
+		float clip_norm;                   /* global gradient norm; 0: off */
+		enum not_finite_policy not_finite;
+		struct {
+			enum eval_metric metric;
+			uint32_t patience;             /* evaluations without improvement; 0: never stop early */
+			float min_delta;
+		} early_stop;
+		bool keep_best;                    /* test with the weights that were best on the validation split */
+		uint64_t seed;
+		uint32_t threads;                  /* compute threads per worker; 0: auto */
+		uint32_t allow_skip;               /* quarantined units tolerated */
+	} train;
+	char device[32];                       /* auto | cpu | cuda | cuda:N */
+	struct {
+		char dir[WEIR_PATH_BYTES_MAX];
+		uint64_t every_steps;
+		uint32_t keep;
+	} checkpoint;
+	struct {
+		bool any;                          /* read.from: primary | any */
+		uint32_t max_staleness_ms;
+	} read;
+};
+
+/* Reads and checks `path`, then applies `sets` ("a.b=c") in order. ${NAME} in strings is replaced from the environment here,
+ * at the edge, and an unset one is an error that names it. On failure *err says file:line:column, the key, its value, what was expected and the
+ * nearest valid key. *out is freed with job_free. */
+weir_status job_load(const char *path, const char *const *sets, uint32_t sets_count, struct job **out, weir_error *err);
+weir_status job_parse(const char *text, const char *name, const char *const *sets, uint32_t sets_count, struct job **out,
+                      weir_error *err);
+void job_free(struct job *job);
+/* "nearest" of candidates to `word` by edit distance, or NULL when nothing is close. For error messages elsewhere too. */
+const char *job_nearest(const char *word, const char *const *candidates, uint32_t count);
+
+#endif

@@ -1,0 +1,77 @@
+/* Every limit of the system, in one place, each enforced where its comment says. */
+#ifndef WEIR_LIMITS_H
+#define WEIR_LIMITS_H
+
+#include <stdint.h>
+
+/* Wire. Enforced by rpc (message), frame.c (the rest) before anything is allocated. */
+#define WEIR_MESSAGE_BYTES_MAX (4u << 20)      /* one RPC message, either way */
+#define WEIR_MESSAGE_BYTES_TARGET (1u << 20)   /* what senders cut bulk data into */
+#define WEIR_CONTROL_BYTES_MAX (1u << 20)      /* one control (protobuf) message */
+#define WEIR_CONTROL_HEAP_FACTOR 16u           /* unpacked protobuf may use this times its input, plus 64 KiB */
+#define WEIR_FRAME_RECORDS_MAX 4096u           /* records in one frame */
+#define WEIR_RECORD_SECTIONS_MAX 256u          /* table sections in one record */
+#define WEIR_SECTION_ROWS_MAX (1u << 18)       /* rows in one section */
+#define WEIR_STREAM_CREDIT_BYTES (16u << 20)   /* unacknowledged request bytes per stream; enforced by the sender, checked by the receiver */
+#define WEIR_STREAM_CREDIT_REQUESTS 1024u      /* unacknowledged requests per stream */
+#define WEIR_CONNECTIONS_MAX 4096u             /* per server */
+#define WEIR_METADATA_BYTES_MAX (16u << 10)    /* per RPC */
+#define WEIR_ADDRESS_BYTES_MAX 256u
+
+/* Placement and tables. Enforced by job parsing and the table registry. */
+#define WEIR_PARTITIONS_MAX 1024u
+#define WEIR_PARTITIONS_DEFAULT 16u
+#define WEIR_SERVERS_MAX 256u
+#define WEIR_WORKERS_MAX 4096u
+#define WEIR_TABLES_MAX 1024u
+#define WEIR_TABLE_NAME_BYTES_MAX 64u
+#define WEIR_CHUNK_ELEMENTS 65536u             /* one row of a dense table */
+#define WEIR_ROW_WIDTH_MAX 65536u              /* elements of one row */
+#define WEIR_TABLE_ELEMENTS_MAX (1ull << 40)   /* of a dense table */
+#define WEIR_TABLE_SEGMENTS_MAX 512u           /* initialiser segments of a dense table */
+
+/* Work. Enforced by the ledger and the partitions. */
+#define WEIR_UNIT_BATCHES_MAX 4096u            /* batches of one work unit */
+#define WEIR_BATCH_PARTS_MAX 64u               /* parts of one batch in one partition */
+#define WEIR_UNITS_OPEN_MAX 65536u             /* units open at once in a partition */
+#define WEIR_UNITS_PER_PASS_MAX (1u << 30)
+#define WEIR_UNIT_ATTEMPTS_MAX 16u             /* then the unit is quarantined */
+#define WEIR_LEASE_TERM_MS 4000u               /* default; renewed by progress */
+#define WEIR_PROGRESS_INTERVAL_MS 1000u        /* a worker reports at least this often */
+#define WEIR_STEP_MEMBERS_MAX WEIR_WORKERS_MAX
+
+/* Time. */
+#define WEIR_DEAD_PEER_MS 5000u                /* a silent peer is reported after this */
+#define WEIR_KEEPALIVE_MS 1500u
+#define WEIR_CONNECT_TIMEOUT_MS 4000u
+#define WEIR_CONTROL_TIMEOUT_MS 5000u          /* default deadline of a control call */
+#define WEIR_PARK_TIMEOUT_MS 3000u             /* a parked pull answers NOT_CURRENT after this */
+#define WEIR_DRAIN_MS 10000u                   /* SIGTERM to exit */
+#define WEIR_RETRY_MAX 8u
+#define WEIR_RETRY_FIRST_MS 20u
+#define WEIR_RETRY_CAP_MS 1000u
+
+/* Data. Enforced by the loaders. */
+#define WEIR_LINE_BYTES_MAX (1u << 20)
+#define WEIR_FIELDS_MAX 4096u
+#define WEIR_BATCH_ROWS_MAX (1u << 20)
+#define WEIR_FEATURES_PER_ROW_MAX 16384u
+#define WEIR_DENSE_FEATURES_MAX 4096u
+
+/* Configuration. */
+#define WEIR_CONFIG_BYTES_MAX (1u << 20)
+#define WEIR_PATH_BYTES_MAX 4096u
+#define WEIR_NAME_BYTES_MAX 64u
+#define WEIR_HIDDEN_LAYERS_MAX 16u
+#define WEIR_DATA_FILES_MAX 65536u
+
+_Static_assert(WEIR_MESSAGE_BYTES_TARGET * 2 <= WEIR_MESSAGE_BYTES_MAX,
+               "a message cut at the target must fit with its headers and one more row");
+_Static_assert(WEIR_CHUNK_ELEMENTS * 4 * 2 <= WEIR_MESSAGE_BYTES_MAX, "a dense chunk must fit one message at fp32");
+_Static_assert(WEIR_CHUNK_ELEMENTS <= 65536, "an offset inside a chunk must fit 16 bits");
+_Static_assert(WEIR_STREAM_CREDIT_BYTES >= 2 * WEIR_MESSAGE_BYTES_MAX, "two messages must fit the credit, or a stream stalls");
+_Static_assert(WEIR_PARTITIONS_MAX <= 65535, "a partition id is 16 bits on the wire and 0xffff means all");
+_Static_assert(WEIR_PROGRESS_INTERVAL_MS * 3 < WEIR_LEASE_TERM_MS, "a lease must survive two lost reports");
+_Static_assert(WEIR_KEEPALIVE_MS * 2 < WEIR_DEAD_PEER_MS, "keepalive must notice a dead peer in time");
+
+#endif

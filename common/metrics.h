@@ -1,0 +1,45 @@
+/* A registry of counters, gauges and histograms. Updating is lock-free from any thread; registering takes a lock.
+ * A metric lives as long as its registry. Names follow Prometheus: weir_pushes_total, weir_push_seconds. */
+#ifndef WEIR_METRICS_H
+#define WEIR_METRICS_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct metrics;
+struct counter {
+	_Atomic uint64_t value;
+};
+struct gauge {
+	_Atomic int64_t value; /* in the unit of the name, times 1 */
+};
+/* Log-linear buckets of unsigned values: exact up to 15, then 8 per power of two (relative error under 7 %). */
+#define HISTOGRAM_BUCKETS 512
+struct histogram {
+	_Atomic uint64_t count;
+	_Atomic uint64_t sum;
+	_Atomic uint64_t max;
+	_Atomic uint64_t bucket[HISTOGRAM_BUCKETS];
+};
+
+struct metrics *metrics_create(void);
+void metrics_destroy(struct metrics *m);
+/* The same (name, labels) gives the same metric. labels: `table="dense"` or "". NULL when out of memory. */
+struct counter *metrics_counter(struct metrics *m, const char *name, const char *labels, const char *help);
+struct gauge *metrics_gauge(struct metrics *m, const char *name, const char *labels, const char *help);
+struct histogram *metrics_histogram(struct metrics *m, const char *name, const char *labels, const char *help);
+
+static inline void counter_add(struct counter *c, uint64_t n) { atomic_fetch_add_explicit(&c->value, n, memory_order_relaxed); }
+static inline uint64_t counter_get(struct counter *c) { return atomic_load_explicit(&c->value, memory_order_relaxed); }
+static inline void gauge_set(struct gauge *g, int64_t v) { atomic_store_explicit(&g->value, v, memory_order_relaxed); }
+void histogram_record(struct histogram *h, uint64_t value);
+/* Smallest bucket bound at or above quantile q in [0,1]; 0 when empty. */
+uint64_t histogram_quantile(struct histogram *h, double q);
+/* Which bucket a value falls in, and a bucket's upper bound: for histograms that travel. */
+unsigned histogram_bucket_of(uint64_t value);
+uint64_t histogram_bucket_bound(unsigned bucket);
+/* Prometheus text exposition (version 0.0.4) into malloc'ed memory. NULL when out of memory. */
+char *metrics_text(struct metrics *m);
+
+#endif

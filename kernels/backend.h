@@ -1,0 +1,103 @@
+/* Compute backends behind one vtable: CPU here, CUDA as a shared object opened at run time. A model is written once against this.
+ *
+ * Memory. Tensors are row-major fp32 in the backend's own memory (buffer_alloc; on the CPU ordinary 64-byte aligned memory, on a
+ * GPU device memory). Index arrays are uint32_t in the same memory. to_device/to_host copy. Ops are ordered as issued on one
+ * backend; sync waits. Outputs never alias inputs unless the comment says in place. Every op is deterministic: the same
+ * inputs give the same bits on the same backend and thread count, and is checked against float64 in tests/unit.
+ * One backend object is used by one thread; it may use `threads` workers inside. */
+#ifndef WEIR_BACKEND_H
+#define WEIR_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weir/status.h"
+
+struct backend;
+
+enum activation { ACT_NONE, ACT_RELU, ACT_SIGMOID, ACT_TANH, ACT_GELU };
+
+struct backend_ops {
+	const char *name; /* "cpu", "cuda" */
+	void (*destroy)(struct backend *b);
+	weir_status (*sync)(struct backend *b, weir_error *err);
+
+	/* --- memory */
+	void *(*buffer_alloc)(struct backend *b, size_t bytes); /* zeroed; NULL when out of memory */
+	void (*buffer_free)(struct backend *b, void *p);
+	void (*to_device)(struct backend *b, void *device, const void *host, size_t bytes);
+	void (*to_host)(struct backend *b, void *host, const void *device, size_t bytes); /* complete on return */
+
+	/* --- dense algebra */
+	/* C (m, n) = alpha * op(A) op(B) + beta * C, row-major; op(A) is (m, k), op(B) is (k, n); lda/ldb/ldc are row strides in elements. */
+	void (*gemm)(struct backend *b, bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha, const float *A, size_t lda,
+	             const float *B, size_t ldb, float beta, float *C, size_t ldc);
+	/* y (rows, n) += bias (n), then y = act(y), in place. bias may be NULL. */
+	void (*bias_act)(struct backend *b, float *y, const float *bias, size_t rows, size_t n, enum activation act);
+	/* dx = dy * act'(.) given y = act(x) (rows, n), may be in place on dy; dbias (n) = column sums of dx when not NULL. */
+	void (*bias_act_backward)(struct backend *b, float *dx, const float *dy, const float *y, float *dbias, size_t rows, size_t n,
+	                          enum activation act);
+	void (*fill)(struct backend *b, float *x, float value, size_t n);
+	void (*axpy)(struct backend *b, float *y, float a, const float *x, size_t n); /* y += a x */
+	void (*scale)(struct backend *b, float *x, float a, size_t n);
+	/* out (rows, na + nb) = [A (rows, na) | B (rows, nb)], and its reverse. */
+	void (*concat)(struct backend *b, float *out, const float *A, size_t na, const float *B, size_t nb, size_t rows);
+	void (*split)(struct backend *b, const float *in, float *A, size_t na, float *B, size_t nb, size_t rows);
+	/* Sum of squares in a fixed order, in double. */
+	double (*sum_squares)(struct backend *b, const float *x, size_t n);
+	bool (*all_finite)(struct backend *b, const float *x, size_t n);
+
+	/* --- embeddings. Bags: bag j is index[offsets[j] .. offsets[j+1]); index points into rows (unique, width); weight (nnz) or NULL for 1. */
+	/* out (bags, width): bag j = sum of weight * rows[index]; an empty bag is 0. */
+	void (*gather_pool)(struct backend *b, float *out, const float *rows, size_t unique, size_t width, const uint32_t *offsets, const uint32_t *index,
+	                    const float *weight, size_t bags);
+	/* drows (unique, width) = for each row the sum over its uses of weight * dout[bag], in order of use. */
+	void (*scatter_sum)(struct backend *b, float *drows, size_t unique, size_t width, const float *dout, const uint32_t *offsets, const uint32_t *index,
+	                    const float *weight, size_t bags);
+	/* keys (n) -> unique_keys (<= n) in order of first use, index (n) into it; returns how many. Host memory. */
+	size_t (*unique)(struct backend *b, const uint64_t *keys, size_t n, uint64_t *unique_keys, uint32_t *index);
+
+	/* --- interactions. x (rows, fields, dim) */
+	/* FM second order term (Rendle 2010, eq. 3): out (rows) = 1/2 sum_d ((sum_f x)^2 - sum_f x^2); sum (rows, dim) is kept for backward. */
+	void (*fm)(struct backend *b, float *out, float *sum, const float *x, size_t rows, size_t fields, size_t dim);
+	/* dx += dout * (sum - x) */
+	void (*fm_backward)(struct backend *b, float *dx, const float *dout, const float *sum, const float *x, size_t rows, size_t fields, size_t dim);
+	/* out (rows) = sum over fields of x (rows, fields) */
+	void (*row_sum)(struct backend *b, float *out, const float *x, size_t rows, size_t n);
+	/* DCN-v2 full cross layer (Wang 2021, eq. 1): given u = x W^T + bias (rows, n): out = x0 * u + x. */
+	void (*cross)(struct backend *b, float *out, const float *x0, const float *x, const float *u, size_t rows, size_t n);
+	/* du = dout * x0; dx0 += dout * u; dx += dout. */
+	void (*cross_backward)(struct backend *b, float *du, float *dx0, float *dx, const float *dout, const float *x0, const float *u, size_t rows, size_t n);
+	/* DLRM dot interaction (Naumov 2019): x (rows, vectors, dim) -> strictly lower triangle of x x^T: out (rows, vectors*(vectors-1)/2). */
+	void (*dot_interaction)(struct backend *b, float *out, const float *x, size_t rows, size_t vectors, size_t dim);
+	void (*dot_interaction_backward)(struct backend *b, float *dx, const float *dout, const float *x, size_t rows, size_t vectors, size_t dim);
+
+	/* --- layers */
+	/* Batch norm over rows (Ioffe 2015): y = gamma * (x - mean)/sqrt(var + eps) + beta. training: batch statistics into mean, inv_std (n), and
+	 * batch_mean, batch_var (n; unbiased variance) for the running averages; else mean and inv_std are given. xhat (rows, n) is kept. */
+	void (*batch_norm)(struct backend *b, float *y, float *xhat, float *mean, float *inv_std, float *batch_mean, float *batch_var, const float *x,
+	                   const float *gamma, const float *beta, size_t rows, size_t n, float eps, bool training);
+	void (*batch_norm_backward)(struct backend *b, float *dx, float *dgamma, float *dbeta, const float *dy, const float *xhat, const float *gamma,
+	                            const float *inv_std, size_t rows, size_t n);
+	/* Inverted dropout, in place: element i is kept iff hash(seed, i) says so, and scaled by 1/(1-p). The same seed gives the same mask,
+	 * so backward is the same call on the gradient. */
+	void (*dropout)(struct backend *b, float *x, size_t n, float p, uint64_t seed);
+	/* Binary cross-entropy with logits: dlogit (rows) = weight * (sigmoid(z) - label) * scale; returns sum of weight * loss in double (not scaled).
+	 * weight may be NULL (1). dlogit may be NULL. */
+	double (*bce)(struct backend *b, float *dlogit, const float *logit, const float *label, const float *weight, size_t rows, float scale);
+	void (*sigmoid)(struct backend *b, float *p, const float *z, size_t n);
+	void (*cast_bf16)(struct backend *b, uint16_t *out, const float *in, size_t n);
+	void (*cast_fp32)(struct backend *b, float *out, const uint16_t *bf16, size_t n);
+};
+
+struct backend {
+	const struct backend_ops *ops;
+};
+
+/* threads 0: as many as the machine has cores. */
+struct backend *backend_cpu_create(uint32_t threads, weir_error *err);
+/* "auto", "cpu", "cuda", "cuda:N". cuda opens libweir_cuda.so beside the program; without it or without a device a clear E_UNSUPPORTED. */
+struct backend *backend_open(const char *device, uint32_t threads, weir_error *err);
+
+#endif

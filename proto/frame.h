@@ -1,0 +1,140 @@
+/* The bulk frame: little-endian, fixed layout, checked before anything is allocated. A frame is a header and records; a
+ * record is a header and table sections; a section is a header, an index stream and a data stream, each padded with zeros
+ * to 8 bytes. A record is the unit of everything: one request or reply, one log entry (its bytes are logged as received).
+ *
+ * Frame header, 48 bytes
+ *   0  u32 magic 0x31524957 ("WIR1")      4  u8 version = 1   5 u8 0   6 u16 flags = 0
+ *   8  u32 records                        12 u32 crc32c of these 48 bytes with this field 0
+ *   16 u64 body bytes (all records)       24 u64 generation
+ *   32 16 bytes job uuid
+ *
+ * Record header, 64 bytes
+ *   0  u32 bytes (with this header, multiple of 8)
+ *   4  u32 crc32c of the whole record with this field 0
+ *   8  u8 kind   9 u8 flags   10 u16 partition (0xffff: every partition of the server)
+ *   12 u16 sections           14 u16 part
+ *   16 u64 request id (a reply repeats its request's)
+ *   24 u32 pass  28 u32 unit  32 u32 attempt  36 u32 batch
+ *   40 u64 a     48 u64 b     56 u32 status (replies) 60 u32 c
+ * What a, b, c, pass... mean for each kind is in the table at enum record_kind.
+ *
+ * Section header, 32 bytes
+ *   0  u16 table   2 u8 codec   3 u8 index codec   4 u16 flags   6 u16 0
+ *   8  u32 rows    12 u32 width (elements per row; dense: WEIR_CHUNK, the table's last chunk is shorter)
+ *   16 u32 index bytes   20 u32 data bytes (both before padding)   24 u64 aux (codec's own)
+ * then index stream (keys, u64 each, under INDEX_RAW; for dense tables: chunk numbers), then data stream.
+ */
+#ifndef WEIR_FRAME_H
+#define WEIR_FRAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "limits.h"
+#include "message.h"
+#include "weir/table.h"
+
+#define FRAME_MAGIC 0x31524957u
+#define FRAME_VERSION 1
+#define FRAME_HEADER_BYTES 48u
+#define RECORD_HEADER_BYTES 64u
+#define SECTION_HEADER_BYTES 32u
+#define FRAME_PARTITION_ALL 0xffffu
+
+/* Kinds, and what the general fields carry:
+ *   PUSH         identity (pass unit attempt batch part); a = partition's applied index at the pull it was computed from;
+ *                b = step (sync; 0: none); sections: keys + gradients
+ *   PUSH_REPLY   status; a = applied index, b = stable index, c = staleness
+ *   PULL         b = step that must have been applied (0: none); sections: keys only. One table section per (table, partition).
+ *   PULL_REPLY   status; a = applied index; sections as asked, in the asked order, data without keys
+ *   SEAL         pass unit attempt; partition may be ALL
+ *   SEAL_REPLY   one reply record per partition; status; c = bits; one section (table 0, codec FP32, width 0): data = bitmap of the parts
+ *                of the unit that are applied, dropped or waiting in an open step, bit frame_part_bit(batch, part)
+ *   CLOSE_STEP   b = step; c = included; sections: one whose data = included then dropped batch ids (u32 pass, unit, batch:
+ *                12 bytes each); partition ALL
+ *   CLOSE_REPLY  status; a = applied index
+ *   RETIRE       all units below (pass, unit) are closed, and if attempt > 0 also unit (a >> 32, a & 0xffffffff); partition ALL
+ *   RETIRE_REPLY status
+ *   ASSIGN       sections: keys + values; flag ASSIGN_SLOTS: values are followed by optimizer slots
+ *   ASSIGN_REPLY status; a = applied index
+ *   SCAN_REPLY   status; a = next cursor (0: end); one section with keys and values
+ */
+#define RECORD_KIND_MAP(X)                                                                                     \
+	X(PUSH, 1) X(PUSH_REPLY, 2) X(PULL, 3) X(PULL_REPLY, 4) X(SEAL, 5) X(SEAL_REPLY, 6) X(CLOSE_STEP, 7)      \
+	X(CLOSE_REPLY, 8) X(RETIRE, 9) X(RETIRE_REPLY, 10) X(ASSIGN, 11) X(ASSIGN_REPLY, 12) X(SCAN_REPLY, 13)
+
+enum record_kind {
+#define RECORD_KIND_ENUM(name, number) RECORD_##name = number,
+	RECORD_KIND_MAP(RECORD_KIND_ENUM)
+#undef RECORD_KIND_ENUM
+};
+
+enum index_codec { INDEX_RAW = 0, INDEX_DELTA = 1, INDEX_ELIAS_FANO = 2, INDEX_ALL = 3 /* dense: chunks in order, no index stream */ };
+enum section_flag { SECTION_LZ4_INDEX = 1, SECTION_LZ4_DATA = 2 };
+enum record_flag { RECORD_ASSIGN_SLOTS = 1 };
+
+struct frame_header {
+	uint32_t records;
+	uint64_t body_bytes;
+	uint64_t generation;
+	uint8_t uuid[16];
+};
+
+struct record {
+	uint32_t bytes, crc;
+	uint8_t kind, flags;
+	uint16_t partition, sections, part;
+	uint64_t request_id;
+	uint32_t pass, unit, attempt, batch;
+	uint64_t a, b;
+	uint32_t status, c;
+};
+
+struct section {
+	uint16_t table;
+	uint8_t codec, index_codec;
+	uint16_t flags;
+	uint32_t rows, width, index_bytes, data_bytes;
+	uint64_t aux;
+	struct cursor index, data; /* set by frame_next_section: exactly the streams, without padding */
+};
+
+/* A part's place in its unit's bitmap. */
+static inline uint32_t frame_part_bit(uint32_t batch, uint32_t part) { return batch * WEIR_BATCH_PARTS_MAX + part; }
+/* Hash of an identity, summed (wrapping) into the fingerprints of ledger and partitions. */
+uint64_t frame_identity_hash(uint32_t pass, uint32_t unit, uint32_t batch, uint32_t part);
+
+/* --- Reading. Every function checks bounds against limits.h first and answers E_CORRUPT, E_VERSION or E_LIMIT with a text
+ * that names the field and the values. Nothing is allocated. */
+
+/* Reads and verifies the frame header (magic, version, crc, body == what is left, records within limits). */
+weir_status frame_open(struct cursor *c, struct frame_header *out, weir_error *err) WEIR_MUST_CHECK;
+/* Next record: header into *out, *body = the sections' bytes. verify: check the record's crc (one pass over its bytes). */
+weir_status frame_next_record(struct cursor *c, bool verify, struct record *out, struct cursor *body, weir_error *err) WEIR_MUST_CHECK;
+weir_status frame_next_section(struct cursor *body, struct section *out, weir_error *err) WEIR_MUST_CHECK;
+
+/* --- Writing. Headers are encoded into caller memory; payload bytes are referenced, not copied. */
+void frame_put_header(uint8_t out[FRAME_HEADER_BYTES], const struct frame_header *h); /* computes the crc */
+void frame_put_record(uint8_t out[RECORD_HEADER_BYTES], const struct record *r);      /* crc field as in r->crc */
+void frame_put_section(uint8_t out[SECTION_HEADER_BYTES], const struct section *s);
+
+/* Builds one record as a list of spans: begin, then per section add, then end (which computes bytes and crc). Headers and
+ * small streams live in the writer's own growing buffer; large streams are borrowed and must outlive the message. */
+struct record_writer;
+struct record_writer *record_writer_create(void); /* NULL when out of memory; reusable */
+void record_writer_destroy(struct record_writer *w);
+void record_writer_begin(struct record_writer *w, const struct record *r);
+/* borrow: data is referenced until the message is released; otherwise it is copied. index may be NULL with INDEX_ALL. */
+weir_status record_writer_add(struct record_writer *w, const struct section *s, const void *index, const void *data, bool borrow);
+/* Reserves a section whose streams the caller fills in place: returns pointers valid until the next writer call. */
+weir_status record_writer_reserve(struct record_writer *w, const struct section *s, uint8_t **index, uint8_t **data);
+/* Finishes the record and appends it to the frame under construction. */
+weir_status record_writer_end(struct record_writer *w);
+/* Bytes and records of the frame so far, and the finished frame as a message (one reference; release callback runs when the last
+ * reference goes). The writer is empty again afterwards. */
+size_t record_writer_bytes(const struct record_writer *w);
+uint32_t record_writer_records(const struct record_writer *w);
+struct message *record_writer_finish(struct record_writer *w, const uint8_t uuid[16], uint64_t generation,
+                                     void (*release)(struct message *), void *owner);
+
+#endif

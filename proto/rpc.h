@@ -1,0 +1,128 @@
+/* Remote calls behind our own small interface. Two transports implement it: gRPC (rpc_grpc.c, the only user of grpc headers) and
+ * memory (rpc_memory.c: whole servers and clients in one process, for tests and sanitizers); a simulator adds a third.
+ *
+ * Threads. A loop is one thread (gRPC: one completion queue) that runs everything belonging to the connections placed on it: every
+ * callback of a call or stream comes on its loop's thread, never from inside the function that started it. A call that
+ * returns an error never calls its callback; one that was accepted calls it exactly once.
+ * Ownership. A message passed in is taken over (its reference moves), also on failure. A message passed to a callback is
+ * borrowed: retain it to keep it.
+ * Nothing hangs: every call has a deadline, every stream and channel has keepalive; a dead peer ends its calls and streams with
+ * E_UNAVAILABLE within WEIR_DEAD_PEER_MS and a text with its address and what was asked. */
+#ifndef WEIR_RPC_H
+#define WEIR_RPC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "message.h"
+#include "logger.h"
+#include "weir/status.h"
+
+/* X(NAME, "service path", is it a bidirectional stream?, may it be retried?) */
+#define RPC_METHOD_MAP(X)                                                    \
+	X(PUSH_STREAM, "/weir.v1.ParameterServer/PushStream", true, false)       \
+	X(PULL_STREAM, "/weir.v1.ParameterServer/PullStream", true, false)       \
+	X(PUSH, "/weir.v1.ParameterServer/Push", false, true)                    \
+	X(PULL, "/weir.v1.ParameterServer/Pull", false, true)                    \
+	X(SEAL, "/weir.v1.ParameterServer/Seal", false, true)                    \
+	X(ASSIGN, "/weir.v1.ParameterServer/Assign", false, true)                \
+	X(REGISTER_TABLE, "/weir.v1.ParameterServer/RegisterTable", false, true) \
+	X(SCAN, "/weir.v1.ParameterServer/Scan", false, true)                    \
+	X(STATUS, "/weir.v1.ParameterServer/Status", false, true)                \
+	X(JOIN, "/weir.v1.Ledger/Join", false, true)                             \
+	X(CREATE_TABLE, "/weir.v1.Ledger/CreateTable", false, true)              \
+	X(LEASE, "/weir.v1.Ledger/Lease", false, true)                           \
+	X(PROGRESS, "/weir.v1.Ledger/Progress", false, true)                     \
+	X(STEP, "/weir.v1.Ledger/Step", false, true)                             \
+	X(COMMIT, "/weir.v1.Ledger/Commit", false, true)                         \
+	X(GATE, "/weir.v1.Ledger/Gate", false, true)                             \
+	X(LEAVE, "/weir.v1.Ledger/Leave", false, true)                           \
+	X(JOB_STATUS, "/weir.v1.Ledger/JobStatus", false, true)                  \
+	X(HEALTH_CHECK, "/grpc.health.v1.Health/Check", false, true)
+
+enum rpc_method {
+#define RPC_METHOD_ENUM(name, path, stream, retry) RPC_##name,
+	RPC_METHOD_MAP(RPC_METHOD_ENUM)
+#undef RPC_METHOD_ENUM
+	RPC_METHODS
+};
+const char *rpc_method_path(enum rpc_method method);
+bool rpc_method_is_stream(enum rpc_method method);
+
+struct rpc;         /* a transport */
+struct rpc_loop;    /* a thread */
+struct rpc_server;
+struct rpc_channel; /* a client's connection to one address */
+struct rpc_call;    /* a unary call as its server sees it */
+struct rpc_stream;  /* either end of a bidirectional stream */
+
+struct rpc *rpc_grpc_create(struct logger *logger);   /* may exist several times in one process; NULL when out of memory */
+struct rpc *rpc_memory_create(struct logger *logger); /* addresses are "memory:NAME", private to this struct rpc */
+void rpc_destroy(struct rpc *rpc);                    /* after all its loops, servers and channels */
+
+/* --- Loops */
+struct rpc_loop *rpc_loop_create(struct rpc *rpc, const char *name, weir_error *err); /* starts the thread */
+/* Runs fn(arg) on the loop's thread, in the order posted by one thread. From any thread, also the loop's own (never inline). */
+void rpc_loop_post(struct rpc_loop *loop, void (*fn)(void *arg), void *arg);
+/* The same once delay_ms have passed. */
+void rpc_loop_after(struct rpc_loop *loop, uint32_t delay_ms, void (*fn)(void *arg), void *arg);
+bool rpc_loop_is_current(const struct rpc_loop *loop);
+/* Runs what was posted, drops timers that have not fired, stops and joins the thread. Needs: no server, channel, call or stream on it. */
+void rpc_loop_destroy(struct rpc_loop *loop);
+
+/* --- Servers */
+struct rpc_service {
+	/* A unary request. Answer with rpc_call_reply, now or later, from any thread. `request` is borrowed. */
+	void (*unary)(void *ctx, struct rpc_call *call, enum rpc_method method, struct message *request);
+	/* A new stream from a client. Returns the handler's argument for it. */
+	void *(*stream_open)(void *ctx, struct rpc_stream *stream, enum rpc_method method);
+	void (*stream_message)(void *arg, struct rpc_stream *stream, struct message *m);
+	void (*stream_closed)(void *arg, struct rpc_stream *stream, weir_status status); /* once, last; the stream is gone afterwards */
+};
+/* address: "unix:/path", "HOST:PORT" (port 0: any), "memory:NAME". Connections spread over the loops. E_EXISTS/E_IO name the address when it
+ * is in use or not ours to bind. */
+weir_status rpc_server_start(struct rpc_server **out, struct rpc *rpc, const char *address, struct rpc_loop *const *loops, uint32_t loops_count,
+                             const struct rpc_service *service, void *ctx, weir_error *err);
+const char *rpc_server_address(const struct rpc_server *server); /* with the real port */
+uint64_t rpc_server_connections(const struct rpc_server *server);
+/* Stops accepting, gives calls in progress grace_ms, cancels the rest, waits for every callback, frees. From a thread that is no loop. */
+void rpc_server_stop(struct rpc_server *server, uint32_t grace_ms);
+
+enum rpc_method rpc_call_method(const struct rpc_call *call);
+struct rpc_loop *rpc_call_loop(const struct rpc_call *call);
+/* Ends the call; status other than OK travels with text and no message. The call is gone afterwards. */
+void rpc_call_reply(struct rpc_call *call, weir_status status, const char *text, struct message *reply);
+
+/* --- Clients */
+/* Connects in the background. Closing it cancels what is in progress (callbacks come with E_CANCELLED) and returns when all have run;
+ * from a thread that is no loop. */
+weir_status rpc_channel_open(struct rpc_channel **out, struct rpc *rpc, struct rpc_loop *loop, const char *address, weir_error *err);
+void rpc_channel_close(struct rpc_channel *channel);
+const char *rpc_channel_address(const struct rpc_channel *channel);
+
+/* reply is NULL unless status is OK; text is "" or says more (with the peer's address and method on transport failures). */
+typedef void (*rpc_reply_fn)(void *arg, weir_status status, const char *text, struct message *reply);
+/* One unary call. Retried with back-off and jitter within the deadline, only for methods marked idempotent, on E_UNAVAILABLE. */
+weir_status rpc_call_start(struct rpc_channel *channel, enum rpc_method method, struct message *request, uint32_t timeout_ms,
+                           rpc_reply_fn done, void *arg);
+/* The same, waiting for it; *reply (one reference) is the caller's. From a thread that is no loop. */
+weir_status rpc_call_wait(struct rpc_channel *channel, enum rpc_method method, struct message *request, uint32_t timeout_ms,
+                          struct message **reply, weir_error *err);
+
+struct rpc_stream_handler {
+	void (*message)(void *arg, struct rpc_stream *stream, struct message *m);
+	void (*writable)(void *arg, struct rpc_stream *stream); /* the send queue ran empty; may be NULL */
+	void (*closed)(void *arg, struct rpc_stream *stream, weir_status status, const char *text); /* once, last */
+};
+weir_status rpc_stream_open(struct rpc_stream **out, struct rpc_channel *channel, enum rpc_method method,
+                            const struct rpc_stream_handler *handler, void *arg, weir_error *err);
+
+/* --- Streams, either end. Called on the stream's loop. */
+struct rpc_loop *rpc_stream_loop(const struct rpc_stream *stream);
+/* Queues a message behind those being sent. E_CLOSED when the stream has ended. The queue is bounded by the caller's credits. */
+weir_status rpc_stream_send(struct rpc_stream *stream, struct message *m);
+size_t rpc_stream_queued(const struct rpc_stream *stream); /* messages waiting behind the one being sent: 0 means send now, else coalesce */
+void rpc_stream_finish(struct rpc_stream *stream);         /* no more from this side, after what is queued; server: ends it with OK */
+void rpc_stream_cancel(struct rpc_stream *stream, weir_status status, const char *text); /* ends it at once, both sides */
+
+#endif

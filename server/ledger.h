@@ -1,0 +1,49 @@
+/* The ledger: table registry, live workers, work units, steps. No rows, no gradients. It decides who computes what, and when a unit, a step and a pass
+ * are closed. Single-threaded: everything is called on the ledger's own loop. State changes go through ledger_apply-style records so that
+ * they can be logged and replicated later.
+ *
+ * Invariants: a unit has at most one live attempt; attempts only grow; a committed unit is never leased again; a watermark never moves back;
+ * a step is closed once, with its included and dropped batches in one record, and every included batch was reported done. */
+#ifndef WEIR_LEDGER_H
+#define WEIR_LEDGER_H
+
+#include <stdint.h>
+
+#include "clock.h"
+#include "logger.h"
+#include "prng.h"
+#include "wire.h"
+
+struct ledger;
+struct ledger_options {
+	const struct clock *clock;
+	struct entropy *entropy;
+	struct logger *logger;
+	uint8_t uuid[16];
+	uint64_t generation;
+	uint32_t lease_ms, passes, partitions, servers_count, allow_skip;
+	uint64_t seed;                 /* of the units' order */
+	bool shuffle;                  /* order of units by (seed, pass) */
+	bool gate;                     /* a pass waits for its evaluation before the next one opens */
+	const char *const *servers;    /* addresses (servers_count) */
+	const uint32_t *partition_server; /* (partitions) */
+};
+
+weir_status ledger_create(struct ledger **out, const struct ledger_options *options, weir_error *err);
+void ledger_destroy(struct ledger *l);
+
+/* Answers a request. May be called later than the request (step: a long poll), once. `reply` is borrowed. */
+typedef void (*ledger_reply_fn)(void *arg, const ProtobufCMessage *reply);
+void ledger_join(struct ledger *l, const Weir__V1__JoinRequest *q, ledger_reply_fn reply, void *arg);
+void ledger_create_table(struct ledger *l, const Weir__V1__CreateTableRequest *q, ledger_reply_fn reply, void *arg);
+void ledger_lease(struct ledger *l, const Weir__V1__LeaseRequest *q, ledger_reply_fn reply, void *arg);
+void ledger_progress(struct ledger *l, const Weir__V1__ProgressRequest *q, ledger_reply_fn reply, void *arg);
+void ledger_step(struct ledger *l, const Weir__V1__StepRequest *q, ledger_reply_fn reply, void *arg);
+void ledger_commit(struct ledger *l, const Weir__V1__CommitRequest *q, ledger_reply_fn reply, void *arg);
+void ledger_gate(struct ledger *l, const Weir__V1__GateRequest *q, ledger_reply_fn reply, void *arg);
+void ledger_leave(struct ledger *l, const Weir__V1__LeaveRequest *q, ledger_reply_fn reply, void *arg);
+void ledger_status(struct ledger *l, const Weir__V1__StatusRequest *q, ledger_reply_fn reply, void *arg);
+/* Expires leases. Called every 100 ms or so. */
+void ledger_tick(struct ledger *l);
+
+#endif

@@ -1,0 +1,54 @@
+/* Click data: files cut into units, units read as batches.
+ *
+ * A dataset is a list of files (after globbing, sorted) cut into units: packed files by exact row ranges (unit_batches * batch rows), plain text by
+ * byte ranges of about that many rows aligned at line starts, gzip and LZ4 files whole. The cut is a function of files and
+ * settings only, so every worker computes the same one; `fingerprint` proves it. The order of rows inside a unit is a function of (seed, pass,
+ * unit). Threads parse; bad lines are counted, the first few kept with file:line, and beyond the limit the unit fails. */
+#ifndef WEIR_DATASET_H
+#define WEIR_DATASET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "job.h"
+#include "logger.h"
+#include "weir/status.h"
+
+enum split_part { SPLIT_TRAIN, SPLIT_VALID, SPLIT_TEST };
+
+/* rows examples. Categorical features are bags: bag (r * fields + f) is keys[offsets[bag] .. offsets[bag + 1]). */
+struct batch {
+	uint32_t rows, fields, dense_dim;
+	float *labels;     /* (rows) 0 or 1 */
+	float *weights;    /* (rows) or NULL: all 1 */
+	float *dense;      /* (rows, dense_dim), normalised; NULL when dense_dim is 0 */
+	uint32_t *offsets; /* (rows * fields + 1) */
+	uint64_t *keys;    /* (offsets[rows * fields]); the field is mixed into the key, so that equal ids of two fields differ */
+	float *values;     /* the same count, or NULL: all 1 */
+	size_t capacity;   /* of the allocation; batch_free */
+};
+void batch_free(struct batch *b);
+
+struct dataset_info {
+	uint64_t fingerprint, rows; /* rows 0: unknown */
+	uint32_t units, fields, dense_dim;
+	bool one_hot;               /* every bag has exactly one key and no values */
+};
+
+struct dataset;
+/* Opens the part of the job's data; builds or reuses the packed cache when data.cache is on (one process builds, others wait on its lock).
+ * Errors name the file. */
+weir_status dataset_open(struct dataset **out, const struct job *job, enum split_part part, struct logger *logger, weir_error *err);
+const struct dataset_info *dataset_get_info(const struct dataset *d);
+void dataset_close(struct dataset *d);
+
+/* Reads one unit: `order_seed` shuffles its rows (0: as in the file). Blocking; call from a prefetch thread. */
+struct unit_reader;
+weir_status unit_open(struct unit_reader **out, struct dataset *d, uint32_t data_unit, uint64_t order_seed, weir_error *err);
+uint32_t unit_batches(const struct unit_reader *u);
+uint64_t unit_bad_lines(const struct unit_reader *u);
+/* Batch i of the unit, in any order (a re-leased unit starts at its watermark). Reuses b's memory when it fits. */
+weir_status unit_read(struct unit_reader *u, uint32_t i, struct batch *b, weir_error *err);
+void unit_close(struct unit_reader *u);
+
+#endif

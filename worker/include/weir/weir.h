@@ -1,0 +1,170 @@
+/* libweir: the client half of Weir, for trainers of any kind.
+ *
+ * A trainer opens a client, registers its tables, and then repeats: lease a work unit, and for each of its batches pull the rows
+ * it needs, compute, push gradients; when the unit is through, commit it. The library cuts rows by partition, talks to all servers at
+ * once, keeps what it sent until it is acknowledged, seals units that another worker had begun, leaves out parts that are applied
+ * already, renews leases, and follows the steps of synchronous tables. Every batch's push is applied exactly once in every partition,
+ * whoever dies, provided that a batch (pass, unit, batch) always holds the same examples.
+ *
+ *     weir_client *c;  weir_unit u;  weir_error e = {0};
+ *     weir_open(&c, &(weir_options){.ledger = "unix:/run/weir/server-0.sock", .name = "worker-0"}, &e);
+ *     weir_table_register(c, &spec, &table, &e);
+ *     while (weir_unit_lease(c, &u, -1, &e) == WEIR_OK && u.state == WEIR_UNIT_LEASED) {
+ *         weir_unit_begin(c, &u, batches, &e);
+ *         for (b = u.watermark; b < batches; b++) { pull; wait; compute; push; }
+ *         weir_unit_commit(c, &u, &e);
+ *     }
+ *     weir_close(c, &e);
+ *
+ * Ownership. Options, specs and item arrays are borrowed for the duration of the call, strings in options are copied. What `keys`,
+ * `values` and `encoded` of a pull or push point to is borrowed until that operation completes (its callback runs, or weir_wait on it
+ * returns); with `copy` set, a push's values only during the call. Handles are the caller's until closed.
+ * Callbacks run on the library's own thread, exactly once per operation that was accepted; an operation that was refused
+ * (a status other than WEIR_OK) never calls back. A callback must be short and must not call weir_wait, weir_unit_* or weir_close.
+ * Threads. One client may be used by several threads; operations started by one thread are sent in its order.
+ * Errors. weir_error (may be NULL) gets a sentence. WEIR_E_STALE: this worker was taken for dead; drop residuals, call weir_rejoin.
+ * The library never exits, prints, or reads the environment. */
+#ifndef WEIR_WEIR_H
+#define WEIR_WEIR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weir/status.h"
+#include "weir/table.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_API_VERSION 1
+
+typedef struct weir_client weir_client;
+
+typedef enum weir_role { WEIR_TRAINER = 0, WEIR_EVALUATOR = 1, WEIR_OBSERVER = 2 } weir_role;
+typedef enum weir_log_level { WEIR_LOG_DEBUG, WEIR_LOG_INFO, WEIR_LOG_WARN, WEIR_LOG_ERROR } weir_log_level;
+
+typedef struct weir_options {
+	const char *ledger;        /* address of the server that hosts the ledger: "unix:/path", "HOST:PORT" */
+	const char *name;          /* of this worker, unique in the job */
+	weir_role role;            /* evaluators and observers may pull but not push or lease */
+	uint64_t dataset_fingerprint; /* trainers: hash of what the units are cut from; all trainers must agree */
+	uint32_t dataset_units;    /* trainers: units per pass */
+	uint64_t dataset_rows;     /* 0: unknown */
+	uint32_t connect_timeout_ms; /* 0: 4000 */
+	void (*log)(void *arg, weir_log_level level, const char *line); /* may be NULL */
+	void *log_arg;
+} weir_options;
+
+/* --- The job */
+WEIR_API weir_status weir_open(weir_client **out, const weir_options *options, weir_error *err);
+/* Waits for what is in flight, leaves the job cleanly, frees. Never fails to free; the status says whether all was acknowledged. */
+WEIR_API weir_status weir_close(weir_client *client, weir_error *err);
+/* Frees at once without leaving, as a crash would. For tests and second signals. */
+WEIR_API void weir_abandon(weir_client *client);
+/* After WEIR_E_STALE: joins as a new incarnation. Operations in flight have completed with WEIR_E_STALE. */
+WEIR_API weir_status weir_rejoin(weir_client *client, weir_error *err);
+WEIR_API uint32_t weir_partitions(const weir_client *client);
+WEIR_API uint32_t weir_passes(const weir_client *client);
+WEIR_API uint64_t weir_incarnation(const weir_client *client);
+
+/* --- Tables */
+/* Creates the table in the job, or finds it when it exists with the same description (else WEIR_E_EXISTS naming what differs). */
+WEIR_API weir_status weir_table_register(weir_client *client, const weir_table_spec *spec, uint32_t *table, weir_error *err);
+/* Finds a table of the job by name; spec->segments is NULL in the answer. */
+WEIR_API weir_status weir_table_find(weir_client *client, const char *name, weir_table_spec *spec, uint32_t *table, weir_error *err);
+
+/* --- Work */
+typedef enum weir_unit_state {
+	WEIR_UNIT_LEASED = 0,
+	WEIR_UNIT_EVALUATE = 1, /* evaluators: pass `pass` is complete */
+	WEIR_UNIT_FINISHED = 2  /* no more work, ever */
+} weir_unit_state;
+
+typedef struct weir_unit {
+	weir_unit_state state;
+	uint32_t pass, unit, attempt;
+	uint32_t data_unit; /* which of the dataset's units */
+	uint32_t watermark; /* first batch to execute: those below are applied and stable */
+	uint32_t last_pass; /* evaluators: 1 when no pass follows */
+} weir_unit;
+
+/* Takes the next unit, waiting until there is one (timeout_ms < 0: for ever; WEIR_E_TIMEOUT). A trainer may hold several (prefetch).
+ * When an older attempt existed this seals it everywhere first. */
+WEIR_API weir_status weir_unit_lease(weir_client *client, weir_unit *unit, int64_t timeout_ms, weir_error *err);
+/* Says how many batches the unit has; before its first pull or push. */
+WEIR_API weir_status weir_unit_begin(weir_client *client, const weir_unit *unit, uint32_t batches, weir_error *err);
+/* Waits until all its pushes are stable, then commits it. */
+WEIR_API weir_status weir_unit_commit(weir_client *client, const weir_unit *unit, weir_error *err);
+/* Gives a unit back that cannot be executed (a broken file): counts as a failed attempt, `why` is reported. */
+WEIR_API weir_status weir_unit_fail(weir_client *client, const weir_unit *unit, const char *why, weir_error *err);
+/* An evaluator's verdict on a pass: the next one opens unless stop. */
+WEIR_API weir_status weir_pass_evaluated(weir_client *client, uint32_t pass, double auc, double logloss, int stop, weir_error *err);
+
+typedef struct weir_batch {
+	uint32_t pass, unit, batch, attempt;
+} weir_batch;
+
+/* --- Pull and push */
+typedef uint64_t weir_ticket; /* 0 is never one */
+typedef void (*weir_done_fn)(void *arg, weir_ticket ticket, weir_status status, const char *text);
+
+typedef struct weir_pull_item {
+	uint32_t table;
+	const uint64_t *keys; /* embedding: (rows), any order, duplicates allowed but wasteful; dense: NULL, the whole table */
+	size_t rows;          /* embedding */
+	float *values;        /* embedding: (rows, width); dense: (elements) */
+} weir_pull_item;
+
+/* batch: the batch that the values are for. Synchronous tables answer with the state at the start of that batch's step, so such a pull
+ * completes only when the step before has closed; NULL (evaluators, observers) reads what is there. All items complete together. */
+WEIR_API weir_status weir_pull(weir_client *client, const weir_batch *batch, const weir_pull_item *items, size_t count, weir_done_fn done,
+                               void *arg, weir_ticket *ticket, weir_error *err);
+
+typedef struct weir_push_item {
+	uint32_t table;
+	const uint64_t *keys; /* embedding: (rows) distinct; dense: NULL, the whole table */
+	size_t rows;
+	const float *values;  /* gradients: embedding (rows, width); dense (elements). Encoded with the table's push codec */
+	const void *encoded;  /* instead of values: bytes of the table's codec already encoded (fp32, bf16: element-wise), e.g. on a GPU */
+	size_t encoded_bytes;
+} weir_push_item;
+
+typedef struct weir_push_options {
+	int copy; /* values may be reused as soon as weir_push returns */
+} weir_push_options;
+
+/* The one push of a batch: all tables in one call. Refuses NaN and infinities with WEIR_E_NOT_FINITE, naming the table (nothing is sent then).
+ * Completes when every part is acknowledged. Blocks while the client's send credit is used up. */
+WEIR_API weir_status weir_push(weir_client *client, const weir_batch *batch, const weir_push_item *items, size_t count,
+                               const weir_push_options *options, weir_done_fn done, void *arg, weir_ticket *ticket, weir_error *err);
+/* Waits for one operation. After it, the ticket is forgotten. An operation started with a callback needs no wait. */
+WEIR_API weir_status weir_wait(weir_client *client, weir_ticket ticket, int64_t timeout_ms, weir_error *err);
+
+/* Sets rows: initial weights, import. Blocking. Dense: keys NULL, whole table. */
+WEIR_API weir_status weir_assign(weir_client *client, uint32_t table, const uint64_t *keys, size_t rows, const float *values, weir_error *err);
+
+/* Calls `row` for each stored row of a table (embedding: those that were pushed or assigned), with or without optimizer slots. Blocking.
+ * values (width or chunk elements [, slots]). Stop early by returning non-zero. */
+WEIR_API weir_status weir_scan(weir_client *client, uint32_t table, int slots,
+                               int (*row)(void *arg, uint64_t key, const float *values, size_t elements), void *arg, weir_error *err);
+
+/* --- Numbers */
+typedef struct weir_report { /* a trainer's progress since the last call, summed up by the ledger */
+	uint64_t rows, batches, bad_lines, nonfinite;
+	double loss_sum;
+} weir_report;
+WEIR_API void weir_progress(weir_client *client, const weir_report *report);
+
+typedef struct weir_stats {
+	uint64_t bytes_pushed, bytes_pulled; /* on the wire, frames */
+	uint64_t parts_pushed, duplicates;
+	uint64_t pushes_in_flight, pulls_in_flight;
+	uint64_t batches_dropped;
+} weir_stats;
+WEIR_API void weir_get_stats(const weir_client *client, weir_stats *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
