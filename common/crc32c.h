@@ -1,11 +1,20 @@
-/* CRC-32C (Castagnoli, reflected 0x82f63b78), with the CPU's instruction in interleaved streams where there is one. */
+/* CRC-32C (Castagnoli, reflected 0x82f63b78), by the widest means that the CPU has. */
 #ifndef WEIR_CRC32C_H
 #define WEIR_CRC32C_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* crc of data appended to what `crc` covers already; start with 0. crc32c(0, "123456789", 9) == 0xe3069283. */
 uint32_t crc32c(uint32_t crc, const void *data, size_t bytes);
+
+/* The ways this build knows, fastest first; the last one runs anywhere. For tests and benchmarks: all give the same value. */
+struct crc32c_variant {
+	const char *name;
+	bool (*supported)(void); /* by this CPU */
+	uint32_t (*update)(uint32_t crc, const void *data, size_t bytes);
+};
+const struct crc32c_variant *crc32c_variants(uint32_t *count);
 
 #endif

@@ -58,6 +58,10 @@
 #define WEIR_FEATURES_PER_ROW_MAX 16384u
 #define WEIR_DENSE_FEATURES_MAX 4096u
 
+/* Logs. Enforced by logger.c. */
+#define WEIR_LOG_LINE_BYTES_MAX 4096u          /* one line; the rest is cut */
+#define WEIR_LOG_SITE_LINES_MAX 10u            /* lines per second of one call site */
+
 /* Configuration. */
 #define WEIR_CONFIG_BYTES_MAX (1u << 20)
 #define WEIR_PATH_BYTES_MAX 4096u

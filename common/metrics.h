@@ -14,7 +14,8 @@ struct counter {
 struct gauge {
 	_Atomic int64_t value; /* in the unit of the name, times 1 */
 };
-/* Log-linear buckets of unsigned values: exact up to 15, then 8 per power of two (relative error under 7 %). */
+/* Log-linear buckets of unsigned values: exact up to 15, then 8 per power of two (a bound is at most 12.5 % above a value in
+ * its bucket). Record nanoseconds where the name ends in _seconds: the exposition divides. */
 #define HISTOGRAM_BUCKETS 512
 struct histogram {
 	_Atomic uint64_t count;
@@ -36,7 +37,7 @@ static inline void gauge_set(struct gauge *g, int64_t v) { atomic_store_explicit
 void histogram_record(struct histogram *h, uint64_t value);
 /* Smallest bucket bound at or above quantile q in [0,1]; 0 when empty. */
 uint64_t histogram_quantile(struct histogram *h, double q);
-/* Which bucket a value falls in, and a bucket's upper bound: for histograms that travel. */
+/* Which bucket a value falls in, and a bucket's largest value: for histograms that travel. */
 unsigned histogram_bucket_of(uint64_t value);
 uint64_t histogram_bucket_bound(unsigned bucket);
 /* Prometheus text exposition (version 0.0.4) into malloc'ed memory. NULL when out of memory. */
