@@ -78,6 +78,7 @@ struct rpc_service {
 	void *(*stream_open)(void *ctx, struct rpc_stream *stream, enum rpc_method method);
 	void (*stream_message)(void *arg, struct rpc_stream *stream, struct message *m);
 	void (*stream_closed)(void *arg, struct rpc_stream *stream, weir_status status); /* once, last; the stream is gone afterwards */
+	void (*stream_writable)(void *arg, struct rpc_stream *stream); /* the send queue ran empty; may be NULL */
 };
 /* address: "unix:/path", "HOST:PORT" (port 0: any), "memory:NAME". Connections spread over the loops. E_EXISTS/E_IO name the address when it
  * is in use or not ours to bind. */
