@@ -17,7 +17,7 @@ struct optimizer_scalars {
 	float grad_scale; /* gradients are multiplied by this first (1/members of a step; 1 otherwise) */
 };
 
-/* Per-row state beside value and slots. */
+/* Per-row state beside value and slots; all zero for a row that was never pushed. */
 struct row_state {
 	uint32_t steps;     /* pushes applied to this row: Adam's bias correction, windows */
 	float accumulator;  /* row-wise Adagrad; spare elsewhere */
@@ -38,7 +38,8 @@ void optimizer_begin_row(const struct optimizer *o, struct row_state *state);
 void optimizer_apply(const struct optimizer *o, const struct optimizer_scalars *s, struct row_state *state, float *value, float *slots,
                      size_t width, size_t first, const float *grad, size_t n);
 bool optimizer_is_elementwise(const struct optimizer *o); /* runs may be applied as they arrive; otherwise whole rows only */
-/* Many embedding rows of equal width: rows[i] points to value, slots follow at rows[i] + width. grads (count, width). Prefetches. */
+/* Many embedding rows of equal width: rows[i] points to value, slots follow at rows[i] + width. grads (count, width), any alignment. Does
+ * optimizer_begin_row and the whole row for each, prefetching ahead. */
 void optimizer_apply_rows(const struct optimizer *o, const struct optimizer_scalars *s, struct row_state *const *states, float *const *rows,
                           size_t width, const float *grads, size_t count);
 

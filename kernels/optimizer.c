@@ -1,0 +1,227 @@
+/* A table's update rule, prepared: constants, bias corrections, and the rule of this CPU's variant. The rules are in rules/. */
+#include "optimizer.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "vector.h"
+
+/* Bias corrections of the first steps are kept, later ones computed: the same function, the same bits. */
+#define CORRECTIONS_KEPT 1024
+#define CACHE_LINE       64
+#define PREFETCH_LINES   24 /* cache lines in flight ahead of the row at work */
+#define PREFETCH_ROWS    16
+
+struct optimizer {
+	rule_fn rule;
+	struct rule_constants k;
+	weir_optimizer_kind kind;
+	uint32_t slots;
+	struct correction {
+		float first, second; /* 1 / (1 - beta^t) */
+	} * corrections;         /* (CORRECTIONS_KEPT), Adam family only; [0] is unused */
+};
+
+static bool is_adam_family(weir_optimizer_kind kind)
+{
+	return kind == WEIR_OPT_ADAM || kind == WEIR_OPT_ADAMW || kind == WEIR_OPT_LAMB;
+}
+
+uint32_t optimizer_slots(weir_optimizer_kind kind)
+{
+	switch (kind) {
+#define SLOTS(name, number, text, slots) \
+	case WEIR_OPT_##name:                \
+		return slots;
+		WEIR_OPTIMIZER_MAP(SLOTS)
+#undef SLOTS
+	}
+	assert(!"an optimizer that does not exist");
+	return 0;
+}
+
+void optimizer_init_slots(const weir_optimizer *o, float *slots, size_t n)
+{
+	const float first = o->kind == WEIR_OPT_ADAGRAD ? o->initial : 0;
+	const size_t total = n * optimizer_slots(o->kind);
+	for (size_t i = 0; i < total; i++)
+		slots[i] = first;
+}
+
+/* --- Checks */
+
+struct range {
+	const char *name;
+	float value;
+	bool least_open;    /* the least value itself is not allowed */
+	float least, below; /* least <= value < below */
+};
+
+static weir_status check_range(const struct range *r, weir_error *err)
+{
+	if (isfinite(r->value) && (r->least_open ? r->value > r->least : r->value >= r->least) && r->value < r->below)
+		return WEIR_OK;
+	if (isinf(r->below))
+		return weir_fail(err, WEIR_E_INVALID, "optimizer: %s is %g; it must be finite and %s %g", r->name, (double)r->value,
+		                 r->least_open ? "above" : "at least", (double)r->least);
+	return weir_fail(err, WEIR_E_INVALID, "optimizer: %s is %g; it must be from %g to below %g", r->name, (double)r->value,
+	                 (double)r->least, (double)r->below);
+}
+
+weir_status optimizer_check(const weir_optimizer *o, weir_error *err)
+{
+	if ((unsigned)o->kind >= RULES_COUNT)
+		return weir_fail(err, WEIR_E_INVALID, "optimizer: there is no kind %d", (int)o->kind);
+	const bool adam = is_adam_family(o->kind), ftrl = o->kind == WEIR_OPT_FTRL;
+	const bool adagrad = o->kind == WEIR_OPT_ADAGRAD || o->kind == WEIR_OPT_ROW_ADAGRAD;
+	const bool windowed = o->kind == WEIR_OPT_AVERAGE || o->kind == WEIR_OPT_DELAYED_NESTEROV;
+	const struct range ranges[] = {
+	    {"lr", o->lr, ftrl, 0, INFINITY},
+	    {"momentum", o->momentum, false, 0, 1},
+	    {"beta1", adam ? o->beta1 : 0, false, 0, 1},
+	    {"beta2", adam ? o->beta2 : 0, false, 0, 1},
+	    {"eps", o->eps, adam || adagrad, 0, INFINITY}, /* 0 would divide 0 by 0 at elements without a gradient */
+	    {"initial", o->initial, false, 0, INFINITY},
+	    {"weight_decay", o->weight_decay, false, 0, INFINITY},
+	    {"l1", o->l1, false, 0, INFINITY},
+	    {"l2", o->l2, false, 0, INFINITY},
+	    {"ftrl_beta", o->ftrl_beta, false, 0, INFINITY},
+	};
+	for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+		weir_status status = check_range(&ranges[i], err);
+		if (status != WEIR_OK)
+			return status;
+	}
+	if (windowed && o->window == 0)
+		return weir_fail(err, WEIR_E_INVALID, "optimizer: this kind needs a window of at least 1 push");
+	return schedule_check(&o->schedule, err);
+}
+
+/* --- Preparation */
+
+/* 1 / (1 - beta^t) for t >= 1: by squaring, in double, no libm. */
+static float bias_correction(float beta, uint32_t t)
+{
+	double power = 1, square = beta;
+	for (; t != 0; t >>= 1) {
+		if (t & 1)
+			power *= square;
+		square *= square;
+	}
+	return (float)(1 / (1 - power));
+}
+
+static struct correction corrections_at(const struct rule_constants *k, uint32_t t)
+{
+	return (struct correction){bias_correction(k->beta1, t), bias_correction(k->beta2, t)};
+}
+
+struct optimizer *optimizer_create_with(const struct vector_ops *ops, const weir_optimizer *spec, weir_error *err)
+{
+	if (optimizer_check(spec, err) != WEIR_OK)
+		return NULL;
+	struct optimizer *o = calloc(1, sizeof *o);
+	if (o == NULL)
+		goto no_memory;
+	o->rule = ops->rules[spec->kind];
+	o->kind = spec->kind;
+	o->slots = optimizer_slots(spec->kind);
+	o->k = (struct rule_constants){
+	    .momentum = spec->momentum,
+	    .beta1 = spec->beta1,
+	    .beta2 = spec->beta2,
+	    .one_minus_beta1 = (float)(1 - (double)spec->beta1),
+	    .one_minus_beta2 = (float)(1 - (double)spec->beta2),
+	    .eps = spec->eps,
+	    .initial = spec->initial,
+	    .weight_decay = spec->weight_decay,
+	    .l1 = spec->l1,
+	    .l2 = spec->l2,
+	    .ftrl_beta = spec->ftrl_beta,
+	    .window = spec->window,
+	};
+	if (is_adam_family(spec->kind)) {
+		o->corrections = calloc(CORRECTIONS_KEPT, sizeof *o->corrections);
+		if (o->corrections == NULL)
+			goto no_memory;
+		for (uint32_t t = 1; t < CORRECTIONS_KEPT; t++)
+			o->corrections[t] = corrections_at(&o->k, t);
+	}
+	return o;
+no_memory:
+	optimizer_destroy(o);
+	weir_fail(err, WEIR_E_MEMORY, "optimizer: out of memory");
+	return NULL;
+}
+
+struct optimizer *optimizer_create(const weir_optimizer *spec, weir_error *err)
+{
+	return optimizer_create_with(vector_ops_best(), spec, err);
+}
+
+void optimizer_destroy(struct optimizer *o)
+{
+	if (o == NULL)
+		return;
+	free(o->corrections);
+	free(o);
+}
+
+bool optimizer_is_elementwise(const struct optimizer *o)
+{
+	return o->kind != WEIR_OPT_LAMB && o->kind != WEIR_OPT_ROW_ADAGRAD;
+}
+
+/* --- Application */
+
+static inline struct rule_args args_of(const struct optimizer *o, const struct optimizer_scalars *s, struct row_state *state)
+{
+	struct rule_args a = {.k = &o->k, .lr = s->lr, .grad_scale = s->grad_scale, .state = state};
+	if (o->corrections != NULL) {
+		struct correction c =
+		    state->steps < CORRECTIONS_KEPT ? o->corrections[state->steps] : corrections_at(&o->k, state->steps);
+		a.correction1 = c.first;
+		a.correction2 = c.second;
+	}
+	return a;
+}
+
+void optimizer_begin_row(const struct optimizer *o, struct row_state *state)
+{
+	if (state->steps == 0 && o->kind == WEIR_OPT_ROW_ADAGRAD)
+		state->accumulator = o->k.initial;
+	if (state->steps != UINT32_MAX)
+		state->steps++;
+}
+
+void optimizer_apply(const struct optimizer *o, const struct optimizer_scalars *s, struct row_state *state, float *value,
+                     float *slots, size_t width, size_t first, const float *grad, size_t n)
+{
+	assert(state->steps > 0); /* optimizer_begin_row came first */
+	assert(first + n <= width && (optimizer_is_elementwise(o) || n == width));
+	const struct rule_args a = args_of(o, s, state);
+	float *slot0 = o->slots > 0 ? slots + first : NULL, *slot1 = o->slots > 1 ? slots + width + first : NULL;
+	o->rule(&a, value + first, slot0, slot1, (const wire_float *)grad, n);
+}
+
+void optimizer_apply_rows(const struct optimizer *o, const struct optimizer_scalars *s, struct row_state *const *states,
+                          float *const *rows, size_t width, const float *grads, size_t count)
+{
+	const size_t row_bytes = (1 + o->slots) * width * sizeof(float), row_lines = row_bytes / CACHE_LINE + 1;
+	size_t ahead = PREFETCH_LINES / row_lines;
+	ahead = ahead < 1 ? 1 : ahead > PREFETCH_ROWS ? PREFETCH_ROWS : ahead;
+	const wire_float *grad = (const wire_float *)grads;
+	for (size_t i = 0; i < count; i++, grad += width) {
+		if (i + ahead < count) {
+			const char *next = (const char *)rows[i + ahead];
+			__builtin_prefetch(states[i + ahead], 1);
+			for (size_t at = 0; at < row_bytes && at < PREFETCH_LINES * CACHE_LINE; at += CACHE_LINE)
+				__builtin_prefetch(next + at, 1);
+		}
+		optimizer_begin_row(o, states[i]);
+		const struct rule_args a = args_of(o, s, states[i]);
+		float *slot0 = rows[i] + width;
+		o->rule(&a, rows[i], slot0, slot0 + width, grad, width);
+	}
+}

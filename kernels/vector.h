@@ -1,0 +1,56 @@
+/* Vector kernels: one source, compiled once per instruction set with WEIR_ISA = base | avx2 | avx512 and collected in a function table.
+ * The table is chosen by the CPU's features. Rules and codecs use only operations that IEEE 754 defines exactly (+ - * / sqrt,
+ * integer), element by element or in 16 fixed lanes, without contraction: every variant gives the same bits, which is what lets replicas
+ * on different machines stay equal. Private to kernels/ and its tests. */
+#ifndef WEIR_VECTOR_H
+#define WEIR_VECTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "optimizer.h"
+
+#define ISA_PASTE(name, isa)  name##_##isa
+#define ISA_EXPAND(name, isa) ISA_PASTE(name, isa)
+#define ISA(name)             ISA_EXPAND(name, WEIR_ISA) /* adam -> adam_avx2 */
+
+#define RULES_COUNT (WEIR_OPT_AVERAGE + 1)
+
+/* fp32 numbers as they lie in a message: any alignment. */
+typedef float wire_float __attribute__((aligned(1), may_alias));
+
+/* What of a table's optimizer does not change from push to push. */
+struct rule_constants {
+	float momentum, beta1, beta2, one_minus_beta1, one_minus_beta2, eps, initial, weight_decay, l1, l2, ftrl_beta;
+	uint32_t window;
+};
+
+/* One application of a rule to one row. */
+struct rule_args {
+	const struct rule_constants *k;
+	float lr, grad_scale;
+	float correction1, correction2; /* Adam family: 1 / (1 - beta^t) */
+	struct row_state *state;        /* steps counts this push already */
+};
+
+/* value, slot0, slot1, grad: n elements each; slots that a rule does not have are not touched (and may be NULL). */
+typedef void (*rule_fn)(const struct rule_args *a, float *value, float *slot0, float *slot1, const wire_float *grad, size_t n);
+
+struct vector_ops {
+	const char *name; /* "avx2" */
+	rule_fn rules[RULES_COUNT];
+	void (*bf16_encode)(const float *in, size_t n, uint8_t *out);
+	void (*bf16_decode)(const uint8_t *in, size_t n, float *out);
+	bool (*all_finite)(const float *in, size_t n);
+};
+
+/* The best table for this CPU. */
+const struct vector_ops *vector_ops_best(void);
+/* The i-th table that this CPU can run, slowest first; NULL when there are no more. For tests and benchmarks. */
+const struct vector_ops *vector_ops_variant(unsigned i);
+
+/* optimizer_create with a given table instead of the best. */
+struct optimizer *optimizer_create_with(const struct vector_ops *ops, const weir_optimizer *spec, weir_error *err);
+
+#endif
