@@ -26,8 +26,8 @@ struct store_table;
 struct store *store_create(void);
 void store_destroy(struct store *s);
 /* spec is copied (segments too). partition and partitions: for dense tables, which chunks live here. */
-weir_status store_add_table(struct store *s, uint32_t id, const weir_table_spec *spec, uint32_t partition, uint32_t partitions, struct store_table **out,
-                            weir_error *err);
+weir_status store_add_table(struct store *s, uint32_t id, const weir_table_spec *spec, uint32_t partition, uint32_t partitions,
+                            struct store_table **out, weir_error *err);
 struct store_table *store_table(const struct store *s, uint32_t id); /* NULL when unknown */
 const weir_table_spec *store_table_spec(const struct store_table *t);
 const struct optimizer *store_table_optimizer(const struct store_table *t);
@@ -40,7 +40,9 @@ void store_gather(const struct store_table *t, const uint64_t *keys, size_t coun
 void store_read_chunk(const struct store_table *t, uint64_t chunk, float *out);
 /* rows[i], metas[i]: the stored row, created with its initial value and slots when absent. E_MEMORY creates none. Pointers hold until the next upsert. */
 weir_status store_upsert(struct store_table *t, const uint64_t *keys, size_t count, float **rows, struct row_meta **metas);
-/* Pages through stored rows: from *cursor (0 first; 0 again at the end) up to max rows. */
+/* The stored row of key and what stands behind it; NULL when it is not stored. Valid until the next upsert. */
+const struct row_meta *store_find(const struct store_table *t, uint64_t key, const float **row);
+/* Pages through stored rows in the order of their creation: from *cursor (0 first; 0 again at the end) up to max rows. */
 size_t store_scan(const struct store_table *t, uint64_t *cursor, size_t max, uint64_t *keys, const float **rows);
 uint64_t store_table_rows(const struct store_table *t);
 uint64_t store_table_bytes(const struct store_table *t);
