@@ -3,6 +3,7 @@
 #define WEIR_LIMITS_H
 
 #include <stdint.h>
+#include_next <limits.h> /* generated code asks for the system's header of this name and finds this one first */
 
 /* Wire. Enforced by rpc (message), frame.c (the rest) before anything is allocated. */
 #define WEIR_MESSAGE_BYTES_MAX (4u << 20)      /* one RPC message, either way */
@@ -38,7 +39,11 @@
 #define WEIR_UNIT_ATTEMPTS_MAX 16u             /* then the unit is quarantined */
 #define WEIR_LEASE_TERM_MS 4000u               /* default; renewed by progress */
 #define WEIR_PROGRESS_INTERVAL_MS 1000u        /* a worker reports at least this often */
+#define WEIR_UNIT_FAILURES_MAX 3u              /* explicit failures of a unit; then it is quarantined */
+#define WEIR_UNITS_HELD_MAX 4u                 /* units one worker holds at once */
 #define WEIR_STEP_MEMBERS_MAX WEIR_WORKERS_MAX
+#define WEIR_STEP_CLOSES_KEPT 3u               /* closed steps that the ledger tells again; older ones are known everywhere */
+#define WEIR_GATE_PATIENCE_MS 10000u           /* a pass opens without its evaluation when no evaluator was alive for so long */
 
 /* Time. */
 #define WEIR_DEAD_PEER_MS 5000u                /* a silent peer is reported after this */
@@ -47,6 +52,10 @@
 #define WEIR_CONTROL_TIMEOUT_MS 5000u          /* default deadline of a control call */
 #define WEIR_PARK_TIMEOUT_MS 3000u             /* a parked pull answers NOT_CURRENT after this */
 #define WEIR_DRAIN_MS 10000u                   /* SIGTERM to exit */
+#define WEIR_READY_TIMEOUT_MS 10000u           /* a server that `weir train` starts serves within this */
+#define WEIR_CHILD_RESTARTS_MAX 16u            /* of one killed worker by `weir train` */
+#define WEIR_CHILD_PAUSE_FIRST_MS 250u         /* before the first restart; doubles */
+#define WEIR_CHILD_PAUSE_CAP_MS 4000u
 #define WEIR_RETRY_MAX 8u
 #define WEIR_RETRY_FIRST_MS 20u
 #define WEIR_RETRY_CAP_MS 1000u
@@ -68,6 +77,14 @@
 #define WEIR_NAME_BYTES_MAX 64u
 #define WEIR_HIDDEN_LAYERS_MAX 16u
 #define WEIR_DATA_FILES_MAX 65536u
+#define WEIR_DIM_MAX 4096u                     /* width of an embedding */
+#define WEIR_LAYER_WIDTH_MAX 65536u
+#define WEIR_CROSS_LAYERS_MAX 16u
+#define WEIR_THREADS_MAX 1024u                 /* of one kind in one process */
+#define WEIR_PREFETCH_MAX 1024u                /* batches */
+#define WEIR_PASSES_MAX 1000000u
+#define WEIR_GENERATE_ROWS_MAX (1ull << 40)
+#define WEIR_LEASE_TERM_MS_MAX 3600000u
 
 _Static_assert(WEIR_MESSAGE_BYTES_TARGET * 2 <= WEIR_MESSAGE_BYTES_MAX,
                "a message cut at the target must fit with its headers and one more row");

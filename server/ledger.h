@@ -1,5 +1,5 @@
 /* The ledger: table registry, live workers, work units, steps. No rows, no gradients. It decides who computes what, and when a unit, a step and a pass
- * are closed. Single-threaded: everything is called on the ledger's own loop. State changes go through ledger_apply-style records so that
+ * are closed. Single-threaded: everything is called on the ledger's own loop. State changes are small explicit functions (ledger_state.h) so that
  * they can be logged and replicated later.
  *
  * Invariants: a unit has at most one live attempt; attempts only grow; a committed unit is never leased again; a watermark never moves back;
@@ -30,6 +30,8 @@ struct ledger_options {
 };
 
 weir_status ledger_create(struct ledger **out, const struct ledger_options *options, weir_error *err);
+/* Answers every request that waits (long polls). Before the transport that carries them stops; ledger_destroy does it too. */
+void ledger_close(struct ledger *l);
 void ledger_destroy(struct ledger *l);
 
 /* Answers a request. May be called later than the request (step: a long poll), once. `reply` is borrowed. */

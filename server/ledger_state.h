@@ -1,0 +1,159 @@
+/* What the ledger is made of, shared by ledger*.c and nobody else. Requests (ledger_workers.c, ledger_units.c, ledger_steps.c, ledger_tables.c)
+ * decide; the small functions declared here change state, one decided fact each, so that they can be logged and replayed later. */
+#ifndef WEIR_LEDGER_STATE_H
+#define WEIR_LEDGER_STATE_H
+
+#include <stdbool.h>
+
+#include "ledger.h"
+#include "limits.h"
+
+#define LEDGER_RETRY_MS 50u /* what a worker that must wait is told */
+
+/* Parts per partition: (partitions) each; NULL stands for zeros. */
+struct totals {
+	uint32_t *count;
+	uint64_t *fingerprint;
+};
+
+enum unit_state { UNIT_FREE, UNIT_LEASED, UNIT_COMMITTED, UNIT_QUARANTINED };
+
+struct ledger_unit {
+	enum unit_state state;
+	uint32_t attempt; /* last one granted; 0: never */
+	uint32_t failures; /* attempts given up explicitly */
+	uint32_t holder;  /* worker, while leased */
+	uint32_t batches, watermark;
+	struct totals totals; /* of the batches below the watermark */
+	char *error;          /* of the last attempt that failed explicitly; may be NULL */
+};
+
+struct batch_id {
+	uint32_t pass, unit, batch;
+};
+
+/* A parked StepRequest. */
+struct step_poll {
+	bool active, ready, dropped; /* ready: waits for a step for `batch`; else for the close of the step it is a member of */
+	struct batch_id batch;
+	ledger_reply_fn reply;
+	void *arg;
+};
+
+struct ledger_worker {
+	uint32_t id, pid;
+	char name[WEIR_NAME_BYTES_MAX], host[WEIR_ADDRESS_BYTES_MAX];
+	Weir__V1__Role role;
+	uint64_t incarnation;
+	bool live, left;
+	bool heard;          /* this incarnation has asked for something since it joined */
+	int64_t renewed_ms;
+	uint32_t held[WEIR_UNITS_HELD_MAX], held_count; /* units of the current pass */
+	uint64_t rows;
+	uint64_t lease_sequence, report_sequence; /* last ones seen: repeats are answered alike */
+	uint32_t granted;                         /* unit granted for lease_sequence */
+	bool dropped;                             /* its last step closed without `dropped_batch` */
+	struct batch_id dropped_batch;
+	struct step_poll poll;
+};
+
+struct step_member {
+	uint32_t worker;
+	uint64_t incarnation;
+	struct batch_id batch;
+	bool done;
+};
+
+struct step_close {
+	Weir__V1__StepClose message; /* points into the rest */
+	Weir__V1__BatchId *ids;
+	Weir__V1__BatchId **list;
+};
+
+struct ledger_steps {
+	uint64_t closed; /* steps closed; the open one, if any, is closed + 1 */
+	bool open;
+	uint32_t needed;
+	struct step_member *members; /* (capacity) */
+	uint32_t count, capacity;
+	struct step_close *closes[WEIR_STEP_CLOSES_KEPT]; /* oldest first */
+	uint32_t closes_count;
+	uint64_t batches_dropped;
+};
+
+struct ledger_table {
+	uint32_t id;
+	weir_table_spec spec;
+	struct wire_table wire;
+};
+
+struct ledger {
+	struct ledger_options options; /* with copies of what it points to */
+	char **servers;
+	uint32_t *partition_server;
+
+	struct ledger_worker **workers; /* (workers_count) */
+	uint32_t workers_count, workers_capacity;
+	struct ledger_table **tables;
+	uint32_t tables_count;
+
+	bool has_dataset;
+	uint64_t dataset_fingerprint, dataset_rows;
+	uint32_t units_count; /* in a pass */
+	char dataset_by[WEIR_NAME_BYTES_MAX];
+
+	uint32_t pass;             /* open one */
+	struct ledger_unit *units; /* (units_count) of this pass */
+	uint32_t free_from;        /* no unit below is free */
+	uint32_t low;              /* all units below are closed */
+	uint32_t committed, quarantined; /* of this pass */
+	uint32_t completed, evaluated;   /* passes */
+	int64_t completed_ms, evaluator_ms; /* when the last pass completed; when an evaluator was last alive */
+	bool finished, failed;
+	char failure[WEIR_ERROR_TEXT_BYTES];
+
+	struct ledger_steps steps;
+	struct totals expected;
+	Weir__V1__WorkerReport report;
+	double auc, logloss;
+	uint64_t workers_lost, leases_expired, units_quarantined;
+};
+
+int64_t ledger_now(const struct ledger *l);
+/* Whether a request is of this job. */
+bool ledger_job_matches(const struct ledger *l, const Weir__V1__JobId *job);
+void ledger_fill_job(struct ledger *l, Weir__V1__JobId *out);
+void ledger_fill_status(Weir__V1__Status *out, weir_status status, const char *text);
+Weir__V1__UnitMark ledger_closed_low(const struct ledger *l);
+
+/* Totals over partitions. */
+weir_status totals_init(struct totals *t, uint32_t partitions);
+void totals_free(struct totals *t);
+bool totals_valid(const Weir__V1__PartTotals *in, uint32_t partitions);
+void totals_add(struct totals *t, const Weir__V1__PartTotals *in, uint32_t partitions);
+void totals_set(struct totals *t, const Weir__V1__PartTotals *in, uint32_t partitions);
+void totals_fill(Weir__V1__PartTotals *out, const struct totals *t, uint32_t partitions);
+
+/* Workers. NULL and a status (with a text in *err) when the request is not from a live incarnation of this job; renews otherwise. */
+struct ledger_worker *worker_find(struct ledger *l, const Weir__V1__JobId *job, uint32_t id, uint64_t incarnation, weir_error *err);
+void worker_end(struct ledger *l, struct ledger_worker *w, bool clean, const char *why);
+uint32_t worker_count_holding(const struct ledger *l);
+void report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1__WorkerReport *r);
+
+/* Units. */
+weir_status pass_open(struct ledger *l, uint32_t pass);
+void pass_free(struct ledger *l);
+void pass_advance(struct ledger *l);
+void unit_return(struct ledger *l, uint32_t unit, const char *why);
+void unit_watermark(struct ledger *l, const struct ledger_worker *w, const Weir__V1__UnitProgress *p);
+
+/* Steps. */
+void steps_forget_worker(struct ledger *l, struct ledger_worker *w, const char *why);
+void steps_advance(struct ledger *l);
+void steps_free(struct ledger *l);
+
+/* Tables. */
+uint32_t tables_backup(const struct ledger *l); /* of the sync tables */
+void tables_free(struct ledger *l);
+
+#endif

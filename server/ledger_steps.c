@@ -1,0 +1,234 @@
+/* Steps of synchronous tables (Chen et al. 2016, "Revisiting distributed synchronous SGD": backup workers). One step is open at a time. Its members are
+ * the batches that were ready when it opened; it closes once all but `backup` of the trainers at work have reported theirs done, and the one
+ * record of its close says which batches count, in order, and which are dropped. Who reports done and the next batch ready in
+ * one request counts for the next step before that opens, so that equal workers move in lockstep. A member that dies undone is neither included
+ * nor dropped: its batch is executed again and takes part in a later step with whatever parts the partitions hold of it already. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger_state.h"
+
+static bool same_batch(const struct batch_id *a, const struct batch_id *b)
+{
+	return a->pass == b->pass && a->unit == b->unit && a->batch == b->batch;
+}
+
+static struct batch_id read_batch(const Weir__V1__BatchId *b)
+{
+	return b ? (struct batch_id){b->pass, b->unit, b->batch} : (struct batch_id){0};
+}
+
+/* The seat of this incarnation in the open step, or NULL. */
+static struct step_member *member_of(struct ledger *l, const struct ledger_worker *w)
+{
+	for (uint32_t i = 0; l->steps.open && i < l->steps.count; i++)
+		if (l->steps.members[i].worker == w->id && l->steps.members[i].incarnation == w->incarnation)
+			return &l->steps.members[i];
+	return NULL;
+}
+
+static void poll_answer(struct ledger *l, struct ledger_worker *w, weir_status code, const char *text)
+{
+	Weir__V1__StepReply r = WEIR__V1__STEP_REPLY__INIT;
+	Weir__V1__Status status;
+	Weir__V1__StepClose *closes[WEIR_STEP_CLOSES_KEPT];
+	struct step_poll poll = w->poll;
+	w->poll.active = false;
+	ledger_fill_status(&status, code, text);
+	r.status = &status;
+	r.step = code == WEIR_OK && poll.ready ? l->steps.closed + 1 : 0;
+	for (uint32_t i = 0; i < l->steps.closes_count; i++)
+		closes[i] = &l->steps.closes[i]->message;
+	r.n_closes = l->steps.closes_count;
+	r.closes = closes;
+	r.done_dropped = poll.dropped;
+	poll.reply(poll.arg, &r.base);
+}
+
+static void close_free(struct step_close *c)
+{
+	if (!c)
+		return;
+	free(c->ids);
+	free(c->list);
+	free(c);
+}
+
+void steps_free(struct ledger *l)
+{
+	for (uint32_t i = 0; i < l->steps.closes_count; i++)
+		close_free(l->steps.closes[i]);
+	free(l->steps.members);
+}
+
+static int compare_members(const void *a, const void *b)
+{
+	const struct step_member *x = a, *y = b;
+	if (x->done != y->done)
+		return x->done ? -1 : 1;
+	if (x->batch.pass != y->batch.pass)
+		return x->batch.pass < y->batch.pass ? -1 : 1;
+	if (x->batch.unit != y->batch.unit)
+		return x->batch.unit < y->batch.unit ? -1 : 1;
+	return (x->batch.batch > y->batch.batch) - (x->batch.batch < y->batch.batch);
+}
+
+/* The record of a close: included batches in order of (pass, unit, batch), then the dropped ones. Members are sorted so. */
+static struct step_close *close_make(uint64_t step, const struct step_member *members, uint32_t count, uint32_t included)
+{
+	struct step_close *c = calloc(1, sizeof *c);
+	if (!c)
+		return NULL;
+	c->ids = calloc(count, sizeof *c->ids);
+	c->list = calloc(count, sizeof(Weir__V1__BatchId *));
+	if (!c->ids || !c->list) {
+		close_free(c);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		weir__v1__batch_id__init(&c->ids[i]);
+		c->ids[i].pass = members[i].batch.pass;
+		c->ids[i].unit = members[i].batch.unit;
+		c->ids[i].batch = members[i].batch.batch;
+		c->list[i] = &c->ids[i];
+	}
+	weir__v1__step_close__init(&c->message);
+	c->message.step = step;
+	c->message.n_included = included;
+	c->message.included = c->list;
+	c->message.n_dropped = count - included;
+	c->message.dropped = c->list + included;
+	return c;
+}
+
+static uint32_t members_done(const struct ledger_steps *s)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < s->count; i++)
+		n += s->members[i].done;
+	return n;
+}
+
+/* Closes the open step. False when out of memory: it stays open and a later event tries again. */
+static bool step_close(struct ledger *l)
+{
+	struct ledger_steps *s = &l->steps;
+	uint32_t done = members_done(s);
+	qsort(s->members, s->count, sizeof *s->members, compare_members);
+	struct step_close *c = close_make(s->closed + 1, s->members, s->count, done);
+	if (!c)
+		return false;
+	if (s->closes_count == WEIR_STEP_CLOSES_KEPT) {
+		close_free(s->closes[0]);
+		memmove(s->closes, s->closes + 1, (WEIR_STEP_CLOSES_KEPT - 1) * sizeof(struct step_close *));
+		s->closes_count--;
+	}
+	s->closes[s->closes_count++] = c;
+	s->closed++;
+	s->open = false;
+	s->batches_dropped += s->count - done;
+	for (uint32_t i = 0; i < s->count; i++) {
+		struct ledger_worker *w = l->workers[s->members[i].worker];
+		if (!w->live || w->incarnation != s->members[i].incarnation)
+			continue;
+		if (!s->members[i].done) {
+			w->dropped = true;
+			w->dropped_batch = s->members[i].batch;
+		}
+		if (w->poll.active && !w->poll.ready)
+			poll_answer(l, w, WEIR_OK, "");
+	}
+	return true;
+}
+
+/* Opens the next step with all that are ready; false when none is. */
+static bool step_open(struct ledger *l)
+{
+	struct ledger_steps *s = &l->steps;
+	if (s->capacity < l->workers_count) {
+		struct step_member *grown = realloc(s->members, l->workers_count * sizeof *grown);
+		if (!grown)
+			return false;
+		s->members = grown;
+		s->capacity = l->workers_count;
+	}
+	s->count = 0;
+	for (uint32_t i = 0; i < l->workers_count; i++) {
+		struct ledger_worker *w = l->workers[i];
+		if (w->poll.active && w->poll.ready)
+			s->members[s->count++] = (struct step_member){.worker = w->id, .incarnation = w->incarnation, .batch = w->poll.batch};
+	}
+	if (!s->count)
+		return false;
+	s->open = true;
+	uint32_t holding = worker_count_holding(l), backup = tables_backup(l);
+	s->needed = holding > backup ? holding - backup : 1;
+	for (uint32_t i = 0; i < s->count; i++)
+		poll_answer(l, l->workers[s->members[i].worker], WEIR_OK, "");
+	return true;
+}
+
+void steps_advance(struct ledger *l)
+{
+	struct ledger_steps *s = &l->steps;
+	for (;;) {
+		if (s->open && s->count == 0)
+			s->open = false; /* all its members died: its number is used again */
+		if (s->open) {
+			uint32_t needed = s->needed < s->count ? s->needed : s->count;
+			if (members_done(s) < needed || !step_close(l))
+				return;
+		}
+		if (!step_open(l))
+			return;
+	}
+}
+
+void steps_forget_worker(struct ledger *l, struct ledger_worker *w, const char *why)
+{
+	struct step_member *m = member_of(l, w);
+	if (m && !m->done)
+		*m = l->steps.members[--l->steps.count];
+	if (w->poll.active)
+		poll_answer(l, w, WEIR_E_STALE, why);
+}
+
+/* `done` of a request: in the open step, or of one that closed without it. */
+static void report_done(struct ledger *l, struct ledger_worker *w, const struct batch_id *done, bool *dropped)
+{
+	struct step_member *m = member_of(l, w);
+	if (m && same_batch(&m->batch, done))
+		m->done = true;
+	*dropped = w->dropped && same_batch(&w->dropped_batch, done);
+}
+
+void ledger_step(struct ledger *l, const Weir__V1__StepRequest *q, ledger_reply_fn reply, void *arg)
+{
+	weir_error err = {0};
+	struct ledger_worker *w = worker_find(l, q->job, q->worker, q->incarnation, &err);
+	if (w && w->role != WEIR__V1__ROLE__TRAINER) {
+		(void)weir_fail(&err, WEIR_E_STATE, "worker %s is not a trainer: it has no part in steps", w->name);
+		w = NULL;
+	}
+	if (!w) {
+		Weir__V1__StepReply r = WEIR__V1__STEP_REPLY__INIT;
+		Weir__V1__Status status;
+		ledger_fill_status(&status, err.status, err.text);
+		r.status = &status;
+		reply(arg, &r.base);
+		return;
+	}
+	if (w->poll.active)
+		poll_answer(l, w, WEIR_E_CANCELLED, "a newer request took its place");
+	w->poll = (struct step_poll){.active = true, .ready = q->has_ready, .batch = read_batch(q->ready), .reply = reply, .arg = arg};
+	if (q->has_done) {
+		struct batch_id done = read_batch(q->done);
+		report_done(l, w, &done, &w->poll.dropped);
+	}
+	struct step_member *m = member_of(l, w);
+	bool repeat = m && q->has_ready && same_batch(&m->batch, &w->poll.batch);
+	bool nothing = !q->has_ready && !(q->has_done && m && m->done);
+	if (repeat || nothing)
+		poll_answer(l, w, WEIR_OK, "");
+	steps_advance(l);
+}

@@ -1,0 +1,93 @@
+/* The table registry: a name has one id and one description for the life of the job. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger_state.h"
+
+uint32_t tables_backup(const struct ledger *l)
+{
+	uint32_t backup = 0;
+	for (uint32_t i = 0; i < l->tables_count; i++) {
+		const weir_mode *mode = &l->tables[i]->spec.mode;
+		if (mode->kind == WEIR_SYNC && mode->backup > backup)
+			backup = mode->backup;
+	}
+	return backup;
+}
+
+static void table_free(struct ledger_table *t)
+{
+	wire_table_free(&t->wire);
+	free((void *)t->spec.segments);
+	free(t);
+}
+
+void tables_free(struct ledger *l)
+{
+	for (uint32_t i = 0; i < l->tables_count; i++)
+		table_free(l->tables[i]);
+	free(l->tables);
+}
+
+/* Takes spec's segments over. */
+static weir_status table_add(struct ledger *l, const weir_table_spec *spec, struct ledger_table **out, weir_error *err)
+{
+	struct ledger_table **grown = NULL;
+	struct ledger_table *t = NULL;
+	weir_status status = WEIR_E_MEMORY;
+	if (l->tables_count == WEIR_TABLES_MAX)
+		status = weir_fail(err, WEIR_E_LIMIT, "table %s: the job has %u tables already, the most there may be", spec->name, l->tables_count);
+	else if ((grown = realloc(l->tables, (l->tables_count + 1) * sizeof *grown)) && (t = calloc(1, sizeof *t))) {
+		l->tables = grown;
+		t->id = l->tables_count;
+		t->spec = *spec;
+		status = wire_table_make(&t->wire, &t->spec, t->id);
+	} else if (grown) {
+		l->tables = grown;
+	}
+	if (status != WEIR_OK) {
+		free(t);
+		free((void *)spec->segments);
+		return status == WEIR_E_MEMORY ? weir_fail(err, status, "table %s: out of memory", spec->name) : status;
+	}
+	l->tables[l->tables_count++] = t;
+	*out = t;
+	LOG_AT(l->options.logger, LOG_INFO, "table created", "name=%s id=%u", t->spec.name, t->id);
+	return WEIR_OK;
+}
+
+static weir_status create_table(struct ledger *l, const Weir__V1__CreateTableRequest *q, struct ledger_table **out, weir_error *err)
+{
+	weir_table_spec spec;
+	uint32_t id;
+	if (!ledger_job_matches(l, q->job))
+		return weir_fail(err, WEIR_E_GENERATION, "the request is of another job or another generation of this one");
+	if (!q->table)
+		return weir_fail(err, WEIR_E_INVALID, "the request describes no table");
+	weir_status status = wire_table_read(q->table, &spec, &id, err);
+	if (status != WEIR_OK)
+		return status;
+	for (uint32_t i = 0; i < l->tables_count; i++) {
+		const char *field = NULL;
+		if (strcmp(l->tables[i]->spec.name, spec.name) != 0)
+			continue;
+		bool equal = wire_table_equal(&l->tables[i]->spec, &spec, &field);
+		free((void *)spec.segments);
+		*out = l->tables[i];
+		return equal ? WEIR_OK : weir_fail(err, WEIR_E_EXISTS, "table %s exists with another %s: use another name or the same description", spec.name, field);
+	}
+	return table_add(l, &spec, out, err);
+}
+
+void ledger_create_table(struct ledger *l, const Weir__V1__CreateTableRequest *q, ledger_reply_fn reply, void *arg)
+{
+	Weir__V1__CreateTableReply r = WEIR__V1__CREATE_TABLE_REPLY__INIT;
+	Weir__V1__Status status;
+	weir_error err = {0};
+	struct ledger_table *t = NULL;
+	weir_status code = create_table(l, q, &t, &err);
+	ledger_fill_status(&status, code, err.text);
+	r.status = &status;
+	r.table = t ? &t->wire.table : NULL;
+	reply(arg, &r.base);
+}

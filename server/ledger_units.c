@@ -1,0 +1,318 @@
+/* Work units of the ledger: passes open, units are granted lowest first, move their watermark, commit or go back, and a pass completes.
+ * A unit's place on the wire is its position in the pass's order; the order itself is a permutation of the dataset's units by (seed, pass). */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger_state.h"
+
+void pass_free(struct ledger *l)
+{
+	for (uint32_t u = 0; l->units && u < l->units_count; u++) {
+		totals_free(&l->units[u].totals);
+		free(l->units[u].error);
+	}
+	free(l->units);
+	l->units = NULL;
+}
+
+/* Opens a pass: all its units are free. */
+weir_status pass_open(struct ledger *l, uint32_t pass)
+{
+	struct ledger_unit *units = calloc(l->units_count, sizeof *units);
+	if (!units)
+		return WEIR_E_MEMORY;
+	pass_free(l);
+	l->units = units;
+	l->pass = pass;
+	l->free_from = l->low = l->committed = l->quarantined = 0;
+	LOG_AT(l->options.logger, LOG_INFO, "pass opened", "pass=%u of=%u units=%u", pass, l->options.passes, l->units_count);
+	return WEIR_OK;
+}
+
+static void job_fail(struct ledger *l, const char *text)
+{
+	l->failed = true;
+	snprintf(l->failure, sizeof l->failure, "%s", text);
+	LOG_AT(l->options.logger, LOG_ERROR, "job failed", "why=\"%s\"", text);
+}
+
+static bool gate_holds(struct ledger *l)
+{
+	if (!l->options.gate || l->evaluated >= l->completed)
+		return false;
+	int64_t since = l->evaluator_ms > l->completed_ms ? l->evaluator_ms : l->completed_ms;
+	if (ledger_now(l) - since < WEIR_GATE_PATIENCE_MS)
+		return true;
+	LOG_AT(l->options.logger, LOG_WARN, "pass not evaluated", "pass=%u no evaluator has been alive for %u ms: going on", l->pass,
+	       WEIR_GATE_PATIENCE_MS);
+	l->evaluated = l->completed;
+	return false;
+}
+
+/* Completes the open pass when all its units are closed, and opens the next one when the gate lets it. */
+void pass_advance(struct ledger *l)
+{
+	if (!l->has_dataset || l->finished || l->failed || l->committed + l->quarantined < l->units_count)
+		return;
+	if (l->completed == l->pass) {
+		l->completed = l->pass + 1;
+		l->completed_ms = ledger_now(l);
+		LOG_AT(l->options.logger, LOG_INFO, "pass complete", "pass=%u committed=%u quarantined=%u", l->pass, l->committed, l->quarantined);
+	}
+	if (gate_holds(l))
+		return;
+	if (l->completed == l->options.passes)
+		l->finished = true;
+	else if (pass_open(l, l->pass + 1) != WEIR_OK)
+		job_fail(l, "the ledger has no memory for the next pass");
+}
+
+static uint32_t data_unit(const struct ledger *l, uint32_t unit)
+{
+	if (!l->options.shuffle)
+		return unit;
+	return (uint32_t)prng_permute(prng_mix(l->options.seed, l->pass, 0), l->units_count, unit);
+}
+
+static void unit_hold(struct ledger *l, struct ledger_worker *w, uint32_t unit)
+{
+	struct ledger_unit *u = &l->units[unit];
+	u->state = UNIT_LEASED;
+	u->holder = w->id;
+	u->attempt++;
+	assert(w->held_count < WEIR_UNITS_HELD_MAX);
+	w->held[w->held_count++] = unit;
+}
+
+static void unit_unhold(struct ledger *l, uint32_t unit)
+{
+	struct ledger_worker *w = l->workers[l->units[unit].holder];
+	for (uint32_t i = 0; i < w->held_count; i++)
+		if (w->held[i] == unit) {
+			w->held[i] = w->held[--w->held_count];
+			return;
+		}
+	assert(!"a leased unit is in its holder's list");
+}
+
+static void low_advance(struct ledger *l)
+{
+	while (l->low < l->units_count && (l->units[l->low].state == UNIT_COMMITTED || l->units[l->low].state == UNIT_QUARANTINED))
+		l->low++;
+}
+
+static void unit_quarantine(struct ledger *l, uint32_t unit)
+{
+	struct ledger_unit *u = &l->units[unit];
+	char text[WEIR_ERROR_TEXT_BYTES];
+	snprintf(text, sizeof text, "unit %u of pass %u (unit %u of the dataset) was given up after %u attempts; last error: %s", unit, l->pass,
+	         data_unit(l, unit), u->attempt, u->error ? u->error : "its worker was lost");
+	u->state = UNIT_QUARANTINED;
+	l->quarantined++;
+	l->units_quarantined++;
+	low_advance(l);
+	if (l->units_quarantined > l->options.allow_skip)
+		job_fail(l, text);
+	else
+		LOG_AT(l->options.logger, LOG_WARN, "unit quarantined", "%s", text);
+}
+
+/* A leased unit goes back. why: what its holder said; NULL when it is gone. */
+void unit_return(struct ledger *l, uint32_t unit, const char *why)
+{
+	struct ledger_unit *u = &l->units[unit];
+	assert(u->state == UNIT_LEASED);
+	unit_unhold(l, unit);
+	u->state = UNIT_FREE;
+	if (unit < l->free_from)
+		l->free_from = unit;
+	if (why) {
+		u->failures++;
+		free(u->error);
+		u->error = strdup(why);
+	}
+	if (u->attempt >= WEIR_UNIT_ATTEMPTS_MAX || u->failures >= WEIR_UNIT_FAILURES_MAX)
+		unit_quarantine(l, unit);
+}
+
+void unit_watermark(struct ledger *l, const struct ledger_worker *w, const Weir__V1__UnitProgress *p)
+{
+	if (p->pass != l->pass || p->unit >= l->units_count || !totals_valid(p->totals, l->options.partitions))
+		return;
+	struct ledger_unit *u = &l->units[p->unit];
+	if (u->state != UNIT_LEASED || u->holder != w->id || u->attempt != p->attempt)
+		return; /* crossed its own commit */
+	if (p->batches)
+		u->batches = p->batches;
+	if (p->watermark <= u->watermark || p->watermark > WEIR_UNIT_BATCHES_MAX)
+		return;
+	if (!u->totals.count && totals_init(&u->totals, l->options.partitions) != WEIR_OK)
+		return; /* a later one will do */
+	u->watermark = p->watermark;
+	totals_set(&u->totals, p->totals, l->options.partitions);
+}
+
+/* The first free unit, or units_count. */
+static uint32_t unit_next(struct ledger *l)
+{
+	while (l->free_from < l->units_count && l->units[l->free_from].state != UNIT_FREE)
+		l->free_from++;
+	return l->free_from;
+}
+
+struct lease_answer {
+	Weir__V1__LeaseReply reply;
+	Weir__V1__Status status;
+	Weir__V1__WorkUnit unit;
+	Weir__V1__PartTotals totals;
+	Weir__V1__UnitMark low;
+};
+
+static void answer_unit(struct ledger *l, struct lease_answer *a, uint32_t unit)
+{
+	const struct ledger_unit *u = &l->units[unit];
+	a->reply.state = WEIR__V1__LEASE_STATE__UNIT;
+	weir__v1__work_unit__init(&a->unit);
+	a->unit.pass = l->pass;
+	a->unit.unit = unit;
+	a->unit.attempt = u->attempt;
+	a->unit.data_unit = data_unit(l, unit);
+	a->unit.watermark = u->watermark;
+	a->unit.sealed = u->attempt > 1;
+	totals_fill(&a->totals, &u->totals, l->options.partitions);
+	a->unit.totals = &a->totals;
+	a->reply.unit = &a->unit;
+}
+
+static void answer_trainer(struct ledger *l, struct ledger_worker *w, uint64_t sequence, struct lease_answer *a)
+{
+	if (sequence && sequence == w->lease_sequence)
+		for (uint32_t i = 0; i < w->held_count; i++)
+			if (w->held[i] == w->granted) {
+				answer_unit(l, a, w->granted);
+				return;
+			}
+	if (l->finished) {
+		a->reply.state = WEIR__V1__LEASE_STATE__FINISHED;
+		return;
+	}
+	if (w->held_count == WEIR_UNITS_HELD_MAX || unit_next(l) == l->units_count)
+		return; /* wait */
+	uint32_t unit = unit_next(l);
+	unit_hold(l, w, unit);
+	w->lease_sequence = sequence;
+	w->granted = unit;
+	answer_unit(l, a, unit);
+}
+
+static void answer_evaluator(struct ledger *l, struct lease_answer *a)
+{
+	if (l->completed > l->evaluated) {
+		a->reply.state = WEIR__V1__LEASE_STATE__EVALUATE;
+		a->reply.pass = l->completed - 1;
+		a->reply.last = l->completed == l->options.passes;
+	} else if (l->finished) {
+		a->reply.state = WEIR__V1__LEASE_STATE__FINISHED;
+	}
+}
+
+void ledger_lease(struct ledger *l, const Weir__V1__LeaseRequest *q, ledger_reply_fn reply, void *arg)
+{
+	struct lease_answer a;
+	weir_error err = {0};
+	weir__v1__lease_reply__init(&a.reply);
+	struct ledger_worker *w = worker_find(l, q->job, q->worker, q->incarnation, &err);
+	a.reply.state = WEIR__V1__LEASE_STATE__WAIT;
+	a.reply.retry_ms = LEDGER_RETRY_MS;
+	if (w && l->failed) {
+		a.reply.state = WEIR__V1__LEASE_STATE__FAILED;
+		(void)weir_fail(&err, WEIR_E_STATE, "the job has failed: %s", l->failure);
+	} else if (w && w->role == WEIR__V1__ROLE__TRAINER) {
+		answer_trainer(l, w, q->sequence, &a);
+	} else if (w && w->role == WEIR__V1__ROLE__EVALUATOR) {
+		answer_evaluator(l, &a);
+	} else if (w) {
+		(void)weir_fail(&err, WEIR_E_STATE, "worker %s is an observer: it may not lease", w->name);
+	}
+	ledger_fill_status(&a.status, err.status, err.text);
+	a.low = ledger_closed_low(l);
+	a.reply.status = &a.status;
+	a.reply.closed_low = &a.low;
+	reply(arg, &a.reply.base);
+}
+
+static void unit_commit(struct ledger *l, uint32_t unit, const Weir__V1__PartTotals *totals)
+{
+	struct ledger_unit *u = &l->units[unit];
+	unit_unhold(l, unit);
+	u->state = UNIT_COMMITTED;
+	totals_free(&u->totals);
+	totals_add(&l->expected, totals, l->options.partitions);
+	l->committed++;
+	low_advance(l);
+}
+
+static weir_status commit(struct ledger *l, struct ledger_worker *w, const Weir__V1__CommitRequest *q, weir_error *err)
+{
+	if (!totals_valid(q->totals, l->options.partitions) || q->batches > WEIR_UNIT_BATCHES_MAX)
+		return weir_fail(err, WEIR_E_INVALID, "commit of unit %u of pass %u: totals must have %u partitions and at most %u batches", q->unit, q->pass,
+		                 l->options.partitions, WEIR_UNIT_BATCHES_MAX);
+	if (q->pass < l->pass && l->has_dataset)
+		return WEIR_OK; /* A live incarnation never lost a unit but by failing it, so this repeats a commit of its own. */
+	if (!l->has_dataset || q->pass > l->pass || q->unit >= l->units_count)
+		return weir_fail(err, WEIR_E_NOT_FOUND, "commit of unit %u of pass %u: there is no such unit", q->unit, q->pass);
+	struct ledger_unit *u = &l->units[q->unit];
+	bool own = u->holder == w->id && u->attempt == q->attempt;
+	if (own && u->state == UNIT_LEASED) {
+		if (q->failed)
+			unit_return(l, q->unit, q->text);
+		else
+			unit_commit(l, q->unit, q->totals);
+		pass_advance(l);
+		steps_advance(l);
+		return WEIR_OK;
+	}
+	if (own && (q->failed || u->state == UNIT_COMMITTED))
+		return WEIR_OK; /* a repeat */
+	return weir_fail(err, WEIR_E_STALE, "commit of unit %u of pass %u, attempt %u: worker %s does not hold it (its last attempt is %u)", q->unit,
+	                 q->pass, q->attempt, w->name, u->attempt);
+}
+
+void ledger_commit(struct ledger *l, const Weir__V1__CommitRequest *q, ledger_reply_fn reply, void *arg)
+{
+	Weir__V1__CommitReply r = WEIR__V1__COMMIT_REPLY__INIT;
+	Weir__V1__Status status;
+	weir_error err = {0};
+	struct ledger_worker *w = worker_find(l, q->job, q->worker, q->incarnation, &err);
+	ledger_fill_status(&status, w ? commit(l, w, q, &err) : err.status, err.text);
+	Weir__V1__UnitMark low = ledger_closed_low(l);
+	r.status = &status;
+	r.closed_low = &low;
+	reply(arg, &r.base);
+}
+
+void ledger_gate(struct ledger *l, const Weir__V1__GateRequest *q, ledger_reply_fn reply, void *arg)
+{
+	Weir__V1__GateReply r = WEIR__V1__GATE_REPLY__INIT;
+	Weir__V1__Status status;
+	weir_error err = {0};
+	struct ledger_worker *w = worker_find(l, q->job, q->worker, q->incarnation, &err);
+	if (w && (w->role != WEIR__V1__ROLE__EVALUATOR || q->pass >= l->completed)) {
+		(void)weir_fail(&err, WEIR_E_STATE, "worker %s reports an evaluation of pass %u: it must be an evaluator and the pass complete (%u are)",
+		                w->name, q->pass, l->completed);
+	} else if (w) {
+		l->auc = q->auc;
+		l->logloss = q->logloss;
+		if (l->evaluated <= q->pass)
+			l->evaluated = q->pass + 1;
+		LOG_AT(l->options.logger, LOG_INFO, "pass evaluated", "pass=%u auc=%.6f logloss=%.6f stop=%d", q->pass, q->auc, q->logloss, q->stop);
+		if (q->stop)
+			l->finished = true;
+		pass_advance(l);
+	}
+	ledger_fill_status(&status, err.status, err.text);
+	r.status = &status;
+	reply(arg, &r.base);
+}

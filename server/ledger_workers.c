@@ -1,0 +1,244 @@
+/* Workers of the ledger: they join, renew by whatever they ask, report progress, leave, or are lost when their lease expires. An
+ * incarnation ends once: afterwards everything it asks is answered E_STALE, and its units are free for a next attempt. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger_state.h"
+
+static const char *role_name(Weir__V1__Role role)
+{
+	return role == WEIR__V1__ROLE__TRAINER ? "trainer" : role == WEIR__V1__ROLE__EVALUATOR ? "evaluator" : "observer";
+}
+
+struct ledger_worker *worker_find(struct ledger *l, const Weir__V1__JobId *job, uint32_t id, uint64_t incarnation, weir_error *err)
+{
+	if (!ledger_job_matches(l, job)) {
+		(void)weir_fail(err, WEIR_E_GENERATION, "the request is of another job or another generation of this one");
+		return NULL;
+	}
+	if (id >= l->workers_count) {
+		(void)weir_fail(err, WEIR_E_NOT_FOUND, "no worker %u has joined", id);
+		return NULL;
+	}
+	struct ledger_worker *w = l->workers[id];
+	if (!w->live || w->incarnation != incarnation) {
+		(void)weir_fail(err, WEIR_E_STALE, "worker %s was taken for dead or replaced: join again", w->name);
+		return NULL;
+	}
+	w->renewed_ms = ledger_now(l);
+	w->heard = true;
+	return w;
+}
+
+void worker_end(struct ledger *l, struct ledger_worker *w, bool clean, const char *why)
+{
+	w->live = false;
+	w->left = clean;
+	if (!clean && w->role != WEIR__V1__ROLE__OBSERVER && w->heard) {
+		l->workers_lost++;
+		LOG_AT(l->options.logger, LOG_WARN, "worker lost", "name=%s why=\"%s\" units=%u", w->name, why, w->held_count);
+	} else {
+		LOG_AT(l->options.logger, LOG_INFO, "worker left", "name=%s units=%u", w->name, w->held_count);
+	}
+	while (w->held_count)
+		unit_return(l, w->held[w->held_count - 1], NULL);
+	steps_forget_worker(l, w, why);
+	pass_advance(l);
+	steps_advance(l);
+}
+
+uint32_t worker_count_holding(const struct ledger *l)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < l->workers_count; i++)
+		n += l->workers[i]->live && l->workers[i]->held_count > 0;
+	return n;
+}
+
+void report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1__WorkerReport *r)
+{
+	if (!r)
+		return;
+	w->rows += r->rows;
+	l->report.rows += r->rows;
+	l->report.batches += r->batches;
+	l->report.loss_sum += r->loss_sum;
+	l->report.bytes_pushed += r->bytes_pushed;
+	l->report.bytes_pulled += r->bytes_pulled;
+	l->report.bad_lines += r->bad_lines;
+	l->report.duplicates += r->duplicates;
+	l->report.residual_norm = r->residual_norm;
+	l->report.nonfinite += r->nonfinite;
+}
+
+/* The first trainer's dataset is the job's; others must have the same. */
+static weir_status agree_on_dataset(struct ledger *l, const Weir__V1__JoinRequest *q, weir_error *err)
+{
+	const Weir__V1__Dataset *d = q->dataset;
+	if (!d || !d->units || d->units > WEIR_UNITS_PER_PASS_MAX)
+		return weir_fail(err, WEIR_E_INVALID, "worker %s: a trainer's dataset must have 1 to %u units, not %u", q->name, WEIR_UNITS_PER_PASS_MAX,
+		                 d ? d->units : 0);
+	if (l->has_dataset) {
+		if (l->dataset_fingerprint == d->fingerprint && l->units_count == d->units)
+			return WEIR_OK;
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "worker %s sees another dataset (fingerprint %016llx, %u units) than worker %s (fingerprint %016llx, %u units): "
+		                 "all trainers need the same files and settings",
+		                 q->name, (unsigned long long)d->fingerprint, d->units, l->dataset_by, (unsigned long long)l->dataset_fingerprint,
+		                 l->units_count);
+	}
+	l->units_count = d->units;
+	weir_status status = pass_open(l, 0);
+	if (status != WEIR_OK) {
+		l->units_count = 0;
+		return weir_fail(err, status, "ledger: no memory for %u units", d->units);
+	}
+	l->has_dataset = true;
+	l->dataset_fingerprint = d->fingerprint;
+	l->dataset_rows = d->rows;
+	snprintf(l->dataset_by, sizeof l->dataset_by, "%s", q->name);
+	return WEIR_OK;
+}
+
+/* The worker of that name, or a new one; NULL at the limit or out of memory. */
+static struct ledger_worker *worker_slot(struct ledger *l, const char *name)
+{
+	for (uint32_t i = 0; i < l->workers_count; i++)
+		if (strcmp(l->workers[i]->name, name) == 0)
+			return l->workers[i];
+	if (l->workers_count == WEIR_WORKERS_MAX)
+		return NULL;
+	if (l->workers_count == l->workers_capacity) {
+		uint32_t capacity = l->workers_capacity ? 2 * l->workers_capacity : 16;
+		struct ledger_worker **grown = realloc(l->workers, capacity * sizeof *grown);
+		if (!grown)
+			return NULL;
+		l->workers = grown;
+		l->workers_capacity = capacity;
+	}
+	struct ledger_worker *w = calloc(1, sizeof *w);
+	if (!w)
+		return NULL;
+	w->id = l->workers_count;
+	snprintf(w->name, sizeof w->name, "%s", name);
+	l->workers[l->workers_count++] = w;
+	return w;
+}
+
+static void worker_begin(struct ledger *l, struct ledger_worker *w, const Weir__V1__JoinRequest *q)
+{
+	snprintf(w->host, sizeof w->host, "%s", q->host);
+	w->pid = q->pid;
+	w->role = q->role;
+	uint64_t before = w->incarnation;
+	do
+		w->incarnation = l->options.entropy->ops->u64(l->options.entropy);
+	while (w->incarnation == before || w->incarnation == 0);
+	w->live = true;
+	w->left = w->heard = w->dropped = false;
+	w->lease_sequence = w->report_sequence = 0;
+	w->renewed_ms = ledger_now(l);
+	if (w->role == WEIR__V1__ROLE__EVALUATOR)
+		l->evaluator_ms = w->renewed_ms;
+	LOG_AT(l->options.logger, LOG_INFO, "worker joined", "name=%s role=%s host=%s pid=%u id=%u", w->name, role_name(w->role), w->host, w->pid, w->id);
+}
+
+static weir_status join_check(struct ledger *l, const Weir__V1__JoinRequest *q, weir_error *err)
+{
+	if (q->job && q->job->uuid.len && !ledger_job_matches(l, q->job))
+		return weir_fail(err, WEIR_E_GENERATION, "worker %s: the ledger serves another job or generation", q->name);
+	if (!q->name[0] || strlen(q->name) >= WEIR_NAME_BYTES_MAX)
+		return weir_fail(err, WEIR_E_INVALID, "a worker's name must have 1 to %u bytes", WEIR_NAME_BYTES_MAX - 1);
+	if (q->role > WEIR__V1__ROLE__OBSERVER)
+		return weir_fail(err, WEIR_E_INVALID, "worker %s: unknown role %u", q->name, (unsigned)q->role);
+	return q->role == WEIR__V1__ROLE__TRAINER ? agree_on_dataset(l, q, err) : WEIR_OK;
+}
+
+void ledger_join(struct ledger *l, const Weir__V1__JoinRequest *q, ledger_reply_fn reply, void *arg)
+{
+	Weir__V1__JoinReply r = WEIR__V1__JOIN_REPLY__INIT;
+	Weir__V1__Status status;
+	weir_error err = {0};
+	struct ledger_worker *w = NULL;
+	r.status = &status;
+	weir_status code = join_check(l, q, &err);
+	if (code == WEIR_OK && !(w = worker_slot(l, q->name)))
+		code = weir_fail(&err, WEIR_E_LIMIT, "worker %s: the ledger has %u workers, the most is %u", q->name, l->workers_count, WEIR_WORKERS_MAX);
+	ledger_fill_status(&status, code, err.text);
+	if (code != WEIR_OK) {
+		LOG_AT(l->options.logger, LOG_WARN, "join refused", "name=%s why=\"%s\"", q->name, err.text);
+		reply(arg, &r.base);
+		return;
+	}
+	if (w->live)
+		worker_end(l, w, false, "a new incarnation has joined");
+	worker_begin(l, w, q);
+
+	Weir__V1__JobId job;
+	ledger_fill_job(l, &job);
+	Weir__V1__UnitMark low = ledger_closed_low(l);
+	Weir__V1__StepClose *closes[WEIR_STEP_CLOSES_KEPT];
+	Weir__V1__Table **tables = calloc(l->tables_count + 1u, sizeof *tables);
+	for (uint32_t i = 0; i < l->steps.closes_count; i++)
+		closes[i] = &l->steps.closes[i]->message;
+	for (uint32_t i = 0; tables && i < l->tables_count; i++)
+		tables[i] = &l->tables[i]->wire.table;
+	r.job = &job;
+	r.worker = w->id;
+	r.incarnation = w->incarnation;
+	r.lease_ms = l->options.lease_ms;
+	r.partitions = l->options.partitions;
+	r.n_servers = l->options.servers_count;
+	r.servers = l->servers;
+	r.n_partition_server = l->options.partitions;
+	r.partition_server = l->partition_server;
+	r.closed_low = &low;
+	r.n_closes = l->steps.closes_count;
+	r.closes = closes;
+	r.passes = l->options.passes;
+	r.n_tables = tables ? l->tables_count : 0;
+	r.tables = tables;
+	if (!tables)
+		ledger_fill_status(&status, WEIR_E_MEMORY, "ledger: out of memory");
+	reply(arg, &r.base);
+	free(tables);
+}
+
+void ledger_progress(struct ledger *l, const Weir__V1__ProgressRequest *q, ledger_reply_fn reply, void *arg)
+{
+	Weir__V1__ProgressReply r = WEIR__V1__PROGRESS_REPLY__INIT;
+	Weir__V1__Status status;
+	weir_error err = {0};
+	struct ledger_worker *w = worker_find(l, q->job, q->worker, q->incarnation, &err);
+	if (w) {
+		for (size_t i = 0; i < q->n_units; i++)
+			unit_watermark(l, w, q->units[i]);
+		if (!q->sequence || q->sequence > w->report_sequence)
+			report_add(l, w, q->report);
+		w->report_sequence = q->sequence;
+	}
+	ledger_fill_status(&status, w ? WEIR_OK : err.status, err.text);
+	Weir__V1__UnitMark low = ledger_closed_low(l);
+	r.status = &status;
+	r.closed_low = &low;
+	reply(arg, &r.base);
+}
+
+void ledger_leave(struct ledger *l, const Weir__V1__LeaveRequest *q, ledger_reply_fn reply, void *arg)
+{
+	Weir__V1__LeaveReply r = WEIR__V1__LEAVE_REPLY__INIT;
+	Weir__V1__Status status;
+	weir_error err = {0};
+	struct ledger_worker *w = worker_find(l, q->job, q->worker, q->incarnation, &err);
+	if (w) {
+		report_add(l, w, q->report);
+		worker_end(l, w, true, "it left");
+	} else if (q->worker < l->workers_count && l->workers[q->worker]->left && l->workers[q->worker]->incarnation == q->incarnation) {
+		err.status = WEIR_OK; /* a repeat */
+		err.text[0] = 0;
+	}
+	ledger_fill_status(&status, err.status, err.text);
+	r.status = &status;
+	reply(arg, &r.base);
+}

@@ -1,0 +1,57 @@
+/* A ledger over a clock and an entropy source that the test owns, with its requests as plain calls. */
+#ifndef WEIR_LEDGER_FIXTURE_H
+#define WEIR_LEDGER_FIXTURE_H
+
+#include <stdbool.h>
+
+#include "ledger.h"
+
+#define FIXTURE_PARTITIONS 4u
+
+struct fixture {
+	struct clock clock;
+	struct entropy entropy;
+	int64_t now_ms;
+	struct prng random;
+	struct ledger *ledger;
+	uint32_t partition_server[FIXTURE_PARTITIONS];
+};
+
+/* options: lease_ms, passes, shuffle, gate, allow_skip, seed are taken from it. */
+void fixture_open(struct fixture *f, const struct ledger_options *options, uint64_t seed);
+void fixture_close(struct fixture *f);
+
+struct joined {
+	weir_status status;
+	uint32_t worker;
+	uint64_t incarnation;
+	char text[WEIR_ERROR_TEXT_BYTES];
+};
+struct joined fixture_join(struct fixture *f, const char *name, Weir__V1__Role role, uint64_t fingerprint, uint32_t units);
+
+struct leased {
+	weir_status status;
+	Weir__V1__LeaseState state;
+	uint32_t pass, unit, attempt, data_unit, watermark;
+	bool sealed, last;
+	uint32_t total; /* of the watermark's counts, over partitions */
+	char text[WEIR_ERROR_TEXT_BYTES];
+};
+struct leased fixture_lease(struct fixture *f, const struct joined *w, uint64_t sequence);
+weir_status fixture_progress(struct fixture *f, const struct joined *w, const struct leased *u, uint32_t watermark);
+/* Commits with `batches` parts in every partition. */
+weir_status fixture_commit(struct fixture *f, const struct joined *w, const struct leased *u, uint32_t batches);
+weir_status fixture_fail(struct fixture *f, const struct joined *w, const struct leased *u, const char *why);
+weir_status fixture_leave(struct fixture *f, const struct joined *w);
+weir_status fixture_gate(struct fixture *f, const struct joined *w, uint32_t pass, bool stop);
+
+struct standing {
+	Weir__V1__LeaseState state;
+	uint32_t pass, units, committed;
+	uint64_t expected[FIXTURE_PARTITIONS], fingerprint[FIXTURE_PARTITIONS];
+	uint64_t lost, expired, quarantined, steps, dropped, rows;
+	char failure[WEIR_ERROR_TEXT_BYTES];
+};
+struct standing fixture_status(struct fixture *f);
+
+#endif
