@@ -1,0 +1,23 @@
+/* The proof of "exactly once": what the ledger's commits say each partition took, against what the partitions say they applied.
+ * Counts and the wrapping sums of identity hashes must both agree, per partition (DESIGN section 2). */
+#ifndef WEIR_AUDIT_H
+#define WEIR_AUDIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "snapshot.h"
+
+struct audit {
+	uint64_t parts_expected;   /* by the commits of all units */
+	uint64_t applied, dropped; /* by the partitions; dropped: late batches of synchronous steps */
+	uint64_t missing;          /* expected and in no partition */
+	uint64_t doubled;          /* applied twice, or applied and in no commit */
+	bool ok;
+	char text[WEIR_ERROR_TEXT_BYTES]; /* when not ok: the first partition that disagrees, with its numbers */
+};
+
+/* Only meaningful once the job is finished: parts of units in progress are in no commit yet. */
+struct audit audit_run(const struct snapshot *s);
+
+#endif

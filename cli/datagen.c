@@ -1,0 +1,34 @@
+/* weir datagen: click data in Criteo's format from a planted model whose best AUC is known. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "generate.h"
+#include "options.h"
+#include "verbs.h"
+
+enum { DATAGEN_IDS = 1000000, DATAGEN_SEED = 1 };
+
+int verb_datagen(int count, char **args)
+{
+	uint64_t rows = 0, ids = DATAGEN_IDS, seed = DATAGEN_SEED;
+	const char *out = NULL;
+	weir_error err = {0};
+	struct generate_truth truth = {0};
+	const struct option options[] = {{"--rows", OPTION_COUNT, &rows},
+	                                 {"--ids", OPTION_COUNT, &ids},
+	                                 {"--seed", OPTION_COUNT, &seed},
+	                                 {"--out", OPTION_TEXT, &out}};
+	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, NULL, 0, &err);
+	if (s == WEIR_OK && (rows == 0 || !out))
+		s = weir_fail(&err, WEIR_E_INVALID, "needs --rows N and --out FILE");
+	if (s != WEIR_OK)
+		return verb_usage("datagen", &err);
+	s = generate_criteo(&(struct generate_options){.path = out, .rows = rows, .ids = ids, .seed = seed}, &truth, &err);
+	if (s != WEIR_OK)
+		return verb_fail("datagen", &err);
+	printf("%s: %" PRIu64 " rows, %" PRIu64 " clicks, %" PRIu64 " bytes, %" PRIu64 " of %" PRIu64
+	       " ids seen; best AUC %.4f, logloss %.4f\n",
+	       out, truth.all.rows, truth.all.clicks, truth.bytes, truth.ids_seen, truth.ids, truth.all.auc, truth.all.logloss);
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,204 @@
+/* The main loop of `weir train`: children that end, signals, the live line. One thread, woken by a signalfd.
+ *
+ * A killed worker is started again; its work is leased to others meanwhile. A server that is gone ends the job: with `log: memory` what it
+ * held is lost. A first SIGINT or SIGTERM drains (workers finish their batch), a second one kills. */
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "train.h"
+
+enum {
+	DRIVE_POLL_MS = 250,                            /* between two looks at the job */
+	DRIVE_ANSWER_MS = 1000,                         /* a status that takes longer is skipped */
+	DRIVE_LAST_WORDS_MS = WEIR_DEAD_PEER_MS + 1000, /* for workers to notice and log that a server is gone */
+	DRIVE_SERVERS_MS = 2000                         /* of the drain are kept for the servers */
+};
+
+/* The first failure is the one that counts. */
+static void fail(struct train *t, const weir_error *e)
+{
+	if (t->failure.status == WEIR_OK)
+		t->failure = *e;
+}
+
+static void fail_as_ledger_says(struct train *t)
+{
+	weir_error e = {0};
+	weir_fail(&e, WEIR_E_STATE, "%s", t->seen.failure[0] ? t->seen.failure : "the ledger says that the job has failed");
+	fail(t, &e);
+}
+
+static void begin_end(struct train *t, uint32_t patience_ms)
+{
+	if (t->give_up_ms == 0)
+		t->give_up_ms = clock_ms(t->clock) + patience_ms;
+}
+
+static void signal_workers(struct train *t, int signal)
+{
+	supervisor_signal(t->supervisor, CHILD_TRAINER, signal);
+	supervisor_signal(t->supervisor, CHILD_EVALUATOR, signal);
+}
+
+/* --- Ends of children */
+
+static void on_server_end(struct train *t, const struct child *c)
+{
+	static const char *const advice[] = {
+	    [JOB_LOG_MEMORY] = "With `log: memory` nothing of what it held is kept: run the job again (`log: disk` survives this "
+	                       "where it is available)",
+	    [JOB_LOG_DISK] = "Run the job again to go on from its log",
+	};
+	char end[WEIR_ERROR_TEXT_BYTES / 2];
+	weir_error e = {0};
+	child_describe_end(c, end, sizeof end);
+	t->servers_lost++;
+	weir_fail(&e, WEIR_E_UNAVAILABLE, "%s (%s, pid %d) %s. %s", c->name, c->address, (int)c->last_pid, end,
+	          advice[t->job->cluster.log]);
+	live_note(&t->live, "%s", e.text);
+	fail(t, &e);
+	begin_end(t, DRIVE_LAST_WORDS_MS);
+}
+
+static void on_worker_end(struct train *t, struct child *c)
+{
+	char end[WEIR_ERROR_TEXT_BYTES / 2];
+	weir_error e = {0};
+	if (child_succeeded(c))
+		return;
+	child_describe_end(c, end, sizeof end);
+	t->workers_killed += child_killed(c) && c->role == CHILD_TRAINER;
+	if (t->give_up_ms > 0) {
+		live_note(&t->live, "%s (pid %d) %s", c->name, (int)c->last_pid, end);
+		return;
+	}
+	bool again = child_killed(c) && supervisor_plan_restart(t->supervisor, c);
+	const char *work = c->role == CHILD_TRAINER ? "its work goes to the others" : "passes wait for it";
+	if (again)
+		live_note(&t->live, "%s (pid %d) %s: %s, and it is started again (%u of %u)", c->name, (int)c->last_pid, end, work,
+		          c->restarts, WEIR_CHILD_RESTARTS_MAX);
+	else
+		live_note(&t->live, "%s (pid %d) %s", c->name, (int)c->last_pid, end);
+	if (supervisor_alive(t->supervisor, c->role) > 0)
+		return;
+	weir_fail(&e, WEIR_E_UNAVAILABLE, "no %s is left: %s %s (its log: %s)", c->role == CHILD_TRAINER ? "worker" : "evaluator",
+	          c->name, end, c->log_path);
+	fail(t, &e);
+	signal_workers(t, SIGTERM);
+	begin_end(t, DRIVE_LAST_WORDS_MS);
+}
+
+static void reap(struct train *t)
+{
+	struct child *c;
+	while ((c = supervisor_reap(t->supervisor))) {
+		if (c->role == CHILD_SERVER)
+			on_server_end(t, c);
+		else
+			on_worker_end(t, c);
+	}
+	if (t->give_up_ms == 0 && supervisor_restart_due(t->supervisor, &t->failure) != WEIR_OK)
+		begin_end(t, 0);
+}
+
+/* --- Signals */
+
+static void on_stop_signal(struct train *t, int signal)
+{
+	if (t->stop_signal) {
+		live_note(&t->live, "%s again: everything is killed", strsignal(signal));
+		t->stop_at_once = true;
+		return;
+	}
+	t->stop_signal = signal;
+	live_note(&t->live, "%s: workers finish their batch and leave (at most %u s; once more kills)", strsignal(signal),
+	          WEIR_DRAIN_MS / 1000);
+	signal_workers(t, SIGTERM);
+	begin_end(t, WEIR_DRAIN_MS - DRIVE_SERVERS_MS);
+}
+
+static void read_signals(struct train *t, int timeout_ms)
+{
+	struct pollfd p = {.fd = t->signal_fd, .events = POLLIN};
+	struct signalfd_siginfo info;
+	if (poll(&p, 1, timeout_ms) <= 0)
+		return;
+	while (read(t->signal_fd, &info, sizeof info) == sizeof info)
+		if (info.ssi_signo != SIGCHLD) /* children are reaped at every turn */
+			on_stop_signal(t, (int)info.ssi_signo);
+}
+
+/* --- Looking at the job */
+
+static void note_rows(struct train *t, const struct snapshot *now, int64_t now_ms)
+{
+	uint64_t before = t->seen_any ? t->seen.rows : 0;
+	if (now->rows == before)
+		return;
+	if (t->first_rows_ms == 0) {
+		t->first_rows = now->rows;
+		t->first_rows_ms = now_ms;
+	}
+	t->last_rows_ms = now_ms;
+}
+
+static bool look(struct train *t, uint32_t timeout_ms, bool force)
+{
+	struct snapshot now;
+	weir_error ignored = {0};
+	if (watcher_poll(t->watcher, timeout_ms, &now, &ignored) != WEIR_OK) {
+		snapshot_free(&now);
+		return false;
+	}
+	int64_t now_ms = clock_ms(t->clock);
+	note_rows(t, &now, now_ms);
+	snapshot_free(&t->seen);
+	t->seen = now;
+	t->seen_any = true;
+	live_show(&t->live, &t->seen, now_ms, force);
+	return true;
+}
+
+static bool ended(const struct train *t)
+{
+	return supervisor_alive(t->supervisor, CHILD_TRAINER) == 0 && supervisor_alive(t->supervisor, CHILD_EVALUATOR) == 0;
+}
+
+/* All workers left in peace: the last look at the ledger decides whether the job is done. */
+static void conclude(struct train *t)
+{
+	weir_error e = {0};
+	if (!look(t, WEIR_CONTROL_TIMEOUT_MS, true))
+		weir_fail(&e, WEIR_E_UNAVAILABLE, "the ledger does not answer; see %s/server-0.log", t->job->run_dir);
+	else if (t->seen.state == JOB_FAILED)
+		fail_as_ledger_says(t);
+	else if (t->seen.state != JOB_FINISHED && !t->stop_signal)
+		weir_fail(&e, WEIR_E_STATE, "all workers left in pass %u with %u of %u units committed; see their logs in %s",
+		          t->seen.pass + 1, t->seen.committed, t->seen.units, t->job->run_dir);
+	if (e.status != WEIR_OK)
+		fail(t, &e);
+}
+
+void drive(struct train *t)
+{
+	int64_t look_ms = 0;
+	while (!ended(t) && !t->stop_at_once && (t->give_up_ms == 0 || clock_ms(t->clock) < t->give_up_ms)) {
+		read_signals(t, DRIVE_POLL_MS / 5);
+		reap(t);
+		if (t->servers_lost || clock_ms(t->clock) < look_ms)
+			continue;
+		look(t, DRIVE_ANSWER_MS, false);
+		look_ms = clock_ms(t->clock) + DRIVE_POLL_MS;
+		if (t->seen_any && t->seen.state == JOB_FAILED && t->give_up_ms == 0) {
+			fail_as_ledger_says(t);
+			begin_end(t, DRIVE_LAST_WORDS_MS); /* workers are told so too, and leave */
+		}
+	}
+	if (!t->servers_lost && !t->stop_at_once)
+		conclude(t);
+	live_end(&t->live);
+}

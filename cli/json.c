@@ -1,0 +1,182 @@
+/* JSON by dotted paths, over jansson. Running out of memory while a document is built marks it broken; writing it then fails. */
+#include "json.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "disk.h"
+#include "limits.h"
+
+enum { JSON_PATH_BYTES_MAX = 128 };
+
+struct json {
+	json_t *root;
+	bool broken;
+};
+
+static struct json *wrap(json_t *root)
+{
+	struct json *j = root ? calloc(1, sizeof *j) : NULL;
+	if (!j) {
+		json_decref(root);
+		return NULL;
+	}
+	j->root = root;
+	return j;
+}
+
+struct json *json_create(void)
+{
+	return wrap(json_object());
+}
+
+void json_destroy(struct json *j)
+{
+	if (!j)
+		return;
+	json_decref(j->root);
+	free(j);
+}
+
+/* Sets the value at path and takes it over. */
+static void set(struct json *j, const char *path, json_t *value)
+{
+	json_t *at = j->root;
+	const char *dot;
+	char key[JSON_PATH_BYTES_MAX];
+	while (at && (dot = strchr(path, '.'))) {
+		snprintf(key, sizeof key, "%.*s", (int)(dot - path), path);
+		json_t *next = json_object_get(at, key);
+		if (!next && json_object_set_new(at, key, json_object()) == 0)
+			next = json_object_get(at, key);
+		at = next;
+		path = dot + 1;
+	}
+	if (!at || !value || json_object_set(at, path, value) != 0)
+		j->broken = true;
+	json_decref(value);
+}
+
+static json_t *get(const struct json *j, const char *path)
+{
+	json_t *at = j->root;
+	const char *dot;
+	char key[JSON_PATH_BYTES_MAX];
+	while (at && (dot = strchr(path, '.'))) {
+		snprintf(key, sizeof key, "%.*s", (int)(dot - path), path);
+		at = json_object_get(at, key);
+		path = dot + 1;
+	}
+	return json_object_get(at, path);
+}
+
+void json_set_real(struct json *j, const char *path, double value)
+{
+	set(j, path, isfinite(value) ? json_real(value) : json_null());
+}
+
+void json_set_count(struct json *j, const char *path, uint64_t value)
+{
+	set(j, path, json_integer((json_int_t)value));
+}
+
+void json_set_text(struct json *j, const char *path, const char *value)
+{
+	set(j, path, json_string(value));
+}
+
+void json_set_bool(struct json *j, const char *path, bool value)
+{
+	set(j, path, json_boolean(value));
+}
+
+void json_set_empty_list(struct json *j, const char *path)
+{
+	set(j, path, json_array());
+}
+
+void json_append(struct json *j, const char *path, struct json *item)
+{
+	if (!get(j, path))
+		set(j, path, json_array());
+	if (!item || item->broken || json_array_append(get(j, path), item->root) != 0)
+		j->broken = true;
+	json_destroy(item);
+}
+
+bool json_get_real(const struct json *j, const char *path, double *out)
+{
+	json_t *v = get(j, path);
+	if (!json_is_number(v))
+		return false;
+	*out = json_number_value(v);
+	return true;
+}
+
+bool json_get_count(const struct json *j, const char *path, uint64_t *out)
+{
+	json_t *v = get(j, path);
+	if (!json_is_integer(v) || json_integer_value(v) < 0)
+		return false;
+	*out = (uint64_t)json_integer_value(v);
+	return true;
+}
+
+size_t json_list_length(const struct json *j, const char *path)
+{
+	return json_array_size(get(j, path));
+}
+
+struct json *json_list_get(const struct json *j, const char *path, size_t i)
+{
+	json_t *item = json_array_get(get(j, path), i);
+	return item ? wrap(json_incref(item)) : NULL;
+}
+
+weir_status json_read_file(const char *path, struct json **out, weir_error *err)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	weir_status s = disk_read_file(disk_system(), path, WEIR_CONFIG_BYTES_MAX, &text, &bytes, err);
+	if (s != WEIR_OK)
+		return s;
+	json_error_t where;
+	json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
+	free(text);
+	if (!root)
+		return weir_fail(err, WEIR_E_PARSE, "%s:%d:%d: %s", path, where.line, where.column, where.text);
+	*out = wrap(root);
+	return *out ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "no memory to read %s", path);
+}
+
+static char *dump(const struct json *j, weir_error *err)
+{
+	char *text = j->broken ? NULL : json_dumps(j->root, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+	if (!text)
+		weir_fail(err, WEIR_E_MEMORY, "no memory for a JSON document");
+	return text;
+}
+
+weir_status json_write_file(const struct json *j, const char *path, weir_error *err)
+{
+	char *text = dump(j, err);
+	if (!text)
+		return WEIR_E_MEMORY;
+	size_t bytes = strlen(text);
+	text[bytes] = '\n'; /* in place of the NUL */
+	weir_status s = disk_write_file(disk_system(), path, text, bytes + 1, err);
+	free(text);
+	return s;
+}
+
+weir_status json_print(const struct json *j, FILE *out, weir_error *err)
+{
+	char *text = dump(j, err);
+	if (!text)
+		return WEIR_E_MEMORY;
+	bool written = fprintf(out, "%s\n", text) > 0 && fflush(out) == 0;
+	free(text);
+	return written ? WEIR_OK : weir_fail(err, WEIR_E_IO, "cannot write the JSON document");
+}

@@ -1,0 +1,34 @@
+/* JSON documents by dotted paths ("test.auc"); the only user of jansson is json.c. Objects on the way are made as needed. */
+#ifndef WEIR_JSON_H
+#define WEIR_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "weir/status.h"
+
+struct json;
+struct json *json_create(void); /* an empty object; NULL when out of memory */
+void json_destroy(struct json *j);
+
+void json_set_real(struct json *j, const char *path, double value); /* a NaN or an infinity becomes null */
+void json_set_count(struct json *j, const char *path, uint64_t value);
+void json_set_text(struct json *j, const char *path, const char *value);
+void json_set_bool(struct json *j, const char *path, bool value);
+void json_set_empty_list(struct json *j, const char *path);
+/* Appends item to the list at path (made when absent) and takes item over. */
+void json_append(struct json *j, const char *path, struct json *item);
+
+bool json_get_real(const struct json *j, const char *path, double *out);
+bool json_get_count(const struct json *j, const char *path, uint64_t *out);
+size_t json_list_length(const struct json *j, const char *path); /* 0 when absent */
+struct json *json_list_get(const struct json *j, const char *path,
+                           size_t i); /* a reference of its own: destroy it; NULL when absent */
+
+weir_status json_read_file(const char *path, struct json **out, weir_error *err) WEIR_MUST_CHECK;
+weir_status json_write_file(const struct json *j, const char *path, weir_error *err) WEIR_MUST_CHECK; /* atomically */
+weir_status json_print(const struct json *j, FILE *out, weir_error *err) WEIR_MUST_CHECK;
+
+#endif

@@ -1,0 +1,262 @@
+/* Starts the processes of a job on this machine (their command lines: docs/PROGRAMS.md). */
+#include <errno.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "disk.h"
+#include "prng.h"
+#include "train.h"
+
+bool launch_wants_evaluator(const struct job *job)
+{
+	return job->data.valid_count > 0 || (job->data.split.by != SPLIT_NONE && job->data.split.valid > 0);
+}
+
+/* --- Addresses */
+
+static void ledger_file(const struct job *job, char out[WEIR_PATH_BYTES_MAX + 32])
+{
+	snprintf(out, WEIR_PATH_BYTES_MAX + 32, "%s/ledger.address", job->run_dir);
+}
+
+/* Splits "HOST:PORT". */
+static weir_status split_listen(const char *listen, char *host, size_t host_bytes, unsigned *port, weir_error *err)
+{
+	const char *colon = strrchr(listen, ':');
+	char *end = NULL;
+	unsigned long number = colon ? strtoul(colon + 1, &end, 10) : 0;
+	if (!colon || colon == listen || end == colon + 1 || *end || number > 65535)
+		return weir_fail(err, WEIR_E_INVALID, "cluster.listen is '%s': expected auto, HOST:PORT or HOST:0", listen);
+	snprintf(host, host_bytes, "%.*s", (int)(colon - listen), listen);
+	*port = (unsigned)number;
+	return WEIR_OK;
+}
+
+/* A socket bound to any free port of host, and that port. */
+static int bind_any(const char *host, unsigned *port)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found = NULL;
+	char service[16];
+	int fd = -1;
+	if (getaddrinfo(host, "0", &hints, &found) != 0)
+		return -1;
+	struct sockaddr_storage bound;
+	socklen_t bytes = sizeof bound;
+	fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && bind(fd, found->ai_addr, found->ai_addrlen) == 0 && getsockname(fd, (struct sockaddr *)&bound, &bytes) == 0 &&
+	    getnameinfo((struct sockaddr *)&bound, bytes, NULL, 0, service, sizeof service, NI_NUMERICSERV) == 0) {
+		*port = (unsigned)strtoul(service, NULL, 10);
+	} else if (fd >= 0) {
+		close(fd);
+		fd = -1;
+	}
+	freeaddrinfo(found);
+	return fd;
+}
+
+/* HOST:0: free ports are found by binding all of them at once and letting go; a server that finds its port taken says so and the run ends. */
+static weir_status pick_ports(struct train *t, const char *host, weir_error *err)
+{
+	uint32_t servers = t->job->cluster.servers, bound = 0;
+	int *fds = calloc(servers, sizeof *fds);
+	if (!fds)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for %u addresses", servers);
+	weir_status s = WEIR_OK;
+	for (; bound < servers; bound++) {
+		unsigned port = 0;
+		fds[bound] = bind_any(host, &port);
+		if (fds[bound] < 0) {
+			s = weir_fail(err, WEIR_E_IO, "cannot bind a port of '%s' (cluster.listen): %s", host, strerror(errno));
+			break;
+		}
+		snprintf(t->addresses[bound], sizeof *t->addresses, "%.200s:%u", host, port);
+	}
+	for (uint32_t i = 0; i < bound; i++)
+		close(fds[i]);
+	free(fds);
+	return s;
+}
+
+static weir_status choose_addresses(struct train *t, weir_error *err)
+{
+	const struct job *job = t->job;
+	char host[WEIR_ADDRESS_BYTES_MAX];
+	unsigned port = 0;
+	t->addresses = calloc(job->cluster.servers, sizeof *t->addresses);
+	if (!t->addresses)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for %u addresses", job->cluster.servers);
+	if (strcmp(job->cluster.listen, "auto") != 0) {
+		weir_status s = split_listen(job->cluster.listen, host, sizeof host, &port, err);
+		if (s != WEIR_OK || port == 0)
+			return s != WEIR_OK ? s : pick_ports(t, host, err);
+	}
+	for (uint32_t i = 0; i < job->cluster.servers; i++) {
+		int n = port ? snprintf(t->addresses[i], sizeof *t->addresses, "%.200s:%u", host, port + i)
+		             : snprintf(t->addresses[i], sizeof *t->addresses, "unix:%s/server-%u.sock", job->run_dir, i);
+		if (n >= (int)sizeof *t->addresses)
+			return weir_fail(err, WEIR_E_LIMIT,
+			                 "the run directory %s is too long for a socket's path: set cluster.listen to 127.0.0.1:0",
+			                 job->run_dir);
+	}
+	return WEIR_OK;
+}
+
+weir_status launch_find_ledger(const struct job *job, char out[WEIR_ADDRESS_BYTES_MAX], weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX + 32], *text = NULL, host[WEIR_ADDRESS_BYTES_MAX];
+	size_t bytes = 0;
+	unsigned port = 0;
+	if (job->cluster.servers_at_count > 0) {
+		snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%s", job->cluster.servers_at[0]);
+		return WEIR_OK;
+	}
+	ledger_file(job, path);
+	if (disk_read_file(disk_system(), path, WEIR_ADDRESS_BYTES_MAX, &text, &bytes, NULL) == WEIR_OK) {
+		snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%.*s", (int)strcspn(text, "\n"), text);
+		free(text);
+		return WEIR_OK;
+	}
+	if (strcmp(job->cluster.listen, "auto") != 0) {
+		weir_status s = split_listen(job->cluster.listen, host, sizeof host, &port, err);
+		if (s != WEIR_OK)
+			return s;
+		if (port > 0) {
+			snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%s", job->cluster.listen);
+			return WEIR_OK;
+		}
+	}
+	return weir_fail(err, WEIR_E_NOT_FOUND,
+	                 "job %s does not run here: there is no %s; start it with `weir train`, or give --at ADDRESS", job->name,
+	                 path);
+}
+
+/* --- Processes */
+
+static void common_arguments(const struct train *t, struct child *c)
+{
+	child_argument(c, "--job");
+	child_argument(c, t->options.path);
+	for (uint32_t i = 0; i < t->options.sets.count; i++) {
+		child_argument(c, "--set");
+		child_argument(c, t->options.sets.items[i]);
+	}
+	if (t->options.log_level) {
+		child_argument(c, "--log-level");
+		child_argument(c, t->options.log_level);
+	}
+	if (t->options.log_format) {
+		child_argument(c, "--log-format");
+		child_argument(c, t->options.log_format);
+	}
+}
+
+static void random_uuid(char out[33])
+{
+	struct entropy *e = entropy_system();
+	snprintf(out, 33, "%016" PRIx64 "%016" PRIx64, e->ops->u64(e), e->ops->u64(e));
+}
+
+/* "A,B,C" in malloc'ed memory. */
+static char *join_addresses(const struct train *t)
+{
+	uint32_t servers = t->job->cluster.servers;
+	char *all = calloc(servers, WEIR_ADDRESS_BYTES_MAX + 1);
+	for (uint32_t i = 0; all && i < servers; i++) {
+		strcat(all, i ? "," : "");
+		strcat(all, t->addresses[i]);
+	}
+	return all;
+}
+
+static weir_status start_server(struct train *t, uint32_t index, const char *uuid, const char *all, weir_error *err)
+{
+	char name[WEIR_NAME_BYTES_MAX], number[16];
+	snprintf(name, sizeof name, "server-%u", index);
+	snprintf(number, sizeof number, "%u", index);
+	struct child *c = supervisor_add(t->supervisor, CHILD_SERVER, name, "weir-server", err);
+	if (!c)
+		return err->status;
+	common_arguments(t, c);
+	const char *arguments[] = {"--index", number, "--uuid", uuid, "--listen", t->addresses[index], "--servers", all};
+	for (unsigned i = 0; i < sizeof arguments / sizeof *arguments; i++)
+		child_argument(c, arguments[i]);
+	return child_start(c, true, err);
+}
+
+static weir_status start_servers(struct train *t, weir_error *err)
+{
+	char uuid[33];
+	random_uuid(uuid);
+	char *all = join_addresses(t);
+	if (!all)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for the servers' addresses");
+	weir_status s = WEIR_OK;
+	for (uint32_t i = 0; i < t->job->cluster.servers && s == WEIR_OK; i++)
+		s = start_server(t, i, uuid, all, err);
+	free(all);
+	for (uint32_t i = 0; i < supervisor_count(t->supervisor) && s == WEIR_OK; i++)
+		s = supervisor_wait_ready(t->supervisor, supervisor_child(t->supervisor, i), WEIR_READY_TIMEOUT_MS, err);
+	return s;
+}
+
+weir_status launch_servers(struct train *t, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX + 32];
+	if (t->job->cluster.servers_at_count > 0) /* a cluster started by other means */
+		return WEIR_OK;
+	weir_status s = choose_addresses(t, err);
+	if (s == WEIR_OK)
+		s = start_servers(t, err);
+	if (s != WEIR_OK)
+		return s;
+	ledger_file(t->job, path);
+	return disk_write_file(disk_system(), path, t->addresses[0], strlen(t->addresses[0]), err);
+}
+
+static weir_status start_worker(struct train *t, enum child_role role, const char *name, const char *ledger, weir_error *err)
+{
+	struct child *c = supervisor_add(t->supervisor, role, name, "weir-worker", err);
+	if (!c)
+		return err->status;
+	common_arguments(t, c);
+	const char *arguments[] = {"--ledger", ledger, "--name", name, "--role", role == CHILD_EVALUATOR ? "evaluator" : "trainer"};
+	for (unsigned i = 0; i < sizeof arguments / sizeof *arguments; i++)
+		child_argument(c, arguments[i]);
+	return child_start(c, false, err);
+}
+
+weir_status launch_workers(struct train *t, weir_error *err)
+{
+	char name[WEIR_NAME_BYTES_MAX], ledger[WEIR_ADDRESS_BYTES_MAX];
+	weir_status s = launch_find_ledger(t->job, ledger, err);
+	for (uint32_t i = 0; i < t->job->cluster.workers && s == WEIR_OK; i++) {
+		snprintf(name, sizeof name, "worker-%u", i);
+		s = start_worker(t, CHILD_TRAINER, name, ledger, err);
+	}
+	if (s == WEIR_OK && launch_wants_evaluator(t->job))
+		s = start_worker(t, CHILD_EVALUATOR, "evaluator", ledger, err);
+	return s;
+}
+
+void launch_end(struct train *t, uint32_t timeout_ms)
+{
+	char path[WEIR_PATH_BYTES_MAX + 32];
+	supervisor_end(t->supervisor, CHILD_TRAINER, 0);
+	supervisor_end(t->supervisor, CHILD_EVALUATOR, 0);
+	supervisor_signal(t->supervisor, CHILD_SERVER, SIGTERM);
+	supervisor_end(t->supervisor, CHILD_SERVER, timeout_ms);
+	if (!t->addresses)
+		return;
+	ledger_file(t->job, path);
+	unlink(path);
+	for (uint32_t i = 0; i < t->job->cluster.servers; i++) /* of servers that had to be killed */
+		if (strncmp(t->addresses[i], "unix:", 5) == 0)
+			unlink(t->addresses[i] + 5);
+	free(t->addresses);
+	t->addresses = NULL;
+}

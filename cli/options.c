@@ -1,0 +1,134 @@
+/* Reads a verb's options. */
+#include "options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs.h"
+
+static weir_status parse_count(const char *name, const char *text, uint64_t *out, weir_error *err)
+{
+	static const struct {
+		const char *suffix;
+		uint64_t factor;
+	} units[] = {{"", 1},           {"k", 1000}, {"M", 1000000}, {"G", 1000000000}, {"Ki", 1ull << 10}, {"Mi", 1ull << 20},
+	             {"Gi", 1ull << 30}};
+	char *end = NULL;
+	errno = 0;
+	uint64_t value = strtoull(text, &end, 10);
+	if (end != text && text[0] != '-' && errno == 0)
+		for (unsigned i = 0; i < sizeof units / sizeof *units; i++)
+			if (strcmp(end, units[i].suffix) == 0 && value <= UINT64_MAX / units[i].factor) {
+				*out = value * units[i].factor;
+				return WEIR_OK;
+			}
+	return weir_fail(err, WEIR_E_INVALID, "%s is '%s': expected a count such as 5000, 64Ki or 2M", name, text);
+}
+
+static weir_status store_value(const struct option *o, const char *text, weir_error *err)
+{
+	switch (o->kind) {
+	case OPTION_TEXT:
+		*(const char **)o->out = text;
+		return WEIR_OK;
+	case OPTION_COUNT:
+		return parse_count(o->name, text, o->out, err);
+	case OPTION_LIST: {
+		struct option_list *list = o->out;
+		if (list->count == OPTION_LIST_MAX)
+			return weir_fail(err, WEIR_E_LIMIT, "%s is given more than %u times", o->name, OPTION_LIST_MAX);
+		list->items[list->count++] = text;
+		return WEIR_OK;
+	}
+	case OPTION_FLAG:
+		break;
+	}
+	return weir_fail(err, WEIR_E_INVALID, "%s takes no value", o->name);
+}
+
+static weir_status unknown_option(const char *word, const struct option *options, uint32_t options_count, weir_error *err)
+{
+	const char *names[OPTION_LIST_MAX];
+	uint32_t n = options_count < OPTION_LIST_MAX ? options_count : OPTION_LIST_MAX;
+	for (uint32_t i = 0; i < n; i++)
+		names[i] = options[i].name;
+	const char *near = job_nearest(word, names, n);
+	if (near)
+		return weir_fail(err, WEIR_E_INVALID, "no option '%s': did you mean '%s'?", word, near);
+	return weir_fail(err, WEIR_E_INVALID, "no option '%s'", word);
+}
+
+/* "--name value" or "--name=value": which option it is, and where the value stands (NULL: in the next word). */
+static const struct option *find_option(const char *word, const struct option *options, uint32_t options_count,
+                                        const char **value)
+{
+	size_t length = strcspn(word, "=");
+	*value = word[length] == '=' ? word + length + 1 : NULL;
+	for (uint32_t i = 0; i < options_count; i++)
+		if (strlen(options[i].name) == length && strncmp(options[i].name, word, length) == 0)
+			return &options[i];
+	return NULL;
+}
+
+weir_status options_parse(int count, char **args, const struct option *options, uint32_t options_count, const char **positional,
+                          uint32_t positional_max, weir_error *err)
+{
+	uint32_t words = 0;
+	for (int i = 1; i < count; i++) {
+		const char *value = NULL;
+		if (args[i][0] != '-') {
+			if (words == positional_max)
+				return weir_fail(err, WEIR_E_INVALID, "did not expect '%s'", args[i]);
+			positional[words++] = args[i];
+			continue;
+		}
+		const struct option *o = find_option(args[i], options, options_count, &value);
+		if (!o)
+			return unknown_option(args[i], options, options_count, err);
+		if (o->kind == OPTION_FLAG && !value) {
+			*(bool *)o->out = true;
+			continue;
+		}
+		if (!value && i + 1 == count)
+			return weir_fail(err, WEIR_E_INVALID, "%s needs a value", o->name);
+		weir_status s = store_value(o, value ? value : args[++i], err);
+		if (s != WEIR_OK)
+			return s;
+	}
+	return WEIR_OK;
+}
+
+weir_status job_options_load(const struct job_options *o, struct job **out, weir_error *err)
+{
+	if (!o->path)
+		return weir_fail(err, WEIR_E_INVALID, "needs a job file: --job FILE");
+	return job_load(o->path, o->sets.items, o->sets.count, out, err);
+}
+
+weir_status job_options_logger(const struct job_options *o, const char *who, enum log_level fallback, struct logger **out,
+                               weir_error *err)
+{
+	struct logger_options options = {.level = fallback, .format = LOG_HUMAN, .who = who};
+	if (o->log_level && !log_level_from(o->log_level, &options.level))
+		return weir_fail(err, WEIR_E_INVALID, "--log-level is '%s': expected debug, info, warn or error", o->log_level);
+	if (o->log_format && strcmp(o->log_format, "json") == 0)
+		options.format = LOG_JSON;
+	else if (o->log_format && strcmp(o->log_format, "human") != 0)
+		return weir_fail(err, WEIR_E_INVALID, "--log-format is '%s': expected human or json", o->log_format);
+	*out = logger_create(&options);
+	return *out ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "no memory for a logger");
+}
+
+int verb_fail(const char *verb, const weir_error *err)
+{
+	fprintf(stderr, "weir %s: %s\n", verb, err->text[0] ? err->text : weir_status_text(err->status));
+	return EXIT_FAILURE;
+}
+
+int verb_usage(const char *verb, const weir_error *err)
+{
+	fprintf(stderr, "weir %s: %s; `weir help` shows its arguments\n", verb, err->text);
+	return EXIT_USAGE;
+}

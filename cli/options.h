@@ -1,0 +1,58 @@
+/* Command-line options of a verb: a list of what it takes, read in one pass. Texts point into argv. */
+#ifndef WEIR_OPTIONS_H
+#define WEIR_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "job.h"
+#include "logger.h"
+#include "weir/status.h"
+
+enum option_kind {
+	OPTION_TEXT,  /* const char * */
+	OPTION_COUNT, /* uint64_t; 10k, 64Ki, 2M, 1Gi are understood */
+	OPTION_FLAG,  /* bool, takes no value */
+	OPTION_LIST   /* struct option_list: may be given again and again */
+};
+
+#define OPTION_LIST_MAX 64u
+struct option_list {
+	const char *items[OPTION_LIST_MAX];
+	uint32_t count;
+};
+
+struct option {
+	const char *name; /* with its dashes: "--job" */
+	enum option_kind kind;
+	void *out;
+};
+
+/* Reads args[1..count). The words that are no options go to positional (at most positional_max; more are an error).
+ * E_INVALID with a text that names the word and the nearest option. */
+weir_status options_parse(int count, char **args, const struct option *options, uint32_t options_count, const char **positional,
+                          uint32_t positional_max, weir_error *err) WEIR_MUST_CHECK;
+
+/* What every verb that reads a job takes: --job (or one positional word), --set, --log-level, --log-format. */
+struct job_options {
+	const char *path;
+	struct option_list sets;
+	const char *log_level, *log_format;
+};
+#define JOB_OPTIONS(o)                                                                                                     \
+	{"--job", OPTION_TEXT, &(o)->path}, {"--set", OPTION_LIST, &(o)->sets}, {"--log-level", OPTION_TEXT, &(o)->log_level}, \
+	{                                                                                                                      \
+		"--log-format", OPTION_TEXT, &(o)->log_format                                                                      \
+	}
+
+/* Loads the job named in o; checks the log level. */
+weir_status job_options_load(const struct job_options *o, struct job **out, weir_error *err) WEIR_MUST_CHECK;
+/* A logger to stderr with the asked level (`fallback` when none was given) and format. */
+weir_status job_options_logger(const struct job_options *o, const char *who, enum log_level fallback, struct logger **out,
+                               weir_error *err) WEIR_MUST_CHECK;
+
+/* Prints "weir VERB: text" as the last line on stderr and returns the exit status that fits (2 for E_INVALID from options, else 1). */
+int verb_fail(const char *verb, const weir_error *err);
+int verb_usage(const char *verb, const weir_error *err);
+
+#endif

@@ -1,0 +1,215 @@
+/* The report of a training job. */
+#include "report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "json.h"
+#include "live.h"
+
+double report_samples_per_s(const struct report *r)
+{
+	return r->train_s > 0 ? (double)r->train_rows / r->train_s : 0;
+}
+
+/* --- From the evaluator */
+
+static void read_scores(const struct json *j, const char *part, struct report_scores *out)
+{
+	char path[64];
+	snprintf(path, sizeof path, "%s.auc", part);
+	out->auc = out->logloss = out->calibration = NAN;
+	out->known = json_get_real(j, path, &out->auc);
+	snprintf(path, sizeof path, "%s.logloss", part);
+	json_get_real(j, path, &out->logloss);
+	snprintf(path, sizeof path, "%s.calibration", part);
+	json_get_real(j, path, &out->calibration);
+	snprintf(path, sizeof path, "%s.rows", part);
+	json_get_count(j, path, &out->rows);
+}
+
+weir_status report_read_evaluation(struct report *r, const char *path, weir_error *err)
+{
+	struct json *j = NULL;
+	weir_status s = json_read_file(path, &j, err);
+	if (s != WEIR_OK)
+		return s;
+	uint64_t best = 0;
+	read_scores(j, "valid", &r->valid);
+	read_scores(j, "test", &r->test);
+	if (json_get_count(j, "best_pass", &best))
+		r->best_pass = (uint32_t)best + 1;
+	size_t count = json_list_length(j, "passes");
+	r->passes = calloc(count + 1, sizeof *r->passes);
+	if (!r->passes) {
+		json_destroy(j);
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for %zu passes", count);
+	}
+	r->passes_count = (uint32_t)count;
+	for (size_t i = 0; i < count; i++) {
+		struct json *item = json_list_get(j, "passes", i);
+		uint64_t pass = i;
+		r->passes[i] = (struct report_pass){.auc = NAN, .logloss = NAN};
+		if (item) {
+			json_get_count(item, "pass", &pass);
+			json_get_real(item, "auc", &r->passes[i].auc);
+			json_get_real(item, "logloss", &r->passes[i].logloss);
+		}
+		r->passes[i].pass = (uint32_t)pass + 1;
+		json_destroy(item);
+	}
+	json_destroy(j);
+	return WEIR_OK;
+}
+
+void report_free(struct report *r)
+{
+	free(r->passes);
+	r->passes = NULL;
+	r->passes_count = 0;
+}
+
+/* --- For people */
+
+static void print_scores(FILE *out, const char *part, const struct report_scores *s)
+{
+	if (s->known)
+		fprintf(out, "  %-11s AUC %.4f   logloss %.4f   calibration %.3f   (%" PRIu64 " rows)\n", part, s->auc, s->logloss,
+		        s->calibration, s->rows);
+}
+
+static void print_passes(FILE *out, const struct report *r)
+{
+	for (uint32_t i = 0; i < r->passes_count; i++)
+		fprintf(out, "  %-11s pass %u: AUC %.4f   logloss %.4f%s\n", i == 0 ? "passes" : "", r->passes[i].pass, r->passes[i].auc,
+		        r->passes[i].logloss, r->passes[i].pass == r->best_pass ? "   best" : "");
+}
+
+static void print_audit(FILE *out, const struct report *r)
+{
+	const struct audit *a = &r->audit;
+	if (!r->finished) {
+		fprintf(out, "  %-11s not made: the job did not finish\n", "audit");
+		return;
+	}
+	fprintf(out,
+	        "  %-11s %s: %" PRIu64 " parts expected, %" PRIu64 " applied, %" PRIu64 " missing, %" PRIu64 " double, %" PRIu64
+	        " dropped\n",
+	        "audit", a->ok ? "every push applied exactly once" : "FAILED", a->parts_expected, a->applied, a->missing, a->doubled,
+	        a->dropped);
+	if (!a->ok)
+		fprintf(out, "  %-11s %s\n", "", a->text);
+}
+
+void report_print(const struct report *r, FILE *out)
+{
+	char pushed[16], pulled[16], rate[16];
+	const struct snapshot *s = r->end;
+	format_bytes(pushed, sizeof pushed, (double)s->bytes_pushed);
+	format_bytes(pulled, sizeof pulled, (double)s->bytes_pulled);
+	format_count(rate, sizeof rate, report_samples_per_s(r));
+	fprintf(out, "\n%s: %s, %s\n", r->job, r->model, r->finished ? "finished" : "NOT FINISHED");
+	print_scores(out, "test", &r->test);
+	print_scores(out, "valid", &r->valid);
+	if (r->generated)
+		fprintf(out, "  %-11s AUC %.4f   logloss %.4f   (what the planted model itself reaches on the test part)\n", "best known",
+		        r->bayes_auc, r->bayes_logloss);
+	print_passes(out, r);
+	fprintf(out, "  %-11s %s samples/s, %" PRIu64 " rows, %.1f s of training in %.1f s\n", "speed", rate, s->rows, r->train_s,
+	        r->wall_s);
+	fprintf(out, "  %-11s pushed %s, pulled %s\n", "bytes", pushed, pulled);
+	fprintf(out, "  %-11s p50 %" PRIu64 "   p99 %" PRIu64 "   mean %.2f\n", "staleness", snapshot_staleness_quantile(s, 0.5),
+	        snapshot_staleness_quantile(s, 0.99), snapshot_staleness_mean(s));
+	print_audit(out, r);
+	if (r->workers_lost || r->servers_lost || s->leases_expired)
+		fprintf(out, "  %-11s %" PRIu64 " workers, %" PRIu64 " servers; %" PRIu64 " leases expired\n", "lost", r->workers_lost,
+		        r->servers_lost, s->leases_expired);
+	if (s->bad_lines)
+		fprintf(out, "  %-11s %" PRIu64 " were left out; the workers' logs show the first ones\n", "bad lines", s->bad_lines);
+}
+
+/* --- As JSON */
+
+static void put_scores(struct json *j, const char *part, const struct report_scores *s)
+{
+	char path[64];
+	if (!s->known)
+		return;
+	snprintf(path, sizeof path, "%s.auc", part);
+	json_set_real(j, path, s->auc);
+	snprintf(path, sizeof path, "%s.logloss", part);
+	json_set_real(j, path, s->logloss);
+	snprintf(path, sizeof path, "%s.calibration", part);
+	json_set_real(j, path, s->calibration);
+	snprintf(path, sizeof path, "%s.rows", part);
+	json_set_count(j, path, s->rows);
+}
+
+static void put_passes(struct json *j, const struct report *r)
+{
+	json_set_empty_list(j, "passes");
+	for (uint32_t i = 0; i < r->passes_count; i++) {
+		struct json *item = json_create();
+		if (item) {
+			json_set_count(item, "pass", r->passes[i].pass);
+			json_set_real(item, "auc", r->passes[i].auc);
+			json_set_real(item, "logloss", r->passes[i].logloss);
+		}
+		json_append(j, "passes", item);
+	}
+	if (r->best_pass)
+		json_set_count(j, "best_pass", r->best_pass);
+}
+
+static void put_audit(struct json *j, const struct report *r)
+{
+	json_set_count(j, "audit.parts_expected", r->audit.parts_expected);
+	json_set_count(j, "audit.applied", r->audit.applied);
+	json_set_count(j, "audit.missing", r->audit.missing);
+	json_set_count(j, "audit.double", r->audit.doubled);
+	json_set_count(j, "audit.dropped", r->audit.dropped);
+	json_set_bool(j, "audit.ok", r->finished && r->audit.ok);
+}
+
+static void put_snapshot(struct json *j, const struct snapshot *s)
+{
+	json_set_count(j, "rows", s->rows);
+	json_set_count(j, "bytes.pushed", s->bytes_pushed);
+	json_set_count(j, "bytes.pulled", s->bytes_pulled);
+	json_set_count(j, "staleness.p50", snapshot_staleness_quantile(s, 0.5));
+	json_set_count(j, "staleness.p99", snapshot_staleness_quantile(s, 0.99));
+	json_set_real(j, "staleness.mean", snapshot_staleness_mean(s));
+	json_set_count(j, "duplicates_refused", s->duplicates_refused);
+	json_set_count(j, "stale_refused", s->stale_refused);
+	json_set_count(j, "leases_expired", s->leases_expired);
+	json_set_count(j, "batches_dropped", s->batches_dropped);
+	json_set_count(j, "bad_lines", s->bad_lines);
+}
+
+weir_status report_write(const struct report *r, const char *path, weir_error *err)
+{
+	struct json *j = json_create();
+	if (!j)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for the report");
+	json_set_text(j, "job", r->job);
+	json_set_text(j, "model", r->model);
+	json_set_bool(j, "finished", r->finished);
+	put_scores(j, "test", &r->test);
+	put_scores(j, "valid", &r->valid);
+	put_passes(j, r);
+	json_set_real(j, "samples_per_s", report_samples_per_s(r));
+	json_set_real(j, "wall_s", r->wall_s);
+	json_set_real(j, "train_s", r->train_s);
+	put_snapshot(j, r->end);
+	put_audit(j, r);
+	json_set_count(j, "workers_lost", r->workers_lost);
+	json_set_count(j, "servers_lost", r->servers_lost);
+	if (r->generated) {
+		json_set_real(j, "data.bayes_auc", r->bayes_auc);
+		json_set_real(j, "data.bayes_logloss", r->bayes_logloss);
+	}
+	weir_status s = json_write_file(j, path, err);
+	json_destroy(j);
+	return s;
+}

@@ -1,0 +1,47 @@
+/* What a training job came to: printed for people, written as JSON (docs/REPORT.md explains every field). */
+#ifndef WEIR_REPORT_H
+#define WEIR_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "audit.h"
+#include "job.h"
+#include "snapshot.h"
+
+struct report_scores {
+	bool known;
+	double auc, logloss, calibration;
+	uint64_t rows;
+};
+
+struct report_pass {
+	uint32_t pass; /* counts from 1 for people */
+	double auc, logloss;
+};
+
+struct report {
+	const char *job, *model;
+	bool finished; /* every pass is done (or stopped early); otherwise the audit says nothing */
+	struct report_scores valid, test;
+	uint32_t best_pass;         /* counts from 1; 0: none */
+	struct report_pass *passes; /* (passes_count) */
+	uint32_t passes_count;
+	double wall_s, train_s;     /* from start to end; from the first trained row to the end of the last pass */
+	uint64_t train_rows;        /* trained in train_s */
+	const struct snapshot *end; /* when the last unit was committed */
+	struct audit audit;
+	uint64_t workers_lost, servers_lost;
+	bool generated; /* data from a planted model, whose best scores on the test part are known: */
+	double bayes_auc, bayes_logloss;
+};
+
+double report_samples_per_s(const struct report *r);
+/* Reads the evaluator's RUN_DIR/evaluation.json into valid, test, passes, best_pass. E_NOT_FOUND when there is none. */
+weir_status report_read_evaluation(struct report *r, const char *path, weir_error *err) WEIR_MUST_CHECK;
+void report_free(struct report *r);
+void report_print(const struct report *r, FILE *out);
+weir_status report_write(const struct report *r, const char *path, weir_error *err) WEIR_MUST_CHECK;
+
+#endif

@@ -1,0 +1,70 @@
+/* What a running job says about itself: the ledger's status and every server's, asked at once and put together. Plain numbers,
+ * no wire types: the live line, the audit, the report and `weir status` read it. */
+#ifndef WEIR_SNAPSHOT_H
+#define WEIR_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "limits.h"
+#include "logger.h"
+#include "metrics.h"
+#include "weir/status.h"
+
+enum job_state { JOB_RUNNING, JOB_EVALUATING, JOB_FINISHED, JOB_FAILED };
+
+struct part_sum { /* parts, and the wrapping sum of their identities' hashes */
+	uint64_t count, fingerprint;
+};
+
+struct snapshot_partition {
+	bool reported; /* its server answered */
+	struct part_sum expected, applied, dropped;
+	uint64_t twice; /* identities found applied when about to be applied */
+	uint64_t rows;
+};
+
+struct snapshot_worker {
+	char name[WEIR_NAME_BYTES_MAX], host[WEIR_NAME_BYTES_MAX];
+	uint32_t pid;
+	bool evaluator, live, left;
+	uint64_t rows, silent_ms;
+	uint32_t units_held;
+};
+
+struct snapshot_server {
+	char address[WEIR_ADDRESS_BYTES_MAX];
+	bool answered, draining;
+	uint32_t pid;
+	uint64_t uptime_ms, connections, partitions, bytes_pushed, bytes_pulled;
+};
+
+struct snapshot_table {
+	char name[WEIR_TABLE_NAME_BYTES_MAX];
+	uint64_t rows, bytes, pushes, pulls;
+};
+
+struct snapshot {
+	enum job_state state;
+	uint32_t pass, passes, units, committed; /* pass counts from 0; units in a pass, committed of this pass */
+	uint64_t rows, batches, dataset_rows;
+	double loss_sum;     /* over rows */
+	double auc, logloss; /* last evaluation; 0: none yet */
+	uint64_t bad_lines, workers_lost, leases_expired, units_quarantined, steps_closed, batches_dropped;
+	uint64_t bytes_pushed, bytes_pulled; /* as the workers counted them */
+	uint64_t duplicates_refused, stale_refused, corrupt_refused, nonfinite_refused;
+	uint64_t staleness[HISTOGRAM_BUCKETS]; /* of every push, all tables, by common/metrics.h's buckets */
+	char failure[WEIR_ERROR_TEXT_BYTES];
+	uint32_t partitions_count, workers_count, workers_live, servers_count, servers_answered, tables_count;
+	struct snapshot_partition *partitions; /* (partitions_count) */
+	struct snapshot_worker *workers;       /* (workers_count) */
+	struct snapshot_server *servers;       /* (servers_count) */
+	struct snapshot_table *tables;         /* (tables_count) */
+};
+
+void snapshot_free(struct snapshot *s);
+/* Staleness at quantile q, and its mean (both by bucket bounds); 0 without pushes. */
+uint64_t snapshot_staleness_quantile(const struct snapshot *s, double q);
+double snapshot_staleness_mean(const struct snapshot *s);
+
+#endif

@@ -1,0 +1,158 @@
+/* weir status: what a running job says about itself. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit.h"
+#include "json.h"
+#include "live.h"
+#include "options.h"
+#include "train.h"
+#include "verbs.h"
+
+static const char *state_name(enum job_state state)
+{
+	static const char *const names[] = {"running", "evaluating", "finished", "failed"};
+	return names[state];
+}
+
+static void print_status(const struct snapshot *s)
+{
+	char a[16], b[16];
+	printf("job         %s, pass %u of %u, %u of %u units committed%s%s\n", state_name(s->state), s->pass + 1, s->passes,
+	       s->committed, s->units, s->failure[0] ? ": " : "", s->failure);
+	format_bytes(a, sizeof a, (double)s->bytes_pushed);
+	format_bytes(b, sizeof b, (double)s->bytes_pulled);
+	printf("trained     %" PRIu64 " rows, pushed %s, pulled %s", s->rows, a, b);
+	if (s->auc > 0)
+		printf(", last AUC %.4f, logloss %.4f", s->auc, s->logloss);
+	printf("\nstaleness   p50 %" PRIu64 ", p99 %" PRIu64 ", mean %.2f\n", snapshot_staleness_quantile(s, 0.5),
+	       snapshot_staleness_quantile(s, 0.99), snapshot_staleness_mean(s));
+	printf("refused     %" PRIu64 " duplicates, %" PRIu64 " stale, %" PRIu64 " corrupt, %" PRIu64 " not finite\n",
+	       s->duplicates_refused, s->stale_refused, s->corrupt_refused, s->nonfinite_refused);
+	for (uint32_t i = 0; i < s->servers_count; i++) {
+		const struct snapshot_server *v = &s->servers[i];
+		if (v->answered)
+			printf("server %-4u %s, pid %u, up %.0f s, %" PRIu64 " partitions, %" PRIu64 " connections%s\n", i, v->address,
+			       v->pid, (double)v->uptime_ms / 1e3, v->partitions, v->connections, v->draining ? ", draining" : "");
+		else
+			printf("server %-4u %s does not answer\n", i, v->address);
+	}
+	for (uint32_t i = 0; i < s->workers_count; i++) {
+		const struct snapshot_worker *w = &s->workers[i];
+		printf("%-11s %s on %s, pid %u, %" PRIu64 " rows, %u units held, heard of %.1f s ago%s\n", w->name,
+		       w->left   ? "left"
+		       : w->live ? "live"
+		                 : "lost",
+		       w->host, w->pid, w->rows, w->units_held, (double)w->silent_ms / 1e3, w->evaluator ? " (evaluator)" : "");
+	}
+	for (uint32_t i = 0; i < s->tables_count; i++) {
+		const struct snapshot_table *t = &s->tables[i];
+		format_bytes(a, sizeof a, (double)t->bytes);
+		printf("table       %s: %" PRIu64 " rows, %s, %" PRIu64 " pushes, %" PRIu64 " pulls\n", t->name, t->rows, a, t->pushes,
+		       t->pulls);
+	}
+}
+
+static void put_lists(struct json *j, const struct snapshot *s)
+{
+	json_set_empty_list(j, "servers");
+	for (uint32_t i = 0; i < s->servers_count; i++) {
+		struct json *item = json_create();
+		if (item) {
+			json_set_text(item, "address", s->servers[i].address);
+			json_set_bool(item, "answered", s->servers[i].answered);
+			json_set_count(item, "pid", s->servers[i].pid);
+			json_set_count(item, "uptime_ms", s->servers[i].uptime_ms);
+			json_set_bool(item, "draining", s->servers[i].draining);
+		}
+		json_append(j, "servers", item);
+	}
+	json_set_empty_list(j, "workers");
+	for (uint32_t i = 0; i < s->workers_count; i++) {
+		struct json *item = json_create();
+		if (item) {
+			json_set_text(item, "name", s->workers[i].name);
+			json_set_count(item, "pid", s->workers[i].pid);
+			json_set_bool(item, "evaluator", s->workers[i].evaluator);
+			json_set_bool(item, "live", s->workers[i].live);
+			json_set_bool(item, "left", s->workers[i].left);
+			json_set_count(item, "rows", s->workers[i].rows);
+			json_set_count(item, "units_held", s->workers[i].units_held);
+		}
+		json_append(j, "workers", item);
+	}
+}
+
+static weir_status print_json(const struct snapshot *s, weir_error *err)
+{
+	struct json *j = json_create();
+	if (!j)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for the status");
+	json_set_text(j, "state", state_name(s->state));
+	json_set_text(j, "failure", s->failure);
+	json_set_count(j, "pass", s->pass + 1u);
+	json_set_count(j, "passes", s->passes);
+	json_set_count(j, "units", s->units);
+	json_set_count(j, "committed", s->committed);
+	json_set_count(j, "rows", s->rows);
+	json_set_real(j, "auc", s->auc);
+	json_set_real(j, "logloss", s->logloss);
+	json_set_count(j, "bytes.pushed", s->bytes_pushed);
+	json_set_count(j, "bytes.pulled", s->bytes_pulled);
+	json_set_count(j, "staleness.p50", snapshot_staleness_quantile(s, 0.5));
+	json_set_count(j, "staleness.p99", snapshot_staleness_quantile(s, 0.99));
+	json_set_count(j, "duplicates_refused", s->duplicates_refused);
+	json_set_count(j, "stale_refused", s->stale_refused);
+	json_set_count(j, "corrupt_refused", s->corrupt_refused);
+	json_set_count(j, "nonfinite_refused", s->nonfinite_refused);
+	json_set_count(j, "workers_lost", s->workers_lost);
+	json_set_count(j, "leases_expired", s->leases_expired);
+	put_lists(j, s);
+	weir_status status = json_print(j, stdout, err);
+	json_destroy(j);
+	return status;
+}
+
+static weir_status show(const char *address, struct logger *logger, bool as_json, weir_error *err)
+{
+	struct watcher *w = NULL;
+	struct snapshot s = {0};
+	weir_status status = watcher_open(&w, address, logger, err);
+	if (status == WEIR_OK)
+		status = watcher_poll(w, WEIR_CONTROL_TIMEOUT_MS, &s, err);
+	if (status == WEIR_OK && as_json)
+		status = print_json(&s, err);
+	else if (status == WEIR_OK)
+		print_status(&s);
+	snapshot_free(&s);
+	watcher_close(w);
+	return status;
+}
+
+int verb_status(int count, char **args)
+{
+	struct job_options jo = {0};
+	struct logger *logger = NULL;
+	struct job *job = NULL;
+	const char *at = NULL, *word = NULL;
+	char address[WEIR_ADDRESS_BYTES_MAX];
+	bool as_json = false;
+	weir_error err = {0};
+	const struct option options[] = {JOB_OPTIONS(&jo), {"--at", OPTION_TEXT, &at}, {"--json", OPTION_FLAG, &as_json}};
+	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
+	jo.path = word ? word : jo.path;
+	if (s == WEIR_OK && !at && !jo.path)
+		s = weir_fail(&err, WEIR_E_INVALID, "needs --job FILE or --at ADDRESS");
+	if (s == WEIR_OK)
+		s = job_options_logger(&jo, "weir", LOG_ERROR, &logger, &err);
+	if (s != WEIR_OK)
+		return verb_usage("status", &err);
+	if (!at && (s = job_options_load(&jo, &job, &err)) == WEIR_OK)
+		s = launch_find_ledger(job, address, &err);
+	if (s == WEIR_OK)
+		s = show(at ? at : address, logger, as_json, &err);
+	job_free(job);
+	logger_destroy(logger);
+	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("status", &err);
+}

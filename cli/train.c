@@ -1,0 +1,244 @@
+/* weir train: runs a job on this machine from its file to its report. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "disk.h"
+#include "generate.h"
+#include "train.h"
+#include "verbs.h"
+
+enum { TRAIN_SERVERS_END_MS = 2000 };
+
+static const char *model_name(enum model_kind kind)
+{
+	switch (kind) {
+	case MODEL_LR:
+		return "lr";
+	case MODEL_FM:
+		return "fm";
+	case MODEL_WIDE_DEEP:
+		return "wide_deep";
+	case MODEL_DEEPFM:
+		return "deepfm";
+	case MODEL_DCN_V2:
+		return "dcn_v2";
+	case MODEL_DLRM:
+		return "dlrm";
+	}
+	return "unknown";
+}
+
+/* --- Preparing */
+
+static void run_path(const struct job *job, const char *name, char out[WEIR_PATH_BYTES_MAX + 64])
+{
+	snprintf(out, WEIR_PATH_BYTES_MAX + 64, "%s/%s", job->run_dir, name);
+}
+
+/* Makes and locks the run directory, and clears away the results of the run before. */
+static weir_status prepare_run_dir(struct train *t, weir_error *err)
+{
+	const char *dir = t->job->run_dir;
+	char path[WEIR_PATH_BYTES_MAX + 64];
+	weir_status s = disk_system()->ops->make_dirs(disk_system(), dir, err);
+	if (s != WEIR_OK)
+		return s;
+	if (access(dir, W_OK | X_OK) != 0)
+		return weir_fail(err, WEIR_E_IO, "cannot write in the run directory %s: %s; set run_dir or give its owner the right", dir,
+		                 strerror(errno));
+	t->run_dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (t->run_dir_fd < 0)
+		return weir_fail(err, WEIR_E_IO, "cannot open the run directory %s: %s", dir, strerror(errno));
+	if (flock(t->run_dir_fd, LOCK_EX | LOCK_NB) != 0)
+		return weir_fail(err, WEIR_E_BUSY, "another `weir train` runs in %s; stop it, or give this job another name or run_dir",
+		                 dir);
+	static const char *const results[] = {"evaluation.json", "best.safetensors", "ledger.address"};
+	for (unsigned i = 0; i < sizeof results / sizeof *results; i++) {
+		run_path(t->job, results[i], path);
+		unlink(path);
+	}
+	return WEIR_OK;
+}
+
+static struct generate_options generation(const struct job *job, char path[WEIR_PATH_BYTES_MAX + 64])
+{
+	run_path(job, "generated.tsv", path);
+	return (struct generate_options){.path = path,
+	                                 .rows = job->data.generate.rows,
+	                                 .ids = job->data.generate.ids,
+	                                 .seed = job->data.generate.seed,
+	                                 .split_train = job->data.split.train,
+	                                 .split_valid = job->data.split.valid,
+	                                 .split_test = job->data.split.test};
+}
+
+static weir_status prepare_data(struct train *t, struct report *r, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX + 64];
+	struct generate_options options = generation(t->job, path);
+	struct generate_truth truth = {0};
+	if (options.rows == 0)
+		return WEIR_OK;
+	if (!generate_is_current(&options, &truth)) {
+		live_note(&t->live, "generating %" PRIu64 " rows of click data in %s", options.rows, path);
+		weir_status s = generate_criteo(&options, &truth, err);
+		if (s != WEIR_OK)
+			return s;
+	}
+	const struct generate_scores *best = truth.test.rows > 0 ? &truth.test : &truth.all;
+	r->generated = true;
+	r->bayes_auc = best->auc;
+	r->bayes_logloss = best->logloss;
+	return WEIR_OK;
+}
+
+/* From here on these signals are read, not delivered; children get an empty mask again. Before any thread is made. */
+static weir_status take_signals(struct train *t, weir_error *err)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	t->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return t->signal_fd >= 0 ? WEIR_OK : weir_fail(err, WEIR_E_IO, "cannot make a signalfd: %s", strerror(errno));
+}
+
+static weir_status start(struct train *t, weir_error *err)
+{
+	char dir[WEIR_PATH_BYTES_MAX], ledger[WEIR_ADDRESS_BYTES_MAX];
+	weir_status s = supervisor_own_dir(dir, sizeof dir, err);
+	if (s == WEIR_OK)
+		s = supervisor_create(&t->supervisor, dir, t->job->run_dir, t->clock, err);
+	if (s == WEIR_OK)
+		s = launch_servers(t, err);
+	t->workers_ms = clock_ms(t->clock);
+	if (s == WEIR_OK)
+		s = launch_workers(t, err);
+	if (s == WEIR_OK)
+		s = launch_find_ledger(t->job, ledger, err);
+	if (s == WEIR_OK) /* forks come first: gRPC starts threads */
+		s = watcher_open(&t->watcher, ledger, t->logger, err);
+	if (s == WEIR_OK)
+		live_note(&t->live, "%s: %u servers, %u workers, model %s; logs in %s", t->job->name, t->job->cluster.servers,
+		          t->job->cluster.workers, model_name(t->job->model.kind), t->job->run_dir);
+	return s;
+}
+
+/* --- Reporting */
+
+/* Rows over time between the first and the last growth seen; for a job too short for that, all rows over the workers' life. */
+static void measure_speed(const struct train *t, struct report *r)
+{
+	r->wall_s = (double)(clock_ms(t->clock) - t->start_ms) / 1e3;
+	r->train_s = (double)(t->last_rows_ms - t->first_rows_ms) / 1e3;
+	r->train_rows = t->seen.rows - t->first_rows;
+	if (r->train_s < 1 || r->train_rows == 0) {
+		r->train_s = (double)(clock_ms(t->clock) - t->workers_ms) / 1e3;
+		r->train_rows = t->seen.rows;
+	}
+}
+
+static weir_status make_report(struct train *t, struct report *r, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX + 64];
+	weir_error missing = {0};
+	weir_status s = WEIR_OK;
+	r->job = t->job->name;
+	r->model = model_name(t->job->model.kind);
+	r->end = &t->seen;
+	r->finished = t->seen_any && t->seen.state == JOB_FINISHED && !t->servers_lost;
+	r->servers_lost = t->servers_lost;
+	r->workers_lost = t->seen.workers_lost > t->workers_killed ? t->seen.workers_lost : t->workers_killed;
+	measure_speed(t, r);
+	if (r->finished)
+		r->audit = audit_run(&t->seen);
+	run_path(t->job, "evaluation.json", path);
+	if (launch_wants_evaluator(t->job) && report_read_evaluation(r, path, &missing) != WEIR_OK && r->finished)
+		s = weir_fail(err, missing.status, "the evaluator left no result: %s; see the end of %s/evaluator.log", missing.text,
+		              t->job->run_dir);
+	report_print(r, stdout);
+	fflush(stdout);
+	if (t->report_path) {
+		weir_status written = report_write(r, t->report_path, s == WEIR_OK ? err : NULL);
+		s = s == WEIR_OK ? written : s;
+	}
+	return s;
+}
+
+/* The first thing that went wrong, as the last line on stderr. */
+static int verdict(struct train *t, const struct report *r)
+{
+	weir_error *e = &t->failure;
+	if (e->status == WEIR_OK && t->stop_signal && !r->finished)
+		weir_fail(e, WEIR_E_CANCELLED, "stopped by %s before the job was finished", strsignal(t->stop_signal));
+	if (e->status == WEIR_OK && !r->audit.ok)
+		weir_fail(e, WEIR_E_INTERNAL, "the audit failed: %s", r->audit.text);
+	return e->status == WEIR_OK ? EXIT_SUCCESS : verb_fail("train", e);
+}
+
+static int train(struct train *t)
+{
+	struct report report = {0};
+	weir_error *err = &t->failure;
+	weir_status s = prepare_run_dir(t, err);
+	if (s == WEIR_OK)
+		s = prepare_data(t, &report, err);
+	if (s == WEIR_OK)
+		s = take_signals(t, err);
+	if (s == WEIR_OK)
+		s = start(t, err);
+	if (s != WEIR_OK)
+		return verb_fail("train", err);
+	drive(t);
+	weir_error unreported = {0};
+	if (make_report(t, &report, &unreported) != WEIR_OK && t->failure.status == WEIR_OK)
+		t->failure = unreported;
+	watcher_close(t->watcher);
+	t->watcher = NULL;
+	launch_end(t, t->stop_at_once ? 0 : TRAIN_SERVERS_END_MS);
+	int status = verdict(t, &report);
+	report_free(&report);
+	return status;
+}
+
+static void train_free(struct train *t)
+{
+	watcher_close(t->watcher);
+	if (t->supervisor)
+		launch_end(t, TRAIN_SERVERS_END_MS);
+	supervisor_destroy(t->supervisor);
+	snapshot_free(&t->seen);
+	if (t->signal_fd >= 0)
+		close(t->signal_fd);
+	if (t->run_dir_fd >= 0)
+		close(t->run_dir_fd);
+	logger_destroy(t->logger);
+	job_free(t->job);
+}
+
+int verb_train(int count, char **args)
+{
+	struct train t = {.clock = clock_system(), .run_dir_fd = -1, .signal_fd = -1};
+	const struct option options[] = {JOB_OPTIONS(&t.options), {"--report", OPTION_TEXT, &t.report_path}};
+	const char *word = NULL;
+	t.start_ms = clock_ms(t.clock);
+	live_init(&t.live, stderr, getenv("TERM"));
+	if (options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &t.failure) != WEIR_OK)
+		return verb_usage("train", &t.failure);
+	t.options.path = word ? word : t.options.path;
+	if (job_options_logger(&t.options, "weir", LOG_WARN, &t.logger, &t.failure) != WEIR_OK)
+		return verb_usage("train", &t.failure);
+	int status = job_options_load(&t.options, &t.job, &t.failure) == WEIR_OK ? train(&t) : verb_fail("train", &t.failure);
+	train_free(&t);
+	return status;
+}

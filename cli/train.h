@@ -1,0 +1,55 @@
+/* `weir train` in three files: train.c prepares and reports, launch.c starts the processes, drive.c brings the job to its end. */
+#ifndef WEIR_TRAIN_H
+#define WEIR_TRAIN_H
+
+#include "job.h"
+#include "live.h"
+#include "options.h"
+#include "report.h"
+#include "snapshot.h"
+#include "supervise.h"
+#include "watcher.h"
+
+struct train {
+	struct job_options options;
+	const char *report_path; /* --report, or NULL */
+	struct job *job;
+	struct logger *logger;
+	const struct clock *clock;
+	struct supervisor *supervisor;
+	struct watcher *watcher;
+	struct live live;
+	int run_dir_fd;                            /* holds the lock on the run directory; -1 */
+	int signal_fd;                             /* SIGCHLD, SIGINT, SIGTERM */
+	char (*addresses)[WEIR_ADDRESS_BYTES_MAX]; /* (cluster.servers) */
+	int64_t start_ms, workers_ms;              /* when weir and when its workers started */
+
+	/* The job as last seen, and when rows were first and last seen to grow. */
+	struct snapshot seen;
+	bool seen_any;
+	uint64_t first_rows;
+	int64_t first_rows_ms, last_rows_ms;
+
+	uint64_t workers_killed, servers_lost;
+	int stop_signal;    /* the first SIGINT or SIGTERM; 0: none */
+	bool stop_at_once;  /* a second one came */
+	int64_t give_up_ms; /* ending: children still there then are killed; 0: not ending */
+	weir_error failure; /* status OK: none */
+};
+
+/* --- launch.c */
+/* Starts the servers and waits until they serve. Their addresses stay in t->addresses and in RUN_DIR/ledger.address. */
+weir_status launch_servers(struct train *t, weir_error *err) WEIR_MUST_CHECK;
+weir_status launch_workers(struct train *t, weir_error *err) WEIR_MUST_CHECK;
+/* Whether the job has a validation part, so that an evaluator runs and passes wait for it. */
+bool launch_wants_evaluator(const struct job *job);
+/* Ends the servers, workers first, and removes what was only for the run. */
+void launch_end(struct train *t, uint32_t timeout_ms);
+/* Where the ledger of a job is: from RUN_DIR/ledger.address, else as cluster.listen says. E_NOT_FOUND when it cannot be known. */
+weir_status launch_find_ledger(const struct job *job, char out[WEIR_ADDRESS_BYTES_MAX], weir_error *err) WEIR_MUST_CHECK;
+
+/* --- drive.c */
+/* Watches, restarts, shows, until all workers have ended. What went wrong is in t->failure. */
+void drive(struct train *t);
+
+#endif

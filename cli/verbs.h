@@ -1,0 +1,22 @@
+/* The verbs of `weir`, one file each. A verb gets its own arguments (args[0] is its name), prints its result on stdout and what
+ * goes on meanwhile on stderr, and returns an exit status: 0 done, 1 failed (the last line on stderr says why and what to do), 2 wrong usage. */
+#ifndef WEIR_VERBS_H
+#define WEIR_VERBS_H
+
+/* X(name, "arguments", "what it does") */
+#define VERB_MAP(X)                                                                                                           \
+	X(train, "JOB.yaml [--set A.B=C]... [--report OUT.json]", "start servers and workers here, train, evaluate, report")      \
+	X(status, "(--job FILE | --at ADDRESS) [--json]", "show a running job")                                                   \
+	X(eval, "--job FILE [--part valid|test] [--json]", "AUC, logloss and calibration of a running job's or the best weights") \
+	X(predict, "--job FILE --out SCORES.txt [--part valid|test]", "write one score a line")                                   \
+	X(datagen, "--rows N [--ids N] [--seed S] --out FILE", "write click data from a planted model")                           \
+	X(export, "--job FILE [--at ADDRESS] --out MODEL.safetensors", "write a running job's weights")                           \
+	X(bench, "push|pull|store|optim|gemm|loader [--json]", "measure against this machine's own limits")
+
+#define VERB_DECLARE(name, arguments, what) int verb_##name(int count, char **args);
+VERB_MAP(VERB_DECLARE)
+#undef VERB_DECLARE
+
+#define EXIT_USAGE 2
+
+#endif

@@ -1,0 +1,328 @@
+/* Snapshots from the wire's status messages. */
+#include "watcher.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rpc.h"
+#include "wire.h"
+
+struct watcher {
+	struct rpc *rpc;
+	struct rpc_loop *loop;
+	struct rpc_channel *ledger;
+	struct rpc_channel **servers; /* (servers_count); opened when the ledger first tells their addresses */
+	uint32_t servers_count;
+};
+
+/* One status call per server, all at once; the poller waits until every one has answered or timed out. */
+struct gather {
+	pthread_mutex_t lock;
+	pthread_cond_t change;
+	uint32_t pending; /* under lock */
+};
+
+struct asked {
+	struct gather *gather;
+	struct message *reply; /* NULL: no answer */
+};
+
+static void copy_text(char *out, size_t bytes, const char *text)
+{
+	snprintf(out, bytes, "%s", text ? text : "");
+}
+
+/* --- Reading the ledger's answer */
+
+static enum job_state job_state_of(Weir__V1__LeaseState state)
+{
+	switch (state) {
+	case WEIR__V1__LEASE_STATE__FINISHED:
+		return JOB_FINISHED;
+	case WEIR__V1__LEASE_STATE__FAILED:
+		return JOB_FAILED;
+	case WEIR__V1__LEASE_STATE__EVALUATE:
+		return JOB_EVALUATING;
+	default:
+		return JOB_RUNNING;
+	}
+}
+
+static void read_totals(struct snapshot *s, const Weir__V1__WorkerReport *totals)
+{
+	if (!totals)
+		return;
+	s->rows = totals->rows;
+	s->batches = totals->batches;
+	s->loss_sum = totals->loss_sum;
+	s->bytes_pushed = totals->bytes_pushed;
+	s->bytes_pulled = totals->bytes_pulled;
+	s->bad_lines = totals->bad_lines;
+}
+
+static weir_status read_workers(struct snapshot *s, const Weir__V1__LedgerStatus *l)
+{
+	s->workers = calloc(l->n_workers + 1, sizeof *s->workers);
+	if (!s->workers)
+		return WEIR_E_MEMORY;
+	s->workers_count = (uint32_t)l->n_workers;
+	for (size_t i = 0; i < l->n_workers; i++) {
+		const Weir__V1__WorkerStatus *in = l->workers[i];
+		struct snapshot_worker *out = &s->workers[i];
+		copy_text(out->name, sizeof out->name, in->name);
+		copy_text(out->host, sizeof out->host, in->host);
+		out->pid = in->pid;
+		out->evaluator = in->role == WEIR__V1__ROLE__EVALUATOR;
+		out->live = in->live;
+		out->left = in->left;
+		out->rows = in->rows;
+		out->silent_ms = in->silent_ms;
+		out->units_held = in->units_held;
+		s->workers_live += in->live && in->role == WEIR__V1__ROLE__TRAINER;
+	}
+	return WEIR_OK;
+}
+
+static weir_status read_partitions(struct snapshot *s, const Weir__V1__LedgerStatus *l)
+{
+	s->partitions = calloc(l->n_partition_server + 1, sizeof *s->partitions);
+	if (!s->partitions)
+		return WEIR_E_MEMORY;
+	s->partitions_count = (uint32_t)l->n_partition_server;
+	const Weir__V1__PartTotals *expected = l->expected;
+	for (uint32_t p = 0; expected && p < s->partitions_count; p++) {
+		s->partitions[p].expected.count = p < expected->n_count ? expected->count[p] : 0;
+		s->partitions[p].expected.fingerprint = p < expected->n_fingerprint ? expected->fingerprint[p] : 0;
+	}
+	return WEIR_OK;
+}
+
+static weir_status read_servers(struct snapshot *s, const Weir__V1__LedgerStatus *l)
+{
+	s->servers = calloc(l->n_servers + 1, sizeof *s->servers);
+	if (!s->servers)
+		return WEIR_E_MEMORY;
+	s->servers_count = (uint32_t)l->n_servers;
+	for (size_t i = 0; i < l->n_servers; i++)
+		copy_text(s->servers[i].address, sizeof s->servers[i].address, l->servers[i]);
+	return WEIR_OK;
+}
+
+static weir_status read_tables(struct snapshot *s, const Weir__V1__LedgerStatus *l)
+{
+	s->tables = calloc(l->n_tables + 1, sizeof *s->tables);
+	if (!s->tables)
+		return WEIR_E_MEMORY;
+	s->tables_count = (uint32_t)l->n_tables;
+	for (size_t i = 0; i < l->n_tables; i++)
+		copy_text(s->tables[i].name, sizeof s->tables[i].name, l->tables[i]->name);
+	return WEIR_OK;
+}
+
+static weir_status read_ledger(struct snapshot *s, const Weir__V1__LedgerStatus *l, weir_error *err)
+{
+	if (l->status && l->status->code != WEIR_OK)
+		return weir_fail(err, (weir_status)l->status->code, "the ledger answers: %s", l->status->text);
+	s->state = job_state_of(l->state);
+	s->pass = l->pass;
+	s->passes = l->passes;
+	s->units = l->units;
+	s->committed = l->committed;
+	s->dataset_rows = l->dataset_rows;
+	s->auc = l->auc;
+	s->logloss = l->logloss;
+	s->workers_lost = l->workers_lost;
+	s->leases_expired = l->leases_expired;
+	s->units_quarantined = l->units_quarantined;
+	s->steps_closed = l->steps_closed;
+	s->batches_dropped = l->batches_dropped;
+	copy_text(s->failure, sizeof s->failure, l->failure);
+	read_totals(s, l->totals);
+	if (read_workers(s, l) != WEIR_OK || read_partitions(s, l) != WEIR_OK || read_servers(s, l) != WEIR_OK ||
+	    read_tables(s, l) != WEIR_OK)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for a status of %zu workers and %zu servers", l->n_workers, l->n_servers);
+	return WEIR_OK;
+}
+
+/* --- Reading a server's answer */
+
+static void read_server_table(struct snapshot *s, const Weir__V1__TableStatus *in)
+{
+	for (uint32_t t = 0; t < s->tables_count; t++)
+		if (strcmp(s->tables[t].name, in->name) == 0) {
+			s->tables[t].rows += in->rows;
+			s->tables[t].bytes += in->bytes;
+			s->tables[t].pushes += in->pushes;
+			s->tables[t].pulls += in->pulls;
+		}
+	for (size_t b = 0; b < in->n_staleness && b < HISTOGRAM_BUCKETS; b++)
+		s->staleness[b] += in->staleness[b];
+}
+
+static void read_server(struct snapshot *s, struct snapshot_server *out, const Weir__V1__ServerStatus *in)
+{
+	out->answered = true;
+	out->draining = in->draining;
+	out->pid = in->pid;
+	out->uptime_ms = in->uptime_ms;
+	out->connections = in->connections;
+	out->partitions = in->n_partitions;
+	out->bytes_pushed = in->bytes_pushed;
+	out->bytes_pulled = in->bytes_pulled;
+	s->servers_answered++;
+	s->duplicates_refused += in->duplicates_refused;
+	s->stale_refused += in->stale_refused;
+	s->corrupt_refused += in->corrupt_refused;
+	s->nonfinite_refused += in->nonfinite_refused;
+	for (size_t i = 0; i < in->n_partitions; i++) {
+		const Weir__V1__PartitionStatus *p = in->partitions[i];
+		if (p->id >= s->partitions_count)
+			continue;
+		s->partitions[p->id].reported = true;
+		s->partitions[p->id].applied = (struct part_sum){p->parts_applied, p->fingerprint};
+		s->partitions[p->id].dropped = (struct part_sum){p->parts_dropped, p->dropped_fingerprint};
+		s->partitions[p->id].twice = p->parts_double;
+		s->partitions[p->id].rows = p->rows;
+	}
+	for (size_t i = 0; i < in->n_tables; i++)
+		read_server_table(s, in->tables[i]);
+}
+
+/* --- Asking */
+
+static struct message *empty_request(void)
+{
+	Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
+	return wire_pack(&q.base);
+}
+
+static void on_server_status(void *arg, weir_status status, const char *text, struct message *reply)
+{
+	(void)text;
+	struct asked *a = arg;
+	struct gather *g = a->gather;
+	if (status == WEIR_OK)
+		a->reply = message_retain(reply);
+	pthread_mutex_lock(&g->lock);
+	g->pending--;
+	pthread_cond_signal(&g->change);
+	pthread_mutex_unlock(&g->lock);
+}
+
+static void ask_servers(struct watcher *w, uint32_t timeout_ms, struct asked *asked)
+{
+	struct gather g = {.pending = 0};
+	pthread_mutex_init(&g.lock, NULL);
+	pthread_cond_init(&g.change, NULL);
+	pthread_mutex_lock(&g.lock);
+	for (uint32_t i = 0; i < w->servers_count; i++) {
+		struct message *request = empty_request();
+		asked[i] = (struct asked){.gather = &g};
+		if (!request)
+			continue;
+		g.pending++;
+		if (rpc_call_start(w->servers[i], RPC_STATUS, request, timeout_ms, on_server_status, &asked[i]) != WEIR_OK)
+			g.pending--;
+	}
+	while (g.pending > 0) /* every accepted call answers by its deadline */
+		pthread_cond_wait(&g.change, &g.lock);
+	pthread_mutex_unlock(&g.lock);
+	pthread_cond_destroy(&g.change);
+	pthread_mutex_destroy(&g.lock);
+}
+
+static weir_status open_servers(struct watcher *w, const struct snapshot *s, weir_error *err)
+{
+	if (w->servers)
+		return WEIR_OK;
+	w->servers = calloc(s->servers_count + 1, sizeof *w->servers);
+	if (!w->servers)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for %u connections", s->servers_count);
+	for (uint32_t i = 0; i < s->servers_count; i++) {
+		weir_status status = rpc_channel_open(&w->servers[i], w->rpc, w->loop, s->servers[i].address, err);
+		if (status != WEIR_OK)
+			return status;
+		w->servers_count++;
+	}
+	return WEIR_OK;
+}
+
+static weir_status poll_ledger(struct watcher *w, uint32_t timeout_ms, struct snapshot *out, weir_error *err)
+{
+	struct message *request = empty_request(), *reply = NULL;
+	if (!request)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for a request");
+	weir_status s = rpc_call_wait(w->ledger, RPC_JOB_STATUS, request, timeout_ms, &reply, err);
+	if (s != WEIR_OK)
+		return s;
+	ProtobufCMessage *m = NULL;
+	s = wire_unpack(&weir__v1__ledger_status__descriptor, reply, &m, err);
+	message_release(reply);
+	if (s != WEIR_OK)
+		return s;
+	s = read_ledger(out, (const Weir__V1__LedgerStatus *)m, err);
+	wire_free(m);
+	return s;
+}
+
+weir_status watcher_poll(struct watcher *w, uint32_t timeout_ms, struct snapshot *out, weir_error *err)
+{
+	memset(out, 0, sizeof *out);
+	weir_status s = poll_ledger(w, timeout_ms, out, err);
+	if (s == WEIR_OK)
+		s = open_servers(w, out, err);
+	if (s != WEIR_OK)
+		return s;
+	struct asked *asked = calloc(w->servers_count + 1, sizeof *asked);
+	if (!asked)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory to ask %u servers", w->servers_count);
+	ask_servers(w, timeout_ms, asked);
+	for (uint32_t i = 0; i < w->servers_count && i < out->servers_count; i++) {
+		ProtobufCMessage *m = NULL;
+		if (asked[i].reply && wire_unpack(&weir__v1__server_status__descriptor, asked[i].reply, &m, NULL) == WEIR_OK) {
+			read_server(out, &out->servers[i], (const Weir__V1__ServerStatus *)m);
+			wire_free(m);
+		}
+		message_release(asked[i].reply);
+	}
+	free(asked);
+	return WEIR_OK;
+}
+
+weir_status watcher_open(struct watcher **out, const char *ledger, struct logger *logger, weir_error *err)
+{
+	struct watcher *w = calloc(1, sizeof *w);
+	if (!w)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for a watcher");
+	weir_status s = WEIR_OK;
+	w->rpc = rpc_grpc_create(logger);
+	if (!w->rpc)
+		s = weir_fail(err, WEIR_E_MEMORY, "no memory for a transport");
+	else if (!(w->loop = rpc_loop_create(w->rpc, "watcher", err)))
+		s = err ? err->status : WEIR_E_MEMORY;
+	else
+		s = rpc_channel_open(&w->ledger, w->rpc, w->loop, ledger, err);
+	if (s != WEIR_OK) {
+		watcher_close(w);
+		return s;
+	}
+	*out = w;
+	return WEIR_OK;
+}
+
+void watcher_close(struct watcher *w)
+{
+	if (!w)
+		return;
+	for (uint32_t i = 0; i < w->servers_count; i++)
+		rpc_channel_close(w->servers[i]);
+	free(w->servers);
+	if (w->ledger)
+		rpc_channel_close(w->ledger);
+	if (w->loop)
+		rpc_loop_destroy(w->loop);
+	if (w->rpc)
+		rpc_destroy(w->rpc);
+	free(w);
+}

@@ -1,0 +1,59 @@
+/* weir: one program, a verb each. Only dispatch lives here. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job.h"
+#include "verbs.h"
+
+struct verb {
+	const char *name, *arguments, *what;
+	int (*run)(int count, char **args);
+};
+
+static const struct verb verbs[] = {
+#define VERB_ROW(name, arguments, what) {#name, arguments, what, verb_##name},
+    VERB_MAP(VERB_ROW)
+#undef VERB_ROW
+};
+enum { VERBS = sizeof verbs / sizeof *verbs };
+
+static void print_help(FILE *out)
+{
+	fprintf(out, "usage: weir VERB [arguments]\n\n");
+	for (unsigned i = 0; i < VERBS; i++)
+		fprintf(out, "  weir %s %s\n      %s\n", verbs[i].name, verbs[i].arguments, verbs[i].what);
+	fprintf(out, "  weir help | version\n\nEvery key of a job file is explained in config/reference.yaml.\n");
+}
+
+static int unknown_verb(const char *word)
+{
+	const char *names[VERBS];
+	for (unsigned i = 0; i < VERBS; i++)
+		names[i] = verbs[i].name;
+	const char *near = job_nearest(word, names, VERBS);
+	fprintf(stderr, "weir: no verb '%s'%s%s%s; `weir help` lists them\n", word, near ? ": did you mean '" : "", near ? near : "",
+	        near ? "'?" : "");
+	return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_help(stderr);
+		return EXIT_USAGE;
+	}
+	const char *word = argv[1];
+	if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+		print_help(stdout);
+		return EXIT_SUCCESS;
+	}
+	if (strcmp(word, "version") == 0 || strcmp(word, "--version") == 0) {
+		printf("weir %s\n", WEIR_VERSION);
+		return EXIT_SUCCESS;
+	}
+	for (unsigned i = 0; i < VERBS; i++)
+		if (strcmp(word, verbs[i].name) == 0)
+			return verbs[i].run(argc - 1, argv + 1);
+	return unknown_verb(word);
+}

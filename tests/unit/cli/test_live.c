@@ -1,0 +1,111 @@
+/* The live line: what it says, that it fits, and what becomes of it off a terminal. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "live.h"
+
+static struct snapshot half_way(void)
+{
+	struct snapshot s = {
+	    .state = JOB_RUNNING, .pass = 1, .passes = 3, .units = 80, .committed = 40, .rows = 100000, .loss_sum = 45000};
+	s.auc = 0.9512;
+	s.bytes_pushed = 1500000;
+	s.bytes_pulled = 2000000000;
+	s.workers_live = 2;
+	s.staleness[histogram_bucket_of(1)] = 60;
+	s.staleness[histogram_bucket_of(7)] = 40;
+	return s;
+}
+
+static void test_the_line_says_everything(void **state)
+{
+	(void)state;
+	char line[512];
+	struct snapshot s = half_way();
+	struct live l = {.samples_per_s = 12345, .loss = 0.45};
+	live_format(line, sizeof line, &l, &s, 300);
+	assert_string_equal(line, "[############............] pass 2/3 units 40/80 loss 0.4500 auc 0.9512 12.3 k samples/s "
+	                          "push 1.5 MB pull 2.0 GB stale p50 1 p99 7 workers 2");
+}
+
+static void test_the_line_fits_any_width(void **state)
+{
+	(void)state;
+	char line[512];
+	struct snapshot s = half_way();
+	struct live l = {0};
+	for (unsigned columns = 2; columns < 200; columns++) {
+		live_format(line, sizeof line, &l, &s, columns);
+		assert_in_range(strlen(line), 1, columns - 1);
+	}
+}
+
+static void test_off_a_terminal_lines_are_plain_and_rare(void **state)
+{
+	(void)state;
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = tmpfile();
+	struct live l;
+	struct snapshot s = half_way();
+	live_init(&l, out, "xterm");
+	assert_false(l.terminal);
+	live_show(&l, &s, 1000, false);
+	s.rows += 5000;
+	s.loss_sum += 1000;
+	live_show(&l, &s, 1000 + LIVE_PLAIN_MS - 1, false); /* too early */
+	live_show(&l, &s, 1000 + LIVE_PLAIN_MS, false);
+	live_note(&l, "worker-%d is gone", 1);
+	live_end(&l);
+	assert_true(l.samples_per_s == 1000);
+	assert_true(l.loss == 0.2);
+	rewind(out);
+	assert_true(getdelim(&text, &bytes, '\0', out) > 0);
+	assert_null(strchr(text, '\033'));
+	assert_null(strchr(text, '\r'));
+	unsigned lines = 0;
+	for (const char *c = text; *c; c++)
+		lines += *c == '\n';
+	assert_int_equal(lines, 3);
+	assert_non_null(strstr(text, "\nworker-1 is gone\n"));
+	free(text);
+	fclose(out);
+}
+
+static void test_numbers_are_short(void **state)
+{
+	(void)state;
+	static const struct {
+		double value;
+		const char *bytes, *count;
+	} cases[] = {{0, "0 B", "0"},
+	             {999, "999 B", "999"},
+	             {1000, "1.0 kB", "1.0 k"},
+	             {99940, "99.9 kB", "99.9 k"},
+	             {999600, "1.0 MB", "1.0 M"},
+	             {5.04e9, "5.0 GB", "5.0 G"}};
+	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char out[16];
+		format_bytes(out, sizeof out, cases[i].value);
+		assert_string_equal(out, cases[i].bytes);
+		format_count(out, sizeof out, cases[i].value);
+		assert_string_equal(out, cases[i].count);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_the_line_says_everything),
+	    cmocka_unit_test(test_the_line_fits_any_width),
+	    cmocka_unit_test(test_off_a_terminal_lines_are_plain_and_rare),
+	    cmocka_unit_test(test_numbers_are_short),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

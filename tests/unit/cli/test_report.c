@@ -1,0 +1,199 @@
+/* The audit finds every kind of disagreement, and the JSON report holds what docs/REPORT.md promises. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "json.h"
+#include "report.h"
+
+enum { PARTITIONS = 3 };
+
+/* Three partitions that agree; sums wrap around. */
+static struct snapshot agreeing(struct snapshot_partition p[PARTITIONS])
+{
+	for (unsigned i = 0; i < PARTITIONS; i++)
+		p[i] = (struct snapshot_partition){.reported = true, .expected = {10, 4}, .applied = {9, 5}, .dropped = {1, UINT64_MAX}};
+	return (struct snapshot){.partitions = p, .partitions_count = PARTITIONS};
+}
+
+static void test_audit_of_agreeing_partitions(void **state)
+{
+	(void)state;
+	struct snapshot_partition p[PARTITIONS];
+	struct snapshot s = agreeing(p);
+	struct audit a = audit_run(&s);
+	assert_true(a.ok);
+	assert_int_equal(a.parts_expected, 30);
+	assert_int_equal(a.applied, 27);
+	assert_int_equal(a.dropped, 3);
+	assert_int_equal(a.missing, 0);
+	assert_int_equal(a.doubled, 0);
+}
+
+static void test_audit_finds_a_missing_part(void **state)
+{
+	(void)state;
+	struct snapshot_partition p[PARTITIONS];
+	struct snapshot s = agreeing(p);
+	p[1].applied.count = 7;
+	struct audit a = audit_run(&s);
+	assert_false(a.ok);
+	assert_int_equal(a.missing, 2);
+	assert_int_equal(a.doubled, 0);
+	assert_non_null(strstr(a.text, "partition 1"));
+}
+
+static void test_audit_finds_a_part_too_many(void **state)
+{
+	(void)state;
+	struct snapshot_partition p[PARTITIONS];
+	struct snapshot s = agreeing(p);
+	p[2].applied.count = 10;
+	struct audit a = audit_run(&s);
+	assert_false(a.ok);
+	assert_int_equal(a.missing, 0);
+	assert_int_equal(a.doubled, 1);
+	assert_non_null(strstr(a.text, "partition 2"));
+}
+
+static void test_audit_finds_another_part_in_place_of_one(void **state)
+{
+	(void)state;
+	struct snapshot_partition p[PARTITIONS];
+	struct snapshot s = agreeing(p);
+	p[0].applied.fingerprint++;
+	struct audit a = audit_run(&s);
+	assert_false(a.ok);
+	assert_int_equal(a.missing, 1);
+	assert_int_equal(a.doubled, 1);
+}
+
+static void test_audit_finds_double_application_and_silence(void **state)
+{
+	(void)state;
+	struct snapshot_partition p[PARTITIONS];
+	struct snapshot s = agreeing(p);
+	p[0].twice = 1;
+	struct audit a = audit_run(&s);
+	assert_false(a.ok);
+	assert_int_equal(a.doubled, 1);
+	s = agreeing(p);
+	p[2] = (struct snapshot_partition){.reported = false};
+	assert_false(audit_run(&s).ok);
+	s.partitions_count = 0;
+	assert_false(audit_run(&s).ok);
+}
+
+static void test_report_as_json(void **state)
+{
+	(void)state;
+	char dir[] = "/tmp/weir-report-XXXXXX", evaluation[64], path[64];
+	assert_non_null(mkdtemp(dir));
+	snprintf(evaluation, sizeof evaluation, "%s/evaluation.json", dir);
+	snprintf(path, sizeof path, "%s/report.json", dir);
+	FILE *out = fopen(evaluation, "w");
+	fputs("{\"best_pass\": 2, \"valid\": {\"auc\": 0.9, \"logloss\": 0.3, \"calibration\": 1.01, \"rows\": 100},"
+	      "\"test\": {\"auc\": 0.95, \"logloss\": 0.25, \"calibration\": 0.99, \"rows\": 200},"
+	      "\"passes\": [{\"pass\": 1, \"auc\": 0.8, \"logloss\": 0.4}, {\"pass\": 2, \"auc\": 0.9, \"logloss\": 0.3}]}",
+	      out);
+	fclose(out);
+
+	struct snapshot_partition p[PARTITIONS];
+	struct snapshot s = agreeing(p);
+	s.rows = 4000;
+	s.bytes_pushed = 11;
+	s.bytes_pulled = 12;
+	s.staleness[histogram_bucket_of(3)] = 5;
+	s.duplicates_refused = 6;
+	struct report r = {
+	    .job = "j", .model = "fm", .finished = true, .end = &s, .train_s = 2, .train_rows = 3000, .wall_s = 4, .workers_lost = 1};
+	r.audit = audit_run(&s);
+	r.generated = true;
+	r.bayes_auc = 0.97;
+	weir_error e = {0};
+	assert_int_equal(report_read_evaluation(&r, evaluation, &e), WEIR_OK);
+	assert_int_equal(report_write(&r, path, &e), WEIR_OK);
+
+	struct json *j = NULL;
+	assert_int_equal(json_read_file(path, &j, &e), WEIR_OK);
+	static const struct {
+		const char *path;
+		double value;
+	} expected[] = {{"test.auc", 0.95},
+	                {"test.logloss", 0.25},
+	                {"test.calibration", 0.99},
+	                {"test.rows", 200},
+	                {"valid.auc", 0.9},
+	                {"best_pass", 2},
+	                {"samples_per_s", 1500},
+	                {"wall_s", 4},
+	                {"train_s", 2},
+	                {"rows", 4000},
+	                {"bytes.pushed", 11},
+	                {"bytes.pulled", 12},
+	                {"staleness.p50", 3},
+	                {"staleness.p99", 3},
+	                {"staleness.mean", 3},
+	                {"audit.parts_expected", 30},
+	                {"audit.applied", 27},
+	                {"audit.missing", 0},
+	                {"audit.double", 0},
+	                {"audit.dropped", 3},
+	                {"duplicates_refused", 6},
+	                {"stale_refused", 0},
+	                {"workers_lost", 1},
+	                {"servers_lost", 0},
+	                {"leases_expired", 0},
+	                {"batches_dropped", 0},
+	                {"bad_lines", 0},
+	                {"data.bayes_auc", 0.97}};
+	for (unsigned i = 0; i < sizeof expected / sizeof *expected; i++) {
+		double value = NAN;
+		if (!json_get_real(j, expected[i].path, &value) || fabs(value - expected[i].value) > 1e-12)
+			fail_msg("%s is %g, not %g", expected[i].path, value, expected[i].value);
+	}
+	assert_int_equal(json_list_length(j, "passes"), 2);
+	json_destroy(j);
+	report_free(&r);
+	unlink(evaluation);
+	unlink(path);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+static void test_a_broken_evaluation_is_located(void **state)
+{
+	(void)state;
+	char path[] = "/tmp/weir-evaluation-XXXXXX";
+	int fd = mkstemp(path);
+	assert_int_equal(write(fd, "{\n\"test\": }", 11), 11);
+	close(fd);
+	struct report r = {0};
+	weir_error e = {0};
+	assert_int_equal(report_read_evaluation(&r, path, &e), WEIR_E_PARSE);
+	assert_non_null(strstr(e.text, path));
+	assert_non_null(strstr(e.text, ":2:"));
+	unlink(path);
+	assert_int_not_equal(report_read_evaluation(&r, path, &e), WEIR_OK);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_audit_of_agreeing_partitions),
+	    cmocka_unit_test(test_audit_finds_a_missing_part),
+	    cmocka_unit_test(test_audit_finds_a_part_too_many),
+	    cmocka_unit_test(test_audit_finds_another_part_in_place_of_one),
+	    cmocka_unit_test(test_audit_finds_double_application_and_silence),
+	    cmocka_unit_test(test_report_as_json),
+	    cmocka_unit_test(test_a_broken_evaluation_is_located),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
