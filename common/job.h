@@ -1,5 +1,5 @@
 /* The job file, parsed and checked: the one interface a person writes. config/reference.yaml documents every key with its
- * unit and default; job.c holds the schema. Parsed once at the edge and passed down; nothing else reads YAML or environment. */
+ * unit and default; job_schema.c holds the schema. Parsed once at the edge and passed down; nothing else reads YAML or environment. */
 #ifndef WEIR_JOB_H
 #define WEIR_JOB_H
 
@@ -16,6 +16,8 @@ enum data_format { DATA_CRITEO, DATA_LIBSVM, DATA_LIBFFM, DATA_PACKED };
 enum split_by { SPLIT_NONE, SPLIT_CRC32 };
 enum model_kind { MODEL_LR, MODEL_FM, MODEL_WIDE_DEEP, MODEL_DEEPFM, MODEL_DCN_V2, MODEL_DLRM };
 enum eval_metric { METRIC_AUC, METRIC_LOGLOSS };
+enum read_from { READ_PRIMARY, READ_ANY };
+enum checkpoint_precision { PRECISION_FP32, PRECISION_BF16, PRECISION_INT8 };
 enum not_finite_policy { NOT_FINITE_REJECT, NOT_FINITE_CLIP, NOT_FINITE_ACCEPT };
 
 struct job_table {           /* tables.embedding, tables.dense */
@@ -99,9 +101,10 @@ struct job {
 		char dir[WEIR_PATH_BYTES_MAX];
 		uint64_t every_steps;
 		uint32_t keep;
+		enum checkpoint_precision precision;
 	} checkpoint;
 	struct {
-		bool any;                          /* read.from: primary | any */
+		enum read_from from;
 		uint32_t max_staleness_ms;
 	} read;
 };

@@ -1,0 +1,133 @@
+/* Reading a job: read texts, store values, check them together; and the nearest word for error messages. */
+#include "job.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "disk.h"
+#include "job_read.h"
+
+/* Texts of one file: the file itself, its items rounded to the arena's alignment, and what ${NAME} expands to. */
+#define ARENA_BYTES_MAX (64u * (size_t)WEIR_CONFIG_BYTES_MAX)
+
+weir_status job_fail(struct reading *r, const struct place *place, const char *path, weir_status status, const char *format, ...)
+{
+	char what[WEIR_ERROR_TEXT_BYTES];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(what, sizeof what, format, args);
+	va_end(args);
+	const char *colon = *path ? ": " : "";
+	if (place && place->set)
+		return weir_fail(r->err, status, "--set %.200s: %s%s%s", place->set, path, colon, what);
+	if (place && place->line > 0)
+		return weir_fail(r->err, status, "%s:%u:%u: %s%s%s", r->name, place->line, place->column, path, colon, what);
+	return weir_fail(r->err, status, "%s: %s%s%s", r->name, path, colon, what);
+}
+
+static weir_status parse(struct reading *r, const char *text, const char *const *sets, uint32_t sets_count, struct job *job)
+{
+	weir_status status = job_read_yaml(r, text);
+	if (status == WEIR_OK)
+		status = job_read_sets(r, sets, sets_count);
+	if (status == WEIR_OK)
+		status = job_read_defaults(r);
+	if (status == WEIR_OK)
+		status = job_value_store_all(r, job);
+	if (status == WEIR_OK)
+		status = job_check(r, job);
+	return status;
+}
+
+weir_status job_parse(const char *text, const char *name, const char *const *sets, uint32_t sets_count, struct job **out,
+                      weir_error *err)
+{
+	weir_error unread = {0};
+	if (!err)
+		err = &unread;
+	struct reading *r = calloc(1, sizeof *r);
+	struct job *job = calloc(1, sizeof *job);
+	struct arena *arena = arena_create(ARENA_BYTES_MAX);
+	weir_status status = WEIR_E_MEMORY;
+	if (r && job && arena) {
+		r->name = name;
+		r->arena = arena;
+		r->err = err;
+		status = parse(r, text, sets, sets_count, job);
+	} else {
+		weir_fail(err, status, "%s: out of memory", name);
+	}
+	arena_destroy(arena);
+	free(r);
+	if (status != WEIR_OK) {
+		job_free(job);
+		return status;
+	}
+	*out = job;
+	return WEIR_OK;
+}
+
+weir_status job_load(const char *path, const char *const *sets, uint32_t sets_count, struct job **out, weir_error *err)
+{
+	char *text;
+	size_t bytes;
+	weir_status status = disk_read_file(disk_system(), path, WEIR_CONFIG_BYTES_MAX, &text, &bytes, err);
+	if (status != WEIR_OK)
+		return status;
+	if (strlen(text) != bytes)
+		status = weir_fail(err, WEIR_E_PARSE, "%s: a zero byte at offset %zu: this is not a YAML text", path, strlen(text));
+	else
+		status = job_parse(text, path, sets, sets_count, out, err);
+	free(text);
+	return status;
+}
+
+void job_free(struct job *job)
+{
+	if (!job)
+		return;
+	job_value_free_all(job);
+	free(job);
+}
+
+/* Optimal string alignment (Damerau 1964, no substring edited twice) over the first DISTANCE_BYTES_MAX bytes of each. */
+#define DISTANCE_BYTES_MAX 64u
+
+static uint32_t distance(const char *a, const char *b)
+{
+	uint32_t row[3][DISTANCE_BYTES_MAX + 1]; /* row i % 3 for prefixes of a of i bytes */
+	uint32_t na = (uint32_t)strnlen(a, DISTANCE_BYTES_MAX), nb = (uint32_t)strnlen(b, DISTANCE_BYTES_MAX);
+	for (uint32_t j = 0; j <= nb; j++)
+		row[0][j] = j;
+	for (uint32_t i = 1; i <= na; i++) {
+		uint32_t *now = row[i % 3], *before = row[(i + 2) % 3], *two_before = row[(i + 1) % 3];
+		now[0] = i;
+		for (uint32_t j = 1; j <= nb; j++) {
+			uint32_t best = before[j - 1] + (a[i - 1] != b[j - 1]);
+			if (before[j] + 1 < best)
+				best = before[j] + 1;
+			if (now[j - 1] + 1 < best)
+				best = now[j - 1] + 1;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && two_before[j - 2] + 1 < best)
+				best = two_before[j - 2] + 1;
+			now[j] = best;
+		}
+	}
+	return row[na % 3][nb];
+}
+
+const char *job_nearest(const char *word, const char *const *candidates, uint32_t count)
+{
+	const char *nearest = NULL;
+	uint32_t least = (uint32_t)(strlen(word) + 2) / 3 + 1; /* more than a third wrong is another word */
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t d = distance(word, candidates[i]);
+		if (d < least) {
+			least = d;
+			nearest = candidates[i];
+		}
+	}
+	return nearest;
+}

@@ -1,0 +1,195 @@
+/* Checks over several keys. What this release cannot do yet is E_UNSUPPORTED and says what it can. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job_read.h"
+
+static const struct place *place_of(const struct reading *r, const char *path)
+{
+	const struct key *key = job_schema_find(path);
+	uint32_t count;
+	return &r->raws[key - job_schema(&count)].place;
+}
+
+/* Fails at the place of a whole key path. */
+#define FAIL(r, path, status, ...) job_fail((r), place_of((r), (path)), (path), (status), __VA_ARGS__)
+
+/* --- Names, addresses, folders */
+
+static weir_status check_names(struct reading *r, struct job *job)
+{
+	const char *letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+	if (job->name[0] == 0 || job->name[0] == '.' || job->name[strspn(job->name, letters)] != 0)
+		return FAIL(r, "job", WEIR_E_INVALID,
+		            "is '%.60s'; expected a name of letters, digits, '_', '-' and '.', not starting with '.'", job->name);
+	if (job->run_dir[0] == 0)
+		snprintf(job->run_dir, sizeof job->run_dir, "runs/%s", job->name);
+	const char *device = job->device;
+	if (strcmp(device, "auto") == 0 || strcmp(device, "cpu") == 0)
+		return WEIR_OK;
+	size_t digits = strncmp(device, "cuda:", 5) == 0 ? strspn(device + 5, "0123456789") : 0;
+	if (strcmp(device, "cuda") == 0 || (digits > 0 && device[5 + digits] == 0))
+		return FAIL(r, "device", WEIR_E_UNSUPPORTED, "'%s' is not in this release; available: auto, cpu", device);
+	return FAIL(r, "device", WEIR_E_INVALID, "is '%s'; expected auto, cpu, cuda or cuda:N", device);
+}
+
+/* The port of HOST:PORT (or [IPv6]:PORT), or -1. */
+static long port_of(const char *address)
+{
+	const char *colon = strrchr(address, ':');
+	if (!colon || colon == address || colon[1] == 0 || strlen(colon + 1) > 5 || colon[1 + strspn(colon + 1, "0123456789")] != 0)
+		return -1;
+	long port = strtol(colon + 1, NULL, 10);
+	return port <= 65535 ? port : -1;
+}
+
+static weir_status check_addresses(struct reading *r, const struct job *job)
+{
+	const char *listen = job->cluster.listen;
+	long port = port_of(listen);
+	if (strcmp(listen, "auto") != 0 && port < 0)
+		return FAIL(r, "cluster.listen", WEIR_E_INVALID,
+		            "is '%.60s'; expected auto or HOST:PORT (server i adds i; port 0: any free one)", listen);
+	if (port > 0 && port + job->cluster.servers - 1 > 65535)
+		return FAIL(r, "cluster.listen", WEIR_E_INVALID,
+		            "is '%.60s': the last of %u servers would need port %ld; expected at most 65535", listen,
+		            job->cluster.servers, port + job->cluster.servers - 1);
+	uint32_t count = job->cluster.servers_at_count;
+	if (count > 0 && count != job->cluster.servers)
+		return FAIL(r, "cluster.servers_at", WEIR_E_INVALID, "names %u addresses; expected one for each of cluster.servers: %u",
+		            count, job->cluster.servers);
+	for (uint32_t i = 0; i < count; i++) {
+		const char *address = job->cluster.servers_at[i];
+		if ((strncmp(address, "unix:", 5) != 0 || address[5] == 0) && port_of(address) <= 0)
+			return FAIL(r, "cluster.servers_at", WEIR_E_INVALID, "has '%.60s'; expected HOST:PORT or unix:PATH", address);
+	}
+	return WEIR_OK;
+}
+
+static weir_status check_cluster(struct reading *r, const struct job *job)
+{
+	const char *coord = job->cluster.coord;
+	if (job->cluster.replicas != 1)
+		return FAIL(r, "cluster.replicas", WEIR_E_UNSUPPORTED, "%u replicas are not in this release; available: 1",
+		            job->cluster.replicas);
+	if (job->cluster.min_isr > job->cluster.replicas)
+		return FAIL(r, "cluster.min_isr", WEIR_E_INVALID, "is %u; expected at most cluster.replicas: %u, or auto",
+		            job->cluster.min_isr, job->cluster.replicas);
+	if (strncmp(coord, "etcd://", 7) == 0)
+		return FAIL(r, "cluster.coord", WEIR_E_UNSUPPORTED, "etcd is not in this release; available: static");
+	if (strcmp(coord, "static") != 0)
+		return FAIL(r, "cluster.coord", WEIR_E_INVALID, "is '%.60s'; expected static", coord);
+	if (job->cluster.partitions < job->cluster.servers)
+		return FAIL(r, "cluster.partitions", WEIR_E_INVALID, "is %u; expected at least one for each of %u servers",
+		            job->cluster.partitions, job->cluster.servers);
+	if (job->checkpoint.every_steps > 0)
+		return FAIL(r, "checkpoint.every_steps", WEIR_E_UNSUPPORTED, "checkpoints are not in this release; available: 0 (none)");
+	if (job->read.max_staleness_ms > 0)
+		return FAIL(r, "read.max_staleness_ms", WEIR_E_UNSUPPORTED,
+		            "reads from other than the primary are not in this release; available: 0");
+	return check_addresses(r, job);
+}
+
+/* --- Data */
+
+static weir_status check_data(struct reading *r, const struct job *job)
+{
+	bool generated = job->data.generate.rows > 0, split = job->data.split.by != SPLIT_NONE;
+	if (job->data.train_count == 0 && !generated)
+		return FAIL(r, "data.train", WEIR_E_INVALID,
+		            "missing; expected a file, a glob or a list of them (or data.generate.rows)");
+	if (generated && job->data.format != DATA_CRITEO)
+		return FAIL(r, "data.format", WEIR_E_INVALID,
+		            "generated data (data.generate.rows) is in the criteo format; expected criteo");
+	if (split && job->data.valid_count > 0)
+		return FAIL(r, "data.valid", WEIR_E_INVALID,
+		            "files are given and data.split cuts data.train too; expected one of the two");
+	if (split && job->data.test_count > 0)
+		return FAIL(r, "data.test", WEIR_E_INVALID,
+		            "files are given and data.split cuts data.train too; expected one of the two");
+	bool validated = generated || job->data.valid_count > 0 || (split && job->data.split.valid > 0);
+	if (job->train.early_stop.patience > 0 && !validated)
+		return FAIL(r, "train.early_stop.patience", WEIR_E_INVALID,
+		            "is %u, but there is no validation part to watch; expected data.valid, data.split or 0",
+		            job->train.early_stop.patience);
+	return WEIR_OK;
+}
+
+/* --- Model */
+
+static weir_status check_model(struct reading *r, const struct job *job)
+{
+	enum model_kind kind = job->model.kind;
+	bool deep = kind != MODEL_LR && kind != MODEL_FM;
+	if (deep && job->model.hidden_count == 0)
+		return FAIL(r, "model.hidden", WEIR_E_INVALID,
+		            "is empty; this model.kind has a deep part: expected a list such as [400, 400]");
+	uint32_t bottom = job->model.bottom_count;
+	if (kind == MODEL_DLRM && (bottom == 0 || job->model.bottom[bottom - 1] != job->model.dim))
+		return FAIL(r, "model.bottom", WEIR_E_INVALID,
+		            "expected a list that ends with model.dim: %u, because dlrm crosses it with embeddings", job->model.dim);
+	return WEIR_OK;
+}
+
+/* --- Tables */
+
+static weir_status check_schedule(struct reading *r, const char *table, const weir_schedule *s)
+{
+	char path[JOB_KEY_BYTES_MAX];
+	bool cyclical =
+	    s->kind == WEIR_SCHEDULE_TRIANGULAR || s->kind == WEIR_SCHEDULE_TRIANGULAR2 || s->kind == WEIR_SCHEDULE_EXP_RANGE;
+	if ((cyclical || s->kind == WEIR_SCHEDULE_STEP) && s->period == 0) {
+		snprintf(path, sizeof path, "tables.%s.optimizer.schedule.period", table);
+		return FAIL(r, path, WEIR_E_INVALID, "is 0; this schedule.kind needs a period: expected a whole number from 1 (steps)");
+	}
+	if (s->kind == WEIR_SCHEDULE_WSD && s->total > 0 && s->decay + s->warmup > s->total) {
+		snprintf(path, sizeof path, "tables.%s.optimizer.schedule.decay", table);
+		return FAIL(r, path, WEIR_E_INVALID, "is %llu; expected warmup + decay within total: %llu (steps)",
+		            (unsigned long long)s->decay, (unsigned long long)s->total);
+	}
+	return WEIR_OK;
+}
+
+static weir_status check_table(struct reading *r, const char *table, const struct job_table *t, uint32_t workers)
+{
+	char path[JOB_KEY_BYTES_MAX];
+	snprintf(path, sizeof path, "tables.%s.mode.backup", table);
+	if (t->mode.backup > 0 && t->mode.kind != WEIR_SYNC)
+		return FAIL(r, path, WEIR_E_INVALID, "is %u, but mode.kind is not sync; expected 0", t->mode.backup);
+	if (t->mode.backup >= workers)
+		return FAIL(r, path, WEIR_E_INVALID, "is %u; expected fewer than cluster.workers: %u", t->mode.backup, workers);
+	return check_schedule(r, table, &t->optimizer.schedule);
+}
+
+static weir_status check_tables(struct reading *r, const struct job *job)
+{
+	const weir_mode *embedding = &job->tables.embedding.mode, *dense = &job->tables.dense.mode;
+	weir_status status = check_table(r, "embedding", &job->tables.embedding, job->cluster.workers);
+	if (status == WEIR_OK)
+		status = check_table(r, "dense", &job->tables.dense, job->cluster.workers);
+	if (status != WEIR_OK)
+		return status;
+	if (embedding->kind != dense->kind)
+		return FAIL(r, "tables.dense.mode.kind", WEIR_E_UNSUPPORTED,
+		            "another mode than tables.embedding.mode.kind (hybrid) is not in this release; available: async for both, "
+		            "sync for both");
+	if (embedding->backup != dense->backup)
+		return FAIL(r, "tables.dense.mode.backup", WEIR_E_INVALID, "is %u; expected that of tables.embedding.mode.backup: %u",
+		            dense->backup, embedding->backup);
+	return WEIR_OK;
+}
+
+weir_status job_check(struct reading *r, struct job *job)
+{
+	weir_status status = check_names(r, job);
+	if (status == WEIR_OK)
+		status = check_cluster(r, job);
+	if (status == WEIR_OK)
+		status = check_data(r, job);
+	if (status == WEIR_OK)
+		status = check_model(r, job);
+	if (status == WEIR_OK)
+		status = check_tables(r, job);
+	return status;
+}

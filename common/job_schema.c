@@ -1,0 +1,305 @@
+/* The rows of the schema. A default is text and is read like a value that a person wrote, so both go one way. */
+#include "job_schema.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "job.h"
+
+/* clang-format off */
+#define FIELD(f) .offset = offsetof(struct job, f)
+#define SIZE_OF(f) sizeof(((struct job *)0)->f)
+#define COUNT_OF(f) (SIZE_OF(f) / SIZE_OF(f[0]))
+#define LIST(f) FIELD(f), .count_offset = offsetof(struct job, f##_count)
+#define CHOICES(list) .choices = list, .choices_count = sizeof list / sizeof list[0]
+
+#define TEXT(p, f, d)                 {.path = p, .type = KEY_TEXT, FIELD(f), .size = SIZE_OF(f), .fallback = d}
+#define U32(p, f, d, lo, hi, u)       {.path = p, .type = KEY_U32, FIELD(f), .fallback = d, .low = lo, .high = hi, .unit = u}
+#define U32_OR(p, f, d, lo, hi, u, w) {.path = p, .type = KEY_U32, FIELD(f), .fallback = d, .low = lo, .high = hi, .unit = u, .zero_word = w}
+#define U64(p, f, d, lo, hi, u)       {.path = p, .type = KEY_U64, FIELD(f), .fallback = d, .low = lo, .high = hi, .unit = u}
+#define BYTES(p, f, d, lo, hi)        {.path = p, .type = KEY_BYTES, FIELD(f), .fallback = d, .low = lo, .high = hi}
+#define BOOL(p, f, d)                 {.path = p, .type = KEY_BOOL, FIELD(f), .fallback = d}
+#define FLOAT(p, f, d, lo, hi)        {.path = p, .type = KEY_FLOAT, FIELD(f), .fallback = d, .float_low = lo, .float_high = hi}
+#define BELOW(p, f, d, lo, hi)        {.path = p, .type = KEY_FLOAT, FIELD(f), .fallback = d, .float_low = lo, .float_high = hi, .float_below = true}
+#define CHOICE(p, f, d, list)         {.path = p, .type = KEY_CHOICE, FIELD(f), .fallback = d, CHOICES(list)}
+#define U32_LIST(p, f, d, lo, hi, u)  {.path = p, .type = KEY_U32_LIST, LIST(f), .size = COUNT_OF(f), .fallback = d, .low = lo, .high = hi, .unit = u}
+#define TEXT_LIST(p, f, d, n)         {.path = p, .type = KEY_TEXT_LIST, LIST(f), .size = n, .fallback = d}
+#define LATER(p)                      {.path = p, .type = KEY_LATER}
+
+#define ANY_U64 UINT64_MAX
+#define ANY_FLOAT 3.0e38
+#define MIB (1ull << 20)
+#define BUDGET_MAX (1ull << 50)
+
+static const struct choice acks[] = {
+	{"sent", JOB_ACK_SENT}, {"primary", JOB_ACK_PRIMARY}, {"replicas", JOB_ACK_REPLICAS}, {"disk", JOB_ACK_DISK, .later = true}};
+static const struct choice logs[] = {{"memory", JOB_LOG_MEMORY}, {"disk", JOB_LOG_DISK, .later = true}};
+static const struct choice formats[] = {
+	{"criteo", DATA_CRITEO}, {"libsvm", DATA_LIBSVM}, {"libffm", DATA_LIBFFM}, {"packed", DATA_PACKED}};
+static const struct choice splits[] = {{"none", SPLIT_NONE}, {"crc32", SPLIT_CRC32}};
+static const struct choice models[] = {{"lr", MODEL_LR}, {"fm", MODEL_FM}, {"wide_deep", MODEL_WIDE_DEEP},
+	{"deepfm", MODEL_DEEPFM}, {"dcn_v2", MODEL_DCN_V2}, {"dlrm", MODEL_DLRM}};
+static const struct choice metrics[] = {{"auc", METRIC_AUC}, {"logloss", METRIC_LOGLOSS}};
+static const struct choice not_finites[] = {{"reject", NOT_FINITE_REJECT}, {"clip", NOT_FINITE_CLIP}, {"accept", NOT_FINITE_ACCEPT}};
+static const struct choice froms[] = {{"primary", READ_PRIMARY}, {"any", READ_ANY, .later = true}};
+static const struct choice precisions[] = {
+	{"fp32", PRECISION_FP32}, {"bf16", PRECISION_BF16, .later = true}, {"int8", PRECISION_INT8, .later = true}};
+static const struct choice modes[] = {{"async", WEIR_ASYNC}, {"sync", WEIR_SYNC}, {"ssp", UINT32_MAX, .later = true},
+	{"local", UINT32_MAX, .later = true}, {"hybrid", UINT32_MAX, .later = true}};
+static const struct choice optimizers[] = {
+#define ROW(name, number, text, slots) {text, number},
+	WEIR_OPTIMIZER_MAP(ROW)
+#undef ROW
+};
+static const struct choice schedules[] = {
+#define ROW(name, number, text) {text, number},
+	WEIR_SCHEDULE_MAP(ROW)
+#undef ROW
+};
+static const struct choice codecs[] = {
+#define ROW(name, number, text) {text, number, .later = number != WEIR_CODEC_FP32 && number != WEIR_CODEC_BF16},
+	WEIR_CODEC_MAP(ROW)
+#undef ROW
+};
+
+/* The keys of one table: p its path, t its place in struct job. */
+#define TABLE_KEYS(p, t)                                                                             \
+	CHOICE(p ".optimizer.kind", t.optimizer.kind, "adam", optimizers),                                \
+	FLOAT(p ".optimizer.lr", t.optimizer.lr, "1.0e-3", 0, ANY_FLOAT),                                 \
+	BELOW(p ".optimizer.momentum", t.optimizer.momentum, "0.9", 0, 1),                                \
+	BELOW(p ".optimizer.beta1", t.optimizer.beta1, "0.9", 0, 1),                                      \
+	BELOW(p ".optimizer.beta2", t.optimizer.beta2, "0.999", 0, 1),                                    \
+	FLOAT(p ".optimizer.eps", t.optimizer.eps, "1.0e-8", 0, 1),                                       \
+	FLOAT(p ".optimizer.initial", t.optimizer.initial, "0", 0, ANY_FLOAT),                            \
+	FLOAT(p ".optimizer.weight_decay", t.optimizer.weight_decay, "0", 0, ANY_FLOAT),                  \
+	FLOAT(p ".optimizer.l1", t.optimizer.l1, "0", 0, ANY_FLOAT),                                      \
+	FLOAT(p ".optimizer.l2", t.optimizer.l2, "0", 0, ANY_FLOAT),                                      \
+	FLOAT(p ".optimizer.ftrl_beta", t.optimizer.ftrl_beta, "1", 0, ANY_FLOAT),                        \
+	U32(p ".optimizer.window", t.optimizer.window, "1", 1, UINT32_MAX, "pushes"),                     \
+	CHOICE(p ".optimizer.schedule.kind", t.optimizer.schedule.kind, "constant", schedules),           \
+	U64(p ".optimizer.schedule.warmup", t.optimizer.schedule.warmup, "0", 0, ANY_U64, "steps"),       \
+	U64(p ".optimizer.schedule.total", t.optimizer.schedule.total, "0", 0, ANY_U64, "steps"),         \
+	U64(p ".optimizer.schedule.decay", t.optimizer.schedule.decay, "0", 0, ANY_U64, "steps"),         \
+	U64(p ".optimizer.schedule.period", t.optimizer.schedule.period, "0", 0, ANY_U64, "steps"),       \
+	FLOAT(p ".optimizer.schedule.min", t.optimizer.schedule.min, "0", 0, 1),                          \
+	FLOAT(p ".optimizer.schedule.gamma", t.optimizer.schedule.gamma, "1", 0, 1),                      \
+	CHOICE(p ".mode.kind", t.mode.kind, "async", modes),                                              \
+	U32(p ".mode.backup", t.mode.backup, "0", 0, WEIR_WORKERS_MAX - 1, "workers"),                    \
+	LATER(p ".mode.bound"),                                                                           \
+	CHOICE(p ".push.codec", t.push_codec, "fp32", codecs),                                            \
+	LATER(p ".push.density"),                                                                         \
+	LATER(p ".push.values"),                                                                          \
+	CHOICE(p ".pull.codec", t.pull_codec, "fp32", codecs)
+
+static const struct key keys[] = {
+	TEXT("job", name, NULL),
+	TEXT("run_dir", run_dir, ""),
+	TEXT("device", device, "auto"),
+	U32("cluster.servers", cluster.servers, "1", 1, WEIR_SERVERS_MAX, "servers"),
+	U32("cluster.workers", cluster.workers, "1", 1, WEIR_WORKERS_MAX, "workers"),
+	U32("cluster.partitions", cluster.partitions, "16", 1, WEIR_PARTITIONS_MAX, "partitions"),
+	U32("cluster.replicas", cluster.replicas, "1", 1, WEIR_SERVERS_MAX, "servers"),
+	U32_OR("cluster.min_isr", cluster.min_isr, "auto", 1, WEIR_SERVERS_MAX, "servers", "auto"),
+	TEXT("cluster.coord", cluster.coord, "static"),
+	TEXT("cluster.listen", cluster.listen, "auto"),
+	TEXT_LIST("cluster.servers_at", cluster.servers_at, "", WEIR_SERVERS_MAX),
+	BYTES("cluster.memory_budget", cluster.memory_budget_bytes, "4GiB", 16 * MIB, BUDGET_MAX),
+	CHOICE("cluster.ack", cluster.ack, "replicas", acks),
+	U32("cluster.fsync_interval_ms", cluster.fsync_interval_ms, "200", 1, 3600000, "milliseconds"),
+	CHOICE("cluster.log", cluster.log, "memory", logs),
+	U32("cluster.lease_ms", cluster.lease_ms, "4000", 3 * WEIR_PROGRESS_INTERVAL_MS + 1, WEIR_LEASE_TERM_MS_MAX, "milliseconds"),
+	U32_OR("cluster.executors", cluster.executors, "auto", 1, WEIR_THREADS_MAX, "threads", "auto"),
+	CHOICE("data.format", data.format, "criteo", formats),
+	TEXT_LIST("data.train", data.train, "", WEIR_DATA_FILES_MAX),
+	TEXT_LIST("data.valid", data.valid, "", WEIR_DATA_FILES_MAX),
+	TEXT_LIST("data.test", data.test, "", WEIR_DATA_FILES_MAX),
+	CHOICE("data.split.by", data.split.by, "none", splits),
+	U32("data.split.train", data.split.train, "80", 1, 10000, "shares"),
+	U32("data.split.valid", data.split.valid, "10", 0, 10000, "shares"),
+	U32("data.split.test", data.split.test, "10", 0, 10000, "shares"),
+	U32("data.batch", data.batch, "512", 1, WEIR_BATCH_ROWS_MAX, "rows"),
+	U32("data.unit_batches", data.unit_batches, "16", 1, WEIR_UNIT_BATCHES_MAX, "batches"),
+	BOOL("data.shuffle", data.shuffle, "true"),
+	U64("data.seed", data.seed, "1", 0, ANY_U64, NULL),
+	U32_OR("data.fields", data.fields, "auto", 1, WEIR_FIELDS_MAX, "categorical fields", "auto"),
+	U32_OR("data.dense", data.dense, "auto", 1, WEIR_DENSE_FEATURES_MAX, "numeric features", "auto"),
+	U32("data.bad_line_reports", data.min_bad_line_reports, "5", 0, 1000, "lines"),
+	U64("data.bad_lines_max", data.bad_lines_max, "1000", 0, ANY_U64, "lines"),
+	U64("data.hash_buckets", data.hash_buckets, "0", 0, ANY_U64, "buckets"),
+	U32("data.threads", data.threads, "1", 1, WEIR_THREADS_MAX, "threads"),
+	U32("data.prefetch", data.prefetch, "4", 1, WEIR_PREFETCH_MAX, "batches"),
+	TEXT("data.cache", data.cache, "auto"),
+	U64("data.generate.rows", data.generate.rows, "0", 0, WEIR_GENERATE_ROWS_MAX, "rows"),
+	U64("data.generate.ids", data.generate.ids, "1000000", 1, WEIR_GENERATE_ROWS_MAX, "ids"),
+	U64("data.generate.seed", data.generate.seed, "1", 0, ANY_U64, NULL),
+	CHOICE("model.kind", model.kind, "deepfm", models),
+	U32("model.dim", model.dim, "16", 1, WEIR_DIM_MAX, "elements"),
+	U32_LIST("model.hidden", model.hidden, "[400, 400]", 1, WEIR_LAYER_WIDTH_MAX, "units"),
+	U32_LIST("model.bottom", model.bottom, "", 1, WEIR_LAYER_WIDTH_MAX, "units"),
+	U32("model.cross_layers", model.cross_layers, "2", 1, WEIR_CROSS_LAYERS_MAX, "layers"),
+	BOOL("model.batch_norm", model.batch_norm, "false"),
+	BELOW("model.dropout", model.dropout, "0", 0, 1),
+	FLOAT("model.init_std", model.init_std, "0.01", 0, 10),
+	FLOAT("model.l2.embedding", model.l2.embedding, "0", 0, ANY_FLOAT),
+	FLOAT("model.l2.linear", model.l2.linear, "0", 0, ANY_FLOAT),
+	FLOAT("model.l2.dense", model.l2.dense, "0", 0, ANY_FLOAT),
+	TABLE_KEYS("tables.embedding", tables.embedding),
+	TABLE_KEYS("tables.dense", tables.dense),
+	U32("train.passes", train.passes, "1", 1, WEIR_PASSES_MAX, "passes"),
+	FLOAT("train.clip_norm", train.clip_norm, "0", 0, ANY_FLOAT),
+	CHOICE("train.not_finite", train.not_finite, "reject", not_finites),
+	CHOICE("train.early_stop.metric", train.early_stop.metric, "auc", metrics),
+	U32("train.early_stop.patience", train.early_stop.patience, "0", 0, WEIR_PASSES_MAX, "evaluations"),
+	FLOAT("train.early_stop.min_delta", train.early_stop.min_delta, "0", 0, ANY_FLOAT),
+	BOOL("train.keep_best", train.keep_best, "true"),
+	U64("train.seed", train.seed, "1", 0, ANY_U64, NULL),
+	U32_OR("train.threads", train.threads, "auto", 1, WEIR_THREADS_MAX, "threads", "auto"),
+	U32("train.allow_skip", train.allow_skip, "0", 0, WEIR_UNITS_PER_PASS_MAX, "units"),
+	TEXT("checkpoint.dir", checkpoint.dir, ""),
+	U64("checkpoint.every_steps", checkpoint.every_steps, "0", 0, ANY_U64, "steps"),
+	U32("checkpoint.keep", checkpoint.keep, "3", 1, 1000, "checkpoints"),
+	CHOICE("checkpoint.precision", checkpoint.precision, "fp32", precisions),
+	CHOICE("read.from", read.from, "primary", froms),
+	U32("read.max_staleness_ms", read.max_staleness_ms, "0", 0, 3600000, "milliseconds"),
+};
+/* clang-format on */
+
+#define KEYS_COUNT (sizeof keys / sizeof keys[0])
+_Static_assert(KEYS_COUNT <= JOB_KEYS_MAX, "a reader keeps one value per key");
+_Static_assert(sizeof(enum log_place) == sizeof(uint32_t), "choices are stored as 32 bits");
+
+const struct key *job_schema(uint32_t *count)
+{
+	*count = KEYS_COUNT;
+	return keys;
+}
+
+const struct key *job_schema_find(const char *path)
+{
+	for (uint32_t i = 0; i < KEYS_COUNT; i++)
+		if (strcmp(keys[i].path, path) == 0)
+			return &keys[i];
+	return NULL;
+}
+
+/* What of a key's path lies inside map `path` (of `length` bytes), or NULL. */
+static const char *inside(const struct key *key, const char *path, size_t length)
+{
+	if (length == 0)
+		return key->path;
+	return strncmp(key->path, path, length) == 0 && key->path[length] == '.' ? key->path + length + 1 : NULL;
+}
+
+bool job_schema_is_map(const char *path)
+{
+	for (uint32_t i = 0; i < KEYS_COUNT; i++)
+		if (inside(&keys[i], path, strlen(path)))
+			return true;
+	return false;
+}
+
+uint32_t job_schema_children(const char *path, char names[][JOB_KEY_BYTES_MAX])
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < KEYS_COUNT; i++) {
+		const char *rest = inside(&keys[i], path, strlen(path));
+		if (!rest)
+			continue;
+		int length = (int)strcspn(rest, ".");
+		snprintf(names[count], JOB_KEY_BYTES_MAX, "%.*s", length, rest);
+		/* The rows of a map stand together. */
+		if (count == 0 || strcmp(names[count - 1], names[count]) != 0)
+			count++;
+	}
+	return count;
+}
+
+/* Appends, cutting at the end of out. */
+static void append(char out[JOB_EXPECTED_BYTES], const char *text)
+{
+	size_t length = strlen(out);
+	snprintf(out + length, JOB_EXPECTED_BYTES - length, "%s", text);
+}
+
+static void expected_choices(const struct key *key, char out[JOB_EXPECTED_BYTES])
+{
+	append(out, "one of ");
+	const char *comma = "";
+	for (int later = 0; later < 2; later++) {
+		for (uint32_t i = 0; i < key->choices_count; i++) {
+			if (key->choices[i].later != (later == 1))
+				continue;
+			append(out, comma);
+			append(out, key->choices[i].name);
+			comma = ", ";
+		}
+		bool more = false;
+		for (uint32_t i = 0; i < key->choices_count; i++)
+			more |= key->choices[i].later;
+		if (!more)
+			return;
+		comma = "";
+		append(out, later == 0 ? " (not in this release: " : ")");
+	}
+}
+
+static void expected_number(const struct key *key, char out[JOB_EXPECTED_BYTES])
+{
+	char text[128];
+	append(out, key->type == KEY_U32_LIST ? "a list of whole numbers, each " : "a whole number ");
+	if (key->high == ANY_U64)
+		snprintf(text, sizeof text, "from %llu", (unsigned long long)key->low);
+	else
+		snprintf(text, sizeof text, "from %llu to %llu", (unsigned long long)key->low, (unsigned long long)key->high);
+	append(out, text);
+	if (key->type == KEY_U32_LIST) {
+		snprintf(text, sizeof text, ", at most %zu of them", key->size);
+		append(out, text);
+	}
+	if (key->unit) {
+		snprintf(text, sizeof text, " (%s)", key->unit);
+		append(out, text);
+	}
+	if (key->zero_word) {
+		snprintf(text, sizeof text, ", or %s", key->zero_word);
+		append(out, text);
+	}
+}
+
+void job_schema_expected(const struct key *key, char out[JOB_EXPECTED_BYTES])
+{
+	out[0] = 0;
+	switch (key->type) {
+	case KEY_TEXT:
+		snprintf(out, JOB_EXPECTED_BYTES, "a text of at most %zu bytes", key->size - 1);
+		break;
+	case KEY_U32:
+	case KEY_U64:
+	case KEY_U32_LIST:
+		expected_number(key, out);
+		break;
+	case KEY_BYTES:
+		snprintf(out, JOB_EXPECTED_BYTES, "a size such as 512MiB or 4GiB, from %lluMiB to %lluTiB",
+		         (unsigned long long)(key->low >> 20), (unsigned long long)(key->high >> 40));
+		break;
+	case KEY_BOOL:
+		append(out, "true or false");
+		break;
+	case KEY_FLOAT:
+		if (key->float_high == ANY_FLOAT)
+			snprintf(out, JOB_EXPECTED_BYTES, "a number from %g", key->float_low);
+		else
+			snprintf(out, JOB_EXPECTED_BYTES, "a number from %g to %s%g", key->float_low, key->float_below ? "below " : "",
+			         key->float_high);
+		break;
+	case KEY_CHOICE:
+		expected_choices(key, out);
+		break;
+	case KEY_TEXT_LIST:
+		snprintf(out, JOB_EXPECTED_BYTES, "a text or a list of at most %zu texts", key->size);
+		break;
+	case KEY_LATER:
+		append(out, "nothing: not in this release");
+		break;
+	}
+}

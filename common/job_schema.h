@@ -1,0 +1,59 @@
+/* The schema of job files: one row per key. job_read.c finds keys in it, job_value.c turns their text into fields of struct job,
+ * and a test holds config/reference.yaml to it. Internal to the job files. */
+#ifndef WEIR_JOB_SCHEMA_H
+#define WEIR_JOB_SCHEMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define JOB_KEYS_MAX 192u
+#define JOB_KEY_BYTES_MAX 96u /* of a whole path, with its NUL */
+#define JOB_EXPECTED_BYTES 384u
+
+enum key_type {
+	KEY_TEXT,     /* char[size] */
+	KEY_U32,      /* low..high */
+	KEY_U64,      /* low..high */
+	KEY_BYTES,    /* uint64_t, low..high; "4GiB" */
+	KEY_BOOL,
+	KEY_FLOAT,    /* float, float_low..float_high */
+	KEY_CHOICE,   /* an enum */
+	KEY_U32_LIST, /* uint32_t[size] and a count */
+	KEY_TEXT_LIST, /* char ** and a count; each item malloc'ed */
+	KEY_LATER     /* known, but not in this release: giving it is an error that says so */
+};
+
+struct choice {
+	const char *name;
+	uint32_t value;
+	bool later; /* known, but not in this release */
+};
+
+struct key {
+	const char *path; /* "cluster.servers" */
+	enum key_type type;
+	size_t offset;       /* of the field in struct job */
+	size_t count_offset; /* lists: of the uint32_t that counts */
+	size_t size;         /* KEY_TEXT: bytes; lists: items at most */
+	const char *fallback; /* the default as one would write it; NULL: must be given; "" for an empty text or list */
+	const char *unit;    /* what the number counts, for messages; may be NULL */
+	uint64_t low, high;
+	double float_low, float_high;
+	bool float_below;    /* float_high itself is too much */
+	const char *zero_word; /* a word that stands for 0: "auto"; may be NULL */
+	const struct choice *choices;
+	uint32_t choices_count;
+};
+
+const struct key *job_schema(uint32_t *count);
+/* The row of a whole path, or NULL. */
+const struct key *job_schema_find(const char *path);
+/* True when `path` is a map that holds keys ("" is the file itself). */
+bool job_schema_is_map(const char *path);
+/* The names directly inside map `path`, each once: borrowed from names (JOB_KEYS_MAX). Returns how many. */
+uint32_t job_schema_children(const char *path, char names[][JOB_KEY_BYTES_MAX]);
+/* "a whole number from 1 to 256 (servers)". */
+void job_schema_expected(const struct key *key, char out[JOB_EXPECTED_BYTES]);
+
+#endif
