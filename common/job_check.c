@@ -116,6 +116,30 @@ static weir_status check_data(struct reading *r, const struct job *job)
 	return WEIR_OK;
 }
 
+/* Generated data is one file in the run directory, split by line. From here on it is like any other. */
+static weir_status place_generated(struct reading *r, struct job *job)
+{
+	if (job->data.generate.rows == 0)
+		return WEIR_OK;
+	if (job->data.train_count + job->data.valid_count + job->data.test_count > 0)
+		return FAIL(r, "data.generate.rows", WEIR_E_INVALID,
+		            "data is to be generated, and files are named too; expected one of the two");
+	static const char name[] = "generated.tsv";
+	size_t bytes = strlen(job->run_dir) + 1 + sizeof name;
+	free(job->data.train);
+	job->data.train = calloc(1, sizeof *job->data.train);
+	char *path = malloc(bytes);
+	if (!job->data.train || !path) {
+		free(path);
+		return weir_fail(r->err, WEIR_E_MEMORY, "no memory for the path of the generated data");
+	}
+	snprintf(path, bytes, "%s/%s", job->run_dir, name);
+	job->data.train[0] = path;
+	job->data.train_count = 1;
+	job->data.split.by = SPLIT_CRC32;
+	return WEIR_OK;
+}
+
 /* --- Model */
 
 static weir_status check_model(struct reading *r, const struct job *job)
@@ -187,6 +211,8 @@ weir_status job_check(struct reading *r, struct job *job)
 		status = check_cluster(r, job);
 	if (status == WEIR_OK)
 		status = check_data(r, job);
+	if (status == WEIR_OK)
+		status = place_generated(r, job);
 	if (status == WEIR_OK)
 		status = check_model(r, job);
 	if (status == WEIR_OK)
