@@ -77,6 +77,8 @@ struct rpc_service {
 	/* A new stream from a client. Returns the handler's argument for it. */
 	void *(*stream_open)(void *ctx, struct rpc_stream *stream, enum rpc_method method);
 	void (*stream_message)(void *arg, struct rpc_stream *stream, struct message *m);
+	/* The client will send no more: finish the stream once everything is answered. NULL: it is finished at once, after what is queued. */
+	void (*stream_finished)(void *arg, struct rpc_stream *stream);
 	void (*stream_closed)(void *arg, struct rpc_stream *stream, weir_status status); /* once, last; the stream is gone afterwards */
 	void (*stream_writable)(void *arg, struct rpc_stream *stream); /* the send queue ran empty; may be NULL */
 };
@@ -85,7 +87,7 @@ struct rpc_service {
 weir_status rpc_server_start(struct rpc_server **out, struct rpc *rpc, const char *address, struct rpc_loop *const *loops, uint32_t loops_count,
                              const struct rpc_service *service, void *ctx, weir_error *err);
 const char *rpc_server_address(const struct rpc_server *server); /* with the real port */
-uint64_t rpc_server_connections(const struct rpc_server *server);
+uint64_t rpc_server_connections(const struct rpc_server *server); /* clients with data streams: open streams of the method with most */
 /* Stops accepting, gives calls in progress grace_ms, cancels the rest, waits for every callback, frees. From a thread that is no loop. */
 void rpc_server_stop(struct rpc_server *server, uint32_t grace_ms);
 
@@ -123,6 +125,9 @@ struct rpc_loop *rpc_stream_loop(const struct rpc_stream *stream);
 /* Queues a message behind those being sent. E_CLOSED when the stream has ended. The queue is bounded by the caller's credits. */
 weir_status rpc_stream_send(struct rpc_stream *stream, struct message *m);
 size_t rpc_stream_queued(const struct rpc_stream *stream); /* messages waiting behind the one being sent: 0 means send now, else coalesce */
+/* Receiving stops, at most one message later, until resumed: the peer's sends then wait. For a receiver with too much unfinished. */
+void rpc_stream_pause(struct rpc_stream *stream);
+void rpc_stream_resume(struct rpc_stream *stream);
 void rpc_stream_finish(struct rpc_stream *stream);         /* no more from this side, after what is queued; server: ends it with OK */
 void rpc_stream_cancel(struct rpc_stream *stream, weir_status status, const char *text); /* ends it at once, both sides */
 

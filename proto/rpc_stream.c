@@ -1,0 +1,216 @@
+/* Either end of a stream: the queue of what is to be sent (the transport has one message at a time), pausing what is received, and ending
+ * exactly once. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "rpc_transport.h"
+
+struct rpc_loop *rpc_stream_loop(const struct rpc_stream *stream)
+{
+	return stream->loop;
+}
+size_t rpc_stream_queued(const struct rpc_stream *stream)
+{
+	return stream->queue_count;
+}
+
+static bool queue_push(struct rpc_stream *s, struct message *m)
+{
+	if (s->queue_count == s->queue_capacity) {
+		uint32_t capacity = s->queue_capacity ? s->queue_capacity * 2 : 16;
+		struct message **ring = malloc(capacity * sizeof *ring);
+		if (!ring)
+			return false;
+		for (uint32_t i = 0; i < s->queue_count; i++)
+			ring[i] = s->queue[(s->queue_head + i) & (s->queue_capacity - 1)];
+		free(s->queue);
+		s->queue = ring;
+		s->queue_head = 0;
+		s->queue_capacity = capacity;
+	}
+	s->queue[(s->queue_head + s->queue_count++) & (s->queue_capacity - 1)] = m;
+	return true;
+}
+
+static struct message *queue_pop(struct rpc_stream *s)
+{
+	struct message *m = s->queue[s->queue_head];
+	s->queue_head = (s->queue_head + 1) & (s->queue_capacity - 1);
+	s->queue_count--;
+	return m;
+}
+
+static void queue_drop(struct rpc_stream *s)
+{
+	while (s->queue_count)
+		message_release(queue_pop(s));
+}
+
+/* --- Opening */
+
+static void start_on_loop(void *arg)
+{
+	struct rpc_stream *s = arg;
+	rpc_link_add(&s->channel->streams, &s->link);
+	if (s->channel->closing)
+		rpc_stream_cancel(s, WEIR_E_CANCELLED, "the channel was closed");
+	else
+		s->rpc->ops->stream_start(s);
+}
+
+weir_status rpc_stream_open(struct rpc_stream **out, struct rpc_channel *channel, enum rpc_method method,
+                            const struct rpc_stream_handler *handler, void *arg, weir_error *err)
+{
+	assert(rpc_method_is_stream(method));
+	struct rpc_stream *s = channel->rpc->ops->stream_create(channel);
+	*out = s;
+	if (!s)
+		return weir_fail(err, WEIR_E_MEMORY, "%s %s: out of memory", channel->address, rpc_method_path(method));
+	s->rpc = channel->rpc;
+	s->loop = channel->loop;
+	s->method = method;
+	s->channel = channel;
+	s->handler = *handler;
+	s->arg = arg;
+	s->sending = true;
+	rpc_loop_post(channel->loop, start_on_loop, s);
+	return WEIR_OK;
+}
+
+void rpc_stream_on_open(struct rpc_stream *s, struct rpc_server_slot *slot, enum rpc_method method)
+{
+	struct rpc_server *server = slot->server;
+	s->rpc = server->rpc;
+	s->loop = slot->loop;
+	s->method = method;
+	s->slot = slot;
+	rpc_link_add(&slot->streams, &s->link);
+	s->arg = server->service.stream_open(server->ctx, s, method);
+}
+
+/* --- Sending */
+
+weir_status rpc_stream_send(struct rpc_stream *s, struct message *m)
+{
+	assert(rpc_loop_is_current(s->loop));
+	weir_status status = WEIR_OK;
+	if (s->ended || s->finishing)
+		status = WEIR_E_CLOSED;
+	else if (m->bytes > WEIR_MESSAGE_BYTES_MAX)
+		status = WEIR_E_LIMIT;
+	else if (s->sending && !queue_push(s, m))
+		status = WEIR_E_MEMORY;
+	if (status) {
+		message_release(m);
+		return status;
+	}
+	if (!s->sending) {
+		s->sending = true;
+		s->rpc->ops->stream_transmit(s, m);
+	}
+	return WEIR_OK;
+}
+
+static void finish_when_sent(struct rpc_stream *s)
+{
+	if (s->finishing && !s->finished && !s->sending) {
+		s->finished = true;
+		s->rpc->ops->stream_half_close(s);
+	}
+}
+
+void rpc_stream_on_sent(struct rpc_stream *s)
+{
+	s->sending = false;
+	if (s->ended)
+		return;
+	if (s->queue_count) {
+		s->sending = true;
+		s->rpc->ops->stream_transmit(s, queue_pop(s));
+	} else if (s->finishing) {
+		finish_when_sent(s);
+	} else if (s->handler.writable) {
+		s->handler.writable(s->arg, s);
+	} else if (s->slot && s->slot->server->service.stream_writable) {
+		s->slot->server->service.stream_writable(s->arg, s);
+	}
+}
+
+void rpc_stream_finish(struct rpc_stream *s)
+{
+	assert(rpc_loop_is_current(s->loop));
+	if (s->ended)
+		return;
+	s->finishing = true;
+	finish_when_sent(s);
+}
+
+/* --- Receiving */
+
+void rpc_stream_on_message(struct rpc_stream *s, struct message *m)
+{
+	if (s->ended)
+		return;
+	if (s->channel)
+		s->handler.message(s->arg, s, m);
+	else
+		s->slot->server->service.stream_message(s->arg, s, m);
+	if (s->ended)
+		return;
+	s->read_owed = s->paused;
+	if (!s->paused)
+		s->rpc->ops->stream_read(s);
+}
+
+void rpc_stream_on_half_close(struct rpc_stream *s)
+{
+	if (s->ended)
+		return;
+	if (s->slot->server->service.stream_finished)
+		s->slot->server->service.stream_finished(s->arg, s);
+	else
+		rpc_stream_finish(s);
+}
+
+void rpc_stream_pause(struct rpc_stream *s)
+{
+	assert(rpc_loop_is_current(s->loop));
+	s->paused = true;
+}
+
+void rpc_stream_resume(struct rpc_stream *s)
+{
+	assert(rpc_loop_is_current(s->loop));
+	s->paused = false;
+	if (s->read_owed && !s->ended) {
+		s->read_owed = false;
+		s->rpc->ops->stream_read(s);
+	}
+}
+
+/* --- Ending */
+
+void rpc_stream_cancel(struct rpc_stream *s, weir_status status, const char *text)
+{
+	assert(rpc_loop_is_current(s->loop) && status != WEIR_OK);
+	if (s->ended)
+		return;
+	s->ended = true;
+	queue_drop(s);
+	s->rpc->ops->stream_cancel(s, status, text);
+}
+
+void rpc_stream_on_closed(struct rpc_stream *s, weir_status status, const char *text)
+{
+	s->ended = true;
+	queue_drop(s);
+	free(s->queue);
+	s->queue = NULL;
+	rpc_link_remove(&s->link);
+	if (s->channel) {
+		s->handler.closed(s->arg, s, status, text);
+		rpc_channel_check_closed(s->channel);
+	} else {
+		s->slot->server->service.stream_closed(s->arg, s, status);
+	}
+}

@@ -1,0 +1,108 @@
+/* One walk over a message's descriptor: what is not in the table below has the default of its type. */
+#include "wire_limits.h"
+
+#include <string.h>
+
+#include "limits.h"
+#include "metrics.h"
+#include "weir/table.h"
+
+/* Repeated fields: how many. Strings and bytes: how long. X(message, field, maximum) */
+#define WIRE_LIMIT_MAP(X)                                           \
+	X("weir.v1.Table", "name", WEIR_TABLE_NAME_BYTES_MAX - 1)       \
+	X("weir.v1.Table", "segments", WEIR_TABLE_SEGMENTS_MAX)         \
+	X("weir.v1.Dataset", "description", WEIR_PATH_BYTES_MAX)        \
+	X("weir.v1.JoinReply", "servers", WEIR_SERVERS_MAX)             \
+	X("weir.v1.JoinReply", "partition_server", WEIR_PARTITIONS_MAX) \
+	X("weir.v1.JoinReply", "tables", WEIR_TABLES_MAX)               \
+	X("weir.v1.PartTotals", "count", WEIR_PARTITIONS_MAX)           \
+	X("weir.v1.PartTotals", "fingerprint", WEIR_PARTITIONS_MAX)     \
+	X("weir.v1.StepClose", "included", WEIR_STEP_MEMBERS_MAX)       \
+	X("weir.v1.StepClose", "dropped", WEIR_STEP_MEMBERS_MAX)        \
+	X("weir.v1.TableStatus", "staleness", HISTOGRAM_BUCKETS)        \
+	X("weir.v1.ServerStatus", "partitions", WEIR_PARTITIONS_MAX)    \
+	X("weir.v1.ServerStatus", "tables", WEIR_TABLES_MAX)            \
+	X("weir.v1.LedgerStatus", "workers", WEIR_WORKERS_MAX)          \
+	X("weir.v1.LedgerStatus", "tables", WEIR_TABLES_MAX)            \
+	X("weir.v1.LedgerStatus", "servers", WEIR_SERVERS_MAX)          \
+	X("weir.v1.LedgerStatus", "partition_server", WEIR_PARTITIONS_MAX)
+
+#define STRING_BYTES_DEFAULT WEIR_ERROR_TEXT_BYTES
+#define BYTES_DEFAULT        16u /* a uuid */
+#define REPEATED_DEFAULT     256u
+
+static size_t limit_of(const char *message, const char *field, size_t otherwise)
+{
+	static const struct {
+		const char *message, *field;
+		size_t max;
+	} limits[] = {
+#define WIRE_LIMIT_ROW(message, field, max) {message, field, max},
+	    WIRE_LIMIT_MAP(WIRE_LIMIT_ROW)
+#undef WIRE_LIMIT_ROW
+	};
+	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+		if (strcmp(limits[i].message, message) == 0 && strcmp(limits[i].field, field) == 0)
+			return limits[i].max;
+	return otherwise;
+}
+
+static weir_status too_large(const ProtobufCMessage *m, const char *field, size_t n, size_t max, const char *unit,
+                             weir_error *err)
+{
+	return weir_fail(err, WEIR_E_LIMIT, "%s.%s: %zu %s, at most %zu", m->descriptor->name, field, n, unit, max);
+}
+
+/* One value of a string, bytes or message field. */
+static weir_status check_value(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f, const void *value, size_t bytes_max,
+                               weir_error *err)
+{
+	if (f->type == PROTOBUF_C_TYPE_STRING) {
+		const char *s = *(char *const *)value;
+		size_t n = s ? strlen(s) : 0;
+		return n > bytes_max ? too_large(m, f->name, n, bytes_max, "bytes", err) : WEIR_OK;
+	}
+	if (f->type == PROTOBUF_C_TYPE_BYTES) {
+		const ProtobufCBinaryData *b = value;
+		return b->len > bytes_max ? too_large(m, f->name, b->len, bytes_max, "bytes", err) : WEIR_OK;
+	}
+	const ProtobufCMessage *inner = *(ProtobufCMessage *const *)value;
+	return inner ? wire_check_limits(inner, err) : WEIR_OK;
+}
+
+static weir_status check_repeated(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f, weir_error *err)
+{
+	const uint8_t *base = (const uint8_t *)m;
+	size_t n = *(const size_t *)(const void *)(base + f->quantifier_offset);
+	size_t max = limit_of(m->descriptor->name, f->name, REPEATED_DEFAULT);
+	if (n > max)
+		return too_large(m, f->name, n, max, "elements", err);
+	if (f->type != PROTOBUF_C_TYPE_STRING && f->type != PROTOBUF_C_TYPE_MESSAGE)
+		return WEIR_OK;
+	void *const *items = *(void *const *const *)(const void *)(base + f->offset);
+	for (size_t i = 0; i < n; i++) {
+		weir_status status = check_value(m, f, &items[i], WEIR_ADDRESS_BYTES_MAX, err);
+		if (status)
+			return status;
+	}
+	return WEIR_OK;
+}
+
+weir_status wire_check_limits(const ProtobufCMessage *m, weir_error *err)
+{
+	const ProtobufCMessageDescriptor *d = m->descriptor;
+	for (unsigned i = 0; i < d->n_fields; i++) {
+		const ProtobufCFieldDescriptor *f = &d->fields[i];
+		bool sized = f->type == PROTOBUF_C_TYPE_STRING || f->type == PROTOBUF_C_TYPE_BYTES || f->type == PROTOBUF_C_TYPE_MESSAGE;
+		weir_status status = WEIR_OK;
+		if (f->label == PROTOBUF_C_LABEL_REPEATED)
+			status = check_repeated(m, f, err);
+		else if (sized)
+			status = check_value(
+			    m, f, (const uint8_t *)m + f->offset,
+			    limit_of(d->name, f->name, f->type == PROTOBUF_C_TYPE_BYTES ? BYTES_DEFAULT : STRING_BYTES_DEFAULT), err);
+		if (status)
+			return status;
+	}
+	return WEIR_OK;
+}

@@ -1,0 +1,254 @@
+/* Tables between their public form (weir/table.h) and their wire form, and the one place that says which descriptions are valid. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "limits.h"
+#include "wire.h"
+
+_Static_assert(WEIR_TABLE_NAME_BYTES == WEIR_TABLE_NAME_BYTES_MAX, "the public header and limits.h must agree");
+_Static_assert(WEIR_CHUNK == WEIR_CHUNK_ELEMENTS, "the public header and limits.h must agree");
+
+weir_status wire_table_make(struct wire_table *out, const weir_table_spec *spec, uint32_t id)
+{
+	const weir_optimizer *o = &spec->optimizer;
+	memset(out, 0, sizeof *out);
+	if (spec->segments_count) {
+		out->segments = calloc(spec->segments_count, sizeof *out->segments);
+		out->segment_list = calloc(spec->segments_count, sizeof *out->segment_list);
+		if (!out->segments || !out->segment_list) {
+			wire_table_free(out);
+			return WEIR_E_MEMORY;
+		}
+	}
+	weir__v1__schedule__init(&out->schedule);
+	out->schedule.kind = o->schedule.kind;
+	out->schedule.warmup = o->schedule.warmup;
+	out->schedule.total = o->schedule.total;
+	out->schedule.decay = o->schedule.decay;
+	out->schedule.period = o->schedule.period;
+	out->schedule.min = o->schedule.min;
+	out->schedule.gamma = o->schedule.gamma;
+	weir__v1__optimizer__init(&out->optimizer);
+	out->optimizer.kind = o->kind;
+	out->optimizer.lr = o->lr;
+	out->optimizer.momentum = o->momentum;
+	out->optimizer.beta1 = o->beta1;
+	out->optimizer.beta2 = o->beta2;
+	out->optimizer.eps = o->eps;
+	out->optimizer.initial = o->initial;
+	out->optimizer.weight_decay = o->weight_decay;
+	out->optimizer.l1 = o->l1;
+	out->optimizer.l2 = o->l2;
+	out->optimizer.ftrl_beta = o->ftrl_beta;
+	out->optimizer.window = o->window;
+	out->optimizer.schedule = &out->schedule;
+	weir__v1__table__init(&out->table);
+	out->table.id = id;
+	out->table.name = (char *)(uintptr_t)spec->name; /* packing only reads it */
+	out->table.kind = spec->kind;
+	out->table.width = spec->width;
+	out->table.elements = spec->elements;
+	out->table.optimizer = &out->optimizer;
+	out->table.mode = spec->mode.kind;
+	out->table.backup = spec->mode.backup;
+	out->table.push_codec = spec->push_codec;
+	out->table.pull_codec = spec->pull_codec;
+	out->table.seed = spec->seed;
+	out->table.n_segments = spec->segments_count;
+	out->table.segments = out->segment_list;
+	for (uint32_t i = 0; i < spec->segments_count; i++) {
+		weir__v1__init_segment__init(&out->segments[i]);
+		out->segments[i].elements = spec->segments[i].elements;
+		out->segments[i].kind = spec->segments[i].kind;
+		out->segments[i].a = spec->segments[i].a;
+		out->segment_list[i] = &out->segments[i];
+	}
+	return WEIR_OK;
+}
+
+void wire_table_free(struct wire_table *t)
+{
+	free(t->segments);
+	free(t->segment_list);
+	t->segments = NULL;
+	t->segment_list = NULL;
+}
+
+static void optimizer_read(const Weir__V1__Optimizer *in, weir_optimizer *out)
+{
+	*out = (weir_optimizer){
+	    .kind = (weir_optimizer_kind)in->kind,
+	    .lr = in->lr,
+	    .momentum = in->momentum,
+	    .beta1 = in->beta1,
+	    .beta2 = in->beta2,
+	    .eps = in->eps,
+	    .initial = in->initial,
+	    .weight_decay = in->weight_decay,
+	    .l1 = in->l1,
+	    .l2 = in->l2,
+	    .ftrl_beta = in->ftrl_beta,
+	    .window = in->window,
+	};
+	const Weir__V1__Schedule *s = in->schedule;
+	if (s)
+		out->schedule = (weir_schedule){(weir_schedule_kind)s->kind, s->warmup, s->total, s->decay, s->period, s->min, s->gamma};
+}
+
+weir_status wire_table_read(const Weir__V1__Table *in, weir_table_spec *spec, uint32_t *id, weir_error *err)
+{
+	memset(spec, 0, sizeof *spec);
+	size_t name_bytes = strlen(in->name);
+	if (name_bytes >= WEIR_TABLE_NAME_BYTES)
+		return weir_fail(err, WEIR_E_LIMIT, "table name: %zu bytes, below %u", name_bytes, WEIR_TABLE_NAME_BYTES);
+	if (in->n_segments > WEIR_TABLE_SEGMENTS_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "table %s: %zu segments, at most %u", in->name, in->n_segments,
+		                 WEIR_TABLE_SEGMENTS_MAX);
+	if (in->id >= WEIR_TABLES_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "table %s: id %u, below %u", in->name, in->id, WEIR_TABLES_MAX);
+	if (!in->optimizer)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: no optimizer", in->name);
+	weir_init_segment *segments = calloc(in->n_segments ? in->n_segments : 1, sizeof *segments);
+	if (!segments)
+		return weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory", in->name);
+	for (size_t i = 0; i < in->n_segments; i++)
+		segments[i] = (weir_init_segment){in->segments[i]->elements, (weir_init_kind)in->segments[i]->kind, in->segments[i]->a};
+	memcpy(spec->name, in->name, name_bytes);
+	spec->kind = (weir_table_kind)in->kind;
+	spec->width = in->width;
+	spec->elements = in->elements;
+	optimizer_read(in->optimizer, &spec->optimizer);
+	spec->mode = (weir_mode){(weir_mode_kind)in->mode, in->backup};
+	spec->push_codec = (weir_codec)in->push_codec;
+	spec->pull_codec = (weir_codec)in->pull_codec;
+	spec->segments_count = (uint32_t)in->n_segments;
+	spec->segments = segments;
+	spec->seed = in->seed;
+	*id = in->id;
+	weir_status status = wire_table_check(spec, err);
+	if (status) {
+		free(segments);
+		spec->segments = NULL;
+	}
+	return status;
+}
+
+/* X(expression over weir_table_spec) every description is compared by; floats by their bits. */
+#define TABLE_FIELD_MAP(X)                                                                                                     \
+	X(kind)                                                                                                                    \
+	X(width) X(elements) X(optimizer.kind) X(optimizer.lr) X(optimizer.momentum) X(optimizer.beta1) X(optimizer.beta2)         \
+	    X(optimizer.eps) X(optimizer.initial) X(optimizer.weight_decay) X(optimizer.l1) X(optimizer.l2) X(optimizer.ftrl_beta) \
+	        X(optimizer.window) X(optimizer.schedule.kind) X(optimizer.schedule.warmup) X(optimizer.schedule.total)            \
+	            X(optimizer.schedule.decay) X(optimizer.schedule.period) X(optimizer.schedule.min) X(optimizer.schedule.gamma) \
+	                X(mode.kind) X(mode.backup) X(push_codec) X(pull_codec) X(segments_count) X(seed)
+
+bool wire_table_equal(const weir_table_spec *a, const weir_table_spec *b, const char **field)
+{
+	*field = "name";
+	if (strcmp(a->name, b->name) != 0)
+		return false;
+#define TABLE_FIELD_EQUAL(member)                              \
+	*field = #member;                                          \
+	if (memcmp(&a->member, &b->member, sizeof a->member) != 0) \
+		return false;
+	TABLE_FIELD_MAP(TABLE_FIELD_EQUAL)
+#undef TABLE_FIELD_EQUAL
+	*field = "segments";
+	for (uint32_t i = 0; i < a->segments_count; i++) {
+		const weir_init_segment *x = &a->segments[i], *y = &b->segments[i];
+		if (x->elements != y->elements || x->kind != y->kind || memcmp(&x->a, &y->a, sizeof x->a) != 0)
+			return false;
+	}
+	*field = NULL;
+	return true;
+}
+
+static weir_status check_name(const char *name, weir_error *err)
+{
+	size_t n = strnlen(name, WEIR_TABLE_NAME_BYTES);
+	if (n == 0 || n == WEIR_TABLE_NAME_BYTES || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-") != n)
+		return weir_fail(err, WEIR_E_INVALID, "table name '%.*s': 1 to %u of [a-z0-9_.-]", (int)n, name,
+		                 WEIR_TABLE_NAME_BYTES - 1);
+	return WEIR_OK;
+}
+
+static weir_status check_shape(const weir_table_spec *t, weir_error *err)
+{
+	if (t->kind != WEIR_EMBEDDING && t->kind != WEIR_DENSE)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: kind %u is neither embedding nor dense", t->name, t->kind);
+	bool dense = t->kind == WEIR_DENSE;
+	if (!dense && (t->width == 0 || t->width > WEIR_ROW_WIDTH_MAX))
+		return weir_fail(err, WEIR_E_LIMIT, "table %s: width %u, expected 1 to %u", t->name, t->width, WEIR_ROW_WIDTH_MAX);
+	if (dense && (t->elements == 0 || t->elements > WEIR_TABLE_ELEMENTS_MAX))
+		return weir_fail(err, WEIR_E_LIMIT, "table %s: %llu elements, expected 1 to %llu", t->name,
+		                 (unsigned long long)t->elements, (unsigned long long)WEIR_TABLE_ELEMENTS_MAX);
+	if (t->segments_count > WEIR_TABLE_SEGMENTS_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "table %s: %u segments, at most %u", t->name, t->segments_count,
+		                 WEIR_TABLE_SEGMENTS_MAX);
+	uint64_t want = dense ? t->elements : t->width, sum = 0;
+	for (uint32_t i = 0; i < t->segments_count; i++) {
+		const weir_init_segment *s = &t->segments[i];
+		if ((unsigned)s->kind > WEIR_INIT_NORMAL || !isfinite(s->a))
+			return weir_fail(err, WEIR_E_INVALID, "table %s: segment %u has kind %u, a %g", t->name, i, s->kind, (double)s->a);
+		if (s->elements > want - sum)
+			return weir_fail(err, WEIR_E_INVALID, "table %s: segment %u goes beyond the table's %llu elements", t->name, i,
+			                 (unsigned long long)want);
+		sum += s->elements;
+	}
+	if (sum != want)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: initialiser segments cover %llu of %llu elements", t->name,
+		                 (unsigned long long)sum, (unsigned long long)want);
+	return WEIR_OK;
+}
+
+static weir_status check_optimizer(const weir_table_spec *t, weir_error *err)
+{
+	const weir_optimizer *o = &t->optimizer;
+	const struct {
+		const char *name;
+		float value, below;
+	} rates[] = {
+	    {"lr", o->lr, INFINITY},
+	    {"momentum", o->momentum, 1.0f},
+	    {"beta1", o->beta1, 1.0f},
+	    {"beta2", o->beta2, 1.0f},
+	    {"eps", o->eps, INFINITY},
+	    {"initial", o->initial, INFINITY},
+	    {"weight_decay", o->weight_decay, INFINITY},
+	    {"l1", o->l1, INFINITY},
+	    {"l2", o->l2, INFINITY},
+	    {"ftrl_beta", o->ftrl_beta, INFINITY},
+	    {"schedule.min", o->schedule.min, INFINITY},
+	    {"schedule.gamma", o->schedule.gamma, INFINITY},
+	};
+	if ((unsigned)o->kind > WEIR_OPT_AVERAGE)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: optimizer %u is not known", t->name, o->kind);
+	if ((unsigned)o->schedule.kind > WEIR_SCHEDULE_EXP_RANGE)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: schedule %u is not known", t->name, o->schedule.kind);
+	for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+		if (!(rates[i].value >= 0 && rates[i].value < rates[i].below))
+			return weir_fail(err, WEIR_E_INVALID, "table %s: %s is %g, expected a number in [0, %g)", t->name, rates[i].name,
+			                 (double)rates[i].value, (double)rates[i].below);
+	if ((o->kind == WEIR_OPT_AVERAGE || o->kind == WEIR_OPT_DELAYED_NESTEROV) && o->window == 0)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: its optimizer needs a window of at least 1", t->name);
+	return WEIR_OK;
+}
+
+weir_status wire_table_check(const weir_table_spec *spec, weir_error *err)
+{
+	weir_status status = check_name(spec->name, err);
+	if (!status)
+		status = check_shape(spec, err);
+	if (!status)
+		status = check_optimizer(spec, err);
+	if (status)
+		return status;
+	if ((spec->mode.kind != WEIR_ASYNC && spec->mode.kind != WEIR_SYNC) || spec->mode.backup >= WEIR_WORKERS_MAX)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: mode %u with %u backup workers", spec->name, spec->mode.kind,
+		                 spec->mode.backup);
+	if ((unsigned)spec->push_codec > WEIR_CODEC_TOPK || (unsigned)spec->pull_codec > WEIR_CODEC_TOPK)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: push codec %u, pull codec %u: unknown", spec->name, spec->push_codec,
+		                 spec->pull_codec);
+	return WEIR_OK;
+}
