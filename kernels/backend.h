@@ -35,7 +35,8 @@ struct backend_ops {
 	             const float *B, size_t ldb, float beta, float *C, size_t ldc);
 	/* y (rows, n) += bias (n), then y = act(y), in place. bias may be NULL. */
 	void (*bias_act)(struct backend *b, float *y, const float *bias, size_t rows, size_t n, enum activation act);
-	/* dx = dy * act'(.) given y = act(x) (rows, n), may be in place on dy; dbias (n) = column sums of dx when not NULL. */
+	/* dx = dy * act'(.) given y = act(x) (rows, n), may be in place on dy; dbias (n) = column sums of dx when not NULL. GELU cannot be told
+	 * from its result: for ACT_GELU y is the activation's input. */
 	void (*bias_act_backward)(struct backend *b, float *dx, const float *dy, const float *y, float *dbias, size_t rows, size_t n,
 	                          enum activation act);
 	void (*fill)(struct backend *b, float *x, float value, size_t n);
@@ -67,10 +68,11 @@ struct backend_ops {
 	void (*row_sum)(struct backend *b, float *out, const float *x, size_t rows, size_t n);
 	/* DCN-v2 full cross layer (Wang 2021, eq. 1): given u = x W^T + bias (rows, n): out = x0 * u + x. */
 	void (*cross)(struct backend *b, float *out, const float *x0, const float *x, const float *u, size_t rows, size_t n);
-	/* du = dout * x0; dx0 += dout * u; dx += dout. */
+	/* du = dout * x0; dx0 += dout * u; dx += dout. dx0 and dx may be one buffer. */
 	void (*cross_backward)(struct backend *b, float *du, float *dx0, float *dx, const float *dout, const float *x0, const float *u, size_t rows, size_t n);
 	/* DLRM dot interaction (Naumov 2019): x (rows, vectors, dim) -> strictly lower triangle of x x^T: out (rows, vectors*(vectors-1)/2). */
 	void (*dot_interaction)(struct backend *b, float *out, const float *x, size_t rows, size_t vectors, size_t dim);
+	/* dx = its gradient (rows, vectors, dim). */
 	void (*dot_interaction_backward)(struct backend *b, float *dx, const float *dout, const float *x, size_t rows, size_t vectors, size_t dim);
 
 	/* --- layers */
@@ -78,6 +80,7 @@ struct backend_ops {
 	 * batch_mean, batch_var (n; unbiased variance) for the running averages; else mean and inv_std are given. xhat (rows, n) is kept. */
 	void (*batch_norm)(struct backend *b, float *y, float *xhat, float *mean, float *inv_std, float *batch_mean, float *batch_var, const float *x,
 	                   const float *gamma, const float *beta, size_t rows, size_t n, float eps, bool training);
+	/* With the batch's statistics. dx may be in place on dy. */
 	void (*batch_norm_backward)(struct backend *b, float *dx, float *dgamma, float *dbeta, const float *dy, const float *xhat, const float *gamma,
 	                            const float *inv_std, size_t rows, size_t n);
 	/* Inverted dropout, in place: element i is kept iff hash(seed, i) says so, and scaled by 1/(1-p). The same seed gives the same mask,

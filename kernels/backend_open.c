@@ -1,0 +1,89 @@
+/* Opens a backend by name. CUDA is a shared object, libweir_cuda.so, looked for beside the program and in lib/ next to it; nothing
+ * else links CUDA. It exports one function:
+ *     struct backend *weir_backend_cuda_create(uint32_t device, weir_error *err); */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend.h"
+#include "limits.h"
+
+#define CUDA_LIBRARY "libweir_cuda.so"
+#define CUDA_ENTRY   "weir_backend_cuda_create"
+
+typedef struct backend *(*cuda_create_fn)(uint32_t device, weir_error *err);
+
+/* The program's folder without the last slash; "." when it cannot be told. */
+static void program_folder(char *out, size_t bytes)
+{
+	ssize_t n = readlink("/proc/self/exe", out, bytes - 1);
+	out[n > 0 ? n : 0] = '\0';
+	char *slash = strrchr(out, '/');
+	if (slash == NULL)
+		snprintf(out, bytes, ".");
+	else
+		*slash = '\0';
+}
+
+static void *open_library(weir_error *err)
+{
+	static const char *const places[] = {"", "lib/", "../lib/"};
+	char folder[WEIR_PATH_BYTES_MAX], path[WEIR_PATH_BYTES_MAX + sizeof CUDA_LIBRARY + 16], reason[256] = "";
+	program_folder(folder, sizeof folder);
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		snprintf(path, sizeof path, "%s/%s" CUDA_LIBRARY, folder, places[i]);
+		if (access(path, F_OK) != 0)
+			continue;
+		void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+		if (library != NULL)
+			return library;
+		snprintf(reason, sizeof reason, "%s", dlerror());
+	}
+	if (reason[0] != '\0')
+		weir_fail(err, WEIR_E_UNSUPPORTED, "no CUDA backend found: %s; use device: cpu", reason);
+	else
+		weir_fail(err, WEIR_E_UNSUPPORTED, "no CUDA backend found: %s is not in %s; use device: cpu", CUDA_LIBRARY, folder);
+	return NULL;
+}
+
+/* The library stays open: the backend's code is in it. */
+static struct backend *open_cuda(uint32_t device, weir_error *err)
+{
+	void *library = open_library(err);
+	if (library == NULL)
+		return NULL;
+	cuda_create_fn create;
+	void *symbol = dlsym(library, CUDA_ENTRY);
+	if (symbol == NULL) {
+		weir_fail(err, WEIR_E_UNSUPPORTED, "no CUDA backend found: %s has no %s; use device: cpu", CUDA_LIBRARY, CUDA_ENTRY);
+		dlclose(library);
+		return NULL;
+	}
+	memcpy(&create, &symbol, sizeof create);
+	struct backend *b = create(device, err);
+	if (b == NULL)
+		dlclose(library);
+	return b;
+}
+
+struct backend *backend_open(const char *device, uint32_t threads, weir_error *err)
+{
+	if (strcmp(device, "cpu") == 0)
+		return backend_cpu_create(threads, err);
+	if (strcmp(device, "cuda") == 0)
+		return open_cuda(0, err);
+	if (strcmp(device, "auto") == 0) {
+		struct backend *b = open_cuda(0, NULL);
+		return b != NULL ? b : backend_cpu_create(threads, err);
+	}
+	if (strncmp(device, "cuda:", 5) == 0 && device[5] >= '0' && device[5] <= '9') {
+		char *end;
+		unsigned long n = strtoul(device + 5, &end, 10);
+		if (*end == '\0' && n <= UINT32_MAX)
+			return open_cuda((uint32_t)n, err);
+	}
+	weir_fail(err, WEIR_E_INVALID, "device is \"%s\"; expected auto, cpu, cuda or cuda:N", device);
+	return NULL;
+}

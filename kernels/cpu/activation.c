@@ -1,0 +1,168 @@
+/* Bias and activation, forward and backward; the logistic function.
+ * GELU in its tanh form (Hendrycks, Gimpel 2016, sec. 2): x sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3). */
+#include "ops.h"
+#include "vector_math.h"
+
+#define GELU_A 0.7978845608f
+#define GELU_B 0.044715f
+
+static inline float act_value(float x, enum activation act)
+{
+	switch (act) {
+	case ACT_RELU:
+		return x < 0 ? 0 : x; /* NaN passes */
+	case ACT_SIGMOID:
+		return math_sigmoid(x);
+	case ACT_TANH:
+		return math_tanh(x);
+	case ACT_GELU:
+		return x * math_sigmoid(2 * GELU_A * (x + GELU_B * x * x * x));
+	case ACT_NONE:
+		break;
+	}
+	return x;
+}
+
+/* y is the activation's output; for GELU its input. */
+static inline float act_slope(float y, enum activation act)
+{
+	switch (act) {
+	case ACT_RELU:
+		return y > 0 ? 1 : 0;
+	case ACT_SIGMOID:
+		return y * (1 - y);
+	case ACT_TANH:
+		return 1 - y * y;
+	case ACT_GELU: {
+		float s = math_sigmoid(2 * GELU_A * (y + GELU_B * y * y * y));
+		return s + y * s * (1 - s) * (2 * GELU_A * (1 + 3 * GELU_B * y * y));
+	}
+	case ACT_NONE:
+		break;
+	}
+	return 1;
+}
+
+/* One loop per kind of activation, so that each is vectorised. */
+#define FOR_EACH_ACT(act, call) \
+	switch (act) {              \
+	case ACT_NONE:              \
+		call(ACT_NONE);         \
+		break;                  \
+	case ACT_RELU:              \
+		call(ACT_RELU);         \
+		break;                  \
+	case ACT_SIGMOID:           \
+		call(ACT_SIGMOID);      \
+		break;                  \
+	case ACT_TANH:              \
+		call(ACT_TANH);         \
+		break;                  \
+	case ACT_GELU:              \
+		call(ACT_GELU);         \
+		break;                  \
+	}
+
+struct forward {
+	float *y;
+	const float *bias;
+	size_t n;
+	enum activation act;
+};
+
+static inline __attribute__((always_inline)) void forward_rows(const struct forward *f, size_t begin, size_t end,
+                                                               enum activation act)
+{
+	const size_t n = f->n;
+	const float *restrict bias = f->bias;
+	for (size_t r = begin; r < end; r++) {
+		float *restrict y = f->y + r * n;
+		if (bias != NULL)
+			for (size_t j = 0; j < n; j++)
+				y[j] = act_value(y[j] + bias[j], act);
+		else
+			for (size_t j = 0; j < n; j++)
+				y[j] = act_value(y[j], act);
+	}
+}
+
+static void forward_range(void *args, size_t begin, size_t end)
+{
+	const struct forward *f = args;
+#define FORWARD(act) forward_rows(f, begin, end, act)
+	FOR_EACH_ACT(f->act, FORWARD)
+#undef FORWARD
+}
+
+void ISA(cpu_bias_act)(struct backend *b, float *y, const float *bias, size_t rows, size_t n, enum activation act)
+{
+	if (act == ACT_NONE && bias == NULL)
+		return;
+	struct forward f = {y, bias, n, act};
+	cpu_parallel(b, rows, cpu_grain(n), forward_range, &f);
+}
+
+struct backward {
+	float *dx, *dbias;
+	const float *dy, *y;
+	size_t rows, n;
+	enum activation act;
+};
+
+/* Columns [begin, end) in blocks: the column sums of a block stay in registers or near them. */
+static inline __attribute__((always_inline)) void backward_columns(const struct backward *a, size_t begin, size_t end,
+                                                                   enum activation act)
+{
+	for (size_t c = begin; c < end; c += CPU_COLUMNS) {
+		const size_t columns = least(CPU_COLUMNS, end - c);
+		double sum[CPU_COLUMNS] = {0};
+		for (size_t r = 0; r < a->rows; r++) {
+			const float *dy = a->dy + r * a->n + c, *y = a->y + r * a->n + c;
+			float *dx = a->dx + r * a->n + c; /* may be dy */
+#pragma GCC ivdep
+			for (size_t j = 0; j < columns; j++) {
+				float d = act == ACT_RELU ? (y[j] > 0 ? dy[j] : 0) : dy[j] * act_slope(y[j], act);
+				dx[j] = d;
+				sum[j] += d;
+			}
+		}
+		if (a->dbias != NULL)
+			for (size_t j = 0; j < columns; j++)
+				a->dbias[c + j] = (float)sum[j];
+	}
+}
+
+static void backward_range(void *args, size_t begin, size_t end)
+{
+	const struct backward *a = args;
+#define BACKWARD(act) backward_columns(a, begin, end, act)
+	FOR_EACH_ACT(a->act, BACKWARD)
+#undef BACKWARD
+}
+
+void ISA(cpu_bias_act_backward)(struct backend *b, float *dx, const float *dy, const float *y, float *dbias, size_t rows,
+                                size_t n, enum activation act)
+{
+	struct backward a = {dx, dbias, dy, y, rows, n, act};
+	cpu_parallel(b, n, cpu_grain(rows) < CPU_COLUMNS / 4 ? CPU_COLUMNS / 4 : cpu_grain(rows), backward_range, &a);
+}
+
+struct logistic {
+	float *p;
+	const float *z;
+};
+
+static void logistic_range(void *args, size_t begin, size_t end)
+{
+	const struct logistic *a = args;
+	float *restrict p = a->p;
+	const float *restrict z = a->z;
+	for (size_t i = begin; i < end; i++)
+		p[i] = math_sigmoid(z[i]);
+}
+
+void ISA(cpu_sigmoid)(struct backend *b, float *p, const float *z, size_t n)
+{
+	struct logistic a = {p, z};
+	cpu_parallel(b, n, CPU_GRAIN, logistic_range, &a);
+}

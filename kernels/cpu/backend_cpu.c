@@ -1,0 +1,144 @@
+/* The CPU backend: its life, its memory, and how ranges are spread over threads. */
+#include <assert.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "cpu.h"
+
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+#define THREADS_MAX     256u
+
+extern const struct cpu_variant cpu_variant_base;
+#if defined(__x86_64__)
+extern const struct cpu_variant cpu_variant_avx2, cpu_variant_avx512;
+#endif
+
+const struct cpu_variant *cpu_variant_at(unsigned i)
+{
+	const struct cpu_variant *all[] = {
+		&cpu_variant_base,
+#if defined(__x86_64__)
+		&cpu_variant_avx2,
+		&cpu_variant_avx512,
+#endif
+	};
+	return vector_ops_variant(i) == NULL ? NULL : all[i];
+}
+
+static uint32_t cores(void)
+{
+	cpu_set_t set;
+	int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+	return count < 1 ? 1 : (uint32_t)count;
+}
+
+static void *aligned_bytes(size_t alignment, size_t bytes)
+{
+	return aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
+}
+
+struct backend *backend_cpu_create_with(const struct cpu_variant *variant, uint32_t threads, weir_error *err)
+{
+	threads = threads == 0 ? cores() : threads;
+	threads = threads > THREADS_MAX ? THREADS_MAX : threads;
+	struct cpu_backend *c = calloc(1, sizeof *c);
+	if (c == NULL)
+		goto failed;
+	c->base.ops = &variant->ops;
+	c->variant = variant;
+	c->pool = pool_create(threads);
+	c->gemm_scratch = aligned_bytes(CPU_LINE_BYTES, threads * CPU_GEMM_SCRATCH_BYTES);
+	if (c->pool == NULL || c->gemm_scratch == NULL)
+		goto failed;
+	return &c->base;
+failed:
+	if (c != NULL)
+		cpu_destroy(&c->base);
+	weir_fail(err, WEIR_E_MEMORY, "CPU backend: no memory for %u threads", threads);
+	return NULL;
+}
+
+struct backend *backend_cpu_create(uint32_t threads, weir_error *err)
+{
+	unsigned best = 0;
+	while (cpu_variant_at(best + 1) != NULL)
+		best++;
+	return backend_cpu_create_with(cpu_variant_at(best), threads, err);
+}
+
+void cpu_destroy(struct backend *b)
+{
+	struct cpu_backend *c = cpu_of(b);
+	pool_destroy(c->pool);
+	free(c->gemm_scratch);
+	free(c->slots);
+	free(c);
+}
+
+weir_status cpu_sync(struct backend *b, weir_error *err)
+{
+	(void)b, (void)err; /* every op is complete when it returns */
+	return WEIR_OK;
+}
+
+void *cpu_buffer_alloc(struct backend *b, size_t bytes)
+{
+	(void)b;
+	const bool huge = bytes >= 2 * HUGE_PAGE_BYTES;
+	void *p = aligned_bytes(huge ? HUGE_PAGE_BYTES : CPU_LINE_BYTES, bytes);
+	if (p == NULL)
+		return NULL;
+	if (huge)
+		madvise(p, bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES,
+		        MADV_HUGEPAGE); /* advice only: a refusal costs speed, nothing else */
+	return memset(p, 0, bytes);
+}
+
+void cpu_buffer_free(struct backend *b, void *p)
+{
+	(void)b;
+	free(p);
+}
+
+void cpu_to_device(struct backend *b, void *device, const void *host, size_t bytes)
+{
+	(void)b;
+	if (bytes > 0)
+		memcpy(device, host, bytes);
+}
+
+void cpu_to_host(struct backend *b, void *host, const void *device, size_t bytes)
+{
+	(void)b;
+	if (bytes > 0)
+		memcpy(host, device, bytes);
+}
+
+struct spread {
+	cpu_range_fn fn;
+	void *args;
+	size_t count;
+	uint32_t parts;
+};
+
+static void spread_part(void *arg, uint32_t part)
+{
+	const struct spread *s = arg;
+	s->fn(s->args, s->count * part / s->parts, s->count * (part + 1) / s->parts);
+}
+
+void cpu_parallel(struct backend *b, size_t count, size_t grain, cpu_range_fn fn, void *args)
+{
+	struct pool *pool = cpu_of(b)->pool;
+	const size_t useful = count / grain;
+	const uint32_t parts = useful < pool_threads(pool) ? (uint32_t)useful : pool_threads(pool);
+	if (parts <= 1) {
+		if (count > 0)
+			fn(args, 0, count);
+		return;
+	}
+	struct spread s = {.fn = fn, .args = args, .count = count, .parts = parts};
+	pool_run(pool, parts, spread_part, &s);
+}

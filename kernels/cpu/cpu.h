@@ -1,0 +1,94 @@
+/* The CPU backend's insides. Ops are compiled once per instruction set (vector.h) and collected in a backend_ops table; what does not gain
+ * from it (memory, unique, the split of gemm) is compiled once. An op is a function on a range of rows or elements and a wrapper that spreads ranges over the
+ * pool. Sums over rows are taken in an order fixed by the shape alone; only gemm's bits may depend on the number of threads. */
+#ifndef WEIR_CPU_H
+#define WEIR_CPU_H
+
+#include "backend.h"
+#include "pool.h"
+#include "vector.h"
+
+/* An element-wise part smaller than this is not worth a second thread. */
+#define CPU_GRAIN              16384
+#define CPU_LINE_BYTES         64
+#define CPU_REDUCE_BLOCKS      64 /* a long sum is cut in this many blocks */
+#define CPU_COLUMNS            64 /* columns of a column sum worked on together */
+#define CPU_GEMM_SCRATCH_BYTES ((size_t)5 << 18)
+
+/* Sixteen floats at any float address: one AVX-512 register, two of AVX2, four of SSE2. */
+typedef float vf16 __attribute__((vector_size(64), aligned(4), may_alias));
+#define VF16_AT(p)     (*(const vf16 *)(p))
+#define VF16_PUT(p, v) (*(vf16 *)(p) = (v))
+
+struct gemm_args {
+	bool trans_a, trans_b;
+	size_t m, n, k;
+	float alpha;
+	const float *A;
+	size_t lda;
+	const float *B;
+	size_t ldb;
+	float beta;
+	float *C;
+	size_t ldc;
+};
+/* One thread's share of a gemm, itself a gemm. scratch: CPU_GEMM_SCRATCH_BYTES, this thread's. */
+typedef void (*gemm_fn)(const struct gemm_args *g, void *scratch);
+
+struct unique_slot {
+	uint64_t key;
+	uint32_t index, stamp; /* valid when stamp is that of the present call */
+};
+
+struct cpu_backend {
+	struct backend base;
+	struct pool *pool;
+	const struct cpu_variant *variant;
+	struct unique_slot *slots; /* (slots_count), a power of two */
+	size_t slots_count;
+	uint32_t stamp;
+	void *gemm_scratch; /* (threads, CPU_GEMM_SCRATCH_BYTES), touched by our own kernel only */
+};
+
+struct cpu_variant {
+	const char *name;
+	struct backend_ops ops;
+	gemm_fn own_gemm;
+};
+
+static inline struct cpu_backend *cpu_of(struct backend *b)
+{
+	return (struct cpu_backend *)b;
+}
+
+/* The i-th variant that this CPU can run, slowest first; NULL when there are no more. */
+const struct cpu_variant *cpu_variant_at(unsigned i);
+struct backend *backend_cpu_create_with(const struct cpu_variant *variant, uint32_t threads, weir_error *err);
+
+/* fn on [0, count) cut into contiguous ranges of at least `grain` items, one per thread. */
+typedef void (*cpu_range_fn)(void *args, size_t begin, size_t end);
+void cpu_parallel(struct backend *b, size_t count, size_t grain, cpu_range_fn fn, void *args);
+/* Items per range when an item is `elements` numbers of work. */
+static inline size_t cpu_grain(size_t elements)
+{
+	return 1 + CPU_GRAIN / (elements + 1);
+}
+
+/* Ops that are the same in every variant. */
+void cpu_destroy(struct backend *b);
+weir_status cpu_sync(struct backend *b, weir_error *err);
+void *cpu_buffer_alloc(struct backend *b, size_t bytes);
+void cpu_buffer_free(struct backend *b, void *p);
+void cpu_to_device(struct backend *b, void *device, const void *host, size_t bytes);
+void cpu_to_host(struct backend *b, void *host, const void *device, size_t bytes);
+size_t cpu_unique(struct backend *b, const uint64_t *keys, size_t n, uint64_t *unique_keys, uint32_t *index);
+void cpu_gemm(struct backend *b, bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha, const float *A,
+              size_t lda, const float *B, size_t ldb, float beta, float *C, size_t ldc);
+/* The same through our own kernel, whatever library was found. */
+void cpu_gemm_own(struct backend *b, bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha, const float *A,
+                  size_t lda, const float *B, size_t ldb, float beta, float *C, size_t ldc);
+/* A library's sgemm, single-threaded; NULL when none was found at build time. */
+gemm_fn gemm_library(void);
+const char *gemm_library_name(void); /* "oneDNN", "CBLAS"; "own" */
+
+#endif

@@ -1,0 +1,24 @@
+/* This variant's ops. */
+#include "ops.h"
+
+#define STRING_OF(x)  #x
+#define NAME_OF(name) STRING_OF(name)
+
+extern const struct cpu_variant ISA(cpu_variant);
+const struct cpu_variant ISA(cpu_variant) = {
+    .name = NAME_OF(WEIR_ISA),
+    .own_gemm = ISA(cpu_own_gemm),
+    .ops = {.name = "cpu",
+            .destroy = cpu_destroy,
+            .sync = cpu_sync,
+            .buffer_alloc = cpu_buffer_alloc,
+            .buffer_free = cpu_buffer_free,
+            .to_device = cpu_to_device,
+            .to_host = cpu_to_host,
+            .gemm = cpu_gemm,
+            .unique = cpu_unique,
+#define CPU_ENTRY(op) .op = ISA(cpu_##op),
+            CPU_VARIANT_OPS(CPU_ENTRY)
+#undef CPU_ENTRY
+    },
+};

@@ -1,0 +1,49 @@
+/* Inverted dropout (Srivastava et al. 2014). Element i is kept iff a 32-bit hash of (seed, i) is at least p 2^32: no state, any order, the
+ * same mask again for backward. The hash is Wellons' "lowbias32" (2018) with the seed mixed in before and between its rounds. */
+#include <assert.h>
+
+#include "ops.h"
+#include "prng.h"
+
+struct drop {
+	float *x;
+	uint32_t threshold;
+	float scale;
+	uint64_t seed;
+};
+
+static inline uint32_t mask_hash(uint32_t i, uint32_t seed0, uint32_t seed1)
+{
+	uint32_t h = i ^ seed0;
+	h ^= h >> 16;
+	h *= 0x7feb352du;
+	h ^= h >> 15;
+	h += seed1;
+	h *= 0x846ca68bu;
+	h ^= h >> 16;
+	return h;
+}
+
+static void drop_range(void *args, size_t begin, size_t end)
+{
+	const struct drop *d = args;
+	while (begin < end) {
+		/* the seed of a stretch of 2^32 elements */
+		const uint64_t stretch = begin >> 32, seed = prng_mix(d->seed, stretch, 0);
+		const size_t stop = least(end, (size_t)((stretch + 1) << 32)), n = stop - begin;
+		const uint32_t seed0 = (uint32_t)seed, seed1 = (uint32_t)(seed >> 32), first = (uint32_t)begin;
+		float *restrict x = d->x + begin;
+		for (size_t i = 0; i < n; i++)
+			x[i] = mask_hash(first + (uint32_t)i, seed0, seed1) >= d->threshold ? x[i] * d->scale : 0;
+		begin = stop;
+	}
+}
+
+void ISA(cpu_dropout)(struct backend *b, float *x, size_t n, float p, uint64_t seed)
+{
+	assert(p >= 0 && p < 1);
+	if (p == 0)
+		return;
+	struct drop d = {.x = x, .threshold = (uint32_t)((double)p * 0x1p32), .scale = (float)(1 / (1 - (double)p)), .seed = seed};
+	cpu_parallel(b, n, CPU_GRAIN, drop_range, &d);
+}

@@ -1,0 +1,194 @@
+/* fill, axpy, scale, concat, split, casts, and the sums and searches over all elements. */
+#include <string.h>
+
+#include "ops.h"
+
+struct flat {
+	float *y;
+	const float *x;
+	float a;
+};
+
+static void fill_range(void *args, size_t begin, size_t end)
+{
+	const struct flat *f = args;
+	for (size_t i = begin; i < end; i++)
+		f->y[i] = f->a;
+}
+
+void ISA(cpu_fill)(struct backend *b, float *x, float value, size_t n)
+{
+	struct flat f = {.y = x, .a = value};
+	cpu_parallel(b, n, CPU_GRAIN, fill_range, &f);
+}
+
+static void axpy_range(void *args, size_t begin, size_t end)
+{
+	const struct flat *f = args;
+	float *restrict y = f->y;
+	const float *restrict x = f->x;
+	const float a = f->a;
+	for (size_t i = begin; i < end; i++)
+		y[i] += a * x[i];
+}
+
+void ISA(cpu_axpy)(struct backend *b, float *y, float a, const float *x, size_t n)
+{
+	struct flat f = {.y = y, .x = x, .a = a};
+	cpu_parallel(b, n, CPU_GRAIN, axpy_range, &f);
+}
+
+static void scale_range(void *args, size_t begin, size_t end)
+{
+	const struct flat *f = args;
+	const float a = f->a;
+	for (size_t i = begin; i < end; i++)
+		f->y[i] *= a;
+}
+
+void ISA(cpu_scale)(struct backend *b, float *x, float a, size_t n)
+{
+	struct flat f = {.y = x, .a = a};
+	cpu_parallel(b, n, CPU_GRAIN, scale_range, &f);
+}
+
+struct sides {
+	float *joined;       /* (rows, na + nb) */
+	float *left, *right; /* (rows, na), (rows, nb) */
+	size_t na, nb;
+};
+
+static void concat_range(void *args, size_t begin, size_t end)
+{
+	const struct sides *s = args;
+	for (size_t r = begin; r < end; r++) {
+		float *row = s->joined + r * (s->na + s->nb);
+		memcpy(row, s->left + r * s->na, s->na * sizeof *row);
+		memcpy(row + s->na, s->right + r * s->nb, s->nb * sizeof *row);
+	}
+}
+
+void ISA(cpu_concat)(struct backend *b, float *out, const float *A, size_t na, const float *B, size_t nb, size_t rows)
+{
+	struct sides s = {out, (float *)A, (float *)B, na, nb};
+	cpu_parallel(b, rows, cpu_grain(na + nb), concat_range, &s);
+}
+
+static void split_range(void *args, size_t begin, size_t end)
+{
+	const struct sides *s = args;
+	for (size_t r = begin; r < end; r++) {
+		const float *row = s->joined + r * (s->na + s->nb);
+		memcpy(s->left + r * s->na, row, s->na * sizeof *row);
+		memcpy(s->right + r * s->nb, row + s->na, s->nb * sizeof *row);
+	}
+}
+
+void ISA(cpu_split)(struct backend *b, const float *in, float *A, size_t na, float *B, size_t nb, size_t rows)
+{
+	struct sides s = {(float *)in, A, B, na, nb};
+	cpu_parallel(b, rows, cpu_grain(na + nb), split_range, &s);
+}
+
+/* --- Over all elements: blocks fixed by n alone, added in order. */
+
+struct blocks {
+	const float *x;
+	size_t n, block; /* elements per block */
+	double sum[CPU_REDUCE_BLOCKS];
+	bool finite[CPU_REDUCE_BLOCKS];
+};
+
+static struct blocks blocks_of(const float *x, size_t n)
+{
+	return (struct blocks){.x = x, .n = n, .block = (n + CPU_REDUCE_BLOCKS - 1) / CPU_REDUCE_BLOCKS};
+}
+
+static size_t blocks_grain(size_t n)
+{
+	return 1 + CPU_GRAIN / (n / CPU_REDUCE_BLOCKS + 1);
+}
+
+static double squares_of(const float *x, size_t n)
+{
+	double lane[16] = {0};
+	size_t i = 0;
+	for (; i + 16 <= n; i += 16)
+		for (size_t l = 0; l < 16; l++)
+			lane[l] += (double)x[i + l] * x[i + l];
+	for (size_t l = 0; i < n; i++, l++)
+		lane[l] += (double)x[i] * x[i];
+	double sum = 0;
+	for (size_t l = 0; l < 16; l++)
+		sum += lane[l];
+	return sum;
+}
+
+static void squares_range(void *args, size_t begin, size_t end)
+{
+	struct blocks *s = args;
+	for (size_t i = begin; i < end; i++) {
+		size_t at = least(i * s->block, s->n);
+		s->sum[i] = squares_of(s->x + at, least(s->block, s->n - at));
+	}
+}
+
+double ISA(cpu_sum_squares)(struct backend *b, const float *x, size_t n)
+{
+	struct blocks s = blocks_of(x, n);
+	cpu_parallel(b, CPU_REDUCE_BLOCKS, blocks_grain(n), squares_range, &s);
+	double sum = 0;
+	for (size_t i = 0; i < CPU_REDUCE_BLOCKS; i++)
+		sum += s.sum[i];
+	return sum;
+}
+
+static void finite_range(void *args, size_t begin, size_t end)
+{
+	struct blocks *s = args;
+	for (size_t i = begin; i < end; i++) {
+		size_t at = least(i * s->block, s->n);
+		s->finite[i] = ISA(all_finite)(s->x + at, least(s->block, s->n - at));
+	}
+}
+
+bool ISA(cpu_all_finite)(struct backend *b, const float *x, size_t n)
+{
+	struct blocks s = blocks_of(x, n);
+	cpu_parallel(b, CPU_REDUCE_BLOCKS, blocks_grain(n), finite_range, &s);
+	bool finite = true;
+	for (size_t i = 0; i < CPU_REDUCE_BLOCKS; i++)
+		finite &= s.finite[i];
+	return finite;
+}
+
+/* --- Casts */
+
+struct cast {
+	float *fp32;
+	uint16_t *bf16;
+};
+
+static void to_bf16_range(void *args, size_t begin, size_t end)
+{
+	const struct cast *c = args;
+	ISA(bf16_encode)(c->fp32 + begin, end - begin, (uint8_t *)(c->bf16 + begin));
+}
+
+void ISA(cpu_cast_bf16)(struct backend *b, uint16_t *out, const float *in, size_t n)
+{
+	struct cast c = {(float *)in, out};
+	cpu_parallel(b, n, CPU_GRAIN, to_bf16_range, &c);
+}
+
+static void to_fp32_range(void *args, size_t begin, size_t end)
+{
+	const struct cast *c = args;
+	ISA(bf16_decode)((const uint8_t *)(c->bf16 + begin), end - begin, c->fp32 + begin);
+}
+
+void ISA(cpu_cast_fp32)(struct backend *b, float *out, const uint16_t *bf16, size_t n)
+{
+	struct cast c = {out, (uint16_t *)bf16};
+	cpu_parallel(b, n, CPU_GRAIN, to_fp32_range, &c);
+}

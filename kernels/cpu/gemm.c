@@ -1,0 +1,80 @@
+/* sgemm: the split over threads. Each thread gets a gemm of its own on a band of C, computed by a single-threaded library call or by
+ * our own kernel. (Libraries' own threads would fight with the pool's for the cores.) */
+#include <assert.h>
+
+#include "cpu.h"
+
+#define BAND           16         /* bands begin at multiples of this */
+#define FLOPS_PER_PART (1u << 20) /* a smaller share is not worth a thread */
+
+struct split {
+	struct gemm_args g;
+	gemm_fn fn;
+	char *scratch;
+	uint32_t parts;
+};
+
+static void gemm_part(void *arg, uint32_t part)
+{
+	const struct split *s = arg;
+	struct gemm_args g = s->g;
+	const bool by_rows = g.m >= g.n;
+	const size_t extent = by_rows ? g.m : g.n, bands = (extent + BAND - 1) / BAND;
+	const size_t begin = bands * part / s->parts * BAND;
+	size_t end = bands * (part + 1) / s->parts * BAND;
+	end = end < extent ? end : extent;
+	if (begin >= end)
+		return;
+	if (by_rows) {
+		g.A += g.trans_a ? begin : begin * g.lda;
+		g.C += begin * g.ldc;
+		g.m = end - begin;
+	} else {
+		g.B += g.trans_b ? begin * g.ldb : begin;
+		g.C += begin;
+		g.n = end - begin;
+	}
+	s->fn(&g, s->scratch + part * CPU_GEMM_SCRATCH_BYTES);
+}
+
+/* C = beta C */
+static void scale_only(const struct gemm_args *g)
+{
+	for (size_t i = 0; i < g->m; i++)
+		for (size_t j = 0; j < g->n; j++)
+			g->C[i * g->ldc + j] = g->beta == 0 ? 0 : g->beta * g->C[i * g->ldc + j];
+}
+
+static void gemm_with(struct cpu_backend *c, const struct gemm_args *g, gemm_fn fn)
+{
+	assert(g->ldc >= g->n && g->lda >= (g->trans_a ? g->m : g->k) && g->ldb >= (g->trans_b ? g->k : g->n));
+	if (g->k == 0 || g->alpha == 0) {
+		scale_only(g);
+		return;
+	}
+	if (g->m == 0 || g->n == 0)
+		return;
+	const double shares = 2.0 * (double)g->m * (double)g->n * (double)g->k / FLOPS_PER_PART;
+	const uint32_t threads = pool_threads(c->pool);
+	struct split s = {.g = *g, .fn = fn, .scratch = c->gemm_scratch, .parts = shares < threads ? 1 + (uint32_t)shares : threads};
+	s.parts = s.parts < threads ? s.parts : threads;
+	if (s.parts == 1)
+		gemm_part(&s, 0);
+	else
+		pool_run(c->pool, s.parts, gemm_part, &s);
+}
+
+void cpu_gemm(struct backend *b, bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha, const float *A,
+              size_t lda, const float *B, size_t ldb, float beta, float *C, size_t ldc)
+{
+	const struct gemm_args g = {trans_a, trans_b, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc};
+	gemm_fn library = gemm_library();
+	gemm_with(cpu_of(b), &g, library != NULL ? library : cpu_of(b)->variant->own_gemm);
+}
+
+void cpu_gemm_own(struct backend *b, bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha, const float *A,
+                  size_t lda, const float *B, size_t ldb, float beta, float *C, size_t ldc)
+{
+	const struct gemm_args g = {trans_a, trans_b, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc};
+	gemm_with(cpu_of(b), &g, cpu_of(b)->variant->own_gemm);
+}

@@ -1,0 +1,58 @@
+/* The ops of one variant. Included by the files that are compiled once per instruction set. */
+#ifndef WEIR_CPU_OPS_H
+#define WEIR_CPU_OPS_H
+
+#include "cpu.h"
+#include "rule.h"
+
+#define CPU_VARIANT_OPS(X)      \
+	X(bias_act)                 \
+	X(bias_act_backward)        \
+	X(fill)                     \
+	X(axpy)                     \
+	X(scale)                    \
+	X(concat)                   \
+	X(split)                    \
+	X(sum_squares)              \
+	X(all_finite)               \
+	X(gather_pool)              \
+	X(scatter_sum)              \
+	X(fm)                       \
+	X(fm_backward)              \
+	X(row_sum)                  \
+	X(cross)                    \
+	X(cross_backward)           \
+	X(dot_interaction)          \
+	X(dot_interaction_backward) \
+	X(batch_norm)               \
+	X(batch_norm_backward)      \
+	X(dropout)                  \
+	X(bce)                      \
+	X(sigmoid)                  \
+	X(cast_bf16)                \
+	X(cast_fp32)
+
+/* Each has the type that backend_ops gives it. */
+#define CPU_DECLARE(op) __typeof__(*((struct backend_ops *)0)->op) ISA(cpu_##op);
+CPU_VARIANT_OPS(CPU_DECLARE)
+#undef CPU_DECLARE
+
+void ISA(cpu_own_gemm)(const struct gemm_args *g, void *scratch);
+
+static inline size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The lanes of a vector added pairwise, as lanes_sum does. */
+static inline float vf16_sum(const vf16 *v)
+{
+	float s[16];
+	VF16_PUT(s, *v);
+	for (int half = 8; half > 0; half /= 2)
+		for (int i = 0; i < half; i++)
+			s[i] += s[i + half];
+	return s[0];
+}
+
+#endif
