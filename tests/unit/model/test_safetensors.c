@@ -1,0 +1,134 @@
+/* Golden bytes, a round trip, and every kind of broken file. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "safetensors.h"
+
+static char folder[64], path[96];
+
+static int make_folder(void **state)
+{
+	(void)state;
+	snprintf(folder, sizeof folder, "/tmp/weir-safetensors-XXXXXX");
+	if (mkdtemp(folder) == NULL)
+		return 1;
+	snprintf(path, sizeof path, "%s/x.safetensors", folder);
+	return 0;
+}
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	unlink(path);
+	return rmdir(folder);
+}
+
+static void write_file(const char *header, uint64_t length, const void *data, size_t bytes)
+{
+	FILE *f = fopen(path, "wb");
+	assert_non_null(f);
+	fwrite(&length, 8, 1, f);
+	fputs(header, f);
+	fwrite(data, 1, bytes, f);
+	fclose(f);
+}
+
+static void test_golden_bytes(void **state)
+{
+	(void)state;
+	const float x[2] = {1.0f, -2.0f};
+	const uint64_t k[1] = {0x0102030405060708ull};
+	const struct safetensor tensors[] = {
+	    {.name = "x", .type = SAFETENSOR_F32, .dims = 2, .shape = {1, 2}, .data = x},
+	    {.name = "k", .type = SAFETENSOR_U64, .dims = 1, .shape = {1}, .data = k},
+	};
+	weir_error err = {0};
+	assert_int_equal(safetensors_write(disk_system(), path, tensors, 2, NULL, &err), WEIR_OK);
+	/* The wider elements lie first whatever the order given. */
+	static const char header[] = "{\"k\":{\"dtype\":\"U64\",\"shape\":[1],\"data_offsets\":[0,8]},"
+	                             "\"x\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[8,16]}}";
+	char *file;
+	size_t bytes;
+	assert_int_equal(disk_read_file(disk_system(), path, 4096, &file, &bytes, &err), WEIR_OK);
+	uint64_t padded = (sizeof header - 1 + 7) / 8 * 8;
+	assert_int_equal(bytes, 8 + padded + 16);
+	assert_memory_equal(file, &padded, 8);
+	assert_memory_equal(file + 8, header, sizeof header - 1);
+	assert_memory_equal(file + 8 + padded, "\x08\x07\x06\x05\x04\x03\x02\x01\x00\x00\x80\x3f\x00\x00\x00\xc0", 16);
+	free(file);
+}
+
+static void test_round_trip(void **state)
+{
+	(void)state;
+	const float x[6] = {0, 1, 2, 3, 4, 5};
+	const struct safetensor tensors[] = {
+	    {.name = "a.weight", .type = SAFETENSOR_F32, .dims = 2, .shape = {2, 3}, .data = x},
+	    {.name = "none", .type = SAFETENSOR_U64, .dims = 1, .shape = {0}, .data = NULL},
+	};
+	const char *const metadata[] = {"fields", "26", NULL};
+	weir_error err = {0};
+	struct safetensors *s = NULL;
+	assert_int_equal(safetensors_write(disk_system(), path, tensors, 2, metadata, &err), WEIR_OK);
+	assert_int_equal(safetensors_open(&s, disk_system(), path, &err), WEIR_OK);
+	const struct safetensor *a = safetensors_find(s, "a.weight");
+	assert_non_null(a);
+	assert_int_equal(a->dims, 2);
+	assert_int_equal(safetensor_elements(a), 6);
+	assert_memory_equal(a->data, x, sizeof x);
+	assert_int_equal(safetensor_elements(safetensors_find(s, "none")), 0);
+	assert_null(safetensors_find(s, "b"));
+	assert_string_equal(safetensors_metadata(s, "fields"), "26");
+	assert_string_equal(safetensors_metadata(s, "other"), "");
+	safetensors_close(s);
+}
+
+static void expect_refused(const char *header, uint64_t length, size_t bytes, weir_status status)
+{
+	static const char data[64];
+	weir_error err = {0};
+	struct safetensors *s = NULL;
+	write_file(header, length, data, bytes);
+	weir_status got = safetensors_open(&s, disk_system(), path, &err);
+	if (got != status || s != NULL || strstr(err.text, path) == NULL)
+		fail_msg("%s: got %s (%s), expected %s", header, weir_status_name(got), err.text, weir_status_name(status));
+}
+
+static void test_broken_files_are_refused(void **state)
+{
+	(void)state;
+#define ENTRY(dtype, shape, begin, end) "{\"x\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":[" begin "," end "]}}"
+#define REFUSED(header, bytes, status) expect_refused(header, sizeof(header) - 1, bytes, status)
+	expect_refused("", 0, 0, WEIR_E_CORRUPT);
+	expect_refused("{}", 1u << 20, 0, WEIR_E_CORRUPT);
+	expect_refused("{}", UINT64_MAX, 0, WEIR_E_CORRUPT);
+	expect_refused("[[[[[[]]", 8, 0, WEIR_E_CORRUPT);
+	expect_refused("[      ]", 8, 0, WEIR_E_CORRUPT);
+	expect_refused("{     }", 7, 0, WEIR_E_UNSUPPORTED);
+	REFUSED(ENTRY("F32", "[2]", "0", "8") "   ", 4, WEIR_E_CORRUPT);            /* beyond the file */
+	REFUSED(ENTRY("F32", "[3]", "0", "8") "   ", 8, WEIR_E_CORRUPT);            /* not what the shape needs */
+	REFUSED(ENTRY("F32", "[2]", "9", "1") "   ", 16, WEIR_E_CORRUPT);           /* backwards */
+	REFUSED(ENTRY("F32", "[-2]", "0", "8") "  ", 8, WEIR_E_CORRUPT);            /* negative */
+	REFUSED(ENTRY("F16", "[2]", "0", "4") "   ", 8, WEIR_E_UNSUPPORTED);
+	REFUSED(ENTRY("F32", "[1]", "2", "6") "   ", 8, WEIR_E_UNSUPPORTED);        /* not aligned */
+	REFUSED(ENTRY("F32", "[4294967296,4294967296,4]", "0", "0") "     ", 8, WEIR_E_CORRUPT); /* overflow */
+	REFUSED("{\"x\":[1,2,3]}   ", 8, WEIR_E_CORRUPT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_golden_bytes),
+	    cmocka_unit_test(test_round_trip),
+	    cmocka_unit_test(test_broken_files_are_refused),
+	};
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,118 @@
+/* weir-worker: a trainer or the evaluator of a job, as docs/PROGRAMS.md says. */
+#include <getopt.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "evaluator.h"
+#include "job.h"
+#include "trainer.h"
+
+#define SETS_MAX 256u
+
+struct arguments {
+	const char *job, *ledger, *name, *role;
+	const char *sets[SETS_MAX];
+	uint32_t sets_count;
+	enum log_level level;
+	enum log_format format;
+};
+
+/* Handlers can reach nothing else. */
+static atomic_bool stop_requested;
+
+static void on_signal(int number)
+{
+	(void)number;
+	if (atomic_exchange(&stop_requested, true))
+		_exit(1);
+}
+
+static const char usage[] =
+    "usage: weir-worker --job FILE --ledger ADDRESS --name NAME [--role trainer|evaluator] [--set a.b=c]...\n"
+    "                   [--log-level debug|info|warn|error] [--log-format human|json]\n";
+
+static bool parse_option(struct arguments *a, int option)
+{
+	switch (option) {
+	case 'j':
+		a->job = optarg;
+		return true;
+	case 'l':
+		a->ledger = optarg;
+		return true;
+	case 'n':
+		a->name = optarg;
+		return true;
+	case 'r':
+		a->role = optarg;
+		return strcmp(optarg, "trainer") == 0 || strcmp(optarg, "evaluator") == 0;
+	case 's':
+		if (a->sets_count == SETS_MAX)
+			return false;
+		a->sets[a->sets_count++] = optarg;
+		return true;
+	case 'v':
+		return log_level_from(optarg, &a->level);
+	case 'f':
+		a->format = strcmp(optarg, "json") == 0 ? LOG_JSON : LOG_HUMAN;
+		return strcmp(optarg, "json") == 0 || strcmp(optarg, "human") == 0;
+	default:
+		return false;
+	}
+}
+
+static bool parse_arguments(struct arguments *a, int argc, char **argv)
+{
+	static const struct option options[] = {
+	    {"job", required_argument, NULL, 'j'},       {"ledger", required_argument, NULL, 'l'},
+	    {"name", required_argument, NULL, 'n'},      {"role", required_argument, NULL, 'r'},
+	    {"set", required_argument, NULL, 's'},       {"log-level", required_argument, NULL, 'v'},
+	    {"log-format", required_argument, NULL, 'f'}, {NULL, 0, NULL, 0},
+	};
+	*a = (struct arguments){.role = "trainer", .level = LOG_INFO};
+	int option;
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+		if (!parse_option(a, option))
+			return false;
+	return optind == argc && a->job != NULL && a->ledger != NULL && a->name != NULL;
+}
+
+static weir_status run(const struct arguments *a, const struct job *job, struct logger *logger, weir_error *err)
+{
+	if (strcmp(a->role, "evaluator") == 0)
+		return evaluator_run(
+		    &(struct evaluator_options){.job = job, .ledger = a->ledger, .name = a->name, .logger = logger, .stop = &stop_requested}, err);
+	return trainer_run(&(struct trainer_options){.job = job, .ledger = a->ledger, .name = a->name, .logger = logger, .stop = &stop_requested},
+	                   err);
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments a;
+	if (!parse_arguments(&a, argc, argv)) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	struct sigaction action = {.sa_handler = on_signal};
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	weir_error err = {0};
+	struct job *job = NULL;
+	weir_status s = job_load(a.job, a.sets, a.sets_count, &job, &err);
+	if (s != WEIR_OK) {
+		fprintf(stderr, "weir-worker: %s\n", err.text);
+		return 2;
+	}
+	struct logger *logger = logger_create(&(struct logger_options){.level = a.level, .format = a.format, .who = a.name});
+	s = run(&a, job, logger, &err);
+	logger_destroy(logger);
+	job_free(job);
+	if (s == WEIR_OK || s == WEIR_E_CANCELLED)
+		return 0;
+	fprintf(stderr, "weir-worker %s: %s\n", a.name, err.text[0] != '\0' ? err.text : weir_status_text(s));
+	return 1;
+}

@@ -1,0 +1,33 @@
+/* The dense parameters of a model as one flat space: named tensors packed one after another, each with its initial values.
+ * What the servers keep is the flat space (a dense table); what a person sees in a checkpoint is the tensors. */
+#ifndef WEIR_LAYOUT_H
+#define WEIR_LAYOUT_H
+
+#include <stdint.h>
+
+#include "limits.h"
+#include "weir/status.h"
+#include "weir/table.h"
+
+#define LAYOUT_NAME_BYTES 48
+
+struct tensor {
+	char name[LAYOUT_NAME_BYTES]; /* "tower.0.weight" */
+	uint32_t rows, cols;          /* a vector has cols 0 */
+	uint64_t offset, elements;    /* in the flat space */
+};
+
+struct layout {
+	struct tensor tensors[WEIR_TABLE_SEGMENTS_MAX];
+	weir_init_segment segments[WEIR_TABLE_SEGMENTS_MAX]; /* of each tensor */
+	uint32_t count;
+	uint64_t elements;
+};
+
+/* Appends a tensor and returns its offset. `a` as in weir_init_segment. */
+uint64_t layout_add(struct layout *l, uint32_t rows, uint32_t cols, weir_init_kind kind, float a, const char *format, ...)
+    WEIR_PRINTF(6, 7);
+/* NULL when there is none of that name. */
+const struct tensor *layout_find(const struct layout *l, const char *name);
+
+#endif

@@ -1,0 +1,205 @@
+/* What a model is made of: parts by kind, their tensors, their tables. model_pass.c computes. */
+#include "model.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model_parts.h"
+#include "prng.h"
+#include "scratch.h"
+
+/* Pushes over which running statistics are averaged. */
+#define STATISTICS_WINDOW 64u
+
+static const struct {
+	const char *name;
+	struct parts parts;
+} kinds[] = {
+    [MODEL_LR] = {"lr", {.linear = true}},
+    [MODEL_FM] = {"fm", {.linear = true, .embedding = true, .fm = true}},
+    [MODEL_WIDE_DEEP] = {"wide_deep", {.linear = true, .embedding = true, .tower = true}},
+    [MODEL_DEEPFM] = {"deepfm", {.linear = true, .embedding = true, .fm = true, .tower = true}},
+    [MODEL_DCN_V2] = {"dcn_v2", {.embedding = true, .tower = true, .cross = true}},
+    [MODEL_DLRM] = {"dlrm", {.embedding = true, .tower = true, .interaction = true}},
+};
+
+static weir_status check(const struct job *job, const struct parts *p, uint32_t fields, uint32_t dense_dim, weir_error *err)
+{
+	const char *kind = kinds[job->model.kind].name;
+	if (fields == 0)
+		return weir_fail(err, WEIR_E_INVALID, "the data has no categorical fields: model %s has nothing to look up", kind);
+	if (p->embedding && job->model.dim == 0)
+		return weir_fail(err, WEIR_E_INVALID, "model.dim is 0: model %s needs embeddings of at least 1", kind);
+	if (p->tower && job->model.hidden_count == 0)
+		return weir_fail(err, WEIR_E_INVALID, "model.hidden is empty: model %s needs at least one hidden layer", kind);
+	if (p->cross && job->model.cross_layers == 0)
+		return weir_fail(err, WEIR_E_INVALID, "model.cross_layers is 0: model %s needs at least one", kind);
+	if (job->model.cross_layers > CROSS_LAYERS_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "model.cross_layers is %u: at most %u", job->model.cross_layers, CROSS_LAYERS_MAX);
+	if (p->interaction && fields + (dense_dim > 0) < 2)
+		return weir_fail(err, WEIR_E_INVALID, "model %s needs at least two fields to let interact", kind);
+	if (p->interaction && dense_dim > 0 &&
+	    (job->model.bottom_count == 0 || job->model.bottom[job->model.bottom_count - 1] != job->model.dim))
+		return weir_fail(err, WEIR_E_INVALID, "model.bottom must end with a layer of model.dim (%u)", job->model.dim);
+	if (!(job->model.dropout >= 0.0f && job->model.dropout < 1.0f))
+		return weir_fail(err, WEIR_E_INVALID, "model.dropout is %g: expected at least 0 and below 1", (double)job->model.dropout);
+	return WEIR_OK;
+}
+
+static void add_linear(struct model *m)
+{
+	m->bias = layout_add(&m->params, 1, 0, WEIR_INIT_ZERO, 0.0f, "bias");
+	if (m->parts.linear && m->dense_dim > 0)
+		m->numeric = layout_add(&m->params, 1, m->dense_dim, WEIR_INIT_ZERO, 0.0f, "linear.numeric.weight");
+}
+
+/* The last layer over [tower, cross] is one tensor, as over their concatenation. */
+static void add_deep(struct model *m)
+{
+	const struct job *job = m->job;
+	m->features = m->fields * m->dim + m->dense_dim;
+	if (m->parts.interaction) {
+		if (m->dense_dim > 0)
+			tower_init(&m->bottom, m->backend, "bottom", m->dense_dim, job->model.bottom, job->model.bottom_count, false, 0.0f, &m->params,
+			           &m->stats);
+		interaction_init(&m->interaction, m->backend, m->fields, m->dim, m->dense_dim > 0);
+		m->features = interaction_width(&m->interaction);
+	}
+	uint32_t width = 0;
+	if (m->parts.tower) {
+		tower_init(&m->tower, m->backend, "tower", m->features, job->model.hidden, job->model.hidden_count, job->model.batch_norm,
+		           job->model.dropout, &m->params, &m->stats);
+		width += tower_width(&m->tower);
+	}
+	if (m->parts.cross) {
+		cross_init(&m->cross, m->backend, m->features, job->model.cross_layers, &m->params);
+		width += m->features;
+	}
+	if (width > 0)
+		m->head = layout_add(&m->params, 1, width, WEIR_INIT_UNIFORM, 1.0f / sqrtf((float)width), "head.weight");
+}
+
+weir_status model_create(struct model **out, struct backend *b, const struct job *job, uint32_t fields, uint32_t dense_dim, weir_error *err)
+{
+	const struct parts *parts = &kinds[job->model.kind].parts;
+	weir_status s = check(job, parts, fields, dense_dim, err);
+	if (s != WEIR_OK)
+		return s;
+	struct model *m = calloc(1, sizeof *m);
+	if (m == NULL)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a model");
+	m->backend = b;
+	m->job = job;
+	m->parts = *parts;
+	m->fields = fields;
+	m->dense_dim = dense_dim;
+	m->dim = parts->embedding ? job->model.dim : 0;
+	m->embedding_init = (weir_init_segment){.elements = m->dim, .kind = WEIR_INIT_NORMAL, .a = job->model.init_std};
+	m->linear_init = (weir_init_segment){.elements = 1, .kind = WEIR_INIT_ZERO};
+	add_linear(m);
+	add_deep(m);
+	*out = m;
+	return WEIR_OK;
+}
+
+void model_destroy(struct model *m)
+{
+	if (m == NULL)
+		return;
+	tower_free(&m->tower);
+	tower_free(&m->bottom);
+	cross_free(&m->cross);
+	interaction_free(&m->interaction);
+	float **buffers[] = {&m->logit, &m->dlogit, &m->pair, &m->sum, &m->x, &m->dx, &m->joined, &m->djoined};
+	for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+		scratch_free(m->backend, buffers[i]);
+	free(m);
+}
+
+bool model_has(const struct model *m, enum model_table t) { return model_table_elements(m, t) > 0; }
+
+uint64_t model_table_elements(const struct model *m, enum model_table t)
+{
+	switch (t) {
+	case MODEL_EMBEDDING:
+		return m->dim;
+	case MODEL_LINEAR:
+		return m->parts.linear ? 1 : 0;
+	case MODEL_DENSE:
+		return m->params.elements;
+	case MODEL_STATISTICS:
+		return m->stats.elements;
+	default:
+		return 0;
+	}
+}
+
+const struct layout *model_layout(const struct model *m, enum model_table t)
+{
+	assert(t == MODEL_DENSE || t == MODEL_STATISTICS);
+	return t == MODEL_DENSE ? &m->params : &m->stats;
+}
+
+static weir_table_spec keyed_spec(const struct model *m, const char *name, const weir_init_segment *init, float l2)
+{
+	const struct job_table *t = &m->job->tables.embedding;
+	weir_table_spec spec = {
+	    .kind = WEIR_EMBEDDING,
+	    .width = (uint32_t)init->elements,
+	    .optimizer = t->optimizer,
+	    .mode = t->mode,
+	    .push_codec = t->push_codec,
+	    .pull_codec = t->pull_codec,
+	    .segments_count = 1,
+	    .segments = init,
+	};
+	if (l2 > 0.0f)
+		spec.optimizer.l2 = l2;
+	snprintf(spec.name, sizeof spec.name, "%s", name);
+	return spec;
+}
+
+static weir_table_spec flat_spec(const struct model *m, const char *name, const struct layout *layout, float l2)
+{
+	const struct job_table *t = &m->job->tables.dense;
+	weir_table_spec spec = {
+	    .kind = WEIR_DENSE,
+	    .elements = layout->elements,
+	    .optimizer = t->optimizer,
+	    .mode = t->mode,
+	    .push_codec = t->push_codec,
+	    .pull_codec = t->pull_codec,
+	    .segments_count = layout->count,
+	    .segments = layout->segments,
+	};
+	if (l2 > 0.0f)
+		spec.optimizer.l2 = l2;
+	snprintf(spec.name, sizeof spec.name, "%s", name);
+	return spec;
+}
+
+weir_table_spec model_table_spec(const struct model *m, enum model_table t)
+{
+	weir_table_spec spec;
+	switch (t) {
+	case MODEL_EMBEDDING:
+		spec = keyed_spec(m, "embedding", &m->embedding_init, m->job->model.l2.embedding);
+		break;
+	case MODEL_LINEAR:
+		spec = keyed_spec(m, "linear", &m->linear_init, m->job->model.l2.linear);
+		break;
+	case MODEL_DENSE:
+		spec = flat_spec(m, "dense", &m->params, m->job->model.l2.dense);
+		break;
+	default:
+		assert(t == MODEL_STATISTICS);
+		spec = flat_spec(m, "statistics", &m->stats, 0.0f);
+		spec.optimizer = (weir_optimizer){.kind = WEIR_OPT_AVERAGE, .window = STATISTICS_WINDOW};
+		spec.push_codec = spec.pull_codec = WEIR_CODEC_FP32;
+	}
+	spec.seed = prng_mix(m->job->train.seed, 0x7461626cu, (uint64_t)t);
+	return spec;
+}

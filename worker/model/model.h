@@ -1,0 +1,71 @@
+/* Click models. Every model is a sum of parts that add to one logit per example:
+ *
+ *     logit = bias
+ *           + linear     sum of first-order weights of the example's keys, and of its numeric features      LR FM W&D DeepFM
+ *           + fm         second-order term over the fields' pooled embeddings (Rendle 2010, eq. 3)              FM     DeepFM
+ *           + tower      w . MLP(features)                                           W&D DeepFM DCN-v2 DLRM
+ *           + cross      w . cross network(features) (Wang 2021), parallel to the tower                    DCN-v2
+ *
+ * features are the fields' pooled embeddings and then the numeric features; DLRM's are its dot interaction (interaction.h). Numeric
+ * features have no embedding: they enter the linear part and the features as they are, as public DeepFM code does (DeepCTR).
+ *
+ * Parameters are in up to four tables. embedding (rows of `dim`) and linear (rows of 1) by key; dense: all else in one flat space
+ * (layout.h); statistics: batch norm's running mean and variance. A model sees of a keyed table the rows of one batch, each once.
+ * Everything here is in the backend's memory unless said otherwise. A model belongs to one thread, as its backend. */
+#ifndef WEIR_MODEL_H
+#define WEIR_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backend.h"
+#include "job.h"
+#include "layout.h"
+
+enum model_table { MODEL_EMBEDDING, MODEL_LINEAR, MODEL_DENSE, MODEL_STATISTICS, MODEL_TABLES };
+static inline bool model_table_is_keyed(enum model_table t) { return t == MODEL_EMBEDDING || t == MODEL_LINEAR; }
+
+struct model;
+
+/* Builds job->model over `fields` bags and dense_dim numeric features. E_INVALID names the key of the job file that does not fit. */
+weir_status model_create(struct model **out, struct backend *b, const struct job *job, uint32_t fields, uint32_t dense_dim, weir_error *err);
+void model_destroy(struct model *m);
+
+bool model_has(const struct model *m, enum model_table t);
+/* The description of one of the model's tables, by the job's optimizers, modes and codecs. Borrows the model's segments. */
+weir_table_spec model_table_spec(const struct model *m, enum model_table t);
+/* Floats of a row (keyed tables) or of the whole table (flat ones). 0 when the model has no such table. */
+uint64_t model_table_elements(const struct model *m, enum model_table t);
+/* Names and shapes inside MODEL_DENSE or MODEL_STATISTICS. */
+const struct layout *model_layout(const struct model *m, enum model_table t);
+
+/* A batch with the rows it needs. */
+struct model_input {
+	uint32_t rows;
+	const float *labels;         /* (rows) */
+	const float *weights;        /* (rows) or NULL */
+	const float *dense;          /* (rows, dense_dim) or NULL */
+	const uint32_t *offsets;     /* (rows * fields + 1) bags */
+	const uint32_t *row_offsets; /* (rows + 1) a whole example as one bag: every fields-th of offsets */
+	const uint32_t *index;       /* (nnz) into the unique rows */
+	const float *values;         /* (nnz) or NULL */
+	size_t unique;
+	const float *parameters[MODEL_TABLES]; /* embedding (unique, dim), linear (unique), dense (elements), statistics (elements; host) */
+};
+
+/* What a batch makes: gradients of the tables, and in place of a gradient the batch's own statistics. Caller's memory. */
+struct model_output {
+	float *gradients[MODEL_TABLES]; /* shapes of parameters */
+	double loss_sum;                /* sum over the rows of weight * cross-entropy */
+};
+
+/* Memory for batches of up to `rows`. */
+weir_status model_reserve(struct model *m, uint32_t rows, weir_error *err);
+/* logits (rows) of a batch, by running statistics and without dropout; valid until the next call. */
+const float *model_score(struct model *m, const struct model_input *in);
+/* Forward and backward. Gradients are of the mean loss over the batch. `seed` makes the dropout masks. */
+void model_train(struct model *m, const struct model_input *in, uint64_t seed, struct model_output *out);
+/* Scales all gradients so that their joint norm is at most clip_norm; returns the norm before. */
+double model_clip(struct model *m, const struct model_input *in, struct model_output *out, float clip_norm);
+
+#endif

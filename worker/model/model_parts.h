@@ -1,0 +1,37 @@
+/* Inside of a model, shared by model.c and model_pass.c only. */
+#ifndef WEIR_MODEL_PARTS_H
+#define WEIR_MODEL_PARTS_H
+
+#include "cross.h"
+#include "interaction.h"
+#include "model.h"
+#include "tower.h"
+
+struct parts {
+	bool linear, embedding, fm, tower, cross, interaction;
+};
+
+struct model {
+	struct backend *backend;
+	const struct job *job; /* outlives the model */
+	struct parts parts;
+	uint32_t fields, dense_dim, dim;
+	uint32_t features; /* width of what tower and cross see */
+	struct layout params, stats;
+	weir_init_segment embedding_init, linear_init;
+	uint64_t bias, numeric, head; /* offsets */
+
+	struct tower tower, bottom;
+	struct cross cross;
+	struct interaction interaction;
+
+	uint32_t rows; /* reserved */
+	float *logit, *dlogit; /* (rows) */
+	float *pair;           /* (rows) FM's term */
+	float *sum;            /* (rows, dim) FM's sum */
+	float *x, *dx;         /* (rows, fields, dim) pooled embeddings */
+	float *joined;         /* (rows, features) x and numeric features side by side, when there are any */
+	float *djoined;        /* (rows, features) */
+};
+
+#endif

@@ -1,0 +1,201 @@
+/* Forward and backward of a model, part by part. */
+#include <assert.h>
+#include <math.h>
+
+#include "model_parts.h"
+#include "scratch.h"
+
+/* Whether the numeric features must be joined to the embeddings: interaction has its own way. */
+static bool joins(const struct model *m) { return m->parts.tower && !m->parts.interaction && m->dense_dim > 0; }
+
+/* Towers can leave the numeric columns' gradient out; a cross network cannot. */
+static bool joined_gradient(const struct model *m) { return joins(m) && m->parts.cross; }
+
+weir_status model_reserve(struct model *m, uint32_t rows, weir_error *err)
+{
+	if (rows <= m->rows)
+		return WEIR_OK;
+	struct backend *b = m->backend;
+	struct {
+		float **buffer;
+		size_t width;
+	} wanted[] = {
+	    {&m->logit, 1},
+	    {&m->dlogit, 1},
+	    {&m->pair, m->parts.fm ? 1 : 0},
+	    {&m->sum, m->parts.fm ? m->dim : 0},
+	    {&m->x, (size_t)m->fields * m->dim},
+	    {&m->dx, (size_t)m->fields * m->dim},
+	    {&m->joined, joins(m) ? m->features : 0},
+	    {&m->djoined, joined_gradient(m) ? m->features : 0},
+	};
+	weir_status s = WEIR_OK;
+	for (size_t i = 0; i < sizeof wanted / sizeof *wanted && s == WEIR_OK; i++)
+		s = scratch_grow(b, wanted[i].buffer, rows * wanted[i].width);
+	if (s == WEIR_OK && m->parts.tower)
+		s = tower_reserve(&m->tower, rows);
+	if (s == WEIR_OK && m->bottom.count > 0)
+		s = tower_reserve(&m->bottom, rows);
+	if (s == WEIR_OK && m->parts.cross)
+		s = cross_reserve(&m->cross, rows);
+	if (s == WEIR_OK && m->parts.interaction)
+		s = interaction_reserve(&m->interaction, rows);
+	m->rows = s == WEIR_OK ? rows : 0;
+	return s == WEIR_OK ? s : weir_fail(err, s, "out of memory for the activations of a batch of %u rows", rows);
+}
+
+static void linear_forward(struct model *m, const struct model_input *in)
+{
+	struct backend *b = m->backend;
+	b->ops->gather_pool(b, m->logit, in->parameters[MODEL_LINEAR], in->unique, 1, in->row_offsets, in->index, in->values, in->rows);
+	if (m->dense_dim > 0)
+		b->ops->gemm(b, false, false, in->rows, 1, m->dense_dim, 1.0f, in->dense, m->dense_dim, in->parameters[MODEL_DENSE] + m->numeric, 1,
+		             1.0f, m->logit, 1);
+}
+
+static void linear_backward(struct model *m, const struct model_input *in, float *const *gradients)
+{
+	struct backend *b = m->backend;
+	b->ops->scatter_sum(b, gradients[MODEL_LINEAR], in->unique, 1, m->dlogit, in->row_offsets, in->index, in->values, in->rows);
+	if (m->dense_dim > 0)
+		b->ops->gemm(b, true, false, m->dense_dim, 1, in->rows, 1.0f, in->dense, m->dense_dim, m->dlogit, 1, 0.0f,
+		             gradients[MODEL_DENSE] + m->numeric, 1);
+}
+
+/* logit += y (rows, n) . w (n) */
+static void head_forward(struct model *m, const float *y, const float *w, size_t n, uint32_t rows)
+{
+	m->backend->ops->gemm(m->backend, false, false, rows, 1, n, 1.0f, y, n, w, 1, 1.0f, m->logit, 1);
+}
+
+/* dw = dlogit^T y; dy = dlogit w */
+static void head_backward(struct model *m, const float *y, const float *w, size_t n, uint32_t rows, float *dw, float *dy)
+{
+	struct backend *b = m->backend;
+	b->ops->gemm(b, true, false, 1, n, rows, 1.0f, m->dlogit, 1, y, n, 0.0f, dw, n);
+	b->ops->gemm(b, false, false, rows, n, 1, 1.0f, m->dlogit, 1, w, n, 0.0f, dy, n);
+}
+
+/* What tower and cross see, (rows, features). */
+static const float *features_forward(struct model *m, const struct model_input *in)
+{
+	struct backend *b = m->backend;
+	const float *params = in->parameters[MODEL_DENSE];
+	if (m->parts.interaction) {
+		const struct forward_mode plain = {.training = false};
+		const float *bottom = m->bottom.count > 0 ? tower_forward(&m->bottom, in->dense, in->rows, params, &plain) : NULL;
+		return interaction_forward(&m->interaction, bottom, m->x, in->rows);
+	}
+	if (!joins(m))
+		return m->x;
+	b->ops->concat(b, m->joined, m->x, (size_t)m->fields * m->dim, in->dense, m->dense_dim, in->rows);
+	return m->joined;
+}
+
+static void forward(struct model *m, const struct model_input *in, const struct forward_mode *mode)
+{
+	assert(in->rows <= m->rows);
+	struct backend *b = m->backend;
+	const float *params = in->parameters[MODEL_DENSE];
+	if (m->parts.linear)
+		linear_forward(m, in);
+	else
+		b->ops->fill(b, m->logit, 0.0f, in->rows);
+	if (m->parts.embedding)
+		b->ops->gather_pool(b, m->x, in->parameters[MODEL_EMBEDDING], in->unique, m->dim, in->offsets, in->index, in->values,
+		                    (size_t)in->rows * m->fields);
+	if (m->parts.fm) {
+		b->ops->fm(b, m->pair, m->sum, m->x, in->rows, m->fields, m->dim);
+		b->ops->axpy(b, m->logit, 1.0f, m->pair, in->rows);
+	}
+	if (m->parts.tower) {
+		const float *features = features_forward(m, in);
+		size_t width = tower_width(&m->tower);
+		head_forward(m, tower_forward(&m->tower, features, in->rows, params, mode), params + m->head, width, in->rows);
+		if (m->parts.cross)
+			head_forward(m, cross_forward(&m->cross, features, in->rows, params), params + m->head + width, m->features, in->rows);
+	}
+	b->ops->bias_act(b, m->logit, params + m->bias, in->rows, 1, ACT_NONE);
+}
+
+const float *model_score(struct model *m, const struct model_input *in)
+{
+	forward(m, in, &(struct forward_mode){.running = in->parameters[MODEL_STATISTICS]});
+	return m->logit;
+}
+
+static const float *tower_output(const struct tower *t) { return t->layers[t->count - 1].y; }
+
+/* Writes d(loss)/dx of everything that reads the features. */
+static void deep_backward(struct model *m, const struct model_input *in, float *dparams)
+{
+	struct backend *b = m->backend;
+	const float *params = in->parameters[MODEL_DENSE];
+	const float *features = joins(m) ? m->joined : m->x;
+	float *dfeatures = joined_gradient(m) ? m->djoined : m->dx;
+	uint32_t columns = joined_gradient(m) ? m->features : m->fields * m->dim;
+	if (m->parts.interaction) {
+		features = m->bottom.count > 0 ? m->interaction.features : m->interaction.pairs;
+		dfeatures = interaction_output_gradient(&m->interaction);
+		columns = m->features;
+	}
+	size_t width = tower_width(&m->tower);
+	head_backward(m, tower_output(&m->tower), params + m->head, width, in->rows, dparams + m->head, tower_output_gradient(&m->tower));
+	tower_backward(&m->tower, features, in->rows, params, dparams, dfeatures, columns);
+	if (m->parts.cross) {
+		const float *crossed = m->cross.layers[m->cross.count - 1].out;
+		head_backward(m, crossed, params + m->head + width, m->features, in->rows, dparams + m->head + width,
+		              cross_output_gradient(&m->cross));
+		cross_backward(&m->cross, features, in->rows, params, dparams, dfeatures);
+	}
+	if (joined_gradient(m)) /* the numeric columns' gradient goes where nobody reads: the activations it came from */
+		b->ops->split(b, m->djoined, m->dx, (size_t)m->fields * m->dim, m->joined, m->dense_dim, in->rows);
+	if (m->parts.interaction) {
+		bool bottom = m->bottom.count > 0;
+		interaction_backward(&m->interaction, m->x, in->rows, bottom ? tower_output_gradient(&m->bottom) : NULL, m->dx);
+		if (bottom)
+			tower_backward(&m->bottom, in->dense, in->rows, params, dparams, NULL, 0);
+	}
+}
+
+void model_train(struct model *m, const struct model_input *in, uint64_t seed, struct model_output *out)
+{
+	struct backend *b = m->backend;
+	float *dparams = out->gradients[MODEL_DENSE];
+	forward(m, in, &(struct forward_mode){.training = true, .seed = seed, .batch_stats = out->gradients[MODEL_STATISTICS]});
+	out->loss_sum = b->ops->bce(b, m->dlogit, m->logit, in->labels, in->weights, in->rows, 1.0f / (float)in->rows);
+	b->ops->bias_act_backward(b, m->dlogit, m->dlogit, m->logit, dparams + m->bias, in->rows, 1, ACT_NONE);
+	if (m->parts.linear)
+		linear_backward(m, in, out->gradients);
+	if (m->parts.tower)
+		deep_backward(m, in, dparams);
+	else if (m->parts.fm)
+		b->ops->fill(b, m->dx, 0.0f, (size_t)in->rows * m->fields * m->dim);
+	if (m->parts.fm)
+		b->ops->fm_backward(b, m->dx, m->dlogit, m->sum, m->x, in->rows, m->fields, m->dim);
+	if (m->parts.embedding)
+		b->ops->scatter_sum(b, out->gradients[MODEL_EMBEDDING], in->unique, m->dim, m->dx, in->offsets, in->index, in->values,
+		                    (size_t)in->rows * m->fields);
+}
+
+/* Elements of a table's gradient in this batch; statistics are not a gradient. */
+static size_t gradient_elements(const struct model *m, const struct model_input *in, enum model_table t)
+{
+	uint64_t elements = model_table_elements(m, t);
+	return t == MODEL_DENSE ? elements : t == MODEL_STATISTICS ? 0 : in->unique * elements;
+}
+
+double model_clip(struct model *m, const struct model_input *in, struct model_output *out, float clip_norm)
+{
+	struct backend *b = m->backend;
+	double squares = 0.0;
+	for (enum model_table t = 0; t < MODEL_TABLES; t++)
+		if (gradient_elements(m, in, t) > 0)
+			squares += b->ops->sum_squares(b, out->gradients[t], gradient_elements(m, in, t));
+	double norm = sqrt(squares);
+	if (norm > (double)clip_norm && isfinite(norm))
+		for (enum model_table t = 0; t < MODEL_TABLES; t++)
+			if (gradient_elements(m, in, t) > 0)
+				b->ops->scale(b, out->gradients[t], (float)((double)clip_norm / norm), gradient_elements(m, in, t));
+	return norm;
+}

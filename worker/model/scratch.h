@@ -1,0 +1,25 @@
+/* Activation buffers of one layer stack, in the backend's memory: they grow to the largest batch seen and stay. */
+#ifndef WEIR_SCRATCH_H
+#define WEIR_SCRATCH_H
+
+#include <stddef.h>
+
+#include "backend.h"
+
+/* Makes *buffer at least `elements` floats; its contents are lost when it grows. E_MEMORY leaves it NULL. */
+static inline weir_status scratch_grow(struct backend *b, float **buffer, size_t elements)
+{
+	if (*buffer != NULL)
+		b->ops->buffer_free(b, *buffer);
+	*buffer = b->ops->buffer_alloc(b, (elements > 0 ? elements : 1) * sizeof(float));
+	return *buffer != NULL ? WEIR_OK : WEIR_E_MEMORY;
+}
+
+static inline void scratch_free(struct backend *b, float **buffer)
+{
+	if (*buffer != NULL)
+		b->ops->buffer_free(b, *buffer);
+	*buffer = NULL;
+}
+
+#endif

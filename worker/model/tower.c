@@ -1,0 +1,135 @@
+#include "tower.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "prng.h"
+#include "scratch.h"
+
+void tower_init(struct tower *t, struct backend *b, const char *name, uint32_t in, const uint32_t *widths, uint32_t count,
+                bool batch_norm, float dropout, struct layout *params, struct layout *stats)
+{
+	assert(count <= WEIR_HIDDEN_LAYERS_MAX && in > 0);
+	*t = (struct tower){.backend = b, .count = count, .batch_norm = batch_norm, .dropout = dropout, .widest = in};
+	for (uint32_t i = 0; i < count; i++) {
+		struct tower_layer *l = &t->layers[i];
+		l->in = in;
+		l->out = widths[i];
+		float bound = 1.0f / sqrtf((float)in);
+		l->weight = layout_add(params, l->out, in, WEIR_INIT_UNIFORM, bound, "%s.%u.weight", name, i);
+		if (batch_norm) {
+			l->gamma = layout_add(params, l->out, 0, WEIR_INIT_CONSTANT, 1.0f, "%s.%u.norm.weight", name, i);
+			l->beta = layout_add(params, l->out, 0, WEIR_INIT_ZERO, 0.0f, "%s.%u.norm.bias", name, i);
+			l->mean = layout_add(stats, l->out, 0, WEIR_INIT_ZERO, 0.0f, "%s.%u.norm.running_mean", name, i);
+			l->var = layout_add(stats, l->out, 0, WEIR_INIT_CONSTANT, 1.0f, "%s.%u.norm.running_var", name, i);
+		} else {
+			l->bias = layout_add(params, l->out, 0, WEIR_INIT_UNIFORM, bound, "%s.%u.bias", name, i);
+		}
+		in = l->out;
+		t->widest = in > t->widest ? in : t->widest;
+	}
+}
+
+void tower_free(struct tower *t)
+{
+	for (uint32_t i = 0; i < t->count; i++) {
+		scratch_free(t->backend, &t->layers[i].y);
+		scratch_free(t->backend, &t->layers[i].xhat);
+		scratch_free(t->backend, &t->layers[i].mean_now);
+		scratch_free(t->backend, &t->layers[i].inv_std_now);
+	}
+	scratch_free(t->backend, &t->dy);
+	scratch_free(t->backend, &t->dx);
+	free(t->inv_std);
+	*t = (struct tower){0};
+}
+
+weir_status tower_reserve(struct tower *t, uint32_t rows)
+{
+	if (rows <= t->rows)
+		return WEIR_OK;
+	struct backend *b = t->backend;
+	weir_status s = WEIR_OK;
+	for (uint32_t i = 0; i < t->count && s == WEIR_OK; i++) {
+		struct tower_layer *l = &t->layers[i];
+		s = scratch_grow(b, &l->y, (size_t)rows * l->out);
+		if (s == WEIR_OK && t->batch_norm && (s = scratch_grow(b, &l->xhat, (size_t)rows * l->out)) == WEIR_OK &&
+		    (s = scratch_grow(b, &l->mean_now, l->out)) == WEIR_OK)
+			s = scratch_grow(b, &l->inv_std_now, l->out);
+	}
+	if (s == WEIR_OK && (s = scratch_grow(b, &t->dy, (size_t)rows * t->widest)) == WEIR_OK)
+		s = scratch_grow(b, &t->dx, (size_t)rows * t->widest);
+	if (s == WEIR_OK && t->inv_std == NULL && (t->inv_std = malloc(t->widest * sizeof *t->inv_std)) == NULL)
+		s = WEIR_E_MEMORY;
+	t->rows = s == WEIR_OK ? rows : 0;
+	return s;
+}
+
+uint32_t tower_width(const struct tower *t) { return t->layers[t->count - 1].out; }
+
+static void normalise(struct tower *t, struct tower_layer *l, uint32_t rows, const float *params, const struct forward_mode *mode)
+{
+	struct backend *b = t->backend;
+	float *mean = NULL, *var = NULL;
+	if (mode->training) {
+		mean = mode->batch_stats + l->mean;
+		var = mode->batch_stats + l->var;
+	} else {
+		for (uint32_t j = 0; j < l->out; j++)
+			t->inv_std[j] = 1.0f / sqrtf(mode->running[l->var + j] + TOWER_BN_EPS);
+		b->ops->to_device(b, l->mean_now, mode->running + l->mean, l->out * sizeof(float));
+		b->ops->to_device(b, l->inv_std_now, t->inv_std, l->out * sizeof(float));
+	}
+	b->ops->batch_norm(b, l->y, l->xhat, l->mean_now, l->inv_std_now, mean, var, t->dx, params + l->gamma, params + l->beta, rows,
+	                   l->out, TOWER_BN_EPS, mode->training);
+}
+
+const float *tower_forward(struct tower *t, const float *x, uint32_t rows, const float *params, const struct forward_mode *mode)
+{
+	assert(rows <= t->rows);
+	struct backend *b = t->backend;
+	for (uint32_t i = 0; i < t->count; i++) {
+		struct tower_layer *l = &t->layers[i];
+		float *z = t->batch_norm ? t->dx : l->y;
+		b->ops->gemm(b, false, true, rows, l->out, l->in, 1.0f, x, l->in, params + l->weight, l->in, 0.0f, z, l->out);
+		if (t->batch_norm)
+			normalise(t, l, rows, params, mode);
+		b->ops->bias_act(b, l->y, t->batch_norm ? NULL : params + l->bias, rows, l->out, ACT_RELU);
+		if (mode->training && t->dropout > 0.0f)
+			b->ops->dropout(b, l->y, (size_t)rows * l->out, t->dropout, prng_mix(mode->seed, i, 0));
+		x = l->y;
+	}
+	return x;
+}
+
+float *tower_output_gradient(struct tower *t) { return t->dy; }
+
+void tower_backward(struct tower *t, const float *x, uint32_t rows, const float *params, float *dparams, float *dx, uint32_t dx_cols)
+{
+	struct backend *b = t->backend;
+	const struct backend_ops *ops = b->ops;
+	float *dy = t->dy, *spare = t->dx;
+	for (uint32_t i = t->count; i-- > 0;) {
+		struct tower_layer *l = &t->layers[i];
+		/* y is what dropout left: an element it dropped is 0 there, so that ReLU's mask drops its gradient too. */
+		if (t->dropout > 0.0f)
+			ops->scale(b, dy, 1.0f / (1.0f - t->dropout), (size_t)rows * l->out);
+		ops->bias_act_backward(b, dy, dy, l->y, t->batch_norm ? NULL : dparams + l->bias, rows, l->out, ACT_RELU);
+		float *dz = dy;
+		if (t->batch_norm) {
+			ops->batch_norm_backward(b, spare, dparams + l->gamma, dparams + l->beta, dy, l->xhat, params + l->gamma, l->inv_std_now,
+			                         rows, l->out);
+			dz = spare;
+			spare = dy;
+		}
+		const float *in = i > 0 ? t->layers[i - 1].y : x;
+		ops->gemm(b, true, false, l->out, l->in, rows, 1.0f, dz, l->out, in, l->in, 0.0f, dparams + l->weight, l->in);
+		float *out = i > 0 ? spare : dx;
+		uint32_t cols = i > 0 ? l->in : dx_cols;
+		if (out != NULL && cols > 0)
+			ops->gemm(b, false, false, rows, cols, l->out, 1.0f, dz, l->out, params + l->weight, l->in, 0.0f, out, cols);
+		dy = out;
+		spare = dz;
+	}
+}

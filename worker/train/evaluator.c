@@ -1,0 +1,150 @@
+#include "evaluator.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "dataset.h"
+#include "evaluation.h"
+#include "scorer.h"
+#include "worker_log.h"
+
+#define EVALUATOR_POLL_MS 200
+
+struct evaluator {
+	const struct evaluator_options *options;
+	const struct job *job;
+	weir_client *client;
+	struct dataset *valid, *test; /* NULL: the job has no such part */
+	struct dataset *train;        /* only where there is neither: the model's shape is taken from it */
+	struct scorer *scorer;
+	struct evaluation evaluation;
+};
+
+/* Opens a part; one without rows counts as absent. */
+static weir_status open_part(struct evaluator *e, enum split_part part, struct dataset **out, weir_error *err)
+{
+	const struct job *job = e->job;
+	uint32_t share = part == SPLIT_VALID ? job->data.split.valid : job->data.split.test;
+	uint32_t files = part == SPLIT_VALID ? job->data.valid_count : job->data.test_count;
+	if (files == 0 && (job->data.split.by == SPLIT_NONE || share == 0))
+		return WEIR_OK;
+	return dataset_open(out, job, part, e->options->logger, err);
+}
+
+/* The tables exist once a trainer has come: a pass that is complete proves it. */
+static weir_status open_scorer(struct evaluator *e, weir_error *err)
+{
+	if (e->scorer != NULL)
+		return WEIR_OK;
+	const struct dataset_info *info = dataset_get_info(e->valid != NULL ? e->valid : e->test != NULL ? e->test : e->train);
+	const struct scorer_options options = {
+	    .job = e->job, .threads = e->job->train.threads, .client = e->client, .fields = info->fields, .dense_dim = info->dense_dim};
+	return scorer_open(&e->scorer, &options, err);
+}
+
+static weir_status save_and_test(struct evaluator *e, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX + 32];
+	snprintf(path, sizeof path, "%s/best.safetensors", e->job->run_dir);
+	weir_status s = scorer_save(e->scorer, path, err);
+	if (s != WEIR_OK || e->test == NULL)
+		return s;
+	s = scorer_evaluate(e->scorer, e->test, &e->evaluation.test, err);
+	e->evaluation.has_test = s == WEIR_OK;
+	return s;
+}
+
+static weir_status evaluate(struct evaluator *e, const weir_unit *unit, weir_error *err)
+{
+	struct evaluation *all = &e->evaluation;
+	struct quality q = {.auc = NAN, .logloss = NAN, .calibration = NAN};
+	bool improved = true, stop = false;
+	weir_status s = open_scorer(e, err);
+	if (s == WEIR_OK && e->valid != NULL) {
+		s = scorer_evaluate(e->scorer, e->valid, &q, err);
+		if (s == WEIR_OK)
+			s = evaluation_add(all, e->job, unit->pass, &q, &improved, err);
+		stop = evaluation_is_over(all, e->job);
+	}
+	bool last = stop || unit->last_pass;
+	bool keep = e->valid != NULL && e->job->train.keep_best ? improved : last;
+	if (s == WEIR_OK && keep) {
+		if (e->valid == NULL || !e->job->train.keep_best) {
+			all->has_best = true;
+			all->best_pass = unit->pass;
+			all->valid = q;
+		}
+		s = save_and_test(e, err);
+	}
+	if (s != WEIR_OK)
+		return s;
+	LOG_AT(e->options->logger, LOG_INFO, "pass evaluated", "pass=%u valid_auc=%.5f valid_logloss=%.5f best=%d stop=%d", unit->pass, q.auc, q.logloss,
+	       improved, stop);
+	/* Without a validation part there is no verdict: 0 on the wire. */
+	return weir_pass_evaluated(e->client, unit->pass, isfinite(q.auc) ? q.auc : 0.0, isfinite(q.logloss) ? q.logloss : 0.0, stop, err);
+}
+
+static weir_status serve(struct evaluator *e, weir_error *err)
+{
+	while (!atomic_load(e->options->stop)) {
+		weir_unit unit;
+		weir_status s = weir_unit_lease(e->client, &unit, EVALUATOR_POLL_MS, err);
+		if (s == WEIR_E_TIMEOUT)
+			continue;
+		if (s == WEIR_E_STALE)
+			s = weir_rejoin(e->client, err);
+		else if (s == WEIR_OK && unit.state == WEIR_UNIT_FINISHED)
+			return WEIR_OK;
+		else if (s == WEIR_OK && unit.state == WEIR_UNIT_EVALUATE)
+			s = evaluate(e, &unit, err);
+		if (s != WEIR_OK)
+			return s;
+	}
+	return weir_fail(err, WEIR_E_CANCELLED, "stopped by a signal");
+}
+
+static weir_status evaluator_open(struct evaluator *e, weir_error *err)
+{
+	weir_status s = open_part(e, SPLIT_VALID, &e->valid, err);
+	if (s == WEIR_OK)
+		s = open_part(e, SPLIT_TEST, &e->test, err);
+	if (s == WEIR_OK && e->valid == NULL && e->test == NULL)
+		s = dataset_open(&e->train, e->job, SPLIT_TRAIN, e->options->logger, err);
+	const weir_options options = {.ledger = e->options->ledger,
+	                              .name = e->options->name,
+	                              .role = WEIR_EVALUATOR,
+	                              .log = worker_log_line,
+	                              .log_arg = e->options->logger};
+	return s == WEIR_OK ? weir_open(&e->client, &options, err) : s;
+}
+
+static weir_status evaluator_close(struct evaluator *e, bool failed, weir_error *err)
+{
+	weir_status s = WEIR_OK;
+	scorer_close(e->scorer);
+	if (e->client != NULL && failed)
+		weir_abandon(e->client);
+	else if (e->client != NULL)
+		s = weir_close(e->client, err);
+	struct dataset *parts[] = {e->valid, e->test, e->train};
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		if (parts[i] != NULL)
+			dataset_close(parts[i]);
+	evaluation_free(&e->evaluation);
+	return s;
+}
+
+weir_status evaluator_run(const struct evaluator_options *options, weir_error *err)
+{
+	struct evaluator e = {.options = options, .job = options->job};
+	char path[WEIR_PATH_BYTES_MAX + 32];
+	weir_status s = evaluator_open(&e, err);
+	if (s == WEIR_OK)
+		s = serve(&e, err);
+	snprintf(path, sizeof path, "%s/evaluation.json", options->job->run_dir);
+	if (s == WEIR_OK)
+		s = evaluation_write(&e.evaluation, path, err);
+	bool failed = s != WEIR_OK && s != WEIR_E_CANCELLED;
+	weir_status closed = evaluator_close(&e, failed, failed ? NULL : err);
+	return s == WEIR_OK ? closed : s;
+}

@@ -1,0 +1,32 @@
+/* A batch in hand: its examples, the distinct keys they use, the parameters pulled for it and the gradients made from it. Buffers grow to the
+ * largest batch seen and are reused, so that a steady state allocates nothing.
+ *
+ * Buffers are the backend's memory and libweir reads and writes them directly: backends whose memory the host cannot reach are refused. */
+#ifndef WEIR_MINIBATCH_H
+#define WEIR_MINIBATCH_H
+
+#include "dataset.h"
+#include "model.h"
+#include "weir/weir.h"
+
+struct minibatch {
+	struct backend *backend;
+	struct model *model;
+	bool gradients;
+	uint64_t *keys;      /* (unique) distinct, in order of first use */
+	uint32_t *index;     /* (nnz) into keys */
+	uint32_t *row_offsets; /* (rows + 1) */
+	size_t nnz_capacity, rows_capacity;
+	size_t unique_capacity[MODEL_TABLES];   /* rows that parameters and gradients hold */
+	float *parameters[MODEL_TABLES];        /* what the model reads: embedding (unique, dim), linear (unique), dense, statistics */
+	struct model_output output;             /* gradients of the same shapes */
+	struct model_input input;               /* points into the above and into the batch */
+};
+
+/* gradients: whether output is needed (not for scoring). Flat tables are allocated here. */
+weir_status minibatch_init(struct minibatch *m, struct backend *b, struct model *model, bool gradients, weir_error *err);
+void minibatch_free(struct minibatch *m);
+/* Finds the distinct keys of `batch`, which is borrowed until the next call, and makes room. */
+weir_status minibatch_load(struct minibatch *m, const struct batch *batch, weir_error *err);
+
+#endif

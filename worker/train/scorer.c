@@ -1,0 +1,276 @@
+#include "scorer.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "prefetch.h"
+#include "score.h"
+#include "snapshot.h"
+#include "tables.h"
+
+/* Batches under way at once: pulls of all but one overlap with computing. */
+#define SCORER_RING 4u
+#define SCORER_PREFETCH 4u
+
+struct scoring {
+	struct minibatch data;
+	struct prefetched *item;
+	weir_ticket ticket;
+};
+
+struct scorer {
+	struct scorer_options options;
+	struct backend *backend;
+	struct model *model;
+	struct tables tables;      /* with a client */
+	struct snapshot *snapshot; /* with a file */
+	struct scoring ring[SCORER_RING];
+	float *probabilities;      /* (probabilities_capacity) */
+	size_t probabilities_capacity;
+};
+
+weir_status scorer_open(struct scorer **out, const struct scorer_options *options, weir_error *err)
+{
+	assert((options->client != NULL) != (options->path != NULL));
+	struct scorer *s = calloc(1, sizeof *s);
+	if (s == NULL)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
+	s->options = *options;
+	weir_status status = WEIR_OK;
+	if (options->path != NULL) {
+		status = snapshot_open(&s->snapshot, options->path, err);
+		if (status == WEIR_OK) {
+			s->options.fields = snapshot_fields(s->snapshot);
+			s->options.dense_dim = snapshot_dense_dim(s->snapshot);
+		}
+	}
+	if (status == WEIR_OK && (s->backend = backend_open(options->job->device, options->threads, err)) == NULL)
+		status = err != NULL && err->status != WEIR_OK ? err->status : WEIR_E_UNSUPPORTED;
+	if (status == WEIR_OK)
+		status = model_create(&s->model, s->backend, options->job, s->options.fields, s->options.dense_dim, err);
+	if (status == WEIR_OK)
+		status = s->snapshot != NULL ? snapshot_bind(s->snapshot, s->model, err) : tables_find(&s->tables, s->model, options->client, err);
+	for (size_t i = 0; i < SCORER_RING && status == WEIR_OK; i++)
+		status = minibatch_init(&s->ring[i].data, s->backend, s->model, false, err);
+	if (status == WEIR_OK)
+		*out = s;
+	else
+		scorer_close(s);
+	return status;
+}
+
+void scorer_close(struct scorer *s)
+{
+	if (s == NULL)
+		return;
+	for (size_t i = 0; i < SCORER_RING; i++)
+		minibatch_free(&s->ring[i].data);
+	model_destroy(s->model);
+	if (s->backend != NULL)
+		s->backend->ops->destroy(s->backend);
+	snapshot_close(s->snapshot);
+	free(s->probabilities);
+	free(s);
+}
+
+/* Starts a pull of the items with keys, or of those without. */
+static weir_status pull(struct scorer *s, struct minibatch *m, bool keyed, weir_ticket *ticket, weir_error *err)
+{
+	weir_pull_item items[MODEL_TABLES];
+	size_t all = tables_pull_items(&s->tables, m, PULL_ALL, false, items), count = 0;
+	for (size_t i = 0; i < all; i++)
+		if ((items[i].keys != NULL) == keyed)
+			items[count++] = items[i];
+	return weir_pull(s->options.client, NULL, items, count, NULL, NULL, ticket, err);
+}
+
+/* Flat tables are read once per run and shared by all batches. */
+static weir_status load_flat(struct scorer *s, weir_error *err)
+{
+	struct minibatch *first = &s->ring[0].data;
+	if (s->snapshot != NULL) {
+		snapshot_fill_flat(s->snapshot, first);
+	} else {
+		weir_ticket ticket = 0;
+		weir_status status = pull(s, first, false, &ticket, err);
+		if (status == WEIR_OK)
+			status = weir_wait(s->options.client, ticket, -1, err);
+		if (status != WEIR_OK)
+			return status;
+	}
+	for (size_t i = 1; i < SCORER_RING; i++)
+		for (enum model_table k = 0; k < MODEL_TABLES; k++)
+			if (!model_table_is_keyed(k))
+				s->ring[i].data.input.parameters[k] = first->parameters[k];
+	return WEIR_OK;
+}
+
+static weir_status start(struct scorer *s, struct scoring *b, struct prefetched *item, weir_error *err)
+{
+	b->item = item;
+	weir_status status = minibatch_load(&b->data, &item->batch, err);
+	if (status != WEIR_OK)
+		return status;
+	if (s->snapshot == NULL)
+		return pull(s, &b->data, true, &b->ticket, err);
+	snapshot_fill_rows(s->snapshot, &b->data);
+	return WEIR_OK;
+}
+
+static weir_status finish(struct scorer *s, struct scoring *b, scorer_rows_fn rows, void *arg, weir_error *err)
+{
+	weir_status status = WEIR_OK;
+	if (b->ticket != 0)
+		status = weir_wait(s->options.client, b->ticket, -1, err);
+	b->ticket = 0;
+	uint32_t n = b->data.input.rows;
+	if (status == WEIR_OK && n > s->probabilities_capacity) {
+		free(s->probabilities);
+		s->probabilities = malloc(n * sizeof(float));
+		s->probabilities_capacity = s->probabilities != NULL ? n : 0;
+		if (s->probabilities == NULL)
+			status = weir_fail(err, WEIR_E_MEMORY, "out of memory for the scores of a batch");
+	}
+	if (status != WEIR_OK)
+		return status;
+	const float *logits = model_score(s->model, &b->data.input);
+	s->backend->ops->sigmoid(s->backend, s->probabilities, logits, n);
+	return rows(arg, &b->item->batch, s->probabilities, err);
+}
+
+struct run {
+	struct scorer *scorer;
+	struct dataset *data;
+	struct prefetcher *prefetcher;
+	scorer_rows_fn rows;
+	void *arg;
+	uint32_t units, submitted, read; /* units of the data */
+	uint64_t started, finished;      /* batches */
+};
+
+static weir_status submit_units(struct run *r, weir_error *err)
+{
+	while (r->submitted < r->units) {
+		const struct prefetch_unit unit = {.tag = r->submitted, .data_unit = r->submitted, .end_batch = UINT32_MAX};
+		weir_status s = prefetcher_submit(r->prefetcher, &unit);
+		if (s == WEIR_E_BUSY)
+			return WEIR_OK;
+		if (s != WEIR_OK)
+			return weir_fail(err, s, "the reader refused a unit");
+		r->submitted++;
+	}
+	return WEIR_OK;
+}
+
+static weir_status start_next(struct run *r, weir_error *err)
+{
+	struct prefetched *item = NULL;
+	weir_status s = prefetcher_next(r->prefetcher, &item, -1);
+	if (s != WEIR_OK)
+		return weir_fail(err, s, "the reader stopped");
+	r->read += item->last;
+	if (item->status == WEIR_OK && !item->empty)
+		return start(r->scorer, &r->scorer->ring[r->started++ % SCORER_RING], item, err);
+	s = item->status != WEIR_OK ? weir_fail(err, item->status, "%s", item->error.text) : WEIR_OK;
+	prefetcher_recycle(r->prefetcher, item);
+	return s;
+}
+
+static weir_status finish_next(struct run *r, weir_error *err)
+{
+	struct scoring *b = &r->scorer->ring[r->finished % SCORER_RING];
+	weir_status s = finish(r->scorer, b, r->rows, r->arg, err);
+	if (s != WEIR_OK)
+		return s;
+	prefetcher_recycle(r->prefetcher, b->item);
+	b->item = NULL;
+	r->finished++;
+	return WEIR_OK;
+}
+
+static weir_status run_all(struct run *r, weir_error *err)
+{
+	weir_status s = load_flat(r->scorer, err);
+	while (s == WEIR_OK && (r->read < r->units || r->finished < r->started)) {
+		s = submit_units(r, err);
+		while (s == WEIR_OK && r->read < r->submitted && r->started - r->finished < SCORER_RING)
+			s = start_next(r, err);
+		if (s == WEIR_OK && r->finished < r->started)
+			s = finish_next(r, err);
+	}
+	return s;
+}
+
+weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn rows, void *arg, weir_error *err)
+{
+	const struct dataset_info *info = dataset_get_info(data);
+	if (info->fields != s->options.fields || info->dense_dim != s->options.dense_dim)
+		return weir_fail(err, WEIR_E_INVALID, "the data have %u fields and %u numeric features, the model was trained with %u and %u", info->fields,
+		                 info->dense_dim, s->options.fields, s->options.dense_dim);
+	struct run r = {.scorer = s, .data = data, .rows = rows, .arg = arg, .units = info->units};
+	weir_status status = prefetcher_create(&r.prefetcher, data, SCORER_PREFETCH, err);
+	if (status != WEIR_OK)
+		return status;
+	status = run_all(&r, err);
+	for (size_t i = 0; i < SCORER_RING; i++) { /* after a failure: what is under way must land before its memory goes */
+		weir_error ignored = {0};
+		if (s->ring[i].ticket != 0)
+			(void)weir_wait(s->options.client, s->ring[i].ticket, -1, &ignored);
+		if (s->ring[i].item != NULL)
+			prefetcher_recycle(r.prefetcher, s->ring[i].item);
+		s->ring[i].ticket = 0;
+		s->ring[i].item = NULL;
+	}
+	prefetcher_destroy(r.prefetcher);
+	return status;
+}
+
+/* --- Quality */
+
+struct collected {
+	float *labels, *probabilities;
+	size_t count, capacity;
+};
+
+static weir_status collect(void *arg, const struct batch *batch, const float *probabilities, weir_error *err)
+{
+	struct collected *c = arg;
+	if (c->count + batch->rows > c->capacity) {
+		size_t capacity = 2 * (c->count + batch->rows);
+		float *labels = realloc(c->labels, capacity * sizeof *labels);
+		c->labels = labels != NULL ? labels : c->labels;
+		float *more = realloc(c->probabilities, capacity * sizeof *more);
+		c->probabilities = more != NULL ? more : c->probabilities;
+		if (labels == NULL || more == NULL)
+			return weir_fail(err, WEIR_E_MEMORY, "out of memory for the scores of %zu rows", c->count);
+		c->capacity = capacity;
+	}
+	memcpy(c->labels + c->count, batch->labels, batch->rows * sizeof(float));
+	memcpy(c->probabilities + c->count, probabilities, batch->rows * sizeof(float));
+	c->count += batch->rows;
+	return WEIR_OK;
+}
+
+weir_status scorer_evaluate(struct scorer *s, struct dataset *data, struct quality *out, weir_error *err)
+{
+	struct collected c = {0};
+	weir_status status = scorer_run(s, data, collect, &c, err);
+	if (status == WEIR_OK) {
+		out->rows = c.count;
+		out->logloss = score_logloss(c.labels, c.probabilities, c.count);
+		out->calibration = score_calibration(c.labels, c.probabilities, c.count);
+		status = score_auc(c.labels, c.probabilities, c.count, &out->auc);
+		if (status != WEIR_OK)
+			weir_fail(err, status, "out of memory for the AUC of %zu rows", c.count);
+	}
+	free(c.labels);
+	free(c.probabilities);
+	return status;
+}
+
+weir_status scorer_save(struct scorer *s, const char *path, weir_error *err)
+{
+	assert(s->options.client != NULL);
+	return snapshot_save(path, &s->tables, s->options.client, s->options.fields, s->options.dense_dim, err);
+}

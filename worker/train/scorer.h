@@ -1,0 +1,36 @@
+/* Scores a part of the data with a model's weights: those of a running job, through libweir, or those of a file that snapshot_save wrote. */
+#ifndef WEIR_SCORER_H
+#define WEIR_SCORER_H
+
+#include "dataset.h"
+#include "job.h"
+#include "weir/weir.h"
+
+struct scorer;
+
+struct scorer_options {
+	const struct job *job; /* outlives the scorer */
+	uint32_t threads;      /* compute threads; 0: all cores */
+	/* One of: */
+	weir_client *client;   /* of a running job whose tables exist (E_NOT_FOUND otherwise); borrowed */
+	const char *path;      /* of a safetensors file */
+	/* With client: what the job's data look like (dataset_get_info). With path the file says it. */
+	uint32_t fields, dense_dim;
+};
+
+weir_status scorer_open(struct scorer **out, const struct scorer_options *options, weir_error *err);
+void scorer_close(struct scorer *s);
+
+/* probabilities (rows), in the order of the files. A status other than WEIR_OK stops the run with it. */
+typedef weir_status (*scorer_rows_fn)(void *arg, const struct batch *batch, const float *probabilities, weir_error *err);
+weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn rows, void *arg, weir_error *err);
+
+struct quality {
+	double auc, logloss, calibration; /* score.h; NaN where undefined */
+	uint64_t rows;
+};
+weir_status scorer_evaluate(struct scorer *s, struct dataset *data, struct quality *out, weir_error *err);
+/* Saves a running job's weights (snapshot.h). Needs a client. */
+weir_status scorer_save(struct scorer *s, const char *path, weir_error *err);
+
+#endif

@@ -1,0 +1,253 @@
+#include "snapshot.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hash.h"
+#include "init.h"
+#include "safetensors.h"
+
+/* --- Saving */
+
+struct rows {
+	uint64_t *keys;
+	float *values;
+	size_t count, capacity, width;
+	bool out_of_memory;
+};
+
+static int collect_row(void *arg, uint64_t key, const float *values, size_t elements)
+{
+	struct rows *r = arg;
+	if (r->count == r->capacity) {
+		size_t capacity = r->capacity > 0 ? 2 * r->capacity : 4096;
+		uint64_t *keys = realloc(r->keys, capacity * sizeof *keys);
+		r->keys = keys != NULL ? keys : r->keys;
+		float *more = realloc(r->values, capacity * r->width * sizeof *more);
+		r->values = more != NULL ? more : r->values;
+		r->out_of_memory = keys == NULL || more == NULL || elements < r->width;
+		if (r->out_of_memory)
+			return 1;
+		r->capacity = capacity;
+	}
+	r->keys[r->count] = key;
+	memcpy(r->values + r->count * r->width, values, r->width * sizeof(float));
+	r->count++;
+	return 0;
+}
+
+struct save {
+	struct safetensor tensors[2 * WEIR_TABLE_SEGMENTS_MAX + 4];
+	uint32_t count;
+	struct rows rows[MODEL_TABLES];
+	float *flat[MODEL_TABLES];
+};
+
+static weir_status save_keyed(struct save *s, const struct tables *t, enum model_table k, weir_client *client, weir_error *err)
+{
+	struct rows *r = &s->rows[k];
+	const weir_table_spec spec = model_table_spec(t->model, k);
+	r->width = spec.width;
+	weir_status status = weir_scan(client, t->ids[k], 0, collect_row, r, err);
+	if (status == WEIR_OK && r->out_of_memory)
+		status = weir_fail(err, WEIR_E_MEMORY, "out of memory for the %zu rows of table %s", r->count, spec.name);
+	if (status != WEIR_OK)
+		return status;
+	struct safetensor *keys = &s->tensors[s->count++], *values = &s->tensors[s->count++];
+	*keys = (struct safetensor){.type = SAFETENSOR_U64, .dims = 1, .shape = {r->count}, .data = r->keys};
+	*values = (struct safetensor){.type = SAFETENSOR_F32, .dims = 2, .shape = {r->count, r->width}, .data = r->values};
+	snprintf(keys->name, sizeof keys->name, "%s.keys", spec.name);
+	snprintf(values->name, sizeof values->name, "%s.values", spec.name);
+	return WEIR_OK;
+}
+
+static weir_status save_flat(struct save *s, const struct tables *t, enum model_table k, weir_client *client, weir_error *err)
+{
+	const struct layout *layout = model_layout(t->model, k);
+	s->flat[k] = malloc(layout->elements * sizeof(float));
+	if (s->flat[k] == NULL)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for the dense parameters");
+	weir_ticket ticket = 0;
+	const weir_pull_item item = {.table = t->ids[k], .values = s->flat[k]};
+	weir_status status = weir_pull(client, NULL, &item, 1, NULL, NULL, &ticket, err);
+	if (status == WEIR_OK)
+		status = weir_wait(client, ticket, -1, err);
+	for (uint32_t i = 0; i < layout->count && status == WEIR_OK; i++) {
+		const struct tensor *from = &layout->tensors[i];
+		struct safetensor *to = &s->tensors[s->count++];
+		*to = (struct safetensor){.type = SAFETENSOR_F32, .dims = from->cols > 0 ? 2 : 1, .shape = {from->rows, from->cols}};
+		to->data = s->flat[k] + from->offset;
+		snprintf(to->name, sizeof to->name, "%s", from->name);
+	}
+	return status;
+}
+
+weir_status snapshot_save(const char *path, const struct tables *tables, weir_client *client, uint32_t fields, uint32_t dense_dim, weir_error *err)
+{
+	struct save *s = calloc(1, sizeof *s);
+	if (s == NULL)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
+	weir_status status = WEIR_OK;
+	for (enum model_table k = 0; k < MODEL_TABLES && status == WEIR_OK; k++)
+		if (model_has(tables->model, k))
+			status = model_table_is_keyed(k) ? save_keyed(s, tables, k, client, err) : save_flat(s, tables, k, client, err);
+	if (status == WEIR_OK) {
+		char numbers[4][16];
+		const uint32_t values[4] = {fields, dense_dim, tables->ids[MODEL_EMBEDDING], tables->ids[MODEL_LINEAR]};
+		for (size_t i = 0; i < 4; i++)
+			snprintf(numbers[i], sizeof numbers[i], "%" PRIu32, values[i]);
+		const char *const metadata[] = {"format",          "weir",     "fields",       numbers[0], "dense_dim", numbers[1],
+		                                "embedding.table", numbers[2], "linear.table", numbers[3], NULL};
+		status = safetensors_write(disk_system(), path, s->tensors, s->count, metadata, err);
+	}
+	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
+		free(s->rows[k].keys);
+		free(s->rows[k].values);
+		free(s->flat[k]);
+	}
+	free(s);
+	return status;
+}
+
+/* --- Loading */
+
+/* Rows of one keyed table by open addressing: slot -> row + 1, 0 is empty. */
+struct key_index {
+	const uint64_t *keys;
+	const float *values;
+	uint32_t *slots;
+	uint64_t mask;
+	uint32_t table;
+	weir_table_spec spec;
+};
+
+struct snapshot {
+	struct safetensors *file;
+	const struct model *model;
+	char path[4096];
+	struct key_index index[MODEL_TABLES];
+};
+
+weir_status snapshot_open(struct snapshot **out, const char *path, weir_error *err)
+{
+	struct snapshot *s = calloc(1, sizeof *s);
+	if (s == NULL)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
+	snprintf(s->path, sizeof s->path, "%s", path);
+	weir_status status = safetensors_open(&s->file, disk_system(), path, err);
+	if (status == WEIR_OK && snapshot_fields(s) == 0)
+		status = weir_fail(err, WEIR_E_INVALID, "%s was not written by weir: its metadata do not name the number of fields", path);
+	if (status == WEIR_OK)
+		*out = s;
+	else
+		snapshot_close(s);
+	return status;
+}
+
+void snapshot_close(struct snapshot *s)
+{
+	if (s == NULL)
+		return;
+	for (enum model_table k = 0; k < MODEL_TABLES; k++)
+		free(s->index[k].slots);
+	safetensors_close(s->file);
+	free(s);
+}
+
+static uint32_t metadata_number(const struct snapshot *s, const char *key)
+{
+	return (uint32_t)strtoul(safetensors_metadata(s->file, key), NULL, 10);
+}
+
+uint32_t snapshot_fields(const struct snapshot *s) { return metadata_number(s, "fields"); }
+uint32_t snapshot_dense_dim(const struct snapshot *s) { return metadata_number(s, "dense_dim"); }
+
+static weir_status bind_keyed(struct snapshot *s, enum model_table k, weir_error *err)
+{
+	struct key_index *x = &s->index[k];
+	char name[SAFETENSORS_NAME_BYTES];
+	x->spec = model_table_spec(s->model, k);
+	snprintf(name, sizeof name, "%s.table", x->spec.name);
+	x->table = metadata_number(s, name);
+	snprintf(name, sizeof name, "%s.keys", x->spec.name);
+	const struct safetensor *keys = safetensors_find(s->file, name);
+	snprintf(name, sizeof name, "%s.values", x->spec.name);
+	const struct safetensor *values = safetensors_find(s->file, name);
+	if (keys == NULL || values == NULL || keys->type != SAFETENSOR_U64 || values->type != SAFETENSOR_F32 || keys->dims != 1 || values->dims != 2 ||
+	    values->shape[0] != keys->shape[0] || values->shape[1] != x->spec.width || keys->shape[0] >= UINT32_MAX)
+		return weir_fail(err, WEIR_E_INVALID, "%s holds no rows of width %u for table %s: it was saved by another model", s->path, x->spec.width,
+		                 x->spec.name);
+	uint64_t slots = 16;
+	while (slots < 2 * keys->shape[0])
+		slots *= 2;
+	x->keys = keys->data;
+	x->values = values->data;
+	x->mask = slots - 1;
+	x->slots = calloc(slots, sizeof *x->slots);
+	if (x->slots == NULL)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for the keys of %s", s->path);
+	for (uint32_t row = 0; row < keys->shape[0]; row++) {
+		uint64_t slot = hash_u64(x->keys[row]) & x->mask;
+		while (x->slots[slot] != 0)
+			slot = (slot + 1) & x->mask;
+		x->slots[slot] = row + 1;
+	}
+	return WEIR_OK;
+}
+
+static weir_status bind_flat(struct snapshot *s, enum model_table k, weir_error *err)
+{
+	const struct layout *layout = model_layout(s->model, k);
+	for (uint32_t i = 0; i < layout->count; i++) {
+		const struct tensor *t = &layout->tensors[i];
+		const struct safetensor *f = safetensors_find(s->file, t->name);
+		if (f == NULL || f->type != SAFETENSOR_F32 || safetensor_elements(f) != t->elements || f->dims != (t->cols > 0 ? 2 : 1) || f->shape[0] != t->rows)
+			return weir_fail(err, WEIR_E_INVALID, "%s holds no tensor %s of shape (%u, %u): it was saved by another model", s->path, t->name, t->rows,
+			                 t->cols);
+	}
+	return WEIR_OK;
+}
+
+weir_status snapshot_bind(struct snapshot *s, const struct model *model, weir_error *err)
+{
+	s->model = model;
+	weir_status status = WEIR_OK;
+	for (enum model_table k = 0; k < MODEL_TABLES && status == WEIR_OK; k++)
+		if (model_has(model, k))
+			status = model_table_is_keyed(k) ? bind_keyed(s, k, err) : bind_flat(s, k, err);
+	return status;
+}
+
+void snapshot_fill_flat(const struct snapshot *s, struct minibatch *m)
+{
+	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
+		if (model_table_is_keyed(k) || !model_has(s->model, k))
+			continue;
+		const struct layout *layout = model_layout(s->model, k);
+		for (uint32_t i = 0; i < layout->count; i++) {
+			const struct tensor *t = &layout->tensors[i];
+			memcpy(m->parameters[k] + t->offset, safetensors_find(s->file, t->name)->data, t->elements * sizeof(float));
+		}
+	}
+}
+
+static void fill_row(const struct key_index *x, uint64_t key, float *out)
+{
+	uint64_t slot = hash_u64(key) & x->mask;
+	while (x->slots[slot] != 0 && x->keys[x->slots[slot] - 1] != key)
+		slot = (slot + 1) & x->mask;
+	if (x->slots[slot] != 0)
+		memcpy(out, x->values + (size_t)(x->slots[slot] - 1) * x->spec.width, x->spec.width * sizeof(float));
+	else
+		init_embedding_row(x->spec.seed, x->table, key, x->spec.segments, out, x->spec.width);
+}
+
+void snapshot_fill_rows(const struct snapshot *s, struct minibatch *m)
+{
+	for (enum model_table k = 0; k < MODEL_TABLES; k++)
+		if (model_table_is_keyed(k) && model_has(s->model, k))
+			for (size_t i = 0; i < m->input.unique; i++)
+				fill_row(&s->index[k], m->keys[i], m->parameters[k] + i * s->index[k].spec.width);
+}

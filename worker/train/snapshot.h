@@ -1,0 +1,25 @@
+/* A model's weights as one safetensors file: `<table>.keys` (n) and `<table>.values` (n, width) of keyed tables, and the flat tables' tensors by
+ * their names and shapes. Rows that were never pushed are not in it: they have their initial values, which the metadata's table ids
+ * and the job's seed give. */
+#ifndef WEIR_SNAPSHOT_H
+#define WEIR_SNAPSHOT_H
+
+#include "minibatch.h"
+#include "tables.h"
+
+/* Saves what the servers hold now. Trainers should be at rest (between passes), or it is a mixture of moments. */
+weir_status snapshot_save(const char *path, const struct tables *tables, weir_client *client, uint32_t fields, uint32_t dense_dim, weir_error *err);
+
+struct snapshot;
+weir_status snapshot_open(struct snapshot **out, const char *path, weir_error *err);
+void snapshot_close(struct snapshot *s);
+/* What the model saw when it was saved: model_create needs it. */
+uint32_t snapshot_fields(const struct snapshot *s);
+uint32_t snapshot_dense_dim(const struct snapshot *s);
+/* Prepares for a model. E_INVALID when the file is of another model, naming the tensor. */
+weir_status snapshot_bind(struct snapshot *s, const struct model *model, weir_error *err);
+/* Fills the flat tables, or the rows of a loaded minibatch's keys. */
+void snapshot_fill_flat(const struct snapshot *s, struct minibatch *m);
+void snapshot_fill_rows(const struct snapshot *s, struct minibatch *m);
+
+#endif

@@ -1,0 +1,26 @@
+/* The model's tables in a job: registering them and building a batch's pulls and pushes. */
+#ifndef WEIR_TRAIN_TABLES_H
+#define WEIR_TRAIN_TABLES_H
+
+#include "minibatch.h"
+#include "model.h"
+#include "weir/weir.h"
+
+struct tables {
+	const struct model *model;
+	uint32_t ids[MODEL_TABLES];
+	bool sync[MODEL_TABLES]; /* synchronous: not to be pulled ahead */
+};
+
+/* Trainers create the tables, or find them when another trainer came first. E_EXISTS when the job holds one of another shape. */
+weir_status tables_register(struct tables *t, const struct model *model, weir_client *client, weir_error *err);
+/* Evaluators and observers find them. E_NOT_FOUND while no trainer has registered them. */
+weir_status tables_find(struct tables *t, const struct model *model, weir_client *client, weir_error *err);
+
+enum pull_set { PULL_ASYNC, PULL_SYNC, PULL_ALL };
+/* What a minibatch must pull: fills items (MODEL_TABLES), returns how many. `training` leaves the statistics out: training does not read them. */
+size_t tables_pull_items(const struct tables *t, const struct minibatch *m, enum pull_set set, bool training, weir_pull_item *items);
+/* What it pushes. */
+size_t tables_push_items(const struct tables *t, const struct minibatch *m, weir_push_item *items);
+
+#endif

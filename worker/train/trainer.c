@@ -1,0 +1,406 @@
+#include "trainer.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dataset.h"
+#include "prefetch.h"
+#include "prng.h"
+#include "tables.h"
+#include "worker_log.h"
+
+/* Batches pulled ahead of the one that computes: one hides the pull, more would only make gradients staler. */
+#define TRAINER_AHEAD 1u
+/* Batches in hand: pulled ahead, computing, and pushed but not yet acknowledged. */
+#define TRAINER_RING (TRAINER_AHEAD + 4u)
+/* Units held at once: one being computed, one being read, and those waiting for acknowledgements. */
+#define TRAINER_UNITS 4u
+#define TRAINER_POLL_MS 100
+
+struct held_unit {
+	weir_unit lease;
+	bool used, begun;
+	bool read;   /* its last batch has come from the reader */
+	bool failed; /* it cannot be read, `why` says why: given back once its batches in the ring are through */
+	uint32_t in_ring;
+	uint64_t bad_lines; /* not reported yet */
+	char why[WEIR_ERROR_TEXT_BYTES];
+};
+
+struct slot {
+	struct minibatch data;
+	struct prefetched *item;
+	struct held_unit *unit;
+	weir_ticket ticket; /* of the pull, then of the push; 0: nothing under way */
+};
+
+struct trainer {
+	const struct trainer_options *options;
+	const struct job *job;
+	weir_client *client;
+	struct dataset *dataset;
+	struct prefetcher *prefetcher;
+	struct backend *backend;
+	struct model *model;
+	struct tables tables;
+	struct held_unit units[TRAINER_UNITS];
+	struct slot ring[TRAINER_RING];
+	uint64_t started, computed, acknowledged; /* batches so far; acknowledged <= computed <= started <= acknowledged + TRAINER_RING */
+	bool finished;                            /* the ledger has no more work */
+};
+
+uint64_t trainer_order_seed(const struct job *job, uint32_t pass, uint32_t unit)
+{
+	if (!job->data.shuffle)
+		return 0;
+	uint64_t seed = prng_mix(job->data.seed, pass, unit);
+	return seed != 0 ? seed : 1;
+}
+
+uint64_t trainer_dropout_seed(const struct job *job, uint32_t pass, uint32_t unit, uint32_t batch)
+{
+	return prng_mix(prng_mix(job->train.seed, pass, unit), batch, 0);
+}
+
+uint32_t trainer_threads(const struct job *job, uint32_t local)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	if (job->train.threads > 0)
+		return job->train.threads;
+	return cores > (long)local && local > 0 ? (uint32_t)(cores / local) : 1;
+}
+
+static struct slot *slot_at(struct trainer *t, uint64_t n) { return &t->ring[n % TRAINER_RING]; }
+
+static weir_batch batch_of(const struct slot *s)
+{
+	const weir_unit *u = &s->unit->lease;
+	return (weir_batch){.pass = u->pass, .unit = u->unit, .batch = s->item->index, .attempt = u->attempt};
+}
+
+/* --- Units */
+
+/* Takes one more unit when the reader would soon have nothing to read. */
+static weir_status lease_ahead(struct trainer *t, weir_error *err)
+{
+	struct held_unit *free_unit = NULL;
+	uint32_t unread = 0, used = 0;
+	for (uint32_t i = 0; i < TRAINER_UNITS; i++) {
+		used += t->units[i].used;
+		unread += t->units[i].used && !t->units[i].read;
+		if (!t->units[i].used)
+			free_unit = &t->units[i];
+	}
+	if (t->finished || unread >= 2 || free_unit == NULL || atomic_load(t->options->stop))
+		return WEIR_OK;
+	weir_unit lease;
+	weir_status s = weir_unit_lease(t->client, &lease, used > 0 ? 0 : TRAINER_POLL_MS, err);
+	if (s == WEIR_E_TIMEOUT)
+		return WEIR_OK;
+	if (s != WEIR_OK)
+		return s;
+	if (lease.state == WEIR_UNIT_FINISHED) {
+		t->finished = true;
+		return WEIR_OK;
+	}
+	*free_unit = (struct held_unit){.lease = lease, .used = true};
+	const struct prefetch_unit wanted = {
+	    .tag = (uint64_t)(free_unit - t->units),
+	    .data_unit = lease.data_unit,
+	    .order_seed = trainer_order_seed(t->job, lease.pass, lease.unit),
+	    .first_batch = lease.watermark,
+	    .end_batch = UINT32_MAX,
+	};
+	s = prefetcher_submit(t->prefetcher, &wanted);
+	return s == WEIR_OK ? s : weir_fail(err, s, "the reader refused a unit");
+}
+
+/* Commits units whose batches are all acknowledged; gives back those that could not be read. */
+static weir_status close_units(struct trainer *t, weir_error *err)
+{
+	for (uint32_t i = 0; i < TRAINER_UNITS; i++) {
+		struct held_unit *u = &t->units[i];
+		if (!u->used || !u->read || u->in_ring > 0)
+			continue;
+		weir_status s = u->failed ? weir_unit_fail(t->client, &u->lease, u->why, err) : weir_unit_commit(t->client, &u->lease, err);
+		if (s != WEIR_OK)
+			return s;
+		u->used = false;
+	}
+	return WEIR_OK;
+}
+
+/* What the reader's item says about its unit; *usable: it holds a batch. */
+static weir_status note_item(struct trainer *t, const struct prefetched *item, bool *usable, weir_error *err)
+{
+	struct held_unit *u = &t->units[item->unit.tag];
+	assert(u->used);
+	*usable = false;
+	if (item->status != WEIR_OK) {
+		LOG_AT(t->options->logger, LOG_ERROR, "unit unreadable", "unit=%u why=\"%s\"", item->unit.data_unit, item->error.text);
+		snprintf(u->why, sizeof u->why, "%s", item->error.text);
+		u->read = u->failed = true;
+		return WEIR_OK;
+	}
+	if (!u->begun) {
+		weir_status s = weir_unit_begin(t->client, &u->lease, item->batches, err);
+		if (s != WEIR_OK)
+			return s;
+		u->begun = true;
+		u->bad_lines = item->bad_lines;
+	}
+	u->read = item->last;
+	*usable = !item->empty;
+	return WEIR_OK;
+}
+
+/* --- The stages of a batch */
+
+static weir_status pull(struct trainer *t, struct slot *s, enum pull_set set, weir_error *err)
+{
+	weir_pull_item items[MODEL_TABLES];
+	weir_batch id = batch_of(s);
+	size_t count = tables_pull_items(&t->tables, &s->data, set, true, items);
+	if (count == 0)
+		return WEIR_OK;
+	return weir_pull(t->client, &id, items, count, NULL, NULL, &s->ticket, err);
+}
+
+static weir_status settle(struct trainer *t, struct slot *s, weir_error *err)
+{
+	if (s->ticket == 0)
+		return WEIR_OK;
+	weir_ticket ticket = s->ticket;
+	s->ticket = 0;
+	return weir_wait(t->client, ticket, -1, err);
+}
+
+/* Takes the reader's next batch into the ring and starts its pull. *started tells whether there was one. */
+static weir_status start_next(struct trainer *t, bool wait, bool *started, weir_error *err)
+{
+	struct prefetched *item = NULL;
+	*started = false;
+	weir_status status = prefetcher_next(t->prefetcher, &item, wait ? TRAINER_POLL_MS : 0);
+	if (status == WEIR_E_TIMEOUT)
+		return WEIR_OK;
+	if (status != WEIR_OK)
+		return weir_fail(err, status, "the reader stopped");
+	bool usable;
+	status = note_item(t, item, &usable, err);
+	if (status != WEIR_OK || !usable) {
+		prefetcher_recycle(t->prefetcher, item);
+		*started = status == WEIR_OK;
+		return status;
+	}
+	struct slot *s = slot_at(t, t->started++);
+	s->item = item;
+	s->unit = &t->units[item->unit.tag];
+	s->unit->in_ring++;
+	*started = true;
+	status = minibatch_load(&s->data, &item->batch, err);
+	return status == WEIR_OK ? pull(t, s, PULL_ASYNC, err) : status;
+}
+
+static weir_status push(struct trainer *t, struct slot *s, weir_report *report, weir_error *err)
+{
+	weir_push_item items[MODEL_TABLES];
+	weir_batch id = batch_of(s);
+	size_t count = tables_push_items(&t->tables, &s->data, items);
+	weir_status status = weir_push(t->client, &id, items, count, NULL, NULL, NULL, &s->ticket, err);
+	if (status != WEIR_E_NOT_FINITE || t->job->train.not_finite != NOT_FINITE_REJECT)
+		return status;
+	/* The identity must still be used up, or its unit could never commit: a push without rows changes nothing. */
+	report->nonfinite++;
+	LOG_AT(t->options->logger, LOG_WARN, "gradient not finite", "pass=%u unit=%u batch=%u why=\"%s\" the batch is left out", id.pass, id.unit,
+	       id.batch, err->text);
+	return weir_push(t->client, &id, NULL, 0, NULL, NULL, NULL, &s->ticket, err);
+}
+
+static weir_status compute_next(struct trainer *t, weir_error *err)
+{
+	struct slot *s = slot_at(t, t->computed);
+	weir_status status = settle(t, s, err);
+	if (status == WEIR_OK)
+		status = pull(t, s, PULL_SYNC, err);
+	if (status == WEIR_OK)
+		status = settle(t, s, err);
+	if (status != WEIR_OK)
+		return status;
+	const weir_unit *u = &s->unit->lease;
+	model_train(t->model, &s->data.input, trainer_dropout_seed(t->job, u->pass, u->unit, s->item->index), &s->data.output);
+	if (t->job->train.clip_norm > 0.0f)
+		model_clip(t->model, &s->data.input, &s->data.output, t->job->train.clip_norm);
+	weir_report report = {.rows = s->item->batch.rows, .batches = 1, .loss_sum = s->data.output.loss_sum, .bad_lines = s->unit->bad_lines};
+	s->unit->bad_lines = 0;
+	status = push(t, s, &report, err);
+	prefetcher_recycle(t->prefetcher, s->item);
+	s->item = NULL;
+	if (status != WEIR_OK)
+		return status;
+	t->computed++;
+	weir_progress(t->client, &report);
+	return WEIR_OK;
+}
+
+/* Takes note of pushes that are acknowledged; waits for one when the ring is full or there is nothing else to do. */
+static weir_status acknowledge(struct trainer *t, bool wait, weir_error *err)
+{
+	while (t->acknowledged < t->computed) {
+		struct slot *s = slot_at(t, t->acknowledged);
+		weir_status status = weir_wait(t->client, s->ticket, wait ? -1 : 0, err);
+		if (status == WEIR_E_TIMEOUT)
+			return WEIR_OK;
+		s->ticket = 0;
+		if (status != WEIR_OK && status != WEIR_E_DROPPED)
+			return status;
+		s->unit->in_ring--;
+		t->acknowledged++;
+		wait = false;
+	}
+	return WEIR_OK;
+}
+
+/* --- The loop */
+
+/* One turn: fill the pipeline, compute one batch, see what is acknowledged. */
+static weir_status turn(struct trainer *t, weir_error *err)
+{
+	weir_status s = lease_ahead(t, err);
+	bool stopping = atomic_load(t->options->stop), more = true;
+	while (s == WEIR_OK && more && !stopping && t->started - t->computed <= TRAINER_AHEAD && t->started - t->acknowledged < TRAINER_RING) {
+		bool idle = t->started == t->acknowledged;
+		s = start_next(t, idle, &more, err);
+	}
+	bool computes = t->computed < t->started;
+	if (s == WEIR_OK && computes)
+		s = compute_next(t, err);
+	bool full = t->computed - t->acknowledged + TRAINER_AHEAD >= TRAINER_RING;
+	if (s == WEIR_OK)
+		s = acknowledge(t, full || !computes, err);
+	return s == WEIR_OK ? close_units(t, err) : s;
+}
+
+static bool holds_units(const struct trainer *t)
+{
+	for (uint32_t i = 0; i < TRAINER_UNITS; i++)
+		if (t->units[i].used)
+			return true;
+	return false;
+}
+
+/* Lets go of everything in hand: what was under way has completed one way or another when this returns. */
+static void drop_everything(struct trainer *t)
+{
+	for (; t->acknowledged < t->started; t->acknowledged++) {
+		struct slot *s = slot_at(t, t->acknowledged);
+		weir_error ignored = {0};
+		(void)settle(t, s, &ignored);
+		if (s->item != NULL)
+			prefetcher_recycle(t->prefetcher, s->item);
+		s->item = NULL;
+	}
+	t->computed = t->started;
+	prefetcher_flush(t->prefetcher);
+	memset(t->units, 0, sizeof t->units);
+}
+
+/* Stopping: what is pulled computes no more, what is pushed is waited for. */
+static weir_status leave_early(struct trainer *t, weir_error *err)
+{
+	weir_status s = WEIR_OK;
+	while (s == WEIR_OK && t->acknowledged < t->computed)
+		s = acknowledge(t, true, err);
+	if (s == WEIR_OK)
+		s = close_units(t, err);
+	drop_everything(t);
+	return s == WEIR_OK ? weir_fail(err, WEIR_E_CANCELLED, "stopped by a signal") : s;
+}
+
+static weir_status train(struct trainer *t, weir_error *err)
+{
+	while (!t->finished || holds_units(t)) {
+		if (atomic_load(t->options->stop))
+			return leave_early(t, err);
+		weir_status s = turn(t, err);
+		if (s == WEIR_E_STALE) {
+			LOG_AT(t->options->logger, LOG_WARN, "taken for dead", "rejoining as a new incarnation: %s", err->text);
+			drop_everything(t);
+			s = weir_rejoin(t->client, err);
+		}
+		if (s != WEIR_OK)
+			return s;
+	}
+	return WEIR_OK;
+}
+
+/* --- From nothing to a trainer and back */
+
+static weir_status open_client(struct trainer *t, weir_error *err)
+{
+	const struct dataset_info *info = dataset_get_info(t->dataset);
+	const weir_options options = {
+	    .ledger = t->options->ledger,
+	    .name = t->options->name,
+	    .role = WEIR_TRAINER,
+	    .dataset_fingerprint = info->fingerprint,
+	    .dataset_units = info->units,
+	    .dataset_rows = info->rows,
+	    .log = worker_log_line,
+	    .log_arg = t->options->logger,
+	};
+	weir_status s = weir_open(&t->client, &options, err);
+	return s == WEIR_OK ? tables_register(&t->tables, t->model, t->client, err) : s;
+}
+
+static weir_status trainer_open(struct trainer *t, weir_error *err)
+{
+	weir_status s = dataset_open(&t->dataset, t->job, SPLIT_TRAIN, t->options->logger, err);
+	if (s != WEIR_OK)
+		return s;
+	const struct dataset_info *info = dataset_get_info(t->dataset);
+	bool one_machine = strcmp(t->job->cluster.listen, "auto") == 0;
+	t->backend = backend_open(t->job->device, trainer_threads(t->job, one_machine ? t->job->cluster.workers : 1), err);
+	if (t->backend == NULL)
+		return err != NULL && err->status != WEIR_OK ? err->status : WEIR_E_UNSUPPORTED;
+	s = model_create(&t->model, t->backend, t->job, info->fields, info->dense_dim, err);
+	for (uint32_t i = 0; i < TRAINER_RING && s == WEIR_OK; i++)
+		s = minibatch_init(&t->ring[i].data, t->backend, t->model, true, err);
+	if (s == WEIR_OK)
+		s = prefetcher_create(&t->prefetcher, t->dataset, t->job->data.prefetch > 0 ? t->job->data.prefetch : 1, err);
+	return s == WEIR_OK ? open_client(t, err) : s;
+}
+
+/* failed: leaves nothing behind in order, as a crash would; what is in flight cannot be waited for. */
+static weir_status trainer_close(struct trainer *t, bool failed, weir_error *err)
+{
+	weir_status s = WEIR_OK;
+	if (t->client != NULL && failed)
+		weir_abandon(t->client);
+	else if (t->client != NULL)
+		s = weir_close(t->client, err);
+	for (uint32_t i = 0; i < TRAINER_RING; i++) {
+		if (t->ring[i].item != NULL)
+			prefetcher_recycle(t->prefetcher, t->ring[i].item);
+		minibatch_free(&t->ring[i].data);
+	}
+	prefetcher_destroy(t->prefetcher);
+	model_destroy(t->model);
+	if (t->backend != NULL)
+		t->backend->ops->destroy(t->backend);
+	if (t->dataset != NULL)
+		dataset_close(t->dataset);
+	return s;
+}
+
+weir_status trainer_run(const struct trainer_options *options, weir_error *err)
+{
+	struct trainer t = {.options = options, .job = options->job};
+	weir_status s = trainer_open(&t, err);
+	if (s == WEIR_OK)
+		s = train(&t, err);
+	bool failed = s != WEIR_OK && s != WEIR_E_CANCELLED;
+	weir_status closed = trainer_close(&t, failed, failed ? NULL : err);
+	return s == WEIR_OK ? closed : s;
+}
