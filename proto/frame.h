@@ -58,6 +58,7 @@
  *   ASSIGN       sections: keys + values; flag ASSIGN_SLOTS: values are followed by optimizer slots
  *   ASSIGN_REPLY status; a = applied index
  *   SCAN_REPLY   status; a = next cursor (0: end); one section with keys and values
+ * A reply that refuses may carry one section (table 0, codec FP32, INDEX_ALL, width 0) whose data is a sentence in UTF-8 saying why.
  */
 #define RECORD_KIND_MAP(X)                                                                                     \
 	X(PUSH, 1) X(PUSH_REPLY, 2) X(PULL, 3) X(PULL_REPLY, 4) X(SEAL, 5) X(SEAL_REPLY, 6) X(CLOSE_STEP, 7)      \
