@@ -31,6 +31,7 @@ void batch_free(struct batch *b);
 
 struct dataset_info {
 	uint64_t fingerprint, rows; /* rows 0: unknown */
+	uint64_t bad_lines;         /* left out of packed data when it was built; of text, unit_bad_lines tells */
 	uint32_t units, fields, dense_dim;
 	bool one_hot;               /* every bag has exactly one key and no values */
 };

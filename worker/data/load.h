@@ -1,0 +1,37 @@
+/* Text to rows with several threads, delivered in the order of the text.
+ *
+ * Each thread in turn reads a chunk of whole lines (reading is serial and cheap), parses it alone, and hands over its rows when all chunks before it
+ * have been. So the outcome does not depend on the number of threads, nor does the error reported: the first in the text. */
+#ifndef WEIR_LOAD_H
+#define WEIR_LOAD_H
+
+#include <stdint.h>
+
+#include "logger.h"
+#include "parse.h"
+#include "rows.h"
+#include "split.h"
+
+#define LOAD_PARTS 3u
+
+struct load_range {
+	const char *path;
+	uint64_t begin, end;       /* the lines that begin in these bytes; 0, UINT64_MAX: all. Compressed files: all. */
+};
+
+struct load_options {
+	const struct parser *parser;
+	struct split split;
+	bool wanted[LOAD_PARTS];   /* lines of other parts are not parsed */
+	uint32_t threads;
+	struct logger *logger;     /* may be NULL */
+	uint32_t bad_line_reports; /* bad lines logged with file:line */
+	uint64_t bad_lines_max;    /* more: E_LIMIT */
+	/* One thread at a time, in the order of the text. May take the rows (and leave rows_init'ed ones). */
+	weir_status (*deliver)(void *context, enum split_part part, struct rows *rows, weir_error *err);
+	void *context;
+};
+
+weir_status load_text(const struct load_options *o, const struct load_range *ranges, uint32_t count, uint64_t *bad_lines, weir_error *err);
+
+#endif

@@ -1,0 +1,86 @@
+#include "sources.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "limits.h"
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct source *)a)->path, ((const struct source *)b)->path);
+}
+
+static weir_status add(struct sources *s, const char *path, weir_error *err)
+{
+	struct stat st;
+	enum text_kind kind;
+	if (s->count == WEIR_DATA_FILES_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "more than %u data files", WEIR_DATA_FILES_MAX);
+	if (stat(path, &st) != 0)
+		return weir_fail(err, WEIR_E_IO, "cannot read %s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return weir_fail(err, WEIR_E_INVALID, "%s is not a file", path);
+	weir_status status = text_kind_of(path, &kind, err);
+	if (status != WEIR_OK)
+		return status;
+	struct source *larger = realloc(s->items, (s->count + 1) * sizeof *larger);
+	char *copy = strdup(path);
+	if (larger != NULL)
+		s->items = larger;
+	if (larger == NULL || copy == NULL) {
+		free(copy);
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory listing data files");
+	}
+	s->items[s->count++] = (struct source){.path = copy,
+	                                       .size = (uint64_t)st.st_size,
+	                                       .mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
+	                                       .kind = kind};
+	return WEIR_OK;
+}
+
+static void sort_unique(struct sources *s)
+{
+	uint32_t kept = 0;
+	qsort(s->items, s->count, sizeof *s->items, by_path);
+	for (uint32_t i = 0; i < s->count; i++) {
+		if (kept > 0 && strcmp(s->items[kept - 1].path, s->items[i].path) == 0)
+			free(s->items[i].path);
+		else
+			s->items[kept++] = s->items[i];
+	}
+	s->count = kept;
+}
+
+weir_status sources_find(struct sources *out, char *const *patterns, uint32_t count, weir_error *err)
+{
+	weir_status status = WEIR_OK;
+	*out = (struct sources){0};
+	for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
+		glob_t found;
+		int code = glob(patterns[i], GLOB_BRACE | GLOB_TILDE, NULL, &found);
+		if (code == GLOB_NOMATCH)
+			status = weir_fail(err, WEIR_E_NOT_FOUND, "no data file matches %s", patterns[i]);
+		else if (code != 0)
+			status = weir_fail(err, code == GLOB_NOSPACE ? WEIR_E_MEMORY : WEIR_E_IO, "cannot list %s", patterns[i]);
+		for (size_t k = 0; code == 0 && k < found.gl_pathc && status == WEIR_OK; k++)
+			status = add(out, found.gl_pathv[k], err);
+		if (code == 0)
+			globfree(&found);
+	}
+	if (status == WEIR_OK && out->count > 0)
+		sort_unique(out);
+	if (status != WEIR_OK)
+		sources_free(out);
+	return status;
+}
+
+void sources_free(struct sources *s)
+{
+	for (uint32_t i = 0; i < s->count; i++)
+		free(s->items[i].path);
+	free(s->items);
+	*s = (struct sources){0};
+}

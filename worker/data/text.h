@@ -1,0 +1,34 @@
+/* Text files read as chunks of whole lines: plain, gzip or LZ4 frame, told by their first bytes. The only user of zlib and lz4. */
+#ifndef WEIR_TEXT_H
+#define WEIR_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weir/status.h"
+
+enum text_kind { TEXT_PLAIN, TEXT_GZIP, TEXT_LZ4 };
+
+#define TEXT_CHUNK_BYTES (2u << 20)          /* read at once */
+
+struct text_chunk {
+	char *data;                              /* (size), whole lines, the last one perhaps without a newline; PARSE_SLACK zeroed bytes follow */
+	size_t size, capacity;
+};
+void text_chunk_free(struct text_chunk *c);
+
+/* Errors name the path. */
+weir_status text_kind_of(const char *path, enum text_kind *out, weir_error *err);
+
+struct text;
+/* The lines that begin in bytes [begin, end) of a plain file (end UINT64_MAX: all); of a compressed file, all: begin must be 0. */
+weir_status text_open(struct text **out, const char *path, uint64_t begin, uint64_t end, weir_error *err);
+/* The next lines, about TEXT_CHUNK_BYTES; size 0 at the end. E_CORRUPT for damaged or truncated compression, E_LIMIT for a line that no chunk
+ * holds. One thread at a time. */
+weir_status text_next(struct text *t, struct text_chunk *out, weir_error *err);
+void text_close(struct text *t);
+
+/* IEEE CRC-32 as in zlib, of a line: decides its split. */
+uint32_t text_crc32(const char *data, size_t n);
+
+#endif
