@@ -12,7 +12,8 @@
 
 #include "limits.h"
 
-#define CUT_MARK "..."
+#define CUT_MARK  "..."
+#define END_BYTES 8u /* room for what ends a line: the mark, "} and a newline */
 
 struct logger {
 	int fd;
@@ -53,17 +54,16 @@ bool log_level_from(const char *name, enum log_level *out)
 	return false;
 }
 
-/* A line under construction: text beyond the limit is dropped and `cut` says so. Room for an end ("\"}\n") is kept apart. */
+/* A line under construction: text beyond the limit is dropped and `cut` says so. Room for an end is kept apart. */
 struct line {
 	size_t length;
 	bool cut;
-	char text[WEIR_LOG_LINE_BYTES_MAX];
-	char room[16];
+	char text[WEIR_LOG_LINE_BYTES_MAX + END_BYTES];
 };
 
 static void put(struct line *line, const char *text, size_t bytes)
 {
-	size_t left = sizeof line->text - line->length;
+	size_t left = WEIR_LOG_LINE_BYTES_MAX - line->length;
 	if (line->cut || bytes > left) {
 		line->cut = true;
 		return;

@@ -1,0 +1,172 @@
+/* What a good job file means: defaults, values of every kind, --set, references to the environment. */
+#include "job.h"
+
+#include <stdlib.h>
+
+#include "cmocka_check.h"
+
+#define BASE "job: demo\ndata: {train: /data/train.tsv}\n"
+
+static struct job *parse(const char *text, const char *const *sets, uint32_t count)
+{
+	weir_error err = {0};
+	struct job *job = NULL;
+	CHECK_OK(job_parse(text, "test.yaml", sets, count, &job, &err), err);
+	return job;
+}
+
+static void a_short_job_has_the_defaults(void **state)
+{
+	(void)state;
+	struct job *job = parse(BASE, NULL, 0);
+	assert_string_equal(job->name, "demo");
+	assert_string_equal(job->run_dir, "runs/demo");
+	assert_int_equal(job->cluster.partitions, WEIR_PARTITIONS_DEFAULT);
+	assert_int_equal(job->cluster.lease_ms, WEIR_LEASE_TERM_MS);
+	assert_int_equal(job->cluster.min_isr, 0);
+	assert_true(job->cluster.memory_budget_bytes == UINT64_C(4) << 30);
+	assert_int_equal(job->cluster.ack, JOB_ACK_REPLICAS);
+	assert_int_equal(job->data.train_count, 1);
+	assert_string_equal(job->data.train[0], "/data/train.tsv");
+	assert_true(job->data.shuffle);
+	assert_int_equal(job->model.hidden_count, 2);
+	assert_int_equal(job->model.hidden[1], 400);
+	assert_int_equal(job->model.bottom_count, 0);
+	assert_int_equal(job->tables.dense.optimizer.kind, WEIR_OPT_ADAM);
+	assert_true(job->tables.dense.optimizer.beta2 == 0.999f);
+	assert_int_equal(job->tables.embedding.mode.kind, WEIR_ASYNC);
+	job_free(job);
+}
+
+static void values_of_every_kind(void **state)
+{
+	(void)state;
+	struct job *job = parse("job: all-kinds_1.0\n"
+	                        "run_dir: '/tmp/x y'\n"
+	                        "cluster: {servers: 3, workers: 4, memory_budget: 512 MiB, ack: sent, listen: 'localhost:7000',\n"
+	                        "          servers_at: ['a:1', 'b:2', 'unix:/c'], executors: 2}\n"
+	                        "data:\n"
+	                        "  format: libsvm\n"
+	                        "  train: [one, two*]\n"
+	                        "  split: {by: crc32, train: 8, valid: 1, test: 1}\n"
+	                        "  seed: 18446744073709551615\n"
+	                        "  shuffle: false\n"
+	                        "model: {kind: dlrm, dim: 8, bottom: [64, 8], hidden: 32, dropout: 0.25}\n"
+	                        "tables:\n"
+	                        "  embedding: {optimizer: {kind: row_adagrad, lr: .5, initial: 0.1}, push: {codec: bf16}, mode: "
+	                        "{kind: sync, backup: 1}}\n"
+	                        "  dense:\n"
+	                        "    mode: {kind: sync, backup: 1}\n"
+	                        "    optimizer:\n"
+	                        "      schedule: {kind: exp_range, period: 10, min: 0.1, gamma: 0.999}\n",
+	                        NULL, 0);
+	assert_string_equal(job->run_dir, "/tmp/x y");
+	assert_true(job->cluster.memory_budget_bytes == UINT64_C(512) << 20);
+	assert_int_equal(job->cluster.servers_at_count, 3);
+	assert_string_equal(job->cluster.servers_at[2], "unix:/c");
+	assert_int_equal(job->cluster.executors, 2);
+	assert_int_equal(job->data.format, DATA_LIBSVM);
+	assert_int_equal(job->data.train_count, 2);
+	assert_string_equal(job->data.train[1], "two*");
+	assert_int_equal(job->data.split.by, SPLIT_CRC32);
+	assert_true(job->data.seed == UINT64_MAX);
+	assert_false(job->data.shuffle);
+	assert_int_equal(job->model.kind, MODEL_DLRM);
+	assert_int_equal(job->model.hidden_count, 1);
+	assert_int_equal(job->model.hidden[0], 32);
+	assert_true(job->model.dropout == 0.25f);
+	assert_int_equal(job->tables.embedding.optimizer.kind, WEIR_OPT_ROW_ADAGRAD);
+	assert_true(job->tables.embedding.optimizer.lr == 0.5f);
+	assert_int_equal(job->tables.embedding.push_codec, WEIR_CODEC_BF16);
+	assert_int_equal(job->tables.embedding.mode.backup, 1);
+	assert_int_equal(job->tables.dense.optimizer.schedule.kind, WEIR_SCHEDULE_EXP_RANGE);
+	assert_int_equal(job->tables.dense.optimizer.schedule.period, 10);
+	job_free(job);
+}
+
+static void sets_override_in_order(void **state)
+{
+	(void)state;
+	const char *sets[] = {
+	    "model.dim=32", "model.dim=64", "model.hidden=[7, 8, 9]", "data.train=*.tsv", "model.l2={embedding: 0.5, dense: 0.25}",
+	    "run_dir=a=b",
+	};
+	struct job *job = parse(BASE "model: {dim: 8, l2: {linear: 1}}\n", sets, 6);
+	assert_int_equal(job->model.dim, 64);
+	assert_int_equal(job->model.hidden_count, 3);
+	assert_int_equal(job->model.hidden[2], 9);
+	assert_string_equal(job->data.train[0], "*.tsv");
+	assert_true(job->model.l2.embedding == 0.5f);
+	assert_true(job->model.l2.dense == 0.25f);
+	assert_true(job->model.l2.linear == 1.0f);
+	assert_string_equal(job->run_dir, "a=b");
+	job_free(job);
+}
+
+static void references_are_replaced_from_the_environment(void **state)
+{
+	(void)state;
+	setenv("WEIR_TEST_FOLDER", "/data", 1);
+	setenv("WEIR_TEST_EMPTY", "", 1);
+	unsetenv("WEIR_TEST_UNSET");
+	const char *text = "job: x\n"
+	                   "data: {train: ['${WEIR_TEST_FOLDER}/a-${WEIR_TEST_UNSET:-b}.tsv', '$$5 ${WEIR_TEST_EMPTY:-none}', "
+	                   "'${WEIR_TEST_UNSET:-}c']}\n"
+	                   "model: {dim: '${WEIR_TEST_UNSET:-12}'}\n";
+	struct job *job = parse(text, NULL, 0);
+	assert_string_equal(job->data.train[0], "/data/a-b.tsv");
+	assert_string_equal(job->data.train[1], "$5 none");
+	assert_string_equal(job->data.train[2], "c");
+	assert_int_equal(job->model.dim, 12);
+	job_free(job);
+	/* A value that is overridden needs no environment. */
+	const char *sets[] = {"data.train=x"};
+	job = parse("job: x\ndata: {train: '${WEIR_TEST_UNSET}/y'}\n", sets, 1);
+	assert_string_equal(job->data.train[0], "x");
+	job_free(job);
+}
+
+static void anchors_share_settings(void **state)
+{
+	(void)state;
+	struct job *job = parse(BASE "tables: {embedding: &t {optimizer: {lr: 0.5}}, dense: *t}\n", NULL, 0);
+	assert_true(job->tables.embedding.optimizer.lr == 0.5f);
+	assert_true(job->tables.dense.optimizer.lr == 0.5f);
+	job_free(job);
+}
+
+static void generated_data_is_a_file_of_the_run_split_by_line(void **state)
+{
+	(void)state;
+	struct job *job = parse("job: x\ndata: {generate: {rows: 1000}}\n", NULL, 0);
+	assert_int_equal(job->data.generate.rows, 1000);
+	assert_int_equal(job->data.train_count, 1);
+	assert_string_equal(job->data.train[0], "runs/x/generated.tsv");
+	assert_int_equal(job->data.split.by, SPLIT_CRC32);
+	job_free(job);
+	job_free(NULL);
+}
+
+static void the_nearest_word(void **state)
+{
+	(void)state;
+	const char *words[] = {"embedding", "dense", "linear"};
+	assert_string_equal(job_nearest("embeding", words, 3), "embedding");
+	assert_string_equal(job_nearest("desne", words, 3), "dense");
+	assert_null(job_nearest("rows", words, 3));
+	assert_null(job_nearest("x", words, 0));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_short_job_has_the_defaults),
+	    cmocka_unit_test(values_of_every_kind),
+	    cmocka_unit_test(sets_override_in_order),
+	    cmocka_unit_test(references_are_replaced_from_the_environment),
+	    cmocka_unit_test(anchors_share_settings),
+	    cmocka_unit_test(generated_data_is_a_file_of_the_run_split_by_line),
+	    cmocka_unit_test(the_nearest_word),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,256 @@
+/* Every mistake in a job file is refused with a sentence that says where, which key, what it was and what was expected. */
+#include "job.h"
+
+#include <stdlib.h>
+
+#include "cmocka_check.h"
+
+struct mistake {
+	const char *text;
+	const char *set; /* one --set, or NULL */
+	weir_status status;
+	const char *parts[4]; /* of the sentence */
+};
+
+#define BASE "job: x\ndata: {train: a}\n"
+
+static const struct mistake mistakes[] = {
+    /* Not YAML. */
+    {"job: x\ndata: {train: [a\nmodel: 3\n", NULL, WEIR_E_PARSE, {"bad.yaml:3:", "not valid YAML", "flow"}},
+    {"job: x\n\tdata: 1\n", NULL, WEIR_E_PARSE, {"bad.yaml:2:1: not valid YAML"}},
+    {"job: \"x\n", NULL, WEIR_E_PARSE, {"not valid YAML", "quoted scalar"}},
+    {"job: *nowhere\n", NULL, WEIR_E_PARSE, {"bad.yaml:1:6", "alias"}},
+    {"", NULL, WEIR_E_INVALID, {"bad.yaml: empty; expected at least 'job: NAME'"}},
+    {"- a\n- b\n", NULL, WEIR_E_INVALID, {"bad.yaml:1:1: is a list; expected a map with the keys job, run_dir"}},
+    {BASE "---\njob: y\n", NULL, WEIR_E_INVALID, {"bad.yaml:4:1: a second YAML document"}},
+    /* Keys. */
+    {BASE "cluster:\n  server: 2\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"bad.yaml:4:3: cluster.server: unknown key (value '2')", "nearest valid key is 'cluster.servers'",
+      "valid here: servers, workers"}},
+    {BASE "modle: {kind: lr}\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"bad.yaml:3:1: modle: unknown key (value a map)", "nearest valid key is 'model'"}},
+    {BASE "batch: 12\n", NULL, WEIR_E_INVALID, {"bad.yaml:3:1: batch", "nearest valid key is 'data.batch'"}},
+    {BASE "xyzzy: 12\n", NULL, WEIR_E_INVALID, {"xyzzy: unknown key (value '12'); valid here: job, run_dir, device, cluster"}},
+    {BASE "model: {dim: 4, kind: lr, dim: 8}\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"bad.yaml:3:27: model.dim: duplicate key", "line 3 already"}},
+    {BASE "data: {batch: 4}\n", NULL, WEIR_E_INVALID, {"bad.yaml:3:1: data: duplicate key: it was given on line 2 already"}},
+    {BASE "cluster.servers: 2\n", NULL, WEIR_E_INVALID, {"bad.yaml:3:1: cluster.servers: unknown key"}},
+    {BASE "[a, b]: 2\n", NULL, WEIR_E_INVALID, {"bad.yaml:3:1: a key must be a word"}},
+    {"data: {train: a}\n", NULL, WEIR_E_INVALID, {"bad.yaml: job: missing; expected a text"}},
+    {"job: x\n", NULL, WEIR_E_INVALID, {"bad.yaml: data.train: missing; expected a file, a glob or a list"}},
+    /* Types. */
+    {BASE "cluster: {servers: two}\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"bad.yaml:3:20: cluster.servers: is 'two'; expected a whole number from 1 to 256 (servers)"}},
+    {BASE "cluster: {servers: 1.5}\n", NULL, WEIR_E_INVALID, {"cluster.servers: is '1.5'"}},
+    {BASE "cluster: {servers: -1}\n", NULL, WEIR_E_INVALID, {"cluster.servers: is '-1'"}},
+    {BASE "cluster: {servers: [2]}\n", NULL, WEIR_E_INVALID, {"cluster.servers: is a list; expected a whole number"}},
+    {BASE "cluster: 4\n", NULL, WEIR_E_INVALID, {"bad.yaml:3:10: cluster: is '4'; expected a map with the keys servers"}},
+    {BASE "model:\n  dim:\n", NULL, WEIR_E_INVALID, {"model.dim: is empty; expected a whole number"}},
+    {BASE "model: {batch_norm: yes}\n", NULL, WEIR_E_INVALID, {"model.batch_norm: is 'yes'; expected true or false"}},
+    {BASE "model: {dropout: half}\n", NULL, WEIR_E_INVALID, {"model.dropout: is 'half'; expected a number from 0 to below 1"}},
+    {BASE "model: {init_std: nan}\n", NULL, WEIR_E_INVALID, {"model.init_std: is 'nan'"}},
+    {BASE "model: {init_std: 1e999}\n", NULL, WEIR_E_INVALID, {"model.init_std: is '1e999'"}},
+    {BASE "cluster: {memory_budget: 4GX}\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"memory_budget: is '4GX'; expected a size such as 512MiB or 4GiB"}},
+    {BASE "model: {hidden: [400, x]}\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"model.hidden: is 'x'; expected a list of whole numbers, each from 1 to 65536"}},
+    {BASE "model: {hidden: {a: 1}}\n", NULL, WEIR_E_INVALID, {"model.hidden: is a map"}},
+    {"job: x\ndata: {train: [a, [b]]}\n", NULL, WEIR_E_INVALID, {"bad.yaml:2:19: data.train: is a list; expected a text"}},
+    {"job: x\ndata: {train: ['']}\n", NULL, WEIR_E_INVALID, {"data.train: is ''; expected a text or a list"}},
+    /* Ranges. */
+    {BASE "cluster: {servers: 0}\n", NULL, WEIR_E_INVALID, {"cluster.servers: is '0'; expected a whole number from 1 to 256"}},
+    {BASE "cluster: {servers: 257}\n", NULL, WEIR_E_INVALID, {"is '257'"}},
+    {BASE "cluster: {partitions: 1025}\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"is '1025'; expected a whole number from 1 to 1024 (partitions)"}},
+    {BASE "data: 3\n", NULL, WEIR_E_INVALID, {"duplicate"}},
+    {BASE "train: {seed: 18446744073709551616}\n", NULL, WEIR_E_INVALID, {"train.seed: is '18446744073709551616'"}},
+    {BASE "cluster: {memory_budget: 999999999999TiB}\n", NULL, WEIR_E_INVALID, {"memory_budget: is '999999999999TiB'"}},
+    {BASE "model: {dropout: 1}\n", NULL, WEIR_E_INVALID, {"model.dropout: is '1'; expected a number from 0 to below 1"}},
+    {BASE "model: {hidden: [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]}\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"is a list of 17; expected", "at most 16 of them"}},
+    /* Choices. */
+    {BASE "tables: {dense: {push: {codec: fp23}}}\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"bad.yaml:3:32: tables.dense.push.codec: is 'fp23', unknown; the nearest is 'fp32'; expected one of fp32, bf16 (not in "
+      "this release: fp16"}},
+    {BASE "tables: {dense: {push: {codec: zip}}}\n", NULL, WEIR_E_INVALID, {"is 'zip'", "expected one of fp32, bf16"}},
+    {BASE "tables: {dense: {pull: {codec: int8}}}\n",
+     NULL,
+     WEIR_E_UNSUPPORTED,
+     {"tables.dense.pull.codec: 'int8' is not in this release; expected one of fp32, bf16"}},
+    {BASE "model: {kind: deep_fm}\n", NULL, WEIR_E_INVALID, {"model.kind: is 'deep_fm', unknown; the nearest is 'deepfm'"}},
+    /* Known, but later. */
+    {BASE "tables: {dense: {mode: {kind: ssp}}}\n",
+     NULL,
+     WEIR_E_UNSUPPORTED,
+     {"mode.kind: 'ssp' is not in this release; expected one of async, sync"}},
+    {BASE "tables: {dense: {mode: {bound: 8}}}\n",
+     NULL,
+     WEIR_E_UNSUPPORTED,
+     {"tables.dense.mode.bound: this key (value '8') is not in this release"}},
+    {BASE "tables: {embedding: {push: {density: 0.01}}}\n", NULL, WEIR_E_UNSUPPORTED, {"push.density: this key (value '0.01')"}},
+    {BASE "tables: {dense: {mode: {kind: sync}}}\n",
+     NULL,
+     WEIR_E_UNSUPPORTED,
+     {"hybrid", "available: async for both, sync for both"}},
+    {BASE "cluster: {log: disk}\n",
+     NULL,
+     WEIR_E_UNSUPPORTED,
+     {"cluster.log: 'disk' is not in this release; expected one of memory"}},
+    {BASE "cluster: {replicas: 2}\n",
+     NULL,
+     WEIR_E_UNSUPPORTED,
+     {"bad.yaml:3:21: cluster.replicas: 2 replicas are not in this release; available: 1"}},
+    {BASE "cluster: {coord: 'etcd://a:2379'}\n",
+     NULL,
+     WEIR_E_UNSUPPORTED,
+     {"cluster.coord: etcd is not in this release; available: static"}},
+    {BASE "checkpoint: {every_steps: 100}\n",
+     NULL,
+     WEIR_E_UNSUPPORTED,
+     {"checkpoint.every_steps: checkpoints are not in this release"}},
+    {BASE "device: cuda:1\n", NULL, WEIR_E_UNSUPPORTED, {"device: 'cuda:1' is not in this release; available: auto, cpu"}},
+    /* What does not go together. */
+    {BASE "device: gpu\n", NULL, WEIR_E_INVALID, {"device: is 'gpu'; expected auto, cpu, cuda or cuda:N"}},
+    {"job: 'a/b'\ndata: {train: a}\n", NULL, WEIR_E_INVALID, {"bad.yaml:1:6: job: is 'a/b'; expected a name"}},
+    {BASE "cluster: {coord: dynamic}\n", NULL, WEIR_E_INVALID, {"cluster.coord: is 'dynamic'; expected static"}},
+    {BASE "cluster: {servers: 8, partitions: 4}\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"cluster.partitions: is 4; expected at least one for each of 8 servers"}},
+    {BASE "cluster: {min_isr: 2}\n", NULL, WEIR_E_INVALID, {"cluster.min_isr: is 2; expected at most cluster.replicas: 1"}},
+    {BASE "cluster: {listen: localhost}\n", NULL, WEIR_E_INVALID, {"cluster.listen: is 'localhost'; expected auto or HOST:PORT"}},
+    {BASE "cluster: {servers: 3, listen: 'h:65534'}\n", NULL, WEIR_E_INVALID, {"would need port 65536; expected at most 65535"}},
+    {BASE "cluster: {servers: 2, servers_at: ['a:1']}\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"names 1 addresses; expected one for each of cluster.servers: 2"}},
+    {BASE "cluster: {servers_at: [a]}\n", NULL, WEIR_E_INVALID, {"cluster.servers_at: has 'a'; expected HOST:PORT or unix:PATH"}},
+    {"job: x\ndata: {train: a, test: b, split: {by: crc32}}\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"data.test: files are given and data.split cuts"}},
+    {"job: x\ndata: {format: libsvm, generate: {rows: 10}}\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"bad.yaml:2:16: data.format: generated data"}},
+    {"job: x\ndata: {train: a, generate: {rows: 10}}\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"data.generate.rows: data is to be generated, and files are named"}},
+    {BASE "train: {early_stop: {patience: 2}}\n", NULL, WEIR_E_INVALID, {"patience: is 2, but there is no validation part"}},
+    {BASE "model: {hidden: []}\n", NULL, WEIR_E_INVALID, {"model.hidden: is empty"}},
+    {BASE "model: {kind: dlrm, bottom: [8]}\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"model.bottom: expected a list that ends with model.dim: 16"}},
+    {BASE "tables: {dense: {mode: {backup: 1}}}\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"tables.dense.mode.backup: is 1, but mode.kind is not sync"}},
+    {BASE "tables: {dense: {optimizer: {schedule: {kind: step}}}}\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"tables.dense.optimizer.schedule.period: is 0"}},
+    /* The environment. */
+    {"job: x\ndata: {train: '${WEIR_TEST_UNSET}/a'}\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"bad.yaml:2:15: data.train", "'${WEIR_TEST_UNSET}/a' needs the environment variable WEIR_TEST_UNSET, which is not set"}},
+    {"job: x\ndata: {train: '${WEIR_TEST'}\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"is not a reference; expected ${NAME} or ${NAME:-default}"}},
+    {"job: x\ndata: {train: '${}'}\n", NULL, WEIR_E_INVALID, {"is not a reference"}},
+    /* --set */
+    {BASE, "model.dim", WEIR_E_INVALID, {"--set model.dim: expected KEY=VALUE, such as model.dim=16"}},
+    {BASE, "=3", WEIR_E_INVALID, {"expected KEY=VALUE"}},
+    {BASE,
+     "model.dmi=3",
+     WEIR_E_INVALID,
+     {"--set model.dmi=3: model.dmi: unknown key (value '3'); the nearest valid key is 'model.dim'"}},
+    {BASE, "modl.dim=3", WEIR_E_INVALID, {"--set modl.dim=3: modl.dim: unknown key"}},
+    {BASE,
+     "model.dim=many",
+     WEIR_E_INVALID,
+     {"--set model.dim=many: model.dim: is 'many'; expected a whole number from 1 to 4096 (elements)"}},
+    {BASE, "model.hidden=[1,", WEIR_E_PARSE, {"--set model.hidden=[1,: not valid YAML"}},
+    {BASE, "model=3", WEIR_E_INVALID, {"--set model=3: model: is '3'; expected a map with the keys kind, dim"}},
+    {BASE, "model={dmi: 3}", WEIR_E_INVALID, {"--set model={dmi: 3}: model.dmi: unknown key", "'model.dim'"}},
+    {BASE,
+     "cluster.replicas=2",
+     WEIR_E_UNSUPPORTED,
+     {"--set cluster.replicas=2: cluster.replicas: 2 replicas are not in this release"}},
+};
+
+static void every_mistake_is_told(void **state)
+{
+	(void)state;
+	unsetenv("WEIR_TEST_UNSET");
+	for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
+		const struct mistake *m = &mistakes[i];
+		weir_error err = {0};
+		struct job *job = NULL;
+		weir_status status = job_parse(m->text, "bad.yaml", &m->set, m->set ? 1 : 0, &job, &err);
+		if (status != m->status || err.status != m->status)
+			fail_msg("%s\n--set %s\ngives %s: %s", m->text, m->set ? m->set : "", weir_status_name(status), err.text);
+		assert_null(job);
+		for (int p = 0; p < 4 && m->parts[p]; p++)
+			CHECK_CONTAINS(err.text, m->parts[p]);
+	}
+}
+
+static void an_alias_that_contains_itself_ends(void **state)
+{
+	(void)state;
+	weir_error err = {0};
+	struct job *job = NULL;
+	assert_int_equal(job_parse(BASE "model: &m {l2: *m}\n", "bad.yaml", NULL, 0, &job, &err), WEIR_E_INVALID);
+	CHECK_CONTAINS(err.text, "model.l2.l2: unknown key");
+}
+
+static void errors_may_go_unread(void **state)
+{
+	(void)state;
+	struct job *job = NULL;
+	assert_int_equal(job_parse("job: [", "bad.yaml", NULL, 0, &job, NULL), WEIR_E_PARSE);
+	assert_int_equal(job_parse("job: x\ndata: {train: ['${WEIR_TEST_UNSET}']}\n", "bad.yaml", NULL, 0, &job, NULL),
+	                 WEIR_E_INVALID);
+}
+
+static void a_missing_file_is_named(void **state)
+{
+	(void)state;
+	weir_error err = {0};
+	struct job *job = NULL;
+	assert_int_equal(job_load("/nowhere/job.yaml", NULL, 0, &job, &err), WEIR_E_NOT_FOUND);
+	CHECK_CONTAINS(err.text, "cannot open /nowhere/job.yaml: No such file or directory");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(every_mistake_is_told),
+	    cmocka_unit_test(an_alias_that_contains_itself_ends),
+	    cmocka_unit_test(errors_may_go_unread),
+	    cmocka_unit_test(a_missing_file_is_named),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
