@@ -1,0 +1,86 @@
+/* Dropout: the right share, the same mask for the same seed, independent ones for others. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "check_backend.h"
+
+enum { N = 200001 };
+
+static float *ones(void)
+{
+	float *x = malloc(N * sizeof *x);
+	for (size_t i = 0; i < N; i++)
+		x[i] = 1;
+	return x;
+}
+
+static void try_share(struct backend *b, struct prng *rng)
+{
+	(void)rng;
+	static const float rates[] = {0, 0.1f, 0.5f, 0.9f};
+	for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
+		float *x = ones(), *again = ones();
+		size_t dropped = 0, pairs = 0;
+		b->ops->dropout(b, x, N, rates[r], 99);
+		const float kept = (float)(1 / (1 - (double)rates[r]));
+		for (size_t i = 0; i < N; i++) {
+			assert_true(x[i] == 0 || x[i] == kept);
+			dropped += x[i] == 0;
+			pairs += i > 0 && x[i] == 0 && x[i - 1] == 0;
+		}
+		const double p = rates[r], share = (double)dropped / N, both = (double)pairs / N;
+		assert_true(fabs(share - p) <= 4 * sqrt(p * (1 - p) / N));
+		assert_true(fabs(both - p * p) <= 8 * sqrt(p / N)); /* neighbours are independent */
+		struct backend *single = backend_cpu_create_with(cpu_variant_at(0), 1, NULL);
+		single->ops->dropout(single, again, N, rates[r], 99);
+		check_same_bits("the same mask everywhere", again, x, N);
+		single->ops->destroy(single);
+		free(x);
+		free(again);
+	}
+}
+
+static void try_seeds(struct backend *b, struct prng *rng)
+{
+	(void)rng;
+	/* masks of neighbouring seeds agree on half of the elements */
+	for (uint64_t seed = 0; seed < 8; seed++) {
+		float *x = ones(), *y = ones();
+		size_t equal = 0;
+		b->ops->dropout(b, x, N, 0.5f, seed);
+		b->ops->dropout(b, y, N, 0.5f, seed + 1);
+		for (size_t i = 0; i < N; i++)
+			equal += x[i] == y[i];
+		assert_true(fabs((double)equal / N - 0.5) <= 4 * 0.5 / sqrt(N));
+		free(x);
+		free(y);
+	}
+}
+
+static void the_share_is_right_and_the_mask_repeats(void **state)
+{
+	(void)state;
+	on_every_backend(91, try_share);
+}
+
+static void seeds_give_independent_masks(void **state)
+{
+	(void)state;
+	on_every_backend(92, try_seeds);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(the_share_is_right_and_the_mask_repeats),
+	    cmocka_unit_test(seeds_give_independent_masks),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

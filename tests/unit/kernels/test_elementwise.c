@@ -1,0 +1,159 @@
+/* Element-wise ops, copies, casts, sums over all elements. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "check_backend.h"
+
+static const size_t sizes[] = {0, 1, 15, 16, 17, 1000, 100003};
+
+static void try_flat(struct backend *b, struct prng *rng)
+{
+	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+		const size_t n = sizes[s];
+		float *x = random_floats(rng, n, -3, 3), *y = random_floats(rng, n, -3, 3), *out = poisoned_floats(n);
+		double *want = to_doubles(y, n);
+		b->ops->fill(b, out, 2.5f, n);
+		for (size_t i = 0; i < n; i++)
+			assert_true(out[i] == 2.5f);
+		assert_true(isnan(out[n]));
+		for (size_t i = 0; i < n; i++)
+			want[i] = (want[i] - 0.7 * (double)x[i]) * 1.5;
+		b->ops->axpy(b, y, -0.7f, x, n);
+		b->ops->scale(b, y, 1.5f, n);
+		check_close("axpy, scale", y, want, n, 1e-5, 1e-6);
+		free(x);
+		free(y);
+		free(out);
+		free(want);
+	}
+}
+
+static void try_sums(struct backend *b, struct prng *rng)
+{
+	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+		const size_t n = sizes[s];
+		float *x = random_floats(rng, n, -3, 3);
+		double want = 0;
+		for (size_t i = 0; i < n; i++)
+			want += (double)x[i] * x[i];
+		double got = b->ops->sum_squares(b, x, n);
+		assert_true(fabs(got - want) <= 1e-12 * want);
+		assert_true(got == b->ops->sum_squares(b, x, n));
+		struct backend *single = backend_cpu_create_with(cpu_variant_at(0), 1, NULL);
+		assert_true(got == single->ops->sum_squares(single, x, n)); /* whatever the threads and the instruction set */
+		single->ops->destroy(single);
+		assert_true(b->ops->all_finite(b, x, n));
+		if (n > 0) {
+			x[prng_below(rng, n)] = prng_below(rng, 2) ? NAN : -INFINITY;
+			assert_false(b->ops->all_finite(b, x, n));
+			assert_false(isfinite(b->ops->sum_squares(b, x, n)));
+		}
+		free(x);
+	}
+}
+
+static void try_copies(struct backend *b, struct prng *rng)
+{
+	static const size_t widths[][2] = {{1, 1}, {16, 0}, {0, 3}, {13, 624}, {128, 351}};
+	for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+		const size_t rows = 77, na = widths[w][0], nb = widths[w][1];
+		float *A = random_floats(rng, rows * na, -1, 1), *B = random_floats(rng, rows * nb, -1, 1);
+		float *joined = poisoned_floats(rows * (na + nb)), *left = poisoned_floats(rows * na),
+		      *right = poisoned_floats(rows * nb);
+		b->ops->concat(b, joined, A, na, B, nb, rows);
+		for (size_t r = 0; r < rows; r++) {
+			check_same_bits("left", joined + r * (na + nb), A + r * na, na);
+			check_same_bits("right", joined + r * (na + nb) + na, B + r * nb, nb);
+		}
+		b->ops->split(b, joined, left, na, right, nb, rows);
+		check_same_bits("left again", left, A, rows * na);
+		check_same_bits("right again", right, B, rows * nb);
+		free(A);
+		free(B);
+		free(joined);
+		free(left);
+		free(right);
+	}
+}
+
+static void try_casts(struct backend *b, struct prng *rng)
+{
+	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+		const size_t n = sizes[s];
+		float *x = random_floats(rng, n, -3, 3), *back = poisoned_floats(n);
+		uint16_t *half = malloc((n + 1) * sizeof *half);
+		b->ops->cast_bf16(b, half, x, n);
+		b->ops->cast_fp32(b, back, half, n);
+		for (size_t i = 0; i < n; i++)
+			assert_true(fabs((double)back[i] - (double)x[i]) <= fabs((double)x[i]) / 256);
+		free(x);
+		free(back);
+		free(half);
+	}
+}
+
+static void try_row_sum(struct backend *b, struct prng *rng)
+{
+	static const size_t widths[] = {0, 1, 15, 16, 39, 100};
+	for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+		const size_t rows = 1013, n = widths[w];
+		float *x = random_floats(rng, rows * n, -1, 1), *out = poisoned_floats(rows);
+		double *want = calloc(rows, sizeof *want);
+		for (size_t i = 0; i < rows * n; i++)
+			want[i / n] += x[i];
+		b->ops->row_sum(b, out, x, rows, n);
+		check_close("row sum", out, want, rows, 1e-5, 1e-5);
+		free(x);
+		free(out);
+		free(want);
+	}
+}
+
+static void fill_axpy_and_scale(void **state)
+{
+	(void)state;
+	on_every_backend(41, try_flat);
+}
+
+static void sums_of_squares_and_finiteness(void **state)
+{
+	(void)state;
+	on_every_backend(42, try_sums);
+}
+
+static void concat_and_split_are_inverse(void **state)
+{
+	(void)state;
+	on_every_backend(43, try_copies);
+}
+
+static void casts_round_to_bf16(void **state)
+{
+	(void)state;
+	on_every_backend(44, try_casts);
+}
+
+static void row_sums(void **state)
+{
+	(void)state;
+	on_every_backend(45, try_row_sum);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(fill_axpy_and_scale),
+	    cmocka_unit_test(sums_of_squares_and_finiteness),
+	    cmocka_unit_test(concat_and_split_are_inverse),
+	    cmocka_unit_test(casts_round_to_bf16),
+	    cmocka_unit_test(row_sums),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,189 @@
+/* FM, cross and dot interaction: forward against float64, backward against finite differences of it. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "check_backend.h"
+
+struct shape {
+	size_t rows, fields, dim;
+};
+
+static const struct shape shapes[] = {{1, 1, 1}, {3, 2, 5}, {4, 10, 16}, {2, 27, 17}, {3, 33, 3}, {1, 35, 16}, {1, 3, 130}};
+
+/* The sum of an op's outputs, weighted, as a function of its input in float64. */
+struct context {
+	struct shape shape;
+	double *x;
+	const float *dout;
+};
+
+static double fm_row(const double *x, size_t fields, size_t dim)
+{
+	double out = 0;
+	for (size_t i = 0; i < fields; i++)
+		for (size_t j = 0; j < i; j++)
+			for (size_t d = 0; d < dim; d++)
+				out += x[i * dim + d] * x[j * dim + d];
+	return out;
+}
+
+static double fm_loss(void *context)
+{
+	const struct context *c = context;
+	double loss = 0;
+	for (size_t r = 0; r < c->shape.rows; r++)
+		loss += c->dout[r] * fm_row(c->x + r * c->shape.fields * c->shape.dim, c->shape.fields, c->shape.dim);
+	return loss;
+}
+
+static void try_fm(struct backend *b, struct prng *rng)
+{
+	for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+		const size_t rows = shapes[s].rows, fields = shapes[s].fields, dim = shapes[s].dim, n = rows * fields * dim;
+		float *x = random_floats(rng, n, -1, 1), *dout = random_floats(rng, rows, -1, 1), *start = random_floats(rng, n, -1, 1);
+		float *out = poisoned_floats(rows), *sum = poisoned_floats(rows * dim), *dx = copy_floats(start, n);
+		double *xd = to_doubles(x, n), *want = malloc(rows * sizeof *want), *gradient = malloc(n * sizeof *gradient);
+		for (size_t r = 0; r < rows; r++)
+			want[r] = fm_row(xd + r * fields * dim, fields, dim);
+		b->ops->fm(b, out, sum, x, rows, fields, dim);
+		check_close("fm", out, want, rows, 1e-5, 1e-4);
+		struct context c = {shapes[s], xd, dout};
+		numeric_gradient(fm_loss, &c, xd, n, gradient);
+		for (size_t i = 0; i < n; i++)
+			gradient[i] += start[i]; /* it adds */
+		b->ops->fm_backward(b, dx, dout, sum, x, rows, fields, dim);
+		check_close("fm_backward", dx, gradient, n, 1e-5, 1e-5);
+		free(x);
+		free(dout);
+		free(start);
+		free(out);
+		free(sum);
+		free(dx);
+		free(xd);
+		free(want);
+		free(gradient);
+	}
+}
+
+static double dots_loss(void *context)
+{
+	const struct context *c = context;
+	const size_t fields = c->shape.fields, dim = c->shape.dim;
+	const float *dout = c->dout;
+	double loss = 0;
+	for (size_t r = 0; r < c->shape.rows; r++)
+		for (size_t i = 1; i < fields; i++)
+			for (size_t j = 0; j < i; j++, dout++)
+				for (size_t d = 0; d < dim; d++)
+					loss += *dout * c->x[(r * fields + i) * dim + d] * c->x[(r * fields + j) * dim + d];
+	return loss;
+}
+
+static void try_dots(struct backend *b, struct prng *rng)
+{
+	for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+		const size_t rows = shapes[s].rows, fields = shapes[s].fields, dim = shapes[s].dim, n = rows * fields * dim;
+		const size_t pairs = rows * fields * (fields - 1) / 2;
+		float *x = random_floats(rng, n, -1, 1), *dout = random_floats(rng, pairs, -1, 1);
+		float *out = poisoned_floats(pairs), *dx = poisoned_floats(n);
+		double *xd = to_doubles(x, n), *want = calloc(pairs + 1, sizeof *want), *gradient = malloc(n * sizeof *gradient);
+		size_t at = 0;
+		for (size_t r = 0; r < rows; r++)
+			for (size_t i = 1; i < fields; i++)
+				for (size_t j = 0; j < i; j++, at++)
+					for (size_t d = 0; d < dim; d++)
+						want[at] += xd[(r * fields + i) * dim + d] * xd[(r * fields + j) * dim + d];
+		b->ops->dot_interaction(b, out, x, rows, fields, dim);
+		check_close("dot_interaction", out, want, pairs, 1e-5, 1e-5);
+		assert_true(isnan(out[pairs]));
+		struct context c = {shapes[s], xd, dout};
+		numeric_gradient(dots_loss, &c, xd, n, gradient);
+		b->ops->dot_interaction_backward(b, dx, dout, x, rows, fields, dim);
+		check_close("dot_interaction_backward", dx, gradient, n, 1e-5, 1e-5);
+		free(x);
+		free(dout);
+		free(out);
+		free(dx);
+		free(xd);
+		free(want);
+		free(gradient);
+	}
+}
+
+static void try_cross(struct backend *b, struct prng *rng)
+{
+	static const size_t sizes[][2] = {{1, 1}, {7, 33}, {150, 424}};
+	for (size_t s = 0; s < 3; s++) {
+		const size_t rows = sizes[s][0], n = sizes[s][1], total = rows * n;
+		float *x0 = random_floats(rng, total, -1, 1), *x = random_floats(rng, total, -1, 1),
+		      *u = random_floats(rng, total, -1, 1);
+		float *dout = random_floats(rng, total, -1, 1), *out = poisoned_floats(total), *du = poisoned_floats(total);
+		float *dx0 = random_floats(rng, total, -1, 1), *dx = random_floats(rng, total, -1, 1), *both = copy_floats(dx0, total);
+		double *want = malloc(total * sizeof *want), *want_du = malloc(total * sizeof *want), *want_dx0 = to_doubles(dx0, total),
+		       *want_dx = to_doubles(dx, total), *want_both = to_doubles(both, total);
+		for (size_t i = 0; i < total; i++) {
+			want[i] = (double)x0[i] * u[i] + x[i];
+			want_du[i] = (double)dout[i] * x0[i];
+			want_dx0[i] += (double)dout[i] * u[i];
+			want_dx[i] += dout[i];
+			want_both[i] += (double)dout[i] * u[i] + dout[i];
+		}
+		b->ops->cross(b, out, x0, x, u, rows, n);
+		check_close("cross", out, want, total, 1e-6, 1e-6);
+		b->ops->cross_backward(b, du, dx0, dx, dout, x0, u, rows, n);
+		check_close("du", du, want_du, total, 1e-6, 0);
+		check_close("dx0", dx0, want_dx0, total, 1e-6, 1e-6);
+		check_close("dx", dx, want_dx, total, 1e-6, 1e-6);
+		b->ops->cross_backward(b, du, both, both, dout, x0, u, rows, n);
+		check_close("dx0 and dx in one", both, want_both, total, 1e-6, 1e-6);
+		free(x0);
+		free(x);
+		free(u);
+		free(dout);
+		free(out);
+		free(du);
+		free(dx0);
+		free(dx);
+		free(both);
+		free(want);
+		free(want_du);
+		free(want_dx0);
+		free(want_dx);
+		free(want_both);
+	}
+}
+
+static void fm_and_its_gradient(void **state)
+{
+	(void)state;
+	on_every_backend(71, try_fm);
+}
+
+static void dot_interaction_and_its_gradient(void **state)
+{
+	(void)state;
+	on_every_backend(72, try_dots);
+}
+
+static void cross_and_its_gradient(void **state)
+{
+	(void)state;
+	on_every_backend(73, try_cross);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(fm_and_its_gradient),
+	    cmocka_unit_test(dot_interaction_and_its_gradient),
+	    cmocka_unit_test(cross_and_its_gradient),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
