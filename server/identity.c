@@ -162,6 +162,8 @@ bool identity_retires(const struct identity *d, uint64_t low, bool has_one, uint
 
 static void close_open(struct identity *d, uint32_t from, uint32_t to)
 {
+	if (from == to)
+		return;
 	for (uint32_t i = from; i < to; i++)
 		unit_free(d->open[i]);
 	memmove(d->open + from, d->open + to, (d->open_count - to) * sizeof(struct unit *));
@@ -196,7 +198,8 @@ weir_status identity_retire(struct identity *d, uint64_t low, bool has_one, uint
 		d->low = low;
 		close_open(d, 0, open_position(d, low));
 		uint32_t below = closed_position(d, low);
-		memmove(d->closed, d->closed + below, (d->closed_count - below) * sizeof *d->closed);
+		if (below)
+			memmove(d->closed, d->closed + below, (d->closed_count - below) * sizeof *d->closed);
 		d->closed_count -= below;
 	}
 	return has_one ? close_one(d, one) : WEIR_OK;

@@ -94,9 +94,9 @@ static weir_status prepare_rows(struct store_table *t)
 	t->tail_at = t->slab.stride - sizeof(struct row_tail);
 	if (t->spec.kind == WEIR_EMBEDDING)
 		return rowmap_init(&t->map);
-	t->chunk_rows_count = chunks_of(&t->spec) / t->partitions + 1;
+	t->chunk_rows_count = store_chunks(t);
 	t->chunk_rows = calloc(t->chunk_rows_count, sizeof *t->chunk_rows);
-	return t->chunk_rows ? WEIR_OK : WEIR_E_MEMORY;
+	return t->chunk_rows || !t->chunk_rows_count ? WEIR_OK : WEIR_E_MEMORY;
 }
 
 weir_status store_add_table(struct store *s, uint32_t id, const weir_table_spec *spec, uint32_t partition, uint32_t partitions,
@@ -165,6 +165,17 @@ size_t store_row_elements(const struct store_table *t, uint64_t key)
 		return 0;
 	uint64_t left = t->spec.elements - key * WEIR_CHUNK;
 	return left < WEIR_CHUNK ? left : WEIR_CHUNK;
+}
+
+uint64_t store_first_chunk(const struct store_table *t)
+{
+	return (t->partition + t->partitions - t->id % t->partitions) % t->partitions;
+}
+
+uint64_t store_chunks(const struct store_table *t)
+{
+	uint64_t chunks = chunks_of(&t->spec), first = store_first_chunk(t);
+	return chunks > first ? (chunks - first - 1) / t->partitions + 1 : 0;
 }
 
 /* --- Rows */

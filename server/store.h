@@ -33,6 +33,9 @@ const weir_table_spec *store_table_spec(const struct store_table *t);
 const struct optimizer *store_table_optimizer(const struct store_table *t);
 /* Elements of a row: the width, or a chunk's length. 0 when the chunk does not exist or belongs to another partition. */
 size_t store_row_elements(const struct store_table *t, uint64_t key);
+/* Dense: this partition's chunks are first, first + partitions, ...; how many there are. */
+uint64_t store_first_chunk(const struct store_table *t);
+uint64_t store_chunks(const struct store_table *t);
 
 /* out (count, width): values of embedding rows, initial ones where a row is not stored. Never writes. */
 void store_gather(const struct store_table *t, const uint64_t *keys, size_t count, float *out);

@@ -1,0 +1,327 @@
+/* Control calls of the parameter server: register a table, scan rows, status, health. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server_internal.h"
+#include "store.h"
+
+/* Packs and sends a reply. */
+static void answer(struct rpc_call *call, const ProtobufCMessage *reply)
+{
+	struct message *m = wire_pack(reply);
+	if (m)
+		rpc_call_reply(call, WEIR_OK, "", m);
+	else
+		rpc_call_reply(call, WEIR_E_MEMORY, "the reply does not fit in memory", NULL);
+}
+
+static weir_status check_job(const struct server *s, const Weir__V1__JobId *job, weir_error *err)
+{
+	if (!job)
+		return weir_fail(err, WEIR_E_INVALID, "the request names no job");
+	return server_check_job(s, job->uuid.data, job->uuid.len, job->generation, err);
+}
+
+/* --- RegisterTable: every partition, executor by executor */
+
+struct registration {
+	struct server *server;
+	struct rpc_call *call;
+	uint32_t id;
+	weir_table_spec spec;
+	weir_error err;
+};
+
+static void register_visit(struct executor *e, void *arg)
+{
+	struct registration *g = arg;
+	struct server *s = e->server;
+	for (uint32_t p = 0; p < s->options.partitions && !g->err.status; p++)
+		if (s->partitions[p] && server_executor(s, p) == e)
+			(void)partition_add_table(s->partitions[p], g->id, &g->spec, &g->err);
+}
+
+static void register_done(struct executor *e, void *arg)
+{
+	(void)e;
+	struct registration *g = arg;
+	Weir__V1__Status status = WEIR__V1__STATUS__INIT;
+	Weir__V1__RegisterTableReply reply = WEIR__V1__REGISTER_TABLE_REPLY__INIT;
+	status.code = g->err.status;
+	status.text = g->err.text;
+	reply.status = &status;
+	if (g->err.status)
+		LOG_AT(g->server->options.logger, LOG_WARN, "table refused", "table=%s reason=\"%s\"", g->spec.name, g->err.text);
+	else
+		LOG_AT(g->server->options.logger, LOG_DEBUG, "table registered", "id=%u table=%s", g->id, g->spec.name);
+	answer(g->call, &reply.base);
+	free((void *)(uintptr_t)g->spec.segments);
+	free(g);
+}
+
+static weir_status registration_read(struct registration *g, struct message *request)
+{
+	ProtobufCMessage *m = NULL;
+	weir_status status = wire_unpack(&weir__v1__register_table_request__descriptor, request, &m, &g->err);
+	const Weir__V1__RegisterTableRequest *q = (const Weir__V1__RegisterTableRequest *)m;
+	if (!status)
+		status = check_job(g->server, q->job, &g->err);
+	if (!status && !q->table)
+		status = weir_fail(&g->err, WEIR_E_INVALID, "the request has no table");
+	if (!status)
+		status = wire_table_read(q->table, &g->spec, &g->id, &g->err);
+	wire_free(m);
+	return status;
+}
+
+void control_register_table(struct server *s, struct rpc_call *call, struct message *request)
+{
+	struct registration *g = calloc(1, sizeof *g);
+	if (!g) {
+		rpc_call_reply(call, WEIR_E_MEMORY, "out of memory", NULL);
+		return;
+	}
+	g->server = s;
+	g->call = call;
+	if (registration_read(g, request) || server_tour(s, register_visit, register_done, g)) {
+		weir_status status = g->err.status ? g->err.status : WEIR_E_MEMORY;
+		rpc_call_reply(call, status, g->err.text, NULL);
+		free((void *)(uintptr_t)g->spec.segments);
+		free(g);
+	}
+}
+
+/* --- Scan: one page of one partition, on its executor */
+
+struct scan {
+	struct server *server;
+	struct rpc_call *call;
+	uint32_t table, partition, rows_max;
+	uint64_t cursor;
+	bool slots;
+};
+
+static void scan_run(void *arg)
+{
+	struct scan *q = arg;
+	struct server *s = q->server;
+	struct record_writer *w = record_writer_create();
+	struct message *frame = NULL;
+	if (w) {
+		partition_scan(s->partitions[q->partition], q->table, q->cursor, q->rows_max, q->slots, w);
+		frame = record_writer_finish(w, s->options.uuid, s->options.generation, NULL, NULL);
+		record_writer_destroy(w);
+	}
+	struct message *reply = frame ? wire_wrap_frame(frame) : NULL;
+	rpc_call_reply(q->call, reply ? WEIR_OK : WEIR_E_MEMORY, reply ? "" : "the page does not fit in memory", reply);
+	free(q);
+	server_leave(s);
+}
+
+static weir_status scan_read(struct scan *out, struct message *request, weir_error *err)
+{
+	const struct server *s = out->server;
+	ProtobufCMessage *m = NULL;
+	weir_status status = wire_unpack(&weir__v1__scan_request__descriptor, request, &m, err);
+	const Weir__V1__ScanRequest *q = (const Weir__V1__ScanRequest *)m;
+	if (!status)
+		status = check_job(s, q->job, err);
+	if (!status && (q->partition >= s->options.partitions || !s->partitions[q->partition]))
+		status = weir_fail(err, WEIR_E_NOT_FOUND, "scan: partition %u is not on server %u of %u", q->partition, s->options.index,
+		                   s->options.servers);
+	if (!status) {
+		out->table = q->table;
+		out->partition = q->partition;
+		out->rows_max = q->rows_max;
+		out->cursor = q->cursor;
+		out->slots = q->slots;
+	}
+	wire_free(m);
+	return status;
+}
+
+void control_scan(struct server *s, struct rpc_call *call, struct message *request)
+{
+	struct scan *q = calloc(1, sizeof *q);
+	weir_error err = {0};
+	if (!q) {
+		rpc_call_reply(call, WEIR_E_MEMORY, "out of memory", NULL);
+		return;
+	}
+	q->server = s;
+	q->call = call;
+	weir_status status = scan_read(q, request, &err);
+	if (status) {
+		rpc_call_reply(call, status, err.text, NULL);
+		free(q);
+		return;
+	}
+	server_enter(s);
+	rpc_loop_post(server_executor(s, q->partition)->loop, scan_run, q);
+}
+
+/* --- Status: gathered executor by executor */
+
+struct table_sum {
+	char name[WEIR_TABLE_NAME_BYTES];
+	bool known;
+	Weir__V1__TableStatus status;
+	uint64_t staleness[HISTOGRAM_BUCKETS];
+};
+
+struct status_tour {
+	struct server *server;
+	struct rpc_call *call;
+	uint32_t partitions_count;
+	Weir__V1__PartitionStatus *partitions; /* (partitions of the job) */
+	struct table_sum *tables[WEIR_TABLES_MAX + 1];
+	uint64_t duplicates, stale, nonfinite;
+};
+
+static uint64_t relaxed(const _Atomic uint64_t *c)
+{
+	return atomic_load_explicit(c, memory_order_relaxed);
+}
+
+static void visit_table(struct status_tour *g, const struct partition *p, uint32_t id, const struct store_table *t,
+                        struct histogram *h)
+{
+	if (!g->tables[id]) {
+		struct table_sum *sum = calloc(1, sizeof *sum);
+		if (!sum)
+			return;
+		memcpy(sum->name, store_table_spec(t)->name, sizeof sum->name);
+		weir__v1__table_status__init(&sum->status);
+		sum->status.id = id;
+		sum->status.name = sum->name;
+		sum->status.staleness = sum->staleness;
+		g->tables[id] = sum;
+	}
+	struct table_sum *sum = g->tables[id];
+	const struct partition_table_counters *c = partition_table_get_counters(p, id);
+	sum->status.rows += store_table_rows(t);
+	sum->status.bytes += store_table_bytes(t);
+	sum->status.pushes += relaxed(&c->pushes);
+	sum->status.pulls += relaxed(&c->pulls);
+	for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		sum->staleness[i] += relaxed(&h->bucket[i]);
+		if (sum->staleness[i] && sum->status.n_staleness < i + 1)
+			sum->status.n_staleness = i + 1;
+	}
+}
+
+static void visit_partition(struct status_tour *g, struct partition *p)
+{
+	const struct partition_counters *c = partition_get_counters(p);
+	Weir__V1__PartitionStatus *out = &g->partitions[g->partitions_count++];
+	weir__v1__partition_status__init(out);
+	out->id = partition_id(p);
+	out->applied = relaxed(&c->applied);
+	out->parts_applied = relaxed(&c->parts_applied);
+	out->fingerprint = relaxed(&c->fingerprint);
+	out->parts_dropped = relaxed(&c->parts_dropped);
+	out->dropped_fingerprint = relaxed(&c->dropped_fingerprint);
+	out->parts_double = relaxed(&c->parts_double);
+	out->units_open = relaxed(&c->units_open);
+	out->rows = relaxed(&c->rows);
+	g->duplicates += relaxed(&c->duplicates_refused);
+	g->stale += relaxed(&c->stale_refused);
+	g->nonfinite += relaxed(&c->nonfinite_refused);
+	for (uint32_t id = 0; id <= WEIR_TABLES_MAX; id++) {
+		const struct store_table *t = store_table(partition_store(p), id);
+		if (t)
+			visit_table(g, p, id, t, partition_staleness(p, id));
+	}
+}
+
+static void status_visit(struct executor *e, void *arg)
+{
+	struct server *s = e->server;
+	for (uint32_t p = 0; p < s->options.partitions; p++)
+		if (s->partitions[p] && server_executor(s, p) == e)
+			visit_partition(arg, s->partitions[p]);
+}
+
+static void fill_server_status(const struct status_tour *g, Weir__V1__ServerStatus *out)
+{
+	struct server *s = g->server;
+	out->name = s->name;
+	out->address = s->address;
+	out->uptime_ms = (uint64_t)(clock_ms(s->options.clock) - s->started_ms);
+	out->bytes_pushed = relaxed(&s->bytes_pushed);
+	out->bytes_pulled = relaxed(&s->bytes_pulled);
+	out->duplicates_refused = g->duplicates;
+	out->stale_refused = g->stale;
+	out->nonfinite_refused = g->nonfinite;
+	out->corrupt_refused = relaxed(&s->corrupt_refused);
+	uint64_t push = relaxed(&s->push_streams), pull = relaxed(&s->pull_streams);
+	out->connections = push > pull ? push : pull;
+	out->draining = atomic_load(&s->draining);
+	out->pid = (uint32_t)getpid();
+}
+
+static void status_free(struct status_tour *g)
+{
+	for (uint32_t id = 0; id <= WEIR_TABLES_MAX; id++)
+		free(g->tables[id]);
+	free(g->partitions);
+	free(g);
+}
+
+static void status_done(struct executor *e, void *arg)
+{
+	(void)e;
+	struct status_tour *g = arg;
+	struct server *s = g->server;
+	Weir__V1__Status ok = WEIR__V1__STATUS__INIT;
+	Weir__V1__JobId job = WEIR__V1__JOB_ID__INIT;
+	Weir__V1__ServerStatus reply = WEIR__V1__SERVER_STATUS__INIT;
+	Weir__V1__TableStatus *tables[WEIR_TABLES_MAX + 1];
+	Weir__V1__PartitionStatus *partitions[WEIR_PARTITIONS_MAX];
+	job.uuid = (ProtobufCBinaryData){.len = sizeof s->options.uuid, .data = s->options.uuid};
+	job.generation = s->options.generation;
+	reply.status = &ok;
+	reply.job = &job;
+	for (uint32_t i = 0; i < g->partitions_count; i++)
+		partitions[i] = &g->partitions[i];
+	for (uint32_t id = 0; id <= WEIR_TABLES_MAX; id++)
+		if (g->tables[id])
+			tables[reply.n_tables++] = &g->tables[id]->status;
+	reply.n_partitions = g->partitions_count;
+	reply.partitions = partitions;
+	reply.tables = tables;
+	fill_server_status(g, &reply);
+	answer(g->call, &reply.base);
+	status_free(g);
+}
+
+void control_status(struct server *s, struct rpc_call *call, struct message *request)
+{
+	weir_error err = {0};
+	ProtobufCMessage *m = NULL;
+	weir_status status = wire_unpack(&weir__v1__status_request__descriptor, request, &m, &err);
+	const Weir__V1__StatusRequest *q = (const Weir__V1__StatusRequest *)m;
+	if (!status && q->job && q->job->uuid.len)
+		status = check_job(s, q->job, &err);
+	wire_free(m);
+	struct status_tour *g = status ? NULL : calloc(1, sizeof *g);
+	if (g) {
+		*g = (struct status_tour){.server = s, .call = call, .partitions = calloc(s->options.partitions, sizeof *g->partitions)};
+		if (g->partitions && !server_tour(s, status_visit, status_done, g))
+			return;
+		status_free(g);
+	}
+	rpc_call_reply(call, status ? status : WEIR_E_MEMORY, status ? err.text : "out of memory", NULL);
+}
+
+/* --- Health */
+
+void control_health(struct server *s, struct rpc_call *call, struct message *request)
+{
+	(void)request; /* one answer for every service of this server */
+	Grpc__Health__V1__HealthCheckResponse reply = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
+	reply.status = atomic_load(&s->draining) ? GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING
+	                                         : GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING;
+	answer(call, &reply.base);
+}

@@ -1,0 +1,89 @@
+/* The ledger's calls: unpacked here, handed to the ledger on its own loop, answered from there. */
+#include <stdlib.h>
+
+#include "server_internal.h"
+
+/* X(method, ledger function, request type, request descriptor) */
+#define FORWARD_MAP(X)                                                             \
+	X(JOIN, ledger_join, JoinRequest, join_request)                                \
+	X(CREATE_TABLE, ledger_create_table, CreateTableRequest, create_table_request) \
+	X(LEASE, ledger_lease, LeaseRequest, lease_request)                            \
+	X(PROGRESS, ledger_progress, ProgressRequest, progress_request)                \
+	X(STEP, ledger_step, StepRequest, step_request)                                \
+	X(COMMIT, ledger_commit, CommitRequest, commit_request)                        \
+	X(GATE, ledger_gate, GateRequest, gate_request)                                \
+	X(LEAVE, ledger_leave, LeaveRequest, leave_request)                            \
+	X(JOB_STATUS, ledger_status, StatusRequest, status_request)
+
+/* A call that the ledger has not answered yet. */
+struct forwarded {
+	struct server *server;
+	struct rpc_call *call;
+	enum rpc_method method;
+	ProtobufCMessage *request;
+};
+
+static const ProtobufCMessageDescriptor *request_descriptor(enum rpc_method method)
+{
+	switch (method) {
+#define FORWARD_DESCRIPTOR(name, function, type, descriptor) \
+	case RPC_##name:                                         \
+		return &weir__v1__##descriptor##__descriptor;
+		FORWARD_MAP(FORWARD_DESCRIPTOR)
+#undef FORWARD_DESCRIPTOR
+	default:
+		return NULL;
+	}
+}
+
+bool forward_is_ledger_method(enum rpc_method method)
+{
+	return request_descriptor(method) != NULL;
+}
+
+static void on_reply(void *arg, const ProtobufCMessage *reply)
+{
+	struct forwarded *f = arg;
+	struct server *s = f->server;
+	struct message *m = wire_pack(reply);
+	rpc_call_reply(f->call, m ? WEIR_OK : WEIR_E_MEMORY, m ? "" : "the reply does not fit in memory", m);
+	free(f);
+	server_leave(s);
+}
+
+static void call_ledger(void *arg)
+{
+	struct forwarded *f = arg;
+	ProtobufCMessage *q = f->request; /* f may be gone when the call returns */
+	struct ledger *l = f->server->ledger;
+	switch (f->method) {
+#define FORWARD_CALL(name, function, type, descriptor)         \
+	case RPC_##name:                                           \
+		function(l, (const Weir__V1__##type *)q, on_reply, f); \
+		break;
+		FORWARD_MAP(FORWARD_CALL)
+#undef FORWARD_CALL
+	default:
+		break;
+	}
+	wire_free(q);
+}
+
+void forward_to_ledger(struct server *s, struct rpc_call *call, enum rpc_method method, struct message *request)
+{
+	weir_error err = {0};
+	struct forwarded *f = NULL;
+	ProtobufCMessage *q = NULL;
+	if (!s->ledger)
+		weir_fail(&err, WEIR_E_NOT_FOUND, "%s does not host the ledger; server 0 does", s->name);
+	else if (wire_unpack(request_descriptor(method), request, &q, &err) == WEIR_OK && !(f = malloc(sizeof *f)))
+		weir_fail(&err, WEIR_E_MEMORY, "out of memory");
+	if (err.status) {
+		wire_free(q);
+		rpc_call_reply(call, err.status, err.text, NULL);
+		return;
+	}
+	*f = (struct forwarded){.server = s, .call = call, .method = method, .request = q};
+	server_enter(s);
+	rpc_loop_post(s->ledger_loop, call_ledger, f);
+}

@@ -1,0 +1,349 @@
+/* weir-server: docs/PROGRAMS.md says what it takes and does. */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "disk.h"
+#include "hash.h"
+#include "job.h"
+#include "placement.h"
+#include "server.h"
+
+#define SETS_MAX        256u
+#define DRAIN_MARGIN_MS 500u /* of WEIR_DRAIN_MS: for what follows the drain */
+
+struct arguments {
+	const char *job_path;
+	const char *sets[SETS_MAX];
+	uint32_t sets_count;
+	bool has_index, has_uuid;
+	uint32_t index;
+	uint8_t uuid[16];
+	uint64_t generation;
+	const char *listen, *servers; /* NULL: from the job file */
+	int ready_fd;                 /* -1: none */
+	enum log_level level;
+	enum log_format format;
+};
+
+struct addresses {
+	uint32_t count;
+	char text[WEIR_SERVERS_MAX][WEIR_ADDRESS_BYTES_MAX];
+};
+
+static const char usage[] = "usage: weir-server --job FILE --index I [--uuid HEX32] [--generation N] [--listen ADDRESS]\n"
+                            "                   [--servers ADDRESS,ADDRESS,...] [--ready-fd N] [--set a.b=c]...\n"
+                            "                   [--log-level debug|info|warn|error] [--log-format human|json]\n";
+
+/* --- Arguments */
+
+static bool parse_number(const char *text, uint64_t max, uint64_t *out)
+{
+	char *end;
+	errno = 0;
+	unsigned long long v = strtoull(text, &end, 10);
+	if (errno || *text < '0' || *text > '9' || *end || v > max)
+		return false;
+	*out = v;
+	return true;
+}
+
+static bool parse_uuid(const char *text, uint8_t out[16])
+{
+	if (strlen(text) != 32 || strspn(text, "0123456789abcdefABCDEF") != 32)
+		return false;
+	for (uint32_t i = 0; i < 16; i++) {
+		char byte[3] = {text[2 * i], text[2 * i + 1], '\0'};
+		out[i] = (uint8_t)strtoul(byte, NULL, 16);
+	}
+	return true;
+}
+
+static bool parse_option(struct arguments *a, int option, const char *value)
+{
+	uint64_t n = 0;
+	switch (option) {
+	case 'j':
+		a->job_path = value;
+		return true;
+	case 's':
+		return a->sets_count < SETS_MAX && (a->sets[a->sets_count++] = value);
+	case 'i':
+		a->has_index = parse_number(value, WEIR_SERVERS_MAX - 1, &n);
+		a->index = (uint32_t)n;
+		return a->has_index;
+	case 'u':
+		return a->has_uuid = parse_uuid(value, a->uuid);
+	case 'g':
+		return parse_number(value, UINT64_MAX, &a->generation) && a->generation > 0;
+	case 'a':
+		a->listen = value;
+		return true;
+	case 'S':
+		a->servers = value;
+		return true;
+	case 'r':
+		if (!parse_number(value, INT32_MAX, &n))
+			return false;
+		a->ready_fd = (int)n;
+		return true;
+	case 'l':
+		return log_level_from(value, &a->level);
+	case 'f':
+		a->format = strcmp(value, "json") == 0 ? LOG_JSON : LOG_HUMAN;
+		return a->format == LOG_JSON || strcmp(value, "human") == 0;
+	default:
+		return false;
+	}
+}
+
+static bool parse_arguments(struct arguments *a, int argc, char **argv)
+{
+	static const struct option options[] = {
+	    {"job", required_argument, NULL, 'j'},
+	    {"set", required_argument, NULL, 's'},
+	    {"index", required_argument, NULL, 'i'},
+	    {"uuid", required_argument, NULL, 'u'},
+	    {"generation", required_argument, NULL, 'g'},
+	    {"listen", required_argument, NULL, 'a'},
+	    {"servers", required_argument, NULL, 'S'},
+	    {"ready-fd", required_argument, NULL, 'r'},
+	    {"log-level", required_argument, NULL, 'l'},
+	    {"log-format", required_argument, NULL, 'f'},
+	    {NULL, 0, NULL, 0},
+	};
+	*a = (struct arguments){.generation = 1, .ready_fd = -1, .level = LOG_INFO, .format = LOG_HUMAN};
+	int which = 0;
+	for (int option; (option = getopt_long(argc, argv, "", options, &which)) != -1;) {
+		if (option == '?')
+			return false; /* getopt has said why */
+		if (!parse_option(a, option, optarg)) {
+			fprintf(stderr, "weir-server: --%s: '%s' is not allowed\n", options[which].name, optarg);
+			return false;
+		}
+	}
+	if (optind < argc)
+		fprintf(stderr, "weir-server: unexpected '%s'\n", argv[optind]);
+	else if (!a->job_path)
+		fprintf(stderr, "weir-server: --job is needed\n");
+	else if (!a->has_index)
+		fprintf(stderr, "weir-server: --index is needed\n");
+	return optind == argc && a->job_path && a->has_index;
+}
+
+/* --- Addresses */
+
+/* The address of server i by the job file alone; false when the job file does not fix it. */
+static bool job_address(const struct job *job, uint32_t i, char out[WEIR_ADDRESS_BYTES_MAX])
+{
+	const char *listen = job->cluster.listen, *port = strrchr(listen, ':');
+	uint64_t first;
+	int n = -1;
+	if (job->cluster.servers_at_count)
+		n = i < job->cluster.servers_at_count ? snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%s", job->cluster.servers_at[i]) : -1;
+	else if (strcmp(listen, "auto") == 0)
+		n = snprintf(out, WEIR_ADDRESS_BYTES_MAX, "unix:%s/server-%u.sock", job->run_dir, i);
+	else if (port && parse_number(port + 1, 65535 - i, &first) && first > 0)
+		n = snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%.*s:%llu", (int)(port - listen), listen, (unsigned long long)first + i);
+	return n >= 0 && n < (int)WEIR_ADDRESS_BYTES_MAX;
+}
+
+static weir_status split_addresses(const char *list, struct addresses *out, weir_error *err)
+{
+	while (true) {
+		size_t n = strcspn(list, ",");
+		if (n == 0 || n >= WEIR_ADDRESS_BYTES_MAX || out->count == WEIR_SERVERS_MAX)
+			return weir_fail(err, WEIR_E_INVALID, "--servers: address %u is empty, too long or one too many", out->count);
+		memcpy(out->text[out->count], list, n);
+		out->text[out->count++][n] = '\0';
+		if (!list[n])
+			return WEIR_OK;
+		list += n + 1;
+	}
+}
+
+static weir_status all_addresses(const struct arguments *a, const struct job *job, struct addresses *out, weir_error *err)
+{
+	if (a->servers) {
+		weir_status status = split_addresses(a->servers, out, err);
+		if (!status && out->count != job->cluster.servers)
+			status = weir_fail(err, WEIR_E_INVALID, "--servers: %u addresses, the job has %u servers", out->count,
+			                   job->cluster.servers);
+		return status;
+	}
+	for (; out->count < job->cluster.servers; out->count++)
+		if (!job_address(job, out->count, out->text[out->count]))
+			return weir_fail(err, WEIR_E_INVALID,
+			                 "the addresses of all servers are not known from cluster.listen '%s': give --servers",
+			                 job->cluster.listen);
+	return WEIR_OK;
+}
+
+/* --- Running */
+
+static uint32_t executors_of(const struct job *job)
+{
+	if (job->cluster.executors)
+		return job->cluster.executors;
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	long local = job->cluster.servers_at_count ? 1 : (long)job->cluster.servers;
+	return cores > local ? (uint32_t)(cores / local) : 1;
+}
+
+/* Whether passes wait for the evaluator's verdict: only when there is something to evaluate and the verdict matters. */
+static bool is_gated(const struct job *job)
+{
+	bool validated = job->data.valid_count > 0 || (job->data.split.by != SPLIT_NONE && job->data.split.valid > 0);
+	return validated && (job->train.early_stop.patience > 0 || job->train.keep_best);
+}
+
+static void leave_at_once(int signal_number)
+{
+	(void)signal_number;
+	_exit(1);
+}
+
+/* Waits for the first SIGTERM or SIGINT; the next one ends the process at once. */
+static void wait_for_signal(const sigset_t *set)
+{
+	int got;
+	sigwait(set, &got);
+	struct sigaction leave = {.sa_handler = leave_at_once};
+	sigaction(SIGTERM, &leave, NULL);
+	sigaction(SIGINT, &leave, NULL);
+	pthread_sigmask(SIG_UNBLOCK, set, NULL);
+}
+
+static void say_ready(int fd, const char *address)
+{
+	char line[WEIR_ADDRESS_BYTES_MAX + 16];
+	int n = snprintf(line, sizeof line, "READY %s\n", address);
+	if (fd >= 0 && (write(fd, line, (size_t)n) != n || close(fd) != 0))
+		fprintf(stderr, "weir-server: ready descriptor %d: %s\n", fd, strerror(errno));
+}
+
+struct parts {
+	struct job *job;
+	struct logger *logger;
+	struct rpc *rpc;
+	struct server *server;
+	struct addresses addresses;
+	const char *address_list[WEIR_SERVERS_MAX];
+	uint32_t partition_server[WEIR_PARTITIONS_MAX];
+};
+
+static weir_status start(struct parts *p, const struct arguments *a, const char *name, const char *listen, weir_error *err)
+{
+	const struct job *job = p->job;
+	struct ledger_options ledger = {.clock = clock_system(),
+	                                .entropy = entropy_system(),
+	                                .logger = p->logger,
+	                                .generation = a->generation,
+	                                .lease_ms = job->cluster.lease_ms,
+	                                .passes = job->train.passes,
+	                                .partitions = job->cluster.partitions,
+	                                .servers_count = job->cluster.servers,
+	                                .allow_skip = job->train.allow_skip,
+	                                .seed = job->data.seed,
+	                                .shuffle = job->data.shuffle,
+	                                .gate = is_gated(job),
+	                                .servers = p->address_list,
+	                                .partition_server = p->partition_server};
+	struct server_options options = {.rpc = p->rpc,
+	                                 .clock = clock_system(),
+	                                 .logger = p->logger,
+	                                 .name = name,
+	                                 .listen = listen,
+	                                 .generation = a->generation,
+	                                 .index = a->index,
+	                                 .servers = job->cluster.servers,
+	                                 .partitions = job->cluster.partitions,
+	                                 .executors = executors_of(job),
+	                                 .not_finite = job->train.not_finite,
+	                                 .ledger = a->index == 0 ? &ledger : NULL};
+	memcpy(options.uuid, a->uuid, sizeof options.uuid);
+	memcpy(ledger.uuid, a->uuid, sizeof ledger.uuid);
+	return server_create(&p->server, &options, err);
+}
+
+static weir_status prepare(struct parts *p, struct arguments *a, const char *name, char listen[WEIR_ADDRESS_BYTES_MAX],
+                           weir_error *err)
+{
+	weir_status status = job_load(a->job_path, a->sets, a->sets_count, &p->job, err);
+	if (status)
+		return status;
+	const struct job *job = p->job;
+	if (a->index >= job->cluster.servers)
+		return weir_fail(err, WEIR_E_INVALID, "--index %u: the job has %u servers", a->index, job->cluster.servers);
+	if (!a->has_uuid)
+		hash128_bytes(job->name, strlen(job->name), a->uuid);
+	if (a->listen)
+		snprintf(listen, WEIR_ADDRESS_BYTES_MAX, "%s", a->listen);
+	else if (!job_address(job, a->index, listen))
+		snprintf(listen, WEIR_ADDRESS_BYTES_MAX, "%s", job->cluster.listen);
+	if (a->index == 0)
+		status = all_addresses(a, job, &p->addresses, err);
+	if (!status && strncmp(listen, "unix:", 5) == 0)
+		status = disk_system()->ops->make_dirs(disk_system(), job->run_dir, err);
+	for (uint32_t i = 0; i < p->addresses.count; i++)
+		p->address_list[i] = p->addresses.text[i];
+	for (uint32_t i = 0; i < job->cluster.partitions; i++)
+		p->partition_server[i] = placement_server(i, job->cluster.servers);
+	p->logger = logger_create(&(struct logger_options){.level = a->level, .format = a->format, .who = name});
+	p->rpc = status ? NULL : rpc_grpc_create(p->logger);
+	if (!status && (!p->logger || !p->rpc))
+		status = weir_fail(err, WEIR_E_MEMORY, "out of memory");
+	return status;
+}
+
+static void clean_up(struct parts *p)
+{
+	server_destroy(p->server);
+	if (p->rpc)
+		rpc_destroy(p->rpc);
+	if (p->logger)
+		logger_destroy(p->logger);
+	job_free(p->job);
+	free(p);
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments a;
+	if (!parse_arguments(&a, argc, argv)) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	pthread_sigmask(SIG_BLOCK, &set, NULL); /* before any thread: they inherit it */
+	signal(SIGPIPE, SIG_IGN);
+
+	struct parts *p = calloc(1, sizeof *p);
+	char name[32], listen[WEIR_ADDRESS_BYTES_MAX];
+	weir_error err = {0};
+	snprintf(name, sizeof name, "server-%u", a.index);
+	weir_status status = p ? prepare(p, &a, name, listen, &err) : weir_fail(&err, WEIR_E_MEMORY, "out of memory");
+	if (!status)
+		status = start(p, &a, name, listen, &err);
+	if (status) {
+		fprintf(stderr, "weir-server: %s\n", err.text);
+		if (p)
+			clean_up(p);
+		return 1;
+	}
+	logger_write(p->logger, LOG_INFO, NULL, "serving", "address=%s partitions=%u executors=%u", server_address(p->server),
+	             p->job->cluster.partitions, executors_of(p->job));
+	say_ready(a.ready_fd, server_address(p->server));
+	wait_for_signal(&set);
+	logger_write(p->logger, LOG_INFO, NULL, "draining", "timeout_ms=%u", WEIR_DRAIN_MS);
+	server_drain(p->server, WEIR_DRAIN_MS - DRAIN_MARGIN_MS);
+	clean_up(p);
+	return 0;
+}

@@ -1,0 +1,277 @@
+/* Entries to state. Reads nothing but the entry and the state: no clock, no configuration that may differ between replicas. A push is applied
+ * from the slices it arrived in, run by run, while they are in the cache. */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "codec.h"
+#include "partition_internal.h"
+
+#define DECODE_BLOCK 4096u /* elements decoded at a time: stays in the first-level cache */
+
+/* One section on its way into rows. */
+struct section_apply {
+	struct partition *p;
+	const struct log_entry *e;
+	struct partition_table *t;
+	weir_codec codec;
+	bool clip;
+	struct optimizer_scalars scalars;
+	struct cursor data;
+};
+
+void row_meta_touch(struct row_meta *m, const struct log_entry *e)
+{
+	m->version = e->index;
+	m->last_push_s = (uint32_t)(e->stamp_ms / 1000);
+	if (m->count != UINT32_MAX)
+		m->count++;
+}
+
+void values_decode(struct cursor *data, weir_codec codec, size_t n, bool clip, float *out)
+{
+	uint8_t straddle[sizeof(float)];
+	const uint8_t *run;
+	for (size_t at = 0, m; at < n; at += m) {
+		m = cursor_run(data, codec_element_bytes(codec), n - at, straddle, &run);
+		assert(m > 0);
+		codec_decode(codec, run, m, out + at);
+	}
+	for (size_t i = 0; clip && i < n; i++)
+		if (!isfinite(out[i]))
+			out[i] = 0;
+}
+
+/* --- Pushes to asynchronous tables */
+
+/* Whether gradients can be used as they lie in the message. */
+static bool is_raw(const struct section_apply *a)
+{
+	return a->codec == WEIR_CODEC_FP32 && !a->clip;
+}
+
+static void chunk_in_runs(struct section_apply *a, struct row_state *state, float *value, size_t n)
+{
+	uint8_t straddle[sizeof(float)];
+	const uint8_t *run;
+	for (size_t at = 0, m; at < n; at += m) {
+		if (is_raw(a)) {
+			m = cursor_run(&a->data, sizeof(float), n - at, straddle, &run);
+		} else {
+			m = n - at < DECODE_BLOCK ? n - at : DECODE_BLOCK;
+			values_decode(&a->data, a->codec, m, a->clip, a->p->scratch->values);
+			run = (const uint8_t *)a->p->scratch->values;
+		}
+		assert(m > 0);
+		optimizer_apply(a->t->optimizer, &a->scalars, state, value, value + n, n, at, (const float *)(const void *)run, m);
+	}
+}
+
+static weir_status apply_chunk(struct section_apply *a, uint64_t chunk)
+{
+	float *value;
+	struct row_meta *meta;
+	if (store_upsert(a->t->rows, &chunk, 1, &value, &meta))
+		return WEIR_E_MEMORY;
+	size_t n = store_row_elements(a->t->rows, chunk);
+	optimizer_begin_row(a->t->optimizer, &meta->state);
+	if (optimizer_is_elementwise(a->t->optimizer)) {
+		chunk_in_runs(a, &meta->state, value, n);
+	} else {
+		float *whole = a->p->scratch->values;
+		values_decode(&a->data, a->codec, n, a->clip, whole);
+		optimizer_apply(a->t->optimizer, &a->scalars, &meta->state, value, value + n, n, 0, whole, n);
+	}
+	row_meta_touch(meta, a->e);
+	return WEIR_OK;
+}
+
+static weir_status apply_rows(struct section_apply *a, const uint64_t *keys, size_t count)
+{
+	struct apply_scratch *x = a->p->scratch;
+	const size_t width = a->t->spec->width;
+	if (store_upsert(a->t->rows, keys, count, x->rows, x->metas))
+		return WEIR_E_MEMORY;
+	for (size_t i = 0; i < count; i++)
+		x->states[i] = &x->metas[i]->state;
+	for (size_t at = 0, m; at < count; at += m) {
+		const uint8_t *run = (const uint8_t *)x->values;
+		if (is_raw(a)) { /* whole rows; one that straddles slices is assembled in x->sum */
+			m = cursor_run(&a->data, width * sizeof(float), count - at, x->sum, &run);
+		} else {
+			m = WEIR_ROW_WIDTH_MAX / width < count - at ? WEIR_ROW_WIDTH_MAX / width : count - at;
+			values_decode(&a->data, a->codec, m * width, a->clip, x->values);
+		}
+		assert(m > 0);
+		optimizer_apply_rows(a->t->optimizer, &a->scalars, x->states + at, x->rows + at, width, (const float *)(const void *)run,
+		                     m);
+	}
+	for (size_t i = 0; i < count; i++)
+		row_meta_touch(x->metas[i], a->e);
+	return WEIR_OK;
+}
+
+static weir_status apply_section(struct partition *p, const struct log_entry *e, const struct section *s, uint32_t number)
+{
+	struct section_apply a = {.p = p,
+	                          .e = e,
+	                          .t = partition_table(p, s->table),
+	                          .codec = (weir_codec)s->codec,
+	                          .clip = e->finding == LOG_CLIPPED,
+	                          .scalars = {.lr = e->rates[number], .grad_scale = 1},
+	                          .data = s->data};
+	struct row_keys k = row_keys_of(p, a.t, s);
+	uint64_t keys[APPLY_ROWS];
+	weir_status status = WEIR_OK;
+	for (size_t n; !status && (n = row_keys_next(&k, keys, APPLY_ROWS)) > 0;) {
+		if (a.t->spec->kind == WEIR_EMBEDDING)
+			status = apply_rows(&a, keys, n);
+		else
+			for (size_t i = 0; i < n && !status; i++)
+				status = apply_chunk(&a, keys[i]);
+	}
+	a.t->pushes++;
+	counter_bump(&a.t->counters.pushes, 1);
+	return status;
+}
+
+/* *sync: some table of the push is synchronous. */
+static weir_status apply_async_sections(struct partition *p, const struct log_entry *e, bool *sync)
+{
+	struct cursor body = e->body;
+	*sync = false;
+	for (uint32_t i = 0; i < e->record.sections; i++) {
+		struct section s;
+		weir_status status = frame_next_section(&body, &s, NULL);
+		assert(status == WEIR_OK);
+		if (partition_table(p, s.table)->spec->mode.kind == WEIR_SYNC) {
+			*sync = true;
+			counter_bump(&partition_table(p, s.table)->counters.pushes, 1);
+			continue;
+		}
+		status = apply_section(p, e, &s, i);
+		if (status)
+			return status;
+	}
+	return WEIR_OK;
+}
+
+static void count_done(struct partition *p, const struct record *r, bool dropped)
+{
+	struct partition_counters *c = &p->counters;
+	uint64_t hash = frame_identity_hash(r->pass, r->unit, r->batch, r->part);
+	counter_bump(dropped ? &c->parts_dropped : &c->parts_applied, 1);
+	counter_bump(dropped ? &c->dropped_fingerprint : &c->fingerprint, hash);
+}
+
+static weir_status apply_push(struct partition *p, const struct log_entry *e)
+{
+	const struct record *r = &e->record;
+	struct unit *u = identity_open(&p->identity, identity_key(r->pass, r->unit), r->attempt, r->batch + 1);
+	if (!u)
+		return p->failed = WEIR_E_MEMORY;
+	if (!identity_mark(u, r->batch, r->part)) {
+		counter_bump(&p->counters.parts_double, 1);
+		return WEIR_E_DUPLICATE;
+	}
+	if (e->finding == LOG_REJECTED) {
+		count_done(p, r, false);
+		return WEIR_E_NOT_FINITE;
+	}
+	bool sync;
+	if (apply_async_sections(p, e, &sync))
+		return p->failed = WEIR_E_MEMORY;
+	if (sync && !identity_batch_dropped(u, r->batch))
+		return p->failed = steps_wait(&p->steps, r, e->index);
+	count_done(p, r, sync);
+	return sync ? WEIR_E_DROPPED : WEIR_OK;
+}
+
+/* --- Assignments */
+
+static weir_status assign_row(struct section_apply *a, uint64_t key)
+{
+	float *value;
+	struct row_meta *meta;
+	if (store_upsert(a->t->rows, &key, 1, &value, &meta))
+		return WEIR_E_MEMORY;
+	size_t n = store_row_elements(a->t->rows, key);
+	values_decode(&a->data, a->codec, n, false, value);
+	if (a->e->record.flags & RECORD_ASSIGN_SLOTS)
+		values_decode(&a->data, a->codec, n * optimizer_slots(a->t->spec->optimizer.kind), false, value + n);
+	else
+		optimizer_init_slots(&a->t->spec->optimizer, value + n, n);
+	meta->state = (struct row_state){0};
+	meta->version = a->e->index;
+	return WEIR_OK;
+}
+
+static weir_status apply_assign(struct partition *p, const struct log_entry *e)
+{
+	struct cursor body = e->body;
+	for (uint32_t i = 0; i < e->record.sections; i++) {
+		struct section s;
+		weir_status status = frame_next_section(&body, &s, NULL);
+		assert(status == WEIR_OK);
+		struct section_apply a = {.p = p, .e = e, .t = partition_table(p, s.table), .codec = (weir_codec)s.codec, .data = s.data};
+		struct row_keys k = row_keys_of(p, a.t, &s);
+		uint64_t key;
+		while (row_keys_next(&k, &key, 1))
+			if (assign_row(&a, key))
+				return p->failed = WEIR_E_MEMORY;
+	}
+	return WEIR_OK;
+}
+
+/* --- Units */
+
+static weir_status apply_seal(struct partition *p, const struct log_entry *e)
+{
+	const struct record *r = &e->record;
+	return identity_open(&p->identity, identity_key(r->pass, r->unit), r->attempt, 0) ? WEIR_OK : (p->failed = WEIR_E_MEMORY);
+}
+
+static weir_status apply_retire(struct partition *p, const struct log_entry *e)
+{
+	const struct record *r = &e->record;
+	return p->failed = identity_retire(&p->identity, identity_key(r->pass, r->unit), r->attempt > 0, r->a);
+}
+
+static void publish(struct partition *p)
+{
+	uint64_t rows = 0;
+	for (uint32_t id = 0; id < p->tables_end; id++)
+		if (p->tables[id])
+			rows += store_table_rows(p->tables[id]->rows);
+	atomic_store_explicit(&p->counters.rows, rows, memory_order_relaxed);
+	atomic_store_explicit(&p->counters.units_open, p->identity.open_count, memory_order_relaxed);
+	atomic_store_explicit(&p->counters.applied, p->applied, memory_order_relaxed);
+}
+
+weir_status partition_apply(struct partition *p, const struct log_entry *e)
+{
+	assert(e->index == p->applied + 1);
+	weir_status status = WEIR_E_INTERNAL;
+	switch (e->record.kind) {
+	case RECORD_PUSH:
+		status = apply_push(p, e);
+		break;
+	case RECORD_SEAL:
+		status = apply_seal(p, e);
+		break;
+	case RECORD_CLOSE_STEP:
+		status = p->failed = step_close(p, e);
+		break;
+	case RECORD_RETIRE:
+		status = apply_retire(p, e);
+		break;
+	case RECORD_ASSIGN:
+		status = apply_assign(p, e);
+		break;
+	default:
+		assert(!"an entry of a kind that does not change state");
+	}
+	p->applied = e->index;
+	publish(p);
+	return status;
+}

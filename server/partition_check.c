@@ -1,0 +1,142 @@
+/* Is a record right? Everything that applying takes for granted is checked here, before the record becomes an entry. */
+#include <assert.h>
+#include <string.h>
+
+#include "codec.h"
+#include "partition_internal.h"
+#include "placement.h"
+
+#define KEYS_BLOCK   512u
+#define FINITE_BLOCK 4096u
+
+struct row_keys row_keys_of(const struct partition *p, const struct partition_table *t, const struct section *s)
+{
+	struct row_keys k = {.index = s->index, .left = s->rows, .all = s->index_codec == INDEX_ALL};
+	if (k.all) {
+		k.chunk = store_first_chunk(t->rows);
+		k.stride = p->options.partitions;
+	}
+	return k;
+}
+
+size_t row_keys_next(struct row_keys *k, uint64_t *keys, size_t max)
+{
+	size_t n = k->left < max ? k->left : max;
+	k->left -= (uint32_t)n;
+	if (!k->all) {
+		weir_status status = cursor_read(&k->index, keys, n * sizeof *keys);
+		assert(status == WEIR_OK);
+		return n;
+	}
+	for (size_t i = 0; i < n; i++, k->chunk += k->stride)
+		keys[i] = k->chunk;
+	return n;
+}
+
+static weir_status check_index(const struct partition *p, const struct partition_table *t, const struct section *s,
+                               weir_error *err)
+{
+	bool dense = t->spec->kind == WEIR_DENSE;
+	if (s->flags)
+		return weir_fail(err, WEIR_E_UNSUPPORTED, "table %s: LZ4 sections are not supported by this build", t->spec->name);
+	if (s->index_codec != INDEX_RAW && !(dense && s->index_codec == INDEX_ALL))
+		return weir_fail(err, WEIR_E_UNSUPPORTED, "table %s: index codec %u is not supported here", t->spec->name,
+		                 s->index_codec);
+	if (s->index_codec == INDEX_RAW && s->index_bytes != 8ull * s->rows)
+		return weir_fail(err, WEIR_E_CORRUPT, "table %s: %u index bytes for %u keys", t->spec->name, s->index_bytes, s->rows);
+	if (s->index_codec == INDEX_ALL && s->rows != store_chunks(t->rows))
+		return weir_fail(err, WEIR_E_INVALID, "table %s: %u chunks sent as all of them; partition %u has %llu", t->spec->name,
+		                 s->rows, p->options.id, (unsigned long long)store_chunks(t->rows));
+	uint32_t width = dense ? WEIR_CHUNK : t->spec->width;
+	if (s->width != width)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: rows of width %u, sent %u", t->spec->name, width, s->width);
+	return WEIR_OK;
+}
+
+/* Elements of all rows together; checks that every key lives here. */
+static weir_status check_keys(const struct partition *p, const struct partition_table *t, const struct section *s,
+                              uint64_t *elements, weir_error *err)
+{
+	struct row_keys k = row_keys_of(p, t, s);
+	uint64_t keys[KEYS_BLOCK];
+	*elements = 0;
+	for (size_t n; (n = row_keys_next(&k, keys, KEYS_BLOCK)) > 0;)
+		for (size_t i = 0; i < n; i++) {
+			size_t row = store_row_elements(t->rows, keys[i]);
+			if (row == 0 || (t->spec->kind == WEIR_EMBEDDING &&
+			                 placement_embedding(s->table, keys[i], p->options.partitions) != p->options.id))
+				return weir_fail(err, WEIR_E_NOT_FOUND, "table %s: row %llu does not live in partition %u of %u", t->spec->name,
+				                 (unsigned long long)keys[i], p->options.id, p->options.partitions);
+			*elements += row;
+		}
+	return WEIR_OK;
+}
+
+static weir_status check_data(const struct partition_table *t, const struct record *r, const struct section *s, uint64_t elements,
+                              weir_error *err)
+{
+	weir_codec codec = (weir_codec)s->codec;
+	if (!codec_supported(codec))
+		return weir_fail(err, WEIR_E_UNSUPPORTED, "table %s: codec %s is not supported by this build", t->spec->name,
+		                 codec_name(codec));
+	if (r->kind == RECORD_ASSIGN && r->flags & RECORD_ASSIGN_SLOTS)
+		elements *= 1 + optimizer_slots(t->spec->optimizer.kind);
+	if (s->data_bytes != elements * codec_element_bytes(codec))
+		return weir_fail(err, WEIR_E_INVALID, "table %s: %u data bytes for %u rows, expected %llu (%s)", t->spec->name,
+		                 s->data_bytes, s->rows, (unsigned long long)(elements * codec_element_bytes(codec)), codec_name(codec));
+	return WEIR_OK;
+}
+
+weir_status check_sections(const struct partition *p, const struct record *r, struct cursor body, bool *sync, weir_error *err)
+{
+	*sync = false;
+	for (uint32_t i = 0; i < r->sections; i++) {
+		struct section s;
+		uint64_t elements;
+		weir_status status = frame_next_section(&body, &s, err);
+		if (status)
+			return status;
+		const struct partition_table *t = partition_table(p, s.table);
+		if (!t)
+			return weir_fail(err, WEIR_E_NOT_FOUND, "table %u is not registered with partition %u", s.table, p->options.id);
+		status = check_index(p, t, &s, err);
+		if (!status)
+			status = check_keys(p, t, &s, &elements, err);
+		if (!status && r->kind != RECORD_PULL)
+			status = check_data(t, r, &s, elements, err);
+		if (status)
+			return status;
+		*sync |= t->spec->mode.kind == WEIR_SYNC;
+	}
+	return WEIR_OK;
+}
+
+static bool stream_finite(struct cursor data, weir_codec codec, float *scratch)
+{
+	size_t element = codec_element_bytes(codec), n;
+	uint8_t straddle[sizeof(float)];
+	const uint8_t *run;
+	while ((n = cursor_run(&data, element, codec == WEIR_CODEC_FP32 ? SIZE_MAX : FINITE_BLOCK, straddle, &run)) > 0) {
+		const float *values = (const float *)(const void *)run;
+		if (codec != WEIR_CODEC_FP32) {
+			codec_decode(codec, run, n, scratch);
+			values = scratch;
+		}
+		if (!codec_all_finite(values, n))
+			return false;
+	}
+	return true;
+}
+
+bool sections_finite(const struct record *r, struct cursor body, float *scratch, uint32_t *table)
+{
+	for (uint32_t i = 0; i < r->sections; i++) {
+		struct section s;
+		weir_status status = frame_next_section(&body, &s, NULL);
+		assert(status == WEIR_OK);
+		*table = s.table;
+		if (!stream_finite(s.data, (weir_codec)s.codec, scratch))
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,224 @@
+/* Pulls and scans: rows straight into the reply's memory. Reading never changes a partition. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codec.h"
+#include "partition_internal.h"
+
+#define GATHER_ROWS   512u
+#define SCAN_ROWS_MAX 65536u
+/* One answer; in its message there may already be others, up to the target size. */
+#define PULL_REPLY_BYTES_MAX (WEIR_MESSAGE_BYTES_MAX - WEIR_MESSAGE_BYTES_TARGET)
+
+void partition_write_error(struct record_writer *w, const struct record *r, uint8_t kind, weir_status status, const char *text)
+{
+	struct record reply = {.kind = kind,
+	                       .partition = r->partition,
+	                       .part = r->part,
+	                       .request_id = r->request_id,
+	                       .pass = r->pass,
+	                       .unit = r->unit,
+	                       .attempt = r->attempt,
+	                       .batch = r->batch,
+	                       .status = status};
+	record_writer_begin(w, &reply);
+	if (text) {
+		struct section s = {.codec = WEIR_CODEC_FP32, .index_codec = INDEX_ALL, .data_bytes = (uint32_t)strlen(text)};
+		weir_status added = record_writer_add(w, &s, NULL, text, false);
+		(void)added; /* record_writer_end says it again */
+	}
+	if (record_writer_end(w) && text)
+		partition_write_error(w, r, kind, status, NULL);
+}
+
+/* --- Pull */
+
+static bool is_float_aligned(const uint8_t *p)
+{
+	return (uintptr_t)p % sizeof(float) == 0;
+}
+
+static void pull_rows(struct partition *p, const struct partition_table *t, struct row_keys *k, weir_codec codec, uint8_t *out)
+{
+	const size_t width = t->spec->width, row_bytes = codec_bytes(codec, width);
+	const bool direct = codec == WEIR_CODEC_FP32 && is_float_aligned(out);
+	const size_t block = direct || width * GATHER_ROWS <= WEIR_ROW_WIDTH_MAX ? GATHER_ROWS : WEIR_ROW_WIDTH_MAX / width;
+	uint64_t keys[GATHER_ROWS];
+	for (size_t n; (n = row_keys_next(k, keys, block)) > 0; out += n * row_bytes) {
+		float *values = direct ? (float *)(void *)out : p->scratch->values;
+		store_gather(t->rows, keys, n, values);
+		if (!direct)
+			codec_encode(codec, values, n * width, out);
+	}
+}
+
+static void pull_chunks(struct partition *p, const struct partition_table *t, struct row_keys *k, weir_codec codec, uint8_t *out)
+{
+	uint64_t chunk;
+	while (row_keys_next(k, &chunk, 1)) {
+		const size_t n = store_row_elements(t->rows, chunk);
+		const bool direct = codec == WEIR_CODEC_FP32 && is_float_aligned(out);
+		float *values = direct ? (float *)(void *)out : p->scratch->values;
+		store_read_chunk(t->rows, chunk, values);
+		if (!direct)
+			codec_encode(codec, values, n, out);
+		out += codec_bytes(codec, n);
+	}
+}
+
+static uint64_t pull_elements(const struct partition *p, const struct partition_table *t, const struct section *s)
+{
+	if (t->spec->kind == WEIR_EMBEDDING)
+		return (uint64_t)s->rows * t->spec->width;
+	struct row_keys k = row_keys_of(p, t, s);
+	uint64_t chunk, elements = 0;
+	while (row_keys_next(&k, &chunk, 1))
+		elements += store_row_elements(t->rows, chunk);
+	return elements;
+}
+
+/* Fails before anything is gathered when the answer would not fit one message. */
+static weir_status check_reply_size(const struct partition *p, const struct record *r, struct cursor body, weir_error *err)
+{
+	uint64_t bytes = FRAME_HEADER_BYTES + RECORD_HEADER_BYTES;
+	for (uint32_t i = 0; i < r->sections; i++) {
+		struct section s;
+		weir_status status = frame_next_section(&body, &s, err);
+		assert(status == WEIR_OK);
+		const struct partition_table *t = partition_table(p, s.table);
+		bytes += SECTION_HEADER_BYTES + 8 + pull_elements(p, t, &s) * codec_element_bytes(t->spec->pull_codec);
+	}
+	if (bytes > PULL_REPLY_BYTES_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "pull: the answer would have %llu bytes, at most %u fit; ask for fewer rows at once",
+		                 (unsigned long long)bytes, PULL_REPLY_BYTES_MAX);
+	return WEIR_OK;
+}
+
+static weir_status pull_section(struct partition *p, const struct section *asked, struct record_writer *w)
+{
+	struct partition_table *t = partition_table(p, asked->table);
+	weir_codec codec = t->spec->pull_codec;
+	struct section s = {.table = asked->table,
+	                    .codec = (uint8_t)codec,
+	                    .index_codec = INDEX_ALL,
+	                    .rows = asked->rows,
+	                    .width = asked->width,
+	                    .data_bytes = (uint32_t)(pull_elements(p, t, asked) * codec_element_bytes(codec))};
+	uint8_t *index, *out;
+	weir_status status = record_writer_reserve(w, &s, &index, &out);
+	if (status)
+		return status;
+	struct row_keys k = row_keys_of(p, t, asked);
+	if (t->spec->kind == WEIR_EMBEDDING)
+		pull_rows(p, t, &k, codec, out);
+	else
+		pull_chunks(p, t, &k, codec, out);
+	counter_bump(&t->counters.pulls, 1);
+	return WEIR_OK;
+}
+
+static weir_status pull(struct partition *p, const struct record *r, struct cursor body, struct record_writer *w, weir_error *err)
+{
+	bool sync;
+	weir_status status = check_sections(p, r, body, &sync, err);
+	if (!status)
+		status = check_reply_size(p, r, body, err);
+	if (status)
+		return status;
+	struct record reply = {
+	    .kind = RECORD_PULL_REPLY, .partition = r->partition, .request_id = r->request_id, .a = p->applied, .b = p->steps.closed};
+	record_writer_begin(w, &reply);
+	for (uint32_t i = 0; i < r->sections && !status; i++) {
+		struct section s;
+		status = frame_next_section(&body, &s, err);
+		assert(status == WEIR_OK);
+		status = pull_section(p, &s, w);
+	}
+	weir_status ended = record_writer_end(w);
+	if (ended)
+		return weir_fail(err, ended, "pull: the answer could not be written");
+	return WEIR_OK;
+}
+
+void partition_pull(struct partition *p, const struct record *r, const struct cursor *body, struct record_writer *w)
+{
+	weir_error err = {0};
+	weir_status status = pull(p, r, *body, w, &err);
+	if (status)
+		partition_write_error(w, r, RECORD_PULL_REPLY, status, err.text);
+}
+
+/* --- Scan */
+
+struct scan_page {
+	const struct partition_table *t;
+	size_t count, elements; /* rows, and floats of all of them */
+	uint64_t *keys;
+	const float **rows;
+	uint64_t cursor;
+	uint32_t slots;
+};
+
+static weir_status scan_page(struct scan_page *g, uint32_t rows_max)
+{
+	const size_t row_max =
+	    (size_t)(g->t->spec->kind == WEIR_DENSE ? WEIR_CHUNK : g->t->spec->width) * (1 + g->slots) * sizeof(float) + 8;
+	size_t fit = (WEIR_MESSAGE_BYTES_TARGET - RECORD_HEADER_BYTES) / row_max;
+	size_t want = rows_max == 0 || rows_max > SCAN_ROWS_MAX ? SCAN_ROWS_MAX : rows_max;
+	want = want > fit ? fit : want;
+	want = want ? want : 1; /* a row with its slots fits the largest message */
+	g->keys = malloc(want * sizeof *g->keys);
+	g->rows = malloc(want * sizeof *g->rows);
+	if (!g->keys || !g->rows)
+		return WEIR_E_MEMORY;
+	g->count = store_scan(g->t->rows, &g->cursor, want, g->keys, g->rows);
+	for (size_t i = 0; i < g->count; i++)
+		g->elements += store_row_elements(g->t->rows, g->keys[i]) * (1 + g->slots);
+	return WEIR_OK;
+}
+
+static weir_status scan_write(const struct partition *p, const struct scan_page *g, uint32_t table, struct record_writer *w)
+{
+	struct record reply = {.kind = RECORD_SCAN_REPLY, .partition = (uint16_t)p->options.id, .a = g->cursor};
+	struct section s = {.table = (uint16_t)table,
+	                    .codec = WEIR_CODEC_FP32,
+	                    .index_codec = INDEX_RAW,
+	                    .rows = (uint32_t)g->count,
+	                    .width = g->t->spec->kind == WEIR_DENSE ? WEIR_CHUNK : g->t->spec->width,
+	                    .index_bytes = (uint32_t)(g->count * sizeof *g->keys),
+	                    .data_bytes = (uint32_t)(g->elements * sizeof(float))};
+	uint8_t *index, *data;
+	record_writer_begin(w, &reply);
+	weir_status status = record_writer_reserve(w, &s, &index, &data);
+	if (status == WEIR_OK && g->count) {
+		memcpy(index, g->keys, s.index_bytes);
+		for (size_t i = 0; i < g->count; i++) {
+			size_t bytes = store_row_elements(g->t->rows, g->keys[i]) * (1 + g->slots) * sizeof(float);
+			memcpy(data, g->rows[i], bytes);
+			data += bytes;
+		}
+	}
+	return record_writer_end(w);
+}
+
+void partition_scan(struct partition *p, uint32_t table, uint64_t cursor, uint32_t rows_max, bool slots, struct record_writer *w)
+{
+	const struct record request = {.partition = (uint16_t)p->options.id};
+	struct scan_page g = {.t = partition_table(p, table), .cursor = cursor};
+	weir_error err = {0};
+	if (!g.t) {
+		weir_fail(&err, WEIR_E_NOT_FOUND, "table %u is not registered with partition %u", table, p->options.id);
+	} else {
+		g.slots = slots ? optimizer_slots(g.t->spec->optimizer.kind) : 0;
+		weir_status status = scan_page(&g, rows_max);
+		if (!status)
+			status = scan_write(p, &g, table, w);
+		if (status)
+			weir_fail(&err, status, "scan of table %s: the page could not be written", g.t->spec->name);
+	}
+	if (err.status)
+		partition_write_error(w, &request, RECORD_SCAN_REPLY, err.status, err.text);
+	free(g.keys);
+	free(g.rows);
+}

@@ -1,0 +1,310 @@
+/* Life and death of a server. Start: executors, partitions, the ledger, then the listener. Stop: the listener, then whatever is still under way
+ * between the loops, then the loops, then what they owned. */
+#include "server.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "placement.h"
+#include "server_internal.h"
+#include "service.h"
+
+#define TICK_MS 100u
+
+/* --- What is under way */
+
+void server_enter(struct server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->busy++;
+	pthread_mutex_unlock(&s->lock);
+}
+
+void server_leave(struct server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	assert(s->busy > 0);
+	if (--s->busy == 0)
+		pthread_cond_broadcast(&s->idle);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void wait_idle(struct server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	while (s->busy)
+		pthread_cond_wait(&s->idle, &s->lock);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* --- Executors */
+
+struct executor *server_executor(struct server *s, uint32_t partition)
+{
+	return &s->executors[partition / s->options.servers % s->options.executors];
+}
+
+struct executor *server_executor_of_loop(struct server *s, const struct rpc_loop *loop)
+{
+	for (uint32_t i = 0; i < s->options.executors; i++)
+		if (s->executors[i].loop == loop)
+			return &s->executors[i];
+	assert(!"a connection on a loop that is no executor's");
+	return NULL;
+}
+
+struct tour {
+	struct server *server;
+	uint32_t next;
+	tour_fn visit, done;
+	void *arg;
+};
+
+static void tour_step(void *arg)
+{
+	struct tour *t = arg;
+	struct server *s = t->server;
+	struct executor *e = &s->executors[t->next++];
+	t->visit(e, t->arg);
+	if (t->next < s->options.executors) {
+		rpc_loop_post(s->executors[t->next].loop, tour_step, t);
+		return;
+	}
+	t->done(e, t->arg);
+	free(t);
+	server_leave(s);
+}
+
+weir_status server_tour(struct server *s, tour_fn visit, tour_fn done, void *arg)
+{
+	struct tour *t = malloc(sizeof *t);
+	if (!t)
+		return WEIR_E_MEMORY;
+	*t = (struct tour){.server = s, .visit = visit, .done = done, .arg = arg};
+	server_enter(s);
+	rpc_loop_post(s->executors[0].loop, tour_step, t);
+	return WEIR_OK;
+}
+
+/* Parked pulls of this executor's partitions whose deadline is at or before now_ms. */
+static void expire_parked(struct executor *e, int64_t now_ms)
+{
+	struct server *s = e->server;
+	for (uint32_t p = 0; p < s->options.partitions; p++)
+		if (s->partitions[p] && server_executor(s, p) == e)
+			partition_tick(s->partitions[p], now_ms);
+}
+
+static void executor_tick(void *arg)
+{
+	struct executor *e = arg;
+	expire_parked(e, clock_ms(e->server->options.clock));
+	rpc_loop_after(e->loop, TICK_MS, executor_tick, e);
+}
+
+static void ledger_ticks(void *arg)
+{
+	struct server *s = arg;
+	ledger_tick(s->ledger);
+	rpc_loop_after(s->ledger_loop, TICK_MS, ledger_ticks, s);
+}
+
+/* --- Start */
+
+static weir_status start_partition(struct server *s, uint32_t id, weir_error *err)
+{
+	struct partition_options o = {.id = id,
+	                              .partitions = s->options.partitions,
+	                              .generation = s->options.generation,
+	                              .log = log_memory_create(),
+	                              .clock = s->options.clock,
+	                              .logger = s->options.logger,
+	                              .not_finite = s->options.not_finite};
+	if (!o.log)
+		return weir_fail(err, WEIR_E_MEMORY, "partition %u: out of memory", id);
+	s->partitions[id] = partition_create(&o, err);
+	return s->partitions[id] ? WEIR_OK : WEIR_E_MEMORY;
+}
+
+static weir_status start_executors(struct server *s, weir_error *err)
+{
+	const struct server_options *o = &s->options;
+	for (uint32_t i = 0; i < o->executors; i++) {
+		struct executor *e = &s->executors[i];
+		char name[32];
+		snprintf(name, sizeof name, "exec-%u", i);
+		*e = (struct executor){.server = s, .writer = record_writer_create()};
+		if (!e->writer)
+			return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", s->name);
+		e->loop = s->loops[i] = rpc_loop_create(o->rpc, name, err);
+		if (!e->loop)
+			return WEIR_E_MEMORY;
+	}
+	for (uint32_t p = 0; p < o->partitions; p++)
+		if (placement_server(p, o->servers) == o->index) {
+			weir_status status = start_partition(s, p, err);
+			if (status)
+				return status;
+		}
+	return WEIR_OK;
+}
+
+static weir_status start_ledger(struct server *s, const struct ledger_options *options, weir_error *err)
+{
+	if (!options)
+		return WEIR_OK;
+	s->ledger_loop = rpc_loop_create(s->options.rpc, "ledger", err);
+	if (!s->ledger_loop)
+		return WEIR_E_MEMORY;
+	return ledger_create(&s->ledger, options, err);
+}
+
+static weir_status start(struct server *s, const struct server_options *o, weir_error *err)
+{
+	if (!s->executors || !s->loops || !s->partitions)
+		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", o->name);
+	weir_status status = start_executors(s, err);
+	if (!status)
+		status = start_ledger(s, o->ledger, err);
+	if (!status)
+		status = rpc_server_start(&s->listener, o->rpc, o->listen, s->loops, o->executors, service_handlers(), s, err);
+	if (status)
+		return status;
+	snprintf(s->address, sizeof s->address, "%s", rpc_server_address(s->listener));
+	for (uint32_t i = 0; i < o->executors; i++)
+		rpc_loop_post(s->executors[i].loop, executor_tick, &s->executors[i]);
+	if (s->ledger)
+		rpc_loop_post(s->ledger_loop, ledger_ticks, s);
+	return WEIR_OK;
+}
+
+weir_status server_create(struct server **out, const struct server_options *options, weir_error *err)
+{
+	assert(options->executors > 0 && options->servers > 0 && options->index < options->servers);
+	assert(options->partitions > 0 && options->partitions <= WEIR_PARTITIONS_MAX);
+	*out = NULL;
+	struct server *s = calloc(1, sizeof *s);
+	if (!s)
+		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", options->name);
+	s->options = *options;
+	s->options.ledger = NULL;
+	s->options.listen = NULL;
+	snprintf(s->name, sizeof s->name, "%s", options->name);
+	s->options.name = s->name;
+	s->started_ms = clock_ms(options->clock);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->idle, NULL);
+	s->executors = calloc(options->executors, sizeof *s->executors);
+	s->loops = calloc(options->executors, sizeof(struct rpc_loop *));
+	s->partitions = calloc(options->partitions, sizeof(struct partition *));
+	weir_status status = start(s, options, err);
+	if (status)
+		server_destroy(s);
+	else
+		*out = s;
+	return status;
+}
+
+const char *server_address(const struct server *s)
+{
+	return s->address;
+}
+
+weir_status server_check_job(const struct server *s, const uint8_t *uuid, size_t uuid_bytes, uint64_t generation, weir_error *err)
+{
+	const struct server_options *o = &s->options;
+	if (uuid_bytes != sizeof o->uuid || memcmp(uuid, o->uuid, sizeof o->uuid) != 0)
+		return weir_fail(err, WEIR_E_GENERATION, "from another job: uuid %02x%02x%02x%02x..., %s serves %02x%02x%02x%02x...",
+		                 uuid_bytes > 3 ? uuid[0] : 0u, uuid_bytes > 3 ? uuid[1] : 0u, uuid_bytes > 3 ? uuid[2] : 0u,
+		                 uuid_bytes > 3 ? uuid[3] : 0u, s->name, o->uuid[0], o->uuid[1], o->uuid[2], o->uuid[3]);
+	if (generation != o->generation)
+		return weir_fail(err, WEIR_E_GENERATION, "from generation %llu, %s serves generation %llu",
+		                 (unsigned long long)generation, s->name, (unsigned long long)o->generation);
+	return WEIR_OK;
+}
+
+/* --- Stop */
+
+static void finish_streams(struct executor *e, void *arg)
+{
+	(void)arg;
+	expire_parked(e, INT64_MAX);
+	for (struct sink *k = e->streams, *next; k; k = next) {
+		next = k->next;
+		sink_finish(k);
+	}
+}
+
+static void tour_nothing(struct executor *e, void *arg)
+{
+	(void)e;
+	(void)arg;
+}
+
+static void close_ledger(void *arg)
+{
+	struct server *s = arg;
+	ledger_close(s->ledger);
+	server_leave(s);
+}
+
+static void close_listener(struct server *s, uint32_t grace_ms)
+{
+	if (!s->listener)
+		return;
+	rpc_server_stop(s->listener, grace_ms);
+	s->listener = NULL;
+}
+
+void server_drain(struct server *s, uint32_t timeout_ms)
+{
+	atomic_store(&s->draining, true);
+	if (s->ledger) {
+		server_enter(s);
+		rpc_loop_post(s->ledger_loop, close_ledger, s);
+	}
+	(void)server_tour(s, finish_streams, tour_nothing,
+	                  NULL); /* out of memory: the listener cuts the streams off after the grace */
+	close_listener(s, timeout_ms);
+}
+
+static void expire_all(struct executor *e, void *arg)
+{
+	(void)arg;
+	expire_parked(e, INT64_MAX);
+}
+
+static void free_parts(struct server *s)
+{
+	for (uint32_t i = 0; s->executors && i < s->options.executors; i++)
+		record_writer_destroy(s->executors[i].writer);
+	for (uint32_t p = 0; s->partitions && p < s->options.partitions; p++)
+		partition_destroy(s->partitions[p]);
+	free(s->executors);
+	free(s->loops);
+	free(s->partitions);
+	pthread_mutex_destroy(&s->lock);
+	pthread_cond_destroy(&s->idle);
+	free(s);
+}
+
+void server_destroy(struct server *s)
+{
+	if (!s)
+		return;
+	if (s->listener)
+		server_drain(s, 0);
+	if (s->loops && s->loops[s->options.executors - 1] && s->loops[0])
+		(void)server_tour(s, expire_all, tour_nothing, NULL); /* else they expire by their own deadline */
+	wait_idle(s);
+	for (uint32_t i = 0; s->loops && i < s->options.executors; i++)
+		if (s->loops[i])
+			rpc_loop_destroy(s->loops[i]);
+	if (s->ledger_loop)
+		rpc_loop_destroy(s->ledger_loop);
+	if (s->ledger)
+		ledger_destroy(s->ledger);
+	free_parts(s);
+}

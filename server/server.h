@@ -1,0 +1,38 @@
+/* A parameter server: partitions owned by executors, the service in front of them, and on one server of the job the ledger. Everything it
+ * needs is in its options, so that several live in one process. */
+#ifndef WEIR_SERVER_H
+#define WEIR_SERVER_H
+
+#include <stdint.h>
+
+#include "clock.h"
+#include "ledger.h"
+#include "logger.h"
+#include "rpc.h"
+
+struct server;
+
+struct server_options {
+	struct rpc *rpc; /* borrowed, like clock and logger */
+	const struct clock *clock;
+	struct logger *logger;
+	const char *name;   /* "server-0"; copied */
+	const char *listen; /* rpc_server_start's address */
+	uint8_t uuid[16];
+	uint64_t generation;
+	uint32_t index, servers;             /* this one owns the partitions p with p mod servers == index */
+	uint32_t partitions;                 /* of the job */
+	uint32_t executors;                  /* threads that own partitions; connections spread over them */
+	uint32_t not_finite;                 /* enum partition_not_finite */
+	const struct ledger_options *ledger; /* NULL: another server hosts it; its servers are copied by ledger_create */
+};
+
+/* Starts serving. On failure nothing is left running. */
+weir_status server_create(struct server **out, const struct server_options *options, weir_error *err);
+const char *server_address(const struct server *s); /* with the real port */
+/* Not serving any more (health says so): accepts no connections, answers what has arrived, ends the streams, at most timeout_ms. */
+void server_drain(struct server *s, uint32_t timeout_ms);
+/* Stops, drained or not, and frees. From a thread that is no loop. */
+void server_destroy(struct server *s);
+
+#endif

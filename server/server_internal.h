@@ -1,0 +1,103 @@
+/* What the files of the service share: server.c (life and death), service.c (what rpc calls), dispatch.c (records to partitions), sink.c (replies
+ * to clients), control.c (tables, scan, status), forward.c (the ledger's calls). Nobody else includes this.
+ *
+ * Threads. A connection lives on one executor's loop, and so do its sink and requests. A partition lives on its executor's loop. A request for a
+ * partition of another executor travels there as a posted task and its reply travels back as a frame; with one executor all is inline. */
+#ifndef WEIR_SERVER_INTERNAL_H
+#define WEIR_SERVER_INTERNAL_H
+
+#include <pthread.h>
+
+#include "partition.h"
+#include "server.h"
+#include "wire.h"
+
+struct sink;
+
+struct executor {
+	struct server *server;
+	struct rpc_loop *loop;
+	struct record_writer *writer; /* replies for connections of other executors */
+	struct sink *streams;         /* of the connections on this loop */
+};
+
+struct server {
+	struct server_options options; /* its pointers to strings and ledger options are not kept */
+	char name[WEIR_NAME_BYTES_MAX];
+	struct executor *executors;    /* (options.executors) */
+	struct rpc_loop **loops;       /* (options.executors) */
+	struct partition **partitions; /* (options.partitions) NULL: not here */
+	struct rpc_server *listener;
+	struct ledger *ledger; /* NULL: another server has it */
+	struct rpc_loop *ledger_loop;
+	int64_t started_ms;
+	_Atomic bool draining;
+	_Atomic uint64_t bytes_pushed, bytes_pulled, corrupt_refused;
+	_Atomic uint64_t push_streams, pull_streams; /* open */
+	char address[WEIR_ADDRESS_BYTES_MAX];
+	/* What must end before the loops may: sinks, tours. */
+	pthread_mutex_t lock;
+	pthread_cond_t idle;
+	uint32_t busy; /* guarded by lock */
+};
+
+void server_enter(struct server *s);
+void server_leave(struct server *s);
+/* Partition p lives on executor p / servers mod executors: neighbours on different ones. */
+struct executor *server_executor(struct server *s, uint32_t partition);
+struct executor *server_executor_of_loop(struct server *s, const struct rpc_loop *loop);
+
+/* Visits the executors in order, each on its own loop, then calls done on the last one's. Two tours never overtake each other. */
+typedef void (*tour_fn)(struct executor *e, void *arg);
+weir_status server_tour(struct server *s, tour_fn visit, tour_fn done, void *arg);
+
+/* --- sink.c: where the replies of a stream or of a unary call are collected. */
+struct request;
+struct sink {
+	struct executor *home;
+	struct rpc_stream *stream; /* one of the two; NULL when gone */
+	struct rpc_call *call;
+	enum rpc_method method;
+	struct record_writer *writer; /* replies not sent yet */
+	uint32_t requests;            /* not answered yet */
+	uint64_t request_bytes;
+	uint64_t sending;                         /* bytes given to the transport since its queue was last empty */
+	bool in_message;                          /* more replies may follow at once: do not send yet */
+	bool finishing;                           /* end the stream when all is answered */
+	struct request *deferred, *deferred_last; /* pulls that wait for the client to take what it has asked for */
+	struct sink *prev, *next;                 /* home's streams */
+};
+
+struct sink *sink_create(struct executor *home, struct rpc_stream *stream, struct rpc_call *call, enum rpc_method method);
+void sink_closed(struct sink *k);   /* the stream is gone */
+void sink_writable(struct sink *k); /* the transport's queue is empty */
+void sink_finish(struct sink *k);   /* ends the stream once all is answered */
+/* Ends the stream or call with an error. */
+void sink_fail(struct sink *k, weir_status status, const char *text);
+/* After writing a reply: sends early when a message's worth is there. */
+void sink_wrote(struct sink *k);
+/* Takes a frame of replies that another executor wrote. */
+void sink_take_frame(struct sink *k, struct message *frame);
+/* Sends what should be sent and frees the sink when nothing is left of it. */
+void sink_settle(struct sink *k);
+/* Whether so much waits to be sent that pulls must wait. */
+bool sink_is_full(const struct sink *k);
+
+/* --- dispatch.c */
+/* Checks a Data message and gives its records to their partitions. m is borrowed. */
+void dispatch_message(struct sink *k, struct message *m);
+void dispatch_deferred(struct sink *k);
+void dispatch_drop_deferred(struct sink *k); /* the client is gone */
+
+/* --- control.c, forward.c: unary control calls. */
+void control_register_table(struct server *s, struct rpc_call *call, struct message *request);
+void control_scan(struct server *s, struct rpc_call *call, struct message *request);
+void control_status(struct server *s, struct rpc_call *call, struct message *request);
+void control_health(struct server *s, struct rpc_call *call, struct message *request);
+/* E_GENERATION, naming both, when uuid or generation is not this job's. */
+weir_status server_check_job(const struct server *s, const uint8_t *uuid, size_t uuid_bytes, uint64_t generation,
+                             weir_error *err);
+bool forward_is_ledger_method(enum rpc_method method);
+void forward_to_ledger(struct server *s, struct rpc_call *call, enum rpc_method method, struct message *request);
+
+#endif
