@@ -1,0 +1,410 @@
+/* The bulk frame: golden bytes, round trips through any cut into spans, and every kind of damage. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "crc32c.h"
+#include "frame.h"
+#include "golden_frames.h"
+
+/* A message whose bytes are cut in spans of `cut` bytes, each in memory of its own so that sanitizers see an overrun. */
+struct pieces {
+	uint8_t **parts;
+	size_t count;
+};
+
+static void pieces_release(struct message *m)
+{
+	struct pieces *p = m->owner;
+	for (size_t i = 0; i < p->count; i++)
+		free(p->parts[i]);
+	free(p->parts);
+	free(p);
+}
+
+static struct message *cut_message(const uint8_t *bytes, size_t n, size_t cut)
+{
+	struct pieces *p = malloc(sizeof *p);
+	p->count = n ? (n + cut - 1) / cut : 1;
+	p->parts = calloc(p->count, sizeof *p->parts);
+	struct span *spans = calloc(p->count, sizeof *spans);
+	for (size_t i = 0; i < p->count; i++) {
+		size_t size = n - i * cut < cut ? n - i * cut : cut;
+		p->parts[i] = malloc(size ? size : 1);
+		if (size)
+			memcpy(p->parts[i], bytes + i * cut, size);
+		spans[i] = (struct span){p->parts[i], size};
+	}
+	struct message *m = message_create(spans, (uint32_t)p->count, pieces_release, p);
+	free(spans);
+	assert_non_null(m);
+	return m;
+}
+
+static uint8_t *flatten(const struct message *m)
+{
+	uint8_t *out = malloc(m->bytes);
+	struct cursor c = cursor_at(m);
+	assert_int_equal(cursor_read(&c, out, m->bytes), WEIR_OK);
+	return out;
+}
+
+/* Everything that a frame says, as one hash: two frames that parse alike have the same. The first failure ends it. */
+static weir_status parse(const struct message *m, uint32_t *digest, weir_error *err)
+{
+	struct cursor c = cursor_at(m);
+	struct frame_header h;
+	weir_status status = frame_open(&c, &h, err);
+	*digest = 0;
+	if (status)
+		return status;
+	*digest = crc32c(crc32c(0, &h.records, sizeof h.records), &h.generation, sizeof h.generation);
+	for (uint32_t i = 0; i < h.records; i++) {
+		struct record r;
+		struct cursor body;
+		if ((status = frame_next_record(&c, true, &r, &body, err)))
+			return status;
+		*digest = crc32c(*digest, &r.request_id, sizeof r.request_id);
+		for (uint32_t j = 0; j < r.sections; j++) {
+			struct section s;
+			if ((status = frame_next_section(&body, &s, err)))
+				return status;
+			*digest = crc32c(*digest, &s.rows, sizeof s.rows);
+			*digest = cursor_crc32c(&s.index, s.index.left, *digest);
+			*digest = cursor_crc32c(&s.data, s.data.left, *digest);
+		}
+		assert_int_equal(body.left, 0);
+	}
+	if (c.left)
+		return weir_fail(err, WEIR_E_CORRUPT, "bytes behind the last record");
+	return WEIR_OK;
+}
+
+static void test_golden_bytes(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < GOLDEN_FRAMES; i++) {
+		struct message *m = golden_build(i);
+		uint8_t *bytes = flatten(m), *expected;
+		size_t expected_bytes = golden_read(i, &expected);
+		assert_int_equal(m->bytes, expected_bytes);
+		assert_memory_equal(bytes, expected, expected_bytes);
+		weir_error err = {0};
+		uint32_t digest;
+		assert_int_equal(parse(m, &digest, &err), WEIR_OK);
+		free(bytes);
+		free(expected);
+		message_release(m);
+	}
+}
+
+static void test_push_fields_come_back(void **state)
+{
+	(void)state;
+	struct message *m = golden_build(0);
+	struct cursor c = cursor_at(m), body;
+	struct frame_header h;
+	struct record r;
+	struct section s;
+	weir_error err = {0};
+	assert_int_equal(frame_open(&c, &h, &err), WEIR_OK);
+	assert_int_equal(h.records, 1);
+	assert_int_equal(h.generation, 3);
+	assert_int_equal(h.uuid[15], 0x5f);
+	assert_int_equal(frame_next_record(&c, true, &r, &body, &err), WEIR_OK);
+	assert_int_equal(r.kind, RECORD_PUSH);
+	assert_int_equal(r.partition, 7);
+	assert_int_equal(r.sections, 2);
+	assert_int_equal(r.part, 1);
+	assert_int_equal(r.request_id, 0x1122334455667788);
+	assert_int_equal(r.pass, 1);
+	assert_int_equal(r.unit, 2);
+	assert_int_equal(r.attempt, 3);
+	assert_int_equal(r.batch, 4);
+	assert_int_equal(r.a, 99);
+	assert_int_equal(r.b, 5);
+	assert_int_equal(frame_next_section(&body, &s, &err), WEIR_OK);
+	assert_int_equal(s.table, 2);
+	assert_int_equal(s.codec, WEIR_CODEC_FP32);
+	assert_int_equal(s.rows, 3);
+	assert_int_equal(s.width, 3);
+	assert_int_equal(s.index.left, 24);
+	assert_int_equal(s.data.left, 36);
+	float values[9];
+	assert_int_equal(cursor_read(&s.data, values, sizeof values), WEIR_OK);
+	assert_true(values[0] == 0.5f && values[8] == 4.5f);
+	assert_int_equal(frame_next_section(&body, &s, &err), WEIR_OK);
+	assert_int_equal(s.codec, WEIR_CODEC_BF16);
+	assert_int_equal(s.data.left, 6);
+	assert_int_equal(s.aux, 0xaabb);
+	assert_int_equal(c.left, 0);
+	message_release(m);
+}
+
+static void test_any_cut_parses_alike(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < GOLDEN_FRAMES; i++) {
+		struct message *m = golden_build(i);
+		uint8_t *bytes = flatten(m);
+		uint32_t whole, digest;
+		assert_int_equal(parse(m, &whole, NULL), WEIR_OK);
+		for (size_t cut = 1; cut <= 100; cut++) {
+			struct message *p = cut_message(bytes, m->bytes, cut);
+			weir_error err = {0};
+			assert_int_equal(parse(p, &digest, &err), WEIR_OK);
+			assert_int_equal(digest, whole);
+			message_release(p);
+		}
+		free(bytes);
+		message_release(m);
+	}
+}
+
+static void test_truncation_at_every_byte(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < GOLDEN_FRAMES; i++) {
+		struct message *m = golden_build(i);
+		uint8_t *bytes = flatten(m);
+		for (size_t n = 0; n < m->bytes; n++) {
+			struct message *p = cut_message(bytes, n, 33);
+			weir_error err = {0};
+			uint32_t digest;
+			assert_int_equal(parse(p, &digest, &err), WEIR_E_CORRUPT);
+			assert_true(strlen(err.text) > 0);
+			message_release(p);
+		}
+		free(bytes);
+		message_release(m);
+	}
+}
+
+static void test_corruption_of_every_byte(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < GOLDEN_FRAMES; i++) {
+		struct message *m = golden_build(i);
+		uint8_t *bytes = flatten(m);
+		for (size_t n = 0; n < m->bytes; n++)
+			for (unsigned bit = 0; bit < 8; bit++) {
+				bytes[n] ^= (uint8_t)(1u << bit);
+				struct message *p = cut_message(bytes, m->bytes, 64);
+				weir_error err = {0};
+				uint32_t digest;
+				weir_status status = parse(p, &digest, &err);
+				assert_true(status == WEIR_E_CORRUPT || status == WEIR_E_VERSION || status == WEIR_E_LIMIT);
+				assert_true(strlen(err.text) > 0);
+				message_release(p);
+				bytes[n] ^= (uint8_t)(1u << bit);
+			}
+		free(bytes);
+		message_release(m);
+	}
+}
+
+/* Replaces 32-bit words of the record or section headers with hostile ones, with and without the record's crc made right again. */
+static void test_hostile_sizes(void **state)
+{
+	(void)state;
+	static const uint32_t hostile[] = {0, 1, 7, 63, 64, 65, 0x7fffffff, 0x80000000, 0xfffffff8, 0xffffffff};
+	struct message *m = golden_build(0);
+	for (size_t at = FRAME_HEADER_BYTES; at + 4 <= m->bytes; at += 4)
+		for (size_t k = 0; k < sizeof hostile / sizeof *hostile; k++) {
+			uint8_t *bytes = flatten(m);
+			memcpy(bytes + at, &hostile[k], 4);
+			if (at != FRAME_HEADER_BYTES + 4) {
+				uint32_t zero = 0, crc;
+				memcpy(bytes + FRAME_HEADER_BYTES + 4, &zero, 4);
+				crc = crc32c(0, bytes + FRAME_HEADER_BYTES, m->bytes - FRAME_HEADER_BYTES);
+				memcpy(bytes + FRAME_HEADER_BYTES + 4, &crc, 4);
+			}
+			struct message *p = cut_message(bytes, m->bytes, 40);
+			weir_error err = {0};
+			uint32_t digest;
+			weir_status status = parse(p, &digest, &err);
+			assert_true(status == WEIR_OK || strlen(err.text) > 0);
+			/* The record's size and its section's stream sizes must be refused, whatever they say but the truth. */
+			size_t record = FRAME_HEADER_BYTES, section = record + RECORD_HEADER_BYTES;
+			if (at == record || at == section + 16 || at == section + 20)
+				assert_int_not_equal(status, WEIR_OK);
+			message_release(p);
+			free(bytes);
+		}
+	message_release(m);
+}
+
+static void test_bad_crc_leaves_the_next_record_readable(void **state)
+{
+	(void)state;
+	struct message *m = golden_build(GOLDEN_REPLIES);
+	uint8_t *bytes = flatten(m);
+	bytes[FRAME_HEADER_BYTES + 40] ^= 1; /* field a of the first record */
+	struct message *p = cut_message(bytes, m->bytes, 64);
+	struct cursor c = cursor_at(p), body;
+	struct frame_header h;
+	struct record r;
+	weir_error err = {0};
+	assert_int_equal(frame_open(&c, &h, &err), WEIR_OK);
+	assert_true(h.records > 1);
+	assert_int_equal(frame_next_record(&c, true, &r, &body, &err), WEIR_E_CORRUPT);
+	assert_non_null(strstr(err.text, "crc"));
+	assert_int_not_equal(r.bytes, 0);
+	for (uint32_t i = 1; i < h.records; i++)
+		assert_int_equal(frame_next_record(&c, true, &r, &body, &err), WEIR_OK);
+	assert_int_equal(c.left, 0);
+	message_release(p);
+	message_release(m);
+	free(bytes);
+}
+
+static uint32_t released;
+static void count_release(struct message *m)
+{
+	assert_ptr_equal(m->owner, &released);
+	released++;
+}
+
+static void test_writer_borrows_and_releases(void **state)
+{
+	(void)state;
+	static float values[65536];
+	for (uint32_t i = 0; i < 65536; i++)
+		values[i] = (float)i;
+	struct record_writer *w = record_writer_create();
+	uint64_t keys[1] = {5};
+	struct section s = {.table = 1, .rows = 1, .width = 65536, .index_bytes = 8, .data_bytes = sizeof values};
+	for (uint32_t round = 0; round < 3; round++) {
+		struct record r = {.kind = RECORD_PUSH, .request_id = round};
+		record_writer_begin(w, &r);
+		assert_int_equal(record_writer_add(w, &s, keys, values, true), WEIR_OK);
+		assert_int_equal(record_writer_end(w), WEIR_OK);
+		uint8_t uuid[16] = {0};
+		released = 0;
+		struct message *m = record_writer_finish(w, uuid, 1, count_release, &released);
+		assert_non_null(m);
+		assert_int_equal(m->count, 2);
+		assert_ptr_equal(m->spans[1].data, values);
+		uint32_t digest;
+		weir_error err = {0};
+		assert_int_equal(parse(m, &digest, &err), WEIR_OK);
+		message_release(m);
+		assert_int_equal(released, 1);
+		assert_int_equal(record_writer_bytes(w), 0);
+	}
+	record_writer_destroy(w);
+}
+
+static void test_writer_reserve_equals_add(void **state)
+{
+	(void)state;
+	uint8_t uuid[16] = {1}, data[13], *index_place, *data_place;
+	uint64_t keys[3] = {1, 2, 3};
+	memset(data, 0xab, sizeof data);
+	struct section s = {.table = 4, .codec = WEIR_CODEC_INT8, .rows = 3, .width = 4, .index_bytes = 24, .data_bytes = 13};
+	struct record r = {.kind = RECORD_ASSIGN};
+	struct record_writer *w = record_writer_create();
+	struct message *m[2];
+	for (int reserve = 0; reserve < 2; reserve++) {
+		for (int i = 0; i < 5; i++) {
+			record_writer_begin(w, &r);
+			if (reserve) {
+				assert_int_equal(record_writer_reserve(w, &s, &index_place, &data_place), WEIR_OK);
+				memcpy(index_place, keys, 24);
+				memcpy(data_place, data, 13);
+			} else {
+				assert_int_equal(record_writer_add(w, &s, keys, data, false), WEIR_OK);
+			}
+			assert_int_equal(record_writer_end(w), WEIR_OK);
+		}
+		assert_int_equal(record_writer_records(w), 5);
+		m[reserve] = record_writer_finish(w, uuid, 2, NULL, NULL);
+	}
+	uint8_t *a = flatten(m[0]), *b = flatten(m[1]);
+	assert_int_equal(m[0]->bytes, m[1]->bytes);
+	assert_int_equal(m[0]->count, 1);
+	assert_memory_equal(a, b, m[0]->bytes);
+	free(a);
+	free(b);
+	message_release(m[0]);
+	message_release(m[1]);
+	record_writer_destroy(w);
+}
+
+static void test_writer_refuses_and_recovers(void **state)
+{
+	(void)state;
+	static uint8_t big[WEIR_MESSAGE_BYTES_MAX];
+	uint8_t uuid[16] = {0};
+	struct record_writer *w = record_writer_create();
+	struct record r = {.kind = RECORD_PUSH_REPLY};
+	struct section s = {.index_codec = INDEX_ALL, .data_bytes = sizeof big};
+	record_writer_begin(w, &r);
+	assert_int_equal(record_writer_end(w), WEIR_OK);
+	size_t before = record_writer_bytes(w);
+	record_writer_begin(w, &r);
+	assert_int_equal(record_writer_add(w, &s, NULL, big, true), WEIR_E_LIMIT);
+	assert_int_equal(record_writer_end(w), WEIR_E_LIMIT);
+	assert_int_equal(record_writer_bytes(w), before);
+	for (uint32_t i = 1; i < WEIR_FRAME_RECORDS_MAX; i++) {
+		record_writer_begin(w, &r);
+		assert_int_equal(record_writer_end(w), WEIR_OK);
+	}
+	record_writer_begin(w, &r);
+	assert_int_equal(record_writer_end(w), WEIR_E_LIMIT);
+	struct message *m = record_writer_finish(w, uuid, 0, NULL, NULL);
+	weir_error err = {0};
+	uint32_t digest;
+	assert_int_equal(parse(m, &digest, &err), WEIR_OK);
+	message_release(m);
+	record_writer_destroy(w);
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+static void test_identity_hashes_differ(void **state)
+{
+	(void)state;
+	enum { N = 8 * 16 * 64 * 16 };
+	uint64_t *h = malloc(N * sizeof *h);
+	size_t n = 0;
+	for (uint32_t pass = 0; pass < 8; pass++)
+		for (uint32_t unit = 0; unit < 16; unit++)
+			for (uint32_t batch = 0; batch < 64; batch++)
+				for (uint32_t part = 0; part < 16; part++)
+					h[n++] = frame_identity_hash(pass, unit, batch, part);
+	assert_int_equal(n, N);
+	qsort(h, n, sizeof *h, compare_u64);
+	for (size_t i = 1; i < n; i++)
+		assert_int_not_equal(h[i - 1], h[i]);
+	free(h);
+	assert_int_equal(frame_identity_hash(1, 2, 3, 4), frame_identity_hash(1, 2, 3, 4));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_golden_bytes),
+	    cmocka_unit_test(test_push_fields_come_back),
+	    cmocka_unit_test(test_any_cut_parses_alike),
+	    cmocka_unit_test(test_truncation_at_every_byte),
+	    cmocka_unit_test(test_corruption_of_every_byte),
+	    cmocka_unit_test(test_hostile_sizes),
+	    cmocka_unit_test(test_bad_crc_leaves_the_next_record_readable),
+	    cmocka_unit_test(test_writer_borrows_and_releases),
+	    cmocka_unit_test(test_writer_reserve_equals_add),
+	    cmocka_unit_test(test_writer_refuses_and_recovers),
+	    cmocka_unit_test(test_identity_hashes_differ),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
