@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static void disagree(struct audit *a, uint32_t partition, const struct snapshot_partition *p)
+static void disagree(struct audit *a, uint32_t partition, const struct overview_partition *p)
 {
 	if (a->ok)
 		snprintf(a->text, sizeof a->text,
@@ -15,7 +15,7 @@ static void disagree(struct audit *a, uint32_t partition, const struct snapshot_
 	a->ok = false;
 }
 
-struct audit audit_run(const struct snapshot *s)
+struct audit audit_run(const struct overview *s)
 {
 	struct audit a = {.ok = true};
 	if (s->partitions_count == 0) {
@@ -23,7 +23,7 @@ struct audit audit_run(const struct snapshot *s)
 		a.ok = false;
 	}
 	for (uint32_t i = 0; i < s->partitions_count; i++) {
-		const struct snapshot_partition *p = &s->partitions[i];
+		const struct overview_partition *p = &s->partitions[i];
 		uint64_t have = p->applied.count + p->dropped.count;
 		a.parts_expected += p->expected.count;
 		a.applied += p->applied.count;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "snapshot.h"
+#include "overview.h"
 
 struct audit {
 	uint64_t parts_expected;   /* by the commits of all units */
@@ -18,6 +18,6 @@ struct audit {
 };
 
 /* Only meaningful once the job is finished: parts of units in progress are in no commit yet. */
-struct audit audit_run(const struct snapshot *s);
+struct audit audit_run(const struct overview *s);
 
 #endif

@@ -134,7 +134,7 @@ static void read_signals(struct train *t, int timeout_ms)
 
 /* --- Looking at the job */
 
-static void note_rows(struct train *t, const struct snapshot *now, int64_t now_ms)
+static void note_rows(struct train *t, const struct overview *now, int64_t now_ms)
 {
 	uint64_t before = t->seen_any ? t->seen.rows : 0;
 	if (now->rows == before)
@@ -148,15 +148,15 @@ static void note_rows(struct train *t, const struct snapshot *now, int64_t now_m
 
 static bool look(struct train *t, uint32_t timeout_ms, bool force)
 {
-	struct snapshot now;
+	struct overview now;
 	weir_error ignored = {0};
 	if (watcher_poll(t->watcher, timeout_ms, &now, &ignored) != WEIR_OK) {
-		snapshot_free(&now);
+		overview_free(&now);
 		return false;
 	}
 	int64_t now_ms = clock_ms(t->clock);
 	note_rows(t, &now, now_ms);
-	snapshot_free(&t->seen);
+	overview_free(&t->seen);
 	t->seen = now;
 	t->seen_any = true;
 	live_show(&t->live, &t->seen, now_ms, force);

@@ -1,14 +1,12 @@
 /* Starts the processes of a job on this machine (their command lines: docs/PROGRAMS.md). */
-#include <errno.h>
 #include <inttypes.h>
-#include <netdb.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "disk.h"
+#include "ports.h"
 #include "prng.h"
 #include "train.h"
 
@@ -37,51 +35,6 @@ static weir_status split_listen(const char *listen, char *host, size_t host_byte
 	return WEIR_OK;
 }
 
-/* A socket bound to any free port of host, and that port. */
-static int bind_any(const char *host, unsigned *port)
-{
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found = NULL;
-	char service[16];
-	int fd = -1;
-	if (getaddrinfo(host, "0", &hints, &found) != 0)
-		return -1;
-	struct sockaddr_storage bound;
-	socklen_t bytes = sizeof bound;
-	fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && bind(fd, found->ai_addr, found->ai_addrlen) == 0 && getsockname(fd, (struct sockaddr *)&bound, &bytes) == 0 &&
-	    getnameinfo((struct sockaddr *)&bound, bytes, NULL, 0, service, sizeof service, NI_NUMERICSERV) == 0) {
-		*port = (unsigned)strtoul(service, NULL, 10);
-	} else if (fd >= 0) {
-		close(fd);
-		fd = -1;
-	}
-	freeaddrinfo(found);
-	return fd;
-}
-
-/* HOST:0: free ports are found by binding all of them at once and letting go; a server that finds its port taken says so and the run ends. */
-static weir_status pick_ports(struct train *t, const char *host, weir_error *err)
-{
-	uint32_t servers = t->job->cluster.servers, bound = 0;
-	int *fds = calloc(servers, sizeof *fds);
-	if (!fds)
-		return weir_fail(err, WEIR_E_MEMORY, "no memory for %u addresses", servers);
-	weir_status s = WEIR_OK;
-	for (; bound < servers; bound++) {
-		unsigned port = 0;
-		fds[bound] = bind_any(host, &port);
-		if (fds[bound] < 0) {
-			s = weir_fail(err, WEIR_E_IO, "cannot bind a port of '%s' (cluster.listen): %s", host, strerror(errno));
-			break;
-		}
-		snprintf(t->addresses[bound], sizeof *t->addresses, "%.200s:%u", host, port);
-	}
-	for (uint32_t i = 0; i < bound; i++)
-		close(fds[i]);
-	free(fds);
-	return s;
-}
-
 static weir_status choose_addresses(struct train *t, weir_error *err)
 {
 	const struct job *job = t->job;
@@ -93,7 +46,7 @@ static weir_status choose_addresses(struct train *t, weir_error *err)
 	if (strcmp(job->cluster.listen, "auto") != 0) {
 		weir_status s = split_listen(job->cluster.listen, host, sizeof host, &port, err);
 		if (s != WEIR_OK || port == 0)
-			return s != WEIR_OK ? s : pick_ports(t, host, err);
+			return s != WEIR_OK ? s : ports_pick(host, job->cluster.servers, t->addresses, err);
 	}
 	for (uint32_t i = 0; i < job->cluster.servers; i++) {
 		int n = port ? snprintf(t->addresses[i], sizeof *t->addresses, "%.200s:%u", host, port + i)

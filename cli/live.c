@@ -52,7 +52,7 @@ static void format_bar(char *out, size_t bytes, double part, unsigned columns)
 	memcpy(out + 1 + columns, "]", 2);
 }
 
-void live_format(char *out, size_t bytes, const struct live *l, const struct snapshot *s, unsigned columns)
+void live_format(char *out, size_t bytes, const struct live *l, const struct overview *s, unsigned columns)
 {
 	char bar[BAR_COLUMNS_MAX + 3], rest[LINE_BYTES], rate[16], pushed[16], pulled[16], auc[16] = "-", loss[16] = "-";
 	format_count(rate, sizeof rate, l->samples_per_s);
@@ -66,8 +66,8 @@ void live_format(char *out, size_t bytes, const struct live *l, const struct sna
 	int n = snprintf(rest, sizeof rest,
 	                 " pass %u/%u units %u/%u%s loss %s auc %s %s samples/s push %s pull %s stale p50 %llu p99 %llu workers %u",
 	                 pass, s->passes, s->committed, s->units, s->state == JOB_EVALUATING ? " evaluating" : "", loss, auc, rate,
-	                 pushed, pulled, (unsigned long long)snapshot_staleness_quantile(s, 0.5),
-	                 (unsigned long long)snapshot_staleness_quantile(s, 0.99), s->workers_live);
+	                 pushed, pulled, (unsigned long long)overview_staleness_quantile(s, 0.5),
+	                 (unsigned long long)overview_staleness_quantile(s, 0.99), s->workers_live);
 	unsigned room = (unsigned)n + 4 < columns ? columns - (unsigned)n - 3 : 0;
 	bar[0] = '\0';
 	if (room >= 4)
@@ -77,7 +77,7 @@ void live_format(char *out, size_t bytes, const struct live *l, const struct sna
 }
 
 /* Means over what happened since the last line. */
-static void measure(struct live *l, const struct snapshot *s, int64_t now_ms)
+static void measure(struct live *l, const struct overview *s, int64_t now_ms)
 {
 	if (l->rows_ms > 0 && now_ms > l->rows_ms && s->rows >= l->rows) {
 		l->samples_per_s = (double)(s->rows - l->rows) * 1000.0 / (double)(now_ms - l->rows_ms);
@@ -95,7 +95,7 @@ static unsigned terminal_columns(FILE *out)
 	return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : COLUMNS_DEFAULT;
 }
 
-void live_show(struct live *l, const struct snapshot *s, int64_t now_ms, bool force)
+void live_show(struct live *l, const struct overview *s, int64_t now_ms, bool force)
 {
 	char line[LINE_BYTES];
 	if (!force && l->shown_ms > 0 && now_ms - l->shown_ms < (l->terminal ? LIVE_TERMINAL_MS : LIVE_PLAIN_MS))

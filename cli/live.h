@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "snapshot.h"
+#include "overview.h"
 
 struct live {
 	FILE *out;
@@ -26,14 +26,14 @@ struct live {
 /* Terminal or not is found out from out's descriptor and TERM (`term`, may be NULL). */
 void live_init(struct live *l, FILE *out, const char *term);
 /* Shows s when it is time (force: at once). */
-void live_show(struct live *l, const struct snapshot *s, int64_t now_ms, bool force);
+void live_show(struct live *l, const struct overview *s, int64_t now_ms, bool force);
 /* A line for good, above the live one. */
 void live_note(struct live *l, const char *format, ...) WEIR_PRINTF(2, 3);
 /* Ends the line that stands there. */
 void live_end(struct live *l);
 
 /* The line's text: width columns at most, the bar takes what is left. For the above, and for tests. */
-void live_format(char *out, size_t bytes, const struct live *l, const struct snapshot *s, unsigned columns);
+void live_format(char *out, size_t bytes, const struct live *l, const struct overview *s, unsigned columns);
 /* "1.5 GB", "12.3 k". */
 void format_bytes(char *out, size_t bytes, double value);
 void format_count(char *out, size_t bytes, double value);

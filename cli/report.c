@@ -105,7 +105,7 @@ static void print_audit(FILE *out, const struct report *r)
 void report_print(const struct report *r, FILE *out)
 {
 	char pushed[16], pulled[16], rate[16];
-	const struct snapshot *s = r->end;
+	const struct overview *s = r->end;
 	format_bytes(pushed, sizeof pushed, (double)s->bytes_pushed);
 	format_bytes(pulled, sizeof pulled, (double)s->bytes_pulled);
 	format_count(rate, sizeof rate, report_samples_per_s(r));
@@ -119,8 +119,8 @@ void report_print(const struct report *r, FILE *out)
 	fprintf(out, "  %-11s %s samples/s, %" PRIu64 " rows, %.1f s of training in %.1f s\n", "speed", rate, s->rows, r->train_s,
 	        r->wall_s);
 	fprintf(out, "  %-11s pushed %s, pulled %s\n", "bytes", pushed, pulled);
-	fprintf(out, "  %-11s p50 %" PRIu64 "   p99 %" PRIu64 "   mean %.2f\n", "staleness", snapshot_staleness_quantile(s, 0.5),
-	        snapshot_staleness_quantile(s, 0.99), snapshot_staleness_mean(s));
+	fprintf(out, "  %-11s p50 %" PRIu64 "   p99 %" PRIu64 "   mean %.2f\n", "staleness", overview_staleness_quantile(s, 0.5),
+	        overview_staleness_quantile(s, 0.99), overview_staleness_mean(s));
 	print_audit(out, r);
 	if (r->workers_lost || r->servers_lost || s->leases_expired)
 		fprintf(out, "  %-11s %" PRIu64 " workers, %" PRIu64 " servers; %" PRIu64 " leases expired\n", "lost", r->workers_lost,
@@ -172,14 +172,14 @@ static void put_audit(struct json *j, const struct report *r)
 	json_set_bool(j, "audit.ok", r->finished && r->audit.ok);
 }
 
-static void put_snapshot(struct json *j, const struct snapshot *s)
+static void put_overview(struct json *j, const struct overview *s)
 {
 	json_set_count(j, "rows", s->rows);
 	json_set_count(j, "bytes.pushed", s->bytes_pushed);
 	json_set_count(j, "bytes.pulled", s->bytes_pulled);
-	json_set_count(j, "staleness.p50", snapshot_staleness_quantile(s, 0.5));
-	json_set_count(j, "staleness.p99", snapshot_staleness_quantile(s, 0.99));
-	json_set_real(j, "staleness.mean", snapshot_staleness_mean(s));
+	json_set_count(j, "staleness.p50", overview_staleness_quantile(s, 0.5));
+	json_set_count(j, "staleness.p99", overview_staleness_quantile(s, 0.99));
+	json_set_real(j, "staleness.mean", overview_staleness_mean(s));
 	json_set_count(j, "duplicates_refused", s->duplicates_refused);
 	json_set_count(j, "stale_refused", s->stale_refused);
 	json_set_count(j, "leases_expired", s->leases_expired);
@@ -201,7 +201,7 @@ weir_status report_write(const struct report *r, const char *path, weir_error *e
 	json_set_real(j, "samples_per_s", report_samples_per_s(r));
 	json_set_real(j, "wall_s", r->wall_s);
 	json_set_real(j, "train_s", r->train_s);
-	put_snapshot(j, r->end);
+	put_overview(j, r->end);
 	put_audit(j, r);
 	json_set_count(j, "workers_lost", r->workers_lost);
 	json_set_count(j, "servers_lost", r->servers_lost);

@@ -8,7 +8,7 @@
 
 #include "audit.h"
 #include "job.h"
-#include "snapshot.h"
+#include "overview.h"
 
 struct report_scores {
 	bool known;
@@ -30,7 +30,7 @@ struct report {
 	uint32_t passes_count;
 	double wall_s, train_s;     /* from start to end; from the first trained row to the end of the last pass */
 	uint64_t train_rows;        /* trained in train_s */
-	const struct snapshot *end; /* when the last unit was committed */
+	const struct overview *end; /* when the last unit was committed */
 	struct audit audit;
 	uint64_t workers_lost, servers_lost;
 	bool generated; /* data from a planted model, whose best scores on the test part are known: */

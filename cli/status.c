@@ -16,7 +16,7 @@ static const char *state_name(enum job_state state)
 	return names[state];
 }
 
-static void print_status(const struct snapshot *s)
+static void print_status(const struct overview *s)
 {
 	char a[16], b[16];
 	printf("job         %s, pass %u of %u, %u of %u units committed%s%s\n", state_name(s->state), s->pass + 1, s->passes,
@@ -26,12 +26,12 @@ static void print_status(const struct snapshot *s)
 	printf("trained     %" PRIu64 " rows, pushed %s, pulled %s", s->rows, a, b);
 	if (s->auc > 0)
 		printf(", last AUC %.4f, logloss %.4f", s->auc, s->logloss);
-	printf("\nstaleness   p50 %" PRIu64 ", p99 %" PRIu64 ", mean %.2f\n", snapshot_staleness_quantile(s, 0.5),
-	       snapshot_staleness_quantile(s, 0.99), snapshot_staleness_mean(s));
+	printf("\nstaleness   p50 %" PRIu64 ", p99 %" PRIu64 ", mean %.2f\n", overview_staleness_quantile(s, 0.5),
+	       overview_staleness_quantile(s, 0.99), overview_staleness_mean(s));
 	printf("refused     %" PRIu64 " duplicates, %" PRIu64 " stale, %" PRIu64 " corrupt, %" PRIu64 " not finite\n",
 	       s->duplicates_refused, s->stale_refused, s->corrupt_refused, s->nonfinite_refused);
 	for (uint32_t i = 0; i < s->servers_count; i++) {
-		const struct snapshot_server *v = &s->servers[i];
+		const struct overview_server *v = &s->servers[i];
 		if (v->answered)
 			printf("server %-4u %s, pid %u, up %.0f s, %" PRIu64 " partitions, %" PRIu64 " connections%s\n", i, v->address,
 			       v->pid, (double)v->uptime_ms / 1e3, v->partitions, v->connections, v->draining ? ", draining" : "");
@@ -39,7 +39,7 @@ static void print_status(const struct snapshot *s)
 			printf("server %-4u %s does not answer\n", i, v->address);
 	}
 	for (uint32_t i = 0; i < s->workers_count; i++) {
-		const struct snapshot_worker *w = &s->workers[i];
+		const struct overview_worker *w = &s->workers[i];
 		printf("%-11s %s on %s, pid %u, %" PRIu64 " rows, %u units held, heard of %.1f s ago%s\n", w->name,
 		       w->left   ? "left"
 		       : w->live ? "live"
@@ -47,14 +47,14 @@ static void print_status(const struct snapshot *s)
 		       w->host, w->pid, w->rows, w->units_held, (double)w->silent_ms / 1e3, w->evaluator ? " (evaluator)" : "");
 	}
 	for (uint32_t i = 0; i < s->tables_count; i++) {
-		const struct snapshot_table *t = &s->tables[i];
+		const struct overview_table *t = &s->tables[i];
 		format_bytes(a, sizeof a, (double)t->bytes);
 		printf("table       %s: %" PRIu64 " rows, %s, %" PRIu64 " pushes, %" PRIu64 " pulls\n", t->name, t->rows, a, t->pushes,
 		       t->pulls);
 	}
 }
 
-static void put_lists(struct json *j, const struct snapshot *s)
+static void put_lists(struct json *j, const struct overview *s)
 {
 	json_set_empty_list(j, "servers");
 	for (uint32_t i = 0; i < s->servers_count; i++) {
@@ -84,7 +84,7 @@ static void put_lists(struct json *j, const struct snapshot *s)
 	}
 }
 
-static weir_status print_json(const struct snapshot *s, weir_error *err)
+static weir_status print_json(const struct overview *s, weir_error *err)
 {
 	struct json *j = json_create();
 	if (!j)
@@ -100,8 +100,8 @@ static weir_status print_json(const struct snapshot *s, weir_error *err)
 	json_set_real(j, "logloss", s->logloss);
 	json_set_count(j, "bytes.pushed", s->bytes_pushed);
 	json_set_count(j, "bytes.pulled", s->bytes_pulled);
-	json_set_count(j, "staleness.p50", snapshot_staleness_quantile(s, 0.5));
-	json_set_count(j, "staleness.p99", snapshot_staleness_quantile(s, 0.99));
+	json_set_count(j, "staleness.p50", overview_staleness_quantile(s, 0.5));
+	json_set_count(j, "staleness.p99", overview_staleness_quantile(s, 0.99));
 	json_set_count(j, "duplicates_refused", s->duplicates_refused);
 	json_set_count(j, "stale_refused", s->stale_refused);
 	json_set_count(j, "corrupt_refused", s->corrupt_refused);
@@ -117,7 +117,7 @@ static weir_status print_json(const struct snapshot *s, weir_error *err)
 static weir_status show(const char *address, struct logger *logger, bool as_json, weir_error *err)
 {
 	struct watcher *w = NULL;
-	struct snapshot s = {0};
+	struct overview s = {0};
 	weir_status status = watcher_open(&w, address, logger, err);
 	if (status == WEIR_OK)
 		status = watcher_poll(w, WEIR_CONTROL_TIMEOUT_MS, &s, err);
@@ -125,7 +125,7 @@ static weir_status show(const char *address, struct logger *logger, bool as_json
 		status = print_json(&s, err);
 	else if (status == WEIR_OK)
 		print_status(&s);
-	snapshot_free(&s);
+	overview_free(&s);
 	watcher_close(w);
 	return status;
 }

@@ -68,10 +68,9 @@ static weir_status prepare_run_dir(struct train *t, weir_error *err)
 	return WEIR_OK;
 }
 
-static struct generate_options generation(const struct job *job, char path[WEIR_PATH_BYTES_MAX + 64])
+static struct generate_options generation(const struct job *job)
 {
-	run_path(job, "generated.tsv", path);
-	return (struct generate_options){.path = path,
+	return (struct generate_options){.path = job->data.train[0],
 	                                 .rows = job->data.generate.rows,
 	                                 .ids = job->data.generate.ids,
 	                                 .seed = job->data.generate.seed,
@@ -82,13 +81,12 @@ static struct generate_options generation(const struct job *job, char path[WEIR_
 
 static weir_status prepare_data(struct train *t, struct report *r, weir_error *err)
 {
-	char path[WEIR_PATH_BYTES_MAX + 64];
-	struct generate_options options = generation(t->job, path);
 	struct generate_truth truth = {0};
-	if (options.rows == 0)
+	if (t->job->data.generate.rows == 0)
 		return WEIR_OK;
+	struct generate_options options = generation(t->job);
 	if (!generate_is_current(&options, &truth)) {
-		live_note(&t->live, "generating %" PRIu64 " rows of click data in %s", options.rows, path);
+		live_note(&t->live, "generating %" PRIu64 " rows of click data in %s", options.rows, options.path);
 		weir_status s = generate_criteo(&options, &truth, err);
 		if (s != WEIR_OK)
 			return s;
@@ -217,7 +215,7 @@ static void train_free(struct train *t)
 	if (t->supervisor)
 		launch_end(t, TRAIN_SERVERS_END_MS);
 	supervisor_destroy(t->supervisor);
-	snapshot_free(&t->seen);
+	overview_free(&t->seen);
 	if (t->signal_fd >= 0)
 		close(t->signal_fd);
 	if (t->run_dir_fd >= 0)

@@ -5,8 +5,8 @@
 #include "job.h"
 #include "live.h"
 #include "options.h"
+#include "overview.h"
 #include "report.h"
-#include "snapshot.h"
 #include "supervise.h"
 #include "watcher.h"
 
@@ -25,7 +25,7 @@ struct train {
 	int64_t start_ms, workers_ms;              /* when weir and when its workers started */
 
 	/* The job as last seen, and when rows were first and last seen to grow. */
-	struct snapshot seen;
+	struct overview seen;
 	bool seen_any;
 	uint64_t first_rows;
 	int64_t first_rows_ms, last_rows_ms;

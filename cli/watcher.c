@@ -1,4 +1,4 @@
-/* Snapshots from the wire's status messages. */
+/* Overviews from the wire's status messages. */
 #include "watcher.h"
 
 #include <pthread.h>
@@ -49,7 +49,7 @@ static enum job_state job_state_of(Weir__V1__LeaseState state)
 	}
 }
 
-static void read_totals(struct snapshot *s, const Weir__V1__WorkerReport *totals)
+static void read_totals(struct overview *s, const Weir__V1__WorkerReport *totals)
 {
 	if (!totals)
 		return;
@@ -61,7 +61,7 @@ static void read_totals(struct snapshot *s, const Weir__V1__WorkerReport *totals
 	s->bad_lines = totals->bad_lines;
 }
 
-static weir_status read_workers(struct snapshot *s, const Weir__V1__LedgerStatus *l)
+static weir_status read_workers(struct overview *s, const Weir__V1__LedgerStatus *l)
 {
 	s->workers = calloc(l->n_workers + 1, sizeof *s->workers);
 	if (!s->workers)
@@ -69,7 +69,7 @@ static weir_status read_workers(struct snapshot *s, const Weir__V1__LedgerStatus
 	s->workers_count = (uint32_t)l->n_workers;
 	for (size_t i = 0; i < l->n_workers; i++) {
 		const Weir__V1__WorkerStatus *in = l->workers[i];
-		struct snapshot_worker *out = &s->workers[i];
+		struct overview_worker *out = &s->workers[i];
 		copy_text(out->name, sizeof out->name, in->name);
 		copy_text(out->host, sizeof out->host, in->host);
 		out->pid = in->pid;
@@ -84,7 +84,7 @@ static weir_status read_workers(struct snapshot *s, const Weir__V1__LedgerStatus
 	return WEIR_OK;
 }
 
-static weir_status read_partitions(struct snapshot *s, const Weir__V1__LedgerStatus *l)
+static weir_status read_partitions(struct overview *s, const Weir__V1__LedgerStatus *l)
 {
 	s->partitions = calloc(l->n_partition_server + 1, sizeof *s->partitions);
 	if (!s->partitions)
@@ -98,7 +98,7 @@ static weir_status read_partitions(struct snapshot *s, const Weir__V1__LedgerSta
 	return WEIR_OK;
 }
 
-static weir_status read_servers(struct snapshot *s, const Weir__V1__LedgerStatus *l)
+static weir_status read_servers(struct overview *s, const Weir__V1__LedgerStatus *l)
 {
 	s->servers = calloc(l->n_servers + 1, sizeof *s->servers);
 	if (!s->servers)
@@ -109,7 +109,7 @@ static weir_status read_servers(struct snapshot *s, const Weir__V1__LedgerStatus
 	return WEIR_OK;
 }
 
-static weir_status read_tables(struct snapshot *s, const Weir__V1__LedgerStatus *l)
+static weir_status read_tables(struct overview *s, const Weir__V1__LedgerStatus *l)
 {
 	s->tables = calloc(l->n_tables + 1, sizeof *s->tables);
 	if (!s->tables)
@@ -120,7 +120,7 @@ static weir_status read_tables(struct snapshot *s, const Weir__V1__LedgerStatus 
 	return WEIR_OK;
 }
 
-static weir_status read_ledger(struct snapshot *s, const Weir__V1__LedgerStatus *l, weir_error *err)
+static weir_status read_ledger(struct overview *s, const Weir__V1__LedgerStatus *l, weir_error *err)
 {
 	if (l->status && l->status->code != WEIR_OK)
 		return weir_fail(err, (weir_status)l->status->code, "the ledger answers: %s", l->status->text);
@@ -147,7 +147,7 @@ static weir_status read_ledger(struct snapshot *s, const Weir__V1__LedgerStatus 
 
 /* --- Reading a server's answer */
 
-static void read_server_table(struct snapshot *s, const Weir__V1__TableStatus *in)
+static void read_server_table(struct overview *s, const Weir__V1__TableStatus *in)
 {
 	for (uint32_t t = 0; t < s->tables_count; t++)
 		if (strcmp(s->tables[t].name, in->name) == 0) {
@@ -160,7 +160,7 @@ static void read_server_table(struct snapshot *s, const Weir__V1__TableStatus *i
 		s->staleness[b] += in->staleness[b];
 }
 
-static void read_server(struct snapshot *s, struct snapshot_server *out, const Weir__V1__ServerStatus *in)
+static void read_server(struct overview *s, struct overview_server *out, const Weir__V1__ServerStatus *in)
 {
 	out->answered = true;
 	out->draining = in->draining;
@@ -232,7 +232,7 @@ static void ask_servers(struct watcher *w, uint32_t timeout_ms, struct asked *as
 	pthread_mutex_destroy(&g.lock);
 }
 
-static weir_status open_servers(struct watcher *w, const struct snapshot *s, weir_error *err)
+static weir_status open_servers(struct watcher *w, const struct overview *s, weir_error *err)
 {
 	if (w->servers)
 		return WEIR_OK;
@@ -248,7 +248,7 @@ static weir_status open_servers(struct watcher *w, const struct snapshot *s, wei
 	return WEIR_OK;
 }
 
-static weir_status poll_ledger(struct watcher *w, uint32_t timeout_ms, struct snapshot *out, weir_error *err)
+static weir_status poll_ledger(struct watcher *w, uint32_t timeout_ms, struct overview *out, weir_error *err)
 {
 	struct message *request = empty_request(), *reply = NULL;
 	if (!request)
@@ -266,7 +266,7 @@ static weir_status poll_ledger(struct watcher *w, uint32_t timeout_ms, struct sn
 	return s;
 }
 
-weir_status watcher_poll(struct watcher *w, uint32_t timeout_ms, struct snapshot *out, weir_error *err)
+weir_status watcher_poll(struct watcher *w, uint32_t timeout_ms, struct overview *out, weir_error *err)
 {
 	memset(out, 0, sizeof *out);
 	weir_status s = poll_ledger(w, timeout_ms, out, err);

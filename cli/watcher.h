@@ -1,19 +1,19 @@
-/* Asks a running job for snapshots: its ledger first, then all servers at once, over connections that stay open. */
+/* Asks a running job for overviews: its ledger first, then all servers at once, over connections that stay open. */
 #ifndef WEIR_WATCHER_H
 #define WEIR_WATCHER_H
 
 #include <stdint.h>
 
 #include "logger.h"
-#include "snapshot.h"
+#include "overview.h"
 #include "weir/status.h"
 
 struct watcher;
 /* ledger: address of the server that hosts it. E_UNAVAILABLE comes later, from watcher_poll. */
 weir_status watcher_open(struct watcher **out, const char *ledger, struct logger *logger, weir_error *err) WEIR_MUST_CHECK;
-/* Fills *out (free it with snapshot_free also after an error). Fails only when the ledger does not answer in timeout_ms; servers that do not
- * answer are marked in the snapshot. */
-weir_status watcher_poll(struct watcher *w, uint32_t timeout_ms, struct snapshot *out, weir_error *err) WEIR_MUST_CHECK;
+/* Fills *out (free it with overview_free also after an error). Fails only when the ledger does not answer in timeout_ms; servers that do not
+ * answer are marked in the overview. */
+weir_status watcher_poll(struct watcher *w, uint32_t timeout_ms, struct overview *out, weir_error *err) WEIR_MUST_CHECK;
 void watcher_close(struct watcher *w);
 
 #endif

@@ -10,9 +10,9 @@
 
 #include "live.h"
 
-static struct snapshot half_way(void)
+static struct overview half_way(void)
 {
-	struct snapshot s = {
+	struct overview s = {
 	    .state = JOB_RUNNING, .pass = 1, .passes = 3, .units = 80, .committed = 40, .rows = 100000, .loss_sum = 45000};
 	s.auc = 0.9512;
 	s.bytes_pushed = 1500000;
@@ -27,7 +27,7 @@ static void test_the_line_says_everything(void **state)
 {
 	(void)state;
 	char line[512];
-	struct snapshot s = half_way();
+	struct overview s = half_way();
 	struct live l = {.samples_per_s = 12345, .loss = 0.45};
 	live_format(line, sizeof line, &l, &s, 300);
 	assert_string_equal(line, "[############............] pass 2/3 units 40/80 loss 0.4500 auc 0.9512 12.3 k samples/s "
@@ -38,7 +38,7 @@ static void test_the_line_fits_any_width(void **state)
 {
 	(void)state;
 	char line[512];
-	struct snapshot s = half_way();
+	struct overview s = half_way();
 	struct live l = {0};
 	for (unsigned columns = 2; columns < 200; columns++) {
 		live_format(line, sizeof line, &l, &s, columns);
@@ -53,7 +53,7 @@ static void test_off_a_terminal_lines_are_plain_and_rare(void **state)
 	size_t bytes = 0;
 	FILE *out = tmpfile();
 	struct live l;
-	struct snapshot s = half_way();
+	struct overview s = half_way();
 	live_init(&l, out, "xterm");
 	assert_false(l.terminal);
 	live_show(&l, &s, 1000, false);

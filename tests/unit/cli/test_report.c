@@ -17,18 +17,18 @@
 enum { PARTITIONS = 3 };
 
 /* Three partitions that agree; sums wrap around. */
-static struct snapshot agreeing(struct snapshot_partition p[PARTITIONS])
+static struct overview agreeing(struct overview_partition p[PARTITIONS])
 {
 	for (unsigned i = 0; i < PARTITIONS; i++)
-		p[i] = (struct snapshot_partition){.reported = true, .expected = {10, 4}, .applied = {9, 5}, .dropped = {1, UINT64_MAX}};
-	return (struct snapshot){.partitions = p, .partitions_count = PARTITIONS};
+		p[i] = (struct overview_partition){.reported = true, .expected = {10, 4}, .applied = {9, 5}, .dropped = {1, UINT64_MAX}};
+	return (struct overview){.partitions = p, .partitions_count = PARTITIONS};
 }
 
 static void test_audit_of_agreeing_partitions(void **state)
 {
 	(void)state;
-	struct snapshot_partition p[PARTITIONS];
-	struct snapshot s = agreeing(p);
+	struct overview_partition p[PARTITIONS];
+	struct overview s = agreeing(p);
 	struct audit a = audit_run(&s);
 	assert_true(a.ok);
 	assert_int_equal(a.parts_expected, 30);
@@ -41,8 +41,8 @@ static void test_audit_of_agreeing_partitions(void **state)
 static void test_audit_finds_a_missing_part(void **state)
 {
 	(void)state;
-	struct snapshot_partition p[PARTITIONS];
-	struct snapshot s = agreeing(p);
+	struct overview_partition p[PARTITIONS];
+	struct overview s = agreeing(p);
 	p[1].applied.count = 7;
 	struct audit a = audit_run(&s);
 	assert_false(a.ok);
@@ -54,8 +54,8 @@ static void test_audit_finds_a_missing_part(void **state)
 static void test_audit_finds_a_part_too_many(void **state)
 {
 	(void)state;
-	struct snapshot_partition p[PARTITIONS];
-	struct snapshot s = agreeing(p);
+	struct overview_partition p[PARTITIONS];
+	struct overview s = agreeing(p);
 	p[2].applied.count = 10;
 	struct audit a = audit_run(&s);
 	assert_false(a.ok);
@@ -67,8 +67,8 @@ static void test_audit_finds_a_part_too_many(void **state)
 static void test_audit_finds_another_part_in_place_of_one(void **state)
 {
 	(void)state;
-	struct snapshot_partition p[PARTITIONS];
-	struct snapshot s = agreeing(p);
+	struct overview_partition p[PARTITIONS];
+	struct overview s = agreeing(p);
 	p[0].applied.fingerprint++;
 	struct audit a = audit_run(&s);
 	assert_false(a.ok);
@@ -79,14 +79,14 @@ static void test_audit_finds_another_part_in_place_of_one(void **state)
 static void test_audit_finds_double_application_and_silence(void **state)
 {
 	(void)state;
-	struct snapshot_partition p[PARTITIONS];
-	struct snapshot s = agreeing(p);
+	struct overview_partition p[PARTITIONS];
+	struct overview s = agreeing(p);
 	p[0].twice = 1;
 	struct audit a = audit_run(&s);
 	assert_false(a.ok);
 	assert_int_equal(a.doubled, 1);
 	s = agreeing(p);
-	p[2] = (struct snapshot_partition){.reported = false};
+	p[2] = (struct overview_partition){.reported = false};
 	assert_false(audit_run(&s).ok);
 	s.partitions_count = 0;
 	assert_false(audit_run(&s).ok);
@@ -100,14 +100,14 @@ static void test_report_as_json(void **state)
 	snprintf(evaluation, sizeof evaluation, "%s/evaluation.json", dir);
 	snprintf(path, sizeof path, "%s/report.json", dir);
 	FILE *out = fopen(evaluation, "w");
-	fputs("{\"best_pass\": 2, \"valid\": {\"auc\": 0.9, \"logloss\": 0.3, \"calibration\": 1.01, \"rows\": 100},"
+	fputs("{\"best_pass\": 1, \"valid\": {\"auc\": 0.9, \"logloss\": 0.3, \"calibration\": 1.01, \"rows\": 100},"
 	      "\"test\": {\"auc\": 0.95, \"logloss\": 0.25, \"calibration\": 0.99, \"rows\": 200},"
-	      "\"passes\": [{\"pass\": 1, \"auc\": 0.8, \"logloss\": 0.4}, {\"pass\": 2, \"auc\": 0.9, \"logloss\": 0.3}]}",
+	      "\"passes\": [{\"pass\": 0, \"auc\": 0.8, \"logloss\": 0.4}, {\"pass\": 1, \"auc\": 0.9, \"logloss\": 0.3}]}",
 	      out);
 	fclose(out);
 
-	struct snapshot_partition p[PARTITIONS];
-	struct snapshot s = agreeing(p);
+	struct overview_partition p[PARTITIONS];
+	struct overview s = agreeing(p);
 	s.rows = 4000;
 	s.bytes_pushed = 11;
 	s.bytes_pulled = 12;

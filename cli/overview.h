@@ -1,7 +1,7 @@
 /* What a running job says about itself: the ledger's status and every server's, asked at once and put together. Plain numbers,
  * no wire types: the live line, the audit, the report and `weir status` read it. */
-#ifndef WEIR_SNAPSHOT_H
-#define WEIR_SNAPSHOT_H
+#ifndef WEIR_OVERVIEW_H
+#define WEIR_OVERVIEW_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,14 +17,14 @@ struct part_sum { /* parts, and the wrapping sum of their identities' hashes */
 	uint64_t count, fingerprint;
 };
 
-struct snapshot_partition {
+struct overview_partition {
 	bool reported; /* its server answered */
 	struct part_sum expected, applied, dropped;
 	uint64_t twice; /* identities found applied when about to be applied */
 	uint64_t rows;
 };
 
-struct snapshot_worker {
+struct overview_worker {
 	char name[WEIR_NAME_BYTES_MAX], host[WEIR_NAME_BYTES_MAX];
 	uint32_t pid;
 	bool evaluator, live, left;
@@ -32,19 +32,19 @@ struct snapshot_worker {
 	uint32_t units_held;
 };
 
-struct snapshot_server {
+struct overview_server {
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	bool answered, draining;
 	uint32_t pid;
 	uint64_t uptime_ms, connections, partitions, bytes_pushed, bytes_pulled;
 };
 
-struct snapshot_table {
+struct overview_table {
 	char name[WEIR_TABLE_NAME_BYTES_MAX];
 	uint64_t rows, bytes, pushes, pulls;
 };
 
-struct snapshot {
+struct overview {
 	enum job_state state;
 	uint32_t pass, passes, units, committed; /* pass counts from 0; units in a pass, committed of this pass */
 	uint64_t rows, batches, dataset_rows;
@@ -56,15 +56,15 @@ struct snapshot {
 	uint64_t staleness[HISTOGRAM_BUCKETS]; /* of every push, all tables, by common/metrics.h's buckets */
 	char failure[WEIR_ERROR_TEXT_BYTES];
 	uint32_t partitions_count, workers_count, workers_live, servers_count, servers_answered, tables_count;
-	struct snapshot_partition *partitions; /* (partitions_count) */
-	struct snapshot_worker *workers;       /* (workers_count) */
-	struct snapshot_server *servers;       /* (servers_count) */
-	struct snapshot_table *tables;         /* (tables_count) */
+	struct overview_partition *partitions; /* (partitions_count) */
+	struct overview_worker *workers;       /* (workers_count) */
+	struct overview_server *servers;       /* (servers_count) */
+	struct overview_table *tables;         /* (tables_count) */
 };
 
-void snapshot_free(struct snapshot *s);
+void overview_free(struct overview *s);
 /* Staleness at quantile q, and its mean (both by bucket bounds); 0 without pushes. */
-uint64_t snapshot_staleness_quantile(const struct snapshot *s, double q);
-double snapshot_staleness_mean(const struct snapshot *s);
+uint64_t overview_staleness_quantile(const struct overview *s, double q);
+double overview_staleness_mean(const struct overview *s);
 
 #endif

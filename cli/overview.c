@@ -1,10 +1,10 @@
-/* What is computed from a snapshot. */
-#include "snapshot.h"
+/* What is computed from a overview. */
+#include "overview.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-void snapshot_free(struct snapshot *s)
+void overview_free(struct overview *s)
 {
 	free(s->partitions);
 	free(s->workers);
@@ -13,7 +13,7 @@ void snapshot_free(struct snapshot *s)
 	memset(s, 0, sizeof *s);
 }
 
-uint64_t snapshot_staleness_quantile(const struct snapshot *s, double q)
+uint64_t overview_staleness_quantile(const struct overview *s, double q)
 {
 	uint64_t total = 0, below = 0;
 	for (unsigned b = 0; b < HISTOGRAM_BUCKETS; b++)
@@ -26,7 +26,7 @@ uint64_t snapshot_staleness_quantile(const struct snapshot *s, double q)
 	return 0;
 }
 
-double snapshot_staleness_mean(const struct snapshot *s)
+double overview_staleness_mean(const struct overview *s)
 {
 	double total = 0, sum = 0;
 	for (unsigned b = 0; b < HISTOGRAM_BUCKETS; b++)

@@ -1,0 +1,193 @@
+/* weir bench: picks a benchmark, runs its subjects in interleaved rounds, shows medians and ratios. */
+#include "bench.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "live.h"
+#include "options.h"
+#include "verbs.h"
+
+double bench_now_s(void)
+{
+	return (double)clock_ns(clock_system()) / 1e9;
+}
+
+uint32_t bench_add(struct bench *b, const char *unit, double (*run)(void *arg, weir_error *err), void *arg, uint32_t limit,
+                   double limit_scale, const char *name, ...)
+{
+	if (b->count == BENCH_SUBJECTS_MAX)
+		abort();
+	struct bench_subject *s = &b->subjects[b->count];
+	*s = (struct bench_subject){
+	    .unit = unit, .run = run, .arg = arg, .limit = limit, .limit_scale = limit_scale > 0 ? limit_scale : 1};
+	va_list args;
+	va_start(args, name);
+	vsnprintf(s->name, sizeof s->name, name, args);
+	va_end(args);
+	return b->count++;
+}
+
+void bench_note(const struct bench *b, const char *format, ...)
+{
+	va_list args;
+	if (b->json)
+		return;
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	putchar('\n');
+	fflush(stdout);
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static double ratio(const struct bench *b, const struct bench_subject *s)
+{
+	return s->median * s->limit_scale / b->subjects[s->limit].median;
+}
+
+static void show(const struct bench *b, const struct bench_subject *s)
+{
+	char median[24], low[24], high[24];
+	format_count(median, sizeof median, s->median);
+	format_count(low, sizeof low, s->low);
+	format_count(high, sizeof high, s->high);
+	printf("%-44s %9s%-12s (%s to %s)", s->name, median, s->unit, low, high);
+	if (s->limit != BENCH_NO_LIMIT)
+		printf("  %.2f of %s", ratio(b, s), b->subjects[s->limit].name);
+	putchar('\n');
+}
+
+static void put(const struct bench *b, const struct bench_subject *s)
+{
+	struct json *item = json_create();
+	if (item) {
+		json_set_text(item, "name", s->name);
+		json_set_text(item, "unit", s->unit);
+		json_set_real(item, "value", s->median);
+		json_set_real(item, "low", s->low);
+		json_set_real(item, "high", s->high);
+		if (s->limit != BENCH_NO_LIMIT) {
+			json_set_text(item, "limit", b->subjects[s->limit].name);
+			json_set_real(item, "ratio", ratio(b, s));
+		}
+	}
+	json_append(b->json, "results", item);
+}
+
+weir_status bench_run(struct bench *b, uint32_t rounds, weir_error *err)
+{
+	static const uint32_t rounds_quick = 1;
+	if (b->rounds > 0)
+		rounds = b->rounds < BENCH_ROUNDS_MAX ? (uint32_t)b->rounds : BENCH_ROUNDS_MAX;
+	else if (b->quick)
+		rounds = rounds_quick;
+	double *values = calloc((size_t)b->count * rounds, sizeof *values); /* (count, rounds) */
+	if (!values)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for %u measurements", b->count * rounds);
+	for (uint32_t r = 0; r < rounds; r++)
+		for (uint32_t i = 0; i < b->count; i++) {
+			double v = b->subjects[i].run(b->subjects[i].arg, err);
+			if (v < 0) {
+				free(values);
+				return err->status != WEIR_OK ? err->status
+				                              : weir_fail(err, WEIR_E_INTERNAL, "%s could not be measured", b->subjects[i].name);
+			}
+			values[i * rounds + r] = v;
+		}
+	for (uint32_t i = 0; i < b->count; i++) {
+		struct bench_subject *s = &b->subjects[i];
+		qsort(values + i * rounds, rounds, sizeof *values, compare);
+		s->median = values[i * rounds + rounds / 2];
+		s->low = values[i * rounds];
+		s->high = values[i * rounds + rounds - 1];
+	}
+	for (uint32_t i = 0; i < b->count; i++) {
+		if (b->json)
+			put(b, &b->subjects[i]);
+		else
+			show(b, &b->subjects[i]);
+	}
+	fflush(stdout);
+	free(values);
+	b->count = 0;
+	return WEIR_OK;
+}
+
+/* --- The verb */
+
+struct benchmark {
+	const char *name;
+	weir_status (*run)(struct bench *b, weir_error *err);
+};
+static const struct benchmark benchmarks[] = {
+#define BENCH_ROW(name) {#name, bench_##name},
+    BENCH_MAP(BENCH_ROW)
+#undef BENCH_ROW
+};
+enum { BENCHMARKS = sizeof benchmarks / sizeof *benchmarks };
+
+static const struct benchmark *find(const char *word, weir_error *err)
+{
+	const char *names[BENCHMARKS];
+	for (unsigned i = 0; i < BENCHMARKS; i++) {
+		names[i] = benchmarks[i].name;
+		if (word && strcmp(word, names[i]) == 0)
+			return &benchmarks[i];
+	}
+	const char *near = word ? job_nearest(word, names, BENCHMARKS) : NULL;
+	weir_fail(err, WEIR_E_INVALID, "%s%s%s%s", word ? "no benchmark '" : "needs one of push, pull, store, optim, gemm, loader",
+	          word ? word : "",
+	          near   ? "': did you mean "
+	          : word ? "'"
+	                 : "",
+	          near ? near : "");
+	return NULL;
+}
+
+static weir_status run(const struct benchmark *chosen, struct bench *b, bool as_json, weir_error *err)
+{
+	if (as_json && !(b->json = json_create()))
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for the results");
+	if (as_json)
+		json_set_text(b->json, "benchmark", chosen->name);
+	weir_status s = chosen->run(b, err);
+	if (s == WEIR_OK && as_json)
+		s = json_print(b->json, stdout, err);
+	json_destroy(b->json);
+	return s;
+}
+
+int verb_bench(int count, char **args)
+{
+	struct bench *b = calloc(1, sizeof *b);
+	weir_error err = {0};
+	const char *word = NULL;
+	bool as_json = false;
+	if (!b) {
+		weir_fail(&err, WEIR_E_MEMORY, "no memory for a benchmark");
+		return verb_fail("bench", &err);
+	}
+	const struct option options[] = {{"--json", OPTION_FLAG, &as_json},
+	                                 {"--rounds", OPTION_COUNT, &b->rounds},
+	                                 {"--threads", OPTION_COUNT, &b->threads},
+	                                 {"--quick", OPTION_FLAG, &b->quick},
+	                                 {"--no-apply", OPTION_FLAG, &b->no_apply}};
+	const struct benchmark *chosen = NULL;
+	if (options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err) != WEIR_OK ||
+	    !(chosen = find(word, &err))) {
+		free(b);
+		return verb_usage("bench", &err);
+	}
+	weir_status s = run(chosen, b, as_json, &err);
+	free(b);
+	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("bench", &err);
+}

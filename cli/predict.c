@@ -1,0 +1,76 @@
+/* weir predict: the probability of a click for each row of a part, one a line, in the order of the files. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "options.h"
+#include "scoring.h"
+#include "verbs.h"
+
+struct output {
+	FILE *file;
+	const char *path;
+	uint64_t rows;
+};
+
+static weir_status write_rows(void *arg, const struct batch *batch, const float *probabilities, weir_error *err)
+{
+	struct output *o = arg;
+	for (uint32_t r = 0; r < batch->rows; r++)
+		fprintf(o->file, "%.9g\n", (double)probabilities[r]);
+	o->rows += batch->rows;
+	return ferror(o->file) ? weir_fail(err, WEIR_E_IO, "cannot write %s: %s", o->path, strerror(errno)) : WEIR_OK;
+}
+
+/* Written under a temporary name: the file is there whole or not at all. */
+static weir_status predict(const struct scoring_options *so, const char *path, weir_error *err)
+{
+	char temporary[WEIR_PATH_BYTES_MAX];
+	struct scoring s = {0};
+	struct output o = {.path = path};
+	if (snprintf(temporary, sizeof temporary, "%s.%d.tmp", path, (int)getpid()) >= (int)sizeof temporary)
+		return weir_fail(err, WEIR_E_LIMIT, "--out is longer than %u bytes", WEIR_PATH_BYTES_MAX);
+	weir_status status = scoring_open(&s, so, err);
+	if (status == WEIR_OK && !(o.file = fopen(temporary, "w")))
+		status = weir_fail(err, WEIR_E_IO, "cannot write %s: %s", temporary, strerror(errno));
+	if (status == WEIR_OK)
+		status = scorer_run(s.scorer, s.data, write_rows, &o, err);
+	if (o.file && fclose(o.file) != 0 && status == WEIR_OK)
+		status = weir_fail(err, WEIR_E_IO, "cannot write %s: %s", temporary, strerror(errno));
+	if (status == WEIR_OK && rename(temporary, path) != 0)
+		status = weir_fail(err, WEIR_E_IO, "cannot rename %s to %s: %s", temporary, path, strerror(errno));
+	if (status == WEIR_OK)
+		printf("%s: %" PRIu64 " scores of the %s part, weights of %s\n", path, o.rows, scoring_part_name(s.part), s.source);
+	else if (o.file)
+		unlink(temporary);
+	scoring_close(&s);
+	return status;
+}
+
+int verb_predict(int count, char **args)
+{
+	struct job_options jo = {0};
+	struct scoring_options so = {0};
+	struct job *job = NULL;
+	const char *out = NULL, *word = NULL;
+	weir_error err = {0};
+	const struct option options[] = {JOB_OPTIONS(&jo), SCORING_OPTIONS(&so), {"--out", OPTION_TEXT, &out}};
+	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
+	jo.path = word ? word : jo.path;
+	if (s == WEIR_OK && !out)
+		s = weir_fail(&err, WEIR_E_INVALID, "needs --out FILE");
+	if (s == WEIR_OK)
+		s = job_options_logger(&jo, "weir", LOG_WARN, &so.logger, &err);
+	if (s != WEIR_OK)
+		return verb_usage("predict", &err);
+	s = job_options_load(&jo, &job, &err);
+	so.job = job;
+	if (s == WEIR_OK)
+		s = predict(&so, out, &err);
+	job_free(job);
+	logger_destroy(so.logger);
+	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("predict", &err);
+}

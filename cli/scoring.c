@@ -1,0 +1,104 @@
+/* Finds weights and data to score. */
+#include "scoring.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "train.h"
+
+const char *scoring_part_name(enum split_part part)
+{
+	static const char *const names[] = {[SPLIT_TRAIN] = "train", [SPLIT_VALID] = "valid", [SPLIT_TEST] = "test"};
+	return names[part];
+}
+
+static bool has_part(const struct job *job, enum split_part part)
+{
+	bool split = job->data.split.by != SPLIT_NONE;
+	if (part == SPLIT_TEST)
+		return job->data.test_count > 0 || (split && job->data.split.test > 0);
+	return job->data.valid_count > 0 || (split && job->data.split.valid > 0);
+}
+
+static weir_status choose_part(struct scoring *s, const struct scoring_options *o, weir_error *err)
+{
+	if (!o->part)
+		s->part = has_part(o->job, SPLIT_TEST) ? SPLIT_TEST : SPLIT_VALID;
+	else if (strcmp(o->part, "test") == 0)
+		s->part = SPLIT_TEST;
+	else if (strcmp(o->part, "valid") == 0)
+		s->part = SPLIT_VALID;
+	else
+		return weir_fail(err, WEIR_E_INVALID, "--part is '%s': expected valid or test", o->part);
+	if (!has_part(o->job, s->part))
+		return weir_fail(err, WEIR_E_NOT_FOUND, "the job has no %s part: give data.%s or data.split", scoring_part_name(s->part),
+		                 scoring_part_name(s->part));
+	return WEIR_OK;
+}
+
+/* Joins the running job as an observer. */
+static weir_status join(struct scoring *s, const struct scoring_options *o, weir_error *err)
+{
+	char address[WEIR_ADDRESS_BYTES_MAX], name[WEIR_NAME_BYTES_MAX];
+	weir_status status = WEIR_OK;
+	if (o->at)
+		snprintf(address, sizeof address, "%.*s", (int)sizeof address - 1, o->at);
+	else
+		status = launch_find_ledger(o->job, address, err);
+	if (status != WEIR_OK)
+		return status;
+	snprintf(name, sizeof name, "weir-%d", (int)getpid());
+	status = weir_open(&s->client, &(weir_options){.ledger = address, .name = name, .role = WEIR_OBSERVER}, err);
+	snprintf(s->source, sizeof s->source, "the running job at %s", address);
+	return status;
+}
+
+static weir_status find_weights(struct scoring *s, const struct scoring_options *o, char path[WEIR_PATH_BYTES_MAX + 64],
+                                weir_error *err)
+{
+	weir_error why = {0};
+	if (o->weights) {
+		snprintf(path, WEIR_PATH_BYTES_MAX + 64, "%s", o->weights);
+	} else {
+		if (join(s, o, &why) == WEIR_OK)
+			return WEIR_OK;
+		snprintf(path, WEIR_PATH_BYTES_MAX + 64, "%s/best.safetensors", o->job->run_dir);
+		if (o->at || access(path, R_OK) != 0)
+			return weir_fail(err, why.status, "%s%s", why.text,
+			                 o->at ? "" : "; nor has it left best.safetensors in its run directory");
+	}
+	snprintf(s->source, sizeof s->source, "%s", path);
+	return WEIR_OK;
+}
+
+weir_status scoring_open(struct scoring *s, const struct scoring_options *o, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX + 64];
+	*s = (struct scoring){0};
+	weir_status status = choose_part(s, o, err);
+	if (status == WEIR_OK)
+		status = find_weights(s, o, path, err);
+	if (status == WEIR_OK)
+		status = dataset_open(&s->data, o->job, s->part, o->logger, err);
+	if (status != WEIR_OK)
+		return status;
+	const struct dataset_info *info = dataset_get_info(s->data);
+	struct scorer_options options = {.job = o->job,
+	                                 .client = s->client,
+	                                 .path = s->client ? NULL : path,
+	                                 .fields = info->fields,
+	                                 .dense_dim = info->dense_dim};
+	return scorer_open(&s->scorer, &options, err);
+}
+
+void scoring_close(struct scoring *s)
+{
+	if (s->scorer)
+		scorer_close(s->scorer);
+	if (s->client)
+		weir_close(s->client, NULL);
+	if (s->data)
+		dataset_close(s->data);
+	*s = (struct scoring){0};
+}
