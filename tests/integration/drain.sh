@@ -1,0 +1,24 @@
+# SIGTERM ends a run within 10 s, cleanly and with status 1; a second one at once.
+. "$(dirname "$0")/lib.sh"
+write_job 50
+start_train
+wait_for 30 "the first rows" trained 2000
+kill -TERM "$TRAIN"
+told=$SECONDS
+finish_train 12
+[ $((SECONDS - told)) -le 10 ] || fail "the drain took $((SECONDS - told)) s"
+[ $STATUS = 1 ] || fail "exit status $STATUS"
+tail -n 1 "$DIR/train.err" | grep -q "stopped by Terminated" || fail "the last line does not say why: $(tail -n 1 "$DIR/train.err")"
+holds "$DIR/report.json" "not d['finished'] and d['workers_lost'] == 0 and d['audit']['double'] == 0"
+nothing_left
+
+start_train
+wait_for 30 "the first rows" trained 2000
+kill -STOP "$(pid_of worker-0)" # it cannot drain
+kill -INT "$TRAIN"
+said() { grep -q "$1" "$DIR/train.err"; }
+wait_for 5 "the first signal to be told" said "workers finish their batch"
+kill -INT "$TRAIN"
+finish_train 5
+[ $STATUS = 1 ] || fail "exit status $STATUS after two signals"
+nothing_left

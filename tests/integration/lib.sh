@@ -1,0 +1,114 @@
+# What the integration tests share. A test is `bash TEST.sh BUILD_DIR`: it works in a temporary folder, waits on conditions (never on
+# time alone), and leaves nothing behind: not a file, not a process.
+set -u
+BUILD=$(cd "$1" && pwd)
+WEIR=$BUILD/weir
+DIR=$(mktemp -d /tmp/weir-it-XXXXXX)
+RUN=$DIR/run
+
+# Processes of this test's run: all of them name its folder on their command line.
+left_over() {
+	local p
+	for p in /proc/[0-9]*; do
+		[ "${p#/proc/}" != $$ ] && tr '\0' ' ' < "$p/cmdline" 2> /dev/null | grep -q -- "--job $DIR/" && echo "${p#/proc/}"
+	done
+	return 0
+}
+
+cleanup() {
+	local p
+	for p in $(left_over); do
+		kill -CONT "$p" 2> /dev/null
+		kill -KILL "$p" 2> /dev/null
+	done
+	rm -rf "$DIR"
+}
+trap cleanup EXIT
+
+fail() {
+	echo "FAILED: $*"
+	for f in "$DIR"/*.err "$RUN"/*.log; do
+		[ -e "$f" ] && echo "--- $f" && tail -n 15 "$f"
+	done
+	exit 1
+}
+
+# wait_for SECONDS WHAT COMMAND...: until the command succeeds.
+wait_for() {
+	local until=$((SECONDS + $1)) what=$2
+	shift 2
+	until "$@"; do
+		[ $SECONDS -lt $until ] || fail "waited too long for $what"
+		sleep 0.05
+	done
+}
+
+# json FILE EXPRESSION: evaluates a Python expression with the document as d.
+json() {
+	python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"
+}
+
+# holds FILE EXPRESSION: fails the test, showing the document, unless the expression is true.
+holds() {
+	[ "$(json "$1" "bool($2)")" = True ] || { cat "$1"; fail "does not hold: $2"; }
+}
+
+# A job that trains in seconds. write_job [PASSES [EXTRA CLUSTER KEYS]]
+write_job() {
+	cat > "$DIR/job.yaml" <<-JOB
+		job: it
+		run_dir: $RUN
+		cluster: {servers: 2, workers: 2, partitions: 8, lease_ms: 3001${2:+, $2}}
+		data:
+		  generate: {rows: 20000, ids: 5000, seed: 3}
+		  batch: 64
+		  unit_batches: 8
+		  seed: 5
+		model: {kind: fm, dim: 8}
+		tables:
+		  embedding: {optimizer: {kind: adam, lr: 3.0e-3}}
+		  dense: {optimizer: {kind: adam, lr: 3.0e-3}}
+		train: {passes: ${1:-2}, seed: 7, threads: 1}
+	JOB
+}
+
+# Starts `weir train` in the background: TRAIN is its process, train.out and train.err what it says.
+start_train() {
+	"$WEIR" train "$DIR/job.yaml" --report "$DIR/report.json" "$@" > "$DIR/train.out" 2> "$DIR/train.err" < /dev/null &
+	TRAIN=$!
+}
+
+# finish_train SECONDS: waits for its end and sets STATUS.
+finish_train() {
+	wait_for "$1" "weir train to end" is_gone "$TRAIN"
+	wait "$TRAIN"
+	STATUS=$?
+}
+
+is_gone() { ! kill -0 "$1" 2> /dev/null || grep -q '^State:.*Z' "/proc/$1/status" 2> /dev/null; }
+
+# Whether at least $1 rows are trained.
+trained() {
+	"$WEIR" status --job "$DIR/job.yaml" --json > "$DIR/status.json" 2> /dev/null && [ "$(json "$DIR/status.json" "d['rows'] >= $1")" = True ]
+}
+
+# pid_of NAME: of a child by its --name, or --index for servers.
+pid_of() {
+	local p option=--name value=$1
+	[ "${1#server-}" != "$1" ] && option=--index && value=${1#server-}
+	for p in $(left_over); do
+		tr '\0' ' ' < "/proc/$p/cmdline" 2> /dev/null | grep -q -- "$option $value " && echo "$p" && return 0
+	done
+	return 1
+}
+
+nothing_left() {
+	[ -z "$(left_over)" ] || fail "processes are left: $(left_over)"
+	[ -z "$(find "$RUN" -name '*.sock' -o -name '*.tmp' -o -name ledger.address 2> /dev/null)" ] || fail "files are left: $(ls "$RUN")"
+}
+
+audited() {
+	holds "$DIR/report.json" "d['audit']['ok'] and d['audit']['parts_expected'] > 0"
+	holds "$DIR/report.json" "d['audit']['applied'] == d['audit']['parts_expected']"
+	holds "$DIR/report.json" "d['audit']['missing'] == 0 and d['audit']['double'] == 0"
+}

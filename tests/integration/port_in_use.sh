@@ -1,0 +1,29 @@
+# A port that another program has: the server, its address and the reason are named. Free ports (HOST:0) work.
+. "$(dirname "$0")/lib.sh"
+write_job 1
+python3 - "$DIR/port" <<'PY' &
+import os, socket, sys, time
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+s.listen()
+open(sys.argv[1] + ".tmp", "w").write(str(s.getsockname()[1]))
+os.rename(sys.argv[1] + ".tmp", sys.argv[1])
+time.sleep(60)
+PY
+holder=$!
+wait_for 10 "a taken port" test -s "$DIR/port"
+port=$(cat "$DIR/port")
+start_train --set cluster.listen=127.0.0.1:$port --set cluster.servers=1
+finish_train 20
+kill $holder
+wait $holder 2> /dev/null
+[ $STATUS = 1 ] || fail "exit status $STATUS"
+grep -q "127.0.0.1:$port" "$DIR/train.err" || fail "the address is not named"
+grep -q "server-0" "$DIR/train.err" || fail "the server is not named"
+nothing_left
+
+start_train --set cluster.listen=127.0.0.1:0
+finish_train 100
+[ $STATUS = 0 ] || fail "exit status $STATUS with free ports"
+audited
+nothing_left

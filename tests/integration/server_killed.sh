@@ -1,0 +1,18 @@
+# kill -9 of a server (log: memory): everything ends within 10 s, and the message names the server and what to do.
+. "$(dirname "$0")/lib.sh"
+write_job 50
+start_train
+wait_for 30 "the first rows" trained 2000
+victim=$(pid_of server-1) || fail "server-1 does not run"
+kill -KILL "$victim"
+killed=$SECONDS
+finish_train 12
+[ $((SECONDS - killed)) -le 10 ] || fail "it took $((SECONDS - killed)) s"
+[ $STATUS = 1 ] || fail "exit status $STATUS"
+last=$(tail -n 1 "$DIR/train.err")
+for word in server-1 "pid $victim" "$RUN/server-1.sock" "signal 9" "log: memory" "run the job again"; do
+	case $last in *"$word"*) ;; *) fail "the last line does not say '$word': $last" ;; esac
+done
+grep -q "server-1.sock" "$RUN/worker-0.log" "$RUN/worker-1.log" || fail "no worker names the server"
+holds "$DIR/report.json" "d['servers_lost'] == 1 and not d['finished'] and not d['audit']['ok']"
+nothing_left
