@@ -20,13 +20,19 @@ function(weir_program name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} BUILD_RPATH_USE_ORIGIN ON)
 endfunction()
 
-# weir_test(NAME SOURCES ... LIBS ... LABELS ... TIMEOUT s): a cmocka test program run by ctest, named after what it tests.
+add_custom_target(weir_tests) # every test program
+
+# weir_test(NAME SOURCES ... LIBS ... LABELS ... TIMEOUT s): a cmocka test program run by ctest, named after what it tests. Under
+# ThreadSanitizer `weir_tests` builds only those labelled `tsan`: of what threads share, over libraries that are instrumented.
 function(weir_test name)
   cmake_parse_arguments(A "" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(test_${name} ${A_SOURCES})
   target_link_libraries(test_${name} PRIVATE weir_flags ${A_LIBS} PkgConfig::CMOCKA m)
   target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   set_target_properties(test_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  if(NOT WEIR_SANITIZE STREQUAL "thread" OR "tsan" IN_LIST A_LABELS)
+    add_dependencies(weir_tests test_${name})
+  endif()
   add_test(NAME ${name} COMMAND test_${name})
   if(NOT A_TIMEOUT)
     set(A_TIMEOUT 60)

@@ -1,0 +1,60 @@
+# The front door. On Debian 12, `make run` and `make test` are all one needs: both install what is missing first (packages.txt).
+#
+#   make          the release programs: build/weir, build/weir-server, build/weir-worker
+#   make run      train config/demo.yaml on two servers and two workers, then logistic regression beside it
+#   make test     every test: release, AddressSanitizer + UBSan, ThreadSanitizer
+#   make bench    measure this machine and Weir on it
+#   make soak     the tests that kill and interleave, ROUNDS times over
+#   make bundle   a folder and an archive of the programs with their libraries, for other machines
+#   make format | tidy | clean
+#
+# JOBS is how many compilers and tests run at once.
+
+JOBS ?= $(shell nproc)
+ROUNDS ?= 20
+PROGRAMS := weir weir-server weir-worker
+
+.PHONY: all programs run test bench soak bundle format tidy clean packages-run packages-test packages-image
+all: programs
+
+packages-run:
+	@scripts/packages.sh run
+
+packages-test:
+	@scripts/packages.sh run test
+
+packages-image:
+	@scripts/packages.sh run image
+
+programs:
+	@mkdir -p build
+	@cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
+	@cmake --build build -j $(JOBS) --target $(PROGRAMS)
+
+run: packages-run
+	@$(MAKE) --no-print-directory programs
+	@scripts/demo.sh
+
+test: packages-test
+	@JOBS=$(JOBS) scripts/test.sh
+
+bench: packages-run
+	@$(MAKE) --no-print-directory programs
+	@scripts/bench.sh
+
+soak: packages-test
+	@JOBS=$(JOBS) ROUNDS=$(ROUNDS) scripts/soak.sh
+
+bundle: packages-image
+	@$(MAKE) --no-print-directory programs
+	@cmake --build build -j $(JOBS) --target weir_shared
+	@scripts/bundle.sh
+
+format:
+	git ls-files '*.c' '*.h' | xargs clang-format -i
+
+tidy:
+	git ls-files '*.c' | xargs -P $(JOBS) -n 8 clang-tidy -p build --quiet
+
+clean:
+	rm -rf build

@@ -1,0 +1,54 @@
+#!/bin/sh
+# Makes build/bundle/weir-VERSION-linux-x86_64 and an archive of it: the programs, libweir, and every library they need but glibc's own, found
+# relative to where the folder stands. Runs on any x86-64 Linux with the glibc of the build machine or a later one.
+set -eu
+cd "$(dirname "$0")/.."
+version=$(sed -n 's/^project(weir VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+name="weir-$version-linux-$(uname -m)"
+out="build/bundle/$name"
+bytes_max=$((40 << 20))
+glibc='^(linux-vdso|ld-linux-.*|libc|libm|libpthread|libdl|librt|libresolv|libnss_.*|libutil|libmvec)\.so'
+
+rm -rf build/bundle
+mkdir -p "$out/bin" "$out/lib" "$out/include" "$out/licenses"
+cp build/weir build/weir-server build/weir-worker "$out/bin"
+cp build/libweir.so "$out/lib"
+cp -r config LICENSE README.md docs "$out"
+cp -r common/include/weir worker/include/weir "$out/include"
+
+# All that the loader would load, by name and by where this machine has it.
+ldd "$out"/bin/* "$out/lib/libweir.so" | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u | grep -Ev "$glibc" >build/bundle/libraries
+while read -r soname path; do
+	[ "$soname" = libweir.so ] || cp -L "$path" "$out/lib/$soname"
+	real=$(readlink -f "$path")
+	owner=$(dpkg-query -S "$real" 2>/dev/null || dpkg-query -S "${real#/usr}" 2>/dev/null || true)
+	owner=${owner%%:*}
+	[ -z "$owner" ] || cp -L "/usr/share/doc/$owner/copyright" "$out/licenses/$owner"
+done <build/bundle/libraries
+rm build/bundle/libraries
+
+chmod u+w "$out"/bin/* "$out"/lib/*
+strip --strip-unneeded "$out"/bin/* "$out"/lib/*
+for file in "$out"/bin/*; do patchelf --set-rpath '$ORIGIN/../lib' "$file"; done
+for file in "$out"/lib/*; do patchelf --set-rpath '$ORIGIN' "$file"; done
+
+# The bundle must stand alone: moved elsewhere it runs, and it takes nothing but glibc from the machine.
+elsewhere=$(mktemp -d)
+trap 'rm -rf "$elsewhere"' EXIT
+cp -r "$out" "$elsewhere/moved"
+env -u LD_LIBRARY_PATH -u LD_PRELOAD "$elsewhere/moved/bin/weir" version
+foreign=$(env -u LD_LIBRARY_PATH -u LD_PRELOAD ldd "$elsewhere"/moved/bin/* "$elsewhere"/moved/lib/* |
+	awk -v home="$elsewhere/moved/" '$2 == "=>" && index($3, home) != 1 {print $1, $3, $4}' | sort -u | grep -Ev "$glibc" || true)
+if [ -n "$foreign" ]; then
+	echo "bundle: not from the bundle: $foreign" >&2
+	exit 1
+fi
+
+archive="build/bundle/$name.tar.zst"
+tar -C build/bundle --sort=name --owner=0 --group=0 --numeric-owner -cf - "$name" | zstd -q -19 -T0 -o "$archive"
+bytes=$(stat -c %s "$archive")
+echo "bundle: $archive, $((bytes >> 10)) KiB"
+if [ "$bytes" -ge "$bytes_max" ]; then
+	echo "bundle: larger than $((bytes_max >> 20)) MiB" >&2
+	exit 1
+fi

@@ -1,0 +1,29 @@
+#!/bin/sh
+# What `make test` runs: threads under ThreadSanitizer, everything under AddressSanitizer and UBSan, everything as released.
+# The release run comes last, so that the last line is ctest's over all tests.
+set -eu
+cd "$(dirname "$0")/.."
+: "${JOBS:=$(nproc)}"
+export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_stack_use_after_return=1}"
+export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
+export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1 second_deadlock_stack=1}"
+
+# build PRESET FOLDER TARGET
+build() {
+	echo "== $1: build"
+	mkdir -p "$2"
+	cmake --preset "$1" >"$2/configure.log" 2>&1 || { cat "$2/configure.log"; exit 1; }
+	cmake --build "$2" -j "$JOBS" --target "$3" | tail -n 1
+}
+
+build tsan build/tsan weir_tests
+echo "== tsan: the tests of what threads share"
+ctest --test-dir build/tsan -L tsan -j "$JOBS" --output-on-failure
+
+build asan build/asan all
+echo "== asan: every test"
+ctest --test-dir build/asan -j "$JOBS" --output-on-failure
+
+build release build all
+echo "== release: every test"
+exec ctest --test-dir build -j "$JOBS" --output-on-failure
