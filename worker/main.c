@@ -67,9 +67,9 @@ static bool parse_option(struct arguments *a, int option)
 static bool parse_arguments(struct arguments *a, int argc, char **argv)
 {
 	static const struct option options[] = {
-	    {"job", required_argument, NULL, 'j'},       {"ledger", required_argument, NULL, 'l'},
-	    {"name", required_argument, NULL, 'n'},      {"role", required_argument, NULL, 'r'},
-	    {"set", required_argument, NULL, 's'},       {"log-level", required_argument, NULL, 'v'},
+	    {"job", required_argument, NULL, 'j'},        {"ledger", required_argument, NULL, 'l'},
+	    {"name", required_argument, NULL, 'n'},       {"role", required_argument, NULL, 'r'},
+	    {"set", required_argument, NULL, 's'},        {"log-level", required_argument, NULL, 'v'},
 	    {"log-format", required_argument, NULL, 'f'}, {NULL, 0, NULL, 0},
 	};
 	*a = (struct arguments){.role = "trainer", .level = LOG_INFO};
@@ -84,9 +84,12 @@ static weir_status run(const struct arguments *a, const struct job *job, struct 
 {
 	if (strcmp(a->role, "evaluator") == 0)
 		return evaluator_run(
-		    &(struct evaluator_options){.job = job, .ledger = a->ledger, .name = a->name, .logger = logger, .stop = &stop_requested}, err);
-	return trainer_run(&(struct trainer_options){.job = job, .ledger = a->ledger, .name = a->name, .logger = logger, .stop = &stop_requested},
-	                   err);
+		    &(struct evaluator_options){
+		        .job = job, .ledger = a->ledger, .name = a->name, .logger = logger, .stop = &stop_requested},
+		    err);
+	return trainer_run(
+	    &(struct trainer_options){.job = job, .ledger = a->ledger, .name = a->name, .logger = logger, .stop = &stop_requested},
+	    err);
 }
 
 int main(int argc, char **argv)

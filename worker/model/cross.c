@@ -37,7 +37,8 @@ weir_status cross_reserve(struct cross *c, uint32_t rows)
 	for (uint32_t i = 0; i < c->count && s == WEIR_OK; i++)
 		if ((s = scratch_grow(c->backend, &c->layers[i].u, n)) == WEIR_OK)
 			s = scratch_grow(c->backend, &c->layers[i].out, n);
-	if (s == WEIR_OK && (s = scratch_grow(c->backend, &c->dout, n)) == WEIR_OK && (s = scratch_grow(c->backend, &c->dx, n)) == WEIR_OK)
+	if (s == WEIR_OK && (s = scratch_grow(c->backend, &c->dout, n)) == WEIR_OK &&
+	    (s = scratch_grow(c->backend, &c->dx, n)) == WEIR_OK)
 		s = scratch_grow(c->backend, &c->du, n);
 	c->rows = s == WEIR_OK ? rows : 0;
 	return s;
@@ -58,7 +59,10 @@ const float *cross_forward(struct cross *c, const float *x0, uint32_t rows, cons
 	return x;
 }
 
-float *cross_output_gradient(struct cross *c) { return c->dout; }
+float *cross_output_gradient(struct cross *c)
+{
+	return c->dout;
+}
 
 void cross_backward(struct cross *c, const float *x0, uint32_t rows, const float *params, float *dparams, float *dx0)
 {

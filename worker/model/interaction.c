@@ -4,9 +4,15 @@
 
 #include "scratch.h"
 
-static size_t vector_count(const struct interaction *i) { return i->fields + (i->bottom ? 1 : 0); }
+static size_t vector_count(const struct interaction *i)
+{
+	return i->fields + (i->bottom ? 1 : 0);
+}
 
-static size_t pair_count(const struct interaction *i) { return vector_count(i) * (vector_count(i) - 1) / 2; }
+static size_t pair_count(const struct interaction *i)
+{
+	return vector_count(i) * (vector_count(i) - 1) / 2;
+}
 
 void interaction_init(struct interaction *i, struct backend *b, uint32_t fields, uint32_t dim, bool bottom)
 {
@@ -46,7 +52,10 @@ weir_status interaction_reserve(struct interaction *i, uint32_t rows)
 	return WEIR_OK;
 }
 
-uint32_t interaction_width(const struct interaction *i) { return (uint32_t)pair_count(i) + (i->bottom ? i->dim : 0); }
+uint32_t interaction_width(const struct interaction *i)
+{
+	return (uint32_t)pair_count(i) + (i->bottom ? i->dim : 0);
+}
 
 const float *interaction_forward(struct interaction *i, const float *bottom, const float *x, uint32_t rows)
 {
@@ -62,7 +71,10 @@ const float *interaction_forward(struct interaction *i, const float *bottom, con
 	return i->features;
 }
 
-float *interaction_output_gradient(struct interaction *i) { return i->bottom ? i->dfeatures : i->dpairs; }
+float *interaction_output_gradient(struct interaction *i)
+{
+	return i->bottom ? i->dfeatures : i->dpairs;
+}
 
 void interaction_backward(struct interaction *i, const float *x, uint32_t rows, float *dbottom, float *dx)
 {

@@ -63,8 +63,8 @@ static void add_deep(struct model *m)
 	m->features = m->fields * m->dim + m->dense_dim;
 	if (m->parts.interaction) {
 		if (m->dense_dim > 0)
-			tower_init(&m->bottom, m->backend, "bottom", m->dense_dim, job->model.bottom, job->model.bottom_count, false, 0.0f, &m->params,
-			           &m->stats);
+			tower_init(&m->bottom, m->backend, "bottom", m->dense_dim, job->model.bottom, job->model.bottom_count, false, 0.0f,
+			           &m->params, &m->stats);
 		interaction_init(&m->interaction, m->backend, m->fields, m->dim, m->dense_dim > 0);
 		m->features = interaction_width(&m->interaction);
 	}
@@ -82,7 +82,8 @@ static void add_deep(struct model *m)
 		m->head = layout_add(&m->params, 1, width, WEIR_INIT_UNIFORM, 1.0f / sqrtf((float)width), "head.weight");
 }
 
-weir_status model_create(struct model **out, struct backend *b, const struct job *job, uint32_t fields, uint32_t dense_dim, weir_error *err)
+weir_status model_create(struct model **out, struct backend *b, const struct job *job, uint32_t fields, uint32_t dense_dim,
+                         weir_error *err)
 {
 	const struct parts *parts = &kinds[job->model.kind].parts;
 	weir_status s = check(job, parts, fields, dense_dim, err);
@@ -119,7 +120,10 @@ void model_destroy(struct model *m)
 	free(m);
 }
 
-bool model_has(const struct model *m, enum model_table t) { return model_table_elements(m, t) > 0; }
+bool model_has(const struct model *m, enum model_table t)
+{
+	return model_table_elements(m, t) > 0;
+}
 
 uint64_t model_table_elements(const struct model *m, enum model_table t)
 {

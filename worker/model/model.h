@@ -23,12 +23,16 @@
 #include "layout.h"
 
 enum model_table { MODEL_EMBEDDING, MODEL_LINEAR, MODEL_DENSE, MODEL_STATISTICS, MODEL_TABLES };
-static inline bool model_table_is_keyed(enum model_table t) { return t == MODEL_EMBEDDING || t == MODEL_LINEAR; }
+static inline bool model_table_is_keyed(enum model_table t)
+{
+	return t == MODEL_EMBEDDING || t == MODEL_LINEAR;
+}
 
 struct model;
 
 /* Builds job->model over `fields` bags and dense_dim numeric features. E_INVALID names the key of the job file that does not fit. */
-weir_status model_create(struct model **out, struct backend *b, const struct job *job, uint32_t fields, uint32_t dense_dim, weir_error *err);
+weir_status model_create(struct model **out, struct backend *b, const struct job *job, uint32_t fields, uint32_t dense_dim,
+                         weir_error *err);
 void model_destroy(struct model *m);
 
 bool model_has(const struct model *m, enum model_table t);
@@ -50,7 +54,8 @@ struct model_input {
 	const uint32_t *index;       /* (nnz) into the unique rows */
 	const float *values;         /* (nnz) or NULL */
 	size_t unique;
-	const float *parameters[MODEL_TABLES]; /* embedding (unique, dim), linear (unique), dense (elements), statistics (elements; host) */
+	const float
+	    *parameters[MODEL_TABLES]; /* embedding (unique, dim), linear (unique), dense (elements), statistics (elements; host) */
 };
 
 /* What a batch makes: gradients of the tables, and in place of a gradient the batch's own statistics. Caller's memory. */

@@ -25,7 +25,7 @@ struct model {
 	struct cross cross;
 	struct interaction interaction;
 
-	uint32_t rows; /* reserved */
+	uint32_t rows;         /* reserved */
 	float *logit, *dlogit; /* (rows) */
 	float *pair;           /* (rows) FM's term */
 	float *sum;            /* (rows, dim) FM's sum */

@@ -6,10 +6,16 @@
 #include "scratch.h"
 
 /* Whether the numeric features must be joined to the embeddings: interaction has its own way. */
-static bool joins(const struct model *m) { return m->parts.tower && !m->parts.interaction && m->dense_dim > 0; }
+static bool joins(const struct model *m)
+{
+	return m->parts.tower && !m->parts.interaction && m->dense_dim > 0;
+}
 
 /* Towers can leave the numeric columns' gradient out; a cross network cannot. */
-static bool joined_gradient(const struct model *m) { return joins(m) && m->parts.cross; }
+static bool joined_gradient(const struct model *m)
+{
+	return joins(m) && m->parts.cross;
+}
 
 weir_status model_reserve(struct model *m, uint32_t rows, weir_error *err)
 {
@@ -47,10 +53,11 @@ weir_status model_reserve(struct model *m, uint32_t rows, weir_error *err)
 static void linear_forward(struct model *m, const struct model_input *in)
 {
 	struct backend *b = m->backend;
-	b->ops->gather_pool(b, m->logit, in->parameters[MODEL_LINEAR], in->unique, 1, in->row_offsets, in->index, in->values, in->rows);
+	b->ops->gather_pool(b, m->logit, in->parameters[MODEL_LINEAR], in->unique, 1, in->row_offsets, in->index, in->values,
+	                    in->rows);
 	if (m->dense_dim > 0)
-		b->ops->gemm(b, false, false, in->rows, 1, m->dense_dim, 1.0f, in->dense, m->dense_dim, in->parameters[MODEL_DENSE] + m->numeric, 1,
-		             1.0f, m->logit, 1);
+		b->ops->gemm(b, false, false, in->rows, 1, m->dense_dim, 1.0f, in->dense, m->dense_dim,
+		             in->parameters[MODEL_DENSE] + m->numeric, 1, 1.0f, m->logit, 1);
 }
 
 static void linear_backward(struct model *m, const struct model_input *in, float *const *gradients)
@@ -113,7 +120,8 @@ static void forward(struct model *m, const struct model_input *in, const struct 
 		size_t width = tower_width(&m->tower);
 		head_forward(m, tower_forward(&m->tower, features, in->rows, params, mode), params + m->head, width, in->rows);
 		if (m->parts.cross)
-			head_forward(m, cross_forward(&m->cross, features, in->rows, params), params + m->head + width, m->features, in->rows);
+			head_forward(m, cross_forward(&m->cross, features, in->rows, params), params + m->head + width, m->features,
+			             in->rows);
 	}
 	b->ops->bias_act(b, m->logit, params + m->bias, in->rows, 1, ACT_NONE);
 }
@@ -124,7 +132,10 @@ const float *model_score(struct model *m, const struct model_input *in)
 	return m->logit;
 }
 
-static const float *tower_output(const struct tower *t) { return t->layers[t->count - 1].y; }
+static const float *tower_output(const struct tower *t)
+{
+	return t->layers[t->count - 1].y;
+}
 
 /* Writes d(loss)/dx of everything that reads the features. */
 static void deep_backward(struct model *m, const struct model_input *in, float *dparams)
@@ -140,7 +151,8 @@ static void deep_backward(struct model *m, const struct model_input *in, float *
 		columns = m->features;
 	}
 	size_t width = tower_width(&m->tower);
-	head_backward(m, tower_output(&m->tower), params + m->head, width, in->rows, dparams + m->head, tower_output_gradient(&m->tower));
+	head_backward(m, tower_output(&m->tower), params + m->head, width, in->rows, dparams + m->head,
+	              tower_output_gradient(&m->tower));
 	tower_backward(&m->tower, features, in->rows, params, dparams, dfeatures, columns);
 	if (m->parts.cross) {
 		const float *crossed = m->cross.layers[m->cross.count - 1].out;

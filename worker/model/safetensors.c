@@ -22,7 +22,10 @@ uint64_t safetensor_elements(const struct safetensor *t)
 
 /* --- Writing */
 
-static uint64_t tensor_bytes(const struct safetensor *t) { return safetensor_elements(t) * types[t->type].bytes; }
+static uint64_t tensor_bytes(const struct safetensor *t)
+{
+	return safetensor_elements(t) * types[t->type].bytes;
+}
 
 /* Indices of the tensors, wider elements first, otherwise as given. */
 static void write_order(const struct safetensor *tensors, uint32_t count, uint32_t *order)
@@ -51,8 +54,8 @@ static char *header_text(const struct safetensor *tensors, const uint32_t *order
 		for (uint32_t d = 0; d < t->dims; d++)
 			json_array_append_new(shape, json_integer((json_int_t)t->shape[d]));
 		json_object_set_new(root, t->name,
-		                    json_pack("{s:s,s:o,s:[I,I]}", "dtype", types[t->type].name, "shape", shape, "data_offsets", (json_int_t)at,
-		                              (json_int_t)(at + tensor_bytes(t))));
+		                    json_pack("{s:s,s:o,s:[I,I]}", "dtype", types[t->type].name, "shape", shape, "data_offsets",
+		                              (json_int_t)at, (json_int_t)(at + tensor_bytes(t))));
 		at += tensor_bytes(t);
 	}
 	char *text = json_object_size(root) == count + (metadata != NULL) ? json_dumps(root, JSON_COMPACT) : NULL;
@@ -60,8 +63,8 @@ static char *header_text(const struct safetensor *tensors, const uint32_t *order
 	return text;
 }
 
-static weir_status write_all(struct disk_file *f, const struct safetensor *tensors, const uint32_t *order, uint32_t count, const char *text,
-                             weir_error *err)
+static weir_status write_all(struct disk_file *f, const struct safetensor *tensors, const uint32_t *order, uint32_t count,
+                             const char *text, weir_error *err)
 {
 	char head[16] = "        ", padding[8] = "       ";
 	uint64_t length = strlen(text), padded = (length + 7) / 8 * 8;
@@ -81,8 +84,8 @@ static weir_status write_all(struct disk_file *f, const struct safetensor *tenso
 	return s == WEIR_OK ? f->disk->ops->sync(f, err) : s;
 }
 
-weir_status safetensors_write(struct disk *disk, const char *path, const struct safetensor *tensors, uint32_t count, const char *const *metadata,
-                              weir_error *err)
+weir_status safetensors_write(struct disk *disk, const char *path, const struct safetensor *tensors, uint32_t count,
+                              const char *const *metadata, weir_error *err)
 {
 	char temporary[4096 + 16];
 	uint32_t *order = malloc((count + 1) * sizeof *order);
@@ -147,20 +150,22 @@ static bool read_shape(const json_t *shape, struct safetensor *t)
 	return true;
 }
 
-static weir_status read_tensor(struct safetensor *t, const char *path, const char *name, const json_t *entry, const char *data, uint64_t bytes,
-                               weir_error *err)
+static weir_status read_tensor(struct safetensor *t, const char *path, const char *name, const json_t *entry, const char *data,
+                               uint64_t bytes, weir_error *err)
 {
 	const char *type = json_string_value(json_object_get(entry, "dtype"));
 	const json_t *offsets = json_object_get(entry, "data_offsets");
 	const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
-	if (type == NULL || strlen(name) >= sizeof t->name || !read_shape(json_object_get(entry, "shape"), t) || json_array_size(offsets) != 2 ||
-	    !json_is_integer(begin) || !json_is_integer(end))
+	if (type == NULL || strlen(name) >= sizeof t->name || !read_shape(json_object_get(entry, "shape"), t) ||
+	    json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end))
 		return weir_fail(err, WEIR_E_CORRUPT, "%s: the entry of tensor '%.80s' is not dtype, shape and data_offsets", path, name);
 	if (!read_type(type, &t->type))
-		return weir_fail(err, WEIR_E_UNSUPPORTED, "%s: tensor '%s' has elements of type %.16s: F32 and U64 can be read", path, name, type);
+		return weir_fail(err, WEIR_E_UNSUPPORTED, "%s: tensor '%s' has elements of type %.16s: F32 and U64 can be read", path,
+		                 name, type);
 	json_int_t b = json_integer_value(begin), e = json_integer_value(end);
 	if (b < 0 || e < b || (uint64_t)e > bytes || (uint64_t)(e - b) != tensor_bytes(t))
-		return weir_fail(err, WEIR_E_CORRUPT, "%s: tensor '%s' lies at [%" PRId64 ", %" PRId64 ") of %" PRIu64 " bytes, its shape needs %" PRIu64,
+		return weir_fail(err, WEIR_E_CORRUPT,
+		                 "%s: tensor '%s' lies at [%" PRId64 ", %" PRId64 ") of %" PRIu64 " bytes, its shape needs %" PRIu64,
 		                 path, name, (int64_t)b, (int64_t)e, bytes, tensor_bytes(t));
 	if ((uint64_t)b % types[t->type].bytes != 0)
 		return weir_fail(err, WEIR_E_UNSUPPORTED, "%s: tensor '%s' is not aligned to its elements", path, name);
@@ -169,7 +174,8 @@ static weir_status read_tensor(struct safetensor *t, const char *path, const cha
 	return WEIR_OK;
 }
 
-static weir_status read_header(struct safetensors *s, const char *path, const json_t *root, const char *data, uint64_t bytes, weir_error *err)
+static weir_status read_header(struct safetensors *s, const char *path, const json_t *root, const char *data, uint64_t bytes,
+                               weir_error *err)
 {
 	s->tensors = calloc(json_object_size(root) + 1, sizeof *s->tensors);
 	if (s->tensors == NULL)
@@ -202,7 +208,8 @@ weir_status safetensors_open(struct safetensors **out, struct disk *disk, const 
 	if (status == WEIR_OK && bytes >= 8)
 		memcpy(&header, s->file, 8);
 	if (status == WEIR_OK && (bytes < 8 || header > SAFETENSORS_HEADER_BYTES_MAX || header > bytes - 8))
-		status = weir_fail(err, WEIR_E_CORRUPT, "%s is not a safetensors file: its header would be %" PRIu64 " of %zu bytes", path, header, bytes);
+		status = weir_fail(err, WEIR_E_CORRUPT, "%s is not a safetensors file: its header would be %" PRIu64 " of %zu bytes",
+		                   path, header, bytes);
 	if (status == WEIR_OK) {
 		json_error_t why;
 		root = json_loadb(s->file + 8, header, JSON_REJECT_DUPLICATES, &why);

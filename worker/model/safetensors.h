@@ -15,10 +15,10 @@
 #include "disk.h"
 #include "weir/status.h"
 
-#define SAFETENSORS_NAME_BYTES 128
-#define SAFETENSORS_DIMS_MAX 8
+#define SAFETENSORS_NAME_BYTES       128
+#define SAFETENSORS_DIMS_MAX         8
 #define SAFETENSORS_HEADER_BYTES_MAX (100u << 20)
-#define SAFETENSORS_FILE_BYTES_MAX (1ull << 38)
+#define SAFETENSORS_FILE_BYTES_MAX   (1ull << 38)
 
 enum safetensor_type { SAFETENSOR_F32, SAFETENSOR_U64 };
 
@@ -34,8 +34,8 @@ struct safetensor {
 uint64_t safetensor_elements(const struct safetensor *t);
 
 /* Writes atomically: a temporary name, sync, rename. metadata: pairs of strings for "__metadata__", ended by NULL; may be NULL. */
-weir_status safetensors_write(struct disk *disk, const char *path, const struct safetensor *tensors, uint32_t count, const char *const *metadata,
-                              weir_error *err) WEIR_MUST_CHECK;
+weir_status safetensors_write(struct disk *disk, const char *path, const struct safetensor *tensors, uint32_t count,
+                              const char *const *metadata, weir_error *err) WEIR_MUST_CHECK;
 
 struct safetensors;
 /* E_CORRUPT says what does not hold; E_UNSUPPORTED names an element type other than F32 and U64. */

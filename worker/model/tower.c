@@ -66,7 +66,10 @@ weir_status tower_reserve(struct tower *t, uint32_t rows)
 	return s;
 }
 
-uint32_t tower_width(const struct tower *t) { return t->layers[t->count - 1].out; }
+uint32_t tower_width(const struct tower *t)
+{
+	return t->layers[t->count - 1].out;
+}
 
 static void normalise(struct tower *t, struct tower_layer *l, uint32_t rows, const float *params, const struct forward_mode *mode)
 {
@@ -103,9 +106,13 @@ const float *tower_forward(struct tower *t, const float *x, uint32_t rows, const
 	return x;
 }
 
-float *tower_output_gradient(struct tower *t) { return t->dy; }
+float *tower_output_gradient(struct tower *t)
+{
+	return t->dy;
+}
 
-void tower_backward(struct tower *t, const float *x, uint32_t rows, const float *params, float *dparams, float *dx, uint32_t dx_cols)
+void tower_backward(struct tower *t, const float *x, uint32_t rows, const float *params, float *dparams, float *dx,
+                    uint32_t dx_cols)
 {
 	struct backend *b = t->backend;
 	const struct backend_ops *ops = b->ops;
@@ -118,8 +125,8 @@ void tower_backward(struct tower *t, const float *x, uint32_t rows, const float 
 		ops->bias_act_backward(b, dy, dy, l->y, t->batch_norm ? NULL : dparams + l->bias, rows, l->out, ACT_RELU);
 		float *dz = dy;
 		if (t->batch_norm) {
-			ops->batch_norm_backward(b, spare, dparams + l->gamma, dparams + l->beta, dy, l->xhat, params + l->gamma, l->inv_std_now,
-			                         rows, l->out);
+			ops->batch_norm_backward(b, spare, dparams + l->gamma, dparams + l->beta, dy, l->xhat, params + l->gamma,
+			                         l->inv_std_now, rows, l->out);
 			dz = spare;
 			spare = dy;
 		}

@@ -29,8 +29,8 @@ struct tower {
 	uint32_t count;
 	bool batch_norm;
 	float dropout;
-	float *dy, *dx;     /* (rows, widest); dx also holds z on the way forward */
-	float *inv_std;     /* (widest) host: running variances turned round for evaluation */
+	float *dy, *dx; /* (rows, widest); dx also holds z on the way forward */
+	float *inv_std; /* (widest) host: running variances turned round for evaluation */
 	uint32_t rows, widest;
 };
 
@@ -55,6 +55,7 @@ const float *tower_forward(struct tower *t, const float *x, uint32_t rows, const
 float *tower_output_gradient(struct tower *t);
 /* Writes the gradients of the tower's parameters into dparams and d(loss)/dx, its first dx_cols columns only, into dx with row stride dx_cols.
  * dx NULL: not needed. */
-void tower_backward(struct tower *t, const float *x, uint32_t rows, const float *params, float *dparams, float *dx, uint32_t dx_cols);
+void tower_backward(struct tower *t, const float *x, uint32_t rows, const float *params, float *dparams, float *dx,
+                    uint32_t dx_cols);
 
 #endif

@@ -19,7 +19,8 @@ static double gain(const struct job *job, const struct quality *a, const struct 
 	return job->train.early_stop.metric == METRIC_LOGLOSS ? b->logloss - a->logloss : a->auc - b->auc;
 }
 
-weir_status evaluation_add(struct evaluation *e, const struct job *job, uint32_t pass, const struct quality *valid, bool *improved, weir_error *err)
+weir_status evaluation_add(struct evaluation *e, const struct job *job, uint32_t pass, const struct quality *valid,
+                           bool *improved, weir_error *err)
 {
 	if (e->passes_count == e->passes_capacity) {
 		uint32_t capacity = 2 * e->passes_capacity + 16;
@@ -46,14 +47,17 @@ bool evaluation_is_over(const struct evaluation *e, const struct job *job)
 	return job->train.early_stop.patience > 0 && e->since_best >= job->train.early_stop.patience;
 }
 
-static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+static json_t *number(double x)
+{
+	return isfinite(x) ? json_real(x) : json_null();
+}
 
 static json_t *quality_json(const struct quality *q, bool there)
 {
 	if (!there)
 		return json_null();
-	return json_pack("{s:o, s:o, s:o, s:I}", "auc", number(q->auc), "logloss", number(q->logloss), "calibration", number(q->calibration), "rows",
-	                 (json_int_t)q->rows);
+	return json_pack("{s:o, s:o, s:o, s:I}", "auc", number(q->auc), "logloss", number(q->logloss), "calibration",
+	                 number(q->calibration), "rows", (json_int_t)q->rows);
 }
 
 weir_status evaluation_write(const struct evaluation *e, const char *path, weir_error *err)
@@ -61,8 +65,8 @@ weir_status evaluation_write(const struct evaluation *e, const char *path, weir_
 	json_t *passes = json_array();
 	for (uint32_t i = 0; i < e->passes_count; i++) {
 		const struct evaluated_pass *p = &e->passes[i];
-		json_array_append_new(passes, json_pack("{s:I, s:o, s:o}", "pass", (json_int_t)p->pass, "auc", number(p->valid.auc), "logloss",
-		                                        number(p->valid.logloss)));
+		json_array_append_new(passes, json_pack("{s:I, s:o, s:o}", "pass", (json_int_t)p->pass, "auc", number(p->valid.auc),
+		                                        "logloss", number(p->valid.logloss)));
 	}
 	json_t *best = e->has_best ? json_integer(e->best_pass) : json_null();
 	json_t *root = json_pack("{s:o, s:o, s:o, s:o}", "best_pass", best, "valid", quality_json(&e->valid, e->has_valid), "test",

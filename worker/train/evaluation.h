@@ -26,7 +26,8 @@ struct evaluation {
 
 void evaluation_free(struct evaluation *e);
 /* Takes note of a pass; *improved tells whether it is the best so far by the job's metric and min_delta. */
-weir_status evaluation_add(struct evaluation *e, const struct job *job, uint32_t pass, const struct quality *valid, bool *improved, weir_error *err);
+weir_status evaluation_add(struct evaluation *e, const struct job *job, uint32_t pass, const struct quality *valid,
+                           bool *improved, weir_error *err);
 /* Whether the job's patience is at its end. */
 bool evaluation_is_over(const struct evaluation *e, const struct job *job);
 weir_status evaluation_write(const struct evaluation *e, const char *path, weir_error *err);

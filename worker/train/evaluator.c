@@ -37,8 +37,11 @@ static weir_status open_scorer(struct evaluator *e, weir_error *err)
 	if (e->scorer != NULL)
 		return WEIR_OK;
 	const struct dataset_info *info = dataset_get_info(e->valid != NULL ? e->valid : e->test != NULL ? e->test : e->train);
-	const struct scorer_options options = {
-	    .job = e->job, .threads = e->job->train.threads, .client = e->client, .fields = info->fields, .dense_dim = info->dense_dim};
+	const struct scorer_options options = {.job = e->job,
+	                                       .threads = e->job->train.threads,
+	                                       .client = e->client,
+	                                       .fields = info->fields,
+	                                       .dense_dim = info->dense_dim};
 	return scorer_open(&e->scorer, &options, err);
 }
 
@@ -78,10 +81,11 @@ static weir_status evaluate(struct evaluator *e, const weir_unit *unit, weir_err
 	}
 	if (s != WEIR_OK)
 		return s;
-	LOG_AT(e->options->logger, LOG_INFO, "pass evaluated", "pass=%u valid_auc=%.5f valid_logloss=%.5f best=%d stop=%d", unit->pass, q.auc, q.logloss,
-	       improved, stop);
+	LOG_AT(e->options->logger, LOG_INFO, "pass evaluated", "pass=%u valid_auc=%.5f valid_logloss=%.5f best=%d stop=%d",
+	       unit->pass, q.auc, q.logloss, improved, stop);
 	/* Without a validation part there is no verdict: 0 on the wire. */
-	return weir_pass_evaluated(e->client, unit->pass, isfinite(q.auc) ? q.auc : 0.0, isfinite(q.logloss) ? q.logloss : 0.0, stop, err);
+	return weir_pass_evaluated(e->client, unit->pass, isfinite(q.auc) ? q.auc : 0.0, isfinite(q.logloss) ? q.logloss : 0.0, stop,
+	                           err);
 }
 
 static weir_status serve(struct evaluator *e, weir_error *err)

@@ -13,14 +13,14 @@ struct minibatch {
 	struct backend *backend;
 	struct model *model;
 	bool gradients;
-	uint64_t *keys;      /* (unique) distinct, in order of first use */
-	uint32_t *index;     /* (nnz) into keys */
+	uint64_t *keys;        /* (unique) distinct, in order of first use */
+	uint32_t *index;       /* (nnz) into keys */
 	uint32_t *row_offsets; /* (rows + 1) */
 	size_t nnz_capacity, rows_capacity;
-	size_t unique_capacity[MODEL_TABLES];   /* rows that parameters and gradients hold */
-	float *parameters[MODEL_TABLES];        /* what the model reads: embedding (unique, dim), linear (unique), dense, statistics */
-	struct model_output output;             /* gradients of the same shapes */
-	struct model_input input;               /* points into the above and into the batch */
+	size_t unique_capacity[MODEL_TABLES]; /* rows that parameters and gradients hold */
+	float *parameters[MODEL_TABLES];      /* what the model reads: embedding (unique, dim), linear (unique), dense, statistics */
+	struct model_output output;           /* gradients of the same shapes */
+	struct model_input input;             /* points into the above and into the batch */
 };
 
 /* gradients: whether output is needed (not for scoring). Flat tables are allocated here. */

@@ -10,7 +10,7 @@
 #include "tables.h"
 
 /* Batches under way at once: pulls of all but one overlap with computing. */
-#define SCORER_RING 4u
+#define SCORER_RING     4u
 #define SCORER_PREFETCH 4u
 
 struct scoring {
@@ -26,7 +26,7 @@ struct scorer {
 	struct tables tables;      /* with a client */
 	struct snapshot *snapshot; /* with a file */
 	struct scoring ring[SCORER_RING];
-	float *probabilities;      /* (probabilities_capacity) */
+	float *probabilities; /* (probabilities_capacity) */
 	size_t probabilities_capacity;
 };
 
@@ -50,7 +50,8 @@ weir_status scorer_open(struct scorer **out, const struct scorer_options *option
 	if (status == WEIR_OK)
 		status = model_create(&s->model, s->backend, options->job, s->options.fields, s->options.dense_dim, err);
 	if (status == WEIR_OK)
-		status = s->snapshot != NULL ? snapshot_bind(s->snapshot, s->model, err) : tables_find(&s->tables, s->model, options->client, err);
+		status = s->snapshot != NULL ? snapshot_bind(s->snapshot, s->model, err)
+		                             : tables_find(&s->tables, s->model, options->client, err);
 	for (size_t i = 0; i < SCORER_RING && status == WEIR_OK; i++)
 		status = minibatch_init(&s->ring[i].data, s->backend, s->model, false, err);
 	if (status == WEIR_OK)
@@ -206,7 +207,8 @@ weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn ro
 {
 	const struct dataset_info *info = dataset_get_info(data);
 	if (info->fields != s->options.fields || info->dense_dim != s->options.dense_dim)
-		return weir_fail(err, WEIR_E_INVALID, "the data have %u fields and %u numeric features, the model was trained with %u and %u", info->fields,
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "the data have %u fields and %u numeric features, the model was trained with %u and %u", info->fields,
 		                 info->dense_dim, s->options.fields, s->options.dense_dim);
 	struct run r = {.scorer = s, .data = data, .rows = rows, .arg = arg, .units = info->units};
 	weir_status status = prefetcher_create(&r.prefetcher, data, SCORER_PREFETCH, err);

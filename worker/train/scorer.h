@@ -12,8 +12,8 @@ struct scorer_options {
 	const struct job *job; /* outlives the scorer */
 	uint32_t threads;      /* compute threads; 0: all cores */
 	/* One of: */
-	weir_client *client;   /* of a running job whose tables exist (E_NOT_FOUND otherwise); borrowed */
-	const char *path;      /* of a safetensors file */
+	weir_client *client; /* of a running job whose tables exist (E_NOT_FOUND otherwise); borrowed */
+	const char *path;    /* of a safetensors file */
 	/* With client: what the job's data look like (dataset_get_info). With path the file says it. */
 	uint32_t fields, dense_dim;
 };

@@ -84,7 +84,8 @@ static weir_status save_flat(struct save *s, const struct tables *t, enum model_
 	return status;
 }
 
-weir_status snapshot_save(const char *path, const struct tables *tables, weir_client *client, uint32_t fields, uint32_t dense_dim, weir_error *err)
+weir_status snapshot_save(const char *path, const struct tables *tables, weir_client *client, uint32_t fields, uint32_t dense_dim,
+                          weir_error *err)
 {
 	struct save *s = calloc(1, sizeof *s);
 	if (s == NULL)
@@ -138,7 +139,8 @@ weir_status snapshot_open(struct snapshot **out, const char *path, weir_error *e
 	snprintf(s->path, sizeof s->path, "%s", path);
 	weir_status status = safetensors_open(&s->file, disk_system(), path, err);
 	if (status == WEIR_OK && snapshot_fields(s) == 0)
-		status = weir_fail(err, WEIR_E_INVALID, "%s was not written by weir: its metadata do not name the number of fields", path);
+		status =
+		    weir_fail(err, WEIR_E_INVALID, "%s was not written by weir: its metadata do not name the number of fields", path);
 	if (status == WEIR_OK)
 		*out = s;
 	else
@@ -161,8 +163,14 @@ static uint32_t metadata_number(const struct snapshot *s, const char *key)
 	return (uint32_t)strtoul(safetensors_metadata(s->file, key), NULL, 10);
 }
 
-uint32_t snapshot_fields(const struct snapshot *s) { return metadata_number(s, "fields"); }
-uint32_t snapshot_dense_dim(const struct snapshot *s) { return metadata_number(s, "dense_dim"); }
+uint32_t snapshot_fields(const struct snapshot *s)
+{
+	return metadata_number(s, "fields");
+}
+uint32_t snapshot_dense_dim(const struct snapshot *s)
+{
+	return metadata_number(s, "dense_dim");
+}
 
 static weir_status bind_keyed(struct snapshot *s, enum model_table k, weir_error *err)
 {
@@ -175,10 +183,11 @@ static weir_status bind_keyed(struct snapshot *s, enum model_table k, weir_error
 	const struct safetensor *keys = safetensors_find(s->file, name);
 	snprintf(name, sizeof name, "%s.values", x->spec.name);
 	const struct safetensor *values = safetensors_find(s->file, name);
-	if (keys == NULL || values == NULL || keys->type != SAFETENSOR_U64 || values->type != SAFETENSOR_F32 || keys->dims != 1 || values->dims != 2 ||
-	    values->shape[0] != keys->shape[0] || values->shape[1] != x->spec.width || keys->shape[0] >= UINT32_MAX)
-		return weir_fail(err, WEIR_E_INVALID, "%s holds no rows of width %u for table %s: it was saved by another model", s->path, x->spec.width,
-		                 x->spec.name);
+	if (keys == NULL || values == NULL || keys->type != SAFETENSOR_U64 || values->type != SAFETENSOR_F32 || keys->dims != 1 ||
+	    values->dims != 2 || values->shape[0] != keys->shape[0] || values->shape[1] != x->spec.width ||
+	    keys->shape[0] >= UINT32_MAX)
+		return weir_fail(err, WEIR_E_INVALID, "%s holds no rows of width %u for table %s: it was saved by another model", s->path,
+		                 x->spec.width, x->spec.name);
 	uint64_t slots = 16;
 	while (slots < 2 * keys->shape[0])
 		slots *= 2;
@@ -203,9 +212,10 @@ static weir_status bind_flat(struct snapshot *s, enum model_table k, weir_error 
 	for (uint32_t i = 0; i < layout->count; i++) {
 		const struct tensor *t = &layout->tensors[i];
 		const struct safetensor *f = safetensors_find(s->file, t->name);
-		if (f == NULL || f->type != SAFETENSOR_F32 || safetensor_elements(f) != t->elements || f->dims != (t->cols > 0 ? 2 : 1) || f->shape[0] != t->rows)
-			return weir_fail(err, WEIR_E_INVALID, "%s holds no tensor %s of shape (%u, %u): it was saved by another model", s->path, t->name, t->rows,
-			                 t->cols);
+		if (f == NULL || f->type != SAFETENSOR_F32 || safetensor_elements(f) != t->elements || f->dims != (t->cols > 0 ? 2 : 1) ||
+		    f->shape[0] != t->rows)
+			return weir_fail(err, WEIR_E_INVALID, "%s holds no tensor %s of shape (%u, %u): it was saved by another model",
+			                 s->path, t->name, t->rows, t->cols);
 	}
 	return WEIR_OK;
 }

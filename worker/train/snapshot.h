@@ -8,7 +8,8 @@
 #include "tables.h"
 
 /* Saves what the servers hold now. Trainers should be at rest (between passes), or it is a mixture of moments. */
-weir_status snapshot_save(const char *path, const struct tables *tables, weir_client *client, uint32_t fields, uint32_t dense_dim, weir_error *err);
+weir_status snapshot_save(const char *path, const struct tables *tables, weir_client *client, uint32_t fields, uint32_t dense_dim,
+                          weir_error *err);
 
 struct snapshot;
 weir_status snapshot_open(struct snapshot **out, const char *path, weir_error *err);

@@ -29,14 +29,16 @@ weir_status tables_find(struct tables *t, const struct model *model, weir_client
 			return s;
 		if (theirs.kind != ours.kind || theirs.width != ours.width || theirs.elements != ours.elements)
 			return weir_fail(err, WEIR_E_EXISTS,
-			                 "table %s of the running job has width %u and %" PRIu64 " elements, this job file's model needs %u and %" PRIu64
+			                 "table %s of the running job has width %u and %" PRIu64
+			                 " elements, this job file's model needs %u and %" PRIu64
 			                 ": use the job file that the job was started with",
 			                 ours.name, theirs.width, theirs.elements, ours.width, ours.elements);
 	}
 	return WEIR_OK;
 }
 
-size_t tables_pull_items(const struct tables *t, const struct minibatch *m, enum pull_set set, bool training, weir_pull_item *items)
+size_t tables_pull_items(const struct tables *t, const struct minibatch *m, enum pull_set set, bool training,
+                         weir_pull_item *items)
 {
 	size_t count = 0;
 	for (enum model_table k = 0; k < MODEL_TABLES; k++) {

@@ -19,7 +19,8 @@ weir_status tables_find(struct tables *t, const struct model *model, weir_client
 
 enum pull_set { PULL_ASYNC, PULL_SYNC, PULL_ALL };
 /* What a minibatch must pull: fills items (MODEL_TABLES), returns how many. `training` leaves the statistics out: training does not read them. */
-size_t tables_pull_items(const struct tables *t, const struct minibatch *m, enum pull_set set, bool training, weir_pull_item *items);
+size_t tables_pull_items(const struct tables *t, const struct minibatch *m, enum pull_set set, bool training,
+                         weir_pull_item *items);
 /* What it pushes. */
 size_t tables_push_items(const struct tables *t, const struct minibatch *m, weir_push_item *items);
 

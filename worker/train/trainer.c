@@ -16,7 +16,7 @@
 /* Batches in hand: pulled ahead, computing, and pushed but not yet acknowledged. */
 #define TRAINER_RING (TRAINER_AHEAD + 4u)
 /* Units held at once: one being computed, one being read, and those waiting for acknowledgements. */
-#define TRAINER_UNITS 4u
+#define TRAINER_UNITS   4u
 #define TRAINER_POLL_MS 100
 
 struct held_unit {
@@ -47,8 +47,9 @@ struct trainer {
 	struct tables tables;
 	struct held_unit units[TRAINER_UNITS];
 	struct slot ring[TRAINER_RING];
-	uint64_t started, computed, acknowledged; /* batches so far; acknowledged <= computed <= started <= acknowledged + TRAINER_RING */
-	bool finished;                            /* the ledger has no more work */
+	uint64_t started, computed,
+	    acknowledged; /* batches so far; acknowledged <= computed <= started <= acknowledged + TRAINER_RING */
+	bool finished;    /* the ledger has no more work */
 };
 
 uint64_t trainer_order_seed(const struct job *job, uint32_t pass, uint32_t unit)
@@ -72,7 +73,10 @@ uint32_t trainer_threads(const struct job *job, uint32_t local)
 	return cores > (long)local && local > 0 ? (uint32_t)(cores / local) : 1;
 }
 
-static struct slot *slot_at(struct trainer *t, uint64_t n) { return &t->ring[n % TRAINER_RING]; }
+static struct slot *slot_at(struct trainer *t, uint64_t n)
+{
+	return &t->ring[n % TRAINER_RING];
+}
 
 static weir_batch batch_of(const struct slot *s)
 {
@@ -124,7 +128,8 @@ static weir_status close_units(struct trainer *t, weir_error *err)
 		struct held_unit *u = &t->units[i];
 		if (!u->used || !u->read || u->in_ring > 0)
 			continue;
-		weir_status s = u->failed ? weir_unit_fail(t->client, &u->lease, u->why, err) : weir_unit_commit(t->client, &u->lease, err);
+		weir_status s =
+		    u->failed ? weir_unit_fail(t->client, &u->lease, u->why, err) : weir_unit_commit(t->client, &u->lease, err);
 		if (s != WEIR_OK)
 			return s;
 		u->used = false;
@@ -213,8 +218,8 @@ static weir_status push(struct trainer *t, struct slot *s, weir_report *report, 
 		return status;
 	/* The identity must still be used up, or its unit could never commit: a push without rows changes nothing. */
 	report->nonfinite++;
-	LOG_AT(t->options->logger, LOG_WARN, "gradient not finite", "pass=%u unit=%u batch=%u why=\"%s\" the batch is left out", id.pass, id.unit,
-	       id.batch, err->text);
+	LOG_AT(t->options->logger, LOG_WARN, "gradient not finite", "pass=%u unit=%u batch=%u why=\"%s\" the batch is left out",
+	       id.pass, id.unit, id.batch, err->text);
 	return weir_push(t->client, &id, NULL, 0, NULL, NULL, NULL, &s->ticket, err);
 }
 
@@ -232,7 +237,8 @@ static weir_status compute_next(struct trainer *t, weir_error *err)
 	model_train(t->model, &s->data.input, trainer_dropout_seed(t->job, u->pass, u->unit, s->item->index), &s->data.output);
 	if (t->job->train.clip_norm > 0.0f)
 		model_clip(t->model, &s->data.input, &s->data.output, t->job->train.clip_norm);
-	weir_report report = {.rows = s->item->batch.rows, .batches = 1, .loss_sum = s->data.output.loss_sum, .bad_lines = s->unit->bad_lines};
+	weir_report report = {
+	    .rows = s->item->batch.rows, .batches = 1, .loss_sum = s->data.output.loss_sum, .bad_lines = s->unit->bad_lines};
 	s->unit->bad_lines = 0;
 	status = push(t, s, &report, err);
 	prefetcher_recycle(t->prefetcher, s->item);
@@ -269,7 +275,8 @@ static weir_status turn(struct trainer *t, weir_error *err)
 {
 	weir_status s = lease_ahead(t, err);
 	bool stopping = atomic_load(t->options->stop), more = true;
-	while (s == WEIR_OK && more && !stopping && t->started - t->computed <= TRAINER_AHEAD && t->started - t->acknowledged < TRAINER_RING) {
+	while (s == WEIR_OK && more && !stopping && t->started - t->computed <= TRAINER_AHEAD &&
+	       t->started - t->acknowledged < TRAINER_RING) {
 		bool idle = t->started == t->acknowledged;
 		s = start_next(t, idle, &more, err);
 	}

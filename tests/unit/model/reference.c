@@ -41,7 +41,8 @@ static void batch_norm(const struct reference *r, unsigned layer, bool training,
 	}
 }
 
-static uint32_t mlp(const struct reference *r, const char *name, const uint32_t *widths, uint32_t count, bool norm, bool training, matrix x, uint32_t n)
+static uint32_t mlp(const struct reference *r, const char *name, const uint32_t *widths, uint32_t count, bool norm, bool training,
+                    matrix x, uint32_t n)
 {
 	static matrix z;
 	for (unsigned l = 0; l < count; l++) {
@@ -181,7 +182,8 @@ double reference_loss(const struct reference *r, bool training, double *logits)
 	}
 	if (kind != MODEL_LR && kind != MODEL_FM) {
 		memcpy(y, x, sizeof y);
-		uint32_t width = mlp(r, "tower", r->job->model.hidden, r->job->model.hidden_count, r->job->model.batch_norm, training, y, n);
+		uint32_t width =
+		    mlp(r, "tower", r->job->model.hidden, r->job->model.hidden_count, r->job->model.batch_norm, training, y, n);
 		head(r, y, width, 0, logits);
 		if (kind == MODEL_DCN_V2)
 			head(r, y, cross_net(r, x, y, n), width, logits);

@@ -9,8 +9,8 @@ struct reference {
 	const struct job *job;
 	uint32_t fields, dense_dim;
 	const struct layout *params, *stats;
-	const struct model_input *in;      /* its parameters are not read */
-	double *parameters[MODEL_TABLES];  /* float64 copies, to be perturbed */
+	const struct model_input *in;     /* its parameters are not read */
+	double *parameters[MODEL_TABLES]; /* float64 copies, to be perturbed */
 };
 
 /* Fills logits (rows) and returns the mean loss. training: batch norm by the batch's statistics; no dropout either way. */

@@ -116,19 +116,20 @@ static void expect_entry_refused(const char *header, size_t bytes, weir_status s
 static void test_broken_files_are_refused(void **state)
 {
 	(void)state;
-#define ENTRY(dtype, shape, begin, end) "{\"x\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":[" begin "," end "]}}"
+#define ENTRY(dtype, shape, begin, end) \
+	"{\"x\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":[" begin "," end "]}}"
 	expect_refused("", 0, 0, WEIR_E_CORRUPT);
 	expect_refused("{}", 1u << 20, 0, WEIR_E_CORRUPT);
 	expect_refused("{}", UINT64_MAX, 0, WEIR_E_CORRUPT);
 	expect_refused("[[[[[[]]", 8, 0, WEIR_E_CORRUPT);
 	expect_refused("[      ]", 8, 0, WEIR_E_CORRUPT);
 	expect_refused("{     }", 7, 0, WEIR_E_UNSUPPORTED);
-	expect_entry_refused(ENTRY("F32", "[2]", "0", "8"), 4, WEIR_E_CORRUPT);            /* beyond the file */
-	expect_entry_refused(ENTRY("F32", "[3]", "0", "8"), 8, WEIR_E_CORRUPT);            /* not what the shape needs */
-	expect_entry_refused(ENTRY("F32", "[2]", "9", "1"), 16, WEIR_E_CORRUPT);           /* backwards */
-	expect_entry_refused(ENTRY("F32", "[-2]", "0", "8"), 8, WEIR_E_CORRUPT);            /* negative */
+	expect_entry_refused(ENTRY("F32", "[2]", "0", "8"), 4, WEIR_E_CORRUPT);  /* beyond the file */
+	expect_entry_refused(ENTRY("F32", "[3]", "0", "8"), 8, WEIR_E_CORRUPT);  /* not what the shape needs */
+	expect_entry_refused(ENTRY("F32", "[2]", "9", "1"), 16, WEIR_E_CORRUPT); /* backwards */
+	expect_entry_refused(ENTRY("F32", "[-2]", "0", "8"), 8, WEIR_E_CORRUPT); /* negative */
 	expect_entry_refused(ENTRY("F16", "[2]", "0", "4"), 8, WEIR_E_UNSUPPORTED);
-	expect_entry_refused(ENTRY("F32", "[1]", "2", "6"), 8, WEIR_E_UNSUPPORTED);        /* not aligned */
+	expect_entry_refused(ENTRY("F32", "[1]", "2", "6"), 8, WEIR_E_UNSUPPORTED);                   /* not aligned */
 	expect_entry_refused(ENTRY("F32", "[4294967296,4294967296,4]", "0", "0"), 8, WEIR_E_CORRUPT); /* overflow */
 	expect_entry_refused("{\"x\":[1,2,3]}", 8, WEIR_E_CORRUPT);
 }

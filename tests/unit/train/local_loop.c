@@ -56,7 +56,8 @@ static void read_keyed(const struct local_table *t, const uint64_t *keys, size_t
 	}
 }
 
-static void apply_keyed(struct local_table *t, const uint64_t *keys, size_t n, const float *grads, const struct optimizer_scalars *scalars)
+static void apply_keyed(struct local_table *t, const uint64_t *keys, size_t n, const float *grads,
+                        const struct optimizer_scalars *scalars)
 {
 	uint32_t width = t->spec.width, slots = optimizer_slots(t->spec.optimizer.kind);
 	for (size_t i = 0; i < n; i++) {
@@ -145,7 +146,8 @@ void local_loop_set_table_id(struct local_loop *l, enum model_table t, uint32_t 
 	struct local_table *table = &l->tables[t];
 	table->id = id;
 	if (!model_table_is_keyed(t))
-		init_dense(table->spec.seed, id, table->spec.segments, table->spec.segments_count, 0, table->values, table->spec.elements);
+		init_dense(table->spec.seed, id, table->spec.segments, table->spec.segments_count, 0, table->values,
+		           table->spec.elements);
 }
 
 static void pull(struct local_loop *l)
@@ -208,13 +210,22 @@ weir_status local_loop_pass(struct local_loop *l, uint32_t pass, weir_error *err
 	return s;
 }
 
-const struct model *local_loop_model(const struct local_loop *l) { return l->model; }
+const struct model *local_loop_model(const struct local_loop *l)
+{
+	return l->model;
+}
 
 const float *local_loop_row(const struct local_loop *l, enum model_table t, uint64_t key)
 {
 	return l->tables[t].rows[find_row(&l->tables[t], key)];
 }
 
-size_t local_loop_rows(const struct local_loop *l, enum model_table t) { return l->tables[t].count; }
+size_t local_loop_rows(const struct local_loop *l, enum model_table t)
+{
+	return l->tables[t].count;
+}
 
-const float *local_loop_flat(const struct local_loop *l, enum model_table t) { return l->tables[t].values; }
+const float *local_loop_flat(const struct local_loop *l, enum model_table t)
+{
+	return l->tables[t].values;
+}

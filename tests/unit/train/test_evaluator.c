@@ -1,0 +1,169 @@
+/* Trainers and the evaluator together: quality on a planted model, the saved weights score as the live ones did, early stop, a stop by signal. */
+#include <jansson.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster.h"
+#include "cmocka_check.h"
+#include "evaluator.h"
+#include "scorer.h"
+#include "trainer.h"
+
+static const char settings[] = "  split: {by: crc32, train: 80, valid: 10, test: 10}\n"
+                               "  batch: 64\n"
+                               "  unit_batches: 4\n"
+                               "  shuffle: true\n"
+                               "model: {kind: deepfm, dim: 4, hidden: [16], batch_norm: true}\n"
+                               "tables:\n"
+                               "  embedding: {optimizer: {kind: adam, lr: 1.0e-2}}\n"
+                               "  dense: {optimizer: {kind: adam, lr: 1.0e-2}}\n"
+                               "train: {passes: %u, threads: 1, keep_best: true, early_stop: {metric: auc, patience: %u}}\n";
+
+struct role {
+	struct cluster *cluster;
+	const char *name;
+	bool evaluator;
+	atomic_bool stop;
+	weir_status status;
+	weir_error err;
+	pthread_t thread;
+};
+
+static void *run_role(void *arg)
+{
+	struct role *r = arg;
+	if (r->evaluator)
+		r->status = evaluator_run(
+		    &(struct evaluator_options){.job = r->cluster->job, .ledger = r->cluster->ledger, .name = r->name, .stop = &r->stop},
+		    &r->err);
+	else
+		r->status = trainer_run(
+		    &(struct trainer_options){.job = r->cluster->job, .ledger = r->cluster->ledger, .name = r->name, .stop = &r->stop},
+		    &r->err);
+	return NULL;
+}
+
+static void start(struct role *r)
+{
+	assert_int_equal(pthread_create(&r->thread, NULL, run_role, r), 0);
+}
+
+static void join(struct role *r, weir_status expected)
+{
+	pthread_join(r->thread, NULL);
+	if (r->status != expected)
+		fail_msg("%s: %s: %s", r->name, weir_status_name(r->status), r->err.text);
+}
+
+static json_t *read_evaluation(const struct cluster *c)
+{
+	char path[96];
+	snprintf(path, sizeof path, "%s/evaluation.json", c->folder);
+	json_error_t why;
+	json_t *root = json_load_file(path, 0, &why);
+	if (root == NULL)
+		fail_msg("%s: %s", path, why.text);
+	return root;
+}
+
+static double number_of(json_t *root, const char *part, const char *key)
+{
+	return json_number_value(json_object_get(json_object_get(root, part), key));
+}
+
+/* best.safetensors must score the test part exactly as evaluation.json says the servers did. */
+static void expect_snapshot_scores(const struct cluster *c, json_t *evaluation)
+{
+	char path[96];
+	weir_error err = {0};
+	struct scorer *scorer;
+	struct dataset *test;
+	struct quality q;
+	snprintf(path, sizeof path, "%s/best.safetensors", c->folder);
+	CHECK_OK(scorer_open(&scorer, &(struct scorer_options){.job = c->job, .threads = 1, .path = path}, &err), err);
+	CHECK_OK(dataset_open(&test, c->job, SPLIT_TEST, NULL, &err), err);
+	CHECK_OK(scorer_evaluate(scorer, test, &q, &err), err);
+	assert_true(fabs(q.auc - number_of(evaluation, "test", "auc")) < 1e-12);
+	assert_true(fabs(q.logloss - number_of(evaluation, "test", "logloss")) < 1e-12);
+	assert_int_equal(q.rows, (uint64_t)number_of(evaluation, "test", "rows"));
+	scorer_close(scorer);
+	dataset_close(test);
+}
+
+static void test_two_workers_learn_and_the_best_is_saved(void **state)
+{
+	(void)state;
+	struct cluster c;
+	char text[1024];
+	snprintf(text, sizeof text, settings, 6u, 0u);
+	cluster_start(&c, 6000, text);
+	struct role roles[] = {{.cluster = &c, .name = "worker-0"},
+	                       {.cluster = &c, .name = "worker-1"},
+	                       {.cluster = &c, .name = "evaluator", .evaluator = true}};
+	for (size_t i = 0; i < 3; i++)
+		start(&roles[i]);
+	for (size_t i = 0; i < 3; i++)
+		join(&roles[i], WEIR_OK);
+	json_t *evaluation = read_evaluation(&c);
+	assert_int_equal(json_array_size(json_object_get(evaluation, "passes")), 6);
+	/* The planted logit has a standard deviation of 2: its Bayes AUC is about 0.88. */
+	double auc = number_of(evaluation, "test", "auc");
+	if (!(auc > 0.80 && auc < 0.95))
+		fail_msg("test AUC %f", auc);
+	expect_snapshot_scores(&c, evaluation);
+	json_decref(evaluation);
+	cluster_stop(&c);
+}
+
+static void test_patience_stops_early(void **state)
+{
+	(void)state;
+	struct cluster c;
+	char text[1024];
+	snprintf(text, sizeof text, settings, 200u, 1u);
+	cluster_start(&c, 2000, text);
+	struct role roles[] = {{.cluster = &c, .name = "worker-0"}, {.cluster = &c, .name = "evaluator", .evaluator = true}};
+	for (size_t i = 0; i < 2; i++)
+		start(&roles[i]);
+	for (size_t i = 0; i < 2; i++)
+		join(&roles[i], WEIR_OK);
+	json_t *evaluation = read_evaluation(&c);
+	size_t passes = json_array_size(json_object_get(evaluation, "passes"));
+	assert_true(passes >= 2 && passes < 200);
+	json_int_t first = json_integer_value(json_object_get(json_array_get(json_object_get(evaluation, "passes"), 0), "pass"));
+	assert_int_equal(json_integer_value(json_object_get(evaluation, "best_pass")) - first, passes - 2);
+	json_decref(evaluation);
+	cluster_stop(&c);
+}
+
+static void test_a_stopped_worker_leaves_its_work_to_others(void **state)
+{
+	(void)state;
+	struct cluster c;
+	char text[1024];
+	snprintf(text, sizeof text, settings, 3u, 0u);
+	cluster_start(&c, 6000, text);
+	struct role roles[] = {{.cluster = &c, .name = "worker-0"}, {.cluster = &c, .name = "evaluator", .evaluator = true}};
+	for (size_t i = 0; i < 2; i++)
+		start(&roles[i]);
+	atomic_store(&roles[0].stop, true);
+	join(&roles[0], WEIR_E_CANCELLED);
+	struct role next = {.cluster = &c, .name = "worker-1"};
+	start(&next);
+	join(&next, WEIR_OK);
+	join(&roles[1], WEIR_OK);
+	cluster_stop(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_two_workers_learn_and_the_best_is_saved),
+	    cmocka_unit_test(test_patience_stops_early),
+	    cmocka_unit_test(test_a_stopped_worker_leaves_its_work_to_others),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
