@@ -16,6 +16,7 @@
 #define WEIR_STREAM_CREDIT_BYTES (16u << 20)   /* unacknowledged request bytes per stream; enforced by the sender, checked by the receiver */
 #define WEIR_STREAM_CREDIT_REQUESTS 1024u      /* unacknowledged requests per stream */
 #define WEIR_CONNECTIONS_MAX 4096u             /* per server */
+#define WEIR_CALLS_PER_CONNECTION_MAX 1024u    /* calls and streams at once */
 #define WEIR_METADATA_BYTES_MAX (16u << 10)    /* per RPC */
 #define WEIR_ADDRESS_BYTES_MAX 256u
 
@@ -50,6 +51,7 @@
 #define WEIR_KEEPALIVE_MS 1500u
 #define WEIR_CONNECT_TIMEOUT_MS 4000u
 #define WEIR_CONTROL_TIMEOUT_MS 5000u          /* default deadline of a control call */
+#define WEIR_STEP_POLL_MS 30000u              /* a long poll for a step; then it is asked again */
 #define WEIR_PARK_TIMEOUT_MS 3000u             /* a parked pull answers NOT_CURRENT after this */
 #define WEIR_DRAIN_MS 10000u                   /* SIGTERM to exit */
 #define WEIR_READY_TIMEOUT_MS 10000u           /* a server that `weir train` starts serves within this */

@@ -40,6 +40,7 @@
 #define RECORD_HEADER_BYTES 64u
 #define SECTION_HEADER_BYTES 32u
 #define FRAME_PARTITION_ALL 0xffffu
+#define FRAME_BYTES_MAX (WEIR_MESSAGE_BYTES_MAX - 16u) /* what a writer builds: with its protobuf envelope it fits a message */
 
 /* Kinds, and what the general fields carry:
  *   PUSH         identity (pass unit attempt batch part); a = partition's applied index at the pull it was computed from;
@@ -110,7 +111,8 @@ uint64_t frame_identity_hash(uint32_t pass, uint32_t unit, uint32_t batch, uint3
 
 /* Reads and verifies the frame header (magic, version, crc, body == what is left, records within limits). */
 weir_status frame_open(struct cursor *c, struct frame_header *out, weir_error *err) WEIR_MUST_CHECK;
-/* Next record: header into *out, *body = the sections' bytes. verify: check the record's crc (one pass over its bytes). */
+/* Next record: header into *out, *body = the sections' bytes, which its sections fill exactly. verify: check the record's crc (one pass over
+ * its bytes). On failure with out->bytes > 0 only this record is bad and *c stands behind it: the next one can be read. */
 weir_status frame_next_record(struct cursor *c, bool verify, struct record *out, struct cursor *body, weir_error *err) WEIR_MUST_CHECK;
 weir_status frame_next_section(struct cursor *body, struct section *out, weir_error *err) WEIR_MUST_CHECK;
 

@@ -141,7 +141,7 @@ static weir_status section_fits(struct record_writer *w, const struct section *s
 		return w->status;
 	size_t bytes = SECTION_HEADER_BYTES + (size_t)s->index_bytes + s->data_bytes + 16;
 	if (w->record.sections >= WEIR_RECORD_SECTIONS_MAX || s->rows > WEIR_SECTION_ROWS_MAX || s->width > WEIR_ROW_WIDTH_MAX ||
-	    bytes > WEIR_MESSAGE_BYTES_MAX || w->bytes + bytes > WEIR_MESSAGE_BYTES_MAX)
+	    bytes > FRAME_BYTES_MAX || w->bytes + bytes > FRAME_BYTES_MAX)
 		return w->status = WEIR_E_LIMIT;
 	return WEIR_OK;
 }

@@ -133,6 +133,12 @@ static void memory_server_close(struct rpc_server *server)
 	pthread_mutex_unlock(&r->lock);
 }
 
+/* Nothing to cut: each end of a stream was told to close. */
+static void memory_server_cut(struct rpc_server *server)
+{
+	(void)server;
+}
+
 static void memory_server_free(struct rpc_server *server)
 {
 	free((struct memory_server *)server);
@@ -503,6 +509,7 @@ struct rpc *rpc_memory_create(struct logger *logger)
 	    .server_create = memory_server_create,
 	    .server_start = memory_server_start,
 	    .server_close = memory_server_close,
+	    .server_cut = memory_server_cut,
 	    .server_free = memory_server_free,
 	    .call_reply = memory_call_reply,
 	    .channel_create = memory_channel_create,

@@ -11,6 +11,8 @@
 
 #include "rpc_transport.h"
 
+#define STOP_FLUSH_MS 200u /* for the last statuses to reach clients before connections are cut */
+
 static void server_free(struct rpc_server *s)
 {
 	pthread_mutex_destroy(&s->lock);
@@ -140,6 +142,10 @@ void rpc_server_stop(struct rpc_server *server, uint32_t grace_ms)
 	pthread_mutex_unlock(&server->lock);
 	for (uint32_t i = 0; i < server->slots_count; i++)
 		rpc_loop_post(server->slots[i].loop, end_slot, &server->slots[i]);
+	pthread_mutex_lock(&server->lock);
+	wait_idle(server, STOP_FLUSH_MS);
+	pthread_mutex_unlock(&server->lock);
+	server->rpc->ops->server_cut(server);
 	pthread_mutex_lock(&server->lock);
 	while (server->live)
 		pthread_cond_wait(&server->live_changed, &server->lock);

@@ -52,6 +52,7 @@ struct rpc_ops {
 	struct rpc_server *(*server_create)(struct rpc *rpc);
 	weir_status (*server_start)(struct rpc_server *server, const char *address, weir_error *err);
 	void (*server_close)(struct rpc_server *server);
+	void (*server_cut)(struct rpc_server *server); /* drops every connection: what is live ends soon */
 	void (*server_free)(struct rpc_server *server);
 	/* Answers a unary request, once, on its loop; takes reply over, frees the transport's part of the call and leaves the server. */
 	void (*call_reply)(void *part, weir_status status, const char *text, struct message *reply);

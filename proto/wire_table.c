@@ -135,13 +135,14 @@ weir_status wire_table_read(const Weir__V1__Table *in, weir_table_spec *spec, ui
 }
 
 /* X(expression over weir_table_spec) every description is compared by; floats by their bits. */
-#define TABLE_FIELD_MAP(X)                                                                                                     \
-	X(kind)                                                                                                                    \
-	X(width) X(elements) X(optimizer.kind) X(optimizer.lr) X(optimizer.momentum) X(optimizer.beta1) X(optimizer.beta2)         \
-	    X(optimizer.eps) X(optimizer.initial) X(optimizer.weight_decay) X(optimizer.l1) X(optimizer.l2) X(optimizer.ftrl_beta) \
-	        X(optimizer.window) X(optimizer.schedule.kind) X(optimizer.schedule.warmup) X(optimizer.schedule.total)            \
-	            X(optimizer.schedule.decay) X(optimizer.schedule.period) X(optimizer.schedule.min) X(optimizer.schedule.gamma) \
-	                X(mode.kind) X(mode.backup) X(push_codec) X(pull_codec) X(segments_count) X(seed)
+/* clang-format off */
+#define TABLE_FIELD_MAP(X)                                                                                              \
+	X(kind) X(width) X(elements) X(optimizer.kind) X(optimizer.lr) X(optimizer.momentum) X(optimizer.beta1)             \
+	X(optimizer.beta2) X(optimizer.eps) X(optimizer.initial) X(optimizer.weight_decay) X(optimizer.l1) X(optimizer.l2)  \
+	X(optimizer.ftrl_beta) X(optimizer.window) X(optimizer.schedule.kind) X(optimizer.schedule.warmup)                  \
+	X(optimizer.schedule.total) X(optimizer.schedule.decay) X(optimizer.schedule.period) X(optimizer.schedule.min)      \
+	X(optimizer.schedule.gamma) X(mode.kind) X(mode.backup) X(push_codec) X(pull_codec) X(segments_count) X(seed)
+/* clang-format on */
 
 bool wire_table_equal(const weir_table_spec *a, const weir_table_spec *b, const char **field)
 {

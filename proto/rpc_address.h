@@ -1,0 +1,13 @@
+/* Addresses that a server binds, checked before gRPC gets them: it would remove a live server's socket and say little. Private to proto/. */
+#ifndef WEIR_RPC_ADDRESS_H
+#define WEIR_RPC_ADDRESS_H
+
+#include <stdbool.h>
+
+#include "weir/status.h"
+
+/* "unix:/path" or "HOST:PORT". E_EXISTS: somebody listens there. E_IO: we may not bind it. E_INVALID, E_LIMIT: not an address. Each text names the
+ * address and what to do. A unix socket that nobody listens on is removed. */
+weir_status rpc_address_check(const char *address, weir_error *err) WEIR_MUST_CHECK;
+
+#endif

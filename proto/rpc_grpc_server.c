@@ -1,0 +1,378 @@
+/* Servers over gRPC: each loop keeps several requests for a call outstanding; a call that comes is matched by its path against the
+ * table of methods. What counts as live: every outstanding request, every call, every stream, and the shutdown's own notice. */
+#include "rpc_grpc.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <grpc/byte_buffer.h>
+#include <grpc/grpc_security.h>
+#include <grpc/slice.h>
+#include <grpc/support/alloc.h>
+
+#include "rpc_address.h"
+
+#define ACCEPTS_PER_LOOP 16u
+
+struct grpc_listener {
+	struct rpc_server base;
+	grpc_server *server;
+	struct rpc_tag closed;
+};
+
+/* Counts in what must be counted even while the server stops. */
+static void enter_always(struct rpc_server *server)
+{
+	pthread_mutex_lock(&server->lock);
+	server->live++;
+	pthread_mutex_unlock(&server->lock);
+}
+
+static void leave(struct rpc_server *server)
+{
+	rpc_server_leave(server, RPC_STATUS);
+}
+
+static void start_batch(grpc_call *call, const grpc_op *ops, size_t n, struct rpc_tag *tag)
+{
+	HANDED_OVER(tag);
+	grpc_call_error e = grpc_call_start_batch(call, ops, n, tag, NULL);
+	assert(e == GRPC_CALL_OK);
+	(void)e;
+}
+
+/* --- Refusing */
+
+struct refusal {
+	struct rpc_tag tag;
+	grpc_call *call;
+	struct rpc_server *server;
+};
+
+static void refused(struct rpc_tag *tag, bool ok)
+{
+	struct refusal *r = (struct refusal *)tag;
+	(void)ok;
+	grpc_call_unref(r->call);
+	leave(r->server);
+	free(r);
+}
+
+/* Ends a call that no handler sees. The server counts it as live. */
+static void refuse(struct rpc_server *server, grpc_call *call, weir_status status, const char *text)
+{
+	struct refusal *r = calloc(1, sizeof *r);
+	assert(r && "out of memory");
+	*r = (struct refusal){{refused}, call, server};
+	grpc_slice details = grpc_details_of(status, text);
+	const grpc_op ops[] = {
+	    {.op = GRPC_OP_SEND_INITIAL_METADATA},
+	    {.op = GRPC_OP_SEND_STATUS_FROM_SERVER,
+	     .data.send_status_from_server = {.status = grpc_code_of(status), .status_details = &details}},
+	};
+	start_batch(call, ops, 2, &r->tag);
+	grpc_slice_unref(details);
+}
+
+/* --- Unary */
+
+struct unary {
+	struct rpc_tag received, replied, ended;
+	struct rpc_server_slot *slot;
+	enum rpc_method method;
+	grpc_call *call;
+	grpc_byte_buffer *request;
+	uint32_t batches;
+	int cancelled;
+};
+
+static void unary_batch_done(struct unary *u)
+{
+	if (--u->batches)
+		return;
+	struct rpc_server *server = u->slot->server;
+	enum rpc_method method = u->method;
+	grpc_call_unref(u->call);
+	free(u);
+	rpc_server_leave(server, method);
+}
+
+static void unary_replied(struct rpc_tag *tag, bool ok)
+{
+	(void)ok;
+	unary_batch_done((struct unary *)(void *)((char *)tag - offsetof(struct unary, replied)));
+}
+
+static void unary_ended(struct rpc_tag *tag, bool ok)
+{
+	(void)ok;
+	unary_batch_done((struct unary *)(void *)((char *)tag - offsetof(struct unary, ended)));
+}
+
+void grpc_server_reply(void *part, weir_status status, const char *text, struct message *reply)
+{
+	struct unary *u = part;
+	grpc_byte_buffer *b = status == WEIR_OK ? grpc_buffer_from(reply) : NULL;
+	grpc_slice details = grpc_details_of(status, text);
+	grpc_op ops[3] = {{.op = GRPC_OP_SEND_INITIAL_METADATA}};
+	size_t n = 1;
+	if (b)
+		ops[n++] = (grpc_op){.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = b};
+	ops[n++] = (grpc_op){.op = GRPC_OP_SEND_STATUS_FROM_SERVER,
+	                     .data.send_status_from_server = {.status = grpc_code_of(status), .status_details = &details}};
+	start_batch(u->call, ops, n, &u->replied);
+	if (b)
+		grpc_byte_buffer_destroy(b);
+	grpc_slice_unref(details);
+}
+
+static void unary_received(struct rpc_tag *tag, bool ok)
+{
+	struct unary *u = (struct unary *)tag;
+	struct message *m = ok && u->request ? grpc_buffer_message(u->request) : NULL;
+	if (!m)
+		grpc_server_reply(u, WEIR_E_CANCELLED, "no request message", NULL);
+	else if (rpc_call_on_request(u->slot, u->method, u, m))
+		grpc_server_reply(u, WEIR_E_MEMORY, "the server is out of memory", NULL);
+	message_release(m);
+	/* u lives on: the reply's and the end's batches are counted from the beginning. */
+	unary_batch_done(u);
+}
+
+static void unary_begin(struct rpc_server_slot *slot, enum rpc_method method, grpc_call *call)
+{
+	struct unary *u = calloc(1, sizeof *u);
+	assert(u && "out of memory");
+	*u = (struct unary){.received = {unary_received},
+	                    .replied = {unary_replied},
+	                    .ended = {unary_ended},
+	                    .slot = slot,
+	                    .method = method,
+	                    .call = call,
+	                    .batches = 3};
+	const grpc_op end = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER, .data.recv_close_on_server.cancelled = &u->cancelled};
+	const grpc_op receive = {.op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &u->request};
+	start_batch(call, &end, 1, &u->ended);
+	start_batch(call, &receive, 1, &u->received);
+}
+
+/* --- Streams */
+
+static void stream_opened(struct rpc_tag *tag, bool ok)
+{
+	struct grpc_stream *s = (struct grpc_stream *)(void *)((char *)tag - offsetof(struct grpc_stream, opened));
+	if (ok)
+		rpc_stream_on_sent(&s->base);
+	grpc_stream_batch_done(s);
+}
+
+static void stream_finished(struct rpc_tag *tag, bool ok)
+{
+	(void)ok;
+	grpc_stream_batch_done((struct grpc_stream *)(void *)((char *)tag - offsetof(struct grpc_stream, half_closed)));
+}
+
+static void stream_ended(struct rpc_tag *tag, bool ok)
+{
+	struct grpc_stream *s = (struct grpc_stream *)(void *)((char *)tag - offsetof(struct grpc_stream, ended));
+	(void)ok;
+	s->over = true;
+	s->base.ended = true;
+	grpc_stream_batch_done(s);
+}
+
+void grpc_server_stream_finish(struct grpc_stream *s, weir_status status, const char *text)
+{
+	if (s->over)
+		return;
+	if (s->status_sent) {
+		grpc_call_cancel(s->call, NULL);
+		return;
+	}
+	s->status_sent = true;
+	grpc_slice details = grpc_details_of(status, text);
+	const grpc_op op = {.op = GRPC_OP_SEND_STATUS_FROM_SERVER,
+	                    .data.send_status_from_server = {.status = grpc_code_of(status), .status_details = &details}};
+	grpc_stream_batch(s, &op, 1, &s->half_closed);
+	grpc_slice_unref(details);
+}
+
+static void stream_begin(struct rpc_server_slot *slot, enum rpc_method method, grpc_call *call)
+{
+	struct grpc_stream *s = calloc(1, sizeof *s);
+	assert(s && "out of memory");
+	s->call = call;
+	s->opened.fn = stream_opened;
+	s->sent.fn = grpc_stream_sent;
+	s->received.fn = grpc_stream_received;
+	s->half_closed.fn = stream_finished;
+	s->ended.fn = stream_ended;
+	s->details = grpc_empty_slice();
+	s->base.sending = true;
+	grpc_metadata_array_init(&s->initial);
+	grpc_metadata_array_init(&s->trailing);
+	const grpc_op end = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER, .data.recv_close_on_server.cancelled = &s->cancelled};
+	const grpc_op open = {.op = GRPC_OP_SEND_INITIAL_METADATA};
+	grpc_stream_batch(s, &end, 1, &s->ended);
+	grpc_stream_batch(s, &open, 1, &s->opened);
+	rpc_stream_on_open(&s->base, slot, method);
+	if (!s->base.ended)
+		grpc_stream_read(&s->base);
+}
+
+/* --- Accepting */
+
+struct acceptor {
+	struct rpc_tag tag;
+	struct rpc_server_slot *slot;
+	grpc_call *call;
+	grpc_call_details details;
+	grpc_metadata_array metadata;
+};
+
+static void acceptor_ask(struct acceptor *a)
+{
+	struct grpc_listener *l = (struct grpc_listener *)a->slot->server;
+	grpc_completion_queue *cq = grpc_loop_cq(a->slot->loop);
+	a->call = NULL;
+	grpc_call_details_init(&a->details);
+	grpc_metadata_array_init(&a->metadata);
+	HANDED_OVER(&a->tag);
+	grpc_call_error e = grpc_server_request_call(l->server, &a->call, &a->details, &a->metadata, cq, cq, &a->tag);
+	assert(e == GRPC_CALL_OK);
+	(void)e;
+}
+
+static int method_of(grpc_slice path)
+{
+	for (int m = 0; m < RPC_METHODS; m++)
+		if (grpc_slice_str_cmp(path, rpc_method_path((enum rpc_method)m)) == 0)
+			return m;
+	return -1;
+}
+
+static void begin_call(struct rpc_server_slot *slot, grpc_call *call, grpc_slice path)
+{
+	int method = method_of(path);
+	struct rpc_server *server = slot->server;
+	if (!rpc_server_enter(server, method < 0 ? RPC_STATUS : (enum rpc_method)method)) {
+		enter_always(server);
+		refuse(server, call, WEIR_E_UNAVAILABLE, "the server is stopping or has too many clients");
+	} else if (method < 0) {
+		refuse(server, call, WEIR_E_UNSUPPORTED, "no such method");
+	} else if (rpc_method_is_stream((enum rpc_method)method)) {
+		stream_begin(slot, (enum rpc_method)method, call);
+	} else {
+		unary_begin(slot, (enum rpc_method)method, call);
+	}
+}
+
+static void accepted(struct rpc_tag *tag, bool ok)
+{
+	struct acceptor *a = (struct acceptor *)tag;
+	if (ok)
+		begin_call(a->slot, a->call, a->details.method);
+	grpc_call_details_destroy(&a->details);
+	grpc_metadata_array_destroy(&a->metadata);
+	if (ok) {
+		acceptor_ask(a);
+		return;
+	}
+	leave(a->slot->server); /* the server is closed */
+	free(a);
+}
+
+static void accept_on_loop(void *arg)
+{
+	for (uint32_t i = 0; i < ACCEPTS_PER_LOOP; i++) {
+		struct acceptor *a = calloc(1, sizeof *a);
+		assert(a && "out of memory");
+		a->tag.fn = accepted;
+		a->slot = arg;
+		acceptor_ask(a);
+	}
+}
+
+/* --- Starting and stopping */
+
+struct rpc_server *grpc_server_new(struct rpc *rpc)
+{
+	(void)rpc;
+	struct grpc_listener *l = calloc(1, sizeof *l);
+	return l ? &l->base : NULL;
+}
+
+static grpc_server *create_server(void)
+{
+	grpc_arg args[GRPC_ARGS_COMMON + 4];
+	size_t n = grpc_args_common(args);
+	args[n++] = grpc_arg_number(GRPC_ARG_ALLOW_REUSEPORT, 0);
+	args[n++] = grpc_arg_number(GRPC_ARG_MAX_CONCURRENT_STREAMS, WEIR_CALLS_PER_CONNECTION_MAX);
+	args[n++] = grpc_arg_number(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, WEIR_KEEPALIVE_MS / 4);
+	args[n++] = grpc_arg_number(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0); /* clients' pings are welcome */
+	assert(n <= sizeof args / sizeof *args);
+	grpc_channel_args list = {n, args};
+	return grpc_server_create(&list, NULL);
+}
+
+static void server_closed(struct rpc_tag *tag, bool ok)
+{
+	(void)ok;
+	leave(&((struct grpc_listener *)(void *)((char *)tag - offsetof(struct grpc_listener, closed)))->base);
+}
+
+/* Binds; with port 0 the address gets the port that was found. */
+static weir_status bind_address(struct grpc_listener *l, const char *address, weir_error *err)
+{
+	grpc_server_credentials *credentials = grpc_insecure_server_credentials_create();
+	int port = grpc_server_add_http2_port(l->server, address, credentials);
+	grpc_server_credentials_release(credentials);
+	if (!port)
+		return weir_fail(err, WEIR_E_IO, "%s: cannot listen; choose another address", address);
+	if (strncmp(address, "unix:", 5) != 0)
+		snprintf(l->base.address, sizeof l->base.address, "%.*s:%d", (int)(strrchr(address, ':') - address), address, port);
+	return WEIR_OK;
+}
+
+weir_status grpc_server_begin(struct rpc_server *server, const char *address, weir_error *err)
+{
+	struct grpc_listener *l = (struct grpc_listener *)server;
+	weir_status status = rpc_address_check(address, err);
+	if (status)
+		return status;
+	l->server = create_server();
+	l->closed.fn = server_closed;
+	for (uint32_t i = 0; i < server->slots_count; i++)
+		grpc_server_register_completion_queue(l->server, grpc_loop_cq(server->slots[i].loop), NULL);
+	status = bind_address(l, address, err);
+	if (status)
+		return status;
+	grpc_server_start(l->server);
+	server->live = server->slots_count * ACCEPTS_PER_LOOP;
+	for (uint32_t i = 0; i < server->slots_count; i++)
+		rpc_loop_post(server->slots[i].loop, accept_on_loop, &server->slots[i]);
+	return WEIR_OK;
+}
+
+void grpc_server_close(struct rpc_server *server)
+{
+	struct grpc_listener *l = (struct grpc_listener *)server;
+	enter_always(server); /* until server_closed */
+	HANDED_OVER(&l->closed);
+	grpc_server_shutdown_and_notify(l->server, grpc_loop_cq(server->slots[0].loop), &l->closed);
+}
+
+void grpc_server_cut(struct rpc_server *server)
+{
+	grpc_server_cancel_all_calls(((struct grpc_listener *)server)->server);
+}
+
+void grpc_server_delete(struct rpc_server *server)
+{
+	struct grpc_listener *l = (struct grpc_listener *)server;
+	if (l->server)
+		grpc_server_destroy(l->server);
+	free(l);
+}
