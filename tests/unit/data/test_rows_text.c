@@ -1,0 +1,160 @@
+/* Text files in ranges and compressions: every line exactly once, damage told. */
+#include "fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "limits.h"
+
+/* All lines of a range, as the chunks give them. malloc'ed. */
+static char *read_range(const char *path, uint64_t begin, uint64_t end)
+{
+	struct text *t;
+	struct text_chunk c = {0};
+	weir_error err = {0};
+	char *all;
+	size_t size;
+	FILE *out = open_memstream(&all, &size);
+	CHECK_OK(text_open(&t, path, begin, end, &err), err);
+	for (;;) {
+		CHECK_OK(text_next(t, &c, &err), err);
+		if (c.size == 0)
+			break;
+		fwrite(c.data, 1, c.size, out);
+	}
+	text_close(t);
+	text_chunk_free(&c);
+	fclose(out);
+	return all;
+}
+
+static void ranges_hold_every_line_once(void **state)
+{
+	const char *text = "first\nsecond line\n\nfourth is rather long, longer than a range\nx\nlast without newline";
+	size_t n = strlen(text);
+	char path[256];
+	write_bytes(*state, "ranges.txt", text, n, path);
+	for (uint64_t step = 1; step <= n + 1; step++) {
+		char *joined = calloc(1, n + 1);
+		for (uint64_t at = 0; at < n; at += step) {
+			char *part = read_range(path, at, at + step < n ? at + step : UINT64_MAX);
+			strcat(joined, part);
+			free(part);
+		}
+		assert_string_equal(joined, text);
+		free(joined);
+	}
+}
+
+static void large_files_come_in_whole_lines(void **state)
+{
+	size_t n;
+	char path[256], *text = criteo_text(30000, 3, &n), *got;
+	assert_true(n > 2 * (size_t)TEXT_CHUNK_BYTES);
+	for (enum text_kind kind = TEXT_PLAIN; kind <= TEXT_LZ4; kind++) {
+		enum text_kind found;
+		weir_error err = {0};
+		write_compressed(*state, "large", kind, text, n, path);
+		CHECK_OK(text_kind_of(path, &found, &err), err);
+		assert_int_equal(found, kind);
+		got = read_range(path, 0, UINT64_MAX);
+		assert_true(strcmp(got, text) == 0);
+		free(got);
+	}
+	free(text);
+}
+
+/* Reads to the end or to the first error. */
+static weir_status read_status(const char *path, weir_error *err)
+{
+	struct text *t;
+	struct text_chunk c = {0};
+	weir_status status = text_open(&t, path, 0, UINT64_MAX, err);
+	if (status != WEIR_OK)
+		return status;
+	do
+		status = text_next(t, &c, err);
+	while (status == WEIR_OK && c.size > 0);
+	text_close(t);
+	text_chunk_free(&c);
+	return status;
+}
+
+static void truncated_compression_is_an_error(void **state)
+{
+	size_t n;
+	char path[256], *text = criteo_text(40, 4, &n);
+	for (enum text_kind kind = TEXT_GZIP; kind <= TEXT_LZ4; kind++) {
+		write_compressed(*state, "whole", kind, text, n, path);
+		FILE *f = fopen(path, "rb");
+		char *bytes = malloc(2 * n);
+		size_t size = fread(bytes, 1, 2 * n, f);
+		fclose(f);
+		for (size_t cut = 5; cut < size; cut += 7) {
+			weir_error err = {0};
+			write_bytes(*state, "cut", bytes, cut, path);
+			weir_status status = read_status(path, &err);
+			if (status != WEIR_E_CORRUPT)
+				fail_msg("kind %d cut at %zu of %zu: %s", kind, cut, size, weir_status_name(status));
+			CHECK_CONTAINS(err.text, path);
+		}
+		free(bytes);
+	}
+	free(text);
+}
+
+static void gzip_members_follow_one_another(void **state)
+{
+	char first[256], second[256], joined[512];
+	write_compressed(*state, "1.gz", TEXT_GZIP, "one\n", 4, first);
+	write_compressed(*state, "2.gz", TEXT_GZIP, "two\n", 4, second);
+	FILE *a = fopen(first, "ab"), *b = fopen(second, "rb");
+	size_t n = fread(joined, 1, sizeof joined, b);
+	assert_int_equal(fwrite(joined, 1, n, a), n);
+	fclose(a);
+	fclose(b);
+	char *got = read_range(first, 0, UINT64_MAX);
+	assert_string_equal(got, "one\ntwo\n");
+	free(got);
+}
+
+static void endless_line_is_an_error(void **state)
+{
+	size_t n = TEXT_CHUNK_BYTES + WEIR_LINE_BYTES_MAX + 4096;
+	char path[256], *text = malloc(n);
+	weir_error err = {0};
+	memset(text, 'a', n);
+	write_bytes(*state, "endless", text, n, path);
+	assert_int_equal(read_status(path, &err), WEIR_E_LIMIT);
+	CHECK_CONTAINS(err.text, path);
+	free(text);
+}
+
+static void missing_file_is_named(void **state)
+{
+	(void)state;
+	weir_error err = {0};
+	assert_int_equal(read_status("/nonexistent/data.tsv", &err), WEIR_E_NOT_FOUND);
+	CHECK_CONTAINS(err.text, "/nonexistent/data.tsv");
+}
+
+static void crc32_is_zlibs(void **state)
+{
+	(void)state;
+	assert_int_equal(text_crc32("123456789", 9), 0xcbf43926);
+	assert_int_equal(text_crc32("", 0), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(ranges_hold_every_line_once),
+	    cmocka_unit_test(large_files_come_in_whole_lines),
+	    cmocka_unit_test(truncated_compression_is_an_error),
+	    cmocka_unit_test(gzip_members_follow_one_another),
+	    cmocka_unit_test(endless_line_is_an_error),
+	    cmocka_unit_test(missing_file_is_named),
+	    cmocka_unit_test(crc32_is_zlibs),
+	};
+	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+}
