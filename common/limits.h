@@ -1,9 +1,11 @@
 /* Every limit of the system, in one place, each enforced where its comment says. */
+/* Generated code asks for the system's header of this name and finds this one first. Before the guard: a file beside this one finds it twice. */
+#include_next <limits.h>
+
 #ifndef WEIR_LIMITS_H
 #define WEIR_LIMITS_H
 
 #include <stdint.h>
-#include_next <limits.h> /* generated code asks for the system's header of this name and finds this one first */
 
 /* Wire. Enforced by rpc (message), frame.c (the rest) before anything is allocated. */
 #define WEIR_MESSAGE_BYTES_MAX (4u << 20)      /* one RPC message, either way */
