@@ -5,7 +5,10 @@
 
 #include "ledger_state.h"
 
-int64_t ledger_now(const struct ledger *l) { return clock_ms(l->options.clock); }
+int64_t ledger_now(const struct ledger *l)
+{
+	return clock_ms(l->options.clock);
+}
 
 bool ledger_job_matches(const struct ledger *l, const Weir__V1__JobId *job)
 {
@@ -37,17 +40,17 @@ Weir__V1__UnitMark ledger_closed_low(const struct ledger *l)
 	return mark;
 }
 
-weir_status totals_init(struct totals *t, uint32_t partitions)
+weir_status ledger_totals_init(struct totals *t, uint32_t partitions)
 {
 	t->count = calloc(partitions, sizeof *t->count);
 	t->fingerprint = calloc(partitions, sizeof *t->fingerprint);
 	if (t->count && t->fingerprint)
 		return WEIR_OK;
-	totals_free(t);
+	ledger_totals_free(t);
 	return WEIR_E_MEMORY;
 }
 
-void totals_free(struct totals *t)
+void ledger_totals_free(struct totals *t)
 {
 	free(t->count);
 	free(t->fingerprint);
@@ -55,12 +58,12 @@ void totals_free(struct totals *t)
 }
 
 /* An empty message stands for zeros. */
-bool totals_valid(const Weir__V1__PartTotals *in, uint32_t partitions)
+bool ledger_totals_valid(const Weir__V1__PartTotals *in, uint32_t partitions)
 {
 	return !in || (in->n_count == in->n_fingerprint && (in->n_count == 0 || in->n_count == partitions));
 }
 
-void totals_add(struct totals *t, const Weir__V1__PartTotals *in, uint32_t partitions)
+void ledger_totals_add(struct totals *t, const Weir__V1__PartTotals *in, uint32_t partitions)
 {
 	for (uint32_t p = 0; in && in->n_count && p < partitions; p++) {
 		t->count[p] += in->count[p];
@@ -68,14 +71,14 @@ void totals_add(struct totals *t, const Weir__V1__PartTotals *in, uint32_t parti
 	}
 }
 
-void totals_set(struct totals *t, const Weir__V1__PartTotals *in, uint32_t partitions)
+void ledger_totals_set(struct totals *t, const Weir__V1__PartTotals *in, uint32_t partitions)
 {
 	memset(t->count, 0, partitions * sizeof *t->count);
 	memset(t->fingerprint, 0, partitions * sizeof *t->fingerprint);
-	totals_add(t, in, partitions);
+	ledger_totals_add(t, in, partitions);
 }
 
-void totals_fill(Weir__V1__PartTotals *out, const struct totals *t, uint32_t partitions)
+void ledger_totals_fill(Weir__V1__PartTotals *out, const struct totals *t, uint32_t partitions)
 {
 	weir__v1__part_totals__init(out);
 	out->n_count = out->n_fingerprint = t->count ? partitions : 0;
@@ -95,15 +98,17 @@ static weir_status copy_placement(struct ledger *l, const struct ledger_options 
 	memcpy(l->partition_server, o->partition_server, o->partitions * sizeof *l->partition_server);
 	l->options.servers = (const char *const *)l->servers;
 	l->options.partition_server = l->partition_server;
-	return totals_init(&l->expected, o->partitions);
+	return ledger_totals_init(&l->expected, o->partitions);
 }
 
 weir_status ledger_create(struct ledger **out, const struct ledger_options *options, weir_error *err)
 {
 	assert(options->clock && options->entropy);
 	if (!options->passes || !options->lease_ms)
-		return weir_fail(err, WEIR_E_INVALID, "ledger: passes (%u) and lease_ms (%u) must be at least 1", options->passes, options->lease_ms);
-	if (!options->partitions || options->partitions > WEIR_PARTITIONS_MAX || !options->servers_count || options->servers_count > WEIR_SERVERS_MAX)
+		return weir_fail(err, WEIR_E_INVALID, "ledger: passes (%u) and lease_ms (%u) must be at least 1", options->passes,
+		                 options->lease_ms);
+	if (!options->partitions || options->partitions > WEIR_PARTITIONS_MAX || !options->servers_count ||
+	    options->servers_count > WEIR_SERVERS_MAX)
 		return weir_fail(err, WEIR_E_LIMIT, "ledger: %u partitions on %u servers (at most %u on %u)", options->partitions,
 		                 options->servers_count, WEIR_PARTITIONS_MAX, WEIR_SERVERS_MAX);
 	struct ledger *l = calloc(1, sizeof *l);
@@ -123,7 +128,7 @@ weir_status ledger_create(struct ledger **out, const struct ledger_options *opti
 void ledger_close(struct ledger *l)
 {
 	for (uint32_t i = 0; i < l->workers_count; i++)
-		steps_forget_worker(l, l->workers[i], "the ledger is shutting down");
+		ledger_steps_forget(l, l->workers[i], "the ledger is shutting down");
 }
 
 void ledger_destroy(struct ledger *l)
@@ -134,10 +139,10 @@ void ledger_destroy(struct ledger *l)
 	for (uint32_t i = 0; i < l->workers_count; i++)
 		free(l->workers[i]);
 	free(l->workers);
-	steps_free(l);
-	tables_free(l);
-	pass_free(l);
-	totals_free(&l->expected);
+	ledger_steps_free(l);
+	ledger_tables_free(l);
+	ledger_pass_free(l);
+	ledger_totals_free(&l->expected);
 	for (uint32_t i = 0; l->servers && i < l->options.servers_count; i++)
 		free(l->servers[i]);
 	free(l->servers);
@@ -152,13 +157,13 @@ void ledger_tick(struct ledger *l)
 		struct ledger_worker *w = l->workers[i];
 		if (w->live && now - w->renewed_ms > l->options.lease_ms) {
 			l->leases_expired += w->held_count;
-			worker_end(l, w, false, "its lease expired");
+			ledger_worker_end(l, w, false, "its lease expired");
 		}
 		if (w->live && w->role == WEIR__V1__ROLE__EVALUATOR)
 			l->evaluator_ms = now;
 	}
-	pass_advance(l);
-	steps_advance(l);
+	ledger_pass_advance(l);
+	ledger_steps_advance(l);
 }
 
 static Weir__V1__LeaseState job_state(const struct ledger *l)
@@ -223,7 +228,7 @@ void ledger_status(struct ledger *l, const Weir__V1__StatusRequest *q, ledger_re
 		ledger_fill_status(&status, WEIR_E_MEMORY, "out of memory");
 	}
 	Weir__V1__PartTotals expected;
-	totals_fill(&expected, &l->expected, l->options.partitions);
+	ledger_totals_fill(&expected, &l->expected, l->options.partitions);
 	r.expected = &expected;
 	r.totals = &l->report;
 	r.workers_lost = l->workers_lost;

@@ -28,14 +28,14 @@ struct ledger_unit {
 	char *error;          /* of the last attempt that failed explicitly; may be NULL */
 };
 
-struct batch_id {
+struct ledger_batch {
 	uint32_t pass, unit, batch;
 };
 
 /* A parked StepRequest. */
 struct step_poll {
 	bool active, ready, dropped; /* ready: waits for a step for `batch`; else for the close of the step it is a member of */
-	struct batch_id batch;
+	struct ledger_batch batch;
 	ledger_reply_fn reply;
 	void *arg;
 };
@@ -53,18 +53,18 @@ struct ledger_worker {
 	uint64_t lease_sequence, report_sequence; /* last ones seen: repeats are answered alike */
 	uint32_t granted;                         /* unit granted for lease_sequence */
 	bool dropped;                             /* its last step closed without `dropped_batch` */
-	struct batch_id dropped_batch;
+	struct ledger_batch dropped_batch;
 	struct step_poll poll;
 };
 
 struct step_member {
 	uint32_t worker;
 	uint64_t incarnation;
-	struct batch_id batch;
+	struct ledger_batch batch;
 	bool done;
 };
 
-struct step_close {
+struct close_record {
 	Weir__V1__StepClose message; /* points into the rest */
 	Weir__V1__BatchId *ids;
 	Weir__V1__BatchId **list;
@@ -76,7 +76,7 @@ struct ledger_steps {
 	uint32_t needed;
 	struct step_member *members; /* (capacity) */
 	uint32_t count, capacity;
-	struct step_close *closes[WEIR_STEP_CLOSES_KEPT]; /* oldest first */
+	struct close_record *closes[WEIR_STEP_CLOSES_KEPT]; /* oldest first */
 	uint32_t closes_count;
 	uint64_t batches_dropped;
 };
@@ -127,33 +127,33 @@ void ledger_fill_status(Weir__V1__Status *out, weir_status status, const char *t
 Weir__V1__UnitMark ledger_closed_low(const struct ledger *l);
 
 /* Totals over partitions. */
-weir_status totals_init(struct totals *t, uint32_t partitions);
-void totals_free(struct totals *t);
-bool totals_valid(const Weir__V1__PartTotals *in, uint32_t partitions);
-void totals_add(struct totals *t, const Weir__V1__PartTotals *in, uint32_t partitions);
-void totals_set(struct totals *t, const Weir__V1__PartTotals *in, uint32_t partitions);
-void totals_fill(Weir__V1__PartTotals *out, const struct totals *t, uint32_t partitions);
+weir_status ledger_totals_init(struct totals *t, uint32_t partitions);
+void ledger_totals_free(struct totals *t);
+bool ledger_totals_valid(const Weir__V1__PartTotals *in, uint32_t partitions);
+void ledger_totals_add(struct totals *t, const Weir__V1__PartTotals *in, uint32_t partitions);
+void ledger_totals_set(struct totals *t, const Weir__V1__PartTotals *in, uint32_t partitions);
+void ledger_totals_fill(Weir__V1__PartTotals *out, const struct totals *t, uint32_t partitions);
 
 /* Workers. NULL and a status (with a text in *err) when the request is not from a live incarnation of this job; renews otherwise. */
-struct ledger_worker *worker_find(struct ledger *l, const Weir__V1__JobId *job, uint32_t id, uint64_t incarnation, weir_error *err);
-void worker_end(struct ledger *l, struct ledger_worker *w, bool clean, const char *why);
-uint32_t worker_count_holding(const struct ledger *l);
-void report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1__WorkerReport *r);
+struct ledger_worker *ledger_worker_find(struct ledger *l, const Weir__V1__JobId *job, uint32_t id, uint64_t incarnation, weir_error *err);
+void ledger_worker_end(struct ledger *l, struct ledger_worker *w, bool clean, const char *why);
+uint32_t ledger_workers_holding(const struct ledger *l);
+void ledger_report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1__WorkerReport *r);
 
 /* Units. */
-weir_status pass_open(struct ledger *l, uint32_t pass);
-void pass_free(struct ledger *l);
-void pass_advance(struct ledger *l);
-void unit_return(struct ledger *l, uint32_t unit, const char *why);
-void unit_watermark(struct ledger *l, const struct ledger_worker *w, const Weir__V1__UnitProgress *p);
+weir_status ledger_pass_open(struct ledger *l, uint32_t pass);
+void ledger_pass_free(struct ledger *l);
+void ledger_pass_advance(struct ledger *l);
+void ledger_unit_return(struct ledger *l, uint32_t unit, const char *why);
+void ledger_unit_watermark(struct ledger *l, const struct ledger_worker *w, const Weir__V1__UnitProgress *p);
 
 /* Steps. */
-void steps_forget_worker(struct ledger *l, struct ledger_worker *w, const char *why);
-void steps_advance(struct ledger *l);
-void steps_free(struct ledger *l);
+void ledger_steps_forget(struct ledger *l, struct ledger_worker *w, const char *why);
+void ledger_steps_advance(struct ledger *l);
+void ledger_steps_free(struct ledger *l);
 
 /* Tables. */
-uint32_t tables_backup(const struct ledger *l); /* of the sync tables */
-void tables_free(struct ledger *l);
+uint32_t ledger_tables_backup(const struct ledger *l); /* of the sync tables */
+void ledger_tables_free(struct ledger *l);
 
 #endif

@@ -8,14 +8,14 @@
 
 #include "ledger_state.h"
 
-static bool same_batch(const struct batch_id *a, const struct batch_id *b)
+static bool same_batch(const struct ledger_batch *a, const struct ledger_batch *b)
 {
 	return a->pass == b->pass && a->unit == b->unit && a->batch == b->batch;
 }
 
-static struct batch_id read_batch(const Weir__V1__BatchId *b)
+static struct ledger_batch read_batch(const Weir__V1__BatchId *b)
 {
-	return b ? (struct batch_id){b->pass, b->unit, b->batch} : (struct batch_id){0};
+	return b ? (struct ledger_batch){b->pass, b->unit, b->batch} : (struct ledger_batch){0};
 }
 
 /* The seat of this incarnation in the open step, or NULL. */
@@ -45,7 +45,7 @@ static void poll_answer(struct ledger *l, struct ledger_worker *w, weir_status c
 	poll.reply(poll.arg, &r.base);
 }
 
-static void close_free(struct step_close *c)
+static void close_free(struct close_record *c)
 {
 	if (!c)
 		return;
@@ -54,7 +54,7 @@ static void close_free(struct step_close *c)
 	free(c);
 }
 
-void steps_free(struct ledger *l)
+void ledger_steps_free(struct ledger *l)
 {
 	for (uint32_t i = 0; i < l->steps.closes_count; i++)
 		close_free(l->steps.closes[i]);
@@ -74,9 +74,9 @@ static int compare_members(const void *a, const void *b)
 }
 
 /* The record of a close: included batches in order of (pass, unit, batch), then the dropped ones. Members are sorted so. */
-static struct step_close *close_make(uint64_t step, const struct step_member *members, uint32_t count, uint32_t included)
+static struct close_record *close_make(uint64_t step, const struct step_member *members, uint32_t count, uint32_t included)
 {
-	struct step_close *c = calloc(1, sizeof *c);
+	struct close_record *c = calloc(1, sizeof *c);
 	if (!c)
 		return NULL;
 	c->ids = calloc(count, sizeof *c->ids);
@@ -110,17 +110,17 @@ static uint32_t members_done(const struct ledger_steps *s)
 }
 
 /* Closes the open step. False when out of memory: it stays open and a later event tries again. */
-static bool step_close(struct ledger *l)
+static bool close_open_step(struct ledger *l)
 {
 	struct ledger_steps *s = &l->steps;
 	uint32_t done = members_done(s);
 	qsort(s->members, s->count, sizeof *s->members, compare_members);
-	struct step_close *c = close_make(s->closed + 1, s->members, s->count, done);
+	struct close_record *c = close_make(s->closed + 1, s->members, s->count, done);
 	if (!c)
 		return false;
 	if (s->closes_count == WEIR_STEP_CLOSES_KEPT) {
 		close_free(s->closes[0]);
-		memmove(s->closes, s->closes + 1, (WEIR_STEP_CLOSES_KEPT - 1) * sizeof(struct step_close *));
+		memmove(s->closes, s->closes + 1, (WEIR_STEP_CLOSES_KEPT - 1) * sizeof(struct close_record *));
 		s->closes_count--;
 	}
 	s->closes[s->closes_count++] = c;
@@ -161,14 +161,14 @@ static bool step_open(struct ledger *l)
 	if (!s->count)
 		return false;
 	s->open = true;
-	uint32_t holding = worker_count_holding(l), backup = tables_backup(l);
+	uint32_t holding = ledger_workers_holding(l), backup = ledger_tables_backup(l);
 	s->needed = holding > backup ? holding - backup : 1;
 	for (uint32_t i = 0; i < s->count; i++)
 		poll_answer(l, l->workers[s->members[i].worker], WEIR_OK, "");
 	return true;
 }
 
-void steps_advance(struct ledger *l)
+void ledger_steps_advance(struct ledger *l)
 {
 	struct ledger_steps *s = &l->steps;
 	for (;;) {
@@ -176,7 +176,7 @@ void steps_advance(struct ledger *l)
 			s->open = false; /* all its members died: its number is used again */
 		if (s->open) {
 			uint32_t needed = s->needed < s->count ? s->needed : s->count;
-			if (members_done(s) < needed || !step_close(l))
+			if (members_done(s) < needed || !close_open_step(l))
 				return;
 		}
 		if (!step_open(l))
@@ -184,7 +184,7 @@ void steps_advance(struct ledger *l)
 	}
 }
 
-void steps_forget_worker(struct ledger *l, struct ledger_worker *w, const char *why)
+void ledger_steps_forget(struct ledger *l, struct ledger_worker *w, const char *why)
 {
 	struct step_member *m = member_of(l, w);
 	if (m && !m->done)
@@ -194,7 +194,7 @@ void steps_forget_worker(struct ledger *l, struct ledger_worker *w, const char *
 }
 
 /* `done` of a request: in the open step, or of one that closed without it. */
-static void report_done(struct ledger *l, struct ledger_worker *w, const struct batch_id *done, bool *dropped)
+static void report_done(struct ledger *l, struct ledger_worker *w, const struct ledger_batch *done, bool *dropped)
 {
 	struct step_member *m = member_of(l, w);
 	if (m && same_batch(&m->batch, done))
@@ -205,7 +205,7 @@ static void report_done(struct ledger *l, struct ledger_worker *w, const struct 
 void ledger_step(struct ledger *l, const Weir__V1__StepRequest *q, ledger_reply_fn reply, void *arg)
 {
 	weir_error err = {0};
-	struct ledger_worker *w = worker_find(l, q->job, q->worker, q->incarnation, &err);
+	struct ledger_worker *w = ledger_worker_find(l, q->job, q->worker, q->incarnation, &err);
 	if (w && w->role != WEIR__V1__ROLE__TRAINER) {
 		(void)weir_fail(&err, WEIR_E_STATE, "worker %s is not a trainer: it has no part in steps", w->name);
 		w = NULL;
@@ -220,9 +220,10 @@ void ledger_step(struct ledger *l, const Weir__V1__StepRequest *q, ledger_reply_
 	}
 	if (w->poll.active)
 		poll_answer(l, w, WEIR_E_CANCELLED, "a newer request took its place");
-	w->poll = (struct step_poll){.active = true, .ready = q->has_ready, .batch = read_batch(q->ready), .reply = reply, .arg = arg};
+	w->poll =
+	    (struct step_poll){.active = true, .ready = q->has_ready, .batch = read_batch(q->ready), .reply = reply, .arg = arg};
 	if (q->has_done) {
-		struct batch_id done = read_batch(q->done);
+		struct ledger_batch done = read_batch(q->done);
 		report_done(l, w, &done, &w->poll.dropped);
 	}
 	struct step_member *m = member_of(l, w);
@@ -230,5 +231,5 @@ void ledger_step(struct ledger *l, const Weir__V1__StepRequest *q, ledger_reply_
 	bool nothing = !q->has_ready && !(q->has_done && m && m->done);
 	if (repeat || nothing)
 		poll_answer(l, w, WEIR_OK, "");
-	steps_advance(l);
+	ledger_steps_advance(l);
 }

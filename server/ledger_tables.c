@@ -4,7 +4,7 @@
 
 #include "ledger_state.h"
 
-uint32_t tables_backup(const struct ledger *l)
+uint32_t ledger_tables_backup(const struct ledger *l)
 {
 	uint32_t backup = 0;
 	for (uint32_t i = 0; i < l->tables_count; i++) {
@@ -22,7 +22,7 @@ static void table_free(struct ledger_table *t)
 	free(t);
 }
 
-void tables_free(struct ledger *l)
+void ledger_tables_free(struct ledger *l)
 {
 	for (uint32_t i = 0; i < l->tables_count; i++)
 		table_free(l->tables[i]);
@@ -36,7 +36,8 @@ static weir_status table_add(struct ledger *l, const weir_table_spec *spec, stru
 	struct ledger_table *t = NULL;
 	weir_status status = WEIR_E_MEMORY;
 	if (l->tables_count == WEIR_TABLES_MAX)
-		status = weir_fail(err, WEIR_E_LIMIT, "table %s: the job has %u tables already, the most there may be", spec->name, l->tables_count);
+		status = weir_fail(err, WEIR_E_LIMIT, "table %s: the job has %u tables already, the most there may be", spec->name,
+		                   l->tables_count);
 	else if ((grown = realloc(l->tables, (l->tables_count + 1) * sizeof *grown)) && (t = calloc(1, sizeof *t))) {
 		l->tables = grown;
 		t->id = l->tables_count;
@@ -56,7 +57,8 @@ static weir_status table_add(struct ledger *l, const weir_table_spec *spec, stru
 	return WEIR_OK;
 }
 
-static weir_status create_table(struct ledger *l, const Weir__V1__CreateTableRequest *q, struct ledger_table **out, weir_error *err)
+static weir_status create_table(struct ledger *l, const Weir__V1__CreateTableRequest *q, struct ledger_table **out,
+                                weir_error *err)
 {
 	weir_table_spec spec;
 	uint32_t id;
@@ -74,7 +76,9 @@ static weir_status create_table(struct ledger *l, const Weir__V1__CreateTableReq
 		bool equal = wire_table_equal(&l->tables[i]->spec, &spec, &field);
 		free((void *)spec.segments);
 		*out = l->tables[i];
-		return equal ? WEIR_OK : weir_fail(err, WEIR_E_EXISTS, "table %s exists with another %s: use another name or the same description", spec.name, field);
+		return equal ? WEIR_OK
+		             : weir_fail(err, WEIR_E_EXISTS, "table %s exists with another %s: use another name or the same description",
+		                         spec.name, field);
 	}
 	return table_add(l, &spec, out, err);
 }

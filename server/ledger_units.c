@@ -7,10 +7,10 @@
 
 #include "ledger_state.h"
 
-void pass_free(struct ledger *l)
+void ledger_pass_free(struct ledger *l)
 {
 	for (uint32_t u = 0; l->units && u < l->units_count; u++) {
-		totals_free(&l->units[u].totals);
+		ledger_totals_free(&l->units[u].totals);
 		free(l->units[u].error);
 	}
 	free(l->units);
@@ -18,12 +18,12 @@ void pass_free(struct ledger *l)
 }
 
 /* Opens a pass: all its units are free. */
-weir_status pass_open(struct ledger *l, uint32_t pass)
+weir_status ledger_pass_open(struct ledger *l, uint32_t pass)
 {
 	struct ledger_unit *units = calloc(l->units_count, sizeof *units);
 	if (!units)
 		return WEIR_E_MEMORY;
-	pass_free(l);
+	ledger_pass_free(l);
 	l->units = units;
 	l->pass = pass;
 	l->free_from = l->low = l->committed = l->quarantined = 0;
@@ -52,20 +52,21 @@ static bool gate_holds(struct ledger *l)
 }
 
 /* Completes the open pass when all its units are closed, and opens the next one when the gate lets it. */
-void pass_advance(struct ledger *l)
+void ledger_pass_advance(struct ledger *l)
 {
 	if (!l->has_dataset || l->finished || l->failed || l->committed + l->quarantined < l->units_count)
 		return;
 	if (l->completed == l->pass) {
 		l->completed = l->pass + 1;
 		l->completed_ms = ledger_now(l);
-		LOG_AT(l->options.logger, LOG_INFO, "pass complete", "pass=%u committed=%u quarantined=%u", l->pass, l->committed, l->quarantined);
+		LOG_AT(l->options.logger, LOG_INFO, "pass complete", "pass=%u committed=%u quarantined=%u", l->pass, l->committed,
+		       l->quarantined);
 	}
 	if (gate_holds(l))
 		return;
 	if (l->completed == l->options.passes)
 		l->finished = true;
-	else if (pass_open(l, l->pass + 1) != WEIR_OK)
+	else if (ledger_pass_open(l, l->pass + 1) != WEIR_OK)
 		job_fail(l, "the ledger has no memory for the next pass");
 }
 
@@ -107,8 +108,8 @@ static void unit_quarantine(struct ledger *l, uint32_t unit)
 {
 	struct ledger_unit *u = &l->units[unit];
 	char text[WEIR_ERROR_TEXT_BYTES];
-	snprintf(text, sizeof text, "unit %u of pass %u (unit %u of the dataset) was given up after %u attempts; last error: %s", unit, l->pass,
-	         data_unit(l, unit), u->attempt, u->error ? u->error : "its worker was lost");
+	snprintf(text, sizeof text, "unit %u of pass %u (unit %u of the dataset) was given up after %u attempts; last error: %s",
+	         unit, l->pass, data_unit(l, unit), u->attempt, u->error ? u->error : "its worker was lost");
 	u->state = UNIT_QUARANTINED;
 	l->quarantined++;
 	l->units_quarantined++;
@@ -120,7 +121,7 @@ static void unit_quarantine(struct ledger *l, uint32_t unit)
 }
 
 /* A leased unit goes back. why: what its holder said; NULL when it is gone. */
-void unit_return(struct ledger *l, uint32_t unit, const char *why)
+void ledger_unit_return(struct ledger *l, uint32_t unit, const char *why)
 {
 	struct ledger_unit *u = &l->units[unit];
 	assert(u->state == UNIT_LEASED);
@@ -137,9 +138,9 @@ void unit_return(struct ledger *l, uint32_t unit, const char *why)
 		unit_quarantine(l, unit);
 }
 
-void unit_watermark(struct ledger *l, const struct ledger_worker *w, const Weir__V1__UnitProgress *p)
+void ledger_unit_watermark(struct ledger *l, const struct ledger_worker *w, const Weir__V1__UnitProgress *p)
 {
-	if (p->pass != l->pass || p->unit >= l->units_count || !totals_valid(p->totals, l->options.partitions))
+	if (p->pass != l->pass || p->unit >= l->units_count || !ledger_totals_valid(p->totals, l->options.partitions))
 		return;
 	struct ledger_unit *u = &l->units[p->unit];
 	if (u->state != UNIT_LEASED || u->holder != w->id || u->attempt != p->attempt)
@@ -148,10 +149,10 @@ void unit_watermark(struct ledger *l, const struct ledger_worker *w, const Weir_
 		u->batches = p->batches;
 	if (p->watermark <= u->watermark || p->watermark > WEIR_UNIT_BATCHES_MAX)
 		return;
-	if (!u->totals.count && totals_init(&u->totals, l->options.partitions) != WEIR_OK)
+	if (!u->totals.count && ledger_totals_init(&u->totals, l->options.partitions) != WEIR_OK)
 		return; /* a later one will do */
 	u->watermark = p->watermark;
-	totals_set(&u->totals, p->totals, l->options.partitions);
+	ledger_totals_set(&u->totals, p->totals, l->options.partitions);
 }
 
 /* The first free unit, or units_count. */
@@ -181,7 +182,7 @@ static void answer_unit(struct ledger *l, struct lease_answer *a, uint32_t unit)
 	a->unit.data_unit = data_unit(l, unit);
 	a->unit.watermark = u->watermark;
 	a->unit.sealed = u->attempt > 1;
-	totals_fill(&a->totals, &u->totals, l->options.partitions);
+	ledger_totals_fill(&a->totals, &u->totals, l->options.partitions);
 	a->unit.totals = &a->totals;
 	a->reply.unit = &a->unit;
 }
@@ -223,7 +224,7 @@ void ledger_lease(struct ledger *l, const Weir__V1__LeaseRequest *q, ledger_repl
 	struct lease_answer a;
 	weir_error err = {0};
 	weir__v1__lease_reply__init(&a.reply);
-	struct ledger_worker *w = worker_find(l, q->job, q->worker, q->incarnation, &err);
+	struct ledger_worker *w = ledger_worker_find(l, q->job, q->worker, q->incarnation, &err);
 	a.reply.state = WEIR__V1__LEASE_STATE__WAIT;
 	a.reply.retry_ms = LEDGER_RETRY_MS;
 	if (w && l->failed) {
@@ -248,16 +249,17 @@ static void unit_commit(struct ledger *l, uint32_t unit, const Weir__V1__PartTot
 	struct ledger_unit *u = &l->units[unit];
 	unit_unhold(l, unit);
 	u->state = UNIT_COMMITTED;
-	totals_free(&u->totals);
-	totals_add(&l->expected, totals, l->options.partitions);
+	ledger_totals_free(&u->totals);
+	ledger_totals_add(&l->expected, totals, l->options.partitions);
 	l->committed++;
 	low_advance(l);
 }
 
 static weir_status commit(struct ledger *l, struct ledger_worker *w, const Weir__V1__CommitRequest *q, weir_error *err)
 {
-	if (!totals_valid(q->totals, l->options.partitions) || q->batches > WEIR_UNIT_BATCHES_MAX)
-		return weir_fail(err, WEIR_E_INVALID, "commit of unit %u of pass %u: totals must have %u partitions and at most %u batches", q->unit, q->pass,
+	if (!ledger_totals_valid(q->totals, l->options.partitions) || q->batches > WEIR_UNIT_BATCHES_MAX)
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "commit of unit %u of pass %u: totals must have %u partitions and at most %u batches", q->unit, q->pass,
 		                 l->options.partitions, WEIR_UNIT_BATCHES_MAX);
 	if (q->pass < l->pass && l->has_dataset)
 		return WEIR_OK; /* A live incarnation never lost a unit but by failing it, so this repeats a commit of its own. */
@@ -267,16 +269,17 @@ static weir_status commit(struct ledger *l, struct ledger_worker *w, const Weir_
 	bool own = u->holder == w->id && u->attempt == q->attempt;
 	if (own && u->state == UNIT_LEASED) {
 		if (q->failed)
-			unit_return(l, q->unit, q->text);
+			ledger_unit_return(l, q->unit, q->text);
 		else
 			unit_commit(l, q->unit, q->totals);
-		pass_advance(l);
-		steps_advance(l);
+		ledger_pass_advance(l);
+		ledger_steps_advance(l);
 		return WEIR_OK;
 	}
 	if (own && (q->failed || u->state == UNIT_COMMITTED))
 		return WEIR_OK; /* a repeat */
-	return weir_fail(err, WEIR_E_STALE, "commit of unit %u of pass %u, attempt %u: worker %s does not hold it (its last attempt is %u)", q->unit,
+	return weir_fail(err, WEIR_E_STALE,
+	                 "commit of unit %u of pass %u, attempt %u: worker %s does not hold it (its last attempt is %u)", q->unit,
 	                 q->pass, q->attempt, w->name, u->attempt);
 }
 
@@ -285,7 +288,7 @@ void ledger_commit(struct ledger *l, const Weir__V1__CommitRequest *q, ledger_re
 	Weir__V1__CommitReply r = WEIR__V1__COMMIT_REPLY__INIT;
 	Weir__V1__Status status;
 	weir_error err = {0};
-	struct ledger_worker *w = worker_find(l, q->job, q->worker, q->incarnation, &err);
+	struct ledger_worker *w = ledger_worker_find(l, q->job, q->worker, q->incarnation, &err);
 	ledger_fill_status(&status, w ? commit(l, w, q, &err) : err.status, err.text);
 	Weir__V1__UnitMark low = ledger_closed_low(l);
 	r.status = &status;
@@ -298,19 +301,21 @@ void ledger_gate(struct ledger *l, const Weir__V1__GateRequest *q, ledger_reply_
 	Weir__V1__GateReply r = WEIR__V1__GATE_REPLY__INIT;
 	Weir__V1__Status status;
 	weir_error err = {0};
-	struct ledger_worker *w = worker_find(l, q->job, q->worker, q->incarnation, &err);
+	struct ledger_worker *w = ledger_worker_find(l, q->job, q->worker, q->incarnation, &err);
 	if (w && (w->role != WEIR__V1__ROLE__EVALUATOR || q->pass >= l->completed)) {
-		(void)weir_fail(&err, WEIR_E_STATE, "worker %s reports an evaluation of pass %u: it must be an evaluator and the pass complete (%u are)",
+		(void)weir_fail(&err, WEIR_E_STATE,
+		                "worker %s reports an evaluation of pass %u: it must be an evaluator and the pass complete (%u are)",
 		                w->name, q->pass, l->completed);
 	} else if (w) {
 		l->auc = q->auc;
 		l->logloss = q->logloss;
 		if (l->evaluated <= q->pass)
 			l->evaluated = q->pass + 1;
-		LOG_AT(l->options.logger, LOG_INFO, "pass evaluated", "pass=%u auc=%.6f logloss=%.6f stop=%d", q->pass, q->auc, q->logloss, q->stop);
+		LOG_AT(l->options.logger, LOG_INFO, "pass evaluated", "pass=%u auc=%.6f logloss=%.6f stop=%d", q->pass, q->auc,
+		       q->logloss, q->stop);
 		if (q->stop)
 			l->finished = true;
-		pass_advance(l);
+		ledger_pass_advance(l);
 	}
 	ledger_fill_status(&status, err.status, err.text);
 	r.status = &status;

@@ -11,7 +11,8 @@ static const char *role_name(Weir__V1__Role role)
 	return role == WEIR__V1__ROLE__TRAINER ? "trainer" : role == WEIR__V1__ROLE__EVALUATOR ? "evaluator" : "observer";
 }
 
-struct ledger_worker *worker_find(struct ledger *l, const Weir__V1__JobId *job, uint32_t id, uint64_t incarnation, weir_error *err)
+struct ledger_worker *ledger_worker_find(struct ledger *l, const Weir__V1__JobId *job, uint32_t id, uint64_t incarnation,
+                                  weir_error *err)
 {
 	if (!ledger_job_matches(l, job)) {
 		(void)weir_fail(err, WEIR_E_GENERATION, "the request is of another job or another generation of this one");
@@ -31,7 +32,7 @@ struct ledger_worker *worker_find(struct ledger *l, const Weir__V1__JobId *job, 
 	return w;
 }
 
-void worker_end(struct ledger *l, struct ledger_worker *w, bool clean, const char *why)
+void ledger_worker_end(struct ledger *l, struct ledger_worker *w, bool clean, const char *why)
 {
 	w->live = false;
 	w->left = clean;
@@ -42,13 +43,13 @@ void worker_end(struct ledger *l, struct ledger_worker *w, bool clean, const cha
 		LOG_AT(l->options.logger, LOG_INFO, "worker left", "name=%s units=%u", w->name, w->held_count);
 	}
 	while (w->held_count)
-		unit_return(l, w->held[w->held_count - 1], NULL);
-	steps_forget_worker(l, w, why);
-	pass_advance(l);
-	steps_advance(l);
+		ledger_unit_return(l, w->held[w->held_count - 1], NULL);
+	ledger_steps_forget(l, w, why);
+	ledger_pass_advance(l);
+	ledger_steps_advance(l);
 }
 
-uint32_t worker_count_holding(const struct ledger *l)
+uint32_t ledger_workers_holding(const struct ledger *l)
 {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < l->workers_count; i++)
@@ -56,7 +57,7 @@ uint32_t worker_count_holding(const struct ledger *l)
 	return n;
 }
 
-void report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1__WorkerReport *r)
+void ledger_report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1__WorkerReport *r)
 {
 	if (!r)
 		return;
@@ -77,19 +78,20 @@ static weir_status agree_on_dataset(struct ledger *l, const Weir__V1__JoinReques
 {
 	const Weir__V1__Dataset *d = q->dataset;
 	if (!d || !d->units || d->units > WEIR_UNITS_PER_PASS_MAX)
-		return weir_fail(err, WEIR_E_INVALID, "worker %s: a trainer's dataset must have 1 to %u units, not %u", q->name, WEIR_UNITS_PER_PASS_MAX,
-		                 d ? d->units : 0);
+		return weir_fail(err, WEIR_E_INVALID, "worker %s: a trainer's dataset must have 1 to %u units, not %u", q->name,
+		                 WEIR_UNITS_PER_PASS_MAX, d ? d->units : 0);
 	if (l->has_dataset) {
 		if (l->dataset_fingerprint == d->fingerprint && l->units_count == d->units)
 			return WEIR_OK;
-		return weir_fail(err, WEIR_E_INVALID,
-		                 "worker %s sees another dataset (fingerprint %016llx, %u units) than worker %s (fingerprint %016llx, %u units): "
-		                 "all trainers need the same files and settings",
-		                 q->name, (unsigned long long)d->fingerprint, d->units, l->dataset_by, (unsigned long long)l->dataset_fingerprint,
-		                 l->units_count);
+		return weir_fail(
+		    err, WEIR_E_INVALID,
+		    "worker %s sees another dataset (fingerprint %016llx, %u units) than worker %s (fingerprint %016llx, %u units): "
+		    "all trainers need the same files and settings",
+		    q->name, (unsigned long long)d->fingerprint, d->units, l->dataset_by, (unsigned long long)l->dataset_fingerprint,
+		    l->units_count);
 	}
 	l->units_count = d->units;
-	weir_status status = pass_open(l, 0);
+	weir_status status = ledger_pass_open(l, 0);
 	if (status != WEIR_OK) {
 		l->units_count = 0;
 		return weir_fail(err, status, "ledger: no memory for %u units", d->units);
@@ -141,7 +143,8 @@ static void worker_begin(struct ledger *l, struct ledger_worker *w, const Weir__
 	w->renewed_ms = ledger_now(l);
 	if (w->role == WEIR__V1__ROLE__EVALUATOR)
 		l->evaluator_ms = w->renewed_ms;
-	LOG_AT(l->options.logger, LOG_INFO, "worker joined", "name=%s role=%s host=%s pid=%u id=%u", w->name, role_name(w->role), w->host, w->pid, w->id);
+	LOG_AT(l->options.logger, LOG_INFO, "worker joined", "name=%s role=%s host=%s pid=%u id=%u", w->name, role_name(w->role),
+	       w->host, w->pid, w->id);
 }
 
 static weir_status join_check(struct ledger *l, const Weir__V1__JoinRequest *q, weir_error *err)
@@ -164,7 +167,8 @@ void ledger_join(struct ledger *l, const Weir__V1__JoinRequest *q, ledger_reply_
 	r.status = &status;
 	weir_status code = join_check(l, q, &err);
 	if (code == WEIR_OK && !(w = worker_slot(l, q->name)))
-		code = weir_fail(&err, WEIR_E_LIMIT, "worker %s: the ledger has %u workers, the most is %u", q->name, l->workers_count, WEIR_WORKERS_MAX);
+		code = weir_fail(&err, WEIR_E_LIMIT, "worker %s: the ledger has %u workers, the most is %u", q->name, l->workers_count,
+		                 WEIR_WORKERS_MAX);
 	ledger_fill_status(&status, code, err.text);
 	if (code != WEIR_OK) {
 		LOG_AT(l->options.logger, LOG_WARN, "join refused", "name=%s why=\"%s\"", q->name, err.text);
@@ -172,7 +176,7 @@ void ledger_join(struct ledger *l, const Weir__V1__JoinRequest *q, ledger_reply_
 		return;
 	}
 	if (w->live)
-		worker_end(l, w, false, "a new incarnation has joined");
+		ledger_worker_end(l, w, false, "a new incarnation has joined");
 	worker_begin(l, w, q);
 
 	Weir__V1__JobId job;
@@ -210,12 +214,12 @@ void ledger_progress(struct ledger *l, const Weir__V1__ProgressRequest *q, ledge
 	Weir__V1__ProgressReply r = WEIR__V1__PROGRESS_REPLY__INIT;
 	Weir__V1__Status status;
 	weir_error err = {0};
-	struct ledger_worker *w = worker_find(l, q->job, q->worker, q->incarnation, &err);
+	struct ledger_worker *w = ledger_worker_find(l, q->job, q->worker, q->incarnation, &err);
 	if (w) {
 		for (size_t i = 0; i < q->n_units; i++)
-			unit_watermark(l, w, q->units[i]);
+			ledger_unit_watermark(l, w, q->units[i]);
 		if (!q->sequence || q->sequence > w->report_sequence)
-			report_add(l, w, q->report);
+			ledger_report_add(l, w, q->report);
 		w->report_sequence = q->sequence;
 	}
 	ledger_fill_status(&status, w ? WEIR_OK : err.status, err.text);
@@ -230,11 +234,12 @@ void ledger_leave(struct ledger *l, const Weir__V1__LeaveRequest *q, ledger_repl
 	Weir__V1__LeaveReply r = WEIR__V1__LEAVE_REPLY__INIT;
 	Weir__V1__Status status;
 	weir_error err = {0};
-	struct ledger_worker *w = worker_find(l, q->job, q->worker, q->incarnation, &err);
+	struct ledger_worker *w = ledger_worker_find(l, q->job, q->worker, q->incarnation, &err);
 	if (w) {
-		report_add(l, w, q->report);
-		worker_end(l, w, true, "it left");
-	} else if (q->worker < l->workers_count && l->workers[q->worker]->left && l->workers[q->worker]->incarnation == q->incarnation) {
+		ledger_report_add(l, w, q->report);
+		ledger_worker_end(l, w, true, "it left");
+	} else if (q->worker < l->workers_count && l->workers[q->worker]->left &&
+	           l->workers[q->worker]->incarnation == q->incarnation) {
 		err.status = WEIR_OK; /* a repeat */
 		err.text[0] = 0;
 	}

@@ -1,0 +1,146 @@
+#include "cluster.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "placement.h"
+
+void cluster_start(struct cluster *c, const struct cluster_options *options)
+{
+	static const char *const addresses[CLUSTER_SERVERS_MAX] = {"memory:0", "memory:1", "memory:2", "memory:3"};
+	*c = (struct cluster){.rpc = rpc_memory_create(NULL),
+	                      .servers_count = options->servers ? options->servers : 2,
+	                      .partitions = options->partitions ? options->partitions : 8};
+	uint32_t placed[WEIR_PARTITIONS_MAX];
+	for (uint32_t p = 0; p < c->partitions; p++)
+		placed[p] = placement_server(p, c->servers_count);
+	struct ledger_options ledger = {.clock = clock_system(),
+	                                .entropy = entropy_system(),
+	                                .generation = 1,
+	                                .lease_ms = options->lease_ms ? options->lease_ms : 2000,
+	                                .passes = options->passes ? options->passes : 1,
+	                                .partitions = c->partitions,
+	                                .servers_count = c->servers_count,
+	                                .seed = 5,
+	                                .shuffle = true,
+	                                .servers = addresses,
+	                                .partition_server = placed};
+	for (uint32_t i = 0; i < c->servers_count; i++) {
+		weir_error err = {0};
+		struct server_options o = {.rpc = c->rpc,
+		                           .clock = clock_system(),
+		                           .name = addresses[i],
+		                           .listen = addresses[i],
+		                           .generation = 1,
+		                           .index = i,
+		                           .servers = c->servers_count,
+		                           .partitions = c->partitions,
+		                           .executors = options->executors ? options->executors : 1,
+		                           .ledger = i == 0 ? &ledger : NULL};
+		if (server_create(&c->servers[i], &o, &err) != WEIR_OK) {
+			fprintf(stderr, "server %u: %s\n", i, err.text);
+			abort();
+		}
+	}
+}
+
+void cluster_stop(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->servers_count; i++)
+		server_destroy(c->servers[i]);
+	rpc_destroy(c->rpc);
+}
+
+static void print_log(void *arg, weir_log_level level, const char *line)
+{
+	fprintf(stderr, "%s %d: %s\n", (const char *)arg, (int)level, line);
+}
+
+weir_client *cluster_trainer(struct cluster *c, const char *name, uint32_t units)
+{
+	weir_client *client = NULL;
+	weir_error err = {0};
+	weir_options o = {.ledger = "memory:0", .name = name, .role = WEIR_TRAINER, .dataset_fingerprint = 77, .dataset_units = units, .log = print_log,
+	                  .log_arg = (void *)name};
+	if (client_open(&client, &o, c->rpc, &err) != WEIR_OK) {
+		fprintf(stderr, "%s: %s\n", name, err.text);
+		abort();
+	}
+	return client;
+}
+
+uint32_t cluster_table(weir_client *client, const char *name, weir_table_kind kind, uint64_t size, weir_mode mode)
+{
+	weir_init_segment zero = {.elements = size, .kind = WEIR_INIT_ZERO};
+	weir_table_spec spec = {.kind = kind,
+	                        .width = kind == WEIR_EMBEDDING ? (uint32_t)size : 0,
+	                        .elements = kind == WEIR_DENSE ? size : 0,
+	                        .optimizer = {.kind = WEIR_OPT_SGD, .lr = 1},
+	                        .mode = mode,
+	                        .segments_count = 1,
+	                        .segments = &zero};
+	snprintf(spec.name, sizeof spec.name, "%s", name);
+	uint32_t id = 0;
+	weir_error err = {0};
+	if (weir_table_register(client, &spec, &id, &err) != WEIR_OK) {
+		fprintf(stderr, "table %s: %s\n", name, err.text);
+		abort();
+	}
+	return id;
+}
+
+static ProtobufCMessage *ask(struct cluster *c, struct rpc_loop *loop, const char *address, enum rpc_method method, const ProtobufCMessageDescriptor *type)
+{
+	Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
+	struct rpc_channel *channel = NULL;
+	struct message *answer = NULL;
+	ProtobufCMessage *reply = NULL;
+	weir_error err = {0};
+	weir_status status = rpc_channel_open(&channel, c->rpc, loop, address, &err);
+	assert(status == WEIR_OK);
+	status = rpc_call_wait(channel, method, wire_pack(&q.base), 5000, &answer, &err);
+	if (status == WEIR_OK)
+		status = wire_unpack(type, answer, &reply, &err);
+	if (status != WEIR_OK) {
+		fprintf(stderr, "status of %s: %s\n", address, err.text);
+		abort();
+	}
+	message_release(answer);
+	rpc_channel_close(channel);
+	return reply;
+}
+
+struct audit cluster_audit(struct cluster *c)
+{
+	struct audit a = {0};
+	weir_error err = {0};
+	struct rpc_loop *loop = rpc_loop_create(c->rpc, "audit", &err);
+	ProtobufCMessage *m = ask(c, loop, server_address(c->servers[0]), RPC_JOB_STATUS, &weir__v1__ledger_status__descriptor);
+	const Weir__V1__LedgerStatus *l = (const Weir__V1__LedgerStatus *)m;
+	for (size_t p = 0; p < l->expected->n_count; p++) {
+		a.expected += l->expected->count[p];
+		a.expected_fingerprint += l->expected->fingerprint[p];
+	}
+	a.workers_lost = l->workers_lost;
+	a.steps_closed = l->steps_closed;
+	a.batches_dropped = l->batches_dropped;
+	a.finished = l->state == WEIR__V1__LEASE_STATE__FINISHED;
+	wire_free(m);
+	for (uint32_t i = 0; i < c->servers_count; i++) {
+		m = ask(c, loop, server_address(c->servers[i]), RPC_STATUS, &weir__v1__server_status__descriptor);
+		const Weir__V1__ServerStatus *s = (const Weir__V1__ServerStatus *)m;
+		for (size_t p = 0; p < s->n_partitions; p++) {
+			a.applied += s->partitions[p]->parts_applied;
+			a.applied_fingerprint += s->partitions[p]->fingerprint;
+			a.dropped += s->partitions[p]->parts_dropped;
+			a.dropped_fingerprint += s->partitions[p]->dropped_fingerprint;
+			a.twice += s->partitions[p]->parts_double;
+		}
+		a.duplicates += s->duplicates_refused;
+		wire_free(m);
+	}
+	rpc_loop_destroy(loop);
+	return a;
+}

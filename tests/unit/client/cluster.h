@@ -1,0 +1,34 @@
+/* A whole job in one process: server cores over rpc_memory, for tests of libweir. */
+#ifndef WEIR_CLUSTER_H
+#define WEIR_CLUSTER_H
+
+#include "client.h"
+#include "server.h"
+
+#define CLUSTER_SERVERS_MAX 4u
+
+struct cluster_options {
+	uint32_t servers, partitions, lease_ms, passes, executors; /* 0: 2, 8, 2000, 1, 1 */
+};
+
+struct cluster {
+	struct rpc *rpc;
+	struct server *servers[CLUSTER_SERVERS_MAX];
+	uint32_t servers_count, partitions;
+};
+
+void cluster_start(struct cluster *c, const struct cluster_options *options);
+void cluster_stop(struct cluster *c);
+/* A trainer of a dataset of `units`. */
+weir_client *cluster_trainer(struct cluster *c, const char *name, uint32_t units);
+uint32_t cluster_table(weir_client *client, const char *name, weir_table_kind kind, uint64_t size, weir_mode mode);
+
+/* What the ledger says each partition took, and what the partitions say. */
+struct audit {
+	uint64_t expected, applied, dropped, twice, workers_lost, steps_closed, batches_dropped, duplicates;
+	uint64_t expected_fingerprint, applied_fingerprint, dropped_fingerprint;
+	bool finished;
+};
+struct audit cluster_audit(struct cluster *c);
+
+#endif

@@ -1,0 +1,296 @@
+/* A client's life: opening, joining, closing, and what wakes whom. client.h has the map. */
+#include "client.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+int64_t client_now(const weir_client *c)
+{
+	return clock_ms(c->clock);
+}
+
+bool client_wait(weir_client *c, int64_t deadline_ms)
+{
+	if (deadline_ms < 0) {
+		pthread_cond_wait(&c->changed, &c->lock);
+		return true;
+	}
+	struct timespec at = {.tv_sec = deadline_ms / 1000, .tv_nsec = deadline_ms % 1000 * 1000000};
+	return pthread_cond_timedwait(&c->changed, &c->lock, &at) != ETIMEDOUT || client_now(c) < deadline_ms;
+}
+
+void client_log(weir_client *c, weir_log_level level, const char *format, ...)
+{
+	char line[WEIR_ERROR_TEXT_BYTES];
+	va_list args;
+	if (!c->options.log)
+		return;
+	va_start(args, format);
+	vsnprintf(line, sizeof line, format, args);
+	va_end(args);
+	c->options.log(c->options.log_arg, level, line);
+}
+
+weir_status client_usable(const weir_client *c, weir_error *err)
+{
+	if (c->closing)
+		return weir_fail(err, WEIR_E_CANCELLED, "the client is being closed");
+	if (c->stale)
+		return weir_fail(err, WEIR_E_STALE, "worker %s was taken for dead: drop what it held and call weir_rejoin", c->name);
+	return WEIR_OK;
+}
+
+static void drop_all(weir_client *c, weir_status status, const char *text)
+{
+	for (uint32_t i = 0; i < c->links_count; i++) {
+		lane_drop_all(&c->links[i].push, status, text);
+		lane_drop_all(&c->links[i].pull, status, text);
+	}
+	steps_fail(c, status, text);
+	pthread_cond_broadcast(&c->changed);
+}
+
+void client_become_stale(weir_client *c, const char *why)
+{
+	if (c->stale || c->closing)
+		return;
+	c->stale = true;
+	client_log(c, WEIR_LOG_WARN, "worker %s is stale: %s", c->name, why);
+	drop_all(c, WEIR_E_STALE, "this worker was taken for dead; what it had in flight counts only where it had arrived");
+}
+
+/* --- Submitting: callers put pulls in a list, the loop takes them all at once and sends what lanes have room for. */
+
+static void drain_submitted(weir_client *c)
+{
+	struct operation *op = c->submitted;
+	c->submitted = NULL;
+	c->submitted_tail = &c->submitted;
+	while (op) {
+		struct operation *next = op->next;
+		weir_error err = {0};
+		if (client_usable(c, &err) != WEIR_OK) {
+			operation_fail(op, err.status, err.text);
+			for (uint32_t i = 0; i < op->requests_count; i++)
+				request_answer(&op->requests[i]);
+			operation_unhold(op);
+		} else if (op->synchronous) {
+			steps_submit(c, op);
+		} else {
+			pull_start(c, op);
+			operation_unhold(op);
+		}
+		op = next;
+	}
+}
+
+static void on_wake(void *arg)
+{
+	weir_client *c = arg;
+	pthread_mutex_lock(&c->lock);
+	c->wake_posted = false;
+	drain_submitted(c);
+	for (uint32_t i = 0; i < c->links_count; i++) {
+		lane_pump(&c->links[i].push);
+		lane_pump(&c->links[i].pull);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+void links_wake(weir_client *c)
+{
+	if (c->wake_posted)
+		return;
+	c->wake_posted = true;
+	rpc_loop_post(c->loop, on_wake, c);
+}
+
+static void open_lanes(void *arg)
+{
+	weir_client *c = arg;
+	for (uint32_t i = 0; i < c->links_count; i++) {
+		lane_open(&c->links[i].push);
+		lane_open(&c->links[i].pull);
+	}
+}
+
+/* --- Opening and closing */
+
+/* Everything that was made, in any state of opening. The channels' closing ends all that is in flight; then the loop ends. */
+static void destroy(weir_client *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->closing = true;
+	drop_all(c, WEIR_E_CANCELLED, "the client is being closed");
+	links_wake(c);
+	pthread_mutex_unlock(&c->lock);
+	for (uint32_t i = 0; i < c->links_count; i++)
+		rpc_channel_close(c->links[i].channel);
+	if (c->ledger)
+		rpc_channel_close(c->ledger);
+	rpc_loop_destroy(c->loop);
+	for (uint32_t i = 0; i < c->slots_count; i++)
+		if (c->slots[i])
+			operation_free(c->slots[i]);
+	units_free(c);
+	for (uint32_t i = 0; i < WEIR_TABLES_MAX; i++)
+		free(c->tables[i]);
+	record_writer_destroy(c->writer);
+	free(c->scratch);
+	free(c->slots);
+	free(c->slot_generation);
+	free(c->links);
+	free(c->partition_server);
+	free(c->applied_seen);
+	free(c->stable_seen);
+	pthread_cond_destroy(&c->changed);
+	pthread_mutex_destroy(&c->lock);
+	if (c->rpc_owned)
+		rpc_destroy(c->rpc);
+	free(c);
+}
+
+static weir_status check_options(const weir_options *o, weir_error *err)
+{
+	if (!o->ledger || !o->ledger[0] || strlen(o->ledger) >= WEIR_ADDRESS_BYTES_MAX)
+		return weir_fail(err, WEIR_E_INVALID, "options.ledger must be the address of the server that hosts the ledger");
+	if (!o->name || !o->name[0] || strlen(o->name) >= WEIR_NAME_BYTES_MAX)
+		return weir_fail(err, WEIR_E_INVALID, "options.name must have 1 to %u bytes", WEIR_NAME_BYTES_MAX - 1);
+	return WEIR_OK;
+}
+
+static weir_client *allocate(const weir_options *options, struct rpc *rpc)
+{
+	weir_client *c = calloc(1, sizeof *c);
+	if (!c)
+		return NULL;
+	c->rpc = rpc;
+	c->clock = clock_system();
+	c->options = *options;
+	c->options.ledger = c->options.name = NULL;
+	snprintf(c->name, sizeof c->name, "%s", options->name);
+	c->submitted_tail = &c->submitted;
+	weir__v1__worker_report__init(&c->report);
+	c->scratch_bytes = WEIR_ROW_WIDTH_MAX * sizeof(float);
+	c->scratch = malloc(c->scratch_bytes);
+	c->writer = record_writer_create();
+	pthread_condattr_t monotonic;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	return c;
+}
+
+weir_status client_open(weir_client **out, const weir_options *options, struct rpc *rpc, weir_error *err)
+{
+	weir_status status = check_options(options, err);
+	if (status != WEIR_OK)
+		return status;
+	weir_client *c = allocate(options, rpc);
+	if (!c || !c->scratch || !c->writer || !(c->loop = rpc_loop_create(rpc, c->name, err))) {
+		if (c) {
+			free(c->scratch);
+			record_writer_destroy(c->writer);
+			free(c);
+		}
+		return weir_fail(err, WEIR_E_MEMORY, "worker %s: out of memory, or no thread could be started", options->name);
+	}
+	status = rpc_channel_open(&c->ledger, rpc, c->loop, options->ledger, err);
+	if (status == WEIR_OK)
+		status = control_join(c, false, err);
+	if (status != WEIR_OK) {
+		destroy(c);
+		return status;
+	}
+	c->progress_ms = client_now(c);
+	rpc_loop_post(c->loop, open_lanes, c);
+	progress_start(c);
+	*out = c;
+	return WEIR_OK;
+}
+
+/* Waits until nothing is in flight; operations that nobody has waited for yet do not count. */
+static weir_status settle(weir_client *c, weir_error *err)
+{
+	int64_t deadline = client_now(c) + WEIR_DRAIN_MS;
+	pthread_mutex_lock(&c->lock);
+	bool busy = true, in_time = true;
+	while (busy && in_time) {
+		busy = false;
+		for (uint32_t i = 0; i < c->slots_count; i++)
+			busy |= c->slots[i] && !c->slots[i]->finished;
+		in_time = !busy || client_wait(c, deadline);
+	}
+	bool stale = c->stale;
+	pthread_mutex_unlock(&c->lock);
+	if (stale)
+		return weir_fail(err, WEIR_E_STALE, "worker %s had been taken for dead", c->name);
+	return busy ? weir_fail(err, WEIR_E_TIMEOUT, "worker %s: operations were still unanswered after %u ms", c->name, WEIR_DRAIN_MS) : WEIR_OK;
+}
+
+static weir_status leave(weir_client *c, weir_error *err)
+{
+	Weir__V1__LeaveRequest q = WEIR__V1__LEAVE_REQUEST__INIT;
+	Weir__V1__JobId job;
+	Weir__V1__WorkerReport last;
+	ProtobufCMessage *reply = NULL;
+	control_fill_job(c, &job);
+	pthread_mutex_lock(&c->lock);
+	report_take(c, &last);
+	pthread_mutex_unlock(&c->lock);
+	q.job = &job;
+	q.worker = c->worker;
+	q.incarnation = c->incarnation;
+	q.report = &last;
+	weir_status status = control_call(c, c->ledger, RPC_LEAVE, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__leave_reply__descriptor, &reply, err);
+	wire_free(reply);
+	return status;
+}
+
+weir_status weir_close(weir_client *c, weir_error *err)
+{
+	weir_status status = settle(c, err);
+	if (status == WEIR_OK || status == WEIR_E_TIMEOUT) {
+		weir_status left = leave(c, status == WEIR_OK ? err : NULL);
+		status = status == WEIR_OK ? left : status;
+	}
+	destroy(c);
+	return status;
+}
+
+void weir_abandon(weir_client *c)
+{
+	destroy(c);
+}
+
+weir_status weir_rejoin(weir_client *c, weir_error *err)
+{
+	pthread_mutex_lock(&c->lock);
+	bool stale = c->stale;
+	pthread_mutex_unlock(&c->lock);
+	if (!stale)
+		return weir_fail(err, WEIR_E_STATE, "worker %s is alive: only one that got WEIR_E_STALE rejoins", c->name);
+	return control_join(c, true, err);
+}
+
+uint32_t weir_partitions(const weir_client *c) { return c->partitions; }
+uint32_t weir_passes(const weir_client *c) { return c->passes; }
+uint64_t weir_incarnation(const weir_client *c) { return c->incarnation; }
+
+void weir_get_stats(const weir_client *c, weir_stats *out)
+{
+	*out = (weir_stats){.bytes_pushed = atomic_load(&c->bytes_pushed),
+	                    .bytes_pulled = atomic_load(&c->bytes_pulled),
+	                    .parts_pushed = atomic_load(&c->parts_pushed),
+	                    .duplicates = atomic_load(&c->duplicates),
+	                    .pushes_in_flight = atomic_load(&c->pushes_in_flight),
+	                    .pulls_in_flight = atomic_load(&c->pulls_in_flight),
+	                    .batches_dropped = atomic_load(&c->batches_dropped)};
+}

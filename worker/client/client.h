@@ -1,0 +1,259 @@
+/* What libweir is made of, shared by its own files and its tests, by nobody else.
+ *
+ * Threads. Callers' threads encode and submit; the client's loop sends, receives, decodes and calls back. One mutex guards all that both
+ * touch; it is never held while a caller's function runs, nor while a reply is decoded. Streams, channels and timers are the loop's.
+ *
+ * The life of an operation (operation.c): a caller makes it with one `hold`; every request without an answer and every message that still points
+ * into the caller's memory holds it too; when the last hold goes it is finished on the loop: its callback runs, or its waiter wakes.
+ * A request is one record to one partition (or to all of a server); a parcel (link.c) is one frame of requests, kept until all its
+ * requests are answered, and sent again, byte for byte, when a stream was lost. */
+#ifndef WEIR_CLIENT_H
+#define WEIR_CLIENT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "clock.h"
+#include "frame.h"
+#include "limits.h"
+#include "rpc.h"
+#include "weir/weir.h"
+#include "wire.h"
+
+struct table {
+	uint32_t id;
+	weir_table_spec spec; /* segments NULL */
+	bool registered;      /* by this client, with every server */
+};
+
+/* --- operation.c */
+struct operation;
+struct parcel;
+
+struct request {
+	struct operation *op;
+	struct request *next;   /* in a pull lane's queue */
+	struct parcel *parcel;  /* that carries it */
+	uint16_t partition;     /* FRAME_PARTITION_ALL: of server `server` */
+	uint16_t part;
+	uint32_t server;
+	bool answered;
+	uint32_t first, count;  /* pull: its pieces */
+	uint32_t retries;
+	size_t reply_bytes;     /* pull: about */
+};
+
+struct operation {
+	weir_client *client;
+	weir_ticket ticket;
+	const char *what;       /* "pushing", "pulling"...: for error texts */
+	atomic_uint holds;
+	bool finished, forgotten; /* forgotten: nobody waits for it */
+	weir_status status;
+	char *text;
+	weir_done_fn done;
+	void *arg;
+	struct operation *next; /* in a list of submitted, waiting or finished ones */
+	bool has_batch;
+	weir_batch batch;
+	bool synchronous;       /* pull: waits for its batch's step */
+	uint64_t floor;         /* pull: the step that must have been applied */
+	struct request *requests; /* (requests_count) */
+	uint32_t requests_count;
+	/* On the loop, under the lock except for pulls. A status other than OK makes the operation fail, but E_BUSY: asked again, no answer yet. */
+	weir_status (*on_reply)(struct operation *op, struct request *q, const struct record *r, struct cursor *body, weir_error *err);
+	void (*on_finish)(struct operation *op); /* under the lock, once; may be NULL */
+	void (*destroy)(struct operation *op);   /* what `payload` needs; may be NULL */
+	void *payload;
+};
+
+/* With one hold, the caller's. NULL: *err says why (out of memory, too many operations). */
+struct operation *operation_create(weir_client *c, const char *what, uint32_t requests, weir_error *err);
+struct operation *operation_create_locked(weir_client *c, const char *what, uint32_t requests, weir_error *err);
+uint64_t operation_request_id(const struct operation *op, const struct request *q);
+/* Under the lock: the request of a reply, NULL when its operation is over. */
+struct request *operation_find(weir_client *c, uint64_t request_id);
+void operation_fail(struct operation *op, weir_status status, const char *text); /* the first failure counts */
+/* Gives a hold back. From any thread, with or without the lock. */
+void operation_unhold(struct operation *op);
+/* Frees one that nobody has waited for, once the loop is gone. */
+void operation_free(struct operation *op);
+/* Under the lock: a request has its answer. */
+void request_answer(struct request *q);
+/* Waits for it and frees it. Only operations without a callback. */
+weir_status operation_wait(struct operation *op, int64_t timeout_ms, weir_error *err);
+
+/* --- link.c: one server */
+struct parcel {
+	struct parcel *next, *prev;
+	struct message *message; /* one reference */
+	size_t bytes, reply_bytes;
+	bool sent;
+	uint32_t left, count;
+	uint64_t ids[]; /* (count) */
+};
+
+struct lane { /* one stream of one server */
+	struct link *link;
+	enum rpc_method method;
+	struct rpc_stream *stream; /* NULL while down */
+	bool proven;               /* something has come back since it was opened */
+	bool dead;                 /* given up on; tries go on, but nothing waits for them */
+	bool opening;              /* a timer will open it */
+	uint32_t backoff_ms;
+	int64_t progress_ms;       /* last reply, or when something began to wait for one */
+	struct parcel *first, *last; /* unanswered, in order */
+	struct request *queue_first, *queue_last; /* pull: not packed yet */
+	size_t bytes, reply_bytes;   /* of parcels */
+	uint32_t requests;
+	char why[256];             /* the last loss */
+};
+
+struct link {
+	weir_client *client;
+	uint32_t index;
+	char address[WEIR_ADDRESS_BYTES_MAX];
+	struct rpc_channel *channel;
+	struct lane push, pull;
+};
+
+/* Under the lock, on any thread: hands a frame over to be sent on the push lane. Takes message over. ids (count). */
+weir_status link_send_frame(struct link *l, struct message *message, const uint64_t *ids, uint32_t count);
+/* Under the lock, on the loop: queues a pull's requests and sends what may be sent. */
+void link_queue_pull(struct link *l, struct request *q);
+void lane_pump(struct lane *lane);
+/* Under the lock, on any thread: makes the loop look at all lanes. */
+void links_wake(weir_client *c);
+void lane_open(struct lane *lane);  /* on the loop */
+void lane_tick(struct lane *lane);  /* on the loop, under the lock */
+void lane_drop_all(struct lane *lane, weir_status status, const char *text); /* under the lock */
+
+/* --- units.c */
+struct part_sent {
+	uint16_t partition, part;
+	uint64_t applied; /* index of its acknowledgement */
+};
+
+struct held_batch {
+	uint64_t step;     /* sync: that it belongs to; 0: none yet */
+	bool pushed, complete, refused;
+	uint64_t *applied; /* (partitions) at its pull; NULL before */
+	struct part_sent *parts;
+	uint32_t parts_count;
+};
+
+struct held_unit {
+	struct held_unit *next;
+	uint32_t pass, unit, attempt, data_unit;
+	uint32_t batches, watermark;
+	uint32_t *count;       /* (partitions) parts of the batches below the watermark */
+	uint64_t *fingerprint; /* (partitions) sum of their identities' hashes */
+	uint8_t **present;     /* (partitions) bitmap of parts applied by older attempts; NULL: none */
+	uint32_t *present_bits;
+	struct held_batch **batch; /* (batches) */
+	uint32_t outstanding;  /* pushes in flight */
+	weir_status failure;
+	char failure_text[256];
+};
+struct held_unit *unit_find(weir_client *c, uint32_t pass, uint32_t unit, uint32_t attempt);
+/* The batch's record, made when needed. NULL and *err when the unit is not held, not begun, or out of memory. */
+struct held_batch *batch_find(weir_client *c, const weir_batch *b, struct held_unit **unit, weir_error *err);
+bool unit_has_part(const struct held_unit *u, uint32_t batch, uint32_t partition, uint32_t part);
+void unit_advance(weir_client *c, struct held_unit *u);
+void units_free(weir_client *c);
+void closed_low_learn(weir_client *c, const Weir__V1__UnitMark *low); /* under the lock */
+
+/* --- progress.c */
+void progress_start(weir_client *c); /* a timer on the loop */
+void report_take(weir_client *c, Weir__V1__WorkerReport *out); /* under the lock: the counts since the last one */
+
+/* --- steps.c */
+struct steps {
+	bool member;               /* of step `number` with `current` */
+	weir_batch current;
+	uint64_t number;
+	bool asking, leaving;
+	int64_t unavailable_since_ms;
+	uint64_t closes_sent;      /* last step whose close was sent to the servers */
+	uint32_t closes_in_flight;
+	struct operation *waiting; /* pulls that wait for a step */
+};
+void steps_submit(weir_client *c, struct operation *pull); /* under the lock, on the loop */
+void steps_poll(weir_client *c);                           /* the same */
+void steps_learn(weir_client *c, Weir__V1__StepClose *const *closes, size_t count);
+weir_status steps_leave(weir_client *c, const struct held_unit *u, weir_error *err); /* waits; without the lock */
+void steps_fail(weir_client *c, weir_status status, const char *text);
+
+/* --- client.c */
+struct weir_client {
+	struct rpc *rpc;
+	bool rpc_owned;
+	struct rpc_loop *loop;
+	struct rpc_channel *ledger;
+	const struct clock *clock;
+
+	char name[WEIR_NAME_BYTES_MAX];
+	weir_options options; /* strings NULL */
+	uint8_t uuid[16];
+	uint64_t generation;
+	uint32_t worker, lease_ms, partitions, passes;
+	uint32_t *partition_server; /* (partitions) */
+	struct link *links;         /* (links_count) */
+	uint32_t links_count;
+
+	pthread_mutex_t lock;
+	pthread_cond_t changed; /* operations finish, credit comes back, units advance, states change */
+	bool closing, stale;
+	uint64_t incarnation;
+	struct table *tables[WEIR_TABLES_MAX];
+	uint32_t tables_count;
+	struct operation **slots; /* (slots_count) */
+	uint32_t *slot_generation;
+	uint32_t slots_count, operations, free_hint;
+	struct operation *submitted, **submitted_tail; /* pulls on their way to the loop */
+	bool wake_posted;
+	struct held_unit *units;
+	struct steps steps;
+	uint64_t *applied_seen, *stable_seen; /* (partitions) */
+	uint64_t lease_sequence, report_sequence;
+	struct { uint32_t pass, unit; } closed_low;
+	Weir__V1__WorkerReport report;
+	uint64_t reported_pushed, reported_pulled, reported_duplicates;
+	bool progress_in_flight;
+	int64_t progress_ms;
+	struct record_writer *writer; /* the loop's */
+	uint8_t *scratch;             /* the loop's: one row */
+	size_t scratch_bytes;
+
+	_Atomic uint64_t bytes_pushed, bytes_pulled, parts_pushed, duplicates, batches_dropped, pushes_in_flight, pulls_in_flight;
+};
+
+/* weir_open over a transport of the caller's, which outlives the client. Tests use rpc_memory. */
+weir_status client_open(weir_client **out, const weir_options *options, struct rpc *rpc, weir_error *err);
+int64_t client_now(const weir_client *c);
+/* Under the lock: this incarnation is dead; everything in flight completes with E_STALE. */
+void client_become_stale(weir_client *c, const char *why);
+/* Under the lock: whether operations may start. */
+weir_status client_usable(const weir_client *c, weir_error *err);
+struct table *client_table(weir_client *c, uint32_t id, weir_error *err); /* under the lock */
+void client_log(weir_client *c, weir_log_level level, const char *format, ...) WEIR_PRINTF(3, 4);
+/* Waits for `changed` until the deadline (client_now; < 0: for ever). False once it has passed. */
+bool client_wait(weir_client *c, int64_t deadline_ms);
+
+/* --- control.c: calls of the ledger and of servers, blocking. Every reply's first field is its Status, checked here. */
+weir_status control_call(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q, uint32_t timeout_ms,
+                         const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err);
+weir_status control_status(const ProtobufCMessage *reply, weir_error *err);
+void control_fill_job(weir_client *c, Weir__V1__JobId *out);
+weir_status control_join(weir_client *c, bool again, weir_error *err);
+weir_status tables_learn(weir_client *c, const Weir__V1__Table *table, struct table **out, weir_error *err);
+
+/* --- pull.c, push.c */
+void pull_start(weir_client *c, struct operation *op); /* under the lock, on the loop: its step is known */
+weir_status pull_pack(struct record_writer *w, const struct request *q); /* one PULL record */
+/* Sends one small record to every server, all partitions each, nobody waiting. Under the lock. */
+weir_status broadcast(weir_client *c, const char *what, const struct record *r, const struct section *s, const void *data,
+                      void (*on_finish)(struct operation *op));
+
+#endif

@@ -1,0 +1,342 @@
+/* One server: its push stream and its pull stream. A lane keeps every parcel until all its requests are answered and sends them again when
+ * the stream was lost; identities make that harmless. A lane that cannot get through for WEIR_DEAD_PEER_MS fails what waits for it. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+
+static void parcel_unlink(struct lane *lane, struct parcel *p)
+{
+	*(p->prev ? &p->prev->next : &lane->first) = p->next;
+	*(p->next ? &p->next->prev : &lane->last) = p->prev;
+	lane->bytes -= p->bytes;
+	lane->reply_bytes -= p->reply_bytes;
+	lane->requests -= p->count;
+	message_release(p->message);
+	free(p);
+	pthread_cond_broadcast(&lane->link->client->changed);
+}
+
+static void parcel_append(struct lane *lane, struct parcel *p)
+{
+	if (!lane->first && !lane->queue_first)
+		lane->progress_ms = client_now(lane->link->client);
+	p->prev = lane->last;
+	*(lane->last ? &lane->last->next : &lane->first) = p;
+	lane->last = p;
+	lane->bytes += p->bytes;
+	lane->reply_bytes += p->reply_bytes;
+	lane->requests += p->count;
+}
+
+/* Takes message over. Finds its requests, so that their answers find it. */
+static struct parcel *parcel_create(weir_client *c, struct message *message, const uint64_t *ids, uint32_t count)
+{
+	struct parcel *p = calloc(1, sizeof *p + count * sizeof *p->ids);
+	if (!p) {
+		message_release(message);
+		return NULL;
+	}
+	p->message = message;
+	p->bytes = message->bytes;
+	p->count = p->left = count;
+	memcpy(p->ids, ids, count * sizeof *ids);
+	for (uint32_t i = 0; i < count; i++) {
+		struct request *q = operation_find(c, ids[i]);
+		assert(q);
+		q->parcel = p;
+		p->reply_bytes += q->reply_bytes;
+	}
+	return p;
+}
+
+static void request_done(struct lane *lane, struct request *q)
+{
+	struct parcel *p = q->parcel;
+	q->parcel = NULL;
+	if (p && --p->left == 0)
+		parcel_unlink(lane, p);
+}
+
+void lane_drop_all(struct lane *lane, weir_status status, const char *text)
+{
+	weir_client *c = lane->link->client;
+	for (struct parcel *p; (p = lane->first);) {
+		for (uint32_t i = 0; i < p->count; i++) {
+			struct request *q = operation_find(c, p->ids[i]);
+			if (!q || q->parcel != p)
+				continue;
+			q->parcel = NULL;
+			operation_fail(q->op, status, text);
+			request_answer(q);
+		}
+		parcel_unlink(lane, p);
+	}
+	for (struct request *q; (q = lane->queue_first);) {
+		lane->queue_first = q->next;
+		operation_fail(q->op, status, text);
+		request_answer(q);
+	}
+	lane->queue_last = NULL;
+}
+
+/* What the oldest waiting request wants, for the error text. */
+static void describe_waiting(const struct lane *lane, char *out, size_t bytes)
+{
+	const struct operation *op = NULL;
+	if (lane->first) {
+		for (uint32_t i = 0; i < lane->first->count && !op; i++) {
+			struct request *q = operation_find(lane->link->client, lane->first->ids[i]);
+			op = q ? q->op : NULL;
+		}
+	} else if (lane->queue_first) {
+		op = lane->queue_first->op;
+	}
+	if (op && op->has_batch)
+		snprintf(out, bytes, "%s batch %u of unit %u of pass %u", op->what, op->batch.batch, op->batch.unit, op->batch.pass);
+	else
+		snprintf(out, bytes, "%s", op ? op->what : "waiting");
+}
+
+static void lane_give_up(struct lane *lane)
+{
+	char doing[160], text[2 * WEIR_ERROR_TEXT_BYTES];
+	describe_waiting(lane, doing, sizeof doing);
+	snprintf(text, sizeof text,
+	         "server %s cannot be reached (%s) while %s: see its log for why it ended, then start it and this job again%s%s", lane->link->address,
+	         lane->why[0] ? "connection lost" : "no answer", doing, lane->why[0] ? "; " : "", lane->why);
+	lane->dead = true;
+	client_log(lane->link->client, WEIR_LOG_ERROR, "%s", text);
+	lane_drop_all(lane, WEIR_E_UNAVAILABLE, text);
+}
+
+/* With nothing heard since it was opened, or while down, waiting has an end. A proven stream is watched by the transport. */
+void lane_tick(struct lane *lane)
+{
+	bool waits = lane->first || lane->queue_first;
+	if (!waits || (lane->stream && lane->proven))
+		return;
+	int64_t patience = lane->dead ? 0 : WEIR_DEAD_PEER_MS;
+	if (client_now(lane->link->client) - lane->progress_ms >= patience && !(lane->dead && lane->stream))
+		lane_give_up(lane);
+}
+
+static void send_parcel(struct lane *lane, struct parcel *p)
+{
+	p->sent = true;
+	_Atomic uint64_t *bytes = lane->method == RPC_PUSH_STREAM ? &lane->link->client->bytes_pushed : NULL;
+	if (bytes)
+		atomic_fetch_add_explicit(bytes, p->bytes, memory_order_relaxed);
+	struct message *m = wire_wrap_frame(message_retain(p->message));
+	if (m && rpc_stream_send(lane->stream, m) != WEIR_OK)
+		p->sent = false; /* the stream is about to be closed; then it is sent again */
+}
+
+/* Packs queued pulls into frames while the server's answers have room. */
+static void pack_pulls(struct lane *lane)
+{
+	weir_client *c = lane->link->client;
+	uint64_t ids[WEIR_FRAME_RECORDS_MAX];
+	while (lane->queue_first && rpc_stream_queued(lane->stream) == 0) {
+		uint32_t count = 0;
+		size_t reply_bytes = lane->reply_bytes;
+		for (struct request *q; (q = lane->queue_first) && count < WEIR_FRAME_RECORDS_MAX;) {
+			bool room = lane->requests + count < WEIR_STREAM_CREDIT_REQUESTS &&
+			            lane->bytes + record_writer_bytes(c->writer) + WEIR_MESSAGE_BYTES_MAX < WEIR_STREAM_CREDIT_BYTES &&
+			            (reply_bytes == 0 || reply_bytes + q->reply_bytes <= WEIR_STREAM_CREDIT_BYTES);
+			if (!room || record_writer_bytes(c->writer) >= WEIR_MESSAGE_BYTES_TARGET)
+				break;
+			lane->queue_first = q->next;
+			if (!lane->queue_first)
+				lane->queue_last = NULL;
+			if (pull_pack(c->writer, q) != WEIR_OK) {
+				operation_fail(q->op, WEIR_E_MEMORY, "pulling: out of memory");
+				request_answer(q);
+				continue;
+			}
+			reply_bytes += q->reply_bytes;
+			ids[count++] = operation_request_id(q->op, q);
+		}
+		if (!count)
+			return;
+		struct message *frame = record_writer_finish(c->writer, c->uuid, c->generation, NULL, NULL);
+		struct parcel *p = frame ? parcel_create(c, frame, ids, count) : NULL;
+		if (!p) {
+			for (uint32_t i = 0; i < count; i++) {
+				struct request *q = operation_find(c, ids[i]);
+				operation_fail(q->op, WEIR_E_MEMORY, "pulling: out of memory");
+				request_answer(q);
+			}
+			return;
+		}
+		parcel_append(lane, p);
+		send_parcel(lane, p);
+	}
+}
+
+void lane_pump(struct lane *lane)
+{
+	if (!lane->stream)
+		return;
+	for (struct parcel *p = lane->first; p; p = p->next)
+		if (!p->sent)
+			send_parcel(lane, p);
+	if (lane->method == RPC_PULL_STREAM)
+		pack_pulls(lane);
+}
+
+weir_status link_send_frame(struct link *l, struct message *message, const uint64_t *ids, uint32_t count)
+{
+	struct parcel *p = parcel_create(l->client, message, ids, count);
+	if (!p)
+		return WEIR_E_MEMORY;
+	parcel_append(&l->push, p);
+	links_wake(l->client);
+	return WEIR_OK;
+}
+
+void link_queue_pull(struct link *l, struct request *q)
+{
+	struct lane *lane = &l->pull;
+	if (!lane->first && !lane->queue_first)
+		lane->progress_ms = client_now(l->client);
+	q->next = NULL;
+	*(lane->queue_last ? &lane->queue_last->next : &lane->queue_first) = q;
+	lane->queue_last = q;
+}
+
+/* --- the stream's events, on the loop */
+
+static void take_record(struct lane *lane, const struct record *r, struct cursor *body)
+{
+	weir_client *c = lane->link->client;
+	weir_error err = {0};
+	pthread_mutex_lock(&c->lock);
+	struct request *q = operation_find(c, r->request_id);
+	if (!q || q->answered || !q->parcel) { /* an answer to what was sent twice, or was given up */
+		pthread_mutex_unlock(&c->lock);
+		return;
+	}
+	struct operation *op = q->op;
+	weir_status status;
+	request_done(lane, q);
+	if (r->kind == RECORD_PULL_REPLY) { /* decoded without the lock: its operation is held by the request */
+		pthread_mutex_unlock(&c->lock);
+		status = op->on_reply(op, q, r, body, &err);
+		pthread_mutex_lock(&c->lock);
+	} else {
+		status = op->on_reply(op, q, r, body, &err);
+	}
+	if (status == WEIR_E_BUSY) {
+		lane_pump(lane);
+		pthread_mutex_unlock(&c->lock);
+		return;
+	}
+	if (status == WEIR_E_STALE)
+		client_become_stale(c, "a server says that a newer attempt has taken over");
+	if (status != WEIR_OK)
+		operation_fail(op, status, err.text[0] ? err.text : weir_status_text(status));
+	request_answer(q);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static weir_status take_frame(struct lane *lane, struct message *m, weir_error *err)
+{
+	struct cursor frame, body;
+	struct frame_header header;
+	struct record r;
+	weir_status status = wire_unwrap_frame(m, &frame, err);
+	if (status == WEIR_OK)
+		status = frame_open(&frame, &header, err);
+	for (uint32_t i = 0; status == WEIR_OK && i < header.records; i++) {
+		status = frame_next_record(&frame, true, &r, &body, err);
+		if (status == WEIR_OK)
+			take_record(lane, &r, &body);
+	}
+	return status;
+}
+
+static void on_message(void *arg, struct rpc_stream *stream, struct message *m)
+{
+	struct lane *lane = arg;
+	weir_client *c = lane->link->client;
+	weir_error err = {0};
+	if (lane->method == RPC_PULL_STREAM)
+		atomic_fetch_add_explicit(&c->bytes_pulled, m->bytes, memory_order_relaxed);
+	weir_status status = take_frame(lane, m, &err);
+	if (status != WEIR_OK) {
+		client_log(c, WEIR_LOG_WARN, "server %s sent what cannot be read (%s): connecting again", lane->link->address, err.text);
+		rpc_stream_cancel(stream, status, err.text);
+		return;
+	}
+	pthread_mutex_lock(&c->lock);
+	lane->proven = true;
+	lane->dead = false;
+	lane->backoff_ms = 0;
+	lane->progress_ms = client_now(c);
+	lane_pump(lane);
+	steps_poll(c);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void on_writable(void *arg, struct rpc_stream *stream)
+{
+	struct lane *lane = arg;
+	(void)stream;
+	pthread_mutex_lock(&lane->link->client->lock);
+	lane_pump(lane);
+	pthread_mutex_unlock(&lane->link->client->lock);
+}
+
+static void open_later(void *arg) { lane_open(arg); }
+
+static void lane_lost(struct lane *lane, const char *text)
+{
+	weir_client *c = lane->link->client;
+	pthread_mutex_lock(&c->lock);
+	lane->stream = NULL;
+	lane->proven = false;
+	snprintf(lane->why, sizeof lane->why, "%s", text);
+	for (struct parcel *p = lane->first; p; p = p->next)
+		p->sent = false;
+	if (!c->closing) {
+		lane_tick(lane);
+		lane->opening = true;
+		lane->backoff_ms = lane->backoff_ms ? 2 * lane->backoff_ms : WEIR_RETRY_FIRST_MS;
+		if (lane->backoff_ms > WEIR_RETRY_CAP_MS)
+			lane->backoff_ms = WEIR_RETRY_CAP_MS;
+		rpc_loop_after(c->loop, lane->backoff_ms, open_later, lane);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void on_closed(void *arg, struct rpc_stream *stream, weir_status status, const char *text)
+{
+	struct lane *lane = arg;
+	(void)stream;
+	lane_lost(lane, text && text[0] ? text : weir_status_text(status));
+}
+
+void lane_open(struct lane *lane)
+{
+	static const struct rpc_stream_handler handler = {.message = on_message, .writable = on_writable, .closed = on_closed};
+	weir_client *c = lane->link->client;
+	weir_error err = {0};
+	pthread_mutex_lock(&c->lock);
+	lane->opening = false;
+	bool closing = c->closing;
+	pthread_mutex_unlock(&c->lock);
+	if (closing)
+		return;
+	struct rpc_stream *stream = NULL;
+	if (rpc_stream_open(&stream, lane->link->channel, lane->method, &handler, lane, &err) != WEIR_OK) {
+		lane_lost(lane, err.text);
+		return;
+	}
+	pthread_mutex_lock(&c->lock);
+	lane->stream = stream;
+	lane_pump(lane);
+	pthread_mutex_unlock(&c->lock);
+}

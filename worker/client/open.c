@@ -1,0 +1,15 @@
+/* weir_open: a client over gRPC. Apart from client.c, so that tests over memory need no gRPC. */
+#include "client.h"
+
+weir_status weir_open(weir_client **out, const weir_options *options, weir_error *err)
+{
+	struct rpc *rpc = rpc_grpc_create(NULL);
+	if (!rpc)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for a gRPC transport");
+	weir_status status = client_open(out, options, rpc, err);
+	if (status == WEIR_OK)
+		(*out)->rpc_owned = true;
+	else
+		rpc_destroy(rpc);
+	return status;
+}

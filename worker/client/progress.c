@@ -1,0 +1,156 @@
+/* Progress: a timer on the loop reports watermarks and counts, which renews the leases, and looks after lanes that are down. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+
+#define TICK_MS 100u
+
+struct reported { /* a ProgressRequest in flight */
+	weir_client *client;
+	uint64_t incarnation;
+};
+
+static void on_progress_reply(void *arg, weir_status status, const char *text, struct message *m)
+{
+	struct reported *reported = arg;
+	weir_client *c = reported->client;
+	ProtobufCMessage *reply = NULL;
+	weir_error err = {0};
+	if (status == WEIR_OK)
+		status = wire_unpack(&weir__v1__progress_reply__descriptor, m, &reply, &err);
+	else
+		(void)weir_fail(&err, status, "%s", text);
+	if (status == WEIR_OK)
+		status = control_status(reply, &err);
+	pthread_mutex_lock(&c->lock);
+	c->progress_in_flight = false;
+	if (reported->incarnation == c->incarnation && !c->closing) {
+		if (status == WEIR_OK)
+			closed_low_learn(c, ((const Weir__V1__ProgressReply *)reply)->closed_low);
+		else if (status == WEIR_E_STALE)
+			client_become_stale(c, err.text);
+		else
+			client_log(c, WEIR_LOG_WARN, "progress could not be reported: %s", err.text);
+	}
+	pthread_mutex_unlock(&c->lock);
+	wire_free(reply);
+	free(reported);
+}
+
+void report_take(weir_client *c, Weir__V1__WorkerReport *out)
+{
+	uint64_t pushed = atomic_load(&c->bytes_pushed), pulled = atomic_load(&c->bytes_pulled), duplicates = atomic_load(&c->duplicates);
+	*out = c->report;
+	out->bytes_pushed = pushed - c->reported_pushed;
+	out->bytes_pulled = pulled - c->reported_pulled;
+	out->duplicates = duplicates - c->reported_duplicates;
+	c->reported_pushed = pushed;
+	c->reported_pulled = pulled;
+	c->reported_duplicates = duplicates;
+	weir__v1__worker_report__init(&c->report);
+}
+
+static uint32_t units_count(const weir_client *c)
+{
+	uint32_t n = 0;
+	for (const struct held_unit *u = c->units; u; u = u->next)
+		n++;
+	return n;
+}
+
+static struct message *pack_progress(weir_client *c)
+{
+	Weir__V1__ProgressRequest q = WEIR__V1__PROGRESS_REQUEST__INIT;
+	Weir__V1__JobId job;
+	Weir__V1__WorkerReport report;
+	uint32_t n = units_count(c), i = 0;
+	Weir__V1__UnitProgress *units = calloc(n + 1u, sizeof *units), **list = calloc(n + 1u, sizeof *list);
+	Weir__V1__PartTotals *totals = calloc(n + 1u, sizeof *totals);
+	struct message *m = NULL;
+	if (units && list && totals) {
+		for (const struct held_unit *u = c->units; u; u = u->next, i++) {
+			weir__v1__unit_progress__init(&units[i]);
+			weir__v1__part_totals__init(&totals[i]);
+			totals[i].n_count = totals[i].n_fingerprint = c->partitions;
+			totals[i].count = u->count;
+			totals[i].fingerprint = u->fingerprint;
+			units[i].pass = u->pass;
+			units[i].unit = u->unit;
+			units[i].attempt = u->attempt;
+			units[i].batches = u->batches;
+			units[i].watermark = u->watermark;
+			units[i].totals = &totals[i];
+			list[i] = &units[i];
+		}
+		control_fill_job(c, &job);
+		report_take(c, &report);
+		q.job = &job;
+		q.worker = c->worker;
+		q.incarnation = c->incarnation;
+		q.n_units = n;
+		q.units = list;
+		q.report = &report;
+		q.sequence = ++c->report_sequence;
+		m = wire_pack(&q.base);
+	}
+	free(units);
+	free(list);
+	free(totals);
+	return m;
+}
+
+/* Often enough that a lease survives two lost reports. */
+static int64_t interval_ms(const weir_client *c)
+{
+	return c->lease_ms / 4 < WEIR_PROGRESS_INTERVAL_MS ? c->lease_ms / 4 : WEIR_PROGRESS_INTERVAL_MS;
+}
+
+static void report(weir_client *c)
+{
+	struct reported *reported = malloc(sizeof *reported);
+	struct message *m = reported ? pack_progress(c) : NULL;
+	if (m) {
+		*reported = (struct reported){.client = c, .incarnation = c->incarnation};
+		c->progress_in_flight = true;
+		c->progress_ms = client_now(c);
+		if (rpc_call_start(c->ledger, RPC_PROGRESS, m, WEIR_CONTROL_TIMEOUT_MS, on_progress_reply, reported) == WEIR_OK)
+			return;
+		c->progress_in_flight = false;
+	}
+	free(reported);
+}
+
+static void tick(void *arg)
+{
+	weir_client *c = arg;
+	pthread_mutex_lock(&c->lock);
+	if (c->closing) {
+		pthread_mutex_unlock(&c->lock);
+		return;
+	}
+	for (uint32_t i = 0; i < c->links_count; i++) {
+		lane_tick(&c->links[i].push);
+		lane_tick(&c->links[i].pull);
+	}
+	if (!c->stale && !c->progress_in_flight && client_now(c) - c->progress_ms >= interval_ms(c))
+		report(c);
+	pthread_mutex_unlock(&c->lock);
+	rpc_loop_after(c->loop, TICK_MS, tick, c);
+}
+
+void progress_start(weir_client *c)
+{
+	rpc_loop_post(c->loop, tick, c);
+}
+
+void weir_progress(weir_client *c, const weir_report *r)
+{
+	pthread_mutex_lock(&c->lock);
+	c->report.rows += r->rows;
+	c->report.batches += r->batches;
+	c->report.bad_lines += r->bad_lines;
+	c->report.nonfinite += r->nonfinite;
+	c->report.loss_sum += r->loss_sum;
+	pthread_mutex_unlock(&c->lock);
+}

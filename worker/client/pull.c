@@ -1,0 +1,325 @@
+/* Pull: the rows of all items, grouped by partition, one PULL record per partition and about a message's worth of answer; answers are
+ * decoded straight from the received slices into the caller's memory. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+#include "codec.h"
+#include "split.h"
+
+struct pull_item {
+	const struct table *table;
+	float *values;
+	size_t row_bytes; /* encoded, of a whole row */
+	struct split split;
+};
+
+struct piece { /* becomes one section: rows [begin, end) of an item's split */
+	uint32_t item, begin, end;
+};
+
+struct plan_request {
+	uint32_t partition, first, count;
+	size_t reply_bytes;
+};
+
+struct pull {
+	struct pull_item *items;
+	size_t items_count;
+	struct piece *pieces;
+	uint32_t pieces_count, pieces_capacity;
+	struct plan_request *plan;
+	uint32_t plan_count, plan_capacity;
+};
+
+static void pull_free(struct pull *p)
+{
+	for (size_t i = 0; p->items && i < p->items_count; i++)
+		split_free(&p->items[i].split);
+	free(p->items);
+	free(p->pieces);
+	free(p->plan);
+	free(p);
+}
+
+static void destroy(struct operation *op)
+{
+	pull_free(op->payload);
+}
+
+static uint64_t chunks_of(const weir_table_spec *spec)
+{
+	return (spec->elements + WEIR_CHUNK - 1) / WEIR_CHUNK;
+}
+
+static weir_status item_open(weir_client *c, struct pull_item *out, const weir_pull_item *in, bool *synchronous, weir_error *err)
+{
+	pthread_mutex_lock(&c->lock);
+	const struct table *t = client_table(c, in->table, err);
+	pthread_mutex_unlock(&c->lock);
+	if (!t)
+		return WEIR_E_NOT_FOUND;
+	const weir_table_spec *spec = &t->spec;
+	bool embedding = spec->kind == WEIR_EMBEDDING;
+	if (embedding ? !in->keys && in->rows : in->keys != NULL)
+		return weir_fail(err, WEIR_E_INVALID, "pull of table %s: %s", spec->name, embedding ? "keys are missing" : "a dense table is pulled whole, without keys");
+	if (!in->values && (!embedding || in->rows))
+		return weir_fail(err, WEIR_E_INVALID, "pull of table %s: no memory for the values", spec->name);
+	out->table = t;
+	out->values = in->values;
+	out->row_bytes = codec_bytes(spec->pull_codec, embedding ? spec->width : WEIR_CHUNK);
+	*synchronous |= spec->mode.kind == WEIR_SYNC;
+	weir_status status = embedding ? split_keys(&out->split, t->id, in->keys, in->rows, c->partitions)
+	                               : split_chunks(&out->split, t->id, chunks_of(spec), c->partitions);
+	return status == WEIR_OK ? status : weir_fail(err, status, "pull of table %s: %zu rows: %s", spec->name, in->rows, weir_status_text(status));
+}
+
+/* One more element in a growing array. */
+static bool grow(void **array, uint32_t count, uint32_t *capacity, size_t bytes)
+{
+	if (count < *capacity)
+		return true;
+	uint32_t wanted = *capacity ? 2 * *capacity : 8;
+	void *grown = realloc(*array, wanted * bytes);
+	if (!grown)
+		return false;
+	*array = grown;
+	*capacity = wanted;
+	return true;
+}
+
+/* Cuts the rows of one partition into requests. */
+static bool plan_partition(struct pull *p, uint32_t partition)
+{
+	struct plan_request *open = NULL;
+	size_t key_bytes = 0;
+	for (uint32_t i = 0; i < p->items_count; i++) {
+		const struct pull_item *item = &p->items[i];
+		uint32_t at = item->split.offsets[partition], end = item->split.offsets[partition + 1];
+		while (at < end) {
+			size_t row_cost = item->row_bytes > sizeof(uint64_t) ? item->row_bytes : sizeof(uint64_t);
+			size_t used = open ? (open->reply_bytes > key_bytes ? open->reply_bytes : key_bytes) : 0;
+			size_t room = used < WEIR_MESSAGE_BYTES_TARGET ? (WEIR_MESSAGE_BYTES_TARGET - used) / row_cost : 0;
+			if (open && (room == 0 || open->count == WEIR_RECORD_SECTIONS_MAX)) {
+				open = NULL;
+				continue;
+			}
+			if (!open) {
+				if (!grow((void **)&p->plan, p->plan_count, &p->plan_capacity, sizeof *p->plan))
+					return false;
+				open = &p->plan[p->plan_count++];
+				*open = (struct plan_request){.partition = partition, .first = p->pieces_count};
+				key_bytes = 0;
+				room = room ? room : 1;
+			}
+			uint32_t rows = room < end - at ? (uint32_t)room : end - at;
+			if (!grow((void **)&p->pieces, p->pieces_count, &p->pieces_capacity, sizeof *p->pieces))
+				return false;
+			p->pieces[p->pieces_count++] = (struct piece){.item = i, .begin = at, .end = at + rows};
+			open->count++;
+			open->reply_bytes += rows * item->row_bytes;
+			key_bytes += rows * sizeof(uint64_t);
+			at += rows;
+		}
+	}
+	return true;
+}
+
+weir_status pull_pack(struct record_writer *w, const struct request *q)
+{
+	const struct operation *op = q->op;
+	const struct pull *p = op->payload;
+	struct record r = {.kind = RECORD_PULL, .partition = q->partition, .request_id = operation_request_id(op, q), .b = op->floor};
+	record_writer_begin(w, &r);
+	for (uint32_t i = q->first; i < q->first + q->count; i++) {
+		const struct piece *piece = &p->pieces[i];
+		const struct pull_item *item = &p->items[piece->item];
+		const weir_table_spec *spec = &item->table->spec;
+		uint32_t rows = piece->end - piece->begin;
+		struct section s = {.table = (uint16_t)item->table->id,
+		                    .codec = (uint8_t)spec->pull_codec,
+		                    .index_codec = INDEX_RAW,
+		                    .rows = rows,
+		                    .width = spec->kind == WEIR_EMBEDDING ? spec->width : WEIR_CHUNK,
+		                    .index_bytes = rows * (uint32_t)sizeof(uint64_t)};
+		/* A refusal here is repeated by record_writer_end. */
+		(void)record_writer_add(w, &s, item->split.keys + piece->begin, NULL, false);
+	}
+	return record_writer_end(w);
+}
+
+/* Row values of an embedding, each to its place in the caller's array. */
+static weir_status scatter_rows(weir_client *c, const struct pull_item *item, const struct piece *piece, struct cursor data)
+{
+	const weir_table_spec *spec = &item->table->spec;
+	size_t width = spec->width;
+	for (uint32_t i = piece->begin; i < piece->end;) {
+		const uint8_t *run;
+		size_t rows = cursor_run(&data, item->row_bytes, piece->end - i, c->scratch, &run);
+		if (!rows)
+			return WEIR_E_CORRUPT;
+		for (size_t r = 0; r < rows; r++, i++, run += item->row_bytes)
+			codec_decode(spec->pull_codec, run, width, item->values + item->split.order[i] * width);
+	}
+	return WEIR_OK;
+}
+
+/* Chunks of a dense table, element runs as they lie in the slices. */
+static weir_status scatter_chunks(const struct pull_item *item, const struct piece *piece, struct cursor data)
+{
+	const weir_table_spec *spec = &item->table->spec;
+	size_t element = codec_element_bytes(spec->pull_codec);
+	uint8_t straddle[8];
+	for (uint32_t i = piece->begin; i < piece->end; i++) {
+		uint64_t first = item->split.keys[i] * WEIR_CHUNK;
+		uint64_t left = spec->elements - first < WEIR_CHUNK ? spec->elements - first : WEIR_CHUNK;
+		for (float *out = item->values + first; left;) {
+			const uint8_t *run;
+			size_t n = cursor_run(&data, element, left, straddle, &run);
+			if (!n)
+				return WEIR_E_CORRUPT;
+			codec_decode(spec->pull_codec, run, n, out);
+			out += n;
+			left -= n;
+		}
+	}
+	return WEIR_OK;
+}
+
+static weir_status take_sections(struct operation *op, const struct request *q, struct cursor *body, weir_error *err)
+{
+	weir_client *c = op->client;
+	const struct pull *p = op->payload;
+	for (uint32_t i = q->first; i < q->first + q->count; i++) {
+		const struct piece *piece = &p->pieces[i];
+		const struct pull_item *item = &p->items[piece->item];
+		const weir_table_spec *spec = &item->table->spec;
+		struct section s;
+		weir_status status = frame_next_section(body, &s, err);
+		if (status != WEIR_OK)
+			return status;
+		if (s.table != item->table->id || s.rows != piece->end - piece->begin || s.codec != spec->pull_codec)
+			return weir_fail(err, WEIR_E_CORRUPT, "pull of table %s: the answer has %u rows of table %u in codec %u, asked were %u in codec %u",
+			                 spec->name, s.rows, s.table, s.codec, piece->end - piece->begin, spec->pull_codec);
+		status = spec->kind == WEIR_EMBEDDING ? scatter_rows(c, item, piece, s.data) : scatter_chunks(item, piece, s.data);
+		if (status != WEIR_OK)
+			return weir_fail(err, status, "pull of table %s: the answer has %u bytes, too few for %u rows", spec->name, s.data_bytes, s.rows);
+	}
+	return WEIR_OK;
+}
+
+/* What was applied when these values were read: the push of this batch will say so. */
+static void remember_applied(struct operation *op, uint16_t partition, uint64_t applied)
+{
+	weir_client *c = op->client;
+	pthread_mutex_lock(&c->lock);
+	if (applied > c->applied_seen[partition])
+		c->applied_seen[partition] = applied;
+	struct held_batch *b = op->has_batch ? batch_find(c, &op->batch, NULL, NULL) : NULL;
+	if (b && !b->applied)
+		b->applied = calloc(c->partitions, sizeof *b->applied);
+	if (b && b->applied)
+		b->applied[partition] = applied;
+	pthread_mutex_unlock(&c->lock);
+}
+
+static weir_status on_reply(struct operation *op, struct request *q, const struct record *r, struct cursor *body, weir_error *err)
+{
+	weir_client *c = op->client;
+	if ((r->status == WEIR_E_NOT_CURRENT || r->status == WEIR_E_BUSY) && q->retries++ < WEIR_RETRY_MAX) {
+		pthread_mutex_lock(&c->lock);
+		link_queue_pull(&c->links[q->server], q);
+		pthread_mutex_unlock(&c->lock);
+		return WEIR_E_BUSY;
+	}
+	if (r->status != WEIR_OK)
+		return weir_fail(err, (weir_status)r->status, "server %s refused a pull from partition %u: %s", c->links[q->server].address, q->partition,
+		                 weir_status_text((weir_status)r->status));
+	weir_status status = take_sections(op, q, body, err);
+	if (status == WEIR_OK)
+		remember_applied(op, q->partition, r->a);
+	return status;
+}
+
+static void on_finish(struct operation *op)
+{
+	atomic_fetch_sub_explicit(&op->client->pulls_in_flight, 1, memory_order_relaxed);
+}
+
+void pull_start(weir_client *c, struct operation *op)
+{
+	for (uint32_t i = 0; i < op->requests_count; i++)
+		link_queue_pull(&c->links[op->requests[i].server], &op->requests[i]);
+}
+
+static struct pull *pull_open(weir_client *c, const weir_pull_item *items, size_t count, bool *synchronous, weir_error *err)
+{
+	struct pull *p = calloc(1, sizeof *p);
+	if (p)
+		p->items = calloc(count + 1, sizeof *p->items);
+	if (!p || !p->items) {
+		free(p);
+		(void)weir_fail(err, WEIR_E_MEMORY, "pull: out of memory");
+		return NULL;
+	}
+	p->items_count = count;
+	for (size_t i = 0; i < count; i++)
+		if (item_open(c, &p->items[i], &items[i], synchronous, err) != WEIR_OK) {
+			pull_free(p);
+			return NULL;
+		}
+	for (uint32_t partition = 0; partition < c->partitions; partition++)
+		if (!plan_partition(p, partition)) {
+			pull_free(p);
+			(void)weir_fail(err, WEIR_E_MEMORY, "pull: out of memory");
+			return NULL;
+		}
+	return p;
+}
+
+weir_status weir_pull(weir_client *c, const weir_batch *batch, const weir_pull_item *items, size_t count, weir_done_fn done, void *arg,
+                      weir_ticket *ticket, weir_error *err)
+{
+	weir_error own = {0};
+	bool synchronous = false;
+	if (!err)
+		err = &own;
+	err->status = WEIR_OK;
+	struct pull *p = pull_open(c, items, count, &synchronous, err);
+	if (!p)
+		return err->status;
+	struct operation *op = operation_create(c, "pulling", p->plan_count, err);
+	if (!op) {
+		pull_free(p);
+		return err->status;
+	}
+	op->payload = p;
+	op->destroy = destroy;
+	op->done = done;
+	op->arg = arg;
+	op->on_reply = on_reply;
+	op->on_finish = on_finish;
+	op->has_batch = batch != NULL;
+	if (batch)
+		op->batch = *batch;
+	op->synchronous = synchronous && batch && c->options.role == WEIR_TRAINER;
+	for (uint32_t i = 0; i < p->plan_count; i++) {
+		struct request *q = &op->requests[i];
+		q->partition = (uint16_t)p->plan[i].partition;
+		q->server = c->partition_server[q->partition];
+		q->first = p->plan[i].first;
+		q->count = p->plan[i].count;
+		q->reply_bytes = p->plan[i].reply_bytes + 256;
+	}
+	if (ticket)
+		*ticket = op->ticket;
+	atomic_fetch_add_explicit(&c->pulls_in_flight, 1, memory_order_relaxed);
+	pthread_mutex_lock(&c->lock);
+	op->next = NULL;
+	*c->submitted_tail = op;
+	c->submitted_tail = &op->next;
+	links_wake(c);
+	pthread_mutex_unlock(&c->lock);
+	return WEIR_OK;
+}

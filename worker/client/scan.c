@@ -1,0 +1,110 @@
+/* Scan: all stored rows of a table, partition by partition, page by page. */
+#include <stdlib.h>
+
+#include "client.h"
+#include "codec.h"
+#include "optimizer.h"
+
+struct scan {
+	weir_client *client;
+	const struct table *table;
+	uint32_t partition;
+	uint32_t floats;  /* per element: value and slots */
+	float *values;    /* one row */
+	int (*row)(void *arg, uint64_t key, const float *values, size_t elements);
+	void *arg;
+	bool stopped;
+};
+
+static size_t row_elements(const struct scan *s, uint64_t key)
+{
+	const weir_table_spec *spec = &s->table->spec;
+	if (spec->kind == WEIR_EMBEDDING)
+		return spec->width;
+	uint64_t first = key * WEIR_CHUNK;
+	return first >= spec->elements ? 0 : spec->elements - first < WEIR_CHUNK ? spec->elements - first : WEIR_CHUNK;
+}
+
+static weir_status take_rows(struct scan *s, struct section *section, weir_error *err)
+{
+	for (uint32_t i = 0; i < section->rows && !s->stopped; i++) {
+		uint64_t key;
+		weir_status status = cursor_read(&section->index, &key, sizeof key);
+		size_t n = status == WEIR_OK ? row_elements(s, key) : 0;
+		if (n)
+			status = cursor_read(&section->data, s->values, n * s->floats * sizeof(float));
+		if (status != WEIR_OK || !n)
+			return weir_fail(err, WEIR_E_CORRUPT, "scan of table %s: partition %u answered rows that do not fit the table", s->table->spec.name, s->partition);
+		s->stopped = s->row(s->arg, key, s->values, n * s->floats) != 0;
+	}
+	return WEIR_OK;
+}
+
+static weir_status take_page(struct scan *s, const struct message *m, uint64_t *cursor, weir_error *err)
+{
+	struct cursor frame, body;
+	struct frame_header header;
+	struct record r;
+	struct section section;
+	weir_status status = wire_unwrap_frame(m, &frame, err);
+	if (status == WEIR_OK)
+		status = frame_open(&frame, &header, err);
+	if (status == WEIR_OK && header.records != 1)
+		status = weir_fail(err, WEIR_E_CORRUPT, "scan: %u records in the answer, expected 1", header.records);
+	if (status == WEIR_OK)
+		status = frame_next_record(&frame, true, &r, &body, err);
+	if (status == WEIR_OK && r.status != WEIR_OK)
+		status = weir_fail(err, (weir_status)r.status, "scan of table %s in partition %u: %s", s->table->spec.name, s->partition,
+		                   weir_status_text((weir_status)r.status));
+	if (status != WEIR_OK)
+		return status;
+	*cursor = r.a;
+	if (!r.sections)
+		return WEIR_OK;
+	status = frame_next_section(&body, &section, err);
+	return status == WEIR_OK ? take_rows(s, &section, err) : status;
+}
+
+static weir_status scan_partition(struct scan *s, bool slots, weir_error *err)
+{
+	weir_client *c = s->client;
+	struct link *l = &c->links[c->partition_server[s->partition]];
+	size_t row_bytes = (s->table->spec.kind == WEIR_EMBEDDING ? s->table->spec.width : WEIR_CHUNK) * s->floats * sizeof(float) + sizeof(uint64_t);
+	Weir__V1__ScanRequest q = WEIR__V1__SCAN_REQUEST__INIT;
+	Weir__V1__JobId job;
+	control_fill_job(c, &job);
+	q.job = &job;
+	q.table = s->table->id;
+	q.partition = s->partition;
+	q.slots = slots;
+	q.rows_max = row_bytes < WEIR_MESSAGE_BYTES_TARGET ? (uint32_t)(WEIR_MESSAGE_BYTES_TARGET / row_bytes) : 1;
+	do {
+		struct message *m = wire_pack(&q.base), *answer = NULL;
+		if (!m)
+			return weir_fail(err, WEIR_E_MEMORY, "scan: out of memory");
+		weir_status status = rpc_call_wait(l->channel, RPC_SCAN, m, WEIR_CONTROL_TIMEOUT_MS, &answer, err);
+		if (status == WEIR_OK)
+			status = take_page(s, answer, &q.cursor, err);
+		message_release(answer);
+		if (status != WEIR_OK)
+			return status;
+	} while (q.cursor && !s->stopped);
+	return WEIR_OK;
+}
+
+weir_status weir_scan(weir_client *c, uint32_t table, int slots, int (*row)(void *arg, uint64_t key, const float *values, size_t elements), void *arg,
+                      weir_error *err)
+{
+	pthread_mutex_lock(&c->lock);
+	const struct table *t = client_table(c, table, err);
+	pthread_mutex_unlock(&c->lock);
+	if (!t)
+		return WEIR_E_NOT_FOUND;
+	struct scan s = {.client = c, .table = t, .floats = 1 + (slots ? optimizer_slots(t->spec.optimizer.kind) : 0), .row = row, .arg = arg};
+	s.values = malloc(WEIR_ROW_WIDTH_MAX * s.floats * sizeof(float));
+	weir_status status = s.values ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "scan: out of memory");
+	for (; s.partition < c->partitions && status == WEIR_OK && !s.stopped; s.partition++)
+		status = scan_partition(&s, slots != 0, err);
+	free(s.values);
+	return status;
+}

@@ -1,0 +1,272 @@
+/* Steps of synchronous tables, a worker's side. Before the synchronous pull of a batch the worker tells the ledger that the batch before is
+ * done and this one ready; the answer is this batch's step, and the closes that servers may not know. The pull then asks for the state in which the
+ * step before has been applied. A batch is reported done only after the closes learnt before it were acknowledged by every server. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+
+static bool same_batch(const weir_batch *a, const weir_batch *b)
+{
+	return a->pass == b->pass && a->unit == b->unit && a->batch == b->batch;
+}
+
+/* Whether the current batch may be reported done: its push is through, or it will have none. */
+static bool current_is_done(weir_client *c)
+{
+	const struct steps *s = &c->steps;
+	const struct held_unit *u = unit_find(c, s->current.pass, s->current.unit, s->current.attempt);
+	if (!s->member || !u || s->current.batch < u->watermark)
+		return true;
+	const struct held_batch *b = s->current.batch < u->batches ? u->batch[s->current.batch] : NULL;
+	return !b || b->complete || b->refused;
+}
+
+static void fail_waiting(weir_client *c, weir_status status, const char *text)
+{
+	for (struct operation *op; (op = c->steps.waiting);) {
+		c->steps.waiting = op->next;
+		operation_fail(op, status, text);
+		for (uint32_t i = 0; i < op->requests_count; i++)
+			request_answer(&op->requests[i]);
+		operation_unhold(op);
+	}
+}
+
+void steps_fail(weir_client *c, weir_status status, const char *text)
+{
+	fail_waiting(c, status, text);
+	c->steps.leaving = false;
+	c->steps.member = false;
+	pthread_cond_broadcast(&c->changed);
+}
+
+static void on_close_known(struct operation *op)
+{
+	weir_client *c = op->client;
+	c->steps.closes_in_flight--;
+	pthread_cond_broadcast(&c->changed);
+	steps_poll(c);
+}
+
+static void put_batch(uint8_t **at, const Weir__V1__BatchId *b)
+{
+	uint32_t id[3] = {b->pass, b->unit, b->batch};
+	memcpy(*at, id, sizeof id);
+	*at += sizeof id;
+}
+
+static void send_close(weir_client *c, const Weir__V1__StepClose *close)
+{
+	size_t bytes = (close->n_included + close->n_dropped) * 3 * sizeof(uint32_t);
+	uint8_t *ids = malloc(bytes + 1), *at = ids;
+	if (!ids)
+		return;
+	for (size_t i = 0; i < close->n_included; i++)
+		put_batch(&at, close->included[i]);
+	for (size_t i = 0; i < close->n_dropped; i++)
+		put_batch(&at, close->dropped[i]);
+	struct record r = {.kind = RECORD_CLOSE_STEP, .b = close->step, .c = (uint32_t)close->n_included};
+	struct section s = {.codec = WEIR_CODEC_FP32, .index_codec = INDEX_ALL, .data_bytes = (uint32_t)bytes};
+	if (broadcast(c, "closing a step", &r, &s, ids, on_close_known) == WEIR_OK) {
+		c->steps.closes_in_flight++;
+		c->steps.closes_sent = close->step;
+	}
+	free(ids);
+}
+
+void steps_learn(weir_client *c, Weir__V1__StepClose *const *closes, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (closes[i]->step > c->steps.closes_sent)
+			send_close(c, closes[i]);
+}
+
+/* The ready batch has its step: its pulls may go. */
+static void release_waiting(weir_client *c)
+{
+	struct operation **at = &c->steps.waiting;
+	while (*at) {
+		struct operation *op = *at;
+		if (!same_batch(&op->batch, &c->steps.current)) {
+			at = &op->next;
+			continue;
+		}
+		*at = op->next;
+		op->floor = c->steps.number - 1;
+		pull_start(c, op);
+		operation_unhold(op);
+	}
+	links_wake(c);
+}
+
+static void take_reply(weir_client *c, const Weir__V1__StepReply *r, const weir_batch *ready)
+{
+	struct steps *s = &c->steps;
+	s->unavailable_since_ms = 0;
+	steps_learn(c, r->closes, r->n_closes);
+	if (r->done_dropped)
+		atomic_fetch_add_explicit(&c->batches_dropped, 1, memory_order_relaxed);
+	s->leaving = false;
+	s->member = ready != NULL;
+	if (!ready)
+		return;
+	s->current = *ready;
+	s->number = r->step;
+	struct held_batch *b = batch_find(c, ready, NULL, NULL);
+	if (b)
+		b->step = r->step;
+	release_waiting(c);
+}
+
+struct asked { /* a StepRequest in flight */
+	weir_client *client;
+	uint64_t incarnation;
+	bool has_ready;
+	weir_batch ready;
+};
+
+static void ask_again(void *arg)
+{
+	weir_client *c = arg;
+	pthread_mutex_lock(&c->lock);
+	steps_poll(c);
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* No answer: the long poll ran out, or the ledger cannot be reached just now. */
+static void take_failure(weir_client *c, weir_status status, const char *text)
+{
+	struct steps *s = &c->steps;
+	int64_t now = client_now(c);
+	if (status == WEIR_E_UNAVAILABLE) {
+		s->unavailable_since_ms = s->unavailable_since_ms ? s->unavailable_since_ms : now;
+		if (now - s->unavailable_since_ms >= WEIR_DEAD_PEER_MS)
+			fail_waiting(c, status, text);
+	} else if (status != WEIR_E_TIMEOUT && status != WEIR_E_CANCELLED) {
+		fail_waiting(c, status, text);
+		s->leaving = false;
+	}
+	rpc_loop_after(c->loop, WEIR_RETRY_FIRST_MS, ask_again, c);
+}
+
+static void on_step_reply(void *arg, weir_status status, const char *text, struct message *m)
+{
+	struct asked *asked = arg;
+	weir_client *c = asked->client;
+	ProtobufCMessage *reply = NULL;
+	weir_error err = {0};
+	if (status == WEIR_OK)
+		status = wire_unpack(&weir__v1__step_reply__descriptor, m, &reply, &err);
+	else
+		(void)weir_fail(&err, status, "%s", text);
+	if (status == WEIR_OK)
+		status = control_status(reply, &err);
+	pthread_mutex_lock(&c->lock);
+	c->steps.asking = false;
+	if (asked->incarnation == c->incarnation && !c->closing && !c->stale) {
+		if (status == WEIR_OK)
+			take_reply(c, (const Weir__V1__StepReply *)reply, asked->has_ready ? &asked->ready : NULL);
+		else if (status == WEIR_E_STALE)
+			client_become_stale(c, err.text);
+		else
+			take_failure(c, status, err.text);
+		steps_poll(c);
+	}
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+	wire_free(reply);
+	free(asked);
+}
+
+static void fill_batch(Weir__V1__BatchId *out, const weir_batch *b)
+{
+	weir__v1__batch_id__init(out);
+	out->pass = b->pass;
+	out->unit = b->unit;
+	out->batch = b->batch;
+}
+
+static void ask(weir_client *c, const weir_batch *ready)
+{
+	Weir__V1__StepRequest q = WEIR__V1__STEP_REQUEST__INIT;
+	Weir__V1__JobId job;
+	Weir__V1__BatchId done_id, ready_id;
+	struct asked *asked = calloc(1, sizeof *asked);
+	if (!asked)
+		return;
+	*asked = (struct asked){.client = c, .incarnation = c->incarnation, .has_ready = ready != NULL};
+	control_fill_job(c, &job);
+	q.job = &job;
+	q.worker = c->worker;
+	q.incarnation = c->incarnation;
+	if (c->steps.member) {
+		fill_batch(&done_id, &c->steps.current);
+		q.has_done = true;
+		q.done = &done_id;
+	}
+	if (ready) {
+		asked->ready = *ready;
+		fill_batch(&ready_id, ready);
+		q.has_ready = true;
+		q.ready = &ready_id;
+	}
+	struct message *m = wire_pack(&q.base);
+	if (m && rpc_call_start(c->ledger, RPC_STEP, m, WEIR_STEP_POLL_MS, on_step_reply, asked) == WEIR_OK) {
+		c->steps.asking = true;
+		return;
+	}
+	free(asked);
+	rpc_loop_after(c->loop, WEIR_RETRY_FIRST_MS, ask_again, c);
+}
+
+void steps_poll(weir_client *c)
+{
+	struct steps *s = &c->steps;
+	if (s->asking || s->closes_in_flight || c->closing || c->stale)
+		return;
+	if (s->waiting && s->member && same_batch(&s->waiting->batch, &s->current)) {
+		release_waiting(c);
+		return;
+	}
+	if ((s->waiting || s->leaving) && current_is_done(c))
+		ask(c, s->waiting ? &s->waiting->batch : NULL);
+}
+
+void steps_submit(weir_client *c, struct operation *pull)
+{
+	struct steps *s = &c->steps;
+	const struct held_unit *u = unit_find(c, s->current.pass, s->current.unit, s->current.attempt);
+	const struct held_batch *b = u && s->current.batch < u->batches ? u->batch[s->current.batch] : NULL;
+	if (s->member && !same_batch(&pull->batch, &s->current) && b && !b->pushed && !b->refused) {
+		operation_fail(pull, WEIR_E_STATE, "the batch before has a step and was not pushed: synchronous tables are pulled after it");
+		for (uint32_t i = 0; i < pull->requests_count; i++)
+			request_answer(&pull->requests[i]);
+		operation_unhold(pull);
+		return;
+	}
+	struct operation **at = &s->waiting;
+	while (*at)
+		at = &(*at)->next;
+	pull->next = NULL;
+	*at = pull;
+	steps_poll(c);
+}
+
+static void poll_on_loop(void *arg)
+{
+	ask_again(arg);
+}
+
+/* Under the lock. Before a unit commits: its last step has closed, and every server knows. */
+weir_status steps_leave(weir_client *c, const struct held_unit *u, weir_error *err)
+{
+	struct steps *s = &c->steps;
+	if (s->member && s->current.pass == u->pass && s->current.unit == u->unit) {
+		s->leaving = true;
+		rpc_loop_post(c->loop, poll_on_loop, c);
+	}
+	while (client_usable(c, NULL) == WEIR_OK && (s->leaving || s->closes_in_flight))
+		(void)client_wait(c, -1);
+	return client_usable(c, err);
+}
