@@ -32,7 +32,7 @@ static void init_run(uint64_t base, uint64_t first, const weir_init_segment *seg
 			out[i] = a * prng_normal_from(prng_mix(base, first + i, WEIR_INIT_NORMAL));
 		return;
 	}
-	assert(!"an initialiser that does not exist");
+	assert(0 && "an initialiser that does not exist");
 }
 
 void init_embedding_row(uint64_t seed, uint32_t table, uint64_t key, const weir_init_segment *segment, float *out, size_t n)

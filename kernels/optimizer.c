@@ -37,7 +37,7 @@ uint32_t optimizer_slots(weir_optimizer_kind kind)
 		WEIR_OPTIMIZER_MAP(SLOTS)
 #undef SLOTS
 	}
-	assert(!"an optimizer that does not exist");
+	assert(0 && "an optimizer that does not exist");
 	return 0;
 }
 

@@ -119,7 +119,7 @@ static inline __attribute__((always_inline)) void backward_columns(const struct 
 		for (size_t r = 0; r < a->rows; r++) {
 			const float *dy = a->dy + r * a->n + c, *y = a->y + r * a->n + c;
 			float *dx = a->dx + r * a->n + c; /* may be dy */
-#pragma GCC ivdep
+			IN_PLACE_LOOP
 			for (size_t j = 0; j < columns; j++) {
 				float d = act == ACT_RELU ? (y[j] > 0 ? dy[j] : 0) : dy[j] * act_slope(y[j], act);
 				dx[j] = d;

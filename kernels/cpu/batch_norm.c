@@ -99,7 +99,7 @@ static void norm_backward_range(void *args, size_t begin, size_t end)
 		for (size_t r = 0; r < a->rows; r++) {
 			const float *dy = a->dy + r * a->n + c, *restrict xhat = a->xhat + r * a->n + c;
 			float *dx = a->dx + r * a->n + c; /* may be dy */
-#pragma GCC ivdep
+			IN_PLACE_LOOP
 			for (size_t j = 0; j < columns; j++)
 				dx[j] = slope[j] * (dy[j] - dy_mean[j] - xhat[j] * product_mean[j]);
 		}

@@ -31,10 +31,11 @@ static void drop_range(void *args, size_t begin, size_t end)
 		/* the seed of a stretch of 2^32 elements */
 		const uint64_t stretch = begin >> 32, seed = prng_mix(d->seed, stretch, 0);
 		const size_t stop = least(end, (size_t)((stretch + 1) << 32)), n = stop - begin;
-		const uint32_t seed0 = (uint32_t)seed, seed1 = (uint32_t)(seed >> 32), first = (uint32_t)begin;
+		const uint32_t seed0 = (uint32_t)seed, seed1 = (uint32_t)(seed >> 32), first = (uint32_t)begin, threshold = d->threshold;
+		const float scale = d->scale;
 		float *restrict x = d->x + begin;
 		for (size_t i = 0; i < n; i++)
-			x[i] = mask_hash(first + (uint32_t)i, seed0, seed1) >= d->threshold ? x[i] * d->scale : 0;
+			x[i] = mask_hash(first + (uint32_t)i, seed0, seed1) >= threshold ? x[i] * scale : 0;
 		begin = stop;
 	}
 }

@@ -39,6 +39,13 @@ CPU_VARIANT_OPS(CPU_DECLARE)
 
 void ISA(cpu_own_gemm)(const struct gemm_args *g, void *scratch);
 
+/* Before a loop whose output may be its input, element for element: the compiler need not fear the aliasing. */
+#if defined(__clang__)
+#define IN_PLACE_LOOP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define IN_PLACE_LOOP _Pragma("GCC ivdep")
+#endif
+
 static inline size_t least(size_t a, size_t b)
 {
 	return a < b ? a : b;
