@@ -194,11 +194,7 @@ static weir_status check_tables(struct reading *r, const struct job *job)
 		status = check_table(r, "dense", &job->tables.dense, job->cluster.workers);
 	if (status != WEIR_OK)
 		return status;
-	if (embedding->kind != dense->kind)
-		return FAIL(r, "tables.dense.mode.kind", WEIR_E_UNSUPPORTED,
-		            "another mode than tables.embedding.mode.kind (hybrid) is not in this release; available: async for both, "
-		            "sync for both");
-	if (embedding->backup != dense->backup)
+	if (embedding->kind == WEIR_SYNC && dense->kind == WEIR_SYNC && embedding->backup != dense->backup)
 		return FAIL(r, "tables.dense.mode.backup", WEIR_E_INVALID, "is %u; expected that of tables.embedding.mode.backup: %u",
 		            dense->backup, embedding->backup);
 	return WEIR_OK;

@@ -45,7 +45,7 @@ static const struct choice froms[] = {{"primary", READ_PRIMARY}, {"any", READ_AN
 static const struct choice precisions[] = {
 	{"fp32", PRECISION_FP32}, {"bf16", PRECISION_BF16, .later = true}, {"int8", PRECISION_INT8, .later = true}};
 static const struct choice modes[] = {{"async", WEIR_ASYNC}, {"sync", WEIR_SYNC}, {"ssp", UINT32_MAX, .later = true},
-	{"local", UINT32_MAX, .later = true}, {"hybrid", UINT32_MAX, .later = true}};
+	{"local", UINT32_MAX, .later = true}};
 static const struct choice optimizers[] = {
 #define ROW(name, number, text, slots) {text, number},
 	WEIR_OPTIMIZER_MAP(ROW)

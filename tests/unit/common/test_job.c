@@ -147,6 +147,15 @@ static void generated_data_is_a_file_of_the_run_split_by_line(void **state)
 	job_free(NULL);
 }
 
+static void each_table_has_its_own_mode(void **state)
+{
+	(void)state;
+	struct job *job = parse(BASE "cluster: {workers: 3}\ntables: {dense: {mode: {kind: sync, backup: 1}}}\n", NULL, 0);
+	assert_int_equal(job->tables.embedding.mode.kind, WEIR_ASYNC);
+	assert_int_equal(job->tables.dense.mode.kind, WEIR_SYNC);
+	job_free(job);
+}
+
 static void the_nearest_word(void **state)
 {
 	(void)state;
@@ -160,13 +169,10 @@ static void the_nearest_word(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_short_job_has_the_defaults),
-	    cmocka_unit_test(values_of_every_kind),
-	    cmocka_unit_test(sets_override_in_order),
-	    cmocka_unit_test(references_are_replaced_from_the_environment),
-	    cmocka_unit_test(anchors_share_settings),
-	    cmocka_unit_test(generated_data_is_a_file_of_the_run_split_by_line),
-	    cmocka_unit_test(the_nearest_word),
+	    cmocka_unit_test(a_short_job_has_the_defaults), cmocka_unit_test(values_of_every_kind),
+	    cmocka_unit_test(sets_override_in_order),       cmocka_unit_test(references_are_replaced_from_the_environment),
+	    cmocka_unit_test(anchors_share_settings),       cmocka_unit_test(generated_data_is_a_file_of_the_run_split_by_line),
+	    cmocka_unit_test(each_table_has_its_own_mode),  cmocka_unit_test(the_nearest_word),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
