@@ -204,7 +204,7 @@ weir_status client_open(weir_client **out, const weir_options *options, struct r
 	}
 	status = rpc_channel_open(&c->ledger, rpc, c->loop, options->ledger, err);
 	if (status == WEIR_OK)
-		status = control_join(c, false, err);
+		status = client_join(c, false, err);
 	if (status != WEIR_OK) {
 		destroy(c);
 		return status;
@@ -241,7 +241,7 @@ static weir_status leave(weir_client *c, weir_error *err)
 	Weir__V1__JobId job;
 	Weir__V1__WorkerReport last;
 	ProtobufCMessage *reply = NULL;
-	control_fill_job(c, &job);
+	client_fill_job(c, &job);
 	pthread_mutex_lock(&c->lock);
 	report_take(c, &last);
 	pthread_mutex_unlock(&c->lock);
@@ -249,7 +249,7 @@ static weir_status leave(weir_client *c, weir_error *err)
 	q.worker = c->worker;
 	q.incarnation = c->incarnation;
 	q.report = &last;
-	weir_status status = control_call(c, c->ledger, RPC_LEAVE, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__leave_reply__descriptor, &reply, err);
+	weir_status status = client_call(c, c->ledger, RPC_LEAVE, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__leave_reply__descriptor, &reply, err);
 	wire_free(reply);
 	return status;
 }
@@ -277,7 +277,7 @@ weir_status weir_rejoin(weir_client *c, weir_error *err)
 	pthread_mutex_unlock(&c->lock);
 	if (!stale)
 		return weir_fail(err, WEIR_E_STATE, "worker %s is alive: only one that got WEIR_E_STALE rejoins", c->name);
-	return control_join(c, true, err);
+	return client_join(c, true, err);
 }
 
 uint32_t weir_partitions(const weir_client *c) { return c->partitions; }

@@ -241,12 +241,12 @@ void client_log(weir_client *c, weir_log_level level, const char *format, ...) W
 /* Waits for `changed` until the deadline (client_now; < 0: for ever). False once it has passed. */
 bool client_wait(weir_client *c, int64_t deadline_ms);
 
-/* --- control.c: calls of the ledger and of servers, blocking. Every reply's first field is its Status, checked here. */
-weir_status control_call(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q, uint32_t timeout_ms,
+/* --- join.c: calls of the ledger and of servers, blocking. Every reply's first field is its Status, checked here. */
+weir_status client_call(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q, uint32_t timeout_ms,
                          const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err);
-weir_status control_status(const ProtobufCMessage *reply, weir_error *err);
-void control_fill_job(weir_client *c, Weir__V1__JobId *out);
-weir_status control_join(weir_client *c, bool again, weir_error *err);
+weir_status client_reply_status(const ProtobufCMessage *reply, weir_error *err);
+void client_fill_job(weir_client *c, Weir__V1__JobId *out);
+weir_status client_join(weir_client *c, bool again, weir_error *err);
 weir_status tables_learn(weir_client *c, const Weir__V1__Table *table, struct table **out, weir_error *err);
 
 /* --- pull.c, push.c */

@@ -22,7 +22,7 @@ static void on_progress_reply(void *arg, weir_status status, const char *text, s
 	else
 		(void)weir_fail(&err, status, "%s", text);
 	if (status == WEIR_OK)
-		status = control_status(reply, &err);
+		status = client_reply_status(reply, &err);
 	pthread_mutex_lock(&c->lock);
 	c->progress_in_flight = false;
 	if (reported->incarnation == c->incarnation && !c->closing) {
@@ -83,7 +83,7 @@ static struct message *pack_progress(weir_client *c)
 			units[i].totals = &totals[i];
 			list[i] = &units[i];
 		}
-		control_fill_job(c, &job);
+		client_fill_job(c, &job);
 		report_take(c, &report);
 		q.job = &job;
 		q.worker = c->worker;

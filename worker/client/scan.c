@@ -72,7 +72,7 @@ static weir_status scan_partition(struct scan *s, bool slots, weir_error *err)
 	size_t row_bytes = (s->table->spec.kind == WEIR_EMBEDDING ? s->table->spec.width : WEIR_CHUNK) * s->floats * sizeof(float) + sizeof(uint64_t);
 	Weir__V1__ScanRequest q = WEIR__V1__SCAN_REQUEST__INIT;
 	Weir__V1__JobId job;
-	control_fill_job(c, &job);
+	client_fill_job(c, &job);
 	q.job = &job;
 	q.table = s->table->id;
 	q.partition = s->partition;

@@ -161,7 +161,7 @@ static void on_step_reply(void *arg, weir_status status, const char *text, struc
 	else
 		(void)weir_fail(&err, status, "%s", text);
 	if (status == WEIR_OK)
-		status = control_status(reply, &err);
+		status = client_reply_status(reply, &err);
 	pthread_mutex_lock(&c->lock);
 	c->steps.asking = false;
 	if (asked->incarnation == c->incarnation && !c->closing && !c->stale) {
@@ -196,7 +196,7 @@ static void ask(weir_client *c, const weir_batch *ready)
 	if (!asked)
 		return;
 	*asked = (struct asked){.client = c, .incarnation = c->incarnation, .has_ready = ready != NULL};
-	control_fill_job(c, &job);
+	client_fill_job(c, &job);
 	q.job = &job;
 	q.worker = c->worker;
 	q.incarnation = c->incarnation;

@@ -43,12 +43,12 @@ static weir_status register_everywhere(weir_client *c, Weir__V1__Table *table, s
 	Weir__V1__RegisterTableRequest q = WEIR__V1__REGISTER_TABLE_REQUEST__INIT;
 	Weir__V1__JobId job;
 	weir_status status = WEIR_OK;
-	control_fill_job(c, &job);
+	client_fill_job(c, &job);
 	q.job = &job;
 	q.table = table;
 	for (uint32_t i = 0; i < c->links_count && status == WEIR_OK && !t->registered; i++) {
 		ProtobufCMessage *reply = NULL;
-		status = control_call(c, c->links[i].channel, RPC_REGISTER_TABLE, &q.base, WEIR_CONTROL_TIMEOUT_MS,
+		status = client_call(c, c->links[i].channel, RPC_REGISTER_TABLE, &q.base, WEIR_CONTROL_TIMEOUT_MS,
 		                      &weir__v1__register_table_reply__descriptor, &reply, err);
 		wire_free(reply);
 	}
@@ -81,10 +81,10 @@ weir_status weir_table_register(weir_client *c, const weir_table_spec *spec, uin
 		return status;
 	if (wire_table_make(&wire, spec, 0) != WEIR_OK)
 		return weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory", spec->name);
-	control_fill_job(c, &job);
+	client_fill_job(c, &job);
 	q.job = &job;
 	q.table = &wire.table;
-	status = control_call(c, c->ledger, RPC_CREATE_TABLE, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__create_table_reply__descriptor, &reply, err);
+	status = client_call(c, c->ledger, RPC_CREATE_TABLE, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__create_table_reply__descriptor, &reply, err);
 	wire_table_free(&wire);
 	if (status != WEIR_OK)
 		return status;
@@ -99,9 +99,9 @@ weir_status weir_table_find(weir_client *c, const char *name, weir_table_spec *s
 	Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
 	Weir__V1__JobId job;
 	ProtobufCMessage *reply = NULL;
-	control_fill_job(c, &job);
+	client_fill_job(c, &job);
 	q.job = &job;
-	weir_status status = control_call(c, c->ledger, RPC_JOB_STATUS, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__ledger_status__descriptor, &reply, err);
+	weir_status status = client_call(c, c->ledger, RPC_JOB_STATUS, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__ledger_status__descriptor, &reply, err);
 	if (status != WEIR_OK)
 		return status;
 	const Weir__V1__LedgerStatus *r = (const Weir__V1__LedgerStatus *)reply;

@@ -221,12 +221,12 @@ static weir_status ask_for_unit(weir_client *c, uint64_t sequence, weir_unit *ou
 	Weir__V1__LeaseRequest q = WEIR__V1__LEASE_REQUEST__INIT;
 	Weir__V1__JobId job;
 	ProtobufCMessage *reply = NULL;
-	control_fill_job(c, &job);
+	client_fill_job(c, &job);
 	q.job = &job;
 	q.worker = c->worker;
 	q.incarnation = c->incarnation;
 	q.sequence = sequence;
-	weir_status status = control_call(c, c->ledger, RPC_LEASE, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__lease_reply__descriptor, &reply, err);
+	weir_status status = client_call(c, c->ledger, RPC_LEASE, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__lease_reply__descriptor, &reply, err);
 	if (status != WEIR_OK)
 		return status;
 	const Weir__V1__LeaseReply *r = (const Weir__V1__LeaseReply *)reply;
@@ -324,7 +324,7 @@ static weir_status wait_settled(weir_client *c, const weir_unit *unit, struct he
 static void fill_commit(weir_client *c, Weir__V1__CommitRequest *q, Weir__V1__JobId *job, const weir_unit *unit)
 {
 	weir__v1__commit_request__init(q);
-	control_fill_job(c, job);
+	client_fill_job(c, job);
 	q->job = job;
 	q->worker = c->worker;
 	q->incarnation = c->incarnation;
@@ -359,7 +359,7 @@ void closed_low_learn(weir_client *c, const Weir__V1__UnitMark *low)
 static weir_status send_commit(weir_client *c, const weir_unit *unit, Weir__V1__CommitRequest *q, weir_error *err)
 {
 	ProtobufCMessage *reply = NULL;
-	weir_status status = control_call(c, c->ledger, RPC_COMMIT, &q->base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__commit_reply__descriptor, &reply, err);
+	weir_status status = client_call(c, c->ledger, RPC_COMMIT, &q->base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__commit_reply__descriptor, &reply, err);
 	if (status != WEIR_OK)
 		return status;
 	pthread_mutex_lock(&c->lock);
@@ -427,7 +427,7 @@ weir_status weir_pass_evaluated(weir_client *c, uint32_t pass, double auc, doubl
 	Weir__V1__GateRequest q = WEIR__V1__GATE_REQUEST__INIT;
 	Weir__V1__JobId job;
 	ProtobufCMessage *reply = NULL;
-	control_fill_job(c, &job);
+	client_fill_job(c, &job);
 	q.job = &job;
 	q.worker = c->worker;
 	q.incarnation = c->incarnation;
@@ -435,7 +435,7 @@ weir_status weir_pass_evaluated(weir_client *c, uint32_t pass, double auc, doubl
 	q.auc = auc;
 	q.logloss = logloss;
 	q.stop = stop != 0;
-	weir_status status = control_call(c, c->ledger, RPC_GATE, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__gate_reply__descriptor, &reply, err);
+	weir_status status = client_call(c, c->ledger, RPC_GATE, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__gate_reply__descriptor, &reply, err);
 	wire_free(reply);
 	return status;
 }

@@ -1,4 +1,4 @@
-/* Control calls: small protobuf messages, one at a time, waited for by the caller's thread. */
+/* Joining the job, and the control calls that everything else makes: small protobuf messages, one at a time, waited for by the caller. */
 #include <assert.h>
 #include <errno.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ STATUS_FIRST(GateReply);
 STATUS_FIRST(LeaveReply);
 STATUS_FIRST(LedgerStatus);
 
-weir_status control_status(const ProtobufCMessage *reply, weir_error *err)
+weir_status client_reply_status(const ProtobufCMessage *reply, weir_error *err)
 {
 	const Weir__V1__Status *s = ((const Weir__V1__LeaveReply *)reply)->status;
 	if (!s)
@@ -30,7 +30,7 @@ weir_status control_status(const ProtobufCMessage *reply, weir_error *err)
 	return s->code == WEIR_OK ? WEIR_OK : weir_fail(err, (weir_status)s->code, "%s", s->text[0] ? s->text : weir_status_text((weir_status)s->code));
 }
 
-void control_fill_job(weir_client *c, Weir__V1__JobId *out)
+void client_fill_job(weir_client *c, Weir__V1__JobId *out)
 {
 	weir__v1__job_id__init(out);
 	out->uuid.data = c->uuid;
@@ -38,7 +38,7 @@ void control_fill_job(weir_client *c, Weir__V1__JobId *out)
 	out->generation = c->generation;
 }
 
-weir_status control_call(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q, uint32_t timeout_ms,
+weir_status client_call(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q, uint32_t timeout_ms,
                          const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err)
 {
 	*reply = NULL;
@@ -51,7 +51,7 @@ weir_status control_call(weir_client *c, struct rpc_channel *channel, enum rpc_m
 	status = wire_unpack(type, answer, reply, err);
 	message_release(answer);
 	if (status == WEIR_OK)
-		status = control_status(*reply, err);
+		status = client_reply_status(*reply, err);
 	if (status == WEIR_OK)
 		return WEIR_OK;
 	wire_free(*reply);
@@ -131,7 +131,7 @@ static weir_status take_join(weir_client *c, const Weir__V1__JoinReply *r, bool 
 	return status;
 }
 
-weir_status control_join(weir_client *c, bool again, weir_error *err)
+weir_status client_join(weir_client *c, bool again, weir_error *err)
 {
 	Weir__V1__JoinRequest q = WEIR__V1__JOIN_REQUEST__INIT;
 	Weir__V1__JobId job;
@@ -140,7 +140,7 @@ weir_status control_join(weir_client *c, bool again, weir_error *err)
 	ProtobufCMessage *reply = NULL;
 	(void)gethostname(host, sizeof host - 1);
 	if (again) {
-		control_fill_job(c, &job);
+		client_fill_job(c, &job);
 		q.job = &job;
 	}
 	q.wire_version = FRAME_VERSION;
@@ -154,7 +154,7 @@ weir_status control_join(weir_client *c, bool again, weir_error *err)
 	if (c->options.role == WEIR_TRAINER)
 		q.dataset = &dataset;
 	uint32_t timeout_ms = c->options.connect_timeout_ms ? c->options.connect_timeout_ms : WEIR_CONNECT_TIMEOUT_MS;
-	weir_status status = control_call(c, c->ledger, RPC_JOIN, &q.base, timeout_ms, &weir__v1__join_reply__descriptor, &reply, err);
+	weir_status status = client_call(c, c->ledger, RPC_JOIN, &q.base, timeout_ms, &weir__v1__join_reply__descriptor, &reply, err);
 	if (status == WEIR_OK)
 		status = take_join(c, (const Weir__V1__JoinReply *)reply, again, err);
 	wire_free(reply);
