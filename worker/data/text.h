@@ -9,7 +9,7 @@
 
 enum text_kind { TEXT_PLAIN, TEXT_GZIP, TEXT_LZ4 };
 
-#define TEXT_CHUNK_BYTES (2u << 20)          /* read at once */
+#define TEXT_CHUNK_BYTES (512u << 10)        /* read at once */
 
 struct text_chunk {
 	char *data;                              /* (size), whole lines, the last one perhaps without a newline; PARSE_SLACK zeroed bytes follow */
