@@ -1,0 +1,249 @@
+/* Synchronous steps: waiting, closing, dropping, hybrids, parked pulls. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "partition_fixture.h"
+#include "prng.h"
+
+static const struct fixture_options sgd = {.optimizer = WEIR_OPT_SGD};
+
+static weir_status push_sync(struct fixture *f, uint32_t batch, uint64_t key, float v, uint64_t step)
+{
+	struct one_row x;
+	struct rows rows = one_row(&x, SYNC_ROWS, key, v);
+	struct record r = push_record(1, 1, batch, 0, step);
+	return fixture_push(f, &r, &rows, 1);
+}
+
+static void a_step_applies_the_mean_once_closed(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_open(&f, &sgd);
+	assert_int_equal(push_sync(&f, 0, 10, 1, 1), WEIR_OK);
+	assert_int_equal(push_sync(&f, 1, 10, 4, 1), WEIR_OK);
+	assert_int_equal(push_sync(&f, 2, 20, 8, 1), WEIR_OK);
+	assert_int_equal(push_sync(&f, 1, 10, 4, 1), WEIR_E_DUPLICATE); /* it waits */
+	assert_true(fixture_row(&f, SYNC_ROWS, 10) == 0);
+	assert_int_equal(partition_get_counters(f.p)->parts_applied, 0);
+	assert_int_equal(fixture_seal(&f, 1, 1, 2), WEIR_OK);
+	assert_true(f.bitmap[0] == 1 && f.bitmap[1] == 1 && f.bitmap[2] == 1); /* waiting parts are there */
+	const uint32_t ids[3][3] = {{1, 1, 1}, {1, 1, 0}, {1, 1, 2}};
+	assert_int_equal(fixture_close_step(&f, 1, ids, 3, 0), WEIR_OK);
+	assert_true(fixture_row(&f, SYNC_ROWS, 10) == -(5.0f * (1.0f / 3)));
+	assert_true(fixture_row(&f, SYNC_ROWS, 20) == -(8.0f * (1.0f / 3)));
+	assert_int_equal(partition_get_counters(f.p)->parts_applied, 3);
+	assert_int_equal(partition_get_counters(f.p)->fingerprint,
+	                 frame_identity_hash(1, 1, 0, 0) + frame_identity_hash(1, 1, 1, 0) + frame_identity_hash(1, 1, 2, 0));
+	fixture_close(&f);
+}
+
+static void closes_come_in_order_and_count_once(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_open(&f, &sgd);
+	const uint32_t ids[1][3] = {{1, 1, 0}};
+	assert_int_equal(push_sync(&f, 0, 10, 1, 1), WEIR_OK);
+	assert_int_equal(fixture_close_step(&f, 2, ids, 1, 0), WEIR_E_STATE);
+	assert_int_equal(fixture_close_step(&f, 1, ids, 1, 0), WEIR_OK);
+	uint64_t applied = partition_applied(f.p);
+	assert_int_equal(fixture_close_step(&f, 1, ids, 1, 0), WEIR_OK);
+	assert_int_equal(partition_applied(f.p), applied);
+	assert_true(fixture_row(&f, SYNC_ROWS, 10) == -1);
+	assert_int_equal(fixture_close_step(&f, 2, ids, 0, 0), WEIR_OK); /* an empty step */
+	assert_true(partition_readable(f.p, 2) && !partition_readable(f.p, 3));
+	assert_int_equal(push_sync(&f, 0, 10, 1, 1), WEIR_E_DUPLICATE);
+	fixture_close(&f);
+}
+
+static void a_dropped_batch_is_done_and_changes_nothing(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_open(&f, &sgd);
+	assert_int_equal(push_sync(&f, 0, 10, 1, 1), WEIR_OK);
+	assert_int_equal(push_sync(&f, 1, 10, 100, 1), WEIR_OK); /* dropped while it waits */
+	const uint32_t ids[3][3] = {{1, 1, 0}, {1, 1, 1}, {1, 1, 2}};
+	assert_int_equal(fixture_close_step(&f, 1, ids, 1, 2), WEIR_OK);
+	assert_true(fixture_row(&f, SYNC_ROWS, 10) == -1);
+	assert_int_equal(push_sync(&f, 2, 10, 100, 1), WEIR_E_DROPPED); /* dropped before it came: logged, counted */
+	assert_int_equal(push_sync(&f, 2, 10, 100, 1), WEIR_E_DROPPED); /* and again: only answered */
+	assert_int_equal(push_sync(&f, 1, 10, 100, 1), WEIR_E_DROPPED);
+	const struct partition_counters *c = partition_get_counters(f.p);
+	assert_int_equal(c->parts_applied, 1);
+	assert_int_equal(c->parts_dropped, 2);
+	assert_int_equal(c->dropped_fingerprint, frame_identity_hash(1, 1, 1, 0) + frame_identity_hash(1, 1, 2, 0));
+	assert_int_equal(c->parts_double, 0);
+	assert_true(fixture_row(&f, SYNC_ROWS, 10) == -1);
+	fixture_close(&f);
+}
+
+static weir_status push_hybrid(struct fixture *f, uint32_t batch, float v, uint64_t step)
+{
+	struct one_row x, y;
+	struct rows sections[2] = {one_row(&x, SYNC_ROWS, 10, v), one_row(&y, ASYNC_ROWS, 10, v)};
+	struct record r = push_record(1, 1, batch, 0, step);
+	return fixture_push(f, &r, sections, 2);
+}
+
+static void the_async_half_of_a_hybrid_applies_at_once(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_open(&f, &sgd);
+	assert_int_equal(push_hybrid(&f, 0, 1, 1), WEIR_OK);
+	assert_true(fixture_row(&f, ASYNC_ROWS, 10) == -1 && fixture_row(&f, SYNC_ROWS, 10) == 0);
+	assert_int_equal(push_hybrid(&f, 1, 2, 1), WEIR_OK);
+	const uint32_t ids[3][3] = {{1, 1, 0}, {1, 1, 1}, {1, 1, 2}};
+	assert_int_equal(fixture_close_step(&f, 1, ids, 1, 2), WEIR_OK);
+	assert_true(fixture_row(&f, ASYNC_ROWS, 10) == -3 && fixture_row(&f, SYNC_ROWS, 10) == -1);
+	assert_int_equal(push_hybrid(&f, 2, 4, 1), WEIR_E_DROPPED); /* late: its async half still counts */
+	assert_true(fixture_row(&f, ASYNC_ROWS, 10) == -7 && fixture_row(&f, SYNC_ROWS, 10) == -1);
+	assert_int_equal(partition_get_counters(f.p)->parts_applied, 1);
+	assert_int_equal(partition_get_counters(f.p)->parts_dropped, 2);
+	fixture_close(&f);
+}
+
+/* A batch re-leased after its worker died may be included in a later step than it was first pushed for. */
+static void a_waiting_part_belongs_to_its_batch(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_open(&f, &sgd);
+	assert_int_equal(push_sync(&f, 0, 10, 1, 1), WEIR_OK);
+	assert_int_equal(push_sync(&f, 1, 10, 2, 1), WEIR_OK);
+	const uint32_t first[1][3] = {{1, 1, 1}}, second[1][3] = {{1, 1, 0}};
+	assert_int_equal(fixture_close_step(&f, 1, first, 1, 0), WEIR_OK);
+	assert_true(fixture_row(&f, SYNC_ROWS, 10) == -2);
+	assert_int_equal(fixture_close_step(&f, 2, second, 1, 0), WEIR_OK);
+	assert_true(fixture_row(&f, SYNC_ROWS, 10) == -3);
+	fixture_close(&f);
+}
+
+static void fill_dense(struct prng *r, float *out)
+{
+	for (uint32_t i = 0; i < DENSE_ELEMENTS; i++)
+		out[i] = prng_normal(r);
+}
+
+static struct rows dense_rows(uint16_t table, const float *values)
+{
+	static const uint64_t chunk = 0;
+	return (struct rows){
+	    .table = table, .width = WEIR_CHUNK, .count = 1, .keys = &chunk, .values = values, .values_count = DENSE_ELEMENTS};
+}
+
+static void one_batch_a_step_equals_applying_it_directly(void **state)
+{
+	(void)state;
+	const weir_optimizer_kind kinds[] = {WEIR_OPT_SGD, WEIR_OPT_ADAM, WEIR_OPT_LAMB, WEIR_OPT_MOMENTUM, WEIR_OPT_ADAGRAD};
+	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+		struct fixture f;
+		fixture_open(&f, &(struct fixture_options){.optimizer = kinds[k]});
+		struct prng r;
+		prng_seed(&r, 5);
+		float values[DENSE_ELEMENTS], a[DENSE_ELEMENTS], b[DENSE_ELEMENTS];
+		for (uint32_t batch = 0; batch < 10; batch++) {
+			fill_dense(&r, values);
+			values[0] = -0.0f;
+			struct rows sync = dense_rows(SYNC_DENSE, values), async = dense_rows(ASYNC_DENSE, values);
+			struct record push = push_record(1, 1, batch, 0, batch + 1);
+			assert_int_equal(fixture_push(&f, &push, &sync, 1), WEIR_OK);
+			push.part = 1;
+			assert_int_equal(fixture_push(&f, &push, &async, 1), WEIR_OK);
+			const uint32_t ids[1][3] = {{1, 1, batch}};
+			assert_int_equal(fixture_close_step(&f, batch + 1, ids, 1, 0), WEIR_OK);
+		}
+		store_read_chunk(store_table(partition_store(f.p), SYNC_DENSE), 0, a);
+		store_read_chunk(store_table(partition_store(f.p), ASYNC_DENSE), 0, b);
+		assert_memory_equal(a, b, sizeof a);
+		fixture_close(&f);
+	}
+}
+
+static void the_sum_follows_the_order_of_the_close(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_open(&f, &sgd);
+	const float v[3] = {1e8f, 1, -1e8f};
+	for (uint32_t batch = 0; batch < 3; batch++)
+		assert_int_equal(push_sync(&f, batch, 10, v[batch], 1), WEIR_OK);
+	const uint32_t ids[3][3] = {{1, 1, 0}, {1, 1, 2}, {1, 1, 1}};
+	assert_int_equal(fixture_close_step(&f, 1, ids, 3, 0), WEIR_OK);
+	assert_true(fixture_row(&f, SYNC_ROWS, 10) == -((1e8f - 1e8f + 1) * (1.0f / 3)));
+	fixture_close(&f);
+}
+
+struct waiter {
+	uint32_t calls;
+	weir_status status;
+};
+
+static void on_ready(void *arg, weir_status status)
+{
+	struct waiter *w = arg;
+	w->calls++;
+	w->status = status;
+}
+
+static void a_parked_pull_wakes_with_its_step_or_its_deadline(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_open(&f, &sgd);
+	struct waiter w[4] = {0};
+	assert_true(partition_readable(f.p, 0));
+	assert_false(partition_readable(f.p, 1));
+	partition_park(f.p, 1, 1000, on_ready, &w[0]);
+	partition_park(f.p, 2, 1000, on_ready, &w[1]);
+	partition_park(f.p, 2, 5000, on_ready, &w[2]);
+	partition_park(f.p, 9, 9000, on_ready, &w[3]);
+	partition_tick(f.p, 999);
+	assert_int_equal(w[0].calls, 0);
+	assert_int_equal(fixture_close_step(&f, 1, NULL, 0, 0), WEIR_OK);
+	assert_true(w[0].calls == 1 && w[0].status == WEIR_OK);
+	partition_tick(f.p, 1000);
+	assert_true(w[1].calls == 1 && w[1].status == WEIR_E_NOT_CURRENT);
+	assert_int_equal(w[2].calls, 0);
+	assert_int_equal(fixture_close_step(&f, 2, NULL, 0, 0), WEIR_OK);
+	assert_true(w[2].calls == 1 && w[2].status == WEIR_OK);
+	fixture_close(&f);
+	assert_true(w[3].calls == 1 && w[3].status == WEIR_E_NOT_CURRENT); /* never left hanging */
+}
+
+static void a_refused_sync_push_does_not_wait(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_open(&f, &sgd);
+	assert_int_equal(push_sync(&f, 0, 10, NAN, 1), WEIR_E_NOT_FINITE);
+	const uint32_t ids[1][3] = {{1, 1, 0}};
+	assert_int_equal(fixture_close_step(&f, 1, ids, 1, 0), WEIR_OK);
+	assert_true(fixture_row(&f, SYNC_ROWS, 10) == 0);
+	assert_int_equal(partition_get_counters(f.p)->parts_applied, 1); /* counted when it was refused, not again */
+	fixture_close(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_step_applies_the_mean_once_closed),
+	    cmocka_unit_test(closes_come_in_order_and_count_once),
+	    cmocka_unit_test(a_dropped_batch_is_done_and_changes_nothing),
+	    cmocka_unit_test(the_async_half_of_a_hybrid_applies_at_once),
+	    cmocka_unit_test(a_waiting_part_belongs_to_its_batch),
+	    cmocka_unit_test(one_batch_a_step_equals_applying_it_directly),
+	    cmocka_unit_test(the_sum_follows_the_order_of_the_close),
+	    cmocka_unit_test(a_parked_pull_wakes_with_its_step_or_its_deadline),
+	    cmocka_unit_test(a_refused_sync_push_does_not_wait),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
