@@ -1,5 +1,5 @@
 /* Remote calls inside one process: the same promises as the gRPC transport (order, one message in flight a stream, deadlines, closing), with
- * messages passed by reference from loop to loop. For tests and sanitizers.
+ * messages of streams copied from loop to loop, requests passed by reference. For tests and sanitizers.
  *
  * Both ends of a stream are one allocation, a pair; what travels between loops is a parcel: a posted task that holds the pair alive. An end
  * sends its next message when the other has taken the last, so that a paused receiver stops its sender. */
@@ -452,9 +452,22 @@ static void memory_stream_start(struct rpc_stream *stream)
 	parcel_post(server, deliver_open, NULL, WEIR_OK, "");
 }
 
+/* What arrives is a copy, as over a network: the sender's memory is free again once it is sent, however long the receiver keeps the message. */
+static struct message *copy_of(const struct message *m)
+{
+	uint8_t *to;
+	struct message *copy = message_alloc(m->bytes, &to);
+	for (uint32_t i = 0; copy && i < m->count; to += m->spans[i++].size)
+		memcpy(to, m->spans[i].data, m->spans[i].size);
+	return copy;
+}
+
 static void memory_stream_transmit(struct rpc_stream *stream, struct message *m)
 {
-	parcel_post(other_end((struct memory_stream *)stream), deliver_message, m, WEIR_OK, "");
+	struct message *copy = copy_of(m);
+	assert(copy);
+	message_release(m);
+	parcel_post(other_end((struct memory_stream *)stream), deliver_message, copy, WEIR_OK, "");
 }
 
 static void memory_stream_read(struct rpc_stream *stream)
