@@ -1,0 +1,135 @@
+#include "service_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "placement.h"
+
+static const char *const addresses[CLUSTER_SERVERS_MAX] = {"memory:server-0", "memory:server-1", "memory:server-2",
+                                                           "memory:server-3", "memory:server-4"};
+
+const char *cluster_address(uint32_t server)
+{
+	return addresses[server];
+}
+
+void cluster_open(struct cluster *k, uint32_t servers, uint32_t executors)
+{
+	*k = (struct cluster){.rpc = rpc_memory_create(NULL), .count = servers};
+	uint32_t partition_server[CLUSTER_PARTITIONS];
+	for (uint32_t p = 0; p < CLUSTER_PARTITIONS; p++)
+		partition_server[p] = placement_server(p, servers);
+	struct ledger_options ledger = {.clock = clock_system(),
+	                                .entropy = entropy_system(),
+	                                .generation = RECORDS_GENERATION,
+	                                .lease_ms = 4000,
+	                                .passes = 1,
+	                                .partitions = CLUSTER_PARTITIONS,
+	                                .servers_count = servers,
+	                                .servers = addresses,
+	                                .partition_server = partition_server};
+	memcpy(ledger.uuid, records_uuid, 16);
+	for (uint32_t i = 0; i < servers; i++) {
+		char name[16];
+		snprintf(name, sizeof name, "server-%u", i);
+		struct server_options o = {.rpc = k->rpc,
+		                           .clock = clock_system(),
+		                           .name = name,
+		                           .listen = addresses[i],
+		                           .generation = RECORDS_GENERATION,
+		                           .index = i,
+		                           .servers = servers,
+		                           .partitions = CLUSTER_PARTITIONS,
+		                           .executors = executors,
+		                           .ledger = i == 0 ? &ledger : NULL};
+		memcpy(o.uuid, records_uuid, 16);
+		weir_error err = {0};
+		if (server_create(&k->servers[i], &o, &err))
+			fail_msg("%s", err.text);
+	}
+}
+
+void cluster_close(struct cluster *k)
+{
+	for (uint32_t i = 0; i < k->count; i++)
+		server_destroy(k->servers[i]);
+	rpc_destroy(k->rpc);
+}
+
+static weir_status register_table(struct client *c, uint32_t id, weir_mode_kind mode, uint32_t width, weir_error *err)
+{
+	bool dense = width == 0;
+	const weir_init_segment zero = {.elements = dense ? (uint64_t)CLUSTER_DENSE_CHUNKS * WEIR_CHUNK : width,
+	                                .kind = WEIR_INIT_ZERO};
+	weir_table_spec spec = {.kind = dense ? WEIR_DENSE : WEIR_EMBEDDING,
+	                        .width = width,
+	                        .elements = dense ? zero.elements : 0,
+	                        .optimizer = {.kind = WEIR_OPT_SGD, .lr = 1},
+	                        .mode = {.kind = mode},
+	                        .segments_count = 1,
+	                        .segments = &zero};
+	snprintf(spec.name, sizeof spec.name, "table-%u", id);
+	struct wire_table table;
+	assert_int_equal(wire_table_make(&table, &spec, id), WEIR_OK);
+	Weir__V1__JobId job = WEIR__V1__JOB_ID__INIT;
+	Weir__V1__RegisterTableRequest q = WEIR__V1__REGISTER_TABLE_REQUEST__INIT;
+	job.uuid = (ProtobufCBinaryData){.len = 16, .data = (uint8_t *)(uintptr_t)records_uuid};
+	job.generation = RECORDS_GENERATION;
+	q.job = &job;
+	q.table = &table.table;
+	ProtobufCMessage *m;
+	weir_status status = client_call(c, RPC_REGISTER_TABLE, &q.base, &weir__v1__register_table_reply__descriptor, &m, err);
+	wire_table_free(&table);
+	if (status)
+		return status;
+	const Weir__V1__RegisterTableReply *reply = (const Weir__V1__RegisterTableReply *)m;
+	status = (weir_status)reply->status->code;
+	if (status)
+		weir_fail(err, status, "%s", reply->status->text);
+	wire_free(m);
+	return status;
+}
+
+weir_status cluster_register_width(struct client *c, uint32_t width, weir_error *err)
+{
+	return register_table(c, CLUSTER_ASYNC, WEIR_ASYNC, width, err);
+}
+
+void cluster_register(struct client *c)
+{
+	weir_error err = {0};
+	if (register_table(c, CLUSTER_ASYNC, WEIR_ASYNC, CLUSTER_WIDTH, &err) ||
+	    register_table(c, CLUSTER_SYNC, WEIR_SYNC, CLUSTER_WIDTH, &err) || register_table(c, CLUSTER_DENSE, WEIR_ASYNC, 0, &err))
+		fail_msg("%s", err.text);
+}
+
+uint64_t cluster_key(uint16_t table, uint32_t partition, uint32_t i)
+{
+	for (uint64_t key = 0;; key++)
+		if (placement_embedding(table, key, CLUSTER_PARTITIONS) == partition && i-- == 0)
+			return key;
+}
+
+struct message *cluster_frame(const struct record *r, uint16_t table, uint64_t key, float v, bool push)
+{
+	float values[CLUSTER_WIDTH];
+	for (uint32_t i = 0; i < CLUSTER_WIDTH; i++)
+		values[i] = v;
+	struct rows rows = {.table = table,
+	                    .width = CLUSTER_WIDTH,
+	                    .count = 1,
+	                    .keys = &key,
+	                    .values = push ? values : NULL,
+	                    .values_count = push ? CLUSTER_WIDTH : 0};
+	struct record_writer *w = record_writer_create();
+	records_add(w, r, &rows, 1);
+	struct message *frame = records_finish(w);
+	record_writer_destroy(w);
+	return frame;
+}

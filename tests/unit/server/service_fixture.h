@@ -1,0 +1,31 @@
+/* Servers over the in-memory transport, with one embedding table and one synchronous one. */
+#ifndef TEST_SERVICE_FIXTURE_H
+#define TEST_SERVICE_FIXTURE_H
+
+#include "client.h"
+#include "server.h"
+
+#define CLUSTER_SERVERS_MAX 5u
+#define CLUSTER_PARTITIONS  10u
+#define CLUSTER_WIDTH       8u
+enum { CLUSTER_ASYNC = 1, CLUSTER_SYNC = 2, CLUSTER_DENSE = 3 };
+#define CLUSTER_DENSE_CHUNKS 12u
+
+struct cluster {
+	struct rpc *rpc;
+	struct server *servers[CLUSTER_SERVERS_MAX];
+	uint32_t count;
+};
+
+void cluster_open(struct cluster *k, uint32_t servers, uint32_t executors);
+void cluster_close(struct cluster *k);
+const char *cluster_address(uint32_t server);
+/* Registers the tables through a client of that server. */
+void cluster_register(struct client *c);
+weir_status cluster_register_width(struct client *c, uint32_t width, weir_error *err);
+/* The i-th key that lives in a partition. */
+uint64_t cluster_key(uint16_t table, uint32_t partition, uint32_t i);
+/* A frame of one record with one row of CLUSTER_WIDTH times v (or keys only, when push is false). */
+struct message *cluster_frame(const struct record *r, uint16_t table, uint64_t key, float v, bool push);
+
+#endif
