@@ -67,6 +67,21 @@ static void rows_differ_by_seed_table_key_and_element(void **state)
 	assert_true(other[0] != base[0]);
 }
 
+/* Rows that were never pushed are stored nowhere: their bits must never change. */
+static void values_are_the_recorded_bits(void **state)
+{
+	(void)state;
+	static const float normal_row[4] = {0x1.2ba81ep-11f, 0x1.415612p-9f, -0x1.c29ccap-9f, 0x1.2e8cf6p-11f};
+	static const float uniform_part[4] = {-0x1.364a94p-5f, 0x1.602fdap-7f, 0x1.79aecep-5f, 0x1.d2df66p-7f};
+	const weir_init_segment normal = {.elements = 4, .kind = WEIR_INIT_NORMAL, .a = 0.01f};
+	const weir_init_segment uniform = {.elements = 1u << 20, .kind = WEIR_INIT_UNIFORM, .a = 0.05f};
+	float got[4];
+	init_embedding_row(1, 2, 3, &normal, got, 4);
+	check_same_bits("normal", got, normal_row, 4);
+	init_dense(1, 2, &uniform, 1, 65536, got, 4);
+	check_same_bits("uniform", got, uniform_part, 4);
+}
+
 static void embedding_columns_are_not_correlated(void **state)
 {
 	(void)state;
@@ -111,9 +126,8 @@ static void a_dense_table_can_be_cut_anywhere(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(uniform_and_normal_have_their_moments),
-	    cmocka_unit_test(rows_differ_by_seed_table_key_and_element),
-	    cmocka_unit_test(embedding_columns_are_not_correlated),
+	    cmocka_unit_test(uniform_and_normal_have_their_moments), cmocka_unit_test(rows_differ_by_seed_table_key_and_element),
+	    cmocka_unit_test(values_are_the_recorded_bits),          cmocka_unit_test(embedding_columns_are_not_correlated),
 	    cmocka_unit_test(a_dense_table_can_be_cut_anywhere),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -239,6 +239,60 @@ static void variants_and_cuts_give_the_same_bits(void **state)
 		}
 }
 
+/* The bits themselves, by FNV-1a over value and slots after PUSHES pushes: replicas on other machines, built by other compilers, must
+ * get them too. They change only if a rule changes, which old logs do not survive. */
+static void results_are_the_recorded_bits(void **state)
+{
+	(void)state;
+	static const uint64_t recorded[RULES_COUNT] = {0x77d1931f45d60cf7, 0x3b579e32d949324f, 0x88b8ac2a0b0f738b, 0xe280b3bf941b90d8,
+	                                               0x45c8a1bb305228d5, 0x7ad85a022bbd2f1e, 0x0f4fefa88116515b, 0xccca38882cd84299,
+	                                               0x78febdf9d4c8ba36, 0x307b4470e49805d2, 0x4b02a487a93a27bc};
+	struct prng rng;
+	prng_seed(&rng, 14);
+	float *value = random_floats(&rng, WIDTH_MAX, -1, 1), *grads = random_floats(&rng, WIDTH_MAX * PUSHES, -2, 2);
+	for (int kind = 0; kind <= WEIR_OPT_AVERAGE; kind++)
+		for (unsigned v = 0; vector_ops_variant(v) != NULL; v++) {
+			const weir_optimizer spec = spec_of((weir_optimizer_kind)kind);
+			const struct optimizer_scalars scalars = {.lr = spec.lr, .grad_scale = 0.25f};
+			struct optimizer *o = optimizer_create_with(vector_ops_variant(v), &spec, NULL);
+			struct row row = row_create(&spec, value, WIDTH_MAX);
+			for (size_t t = 0; t < PUSHES; t++)
+				push(o, &scalars, &row, WIDTH_MAX, grads + t * WIDTH_MAX);
+			uint64_t hash = 0xcbf29ce484222325u;
+			for (size_t i = 0; i < WIDTH_MAX * (1 + optimizer_slots(spec.kind)); i++) {
+				uint32_t bits;
+				memcpy(&bits, &row.data[i], sizeof bits);
+				hash = (hash ^ bits) * 0x100000001b3u;
+			}
+			if (hash != recorded[kind])
+				fail_msg("rule %d, %s: the bits hash to 0x%016llx, recorded is 0x%016llx", kind, vector_ops_variant(v)->name,
+				         (unsigned long long)hash, (unsigned long long)recorded[kind]);
+			free(row.data);
+			optimizer_destroy(o);
+		}
+	free(value);
+	free(grads);
+}
+
+static void a_nan_spoils_its_own_element_only(void **state)
+{
+	(void)state;
+	for (int kind = 0; kind <= WEIR_OPT_AVERAGE; kind++) {
+		const weir_optimizer spec = spec_of((weir_optimizer_kind)kind);
+		struct optimizer *o = optimizer_create(&spec, NULL);
+		float value[20] = {0}, grad[20] = {0};
+		for (size_t i = 0; i < 20; i++)
+			value[i] = grad[i] = 1 + (float)i;
+		grad[7] = NAN;
+		struct row row = row_create(&spec, value, 20);
+		push(o, &(struct optimizer_scalars){.lr = 0.1f, .grad_scale = 1}, &row, 20, grad);
+		for (size_t i = 0; i < 20; i++) /* one accumulator for the row: no clean elements then */
+			assert_int_equal(isnan(row.data[i]) != 0, i == 7 || kind == WEIR_OPT_ROW_ADAGRAD);
+		free(row.data);
+		optimizer_destroy(o);
+	}
+}
+
 static void many_rows_equal_one_by_one(void **state)
 {
 	(void)state;
@@ -400,6 +454,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_rule_follows_its_paper),
 	    cmocka_unit_test(variants_and_cuts_give_the_same_bits),
+	    cmocka_unit_test(results_are_the_recorded_bits),
+	    cmocka_unit_test(a_nan_spoils_its_own_element_only),
 	    cmocka_unit_test(many_rows_equal_one_by_one),
 	    cmocka_unit_test(average_is_the_mean_of_a_window),
 	    cmocka_unit_test(adam_corrects_its_bias_far_out),
