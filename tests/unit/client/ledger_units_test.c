@@ -19,7 +19,7 @@
 #define JOB_FINISHED WEIR__V1__LEASE_STATE__FINISHED
 #define JOB_FAILED WEIR__V1__LEASE_STATE__FAILED
 
-enum { NAMES = 6, UNITS = 40, PASSES = 3, BATCHES = 5, HELD = 4 };
+enum { NAMES = 6, UNITS = 300, PASSES = 3, BATCHES = 5, HELD = 4 };
 
 /* What one incarnation believes. It may be dead without knowing. */
 struct actor {

@@ -1,0 +1,124 @@
+#include "integer_trainer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "prng.h"
+
+/* The keys of a batch (KEYS, distinct) and what it adds to each. */
+static void batch_keys(uint32_t data_unit, uint32_t batch, uint64_t *keys)
+{
+	for (uint64_t i = 0; i < KEYS; i++)
+		keys[i] = prng_permute(prng_mix(1, data_unit, batch), KEY_SPACE, i);
+}
+
+static float batch_value(uint32_t data_unit, uint32_t batch)
+{
+	return (float)(1 + (data_unit * 7 + batch * 3) % 11);
+}
+
+void trainer_open(struct trainer *t, struct cluster *c, const char *name, weir_mode dense_mode)
+{
+	*t = (struct trainer){.client = cluster_trainer(c, name, UNITS)};
+	t->embedding = cluster_table(t->client, "rows", WEIR_EMBEDDING, WIDTH, (weir_mode){WEIR_ASYNC});
+	t->dense = cluster_table(t->client, "dense", WEIR_DENSE, DENSE, dense_mode);
+	t->values = malloc(DENSE * sizeof *t->values);
+	t->gradient = malloc(DENSE * sizeof *t->gradient);
+}
+
+void trainer_free(struct trainer *t)
+{
+	free(t->values);
+	free(t->gradient);
+}
+
+weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t batch, weir_error *err)
+{
+	uint64_t keys[KEYS];
+	float rows[KEYS * WIDTH], add[KEYS * WIDTH];
+	weir_batch id = {.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
+	weir_ticket ticket;
+	batch_keys(u->data_unit, batch, keys);
+	weir_pull_item pull[] = {{.table = t->embedding, .keys = keys, .rows = KEYS, .values = rows}, {.table = t->dense, .values = t->values}};
+	weir_status status = weir_pull(t->client, &id, pull, 2, NULL, NULL, &ticket, err);
+	if (status == WEIR_OK)
+		status = weir_wait(t->client, ticket, 20000, err);
+	if (status != WEIR_OK)
+		return status;
+	for (uint32_t i = 0; i < KEYS * WIDTH; i++)
+		add[i] = -batch_value(u->data_unit, batch);
+	for (uint32_t i = 0; i < DENSE; i++)
+		t->gradient[i] = -batch_value(u->data_unit, batch);
+	weir_push_item push[] = {{.table = t->embedding, .keys = keys, .rows = KEYS, .values = add}, {.table = t->dense, .values = t->gradient}};
+	status = weir_push(t->client, &id, push, 2, NULL, NULL, NULL, &ticket, err);
+	if (status == WEIR_OK)
+		status = weir_wait(t->client, ticket, 20000, err);
+	t->executed += status == WEIR_OK;
+	return status;
+}
+
+weir_status train(struct trainer *t, uint32_t batches_max, weir_error *err)
+{
+	for (;;) {
+		weir_unit u;
+		weir_status status = weir_unit_lease(t->client, &u, -1, err);
+		if (status != WEIR_OK || u.state == WEIR_UNIT_FINISHED)
+			return status;
+		status = weir_unit_begin(t->client, &u, BATCHES, err);
+		for (uint32_t b = u.watermark; status == WEIR_OK && b < BATCHES; b++) {
+			if (t->executed >= batches_max)
+				return WEIR_OK;
+			status = run_batch(t, &u, b, err);
+		}
+		if (status == WEIR_OK)
+			status = weir_unit_commit(t->client, &u, err);
+		if (status != WEIR_OK)
+			return status;
+	}
+}
+
+void assert_ok(weir_status status, const weir_error *err)
+{
+	if (status != WEIR_OK)
+		fail_msg("%s: %s", weir_status_name(status), err->text);
+}
+
+void assert_sums(struct trainer *t)
+{
+	static float rows[KEY_SPACE * WIDTH];
+	uint64_t all[KEY_SPACE], keys[KEYS];
+	float expected[KEY_SPACE] = {0}, dense = 0;
+	for (uint32_t u = 0; u < UNITS; u++)
+		for (uint32_t b = 0; b < BATCHES; b++) {
+			batch_keys(u, b, keys);
+			dense += batch_value(u, b);
+			for (uint32_t i = 0; i < KEYS; i++)
+				expected[keys[i]] += batch_value(u, b);
+		}
+	for (uint64_t k = 0; k < KEY_SPACE; k++)
+		all[k] = k;
+	weir_pull_item pull[] = {{.table = t->embedding, .keys = all, .rows = KEY_SPACE, .values = rows}, {.table = t->dense, .values = t->values}};
+	weir_ticket ticket;
+	weir_error err = {0};
+	assert_ok(weir_pull(t->client, NULL, pull, 2, NULL, NULL, &ticket, &err), &err);
+	assert_ok(weir_wait(t->client, ticket, 10000, &err), &err);
+	for (uint32_t k = 0; k < KEY_SPACE; k++)
+		for (uint32_t w = 0; w < WIDTH; w++)
+			assert_float_equal(rows[k * WIDTH + w], expected[k], 0);
+	for (uint32_t i = 0; i < DENSE; i++)
+		if (t->values[i] != dense)
+			fail_msg("dense[%u] is %g, expected %g", i, t->values[i], dense);
+}
+
+void assert_audit(struct cluster *c)
+{
+	struct audit a = cluster_audit(c);
+	assert_true(a.finished);
+	assert_int_equal(a.applied + a.dropped, a.expected);
+	assert_int_equal(a.applied_fingerprint + a.dropped_fingerprint, a.expected_fingerprint);
+	assert_int_equal(a.twice, 0);
+}
