@@ -1,5 +1,5 @@
-/* Opens a backend by name. CUDA is a shared object, libweir_cuda.so, looked for beside the program and in lib/ next to it; nothing
- * else links CUDA. It exports one function:
+/* Opens a backend by name. CUDA is a shared object, libweir_cuda.so, looked for beside the program and in lib/ next to it;
+ * nothing else links CUDA. It exports one function:
  *     struct backend *weir_backend_cuda_create(uint32_t device, weir_error *err); */
 #include <dlfcn.h>
 #include <stdio.h>

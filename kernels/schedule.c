@@ -4,7 +4,7 @@
  *   cosine       min + (1 - min) (1 + cos(pi x)) / 2    (Loshchilov, Hutter 2017, eq. 5, one period)
  *   wsd          1, then linear to min over the last `decay` of `total` steps    (Hu et al. 2024, arXiv 2404.06395, eq. 1)
  *   step         gamma ^ floor(i / period)
- *   triangular   min + (1 - min) max(0, 1 - |i / period - 2 cycle + 1|), cycle = floor(1 + i / (2 period))    (Smith 2017, sec. 3.2)
+ *   triangular   min + (1 - min) max(0, 1 - |i / period - 2 cycle + 1|), cycle = floor(1 + i / (2 period)) (Smith 2017, 3.2)
  *   triangular2  the same, its height times 1 / 2^(cycle - 1);  exp_range: its height times gamma^i
  * `total` counts from step 0 and includes the warm-up. */
 #include <math.h>

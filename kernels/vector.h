@@ -1,7 +1,7 @@
-/* Vector kernels: one source, compiled once per instruction set with WEIR_ISA = base | avx2 | avx512 and collected in a function table.
- * The table is chosen by the CPU's features. Rules and codecs use only operations that IEEE 754 defines exactly (+ - * / sqrt,
- * integer), element by element or in 16 fixed lanes, without contraction: every variant gives the same bits, which is what lets replicas
- * on different machines stay equal. Private to kernels/ and its tests. */
+/* Vector kernels: one source, compiled once per instruction set with WEIR_ISA = base | avx2 | avx512 and collected in a function
+ * table. The table is chosen by the CPU's features. Rules and codecs use only operations that IEEE 754 defines exactly (+ - * /
+ * sqrt, integer), element by element or in 16 fixed lanes, without contraction: every variant gives the same bits, which is what
+ * lets replicas on different machines stay equal. Private to kernels/ and its tests. */
 #ifndef WEIR_VECTOR_H
 #define WEIR_VECTOR_H
 

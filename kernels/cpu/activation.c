@@ -43,26 +43,6 @@ static inline float act_slope(float y, enum activation act)
 	return 1;
 }
 
-/* One loop per kind of activation, so that each is vectorised. */
-#define FOR_EACH_ACT(act, call) \
-	switch (act) {              \
-	case ACT_NONE:              \
-		call(ACT_NONE);         \
-		break;                  \
-	case ACT_RELU:              \
-		call(ACT_RELU);         \
-		break;                  \
-	case ACT_SIGMOID:           \
-		call(ACT_SIGMOID);      \
-		break;                  \
-	case ACT_TANH:              \
-		call(ACT_TANH);         \
-		break;                  \
-	case ACT_GELU:              \
-		call(ACT_GELU);         \
-		break;                  \
-	}
-
 struct forward {
 	float *y;
 	const float *bias;
@@ -89,9 +69,24 @@ static inline __attribute__((always_inline)) void forward_rows(const struct forw
 static void forward_range(void *args, size_t begin, size_t end)
 {
 	const struct forward *f = args;
-#define FORWARD(act) forward_rows(f, begin, end, act)
-	FOR_EACH_ACT(f->act, FORWARD)
-#undef FORWARD
+	/* one loop per kind, so that each is vectorised */
+	switch (f->act) {
+	case ACT_NONE:
+		forward_rows(f, begin, end, ACT_NONE);
+		break;
+	case ACT_RELU:
+		forward_rows(f, begin, end, ACT_RELU);
+		break;
+	case ACT_SIGMOID:
+		forward_rows(f, begin, end, ACT_SIGMOID);
+		break;
+	case ACT_TANH:
+		forward_rows(f, begin, end, ACT_TANH);
+		break;
+	case ACT_GELU:
+		forward_rows(f, begin, end, ACT_GELU);
+		break;
+	}
 }
 
 void ISA(cpu_bias_act)(struct backend *b, float *y, const float *bias, size_t rows, size_t n, enum activation act)
@@ -135,9 +130,24 @@ static inline __attribute__((always_inline)) void backward_columns(const struct 
 static void backward_range(void *args, size_t begin, size_t end)
 {
 	const struct backward *a = args;
-#define BACKWARD(act) backward_columns(a, begin, end, act)
-	FOR_EACH_ACT(a->act, BACKWARD)
-#undef BACKWARD
+	/* one loop per kind, so that each is vectorised */
+	switch (a->act) {
+	case ACT_NONE:
+		backward_columns(a, begin, end, ACT_NONE);
+		break;
+	case ACT_RELU:
+		backward_columns(a, begin, end, ACT_RELU);
+		break;
+	case ACT_SIGMOID:
+		backward_columns(a, begin, end, ACT_SIGMOID);
+		break;
+	case ACT_TANH:
+		backward_columns(a, begin, end, ACT_TANH);
+		break;
+	case ACT_GELU:
+		backward_columns(a, begin, end, ACT_GELU);
+		break;
+	}
 }
 
 void ISA(cpu_bias_act_backward)(struct backend *b, float *dx, const float *dy, const float *y, float *dbias, size_t rows,

@@ -1,4 +1,5 @@
-/* Batch norm (Ioffe, Szegedy 2015, algorithm 1 and sec. 3). Columns are spread over threads; their sums are taken in double, in row order. */
+/* Batch norm (Ioffe, Szegedy 2015, algorithm 1 and sec. 3). Columns are spread over threads; their sums are taken in double, in
+ * row order. */
 #include <assert.h>
 
 #include "ops.h"

@@ -1,6 +1,7 @@
-/* The CPU backend's insides. Ops are compiled once per instruction set (vector.h) and collected in a backend_ops table; what does not gain
- * from it (memory, unique, the split of gemm) is compiled once. An op is a function on a range of rows or elements and a wrapper that spreads ranges over the
- * pool. Sums over rows are taken in an order fixed by the shape alone; only gemm's bits may depend on the number of threads. */
+/* The CPU backend's insides. Ops are compiled once per instruction set (vector.h) and collected in a backend_ops table; what does
+ * not gain from it (memory, unique, the split of gemm) is compiled once. An op is a function on a range of rows or elements and a
+ * wrapper that spreads ranges over the pool. Sums over rows are taken in an order fixed by the shape alone; only gemm's bits may
+ * depend on the number of threads. */
 #ifndef WEIR_CPU_H
 #define WEIR_CPU_H
 

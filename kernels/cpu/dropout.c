@@ -1,5 +1,6 @@
-/* Inverted dropout (Srivastava et al. 2014). Element i is kept iff a 32-bit hash of (seed, i) is at least p 2^32: no state, any order, the
- * same mask again for backward. The hash is Wellons' "lowbias32" (2018) with the seed mixed in before and between its rounds. */
+/* Inverted dropout (Srivastava et al. 2014). Element i is kept iff a 32-bit hash of (seed, i) is at least p 2^32: no state, any
+ * order, the same mask again for backward. The hash is Wellons' "lowbias32" (2018) with the seed mixed in before and between its
+ * rounds. */
 #include <assert.h>
 
 #include "ops.h"

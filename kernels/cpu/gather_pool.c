@@ -1,5 +1,5 @@
-/* Embedding look-up with sum pooling. Bags are spread over threads. Rows come from a compact table (one batch's distinct rows), so most
- * hits are in cache; the next rows are prefetched for when they are not. */
+/* Embedding look-up with sum pooling. Bags are spread over threads. Rows come from a compact table (one batch's distinct rows),
+ * so most hits are in cache; the next rows are prefetched for when they are not. */
 #include <string.h>
 
 #include "ops.h"

@@ -1,4 +1,5 @@
-/* The only user of oneDNN and of CBLAS: their sgemm on the calling thread alone. Which of them, kernels/CMakeLists.txt decides. */
+/* The only user of oneDNN and of CBLAS: their sgemm on the calling thread alone. Which of them is used,
+ * kernels/CMakeLists.txt decides. */
 #include "cpu.h"
 
 #if defined(WEIR_GEMM_DNNL)

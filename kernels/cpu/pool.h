@@ -1,4 +1,5 @@
-/* A few threads that run the parts of one job together. Which thread does which part is fixed, so that results never depend on timing. */
+/* A few threads that run the parts of one job together. Which thread does which part is fixed, so that results never depend on
+ * timing. */
 #ifndef WEIR_POOL_H
 #define WEIR_POOL_H
 
@@ -11,7 +12,8 @@ typedef void (*pool_fn)(void *arg, uint32_t part);
 struct pool *pool_create(uint32_t threads);
 void pool_destroy(struct pool *p); /* NULL is allowed */
 uint32_t pool_threads(const struct pool *p);
-/* Runs fn(arg, part) for part = 0 .. parts - 1 (parts <= threads), part 0 on the calling thread, and returns when all are done. One caller at a time. */
+/* Runs fn(arg, part) for part = 0 .. parts - 1 (parts <= threads), part 0 on the calling thread, and returns when all are done.
+ * One caller at a time. */
 void pool_run(struct pool *p, uint32_t parts, pool_fn fn, void *arg);
 
 #endif

@@ -1,6 +1,6 @@
-/* The gradient of the look-up: each use of a row adds its bag's gradient, in order of use whatever the number of threads. Rows are dealt to
- * threads in groups of 16 (so that frequent rows, which come first, are shared out, and no cache line is); every thread walks all
- * uses, collects its own ones without branching, and then adds them with the rows prefetched. */
+/* The gradient of the look-up: each use of a row adds its bag's gradient, in order of use whatever the number of threads. Rows
+ * are dealt to threads in groups of 16 (so that frequent rows, which come first, are shared out, and no cache line is); every
+ * thread walks all uses, collects its own ones without branching, and then adds them with the rows prefetched. */
 #include <string.h>
 
 #include "ops.h"

@@ -1,5 +1,5 @@
-/* Distinct keys in order of first use: open addressing with linear probing at a load of at most one half. The table is kept between calls and never
- * cleared: a slot is in use when it carries the stamp of the present call. */
+/* Distinct keys in order of first use: open addressing with linear probing at a load of at most one half. The table is kept
+ * between calls and never cleared: a slot is in use when it carries the stamp of the present call. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* exp, the logistic function and tanh that a compiler can vectorise: polynomials after range reduction (Cody, Waite 1980). Relative error of exp
- * below 2e-7 on [-87, 88]; beyond, it saturates at the ends. NaN stays NaN. */
+/* exp, the logistic function and tanh that a compiler can vectorise: polynomials after range reduction (Cody, Waite 1980).
+ * Relative error of exp below 2e-7 on [-87, 88]; beyond, it saturates at the ends. NaN stays NaN. */
 #ifndef WEIR_VECTOR_MATH_H
 #define WEIR_VECTOR_MATH_H
 

@@ -1,5 +1,5 @@
-/* Adagrad (Duchi, Hazan, Singer 2011, fig. 1, diagonal form), and row-wise Adagrad (Naumov et al. 2019, sec. 4: one accumulator per
- * embedding row, holding the sum of the row means of g^2). */
+/* Adagrad (Duchi, Hazan, Singer 2011, fig. 1, diagonal form), and row-wise Adagrad (Naumov et al. 2019, sec. 4: one accumulator
+ * per embedding row, holding the sum of the row means of g^2). */
 #include "rule.h"
 
 /* slot0: sum of g^2, from `initial` on. h += g^2; p -= lr g / (sqrt(h) + eps) */

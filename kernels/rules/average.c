@@ -2,8 +2,8 @@
  * With t = 1..N counting the pushes of the present window:
  *   first window:  the value is the mean of the pushes so far; so the first push replaces the initial value;
  *   later windows: slot0 holds the value at the window's start, and each push replaces one Nth of it: p += (g - slot0) / N.
- * So at the end of a window the value is the mean of that window's pushes, and in between that of the last N with those of the window before
- * standing in by their mean. No rate, no L2. Rounding errors do not outlive a window. */
+ * So at the end of a window the value is the mean of that window's pushes, and in between that of the last N with those of the
+ * window before standing in by their mean. No rate, no L2. Rounding errors do not outlive a window. */
 #include "rule.h"
 
 RULE(average)

@@ -1,5 +1,6 @@
-/* LAMB (You et al. 2020, algorithm 2) with phi(z) = min(z, 10) as its authors' code has it. The trust ratio is taken over the row: for a
- * dense table that is a chunk of 65,536 elements, not a layer (a departure from the paper). Whole rows only. slot0: m, slot1: v. */
+/* LAMB (You et al. 2020, algorithm 2) with phi(z) = min(z, 10) as its authors' code has it. The trust ratio is taken over the
+ * row: for a dense table that is a chunk of 65,536 elements, not a layer (a departure from the paper). Whole rows only. slot0:
+ * m, slot1: v. */
 #include "rule.h"
 
 #define NORM_MAX 10.0f

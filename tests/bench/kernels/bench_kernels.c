@@ -1,5 +1,6 @@
-/* bench_kernels [threads]: speeds of the kernels, with ratios to memcpy and to sgemm measured in the same run. Optimizers, codecs and initial
- * values on one thread (a server's executor is one); sgemm and the backend's ops on `threads` (default: all). */
+/* bench_kernels [threads]: speeds of the kernels, with ratios to memcpy and to sgemm measured in the same run. Optimizers,
+ * codecs and initial values on one thread (a server's executor is one); sgemm and the backend's ops on `threads` (default:
+ * all). */
 #include "bench.h"
 
 #include <stdio.h>

@@ -239,8 +239,8 @@ static void variants_and_cuts_give_the_same_bits(void **state)
 		}
 }
 
-/* The bits themselves, by FNV-1a over value and slots after PUSHES pushes: replicas on other machines, built by other compilers, must
- * get them too. They change only if a rule changes, which old logs do not survive. */
+/* The bits themselves, by FNV-1a over value and slots after PUSHES pushes: replicas on other machines, built by other compilers,
+ * must get them too. They change only if a rule changes, which old logs do not survive. */
 static void results_are_the_recorded_bits(void **state)
 {
 	(void)state;
