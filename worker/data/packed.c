@@ -179,7 +179,8 @@ weir_status packed_writer_commit(struct packed_writer *w, uint64_t bad_lines, we
 	w->at = 0;
 	if (status == WEIR_OK)
 		status = write_all(w, &header, 1, err);
-	if (status == WEIR_OK && (fdatasync(w->fd) != 0 || rename(w->temporary, w->path) != 0))
+	/* Not synced: after a power cut the checksums tell, and a cache is built again. */
+	if (status == WEIR_OK && rename(w->temporary, w->path) != 0)
 		status = weir_fail(err, WEIR_E_IO, "cannot complete %s: %s", w->path, strerror(errno));
 	if (status != WEIR_OK)
 		unlink(w->temporary);

@@ -119,7 +119,7 @@ static void rows_parse_and_ids_follow_a_power_law(void **state)
 	assert_int_equal(dataset_get_info(d)->rows, o.rows);
 	assert_int_equal(dataset_get_info(d)->bad_lines, 0);
 	assert_true(truth.ids > 190000 && truth.ids <= 200000);
-	assert_true(truth.ids_seen > 30000 && truth.ids_seen <= truth.ids);
+	assert_in_range(truth.ids_seen, 5000, truth.ids);
 	dataset_close(d);
 	job_of_free(job);
 	struct planted *planted = planted_create(o.ids, o.seed);
@@ -132,7 +132,7 @@ static void rows_parse_and_ids_follow_a_power_law(void **state)
 		top += row.ranks[0] == 0;
 		tenth += row.ranks[0] == 9;
 	}
-	assert_true(top > 10 * tenth / 2 && tenth > 50); /* 10^s is at least 10 */
+	assert_true(top > 15 * tenth && top < 40 * tenth); /* 10^1.4 is 25 */
 	for (uint32_t f = 0; f < PLANTED_FIELDS; f++)
 		for (uint32_t r = 1; r < 3; r++)
 			assert_true(planted_token(planted, f, r) != planted_token(planted, f, 0));
