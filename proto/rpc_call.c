@@ -9,7 +9,7 @@
 
 #include "rpc_transport.h"
 
-#define RETRY_WINDOW_NS ((int64_t)(WEIR_DEAD_PEER_MS - 500u) * 1000000)
+#define RETRY_WINDOW_NS ((int64_t)(WEIR_DEAD_PEER_MS - 750u) * 1000000)
 
 static void call_finish(struct rpc_client_call *c, weir_status status, const char *text, struct message *reply)
 {

@@ -259,7 +259,7 @@ size_t grpc_args_common(grpc_arg *args)
 {
 	size_t n = 0;
 	args[n++] = grpc_arg_number(GRPC_ARG_KEEPALIVE_TIME_MS, WEIR_KEEPALIVE_MS);
-	args[n++] = grpc_arg_number(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, WEIR_DEAD_PEER_MS - WEIR_KEEPALIVE_MS - 500);
+	args[n++] = grpc_arg_number(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, WEIR_DEAD_PEER_MS - WEIR_KEEPALIVE_MS - 1000);
 	args[n++] = grpc_arg_number(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
 	args[n++] = grpc_arg_number(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
 	args[n++] = grpc_arg_number(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, WEIR_MESSAGE_BYTES_MAX);

@@ -357,12 +357,15 @@ static void test_five_servers_and_clients_closing_in_every_order(void **state)
 		}
 		for (int i = 0; i < SERVERS; i++) {
 			int k = order == 0 ? i : SERVERS - 1 - i;
-			if (order == 2)
+			if (order == 2) {
 				node_stop(&nodes[k], 0);
-			rpc_channel_close(channels[k]);
-			assert_int_equal(probe_wait_closed(&p[k]), order == 2 ? WEIR_E_UNAVAILABLE : WEIR_E_CANCELLED);
-			if (order != 2)
+				assert_int_equal(probe_wait_closed(&p[k]), WEIR_E_UNAVAILABLE);
+				rpc_channel_close(channels[k]);
+			} else {
+				rpc_channel_close(channels[k]);
+				assert_int_equal(probe_wait_closed(&p[k]), WEIR_E_CANCELLED);
 				node_stop(&nodes[k], 0);
+			}
 		}
 		fixture_close(&f);
 	}
