@@ -103,9 +103,11 @@ static uint32_t alias_draw(const struct field *f, struct prng *r)
 	return u < f->law[c].keep ? c : f->law[c].other;
 }
 
-static double draw_sign(struct prng *r)
+/* +1 or -1, opposite for the two most frequent ids, so that a field of three ids has both too. */
+static double draw_sign(struct prng *r, uint32_t rank, double previous)
 {
-	return prng_u64(r) & 1 ? 1.0 : -1.0;
+	double sign = prng_u64(r) & 1 ? 1.0 : -1.0;
+	return rank == 1 ? -previous : sign;
 }
 
 /* Draws a field's effects; its factors get their means under the field's law. */
