@@ -45,7 +45,7 @@ if [ -n "$foreign" ]; then
 fi
 
 archive="build/bundle/$name.tar.zst"
-tar -C build/bundle --sort=name --owner=0 --group=0 --numeric-owner -cf - "$name" | zstd -q -19 -T0 -o "$archive"
+tar -C build/bundle --sort=name --owner=0 --group=0 --numeric-owner -cf - "$name" | zstd -q -12 -T0 -o "$archive"
 bytes=$(stat -c %s "$archive")
 echo "bundle: $archive, $((bytes >> 10)) KiB"
 if [ "$bytes" -ge "$bytes_max" ]; then
