@@ -132,6 +132,16 @@ static void read_signals(struct train *t, int timeout_ms)
 			on_stop_signal(t, (int)info.ssi_signo);
 }
 
+/* A worker that the finished job does not end by itself (it is stopped, or stuck) is not waited for. */
+static void end_stragglers(struct train *t)
+{
+	if (t->finished_ms == 0 || clock_ms(t->clock) < t->finished_ms + WEIR_DRAIN_MS ||
+	    supervisor_alive(t->supervisor, CHILD_TRAINER) == 0)
+		return;
+	uint32_t killed = supervisor_end(t->supervisor, CHILD_TRAINER, 0);
+	live_note(&t->live, "%u workers did not leave in %u s after the end of the job and are killed", killed, WEIR_DRAIN_MS / 1000);
+}
+
 /* --- Looking at the job */
 
 static void note_rows(struct train *t, const struct overview *now, int64_t now_ms)
@@ -159,6 +169,8 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 	overview_free(&t->seen);
 	t->seen = now;
 	t->seen_any = true;
+	if (now.state == JOB_FINISHED && t->finished_ms == 0)
+		t->finished_ms = now_ms;
 	live_show(&t->live, &t->seen, now_ms, force);
 	return true;
 }
@@ -189,6 +201,7 @@ void drive(struct train *t)
 	while (!ended(t) && !t->stop_at_once && (t->give_up_ms == 0 || clock_ms(t->clock) < t->give_up_ms)) {
 		read_signals(t, DRIVE_POLL_MS / 5);
 		reap(t);
+		end_stragglers(t);
 		if (t->servers_lost || clock_ms(t->clock) < look_ms)
 			continue;
 		look(t, DRIVE_ANSWER_MS, false);

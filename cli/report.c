@@ -125,8 +125,8 @@ void report_print(const struct report *r, FILE *out)
 	if (r->workers_lost || r->servers_lost || s->leases_expired)
 		fprintf(out, "  %-11s %" PRIu64 " workers, %" PRIu64 " servers; %" PRIu64 " leases expired\n", "lost", r->workers_lost,
 		        r->servers_lost, s->leases_expired);
-	if (s->bad_lines)
-		fprintf(out, "  %-11s %" PRIu64 " were left out; the workers' logs show the first ones\n", "bad lines", s->bad_lines);
+	if (r->bad_lines)
+		fprintf(out, "  %-11s %" PRIu64 " were left out; the workers' logs show the first ones\n", "bad lines", r->bad_lines);
 }
 
 /* --- As JSON */
@@ -184,7 +184,6 @@ static void put_overview(struct json *j, const struct overview *s)
 	json_set_count(j, "stale_refused", s->stale_refused);
 	json_set_count(j, "leases_expired", s->leases_expired);
 	json_set_count(j, "batches_dropped", s->batches_dropped);
-	json_set_count(j, "bad_lines", s->bad_lines);
 }
 
 weir_status report_write(const struct report *r, const char *path, weir_error *err)
@@ -203,6 +202,7 @@ weir_status report_write(const struct report *r, const char *path, weir_error *e
 	json_set_real(j, "train_s", r->train_s);
 	put_overview(j, r->end);
 	put_audit(j, r);
+	json_set_count(j, "bad_lines", r->bad_lines);
 	json_set_count(j, "workers_lost", r->workers_lost);
 	json_set_count(j, "servers_lost", r->servers_lost);
 	if (r->generated) {

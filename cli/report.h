@@ -32,6 +32,7 @@ struct report {
 	uint64_t train_rows;        /* trained in train_s */
 	const struct overview *end; /* when the last unit was committed */
 	struct audit audit;
+	uint64_t bad_lines; /* left out of the packed cache, and by the workers reading text */
 	uint64_t workers_lost, servers_lost;
 	bool generated; /* data from a planted model, whose best scores on the test part are known: */
 	double bayes_auc, bayes_logloss;

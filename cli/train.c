@@ -10,6 +10,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "dataset.h"
 #include "disk.h"
 #include "generate.h"
 #include "train.h"
@@ -79,11 +80,9 @@ static struct generate_options generation(const struct job *job)
 	                                 .split_test = job->data.split.test};
 }
 
-static weir_status prepare_data(struct train *t, struct report *r, weir_error *err)
+static weir_status generate(struct train *t, struct report *r, weir_error *err)
 {
 	struct generate_truth truth = {0};
-	if (t->job->data.generate.rows == 0)
-		return WEIR_OK;
 	struct generate_options options = generation(t->job);
 	if (!generate_is_current(&options, &truth)) {
 		live_note(&t->live, "generating %" PRIu64 " rows of click data in %s", options.rows, options.path);
@@ -95,6 +94,20 @@ static weir_status prepare_data(struct train *t, struct report *r, weir_error *e
 	r->generated = true;
 	r->bayes_auc = best->auc;
 	r->bayes_logloss = best->logloss;
+	return WEIR_OK;
+}
+
+/* Makes what is to be generated, and opens the data once: what is wrong with them is said here, and the workers find the packed cache built. */
+static weir_status prepare_data(struct train *t, struct report *r, weir_error *err)
+{
+	struct dataset *data = NULL;
+	weir_status s = t->job->data.generate.rows > 0 ? generate(t, r, err) : WEIR_OK;
+	if (s == WEIR_OK)
+		s = dataset_open(&data, t->job, SPLIT_TRAIN, t->logger, err);
+	if (s != WEIR_OK)
+		return s;
+	r->bad_lines = dataset_get_info(data)->bad_lines;
+	dataset_close(data);
 	return WEIR_OK;
 }
 
@@ -156,6 +169,7 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 	r->end = &t->seen;
 	r->finished = t->seen_any && t->seen.state == JOB_FINISHED && !t->servers_lost;
 	r->servers_lost = t->servers_lost;
+	r->bad_lines += t->seen.bad_lines;
 	r->workers_lost = t->seen.workers_lost > t->workers_killed ? t->seen.workers_lost : t->workers_killed;
 	measure_speed(t, r);
 	if (r->finished)

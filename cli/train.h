@@ -31,10 +31,11 @@ struct train {
 	int64_t first_rows_ms, last_rows_ms;
 
 	uint64_t workers_killed, servers_lost;
-	int stop_signal;    /* the first SIGINT or SIGTERM; 0: none */
-	bool stop_at_once;  /* a second one came */
-	int64_t give_up_ms; /* ending: children still there then are killed; 0: not ending */
-	weir_error failure; /* status OK: none */
+	int stop_signal;     /* the first SIGINT or SIGTERM; 0: none */
+	bool stop_at_once;   /* a second one came */
+	int64_t give_up_ms;  /* ending: children still there then are killed; 0: not ending */
+	int64_t finished_ms; /* when the ledger was first seen to be done; 0: not yet */
+	weir_error failure;  /* status OK: none */
 };
 
 /* --- launch.c */

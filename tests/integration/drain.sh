@@ -9,7 +9,7 @@ finish_train 12
 [ $((SECONDS - told)) -le 10 ] || fail "the drain took $((SECONDS - told)) s"
 [ $STATUS = 1 ] || fail "exit status $STATUS"
 tail -n 1 "$DIR/train.err" | grep -q "stopped by Terminated" || fail "the last line does not say why: $(tail -n 1 "$DIR/train.err")"
-holds "$DIR/report.json" "not d['finished'] and d['workers_lost'] == 0 and d['audit']['double'] == 0"
+holds "$DIR/report.json" "(.finished | not) and .workers_lost == 0 and .audit.double == 0"
 nothing_left
 
 start_train

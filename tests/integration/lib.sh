@@ -6,17 +6,20 @@ WEIR=$BUILD/weir
 DIR=$(mktemp -d /tmp/weir-it-XXXXXX)
 RUN=$DIR/run
 
+command_line() { { tr '\0' ' ' < "/proc/$1/cmdline"; } 2> /dev/null; }
+
 # Processes of this test's run: all of them name its folder on their command line.
 left_over() {
 	local p
 	for p in /proc/[0-9]*; do
-		[ "${p#/proc/}" != $$ ] && tr '\0' ' ' < "$p/cmdline" 2> /dev/null | grep -q -- "--job $DIR/" && echo "${p#/proc/}"
+		[ "${p#/proc/}" != $$ ] && command_line "${p#/proc/}" | grep -q -- "--job $DIR/" && echo "${p#/proc/}"
 	done
 	return 0
 }
 
 cleanup() {
 	local p
+	[ -n "${TRAIN:-}" ] && kill -KILL "$TRAIN" 2> /dev/null
 	for p in $(left_over); do
 		kill -CONT "$p" 2> /dev/null
 		kill -KILL "$p" 2> /dev/null
@@ -43,14 +46,12 @@ wait_for() {
 	done
 }
 
-# json FILE EXPRESSION: evaluates a Python expression with the document as d.
-json() {
-	python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"
-}
+# json FILE EXPRESSION: what jq makes of the document.
+json() { jq -r "$2" "$1"; }
 
-# holds FILE EXPRESSION: fails the test, showing the document, unless the expression is true.
+# holds FILE EXPRESSION: fails the test, showing the document, unless the jq expression is true.
 holds() {
-	[ "$(json "$1" "bool($2)")" = True ] || { cat "$1"; fail "does not hold: $2"; }
+	jq -e "$2" "$1" > /dev/null || { cat "$1"; fail "does not hold: $2"; }
 }
 
 # A job that trains in seconds. write_job [PASSES [EXTRA CLUSTER KEYS]]
@@ -60,7 +61,7 @@ write_job() {
 		run_dir: $RUN
 		cluster: {servers: 2, workers: 2, partitions: 8, lease_ms: 3001${2:+, $2}}
 		data:
-		  generate: {rows: 20000, ids: 5000, seed: 3}
+		  generate: {rows: 20000, ids: 20000, seed: 3}
 		  batch: 64
 		  unit_batches: 8
 		  seed: 5
@@ -89,7 +90,7 @@ is_gone() { ! kill -0 "$1" 2> /dev/null || grep -q '^State:.*Z' "/proc/$1/status
 
 # Whether at least $1 rows are trained.
 trained() {
-	"$WEIR" status --job "$DIR/job.yaml" --json > "$DIR/status.json" 2> /dev/null && [ "$(json "$DIR/status.json" "d['rows'] >= $1")" = True ]
+	"$WEIR" status --job "$DIR/job.yaml" --json > "$DIR/status.json" 2> /dev/null && jq -e ".rows >= $1" "$DIR/status.json" > /dev/null
 }
 
 # pid_of NAME: of a child by its --name, or --index for servers.
@@ -97,7 +98,7 @@ pid_of() {
 	local p option=--name value=$1
 	[ "${1#server-}" != "$1" ] && option=--index && value=${1#server-}
 	for p in $(left_over); do
-		tr '\0' ' ' < "/proc/$p/cmdline" 2> /dev/null | grep -q -- "$option $value " && echo "$p" && return 0
+		command_line "$p" | grep -q -- "$option $value " && echo "$p" && return 0
 	done
 	return 1
 }
@@ -108,7 +109,7 @@ nothing_left() {
 }
 
 audited() {
-	holds "$DIR/report.json" "d['audit']['ok'] and d['audit']['parts_expected'] > 0"
-	holds "$DIR/report.json" "d['audit']['applied'] == d['audit']['parts_expected']"
-	holds "$DIR/report.json" "d['audit']['missing'] == 0 and d['audit']['double'] == 0"
+	holds "$DIR/report.json" ".audit.ok and .audit.parts_expected > 0"
+	holds "$DIR/report.json" ".audit.applied == .audit.parts_expected"
+	holds "$DIR/report.json" ".audit.missing == 0 and .audit.double == 0"
 }

@@ -1,18 +1,11 @@
 # A port that another program has: the server, its address and the reason are named. Free ports (HOST:0) work.
 . "$(dirname "$0")/lib.sh"
 write_job 1
-python3 - "$DIR/port" <<'PY' &
-import os, socket, sys, time
-s = socket.socket()
-s.bind(("127.0.0.1", 0))
-s.listen()
-open(sys.argv[1] + ".tmp", "w").write(str(s.getsockname()[1]))
-os.rename(sys.argv[1] + ".tmp", sys.argv[1])
-time.sleep(60)
-PY
+"$BUILD/weir-server" --job "$DIR/job.yaml" --set run_dir="$DIR/other" --set cluster.servers=1 --index 0 --listen 127.0.0.1:0 \
+	--servers 127.0.0.1:0 --ready-fd 3 3> "$DIR/ready" 2> "$DIR/holder.err" &
 holder=$!
-wait_for 10 "a taken port" test -s "$DIR/port"
-port=$(cat "$DIR/port")
+wait_for 10 "a taken port" grep -q READY "$DIR/ready"
+port=$(sed 's/.*://' "$DIR/ready")
 start_train --set cluster.listen=127.0.0.1:$port --set cluster.servers=1
 finish_train 20
 kill $holder

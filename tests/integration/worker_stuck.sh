@@ -1,0 +1,10 @@
+# A worker that is stopped for good does not keep a finished job from ending.
+. "$(dirname "$0")/lib.sh"
+write_job 40
+start_train
+wait_for 30 "the first rows" trained 1000
+kill -STOP "$(pid_of worker-1)"
+finish_train 60
+[ $STATUS = 0 ] || fail "exit status $STATUS"
+audited
+nothing_left
