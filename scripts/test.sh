@@ -13,7 +13,7 @@ build() {
 	echo "== $1: build"
 	mkdir -p "$2"
 	cmake --preset "$1" >"$2/configure.log" 2>&1 || { cat "$2/configure.log"; exit 1; }
-	cmake --build "$2" -j "$JOBS" --target "$3" | tail -n 1
+	cmake --build "$2" -j "$JOBS" --target "$3" >"$2/build.log" 2>&1 || { tail -n 100 "$2/build.log"; exit 1; }
 }
 
 build tsan build/tsan weir_tests
