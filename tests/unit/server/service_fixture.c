@@ -36,7 +36,7 @@ void cluster_open(struct cluster *k, uint32_t servers, uint32_t executors)
 	                                .partition_server = partition_server};
 	memcpy(ledger.uuid, records_uuid, 16);
 	for (uint32_t i = 0; i < servers; i++) {
-		char name[16];
+		char name[32];
 		snprintf(name, sizeof name, "server-%u", i);
 		struct server_options o = {.rpc = k->rpc,
 		                           .clock = clock_system(),
