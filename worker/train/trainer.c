@@ -1,6 +1,7 @@
 #include "trainer.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -208,19 +209,35 @@ static weir_status start_next(struct trainer *t, bool wait, bool *started, weir_
 	return status == WEIR_OK ? pull(t, s, PULL_ASYNC, err) : status;
 }
 
+/* train.not_finite: clip. Elements that are NaN or infinite become 0. */
+static void clip_not_finite(struct trainer *t, struct slot *s)
+{
+	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
+		float *g = s->data.output.gradients[k];
+		size_t n = model_table_elements(t->model, k) * (model_table_is_keyed(k) ? s->data.input.unique : 1);
+		if (n == 0 || t->backend->ops->all_finite(t->backend, g, n))
+			continue;
+		for (size_t i = 0; i < n; i++)
+			g[i] = isfinite(g[i]) ? g[i] : 0.0f;
+	}
+}
+
+/* A push that libweir refuses because it is not finite has happened as far as its unit is concerned: nothing of the batch is applied. */
 static weir_status push(struct trainer *t, struct slot *s, weir_report *report, weir_error *err)
 {
 	weir_push_item items[MODEL_TABLES];
 	weir_batch id = batch_of(s);
+	if (t->job->train.not_finite == NOT_FINITE_CLIP)
+		clip_not_finite(t, s);
 	size_t count = tables_push_items(&t->tables, &s->data, items);
 	weir_status status = weir_push(t->client, &id, items, count, NULL, NULL, NULL, &s->ticket, err);
-	if (status != WEIR_E_NOT_FINITE || t->job->train.not_finite != NOT_FINITE_REJECT)
+	if (status != WEIR_E_NOT_FINITE)
 		return status;
-	/* The identity must still be used up, or its unit could never commit: a push without rows changes nothing. */
 	report->nonfinite++;
-	LOG_AT(t->options->logger, LOG_WARN, "gradient not finite", "pass=%u unit=%u batch=%u why=\"%s\" the batch is left out",
-	       id.pass, id.unit, id.batch, err->text);
-	return weir_push(t->client, &id, NULL, 0, NULL, NULL, NULL, &s->ticket, err);
+	s->ticket = 0;
+	LOG_AT(t->options->logger, LOG_WARN, "gradient not finite", "pass=%u unit=%u batch=%u is left out: %s", id.pass, id.unit,
+	       id.batch, err->text);
+	return WEIR_OK;
 }
 
 static weir_status compute_next(struct trainer *t, weir_error *err)
@@ -237,8 +254,8 @@ static weir_status compute_next(struct trainer *t, weir_error *err)
 	model_train(t->model, &s->data.input, trainer_dropout_seed(t->job, u->pass, u->unit, s->item->index), &s->data.output);
 	if (t->job->train.clip_norm > 0.0f)
 		model_clip(t->model, &s->data.input, &s->data.output, t->job->train.clip_norm);
-	weir_report report = {
-	    .rows = s->item->batch.rows, .batches = 1, .loss_sum = s->data.output.loss_sum, .bad_lines = s->unit->bad_lines};
+	weir_report report = {.rows = s->item->batch.rows, .batches = 1, .bad_lines = s->unit->bad_lines};
+	report.loss_sum = isfinite(s->data.output.loss_sum) ? s->data.output.loss_sum : 0.0;
 	s->unit->bad_lines = 0;
 	status = push(t, s, &report, err);
 	prefetcher_recycle(t->prefetcher, s->item);
@@ -255,7 +272,7 @@ static weir_status acknowledge(struct trainer *t, bool wait, weir_error *err)
 {
 	while (t->acknowledged < t->computed) {
 		struct slot *s = slot_at(t, t->acknowledged);
-		weir_status status = weir_wait(t->client, s->ticket, wait ? -1 : 0, err);
+		weir_status status = s->ticket == 0 ? WEIR_OK : weir_wait(t->client, s->ticket, wait ? -1 : 0, err);
 		if (status == WEIR_E_TIMEOUT)
 			return WEIR_OK;
 		s->ticket = 0;

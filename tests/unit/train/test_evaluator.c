@@ -158,12 +158,45 @@ static void test_a_stopped_worker_leaves_its_work_to_others(void **state)
 	cluster_stop(&c);
 }
 
+/* A rate that blows the weights up within a few batches: gradients stop being finite, and the job still ends in order. */
+static void test_batches_that_are_not_finite_are_left_out(void **state)
+{
+	(void)state;
+	struct cluster c;
+	weir_error err = {0};
+	atomic_bool stop = false;
+	cluster_start(&c, 2000,
+	              "  batch: 64\n"
+	              "  unit_batches: 4\n"
+	              "model: {kind: fm, dim: 4, init_std: 1.0}\n"
+	              "tables:\n"
+	              "  embedding: {optimizer: {kind: sgd, lr: 1.0e+30}}\n"
+	              "  dense: {optimizer: {kind: sgd, lr: 1.0e+30}}\n"
+	              "train: {passes: 1, threads: 1}\n");
+	CHECK_OK(trainer_run(&(struct trainer_options){.job = c.job, .ledger = c.ledger, .name = "worker-0", .stop = &stop}, &err),
+	         err);
+	weir_client *client;
+	CHECK_OK(weir_open(&client, &(weir_options){.ledger = c.ledger, .name = "check", .role = WEIR_OBSERVER}, &err), err);
+	weir_table_spec spec;
+	uint32_t id;
+	CHECK_OK(weir_table_find(client, "dense", &spec, &id, &err), err);
+	float values[4];
+	weir_ticket ticket;
+	assert_true(spec.elements <= 4);
+	CHECK_OK(weir_pull(client, NULL, &(weir_pull_item){.table = id, .values = values}, 1, NULL, NULL, &ticket, &err), err);
+	CHECK_OK(weir_wait(client, ticket, 10000, &err), err);
+	assert_false(isnan(values[0]));
+	CHECK_OK(weir_close(client, &err), err);
+	cluster_stop(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_two_workers_learn_and_the_best_is_saved),
 	    cmocka_unit_test(test_patience_stops_early),
 	    cmocka_unit_test(test_a_stopped_worker_leaves_its_work_to_others),
+	    cmocka_unit_test(test_batches_that_are_not_finite_are_left_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
