@@ -8,9 +8,9 @@
 #include "sources.h"
 
 struct cache_options {
-	const char *dir;             /* made if need be */
+	const char *dir; /* made if need be */
 	const struct sources *sources;
-	struct load_options load;    /* parser, split, threads, logger, limits; wanted and deliver are the cache's own */
+	struct load_options load; /* parser, split, threads, logger, limits; wanted and deliver are the cache's own */
 };
 
 /* Opens the part's packed file, building all parts first unless they are current. */

@@ -1,9 +1,11 @@
 /* Click data: files cut into units, units read as batches.
  *
- * A dataset is a list of files (after globbing, sorted) cut into units: packed files by exact row ranges (unit_batches * batch rows), plain text by
- * byte ranges of about that many rows aligned at line starts, gzip and LZ4 files whole. The cut is a function of files and
- * settings only, so every worker computes the same one; `fingerprint` proves it. The order of rows inside a unit is a function of (seed, pass,
- * unit). Threads parse; bad lines are counted, the first few kept with file:line, and beyond the limit the unit fails. */
+ * A dataset is a list of files (after globbing, sorted) cut into units: packed files by exact row ranges (unit_batches * batch rows),
+ * plain text by byte ranges of about that many rows aligned at line starts, gzip and LZ4 files whole. The cut is a function of files
+ * and settings only, so every worker computes the same one; `fingerprint` proves it. The order of rows inside a unit is a function of
+ * (seed, pass, unit). A split by crc32 cuts the files of data.train in three; a part with files of its own (data.valid, data.test) is
+ * all of them. Formats are described in parse.h, the packed file in packed.h. Threads parse; bad lines are counted, the first few
+ * logged with file:line, and beyond the limit the unit (the cache's building) fails. */
 #ifndef WEIR_DATASET_H
 #define WEIR_DATASET_H
 
@@ -33,13 +35,14 @@ struct dataset_info {
 	uint64_t fingerprint, rows; /* rows 0: unknown */
 	uint64_t bad_lines;         /* left out of packed data when it was built; of text, unit_bad_lines tells */
 	uint32_t units, fields, dense_dim;
-	bool one_hot;               /* every bag has exactly one key and no values */
+	bool one_hot; /* every bag has exactly one key and no values */
 };
 
 struct dataset;
 /* Opens the part of the job's data; builds or reuses the packed cache when data.cache is on (one process builds, others wait on its lock).
  * Errors name the file. */
-weir_status dataset_open(struct dataset **out, const struct job *job, enum split_part part, struct logger *logger, weir_error *err);
+weir_status dataset_open(struct dataset **out, const struct job *job, enum split_part part, struct logger *logger,
+                         weir_error *err);
 const struct dataset_info *dataset_get_info(const struct dataset *d);
 void dataset_close(struct dataset *d);
 

@@ -8,11 +8,11 @@
 #include "weir/status.h"
 
 struct generate_options {
-	const char *path;     /* Criteo TSV is written here, and path.truth.json beside it, both atomically */
-	uint64_t rows;        /* 1 to GENERATE_ROWS_MAX */
-	uint64_t ids;         /* of all categorical vocabularies together; PLANTED_IDS_MIN to PLANTED_IDS_MAX */
+	const char *path; /* Criteo TSV is written here, and path.truth.json beside it, both atomically */
+	uint64_t rows;    /* 1 to GENERATE_ROWS_MAX */
+	uint64_t ids;     /* of all categorical vocabularies together; PLANTED_IDS_MIN to PLANTED_IDS_MAX */
 	uint64_t seed;
-	uint32_t threads;     /* 0: one per core; the bytes do not depend on it */
+	uint32_t threads;                              /* 0: one per core; the bytes do not depend on it */
 	uint32_t split_train, split_valid, split_test; /* shares, as in the job; all 0: no split */
 };
 #define GENERATE_ROWS_MAX (1ull << 31)
@@ -20,12 +20,12 @@ struct generate_options {
 /* What the best possible predictor, the planted probability itself, reaches on these rows. */
 struct generate_scores {
 	uint64_t rows, clicks;
-	double auc;           /* of the true logit against the drawn labels */
-	double logloss;       /* of the true probability against the drawn labels */
+	double auc;                            /* of the true logit against the drawn labels */
+	double logloss;                        /* of the true probability against the drawn labels */
 	double auc_expected, logloss_expected; /* over the drawing of labels: AUC of pairs weighed by p(1-p'), mean entropy */
 };
 struct generate_truth {
-	uint64_t ids, ids_seen;                  /* in the vocabularies; occurring in the rows */
+	uint64_t ids, ids_seen; /* in the vocabularies; occurring in the rows */
 	uint64_t bytes;
 	struct generate_scores all, train, valid, test;
 };

@@ -16,13 +16,13 @@
 
 struct load_range {
 	const char *path;
-	uint64_t begin, end;       /* the lines that begin in these bytes; 0, UINT64_MAX: all. Compressed files: all. */
+	uint64_t begin, end; /* the lines that begin in these bytes; 0, UINT64_MAX: all. Compressed files: all. */
 };
 
 struct load_options {
 	const struct parser *parser;
 	struct split split;
-	bool wanted[LOAD_PARTS];   /* lines of other parts are not parsed */
+	bool wanted[LOAD_PARTS]; /* lines of other parts are not parsed */
 	uint32_t threads;
 	struct logger *logger;     /* may be NULL */
 	uint32_t bad_line_reports; /* bad lines logged with file:line */
@@ -32,6 +32,7 @@ struct load_options {
 	void *context;
 };
 
-weir_status load_text(const struct load_options *o, const struct load_range *ranges, uint32_t count, uint64_t *bad_lines, weir_error *err);
+weir_status load_text(const struct load_options *o, const struct load_range *ranges, uint32_t count, uint64_t *bad_lines,
+                      weir_error *err);
 
 #endif

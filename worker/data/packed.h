@@ -26,12 +26,13 @@
 struct packed_info {
 	uint64_t identity, rows, bad_lines;
 	uint32_t blocks, fields, dense_dim;
-	bool one_hot;   /* every block is plain: one key a bag, no values */
+	bool one_hot; /* every block is plain: one key a bag, no values */
 };
 
 struct packed_writer;
 /* Writes `path` under a temporary name beside it. Errors name the path. */
-weir_status packed_writer_open(struct packed_writer **out, const char *path, uint64_t identity, uint32_t fields, uint32_t dense_dim, weir_error *err);
+weir_status packed_writer_open(struct packed_writer **out, const char *path, uint64_t identity, uint32_t fields,
+                               uint32_t dense_dim, weir_error *err);
 weir_status packed_writer_add(struct packed_writer *w, const struct rows_view *rows, weir_error *err);
 /* Completes the file and puts it in place atomically. Frees w in any case. */
 weir_status packed_writer_commit(struct packed_writer *w, uint64_t bad_lines, weir_error *err);

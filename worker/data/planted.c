@@ -171,6 +171,8 @@ static void vocabularies_choose(struct planted *p, uint64_t ids)
 			p->fields[f].vocabulary = (uint32_t)(rest * share[f] / shares);
 	for (uint32_t f = 0; f < PLANTED_FIELDS; f++)
 		p->ids += p->fields[f].vocabulary;
+	p->fields[0].vocabulary += (uint32_t)(ids - p->ids); /* what rounding left; field 0 is a large one */
+	p->ids = ids;
 }
 
 /* The three orders of a row's logit. */

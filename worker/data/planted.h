@@ -23,13 +23,13 @@
 #define PLANTED_FIELDS  26u
 #define PLANTED_PAIRS   4u
 #define PLANTED_TRIPLES 1u
-#define PLANTED_STRONG  512u                          /* ids of a field that have any effect */
+#define PLANTED_STRONG  512u /* ids of a field that have any effect */
 #define PLANTED_IDS_MIN (PLANTED_FIELDS * 512ull)
 #define PLANTED_IDS_MAX (1ull << 28)
 
 struct planted_row {
-	int32_t numbers[PLANTED_NUMBERS];                 /* >= 0; -1: missing */
-	uint32_t ranks[PLANTED_FIELDS];                   /* of the id in its vocabulary, 0 the most frequent */
+	int32_t numbers[PLANTED_NUMBERS]; /* >= 0; -1: missing */
+	uint32_t ranks[PLANTED_FIELDS];   /* of the id in its vocabulary, 0 the most frequent */
 	float logit;
 	bool click;
 };
@@ -37,7 +37,7 @@ struct planted_row {
 struct planted;
 struct planted *planted_create(uint64_t ids, uint64_t seed); /* NULL when out of memory. Needs IDS_MIN <= ids <= IDS_MAX. */
 void planted_destroy(struct planted *p);
-uint64_t planted_ids(const struct planted *p);               /* of all vocabularies together */
+uint64_t planted_ids(const struct planted *p); /* of all vocabularies together */
 uint32_t planted_vocabulary(const struct planted *p, uint32_t field);
 /* Thread-safe. */
 void planted_draw(const struct planted *p, uint64_t row, struct planted_row *out);

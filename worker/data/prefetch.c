@@ -26,6 +26,7 @@ struct prefetcher {
 	struct item *first, **last; /* ready */
 	uint32_t ready_count;
 	struct item *spare; /* recycled */
+	bool out_of_memory; /* not even an item to carry the failure could be had */
 };
 
 static void item_free_list(struct item *list)
@@ -73,6 +74,14 @@ static bool put(struct prefetcher *p, struct item *item, uint64_t flushes)
 	return good;
 }
 
+static void tell_out_of_memory(struct prefetcher *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->out_of_memory = true;
+	pthread_cond_signal(&p->ready);
+	pthread_mutex_unlock(&p->lock);
+}
+
 /* Reads a unit into items, the failure being one too. */
 static void read_unit(struct prefetcher *p, const struct prefetch_unit *unit, uint64_t flushes)
 {
@@ -84,8 +93,10 @@ static void read_unit(struct prefetcher *p, const struct prefetch_unit *unit, ui
 	bool last = false;
 	while (!last) {
 		struct item *item = take_spare(p);
-		if (item == NULL)
-			break; /* 64 bytes could not be had: next() cannot be told; it will time out */
+		if (item == NULL) {
+			tell_out_of_memory(p);
+			break;
+		}
 		item->out.unit = *unit;
 		item->out.index = i;
 		item->out.batches = batches;
@@ -177,9 +188,10 @@ weir_status prefetcher_next(struct prefetcher *p, struct prefetched **out, int64
 	}
 	pthread_mutex_lock(&p->lock);
 	int code = 0;
-	while (p->first == NULL && code != ETIMEDOUT)
+	while (p->first == NULL && !p->out_of_memory && code != ETIMEDOUT)
 		code = timeout_ms < 0 ? pthread_cond_wait(&p->ready, &p->lock) : pthread_cond_timedwait(&p->ready, &p->lock, &deadline);
 	struct item *item = p->first;
+	weir_status status = item != NULL ? WEIR_OK : p->out_of_memory ? WEIR_E_MEMORY : WEIR_E_TIMEOUT;
 	if (item != NULL) {
 		p->first = item->next;
 		if (p->first == NULL)
@@ -189,7 +201,7 @@ weir_status prefetcher_next(struct prefetcher *p, struct prefetched **out, int64
 	}
 	pthread_mutex_unlock(&p->lock);
 	*out = item == NULL ? NULL : &item->out;
-	return item == NULL ? WEIR_E_TIMEOUT : WEIR_OK;
+	return status;
 }
 
 void prefetcher_recycle(struct prefetcher *p, struct prefetched *out)

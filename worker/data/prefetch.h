@@ -18,19 +18,19 @@
 struct prefetch_unit {
 	uint64_t tag;
 	uint32_t data_unit;
-	uint64_t order_seed;               /* 0: as in the file */
-	uint32_t first_batch, end_batch;   /* [first, end); end UINT32_MAX: to the end of the unit */
+	uint64_t order_seed;             /* 0: as in the file */
+	uint32_t first_batch, end_batch; /* [first, end); end UINT32_MAX: to the end of the unit */
 };
 
 /* One batch of a unit, or its failure. Owned by the caller until prefetcher_recycle. */
 struct prefetched {
 	struct prefetch_unit unit;
-	uint32_t index;                    /* of the batch in its unit */
-	uint32_t batches;                  /* of the whole unit */
-	bool last;                         /* of what was asked of this unit: true exactly once per submitted unit */
-	bool empty;                        /* the range holds no batch: `batch` is meaningless, `last` is true */
-	uint64_t bad_lines;                /* of the unit; the same in all its batches */
-	weir_status status;                /* not OK: the unit failed, `error` says why, `last` is true */
+	uint32_t index;     /* of the batch in its unit */
+	uint32_t batches;   /* of the whole unit */
+	bool last;          /* of what was asked of this unit: true exactly once per submitted unit */
+	bool empty;         /* the range holds no batch: `batch` is meaningless, `last` is true */
+	uint64_t bad_lines; /* of the unit; the same in all its batches */
+	weir_status status; /* not OK: the unit failed, `error` says why, `last` is true */
 	weir_error error;
 	struct batch batch;
 };
@@ -40,8 +40,8 @@ struct prefetcher;
 weir_status prefetcher_create(struct prefetcher **out, struct dataset *dataset, uint32_t depth, weir_error *err);
 /* Does not wait. E_BUSY when PREFETCH_UNITS_MAX units wait already. */
 weir_status prefetcher_submit(struct prefetcher *p, const struct prefetch_unit *unit) WEIR_MUST_CHECK;
-/* The next batch in order of submission. E_TIMEOUT after timeout_ms (< 0: wait for ever; then something must have been submitted). OK is returned
- * for a failed unit too: look at item->status. */
+/* The next batch in order of submission. E_TIMEOUT after timeout_ms (< 0: wait for ever; then something must have been submitted); E_MEMORY when not even
+ * a failure could be put in the queue. OK is returned for a failed unit too: look at item->status. */
 weir_status prefetcher_next(struct prefetcher *p, struct prefetched **item, int64_t timeout_ms) WEIR_MUST_CHECK;
 void prefetcher_recycle(struct prefetcher *p, struct prefetched *item);
 /* Forgets everything submitted and every batch ready (the lease was lost). Batches the trainer holds stay its own. */

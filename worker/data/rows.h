@@ -23,7 +23,7 @@ struct rows_view {
 /* Growing columns; the optional ones are kept in full while parsing and left out of the view where they say nothing. */
 struct rows {
 	uint32_t fields, dense_dim;
-	bool bags;               /* offsets, values and weights are kept; without, every bag is one plain key */
+	bool bags; /* offsets, values and weights are kept; without, every bag is one plain key */
 	uint32_t count, capacity;
 	size_t keys_count, keys_capacity;
 	bool weighted, valued, one_hot; /* something other than 1 was appended; every bag has one key */

@@ -9,7 +9,7 @@
 
 struct source {
 	char *path;
-	uint64_t size;       /* bytes */
+	uint64_t size; /* bytes */
 	int64_t mtime_ns;
 	enum text_kind kind;
 };

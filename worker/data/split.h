@@ -10,7 +10,7 @@
 #include "dataset.h"
 
 struct split {
-	bool on;                          /* off: every line is SPLIT_TRAIN */
+	bool on; /* off: every line is SPLIT_TRAIN */
 	uint32_t modulus, valid_from, test_from;
 };
 

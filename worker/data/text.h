@@ -9,10 +9,10 @@
 
 enum text_kind { TEXT_PLAIN, TEXT_GZIP, TEXT_LZ4 };
 
-#define TEXT_CHUNK_BYTES (512u << 10)        /* read at once */
+#define TEXT_CHUNK_BYTES (512u << 10) /* read at once */
 
 struct text_chunk {
-	char *data;                              /* (size), whole lines, the last one perhaps without a newline; PARSE_SLACK zeroed bytes follow */
+	char *data; /* (size), whole lines, the last one perhaps without a newline; PARSE_SLACK zeroed bytes follow */
 	size_t size, capacity;
 };
 void text_chunk_free(struct text_chunk *c);
