@@ -22,10 +22,10 @@ struct ledger_options {
 	uint8_t uuid[16];
 	uint64_t generation;
 	uint32_t lease_ms, passes, partitions, servers_count, allow_skip;
-	uint64_t seed;                 /* of the units' order */
-	bool shuffle;                  /* order of units by (seed, pass) */
-	bool gate;                     /* a pass waits for its evaluation before the next one opens */
-	const char *const *servers;    /* addresses (servers_count) */
+	uint64_t seed;                    /* of the units' order */
+	bool shuffle;                     /* order of units by (seed, pass) */
+	bool gate;                        /* a pass waits for its evaluation before the next one opens */
+	const char *const *servers;       /* addresses (servers_count) */
 	const uint32_t *partition_server; /* (partitions) */
 };
 

@@ -20,9 +20,9 @@ enum unit_state { UNIT_FREE, UNIT_LEASED, UNIT_COMMITTED, UNIT_QUARANTINED };
 
 struct ledger_unit {
 	enum unit_state state;
-	uint32_t attempt; /* last one granted; 0: never */
+	uint32_t attempt;  /* last one granted; 0: never */
 	uint32_t failures; /* attempts given up explicitly */
-	uint32_t holder;  /* worker, while leased */
+	uint32_t holder;   /* worker, while leased */
 	uint32_t batches, watermark;
 	struct totals totals; /* of the batches below the watermark */
 	char *error;          /* of the last attempt that failed explicitly; may be NULL */
@@ -46,7 +46,7 @@ struct ledger_worker {
 	Weir__V1__Role role;
 	uint64_t incarnation;
 	bool live, left;
-	bool heard;          /* this incarnation has asked for something since it joined */
+	bool heard; /* this incarnation has asked for something since it joined */
 	int64_t renewed_ms;
 	uint32_t held[WEIR_UNITS_HELD_MAX], held_count; /* units of the current pass */
 	uint64_t rows;
@@ -102,12 +102,12 @@ struct ledger {
 	uint32_t units_count; /* in a pass */
 	char dataset_by[WEIR_NAME_BYTES_MAX];
 
-	uint32_t pass;             /* open one */
-	struct ledger_unit *units; /* (units_count) of this pass */
-	uint32_t free_from;        /* no unit below is free */
-	uint32_t low;              /* all units below are closed */
-	uint32_t committed, quarantined; /* of this pass */
-	uint32_t completed, evaluated;   /* passes */
+	uint32_t pass;                      /* open one */
+	struct ledger_unit *units;          /* (units_count) of this pass */
+	uint32_t free_from;                 /* no unit below is free */
+	uint32_t low;                       /* all units below are closed */
+	uint32_t committed, quarantined;    /* of this pass */
+	uint32_t completed, evaluated;      /* passes */
 	int64_t completed_ms, evaluator_ms; /* when the last pass completed; when an evaluator was last alive */
 	bool finished, failed;
 	char failure[WEIR_ERROR_TEXT_BYTES];
@@ -135,7 +135,8 @@ void ledger_totals_set(struct totals *t, const Weir__V1__PartTotals *in, uint32_
 void ledger_totals_fill(Weir__V1__PartTotals *out, const struct totals *t, uint32_t partitions);
 
 /* Workers. NULL and a status (with a text in *err) when the request is not from a live incarnation of this job; renews otherwise. */
-struct ledger_worker *ledger_worker_find(struct ledger *l, const Weir__V1__JobId *job, uint32_t id, uint64_t incarnation, weir_error *err);
+struct ledger_worker *ledger_worker_find(struct ledger *l, const Weir__V1__JobId *job, uint32_t id, uint64_t incarnation,
+                                         weir_error *err);
 void ledger_worker_end(struct ledger *l, struct ledger_worker *w, bool clean, const char *why);
 uint32_t ledger_workers_holding(const struct ledger *l);
 void ledger_report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1__WorkerReport *r);

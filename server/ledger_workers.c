@@ -12,7 +12,7 @@ static const char *role_name(Weir__V1__Role role)
 }
 
 struct ledger_worker *ledger_worker_find(struct ledger *l, const Weir__V1__JobId *job, uint32_t id, uint64_t incarnation,
-                                  weir_error *err)
+                                         weir_error *err)
 {
 	if (!ledger_job_matches(l, job)) {
 		(void)weir_fail(err, WEIR_E_GENERATION, "the request is of another job or another generation of this one");

@@ -232,7 +232,9 @@ static weir_status settle(weir_client *c, weir_error *err)
 	pthread_mutex_unlock(&c->lock);
 	if (stale)
 		return weir_fail(err, WEIR_E_STALE, "worker %s had been taken for dead", c->name);
-	return busy ? weir_fail(err, WEIR_E_TIMEOUT, "worker %s: operations were still unanswered after %u ms", c->name, WEIR_DRAIN_MS) : WEIR_OK;
+	return busy
+	           ? weir_fail(err, WEIR_E_TIMEOUT, "worker %s: operations were still unanswered after %u ms", c->name, WEIR_DRAIN_MS)
+	           : WEIR_OK;
 }
 
 static weir_status leave(weir_client *c, weir_error *err)
@@ -249,7 +251,8 @@ static weir_status leave(weir_client *c, weir_error *err)
 	q.worker = c->worker;
 	q.incarnation = c->incarnation;
 	q.report = &last;
-	weir_status status = client_call(c, c->ledger, RPC_LEAVE, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__leave_reply__descriptor, &reply, err);
+	weir_status status =
+	    client_call(c, c->ledger, RPC_LEAVE, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__leave_reply__descriptor, &reply, err);
 	wire_free(reply);
 	return status;
 }
@@ -280,9 +283,18 @@ weir_status weir_rejoin(weir_client *c, weir_error *err)
 	return client_join(c, true, err);
 }
 
-uint32_t weir_partitions(const weir_client *c) { return c->partitions; }
-uint32_t weir_passes(const weir_client *c) { return c->passes; }
-uint64_t weir_incarnation(const weir_client *c) { return c->incarnation; }
+uint32_t weir_partitions(const weir_client *c)
+{
+	return c->partitions;
+}
+uint32_t weir_passes(const weir_client *c)
+{
+	return c->passes;
+}
+uint64_t weir_incarnation(const weir_client *c)
+{
+	return c->incarnation;
+}
 
 void weir_get_stats(const weir_client *c, weir_stats *out)
 {

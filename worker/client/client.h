@@ -33,21 +33,21 @@ struct parcel;
 
 struct request {
 	struct operation *op;
-	struct request *next;   /* in a pull lane's queue */
-	struct parcel *parcel;  /* that carries it */
-	uint16_t partition;     /* FRAME_PARTITION_ALL: of server `server` */
+	struct request *next;  /* in a pull lane's queue */
+	struct parcel *parcel; /* that carries it */
+	uint16_t partition;    /* FRAME_PARTITION_ALL: of server `server` */
 	uint16_t part;
 	uint32_t server;
 	bool answered;
-	uint32_t first, count;  /* pull: its pieces */
+	uint32_t first, count; /* pull: its pieces */
 	uint32_t retries;
-	size_t reply_bytes;     /* pull: about */
+	size_t reply_bytes; /* pull: about */
 };
 
 struct operation {
 	weir_client *client;
 	weir_ticket ticket;
-	const char *what;       /* "pushing", "pulling"...: for error texts */
+	const char *what; /* "pushing", "pulling"...: for error texts */
 	atomic_uint holds;
 	bool finished, forgotten; /* forgotten: nobody waits for it */
 	weir_status status;
@@ -57,12 +57,13 @@ struct operation {
 	struct operation *next; /* in a list of submitted, waiting or finished ones */
 	bool has_batch;
 	weir_batch batch;
-	bool synchronous;       /* pull: waits for its batch's step */
-	uint64_t floor;         /* pull: the step that must have been applied */
+	bool synchronous;         /* pull: waits for its batch's step */
+	uint64_t floor;           /* pull: the step that must have been applied */
 	struct request *requests; /* (requests_count) */
 	uint32_t requests_count;
 	/* On the loop, under the lock except for pulls. A status other than OK makes the operation fail, but E_BUSY: asked again, no answer yet. */
-	weir_status (*on_reply)(struct operation *op, struct request *q, const struct record *r, struct cursor *body, weir_error *err);
+	weir_status (*on_reply)(struct operation *op, struct request *q, const struct record *r, struct cursor *body,
+	                        weir_error *err);
 	void (*on_finish)(struct operation *op); /* under the lock, once; may be NULL */
 	void (*destroy)(struct operation *op);   /* what `payload` needs; may be NULL */
 	void *payload;
@@ -102,12 +103,12 @@ struct lane { /* one stream of one server */
 	bool dead;                 /* given up on; tries go on, but nothing waits for them */
 	bool opening;              /* a timer will open it */
 	uint32_t backoff_ms;
-	int64_t progress_ms;       /* last reply, or when something began to wait for one */
-	struct parcel *first, *last; /* unanswered, in order */
+	int64_t progress_ms;                      /* last reply, or when something began to wait for one */
+	struct parcel *first, *last;              /* unanswered, in order */
 	struct request *queue_first, *queue_last; /* pull: not packed yet */
-	size_t bytes, reply_bytes;   /* of parcels */
+	size_t bytes, reply_bytes;                /* of parcels */
 	uint32_t requests;
-	char why[256];             /* the last loss */
+	char why[256]; /* the last loss */
 };
 
 struct link {
@@ -125,8 +126,10 @@ void link_queue_pull(struct link *l, struct request *q);
 void lane_pump(struct lane *lane);
 /* Under the lock, on any thread: makes the loop look at all lanes. */
 void links_wake(weir_client *c);
-void lane_open(struct lane *lane);  /* on the loop */
-void lane_tick(struct lane *lane);  /* on the loop, under the lock */
+/* A refusal in words: the sentence that came with it, else the status's own. text (bytes); returns it. */
+const char *reply_text(const struct record *r, struct cursor body, char *text, size_t bytes);
+void lane_open(struct lane *lane);                                           /* on the loop */
+void lane_tick(struct lane *lane);                                           /* on the loop, under the lock */
 void lane_drop_all(struct lane *lane, weir_status status, const char *text); /* under the lock */
 
 /* --- units.c */
@@ -136,7 +139,7 @@ struct part_sent {
 };
 
 struct held_batch {
-	uint64_t step;     /* sync: that it belongs to; 0: none yet */
+	uint64_t step; /* sync: that it belongs to; 0: none yet */
 	bool pushed, complete, refused;
 	uint64_t *applied; /* (partitions) at its pull; NULL before */
 	struct part_sent *parts;
@@ -152,7 +155,7 @@ struct held_unit {
 	uint8_t **present;     /* (partitions) bitmap of parts applied by older attempts; NULL: none */
 	uint32_t *present_bits;
 	struct held_batch **batch; /* (batches) */
-	uint32_t outstanding;  /* pushes in flight */
+	uint32_t outstanding;      /* pushes in flight */
 	weir_status failure;
 	char failure_text[256];
 };
@@ -165,17 +168,17 @@ void units_free(weir_client *c);
 void closed_low_learn(weir_client *c, const Weir__V1__UnitMark *low); /* under the lock */
 
 /* --- progress.c */
-void progress_start(weir_client *c); /* a timer on the loop */
+void progress_start(weir_client *c);                           /* a timer on the loop */
 void report_take(weir_client *c, Weir__V1__WorkerReport *out); /* under the lock: the counts since the last one */
 
 /* --- steps.c */
 struct steps {
-	bool member;               /* of step `number` with `current` */
+	bool member; /* of step `number` with `current` */
 	weir_batch current;
 	uint64_t number;
 	bool asking, leaving;
 	int64_t unavailable_since_ms;
-	uint64_t closes_sent;      /* last step whose close was sent to the servers */
+	uint64_t closes_sent; /* last step whose close was sent to the servers */
 	uint32_t closes_in_flight;
 	struct operation *waiting; /* pulls that wait for a step */
 };
@@ -217,7 +220,9 @@ struct weir_client {
 	struct steps steps;
 	uint64_t *applied_seen, *stable_seen; /* (partitions) */
 	uint64_t lease_sequence, report_sequence;
-	struct { uint32_t pass, unit; } closed_low;
+	struct {
+		uint32_t pass, unit;
+	} closed_low;
 	Weir__V1__WorkerReport report;
 	uint64_t reported_pushed, reported_pulled, reported_duplicates;
 	bool progress_in_flight;
@@ -242,16 +247,19 @@ void client_log(weir_client *c, weir_log_level level, const char *format, ...) W
 bool client_wait(weir_client *c, int64_t deadline_ms);
 
 /* --- join.c: calls of the ledger and of servers, blocking. Every reply's first field is its Status, checked here. */
-weir_status client_call(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q, uint32_t timeout_ms,
-                         const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err);
+weir_status client_call(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q,
+                        uint32_t timeout_ms, const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err);
 weir_status client_reply_status(const ProtobufCMessage *reply, weir_error *err);
 void client_fill_job(weir_client *c, Weir__V1__JobId *out);
 weir_status client_join(weir_client *c, bool again, weir_error *err);
 weir_status tables_learn(weir_client *c, const Weir__V1__Table *table, struct table **out, weir_error *err);
 
-/* --- pull.c, push.c */
-void pull_start(weir_client *c, struct operation *op); /* under the lock, on the loop: its step is known */
+/* --- pull.c */
+void pull_start(weir_client *c, struct operation *op);                   /* under the lock, on the loop: its step is known */
 weir_status pull_pack(struct record_writer *w, const struct request *q); /* one PULL record */
+/* --- broadcast.c */
+/* on_reply of operations that need no more than to be done. */
+weir_status plain_reply(struct operation *op, struct request *q, const struct record *r, struct cursor *body, weir_error *err);
 /* Sends one small record to every server, all partitions each, nobody waiting. Under the lock. */
 weir_status broadcast(weir_client *c, const char *what, const struct record *r, const struct section *s, const void *data,
                       void (*on_finish)(struct operation *op));

@@ -27,7 +27,9 @@ weir_status client_reply_status(const ProtobufCMessage *reply, weir_error *err)
 	const Weir__V1__Status *s = ((const Weir__V1__LeaveReply *)reply)->status;
 	if (!s)
 		return weir_fail(err, WEIR_E_CORRUPT, "an answer without a status");
-	return s->code == WEIR_OK ? WEIR_OK : weir_fail(err, (weir_status)s->code, "%s", s->text[0] ? s->text : weir_status_text((weir_status)s->code));
+	return s->code == WEIR_OK
+	           ? WEIR_OK
+	           : weir_fail(err, (weir_status)s->code, "%s", s->text[0] ? s->text : weir_status_text((weir_status)s->code));
 }
 
 void client_fill_job(weir_client *c, Weir__V1__JobId *out)
@@ -38,8 +40,8 @@ void client_fill_job(weir_client *c, Weir__V1__JobId *out)
 	out->generation = c->generation;
 }
 
-weir_status client_call(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q, uint32_t timeout_ms,
-                         const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err)
+weir_status client_call(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q,
+                        uint32_t timeout_ms, const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err)
 {
 	*reply = NULL;
 	struct message *m = wire_pack(q), *answer = NULL;
@@ -70,11 +72,13 @@ static weir_status take_placement(weir_client *c, const Weir__V1__JoinReply *r, 
 {
 	if (!r->job || r->job->uuid.len != sizeof c->uuid || !r->partitions || r->partitions > WEIR_PARTITIONS_MAX ||
 	    r->n_partition_server != r->partitions || !r->n_servers || r->n_servers > WEIR_SERVERS_MAX)
-		return weir_fail(err, WEIR_E_CORRUPT, "the ledger's answer to joining is not consistent: %u partitions, %zu places, %zu servers", r->partitions,
-		                 r->n_partition_server, r->n_servers);
+		return weir_fail(err, WEIR_E_CORRUPT,
+		                 "the ledger's answer to joining is not consistent: %u partitions, %zu places, %zu servers",
+		                 r->partitions, r->n_partition_server, r->n_servers);
 	for (uint32_t p = 0; p < r->partitions; p++)
 		if (r->partition_server[p] >= r->n_servers)
-			return weir_fail(err, WEIR_E_CORRUPT, "the ledger places partition %u on server %u of %zu", p, r->partition_server[p], r->n_servers);
+			return weir_fail(err, WEIR_E_CORRUPT, "the ledger places partition %u on server %u of %zu", p, r->partition_server[p],
+			                 r->n_servers);
 	memcpy(c->uuid, r->job->uuid.data, sizeof c->uuid);
 	c->generation = r->job->generation;
 	c->partitions = r->partitions;
@@ -103,11 +107,14 @@ static weir_status take_placement(weir_client *c, const Weir__V1__JoinReply *r, 
 /* A new incarnation finds the cluster as it was. */
 static weir_status check_placement(const weir_client *c, const Weir__V1__JoinReply *r, weir_error *err)
 {
-	bool same = r->job && r->job->generation == c->generation && r->partitions == c->partitions && r->n_partition_server == c->partitions &&
-	            r->n_servers == c->links_count && memcmp(r->partition_server, c->partition_server, c->partitions * sizeof(uint32_t)) == 0;
+	bool same = r->job && r->job->generation == c->generation && r->partitions == c->partitions &&
+	            r->n_partition_server == c->partitions && r->n_servers == c->links_count &&
+	            memcmp(r->partition_server, c->partition_server, c->partitions * sizeof(uint32_t)) == 0;
 	for (uint32_t i = 0; same && i < c->links_count; i++)
 		same = strcmp(r->servers[i], c->links[i].address) == 0;
-	return same ? WEIR_OK : weir_fail(err, WEIR_E_STATE, "the job's servers have changed since this client was opened: close it and open a new one");
+	return same ? WEIR_OK
+	            : weir_fail(err, WEIR_E_STATE,
+	                        "the job's servers have changed since this client was opened: close it and open a new one");
 }
 
 static weir_status take_join(weir_client *c, const Weir__V1__JoinReply *r, bool again, weir_error *err)

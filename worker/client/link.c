@@ -105,8 +105,8 @@ static void lane_give_up(struct lane *lane)
 	char doing[160], text[2 * WEIR_ERROR_TEXT_BYTES];
 	describe_waiting(lane, doing, sizeof doing);
 	snprintf(text, sizeof text,
-	         "server %s cannot be reached (%s) while %s: see its log for why it ended, then start it and this job again%s%s", lane->link->address,
-	         lane->why[0] ? "connection lost" : "no answer", doing, lane->why[0] ? "; " : "", lane->why);
+	         "server %s cannot be reached (%s) while %s: see its log for why it ended, then start it and this job again%s%s",
+	         lane->link->address, lane->why[0] ? "connection lost" : "no answer", doing, lane->why[0] ? "; " : "", lane->why);
 	lane->dead = true;
 	client_log(lane->link->client, WEIR_LOG_ERROR, "%s", text);
 	lane_drop_all(lane, WEIR_E_UNAVAILABLE, text);
@@ -209,6 +209,21 @@ void link_queue_pull(struct link *l, struct request *q)
 
 /* --- the stream's events, on the loop */
 
+const char *reply_text(const struct record *r, struct cursor body, char *text, size_t bytes)
+{
+	struct section s;
+	size_t n = 0;
+	if (r->sections && frame_next_section(&body, &s, NULL) == WEIR_OK) {
+		n = s.data_bytes < bytes - 1 ? s.data_bytes : bytes - 1;
+		if (cursor_read(&s.data, text, n) != WEIR_OK)
+			n = 0;
+	}
+	if (!n)
+		n = (size_t)snprintf(text, bytes, "%s", weir_status_text((weir_status)r->status));
+	text[n < bytes ? n : bytes - 1] = 0;
+	return text;
+}
+
 static void take_record(struct lane *lane, const struct record *r, struct cursor *body)
 {
 	weir_client *c = lane->link->client;
@@ -290,7 +305,10 @@ static void on_writable(void *arg, struct rpc_stream *stream)
 	pthread_mutex_unlock(&lane->link->client->lock);
 }
 
-static void open_later(void *arg) { lane_open(arg); }
+static void open_later(void *arg)
+{
+	lane_open(arg);
+}
 
 static void lane_lost(struct lane *lane, const char *text)
 {

@@ -186,8 +186,10 @@ weir_status weir_wait(weir_client *c, weir_ticket ticket, int64_t timeout_ms, we
 	assert(!rpc_loop_is_current(c->loop));
 	pthread_mutex_lock(&c->lock);
 	struct operation *op = find_ticket(c, ticket);
-	weir_status status = op && !op->done ? wait_locked(op, timeout_ms, err)
-	                        : weir_fail(err, WEIR_E_NOT_FOUND, "no operation has ticket %llu: it was waited for, or had a callback", (unsigned long long)ticket);
+	weir_status status =
+	    op && !op->done ? wait_locked(op, timeout_ms, err)
+	                    : weir_fail(err, WEIR_E_NOT_FOUND, "no operation has ticket %llu: it was waited for, or had a callback",
+	                                (unsigned long long)ticket);
 	pthread_mutex_unlock(&c->lock);
 	return status;
 }

@@ -40,7 +40,8 @@ static void on_progress_reply(void *arg, weir_status status, const char *text, s
 
 void report_take(weir_client *c, Weir__V1__WorkerReport *out)
 {
-	uint64_t pushed = atomic_load(&c->bytes_pushed), pulled = atomic_load(&c->bytes_pulled), duplicates = atomic_load(&c->duplicates);
+	uint64_t pushed = atomic_load(&c->bytes_pushed), pulled = atomic_load(&c->bytes_pulled),
+	         duplicates = atomic_load(&c->duplicates);
 	*out = c->report;
 	out->bytes_pushed = pushed - c->reported_pushed;
 	out->bytes_pulled = pulled - c->reported_pulled;

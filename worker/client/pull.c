@@ -63,7 +63,8 @@ static weir_status item_open(weir_client *c, struct pull_item *out, const weir_p
 	const weir_table_spec *spec = &t->spec;
 	bool embedding = spec->kind == WEIR_EMBEDDING;
 	if (embedding ? !in->keys && in->rows : in->keys != NULL)
-		return weir_fail(err, WEIR_E_INVALID, "pull of table %s: %s", spec->name, embedding ? "keys are missing" : "a dense table is pulled whole, without keys");
+		return weir_fail(err, WEIR_E_INVALID, "pull of table %s: %s", spec->name,
+		                 embedding ? "keys are missing" : "a dense table is pulled whole, without keys");
 	if (!in->values && (!embedding || in->rows))
 		return weir_fail(err, WEIR_E_INVALID, "pull of table %s: no memory for the values", spec->name);
 	out->table = t;
@@ -72,7 +73,9 @@ static weir_status item_open(weir_client *c, struct pull_item *out, const weir_p
 	*synchronous |= spec->mode.kind == WEIR_SYNC;
 	weir_status status = embedding ? split_keys(&out->split, t->id, in->keys, in->rows, c->partitions)
 	                               : split_chunks(&out->split, t->id, chunks_of(spec), c->partitions);
-	return status == WEIR_OK ? status : weir_fail(err, status, "pull of table %s: %zu rows: %s", spec->name, in->rows, weir_status_text(status));
+	return status == WEIR_OK
+	           ? status
+	           : weir_fail(err, status, "pull of table %s: %zu rows: %s", spec->name, in->rows, weir_status_text(status));
 }
 
 /* One more element in a growing array. */
@@ -200,11 +203,13 @@ static weir_status take_sections(struct operation *op, const struct request *q, 
 		if (status != WEIR_OK)
 			return status;
 		if (s.table != item->table->id || s.rows != piece->end - piece->begin || s.codec != spec->pull_codec)
-			return weir_fail(err, WEIR_E_CORRUPT, "pull of table %s: the answer has %u rows of table %u in codec %u, asked were %u in codec %u",
+			return weir_fail(err, WEIR_E_CORRUPT,
+			                 "pull of table %s: the answer has %u rows of table %u in codec %u, asked were %u in codec %u",
 			                 spec->name, s.rows, s.table, s.codec, piece->end - piece->begin, spec->pull_codec);
 		status = spec->kind == WEIR_EMBEDDING ? scatter_rows(c, item, piece, s.data) : scatter_chunks(item, piece, s.data);
 		if (status != WEIR_OK)
-			return weir_fail(err, status, "pull of table %s: the answer has %u bytes, too few for %u rows", spec->name, s.data_bytes, s.rows);
+			return weir_fail(err, status, "pull of table %s: the answer has %u bytes, too few for %u rows", spec->name,
+			                 s.data_bytes, s.rows);
 	}
 	return WEIR_OK;
 }
@@ -233,9 +238,10 @@ static weir_status on_reply(struct operation *op, struct request *q, const struc
 		pthread_mutex_unlock(&c->lock);
 		return WEIR_E_BUSY;
 	}
+	char text[256];
 	if (r->status != WEIR_OK)
-		return weir_fail(err, (weir_status)r->status, "server %s refused a pull from partition %u: %s", c->links[q->server].address, q->partition,
-		                 weir_status_text((weir_status)r->status));
+		return weir_fail(err, (weir_status)r->status, "server %s refused a pull from partition %u: %s",
+		                 c->links[q->server].address, q->partition, reply_text(r, *body, text, sizeof text));
 	weir_status status = take_sections(op, q, body, err);
 	if (status == WEIR_OK)
 		remember_applied(op, q->partition, r->a);
@@ -278,8 +284,8 @@ static struct pull *pull_open(weir_client *c, const weir_pull_item *items, size_
 	return p;
 }
 
-weir_status weir_pull(weir_client *c, const weir_batch *batch, const weir_pull_item *items, size_t count, weir_done_fn done, void *arg,
-                      weir_ticket *ticket, weir_error *err)
+weir_status weir_pull(weir_client *c, const weir_batch *batch, const weir_pull_item *items, size_t count, weir_done_fn done,
+                      void *arg, weir_ticket *ticket, weir_error *err)
 {
 	weir_error own = {0};
 	bool synchronous = false;

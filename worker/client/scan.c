@@ -9,8 +9,8 @@ struct scan {
 	weir_client *client;
 	const struct table *table;
 	uint32_t partition;
-	uint32_t floats;  /* per element: value and slots */
-	float *values;    /* one row */
+	uint32_t floats; /* per element: value and slots */
+	float *values;   /* one row */
 	int (*row)(void *arg, uint64_t key, const float *values, size_t elements);
 	void *arg;
 	bool stopped;
@@ -34,7 +34,8 @@ static weir_status take_rows(struct scan *s, struct section *section, weir_error
 		if (n)
 			status = cursor_read(&section->data, s->values, n * s->floats * sizeof(float));
 		if (status != WEIR_OK || !n)
-			return weir_fail(err, WEIR_E_CORRUPT, "scan of table %s: partition %u answered rows that do not fit the table", s->table->spec.name, s->partition);
+			return weir_fail(err, WEIR_E_CORRUPT, "scan of table %s: partition %u answered rows that do not fit the table",
+			                 s->table->spec.name, s->partition);
 		s->stopped = s->row(s->arg, key, s->values, n * s->floats) != 0;
 	}
 	return WEIR_OK;
@@ -69,7 +70,8 @@ static weir_status scan_partition(struct scan *s, bool slots, weir_error *err)
 {
 	weir_client *c = s->client;
 	struct link *l = &c->links[c->partition_server[s->partition]];
-	size_t row_bytes = (s->table->spec.kind == WEIR_EMBEDDING ? s->table->spec.width : WEIR_CHUNK) * s->floats * sizeof(float) + sizeof(uint64_t);
+	size_t row_bytes = (s->table->spec.kind == WEIR_EMBEDDING ? s->table->spec.width : WEIR_CHUNK) * s->floats * sizeof(float) +
+	                   sizeof(uint64_t);
 	Weir__V1__ScanRequest q = WEIR__V1__SCAN_REQUEST__INIT;
 	Weir__V1__JobId job;
 	client_fill_job(c, &job);
@@ -92,15 +94,16 @@ static weir_status scan_partition(struct scan *s, bool slots, weir_error *err)
 	return WEIR_OK;
 }
 
-weir_status weir_scan(weir_client *c, uint32_t table, int slots, int (*row)(void *arg, uint64_t key, const float *values, size_t elements), void *arg,
-                      weir_error *err)
+weir_status weir_scan(weir_client *c, uint32_t table, int slots,
+                      int (*row)(void *arg, uint64_t key, const float *values, size_t elements), void *arg, weir_error *err)
 {
 	pthread_mutex_lock(&c->lock);
 	const struct table *t = client_table(c, table, err);
 	pthread_mutex_unlock(&c->lock);
 	if (!t)
 		return WEIR_E_NOT_FOUND;
-	struct scan s = {.client = c, .table = t, .floats = 1 + (slots ? optimizer_slots(t->spec.optimizer.kind) : 0), .row = row, .arg = arg};
+	struct scan s = {
+	    .client = c, .table = t, .floats = 1 + (slots ? optimizer_slots(t->spec.optimizer.kind) : 0), .row = row, .arg = arg};
 	s.values = malloc(WEIR_ROW_WIDTH_MAX * s.floats * sizeof(float));
 	weir_status status = s.values ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "scan: out of memory");
 	for (; s.partition < c->partitions && status == WEIR_OK && !s.stopped; s.partition++)

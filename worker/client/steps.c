@@ -239,7 +239,8 @@ void steps_submit(weir_client *c, struct operation *pull)
 	const struct held_unit *u = unit_find(c, s->current.pass, s->current.unit, s->current.attempt);
 	const struct held_batch *b = u && s->current.batch < u->batches ? u->batch[s->current.batch] : NULL;
 	if (s->member && !same_batch(&pull->batch, &s->current) && b && !b->pushed && !b->refused) {
-		operation_fail(pull, WEIR_E_STATE, "the batch before has a step and was not pushed: synchronous tables are pulled after it");
+		operation_fail(pull, WEIR_E_STATE,
+		               "the batch before has a step and was not pushed: synchronous tables are pulled after it");
 		for (uint32_t i = 0; i < pull->requests_count; i++)
 			request_answer(&pull->requests[i]);
 		operation_unhold(pull);

@@ -59,12 +59,14 @@ struct held_batch *batch_find(weir_client *c, const weir_batch *b, struct held_u
 {
 	struct held_unit *u = unit_find(c, b->pass, b->unit, b->attempt);
 	if (!u) {
-		(void)weir_fail(err, WEIR_E_STATE, "unit %u of pass %u, attempt %u, is not held by this worker", b->unit, b->pass, b->attempt);
+		(void)weir_fail(err, WEIR_E_STATE, "unit %u of pass %u, attempt %u, is not held by this worker", b->unit, b->pass,
+		                b->attempt);
 		return NULL;
 	}
 	if (b->batch >= u->batches || b->batch < u->watermark) {
-		(void)weir_fail(err, WEIR_E_STATE, "batch %u of unit %u of pass %u: open are %u to %u (weir_unit_begin says how many there are)", b->batch, b->unit, b->pass,
-		                u->watermark, u->batches);
+		(void)weir_fail(err, WEIR_E_STATE,
+		                "batch %u of unit %u of pass %u: open are %u to %u (weir_unit_begin says how many there are)", b->batch,
+		                b->unit, b->pass, u->watermark, u->batches);
 		return NULL;
 	}
 	if (!u->batch[b->batch] && !(u->batch[b->batch] = calloc(1, sizeof(struct held_batch)))) {
@@ -138,14 +140,16 @@ static struct held_unit *unit_create(weir_client *c, const Weir__V1__WorkUnit *i
 	return u;
 }
 
-static weir_status on_seal_reply(struct operation *op, struct request *q, const struct record *r, struct cursor *body, weir_error *err)
+static weir_status on_seal_reply(struct operation *op, struct request *q, const struct record *r, struct cursor *body,
+                                 weir_error *err)
 {
 	weir_client *c = op->client;
 	struct held_unit *u = op->payload;
 	struct section s;
+	char text[256];
 	if (r->status != WEIR_OK)
-		return weir_fail(err, (weir_status)r->status, "server %s: partition %u refused to seal unit %u of pass %u: %s", c->links[q->server].address, q->partition,
-		                 u->unit, u->pass, weir_status_text((weir_status)r->status));
+		return weir_fail(err, (weir_status)r->status, "server %s: partition %u refused to seal unit %u of pass %u: %s",
+		                 c->links[q->server].address, q->partition, u->unit, u->pass, reply_text(r, *body, text, sizeof text));
 	weir_status status = frame_next_section(body, &s, err);
 	if (status != WEIR_OK)
 		return status;
@@ -176,7 +180,11 @@ static weir_status seal(weir_client *c, struct held_unit *u, weir_error *err)
 		struct request *q = &op->requests[p];
 		q->partition = (uint16_t)p;
 		q->server = c->partition_server[p];
-		struct record r = {.kind = RECORD_SEAL, .partition = (uint16_t)p, .request_id = operation_request_id(op, q), .pass = u->pass, .unit = u->unit,
+		struct record r = {.kind = RECORD_SEAL,
+		                   .partition = (uint16_t)p,
+		                   .request_id = operation_request_id(op, q),
+		                   .pass = u->pass,
+		                   .unit = u->unit,
 		                   .attempt = u->attempt};
 		struct message *m = NULL;
 		if (w) {
@@ -210,7 +218,11 @@ static weir_status take_unit(weir_client *c, const Weir__V1__WorkUnit *in, weir_
 		unit_free(c, u);
 	}
 	pthread_mutex_unlock(&c->lock);
-	*out = (weir_unit){.state = WEIR_UNIT_LEASED, .pass = in->pass, .unit = in->unit, .attempt = in->attempt, .data_unit = in->data_unit,
+	*out = (weir_unit){.state = WEIR_UNIT_LEASED,
+	                   .pass = in->pass,
+	                   .unit = in->unit,
+	                   .attempt = in->attempt,
+	                   .data_unit = in->data_unit,
 	                   .watermark = in->watermark};
 	return status;
 }
@@ -226,7 +238,8 @@ static weir_status ask_for_unit(weir_client *c, uint64_t sequence, weir_unit *ou
 	q.worker = c->worker;
 	q.incarnation = c->incarnation;
 	q.sequence = sequence;
-	weir_status status = client_call(c, c->ledger, RPC_LEASE, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__lease_reply__descriptor, &reply, err);
+	weir_status status =
+	    client_call(c, c->ledger, RPC_LEASE, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__lease_reply__descriptor, &reply, err);
 	if (status != WEIR_OK)
 		return status;
 	const Weir__V1__LeaseReply *r = (const Weir__V1__LeaseReply *)reply;
@@ -272,13 +285,14 @@ weir_status weir_unit_lease(weir_client *c, weir_unit *unit, int64_t timeout_ms,
 weir_status weir_unit_begin(weir_client *c, const weir_unit *unit, uint32_t batches, weir_error *err)
 {
 	if (batches > WEIR_UNIT_BATCHES_MAX || batches < unit->watermark)
-		return weir_fail(err, WEIR_E_LIMIT, "unit %u of pass %u: %u batches; at least its watermark %u and at most %u", unit->unit, unit->pass, batches,
-		                 unit->watermark, WEIR_UNIT_BATCHES_MAX);
+		return weir_fail(err, WEIR_E_LIMIT, "unit %u of pass %u: %u batches; at least its watermark %u and at most %u",
+		                 unit->unit, unit->pass, batches, unit->watermark, WEIR_UNIT_BATCHES_MAX);
 	pthread_mutex_lock(&c->lock);
 	weir_status status = client_usable(c, err);
 	struct held_unit *u = unit_find(c, unit->pass, unit->unit, unit->attempt);
 	if (status == WEIR_OK && !u)
-		status = weir_fail(err, WEIR_E_STATE, "unit %u of pass %u, attempt %u, is not held by this worker", unit->unit, unit->pass, unit->attempt);
+		status = weir_fail(err, WEIR_E_STATE, "unit %u of pass %u, attempt %u, is not held by this worker", unit->unit,
+		                   unit->pass, unit->attempt);
 	if (status == WEIR_OK && u->batch)
 		status = weir_fail(err, WEIR_E_STATE, "unit %u of pass %u was begun already", unit->unit, unit->pass);
 	if (status == WEIR_OK && !(u->batch = calloc(batches + 1u, sizeof(struct held_batch *))))
@@ -310,7 +324,8 @@ static weir_status wait_settled(weir_client *c, const weir_unit *unit, struct he
 			return status;
 		struct held_unit *u = unit_find(c, unit->pass, unit->unit, unit->attempt);
 		if (!u)
-			return weir_fail(err, WEIR_E_STATE, "unit %u of pass %u, attempt %u, is not held by this worker", unit->unit, unit->pass, unit->attempt);
+			return weir_fail(err, WEIR_E_STATE, "unit %u of pass %u, attempt %u, is not held by this worker", unit->unit,
+			                 unit->pass, unit->attempt);
 		if (u->failure != WEIR_OK)
 			return weir_fail(err, u->failure, "%s", u->failure_text);
 		if (unit_is_settled(c, u)) {
@@ -336,7 +351,11 @@ static void fill_commit(weir_client *c, Weir__V1__CommitRequest *q, Weir__V1__Jo
 /* Tells all partitions what is closed: everything below the low-water mark, and this unit when attempt > 0. */
 static void retire(weir_client *c, uint32_t pass, uint32_t unit, uint32_t attempt)
 {
-	struct record r = {.kind = RECORD_RETIRE, .pass = c->closed_low.pass, .unit = c->closed_low.unit, .attempt = attempt, .a = (uint64_t)pass << 32 | unit};
+	struct record r = {.kind = RECORD_RETIRE,
+	                   .pass = c->closed_low.pass,
+	                   .unit = c->closed_low.unit,
+	                   .attempt = attempt,
+	                   .a = (uint64_t)pass << 32 | unit};
 	if (!c->stale && !c->closing && broadcast(c, "retiring units", &r, NULL, NULL, NULL) != WEIR_OK)
 		client_log(c, WEIR_LOG_WARN, "closed units could not be retired now; the next commit does it");
 }
@@ -359,7 +378,8 @@ void closed_low_learn(weir_client *c, const Weir__V1__UnitMark *low)
 static weir_status send_commit(weir_client *c, const weir_unit *unit, Weir__V1__CommitRequest *q, weir_error *err)
 {
 	ProtobufCMessage *reply = NULL;
-	weir_status status = client_call(c, c->ledger, RPC_COMMIT, &q->base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__commit_reply__descriptor, &reply, err);
+	weir_status status = client_call(c, c->ledger, RPC_COMMIT, &q->base, WEIR_CONTROL_TIMEOUT_MS,
+	                                 &weir__v1__commit_reply__descriptor, &reply, err);
 	if (status != WEIR_OK)
 		return status;
 	pthread_mutex_lock(&c->lock);
@@ -435,7 +455,8 @@ weir_status weir_pass_evaluated(weir_client *c, uint32_t pass, double auc, doubl
 	q.auc = auc;
 	q.logloss = logloss;
 	q.stop = stop != 0;
-	weir_status status = client_call(c, c->ledger, RPC_GATE, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__gate_reply__descriptor, &reply, err);
+	weir_status status =
+	    client_call(c, c->ledger, RPC_GATE, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__gate_reply__descriptor, &reply, err);
 	wire_free(reply);
 	return status;
 }

@@ -62,7 +62,12 @@ weir_client *cluster_trainer(struct cluster *c, const char *name, uint32_t units
 {
 	weir_client *client = NULL;
 	weir_error err = {0};
-	weir_options o = {.ledger = "memory:0", .name = name, .role = WEIR_TRAINER, .dataset_fingerprint = 77, .dataset_units = units, .log = print_log,
+	weir_options o = {.ledger = "memory:0",
+	                  .name = name,
+	                  .role = WEIR_TRAINER,
+	                  .dataset_fingerprint = 77,
+	                  .dataset_units = units,
+	                  .log = print_log,
 	                  .log_arg = (void *)name};
 	if (client_open(&client, &o, c->rpc, &err) != WEIR_OK) {
 		fprintf(stderr, "%s: %s\n", name, err.text);
@@ -91,7 +96,8 @@ uint32_t cluster_table(weir_client *client, const char *name, weir_table_kind ki
 	return id;
 }
 
-static ProtobufCMessage *ask(struct cluster *c, struct rpc_loop *loop, const char *address, enum rpc_method method, const ProtobufCMessageDescriptor *type)
+static ProtobufCMessage *ask(struct cluster *c, struct rpc_loop *loop, const char *address, enum rpc_method method,
+                             const ProtobufCMessageDescriptor *type)
 {
 	Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
 	struct rpc_channel *channel = NULL;

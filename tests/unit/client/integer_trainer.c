@@ -43,7 +43,8 @@ weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t batch, wei
 	weir_batch id = {.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
 	weir_ticket ticket;
 	batch_keys(u->data_unit, batch, keys);
-	weir_pull_item pull[] = {{.table = t->embedding, .keys = keys, .rows = KEYS, .values = rows}, {.table = t->dense, .values = t->values}};
+	weir_pull_item pull[] = {{.table = t->embedding, .keys = keys, .rows = KEYS, .values = rows},
+	                         {.table = t->dense, .values = t->values}};
 	weir_status status = weir_pull(t->client, &id, pull, 2, NULL, NULL, &ticket, err);
 	if (status == WEIR_OK)
 		status = weir_wait(t->client, ticket, 20000, err);
@@ -53,7 +54,8 @@ weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t batch, wei
 		add[i] = -batch_value(u->data_unit, batch);
 	for (uint32_t i = 0; i < DENSE; i++)
 		t->gradient[i] = -batch_value(u->data_unit, batch);
-	weir_push_item push[] = {{.table = t->embedding, .keys = keys, .rows = KEYS, .values = add}, {.table = t->dense, .values = t->gradient}};
+	weir_push_item push[] = {{.table = t->embedding, .keys = keys, .rows = KEYS, .values = add},
+	                         {.table = t->dense, .values = t->gradient}};
 	status = weir_push(t->client, &id, push, 2, NULL, NULL, NULL, &ticket, err);
 	if (status == WEIR_OK)
 		status = weir_wait(t->client, ticket, 20000, err);
@@ -101,7 +103,8 @@ void assert_sums(struct trainer *t)
 		}
 	for (uint64_t k = 0; k < KEY_SPACE; k++)
 		all[k] = k;
-	weir_pull_item pull[] = {{.table = t->embedding, .keys = all, .rows = KEY_SPACE, .values = rows}, {.table = t->dense, .values = t->values}};
+	weir_pull_item pull[] = {{.table = t->embedding, .keys = all, .rows = KEY_SPACE, .values = rows},
+	                         {.table = t->dense, .values = t->values}};
 	weir_ticket ticket;
 	weir_error err = {0};
 	assert_ok(weir_pull(t->client, NULL, pull, 2, NULL, NULL, &ticket, &err), &err);

@@ -4,7 +4,7 @@
 
 #include "cluster.h"
 
-enum { UNITS = 12, BATCHES = 6, KEYS = 40, KEY_SPACE = 200, WIDTH = 4, DENSE = 3 * 65536 + 1000 };
+enum { UNITS = 12, BATCHES = 6, KEYS = 40, KEY_SPACE = 200, WIDTH = 4, DENSE = 2 * 65536 + 1000 };
 
 struct trainer {
 	weir_client *client;

@@ -4,8 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static int64_t now_ns(const struct clock *c) { return ((const struct fixture *)((const char *)c - offsetof(struct fixture, clock)))->now_ms * 1000000; }
-static uint64_t next_u64(struct entropy *e) { return prng_u64(&((struct fixture *)((char *)e - offsetof(struct fixture, entropy)))->random); }
+static int64_t now_ns(const struct clock *c)
+{
+	return ((const struct fixture *)((const char *)c - offsetof(struct fixture, clock)))->now_ms * 1000000;
+}
+static uint64_t next_u64(struct entropy *e)
+{
+	return prng_u64(&((struct fixture *)((char *)e - offsetof(struct fixture, entropy)))->random);
+}
 
 static const struct clock_ops clock_ops = {.monotonic_ns = now_ns, .wall_ns = now_ns};
 static const struct entropy_ops entropy_ops = {.u64 = next_u64};
@@ -32,7 +38,10 @@ void fixture_open(struct fixture *f, const struct ledger_options *options, uint6
 		fprintf(stderr, "ledger_create: %s\n", err.text);
 }
 
-void fixture_close(struct fixture *f) { ledger_destroy(f->ledger); }
+void fixture_close(struct fixture *f)
+{
+	ledger_destroy(f->ledger);
+}
 
 static Weir__V1__JobId *job(void)
 {
@@ -171,8 +180,14 @@ static weir_status commit(struct fixture *f, const struct joined *w, const struc
 	return status;
 }
 
-weir_status fixture_commit(struct fixture *f, const struct joined *w, const struct leased *u, uint32_t batches) { return commit(f, w, u, batches, NULL); }
-weir_status fixture_fail(struct fixture *f, const struct joined *w, const struct leased *u, const char *why) { return commit(f, w, u, 0, why); }
+weir_status fixture_commit(struct fixture *f, const struct joined *w, const struct leased *u, uint32_t batches)
+{
+	return commit(f, w, u, batches, NULL);
+}
+weir_status fixture_fail(struct fixture *f, const struct joined *w, const struct leased *u, const char *why)
+{
+	return commit(f, w, u, 0, why);
+}
 
 weir_status fixture_leave(struct fixture *f, const struct joined *w)
 {

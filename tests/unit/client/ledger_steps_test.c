@@ -31,7 +31,7 @@ struct world {
 	struct answer answer[WORKERS];
 	uint32_t batch[WORKERS]; /* the one it is at */
 	bool member[WORKERS];
-	uint64_t closed;         /* steps seen closed */
+	uint64_t closed; /* steps seen closed */
 	uint64_t included;
 };
 
@@ -55,7 +55,12 @@ static void world_open(struct world *w, uint32_t workers, uint32_t backup, uint6
 	memset(w, 0, sizeof *w);
 	fixture_open(&w->f, &(struct ledger_options){.lease_ms = 1000, .passes = 1}, seed);
 	weir_init_segment zero = {.elements = 8};
-	weir_table_spec spec = {.name = "dense", .kind = WEIR_DENSE, .elements = 8, .optimizer = {.lr = 1}, .mode = {WEIR_SYNC, backup}, .segments_count = 1,
+	weir_table_spec spec = {.name = "dense",
+	                        .kind = WEIR_DENSE,
+	                        .elements = 8,
+	                        .optimizer = {.lr = 1},
+	                        .mode = {WEIR_SYNC, backup},
+	                        .segments_count = 1,
 	                        .segments = &zero};
 	struct wire_table table;
 	assert_int_equal(wire_table_make(&table, &spec, 0), WEIR_OK);
@@ -79,7 +84,11 @@ static void on_step(void *arg, const ProtobufCMessage *m)
 	struct answer *a = arg;
 	const Weir__V1__StepReply *r = (const Weir__V1__StepReply *)m;
 	assert_false(a->come);
-	*a = (struct answer){.come = true, .status = (weir_status)r->status->code, .step = r->step, .dropped = r->done_dropped, .closes = (uint32_t)r->n_closes};
+	*a = (struct answer){.come = true,
+	                     .status = (weir_status)r->status->code,
+	                     .step = r->step,
+	                     .dropped = r->done_dropped,
+	                     .closes = (uint32_t)r->n_closes};
 	for (size_t i = 0; i < r->n_closes; i++) {
 		if (i)
 			assert_int_equal(r->closes[i]->step, r->closes[i - 1]->step + 1);

@@ -12,12 +12,12 @@
 #include "ledger_fixture.h"
 #include "limits.h"
 
-#define TRAINER WEIR__V1__ROLE__TRAINER
-#define EVALUATOR WEIR__V1__ROLE__EVALUATOR
-#define GRANTED WEIR__V1__LEASE_STATE__UNIT
-#define MUST_WAIT WEIR__V1__LEASE_STATE__WAIT
+#define TRAINER      WEIR__V1__ROLE__TRAINER
+#define EVALUATOR    WEIR__V1__ROLE__EVALUATOR
+#define GRANTED      WEIR__V1__LEASE_STATE__UNIT
+#define MUST_WAIT    WEIR__V1__LEASE_STATE__WAIT
 #define JOB_FINISHED WEIR__V1__LEASE_STATE__FINISHED
-#define JOB_FAILED WEIR__V1__LEASE_STATE__FAILED
+#define JOB_FAILED   WEIR__V1__LEASE_STATE__FAILED
 
 enum { NAMES = 6, UNITS = 300, PASSES = 3, BATCHES = 5, HELD = 4 };
 
@@ -59,7 +59,8 @@ static void actor_join(struct world *w, int i)
 	snprintf(name, sizeof name, "worker-%d", i);
 	if (w->now[i].joined_once)
 		w->zombie[i] = w->now[i];
-	w->now[i] = (struct actor){.joined = fixture_join(&w->f, name, TRAINER, 7, UNITS), .heard_ms = w->f.now_ms, .joined_once = true};
+	w->now[i] =
+	    (struct actor){.joined = fixture_join(&w->f, name, TRAINER, 7, UNITS), .heard_ms = w->f.now_ms, .joined_once = true};
 	assert_int_equal(w->now[i].joined.status, WEIR_OK);
 }
 

@@ -1,0 +1,122 @@
+/* A foreign trainer: linear regression with libweir alone. It knows nothing of Weir but weir/weir.h and libweir.so.
+ *
+ * y = w . x + bias with known w. The weights are one dense table; the "dataset" is UNITS work units of examples that are a function of their
+ * number, so that any worker can make any of them. Exits 0 when the learnt weights are the true ones. */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/weir.h>
+
+enum { FEATURES = 16, UNITS = 20, BATCHES = 10, ROWS = 32 };
+
+static const float *true_weights(void)
+{
+	static float w[FEATURES + 1];
+	for (int i = 0; i <= FEATURES; i++)
+		w[i] = (float)(i - 8) / 4;
+	return w;
+}
+
+/* Example `row`: x (FEATURES) in [-1, 1), and its target. */
+static float example(uint64_t row, float *x)
+{
+	const float *w = true_weights();
+	float y = w[FEATURES];
+	for (int i = 0; i < FEATURES; i++) {
+		uint64_t h = (row * 31 + (uint64_t)i + 1) * 0x9e3779b97f4a7c15u;
+		x[i] = (float)((h ^ h >> 29) >> 40) / (float)(1 << 23) - 1;
+		y += w[i] * x[i];
+	}
+	return y;
+}
+
+/* Mean gradient of the squared error over one batch into g (FEATURES + 1); returns the sum of losses. */
+static double gradient(uint32_t data_unit, uint32_t batch, const float *w, float *g)
+{
+	double loss = 0;
+	memset(g, 0, (FEATURES + 1) * sizeof *g);
+	for (uint64_t r = 0; r < ROWS; r++) {
+		float x[FEATURES], y = example((data_unit * (uint64_t)BATCHES + batch) * ROWS + r, x), error = w[FEATURES] - y;
+		for (int i = 0; i < FEATURES; i++)
+			error += w[i] * x[i];
+		for (int i = 0; i < FEATURES; i++)
+			g[i] += 2 * error * x[i] / ROWS;
+		g[FEATURES] += 2 * error / ROWS;
+		loss += error * error;
+	}
+	return loss;
+}
+
+static void check(weir_status status, const weir_error *e, const char *what)
+{
+	if (status == WEIR_OK)
+		return;
+	fprintf(stderr, "%s: %s: %s\n", what, weir_status_name(status), e->text);
+	exit(1);
+}
+
+static void pull(weir_client *c, const weir_batch *batch, uint32_t table, float *w)
+{
+	weir_error e = {0};
+	weir_ticket ticket;
+	weir_pull_item item = {.table = table, .values = w};
+	check(weir_pull(c, batch, &item, 1, NULL, NULL, &ticket, &e), &e, "pull");
+	check(weir_wait(c, ticket, 10000, &e), &e, "pull");
+}
+
+static void train_unit(weir_client *c, const weir_unit *u, uint32_t table)
+{
+	weir_error e = {0};
+	check(weir_unit_begin(c, u, BATCHES, &e), &e, "begin");
+	for (uint32_t b = u->watermark; b < BATCHES; b++) {
+		float w[FEATURES + 1], g[FEATURES + 1];
+		weir_batch batch = {.pass = u->pass, .unit = u->unit, .batch = b, .attempt = u->attempt};
+		weir_ticket ticket;
+		pull(c, &batch, table, w);
+		weir_report report = {.rows = ROWS, .batches = 1, .loss_sum = gradient(u->data_unit, b, w, g)};
+		weir_push_item item = {.table = table, .values = g};
+		check(weir_push(c, &batch, &item, 1, NULL, NULL, NULL, &ticket, &e), &e, "push");
+		check(weir_wait(c, ticket, 10000, &e), &e, "push");
+		weir_progress(c, &report);
+	}
+	check(weir_unit_commit(c, u, &e), &e, "commit");
+}
+
+int main(int argc, char **argv)
+{
+	weir_error e = {0};
+	weir_client *c;
+	weir_unit u;
+	uint32_t table;
+	float w[FEATURES + 1], worst = 0;
+	if (argc != 2) {
+		fprintf(stderr, "usage: %s LEDGER_ADDRESS\n", argv[0]);
+		return 2;
+	}
+	weir_options options = {.ledger = argv[1],
+	                        .name = "regression",
+	                        .dataset_fingerprint = 42,
+	                        .dataset_units = UNITS,
+	                        .dataset_rows = UNITS * BATCHES * ROWS};
+	check(weir_open(&c, &options, &e), &e, "open");
+	weir_init_segment zero = {.elements = FEATURES + 1, .kind = WEIR_INIT_ZERO};
+	weir_table_spec spec = {.name = "weights",
+	                        .kind = WEIR_DENSE,
+	                        .elements = FEATURES + 1,
+	                        .optimizer = {.kind = WEIR_OPT_SGD, .lr = 0.2f},
+	                        .segments_count = 1,
+	                        .segments = &zero};
+	check(weir_table_register(c, &spec, &table, &e), &e, "table");
+	while (weir_unit_lease(c, &u, -1, &e) == WEIR_OK && u.state == WEIR_UNIT_LEASED)
+		train_unit(c, &u, table);
+	check(e.status, &e, "lease");
+	pull(c, NULL, table, w);
+	for (int i = 0; i <= FEATURES; i++)
+		worst = fmaxf(worst, fabsf(w[i] - true_weights()[i]));
+	check(weir_close(c, &e), &e, "close");
+	printf("largest error of a weight: %g\n", worst);
+	return worst < 1e-3f ? 0 : 1;
+}

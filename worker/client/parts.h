@@ -1,0 +1,50 @@
+/* The parts of a batch: how a push is cut.
+ *
+ * The cut is a function of the schema and the batch's keys, never of the values. Per partition, first the asynchronous tables, then the synchronous
+ * ones (an entry is applied at once or with its step): everything in one part when that fits WEIR_MESSAGE_BYTES_TARGET; else embedding rows in a power of two
+ * of parts by a hash of the key, then dense chunks in order, grouped to the target. Parts are numbered in that order, also those without rows,
+ * which are not sent. So a batch that is executed again has the same parts, and those that the servers hold already are left out. */
+#ifndef WEIR_PARTS_H
+#define WEIR_PARTS_H
+
+#include "client.h"
+#include "split.h"
+
+struct push_item {
+	const struct table *table;
+	const float *values;
+	const uint8_t *encoded;
+	weir_codec codec;
+	size_t element_bytes, row_bytes;
+	bool borrow; /* the bytes to send lie in the caller's memory as they are, until done */
+	struct split split;
+};
+
+struct piece {
+	uint32_t item, begin, end;
+};
+
+struct part {
+	uint16_t partition, part;
+	bool synchronous;
+	uint32_t first, count; /* pieces */
+	size_t bytes;
+};
+
+struct push {
+	struct push_item *items;
+	size_t items_count;
+	struct piece *pieces;
+	uint32_t pieces_count, pieces_capacity;
+	struct part *parts;
+	uint32_t parts_count, parts_capacity;
+	bool failed; /* out of memory while planning */
+};
+
+/* Checks the items, groups their rows and cuts them. assign: values are rows, sent as fp32. NULL: *err says why. */
+struct push *push_open(weir_client *c, const weir_push_item *items, size_t count, bool copy, bool assign, weir_error *err);
+void push_free(struct push *p);
+/* Of rows [begin, end) of an item's split: keys and encoded values. */
+size_t piece_bytes(const struct push_item *item, uint32_t begin, uint32_t end);
+
+#endif
