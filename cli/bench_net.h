@@ -48,7 +48,6 @@ void bench_flight_done(void *arg, weir_ticket ticket, weir_status status, const 
  * else starts threads. verify: check the records' CRC. */
 struct bench_sink {
 	pid_t pid;
-	int stop_fd; /* closing it ends the child */
 	char address[WEIR_ADDRESS_BYTES_MAX];
 };
 weir_status bench_sink_start(struct bench_sink *s, bool verify, weir_error *err) WEIR_MUST_CHECK;

@@ -62,8 +62,8 @@ static void sink_closed(void *arg, struct rpc_stream *stream, weir_status status
 	(void)arg, (void)stream, (void)status;
 }
 
-/* The child: serves until stop_fd closes. */
-static int sink_serve(bool verify, int address_fd, int stop_fd)
+/* The child: never returns but on failure. */
+static int sink_serve(bool verify, int address_fd)
 {
 	static const struct rpc_service service = {
 	    .unary = sink_unary, .stream_open = sink_open, .stream_message = sink_message, .stream_closed = sink_closed};
@@ -71,56 +71,42 @@ static int sink_serve(bool verify, int address_fd, int stop_fd)
 	struct rpc *rpc = rpc_grpc_create(NULL);
 	struct rpc_loop *loop = rpc ? rpc_loop_create(rpc, "sink", NULL) : NULL;
 	struct rpc_server *server = NULL;
-	char byte;
 	if (!state.writer || !loop || rpc_server_start(&server, rpc, "127.0.0.1:0", &loop, 1, &service, &state, NULL) != WEIR_OK)
 		return EXIT_FAILURE;
 	const char *address = rpc_server_address(server);
 	if (write(address_fd, address, strlen(address)) != (ssize_t)strlen(address))
 		return EXIT_FAILURE;
 	close(address_fd);
-	while (read(stop_fd, &byte, 1) < 0 && errno == EINTR) {
-	}
-	rpc_server_stop(server, 0);
-	rpc_loop_destroy(loop);
-	rpc_destroy(rpc);
-	record_writer_destroy(state.writer);
-	return EXIT_SUCCESS;
+	for (;;) /* until killed: there is nothing to lose */
+		pause();
 }
 
 weir_status bench_sink_start(struct bench_sink *s, bool verify, weir_error *err)
 {
-	int address_fds[2], stop_fds[2];
-	*s = (struct bench_sink){.stop_fd = -1};
-	if (pipe(address_fds) != 0)
+	int fds[2];
+	*s = (struct bench_sink){0};
+	if (pipe(fds) != 0)
 		return weir_fail(err, WEIR_E_IO, "cannot make a pipe: %s", strerror(errno));
-	if (pipe(stop_fds) != 0) {
-		close(address_fds[0]);
-		close(address_fds[1]);
-		return weir_fail(err, WEIR_E_IO, "cannot make a pipe: %s", strerror(errno));
-	}
 	s->pid = fork();
 	if (s->pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		close(address_fds[0]);
-		close(stop_fds[1]);
-		_exit(sink_serve(verify, address_fds[1], stop_fds[0]));
+		close(fds[0]);
+		_exit(sink_serve(verify, fds[1]));
 	}
-	close(address_fds[1]);
-	close(stop_fds[0]);
-	s->stop_fd = stop_fds[1];
-	struct pollfd p = {.fd = address_fds[0], .events = POLLIN};
-	bool ready = s->pid > 0 && poll(&p, 1, SINK_READY_MS) == 1 && read(address_fds[0], s->address, sizeof s->address - 1) > 0;
-	close(address_fds[0]);
+	close(fds[1]);
+	struct pollfd p = {.fd = fds[0], .events = POLLIN};
+	bool ready = s->pid > 0 && poll(&p, 1, SINK_READY_MS) == 1 && read(fds[0], s->address, sizeof s->address - 1) > 0;
+	close(fds[0]);
 	return ready ? WEIR_OK : weir_fail(err, WEIR_E_UNAVAILABLE, "the discarding server did not start");
 }
 
 void bench_sink_stop(struct bench_sink *s)
 {
-	if (s->stop_fd >= 0)
-		close(s->stop_fd);
-	if (s->pid > 0)
+	if (s->pid > 0) {
+		kill(s->pid, SIGKILL);
 		waitpid(s->pid, NULL, 0);
-	*s = (struct bench_sink){.stop_fd = -1};
+	}
+	*s = (struct bench_sink){0};
 }
 
 /* --- The sending side. Everything but `lock`, `change` and `ended` belongs to the loop. */

@@ -1,0 +1,63 @@
+# What the claims share: the programs are built, work is done in a temporary folder, processes end with us.
+set -u
+ROOT=$PWD
+BUILD=${BUILD:-$ROOT/build}
+QUICK=${QUICK:-0}
+WORK=$(mktemp -d /tmp/weir-claim-XXXXXX)
+trap 'rm -rf "$WORK"' EXIT
+export WEIR_DATA=${WEIR_DATA:-$ROOT/../shared/data}
+
+say() { echo "$*" >&2; }
+give_up() { say "$*"; exit 1; }
+pick() { if [ "$QUICK" = 1 ]; then echo "$1"; else echo "$2"; fi; } # pick QUICK FULL
+
+need_programs() {
+	make -s programs >&2 || give_up "the programs do not build"
+}
+need_tests() { # need_tests TARGET...
+	cmake --build "$BUILD" --target "$@" >&2 || give_up "the tests do not build"
+}
+
+# train NAME JOB [ARGUMENTS...]: leaves $WORK/NAME.json; the run directory goes with the folder.
+train() {
+	local name=$1 job=$2
+	shift 2
+	"$BUILD/weir" train "$job" --report "$WORK/$name.json" --set "job=$name" --set "run_dir=$WORK/$name" "$@" > "$WORK/$name.out" 2> "$WORK/$name.err" ||
+		{ cat "$WORK/$name.out" "$WORK/$name.err" >&2; give_up "weir train $name failed"; }
+}
+
+# figure FILE PATH: a number of a JSON report, as test.auc
+figure() { python3 -c 'import json, sys, functools; print(functools.reduce(lambda d, k: d[k], sys.argv[2].split("."), json.load(open(sys.argv[1]))))' "$1" "$2"; }
+# true_that EXPRESSION: arithmetic on numbers
+true_that() { python3 -c 'import sys; sys.exit(not eval(sys.argv[1]))' "$1"; }
+mean() { python3 -c 'import sys; x = [float(v) for v in sys.argv[1:]]; print(f"{sum(x) / len(x):.5f}")' "$@"; }
+# verdict EXPRESSION TEXT: the last line
+verdict() {
+	if true_that "$1"; then echo "holds: $2"; exit 0; fi
+	echo "DOES NOT HOLD: $2"
+	exit 1
+}
+
+# A generated click job of moderate size, for claims 3 to 5. click_job ROWS
+click_job() {
+	cat > "$WORK/click.yaml" <<-JOB
+		job: click
+		cluster: {servers: 2, workers: 2, partitions: 16, lease_ms: 3001}
+		data:
+		  generate: {rows: $1, ids: 100000, seed: 11}
+		  batch: 512
+		  unit_batches: 8
+		  seed: 1
+		model: {kind: deepfm, dim: 8, hidden: [64, 32]}
+		tables:
+		  embedding: {optimizer: {kind: adam, lr: 2.0e-3}}
+		  dense: {optimizer: {kind: adam, lr: 1.0e-3}}
+		train: {passes: 1, seed: 1}
+	JOB
+}
+# The same rows for every run of a claim: made once, then named as a file.
+click_data() {
+	"$BUILD/weir" train "$WORK/click.yaml" --set "run_dir=$WORK/data" --report "$WORK/data.json" > /dev/null 2> "$WORK/data.err" ||
+		{ cat "$WORK/data.err" >&2; give_up "the first run failed"; }
+	SAME_DATA=(--set data.generate.rows=0 --set "data.train=$WORK/data/generated.tsv" --set data.split.by=crc32 --set "data.cache=$WORK/data/cache")
+}

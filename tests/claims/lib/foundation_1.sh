@@ -1,0 +1,38 @@
+# A fresh clone in a clean Debian 12 root: `make run` in under 5 minutes with the AUCs it should show, then `make test`.
+. tests/claims/lib/common.sh
+[ "$(id -u)" = 0 ] || give_up "needs root for debootstrap and chroot"
+command -v debootstrap > /dev/null || give_up "needs debootstrap"
+base=$WORK/root
+# The mirror and its settings are this machine's own.
+mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2> /dev/null | sed -n 's/^deb \(\[[^]]*\] \)\{0,1\}\([^ ]*\) bookworm .*/\2/p' | head -n 1)
+[ -n "$mirror" ] || mirror=$(cat /etc/apt/sources.list.d/*.sources 2> /dev/null | sed -n 's/^URIs: *\([^ ]*\).*/\1/p' | head -n 1)
+[ -n "$mirror" ] || give_up "no Debian mirror in the apt sources of this machine"
+unmount() {
+	for d in dev/shm dev proc sys; do mountpoint -q "$base/$d" && umount -l "$base/$d"; done
+	rm -rf "$WORK"
+}
+trap unmount EXIT
+debootstrap --variant=minbase --include=make,git,ca-certificates bookworm "$base" "$mirror" > "$WORK/debootstrap.log" 2>&1 ||
+	{ tail -n 20 "$WORK/debootstrap.log" >&2; give_up "debootstrap failed"; }
+cp -a /etc/apt/. "$base/etc/apt/"
+cp /etc/resolv.conf /etc/hosts "$base/etc/"
+[ -d /usr/local/share/ca-certificates ] && cp -a /usr/local/share/ca-certificates/. "$base/usr/local/share/ca-certificates/"
+for d in proc sys dev dev/shm; do mkdir -p "$base/$d" && mount --bind "/$d" "$base/$d" || give_up "cannot mount $d"; done
+chroot "$base" update-ca-certificates > /dev/null 2>&1
+git clone -q "file://$ROOT" "$base/root/weir" || give_up "git clone failed"
+mkdir -p "$base/root/shared" && [ -d "$WEIR_DATA" ] && cp -a "$WEIR_DATA" "$base/root/shared/data"
+in_root() { chroot "$base" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb ${http_proxy:+http_proxy=$http_proxy} \
+	${https_proxy:+https_proxy=$https_proxy} sh -c "cd /root/weir && $1"; }
+
+began=$(date +%s)
+in_root "make run" > "$WORK/run.log" 2>&1 || { tail -n 40 "$WORK/run.log" >&2; give_up "make run failed"; }
+seconds=$(($(date +%s) - began))
+tail -n 8 "$WORK/run.log"
+in_root "make test" > "$WORK/test.log" 2>&1
+tests=$?
+tail -n 5 "$WORK/test.log"
+auc=$(figure "$base/root/weir/runs/demo.json" test.auc)
+best=$(figure "$base/root/weir/runs/demo.json" data.bayes_auc)
+lr=$(figure "$base/root/weir/runs/demo-lr.json" test.auc)
+echo "make run: $seconds s; test AUC $auc, best possible $best, logistic regression $lr; make test: status $tests"
+verdict "$seconds < 300 and $best - $auc <= 0.005 and $auc - $lr >= 0.02 and $tests == 0" "under 300 s, within 0.005 of the best, LR at least 0.02 lower, tests pass"

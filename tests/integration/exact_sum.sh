@@ -1,0 +1,48 @@
+# Integer gradients whose exact sum is known: two servers and three workers as processes, kill -9 of a worker again and again (KILLS, default 5)
+# and one stopped for longer than its lease. The weights must be the sum, to the last bit.
+. "$(dirname "$0")/lib.sh"
+kills=${KILLS:-5}
+mkdir -p "$RUN"
+cat > "$DIR/job.yaml" <<-JOB
+	job: it
+	run_dir: $RUN
+	cluster: {servers: 2, workers: 3, partitions: 8, lease_ms: 3001}
+	data: {format: criteo, train: none}
+	model: {kind: lr}
+JOB
+servers=unix:$RUN/server-0.sock,unix:$RUN/server-1.sock
+for i in 0 1; do
+	"$BUILD/weir-server" --job "$DIR/job.yaml" --index $i --servers $servers --ready-fd 3 3> "$DIR/ready-$i" 2> "$RUN/server-$i.log" &
+	wait_for 10 "server $i" grep -q READY "$DIR/ready-$i"
+done
+ledger=unix:$RUN/server-0.sock
+at_work() { # at_work NAME: it holds a unit
+	"$WEIR" status --at $ledger --json > "$DIR/status.json" 2> /dev/null &&
+		jq -e --arg n "$1" '.workers[] | select(.name == $n and .live) | .units_held > 0' "$DIR/status.json" > /dev/null
+}
+start_worker() {
+	"$BUILD/tests/exact_sum" worker $ledger "worker-$1" 2>> "$RUN/worker-$1.log" &
+	eval "worker_$1=$!"
+}
+for i in 0 1 2; do start_worker $i; done
+
+wait_for 20 "worker-2 to hold a unit" at_work worker-2
+kill -STOP $worker_2
+for ((k = 0; k < kills; k++)); do
+	i=$((k % 2))
+	wait_for 20 "worker-$i to hold a unit" at_work worker-$i
+	eval "victim=\$worker_$i"
+	kill -KILL "$victim"
+	wait "$victim" 2> /dev/null
+	start_worker $i
+done
+lease_expired() { "$WEIR" status --at $ledger --json > "$DIR/status.json" && jq -e '.leases_expired > 0' "$DIR/status.json" > /dev/null; }
+wait_for 20 "a lease to expire" lease_expired
+kill -CONT $worker_2
+for i in 0 1 2; do
+	eval "pid=\$worker_$i"
+	wait_for 90 "worker-$i to end" is_gone "$pid"
+	wait "$pid" || fail "worker-$i ended with status $?"
+done
+"$BUILD/tests/exact_sum" check $ledger || fail "the sums are not exact"
+echo "$kills kills, $(jq .leases_expired "$DIR/status.json") leases expired"
