@@ -1,5 +1,5 @@
 /* One partition: identities, log, rows, steps. The life of a push here: check its identity, append an entry to the log, apply the
- * committed entry, reply. Everything that changes state is an entry (push, seal, close step, retire, assign, table), and applying reads nothing but
+ * committed entry, reply. Everything that changes rows or identities is an entry (push, seal, close step, retire, assign; tables come from the ledger's registry), and applying reads nothing but
  * the entry and the state, so that replicas applying the same log are equal.
  *
  * One owner: the executor (an rpc_loop) that it was created for calls every function. Replies come through callbacks on that thread, maybe
