@@ -40,8 +40,8 @@ struct prefetcher;
 weir_status prefetcher_create(struct prefetcher **out, struct dataset *dataset, uint32_t depth, weir_error *err);
 /* Does not wait. E_BUSY when PREFETCH_UNITS_MAX units wait already. */
 weir_status prefetcher_submit(struct prefetcher *p, const struct prefetch_unit *unit) WEIR_MUST_CHECK;
-/* The next batch in order of submission. E_TIMEOUT after timeout_ms (< 0: wait for ever; then something must have been submitted); E_MEMORY when not even
- * a failure could be put in the queue. OK is returned for a failed unit too: look at item->status. */
+/* The next batch in order of submission. E_TIMEOUT after timeout_ms (< 0: wait for ever; then something must have been submitted);
+ * E_MEMORY when not even a failure could be put in the queue. OK is returned for a failed unit too: look at item->status. */
 weir_status prefetcher_next(struct prefetcher *p, struct prefetched **item, int64_t timeout_ms) WEIR_MUST_CHECK;
 void prefetcher_recycle(struct prefetcher *p, struct prefetched *item);
 /* Forgets everything submitted and every batch ready (the lease was lost). Batches the trainer holds stay its own. */
