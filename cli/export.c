@@ -35,7 +35,7 @@ static weir_status export_weights(const struct scoring_options *so, const char *
 int verb_export(int count, char **args)
 {
 	struct job_options jo = {0};
-	struct scoring_options so = {0};
+	struct scoring_options so = {.any_part = true};
 	struct job *job = NULL;
 	const char *out = NULL, *word = NULL;
 	weir_error err = {0};

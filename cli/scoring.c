@@ -23,6 +23,10 @@ static bool has_part(const struct job *job, enum split_part part)
 
 static weir_status choose_part(struct scoring *s, const struct scoring_options *o, weir_error *err)
 {
+	if (o->any_part && !has_part(o->job, SPLIT_TEST) && !has_part(o->job, SPLIT_VALID)) {
+		s->part = SPLIT_TRAIN;
+		return WEIR_OK;
+	}
 	if (!o->part)
 		s->part = has_part(o->job, SPLIT_TEST) ? SPLIT_TEST : SPLIT_VALID;
 	else if (strcmp(o->part, "test") == 0)
