@@ -1,8 +1,10 @@
-# weir_library(NAME SOURCES ... LIBS ... INCLUDES ...): a static library with the project's flags; its own folder is on its users' path.
+# weir_library(NAME SOURCES ... LIBS ... INCLUDES ...): a static library with the project's flags. Its own folder is on its users' path for
+# #include "..." only, so that <limits.h> stays the system's.
 function(weir_library name)
   cmake_parse_arguments(A "" "" "SOURCES;LIBS;INCLUDES" ${ARGN})
   add_library(${name} STATIC ${A_SOURCES})
-  target_include_directories(${name} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR} ${A_INCLUDES})
+  target_compile_options(${name} PUBLIC "SHELL:-iquote ${CMAKE_CURRENT_SOURCE_DIR}")
+  target_include_directories(${name} PUBLIC ${A_INCLUDES})
   target_link_libraries(${name} PRIVATE weir_flags PUBLIC ${A_LIBS} Threads::Threads)
 endfunction()
 

@@ -1,7 +1,4 @@
 /* Every limit of the system, in one place, each enforced where its comment says. */
-/* Generated code asks for the system's header of this name and finds this one first. Before the guard: a file beside this one finds it twice. */
-#include_next <limits.h>
-
 #ifndef WEIR_LIMITS_H
 #define WEIR_LIMITS_H
 
