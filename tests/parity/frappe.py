@@ -134,7 +134,7 @@ def main():
     p.add_argument("--seeds", type=int, default=5)
     p.add_argument("--epochs", type=int, default=40)
     p.add_argument("--batch", type=int, default=512)
-    p.add_argument("--patience", type=int, default=3)
+    p.add_argument("--patience", type=int, default=5)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--json", action="store_true")
     a = p.parse_args()
