@@ -34,7 +34,7 @@ static uint32_t closed_position(const struct identity *d, uint64_t key)
 static void unit_free(struct unit *u)
 {
 	free(u->parts);
-	free(u->dropped);
+	free(u->steps);
 	free(u);
 }
 
@@ -78,7 +78,7 @@ weir_status identity_check(const struct identity *d, const struct record *push)
 	weir_status status = check_unit(d, push, &u);
 	if (status || !u || push->batch >= u->batches || !(u->parts[push->batch] >> push->part & 1))
 		return status;
-	return u->dropped[push->batch] ? WEIR_E_DROPPED : WEIR_E_DUPLICATE;
+	return u->steps[push->batch] == BATCH_STEP_DROPPED ? WEIR_E_DROPPED : WEIR_E_DUPLICATE;
 }
 
 weir_status identity_check_seal(const struct identity *d, const struct record *seal)
@@ -119,12 +119,12 @@ static bool grow_unit(struct unit *u, uint32_t batches)
 	if (!parts)
 		return false;
 	u->parts = parts;
-	bool *dropped = realloc(u->dropped, room * sizeof *dropped);
-	if (!dropped)
+	uint8_t *steps = realloc(u->steps, room * sizeof *steps);
+	if (!steps)
 		return false;
-	u->dropped = dropped;
+	u->steps = steps;
 	memset(parts + u->batches, 0, (room - u->batches) * sizeof *parts);
-	memset(dropped + u->batches, 0, (room - u->batches) * sizeof *dropped);
+	memset(steps + u->batches, BATCH_STEP_OPEN, (room - u->batches) * sizeof *steps);
 	u->batches = room;
 	return true;
 }
@@ -150,14 +150,17 @@ bool identity_mark(struct unit *u, uint32_t batch, uint32_t part)
 	return fresh;
 }
 
-bool identity_batch_dropped(const struct unit *u, uint32_t batch)
+enum batch_step identity_batch_step(const struct unit *u, uint32_t batch)
 {
-	return batch < u->batches && u->dropped[batch];
+	return batch < u->batches ? (enum batch_step)u->steps[batch] : BATCH_STEP_OPEN;
 }
 
-bool identity_retires(const struct identity *d, uint64_t low, bool has_one, uint64_t one)
+weir_status identity_retires(const struct identity *d, uint64_t low, bool has_one, uint64_t one, bool *changes)
 {
-	return low > d->low || (has_one && one >= low && !identity_is_closed(d, one));
+	bool closes_one = has_one && one >= low && !identity_is_closed(d, one);
+	uint32_t above = d->closed_count - closed_position(d, low);
+	*changes = low > d->low || closes_one;
+	return closes_one && above >= WEIR_UNITS_OPEN_MAX ? WEIR_E_LIMIT : WEIR_OK;
 }
 
 static void close_open(struct identity *d, uint32_t from, uint32_t to)

@@ -11,12 +11,15 @@
 
 #include "frame.h"
 
+/* Whether the step of a synchronous batch has closed. It has one step: what of the batch comes later waits for none and is dropped. */
+enum batch_step { BATCH_STEP_OPEN, BATCH_STEP_INCLUDED, BATCH_STEP_DROPPED };
+
 struct unit {
 	uint64_t key;     /* pass << 32 | unit */
 	uint32_t attempt; /* the highest sealed or pushed */
-	uint32_t batches; /* room in parts and dropped */
+	uint32_t batches; /* room in parts and steps */
 	uint64_t *parts;  /* (batches) bit p: part p of the batch is known */
-	bool *dropped;    /* (batches) the batch's step closed without it */
+	uint8_t *steps;   /* (batches) enum batch_step */
 };
 
 struct identity {
@@ -45,9 +48,10 @@ weir_status identity_check_seal(const struct identity *d, const struct record *s
 struct unit *identity_open(struct identity *d, uint64_t key, uint32_t attempt, uint32_t batches);
 /* Sets a part's bit: false when it was set. Needs room for the batch. */
 bool identity_mark(struct unit *u, uint32_t batch, uint32_t part);
-bool identity_batch_dropped(const struct unit *u, uint32_t batch);
-/* Closes all units below low, and unit `one` if has_one. identity_retires: whether that would change anything. */
-bool identity_retires(const struct identity *d, uint64_t low, bool has_one, uint64_t one);
+enum batch_step identity_batch_step(const struct unit *u, uint32_t batch);
+/* Closes all units below low, and unit `one` if has_one. identity_retires: whether that would change anything, E_LIMIT when too many would
+ * be closed above low. */
+weir_status identity_retires(const struct identity *d, uint64_t low, bool has_one, uint64_t one, bool *changes);
 weir_status identity_retire(struct identity *d, uint64_t low, bool has_one, uint64_t one);
 
 #endif

@@ -333,12 +333,11 @@ static weir_status submit_close(struct submission *s)
 static weir_status submit_retire(struct submission *s)
 {
 	const struct record *r = s->r;
-	if (!identity_retires(&s->p->identity, identity_key(r->pass, r->unit), r->attempt > 0, r->a))
-		return WEIR_OK;
-	if (s->p->identity.closed_count >= WEIR_UNITS_OPEN_MAX)
+	bool changes;
+	if (identity_retires(&s->p->identity, identity_key(r->pass, r->unit), r->attempt > 0, r->a, &changes))
 		return weir_fail(&s->err, WEIR_E_LIMIT, "partition %u: %u units closed above the low-water mark", s->p->options.id,
 		                 WEIR_UNITS_OPEN_MAX);
-	return commit(s, LOG_FINITE, NULL, 0);
+	return changes ? commit(s, LOG_FINITE, NULL, 0) : WEIR_OK;
 }
 
 static weir_status submit_assign(struct submission *s)

@@ -181,7 +181,7 @@ static weir_status apply_push(struct partition *p, const struct log_entry *e)
 	bool sync;
 	if (apply_async_sections(p, e, &sync))
 		return p->failed = WEIR_E_MEMORY;
-	if (sync && !identity_batch_dropped(u, r->batch))
+	if (sync && identity_batch_step(u, r->batch) == BATCH_STEP_OPEN)
 		return p->failed = steps_wait(&p->steps, r, e->index);
 	count_done(p, r, sync);
 	return sync ? WEIR_E_DROPPED : WEIR_OK;
@@ -234,7 +234,10 @@ static weir_status apply_seal(struct partition *p, const struct log_entry *e)
 static weir_status apply_retire(struct partition *p, const struct log_entry *e)
 {
 	const struct record *r = &e->record;
-	return p->failed = identity_retire(&p->identity, identity_key(r->pass, r->unit), r->attempt > 0, r->a);
+	p->failed = identity_retire(&p->identity, identity_key(r->pass, r->unit), r->attempt > 0, r->a);
+	if (!p->failed)
+		steps_forget_closed(p);
+	return p->failed;
 }
 
 static void publish(struct partition *p)

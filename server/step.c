@@ -242,8 +242,8 @@ static void finish_batch(struct partition *p, const struct batch_id *id, bool dr
 	remove_batch(&p->steps, id);
 }
 
-/* Remembers that a batch was dropped, for parts that come late. */
-static weir_status remember_dropped(struct partition *p, const struct batch_id *id)
+/* Remembers that a batch has had its step, for parts that come late. */
+static weir_status remember_step(struct partition *p, const struct batch_id *id, bool dropped)
 {
 	uint64_t key = identity_key(id->pass, id->unit);
 	if (identity_is_closed(&p->identity, key))
@@ -251,8 +251,22 @@ static weir_status remember_dropped(struct partition *p, const struct batch_id *
 	struct unit *u = identity_open(&p->identity, key, 0, id->batch + 1);
 	if (!u)
 		return WEIR_E_MEMORY;
-	u->dropped[id->batch] = true;
+	u->steps[id->batch] = dropped ? BATCH_STEP_DROPPED : BATCH_STEP_INCLUDED;
 	return WEIR_OK;
+}
+
+void steps_forget_closed(struct partition *p)
+{
+	for (uint32_t i = p->steps.count; i-- > 0;) {
+		struct batch_id id =
+		    p->steps.waiting[i].id; /* finishing a batch removes all its parts, which lie together and end at i */
+		if (!identity_is_closed(&p->identity, identity_key(id.pass, id.unit)))
+			continue;
+		uint32_t first;
+		(void)parts_of(&p->steps, &id, &first);
+		finish_batch(p, &id, true);
+		i = first;
+	}
 }
 
 static uint32_t ids_count(const struct log_entry *e)
@@ -272,8 +286,7 @@ weir_status step_close(struct partition *p, const struct log_entry *e)
 		struct batch_id id = step_batch(e, i);
 		bool dropped = i >= e->record.c;
 		finish_batch(p, &id, dropped);
-		if (dropped)
-			status = remember_dropped(p, &id);
+		status = remember_step(p, &id, dropped);
 	}
 	p->steps.closed = e->record.b;
 	return status;

@@ -37,6 +37,8 @@ void steps_free(struct steps *s);
 weir_status steps_wait(struct steps *s, const struct record *push, uint64_t index);
 /* Reads id i of a CLOSE_STEP entry. */
 struct batch_id step_batch(const struct log_entry *close, uint32_t i);
+/* Units have closed: parts of theirs that still wait will be in no step, and are dropped. */
+void steps_forget_closed(struct partition *p);
 /* Applies a CLOSE_STEP entry: drops, reduces, and counts. E_MEMORY leaves the partition unusable. */
 weir_status step_close(struct partition *p, const struct log_entry *e);
 

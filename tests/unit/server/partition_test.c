@@ -112,6 +112,20 @@ static void a_closed_unit_is_never_unknown(void **state)
 	fixture_close(&f);
 }
 
+/* One unit that takes long holds the low-water mark while others close above it. */
+static void the_closed_set_has_a_limit_that_the_low_water_mark_relieves(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_open(&f, &sgd);
+	for (uint32_t unit = 1; unit <= WEIR_UNITS_OPEN_MAX; unit++)
+		assert_int_equal(fixture_retire_one(&f, 0, unit), WEIR_OK);
+	assert_int_equal(fixture_retire_one(&f, 0, WEIR_UNITS_OPEN_MAX + 1), WEIR_E_LIMIT);
+	assert_int_equal(fixture_retire(&f, 0, WEIR_UNITS_OPEN_MAX), WEIR_OK);
+	assert_int_equal(fixture_retire_one(&f, 0, WEIR_UNITS_OPEN_MAX + 1), WEIR_OK);
+	fixture_close(&f);
+}
+
 static void staleness_is_counted_per_table(void **state)
 {
 	(void)state;
@@ -317,6 +331,7 @@ int main(void)
 	    cmocka_unit_test(a_seal_refuses_older_attempts_and_tells_what_is_there),
 	    cmocka_unit_test(a_push_of_a_higher_attempt_raises_it),
 	    cmocka_unit_test(a_closed_unit_is_never_unknown),
+	    cmocka_unit_test(the_closed_set_has_a_limit_that_the_low_water_mark_relieves),
 	    cmocka_unit_test(staleness_is_counted_per_table),
 	    cmocka_unit_test(a_push_that_is_not_finite_is_refused_whole_and_done),
 	    cmocka_unit_test(clip_counts_what_is_not_finite_as_zero),

@@ -85,6 +85,46 @@ static void a_dropped_batch_is_done_and_changes_nothing(void **state)
 	fixture_close(&f);
 }
 
+/* A batch has one step. What comes later (another attempt computed what the first had refused) can be in none, and must not wait for ever. */
+static void a_part_that_comes_after_its_step_is_dropped(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_open(&f, &sgd);
+	const uint32_t ids[1][3] = {{1, 1, 0}};
+	assert_int_equal(fixture_close_step(&f, 1, ids, 1, 0), WEIR_OK); /* included, without parts here */
+	assert_int_equal(push_sync(&f, 0, 10, 100, 2), WEIR_E_DROPPED);
+	assert_int_equal(push_sync(&f, 0, 10, 100, 2), WEIR_E_DUPLICATE);
+	assert_int_equal(fixture_close_step(&f, 2, ids, 1, 0), WEIR_OK);
+	assert_true(fixture_row(&f, SYNC_ROWS, 10) == 0);
+	assert_int_equal(partition_get_counters(f.p)->parts_applied, 0);
+	assert_int_equal(partition_get_counters(f.p)->parts_dropped, 1);
+	fixture_close(&f);
+}
+
+static void parts_that_wait_when_their_unit_closes_are_dropped(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_open(&f, &sgd);
+	struct one_row x;
+	for (uint32_t unit = 1; unit <= 3; unit++)
+		for (uint32_t batch = 0; batch < 2; batch++) {
+			struct rows rows = one_row(&x, SYNC_ROWS, 10, 1);
+			struct record r = push_record(unit, 1, batch, 0, 1);
+			assert_int_equal(fixture_push(&f, &r, &rows, 1), WEIR_OK);
+		}
+	assert_int_equal(fixture_retire_one(&f, 1, 2), WEIR_OK);
+	assert_int_equal(partition_get_counters(f.p)->parts_dropped, 2);
+	assert_int_equal(fixture_retire(&f, 1, 2), WEIR_OK);
+	assert_int_equal(partition_get_counters(f.p)->parts_dropped, 4);
+	const uint32_t ids[4][3] = {{1, 1, 0}, {1, 2, 0}, {1, 3, 0}, {1, 3, 1}};
+	assert_int_equal(fixture_close_step(&f, 1, ids, 4, 0), WEIR_OK);
+	assert_int_equal(partition_get_counters(f.p)->parts_applied, 2);
+	assert_true(fixture_row(&f, SYNC_ROWS, 10) == -2.0f * 0.25f);
+	fixture_close(&f);
+}
+
 static weir_status push_hybrid(struct fixture *f, uint32_t batch, float v, uint64_t step)
 {
 	struct one_row x, y;
@@ -238,6 +278,8 @@ int main(void)
 	    cmocka_unit_test(a_step_applies_the_mean_once_closed),
 	    cmocka_unit_test(closes_come_in_order_and_count_once),
 	    cmocka_unit_test(a_dropped_batch_is_done_and_changes_nothing),
+	    cmocka_unit_test(a_part_that_comes_after_its_step_is_dropped),
+	    cmocka_unit_test(parts_that_wait_when_their_unit_closes_are_dropped),
 	    cmocka_unit_test(the_async_half_of_a_hybrid_applies_at_once),
 	    cmocka_unit_test(a_waiting_part_belongs_to_its_batch),
 	    cmocka_unit_test(one_batch_a_step_equals_applying_it_directly),
