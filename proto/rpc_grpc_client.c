@@ -95,10 +95,12 @@ static void attempt_done(struct rpc_tag *tag, bool ok)
 	(void)ok; /* receiving a status always succeeds */
 	weir_status status =
 	    grpc_status_read(a->status, a->details, owner->channel->address, owner->method, text, sizeof text, &silent);
-	struct message *reply = a->reply ? grpc_buffer_message(a->reply) : NULL;
+	bool arrived = a->reply != NULL;
+	struct message *reply = arrived ? grpc_buffer_message(a->reply) : NULL;
 	if (status == WEIR_OK && !reply) {
-		status = WEIR_E_INTERNAL;
-		snprintf(text, sizeof text, "%s %s: no message in the reply", owner->channel->address, rpc_method_path(owner->method));
+		status = arrived ? WEIR_E_MEMORY : WEIR_E_INTERNAL;
+		snprintf(text, sizeof text, "%s %s: %s", owner->channel->address, rpc_method_path(owner->method),
+		         arrived ? "out of memory for the reply" : "no message in the reply");
 	}
 	grpc_metadata_array_destroy(&a->initial);
 	grpc_metadata_array_destroy(&a->trailing);
@@ -112,7 +114,10 @@ static void attempt_done(struct rpc_tag *tag, bool ok)
 void grpc_client_attempt(struct rpc_client_call *call, int64_t timeout_ns)
 {
 	struct attempt *a = calloc(1, sizeof *a);
-	assert(a && "out of memory");
+	if (!a) {
+		rpc_call_on_finish(call, WEIR_E_MEMORY, "out of memory for a call", false, NULL);
+		return;
+	}
 	a->tag.fn = attempt_done;
 	a->owner = call;
 	grpc_metadata_array_init(&a->initial);

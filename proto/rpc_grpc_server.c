@@ -14,12 +14,21 @@
 
 #include "rpc_address.h"
 
-#define ACCEPTS_PER_LOOP 16u
+#define ACCEPTS_PER_LOOP 16
+
+struct acceptor {
+	struct rpc_tag tag;
+	struct rpc_server_slot *slot;
+	grpc_call *call;
+	grpc_call_details details;
+	grpc_metadata_array metadata;
+};
 
 struct grpc_listener {
 	struct rpc_server base;
 	grpc_server *server;
 	struct rpc_tag closed;
+	struct acceptor *acceptors; /* (slots, ACCEPTS_PER_LOOP) */
 };
 
 /* Counts in what must be counted even while the server stops. */
@@ -45,6 +54,14 @@ static void start_batch(grpc_call *call, const grpc_op *ops, size_t n, struct rp
 
 /* --- Refusing */
 
+/* Ends a call that there is no memory for: its client is told E_UNAVAILABLE, and tries again where it may. */
+static void drop(struct rpc_server *server, grpc_call *call, enum rpc_method method)
+{
+	grpc_call_cancel_with_status(call, GRPC_STATUS_UNAVAILABLE, "the server is out of memory", NULL);
+	grpc_call_unref(call);
+	rpc_server_leave(server, method);
+}
+
 struct refusal {
 	struct rpc_tag tag;
 	grpc_call *call;
@@ -63,8 +80,11 @@ static void refused(struct rpc_tag *tag, bool ok)
 /* Ends a call that no handler sees. The server counts it as live. */
 static void refuse(struct rpc_server *server, grpc_call *call, weir_status status, const char *text)
 {
-	struct refusal *r = calloc(1, sizeof *r);
-	assert(r && "out of memory");
+	struct refusal *r = malloc(sizeof *r);
+	if (!r) {
+		drop(server, call, RPC_STATUS);
+		return;
+	}
 	*r = (struct refusal){{refused}, call, server};
 	grpc_slice details = grpc_details_of(status, text);
 	const grpc_op ops[] = {
@@ -131,10 +151,11 @@ void grpc_server_reply(void *part, weir_status status, const char *text, struct 
 static void unary_received(struct rpc_tag *tag, bool ok)
 {
 	struct unary *u = (struct unary *)tag;
-	struct message *m = ok && u->request ? grpc_buffer_message(u->request) : NULL;
-	if (!m)
+	bool arrived = ok && u->request;
+	struct message *m = arrived ? grpc_buffer_message(u->request) : NULL;
+	if (!arrived)
 		grpc_server_reply(u, WEIR_E_CANCELLED, "no request message", NULL);
-	else if (rpc_call_on_request(u->slot, u->method, u, m))
+	else if (!m || rpc_call_on_request(u->slot, u->method, u, m))
 		grpc_server_reply(u, WEIR_E_MEMORY, "the server is out of memory", NULL);
 	message_release(m);
 	/* u lives on: the reply's and the end's batches are counted from the beginning. */
@@ -143,8 +164,11 @@ static void unary_received(struct rpc_tag *tag, bool ok)
 
 static void unary_begin(struct rpc_server_slot *slot, enum rpc_method method, grpc_call *call)
 {
-	struct unary *u = calloc(1, sizeof *u);
-	assert(u && "out of memory");
+	struct unary *u = malloc(sizeof *u);
+	if (!u) {
+		drop(slot->server, call, method);
+		return;
+	}
 	*u = (struct unary){.received = {unary_received},
 	                    .replied = {unary_replied},
 	                    .ended = {unary_ended},
@@ -202,7 +226,10 @@ void grpc_server_stream_finish(struct grpc_stream *s, weir_status status, const 
 static void stream_begin(struct rpc_server_slot *slot, enum rpc_method method, grpc_call *call)
 {
 	struct grpc_stream *s = calloc(1, sizeof *s);
-	assert(s && "out of memory");
+	if (!s) {
+		drop(slot->server, call, method);
+		return;
+	}
 	s->call = call;
 	s->opened.fn = stream_opened;
 	s->sent.fn = grpc_stream_sent;
@@ -223,14 +250,6 @@ static void stream_begin(struct rpc_server_slot *slot, enum rpc_method method, g
 }
 
 /* --- Accepting */
-
-struct acceptor {
-	struct rpc_tag tag;
-	struct rpc_server_slot *slot;
-	grpc_call *call;
-	grpc_call_details details;
-	grpc_metadata_array metadata;
-};
 
 static void acceptor_ask(struct acceptor *a)
 {
@@ -281,17 +300,16 @@ static void accepted(struct rpc_tag *tag, bool ok)
 		return;
 	}
 	leave(a->slot->server); /* the server is closed */
-	free(a);
 }
 
 static void accept_on_loop(void *arg)
 {
+	struct rpc_server_slot *slot = arg;
+	struct acceptor *first = ((struct grpc_listener *)slot->server)->acceptors + (slot - slot->server->slots) * ACCEPTS_PER_LOOP;
 	for (uint32_t i = 0; i < ACCEPTS_PER_LOOP; i++) {
-		struct acceptor *a = calloc(1, sizeof *a);
-		assert(a && "out of memory");
-		a->tag.fn = accepted;
-		a->slot = arg;
-		acceptor_ask(a);
+		first[i].tag.fn = accepted;
+		first[i].slot = slot;
+		acceptor_ask(&first[i]);
 	}
 }
 
@@ -342,6 +360,9 @@ weir_status grpc_server_begin(struct rpc_server *server, const char *address, we
 	weir_status status = rpc_address_check(address, err);
 	if (status)
 		return status;
+	l->acceptors = calloc(server->slots_count, ACCEPTS_PER_LOOP * sizeof *l->acceptors);
+	if (!l->acceptors)
+		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", address);
 	l->server = create_server();
 	l->closed.fn = server_closed;
 	for (uint32_t i = 0; i < server->slots_count; i++)
@@ -374,5 +395,6 @@ void grpc_server_delete(struct rpc_server *server)
 	struct grpc_listener *l = (struct grpc_listener *)server;
 	if (l->server)
 		grpc_server_destroy(l->server);
+	free(l->acceptors);
 	free(l);
 }

@@ -257,7 +257,10 @@ static void server_gets_request(void *arg)
 static void memory_attempt_start(struct rpc_client_call *call, int64_t timeout_ns)
 {
 	struct exchange *x = calloc(1, sizeof *x);
-	assert(x && "out of memory");
+	if (!x) {
+		rpc_call_on_finish(call, WEIR_E_MEMORY, "out of memory for a call", false, NULL);
+		return;
+	}
 	atomic_init(&x->refs, 1);
 	pthread_mutex_init(&x->lock, NULL);
 	x->call = call;

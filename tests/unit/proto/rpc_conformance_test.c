@@ -453,6 +453,74 @@ static void test_loop_posts_and_timers(void **state)
 	free(n);
 }
 
+/* --- Memory runs out: our own allocations fail one at a time (the linker's --wrap); gRPC's do not. */
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+
+static atomic_int mallocs_left, callocs_left; /* the one that counts down to 0 fails */
+
+void *__wrap_malloc(size_t bytes)
+{
+	return atomic_fetch_sub(&mallocs_left, 1) == 1 ? NULL : __real_malloc(bytes);
+}
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+	return atomic_fetch_sub(&callocs_left, 1) == 1 ? NULL : __real_calloc(count, bytes);
+}
+
+/* Whichever allocation fails, the call ends with E_MEMORY or is tried again, and the next one goes through. */
+static void test_unary_when_memory_runs_out(void **state)
+{
+	(void)state;
+	enum { EACH = 12 };
+	struct fixture f;
+	uint32_t refused = 0;
+	fixture_open(&f, transport);
+	for (uint32_t i = 0; i < 2 * EACH; i++) {
+		struct message *reply;
+		weir_error err = {0};
+		atomic_store(i < EACH ? &mallocs_left : &callocs_left, (int)(i % EACH) + 1);
+		weir_status status = call(f.channel, RPC_STATUS, 100, 5000, &reply, &err);
+		atomic_store(i < EACH ? &mallocs_left : &callocs_left, 0);
+		assert_true(status == WEIR_OK || status == WEIR_E_MEMORY);
+		refused += status == WEIR_E_MEMORY;
+		assert_true(status == WEIR_OK ? pattern_is(reply, 100, 100) : err.text[0] != '\0');
+		message_release(reply);
+		assert_int_equal(call(f.channel, RPC_STATUS, 100, 5000, &reply, &err), WEIR_OK);
+		message_release(reply);
+	}
+	assert_true(refused >= 3);
+	fixture_close(&f);
+}
+
+static void test_stream_when_memory_runs_out(void **state)
+{
+	(void)state;
+	static const struct rpc_stream_handler unused = {0};
+	struct fixture f;
+	struct rpc_stream *stream;
+	struct probe p;
+	weir_error err = {0};
+	fixture_open(&f, transport);
+	atomic_store(&callocs_left, 1);
+	assert_int_equal(rpc_stream_open(&stream, f.channel, RPC_PUSH_STREAM, &unused, NULL, &err), WEIR_E_MEMORY);
+	if (strcmp(transport, "memory") != 0) { /* whose ends are one allocation */
+		atomic_store(&callocs_left, 2);
+		probe_open(&p, f.channel, f.loop, RPC_PUSH_STREAM, 0, small, SMALLS);
+		assert_int_equal(probe_wait_closed(&p), WEIR_E_UNAVAILABLE);
+	}
+	probe_open(&p, f.channel, f.loop, RPC_PUSH_STREAM, 0, small, SMALLS);
+	probe_send(&p, 3);
+	probe_wait_received(&p, 3);
+	assert_int_equal(p.received, 3);
+	probe_finish(&p);
+	assert_int_equal(probe_wait_closed(&p), WEIR_OK);
+	fixture_close(&f);
+}
+
 int main(int argc, char **argv)
 {
 	transport = argc > 1 ? argv[1] : "memory";
@@ -475,6 +543,8 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_five_servers_and_clients_closing_in_every_order),
 	    cmocka_unit_test(test_rapid_open_and_close),
 	    cmocka_unit_test(test_address_in_use),
+	    cmocka_unit_test(test_unary_when_memory_runs_out),
+	    cmocka_unit_test(test_stream_when_memory_runs_out),
 	};
 	return cmocka_run_group_tests_name(transport, tests, NULL, NULL);
 }
