@@ -2,13 +2,25 @@
 
 #include <inttypes.h>
 
-weir_status tables_register(struct tables *t, const struct model *model, weir_client *client, weir_error *err)
+/* Gives a schedule that ends with the training its total: an asynchronous table makes a step of every batch. */
+static void fill_total(weir_table_spec *spec, const struct training_length *length)
+{
+	weir_schedule *s = &spec->optimizer.schedule;
+	bool ends = s->kind == WEIR_SCHEDULE_LINEAR || s->kind == WEIR_SCHEDULE_COSINE || s->kind == WEIR_SCHEDULE_WSD;
+	uint64_t joined = spec->mode.kind == WEIR_SYNC ? length->workers : 1;
+	if (ends && s->total == 0)
+		s->total = (length->batches + joined - 1) / joined;
+}
+
+weir_status tables_register(struct tables *t, const struct model *model, const struct training_length *length,
+                            weir_client *client, weir_error *err)
 {
 	*t = (struct tables){.model = model};
 	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
 		if (!model_has(model, k))
 			continue;
 		weir_table_spec spec = model_table_spec(model, k);
+		fill_total(&spec, length);
 		weir_status s = weir_table_register(client, &spec, &t->ids[k], err);
 		if (s != WEIR_OK)
 			return s;

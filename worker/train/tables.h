@@ -12,8 +12,15 @@ struct tables {
 	bool sync[MODEL_TABLES]; /* synchronous: not to be pulled ahead */
 };
 
+/* How long the whole training is: what a schedule without a total of its own lasts. */
+struct training_length {
+	uint64_t batches; /* of all passes */
+	uint32_t workers; /* a step of a synchronous table joins a batch of each */
+};
+
 /* Trainers create the tables, or find them when another trainer came first. E_EXISTS when the job holds one of another shape. */
-weir_status tables_register(struct tables *t, const struct model *model, weir_client *client, weir_error *err);
+weir_status tables_register(struct tables *t, const struct model *model, const struct training_length *length,
+                            weir_client *client, weir_error *err);
 /* Evaluators and observers find them. E_NOT_FOUND while no trainer has registered them. */
 weir_status tables_find(struct tables *t, const struct model *model, weir_client *client, weir_error *err);
 
