@@ -23,20 +23,27 @@ struct message *wire_pack(const ProtobufCMessage *m)
 	return out;
 }
 
-static void *capped_alloc(void *left, size_t size)
+struct allowance {
+	size_t left;
+	weir_status status; /* why an allocation was refused */
+};
+
+static void *capped_alloc(void *data, size_t size)
 {
-	size_t *bytes_left = left;
-	if (size > *bytes_left)
+	struct allowance *a = data;
+	void *p = size <= a->left ? malloc(size) : NULL;
+	if (!p) {
+		a->status = size <= a->left ? WEIR_E_MEMORY : WEIR_E_LIMIT;
 		return NULL;
-	void *p = malloc(size);
-	size_t usable = p ? malloc_usable_size(p) : 0;
-	*bytes_left -= usable < *bytes_left ? usable : *bytes_left;
+	}
+	size_t usable = malloc_usable_size(p);
+	a->left -= usable < a->left ? usable : a->left;
 	return p;
 }
 
-static void capped_free(void *left, void *p)
+static void capped_free(void *data, void *p)
 {
-	*(size_t *)left += p ? malloc_usable_size(p) : 0;
+	((struct allowance *)data)->left += p ? malloc_usable_size(p) : 0;
 	free(p);
 }
 
@@ -66,13 +73,18 @@ weir_status wire_unpack(const ProtobufCMessageDescriptor *type, const struct mes
 	const uint8_t *bytes = contiguous(in, &copy);
 	if (!bytes)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", type->name);
-	size_t left = in->bytes * WEIR_CONTROL_HEAP_FACTOR + HEAP_BYTES_FLOOR;
-	ProtobufCAllocator allocator = {.alloc = capped_alloc, .free = capped_free, .allocator_data = &left};
+	size_t heap_max = in->bytes * WEIR_CONTROL_HEAP_FACTOR + HEAP_BYTES_FLOOR;
+	struct allowance allowance = {.left = heap_max};
+	ProtobufCAllocator allocator = {.alloc = capped_alloc, .free = capped_free, .allocator_data = &allowance};
 	ProtobufCMessage *m = protobuf_c_message_unpack(type, &allocator, in->bytes, bytes);
 	free(copy);
+	if (!m && allowance.status == WEIR_E_LIMIT)
+		return weir_fail(err, WEIR_E_LIMIT, "%s: %zu bytes that need more than %zu bytes of memory", type->name, in->bytes,
+		                 heap_max);
+	if (!m && allowance.status)
+		return weir_fail(err, allowance.status, "%s: out of memory", type->name);
 	if (!m)
-		return weir_fail(err, WEIR_E_CORRUPT, "%s: %zu bytes that do not parse within %zu bytes of memory", type->name, in->bytes,
-		                 in->bytes * WEIR_CONTROL_HEAP_FACTOR + HEAP_BYTES_FLOOR);
+		return weir_fail(err, WEIR_E_CORRUPT, "%s: %zu bytes that do not parse", type->name, in->bytes);
 	weir_status status = wire_check_limits(m, err);
 	if (status)
 		wire_free(m);

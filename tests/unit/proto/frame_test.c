@@ -12,48 +12,7 @@
 #include "crc32c.h"
 #include "frame.h"
 #include "golden_frames.h"
-
-/* A message whose bytes are cut in spans of `cut` bytes, each in memory of its own so that sanitizers see an overrun. */
-struct pieces {
-	uint8_t **parts;
-	size_t count;
-};
-
-static void pieces_release(struct message *m)
-{
-	struct pieces *p = m->owner;
-	for (size_t i = 0; i < p->count; i++)
-		free(p->parts[i]);
-	free(p->parts);
-	free(p);
-}
-
-static struct message *cut_message(const uint8_t *bytes, size_t n, size_t cut)
-{
-	struct pieces *p = malloc(sizeof *p);
-	p->count = n ? (n + cut - 1) / cut : 1;
-	p->parts = calloc(p->count, sizeof *p->parts);
-	struct span *spans = calloc(p->count, sizeof *spans);
-	for (size_t i = 0; i < p->count; i++) {
-		size_t size = n - i * cut < cut ? n - i * cut : cut;
-		p->parts[i] = malloc(size ? size : 1);
-		if (size)
-			memcpy(p->parts[i], bytes + i * cut, size);
-		spans[i] = (struct span){p->parts[i], size};
-	}
-	struct message *m = message_create(spans, (uint32_t)p->count, pieces_release, p);
-	free(spans);
-	assert_non_null(m);
-	return m;
-}
-
-static uint8_t *flatten(const struct message *m)
-{
-	uint8_t *out = malloc(m->bytes);
-	struct cursor c = cursor_at(m);
-	assert_int_equal(cursor_read(&c, out, m->bytes), WEIR_OK);
-	return out;
-}
+#include "pieces.h"
 
 /* Everything that a frame says, as one hash: two frames that parse alike have the same. The first failure ends it. */
 static weir_status parse(const struct message *m, uint32_t *digest, weir_error *err)
@@ -91,7 +50,7 @@ static void test_golden_bytes(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < GOLDEN_FRAMES; i++) {
 		struct message *m = golden_build(i);
-		uint8_t *bytes = flatten(m), *expected;
+		uint8_t *bytes = pieces_join(m), *expected;
 		size_t expected_bytes = golden_read(i, &expected);
 		assert_int_equal(m->bytes, expected_bytes);
 		assert_memory_equal(bytes, expected, expected_bytes);
@@ -152,11 +111,11 @@ static void test_any_cut_parses_alike(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < GOLDEN_FRAMES; i++) {
 		struct message *m = golden_build(i);
-		uint8_t *bytes = flatten(m);
+		uint8_t *bytes = pieces_join(m);
 		uint32_t whole, digest;
 		assert_int_equal(parse(m, &whole, NULL), WEIR_OK);
 		for (size_t cut = 1; cut <= 100; cut++) {
-			struct message *p = cut_message(bytes, m->bytes, cut);
+			struct message *p = pieces_of(bytes, m->bytes, cut);
 			weir_error err = {0};
 			assert_int_equal(parse(p, &digest, &err), WEIR_OK);
 			assert_int_equal(digest, whole);
@@ -172,9 +131,9 @@ static void test_truncation_at_every_byte(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < GOLDEN_FRAMES; i++) {
 		struct message *m = golden_build(i);
-		uint8_t *bytes = flatten(m);
+		uint8_t *bytes = pieces_join(m);
 		for (size_t n = 0; n < m->bytes; n++) {
-			struct message *p = cut_message(bytes, n, 33);
+			struct message *p = pieces_of(bytes, n, 33);
 			weir_error err = {0};
 			uint32_t digest;
 			assert_int_equal(parse(p, &digest, &err), WEIR_E_CORRUPT);
@@ -191,11 +150,11 @@ static void test_corruption_of_every_byte(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < GOLDEN_FRAMES; i++) {
 		struct message *m = golden_build(i);
-		uint8_t *bytes = flatten(m);
+		uint8_t *bytes = pieces_join(m);
 		for (size_t n = 0; n < m->bytes; n++)
 			for (unsigned bit = 0; bit < 8; bit++) {
 				bytes[n] ^= (uint8_t)(1u << bit);
-				struct message *p = cut_message(bytes, m->bytes, 64);
+				struct message *p = pieces_of(bytes, m->bytes, 64);
 				weir_error err = {0};
 				uint32_t digest;
 				weir_status status = parse(p, &digest, &err);
@@ -217,7 +176,7 @@ static void test_hostile_sizes(void **state)
 	struct message *m = golden_build(0);
 	for (size_t at = FRAME_HEADER_BYTES; at + 4 <= m->bytes; at += 4)
 		for (size_t k = 0; k < sizeof hostile / sizeof *hostile; k++) {
-			uint8_t *bytes = flatten(m);
+			uint8_t *bytes = pieces_join(m);
 			memcpy(bytes + at, &hostile[k], 4);
 			if (at != FRAME_HEADER_BYTES + 4) {
 				uint32_t zero = 0, crc;
@@ -225,7 +184,7 @@ static void test_hostile_sizes(void **state)
 				crc = crc32c(0, bytes + FRAME_HEADER_BYTES, m->bytes - FRAME_HEADER_BYTES);
 				memcpy(bytes + FRAME_HEADER_BYTES + 4, &crc, 4);
 			}
-			struct message *p = cut_message(bytes, m->bytes, 40);
+			struct message *p = pieces_of(bytes, m->bytes, 40);
 			weir_error err = {0};
 			uint32_t digest;
 			weir_status status = parse(p, &digest, &err);
@@ -244,9 +203,9 @@ static void test_bad_crc_leaves_the_next_record_readable(void **state)
 {
 	(void)state;
 	struct message *m = golden_build(GOLDEN_REPLIES);
-	uint8_t *bytes = flatten(m);
+	uint8_t *bytes = pieces_join(m);
 	bytes[FRAME_HEADER_BYTES + 40] ^= 1; /* field a of the first record */
-	struct message *p = cut_message(bytes, m->bytes, 64);
+	struct message *p = pieces_of(bytes, m->bytes, 64);
 	struct cursor c = cursor_at(p), body;
 	struct frame_header h;
 	struct record r;
@@ -326,7 +285,7 @@ static void test_writer_reserve_equals_add(void **state)
 		assert_int_equal(record_writer_records(w), 5);
 		m[reserve] = record_writer_finish(w, uuid, 2, NULL, NULL);
 	}
-	uint8_t *a = flatten(m[0]), *b = flatten(m[1]);
+	uint8_t *a = pieces_join(m[0]), *b = pieces_join(m[1]);
 	assert_int_equal(m[0]->bytes, m[1]->bytes);
 	assert_int_equal(m[0]->count, 1);
 	assert_memory_equal(a, b, m[0]->bytes);

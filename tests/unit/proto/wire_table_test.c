@@ -1,0 +1,252 @@
+/* Tables on the wire: they come back as they were, differences are named, and descriptions that make no sense are refused by name. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "cmocka_check.h"
+
+#include "limits.h"
+#include "wire.h"
+
+static const weir_init_segment segments[] = {
+    {70000, WEIR_INIT_NORMAL, 0.01f}, {100, WEIR_INIT_ZERO, 0}, {30, WEIR_INIT_CONSTANT, 2}, {200, WEIR_INIT_UNIFORM, 0.5f}};
+
+/* Every field has a value of its own. */
+static weir_table_spec dense_table(void)
+{
+	return (weir_table_spec){
+	    .name = "tower.0-w_1",
+	    .kind = WEIR_DENSE,
+	    .width = 3,
+	    .elements = 70330,
+	    .optimizer = {.kind = WEIR_OPT_DELAYED_NESTEROV,
+	                  .lr = 0.1f,
+	                  .momentum = 0.9f,
+	                  .beta1 = 0.8f,
+	                  .beta2 = 0.99f,
+	                  .eps = 1e-6f,
+	                  .initial = 0.1f,
+	                  .weight_decay = 0.01f,
+	                  .l1 = 0.2f,
+	                  .l2 = 0.3f,
+	                  .ftrl_beta = 1.5f,
+	                  .window = 7,
+	                  .schedule = {WEIR_SCHEDULE_WSD, 10, 1ull << 40, 20, 30, 0.25f, 0.75f}},
+	    .mode = {WEIR_SYNC, 2},
+	    .push_codec = WEIR_CODEC_INT8,
+	    .pull_codec = WEIR_CODEC_BF16,
+	    .segments_count = 4,
+	    .segments = segments,
+	    .seed = 0x0123456789abcdefull,
+	};
+}
+
+static const weir_init_segment row_segment[] = {{16, WEIR_INIT_NORMAL, 0.01f}};
+static weir_table_spec embedding_table(void)
+{
+	return (weir_table_spec){.name = "e", .width = 16, .optimizer = {.lr = 0.1f}, .segments_count = 1, .segments = row_segment};
+}
+
+/* Through the wire: made, packed, unpacked, read. */
+static weir_status travel(const weir_table_spec *in, weir_table_spec *out, uint32_t *id, weir_error *err)
+{
+	struct wire_table t;
+	ProtobufCMessage *m;
+	assert_int_equal(wire_table_make(&t, in, 42), WEIR_OK);
+	struct message *packed = wire_pack(&t.table.base);
+	wire_table_free(&t);
+	CHECK_OK(wire_unpack(&weir__v1__table__descriptor, packed, &m, err), *err);
+	message_release(packed);
+	weir_status status = wire_table_read((const Weir__V1__Table *)(void *)m, out, id, err);
+	wire_free(m);
+	return status;
+}
+
+static void tables_come_back(void **state)
+{
+	(void)state;
+	const weir_table_spec specs[] = {dense_table(), embedding_table()};
+	for (int i = 0; i < 2; i++) {
+		weir_table_spec out;
+		uint32_t id;
+		const char *field;
+		weir_error err = {0};
+		CHECK_OK(travel(&specs[i], &out, &id, &err), err);
+		assert_int_equal(id, 42);
+		assert_true(wire_table_equal(&specs[i], &out, &field));
+		assert_null(field);
+		free((void *)(uintptr_t)out.segments);
+	}
+}
+
+/* --- Differences */
+
+/* X(member over weir_table_spec) */
+#define MEMBER_MAP(X)                                                                                                          \
+	X(kind)                                                                                                                    \
+	X(width) X(elements) X(optimizer.kind) X(optimizer.lr) X(optimizer.momentum) X(optimizer.beta1) X(optimizer.beta2)         \
+	    X(optimizer.eps) X(optimizer.initial) X(optimizer.weight_decay) X(optimizer.l1) X(optimizer.l2) X(optimizer.ftrl_beta) \
+	        X(optimizer.window) X(optimizer.schedule.kind) X(optimizer.schedule.warmup) X(optimizer.schedule.total)            \
+	            X(optimizer.schedule.decay) X(optimizer.schedule.period) X(optimizer.schedule.min) X(optimizer.schedule.gamma) \
+	                X(mode.kind) X(mode.backup) X(push_codec) X(pull_codec) X(segments_count) X(seed)
+
+static void differ(const weir_table_spec *a, const weir_table_spec *b, const char *expected)
+{
+	const char *field = NULL;
+	assert_false(wire_table_equal(a, b, &field));
+	assert_string_equal(field, expected);
+	assert_false(wire_table_equal(b, a, &field));
+	assert_string_equal(field, expected);
+}
+
+static void each_difference_is_named(void **state)
+{
+	(void)state;
+	const weir_table_spec base = dense_table();
+	weir_table_spec other;
+#define MEMBER_DIFFERS(member)              \
+	other = dense_table();                  \
+	*(uint8_t *)(void *)&other.member ^= 1; \
+	differ(&base, &other, #member);
+	MEMBER_MAP(MEMBER_DIFFERS)
+#undef MEMBER_DIFFERS
+	other = dense_table();
+	other.name[3] = 'x';
+	differ(&base, &other, "name");
+	for (int i = 0; i < 3; i++) {
+		weir_init_segment changed[4];
+		memcpy(changed, segments, sizeof changed);
+		if (i == 0)
+			changed[3].elements++;
+		else if (i == 1)
+			changed[3].kind = WEIR_INIT_NORMAL;
+		else
+			changed[3].a = -0.5f;
+		other = dense_table();
+		other.segments = changed;
+		differ(&base, &other, "segments");
+	}
+}
+
+/* --- Descriptions that make no sense */
+
+static void refused(const weir_table_spec *spec, weir_status status, const char *part)
+{
+	weir_error err = {0};
+	assert_int_equal(wire_table_check(spec, &err), status);
+	CHECK_CONTAINS(err.text, part);
+}
+
+/* A copy of `base` with one assignment. */
+#define REFUSED(base, assignment, status, part) \
+	do {                                        \
+		weir_table_spec t = (base);             \
+		t.assignment;                           \
+		refused(&t, status, part);              \
+	} while (0)
+
+static void hostile_values_are_refused_by_name(void **state)
+{
+	(void)state;
+	const weir_table_spec d = dense_table(), e = embedding_table();
+	weir_error err = {0};
+	CHECK_OK(wire_table_check(&d, &err), err);
+	CHECK_OK(wire_table_check(&e, &err), err);
+	REFUSED(d, name[0] = 0, WEIR_E_INVALID, "table name ''");
+	REFUSED(d, name[0] = 'A', WEIR_E_INVALID, "table name 'Aower.0-w_1'");
+	REFUSED(d, name[5] = '/', WEIR_E_INVALID, "[a-z0-9_.-]");
+	REFUSED(d, kind = (weir_table_kind)2, WEIR_E_INVALID, "kind 2");
+	REFUSED(d, elements = 0, WEIR_E_LIMIT, "0 elements");
+	REFUSED(d, elements = WEIR_TABLE_ELEMENTS_MAX + 1, WEIR_E_LIMIT, "1099511627777 elements");
+	REFUSED(d, elements = 70331, WEIR_E_INVALID, "cover 70330 of 70331");
+	REFUSED(d, elements = 70329, WEIR_E_INVALID, "segment 3 goes beyond the table's 70329");
+	REFUSED(d, segments_count = 0, WEIR_E_INVALID, "cover 0 of 70330");
+	REFUSED(d, segments_count = WEIR_TABLE_SEGMENTS_MAX + 1, WEIR_E_LIMIT, "513 segments");
+	REFUSED(e, width = 0, WEIR_E_LIMIT, "width 0");
+	REFUSED(e, width = WEIR_ROW_WIDTH_MAX + 1, WEIR_E_LIMIT, "width 65537");
+	REFUSED(e, width = 17, WEIR_E_INVALID, "cover 16 of 17");
+	REFUSED(d, optimizer.kind = (weir_optimizer_kind)11, WEIR_E_INVALID, "optimizer 11");
+	REFUSED(d, optimizer.schedule.kind = (weir_schedule_kind)8, WEIR_E_INVALID, "schedule 8");
+	REFUSED(d, optimizer.lr = NAN, WEIR_E_INVALID, "lr is nan");
+	REFUSED(d, optimizer.lr = INFINITY, WEIR_E_INVALID, "lr is inf");
+	REFUSED(d, optimizer.lr = -1, WEIR_E_INVALID, "lr is -1");
+	REFUSED(d, optimizer.momentum = 1, WEIR_E_INVALID, "momentum is 1");
+	REFUSED(d, optimizer.beta1 = 1, WEIR_E_INVALID, "beta1 is 1");
+	REFUSED(d, optimizer.beta2 = 1.5f, WEIR_E_INVALID, "beta2 is 1.5");
+	REFUSED(d, optimizer.eps = -1, WEIR_E_INVALID, "eps is -1");
+	REFUSED(d, optimizer.initial = NAN, WEIR_E_INVALID, "initial is nan");
+	REFUSED(d, optimizer.weight_decay = INFINITY, WEIR_E_INVALID, "weight_decay is inf");
+	REFUSED(d, optimizer.l1 = -1, WEIR_E_INVALID, "l1 is -1");
+	REFUSED(d, optimizer.l2 = -1, WEIR_E_INVALID, "l2 is -1");
+	REFUSED(d, optimizer.ftrl_beta = -1, WEIR_E_INVALID, "ftrl_beta is -1");
+	REFUSED(d, optimizer.schedule.min = NAN, WEIR_E_INVALID, "schedule.min is nan");
+	REFUSED(d, optimizer.schedule.gamma = -1, WEIR_E_INVALID, "schedule.gamma is -1");
+	REFUSED(d, optimizer.window = 0, WEIR_E_INVALID, "window");
+	REFUSED(d, mode.kind = (weir_mode_kind)2, WEIR_E_INVALID, "mode 2");
+	REFUSED(d, mode.backup = WEIR_WORKERS_MAX, WEIR_E_INVALID, "4096 backup workers");
+	REFUSED(d, push_codec = (weir_codec)9, WEIR_E_INVALID, "push codec 9");
+	REFUSED(d, pull_codec = (weir_codec)-1, WEIR_E_INVALID, "pull codec 4294967295");
+	weir_table_spec t = embedding_table();
+	const weir_init_segment bad[][2] = {{{16, (weir_init_kind)4, 0}},
+	                                    {{16, WEIR_INIT_NORMAL, NAN}},
+	                                    {{8, WEIR_INIT_ZERO, 0}, {UINT64_MAX - 4, WEIR_INIT_ZERO, 0}}};
+	t.segments = bad[0];
+	refused(&t, WEIR_E_INVALID, "segment 0 has kind 4");
+	t.segments = bad[1];
+	refused(&t, WEIR_E_INVALID, "a nan");
+	t.segments = bad[2];
+	t.segments_count = 2;
+	refused(&t, WEIR_E_INVALID, "segment 1 goes beyond"); /* sums do not wrap */
+	memset(t.name, 'a', sizeof t.name);
+	refused(&t, WEIR_E_INVALID, "1 to 63 of");
+}
+
+/* What only the wire can say. */
+static void hostile_messages_are_refused(void **state)
+{
+	(void)state;
+	const weir_table_spec spec = dense_table();
+	struct wire_table t;
+	weir_table_spec out;
+	uint32_t id;
+	char name[65];
+	weir_error err = {0};
+	memset(name, 'a', 64);
+	name[64] = 0;
+	assert_int_equal(wire_table_make(&t, &spec, WEIR_TABLES_MAX), WEIR_OK);
+	assert_int_equal(wire_table_read(&t.table, &out, &id, &err), WEIR_E_LIMIT);
+	CHECK_CONTAINS(err.text, "id 1024, below 1024");
+	t.table.id = 0;
+	t.table.name = name;
+	assert_int_equal(wire_table_read(&t.table, &out, &id, &err), WEIR_E_LIMIT);
+	CHECK_CONTAINS(err.text, "64 bytes, below 64");
+	name[63] = 0;
+	CHECK_OK(wire_table_read(&t.table, &out, &id, &err), err);
+	free((void *)(uintptr_t)out.segments);
+	t.table.optimizer = NULL;
+	assert_int_equal(wire_table_read(&t.table, &out, &id, &err), WEIR_E_INVALID);
+	CHECK_CONTAINS(err.text, "no optimizer");
+	t.table.optimizer = &t.optimizer;
+	t.optimizer.schedule = NULL; /* a constant */
+	CHECK_OK(wire_table_read(&t.table, &out, &id, &err), err);
+	assert_int_equal(out.optimizer.schedule.kind, WEIR_SCHEDULE_CONSTANT);
+	free((void *)(uintptr_t)out.segments);
+	t.table.n_segments = WEIR_TABLE_SEGMENTS_MAX + 1;
+	assert_int_equal(wire_table_read(&t.table, &out, &id, &err), WEIR_E_LIMIT);
+	CHECK_CONTAINS(err.text, "513 segments");
+	t.table.n_segments = 4;
+	t.table.kind = 77; /* refused by wire_table_check: nothing to free */
+	assert_int_equal(wire_table_read(&t.table, &out, &id, &err), WEIR_E_INVALID);
+	assert_null(out.segments);
+	wire_table_free(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(tables_come_back),
+	    cmocka_unit_test(each_difference_is_named),
+	    cmocka_unit_test(hostile_values_are_refused_by_name),
+	    cmocka_unit_test(hostile_messages_are_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,301 @@
+/* Control messages: what goes in comes out, what is too large is refused by name, and no bytes make it crash or allocate beyond its cap. */
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cmocka_check.h"
+
+#include "limits.h"
+#include "metrics.h"
+#include "pieces.h"
+#include "prng.h"
+#include "wire.h"
+#include "wire_samples.h"
+
+/* What our code has asked of malloc since the counter was set to 0 (the linker's --wrap): an upper bound of what it held. */
+void *__real_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes);
+static size_t malloc_bytes;
+static bool malloc_fails;
+
+void *__wrap_malloc(size_t bytes)
+{
+	malloc_bytes += bytes;
+	return malloc_fails ? NULL : __real_malloc(bytes);
+}
+
+static weir_status unpack(const ProtobufCMessageDescriptor *d, const struct bytes *b, size_t cut, ProtobufCMessage **out,
+                          weir_error *err)
+{
+	struct message *m = pieces_of(b->data, b->size, cut);
+	*err = (weir_error){0};
+	weir_status status = wire_unpack(d, m, out, err);
+	message_release(m);
+	if (status) {
+		assert_null(*out);
+		assert_true(err->text[0] != '\0');
+	}
+	return status;
+}
+
+static void every_message_comes_back(void **state)
+{
+	(void)state;
+	const ProtobufCMessageDescriptor *d;
+	for (uint32_t i = 0; (d = sample_type(i)); i++)
+		for (uint64_t seed = 0; seed < 20; seed++) {
+			struct bytes b = {0};
+			ProtobufCMessage *m;
+			weir_error err;
+			sample_message(&b, d, seed, 1 + seed % 16, seed % 4);
+			CHECK_OK(unpack(d, &b, 1 + seed * 7, &m, &err), err);
+			struct message *again = wire_pack(m);
+			assert_non_null(again);
+			assert_int_equal(again->count, 1);
+			assert_int_equal(again->bytes, b.size);
+			assert_memory_equal(again->spans[0].data, b.data, b.size);
+			message_release(again);
+			wire_free(m);
+			free(b.data);
+		}
+}
+
+/* Values, by hand, for a message with every sort of field. */
+static void fields_hold_what_was_sent(void **state)
+{
+	(void)state;
+	static const uint8_t bytes[] = {
+	    0x0a, 0x06, 0x08, 0x0d, 0x12, 0x02, 'n', 'o', /* status {code 13, text "no"} */
+	    0x18, 0xac, 0x02,                             /* worker 300 */
+	    0x3a, 0x01, 'a',  0x3a, 0x02, 'b',  'c',      /* servers "a", "bc" */
+	    0x42, 0x03, 0x00, 0x01, 0x00,                 /* partition_server 0, 1, 0 */
+	    0x4a, 0x04, 0x08, 0x02, 0x10, 0x05,           /* closed_low {2, 5} */
+	};
+	ProtobufCMessage *m;
+	weir_error err;
+	CHECK_OK(
+	    unpack(&weir__v1__join_reply__descriptor, &(struct bytes){(uint8_t *)(uintptr_t)bytes, sizeof bytes, 0}, 3, &m, &err),
+	    err);
+	const Weir__V1__JoinReply *r = (const Weir__V1__JoinReply *)(void *)m;
+	assert_int_equal(r->status->code, 13);
+	assert_string_equal(r->status->text, "no");
+	assert_int_equal(r->worker, 300);
+	assert_int_equal(r->n_servers, 2);
+	assert_string_equal(r->servers[1], "bc");
+	assert_int_equal(r->n_partition_server, 3);
+	assert_int_equal(r->partition_server[1], 1);
+	assert_int_equal(r->closed_low->unit, 5);
+	assert_null(r->job);
+	wire_free(m);
+	wire_free(NULL);
+}
+
+/* --- Limits */
+
+struct bound {
+	const char *message, *field;
+	size_t max;
+};
+static const struct bound bounds[] = {
+    {"Table", "name", 63},
+    {"Table", "segments", 512},
+    {"Dataset", "description", 4096},
+    {"JoinReply", "servers", 256},
+    {"JoinReply", "partition_server", 1024},
+    {"JoinReply", "tables", 1024},
+    {"PartTotals", "count", 1024},
+    {"PartTotals", "fingerprint", 1024},
+    {"StepClose", "included", 4096},
+    {"StepClose", "dropped", 4096},
+    {"TableStatus", "staleness", HISTOGRAM_BUCKETS},
+    {"ServerStatus", "partitions", 1024},
+    {"ServerStatus", "tables", 1024},
+    {"LedgerStatus", "workers", 4096},
+    {"LedgerStatus", "tables", 1024},
+    {"LedgerStatus", "servers", 256},
+    {"LedgerStatus", "partition_server", 1024},
+};
+
+static size_t bound_of(const ProtobufCMessageDescriptor *d, const ProtobufCFieldDescriptor *f)
+{
+	for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
+		if (strcmp(bounds[i].message, d->short_name) == 0 && strcmp(bounds[i].field, f->name) == 0)
+			return bounds[i].max;
+	if (f->label == PROTOBUF_C_LABEL_REPEATED)
+		return 256;
+	return f->type == PROTOBUF_C_TYPE_BYTES ? 16 : 768;
+}
+
+/* The one field, so large: taken, or refused by its name. */
+static void check_field(const ProtobufCMessageDescriptor *d, const ProtobufCFieldDescriptor *f, size_t text, size_t count,
+                        bool fits)
+{
+	struct bytes b = {0};
+	char name[128];
+	ProtobufCMessage *m;
+	weir_error err;
+	sample_field(&b, f, 1, text, count);
+	weir_status status = unpack(d, &b, b.size, &m, &err);
+	snprintf(name, sizeof name, "%s.%s: ", d->name, f->name);
+	if (fits) {
+		CHECK_OK(status, err);
+		wire_free(m);
+	} else {
+		assert_int_equal(status, WEIR_E_LIMIT);
+		CHECK_CONTAINS(err.text, name);
+		CHECK_CONTAINS(err.text, "at most");
+	}
+	free(b.data);
+}
+
+/* Every string, bytes and repeated field of d and of the messages in it. Returns how many. */
+static uint32_t check_limits(const ProtobufCMessageDescriptor *d)
+{
+	uint32_t checked = 0;
+	for (unsigned i = 0; i < d->n_fields; i++) {
+		const ProtobufCFieldDescriptor *f = &d->fields[i];
+		bool repeated = f->label == PROTOBUF_C_LABEL_REPEATED;
+		bool text = f->type == PROTOBUF_C_TYPE_STRING || f->type == PROTOBUF_C_TYPE_BYTES;
+		size_t max = bound_of(d, f), text_max = repeated ? WEIR_ADDRESS_BYTES_MAX : max;
+		if (repeated) {
+			check_field(d, f, 4, max, true);
+			check_field(d, f, 4, max + 1, false);
+		}
+		if (text) {
+			check_field(d, f, text_max, 1, true);
+			check_field(d, f, text_max + 1, 1, false);
+		}
+		if (f->type == PROTOBUF_C_TYPE_MESSAGE)
+			checked += check_limits(f->descriptor);
+		checked += repeated + text;
+	}
+	return checked;
+}
+
+static void every_limit_holds(void **state)
+{
+	(void)state;
+	const ProtobufCMessageDescriptor *d;
+	uint32_t checked = 0;
+	for (uint32_t i = 0; (d = sample_type(i)); i++)
+		checked += check_limits(d);
+	assert_true(checked > 60);
+}
+
+static void a_limit_inside_is_named(void **state)
+{
+	(void)state;
+	struct bytes status = {0}, reply = {0};
+	ProtobufCMessage *m;
+	weir_error err;
+	sample_field(&status, &weir__v1__status__descriptor.fields[1], 1, 769, 1);
+	bytes_put(&reply, "\x0a", 1);
+	bytes_varint(&reply, status.size);
+	bytes_put(&reply, status.data, status.size);
+	assert_int_equal(unpack(&weir__v1__gate_reply__descriptor, &reply, 64, &m, &err), WEIR_E_LIMIT);
+	assert_string_equal(err.text, "weir.v1.Status.text: 769 bytes, at most 768");
+	free(status.data);
+	free(reply.data);
+}
+
+/* --- Memory */
+
+/* Two bytes that become a struct of a hundred: 4 MiB of them are refused for their size, 1 MiB for what it would take to read them. */
+static void empty_messages_are_refused_before_they_fill_the_heap(void **state)
+{
+	(void)state;
+	static const size_t sizes[] = {4u << 20, WEIR_CONTROL_BYTES_MAX + 2, WEIR_CONTROL_BYTES_MAX, 256u << 10};
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		struct bytes b = {0};
+		ProtobufCMessage *m;
+		weir_error err = {0};
+		while (b.size < sizes[i])
+			bytes_put(&b, "\x42", 2); /* LedgerStatus.workers, of 0 bytes */
+		struct message *in = message_copy(b.data, b.size);
+		malloc_bytes = 0;
+		assert_int_equal(wire_unpack(&weir__v1__ledger_status__descriptor, in, &m, &err), WEIR_E_LIMIT);
+		assert_true(malloc_bytes <= b.size * WEIR_CONTROL_HEAP_FACTOR + (64u << 10));
+		CHECK_CONTAINS(err.text, "weir.v1.LedgerStatus: ");
+		assert_true(sizes[i] <= WEIR_CONTROL_BYTES_MAX || malloc_bytes == 0);
+		message_release(in);
+		free(b.data);
+	}
+}
+
+static void no_memory_is_said(void **state)
+{
+	(void)state;
+	struct bytes b = {0};
+	ProtobufCMessage *m;
+	weir_error err = {0};
+	sample_message(&b, &weir__v1__join_reply__descriptor, 1, 4, 2);
+	struct message *whole = message_copy(b.data, b.size), *cut = pieces_of(b.data, b.size, 7);
+	malloc_fails = true;
+	weir_status of_whole = wire_unpack(&weir__v1__join_reply__descriptor, whole, &m, &err);
+	weir_status of_cut = wire_unpack(&weir__v1__join_reply__descriptor, cut, &m, NULL);
+	malloc_fails = false;
+	assert_int_equal(of_whole, WEIR_E_MEMORY);
+	assert_int_equal(of_cut, WEIR_E_MEMORY);
+	CHECK_CONTAINS(err.text, "out of memory");
+	message_release(whole);
+	message_release(cut);
+	free(b.data);
+}
+
+/* --- Damage */
+
+static void cut_or_flipped_bytes_never_crash(void **state)
+{
+	(void)state;
+	const ProtobufCMessageDescriptor *d;
+	struct prng random;
+	uint32_t refused = 0;
+	prng_seed(&random, 5);
+	for (uint32_t i = 0; (d = sample_type(i)); i++) {
+		struct bytes b = {0};
+		ProtobufCMessage *m;
+		weir_error err;
+		sample_message(&b, d, i, 8, 3);
+		for (size_t n = 0; n < b.size; n++) {
+			if (unpack(d, &(struct bytes){b.data, n, 0}, 50, &m, &err) == WEIR_OK)
+				wire_free(m); /* cut between two fields */
+			else
+				refused++;
+			b.data[n] ^= (uint8_t)(1u << prng_u64(&random) % 8);
+			if (unpack(d, &b, 50, &m, &err) == WEIR_OK)
+				wire_free(m);
+			else
+				refused++;
+			b.data[n] ^= (uint8_t)(prng_u64(&random) % 2); /* damage adds up */
+		}
+		free(b.data);
+	}
+	assert_true(refused > 1000);
+}
+
+static void the_empty_message_is_one(void **state)
+{
+	(void)state;
+	ProtobufCMessage *m;
+	weir_error err;
+	CHECK_OK(unpack(&weir__v1__status_request__descriptor, &(struct bytes){0}, 1, &m, &err), err);
+	struct message *packed = wire_pack(m);
+	assert_int_equal(packed->bytes, 0);
+	message_release(packed);
+	wire_free(m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(every_message_comes_back),
+	    cmocka_unit_test(fields_hold_what_was_sent),
+	    cmocka_unit_test(every_limit_holds),
+	    cmocka_unit_test(a_limit_inside_is_named),
+	    cmocka_unit_test(empty_messages_are_refused_before_they_fill_the_heap),
+	    cmocka_unit_test(no_memory_is_said),
+	    cmocka_unit_test(cut_or_flipped_bytes_never_crash),
+	    cmocka_unit_test(the_empty_message_is_one),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
