@@ -98,7 +98,8 @@ static weir_status copy_placement(struct ledger *l, const struct ledger_options 
 	memcpy(l->partition_server, o->partition_server, o->partitions * sizeof *l->partition_server);
 	l->options.servers = (const char *const *)l->servers;
 	l->options.partition_server = l->partition_server;
-	return ledger_totals_init(&l->expected, o->partitions);
+	weir_status status = ledger_totals_init(&l->expected, o->partitions);
+	return status ? status : ledger_totals_init(&l->skipped, o->partitions);
 }
 
 weir_status ledger_create(struct ledger **out, const struct ledger_options *options, weir_error *err)
@@ -143,6 +144,7 @@ void ledger_destroy(struct ledger *l)
 	ledger_tables_free(l);
 	ledger_pass_free(l);
 	ledger_totals_free(&l->expected);
+	ledger_totals_free(&l->skipped);
 	for (uint32_t i = 0; l->servers && i < l->options.servers_count; i++)
 		free(l->servers[i]);
 	free(l->servers);
@@ -227,9 +229,11 @@ void ledger_status(struct ledger *l, const Weir__V1__StatusRequest *q, ledger_re
 	} else {
 		ledger_fill_status(&status, WEIR_E_MEMORY, "out of memory");
 	}
-	Weir__V1__PartTotals expected;
+	Weir__V1__PartTotals expected, skipped;
 	ledger_totals_fill(&expected, &l->expected, l->options.partitions);
+	ledger_totals_fill(&skipped, &l->skipped, l->options.partitions);
 	r.expected = &expected;
+	r.skipped = &skipped;
 	r.totals = &l->report;
 	r.workers_lost = l->workers_lost;
 	r.leases_expired = l->leases_expired;

@@ -12,8 +12,7 @@
 
 /* Parts per partition: (partitions) each; NULL stands for zeros. */
 struct totals {
-	uint32_t *count;
-	uint64_t *fingerprint;
+	uint64_t *count, *fingerprint;
 };
 
 enum unit_state { UNIT_FREE, UNIT_LEASED, UNIT_COMMITTED, UNIT_QUARANTINED };
@@ -25,6 +24,8 @@ struct ledger_unit {
 	uint32_t holder;   /* worker, while leased */
 	uint32_t batches, watermark;
 	struct totals totals; /* of the batches below the watermark */
+	bool skip;            /* given up: leased only to be sealed and counted */
+	uint64_t *stepped;    /* bit b: batch b has been in a step that has closed; NULL: none */
 	char *error;          /* of the last attempt that failed explicitly; may be NULL */
 };
 
@@ -34,7 +35,8 @@ struct ledger_batch {
 
 /* A parked StepRequest. */
 struct step_poll {
-	bool active, ready, dropped; /* ready: waits for a step for `batch`; else for the close of the step it is a member of */
+	bool active, ready, dropped,
+	    over; /* over: its batch has had its step. ready: waits for a step for `batch`; else for the close of the step it is a member of */
 	struct ledger_batch batch;
 	ledger_reply_fn reply;
 	void *arg;
@@ -113,7 +115,7 @@ struct ledger {
 	char failure[WEIR_ERROR_TEXT_BYTES];
 
 	struct ledger_steps steps;
-	struct totals expected;
+	struct totals expected, skipped; /* of committed units, of quarantined ones */
 	Weir__V1__WorkerReport report;
 	double auc, logloss;
 	uint64_t workers_lost, leases_expired, units_quarantined;
@@ -147,9 +149,16 @@ void ledger_pass_free(struct ledger *l);
 void ledger_pass_advance(struct ledger *l);
 void ledger_unit_return(struct ledger *l, uint32_t unit, const char *why);
 void ledger_unit_watermark(struct ledger *l, const struct ledger_worker *w, const Weir__V1__UnitProgress *p);
+/* A batch has one step. Room to remember that it was, for units that are not closed; false when out of memory. */
+bool ledger_unit_can_step(struct ledger *l, const struct ledger_batch *b);
+void ledger_unit_step(struct ledger *l, const struct ledger_batch *b);
+bool ledger_unit_has_stepped(const struct ledger *l, const struct ledger_batch *b);
+bool ledger_unit_is_held(const struct ledger *l, const struct ledger_worker *w, const struct ledger_batch *b);
 
 /* Steps. */
 void ledger_steps_forget(struct ledger *l, struct ledger_worker *w, const char *why);
+/* The worker gives a unit up: a batch of it that is in the open step and not done leaves the step, one that waits for a step waits no more. */
+void ledger_steps_forget_unit(struct ledger *l, struct ledger_worker *w, uint32_t pass, uint32_t unit);
 void ledger_steps_advance(struct ledger *l);
 void ledger_steps_free(struct ledger *l);
 

@@ -2,7 +2,8 @@
  * the batches that were ready when it opened; it closes once all but `backup` of the trainers at work have reported theirs done, and the one
  * record of its close says which batches count, in order, and which are dropped. Who reports done and the next batch ready in
  * one request counts for the next step before that opens, so that equal workers move in lockstep. A member that dies undone is neither included
- * nor dropped: its batch is executed again and takes part in a later step with whatever parts the partitions hold of it already. */
+ * nor dropped: its batch is executed again and takes part in a later step with whatever parts the partitions hold of it already. A batch is in one
+ * close only: one that is executed again after that has no part in another step, or it would count in a mean to which it adds nothing. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +37,7 @@ static void poll_answer(struct ledger *l, struct ledger_worker *w, weir_status c
 	w->poll.active = false;
 	ledger_fill_status(&status, code, text);
 	r.status = &status;
-	r.step = code == WEIR_OK && poll.ready ? l->steps.closed + 1 : 0;
+	r.step = code == WEIR_OK && poll.ready && !poll.over ? l->steps.closed + 1 : 0;
 	for (uint32_t i = 0; i < l->steps.closes_count; i++)
 		closes[i] = &l->steps.closes[i]->message;
 	r.n_closes = l->steps.closes_count;
@@ -114,6 +115,9 @@ static bool close_open_step(struct ledger *l)
 {
 	struct ledger_steps *s = &l->steps;
 	uint32_t done = members_done(s);
+	for (uint32_t i = 0; i < s->count; i++)
+		if (!ledger_unit_can_step(l, &s->members[i].batch))
+			return false;
 	qsort(s->members, s->count, sizeof *s->members, compare_members);
 	struct close_record *c = close_make(s->closed + 1, s->members, s->count, done);
 	if (!c)
@@ -129,6 +133,7 @@ static bool close_open_step(struct ledger *l)
 	s->batches_dropped += s->count - done;
 	for (uint32_t i = 0; i < s->count; i++) {
 		struct ledger_worker *w = l->workers[s->members[i].worker];
+		ledger_unit_step(l, &s->members[i].batch);
 		if (!w->live || w->incarnation != s->members[i].incarnation)
 			continue;
 		if (!s->members[i].done) {
@@ -155,7 +160,12 @@ static bool step_open(struct ledger *l)
 	s->count = 0;
 	for (uint32_t i = 0; i < l->workers_count; i++) {
 		struct ledger_worker *w = l->workers[i];
-		if (w->poll.active && w->poll.ready)
+		if (!w->poll.active || !w->poll.ready)
+			continue;
+		w->poll.over = ledger_unit_has_stepped(l, &w->poll.batch);
+		if (w->poll.over)
+			poll_answer(l, w, WEIR_OK, "");
+		else
 			s->members[s->count++] = (struct step_member){.worker = w->id, .incarnation = w->incarnation, .batch = w->poll.batch};
 	}
 	if (!s->count)
@@ -193,6 +203,15 @@ void ledger_steps_forget(struct ledger *l, struct ledger_worker *w, const char *
 		poll_answer(l, w, WEIR_E_STALE, why);
 }
 
+void ledger_steps_forget_unit(struct ledger *l, struct ledger_worker *w, uint32_t pass, uint32_t unit)
+{
+	struct step_member *m = member_of(l, w);
+	if (m && !m->done && m->batch.pass == pass && m->batch.unit == unit)
+		*m = l->steps.members[--l->steps.count];
+	if (w->poll.active && w->poll.ready && w->poll.batch.pass == pass && w->poll.batch.unit == unit)
+		poll_answer(l, w, WEIR_E_CANCELLED, "its unit was given up");
+}
+
 /* `done` of a request: in the open step, or of one that closed without it. */
 static void report_done(struct ledger *l, struct ledger_worker *w, const struct ledger_batch *done, bool *dropped)
 {
@@ -210,6 +229,12 @@ void ledger_step(struct ledger *l, const Weir__V1__StepRequest *q, ledger_reply_
 		(void)weir_fail(&err, WEIR_E_STATE, "worker %s is not a trainer: it has no part in steps", w->name);
 		w = NULL;
 	}
+	struct ledger_batch ready = read_batch(q->ready);
+	if (w && q->has_ready && !ledger_unit_is_held(l, w, &ready)) {
+		(void)weir_fail(&err, WEIR_E_STATE, "batch %u of unit %u of pass %u: worker %s does not hold the unit", ready.batch,
+		                ready.unit, ready.pass, w->name);
+		w = NULL;
+	}
 	if (!w) {
 		Weir__V1__StepReply r = WEIR__V1__STEP_REPLY__INIT;
 		Weir__V1__Status status;
@@ -220,8 +245,7 @@ void ledger_step(struct ledger *l, const Weir__V1__StepRequest *q, ledger_reply_
 	}
 	if (w->poll.active)
 		poll_answer(l, w, WEIR_E_CANCELLED, "a newer request took its place");
-	w->poll =
-	    (struct step_poll){.active = true, .ready = q->has_ready, .batch = read_batch(q->ready), .reply = reply, .arg = arg};
+	w->poll = (struct step_poll){.active = true, .ready = q->has_ready, .batch = ready, .reply = reply, .arg = arg};
 	if (q->has_done) {
 		struct ledger_batch done = read_batch(q->done);
 		report_done(l, w, &done, &w->poll.dropped);
@@ -229,7 +253,8 @@ void ledger_step(struct ledger *l, const Weir__V1__StepRequest *q, ledger_reply_
 	struct step_member *m = member_of(l, w);
 	bool repeat = m && q->has_ready && same_batch(&m->batch, &w->poll.batch);
 	bool nothing = !q->has_ready && !(q->has_done && m && m->done);
-	if (repeat || nothing)
+	w->poll.over = q->has_ready && !m && ledger_unit_has_stepped(l, &w->poll.batch);
+	if (repeat || nothing || w->poll.over)
 		poll_answer(l, w, WEIR_OK, "");
 	ledger_steps_advance(l);
 }

@@ -11,6 +11,7 @@ void ledger_pass_free(struct ledger *l)
 {
 	for (uint32_t u = 0; l->units && u < l->units_count; u++) {
 		ledger_totals_free(&l->units[u].totals);
+		free(l->units[u].stepped);
 		free(l->units[u].error);
 	}
 	free(l->units);
@@ -104,16 +105,15 @@ static void low_advance(struct ledger *l)
 		l->low++;
 }
 
-static void unit_quarantine(struct ledger *l, uint32_t unit)
+/* The unit counts no more. What is applied of it is still to be counted: it is leased once more, to be sealed and summed up, not executed. */
+static void unit_give_up(struct ledger *l, uint32_t unit)
 {
 	struct ledger_unit *u = &l->units[unit];
 	char text[WEIR_ERROR_TEXT_BYTES];
 	snprintf(text, sizeof text, "unit %u of pass %u (unit %u of the dataset) was given up after %u attempts; last error: %s",
 	         unit, l->pass, data_unit(l, unit), u->attempt, u->error ? u->error : "its worker was lost");
-	u->state = UNIT_QUARANTINED;
-	l->quarantined++;
+	u->skip = true;
 	l->units_quarantined++;
-	low_advance(l);
 	if (l->units_quarantined > l->options.allow_skip)
 		job_fail(l, text);
 	else
@@ -134,8 +134,8 @@ void ledger_unit_return(struct ledger *l, uint32_t unit, const char *why)
 		free(u->error);
 		u->error = strdup(why);
 	}
-	if (u->attempt >= WEIR_UNIT_ATTEMPTS_MAX || u->failures >= WEIR_UNIT_FAILURES_MAX)
-		unit_quarantine(l, unit);
+	if (!u->skip && (u->attempt >= WEIR_UNIT_ATTEMPTS_MAX || u->failures >= WEIR_UNIT_FAILURES_MAX))
+		unit_give_up(l, unit);
 }
 
 void ledger_unit_watermark(struct ledger *l, const struct ledger_worker *w, const Weir__V1__UnitProgress *p)
@@ -154,6 +154,46 @@ void ledger_unit_watermark(struct ledger *l, const struct ledger_worker *w, cons
 	u->watermark = p->watermark;
 	ledger_totals_set(&u->totals, p->totals, l->options.partitions);
 }
+
+/* --- Batches of synchronous tables that have had their step */
+
+/* The unit of a batch while it may still be executed, or NULL. */
+static struct ledger_unit *unit_of(const struct ledger *l, const struct ledger_batch *b)
+{
+	if (b->pass != l->pass || b->unit >= l->units_count || b->batch >= WEIR_UNIT_BATCHES_MAX)
+		return NULL;
+	struct ledger_unit *u = &l->units[b->unit];
+	return u->state == UNIT_FREE || u->state == UNIT_LEASED ? u : NULL;
+}
+
+bool ledger_unit_can_step(struct ledger *l, const struct ledger_batch *b)
+{
+	struct ledger_unit *u = unit_of(l, b);
+	if (u && !u->stepped)
+		u->stepped = calloc(WEIR_UNIT_BATCHES_MAX / 64, sizeof *u->stepped);
+	return !u || u->stepped;
+}
+
+void ledger_unit_step(struct ledger *l, const struct ledger_batch *b)
+{
+	struct ledger_unit *u = unit_of(l, b);
+	if (u)
+		u->stepped[b->batch / 64] |= 1ull << b->batch % 64;
+}
+
+bool ledger_unit_has_stepped(const struct ledger *l, const struct ledger_batch *b)
+{
+	const struct ledger_unit *u = unit_of(l, b);
+	return u && u->stepped && (u->stepped[b->batch / 64] >> b->batch % 64 & 1);
+}
+
+bool ledger_unit_is_held(const struct ledger *l, const struct ledger_worker *w, const struct ledger_batch *b)
+{
+	const struct ledger_unit *u = unit_of(l, b);
+	return u && u->state == UNIT_LEASED && u->holder == w->id;
+}
+
+/* --- Lease */
 
 /* The first free unit, or units_count. */
 static uint32_t unit_next(struct ledger *l)
@@ -182,6 +222,7 @@ static void answer_unit(struct ledger *l, struct lease_answer *a, uint32_t unit)
 	a->unit.data_unit = data_unit(l, unit);
 	a->unit.watermark = u->watermark;
 	a->unit.sealed = u->attempt > 1;
+	a->unit.skip = u->skip;
 	ledger_totals_fill(&a->totals, &u->totals, l->options.partitions);
 	a->unit.totals = &a->totals;
 	a->reply.unit = &a->unit;
@@ -244,14 +285,21 @@ void ledger_lease(struct ledger *l, const Weir__V1__LeaseRequest *q, ledger_repl
 	reply(arg, &a.reply.base);
 }
 
+/* --- Commit */
+
 static void unit_commit(struct ledger *l, uint32_t unit, const Weir__V1__PartTotals *totals)
 {
 	struct ledger_unit *u = &l->units[unit];
 	unit_unhold(l, unit);
-	u->state = UNIT_COMMITTED;
+	u->state = u->skip ? UNIT_QUARANTINED : UNIT_COMMITTED;
 	ledger_totals_free(&u->totals);
-	ledger_totals_add(&l->expected, totals, l->options.partitions);
-	l->committed++;
+	free(u->stepped);
+	u->stepped = NULL;
+	ledger_totals_add(u->skip ? &l->skipped : &l->expected, totals, l->options.partitions);
+	if (u->skip)
+		l->quarantined++;
+	else
+		l->committed++;
 	low_advance(l);
 }
 
@@ -268,16 +316,19 @@ static weir_status commit(struct ledger *l, struct ledger_worker *w, const Weir_
 	struct ledger_unit *u = &l->units[q->unit];
 	bool own = u->holder == w->id && u->attempt == q->attempt;
 	if (own && u->state == UNIT_LEASED) {
-		if (q->failed)
+		if (q->failed) {
+			ledger_steps_forget_unit(l, w, q->pass, q->unit);
 			ledger_unit_return(l, q->unit, q->text);
-		else
+		} else {
 			unit_commit(l, q->unit, q->totals);
+		}
 		ledger_pass_advance(l);
 		ledger_steps_advance(l);
 		return WEIR_OK;
 	}
-	if (own && (q->failed || u->state == UNIT_COMMITTED))
-		return WEIR_OK; /* a repeat */
+	bool closed = u->state == UNIT_COMMITTED || u->state == UNIT_QUARANTINED;
+	if (q->failed ? q->attempt <= u->attempt : own && closed)
+		return WEIR_OK; /* a repeat; who has failed may see the next attempt under way */
 	return weir_fail(err, WEIR_E_STALE,
 	                 "commit of unit %u of pass %u, attempt %u: worker %s does not hold it (its last attempt is %u)", q->unit,
 	                 q->pass, q->attempt, w->name, u->attempt);

@@ -103,12 +103,22 @@ static weir_status agree_on_dataset(struct ledger *l, const Weir__V1__JoinReques
 	return WEIR_OK;
 }
 
-/* The worker of that name, or a new one; NULL at the limit or out of memory. */
+/* The worker of that name, or a new one; NULL at the limit or out of memory. Observers come and go under names of their own: the place of one that
+ * has gone is taken again. */
 static struct ledger_worker *worker_slot(struct ledger *l, const char *name)
 {
-	for (uint32_t i = 0; i < l->workers_count; i++)
-		if (strcmp(l->workers[i]->name, name) == 0)
-			return l->workers[i];
+	struct ledger_worker *gone = NULL;
+	for (uint32_t i = 0; i < l->workers_count; i++) {
+		struct ledger_worker *w = l->workers[i];
+		if (strcmp(w->name, name) == 0)
+			return w;
+		if (!w->live && w->role == WEIR__V1__ROLE__OBSERVER)
+			gone = w;
+	}
+	if (gone) {
+		snprintf(gone->name, sizeof gone->name, "%s", name);
+		return gone;
+	}
 	if (l->workers_count == WEIR_WORKERS_MAX)
 		return NULL;
 	if (l->workers_count == l->workers_capacity) {

@@ -29,6 +29,7 @@ weir_status broadcast(weir_client *c, const char *what, const struct record *r, 
 	op->forgotten = true;
 	op->on_reply = plain_reply;
 	op->on_finish = on_finish;
+	op->floor = r->b;
 	for (uint32_t i = 0; i < c->links_count; i++) {
 		struct request *q = &op->requests[i];
 		struct record own = *r;

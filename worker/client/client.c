@@ -121,6 +121,16 @@ static void open_lanes(void *arg)
 
 /* --- Opening and closing */
 
+/* A client without loop, channels or links. */
+static void release(weir_client *c)
+{
+	record_writer_destroy(c->writer);
+	free(c->scratch);
+	pthread_cond_destroy(&c->changed);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
 /* Everything that was made, in any state of opening. The channels' closing ends all that is in flight; then the loop ends. */
 static void destroy(weir_client *c)
 {
@@ -140,19 +150,16 @@ static void destroy(weir_client *c)
 	units_free(c);
 	for (uint32_t i = 0; i < WEIR_TABLES_MAX; i++)
 		free(c->tables[i]);
-	record_writer_destroy(c->writer);
-	free(c->scratch);
 	free(c->slots);
 	free(c->slot_generation);
 	free(c->links);
 	free(c->partition_server);
 	free(c->applied_seen);
 	free(c->stable_seen);
-	pthread_cond_destroy(&c->changed);
-	pthread_mutex_destroy(&c->lock);
-	if (c->rpc_owned)
-		rpc_destroy(c->rpc);
-	free(c);
+	struct rpc *rpc = c->rpc_owned ? c->rpc : NULL;
+	release(c);
+	if (rpc)
+		rpc_destroy(rpc);
 }
 
 static weir_status check_options(const weir_options *o, weir_error *err)
@@ -195,11 +202,8 @@ weir_status client_open(weir_client **out, const weir_options *options, struct r
 		return status;
 	weir_client *c = allocate(options, rpc);
 	if (!c || !c->scratch || !c->writer || !(c->loop = rpc_loop_create(rpc, c->name, err))) {
-		if (c) {
-			free(c->scratch);
-			record_writer_destroy(c->writer);
-			free(c);
-		}
+		if (c)
+			release(c);
 		return weir_fail(err, WEIR_E_MEMORY, "worker %s: out of memory, or no thread could be started", options->name);
 	}
 	status = rpc_channel_open(&c->ledger, rpc, c->loop, options->ledger, err);

@@ -58,7 +58,7 @@ struct operation {
 	bool has_batch;
 	weir_batch batch;
 	bool synchronous;         /* pull: waits for its batch's step */
-	uint64_t floor;           /* pull: the step that must have been applied */
+	uint64_t floor;           /* pull: the step that must have been applied; close: the step */
 	struct request *requests; /* (requests_count) */
 	uint32_t requests_count;
 	/* On the loop, under the lock except for pulls. A status other than OK makes the operation fail, but E_BUSY: asked again, no answer yet. */
@@ -143,17 +143,18 @@ struct held_batch {
 	bool pushed, complete, refused;
 	uint64_t *applied; /* (partitions) at its pull; NULL before */
 	struct part_sent *parts;
-	uint32_t parts_count;
+	uint32_t parts_count, unacknowledged;
 };
 
 struct held_unit {
 	struct held_unit *next;
 	uint32_t pass, unit, attempt, data_unit;
 	uint32_t batches, watermark;
-	uint32_t *count;       /* (partitions) parts of the batches below the watermark */
+	uint64_t *count;       /* (partitions) parts of the batches below the watermark */
 	uint64_t *fingerprint; /* (partitions) sum of their identities' hashes */
 	uint8_t **present;     /* (partitions) bitmap of parts applied by older attempts; NULL: none */
 	uint32_t *present_bits;
+	uint64_t *sealed;          /* (partitions) log index by which they were; NULL: none */
 	struct held_batch **batch; /* (batches) */
 	uint32_t outstanding;      /* pushes in flight */
 	weir_status failure;
@@ -162,10 +163,19 @@ struct held_unit {
 struct held_unit *unit_find(weir_client *c, uint32_t pass, uint32_t unit, uint32_t attempt);
 /* The batch's record, made when needed. NULL and *err when the unit is not held, not begun, or out of memory. */
 struct held_batch *batch_find(weir_client *c, const weir_batch *b, struct held_unit **unit, weir_error *err);
+struct held_unit *unit_create(weir_client *c, const Weir__V1__WorkUnit *in);
+void unit_free(weir_client *c, struct held_unit *u);
+void unit_forget(weir_client *c, struct held_unit *u);                 /* no longer held */
+bool unit_is_settled(const weir_client *c, const struct held_unit *u); /* all its pushes are acknowledged and stable */
+/* What each partition has of it, for its commit: count, fingerprint (partitions). */
+void unit_totals(const weir_client *c, const struct held_unit *u, uint64_t *count, uint64_t *fingerprint);
 bool unit_has_part(const struct held_unit *u, uint32_t batch, uint32_t partition, uint32_t part);
 void unit_advance(weir_client *c, struct held_unit *u);
 void units_free(weir_client *c);
+/* --- commit.c */
 void closed_low_learn(weir_client *c, const Weir__V1__UnitMark *low); /* under the lock */
+weir_status commit_totals(weir_client *c, const weir_unit *unit, uint32_t batches, uint64_t *count, uint64_t *fingerprint,
+                          weir_error *err);
 
 /* --- progress.c */
 void progress_start(weir_client *c);                           /* a timer on the loop */
@@ -179,6 +189,7 @@ struct steps {
 	bool asking, leaving;
 	int64_t unavailable_since_ms;
 	uint64_t closes_sent; /* last step whose close was sent to the servers */
+	uint64_t closed;      /* last step whose close all servers have acknowledged */
 	uint32_t closes_in_flight;
 	struct operation *waiting; /* pulls that wait for a step */
 };
@@ -187,6 +198,7 @@ void steps_poll(weir_client *c);                           /* the same */
 void steps_learn(weir_client *c, Weir__V1__StepClose *const *closes, size_t count);
 weir_status steps_leave(weir_client *c, const struct held_unit *u, weir_error *err); /* waits; without the lock */
 void steps_fail(weir_client *c, weir_status status, const char *text);
+void steps_forget_unit(weir_client *c, uint32_t pass, uint32_t unit); /* it is given up */
 
 /* --- client.c */
 struct weir_client {
@@ -219,6 +231,7 @@ struct weir_client {
 	struct held_unit *units;
 	struct steps steps;
 	uint64_t *applied_seen, *stable_seen; /* (partitions) */
+	bool leasing;                         /* some thread asks for a unit */
 	uint64_t lease_sequence, report_sequence;
 	struct {
 		uint32_t pass, unit;
@@ -249,6 +262,9 @@ bool client_wait(weir_client *c, int64_t deadline_ms);
 /* --- join.c: calls of the ledger and of servers, blocking. Every reply's first field is its Status, checked here. */
 weir_status client_call(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q,
                         uint32_t timeout_ms, const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err);
+/* A call of the ledger that does no harm when it is repeated: while the ledger cannot be reached it is, for WEIR_DEAD_PEER_MS. */
+weir_status client_call_again(weir_client *c, enum rpc_method method, const ProtobufCMessage *q,
+                              const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err);
 weir_status client_reply_status(const ProtobufCMessage *reply, weir_error *err);
 void client_fill_job(weir_client *c, Weir__V1__JobId *out);
 weir_status client_join(weir_client *c, bool again, weir_error *err);

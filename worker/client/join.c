@@ -66,6 +66,28 @@ weir_status client_call(weir_client *c, struct rpc_channel *channel, enum rpc_me
 	return status;
 }
 
+weir_status client_call_again(weir_client *c, enum rpc_method method, const ProtobufCMessage *q,
+                              const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err)
+{
+	const int64_t end = client_now(c) + WEIR_DEAD_PEER_MS;
+	uint32_t pause_ms = WEIR_RETRY_FIRST_MS;
+	for (;;) {
+		weir_status status = client_call(c, c->ledger, method, q, WEIR_CONTROL_TIMEOUT_MS, type, reply, err);
+		int64_t next = client_now(c) + pause_ms;
+		if (status != WEIR_E_UNAVAILABLE || next > end)
+			return status;
+		pthread_mutex_lock(&c->lock);
+		bool usable = client_usable(c, NULL) == WEIR_OK;
+		while (usable && client_wait(c, next))
+			usable = client_usable(c, NULL) == WEIR_OK;
+		pthread_mutex_unlock(&c->lock);
+		if (!usable)
+			return status;
+		pause_ms = 2 * pause_ms < WEIR_RETRY_CAP_MS ? 2 * pause_ms : WEIR_RETRY_CAP_MS;
+		err->status = WEIR_OK;
+	}
+}
+
 /* --- Joining */
 
 static weir_status take_placement(weir_client *c, const Weir__V1__JoinReply *r, weir_error *err)
@@ -128,6 +150,7 @@ static weir_status take_join(weir_client *c, const Weir__V1__JoinReply *r, bool 
 	pthread_mutex_lock(&c->lock);
 	units_free(c);
 	c->steps.member = c->steps.leaving = false;
+	c->steps.closes_sent = 0; /* what was on its way to the servers was dropped with all else */
 	c->incarnation = r->incarnation;
 	c->lease_sequence = c->report_sequence = 0;
 	c->stale = false;

@@ -125,13 +125,11 @@ void lane_tick(struct lane *lane)
 
 static void send_parcel(struct lane *lane, struct parcel *p)
 {
-	p->sent = true;
 	_Atomic uint64_t *bytes = lane->method == RPC_PUSH_STREAM ? &lane->link->client->bytes_pushed : NULL;
 	if (bytes)
 		atomic_fetch_add_explicit(bytes, p->bytes, memory_order_relaxed);
 	struct message *m = wire_wrap_frame(message_retain(p->message));
-	if (m && rpc_stream_send(lane->stream, m) != WEIR_OK)
-		p->sent = false; /* the stream is about to be closed; then it is sent again */
+	p->sent = m && rpc_stream_send(lane->stream, m) == WEIR_OK; /* if not, it is tried again: at the latest on the next stream */
 }
 
 /* Packs queued pulls into frames while the server's answers have room. */
@@ -180,9 +178,12 @@ void lane_pump(struct lane *lane)
 {
 	if (!lane->stream)
 		return;
-	for (struct parcel *p = lane->first; p; p = p->next)
+	bool sent = true;
+	for (struct parcel *p = lane->first; p && sent; p = p->next) {
 		if (!p->sent)
 			send_parcel(lane, p);
+		sent = p->sent; /* in order, or not yet */
+	}
 	if (lane->method == RPC_PULL_STREAM)
 		pack_pulls(lane);
 }

@@ -203,6 +203,8 @@ static weir_status on_push_reply(struct operation *op, struct request *q, const 
 	char text[256];
 	if (r->status == WEIR_E_DUPLICATE)
 		atomic_fetch_add_explicit(&c->duplicates, 1, memory_order_relaxed);
+	else if (r->status == WEIR_E_NOT_FINITE) /* an outcome: the part is done, without effect */
+		operation_fail(op, WEIR_E_NOT_FINITE, reply_text(r, *body, text, sizeof text));
 	else if (r->status != WEIR_OK && r->status != WEIR_E_DROPPED)
 		return weir_fail(err, (weir_status)r->status, "server %s refused batch %u of unit %u of pass %u in partition %u: %s",
 		                 c->links[q->server].address, op->batch.batch, op->batch.unit, op->batch.pass, q->partition,
@@ -212,8 +214,10 @@ static weir_status on_push_reply(struct operation *op, struct request *q, const 
 	if (r->b > c->stable_seen[q->partition])
 		c->stable_seen[q->partition] = r->b;
 	struct held_batch *b = batch_find(c, &op->batch, NULL, NULL);
-	if (b)
+	if (b) {
 		b->parts[q->first].applied = r->a;
+		b->unacknowledged--;
+	}
 	return WEIR_OK;
 }
 
@@ -225,7 +229,7 @@ static void on_push_finish(struct operation *op)
 	atomic_fetch_sub_explicit(&c->pushes_in_flight, 1, memory_order_relaxed);
 	if (b) {
 		u->outstanding--;
-		if (op->status == WEIR_OK) {
+		if (b->unacknowledged == 0) {
 			b->complete = true;
 			unit_advance(c, u);
 		} else if (u->failure == WEIR_OK) {
@@ -260,13 +264,32 @@ static weir_status note_batch(weir_client *c, const weir_batch *batch, const str
 	b->parts_count = p->parts_count;
 	for (uint32_t i = 0; i < p->parts_count; i++) {
 		const struct part *part = &p->parts[i];
-		b->parts[i] = (struct part_sent){.partition = part->partition, .part = part->part};
 		wanted[i] = !unit_has_part(u, batch->batch, part->partition, part->part);
+		b->parts[i] = (struct part_sent){
+		    .partition = part->partition, .part = part->part, .applied = wanted[i] ? 0 : u->sealed[part->partition]};
 		*wanted_count += wanted[i];
 	}
+	b->unacknowledged = *wanted_count;
 	b->pushed = true;
+	b->refused = false;
 	u->outstanding++;
 	return WEIR_OK;
+}
+
+/* The push could not start: the batch is as if there had been none. */
+static void forget_batch(weir_client *c, const weir_batch *batch)
+{
+	pthread_mutex_lock(&c->lock);
+	struct held_unit *u = NULL;
+	struct held_batch *b = batch_find(c, batch, &u, NULL);
+	if (b) {
+		free(b->parts);
+		b->parts = NULL;
+		b->parts_count = b->unacknowledged = 0;
+		b->pushed = false;
+		u->outstanding--;
+	}
+	pthread_mutex_unlock(&c->lock);
 }
 
 static void refuse_batch(weir_client *c, const weir_batch *batch)
@@ -324,14 +347,7 @@ static weir_status push_start(weir_client *c, const weir_batch *batch, struct pu
 	pthread_mutex_unlock(&c->lock);
 	if (status == WEIR_OK && !(op = push_operation(c, batch, p, wanted, count, err))) {
 		status = err->status;
-		pthread_mutex_lock(&c->lock);
-		struct held_unit *u = NULL;
-		struct held_batch *b = batch_find(c, batch, &u, NULL);
-		if (b) {
-			b->pushed = false;
-			u->outstanding--;
-		}
-		pthread_mutex_unlock(&c->lock);
+		forget_batch(c, batch);
 	}
 	free(wanted);
 	if (!op) {

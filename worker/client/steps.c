@@ -41,10 +41,21 @@ void steps_fail(weir_client *c, weir_status status, const char *text)
 	pthread_cond_broadcast(&c->changed);
 }
 
+/* A worker that cannot tell the servers a close must not report that it has gone on: it counts as dead, and is told the close again when it
+ * joins. */
 static void on_close_known(struct operation *op)
 {
 	weir_client *c = op->client;
 	c->steps.closes_in_flight--;
+	if (op->status == WEIR_OK) {
+		if (op->floor > c->steps.closed)
+			c->steps.closed = op->floor;
+		for (struct held_unit *u = c->units; u; u = u->next)
+			unit_advance(c, u);
+	} else if (!c->stale && !c->closing) {
+		fail_waiting(c, op->status, op->text ? op->text : "");
+		client_become_stale(c, op->text ? op->text : "");
+	}
 	pthread_cond_broadcast(&c->changed);
 	steps_poll(c);
 }
@@ -56,30 +67,34 @@ static void put_batch(uint8_t **at, const Weir__V1__BatchId *b)
 	*at += sizeof id;
 }
 
-static void send_close(weir_client *c, const Weir__V1__StepClose *close)
+static bool send_close(weir_client *c, const Weir__V1__StepClose *close)
 {
 	size_t bytes = (close->n_included + close->n_dropped) * 3 * sizeof(uint32_t);
 	uint8_t *ids = malloc(bytes + 1), *at = ids;
 	if (!ids)
-		return;
+		return false;
 	for (size_t i = 0; i < close->n_included; i++)
 		put_batch(&at, close->included[i]);
 	for (size_t i = 0; i < close->n_dropped; i++)
 		put_batch(&at, close->dropped[i]);
 	struct record r = {.kind = RECORD_CLOSE_STEP, .b = close->step, .c = (uint32_t)close->n_included};
 	struct section s = {.codec = WEIR_CODEC_FP32, .index_codec = INDEX_ALL, .data_bytes = (uint32_t)bytes};
-	if (broadcast(c, "closing a step", &r, &s, ids, on_close_known) == WEIR_OK) {
+	bool sent = broadcast(c, "closing a step", &r, &s, ids, on_close_known) == WEIR_OK;
+	if (sent) {
 		c->steps.closes_in_flight++;
 		c->steps.closes_sent = close->step;
 	}
 	free(ids);
+	return sent;
 }
 
 void steps_learn(weir_client *c, Weir__V1__StepClose *const *closes, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (closes[i]->step > c->steps.closes_sent)
-			send_close(c, closes[i]);
+		if (closes[i]->step > c->steps.closes_sent && !send_close(c, closes[i])) {
+			client_become_stale(c, "no memory to tell the servers that a step has closed");
+			return;
+		}
 }
 
 /* The ready batch has its step: its pulls may go. */
@@ -105,17 +120,20 @@ static void take_reply(weir_client *c, const Weir__V1__StepReply *r, const weir_
 	struct steps *s = &c->steps;
 	s->unavailable_since_ms = 0;
 	steps_learn(c, r->closes, r->n_closes);
+	if (c->stale)
+		return;
 	if (r->done_dropped)
 		atomic_fetch_add_explicit(&c->batches_dropped, 1, memory_order_relaxed);
 	s->leaving = false;
-	s->member = ready != NULL;
-	if (!ready)
+	struct held_batch *b = ready ? batch_find(c, ready, NULL, NULL) : NULL;
+	s->member = b && r->step;
+	if (!b)
 		return;
+	/* A batch whose step has closed has no part in another: it is computed from what there is, for its asynchronous tables. */
+	uint64_t closed = r->n_closes ? r->closes[r->n_closes - 1]->step : 0;
 	s->current = *ready;
-	s->number = r->step;
-	struct held_batch *b = batch_find(c, ready, NULL, NULL);
-	if (b)
-		b->step = r->step;
+	s->number = r->step ? r->step : closed + 1;
+	b->step = r->step ? r->step : closed;
 	release_waiting(c);
 }
 
@@ -171,8 +189,8 @@ static void on_step_reply(void *arg, weir_status status, const char *text, struc
 			client_become_stale(c, err.text);
 		else
 			take_failure(c, status, err.text);
-		steps_poll(c);
 	}
+	steps_poll(c);
 	pthread_cond_broadcast(&c->changed);
 	pthread_mutex_unlock(&c->lock);
 	wire_free(reply);
@@ -259,11 +277,32 @@ static void poll_on_loop(void *arg)
 	ask_again(arg);
 }
 
+void steps_forget_unit(weir_client *c, uint32_t pass, uint32_t unit)
+{
+	struct steps *s = &c->steps;
+	if (s->current.pass == pass && s->current.unit == unit)
+		s->member = false;
+	for (struct operation **at = &s->waiting, *op; (op = *at);) {
+		if (op->batch.pass != pass || op->batch.unit != unit) {
+			at = &op->next;
+			continue;
+		}
+		*at = op->next;
+		operation_fail(op, WEIR_E_CANCELLED, "its unit was given up");
+		for (uint32_t i = 0; i < op->requests_count; i++)
+			request_answer(&op->requests[i]);
+		operation_unhold(op);
+	}
+}
+
 /* Under the lock. Before a unit commits: its last step has closed, and every server knows. */
 weir_status steps_leave(weir_client *c, const struct held_unit *u, weir_error *err)
 {
 	struct steps *s = &c->steps;
 	if (s->member && s->current.pass == u->pass && s->current.unit == u->unit) {
+		struct held_batch *b = s->current.batch < u->batches ? u->batch[s->current.batch] : NULL;
+		if (b && !b->pushed)
+			b->refused = true; /* it will have no push */
 		s->leaving = true;
 		rpc_loop_post(c->loop, poll_on_loop, c);
 	}

@@ -23,6 +23,7 @@ void cluster_start(struct cluster *c, const struct cluster_options *options)
 	                                .passes = options->passes ? options->passes : 1,
 	                                .partitions = c->partitions,
 	                                .servers_count = c->servers_count,
+	                                .allow_skip = options->allow_skip,
 	                                .seed = 5,
 	                                .shuffle = true,
 	                                .servers = addresses,
@@ -127,9 +128,11 @@ struct audit cluster_audit(struct cluster *c)
 	const Weir__V1__LedgerStatus *l = (const Weir__V1__LedgerStatus *)m;
 	for (size_t p = 0; p < l->expected->n_count; p++) {
 		a.expected += l->expected->count[p];
-		a.expected_fingerprint += l->expected->fingerprint[p];
+		a.skipped += l->skipped->count[p];
+		a.expected_fingerprint += l->expected->fingerprint[p] + l->skipped->fingerprint[p];
 	}
 	a.workers_lost = l->workers_lost;
+	a.units_quarantined = l->units_quarantined;
 	a.steps_closed = l->steps_closed;
 	a.batches_dropped = l->batches_dropped;
 	a.finished = l->state == WEIR__V1__LEASE_STATE__FINISHED;

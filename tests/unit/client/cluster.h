@@ -8,7 +8,7 @@
 #define CLUSTER_SERVERS_MAX 4u
 
 struct cluster_options {
-	uint32_t servers, partitions, lease_ms, passes, executors; /* 0: 2, 8, 2000, 1, 1 */
+	uint32_t servers, partitions, lease_ms, passes, executors, allow_skip; /* 0: 2, 8, 2000, 1, 1, 0 */
 };
 
 struct cluster {
@@ -25,8 +25,9 @@ uint32_t cluster_table(weir_client *client, const char *name, weir_table_kind ki
 
 /* What the ledger says each partition took, and what the partitions say. */
 struct audit {
-	uint64_t expected, applied, dropped, twice, workers_lost, steps_closed, batches_dropped, duplicates;
-	uint64_t expected_fingerprint, applied_fingerprint, dropped_fingerprint;
+	uint64_t expected, skipped, applied, dropped, twice, workers_lost, steps_closed, batches_dropped, duplicates;
+	uint64_t units_quarantined;
+	uint64_t expected_fingerprint, applied_fingerprint, dropped_fingerprint; /* expected: of skipped units too */
 	bool finished;
 };
 struct audit cluster_audit(struct cluster *c);

@@ -95,8 +95,9 @@ static void on_lease(void *arg, const ProtobufCMessage *m)
 	out->data_unit = r->unit->data_unit;
 	out->watermark = r->unit->watermark;
 	out->sealed = r->unit->sealed;
+	out->skip = r->unit->skip;
 	for (size_t p = 0; p < r->unit->totals->n_count; p++)
-		out->total += r->unit->totals->count[p];
+		out->total += (uint32_t)r->unit->totals->count[p];
 }
 
 struct leased fixture_lease(struct fixture *f, const struct joined *w, uint64_t sequence)
@@ -121,7 +122,7 @@ static void on_status_field(void *arg, const ProtobufCMessage *m)
 /* Totals of n batches with one part in each partition. */
 struct made_totals {
 	Weir__V1__PartTotals message;
-	uint32_t count[FIXTURE_PARTITIONS];
+	uint64_t count[FIXTURE_PARTITIONS];
 	uint64_t fingerprint[FIXTURE_PARTITIONS];
 };
 
@@ -224,6 +225,7 @@ static void on_standing(void *arg, const ProtobufCMessage *m)
 	for (size_t p = 0; p < r->expected->n_count; p++) {
 		out->expected[p] = r->expected->count[p];
 		out->fingerprint[p] = r->expected->fingerprint[p];
+		out->skipped[p] = r->skipped->count[p];
 	}
 	out->lost = r->workers_lost;
 	out->expired = r->leases_expired;

@@ -33,7 +33,7 @@ struct leased {
 	weir_status status;
 	Weir__V1__LeaseState state;
 	uint32_t pass, unit, attempt, data_unit, watermark;
-	bool sealed, last;
+	bool sealed, skip, last;
 	uint32_t total; /* of the watermark's counts, over partitions */
 	char text[WEIR_ERROR_TEXT_BYTES];
 };
@@ -48,7 +48,7 @@ weir_status fixture_gate(struct fixture *f, const struct joined *w, uint32_t pas
 struct standing {
 	Weir__V1__LeaseState state;
 	uint32_t pass, units, committed;
-	uint64_t expected[FIXTURE_PARTITIONS], fingerprint[FIXTURE_PARTITIONS];
+	uint64_t expected[FIXTURE_PARTITIONS], fingerprint[FIXTURE_PARTITIONS], skipped[FIXTURE_PARTITIONS];
 	uint64_t lost, expired, quarantined, steps, dropped, rows;
 	char failure[WEIR_ERROR_TEXT_BYTES];
 };

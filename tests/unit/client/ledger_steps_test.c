@@ -118,7 +118,7 @@ static void step(struct world *w, uint32_t i, bool ready)
 	done.batch = w->batch[i];
 	q.has_done = w->member[i];
 	q.done = &done;
-	next.batch = ++w->batch[i];
+	next.batch = w->batch[i] = (w->batch[i] + 1) % WEIR_UNIT_BATCHES_MAX;
 	q.has_ready = ready;
 	q.ready = &next;
 	w->member[i] = ready;
@@ -216,6 +216,84 @@ static void test_done_without_ready_waits_for_the_close(void **state)
 	fixture_close(&w.f);
 }
 
+/* Says that worker i, which is in no step, is ready for a batch of its unit. */
+static void ready(struct world *w, uint32_t i, uint32_t batch)
+{
+	w->member[i] = false;
+	w->batch[i] = batch - 1;
+	step(w, i, true);
+}
+
+/* A batch that was closed and is executed again (its worker died before the watermark passed it) must not count in another mean. */
+static void test_a_batch_is_in_one_close_only(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w, 2, 0, 1);
+	ready(&w, 0, 1);
+	assert_int_equal(w.answer[0].step, 1);
+	step(&w, 0, true); /* batch 1 is done and closed, 2 is in step 2 */
+	assert_int_equal(w.answer[0].last_close, 1);
+	struct leased before = w.unit[0];
+	w.worker[0] = fixture_join(&w.f, "worker-0", WEIR__V1__ROLE__TRAINER, 1, UNITS);
+	w.unit[0] = fixture_lease(&w.f, &w.worker[0], 0);
+	assert_int_equal(w.unit[0].unit, before.unit);
+	ready(&w, 1, 7);
+	assert_int_equal(w.answer[1].step, 2);
+	ready(&w, 0, 1);
+	assert_true(w.answer[0].come);
+	assert_int_equal(w.answer[0].step, 0); /* at once: it waits for nobody */
+	ready(&w, 0, 2);
+	assert_false(w.answer[0].come);
+	step(&w, 1, true);
+	assert_int_equal(w.answer[1].last_close, 2);
+	assert_int_equal(w.answer[1].included, 1);
+	assert_int_equal(w.answer[0].step, 3); /* batch 2 was in no close yet */
+	fixture_close(&w.f);
+}
+
+/* Done, then dead: its seat stays in the open step, and whoever executes the batch again waits for that step to close. */
+static void test_the_seat_of_a_dead_worker_keeps_its_batch_out_of_the_next_step(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w, 3, 0, 1);
+	for (uint32_t i = 0; i < 3; i++)
+		step(&w, i, true);
+	step(&w, 0, true); /* step 2 = all three */
+	step(&w, 2, true); /* done with its batch 1, which is in step 2 */
+	w.worker[2] = fixture_join(&w.f, "worker-2", WEIR__V1__ROLE__TRAINER, 1, UNITS);
+	w.unit[2] = fixture_lease(&w.f, &w.worker[2], 0);
+	ready(&w, 2, 1);
+	assert_false(w.answer[2].come);
+	step(&w, 0, true);
+	step(&w, 1, true);
+	assert_int_equal(w.answer[0].step, 3);
+	assert_int_equal(w.answer[0].included, 3);
+	assert_true(w.answer[2].come);
+	assert_int_equal(w.answer[2].step, 0);
+	fixture_close(&w.f);
+}
+
+static void test_a_unit_given_up_leaves_its_step(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w, 2, 0, 1);
+	for (uint32_t i = 0; i < 2; i++)
+		step(&w, i, true);
+	step(&w, 0, true); /* step 2 = both */
+	step(&w, 0, true);
+	assert_false(w.answer[0].come); /* worker 1 is not done, and never will be */
+	assert_int_equal(fixture_fail(&w.f, &w.worker[1], &w.unit[1], "cannot be read"), WEIR_OK);
+	assert_int_equal(w.answer[0].step, 3);
+	assert_int_equal(w.answer[0].included, 1);
+	assert_int_equal(w.answer[0].excluded, 0);
+	ready(&w, 1, 5);
+	assert_int_equal(w.answer[1].status, WEIR_E_STATE); /* it does not hold the unit */
+	fixture_close(&w.f);
+}
+
 /* Random turns, deaths and rejoins; nobody may wait for ever and no step may close twice. */
 static void run_seed(uint64_t seed, uint32_t backup)
 {
@@ -239,8 +317,10 @@ static void run_seed(uint64_t seed, uint32_t backup)
 			step(&w, i, true);
 		} else if (w.answer[i].come) {
 			assert_int_equal(w.answer[i].status, WEIR_OK);
-			assert_true(w.answer[i].step > last_step[i]);
-			last_step[i] = w.answer[i].step;
+			assert_true(w.answer[i].step > last_step[i] || !w.answer[i].step);
+			if (w.answer[i].step)
+				last_step[i] = w.answer[i].step;
+			w.member[i] = w.answer[i].step != 0;
 			step(&w, i, true);
 		}
 		uint32_t moving = 0;
@@ -269,6 +349,9 @@ int main(void)
 	    cmocka_unit_test(test_a_backup_worker_lets_the_slowest_be_dropped),
 	    cmocka_unit_test(test_a_member_that_dies_leaves_the_step_to_the_rest),
 	    cmocka_unit_test(test_done_without_ready_waits_for_the_close),
+	    cmocka_unit_test(test_a_batch_is_in_one_close_only),
+	    cmocka_unit_test(test_the_seat_of_a_dead_worker_keeps_its_batch_out_of_the_next_step),
+	    cmocka_unit_test(test_a_unit_given_up_leaves_its_step),
 	    cmocka_unit_test(test_random_schedules_always_move_on),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

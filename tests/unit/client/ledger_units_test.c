@@ -278,11 +278,55 @@ static void test_allow_skip_tolerates_that_many_quarantined_units(void **state)
 		struct leased u = fixture_lease(&f, &w, 0);
 		assert_int_equal(fixture_fail(&f, &w, &u, "broken"), WEIR_OK);
 	}
+	struct leased skipped = fixture_lease(&f, &w, 0); /* once more, to be sealed and counted */
+	assert_int_equal(skipped.unit, 0);
+	assert_true(skipped.skip && skipped.sealed);
 	struct leased u = fixture_lease(&f, &w, 0);
-	assert_int_equal(u.state, GRANTED);
 	assert_int_equal(u.unit, 1);
+	assert_false(u.skip);
 	assert_int_equal(fixture_commit(&f, &w, &u, 1), WEIR_OK);
+	assert_int_equal(fixture_lease(&f, &w, 0).state, MUST_WAIT);
+	w = fixture_join(&f, "w", TRAINER, 1, 2); /* who was to count it is gone */
+	skipped = fixture_lease(&f, &w, 0);
+	assert_true(skipped.skip);
+	assert_int_equal(fixture_commit(&f, &w, &skipped, 2), WEIR_OK);
+	assert_int_equal(fixture_commit(&f, &w, &skipped, 2), WEIR_OK);
 	assert_int_equal(fixture_lease(&f, &w, 0).state, JOB_FINISHED);
+	struct standing s = fixture_status(&f);
+	assert_int_equal(s.quarantined, 1);
+	assert_int_equal(s.expected[0], 1);
+	assert_int_equal(s.skipped[0], 2);
+	fixture_close(&f);
+}
+
+static void test_a_failure_reported_twice_counts_once(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_open(&f, &(struct ledger_options){.lease_ms = 1000, .passes = 1}, 1);
+	struct joined w = fixture_join(&f, "w", TRAINER, 1, 1), v = fixture_join(&f, "v", TRAINER, 1, 1);
+	struct leased u = fixture_lease(&f, &w, 0);
+	assert_int_equal(fixture_fail(&f, &w, &u, "broken"), WEIR_OK);
+	assert_int_equal(fixture_fail(&f, &w, &u, "broken"), WEIR_OK);
+	struct leased again = fixture_lease(&f, &v, 0);
+	assert_int_equal(again.attempt, 2);
+	assert_int_equal(fixture_fail(&f, &w, &u, "broken"), WEIR_OK);
+	assert_int_equal(fixture_commit(&f, &v, &again, 1), WEIR_OK);
+	fixture_close(&f);
+}
+
+static void test_observers_leave_no_trace(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_open(&f, &(struct ledger_options){.lease_ms = 1000, .passes = 1}, 1);
+	for (uint32_t i = 0; i <= WEIR_WORKERS_MAX; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "status-%u", i);
+		struct joined o = fixture_join(&f, name, WEIR__V1__ROLE__OBSERVER, 0, 0);
+		assert_int_equal(o.status, WEIR_OK);
+		assert_int_equal(fixture_leave(&f, &o), WEIR_OK);
+	}
 	fixture_close(&f);
 }
 
@@ -368,6 +412,8 @@ int main(void)
 	    cmocka_unit_test(test_a_worker_holds_at_most_four_units),
 	    cmocka_unit_test(test_a_unit_that_keeps_failing_fails_the_job_and_says_which),
 	    cmocka_unit_test(test_allow_skip_tolerates_that_many_quarantined_units),
+	    cmocka_unit_test(test_a_failure_reported_twice_counts_once),
+	    cmocka_unit_test(test_observers_leave_no_trace),
 	    cmocka_unit_test(test_the_gate_holds_the_next_pass_until_the_evaluation),
 	    cmocka_unit_test(test_the_gate_opens_without_an_evaluator_after_a_while),
 	    cmocka_unit_test(test_another_dataset_is_refused_with_both_named),

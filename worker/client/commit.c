@@ -1,0 +1,163 @@
+/* The end of a unit: committed with what each partition took of it, or given back; and of a pass: its evaluation. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+
+static weir_status wait_settled(weir_client *c, const weir_unit *unit, struct held_unit **out, weir_error *err)
+{
+	for (;;) {
+		weir_status status = client_usable(c, err);
+		if (status != WEIR_OK)
+			return status;
+		struct held_unit *u = unit_find(c, unit->pass, unit->unit, unit->attempt);
+		if (!u)
+			return weir_fail(err, WEIR_E_STATE, "unit %u of pass %u, attempt %u, is not held by this worker", unit->unit,
+			                 unit->pass, unit->attempt);
+		if (u->failure != WEIR_OK)
+			return weir_fail(err, u->failure, "%s", u->failure_text);
+		if (unit_is_settled(c, u)) {
+			*out = u;
+			return WEIR_OK;
+		}
+		(void)client_wait(c, -1);
+	}
+}
+
+static void fill_commit(weir_client *c, Weir__V1__CommitRequest *q, Weir__V1__JobId *job, const weir_unit *unit)
+{
+	weir__v1__commit_request__init(q);
+	client_fill_job(c, job);
+	q->job = job;
+	q->worker = c->worker;
+	q->incarnation = c->incarnation;
+	q->pass = unit->pass;
+	q->unit = unit->unit;
+	q->attempt = unit->attempt;
+}
+
+/* Tells all partitions what is closed: everything below the low-water mark, and this unit when attempt > 0. */
+static void retire(weir_client *c, uint32_t pass, uint32_t unit, uint32_t attempt)
+{
+	struct record r = {.kind = RECORD_RETIRE,
+	                   .pass = c->closed_low.pass,
+	                   .unit = c->closed_low.unit,
+	                   .attempt = attempt,
+	                   .a = (uint64_t)pass << 32 | unit};
+	if (!c->stale && !c->closing && broadcast(c, "retiring units", &r, NULL, NULL, NULL) != WEIR_OK)
+		client_log(c, WEIR_LOG_WARN, "closed units could not be retired now; the next commit does it");
+}
+
+static bool closed_low_moves(weir_client *c, const Weir__V1__UnitMark *low)
+{
+	if (!low || low->pass < c->closed_low.pass || (low->pass == c->closed_low.pass && low->unit <= c->closed_low.unit))
+		return false;
+	c->closed_low.pass = low->pass;
+	c->closed_low.unit = low->unit;
+	return true;
+}
+
+void closed_low_learn(weir_client *c, const Weir__V1__UnitMark *low)
+{
+	if (closed_low_moves(c, low))
+		retire(c, 0, 0, 0);
+}
+
+static weir_status send_commit(weir_client *c, const weir_unit *unit, Weir__V1__CommitRequest *q, weir_error *err)
+{
+	ProtobufCMessage *reply = NULL;
+	weir_status status = client_call_again(c, RPC_COMMIT, &q->base, &weir__v1__commit_reply__descriptor, &reply, err);
+	if (status != WEIR_OK)
+		return status;
+	pthread_mutex_lock(&c->lock);
+	struct held_unit *u = unit_find(c, unit->pass, unit->unit, unit->attempt);
+	if (u)
+		unit_forget(c, u);
+	(void)closed_low_moves(c, ((const Weir__V1__CommitReply *)reply)->closed_low);
+	if (!q->failed)
+		retire(c, unit->pass, unit->unit, unit->attempt);
+	pthread_mutex_unlock(&c->lock);
+	wire_free(reply);
+	return WEIR_OK;
+}
+
+weir_status commit_totals(weir_client *c, const weir_unit *unit, uint32_t batches, uint64_t *count, uint64_t *fingerprint,
+                          weir_error *err)
+{
+	Weir__V1__CommitRequest q;
+	Weir__V1__PartTotals totals = WEIR__V1__PART_TOTALS__INIT;
+	Weir__V1__JobId job;
+	fill_commit(c, &q, &job, unit);
+	totals.n_count = totals.n_fingerprint = c->partitions;
+	totals.count = count;
+	totals.fingerprint = fingerprint;
+	q.batches = batches;
+	q.totals = &totals;
+	return send_commit(c, unit, &q, err);
+}
+
+weir_status weir_unit_commit(weir_client *c, const weir_unit *unit, weir_error *err)
+{
+	weir_error own = {0};
+	if (!err)
+		err = &own;
+	err->status = WEIR_OK;
+	struct held_unit *u = NULL;
+	uint32_t batches = 0;
+	uint64_t *sums = calloc(2 * (size_t)c->partitions, sizeof *sums);
+	if (!sums)
+		return weir_fail(err, WEIR_E_MEMORY, "commit of unit %u: out of memory", unit->unit);
+	pthread_mutex_lock(&c->lock);
+	weir_status status = wait_settled(c, unit, &u, err);
+	if (status == WEIR_OK)
+		status = steps_leave(c, u, err);
+	if (status == WEIR_OK) {
+		/* Into numbers of this commit's own: the unit's books go on being reported, and a commit may be tried again. */
+		unit_totals(c, u, sums, sums + c->partitions);
+		batches = u->batches;
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (status == WEIR_OK)
+		status = commit_totals(c, unit, batches, sums, sums + c->partitions, err);
+	free(sums);
+	return status;
+}
+
+weir_status weir_unit_fail(weir_client *c, const weir_unit *unit, const char *why, weir_error *err)
+{
+	weir_error own = {0};
+	if (!err)
+		err = &own;
+	err->status = WEIR_OK;
+	Weir__V1__CommitRequest q;
+	Weir__V1__JobId job;
+	fill_commit(c, &q, &job, unit);
+	q.failed = true;
+	q.text = (char *)why;
+	pthread_mutex_lock(&c->lock);
+	steps_forget_unit(c, unit->pass, unit->unit);
+	pthread_mutex_unlock(&c->lock);
+	return send_commit(c, unit, &q, err);
+}
+
+weir_status weir_pass_evaluated(weir_client *c, uint32_t pass, double auc, double logloss, int stop, weir_error *err)
+{
+	weir_error own = {0};
+	if (!err)
+		err = &own;
+	err->status = WEIR_OK;
+	Weir__V1__GateRequest q = WEIR__V1__GATE_REQUEST__INIT;
+	Weir__V1__JobId job;
+	ProtobufCMessage *reply = NULL;
+	client_fill_job(c, &job);
+	q.job = &job;
+	q.worker = c->worker;
+	q.incarnation = c->incarnation;
+	q.pass = pass;
+	q.auc = auc;
+	q.logloss = logloss;
+	q.stop = stop != 0;
+	weir_status status = client_call_again(c, RPC_GATE, &q.base, &weir__v1__gate_reply__descriptor, &reply, err);
+	wire_free(reply);
+	return status;
+}

@@ -1,0 +1,213 @@
+/* Leasing: a unit is asked for, and sealed when an older attempt of it existed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+
+static weir_status on_seal_reply(struct operation *op, struct request *q, const struct record *r, struct cursor *body,
+                                 weir_error *err)
+{
+	weir_client *c = op->client;
+	struct held_unit *u = op->payload;
+	struct section s;
+	char text[256];
+	if (r->status != WEIR_OK)
+		return weir_fail(err, (weir_status)r->status, "server %s: partition %u refused to seal unit %u of pass %u: %s",
+		                 c->links[q->server].address, q->partition, u->unit, u->pass, reply_text(r, *body, text, sizeof text));
+	weir_status status = frame_next_section(body, &s, err);
+	if (status != WEIR_OK)
+		return status;
+	if (s.data_bytes * 8ull < r->c)
+		return weir_fail(err, WEIR_E_CORRUPT, "seal of unit %u: %u bytes for a bitmap of %u bits", u->unit, s.data_bytes, r->c);
+	uint8_t *bitmap = malloc(s.data_bytes + 1u);
+	if (!bitmap)
+		return weir_fail(err, WEIR_E_MEMORY, "seal: out of memory");
+	status = cursor_read(&s.data, bitmap, s.data_bytes);
+	u->present[q->partition] = bitmap;
+	u->present_bits[q->partition] = r->c;
+	u->sealed[q->partition] = r->a;
+	if (r->b > c->stable_seen[q->partition])
+		c->stable_seen[q->partition] = r->b;
+	return status;
+}
+
+/* Tells every partition that older attempts of the unit are over, and learns which of their parts are applied. */
+static weir_status seal(weir_client *c, struct held_unit *u, weir_error *err)
+{
+	u->present = calloc(c->partitions, sizeof *u->present);
+	u->present_bits = calloc(c->partitions, sizeof *u->present_bits);
+	u->sealed = calloc(c->partitions, sizeof *u->sealed);
+	struct operation *op = u->present && u->present_bits && u->sealed ? operation_create(c, "sealing", c->partitions, err) : NULL;
+	if (!op)
+		return err->status ? err->status : weir_fail(err, WEIR_E_MEMORY, "seal: out of memory");
+	struct record_writer *w = record_writer_create();
+	op->payload = u;
+	op->on_reply = on_seal_reply;
+	pthread_mutex_lock(&c->lock);
+	for (uint32_t p = 0; p < c->partitions; p++) {
+		struct request *q = &op->requests[p];
+		q->partition = (uint16_t)p;
+		q->server = c->partition_server[p];
+		struct record r = {.kind = RECORD_SEAL,
+		                   .partition = (uint16_t)p,
+		                   .request_id = operation_request_id(op, q),
+		                   .pass = u->pass,
+		                   .unit = u->unit,
+		                   .attempt = u->attempt};
+		struct message *m = NULL;
+		if (w) {
+			record_writer_begin(w, &r);
+			m = record_writer_end(w) == WEIR_OK ? record_writer_finish(w, c->uuid, c->generation, NULL, NULL) : NULL;
+		}
+		if (!m || link_send_frame(&c->links[q->server], m, &r.request_id, 1) != WEIR_OK) {
+			operation_fail(op, WEIR_E_MEMORY, "sealing: out of memory");
+			request_answer(q);
+		}
+	}
+	pthread_mutex_unlock(&c->lock);
+	record_writer_destroy(w);
+	operation_unhold(op);
+	return operation_wait(op, -1, err);
+}
+
+/* A unit that was given up: what is applied of it is told to the ledger, and no more is done. Takes u over. */
+static weir_status skip_unit(weir_client *c, struct held_unit *u, weir_error *err)
+{
+	const weir_unit unit = {.pass = u->pass, .unit = u->unit, .attempt = u->attempt};
+	uint64_t *sums = calloc(2 * (size_t)c->partitions, sizeof *sums);
+	if (sums)
+		unit_totals(c, u, sums, sums + c->partitions);
+	unit_free(c, u);
+	weir_status status = sums ? commit_totals(c, &unit, 0, sums, sums + c->partitions, err)
+	                          : weir_fail(err, WEIR_E_MEMORY, "lease: out of memory");
+	free(sums);
+	return status;
+}
+
+/* *again_ms: when to ask again, 0 when this is a unit to execute. */
+static weir_status take_unit(weir_client *c, const Weir__V1__WorkUnit *in, uint64_t incarnation, weir_unit *out,
+                             uint32_t *again_ms, weir_error *err)
+{
+	struct held_unit *u = unit_create(c, in);
+	if (!u)
+		return weir_fail(err, WEIR_E_MEMORY, "lease: out of memory");
+	weir_status status = in->sealed ? seal(c, u, err) : WEIR_OK;
+	if (status == WEIR_OK && in->skip) {
+		*again_ms = 1;
+		return skip_unit(c, u, err);
+	}
+	pthread_mutex_lock(&c->lock);
+	if (status == WEIR_OK)
+		status = client_usable(c, err);
+	if (status == WEIR_OK && incarnation != c->incarnation)
+		status = weir_fail(err, WEIR_E_STALE, "the unit was leased by an incarnation of worker %s that is dead", c->name);
+	if (status == WEIR_OK) {
+		u->next = c->units;
+		c->units = u;
+	} else {
+		unit_free(c, u);
+	}
+	pthread_mutex_unlock(&c->lock);
+	*out = (weir_unit){.state = WEIR_UNIT_LEASED,
+	                   .pass = in->pass,
+	                   .unit = in->unit,
+	                   .attempt = in->attempt,
+	                   .data_unit = in->data_unit,
+	                   .watermark = in->watermark};
+	return status;
+}
+
+/* One LeaseRequest. *again_ms: when to ask again, 0 when there is an answer. */
+static weir_status ask_for_unit(weir_client *c, uint64_t incarnation, uint64_t sequence, weir_unit *out, uint32_t *again_ms,
+                                weir_error *err)
+{
+	Weir__V1__LeaseRequest q = WEIR__V1__LEASE_REQUEST__INIT;
+	Weir__V1__JobId job;
+	ProtobufCMessage *reply = NULL;
+	client_fill_job(c, &job);
+	q.job = &job;
+	q.worker = c->worker;
+	q.incarnation = incarnation;
+	q.sequence = sequence;
+	weir_status status = client_call_again(c, RPC_LEASE, &q.base, &weir__v1__lease_reply__descriptor, &reply, err);
+	if (status != WEIR_OK)
+		return status;
+	const Weir__V1__LeaseReply *r = (const Weir__V1__LeaseReply *)reply;
+	*again_ms = 0;
+	*out = (weir_unit){.state = WEIR_UNIT_FINISHED, .pass = r->pass, .last_pass = r->last};
+	if (r->state == WEIR__V1__LEASE_STATE__UNIT && r->unit)
+		status = take_unit(c, r->unit, incarnation, out, again_ms, err);
+	else if (r->state == WEIR__V1__LEASE_STATE__EVALUATE)
+		out->state = WEIR_UNIT_EVALUATE;
+	else if (r->state != WEIR__V1__LEASE_STATE__FINISHED)
+		*again_ms = r->retry_ms ? r->retry_ms : 1;
+	wire_free(reply);
+	return status;
+}
+
+/* Under the lock. One thread asks at a time, and a sequence number is used up by the unit it brought: an answer that was lost is asked for again
+ * before another unit is, or the ledger would wait for ever for a unit that nobody executes. */
+static weir_status ask_in_turn(weir_client *c, int64_t deadline_ms, weir_unit *out, uint32_t *again_ms, weir_error *err)
+{
+	while (c->leasing)
+		if (!client_wait(c, deadline_ms))
+			return weir_fail(err, WEIR_E_TIMEOUT, "no work unit in time: another thread is asking");
+	weir_status status = client_usable(c, err);
+	if (status != WEIR_OK)
+		return status;
+	uint64_t incarnation = c->incarnation, sequence = c->lease_sequence + 1;
+	c->leasing = true;
+	pthread_mutex_unlock(&c->lock);
+	status = ask_for_unit(c, incarnation, sequence, out, again_ms, err);
+	pthread_mutex_lock(&c->lock);
+	c->leasing = false;
+	pthread_cond_broadcast(&c->changed);
+	if (status == WEIR_OK && !*again_ms && incarnation == c->incarnation)
+		c->lease_sequence = sequence;
+	return status;
+}
+
+weir_status weir_unit_lease(weir_client *c, weir_unit *unit, int64_t timeout_ms, weir_error *err)
+{
+	weir_error own = {0};
+	if (!err)
+		err = &own;
+	err->status = WEIR_OK;
+	int64_t deadline = timeout_ms < 0 ? -1 : client_now(c) + timeout_ms;
+	weir_status status = WEIR_OK;
+	pthread_mutex_lock(&c->lock);
+	while (status == WEIR_OK) {
+		uint32_t again_ms = 0;
+		status = ask_in_turn(c, deadline, unit, &again_ms, err);
+		if (status != WEIR_OK || !again_ms)
+			break;
+		int64_t next = client_now(c) + again_ms;
+		if (deadline >= 0 && next > deadline)
+			status = weir_fail(err, WEIR_E_TIMEOUT, "no work unit within %lld ms", (long long)timeout_ms);
+		while (status == WEIR_OK && (status = client_usable(c, err)) == WEIR_OK && client_wait(c, next))
+			;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return status;
+}
+
+weir_status weir_unit_begin(weir_client *c, const weir_unit *unit, uint32_t batches, weir_error *err)
+{
+	if (batches > WEIR_UNIT_BATCHES_MAX || batches < unit->watermark)
+		return weir_fail(err, WEIR_E_LIMIT, "unit %u of pass %u: %u batches; at least its watermark %u and at most %u",
+		                 unit->unit, unit->pass, batches, unit->watermark, WEIR_UNIT_BATCHES_MAX);
+	pthread_mutex_lock(&c->lock);
+	weir_status status = client_usable(c, err);
+	struct held_unit *u = unit_find(c, unit->pass, unit->unit, unit->attempt);
+	if (status == WEIR_OK && !u)
+		status = weir_fail(err, WEIR_E_STATE, "unit %u of pass %u, attempt %u, is not held by this worker", unit->unit,
+		                   unit->pass, unit->attempt);
+	if (status == WEIR_OK && u->batch)
+		status = weir_fail(err, WEIR_E_STATE, "unit %u of pass %u was begun already", unit->unit, unit->pass);
+	if (status == WEIR_OK && !(u->batch = calloc(batches + 1u, sizeof(struct held_batch *))))
+		status = weir_fail(err, WEIR_E_MEMORY, "unit %u: out of memory", unit->unit);
+	if (status == WEIR_OK)
+		u->batches = batches;
+	pthread_mutex_unlock(&c->lock);
+	return status;
+}
