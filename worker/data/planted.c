@@ -13,7 +13,7 @@
 #define SHRINK_RANK_FACTOR 32.0
 #define PAIR_MEAN          0.5
 #define TRIPLE_MEAN        1.0
-#define EXPONENT_MIN       1.40
+#define EXPONENT_MIN       1.20
 #define CALIBRATION_ROWS   16384u
 #define CLICK_RATE         0.25
 /* Variances of the three orders of the logit: together a best AUC of about 0.84. */
@@ -27,7 +27,7 @@ struct cell {
 	uint32_t other;
 };
 
-/* Effects of one strong id. */
+/* Effects of one id. */
 struct effect {
 	float first;
 	float pair;   /* factor in the pair that the field belongs to */
@@ -36,8 +36,8 @@ struct effect {
 
 struct field {
 	uint32_t vocabulary, token_salt;
-	struct cell *law; /* (vocabulary) */
-	struct effect effects[PLANTED_STRONG];
+	struct cell *law;       /* (vocabulary) */
+	struct effect *effects; /* (vocabulary) */
 };
 
 struct planted {
@@ -50,8 +50,9 @@ struct planted {
 /* Vocabularies of the small fields; 0: a large one, which takes its share of all other ids. */
 static const uint32_t small_vocabulary[PLANTED_FIELDS] = {0,  500, 0,  0,   300, 24, 0,   0, 600, 3,  0, 0,  0,
                                                           30, 0,   10, 120, 0,   4,  200, 0, 80,  15, 0, 50, 0};
-static const uint32_t pairs[PLANTED_PAIRS][2] = {{0, 18}, {2, 15}, {5, 13}, {16, 22}};
-static const uint32_t triples[PLANTED_TRIPLES][3] = {{9, 15, 24}};
+/* Each has one large field; together these five have 26 of the 49 shares. */
+static const uint32_t pairs[PLANTED_PAIRS][2] = {{7, 18}, {17, 15}, {6, 13}, {14, 22}};
+static const uint32_t triples[PLANTED_TRIPLES][3] = {{12, 9, 15}};
 
 static double shrink(uint32_t rank, double half)
 {
@@ -114,8 +115,7 @@ static double draw_sign(struct prng *r, uint32_t rank, double previous)
 static void effects_draw(struct field *f, const double *probability, struct prng *r)
 {
 	double mass = 0, pair_mean = 0, triple_mean = 0;
-	uint32_t strong = f->vocabulary < PLANTED_STRONG ? f->vocabulary : PLANTED_STRONG;
-	for (uint32_t i = 0; i < strong; i++) {
+	for (uint32_t i = 0; i < f->vocabulary; i++) {
 		struct effect *e = &f->effects[i];
 		double weight = probability[i] * shrink(i, SHRINK_RANK_FACTOR);
 		e->first = (float)(shrink(i, SHRINK_RANK_ALONE) * (double)prng_normal(r));
@@ -125,7 +125,7 @@ static void effects_draw(struct field *f, const double *probability, struct prng
 		pair_mean += weight * (double)e->pair;
 		triple_mean += weight * (double)e->triple;
 	}
-	for (uint32_t i = 0; i < strong; i++) {
+	for (uint32_t i = 0; i < f->vocabulary; i++) {
 		struct effect *e = &f->effects[i];
 		double scale = shrink(i, SHRINK_RANK_FACTOR);
 		e->pair = (float)(scale * ((double)e->pair - pair_mean / mass + PAIR_MEAN));
@@ -139,8 +139,9 @@ static bool field_build(struct planted *p, uint32_t index)
 	uint32_t n = f->vocabulary;
 	double s = exponent_of(index), total = 0;
 	f->law = malloc(n * sizeof *f->law);
+	f->effects = malloc(n * sizeof *f->effects);
 	double *weights = malloc(n * sizeof *weights);
-	bool ok = f->law != NULL && weights != NULL;
+	bool ok = f->law != NULL && f->effects != NULL && weights != NULL;
 	if (ok) {
 		for (uint32_t i = 0; i < n; i++)
 			total += weights[i] = pow((double)i + 1.0, -s);
@@ -178,11 +179,10 @@ static void vocabularies_choose(struct planted *p, uint64_t ids)
 /* The three orders of a row's logit. */
 static void orders_of(const struct planted *p, const struct planted_row *row, double out[3])
 {
-	static const struct effect none;
 	const struct effect *e[PLANTED_FIELDS];
 	double first = 0, second = 0, third = 0;
 	for (uint32_t f = 0; f < PLANTED_FIELDS; f++) {
-		e[f] = row->ranks[f] < PLANTED_STRONG ? &p->fields[f].effects[row->ranks[f]] : &none;
+		e[f] = &p->fields[f].effects[row->ranks[f]];
 		first += (double)e[f]->first;
 	}
 	for (uint32_t j = 0; j < PLANTED_NUMBERS; j++) {
@@ -209,20 +209,23 @@ static void features_draw(const struct planted *p, struct prng *r, struct plante
 		out->ranks[f] = alias_draw(&p->fields[f], r);
 }
 
+/* A pair's product takes the scale once: on the factors of its first field; a triple's likewise. */
 static void scale_effects(struct planted *p, const double scale[3])
 {
-	/* A pair's product takes the scale once: on the factors of its first field; a triple's likewise. */
+	float pair[PLANTED_FIELDS], triple[PLANTED_FIELDS];
 	for (uint32_t f = 0; f < PLANTED_FIELDS; f++)
-		for (uint32_t i = 0; i < PLANTED_STRONG; i++)
-			p->fields[f].effects[i].first *= (float)scale[0];
+		pair[f] = triple[f] = 1.0f;
+	for (uint32_t k = 0; k < PLANTED_PAIRS; k++)
+		pair[pairs[k][0]] = (float)scale[1];
+	for (uint32_t k = 0; k < PLANTED_TRIPLES; k++)
+		triple[triples[k][0]] = (float)scale[2];
+	for (uint32_t f = 0; f < PLANTED_FIELDS; f++)
+		for (uint32_t i = 0; i < p->fields[f].vocabulary; i++) {
+			struct effect *e = &p->fields[f].effects[i];
+			*e = (struct effect){e->first * (float)scale[0], e->pair * pair[f], e->triple * triple[f]};
+		}
 	for (uint32_t j = 0; j < PLANTED_NUMBERS; j++)
 		p->number_weight[j] *= (float)scale[0];
-	for (uint32_t k = 0; k < PLANTED_PAIRS; k++)
-		for (uint32_t i = 0; i < PLANTED_STRONG; i++)
-			p->fields[pairs[k][0]].effects[i].pair *= (float)scale[1];
-	for (uint32_t k = 0; k < PLANTED_TRIPLES; k++)
-		for (uint32_t i = 0; i < PLANTED_STRONG; i++)
-			p->fields[triples[k][0]].effects[i].triple *= (float)scale[2];
 }
 
 /* Scales each order to its variance, then finds the bias by bisection. Rows of the sample lie beyond every row number in use. */
@@ -298,8 +301,10 @@ void planted_destroy(struct planted *p)
 {
 	if (p == NULL)
 		return;
-	for (uint32_t f = 0; f < PLANTED_FIELDS; f++)
+	for (uint32_t f = 0; f < PLANTED_FIELDS; f++) {
 		free(p->fields[f].law);
+		free(p->fields[f].effects);
+	}
 	free(p);
 }
 

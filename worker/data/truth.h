@@ -9,7 +9,7 @@
 
 #include "generate.h"
 
-#define TRUTH_MODEL 1 /* grows when the planted model changes: older files are then not current */
+#define TRUTH_MODEL 2 /* grows when the planted model changes: older files are then not current */
 
 weir_status truth_write(const struct generate_options *o, const struct generate_truth *t, weir_error *err);
 /* options may be NULL; otherwise E_STATE when the truth belongs to other options. */
