@@ -54,25 +54,29 @@ static void format_bar(char *out, size_t bytes, double part, unsigned columns)
 
 void live_format(char *out, size_t bytes, const struct live *l, const struct overview *s, unsigned columns)
 {
-	char bar[BAR_COLUMNS_MAX + 3], rest[LINE_BYTES], rate[16], pushed[16], pulled[16], auc[16] = "-", loss[16] = "-";
+	char bar[BAR_COLUMNS_MAX + 3], rest[LINE_BYTES], rate[16], pushed[16], pulled[16], auc[24] = "", loss[24] = "";
 	format_count(rate, sizeof rate, l->samples_per_s);
 	format_bytes(pushed, sizeof pushed, (double)s->bytes_pushed);
 	format_bytes(pulled, sizeof pulled, (double)s->bytes_pulled);
 	if (s->auc > 0)
-		snprintf(auc, sizeof auc, "%.4f", s->auc);
+		snprintf(auc, sizeof auc, ", valid auc %.4f", s->auc);
 	if (l->loss > 0)
-		snprintf(loss, sizeof loss, "%.4f", l->loss);
+		snprintf(loss, sizeof loss, ", loss %.4f", l->loss);
+	if (s->units == 0) { /* no worker has told the ledger yet what there is to do */
+		snprintf(out, bytes, "%.*s", (int)(columns > 1 ? columns - 1 : 0), "waiting for workers");
+		return;
+	}
 	uint32_t pass = s->passes > 0 && s->pass >= s->passes ? s->passes : s->pass + 1;
-	int n = snprintf(rest, sizeof rest,
-	                 " pass %u/%u units %u/%u%s loss %s auc %s %s samples/s push %s pull %s stale p50 %llu p99 %llu workers %u",
-	                 pass, s->passes, s->committed, s->units, s->state == JOB_EVALUATING ? " evaluating" : "", loss, auc, rate,
-	                 pushed, pulled, (unsigned long long)overview_staleness_quantile(s, 0.5),
-	                 (unsigned long long)overview_staleness_quantile(s, 0.99), s->workers_live);
+	int n =
+	    snprintf(rest, sizeof rest,
+	             " pass %u/%u, %u/%u units%s%s%s, %s samples/s, pushed %s, pulled %s, staleness p50 %llu p99 %llu, %u workers",
+	             pass, s->passes, s->committed, s->units, s->state == JOB_EVALUATING ? ", evaluating" : "", loss, auc, rate,
+	             pushed, pulled, (unsigned long long)overview_staleness_quantile(s, 0.5),
+	             (unsigned long long)overview_staleness_quantile(s, 0.99), s->workers_live);
 	unsigned room = (unsigned)n + 4 < columns ? columns - (unsigned)n - 3 : 0;
 	bar[0] = '\0';
 	if (room >= 4)
-		format_bar(bar, sizeof bar, s->units ? (double)s->committed / s->units : 0,
-		           room < BAR_COLUMNS_MAX ? room : BAR_COLUMNS_MAX);
+		format_bar(bar, sizeof bar, (double)s->committed / s->units, room < BAR_COLUMNS_MAX ? room : BAR_COLUMNS_MAX);
 	snprintf(out, bytes, "%s%.*s", bar, (int)(columns > 1 ? columns - 1 : 0), bar[0] ? rest : rest + 1);
 }
 

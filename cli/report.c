@@ -86,6 +86,15 @@ static void print_passes(FILE *out, const struct report *r)
 		        r->passes[i].logloss, r->passes[i].pass == r->best_pass ? "   best" : "");
 }
 
+/* What is known of generated data. */
+static void print_planted(FILE *out, const struct report *r)
+{
+	fprintf(out, "  %-11s AUC %.4f   logloss %.4f   (what the planted model itself reaches on the test part)\n", "best",
+	        r->bayes_auc, r->bayes_logloss);
+	fprintf(out, "  %-11s %" PRIu64 " rows, %" PRIu64 " distinct ids in them, of %" PRIu64 " planted\n", "data", r->data_rows,
+	        r->ids_seen, r->ids_planted);
+}
+
 static void print_audit(FILE *out, const struct report *r)
 {
 	const struct audit *a = &r->audit;
@@ -113,8 +122,7 @@ void report_print(const struct report *r, FILE *out)
 	print_scores(out, "test", &r->test);
 	print_scores(out, "valid", &r->valid);
 	if (r->generated)
-		fprintf(out, "  %-11s AUC %.4f   logloss %.4f   (what the planted model itself reaches on the test part)\n", "best known",
-		        r->bayes_auc, r->bayes_logloss);
+		print_planted(out, r);
 	print_passes(out, r);
 	fprintf(out, "  %-11s %s samples/s, %" PRIu64 " rows, %.1f s of training in %.1f s\n", "speed", rate, s->rows, r->train_s,
 	        r->wall_s);
@@ -208,6 +216,9 @@ weir_status report_write(const struct report *r, const char *path, weir_error *e
 	if (r->generated) {
 		json_set_real(j, "data.bayes_auc", r->bayes_auc);
 		json_set_real(j, "data.bayes_logloss", r->bayes_logloss);
+		json_set_count(j, "data.rows", r->data_rows);
+		json_set_count(j, "data.ids_planted", r->ids_planted);
+		json_set_count(j, "data.ids_seen", r->ids_seen);
 	}
 	weir_status s = json_write_file(j, path, err);
 	json_destroy(j);

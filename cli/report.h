@@ -36,6 +36,8 @@ struct report {
 	uint64_t workers_lost, servers_lost;
 	bool generated; /* data from a planted model, whose best scores on the test part are known: */
 	double bayes_auc, bayes_logloss;
+	uint64_t data_rows, ids_planted,
+	    ids_seen; /* rows of all parts; ids that the model has effects for, and that occur in the rows */
 };
 
 double report_samples_per_s(const struct report *r);

@@ -90,10 +90,15 @@ static weir_status generate(struct train *t, struct report *r, weir_error *err)
 		if (s != WEIR_OK)
 			return s;
 	}
+	live_note(&t->live, "%" PRIu64 " rows with %" PRIu64 " distinct ids, of %" PRIu64 " planted", truth.all.rows, truth.ids_seen,
+	          truth.ids);
 	const struct generate_scores *best = truth.test.rows > 0 ? &truth.test : &truth.all;
 	r->generated = true;
 	r->bayes_auc = best->auc;
 	r->bayes_logloss = best->logloss;
+	r->data_rows = truth.all.rows;
+	r->ids_planted = truth.ids;
+	r->ids_seen = truth.ids_seen;
 	return WEIR_OK;
 }
 
@@ -102,8 +107,10 @@ static weir_status prepare_data(struct train *t, struct report *r, weir_error *e
 {
 	struct dataset *data = NULL;
 	weir_status s = t->job->data.generate.rows > 0 ? generate(t, r, err) : WEIR_OK;
-	if (s == WEIR_OK)
+	if (s == WEIR_OK) {
+		live_note(&t->live, "reading the data");
 		s = dataset_open(&data, t->job, SPLIT_TRAIN, t->logger, err);
+	}
 	if (s != WEIR_OK)
 		return s;
 	r->bad_lines = dataset_get_info(data)->bad_lines;

@@ -30,8 +30,14 @@ static void test_the_line_says_everything(void **state)
 	struct overview s = half_way();
 	struct live l = {.samples_per_s = 12345, .loss = 0.45};
 	live_format(line, sizeof line, &l, &s, 300);
-	assert_string_equal(line, "[############............] pass 2/3 units 40/80 loss 0.4500 auc 0.9512 12.3 k samples/s "
-	                          "push 1.5 MB pull 2.0 GB stale p50 1 p99 7 workers 2");
+	assert_string_equal(line,
+	                    "[############............] pass 2/3, 40/80 units, loss 0.4500, valid auc 0.9512, 12.3 k samples/s, "
+	                    "pushed 1.5 MB, pulled 2.0 GB, staleness p50 1 p99 7, 2 workers");
+	s.auc = 0; /* nothing is evaluated yet */
+	live_format(line, sizeof line, &l, &s, 300);
+	assert_null(strstr(line, "auc"));
+	live_format(line, sizeof line, &l, &(struct overview){0}, 300);
+	assert_string_equal(line, "waiting for workers");
 }
 
 static void test_the_line_fits_any_width(void **state)

@@ -118,6 +118,9 @@ static void test_report_as_json(void **state)
 	r.audit = audit_run(&s);
 	r.generated = true;
 	r.bayes_auc = 0.97;
+	r.data_rows = 500;
+	r.ids_planted = 90;
+	r.ids_seen = 80;
 	weir_error e = {0};
 	assert_int_equal(report_read_evaluation(&r, evaluation, &e), WEIR_OK);
 	assert_int_equal(report_write(&r, path, &e), WEIR_OK);
@@ -154,7 +157,10 @@ static void test_report_as_json(void **state)
 	                {"leases_expired", 0},
 	                {"batches_dropped", 0},
 	                {"bad_lines", 0},
-	                {"data.bayes_auc", 0.97}};
+	                {"data.bayes_auc", 0.97},
+	                {"data.rows", 500},
+	                {"data.ids_planted", 90},
+	                {"data.ids_seen", 80}};
 	for (unsigned i = 0; i < sizeof expected / sizeof *expected; i++) {
 		double value = NAN;
 		if (!json_get_real(j, expected[i].path, &value) || fabs(value - expected[i].value) > 1e-12)
