@@ -4,18 +4,23 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+echo "== DeepFM on two servers and two workers (config/demo.yaml)"
 build/weir train config/demo.yaml --report runs/demo.json "$@"
 
 # The same rows from the same file: nothing is generated or parsed again.
+echo
+echo "== plain logistic regression on the same rows"
 build/weir train config/demo.yaml --report runs/demo-lr.json "$@" --set job=demo-lr --set model.kind=lr \
 	--set data.generate.rows=0 --set data.train=runs/demo/generated.tsv --set data.split.by=crc32 --set data.cache=runs/demo/cache
 
 jq -rn --slurpfile deep runs/demo.json --slurpfile plain runs/demo-lr.json '
-	def round4: . * 10000 | round / 10000 | tostring | if contains(".") then . else . + ".0" end;
+	def round4: (if . < 0 then "-" else "" end) +
+		(. * 10000 | round | fabs | tostring | if length < 5 then "0000"[length - 1:] + . else . end | .[:-4] + "." + .[-4:]);
 	($deep[0].data.bayes_auc) as $best | ($deep[0].test.auc) as $model | ($plain[0].test.auc) as $lr |
 	"",
-	"test AUC of the demo model         \($model | round4)",
-	"best possible (planted model)      \($best | round4)    the demo is \($best - $model | round4) below it",
-	"test AUC of logistic regression    \($lr | round4)    the demo is \($model - $lr | round4) above it",
+	"== AUC on \($deep[0].test.rows) unseen rows",
+	"best possible (the planted model)  \($best | round4)",
+	"DeepFM, trained by Weir            \($model | round4)   \($best - $model | round4) below the best possible",
+	"logistic regression                \($lr | round4)   \($model - $lr | round4) below DeepFM",
 	"",
-	"reports: runs/demo.json, runs/demo-lr.json"'
+	"reports: runs/demo.json, runs/demo-lr.json (docs/REPORT.md explains them)"'
