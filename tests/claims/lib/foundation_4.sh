@@ -4,7 +4,7 @@
 need_programs
 need_tests exact_sum
 kills=$(pick 3 10)
-click_job "$(pick 200000 1500000)"
+click_job "$(pick 200000 1500000)" 2
 click_data
 train calm "$WORK/click.yaml" "${SAME_DATA[@]}" --set cluster.workers=3
 name=stormy
