@@ -42,7 +42,7 @@ const char *rpc_channel_address(const struct rpc_channel *channel)
 
 void rpc_channel_check_closed(struct rpc_channel *channel)
 {
-	if (!channel->closing || !rpc_link_empty(&channel->calls) || !rpc_link_empty(&channel->streams))
+	if (!channel->closing || channel->cancelling || !rpc_link_empty(&channel->calls) || !rpc_link_empty(&channel->streams))
 		return;
 	pthread_mutex_lock(&channel->lock);
 	channel->closed = true;
@@ -53,13 +53,14 @@ void rpc_channel_check_closed(struct rpc_channel *channel)
 static void close_on_loop(void *arg)
 {
 	struct rpc_channel *c = arg;
-	c->closing = true;
+	c->closing = c->cancelling = true;
 	for (struct rpc_link *l = c->calls.next, *next; l != &c->calls; l = next) {
 		next = l->next;
 		rpc_call_cancel((struct rpc_client_call *)l);
 	}
 	for (struct rpc_link *l = c->streams.next; l != &c->streams; l = l->next)
 		rpc_stream_cancel((struct rpc_stream *)l, WEIR_E_CANCELLED, "the channel was closed");
+	c->cancelling = false;
 	rpc_channel_check_closed(c);
 }
 

@@ -118,8 +118,8 @@ struct rpc_channel {
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	struct prng jitter;
 	struct rpc_link calls, streams;
-	bool closing;
-	pthread_mutex_t lock; /* guards closed */
+	bool closing, cancelling; /* cancelling what it has: it is not closed before it is through, even if the last of it is gone */
+	pthread_mutex_t lock;     /* guards closed */
 	pthread_cond_t closed_changed;
 	bool closed;
 };
