@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <grpc/byte_buffer.h>
 #include <grpc/slice.h>
@@ -30,6 +31,12 @@ static struct rpc_loop *loop_create(struct rpc *rpc)
 	struct grpc_loop *l = calloc(1, sizeof *l);
 	if (!l)
 		return NULL;
+	pthread_condattr_t monotonic;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&l->woken, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	pthread_mutex_init(&l->lock, NULL);
 	l->cq = grpc_completion_queue_create_for_next(NULL);
 	l->wake.fn = woken;
 	l->wake_channel = grpc_lame_client_channel_create("wake", GRPC_STATUS_UNAVAILABLE, "wakes a loop");
@@ -48,9 +55,38 @@ static gpr_timespec deadline_after(int64_t timeout_ns)
 	return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(timeout_ns, GPR_TIMESPAN));
 }
 
+grpc_completion_queue *grpc_loop_cq(struct rpc_loop *loop)
+{
+	struct grpc_loop *l = (struct grpc_loop *)loop;
+	if (!atomic_load_explicit(&l->connected, memory_order_acquire)) {
+		pthread_mutex_lock(&l->lock);
+		atomic_store_explicit(&l->connected, true, memory_order_release);
+		pthread_cond_signal(&l->woken);
+		pthread_mutex_unlock(&l->lock);
+	}
+	return l->cq;
+}
+
+/* Sleeps until woken, connected, or timeout_ns have passed. */
+static void sleep_alone(struct grpc_loop *l, int64_t timeout_ns)
+{
+	int64_t due = rpc_now_ns() + timeout_ns;
+	struct timespec deadline = {.tv_sec = due / 1000000000, .tv_nsec = due % 1000000000};
+	int code = 0;
+	pthread_mutex_lock(&l->lock);
+	while (!l->awake && !atomic_load_explicit(&l->connected, memory_order_relaxed) && timeout_ns != 0 && code == 0)
+		code = timeout_ns < 0 ? pthread_cond_wait(&l->woken, &l->lock) : pthread_cond_timedwait(&l->woken, &l->lock, &deadline);
+	l->awake = false;
+	pthread_mutex_unlock(&l->lock);
+}
+
 static void loop_wait(struct rpc_loop *loop, int64_t timeout_ns)
 {
 	struct grpc_loop *l = (struct grpc_loop *)loop;
+	if (!atomic_load_explicit(&l->connected, memory_order_acquire)) {
+		sleep_alone(l, timeout_ns);
+		return;
+	}
 	grpc_event e = grpc_completion_queue_next(l->cq, deadline_after(timeout_ns), NULL);
 	if (e.type != GRPC_OP_COMPLETE)
 		return;
@@ -59,9 +95,24 @@ static void loop_wait(struct rpc_loop *loop, int64_t timeout_ns)
 	tag->fn(tag, e.success != 0);
 }
 
+/* Whether the loop has no connection; then it is awake now. */
+static bool wake_alone(struct grpc_loop *l)
+{
+	if (atomic_load_explicit(&l->connected, memory_order_acquire))
+		return false;
+	pthread_mutex_lock(&l->lock);
+	bool alone = !atomic_load_explicit(&l->connected, memory_order_relaxed);
+	l->awake = alone;
+	pthread_cond_signal(&l->woken);
+	pthread_mutex_unlock(&l->lock);
+	return alone;
+}
+
 static void loop_wake(struct rpc_loop *loop)
 {
 	struct grpc_loop *l = (struct grpc_loop *)loop;
+	if (wake_alone(l))
+		return;
 	grpc_call_error e = grpc_call_start_batch(l->wake_call, NULL, 0, &l->wake, NULL);
 	assert(e == GRPC_CALL_OK);
 	(void)e;
@@ -81,6 +132,8 @@ static void loop_free(struct rpc_loop *loop)
 {
 	struct grpc_loop *l = (struct grpc_loop *)loop;
 	grpc_completion_queue_destroy(l->cq);
+	pthread_cond_destroy(&l->woken);
+	pthread_mutex_destroy(&l->lock);
 	free(l);
 }
 

@@ -14,17 +14,21 @@ struct rpc_tag {
 	void (*fn)(struct rpc_tag *tag, bool ok);
 };
 
+/* A loop polls its queue from its first connection on. Before that it sleeps on `woken`: under the default poller every thread in a queue takes
+ * its turn at reading every connection of the process, so one that has none of its own would only take the others' work, and hand it over. */
 struct grpc_loop {
 	struct rpc_loop base;
 	grpc_completion_queue *cq;
+	atomic_bool connected;
+	pthread_mutex_t lock; /* guards awake, and the change of connected */
+	pthread_cond_t woken;
+	bool awake;                 /* woken before it slept */
 	grpc_channel *wake_channel; /* goes nowhere: an empty batch on a call of it is how to put an event on the queue */
 	grpc_call *wake_call;
 	struct rpc_tag wake;
 };
-static inline grpc_completion_queue *grpc_loop_cq(struct rpc_loop *loop)
-{
-	return ((struct grpc_loop *)loop)->cq;
-}
+/* The queue of a loop that gets a connection. */
+grpc_completion_queue *grpc_loop_cq(struct rpc_loop *loop);
 
 /* Either end of a stream. */
 struct grpc_stream {

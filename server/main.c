@@ -185,20 +185,14 @@ static weir_status all_addresses(const struct arguments *a, const struct job *jo
 
 /* --- Running */
 
+/* Its share of the cores: all of them, or what servers and workers on one machine leave each other. */
 static uint32_t executors_of(const struct job *job)
 {
 	if (job->cluster.executors)
 		return job->cluster.executors;
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	long local = job->cluster.servers_at_count ? 1 : (long)job->cluster.servers;
+	long local = job->cluster.servers_at_count ? 1 : (long)job->cluster.servers + job->cluster.workers;
 	return cores > local ? (uint32_t)(cores / local) : 1;
-}
-
-/* Whether passes wait for the evaluator's verdict: only when there is something to evaluate and the verdict matters. */
-static bool is_gated(const struct job *job)
-{
-	bool validated = job->data.valid_count > 0 || (job->data.split.by != SPLIT_NONE && job->data.split.valid > 0);
-	return validated && (job->train.early_stop.patience > 0 || job->train.keep_best);
 }
 
 static void leave_at_once(int signal_number)
@@ -250,7 +244,7 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	                                .allow_skip = job->train.allow_skip,
 	                                .seed = job->data.seed,
 	                                .shuffle = job->data.shuffle,
-	                                .gate = is_gated(job),
+	                                .gate = job_waits_for_evaluation(job),
 	                                .servers = p->address_list,
 	                                .partition_server = p->partition_server};
 	struct server_options options = {.rpc = p->rpc,
