@@ -10,11 +10,6 @@
 #include "prng.h"
 #include "train.h"
 
-bool launch_wants_evaluator(const struct job *job)
-{
-	return job->data.valid_count > 0 || (job->data.split.by != SPLIT_NONE && job->data.split.valid > 0);
-}
-
 /* --- Addresses */
 
 static void ledger_file(const struct job *job, char out[WEIR_PATH_BYTES_MAX + 32])
@@ -191,7 +186,7 @@ weir_status launch_workers(struct train *t, weir_error *err)
 		snprintf(name, sizeof name, "worker-%u", i);
 		s = start_worker(t, CHILD_TRAINER, name, ledger, err);
 	}
-	if (s == WEIR_OK && launch_wants_evaluator(t->job))
+	if (s == WEIR_OK && job_wants_evaluator(t->job))
 		s = start_worker(t, CHILD_EVALUATOR, "evaluator", ledger, err);
 	return s;
 }

@@ -69,15 +69,17 @@ static weir_status prepare_run_dir(struct train *t, weir_error *err)
 	return WEIR_OK;
 }
 
+/* Without a split the scores of the planted model are those of all rows. */
 static struct generate_options generation(const struct job *job)
 {
+	const bool split = job->data.split.by != SPLIT_NONE;
 	return (struct generate_options){.path = job->data.train[0],
 	                                 .rows = job->data.generate.rows,
 	                                 .ids = job->data.generate.ids,
 	                                 .seed = job->data.generate.seed,
-	                                 .split_train = job->data.split.train,
-	                                 .split_valid = job->data.split.valid,
-	                                 .split_test = job->data.split.test};
+	                                 .split_train = split ? job->data.split.train : 0,
+	                                 .split_valid = split ? job->data.split.valid : 0,
+	                                 .split_test = split ? job->data.split.test : 0};
 }
 
 static weir_status generate(struct train *t, struct report *r, weir_error *err)
@@ -182,7 +184,7 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 	if (r->finished)
 		r->audit = audit_run(&t->seen);
 	run_path(t->job, "evaluation.json", path);
-	if (launch_wants_evaluator(t->job) && report_read_evaluation(r, path, &missing) != WEIR_OK && r->finished)
+	if (job_wants_evaluator(t->job) && report_read_evaluation(r, path, &missing) != WEIR_OK && r->finished)
 		s = weir_fail(err, missing.status, "the evaluator left no result: %s; see the end of %s/evaluator.log", missing.text,
 		              t->job->run_dir);
 	report_print(r, stdout);

@@ -42,8 +42,6 @@ struct train {
 /* Starts the servers and waits until they serve. Their addresses stay in t->addresses and in RUN_DIR/ledger.address. */
 weir_status launch_servers(struct train *t, weir_error *err) WEIR_MUST_CHECK;
 weir_status launch_workers(struct train *t, weir_error *err) WEIR_MUST_CHECK;
-/* Whether the job has a validation part, so that an evaluator runs and passes wait for it. */
-bool launch_wants_evaluator(const struct job *job);
 /* Ends the servers, workers first, and removes what was only for the run. */
 void launch_end(struct train *t, uint32_t timeout_ms);
 /* Where the ledger of a job is: from RUN_DIR/ledger.address, else as cluster.listen says. E_NOT_FOUND when it cannot be known. */

@@ -118,6 +118,26 @@ static uint32_t distance(const char *a, const char *b)
 	return row[na % 3][nb];
 }
 
+bool job_has_valid(const struct job *job)
+{
+	return job->data.valid_count > 0 || (job->data.split.by != SPLIT_NONE && job->data.split.valid > 0);
+}
+
+bool job_has_test(const struct job *job)
+{
+	return job->data.test_count > 0 || (job->data.split.by != SPLIT_NONE && job->data.split.test > 0);
+}
+
+bool job_wants_evaluator(const struct job *job)
+{
+	return job_has_valid(job) || job_has_test(job);
+}
+
+bool job_waits_for_evaluation(const struct job *job)
+{
+	return job_has_valid(job) && (job->train.early_stop.patience > 0 || job->train.keep_best);
+}
+
 const char *job_nearest(const char *word, const char *const *candidates, uint32_t count)
 {
 	const char *nearest = NULL;

@@ -116,6 +116,12 @@ weir_status job_load(const char *path, const char *const *sets, uint32_t sets_co
 weir_status job_parse(const char *text, const char *name, const char *const *sets, uint32_t sets_count, struct job **out,
                       weir_error *err);
 void job_free(struct job *job);
+/* Whether the job has rows to validate on, and to test on: files of their own, or a share of the split. */
+bool job_has_valid(const struct job *job);
+bool job_has_test(const struct job *job);
+/* Whether an evaluator has anything to do, and whether passes wait for its verdict: only when it decides something. */
+bool job_wants_evaluator(const struct job *job);
+bool job_waits_for_evaluation(const struct job *job);
 /* "nearest" of candidates to `word` by edit distance, or NULL when nothing is close. For error messages elsewhere too. */
 const char *job_nearest(const char *word, const char *const *candidates, uint32_t count);
 

@@ -23,12 +23,8 @@ struct evaluator {
 /* Opens a part; one without rows counts as absent. */
 static weir_status open_part(struct evaluator *e, enum split_part part, struct dataset **out, weir_error *err)
 {
-	const struct job *job = e->job;
-	uint32_t share = part == SPLIT_VALID ? job->data.split.valid : job->data.split.test;
-	uint32_t files = part == SPLIT_VALID ? job->data.valid_count : job->data.test_count;
-	if (files == 0 && (job->data.split.by == SPLIT_NONE || share == 0))
-		return WEIR_OK;
-	return dataset_open(out, job, part, e->options->logger, err);
+	bool there = part == SPLIT_VALID ? job_has_valid(e->job) : job_has_test(e->job);
+	return there ? dataset_open(out, e->job, part, e->options->logger, err) : WEIR_OK;
 }
 
 /* The tables exist once a trainer has come: a pass that is complete proves it. */

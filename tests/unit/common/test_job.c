@@ -1,6 +1,7 @@
 /* What a good job file means: defaults, values of every kind, --set, references to the environment. */
 #include "job.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "cmocka_check.h"
@@ -13,6 +14,28 @@ static struct job *parse(const char *text, const char *const *sets, uint32_t cou
 	struct job *job = NULL;
 	CHECK_OK(job_parse(text, "test.yaml", sets, count, &job, &err), err);
 	return job;
+}
+
+static void expect_evaluation(const char *data, const char *train, bool wanted, bool waited_for)
+{
+	char text[512];
+	snprintf(text, sizeof text, "job: demo\ndata: {train: /data/train.tsv%s}\n%s", data, train);
+	struct job *job = parse(text, NULL, 0);
+	assert_int_equal(job_wants_evaluator(job), wanted);
+	assert_int_equal(job_waits_for_evaluation(job), waited_for);
+	job_free(job);
+}
+
+static void an_evaluator_runs_where_it_has_rows_and_is_waited_for_where_it_decides(void **state)
+{
+	(void)state;
+	static const char split[] = ", split: {by: crc32, train: 8, valid: 1, test: 1}", best[] = "train: {keep_best: true}\n",
+	                  any[] = "train: {keep_best: false, early_stop: {patience: 0}}\n";
+	expect_evaluation("", best, false, false);
+	expect_evaluation(split, best, true, true);
+	expect_evaluation(split, any, true, false);
+	expect_evaluation(", test: /data/test.tsv", best, true, false);
+	expect_evaluation(", valid: /data/valid.tsv", "train: {keep_best: false, early_stop: {patience: 2}}\n", true, true);
 }
 
 static void a_short_job_has_the_defaults(void **state)
@@ -169,10 +192,15 @@ static void the_nearest_word(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_short_job_has_the_defaults), cmocka_unit_test(values_of_every_kind),
-	    cmocka_unit_test(sets_override_in_order),       cmocka_unit_test(references_are_replaced_from_the_environment),
-	    cmocka_unit_test(anchors_share_settings),       cmocka_unit_test(generated_data_is_a_file_of_the_run_split_by_line),
-	    cmocka_unit_test(each_table_has_its_own_mode),  cmocka_unit_test(the_nearest_word),
+	    cmocka_unit_test(a_short_job_has_the_defaults),
+	    cmocka_unit_test(an_evaluator_runs_where_it_has_rows_and_is_waited_for_where_it_decides),
+	    cmocka_unit_test(values_of_every_kind),
+	    cmocka_unit_test(sets_override_in_order),
+	    cmocka_unit_test(references_are_replaced_from_the_environment),
+	    cmocka_unit_test(anchors_share_settings),
+	    cmocka_unit_test(generated_data_is_a_file_of_the_run_split_by_line),
+	    cmocka_unit_test(each_table_has_its_own_mode),
+	    cmocka_unit_test(the_nearest_word),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static void start_servers(struct cluster *c)
 	    .servers_count = CLUSTER_SERVERS,
 	    .seed = job->data.seed,
 	    .shuffle = job->data.shuffle,
-	    .gate = job->data.split.by != SPLIT_NONE && job->data.split.valid > 0,
+	    .gate = job_waits_for_evaluation(job),
 	    .servers = list,
 	    .partition_server = partition_server,
 	};
