@@ -10,6 +10,7 @@
 
 struct audit {
 	uint64_t parts_expected;   /* by the commits of all units */
+	uint64_t skipped;          /* what units that were given up had put into the partitions before */
 	uint64_t applied, dropped; /* by the partitions; dropped: late batches of synchronous steps */
 	uint64_t missing;          /* expected and in no partition */
 	uint64_t doubled;          /* applied twice, or applied and in no commit */

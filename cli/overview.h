@@ -18,9 +18,9 @@ struct part_sum { /* parts, and the wrapping sum of their identities' hashes */
 };
 
 struct overview_partition {
-	bool reported; /* its server answered */
-	struct part_sum expected, applied, dropped;
-	uint64_t twice; /* identities found applied when about to be applied */
+	bool reported;                                       /* its server answered */
+	struct part_sum expected, skipped, applied, dropped; /* skipped: of units that were given up */
+	uint64_t twice;                                      /* identities found applied when about to be applied */
 	uint64_t rows;
 };
 

@@ -39,7 +39,7 @@ weir_status report_read_evaluation(struct report *r, const char *path, weir_erro
 	read_scores(j, "valid", &r->valid);
 	read_scores(j, "test", &r->test);
 	if (json_get_count(j, "best_pass", &best))
-		r->best_pass = (uint32_t)best + 1;
+		r->best_pass = (uint32_t)best;
 	size_t count = json_list_length(j, "passes");
 	r->passes = calloc(count + 1, sizeof *r->passes);
 	if (!r->passes) {
@@ -49,14 +49,14 @@ weir_status report_read_evaluation(struct report *r, const char *path, weir_erro
 	r->passes_count = (uint32_t)count;
 	for (size_t i = 0; i < count; i++) {
 		struct json *item = json_list_get(j, "passes", i);
-		uint64_t pass = i;
+		uint64_t pass = i + 1;
 		r->passes[i] = (struct report_pass){.auc = NAN, .logloss = NAN};
 		if (item) {
 			json_get_count(item, "pass", &pass);
 			json_get_real(item, "auc", &r->passes[i].auc);
 			json_get_real(item, "logloss", &r->passes[i].logloss);
 		}
-		r->passes[i].pass = (uint32_t)pass + 1;
+		r->passes[i].pass = (uint32_t)pass;
 		json_destroy(item);
 	}
 	json_destroy(j);
@@ -107,6 +107,9 @@ static void print_audit(FILE *out, const struct report *r)
 	        " dropped\n",
 	        "audit", a->ok ? "every push applied exactly once" : "FAILED", a->parts_expected, a->applied, a->missing, a->doubled,
 	        a->dropped);
+	if (r->end->units_quarantined)
+		fprintf(out, "  %-11s %" PRIu64 " units were given up; %" PRIu64 " parts of them had been applied\n", "skipped",
+		        r->end->units_quarantined, a->skipped);
 	if (!a->ok)
 		fprintf(out, "  %-11s %s\n", "", a->text);
 }
@@ -177,6 +180,7 @@ static void put_audit(struct json *j, const struct report *r)
 	json_set_count(j, "audit.missing", r->audit.missing);
 	json_set_count(j, "audit.double", r->audit.doubled);
 	json_set_count(j, "audit.dropped", r->audit.dropped);
+	json_set_count(j, "audit.skipped", r->audit.skipped);
 	json_set_bool(j, "audit.ok", r->finished && r->audit.ok);
 }
 
@@ -192,6 +196,7 @@ static void put_overview(struct json *j, const struct overview *s)
 	json_set_count(j, "stale_refused", s->stale_refused);
 	json_set_count(j, "leases_expired", s->leases_expired);
 	json_set_count(j, "batches_dropped", s->batches_dropped);
+	json_set_count(j, "units_skipped", s->units_quarantined);
 }
 
 weir_status report_write(const struct report *r, const char *path, weir_error *err)

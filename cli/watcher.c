@@ -84,16 +84,22 @@ static weir_status read_workers(struct overview *s, const Weir__V1__LedgerStatus
 	return WEIR_OK;
 }
 
+static struct part_sum read_sum(const Weir__V1__PartTotals *t, uint32_t partition)
+{
+	if (!t || partition >= t->n_count || partition >= t->n_fingerprint)
+		return (struct part_sum){0};
+	return (struct part_sum){t->count[partition], t->fingerprint[partition]};
+}
+
 static weir_status read_partitions(struct overview *s, const Weir__V1__LedgerStatus *l)
 {
 	s->partitions = calloc(l->n_partition_server + 1, sizeof *s->partitions);
 	if (!s->partitions)
 		return WEIR_E_MEMORY;
 	s->partitions_count = (uint32_t)l->n_partition_server;
-	const Weir__V1__PartTotals *expected = l->expected;
-	for (uint32_t p = 0; expected && p < s->partitions_count; p++) {
-		s->partitions[p].expected.count = p < expected->n_count ? expected->count[p] : 0;
-		s->partitions[p].expected.fingerprint = p < expected->n_fingerprint ? expected->fingerprint[p] : 0;
+	for (uint32_t p = 0; p < s->partitions_count; p++) {
+		s->partitions[p].expected = read_sum(l->expected, p);
+		s->partitions[p].skipped = read_sum(l->skipped, p);
 	}
 	return WEIR_OK;
 }

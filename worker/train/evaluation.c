@@ -65,10 +65,10 @@ weir_status evaluation_write(const struct evaluation *e, const char *path, weir_
 	json_t *passes = json_array();
 	for (uint32_t i = 0; i < e->passes_count; i++) {
 		const struct evaluated_pass *p = &e->passes[i];
-		json_array_append_new(passes, json_pack("{s:I, s:o, s:o}", "pass", (json_int_t)p->pass, "auc", number(p->valid.auc),
+		json_array_append_new(passes, json_pack("{s:I, s:o, s:o}", "pass", (json_int_t)p->pass + 1, "auc", number(p->valid.auc),
 		                                        "logloss", number(p->valid.logloss)));
 	}
-	json_t *best = e->has_best ? json_integer(e->best_pass) : json_null();
+	json_t *best = e->has_best ? json_integer((json_int_t)e->best_pass + 1) : json_null();
 	json_t *root = json_pack("{s:o, s:o, s:o, s:o}", "best_pass", best, "valid", quality_json(&e->valid, e->has_valid), "test",
 	                         quality_json(&e->test, e->has_test), "passes", passes);
 	char *text = root != NULL ? json_dumps(root, JSON_INDENT(2)) : NULL;

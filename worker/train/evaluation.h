@@ -1,6 +1,6 @@
 /* What an evaluator found, pass by pass, and its file RUN_DIR/evaluation.json:
  *     {"best_pass": 3, "valid": {"auc", "logloss", "calibration", "rows"}, "test": {...}, "passes": [{"pass", "auc", "logloss"}, ...]}
- * valid and test belong to the best pass; a part that was not evaluated, and a number that is undefined, is null. */
+ * Passes count from 1 here. valid and test belong to the best pass; a part that was not evaluated, and a number that is undefined, is null. */
 #ifndef WEIR_EVALUATION_H
 #define WEIR_EVALUATION_H
 

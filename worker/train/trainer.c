@@ -276,7 +276,9 @@ static weir_status acknowledge(struct trainer *t, bool wait, weir_error *err)
 		if (status == WEIR_E_TIMEOUT)
 			return WEIR_OK;
 		s->ticket = 0;
-		if (status != WEIR_OK && status != WEIR_E_DROPPED)
+		if (status == WEIR_E_NOT_FINITE) /* a server found it, in what encoding made of finite numbers */
+			weir_progress(t->client, &(weir_report){.nonfinite = 1});
+		else if (status != WEIR_OK && status != WEIR_E_DROPPED)
 			return status;
 		s->unit->in_ring--;
 		t->acknowledged++;

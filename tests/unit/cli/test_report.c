@@ -38,6 +38,23 @@ static void test_audit_of_agreeing_partitions(void **state)
 	assert_int_equal(a.doubled, 0);
 }
 
+static void test_audit_counts_skipped_units_apart(void **state)
+{
+	(void)state;
+	struct overview_partition p[PARTITIONS];
+	struct overview s = agreeing(p);
+	p[1].skipped = (struct part_sum){3, 7};
+	assert_false(audit_run(&s).ok);
+	assert_int_equal(audit_run(&s).missing, 3);
+	p[1].applied.count += 3;
+	p[1].applied.fingerprint += 7;
+	struct audit a = audit_run(&s);
+	assert_true(a.ok);
+	assert_int_equal(a.parts_expected, 30);
+	assert_int_equal(a.skipped, 3);
+	assert_int_equal(a.missing + a.doubled, 0);
+}
+
 static void test_audit_finds_a_missing_part(void **state)
 {
 	(void)state;
@@ -100,9 +117,9 @@ static void test_report_as_json(void **state)
 	snprintf(evaluation, sizeof evaluation, "%s/evaluation.json", dir);
 	snprintf(path, sizeof path, "%s/report.json", dir);
 	FILE *out = fopen(evaluation, "w");
-	fputs("{\"best_pass\": 1, \"valid\": {\"auc\": 0.9, \"logloss\": 0.3, \"calibration\": 1.01, \"rows\": 100},"
+	fputs("{\"best_pass\": 2, \"valid\": {\"auc\": 0.9, \"logloss\": 0.3, \"calibration\": 1.01, \"rows\": 100},"
 	      "\"test\": {\"auc\": 0.95, \"logloss\": 0.25, \"calibration\": 0.99, \"rows\": 200},"
-	      "\"passes\": [{\"pass\": 0, \"auc\": 0.8, \"logloss\": 0.4}, {\"pass\": 1, \"auc\": 0.9, \"logloss\": 0.3}]}",
+	      "\"passes\": [{\"pass\": 1, \"auc\": 0.8, \"logloss\": 0.4}, {\"pass\": 2, \"auc\": 0.9, \"logloss\": 0.3}]}",
 	      out);
 	fclose(out);
 
@@ -130,36 +147,14 @@ static void test_report_as_json(void **state)
 	static const struct {
 		const char *path;
 		double value;
-	} expected[] = {{"test.auc", 0.95},
-	                {"test.logloss", 0.25},
-	                {"test.calibration", 0.99},
-	                {"test.rows", 200},
-	                {"valid.auc", 0.9},
-	                {"best_pass", 2},
-	                {"samples_per_s", 1500},
-	                {"wall_s", 4},
-	                {"train_s", 2},
-	                {"rows", 4000},
-	                {"bytes.pushed", 11},
-	                {"bytes.pulled", 12},
-	                {"staleness.p50", 3},
-	                {"staleness.p99", 3},
-	                {"staleness.mean", 3},
-	                {"audit.parts_expected", 30},
-	                {"audit.applied", 27},
-	                {"audit.missing", 0},
-	                {"audit.double", 0},
-	                {"audit.dropped", 3},
-	                {"duplicates_refused", 6},
-	                {"stale_refused", 0},
-	                {"workers_lost", 1},
-	                {"servers_lost", 0},
-	                {"leases_expired", 0},
-	                {"batches_dropped", 0},
-	                {"bad_lines", 0},
-	                {"data.bayes_auc", 0.97},
-	                {"data.rows", 500},
-	                {"data.ids_planted", 90},
+	} expected[] = {{"test.auc", 0.95},    {"test.logloss", 0.25},   {"test.calibration", 0.99}, {"test.rows", 200},
+	                {"valid.auc", 0.9},    {"best_pass", 2},         {"samples_per_s", 1500},    {"wall_s", 4},
+	                {"train_s", 2},        {"rows", 4000},           {"bytes.pushed", 11},       {"bytes.pulled", 12},
+	                {"staleness.p50", 3},  {"staleness.p99", 3},     {"staleness.mean", 3},      {"audit.parts_expected", 30},
+	                {"audit.applied", 27}, {"audit.missing", 0},     {"audit.double", 0},        {"audit.dropped", 3},
+	                {"audit.skipped", 0},  {"units_skipped", 0},     {"duplicates_refused", 6},  {"stale_refused", 0},
+	                {"workers_lost", 1},   {"servers_lost", 0},      {"leases_expired", 0},      {"batches_dropped", 0},
+	                {"bad_lines", 0},      {"data.bayes_auc", 0.97}, {"data.rows", 500},         {"data.ids_planted", 90},
 	                {"data.ids_seen", 80}};
 	for (unsigned i = 0; i < sizeof expected / sizeof *expected; i++) {
 		double value = NAN;
@@ -194,6 +189,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_audit_of_agreeing_partitions),
+	    cmocka_unit_test(test_audit_counts_skipped_units_apart),
 	    cmocka_unit_test(test_audit_finds_a_missing_part),
 	    cmocka_unit_test(test_audit_finds_a_part_too_many),
 	    cmocka_unit_test(test_audit_finds_another_part_in_place_of_one),
