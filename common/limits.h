@@ -49,6 +49,7 @@
 #define WEIR_DEAD_PEER_MS 5000u                /* a silent peer is reported after this */
 #define WEIR_KEEPALIVE_MS 1500u
 #define WEIR_CONNECT_TIMEOUT_MS 4000u
+#define WEIR_CONNECT_ATTEMPT_MS 3000u          /* to one address, once */
 #define WEIR_CONTROL_TIMEOUT_MS 5000u          /* default deadline of a control call */
 #define WEIR_STEP_POLL_MS 30000u              /* a long poll for a step; then it is asked again */
 #define WEIR_PARK_TIMEOUT_MS 3000u             /* a parked pull answers NOT_CURRENT after this */
@@ -94,6 +95,8 @@ _Static_assert(WEIR_CHUNK_ELEMENTS <= 65536, "an offset inside a chunk must fit 
 _Static_assert(WEIR_STREAM_CREDIT_BYTES >= 2 * WEIR_MESSAGE_BYTES_MAX, "two messages must fit the credit, or a stream stalls");
 _Static_assert(WEIR_PARTITIONS_MAX <= 65535, "a partition id is 16 bits on the wire and 0xffff means all");
 _Static_assert(WEIR_PROGRESS_INTERVAL_MS * 3 < WEIR_LEASE_TERM_MS, "a lease must survive two lost reports");
+_Static_assert(WEIR_CONNECT_ATTEMPT_MS + 2000 <= WEIR_DEAD_PEER_MS,
+               "a peer that does not answer must be noticed in time on a busy machine");
 _Static_assert(WEIR_KEEPALIVE_MS * 2 < WEIR_DEAD_PEER_MS, "keepalive must notice a dead peer in time");
 
 #endif

@@ -26,7 +26,7 @@ static grpc_channel *connect_to(const char *address, bool data)
 	args[n++] = grpc_arg_number(GRPC_ARG_INHIBIT_HEALTH_CHECKING, 1);
 	args[n++] = grpc_arg_number(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1); /* a connection of its own */
 	args[n++] =
-	    grpc_arg_number(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, WEIR_CONNECT_TIMEOUT_MS); /* which is also the time to connect */
+	    grpc_arg_number(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, WEIR_CONNECT_ATTEMPT_MS); /* which is also the time to connect */
 	args[n++] = grpc_arg_number(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
 	args[n++] = grpc_arg_number(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
 	args[n++] = grpc_arg_number(GRPC_ARG_MINIMAL_STACK, data);
