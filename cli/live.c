@@ -52,12 +52,25 @@ static void format_bar(char *out, size_t bytes, double part, unsigned columns)
 	memcpy(out + 1 + columns, "]", 2);
 }
 
+static void format_doing(char *out, size_t bytes, const struct live *l, enum job_state state)
+{
+	char rate[16];
+	format_count(rate, sizeof rate, l->samples_per_s);
+	if (state == JOB_RUNNING)
+		snprintf(out, bytes, "%s samples/s", rate);
+	else
+		snprintf(out, bytes, "%s", state == JOB_EVALUATING ? "evaluating" : state == JOB_FINISHED ? "finished" : "failed");
+}
+
 void live_format(char *out, size_t bytes, const struct live *l, const struct overview *s, unsigned columns)
 {
-	char bar[BAR_COLUMNS_MAX + 3], rest[LINE_BYTES], rate[16], pushed[16], pulled[16], auc[24] = "", loss[24] = "";
-	format_count(rate, sizeof rate, l->samples_per_s);
+	char bar[BAR_COLUMNS_MAX + 3], rest[LINE_BYTES], doing[32], pushed[16], pulled[16], auc[24] = "", loss[24] = "",
+	                                                                                    workers[24] = "";
 	format_bytes(pushed, sizeof pushed, (double)s->bytes_pushed);
 	format_bytes(pulled, sizeof pulled, (double)s->bytes_pulled);
+	format_doing(doing, sizeof doing, l, s->state);
+	if (s->state != JOB_FINISHED)
+		snprintf(workers, sizeof workers, ", %u worker%s", s->workers_live, s->workers_live == 1 ? "" : "s");
 	if (s->auc > 0)
 		snprintf(auc, sizeof auc, ", valid auc %.4f", s->auc);
 	if (l->loss > 0)
@@ -67,12 +80,10 @@ void live_format(char *out, size_t bytes, const struct live *l, const struct ove
 		return;
 	}
 	uint32_t pass = s->passes > 0 && s->pass >= s->passes ? s->passes : s->pass + 1;
-	int n =
-	    snprintf(rest, sizeof rest,
-	             " pass %u/%u, %u/%u units%s%s%s, %s samples/s, pushed %s, pulled %s, staleness p50 %llu p99 %llu, %u workers",
-	             pass, s->passes, s->committed, s->units, s->state == JOB_EVALUATING ? ", evaluating" : "", loss, auc, rate,
-	             pushed, pulled, (unsigned long long)overview_staleness_quantile(s, 0.5),
-	             (unsigned long long)overview_staleness_quantile(s, 0.99), s->workers_live);
+	int n = snprintf(rest, sizeof rest, " pass %u/%u, %u/%u units%s%s, %s, pushed %s, pulled %s, staleness p50 %llu p99 %llu%s",
+	                 pass, s->passes, s->committed, s->units, loss, auc, doing, pushed, pulled,
+	                 (unsigned long long)overview_staleness_quantile(s, 0.5),
+	                 (unsigned long long)overview_staleness_quantile(s, 0.99), workers);
 	unsigned room = (unsigned)n + 4 < columns ? columns - (unsigned)n - 3 : 0;
 	bar[0] = '\0';
 	if (room >= 4)

@@ -36,6 +36,11 @@ static void test_the_line_says_everything(void **state)
 	s.auc = 0; /* nothing is evaluated yet */
 	live_format(line, sizeof line, &l, &s, 300);
 	assert_null(strstr(line, "auc"));
+	s.state = JOB_FINISHED;
+	s.workers_live = 0;
+	live_format(line, sizeof line, &l, &s, 300);
+	assert_string_equal(line, "[############............] pass 2/3, 40/80 units, loss 0.4500, finished, "
+	                          "pushed 1.5 MB, pulled 2.0 GB, staleness p50 1 p99 7");
 	live_format(line, sizeof line, &l, &(struct overview){0}, 300);
 	assert_string_equal(line, "waiting for workers");
 }
