@@ -54,6 +54,8 @@ weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t batch, wei
 		add[i] = -batch_value(u->data_unit, batch);
 	for (uint32_t i = 0; i < DENSE; i++)
 		t->gradient[i] = -batch_value(u->data_unit, batch);
+	if (t->not_finite)
+		t->gradient[batch] = 0.0f / 0.0f;
 	weir_push_item push[] = {{.table = t->embedding, .keys = keys, .rows = KEYS, .values = add},
 	                         {.table = t->dense, .values = t->gradient}};
 	status = weir_push(t->client, &id, push, 2, NULL, NULL, NULL, &ticket, err);

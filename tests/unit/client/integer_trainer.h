@@ -11,6 +11,7 @@ struct trainer {
 	uint32_t embedding, dense;
 	float *values, *gradient; /* dense */
 	uint32_t executed;
+	bool not_finite; /* gradients have a NaN: pushes are refused */
 };
 
 void trainer_open(struct trainer *t, struct cluster *c, const char *name, weir_mode dense_mode);
