@@ -49,11 +49,6 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double ratio(const struct bench *b, const struct bench_subject *s)
-{
-	return s->median * s->limit_scale / b->subjects[s->limit].median;
-}
-
 static void show(const struct bench *b, const struct bench_subject *s)
 {
 	char median[24], low[24], high[24];
@@ -62,7 +57,7 @@ static void show(const struct bench *b, const struct bench_subject *s)
 	format_count(high, sizeof high, s->high);
 	printf("%-44s %9s%-12s (%s to %s)", s->name, median, s->unit, low, high);
 	if (s->limit != BENCH_NO_LIMIT)
-		printf("  %.2f of %s", ratio(b, s), b->subjects[s->limit].name);
+		printf("  %.2f of %s", s->ratio, b->subjects[s->limit].name);
 	putchar('\n');
 }
 
@@ -77,10 +72,48 @@ static void put(const struct bench *b, const struct bench_subject *s)
 		json_set_real(item, "high", s->high);
 		if (s->limit != BENCH_NO_LIMIT) {
 			json_set_text(item, "limit", b->subjects[s->limit].name);
-			json_set_real(item, "ratio", ratio(b, s));
+			json_set_real(item, "ratio", s->ratio);
 		}
 	}
 	json_append(b->json, "results", item);
+}
+
+/* One measurement of every subject: into values[i * stride]. */
+static weir_status run_round(struct bench *b, double *values, uint32_t stride, weir_error *err)
+{
+	for (uint32_t i = 0; i < b->count; i++) {
+		double v = b->subjects[i].run(b->subjects[i].arg, err);
+		if (v < 0)
+			return err->status != WEIR_OK ? err->status
+			                              : weir_fail(err, WEIR_E_INTERNAL, "%s could not be measured", b->subjects[i].name);
+		values[i * stride] = v;
+	}
+	return WEIR_OK;
+}
+
+/* Sorts values (rounds) and returns the one in the middle. */
+static double median(double *values, uint32_t rounds)
+{
+	qsort(values, rounds, sizeof *values, compare);
+	return values[rounds / 2];
+}
+
+/* values (count, rounds): sorted afterwards. A ratio is the median of the rounds' ratios: what slowed a whole round cancels out. */
+static void summarise(struct bench *b, double *values, uint32_t rounds)
+{
+	for (uint32_t i = 0; i < b->count; i++) {
+		struct bench_subject *s = &b->subjects[i];
+		double ratios[BENCH_ROUNDS_MAX];
+		for (uint32_t r = 0; r < rounds && s->limit != BENCH_NO_LIMIT; r++)
+			ratios[r] = values[i * rounds + r] * s->limit_scale / values[s->limit * rounds + r];
+		s->ratio = s->limit == BENCH_NO_LIMIT ? 0 : median(ratios, rounds);
+	}
+	for (uint32_t i = 0; i < b->count; i++) {
+		struct bench_subject *s = &b->subjects[i];
+		s->median = median(values + i * rounds, rounds);
+		s->low = values[i * rounds];
+		s->high = values[i * rounds + rounds - 1];
+	}
 }
 
 weir_status bench_run(struct bench *b, uint32_t rounds, weir_error *err)
@@ -93,33 +126,23 @@ weir_status bench_run(struct bench *b, uint32_t rounds, weir_error *err)
 	double *values = calloc((size_t)b->count * rounds, sizeof *values); /* (count, rounds) */
 	if (!values)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for %u measurements", b->count * rounds);
-	for (uint32_t r = 0; r < rounds; r++)
-		for (uint32_t i = 0; i < b->count; i++) {
-			double v = b->subjects[i].run(b->subjects[i].arg, err);
-			if (v < 0) {
-				free(values);
-				return err->status != WEIR_OK ? err->status
-				                              : weir_fail(err, WEIR_E_INTERNAL, "%s could not be measured", b->subjects[i].name);
-			}
-			values[i * rounds + r] = v;
-		}
-	for (uint32_t i = 0; i < b->count; i++) {
-		struct bench_subject *s = &b->subjects[i];
-		qsort(values + i * rounds, rounds, sizeof *values, compare);
-		s->median = values[i * rounds + rounds / 2];
-		s->low = values[i * rounds];
-		s->high = values[i * rounds + rounds - 1];
-	}
-	for (uint32_t i = 0; i < b->count; i++) {
+	weir_status status =
+	    b->quick ? WEIR_OK : run_round(b, values, rounds, err); /* warms caches, memory and connections; not counted */
+	for (uint32_t r = 0; r < rounds && status == WEIR_OK; r++)
+		status = run_round(b, values + r, rounds, err);
+	if (status == WEIR_OK)
+		summarise(b, values, rounds);
+	free(values);
+	for (uint32_t i = 0; i < b->count && status == WEIR_OK; i++) {
 		if (b->json)
 			put(b, &b->subjects[i]);
 		else
 			show(b, &b->subjects[i]);
 	}
 	fflush(stdout);
-	free(values);
-	b->count = 0;
-	return WEIR_OK;
+	if (status == WEIR_OK)
+		b->count = 0;
+	return status;
 }
 
 /* --- The verb */

@@ -1,6 +1,6 @@
 /* Measuring against this machine's own limits. A benchmark is a list of subjects; each round runs every subject once, in turn, so that
- * what disturbs the machine disturbs all of them, and the median over the rounds counts. A subject may name another one of its list as
- * its limit: its figure is then also shown as a ratio. */
+ * what disturbs the machine disturbs all of them, and the median over the rounds counts; a round before them is not counted. A subject may
+ * name another one of its list as its limit: its figure is then also shown as a ratio. */
 #ifndef WEIR_BENCH_H
 #define WEIR_BENCH_H
 
@@ -23,6 +23,7 @@ struct bench_subject {
 	uint32_t limit;           /* index of the subject it is compared with, or BENCH_NO_LIMIT */
 	double limit_scale;       /* what one unit here is worth in the limit's units; 0: 1 */
 	double median, low, high; /* out */
+	double ratio;             /* out: to the limit, median of the rounds' ratios; 0: no limit */
 };
 
 struct bench {
