@@ -4,7 +4,7 @@
 #   make run      train config/demo.yaml on two servers and two workers, then logistic regression beside it
 #   make test     every test: release, AddressSanitizer + UBSan, ThreadSanitizer
 #   make bench    measure this machine and Weir on it
-#   make soak     the tests that kill and interleave, ROUNDS times over
+#   make soak     fuzzing (with clang), then the tests that kill and interleave, ROUNDS times over
 #   make bundle   a folder and an archive of the programs with their libraries, for other machines
 #   make format | tidy | clean
 #

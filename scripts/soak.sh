@@ -1,8 +1,24 @@
 #!/bin/sh
-# What `make soak` runs: the tests of whole programs and of threads, ROUNDS times each or until one fails.
+# What `make soak` runs: each fuzz target for FUZZ_SECONDS where there is clang, then the tests of whole programs and of threads,
+# ROUNDS times each or until one fails. What a fuzz target fails on is left in build/fuzz.
 set -eu
 cd "$(dirname "$0")/.."
-: "${JOBS:=$(nproc)}" "${ROUNDS:=20}"
+: "${JOBS:=$(nproc)}" "${ROUNDS:=20}" "${FUZZ_SECONDS:=60}"
+
+if command -v clang >/dev/null; then
+	cmake --preset fuzz >/dev/null
+	cmake --build build/fuzz -j "$JOBS" --target weir_fuzzers
+	for program in build/fuzz/fuzz/fuzz_*; do
+		name=${program##*/fuzz_}
+		corpus=build/fuzz/corpus/$name
+		mkdir -p "$corpus"
+		build/fuzz/fuzz/smoke_"$name" --write "$corpus"
+		echo "== $name: $FUZZ_SECONDS s"
+		"$program" -max_total_time="$FUZZ_SECONDS" -max_len=65536 -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
+			-artifact_prefix=build/fuzz/"$name"- "$corpus"
+	done
+fi
+
 cmake --preset release >/dev/null
 cmake --build build -j "$JOBS" --target all
 exec ctest --test-dir build -L 'integration|tsan' --repeat "until-fail:$ROUNDS" -j "$JOBS" --output-on-failure
