@@ -3,13 +3,20 @@
 #include <inttypes.h>
 
 /* Gives a schedule that ends with the training its total: an asynchronous table makes a step of every batch. */
-static void fill_total(weir_table_spec *spec, const struct training_length *length)
+static weir_status fill_total(weir_table_spec *spec, const struct training_length *length, weir_error *err)
 {
 	weir_schedule *s = &spec->optimizer.schedule;
 	bool ends = s->kind == WEIR_SCHEDULE_LINEAR || s->kind == WEIR_SCHEDULE_COSINE || s->kind == WEIR_SCHEDULE_WSD;
 	uint64_t joined = spec->mode.kind == WEIR_SYNC ? length->workers : 1;
-	if (ends && s->total == 0)
-		s->total = (length->batches + joined - 1) / joined;
+	if (!ends || s->total > 0)
+		return WEIR_OK;
+	if (length->batches == 0)
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "table %s: its schedule is to last the whole training, but how many rows there are is not known with "
+		                 "data.cache off; set the schedule's total (steps), or data.cache",
+		                 spec->name);
+	s->total = (length->batches + joined - 1) / joined;
+	return WEIR_OK;
 }
 
 weir_status tables_register(struct tables *t, const struct model *model, const struct training_length *length,
@@ -20,8 +27,9 @@ weir_status tables_register(struct tables *t, const struct model *model, const s
 		if (!model_has(model, k))
 			continue;
 		weir_table_spec spec = model_table_spec(model, k);
-		fill_total(&spec, length);
-		weir_status s = weir_table_register(client, &spec, &t->ids[k], err);
+		weir_status s = fill_total(&spec, length, err);
+		if (s == WEIR_OK)
+			s = weir_table_register(client, &spec, &t->ids[k], err);
 		if (s != WEIR_OK)
 			return s;
 		t->sync[k] = spec.mode.kind == WEIR_SYNC;

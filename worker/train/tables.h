@@ -14,7 +14,7 @@ struct tables {
 
 /* How long the whole training is: what a schedule without a total of its own lasts. */
 struct training_length {
-	uint64_t batches; /* of all passes */
+	uint64_t batches; /* of all passes; 0: not known, for text without a cache is read as it comes */
 	uint32_t workers; /* a step of a synchronous table joins a batch of each */
 };
 

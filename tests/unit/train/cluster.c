@@ -1,6 +1,6 @@
 #include "cluster.h"
 
-#include <dirent.h>
+#include <ftw.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,6 +107,12 @@ void cluster_start(struct cluster *c, uint32_t rows, const char *settings)
 	start_servers(c);
 }
 
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st, (void)type, (void)at;
+	return remove(path);
+}
+
 void cluster_stop(struct cluster *c)
 {
 	for (uint32_t i = 0; i < CLUSTER_SERVERS; i++)
@@ -114,11 +120,5 @@ void cluster_stop(struct cluster *c)
 			server_destroy(c->servers[i]);
 	rpc_destroy(c->rpc);
 	job_free(c->job);
-	DIR *folder = opendir(c->folder);
-	assert_non_null(folder);
-	for (struct dirent *e; (e = readdir(folder)) != NULL;)
-		if (e->d_name[0] != '.')
-			unlinkat(dirfd(folder), e->d_name, 0);
-	closedir(folder);
-	assert_int_equal(rmdir(c->folder), 0);
+	assert_int_equal(nftw(c->folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
