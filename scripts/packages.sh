@@ -31,7 +31,7 @@ as_root=""
 if [ "$(id -u)" -ne 0 ]; then
 	if ! command -v sudo >/dev/null; then
 		echo "packages: missing:$missing" >&2
-		echo "packages: not root and no sudo here; as root run: apt-get install --no-install-recommends$missing" >&2
+		echo "packages: not root and no sudo here; as root run: apt-get update && apt-get install --no-install-recommends$missing" >&2
 		exit 1
 	fi
 	as_root="sudo"
