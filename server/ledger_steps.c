@@ -229,6 +229,11 @@ void ledger_step(struct ledger *l, const Weir__V1__StepRequest *q, ledger_reply_
 		(void)weir_fail(&err, WEIR_E_STATE, "worker %s is not a trainer: it has no part in steps", w->name);
 		w = NULL;
 	}
+	bool dropped = false;
+	if (w && q->has_done) {
+		struct ledger_batch done = read_batch(q->done);
+		report_done(l, w, &done, &dropped);
+	}
 	struct ledger_batch ready = read_batch(q->ready);
 	if (w && q->has_ready && !ledger_unit_is_held(l, w, &ready)) {
 		(void)weir_fail(&err, WEIR_E_STATE, "batch %u of unit %u of pass %u: worker %s does not hold the unit", ready.batch,
@@ -241,15 +246,13 @@ void ledger_step(struct ledger *l, const Weir__V1__StepRequest *q, ledger_reply_
 		ledger_fill_status(&status, err.status, err.text);
 		r.status = &status;
 		reply(arg, &r.base);
+		ledger_steps_advance(l);
 		return;
 	}
 	if (w->poll.active)
 		poll_answer(l, w, WEIR_E_CANCELLED, "a newer request took its place");
-	w->poll = (struct step_poll){.active = true, .ready = q->has_ready, .batch = ready, .reply = reply, .arg = arg};
-	if (q->has_done) {
-		struct ledger_batch done = read_batch(q->done);
-		report_done(l, w, &done, &w->poll.dropped);
-	}
+	w->poll =
+	    (struct step_poll){.active = true, .ready = q->has_ready, .dropped = dropped, .batch = ready, .reply = reply, .arg = arg};
 	struct step_member *m = member_of(l, w);
 	bool repeat = m && q->has_ready && same_batch(&m->batch, &w->poll.batch);
 	bool nothing = !q->has_ready && !(q->has_done && m && m->done);

@@ -187,6 +187,7 @@ struct steps {
 	weir_batch current;
 	uint64_t number;
 	bool asking, leaving;
+	weir_status failure; /* why it could not leave */
 	int64_t unavailable_since_ms;
 	uint64_t closes_sent; /* last step whose close was sent to the servers */
 	uint64_t closed;      /* last step whose close all servers have acknowledged */

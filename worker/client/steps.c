@@ -22,14 +22,20 @@ static bool current_is_done(weir_client *c)
 	return !b || b->complete || b->refused;
 }
 
+/* A pull that was not sent. */
+static void fail_pull(struct operation *op, weir_status status, const char *text)
+{
+	operation_fail(op, status, text);
+	for (uint32_t i = 0; i < op->requests_count; i++)
+		request_answer(&op->requests[i]);
+	operation_unhold(op);
+}
+
 static void fail_waiting(weir_client *c, weir_status status, const char *text)
 {
 	for (struct operation *op; (op = c->steps.waiting);) {
 		c->steps.waiting = op->next;
-		operation_fail(op, status, text);
-		for (uint32_t i = 0; i < op->requests_count; i++)
-			request_answer(&op->requests[i]);
-		operation_unhold(op);
+		fail_pull(op, status, text);
 	}
 }
 
@@ -152,6 +158,14 @@ static void ask_again(void *arg)
 	pthread_mutex_unlock(&c->lock);
 }
 
+static void give_up(weir_client *c, weir_status status, const char *text)
+{
+	fail_waiting(c, status, text);
+	if (c->steps.leaving)
+		c->steps.failure = status;
+	c->steps.leaving = false;
+}
+
 /* No answer: the long poll ran out, or the ledger cannot be reached just now. */
 static void take_failure(weir_client *c, weir_status status, const char *text)
 {
@@ -160,10 +174,9 @@ static void take_failure(weir_client *c, weir_status status, const char *text)
 	if (status == WEIR_E_UNAVAILABLE) {
 		s->unavailable_since_ms = s->unavailable_since_ms ? s->unavailable_since_ms : now;
 		if (now - s->unavailable_since_ms >= WEIR_DEAD_PEER_MS)
-			fail_waiting(c, status, text);
+			give_up(c, status, text);
 	} else if (status != WEIR_E_TIMEOUT && status != WEIR_E_CANCELLED) {
-		fail_waiting(c, status, text);
-		s->leaving = false;
+		give_up(c, status, text);
 	}
 	rpc_loop_after(c->loop, WEIR_RETRY_FIRST_MS, ask_again, c);
 }
@@ -254,14 +267,15 @@ void steps_poll(weir_client *c)
 void steps_submit(weir_client *c, struct operation *pull)
 {
 	struct steps *s = &c->steps;
+	weir_error err = {0};
+	if (!batch_find(c, &pull->batch, NULL, &err)) {
+		fail_pull(pull, err.status, err.text);
+		return;
+	}
 	const struct held_unit *u = unit_find(c, s->current.pass, s->current.unit, s->current.attempt);
 	const struct held_batch *b = u && s->current.batch < u->batches ? u->batch[s->current.batch] : NULL;
 	if (s->member && !same_batch(&pull->batch, &s->current) && b && !b->pushed && !b->refused) {
-		operation_fail(pull, WEIR_E_STATE,
-		               "the batch before has a step and was not pushed: synchronous tables are pulled after it");
-		for (uint32_t i = 0; i < pull->requests_count; i++)
-			request_answer(&pull->requests[i]);
-		operation_unhold(pull);
+		fail_pull(pull, WEIR_E_STATE, "the batch before has a step and was not pushed: synchronous tables are pulled after it");
 		return;
 	}
 	struct operation **at = &s->waiting;
@@ -288,10 +302,7 @@ void steps_forget_unit(weir_client *c, uint32_t pass, uint32_t unit)
 			continue;
 		}
 		*at = op->next;
-		operation_fail(op, WEIR_E_CANCELLED, "its unit was given up");
-		for (uint32_t i = 0; i < op->requests_count; i++)
-			request_answer(&op->requests[i]);
-		operation_unhold(op);
+		fail_pull(op, WEIR_E_CANCELLED, "its unit was given up");
 	}
 }
 
@@ -304,9 +315,16 @@ weir_status steps_leave(weir_client *c, const struct held_unit *u, weir_error *e
 		if (b && !b->pushed)
 			b->refused = true; /* it will have no push */
 		s->leaving = true;
+		s->failure = WEIR_OK;
 		rpc_loop_post(c->loop, poll_on_loop, c);
 	}
 	while (client_usable(c, NULL) == WEIR_OK && (s->leaving || s->closes_in_flight))
 		(void)client_wait(c, -1);
-	return client_usable(c, err);
+	weir_status status = client_usable(c, err);
+	if (status != WEIR_OK || s->failure == WEIR_OK)
+		return status;
+	status = s->failure;
+	s->failure = WEIR_OK;
+	return weir_fail(err, status, "unit %u of pass %u cannot be committed: the step of its last batch is not closed: %s", u->unit,
+	                 u->pass, weir_status_text(status));
 }

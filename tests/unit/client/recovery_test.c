@@ -291,6 +291,30 @@ static void test_a_close_lost_by_a_stale_worker_is_sent_again(void **state)
 	cluster_stop(&c);
 }
 
+/* A worker that took a seat for a batch that it cannot push would hold the step open. */
+static void test_a_batch_that_is_not_held_gets_no_step(void **state)
+{
+	(void)state;
+	struct cluster c;
+	struct trainer t;
+	weir_error err = {0};
+	weir_unit u;
+	cluster_start(&c, &(struct cluster_options){0});
+	trainer_open(&t, &c, "worker", synchronous);
+	assert_ok(weir_unit_lease(t.client, &u, -1, &err), &err);
+	assert_int_equal(run_batch(&t, &u, 0, &err), WEIR_E_STATE); /* not begun */
+	assert_ok(weir_unit_begin(t.client, &u, BATCHES, &err), &err);
+	assert_int_equal(run_batch(&t, &u, BATCHES, &err), WEIR_E_STATE);
+	for (uint32_t batch = 0; batch < BATCHES; batch++)
+		assert_ok(run_batch(&t, &u, batch, &err), &err);
+	assert_ok(weir_unit_commit(t.client, &u, &err), &err);
+	assert_int_equal(run_batch(&t, &u, 0, &err), WEIR_E_STATE);
+	finish_by(&t, &c);
+	assert_sums(&t);
+	close_trainer(&t);
+	cluster_stop(&c);
+}
+
 /* A worker that gives up a unit of which a batch is in the open step holds nobody up, though it lives on. */
 static void test_a_unit_given_up_holds_no_step_open(void **state)
 {
@@ -353,6 +377,7 @@ int main(void)
 	    cmocka_unit_test(test_the_watermark_waits_for_the_step),
 	    cmocka_unit_test(test_a_closed_batch_that_is_executed_again_counts_once),
 	    cmocka_unit_test(test_a_close_lost_by_a_stale_worker_is_sent_again),
+	    cmocka_unit_test(test_a_batch_that_is_not_held_gets_no_step),
 	    cmocka_unit_test(test_a_unit_given_up_holds_no_step_open),
 	    cmocka_unit_test(test_parts_of_a_unit_that_is_skipped_are_accounted_for),
 	};
