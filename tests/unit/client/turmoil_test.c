@@ -20,7 +20,8 @@ struct actor {
 	pthread_t id;
 	struct cluster *cluster;
 	weir_mode mode;
-	uint32_t number, events, given_up;
+	char name[16]; /* outlives the clients, whose log lines begin with it */
+	uint32_t events, given_up;
 	struct prng random;
 	struct trainer trainer, ghost; /* ghost: an older incarnation of this process, stopped but for its loop */
 	bool has_ghost;
@@ -40,9 +41,7 @@ static void cut_a_stream(void *arg)
 
 static void actor_open(struct actor *a)
 {
-	char name[16];
-	snprintf(name, sizeof name, "worker-%u", a->number);
-	trainer_open(&a->trainer, a->cluster, name, a->mode);
+	trainer_open(&a->trainer, a->cluster, a->name, a->mode);
 }
 
 static void bury(struct trainer *t)
@@ -134,7 +133,8 @@ static void turmoil(uint64_t seed, weir_mode mode)
 	memset(actors, 0, sizeof actors);
 	cluster_start(&c, &(struct cluster_options){.lease_ms = 1500, .executors = 2, .passes = 2, .allow_skip = UNITS});
 	for (uint32_t i = 0; i < ACTORS; i++) {
-		actors[i] = (struct actor){.cluster = &c, .mode = mode, .number = i};
+		actors[i] = (struct actor){.cluster = &c, .mode = mode};
+		snprintf(actors[i].name, sizeof actors[i].name, "worker-%u", i);
 		prng_seed(&actors[i].random, seed * 100 + i);
 		actor_open(&actors[i]);
 	}
