@@ -13,6 +13,7 @@
 #define WEIR_RECORD_SECTIONS_MAX 256u          /* table sections in one record */
 #define WEIR_SECTION_ROWS_MAX (1u << 18)       /* rows in one section */
 #define WEIR_STREAM_CREDIT_BYTES (16u << 20)   /* unacknowledged request bytes per stream; enforced by the sender, checked by the receiver */
+#define WEIR_PULL_AHEAD_BYTES (4u << 20)       /* answers a client has asked for on a stream; more would only wait in socket buffers, out of the caches */
 #define WEIR_STREAM_CREDIT_REQUESTS 1024u      /* unacknowledged requests per stream */
 #define WEIR_CONNECTIONS_MAX 4096u             /* per server */
 #define WEIR_CALLS_PER_CONNECTION_MAX 1024u    /* calls and streams at once */

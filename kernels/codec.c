@@ -3,8 +3,13 @@
 
 #include <assert.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
 
 #include "vector.h"
+
+#define COLD_BYTES_MIN 16384u /* below this a cached copy is as fast */
 
 const char *codec_name(weir_codec codec)
 {
@@ -68,6 +73,40 @@ void codec_decode(weir_codec codec, const uint8_t *in, size_t n, float *out)
 		vector_ops_best()->bf16_decode(in, n, out);
 	else if (n > 0)
 		memcpy(out, in, n * sizeof *out);
+}
+
+#if defined(__x86_64__)
+/* Copies with stores that do not read the line they overwrite. */
+static void stream_bytes(uint8_t *out, const uint8_t *in, size_t bytes)
+{
+	size_t head = -(uintptr_t)out % sizeof(__m128i), i = head;
+	memcpy(out, in, head);
+	for (; i + 4 * sizeof(__m128i) <= bytes; i += 4 * sizeof(__m128i)) {
+		const __m128i *from = (const __m128i *)(const void *)(in + i);
+		__m128i *to = (__m128i *)(void *)(out + i);
+		__m128i a = _mm_loadu_si128(from), b = _mm_loadu_si128(from + 1), c = _mm_loadu_si128(from + 2),
+		        d = _mm_loadu_si128(from + 3);
+		_mm_stream_si128(to, a);
+		_mm_stream_si128(to + 1, b);
+		_mm_stream_si128(to + 2, c);
+		_mm_stream_si128(to + 3, d);
+	}
+	_mm_sfence();
+	memcpy(out + i, in + i, bytes - i);
+}
+#else
+static void stream_bytes(uint8_t *out, const uint8_t *in, size_t bytes)
+{
+	memcpy(out, in, bytes);
+}
+#endif
+
+void codec_decode_cold(weir_codec codec, const uint8_t *in, size_t n, float *out)
+{
+	if (codec == WEIR_CODEC_FP32 && n * sizeof *out >= COLD_BYTES_MIN)
+		stream_bytes((uint8_t *)out, in, n * sizeof *out);
+	else
+		codec_decode(codec, in, n, out);
 }
 
 bool codec_all_finite(const float *in, size_t n)

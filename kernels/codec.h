@@ -19,6 +19,8 @@ size_t codec_bytes(weir_codec codec, size_t n);
 size_t codec_element_bytes(weir_codec codec);
 void codec_encode(weir_codec codec, const float *in, size_t n, uint8_t *out);   /* out (codec_bytes), any alignment */
 void codec_decode(weir_codec codec, const uint8_t *in, size_t n, float *out);
+/* The same into memory that is larger than the caches: written past them where the processor can, which spares reading it first. */
+void codec_decode_cold(weir_codec codec, const uint8_t *in, size_t n, float *out);
 /* Whether all are finite, one pass. */
 bool codec_all_finite(const float *in, size_t n);
 

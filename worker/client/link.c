@@ -143,7 +143,7 @@ static void pack_pulls(struct lane *lane)
 		for (struct request *q; (q = lane->queue_first) && count < WEIR_FRAME_RECORDS_MAX;) {
 			bool room = lane->requests + count < WEIR_STREAM_CREDIT_REQUESTS &&
 			            lane->bytes + record_writer_bytes(c->writer) + WEIR_MESSAGE_BYTES_MAX < WEIR_STREAM_CREDIT_BYTES &&
-			            (reply_bytes == 0 || reply_bytes + q->reply_bytes <= WEIR_STREAM_CREDIT_BYTES);
+			            (reply_bytes == 0 || reply_bytes + q->reply_bytes <= WEIR_PULL_AHEAD_BYTES);
 			if (!room || record_writer_bytes(c->writer) >= WEIR_MESSAGE_BYTES_TARGET)
 				break;
 			lane->queue_first = q->next;

@@ -182,7 +182,7 @@ static weir_status scatter_chunks(const struct pull_item *item, const struct pie
 			size_t n = cursor_run(&data, element, left, straddle, &run);
 			if (!n)
 				return WEIR_E_CORRUPT;
-			codec_decode(spec->pull_codec, run, n, out);
+			codec_decode_cold(spec->pull_codec, run, n, out);
 			out += n;
 			left -= n;
 		}

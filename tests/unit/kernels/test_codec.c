@@ -92,6 +92,30 @@ static void encoding_works_at_any_alignment_and_length(void **state)
 	free(in);
 }
 
+/* Past the caches or not: the same bytes, and none beyond. */
+static void cold_decoding_is_decoding(void **state)
+{
+	(void)state;
+	enum { N = 20000, SHIFTS = 5 };
+	struct prng rng;
+	prng_seed(&rng, 22);
+	float *in = random_floats(&rng, N, -100, 100);
+	uint8_t *wire = malloc(4 * N + 3);
+	memcpy(wire + 3, in, 4 * N);
+	static const size_t lengths[] = {0, 1, 4095, 4096, 4097, 4111, 16384, N};
+	for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)
+		for (size_t shift = 0; shift < SHIFTS; shift++) {
+			float *out = poisoned_floats(N + SHIFTS);
+			codec_decode_cold(WEIR_CODEC_FP32, wire + 3, lengths[l], out + shift);
+			assert_memory_equal(out + shift, in, lengths[l] * sizeof *out);
+			assert_true(shift == 0 || isnan(out[shift - 1]));
+			assert_true(isnan(out[shift + lengths[l]]));
+			free(out);
+		}
+	free(wire);
+	free(in);
+}
+
 static void a_single_nonfinite_number_is_found(void **state)
 {
 	(void)state;
@@ -143,6 +167,7 @@ int main(void)
 	    cmocka_unit_test(bf16_rounds_to_nearest_even),
 	    cmocka_unit_test(every_bf16_survives_a_round_trip),
 	    cmocka_unit_test(encoding_works_at_any_alignment_and_length),
+	    cmocka_unit_test(cold_decoding_is_decoding),
 	    cmocka_unit_test(a_single_nonfinite_number_is_found),
 	    cmocka_unit_test(names_and_support_agree_with_the_map),
 	};
