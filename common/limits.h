@@ -48,6 +48,7 @@
 
 /* Time. */
 #define WEIR_DEAD_PEER_MS 5000u                /* a silent peer is reported after this */
+#define WEIR_PAUSE_MS 1000u                    /* a loop that did not run for this long was stopped, and so heard nobody */
 #define WEIR_KEEPALIVE_MS 1500u
 #define WEIR_CONNECT_TIMEOUT_MS 4000u
 #define WEIR_CONNECT_ATTEMPT_MS 3000u          /* to one address, once */

@@ -108,7 +108,8 @@ struct lane { /* one stream of one server */
 	struct request *queue_first, *queue_last; /* pull: not packed yet */
 	size_t bytes, reply_bytes;                /* of parcels */
 	uint32_t requests;
-	char why[256]; /* the last loss */
+	char why[256];                        /* the last loss */
+	int64_t lost_first_ms, lost_last_ms;  /* losses with no WEIR_DEAD_PEER_MS of peace between them */
 };
 
 struct link {
@@ -124,6 +125,10 @@ weir_status link_send_frame(struct link *l, struct message *message, const uint6
 /* Under the lock, on the loop: queues a pull's requests and sends what may be sent. */
 void link_queue_pull(struct link *l, struct request *q);
 void lane_pump(struct lane *lane);
+/* Under the lock: time in which our own loop did not run (a stopped process) is nobody's silence. */
+void links_forgive_pause(weir_client *c);
+/* Under the lock: E_UNAVAILABLE, naming it, when a server has been lost for WEIR_DEAD_PEER_MS: for those who wait without asking it anything. */
+weir_status links_reachable(const weir_client *c, weir_error *err);
 /* Under the lock, on any thread: makes the loop look at all lanes. */
 void links_wake(weir_client *c);
 /* A refusal in words: the sentence that came with it, else the status's own. text (bytes); returns it. */
@@ -241,6 +246,7 @@ struct weir_client {
 	uint64_t reported_pushed, reported_pulled, reported_duplicates;
 	bool progress_in_flight;
 	int64_t progress_ms;
+	int64_t ticked_ms; /* when the loop last looked at its lanes */
 	struct record_writer *writer; /* the loop's */
 	uint8_t *scratch;             /* the loop's: one row */
 	size_t scratch_bytes;

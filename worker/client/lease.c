@@ -181,8 +181,9 @@ weir_status weir_unit_lease(weir_client *c, weir_unit *unit, int64_t timeout_ms,
 		status = ask_in_turn(c, deadline, unit, &again_ms, err);
 		if (status != WEIR_OK || !again_ms)
 			break;
+		status = links_reachable(c, err);
 		int64_t next = client_now(c) + again_ms;
-		if (deadline >= 0 && next > deadline)
+		if (status == WEIR_OK && deadline >= 0 && next > deadline)
 			status = weir_fail(err, WEIR_E_TIMEOUT, "no work unit within %lld ms", (long long)timeout_ms);
 		while (status == WEIR_OK && (status = client_usable(c, err)) == WEIR_OK && client_wait(c, next))
 			;

@@ -112,6 +112,34 @@ static void lane_give_up(struct lane *lane)
 	lane_drop_all(lane, WEIR_E_UNAVAILABLE, text);
 }
 
+void links_forgive_pause(weir_client *c)
+{
+	int64_t now = client_now(c), gap = now - c->ticked_ms;
+	c->ticked_ms = now;
+	for (uint32_t i = 0; gap >= WEIR_PAUSE_MS && i < c->links_count; i++) {
+		c->links[i].push.progress_ms += gap;
+		c->links[i].pull.progress_ms += gap;
+	}
+}
+
+static bool is_lost(const struct lane *lane, int64_t now)
+{
+	return lane->lost_last_ms - lane->lost_first_ms >= WEIR_DEAD_PEER_MS && now - lane->lost_last_ms < WEIR_DEAD_PEER_MS;
+}
+
+weir_status links_reachable(const weir_client *c, weir_error *err)
+{
+	int64_t now = client_now(c);
+	for (uint32_t i = 0; i < c->links_count; i++) {
+		const struct link *l = &c->links[i];
+		if (is_lost(&l->push, now) || is_lost(&l->pull, now))
+			return weir_fail(err, WEIR_E_UNAVAILABLE,
+			                 "server %s cannot be reached: see its log for why it ended, then start it and this job again",
+			                 l->address);
+	}
+	return WEIR_OK;
+}
+
 /* With nothing heard since it was opened, or while down, waiting has an end. A proven stream is watched by the transport. */
 void lane_tick(struct lane *lane)
 {
@@ -314,7 +342,12 @@ static void open_later(void *arg)
 static void lane_lost(struct lane *lane, const char *text)
 {
 	weir_client *c = lane->link->client;
+	int64_t now = client_now(c);
 	pthread_mutex_lock(&c->lock);
+	links_forgive_pause(c);
+	if (now - lane->lost_last_ms >= WEIR_DEAD_PEER_MS)
+		lane->lost_first_ms = now;
+	lane->lost_last_ms = now;
 	lane->stream = NULL;
 	lane->proven = false;
 	snprintf(lane->why, sizeof lane->why, "%s", text);

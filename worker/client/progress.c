@@ -130,6 +130,7 @@ static void tick(void *arg)
 		pthread_mutex_unlock(&c->lock);
 		return;
 	}
+	links_forgive_pause(c);
 	for (uint32_t i = 0; i < c->links_count; i++) {
 		lane_tick(&c->links[i].push);
 		lane_tick(&c->links[i].pull);
@@ -142,6 +143,7 @@ static void tick(void *arg)
 
 void progress_start(weir_client *c)
 {
+	c->ticked_ms = client_now(c);
 	rpc_loop_post(c->loop, tick, c);
 }
 

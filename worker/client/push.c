@@ -66,6 +66,12 @@ struct frame_builder {
 	uint64_t ids[WEIR_FRAME_RECORDS_MAX];
 };
 
+/* What is left of the operation need not be sent. A part that was refused as not finite had its outcome; the others still go. */
+static bool is_given_up(const struct operation *op)
+{
+	return op->status != WEIR_OK && op->status != WEIR_E_NOT_FINITE;
+}
+
 static weir_status wait_for_credit(struct frame_builder *b, size_t bytes)
 {
 	weir_client *c = b->op->client;
@@ -73,7 +79,7 @@ static weir_status wait_for_credit(struct frame_builder *b, size_t bytes)
 	/* What is left is for seals, closes and retirements, which do not wait. */
 	size_t bytes_max = WEIR_STREAM_CREDIT_BYTES - WEIR_MESSAGE_BYTES_MAX;
 	uint32_t requests_max = WEIR_STREAM_CREDIT_REQUESTS - WEIR_STREAM_CREDIT_REQUESTS / 8;
-	while (b->op->status == WEIR_OK && !c->stale && !c->closing && lane->requests &&
+	while (!is_given_up(b->op) && !c->stale && !c->closing && lane->requests &&
 	       (lane->bytes + bytes > bytes_max || lane->requests + b->count > requests_max)) {
 		if (rpc_loop_is_current(c->loop)) {
 			operation_fail(b->op, WEIR_E_BUSY, "the send credit is used up: a callback cannot wait for it");
@@ -81,11 +87,15 @@ static weir_status wait_for_credit(struct frame_builder *b, size_t bytes)
 		}
 		(void)client_wait(c, -1);
 	}
-	if (c->stale)
+	if (c->stale) {
 		operation_fail(b->op, WEIR_E_STALE, "this worker was taken for dead");
-	else if (c->closing)
+		return WEIR_E_STALE;
+	}
+	if (c->closing) {
 		operation_fail(b->op, WEIR_E_CANCELLED, "the client is being closed");
-	return b->op->status;
+		return WEIR_E_CANCELLED;
+	}
+	return is_given_up(b->op) ? b->op->status : WEIR_OK;
 }
 
 /* Sends what was built so far; a request that cannot be sent is answered with a failure of its operation. */

@@ -107,6 +107,27 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
+/* An evaluator between passes asks the servers for nothing: it must notice all the same. */
+static void test_a_server_that_goes_away_is_noticed_by_who_only_waits(void **state)
+{
+	(void)state;
+	struct cluster c;
+	weir_client *evaluator;
+	weir_error err = {0};
+	weir_unit u;
+	cluster_start(&c, &(struct cluster_options){0});
+	const weir_options options = {.ledger = "memory:0", .name = "evaluator", .role = WEIR_EVALUATOR};
+	assert_ok(client_open(&evaluator, &options, c.rpc, &err), &err);
+	server_destroy(c.servers[1]);
+	c.servers_count = 1;
+	int64_t before = clock_ms(clock_system());
+	assert_int_equal(weir_unit_lease(evaluator, &u, 60000, &err), WEIR_E_UNAVAILABLE);
+	assert_in_range(clock_ms(clock_system()) - before, 0, 9000);
+	assert_non_null(strstr(err.text, "memory:1"));
+	weir_abandon(evaluator);
+	cluster_stop(&c);
+}
+
 static void test_a_synchronous_worker_that_dies_does_not_stop_the_others(void **state)
 {
 	(void)state;
@@ -216,6 +237,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_broken_streams_lose_and_repeat_nothing),
 	    cmocka_unit_test(test_a_server_that_goes_away_ends_operations_and_is_named),
+	    cmocka_unit_test(test_a_server_that_goes_away_is_noticed_by_who_only_waits),
 	    cmocka_unit_test(test_a_synchronous_worker_that_dies_does_not_stop_the_others),
 	    cmocka_unit_test(test_a_gradient_that_is_not_finite_is_refused_before_it_is_sent),
 	    cmocka_unit_test(test_assigned_rows_come_back_from_pull_and_scan),
