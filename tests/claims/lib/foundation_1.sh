@@ -21,10 +21,10 @@ cp /etc/resolv.conf /etc/hosts "$base/etc/"
 [ -d /usr/local/share/ca-certificates ] && cp -a /usr/local/share/ca-certificates/. "$base/usr/local/share/ca-certificates/"
 for d in proc sys dev dev/shm; do mkdir -p "$base/$d" && mount --bind "/$d" "$base/$d" || give_up "cannot mount $d"; done
 chroot "$base" update-ca-certificates > /dev/null 2>&1
-git clone -q "file://$ROOT" "$base/root/weir" || give_up "git clone failed"
-mkdir -p "$base/root/shared" && [ -d "$WEIR_DATA" ] && cp -a "$WEIR_DATA" "$base/root/shared/data"
+git clone -q "file://$ROOT" "$base/srv/weir" || give_up "git clone failed"
+mkdir -p "$base/srv/shared" && [ -d "$WEIR_DATA" ] && cp -a "$WEIR_DATA" "$base/srv/shared/data"
 in_root() { chroot "$base" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb ${http_proxy:+http_proxy=$http_proxy} \
-	${https_proxy:+https_proxy=$https_proxy} sh -c "cd /root/weir && $1"; }
+	${https_proxy:+https_proxy=$https_proxy} sh -c "cd /srv/weir && $1"; }
 
 began=$(date +%s)
 in_root "make run" > "$WORK/run.log" 2>&1 || { tail -n 40 "$WORK/run.log" >&2; give_up "make run failed"; }
@@ -34,10 +34,10 @@ in_root "make test" > "$WORK/test.log" 2>&1
 tests=$?
 [ $tests = 0 ] || grep -E -A 12 '\*\*\*(Failed|Timeout|Exception)|error:' "$WORK/test.log" | head -n 80
 tail -n 5 "$WORK/test.log"
-auc=$(figure "$base/root/weir/runs/demo.json" test.auc)
-best=$(figure "$base/root/weir/runs/demo.json" data.bayes_auc)
-lr=$(figure "$base/root/weir/runs/demo-lr.json" test.auc)
-ids=$(figure "$base/root/weir/runs/demo.json" data.ids_seen)
+auc=$(figure "$base/srv/weir/runs/demo.json" test.auc)
+best=$(figure "$base/srv/weir/runs/demo.json" data.bayes_auc)
+lr=$(figure "$base/srv/weir/runs/demo-lr.json" test.auc)
+ids=$(figure "$base/srv/weir/runs/demo.json" data.ids_seen)
 echo "make run: $seconds s; test AUC $auc, best possible $best, logistic regression $lr, $ids ids; make test: status $tests"
 verdict "$seconds < 300 and $best - $auc <= 0.005 and $auc - $lr >= 0.02 and $ids >= 1e6 and $tests == 0" \
 	"under 300 s, within 0.005 of the best, LR at least 0.02 lower, over 1 M distinct ids, tests pass"
