@@ -76,7 +76,7 @@ struct job {
 		float dropout;
 		float init_std;                    /* of embeddings */
 		struct {
-			float embedding, linear, dense; /* l2 per table: adds l2 * value to pushed rows' gradients */
+			float embedding, linear, dense; /* l2 per table: see weir_optimizer */
 		} l2;
 	} model;
 	struct {

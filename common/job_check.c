@@ -183,6 +183,10 @@ static weir_status check_table(struct reading *r, const char *table, const struc
 		return FAIL(r, path, WEIR_E_INVALID, "is %u, but mode.kind is not sync; expected 0", t->mode.backup);
 	if (t->mode.backup >= workers)
 		return FAIL(r, path, WEIR_E_INVALID, "is %u; expected fewer than cluster.workers: %u", t->mode.backup, workers);
+	bool adam = t->optimizer.kind == WEIR_OPT_ADAM || t->optimizer.kind == WEIR_OPT_ADAMW;
+	snprintf(path, sizeof path, "tables.%s.optimizer.decay", table);
+	if (t->optimizer.decay == WEIR_DECAY_FULL && !adam)
+		return FAIL(r, path, WEIR_E_INVALID, "is full, but optimizer.kind is neither adam nor adamw; expected lazy");
 	return check_schedule(r, table, &t->optimizer.schedule);
 }
 

@@ -51,6 +51,11 @@ static const struct choice optimizers[] = {
 	WEIR_OPTIMIZER_MAP(ROW)
 #undef ROW
 };
+static const struct choice decays[] = {
+#define ROW(name, number, text) {text, number},
+	WEIR_DECAY_MAP(ROW)
+#undef ROW
+};
 static const struct choice schedules[] = {
 #define ROW(name, number, text) {text, number},
 	WEIR_SCHEDULE_MAP(ROW)
@@ -76,6 +81,7 @@ static const struct choice codecs[] = {
 	FLOAT(p ".optimizer.l2", t.optimizer.l2, "0", 0, ANY_FLOAT),                                      \
 	FLOAT(p ".optimizer.ftrl_beta", t.optimizer.ftrl_beta, "1", 0, ANY_FLOAT),                        \
 	U32(p ".optimizer.window", t.optimizer.window, "1", 1, UINT32_MAX, "pushes"),                     \
+	CHOICE(p ".optimizer.decay", t.optimizer.decay, "lazy", decays),                                \
 	CHOICE(p ".optimizer.schedule.kind", t.optimizer.schedule.kind, "constant", schedules),           \
 	U64(p ".optimizer.schedule.warmup", t.optimizer.schedule.warmup, "0", 0, ANY_U64, "steps"),       \
 	U64(p ".optimizer.schedule.total", t.optimizer.schedule.total, "0", 0, ANY_U64, "steps"),         \

@@ -31,6 +31,7 @@
 #define WEIR_ROW_WIDTH_MAX 65536u              /* elements of one row */
 #define WEIR_TABLE_ELEMENTS_MAX (1ull << 40)   /* of a dense table */
 #define WEIR_TABLE_SEGMENTS_MAX 512u           /* initialiser segments of a dense table */
+#define WEIR_CATCH_UP_STEPS_MAX 4096u          /* steps that a row left out takes at once, at most; enforced by optimizer.c (full decay) */
 
 /* Work. Enforced by the ledger and the partitions. */
 #define WEIR_UNIT_BATCHES_MAX 4096u            /* batches of one work unit */

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "limits.h"
 #include "vector.h"
 
 /* Bias corrections of the first steps are kept, later ones computed: the same function, the same bits. */
@@ -12,11 +13,13 @@
 #define CACHE_LINE       64
 #define PREFETCH_LINES   24 /* cache lines in flight ahead of the row at work */
 #define PREFETCH_ROWS    16
+#define CATCH_UP_BLOCK   64 /* elements that take all their steps together: values and moments stay in the first-level cache */
 
 struct optimizer {
 	rule_fn rule;
 	struct rule_constants k;
 	weir_optimizer_kind kind;
+	bool full_decay;
 	uint32_t slots;
 	struct correction {
 		float first, second; /* 1 / (1 - beta^t) */
@@ -27,6 +30,10 @@ static bool is_adam_family(weir_optimizer_kind kind)
 {
 	return kind == WEIR_OPT_ADAM || kind == WEIR_OPT_ADAMW || kind == WEIR_OPT_LAMB;
 }
+
+#define SLOTS_FIT(name, number, text, slots) _Static_assert((slots) <= WEIR_OPTIMIZER_SLOTS_MAX, text " has too many slots");
+WEIR_OPTIMIZER_MAP(SLOTS_FIT)
+#undef SLOTS_FIT
 
 uint32_t optimizer_slots(weir_optimizer_kind kind)
 {
@@ -95,6 +102,8 @@ weir_status optimizer_check(const weir_optimizer *o, weir_error *err)
 	}
 	if (windowed && o->window == 0)
 		return weir_fail(err, WEIR_E_INVALID, "optimizer: this kind needs a window of at least 1 push");
+	if (o->decay == WEIR_DECAY_FULL && o->kind != WEIR_OPT_ADAM && o->kind != WEIR_OPT_ADAMW)
+		return weir_fail(err, WEIR_E_INVALID, "optimizer: full decay is for adam and adamw");
 	return schedule_check(&o->schedule, err);
 }
 
@@ -126,6 +135,7 @@ struct optimizer *optimizer_create_with(const struct vector_ops *ops, const weir
 		goto no_memory;
 	o->rule = ops->rules[spec->kind];
 	o->kind = spec->kind;
+	o->full_decay = spec->decay == WEIR_DECAY_FULL;
 	o->slots = optimizer_slots(spec->kind);
 	o->k = (struct rule_constants){
 	    .momentum = spec->momentum,
@@ -224,4 +234,37 @@ void optimizer_apply_rows(const struct optimizer *o, const struct optimizer_scal
 		float *slot0 = rows[i] + width;
 		o->rule(&a, rows[i], slot0, slot0 + width, grad, width);
 	}
+}
+
+/* --- Full decay */
+
+bool optimizer_is_full_decay(const struct optimizer *o)
+{
+	return o->full_decay;
+}
+
+struct row_state optimizer_state_at(const struct optimizer_clock *clock)
+{
+	return (struct row_state){.steps = clock->steps < UINT32_MAX ? (uint32_t)clock->steps : UINT32_MAX};
+}
+
+void optimizer_catch_up(const struct optimizer *o, const struct optimizer_clock *clock, struct row_state *state, float *value,
+                        float *slots, size_t width)
+{
+	static const float none[CATCH_UP_BLOCK]; /* the gradient of a step without the row */
+	const struct optimizer_scalars scalars = {.lr = clock->lr, .grad_scale = 1};
+	assert(o->full_decay);
+	const uint32_t now = optimizer_state_at(clock).steps;
+	if (state->steps >= now)
+		return;
+	const uint32_t behind = now - state->steps, taken = behind < WEIR_CATCH_UP_STEPS_MAX ? behind : WEIR_CATCH_UP_STEPS_MAX;
+	for (size_t first = 0; first < width; first += CATCH_UP_BLOCK) {
+		const size_t n = width - first < CATCH_UP_BLOCK ? width - first : CATCH_UP_BLOCK;
+		struct row_state at = *state;
+		for (uint32_t i = 0; i < taken; i++) {
+			optimizer_begin_row(o, &at);
+			optimizer_apply(o, &scalars, &at, value, slots, width, first, none, n);
+		}
+	}
+	state->steps = now;
 }

@@ -19,8 +19,14 @@ struct optimizer_scalars {
 
 /* Per-row state beside value and slots; all zero for a row that was never pushed. */
 struct row_state {
-	uint32_t steps;     /* pushes applied to this row: Adam's bias correction, windows */
+	uint32_t steps;     /* applied to this row: its pushes, and with full decay also the steps without it. Adam's bias correction, windows */
 	float accumulator;  /* row-wise Adagrad; spare elsewhere */
+};
+
+/* Where a table is, in one partition. */
+struct optimizer_clock {
+	uint64_t steps; /* applied that brought rows of the table: pushes, or closed synchronous steps */
+	float lr;       /* of the last of them, after the schedule */
 };
 
 /* fp32 numbers per element kept beside the value (0 to 2). */
@@ -42,6 +48,17 @@ bool optimizer_is_elementwise(const struct optimizer *o); /* runs may be applied
  * optimizer_begin_row and the whole row for each, prefetching ahead. */
 void optimizer_apply_rows(const struct optimizer *o, const struct optimizer_scalars *s, struct row_state *const *states, float *const *rows,
                           size_t width, const float *grads, size_t count);
+
+/* Full decay (WEIR_DECAY_FULL), which makes sparse rows behave as those of a dense tensor: a push is a step of the table, and a row that it leaves
+ * out takes the step too, with a gradient of zero: its moments decay, L2 and weight decay act, and it moves. Rows are not visited for that. One
+ * is brought to the clock before its own push, and in a copy where it is read; the steps in between are the rule itself, so that the bits are those of the
+ * dense loop. They are taken at the rate of the clock, not each at its own: with a schedule that departs a little from the dense loop.
+ * No more than WEIR_CATCH_UP_STEPS_MAX steps are taken; by then moments are gone and values at rest. */
+bool optimizer_is_full_decay(const struct optimizer *o);
+/* Of a row that is at the clock: one just assigned, or caught up. */
+struct row_state optimizer_state_at(const struct optimizer_clock *clock);
+void optimizer_catch_up(const struct optimizer *o, const struct optimizer_clock *clock, struct row_state *state, float *value, float *slots,
+                        size_t width);
 
 /* Learning rate at a step (counts from 0): lr * schedule, in double with libm; never in the apply path. */
 double schedule_lr(const weir_optimizer *o, uint64_t step);

@@ -42,6 +42,7 @@ weir_status wire_table_make(struct wire_table *out, const weir_table_spec *spec,
 	out->optimizer.l2 = o->l2;
 	out->optimizer.ftrl_beta = o->ftrl_beta;
 	out->optimizer.window = o->window;
+	out->optimizer.decay = o->decay;
 	out->optimizer.schedule = &out->schedule;
 	weir__v1__table__init(&out->table);
 	out->table.id = id;
@@ -90,6 +91,7 @@ static void optimizer_read(const Weir__V1__Optimizer *in, weir_optimizer *out)
 	    .l2 = in->l2,
 	    .ftrl_beta = in->ftrl_beta,
 	    .window = in->window,
+	    .decay = (weir_decay)in->decay,
 	};
 	const Weir__V1__Schedule *s = in->schedule;
 	if (s)
@@ -139,9 +141,10 @@ weir_status wire_table_read(const Weir__V1__Table *in, weir_table_spec *spec, ui
 #define TABLE_FIELD_MAP(X)                                                                                              \
 	X(kind) X(width) X(elements) X(optimizer.kind) X(optimizer.lr) X(optimizer.momentum) X(optimizer.beta1)             \
 	X(optimizer.beta2) X(optimizer.eps) X(optimizer.initial) X(optimizer.weight_decay) X(optimizer.l1) X(optimizer.l2)  \
-	X(optimizer.ftrl_beta) X(optimizer.window) X(optimizer.schedule.kind) X(optimizer.schedule.warmup)                  \
-	X(optimizer.schedule.total) X(optimizer.schedule.decay) X(optimizer.schedule.period) X(optimizer.schedule.min)      \
-	X(optimizer.schedule.gamma) X(mode.kind) X(mode.backup) X(push_codec) X(pull_codec) X(segments_count) X(seed)
+	X(optimizer.ftrl_beta) X(optimizer.window) X(optimizer.decay) X(optimizer.schedule.kind)                            \
+	X(optimizer.schedule.warmup) X(optimizer.schedule.total) X(optimizer.schedule.decay) X(optimizer.schedule.period)   \
+	X(optimizer.schedule.min) X(optimizer.schedule.gamma) X(mode.kind) X(mode.backup) X(push_codec) X(pull_codec)       \
+	X(segments_count) X(seed)
 /* clang-format on */
 
 bool wire_table_equal(const weir_table_spec *a, const weir_table_spec *b, const char **field)
@@ -231,6 +234,10 @@ static weir_status check_optimizer(const weir_table_spec *t, weir_error *err)
 		if (!(rates[i].value >= 0 && rates[i].value < rates[i].below))
 			return weir_fail(err, WEIR_E_INVALID, "table %s: %s is %g, expected a number in [0, %g)", t->name, rates[i].name,
 			                 (double)rates[i].value, (double)rates[i].below);
+	if ((unsigned)o->decay > WEIR_DECAY_FULL)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: decay %u is not known", t->name, o->decay);
+	if (o->decay == WEIR_DECAY_FULL && o->kind != WEIR_OPT_ADAM && o->kind != WEIR_OPT_ADAMW)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: full decay is for adam and adamw", t->name);
 	if ((o->kind == WEIR_OPT_AVERAGE || o->kind == WEIR_OPT_DELAYED_NESTEROV) && o->window == 0)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: its optimizer needs a window of at least 1", t->name);
 	return WEIR_OK;

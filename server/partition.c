@@ -101,6 +101,7 @@ weir_status partition_add_table(struct partition *p, uint32_t id, const weir_tab
 	}
 	t->spec = store_table_spec(t->rows);
 	t->optimizer = store_table_optimizer(t->rows);
+	t->full_decay = t->spec->kind == WEIR_EMBEDDING && optimizer_is_full_decay(t->optimizer);
 	p->tables[id] = t;
 	if (id >= p->tables_end)
 		p->tables_end = id + 1;
@@ -209,7 +210,7 @@ static weir_status refuse(struct submission *s, weir_status status)
 static double section_rate(const struct partition *p, const struct section *s)
 {
 	const struct partition_table *t = partition_table(p, s->table);
-	uint64_t step = t->pushes, key;
+	uint64_t step = t->clock.steps, key;
 	struct row_keys k = row_keys_of(p, t, s);
 	if (t->spec->kind == WEIR_DENSE && row_keys_next(&k, &key, 1)) {
 		const float *row;
@@ -322,7 +323,7 @@ static weir_status submit_close(struct submission *s)
 	for (uint32_t id = 0; id < p->tables_end; id++) {
 		const struct partition_table *t = p->tables[id];
 		if (t && t->spec->mode.kind == WEIR_SYNC)
-			rates[id] = (float)schedule_lr(&t->spec->optimizer, t->steps);
+			rates[id] = (float)schedule_lr(&t->spec->optimizer, t->clock.steps);
 	}
 	status = commit(s, LOG_FINITE, rates, p->tables_end);
 	if (!status)

@@ -28,6 +28,12 @@ void row_meta_touch(struct row_meta *m, const struct log_entry *e)
 		m->count++;
 }
 
+void table_step(struct partition_table *t, float lr)
+{
+	t->clock.steps++;
+	t->clock.lr = lr;
+}
+
 void values_decode(struct cursor *data, weir_codec codec, size_t n, bool clip, float *out)
 {
 	uint8_t straddle[sizeof(float)];
@@ -94,6 +100,8 @@ static weir_status apply_rows(struct section_apply *a, const uint64_t *keys, siz
 		return WEIR_E_MEMORY;
 	for (size_t i = 0; i < count; i++)
 		x->states[i] = &x->metas[i]->state;
+	for (size_t i = 0; i < count && a->t->full_decay; i++)
+		optimizer_catch_up(a->t->optimizer, &a->t->clock, x->states[i], x->rows[i], x->rows[i] + width, width);
 	for (size_t at = 0, m; at < count; at += m) {
 		const uint8_t *run = (const uint8_t *)x->values;
 		if (is_raw(a)) { /* whole rows; one that straddles slices is assembled in x->sum */
@@ -130,7 +138,7 @@ static weir_status apply_section(struct partition *p, const struct log_entry *e,
 			for (size_t i = 0; i < n && !status; i++)
 				status = apply_chunk(&a, keys[i]);
 	}
-	a.t->pushes++;
+	table_step(a.t, a.scalars.lr);
 	counter_bump(&a.t->counters.pushes, 1);
 	return status;
 }
@@ -201,7 +209,7 @@ static weir_status assign_row(struct section_apply *a, uint64_t key)
 		values_decode(&a->data, a->codec, n * optimizer_slots(a->t->spec->optimizer.kind), false, value + n);
 	else
 		optimizer_init_slots(&a->t->spec->optimizer, value + n, n);
-	meta->state = (struct row_state){0};
+	meta->state = a->t->full_decay ? optimizer_state_at(&a->t->clock) : (struct row_state){0};
 	meta->version = a->e->index;
 	return WEIR_OK;
 }

@@ -13,8 +13,8 @@ struct partition_table {
 	struct store_table *rows;
 	const weir_table_spec *spec;
 	const struct optimizer *optimizer;
-	uint64_t pushes; /* entries with rows of this table */
-	uint64_t steps;  /* closed steps that changed it */
+	bool full_decay;              /* rows that a push leaves out take its step too: optimizer_catch_up */
+	struct optimizer_clock clock; /* state: counts the applied entries that brought rows of this table */
 	struct histogram staleness;
 	struct partition_table_counters counters;
 };
@@ -27,6 +27,7 @@ struct apply_scratch {
 	struct row_state *states[APPLY_ROWS];
 	float values[WEIR_ROW_WIDTH_MAX];
 	float sum[WEIR_ROW_WIDTH_MAX];
+	float row[(1 + WEIR_OPTIMIZER_SLOTS_MAX) * WEIR_ROW_WIDTH_MAX];
 };
 
 struct parked {
@@ -87,5 +88,7 @@ void values_decode(struct cursor *data, weir_codec codec, size_t n, bool clip, f
 /* Applies an entry. What it returns is the outcome for the one who sent it; p->failed is set when memory ran out. */
 weir_status partition_apply(struct partition *p, const struct log_entry *e);
 void row_meta_touch(struct row_meta *m, const struct log_entry *e);
+/* An entry with rows of the table has been applied at this rate. */
+void table_step(struct partition_table *t, float lr);
 
 #endif

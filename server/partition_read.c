@@ -39,6 +39,25 @@ static bool is_float_aligned(const uint8_t *p)
 	return (uintptr_t)p % sizeof(float) == 0;
 }
 
+/* A copy, in scratch memory, of a row with full decay and its slots: brought to the table's clock, as its next push would find it. */
+static const float *row_now(struct partition *p, const struct partition_table *t, uint64_t key)
+{
+	struct row_state state;
+	float *row = p->scratch->row;
+	const size_t n = store_row_elements(t->rows, key);
+	store_copy_row(t->rows, key, row, &state);
+	optimizer_catch_up(t->optimizer, &t->clock, &state, row, row + n, n);
+	return row;
+}
+
+static void gather(struct partition *p, const struct partition_table *t, const uint64_t *keys, size_t count, float *out)
+{
+	if (!t->full_decay)
+		return store_gather(t->rows, keys, count, out);
+	for (size_t i = 0; i < count; i++, out += t->spec->width)
+		memcpy(out, row_now(p, t, keys[i]), t->spec->width * sizeof *out);
+}
+
 static void pull_rows(struct partition *p, const struct partition_table *t, struct row_keys *k, weir_codec codec, uint8_t *out)
 {
 	const size_t width = t->spec->width, row_bytes = codec_bytes(codec, width);
@@ -47,7 +66,7 @@ static void pull_rows(struct partition *p, const struct partition_table *t, stru
 	uint64_t keys[GATHER_ROWS];
 	for (size_t n; (n = row_keys_next(k, keys, block)) > 0; out += n * row_bytes) {
 		float *values = direct ? (float *)(void *)out : p->scratch->values;
-		store_gather(t->rows, keys, n, values);
+		gather(p, t, keys, n, values);
 		if (!direct)
 			codec_encode(codec, values, n * width, out);
 	}
@@ -178,7 +197,7 @@ static weir_status scan_page(struct scan_page *g, uint32_t rows_max)
 	return WEIR_OK;
 }
 
-static weir_status scan_write(const struct partition *p, const struct scan_page *g, uint32_t table, struct record_writer *w)
+static weir_status scan_write(struct partition *p, const struct scan_page *g, uint32_t table, struct record_writer *w)
 {
 	struct record reply = {.kind = RECORD_SCAN_REPLY, .partition = (uint16_t)p->options.id, .a = g->cursor};
 	struct section s = {.table = (uint16_t)table,
@@ -195,7 +214,7 @@ static weir_status scan_write(const struct partition *p, const struct scan_page 
 		memcpy(index, g->keys, s.index_bytes);
 		for (size_t i = 0; i < g->count; i++) {
 			size_t bytes = store_row_elements(g->t->rows, g->keys[i]) * (1 + g->slots) * sizeof(float);
-			memcpy(data, g->rows[i], bytes);
+			memcpy(data, g->t->full_decay ? row_now(p, g->t, g->keys[i]) : g->rows[i], bytes);
 			data += bytes;
 		}
 	}

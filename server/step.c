@@ -186,6 +186,8 @@ static weir_status apply_group(struct partition *p, const struct log_entry *e, s
 			sum[j] += next[j];
 	}
 	struct optimizer_scalars scalars = {.lr = e->rates[touches->table], .grad_scale = 1.0f / (float)e->record.c};
+	if (t->full_decay)
+		optimizer_catch_up(t->optimizer, &t->clock, &meta->state, value, value + width, width);
 	optimizer_begin_row(t->optimizer, &meta->state);
 	optimizer_apply(t->optimizer, &scalars, &meta->state, value, value + width, width, 0, sum, width);
 	row_meta_touch(meta, e);
@@ -196,16 +198,14 @@ static weir_status apply_touches(struct partition *p, const struct log_entry *e,
 {
 	if (l->count > 1)
 		qsort(l->items, l->count, sizeof *l->items, compare_touches);
-	const struct partition_table *last = NULL;
 	for (size_t first = 0, end; first < l->count; first = end) {
 		struct touch *t = &l->items[first];
 		for (end = first + 1; end < l->count && l->items[end].table == t->table && l->items[end].key == t->key;)
 			end++;
 		if (apply_group(p, e, t, end - first))
 			return WEIR_E_MEMORY;
-		if (t->t != last)
-			t->t->steps++;
-		last = t->t;
+		if (end == l->count || l->items[end].table != t->table)
+			table_step(t->t, e->rates[t->table]);
 	}
 	return WEIR_OK;
 }

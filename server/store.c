@@ -275,14 +275,19 @@ void store_read_chunk(const struct store_table *t, uint64_t chunk, float *out)
 		initial_value(t, chunk, out, n);
 }
 
+static void initial_row(const struct store_table *t, uint64_t key, float *row, size_t n)
+{
+	initial_value(t, key, row, n);
+	optimizer_init_slots(&t->spec.optimizer, row + n, n);
+}
+
 /* Needs room in slab and index. */
 static float *create_row(struct store_table *t, uint64_t key)
 {
 	uint64_t row = slab_add(&t->slab);
 	size_t n = store_row_elements(t, key);
 	float *value = row_value(t, row);
-	initial_value(t, key, value, n);
-	optimizer_init_slots(&t->spec.optimizer, value + n, n);
+	initial_row(t, key, value, n);
 	row_tail(t, value)->key = key;
 	if (t->spec.kind == WEIR_EMBEDDING)
 		rowmap_insert(&t->map, key, row);
@@ -342,6 +347,18 @@ const struct row_meta *store_find(const struct store_table *t, uint64_t key, con
 		return NULL;
 	*row = value;
 	return &row_tail(t, value)->meta;
+}
+
+void store_copy_row(const struct store_table *t, uint64_t key, float *row, struct row_state *state)
+{
+	const size_t n = store_row_elements(t, key);
+	const float *stored;
+	const struct row_meta *meta = store_find(t, key, &stored);
+	*state = meta ? meta->state : (struct row_state){0};
+	if (meta)
+		memcpy(row, stored, n * (1 + t->slots) * sizeof *row);
+	else
+		initial_row(t, key, row, n);
 }
 
 size_t store_scan(const struct store_table *t, uint64_t *cursor, size_t max, uint64_t *keys, const float **rows)

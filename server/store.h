@@ -41,6 +41,8 @@ uint64_t store_chunks(const struct store_table *t);
 void store_gather(const struct store_table *t, const uint64_t *keys, size_t count, float *out);
 /* The same for one dense chunk. */
 void store_read_chunk(const struct store_table *t, uint64_t chunk, float *out);
+/* row (elements * (1 + slots)), *state: a row as its next push would find it, initial where it is not stored. Never writes. */
+void store_copy_row(const struct store_table *t, uint64_t key, float *row, struct row_state *state);
 /* rows[i], metas[i]: the stored row, created with its initial value and slots when absent. E_MEMORY creates none. Pointers hold until the next upsert. */
 weir_status store_upsert(struct store_table *t, const uint64_t *keys, size_t count, float **rows, struct row_meta **metas);
 /* The stored row of key and what stands behind it; NULL when it is not stored. Valid until the next upsert. */

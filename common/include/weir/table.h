@@ -18,6 +18,7 @@ extern "C" {
 
 typedef enum weir_table_kind { WEIR_EMBEDDING = 0, WEIR_DENSE = 1 } weir_table_kind;
 
+#define WEIR_OPTIMIZER_SLOTS_MAX 2 /* floats per element, at most */
 /* X(NAME, number, "name in job files", optimizer slots: floats per element) */
 #define WEIR_OPTIMIZER_MAP(X)                                                                          \
 	X(SGD, 0, "sgd", 0)                                                                                \
@@ -64,6 +65,17 @@ typedef struct weir_schedule {
 	float gamma;      /* step, exp_range */
 } weir_schedule;
 
+/* What becomes of the rows of an embedding table that a push leaves out. */
+#define WEIR_DECAY_MAP(X)                                                                              \
+	X(LAZY, 0, "lazy") /* nothing: moments, decay and bias correction are of the pushes to the row */  \
+	X(FULL, 1, "full") /* adam, adamw: a step without a gradient, as in a dense tensor */
+
+typedef enum weir_decay {
+#define WEIR_DECAY_ENUM(name, number, text) WEIR_DECAY_##name = number,
+	WEIR_DECAY_MAP(WEIR_DECAY_ENUM)
+#undef WEIR_DECAY_ENUM
+} weir_decay;
+
 typedef struct weir_optimizer {
 	weir_optimizer_kind kind;
 	float lr;
@@ -72,8 +84,9 @@ typedef struct weir_optimizer {
 	float eps;           /* adagrad, adam family */
 	float initial;       /* adagrad: accumulator's first value */
 	float weight_decay;  /* adamw, lamb: decoupled */
-	float l1, l2;        /* ftrl: its own; elsewhere l2 adds l2 * value to the gradient of rows that are pushed */
+	float l1, l2;        /* ftrl: its own; elsewhere l2 adds l2 * value to the gradient of each row that takes a step */
 	float ftrl_beta;     /* ftrl */
+	weir_decay decay;    /* adam, adamw */
 	uint32_t window;     /* average, delayed_nesterov: pushes per window (N) */
 	weir_schedule schedule;
 } weir_optimizer;

@@ -43,7 +43,11 @@ static weir_table_spec dense_table(void)
 static const weir_init_segment row_segment[] = {{16, WEIR_INIT_NORMAL, 0.01f}};
 static weir_table_spec embedding_table(void)
 {
-	return (weir_table_spec){.name = "e", .width = 16, .optimizer = {.lr = 0.1f}, .segments_count = 1, .segments = row_segment};
+	return (weir_table_spec){.name = "e",
+	                         .width = 16,
+	                         .optimizer = {.kind = WEIR_OPT_ADAM, .lr = 0.1f, .decay = WEIR_DECAY_FULL},
+	                         .segments_count = 1,
+	                         .segments = row_segment};
 }
 
 /* Through the wire: made, packed, unpacked, read. */
@@ -83,11 +87,13 @@ static void tables_come_back(void **state)
 /* X(member over weir_table_spec) */
 #define MEMBER_MAP(X)                                                                                                          \
 	X(kind)                                                                                                                    \
-	X(width) X(elements) X(optimizer.kind) X(optimizer.lr) X(optimizer.momentum) X(optimizer.beta1) X(optimizer.beta2)         \
-	    X(optimizer.eps) X(optimizer.initial) X(optimizer.weight_decay) X(optimizer.l1) X(optimizer.l2) X(optimizer.ftrl_beta) \
-	        X(optimizer.window) X(optimizer.schedule.kind) X(optimizer.schedule.warmup) X(optimizer.schedule.total)            \
-	            X(optimizer.schedule.decay) X(optimizer.schedule.period) X(optimizer.schedule.min) X(optimizer.schedule.gamma) \
-	                X(mode.kind) X(mode.backup) X(push_codec) X(pull_codec) X(segments_count) X(seed)
+	X(width)                                                                                                                   \
+	X(elements) X(optimizer.kind) X(optimizer.lr) X(optimizer.momentum) X(optimizer.beta1) X(optimizer.beta2) X(optimizer.eps) \
+	    X(optimizer.initial) X(optimizer.weight_decay) X(optimizer.l1) X(optimizer.l2) X(optimizer.ftrl_beta)                  \
+	        X(optimizer.window) X(optimizer.decay) X(optimizer.schedule.kind) X(optimizer.schedule.warmup)                     \
+	            X(optimizer.schedule.total) X(optimizer.schedule.decay) X(optimizer.schedule.period) X(optimizer.schedule.min) \
+	                X(optimizer.schedule.gamma) X(mode.kind) X(mode.backup) X(push_codec) X(pull_codec) X(segments_count)      \
+	                    X(seed)
 
 static void differ(const weir_table_spec *a, const weir_table_spec *b, const char *expected)
 {
@@ -177,6 +183,8 @@ static void hostile_values_are_refused_by_name(void **state)
 	REFUSED(d, optimizer.weight_decay = INFINITY, WEIR_E_INVALID, "weight_decay is inf");
 	REFUSED(d, optimizer.l1 = -1, WEIR_E_INVALID, "l1 is -1");
 	REFUSED(d, optimizer.l2 = -1, WEIR_E_INVALID, "l2 is -1");
+	REFUSED(d, optimizer.decay = (weir_decay)2, WEIR_E_INVALID, "decay 2");
+	REFUSED(d, optimizer.decay = WEIR_DECAY_FULL, WEIR_E_INVALID, "full decay is for adam and adamw");
 	REFUSED(d, optimizer.ftrl_beta = -1, WEIR_E_INVALID, "ftrl_beta is -1");
 	REFUSED(d, optimizer.schedule.min = NAN, WEIR_E_INVALID, "schedule.min is nan");
 	REFUSED(d, optimizer.schedule.gamma = -1, WEIR_E_INVALID, "schedule.gamma is -1");
