@@ -1,9 +1,7 @@
 /* weir eval: how good the weights of a job are on a part of its data. */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "json.h"
-#include "options.h"
 #include "scoring.h"
 #include "verbs.h"
 
@@ -23,14 +21,14 @@ static weir_status print_json(const struct scoring *s, const struct quality *q, 
 	return status;
 }
 
-static weir_status evaluate(const struct scoring_options *o, bool as_json, weir_error *err)
+static weir_status evaluate(const struct scoring_verb *v, weir_error *err)
 {
 	struct scoring s = {0};
 	struct quality q = {0};
-	weir_status status = scoring_open(&s, o, err);
+	weir_status status = scoring_open(&s, &v->scoring, err);
 	if (status == WEIR_OK)
 		status = scorer_evaluate(s.scorer, s.data, &q, err);
-	if (status == WEIR_OK && as_json)
+	if (status == WEIR_OK && v->as_json)
 		status = print_json(&s, &q, err);
 	else if (status == WEIR_OK)
 		printf("%s: AUC %.4f, logloss %.4f, calibration %.3f (%" PRIu64 " rows, weights of %s)\n", scoring_part_name(s.part),
@@ -41,24 +39,7 @@ static weir_status evaluate(const struct scoring_options *o, bool as_json, weir_
 
 int verb_eval(int count, char **args)
 {
-	struct job_options jo = {0};
-	struct scoring_options so = {0};
-	struct job *job = NULL;
-	bool as_json = false;
-	weir_error err = {0};
-	const char *word = NULL;
-	const struct option options[] = {JOB_OPTIONS(&jo), SCORING_OPTIONS(&so), {"--json", OPTION_FLAG, &as_json}};
-	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
-	jo.path = word ? word : jo.path;
-	if (s == WEIR_OK)
-		s = job_options_logger(&jo, "weir", LOG_WARN, &so.logger, &err);
-	if (s != WEIR_OK)
-		return verb_usage("eval", &err);
-	s = job_options_load(&jo, &job, &err);
-	so.job = job;
-	if (s == WEIR_OK)
-		s = evaluate(&so, as_json, &err);
-	job_free(job);
-	logger_destroy(so.logger);
-	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("eval", &err);
+	struct scoring_verb v = {.name = "eval", .run = evaluate};
+	const struct option options[] = {JOB_OPTIONS(&v.job), SCORING_OPTIONS(&v.scoring), {"--json", OPTION_FLAG, &v.as_json}};
+	return scoring_verb_main(&v, options, sizeof options / sizeof *options, count, args);
 }

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "options.h"
 #include "scoring.h"
 #include "verbs.h"
 
@@ -26,24 +25,24 @@ static weir_status write_rows(void *arg, const struct batch *batch, const float 
 }
 
 /* Written under a temporary name: the file is there whole or not at all. */
-static weir_status predict(const struct scoring_options *so, const char *path, weir_error *err)
+static weir_status predict(const struct scoring_verb *v, weir_error *err)
 {
 	char temporary[WEIR_PATH_BYTES_MAX];
 	struct scoring s = {0};
-	struct output o = {.path = path};
-	if (snprintf(temporary, sizeof temporary, "%s.%d.tmp", path, (int)getpid()) >= (int)sizeof temporary)
+	struct output o = {.path = v->out};
+	if (snprintf(temporary, sizeof temporary, "%s.%d.tmp", v->out, (int)getpid()) >= (int)sizeof temporary)
 		return weir_fail(err, WEIR_E_LIMIT, "--out is longer than %u bytes", WEIR_PATH_BYTES_MAX);
-	weir_status status = scoring_open(&s, so, err);
+	weir_status status = scoring_open(&s, &v->scoring, err);
 	if (status == WEIR_OK && !(o.file = fopen(temporary, "w")))
 		status = weir_fail(err, WEIR_E_IO, "cannot write %s: %s", temporary, strerror(errno));
 	if (status == WEIR_OK)
 		status = scorer_run(s.scorer, s.data, write_rows, &o, err);
 	if (o.file && fclose(o.file) != 0 && status == WEIR_OK)
 		status = weir_fail(err, WEIR_E_IO, "cannot write %s: %s", temporary, strerror(errno));
-	if (status == WEIR_OK && rename(temporary, path) != 0)
-		status = weir_fail(err, WEIR_E_IO, "cannot rename %s to %s: %s", temporary, path, strerror(errno));
+	if (status == WEIR_OK && rename(temporary, v->out) != 0)
+		status = weir_fail(err, WEIR_E_IO, "cannot rename %s to %s: %s", temporary, v->out, strerror(errno));
 	if (status == WEIR_OK)
-		printf("%s: %" PRIu64 " scores of the %s part, weights of %s\n", path, o.rows, scoring_part_name(s.part), s.source);
+		printf("%s: %" PRIu64 " scores of the %s part, weights of %s\n", v->out, o.rows, scoring_part_name(s.part), s.source);
 	else if (o.file)
 		unlink(temporary);
 	scoring_close(&s);
@@ -52,25 +51,7 @@ static weir_status predict(const struct scoring_options *so, const char *path, w
 
 int verb_predict(int count, char **args)
 {
-	struct job_options jo = {0};
-	struct scoring_options so = {0};
-	struct job *job = NULL;
-	const char *out = NULL, *word = NULL;
-	weir_error err = {0};
-	const struct option options[] = {JOB_OPTIONS(&jo), SCORING_OPTIONS(&so), {"--out", OPTION_TEXT, &out}};
-	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
-	jo.path = word ? word : jo.path;
-	if (s == WEIR_OK && !out)
-		s = weir_fail(&err, WEIR_E_INVALID, "needs --out FILE");
-	if (s == WEIR_OK)
-		s = job_options_logger(&jo, "weir", LOG_WARN, &so.logger, &err);
-	if (s != WEIR_OK)
-		return verb_usage("predict", &err);
-	s = job_options_load(&jo, &job, &err);
-	so.job = job;
-	if (s == WEIR_OK)
-		s = predict(&so, out, &err);
-	job_free(job);
-	logger_destroy(so.logger);
-	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("predict", &err);
+	struct scoring_verb v = {.name = "predict", .run = predict, .needs_out = true};
+	const struct option options[] = {JOB_OPTIONS(&v.job), SCORING_OPTIONS(&v.scoring), {"--out", OPTION_TEXT, &v.out}};
+	return scoring_verb_main(&v, options, sizeof options / sizeof *options, count, args);
 }

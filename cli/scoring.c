@@ -2,6 +2,7 @@
 #include "scoring.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -105,4 +106,26 @@ void scoring_close(struct scoring *s)
 	if (s->data)
 		dataset_close(s->data);
 	*s = (struct scoring){0};
+}
+
+int scoring_verb_main(struct scoring_verb *v, const struct option *options, uint32_t options_count, int count, char **args)
+{
+	struct job *job = NULL;
+	const char *word = NULL;
+	weir_error err = {0};
+	weir_status s = options_parse(count, args, options, options_count, &word, 1, &err);
+	v->job.path = word ? word : v->job.path;
+	if (s == WEIR_OK && v->needs_out && !v->out)
+		s = weir_fail(&err, WEIR_E_INVALID, "needs --out FILE");
+	if (s == WEIR_OK)
+		s = job_options_logger(&v->job, "weir", LOG_WARN, &v->scoring.logger, &err);
+	if (s != WEIR_OK)
+		return verb_usage(v->name, &err);
+	s = job_options_load(&v->job, &job, &err);
+	v->scoring.job = job;
+	if (s == WEIR_OK)
+		s = v->run(v, &err);
+	job_free(job);
+	logger_destroy(v->scoring.logger);
+	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail(v->name, &err);
 }

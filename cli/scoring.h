@@ -5,6 +5,7 @@
 #include "dataset.h"
 #include "job.h"
 #include "logger.h"
+#include "options.h"
 #include "scorer.h"
 #include "weir/weir.h"
 
@@ -37,5 +38,19 @@ weir_status scoring_open(struct scoring *s, const struct scoring_options *option
 void scoring_close(struct scoring *s);
 /* "valid", "test". */
 const char *scoring_part_name(enum split_part part);
+
+/* A verb that scores: what its options are read into, and what it does with them. */
+struct scoring_verb {
+	const char *name;
+	struct job_options job;
+	struct scoring_options scoring; /* its job and logger are there when run is called */
+	const char *out;                /* --out */
+	bool needs_out;
+	bool as_json; /* --json */
+	weir_status (*run)(const struct scoring_verb *v, weir_error *err);
+};
+
+/* Reads args by `options`, which point into v, loads the job, runs v->run; returns the verb's exit status. */
+int scoring_verb_main(struct scoring_verb *v, const struct option *options, uint32_t options_count, int count, char **args);
 
 #endif
