@@ -64,16 +64,14 @@ static void show(const struct bench *b, const struct bench_subject *s)
 static void put(const struct bench *b, const struct bench_subject *s)
 {
 	struct json *item = json_create();
-	if (item) {
-		json_set_text(item, "name", s->name);
-		json_set_text(item, "unit", s->unit);
-		json_set_real(item, "value", s->median);
-		json_set_real(item, "low", s->low);
-		json_set_real(item, "high", s->high);
-		if (s->limit != BENCH_NO_LIMIT) {
-			json_set_text(item, "limit", b->subjects[s->limit].name);
-			json_set_real(item, "ratio", s->ratio);
-		}
+	json_set_text(item, "name", s->name);
+	json_set_text(item, "unit", s->unit);
+	json_set_real(item, "value", s->median);
+	json_set_real(item, "low", s->low);
+	json_set_real(item, "high", s->high);
+	if (s->limit != BENCH_NO_LIMIT) {
+		json_set_text(item, "limit", b->subjects[s->limit].name);
+		json_set_real(item, "ratio", s->ratio);
 	}
 	json_append(b->json, "results", item);
 }

@@ -43,6 +43,10 @@ void json_destroy(struct json *j)
 /* Sets the value at path and takes it over. */
 static void set(struct json *j, const char *path, json_t *value)
 {
+	if (!j) {
+		json_decref(value);
+		return;
+	}
 	json_t *at = j->root;
 	const char *dot;
 	char key[JSON_PATH_BYTES_MAX];

@@ -13,12 +13,13 @@ struct json;
 struct json *json_create(void); /* an empty object; NULL when out of memory */
 void json_destroy(struct json *j);
 
+/* Setting in NULL does nothing: an item that memory did not suffice for may be filled, and is told by json_append. */
 void json_set_real(struct json *j, const char *path, double value); /* a NaN or an infinity becomes null */
 void json_set_count(struct json *j, const char *path, uint64_t value);
 void json_set_text(struct json *j, const char *path, const char *value);
 void json_set_bool(struct json *j, const char *path, bool value);
 void json_set_empty_list(struct json *j, const char *path);
-/* Appends item to the list at path (made when absent) and takes item over. */
+/* Appends item to the list at path (made when absent) and takes item over; a NULL item breaks j, whose writing fails then. */
 void json_append(struct json *j, const char *path, struct json *item);
 
 bool json_get_real(const struct json *j, const char *path, double *out);

@@ -162,11 +162,9 @@ static void put_passes(struct json *j, const struct report *r)
 	json_set_empty_list(j, "passes");
 	for (uint32_t i = 0; i < r->passes_count; i++) {
 		struct json *item = json_create();
-		if (item) {
-			json_set_count(item, "pass", r->passes[i].pass);
-			json_set_real(item, "auc", r->passes[i].auc);
-			json_set_real(item, "logloss", r->passes[i].logloss);
-		}
+		json_set_count(item, "pass", r->passes[i].pass);
+		json_set_real(item, "auc", r->passes[i].auc);
+		json_set_real(item, "logloss", r->passes[i].logloss);
 		json_append(j, "passes", item);
 	}
 	if (r->best_pass)

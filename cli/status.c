@@ -54,34 +54,38 @@ static void print_status(const struct overview *s)
 	}
 }
 
+static struct json *server_item(const struct overview_server *v)
+{
+	struct json *item = json_create();
+	json_set_text(item, "address", v->address);
+	json_set_bool(item, "answered", v->answered);
+	json_set_count(item, "pid", v->pid);
+	json_set_count(item, "uptime_ms", v->uptime_ms);
+	json_set_bool(item, "draining", v->draining);
+	return item;
+}
+
+static struct json *worker_item(const struct overview_worker *w)
+{
+	struct json *item = json_create();
+	json_set_text(item, "name", w->name);
+	json_set_count(item, "pid", w->pid);
+	json_set_bool(item, "evaluator", w->evaluator);
+	json_set_bool(item, "live", w->live);
+	json_set_bool(item, "left", w->left);
+	json_set_count(item, "rows", w->rows);
+	json_set_count(item, "units_held", w->units_held);
+	return item;
+}
+
 static void put_lists(struct json *j, const struct overview *s)
 {
 	json_set_empty_list(j, "servers");
-	for (uint32_t i = 0; i < s->servers_count; i++) {
-		struct json *item = json_create();
-		if (item) {
-			json_set_text(item, "address", s->servers[i].address);
-			json_set_bool(item, "answered", s->servers[i].answered);
-			json_set_count(item, "pid", s->servers[i].pid);
-			json_set_count(item, "uptime_ms", s->servers[i].uptime_ms);
-			json_set_bool(item, "draining", s->servers[i].draining);
-		}
-		json_append(j, "servers", item);
-	}
+	for (uint32_t i = 0; i < s->servers_count; i++)
+		json_append(j, "servers", server_item(&s->servers[i]));
 	json_set_empty_list(j, "workers");
-	for (uint32_t i = 0; i < s->workers_count; i++) {
-		struct json *item = json_create();
-		if (item) {
-			json_set_text(item, "name", s->workers[i].name);
-			json_set_count(item, "pid", s->workers[i].pid);
-			json_set_bool(item, "evaluator", s->workers[i].evaluator);
-			json_set_bool(item, "live", s->workers[i].live);
-			json_set_bool(item, "left", s->workers[i].left);
-			json_set_count(item, "rows", s->workers[i].rows);
-			json_set_count(item, "units_held", s->workers[i].units_held);
-		}
-		json_append(j, "workers", item);
-	}
+	for (uint32_t i = 0; i < s->workers_count; i++)
+		json_append(j, "workers", worker_item(&s->workers[i]));
 }
 
 static weir_status print_json(const struct overview *s, weir_error *err)
