@@ -76,6 +76,17 @@
 #define WEIR_LOG_LINE_BYTES_MAX 4096u          /* one line; the rest is cut */
 #define WEIR_LOG_SITE_LINES_MAX 10u            /* lines per second of one call site */
 
+/* Checkpoints. Enforced by blob.c and checkpoint_*.c. */
+#define WEIR_BLOB_NAME_BYTES_MAX 192u          /* of an object, with its NUL */
+#define WEIR_BLOB_PART_BYTES (8u << 20)        /* of a multipart upload; S3 wants 5 MiB or more */
+#define WEIR_BLOB_PARTS_MAX 10000u             /* S3's limit */
+#define WEIR_BLOB_ATTEMPTS_MAX 6u              /* of one request */
+#define WEIR_BLOB_RETRY_FIRST_MS 100u
+#define WEIR_CHECKPOINT_NAME_BYTES_MAX 48u     /* with its NUL */
+#define WEIR_CHECKPOINT_CHAIN_MAX 8u           /* row files of a partition: a full one and deltas on it */
+#define WEIR_CHECKPOINT_MANIFEST_BYTES_MAX (64u << 20)
+#define WEIR_CHECKPOINT_STATE_BYTES_MAX (1u << 30) /* of a partition's header, of the ledger's state */
+
 /* Configuration. */
 #define WEIR_CONFIG_BYTES_MAX (1u << 20)
 #define WEIR_PATH_BYTES_MAX 4096u

@@ -1,0 +1,27 @@
+/* runs/<job>/run.json: which run of the job this folder holds, so that it can be resumed.
+ *
+ *   {"version": 1, "uuid": "32 hex digits", "generation": 2, "restore": "ck-..."}
+ *
+ * `weir train` writes it when it starts servers for the first time; `weir train --resume` starts them again with the same uuid and generation;
+ * `weir restore` sets a new generation and the checkpoint that servers of that generation begin with. */
+#ifndef WEIR_RUN_STATE_H
+#define WEIR_RUN_STATE_H
+
+#include <stdint.h>
+
+#include "limits.h"
+#include "weir/status.h"
+
+struct run_state {
+	uint8_t uuid[16];
+	uint64_t generation;                          /* from 1 */
+	char restore[WEIR_CHECKPOINT_NAME_BYTES_MAX]; /* "": this generation began from nothing */
+};
+
+/* E_NOT_FOUND when the folder holds no run; E_CORRUPT, E_VERSION with the path. */
+weir_status run_state_read(const char *run_dir, struct run_state *out, weir_error *err) WEIR_MUST_CHECK;
+/* Atomically. */
+weir_status run_state_write(const char *run_dir, const struct run_state *state, weir_error *err) WEIR_MUST_CHECK;
+void run_state_uuid_text(const struct run_state *state, char out[33]);
+
+#endif
