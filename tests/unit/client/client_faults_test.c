@@ -1,11 +1,8 @@
 /* Streams that break, servers that go away, workers that die in the middle of a step. */
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -57,8 +54,7 @@ static void test_broken_streams_lose_and_repeat_nothing(void **state)
 		assert_true(atomic_load(&s.cuts) > 0);
 		assert_sums(&t);
 		assert_audit(&c);
-		assert_ok(weir_close(t.client, &err), &err);
-		trainer_free(&t);
+		trainer_close(&t);
 		cluster_stop(&c);
 	}
 }
@@ -72,8 +68,7 @@ static void test_a_server_that_goes_away_ends_operations_and_is_named(void **sta
 	weir_unit u;
 	cluster_start(&c, &(struct cluster_options){0});
 	trainer_open(&t, &c, "worker", (weir_mode){WEIR_ASYNC});
-	assert_ok(weir_unit_lease(t.client, &u, -1, &err), &err);
-	assert_ok(weir_unit_begin(t.client, &u, BATCHES, &err), &err);
+	trainer_lease(&t, &u);
 	assert_ok(run_batch(&t, &u, 0, &err), &err);
 	server_destroy(c.servers[1]);
 	int64_t before = clock_ms(clock_system());
@@ -84,27 +79,9 @@ static void test_a_server_that_goes_away_ends_operations_and_is_named(void **sta
 	before = clock_ms(clock_system());
 	assert_int_equal(run_batch(&t, &u, 2, &err), WEIR_E_UNAVAILABLE); /* known by now */
 	assert_in_range(clock_ms(clock_system()) - before, 0, 2000);
-	assert_ok(weir_close(t.client, &err), &err);
-	trainer_free(&t);
+	trainer_close(&t);
 	c.servers_count = 1;
 	cluster_stop(&c);
-}
-
-struct thread {
-	pthread_t id;
-	struct trainer trainer;
-	uint32_t batches_max;
-	weir_status status;
-	weir_error err;
-};
-
-static void *thread_main(void *arg)
-{
-	struct thread *t = arg;
-	t->status = train(&t->trainer, t->batches_max, &t->err);
-	if (t->batches_max != UINT32_MAX)
-		weir_abandon(t->trainer.client);
-	return NULL;
 }
 
 /* An evaluator between passes asks the servers for nothing: it must notice all the same. */
@@ -132,27 +109,14 @@ static void test_a_synchronous_worker_that_dies_does_not_stop_the_others(void **
 {
 	(void)state;
 	struct cluster c;
-	struct thread t[3];
-	memset(t, 0, sizeof t);
+	struct trainer_thread t[3];
 	cluster_start(&c, &(struct cluster_options){.lease_ms = 1500});
-	for (int i = 0; i < 3; i++) {
-		char name[16];
-		snprintf(name, sizeof name, "worker-%d", i);
-		trainer_open(&t[i].trainer, &c, name, (weir_mode){WEIR_SYNC, .backup = 0});
-		t[i].batches_max = i == 2 ? 7 : UINT32_MAX;
-	}
-	for (int i = 0; i < 3; i++)
-		pthread_create(&t[i].id, NULL, thread_main, &t[i]);
-	for (int i = 0; i < 3; i++) {
-		pthread_join(t[i].id, NULL);
-		assert_ok(t[i].status, &t[i].err);
-	}
+	threads_open(t, 3, &c, (weir_mode){WEIR_SYNC, .backup = 0});
+	t[2].batches_max = 7;
+	threads_train(t, 3);
 	assert_audit(&c);
 	assert_int_equal(cluster_audit(&c).dropped, 0);
-	for (int i = 0; i < 2; i++)
-		assert_ok(weir_close(t[i].trainer.client, &t[i].err), &t[i].err);
-	for (int i = 0; i < 3; i++)
-		trainer_free(&t[i].trainer);
+	threads_close(t, 3);
 	cluster_stop(&c);
 }
 
@@ -166,8 +130,7 @@ static void test_a_gradient_that_is_not_finite_is_refused_before_it_is_sent(void
 	weir_ticket ticket;
 	cluster_start(&c, &(struct cluster_options){0});
 	trainer_open(&t, &c, "worker", (weir_mode){WEIR_ASYNC});
-	assert_ok(weir_unit_lease(t.client, &u, -1, &err), &err);
-	assert_ok(weir_unit_begin(t.client, &u, BATCHES, &err), &err);
+	trainer_lease(&t, &u);
 	weir_batch id = {.pass = u.pass, .unit = u.unit, .batch = 0, .attempt = u.attempt};
 	for (uint32_t i = 0; i < DENSE; i++)
 		t.gradient[i] = 0;
@@ -179,8 +142,7 @@ static void test_a_gradient_that_is_not_finite_is_refused_before_it_is_sent(void
 	t.gradient[77777] = 0;
 	assert_ok(weir_push(t.client, &id, &item, 1, &(weir_push_options){.copy = 1}, NULL, NULL, &ticket, &err), &err);
 	assert_ok(weir_wait(t.client, ticket, 5000, &err), &err);
-	assert_ok(weir_close(t.client, &err), &err);
-	trainer_free(&t);
+	trainer_close(&t);
 	cluster_stop(&c);
 }
 
@@ -227,8 +189,7 @@ static void test_assigned_rows_come_back_from_pull_and_scan(void **state)
 	assert_ok(weir_pull(t.client, NULL, &dense, 1, NULL, NULL, &ticket, &err), &err);
 	assert_ok(weir_wait(t.client, ticket, 5000, &err), &err);
 	assert_memory_equal(t.values, t.gradient, DENSE * sizeof(float));
-	assert_ok(weir_close(t.client, &err), &err);
-	trainer_free(&t);
+	trainer_close(&t);
 	cluster_stop(&c);
 }
 

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -30,10 +31,31 @@ void trainer_open(struct trainer *t, struct cluster *c, const char *name, weir_m
 	t->gradient = malloc(DENSE * sizeof *t->gradient);
 }
 
-void trainer_free(struct trainer *t)
+static void trainer_free(struct trainer *t)
 {
 	free(t->values);
 	free(t->gradient);
+}
+
+void trainer_close(struct trainer *t)
+{
+	weir_error err = {0};
+	assert_ok(weir_close(t->client, &err), &err);
+	trainer_free(t);
+}
+
+void trainer_abandon(struct trainer *t)
+{
+	weir_abandon(t->client);
+	trainer_free(t);
+}
+
+void trainer_lease(struct trainer *t, weir_unit *u)
+{
+	weir_error err = {0};
+	assert_ok(weir_unit_lease(t->client, u, 10000, &err), &err);
+	assert_int_equal(u->state, WEIR_UNIT_LEASED);
+	assert_ok(weir_unit_begin(t->client, u, BATCHES, &err), &err);
 }
 
 weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t batch, weir_error *err)
@@ -63,6 +85,14 @@ weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t batch, wei
 		status = weir_wait(t->client, ticket, 20000, err);
 	t->executed += status == WEIR_OK;
 	return status;
+}
+
+void finish_unit(struct trainer *t, const weir_unit *u)
+{
+	weir_error err = {0};
+	for (uint32_t batch = u->watermark; batch < BATCHES; batch++)
+		assert_ok(run_batch(t, u, batch, &err), &err);
+	assert_ok(weir_unit_commit(t->client, u, &err), &err);
 }
 
 weir_status train(struct trainer *t, uint32_t batches_max, weir_error *err)
@@ -126,4 +156,46 @@ void assert_audit(struct cluster *c)
 	assert_int_equal(a.applied + a.dropped, a.expected + a.skipped);
 	assert_int_equal(a.applied_fingerprint + a.dropped_fingerprint, a.expected_fingerprint);
 	assert_int_equal(a.twice, 0);
+}
+
+void finish_by(struct trainer *t, struct cluster *c)
+{
+	weir_error err = {0};
+	assert_ok(train(t, UINT32_MAX, &err), &err);
+	assert_audit(c);
+}
+
+void threads_open(struct trainer_thread *t, uint32_t count, struct cluster *c, weir_mode dense_mode)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		t[i] = (struct trainer_thread){.batches_max = UINT32_MAX};
+		snprintf(t[i].name, sizeof t[i].name, "worker-%u", i);
+		trainer_open(&t[i].trainer, c, t[i].name, dense_mode);
+	}
+}
+
+static void *thread_main(void *arg)
+{
+	struct trainer_thread *t = arg;
+	t->status = train(&t->trainer, t->batches_max, &t->err);
+	if (t->batches_max != UINT32_MAX)
+		trainer_abandon(&t->trainer);
+	return NULL;
+}
+
+void threads_train(struct trainer_thread *t, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		assert_int_equal(pthread_create(&t[i].id, NULL, thread_main, &t[i]), 0);
+	for (uint32_t i = 0; i < count; i++) {
+		pthread_join(t[i].id, NULL);
+		assert_ok(t[i].status, &t[i].err);
+	}
+}
+
+void threads_close(struct trainer_thread *t, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (t[i].batches_max == UINT32_MAX)
+			trainer_close(&t[i].trainer);
 }

@@ -4,9 +4,6 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 
@@ -48,35 +45,6 @@ static void wait_for_progress(struct trainer *t)
 	pthread_mutex_unlock(&c->lock);
 }
 
-static void lease(struct trainer *t, weir_unit *u)
-{
-	weir_error err = {0};
-	assert_ok(weir_unit_lease(t->client, u, 10000, &err), &err);
-	assert_int_equal(u->state, WEIR_UNIT_LEASED);
-	assert_ok(weir_unit_begin(t->client, u, BATCHES, &err), &err);
-}
-
-/* The job is done by t; then all is well. */
-static void finish_by(struct trainer *t, struct cluster *c)
-{
-	weir_error err = {0};
-	assert_ok(train(t, UINT32_MAX, &err), &err);
-	assert_audit(c);
-}
-
-static void close_trainer(struct trainer *t)
-{
-	weir_error err = {0};
-	assert_ok(weir_close(t->client, &err), &err);
-	trainer_free(t);
-}
-
-static void abandon(struct trainer *t)
-{
-	weir_abandon(t->client);
-	trainer_free(t);
-}
-
 /* A push of batch that the client refuses: nothing of it is sent. */
 static void refuse_push(struct trainer *t, const weir_unit *u, uint32_t batch)
 {
@@ -95,7 +63,7 @@ static void test_a_commit_that_is_tried_again_counts_its_parts_once(void **state
 	weir_unit u;
 	cluster_start(&c, &(struct cluster_options){.lease_ms = 60000});
 	trainer_open(&t, &c, "worker", asynchronous);
-	lease(&t, &u);
+	trainer_lease(&t, &u);
 	refuse_push(&t, &u, 0); /* the watermark stays below it */
 	for (uint32_t batch = 1; batch < BATCHES; batch++)
 		assert_ok(run_batch(&t, &u, batch, &err), &err);
@@ -105,7 +73,7 @@ static void test_a_commit_that_is_tried_again_counts_its_parts_once(void **state
 	wait_for_progress(&t); /* and what is reported meanwhile is what lies below the watermark */
 	assert_ok(weir_unit_commit(t.client, &u, &err), &err);
 	finish_by(&t, &c);
-	close_trainer(&t);
+	trainer_close(&t);
 	cluster_stop(&c);
 }
 
@@ -141,14 +109,12 @@ static void test_a_lease_whose_answer_was_lost_is_asked_for_again(void **state)
 	struct rpc_channel *ledger = mute(&t, &c);
 	assert_int_equal(weir_unit_lease(t.client, &u, 0, &err), WEIR_E_UNAVAILABLE);
 	unmute(&t, ledger);
-	lease(&t, &u);
+	trainer_lease(&t, &u);
 	assert_int_equal(u.unit, 0);
-	for (uint32_t batch = 0; batch < BATCHES; batch++)
-		assert_ok(run_batch(&t, &u, batch, &err), &err);
-	assert_ok(weir_unit_commit(t.client, &u, &err), &err);
+	finish_unit(&t, &u);
 	finish_by(&t, &c);
 	assert_sums(&t);
-	close_trainer(&t);
+	trainer_close(&t);
 	cluster_stop(&c);
 }
 
@@ -162,10 +128,10 @@ static void test_a_batch_refused_by_a_later_attempt_is_accounted_for(void **stat
 	weir_unit u, v;
 	cluster_start(&c, &(struct cluster_options){.lease_ms = 60000});
 	trainer_open(&a, &c, "worker", asynchronous);
-	lease(&a, &u);
+	trainer_lease(&a, &u);
 	assert_ok(run_batch(&a, &u, 1, &err), &err); /* not batch 0: the watermark cannot pass it */
 	trainer_open(&b, &c, "worker", asynchronous);
-	lease(&b, &v);
+	trainer_lease(&b, &v);
 	assert_int_equal(v.unit, u.unit);
 	assert_int_equal(v.watermark, 0);
 	refuse_push(&b, &v, 1);
@@ -175,8 +141,8 @@ static void test_a_batch_refused_by_a_later_attempt_is_accounted_for(void **stat
 	assert_ok(weir_unit_commit(b.client, &v, &err), &err);
 	finish_by(&b, &c);
 	assert_sums(&b);
-	abandon(&a);
-	close_trainer(&b);
+	trainer_abandon(&a);
+	trainer_close(&b);
 	cluster_stop(&c);
 }
 
@@ -191,7 +157,7 @@ static void test_a_push_that_servers_refuse_as_not_finite_is_done(void **state)
 	weir_ticket ticket;
 	cluster_start(&c, &(struct cluster_options){0});
 	trainer_open(&t, &c, "worker", asynchronous);
-	lease(&t, &u);
+	trainer_lease(&t, &u);
 	weir_batch id = {.pass = u.pass, .unit = u.unit, .batch = 0, .attempt = u.attempt};
 	for (uint32_t i = 0; i < DENSE; i++)
 		t.gradient[i] = 0.0f / 0.0f;
@@ -202,7 +168,7 @@ static void test_a_push_that_servers_refuse_as_not_finite_is_done(void **state)
 		assert_ok(run_batch(&t, &u, batch, &err), &err);
 	assert_ok(weir_unit_commit(t.client, &u, &err), &err);
 	finish_by(&t, &c);
-	close_trainer(&t);
+	trainer_close(&t);
 	cluster_stop(&c);
 }
 
@@ -217,15 +183,15 @@ static void test_the_watermark_waits_for_the_step(void **state)
 	weir_unit u;
 	cluster_start(&c, &(struct cluster_options){.lease_ms = 4000});
 	trainer_open(&a, &c, "worker", synchronous);
-	lease(&a, &u);
+	trainer_lease(&a, &u);
 	assert_ok(run_batch(&a, &u, 0, &err), &err);
 	wait_for_progress(&a);
 	trainer_open(&b, &c, "worker", synchronous);
 	finish_by(&b, &c);
 	assert_sums(&b);
 	assert_int_equal(cluster_audit(&c).dropped, 0);
-	abandon(&a);
-	close_trainer(&b);
+	trainer_abandon(&a);
+	trainer_close(&b);
 	cluster_stop(&c);
 }
 
@@ -239,21 +205,19 @@ static void test_a_closed_batch_that_is_executed_again_counts_once(void **state)
 	weir_unit u, v;
 	cluster_start(&c, &(struct cluster_options){.lease_ms = 60000});
 	trainer_open(&a, &c, "worker", synchronous);
-	lease(&a, &u);
+	trainer_lease(&a, &u);
 	assert_ok(run_batch(&a, &u, 0, &err), &err);
 	assert_ok(run_batch(&a, &u, 1, &err), &err);
 	assert_int_equal(cluster_audit(&c).steps_closed, 1);
 	trainer_open(&b, &c, "worker", synchronous);
-	lease(&b, &v);
+	trainer_lease(&b, &v);
 	assert_int_equal(v.unit, u.unit);
-	for (uint32_t batch = v.watermark; batch < BATCHES; batch++)
-		assert_ok(run_batch(&b, &v, batch, &err), &err);
-	assert_ok(weir_unit_commit(b.client, &v, &err), &err);
+	finish_unit(&b, &v);
 	finish_by(&b, &c);
 	assert_sums(&b);
 	assert_int_equal(cluster_audit(&c).steps_closed, UNITS * BATCHES); /* each batch in one step */
-	abandon(&a);
-	close_trainer(&b);
+	trainer_abandon(&a);
+	trainer_close(&b);
 	cluster_stop(&c);
 }
 
@@ -268,7 +232,7 @@ static void test_a_close_lost_by_a_stale_worker_is_sent_again(void **state)
 	weir_ticket ticket;
 	cluster_start(&c, &(struct cluster_options){.lease_ms = 60000});
 	trainer_open(&t, &c, "worker", synchronous);
-	lease(&t, &u);
+	trainer_lease(&t, &u);
 	assert_ok(run_batch(&t, &u, 0, &err), &err);
 	pthread_mutex_lock(&t.client->lock);
 	t.client->steps.closes_sent = 1; /* the close of step 1 will be taken for sent, and no server gets it */
@@ -287,7 +251,7 @@ static void test_a_close_lost_by_a_stale_worker_is_sent_again(void **state)
 	assert_ok(weir_rejoin(t.client, &err), &err);
 	finish_by(&t, &c);
 	assert_sums(&t);
-	close_trainer(&t);
+	trainer_close(&t);
 	cluster_stop(&c);
 }
 
@@ -305,13 +269,11 @@ static void test_a_batch_that_is_not_held_gets_no_step(void **state)
 	assert_int_equal(run_batch(&t, &u, 0, &err), WEIR_E_STATE); /* not begun */
 	assert_ok(weir_unit_begin(t.client, &u, BATCHES, &err), &err);
 	assert_int_equal(run_batch(&t, &u, BATCHES, &err), WEIR_E_STATE);
-	for (uint32_t batch = 0; batch < BATCHES; batch++)
-		assert_ok(run_batch(&t, &u, batch, &err), &err);
-	assert_ok(weir_unit_commit(t.client, &u, &err), &err);
+	finish_unit(&t, &u);
 	assert_int_equal(run_batch(&t, &u, 0, &err), WEIR_E_STATE);
 	finish_by(&t, &c);
 	assert_sums(&t);
-	close_trainer(&t);
+	trainer_close(&t);
 	cluster_stop(&c);
 }
 
@@ -325,14 +287,14 @@ static void test_a_unit_given_up_holds_no_step_open(void **state)
 	weir_unit u;
 	cluster_start(&c, &(struct cluster_options){0});
 	trainer_open(&a, &c, "worker-0", synchronous);
-	lease(&a, &u);
+	trainer_lease(&a, &u);
 	assert_ok(run_batch(&a, &u, 0, &err), &err);
 	assert_ok(weir_unit_fail(a.client, &u, "the rest cannot be read", &err), &err);
 	trainer_open(&b, &c, "worker-1", synchronous);
 	finish_by(&b, &c);
 	assert_sums(&b);
-	close_trainer(&a);
-	close_trainer(&b);
+	trainer_close(&a);
+	trainer_close(&b);
 	cluster_stop(&c);
 }
 
@@ -346,7 +308,7 @@ static void give_up(const weir_mode mode)
 	cluster_start(&c, &(struct cluster_options){.allow_skip = 1});
 	trainer_open(&t, &c, "worker", mode);
 	for (uint32_t i = 0; i < WEIR_UNIT_FAILURES_MAX; i++) {
-		lease(&t, &u);
+		trainer_lease(&t, &u);
 		assert_int_equal(u.unit, 0);
 		for (uint32_t batch = u.watermark; batch <= i; batch++)
 			assert_ok(run_batch(&t, &u, batch, &err), &err);
@@ -356,7 +318,7 @@ static void give_up(const weir_mode mode)
 	struct audit a = cluster_audit(&c);
 	assert_true(a.skipped > 0);
 	assert_int_equal(a.units_quarantined, 1);
-	close_trainer(&t);
+	trainer_close(&t);
 	cluster_stop(&c);
 }
 

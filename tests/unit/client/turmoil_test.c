@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -44,12 +43,6 @@ static void actor_open(struct actor *a)
 	trainer_open(&a->trainer, a->cluster, a->name, a->mode);
 }
 
-static void bury(struct trainer *t)
-{
-	weir_abandon(t->client);
-	trainer_free(t);
-}
-
 /* The trainer is replaced while it holds a unit; when the ghost moves again it must do no harm. */
 static void haunt(struct actor *a, const weir_unit *u)
 {
@@ -57,7 +50,7 @@ static void haunt(struct actor *a, const weir_unit *u)
 		weir_error ignored = {0};
 		(void)run_batch(&a->ghost, &a->ghost_unit, BATCHES - 1, &ignored);
 		(void)weir_unit_commit(a->ghost.client, &a->ghost_unit, &ignored);
-		bury(&a->ghost);
+		trainer_abandon(&a->ghost);
 	}
 	a->ghost = a->trainer;
 	a->ghost_unit = *u;
@@ -76,7 +69,7 @@ static weir_status misfortune(struct actor *a, const weir_unit *u)
 		haunt(a, u);
 		return WEIR_E_CANCELLED;
 	case 1:
-		bury(&a->trainer);
+		trainer_abandon(&a->trainer);
 		actor_open(a);
 		return WEIR_E_CANCELLED;
 	case 2:
@@ -148,9 +141,8 @@ static void turmoil(uint64_t seed, weir_mode mode)
 	for (uint32_t i = 0; i < ACTORS; i++) {
 		struct actor *a = &actors[i];
 		if (a->has_ghost)
-			bury(&a->ghost);
-		assert_ok(weir_close(a->trainer.client, &a->err), &a->err);
-		trainer_free(&a->trainer);
+			trainer_abandon(&a->ghost);
+		trainer_close(&a->trainer);
 	}
 	cluster_stop(&c);
 }

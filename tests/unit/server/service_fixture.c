@@ -62,6 +62,14 @@ void cluster_close(struct cluster *k)
 	rpc_destroy(k->rpc);
 }
 
+Weir__V1__JobId cluster_job(uint64_t generation)
+{
+	Weir__V1__JobId job = WEIR__V1__JOB_ID__INIT;
+	job.uuid = (ProtobufCBinaryData){.len = 16, .data = (uint8_t *)(uintptr_t)records_uuid};
+	job.generation = generation;
+	return job;
+}
+
 static weir_status register_table(struct client *c, uint32_t id, weir_mode_kind mode, uint32_t width, weir_error *err)
 {
 	bool dense = width == 0;
@@ -77,10 +85,8 @@ static weir_status register_table(struct client *c, uint32_t id, weir_mode_kind 
 	snprintf(spec.name, sizeof spec.name, "table-%u", id);
 	struct wire_table table;
 	assert_int_equal(wire_table_make(&table, &spec, id), WEIR_OK);
-	Weir__V1__JobId job = WEIR__V1__JOB_ID__INIT;
+	Weir__V1__JobId job = cluster_job(RECORDS_GENERATION);
 	Weir__V1__RegisterTableRequest q = WEIR__V1__REGISTER_TABLE_REQUEST__INIT;
-	job.uuid = (ProtobufCBinaryData){.len = 16, .data = (uint8_t *)(uintptr_t)records_uuid};
-	job.generation = RECORDS_GENERATION;
 	q.job = &job;
 	q.table = &table.table;
 	ProtobufCMessage *m;
@@ -116,17 +122,22 @@ uint64_t cluster_key(uint16_t table, uint32_t partition, uint32_t i)
 			return key;
 }
 
+struct rows cluster_row(uint16_t table, const uint64_t *key, const float *values)
+{
+	return (struct rows){.table = table,
+	                     .width = CLUSTER_WIDTH,
+	                     .count = 1,
+	                     .keys = key,
+	                     .values = values,
+	                     .values_count = values ? CLUSTER_WIDTH : 0};
+}
+
 struct message *cluster_frame(const struct record *r, uint16_t table, uint64_t key, float v, bool push)
 {
 	float values[CLUSTER_WIDTH];
 	for (uint32_t i = 0; i < CLUSTER_WIDTH; i++)
 		values[i] = v;
-	struct rows rows = {.table = table,
-	                    .width = CLUSTER_WIDTH,
-	                    .count = 1,
-	                    .keys = &key,
-	                    .values = push ? values : NULL,
-	                    .values_count = push ? CLUSTER_WIDTH : 0};
+	struct rows rows = cluster_row(table, &key, push ? values : NULL);
 	struct record_writer *w = record_writer_create();
 	records_add(w, r, &rows, 1);
 	struct message *frame = records_finish(w);

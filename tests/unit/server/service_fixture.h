@@ -25,6 +25,10 @@ void cluster_register(struct client *c);
 weir_status cluster_register_width(struct client *c, uint32_t width, weir_error *err);
 /* The i-th key that lives in a partition. */
 uint64_t cluster_key(uint16_t table, uint32_t partition, uint32_t i);
+/* The job the servers serve, or a generation of it. */
+Weir__V1__JobId cluster_job(uint64_t generation);
+/* One row of CLUSTER_WIDTH; NULL values: its key only. */
+struct rows cluster_row(uint16_t table, const uint64_t *key, const float *values);
 /* A frame of one record with one row of CLUSTER_WIDTH times v (or keys only, when push is false). */
 struct message *cluster_frame(const struct record *r, uint16_t table, uint64_t key, float v, bool push);
 

@@ -21,6 +21,20 @@ static struct record push_of(uint32_t unit, uint32_t batch, uint32_t partition, 
 	                       .batch = batch};
 }
 
+/* Servers, and a client on a stream of the last that has registered the tables. */
+static void begin(struct cluster *k, struct client *c, uint32_t servers, uint32_t executors, enum rpc_method stream)
+{
+	cluster_open(k, servers, executors);
+	client_open(c, k->rpc, cluster_address(servers - 1), stream);
+	cluster_register(c);
+}
+
+static void end(struct cluster *k, struct client *c)
+{
+	client_close(c);
+	cluster_close(k);
+}
+
 static float pull_one(struct client *c, uint32_t partition, uint16_t table, uint64_t key, uint64_t id)
 {
 	struct record r = {.kind = RECORD_PULL, .partition = (uint16_t)partition, .request_id = id};
@@ -68,12 +82,7 @@ static void *push_integers(void *arg)
 			float values[CLUSTER_WIDTH];
 			for (uint32_t i = 0; i < CLUSTER_WIDTH; i++)
 				values[i] = -(float)(p->number + 1);
-			struct rows rows = {.table = CLUSTER_ASYNC,
-			                    .width = CLUSTER_WIDTH,
-			                    .count = 1,
-			                    .keys = &key,
-			                    .values = values,
-			                    .values_count = CLUSTER_WIDTH};
+			struct rows rows = cluster_row(CLUSTER_ASYNC, &key, values);
 			records_add(w, &r, &rows, 1);
 		}
 		struct message *frame = records_finish(w);
@@ -96,9 +105,7 @@ static void concurrent_integer_gradients_sum_up_exactly(uint32_t executors)
 {
 	struct cluster k;
 	struct client c;
-	cluster_open(&k, 1, executors);
-	client_open(&c, k.rpc, cluster_address(0), RPC_PULL_STREAM);
-	cluster_register(&c);
+	begin(&k, &c, 1, executors, RPC_PULL_STREAM);
 	struct pusher pushers[PUSHERS];
 	for (uint32_t i = 0; i < PUSHERS; i++) {
 		pushers[i] = (struct pusher){.cluster = &k, .number = i};
@@ -131,8 +138,7 @@ static void concurrent_integer_gradients_sum_up_exactly(uint32_t executors)
 		staleness += status->tables[0]->staleness[i];
 	assert_int_equal(staleness, PUSHERS * BATCHES * CLUSTER_PARTITIONS);
 	wire_free(m);
-	client_close(&c);
-	cluster_close(&k);
+	end(&k, &c);
 }
 
 static void integers_sum_up_with_one_executor(void **state)
@@ -154,13 +160,11 @@ static void a_stream_beyond_its_credit_is_cut_off(void **state)
 	(void)state;
 	struct cluster k;
 	struct client c;
-	cluster_open(&k, 1, 1);
-	client_open(&c, k.rpc, cluster_address(0), RPC_PULL_STREAM);
-	cluster_register(&c);
+	begin(&k, &c, 1, 1, RPC_PULL_STREAM);
 	for (uint32_t frame = 0; frame < 2; frame++) { /* pulls that wait for a step: 600 fit, 1,200 do not */
 		struct record_writer *w = record_writer_create();
 		uint64_t key = cluster_key(CLUSTER_SYNC, 0, 0);
-		struct rows rows = {.table = CLUSTER_SYNC, .width = CLUSTER_WIDTH, .count = 1, .keys = &key};
+		struct rows rows = cluster_row(CLUSTER_SYNC, &key, NULL);
 		for (uint32_t i = 0; i < 600; i++) {
 			struct record r = {.kind = RECORD_PULL, .b = 1, .request_id = i};
 			records_add(w, &r, &rows, 1);
@@ -172,8 +176,7 @@ static void a_stream_beyond_its_credit_is_cut_off(void **state)
 	assert_non_null(strstr(c.text, "stream credit exceeded: 600 requests"));
 	client_reopen(&c, RPC_PULL_STREAM); /* the server lives on */
 	assert_true(pull_one(&c, 0, CLUSTER_ASYNC, cluster_key(CLUSTER_ASYNC, 0, 0), 1) == 0);
-	client_close(&c);
-	cluster_close(&k);
+	end(&k, &c);
 }
 
 /* A copy of a frame with one byte changed. */
@@ -193,9 +196,7 @@ static void corrupt_bytes_are_refused_and_the_server_lives_on(void **state)
 	(void)state;
 	struct cluster k;
 	struct client c;
-	cluster_open(&k, 1, 1);
-	client_open(&c, k.rpc, cluster_address(0), RPC_PUSH_STREAM);
-	cluster_register(&c);
+	begin(&k, &c, 1, 1, RPC_PUSH_STREAM);
 	uint64_t key = cluster_key(CLUSTER_ASYNC, 2, 0);
 	struct record r = push_of(1, 0, 2, 77);
 	const size_t data_at = FRAME_HEADER_BYTES + RECORD_HEADER_BYTES + SECTION_HEADER_BYTES + 8;
@@ -217,8 +218,7 @@ static void corrupt_bytes_are_refused_and_the_server_lives_on(void **state)
 	ProtobufCMessage *m = server_status(&c);
 	assert_int_equal(((const Weir__V1__ServerStatus *)m)->corrupt_refused, 3);
 	wire_free(m);
-	client_close(&c);
-	cluster_close(&k);
+	end(&k, &c);
 }
 
 static void another_generation_is_refused_naming_both(void **state)
@@ -238,15 +238,12 @@ static void another_generation_is_refused_naming_both(void **state)
 	assert_int_equal(client_wait_closed(&c), WEIR_E_GENERATION);
 	assert_non_null(strstr(c.text, "another job"));
 	record_writer_destroy(w);
-	Weir__V1__JobId job = WEIR__V1__JOB_ID__INIT;
+	Weir__V1__JobId job = cluster_job(8);
 	Weir__V1__ScanRequest scan = WEIR__V1__SCAN_REQUEST__INIT;
-	job.uuid = (ProtobufCBinaryData){.len = 16, .data = (uint8_t *)(uintptr_t)records_uuid};
-	job.generation = 8;
 	scan.job = &job;
 	weir_error err = {0};
 	assert_int_equal(client_call(&c, RPC_SCAN, &scan.base, NULL, NULL, &err), WEIR_E_GENERATION);
-	client_close(&c);
-	cluster_close(&k);
+	end(&k, &c);
 }
 
 static void misdirected_records_are_refused_one_by_one(void **state)
@@ -254,18 +251,11 @@ static void misdirected_records_are_refused_one_by_one(void **state)
 	(void)state;
 	struct cluster k;
 	struct client c;
-	cluster_open(&k, 2, 1);
-	client_open(&c, k.rpc, cluster_address(1), RPC_PUSH_STREAM);
-	cluster_register(&c);
+	begin(&k, &c, 2, 1, RPC_PUSH_STREAM);
 	uint64_t key = cluster_key(CLUSTER_ASYNC, 3, 0);
 	struct record_writer *w = record_writer_create();
 	float values[CLUSTER_WIDTH] = {0};
-	struct rows rows = {.table = CLUSTER_ASYNC,
-	                    .width = CLUSTER_WIDTH,
-	                    .count = 1,
-	                    .keys = &key,
-	                    .values = values,
-	                    .values_count = CLUSTER_WIDTH};
+	struct rows rows = cluster_row(CLUSTER_ASYNC, &key, values);
 	struct record there = push_of(1, 0, 2, 1), here = push_of(1, 0, 3, 2), wrong = push_of(1, 1, 1, 3),
 	              all = push_of(1, 2, 0xffff, 4);
 	struct record reply = {.kind = RECORD_PUSH_REPLY, .partition = 3, .request_id = 5};
@@ -283,8 +273,7 @@ static void misdirected_records_are_refused_one_by_one(void **state)
 	assert_int_equal(client_answer(&c, 3, 0xffff)->record.status, WEIR_E_NOT_FOUND); /* the key lives elsewhere */
 	assert_int_equal(client_answer(&c, 4, 0xffff)->record.status, WEIR_E_INVALID);
 	assert_int_equal(client_answer(&c, 5, 0xffff)->record.status, WEIR_E_INVALID);
-	client_close(&c);
-	cluster_close(&k);
+	end(&k, &c);
 }
 
 static void a_table_of_another_width_is_refused(void **state)
@@ -293,14 +282,11 @@ static void a_table_of_another_width_is_refused(void **state)
 	struct cluster k;
 	struct client c;
 	weir_error err = {0};
-	cluster_open(&k, 1, 2);
-	client_open(&c, k.rpc, cluster_address(0), RPC_PUSH_STREAM);
-	cluster_register(&c);
+	begin(&k, &c, 1, 2, RPC_PUSH_STREAM);
 	assert_int_equal(cluster_register_width(&c, CLUSTER_WIDTH, &err), WEIR_OK);
 	assert_int_equal(cluster_register_width(&c, CLUSTER_WIDTH + 1, &err), WEIR_E_EXISTS);
 	assert_non_null(strstr(err.text, "width"));
-	client_close(&c);
-	cluster_close(&k);
+	end(&k, &c);
 }
 
 /* --- All partitions of a server */
@@ -310,9 +296,7 @@ static void seals_answer_per_partition_and_closes_once(void **state)
 	(void)state;
 	struct cluster k;
 	struct client c;
-	cluster_open(&k, 2, 3);
-	client_open(&c, k.rpc, cluster_address(1), RPC_PUSH_STREAM);
-	cluster_register(&c);
+	begin(&k, &c, 2, 3, RPC_PUSH_STREAM);
 	struct record push = push_of(4, 1, 7, 1);
 	client_send(&c, cluster_frame(&push, CLUSTER_ASYNC, cluster_key(CLUSTER_ASYNC, 7, 0), 1, true));
 	client_wait(&c, 1);
@@ -348,8 +332,7 @@ static void seals_answer_per_partition_and_closes_once(void **state)
 	client_wait(&c, 10);
 	assert_int_equal(client_answer(&c, 6, 7)->record.status, WEIR_E_DUPLICATE);
 	record_writer_destroy(w);
-	client_close(&c);
-	cluster_close(&k);
+	end(&k, &c);
 }
 
 static void a_sync_pull_waits_for_its_step(uint32_t executors)
@@ -409,9 +392,7 @@ static void a_client_that_does_not_read_gets_everything_later(void **state)
 	enum { PULLS = 200 }; /* of 2 chunks, 512 KiB each: 100 MiB */
 	struct cluster k;
 	struct client c;
-	cluster_open(&k, 1, 1);
-	client_open(&c, k.rpc, cluster_address(0), RPC_PULL_STREAM);
-	cluster_register(&c);
+	begin(&k, &c, 1, 1, RPC_PULL_STREAM);
 	client_pause(&c, true);
 	struct record_writer *w = record_writer_create();
 	const uint64_t chunks[1] = {7};
@@ -424,8 +405,7 @@ static void a_client_that_does_not_read_gets_everything_later(void **state)
 	for (uint32_t i = 0; i < PULLS; i++)
 		assert_int_equal(client_answer(&c, i, 0)->bytes, WEIR_CHUNK * sizeof(float));
 	record_writer_destroy(w);
-	client_close(&c);
-	cluster_close(&k);
+	end(&k, &c);
 }
 
 static void a_pull_too_big_for_a_message_says_so(void **state)
@@ -433,9 +413,7 @@ static void a_pull_too_big_for_a_message_says_so(void **state)
 	(void)state;
 	struct cluster k;
 	struct client c;
-	cluster_open(&k, 5, 1);
-	client_open(&c, k.rpc, cluster_address(0), RPC_PULL_STREAM);
-	cluster_register(&c);
+	begin(&k, &c, 1, 1, RPC_PULL_STREAM);
 	struct record_writer *w = record_writer_create();
 	const uint64_t keys[14] = {7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7};
 	struct rows rows = {.table = CLUSTER_DENSE, .width = WEIR_CHUNK, .count = 14, .keys = keys};
@@ -445,8 +423,7 @@ static void a_pull_too_big_for_a_message_says_so(void **state)
 	client_wait(&c, 1);
 	assert_int_equal(client_answer(&c, 9, 0)->record.status, WEIR_E_LIMIT);
 	assert_non_null(strstr((const char *)client_answer(&c, 9, 0)->data, "ask for fewer rows"));
-	client_close(&c);
-	cluster_close(&k);
+	end(&k, &c);
 }
 
 /* --- Several servers, the ledger, unary calls */
@@ -502,19 +479,12 @@ static void unary_calls_do_what_streams_do(void **state)
 	(void)state;
 	struct cluster k;
 	struct client c;
-	cluster_open(&k, 1, 3);
-	client_open(&c, k.rpc, cluster_address(0), RPC_PULL_STREAM);
-	cluster_register(&c);
+	begin(&k, &c, 1, 3, RPC_PULL_STREAM);
 	struct record_writer *w = record_writer_create();
 	for (uint32_t part = 0; part < CLUSTER_PARTITIONS; part++) { /* on three executors */
 		float values[CLUSTER_WIDTH] = {(float)part};
 		uint64_t key = cluster_key(CLUSTER_ASYNC, part, 0);
-		struct rows rows = {.table = CLUSTER_ASYNC,
-		                    .width = CLUSTER_WIDTH,
-		                    .count = 1,
-		                    .keys = &key,
-		                    .values = values,
-		                    .values_count = CLUSTER_WIDTH};
+		struct rows rows = cluster_row(CLUSTER_ASYNC, &key, values);
 		records_add(w, &(struct record){.kind = RECORD_ASSIGN, .partition = (uint16_t)part, .request_id = part}, &rows, 1);
 	}
 	struct message *reply = unary(&c, RPC_ASSIGN, records_finish(w));
@@ -535,8 +505,7 @@ static void unary_calls_do_what_streams_do(void **state)
 	for (uint32_t part = 0; part < CLUSTER_PARTITIONS; part++)
 		assert_true(pull_one(&c, part, CLUSTER_ASYNC, cluster_key(CLUSTER_ASYNC, part, 0), 100 + part) == (float)part);
 	record_writer_destroy(w);
-	client_close(&c);
-	cluster_close(&k);
+	end(&k, &c);
 }
 
 static void a_scan_pages_through_a_partition(void **state)
@@ -544,18 +513,14 @@ static void a_scan_pages_through_a_partition(void **state)
 	(void)state;
 	struct cluster k;
 	struct client c;
-	cluster_open(&k, 1, 2);
-	client_open(&c, k.rpc, cluster_address(0), RPC_PUSH_STREAM);
-	cluster_register(&c);
+	begin(&k, &c, 1, 2, RPC_PUSH_STREAM);
 	for (uint32_t i = 0; i < 5; i++) {
 		struct record r = push_of(1, i, 3, i);
 		client_send(&c, cluster_frame(&r, CLUSTER_ASYNC, cluster_key(CLUSTER_ASYNC, 3, i), 1, true));
 	}
 	client_wait(&c, 5);
-	Weir__V1__JobId job = WEIR__V1__JOB_ID__INIT;
+	Weir__V1__JobId job = cluster_job(RECORDS_GENERATION);
 	Weir__V1__ScanRequest q = WEIR__V1__SCAN_REQUEST__INIT;
-	job.uuid = (ProtobufCBinaryData){.len = 16, .data = (uint8_t *)(uintptr_t)records_uuid};
-	job.generation = RECORDS_GENERATION;
 	q.job = &job;
 	q.table = CLUSTER_ASYNC;
 	q.partition = 3;
@@ -589,8 +554,7 @@ static void a_scan_pages_through_a_partition(void **state)
 	} while (q.cursor);
 	assert_int_equal(rows, 5);
 	assert_int_equal(pages, 3);
-	client_close(&c);
-	cluster_close(&k);
+	end(&k, &c);
 }
 
 static void a_drained_server_ends_its_streams(void **state)
@@ -598,9 +562,7 @@ static void a_drained_server_ends_its_streams(void **state)
 	(void)state;
 	struct cluster k;
 	struct client c;
-	cluster_open(&k, 1, 2);
-	client_open(&c, k.rpc, cluster_address(0), RPC_PUSH_STREAM);
-	cluster_register(&c);
+	begin(&k, &c, 1, 2, RPC_PUSH_STREAM);
 	Weir__V1__StatusRequest nothing = WEIR__V1__STATUS_REQUEST__INIT; /* a health check has an empty body too */
 	ProtobufCMessage *m;
 	weir_error err = {0};
@@ -616,8 +578,7 @@ static void a_drained_server_ends_its_streams(void **state)
 	server_drain(k.servers[0], 5000);
 	assert_int_equal(client_wait_closed(&c), WEIR_OK);
 	assert_int_not_equal(client_call(&c, RPC_STATUS, &nothing.base, NULL, NULL, &err), WEIR_OK);
-	client_close(&c);
-	cluster_close(&k);
+	end(&k, &c);
 }
 
 int main(void)
