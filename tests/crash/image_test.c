@@ -1,0 +1,196 @@
+/* The crash model itself: a child under interpose.c writes, syncs and renames; images of every moment then hold what they must, and lose what they
+ * may. WEIR_INTERPOSE names the library. */
+#include "image.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmocka_check.h"
+
+#define BLOCK 4096u
+
+static char base[256], folder[300], trace_file[300];
+
+/* --- The child: a log that is appended to and synced now and then, a file that is replaced by rename */
+
+static void need(bool ok, const char *what)
+{
+	if (!ok) {
+		perror(what);
+		_exit(3);
+	}
+}
+
+static void block(int fd, char fill)
+{
+	char bytes[BLOCK];
+	memset(bytes, fill, sizeof bytes);
+	need(write(fd, bytes, sizeof bytes) == (ssize_t)sizeof bytes, "write");
+}
+
+static void mark(const char *text)
+{
+	struct trace_op op = {.magic = TRACE_MAGIC, .kind = TRACE_MARK, .text_bytes = (uint32_t)strlen(text) + 1};
+	char whole[128];
+	memcpy(whole, &op, sizeof op);
+	memcpy(whole + sizeof op, text, op.text_bytes);
+	int fd = open(trace_file, O_WRONLY | O_APPEND | O_CLOEXEC);
+	need(fd >= 0 && write(fd, whole, sizeof op + op.text_bytes) > 0 && close(fd) == 0, "mark");
+}
+
+static int child(void)
+{
+	int log = open("log", O_WRONLY | O_CREAT | O_CLOEXEC, 0600), dir = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	need(log >= 0 && dir >= 0 && fsync(dir) == 0, "open");
+	need(posix_fallocate(log, 0, 16 * BLOCK) == 0, "allocate");
+	block(log, 'a');
+	block(log, 'b');
+	need(fdatasync(log) == 0, "sync");
+	mark("ab");
+	block(log, 'c');
+	block(log, 'd');
+	mkdir("sub", 0700);
+	int file = open("sub/new", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	block(file, 'n');
+	need(fsync(file) == 0 && close(file) == 0 && rename("sub/new", "sub/current") == 0, "replace");
+	int sub = open("sub", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	need(fsync(dir) == 0 && fsync(sub) == 0, "sync names");
+	mark("current");
+	need(unlink("sub/current") == 0 && fdatasync(log) == 0, "end");
+	mark("abcd");
+	return 0;
+}
+
+/* --- What images hold */
+
+static struct trace *record(const char *ranges)
+{
+	remove(trace_file);
+	char command[1200];
+	assert_true(snprintf(command, sizeof command, "rm -rf '%s' && mkdir '%s'", folder, folder) > 0 && system(command) == 0);
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		need(chdir(folder) == 0 && setenv(TRACE_FILE_ENV, trace_file, 1) == 0 && setenv(TRACE_ROOT_ENV, folder, 1) == 0, "child");
+		if (ranges)
+			setenv(TRACE_RANGES_ENV, ranges, 1);
+		setenv("LD_PRELOAD", getenv("WEIR_INTERPOSE"), 1);
+		execl("/proc/self/exe", "image_test", "child", trace_file, (char *)NULL);
+		_exit(4);
+	}
+	int status;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	return trace_load(trace_file);
+}
+
+/* The fill of block i of a file, '.' for zeros or nothing, '?' for a torn one. */
+static char fill_of(const char *path, unsigned i)
+{
+	char bytes[BLOCK] = {0};
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return '-';
+	(void)!pread(fd, bytes, sizeof bytes, (off_t)i * BLOCK);
+	close(fd);
+	for (unsigned k = 1; k < BLOCK; k++)
+		if (bytes[k] != bytes[0])
+			return '?';
+	return bytes[0] ? bytes[0] : '.';
+}
+
+struct marks {
+	bool ab, current, abcd;
+};
+static void visit(void *arg, const char *text)
+{
+	struct marks *m = arg;
+	m->ab |= strcmp(text, "ab") == 0;
+	m->current |= strcmp(text, "current") == 0;
+	m->abcd |= strcmp(text, "abcd") == 0;
+}
+
+static void test_images(void **state)
+{
+	(void)state;
+	struct trace *t = record(NULL);
+	bool c_kept = false, c_lost = false, d_without_c = false, torn = false, unnamed = false;
+	unsigned images = 0;
+	for (size_t moment = 0; moment <= t->count; moment++)
+		for (size_t fate = 0, fates = image_fates(t, moment); fate < fates; fate++, images++) {
+			char image[320], log[340], current[340], command[800];
+			snprintf(image, sizeof image, "%s/image", base);
+			snprintf(log, sizeof log, "%s/log", image);
+			snprintf(current, sizeof current, "%s/sub/current", image);
+			snprintf(command, sizeof command, "rm -rf '%s' && mkdir '%s'", image, image);
+			assert_int_equal(system(command), 0);
+			image_build(t, moment, fate, image);
+			struct marks m = {0};
+			image_marks(t, moment, visit, &m);
+			char c = fill_of(log, 2), d = fill_of(log, 3), now = fill_of(current, 0);
+			if (m.ab)
+				assert_true(fill_of(log, 0) == 'a' && fill_of(log, 1) == 'b');
+			if (m.abcd)
+				assert_true(c == 'c' && d == 'd');
+			assert_true(now == '-' || now == 'n'); /* synced before its name: never half */
+			if (m.current && !m.abcd && moment < t->count - 2)
+				assert_true(now == 'n');
+			c_kept |= c == 'c' && !m.abcd;
+			c_lost |= m.ab && c == '.';
+			d_without_c |= d == 'd' && c == '.';
+			torn |= c == '?' || d == '?';
+			unnamed |= !m.current && now == '-' && moment > t->count - 6;
+		}
+	assert_true(images > 40);
+	assert_true(c_kept && c_lost && d_without_c && torn && unnamed);
+	trace_free(t);
+}
+
+static void test_dropping(void **state)
+{
+	(void)state;
+	bool lost = false, kept = false;
+	for (uint64_t seed = 0; seed < 24; seed++) {
+		struct trace *t = record("1");
+		t->count -= 3; /* as if killed before the last sync */
+		char log[340];
+		snprintf(log, sizeof log, "%s/log", folder);
+		uint64_t bytes = image_drop_unsynced(t, folder, seed);
+		assert_true(fill_of(log, 0) == 'a' && fill_of(log, 1) == 'b');
+		char c = fill_of(log, 2), d = fill_of(log, 3);
+		assert_true((c == 'c' || c == '.') && (d == 'd' || d == '.'));
+		assert_int_equal(bytes, (c == '.' ? BLOCK : 0) + (d == '.' ? BLOCK : 0));
+		lost |= bytes > 0;
+		kept |= c == 'c';
+		trace_free(t);
+	}
+	assert_true(lost && kept);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3 && strcmp(argv[1], "child") == 0) {
+		snprintf(trace_file, sizeof trace_file, "%s", argv[2]);
+		return child();
+	}
+	if (!getenv("WEIR_INTERPOSE")) {
+		puts("skipped: WEIR_INTERPOSE does not name the recording library");
+		return 77;
+	}
+	snprintf(base, sizeof base, "/tmp/weir-crash-XXXXXX");
+	if (!mkdtemp(base))
+		return 1;
+	snprintf(folder, sizeof folder, "%s/folder", base);
+	snprintf(trace_file, sizeof trace_file, "%s/trace", base);
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_images), cmocka_unit_test(test_dropping)};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	char command[300];
+	snprintf(command, sizeof command, "rm -rf '%s'", base);
+	return system(command) || failed;
+}
