@@ -151,7 +151,7 @@ static void record_decode(const uint8_t *h, struct record *r)
 
 static weir_status record_check(const struct record *r, weir_error *err)
 {
-	if (r->kind < RECORD_PUSH || r->kind > RECORD_SCAN_REPLY)
+	if (r->kind < RECORD_PUSH || r->kind > RECORD_LEDGER)
 		return weir_fail(err, WEIR_E_VERSION, "record kind: %u is not known to this program", r->kind);
 	if (r->flags & ~RECORD_ASSIGN_SLOTS)
 		return weir_fail(err, WEIR_E_VERSION, "record flags: 0x%02x, unknown ones set", r->flags);

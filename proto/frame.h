@@ -59,11 +59,17 @@
  *   ASSIGN       sections: keys + values; flag ASSIGN_SLOTS: values are followed by optimizer slots
  *   ASSIGN_REPLY status; a = applied index
  *   SCAN_REPLY   status; a = next cursor (0: end); one section with keys and values
+ *   RESUME       a = highest log index that the partition has acknowledged to this client, b = epoch it did so in (0, 0: none yet). The first record
+ *                to each partition on a new push stream; repeated at will, it asks what is stable
+ *   RESUME_REPLY status: OK once a is stable; E_STALE at once when entries up to a were lost in a restart; a = applied index,
+ *                b = stable index, c = epoch of every reply on this stream
+ *   LEDGER       never on the wire: an entry of the ledger's log (ledger_log.c). One section (table 0, codec FP32, width 0): data = LedgerState
  * A reply that refuses may carry one section (table 0, codec FP32, INDEX_ALL, width 0) whose data is a sentence in UTF-8 saying why.
  */
 #define RECORD_KIND_MAP(X)                                                                                     \
 	X(PUSH, 1) X(PUSH_REPLY, 2) X(PULL, 3) X(PULL_REPLY, 4) X(SEAL, 5) X(SEAL_REPLY, 6) X(CLOSE_STEP, 7)      \
-	X(CLOSE_REPLY, 8) X(RETIRE, 9) X(RETIRE_REPLY, 10) X(ASSIGN, 11) X(ASSIGN_REPLY, 12) X(SCAN_REPLY, 13)
+	X(CLOSE_REPLY, 8) X(RETIRE, 9) X(RETIRE_REPLY, 10) X(ASSIGN, 11) X(ASSIGN_REPLY, 12) X(SCAN_REPLY, 13)      \
+	X(RESUME, 14) X(RESUME_REPLY, 15) X(LEDGER, 16)
 
 enum record_kind {
 #define RECORD_KIND_ENUM(name, number) RECORD_##name = number,

@@ -71,6 +71,7 @@ void ledger_report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1
 	l->report.duplicates += r->duplicates;
 	l->report.residual_norm = r->residual_norm;
 	l->report.nonfinite += r->nonfinite;
+	l->report.redone_batches += r->redone_batches;
 }
 
 /* The first trainer's dataset is the job's; others must have the same. */
