@@ -1,16 +1,22 @@
 /* Files of the machine. Errors name the path and what was tried; short reads and writes and EINTR are handled here. */
 #include "disk.h"
 
-#include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "limits.h"
+
+#define HOLDER_BYTES_MAX 256u /* of a lock file */
+#define SPANS_AT_ONCE    64u  /* of one write */
 
 struct system_file {
 	struct disk_file base;
@@ -26,7 +32,8 @@ static struct system_file *system_of(struct disk_file *f)
 static weir_status fail_errno(weir_error *err, const char *doing, const char *path)
 {
 	int error = errno;
-	return weir_fail(err, error == ENOENT ? WEIR_E_NOT_FOUND : WEIR_E_IO, "cannot %s %s: %s", doing, path, strerror(error));
+	weir_status status = error == ENOENT ? WEIR_E_NOT_FOUND : error == ENOSPC || error == EDQUOT ? WEIR_E_NO_SPACE : WEIR_E_IO;
+	return weir_fail(err, status, "cannot %s %s: %s", doing, path, strerror(error));
 }
 
 static weir_status system_open(struct disk *self, const char *path, bool create, struct disk_file **out, weir_error *err)
@@ -81,10 +88,71 @@ static weir_status system_write_at(struct disk_file *file, uint64_t offset, cons
 	return WEIR_OK;
 }
 
+/* Copies the spans that are left into iov, at most SPANS_AT_ONCE of them, the first one without its `skip` bytes. */
+static int gather(struct iovec iov[SPANS_AT_ONCE], const struct span *spans, uint32_t count, size_t skip)
+{
+	int n = 0;
+	for (uint32_t i = 0; i < count && n < (int)SPANS_AT_ONCE; i++) {
+		iov[n++] = (struct iovec){(void *)(uintptr_t)(spans[i].data + skip), spans[i].size - skip};
+		skip = 0;
+	}
+	return n;
+}
+
+static weir_status system_write_spans(struct disk_file *file, uint64_t offset, const struct span *spans, uint32_t count,
+                                      weir_error *err)
+{
+	struct system_file *f = system_of(file);
+	struct iovec iov[SPANS_AT_ONCE];
+	size_t skip = 0; /* bytes of spans[0] that are written */
+	while (count > 0) {
+		if (skip == spans->size) {
+			spans++, count--;
+			skip = 0;
+			continue;
+		}
+		ssize_t n = pwritev(f->fd, iov, gather(iov, spans, count, skip), (off_t)offset);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return fail_errno(err, "write", f->path);
+		offset += (size_t)n;
+		for (skip += (size_t)n; count > 0 && skip >= spans->size; spans++, count--)
+			skip -= spans->size;
+	}
+	return WEIR_OK;
+}
+
+static weir_status system_allocate(struct disk_file *file, uint64_t bytes, weir_error *err)
+{
+	struct system_file *f = system_of(file);
+	while (fallocate(f->fd, 0, 0, (off_t)bytes) != 0) {
+		if (errno == EOPNOTSUPP)
+			return WEIR_OK;
+		if (errno != EINTR)
+			return fail_errno(err, "reserve space for", f->path);
+	}
+	return WEIR_OK;
+}
+
+static weir_status system_truncate(struct disk_file *file, uint64_t bytes, weir_error *err)
+{
+	struct system_file *f = system_of(file);
+	while (ftruncate(f->fd, (off_t)bytes) != 0)
+		if (errno != EINTR)
+			return fail_errno(err, "truncate", f->path);
+	return WEIR_OK;
+}
+
 static weir_status system_sync(struct disk_file *file, weir_error *err)
 {
 	struct system_file *f = system_of(file);
-	return fsync(f->fd) == 0 ? WEIR_OK : fail_errno(err, "sync", f->path);
+	return fdatasync(f->fd) == 0 ? WEIR_OK : fail_errno(err, "sync", f->path);
+}
+
+static void system_drop_cache(struct disk_file *file)
+{
+	(void)posix_fadvise(system_of(file)->fd, 0, 0, POSIX_FADV_DONTNEED); /* advice: where it is not taken, the cache answers */
 }
 
 static weir_status system_size(struct disk_file *file, uint64_t *bytes, weir_error *err)
@@ -104,8 +172,19 @@ static void system_close(struct disk_file *file)
 	free(f);
 }
 
+static weir_status system_sync_directory(struct disk *self, const char *path, weir_error *err)
+{
+	(void)self;
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return fail_errno(err, "open", path);
+	weir_status status = fsync(fd) == 0 ? WEIR_OK : fail_errno(err, "sync", path);
+	close(fd);
+	return status;
+}
+
 /* A rename lasts only once its directory is synced. */
-static weir_status sync_parent(const char *path, weir_error *err)
+static weir_status sync_parent(struct disk *self, const char *path, weir_error *err)
 {
 	char parent[WEIR_PATH_BYTES_MAX];
 	const char *slash = strrchr(path, '/');
@@ -114,21 +193,14 @@ static weir_status sync_parent(const char *path, weir_error *err)
 		return weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX, path);
 	memcpy(parent, path, length);
 	parent[length] = 0;
-	const char *directory = !slash ? "." : length == 0 ? "/" : parent;
-	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return fail_errno(err, "open", directory);
-	weir_status status = fsync(fd) == 0 ? WEIR_OK : fail_errno(err, "sync", directory);
-	close(fd);
-	return status;
+	return system_sync_directory(self, !slash ? "." : length == 0 ? "/" : parent, err);
 }
 
 static weir_status system_rename(struct disk *self, const char *from, const char *to, weir_error *err)
 {
-	(void)self;
 	if (rename(from, to) != 0)
 		return fail_errno(err, "rename to", to);
-	return sync_parent(to, err);
+	return sync_parent(self, to, err);
 }
 
 static weir_status system_remove(struct disk *self, const char *path, weir_error *err)
@@ -161,18 +233,93 @@ static weir_status system_make_dirs(struct disk *self, const char *path, weir_er
 	return S_ISDIR(st.st_mode) ? WEIR_OK : weir_fail(err, WEIR_E_IO, "cannot create directory %s: a file has that name", path);
 }
 
+static weir_status system_list(struct disk *self, const char *path, weir_status (*each)(void *arg, const char *name), void *arg,
+                               weir_error *err)
+{
+	(void)self;
+	DIR *directory = opendir(path);
+	if (!directory)
+		return fail_errno(err, "list", path);
+	weir_status status = WEIR_OK;
+	while (status == WEIR_OK) {
+		errno = 0;
+		const struct dirent *entry = readdir(directory);
+		if (!entry) {
+			if (errno)
+				status = fail_errno(err, "list", path);
+			break;
+		}
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			status = each(arg, entry->d_name);
+	}
+	closedir(directory);
+	return status;
+}
+
+/* Whoever has the file locked wrote who it is into it. */
+static weir_status locked_by_another(struct disk_file *f, const char *path, const char *holder, weir_error *err)
+{
+	char other[HOLDER_BYTES_MAX + 1];
+	size_t got = 0;
+	if (system_read_at(f, 0, other, HOLDER_BYTES_MAX, &got, NULL) != WEIR_OK)
+		got = 0;
+	other[got] = 0;
+	other[strcspn(other, "\n")] = 0;
+	return weir_fail(err, WEIR_E_BUSY, "%s cannot have %s: it is in use by %s. Stop that one first, or use another folder",
+	                 holder, path, other[0] ? other : "another process");
+}
+
+static weir_status system_lock(struct disk *self, const char *path, const char *holder, struct disk_file **out, weir_error *err)
+{
+	struct disk_file *f;
+	weir_status status = system_open(self, path, true, &f, err);
+	if (status != WEIR_OK)
+		return status;
+	char line[HOLDER_BYTES_MAX];
+	int length = snprintf(line, sizeof line, "%.*s\n", (int)sizeof line - 2, holder);
+	if (flock(system_of(f)->fd, LOCK_EX | LOCK_NB) != 0)
+		status = errno == EWOULDBLOCK ? locked_by_another(f, path, holder, err) : fail_errno(err, "lock", path);
+	if (status == WEIR_OK)
+		status = system_truncate(f, 0, err);
+	if (status == WEIR_OK)
+		status = system_write_at(f, 0, line, (size_t)length, err);
+	if (status == WEIR_OK)
+		*out = f;
+	else
+		system_close(f);
+	return status;
+}
+
+static weir_status system_free_space(struct disk *self, const char *path, uint64_t *bytes, weir_error *err)
+{
+	(void)self;
+	struct statvfs st;
+	if (statvfs(path, &st) != 0)
+		return fail_errno(err, "ask for the free space at", path);
+	*bytes = (uint64_t)st.f_bavail * st.f_frsize;
+	return WEIR_OK;
+}
+
 struct disk *disk_system(void)
 {
 	static const struct disk_ops ops = {
 	    .open = system_open,
 	    .read_at = system_read_at,
 	    .write_at = system_write_at,
+	    .write_spans = system_write_spans,
+	    .allocate = system_allocate,
+	    .truncate = system_truncate,
 	    .sync = system_sync,
+	    .drop_cache = system_drop_cache,
 	    .size = system_size,
 	    .close = system_close,
 	    .rename = system_rename,
 	    .remove = system_remove,
 	    .make_dirs = system_make_dirs,
+	    .sync_directory = system_sync_directory,
+	    .list = system_list,
+	    .lock = system_lock,
+	    .free_space = system_free_space,
 	};
 	static struct disk system = {.ops = &ops};
 	return &system;

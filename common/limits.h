@@ -47,6 +47,9 @@
 #define WEIR_STEP_CLOSES_KEPT 3u               /* closed steps that the ledger tells again; older ones are known everywhere */
 #define WEIR_GATE_PATIENCE_MS 10000u           /* a pass opens without its evaluation when no evaluator was alive for so long */
 
+/* Journal. Enforced by journal.c. */
+#define WEIR_JOURNAL_SEGMENT_BYTES (64u << 20) /* one file, reserved as a whole */
+
 /* Time. */
 #define WEIR_DEAD_PEER_MS 5000u                /* a silent peer is reported after this */
 #define WEIR_PAUSE_MS 1000u                    /* a loop that did not run for this long was stopped, and so heard nobody */

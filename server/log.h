@@ -1,5 +1,5 @@
-/* The ordered log of one partition: an entry is made durable as its place demands, then applied. log_memory.c keeps entries in
- * memory only; a RocksDB-backed one comes behind the same vtable. One owner: the partition's executor. */
+/* The ordered log of one partition (or of the ledger): an entry is made durable as its place demands, then applied. log_memory.c keeps entries
+ * in memory only; log_disk.c also writes them to the server's journal. One owner: the partition's executor. */
 #ifndef WEIR_LOG_H
 #define WEIR_LOG_H
 
@@ -25,20 +25,26 @@ struct log_entry {
 	const float *rates; /* learning rates after the schedules: PUSH (sections), CLOSE_STEP (tables by id, up to the largest) */
 	uint32_t finding;   /* enum log_finding */
 	struct record record;
-	struct message *message; /* holds the record's bytes; the log keeps a reference until truncated */
+	struct message *message; /* holds the record's bytes; the log keeps a reference until released */
 	struct cursor body;      /* the record's sections inside message */
 };
 
 struct log;
 struct log_ops {
-	/* Appends e (copied, rates too); its index must be last + 1. Returns when the entry is in the log; `durable` says how far a crash is survived.
-	 * E_IO: the server must stop. */
+	/* Appends e (copied, rates too); its index must be last + 1. Returns when the entry is in the log and so survives the death of the process
+	 * (log_disk); `durable` says how far the machine's is survived.
+	 * E_NO_SPACE, E_MEMORY: nothing was appended, try again later. E_LIMIT: it is larger than an entry may be. Else (E_IO, final): the server must
+	 * stop. */
 	weir_status (*append)(struct log *l, const struct log_entry *e, weir_error *err);
-	const struct log_entry *(*get)(struct log *l, uint64_t index); /* NULL when truncated or not there */
-	uint64_t (*first)(const struct log *l);
+	const struct log_entry *(*get)(struct log *l, uint64_t index); /* NULL when released or not there; valid until the next append */
+	uint64_t (*first)(const struct log *l);                        /* the first that get finds; last + 1: none */
 	uint64_t (*last)(const struct log *l);
-	uint64_t (*durable)(const struct log *l);              /* last index that is as safe as this log can make it */
-	void (*truncate_below)(struct log *l, uint64_t index); /* entries < index are no longer needed */
+	uint64_t (*durable)(const struct log *l); /* last index that is as safe as this log can make it; any thread */
+	void (*sync)(struct log *l);              /* makes all that is appended durable soon; does not wait */
+	/* Entries < index are not needed to apply steps any more: they leave memory. */
+	void (*release_below)(struct log *l, uint64_t index);
+	/* Entries < index are not needed to recover any more, as a durable flush covers them: they may leave the disk. */
+	void (*truncate_below)(struct log *l, uint64_t index);
 	void (*destroy)(struct log *l);
 };
 struct log {
@@ -46,5 +52,15 @@ struct log {
 };
 
 struct log *log_memory_create(void); /* NULL when out of memory */
+
+/* --- On disk */
+
+struct journal;
+/* The log of a channel of the journal, which outlives it. `first`: index of the oldest entry that will be put into it, by log_disk_restore or
+ * append: 1 for a new job, else what the channel's journal_channel.first was. NULL when out of memory. */
+struct log *log_disk_create(struct journal *journal, uint16_t channel, uint64_t first);
+/* Puts a replayed entry into the log's memory, as append would, without writing it again. Its index must be last + 1. E_MEMORY.
+ * Once the replay is over, last is journal_channel.last and append goes on. */
+weir_status log_disk_restore(struct log *l, const struct log_entry *e, weir_error *err);
 
 #endif

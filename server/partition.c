@@ -29,7 +29,7 @@ struct partition *partition_create(const struct partition_options *options, weir
 	}
 	p->options = *options;
 	steps_init(&p->steps);
-	p->store = store_create();
+	p->store = store_create(NULL);
 	p->scratch = malloc(sizeof *p->scratch);
 	if (!p->store || !p->scratch) {
 		partition_destroy(p);
@@ -189,7 +189,7 @@ static weir_status commit(struct submission *s, uint32_t finding, const float *r
 		                 (unsigned long long)e.index);
 	}
 	uint64_t needed = p->steps.lowest < e.index + 1 ? p->steps.lowest : e.index + 1;
-	log->ops->truncate_below(log, needed);
+	log->ops->release_below(log, needed);
 	return status;
 }
 

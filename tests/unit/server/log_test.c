@@ -27,7 +27,7 @@ static void append(struct log *l, uint64_t index)
 	rates[0] = -1; /* the log has its own copy */
 }
 
-static void entries_are_held_until_truncated(void **state)
+static void entries_are_held_until_released(void **state)
 {
 	(void)state;
 	struct log *l = log_memory_create();
@@ -37,7 +37,7 @@ static void entries_are_held_until_truncated(void **state)
 	assert_null(l->ops->get(l, 1));
 	for (uint64_t i = 1; i <= 100; i++)
 		append(l, i);
-	l->ops->truncate_below(l, 41);
+	l->ops->release_below(l, 41);
 	assert_int_equal(released, 40);
 	assert_int_equal(l->ops->first(l), 41);
 	assert_null(l->ops->get(l, 40));
@@ -49,7 +49,7 @@ static void entries_are_held_until_truncated(void **state)
 		assert_true(e->rates[0] == (float)i);
 	}
 	assert_int_equal(l->ops->durable(l), 100);
-	l->ops->truncate_below(l, 1000);
+	l->ops->release_below(l, 1000);
 	assert_int_equal(released, 100);
 	append(l, 101);
 	assert_int_equal(l->ops->get(l, 101)->index, 101);
@@ -59,6 +59,6 @@ static void entries_are_held_until_truncated(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(entries_are_held_until_truncated)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(entries_are_held_until_released)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
