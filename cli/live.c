@@ -6,7 +6,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { BAR_COLUMNS_MAX = 24, LINE_BYTES = 512, COLUMNS_DEFAULT = 120 };
+/* Narrower than LINE_COLUMNS_WITH_BAR, the words are worth more than a bar. */
+enum { BAR_COLUMNS_MIN = 8, BAR_COLUMNS_MAX = 24, LINE_COLUMNS_WITH_BAR = 40, LINE_BYTES = 512, COLUMNS_DEFAULT = 120 };
 
 static void format_scaled(char *out, size_t bytes, double value, const char *unit)
 {
@@ -39,56 +40,84 @@ void live_init(struct live *l, FILE *out, const char *term)
 	l->terminal = isatty(fileno(out)) && term && strcmp(term, "dumb") != 0;
 }
 
-static void format_bar(char *out, size_t bytes, double part, unsigned columns)
+/* Items of the line, the most important first: from the first that does not fit, none is said. */
+struct words {
+	char text[LINE_BYTES];
+	unsigned columns, room; /* used, and at most */
+};
+
+WEIR_PRINTF(2, 3) static void say(struct words *w, const char *format, ...)
 {
-	unsigned full = (unsigned)(part * columns + 0.5);
-	if (columns + 3 > bytes) {
-		out[0] = '\0';
+	char item[64];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(item, sizeof item, format, args);
+	va_end(args);
+	unsigned wanted = (unsigned)strlen(item) + (w->columns ? 2 : 0);
+	if (w->columns + wanted > w->room) {
+		w->room = w->columns;
 		return;
 	}
-	out[0] = '[';
-	for (unsigned i = 0; i < columns; i++)
-		out[1 + i] = i < full ? '#' : '.';
-	memcpy(out + 1 + columns, "]", 2);
+	snprintf(w->text + w->columns, sizeof w->text - w->columns, "%s%s", w->columns ? ", " : "", item);
+	w->columns += wanted;
 }
 
-static void format_doing(char *out, size_t bytes, const struct live *l, enum job_state state)
+static void say_doing(struct words *w, const struct live *l, enum job_state state)
 {
 	char rate[16];
 	format_count(rate, sizeof rate, l->samples_per_s);
 	if (state == JOB_RUNNING)
-		snprintf(out, bytes, "%s samples/s", rate);
+		say(w, "%s samples/s", rate);
 	else
-		snprintf(out, bytes, "%s", state == JOB_EVALUATING ? "evaluating" : state == JOB_FINISHED ? "finished" : "failed");
+		say(w, "%s", state == JOB_EVALUATING ? "evaluating" : state == JOB_FINISHED ? "finished" : "failed");
+}
+
+static void say_all(struct words *w, const struct live *l, const struct overview *s)
+{
+	char pushed[16], pulled[16];
+	format_bytes(pushed, sizeof pushed, (double)s->bytes_pushed);
+	format_bytes(pulled, sizeof pulled, (double)s->bytes_pulled);
+	say(w, "pass %u/%u", s->passes > 0 && s->pass >= s->passes ? s->passes : s->pass + 1, s->passes);
+	say(w, "%u/%u units", s->committed, s->units);
+	if (l->loss > 0)
+		say(w, "loss %.4f", l->loss);
+	if (s->auc > 0)
+		say(w, "auc %.4f", s->auc);
+	say_doing(w, l, s->state);
+	say(w, "pushed %s, pulled %s", pushed, pulled);
+	say(w, "staleness p50 %llu p99 %llu", (unsigned long long)overview_staleness_quantile(s, 0.5),
+	    (unsigned long long)overview_staleness_quantile(s, 0.99));
+	if (s->state != JOB_FINISHED)
+		say(w, "%u worker%s", s->workers_live, s->workers_live == 1 ? "" : "s");
+}
+
+/* "[####....] ": `columns` of bar, of which `part` is full. */
+static void format_bar(char *out, double part, unsigned columns)
+{
+	unsigned full = (unsigned)(part * columns + 0.5);
+	*out++ = '[';
+	for (unsigned i = 0; i < columns; i++)
+		*out++ = i < full ? '#' : '.';
+	memcpy(out, "] ", 3);
 }
 
 void live_format(char *out, size_t bytes, const struct live *l, const struct overview *s, unsigned columns)
 {
-	char bar[BAR_COLUMNS_MAX + 3], rest[LINE_BYTES], doing[32], pushed[16], pulled[16], auc[24] = "", loss[24] = "",
-	                                                                                    workers[24] = "";
-	format_bytes(pushed, sizeof pushed, (double)s->bytes_pushed);
-	format_bytes(pulled, sizeof pulled, (double)s->bytes_pulled);
-	format_doing(doing, sizeof doing, l, s->state);
-	if (s->state != JOB_FINISHED)
-		snprintf(workers, sizeof workers, ", %u worker%s", s->workers_live, s->workers_live == 1 ? "" : "s");
-	if (s->auc > 0)
-		snprintf(auc, sizeof auc, ", valid auc %.4f", s->auc);
-	if (l->loss > 0)
-		snprintf(loss, sizeof loss, ", loss %.4f", l->loss);
-	if (s->units == 0) { /* no worker has told the ledger yet what there is to do */
-		snprintf(out, bytes, "%.*s", (int)(columns > 1 ? columns - 1 : 0), "waiting for workers");
-		return;
-	}
-	uint32_t pass = s->passes > 0 && s->pass >= s->passes ? s->passes : s->pass + 1;
-	int n = snprintf(rest, sizeof rest, " pass %u/%u, %u/%u units%s%s, %s, pushed %s, pulled %s, staleness p50 %llu p99 %llu%s",
-	                 pass, s->passes, s->committed, s->units, loss, auc, doing, pushed, pulled,
-	                 (unsigned long long)overview_staleness_quantile(s, 0.5),
-	                 (unsigned long long)overview_staleness_quantile(s, 0.99), workers);
-	unsigned room = (unsigned)n + 4 < columns ? columns - (unsigned)n - 3 : 0;
-	bar[0] = '\0';
-	if (room >= 4)
-		format_bar(bar, sizeof bar, (double)s->committed / s->units, room < BAR_COLUMNS_MAX ? room : BAR_COLUMNS_MAX);
-	snprintf(out, bytes, "%s%.*s", bar, (int)(columns > 1 ? columns - 1 : 0), bar[0] ? rest : rest + 1);
+	enum { BRACKETS = 3 }; /* and the space */
+	char bar[BAR_COLUMNS_MAX + BRACKETS + 1] = "";
+	struct words w = {.room = columns ? columns - 1 : LINE_BYTES - 1};
+	bool with_bar = columns >= LINE_COLUMNS_WITH_BAR && s->units > 0;
+	if (with_bar)
+		w.room -= BAR_COLUMNS_MIN + BRACKETS;
+	unsigned spare = w.room;
+	if (s->units > 0)
+		say_all(&w, l, s);
+	else
+		say(&w, "waiting for workers"); /* none has told the ledger yet what there is to do */
+	spare += BAR_COLUMNS_MIN - w.columns;
+	if (with_bar)
+		format_bar(bar, (double)s->committed / s->units, spare < BAR_COLUMNS_MAX ? spare : BAR_COLUMNS_MAX);
+	snprintf(out, bytes, "%s%s", bar, w.text);
 }
 
 /* Means over what happened since the last line. */
@@ -117,7 +146,7 @@ void live_show(struct live *l, const struct overview *s, int64_t now_ms, bool fo
 		return;
 	l->shown_ms = now_ms;
 	measure(l, s, now_ms);
-	live_format(line, sizeof line, l, s, l->terminal ? terminal_columns(l->out) : LINE_BYTES);
+	live_format(line, sizeof line, l, s, l->terminal ? terminal_columns(l->out) : 0);
 	fprintf(l->out, l->terminal ? "\r%s\033[K" : "%s\n", line);
 	l->drawn = l->terminal;
 	fflush(l->out);

@@ -32,7 +32,8 @@ void live_note(struct live *l, const char *format, ...) WEIR_PRINTF(2, 3);
 /* Ends the line that stands there. */
 void live_end(struct live *l);
 
-/* The line's text: width columns at most, the bar takes what is left. For the above, and for tests. */
+/* The line's text, of fewer than `columns` columns: whole items in the order of their importance, as many as fit, behind a bar that takes what
+ * is left. 0 columns: a plain line, with every item and no bar. */
 void live_format(char *out, size_t bytes, const struct live *l, const struct overview *s, unsigned columns);
 /* "1.5 GB", "12.3 k". */
 void format_bytes(char *out, size_t bytes, double value);
