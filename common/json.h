@@ -22,12 +22,23 @@ void json_set_empty_list(struct json *j, const char *path);
 /* Appends item to the list at path (made when absent) and takes item over; a NULL item breaks j, whose writing fails then. */
 void json_append(struct json *j, const char *path, struct json *item);
 
+/* An object at a path; takes child over, and a NULL or broken one breaks j. */
+void json_set_object(struct json *j, const char *path, struct json *child);
+
 bool json_get_real(const struct json *j, const char *path, double *out);
 bool json_get_count(const struct json *j, const char *path, uint64_t *out);
+const char *json_get_text(const struct json *j, const char *path);     /* borrowed; NULL when there is none */
+struct json *json_get_object(const struct json *j, const char *path);  /* a reference of its own: destroy it; NULL when absent */
 size_t json_list_length(const struct json *j, const char *path); /* 0 when absent */
 struct json *json_list_get(const struct json *j, const char *path,
                            size_t i); /* a reference of its own: destroy it; NULL when absent */
 
+/* name: of where the text is from, for errors: E_PARSE with line and column. */
+weir_status json_parse(const char *text, size_t bytes, const char *name, struct json **out, weir_error *err) WEIR_MUST_CHECK;
+/* The text in malloc'ed memory; NULL: out of memory. */
+char *json_text(const struct json *j);
+/* The one form that equal documents have: no white space, keys sorted. Likewise. */
+char *json_canonical(const struct json *j);
 weir_status json_read_file(const char *path, struct json **out, weir_error *err) WEIR_MUST_CHECK;
 weir_status json_write_file(const struct json *j, const char *path, weir_error *err) WEIR_MUST_CHECK; /* atomically */
 weir_status json_print(const struct json *j, FILE *out, weir_error *err) WEIR_MUST_CHECK;

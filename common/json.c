@@ -110,6 +110,15 @@ void json_append(struct json *j, const char *path, struct json *item)
 	json_destroy(item);
 }
 
+void json_set_object(struct json *j, const char *path, struct json *child)
+{
+	if (child && !child->broken)
+		set(j, path, json_incref(child->root));
+	else if (j)
+		j->broken = true;
+	json_destroy(child);
+}
+
 bool json_get_real(const struct json *j, const char *path, double *out)
 {
 	json_t *v = get(j, path);
@@ -128,6 +137,17 @@ bool json_get_count(const struct json *j, const char *path, uint64_t *out)
 	return true;
 }
 
+const char *json_get_text(const struct json *j, const char *path)
+{
+	return json_string_value(get(j, path));
+}
+
+struct json *json_get_object(const struct json *j, const char *path)
+{
+	json_t *v = get(j, path);
+	return json_is_object(v) ? wrap(json_incref(v)) : NULL;
+}
+
 size_t json_list_length(const struct json *j, const char *path)
 {
 	return json_array_size(get(j, path));
@@ -139,25 +159,40 @@ struct json *json_list_get(const struct json *j, const char *path, size_t i)
 	return item ? wrap(json_incref(item)) : NULL;
 }
 
+weir_status json_parse(const char *text, size_t bytes, const char *name, struct json **out, weir_error *err)
+{
+	json_error_t where;
+	json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
+	if (!root)
+		return weir_fail(err, WEIR_E_PARSE, "%s:%d:%d: %s", name, where.line, where.column, where.text);
+	*out = wrap(root);
+	return *out ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "no memory to read %s", name);
+}
+
 weir_status json_read_file(const char *path, struct json **out, weir_error *err)
 {
 	char *text = NULL;
 	size_t bytes = 0;
 	weir_status s = disk_read_file(disk_system(), path, WEIR_CONFIG_BYTES_MAX, &text, &bytes, err);
-	if (s != WEIR_OK)
-		return s;
-	json_error_t where;
-	json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
+	if (s == WEIR_OK)
+		s = json_parse(text, bytes, path, out, err);
 	free(text);
-	if (!root)
-		return weir_fail(err, WEIR_E_PARSE, "%s:%d:%d: %s", path, where.line, where.column, where.text);
-	*out = wrap(root);
-	return *out ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "no memory to read %s", path);
+	return s;
+}
+
+char *json_text(const struct json *j)
+{
+	return j->broken ? NULL : json_dumps(j->root, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+}
+
+char *json_canonical(const struct json *j)
+{
+	return j->broken ? NULL : json_dumps(j->root, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
 }
 
 static char *dump(const struct json *j, weir_error *err)
 {
-	char *text = j->broken ? NULL : json_dumps(j->root, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+	char *text = json_text(j);
 	if (!text)
 		weir_fail(err, WEIR_E_MEMORY, "no memory for a JSON document");
 	return text;
