@@ -137,7 +137,7 @@ static weir_status fill_store(struct store_bench *b, weir_error *err)
 	weir_table_spec spec = {
 	    .name = "bench", .kind = WEIR_EMBEDDING, .width = STORE_DIM, .segments_count = 1, .segments = &segment, .seed = 1};
 	spec.optimizer = (weir_optimizer){.kind = WEIR_OPT_ADAGRAD, .lr = 0.01f, .eps = 1e-8f};
-	b->store = store_create();
+	b->store = store_create(NULL);
 	if (!b->store)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for a store");
 	weir_status s = store_add_table(b->store, 1, &spec, 0, 1, &b->table, err);

@@ -55,8 +55,9 @@ static void table_free(struct store_table *t)
 	free(t);
 }
 
-struct store *store_create(void)
+struct store *store_create(const struct store_options *options)
 {
+	(void)options;
 	return calloc(1, sizeof(struct store));
 }
 

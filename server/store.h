@@ -1,6 +1,12 @@
-/* Rows of one partition in memory, per table: open addressing by key, one slab per row class (value, slots), prefetched batch look-ups.
- * Rows that were never pushed are not stored; reading them computes their initial value. One owner: the partition's executor. A
- * memory budget, eviction to RocksDB and recovery come behind this interface. */
+/* Rows of one partition, per table: open addressing by key, slabs of rows, prefetched batch look-ups. A row that was never pushed is not stored; reading
+ * it computes its initial value. One owner: the partition's executor calls every function.
+ *
+ * Without anything below (options NULL, or no cold) all rows stay in memory. With a cold, rows of embedding tables leave memory, by CLOCK, while
+ * the server's pool is full, and come back when they are wanted; dense chunks, which every batch uses, stay. Three rules:
+ *
+ *   - Before a record's rows are read or changed, they are asked for: store_want, store_fetch, and if that gives a ticket the record waits.
+ *   - A row is written below only when its version is at most the log's durable index (store_set_durable).
+ *   - A changed row is dropped only after its last version is in RocksDB; a read from there never overtakes a write to it. */
 #ifndef WEIR_STORE_H
 #define WEIR_STORE_H
 
@@ -8,22 +14,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cold_fetch.h"
+#include "cold_writer.h"
 #include "optimizer.h"
+#include "pool.h"
+#include "row_batch.h"
 #include "weir/status.h"
 #include "weir/table.h"
-
-/* What stands behind a row's value and slots. */
-struct row_meta {
-	uint64_t version;       /* index of the last log entry applied to it */
-	struct row_state state; /* optimizer's */
-	uint32_t last_push_s;   /* the entry's stamp, seconds */
-	uint32_t count;         /* pushes */
-};
 
 struct store;
 struct store_table;
 
-struct store *store_create(void);
+struct store_options {
+	uint32_t partition;
+	struct pool *pool; /* charged for what rows occupy; NULL: not counted */
+	struct cold *cold; /* NULL: nothing below, and what follows is not used */
+	struct cold_writer *writer;
+	struct cold_fetch *fetch;
+	struct poster poster; /* to the owner's thread */
+	/* On the owner's thread, never inside a call of the store. */
+	void (*fetched)(void *arg, uint64_t ticket);                           /* what tickets up to this one waited for is there */
+	void (*failed)(void *arg, weir_status status, const char *text);       /* a read or write below failed for good: the server must stop */
+	void *arg;
+};
+
+struct store *store_create(const struct store_options *options); /* NULL options: all in memory, no budget */
+/* Needs, with a cold: writer and fetch service destroyed, and what they posted has run. */
 void store_destroy(struct store *s);
 /* spec is copied (segments too). partition and partitions: for dense tables, which chunks live here. */
 weir_status store_add_table(struct store *s, uint32_t id, const weir_table_spec *spec, uint32_t partition, uint32_t partitions,
@@ -37,19 +53,78 @@ size_t store_row_elements(const struct store_table *t, uint64_t key);
 uint64_t store_first_chunk(const struct store_table *t);
 uint64_t store_chunks(const struct store_table *t);
 
-/* out (count, width): values of embedding rows, initial ones where a row is not stored. Never writes. */
+/* --- Rows in memory. With a cold, ask for them first. A row does not move; it may leave memory in store_balance, store_fetch, store_set_durable,
+ * and whenever the owner's loop runs something else. */
+
+/* out (count, width): values of embedding rows, initial ones where a row is not stored. Changes no row. */
 void store_gather(const struct store_table *t, const uint64_t *keys, size_t count, float *out);
 /* The same for one dense chunk. */
 void store_read_chunk(const struct store_table *t, uint64_t chunk, float *out);
-/* row (elements * (1 + slots)), *state: a row as its next push would find it, initial where it is not stored. Never writes. */
+/* row (elements * (1 + slots)), *state: a row as its next push would find it, initial where it is not stored. Changes no row. */
 void store_copy_row(const struct store_table *t, uint64_t key, float *row, struct row_state *state);
-/* rows[i], metas[i]: the stored row, created with its initial value and slots when absent. E_MEMORY creates none. Pointers hold until the next upsert. */
+/* rows[i], metas[i]: the stored row, to be changed, created with its initial value and slots when absent. E_MEMORY: some of the absent ones
+ * may have been created, which changes what no read sees. */
 weir_status store_upsert(struct store_table *t, const uint64_t *keys, size_t count, float **rows, struct row_meta **metas);
-/* The stored row of key and what stands behind it; NULL when it is not stored. Valid until the next upsert. */
+/* The stored row of key and what stands behind it; NULL when it is not stored. */
 const struct row_meta *store_find(const struct store_table *t, uint64_t key, const float **row);
-/* Pages through stored rows in the order of their creation: from *cursor (0 first; 0 again at the end) up to max rows. */
+/* The row is no more, here and below. version: index of the entry that says so. Also for a row that is only below. */
+weir_status store_remove(struct store_table *t, uint64_t key, uint64_t version);
+/* Pages through the rows in memory: from *cursor (0 first; 0 again at the end) up to max rows. A row that stays in memory meanwhile is seen once. */
 size_t store_scan(const struct store_table *t, uint64_t *cursor, size_t max, uint64_t *keys, const float **rows);
-uint64_t store_table_rows(const struct store_table *t);
-uint64_t store_table_bytes(const struct store_table *t);
+uint64_t store_table_rows(const struct store_table *t);  /* in memory */
+uint64_t store_table_bytes(const struct store_table *t); /* of memory */
+
+/* --- Rows below memory */
+
+/* Notes, for the next store_fetch, those keys of an embedding table whose rows may be below; the others count as used. Costs nothing while no row has ever
+ * been below. Keys may repeat. E_MEMORY. */
+weir_status store_want(struct store_table *t, const uint64_t *keys, size_t count) WEIR_MUST_CHECK;
+/* Sends for what was noted. 0: every row wanted is in memory or stored nowhere: go on. Else a ticket, larger than those before: when `fetched` has
+ * run with it or a larger one, want and fetch again (nearly always: 0). While the pool is full the rows may wait for others to leave. */
+uint64_t store_fetch(struct store *s);
+/* The same, reading on this thread: for recovery, where nobody waits. Never overlaps with tickets. */
+weir_status store_fetch_now(struct store *s, weir_error *err) WEIR_MUST_CHECK;
+/* Entries up to here survive a crash: rows of these versions may be written below. It never goes back. */
+void store_set_durable(struct store *s, uint64_t index);
+/* Lets go of rows when the pool is full: a slice of work, after an entry has been applied and from the owner's tick. */
+void store_balance(struct store *s);
+
+/* A row as its bytes say, from RocksDB at start (dirty false) or from elsewhere (true). A row that is in memory already, in this version or a later one, stays as it is.
+ * E_LIMIT: the pool is full and the table an embedding: not loaded, and from now on rows may be below. E_CORRUPT, E_NOT_FOUND (no such
+ * table), E_MEMORY. */
+weir_status store_load(struct store *s, uint32_t table, uint64_t key, const uint8_t *bytes, size_t count, bool dirty, weir_error *err);
+/* Rows may be below that were not loaded. */
+void store_expect_cold(struct store *s);
+
+/* Writes every row that is dirty now, in slices between the loop's other work, as soon as their versions are durable, and then `header` (kind HEADER), whose done runs
+ * as always. One at a time. A row changed meanwhile may be written in its later version. */
+void store_flush(struct store *s, struct cold_write *header);
+
+struct store_counters {
+	uint64_t rows;          /* in memory */
+	uint64_t dropped;       /* rows that left memory, ever */
+	uint64_t hits, misses;  /* wanted keys that were in memory, or were not */
+	uint64_t fetched;       /* misses that were found below */
+	uint64_t written;       /* rows in RocksDB by eviction and flush, ever */
+	uint64_t dirty;         /* rows whose last version is not in RocksDB */
+	uint64_t writing_bytes; /* encoded, on the way to RocksDB */
+	uint64_t oldest_dirty;  /* flush lag: lowest version that began a row's dirtiness since the last flush; 0: none */
+};
+void store_get_counters(const struct store *s, struct store_counters *out);
+
+/* --- Snapshots, for checkpoints: the partition's rows as they are at the moment of begin, while it goes on changing. Rows in memory are emitted in slices, and a row
+ * that is about to change, or to leave, before that; for the others there is a snapshot of RocksDB taken at the same moment, whose
+ * rows count where no row or removal of the same key was emitted. */
+struct store_snapshot_options {
+	uint64_t floor; /* rows with version <= floor are left out (those below are for the reader to leave out); 0: none */
+	/* Rows as they were at begin; an item with `removed` says that RocksDB's row of this key is no more. The batch's memory is the receiver's. */
+	void (*emit)(void *arg, struct row_batch batch);
+	void *arg;
+};
+/* E_STATE: one is in progress. *cold: the caller's; NULL without a cold. */
+weir_status store_snapshot_begin(struct store *s, const struct store_snapshot_options *options, struct cold_snapshot **cold, weir_error *err);
+/* Looks at up to rows_max rows. *more false: all have been emitted, the snapshot has ended. An error (E_MEMORY) ends it too: it is not complete. */
+weir_status store_snapshot_next(struct store *s, size_t rows_max, bool *more);
+void store_snapshot_cancel(struct store *s); /* no more is emitted; nothing when none is in progress */
 
 #endif

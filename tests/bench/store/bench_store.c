@@ -151,7 +151,7 @@ int main(int argc, char **argv)
 	rows = (rows / BATCH + 1) * BATCH;
 	struct bare b;
 	bare_fill(&b, rows);
-	struct store *s = store_create();
+	struct store *s = store_create(NULL);
 	struct store_table *plain = fill(s, WEIR_OPT_SGD, 0, rows), *adagrad = fill(s, WEIR_OPT_ADAGRAD, 1, rows);
 	float *out = calloc(BATCH * WIDTH, sizeof *out);
 	double best[WHATS] = {0};

@@ -49,7 +49,7 @@ static struct store_table *add_dense(struct store *s, uint32_t id, uint64_t elem
 static void rows_equal_a_reference_map(void **state)
 {
 	(void)state;
-	struct store *s = store_create();
+	struct store *s = store_create(NULL);
 	struct store_table *t = add_embedding(s, 3, WEIR_OPT_ADAGRAD);
 	static float reference[KEYS][WIDTH];
 	static bool stored[KEYS];
@@ -93,7 +93,7 @@ static void rows_equal_a_reference_map(void **state)
 static void a_key_repeated_in_one_upsert_is_one_row(void **state)
 {
 	(void)state;
-	struct store *s = store_create();
+	struct store *s = store_create(NULL);
 	struct store_table *t = add_embedding(s, 0, WEIR_OPT_SGD);
 	uint64_t keys[4] = {0, UINT64_MAX, 0, UINT64_MAX};
 	float *rows[4];
@@ -109,7 +109,7 @@ static void a_key_repeated_in_one_upsert_is_one_row(void **state)
 static void reading_stores_nothing(void **state)
 {
 	(void)state;
-	struct store *s = store_create();
+	struct store *s = store_create(NULL);
 	struct store_table *t = add_embedding(s, 1, WEIR_OPT_ADAM), *d = add_dense(s, 2, 100, 0, 1);
 	uint64_t keys[3] = {5, 6, 1ull << 63}, cursor = 0;
 	float out[3 * WIDTH], again[3 * WIDTH], chunk[100], expected[WIDTH];
@@ -136,7 +136,7 @@ static void many_rows_survive_growth(void **state)
 {
 	(void)state;
 	enum { ROWS = 300000, BLOCK = 1000 };
-	struct store *s = store_create();
+	struct store *s = store_create(NULL);
 	struct store_table *t = add_embedding(s, 0, WEIR_OPT_ADAM);
 	static uint64_t keys[BLOCK];
 	static float *rows[BLOCK], out[BLOCK * WIDTH];
@@ -165,7 +165,7 @@ static void chunks_live_round_robin_and_the_last_is_shorter(void **state)
 	const uint64_t elements = 10ull * WEIR_CHUNK + 17;
 	uint64_t chunks = 0, sum = 0;
 	for (uint32_t p = 0; p < 4; p++) {
-		struct store *s = store_create();
+		struct store *s = store_create(NULL);
 		struct store_table *t = add_dense(s, 5, elements, p, 4);
 		uint64_t seen = 0;
 		for (uint64_t c = 0; c < 13; c++) {
@@ -187,7 +187,7 @@ static void chunks_live_round_robin_and_the_last_is_shorter(void **state)
 static void a_chunk_keeps_what_is_written(void **state)
 {
 	(void)state;
-	struct store *s = store_create();
+	struct store *s = store_create(NULL);
 	struct store_table *t = add_dense(s, 0, WEIR_CHUNK + 3, 0, 1);
 	uint64_t chunk = 1;
 	float *row, out[3];
@@ -206,7 +206,7 @@ static void a_scan_sees_every_row_once(void **state)
 {
 	(void)state;
 	enum { ROWS = 1000 };
-	struct store *s = store_create();
+	struct store *s = store_create(NULL);
 	struct store_table *t = add_embedding(s, 0, WEIR_OPT_SGD);
 	bool seen[ROWS] = {false};
 	for (uint64_t k = 0; k < ROWS; k++) {
@@ -236,7 +236,7 @@ static void a_scan_sees_every_row_once(void **state)
 static void a_table_that_cannot_be_is_refused(void **state)
 {
 	(void)state;
-	struct store *s = store_create();
+	struct store *s = store_create(NULL);
 	struct store_table *t = add_embedding(s, 0, WEIR_OPT_SGD), *out;
 	weir_error err = {0};
 	weir_table_spec spec = *store_table_spec(t);

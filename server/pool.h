@@ -1,0 +1,35 @@
+/* The memory budget of a server: one counter that all who keep rows charge, whatever their thread. It does not refuse: a store lets go of
+ * rows, and reads none back, while the pool is full. */
+#ifndef WEIR_POOL_H
+#define WEIR_POOL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct pool {
+	_Atomic uint64_t used;
+	uint64_t limit; /* bytes; 0: no budget */
+};
+
+static inline void pool_charge(struct pool *p, uint64_t bytes)
+{
+	if (p)
+		atomic_fetch_add_explicit(&p->used, bytes, memory_order_relaxed);
+}
+static inline void pool_release(struct pool *p, uint64_t bytes)
+{
+	if (p)
+		atomic_fetch_sub_explicit(&p->used, bytes, memory_order_relaxed);
+}
+static inline uint64_t pool_used(const struct pool *p)
+{
+	return p ? atomic_load_explicit(&p->used, memory_order_relaxed) : 0;
+}
+/* Whether `bytes` more fit. p may be NULL: always. */
+static inline bool pool_fits(const struct pool *p, uint64_t bytes)
+{
+	return !p || p->limit == 0 || pool_used(p) + bytes <= p->limit;
+}
+
+#endif
