@@ -22,13 +22,22 @@ uint32_t bench_add(struct bench *b, const char *unit, double (*run)(void *arg, w
 	if (b->count == BENCH_SUBJECTS_MAX)
 		abort();
 	struct bench_subject *s = &b->subjects[b->count];
-	*s = (struct bench_subject){
-	    .unit = unit, .run = run, .arg = arg, .limit = limit, .limit_scale = limit_scale > 0 ? limit_scale : 1};
+	*s = (struct bench_subject){.unit = unit,
+	                            .run = run,
+	                            .arg = arg,
+	                            .limit = limit,
+	                            .limit_scale = limit_scale > 0 ? limit_scale : 1,
+	                            .floor = BENCH_NO_LIMIT};
 	va_list args;
 	va_start(args, name);
 	vsnprintf(s->name, sizeof s->name, name, args);
 	va_end(args);
 	return b->count++;
+}
+
+void bench_set_floor(struct bench *b, uint32_t subject, uint32_t floor)
+{
+	b->subjects[subject].floor = floor;
 }
 
 void bench_note(const struct bench *b, const char *format, ...)
@@ -58,6 +67,8 @@ static void show(const struct bench *b, const struct bench_subject *s)
 	printf("%-44s %9s%-12s (%s to %s)", s->name, median, s->unit, low, high);
 	if (s->limit != BENCH_NO_LIMIT)
 		printf("  %.2f of %s", s->ratio, b->subjects[s->limit].name);
+	if (s->floor != BENCH_NO_LIMIT)
+		printf(", %.2f of %s", s->floor_ratio, b->subjects[s->floor].name);
 	putchar('\n');
 }
 
@@ -96,15 +107,24 @@ static double median(double *values, uint32_t rounds)
 	return values[rounds / 2];
 }
 
-/* values (count, rounds): sorted afterwards. A ratio is the median of the rounds' ratios: what slowed a whole round cancels out. */
+/* The median of the rounds' ratios of subject i to another one: what slowed a whole round cancels out. values (count, rounds) */
+static double ratio_to(const double *values, uint32_t rounds, uint32_t i, uint32_t other, double scale)
+{
+	double ratios[BENCH_ROUNDS_MAX];
+	if (other == BENCH_NO_LIMIT)
+		return 0;
+	for (uint32_t r = 0; r < rounds; r++)
+		ratios[r] = values[i * rounds + r] * scale / values[other * rounds + r];
+	return median(ratios, rounds);
+}
+
+/* values (count, rounds): sorted afterwards. */
 static void summarise(struct bench *b, double *values, uint32_t rounds)
 {
 	for (uint32_t i = 0; i < b->count; i++) {
 		struct bench_subject *s = &b->subjects[i];
-		double ratios[BENCH_ROUNDS_MAX];
-		for (uint32_t r = 0; r < rounds && s->limit != BENCH_NO_LIMIT; r++)
-			ratios[r] = values[i * rounds + r] * s->limit_scale / values[s->limit * rounds + r];
-		s->ratio = s->limit == BENCH_NO_LIMIT ? 0 : median(ratios, rounds);
+		s->ratio = ratio_to(values, rounds, i, s->limit, s->limit_scale);
+		s->floor_ratio = ratio_to(values, rounds, i, s->floor, 1);
 	}
 	for (uint32_t i = 0; i < b->count; i++) {
 		struct bench_subject *s = &b->subjects[i];

@@ -24,6 +24,8 @@ struct bench_subject {
 	double limit_scale;       /* what one unit here is worth in the limit's units; 0: 1 */
 	double median, low, high; /* out */
 	double ratio;             /* out: to the limit, median of the rounds' ratios; 0: no limit */
+	uint32_t floor;           /* index of a second subject it is compared with, or BENCH_NO_LIMIT: what the layer below costs already */
+	double floor_ratio;
 };
 
 struct bench {
@@ -39,6 +41,8 @@ struct bench {
 /* Adds a subject; returns its index. */
 uint32_t bench_add(struct bench *b, const char *unit, double (*run)(void *arg, weir_error *err), void *arg, uint32_t limit,
                    double limit_scale, const char *name, ...) WEIR_PRINTF(7, 8);
+/* Compares a subject with a second one, of the same unit. */
+void bench_set_floor(struct bench *b, uint32_t subject, uint32_t floor);
 /* Runs all subjects `rounds` times (bench's own count wins when given), shows them, and empties the list. */
 weir_status bench_run(struct bench *b, uint32_t rounds, weir_error *err) WEIR_MUST_CHECK;
 /* A line of explanation in the printed form, nothing in JSON. */

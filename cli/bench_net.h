@@ -8,6 +8,7 @@
 
 #include "bench.h"
 #include "limits.h"
+#include "rpc_grpc_bare.h"
 #include "supervise.h"
 #include "weir/weir.h"
 
@@ -44,20 +45,43 @@ void bench_flight_give(struct bench_flight *f); /* of an operation that was refu
 weir_status bench_flight_drain(struct bench_flight *f, weir_error *err) WEIR_MUST_CHECK;
 void bench_flight_done(void *arg, weir_ticket ticket, weir_status status, const char *text); /* weir_done_fn; arg: the flight */
 
-/* --- A discarding server (bench_sink.c): reads each frame and its records, answers, and keeps nothing. A child process forked before anything
- * else starts threads. verify: check the records' CRC. */
+/* --- A server in a child process (bench_sink.c), forked before anything else starts threads. serve: writes the address to its argument, and
+ * returns, with an exit status, only when it cannot serve. */
 struct bench_sink {
 	pid_t pid;
 	char address[WEIR_ADDRESS_BYTES_MAX];
 };
-weir_status bench_sink_start(struct bench_sink *s, bool verify, weir_error *err) WEIR_MUST_CHECK;
+weir_status bench_sink_start(struct bench_sink *s, int (*serve)(int address_fd), weir_error *err) WEIR_MUST_CHECK;
 void bench_sink_stop(struct bench_sink *s);
+/* Discarding servers: they read each frame and its records, answer, and keep nothing; with or without checking the records' CRC. */
+int bench_discard_checked(int address_fd);
+int bench_discard_unchecked(int address_fd);
 
-/* A client that sends push records of one message's size to it over one stream. */
+/* A client that sends push records of one message's size to one of them over one stream. */
 struct bench_pusher;
 weir_status bench_pusher_open(struct bench_pusher **out, const char *address, weir_error *err) WEIR_MUST_CHECK;
 /* Sends `bytes` in records of `record_bytes` of values from a 64 MiB source and waits for all answers: bytes per second, < 0 on failure. */
 double bench_pusher_run(struct bench_pusher *p, size_t record_bytes, size_t bytes, weir_error *err);
 void bench_pusher_close(struct bench_pusher *p);
+
+/* --- gRPC alone (bench_bare.c), with messages of the sizes that ours have: how far a benchmark of ours can come. */
+struct bench_bare {
+	struct bench_sink sink;
+	struct bare_client *client; /* opened by the first measurement: a fork may still follow the start */
+	uint8_t *memory;            /* (memory_bytes) of the client: sent, or copied to */
+	size_t memory_bytes, total; /* total: bytes of one measurement */
+	struct bare_subject {
+		struct bench_bare *bare;
+		struct bare_order order;
+	} subjects[BENCH_SUBJECTS_MAX];
+	uint32_t count;
+};
+/* Forks the server. memory is borrowed until bench_bare_stop. */
+weir_status bench_bare_start(struct bench_bare *b, void *memory, size_t memory_bytes, size_t total, weir_error *err) WEIR_MUST_CHECK;
+void bench_bare_stop(struct bench_bare *b);
+/* A subject that moves tensors of `size` bytes in messages of at most WEIR_MESSAGE_BYTES_TARGET; returns its index. */
+uint32_t bench_bare_add(struct bench *bench, struct bench_bare *b, enum bare_work work, size_t size, uint32_t limit);
+/* "64 KiB" for each size that the benchmarks use. */
+const char *bench_size_name(size_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* weir bench pull: weights from one weir-server process into the caller's memory over loopback TCP, against raw TCP and memcpy: dense tables
+/* weir bench pull: weights from one weir-server process into the caller's memory over loopback TCP, against raw TCP, bare gRPC and memcpy: dense tables
  * of each size, single rows of 256 bytes with 32 in flight, and batches of 4,096 rows of dim 16, also per second of processor time used by
  * both processes together. */
 #include <stdlib.h>
@@ -20,7 +20,6 @@ enum {
 	PULL_TABLE_ROWS = 1 << 18
 };
 static const size_t sizes[PULL_SIZES] = {64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
-static const char *const size_names[PULL_SIZES] = {"64 KiB", "256 KiB", "1 MiB", "4 MiB", "16 MiB"};
 
 /* One kind of pull, again and again, `in_flight` at once, each into its own place of `out`. */
 struct pull_bench {
@@ -106,17 +105,20 @@ static weir_status make_rows(struct pull_bench *b, uint32_t width, float *values
 	return s;
 }
 
-static void add_dense(struct bench *bench, struct pull_bench *b, unsigned i, uint64_t total, uint32_t limit)
+static void add_dense(struct bench *bench, struct bench_bare *bare, struct pull_bench *b, unsigned i, uint64_t total,
+                      uint32_t limit)
 {
 	size_t window = PULL_WINDOW_BYTES / sizes[i];
 	b->in_flight = (uint32_t)(window < PULL_WINDOW_MAX ? window : PULL_WINDOW_MAX);
 	b->pulls = total / sizes[i];
 	b->unit = (double)sizes[i];
-	bench_add(bench, "B/s", run_pull, b, limit, 0, "pull %s", size_names[i]);
+	uint32_t floor = bench_bare_add(bench, bare, BARE_COPY, sizes[i], limit);
+	uint32_t pull = bench_add(bench, "B/s", run_pull, b, limit, 0, "pull %s", bench_size_name(sizes[i]));
+	bench_set_floor(bench, pull, floor);
 }
 
-static weir_status add_all(struct bench *bench, struct pull_bench pulls[PULL_SIZES + 2], size_t *total, struct raw_memcpy *copy,
-                           weir_error *err)
+static weir_status add_all(struct bench *bench, struct bench_bare *bare, struct pull_bench pulls[PULL_SIZES + 2], size_t *total,
+                           struct raw_memcpy *copy, weir_error *err)
 {
 	weir_status s = WEIR_OK;
 	float *values = (float *)copy->from;
@@ -124,7 +126,7 @@ static weir_status add_all(struct bench *bench, struct pull_bench pulls[PULL_SIZ
 	uint32_t tcp = bench_add(bench, "B/s", raw_loopback_run, total, memory, 0, "raw loopback TCP");
 	for (unsigned i = 0; i < PULL_SIZES && s == WEIR_OK; i++) {
 		s = make_dense(&pulls[i], sizes[i], values, err);
-		add_dense(bench, &pulls[i], i, *total, tcp);
+		add_dense(bench, bare, &pulls[i], i, *total, tcp);
 	}
 	struct pull_bench *small = &pulls[PULL_SIZES], *batch = &pulls[PULL_SIZES + 1];
 	*small = (struct pull_bench){.server = pulls->server,
@@ -157,7 +159,8 @@ static weir_status add_all(struct bench *bench, struct pull_bench pulls[PULL_SIZ
 
 weir_status bench_pull(struct bench *bench, weir_error *err)
 {
-	struct bench_server server;
+	struct bench_server server = {0};
+	struct bench_bare bare;
 	struct raw_memcpy copy = {0};
 	struct pull_bench pulls[PULL_SIZES + 2];
 	size_t total = bench->quick ? (size_t)32 << 20 : (size_t)2 << 30;
@@ -171,14 +174,17 @@ weir_status bench_pull(struct bench *bench, weir_error *err)
 		prng_seed(&r, 1);
 		for (size_t i = 0; i < PULL_TABLE_ROWS; i++)
 			keys[i] = prng_u64(&r);
-		s = bench_server_start(&server, err);
+		s = bench_bare_start(&bare, out, PULL_WINDOW_BYTES, total, err); /* forks before threads */
+		if (s == WEIR_OK)
+			s = bench_server_start(&server, err);
 		for (unsigned i = 0; i < PULL_SIZES; i++)
 			pulls[i] = (struct pull_bench){.server = &server, .keys = keys, .out = out};
 		if (s == WEIR_OK)
-			s = add_all(bench, pulls, &total, &copy, err);
+			s = add_all(bench, &bare, pulls, &total, &copy, err);
 		if (s == WEIR_OK)
 			s = bench_run(bench, 5, err);
 		bench_server_stop(&server);
+		bench_bare_stop(&bare);
 	}
 	raw_memcpy_free(&copy);
 	free(out);

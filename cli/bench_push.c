@@ -1,4 +1,4 @@
-/* weir bench push: goodput of gradients from one worker to one server process over loopback TCP, against raw TCP and memcpy.
+/* weir bench push: goodput of gradients from one worker to one server process over loopback TCP, against raw TCP, bare gRPC and memcpy.
  *
  * Applied (default): libweir pushes dense fp32 tables of each size to a weir-server, which checks identities, logs and applies SGD. With
  * --no-apply: the same frames to a process that reads them, answers and keeps nothing, with and without the CRC check. Then what CRC, log and
@@ -20,15 +20,6 @@ enum {
 	PUSH_LOG_ENTRIES = 20000
 };
 static const size_t sizes[PUSH_SIZES] = {64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
-
-static const char *size_name(size_t bytes)
-{
-	return bytes == 64 << 10    ? "64 KiB"
-	       : bytes == 256 << 10 ? "256 KiB"
-	       : bytes == 1 << 20   ? "1 MiB"
-	       : bytes == 4 << 20   ? "4 MiB"
-	                            : "16 MiB";
-}
 
 /* --- Through libweir, applied */
 
@@ -86,22 +77,27 @@ static weir_status register_table(struct push_bench *b, weir_error *err)
 	return weir_table_register(b->server->client, &spec, &b->table, err);
 }
 
-static weir_status measure_applied(struct bench *bench, size_t total, const float *source, struct raw_memcpy *copy,
-                                   weir_error *err)
+static weir_status measure_applied(struct bench *bench, size_t total, float *source, struct raw_memcpy *copy, weir_error *err)
 {
-	struct bench_server server;
+	struct bench_server server = {0};
+	struct bench_bare bare;
 	struct push_bench pushes[PUSH_SIZES];
-	weir_status s = bench_server_start(&server, err);
+	weir_status s = bench_bare_start(&bare, source, PUSH_SOURCE_BYTES, total, err); /* forks before threads */
+	if (s == WEIR_OK)
+		s = bench_server_start(&server, err);
 	uint32_t memory = bench_add(bench, "B/s", raw_memcpy_run, copy, BENCH_NO_LIMIT, 0, "memcpy of 64 MiB");
 	uint32_t tcp = bench_add(bench, "B/s", raw_loopback_run, &total, memory, 0, "raw loopback TCP");
 	for (unsigned i = 0; i < PUSH_SIZES && s == WEIR_OK; i++) {
 		pushes[i] = (struct push_bench){.server = &server, .source = source, .size = sizes[i], .total = total};
 		s = register_table(&pushes[i], err);
-		bench_add(bench, "B/s", run_push, &pushes[i], tcp, 0, "push %s, applied", size_name(sizes[i]));
+		uint32_t floor = bench_bare_add(bench, &bare, BARE_REDUCE, sizes[i], tcp);
+		uint32_t push = bench_add(bench, "B/s", run_push, &pushes[i], tcp, 0, "push %s, applied", bench_size_name(sizes[i]));
+		bench_set_floor(bench, push, floor);
 	}
 	if (s == WEIR_OK)
 		s = bench_run(bench, 5, err);
 	bench_server_stop(&server);
+	bench_bare_stop(&bare);
 	return s;
 }
 
@@ -119,22 +115,30 @@ static double run_discard(void *arg, weir_error *err)
 	return bench_pusher_run(b->pusher, b->size < WEIR_MESSAGE_BYTES_TARGET ? b->size : WEIR_MESSAGE_BYTES_TARGET, b->total, err);
 }
 
-static weir_status measure_discarded(struct bench *bench, size_t total, struct raw_memcpy *copy, weir_error *err)
+static weir_status measure_discarded(struct bench *bench, size_t total, float *source, struct raw_memcpy *copy, weir_error *err)
 {
+	struct bench_bare bare;
 	struct bench_sink sinks[2] = {0};
 	struct bench_pusher *pushers[2] = {NULL, NULL};
 	struct discard_bench discards[2][PUSH_SIZES];
 	static const char *const names[2] = {"", ", CRC unchecked"};
-	weir_status s = bench_sink_start(&sinks[0], true, err); /* both forks before threads */
+	uint32_t floors[PUSH_SIZES];
+	weir_status s = bench_bare_start(&bare, source, PUSH_SOURCE_BYTES, total, err); /* all forks before threads */
 	if (s == WEIR_OK)
-		s = bench_sink_start(&sinks[1], false, err);
+		s = bench_sink_start(&sinks[0], bench_discard_checked, err);
+	if (s == WEIR_OK)
+		s = bench_sink_start(&sinks[1], bench_discard_unchecked, err);
 	uint32_t memory = bench_add(bench, "B/s", raw_memcpy_run, copy, BENCH_NO_LIMIT, 0, "memcpy of 64 MiB");
 	uint32_t tcp = bench_add(bench, "B/s", raw_loopback_run, &total, memory, 0, "raw loopback TCP");
+	for (unsigned i = 0; i < PUSH_SIZES; i++)
+		floors[i] = bench_bare_add(bench, &bare, BARE_DISCARD, sizes[i], tcp);
 	for (unsigned k = 0; k < 2 && s == WEIR_OK; k++) {
 		s = bench_pusher_open(&pushers[k], sinks[k].address, err);
 		for (unsigned i = 0; i < PUSH_SIZES; i++) {
 			discards[k][i] = (struct discard_bench){.pusher = pushers[k], .size = sizes[i], .total = total};
-			bench_add(bench, "B/s", run_discard, &discards[k][i], tcp, 0, "push %s, discarded%s", size_name(sizes[i]), names[k]);
+			uint32_t push = bench_add(bench, "B/s", run_discard, &discards[k][i], tcp, 0, "push %s, discarded%s",
+			                          bench_size_name(sizes[i]), names[k]);
+			bench_set_floor(bench, push, floors[i]);
 		}
 	}
 	if (s == WEIR_OK)
@@ -143,6 +147,7 @@ static weir_status measure_discarded(struct bench *bench, size_t total, struct r
 		bench_pusher_close(pushers[k]);
 		bench_sink_stop(&sinks[k]);
 	}
+	bench_bare_stop(&bare);
 	return s;
 }
 
@@ -176,7 +181,7 @@ static double run_log(void *arg, weir_error *err)
 	for (uint64_t i = 1; i <= PUSH_LOG_ENTRIES && s == WEIR_OK; i++) {
 		struct log_entry e = {.index = i, .message = m};
 		s = log->ops->append(log, &e, err);
-		log->ops->truncate_below(log, i);
+		log->ops->release_below(log, i);
 	}
 	double elapsed = bench_now_s() - start;
 	message_release(m);
@@ -229,7 +234,8 @@ weir_status bench_push(struct bench *bench, weir_error *err)
 	for (size_t i = 0; s == WEIR_OK && i < PUSH_SOURCE_BYTES / sizeof(float); i++)
 		source[i] = (float)(i % 251) * 1e-4f;
 	if (s == WEIR_OK)
-		s = bench->no_apply ? measure_discarded(bench, total, &copy, err) : measure_applied(bench, total, source, &copy, err);
+		s = bench->no_apply ? measure_discarded(bench, total, source, &copy, err)
+		                    : measure_applied(bench, total, source, &copy, err);
 	if (s == WEIR_OK)
 		s = measure_costs(bench, source, &copy, err);
 	raw_memcpy_free(&copy);

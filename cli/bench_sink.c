@@ -1,4 +1,4 @@
-/* The wire alone: frames of push records over one stream to a process that answers and discards. */
+/* Servers in child processes, and the wire alone: frames of push records over one stream to a process that answers and discards. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -81,7 +81,17 @@ static int sink_serve(bool verify, int address_fd)
 		pause();
 }
 
-weir_status bench_sink_start(struct bench_sink *s, bool verify, weir_error *err)
+int bench_discard_checked(int address_fd)
+{
+	return sink_serve(true, address_fd);
+}
+
+int bench_discard_unchecked(int address_fd)
+{
+	return sink_serve(false, address_fd);
+}
+
+weir_status bench_sink_start(struct bench_sink *s, int (*serve)(int address_fd), weir_error *err)
 {
 	int fds[2];
 	*s = (struct bench_sink){0};
@@ -91,13 +101,13 @@ weir_status bench_sink_start(struct bench_sink *s, bool verify, weir_error *err)
 	if (s->pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(fds[0]);
-		_exit(sink_serve(verify, fds[1]));
+		_exit(serve(fds[1]));
 	}
 	close(fds[1]);
 	struct pollfd p = {.fd = fds[0], .events = POLLIN};
 	bool ready = s->pid > 0 && poll(&p, 1, SINK_READY_MS) == 1 && read(fds[0], s->address, sizeof s->address - 1) > 0;
 	close(fds[0]);
-	return ready ? WEIR_OK : weir_fail(err, WEIR_E_UNAVAILABLE, "the discarding server did not start");
+	return ready ? WEIR_OK : weir_fail(err, WEIR_E_UNAVAILABLE, "the server of the benchmark did not start");
 }
 
 void bench_sink_stop(struct bench_sink *s)
