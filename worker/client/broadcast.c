@@ -40,7 +40,7 @@ weir_status broadcast(weir_client *c, const char *what, const struct record *r, 
 		if (s)
 			(void)record_writer_add(w, s, NULL, data, false);
 		struct message *m = record_writer_end(w) == WEIR_OK ? record_writer_finish(w, c->uuid, c->generation, NULL, NULL) : NULL;
-		if (!m || link_send_frame(&c->links[i], m, &own.request_id, 1) != WEIR_OK) {
+		if (!m || link_send_frame(&c->links[i], m, &own.request_id, 1, false) != WEIR_OK) {
 			operation_fail(op, WEIR_E_MEMORY, "out of memory");
 			request_answer(q);
 		}

@@ -156,6 +156,8 @@ static void destroy(weir_client *c)
 	free(c->partition_server);
 	free(c->applied_seen);
 	free(c->stable_seen);
+	free(c->acknowledged);
+	free(c->epoch_seen);
 	struct rpc *rpc = c->rpc_owned ? c->rpc : NULL;
 	release(c);
 	if (rpc)

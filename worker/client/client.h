@@ -120,14 +120,14 @@ struct link {
 	struct lane push, pull;
 };
 
-/* Under the lock, on any thread: hands a frame over to be sent on the push lane. Takes message over. ids (count). */
-weir_status link_send_frame(struct link *l, struct message *message, const uint64_t *ids, uint32_t count);
+/* Under the lock, on any thread: hands a frame over to be sent on the push lane, `first` of all that waits there. Takes message over. ids (count). */
+weir_status link_send_frame(struct link *l, struct message *message, const uint64_t *ids, uint32_t count, bool first);
 /* Under the lock, on the loop: queues a pull's requests and sends what may be sent. */
 void link_queue_pull(struct link *l, struct request *q);
 void lane_pump(struct lane *lane);
 /* Under the lock: time in which our own loop did not run (a stopped process) is nobody's silence. */
 void links_forgive_pause(weir_client *c);
-/* Under the lock: E_UNAVAILABLE, naming it, when a server has been lost for WEIR_DEAD_PEER_MS: for those who wait without asking it anything. */
+/* Under the lock: E_UNAVAILABLE, naming it, when a server has been lost for patience_ms: for those who wait without asking it anything. */
 weir_status links_reachable(const weir_client *c, weir_error *err);
 /* Under the lock, on any thread: makes the loop look at all lanes. */
 void links_wake(weir_client *c);
@@ -182,6 +182,14 @@ void closed_low_learn(weir_client *c, const Weir__V1__UnitMark *low); /* under t
 weir_status commit_totals(weir_client *c, const weir_unit *unit, uint32_t batches, uint64_t *count, uint64_t *fingerprint,
                           weir_error *err);
 
+/* --- resume.c. All under the lock, on any thread. */
+/* Notes what a reply to a push or a seal says of its partition's log: applied and stable index. */
+void acknowledge(weir_client *c, uint32_t partition, const struct record *reply);
+/* Asks the partitions of a server whether all that they acknowledged is still there; the answer comes once it is stable. E_STALE for this client when
+ * it is not. */
+weir_status resume_ask(struct link *l, bool first);
+weir_status resume_ask_all(weir_client *c);
+
 /* --- progress.c */
 void progress_start(weir_client *c);                           /* a timer on the loop */
 void report_take(weir_client *c, Weir__V1__WorkerReport *out); /* under the lock: the counts since the last one */
@@ -219,6 +227,7 @@ struct weir_client {
 	uint8_t uuid[16];
 	uint64_t generation;
 	uint32_t worker, lease_ms, partitions, passes;
+	uint32_t patience_ms; /* how long a server may be gone: restarts take longer where its log is on disk */
 	uint32_t *partition_server; /* (partitions) */
 	struct link *links;         /* (links_count) */
 	uint32_t links_count;
@@ -237,6 +246,7 @@ struct weir_client {
 	struct held_unit *units;
 	struct steps steps;
 	uint64_t *applied_seen, *stable_seen; /* (partitions) */
+	uint64_t *acknowledged, *epoch_seen;  /* (partitions) highest index in a reply to this incarnation's pushes and seals; server's epoch */
 	bool leasing;                         /* some thread asks for a unit */
 	uint64_t lease_sequence, report_sequence;
 	struct {
@@ -269,7 +279,7 @@ bool client_wait(weir_client *c, int64_t deadline_ms);
 /* --- join.c: calls of the ledger and of servers, blocking. Every reply's first field is its Status, checked here. */
 weir_status client_call(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q,
                         uint32_t timeout_ms, const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err);
-/* A call of the ledger that does no harm when it is repeated: while the ledger cannot be reached it is, for WEIR_DEAD_PEER_MS. */
+/* A call of the ledger that does no harm when it is repeated: while the ledger cannot be reached it is, for patience_ms. */
 weir_status client_call_again(weir_client *c, enum rpc_method method, const ProtobufCMessage *q,
                               const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err);
 weir_status client_reply_status(const ProtobufCMessage *reply, weir_error *err);

@@ -6,7 +6,7 @@
 
 static weir_status wait_settled(weir_client *c, const weir_unit *unit, struct held_unit **out, weir_error *err)
 {
-	for (;;) {
+	for (bool asked = false;;) {
 		weir_status status = client_usable(c, err);
 		if (status != WEIR_OK)
 			return status;
@@ -19,6 +19,11 @@ static weir_status wait_settled(weir_client *c, const weir_unit *unit, struct he
 		if (unit_is_settled(c, u)) {
 			*out = u;
 			return WEIR_OK;
+		}
+		if (!u->outstanding && !asked) { /* acknowledged and not yet stable: nothing more will be said unasked */
+			if (resume_ask_all(c) != WEIR_OK)
+				return weir_fail(err, WEIR_E_MEMORY, "commit of unit %u: out of memory", unit->unit);
+			asked = true;
 		}
 		(void)client_wait(c, -1);
 	}

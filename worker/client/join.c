@@ -69,7 +69,7 @@ weir_status client_call(weir_client *c, struct rpc_channel *channel, enum rpc_me
 weir_status client_call_again(weir_client *c, enum rpc_method method, const ProtobufCMessage *q,
                               const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err)
 {
-	const int64_t end = client_now(c) + WEIR_DEAD_PEER_MS;
+	const int64_t end = client_now(c) + c->patience_ms;
 	uint32_t pause_ms = WEIR_RETRY_FIRST_MS;
 	for (;;) {
 		weir_status status = client_call(c, c->ledger, method, q, WEIR_CONTROL_TIMEOUT_MS, type, reply, err);
@@ -107,8 +107,10 @@ static weir_status take_placement(weir_client *c, const Weir__V1__JoinReply *r, 
 	c->partition_server = malloc(r->partitions * sizeof *c->partition_server);
 	c->applied_seen = calloc(r->partitions, sizeof *c->applied_seen);
 	c->stable_seen = calloc(r->partitions, sizeof *c->stable_seen);
+	c->acknowledged = calloc(r->partitions, sizeof *c->acknowledged);
+	c->epoch_seen = calloc(r->partitions, sizeof *c->epoch_seen);
 	c->links = calloc(r->n_servers, sizeof *c->links);
-	if (!c->partition_server || !c->applied_seen || !c->stable_seen || !c->links)
+	if (!c->partition_server || !c->applied_seen || !c->stable_seen || !c->acknowledged || !c->epoch_seen || !c->links)
 		return weir_fail(err, WEIR_E_MEMORY, "join: out of memory");
 	memcpy(c->partition_server, r->partition_server, r->partitions * sizeof *c->partition_server);
 	for (uint32_t i = 0; i < r->n_servers; i++) {
@@ -146,6 +148,7 @@ static weir_status take_join(weir_client *c, const Weir__V1__JoinReply *r, bool 
 		return status;
 	c->worker = r->worker;
 	c->lease_ms = r->lease_ms;
+	c->patience_ms = r->patience_ms ? r->patience_ms : WEIR_DEAD_PEER_MS;
 	c->passes = r->passes;
 	pthread_mutex_lock(&c->lock);
 	units_free(c);
@@ -154,9 +157,12 @@ static weir_status take_join(weir_client *c, const Weir__V1__JoinReply *r, bool 
 	c->incarnation = r->incarnation;
 	c->lease_sequence = c->report_sequence = 0;
 	c->stale = false;
+	memset(c->acknowledged, 0, c->partitions * sizeof *c->acknowledged); /* to the dead one */
 	for (size_t i = 0; status == WEIR_OK && i < r->n_tables; i++)
 		status = tables_learn(c, r->tables[i], NULL, err);
 	steps_learn(c, r->closes, r->n_closes);
+	if (status == WEIR_OK && again && resume_ask_all(c) != WEIR_OK) /* for the epochs: their answers were dropped */
+		status = weir_fail(err, WEIR_E_MEMORY, "join: out of memory");
 	pthread_mutex_unlock(&c->lock);
 	return status;
 }

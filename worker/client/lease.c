@@ -26,8 +26,7 @@ static weir_status on_seal_reply(struct operation *op, struct request *q, const 
 	u->present[q->partition] = bitmap;
 	u->present_bits[q->partition] = r->c;
 	u->sealed[q->partition] = r->a;
-	if (r->b > c->stable_seen[q->partition])
-		c->stable_seen[q->partition] = r->b;
+	acknowledge(c, q->partition, r);
 	return status;
 }
 
@@ -59,7 +58,7 @@ static weir_status seal(weir_client *c, struct held_unit *u, weir_error *err)
 			record_writer_begin(w, &r);
 			m = record_writer_end(w) == WEIR_OK ? record_writer_finish(w, c->uuid, c->generation, NULL, NULL) : NULL;
 		}
-		if (!m || link_send_frame(&c->links[q->server], m, &r.request_id, 1) != WEIR_OK) {
+		if (!m || link_send_frame(&c->links[q->server], m, &r.request_id, 1, false) != WEIR_OK) {
 			operation_fail(op, WEIR_E_MEMORY, "sealing: out of memory");
 			request_answer(q);
 		}

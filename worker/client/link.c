@@ -1,5 +1,5 @@
 /* One server: its push stream and its pull stream. A lane keeps every parcel until all its requests are answered and sends them again when
- * the stream was lost; identities make that harmless. A lane that cannot get through for WEIR_DEAD_PEER_MS fails what waits for it. */
+ * the stream was lost; identities make that harmless. A lane that cannot get through for as long as a server may be gone fails what waits for it. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,13 +19,15 @@ static void parcel_unlink(struct lane *lane, struct parcel *p)
 	pthread_cond_broadcast(&lane->link->client->changed);
 }
 
-static void parcel_append(struct lane *lane, struct parcel *p)
+/* Before parcel `next`, or at the end: NULL. */
+static void parcel_insert(struct lane *lane, struct parcel *p, struct parcel *next)
 {
 	if (!lane->first && !lane->queue_first)
 		lane->progress_ms = client_now(lane->link->client);
-	p->prev = lane->last;
-	*(lane->last ? &lane->last->next : &lane->first) = p;
-	lane->last = p;
+	p->next = next;
+	p->prev = next ? next->prev : lane->last;
+	*(p->prev ? &p->prev->next : &lane->first) = p;
+	*(next ? &next->prev : &lane->last) = p;
 	lane->bytes += p->bytes;
 	lane->reply_bytes += p->reply_bytes;
 	lane->requests += p->count;
@@ -124,7 +126,8 @@ void links_forgive_pause(weir_client *c)
 
 static bool is_lost(const struct lane *lane, int64_t now)
 {
-	return lane->lost_last_ms - lane->lost_first_ms >= WEIR_DEAD_PEER_MS && now - lane->lost_last_ms < WEIR_DEAD_PEER_MS;
+	return lane->lost_last_ms - lane->lost_first_ms >= lane->link->client->patience_ms &&
+	       now - lane->lost_last_ms < WEIR_DEAD_PEER_MS;
 }
 
 weir_status links_reachable(const weir_client *c, weir_error *err)
@@ -146,7 +149,7 @@ void lane_tick(struct lane *lane)
 	bool waits = lane->first || lane->queue_first;
 	if (!waits || (lane->stream && lane->proven))
 		return;
-	int64_t patience = lane->dead ? 0 : WEIR_DEAD_PEER_MS;
+	int64_t patience = lane->dead ? 0 : lane->link->client->patience_ms;
 	if (client_now(lane->link->client) - lane->progress_ms >= patience && !(lane->dead && lane->stream))
 		lane_give_up(lane);
 }
@@ -197,7 +200,7 @@ static void pack_pulls(struct lane *lane)
 			}
 			return;
 		}
-		parcel_append(lane, p);
+		parcel_insert(lane, p, NULL);
 		send_parcel(lane, p);
 	}
 }
@@ -216,12 +219,12 @@ void lane_pump(struct lane *lane)
 		pack_pulls(lane);
 }
 
-weir_status link_send_frame(struct link *l, struct message *message, const uint64_t *ids, uint32_t count)
+weir_status link_send_frame(struct link *l, struct message *message, const uint64_t *ids, uint32_t count, bool first)
 {
 	struct parcel *p = parcel_create(l->client, message, ids, count);
 	if (!p)
 		return WEIR_E_MEMORY;
-	parcel_append(&l->push, p);
+	parcel_insert(&l->push, p, first ? l->push.first : NULL);
 	links_wake(l->client);
 	return WEIR_OK;
 }
@@ -279,7 +282,7 @@ static void take_record(struct lane *lane, const struct record *r, struct cursor
 		return;
 	}
 	if (status == WEIR_E_STALE)
-		client_become_stale(c, "a server says that a newer attempt has taken over");
+		client_become_stale(c, err.text[0] ? err.text : "a server says that a newer attempt has taken over");
 	if (status != WEIR_OK)
 		operation_fail(op, status, err.text[0] ? err.text : weir_status_text(status));
 	request_answer(q);
@@ -389,6 +392,9 @@ void lane_open(struct lane *lane)
 	}
 	pthread_mutex_lock(&c->lock);
 	lane->stream = stream;
-	lane_pump(lane);
+	if (lane->method == RPC_PUSH_STREAM && client_usable(c, NULL) == WEIR_OK && resume_ask(lane->link, true) != WEIR_OK)
+		rpc_stream_cancel(stream, WEIR_E_MEMORY, "out of memory"); /* it is opened again, and asked */
+	else
+		lane_pump(lane);
 	pthread_mutex_unlock(&c->lock);
 }

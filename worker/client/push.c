@@ -116,7 +116,7 @@ static void flush(struct frame_builder *b)
 		message_release(m);
 		m = NULL;
 	}
-	if (!m || link_send_frame(b->link, m, b->ids, b->count) != WEIR_OK) {
+	if (!m || link_send_frame(b->link, m, b->ids, b->count, false) != WEIR_OK) {
 		operation_fail(b->op, WEIR_E_MEMORY, "push: out of memory");
 		for (uint32_t i = 0; i < b->count; i++)
 			request_answer(operation_find(c, b->ids[i]));
@@ -221,8 +221,7 @@ static weir_status on_push_reply(struct operation *op, struct request *q, const 
 		                 reply_text(r, *body, text, sizeof text));
 	if (r->a > c->applied_seen[q->partition])
 		c->applied_seen[q->partition] = r->a;
-	if (r->b > c->stable_seen[q->partition])
-		c->stable_seen[q->partition] = r->b;
+	acknowledge(c, q->partition, r);
 	struct held_batch *b = batch_find(c, &op->batch, NULL, NULL);
 	if (b) {
 		b->parts[q->first].applied = r->a;

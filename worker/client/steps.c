@@ -173,7 +173,7 @@ static void take_failure(weir_client *c, weir_status status, const char *text)
 	int64_t now = client_now(c);
 	if (status == WEIR_E_UNAVAILABLE) {
 		s->unavailable_since_ms = s->unavailable_since_ms ? s->unavailable_since_ms : now;
-		if (now - s->unavailable_since_ms >= WEIR_DEAD_PEER_MS)
+		if (now - s->unavailable_since_ms >= c->patience_ms)
 			give_up(c, status, text);
 	} else if (status != WEIR_E_TIMEOUT && status != WEIR_E_CANCELLED) {
 		give_up(c, status, text);
