@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "check.h"
+#include "limits.h"
 #include "vector.h"
 
 #define PUSHES    9
@@ -381,6 +382,62 @@ static void adam_corrects_its_bias_far_out(void **state)
 	optimizer_destroy(o);
 }
 
+/* Steps without the row, taken at once or in two goes, are the rule with a gradient of zero: its bits, on every variant. */
+static void catching_up_is_stepping_without_a_gradient(void **state)
+{
+	(void)state;
+	enum { WIDTH = 70, BEHIND = 400 };
+	static const float none[WIDTH];
+	struct prng rng;
+	prng_seed(&rng, 15);
+	for (int i = 0; i < 4; i++)
+		for (unsigned v = 0; vector_ops_variant(v) != NULL; v++) {
+			weir_optimizer spec = spec_of(i & 1 ? WEIR_OPT_ADAM : WEIR_OPT_ADAMW);
+			spec.decay = WEIR_DECAY_FULL;
+			spec.l2 = i & 2 ? spec.l2 : 0;
+			const struct optimizer_scalars scalars = {.lr = spec.lr, .grad_scale = 1};
+			struct optimizer *base = optimizer_create_with(vector_ops_variant(0), &spec, NULL);
+			struct optimizer *o = optimizer_create_with(vector_ops_variant(v), &spec, NULL);
+			float *value = random_floats(&rng, WIDTH, -1, 1), *grad = random_floats(&rng, WIDTH, -2, 2);
+			struct row want = row_create(&spec, value, WIDTH), got = row_create(&spec, value, WIDTH);
+			push(base, &scalars, &want, WIDTH, grad);
+			push(o, &scalars, &got, WIDTH, grad);
+			for (unsigned t = 0; t < BEHIND; t++)
+				push(base, &scalars, &want, WIDTH, none);
+			const size_t parts[] = {1, 1 + BEHIND / 3, 1 + BEHIND, 1}; /* the last: a clock behind the row changes nothing */
+			for (size_t p = 0; p < sizeof parts / sizeof *parts; p++)
+				optimizer_catch_up(o, &(struct optimizer_clock){.steps = parts[p], .lr = spec.lr}, &got.state, got.data,
+				                   got.data + WIDTH, WIDTH);
+			check_same_bits("caught up", got.data, want.data, 3 * WIDTH);
+			assert_int_equal(got.state.steps, 1 + BEHIND);
+			free(value);
+			free(grad);
+			free(want.data);
+			free(got.data);
+			optimizer_destroy(base);
+			optimizer_destroy(o);
+		}
+}
+
+static void a_row_far_behind_takes_a_limited_number_of_steps(void **state)
+{
+	(void)state;
+	weir_optimizer spec = spec_of(WEIR_OPT_ADAM);
+	spec.decay = WEIR_DECAY_FULL;
+	struct optimizer *o = optimizer_create(&spec, NULL);
+	const float value[2] = {1, -2};
+	struct row limit = row_create(&spec, value, 2), far = row_create(&spec, value, 2);
+	optimizer_catch_up(o, &(struct optimizer_clock){.steps = WEIR_CATCH_UP_STEPS_MAX, .lr = spec.lr}, &limit.state, limit.data,
+	                   limit.data + 2, 2);
+	optimizer_catch_up(o, &(struct optimizer_clock){.steps = UINT64_MAX, .lr = spec.lr}, &far.state, far.data, far.data + 2, 2);
+	check_same_bits("at the limit", far.data, limit.data, 6);
+	assert_int_equal(limit.state.steps, WEIR_CATCH_UP_STEPS_MAX);
+	assert_int_equal(far.state.steps, UINT32_MAX);
+	free(limit.data);
+	free(far.data);
+	optimizer_destroy(o);
+}
+
 static void lamb_trusts_fully_where_a_norm_is_zero(void **state)
 {
 	(void)state;
@@ -446,6 +503,9 @@ static void settings_out_of_range_are_refused(void **state)
 	for (int kind = 0; kind <= WEIR_OPT_AVERAGE; kind++) {
 		spec = spec_of((weir_optimizer_kind)kind);
 		assert_int_equal(optimizer_check(&spec, &err), WEIR_OK);
+		spec.decay = WEIR_DECAY_FULL;
+		bool adam = kind == WEIR_OPT_ADAM || kind == WEIR_OPT_ADAMW;
+		assert_int_equal(optimizer_check(&spec, &err), adam ? WEIR_OK : WEIR_E_INVALID);
 	}
 }
 
@@ -459,6 +519,8 @@ int main(void)
 	    cmocka_unit_test(many_rows_equal_one_by_one),
 	    cmocka_unit_test(average_is_the_mean_of_a_window),
 	    cmocka_unit_test(adam_corrects_its_bias_far_out),
+	    cmocka_unit_test(catching_up_is_stepping_without_a_gradient),
+	    cmocka_unit_test(a_row_far_behind_takes_a_limited_number_of_steps),
 	    cmocka_unit_test(lamb_trusts_fully_where_a_norm_is_zero),
 	    cmocka_unit_test(ftrl_gives_exact_zeros_and_ignores_a_rate_of_zero),
 	    cmocka_unit_test(settings_out_of_range_are_refused),
