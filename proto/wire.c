@@ -64,6 +64,22 @@ static const uint8_t *contiguous(const struct message *in, uint8_t **copy)
 	return *copy;
 }
 
+weir_status wire_unpack_state(const ProtobufCMessageDescriptor *type, const void *bytes, size_t n, ProtobufCMessage **out,
+                              weir_error *err)
+{
+	size_t heap_max = n * WEIR_CONTROL_HEAP_FACTOR + HEAP_BYTES_FLOOR;
+	struct allowance allowance = {.left = heap_max};
+	ProtobufCAllocator allocator = {.alloc = capped_alloc, .free = capped_free, .allocator_data = &allowance};
+	*out = protobuf_c_message_unpack(type, &allocator, n, bytes);
+	if (*out)
+		return WEIR_OK;
+	if (allowance.status == WEIR_E_LIMIT)
+		return weir_fail(err, WEIR_E_LIMIT, "%s: %zu bytes that need more than %zu bytes of memory", type->name, n, heap_max);
+	if (allowance.status)
+		return weir_fail(err, allowance.status, "%s: out of memory", type->name);
+	return weir_fail(err, WEIR_E_CORRUPT, "%s: %zu bytes that do not parse", type->name, n);
+}
+
 weir_status wire_unpack(const ProtobufCMessageDescriptor *type, const struct message *in, ProtobufCMessage **out, weir_error *err)
 {
 	*out = NULL;
@@ -73,23 +89,14 @@ weir_status wire_unpack(const ProtobufCMessageDescriptor *type, const struct mes
 	const uint8_t *bytes = contiguous(in, &copy);
 	if (!bytes)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", type->name);
-	size_t heap_max = in->bytes * WEIR_CONTROL_HEAP_FACTOR + HEAP_BYTES_FLOOR;
-	struct allowance allowance = {.left = heap_max};
-	ProtobufCAllocator allocator = {.alloc = capped_alloc, .free = capped_free, .allocator_data = &allowance};
-	ProtobufCMessage *m = protobuf_c_message_unpack(type, &allocator, in->bytes, bytes);
+	weir_status status = wire_unpack_state(type, bytes, in->bytes, out, err);
 	free(copy);
-	if (!m && allowance.status == WEIR_E_LIMIT)
-		return weir_fail(err, WEIR_E_LIMIT, "%s: %zu bytes that need more than %zu bytes of memory", type->name, in->bytes,
-		                 heap_max);
-	if (!m && allowance.status)
-		return weir_fail(err, allowance.status, "%s: out of memory", type->name);
-	if (!m)
-		return weir_fail(err, WEIR_E_CORRUPT, "%s: %zu bytes that do not parse", type->name, in->bytes);
-	weir_status status = wire_check_limits(m, err);
-	if (status)
-		wire_free(m);
-	else
-		*out = m;
+	if (!status)
+		status = wire_check_limits(*out, err);
+	if (status) {
+		wire_free(*out);
+		*out = NULL;
+	}
 	return status;
 }
 

@@ -129,7 +129,7 @@ weir_status ledger_create(struct ledger **out, const struct ledger_options *opti
 void ledger_close(struct ledger *l)
 {
 	for (uint32_t i = 0; i < l->workers_count; i++)
-		ledger_steps_forget(l, l->workers[i], "the ledger is shutting down");
+		ledger_steps_answer(l, l->workers[i]);
 }
 
 void ledger_destroy(struct ledger *l)
@@ -145,6 +145,8 @@ void ledger_destroy(struct ledger *l)
 	ledger_pass_free(l);
 	ledger_totals_free(&l->expected);
 	ledger_totals_free(&l->skipped);
+	free(l->changes.units.items);
+	free(l->changes.workers.items);
 	for (uint32_t i = 0; l->servers && i < l->options.servers_count; i++)
 		free(l->servers[i]);
 	free(l->servers);

@@ -1,6 +1,5 @@
 /* The ledger: table registry, live workers, work units, steps. No rows, no gradients. It decides who computes what, and when a unit, a step and a pass
- * are closed. Single-threaded: everything is called on the ledger's own loop. State changes are small explicit functions (ledger_state.h) so that
- * they can be logged and replicated later.
+ * are closed. Single-threaded: everything is called on the ledger's own loop. Its log (ledger_log.h) is made of the objects that a request has changed.
  *
  * Invariants: a unit has at most one live attempt; attempts only grow; a committed unit is never leased again; a watermark never moves back;
  * a step is closed once, with its included and dropped batches in one record, and every included batch was reported done. */
@@ -47,5 +46,19 @@ void ledger_leave(struct ledger *l, const Weir__V1__LeaveRequest *q, ledger_repl
 void ledger_status(struct ledger *l, const Weir__V1__StatusRequest *q, ledger_reply_fn reply, void *arg);
 /* Expires leases. Called every 100 ms or so. */
 void ledger_tick(struct ledger *l);
+
+/* --- Its state, for the log and for checkpoints: LedgerState of state.proto, packed. */
+
+/* From now on changes are remembered for ledger_export_changes. */
+void ledger_record_changes(struct ledger *l);
+/* What has changed since the last one; NULL with OK when nothing has. E_MEMORY: nothing is lost, call it again. */
+weir_status ledger_export_changes(struct ledger *l, struct message **out, weir_error *err);
+/* All of it, as of log index `index`. */
+weir_status ledger_export_all(struct ledger *l, uint64_t index, struct message **out, weir_error *err);
+/* Takes the objects of an export over, as they come from the log or a snapshot. E_CORRUPT, E_MEMORY: the ledger must not be used. *index (NULL
+ * allowed): of a snapshot. */
+weir_status ledger_merge(struct ledger *l, const void *bytes, size_t n, uint64_t *index, weir_error *err) WEIR_MUST_CHECK;
+/* Everybody alive has a whole lease term from now: the ledger could not be heard for a while. */
+void ledger_renew_all(struct ledger *l);
 
 #endif

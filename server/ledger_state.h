@@ -27,6 +27,7 @@ struct ledger_unit {
 	bool skip;            /* given up: leased only to be sealed and counted */
 	uint64_t *stepped;    /* bit b: batch b has been in a step that has closed; NULL: none */
 	char *error;          /* of the last attempt that failed explicitly; may be NULL */
+	bool changed;         /* is in ledger_changes.units */
 };
 
 struct ledger_batch {
@@ -57,6 +58,7 @@ struct ledger_worker {
 	bool dropped;                             /* its last step closed without `dropped_batch` */
 	struct ledger_batch dropped_batch;
 	struct step_poll poll;
+	bool changed; /* is in ledger_changes.workers */
 };
 
 struct step_member {
@@ -89,6 +91,19 @@ struct ledger_table {
 	struct wire_table wire;
 };
 
+struct ledger_list {
+	uint32_t *items, count, capacity;
+};
+
+/* What the next export must hold. Whoever changes something marks it, in the function that changes it. */
+struct ledger_changes {
+	bool recorded; /* somebody exports: marks are kept */
+	bool all;      /* a mark could not be kept: everything */
+	bool globals, totals, steps;
+	uint32_t tables; /* so many are exported */
+	struct ledger_list units, workers;
+};
+
 struct ledger {
 	struct ledger_options options; /* with copies of what it points to */
 	char **servers;
@@ -119,6 +134,7 @@ struct ledger {
 	Weir__V1__WorkerReport report;
 	double auc, logloss;
 	uint64_t workers_lost, leases_expired, units_quarantined;
+	struct ledger_changes changes;
 };
 
 int64_t ledger_now(const struct ledger *l);
@@ -127,6 +143,11 @@ bool ledger_job_matches(const struct ledger *l, const Weir__V1__JobId *job);
 void ledger_fill_job(struct ledger *l, Weir__V1__JobId *out);
 void ledger_fill_status(Weir__V1__Status *out, weir_status status, const char *text);
 Weir__V1__UnitMark ledger_closed_low(const struct ledger *l);
+
+/* Marks (ledger_export.c). */
+void ledger_mark_unit(struct ledger *l, uint32_t unit);
+void ledger_mark_worker(struct ledger *l, struct ledger_worker *w);
+void ledger_unmark_units(struct ledger *l); /* the pass is over */
 
 /* Totals over partitions. */
 weir_status ledger_totals_init(struct totals *t, uint32_t partitions);
@@ -137,6 +158,7 @@ void ledger_totals_set(struct totals *t, const Weir__V1__PartTotals *in, uint32_
 void ledger_totals_fill(Weir__V1__PartTotals *out, const struct totals *t, uint32_t partitions);
 
 /* Workers. NULL and a status (with a text in *err) when the request is not from a live incarnation of this job; renews otherwise. */
+struct ledger_worker *ledger_worker_add(struct ledger *l); /* with the next id; NULL when out of memory */
 struct ledger_worker *ledger_worker_find(struct ledger *l, const Weir__V1__JobId *job, uint32_t id, uint64_t incarnation,
                                          weir_error *err);
 void ledger_worker_end(struct ledger *l, struct ledger_worker *w, bool clean, const char *why);
@@ -145,6 +167,7 @@ void ledger_report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1
 
 /* Units. */
 weir_status ledger_pass_open(struct ledger *l, uint32_t pass);
+weir_status ledger_pass_reset(struct ledger *l, uint32_t units_count, uint32_t pass); /* all its units are free */
 void ledger_pass_free(struct ledger *l);
 void ledger_pass_advance(struct ledger *l);
 void ledger_unit_return(struct ledger *l, uint32_t unit, const char *why);
@@ -157,13 +180,20 @@ bool ledger_unit_is_held(const struct ledger *l, const struct ledger_worker *w, 
 
 /* Steps. */
 void ledger_steps_forget(struct ledger *l, struct ledger_worker *w, const char *why);
+/* Answers a poll of the worker that waits: the ledger is going away. */
+void ledger_steps_answer(struct ledger *l, struct ledger_worker *w);
 /* The worker gives a unit up: a batch of it that is in the open step and not done leaves the step, one that waits for a step waits no more. */
 void ledger_steps_forget_unit(struct ledger *l, struct ledger_worker *w, uint32_t pass, uint32_t unit);
 void ledger_steps_advance(struct ledger *l);
 void ledger_steps_free(struct ledger *l);
+/* The record of a close: members [0, included) count, in this order, the others are dropped. NULL when out of memory. */
+struct close_record *ledger_close_make(uint64_t step, const struct step_member *members, uint32_t count, uint32_t included);
+void ledger_close_free(struct close_record *c);
 
 /* Tables. */
 uint32_t ledger_tables_backup(const struct ledger *l); /* of the sync tables */
 void ledger_tables_free(struct ledger *l);
+/* Adds a table with the next id. Takes spec's segments over, also on failure. */
+weir_status ledger_table_add(struct ledger *l, const weir_table_spec *spec, struct ledger_table **out, weir_error *err);
 
 #endif

@@ -46,7 +46,7 @@ static void poll_answer(struct ledger *l, struct ledger_worker *w, weir_status c
 	poll.reply(poll.arg, &r.base);
 }
 
-static void close_free(struct close_record *c)
+void ledger_close_free(struct close_record *c)
 {
 	if (!c)
 		return;
@@ -58,7 +58,7 @@ static void close_free(struct close_record *c)
 void ledger_steps_free(struct ledger *l)
 {
 	for (uint32_t i = 0; i < l->steps.closes_count; i++)
-		close_free(l->steps.closes[i]);
+		ledger_close_free(l->steps.closes[i]);
 	free(l->steps.members);
 }
 
@@ -74,8 +74,7 @@ static int compare_members(const void *a, const void *b)
 	return (x->batch.batch > y->batch.batch) - (x->batch.batch < y->batch.batch);
 }
 
-/* The record of a close: included batches in order of (pass, unit, batch), then the dropped ones. Members are sorted so. */
-static struct close_record *close_make(uint64_t step, const struct step_member *members, uint32_t count, uint32_t included)
+struct close_record *ledger_close_make(uint64_t step, const struct step_member *members, uint32_t count, uint32_t included)
 {
 	struct close_record *c = calloc(1, sizeof *c);
 	if (!c)
@@ -83,7 +82,7 @@ static struct close_record *close_make(uint64_t step, const struct step_member *
 	c->ids = calloc(count, sizeof *c->ids);
 	c->list = calloc(count, sizeof(Weir__V1__BatchId *));
 	if (!c->ids || !c->list) {
-		close_free(c);
+		ledger_close_free(c);
 		return NULL;
 	}
 	for (uint32_t i = 0; i < count; i++) {
@@ -119,15 +118,16 @@ static bool close_open_step(struct ledger *l)
 		if (!ledger_unit_can_step(l, &s->members[i].batch))
 			return false;
 	qsort(s->members, s->count, sizeof *s->members, compare_members);
-	struct close_record *c = close_make(s->closed + 1, s->members, s->count, done);
+	struct close_record *c = ledger_close_make(s->closed + 1, s->members, s->count, done);
 	if (!c)
 		return false;
 	if (s->closes_count == WEIR_STEP_CLOSES_KEPT) {
-		close_free(s->closes[0]);
+		ledger_close_free(s->closes[0]);
 		memmove(s->closes, s->closes + 1, (WEIR_STEP_CLOSES_KEPT - 1) * sizeof(struct close_record *));
 		s->closes_count--;
 	}
 	s->closes[s->closes_count++] = c;
+	l->changes.steps = true;
 	s->closed++;
 	s->open = false;
 	s->batches_dropped += s->count - done;
@@ -138,6 +138,7 @@ static bool close_open_step(struct ledger *l)
 			continue;
 		if (!s->members[i].done) {
 			w->dropped = true;
+			ledger_mark_worker(l, w);
 			w->dropped_batch = s->members[i].batch;
 		}
 		if (w->poll.active && !w->poll.ready)
@@ -170,7 +171,7 @@ static bool step_open(struct ledger *l)
 	}
 	if (!s->count)
 		return false;
-	s->open = true;
+	s->open = l->changes.steps = true;
 	uint32_t holding = ledger_workers_holding(l), backup = ledger_tables_backup(l);
 	s->needed = holding > backup ? holding - backup : 1;
 	for (uint32_t i = 0; i < s->count; i++)
@@ -183,7 +184,7 @@ void ledger_steps_advance(struct ledger *l)
 	struct ledger_steps *s = &l->steps;
 	for (;;) {
 		if (s->open && s->count == 0)
-			s->open = false; /* all its members died: its number is used again */
+			s->open = false, l->changes.steps = true; /* all its members died: its number is used again */
 		if (s->open) {
 			uint32_t needed = s->needed < s->count ? s->needed : s->count;
 			if (members_done(s) < needed || !close_open_step(l))
@@ -194,20 +195,32 @@ void ledger_steps_advance(struct ledger *l)
 	}
 }
 
+static void member_remove(struct ledger *l, struct step_member *m)
+{
+	*m = l->steps.members[--l->steps.count];
+	l->changes.steps = true;
+}
+
 void ledger_steps_forget(struct ledger *l, struct ledger_worker *w, const char *why)
 {
 	struct step_member *m = member_of(l, w);
 	if (m && !m->done)
-		*m = l->steps.members[--l->steps.count];
+		member_remove(l, m);
 	if (w->poll.active)
 		poll_answer(l, w, WEIR_E_STALE, why);
+}
+
+void ledger_steps_answer(struct ledger *l, struct ledger_worker *w)
+{
+	if (w->poll.active)
+		poll_answer(l, w, l->changes.recorded ? WEIR_E_UNAVAILABLE : WEIR_E_STALE, "the ledger is shutting down");
 }
 
 void ledger_steps_forget_unit(struct ledger *l, struct ledger_worker *w, uint32_t pass, uint32_t unit)
 {
 	struct step_member *m = member_of(l, w);
 	if (m && !m->done && m->batch.pass == pass && m->batch.unit == unit)
-		*m = l->steps.members[--l->steps.count];
+		member_remove(l, m);
 	if (w->poll.active && w->poll.ready && w->poll.batch.pass == pass && w->poll.batch.unit == unit)
 		poll_answer(l, w, WEIR_E_CANCELLED, "its unit was given up");
 }
@@ -217,7 +230,7 @@ static void report_done(struct ledger *l, struct ledger_worker *w, const struct 
 {
 	struct step_member *m = member_of(l, w);
 	if (m && same_batch(&m->batch, done))
-		m->done = true;
+		m->done = l->changes.steps = true;
 	*dropped = w->dropped && same_batch(&w->dropped_batch, done);
 }
 

@@ -29,8 +29,7 @@ void ledger_tables_free(struct ledger *l)
 	free(l->tables);
 }
 
-/* Takes spec's segments over. */
-static weir_status table_add(struct ledger *l, const weir_table_spec *spec, struct ledger_table **out, weir_error *err)
+weir_status ledger_table_add(struct ledger *l, const weir_table_spec *spec, struct ledger_table **out, weir_error *err)
 {
 	struct ledger_table **grown = NULL;
 	struct ledger_table *t = NULL;
@@ -80,7 +79,7 @@ static weir_status create_table(struct ledger *l, const Weir__V1__CreateTableReq
 		             : weir_fail(err, WEIR_E_EXISTS, "table %s exists with another %s: use another name or the same description",
 		                         spec.name, field);
 	}
-	return table_add(l, &spec, out, err);
+	return ledger_table_add(l, &spec, out, err);
 }
 
 void ledger_create_table(struct ledger *l, const Weir__V1__CreateTableRequest *q, ledger_reply_fn reply, void *arg)

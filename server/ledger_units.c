@@ -18,22 +18,33 @@ void ledger_pass_free(struct ledger *l)
 	l->units = NULL;
 }
 
-/* Opens a pass: all its units are free. */
-weir_status ledger_pass_open(struct ledger *l, uint32_t pass)
+weir_status ledger_pass_reset(struct ledger *l, uint32_t units_count, uint32_t pass)
 {
-	struct ledger_unit *units = calloc(l->units_count, sizeof *units);
+	struct ledger_unit *units = calloc(units_count, sizeof *units);
 	if (!units)
 		return WEIR_E_MEMORY;
 	ledger_pass_free(l);
 	l->units = units;
+	l->units_count = units_count;
 	l->pass = pass;
 	l->free_from = l->low = l->committed = l->quarantined = 0;
+	l->changes.globals = true;
+	ledger_unmark_units(l);
+	return WEIR_OK;
+}
+
+weir_status ledger_pass_open(struct ledger *l, uint32_t pass)
+{
+	weir_status status = ledger_pass_reset(l, l->units_count, pass);
+	if (status)
+		return status;
 	LOG_AT(l->options.logger, LOG_INFO, "pass opened", "pass=%u of=%u units=%u", pass, l->options.passes, l->units_count);
 	return WEIR_OK;
 }
 
 static void job_fail(struct ledger *l, const char *text)
 {
+	l->changes.globals = true;
 	l->failed = true;
 	snprintf(l->failure, sizeof l->failure, "%s", text);
 	LOG_AT(l->options.logger, LOG_ERROR, "job failed", "why=\"%s\"", text);
@@ -48,6 +59,7 @@ static bool gate_holds(struct ledger *l)
 		return true;
 	LOG_AT(l->options.logger, LOG_WARN, "pass not evaluated", "pass=%u no evaluator has been alive for %u ms: going on", l->pass,
 	       WEIR_GATE_PATIENCE_MS);
+	l->changes.globals = true;
 	l->evaluated = l->completed;
 	return false;
 }
@@ -58,6 +70,7 @@ void ledger_pass_advance(struct ledger *l)
 	if (!l->has_dataset || l->finished || l->failed || l->committed + l->quarantined < l->units_count)
 		return;
 	if (l->completed == l->pass) {
+		l->changes.globals = true;
 		l->completed = l->pass + 1;
 		l->completed_ms = ledger_now(l);
 		LOG_AT(l->options.logger, LOG_INFO, "pass complete", "pass=%u committed=%u quarantined=%u", l->pass, l->committed,
@@ -66,7 +79,7 @@ void ledger_pass_advance(struct ledger *l)
 	if (gate_holds(l))
 		return;
 	if (l->completed == l->options.passes)
-		l->finished = true;
+		l->finished = l->changes.globals = true;
 	else if (ledger_pass_open(l, l->pass + 1) != WEIR_OK)
 		job_fail(l, "the ledger has no memory for the next pass");
 }
@@ -84,6 +97,8 @@ static void unit_hold(struct ledger *l, struct ledger_worker *w, uint32_t unit)
 	u->state = UNIT_LEASED;
 	u->holder = w->id;
 	u->attempt++;
+	ledger_mark_unit(l, unit);
+	ledger_mark_worker(l, w);
 	assert(w->held_count < WEIR_UNITS_HELD_MAX);
 	w->held[w->held_count++] = unit;
 }
@@ -91,6 +106,8 @@ static void unit_hold(struct ledger *l, struct ledger_worker *w, uint32_t unit)
 static void unit_unhold(struct ledger *l, uint32_t unit)
 {
 	struct ledger_worker *w = l->workers[l->units[unit].holder];
+	ledger_mark_unit(l, unit);
+	ledger_mark_worker(l, w);
 	for (uint32_t i = 0; i < w->held_count; i++)
 		if (w->held[i] == unit) {
 			w->held[i] = w->held[--w->held_count];
@@ -114,6 +131,7 @@ static void unit_give_up(struct ledger *l, uint32_t unit)
 	         unit, l->pass, data_unit(l, unit), u->attempt, u->error ? u->error : "its worker was lost");
 	u->skip = true;
 	l->units_quarantined++;
+	l->changes.globals = true;
 	if (l->units_quarantined > l->options.allow_skip)
 		job_fail(l, text);
 	else
@@ -145,13 +163,16 @@ void ledger_unit_watermark(struct ledger *l, const struct ledger_worker *w, cons
 	struct ledger_unit *u = &l->units[p->unit];
 	if (u->state != UNIT_LEASED || u->holder != w->id || u->attempt != p->attempt)
 		return; /* crossed its own commit */
-	if (p->batches)
+	if (p->batches && p->batches != u->batches) {
 		u->batches = p->batches;
+		ledger_mark_unit(l, p->unit);
+	}
 	if (p->watermark <= u->watermark || p->watermark > WEIR_UNIT_BATCHES_MAX)
 		return;
 	if (!u->totals.count && ledger_totals_init(&u->totals, l->options.partitions) != WEIR_OK)
 		return; /* a later one will do */
 	u->watermark = p->watermark;
+	ledger_mark_unit(l, p->unit);
 	ledger_totals_set(&u->totals, p->totals, l->options.partitions);
 }
 
@@ -177,8 +198,10 @@ bool ledger_unit_can_step(struct ledger *l, const struct ledger_batch *b)
 void ledger_unit_step(struct ledger *l, const struct ledger_batch *b)
 {
 	struct ledger_unit *u = unit_of(l, b);
-	if (u)
-		u->stepped[b->batch / 64] |= 1ull << b->batch % 64;
+	if (!u)
+		return;
+	u->stepped[b->batch / 64] |= 1ull << b->batch % 64;
+	ledger_mark_unit(l, b->unit);
 }
 
 bool ledger_unit_has_stepped(const struct ledger *l, const struct ledger_batch *b)
@@ -295,6 +318,7 @@ static void unit_commit(struct ledger *l, uint32_t unit, const Weir__V1__PartTot
 	ledger_totals_free(&u->totals);
 	free(u->stepped);
 	u->stepped = NULL;
+	l->changes.totals = l->changes.globals = true;
 	ledger_totals_add(u->skip ? &l->skipped : &l->expected, totals, l->options.partitions);
 	if (u->skip)
 		l->quarantined++;
@@ -358,6 +382,7 @@ void ledger_gate(struct ledger *l, const Weir__V1__GateRequest *q, ledger_reply_
 		                "worker %s reports an evaluation of pass %u: it must be an evaluator and the pass complete (%u are)",
 		                w->name, q->pass, l->completed);
 	} else if (w) {
+		l->changes.globals = true;
 		l->auc = q->auc;
 		l->logloss = q->logloss;
 		if (l->evaluated <= q->pass)

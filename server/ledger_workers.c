@@ -28,6 +28,8 @@ struct ledger_worker *ledger_worker_find(struct ledger *l, const Weir__V1__JobId
 		return NULL;
 	}
 	w->renewed_ms = ledger_now(l);
+	if (!w->heard)
+		ledger_mark_worker(l, w);
 	w->heard = true;
 	return w;
 }
@@ -36,6 +38,8 @@ void ledger_worker_end(struct ledger *l, struct ledger_worker *w, bool clean, co
 {
 	w->live = false;
 	w->left = clean;
+	ledger_mark_worker(l, w);
+	l->changes.globals = true;
 	if (!clean && w->role != WEIR__V1__ROLE__OBSERVER && w->heard) {
 		l->workers_lost++;
 		LOG_AT(l->options.logger, LOG_WARN, "worker lost", "name=%s why=\"%s\" units=%u", w->name, why, w->held_count);
@@ -61,6 +65,8 @@ void ledger_report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1
 {
 	if (!r)
 		return;
+	ledger_mark_worker(l, w);
+	l->changes.globals = true;
 	w->rows += r->rows;
 	l->report.rows += r->rows;
 	l->report.batches += r->batches;
@@ -97,11 +103,29 @@ static weir_status agree_on_dataset(struct ledger *l, const Weir__V1__JoinReques
 		l->units_count = 0;
 		return weir_fail(err, status, "ledger: no memory for %u units", d->units);
 	}
+	l->changes.globals = true;
 	l->has_dataset = true;
 	l->dataset_fingerprint = d->fingerprint;
 	l->dataset_rows = d->rows;
 	snprintf(l->dataset_by, sizeof l->dataset_by, "%s", q->name);
 	return WEIR_OK;
+}
+
+struct ledger_worker *ledger_worker_add(struct ledger *l)
+{
+	if (l->workers_count == l->workers_capacity) {
+		uint32_t capacity = l->workers_capacity ? 2 * l->workers_capacity : 16;
+		struct ledger_worker **grown = realloc(l->workers, capacity * sizeof *grown);
+		if (!grown)
+			return NULL;
+		l->workers = grown;
+		l->workers_capacity = capacity;
+	}
+	struct ledger_worker *w = calloc(1, sizeof *w);
+	if (!w)
+		return NULL;
+	w->id = l->workers_count;
+	return l->workers[l->workers_count++] = w;
 }
 
 /* The worker of that name, or a new one; NULL at the limit or out of memory. Observers come and go under names of their own: the place of one that
@@ -122,20 +146,9 @@ static struct ledger_worker *worker_slot(struct ledger *l, const char *name)
 	}
 	if (l->workers_count == WEIR_WORKERS_MAX)
 		return NULL;
-	if (l->workers_count == l->workers_capacity) {
-		uint32_t capacity = l->workers_capacity ? 2 * l->workers_capacity : 16;
-		struct ledger_worker **grown = realloc(l->workers, capacity * sizeof *grown);
-		if (!grown)
-			return NULL;
-		l->workers = grown;
-		l->workers_capacity = capacity;
-	}
-	struct ledger_worker *w = calloc(1, sizeof *w);
-	if (!w)
-		return NULL;
-	w->id = l->workers_count;
-	snprintf(w->name, sizeof w->name, "%s", name);
-	l->workers[l->workers_count++] = w;
+	struct ledger_worker *w = ledger_worker_add(l);
+	if (w)
+		snprintf(w->name, sizeof w->name, "%s", name);
 	return w;
 }
 
@@ -154,6 +167,7 @@ static void worker_begin(struct ledger *l, struct ledger_worker *w, const Weir__
 	w->renewed_ms = ledger_now(l);
 	if (w->role == WEIR__V1__ROLE__EVALUATOR)
 		l->evaluator_ms = w->renewed_ms;
+	ledger_mark_worker(l, w);
 	LOG_AT(l->options.logger, LOG_INFO, "worker joined", "name=%s role=%s host=%s pid=%u id=%u", w->name, role_name(w->role),
 	       w->host, w->pid, w->id);
 }
@@ -231,6 +245,8 @@ void ledger_progress(struct ledger *l, const Weir__V1__ProgressRequest *q, ledge
 			ledger_unit_watermark(l, w, q->units[i]);
 		if (!q->sequence || q->sequence > w->report_sequence)
 			ledger_report_add(l, w, q->report);
+		if (w->report_sequence != q->sequence)
+			ledger_mark_worker(l, w);
 		w->report_sequence = q->sequence;
 	}
 	ledger_fill_status(&status, w ? WEIR_OK : err.status, err.text);
