@@ -2,8 +2,8 @@
  *
  * A name is 1 to WEIR_BLOB_NAME_BYTES_MAX - 1 bytes of [A-Za-z0-9._-], in folders separated by single slashes; no part begins with a dot.
  * An object appears whole and durable, or not at all: readers never see one half-written. Writing a name again replaces it.
- * Errors name the place, the object, and what to do: E_NOT_FOUND for an object or bucket that is not there, E_IO for the rest
- * (a full disk, no permission, an endpoint that does not answer after the retries).
+ * Errors name the place, the object, and what to do: E_NOT_FOUND for an object or bucket that is not there, E_NO_SPACE,
+ * E_UNAVAILABLE for an endpoint that does not answer after the retries, E_IO for the rest.
  * One store may be used from several threads at once; one writer belongs to one thread. */
 #ifndef WEIR_BLOB_H
 #define WEIR_BLOB_H
@@ -18,7 +18,7 @@
 
 struct blob_store;
 struct blob_writer;
-typedef weir_status (*blob_visit_fn)(void *arg, const char *name, uint64_t bytes, weir_error *err);
+typedef weir_status (*blob_visit_fn)(void *arg, const char *name, weir_error *err); /* name: whole, with its folder */
 
 struct blob_ops {
 	weir_status (*create)(struct blob_store *self, const char *name, struct blob_writer **out, weir_error *err);

@@ -7,6 +7,12 @@
 
 uint64_t hash_bytes(const void *data, size_t bytes, uint64_t seed);
 void hash128_bytes(const void *data, size_t bytes, uint8_t out[16]);
+/* The same of bytes that come in pieces. */
+struct hash128_stream;
+struct hash128_stream *hash128_create(void); /* NULL when out of memory */
+void hash128_update(struct hash128_stream *h, const void *data, size_t bytes);
+void hash128_digest(const struct hash128_stream *h, uint8_t out[16]); /* of all so far */
+void hash128_destroy(struct hash128_stream *h);                       /* NULL is allowed */
 /* A fixed bijective mix of one word (for tables and placement): fast, inline, part of the on-disk format. */
 static inline uint64_t hash_u64(uint64_t x) {
 	x ^= x >> 32;

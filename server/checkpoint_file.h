@@ -5,7 +5,7 @@
  *   header    0  magic "weirrows"        8 bytes
  *             8  version                 u16   CHECKPOINT_FILE_VERSION
  *            10  partition               u16
- *            12  value precision         u8    enum checkpoint_precision
+ *            12  value precision         u8    enum row_precision
  *            13  slot precision          u8
  *            14  zero                    u16
  *            16  generation              u64
@@ -19,7 +19,7 @@
  *             8  payload bytes           u32
  *            12  rows                    u32   1 to CHECKPOINT_BLOCK_ROWS_MAX
  *            16  table                   u32
- *            20  elements of a value     u32
+ *            20  elements of a value     u32   0: stubs, rows that have no value yet
  *            24  slots                   u32   floats per element behind it
  *            28  zero                    u32
  *            32  payload: columns        key, version, steps, accumulator (its bits), last push, count; then values, then slots
@@ -46,7 +46,7 @@
 #include <stdint.h>
 
 #include "blob.h"
-#include "store.h"
+#include "row_batch.h"
 
 #define CHECKPOINT_FILE_VERSION    1u
 #define CHECKPOINT_BLOCK_ROWS_MAX  8192u
@@ -54,7 +54,7 @@
 #define CHECKPOINT_QUANT_GROUP     256u       /* elements under one scale */
 #define CHECKPOINT_HASH_BYTES      16u
 
-enum checkpoint_precision { CHECKPOINT_FP32 = 0, CHECKPOINT_BF16 = 1, CHECKPOINT_INT8 = 2 };
+enum row_precision { ROWS_FP32 = 0, ROWS_BF16 = 1, ROWS_INT8 = 2 };
 
 /* Rows of one table. */
 struct checkpoint_rows {
@@ -67,7 +67,7 @@ struct checkpoint_rows {
 
 struct checkpoint_file_header {
 	uint32_t partition;
-	enum checkpoint_precision values, slots; /* slots: not int8, which rounds small second moments to 0 */
+	enum row_precision values, slots; /* slots: not int8, which rounds small second moments to 0 */
 	uint64_t generation, index, base;
 };
 

@@ -42,13 +42,14 @@ struct checkpoint_manifest {
 	uint64_t generation;
 	int64_t created_ms;       /* since 1970-01-01 UTC */
 	uint64_t step;            /* of the job, when it was begun */
-	enum checkpoint_precision values, slots;
+	enum row_precision values, slots;
 	struct checkpoint_object ledger;
 	uint32_t tables_count, partitions_count;
 	struct checkpoint_table *tables;         /* (tables_count) malloc'ed */
 	struct checkpoint_partition *partitions; /* (partitions_count) malloc'ed */
 };
 
+const char *row_precision_name(enum row_precision p); /* "fp32" */
 void checkpoint_manifest_free(struct checkpoint_manifest *m); /* its contents; all zero is fine */
 void checkpoint_name(char out[WEIR_CHECKPOINT_NAME_BYTES_MAX], const uint8_t uuid[16], int64_t created_ms);
 /* The name of a file: suffix "ledger", "p0007.rows". */
@@ -60,7 +61,12 @@ weir_status checkpoint_manifest_write(struct blob_store *s, const struct checkpo
 weir_status checkpoint_manifest_read(struct blob_store *s, const char *name, struct checkpoint_manifest *out, weir_error *err);
 /* The last one by (generation, when) of all that are there. E_NOT_FOUND. */
 weir_status checkpoint_latest(struct blob_store *s, char out[WEIR_CHECKPOINT_NAME_BYTES_MAX], weir_error *err);
-/* Reads every byte of every file that the manifest names, and checks all that can be checked without a server. */
+/* Reads the rows of a partition, file by file, oldest first: a row that comes again replaces the one before. Every block is checked before it is
+ * visited: its bytes, and that its rows belong to this partition and fit their table. What visit fails with ends it. */
+typedef weir_status (*checkpoint_rows_fn)(void *arg, const struct checkpoint_rows *rows, weir_error *err);
+weir_status checkpoint_read_rows(struct blob_store *s, const struct checkpoint_manifest *m, uint32_t partition, checkpoint_rows_fn visit,
+                                 void *arg, weir_error *err);
+/* Reads every byte of every file that the manifest names. *bytes: how many. */
 weir_status checkpoint_verify(struct blob_store *s, const struct checkpoint_manifest *m, uint64_t *bytes, weir_error *err);
 /* A small file (header, ledger), checked against what the manifest says; malloc'ed. */
 weir_status checkpoint_object_read(struct blob_store *s, const struct checkpoint_object *o, size_t bytes_max, uint8_t **out, size_t *bytes,

@@ -1,0 +1,53 @@
+/* One request to an S3 server, signed and tried again while that may help; the only user of libcurl. Used by blob_s3.c alone.
+ *
+ * Requests are signed with AWS Signature Version 4 by libcurl (CURLOPT_AWS_SIGV4), the hash of the body included: the server refuses
+ * bytes that were changed on the way. Debian 12's libcurl takes path and query as they are, so both are given here encoded and, the query, sorted. */
+#ifndef WEIR_S3_REQUEST_H
+#define WEIR_S3_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "blob.h"
+
+#define S3_TEXT_BYTES_MAX (16u << 20) /* of an answer in XML */
+#define S3_QUERY_BYTES_MAX 4096u
+
+struct s3_service; /* an endpoint, a bucket and who asks; may be used from several threads */
+struct s3_service_options {
+	const char *endpoint, *region, *bucket; /* endpoint: "https://HOST[:PORT]" */
+	const struct blob_credentials *credentials;
+	uint32_t retry_first_ms;
+};
+weir_status s3_service_create(struct s3_service **out, const struct s3_service_options *options, weir_error *err);
+void s3_service_destroy(struct s3_service *s); /* NULL is allowed */
+
+struct s3_request {
+	const char *method; /* GET, HEAD, PUT, POST, DELETE */
+	const char *key;    /* of the object, not encoded; "": the bucket itself */
+	const char *query;  /* "a=1&b=2": encoded, sorted by name, each with its '='; "" */
+	const void *body;   /* PUT, POST; NULL: none */
+	size_t body_bytes;
+	bool ranged; /* GET: `bytes` bytes from `offset` into `out`; else the answer is text */
+	uint64_t offset;
+	void *out;
+	size_t bytes;
+};
+struct s3_answer {
+	size_t got;      /* ranged: bytes in `out` */
+	uint64_t length; /* HEAD: of the object */
+	char *text;      /* the answer, malloc'ed; "" when there is none. s3_answer_free */
+	size_t text_bytes;
+	char etag[128];
+};
+/* `doing` and the key are for errors: "read", "write". E_NOT_FOUND: no such object, upload or bucket. A range behind the object's end has no bytes. */
+weir_status s3_perform(struct s3_service *s, const struct s3_request *q, const char *doing, struct s3_answer *a, weir_error *err);
+void s3_answer_free(struct s3_answer *a);
+
+/* The text between <tag> and </tag>, the first after *at, its entities resolved; *at moves behind it. False: there is none that fits. */
+bool s3_xml_text(const char **at, const char *tag, char *out, size_t out_bytes);
+/* Every byte but letters, digits, - . _ ~ as %XX; '/' too unless it may stay. False: it does not fit. */
+bool s3_url_encode(const char *in, bool keep_slash, char *out, size_t out_bytes);
+
+#endif
