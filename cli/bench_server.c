@@ -47,7 +47,7 @@ static weir_status start_process(struct bench_server *s, weir_error *err)
 	                           s->address[0], "--servers", s->address[0], "--log-level", "warn"};
 	for (unsigned i = 0; i < sizeof arguments / sizeof *arguments; i++)
 		child_argument(s->child, arguments[i]);
-	status = child_start(s->child, true, err);
+	status = child_start(s->supervisor, s->child, true, err);
 	return status == WEIR_OK ? supervisor_wait_ready(s->supervisor, s->child, WEIR_READY_TIMEOUT_MS, err) : status;
 }
 

@@ -1,7 +1,7 @@
 /* The main loop of `weir train`: children that end, signals, the live line. One thread, woken by a signalfd.
  *
- * A killed worker is started again; its work is leased to others meanwhile. A server that is gone ends the job: with `log: memory` what it
- * held is lost. A first SIGINT or SIGTERM drains (workers finish their batch), a second one kills. */
+ * A killed worker is started again; its work is leased to others meanwhile. So is a killed server whose log is on disk: the workers wait for it. With
+ * `log: memory` what it held is lost, and the job ends. A first SIGINT or SIGTERM drains (workers finish their batch), a second one kills. */
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -46,17 +46,22 @@ static void signal_workers(struct train *t, int signal)
 
 /* --- Ends of children */
 
-static void on_server_end(struct train *t, const struct child *c)
+static void on_server_end(struct train *t, struct child *c)
 {
 	static const char *const advice[] = {
-	    [JOB_LOG_MEMORY] = "With `log: memory` nothing of what it held is kept: run the job again (`log: disk` survives this "
-	                       "where it is available)",
-	    [JOB_LOG_DISK] = "Run the job again to go on from its log",
+	    [JOB_LOG_MEMORY] = "With `log: memory` nothing of what it held is kept: run the job again (`log: disk` survives this)",
+	    [JOB_LOG_DISK] = "`weir train --resume` goes on from its log once the cause is removed",
 	};
 	char end[WEIR_ERROR_TEXT_BYTES / 2];
 	weir_error e = {0};
 	child_describe_end(c, end, sizeof end);
 	t->servers_lost++;
+	if (t->job->cluster.log == JOB_LOG_DISK && t->give_up_ms == 0 && child_killed(c) &&
+	    supervisor_plan_restart(t->supervisor, c)) {
+		live_note(&t->live, "%s (pid %d) %s: it is started again, and recovers from its log", c->name, (int)c->last_pid, end);
+		return;
+	}
+	t->server_gone = true;
 	weir_fail(&e, WEIR_E_UNAVAILABLE, "%s (%s, pid %d) %s. %s", c->name, c->address, (int)c->last_pid, end,
 	          advice[t->job->cluster.log]);
 	live_note(&t->live, "%s", e.text);
@@ -202,7 +207,7 @@ void drive(struct train *t)
 		read_signals(t, DRIVE_POLL_MS / 5);
 		reap(t);
 		end_stragglers(t);
-		if (t->servers_lost || clock_ms(t->clock) < look_ms)
+		if (t->server_gone || clock_ms(t->clock) < look_ms)
 			continue;
 		look(t, DRIVE_ANSWER_MS, false);
 		look_ms = clock_ms(t->clock) + DRIVE_POLL_MS;
@@ -211,7 +216,7 @@ void drive(struct train *t)
 			begin_end(t, DRIVE_LAST_WORDS_MS); /* workers are told so too, and leave */
 		}
 	}
-	if (!t->servers_lost && !t->stop_at_once)
+	if (!t->server_gone && !t->stop_at_once)
 		conclude(t);
 	live_end(&t->live);
 }

@@ -7,7 +7,6 @@
 
 #include "disk.h"
 #include "ports.h"
-#include "prng.h"
 #include "train.h"
 
 /* --- Addresses */
@@ -103,12 +102,6 @@ static void common_arguments(const struct train *t, struct child *c)
 	}
 }
 
-static void random_uuid(char out[33])
-{
-	struct entropy *e = entropy_system();
-	snprintf(out, 33, "%016" PRIx64 "%016" PRIx64, e->ops->u64(e), e->ops->u64(e));
-}
-
 /* "A,B,C" in malloc'ed memory. */
 static char *join_addresses(const struct train *t)
 {
@@ -123,23 +116,31 @@ static char *join_addresses(const struct train *t)
 
 static weir_status start_server(struct train *t, uint32_t index, const char *uuid, const char *all, weir_error *err)
 {
-	char name[WEIR_NAME_BYTES_MAX], number[16];
+	char name[WEIR_NAME_BYTES_MAX], number[16], generation[24];
 	snprintf(name, sizeof name, "server-%u", index);
 	snprintf(number, sizeof number, "%u", index);
+	snprintf(generation, sizeof generation, "%" PRIu64, t->run.generation);
 	struct child *c = supervisor_add(t->supervisor, CHILD_SERVER, name, "weir-server", err);
 	if (!c)
 		return err->status;
 	common_arguments(t, c);
-	const char *arguments[] = {"--index", number, "--uuid", uuid, "--listen", t->addresses[index], "--servers", all};
+	const char *arguments[] = {"--index",           number,      "--uuid", uuid, "--generation", generation, "--listen",
+	                           t->addresses[index], "--servers", all};
 	for (unsigned i = 0; i < sizeof arguments / sizeof *arguments; i++)
 		child_argument(c, arguments[i]);
-	return child_start(c, true, err);
+	if (t->run.restore[0]) {
+		child_argument(c, "--restore");
+		child_argument(c, t->run.restore);
+	}
+	return child_start(t->supervisor, c, true, err);
 }
 
 static weir_status start_servers(struct train *t, weir_error *err)
 {
 	char uuid[33];
-	random_uuid(uuid);
+	const uint32_t timeout_ms =
+	    t->job->cluster.log == JOB_LOG_DISK || t->run.restore[0] ? WEIR_RECOVERY_TIMEOUT_MS : WEIR_READY_TIMEOUT_MS;
+	run_state_uuid_text(&t->run, uuid);
 	char *all = join_addresses(t);
 	if (!all)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for the servers' addresses");
@@ -148,7 +149,7 @@ static weir_status start_servers(struct train *t, weir_error *err)
 		s = start_server(t, i, uuid, all, err);
 	free(all);
 	for (uint32_t i = 0; i < supervisor_count(t->supervisor) && s == WEIR_OK; i++)
-		s = supervisor_wait_ready(t->supervisor, supervisor_child(t->supervisor, i), WEIR_READY_TIMEOUT_MS, err);
+		s = supervisor_wait_ready(t->supervisor, supervisor_child(t->supervisor, i), timeout_ms, err);
 	return s;
 }
 
@@ -175,7 +176,7 @@ static weir_status start_worker(struct train *t, enum child_role role, const cha
 	const char *arguments[] = {"--ledger", ledger, "--name", name, "--role", role == CHILD_EVALUATOR ? "evaluator" : "trainer"};
 	for (unsigned i = 0; i < sizeof arguments / sizeof *arguments; i++)
 		child_argument(c, arguments[i]);
-	return child_start(c, false, err);
+	return child_start(t->supervisor, c, false, err);
 }
 
 weir_status launch_workers(struct train *t, weir_error *err)

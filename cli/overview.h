@@ -50,7 +50,7 @@ struct overview {
 	uint64_t rows, batches, dataset_rows;
 	double loss_sum;     /* over rows */
 	double auc, logloss; /* last evaluation; 0: none yet */
-	uint64_t bad_lines, workers_lost, leases_expired, units_quarantined, steps_closed, batches_dropped;
+	uint64_t bad_lines, workers_lost, leases_expired, units_quarantined, steps_closed, batches_dropped, redone_batches;
 	uint64_t bytes_pushed, bytes_pulled; /* as the workers counted them */
 	uint64_t duplicates_refused, stale_refused, corrupt_refused, nonfinite_refused;
 	uint64_t staleness[HISTOGRAM_BUCKETS]; /* of every push, all tables, by common/metrics.h's buckets */

@@ -134,8 +134,8 @@ void report_print(const struct report *r, FILE *out)
 	        overview_staleness_quantile(s, 0.99), overview_staleness_mean(s));
 	print_audit(out, r);
 	if (r->workers_lost || r->servers_lost || s->leases_expired)
-		fprintf(out, "  %-11s %" PRIu64 " workers, %" PRIu64 " servers; %" PRIu64 " leases expired\n", "lost", r->workers_lost,
-		        r->servers_lost, s->leases_expired);
+		fprintf(out, "  %-11s %" PRIu64 " workers, %" PRIu64 " servers; %" PRIu64 " leases expired; %" PRIu64 " batches redone\n",
+		        "lost", r->workers_lost, r->servers_lost, s->leases_expired, s->redone_batches);
 	if (r->bad_lines)
 		fprintf(out, "  %-11s %" PRIu64 " were left out; the workers' logs show the first ones\n", "bad lines", r->bad_lines);
 }
@@ -216,6 +216,7 @@ weir_status report_write(const struct report *r, const char *path, weir_error *e
 	json_set_count(j, "bad_lines", r->bad_lines);
 	json_set_count(j, "workers_lost", r->workers_lost);
 	json_set_count(j, "servers_lost", r->servers_lost);
+	json_set_count(j, "redone_batches", r->end->redone_batches);
 	if (r->generated) {
 		json_set_real(j, "data.bayes_auc", r->bayes_auc);
 		json_set_real(j, "data.bayes_logloss", r->bayes_logloss);

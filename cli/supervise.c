@@ -101,14 +101,14 @@ static void become(char *const *arguments, int log_fd, pid_t parent)
 	_exit(127);
 }
 
-weir_status child_start(struct child *c, bool ready, weir_error *err)
+weir_status child_start(struct supervisor *s, struct child *c, bool ready, weir_error *err)
 {
 	int pipe_fds[2] = {-1, -1};
 	char flag[] = "--ready-fd", number[16] = "";
 	char *arguments[CHILD_ARGUMENTS_MAX + 2];
 	memcpy(arguments, c->arguments, sizeof(char *) * (c->arguments_count + 1u));
 	/* A restarted child adds to its log: the tail of the life before is why it was restarted. */
-	int log_fd = open(c->log_path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | (c->restarts ? 0 : O_TRUNC), 0666);
+	int log_fd = open(c->log_path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | (c->last_pid ? 0 : O_TRUNC), 0666);
 	if (log_fd < 0)
 		return weir_fail(err, WEIR_E_IO, "cannot write %s: %s", c->log_path, strerror(errno));
 	if (ready) {
@@ -136,6 +136,7 @@ weir_status child_start(struct child *c, bool ready, weir_error *err)
 	}
 	setpgid(pid, pid); /* both sides, whoever comes first */
 	c->pid = c->last_pid = pid;
+	c->started_ms = clock_ms(s->clock);
 	c->ready_fd = pipe_fds[0];
 	c->state = CHILD_RUNNING;
 	return WEIR_OK;
@@ -265,6 +266,8 @@ weir_status supervisor_wait_ready(struct supervisor *s, struct child *c, uint32_
 
 bool supervisor_plan_restart(struct supervisor *s, struct child *c)
 {
+	if (clock_ms(s->clock) - c->started_ms >= WEIR_CHILD_STEADY_MS)
+		c->restarts = 0;
 	if (c->restarts == WEIR_CHILD_RESTARTS_MAX)
 		return false;
 	int64_t pause_ms = (int64_t)WEIR_CHILD_PAUSE_FIRST_MS << c->restarts;
@@ -279,7 +282,7 @@ weir_status supervisor_restart_due(struct supervisor *s, weir_error *err)
 	for (uint32_t i = 0; i < s->count; i++) {
 		struct child *c = s->children[i];
 		if (c->state == CHILD_PAUSING && clock_ms(s->clock) >= c->restart_at_ms) {
-			weir_status status = child_start(c, false, err);
+			weir_status status = child_start(s, c, false, err);
 			if (status != WEIR_OK)
 				return status;
 		}

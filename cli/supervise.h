@@ -2,8 +2,8 @@
  * reaches only us), and killed by the kernel when we die. One thread owns a supervisor: the kernel ties a child's fate to the
  * thread that started it.
  *
- * A child killed by a signal may be started again, after a growing pause, WEIR_CHILD_RESTARTS_MAX times; one that ends with a failure
- * of its own said why in its log and is not. */
+ * A child killed by a signal may be started again, after a growing pause, WEIR_CHILD_RESTARTS_MAX times in a row; a life of
+ * WEIR_CHILD_STEADY_MS ends the row. One that ends with a failure of its own said why in its log and is not. */
 #ifndef WEIR_SUPERVISE_H
 #define WEIR_SUPERVISE_H
 
@@ -32,7 +32,7 @@ struct child {
 	int ready_fd;        /* our end of the ready pipe, or -1 */
 	int wait_status;     /* of its last end, as waitpid gives it */
 	uint32_t restarts;
-	int64_t restart_at_ms;
+	int64_t started_ms, restart_at_ms;
 };
 
 struct supervisor;
@@ -46,7 +46,7 @@ weir_status supervisor_own_dir(char *out, size_t bytes, weir_error *err) WEIR_MU
 struct child *supervisor_add(struct supervisor *s, enum child_role role, const char *name, const char *program, weir_error *err);
 void child_argument(struct child *c, const char *text); /* copied */
 /* Starts it with a fresh log. ready: with `--ready-fd N` appended, whose line supervisor_wait_ready reads. */
-weir_status child_start(struct child *c, bool ready, weir_error *err) WEIR_MUST_CHECK;
+weir_status child_start(struct supervisor *s, struct child *c, bool ready, weir_error *err) WEIR_MUST_CHECK;
 /* Waits for "READY <address>\n". E_TIMEOUT, or E_UNAVAILABLE when it died first; the text ends with the tail of its log. */
 weir_status supervisor_wait_ready(struct supervisor *s, struct child *c, uint32_t timeout_ms, weir_error *err) WEIR_MUST_CHECK;
 

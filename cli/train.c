@@ -1,6 +1,7 @@
 /* weir train: runs a job on this machine from its file to its report. */
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -13,6 +14,7 @@
 #include "dataset.h"
 #include "disk.h"
 #include "generate.h"
+#include "prng.h"
 #include "train.h"
 #include "verbs.h"
 
@@ -67,6 +69,78 @@ static weir_status prepare_run_dir(struct train *t, weir_error *err)
 		unlink(path);
 	}
 	return WEIR_OK;
+}
+
+/* --- Which run */
+
+/* Whether a server's data folder of an earlier run is here. */
+static bool has_data(const struct job *job)
+{
+	char path[WEIR_PATH_BYTES_MAX + 32];
+	bool found = false;
+	for (uint32_t i = 0; i < WEIR_SERVERS_MAX && !found; i++) {
+		job_server_dir(job, i, path);
+		found = access(path, F_OK) == 0;
+	}
+	return found;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+	(void)st;
+	(void)kind;
+	(void)at;
+	return remove(path);
+}
+
+static weir_status remove_data(const struct job *job, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX + 32];
+	for (uint32_t i = 0; i < WEIR_SERVERS_MAX; i++) {
+		job_server_dir(job, i, path);
+		if (access(path, F_OK) == 0 && nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0)
+			return weir_fail(err, WEIR_E_IO, "--fresh: cannot delete %s: %s", path, strerror(errno));
+	}
+	return WEIR_OK;
+}
+
+static weir_status resume_run(struct train *t, weir_error *err)
+{
+	const struct job *job = t->job;
+	weir_status s = run_state_read(job->run_dir, &t->run, err);
+	if (s == WEIR_E_NOT_FOUND)
+		return weir_fail(err, s, "--resume: %s holds no run of this job: start it without --resume", job->run_dir);
+	if (s == WEIR_OK && !t->run.restore[0] && !has_data(job))
+		return weir_fail(err, WEIR_E_NOT_FOUND,
+		                 "--resume: nothing of the run in %s was kept (`log: %s`): restore a checkpoint first (weir restore), or "
+		                 "start it without --resume",
+		                 job->run_dir, job->cluster.log == JOB_LOG_DISK ? "disk" : "memory");
+	return s;
+}
+
+/* A new run never writes over the data of another. */
+static weir_status new_run(struct train *t, weir_error *err)
+{
+	if (has_data(t->job) && !t->fresh)
+		return weir_fail(
+		    err, WEIR_E_EXISTS,
+		    "%s holds the data of an earlier run: `weir train --resume` goes on with it, `weir train --fresh` deletes it",
+		    t->job->run_dir);
+	weir_status s = remove_data(t->job, err);
+	if (s != WEIR_OK)
+		return s;
+	struct entropy *e = entropy_system();
+	t->run = (struct run_state){.generation = 1};
+	for (unsigned i = 0; i < sizeof t->run.uuid; i += sizeof(uint64_t))
+		memcpy(t->run.uuid + i, &(uint64_t){e->ops->u64(e)}, sizeof(uint64_t));
+	return run_state_write(t->job->run_dir, &t->run, err);
+}
+
+static weir_status choose_run(struct train *t, weir_error *err)
+{
+	if (t->job->cluster.servers_at_count > 0) /* a cluster started by other means knows its own */
+		return WEIR_OK;
+	return t->resume ? resume_run(t, err) : new_run(t, err);
 }
 
 /* Without a split the scores of the planted model are those of all rows. */
@@ -176,7 +250,7 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 	r->job = t->job->name;
 	r->model = model_name(t->job->model.kind);
 	r->end = &t->seen;
-	r->finished = t->seen_any && t->seen.state == JOB_FINISHED && !t->servers_lost;
+	r->finished = t->seen_any && t->seen.state == JOB_FINISHED && !t->server_gone;
 	r->servers_lost = t->servers_lost;
 	r->bad_lines += t->seen.bad_lines;
 	r->workers_lost = t->seen.workers_lost > t->workers_killed ? t->seen.workers_lost : t->workers_killed;
@@ -212,6 +286,8 @@ static int train(struct train *t)
 	struct report report = {0};
 	weir_error *err = &t->failure;
 	weir_status s = prepare_run_dir(t, err);
+	if (s == WEIR_OK)
+		s = choose_run(t, err);
 	if (s == WEIR_OK)
 		s = prepare_data(t, &report, err);
 	if (s == WEIR_OK)
@@ -250,7 +326,10 @@ static void train_free(struct train *t)
 int verb_train(int count, char **args)
 {
 	struct train t = {.clock = clock_system(), .run_dir_fd = -1, .signal_fd = -1};
-	const struct option options[] = {JOB_OPTIONS(&t.options), {"--report", OPTION_TEXT, &t.report_path}};
+	const struct option options[] = {JOB_OPTIONS(&t.options),
+	                                 {"--report", OPTION_TEXT, &t.report_path},
+	                                 {"--resume", OPTION_FLAG, &t.resume},
+	                                 {"--fresh", OPTION_FLAG, &t.fresh}};
 	const char *word = NULL;
 	t.start_ms = clock_ms(t.clock);
 	live_init(&t.live, stderr, getenv("TERM"));

@@ -7,12 +7,15 @@
 #include "options.h"
 #include "overview.h"
 #include "report.h"
+#include "run_state.h"
 #include "supervise.h"
 #include "watcher.h"
 
 struct train {
 	struct job_options options;
 	const char *report_path; /* --report, or NULL */
+	bool resume, fresh;      /* --resume, --fresh */
+	struct run_state run;    /* what the servers are started as */
 	struct job *job;
 	struct logger *logger;
 	const struct clock *clock;
@@ -30,7 +33,8 @@ struct train {
 	uint64_t first_rows;
 	int64_t first_rows_ms, last_rows_ms;
 
-	uint64_t workers_killed, servers_lost;
+	uint64_t workers_killed, servers_lost; /* times that one died */
+	bool server_gone;                      /* one that does not come back */
 	int stop_signal;     /* the first SIGINT or SIGTERM; 0: none */
 	bool stop_at_once;   /* a second one came */
 	int64_t give_up_ms;  /* ending: children still there then are killed; 0: not ending */

@@ -5,7 +5,7 @@
 
 /* X(name, "arguments", "what it does") */
 #define VERB_MAP(X)                                                                                                           \
-	X(train, "JOB.yaml [--set A.B=C]... [--report OUT.json]", "start servers and workers here, train, evaluate, report")      \
+	X(train, "JOB.yaml [--resume | --fresh] [--set A.B=C]... [--report OUT.json]", "start servers and workers here, train, evaluate, report")      \
 	X(status, "(--job FILE | --at ADDRESS) [--json]", "show a running job")                                                   \
 	X(eval, "--job FILE [--part valid|test] [--json]", "AUC, logloss and calibration of a running job's or the best weights") \
 	X(predict, "--job FILE --out SCORES.txt [--part valid|test]", "write one score a line")                                   \

@@ -58,6 +58,7 @@ static void read_totals(struct overview *s, const Weir__V1__WorkerReport *totals
 	s->loss_sum = totals->loss_sum;
 	s->bytes_pushed = totals->bytes_pushed;
 	s->bytes_pulled = totals->bytes_pulled;
+	s->redone_batches = totals->redone_batches;
 	s->bad_lines = totals->bad_lines;
 }
 

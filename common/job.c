@@ -12,6 +12,11 @@
 /* Texts of one file: the file itself, its items rounded to the arena's alignment, and what ${NAME} expands to. */
 #define ARENA_BYTES_MAX (64u * (size_t)WEIR_CONFIG_BYTES_MAX)
 
+void job_server_dir(const struct job *job, uint32_t index, char out[WEIR_PATH_BYTES_MAX + 32])
+{
+	snprintf(out, WEIR_PATH_BYTES_MAX + 32, "%s/server-%u", job->run_dir, index);
+}
+
 weir_status job_fail(struct reading *r, const struct place *place, const char *path, weir_status status, const char *format, ...)
 {
 	char what[WEIR_ERROR_TEXT_BYTES];

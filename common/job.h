@@ -116,6 +116,8 @@ weir_status job_load(const char *path, const char *const *sets, uint32_t sets_co
 weir_status job_parse(const char *text, const char *name, const char *const *sets, uint32_t sets_count, struct job **out,
                       weir_error *err);
 void job_free(struct job *job);
+/* The folder of a server's log and rows (`log: disk`): run_dir/server-<index>. */
+void job_server_dir(const struct job *job, uint32_t index, char out[WEIR_PATH_BYTES_MAX + 32]);
 /* Whether the job has rows to validate on, and to test on: files of their own, or a share of the split. */
 bool job_has_valid(const struct job *job);
 bool job_has_test(const struct job *job);

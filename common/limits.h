@@ -61,7 +61,10 @@
 #define WEIR_PARK_TIMEOUT_MS 3000u             /* a parked pull answers NOT_CURRENT after this */
 #define WEIR_DRAIN_MS 10000u                   /* SIGTERM to exit */
 #define WEIR_READY_TIMEOUT_MS 10000u           /* a server that `weir train` starts serves within this */
-#define WEIR_CHILD_RESTARTS_MAX 16u            /* of one killed worker by `weir train` */
+#define WEIR_RECOVERY_TIMEOUT_MS 600000u       /* one that recovers from its disk or a checkpoint, within this */
+#define WEIR_SERVER_PATIENCE_MS 120000u        /* clients wait this long for a server whose log is on disk to come back */
+#define WEIR_CHILD_RESTARTS_MAX 16u            /* in a row, of one killed process by `weir train` */
+#define WEIR_CHILD_STEADY_MS 2000u             /* a process that lived for so long starts counting anew */
 #define WEIR_CHILD_PAUSE_FIRST_MS 250u         /* before the first restart; doubles */
 #define WEIR_CHILD_PAUSE_CAP_MS 4000u
 #define WEIR_RETRY_MAX 8u

@@ -78,7 +78,7 @@ static void test_ready_line_gives_the_address(void **state)
 {
 	struct fixture *f = *state;
 	struct child *c = add(f, CHILD_SERVER, "server-0", READY "exec sleep 60");
-	assert_int_equal(child_start(c, true, &f->err), WEIR_OK);
+	assert_int_equal(child_start(f->supervisor, c, true, &f->err), WEIR_OK);
 	assert_int_equal(supervisor_wait_ready(f->supervisor, c, PATIENCE_MS, &f->err), WEIR_OK);
 	assert_string_equal(c->address, "unix:/tmp/x.sock");
 	assert_int_equal(supervisor_alive(f->supervisor, CHILD_SERVER), 1);
@@ -91,7 +91,7 @@ static void test_death_before_ready_shows_the_log(void **state)
 {
 	struct fixture *f = *state;
 	struct child *c = add(f, CHILD_SERVER, "server-0", "echo first >&2; echo 'address in use' >&2; exit 1");
-	assert_int_equal(child_start(c, true, &f->err), WEIR_OK);
+	assert_int_equal(child_start(f->supervisor, c, true, &f->err), WEIR_OK);
 	assert_int_equal(supervisor_wait_ready(f->supervisor, c, PATIENCE_MS, &f->err), WEIR_E_UNAVAILABLE);
 	assert_non_null(strstr(f->err.text, "server-0"));
 	assert_non_null(strstr(f->err.text, "status 1"));
@@ -102,7 +102,7 @@ static void test_silence_before_ready_times_out(void **state)
 {
 	struct fixture *f = *state;
 	struct child *c = add(f, CHILD_SERVER, "server-0", "exec sleep 60");
-	assert_int_equal(child_start(c, true, &f->err), WEIR_OK);
+	assert_int_equal(child_start(f->supervisor, c, true, &f->err), WEIR_OK);
 	assert_int_equal(supervisor_wait_ready(f->supervisor, c, 100, &f->err), WEIR_E_TIMEOUT);
 	assert_non_null(strstr(f->err.text, "server-0"));
 }
@@ -114,7 +114,7 @@ static void test_a_killed_child_comes_back_and_a_failed_one_is_explained(void **
 	/* The first life waits to be killed, the second fails of its own. */
 	struct child *c = add(f, CHILD_TRAINER, "worker-0",
 	                      "if [ -e \"$0.again\" ]; then echo 'broken file' >&2; exit 1; fi\n: > \"$0.again\"; exec sleep 60");
-	assert_int_equal(child_start(c, false, &f->err), WEIR_OK);
+	assert_int_equal(child_start(f->supervisor, c, false, &f->err), WEIR_OK);
 	char mark[160];
 	struct stat st;
 	snprintf(mark, sizeof mark, "%s/worker-0.sh.again", f->dir);
@@ -146,19 +146,23 @@ static void test_restarts_are_limited(void **state)
 {
 	struct fixture *f = *state;
 	struct child *c = add(f, CHILD_TRAINER, "worker-0", "exit 0");
+	c->started_ms = clock_ms(clock_system());
 	for (unsigned i = 0; i < WEIR_CHILD_RESTARTS_MAX; i++) {
 		assert_true(supervisor_plan_restart(f->supervisor, c));
 		assert_true(c->restart_at_ms <= clock_ms(clock_system()) + WEIR_CHILD_PAUSE_CAP_MS);
 	}
 	c->state = CHILD_ENDED;
 	assert_false(supervisor_plan_restart(f->supervisor, c));
+	c->started_ms -= WEIR_CHILD_STEADY_MS;
+	assert_true(supervisor_plan_restart(f->supervisor, c));
+	assert_int_equal(c->restarts, 1);
 }
 
 static void test_a_deaf_child_is_killed(void **state)
 {
 	struct fixture *f = *state;
 	struct child *c = add(f, CHILD_SERVER, "server-0", "trap '' TERM\n" READY "while :; do sleep 1; done");
-	assert_int_equal(child_start(c, true, &f->err), WEIR_OK);
+	assert_int_equal(child_start(f->supervisor, c, true, &f->err), WEIR_OK);
 	assert_int_equal(supervisor_wait_ready(f->supervisor, c, PATIENCE_MS, &f->err), WEIR_OK);
 	supervisor_signal(f->supervisor, CHILD_SERVER, SIGTERM);
 	assert_int_equal(supervisor_end(f->supervisor, CHILD_SERVER, 50), 1);
@@ -175,7 +179,7 @@ static void test_children_die_with_their_parent(void **state)
 	struct child *c = add(f, CHILD_SERVER, "server-0", READY "exec sleep 60");
 	pid_t parent = fork();
 	if (parent == 0) {
-		if (child_start(c, true, NULL) != WEIR_OK || supervisor_wait_ready(f->supervisor, c, PATIENCE_MS, NULL) != WEIR_OK)
+		if (child_start(f->supervisor, c, true, NULL) != WEIR_OK || supervisor_wait_ready(f->supervisor, c, PATIENCE_MS, NULL) != WEIR_OK)
 			_exit(1);
 		pid_t pid = c->pid;
 		if (write(fds[1], &pid, sizeof pid) != sizeof pid)
