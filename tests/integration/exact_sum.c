@@ -1,8 +1,13 @@
 /* A trainer whose gradients are small integers, so that the weights at the end are an exact sum known beforehand: every batch applied exactly
  * once gives it, one missing or doubled does not. SGD with rate 1 adds minus the gradient; fp32 is exact to 2^24.
  *
- *     exact_sum worker LEDGER NAME    leases, pushes, commits until the job is done
- *     exact_sum check LEDGER          compares every weight with the sum: exit status 0 when all are equal */
+ *     exact_sum worker LEDGER NAME GATE    leases, pushes, commits until the job is done
+ *     exact_sum check LEDGER               compares every weight with the sum: exit status 0 when all are equal
+ *
+ * GATE is a FIFO. Workers stop in the middle of each of the last units until it has a writer, so the job does not end before who disturbs it is
+ * done; up to there they run as fast as they can. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +16,17 @@
 #include "prng.h"
 #include "weir/weir.h"
 
-enum { UNITS = 240, BATCHES = 8, KEYS = 1024, ROWS = 32, WIDTH = 4, DENSE = 70000, BATCH_US = 2000 };
+enum { UNITS = 110, UNITS_FREE = 100, BATCHES = 32, KEYS = 1024, ROWS = 32, WIDTH = 4, DENSE = 70000 };
 
 struct tables {
 	uint32_t rows, dense;
+};
+
+struct worker {
+	weir_client *client;
+	struct tables tables;
+	const char *gate;
+	float dense[DENSE]; /* the gradient */
 };
 
 static int fail(const char *what, const weir_error *e)
@@ -42,8 +54,7 @@ static weir_status register_tables(weir_client *c, struct tables *t, weir_error 
 	return s == WEIR_OK ? weir_table_register(c, &dense, &t->dense, e) : s;
 }
 
-static weir_status push_batch(weir_client *c, const struct tables *t, const weir_unit *u, uint32_t batch, float *dense,
-                              weir_error *e)
+static weir_status push_batch(struct worker *w, const weir_unit *u, uint32_t batch, weir_error *e)
 {
 	uint64_t keys[ROWS];
 	float values[ROWS * WIDTH];
@@ -52,48 +63,59 @@ static weir_status push_batch(weir_client *c, const struct tables *t, const weir
 	for (uint32_t i = 0; i < ROWS * WIDTH; i++)
 		values[i] = -g;
 	for (uint32_t i = 0; i < DENSE; i++)
-		dense[i] = -g;
-	usleep(BATCH_US); /* the work of a trainer */
+		w->dense[i] = -g;
 	weir_batch id = {.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
-	weir_push_item items[] = {{.table = t->rows, .keys = keys, .rows = ROWS, .values = values},
-	                          {.table = t->dense, .values = dense}};
-	weir_status s = weir_push(c, &id, items, 2, &(weir_push_options){.copy = 1}, NULL, NULL, &ticket, e);
-	return s == WEIR_OK ? weir_wait(c, ticket, -1, e) : s;
+	weir_push_item items[] = {{.table = w->tables.rows, .keys = keys, .rows = ROWS, .values = values},
+	                          {.table = w->tables.dense, .values = w->dense}};
+	weir_status s = weir_push(w->client, &id, items, 2, &(weir_push_options){.copy = 1}, NULL, NULL, &ticket, e);
+	return s == WEIR_OK ? weir_wait(w->client, ticket, -1, e) : s;
 }
 
-static weir_status do_unit(weir_client *c, const struct tables *t, const weir_unit *u, float *dense, weir_error *e)
+static weir_status wait_at_gate(const char *gate, weir_error *e)
 {
-	weir_status s = weir_unit_begin(c, u, BATCHES, e);
-	for (uint32_t b = u->watermark; b < BATCHES && s == WEIR_OK; b++)
-		s = push_batch(c, t, u, b, dense, e);
-	return s == WEIR_OK ? weir_unit_commit(c, u, e) : s;
+	int fd = open(gate, O_RDONLY); /* returns when there is a writer */
+	if (fd < 0)
+		return weir_fail(e, WEIR_E_IO, "cannot open %s: %s", gate, strerror(errno));
+	close(fd);
+	return WEIR_OK;
 }
 
-static int work(const char *ledger, const char *name)
+static weir_status do_unit(struct worker *w, const weir_unit *u, weir_error *e)
 {
-	weir_client *c = NULL;
+	weir_status s = weir_unit_begin(w->client, u, BATCHES, e);
+	for (uint32_t b = u->watermark; b < BATCHES && s == WEIR_OK; b++) {
+		if (u->unit >= UNITS_FREE && b >= BATCHES / 2)
+			s = wait_at_gate(w->gate, e);
+		if (s == WEIR_OK)
+			s = push_batch(w, u, b, e);
+	}
+	return s == WEIR_OK ? weir_unit_commit(w->client, u, e) : s;
+}
+
+static int work(const char *ledger, const char *name, const char *gate)
+{
+	static struct worker w;
 	weir_error e = {0};
-	struct tables t;
 	weir_unit u;
-	static float dense[DENSE];
-	if (weir_open(&c, &(weir_options){.ledger = ledger, .name = name, .dataset_fingerprint = 7, .dataset_units = UNITS}, &e) !=
-	    WEIR_OK)
+	w.gate = gate;
+	if (weir_open(&w.client, &(weir_options){.ledger = ledger, .name = name, .dataset_fingerprint = 7, .dataset_units = UNITS},
+	              &e) != WEIR_OK)
 		return fail("open", &e);
-	weir_status s = register_tables(c, &t, &e);
+	weir_status s = register_tables(w.client, &w.tables, &e);
 	while (s == WEIR_OK) {
-		s = weir_unit_lease(c, &u, -1, &e);
+		s = weir_unit_lease(w.client, &u, -1, &e);
 		if (s == WEIR_OK && u.state == WEIR_UNIT_FINISHED)
 			break;
 		if (s == WEIR_OK)
-			s = do_unit(c, &t, &u, dense, &e);
+			s = do_unit(&w, &u, &e);
 		if (s == WEIR_E_STALE) /* taken for dead: as somebody new */
-			s = weir_rejoin(c, &e);
+			s = weir_rejoin(w.client, &e);
 	}
 	if (s != WEIR_OK) {
-		weir_abandon(c);
+		weir_abandon(w.client);
 		return fail("work", &e);
 	}
-	return weir_close(c, &e) == WEIR_OK ? EXIT_SUCCESS : fail("close", &e);
+	return weir_close(w.client, &e) == WEIR_OK ? EXIT_SUCCESS : fail("close", &e);
 }
 
 /* --- The sum */
@@ -155,10 +177,10 @@ static int check_sums(const char *ledger)
 
 int main(int argc, char **argv)
 {
-	if (argc == 4 && strcmp(argv[1], "worker") == 0)
-		return work(argv[2], argv[3]);
+	if (argc == 5 && strcmp(argv[1], "worker") == 0)
+		return work(argv[2], argv[3], argv[4]);
 	if (argc == 3 && strcmp(argv[1], "check") == 0)
 		return check_sums(argv[2]);
-	fprintf(stderr, "usage: exact_sum worker LEDGER NAME | exact_sum check LEDGER\n");
+	fprintf(stderr, "usage: exact_sum worker LEDGER NAME GATE | exact_sum check LEDGER\n");
 	return 2;
 }

@@ -1,5 +1,5 @@
-# Integer gradients whose exact sum is known: two servers and three workers as processes, kill -9 of a worker again and again (KILLS, default 5)
-# and one stopped for longer than its lease. The weights must be the sum, to the last bit.
+# Integer gradients whose exact sum is known: two servers and three workers as processes, kill -9 of a worker again and again (KILLS, default 5),
+# then one stopped in mid-unit for longer than its lease. The weights must be the sum, to the last bit.
 . "$(dirname "$0")/lib.sh"
 kills=${KILLS:-5}
 mkdir -p "$RUN"
@@ -16,29 +16,29 @@ for i in 0 1; do
 	wait_for 10 "server $i" grep -q READY "$DIR/ready-$i"
 done
 ledger=unix:$RUN/server-0.sock
-at_work() { # at_work NAME: it holds a unit
-	"$WEIR" status --at $ledger --json > "$DIR/status.json" 2> /dev/null &&
-		jq -e --arg n "$1" '.workers[] | select(.name == $n and .live) | .units_held > 0' "$DIR/status.json" > /dev/null
-}
+job_says() { "$WEIR" status --at $ledger --json > "$DIR/status.json" 2> /dev/null && jq -e "$1" "$DIR/status.json" > /dev/null; }
+at_work() { job_says ".workers[] | select(.name == \"$1\" and .live) | .units_held > 0"; } # it holds a unit
+mkfifo "$DIR/gate"
 start_worker() {
-	"$BUILD/tests/exact_sum" worker $ledger "worker-$1" 2>> "$RUN/worker-$1.log" &
+	"$BUILD/tests/exact_sum" worker $ledger "worker-$1" "$DIR/gate" 2>> "$RUN/worker-$1.log" &
 	eval "worker_$1=$!"
 }
 for i in 0 1 2; do start_worker $i; done
 
-wait_for 20 "worker-2 to hold a unit" at_work worker-2
-kill -STOP $worker_2
 for ((k = 0; k < kills; k++)); do
-	i=$((k % 2))
+	i=$((k % 3))
 	wait_for 20 "worker-$i to hold a unit" at_work worker-$i
 	eval "victim=\$worker_$i"
 	kill -KILL "$victim"
 	wait "$victim" 2> /dev/null
 	start_worker $i
 done
-lease_expired() { "$WEIR" status --at $ledger --json > "$DIR/status.json" && jq -e '.leases_expired > 0' "$DIR/status.json" > /dev/null; }
-wait_for 20 "a lease to expire" lease_expired
+wait_for 60 "all units but those that wait at the gate" job_says ".committed == 100"
+wait_for 20 "worker-2 to hold a unit" at_work worker-2
+kill -STOP $worker_2
+wait_for 20 "a lease to expire" job_says ".leases_expired > 0"
 kill -CONT $worker_2
+exec 9<> "$DIR/gate" # the job may end
 for i in 0 1 2; do
 	eval "pid=\$worker_$i"
 	wait_for 90 "worker-$i to end" is_gone "$pid"

@@ -12,7 +12,7 @@ command_line() { { tr '\0' ' ' < "/proc/$1/cmdline"; } 2> /dev/null; }
 left_over() {
 	local p
 	for p in /proc/[0-9]*; do
-		[ "${p#/proc/}" != $$ ] && command_line "${p#/proc/}" | grep -q -- "--job $DIR/" && echo "${p#/proc/}"
+		[ "${p#/proc/}" != $$ ] && command_line "${p#/proc/}" | grep -q -- "$DIR/" && echo "${p#/proc/}"
 	done
 	return 0
 }
@@ -23,6 +23,7 @@ cleanup() {
 	for p in $(left_over); do
 		kill -CONT "$p" 2> /dev/null
 		kill -KILL "$p" 2> /dev/null
+		wait "$p" 2> /dev/null # or the shell would tell of its end
 	done
 	rm -rf "$DIR"
 }

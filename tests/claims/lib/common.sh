@@ -26,6 +26,16 @@ train() {
 		{ cat "$WORK/$name.out" "$WORK/$name.err" >&2; give_up "weir train $name failed"; }
 }
 
+# wait_for SECONDS WHAT COMMAND...: until the command succeeds.
+wait_for() {
+	local until=$((SECONDS + $1)) what=$2
+	shift 2
+	until "$@"; do
+		[ $SECONDS -lt $until ] || give_up "waited too long for $what"
+		sleep 0.05
+	done
+}
+
 # figure FILE PATH: a number of a JSON report, as test.auc
 figure() { python3 -c 'import json, sys, functools; print(functools.reduce(lambda d, k: d[k], sys.argv[2].split("."), json.load(open(sys.argv[1]))))' "$1" "$2"; }
 # true_that EXPRESSION: arithmetic on numbers

@@ -4,38 +4,46 @@
 need_programs
 need_tests exact_sum
 kills=$(pick 3 10)
-click_job "$(pick 200000 1500000)" 2
+click_job "$(pick 500000 1500000)" 2
 click_data
 train calm "$WORK/click.yaml" "${SAME_DATA[@]}" --set cluster.workers=3
 name=stormy
 "$BUILD/weir" train "$WORK/click.yaml" --report "$WORK/$name.json" --set "run_dir=$WORK/$name" "${SAME_DATA[@]}" --set cluster.workers=3 > "$WORK/$name.out" 2> "$WORK/$name.err" &
 train=$!
+stopped_pid=
+leave_nothing() {
+	[ -z "$stopped_pid" ] || kill -CONT "$stopped_pid"
+	kill $train && wait $train
+	rm -rf "$WORK"
+} 2> /dev/null
+trap leave_nothing EXIT
 status() { "$BUILD/weir" status --job "$WORK/click.yaml" --set "run_dir=$WORK/$name" --json 2> /dev/null; }
-worker_at_work() { # a worker that holds a unit: "NAME PID"; given names come in random order
-	status | python3 -c 'import json, random, sys
-w = [x for x in json.load(sys.stdin)["workers"] if x["live"] and not x["evaluator"] and x["units_held"] > 0 and x["name"] not in sys.argv[1:]]
-x = random.choice(w) if w else None
-print(x["name"], x["pid"]) if x else None' "$@" 2> /dev/null
+job_says() { status | jq -e "$1" > /dev/null; }
+# A worker that holds a unit, and is not the stopped one, at random: sets `victim` to "NAME PID". An ended job has none.
+find_victim() {
+	kill -0 $train 2> /dev/null || give_up "the job ended after $done_kills kills"
+	victim=$(status | jq -r --arg stopped "$stopped" --argjson r $RANDOM '
+		.workers | map(select(.live and (.evaluator | not) and .units_held > 0 and .name != $stopped))
+		| if length > 0 then .[$r % length] | "\(.name) \(.pid)" else empty end')
+	[ -n "$victim" ]
 }
 done_kills=0 stopped=
-for ((tries = 0; tries < 2000 && done_kills < kills; tries++)); do
-	kill -0 $train 2> /dev/null || break
-	victim=$(worker_at_work ${stopped:+"$stopped"})
-	[ -n "$victim" ] || continue
-	if [ -z "$stopped" ]; then
-		stopped=${victim% *} stopped_pid=${victim#* }
-		kill -STOP "$stopped_pid"
-		continue
-	fi
-	sleep "0.$((RANDOM % 5))" # a random moment of its unit
+stop_one() { # while it holds a unit
+	find_victim && kill -STOP "${victim#* }" || return 1
+	stopped=${victim% *} stopped_pid=${victim#* }
+	job_says "any(.workers[]; .name == \"$stopped\" and .units_held > 0)" && return 0
+	kill -CONT "$stopped_pid"
+	return 1
+}
+wait_for 60 "a worker to stop in mid-unit" stop_one
+while [ $done_kills -lt "$kills" ]; do
+	rows=$(status | jq .rows)
+	wait_for 60 "more rows" job_says ".rows >= ${rows:-0} + $((RANDOM % 20000))" # a random moment
+	wait_for 60 "a worker at work" find_victim
 	kill -KILL "${victim#* }" 2> /dev/null && done_kills=$((done_kills + 1))
 done
-for ((tries = 0; tries < 200; tries++)); do # longer than its lease
-	status | python3 -c 'import json, sys; sys.exit(json.load(sys.stdin)["leases_expired"] == 0)' 2> /dev/null && break
-	kill -0 $train 2> /dev/null || break
-	sleep 0.1
-done
-[ -n "$stopped" ] && kill -CONT "$stopped_pid" 2> /dev/null
+wait_for 60 "the stopped worker's lease to expire" job_says ".leases_expired > 0"
+kill -CONT "$stopped_pid"
 wait $train || { cat "$WORK/$name.err" >&2; give_up "the disturbed run failed"; }
 KILLS=$kills bash tests/integration/exact_sum.sh "$BUILD" > "$WORK/exact.log" 2>&1
 exact=$?
