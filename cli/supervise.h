@@ -15,7 +15,7 @@
 #include "limits.h"
 #include "weir/status.h"
 
-enum child_role { CHILD_SERVER, CHILD_TRAINER, CHILD_EVALUATOR, CHILD_ROLES };
+enum child_role { CHILD_SERVER, CHILD_TRAINER, CHILD_EVALUATOR, CHILD_IMPORTER, CHILD_ROLES };
 enum child_state { CHILD_NEW, CHILD_RUNNING, CHILD_PAUSING /* to be started again */, CHILD_ENDED };
 
 #define CHILD_ARGUMENTS_MAX 256u

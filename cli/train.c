@@ -215,6 +215,8 @@ static weir_status start(struct train *t, weir_error *err)
 		s = supervisor_create(&t->supervisor, dir, t->job->run_dir, t->clock, err);
 	if (s == WEIR_OK)
 		s = launch_servers(t, err);
+	if (s == WEIR_OK)
+		s = launch_warm_start(t, err);
 	t->workers_ms = clock_ms(t->clock);
 	if (s == WEIR_OK)
 		s = launch_workers(t, err);

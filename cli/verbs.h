@@ -11,6 +11,7 @@
 	X(predict, "--job FILE --out SCORES.txt [--part valid|test]", "write one score a line")                                   \
 	X(datagen, "--rows N [--ids N] [--seed S] --out FILE", "write click data from a planted model")                           \
 	X(export, "--job FILE [--at ADDRESS] --out MODEL.safetensors", "write a running job's weights")                           \
+	X(import, "--job FILE [--at ADDRESS] --in MODEL.safetensors", "set a running job's weights")                               \
 	X(bench, "push|pull|store|optim|gemm|loader [--json]", "measure against this machine's own limits")
 
 #define VERB_DECLARE(name, arguments, what) int verb_##name(int count, char **args);

@@ -161,6 +161,7 @@ static const struct key keys[] = {
 	U64("train.seed", train.seed, "1", 0, ANY_U64, NULL),
 	U32_OR("train.threads", train.threads, "auto", 1, WEIR_THREADS_MAX, "threads", "auto"),
 	U32("train.allow_skip", train.allow_skip, "0", 0, WEIR_UNITS_PER_PASS_MAX, "units"),
+	TEXT("train.warm_start", train.warm_start, ""),
 	TEXT("checkpoint.dir", checkpoint.dir, ""),
 	U64("checkpoint.every_steps", checkpoint.every_steps, "0", 0, ANY_U64, "steps"),
 	U32("checkpoint.keep", checkpoint.keep, "3", 1, 1000, "checkpoints"),

@@ -40,6 +40,9 @@ weir_status scorer_open(struct scorer **out, const struct scorer_options *option
 	weir_status status = WEIR_OK;
 	if (options->path != NULL) {
 		status = snapshot_open(&s->snapshot, options->path, err);
+		if (status == WEIR_OK && snapshot_fields(s->snapshot) == 0)
+			status = weir_fail(err, WEIR_E_INVALID, "%s was not written by weir: its metadata do not name the number of fields",
+			                   options->path);
 		if (status == WEIR_OK) {
 			s->options.fields = snapshot_fields(s->snapshot);
 			s->options.dense_dim = snapshot_dense_dim(s->snapshot);

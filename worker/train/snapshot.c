@@ -9,6 +9,8 @@
 #include "init.h"
 #include "safetensors.h"
 
+#define ASSIGN_BYTES (8u << 20) /* of values in one assignment */
+
 /* --- Saving */
 
 struct rows {
@@ -119,7 +121,7 @@ struct key_index {
 	const uint64_t *keys;
 	const float *values;
 	uint32_t *slots;
-	uint64_t mask;
+	uint64_t count, mask;
 	uint32_t table;
 	weir_table_spec spec;
 };
@@ -138,9 +140,6 @@ weir_status snapshot_open(struct snapshot **out, const char *path, weir_error *e
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	snprintf(s->path, sizeof s->path, "%s", path);
 	weir_status status = safetensors_open(&s->file, disk_system(), path, err);
-	if (status == WEIR_OK && snapshot_fields(s) == 0)
-		status =
-		    weir_fail(err, WEIR_E_INVALID, "%s was not written by weir: its metadata do not name the number of fields", path);
 	if (status == WEIR_OK)
 		*out = s;
 	else
@@ -193,6 +192,7 @@ static weir_status bind_keyed(struct snapshot *s, enum model_table k, weir_error
 		slots *= 2;
 	x->keys = keys->data;
 	x->values = values->data;
+	x->count = keys->shape[0];
 	x->mask = slots - 1;
 	x->slots = calloc(slots, sizeof *x->slots);
 	if (x->slots == NULL)
@@ -230,17 +230,20 @@ weir_status snapshot_bind(struct snapshot *s, const struct model *model, weir_er
 	return status;
 }
 
+static void flat_values(const struct snapshot *s, enum model_table k, float *out)
+{
+	const struct layout *layout = model_layout(s->model, k);
+	for (uint32_t i = 0; i < layout->count; i++) {
+		const struct tensor *t = &layout->tensors[i];
+		memcpy(out + t->offset, safetensors_find(s->file, t->name)->data, t->elements * sizeof(float));
+	}
+}
+
 void snapshot_fill_flat(const struct snapshot *s, struct minibatch *m)
 {
-	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
-		if (model_table_is_keyed(k) || !model_has(s->model, k))
-			continue;
-		const struct layout *layout = model_layout(s->model, k);
-		for (uint32_t i = 0; i < layout->count; i++) {
-			const struct tensor *t = &layout->tensors[i];
-			memcpy(m->parameters[k] + t->offset, safetensors_find(s->file, t->name)->data, t->elements * sizeof(float));
-		}
-	}
+	for (enum model_table k = 0; k < MODEL_TABLES; k++)
+		if (!model_table_is_keyed(k) && model_has(s->model, k))
+			flat_values(s, k, m->parameters[k]);
 }
 
 static void fill_row(const struct key_index *x, uint64_t key, float *out)
@@ -260,4 +263,47 @@ void snapshot_fill_rows(const struct snapshot *s, struct minibatch *m)
 		if (model_table_is_keyed(k) && model_has(s->model, k))
 			for (size_t i = 0; i < m->input.unique; i++)
 				fill_row(&s->index[k], m->keys[i], m->parameters[k] + i * s->index[k].spec.width);
+}
+
+/* --- Into a job */
+
+static weir_status assign_keyed(const struct key_index *x, uint32_t table, uint64_t count, weir_client *client, weir_error *err)
+{
+	const size_t width = x->spec.width, step = ASSIGN_BYTES / (width * sizeof(float)) + 1;
+	weir_status status = WEIR_OK;
+	for (uint64_t at = 0, n; at < count && status == WEIR_OK; at += n) {
+		n = count - at < step ? count - at : step;
+		status = weir_assign(client, table, x->keys + at, n, x->values + at * width, err);
+	}
+	return status;
+}
+
+static weir_status assign_flat(const struct snapshot *s, enum model_table k, uint32_t table, weir_client *client, weir_error *err)
+{
+	const struct layout *layout = model_layout(s->model, k);
+	float *flat = malloc(layout->elements * sizeof(float));
+	if (flat == NULL)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for the dense parameters");
+	flat_values(s, k, flat);
+	weir_status status = weir_assign(client, table, NULL, 0, flat, err);
+	free(flat);
+	return status;
+}
+
+weir_status snapshot_assign(const struct snapshot *s, const struct tables *t, weir_client *client, uint64_t *rows,
+                            weir_error *err)
+{
+	weir_status status = WEIR_OK;
+	*rows = 0;
+	for (enum model_table k = 0; k < MODEL_TABLES && status == WEIR_OK; k++) {
+		if (!model_has(s->model, k))
+			continue;
+		if (!model_table_is_keyed(k)) {
+			status = assign_flat(s, k, t->ids[k], client, err);
+			continue;
+		}
+		status = assign_keyed(&s->index[k], t->ids[k], s->index[k].count, client, err);
+		*rows += s->index[k].count;
+	}
+	return status;
 }

@@ -12,9 +12,10 @@ weir_status snapshot_save(const char *path, const struct tables *tables, weir_cl
                           weir_error *err);
 
 struct snapshot;
+/* Any safetensors file; what is not weir's shows when a model is bound. */
 weir_status snapshot_open(struct snapshot **out, const char *path, weir_error *err);
 void snapshot_close(struct snapshot *s);
-/* What the model saw when it was saved: model_create needs it. */
+/* What the model saw when it was saved: model_create needs it. 0: weir did not write the file. */
 uint32_t snapshot_fields(const struct snapshot *s);
 uint32_t snapshot_dense_dim(const struct snapshot *s);
 /* Prepares for a model. E_INVALID when the file is of another model, naming the tensor. */
@@ -22,5 +23,9 @@ weir_status snapshot_bind(struct snapshot *s, const struct model *model, weir_er
 /* Fills the flat tables, or the rows of a loaded minibatch's keys. */
 void snapshot_fill_flat(const struct snapshot *s, struct minibatch *m);
 void snapshot_fill_rows(const struct snapshot *s, struct minibatch *m);
+
+/* Sets a job's rows to those of a bound snapshot, by logged assignments; optimizer slots begin anew, rows that the file does not have stay as they are.
+ * *rows: of keyed tables. */
+weir_status snapshot_assign(const struct snapshot *s, const struct tables *t, weir_client *client, uint64_t *rows, weir_error *err);
 
 #endif

@@ -19,6 +19,12 @@ static weir_status fill_total(weir_table_spec *spec, const struct training_lengt
 	return WEIR_OK;
 }
 
+struct training_length training_length_of(const struct job *job, const struct dataset_info *data)
+{
+	return (struct training_length){.batches = job->train.passes * ((data->rows + job->data.batch - 1) / job->data.batch),
+	                                .workers = job->cluster.workers};
+}
+
 weir_status tables_register(struct tables *t, const struct model *model, const struct training_length *length,
                             weir_client *client, weir_error *err)
 {

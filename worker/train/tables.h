@@ -2,6 +2,7 @@
 #ifndef WEIR_TRAIN_TABLES_H
 #define WEIR_TRAIN_TABLES_H
 
+#include "dataset.h"
 #include "minibatch.h"
 #include "model.h"
 #include "weir/weir.h"
@@ -17,6 +18,8 @@ struct training_length {
 	uint64_t batches; /* of all passes; 0: not known, for text without a cache is read as it comes */
 	uint32_t workers; /* a step of a synchronous table joins a batch of each */
 };
+
+struct training_length training_length_of(const struct job *job, const struct dataset_info *data);
 
 /* Trainers create the tables, or find them when another trainer came first. E_EXISTS when the job holds one of another shape. */
 weir_status tables_register(struct tables *t, const struct model *model, const struct training_length *length,

@@ -376,10 +376,7 @@ static weir_status open_client(struct trainer *t, weir_error *err)
 	    .log = worker_log_line,
 	    .log_arg = t->options->logger,
 	};
-	const struct training_length length = {
-	    .batches = t->job->train.passes * ((info->rows + t->job->data.batch - 1) / t->job->data.batch),
-	    .workers = t->job->cluster.workers,
-	};
+	const struct training_length length = training_length_of(t->job, info);
 	weir_status s = weir_open(&t->client, &options, err);
 	return s == WEIR_OK ? tables_register(&t->tables, t->model, &length, t->client, err) : s;
 }

@@ -1,0 +1,22 @@
+# The weights of one run are another's beginning: exported, imported by train.warm_start, they score the same before any training moves them; a file of
+# another model is refused by name.
+. "$(dirname "$0")/lib.sh"
+write_job 2
+start_train
+finish_train 100
+[ $STATUS = 0 ] || fail "exit status $STATUS"
+"$WEIR" export --job "$DIR/job.yaml" --out "$DIR/model.safetensors" > /dev/null 2> "$DIR/export.err" || fail "weir export"
+mv "$DIR/report.json" "$DIR/first.json"
+
+start_train --set "train.warm_start=$DIR/model.safetensors" --set tables.embedding.optimizer.lr=1e-30 --set tables.dense.optimizer.lr=1e-30 --set train.passes=1
+finish_train 100
+[ $STATUS = 0 ] || fail "exit status $STATUS of the warm start"
+audited
+jq -es '.[0].test.auc - .[1].test.auc | fabs < 1e-5' "$DIR/first.json" "$DIR/report.json" > /dev/null ||
+	fail "the first run scored $(jq -c .test "$DIR/first.json"), the one started from it $(jq -c .test "$DIR/report.json")"
+
+start_train --set "train.warm_start=$DIR/model.safetensors" --set model.dim=4
+finish_train 100
+[ $STATUS = 1 ] || fail "exit status $STATUS with the weights of another model"
+tail -n 1 "$DIR/train.err" | grep -q "model.safetensors.*width 4.*another model" || fail "the error does not name file and width: $(tail -n 1 "$DIR/train.err")"
+nothing_left
