@@ -16,7 +16,7 @@
 #include "limits.h"
 
 #define HOLDER_BYTES_MAX 256u /* of a lock file */
-#define SPANS_AT_ONCE    64u  /* of one write */
+#define SPANS_AT_ONCE    256u /* of one write */
 
 struct system_file {
 	struct disk_file base;

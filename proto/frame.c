@@ -127,7 +127,7 @@ weir_status frame_open(struct cursor *c, struct frame_header *out, weir_error *e
 	return WEIR_OK;
 }
 
-static void record_decode(const uint8_t *h, struct record *r)
+void frame_get_record(const uint8_t h[RECORD_HEADER_BYTES], struct record *r)
 {
 	*r = (struct record){
 	    .bytes = get32(h),
@@ -215,7 +215,7 @@ weir_status frame_next_record(struct cursor *c, bool verify, struct record *out,
 	if (cursor_read(c, h, sizeof h))
 		return weir_fail(err, WEIR_E_CORRUPT, "record header: %zu bytes left, needs %u", start.left, RECORD_HEADER_BYTES);
 	struct record r;
-	record_decode(h, &r);
+	frame_get_record(h, &r);
 	if (r.bytes < RECORD_HEADER_BYTES || r.bytes % 8 || r.bytes > start.left) {
 		*c = start;
 		return weir_fail(err, WEIR_E_CORRUPT, "record bytes: %u, expected a multiple of 8 in [%u, %zu]", r.bytes,

@@ -121,6 +121,8 @@ weir_status frame_open(struct cursor *c, struct frame_header *out, weir_error *e
  * its bytes). On failure with out->bytes > 0 only this record is bad and *c stands behind it: the next one can be read. */
 weir_status frame_next_record(struct cursor *c, bool verify, struct record *out, struct cursor *body, weir_error *err) WEIR_MUST_CHECK;
 weir_status frame_next_section(struct cursor *body, struct section *out, weir_error *err) WEIR_MUST_CHECK;
+/* The fields of a record header, unchecked: what frame_put_record wrote. */
+void frame_get_record(const uint8_t h[RECORD_HEADER_BYTES], struct record *out);
 
 /* --- Writing. Headers are encoded into caller memory; payload bytes are referenced, not copied. */
 void frame_put_header(uint8_t out[FRAME_HEADER_BYTES], const struct frame_header *h); /* computes the crc */

@@ -1,0 +1,163 @@
+/* Encoding and decoding of journal_format.h's headers. Nothing is allocated and nothing is trusted. */
+#include "journal_format.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "crc32c.h"
+#include "little_endian.h"
+
+#define SEGMENT_MAGIC 0x4a524957u
+#define ENTRY_MAGIC   0x4c524957u
+#define CRC_AT        4u /* in both headers */
+
+static uint64_t round_up(uint64_t bytes)
+{
+	return (bytes + 7) & ~7ull;
+}
+
+/* crc32c of a header as if its crc field were 0. */
+static uint32_t header_crc(const uint8_t *h, size_t bytes)
+{
+	static const uint8_t zero[4] = {0};
+	uint32_t crc = crc32c(0, h, CRC_AT);
+	crc = crc32c(crc, zero, sizeof zero);
+	return crc32c(crc, h + CRC_AT + 4, bytes - CRC_AT - 4);
+}
+
+void journal_put_segment(uint8_t out[JOURNAL_SEGMENT_HEADER_BYTES], const struct journal_segment_header *h)
+{
+	memset(out, 0, JOURNAL_SEGMENT_HEADER_BYTES);
+	put32(out, SEGMENT_MAGIC);
+	put32(out + 8, JOURNAL_VERSION);
+	put64(out + 16, h->number);
+	put64(out + 24, h->start);
+	memcpy(out + 32, h->id, sizeof h->id);
+	put32(out + CRC_AT, header_crc(out, JOURNAL_SEGMENT_HEADER_BYTES));
+}
+
+weir_status journal_get_segment(const uint8_t bytes[JOURNAL_SEGMENT_HEADER_BYTES], struct journal_segment_header *out,
+                                weir_error *err)
+{
+	if (get32(bytes) != SEGMENT_MAGIC)
+		return weir_fail(err, WEIR_E_CORRUPT, "segment header: magic 0x%08x, expected 0x%08x", get32(bytes), SEGMENT_MAGIC);
+	uint32_t crc = header_crc(bytes, JOURNAL_SEGMENT_HEADER_BYTES);
+	if (get32(bytes + CRC_AT) != crc)
+		return weir_fail(err, WEIR_E_CORRUPT, "segment header: crc 0x%08x, computed 0x%08x", get32(bytes + CRC_AT), crc);
+	if (get32(bytes + 8) != JOURNAL_VERSION)
+		return weir_fail(err, WEIR_E_VERSION, "format version %u, this program reads version %u", get32(bytes + 8),
+		                 JOURNAL_VERSION);
+	*out = (struct journal_segment_header){.number = get64(bytes + 16), .start = get64(bytes + 24)};
+	memcpy(out->id, bytes + 32, sizeof out->id);
+	return WEIR_OK;
+}
+
+void journal_put_entry(uint8_t out[JOURNAL_ENTRY_HEADER_BYTES], const struct journal_entry_header *h)
+{
+	memset(out, 0, JOURNAL_ENTRY_HEADER_BYTES);
+	put32(out, ENTRY_MAGIC);
+	put32(out + 8, h->bytes);
+	put32(out + 12, h->payload_crc);
+	put64(out + 16, h->position);
+	put64(out + 24, h->durable);
+	put64(out + 32, h->index);
+	put64(out + 40, h->epoch);
+	put64(out + 48, h->generation);
+	put64(out + 56, (uint64_t)h->stamp_ms);
+	put16(out + 64, h->channel);
+	put16(out + 66, h->finding);
+	put32(out + 68, h->rates_count);
+	put32(out + 72, h->body_bytes);
+	put32(out + CRC_AT, header_crc(out, JOURNAL_ENTRY_HEADER_BYTES));
+}
+
+/* Bytes of an entry with these streams. */
+static uint64_t entry_bytes(uint32_t rates_count, uint64_t body_bytes)
+{
+	return JOURNAL_ENTRY_HEADER_BYTES + round_up(4ull * rates_count + RECORD_HEADER_BYTES + body_bytes);
+}
+
+static bool sizes_fit(const struct journal_entry_header *h)
+{
+	if (h->channel == JOURNAL_MARK)
+		return h->bytes == JOURNAL_ENTRY_HEADER_BYTES && h->rates_count == 0 && h->body_bytes == 0;
+	return h->rates_count <= JOURNAL_RATES_MAX && h->body_bytes <= WEIR_MESSAGE_BYTES_MAX &&
+	       h->bytes == entry_bytes(h->rates_count, h->body_bytes);
+}
+
+weir_status journal_get_entry(const uint8_t bytes[JOURNAL_ENTRY_HEADER_BYTES], struct journal_entry_header *out, weir_error *err)
+{
+	if (get32(bytes) != ENTRY_MAGIC)
+		return weir_fail(err, WEIR_E_CORRUPT, "entry header: magic 0x%08x, expected 0x%08x", get32(bytes), ENTRY_MAGIC);
+	uint32_t crc = header_crc(bytes, JOURNAL_ENTRY_HEADER_BYTES);
+	if (get32(bytes + CRC_AT) != crc)
+		return weir_fail(err, WEIR_E_CORRUPT, "entry header: crc 0x%08x, computed 0x%08x", get32(bytes + CRC_AT), crc);
+	*out = (struct journal_entry_header){
+	    .bytes = get32(bytes + 8),
+	    .payload_crc = get32(bytes + 12),
+	    .position = get64(bytes + 16),
+	    .durable = get64(bytes + 24),
+	    .index = get64(bytes + 32),
+	    .epoch = get64(bytes + 40),
+	    .generation = get64(bytes + 48),
+	    .stamp_ms = (int64_t)get64(bytes + 56),
+	    .channel = get16(bytes + 64),
+	    .finding = get16(bytes + 66),
+	    .rates_count = get32(bytes + 68),
+	    .body_bytes = get32(bytes + 72),
+	};
+	if (!sizes_fit(out))
+		return weir_fail(err, WEIR_E_CORRUPT, "entry header: %u bytes with %u rates and a body of %u", out->bytes,
+		                 out->rates_count, out->body_bytes);
+	return WEIR_OK;
+}
+
+weir_status journal_describe(const struct log_entry *e, uint16_t channel, struct journal_entry_header *out, weir_error *err)
+{
+	if (e->rates_count > JOURNAL_RATES_MAX || e->body.left > WEIR_MESSAGE_BYTES_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "journal: entry %llu with %u rates and %zu bytes, at most %u and %u",
+		                 (unsigned long long)e->index, e->rates_count, e->body.left, JOURNAL_RATES_MAX, WEIR_MESSAGE_BYTES_MAX);
+	*out = (struct journal_entry_header){
+	    .bytes = (uint32_t)entry_bytes(e->rates_count, e->body.left),
+	    .index = e->index,
+	    .epoch = e->epoch,
+	    .generation = e->generation,
+	    .stamp_ms = e->stamp_ms,
+	    .channel = channel,
+	    .finding = (uint16_t)e->finding,
+	    .rates_count = e->rates_count,
+	    .body_bytes = (uint32_t)e->body.left,
+	};
+	return WEIR_OK;
+}
+
+weir_status journal_get_payload(struct cursor c, const struct journal_entry_header *h, float *rates, struct log_entry *out,
+                                weir_error *err)
+{
+	assert(h->channel != JOURNAL_MARK);
+	size_t bytes = h->bytes - JOURNAL_ENTRY_HEADER_BYTES;
+	if (c.left < bytes)
+		return weir_fail(err, WEIR_E_CORRUPT, "entry payload: %zu bytes left of %zu", c.left, bytes);
+	uint32_t crc = cursor_crc32c(&c, bytes, 0);
+	if (crc != h->payload_crc)
+		return weir_fail(err, WEIR_E_CORRUPT, "entry payload: crc 0x%08x, computed 0x%08x over %zu bytes", h->payload_crc, crc,
+		                 bytes);
+	*out = (struct log_entry){
+	    .epoch = h->epoch,
+	    .index = h->index,
+	    .generation = h->generation,
+	    .stamp_ms = h->stamp_ms,
+	    .rates_count = h->rates_count,
+	    .rates = rates,
+	    .finding = h->finding,
+	    .message = (struct message *)(uintptr_t)c.message,
+	};
+	uint8_t record[RECORD_HEADER_BYTES];
+	weir_status status = cursor_read(&c, rates, 4 * h->rates_count);
+	assert(status == WEIR_OK);
+	status = cursor_read(&c, record, sizeof record);
+	assert(status == WEIR_OK);
+	frame_get_record(record, &out->record);
+	out->body = cursor_take(&c, h->body_bytes);
+	return WEIR_OK;
+}

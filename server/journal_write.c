@@ -1,0 +1,284 @@
+/* Writing: segments, and entries in them.
+ *
+ * A segment is begun under a temporary name: its space is reserved and its header synced before it is renamed, so a segment that has its name is whole.
+ * Before that the one before it is cut to its end and synced, so everything in front of a segment is durable. Every start of the server begins
+ * a new one: nothing is ever written over bytes that a crash left. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "crc32c.h"
+#include "journal_internal.h"
+
+#define SPANS_AT_ONCE 512u /* pieces of one entry; a body in more is copied together */
+
+_Static_assert(JOURNAL_MARK >= WEIR_PARTITIONS_MAX && JOURNAL_MARK != JOURNAL_LEDGER, "marks have a channel of their own");
+
+weir_status journal_fail(struct journal *j, const weir_error *err)
+{
+	if (j->failure.status == WEIR_OK)
+		j->failure = *err;
+	pthread_cond_signal(&j->work);
+	pthread_cond_broadcast(&j->progress);
+	return err->status;
+}
+
+/* Takes back what a write on a full disk left. */
+static weir_status unwrite(struct journal *j, const weir_error *full, weir_error *err)
+{
+	const struct journal_segment *s = &j->segments[j->count - 1];
+	weir_error why = {0};
+	if (j->file->disk->ops->truncate(j->file, j->end - s->start, &why) != WEIR_OK)
+		return weir_fail(err, why.status, "%s", why.text);
+	return weir_fail(err, WEIR_E_NO_SPACE, "%s", full->text);
+}
+
+weir_status journal_write(struct journal *j, const struct span *spans, uint32_t count, weir_error *err)
+{
+	const struct journal_segment *s = &j->segments[j->count - 1];
+	weir_error why = {0};
+	uint64_t bytes = 0;
+	for (uint32_t i = 0; i < count; i++)
+		bytes += spans[i].size;
+	if (j->file->disk->ops->write_spans(j->file, j->end - s->start, spans, count, &why) == WEIR_OK) {
+		j->end += bytes;
+		return WEIR_OK;
+	}
+	weir_status status = why.status == WEIR_E_NO_SPACE ? unwrite(j, &why, err) : weir_fail(err, why.status, "%s", why.text);
+	return status == WEIR_E_NO_SPACE ? status : journal_fail(j, err ? err : &why);
+}
+
+weir_status journal_mark(struct journal *j, weir_error *err)
+{
+	if (!j->file || j->end != j->entries_end || j->end + JOURNAL_ENTRY_HEADER_BYTES > j->limit)
+		return WEIR_OK;
+	uint8_t bytes[JOURNAL_ENTRY_HEADER_BYTES];
+	struct journal_entry_header h = {.bytes = sizeof bytes, .position = j->end, .durable = j->synced, .channel = JOURNAL_MARK};
+	struct span span = {bytes, sizeof bytes};
+	journal_put_entry(bytes, &h);
+	weir_status status = journal_write(j, &span, 1, err);
+	return status == WEIR_E_NO_SPACE ? WEIR_OK : status; /* then the journal does without */
+}
+
+weir_status journal_seal(struct journal *j, weir_error *err)
+{
+	struct journal_segment *s = &j->segments[j->count - 1];
+	const struct disk_ops *ops = j->file->disk->ops;
+	weir_status status = journal_close_segment(s, j->end, &j->last, err);
+	if (status != WEIR_OK)
+		return status;
+	weir_error why = {0};
+	status = ops->truncate(j->file, j->end - s->start, &why);
+	if (status == WEIR_OK)
+		status = ops->sync(j->file, &why);
+	if (status != WEIR_OK) {
+		weir_fail(err, status, "%s", why.text);
+		return journal_fail(j, &why);
+	}
+	j->stats.syncs++;
+	ops->close(j->file);
+	j->file = NULL;
+	j->synced = j->end;
+	j->stable = j->last;
+	pthread_cond_signal(&j->work); /* to tell */
+	return WEIR_OK;
+}
+
+/* Makes the file of a segment under its temporary name: space, header, synced. */
+static weir_status prepare(struct journal *j, const char *path, uint64_t number, uint64_t bytes, weir_error *err)
+{
+	struct disk *disk = j->options.disk;
+	struct journal_segment_header h = {.number = number, .start = j->end};
+	uint8_t header[JOURNAL_SEGMENT_HEADER_BYTES];
+	struct disk_file *f;
+	memcpy(h.id, j->options.id, sizeof h.id);
+	journal_put_segment(header, &h);
+	weir_status status = disk->ops->open(disk, path, true, &f, err);
+	if (status != WEIR_OK)
+		return status;
+	status = disk->ops->truncate(f, 0, err);
+	if (status == WEIR_OK)
+		status = disk->ops->allocate(f, bytes, err);
+	if (status == WEIR_OK)
+		status = disk->ops->write_at(f, 0, header, sizeof header, err);
+	if (status == WEIR_OK)
+		status = disk->ops->sync(f, err);
+	disk->ops->close(f);
+	return status;
+}
+
+static weir_status refuse_full(struct journal *j, uint64_t bytes, const char *why, weir_error *err)
+{
+	struct disk *disk = j->options.disk;
+	uint64_t free_bytes = 0;
+	(void)disk->ops->free_space(disk, j->options.directory, &free_bytes, NULL);
+	j->stats.full++;
+	return weir_fail(err, WEIR_E_NO_SPACE,
+	                 "%s; %" PRIu64 " bytes are free, the log needs %" PRIu64 " for its next segment: make room, then it goes on",
+	                 why, free_bytes, bytes);
+}
+
+/* Begins a segment with room for an entry of `bytes`. */
+static weir_status begin(struct journal *j, uint64_t bytes, weir_error *err)
+{
+	struct disk *disk = j->options.disk;
+	uint64_t number = j->count ? j->segments[j->count - 1].number + 1 : 1;
+	uint64_t least = JOURNAL_SEGMENT_HEADER_BYTES + bytes + JOURNAL_ENTRY_HEADER_BYTES;
+	uint64_t size = j->options.segment_bytes > least ? j->options.segment_bytes : least;
+	char path[WEIR_PATH_BYTES_MAX], temporary[WEIR_PATH_BYTES_MAX];
+	weir_error why = {0};
+	journal_segment_path(j, number, path);
+	snprintf(temporary, sizeof temporary, "%.*s.tmp", (int)sizeof temporary - 5, path);
+	weir_status status = journal_add_segment(j, number, j->end, err);
+	if (status != WEIR_OK)
+		return status;
+	status = prepare(j, temporary, number, size, &why);
+	if (status == WEIR_OK)
+		status = disk->ops->rename(disk, temporary, path, &why);
+	else
+		(void)disk->ops->remove(disk, temporary, NULL);
+	if (status == WEIR_OK)
+		status = disk->ops->open(disk, path, false, &j->file, &why);
+	if (status != WEIR_OK) {
+		j->count--;
+		if (status == WEIR_E_NO_SPACE)
+			return refuse_full(j, size, why.text, err);
+		weir_fail(err, status, "%s", why.text);
+		return journal_fail(j, &why);
+	}
+	j->limit = j->end + size;
+	j->end += JOURNAL_SEGMENT_HEADER_BYTES;
+	j->entries_end = j->synced = j->end;
+	return WEIR_OK;
+}
+
+/* The current segment then has room for an entry of `bytes`, and for a mark behind it. */
+static weir_status make_room(struct journal *j, uint64_t bytes, weir_error *err)
+{
+	for (;;) {
+		weir_status status = WEIR_OK;
+		if (j->failure.status != WEIR_OK)
+			return weir_fail(err, j->failure.status, "the journal has failed: %s", j->failure.text);
+		if (j->file && j->end + bytes + JOURNAL_ENTRY_HEADER_BYTES <= j->limit)
+			return WEIR_OK;
+		if (!j->file)
+			status = begin(j, bytes, err);
+		else if (j->syncing)
+			pthread_cond_wait(&j->progress, &j->lock);
+		else
+			status = journal_seal(j, err);
+		if (status != WEIR_OK)
+			return status;
+	}
+}
+
+/* --- Entries */
+
+/* An entry's payload as a list of spans. */
+struct payload {
+	struct span spans[SPANS_AT_ONCE]; /* the header's is the first */
+	uint32_t count;
+	uint32_t crc;
+	uint8_t record[RECORD_HEADER_BYTES];
+	uint8_t *flat; /* copy of a body in too many pieces; malloc'ed */
+};
+
+static void add_span(struct payload *p, const void *data, size_t bytes)
+{
+	if (bytes == 0)
+		return;
+	assert(p->count < SPANS_AT_ONCE);
+	p->spans[p->count++] = (struct span){data, bytes};
+	p->crc = crc32c(p->crc, data, bytes);
+}
+
+static weir_status add_body(struct payload *p, struct cursor body, weir_error *err)
+{
+	const uint8_t *run;
+	struct cursor c = body;
+	uint32_t pieces = 0;
+	while (c.left > 0) {
+		cursor_run(&c, 1, c.left, NULL, &run);
+		pieces++;
+	}
+	if (pieces > SPANS_AT_ONCE - p->count - 1) {
+		p->flat = malloc(body.left);
+		if (!p->flat)
+			return weir_fail(err, WEIR_E_MEMORY, "journal: out of memory for %zu bytes", body.left);
+		size_t bytes = body.left;
+		weir_status status = cursor_read(&body, p->flat, bytes);
+		assert(status == WEIR_OK);
+		add_span(p, p->flat, bytes);
+		return WEIR_OK;
+	}
+	for (size_t n; body.left > 0;) {
+		n = cursor_run(&body, 1, body.left, NULL, &run);
+		add_span(p, run, n);
+	}
+	return WEIR_OK;
+}
+
+static weir_status gather(struct payload *p, const struct log_entry *e, uint32_t entry_bytes, weir_error *err)
+{
+	static const uint8_t zeros[8] = {0};
+	p->count = 1;
+	p->crc = 0;
+	p->flat = NULL;
+	frame_put_record(p->record, &e->record);
+	add_span(p, e->rates, 4 * (size_t)e->rates_count);
+	add_span(p, p->record, sizeof p->record);
+	size_t unpadded = JOURNAL_ENTRY_HEADER_BYTES + 4 * (size_t)e->rates_count + sizeof p->record + e->body.left;
+	weir_status status = add_body(p, e->body, err);
+	if (status == WEIR_OK)
+		add_span(p, zeros, entry_bytes - unpadded);
+	return status;
+}
+
+static weir_status write_entry(struct journal *j, struct journal_entry_header *h, struct payload *p, weir_error *err)
+{
+	uint32_t slot = journal_slot(h->channel);
+	uint8_t header[JOURNAL_ENTRY_HEADER_BYTES];
+	weir_status status = make_room(j, h->bytes, err);
+	if (status != WEIR_OK)
+		return status;
+	assert(h->index == j->last.of[slot] + 1);
+	h->position = j->end;
+	h->durable = j->synced;
+	h->payload_crc = p->crc;
+	journal_put_entry(header, h);
+	p->spans[0] = (struct span){header, sizeof header};
+	bool was_clean = j->end == j->synced;
+	status = journal_write(j, p->spans, p->count, err);
+	if (status != WEIR_OK) {
+		j->stats.full += status == WEIR_E_NO_SPACE;
+		return status;
+	}
+	j->last.of[slot] = h->index;
+	j->entries_end = j->end;
+	j->stats.appends++;
+	j->stats.appended_bytes += h->bytes;
+	if (was_clean && j->options.sync_interval_ms)
+		pthread_cond_signal(&j->work); /* the interval begins */
+	return WEIR_OK;
+}
+
+weir_status journal_append(struct journal *j, uint16_t channel, const struct log_entry *e, weir_error *err)
+{
+	struct journal_entry_header h;
+	struct payload p;
+	assert(j->replayed && (channel < WEIR_PARTITIONS_MAX || channel == JOURNAL_LEDGER));
+	weir_status status = journal_describe(e, channel, &h, err);
+	if (status == WEIR_OK)
+		status = gather(&p, e, h.bytes, err);
+	else
+		p.flat = NULL;
+	if (status == WEIR_OK) {
+		pthread_mutex_lock(&j->lock);
+		status = write_entry(j, &h, &p, err);
+		pthread_mutex_unlock(&j->lock);
+	}
+	free(p.flat);
+	return status;
+}

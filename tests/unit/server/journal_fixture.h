@@ -1,0 +1,27 @@
+/* Entries whose content is a function of their channel and index, so that whoever reads one back can tell that it is right. */
+#ifndef WEIR_TESTS_JOURNAL_FIXTURE_H
+#define WEIR_TESTS_JOURNAL_FIXTURE_H
+
+#include "cmocka_check.h"
+#include "journal.h"
+
+#define FIXTURE_CHANNELS 3u
+extern const uint16_t fixture_channels[FIXTURE_CHANNELS]; /* two partitions and the ledger */
+
+/* Entry `index` of channel c with a body of up to body_bytes_max bytes, in several spans; its message has one reference. */
+struct log_entry fixture_entry(uint32_t c, uint64_t index, size_t body_bytes_max, float rates[4]);
+weir_status fixture_append(struct journal *j, uint32_t c, uint64_t index, size_t body_bytes_max, weir_error *err);
+
+/* What a replay handed over, by channel. */
+struct fixture_seen {
+	size_t body_bytes_max;            /* in: as the entries were made with */
+	struct journal_channel channels[FIXTURE_CHANNELS]; /* in and out of journal_replay */
+	uint64_t first[FIXTURE_CHANNELS], last[FIXTURE_CHANNELS]; /* 0: nothing */
+	uint64_t count;
+};
+/* Nothing truncated or flushed. */
+struct fixture_seen fixture_seen_new(size_t body_bytes_max);
+/* Replays; each entry must be right and follow the one before it (asserts). */
+weir_status fixture_replay(struct journal *j, struct fixture_seen *seen, weir_error *err);
+
+#endif
