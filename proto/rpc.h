@@ -62,7 +62,8 @@ void rpc_destroy(struct rpc *rpc);                    /* after all its loops, se
 
 /* --- Loops */
 struct rpc_loop *rpc_loop_create(struct rpc *rpc, const char *name, weir_error *err); /* starts the thread */
-/* Runs fn(arg) on the loop's thread, in the order posted by one thread. From any thread, also the loop's own (never inline). */
+/* Runs fn(arg) on the loop's thread, in the order posted by one thread. From any thread, also the loop's own (never inline). Never refused: without
+ * memory for it the process ends. */
 void rpc_loop_post(struct rpc_loop *loop, void (*fn)(void *arg), void *arg);
 /* The same once delay_ms have passed. */
 void rpc_loop_after(struct rpc_loop *loop, uint32_t delay_ms, void (*fn)(void *arg), void *arg);

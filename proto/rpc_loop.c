@@ -15,16 +15,22 @@ int64_t rpc_now_ns(void)
 	return clock_ns(clock_system());
 }
 
-/* Grows *array to hold at least one more. A loop that cannot hold its tasks cannot go on. */
+/* What is posted is answers, ends and closings: who posts them can neither go on without nor tell anybody. So a post is never refused; a process
+ * without memory for the few bytes of one stops here. */
+static void *must_have(void *memory)
+{
+	assert(memory && "out of memory for a task of a loop");
+	return memory;
+}
+
+/* Grows *array to hold at least one more. */
 static void grow(void *array, uint32_t count, uint32_t *capacity, size_t element)
 {
 	if (count < *capacity)
 		return;
 	uint32_t wanted = *capacity ? *capacity * 2 : 64;
 	void **p = array;
-	void *grown = realloc(*p, wanted * element);
-	assert(grown && "out of memory");
-	*p = grown;
+	*p = must_have(realloc(*p, wanted * element));
 	*capacity = wanted;
 }
 
@@ -188,8 +194,7 @@ static void delayed_set(void *arg)
 
 void rpc_loop_after(struct rpc_loop *loop, uint32_t delay_ms, void (*fn)(void *arg), void *arg)
 {
-	struct delayed *d = malloc(sizeof *d);
-	assert(d && "out of memory");
+	struct delayed *d = must_have(malloc(sizeof *d));
 	*d = (struct delayed){
 	    .timer = {.owned = true}, .loop = loop, .task = {fn, arg}, .due_ns = rpc_now_ns() + delay_ms * 1000000ll};
 	if (rpc_loop_is_current(loop))
