@@ -56,9 +56,15 @@ __attribute__((constructor)) static void begin(void)
 	const char *file = getenv(TRACE_FILE_ENV), *root = getenv(TRACE_ROOT_ENV);
 	if (!file || !root)
 		return;
-	it.trace = REAL(open)(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	char path[PATH_MAX];
+	const char *pid = strstr(file, "%p");
+	if (pid)
+		snprintf(path, sizeof path, "%.*s%d%s", (int)(pid - file), file, (int)getpid(), pid + 2);
+	else
+		snprintf(path, sizeof path, "%s", file);
+	it.trace = REAL(open)(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	if (it.trace < 0)
-		fatal(file);
+		fatal(path);
 	snprintf(it.root, sizeof it.root, "%s", root);
 	it.root_bytes = strlen(it.root);
 	it.ranges = getenv(TRACE_RANGES_ENV) != NULL;
