@@ -1,4 +1,5 @@
-# Frappe: LR, FM, DeepFM and DCN-v2, mean test AUC over 5 seeds, not more than 0.002 below their PyTorch twins on the same split.
+# Frappe: LR, FM, DeepFM and DCN-v2, mean test AUC over 5 seeds, not more than 0.002 below their PyTorch twins on the same split,
+# which take their hyper-parameters from the same job files.
 . tests/claims/lib/common.sh
 need_programs
 data=$WEIR_DATA/frappe/frappe.libfm
@@ -14,7 +15,7 @@ for model in lr fm deepfm dcnv2; do
 		rm -rf "${WORK:?}/$model-$seed"
 	done
 	ours=$(mean "${aucs[@]}")
-	twin=$(python3 tests/parity/frappe.py --data "$data" --model "$model" --seeds "$seeds" | tee -a "$WORK/twins.log" | sed -n 's/.*mean[^0-9]*\([0-9.]*\).*/\1/p' | tail -n 1)
+	twin=$(python3 tests/parity/frappe.py --data "$data" --job "config/frappe-$model.yaml" --seeds "$seeds" | tee -a "$WORK/twins.log" | sed -n 's/.*mean[^0-9]*\([0-9.]*\).*/\1/p' | tail -n 1)
 	[ -n "$twin" ] || { tail -n 5 "$WORK/twins.log" >&2; give_up "the twin of $model gave no mean"; }
 	echo "$model: test AUC $ours (${aucs[*]}), PyTorch $twin, $seeds seeds"
 	true_that "$ours >= $twin - 0.002" || all=False

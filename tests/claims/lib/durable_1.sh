@@ -1,0 +1,69 @@
+# kill -9 of servers at random moments, each time with a part of what was not fsynced taken from its folder, as a machine's death would: once with
+# `ack: disk`, once with `ack: primary`. The audit is exact in both, `primary` has redone batches, and the AUC is an undisturbed run's within 0.002.
+. tests/claims/lib/common.sh
+need_programs
+need_tests weir_interpose drop_unsynced
+kills=$(pick 6 200)
+[ "$QUICK" = 1 ] && echo "QUICK: $kills kills on each rung instead of 200, fewer passes"
+click_job 500000 "$(pick 4 60)"
+click_data
+train calm "$WORK/click.yaml" "${SAME_DATA[@]}" --set cluster.log=disk
+
+status() { "$BUILD/weir" status --job "$WORK/click.yaml" --set "run_dir=$WORK/$name" --json 2> /dev/null; }
+job_says() { status | jq -e "$1" > /dev/null; }
+is_dead() { [ ! -e "/proc/$1" ] || grep -q '^State:[[:space:]]*Z' "/proc/$1/status"; }
+running() { kill -0 "$train" 2> /dev/null || { cat "$WORK/$name.err" >&2; give_up "the run ended after $done_kills kills"; }; }
+server_pid() { # of server $1; sets `victim`
+	running
+	victim=$(for p in /proc/[0-9]*; do
+		{ tr '\0' ' ' < "$p/cmdline"; } 2> /dev/null | grep -q "weir-server --job $WORK/click.yaml .*--index $1 " && echo "${p#/proc/}" && break
+	done)
+	[ -n "$victim" ]
+}
+# The parent sleeps while the folder of the dead loses what was not synced.
+kill_server() {
+	server_pid $((RANDOM % 2)) || return 1
+	kill -STOP $train
+	kill -KILL "$victim" 2> /dev/null || { kill -CONT $train; return 1; }
+	wait_for 10 "server $victim to be dead" is_dead "$victim"
+	lost=$("$BUILD/tests/drop_unsynced" "$WORK/traces/$victim" "$WORK/$name" $RANDOM) || { kill -CONT $train; give_up "drop_unsynced failed"; }
+	lost_bytes=$((lost_bytes + lost))
+	done_kills=$((done_kills + 1))
+	rm -f "$WORK/traces/$victim"
+	kill -CONT $train
+}
+storm() { # storm ACK: leaves $WORK/ACK.json, lost_bytes
+	name=$1 done_kills=0 lost_bytes=0
+	mkdir -p "$WORK/traces"
+	LD_PRELOAD="$BUILD/tests/libweir_interpose.so" WEIR_TRACE="$WORK/traces/%p" WEIR_TRACE_ROOT="$WORK/$name" WEIR_TRACE_RANGES=1 \
+		"$BUILD/weir" train "$WORK/click.yaml" --report "$WORK/$name.json" --set "run_dir=$WORK/$name" "${SAME_DATA[@]}" \
+		--set cluster.log=disk --set "cluster.ack=$name" > "$WORK/$name.out" 2> "$WORK/$name.err" &
+	train=$!
+	wait_for 60 "the first rows" job_says ".rows > 0"
+	while [ $done_kills -lt "$kills" ]; do
+		running
+		before=$(status | jq '.rows // 0')
+		wait_for 120 "more rows" job_says ".rows >= ${before:-0} + $((RANDOM % 8000))" # a random moment
+		wait_for 60 "a server to kill" kill_server
+	done
+	wait $train || { cat "$WORK/$name.err" >&2; give_up "the run with ack: $name failed"; }
+	rm -rf "$WORK/traces"
+}
+leave_nothing() {
+	[ -z "${train:-}" ] || { kill -CONT $train; kill -TERM $train; wait $train; }
+	rm -rf "$WORK"
+} 2> /dev/null
+trap leave_nothing EXIT
+
+expression=True
+for ack in disk primary; do
+	storm $ack
+	f=$WORK/$ack.json
+	redone=$(figure "$f" redone_batches)
+	echo "ack: $ack: $done_kills kills, $lost_bytes unsynced bytes taken; parts: $(figure "$f" audit.parts_expected) expected," \
+		"$(figure "$f" audit.applied) applied, $(figure "$f" audit.missing) missing, $(figure "$f" audit.double) double; $redone batches redone;" \
+		"AUC $(figure "$f" test.auc), undisturbed $(figure "$WORK/calm.json" test.auc)"
+	expression="$expression and $(figure "$f" audit.ok) and $(figure "$f" servers_lost) >= $kills and abs($(figure "$f" test.auc) - $(figure "$WORK/calm.json" test.auc)) <= 0.002"
+	[ $ack = disk ] || expression="$expression and $redone > 0"
+done
+verdict "$expression" "every batch exactly once in every partition on both rungs, AUC within 0.002; what \`primary\` lost was redone"
