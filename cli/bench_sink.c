@@ -167,17 +167,17 @@ static weir_status add_record(struct bench_pusher *p)
 	return record_writer_end(p->writer);
 }
 
-/* Sends while the credit lasts: frames of up to a message's target. */
+/* Sends as far ahead as libweir does: frames of up to a message's target. */
 static void fill_credit(struct bench_pusher *p)
 {
 	static const uint8_t uuid[16] = {0};
-	while (p->sent < p->to_send && p->sent + p->record_bytes - p->acknowledged <= WEIR_STREAM_CREDIT_BYTES) {
+	while (p->sent < p->to_send && p->sent + p->record_bytes - p->acknowledged <= WEIR_PUSH_AHEAD_BYTES) {
 		weir_status status = WEIR_OK;
 		do
 			status = add_record(p);
 		while (status == WEIR_OK && p->sent < p->to_send &&
 		       record_writer_bytes(p->writer) + p->record_bytes <= WEIR_MESSAGE_BYTES_TARGET &&
-		       p->sent + p->record_bytes - p->acknowledged <= WEIR_STREAM_CREDIT_BYTES);
+		       p->sent + p->record_bytes - p->acknowledged <= WEIR_PUSH_AHEAD_BYTES);
 		struct message *frame = status == WEIR_OK ? record_writer_finish(p->writer, uuid, 0, NULL, NULL) : NULL;
 		struct message *data = frame ? wire_wrap_frame(frame) : NULL;
 		if (!data || rpc_stream_send(p->stream, data) != WEIR_OK) {

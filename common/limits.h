@@ -13,6 +13,7 @@
 #define WEIR_RECORD_SECTIONS_MAX 256u          /* table sections in one record */
 #define WEIR_SECTION_ROWS_MAX (1u << 18)       /* rows in one section */
 #define WEIR_STREAM_CREDIT_BYTES (16u << 20)   /* unacknowledged request bytes per stream; enforced by the sender, checked by the receiver */
+#define WEIR_PUSH_AHEAD_BYTES (4u << 20)       /* bulk that a client has sent and no server acknowledged; more would leave the caches before it is copied */
 #define WEIR_PULL_AHEAD_BYTES (4u << 20)       /* answers a client has asked for on a stream; more would only wait in socket buffers, out of the caches */
 #define WEIR_STREAM_CREDIT_REQUESTS 1024u      /* unacknowledged requests per stream */
 #define WEIR_CONNECTIONS_MAX 4096u             /* per server */
@@ -46,6 +47,8 @@
 #define WEIR_STEP_MEMBERS_MAX WEIR_WORKERS_MAX
 #define WEIR_STEP_CLOSES_KEPT 3u               /* closed steps that the ledger tells again; older ones are known everywhere */
 #define WEIR_GATE_PATIENCE_MS 10000u           /* a pass opens without its evaluation when no evaluator was alive for so long */
+
+#define WEIR_EPOCHS_KEPT 256u                  /* starts of a server that a partition remembers; enforced by epochs.c */
 
 /* Journal. Enforced by journal.c. */
 #define WEIR_JOURNAL_SEGMENT_BYTES (64u << 20) /* one file, reserved as a whole */
@@ -113,6 +116,8 @@ _Static_assert(WEIR_MESSAGE_BYTES_TARGET * 2 <= WEIR_MESSAGE_BYTES_MAX,
 _Static_assert(WEIR_CHUNK_ELEMENTS * 4 * 2 <= WEIR_MESSAGE_BYTES_MAX, "a dense chunk must fit one message at fp32");
 _Static_assert(WEIR_CHUNK_ELEMENTS <= 65536, "an offset inside a chunk must fit 16 bits");
 _Static_assert(WEIR_STREAM_CREDIT_BYTES >= 2 * WEIR_MESSAGE_BYTES_MAX, "two messages must fit the credit, or a stream stalls");
+_Static_assert(WEIR_PUSH_AHEAD_BYTES + WEIR_MESSAGE_BYTES_MAX <= WEIR_STREAM_CREDIT_BYTES,
+               "seals, closes and retirements do not wait for bulk, and must have credit left");
 _Static_assert(WEIR_PARTITIONS_MAX <= 65535, "a partition id is 16 bits on the wire and 0xffff means all");
 _Static_assert(WEIR_PROGRESS_INTERVAL_MS * 3 < WEIR_LEASE_TERM_MS, "a lease must survive two lost reports");
 _Static_assert(WEIR_CONNECT_ATTEMPT_MS + 2000 <= WEIR_DEAD_PEER_MS,

@@ -76,11 +76,10 @@ static weir_status wait_for_credit(struct frame_builder *b, size_t bytes)
 {
 	weir_client *c = b->op->client;
 	const struct lane *lane = &b->link->push;
-	/* What is left is for seals, closes and retirements, which do not wait. */
-	size_t bytes_max = WEIR_STREAM_CREDIT_BYTES - WEIR_MESSAGE_BYTES_MAX;
+	/* What is left of the credit is for seals, closes and retirements, which do not wait. */
 	uint32_t requests_max = WEIR_STREAM_CREDIT_REQUESTS - WEIR_STREAM_CREDIT_REQUESTS / 8;
 	while (!is_given_up(b->op) && !c->stale && !c->closing && lane->requests &&
-	       (lane->bytes + bytes > bytes_max || lane->requests + b->count > requests_max)) {
+	       (lane->bytes + bytes > WEIR_PUSH_AHEAD_BYTES || lane->requests + b->count > requests_max)) {
 		if (rpc_loop_is_current(c->loop)) {
 			operation_fail(b->op, WEIR_E_BUSY, "the send credit is used up: a callback cannot wait for it");
 			break;
