@@ -29,6 +29,8 @@
 	X(REGISTER_TABLE, "/weir.v1.ParameterServer/RegisterTable", false, true) \
 	X(SCAN, "/weir.v1.ParameterServer/Scan", false, true)                    \
 	X(STATUS, "/weir.v1.ParameterServer/Status", false, true)                \
+	X(CHECKPOINT_BEGIN, "/weir.v1.ParameterServer/CheckpointBegin", false, false) \
+	X(CHECKPOINT_POLL, "/weir.v1.ParameterServer/CheckpointPoll", false, true) \
 	X(JOIN, "/weir.v1.Ledger/Join", false, true)                             \
 	X(CREATE_TABLE, "/weir.v1.Ledger/CreateTable", false, true)              \
 	X(LEASE, "/weir.v1.Ledger/Lease", false, true)                           \
@@ -38,6 +40,7 @@
 	X(GATE, "/weir.v1.Ledger/Gate", false, true)                             \
 	X(LEAVE, "/weir.v1.Ledger/Leave", false, true)                           \
 	X(JOB_STATUS, "/weir.v1.Ledger/JobStatus", false, true)                  \
+	X(CHECKPOINT, "/weir.v1.Ledger/Checkpoint", false, true)                 \
 	X(HEALTH_CHECK, "/grpc.health.v1.Health/Check", false, true)
 
 enum rpc_method {

@@ -22,6 +22,8 @@
 	X("weir.v1.TableStatus", "staleness", HISTOGRAM_BUCKETS)        \
 	X("weir.v1.ServerStatus", "partitions", WEIR_PARTITIONS_MAX)    \
 	X("weir.v1.ServerStatus", "tables", WEIR_TABLES_MAX)            \
+	X("weir.v1.CheckpointPollReply", "parts", WEIR_PARTITIONS_MAX)  \
+	X("weir.v1.CheckpointPart", "rows", WEIR_CHECKPOINT_CHAIN_MAX)  \
 	X("weir.v1.LedgerStatus", "workers", WEIR_WORKERS_MAX)          \
 	X("weir.v1.LedgerStatus", "tables", WEIR_TABLES_MAX)            \
 	X("weir.v1.LedgerStatus", "servers", WEIR_SERVERS_MAX)          \

@@ -1,0 +1,35 @@
+/* A server's part of a checkpoint: its partitions as they are at one moment, written while training goes on.
+ *
+ *   begin   on the executors: every partition's state is exported and a snapshot of its rows begins; from here on a row is emitted before it changes
+ *   write   on a thread of its own, one partition after the other: slices of about a millisecond on the executor copy rows out, the
+ *           thread encodes and writes them; then the rows that are only in RocksDB, from a snapshot taken at the same moment
+ *
+ * Emitted rows of partitions whose turn has not come wait in memory: at most the rows that training changes meanwhile. */
+#ifndef WEIR_CHECKPOINT_TAKE_H
+#define WEIR_CHECKPOINT_TAKE_H
+
+#include "checkpoint_manifest.h"
+#include "rpc.h"
+
+struct server;
+
+/* Where checkpoints go and how; in server_options. Texts are copied by server_create. */
+struct checkpoint_options {
+	const char *place, *endpoint, *region; /* blob_open's */
+	struct blob_credentials credentials;
+	const char *job;             /* its name, for manifests */
+	uint64_t every_steps;        /* batches of the whole job between two checkpoints; 0: only when asked */
+	uint32_t keep;
+	enum row_precision values, slots;
+};
+
+struct checkpoint_takes; /* of one server: the present one, if any, and what the last ones left to build on */
+struct checkpoint_takes *checkpoint_takes_create(struct server *s);
+/* Ends the present one. Its executors must run still. NULL is allowed. */
+void checkpoint_takes_destroy(struct checkpoint_takes *t);
+
+/* RPC_CHECKPOINT_BEGIN, RPC_CHECKPOINT_POLL. */
+void checkpoint_take_begin(struct checkpoint_takes *t, struct rpc_call *call, struct message *request);
+void checkpoint_take_poll(struct checkpoint_takes *t, struct rpc_call *call, struct message *request);
+
+#endif
