@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """PyTorch twins of Weir's click models on the Frappe log: same split, same hyper-parameters, one process.
 
-    tests/parity/frappe.py --data FILE --model deepfm [--seeds 5] [--epochs 30] [--json]
+    tests/parity/frappe.py --data FILE --job config/frappe-deepfm.yaml [--seeds 5] [--json]
 
-Split: zlib crc32 of each line without its newline, modulo 10: 0-7 train, 8 validation, 9 test. The test AUC is that of the epoch with the
+Model, rates, L2, schedule, batch, passes and patience are read from the job file. L2 is Adam's weight decay, which reaches every row at every
+step: what `decay: full` is in Weir. Split: zlib crc32 of each line without its newline, modulo 10: 0-7 train, 8 validation, 9 test. The test AUC is that of the epoch with the
 best validation AUC; training stops after `--patience` epochs without improvement. Prints one line per seed and the mean.
 """
 import argparse
 import json
+import math
+import re
 import time
 import zlib
 
@@ -16,12 +19,45 @@ import torch
 from torch import nn
 
 FIELDS = 10
-SETTINGS = {  # learning rate, L2 of embeddings as weight decay
-    "lr": (2e-2, 1e-5),
-    "fm": (1e-2, 3e-5),
-    "deepfm": (1e-3, 1e-2),
-    "dcnv2": (1e-3, 1e-2),
+NUMBER = r"([0-9][0-9.e+-]*)"
+SETTINGS = {  # name: where it is in the job files of this folder's four models, and what it is where it is not given
+    "kind": (r"^model: .*?\bkind: (\w+)", None),
+    "dim": (rf"^model: .*\bdim: {NUMBER}", "0"),
+    "cross_layers": (rf"^model: .*\bcross_layers: {NUMBER}", "0"),
+    "hidden": (r"^model: .*\bhidden: \[([0-9, ]*)\]", ""),
+    "dropout": (rf"^model: .*\bdropout: {NUMBER}", "0"),
+    "init_std": (rf"^model: .*\binit_std: {NUMBER}", "0"),
+    "embedding_l2": (rf"^model: .*\bl2: {{.*\bembedding: {NUMBER}", "0"),
+    "linear_l2": (rf"^model: .*\bl2: {{.*\blinear: {NUMBER}", "0"),
+    "embedding_lr": (rf"^  embedding: .*\blr: {NUMBER}", None),
+    "dense_lr": (rf"^  dense: .*\blr: {NUMBER}", None),
+    "embedding_schedule": (r"^  embedding: .*\bschedule: {kind: (\w+)}", "constant"),
+    "dense_schedule": (r"^  dense: .*\bschedule: {kind: (\w+)}", "constant"),
+    "batch": (rf"^  batch: {NUMBER}", None),
+    "passes": (rf"^  passes: {NUMBER}", None),
+    "patience": (rf"^  early_stop: .*\bpatience: {NUMBER}", None),
 }
+
+
+def settings(path):
+    with open(path) as f:
+        text = f.read()
+    found = {}
+    for name, (pattern, default) in SETTINGS.items():
+        match = re.search(pattern, text, re.MULTILINE)
+        if not match and default is None:
+            raise SystemExit(f"{path}: {name} is not where this script looks for it")
+        found[name] = match.group(1) if match else default
+    for name in found:
+        if name == "hidden":
+            found[name] = [int(w) for w in found[name].split(",")] if found[name] else []
+        elif name in ("dim", "cross_layers", "batch", "passes", "patience"):
+            found[name] = int(found[name])
+        elif not name.endswith(("kind", "schedule")):
+            found[name] = float(found[name])
+    if found["embedding_schedule"] != found["dense_schedule"] or found["dense_schedule"] not in ("constant", "cosine"):
+        raise SystemExit(f"{path}: this script knows constant and cosine schedules, the same for both tables")
+    return found
 
 
 def load(path):
@@ -51,26 +87,26 @@ def auc(labels, scores):
 
 
 class Click(nn.Module):
-    def __init__(self, kind, ids, dim=16, hidden=(400, 400), dropout=0.5):
+    def __init__(self, s, ids):
         super().__init__()
-        self.kind = kind
+        self.kind, dim = s["kind"], s["dim"]
         self.bias = nn.Parameter(torch.zeros(1))
-        if kind in ("lr", "fm", "deepfm"):
+        if self.kind in ("lr", "fm", "deepfm"):
             self.linear = nn.Embedding(ids, 1)
             nn.init.zeros_(self.linear.weight)
-        if kind != "lr":
+        if self.kind != "lr":
             self.embedding = nn.Embedding(ids, dim)
-            nn.init.normal_(self.embedding.weight, std=0.01)
+            nn.init.normal_(self.embedding.weight, std=s["init_std"])
         width = FIELDS * dim
-        if kind in ("deepfm", "dcnv2"):
+        if self.kind in ("deepfm", "dcn_v2"):
             layers, n = [], width
-            for h in hidden:
-                layers += [nn.Linear(n, h), nn.BatchNorm1d(h), nn.ReLU(), nn.Dropout(dropout)]
+            for h in s["hidden"]:
+                layers += [nn.Linear(n, h), nn.BatchNorm1d(h), nn.ReLU(), nn.Dropout(s["dropout"])]
                 n = h
             self.deep = nn.Sequential(*layers)
-            self.out = nn.Linear(n + (width if kind == "dcnv2" else 0), 1)
-        if kind == "dcnv2":
-            self.cross = nn.ModuleList([nn.Linear(width, width) for _ in range(2)])
+            self.out = nn.Linear(n + (width if self.kind == "dcn_v2" else 0), 1)
+        if self.kind == "dcn_v2":
+            self.cross = nn.ModuleList([nn.Linear(width, width) for _ in range(s["cross_layers"])])
 
     def forward(self, ids):
         z = self.bias.expand(ids.shape[0])
@@ -91,10 +127,14 @@ class Click(nn.Module):
             c = x * layer(c) + c
         return z + self.out(torch.cat([self.deep(x), c], dim=1)).squeeze(1)
 
-    def groups(self, decay):
-        tables = [p for n, p in self.named_parameters() if n.startswith(("embedding", "linear"))]
-        rest = [p for n, p in self.named_parameters() if not n.startswith(("embedding", "linear"))]
-        return [{"params": tables, "weight_decay": decay}, {"params": rest, "weight_decay": 0.0}]
+    def groups(self, s):
+        def of(*tables):
+            return [p for n, p in self.named_parameters() if (n.split(".")[0] if n.startswith(("embedding", "linear")) else "") in tables]
+        return [
+            {"params": of("embedding"), "lr": s["embedding_lr"], "weight_decay": s["embedding_l2"]},
+            {"params": of("linear"), "lr": s["embedding_lr"], "weight_decay": s["linear_l2"]},
+            {"params": of(""), "lr": s["dense_lr"], "weight_decay": 0.0},
+        ]
 
 
 @torch.no_grad()
@@ -103,26 +143,29 @@ def score(model, ids):
     return torch.cat([model(b) for b in ids.split(8192)]).double().numpy()
 
 
-def run(parts, kind, seed, epochs, batch, patience):
+def run(parts, s, seed):
     torch.manual_seed(seed)
-    lr, decay = SETTINGS[kind]
     ids = {k: torch.from_numpy(v[:, 1:]) for k, v in parts.items()}
     labels = torch.from_numpy(parts["train"][:, 0]).float()
-    model = Click(kind, int(max(v[:, 1:].max() for v in parts.values())) + 1)
-    optimizer = torch.optim.Adam(model.groups(decay), lr=lr)
+    model = Click(s, int(max(v[:, 1:].max() for v in parts.values())) + 1)
+    optimizer = torch.optim.Adam([g for g in model.groups(s) if g["params"]])
+    total = s["passes"] * math.ceil(len(labels) / s["batch"])
+    factor = (lambda i: (1 + math.cos(math.pi * i / total)) / 2) if s["dense_schedule"] == "cosine" else lambda i: 1.0
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
     best, since = (0.0, 0.0, 0), 0
-    for epoch in range(epochs):
+    for epoch in range(s["passes"]):
         model.train()
-        for rows in torch.randperm(len(labels)).split(batch):
+        for rows in torch.randperm(len(labels)).split(s["batch"]):
             optimizer.zero_grad()
             nn.functional.binary_cross_entropy_with_logits(model(ids["train"][rows]), labels[rows]).backward()
             optimizer.step()
+            schedule.step()
         valid = auc(parts["valid"][:, 0], score(model, ids["valid"]))
         if valid > best[0]:
             best, since = (valid, auc(parts["test"][:, 0], score(model, ids["test"])), epoch + 1), 0
         else:
             since += 1
-            if since >= patience:
+            if since >= s["patience"]:
                 break
     return best
 
@@ -130,28 +173,25 @@ def run(parts, kind, seed, epochs, batch, patience):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--data", required=True)
-    p.add_argument("--model", choices=sorted(SETTINGS), required=True)
+    p.add_argument("--job", required=True)
     p.add_argument("--seeds", type=int, default=5)
-    p.add_argument("--epochs", type=int, default=40)
-    p.add_argument("--batch", type=int, default=512)
-    p.add_argument("--patience", type=int, default=5)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--json", action="store_true")
     a = p.parse_args()
     torch.set_num_threads(a.threads)
-    parts = load(a.data)
+    parts, s = load(a.data), settings(a.job)
     results = []
     for seed in range(1, a.seeds + 1):
         start = time.time()
-        valid, test, epoch = run(parts, a.model, seed, a.epochs, a.batch, a.patience)
+        valid, test, epoch = run(parts, s, seed)
         results.append(test)
         if not a.json:
-            print(f"{a.model} seed {seed}: best epoch {epoch}, valid AUC {valid:.4f}, test AUC {test:.4f}, {time.time() - start:.0f} s", flush=True)
+            print(f"{s['kind']} seed {seed}: best epoch {epoch}, valid AUC {valid:.4f}, test AUC {test:.4f}, {time.time() - start:.0f} s", flush=True)
     mean, std = float(np.mean(results)), float(np.std(results))
     if a.json:
-        print(json.dumps({"model": a.model, "torch": torch.__version__, "test_auc": results, "mean": mean, "std": std}))
+        print(json.dumps({"model": s["kind"], "torch": torch.__version__, "test_auc": results, "mean": mean, "std": std}))
     else:
-        print(f"{a.model}: mean test AUC {mean:.4f} (std {std:.4f}) over {len(results)} seeds, torch {torch.__version__}")
+        print(f"{s['kind']}: mean test AUC {mean:.4f} (std {std:.4f}) over {len(results)} seeds, torch {torch.__version__}")
 
 
 if __name__ == "__main__":
