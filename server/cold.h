@@ -66,7 +66,7 @@ void cold_scan_destroy(struct cold_scan *s); /* NULL is allowed */
 /* Bytes in memory, for the budget, and on disk. */
 struct cold_usage {
 	uint64_t memtables, cache, readers; /* readers: indexes and filters of open files */
-	uint64_t files, files_bytes;
+	uint64_t files_bytes;
 	uint64_t keys; /* about */
 };
 void cold_usage(struct cold *c, struct cold_usage *out);

@@ -26,6 +26,8 @@ struct cold_request {
 };
 
 struct cold_fetch *cold_fetch_create(struct cold *cold, uint32_t threads, weir_error *err);
+/* What a reader does: sorts r->wants and fills r->rows. On the caller's thread. */
+weir_status cold_request_read(struct cold *cold, struct cold_request *r) WEIR_MUST_CHECK;
 void cold_fetch_submit(struct cold_fetch *f, struct cold_request *r); /* from any thread */
 /* Answers what is queued, joins the threads. Every done has been posted when it returns. NULL is allowed. */
 void cold_fetch_destroy(struct cold_fetch *f);

@@ -32,6 +32,7 @@ struct row_item {
 	bool removed;   /* the row is no more: no bytes */
 	uint32_t bytes; /* ROW_META_BYTES + 4 * floats */
 	size_t offset;  /* in row_batch.data */
+	uint64_t tag;   /* of the one who adds it: 0 unless set */
 };
 struct row_batch {
 	uint32_t partition;

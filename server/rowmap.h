@@ -1,51 +1,74 @@
-/* Key to row number: open addressing with linear probing over 16-byte slots, at most 5/8 full, doubled when it fills. Rows are never
- * removed. Looking up is split in two so that many keys can be in flight: rowmap_home (hash, prefetch) and rowmap_find. */
+/* Key to row number: extendible hashing (Fagin, Nievergelt, Pippenger and Strong, TODS 1979). A directory, indexed by a hash's top bits, leads to
+ * segments of 16-byte slots; in a segment, linear probing from the hash's low bits, at most 5/8 full. A full segment splits in two: growth
+ * costs microseconds at a time whatever the size, and removal shifts back, so that there are no tombstones.
+ *
+ * Looking up is split in two so that many keys can be in flight: rowmap_home (hash, prefetch) and rowmap_find. */
 #ifndef WEIR_ROWMAP_H
 #define WEIR_ROWMAP_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "hash.h"
+#include "slab.h"
 #include "weir/status.h"
 
-#define ROWMAP_NONE UINT64_MAX
+#define ROWMAP_NONE          UINT64_MAX       /* no such key */
+#define ROWMAP_PENDING       (UINT64_MAX - 1) /* in the place of a row number: the row is being read back */
+#define ROWMAP_SEGMENT_SLOTS 4096u
+#define ROWMAP_SEGMENT_BYTES (ROWMAP_SEGMENT_SLOTS * sizeof(struct rowmap_slot))
 
 struct rowmap_slot {
 	uint64_t key;
 	uint64_t row; /* number + 1; 0: empty */
 };
+struct rowmap_segment {
+	struct rowmap_slot *slots; /* (ROWMAP_SEGMENT_SLOTS) aligned to its size */
+	uint32_t used;
+	uint32_t depth; /* top bits that its keys' hashes share */
+};
+struct rowmap_entry {
+	struct rowmap_slot *slots; /* the segment's */
+	struct rowmap_segment *segment;
+};
 struct rowmap {
-	struct rowmap_slot *slots; /* (mask + 1) */
-	uint64_t mask;
+	struct rowmap_entry *directory; /* (1 << depth) */
+	uint32_t depth;
 	uint64_t used;
+	struct slab segments; /* their slots */
 };
 
 _Static_assert(sizeof(struct rowmap_slot) == 16, "four slots share a cache line");
 
-weir_status rowmap_init(struct rowmap *m);
+weir_status rowmap_init(struct rowmap *m, struct pool *pool);
 void rowmap_free(struct rowmap *m);
-weir_status rowmap_reserve(struct rowmap *m, uint64_t extra);     /* E_MEMORY changes nothing */
-void rowmap_insert(struct rowmap *m, uint64_t key, uint64_t row); /* key must be absent, room reserved */
+uint64_t rowmap_bytes(const struct rowmap *m);
+/* key must be absent. E_MEMORY changes nothing. */
+weir_status rowmap_insert(struct rowmap *m, uint64_t key, uint64_t row);
+void rowmap_set(struct rowmap *m, uint64_t key, uint64_t row); /* key must be present */
+void rowmap_remove(struct rowmap *m, uint64_t key);            /* key must be present */
 
-static inline uint64_t rowmap_home(const struct rowmap *m, uint64_t key)
+/* Where key's probing begins; valid until the next insertion or removal. */
+static inline const struct rowmap_slot *rowmap_home(const struct rowmap *m, uint64_t key)
 {
-	uint64_t home = hash_u64(key) & m->mask;
-	__builtin_prefetch(&m->slots[home]);
+	const uint64_t hash = hash_u64(key);
+	const struct rowmap_slot *home = m->directory[(hash >> 1) >> (63 - m->depth)].slots + (hash & (ROWMAP_SEGMENT_SLOTS - 1));
+	__builtin_prefetch(home);
 	return home;
 }
 
-/* Row number of key, probing from its home; ROWMAP_NONE when absent. */
-static inline uint64_t rowmap_find(const struct rowmap *m, uint64_t key, uint64_t home)
+static inline const struct rowmap_slot *rowmap_step(const struct rowmap_slot *slot)
 {
-	for (uint64_t i = home;; i = (i + 1) & m->mask) {
-		const struct rowmap_slot *slot = &m->slots[i];
-		if (slot->row == 0)
-			return ROWMAP_NONE;
-		if (slot->key == key)
-			return slot->row - 1;
-	}
+	const uintptr_t at = (uintptr_t)slot, inside = ROWMAP_SEGMENT_BYTES - 1;
+	return (const struct rowmap_slot *)((at & ~inside) | ((at + sizeof *slot) & inside));
+}
+
+/* Row number of key, probing from its home; ROWMAP_PENDING; ROWMAP_NONE when absent. */
+static inline uint64_t rowmap_find(const struct rowmap_slot *home, uint64_t key)
+{
+	for (const struct rowmap_slot *slot = home;; slot = rowmap_step(slot))
+		if (slot->row == 0 || slot->key == key)
+			return slot->row - 1; /* an empty slot's 0 becomes ROWMAP_NONE */
 }
 
 #endif

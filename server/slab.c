@@ -6,55 +6,119 @@
 
 #include "pages.h"
 
-void slab_init(struct slab *s, size_t row_bytes)
-{
-	memset(s, 0, sizeof *s);
-	s->stride = (row_bytes + 63) & ~(size_t)63;
-	while (((size_t)2 << s->shift) * s->stride <= SLAB_BYTES)
-		s->shift++;
-}
+#define NARROW_BLOCK_ROWS_MIN 64u /* fewer rows in a huge page would waste too much of it */
 
-static size_t slab_bytes(const struct slab *s)
+void slab_init(struct slab *s, size_t row_bytes, size_t tail_bytes, struct pool *pool)
 {
-	return s->stride << s->shift;
+	*s = (struct slab){.stride = (row_bytes + 63) & ~(size_t)63, .tail_bytes = tail_bytes, .free = SLAB_NONE, .pool = pool};
+	const size_t bytes = s->stride + tail_bytes + 1;
+	s->exact = bytes * NARROW_BLOCK_ROWS_MIN > PAGES_HUGE_BYTES;
+	s->block_bytes = s->exact ? SLAB_BYTES : PAGES_HUGE_BYTES;
+	s->block_rows = (uint32_t)(s->block_bytes / bytes);
+	assert(s->block_rows > 0 && s->stride % 8 == 0 && tail_bytes % 8 == 0);
+	while (((uint32_t)1 << s->shift) < s->block_rows)
+		s->shift++;
+	s->tails_at = s->block_rows * s->stride;
+	s->flags_at = s->tails_at + s->block_rows * tail_bytes;
 }
 
 void slab_free(struct slab *s)
 {
-	for (uint32_t i = 0; i < s->slabs; i++)
-		pages_unmap(s->base[i], slab_bytes(s));
-	free(s->base);
+	const uint32_t together = (uint32_t)(SLAB_BYTES / (s->block_bytes ? s->block_bytes : SLAB_BYTES));
+	for (uint32_t i = 0; i < s->mapped; i += together)
+		pages_unmap(s->blocks[i], SLAB_BYTES);
+	free(s->blocks);
+	pool_release(s->pool, s->charged);
 }
 
-static weir_status add_slab(struct slab *s)
+static weir_status map_blocks(struct slab *s)
 {
-	if (s->slabs == s->capacity) {
-		uint32_t capacity = s->capacity ? s->capacity * 2 : 4;
-		uint8_t **base = realloc(s->base, capacity * sizeof *base);
-		if (!base)
+	const uint32_t together = (uint32_t)(SLAB_BYTES / s->block_bytes);
+	if (s->mapped + together > s->capacity) {
+		uint32_t capacity = s->capacity ? s->capacity * 2 : together * 4;
+		uint8_t **blocks = realloc(s->blocks, capacity * sizeof *blocks);
+		if (!blocks)
 			return WEIR_E_MEMORY;
-		s->base = base;
+		s->blocks = blocks;
 		s->capacity = capacity;
 	}
-	uint8_t *p = pages_map(slab_bytes(s), s->slabs ? 0 : PAGES_HUGE_BYTES);
+	uint8_t *p = pages_map(SLAB_BYTES, s->mapped ? 0 : PAGES_HUGE_BYTES);
 	if (!p)
 		return WEIR_E_MEMORY;
-	s->base[s->slabs++] = p;
+	for (uint32_t i = 0; i < together; i++)
+		s->blocks[s->mapped++] = p + i * s->block_bytes;
 	return WEIR_OK;
+}
+
+/* Rows ever used: whole blocks and those of the last one. */
+static uint64_t used_ever(const struct slab *s)
+{
+	return (s->end >> s->shift) * s->block_rows + slab_place(s, s->end);
 }
 
 weir_status slab_reserve(struct slab *s, uint64_t extra)
 {
-	while (((uint64_t)s->slabs << s->shift) < s->rows + extra) {
-		weir_status status = add_slab(s);
+	while ((uint64_t)s->mapped * s->block_rows - used_ever(s) + s->free_count < extra) {
+		weir_status status = map_blocks(s);
 		if (status)
 			return status;
 	}
 	return WEIR_OK;
 }
 
+/* The first block has ordinary pages, which cost memory row by row. */
+static bool is_exact(const struct slab *s, uint64_t row)
+{
+	return s->exact || row >> s->shift == 0;
+}
+
+uint64_t slab_step_bytes(const struct slab *s)
+{
+	return is_exact(s, s->end) ? s->stride + s->tail_bytes + 1 : s->block_bytes;
+}
+
+uint64_t slab_spare(const struct slab *s)
+{
+	const uint64_t place = slab_place(s, s->end);
+	return s->free_count + (is_exact(s, s->end) || place == 0 ? 0 : s->block_rows - place);
+}
+
+static uint64_t take_new(struct slab *s)
+{
+	const uint64_t row = s->end;
+	assert(row >> s->shift < s->mapped);
+	if (is_exact(s, row) || slab_place(s, row) == 0) {
+		pool_charge(s->pool, slab_step_bytes(s));
+		s->charged += slab_step_bytes(s);
+	}
+	s->end = slab_next(s, row);
+	return row;
+}
+
+static uint64_t take_freed(struct slab *s)
+{
+	const uint64_t row = s->free;
+	memcpy(&s->free, slab_row(s, row), sizeof s->free);
+	if (s->free != SLAB_NONE)
+		__builtin_prefetch(slab_row(s, s->free), 1);
+	s->free_count--;
+	memset(slab_tail(s, row), 0, s->tail_bytes);
+	*slab_flags(s, row) = 0;
+	return row;
+}
+
 uint64_t slab_add(struct slab *s)
 {
-	assert(s->rows < (uint64_t)s->slabs << s->shift);
-	return s->rows++;
+	s->rows++;
+	return s->free == SLAB_NONE ? take_new(s) : take_freed(s);
+}
+
+void slab_remove(struct slab *s, uint64_t row)
+{
+	assert(s->rows > 0);
+	memcpy(slab_row(s, row), &s->free, sizeof s->free);
+	*slab_flags(s, row) = 0;
+	s->free = row;
+	s->free_count++;
+	s->rows--;
 }

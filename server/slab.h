@@ -1,32 +1,71 @@
-/* Rows of one size, addressed by number and never moved. Slabs of about SLAB_BYTES are mapped as rows are added. */
+/* Rows of one size, addressed by number and never moved; a freed row is used again. Memory comes in blocks, each the rows of some numbers, then
+ * their tails, then a byte of flags for each:
+ *
+ *   | row 0 | row 1 | ... | tail 0 | tail 1 | ... | flags 0 | flags 1 | ... |
+ *
+ * Rows are 64-byte aligned, whatever stands behind them. A block of narrow rows is one huge page, so that a row, its tail and its flags cost one
+ * translation, and a scan of flags reads a row's byte and no more. A row's number is block << shift | place in the block: numbers have gaps. */
 #ifndef WEIR_SLAB_H
 #define WEIR_SLAB_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pool.h"
 #include "weir/status.h"
 
-#define SLAB_BYTES (32u << 20)
+#define SLAB_BYTES (32u << 20) /* mapped at a time */
+#define SLAB_NONE  UINT64_MAX
 
 struct slab {
-	size_t stride;     /* bytes of a row, a multiple of 64 */
-	uint32_t shift;    /* a slab holds 1 << shift rows */
-	uint32_t slabs;    /* mapped */
-	uint32_t capacity; /* of `base` */
-	uint8_t **base;    /* (slabs) */
-	uint64_t rows;     /* in use */
+	size_t stride; /* bytes of a row, a multiple of 64 */
+	size_t tail_bytes;
+	size_t tails_at, flags_at; /* in a block */
+	size_t block_bytes;
+	uint32_t block_rows;
+	uint32_t shift;
+	bool exact; /* charged row by row, not block by block */
+	uint8_t **blocks;
+	uint32_t mapped, capacity; /* blocks, and room in the array */
+	uint64_t end;              /* the lowest number never used */
+	uint64_t rows;             /* in use */
+	uint64_t free, free_count; /* a list through the first bytes of freed rows */
+	struct pool *pool;         /* charged; may be NULL */
+	uint64_t charged;
 };
 
-void slab_init(struct slab *s, size_t row_bytes);
+void slab_init(struct slab *s, size_t row_bytes, size_t tail_bytes, struct pool *pool);
 void slab_free(struct slab *s);
 /* Makes room for `extra` more rows. E_MEMORY changes nothing that can be seen. */
 weir_status slab_reserve(struct slab *s, uint64_t extra);
-/* The number of a new row; its memory is zero. Needs room (slab_reserve). */
+/* The number of a row that was not in use; its tail and flags are zero. Needs room (slab_reserve). */
 uint64_t slab_add(struct slab *s);
+void slab_remove(struct slab *s, uint64_t row);
+/* How many rows can be added without charging the pool, and what it is charged when they are used up. */
+uint64_t slab_spare(const struct slab *s);
+uint64_t slab_step_bytes(const struct slab *s);
+
+static inline uint64_t slab_place(const struct slab *s, uint64_t row)
+{
+	return row & (((uint64_t)1 << s->shift) - 1);
+}
 static inline uint8_t *slab_row(const struct slab *s, uint64_t row)
 {
-	return s->base[row >> s->shift] + (row & (((uint64_t)1 << s->shift) - 1)) * s->stride;
+	return s->blocks[row >> s->shift] + slab_place(s, row) * s->stride;
+}
+static inline void *slab_tail(const struct slab *s, uint64_t row)
+{
+	return s->blocks[row >> s->shift] + s->tails_at + slab_place(s, row) * s->tail_bytes;
+}
+static inline uint8_t *slab_flags(const struct slab *s, uint64_t row)
+{
+	return s->blocks[row >> s->shift] + s->flags_at + slab_place(s, row);
+}
+/* The number after `row`, in use or not. */
+static inline uint64_t slab_next(const struct slab *s, uint64_t row)
+{
+	return slab_place(s, row) + 1 < s->block_rows ? row + 1 : ((row >> s->shift) + 1) << s->shift;
 }
 
 #endif

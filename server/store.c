@@ -1,8 +1,5 @@
-/* A row in its slab:
- *   value (elements) | slots (elements each) | ... | struct row_tail
- * 64-byte aligned, so a narrow row's value is one or two cache lines. Embedding rows are found by key through a rowmap, dense chunks
- * through an array. Look-ups go in blocks and in two stages, index first and then rows, each prefetched for the whole block: the memory
- * works on many misses at once. */
+/* Tables and look-ups. Embedding rows are found by key through a rowmap, dense chunks through an array. Look-ups go in blocks and in two
+ * stages, index first and then rows, each prefetched for the whole block: the memory works on many misses at once. */
 #include "store.h"
 
 #include <assert.h>
@@ -10,38 +7,10 @@
 #include <string.h>
 
 #include "init.h"
-#include "limits.h"
 #include "placement.h"
-#include "rowmap.h"
-#include "slab.h"
+#include "store_internal.h"
 
-#define BLOCK_ROWS         64u  /* look-ups in flight together */
 #define PREFETCH_BYTES_MAX 512u /* of one row; the hardware goes on by itself */
-#define TABLE_ID_MAX       WEIR_TABLES_MAX
-
-struct row_tail {
-	struct row_meta meta;
-	uint64_t key;
-};
-_Static_assert(sizeof(struct row_tail) % 8 == 0, "the tail ends the stride, aligned");
-
-struct store_table {
-	uint32_t id, partition, partitions;
-	weir_table_spec spec;
-	weir_init_segment *segments;
-	struct optimizer *optimizer;
-	uint32_t slots; /* floats per element behind the value */
-	size_t width;   /* elements of a full row */
-	size_t tail_at; /* offset of the row's tail */
-	struct slab slab;
-	struct rowmap map;    /* embedding */
-	uint32_t *chunk_rows; /* dense: (chunks here) row number + 1 of chunk number / partitions; 0: not stored */
-	uint64_t chunk_rows_count;
-};
-
-struct store {
-	struct store_table *tables[TABLE_ID_MAX + 1];
-};
 
 static void table_free(struct store_table *t)
 {
@@ -57,17 +26,33 @@ static void table_free(struct store_table *t)
 
 struct store *store_create(const struct store_options *options)
 {
-	(void)options;
-	return calloc(1, sizeof(struct store));
+	struct store *s = calloc(1, sizeof *s);
+	if (!s)
+		return NULL;
+	if (options)
+		s->options = *options;
+	s->tracks = s->options.cold != NULL;
+	s->waiting_last = &s->waiting;
+	s->held_last = &s->held;
+	s->under_way_last = &s->under_way;
+	return s;
 }
 
 void store_destroy(struct store *s)
 {
 	if (!s)
 		return;
-	for (uint32_t id = 0; id <= TABLE_ID_MAX; id++)
+	store_snapshot_cancel(s);
+	store_free_requests(s);
+	store_free_writes(s);
+	for (uint32_t id = 0; id < s->tables_end; id++)
 		table_free(s->tables[id]);
 	free(s);
+}
+
+void store_close(struct store *s)
+{
+	s->closed = true;
 }
 
 static uint64_t chunks_of(const weir_table_spec *spec)
@@ -91,10 +76,9 @@ static weir_status prepare_rows(struct store_table *t)
 {
 	t->width = t->spec.kind == WEIR_DENSE ? WEIR_CHUNK : t->spec.width;
 	t->slots = optimizer_slots(t->spec.optimizer.kind);
-	slab_init(&t->slab, t->width * (1 + t->slots) * sizeof(float) + sizeof(struct row_tail));
-	t->tail_at = t->slab.stride - sizeof(struct row_tail);
+	slab_init(&t->slab, t->width * (1 + t->slots) * sizeof(float), sizeof(struct row_tail), t->store->options.pool);
 	if (t->spec.kind == WEIR_EMBEDDING)
-		return rowmap_init(&t->map);
+		return rowmap_init(&t->map, t->store->options.pool);
 	t->chunk_rows_count = store_chunks(t);
 	t->chunk_rows = calloc(t->chunk_rows_count, sizeof *t->chunk_rows);
 	return t->chunk_rows || !t->chunk_rows_count ? WEIR_OK : WEIR_E_MEMORY;
@@ -117,7 +101,7 @@ weir_status store_add_table(struct store *s, uint32_t id, const weir_table_spec 
 	struct store_table *t = calloc(1, sizeof *t);
 	if (!t)
 		return weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory", spec->name);
-	*t = (struct store_table){.id = id, .partition = partition, .partitions = partitions};
+	*t = (struct store_table){.store = s, .id = id, .partition = partition, .partitions = partitions};
 	weir_status status = copy_spec(t, spec);
 	if (!status)
 		status = prepare_rows(t);
@@ -131,6 +115,8 @@ weir_status store_add_table(struct store *s, uint32_t id, const weir_table_spec 
 		return err ? err->status : WEIR_E_INVALID;
 	}
 	s->tables[id] = *out = t;
+	if (id >= s->tables_end)
+		s->tables_end = id + 1;
 	return WEIR_OK;
 }
 
@@ -153,9 +139,8 @@ uint64_t store_table_rows(const struct store_table *t)
 
 uint64_t store_table_bytes(const struct store_table *t)
 {
-	uint64_t index = t->spec.kind == WEIR_EMBEDDING ? (t->map.mask + 1) * sizeof(struct rowmap_slot)
-	                                                : t->chunk_rows_count * sizeof *t->chunk_rows;
-	return index + t->slab.rows * t->slab.stride;
+	uint64_t index = t->spec.kind == WEIR_EMBEDDING ? rowmap_bytes(&t->map) : t->chunk_rows_count * sizeof *t->chunk_rows;
+	return index + t->slab.rows * (t->slab.stride + t->slab.tail_bytes + 1);
 }
 
 size_t store_row_elements(const struct store_table *t, uint64_t key)
@@ -181,22 +166,6 @@ uint64_t store_chunks(const struct store_table *t)
 
 /* --- Rows */
 
-static float *row_value(const struct store_table *t, uint64_t row)
-{
-	return (float *)(void *)slab_row(&t->slab, row);
-}
-
-static struct row_tail *row_tail(const struct store_table *t, const float *value)
-{
-	return (struct row_tail *)(void *)((uint8_t *)(uintptr_t)value + t->tail_at);
-}
-
-static float *chunk_value(const struct store_table *t, uint64_t chunk)
-{
-	uint32_t row = t->chunk_rows[chunk / t->partitions];
-	return row ? row_value(t, row - 1) : NULL;
-}
-
 static void initial_value(const struct store_table *t, uint64_t key, float *out, size_t n)
 {
 	if (t->spec.kind == WEIR_EMBEDDING)
@@ -205,29 +174,20 @@ static void initial_value(const struct store_table *t, uint64_t key, float *out,
 		init_dense(t->spec.seed, t->id, t->segments, t->spec.segments_count, key * WEIR_CHUNK, out, n);
 }
 
-static inline void prefetch_row(const float *value, size_t bytes, bool write)
+static void initial_row(const struct store_table *t, uint64_t key, float *row, size_t n)
 {
-	const char *p = (const char *)value;
+	initial_value(t, key, row, n);
+	optimizer_init_slots(&t->spec.optimizer, row + n, n);
+}
+
+static inline void prefetch_row(const void *row, size_t bytes, bool write)
+{
+	const char *p = row;
 	for (size_t at = 0; at < bytes && at < PREFETCH_BYTES_MAX; at += 64) {
 		if (write)
 			__builtin_prefetch(p + at, 1);
 		else
 			__builtin_prefetch(p + at, 0);
-	}
-}
-
-/* rows[i]: the stored row of keys[i] or NULL; count <= BLOCK_ROWS. Rows are on their way to the cache when it returns. */
-static inline void find_block(const struct store_table *t, const uint64_t *keys, size_t count, float **rows,
-                              size_t prefetch_bytes, bool write)
-{
-	uint64_t home[BLOCK_ROWS];
-	for (size_t i = 0; i < count; i++)
-		home[i] = rowmap_home(&t->map, keys[i]);
-	for (size_t i = 0; i < count; i++) {
-		uint64_t row = rowmap_find(&t->map, keys[i], home[i]);
-		rows[i] = row == ROWMAP_NONE ? NULL : row_value(t, row);
-		if (rows[i])
-			prefetch_row(rows[i], prefetch_bytes, write);
 	}
 }
 
@@ -248,106 +208,140 @@ static inline void copy_row(float *out, const float *row, size_t bytes)
 	}
 }
 
+/* count <= BLOCK_ROWS */
+static void gather_block(const struct store_table *t, const uint64_t *keys, size_t count, float *out)
+{
+	const size_t bytes = t->width * sizeof(float);
+	const struct rowmap_slot *home[BLOCK_ROWS];
+	const float *values[BLOCK_ROWS];
+	for (size_t i = 0; i < count; i++)
+		home[i] = rowmap_home(&t->map, keys[i]);
+	for (size_t i = 0; i < count; i++) {
+		const uint64_t row = rowmap_find(home[i], keys[i]);
+		values[i] = is_row(row) ? row_value(t, row) : NULL;
+		if (values[i])
+			prefetch_row(values[i], bytes, false);
+	}
+	for (size_t i = 0; i < count; i++, out += t->width) {
+		if (values[i])
+			copy_row(out, values[i], bytes);
+		else
+			initial_value(t, keys[i], out, t->width);
+	}
+}
+
 void store_gather(const struct store_table *t, const uint64_t *keys, size_t count, float *out)
 {
 	assert(t->spec.kind == WEIR_EMBEDDING);
-	const size_t bytes = t->width * sizeof(float);
-	for (size_t at = 0; at < count; at += BLOCK_ROWS) {
-		float *rows[BLOCK_ROWS];
-		size_t n = count - at < BLOCK_ROWS ? count - at : BLOCK_ROWS;
-		find_block(t, keys + at, n, rows, bytes, false);
-		for (size_t i = 0; i < n; i++, out += t->width) {
-			if (rows[i])
-				copy_row(out, rows[i], bytes);
-			else
-				initial_value(t, keys[at + i], out, t->width);
-		}
-	}
+	for (size_t at = 0; at < count; at += BLOCK_ROWS)
+		gather_block(t, keys + at, count - at < BLOCK_ROWS ? count - at : BLOCK_ROWS, out + at * t->width);
 }
 
 void store_read_chunk(const struct store_table *t, uint64_t chunk, float *out)
 {
-	size_t n = store_row_elements(t, chunk);
+	const size_t n = store_row_elements(t, chunk);
 	assert(t->spec.kind == WEIR_DENSE && n > 0);
-	const float *value = chunk_value(t, chunk);
-	if (value)
-		memcpy(out, value, n * sizeof *out);
+	const uint64_t row = store_find_row(t, chunk);
+	if (is_row(row))
+		memcpy(out, row_value(t, row), n * sizeof *out);
 	else
 		initial_value(t, chunk, out, n);
 }
 
-static void initial_row(const struct store_table *t, uint64_t key, float *row, size_t n)
+uint64_t store_add_row(struct store_table *t, uint64_t key)
 {
-	initial_value(t, key, row, n);
-	optimizer_init_slots(&t->spec.optimizer, row + n, n);
-}
-
-/* Needs room in slab and index. */
-static float *create_row(struct store_table *t, uint64_t key)
-{
-	uint64_t row = slab_add(&t->slab);
-	size_t n = store_row_elements(t, key);
-	float *value = row_value(t, row);
-	initial_row(t, key, value, n);
-	row_tail(t, value)->key = key;
-	if (t->spec.kind == WEIR_EMBEDDING)
-		rowmap_insert(&t->map, key, row);
-	else
+	if (slab_reserve(&t->slab, 1))
+		return ROWMAP_NONE;
+	const uint64_t row = slab_add(&t->slab);
+	if (t->spec.kind == WEIR_DENSE) {
 		t->chunk_rows[key / t->partitions] = (uint32_t)row + 1;
-	return value;
-}
-
-/* Fills rows (NULL: absent) and returns how many are absent, a repeated key counted each time. */
-static size_t find_all(const struct store_table *t, const uint64_t *keys, size_t count, float **rows)
-{
-	size_t absent = 0;
-	for (size_t at = 0; at < count; at += BLOCK_ROWS) {
-		size_t n = count - at < BLOCK_ROWS ? count - at : BLOCK_ROWS;
-		if (t->spec.kind == WEIR_EMBEDDING)
-			find_block(t, keys + at, n, rows + at, t->slab.stride, true);
-		else
-			for (size_t i = 0; i < n; i++)
-				rows[at + i] = chunk_value(t, keys[at + i]);
-		for (size_t i = 0; i < n; i++)
-			absent += rows[at + i] == NULL;
+	} else if (rowmap_insert(&t->map, key, row)) {
+		slab_remove(&t->slab, row);
+		return ROWMAP_NONE;
 	}
-	return absent;
+	row_tail(t, row)->key = key;
+	*slab_flags(&t->slab, row) = ROW_USED | t->store->parity;
+	return row;
 }
 
-/* The row again: an earlier absent key of the same call may have been the same. */
-static float *find_one(const struct store_table *t, uint64_t key)
+void store_drop_row(struct store_table *t, uint64_t row)
 {
-	if (t->spec.kind == WEIR_DENSE)
-		return chunk_value(t, key);
-	uint64_t row = rowmap_find(&t->map, key, rowmap_home(&t->map, key));
-	return row == ROWMAP_NONE ? NULL : row_value(t, row);
+	store_before_change(t, row);
+	rowmap_remove(&t->map, row_tail(t, row)->key);
+	slab_remove(&t->slab, row);
+}
+
+/* Looks again: an earlier absent key of the same call may have been the same. */
+static uint64_t find_or_create(struct store_table *t, uint64_t key)
+{
+	uint64_t row = store_find_row(t, key);
+	assert(row != ROWMAP_PENDING); /* it was wanted, and not waited for */
+	if (row != ROWMAP_NONE || (row = store_add_row(t, key)) == ROWMAP_NONE)
+		return row;
+	initial_row(t, key, row_value(t, row), store_row_elements(t, key));
+	return row;
+}
+
+static inline void mark_changed(struct store_table *t, uint64_t row)
+{
+	store_before_change(t, row);
+	*slab_flags(&t->slab, row) |= ROW_REFERENCED;
+	if (t->store->options.cold)
+		store_mark_dirty(t, row);
+}
+
+/* numbers[i]: the row number of keys[i], or none; count <= BLOCK_ROWS. */
+static void find_block(const struct store_table *t, const uint64_t *keys, size_t count, uint64_t *numbers)
+{
+	const struct rowmap_slot *home[BLOCK_ROWS];
+	for (size_t i = 0; i < count; i++)
+		home[i] = rowmap_home(&t->map, keys[i]);
+	for (size_t i = 0; i < count; i++)
+		numbers[i] = rowmap_find(home[i], keys[i]);
+}
+
+/* count <= BLOCK_ROWS */
+static weir_status upsert_block(struct store_table *t, const uint64_t *keys, size_t count, float **rows, struct row_meta **metas)
+{
+	const bool tracks = t->store->tracks;
+	uint64_t numbers[BLOCK_ROWS];
+	if (t->spec.kind == WEIR_EMBEDDING)
+		find_block(t, keys, count, numbers);
+	else
+		for (size_t i = 0; i < count; i++)
+			numbers[i] = store_find_row(t, keys[i]);
+	for (size_t i = 0; i < count; i++) {
+		if (!is_row(numbers[i]) && (numbers[i] = find_or_create(t, keys[i])) == ROWMAP_NONE)
+			return WEIR_E_MEMORY;
+		rows[i] = row_value(t, numbers[i]);
+		metas[i] = &row_tail(t, numbers[i])->meta;
+		prefetch_row(rows[i], t->slab.stride, true);
+		__builtin_prefetch(metas[i], 1);
+		if (tracks)
+			__builtin_prefetch(slab_flags(&t->slab, numbers[i]), 1);
+	}
+	for (size_t i = 0; i < count && tracks; i++)
+		mark_changed(t, numbers[i]);
+	return WEIR_OK;
 }
 
 weir_status store_upsert(struct store_table *t, const uint64_t *keys, size_t count, float **rows, struct row_meta **metas)
 {
-	size_t absent = find_all(t, keys, count, rows);
-	if (absent) {
-		if (slab_reserve(&t->slab, absent) || (t->spec.kind == WEIR_EMBEDDING && rowmap_reserve(&t->map, absent)))
+	for (size_t at = 0; at < count; at += BLOCK_ROWS) {
+		const size_t n = count - at < BLOCK_ROWS ? count - at : BLOCK_ROWS;
+		if (upsert_block(t, keys + at, n, rows + at, metas + at))
 			return WEIR_E_MEMORY;
-		for (size_t i = 0; i < count; i++)
-			if (!rows[i]) {
-				rows[i] = find_one(t, keys[i]);
-				if (!rows[i])
-					rows[i] = create_row(t, keys[i]);
-			}
 	}
-	for (size_t i = 0; i < count; i++)
-		metas[i] = &row_tail(t, rows[i])->meta;
 	return WEIR_OK;
 }
 
 const struct row_meta *store_find(const struct store_table *t, uint64_t key, const float **row)
 {
-	const float *value = find_one(t, key);
-	if (!value)
+	const uint64_t number = store_find_row(t, key);
+	if (!is_row(number))
 		return NULL;
-	*row = value;
-	return &row_tail(t, value)->meta;
+	*row = row_value(t, number);
+	return &row_tail(t, number)->meta;
 }
 
 void store_copy_row(const struct store_table *t, uint64_t key, float *row, struct row_state *state)
@@ -362,14 +356,39 @@ void store_copy_row(const struct store_table *t, uint64_t key, float *row, struc
 		initial_row(t, key, row, n);
 }
 
+weir_status store_remove(struct store_table *t, uint64_t key, uint64_t version)
+{
+	const uint64_t row = store_find_row(t, key);
+	assert(t->spec.kind == WEIR_EMBEDDING && row != ROWMAP_PENDING);
+	if (t->store->options.cold && store_write_removed(t, key, version))
+		return WEIR_E_MEMORY;
+	if (is_row(row)) {
+		t->store->counters.dirty -= (*slab_flags(&t->slab, row) & ROW_DIRTY) != 0;
+		store_drop_row(t, row);
+	}
+	return WEIR_OK;
+}
+
 size_t store_scan(const struct store_table *t, uint64_t *cursor, size_t max, uint64_t *keys, const float **rows)
 {
 	size_t n = 0;
 	uint64_t row = *cursor;
-	for (; row < t->slab.rows && n < max; row++, n++) {
+	for (; row < t->slab.end; row = slab_next(&t->slab, row)) {
+		if (!(*slab_flags(&t->slab, row) & ROW_USED))
+			continue;
+		if (n == max)
+			break;
 		rows[n] = row_value(t, row);
-		keys[n] = row_tail(t, rows[n])->key;
+		keys[n++] = row_tail(t, row)->key;
 	}
-	*cursor = row < t->slab.rows ? row : 0;
+	*cursor = row < t->slab.end ? row : 0;
 	return n;
+}
+
+void store_get_counters(const struct store *s, struct store_counters *out)
+{
+	*out = s->counters;
+	for (uint32_t id = 0; id < s->tables_end; id++)
+		if (s->tables[id])
+			out->rows += s->tables[id]->slab.rows;
 }

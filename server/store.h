@@ -39,7 +39,7 @@ struct store_options {
 };
 
 struct store *store_create(const struct store_options *options); /* NULL options: all in memory, no budget */
-/* Needs, with a cold: writer and fetch service destroyed, and what they posted has run. */
+/* Needs, with a cold: closed, writer and fetch service destroyed, and what was posted has run. */
 void store_destroy(struct store *s);
 /* spec is copied (segments too). partition and partitions: for dense tables, which chunks live here. */
 weir_status store_add_table(struct store *s, uint32_t id, const weir_table_spec *spec, uint32_t partition, uint32_t partitions,
@@ -99,6 +99,8 @@ void store_expect_cold(struct store *s);
 /* Writes every row that is dirty now, in slices between the loop's other work, as soon as their versions are durable, and then `header` (kind HEADER), whose done runs
  * as always. One at a time. A row changed meanwhile may be written in its later version. */
 void store_flush(struct store *s, struct cold_write *header);
+/* Nothing is sent below any more, nothing leaves memory, and `fetched` no longer runs: before the services are destroyed. A flush in progress never ends. */
+void store_close(struct store *s);
 
 struct store_counters {
 	uint64_t rows;          /* in memory */
@@ -108,7 +110,6 @@ struct store_counters {
 	uint64_t written;       /* rows in RocksDB by eviction and flush, ever */
 	uint64_t dirty;         /* rows whose last version is not in RocksDB */
 	uint64_t writing_bytes; /* encoded, on the way to RocksDB */
-	uint64_t oldest_dirty;  /* flush lag: lowest version that began a row's dirtiness since the last flush; 0: none */
 };
 void store_get_counters(const struct store *s, struct store_counters *out);
 

@@ -1,0 +1,383 @@
+/* RocksDB, set for what it is here: a store of small rows of random keys under a memory budget, written in sorted batches by one thread and read in
+ * sorted batches by others, whose hot rows are all above it in memory. So blocks are small and hardly cached, filters and indexes of open files
+ * stay in memory (evicting them would cost a read per look-up), and the file system's cache does the rest. */
+#include "cold.h"
+
+#include <assert.h>
+#include <rocksdb/c.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY_BYTES   13u
+#define KIND_ROW    0
+#define KIND_HEADER 1
+
+#define THREADS_DEFAULT    2
+#define MEMTABLES          2 /* one taking writes, one on its way to disk */
+#define MEMTABLE_BYTES_MIN (1u << 20)
+#define MEMTABLE_BYTES_MAX (64u << 20)
+#define CACHE_BYTES_MIN    (1u << 20)
+#define BLOCK_BYTES        4096
+#define FILTER_BITS        8.0 /* per key: 2 % of unseen keys cost a read */
+#define FORMAT_VERSION     5
+#define FILE_BYTES         (32u << 20)
+#define BASE_LEVEL_BYTES   (256u << 20)
+#define READAHEAD_BYTES    (1u << 20)
+#define SYNC_BYTES         (1u << 20)
+#define READ_KEYS          512u /* of one MultiGet */
+
+struct cold {
+	rocksdb_t *db;
+	rocksdb_column_family_handle_t *family;
+	rocksdb_options_t *options;
+	rocksdb_cache_t *cache;
+	rocksdb_readoptions_t *read;
+	rocksdb_writeoptions_t *write;
+	rocksdb_flushoptions_t *flush;
+};
+struct cold_snapshot {
+	struct cold *cold;
+	const rocksdb_snapshot_t *snapshot;
+};
+struct cold_scan {
+	rocksdb_readoptions_t *read;
+	rocksdb_iterator_t *it;
+	uint8_t end[KEY_BYTES]; /* RocksDB keeps a pointer to it */
+	bool begun;
+};
+
+/* --- Keys and errors */
+
+static void put_be(uint8_t *out, uint64_t v, uint32_t bytes)
+{
+	for (uint32_t i = 0; i < bytes; i++)
+		out[i] = (uint8_t)(v >> 8 * (bytes - 1 - i));
+}
+static uint64_t get_be(const uint8_t *in, uint32_t bytes)
+{
+	uint64_t v = 0;
+	for (uint32_t i = 0; i < bytes; i++)
+		v = v << 8 | in[i];
+	return v;
+}
+
+static void encode_key(uint8_t out[KEY_BYTES], uint32_t partition, uint32_t kind, uint32_t table, uint64_t key)
+{
+	put_be(out, partition, 2);
+	put_be(out + 2, kind, 1);
+	put_be(out + 3, table, 2);
+	put_be(out + 5, key, 8);
+}
+
+/* Frees text. */
+static weir_status fail(weir_error *err, const char *what, char *text)
+{
+	weir_status status = WEIR_E_IO;
+	if (strstr(text, "No space left") || strstr(text, "Disk quota exceeded") || strstr(text, "NoSpace"))
+		status = WEIR_E_NO_SPACE;
+	else if (strncmp(text, "Corruption", strlen("Corruption")) == 0)
+		status = WEIR_E_CORRUPT;
+	weir_fail(err, status, "%s: %s", what, text);
+	rocksdb_free(text);
+	return status;
+}
+
+/* --- Life */
+
+static rocksdb_block_based_table_options_t *table_options(rocksdb_cache_t *cache)
+{
+	rocksdb_block_based_table_options_t *t = rocksdb_block_based_options_create();
+	rocksdb_block_based_options_set_block_size(t, BLOCK_BYTES);
+	rocksdb_block_based_options_set_block_cache(t, cache);
+	rocksdb_block_based_options_set_format_version(t, FORMAT_VERSION);
+	rocksdb_block_based_options_set_data_block_index_type(t,
+	                                                      rocksdb_block_based_table_data_block_index_type_binary_search_and_hash);
+	rocksdb_block_based_options_set_filter_policy(t, rocksdb_filterpolicy_create_bloom_full(FILTER_BITS)); /* taken over */
+	return t;
+}
+
+static size_t share(uint64_t bytes, size_t min, size_t max)
+{
+	return bytes < min ? min : bytes > max ? max : (size_t)bytes;
+}
+
+static rocksdb_options_t *database_options(const struct cold_options *o, rocksdb_cache_t *cache)
+{
+	const uint64_t memory = o->memory_bytes ? o->memory_bytes : COLD_MEMORY_MIN;
+	rocksdb_options_t *r = rocksdb_options_create();
+	rocksdb_options_set_create_if_missing(r, !o->read_only);
+	rocksdb_options_set_paranoid_checks(r, 1);
+	rocksdb_options_set_compression(r, rocksdb_lz4_compression);
+	rocksdb_options_set_write_buffer_size(r, share(memory / (2 * MEMTABLES), MEMTABLE_BYTES_MIN, MEMTABLE_BYTES_MAX));
+	rocksdb_options_set_max_write_buffer_number(r, MEMTABLES);
+	rocksdb_options_set_allow_concurrent_memtable_write(r, 0); /* one writer */
+	rocksdb_options_set_level_compaction_dynamic_level_bytes(r, 1);
+	rocksdb_options_set_target_file_size_base(r, FILE_BYTES);
+	rocksdb_options_set_max_bytes_for_level_base(r, BASE_LEVEL_BYTES);
+	rocksdb_options_set_max_background_jobs(r, o->threads ? (int)o->threads : THREADS_DEFAULT);
+	rocksdb_options_compaction_readahead_size(r, READAHEAD_BYTES);
+	rocksdb_options_set_bytes_per_sync(r, SYNC_BYTES);
+	rocksdb_options_set_max_open_files(r, -1);
+	rocksdb_options_set_info_log_level(r, 2 /* warnings */);
+	rocksdb_options_set_keep_log_file_num(r, 2);
+	rocksdb_options_set_stats_dump_period_sec(r, 0);
+	rocksdb_options_set_stats_persist_period_sec(r, 0);
+	rocksdb_block_based_table_options_t *t = table_options(cache);
+	rocksdb_options_set_block_based_table_factory(r, t);
+	rocksdb_block_based_options_destroy(t);
+	return r;
+}
+
+static weir_status open_database(struct cold *c, const struct cold_options *o, weir_error *err)
+{
+	const char *name = "default";
+	const rocksdb_options_t *family_options = c->options;
+	char *text = NULL;
+	if (o->read_only)
+		c->db = rocksdb_open_for_read_only_column_families(c->options, o->path, 1, &name, &family_options, &c->family, 0, &text);
+	else
+		c->db = rocksdb_open_column_families(c->options, o->path, 1, &name, &family_options, &c->family, &text);
+	return text ? fail(err, o->path, text) : WEIR_OK;
+}
+
+weir_status cold_open(struct cold **out, const struct cold_options *options, weir_error *err)
+{
+	*out = NULL;
+	struct cold *c = calloc(1, sizeof *c);
+	if (!c)
+		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", options->path);
+	c->cache = rocksdb_cache_create_lru(share(options->memory_bytes / 4, CACHE_BYTES_MIN, SIZE_MAX));
+	c->options = database_options(options, c->cache);
+	c->read = rocksdb_readoptions_create();
+	rocksdb_readoptions_set_verify_checksums(c->read, 1);
+	rocksdb_readoptions_set_fill_cache(c->read, 0); /* a row that is read goes into memory above */
+	c->write = rocksdb_writeoptions_create();
+	rocksdb_writeoptions_disable_WAL(c->write, 1);
+	rocksdb_writeoptions_set_memtable_insert_hint_per_batch(c->write, 1);
+	c->flush = rocksdb_flushoptions_create();
+	rocksdb_flushoptions_set_wait(c->flush, 1);
+	weir_status status = open_database(c, options, err);
+	if (status)
+		cold_close(c);
+	else
+		*out = c;
+	return status;
+}
+
+void cold_close(struct cold *c)
+{
+	if (!c)
+		return;
+	if (c->family)
+		rocksdb_column_family_handle_destroy(c->family);
+	if (c->db)
+		rocksdb_close(c->db);
+	rocksdb_flushoptions_destroy(c->flush);
+	rocksdb_writeoptions_destroy(c->write);
+	rocksdb_readoptions_destroy(c->read);
+	rocksdb_options_destroy(c->options);
+	rocksdb_cache_destroy(c->cache);
+	free(c);
+}
+
+/* --- Writes */
+
+/* Takes the batch over. */
+static weir_status write_batch(struct cold *c, rocksdb_writebatch_t *batch, const char *what, weir_error *err)
+{
+	char *text = NULL;
+	rocksdb_write(c->db, c->write, batch, &text);
+	rocksdb_writebatch_destroy(batch);
+	return text ? fail(err, what, text) : WEIR_OK;
+}
+
+weir_status cold_write(struct cold *c, struct row_batch *b, weir_error *err)
+{
+	row_batch_sort(b);
+	rocksdb_writebatch_t *batch = rocksdb_writebatch_create();
+	for (size_t i = 0; i < b->count; i++) {
+		const struct row_item *item = &b->items[i];
+		uint8_t key[KEY_BYTES];
+		encode_key(key, b->partition, KIND_ROW, item->table, item->key);
+		if (item->removed)
+			rocksdb_writebatch_delete(batch, (const char *)key, sizeof key);
+		else
+			rocksdb_writebatch_put(batch, (const char *)key, sizeof key, (const char *)b->data + item->offset, item->bytes);
+	}
+	return write_batch(c, batch, "writing rows", err);
+}
+
+weir_status cold_put_header(struct cold *c, uint32_t partition, const void *data, size_t bytes, weir_error *err)
+{
+	uint8_t key[KEY_BYTES];
+	encode_key(key, partition, KIND_HEADER, 0, 0);
+	rocksdb_writebatch_t *batch = rocksdb_writebatch_create();
+	if (data)
+		rocksdb_writebatch_put(batch, (const char *)key, sizeof key, data, bytes);
+	else
+		rocksdb_writebatch_delete(batch, (const char *)key, sizeof key);
+	return write_batch(c, batch, "writing a header", err);
+}
+
+weir_status cold_remove_partition(struct cold *c, uint32_t partition, weir_error *err)
+{
+	uint8_t first[KEY_BYTES], end[KEY_BYTES];
+	encode_key(first, partition, 0, 0, 0);
+	encode_key(end, partition, UINT8_MAX, 0, 0);
+	rocksdb_writebatch_t *batch = rocksdb_writebatch_create();
+	rocksdb_writebatch_delete_range(batch, (const char *)first, sizeof first, (const char *)end, sizeof end);
+	return write_batch(c, batch, "removing a partition", err);
+}
+
+weir_status cold_flush(struct cold *c, weir_error *err)
+{
+	char *text = NULL;
+	rocksdb_flush(c->db, c->flush, &text);
+	return text ? fail(err, "flushing rows", text) : WEIR_OK;
+}
+
+/* --- Reads */
+
+weir_status cold_get_header(struct cold *c, uint32_t partition, uint8_t **out, size_t *bytes, weir_error *err)
+{
+	uint8_t key[KEY_BYTES];
+	encode_key(key, partition, KIND_HEADER, 0, 0);
+	char *text = NULL;
+	rocksdb_pinnableslice_t *slice = rocksdb_get_pinned(c->db, c->read, (const char *)key, sizeof key, &text);
+	if (text)
+		return fail(err, "reading a header", text);
+	if (!slice)
+		return WEIR_E_NOT_FOUND;
+	const char *data = rocksdb_pinnableslice_value(slice, bytes);
+	*out = malloc(*bytes ? *bytes : 1);
+	if (*out)
+		memcpy(*out, data, *bytes);
+	rocksdb_pinnableslice_destroy(slice);
+	return *out ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "reading a header of %zu bytes: out of memory", *bytes);
+}
+
+/* Copies what was found and frees it all; the first error wins. */
+static weir_status take_found(rocksdb_pinnableslice_t **found, char **texts, uint32_t table, const uint64_t *keys, size_t count,
+                              struct row_batch *out, weir_error *err)
+{
+	weir_status status = WEIR_OK;
+	for (size_t i = 0; i < count; i++) {
+		if (texts[i] && !status)
+			status = fail(err, "reading rows", texts[i]);
+		else if (texts[i])
+			rocksdb_free(texts[i]);
+		if (!found[i])
+			continue;
+		size_t bytes;
+		const char *data = rocksdb_pinnableslice_value(found[i], &bytes);
+		if (!status && row_batch_add_bytes(out, table, keys[i], (const uint8_t *)data, bytes))
+			status = weir_fail(err, WEIR_E_MEMORY, "reading rows: out of memory");
+		rocksdb_pinnableslice_destroy(found[i]);
+	}
+	return status;
+}
+
+weir_status cold_read(struct cold *c, uint32_t partition, uint32_t table, const uint64_t *keys, size_t count,
+                      struct row_batch *out, weir_error *err)
+{
+	uint8_t encoded[READ_KEYS][KEY_BYTES];
+	const char *list[READ_KEYS];
+	size_t sizes[READ_KEYS];
+	rocksdb_pinnableslice_t *found[READ_KEYS];
+	char *texts[READ_KEYS];
+	weir_status status = WEIR_OK;
+	for (size_t at = 0, n; at < count && !status; at += n) {
+		n = count - at < READ_KEYS ? count - at : READ_KEYS;
+		for (size_t i = 0; i < n; i++) {
+			encode_key(encoded[i], partition, KIND_ROW, table, keys[at + i]);
+			list[i] = (const char *)encoded[i];
+			sizes[i] = KEY_BYTES;
+		}
+		rocksdb_batched_multi_get_cf(c->db, c->read, c->family, n, list, sizes, found, texts, true);
+		status = take_found(found, texts, table, keys + at, n, out, err);
+	}
+	return status;
+}
+
+/* --- Snapshots and scans */
+
+struct cold_snapshot *cold_snapshot_create(struct cold *c)
+{
+	struct cold_snapshot *s = malloc(sizeof *s);
+	if (s)
+		*s = (struct cold_snapshot){.cold = c, .snapshot = rocksdb_create_snapshot(c->db)};
+	return s;
+}
+
+void cold_snapshot_destroy(struct cold_snapshot *s)
+{
+	if (!s)
+		return;
+	rocksdb_release_snapshot(s->cold->db, s->snapshot);
+	free(s);
+}
+
+weir_status cold_scan_create(struct cold_scan **out, struct cold *c, const struct cold_snapshot *snapshot, uint32_t partition,
+                             uint32_t table, weir_error *err)
+{
+	struct cold_scan *s = *out = calloc(1, sizeof *s);
+	if (!s)
+		return weir_fail(err, WEIR_E_MEMORY, "reading the rows of partition %u: out of memory", partition);
+	const bool all = table == COLD_TABLES_ALL;
+	uint8_t first[KEY_BYTES];
+	encode_key(first, partition, KIND_ROW, all ? 0 : table, 0);
+	encode_key(s->end, partition, all ? KIND_HEADER : KIND_ROW, all ? 0 : table + 1, 0);
+	s->read = rocksdb_readoptions_create();
+	rocksdb_readoptions_set_verify_checksums(s->read, 1);
+	rocksdb_readoptions_set_fill_cache(s->read, 0);
+	rocksdb_readoptions_set_readahead_size(s->read, READAHEAD_BYTES);
+	rocksdb_readoptions_set_iterate_upper_bound(s->read, (const char *)s->end, sizeof s->end);
+	if (snapshot)
+		rocksdb_readoptions_set_snapshot(s->read, snapshot->snapshot);
+	s->it = rocksdb_create_iterator(c->db, s->read);
+	rocksdb_iter_seek(s->it, (const char *)first, sizeof first);
+	return WEIR_OK;
+}
+
+weir_status cold_scan_next(struct cold_scan *s, struct cold_row *out, weir_error *err)
+{
+	if (s->begun && rocksdb_iter_valid(s->it))
+		rocksdb_iter_next(s->it);
+	s->begun = true;
+	if (!rocksdb_iter_valid(s->it)) {
+		char *text = NULL;
+		rocksdb_iter_get_error(s->it, &text);
+		return text ? fail(err, "reading rows", text) : WEIR_E_NOT_FOUND;
+	}
+	size_t key_bytes;
+	const uint8_t *key = (const uint8_t *)rocksdb_iter_key(s->it, &key_bytes);
+	if (key_bytes != KEY_BYTES)
+		return weir_fail(err, WEIR_E_CORRUPT, "reading rows: a key of %zu bytes, expected %u", key_bytes, KEY_BYTES);
+	*out = (struct cold_row){.table = (uint32_t)get_be(key + 3, 2), .key = get_be(key + 5, 8)};
+	out->bytes = (const uint8_t *)rocksdb_iter_value(s->it, &out->count);
+	return WEIR_OK;
+}
+
+void cold_scan_destroy(struct cold_scan *s)
+{
+	if (!s)
+		return;
+	rocksdb_iter_destroy(s->it);
+	rocksdb_readoptions_destroy(s->read);
+	free(s);
+}
+
+static uint64_t property(struct cold *c, const char *name)
+{
+	uint64_t value = 0;
+	return rocksdb_property_int(c->db, name, &value) == 0 ? value : 0;
+}
+
+void cold_usage(struct cold *c, struct cold_usage *out)
+{
+	*out = (struct cold_usage){.memtables = property(c, "rocksdb.cur-size-all-mem-tables"),
+	                           .cache = rocksdb_cache_get_usage(c->cache),
+	                           .readers = property(c, "rocksdb.estimate-table-readers-mem"),
+	                           .files_bytes = property(c, "rocksdb.live-sst-files-size"),
+	                           .keys = property(c, "rocksdb.estimate-num-keys")};
+}

@@ -1,0 +1,319 @@
+/* Rows that come back. Keys whose rows may be below are noted, marked as pending in the row map, and sent together. A request waits until there is
+ * room for its rows: this is what holds back whoever brings records while the server is out of memory. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store_internal.h"
+
+#define WANTS_FIRST 256u
+
+/* --- Wanting */
+
+static weir_status reserve_wants(struct store *s, size_t extra)
+{
+	if (!s->noted) {
+		s->noted = calloc(1, sizeof *s->noted);
+		if (!s->noted)
+			return WEIR_E_MEMORY;
+		s->noted->store = s;
+		s->noted->request.partition = s->noted->request.rows.partition = s->options.partition;
+		s->noted->request.poster = s->options.poster;
+	}
+	struct cold_request *r = &s->noted->request;
+	if (r->count + extra <= r->capacity)
+		return WEIR_OK;
+	size_t capacity = r->capacity ? 2 * r->capacity : WANTS_FIRST;
+	while (capacity < r->count + extra)
+		capacity *= 2;
+	struct cold_want *wants = realloc(r->wants, capacity * sizeof *wants);
+	if (!wants)
+		return WEIR_E_MEMORY;
+	r->wants = wants;
+	r->capacity = capacity;
+	return WEIR_OK;
+}
+
+/* A key that was not in memory a moment ago. */
+static weir_status note(struct store_table *t, uint64_t key)
+{
+	struct store *s = t->store;
+	s->counters.misses++;
+	if (rowmap_find(rowmap_home(&t->map, key), key) == ROWMAP_PENDING) {
+		s->must_wait = true;
+		return WEIR_OK;
+	}
+	if (reserve_wants(s, 1) || rowmap_insert(&t->map, key, ROWMAP_PENDING))
+		return WEIR_E_MEMORY;
+	struct cold_request *r = &s->noted->request;
+	r->wants[r->count++] = (struct cold_want){.table = t->id, .key = key};
+	return WEIR_OK;
+}
+
+/* count <= BLOCK_ROWS */
+static weir_status want_block(struct store_table *t, const uint64_t *keys, size_t count)
+{
+	const struct rowmap_slot *home[BLOCK_ROWS];
+	uint8_t *flags[BLOCK_ROWS];
+	for (size_t i = 0; i < count; i++)
+		home[i] = rowmap_home(&t->map, keys[i]);
+	for (size_t i = 0; i < count; i++) {
+		const uint64_t row = rowmap_find(home[i], keys[i]);
+		flags[i] = is_row(row) ? slab_flags(&t->slab, row) : NULL;
+		if (flags[i])
+			__builtin_prefetch(flags[i], 1);
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (!flags[i]) {
+			weir_status status = note(t, keys[i]);
+			if (status)
+				return status;
+		} else if (!(*flags[i] & ROW_REFERENCED)) {
+			*flags[i] |= ROW_REFERENCED;
+		}
+		t->store->counters.hits += flags[i] != NULL;
+	}
+	return WEIR_OK;
+}
+
+weir_status store_want(struct store_table *t, const uint64_t *keys, size_t count)
+{
+	if (!t->store->below || t->spec.kind != WEIR_EMBEDDING)
+		return WEIR_OK;
+	for (size_t at = 0; at < count; at += BLOCK_ROWS) {
+		weir_status status = want_block(t, keys + at, count - at < BLOCK_ROWS ? count - at : BLOCK_ROWS);
+		if (status)
+			return status;
+	}
+	return WEIR_OK;
+}
+
+/* --- Coming back */
+
+static weir_status fill_row(struct store_table *t, uint64_t row, uint64_t key, const uint8_t *bytes, size_t count,
+                            weir_error *err)
+{
+	struct row_meta meta;
+	const uint8_t *floats;
+	size_t n;
+	if (row_decode(bytes, count, &meta, &floats, &n) || n != row_floats(t, key))
+		return weir_fail(err, WEIR_E_CORRUPT, "table %s: the stored row of key %llu has %zu bytes, expected %zu", t->spec.name,
+		                 (unsigned long long)key, count, ROW_META_BYTES + row_floats(t, key) * sizeof(float));
+	memcpy(row_value(t, row), floats, n * sizeof(float));
+	row_tail(t, row)->meta = meta;
+	return WEIR_OK;
+}
+
+/* The row of a pending key. */
+static weir_status install(struct store_table *t, uint64_t key, const uint8_t *bytes, size_t count, weir_error *err)
+{
+	struct store *s = t->store;
+	if (slab_reserve(&t->slab, 1))
+		return weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory", t->spec.name);
+	const uint64_t row = slab_add(&t->slab);
+	weir_status status = fill_row(t, row, key, bytes, count, err);
+	if (status) {
+		slab_remove(&t->slab, row);
+		return status;
+	}
+	rowmap_set(&t->map, key, row);
+	row_tail(t, row)->key = key;
+	*slab_flags(&t->slab, row) = ROW_USED | ROW_REFERENCED | s->parity;
+	s->counters.fetched++;
+	return WEIR_OK;
+}
+
+/* Rows for what was found, nothing for the other keys. */
+static weir_status install_all(struct store *s, struct cold_request *r)
+{
+	size_t found = 0;
+	for (size_t i = 0; i < r->count; i++) {
+		const struct cold_want *w = &r->wants[i];
+		const struct row_item *item = found < r->rows.count ? &r->rows.items[found] : NULL;
+		if (i + BLOCK_ROWS / 4 < r->count)
+			rowmap_home(&s->tables[r->wants[i + BLOCK_ROWS / 4].table]->map, r->wants[i + BLOCK_ROWS / 4].key);
+		const bool here = item && item->table == w->table && item->key == w->key;
+		found += here;
+		if (!here || (s->removing && store_is_removing(s, w->table, w->key))) {
+			rowmap_remove(&s->tables[w->table]->map, w->key);
+			continue;
+		}
+		weir_status status = install(s->tables[w->table], w->key, r->rows.data + item->offset, item->bytes, &r->err);
+		if (status)
+			return status;
+	}
+	return WEIR_OK;
+}
+
+/* The next wants of one table: their number, from `at` on. */
+static size_t run_of(const struct cold_request *r, size_t at)
+{
+	size_t n = 1;
+	while (at + n < r->count && r->wants[at + n].table == r->wants[at].table)
+		n++;
+	return n;
+}
+
+static void request_free(struct store_request *q)
+{
+	free(q->request.wants);
+	row_batch_free(&q->request.rows);
+	free(q);
+}
+
+static void fetch_done(struct cold_request *r)
+{
+	struct store_request *q = (struct store_request *)(void *)r;
+	struct store *s = q->store;
+	const uint64_t ticket = q->ticket;
+	for (size_t at = 0, n; at < r->count; at += n) {
+		n = run_of(r, at);
+		s->tables[r->wants[at].table]->arriving -= n;
+	}
+	weir_status status = r->status ? r->status : install_all(s, r);
+	if (status && !s->closed)
+		s->options.failed(s->options.arg, status, r->err.text);
+	request_free(q);
+	if (status || s->closed)
+		return;
+	s->options.fetched(s->options.arg, ticket);
+	store_admit(s);
+}
+
+/* --- Sending */
+
+/* Whether there is room for the whole request. A request larger than what the table may ever hold goes when nothing else is under way. */
+static bool is_admissible(struct store *s, const struct cold_request *r)
+{
+	bool fits = s->removing == 0; /* else it might read a row that is no more */
+	for (size_t at = 0, n; at < r->count; at += n) {
+		n = run_of(r, at);
+		struct store_table *t = s->tables[r->wants[at].table];
+		const bool oversize = t->slab.rows <= 2 * n && !t->leaving && !t->arriving;
+		if (oversize || store_has_room(t, t->arriving + n)) {
+			t->wanted = 0;
+			continue;
+		}
+		t->wanted = n;
+		store_evict(t);
+		fits = fits && store_has_room(t, t->arriving + n);
+	}
+	return fits;
+}
+
+static void send(struct store *s, struct store_request *q)
+{
+	struct cold_request *r = &q->request;
+	for (size_t at = 0, n; at < r->count; at += n) {
+		n = run_of(r, at);
+		struct store_table *t = s->tables[r->wants[at].table];
+		t->wanted = 0;
+		t->arriving += n;
+	}
+	r->done = fetch_done;
+	cold_fetch_submit(s->options.fetch, r);
+}
+
+static void admit_again(void *arg)
+{
+	struct store *s = arg;
+	s->admit_posted = false;
+	store_admit(s);
+}
+
+/* Whether batches on their way will bring room, or ask again, by themselves. */
+static bool is_anything_leaving(const struct store *s)
+{
+	return s->held || s->under_way;
+}
+
+void store_admit(struct store *s)
+{
+	while (s->waiting && !s->closed && is_admissible(s, &s->waiting->request)) {
+		struct store_request *q = s->waiting;
+		if (!(s->waiting = q->next))
+			s->waiting_last = &s->waiting;
+		send(s, q);
+	}
+	if (s->waiting && !s->closed && !s->admit_posted && !is_anything_leaving(s)) {
+		s->admit_posted = true;
+		poster_post(&s->options.poster, admit_again, s);
+	}
+}
+
+uint64_t store_fetch(struct store *s)
+{
+	struct store_request *q = s->noted;
+	if (!q && !s->must_wait)
+		return 0;
+	s->must_wait = false;
+	if (q) {
+		s->noted = NULL;
+		q->ticket = ++s->tickets;
+		q->next = NULL;
+		*s->waiting_last = q;
+		s->waiting_last = &q->next;
+		store_admit(s);
+	}
+	return s->tickets;
+}
+
+weir_status store_fetch_now(struct store *s, weir_error *err)
+{
+	struct store_request *q = s->noted;
+	assert(!s->must_wait);
+	if (!q)
+		return WEIR_OK;
+	s->noted = NULL;
+	weir_status status = cold_request_read(s->options.cold, &q->request);
+	if (!status)
+		status = install_all(s, &q->request);
+	if (status)
+		weir_fail(err, status, "%s", q->request.err.text);
+	request_free(q);
+	return status;
+}
+
+void store_free_requests(struct store *s)
+{
+	if (s->noted)
+		request_free(s->noted);
+	while (s->waiting) {
+		struct store_request *q = s->waiting;
+		s->waiting = q->next;
+		request_free(q);
+	}
+}
+
+/* --- Loading */
+
+weir_status store_load(struct store *s, uint32_t table, uint64_t key, const uint8_t *bytes, size_t count, bool dirty,
+                       weir_error *err)
+{
+	struct store_table *t = store_table(s, table);
+	if (!t)
+		return weir_fail(err, WEIR_E_NOT_FOUND, "a stored row of table %u, which is not registered", table);
+	if (count < ROW_META_BYTES || store_row_elements(t, key) == 0)
+		return weir_fail(err, WEIR_E_CORRUPT, "table %s: key %llu with a row of %zu bytes does not belong here", t->spec.name,
+		                 (unsigned long long)key, count);
+	uint64_t row = store_find_row(t, key);
+	assert(row != ROWMAP_PENDING);
+	if (row != ROWMAP_NONE && row_tail(t, row)->meta.version >= row_version(bytes))
+		return WEIR_OK;
+	if (row == ROWMAP_NONE && t->spec.kind == WEIR_EMBEDDING && s->options.cold && !store_has_room(t, 1)) {
+		s->below = true;
+		return WEIR_E_LIMIT;
+	}
+	if (row == ROWMAP_NONE && (row = store_add_row(t, key)) == ROWMAP_NONE)
+		return weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory", t->spec.name);
+	store_before_change(t, row);
+	weir_status status = fill_row(t, row, key, bytes, count, err);
+	if (!status && dirty)
+		store_mark_dirty(t, row);
+	return status;
+}
+
+void store_expect_cold(struct store *s)
+{
+	s->below = true;
+}

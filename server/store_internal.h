@@ -1,0 +1,175 @@
+/* What the files of the store share: store.c (tables, look-ups), store_evict.c (the budget: who leaves memory), store_fetch.c (who comes back),
+ * store_write.c (batches to RocksDB, flushes), store_snapshot.c. Nobody else includes this.
+ *
+ * The life of a row that is below as well:
+ *
+ *     push                 evict or flush: encoded           in RocksDB, unchanged since
+ *   ---------> DIRTY -----------------------------> WRITING ----------------------------> clean, may be dropped
+ *
+ * DIRTY: its version is in no batch. WRITING: the version encoded last is not known to be in RocksDB; a row may be both. All batches go
+ * through one queue, in order, each as soon as its versions are durable, so a version never overtakes an earlier one of the same row. A key
+ * whose row is being read back is PENDING in the row map: one read of a key at a time, and no upsert until it has come, so what
+ * a read brings is always the last version. */
+#ifndef WEIR_STORE_INTERNAL_H
+#define WEIR_STORE_INTERNAL_H
+
+#include "limits.h"
+#include "pages.h"
+#include "rowmap.h"
+#include "slab.h"
+#include "store.h"
+
+#define BLOCK_ROWS   64u /* look-ups in flight together */
+#define TABLE_ID_MAX WEIR_TABLES_MAX
+
+enum row_flag {
+	ROW_USED = 1,
+	ROW_REFERENCED = 2, /* since the clock's hand passed */
+	ROW_DIRTY = 4,
+	ROW_WRITING = 8,
+	ROW_PARITY = 16, /* equal to the store's: emitted, or not part of the snapshot */
+};
+
+struct row_tail {
+	struct row_meta meta;
+	uint64_t key;
+};
+_Static_assert(sizeof(struct row_tail) == 32, "two tails share a cache line");
+
+struct store_table {
+	struct store *store;
+	uint32_t id, partition, partitions;
+	weir_table_spec spec;
+	weir_init_segment *segments;
+	struct optimizer *optimizer;
+	uint32_t slots; /* floats per element behind the value */
+	size_t width;   /* elements of a full row */
+	struct slab slab;
+	struct rowmap map;    /* embedding */
+	uint32_t *chunk_rows; /* dense: (chunks here) row number + 1 of chunk number / partitions; 0: not stored */
+	uint64_t chunk_rows_count;
+	uint64_t hand;     /* the clock's: a row number */
+	uint64_t leaving;  /* victims on their way to RocksDB */
+	uint64_t arriving; /* rows of requests under way */
+	uint64_t wanted;   /* rows of the request that waits for room */
+};
+
+/* A batch on its way to RocksDB, or a header behind batches. */
+struct store_write {
+	struct cold_write write;
+	struct store *store;
+	struct cold_write *header; /* not NULL: this goes, not `write` */
+	bool evict; /* its rows leave memory, unless they are used meanwhile */
+	struct store_write *next;
+};
+struct store_request {
+	struct cold_request request;
+	struct store *store;
+	uint64_t ticket;
+	struct store_request *next;
+};
+
+struct store_flush {
+	struct cold_write *header; /* NULL: none in progress */
+	uint32_t table;            /* the cursor */
+	uint64_t row;
+	bool posted; /* a slice is in the loop's queue */
+};
+
+struct store_snapshot {
+	bool active;
+	weir_status failed;
+	struct store_snapshot_options options;
+	struct row_batch batch;
+	uint32_t table; /* the cursor */
+	uint64_t row;
+};
+
+struct store {
+	struct store_options options;
+	struct store_table *tables[TABLE_ID_MAX + 1];
+	uint32_t tables_end; /* largest table id + 1 */
+	bool below;          /* rows may be in RocksDB only */
+	bool tracks;         /* flags matter: there is a cold, or a snapshot is in progress */
+	bool closed;
+	uint8_t parity; /* 0 or ROW_PARITY */
+	uint64_t durable;
+	/* store_fetch.c */
+	struct store_request *noted;                     /* being filled */
+	struct store_request *waiting, **waiting_last;   /* for room */
+	uint64_t tickets;
+	bool must_wait;    /* a wanted key is being read back already */
+	bool admit_posted; /* another try is in the loop's queue */
+	/* store_write.c */
+	struct store_write *evicting;            /* being filled */
+	struct store_write *held, **held_last;   /* until durable */
+	struct store_write *under_way, **under_way_last; /* with the writer, in its order */
+	uint64_t removing; /* removals on their way */
+	struct store_flush flush;
+	struct store_snapshot snapshot;
+	struct store_counters counters;
+};
+
+/* --- store.c */
+static inline float *row_value(const struct store_table *t, uint64_t row)
+{
+	return (float *)(void *)slab_row(&t->slab, row);
+}
+static inline struct row_tail *row_tail(const struct store_table *t, uint64_t row)
+{
+	return slab_tail(&t->slab, row);
+}
+static inline size_t row_floats(const struct store_table *t, uint64_t key)
+{
+	return store_row_elements(t, key) * (1 + t->slots);
+}
+static inline bool is_row(uint64_t row)
+{
+	return row < ROWMAP_PENDING;
+}
+/* A new row, its value and slots not set yet, not dirty; part of no snapshot. ROWMAP_NONE: out of memory. */
+uint64_t store_add_row(struct store_table *t, uint64_t key);
+void store_drop_row(struct store_table *t, uint64_t row);
+
+/* The row number of key, ROWMAP_PENDING or ROWMAP_NONE. */
+static inline uint64_t store_find_row(const struct store_table *t, uint64_t key)
+{
+	if (t->spec.kind == WEIR_EMBEDDING)
+		return rowmap_find(rowmap_home(&t->map, key), key);
+	const uint32_t row = t->chunk_rows[key / t->partitions];
+	return row ? row - 1 : ROWMAP_NONE;
+}
+
+/* --- store_evict.c */
+/* Lets rows of t go until what it needs is free, a slice of work at most. */
+void store_evict(struct store_table *t);
+/* Whether `rows` more rows of t fit the budget. */
+bool store_has_room(const struct store_table *t, uint64_t rows);
+
+/* --- store_fetch.c */
+void store_admit(struct store *s); /* sends waiting requests for which there is room */
+void store_free_requests(struct store *s);
+
+/* --- store_write.c */
+/* Adds a dirty row to a batch: it is WRITING from now on. */
+weir_status store_encode(struct row_batch *b, const struct store_table *t, uint64_t row) WEIR_MUST_CHECK;
+void store_mark_dirty(struct store_table *t, uint64_t row);
+/* The batch that victims are added to; NULL when out of memory. */
+struct row_batch *store_evicting(struct store *s);
+void store_send_evicting(struct store *s);
+weir_status store_write_removed(struct store_table *t, uint64_t key, uint64_t version);
+/* Whether a removal of this key is on its way: what RocksDB says about it is old. */
+bool store_is_removing(const struct store *s, uint32_t table, uint64_t key);
+void store_release_held(struct store *s);
+void store_free_writes(struct store *s);
+
+/* --- store_snapshot.c */
+/* Emits the row if the snapshot in progress still needs it. */
+void store_save_row(struct store_table *t, uint64_t row);
+static inline void store_before_change(struct store_table *t, uint64_t row)
+{
+	if (t->store->snapshot.active && (*slab_flags(&t->slab, row) & ROW_PARITY) != t->store->parity)
+		store_save_row(t, row);
+}
+
+#endif

@@ -1,0 +1,254 @@
+/* Batches of rows on their way to RocksDB, in one queue: an earlier batch never arrives later. A batch is held until all its versions are durable. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "store_internal.h"
+
+#define WRITING_BYTES_MAX (1u << 20) /* a flush waits while so much of it is on its way */
+#define SLICE_ROWS        512u       /* encoded by one slice of a flush, */
+#define SLICE_LOOKS       16384u     /* of so many rows looked at */
+
+weir_status store_encode(struct row_batch *b, const struct store_table *t, uint64_t row)
+{
+	struct store *s = t->store;
+	uint8_t *flags = slab_flags(&t->slab, row);
+	const struct row_tail *tail = row_tail(t, row);
+	if (row_batch_add(b, t->id, tail->key, &tail->meta, row_value(t, row), row_floats(t, tail->key)))
+		return WEIR_E_MEMORY;
+	b->items[b->count - 1].tag = row;
+	s->counters.dirty--;
+	*flags = (uint8_t)((*flags & ~ROW_DIRTY) | ROW_WRITING);
+	return WEIR_OK;
+}
+
+void store_mark_dirty(struct store_table *t, uint64_t row)
+{
+	uint8_t *flags = slab_flags(&t->slab, row);
+	t->store->counters.dirty += !(*flags & ROW_DIRTY);
+	*flags |= ROW_DIRTY;
+}
+
+/* --- The queue */
+
+static void write_done(struct cold_write *w);
+
+static struct store_write *write_create(struct store *s, bool evict)
+{
+	struct store_write *x = calloc(1, sizeof *x);
+	if (!x)
+		return NULL;
+	x->store = s;
+	x->evict = evict;
+	x->write.kind = COLD_WRITE_ROWS;
+	x->write.rows.partition = s->options.partition;
+	x->write.poster = s->options.poster;
+	x->write.done = write_done;
+	return x;
+}
+
+static void write_free(struct store_write *x)
+{
+	row_batch_free(&x->write.rows);
+	free(x);
+}
+
+static void hold(struct store *s, struct store_write *x)
+{
+	s->counters.writing_bytes += x->write.rows.data_bytes;
+	pool_charge(s->options.pool, x->write.rows.data_bytes);
+	x->next = NULL;
+	*s->held_last = x;
+	s->held_last = &x->next;
+	store_release_held(s);
+}
+
+void store_release_held(struct store *s)
+{
+	while (s->held && s->held->write.rows.version_max <= s->durable && !s->closed) {
+		struct store_write *x = s->held;
+		if (!(s->held = x->next))
+			s->held_last = &s->held;
+		if (x->header) {
+			cold_writer_submit(s->options.writer, x->header);
+			write_free(x);
+			continue;
+		}
+		x->next = NULL;
+		*s->under_way_last = x;
+		s->under_way_last = &x->next;
+		cold_writer_submit(s->options.writer, &x->write);
+	}
+}
+
+void store_set_durable(struct store *s, uint64_t index)
+{
+	assert(index >= s->durable);
+	s->durable = index;
+	store_release_held(s);
+	if (s->waiting)
+		store_admit(s);
+}
+
+struct row_batch *store_evicting(struct store *s)
+{
+	if (!s->evicting)
+		s->evicting = write_create(s, true);
+	return s->evicting ? &s->evicting->write.rows : NULL;
+}
+
+void store_send_evicting(struct store *s)
+{
+	struct store_write *x = s->evicting;
+	s->evicting = NULL;
+	if (x)
+		hold(s, x);
+}
+
+weir_status store_write_removed(struct store_table *t, uint64_t key, uint64_t version)
+{
+	struct row_batch *b = store_evicting(t->store);
+	if (!b || row_batch_add_removed(b, t->id, key, version))
+		return WEIR_E_MEMORY;
+	t->store->removing++;
+	store_send_evicting(t->store);
+	return WEIR_OK;
+}
+
+static bool removes(const struct store_write *x, uint32_t table, uint64_t key)
+{
+	for (; x; x = x->next)
+		for (size_t i = 0; i < x->write.rows.count; i++) {
+			const struct row_item *item = &x->write.rows.items[i];
+			if (item->removed && item->key == key && item->table == table)
+				return true;
+		}
+	return false;
+}
+
+bool store_is_removing(const struct store *s, uint32_t table, uint64_t key)
+{
+	return removes(s->held, table, key) || removes(s->under_way, table, key);
+}
+
+/* --- When it is there */
+
+/* The row of a written item is clean if it has not changed since, and a victim leaves unless it was used. */
+static void settle_row(struct store *s, const struct store_write *x, const struct row_item *item)
+{
+	struct store_table *t = s->tables[item->table];
+	uint8_t *flags = slab_flags(&t->slab, item->tag);
+	const struct row_tail *tail = row_tail(t, item->tag);
+	t->leaving -= x->evict;
+	s->counters.written++;
+	if (!(*flags & ROW_USED) || tail->key != item->key || tail->meta.version != row_version(x->write.rows.data + item->offset))
+		return;
+	*flags &= (uint8_t)~ROW_WRITING;
+	if (x->evict && !(*flags & (ROW_REFERENCED | ROW_DIRTY))) {
+		store_drop_row(t, item->tag);
+		s->counters.dropped++;
+	}
+}
+
+static void flush_go_on(struct store *s);
+
+static void write_done(struct cold_write *w)
+{
+	struct store_write *x = (struct store_write *)(void *)w;
+	struct store *s = x->store;
+	assert(s->under_way == x);
+	if (!(s->under_way = x->next))
+		s->under_way_last = &s->under_way;
+	s->counters.writing_bytes -= w->rows.data_bytes;
+	pool_release(s->options.pool, w->rows.data_bytes);
+	for (size_t i = 0; i < w->rows.count && !w->status; i++) {
+		if (w->rows.items[i].removed)
+			s->removing--;
+		else
+			settle_row(s, x, &w->rows.items[i]);
+	}
+	if (w->status && !s->closed)
+		s->options.failed(s->options.arg, w->status, w->err.text);
+	const bool go_on = !w->status && !s->closed;
+	write_free(x);
+	if (!go_on)
+		return;
+	flush_go_on(s);
+	if (s->waiting)
+		store_admit(s);
+}
+
+void store_free_writes(struct store *s)
+{
+	if (s->evicting)
+		write_free(s->evicting);
+	while (s->held) {
+		struct store_write *x = s->held;
+		s->held = x->next;
+		write_free(x);
+	}
+	assert(!s->under_way);
+	pool_release(s->options.pool, s->counters.writing_bytes);
+}
+
+/* --- Flushes */
+
+/* Adds dirty rows from the cursor on. False: a slice's worth of work is done. */
+static bool flush_rows(struct store *s, struct row_batch *b)
+{
+	struct store_flush *f = &s->flush;
+	uint32_t looks = 0;
+	for (; f->table < s->tables_end; f->table++, f->row = 0) {
+		const struct store_table *t = s->tables[f->table];
+		for (; t && f->row < t->slab.end; f->row = slab_next(&t->slab, f->row)) {
+			if (b->count == SLICE_ROWS || looks++ == SLICE_LOOKS)
+				return false;
+			if (*slab_flags(&t->slab, f->row) & ROW_DIRTY && store_encode(b, t, f->row))
+				return false; /* out of memory: this row again, later */
+		}
+	}
+	return true;
+}
+
+/* The header goes when all before it has gone; it waits for no index of its own. */
+static bool flush_end(struct store *s)
+{
+	struct store_write *x = write_create(s, false);
+	if (!x)
+		return false;
+	x->header = s->flush.header;
+	s->flush.header = NULL;
+	hold(s, x);
+	return true;
+}
+
+static void flush_slice(void *arg)
+{
+	struct store *s = arg;
+	struct store_flush *f = &s->flush;
+	f->posted = false;
+	if (s->closed || s->counters.writing_bytes > WRITING_BYTES_MAX)
+		return; /* write_done goes on */
+	struct store_write *x = write_create(s, false);
+	const bool done = x && flush_rows(s, &x->write.rows);
+	if (x && x->write.rows.count)
+		hold(s, x);
+	else if (x)
+		write_free(x);
+	if (!done || !flush_end(s))
+		flush_go_on(s);
+}
+
+static void flush_go_on(struct store *s)
+{
+	if (!s->flush.header || s->flush.posted)
+		return;
+	s->flush.posted = true;
+	poster_post(&s->options.poster, flush_slice, s);
+}
+
+void store_flush(struct store *s, struct cold_write *header)
+{
+	assert(s->options.cold && !s->flush.header);
+	s->flush = (struct store_flush){.header = header, .posted = s->flush.posted};
+	flush_go_on(s);
+}
