@@ -347,14 +347,6 @@ void grpc_stream_transmit(struct rpc_stream *stream, struct message *m)
 	grpc_byte_buffer_destroy(b); /* the batch has taken the slices */
 }
 
-void grpc_stream_sent(struct rpc_tag *tag, bool ok)
-{
-	struct grpc_stream *s = (struct grpc_stream *)(void *)((char *)tag - offsetof(struct grpc_stream, sent));
-	if (ok)
-		rpc_stream_on_sent(&s->base);
-	grpc_stream_batch_done(s);
-}
-
 void grpc_stream_read(struct rpc_stream *stream)
 {
 	struct grpc_stream *s = (struct grpc_stream *)stream;
@@ -362,7 +354,23 @@ void grpc_stream_read(struct rpc_stream *stream)
 	grpc_stream_batch(s, &op, 1, &s->received);
 }
 
-void grpc_stream_received(struct rpc_tag *tag, bool ok)
+static void stream_opened(struct rpc_tag *tag, bool ok)
+{
+	struct grpc_stream *s = (struct grpc_stream *)(void *)((char *)tag - offsetof(struct grpc_stream, opened));
+	if (ok)
+		rpc_stream_on_sent(&s->base);
+	grpc_stream_batch_done(s);
+}
+
+static void stream_sent(struct rpc_tag *tag, bool ok)
+{
+	struct grpc_stream *s = (struct grpc_stream *)(void *)((char *)tag - offsetof(struct grpc_stream, sent));
+	if (ok)
+		rpc_stream_on_sent(&s->base);
+	grpc_stream_batch_done(s);
+}
+
+static void stream_received(struct rpc_tag *tag, bool ok)
 {
 	struct grpc_stream *s = (struct grpc_stream *)(void *)((char *)tag - offsetof(struct grpc_stream, received));
 	grpc_byte_buffer *b = s->incoming;
@@ -380,6 +388,28 @@ void grpc_stream_received(struct rpc_tag *tag, bool ok)
 		rpc_stream_on_half_close(&s->base);
 	}
 	grpc_stream_batch_done(s);
+}
+
+static void stream_half_closed(struct rpc_tag *tag, bool ok)
+{
+	(void)ok;
+	grpc_stream_batch_done((struct grpc_stream *)(void *)((char *)tag - offsetof(struct grpc_stream, half_closed)));
+}
+
+struct grpc_stream *grpc_stream_new(void (*ended)(struct rpc_tag *tag, bool ok))
+{
+	struct grpc_stream *s = calloc(1, sizeof *s);
+	if (!s)
+		return NULL;
+	s->opened.fn = stream_opened;
+	s->sent.fn = stream_sent;
+	s->received.fn = stream_received;
+	s->half_closed.fn = stream_half_closed;
+	s->ended.fn = ended;
+	s->details = grpc_empty_slice();
+	grpc_metadata_array_init(&s->initial);
+	grpc_metadata_array_init(&s->trailing);
+	return s;
 }
 
 static void stream_closed(void *arg)

@@ -46,12 +46,12 @@ struct grpc_stream {
 	weir_status why;  /* set by cancel: what this side is told, whatever gRPC says */
 	char text[WEIR_ERROR_TEXT_BYTES];
 };
+/* `ended` is called when the peer's end is known, and differs between client and server. NULL: out of memory. */
+struct grpc_stream *grpc_stream_new(void (*ended)(struct rpc_tag *tag, bool ok));
 void grpc_stream_transmit(struct rpc_stream *stream, struct message *m);
 void grpc_stream_read(struct rpc_stream *stream);
 /* Starts a batch of the stream; tag->fn must be followed by grpc_stream_batch_done. */
 void grpc_stream_batch(struct grpc_stream *s, const grpc_op *ops, size_t n, struct rpc_tag *tag);
-void grpc_stream_received(struct rpc_tag *tag, bool ok);
-void grpc_stream_sent(struct rpc_tag *tag, bool ok);
 void grpc_stream_batch_done(struct grpc_stream *s); /* ends and frees the stream after its last batch */
 
 /* Server (rpc_grpc_server.c) */

@@ -149,20 +149,6 @@ void grpc_client_attempt_cancel(struct rpc_client_call *call)
 
 /* --- Streams */
 
-static void stream_opened(struct rpc_tag *tag, bool ok)
-{
-	struct grpc_stream *s = (struct grpc_stream *)(void *)((char *)tag - offsetof(struct grpc_stream, opened));
-	if (ok)
-		rpc_stream_on_sent(&s->base);
-	grpc_stream_batch_done(s);
-}
-
-static void stream_half_closed(struct rpc_tag *tag, bool ok)
-{
-	(void)ok;
-	grpc_stream_batch_done((struct grpc_stream *)(void *)((char *)tag - offsetof(struct grpc_stream, half_closed)));
-}
-
 static void stream_ended(struct rpc_tag *tag, bool ok)
 {
 	struct grpc_stream *s = (struct grpc_stream *)(void *)((char *)tag - offsetof(struct grpc_stream, ended));
@@ -174,18 +160,8 @@ static void stream_ended(struct rpc_tag *tag, bool ok)
 struct rpc_stream *grpc_client_stream_new(struct rpc_channel *channel)
 {
 	(void)channel;
-	struct grpc_stream *s = calloc(1, sizeof *s);
-	if (!s)
-		return NULL;
-	s->opened.fn = stream_opened;
-	s->sent.fn = grpc_stream_sent;
-	s->received.fn = grpc_stream_received;
-	s->half_closed.fn = stream_half_closed;
-	s->ended.fn = stream_ended;
-	s->details = grpc_empty_slice();
-	grpc_metadata_array_init(&s->initial);
-	grpc_metadata_array_init(&s->trailing);
-	return &s->base;
+	struct grpc_stream *s = grpc_stream_new(stream_ended);
+	return s ? &s->base : NULL;
 }
 
 void grpc_client_stream_start(struct rpc_stream *stream)

@@ -184,20 +184,6 @@ static void unary_begin(struct rpc_server_slot *slot, enum rpc_method method, gr
 
 /* --- Streams */
 
-static void stream_opened(struct rpc_tag *tag, bool ok)
-{
-	struct grpc_stream *s = (struct grpc_stream *)(void *)((char *)tag - offsetof(struct grpc_stream, opened));
-	if (ok)
-		rpc_stream_on_sent(&s->base);
-	grpc_stream_batch_done(s);
-}
-
-static void stream_finished(struct rpc_tag *tag, bool ok)
-{
-	(void)ok;
-	grpc_stream_batch_done((struct grpc_stream *)(void *)((char *)tag - offsetof(struct grpc_stream, half_closed)));
-}
-
 static void stream_ended(struct rpc_tag *tag, bool ok)
 {
 	struct grpc_stream *s = (struct grpc_stream *)(void *)((char *)tag - offsetof(struct grpc_stream, ended));
@@ -225,21 +211,13 @@ void grpc_server_stream_finish(struct grpc_stream *s, weir_status status, const 
 
 static void stream_begin(struct rpc_server_slot *slot, enum rpc_method method, grpc_call *call)
 {
-	struct grpc_stream *s = calloc(1, sizeof *s);
+	struct grpc_stream *s = grpc_stream_new(stream_ended);
 	if (!s) {
 		drop(slot->server, call, method);
 		return;
 	}
 	s->call = call;
-	s->opened.fn = stream_opened;
-	s->sent.fn = grpc_stream_sent;
-	s->received.fn = grpc_stream_received;
-	s->half_closed.fn = stream_finished;
-	s->ended.fn = stream_ended;
-	s->details = grpc_empty_slice();
 	s->base.sending = true;
-	grpc_metadata_array_init(&s->initial);
-	grpc_metadata_array_init(&s->trailing);
 	const grpc_op end = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER, .data.recv_close_on_server.cancelled = &s->cancelled};
 	const grpc_op open = {.op = GRPC_OP_SEND_INITIAL_METADATA};
 	grpc_stream_batch(s, &end, 1, &s->ended);
