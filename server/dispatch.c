@@ -42,6 +42,7 @@ static uint8_t reply_kind(const struct sink *k, uint8_t kind)
 	case RECORD_CLOSE_STEP:
 	case RECORD_RETIRE:
 	case RECORD_ASSIGN:
+	case RECORD_RESUME:
 		return (uint8_t)(kind + 1);
 	default:
 		return k->method == RPC_PULL_STREAM || k->method == RPC_PULL ? RECORD_PULL_REPLY : RECORD_PUSH_REPLY;
@@ -98,11 +99,13 @@ static void write_reply(const struct task *t, const struct partition_reply *repl
 	uint32_t id = partition_id(t->partition);
 	struct record r = reply_to(q, (uint16_t)id, reply->status, reply->applied);
 	r.b = reply->stable;
-	r.c = q->record.kind == RECORD_SEAL ? reply->bitmap_bits : reply->staleness;
+	r.c = q->record.kind == RECORD_SEAL     ? reply->bitmap_bits
+	      : q->record.kind == RECORD_RESUME ? (uint32_t)reply->epoch
+	                                        : reply->staleness;
 	record_writer_begin(w, &r);
 	if (reply->text) {
 		write_text(w, reply->text);
-	} else if (q->record.kind == RECORD_SEAL) {
+	} else if (q->record.kind == RECORD_SEAL && reply->bitmap) {
 		struct section s = {.codec = WEIR_CODEC_FP32, .index_codec = INDEX_ALL, .data_bytes = reply->bitmap_bits / 8};
 		(void)record_writer_add(w, &s, NULL, reply->bitmap, false);
 	}
@@ -188,7 +191,7 @@ static void answer_pull(struct task *t)
 	task_done(t);
 }
 
-static void on_step_applied(void *arg, weir_status status)
+static void on_pull_ready(void *arg, weir_status status)
 {
 	struct task *t = arg;
 	if (!status) {
@@ -197,8 +200,11 @@ static void on_step_applied(void *arg, weir_status status)
 	}
 	const struct record *r = &t->request->record;
 	weir_error err = {0};
-	weir_fail(&err, status, "pull: step %llu was not applied in partition %u within %u ms", (unsigned long long)r->b,
-	          partition_id(t->partition), WEIR_PARK_TIMEOUT_MS);
+	if (status == WEIR_E_NOT_CURRENT)
+		weir_fail(&err, status, "pull: step %llu was not applied in partition %u within %u ms", (unsigned long long)r->b,
+		          partition_id(t->partition), WEIR_PARK_TIMEOUT_MS);
+	else
+		weir_fail(&err, status, "pull: the rows of partition %u could not be brought into memory", partition_id(t->partition));
 	partition_write_error(task_writer(t), r, RECORD_PULL_REPLY, status, err.text);
 	task_done(t);
 }
@@ -206,11 +212,9 @@ static void on_step_applied(void *arg, weir_status status)
 static void run_pull(struct task *t)
 {
 	const struct record *r = &t->request->record;
-	if (partition_readable(t->partition, r->b))
+	if (partition_pull_ready(t->partition, r, &t->request->body,
+	                         clock_ms(t->executor->server->options.clock) + WEIR_PARK_TIMEOUT_MS, on_pull_ready, t))
 		answer_pull(t);
-	else
-		partition_park(t->partition, r->b, clock_ms(t->executor->server->options.clock) + WEIR_PARK_TIMEOUT_MS, on_step_applied,
-		               t);
 }
 
 /* --- Tasks */
@@ -269,6 +273,7 @@ static weir_status check_record(const struct sink *k, const struct record *r, we
 	case RECORD_PUSH:
 	case RECORD_PULL:
 	case RECORD_ASSIGN:
+	case RECORD_RESUME:
 		if (to_all)
 			return weir_fail(err, WEIR_E_INVALID, "record kind %u names no partition", r->kind);
 		break;

@@ -7,17 +7,32 @@
 #include <string.h>
 
 #include "partition_internal.h"
+#include "partition_state.h"
 #include "wire.h"
 
-/* A record on its way through. */
-struct submission {
-	struct partition *p;
-	const struct record *r;
-	const struct cursor *body;
-	struct message *message;
-	struct partition_reply reply;
-	weir_error err;
-};
+static void on_store_failed(void *arg, weir_status status, const char *text)
+{
+	struct partition *p = arg;
+	weir_error err = {0};
+	(void)weir_fail(&err, status, "%s", text);
+	if (p->options.failed)
+		p->options.failed(p->options.failed_arg, &err);
+}
+
+/* The store's place for what this partition is asked: with its callbacks here. */
+static struct store *create_store(struct partition *p)
+{
+	if (!p->options.store)
+		return store_create(NULL);
+	p->store_options = *p->options.store;
+	p->store_options.partition = p->options.id;
+	p->store_options.fetched = rows_fetched;
+	p->store_options.failed = on_store_failed;
+	p->store_options.arg = p;
+	p->options.store = &p->store_options;
+	p->cold = p->store_options.cold != NULL;
+	return store_create(&p->store_options);
+}
 
 struct partition *partition_create(const struct partition_options *options, weir_error *err)
 {
@@ -29,7 +44,7 @@ struct partition *partition_create(const struct partition_options *options, weir
 	}
 	p->options = *options;
 	steps_init(&p->steps);
-	p->store = store_create(NULL);
+	p->store = create_store(p);
 	p->scratch = malloc(sizeof *p->scratch);
 	if (!p->store || !p->scratch) {
 		partition_destroy(p);
@@ -43,7 +58,9 @@ void partition_destroy(struct partition *p)
 {
 	if (!p)
 		return;
-	partition_tick(p, INT64_MAX);
+	partition_abandon(p);
+	message_release(p->flush.header);
+	free(p->skip.bits);
 	p->options.log->ops->destroy(p->options.log);
 	steps_free(&p->steps);
 	identity_free(&p->identity);
@@ -61,6 +78,10 @@ uint32_t partition_id(const struct partition *p)
 uint64_t partition_applied(const struct partition *p)
 {
 	return p->applied;
+}
+uint64_t partition_steps_closed(const struct partition *p)
+{
+	return p->steps.closed;
 }
 struct store *partition_store(struct partition *p)
 {
@@ -108,57 +129,6 @@ weir_status partition_add_table(struct partition *p, uint32_t id, const weir_tab
 	return WEIR_OK;
 }
 
-/* --- Parked pulls */
-
-bool partition_readable(const struct partition *p, uint64_t step)
-{
-	return step <= p->steps.closed;
-}
-
-void partition_park(struct partition *p, uint64_t step, int64_t deadline_ms, void (*ready)(void *arg, weir_status status),
-                    void *arg)
-{
-	struct parked *k = malloc(sizeof *k);
-	if (!k) {
-		ready(arg, WEIR_E_MEMORY);
-		return;
-	}
-	*k = (struct parked){.step = step, .deadline_ms = deadline_ms, .ready = ready, .arg = arg};
-	struct parked **end = &p->parked;
-	while (*end)
-		end = &(*end)->next;
-	*end = k;
-}
-
-/* Wakes, in the order they came, those whose step is applied or whose deadline is at or before now_ms. */
-static void wake(struct partition *p, int64_t now_ms)
-{
-	struct parked *woken = NULL, **end = &woken;
-	for (struct parked **at = &p->parked; *at;) {
-		struct parked *k = *at;
-		if (!partition_readable(p, k->step) && k->deadline_ms > now_ms) {
-			at = &k->next;
-			continue;
-		}
-		*at = k->next;
-		k->next = NULL;
-		*end = k;
-		end = &k->next;
-	}
-	while (woken) {
-		struct parked *k = woken;
-		woken = k->next;
-		k->ready(k->arg, partition_readable(p, k->step) ? WEIR_OK : WEIR_E_NOT_CURRENT);
-		free(k);
-	}
-}
-
-void partition_tick(struct partition *p, int64_t now_ms)
-{
-	if (p->parked)
-		wake(p, now_ms);
-}
-
 /* --- Entries */
 
 /* Logs the record with these rates and applies it. */
@@ -167,7 +137,7 @@ static weir_status commit(struct submission *s, uint32_t finding, const float *r
 	struct partition *p = s->p;
 	struct log *log = p->options.log;
 	struct log_entry e = {
-	    .epoch = 1,
+	    .epoch = p->options.epoch,
 	    .index = p->applied + 1,
 	    .generation = p->options.generation,
 	    .stamp_ms = p->options.clock->ops->wall_ns(p->options.clock) / 1000000,
@@ -179,6 +149,9 @@ static weir_status commit(struct submission *s, uint32_t finding, const float *r
 	    .body = *s->body,
 	};
 	weir_status status = log->ops->append(log, &e, &s->err);
+	s->no_space = status == WEIR_E_NO_SPACE;
+	if (status == WEIR_E_IO && p->options.failed)
+		p->options.failed(p->options.failed_arg, &s->err);
 	if (status)
 		return status;
 	status = partition_apply(p, &e);
@@ -188,8 +161,7 @@ static weir_status commit(struct submission *s, uint32_t finding, const float *r
 		return weir_fail(&s->err, p->failed, "partition %u: entry %llu could not be applied", p->options.id,
 		                 (unsigned long long)e.index);
 	}
-	uint64_t needed = p->steps.lowest < e.index + 1 ? p->steps.lowest : e.index + 1;
-	log->ops->release_below(log, needed);
+	log->ops->release_below(log, partition_state_needs(p));
 	return status;
 }
 
@@ -255,7 +227,6 @@ static weir_status submit_push(struct submission *s)
 	uint32_t finding = LOG_FINITE, table;
 	if (p->options.not_finite != PARTITION_ACCEPT && !sections_finite(r, *s->body, p->scratch->values, &table)) {
 		finding = p->options.not_finite == PARTITION_CLIP ? LOG_CLIPPED : LOG_REJECTED;
-		counter_bump(&p->counters.nonfinite_refused, 1);
 		weir_fail(&s->err, WEIR_E_NOT_FINITE, "table %s: a NaN or an infinity in pass %u unit %u batch %u",
 		          partition_table(p, table)->spec->name, r->pass, r->unit, r->batch);
 	}
@@ -327,7 +298,7 @@ static weir_status submit_close(struct submission *s)
 	}
 	status = commit(s, LOG_FINITE, rates, p->tables_end);
 	if (!status)
-		wake(p, INT64_MIN);
+		parked_wake(p, INT64_MIN);
 	return status;
 }
 
@@ -354,6 +325,18 @@ static weir_status submit_assign(struct submission *s)
 	return commit(s, LOG_FINITE, NULL, 0);
 }
 
+/* The sender was told of entries up to r->a in epoch r->b. */
+static weir_status submit_resume(struct submission *s)
+{
+	const struct record *r = s->r;
+	if (!epochs_hold(&s->p->epochs, r->b, r->a, s->p->applied))
+		return weir_fail(&s->err, WEIR_E_STALE,
+		                 "partition %u: entry %llu of epoch %llu was lost in a restart before it was durable", s->p->options.id,
+		                 (unsigned long long)r->a, (unsigned long long)r->b);
+	s->survives = r->a;
+	return WEIR_OK;
+}
+
 static weir_status submit(struct submission *s)
 {
 	if (s->p->failed)
@@ -369,18 +352,78 @@ static weir_status submit(struct submission *s)
 		return submit_retire(s);
 	case RECORD_ASSIGN:
 		return submit_assign(s);
+	case RECORD_RESUME:
+		return submit_resume(s);
 	}
 	return weir_fail(&s->err, WEIR_E_INVALID, "record kind %u does not change state", s->r->kind);
+}
+
+/* Whether the outcome is one that a crash must not take back: it speaks of entries. An asynchronous push may be lost and done again (RESUME tells
+ * its sender); of a step, which is closed once for all, nothing may. */
+static bool must_survive(const struct submission *s)
+{
+	weir_status status = s->reply.status;
+	bool speaks_of_entries =
+	    status == WEIR_OK || status == WEIR_E_DUPLICATE || status == WEIR_E_DROPPED || status == WEIR_E_NOT_FINITE;
+	bool push_may_be_lost = s->r->kind == RECORD_PUSH && s->r->b == 0 && !s->p->options.ack_disk;
+	return speaks_of_entries && !push_may_be_lost && s->r->kind != RECORD_RESUME;
+}
+
+/* Whether the rows that the record needs are in memory. */
+static bool has_rows(struct submission *s)
+{
+	struct partition *p = s->p;
+	s->ticket = 0;
+	if (!p->cold || s->r->kind == RECORD_RESUME)
+		return true;
+	weir_status status = WEIR_OK;
+	if (s->r->kind != RECORD_CLOSE_STEP)
+		status = rows_want(p, s->r, *s->body);
+	else if (s->r->b == p->steps.closed + 1 && check_close(s) == WEIR_OK)
+		status = steps_want(p, &(struct log_entry){.record = *s->r, .body = *s->body});
+	if (status) /* what was noted is fetched, the rest is asked for again */
+		LOG_AT(p->options.logger, LOG_WARN, "no memory to ask for rows", "partition=%u", p->options.id);
+	return !rows_missing(p, &s->ticket);
+}
+
+static void wait_for_space(struct submission *s)
+{
+	struct partition *p = s->p;
+	LOG_AT(p->options.logger, LOG_ERROR, "disk full", "partition=%u %s; pushes wait until space is freed", p->options.id,
+	       s->err.text);
+	atomic_store_explicit(&p->counters.disk_full, true, memory_order_relaxed);
+	s->err = (weir_error){0};
+	s->no_space = false;
+	submissions_add(&p->blocked, s);
+}
+
+void submission_run(struct submission *s)
+{
+	struct partition *p = s->p;
+	if (p->blocked.first && s->r->kind != RECORD_RESUME) {
+		submissions_add(&p->blocked, s);
+		return;
+	}
+	if (!has_rows(s)) {
+		submissions_add(&p->unfetched, s);
+		return;
+	}
+	s->reply.status = submit(s);
+	if (s->no_space) {
+		wait_for_space(s);
+		return;
+	}
+	if (must_survive(s))
+		s->survives = p->applied;
+	submission_answer(s);
+	if (p->cold)
+		store_balance(p->store);
 }
 
 void partition_submit(struct partition *p, const struct record *r, const struct cursor *body, struct message *m,
                       partition_reply_fn reply, void *arg)
 {
-	struct submission s = {.p = p, .r = r, .body = body, .message = m};
+	struct submission s = {.p = p, .r = r, .body = body, .message = m, .on_reply = reply, .arg = arg};
 	s.err.text[0] = '\0';
-	s.reply.status = submit(&s);
-	s.reply.applied = p->applied;
-	s.reply.stable = p->options.log->ops->durable(p->options.log);
-	s.reply.text = s.err.text[0] ? s.err.text : NULL;
-	reply(arg, &s.reply);
+	submission_run(&s);
 }

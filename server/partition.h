@@ -2,6 +2,10 @@
  * committed entry, reply. Everything that changes rows or identities is an entry (push, seal, close step, retire, assign; tables come from the ledger's registry), and applying reads nothing but
  * the entry and the state, so that replicas applying the same log are equal.
  *
+ * What waits. A record whose rows are below memory waits for them before it is looked at (until then it is nothing). A record that finds the disk full
+ * waits until there is room, and those behind it too. A reply that speaks of entries which must not be lost waits until they are durable: every one
+ * but those to asynchronous pushes, whose sender is told by RESUME what a crash has lost; with ack_disk those too.
+ *
  * One owner: the executor (an rpc_loop) that it was created for calls every function. Replies come through callbacks on that thread, maybe
  * before the call returns. */
 #ifndef WEIR_PARTITION_H
@@ -25,7 +29,14 @@ enum partition_not_finite { PARTITION_REJECT, PARTITION_CLIP, PARTITION_ACCEPT }
 struct partition_options {
 	uint32_t id, partitions;
 	uint64_t generation;
+	uint64_t epoch;  /* of this start of the server, larger than all before; from 1 */
 	struct log *log; /* taken over */
+	const struct store_options *store; /* copied but for its callbacks, which are the partition's; NULL: all rows in memory */
+	bool ack_disk;                     /* pushes to asynchronous tables are answered when durable, too */
+	uint32_t flush_interval_ms;        /* with a cold: between two flushes; 0: only partition_flush */
+	/* Something below failed for good: the server must stop. Once at least, on the owner's thread. */
+	void (*failed)(void *arg, const weir_error *err);
+	void *failed_arg;
 	const struct clock *clock;
 	struct logger *logger;
 	uint32_t not_finite; /* enum partition_not_finite */
@@ -35,6 +46,8 @@ struct partition_options {
 struct partition_counters {
 	_Atomic uint64_t applied, parts_applied, fingerprint, parts_dropped, dropped_fingerprint, parts_double, units_open, rows;
 	_Atomic uint64_t duplicates_refused, stale_refused, nonfinite_refused;
+	_Atomic uint64_t stable, flushed; /* log indices */
+	_Atomic bool disk_full;           /* records wait for space */
 };
 
 /* Of one table in one partition; the same rule. */
@@ -45,6 +58,7 @@ struct partition_table_counters {
 struct partition_reply {
 	weir_status status;
 	uint64_t applied, stable; /* log indices */
+	uint64_t epoch;
 	uint32_t staleness;
 	const uint8_t *bitmap; /* SEAL: parts present, valid during the callback */
 	uint32_t bitmap_bits;
@@ -53,18 +67,37 @@ struct partition_reply {
 typedef void (*partition_reply_fn)(void *arg, const struct partition_reply *reply);
 
 struct partition *partition_create(const struct partition_options *options, weir_error *err);
+/* Needs, with a cold, what store_destroy needs. Who still waits is answered E_UNAVAILABLE. */
 void partition_destroy(struct partition *p);
 weir_status partition_add_table(struct partition *p, uint32_t id, const weir_table_spec *spec, weir_error *err);
-/* A record that changes state: PUSH, SEAL, CLOSE_STEP, RETIRE, ASSIGN. body: its sections, inside m (retained as long as needed). */
+/* A record that changes state: PUSH, SEAL, CLOSE_STEP, RETIRE, ASSIGN, or asks what became of it: RESUME. body: its sections, inside m. All three stay as they
+ * are until the reply. */
 void partition_submit(struct partition *p, const struct record *r, const struct cursor *body, struct message *m,
                       partition_reply_fn reply, void *arg);
-/* Whether rows may be read for a pull that needs `step` applied (0: always). When not, `ready` runs once it is or when the deadline passes (status then). */
-bool partition_readable(const struct partition *p, uint64_t step);
-void partition_park(struct partition *p, uint64_t step, int64_t deadline_ms, void (*ready)(void *arg, weir_status status),
-                    void *arg);
-void partition_tick(struct partition *p, int64_t now_ms); /* expires parked pulls */
+/* Whether a pull may be answered now: its step (r->b; 0: none) is applied and its rows are in memory. When not, `ready` runs once that is so, or with
+ * E_NOT_CURRENT when the step is not applied by the deadline, or E_UNAVAILABLE when the partition ends. r and body stay as they are until then. */
+bool partition_pull_ready(struct partition *p, const struct record *r, const struct cursor *body, int64_t deadline_ms,
+                          void (*ready)(void *arg, weir_status status), void *arg);
+/* Expires parked pulls, tries again what a full disk held up, begins flushes. INT64_MAX: pulls and what waits for space wait no longer. */
+void partition_tick(struct partition *p, int64_t now_ms);
+/* Answers everything that waits with E_UNAVAILABLE. */
+void partition_abandon(struct partition *p);
+
+/* --- With a log on disk */
+
+/* Recovery: tables are added, then the header of the last flush (partition_state_import) if there is one, then rows are loaded, then every entry of
+ * the journal from partition_state_needs on is replayed, then partition_recovered begins the epoch. */
+weir_status partition_replay(struct partition *p, const struct log_entry *e, weir_error *err) WEIR_MUST_CHECK;
+void partition_recovered(struct partition *p);
+/* The log has become durable further: on the owner's thread, after each time. */
+void partition_durable(struct partition *p);
+/* Writes below what has changed since the last flush, and then lets the log be truncated. False: one is under way, or nothing has changed. `done`
+ * (NULL allowed) runs when it is over, whether it worked or not. */
+bool partition_flush(struct partition *p, void (*done)(void *arg), void *arg);
+
 uint32_t partition_id(const struct partition *p);
 uint64_t partition_applied(const struct partition *p);
+uint64_t partition_steps_closed(const struct partition *p); /* the last one */
 struct store *partition_store(struct partition *p);
 const struct partition_counters *partition_get_counters(const struct partition *p);
 const struct partition_table_counters *partition_table_get_counters(const struct partition *p,

@@ -119,6 +119,24 @@ static weir_status apply_rows(struct section_apply *a, const uint64_t *keys, siz
 	return WEIR_OK;
 }
 
+static weir_status apply_row_or_chunk(struct section_apply *a, uint64_t key)
+{
+	return a->t->spec->kind == WEIR_EMBEDDING ? apply_rows(a, &key, 1) : apply_chunk(a, key);
+}
+
+/* The same in a replay that found rows ahead of the entry. */
+static weir_status apply_behind(struct section_apply *a, const uint64_t *keys, size_t count)
+{
+	weir_status status = WEIR_OK;
+	for (size_t i = 0; i < count && !status; i++) {
+		if (replay_skips(a->p, a->p->skip.row++))
+			cursor_take(&a->data, store_row_elements(a->t->rows, keys[i]) * codec_element_bytes(a->codec));
+		else
+			status = apply_row_or_chunk(a, keys[i]);
+	}
+	return status;
+}
+
 static weir_status apply_section(struct partition *p, const struct log_entry *e, const struct section *s, uint32_t number)
 {
 	struct section_apply a = {.p = p,
@@ -132,7 +150,9 @@ static weir_status apply_section(struct partition *p, const struct log_entry *e,
 	uint64_t keys[APPLY_ROWS];
 	weir_status status = WEIR_OK;
 	for (size_t n; !status && (n = row_keys_next(&k, keys, APPLY_ROWS)) > 0;) {
-		if (a.t->spec->kind == WEIR_EMBEDDING)
+		if (p->skip.active)
+			status = apply_behind(&a, keys, n);
+		else if (a.t->spec->kind == WEIR_EMBEDDING)
 			status = apply_rows(&a, keys, n);
 		else
 			for (size_t i = 0; i < n && !status; i++)
@@ -182,6 +202,8 @@ static weir_status apply_push(struct partition *p, const struct log_entry *e)
 		counter_bump(&p->counters.parts_double, 1);
 		return WEIR_E_DUPLICATE;
 	}
+	if (e->finding != LOG_FINITE)
+		counter_bump(&p->counters.nonfinite_refused, 1);
 	if (e->finding == LOG_REJECTED) {
 		count_done(p, r, false);
 		return WEIR_E_NOT_FINITE;
@@ -199,14 +221,19 @@ static weir_status apply_push(struct partition *p, const struct log_entry *e)
 
 static weir_status assign_row(struct section_apply *a, uint64_t key)
 {
+	const size_t n = store_row_elements(a->t->rows, key);
+	const size_t slots = a->e->record.flags & RECORD_ASSIGN_SLOTS ? optimizer_slots(a->t->spec->optimizer.kind) : 0;
+	if (replay_skips(a->p, a->p->skip.row++)) {
+		cursor_take(&a->data, n * (1 + slots) * codec_element_bytes(a->codec));
+		return WEIR_OK;
+	}
 	float *value;
 	struct row_meta *meta;
 	if (store_upsert(a->t->rows, &key, 1, &value, &meta))
 		return WEIR_E_MEMORY;
-	size_t n = store_row_elements(a->t->rows, key);
 	values_decode(&a->data, a->codec, n, false, value);
 	if (a->e->record.flags & RECORD_ASSIGN_SLOTS)
-		values_decode(&a->data, a->codec, n * optimizer_slots(a->t->spec->optimizer.kind), false, value + n);
+		values_decode(&a->data, a->codec, n * slots, false, value + n);
 	else
 		optimizer_init_slots(&a->t->spec->optimizer, value + n, n);
 	meta->state = a->t->full_decay ? optimizer_state_at(&a->t->clock) : (struct row_state){0};
@@ -248,7 +275,7 @@ static weir_status apply_retire(struct partition *p, const struct log_entry *e)
 	return p->failed;
 }
 
-static void publish(struct partition *p)
+void partition_publish(struct partition *p)
 {
 	uint64_t rows = 0;
 	for (uint32_t id = 0; id < p->tables_end; id++)
@@ -257,6 +284,7 @@ static void publish(struct partition *p)
 	atomic_store_explicit(&p->counters.rows, rows, memory_order_relaxed);
 	atomic_store_explicit(&p->counters.units_open, p->identity.open_count, memory_order_relaxed);
 	atomic_store_explicit(&p->counters.applied, p->applied, memory_order_relaxed);
+	atomic_store_explicit(&p->counters.flushed, p->flushed, memory_order_relaxed);
 }
 
 weir_status partition_apply(struct partition *p, const struct log_entry *e)
@@ -283,6 +311,6 @@ weir_status partition_apply(struct partition *p, const struct log_entry *e)
 		assert(!"an entry of a kind that does not change state");
 	}
 	p->applied = e->index;
-	publish(p);
+	partition_publish(p);
 	return status;
 }

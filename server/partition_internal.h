@@ -3,6 +3,7 @@
 #ifndef WEIR_PARTITION_INTERNAL_H
 #define WEIR_PARTITION_INTERNAL_H
 
+#include "epochs.h"
 #include "identity.h"
 #include "partition.h"
 #include "step.h"
@@ -30,12 +31,57 @@ struct apply_scratch {
 	float row[(1 + WEIR_OPTIMIZER_SLOTS_MAX) * WEIR_ROW_WIDTH_MAX];
 };
 
+/* A record on its way through. */
+struct submission {
+	struct submission *next; /* while it waits */
+	struct partition *p;
+	const struct record *r;
+	const struct cursor *body;
+	struct message *message;
+	partition_reply_fn on_reply;
+	void *arg;
+	uint64_t ticket;    /* the rows it waits for; 0: none */
+	bool no_space;      /* it found the disk full */
+	uint64_t survives;  /* the reply waits until this log index is durable */
+	struct partition_reply reply;
+	weir_error err;
+};
+
+struct submissions { /* first in, first out */
+	struct submission *first, **end;
+};
+
+/* A pull that waits for its step or its rows. */
 struct parked {
 	struct parked *next;
-	uint64_t step;
+	const struct record *r;
+	const struct cursor *body;
+	uint64_t ticket; /* 0: of the step alone */
 	int64_t deadline_ms;
 	void (*ready)(void *arg, weir_status status);
 	void *arg;
+};
+
+/* A reply that waits until what it says is durable, with copies of what it points to. */
+struct deferred_reply;
+
+/* One flush at a time: rows, then the header, then a sync. */
+struct partition_flush_state {
+	bool running;
+	uint64_t index, needs; /* of the header: applied, and the first log entry that recovery from it needs */
+	struct message *header;
+	struct cold_write header_write, sync_write;
+	int64_t next_ms;
+	void (*done)(void *arg);
+	void *arg;
+};
+
+/* Rows of the entry being replayed that hold its effect already: bit i is the i-th row of its sections. NULL bits: none does. */
+struct replay_skip {
+	uint64_t *bits;
+	size_t capacity; /* words */
+	size_t row;      /* next one to be applied */
+	bool active;
 };
 
 struct partition {
@@ -48,7 +94,16 @@ struct partition {
 	uint64_t applied;    /* index of the last applied entry */
 	weir_status failed;  /* an entry could not be applied: nothing is accepted any more */
 	struct apply_scratch *scratch;
-	struct parked *parked;
+	struct epochs epochs;
+	struct store_options store_options; /* options.store points here */
+	bool cold;             /* rows may be below memory */
+	struct replay_skip skip;
+	uint64_t fetched;      /* tickets up to here are served */
+	struct parked *parked; /* pulls */
+	struct submissions unfetched, blocked; /* that wait for rows; for space on the disk */
+	struct deferred_reply *deferred, **deferred_end;
+	uint64_t flushed; /* log index that the last complete flush covers */
+	struct partition_flush_state flush;
 	struct partition_counters counters;
 };
 
@@ -87,8 +142,33 @@ bool sections_finite(const struct record *r, struct cursor body, float *scratch,
 void values_decode(struct cursor *data, weir_codec codec, size_t n, bool clip, float *out);
 /* Applies an entry. What it returns is the outcome for the one who sent it; p->failed is set when memory ran out. */
 weir_status partition_apply(struct partition *p, const struct log_entry *e);
+void partition_publish(struct partition *p); /* into the counters of the status report */
 void row_meta_touch(struct row_meta *m, const struct log_entry *e);
 /* An entry with rows of the table has been applied at this rate. */
 void table_step(struct partition_table *t, float lr);
+
+/* --- partition_rows.c: rows that a record needs in memory */
+
+/* Asks for the embedding rows that a record's sections name, as far as they can be read. E_MEMORY. */
+weir_status rows_want(struct partition *p, const struct record *r, struct cursor body) WEIR_MUST_CHECK;
+/* Sends for what was wanted; whether the caller must wait for *ticket. */
+bool rows_missing(struct partition *p, uint64_t *ticket);
+
+/* --- partition_wait.c */
+
+void submissions_add(struct submissions *l, struct submission *s); /* copied */
+/* Runs a record: it is answered, or waits. */
+void submission_run(struct submission *s);
+/* Replies, now or once s->survives is durable. */
+void submission_answer(struct submission *s);
+void parked_wake(struct partition *p, int64_t now_ms);
+void rows_fetched(void *arg, uint64_t ticket); /* store_options.fetched */
+
+/* --- partition_replay.c */
+
+static inline bool replay_skips(const struct partition *p, size_t row)
+{
+	return p->skip.active && (p->skip.bits[row / 64] >> row % 64 & 1);
+}
 
 #endif

@@ -178,6 +178,8 @@ static weir_status apply_group(struct partition *p, const struct log_entry *e, s
 	struct row_meta *meta;
 	if (store_upsert(t->rows, &touches->key, 1, &value, &meta))
 		return WEIR_E_MEMORY;
+	if (meta->version >= e->index)
+		return WEIR_OK; /* in a replay: flushed after this close */
 	const size_t width = store_row_elements(t->rows, touches->key);
 	values_decode(&touches->data, touches->codec, width, touches->clip, sum);
 	for (size_t i = 1; i < n; i++) {
@@ -224,6 +226,26 @@ static weir_status reduce(struct partition *p, const struct log_entry *e)
 	if (!status)
 		status = apply_touches(p, e, &l);
 	free(l.items);
+	return status;
+}
+
+/* The embedding rows of one waiting entry. */
+static weir_status want_entry(struct partition *p, uint64_t index)
+{
+	const struct log_entry *e = p->options.log->ops->get(p->options.log, index);
+	assert(e && e->record.kind == RECORD_PUSH);
+	return rows_want(p, &e->record, e->body);
+}
+
+weir_status steps_want(struct partition *p, const struct log_entry *close)
+{
+	weir_status status = WEIR_OK;
+	for (uint32_t i = 0; i < close->record.c && !status; i++) {
+		struct batch_id id = step_batch(close, i);
+		uint32_t at, end = parts_of(&p->steps, &id, &at);
+		for (; at < end && !status; at++)
+			status = want_entry(p, p->steps.waiting[at].index);
+	}
 	return status;
 }
 

@@ -39,6 +39,8 @@ weir_status steps_wait(struct steps *s, const struct record *push, uint64_t inde
 struct batch_id step_batch(const struct log_entry *close, uint32_t i);
 /* Units have closed: parts of theirs that still wait will be in no step, and are dropped. */
 void steps_forget_closed(struct partition *p);
+/* Asks for the rows (store_want) that closing would change. E_MEMORY. */
+weir_status steps_want(struct partition *p, const struct log_entry *close);
 /* Applies a CLOSE_STEP entry: drops, reduces, and counts. E_MEMORY leaves the partition unusable. */
 weir_status step_close(struct partition *p, const struct log_entry *e);
 

@@ -58,7 +58,7 @@ static void closes_come_in_order_and_count_once(void **state)
 	assert_int_equal(partition_applied(f.p), applied);
 	assert_true(fixture_row(&f, SYNC_ROWS, 10) == -1);
 	assert_int_equal(fixture_close_step(&f, 2, ids, 0, 0), WEIR_OK); /* an empty step */
-	assert_true(partition_readable(f.p, 2) && !partition_readable(f.p, 3));
+	assert_int_equal(partition_steps_closed(f.p), 2);
 	assert_int_equal(push_sync(&f, 0, 10, 1, 1), WEIR_E_DUPLICATE);
 	fixture_close(&f);
 }
@@ -240,12 +240,12 @@ static void a_parked_pull_wakes_with_its_step_or_its_deadline(void **state)
 	struct fixture f;
 	fixture_open(&f, &sgd);
 	struct waiter w[4] = {0};
-	assert_true(partition_readable(f.p, 0));
-	assert_false(partition_readable(f.p, 1));
-	partition_park(f.p, 1, 1000, on_ready, &w[0]);
-	partition_park(f.p, 2, 1000, on_ready, &w[1]);
-	partition_park(f.p, 2, 5000, on_ready, &w[2]);
-	partition_park(f.p, 9, 9000, on_ready, &w[3]);
+	const struct record pull[] = {{.b = 0}, {.b = 1}, {.b = 2}, {.b = 2}, {.b = 9}};
+	const struct cursor nothing = {0};
+	assert_true(partition_pull_ready(f.p, &pull[0], &nothing, 1000, on_ready, NULL));
+	const int64_t deadlines[4] = {1000, 1000, 5000, 9000};
+	for (uint32_t i = 0; i < 4; i++)
+		assert_false(partition_pull_ready(f.p, &pull[1 + i], &nothing, deadlines[i], on_ready, &w[i]));
 	partition_tick(f.p, 999);
 	assert_int_equal(w[0].calls, 0);
 	assert_int_equal(fixture_close_step(&f, 1, NULL, 0, 0), WEIR_OK);

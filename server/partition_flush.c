@@ -1,0 +1,75 @@
+/* A flush: the header as of now, then every row that is dirty, then a sync; once all of it is on disk, the log may forget what the header covers. The
+ * partition goes on meanwhile: rows may be written newer than the header, and replay knows (partition_replay.c). */
+#include <stddef.h>
+
+#include "partition_internal.h"
+#include "partition_state.h"
+
+static struct partition *flush_owner(struct cold_write *w, size_t member)
+{
+	return (struct partition *)(void *)((char *)w - offsetof(struct partition, flush) - member);
+}
+
+static void flush_end(struct partition *p)
+{
+	struct partition_flush_state *f = &p->flush;
+	void (*done)(void *arg) = f->done;
+	message_release(f->header);
+	f->header = NULL;
+	f->running = false;
+	if (done)
+		done(f->arg);
+}
+
+/* Whether a write went well. The writer waits while the disk is full, and gives up only when the server ends; everything else is final. */
+static bool written(struct partition *p, const struct cold_write *w)
+{
+	if (w->status && w->status != WEIR_E_NO_SPACE && p->options.failed)
+		p->options.failed(p->options.failed_arg, &w->err);
+	return w->status == WEIR_OK;
+}
+
+static void on_synced(struct cold_write *w)
+{
+	struct partition *p = flush_owner(w, offsetof(struct partition_flush_state, sync_write));
+	if (written(p, w)) {
+		p->flushed = p->flush.index;
+		atomic_store_explicit(&p->counters.flushed, p->flushed, memory_order_relaxed);
+		p->options.log->ops->truncate_below(p->options.log, p->flush.needs);
+	}
+	flush_end(p);
+}
+
+static void on_header_written(struct cold_write *w)
+{
+	struct partition *p = flush_owner(w, offsetof(struct partition_flush_state, header_write));
+	if (written(p, w))
+		cold_writer_submit(p->options.store->writer, &p->flush.sync_write);
+	else
+		flush_end(p);
+}
+
+bool partition_flush(struct partition *p, void (*done)(void *arg), void *arg)
+{
+	struct partition_flush_state *f = &p->flush;
+	if (!p->cold || f->running || p->failed || p->applied == p->flushed)
+		return false;
+	f->header = partition_state_export(p);
+	if (!f->header)
+		return false;
+	f->running = true;
+	f->index = p->applied;
+	f->needs = partition_state_needs(p);
+	f->done = done;
+	f->arg = arg;
+	f->header_write = (struct cold_write){.kind = COLD_WRITE_HEADER,
+	                                      .partition = p->options.id,
+	                                      .header = f->header->spans[0].data,
+	                                      .header_bytes = f->header->spans[0].size,
+	                                      .poster = p->options.store->poster,
+	                                      .done = on_header_written};
+	f->sync_write = (struct cold_write){.kind = COLD_WRITE_FLUSH, .poster = p->options.store->poster, .done = on_synced};
+	p->options.log->ops->sync(p->options.log); /* rows are written once they are durable */
+	store_flush(p->store, &f->header_write);
+	return true;
+}

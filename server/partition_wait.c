@@ -1,0 +1,247 @@
+/* What waits: pulls for their step or their rows, records for their rows or for space on the disk, replies for their entries to be durable. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "partition_internal.h"
+
+/* --- Pulls */
+
+static bool step_is_applied(const struct partition *p, const struct record *r)
+{
+	return r->b <= p->steps.closed;
+}
+
+/* Whether a pull may be answered; *ticket: else of the rows it waits for, 0 when it waits for its step. *status: what went wrong. */
+static bool pull_is_ready(struct partition *p, const struct record *r, const struct cursor *body, uint64_t *ticket,
+                          weir_status *status)
+{
+	*ticket = 0;
+	*status = WEIR_OK;
+	if (!step_is_applied(p, r))
+		return false;
+	if (!p->cold)
+		return true;
+	*status = rows_want(p, r, *body);
+	return *status || !rows_missing(p, ticket);
+}
+
+bool partition_pull_ready(struct partition *p, const struct record *r, const struct cursor *body, int64_t deadline_ms,
+                          void (*ready)(void *arg, weir_status status), void *arg)
+{
+	uint64_t ticket;
+	weir_status status;
+	bool is_ready = pull_is_ready(p, r, body, &ticket, &status);
+	if (is_ready && !status)
+		return true;
+	struct parked *k = is_ready ? NULL : malloc(sizeof *k);
+	if (!k) {
+		ready(arg, WEIR_E_MEMORY);
+		return false;
+	}
+	*k = (struct parked){.r = r, .body = body, .ticket = ticket, .deadline_ms = deadline_ms, .ready = ready, .arg = arg};
+	struct parked **end = &p->parked;
+	while (*end)
+		end = &(*end)->next;
+	*end = k;
+	return false;
+}
+
+/* What becomes of a parked pull now. False: it goes on waiting. */
+static bool parked_is_over(struct partition *p, struct parked *k, int64_t now_ms, weir_status *status)
+{
+	if (k->ticket > p->fetched) { /* its rows are on the way: no deadline but the end */
+		*status = WEIR_E_UNAVAILABLE;
+		return now_ms == INT64_MAX;
+	}
+	if (pull_is_ready(p, k->r, k->body, &k->ticket, status))
+		return true;
+	*status = k->ticket ? WEIR_E_UNAVAILABLE : WEIR_E_NOT_CURRENT;
+	return k->ticket ? now_ms == INT64_MAX : k->deadline_ms <= now_ms;
+}
+
+/* In the order they came. */
+void parked_wake(struct partition *p, int64_t now_ms)
+{
+	struct parked *waiting = p->parked, **end = &p->parked;
+	p->parked = NULL;
+	while (waiting) {
+		struct parked *k = waiting;
+		weir_status status;
+		waiting = k->next;
+		if (parked_is_over(p, k, now_ms, &status)) {
+			k->ready(k->arg, status);
+			free(k);
+			continue;
+		}
+		k->next = NULL;
+		while (*end) /* answering one may have parked another */
+			end = &(*end)->next;
+		*end = k;
+	}
+}
+
+/* --- Records */
+
+void submissions_add(struct submissions *l, struct submission *s)
+{
+	struct submission *copy = malloc(sizeof *copy);
+	if (!copy) {
+		s->reply.status = weir_fail(&s->err, WEIR_E_MEMORY, "partition %u: out of memory", s->p->options.id);
+		submission_answer(s);
+		return;
+	}
+	*copy = *s;
+	copy->next = NULL;
+	if (!l->first)
+		l->end = &l->first;
+	*l->end = copy;
+	l->end = &copy->next;
+}
+
+static struct submission *submissions_pop(struct submissions *l)
+{
+	struct submission *s = l->first;
+	l->first = s->next;
+	return s;
+}
+
+void rows_fetched(void *arg, uint64_t ticket)
+{
+	struct partition *p = arg;
+	if (ticket > p->fetched)
+		p->fetched = ticket;
+	struct submissions waiting = p->unfetched;
+	p->unfetched = (struct submissions){0};
+	while (waiting.first) {
+		struct submission *s = submissions_pop(&waiting);
+		if (s->ticket > p->fetched)
+			submissions_add(&p->unfetched, s);
+		else
+			submission_run(s);
+		free(s);
+	}
+	parked_wake(p, INT64_MIN);
+}
+
+static void blocked_retry(struct partition *p)
+{
+	if (!p->blocked.first)
+		return;
+	struct submissions waiting = p->blocked;
+	p->blocked = (struct submissions){0};
+	while (waiting.first) { /* the first that finds no space makes those behind it wait, too: their order stays */
+		struct submission *s = submissions_pop(&waiting);
+		submission_run(s);
+		free(s);
+	}
+	if (p->blocked.first)
+		return;
+	atomic_store_explicit(&p->counters.disk_full, false, memory_order_relaxed);
+	LOG_AT(p->options.logger, LOG_INFO, "disk has space again", "partition=%u", p->options.id);
+}
+
+/* --- Replies */
+
+struct deferred_reply {
+	struct deferred_reply *next;
+	uint64_t survives;
+	struct partition_reply reply;
+	partition_reply_fn on_reply;
+	void *arg;
+	uint8_t bytes[]; /* its bitmap, then its text */
+};
+
+static bool defer(struct submission *s)
+{
+	struct partition *p = s->p;
+	const size_t bitmap = s->reply.bitmap_bits / 8, text = s->reply.text ? strlen(s->reply.text) + 1 : 0;
+	struct deferred_reply *d = malloc(sizeof *d + bitmap + text);
+	if (!d)
+		return false;
+	*d = (struct deferred_reply){.survives = s->survives, .reply = s->reply, .on_reply = s->on_reply, .arg = s->arg};
+	if (bitmap)
+		d->reply.bitmap = memcpy(d->bytes, s->reply.bitmap, bitmap);
+	if (text)
+		d->reply.text = memcpy(d->bytes + bitmap, s->reply.text, text);
+	if (!p->deferred)
+		p->deferred_end = &p->deferred;
+	*p->deferred_end = d;
+	p->deferred_end = &d->next;
+	p->options.log->ops->sync(p->options.log);
+	return true;
+}
+
+void submission_answer(struct submission *s)
+{
+	struct partition *p = s->p;
+	s->reply.applied = p->applied;
+	s->reply.stable = p->options.log->ops->durable(p->options.log);
+	s->reply.epoch = epochs_now(&p->epochs);
+	s->reply.text = s->err.text[0] ? s->err.text : NULL;
+	if (s->survives > s->reply.stable) {
+		if (defer(s))
+			return;
+		s->reply = (struct partition_reply){.status = WEIR_E_MEMORY, .epoch = s->reply.epoch};
+	}
+	s->on_reply(s->arg, &s->reply);
+}
+
+static void release(struct partition *p, uint64_t durable)
+{
+	while (p->deferred && p->deferred->survives <= durable) {
+		struct deferred_reply *d = p->deferred;
+		p->deferred = d->next;
+		d->reply.stable = durable;
+		d->on_reply(d->arg, &d->reply);
+		free(d);
+	}
+}
+
+void partition_durable(struct partition *p)
+{
+	uint64_t durable = p->options.log->ops->durable(p->options.log);
+	atomic_store_explicit(&p->counters.stable, durable, memory_order_relaxed);
+	if (p->cold)
+		store_set_durable(p->store, durable);
+	release(p, durable);
+}
+
+/* --- Time */
+
+void partition_tick(struct partition *p, int64_t now_ms)
+{
+	if (p->parked)
+		parked_wake(p, now_ms);
+	blocked_retry(p);
+	if (!p->cold || now_ms == INT64_MAX)
+		return;
+	store_balance(p->store);
+	if (p->options.flush_interval_ms && now_ms >= p->flush.next_ms) {
+		p->flush.next_ms = now_ms + p->options.flush_interval_ms;
+		(void)partition_flush(p, NULL, NULL);
+	}
+}
+
+static void abandon(struct submissions *l)
+{
+	struct submissions waiting = *l;
+	*l = (struct submissions){0};
+	while (waiting.first) {
+		struct submission *s = submissions_pop(&waiting);
+		s->survives = 0;
+		s->reply.status = weir_fail(&s->err, WEIR_E_UNAVAILABLE, "partition %u: the server is stopping", s->p->options.id);
+		submission_answer(s);
+		free(s);
+	}
+}
+
+void partition_abandon(struct partition *p)
+{
+	parked_wake(p, INT64_MAX);
+	abandon(&p->unfetched);
+	abandon(&p->blocked);
+	for (struct deferred_reply *d = p->deferred; d; d = d->next)
+		d->reply = (struct partition_reply){.status = WEIR_E_UNAVAILABLE, .epoch = d->reply.epoch};
+	release(p, UINT64_MAX);
+}
