@@ -47,12 +47,14 @@ struct journal {
 	uint64_t limit;         /* position that the current segment may be filled to */
 	uint64_t end;           /* position behind the last byte written */
 	uint64_t entries_end;   /* ... behind the last entry that is no mark */
+	uint64_t wanted;        /* all below is to be made durable now */
 	uint64_t synced;        /* all below is durable */
-	uint64_t told;          /* ... and watchers know */
+	uint64_t witnessed;     /* ... and the journal itself says so of all below this */
+	uint64_t told;          /* ... and watchers know of all below this */
 	struct journal_indices last;   /* appended */
 	struct journal_indices stable; /* durable, maybe not told yet */
 	struct journal_indices needed; /* first index that recovery needs */
-	bool asked, syncing, stopping, failure_told;
+	bool syncing, stopping, failure_told;
 	weir_error failure; /* final; status OK: none */
 	struct journal_stats stats;
 
@@ -82,7 +84,7 @@ weir_status journal_close_segment(struct journal_segment *s, uint64_t end, const
 weir_status journal_fail(struct journal *j, const weir_error *err);
 /* With lock: writes at the end. E_NO_SPACE: nothing was written. Else final. */
 weir_status journal_write(struct journal *j, const struct span *spans, uint32_t count, weir_error *err);
-/* With lock: says in the journal how far it is durable, if that is not its last word already and there is room. */
+/* With lock: when all entries are durable but nothing in the journal says so, writes a mark. */
 weir_status journal_mark(struct journal *j, weir_error *err);
 
 /* With lock, while no fsync runs: cuts the current segment to its end, makes it durable and closes it. */

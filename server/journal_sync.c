@@ -24,10 +24,10 @@ static bool has_work(const struct journal *j)
 {
 	if (j->failure.status != WEIR_OK)
 		return j->stopping || !j->failure_told;
-	return j->stopping || j->asked || j->told < j->synced || droppable(j);
+	return j->stopping || j->wanted > j->synced || j->told < j->synced || droppable(j);
 }
 
-/* Sleeps until there is work or the interval since something was not durable is over. */
+/* Sleeps until there is work or the interval since something was not durable is over; then all that is written is wanted. */
 static void wait_for_work(struct journal *j)
 {
 	int64_t deadline = 0; /* monotonic ns; 0: none */
@@ -42,7 +42,7 @@ static void wait_for_work(struct journal *j)
 			deadline = clock_ns(clock_system()) + 1000000ll * j->options.sync_interval_ms;
 		struct timespec until = {.tv_sec = deadline / 1000000000, .tv_nsec = deadline % 1000000000};
 		if (pthread_cond_timedwait(&j->work, &j->lock, &until) == ETIMEDOUT)
-			return;
+			j->wanted = j->end;
 	}
 }
 
@@ -54,14 +54,11 @@ static void note_sync_time(struct journal_stats *stats, int64_t ns)
 		stats->sync_ns_max = stats->sync_ns_last;
 }
 
-/* Makes what is appended now durable. A mark that is the last word says so on disk. */
+/* Makes what is appended now durable, and says so on disk. */
 static void sync_all(struct journal *j)
 {
 	uint64_t end = j->end;
 	weir_error err = {0};
-	j->asked = false;
-	if (!j->file || end == j->synced)
-		return;
 	j->syncing_last = j->last;
 	j->syncing = true;
 	pthread_mutex_unlock(&j->lock);
@@ -134,7 +131,7 @@ static void *run(void *arg)
 	pthread_mutex_lock(&j->lock);
 	while (!j->stopping) {
 		wait_for_work(j);
-		if (j->failure.status == WEIR_OK)
+		if (j->wanted > j->synced && j->failure.status == WEIR_OK)
 			sync_all(j);
 		if (j->told < j->synced)
 			tell(j);
@@ -184,8 +181,8 @@ uint64_t journal_durable(const struct journal *j, uint16_t channel)
 void journal_sync(struct journal *j)
 {
 	pthread_mutex_lock(&j->lock);
-	if (j->entries_end > j->synced) {
-		j->asked = true;
+	if (j->wanted < j->entries_end) {
+		j->wanted = j->entries_end;
 		pthread_cond_signal(&j->work);
 	}
 	pthread_mutex_unlock(&j->lock);
@@ -194,14 +191,14 @@ void journal_sync(struct journal *j)
 weir_status journal_wait(struct journal *j, weir_error *err)
 {
 	pthread_mutex_lock(&j->lock);
-	uint64_t wanted = j->entries_end;
-	while (j->told < wanted && j->failure.status == WEIR_OK) {
-		j->asked = j->asked || j->synced < wanted;
-		pthread_cond_signal(&j->work);
+	uint64_t until = j->entries_end;
+	if (j->wanted < until)
+		j->wanted = until;
+	pthread_cond_signal(&j->work);
+	while (j->told < until && j->failure.status == WEIR_OK)
 		pthread_cond_wait(&j->progress, &j->lock);
-	}
 	weir_status status = WEIR_OK;
-	if (j->told < wanted)
+	if (j->told < until)
 		status = weir_fail(err, j->failure.status, "the journal has failed: %s", j->failure.text);
 	pthread_mutex_unlock(&j->lock);
 	return status;

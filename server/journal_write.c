@@ -52,13 +52,16 @@ weir_status journal_write(struct journal *j, const struct span *spans, uint32_t 
 
 weir_status journal_mark(struct journal *j, weir_error *err)
 {
-	if (!j->file || j->end != j->entries_end || j->end + JOURNAL_ENTRY_HEADER_BYTES > j->limit)
+	if (!j->file || j->synced < j->entries_end || j->witnessed >= j->entries_end ||
+	    j->end + JOURNAL_ENTRY_HEADER_BYTES > j->limit)
 		return WEIR_OK;
 	uint8_t bytes[JOURNAL_ENTRY_HEADER_BYTES];
 	struct journal_entry_header h = {.bytes = sizeof bytes, .position = j->end, .durable = j->synced, .channel = JOURNAL_MARK};
 	struct span span = {bytes, sizeof bytes};
 	journal_put_entry(bytes, &h);
 	weir_status status = journal_write(j, &span, 1, err);
+	if (status == WEIR_OK)
+		j->witnessed = h.durable;
 	return status == WEIR_E_NO_SPACE ? WEIR_OK : status; /* then the journal does without */
 }
 
@@ -150,7 +153,7 @@ static weir_status begin(struct journal *j, uint64_t bytes, weir_error *err)
 	}
 	j->limit = j->end + size;
 	j->end += JOURNAL_SEGMENT_HEADER_BYTES;
-	j->entries_end = j->synced = j->end;
+	j->entries_end = j->synced = j->witnessed = j->end;
 	return WEIR_OK;
 }
 
@@ -257,6 +260,7 @@ static weir_status write_entry(struct journal *j, struct journal_entry_header *h
 	}
 	j->last.of[slot] = h->index;
 	j->entries_end = j->end;
+	j->witnessed = h->durable;
 	j->stats.appends++;
 	j->stats.appended_bytes += h->bytes;
 	if (was_clean && j->options.sync_interval_ms)

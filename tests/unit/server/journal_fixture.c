@@ -8,7 +8,7 @@ const uint16_t fixture_channels[FIXTURE_CHANNELS] = {0, 7, JOURNAL_LEDGER};
 
 static uint8_t content(uint32_t c, uint64_t index, size_t at)
 {
-	return (uint8_t)prng_mix(c, index, at / 8) >> at % 8;
+	return (uint8_t)(prng_mix(c, index, at / 8) >> at % 8);
 }
 
 static size_t body_bytes(uint32_t c, uint64_t index, size_t max)
