@@ -1,5 +1,6 @@
-# AddressSanitizer with UBSan over all tests, ThreadSanitizer over server, client and queue.
+# AddressSanitizer with UBSan over all tests, ThreadSanitizer over what threads share: server, client, queue, loader.
 . tests/claims/lib/common.sh
+export UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1"
 failed=0
 run() { # run PRESET CTEST ARGUMENTS...
 	local preset=$1
@@ -11,5 +12,5 @@ run() { # run PRESET CTEST ARGUMENTS...
 	grep -E 'ERROR: AddressSanitizer|WARNING: ThreadSanitizer|runtime error' "$WORK/$preset.tests" | sort | uniq -c | head
 }
 run asan $(pick "-LE integration" "")
-run tsan -R 'queue|rpc|server|partition|ledger|client|exactly_once'
+run tsan -L tsan
 verdict "$failed == 0" "both sanitizers are silent"
