@@ -30,9 +30,21 @@ static bool always(void)
 
 struct tables {
 	uint32_t t[8][256];
+	uint32_t moves[64]; /* [k]: x^(8 * 2^k) mod P; times a state, it moves that 2^k bytes on */
 };
 
 static struct tables tables_made;
+
+/* a times b mod P. */
+static uint32_t multiply(uint32_t a, uint32_t b)
+{
+	uint32_t product = 0;
+	for (; a; a <<= 1) { /* from the lowest degree up */
+		product ^= a & 0x80000000u ? b : 0;
+		b = b >> 1 ^ (b & 1 ? POLYNOMIAL : 0);
+	}
+	return product;
+}
 
 static void tables_make(void)
 {
@@ -47,13 +59,21 @@ static void tables_make(void)
 			uint32_t before = tables_made.t[k - 1][byte];
 			tables_made.t[k][byte] = before >> 8 ^ tables_made.t[0][before & 0xff];
 		}
+	tables_made.moves[0] = 1u << (31 - 8);
+	for (int k = 1; k < 64; k++)
+		tables_made.moves[k] = multiply(tables_made.moves[k - 1], tables_made.moves[k - 1]);
+}
+
+static const struct tables *tables(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, tables_make);
+	return &tables_made;
 }
 
 static uint32_t update_table(uint32_t crc, const void *data, size_t bytes)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	pthread_once(&once, tables_make);
-	const uint32_t(*t)[256] = (const uint32_t(*)[256])tables_made.t;
+	const uint32_t(*t)[256] = tables()->t;
 	const uint8_t *p = data;
 	crc = ~crc;
 	for (; bytes >= 8; bytes -= 8, p += 8) {
@@ -205,4 +225,14 @@ uint32_t crc32c(uint32_t crc, const void *data, size_t bytes)
 		return update_sse42(crc, data, bytes);
 #endif
 	return update_table(crc, data, bytes);
+}
+
+/* The inversions at both ends cancel out: the crc of a followed by b is that of a, moved on by b's length, plus that of b. */
+uint32_t crc32c_append(uint32_t crc, uint32_t tail, size_t bytes)
+{
+	const uint32_t *move = tables()->moves;
+	for (; bytes; bytes >>= 1, move++)
+		if (bytes & 1)
+			crc = multiply(*move, crc);
+	return crc ^ tail;
 }

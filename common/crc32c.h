@@ -8,6 +8,8 @@
 
 /* crc of data appended to what `crc` covers already; start with 0. crc32c(0, "123456789", 9) == 0xe3069283. */
 uint32_t crc32c(uint32_t crc, const void *data, size_t bytes);
+/* The same without the data: `tail` is their crc32c(0, data, bytes). */
+uint32_t crc32c_append(uint32_t crc, uint32_t tail, size_t bytes);
 
 /* The ways this build knows, fastest first; the last one runs anywhere. For tests and benchmarks: all give the same value. */
 struct crc32c_variant {

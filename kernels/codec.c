@@ -7,9 +7,11 @@
 #include <emmintrin.h>
 #endif
 
+#include "crc32c.h"
 #include "vector.h"
 
 #define COLD_BYTES_MIN 16384u /* below this a cached copy is as fast */
+#define SCAN_BLOCK     4096u  /* numbers looked at twice while they are in the first-level cache */
 
 const char *codec_name(weir_codec codec)
 {
@@ -112,4 +114,15 @@ void codec_decode_cold(weir_codec codec, const uint8_t *in, size_t n, float *out
 bool codec_all_finite(const float *in, size_t n)
 {
 	return vector_ops_best()->all_finite(in, n);
+}
+
+bool codec_all_finite_crc32c(const float *in, size_t n, uint32_t *crc)
+{
+	bool finite = true;
+	for (size_t at = 0, m; at < n; at += m) {
+		m = n - at < SCAN_BLOCK ? n - at : SCAN_BLOCK;
+		finite &= codec_all_finite(in + at, m);
+		*crc = crc32c(*crc, in + at, m * sizeof *in);
+	}
+	return finite;
 }

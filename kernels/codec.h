@@ -23,5 +23,7 @@ void codec_decode(weir_codec codec, const uint8_t *in, size_t n, float *out);
 void codec_decode_cold(weir_codec codec, const uint8_t *in, size_t n, float *out);
 /* Whether all are finite, one pass. */
 bool codec_all_finite(const float *in, size_t n);
+/* The same, and the crc32c of their bytes appended to *crc, in one pass over memory. */
+bool codec_all_finite_crc32c(const float *in, size_t n, uint32_t *crc);
 
 #endif

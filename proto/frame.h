@@ -137,6 +137,9 @@ void record_writer_destroy(struct record_writer *w);
 void record_writer_begin(struct record_writer *w, const struct record *r);
 /* borrow: data is referenced until the message is released; otherwise it is copied. index may be NULL with INDEX_ALL. */
 weir_status record_writer_add(struct record_writer *w, const struct section *s, const void *index, const void *data, bool borrow);
+/* The same with borrowed data whose crc32c the caller knows: they are not read here. */
+weir_status record_writer_lend(struct record_writer *w, const struct section *s, const void *index, const void *data,
+                               uint32_t data_crc);
 /* Reserves a section whose streams the caller fills in place: returns pointers valid until the next writer call. */
 weir_status record_writer_reserve(struct record_writer *w, const struct section *s, uint8_t **index, uint8_t **data);
 /* Finishes the record and appends it to the frame under construction. */

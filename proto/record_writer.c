@@ -34,6 +34,10 @@ struct record_writer {
 	uint32_t first_span;      /* where the record begins: this span, */
 	size_t first_span_offset; /* at this offset */
 	size_t bytes_before;
+	struct known_crc { /* spans that are not read for the record's crc, in order */
+		uint32_t span, crc;
+	} known[WEIR_RECORD_SECTIONS_MAX];
+	uint32_t known_count;
 };
 
 struct record_writer *record_writer_create(void)
@@ -120,6 +124,7 @@ void record_writer_begin(struct record_writer *w, const struct record *r)
 	assert(!w->open);
 	w->open = true;
 	w->status = WEIR_OK;
+	w->known_count = 0;
 	w->record = *r;
 	w->record.sections = 0;
 	if (!w->header && !(w->header = place(w, FRAME_HEADER_BYTES)))
@@ -190,6 +195,18 @@ weir_status record_writer_add(struct record_writer *w, const struct section *s, 
 	return WEIR_OK;
 }
 
+weir_status record_writer_lend(struct record_writer *w, const struct section *s, const void *index, const void *data,
+                               uint32_t data_crc)
+{
+	weir_status status = record_writer_add(w, s, index, data, true);
+	if (status)
+		return status;
+	uint32_t at = w->spans_count - (s->data_bytes % 8 ? 2 : 1); /* zeros follow data of odd length */
+	if (at < w->spans_count && w->spans[at].data == data && w->spans[at].size == s->data_bytes) /* not when they were copied */
+		w->known[w->known_count++] = (struct known_crc){at, data_crc};
+	return WEIR_OK;
+}
+
 weir_status record_writer_reserve(struct record_writer *w, const struct section *s, uint8_t **index, uint8_t **data)
 {
 	weir_status status = section_fits(w, s);
@@ -208,11 +225,17 @@ weir_status record_writer_reserve(struct record_writer *w, const struct section 
 	return WEIR_OK;
 }
 
-/* crc32c over the spans from the record's beginning on. */
+/* crc32c over the spans from the record's beginning on. What was lent is never the first: a header comes before it. */
 static uint32_t record_crc(const struct record_writer *w)
 {
 	uint32_t crc = 0;
+	const struct known_crc *known = w->known, *end = w->known + w->known_count;
 	for (uint32_t i = w->first_span; i < w->spans_count; i++) {
+		if (known < end && known->span == i) {
+			crc = crc32c_append(crc, known->crc, w->spans[i].size);
+			known++;
+			continue;
+		}
 		size_t skip = i == w->first_span ? w->first_span_offset : 0;
 		crc = crc32c(crc, w->spans[i].data + skip, w->spans[i].size - skip);
 	}

@@ -4,12 +4,15 @@
 #include <string.h>
 
 #include "codec.h"
+#include "crc32c.h"
 #include "hash.h"
 
 void push_free(struct push *p)
 {
-	for (size_t i = 0; p->items && i < p->items_count; i++)
+	for (size_t i = 0; p->items && i < p->items_count; i++) {
 		split_free(&p->items[i].split);
+		free(p->items[i].crcs);
+	}
 	free(p->items);
 	free(p->pieces);
 	free(p->parts);
@@ -31,6 +34,16 @@ size_t piece_bytes(const struct push_item *item, uint32_t begin, uint32_t end)
 	for (uint32_t i = begin; i < end; i++)
 		bytes += sizeof(uint64_t) + chunk_elements(spec, item->split.keys[i]) * item->element_bytes;
 	return bytes;
+}
+
+uint32_t piece_crc(const struct push_item *item, const struct piece *piece)
+{
+	uint32_t crc = 0;
+	for (uint32_t i = piece->begin; i < piece->end; i++) {
+		uint64_t chunk = item->split.keys[i];
+		crc = crc32c_append(crc, item->crcs[chunk], chunk_elements(&item->table->spec, chunk) * sizeof(float));
+	}
+	return crc;
 }
 
 /* --- Planning */
@@ -244,7 +257,22 @@ static weir_status plan(struct push *p, uint32_t partitions, weir_error *err)
 
 /* --- Items */
 
-static weir_status item_check(const struct push_item *item, const weir_push_item *in, weir_error *err)
+/* Values that are sent as they lie are read once, for this and for their checksums. */
+static bool all_finite(struct push_item *item, const float *values, uint64_t elements)
+{
+	const weir_table_spec *spec = &item->table->spec;
+	uint64_t chunks = (elements + WEIR_CHUNK - 1) / WEIR_CHUNK;
+	if (spec->kind == WEIR_DENSE && item->borrow)
+		item->crcs = calloc(chunks, sizeof *item->crcs);
+	if (!item->crcs) /* without them the writer reads the values again */
+		return codec_all_finite(values, elements);
+	bool finite = true;
+	for (uint64_t i = 0; i < chunks && finite; i++)
+		finite = codec_all_finite_crc32c(values + i * WEIR_CHUNK, chunk_elements(spec, i), &item->crcs[i]);
+	return finite;
+}
+
+static weir_status item_check(struct push_item *item, const weir_push_item *in, weir_error *err)
 {
 	const weir_table_spec *spec = &item->table->spec;
 	bool embedding = spec->kind == WEIR_EMBEDDING;
@@ -261,7 +289,7 @@ static weir_status item_check(const struct push_item *item, const weir_push_item
 		return weir_fail(err, WEIR_E_INVALID, "push to table %s: %zu encoded bytes, %llu elements of %s need %llu", spec->name,
 		                 in->encoded_bytes, (unsigned long long)elements, codec_name(item->codec),
 		                 (unsigned long long)(elements * item->element_bytes));
-	if (in->values && !codec_all_finite(in->values, elements))
+	if (in->values && !all_finite(item, in->values, elements))
 		return weir_fail(err, WEIR_E_NOT_FINITE, "push to table %s: the gradient has a NaN or an infinity; nothing was sent",
 		                 spec->name);
 	return WEIR_OK;

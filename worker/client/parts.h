@@ -16,7 +16,8 @@ struct push_item {
 	const uint8_t *encoded;
 	weir_codec codec;
 	size_t element_bytes, row_bytes;
-	bool borrow; /* the bytes to send lie in the caller's memory as they are, until done */
+	bool borrow;    /* the bytes to send lie in the caller's memory as they are, until done */
+	uint32_t *crcs; /* dense fp32 values: crc32c of each chunk; else NULL */
 	struct split split;
 };
 
@@ -46,5 +47,7 @@ struct push *push_open(weir_client *c, const weir_push_item *items, size_t count
 void push_free(struct push *p);
 /* Of rows [begin, end) of an item's split: keys and encoded values. */
 size_t piece_bytes(const struct push_item *item, uint32_t begin, uint32_t end);
+/* crc32c of a piece's encoded values, from its chunks'. Needs item->crcs. */
+uint32_t piece_crc(const struct push_item *item, const struct piece *piece);
 
 #endif

@@ -29,7 +29,11 @@ static bool write_piece(struct record_writer *w, const struct push_item *item, c
 	                    .index_bytes = rows * (uint32_t)sizeof(uint64_t),
 	                    .data_bytes = (uint32_t)bytes};
 	if (!embedding && item->encoded) {
-		(void)record_writer_add(w, &s, keys, item->encoded + keys[0] * WEIR_CHUNK * item->element_bytes, item->borrow);
+		const uint8_t *data = item->encoded + keys[0] * WEIR_CHUNK * item->element_bytes;
+		if (item->crcs)
+			(void)record_writer_lend(w, &s, keys, data, piece_crc(item, piece));
+		else
+			(void)record_writer_add(w, &s, keys, data, item->borrow);
 		return item->borrow;
 	}
 	uint8_t *index, *data;

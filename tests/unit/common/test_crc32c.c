@@ -95,6 +95,23 @@ static void pieces_add_up(void **state)
 		assert_int_equal(crc32c(crc32c(0, data, cut), data + cut, sizeof data - cut), whole);
 }
 
+static void appending_needs_no_data(void **state)
+{
+	(void)state;
+	enum { SIZE = 3 << 20 };
+	uint8_t *data = malloc(SIZE);
+	struct prng r;
+	prng_seed(&r, 9);
+	for (int i = 0; i < SIZE; i++)
+		data[i] = (uint8_t)prng_u64(&r);
+	static const size_t lengths[] = {0, 1, 7, 8, 255, 4096, 65536, 262144, 1048577, SIZE};
+	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+		uint32_t start = (uint32_t)prng_u64(&r), tail = crc32c(0, data, lengths[i]);
+		assert_int_equal(crc32c_append(start, tail, lengths[i]), crc32c(start, data, lengths[i]));
+	}
+	free(data);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -102,6 +119,7 @@ int main(void)
 	    cmocka_unit_test(random_lengths_and_alignments),
 	    cmocka_unit_test(every_length_up_to_a_few_blocks),
 	    cmocka_unit_test(pieces_add_up),
+	    cmocka_unit_test(appending_needs_no_data),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

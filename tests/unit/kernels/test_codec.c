@@ -11,6 +11,7 @@
 
 #include "check.h"
 #include "codec.h"
+#include "crc32c.h"
 #include "vector.h"
 
 static float float_of(uint32_t bits)
@@ -135,10 +136,15 @@ static void a_single_nonfinite_number_is_found(void **state)
 				x[places[p]] = float_of(bad[b]);
 				assert_false(all_finite(x, N));
 				assert_true(all_finite(x, places[p]));
+				uint32_t crc = 5;
+				assert_false(codec_all_finite_crc32c(x, N, &crc));
 				x[places[p]] = kept;
 			}
 	}
 	assert_true(codec_all_finite(x, N));
+	uint32_t crc = 5;
+	assert_true(codec_all_finite_crc32c(x, N, &crc));
+	assert_int_equal(crc, crc32c(5, x, N * sizeof *x));
 	free(x);
 }
 

@@ -260,6 +260,62 @@ static void test_writer_borrows_and_releases(void **state)
 	record_writer_destroy(w);
 }
 
+/* The same bytes whether the writer reads the data for the checksum or is told theirs: long, odd, and too short to be borrowed. */
+static void test_writer_lend_equals_borrow(void **state)
+{
+	(void)state;
+	static const uint32_t lengths[] = {4096, 0, 4092, 12, 8 * 1024, 513};
+	static uint8_t data[8 * 1024];
+	uint8_t uuid[16] = {1};
+	uint64_t key = 7;
+	for (uint32_t i = 0; i < sizeof data; i++)
+		data[i] = (uint8_t)(i * 7 + i / 256);
+	struct record r = {.kind = RECORD_PUSH};
+	struct record_writer *w = record_writer_create();
+	struct message *m[2];
+	for (int lend = 0; lend < 2; lend++) {
+		for (int i = 0; i < 3; i++) {
+			record_writer_begin(w, &r);
+			for (uint32_t j = 0; j < sizeof lengths / sizeof *lengths; j++) {
+				struct section s = {.table = 1, .rows = 1, .width = 65536, .index_bytes = 8, .data_bytes = lengths[j]};
+				assert_int_equal(lend ? record_writer_lend(w, &s, &key, data, crc32c(0, data, lengths[j]))
+				                      : record_writer_add(w, &s, &key, data, true),
+				                 WEIR_OK);
+			}
+			assert_int_equal(record_writer_end(w), WEIR_OK);
+		}
+		m[lend] = record_writer_finish(w, uuid, 2, NULL, NULL);
+	}
+	uint8_t *a = pieces_join(m[0]), *b = pieces_join(m[1]);
+	assert_int_equal(m[0]->bytes, m[1]->bytes);
+	assert_memory_equal(a, b, m[0]->bytes);
+	free(a);
+	free(b);
+	message_release(m[0]);
+	message_release(m[1]);
+	record_writer_destroy(w);
+}
+
+/* That a lent checksum is used at all: a wrong one is found by the reader. */
+static void test_writer_trusts_what_is_lent(void **state)
+{
+	(void)state;
+	static uint8_t data[4096];
+	uint8_t uuid[16] = {0};
+	struct section s = {.rows = 1, .width = 1024, .data_bytes = sizeof data};
+	struct record r = {.kind = RECORD_PUSH};
+	struct record_writer *w = record_writer_create();
+	record_writer_begin(w, &r);
+	assert_int_equal(record_writer_lend(w, &s, NULL, data, crc32c(0, data, sizeof data) ^ 1), WEIR_OK);
+	assert_int_equal(record_writer_end(w), WEIR_OK);
+	struct message *m = record_writer_finish(w, uuid, 0, NULL, NULL);
+	uint32_t digest;
+	weir_error err = {0};
+	assert_int_equal(parse(m, &digest, &err), WEIR_E_CORRUPT);
+	message_release(m);
+	record_writer_destroy(w);
+}
+
 static void test_writer_reserve_equals_add(void **state)
 {
 	(void)state;
@@ -361,6 +417,8 @@ int main(void)
 	    cmocka_unit_test(test_hostile_sizes),
 	    cmocka_unit_test(test_bad_crc_leaves_the_next_record_readable),
 	    cmocka_unit_test(test_writer_borrows_and_releases),
+	    cmocka_unit_test(test_writer_lend_equals_borrow),
+	    cmocka_unit_test(test_writer_trusts_what_is_lent),
 	    cmocka_unit_test(test_writer_reserve_equals_add),
 	    cmocka_unit_test(test_writer_refuses_and_recovers),
 	    cmocka_unit_test(test_identity_hashes_differ),
