@@ -99,10 +99,12 @@ struct job {
 	} train;
 	char device[32];                       /* auto | cpu | cuda | cuda:N */
 	struct {
-		char dir[WEIR_PATH_BYTES_MAX];
-		uint64_t every_steps;
+		char dir[WEIR_PATH_BYTES_MAX];     /* a folder, or s3://BUCKET[/PREFIX]; default run_dir/checkpoints */
+		char endpoint[WEIR_ADDRESS_BYTES_MAX], region[WEIR_NAME_BYTES_MAX]; /* of S3; "": Amazon's, us-east-1 */
+		uint64_t every_steps;              /* batches of the whole job; 0: only when asked */
 		uint32_t keep;
-		enum checkpoint_precision precision;
+		enum checkpoint_precision precision, slot_precision; /* of values, of optimizer slots */
+		uint64_t rate_bytes_per_s;         /* that a server copies out while it trains */
 	} checkpoint;
 	struct {
 		enum read_from from;

@@ -83,8 +83,9 @@ static weir_status check_cluster(struct reading *r, const struct job *job)
 	if (job->cluster.partitions < job->cluster.servers)
 		return FAIL(r, "cluster.partitions", WEIR_E_INVALID, "is %u; expected at least one for each of %u servers",
 		            job->cluster.partitions, job->cluster.servers);
-	if (job->checkpoint.every_steps > 0)
-		return FAIL(r, "checkpoint.every_steps", WEIR_E_UNSUPPORTED, "checkpoints are not in this release; available: 0 (none)");
+	if (strncmp(job->checkpoint.dir, "s3://", 5) != 0 && (*job->checkpoint.endpoint || *job->checkpoint.region))
+		return FAIL(r, *job->checkpoint.endpoint ? "checkpoint.endpoint" : "checkpoint.region", WEIR_E_INVALID,
+		            "is given, and checkpoint.dir is no s3://BUCKET/PREFIX; expected both or neither");
 	if (job->read.max_staleness_ms > 0)
 		return FAIL(r, "read.max_staleness_ms", WEIR_E_UNSUPPORTED,
 		            "reads from other than the primary are not in this release; available: 0");

@@ -43,7 +43,8 @@ static const struct choice metrics[] = {{"auc", METRIC_AUC}, {"logloss", METRIC_
 static const struct choice not_finites[] = {{"reject", NOT_FINITE_REJECT}, {"clip", NOT_FINITE_CLIP}, {"accept", NOT_FINITE_ACCEPT}};
 static const struct choice froms[] = {{"primary", READ_PRIMARY}, {"any", READ_ANY, .later = true}};
 static const struct choice precisions[] = {
-	{"fp32", PRECISION_FP32}, {"bf16", PRECISION_BF16, .later = true}, {"int8", PRECISION_INT8, .later = true}};
+	{"fp32", PRECISION_FP32}, {"bf16", PRECISION_BF16}, {"int8", PRECISION_INT8}};
+static const struct choice slot_precisions[] = {{"fp32", PRECISION_FP32}, {"bf16", PRECISION_BF16}};
 static const struct choice modes[] = {{"async", WEIR_ASYNC}, {"sync", WEIR_SYNC}, {"ssp", UINT32_MAX, .later = true},
 	{"local", UINT32_MAX, .later = true}};
 static const struct choice optimizers[] = {
@@ -163,9 +164,13 @@ static const struct key keys[] = {
 	U32("train.allow_skip", train.allow_skip, "0", 0, WEIR_UNITS_PER_PASS_MAX, "units"),
 	TEXT("train.warm_start", train.warm_start, ""),
 	TEXT("checkpoint.dir", checkpoint.dir, ""),
-	U64("checkpoint.every_steps", checkpoint.every_steps, "0", 0, ANY_U64, "steps"),
+	TEXT("checkpoint.endpoint", checkpoint.endpoint, ""),
+	TEXT("checkpoint.region", checkpoint.region, ""),
+	U64("checkpoint.every_steps", checkpoint.every_steps, "0", 0, ANY_U64, "batches"),
 	U32("checkpoint.keep", checkpoint.keep, "3", 1, 1000, "checkpoints"),
 	CHOICE("checkpoint.precision", checkpoint.precision, "fp32", precisions),
+	CHOICE("checkpoint.slot_precision", checkpoint.slot_precision, "fp32", slot_precisions),
+	BYTES("checkpoint.rate", checkpoint.rate_bytes_per_s, "64MiB", MIB, BUDGET_MAX),
 	CHOICE("read.from", read.from, "primary", froms),
 	U32("read.max_staleness_ms", read.max_staleness_ms, "0", 0, 3600000, "milliseconds"),
 };

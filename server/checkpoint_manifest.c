@@ -30,8 +30,8 @@ void checkpoint_name(char out[WEIR_CHECKPOINT_NAME_BYTES_MAX], const uint8_t uui
 	char when[32];
 	gmtime_r(&seconds, &utc);
 	strftime(when, sizeof when, "%Y%m%dT%H%M%S", &utc);
-	snprintf(out, WEIR_CHECKPOINT_NAME_BYTES_MAX, "ck-%.15s.%03uZ-%02x%02x%02x%02x", when, (unsigned)(created_ms % 1000) % 1000u, uuid[0],
-	         uuid[1], uuid[2], uuid[3]);
+	snprintf(out, WEIR_CHECKPOINT_NAME_BYTES_MAX, "ck-%.15s.%03uZ-%02x%02x%02x%02x", when, (unsigned)(created_ms % 1000) % 1000u,
+	         uuid[0], uuid[1], uuid[2], uuid[3]);
 }
 
 static void hex(const uint8_t *in, size_t bytes, char *out)
@@ -100,6 +100,7 @@ static struct json *object_item(const struct checkpoint_object *o)
 	json_set_text(j, "file", o->name);
 	json_set_count(j, "bytes", o->info.bytes);
 	json_set_count(j, "rows", o->info.rows);
+	json_set_count(j, "index", o->index);
 	json_set_text(j, "xxh3_128", text);
 	return j;
 }
@@ -132,7 +133,6 @@ static struct json *table_item(const struct checkpoint_table *t)
 		json_set_count(j, "id", t->id);
 		json_set_text(j, "name", t->spec.name);
 		json_set_text(j, "kind", t->spec.kind == WEIR_EMBEDDING ? "embedding" : "dense");
-		json_set_count(j, "rows", t->rows);
 		json_set_count(j, t->spec.kind == WEIR_EMBEDDING ? "width" : "elements",
 		               t->spec.kind == WEIR_EMBEDDING ? t->spec.width : t->spec.elements);
 		json_set_text(j, "message", text);
@@ -209,7 +209,7 @@ static bool object_read(const struct json *in, const char *path, struct checkpoi
 	struct json *j = json_get_object(in, path);
 	const char *name = j ? json_get_text(j, "file") : NULL;
 	bool ok = name && strlen(name) < sizeof out->name && json_get_count(j, "bytes", &out->info.bytes) &&
-	          json_get_count(j, "rows", &out->info.rows) &&
+	          json_get_count(j, "rows", &out->info.rows) && json_get_count(j, "index", &out->index) &&
 	          unhex(json_get_text(j, "xxh3_128"), out->info.hash, sizeof out->info.hash);
 	if (ok)
 		snprintf(out->name, sizeof out->name, "%s", name);
@@ -241,8 +241,7 @@ static bool table_read(const struct json *in, size_t i, struct checkpoint_table 
 	uint8_t *data = NULL;
 	struct message *m = text && bytes <= TABLE_SPEC_BYTES_MAX ? message_alloc(bytes, &data) : NULL;
 	ProtobufCMessage *table = NULL;
-	bool ok = m && json_get_count(j, "rows", &out->rows) && unhex(text, data, bytes) &&
-	          wire_unpack(&weir__v1__table__descriptor, m, &table, NULL) == WEIR_OK &&
+	bool ok = m && unhex(text, data, bytes) && wire_unpack(&weir__v1__table__descriptor, m, &table, NULL) == WEIR_OK &&
 	          wire_table_read((const Weir__V1__Table *)table, &out->spec, &out->id, NULL) == WEIR_OK;
 	wire_free(table);
 	message_release(m);

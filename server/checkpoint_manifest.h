@@ -20,6 +20,7 @@
 struct checkpoint_object { /* a file of the checkpoint */
 	char name[WEIR_BLOB_NAME_BYTES_MAX];
 	struct checkpoint_file_info info; /* rows 0 for what holds no rows */
+	uint64_t index;                   /* of a row file: every entry up to it is in the rows */
 };
 
 struct checkpoint_partition {
@@ -31,7 +32,6 @@ struct checkpoint_partition {
 
 struct checkpoint_table {
 	uint32_t id;
-	uint64_t rows;
 	weir_table_spec spec; /* segments malloc'ed */
 };
 
@@ -61,11 +61,12 @@ weir_status checkpoint_manifest_write(struct blob_store *s, const struct checkpo
 weir_status checkpoint_manifest_read(struct blob_store *s, const char *name, struct checkpoint_manifest *out, weir_error *err);
 /* The last one by (generation, when) of all that are there. E_NOT_FOUND. */
 weir_status checkpoint_latest(struct blob_store *s, char out[WEIR_CHECKPOINT_NAME_BYTES_MAX], weir_error *err);
-/* Reads the rows of a partition, file by file, oldest first: a row that comes again replaces the one before. Every block is checked before it is
+/* Reads the rows of a partition, file by file: of a row that comes again the one in the newer file counts. Every block is checked before it is
  * visited: its bytes, and that its rows belong to this partition and fit their table. What visit fails with ends it. */
+enum checkpoint_order { CHECKPOINT_OLDEST_FIRST, CHECKPOINT_NEWEST_FIRST };
 typedef weir_status (*checkpoint_rows_fn)(void *arg, const struct checkpoint_rows *rows, weir_error *err);
-weir_status checkpoint_read_rows(struct blob_store *s, const struct checkpoint_manifest *m, uint32_t partition, checkpoint_rows_fn visit,
-                                 void *arg, weir_error *err);
+weir_status checkpoint_read_rows(struct blob_store *s, const struct checkpoint_manifest *m, uint32_t partition,
+                                 enum checkpoint_order order, checkpoint_rows_fn visit, void *arg, weir_error *err);
 /* Reads every byte of every file that the manifest names. *bytes: how many. */
 weir_status checkpoint_verify(struct blob_store *s, const struct checkpoint_manifest *m, uint64_t *bytes, weir_error *err);
 /* A small file (header, ledger), checked against what the manifest says; malloc'ed. */

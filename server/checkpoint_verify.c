@@ -65,11 +65,11 @@ static weir_status check_rows(const struct checkpoint_manifest *m, const struct 
 	return WEIR_OK;
 }
 
-/* Reads one file of a partition. base: where the file before ends; *index: where this one does. */
-static weir_status read_file(struct blob_store *s, const struct checkpoint_manifest *m, uint32_t partition,
-                             const struct checkpoint_object *file, uint64_t base, uint64_t *index, checkpoint_rows_fn visit,
-                             void *arg, weir_error *err)
+/* Reads file i of a partition's chain. */
+static weir_status read_file(struct blob_store *s, const struct checkpoint_manifest *m, uint32_t partition, uint32_t i,
+                             checkpoint_rows_fn visit, void *arg, weir_error *err)
 {
+	const struct checkpoint_object *file = &m->partitions[partition].rows[i];
 	struct source source = {.store = s, .name = file->name};
 	char name[WEIR_PATH_BYTES_MAX + WEIR_BLOB_NAME_BYTES_MAX];
 	struct checkpoint_file_reader *r;
@@ -79,11 +79,11 @@ static weir_status read_file(struct blob_store *s, const struct checkpoint_manif
 	if (status)
 		return status;
 	const struct checkpoint_file_header *h = checkpoint_file_get_header(r);
-	*index = h->index;
-	if (h->partition != partition || h->base != base)
-		status = weir_fail(err, WEIR_E_CORRUPT,
-		                   "%s holds partition %u from index %" PRIu64 " on; the manifest has it for partition %u from %" PRIu64,
-		                   name, h->partition, h->base, partition, base);
+	if (h->partition != partition || h->index != file->index || h->base != (i ? file[-1].index : 0))
+		status =
+		    weir_fail(err, WEIR_E_CORRUPT,
+		              "%s holds partition %u from index %" PRIu64 " to %" PRIu64 ", which is not what the manifest of %s says",
+		              name, h->partition, h->base, h->index, m->name);
 	do {
 		if (!status)
 			status = checkpoint_file_next(r, &rows, err);
@@ -97,18 +97,16 @@ static weir_status read_file(struct blob_store *s, const struct checkpoint_manif
 }
 
 weir_status checkpoint_read_rows(struct blob_store *s, const struct checkpoint_manifest *m, uint32_t partition,
-                                 checkpoint_rows_fn visit, void *arg, weir_error *err)
+                                 enum checkpoint_order order, checkpoint_rows_fn visit, void *arg, weir_error *err)
 {
 	assert(partition < m->partitions_count);
 	const struct checkpoint_partition *p = &m->partitions[partition];
-	uint64_t index = 0;
 	weir_status status = WEIR_OK;
+	if (p->rows_count == 0 || p->rows[p->rows_count - 1].index != p->index)
+		status = weir_fail(err, WEIR_E_CORRUPT, "%s: the rows of partition %u do not end at its index %" PRIu64, m->name,
+		                   partition, p->index);
 	for (uint32_t i = 0; i < p->rows_count && !status; i++)
-		status = read_file(s, m, partition, &p->rows[i], index, &index, visit, arg, err);
-	if (!status && index != p->index)
-		status =
-		    weir_fail(err, WEIR_E_CORRUPT, "%s: the rows of partition %u end at index %" PRIu64 ", the manifest says %" PRIu64,
-		              m->name, partition, index, p->index);
+		status = read_file(s, m, partition, order == CHECKPOINT_NEWEST_FIRST ? p->rows_count - 1 - i : i, visit, arg, err);
 	return status;
 }
 
@@ -130,7 +128,7 @@ weir_status checkpoint_verify(struct blob_store *s, const struct checkpoint_mani
 		const struct checkpoint_partition *p = &m->partitions[i];
 		status = verify_object(s, &p->header, err);
 		if (!status)
-			status = checkpoint_read_rows(s, m, i, NULL, NULL, err);
+			status = checkpoint_read_rows(s, m, i, CHECKPOINT_OLDEST_FIRST, NULL, NULL, err);
 		*bytes += p->header.info.bytes;
 		for (uint32_t f = 0; f < p->rows_count; f++)
 			*bytes += p->rows[f].info.bytes;

@@ -1,8 +1,10 @@
 /* Control calls of the parameter server: register a table, scan rows, status, health. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "checkpoint_coordinator.h"
 #include "server_internal.h"
 #include "store.h"
 
@@ -324,4 +326,21 @@ void control_health(struct server *s, struct rpc_call *call, struct message *req
 	reply.status = atomic_load(&s->draining) ? GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING
 	                                         : GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING;
 	answer(call, &reply.base);
+}
+
+/* --- Checkpoints */
+
+void control_checkpoint(struct server *s, struct rpc_call *call, enum rpc_method method, struct message *request)
+{
+	char text[WEIR_NAME_BYTES_MAX + 64];
+	bool whole = method == RPC_CHECKPOINT;
+	snprintf(text, sizeof text, whole ? "%s does not host the ledger; server 0 does" : "%s takes no checkpoints", s->name);
+	if (whole ? !s->coordinator : !s->takes)
+		rpc_call_reply(call, WEIR_E_NOT_FOUND, text, NULL);
+	else if (whole)
+		checkpoint_coordinator_ask(s->coordinator, call, request);
+	else if (method == RPC_CHECKPOINT_BEGIN)
+		checkpoint_take_begin(s->takes, call, request);
+	else
+		checkpoint_take_poll(s->takes, call, request);
 }

@@ -21,6 +21,7 @@ struct forwarded {
 	struct rpc_call *call;
 	enum rpc_method method;
 	ProtobufCMessage *request;
+	struct forwarded *next; /* held */
 };
 
 static const ProtobufCMessageDescriptor *request_descriptor(enum rpc_method method)
@@ -51,9 +52,8 @@ static void on_reply(void *arg, const ProtobufCMessage *reply)
 	server_leave(s);
 }
 
-static void call_ledger(void *arg)
+static void run_forwarded(struct forwarded *f)
 {
-	struct forwarded *f = arg;
 	ProtobufCMessage *q = f->request; /* f may be gone when the call returns */
 	struct ledger *l = f->server->ledger;
 	switch (f->method) {
@@ -67,6 +67,36 @@ static void call_ledger(void *arg)
 		break;
 	}
 	wire_free(q);
+}
+
+static void call_ledger(void *arg)
+{
+	struct forwarded *f = arg;
+	struct server *s = f->server;
+	if (!s->ledger_held) {
+		run_forwarded(f);
+		return;
+	}
+	*s->held_last = f;
+	s->held_last = &f->next;
+}
+
+void forward_hold(struct server *s)
+{
+	s->ledger_held = true;
+	s->held = NULL;
+	s->held_last = &s->held;
+}
+
+void forward_release(struct server *s)
+{
+	struct forwarded *f = s->held;
+	s->ledger_held = false;
+	s->held = NULL;
+	for (struct forwarded *next; f; f = next) {
+		next = f->next;
+		run_forwarded(f);
+	}
 }
 
 void forward_to_ledger(struct server *s, struct rpc_call *call, enum rpc_method method, struct message *request)

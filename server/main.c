@@ -10,6 +10,7 @@
 #include "disk.h"
 #include "hash.h"
 #include "job.h"
+#include "job_checkpoint.h"
 #include "placement.h"
 #include "server.h"
 
@@ -24,6 +25,7 @@ struct arguments {
 	uint32_t index;
 	uint8_t uuid[16];
 	uint64_t generation;
+	const char *restore;          /* a checkpoint's name; NULL: from nothing */
 	const char *listen, *servers; /* NULL: from the job file */
 	int ready_fd;                 /* -1: none */
 	enum log_level level;
@@ -35,7 +37,8 @@ struct addresses {
 	char text[WEIR_SERVERS_MAX][WEIR_ADDRESS_BYTES_MAX];
 };
 
-static const char usage[] = "usage: weir-server --job FILE --index I [--uuid HEX32] [--generation N] [--listen ADDRESS]\n"
+static const char usage[] = "usage: weir-server --job FILE --index I [--uuid HEX32] [--generation N] [--restore CHECKPOINT]\n"
+                            "                   [--listen ADDRESS]\n"
                             "                   [--servers ADDRESS,ADDRESS,...] [--ready-fd N] [--set a.b=c]...\n"
                             "                   [--log-level debug|info|warn|error] [--log-format human|json]\n";
 
@@ -80,6 +83,9 @@ static bool parse_option(struct arguments *a, int option, const char *value)
 		return a->has_uuid = parse_uuid(value, a->uuid);
 	case 'g':
 		return parse_number(value, UINT64_MAX, &a->generation) && a->generation > 0;
+	case 'R':
+		a->restore = value;
+		return true;
 	case 'a':
 		a->listen = value;
 		return true;
@@ -104,17 +110,12 @@ static bool parse_option(struct arguments *a, int option, const char *value)
 static bool parse_arguments(struct arguments *a, int argc, char **argv)
 {
 	static const struct option options[] = {
-	    {"job", required_argument, NULL, 'j'},
-	    {"set", required_argument, NULL, 's'},
-	    {"index", required_argument, NULL, 'i'},
-	    {"uuid", required_argument, NULL, 'u'},
-	    {"generation", required_argument, NULL, 'g'},
-	    {"listen", required_argument, NULL, 'a'},
-	    {"servers", required_argument, NULL, 'S'},
-	    {"ready-fd", required_argument, NULL, 'r'},
-	    {"log-level", required_argument, NULL, 'l'},
-	    {"log-format", required_argument, NULL, 'f'},
-	    {NULL, 0, NULL, 0},
+	    {"job", required_argument, NULL, 'j'},        {"set", required_argument, NULL, 's'},
+	    {"index", required_argument, NULL, 'i'},      {"uuid", required_argument, NULL, 'u'},
+	    {"generation", required_argument, NULL, 'g'}, {"restore", required_argument, NULL, 'R'},
+	    {"listen", required_argument, NULL, 'a'},     {"servers", required_argument, NULL, 'S'},
+	    {"ready-fd", required_argument, NULL, 'r'},   {"log-level", required_argument, NULL, 'l'},
+	    {"log-format", required_argument, NULL, 'f'}, {NULL, 0, NULL, 0},
 	};
 	*a = (struct arguments){.generation = 1, .ready_fd = -1, .level = LOG_INFO, .format = LOG_HUMAN};
 	int which = 0;
@@ -228,6 +229,7 @@ struct parts {
 	struct addresses addresses;
 	const char *address_list[WEIR_SERVERS_MAX];
 	uint32_t partition_server[WEIR_PARTITIONS_MAX];
+	char place[WEIR_PATH_BYTES_MAX + 32]; /* of checkpoints */
 };
 
 static weir_status start(struct parts *p, const struct arguments *a, const char *name, const char *listen, weir_error *err)
@@ -247,6 +249,8 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	                                .gate = job_waits_for_evaluation(job),
 	                                .servers = p->address_list,
 	                                .partition_server = p->partition_server};
+	struct checkpoint_options checkpoint;
+	job_checkpoint_options(job, p->place, &checkpoint);
 	struct server_options options = {.rpc = p->rpc,
 	                                 .clock = clock_system(),
 	                                 .logger = p->logger,
@@ -258,6 +262,8 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	                                 .partitions = job->cluster.partitions,
 	                                 .executors = executors_of(job),
 	                                 .not_finite = job->train.not_finite,
+	                                 .checkpoint = &checkpoint,
+	                                 .restore = a->restore,
 	                                 .ledger = a->index == 0 ? &ledger : NULL};
 	memcpy(options.uuid, a->uuid, sizeof options.uuid);
 	memcpy(ledger.uuid, a->uuid, sizeof ledger.uuid);

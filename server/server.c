@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkpoint_coordinator.h"
+#include "checkpoint_restore.h"
 #include "placement.h"
 #include "server_internal.h"
 #include "service.h"
@@ -107,7 +109,8 @@ static void executor_tick(void *arg)
 static void ledger_ticks(void *arg)
 {
 	struct server *s = arg;
-	ledger_tick(s->ledger);
+	if (!s->ledger_held)
+		ledger_tick(s->ledger);
 	rpc_loop_after(s->ledger_loop, TICK_MS, ledger_ticks, s);
 }
 
@@ -161,6 +164,45 @@ static weir_status start_ledger(struct server *s, const struct ledger_options *o
 	return ledger_create(&s->ledger, options, err);
 }
 
+/* Rows and state of this server's partitions, and the ledger's, from the checkpoint. Before anybody may ask. */
+static weir_status restore(struct server *s, const struct server_options *o, weir_error *err)
+{
+	struct checkpoint_restore *r = NULL;
+	struct checkpoint_restore_job job = {.generation = o->generation, .partitions = o->partitions};
+	uint8_t *ledger = NULL;
+	size_t bytes = 0;
+	if (!o->restore || !*o->restore)
+		return WEIR_OK;
+	memcpy(job.uuid, o->uuid, sizeof job.uuid);
+	weir_status status = checkpoint_restore_open(&r, o->checkpoint, o->restore, &job, err);
+	for (uint32_t p = 0; p < o->partitions && !status; p++)
+		if (s->partitions[p])
+			status = checkpoint_restore_partition(r, s->partitions[p], err);
+	if (!status && s->ledger) {
+		status = checkpoint_restore_ledger(r, &ledger, &bytes, err);
+		if (!status)
+			status = ledger_merge(s->ledger, ledger, bytes, NULL, err);
+	}
+	free(ledger);
+	checkpoint_restore_close(r);
+	if (!status)
+		logger_write(o->logger, LOG_INFO, NULL, "restored", "checkpoint=%s generation=%llu", o->restore,
+		             (unsigned long long)o->generation);
+	return status;
+}
+
+static weir_status start_checkpoints(struct server *s, const struct server_options *o, weir_error *err)
+{
+	if (!o->checkpoint)
+		return WEIR_OK;
+	s->takes = checkpoint_takes_create(s, o->checkpoint);
+	if (s->takes && s->ledger)
+		s->coordinator = checkpoint_coordinator_create(s, o->checkpoint, o->ledger->servers, o->ledger->servers_count);
+	if (!s->takes || (s->ledger && !s->coordinator))
+		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory for checkpoints", o->name);
+	return WEIR_OK;
+}
+
 static weir_status start(struct server *s, const struct server_options *o, weir_error *err)
 {
 	if (!s->executors || !s->loops || !s->partitions)
@@ -169,10 +211,15 @@ static weir_status start(struct server *s, const struct server_options *o, weir_
 	if (!status)
 		status = start_ledger(s, o->ledger, err);
 	if (!status)
+		status = restore(s, o, err);
+	if (!status)
 		status = rpc_server_start(&s->listener, o->rpc, o->listen, s->loops, o->executors, service_handlers(), s, err);
 	if (status)
 		return status;
 	snprintf(s->address, sizeof s->address, "%s", rpc_server_address(s->listener));
+	status = start_checkpoints(s, o, err);
+	if (status)
+		return status;
 	for (uint32_t i = 0; i < o->executors; i++)
 		rpc_loop_post(s->executors[i].loop, executor_tick, &s->executors[i]);
 	if (s->ledger)
@@ -190,6 +237,8 @@ weir_status server_create(struct server **out, const struct server_options *opti
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", options->name);
 	s->options = *options;
 	s->options.ledger = NULL;
+	s->options.checkpoint = NULL;
+	s->options.restore = NULL;
 	s->options.listen = NULL;
 	snprintf(s->name, sizeof s->name, "%s", options->name);
 	s->options.name = s->name;
@@ -258,6 +307,15 @@ static void close_listener(struct server *s, uint32_t grace_ms)
 	s->listener = NULL;
 }
 
+/* The one being written is given up: nothing of it is published. */
+static void end_checkpoints(struct server *s)
+{
+	checkpoint_coordinator_destroy(s->coordinator);
+	checkpoint_takes_destroy(s->takes);
+	s->coordinator = NULL;
+	s->takes = NULL;
+}
+
 void server_drain(struct server *s, uint32_t timeout_ms)
 {
 	atomic_store(&s->draining, true);
@@ -296,6 +354,7 @@ void server_destroy(struct server *s)
 		return;
 	if (s->listener)
 		server_drain(s, 0);
+	end_checkpoints(s); /* nobody asks for one any more */
 	if (s->loops && s->loops[s->options.executors - 1] && s->loops[0])
 		(void)server_tour(s, expire_all, tour_nothing, NULL); /* else they expire by their own deadline */
 	wait_idle(s);

@@ -10,6 +10,7 @@
 #include "logger.h"
 #include "rpc.h"
 
+struct checkpoint_options;
 struct server;
 
 struct server_options {
@@ -24,6 +25,8 @@ struct server_options {
 	uint32_t partitions;                 /* of the job */
 	uint32_t executors;                  /* threads that own partitions; connections spread over them */
 	uint32_t not_finite;                 /* enum partition_not_finite */
+	const struct checkpoint_options *checkpoint; /* NULL: none can be taken; copied */
+	const char *restore;                 /* the checkpoint that this generation begins with; NULL or "": from nothing */
 	const struct ledger_options *ledger; /* NULL: another server hosts it; its servers are copied by ledger_create */
 };
 

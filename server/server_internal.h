@@ -12,6 +12,10 @@
 #include "server.h"
 #include "wire.h"
 
+struct checkpoint_coordinator;
+struct checkpoint_takes;
+struct cold;
+struct forwarded;
 struct sink;
 
 struct executor {
@@ -30,6 +34,11 @@ struct server {
 	struct rpc_server *listener;
 	struct ledger *ledger; /* NULL: another server has it */
 	struct rpc_loop *ledger_loop;
+	bool ledger_held;                    /* this and the next two: the ledger's loop */
+	struct forwarded *held, **held_last; /* requests that came while it was */
+	struct cold *cold;                   /* NULL: every row is in memory */
+	struct checkpoint_takes *takes;      /* NULL: no checkpoints */
+	struct checkpoint_coordinator *coordinator; /* on the ledger's host */
 	int64_t started_ms;
 	_Atomic bool draining;
 	_Atomic uint64_t bytes_pushed, bytes_pulled, corrupt_refused;
@@ -94,10 +103,14 @@ void control_register_table(struct server *s, struct rpc_call *call, struct mess
 void control_scan(struct server *s, struct rpc_call *call, struct message *request);
 void control_status(struct server *s, struct rpc_call *call, struct message *request);
 void control_health(struct server *s, struct rpc_call *call, struct message *request);
+void control_checkpoint(struct server *s, struct rpc_call *call, enum rpc_method method, struct message *request);
 /* E_GENERATION, naming both, when uuid or generation is not this job's. */
 weir_status server_check_job(const struct server *s, const uint8_t *uuid, size_t uuid_bytes, uint64_t generation,
                              weir_error *err);
 bool forward_is_ledger_method(enum rpc_method method);
 void forward_to_ledger(struct server *s, struct rpc_call *call, enum rpc_method method, struct message *request);
+/* On the ledger's loop: from hold to release no request reaches the ledger, and it expires nothing; then those held do, in their order. */
+void forward_hold(struct server *s);
+void forward_release(struct server *s);
 
 #endif

@@ -31,6 +31,11 @@ static void on_unary(void *ctx, struct rpc_call *call, enum rpc_method method, s
 	case RPC_STATUS:
 		control_status(s, call, request);
 		break;
+	case RPC_CHECKPOINT:
+	case RPC_CHECKPOINT_BEGIN:
+	case RPC_CHECKPOINT_POLL:
+		control_checkpoint(s, call, method, request);
+		break;
 	case RPC_HEALTH_CHECK:
 		control_health(s, call, request);
 		break;

@@ -122,10 +122,10 @@ static const struct mistake mistakes[] = {
      NULL,
      WEIR_E_UNSUPPORTED,
      {"cluster.coord: etcd is not in this release; available: static"}},
-    {BASE "checkpoint: {every_steps: 100}\n",
+    {BASE "checkpoint: {endpoint: 'http://127.0.0.1:9000'}\n",
      NULL,
-     WEIR_E_UNSUPPORTED,
-     {"checkpoint.every_steps: checkpoints are not in this release"}},
+     WEIR_E_INVALID,
+     {"checkpoint.endpoint: is given, and checkpoint.dir is no s3://BUCKET/PREFIX"}},
     {BASE "device: cuda:1\n", NULL, WEIR_E_UNSUPPORTED, {"device: 'cuda:1' is not in this release; available: auto, cpu"}},
     /* What does not go together. */
     {BASE "device: gpu\n", NULL, WEIR_E_INVALID, {"device: is 'gpu'; expected auto, cpu, cuda or cuda:N"}},

@@ -1,0 +1,468 @@
+/* Takes: how one begins on the executors, who polls it, and the thread that writes it (checkpoint_take_write.c). */
+#include "checkpoint_take.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "checkpoint_take_internal.h"
+#include "partition_state.h"
+
+#define WRITER_NICE 10
+
+/* --- Replies */
+
+static void answer(struct rpc_call *call, const ProtobufCMessage *reply)
+{
+	struct message *m = wire_pack(reply);
+	rpc_call_reply(call, m ? WEIR_OK : WEIR_E_MEMORY, m ? "" : "the reply does not fit in memory", m);
+}
+
+static void answer_begin(struct rpc_call *call, weir_status status, const char *text)
+{
+	Weir__V1__Status s = WEIR__V1__STATUS__INIT;
+	Weir__V1__CheckpointBeginReply reply = WEIR__V1__CHECKPOINT_BEGIN_REPLY__INIT;
+	s.code = status;
+	s.text = (char *)(uintptr_t)text;
+	reply.status = &s;
+	answer(call, &reply.base);
+}
+
+/* --- A take */
+
+void checkpoint_take_let_go(struct take *t)
+{
+	for (uint32_t i = 0; i < t->parts_count; i++) {
+		struct take_part *part = &t->parts[i];
+		for (struct take_batch *b = part->first, *next; b; b = next) {
+			next = b->next;
+			row_batch_free(&b->rows);
+			free(b);
+		}
+		message_release(part->state);
+		cold_snapshot_destroy(part->cold);
+		part->first = NULL;
+		part->state = NULL;
+		part->cold = NULL;
+	}
+}
+
+static void take_free(struct take *t)
+{
+	if (!t)
+		return;
+	checkpoint_take_let_go(t);
+	pthread_cond_destroy(&t->wake);
+	pthread_mutex_destroy(&t->lock);
+	free(t->parts);
+	free(t);
+}
+
+static struct take *take_create(struct checkpoint_takes *takes, const Weir__V1__CheckpointBeginRequest *q)
+{
+	struct server *s = takes->server;
+	struct take *t = calloc(1, sizeof *t);
+	struct take_part *parts = calloc(s->options.partitions, sizeof *parts);
+	if (!t || !parts) {
+		free(t);
+		free(parts);
+		return NULL;
+	}
+	t->takes = takes;
+	t->parts = parts;
+	t->steps_closed = q->steps_closed;
+	snprintf(t->name, sizeof t->name, "%s", q->name);
+	snprintf(t->base, sizeof t->base, "%s", q->previous);
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_cond_init(&t->wake, NULL);
+	for (uint32_t p = 0; p < s->options.partitions; p++)
+		if (s->partitions[p]) {
+			struct take_part *part = &parts[t->parts_count++];
+			*part = (struct take_part){.take = t, .id = p, .executor = server_executor(s, p)};
+			part->last = &part->first;
+		}
+	return t;
+}
+
+static void set_state(struct checkpoint_takes *takes, enum take_state state)
+{
+	pthread_mutex_lock(&takes->lock);
+	takes->state = state;
+	pthread_cond_broadcast(&takes->changed);
+	pthread_mutex_unlock(&takes->lock);
+}
+
+/* --- Beginning, on the executors */
+
+/* Rows come here, on the executor's thread. */
+static void on_emit(void *arg, struct row_batch batch)
+{
+	struct take_part *part = arg;
+	struct take *t = part->take;
+	struct take_batch *b = malloc(sizeof *b);
+	if (b)
+		*b = (struct take_batch){.rows = batch};
+	else
+		row_batch_free(&batch);
+	pthread_mutex_lock(&t->lock);
+	if (b) {
+		*part->last = b;
+		part->last = &b->next;
+	} else if (!t->err.status) {
+		weir_fail(&t->err, WEIR_E_MEMORY, "partition %u: out of memory for the rows of a checkpoint", part->id);
+	}
+	pthread_cond_signal(&t->wake);
+	pthread_mutex_unlock(&t->lock);
+}
+
+bool checkpoint_take_extends(const struct take_base *base, uint64_t index)
+{
+	uint64_t changes = 0;
+	for (uint32_t i = 1; i < base->count; i++)
+		changes += base->chain[i].info.bytes;
+	return base->count > 0 && base->index <= index && base->index > 0 && base->count < WEIR_CHECKPOINT_CHAIN_MAX &&
+	       changes <= base->chain[0].info.bytes / 2;
+}
+
+static void begin_part(struct take_part *part, weir_error *err)
+{
+	struct take *t = part->take;
+	struct partition *p = t->takes->server->partitions[part->id];
+	const struct take_base *base = &t->takes->bases[part->id];
+	part->index = partition_applied(p);
+	part->floor = checkpoint_take_extends(base, part->index) ? base->index : 0;
+	part->state = partition_state_export(p);
+	if (!part->state) {
+		weir_fail(err, WEIR_E_MEMORY, "partition %u: out of memory for a checkpoint", part->id);
+		return;
+	}
+	struct store_snapshot_options options = {.floor = part->floor, .emit = on_emit, .arg = part};
+	part->began = store_snapshot_begin(partition_store(p), &options, &part->cold, err) == WEIR_OK;
+}
+
+/* The slots of a table never change, and one that comes later has no rows in the snapshots. */
+static void note_tables(struct take *t, struct partition *p)
+{
+	for (uint32_t id = 0; id <= WEIR_TABLES_MAX; id++) {
+		const struct store_table *table = store_table(partition_store(p), id);
+		if (table)
+			t->slots[id] = (uint8_t)optimizer_slots(store_table_spec(table)->optimizer.kind);
+	}
+}
+
+static void look_visit(struct executor *e, void *arg)
+{
+	struct take *t = arg;
+	for (uint32_t i = 0; i < t->parts_count; i++)
+		if (t->parts[i].executor == e && partition_steps_closed(t->takes->server->partitions[t->parts[i].id]) < t->steps_closed)
+			t->behind = true;
+}
+
+static void begin_visit(struct executor *e, void *arg)
+{
+	struct take *t = arg;
+	for (uint32_t i = 0; i < t->parts_count; i++)
+		if (t->parts[i].executor == e && !t->err.status) {
+			note_tables(t, t->takes->server->partitions[t->parts[i].id]);
+			begin_part(&t->parts[i], &t->err);
+		}
+}
+
+/* What could not begin is ended by the writing thread too. */
+static void begun(struct executor *e, void *arg)
+{
+	(void)e;
+	struct take *t = arg;
+	struct rpc_call *call = t->call;
+	weir_error err = t->err;
+	t->call = NULL;
+	set_state(t->takes, TAKE_WRITING);
+	answer_begin(call, err.status, err.text);
+}
+
+/* Not begun: the take is gone, and room for another. */
+static void give_up(struct take *t, weir_status status, const char *text)
+{
+	struct checkpoint_takes *takes = t->takes;
+	struct rpc_call *call = t->call;
+	pthread_mutex_lock(&takes->lock);
+	takes->present = NULL;
+	takes->state = TAKE_DONE;
+	pthread_cond_broadcast(&takes->changed);
+	pthread_mutex_unlock(&takes->lock);
+	take_free(t);
+	answer_begin(call, status, text);
+}
+
+static void looked(struct executor *e, void *arg)
+{
+	(void)e;
+	struct take *t = arg;
+	if (t->behind)
+		give_up(t, WEIR_E_NOT_CURRENT, "a closed step is not applied yet");
+	else if (server_tour(t->takes->server, begin_visit, begun, t))
+		give_up(t, WEIR_E_MEMORY, "out of memory for a checkpoint");
+}
+
+/* What the last take wrote is the base of this one when it has become the checkpoint `name`; else there is none. */
+static void adopt_bases(struct checkpoint_takes *takes, const struct take *last, const char *name)
+{
+	if (last && *name && strcmp(last->name, name) == 0 && !last->err.status) {
+		for (uint32_t i = 0; i < last->parts_count; i++)
+			takes->bases[last->parts[i].id] = last->parts[i].result;
+		snprintf(takes->base, sizeof takes->base, "%s", name);
+	}
+	if (strcmp(takes->base, name) != 0) {
+		memset(takes->bases, 0, takes->server->options.partitions * sizeof *takes->bases);
+		*takes->base = '\0';
+	}
+}
+
+/* Makes t the present take. E_BUSY: another is being written. */
+static weir_status install(struct checkpoint_takes *takes, struct take *t, weir_error *err)
+{
+	weir_status status = WEIR_OK;
+	struct take *last = NULL;
+	pthread_mutex_lock(&takes->lock);
+	if (takes->ending)
+		status = weir_fail(err, WEIR_E_CLOSED, "%s is stopping", takes->server->name);
+	else if (takes->present && takes->state != TAKE_DONE)
+		status = weir_fail(err, WEIR_E_BUSY, "%s is writing checkpoint %s", takes->server->name, takes->present->name);
+	if (!status) {
+		last = takes->present;
+		takes->present = t;
+		takes->state = TAKE_BEGINNING;
+	}
+	pthread_mutex_unlock(&takes->lock);
+	if (!status)
+		adopt_bases(takes, last, t->base);
+	take_free(last);
+	return status;
+}
+
+static weir_status check_request(const struct checkpoint_takes *takes, const Weir__V1__JobId *job, const char *name,
+                                 weir_error *err)
+{
+	if (!job || strlen(name) == 0 || strlen(name) >= WEIR_CHECKPOINT_NAME_BYTES_MAX)
+		return weir_fail(err, WEIR_E_INVALID, "the request names no job or no checkpoint");
+	return server_check_job(takes->server, job->uuid.data, job->uuid.len, job->generation, err);
+}
+
+void checkpoint_take_begin(struct checkpoint_takes *takes, struct rpc_call *call, struct message *request)
+{
+	weir_error err = {0};
+	ProtobufCMessage *m = NULL;
+	struct take *t = NULL;
+	weir_status status = wire_unpack(&weir__v1__checkpoint_begin_request__descriptor, request, &m, &err);
+	const Weir__V1__CheckpointBeginRequest *q = (const Weir__V1__CheckpointBeginRequest *)m;
+	if (!status)
+		status = check_request(takes, q->job, q->name, &err);
+	if (!status && strlen(q->previous) >= WEIR_CHECKPOINT_NAME_BYTES_MAX)
+		status = weir_fail(&err, WEIR_E_INVALID, "the name of the base is too long");
+	if (!status && !(t = take_create(takes, q)))
+		status = weir_fail(&err, WEIR_E_MEMORY, "out of memory for a checkpoint");
+	if (!status)
+		status = install(takes, t, &err);
+	wire_free(m);
+	if (status) {
+		take_free(t);
+		answer_begin(call, status, err.text);
+		return;
+	}
+	t->call = call;
+	if (server_tour(takes->server, look_visit, looked, t))
+		give_up(t, WEIR_E_MEMORY, "out of memory for a checkpoint");
+}
+
+/* --- Ending snapshots */
+
+static void cancel_visit(struct executor *e, void *arg)
+{
+	struct take *t = arg;
+	for (uint32_t i = 0; i < t->parts_count; i++)
+		if (t->parts[i].executor == e && t->parts[i].began && !t->parts[i].scanned)
+			store_snapshot_cancel(partition_store(t->takes->server->partitions[t->parts[i].id]));
+}
+
+static void cancel_done(struct executor *e, void *arg)
+{
+	(void)e;
+	struct take *t = arg;
+	pthread_mutex_lock(&t->lock);
+	t->cancelled = true;
+	pthread_cond_signal(&t->wake);
+	pthread_mutex_unlock(&t->lock);
+}
+
+weir_status checkpoint_take_cancel_snapshots(struct take *t)
+{
+	return server_tour(t->takes->server, cancel_visit, cancel_done, t);
+}
+
+/* --- Polling */
+
+static void fill_file(Weir__V1__CheckpointFile *out, const struct checkpoint_object *in)
+{
+	weir__v1__checkpoint_file__init(out);
+	out->name = (char *)(uintptr_t)in->name;
+	out->bytes = in->info.bytes;
+	out->rows = in->info.rows;
+	out->index = in->index;
+	out->xxh3_128 = (ProtobufCBinaryData){.len = sizeof in->info.hash, .data = (uint8_t *)(uintptr_t)in->info.hash};
+}
+
+/* A part in wire form, and what it points to. */
+struct part_reply {
+	Weir__V1__CheckpointPart part;
+	Weir__V1__CheckpointFile header, rows[WEIR_CHECKPOINT_CHAIN_MAX], *list[WEIR_CHECKPOINT_CHAIN_MAX];
+};
+
+static void fill_part(struct part_reply *out, const struct take_part *part)
+{
+	weir__v1__checkpoint_part__init(&out->part);
+	out->part.partition = part->id;
+	out->part.index = part->index;
+	fill_file(&out->header, &part->header);
+	out->part.header = &out->header;
+	for (uint32_t i = 0; i < part->result.count; i++) {
+		fill_file(&out->rows[i], &part->result.chain[i]);
+		out->list[i] = &out->rows[i];
+	}
+	out->part.n_rows = part->result.count;
+	out->part.rows = out->list;
+}
+
+static void answer_done(struct rpc_call *call, const struct take *t)
+{
+	Weir__V1__Status s = WEIR__V1__STATUS__INIT;
+	Weir__V1__CheckpointPollReply reply = WEIR__V1__CHECKPOINT_POLL_REPLY__INIT;
+	struct part_reply *parts = calloc(t->parts_count + 1, sizeof *parts);
+	Weir__V1__CheckpointPart **list = calloc(t->parts_count + 1, sizeof *list);
+	s.code = parts && list ? t->err.status : WEIR_E_MEMORY;
+	s.text = (char *)(uintptr_t)t->err.text;
+	reply.status = &s;
+	reply.done = true;
+	reply.bytes = atomic_load(&t->bytes);
+	for (uint32_t i = 0; i < t->parts_count && !s.code; i++) {
+		fill_part(&parts[i], &t->parts[i]);
+		list[i] = &parts[i].part;
+		reply.n_parts++;
+	}
+	reply.parts = list;
+	answer(call, &reply.base);
+	free(parts);
+	free(list);
+}
+
+static void answer_writing(struct rpc_call *call, const struct take *t)
+{
+	Weir__V1__Status s = WEIR__V1__STATUS__INIT;
+	Weir__V1__CheckpointPollReply reply = WEIR__V1__CHECKPOINT_POLL_REPLY__INIT;
+	reply.status = &s;
+	reply.bytes = atomic_load(&t->bytes);
+	answer(call, &reply.base);
+}
+
+static void take_stop(struct take *t, weir_status status, const char *text)
+{
+	pthread_mutex_lock(&t->lock);
+	t->stop = true;
+	if (!t->err.status)
+		weir_fail(&t->err, status, "%s", text);
+	pthread_cond_signal(&t->wake);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void checkpoint_take_poll(struct checkpoint_takes *takes, struct rpc_call *call, struct message *request)
+{
+	weir_error err = {0};
+	ProtobufCMessage *m = NULL;
+	weir_status status = wire_unpack(&weir__v1__checkpoint_poll_request__descriptor, request, &m, &err);
+	const Weir__V1__CheckpointPollRequest *q = (const Weir__V1__CheckpointPollRequest *)m;
+	if (!status)
+		status = check_request(takes, q->job, q->name, &err);
+	pthread_mutex_lock(&takes->lock);
+	struct take *t = takes->present;
+	if (!status && (!t || strcmp(t->name, q->name) != 0))
+		status = weir_fail(&err, WEIR_E_NOT_FOUND, "%s writes no checkpoint %s", takes->server->name, q->name);
+	if (!status && q->cancel && takes->state != TAKE_DONE)
+		take_stop(t, WEIR_E_CANCELLED, "the checkpoint was given up");
+	if (!status && takes->state == TAKE_DONE)
+		answer_done(call, t);
+	else if (!status)
+		answer_writing(call, t);
+	pthread_mutex_unlock(&takes->lock);
+	wire_free(m);
+	if (status)
+		rpc_call_reply(call, status, err.text, NULL);
+}
+
+/* --- The thread */
+
+static void *takes_run(void *arg)
+{
+	struct checkpoint_takes *takes = arg;
+	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), WRITER_NICE); /* of this thread: who trains goes first */
+	pthread_mutex_lock(&takes->lock);
+	while (true) {
+		bool has = takes->present && takes->state == TAKE_WRITING;
+		if (has) {
+			struct take *t = takes->present; /* stays: it is not done */
+			pthread_mutex_unlock(&takes->lock);
+			checkpoint_take_write(t);
+			pthread_mutex_lock(&takes->lock);
+			takes->state = TAKE_DONE;
+			pthread_cond_broadcast(&takes->changed);
+		} else if (takes->ending && !(takes->present && takes->state == TAKE_BEGINNING)) {
+			break;
+		} else {
+			pthread_cond_wait(&takes->changed, &takes->lock);
+		}
+	}
+	pthread_mutex_unlock(&takes->lock);
+	return NULL;
+}
+
+static void takes_free(struct checkpoint_takes *takes)
+{
+	take_free(takes->present);
+	checkpoint_options_free(&takes->options);
+	pthread_cond_destroy(&takes->changed);
+	pthread_mutex_destroy(&takes->lock);
+	free(takes->bases);
+	free(takes);
+}
+
+struct checkpoint_takes *checkpoint_takes_create(struct server *s, const struct checkpoint_options *options)
+{
+	struct checkpoint_takes *takes = calloc(1, sizeof *takes);
+	if (!takes)
+		return NULL;
+	takes->server = s;
+	takes->state = TAKE_DONE;
+	pthread_mutex_init(&takes->lock, NULL);
+	pthread_cond_init(&takes->changed, NULL);
+	takes->bases = calloc(s->options.partitions, sizeof *takes->bases);
+	if (!takes->bases || checkpoint_options_copy(&takes->options, options) ||
+	    pthread_create(&takes->thread, NULL, takes_run, takes) != 0) {
+		takes_free(takes);
+		return NULL;
+	}
+	return takes;
+}
+
+void checkpoint_takes_destroy(struct checkpoint_takes *takes)
+{
+	if (!takes)
+		return;
+	pthread_mutex_lock(&takes->lock);
+	takes->ending = true;
+	if (takes->present && takes->state != TAKE_DONE)
+		take_stop(takes->present, WEIR_E_CLOSED, "the server is stopping");
+	pthread_cond_broadcast(&takes->changed);
+	pthread_mutex_unlock(&takes->lock);
+	pthread_join(takes->thread, NULL);
+	takes_free(takes);
+}
