@@ -175,7 +175,7 @@ def main():
     p.add_argument("--data", required=True)
     p.add_argument("--job", required=True)
     p.add_argument("--seeds", type=int, default=5)
-    p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--threads", type=int, default=1)  # batches are small: more threads gain little, and wait long on a busy machine
     p.add_argument("--json", action="store_true")
     a = p.parse_args()
     torch.set_num_threads(a.threads)
