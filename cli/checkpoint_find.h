@@ -1,0 +1,12 @@
+/* Checkpoints of a job, by name. */
+#ifndef WEIR_CHECKPOINT_FIND_H
+#define WEIR_CHECKPOINT_FIND_H
+
+#include "checkpoint_manifest.h"
+#include "job.h"
+
+/* Opens the job's checkpoint.dir and reads the manifest of `from`; NULL or "latest": the last one. Close *store and free *out, also after an error. */
+weir_status checkpoint_find(const struct job *job, const char *from, struct blob_store **store, struct checkpoint_manifest *out,
+                            weir_error *err) WEIR_MUST_CHECK;
+
+#endif
