@@ -161,6 +161,15 @@ static void release_unit(Weir__V1__LedgerUnit *u)
 		u->state = UNIT_FREE;
 }
 
+/* Those of the generation before have left; who comes under their names joins anew. */
+static void let_go(Weir__V1__LedgerWorker *w)
+{
+	w->live = false;
+	w->left = true;
+	w->n_held = 0;
+	w->dropped = false;
+}
+
 weir_status checkpoint_restore_ledger(struct checkpoint_restore *r, uint8_t **out, size_t *bytes, weir_error *err)
 {
 	ProtobufCMessage *m;
@@ -171,6 +180,8 @@ weir_status checkpoint_restore_ledger(struct checkpoint_restore *r, uint8_t **ou
 	Weir__V1__LedgerSteps steps = WEIR__V1__LEDGER_STEPS__INIT;
 	for (size_t i = 0; i < s->n_units; i++)
 		release_unit(s->units[i]);
+	for (size_t i = 0; i < s->n_workers; i++)
+		let_go(s->workers[i]);
 	if (s->steps) {
 		steps = *s->steps;
 		steps.open = false;
@@ -179,7 +190,6 @@ weir_status checkpoint_restore_ledger(struct checkpoint_restore *r, uint8_t **ou
 		steps.n_closes = 0; /* every partition has applied them */
 		kept.steps = &steps;
 	}
-	kept.n_workers = 0;
 	kept.index = 0;
 	status = pack(&kept.base, out, bytes, err);
 	wire_free(m);
