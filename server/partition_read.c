@@ -199,7 +199,9 @@ static weir_status scan_page(struct scan_page *g, uint32_t rows_max)
 
 static weir_status scan_write(struct partition *p, const struct scan_page *g, uint32_t table, struct record_writer *w)
 {
-	struct record reply = {.kind = RECORD_SCAN_REPLY, .partition = (uint16_t)p->options.id, .a = g->cursor};
+	struct record reply = {
+	    .kind = RECORD_SCAN_REPLY, .partition = (uint16_t)p->options.id, .a = g->cursor, .b = g->t->clock.steps};
+	memcpy(&reply.c, &g->t->clock.lr, sizeof reply.c);
 	struct section s = {.table = (uint16_t)table,
 	                    .codec = WEIR_CODEC_FP32,
 	                    .index_codec = INDEX_RAW,

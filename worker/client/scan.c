@@ -1,5 +1,6 @@
-/* Scan: all stored rows of a table, partition by partition, page by page. */
+/* Scan: all stored rows of a table, partition by partition, page by page; and where the table is in each. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "client.h"
 #include "codec.h"
@@ -14,6 +15,7 @@ struct scan {
 	int (*row)(void *arg, uint64_t key, const float *values, size_t elements);
 	void *arg;
 	bool stopped;
+	weir_table_clock clock; /* as the last page told it */
 };
 
 static size_t row_elements(const struct scan *s, uint64_t key)
@@ -60,6 +62,8 @@ static weir_status take_page(struct scan *s, const struct message *m, uint64_t *
 	if (status != WEIR_OK)
 		return status;
 	*cursor = r.a;
+	s->clock.steps = r.b;
+	memcpy(&s->clock.lr, &r.c, sizeof r.c);
 	if (!r.sections)
 		return WEIR_OK;
 	status = frame_next_section(&body, &section, err);
@@ -94,20 +98,48 @@ static weir_status scan_partition(struct scan *s, bool slots, weir_error *err)
 	return WEIR_OK;
 }
 
-weir_status weir_scan(weir_client *c, uint32_t table, int slots,
-                      int (*row)(void *arg, uint64_t key, const float *values, size_t elements), void *arg, weir_error *err)
+static weir_status scan_open(struct scan *s, weir_client *c, uint32_t table, bool slots, weir_error *err)
 {
 	pthread_mutex_lock(&c->lock);
 	const struct table *t = client_table(c, table, err);
 	pthread_mutex_unlock(&c->lock);
 	if (!t)
 		return WEIR_E_NOT_FOUND;
-	struct scan s = {
-	    .client = c, .table = t, .floats = 1 + (slots ? optimizer_slots(t->spec.optimizer.kind) : 0), .row = row, .arg = arg};
-	s.values = malloc(WEIR_ROW_WIDTH_MAX * s.floats * sizeof(float));
-	weir_status status = s.values ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "scan: out of memory");
+	*s = (struct scan){.client = c, .table = t, .floats = 1 + (slots ? optimizer_slots(t->spec.optimizer.kind) : 0)};
+	s->values = malloc(WEIR_ROW_WIDTH_MAX * s->floats * sizeof(float));
+	return s->values ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "scan: out of memory");
+}
+
+weir_status weir_scan(weir_client *c, uint32_t table, int slots,
+                      int (*row)(void *arg, uint64_t key, const float *values, size_t elements), void *arg, weir_error *err)
+{
+	struct scan s = {0};
+	weir_status status = scan_open(&s, c, table, slots != 0, err);
+	s.row = row;
+	s.arg = arg;
 	for (; s.partition < c->partitions && status == WEIR_OK && !s.stopped; s.partition++)
 		status = scan_partition(&s, slots != 0, err);
+	free(s.values);
+	return status;
+}
+
+static int no_row(void *arg, uint64_t key, const float *values, size_t elements)
+{
+	(void)arg, (void)key, (void)values, (void)elements;
+	return 1;
+}
+
+/* The first page of each partition says it. */
+weir_status weir_clocks(weir_client *c, uint32_t table, weir_table_clock *clocks, weir_error *err)
+{
+	struct scan s = {0};
+	weir_status status = scan_open(&s, c, table, false, err);
+	s.row = no_row;
+	for (; s.partition < c->partitions && status == WEIR_OK; s.partition++) {
+		s.stopped = false;
+		status = scan_partition(&s, false, err);
+		clocks[s.partition] = s.clock;
+	}
 	free(s.values);
 	return status;
 }

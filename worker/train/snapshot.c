@@ -7,6 +7,8 @@
 
 #include "hash.h"
 #include "init.h"
+#include "optimizer.h"
+#include "placement.h"
 #include "safetensors.h"
 
 #define ASSIGN_BYTES (8u << 20) /* of values in one assignment */
@@ -40,12 +42,45 @@ static int collect_row(void *arg, uint64_t key, const float *values, size_t elem
 	return 0;
 }
 
+/* Of a table with full decay, by partition. */
+struct clocks {
+	uint64_t *steps;
+	float *rates;
+};
+
 struct save {
-	struct safetensor tensors[2 * WEIR_TABLE_SEGMENTS_MAX + 4];
+	struct safetensor tensors[2 * WEIR_TABLE_SEGMENTS_MAX + 4 * MODEL_TABLES];
 	uint32_t count;
 	struct rows rows[MODEL_TABLES];
+	struct clocks clocks[MODEL_TABLES];
 	float *flat[MODEL_TABLES];
 };
+
+static weir_status save_clocks(struct save *s, const struct tables *t, enum model_table k, weir_client *client, weir_error *err)
+{
+	struct clocks *c = &s->clocks[k];
+	const weir_table_spec spec = model_table_spec(t->model, k);
+	const uint32_t partitions = weir_partitions(client);
+	weir_table_clock *clocks = calloc(partitions, sizeof *clocks);
+	c->steps = calloc(partitions, sizeof *c->steps);
+	c->rates = calloc(partitions, sizeof *c->rates);
+	weir_status status = clocks != NULL && c->steps != NULL && c->rates != NULL
+	                         ? weir_clocks(client, t->ids[k], clocks, err)
+	                         : weir_fail(err, WEIR_E_MEMORY, "out of memory for the steps of table %s", spec.name);
+	for (uint32_t i = 0; i < partitions && status == WEIR_OK; i++) {
+		c->steps[i] = clocks[i].steps;
+		c->rates[i] = clocks[i].lr;
+	}
+	free(clocks);
+	if (status != WEIR_OK)
+		return status;
+	struct safetensor *steps = &s->tensors[s->count++], *rates = &s->tensors[s->count++];
+	*steps = (struct safetensor){.type = SAFETENSOR_U64, .dims = 1, .shape = {partitions}, .data = c->steps};
+	*rates = (struct safetensor){.type = SAFETENSOR_F32, .dims = 1, .shape = {partitions}, .data = c->rates};
+	snprintf(steps->name, sizeof steps->name, "%s.steps", spec.name);
+	snprintf(rates->name, sizeof rates->name, "%s.rates", spec.name);
+	return WEIR_OK;
+}
 
 static weir_status save_keyed(struct save *s, const struct tables *t, enum model_table k, weir_client *client, weir_error *err)
 {
@@ -62,7 +97,7 @@ static weir_status save_keyed(struct save *s, const struct tables *t, enum model
 	*values = (struct safetensor){.type = SAFETENSOR_F32, .dims = 2, .shape = {r->count, r->width}, .data = r->values};
 	snprintf(keys->name, sizeof keys->name, "%s.keys", spec.name);
 	snprintf(values->name, sizeof values->name, "%s.values", spec.name);
-	return WEIR_OK;
+	return spec.optimizer.decay == WEIR_DECAY_FULL ? save_clocks(s, t, k, client, err) : WEIR_OK;
 }
 
 static weir_status save_flat(struct save *s, const struct tables *t, enum model_table k, weir_client *client, weir_error *err)
@@ -108,6 +143,8 @@ weir_status snapshot_save(const char *path, const struct tables *tables, weir_cl
 	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
 		free(s->rows[k].keys);
 		free(s->rows[k].values);
+		free(s->clocks[k].steps);
+		free(s->clocks[k].rates);
 		free(s->flat[k]);
 	}
 	free(s);
@@ -124,6 +161,12 @@ struct key_index {
 	uint64_t count, mask;
 	uint32_t table;
 	weir_table_spec spec;
+	/* Full decay; NULL otherwise. */
+	struct optimizer *optimizer;
+	const uint64_t *steps; /* (partitions) */
+	const float *rates;    /* (partitions) */
+	uint32_t partitions;
+	float *row; /* value and slots of a row at work */
 };
 
 struct snapshot {
@@ -151,8 +194,11 @@ void snapshot_close(struct snapshot *s)
 {
 	if (s == NULL)
 		return;
-	for (enum model_table k = 0; k < MODEL_TABLES; k++)
+	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
 		free(s->index[k].slots);
+		free(s->index[k].row);
+		optimizer_destroy(s->index[k].optimizer);
+	}
 	safetensors_close(s->file);
 	free(s);
 }
@@ -169,6 +215,30 @@ uint32_t snapshot_fields(const struct snapshot *s)
 uint32_t snapshot_dense_dim(const struct snapshot *s)
 {
 	return metadata_number(s, "dense_dim");
+}
+
+/* A file of a model without full decay has no clocks: its rows stay as they begin. */
+static weir_status bind_clocks(const struct snapshot *s, struct key_index *x, weir_error *err)
+{
+	char name[SAFETENSORS_NAME_BYTES];
+	snprintf(name, sizeof name, "%s.steps", x->spec.name);
+	const struct safetensor *steps = safetensors_find(s->file, name);
+	snprintf(name, sizeof name, "%s.rates", x->spec.name);
+	const struct safetensor *rates = safetensors_find(s->file, name);
+	if (steps == NULL || rates == NULL)
+		return WEIR_OK;
+	if (steps->type != SAFETENSOR_U64 || rates->type != SAFETENSOR_F32 || steps->dims != 1 || rates->dims != 1 ||
+	    steps->shape[0] != rates->shape[0] || steps->shape[0] == 0 || steps->shape[0] > WEIR_PARTITIONS_MAX)
+		return weir_fail(err, WEIR_E_INVALID, "%s: tensors %s.steps and %s.rates do not fit each other", s->path, x->spec.name,
+		                 x->spec.name);
+	x->steps = steps->data;
+	x->rates = rates->data;
+	x->partitions = (uint32_t)steps->shape[0];
+	x->optimizer = optimizer_create(&x->spec.optimizer, err);
+	if (x->optimizer == NULL)
+		return WEIR_E_INVALID;
+	x->row = malloc((1 + optimizer_slots(x->spec.optimizer.kind)) * x->spec.width * sizeof *x->row);
+	return x->row != NULL ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory for a row of table %s", x->spec.name);
 }
 
 static weir_status bind_keyed(struct snapshot *s, enum model_table k, weir_error *err)
@@ -203,7 +273,7 @@ static weir_status bind_keyed(struct snapshot *s, enum model_table k, weir_error
 			slot = (slot + 1) & x->mask;
 		x->slots[slot] = row + 1;
 	}
-	return WEIR_OK;
+	return x->spec.optimizer.decay == WEIR_DECAY_FULL ? bind_clocks(s, x, err) : WEIR_OK;
 }
 
 static weir_status bind_flat(struct snapshot *s, enum model_table k, weir_error *err)
@@ -246,6 +316,22 @@ void snapshot_fill_flat(const struct snapshot *s, struct minibatch *m)
 			flat_values(s, k, m->parameters[k]);
 }
 
+/* A row that was never pushed. */
+static void fill_initial(const struct key_index *x, uint64_t key, float *out)
+{
+	const size_t width = x->spec.width;
+	init_embedding_row(x->spec.seed, x->table, key, x->spec.segments, out, width);
+	if (x->optimizer == NULL)
+		return;
+	const uint32_t partition = placement_embedding(x->table, key, x->partitions);
+	const struct optimizer_clock clock = {.steps = x->steps[partition], .lr = x->rates[partition]};
+	struct row_state state = {0};
+	memcpy(x->row, out, width * sizeof *out);
+	optimizer_init_slots(&x->spec.optimizer, x->row + width, width);
+	optimizer_catch_up(x->optimizer, &clock, &state, x->row, x->row + width, width);
+	memcpy(out, x->row, width * sizeof *out);
+}
+
 static void fill_row(const struct key_index *x, uint64_t key, float *out)
 {
 	uint64_t slot = hash_u64(key) & x->mask;
@@ -254,7 +340,7 @@ static void fill_row(const struct key_index *x, uint64_t key, float *out)
 	if (x->slots[slot] != 0)
 		memcpy(out, x->values + (size_t)(x->slots[slot] - 1) * x->spec.width, x->spec.width * sizeof(float));
 	else
-		init_embedding_row(x->spec.seed, x->table, key, x->spec.segments, out, x->spec.width);
+		fill_initial(x, key, out);
 }
 
 void snapshot_fill_rows(const struct snapshot *s, struct minibatch *m)

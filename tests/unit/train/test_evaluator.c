@@ -18,7 +18,7 @@ static const char settings[] = "  split: {by: crc32, train: 80, valid: 10, test:
                                "  shuffle: true\n"
                                "model: {kind: deepfm, dim: 4, hidden: [16], batch_norm: true}\n"
                                "tables:\n"
-                               "  embedding: {optimizer: {kind: adam, lr: 1.0e-2}}\n"
+                               "  embedding: {optimizer: {kind: adam, lr: 1.0e-2, %s}}\n"
                                "  dense: {optimizer: {kind: adam, lr: 1.0e-2}}\n"
                                "train: {passes: %u, threads: 1, keep_best: true, early_stop: {metric: auc, patience: %u}}\n";
 
@@ -93,26 +93,44 @@ static void expect_snapshot_scores(const struct cluster *c, json_t *evaluation)
 	dataset_close(test);
 }
 
-static void test_two_workers_learn_and_the_best_is_saved(void **state)
+/* Six passes of two workers over `rows` rows; what the evaluator wrote. */
+static json_t *learn(struct cluster *c, uint32_t rows, const char *decay)
 {
-	(void)state;
-	struct cluster c;
 	char text[1024];
-	snprintf(text, sizeof text, settings, 6u, 0u);
-	cluster_start(&c, 6000, text);
-	struct role roles[] = {{.cluster = &c, .name = "worker-0"},
-	                       {.cluster = &c, .name = "worker-1"},
-	                       {.cluster = &c, .name = "evaluator", .evaluator = true}};
+	snprintf(text, sizeof text, settings, decay, 6u, 0u);
+	cluster_start(c, rows, text);
+	struct role roles[] = {{.cluster = c, .name = "worker-0"},
+	                       {.cluster = c, .name = "worker-1"},
+	                       {.cluster = c, .name = "evaluator", .evaluator = true}};
 	for (size_t i = 0; i < 3; i++)
 		start(&roles[i]);
 	for (size_t i = 0; i < 3; i++)
 		join(&roles[i], WEIR_OK);
-	json_t *evaluation = read_evaluation(&c);
+	json_t *evaluation = read_evaluation(c);
 	assert_int_equal(json_array_size(json_object_get(evaluation, "passes")), 6);
+	return evaluation;
+}
+
+static void test_two_workers_learn_and_the_best_is_saved(void **state)
+{
+	(void)state;
+	struct cluster c;
+	json_t *evaluation = learn(&c, 6000, "decay: lazy");
 	/* The planted logit has a standard deviation of 2: its Bayes AUC is about 0.88. */
 	double auc = number_of(evaluation, "test", "auc");
 	if (!(auc > 0.80 && auc < 0.95))
 		fail_msg("test AUC %f", auc);
+	expect_snapshot_scores(&c, evaluation);
+	json_decref(evaluation);
+	cluster_stop(&c);
+}
+
+/* So few rows that the test part has keys that were never pushed; with full decay they have moved, and the file tells how far. */
+static void test_the_file_tells_how_far_rows_have_moved_that_were_never_pushed(void **state)
+{
+	(void)state;
+	struct cluster c;
+	json_t *evaluation = learn(&c, 100, "decay: full, l2: 1.0e-3");
 	expect_snapshot_scores(&c, evaluation);
 	json_decref(evaluation);
 	cluster_stop(&c);
@@ -123,7 +141,7 @@ static void test_patience_stops_early(void **state)
 	(void)state;
 	struct cluster c;
 	char text[1024];
-	snprintf(text, sizeof text, settings, 200u, 1u);
+	snprintf(text, sizeof text, settings, "decay: lazy", 200u, 1u);
 	cluster_start(&c, 2000, text);
 	struct role roles[] = {{.cluster = &c, .name = "worker-0"}, {.cluster = &c, .name = "evaluator", .evaluator = true}};
 	for (size_t i = 0; i < 2; i++)
@@ -145,7 +163,7 @@ static void test_a_stopped_worker_leaves_its_work_to_others(void **state)
 	(void)state;
 	struct cluster c;
 	char text[1024];
-	snprintf(text, sizeof text, settings, 3u, 0u);
+	snprintf(text, sizeof text, settings, "decay: lazy", 3u, 0u);
 	cluster_start(&c, 6000, text);
 	struct role roles[] = {{.cluster = &c, .name = "worker-0"}, {.cluster = &c, .name = "evaluator", .evaluator = true}};
 	for (size_t i = 0; i < 2; i++)
@@ -195,6 +213,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_two_workers_learn_and_the_best_is_saved),
+	    cmocka_unit_test(test_the_file_tells_how_far_rows_have_moved_that_were_never_pushed),
 	    cmocka_unit_test(test_patience_stops_early),
 	    cmocka_unit_test(test_a_stopped_worker_leaves_its_work_to_others),
 	    cmocka_unit_test(test_batches_that_are_not_finite_are_left_out),

@@ -149,6 +149,15 @@ WEIR_API weir_status weir_assign(weir_client *client, uint32_t table, const uint
 WEIR_API weir_status weir_scan(weir_client *client, uint32_t table, int slots,
                                int (*row)(void *arg, uint64_t key, const float *values, size_t elements), void *arg, weir_error *err);
 
+/* Where a table is in a partition: `steps` counts the pushes (of a synchronous table, the closed steps) that brought it rows, the last at
+ * rate `lr`. A row of a table with full decay that was never pushed has taken those steps without a gradient. */
+typedef struct weir_table_clock {
+	uint64_t steps;
+	float lr;
+} weir_table_clock;
+/* clocks (weir_partitions). Blocking. */
+WEIR_API weir_status weir_clocks(weir_client *client, uint32_t table, weir_table_clock *clocks, weir_error *err);
+
 /* --- Numbers */
 typedef struct weir_report { /* a trainer's progress since the last call, summed up by the ledger */
 	uint64_t rows, batches, bad_lines, nonfinite;
