@@ -105,7 +105,7 @@ static void write_reply(const struct task *t, const struct partition_reply *repl
 	record_writer_begin(w, &r);
 	if (reply->text) {
 		write_text(w, reply->text);
-	} else if (q->record.kind == RECORD_SEAL && reply->bitmap) {
+	} else if (q->record.kind == RECORD_SEAL && reply->status == WEIR_OK) { /* of no bits, too: nothing was pushed here */
 		struct section s = {.codec = WEIR_CODEC_FP32, .index_codec = INDEX_ALL, .data_bytes = reply->bitmap_bits / 8};
 		(void)record_writer_add(w, &s, NULL, reply->bitmap, false);
 	}
