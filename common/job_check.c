@@ -73,6 +73,8 @@ static weir_status check_cluster(struct reading *r, const struct job *job)
 	if (job->cluster.replicas != 1)
 		return FAIL(r, "cluster.replicas", WEIR_E_UNSUPPORTED, "%u replicas are not in this release; available: 1",
 		            job->cluster.replicas);
+	if (job->cluster.ack == JOB_ACK_DISK && job->cluster.log != JOB_LOG_DISK)
+		return FAIL(r, "cluster.ack", WEIR_E_INVALID, "is disk; that needs cluster.log: disk");
 	if (job->cluster.min_isr > job->cluster.replicas)
 		return FAIL(r, "cluster.min_isr", WEIR_E_INVALID, "is %u; expected at most cluster.replicas: %u, or auto",
 		            job->cluster.min_isr, job->cluster.replicas);

@@ -32,8 +32,8 @@
 #define BUDGET_MAX (1ull << 50)
 
 static const struct choice acks[] = {
-	{"sent", JOB_ACK_SENT}, {"primary", JOB_ACK_PRIMARY}, {"replicas", JOB_ACK_REPLICAS}, {"disk", JOB_ACK_DISK, .later = true}};
-static const struct choice logs[] = {{"memory", JOB_LOG_MEMORY}, {"disk", JOB_LOG_DISK, .later = true}};
+	{"sent", JOB_ACK_SENT}, {"primary", JOB_ACK_PRIMARY}, {"replicas", JOB_ACK_REPLICAS}, {"disk", JOB_ACK_DISK}};
+static const struct choice logs[] = {{"memory", JOB_LOG_MEMORY}, {"disk", JOB_LOG_DISK}};
 static const struct choice formats[] = {
 	{"criteo", DATA_CRITEO}, {"libsvm", DATA_LIBSVM}, {"libffm", DATA_LIBFFM}, {"packed", DATA_PACKED}};
 static const struct choice splits[] = {{"none", SPLIT_NONE}, {"crc32", SPLIT_CRC32}};

@@ -137,6 +137,11 @@ bool json_get_count(const struct json *j, const char *path, uint64_t *out)
 	return true;
 }
 
+bool json_get_bool(const struct json *j, const char *path)
+{
+	return json_is_true(get(j, path));
+}
+
 const char *json_get_text(const struct json *j, const char *path)
 {
 	return json_string_value(get(j, path));

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "checkpoint_coordinator.h"
+#include "durable.h"
 #include "server_internal.h"
 #include "store.h"
 
@@ -73,6 +74,8 @@ static weir_status registration_read(struct registration *g, struct message *req
 		status = weir_fail(&g->err, WEIR_E_INVALID, "the request has no table");
 	if (!status)
 		status = wire_table_read(q->table, &g->spec, &g->id, &g->err);
+	if (!status && g->server->durable)
+		status = durable_add_table(g->server, q->table, &g->err);
 	wire_free(m);
 	return status;
 }
@@ -179,6 +182,7 @@ struct status_tour {
 	Weir__V1__PartitionStatus *partitions; /* (partitions of the job) */
 	struct table_sum *tables[WEIR_TABLES_MAX + 1];
 	uint64_t duplicates, stale, nonfinite;
+	Weir__V1__DurableStatus durable;
 };
 
 static uint64_t relaxed(const _Atomic uint64_t *c)
@@ -213,6 +217,20 @@ static void visit_table(struct status_tour *g, const struct partition *p, uint32
 	}
 }
 
+/* What lies below memory, summed over partitions. */
+static void visit_store(Weir__V1__DurableStatus *out, struct partition *p)
+{
+	const struct partition_counters *c = partition_get_counters(p);
+	struct store_counters rows;
+	store_get_counters(partition_store(p), &rows);
+	out->flush_lag_entries += relaxed(&c->applied) - relaxed(&c->flushed);
+	out->resident_rows += rows.rows;
+	out->hits += rows.hits;
+	out->misses += rows.misses;
+	out->evictions += rows.dropped;
+	out->disk_full |= atomic_load_explicit(&c->disk_full, memory_order_relaxed);
+}
+
 static void visit_partition(struct status_tour *g, struct partition *p)
 {
 	const struct partition_counters *c = partition_get_counters(p);
@@ -227,6 +245,10 @@ static void visit_partition(struct status_tour *g, struct partition *p)
 	out->parts_double = relaxed(&c->parts_double);
 	out->units_open = relaxed(&c->units_open);
 	out->rows = relaxed(&c->rows);
+	out->stable = relaxed(&c->stable);
+	out->flushed = relaxed(&c->flushed);
+	out->epoch = partition_epoch(p);
+	visit_store(&g->durable, p);
 	g->duplicates += relaxed(&c->duplicates_refused);
 	g->stale += relaxed(&c->stale_refused);
 	g->nonfinite += relaxed(&c->nonfinite_refused);
@@ -243,6 +265,24 @@ static void status_visit(struct executor *e, void *arg)
 	for (uint32_t p = 0; p < s->options.partitions; p++)
 		if (s->partitions[p] && server_executor(s, p) == e)
 			visit_partition(arg, s->partitions[p]);
+}
+
+static void fill_durable(struct status_tour *g, Weir__V1__ServerStatus *out)
+{
+	struct server *s = g->server;
+	struct durable_status d;
+	if (!s->durable)
+		return;
+	durable_get_status(s, &d);
+	g->durable.recovery_ms = d.recovery_ms;
+	g->durable.replayed_entries = d.replayed_entries;
+	g->durable.replayed_bytes = d.replayed_bytes;
+	g->durable.journal_bytes = d.journal_bytes;
+	g->durable.cold_rows = d.keys > g->durable.resident_rows ? d.keys - g->durable.resident_rows : 0;
+	g->durable.pool_bytes = d.pool_bytes;
+	g->durable.budget_bytes = d.budget_bytes;
+	g->durable.disk_full |= d.disk_full;
+	out->durable = &g->durable;
 }
 
 static void fill_server_status(const struct status_tour *g, Weir__V1__ServerStatus *out)
@@ -294,6 +334,7 @@ static void status_done(struct executor *e, void *arg)
 	reply.partitions = partitions;
 	reply.tables = tables;
 	fill_server_status(g, &reply);
+	fill_durable(g, &reply);
 	answer(g->call, &reply.base);
 	status_free(g);
 }
@@ -310,6 +351,7 @@ void control_status(struct server *s, struct rpc_call *call, struct message *req
 	struct status_tour *g = status ? NULL : calloc(1, sizeof *g);
 	if (g) {
 		*g = (struct status_tour){.server = s, .call = call, .partitions = calloc(s->options.partitions, sizeof *g->partitions)};
+		weir__v1__durable_status__init(&g->durable);
 		if (g->partitions && !server_tour(s, status_visit, status_done, g))
 			return;
 		status_free(g);

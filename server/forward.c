@@ -1,6 +1,7 @@
 /* The ledger's calls: unpacked here, handed to the ledger on its own loop, answered from there. */
 #include <stdlib.h>
 
+#include "ledger_log.h"
 #include "server_internal.h"
 
 /* X(method, ledger function, request type, request descriptor) */
@@ -21,6 +22,7 @@ struct forwarded {
 	struct rpc_call *call;
 	enum rpc_method method;
 	ProtobufCMessage *request;
+	struct message *reply;  /* waits until what it says is durable; NULL: out of memory */
 	struct forwarded *next; /* held */
 };
 
@@ -42,20 +44,51 @@ bool forward_is_ledger_method(enum rpc_method method)
 	return request_descriptor(method) != NULL;
 }
 
+static void send_reply(void *arg)
+{
+	struct forwarded *f = arg;
+	struct server *s = f->server;
+	rpc_call_reply(f->call, f->reply ? WEIR_OK : WEIR_E_MEMORY, f->reply ? "" : "the reply does not fit in memory", f->reply);
+	free(f);
+	server_leave(s);
+}
+
+static void drop_reply(void *arg)
+{
+	struct forwarded *f = arg;
+	struct server *s = f->server;
+	message_release(f->reply);
+	rpc_call_reply(f->call, WEIR_E_UNAVAILABLE, "the server is stopping", NULL);
+	free(f);
+	server_leave(s);
+}
+
+void forward_commit(struct server *s)
+{
+	if (!s->ledger_log)
+		return;
+	ledger_log_commit(s->ledger_log);
+	if (atomic_load(&s->draining) &&
+	    ledger_log_is_blocked(s->ledger_log)) /* who waits for space would keep the server from stopping */
+		ledger_log_abandon(s->ledger_log, drop_reply);
+}
+
 static void on_reply(void *arg, const ProtobufCMessage *reply)
 {
 	struct forwarded *f = arg;
 	struct server *s = f->server;
-	struct message *m = wire_pack(reply);
-	rpc_call_reply(f->call, m ? WEIR_OK : WEIR_E_MEMORY, m ? "" : "the reply does not fit in memory", m);
-	free(f);
-	server_leave(s);
+	f->reply = wire_pack(reply);
+	if (s->ledger_log)
+		ledger_log_reply(s->ledger_log, send_reply, f);
+	else
+		send_reply(f);
 }
 
 static void run_forwarded(struct forwarded *f)
 {
 	ProtobufCMessage *q = f->request; /* f may be gone when the call returns */
-	struct ledger *l = f->server->ledger;
+	struct server *s = f->server;
+	struct ledger *l = s->ledger;
 	switch (f->method) {
 #define FORWARD_CALL(name, function, type, descriptor)         \
 	case RPC_##name:                                           \
@@ -67,6 +100,7 @@ static void run_forwarded(struct forwarded *f)
 		break;
 	}
 	wire_free(q);
+	forward_commit(s);
 }
 
 static void call_ledger(void *arg)

@@ -53,6 +53,8 @@ void ledger_tick(struct ledger *l);
 void ledger_record_changes(struct ledger *l);
 /* What has changed since the last one; NULL with OK when nothing has. E_MEMORY: nothing is lost, call it again. */
 weir_status ledger_export_changes(struct ledger *l, struct message **out, weir_error *err);
+/* The next ledger_export_changes gives everything. */
+void ledger_mark_all(struct ledger *l);
 /* All of it, as of log index `index`. */
 weir_status ledger_export_all(struct ledger *l, uint64_t index, struct message **out, weir_error *err);
 /* Takes the objects of an export over, as they come from the log or a snapshot. E_CORRUPT, E_MEMORY: the ledger must not be used. *index (NULL

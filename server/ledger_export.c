@@ -48,6 +48,11 @@ void ledger_unmark_units(struct ledger *l)
 	l->changes.units.count = 0; /* the units that say they are in it are gone */
 }
 
+void ledger_mark_all(struct ledger *l)
+{
+	l->changes.all = true;
+}
+
 void ledger_record_changes(struct ledger *l)
 {
 	l->changes = (struct ledger_changes){

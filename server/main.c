@@ -230,7 +230,16 @@ struct parts {
 	const char *address_list[WEIR_SERVERS_MAX];
 	uint32_t partition_server[WEIR_PARTITIONS_MAX];
 	char place[WEIR_PATH_BYTES_MAX + 32]; /* of checkpoints */
+	char folder[WEIR_PATH_BYTES_MAX + 32];
 };
+
+/* Nothing more can be promised: what is accepted from here on might be lost. */
+static void on_storage_failed(void *arg, const weir_error *err)
+{
+	(void)arg;
+	fprintf(stderr, "weir-server: stopping, storage has failed: %s\n", err->text);
+	_exit(1);
+}
 
 static weir_status start(struct parts *p, const struct arguments *a, const char *name, const char *listen, weir_error *err)
 {
@@ -249,6 +258,14 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	                                .gate = job_waits_for_evaluation(job),
 	                                .servers = p->address_list,
 	                                .partition_server = p->partition_server};
+	struct durable_options durable = {.disk = disk_system(),
+	                                  .path = p->folder,
+	                                  .memory_budget_bytes = job->cluster.memory_budget_bytes,
+	                                  .fsync_interval_ms = job->cluster.fsync_interval_ms,
+	                                  .flush_interval_ms = WEIR_FLUSH_INTERVAL_MS,
+	                                  .ack_disk = job->cluster.ack == JOB_ACK_DISK,
+	                                  .failed = on_storage_failed};
+	job_server_dir(job, a->index, p->folder);
 	struct checkpoint_options checkpoint;
 	job_checkpoint_options(job, p->place, &checkpoint);
 	struct server_options options = {.rpc = p->rpc,
@@ -262,6 +279,7 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	                                 .partitions = job->cluster.partitions,
 	                                 .executors = executors_of(job),
 	                                 .not_finite = job->train.not_finite,
+	                                 .durable = job->cluster.log == JOB_LOG_DISK ? &durable : NULL,
 	                                 .checkpoint = &checkpoint,
 	                                 .restore = a->restore,
 	                                 .ledger = a->index == 0 ? &ledger : NULL};

@@ -38,7 +38,8 @@ struct partition *partition_create(const struct partition_options *options, weir
 {
 	struct partition *p = calloc(1, sizeof *p);
 	if (!p) {
-		options->log->ops->destroy(options->log);
+		if (options->log)
+			options->log->ops->destroy(options->log);
 		weir_fail(err, WEIR_E_MEMORY, "partition %u: out of memory", options->id);
 		return NULL;
 	}
@@ -61,7 +62,8 @@ void partition_destroy(struct partition *p)
 	partition_abandon(p);
 	message_release(p->flush.header);
 	free(p->skip.bits);
-	p->options.log->ops->destroy(p->options.log);
+	if (p->options.log)
+		p->options.log->ops->destroy(p->options.log);
 	steps_free(&p->steps);
 	identity_free(&p->identity);
 	for (uint32_t id = 0; id < p->tables_end; id++)
@@ -78,6 +80,10 @@ uint32_t partition_id(const struct partition *p)
 uint64_t partition_applied(const struct partition *p)
 {
 	return p->applied;
+}
+uint64_t partition_epoch(const struct partition *p)
+{
+	return epochs_now(&p->epochs);
 }
 uint64_t partition_steps_closed(const struct partition *p)
 {

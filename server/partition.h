@@ -30,7 +30,7 @@ struct partition_options {
 	uint32_t id, partitions;
 	uint64_t generation;
 	uint64_t epoch;  /* of this start of the server, larger than all before; from 1 */
-	struct log *log; /* taken over */
+	struct log *log; /* taken over; NULL: partition_set_log follows recovery's first steps */
 	const struct store_options *store; /* copied but for its callbacks, which are the partition's; NULL: all rows in memory */
 	bool ack_disk;                     /* pushes to asynchronous tables are answered when durable, too */
 	uint32_t flush_interval_ms;        /* with a cold: between two flushes; 0: only partition_flush */
@@ -85,10 +85,15 @@ void partition_abandon(struct partition *p);
 
 /* --- With a log on disk */
 
-/* Recovery: tables are added, then the header of the last flush (partition_state_import) if there is one, then rows are loaded, then every entry of
- * the journal from partition_state_needs on is replayed, then partition_recovered begins the epoch. */
+/* Recovery: tables are added, then the header of the last flush (partition_state_import) if there is one, then rows are loaded, then the log is set,
+ * whose first entry will be partition_state_needs, then every entry of the journal from there on is replayed, then partition_recovered begins the
+ * epoch. */
+void partition_set_log(struct partition *p, struct log *log); /* taken over */
 weir_status partition_replay(struct partition *p, const struct log_entry *e, weir_error *err) WEIR_MUST_CHECK;
 void partition_recovered(struct partition *p);
+uint64_t partition_flushed(const struct partition *p); /* log index that the last flush covers */
+/* Nothing of it is in RocksDB, whatever was imported: it comes from a checkpoint. */
+void partition_set_unflushed(struct partition *p);
 /* The log has become durable further: on the owner's thread, after each time. */
 void partition_durable(struct partition *p);
 /* Writes below what has changed since the last flush, and then lets the log be truncated. False: one is under way, or nothing has changed. `done`
@@ -97,6 +102,7 @@ bool partition_flush(struct partition *p, void (*done)(void *arg), void *arg);
 
 uint32_t partition_id(const struct partition *p);
 uint64_t partition_applied(const struct partition *p);
+uint64_t partition_epoch(const struct partition *p);        /* of this start */
 uint64_t partition_steps_closed(const struct partition *p); /* the last one */
 struct store *partition_store(struct partition *p);
 const struct partition_counters *partition_get_counters(const struct partition *p);

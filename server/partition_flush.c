@@ -1,4 +1,4 @@
-/* A flush: the header as of now, then every row that is dirty, then a sync; once all of it is on disk, the log may forget what the header covers. The
+/* A flush: the header as of now, and once it is durable every row that is dirty, the header, and a sync; once all of it is on disk, the log may forget what the header covers. The
  * partition goes on meanwhile: rows may be written newer than the header, and replay knows (partition_replay.c). */
 #include <stddef.h>
 
@@ -49,6 +49,16 @@ static void on_header_written(struct cold_write *w)
 		flush_end(p);
 }
 
+/* The header must not be ahead of the log: what it says could then be lost, and its index given to something else. */
+void flush_continue(struct partition *p, uint64_t durable)
+{
+	struct partition_flush_state *f = &p->flush;
+	if (!f->running || f->begun || durable < f->index)
+		return;
+	f->begun = true;
+	store_flush(p->store, &f->header_write);
+}
+
 bool partition_flush(struct partition *p, void (*done)(void *arg), void *arg)
 {
 	struct partition_flush_state *f = &p->flush;
@@ -58,6 +68,7 @@ bool partition_flush(struct partition *p, void (*done)(void *arg), void *arg)
 	if (!f->header)
 		return false;
 	f->running = true;
+	f->begun = false;
 	f->index = p->applied;
 	f->needs = partition_state_needs(p);
 	f->done = done;
@@ -69,7 +80,7 @@ bool partition_flush(struct partition *p, void (*done)(void *arg), void *arg)
 	                                      .poster = p->options.store->poster,
 	                                      .done = on_header_written};
 	f->sync_write = (struct cold_write){.kind = COLD_WRITE_FLUSH, .poster = p->options.store->poster, .done = on_synced};
-	p->options.log->ops->sync(p->options.log); /* rows are written once they are durable */
-	store_flush(p->store, &f->header_write);
+	p->options.log->ops->sync(p->options.log);
+	flush_continue(p, p->options.log->ops->durable(p->options.log));
 	return true;
 }

@@ -67,7 +67,7 @@ struct deferred_reply;
 
 /* One flush at a time: rows, then the header, then a sync. */
 struct partition_flush_state {
-	bool running;
+	bool running, begun; /* begun: the log is durable up to index, rows are being written */
 	uint64_t index, needs; /* of the header: applied, and the first log entry that recovery from it needs */
 	struct message *header;
 	struct cold_write header_write, sync_write;
@@ -163,6 +163,9 @@ void submission_run(struct submission *s);
 void submission_answer(struct submission *s);
 void parked_wake(struct partition *p, int64_t now_ms);
 void rows_fetched(void *arg, uint64_t ticket); /* store_options.fetched */
+
+/* --- partition_flush.c: the log is durable up to `durable` */
+void flush_continue(struct partition *p, uint64_t durable);
 
 /* --- partition_replay.c */
 

@@ -67,6 +67,21 @@ static weir_status skip_find(struct partition *p, const struct log_entry *e)
 
 /* --- Entries */
 
+void partition_set_log(struct partition *p, struct log *log)
+{
+	p->options.log = log;
+}
+
+uint64_t partition_flushed(const struct partition *p)
+{
+	return p->flushed;
+}
+
+void partition_set_unflushed(struct partition *p)
+{
+	p->flushed = 0;
+}
+
 /* A table that is missing would otherwise show as a broken invariant. */
 static weir_status check_tables(const struct partition *p, const struct log_entry *e, weir_error *err)
 {

@@ -204,24 +204,11 @@ void partition_durable(struct partition *p)
 	atomic_store_explicit(&p->counters.stable, durable, memory_order_relaxed);
 	if (p->cold)
 		store_set_durable(p->store, durable);
+	flush_continue(p, durable);
 	release(p, durable);
 }
 
 /* --- Time */
-
-void partition_tick(struct partition *p, int64_t now_ms)
-{
-	if (p->parked)
-		parked_wake(p, now_ms);
-	blocked_retry(p);
-	if (!p->cold || now_ms == INT64_MAX)
-		return;
-	store_balance(p->store);
-	if (p->options.flush_interval_ms && now_ms >= p->flush.next_ms) {
-		p->flush.next_ms = now_ms + p->options.flush_interval_ms;
-		(void)partition_flush(p, NULL, NULL);
-	}
-}
 
 static void abandon(struct submissions *l)
 {
@@ -233,6 +220,24 @@ static void abandon(struct submissions *l)
 		s->reply.status = weir_fail(&s->err, WEIR_E_UNAVAILABLE, "partition %u: the server is stopping", s->p->options.id);
 		submission_answer(s);
 		free(s);
+	}
+}
+
+void partition_tick(struct partition *p, int64_t now_ms)
+{
+	if (p->parked)
+		parked_wake(p, now_ms);
+	if (now_ms == INT64_MAX) {
+		abandon(&p->blocked);
+		return;
+	}
+	blocked_retry(p);
+	if (!p->cold)
+		return;
+	store_balance(p->store);
+	if (p->options.flush_interval_ms && now_ms >= p->flush.next_ms) {
+		p->flush.next_ms = now_ms + p->options.flush_interval_ms;
+		(void)partition_flush(p, NULL, NULL);
 	}
 }
 

@@ -9,6 +9,8 @@
 
 #include "checkpoint_coordinator.h"
 #include "checkpoint_restore.h"
+#include "durable.h"
+#include "ledger_log.h"
 #include "placement.h"
 #include "server_internal.h"
 #include "service.h"
@@ -33,7 +35,7 @@ void server_leave(struct server *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-static void wait_idle(struct server *s)
+void server_wait_idle(struct server *s)
 {
 	pthread_mutex_lock(&s->lock);
 	while (s->busy)
@@ -102,15 +104,24 @@ static void expire_parked(struct executor *e, int64_t now_ms)
 static void executor_tick(void *arg)
 {
 	struct executor *e = arg;
+	if (atomic_load(&e->server->stopping))
+		return;
 	expire_parked(e, clock_ms(e->server->options.clock));
+	if (e->server->durable)
+		durable_tick(e->server, e);
 	rpc_loop_after(e->loop, TICK_MS, executor_tick, e);
 }
 
 static void ledger_ticks(void *arg)
 {
 	struct server *s = arg;
-	if (!s->ledger_held)
+	if (atomic_load(&s->stopping))
+		return;
+	if (!s->ledger_held && !(s->ledger_log && ledger_log_is_blocked(s->ledger_log)))
 		ledger_tick(s->ledger);
+	forward_commit(s);
+	if (s->ledger_log)
+		ledger_log_tick(s->ledger_log, clock_ms(s->options.clock));
 	rpc_loop_after(s->ledger_loop, TICK_MS, ledger_ticks, s);
 }
 
@@ -121,14 +132,19 @@ static weir_status start_partition(struct server *s, uint32_t id, weir_error *er
 	struct partition_options o = {.id = id,
 	                              .partitions = s->options.partitions,
 	                              .generation = s->options.generation,
-	                              .log = log_memory_create(),
+	                              .epoch = 1,
 	                              .clock = s->options.clock,
 	                              .logger = s->options.logger,
 	                              .not_finite = s->options.not_finite};
-	if (!o.log)
+	struct store_options store;
+	if (s->durable)
+		durable_prepare_partition(s, &o, &store);
+	else if (!(o.log = log_memory_create()))
 		return weir_fail(err, WEIR_E_MEMORY, "partition %u: out of memory", id);
-	s->partitions[id] = partition_create(&o, err);
-	return s->partitions[id] ? WEIR_OK : WEIR_E_MEMORY;
+	struct partition *p = s->partitions[id] = partition_create(&o, err);
+	if (!p)
+		return WEIR_E_MEMORY;
+	return s->durable ? durable_fill_partition(s, p, err) : WEIR_OK;
 }
 
 static weir_status start_executors(struct server *s, weir_error *err)
@@ -164,6 +180,11 @@ static weir_status start_ledger(struct server *s, const struct ledger_options *o
 	return ledger_create(&s->ledger, options, err);
 }
 
+static bool is_restored(const struct server_options *o)
+{
+	return o->restore && *o->restore;
+}
+
 /* Rows and state of this server's partitions, and the ledger's, from the checkpoint. Before anybody may ask. */
 static weir_status restore(struct server *s, const struct server_options *o, weir_error *err)
 {
@@ -171,7 +192,7 @@ static weir_status restore(struct server *s, const struct server_options *o, wei
 	struct checkpoint_restore_job job = {.generation = o->generation, .partitions = o->partitions};
 	uint8_t *ledger = NULL;
 	size_t bytes = 0;
-	if (!o->restore || !*o->restore)
+	if (!is_restored(o) || (s->durable && !durable_is_restoring(s)))
 		return WEIR_OK;
 	memcpy(job.uuid, o->uuid, sizeof job.uuid);
 	weir_status status = checkpoint_restore_open(&r, o->checkpoint, o->restore, &job, err);
@@ -191,6 +212,17 @@ static weir_status restore(struct server *s, const struct server_options *o, wei
 	return status;
 }
 
+/* From here on partitions and ledger are what their logs say. */
+static weir_status begin_logs(struct server *s, weir_error *err)
+{
+	if (s->durable)
+		return durable_recover(s, err);
+	for (uint32_t p = 0; p < s->options.partitions; p++)
+		if (s->partitions[p])
+			partition_recovered(s->partitions[p]);
+	return WEIR_OK;
+}
+
 static weir_status start_checkpoints(struct server *s, const struct server_options *o, weir_error *err)
 {
 	if (!o->checkpoint)
@@ -207,11 +239,15 @@ static weir_status start(struct server *s, const struct server_options *o, weir_
 {
 	if (!s->executors || !s->loops || !s->partitions)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", o->name);
-	weir_status status = start_executors(s, err);
+	weir_status status = o->durable ? durable_open(s, o->durable, is_restored(o), err) : WEIR_OK;
+	if (!status)
+		status = start_executors(s, err);
 	if (!status)
 		status = start_ledger(s, o->ledger, err);
 	if (!status)
 		status = restore(s, o, err);
+	if (!status)
+		status = begin_logs(s, err);
 	if (!status)
 		status = rpc_server_start(&s->listener, o->rpc, o->listen, s->loops, o->executors, service_handlers(), s, err);
 	if (status)
@@ -239,6 +275,7 @@ weir_status server_create(struct server **out, const struct server_options *opti
 	s->options.ledger = NULL;
 	s->options.checkpoint = NULL;
 	s->options.restore = NULL;
+	s->options.durable = NULL;
 	s->options.listen = NULL;
 	snprintf(s->name, sizeof s->name, "%s", options->name);
 	s->options.name = s->name;
@@ -296,6 +333,7 @@ static void close_ledger(void *arg)
 {
 	struct server *s = arg;
 	ledger_close(s->ledger);
+	forward_commit(s);
 	server_leave(s);
 }
 
@@ -328,10 +366,26 @@ void server_drain(struct server *s, uint32_t timeout_ms)
 	close_listener(s, timeout_ms);
 }
 
-static void expire_all(struct executor *e, void *arg)
+static void abandon_all(struct executor *e, void *arg)
 {
+	struct server *s = e->server;
 	(void)arg;
-	expire_parked(e, INT64_MAX);
+	for (uint32_t p = 0; p < s->options.partitions; p++)
+		if (s->partitions[p] && server_executor(s, p) == e)
+			partition_abandon(s->partitions[p]);
+}
+
+/* Whoever still waits for something is answered: with what was said if it is durable by now, else that the server stops. */
+static void end_waiting(struct server *s)
+{
+	if (s->durable)
+		durable_settle(s);
+	if (s->ledger) {
+		server_enter(s);
+		rpc_loop_post(s->ledger_loop, close_ledger, s);
+	}
+	(void)server_tour(s, abandon_all, tour_nothing, NULL); /* out of memory: they expire by their own deadline */
+	server_wait_idle(s);
 }
 
 static void free_parts(struct server *s)
@@ -340,6 +394,8 @@ static void free_parts(struct server *s)
 		record_writer_destroy(s->executors[i].writer);
 	for (uint32_t p = 0; s->partitions && p < s->options.partitions; p++)
 		partition_destroy(s->partitions[p]);
+	if (s->durable)
+		durable_close(s);
 	free(s->executors);
 	free(s->loops);
 	free(s->partitions);
@@ -355,14 +411,18 @@ void server_destroy(struct server *s)
 	if (s->listener)
 		server_drain(s, 0);
 	end_checkpoints(s); /* nobody asks for one any more */
-	if (s->loops && s->loops[s->options.executors - 1] && s->loops[0])
-		(void)server_tour(s, expire_all, tour_nothing, NULL); /* else they expire by their own deadline */
-	wait_idle(s);
+	atomic_store(&s->stopping, true);
+	if (s->loops && s->loops[s->options.executors - 1] && s->loops[0]) {
+		end_waiting(s);
+		if (s->durable)
+			durable_stop(s);
+	}
 	for (uint32_t i = 0; s->loops && i < s->options.executors; i++)
 		if (s->loops[i])
 			rpc_loop_destroy(s->loops[i]);
 	if (s->ledger_loop)
 		rpc_loop_destroy(s->ledger_loop);
+	ledger_log_destroy(s->ledger_log);
 	if (s->ledger)
 		ledger_destroy(s->ledger);
 	free_parts(s);

@@ -13,6 +13,18 @@
 struct checkpoint_options;
 struct server;
 
+/* The log on disk: durable.h. */
+struct durable_options {
+	struct disk *disk;
+	const char *path;             /* this server's folder, made when missing; copied */
+	uint64_t memory_budget_bytes; /* rows, RocksDB's cache and memtables */
+	uint32_t fsync_interval_ms, flush_interval_ms;
+	bool ack_disk;                /* cluster.ack: disk */
+	/* Storage has failed for good: the process should end at once, nothing more can be promised. Any thread, maybe more than once. */
+	void (*failed)(void *arg, const weir_error *err);
+	void *arg;
+};
+
 struct server_options {
 	struct rpc *rpc; /* borrowed, like clock and logger */
 	const struct clock *clock;
@@ -25,8 +37,9 @@ struct server_options {
 	uint32_t partitions;                 /* of the job */
 	uint32_t executors;                  /* threads that own partitions; connections spread over them */
 	uint32_t not_finite;                 /* enum partition_not_finite */
+	const struct durable_options *durable; /* NULL: the log is in memory; copied */
 	const struct checkpoint_options *checkpoint; /* NULL: none can be taken; copied */
-	const char *restore;                 /* the checkpoint that this generation begins with; NULL or "": from nothing */
+	const char *restore;                 /* the checkpoint that this generation begins with; NULL or "": from nothing. A folder that was filled already goes on from there */
 	const struct ledger_options *ledger; /* NULL: another server hosts it; its servers are copied by ledger_create */
 };
 

@@ -14,6 +14,8 @@
 
 struct checkpoint_coordinator;
 struct checkpoint_takes;
+struct durable;
+struct ledger_log;
 struct cold;
 struct forwarded;
 struct sink;
@@ -36,11 +38,13 @@ struct server {
 	struct rpc_loop *ledger_loop;
 	bool ledger_held;                    /* this and the next two: the ledger's loop */
 	struct forwarded *held, **held_last; /* requests that came while it was */
+	struct durable *durable;             /* NULL: the log is in memory */
+	struct ledger_log *ledger_log;       /* with both; the ledger's loop */
 	struct cold *cold;                   /* NULL: every row is in memory */
 	struct checkpoint_takes *takes;      /* NULL: no checkpoints */
 	struct checkpoint_coordinator *coordinator; /* on the ledger's host */
 	int64_t started_ms;
-	_Atomic bool draining;
+	_Atomic bool draining, stopping;
 	_Atomic uint64_t bytes_pushed, bytes_pulled, corrupt_refused;
 	_Atomic uint64_t push_streams, pull_streams; /* open */
 	char address[WEIR_ADDRESS_BYTES_MAX];
@@ -52,6 +56,7 @@ struct server {
 
 void server_enter(struct server *s);
 void server_leave(struct server *s);
+void server_wait_idle(struct server *s); /* from a thread that is no loop */
 /* Partition p lives on executor p / servers mod executors: neighbours on different ones. */
 struct executor *server_executor(struct server *s, uint32_t partition);
 struct executor *server_executor_of_loop(struct server *s, const struct rpc_loop *loop);
@@ -109,6 +114,8 @@ weir_status server_check_job(const struct server *s, const uint8_t *uuid, size_t
                              weir_error *err);
 bool forward_is_ledger_method(enum rpc_method method);
 void forward_to_ledger(struct server *s, struct rpc_call *call, enum rpc_method method, struct message *request);
+/* On the ledger's loop, after anything that may have changed the ledger: what has changed is logged. */
+void forward_commit(struct server *s);
 /* On the ledger's loop: from hold to release no request reaches the ledger, and it expires nothing; then those held do, in their order. */
 void forward_hold(struct server *s);
 void forward_release(struct server *s);

@@ -1,0 +1,513 @@
+#include "durable.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cold_fetch.h"
+#include "cold_writer.h"
+#include "folder.h"
+#include "journal.h"
+#include "ledger_log.h"
+#include "partition_state.h"
+#include "placement.h"
+
+#define READER_THREADS     2u
+#define COLD_SHARE         8u                    /* RocksDB has 1 / this of the memory budget, */
+#define COLD_BYTES_MAX     ((uint64_t)256 << 20) /* at most this much */
+#define JOURNAL_BYTES_HIGH ((uint64_t)1 << 30)   /* of entries kept: beyond it flushes begin at once */
+
+struct durable {
+	struct durable_options options;
+	struct folder *folder;
+	struct cold *cold;
+	struct cold_writer *writer;
+	struct cold_fetch *fetch;
+	struct pool pool;
+	struct journal *journal;
+	struct journal_channel *channels; /* (channels_count) of the partitions here, then the ledger's */
+	uint32_t channels_count;
+	bool recovered, stopped_well;
+	int64_t opened_ms;
+	uint64_t recovery_ms, replayed_entries, replayed_bytes;
+};
+
+static void post_to_loop(void *loop, void (*run)(void *arg), void *arg)
+{
+	rpc_loop_post(loop, run, arg);
+}
+
+static struct poster poster_of(struct rpc_loop *loop)
+{
+	return (struct poster){.post = post_to_loop, .to = loop};
+}
+
+static void on_failed(void *arg, const weir_error *err)
+{
+	struct server *s = arg;
+	const struct durable_options *o = &s->durable->options;
+	LOG_AT(s->options.logger, LOG_ERROR, "storage failed", "folder=%s %s", folder_path(s->durable->folder), err->text);
+	if (o->failed)
+		o->failed(o->arg, err);
+}
+
+/* --- Opening */
+
+static weir_status folder_take(struct server *s, const char *path, bool restore, weir_error *err)
+{
+	const struct server_options *o = &s->options;
+	struct folder_identity who = {
+	    .generation = o->generation, .index = o->index, .servers = o->servers, .partitions = o->partitions};
+	char holder[WEIR_NAME_BYTES_MAX + WEIR_ADDRESS_BYTES_MAX];
+	memcpy(who.uuid, o->uuid, sizeof who.uuid);
+	snprintf(holder, sizeof holder, "%s, pid %ld", s->name, (long)getpid());
+	return folder_open(&s->durable->folder, s->durable->options.disk, path, holder, &who, restore, err);
+}
+
+static weir_status open_cold(struct server *s, weir_error *err)
+{
+	struct durable *d = s->durable;
+	char path[WEIR_PATH_BYTES_MAX];
+	uint64_t share = d->options.memory_budget_bytes / COLD_SHARE;
+	share = share < COLD_MEMORY_MIN ? COLD_MEMORY_MIN : share > COLD_BYTES_MAX ? COLD_BYTES_MAX : share;
+	if (snprintf(path, sizeof path, "%s/db", folder_path(d->folder)) >= (int)sizeof path)
+		return weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX, folder_path(d->folder));
+	d->pool.limit = d->options.memory_budget_bytes > share ? d->options.memory_budget_bytes - share : 1;
+	weir_status status = cold_open(&d->cold, &(struct cold_options){.path = path, .memory_bytes = share}, err);
+	s->cold = d->cold;
+	if (!status &&
+	    !(d->writer = cold_writer_create(&(struct cold_writer_options){.cold = d->cold, .logger = s->options.logger}, err)))
+		status = err->status;
+	if (!status && !(d->fetch = cold_fetch_create(d->cold, READER_THREADS, err)))
+		status = err->status;
+	return status;
+}
+
+static weir_status open_journal(struct server *s, weir_error *err)
+{
+	struct durable *d = s->durable;
+	char path[WEIR_PATH_BYTES_MAX];
+	if (snprintf(path, sizeof path, "%s/journal", folder_path(d->folder)) >= (int)sizeof path)
+		return weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX, folder_path(d->folder));
+	struct journal_options o = {.disk = d->options.disk,
+	                            .directory = path,
+	                            .holder = s->name,
+	                            .sync_interval_ms = d->options.fsync_interval_ms,
+	                            .failed = on_failed,
+	                            .ctx = s};
+	return journal_open(&d->journal, &o, err);
+}
+
+weir_status durable_open(struct server *s, const struct durable_options *options, bool restore, weir_error *err)
+{
+	struct durable *d = s->durable = calloc(1, sizeof *d);
+	if (!d)
+		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", s->name);
+	d->options = *options;
+	d->options.path = NULL; /* the folder keeps it */
+	d->opened_ms = clock_ms(s->options.clock);
+	d->channels = calloc(s->options.partitions + 1u, sizeof *d->channels);
+	if (!d->channels)
+		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", s->name);
+	weir_status status = folder_take(s, options->path, restore, err);
+	if (!status)
+		status = open_cold(s, err);
+	return status ? status : open_journal(s, err);
+}
+
+/* --- Partitions */
+
+/* The header of a channel: *bytes NULL when there was no flush yet. */
+static weir_status read_header(struct durable *d, uint32_t channel, uint8_t **bytes, size_t *n, weir_error *err)
+{
+	weir_error why = {0};
+	*bytes = NULL;
+	*n = 0;
+	weir_status status = cold_get_header(d->cold, channel, bytes, n, &why);
+	return status == WEIR_OK || status == WEIR_E_NOT_FOUND ? WEIR_OK : weir_fail(err, status, "%s", why.text);
+}
+
+static void add_channel(struct durable *d, uint32_t channel, uint64_t needs, uint64_t flushed)
+{
+	d->channels[d->channels_count++] = (struct journal_channel){.channel = (uint16_t)channel, .first = needs, .flushed = flushed};
+}
+
+void durable_prepare_partition(struct server *s, struct partition_options *options, struct store_options *store)
+{
+	struct durable *d = s->durable;
+	*store = (struct store_options){.pool = &d->pool,
+	                                .cold = d->cold,
+	                                .writer = d->writer,
+	                                .fetch = d->fetch,
+	                                .poster = poster_of(server_executor(s, options->id)->loop)};
+	options->epoch = folder_epoch(d->folder);
+	options->store = store;
+	options->ack_disk = d->options.ack_disk;
+	options->flush_interval_ms = d->options.flush_interval_ms;
+	options->failed = on_failed;
+	options->failed_arg = s;
+}
+
+static weir_status add_tables(struct durable *d, struct partition *p, weir_error *err)
+{
+	size_t count;
+	Weir__V1__Table *const *tables = folder_tables(d->folder, &count);
+	weir_status status = WEIR_OK;
+	for (size_t i = 0; i < count && !status; i++) {
+		weir_table_spec spec = {0};
+		uint32_t id;
+		status = wire_table_read(tables[i], &spec, &id, err);
+		if (!status)
+			status = partition_add_table(p, id, &spec, err);
+		free((void *)(uintptr_t)spec.segments);
+	}
+	return status;
+}
+
+/* Rows of a table until memory is full: chunks always, they stay. */
+static weir_status load_table(struct durable *d, struct partition *p, uint32_t table, weir_error *err)
+{
+	struct cold_scan *scan;
+	struct cold_row row;
+	weir_error why = {0};
+	weir_status status = cold_scan_create(&scan, d->cold, NULL, partition_id(p), table, err);
+	if (status)
+		return status;
+	while (!status && !(status = cold_scan_next(scan, &row, &why)))
+		status = store_load(partition_store(p), row.table, row.key, row.bytes, row.count, false, &why);
+	cold_scan_destroy(scan);
+	return status == WEIR_E_NOT_FOUND || status == WEIR_E_LIMIT ? WEIR_OK : weir_fail(err, status, "%s", why.text);
+}
+
+static weir_status load_rows(struct durable *d, struct partition *p, weir_error *err)
+{
+	weir_status status = WEIR_OK;
+	for (uint32_t kind = 0; kind < 2; kind++) /* chunks first */
+		for (uint32_t id = 0; id <= WEIR_TABLES_MAX && !status; id++) {
+			const struct store_table *t = store_table(partition_store(p), id);
+			if (t && (store_table_spec(t)->kind == WEIR_DENSE) == (kind == 0))
+				status = load_table(d, p, id, err);
+		}
+	return status;
+}
+
+weir_status durable_fill_partition(struct server *s, struct partition *p, weir_error *err)
+{
+	struct durable *d = s->durable;
+	uint8_t *header = NULL;
+	size_t n;
+	if (folder_is_restoring(d->folder)) /* what an earlier try has left */
+		return cold_remove_partition(d->cold, partition_id(p), err);
+	weir_status status = add_tables(d, p, err);
+	if (!status)
+		status = read_header(d, partition_id(p), &header, &n, err);
+	if (!status && header)
+		status = partition_state_import(p, header, n, err);
+	free(header);
+	return status ? status : load_rows(d, p, err);
+}
+
+/* --- The ledger */
+
+static weir_status start_ledger_log(struct server *s, weir_error *err)
+{
+	struct durable *d = s->durable;
+	uint64_t needs = 1;
+	uint8_t *header = NULL;
+	size_t n;
+	weir_status status = WEIR_OK;
+	if (folder_is_restoring(d->folder))
+		status = cold_remove_partition(d->cold, JOURNAL_LEDGER, err);
+	else
+		status = read_header(d, JOURNAL_LEDGER, &header, &n, err);
+	if (!status && header)
+		status = ledger_log_restore(s->ledger, header, n, &needs, err);
+	free(header);
+	if (status)
+		return status;
+	add_channel(d, JOURNAL_LEDGER, needs, needs - 1);
+	struct ledger_log_options o = {.ledger = s->ledger,
+	                               .log = log_disk_create(d->journal, JOURNAL_LEDGER, needs),
+	                               .epoch = folder_epoch(d->folder),
+	                               .generation = s->options.generation,
+	                               .clock = s->options.clock,
+	                               .logger = s->options.logger,
+	                               .writer = d->writer,
+	                               .poster = poster_of(s->ledger_loop),
+	                               .flush_interval_ms = d->options.flush_interval_ms,
+	                               .failed = on_failed,
+	                               .arg = s};
+	if (!o.log)
+		return weir_fail(err, WEIR_E_MEMORY, "ledger: out of memory");
+	s->ledger_log = ledger_log_create(&o, err);
+	return s->ledger_log ? WEIR_OK : WEIR_E_MEMORY;
+}
+
+/* --- Everything at once, at the ends of a server's life */
+
+static void tour_nothing(struct executor *e, void *arg)
+{
+	(void)e, (void)arg;
+}
+
+static void leave(void *arg)
+{
+	server_leave(arg);
+}
+
+/* What was posted to the loops before has run. */
+static void wait_for_loops(struct server *s)
+{
+	(void)server_tour(s, tour_nothing, tour_nothing, NULL);
+	if (s->ledger) {
+		server_enter(s);
+		rpc_loop_post(s->ledger_loop, leave, s);
+	}
+	server_wait_idle(s);
+}
+
+static void flush_partitions(struct executor *e, void *arg)
+{
+	struct server *s = e->server;
+	(void)arg;
+	for (uint32_t p = 0; p < s->options.partitions; p++) {
+		if (!s->partitions[p] || server_executor(s, p) != e)
+			continue;
+		server_enter(s);
+		if (!partition_flush(s->partitions[p], leave, s))
+			server_leave(s);
+	}
+}
+
+static void flush_ledger(void *arg)
+{
+	struct server *s = arg;
+	if (!ledger_log_flush(s->ledger_log, leave, s))
+		server_leave(s);
+}
+
+static void flush_all(struct server *s)
+{
+	if (s->ledger_log) {
+		server_enter(s);
+		rpc_loop_post(s->ledger_loop, flush_ledger, s);
+	}
+	(void)server_tour(s, flush_partitions, tour_nothing, NULL);
+	server_wait_idle(s);
+}
+
+/* The tables of all partitions: as the checkpoint had them. */
+static weir_status keep_tables(struct server *s, weir_error *err)
+{
+	weir_status status = WEIR_OK;
+	for (uint32_t p = 0; p < s->options.partitions; p++)
+		for (uint32_t id = 0; s->partitions[p] && id <= WEIR_TABLES_MAX && !status; id++) {
+			const struct store_table *t = store_table(partition_store(s->partitions[p]), id);
+			struct wire_table wire;
+			if (!t)
+				continue;
+			if (wire_table_make(&wire, store_table_spec(t), id))
+				return weir_fail(err, WEIR_E_MEMORY, "table %u: out of memory", id);
+			status = folder_add_table(s->durable->folder, &wire.table, err);
+			wire_table_free(&wire);
+		}
+	return status;
+}
+
+static void commit_ledger(void *arg)
+{
+	struct server *s = arg;
+	ledger_mark_all(s->ledger);
+	ledger_log_commit(s->ledger_log);
+	server_leave(s);
+}
+
+/* What a checkpoint has brought is ours from here on. */
+static weir_status keep_restored(struct server *s, weir_error *err)
+{
+	weir_status status = keep_tables(s, err);
+	if (!status && s->ledger_log) {
+		server_enter(s);
+		rpc_loop_post(s->ledger_loop, commit_ledger, s);
+		server_wait_idle(s);
+		status = journal_wait(s->durable->journal, err);
+	}
+	if (status)
+		return status;
+	flush_all(s);
+	for (uint32_t p = 0; p < s->options.partitions; p++)
+		if (s->partitions[p] && partition_flushed(s->partitions[p]) != partition_applied(s->partitions[p]))
+			return weir_fail(err, WEIR_E_IO, "partition %u: what was restored could not be written to %s", p,
+			                 folder_path(s->durable->folder));
+	return folder_restored(s->durable->folder, err);
+}
+
+/* --- Replay */
+
+static weir_status replay_entry(void *ctx, uint16_t channel, const struct log_entry *e, weir_error *err)
+{
+	struct server *s = ctx;
+	s->durable->replayed_entries++;
+	s->durable->replayed_bytes += e->record.bytes;
+	return channel == JOURNAL_LEDGER ? ledger_log_replay(s->ledger_log, e, err)
+	                                 : partition_replay(s->partitions[channel], e, err);
+}
+
+static void partition_is_durable(void *arg)
+{
+	partition_durable(arg);
+}
+
+static void ledger_is_durable(void *arg)
+{
+	ledger_log_durable(arg);
+}
+
+static void on_durable(void *ctx, uint16_t channel, uint64_t durable)
+{
+	struct server *s = ctx;
+	(void)durable; /* asked for again there: it may be further by then */
+	if (channel == JOURNAL_LEDGER)
+		rpc_loop_post(s->ledger_loop, ledger_is_durable, s->ledger_log);
+	else
+		rpc_loop_post(server_executor(s, channel)->loop, partition_is_durable, s->partitions[channel]);
+}
+
+static weir_status begin_channel(struct server *s, const struct journal_channel *c, weir_error *err)
+{
+	journal_watch(s->durable->journal, c->channel, on_durable, s);
+	if (c->channel == JOURNAL_LEDGER) {
+		ledger_log_recovered(s->ledger_log, c->last);
+		return WEIR_OK;
+	}
+	struct partition *p = s->partitions[c->channel];
+	if (partition_applied(p) != c->last)
+		return weir_fail(err, WEIR_E_CORRUPT, "partition %u: recovered up to entry %llu, its log ends at %llu", c->channel,
+		                 (unsigned long long)partition_applied(p), (unsigned long long)c->last);
+	partition_recovered(p);
+	return WEIR_OK;
+}
+
+/* The logs behind what was imported. */
+static weir_status start_logs(struct server *s, weir_error *err)
+{
+	struct durable *d = s->durable;
+	for (uint32_t id = 0; id < s->options.partitions; id++) {
+		struct partition *p = s->partitions[id];
+		if (!p)
+			continue;
+		if (folder_is_restoring(d->folder))
+			partition_set_unflushed(p);
+		struct log *log = log_disk_create(d->journal, (uint16_t)id, partition_state_needs(p));
+		if (!log)
+			return weir_fail(err, WEIR_E_MEMORY, "partition %u: out of memory", id);
+		partition_set_log(p, log);
+		add_channel(d, id, partition_state_needs(p), partition_flushed(p));
+	}
+	return s->ledger ? start_ledger_log(s, err) : WEIR_OK;
+}
+
+bool durable_is_restoring(const struct server *s)
+{
+	return folder_is_restoring(s->durable->folder);
+}
+
+weir_status durable_recover(struct server *s, weir_error *err)
+{
+	struct durable *d = s->durable;
+	weir_status status = start_logs(s, err);
+	if (!status)
+		status = journal_replay(d->journal, d->channels, d->channels_count, replay_entry, s, err);
+	for (uint32_t i = 0; i < d->channels_count && !status; i++)
+		status = begin_channel(s, &d->channels[i], err);
+	if (!status && folder_is_restoring(d->folder))
+		status = keep_restored(s, err);
+	if (status)
+		return status;
+	d->recovered = true;
+	d->recovery_ms = (uint64_t)(clock_ms(s->options.clock) - d->opened_ms);
+	logger_write(s->options.logger, LOG_INFO, NULL, "recovered", "folder=%s epoch=%llu clean=%d entries=%llu bytes=%llu ms=%llu",
+	             folder_path(d->folder), (unsigned long long)folder_epoch(d->folder), folder_was_clean(d->folder),
+	             (unsigned long long)d->replayed_entries, (unsigned long long)d->replayed_bytes,
+	             (unsigned long long)d->recovery_ms);
+	return WEIR_OK;
+}
+
+/* --- Running */
+
+weir_status durable_add_table(struct server *s, const Weir__V1__Table *table, weir_error *err)
+{
+	return folder_add_table(s->durable->folder, table, err);
+}
+
+void durable_tick(struct server *s, struct executor *e)
+{
+	struct journal_stats stats;
+	uint16_t channel;
+	uint64_t below;
+	journal_get_stats(s->durable->journal, &stats);
+	if (stats.bytes < JOURNAL_BYTES_HIGH || !journal_oldest(s->durable->journal, &channel, &below))
+		return;
+	if (channel != JOURNAL_LEDGER && server_executor(s, channel) == e)
+		(void)partition_flush(s->partitions[channel], NULL, NULL);
+}
+
+/* --- Stopping */
+
+void durable_settle(struct server *s)
+{
+	struct durable *d = s->durable;
+	weir_error err = {0};
+	if (d->recovered)
+		d->stopped_well = journal_wait(d->journal, &err) == WEIR_OK;
+}
+
+void durable_stop(struct server *s)
+{
+	struct durable *d = s->durable;
+	durable_settle(s); /* the last replies may have come with entries */
+	wait_for_loops(s);
+	if (d->stopped_well && !cold_writer_is_stuck(d->writer))
+		flush_all(s);
+	cold_writer_destroy(d->writer);
+	cold_fetch_destroy(d->fetch);
+	d->writer = NULL;
+	d->fetch = NULL;
+	wait_for_loops(s);
+}
+
+void durable_close(struct server *s)
+{
+	struct durable *d = s->durable;
+	weir_error err = {0};
+	if (d->journal && journal_close(d->journal, &err)) {
+		LOG_AT(s->options.logger, LOG_ERROR, "journal not closed well", "%s", err.text);
+		d->stopped_well = false;
+	}
+	cold_writer_destroy(d->writer);
+	cold_fetch_destroy(d->fetch);
+	cold_close(d->cold);
+	folder_close(d->folder, d->stopped_well);
+	free(d->channels);
+	free(d);
+	s->durable = NULL;
+	s->cold = NULL;
+}
+
+void durable_get_status(const struct server *s, struct durable_status *out)
+{
+	const struct durable *d = s->durable;
+	struct journal_stats stats;
+	struct cold_usage usage;
+	journal_get_stats(d->journal, &stats);
+	cold_usage(d->cold, &usage);
+	*out = (struct durable_status){.recovery_ms = d->recovery_ms,
+	                               .replayed_entries = d->replayed_entries,
+	                               .replayed_bytes = d->replayed_bytes,
+	                               .journal_bytes = stats.bytes,
+	                               .budget_bytes = d->options.memory_budget_bytes,
+	                               .pool_bytes = pool_used(&d->pool),
+	                               .keys = usage.keys,
+	                               .disk_full = cold_writer_is_stuck(d->writer)};
+}

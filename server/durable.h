@@ -1,0 +1,39 @@
+/* A server whose log is on disk: its folder, its journal, its RocksDB, what recovers them at start, and what keeps them small. */
+#ifndef WEIR_DURABLE_H
+#define WEIR_DURABLE_H
+
+#include "server.h"
+#include "server_internal.h"
+
+/* In the order of a start. What was opened is closed by durable_close, also after a failure. */
+
+/* Takes the folder, opens the journal and RocksDB. restore: the folder may be filled from a checkpoint. */
+weir_status durable_open(struct server *s, const struct durable_options *options, bool restore, weir_error *err);
+/* Whether it is to be: it is new, or was not filled to the end. Then partitions and the ledger are, between their creation and durable_recover. */
+bool durable_is_restoring(const struct server *s);
+/* What a partition needs beyond options->id. */
+void durable_prepare_partition(struct server *s, struct partition_options *options, struct store_options *store);
+/* Tables, header and rows of the last flush into the new partition. */
+weir_status durable_fill_partition(struct server *s, struct partition *p, weir_error *err);
+/* The ledger's last snapshot, and every entry since the last flushes. Afterwards the server may serve. */
+weir_status durable_recover(struct server *s, weir_error *err);
+
+/* A table is kept before anything is logged of it. Any thread. */
+weir_status durable_add_table(struct server *s, const Weir__V1__Table *table, weir_error *err);
+/* On an executor's loop, now and then: flushes what keeps a large journal from getting smaller. */
+void durable_tick(struct server *s, struct executor *e);
+/* Everything that was appended is durable when it returns. From a thread that is no loop. */
+void durable_settle(struct server *s);
+/* Nothing is accepted any more and nobody waits: flushes all (unless the disk is full) and ends the threads that write. The loops must run. */
+void durable_stop(struct server *s);
+void durable_close(struct server *s); /* after the loops and the partitions */
+
+/* For the status report. */
+struct durable_status {
+	uint64_t recovery_ms, replayed_entries, replayed_bytes, journal_bytes, budget_bytes, pool_bytes;
+	uint64_t keys;  /* rows on disk, about */
+	bool disk_full; /* rows cannot be written */
+};
+void durable_get_status(const struct server *s, struct durable_status *out);
+
+#endif

@@ -1,0 +1,45 @@
+/* The folder in which a server keeps what it must find again:
+ *
+ *   LOCK       held while a server has the folder
+ *   IDENTITY   JSON: format version, job uuid, generation, server index, servers, partitions, epoch, and whether the last server stopped cleanly
+ *   TABLES     TableRegistry of state.proto: every table registered here, kept before anything is logged of it
+ *   journal/   the log (journal.h)
+ *   db/        RocksDB: rows and headers (cold.h)
+ */
+#ifndef WEIR_FOLDER_H
+#define WEIR_FOLDER_H
+
+#include <stdint.h>
+
+#include "disk.h"
+#include "wire.h"
+
+#define FOLDER_VERSION 1u
+
+struct folder_identity {
+	uint8_t uuid[16];
+	uint64_t generation;
+	uint32_t index, servers, partitions;
+};
+
+struct folder;
+/* Locks it and begins the next epoch, which is on disk when it returns. holder: who this is, for whoever finds it locked. E_BUSY: another server has it;
+ * E_GENERATION, E_STATE: it belongs to another job, generation or server, nothing was changed; E_VERSION, E_CORRUPT, E_IO. restore: it may be filled
+ * from a checkpoint; without, a folder in which that was cut off is E_STATE. */
+weir_status folder_open(struct folder **out, struct disk *disk, const char *path, const char *holder,
+                        const struct folder_identity *who, bool restore, weir_error *err) WEIR_MUST_CHECK;
+/* clean: all that was accepted is on disk. NULL is allowed. */
+void folder_close(struct folder *f, bool clean);
+const char *folder_path(const struct folder *f);
+uint64_t folder_epoch(const struct folder *f);  /* of this start; 1 for a new folder */
+bool folder_was_clean(const struct folder *f);  /* new, or the last server stopped cleanly */
+/* Whether it must be filled from a checkpoint: it is new or was not filled to the end, and `restore` was asked for. */
+bool folder_is_restoring(const struct folder *f);
+weir_status folder_restored(struct folder *f, weir_error *err); /* it is filled, and that is on disk */
+
+/* Keeps a table; returns when it is on disk. One that is there already is left alone. From any thread. */
+weir_status folder_add_table(struct folder *f, const Weir__V1__Table *table, weir_error *err);
+/* The tables that were there when it was opened: (count). */
+Weir__V1__Table *const *folder_tables(const struct folder *f, size_t *count);
+
+#endif

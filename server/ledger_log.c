@@ -1,0 +1,319 @@
+#include "ledger_log.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "journal.h"
+
+#define UNSEALED UINT64_MAX
+
+struct held_reply {
+	struct held_reply *next;
+	uint64_t index; /* of the entry it waits for; UNSEALED: of the one that the running request will append */
+	void (*send)(void *arg);
+	void *arg;
+};
+
+struct ledger_log {
+	struct ledger_log_options options;
+	uint64_t applied;               /* last index in the log */
+	uint64_t flushed;               /* that the last snapshot covers */
+	struct message *refused;        /* an entry that found the disk full */
+	bool running_out;               /* no memory to write down what has changed: nothing is sent until there is */
+	struct held_reply *held, **end; /* indices rise; those that wait for the running request are last */
+	struct record_writer *writer;
+	struct { /* the snapshot under way */
+		bool running;
+		uint64_t index;
+		struct message *state;
+		struct cold_write write, sync;
+		void (*done)(void *arg);
+		void *arg;
+		int64_t next_ms;
+	} flush;
+};
+
+struct ledger_log *ledger_log_create(const struct ledger_log_options *options, weir_error *err)
+{
+	struct ledger_log *l = calloc(1, sizeof *l);
+	if (l)
+		l->writer = record_writer_create();
+	if (!l || !l->writer) {
+		options->log->ops->destroy(options->log);
+		free(l);
+		weir_fail(err, WEIR_E_MEMORY, "ledger: out of memory");
+		return NULL;
+	}
+	l->options = *options;
+	l->end = &l->held;
+	return l;
+}
+
+void ledger_log_destroy(struct ledger_log *l)
+{
+	if (!l)
+		return;
+	assert(!l->held);
+	message_release(l->refused);
+	message_release(l->flush.state);
+	record_writer_destroy(l->writer);
+	l->options.log->ops->destroy(l->options.log);
+	free(l);
+}
+
+static void fail(struct ledger_log *l, const weir_error *err)
+{
+	if (l->options.failed)
+		l->options.failed(l->options.arg, err);
+}
+
+/* --- Entries */
+
+/* A state as a record in a frame, so that its entry looks like every other. */
+static struct message *frame_state(struct ledger_log *l, const struct message *state)
+{
+	static const uint8_t nobody[16];
+	const struct record r = {.kind = RECORD_LEDGER, .partition = FRAME_PARTITION_ALL};
+	const struct section s = {.codec = WEIR_CODEC_FP32, .index_codec = INDEX_ALL, .data_bytes = (uint32_t)state->bytes};
+	record_writer_begin(l->writer, &r);
+	weir_status status = record_writer_add(l->writer, &s, NULL, state->spans[0].data, false);
+	weir_status ended = record_writer_end(l->writer);
+	struct message *frame = record_writer_finish(l->writer, nobody, l->options.generation, NULL, NULL);
+	if (!status && !ended)
+		return frame;
+	message_release(frame);
+	return NULL;
+}
+
+static weir_status append(struct ledger_log *l, struct message *frame, weir_error *err)
+{
+	struct log *log = l->options.log;
+	struct frame_header h;
+	struct log_entry e = {.epoch = l->options.epoch,
+	                      .index = l->applied + 1,
+	                      .generation = l->options.generation,
+	                      .stamp_ms = l->options.clock->ops->wall_ns(l->options.clock) / 1000000,
+	                      .message = frame};
+	struct cursor c = cursor_at(frame);
+	weir_status status = frame_open(&c, &h, err);
+	if (!status)
+		status = frame_next_record(&c, false, &e.record, &e.body, err);
+	if (!status)
+		status = log->ops->append(log, &e, err);
+	if (status)
+		return status;
+	l->applied = e.index;
+	log->ops->release_below(log, e.index + 1);
+	return WEIR_OK;
+}
+
+/* Appends the frame, or keeps it for later. */
+static void append_or_keep(struct ledger_log *l, struct message *frame)
+{
+	weir_error err = {0};
+	weir_status status = append(l, frame, &err);
+	l->refused = NULL;
+	if (status == WEIR_E_NO_SPACE || status == WEIR_E_MEMORY) {
+		LOG_AT(l->options.logger, LOG_ERROR, "the ledger waits", "%s; nobody is answered until space is freed", err.text);
+		l->refused = frame;
+		return;
+	}
+	message_release(frame);
+	if (status)
+		fail(l, &err);
+}
+
+bool ledger_log_is_blocked(struct ledger_log *l)
+{
+	return l->refused || l->running_out;
+}
+
+/* What has changed becomes an entry; false while the one before could not be appended, or memory is short. */
+static bool log_changes(struct ledger_log *l)
+{
+	struct message *state = NULL, *frame;
+	if (l->refused)
+		append_or_keep(l, l->refused);
+	if (l->refused)
+		return false;
+	l->running_out = ledger_export_changes(l->options.ledger, &state, NULL) != WEIR_OK;
+	if (l->running_out || !state)
+		return !l->running_out;
+	frame = frame_state(l, state);
+	message_release(state);
+	if (!frame) { /* the marks are gone: everything is told next time */
+		l->running_out = true;
+		ledger_mark_all(l->options.ledger);
+		return false;
+	}
+	append_or_keep(l, frame);
+	return !l->refused;
+}
+
+void ledger_log_commit(struct ledger_log *l)
+{
+	if (!log_changes(l))
+		return;
+	for (struct held_reply *r = l->held; r; r = r->next)
+		if (r->index == UNSEALED)
+			r->index = l->applied;
+	if (l->held)
+		l->options.log->ops->sync(l->options.log);
+	ledger_log_durable(l); /* nothing was left to wait for */
+}
+
+/* --- Replies */
+
+void ledger_log_reply(struct ledger_log *l, void (*send)(void *arg), void *arg)
+{
+	struct held_reply *r = malloc(sizeof *r);
+	if (!r) { /* the caller's call must end: it ends late, never early */
+		weir_error err = {0};
+		(void)weir_fail(&err, WEIR_E_MEMORY, "ledger: out of memory for a reply");
+		fail(l, &err);
+		return;
+	}
+	*r = (struct held_reply){.index = UNSEALED, .send = send, .arg = arg};
+	*l->end = r;
+	l->end = &r->next;
+}
+
+static struct held_reply *pop(struct ledger_log *l)
+{
+	struct held_reply *r = l->held;
+	l->held = r->next;
+	if (!l->held)
+		l->end = &l->held;
+	return r;
+}
+
+void ledger_log_durable(struct ledger_log *l)
+{
+	uint64_t durable = l->options.log->ops->durable(l->options.log);
+	while (l->held && l->held->index <= durable) {
+		struct held_reply *r = pop(l);
+		r->send(r->arg);
+		free(r);
+	}
+}
+
+void ledger_log_abandon(struct ledger_log *l, void (*drop)(void *arg))
+{
+	while (l->held) {
+		struct held_reply *r = pop(l);
+		drop(r->arg);
+		free(r);
+	}
+}
+
+/* --- Snapshots */
+
+static void flush_end(struct ledger_log *l)
+{
+	void (*done)(void *arg) = l->flush.done;
+	message_release(l->flush.state);
+	l->flush.state = NULL;
+	l->flush.running = false;
+	if (done)
+		done(l->flush.arg);
+}
+
+static bool written(struct ledger_log *l, const struct cold_write *w)
+{
+	if (w->status && w->status != WEIR_E_NO_SPACE)
+		fail(l, &w->err);
+	return w->status == WEIR_OK;
+}
+
+static void on_synced(struct cold_write *w)
+{
+	struct ledger_log *l = (struct ledger_log *)(void *)((char *)w - offsetof(struct ledger_log, flush.sync));
+	if (written(l, w)) {
+		l->flushed = l->flush.index;
+		l->options.log->ops->truncate_below(l->options.log, l->flushed + 1);
+	}
+	flush_end(l);
+}
+
+static void on_state_written(struct cold_write *w)
+{
+	struct ledger_log *l = (struct ledger_log *)(void *)((char *)w - offsetof(struct ledger_log, flush.write));
+	if (written(l, w))
+		cold_writer_submit(l->options.writer, &l->flush.sync);
+	else
+		flush_end(l);
+}
+
+bool ledger_log_flush(struct ledger_log *l, void (*done)(void *arg), void *arg)
+{
+	uint64_t durable = l->options.log->ops->durable(l->options.log);
+	/* A snapshot must not be ahead of the log: what it says could then be lost, and its index given to something else. */
+	if (l->flush.running || ledger_log_is_blocked(l) || l->applied == l->flushed || durable < l->applied)
+		return false;
+	if (ledger_export_all(l->options.ledger, l->applied, &l->flush.state, NULL))
+		return false;
+	l->flush.running = true;
+	l->flush.index = l->applied;
+	l->flush.done = done;
+	l->flush.arg = arg;
+	l->flush.write = (struct cold_write){.kind = COLD_WRITE_HEADER,
+	                                     .partition = JOURNAL_LEDGER,
+	                                     .header = l->flush.state->spans[0].data,
+	                                     .header_bytes = l->flush.state->bytes,
+	                                     .poster = l->options.poster,
+	                                     .done = on_state_written};
+	l->flush.sync = (struct cold_write){.kind = COLD_WRITE_FLUSH, .poster = l->options.poster, .done = on_synced};
+	cold_writer_submit(l->options.writer, &l->flush.write);
+	return true;
+}
+
+void ledger_log_tick(struct ledger_log *l, int64_t now_ms)
+{
+	if (ledger_log_is_blocked(l)) {
+		ledger_log_commit(l);
+		if (!ledger_log_is_blocked(l))
+			ledger_renew_all(l->options.ledger);
+	}
+	if (now_ms >= l->flush.next_ms && ledger_log_flush(l, NULL, NULL))
+		l->flush.next_ms = now_ms + l->options.flush_interval_ms;
+}
+
+/* --- Recovery */
+
+weir_status ledger_log_restore(struct ledger *ledger, const void *bytes, size_t n, uint64_t *needs, weir_error *err)
+{
+	uint64_t index = 0;
+	weir_status status = n ? ledger_merge(ledger, bytes, n, &index, err) : WEIR_OK;
+	*needs = index + 1;
+	return status;
+}
+
+weir_status ledger_log_replay(struct ledger_log *l, const struct log_entry *e, weir_error *err)
+{
+	struct cursor body = e->body;
+	struct section s;
+	weir_status status = log_disk_restore(l->options.log, e, err);
+	if (!status && e->record.kind != RECORD_LEDGER)
+		status = weir_fail(err, WEIR_E_CORRUPT, "ledger: entry %llu is of kind %u", (unsigned long long)e->index, e->record.kind);
+	if (!status)
+		status = frame_next_section(&body, &s, err);
+	uint8_t *bytes = status ? NULL : malloc(s.data_bytes + 1);
+	if (!status && !bytes)
+		status = weir_fail(err, WEIR_E_MEMORY, "ledger: out of memory");
+	if (!status)
+		status = cursor_read(&s.data, bytes, s.data_bytes);
+	if (!status)
+		status = ledger_merge(l->options.ledger, bytes, s.data_bytes, NULL, err);
+	free(bytes);
+	if (!status)
+		l->options.log->ops->release_below(l->options.log, e->index + 1);
+	return status;
+}
+
+void ledger_log_recovered(struct ledger_log *l, uint64_t last)
+{
+	l->applied = last;
+	ledger_renew_all(l->options.ledger);
+	ledger_record_changes(l->options.ledger);
+}

@@ -1,0 +1,50 @@
+/* The ledger's log on disk. What a request has changed is one entry; what is said to anybody waits until everything it may speak of is durable.
+ *
+ * A reply is made while its request runs, before the entry is: it is handed over here (ledger_log_reply) and belongs to the entry that the end of the
+ * request appends (ledger_log_commit). Nothing else sends. One owner: the ledger's loop. */
+#ifndef WEIR_LEDGER_LOG_H
+#define WEIR_LEDGER_LOG_H
+
+#include "cold_writer.h"
+#include "ledger.h"
+#include "log.h"
+
+struct ledger_log;
+struct ledger_log_options {
+	struct ledger *ledger;
+	struct log *log; /* the ledger's channel; taken over */
+	uint64_t epoch, generation;
+	const struct clock *clock;
+	struct logger *logger;
+	struct cold_writer *writer; /* for snapshots */
+	struct poster poster;       /* to the ledger's loop */
+	uint32_t flush_interval_ms;
+	/* The log cannot go on, or a snapshot cannot be written: the server must stop. */
+	void (*failed)(void *arg, const weir_error *err);
+	void *arg;
+};
+/* On failure the log is destroyed. */
+struct ledger_log *ledger_log_create(const struct ledger_log_options *options, weir_error *err);
+/* Needs: writer destroyed, and what it posted has run. Who still waits is sent what was said: call ledger_log_abandon before the transport stops. */
+void ledger_log_destroy(struct ledger_log *l);
+
+/* Recovery: the last snapshot's bytes first (*needs: the first entry to replay), then every entry from there, then recovered. */
+weir_status ledger_log_restore(struct ledger *ledger, const void *bytes, size_t n, uint64_t *needs, weir_error *err) WEIR_MUST_CHECK;
+weir_status ledger_log_replay(struct ledger_log *l, const struct log_entry *e, weir_error *err) WEIR_MUST_CHECK;
+void ledger_log_recovered(struct ledger_log *l, uint64_t last);
+
+/* send(arg) runs once all that the present request changes, and everything before it, is durable. */
+void ledger_log_reply(struct ledger_log *l, void (*send)(void *arg), void *arg);
+/* The end of a request, or of a tick: appends what has changed. */
+void ledger_log_commit(struct ledger_log *l);
+/* The log has become durable further. */
+void ledger_log_durable(struct ledger_log *l);
+/* Whether a full disk holds it up: nothing is said to anybody, so nobody's lease may expire. Tries again, and gives whole terms when it succeeds. */
+bool ledger_log_is_blocked(struct ledger_log *l);
+void ledger_log_tick(struct ledger_log *l, int64_t now_ms);
+/* Writes a snapshot and lets the log be truncated. False: one is under way, or nothing has changed. done (NULL allowed) runs when it is over. */
+bool ledger_log_flush(struct ledger_log *l, void (*done)(void *arg), void *arg);
+/* Drops what waits: drop(arg) of each, which must end its call without saying anything. */
+void ledger_log_abandon(struct ledger_log *l, void (*drop)(void *arg));
+
+#endif
