@@ -2,6 +2,7 @@
 
 #include <curl/curl.h>
 #include <inttypes.h>
+#include <openssl/evp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #define STALL_TIMEOUT_S    20L /* fewer than STALL_BYTES_S for so long: tried again */
 #define STALL_BYTES_S      64L
 #define RETRY_CAP_MS       5000u
+#define SHA256_BYTES       32u
 #define HANDLES_MAX        16u /* connections kept for later */
 #define HEADER_BYTES_MAX   (sizeof((struct blob_credentials *)0)->session_token + 64)
 #define URL_BYTES_MAX      (WEIR_PATH_BYTES_MAX + S3_QUERY_BYTES_MAX)
@@ -215,11 +217,26 @@ static bool add_header(struct curl_slist **list, const char *line)
 	return longer != NULL;
 }
 
+static bool sha256_text(const void *data, size_t bytes, char out[2 * SHA256_BYTES + 1])
+{
+	unsigned char digest[SHA256_BYTES];
+	unsigned n = 0;
+	if (!EVP_Digest(data ? data : "", bytes, digest, &n, EVP_sha256(), NULL) || n != sizeof digest)
+		return false;
+	for (unsigned i = 0; i < n; i++)
+		snprintf(out + 2 * i, 3, "%02x", digest[i]);
+	return true;
+}
+
 static struct curl_slist *headers_of(const struct s3_service *s, const struct s3_request *q)
 {
 	struct curl_slist *list = NULL;
 	char line[HEADER_BYTES_MAX];
-	bool ok = add_header(&list, q->body ? "Content-Type: application/octet-stream" : "Accept: */*");
+	char digest[2 * SHA256_BYTES + 1];
+	if (!sha256_text(q->body, q->body_bytes, digest))
+		return NULL;
+	snprintf(line, sizeof line, "x-amz-content-sha256: %s", digest);
+	bool ok = add_header(&list, line) && add_header(&list, "Content-Type: application/octet-stream");
 	if (ok && *s->credentials.session_token) {
 		snprintf(line, sizeof line, "x-amz-security-token: %s", s->credentials.session_token);
 		ok = add_header(&list, line);

@@ -1,7 +1,9 @@
-/* One request to an S3 server, signed and tried again while that may help; the only user of libcurl. Used by blob_s3.c alone.
+/* One request to an S3 server, signed and tried again while that may help; the only user of libcurl and of libcrypto. Used by blob_s3.c
+ * alone.
  *
  * Requests are signed with AWS Signature Version 4 by libcurl (CURLOPT_AWS_SIGV4), the hash of the body included: the server refuses
- * bytes that were changed on the way. Debian 12's libcurl takes path and query as they are, so both are given here encoded and, the query, sorted. */
+ * bytes that were changed on the way. Debian 12's libcurl leaves to us what S3 asks for beyond that: the header x-amz-content-sha256, and path and query
+ * encoded and, the query, sorted. */
 #ifndef WEIR_S3_REQUEST_H
 #define WEIR_S3_REQUEST_H
 
