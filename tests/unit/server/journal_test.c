@@ -410,6 +410,46 @@ static void the_log_on_disk_restores_its_entries(void **state)
 	assert_int_equal(seen.last[0], 10);
 }
 
+/* The file's bytes as hexadecimal text, 16 a line; malloc'ed. */
+static char *file_as_hex(struct disk *disk, const char *path)
+{
+	char *bytes;
+	size_t count, at = 0;
+	weir_error err = {0};
+	CHECK_OK(disk_read_file(disk, path, 1 << 20, &bytes, &count, &err), err);
+	char *text = malloc(3 * count + 1);
+	assert_non_null(text);
+	for (size_t i = 0; i < count; i++)
+		at += (size_t)sprintf(text + at, "%02x%c", (uint8_t)bytes[i], i % 16 == 15 || i + 1 == count ? '\n' : ' ');
+	free(bytes);
+	return text;
+}
+
+/* A partition's entry, the ledger's, and the mark behind them. */
+static void the_bytes_are_those_of_the_format(void **state)
+{
+	(void)state;
+	enum { GOLDEN_BODY = 30 };
+	struct faulty_disk *disk = faulty_disk_create();
+	struct fixture_seen seen = fixture_seen_new(GOLDEN_BODY);
+	struct journal *j;
+	char path[128], *golden, *text;
+	size_t bytes;
+	weir_error err = {0};
+	CHECK_OK(open_on(faulty_disk_interface(disk), &j, &err), err);
+	CHECK_OK(fixture_replay(j, &seen, &err), err);
+	CHECK_OK(fixture_append(j, 1, 1, GOLDEN_BODY, &err), err);
+	CHECK_OK(fixture_append(j, 2, 1, GOLDEN_BODY, &err), err);
+	close_well(j);
+	snprintf(path, sizeof path, "%s/journal/00000001.wal", folder);
+	text = file_as_hex(faulty_disk_interface(disk), path);
+	CHECK_OK(disk_read_file(disk_system(), GOLDEN_DIR "/journal_segment.hex", 1 << 20, &golden, &bytes, &err), err);
+	assert_string_equal(text, golden);
+	free(golden);
+	free(text);
+	faulty_disk_destroy(disk);
+}
+
 int main(void)
 {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
@@ -425,6 +465,7 @@ int main(void)
 	    IN_FOLDER(files_of_others_are_refused),
 	    IN_FOLDER(an_entry_too_large_is_refused),
 	    IN_FOLDER(the_log_on_disk_restores_its_entries),
+	    IN_FOLDER(the_bytes_are_those_of_the_format),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

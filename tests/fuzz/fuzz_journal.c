@@ -1,0 +1,139 @@
+/* A segment of a journal from a stranger: its header, then entries until one is bad; the same however the bytes are cut, within their own bounds.
+ * Input: u8 bytes per span, u8 (bit 0: make each entry's checksums right), the segment. */
+#include "fuzz.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "crc32c.h"
+#include "journal_format.h"
+#include "little_endian.h"
+#include "pieces.h"
+
+static uint32_t header_crc(const uint8_t *h, size_t bytes)
+{
+	uint8_t copy[JOURNAL_ENTRY_HEADER_BYTES];
+	memcpy(copy, h, bytes);
+	memset(copy + 4, 0, 4);
+	return crc32c(0, copy, bytes);
+}
+
+/* Makes the checksums of all that is whole right, so that what is behind them is reached. */
+static void repair(uint8_t *bytes, size_t size)
+{
+	if (size < JOURNAL_SEGMENT_HEADER_BYTES)
+		return;
+	put32(bytes + 4, header_crc(bytes, JOURNAL_SEGMENT_HEADER_BYTES));
+	for (size_t at = JOURNAL_SEGMENT_HEADER_BYTES; size - at >= JOURNAL_ENTRY_HEADER_BYTES;) {
+		uint8_t *h = bytes + at;
+		uint32_t length = get32(h + 8);
+		if (length >= JOURNAL_ENTRY_HEADER_BYTES && length <= size - at)
+			put32(h + 12, crc32c(0, h + JOURNAL_ENTRY_HEADER_BYTES, length - JOURNAL_ENTRY_HEADER_BYTES));
+		put32(h + 4, header_crc(h, JOURNAL_ENTRY_HEADER_BYTES));
+		if (length < JOURNAL_ENTRY_HEADER_BYTES || length > size - at)
+			break;
+		at += length;
+	}
+}
+
+/* One entry into the digest; its payload must lie within c. */
+static weir_status digest_entry(struct cursor *c, uint32_t *digest, weir_error *err)
+{
+	static float rates[JOURNAL_RATES_MAX];
+	uint8_t header[JOURNAL_ENTRY_HEADER_BYTES];
+	struct journal_entry_header h;
+	struct log_entry e;
+	if (cursor_read(c, header, sizeof header) != WEIR_OK)
+		return weir_fail(err, WEIR_E_CORRUPT, "no header is left");
+	weir_status status = journal_get_entry(header, &h, err);
+	if (status != WEIR_OK)
+		return status;
+	assert(h.bytes >= sizeof header && h.bytes % 8 == 0);
+	*digest = crc32c(*digest, &h, sizeof h);
+	if (h.channel == JOURNAL_MARK)
+		return WEIR_OK;
+	status = journal_get_payload(*c, &h, rates, &e, err);
+	if (status != WEIR_OK)
+		return status;
+	assert(e.body.left == h.body_bytes && e.rates_count <= JOURNAL_RATES_MAX);
+	*digest = crc32c(*digest, rates, 4 * e.rates_count);
+	*digest = crc32c(*digest, &e.record, sizeof e.record);
+	*digest = cursor_crc32c(&e.body, e.body.left, *digest);
+	(void)cursor_take(c, h.bytes - sizeof header);
+	return WEIR_OK;
+}
+
+static weir_status digest_of(const struct message *m, uint32_t *digest, weir_error *err)
+{
+	struct cursor c = cursor_at(m);
+	uint8_t header[JOURNAL_SEGMENT_HEADER_BYTES];
+	struct journal_segment_header h;
+	*digest = 0;
+	weir_status status = WEIR_E_CORRUPT;
+	if (cursor_read(&c, header, sizeof header) == WEIR_OK)
+		status = journal_get_segment(header, &h, err);
+	else
+		weir_fail(err, status, "no segment header");
+	while (status == WEIR_OK && c.left > 0)
+		status = digest_entry(&c, digest, err);
+	return status;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size < 2)
+		return 0;
+	size_t n = size - 2, cut = data[0] ? data[0] : 256;
+	uint8_t *bytes = malloc(n ? n : 1);
+	assert(bytes);
+	memcpy(bytes, data + 2, n);
+	if (data[1] & 1)
+		repair(bytes, n);
+	uint32_t whole, parts;
+	weir_error err = {0};
+	struct message *one = pieces_of(bytes, n, n + 1), *many = pieces_of(bytes, n, cut);
+	weir_status status = digest_of(one, &whole, &err);
+	assert(status == WEIR_OK || err.text[0]);
+	assert(digest_of(many, &parts, NULL) == status && parts == whole);
+	message_release(one);
+	message_release(many);
+	free(bytes);
+	return 0;
+}
+
+/* An entry with two rates and a body of `body_bytes`, at `out`; returns its bytes. */
+static size_t put_entry(uint8_t *out, uint64_t index, uint32_t body_bytes)
+{
+	struct log_entry e = {.index = index, .rates_count = 2, .body = {.left = body_bytes}};
+	struct journal_entry_header h;
+	weir_status status = journal_describe(&e, (uint16_t)index, &h, NULL);
+	assert(status == WEIR_OK);
+	struct record record = {.kind = RECORD_PUSH, .bytes = RECORD_HEADER_BYTES + body_bytes};
+	memset(out, 0, h.bytes);
+	frame_put_record(out + JOURNAL_ENTRY_HEADER_BYTES + 8, &record);
+	h.payload_crc = crc32c(0, out + JOURNAL_ENTRY_HEADER_BYTES, h.bytes - JOURNAL_ENTRY_HEADER_BYTES);
+	journal_put_entry(out, &h);
+	return h.bytes;
+}
+
+/* A segment with a mark and some entries. */
+uint8_t *fuzz_seed(uint32_t i, size_t *size)
+{
+	if (i >= 8)
+		return NULL;
+	uint8_t *seed = calloc(1, 4096);
+	assert(seed);
+	seed[0] = (uint8_t)(7 + 30 * i);
+	seed[1] = i % 2;
+	struct journal_segment_header segment = {.number = 1 + i};
+	struct journal_entry_header mark = {.bytes = JOURNAL_ENTRY_HEADER_BYTES, .channel = JOURNAL_MARK};
+	size_t at = 2;
+	journal_put_segment(seed + at, &segment);
+	at += JOURNAL_SEGMENT_HEADER_BYTES;
+	for (uint32_t k = 0; k < i; k++)
+		at += put_entry(seed + at, k + 1, 13 * k);
+	journal_put_entry(seed + at, &mark);
+	*size = at + JOURNAL_ENTRY_HEADER_BYTES;
+	return seed;
+}
