@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cold.h"
 #include "ledger_state.h"
 #include "partition.h"
 #include "partition_state.h"
@@ -196,7 +197,7 @@ weir_status checkpoint_restore_ledger(struct checkpoint_restore *r, uint8_t **ou
 	return status;
 }
 
-/* --- Into a partition in memory */
+/* --- Into a partition */
 
 static weir_status load_batch(void *arg, struct row_batch *b, weir_error *err)
 {
@@ -208,7 +209,12 @@ static weir_status load_batch(void *arg, struct row_batch *b, weir_error *err)
 	return status;
 }
 
-weir_status checkpoint_restore_partition(struct checkpoint_restore *r, struct partition *p, weir_error *err)
+static weir_status write_batch(void *arg, struct row_batch *b, weir_error *err)
+{
+	return cold_write(arg, b, err);
+}
+
+weir_status checkpoint_restore_partition(struct checkpoint_restore *r, struct partition *p, struct cold *cold, weir_error *err)
 {
 	const struct checkpoint_manifest *m = &r->manifest;
 	uint8_t *state = NULL;
@@ -221,7 +227,9 @@ weir_status checkpoint_restore_partition(struct checkpoint_restore *r, struct pa
 	if (!status)
 		status = partition_state_import(p, state, bytes, err);
 	free(state);
-	if (!status)
-		status = checkpoint_restore_rows(r, partition_id(p), CHECKPOINT_NEWEST_FIRST, load_batch, p, err); /* the first stays */
+	if (!status && cold) /* what is written later stays */
+		status = checkpoint_restore_rows(r, partition_id(p), CHECKPOINT_OLDEST_FIRST, write_batch, cold, err);
+	else if (!status) /* what is loaded first stays */
+		status = checkpoint_restore_rows(r, partition_id(p), CHECKPOINT_NEWEST_FIRST, load_batch, p, err);
 	return status;
 }

@@ -29,8 +29,9 @@ weir_status checkpoint_restore_rows(struct checkpoint_restore *r, uint32_t parti
 /* The ledger's state as LedgerState, of index 0; malloc'ed. */
 weir_status checkpoint_restore_ledger(struct checkpoint_restore *r, uint8_t **out, size_t *bytes, weir_error *err);
 
-/* All of it into an empty partition: tables, state, rows. */
+/* All of it into an empty partition: tables, state, rows. cold: the rows go there, and it is for the caller to load them; NULL: into memory. */
+struct cold;
 struct partition;
-weir_status checkpoint_restore_partition(struct checkpoint_restore *r, struct partition *p, weir_error *err);
+weir_status checkpoint_restore_partition(struct checkpoint_restore *r, struct partition *p, struct cold *cold, weir_error *err);
 
 #endif

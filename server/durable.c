@@ -7,7 +7,7 @@
 
 #include "cold_fetch.h"
 #include "cold_writer.h"
-#include "folder.h"
+#include "data_folder.h"
 #include "journal.h"
 #include "ledger_log.h"
 #include "partition_state.h"
@@ -190,6 +190,11 @@ static weir_status load_rows(struct durable *d, struct partition *p, weir_error 
 				status = load_table(d, p, id, err);
 		}
 	return status;
+}
+
+weir_status durable_load_rows(struct server *s, struct partition *p, weir_error *err)
+{
+	return load_rows(s->durable, p, err);
 }
 
 weir_status durable_fill_partition(struct server *s, struct partition *p, weir_error *err)

@@ -197,8 +197,11 @@ static weir_status restore(struct server *s, const struct server_options *o, wei
 	memcpy(job.uuid, o->uuid, sizeof job.uuid);
 	weir_status status = checkpoint_restore_open(&r, o->checkpoint, o->restore, &job, err);
 	for (uint32_t p = 0; p < o->partitions && !status; p++)
-		if (s->partitions[p])
-			status = checkpoint_restore_partition(r, s->partitions[p], err);
+		if (s->partitions[p]) {
+			status = checkpoint_restore_partition(r, s->partitions[p], s->cold, err);
+			if (!status && s->durable)
+				status = durable_load_rows(s, s->partitions[p], err);
+		}
 	if (!status && s->ledger) {
 		status = checkpoint_restore_ledger(r, &ledger, &bytes, err);
 		if (!status)
