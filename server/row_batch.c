@@ -32,25 +32,26 @@ static weir_status grow(struct row_batch *b, size_t bytes)
 	return WEIR_OK;
 }
 
-/* Adds an item of `bytes` bytes, yet to be filled; NULL when out of memory. */
-static uint8_t *add(struct row_batch *b, struct row_item item, uint64_t version)
+/* Adds an item; *data: its bytes, yet to be filled. */
+static weir_status add(struct row_batch *b, struct row_item item, uint64_t version, uint8_t **data)
 {
 	if (grow(b, item.bytes))
-		return NULL;
+		return WEIR_E_MEMORY;
 	item.offset = b->data_bytes;
 	b->items[b->count++] = item;
 	b->data_bytes += item.bytes;
 	if (version > b->version_max)
 		b->version_max = version;
-	return b->data + item.offset;
+	*data = b->data + item.offset;
+	return WEIR_OK;
 }
 
 weir_status row_batch_add(struct row_batch *b, uint32_t table, uint64_t key, const struct row_meta *meta, const float *row,
                           size_t floats)
 {
 	const struct row_item item = {.key = key, .table = table, .bytes = (uint32_t)(ROW_META_BYTES + floats * sizeof *row)};
-	uint8_t *p = add(b, item, meta->version);
-	if (!p)
+	uint8_t *p;
+	if (add(b, item, meta->version, &p))
 		return WEIR_E_MEMORY;
 	memcpy(p, meta, ROW_META_BYTES);
 	if (floats)
@@ -61,8 +62,8 @@ weir_status row_batch_add(struct row_batch *b, uint32_t table, uint64_t key, con
 weir_status row_batch_add_bytes(struct row_batch *b, uint32_t table, uint64_t key, const uint8_t *bytes, size_t count)
 {
 	const struct row_item item = {.key = key, .table = table, .bytes = (uint32_t)count};
-	uint8_t *p = add(b, item, count >= ROW_META_BYTES ? row_version(bytes) : 0);
-	if (!p)
+	uint8_t *p;
+	if (add(b, item, count >= ROW_META_BYTES ? row_version(bytes) : 0, &p))
 		return WEIR_E_MEMORY;
 	memcpy(p, bytes, count);
 	return WEIR_OK;
@@ -71,7 +72,8 @@ weir_status row_batch_add_bytes(struct row_batch *b, uint32_t table, uint64_t ke
 weir_status row_batch_add_removed(struct row_batch *b, uint32_t table, uint64_t key, uint64_t version)
 {
 	const struct row_item item = {.key = key, .table = table, .removed = true};
-	return add(b, item, version) ? WEIR_OK : WEIR_E_MEMORY;
+	uint8_t *none;
+	return add(b, item, version, &none);
 }
 
 static int by_table_and_key(const void *a, const void *b)

@@ -33,6 +33,7 @@ struct store *store_create(const struct store_options *options)
 		s->options = *options;
 	s->tracks = s->options.cold != NULL;
 	s->waiting_last = &s->waiting;
+	s->answered_last = &s->answered;
 	s->held_last = &s->held;
 	s->under_way_last = &s->under_way;
 	return s;
@@ -248,13 +249,15 @@ void store_read_chunk(const struct store_table *t, uint64_t chunk, float *out)
 		initial_value(t, chunk, out, n);
 }
 
-uint64_t store_add_row(struct store_table *t, uint64_t key)
+uint64_t store_add_row(struct store_table *t, uint64_t key, uint64_t known)
 {
 	if (slab_reserve(&t->slab, 1))
 		return ROWMAP_NONE;
 	const uint64_t row = slab_add(&t->slab);
 	if (t->spec.kind == WEIR_DENSE) {
 		t->chunk_rows[key / t->partitions] = (uint32_t)row + 1;
+	} else if (known == ROWMAP_ABSENT) {
+		rowmap_set(&t->map, key, row);
 	} else if (rowmap_insert(&t->map, key, row)) {
 		slab_remove(&t->slab, row);
 		return ROWMAP_NONE;
@@ -276,7 +279,7 @@ static uint64_t find_or_create(struct store_table *t, uint64_t key)
 {
 	uint64_t row = store_find_row(t, key);
 	assert(row != ROWMAP_PENDING); /* it was wanted, and not waited for */
-	if (row != ROWMAP_NONE || (row = store_add_row(t, key)) == ROWMAP_NONE)
+	if (is_row(row) || (row = store_add_row(t, key, row)) == ROWMAP_NONE)
 		return row;
 	initial_row(t, key, row_value(t, row), store_row_elements(t, key));
 	return row;

@@ -39,8 +39,12 @@ static bool try_victim(struct store_table *t, uint64_t row, uint8_t *flags)
 		s->counters.dropped++;
 		return true;
 	}
-	if (!(*flags & ROW_DIRTY) || row_tail(t, row)->meta.version > s->durable)
+	if (!(*flags & ROW_DIRTY))
 		return false;
+	if (row_tail(t, row)->meta.version > s->durable) {
+		s->awaits_durable = true;
+		return false;
+	}
 	struct row_batch *b = store_evicting(s);
 	if (!b || store_encode(b, t, row))
 		return false;

@@ -38,8 +38,11 @@ static weir_status reserve_wants(struct store *s, size_t extra)
 static weir_status note(struct store_table *t, uint64_t key)
 {
 	struct store *s = t->store;
+	const uint64_t row = rowmap_find(rowmap_home(&t->map, key), key);
+	if (row == ROWMAP_ABSENT)
+		return WEIR_OK;
 	s->counters.misses++;
-	if (rowmap_find(rowmap_home(&t->map, key), key) == ROWMAP_PENDING) {
+	if (row == ROWMAP_PENDING) {
 		s->must_wait = true;
 		return WEIR_OK;
 	}
@@ -123,7 +126,7 @@ static weir_status install(struct store_table *t, uint64_t key, const uint8_t *b
 	return WEIR_OK;
 }
 
-/* Rows for what was found, nothing for the other keys. */
+/* Rows for what was found; the other keys are marked absent. */
 static weir_status install_all(struct store *s, struct cold_request *r)
 {
 	size_t found = 0;
@@ -135,7 +138,7 @@ static weir_status install_all(struct store *s, struct cold_request *r)
 		const bool here = item && item->table == w->table && item->key == w->key;
 		found += here;
 		if (!here || (s->removing && store_is_removing(s, w->table, w->key))) {
-			rowmap_remove(&s->tables[w->table]->map, w->key);
+			rowmap_set(&s->tables[w->table]->map, w->key, ROWMAP_ABSENT);
 			continue;
 		}
 		weir_status status = install(s->tables[w->table], w->key, r->rows.data + item->offset, item->bytes, &r->err);
@@ -161,6 +164,37 @@ static void request_free(struct store_request *q)
 	free(q);
 }
 
+/* Those who waited have looked: what was found absent may be forgotten. */
+static void forget(struct store *s, struct store_request *q)
+{
+	for (size_t i = 0; i < q->request.count; i++) {
+		struct rowmap *m = &s->tables[q->request.wants[i].table]->map;
+		const uint64_t key = q->request.wants[i].key;
+		if (rowmap_find(rowmap_home(m, key), key) == ROWMAP_ABSENT)
+			rowmap_remove(m, key);
+	}
+	request_free(q);
+}
+
+static void forget_until(struct store *s, uint64_t ticket)
+{
+	while (s->answered && s->answered->kept_until <= ticket) {
+		struct store_request *q = s->answered;
+		if (!(s->answered = q->next))
+			s->answered_last = &s->answered;
+		forget(s, q);
+	}
+}
+
+static void keep_answered(struct store *s, struct store_request *q)
+{
+	row_batch_free(&q->request.rows);
+	q->kept_until = s->tickets;
+	q->next = NULL;
+	*s->answered_last = q;
+	s->answered_last = &q->next;
+}
+
 static void fetch_done(struct cold_request *r)
 {
 	struct store_request *q = (struct store_request *)(void *)r;
@@ -173,10 +207,11 @@ static void fetch_done(struct cold_request *r)
 	weir_status status = r->status ? r->status : install_all(s, r);
 	if (status && !s->closed)
 		s->options.failed(s->options.arg, status, r->err.text);
-	request_free(q);
+	keep_answered(s, q);
 	if (status || s->closed)
 		return;
 	s->options.fetched(s->options.arg, ticket);
+	forget_until(s, ticket);
 	store_admit(s);
 }
 
@@ -221,21 +256,17 @@ static void admit_again(void *arg)
 	store_admit(s);
 }
 
-/* Whether batches on their way will bring room, or ask again, by themselves. */
-static bool is_anything_leaving(const struct store *s)
-{
-	return s->held || s->under_way;
-}
-
 void store_admit(struct store *s)
 {
+	s->awaits_durable = false;
 	while (s->waiting && !s->closed && is_admissible(s, &s->waiting->request)) {
 		struct store_request *q = s->waiting;
 		if (!(s->waiting = q->next))
 			s->waiting_last = &s->waiting;
 		send(s, q);
 	}
-	if (s->waiting && !s->closed && !s->admit_posted && !is_anything_leaving(s)) {
+	/* What is on its way to RocksDB, or to being durable, asks again when it is there; otherwise the clock has to go on. */
+	if (s->waiting && !s->closed && !s->admit_posted && !s->held && !s->under_way && !s->awaits_durable) {
 		s->admit_posted = true;
 		poster_post(&s->options.poster, admit_again, s);
 	}
@@ -270,7 +301,9 @@ weir_status store_fetch_now(struct store *s, weir_error *err)
 		status = install_all(s, &q->request);
 	if (status)
 		weir_fail(err, status, "%s", q->request.err.text);
-	request_free(q);
+	q->ticket = ++s->tickets;
+	forget_until(s, q->ticket); /* of the call before */
+	keep_answered(s, q);
 	return status;
 }
 
@@ -278,9 +311,12 @@ void store_free_requests(struct store *s)
 {
 	if (s->noted)
 		request_free(s->noted);
-	while (s->waiting) {
-		struct store_request *q = s->waiting;
-		s->waiting = q->next;
+	for (struct store_request *q = s->waiting, *next; q; q = next) {
+		next = q->next;
+		request_free(q);
+	}
+	for (struct store_request *q = s->answered, *next; q; q = next) {
+		next = q->next;
 		request_free(q);
 	}
 }
@@ -298,13 +334,13 @@ weir_status store_load(struct store *s, uint32_t table, uint64_t key, const uint
 		                 (unsigned long long)key, count);
 	uint64_t row = store_find_row(t, key);
 	assert(row != ROWMAP_PENDING);
-	if (row != ROWMAP_NONE && row_tail(t, row)->meta.version >= row_version(bytes))
+	if (is_row(row) && row_tail(t, row)->meta.version >= row_version(bytes))
 		return WEIR_OK;
-	if (row == ROWMAP_NONE && t->spec.kind == WEIR_EMBEDDING && s->options.cold && !store_has_room(t, 1)) {
+	if (!is_row(row) && t->spec.kind == WEIR_EMBEDDING && s->options.cold && !store_has_room(t, 1)) {
 		s->below = true;
 		return WEIR_E_LIMIT;
 	}
-	if (row == ROWMAP_NONE && (row = store_add_row(t, key)) == ROWMAP_NONE)
+	if (!is_row(row) && (row = store_add_row(t, key, row)) == ROWMAP_NONE)
 		return weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory", t->spec.name);
 	store_before_change(t, row);
 	weir_status status = fill_row(t, row, key, bytes, count, err);

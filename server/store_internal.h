@@ -9,7 +9,7 @@
  * DIRTY: its version is in no batch. WRITING: the version encoded last is not known to be in RocksDB; a row may be both. All batches go
  * through one queue, in order, each as soon as its versions are durable, so a version never overtakes an earlier one of the same row. A key
  * whose row is being read back is PENDING in the row map: one read of a key at a time, and no upsert until it has come, so what
- * a read brings is always the last version. */
+ * a read brings is always the last version. A key that was not found is marked ABSENT until those who waited for it have looked. */
 #ifndef WEIR_STORE_INTERNAL_H
 #define WEIR_STORE_INTERNAL_H
 
@@ -66,6 +66,7 @@ struct store_request {
 	struct cold_request request;
 	struct store *store;
 	uint64_t ticket;
+	uint64_t kept_until; /* the ticket of the last record that may have waited for this */
 	struct store_request *next;
 };
 
@@ -96,9 +97,11 @@ struct store {
 	uint64_t durable;
 	/* store_fetch.c */
 	struct store_request *noted;                     /* being filled */
-	struct store_request *waiting, **waiting_last;   /* for room */
+	struct store_request *waiting, **waiting_last; /* for room */
+	struct store_request *answered, **answered_last; /* whose absent keys are still marked */
 	uint64_t tickets;
 	bool must_wait;    /* a wanted key is being read back already */
+	bool awaits_durable; /* some rows could leave but for the durable index, which will grow */
 	bool admit_posted; /* another try is in the loop's queue */
 	/* store_write.c */
 	struct store_write *evicting;            /* being filled */
@@ -125,13 +128,14 @@ static inline size_t row_floats(const struct store_table *t, uint64_t key)
 }
 static inline bool is_row(uint64_t row)
 {
-	return row < ROWMAP_PENDING;
+	return row < ROWMAP_ABSENT;
 }
-/* A new row, its value and slots not set yet, not dirty; part of no snapshot. ROWMAP_NONE: out of memory. */
-uint64_t store_add_row(struct store_table *t, uint64_t key);
+/* A new row, its value and slots not set yet, not dirty; part of no snapshot. known: what the look-up said, ROWMAP_NONE or
+ * ROWMAP_ABSENT. ROWMAP_NONE: out of memory. */
+uint64_t store_add_row(struct store_table *t, uint64_t key, uint64_t known);
 void store_drop_row(struct store_table *t, uint64_t row);
 
-/* The row number of key, ROWMAP_PENDING or ROWMAP_NONE. */
+/* The row number of key, or one of the ROWMAP_ values. */
 static inline uint64_t store_find_row(const struct store_table *t, uint64_t key)
 {
 	if (t->spec.kind == WEIR_EMBEDDING)
