@@ -1,0 +1,61 @@
+# Checkpoints that cannot be used: damaged, cut, of a newer version, not there, of a job that runs. Each is refused with a sentence that names
+# the file and says what to do, and nothing is changed.
+. "$(dirname "$0")/lib.sh"
+write_job 30
+start_train
+wait_for 60 "the first rows" trained 10000
+"$WEIR" checkpoint --job "$DIR/job.yaml" > "$DIR/first.out" || fail "no checkpoint"
+CK=$RUN/checkpoints
+NAME=$(basename "$CK"/ck-*.json .json)
+
+# refused WORDS... -- COMMAND...: fails, with all the words in its last line, and leaves the run as it is.
+refused() {
+	local words=() word before last
+	while [ "$1" != -- ]; do words+=("$1"); shift; done
+	shift
+	before=$(cat "$RUN/run.json"; ls "$RUN")
+	"$@" > "$DIR/out" 2> "$DIR/out.err" && fail "accepted: $*"
+	last=$(tail -n 1 "$DIR/out.err")
+	for word in "${words[@]}"; do
+		case $last in *"$word"*) ;; *) fail "'$word' is not in: $last" ;; esac
+	done
+	[ "$before" = "$(cat "$RUN/run.json"; ls "$RUN")" ] || fail "something was changed by: $*"
+}
+restore() { "$WEIR" restore "$DIR/job.yaml" --from "$@"; }
+
+refused "\`weir train\` runs in" -- restore latest
+kill -TERM "$TRAIN"
+finish_train 30
+
+refused "holds no checkpoint 'ck-nothing'" "$NAME" -- restore ck-nothing
+refused "holds no checkpoint" -- restore latest --set "checkpoint.dir=$DIR/nowhere"
+refused "set cluster.partitions to 8" -- restore latest --set cluster.partitions=4
+
+rows=$(find "$CK" -name '*.p0003.rows')
+cp "$rows" "$DIR/kept"
+size=$(stat -c %s "$rows")
+printf '\x55' | dd of="$rows" bs=1 seek=$((size / 2)) conv=notrunc status=none
+refused p0003.rows "damaged at byte" "another checkpoint" -- restore latest
+refused p0003.rows damaged -- "$WEIR" checkpoint verify "$DIR/job.yaml"
+head -c $((size / 3)) "$DIR/kept" > "$rows"
+refused p0003.rows "cut short" -- restore latest
+rm "$rows"
+refused p0003.rows -- restore latest
+cp "$(find "$CK" -name '*.p0004.rows')" "$rows" # whole, but another's
+refused p0003.rows -- restore latest
+cp "$DIR/kept" "$rows"
+
+cp "$CK/$NAME.json" "$DIR/manifest"
+sed 's/"weir_checkpoint": 1/"weir_checkpoint": 2/' "$DIR/manifest" > "$CK/$NAME.json"
+refused "$NAME.json" "newer Weir" -- restore latest
+sed 's/"step": /"step": 1/' "$DIR/manifest" > "$CK/$NAME.json"
+refused "$NAME.json" "checksum" -- restore latest
+head -c 500 "$DIR/manifest" > "$CK/$NAME.json"
+refused "$NAME.json" "damaged" -- restore latest
+cp "$DIR/manifest" "$CK/$NAME.json"
+restore latest > "$DIR/out" 2> "$DIR/out.err" || fail "the whole one is refused: $(tail -n 1 "$DIR/out.err")"
+
+# A checkpoint that was not finished has no manifest: it is not there.
+rm "$CK/$NAME.json"
+refused "holds no checkpoint" -- restore latest
+nothing_left
