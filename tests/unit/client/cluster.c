@@ -19,7 +19,7 @@ void cluster_start(struct cluster *c, const struct cluster_options *options)
 	struct ledger_options ledger = {.clock = clock_system(),
 	                                .entropy = entropy_system(),
 	                                .generation = 1,
-	                                .lease_ms = options->lease_ms ? options->lease_ms : 2000,
+	                                .lease_ms = options->lease_ms ? options->lease_ms : 6000,
 	                                .passes = options->passes ? options->passes : 1,
 	                                .partitions = c->partitions,
 	                                .servers_count = c->servers_count,

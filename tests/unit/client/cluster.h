@@ -8,7 +8,7 @@
 #define CLUSTER_SERVERS_MAX 4u
 
 struct cluster_options {
-	uint32_t servers, partitions, lease_ms, passes, executors, allow_skip; /* 0: 2, 8, 2000, 1, 1, 0 */
+	uint32_t servers, partitions, lease_ms, passes, executors, allow_skip; /* 0: 2, 8, 6000, 1, 1, 0 */
 };
 
 struct cluster {

@@ -30,7 +30,7 @@ static void test_a_worker_that_dies_in_mid_unit_is_replaced_exactly(void **state
 	struct cluster c;
 	struct trainer a, b;
 	weir_error err = {0};
-	cluster_start(&c, &(struct cluster_options){.lease_ms = 1500});
+	cluster_start(&c, &(struct cluster_options){.lease_ms = 3000});
 	for (uint32_t round = 0; round < 3; round++) {
 		char name[32];
 		snprintf(name, sizeof name, "mortal-%u", round);

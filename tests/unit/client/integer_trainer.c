@@ -110,6 +110,8 @@ weir_status train(struct trainer *t, uint32_t batches_max, weir_error *err)
 		}
 		if (status == WEIR_OK)
 			status = weir_unit_commit(t->client, &u, err);
+		if (status == WEIR_E_STALE)
+			status = weir_rejoin(t->client, err);
 		if (status != WEIR_OK)
 			return status;
 	}

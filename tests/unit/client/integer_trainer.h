@@ -25,7 +25,8 @@ void trainer_lease(struct trainer *t, weir_unit *u);
 weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t batch, weir_error *err);
 /* Executes the unit from its watermark and commits it. */
 void finish_unit(struct trainer *t, const weir_unit *u);
-/* Executes units until the job is finished, or until `batches_max` batches are done: then it stops in mid-unit. */
+/* Executes units until the job is finished, or until `batches_max` batches are done: then it stops in mid-unit. A trainer that was taken for dead,
+ * as on a busy machine it may be, joins again. */
 weir_status train(struct trainer *t, uint32_t batches_max, weir_error *err);
 void assert_ok(weir_status status, const weir_error *err);
 /* Every row and element is the exact sum of all batches. */

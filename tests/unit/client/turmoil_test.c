@@ -124,7 +124,7 @@ static void turmoil(uint64_t seed, weir_mode mode)
 	struct cluster c;
 	struct actor actors[ACTORS];
 	memset(actors, 0, sizeof actors);
-	cluster_start(&c, &(struct cluster_options){.lease_ms = 1500, .executors = 2, .passes = 2, .allow_skip = UNITS});
+	cluster_start(&c, &(struct cluster_options){.lease_ms = 6000, .executors = 2, .passes = 2, .allow_skip = UNITS});
 	for (uint32_t i = 0; i < ACTORS; i++) {
 		actors[i] = (struct actor){.cluster = &c, .mode = mode};
 		snprintf(actors[i].name, sizeof actors[i].name, "worker-%u", i);
