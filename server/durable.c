@@ -468,6 +468,22 @@ void durable_settle(struct server *s)
 		d->stopped_well = journal_wait(d->journal, &err) == WEIR_OK;
 }
 
+static void end_ledger_log(void *arg)
+{
+	struct server *s = arg;
+	ledger_log_close(s->ledger_log);
+	server_leave(s);
+}
+
+static void close_partitions(struct executor *e, void *arg)
+{
+	struct server *s = e->server;
+	(void)arg;
+	for (uint32_t p = 0; p < s->options.partitions; p++)
+		if (s->partitions[p] && server_executor(s, p) == e)
+			partition_close(s->partitions[p]);
+}
+
 void durable_stop(struct server *s)
 {
 	struct durable *d = s->durable;
@@ -475,6 +491,12 @@ void durable_stop(struct server *s)
 	wait_for_loops(s);
 	if (d->stopped_well && !cold_writer_is_stuck(d->writer))
 		flush_all(s);
+	(void)server_tour(s, close_partitions, tour_nothing, NULL);
+	if (s->ledger_log) {
+		server_enter(s);
+		rpc_loop_post(s->ledger_loop, end_ledger_log, s);
+	}
+	server_wait_idle(s);
 	cold_writer_destroy(d->writer);
 	cold_fetch_destroy(d->fetch);
 	d->writer = NULL;

@@ -17,9 +17,10 @@ struct held_reply {
 
 struct ledger_log {
 	struct ledger_log_options options;
-	uint64_t applied;               /* last index in the log */
-	uint64_t flushed;               /* that the last snapshot covers */
-	struct message *refused;        /* an entry that found the disk full */
+	uint64_t applied;        /* last index in the log */
+	uint64_t flushed;        /* that the last snapshot covers */
+	struct message *refused; /* an entry that found the disk full */
+	bool closed;
 	bool running_out;               /* no memory to write down what has changed: nothing is sent until there is */
 	struct held_reply *held, **end; /* indices rise; those that wait for the running request are last */
 	struct record_writer *writer;
@@ -48,6 +49,11 @@ struct ledger_log *ledger_log_create(const struct ledger_log_options *options, w
 	l->options = *options;
 	l->end = &l->held;
 	return l;
+}
+
+void ledger_log_close(struct ledger_log *l)
+{
+	l->closed = true;
 }
 
 void ledger_log_destroy(struct ledger_log *l)
@@ -239,7 +245,7 @@ static void on_synced(struct cold_write *w)
 static void on_state_written(struct cold_write *w)
 {
 	struct ledger_log *l = (struct ledger_log *)(void *)((char *)w - offsetof(struct ledger_log, flush.write));
-	if (written(l, w))
+	if (written(l, w) && !l->closed)
 		cold_writer_submit(l->options.writer, &l->flush.sync);
 	else
 		flush_end(l);
@@ -249,7 +255,7 @@ bool ledger_log_flush(struct ledger_log *l, void (*done)(void *arg), void *arg)
 {
 	uint64_t durable = l->options.log->ops->durable(l->options.log);
 	/* A snapshot must not be ahead of the log: what it says could then be lost, and its index given to something else. */
-	if (l->flush.running || ledger_log_is_blocked(l) || l->applied == l->flushed || durable < l->applied)
+	if (l->closed || l->flush.running || ledger_log_is_blocked(l) || l->applied == l->flushed || durable < l->applied)
 		return false;
 	if (ledger_export_all(l->options.ledger, l->applied, &l->flush.state, NULL))
 		return false;

@@ -25,7 +25,8 @@ struct ledger_log_options {
 };
 /* On failure the log is destroyed. */
 struct ledger_log *ledger_log_create(const struct ledger_log_options *options, weir_error *err);
-/* Needs: writer destroyed, and what it posted has run. Who still waits is sent what was said: call ledger_log_abandon before the transport stops. */
+/* Needs: closed, writer destroyed, what it posted has run, and nobody waits any more. */
+void ledger_log_close(struct ledger_log *l); /* nothing more is asked of the writer: it may be destroyed */
 void ledger_log_destroy(struct ledger_log *l);
 
 /* Recovery: the last snapshot's bytes first (*needs: the first entry to replay), then every entry from there, then recovered. */

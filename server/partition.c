@@ -55,6 +55,12 @@ struct partition *partition_create(const struct partition_options *options, weir
 	return p;
 }
 
+void partition_close(struct partition *p)
+{
+	p->closed = true;
+	store_close(p->store);
+}
+
 void partition_destroy(struct partition *p)
 {
 	if (!p)

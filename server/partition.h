@@ -67,7 +67,9 @@ struct partition_reply {
 typedef void (*partition_reply_fn)(void *arg, const struct partition_reply *reply);
 
 struct partition *partition_create(const struct partition_options *options, weir_error *err);
-/* Needs, with a cold, what store_destroy needs. Who still waits is answered E_UNAVAILABLE. */
+/* Nothing more is asked of writer and fetch service: they may be destroyed. A flush under way ends nowhere. */
+void partition_close(struct partition *p);
+/* Needs, with a cold: closed, writer and fetch service destroyed, and what they posted has run. Who still waits is answered E_UNAVAILABLE. */
 void partition_destroy(struct partition *p);
 weir_status partition_add_table(struct partition *p, uint32_t id, const weir_table_spec *spec, weir_error *err);
 /* A record that changes state: PUSH, SEAL, CLOSE_STEP, RETIRE, ASSIGN, or asks what became of it: RESUME. body: its sections, inside m. All three stay as they

@@ -43,7 +43,7 @@ static void on_synced(struct cold_write *w)
 static void on_header_written(struct cold_write *w)
 {
 	struct partition *p = flush_owner(w, offsetof(struct partition_flush_state, header_write));
-	if (written(p, w))
+	if (written(p, w) && !p->closed)
 		cold_writer_submit(p->options.store->writer, &p->flush.sync_write);
 	else
 		flush_end(p);
@@ -53,7 +53,7 @@ static void on_header_written(struct cold_write *w)
 void flush_continue(struct partition *p, uint64_t durable)
 {
 	struct partition_flush_state *f = &p->flush;
-	if (!f->running || f->begun || durable < f->index)
+	if (!f->running || f->begun || p->closed || durable < f->index)
 		return;
 	f->begun = true;
 	store_flush(p->store, &f->header_write);
@@ -62,7 +62,7 @@ void flush_continue(struct partition *p, uint64_t durable)
 bool partition_flush(struct partition *p, void (*done)(void *arg), void *arg)
 {
 	struct partition_flush_state *f = &p->flush;
-	if (!p->cold || f->running || p->failed || p->applied == p->flushed)
+	if (!p->cold || p->closed || f->running || p->failed || p->applied == p->flushed)
 		return false;
 	f->header = partition_state_export(p);
 	if (!f->header)

@@ -96,7 +96,7 @@ struct partition {
 	struct apply_scratch *scratch;
 	struct epochs epochs;
 	struct store_options store_options; /* options.store points here */
-	bool cold;             /* rows may be below memory */
+	bool cold, closed;     /* rows may be below memory; no longer */
 	struct replay_skip skip;
 	uint64_t fetched;      /* tickets up to here are served */
 	struct parked *parked; /* pulls */

@@ -41,10 +41,15 @@ void fixture_open(struct fixture *f, const struct fixture_options *options)
 	                              .not_finite = options->not_finite};
 	f->p = partition_create(&o, NULL);
 	assert_non_null(f->p);
-	add_table(f, ASYNC_ROWS, WEIR_EMBEDDING, WEIR_ASYNC, options->optimizer);
-	add_table(f, SYNC_ROWS, WEIR_EMBEDDING, WEIR_SYNC, options->optimizer);
-	add_table(f, SYNC_DENSE, WEIR_DENSE, WEIR_SYNC, options->optimizer);
-	add_table(f, ASYNC_DENSE, WEIR_DENSE, WEIR_ASYNC, options->optimizer);
+	fixture_add_tables(f, options->optimizer);
+}
+
+void fixture_add_tables(struct fixture *f, weir_optimizer_kind optimizer)
+{
+	add_table(f, ASYNC_ROWS, WEIR_EMBEDDING, WEIR_ASYNC, optimizer);
+	add_table(f, SYNC_ROWS, WEIR_EMBEDDING, WEIR_SYNC, optimizer);
+	add_table(f, SYNC_DENSE, WEIR_DENSE, WEIR_SYNC, optimizer);
+	add_table(f, ASYNC_DENSE, WEIR_DENSE, WEIR_ASYNC, optimizer);
 }
 
 void fixture_close(struct fixture *f)

@@ -22,6 +22,7 @@ struct fixture_options {
 	uint32_t not_finite;
 };
 void fixture_open(struct fixture *f, const struct fixture_options *options);
+void fixture_add_tables(struct fixture *f, weir_optimizer_kind optimizer); /* to f->p; fixture_open does */
 void fixture_close(struct fixture *f);
 weir_status fixture_submit(struct fixture *f, const struct built *b);
 /* Builds, submits, frees. */

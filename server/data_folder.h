@@ -6,8 +6,8 @@
  *   journal/   the log (journal.h)
  *   db/        RocksDB: rows and headers (cold.h)
  */
-#ifndef WEIR_FOLDER_H
-#define WEIR_FOLDER_H
+#ifndef WEIR_DATA_FOLDER_H
+#define WEIR_DATA_FOLDER_H
 
 #include <stdint.h>
 

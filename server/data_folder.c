@@ -1,4 +1,4 @@
-#include "folder.h"
+#include "data_folder.h"
 
 #include <pthread.h>
 #include <stdio.h>

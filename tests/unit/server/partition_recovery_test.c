@@ -1,0 +1,453 @@
+/* A partition with its log in a journal on a disk that loses what was not synced, and its rows in RocksDB under a small memory budget: random records,
+ * flushes and crashes, by seed. After every recovery it is equal, bit for bit, to a partition in memory that was given the entries that survived; and
+ * everything that was said to be stable has survived. */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmocka_check.h"
+#include "cold.h"
+#include "cold_fetch.h"
+#include "cold_writer.h"
+#include "faulty_disk.h"
+#include "folder.h"
+#include "journal.h"
+#include "partition_fixture.h"
+#include "partition_state.h"
+#include "prng.h"
+#include "state.pb-c.h"
+#include "task_queue.h"
+#include "wire.h"
+
+enum {
+	ROUNDS = 10,
+	STEPS_MAX = 60,
+	KEYS = 400,
+	ENTRIES_MAX = ROUNDS * STEPS_MAX + 1,
+	SEEDS = 5,
+	POOL_BYTES = (1 << 20) + (64 << 10)
+};
+
+struct kept { /* what became a log entry */
+	struct built built;
+	int64_t stamp_ns;
+};
+
+struct world {
+	struct prng random;
+	struct clock clock;
+	int64_t now_ns;
+	struct faulty_disk *disk;
+	char folder[FOLDER_BYTES];
+	struct task_queue *loop;
+	struct poster poster;
+	struct journal *journal;
+	struct cold *cold;
+	struct cold_writer *writer;
+	struct cold_fetch *fetch;
+	struct pool pool;
+	struct fixture f; /* f.p: the partition */
+	bool ack_disk;
+	uint64_t epoch;
+	struct kept kept[ENTRIES_MAX]; /* by log index */
+	uint64_t told_stable, told_for_good;
+	uint64_t acknowledged, acknowledged_epoch; /* to an imagined client, as RESUME has it */
+	uint32_t recoveries_with_loss;
+};
+
+struct ticket { /* a record whose reply has not come */
+	struct world *w;
+	struct built built;
+	bool *replied; /* NULL: nobody waits for that */
+};
+
+static int64_t now_ns(const struct clock *c)
+{
+	return ((const struct world *)((const char *)c - offsetof(struct world, clock)))->now_ns;
+}
+static const struct clock_ops clock_ops = {.monotonic_ns = now_ns, .wall_ns = now_ns};
+
+/* --- Start */
+
+static void durable_now(void *arg)
+{
+	partition_durable(((struct world *)arg)->f.p);
+}
+
+static void on_durable(void *ctx, uint16_t channel, uint64_t durable)
+{
+	struct world *w = ctx;
+	(void)channel, (void)durable;
+	poster_post(&w->poster, durable_now, w);
+}
+
+static void on_failed(void *arg, const weir_error *err)
+{
+	(void)arg, (void)err; /* a crash under way */
+}
+
+static weir_status each(void *ctx, uint16_t channel, const struct log_entry *e, weir_error *err)
+{
+	struct world *w = ctx;
+	assert_int_equal(channel, 0);
+	return partition_replay(w->f.p, e, err);
+}
+
+static void open_storage(struct world *w)
+{
+	weir_error err = {0};
+	struct journal_options j = {
+	    .disk = faulty_disk_interface(w->disk), .directory = "journal", .holder = "test", .failed = on_failed, .ctx = w};
+	w->loop = task_queue_create();
+	w->poster = task_queue_poster(w->loop);
+	if (journal_open(&w->journal, &j, &err) || cold_open(&w->cold, &(struct cold_options){.path = w->folder}, &err))
+		fail_msg("%s", err.text);
+	w->writer = cold_writer_create(&(struct cold_writer_options){.cold = w->cold}, &err);
+	w->fetch = cold_fetch_create(w->cold, 1, &err);
+	w->pool = (struct pool){.limit = POOL_BYTES};
+}
+
+static struct partition *create(struct world *w, struct log *log, const struct store_options *store)
+{
+	struct partition_options o = {.partitions = 1,
+	                              .generation = RECORDS_GENERATION,
+	                              .epoch = w->epoch,
+	                              .log = log,
+	                              .store = store,
+	                              .ack_disk = w->ack_disk,
+	                              .clock = &w->clock,
+	                              .failed = on_failed};
+	struct partition *p = partition_create(&o, NULL);
+	assert_non_null(p);
+	return p;
+}
+
+static void load_rows(struct world *w, uint32_t table)
+{
+	struct cold_scan *scan;
+	struct cold_row row;
+	weir_error err = {0};
+	assert_int_equal(cold_scan_create(&scan, w->cold, NULL, 0, table, &err), WEIR_OK);
+	weir_status status = WEIR_OK;
+	while (!status && !(status = cold_scan_next(scan, &row, &err)))
+		status = store_load(partition_store(w->f.p), row.table, row.key, row.bytes, row.count, false, &err);
+	cold_scan_destroy(scan);
+	assert_true(status == WEIR_E_NOT_FOUND || status == WEIR_E_LIMIT);
+}
+
+static void start(struct world *w)
+{
+	weir_error err = {0};
+	uint8_t *header = NULL;
+	size_t n;
+	w->epoch++;
+	open_storage(w);
+	struct store_options store = {.pool = &w->pool, .cold = w->cold, .writer = w->writer, .fetch = w->fetch, .poster = w->poster};
+	w->f = (struct fixture){.p = create(w, NULL, &store)};
+	fixture_add_tables(&w->f, WEIR_OPT_ADAGRAD);
+	if (cold_get_header(w->cold, 0, &header, &n, &err) == WEIR_OK && partition_state_import(w->f.p, header, n, &err))
+		fail_msg("%s", err.text);
+	free(header);
+	for (uint32_t id = ASYNC_ROWS; id <= ASYNC_DENSE; id++)
+		load_rows(w, id);
+	struct journal_channel c = {.first = partition_state_needs(w->f.p), .flushed = partition_flushed(w->f.p)};
+	partition_set_log(w->f.p, log_disk_create(w->journal, 0, c.first));
+	if (journal_replay(w->journal, &c, 1, each, w, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(partition_applied(w->f.p), c.last);
+	journal_watch(w->journal, 0, on_durable, w);
+	partition_recovered(w->f.p);
+}
+
+/* --- Records */
+
+static void on_reply(void *arg, const struct partition_reply *reply)
+{
+	struct ticket *t = arg;
+	struct world *w = t->w;
+	if (reply->status != WEIR_E_UNAVAILABLE) {
+		bool may_be_lost = t->built.record.kind == RECORD_PUSH && t->built.record.b == 0 && !w->ack_disk;
+		bool speaks_of_entries = reply->status == WEIR_OK || reply->status == WEIR_E_DUPLICATE;
+		w->acknowledged = reply->applied;
+		w->acknowledged_epoch = reply->epoch;
+		w->told_stable = reply->stable > w->told_stable ? reply->stable : w->told_stable;
+		if (speaks_of_entries && !may_be_lost && reply->applied > w->told_for_good)
+			w->told_for_good = reply->applied;
+	}
+	if (t->replied)
+		*t->replied = true;
+	records_free(&t->built);
+	free(t);
+}
+
+/* One at a time up to its entry, so that it is known which entry is whose; its reply may come later. */
+static void submit(struct world *w, struct built built)
+{
+	struct partition *p = w->f.p;
+	const uint64_t before = partition_applied(p);
+	bool replied = false;
+	struct ticket *t = malloc(sizeof *t);
+	struct kept kept = {.built = built, .stamp_ns = w->now_ns};
+	message_retain(built.frame);
+	*t = (struct ticket){.w = w, .built = built, .replied = &replied};
+	partition_submit(p, &t->built.record, &t->built.body, t->built.frame, on_reply, t);
+	while (!replied && partition_applied(p) == before)
+		(void)task_queue_run(w->loop, true);
+	if (!replied)
+		t->replied = NULL;
+	if (partition_applied(p) == before) {
+		records_free(&kept.built);
+		return;
+	}
+	assert_int_equal(partition_applied(p), before + 1);
+	w->kept[before + 1] = kept;
+}
+
+static uint32_t below(struct world *w, uint32_t n)
+{
+	return (uint32_t)prng_below(&w->random, n);
+}
+
+/* Keys may repeat: what a row has of such an entry is all or nothing. */
+static void push_rows(struct world *w, uint16_t table, uint8_t kind)
+{
+	enum { ROWS = 24 };
+	uint64_t keys[ROWS];
+	float values[ROWS * ROW_WIDTH];
+	struct rows rows = {.table = table, .width = ROW_WIDTH, .count = 1 + below(w, ROWS), .keys = keys, .values = values};
+	for (uint32_t i = 0; i < rows.count; i++)
+		keys[i] = below(w, KEYS);
+	for (uint32_t i = 0; i < rows.count * ROW_WIDTH; i++)
+		values[i] = (float)below(w, 100) - 50;
+	rows.values_count = rows.count * ROW_WIDTH;
+	struct record r = push_record(below(w, 6), 1 + below(w, 3), below(w, 4), below(w, 3), table == SYNC_ROWS ? 1 : 0);
+	r.kind = kind;
+	submit(w, records_build(&r, &rows, 1));
+}
+
+static void push_dense(struct world *w, uint16_t table)
+{
+	static const uint64_t chunk = 0;
+	float values[DENSE_ELEMENTS];
+	for (uint32_t i = 0; i < DENSE_ELEMENTS; i++)
+		values[i] = (float)below(w, 100) - 50;
+	struct rows rows = {
+	    .table = table, .width = WEIR_CHUNK, .count = 1, .keys = &chunk, .values = values, .values_count = DENSE_ELEMENTS};
+	struct record r = push_record(below(w, 6), 1 + below(w, 3), below(w, 4), below(w, 3), table == SYNC_DENSE ? 1 : 0);
+	submit(w, records_build(&r, &rows, 1));
+}
+
+static void close_step(struct world *w)
+{
+	uint32_t ids[3][3], included = below(w, 3), dropped = below(w, 2), unit = below(w, 6);
+	for (uint32_t i = 0; i < 3; i++) {
+		ids[i][0] = 1;
+		ids[i][1] = (unit + i) % 6;
+		ids[i][2] = below(w, 4);
+	}
+	submit(w, records_build_close(partition_steps_closed(w->f.p) + 1, (const uint32_t(*)[3])ids, included, dropped));
+}
+
+static void change_units(struct world *w)
+{
+	struct record r = {.kind = RECORD_SEAL, .pass = 1, .unit = below(w, 6), .attempt = 1 + below(w, 4)};
+	if (below(w, 3) == 0)
+		r = (struct record){.kind = RECORD_RETIRE, .attempt = 1, .a = (uint64_t)1 << 32 | (6 + below(w, 6))};
+	if (below(w, 12) == 0)
+		r = (struct record){.kind = RECORD_RETIRE, .pass = 1, .unit = below(w, 2)};
+	submit(w, records_build(&r, NULL, 0));
+}
+
+static void step(struct world *w)
+{
+	w->now_ns += 300000000;
+	switch (below(w, 12)) {
+	case 0:
+	case 1:
+	case 2:
+		push_rows(w, ASYNC_ROWS, RECORD_PUSH);
+		break;
+	case 3:
+	case 4:
+		push_rows(w, SYNC_ROWS, RECORD_PUSH);
+		break;
+	case 5:
+		push_dense(w, below(w, 2) ? SYNC_DENSE : ASYNC_DENSE);
+		break;
+	case 6:
+		close_step(w);
+		break;
+	case 7:
+		change_units(w);
+		break;
+	case 8:
+		push_rows(w, ASYNC_ROWS, RECORD_ASSIGN);
+		break;
+	case 9:
+		(void)partition_flush(w->f.p, NULL, NULL);
+		break;
+	case 10:
+		journal_sync(w->journal);
+		break;
+	default:
+		(void)task_queue_run(w->loop, false);
+	}
+}
+
+/* --- The end, and what is left */
+
+static void crash(struct world *w)
+{
+	static const enum faulty_crash how[] = {CRASH_PROCESS, CRASH_UNSYNCED, CRASH_RANDOM, CRASH_RANDOM};
+	faulty_disk_crash(w->disk, how[below(w, 4)], prng_u64(&w->random));
+	partition_close(w->f.p);
+	cold_writer_destroy(w->writer);
+	cold_fetch_destroy(w->fetch);
+	while (task_queue_run(w->loop, false) > 0)
+		;
+	(void)journal_close(w->journal, NULL); /* it cannot: the disk is gone */
+	task_queue_destroy(w->loop);
+	partition_destroy(w->f.p);
+	cold_close(w->cold); /* loses what was not flushed */
+}
+
+static void on_twin_reply(void *arg, const struct partition_reply *reply)
+{
+	(void)reply;
+	++*(uint32_t *)arg;
+}
+
+/* Everything of a partition but its epochs and its rows. */
+static struct message *state_of(const struct partition *p)
+{
+	struct message *m = partition_state_export(p);
+	ProtobufCMessage *unpacked;
+	assert_non_null(m);
+	assert_int_equal(wire_unpack_state(&weir__v1__partition_state__descriptor, m->spans[0].data, m->bytes, &unpacked, NULL),
+	                 WEIR_OK);
+	message_release(m);
+	Weir__V1__PartitionState *s = (Weir__V1__PartitionState *)unpacked;
+	size_t epochs = s->n_epochs;
+	s->n_epochs = 0;
+	m = wire_pack(unpacked);
+	s->n_epochs = epochs;
+	wire_free(unpacked);
+	return m;
+}
+
+static void assert_equal_row(struct partition *a, struct partition *b, uint32_t table, uint64_t key)
+{
+	float rows[2][3 * DENSE_ELEMENTS];
+	const float *stored;
+	struct row_state states[2];
+	struct store_table *x = store_table(partition_store(a), table), *y = store_table(partition_store(b), table);
+	store_copy_row(x, key, rows[0], &states[0]);
+	store_copy_row(y, key, rows[1], &states[1]);
+	assert_memory_equal(rows[0], rows[1], store_row_elements(x, key) * 2 * sizeof(float));
+	assert_memory_equal(&states[0], &states[1], sizeof states[0]);
+	const struct row_meta *m = store_find(x, key, &stored), *n = store_find(y, key, &stored);
+	assert_int_equal(m != NULL, n != NULL);
+	if (m)
+		assert_true(m->version == n->version && m->count == n->count && m->last_push_s == n->last_push_s);
+}
+
+static void assert_equal_rows(struct partition *recovered, struct partition *twin)
+{
+	for (uint32_t id = ASYNC_ROWS; id <= ASYNC_DENSE; id++) {
+		struct store_table *t = store_table(partition_store(recovered), id);
+		bool dense = store_table_spec(t)->kind == WEIR_DENSE;
+		for (uint64_t key = 0; key < (dense ? 1 : KEYS); key++) {
+			if (!dense) {
+				assert_int_equal(store_want(t, &key, 1), WEIR_OK);
+				assert_int_equal(store_fetch_now(partition_store(recovered), NULL), WEIR_OK);
+			}
+			assert_equal_row(recovered, twin, id, key);
+		}
+	}
+}
+
+static void assert_equal_to_twin(struct world *w)
+{
+	struct fixture twin = {.p = create(w, log_memory_create(), NULL)};
+	const uint64_t last = partition_applied(w->f.p);
+	const int64_t now = w->now_ns;
+	uint32_t replies = 0;
+	fixture_add_tables(&twin, WEIR_OPT_ADAGRAD);
+	for (uint64_t i = 1; i <= last; i++) {
+		const struct kept *k = &w->kept[i];
+		w->now_ns = k->stamp_ns;
+		partition_submit(twin.p, &k->built.record, &k->built.body, k->built.frame, on_twin_reply, &replies);
+		assert_int_equal(partition_applied(twin.p), i);
+	}
+	w->now_ns = now;
+	assert_int_equal(replies, last);
+	struct message *a = state_of(w->f.p), *b = state_of(twin.p);
+	assert_int_equal(a->bytes, b->bytes);
+	assert_memory_equal(a->spans[0].data, b->spans[0].data, a->bytes);
+	message_release(a);
+	message_release(b);
+	assert_equal_rows(w->f.p, twin.p);
+	partition_destroy(twin.p);
+}
+
+/* What a client that was told of entries up to w->acknowledged is told now. */
+static void assert_resume_is_right(struct world *w, uint64_t last_before)
+{
+	const uint64_t last = partition_applied(w->f.p);
+	struct record r = {.kind = RECORD_RESUME, .a = w->acknowledged, .b = w->acknowledged_epoch};
+	struct built b = records_build(&r, NULL, 0);
+	struct fixture *f = &w->f;
+	weir_status status = fixture_submit(f, &b);
+	assert_int_equal(status, w->acknowledged <= last ? WEIR_OK : WEIR_E_STALE);
+	assert_int_equal(f->reply.epoch, w->epoch);
+	records_free(&b);
+	w->recoveries_with_loss += last < last_before;
+}
+
+static void run(uint64_t seed, struct world *w)
+{
+	*w = (struct world){.clock = {&clock_ops}, .now_ns = 1000000000};
+	prng_seed(&w->random, seed);
+	w->disk = faulty_disk_create();
+	w->ack_disk = seed % 2;
+	folder_create(w->folder);
+	start(w);
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		for (uint32_t i = 0, n = below(w, STEPS_MAX); i < n; i++)
+			step(w);
+		const uint64_t last = partition_applied(w->f.p);
+		crash(w);
+		start(w);
+		const uint64_t now = partition_applied(w->f.p);
+		assert_true(now <= last && now >= w->told_stable && now >= w->told_for_good);
+		for (uint64_t i = now + 1; i <= last; i++)
+			records_free(&w->kept[i].built);
+		assert_equal_to_twin(w);
+		assert_resume_is_right(w, last);
+	}
+	const uint64_t last = partition_applied(w->f.p);
+	crash(w);
+	for (uint64_t i = 1; i <= last; i++)
+		records_free(&w->kept[i].built);
+	faulty_disk_destroy(w->disk);
+	folder_remove(w->folder);
+}
+
+static void what_survives_a_crash_is_exact(void **state)
+{
+	(void)state;
+	struct world *w = malloc(sizeof *w);
+	uint32_t losses = 0;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		run(seed, w);
+		losses += w->recoveries_with_loss;
+	}
+	assert_true(losses > SEEDS);
+	free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(what_survives_a_crash_is_exact)};
+	return cmocka_run_group_tests_name("partition_recovery", tests, NULL, NULL);
+}
