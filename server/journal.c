@@ -212,6 +212,8 @@ weir_status journal_open(struct journal **out, const struct journal_options *opt
 /* The last word: all is durable. Only this thread is left. */
 static weir_status end_cleanly(struct journal *j, weir_error *err)
 {
+	if (j->failure.status != WEIR_OK)
+		return weir_fail(err, j->failure.status, "the journal has failed: %s", j->failure.text);
 	if (!j->file)
 		return WEIR_OK;
 	weir_status status = journal_mark(j, err);

@@ -26,13 +26,12 @@ weir_status journal_fail(struct journal *j, const weir_error *err)
 }
 
 /* Takes back what a write on a full disk left. */
-static weir_status unwrite(struct journal *j, const weir_error *full, weir_error *err)
+static weir_status unwrite(struct journal *j, weir_error *err)
 {
 	const struct journal_segment *s = &j->segments[j->count - 1];
-	weir_error why = {0};
-	if (j->file->disk->ops->truncate(j->file, j->end - s->start, &why) != WEIR_OK)
-		return weir_fail(err, why.status, "%s", why.text);
-	return weir_fail(err, WEIR_E_NO_SPACE, "%s", full->text);
+	weir_error full = *err;
+	weir_status status = j->file->disk->ops->truncate(j->file, j->end - s->start, err);
+	return status == WEIR_OK ? weir_fail(err, full.status, "%s", full.text) : status;
 }
 
 weir_status journal_write(struct journal *j, const struct span *spans, uint32_t count, weir_error *err)
@@ -42,12 +41,16 @@ weir_status journal_write(struct journal *j, const struct span *spans, uint32_t 
 	uint64_t bytes = 0;
 	for (uint32_t i = 0; i < count; i++)
 		bytes += spans[i].size;
-	if (j->file->disk->ops->write_spans(j->file, j->end - s->start, spans, count, &why) == WEIR_OK) {
+	weir_status status = j->file->disk->ops->write_spans(j->file, j->end - s->start, spans, count, &why);
+	if (status == WEIR_OK) {
 		j->end += bytes;
 		return WEIR_OK;
 	}
-	weir_status status = why.status == WEIR_E_NO_SPACE ? unwrite(j, &why, err) : weir_fail(err, why.status, "%s", why.text);
-	return status == WEIR_E_NO_SPACE ? status : journal_fail(j, err ? err : &why);
+	if (status == WEIR_E_NO_SPACE)
+		status = unwrite(j, &why);
+	if (status != WEIR_E_NO_SPACE)
+		journal_fail(j, &why);
+	return weir_fail(err, status, "%s", why.text);
 }
 
 weir_status journal_mark(struct journal *j, weir_error *err)

@@ -119,6 +119,100 @@ static void errors_name_the_path(void **state)
 	CHECK_CONTAINS(err.text, "/proc/nothing");
 }
 
+static void spans_are_written_one_behind_the_other(void **state)
+{
+	(void)state;
+	enum { SPANS = 1000 };
+	struct disk *d = disk_system();
+	struct disk_file *f;
+	struct span spans[SPANS];
+	uint8_t bytes[SPANS], out[2 * SPANS];
+	weir_error err = {0};
+	size_t got, total = 0;
+	for (unsigned i = 0; i < SPANS; i++) {
+		bytes[i] = (uint8_t)(i % 251);
+		spans[i] = (struct span){bytes + i, i % 3 && i + 1 < SPANS ? i % 3 : 0};
+	}
+	CHECK_OK(d->ops->open(d, in_folder("spans"), true, &f, &err), err);
+	CHECK_OK(d->ops->write_spans(f, 5, spans, SPANS, &err), err);
+	CHECK_OK(d->ops->read_at(f, 5, out, sizeof out, &got, &err), err);
+	for (unsigned i = 0; i < SPANS; total += spans[i++].size)
+		assert_memory_equal(out + total, spans[i].data, spans[i].size);
+	assert_int_equal(got, total);
+	d->ops->close(f);
+}
+
+static void space_is_reserved_and_given_back(void **state)
+{
+	(void)state;
+	struct disk *d = disk_system();
+	struct disk_file *f;
+	weir_error err = {0};
+	uint64_t size, space;
+	char out[8];
+	size_t got;
+	CHECK_OK(d->ops->open(d, in_folder("reserved"), true, &f, &err), err);
+	CHECK_OK(d->ops->write_at(f, 0, "weir", 4, &err), err);
+	CHECK_OK(d->ops->allocate(f, 1 << 20, &err), err);
+	CHECK_OK(d->ops->sync(f, &err), err);
+	d->ops->drop_cache(f);
+	CHECK_OK(d->ops->size(f, &size, &err), err);
+	assert_true(size == 1 << 20 || size == 4); /* where nothing can be reserved */
+	CHECK_OK(d->ops->truncate(f, 8, &err), err);
+	CHECK_OK(d->ops->read_at(f, 0, out, sizeof out, &got, &err), err);
+	assert_memory_equal(out, "weir\0\0\0\0", 8);
+	CHECK_OK(d->ops->free_space(d, folder, &space, &err), err);
+	d->ops->close(f);
+}
+
+static void a_full_disk_has_its_own_status(void **state)
+{
+	(void)state;
+	struct disk *d = disk_system();
+	struct disk_file *f;
+	weir_error err = {0};
+	CHECK_OK(d->ops->open(d, "/dev/full", false, &f, &err), err);
+	assert_int_equal(d->ops->write_at(f, 0, "x", 1, &err), WEIR_E_NO_SPACE);
+	CHECK_CONTAINS(err.text, "cannot write /dev/full: No space left on device");
+	d->ops->close(f);
+}
+
+static weir_status count_name(void *arg, const char *name)
+{
+	assert_true(strcmp(name, "one") == 0 || strcmp(name, "two") == 0);
+	return --*(int *)arg >= 0 ? WEIR_OK : WEIR_E_LIMIT;
+}
+
+static void a_folder_is_listed(void **state)
+{
+	(void)state;
+	struct disk *d = disk_system();
+	weir_error err = {0};
+	int left = 2;
+	CHECK_OK(d->ops->make_dirs(d, in_folder("listed"), &err), err);
+	CHECK_OK(disk_write_file(d, in_folder("listed/one"), "", 0, &err), err);
+	CHECK_OK(disk_write_file(d, in_folder("listed/two"), "", 0, &err), err);
+	CHECK_OK(d->ops->list(d, in_folder("listed"), count_name, &left, &err), err);
+	assert_int_equal(left, 0);
+	assert_int_equal(d->ops->list(d, in_folder("listed"), count_name, &left, &err), WEIR_E_LIMIT);
+	assert_int_equal(d->ops->list(d, in_folder("nowhere"), count_name, &left, &err), WEIR_E_NOT_FOUND);
+}
+
+static void a_lock_names_who_has_it(void **state)
+{
+	(void)state;
+	struct disk *d = disk_system();
+	struct disk_file *first, *second;
+	weir_error err = {0};
+	CHECK_OK(d->ops->lock(d, in_folder("lock"), "the first", &first, &err), err);
+	assert_int_equal(d->ops->lock(d, in_folder("lock"), "the second", &second, &err), WEIR_E_BUSY);
+	CHECK_CONTAINS(err.text, "the second cannot have ");
+	CHECK_CONTAINS(err.text, "it is in use by the first. Stop that one first");
+	d->ops->close(first);
+	CHECK_OK(d->ops->lock(d, in_folder("lock"), "the second", &second, &err), err);
+	d->ops->close(second);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -127,6 +221,11 @@ int main(void)
 	    cmocka_unit_test(a_leftover_temporary_file_does_no_harm),
 	    cmocka_unit_test(folders_are_made_with_parents),
 	    cmocka_unit_test(errors_name_the_path),
+	    cmocka_unit_test(spans_are_written_one_behind_the_other),
+	    cmocka_unit_test(space_is_reserved_and_given_back),
+	    cmocka_unit_test(a_full_disk_has_its_own_status),
+	    cmocka_unit_test(a_folder_is_listed),
+	    cmocka_unit_test(a_lock_names_who_has_it),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

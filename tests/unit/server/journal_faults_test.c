@@ -318,6 +318,29 @@ static void a_failed_sync_is_final(void **state)
 	faulty_disk_destroy(d);
 }
 
+static void a_failed_write_is_final(void **state)
+{
+	(void)state;
+	struct faulty_disk *d = faulty_disk_create();
+	struct life life = new_life();
+	struct journal *j;
+	weir_error err = {0};
+	recover_well(d, &j, &life);
+	CHECK_OK(append_next(j, &life, 0, &err), err);
+	CHECK_OK(journal_wait(j, &err), err);
+	faulty_disk_power_off_at(d, 1);
+	assert_int_equal(append_next(j, &life, 0, &err), WEIR_E_IO);
+	assert_int_equal(append_next(j, &life, 0, &err), WEIR_E_IO);
+	CHECK_CONTAINS(err.text, "the journal has failed: cannot write journal/00000001.wal");
+	CHECK_OK(journal_wait(j, &err), err); /* what was accepted is durable */
+	assert_int_equal(journal_close(j, &err), WEIR_E_IO);
+	faulty_disk_crash(d, CRASH_UNSYNCED, 0);
+	recover_well(d, &j, &life);
+	assert_int_equal(life.appended[0], 1);
+	close_well(j);
+	faulty_disk_destroy(d);
+}
+
 static uint64_t file_bytes(struct faulty_disk *d, const char *path)
 {
 	struct disk *disk = faulty_disk_interface(d);
@@ -410,6 +433,7 @@ int main(void)
 	    cmocka_unit_test(a_full_disk_at_every_step),
 	    cmocka_unit_test(a_full_disk_is_told_with_what_to_do),
 	    cmocka_unit_test(a_failed_sync_is_final),
+	    cmocka_unit_test(a_failed_write_is_final),
 	    cmocka_unit_test(a_flipped_bit_is_named),
 	    cmocka_unit_test(damage_is_told_by_file_place_and_entry),
 	};
