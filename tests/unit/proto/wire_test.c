@@ -110,6 +110,8 @@ static const struct bound bounds[] = {
     {"TableStatus", "staleness", HISTOGRAM_BUCKETS},
     {"ServerStatus", "partitions", 1024},
     {"ServerStatus", "tables", 1024},
+    {"CheckpointPollReply", "parts", 1024},
+    {"CheckpointPart", "rows", 8},
     {"LedgerStatus", "workers", 4096},
     {"LedgerStatus", "tables", 1024},
     {"LedgerStatus", "servers", 256},
