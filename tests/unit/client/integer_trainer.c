@@ -69,7 +69,7 @@ weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t batch, wei
 	                         {.table = t->dense, .values = t->values}};
 	weir_status status = weir_pull(t->client, &id, pull, 2, NULL, NULL, &ticket, err);
 	if (status == WEIR_OK)
-		status = weir_wait(t->client, ticket, 20000, err);
+		status = weir_wait(t->client, ticket, 120000, err);
 	if (status != WEIR_OK)
 		return status;
 	for (uint32_t i = 0; i < KEYS * WIDTH; i++)
@@ -82,7 +82,7 @@ weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t batch, wei
 	                         {.table = t->dense, .values = t->gradient}};
 	status = weir_push(t->client, &id, push, 2, NULL, NULL, NULL, &ticket, err);
 	if (status == WEIR_OK)
-		status = weir_wait(t->client, ticket, 20000, err);
+		status = weir_wait(t->client, ticket, 120000, err);
 	t->executed += status == WEIR_OK;
 	return status;
 }
