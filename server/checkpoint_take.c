@@ -117,13 +117,15 @@ static void on_emit(void *arg, struct row_batch batch)
 	pthread_mutex_unlock(&t->lock);
 }
 
-bool checkpoint_take_extends(const struct take_base *base, uint64_t index)
+/* Whether what has changed since can be one more file of the chain: not when rows are gone, which no file says, nor when a whole file would be
+ * read back in less time. */
+static bool extends(const struct take_base *base, uint64_t index, uint64_t removed)
 {
 	uint64_t changes = 0;
 	for (uint32_t i = 1; i < base->count; i++)
 		changes += base->chain[i].info.bytes;
-	return base->count > 0 && base->index <= index && base->index > 0 && base->count < WEIR_CHECKPOINT_CHAIN_MAX &&
-	       changes <= base->chain[0].info.bytes / 2;
+	return base->count > 0 && base->count < WEIR_CHECKPOINT_CHAIN_MAX && base->index > 0 && base->index <= index &&
+	       base->removed == removed && changes <= base->chain[0].info.bytes / 2;
 }
 
 static void begin_part(struct take_part *part, weir_error *err)
@@ -131,8 +133,11 @@ static void begin_part(struct take_part *part, weir_error *err)
 	struct take *t = part->take;
 	struct partition *p = t->takes->server->partitions[part->id];
 	const struct take_base *base = &t->takes->bases[part->id];
+	struct store_counters counters;
+	store_get_counters(partition_store(p), &counters);
 	part->index = partition_applied(p);
-	part->floor = checkpoint_take_extends(base, part->index) ? base->index : 0;
+	part->removed = counters.removed;
+	part->floor = extends(base, part->index, part->removed) ? base->index : 0;
 	part->state = partition_state_export(p);
 	if (!part->state) {
 		weir_fail(err, WEIR_E_MEMORY, "partition %u: out of memory for a checkpoint", part->id);

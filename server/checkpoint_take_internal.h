@@ -9,7 +9,7 @@
 
 /* The row files of a partition in a published checkpoint, on which the next one may build. */
 struct take_base {
-	uint64_t index;
+	uint64_t index, removed; /* removed: rows that were, ever */
 	uint32_t count;
 	struct checkpoint_object chain[WEIR_CHECKPOINT_CHAIN_MAX]; /* (count) */
 };
@@ -24,7 +24,7 @@ struct take_part {
 	uint32_t id;
 	struct executor *executor;
 	/* Set by begin, on the executor. */
-	uint64_t index, floor;     /* floor: rows of versions up to it are in the chain already; 0: they are not */
+	uint64_t index, removed, floor; /* floor: rows of versions up to it are in the chain already; 0: they are not */
 	struct message *state;
 	struct cold_snapshot *cold; /* NULL: every row is in memory */
 	bool began;
@@ -70,8 +70,6 @@ struct checkpoint_takes {
 	struct take_base *bases;                   /* (partitions) */
 };
 
-/* Whether rows above base->index can be written as one more file of its chain. */
-bool checkpoint_take_extends(const struct take_base *base, uint64_t index);
 /* Starts ending the snapshots that have not ended: take's `cancelled` follows. */
 weir_status checkpoint_take_cancel_snapshots(struct take *t);
 /* Frees what only the writing needed: rows, states, snapshots. */

@@ -363,6 +363,7 @@ static weir_status write_part(struct take_part *part, struct blob_store *store, 
 	if (!status && !(part->floor && part->index == part->floor)) /* else nothing has changed */
 		status = write_rows(w, store, err);
 	part->result.index = part->index;
+	part->result.removed = part->removed;
 	for (uint32_t id = 0; id <= WEIR_TABLES_MAX; id++)
 		gather_free(&w->gathers[id]);
 	free(w->emitted);

@@ -365,6 +365,7 @@ weir_status store_remove(struct store_table *t, uint64_t key, uint64_t version)
 	assert(t->spec.kind == WEIR_EMBEDDING && row != ROWMAP_PENDING);
 	if (t->store->options.cold && store_write_removed(t, key, version))
 		return WEIR_E_MEMORY;
+	t->store->counters.removed++;
 	if (is_row(row)) {
 		t->store->counters.dirty -= (*slab_flags(&t->slab, row) & ROW_DIRTY) != 0;
 		store_drop_row(t, row);

@@ -105,6 +105,7 @@ void store_close(struct store *s);
 struct store_counters {
 	uint64_t rows;          /* in memory */
 	uint64_t dropped;       /* rows that left memory, ever */
+	uint64_t removed;       /* store_remove, ever: a snapshot with a floor does not tell what is gone */
 	uint64_t hits, misses;  /* wanted keys that were in memory, or were not */
 	uint64_t fetched;       /* misses that were found below */
 	uint64_t written;       /* rows in RocksDB by eviction and flush, ever */
