@@ -217,6 +217,7 @@ void ledger_join(struct ledger *l, const Weir__V1__JoinRequest *q, ledger_reply_
 	r.worker = w->id;
 	r.incarnation = w->incarnation;
 	r.lease_ms = l->options.lease_ms;
+	r.patience_ms = l->options.patience_ms;
 	r.partitions = l->options.partitions;
 	r.n_servers = l->options.servers_count;
 	r.servers = l->servers;
