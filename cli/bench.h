@@ -64,7 +64,7 @@ double raw_loopback_run(void *arg, weir_error *err);
 double raw_fma_run(void *arg, weir_error *err);
 
 /* --- The benchmarks */
-#define BENCH_MAP(X)        X(push) X(pull) X(store) X(log) X(optim) X(gemm) X(loader)
+#define BENCH_MAP(X)        X(push) X(pull) X(store) X(cold) X(log) X(optim) X(gemm) X(loader)
 #define BENCH_DECLARE(name) weir_status bench_##name(struct bench *b, weir_error *err);
 BENCH_MAP(BENCH_DECLARE)
 #undef BENCH_DECLARE

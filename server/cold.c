@@ -7,6 +7,7 @@
 #include <rocksdb/c.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #define KEY_BYTES   13u
 #define KIND_ROW    0
@@ -22,6 +23,7 @@
 #define FORMAT_VERSION     5
 #define FILE_BYTES         (32u << 20)
 #define BASE_LEVEL_BYTES   (256u << 20)
+#define COMPACTION_BYTES   (128u << 20) /* of one compaction: what it needs for a while twice */
 #define READAHEAD_BYTES    (1u << 20)
 #define SYNC_BYTES         (1u << 20)
 #define READ_KEYS          512u /* of one MultiGet */
@@ -34,6 +36,11 @@ struct cold {
 	rocksdb_readoptions_t *read;
 	rocksdb_writeoptions_t *write;
 	rocksdb_flushoptions_t *flush;
+	char *path;
+	uint64_t spare_bytes;
+	uint64_t fixed; /* bytes: memtables and cache when full */
+	uint64_t charged;
+	struct pool *pool;
 };
 struct cold_snapshot {
 	struct cold *cold;
@@ -101,19 +108,28 @@ static size_t share(uint64_t bytes, size_t min, size_t max)
 	return bytes < min ? min : bytes > max ? max : (size_t)bytes;
 }
 
+static size_t memtable_bytes(const struct cold_options *o)
+{
+	return share(o->memory_bytes * 3 / 4 / MEMTABLES, MEMTABLE_BYTES_MIN, MEMTABLE_BYTES_MAX);
+}
+static size_t cache_bytes(const struct cold_options *o)
+{
+	return share(o->memory_bytes / 4, CACHE_BYTES_MIN, SIZE_MAX);
+}
+
 static rocksdb_options_t *database_options(const struct cold_options *o, rocksdb_cache_t *cache)
 {
-	const uint64_t memory = o->memory_bytes ? o->memory_bytes : COLD_MEMORY_MIN;
 	rocksdb_options_t *r = rocksdb_options_create();
 	rocksdb_options_set_create_if_missing(r, !o->read_only);
 	rocksdb_options_set_paranoid_checks(r, 1);
 	rocksdb_options_set_compression(r, rocksdb_lz4_compression);
-	rocksdb_options_set_write_buffer_size(r, share(memory / (2 * MEMTABLES), MEMTABLE_BYTES_MIN, MEMTABLE_BYTES_MAX));
+	rocksdb_options_set_write_buffer_size(r, memtable_bytes(o));
 	rocksdb_options_set_max_write_buffer_number(r, MEMTABLES);
 	rocksdb_options_set_allow_concurrent_memtable_write(r, 0); /* one writer */
 	rocksdb_options_set_level_compaction_dynamic_level_bytes(r, 1);
 	rocksdb_options_set_target_file_size_base(r, FILE_BYTES);
 	rocksdb_options_set_max_bytes_for_level_base(r, BASE_LEVEL_BYTES);
+	rocksdb_options_set_max_compaction_bytes(r, COMPACTION_BYTES);
 	rocksdb_options_set_max_background_jobs(r, o->threads ? (int)o->threads : THREADS_DEFAULT);
 	rocksdb_options_compaction_readahead_size(r, READAHEAD_BYTES);
 	rocksdb_options_set_bytes_per_sync(r, SYNC_BYTES);
@@ -146,7 +162,10 @@ weir_status cold_open(struct cold **out, const struct cold_options *options, wei
 	struct cold *c = calloc(1, sizeof *c);
 	if (!c)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", options->path);
-	c->cache = rocksdb_cache_create_lru(share(options->memory_bytes / 4, CACHE_BYTES_MIN, SIZE_MAX));
+	c->spare_bytes = options->spare_bytes ? options->spare_bytes : COLD_SPARE_BYTES;
+	c->path = strdup(options->path);
+	c->fixed = MEMTABLES * memtable_bytes(options) + cache_bytes(options);
+	c->cache = rocksdb_cache_create_lru(cache_bytes(options));
 	c->options = database_options(options, c->cache);
 	c->read = rocksdb_readoptions_create();
 	rocksdb_readoptions_set_verify_checksums(c->read, 1);
@@ -170,6 +189,7 @@ void cold_close(struct cold *c)
 		return;
 	if (c->family)
 		rocksdb_column_family_handle_destroy(c->family);
+	pool_release(c->pool, c->charged);
 	if (c->db)
 		rocksdb_close(c->db);
 	rocksdb_flushoptions_destroy(c->flush);
@@ -177,14 +197,32 @@ void cold_close(struct cold *c)
 	rocksdb_readoptions_destroy(c->read);
 	rocksdb_options_destroy(c->options);
 	rocksdb_cache_destroy(c->cache);
+	free(c->path);
 	free(c);
 }
 
 /* --- Writes */
 
+static weir_status check_space(const struct cold *c, weir_error *err)
+{
+	struct statvfs v;
+	if (!c->path || statvfs(c->path, &v) != 0)
+		return WEIR_OK; /* RocksDB will say what is wrong */
+	const uint64_t left = (uint64_t)v.f_bavail * v.f_frsize;
+	if (left >= c->spare_bytes)
+		return WEIR_OK;
+	return weir_fail(err, WEIR_E_NO_SPACE, "%s: %llu MiB left on the disk, and rows are written only while there are %llu",
+	                 c->path, (unsigned long long)left >> 20, (unsigned long long)c->spare_bytes >> 20);
+}
+
 /* Takes the batch over. */
 static weir_status write_batch(struct cold *c, rocksdb_writebatch_t *batch, const char *what, weir_error *err)
 {
+	weir_status status = check_space(c, err);
+	if (status) {
+		rocksdb_writebatch_destroy(batch);
+		return status;
+	}
 	char *text = NULL;
 	rocksdb_write(c->db, c->write, batch, &text);
 	rocksdb_writebatch_destroy(batch);
@@ -380,4 +418,24 @@ void cold_usage(struct cold *c, struct cold_usage *out)
 	                           .readers = property(c, "rocksdb.estimate-table-readers-mem"),
 	                           .files_bytes = property(c, "rocksdb.live-sst-files-size"),
 	                           .keys = property(c, "rocksdb.estimate-num-keys")};
+}
+
+void cold_charge(struct cold *c, struct pool *pool)
+{
+	const uint64_t now = c->fixed + property(c, "rocksdb.estimate-table-readers-mem");
+	if (now > c->charged)
+		pool_charge(pool, now - c->charged);
+	else
+		pool_release(pool, c->charged - now);
+	c->pool = pool;
+	c->charged = now;
+}
+
+void cold_destroy(const char *path)
+{
+	rocksdb_options_t *options = rocksdb_options_create();
+	char *text = NULL;
+	rocksdb_destroy_db(options, path, &text);
+	rocksdb_free(text);
+	rocksdb_options_destroy(options);
 }

@@ -13,17 +13,22 @@
 
 #include <stdint.h>
 
+#include "pool.h"
 #include "row_batch.h"
 #include "weir/status.h"
 
 struct cold;
 struct cold_options {
 	const char *path;        /* its folder, created when absent */
-	uint64_t memory_bytes;   /* for memtables and cached blocks; 0: COLD_MEMORY_MIN */
+	uint64_t memory_bytes;   /* for memtables and cached blocks; small values are rounded up */
 	uint32_t threads;        /* background: flushes, compactions; 0: 2 */
+	uint64_t spare_bytes;    /* of the disk: with less left it counts as full; 0: COLD_SPARE_BYTES */
 	bool read_only;          /* for tools that look */
 };
-#define COLD_MEMORY_MIN (8u << 20)
+
+/* What RocksDB may need for what it has accepted (flushes and compactions under way): it does not survive a disk that is really full, so it never sees
+ * one. Whoever else writes to the same disk should leave this much too. */
+#define COLD_SPARE_BYTES (512u << 20)
 
 weir_status cold_open(struct cold **out, const struct cold_options *options, weir_error *err) WEIR_MUST_CHECK;
 void cold_close(struct cold *c); /* Needs: no scans, snapshots or calls in progress. Does not flush. NULL is allowed */
@@ -70,5 +75,10 @@ struct cold_usage {
 	uint64_t keys; /* about */
 };
 void cold_usage(struct cold *c, struct cold_usage *out);
+/* Charges the pool with what it may occupy: memtables and cache at their largest, and the indexes and filters there are now. Again from time to
+ * time, by one thread. */
+void cold_charge(struct cold *c, struct pool *pool);
+/* Deletes the folder of one that is closed. Errors are passed over: what is left is in the way of nobody. */
+void cold_destroy(const char *path);
 
 #endif

@@ -7,7 +7,7 @@
 
 #define LOOKS_MAX   8192u /* of one slice: tens of microseconds, and what the victims cost */
 #define VICTIMS_MAX 2048u /* of one slice */
-#define RESERVE_MIN 64u
+#define RESERVE_MIN 16u
 #define RESERVE_MAX 8192u
 #define RESERVE_OF  64u /* the reserve is one row in so many */
 

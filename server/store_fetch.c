@@ -6,7 +6,8 @@
 
 #include "store_internal.h"
 
-#define WANTS_FIRST 256u
+#define WANTS_FIRST  256u
+#define ANSWERED_MAX 64u /* kept at least: a record that had to ask again still finds what was absent */
 
 /* --- Wanting */
 
@@ -178,10 +179,11 @@ static void forget(struct store *s, struct store_request *q)
 
 static void forget_until(struct store *s, uint64_t ticket)
 {
-	while (s->answered && s->answered->kept_until <= ticket) {
+	while (s->answered_count > ANSWERED_MAX && s->answered->kept_until <= ticket) {
 		struct store_request *q = s->answered;
 		if (!(s->answered = q->next))
 			s->answered_last = &s->answered;
+		s->answered_count--;
 		forget(s, q);
 	}
 }
@@ -193,6 +195,7 @@ static void keep_answered(struct store *s, struct store_request *q)
 	q->next = NULL;
 	*s->answered_last = q;
 	s->answered_last = &q->next;
+	s->answered_count++;
 }
 
 static void fetch_done(struct cold_request *r)

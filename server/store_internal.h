@@ -99,7 +99,7 @@ struct store {
 	struct store_request *noted;                     /* being filled */
 	struct store_request *waiting, **waiting_last; /* for room */
 	struct store_request *answered, **answered_last; /* whose absent keys are still marked */
-	uint64_t tickets;
+	uint64_t tickets, answered_count;
 	bool must_wait;    /* a wanted key is being read back already */
 	bool awaits_durable; /* some rows could leave but for the durable index, which will grow */
 	bool admit_posted; /* another try is in the loop's queue */
