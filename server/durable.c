@@ -70,12 +70,14 @@ static weir_status open_cold(struct server *s, weir_error *err)
 	struct durable *d = s->durable;
 	char path[WEIR_PATH_BYTES_MAX];
 	uint64_t share = d->options.memory_budget_bytes / COLD_SHARE;
-	share = share < COLD_MEMORY_MIN ? COLD_MEMORY_MIN : share > COLD_BYTES_MAX ? COLD_BYTES_MAX : share;
+	share = share > COLD_BYTES_MAX ? COLD_BYTES_MAX : share;
 	if (snprintf(path, sizeof path, "%s/db", folder_path(d->folder)) >= (int)sizeof path)
 		return weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX, folder_path(d->folder));
-	d->pool.limit = d->options.memory_budget_bytes > share ? d->options.memory_budget_bytes - share : 1;
+	d->pool.limit = d->options.memory_budget_bytes;
 	weir_status status = cold_open(&d->cold, &(struct cold_options){.path = path, .memory_bytes = share}, err);
 	s->cold = d->cold;
+	if (!status)
+		cold_charge(d->cold, &d->pool);
 	if (!status &&
 	    !(d->writer = cold_writer_create(&(struct cold_writer_options){.cold = d->cold, .logger = s->options.logger}, err)))
 		status = err->status;
@@ -451,6 +453,8 @@ void durable_tick(struct server *s, struct executor *e)
 	struct journal_stats stats;
 	uint16_t channel;
 	uint64_t below;
+	if (e == &s->executors[0])
+		cold_charge(s->durable->cold, &s->durable->pool);
 	journal_get_stats(s->durable->journal, &stats);
 	if (stats.bytes < JOURNAL_BYTES_HIGH || !journal_oldest(s->durable->journal, &channel, &below))
 		return;

@@ -1,0 +1,73 @@
+# Servers with their log on disk: killed at any time they come back, and the audit is exact. A folder belongs to one server of one job.
+. "$(dirname "$0")/lib.sh"
+
+# serve NAME ARGUMENTS...: a server by hand; its ready line in NAME.ready, what it says in NAME.err, its process in SERVER.
+serve() {
+	local name=$1
+	shift
+	"$BUILD/weir-server" --job "$DIR/job.yaml" --index 0 --listen 127.0.0.1:0 --servers 127.0.0.1:0 --ready-fd 3 \
+		--set cluster.servers=1 --set cluster.log=disk "$@" 3> "$DIR/$name.ready" 2> "$DIR/$name.err" &
+	SERVER=$!
+}
+
+# refused NAME WORD...: that server ends with status 1 and a line that has all the words.
+refused() {
+	local name=$1 word
+	shift
+	wait_for 20 "$name to be refused" is_gone "$SERVER"
+	wait "$SERVER"
+	[ $? = 1 ] || fail "$name was not refused"
+	for word in "$@"; do
+		grep -q -- "$word" "$DIR/$name.err" || fail "the refusal of $name does not say '$word'"
+	done
+}
+
+# Whether the child of that name is another process now.
+pid_changed() {
+	local now
+	now=$(pid_of "$1") && [ "$now" != "$2" ]
+}
+
+# --- A folder of a server that serves
+write_job 1
+serve first
+first=$SERVER
+wait_for 20 "the first server" grep -q READY "$DIR/first.ready"
+serve second
+refused second "$RUN/server-0/LOCK" "pid $first"
+kill -0 "$first" || fail "the first server did not survive the second"
+kill -TERM "$first"
+wait "$first" || fail "the first server did not stop well"
+holds "$RUN/server-0/IDENTITY" '.clean and .epoch == 1'
+
+# --- of another job, of other partitions
+serve stranger --uuid 00112233445566778899aabbccddeeff
+refused stranger "$RUN/server-0" 00112233445566778899aabbccddeeff
+serve smaller --set cluster.partitions=4
+refused smaller "$RUN/server-0" "8 partitions"
+holds "$RUN/server-0/IDENTITY" '.clean and .epoch == 1'
+
+# --- that it cannot make
+serve nowhere --set run_dir=/proc/weir
+refused nowhere /proc/weir
+mkdir "$DIR/blocked" && touch "$DIR/blocked/server-0"
+serve blocked --set run_dir="$DIR/blocked"
+refused blocked "$DIR/blocked/server-0"
+
+# --- Killed while they train: first one that has rows only, then the one with the ledger
+rm -rf "$RUN"
+write_job 8 "log: disk, fsync_interval_ms: 50"
+start_train
+rows=2000
+for name in server-1 server-0; do
+	wait_for 60 "$rows rows" trained $rows
+	victim=$(pid_of $name) || fail "$name does not run"
+	kill -KILL "$victim"
+	wait_for 60 "$name to be started again" pid_changed $name "$victim"
+	rows=$((rows + 20000))
+done
+finish_train 200
+[ $STATUS = 0 ] || fail "exit status $STATUS"
+audited
+holds "$RUN/server-1/IDENTITY" '.clean and .epoch == 2'
+nothing_left
