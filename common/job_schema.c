@@ -170,7 +170,7 @@ static const struct key keys[] = {
 	U32("checkpoint.keep", checkpoint.keep, "3", 1, 1000, "checkpoints"),
 	CHOICE("checkpoint.precision", checkpoint.precision, "fp32", precisions),
 	CHOICE("checkpoint.slot_precision", checkpoint.slot_precision, "fp32", slot_precisions),
-	BYTES("checkpoint.rate", checkpoint.rate_bytes_per_s, "64MiB", MIB, BUDGET_MAX),
+	BYTES("checkpoint.rate", checkpoint.rate_bytes_per_s, "32MiB", MIB, BUDGET_MAX),
 	CHOICE("read.from", read.from, "primary", froms),
 	U32("read.max_staleness_ms", read.max_staleness_ms, "0", 0, 3600000, "milliseconds"),
 };
