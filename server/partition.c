@@ -371,14 +371,15 @@ static weir_status submit(struct submission *s)
 }
 
 /* Whether the outcome is one that a crash must not take back: it speaks of entries. An asynchronous push may be lost and done again (RESUME tells
- * its sender); of a step, which is closed once for all, nothing may. */
+ * its sender); of a step, which is closed once for all, nothing may. A retirement may: all parts of its units are stable, so that a late one is
+ * known as well as before, and the next low-water mark retires them again. */
 static bool must_survive(const struct submission *s)
 {
 	weir_status status = s->reply.status;
 	bool speaks_of_entries =
 	    status == WEIR_OK || status == WEIR_E_DUPLICATE || status == WEIR_E_DROPPED || status == WEIR_E_NOT_FINITE;
 	bool push_may_be_lost = s->r->kind == RECORD_PUSH && s->r->b == 0 && !s->p->options.ack_disk;
-	return speaks_of_entries && !push_may_be_lost && s->r->kind != RECORD_RESUME;
+	return speaks_of_entries && !push_may_be_lost && s->r->kind != RECORD_RESUME && s->r->kind != RECORD_RETIRE;
 }
 
 /* Whether the rows that the record needs are in memory. */
