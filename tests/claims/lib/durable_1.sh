@@ -5,9 +5,11 @@ need_programs
 need_tests weir_interpose drop_unsynced
 kills=$(pick 6 200)
 [ "$QUICK" = 1 ] && echo "QUICK: $kills kills on each rung instead of 200, fewer passes"
-click_job 500000 "$(pick 4 60)"
+click_job "$(pick 500000 1000000)" "$(pick 4 12)"
 click_data
-train calm "$WORK/click.yaml" "${SAME_DATA[@]}" --set cluster.log=disk
+# Long units and intervals, so that there is something to lose.
+SETTINGS=("${SAME_DATA[@]}" --set cluster.log=disk --set data.unit_batches=64 --set cluster.fsync_interval_ms=1000)
+train calm "$WORK/click.yaml" "${SETTINGS[@]}"
 
 status() { "$BUILD/weir" status --job "$WORK/click.yaml" --set "run_dir=$WORK/$name" --json 2> /dev/null; }
 job_says() { status | jq -e "$1" > /dev/null; }
@@ -36,8 +38,8 @@ storm() { # storm ACK: leaves $WORK/ACK.json, lost_bytes
 	name=$1 done_kills=0 lost_bytes=0
 	mkdir -p "$WORK/traces"
 	LD_PRELOAD="$BUILD/tests/libweir_interpose.so" WEIR_TRACE="$WORK/traces/%p" WEIR_TRACE_ROOT="$WORK/$name" WEIR_TRACE_RANGES=1 \
-		"$BUILD/weir" train "$WORK/click.yaml" --report "$WORK/$name.json" --set "run_dir=$WORK/$name" "${SAME_DATA[@]}" \
-		--set cluster.log=disk --set "cluster.ack=$name" > "$WORK/$name.out" 2> "$WORK/$name.err" &
+		"$BUILD/weir" train "$WORK/click.yaml" --report "$WORK/$name.json" --set "run_dir=$WORK/$name" "${SETTINGS[@]}" \
+		--set "cluster.ack=$name" > "$WORK/$name.out" 2> "$WORK/$name.err" &
 	train=$!
 	wait_for 60 "the first rows" job_says ".rows > 0"
 	while [ $done_kills -lt "$kills" ]; do
