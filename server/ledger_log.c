@@ -281,7 +281,7 @@ void ledger_log_tick(struct ledger_log *l, int64_t now_ms)
 		if (!ledger_log_is_blocked(l))
 			ledger_renew_all(l->options.ledger);
 	}
-	if (now_ms >= l->flush.next_ms && ledger_log_flush(l, NULL, NULL))
+	if (l->options.flush_interval_ms && now_ms >= l->flush.next_ms && ledger_log_flush(l, NULL, NULL))
 		l->flush.next_ms = now_ms + l->options.flush_interval_ms;
 }
 

@@ -18,7 +18,7 @@ struct ledger_log_options {
 	struct logger *logger;
 	struct cold_writer *writer; /* for snapshots */
 	struct poster poster;       /* to the ledger's loop */
-	uint32_t flush_interval_ms;
+	uint32_t flush_interval_ms; /* between two snapshots; 0: only ledger_log_flush */
 	/* The log cannot go on, or a snapshot cannot be written: the server must stop. */
 	void (*failed)(void *arg, const weir_error *err);
 	void *arg;
