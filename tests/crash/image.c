@@ -361,8 +361,11 @@ static void name_apply(struct names *n, const struct trace_event *e, size_t even
 {
 	size_t at;
 	switch (e->op->kind) {
+	case TRACE_OPEN: /* of one that the trace has seen: it keeps its events */
+		if (name_find(n, e->text) == SIZE_MAX)
+			name_put(n, e->text, event);
+		break;
 	case TRACE_CREATE:
-	case TRACE_OPEN:
 		name_put(n, e->text, event);
 		break;
 	case TRACE_MKDIR:
