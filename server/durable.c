@@ -95,6 +95,7 @@ static weir_status open_journal(struct server *s, weir_error *err)
 	struct journal_options o = {.disk = d->options.disk,
 	                            .directory = path,
 	                            .holder = s->name,
+	                            .segment_bytes = d->options.journal_segment_bytes,
 	                            .sync_interval_ms = d->options.fsync_interval_ms,
 	                            .failed = on_failed,
 	                            .ctx = s};

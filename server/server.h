@@ -19,6 +19,7 @@ struct durable_options {
 	const char *path;             /* this server's folder, made when missing; copied */
 	uint64_t memory_budget_bytes; /* rows, RocksDB's cache and memtables */
 	uint32_t fsync_interval_ms, flush_interval_ms;
+	uint64_t journal_segment_bytes; /* 0: WEIR_JOURNAL_SEGMENT_BYTES */
 	bool ack_disk;                /* cluster.ack: disk */
 	/* Storage has failed for good: the process should end at once, nothing more can be promised. Any thread, maybe more than once. */
 	void (*failed)(void *arg, const weir_error *err);
