@@ -37,6 +37,10 @@ struct overview_server {
 	bool answered, draining;
 	uint32_t pid;
 	uint64_t uptime_ms, connections, partitions, bytes_pushed, bytes_pulled;
+	bool durable; /* its log is on disk, and what follows is told */
+	bool disk_full;
+	uint64_t recovery_ms, replayed_entries, journal_bytes, flush_lag; /* of its start; now; entries applied and not flushed */
+	uint64_t resident_rows, cold_rows, hits, misses, pool_bytes, budget_bytes;
 };
 
 struct overview_table {

@@ -16,6 +16,22 @@ static const char *state_name(enum job_state state)
 	return names[state];
 }
 
+static void print_durable(const struct overview_server *v)
+{
+	char journal[16], pool[16], budget[16];
+	uint64_t wanted = v->hits + v->misses;
+	format_bytes(journal, sizeof journal, (double)v->journal_bytes);
+	format_bytes(pool, sizeof pool, (double)v->pool_bytes);
+	format_bytes(budget, sizeof budget, (double)v->budget_bytes);
+	printf("  on disk   recovered in %.1f s (%" PRIu64 " entries), journal %s, %" PRIu64 " entries not flushed%s\n",
+	       (double)v->recovery_ms / 1e3, v->replayed_entries, journal, v->flush_lag,
+	       v->disk_full ? ", DISK FULL: pushes wait for space" : "");
+	printf("  memory    %s of %s, %" PRIu64 " rows in it, %" PRIu64 " below", pool, budget, v->resident_rows, v->cold_rows);
+	if (wanted)
+		printf(", %.1f %% of those wanted were in it", 100.0 * (double)v->hits / (double)wanted);
+	printf("\n");
+}
+
 static void print_status(const struct overview *s)
 {
 	char a[16], b[16];
@@ -37,6 +53,8 @@ static void print_status(const struct overview *s)
 			       v->pid, (double)v->uptime_ms / 1e3, v->partitions, v->connections, v->draining ? ", draining" : "");
 		else
 			printf("server %-4u %s does not answer\n", i, v->address);
+		if (v->answered && v->durable)
+			print_durable(v);
 	}
 	for (uint32_t i = 0; i < s->workers_count; i++) {
 		const struct overview_worker *w = &s->workers[i];
@@ -62,6 +80,19 @@ static struct json *server_item(const struct overview_server *v)
 	json_set_count(item, "pid", v->pid);
 	json_set_count(item, "uptime_ms", v->uptime_ms);
 	json_set_bool(item, "draining", v->draining);
+	if (!v->durable)
+		return item;
+	json_set_count(item, "durable.recovery_ms", v->recovery_ms);
+	json_set_count(item, "durable.replayed_entries", v->replayed_entries);
+	json_set_count(item, "durable.journal_bytes", v->journal_bytes);
+	json_set_count(item, "durable.flush_lag_entries", v->flush_lag);
+	json_set_bool(item, "durable.disk_full", v->disk_full);
+	json_set_count(item, "durable.resident_rows", v->resident_rows);
+	json_set_count(item, "durable.cold_rows", v->cold_rows);
+	json_set_count(item, "durable.hits", v->hits);
+	json_set_count(item, "durable.misses", v->misses);
+	json_set_count(item, "durable.pool_bytes", v->pool_bytes);
+	json_set_count(item, "durable.budget_bytes", v->budget_bytes);
 	return item;
 }
 

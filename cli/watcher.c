@@ -167,12 +167,31 @@ static void read_server_table(struct overview *s, const Weir__V1__TableStatus *i
 		s->staleness[b] += in->staleness[b];
 }
 
+static void take_durable(const Weir__V1__DurableStatus *in, struct overview_server *out)
+{
+	out->durable = in != NULL;
+	if (!in)
+		return;
+	out->disk_full = in->disk_full;
+	out->recovery_ms = in->recovery_ms;
+	out->replayed_entries = in->replayed_entries;
+	out->journal_bytes = in->journal_bytes;
+	out->flush_lag = in->flush_lag_entries;
+	out->resident_rows = in->resident_rows;
+	out->cold_rows = in->cold_rows;
+	out->hits = in->hits;
+	out->misses = in->misses;
+	out->pool_bytes = in->pool_bytes;
+	out->budget_bytes = in->budget_bytes;
+}
+
 static void read_server(struct overview *s, struct overview_server *out, const Weir__V1__ServerStatus *in)
 {
 	out->answered = true;
 	out->draining = in->draining;
 	out->pid = in->pid;
 	out->uptime_ms = in->uptime_ms;
+	take_durable(in->durable, out);
 	out->connections = in->connections;
 	out->partitions = in->n_partitions;
 	out->bytes_pushed = in->bytes_pushed;
