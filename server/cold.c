@@ -122,7 +122,7 @@ static rocksdb_options_t *database_options(const struct cold_options *o, rocksdb
 	rocksdb_options_t *r = rocksdb_options_create();
 	rocksdb_options_set_create_if_missing(r, !o->read_only);
 	rocksdb_options_set_paranoid_checks(r, 1);
-	rocksdb_options_set_compression(r, rocksdb_lz4_compression);
+	rocksdb_options_set_compression(r, rocksdb_no_compression); /* fp32 values do not shrink */
 	rocksdb_options_set_write_buffer_size(r, memtable_bytes(o));
 	rocksdb_options_set_max_write_buffer_number(r, MEMTABLES);
 	rocksdb_options_set_allow_concurrent_memtable_write(r, 0); /* one writer */
