@@ -30,7 +30,7 @@
 	X(SCAN, "/weir.v1.ParameterServer/Scan", false, true)                    \
 	X(STATUS, "/weir.v1.ParameterServer/Status", false, true)                \
 	X(CHECKPOINT_BEGIN, "/weir.v1.ParameterServer/CheckpointBegin", false, false) \
-	X(CHECKPOINT_POLL, "/weir.v1.ParameterServer/CheckpointPoll", false, true) \
+	X(CHECKPOINT_POLL, "/weir.v1.ParameterServer/CheckpointPoll", false, false) \
 	X(JOIN, "/weir.v1.Ledger/Join", false, true)                             \
 	X(CREATE_TABLE, "/weir.v1.Ledger/CreateTable", false, true)              \
 	X(LEASE, "/weir.v1.Ledger/Lease", false, true)                           \

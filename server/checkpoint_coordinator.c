@@ -16,6 +16,7 @@
 #define BEGIN_PATIENCE_MS 2000u /* for a closed step to be applied everywhere */
 #define BEGIN_RETRY_MS    5u
 #define POLL_MS           100u
+#define CANCEL_TIMEOUT_MS 500u /* of one server; one that does not hear of it writes to its end, for nothing */
 
 struct ended { /* the last checkpoint that ended */
 	bool any;
@@ -309,7 +310,7 @@ static weir_status poll_server(struct checkpoint_run *run, uint32_t i, bool canc
 	q.job = &job;
 	q.name = run->manifest.name;
 	q.cancel = cancel;
-	weir_status status = call_server(c, i, RPC_CHECKPOINT_POLL, &q.base, WEIR_CONTROL_TIMEOUT_MS,
+	weir_status status = call_server(c, i, RPC_CHECKPOINT_POLL, &q.base, cancel ? CANCEL_TIMEOUT_MS : WEIR_CONTROL_TIMEOUT_MS,
 	                                 &weir__v1__checkpoint_poll_reply__descriptor, &m, err);
 	const Weir__V1__CheckpointPollReply *r = (const Weir__V1__CheckpointPollReply *)m;
 	*done = !status && r->done;

@@ -187,8 +187,7 @@ weir_status checkpoint_restore_ledger(struct checkpoint_restore *r, uint8_t **ou
 		steps = *s->steps;
 		steps.open = false;
 		steps.needed = 0;
-		steps.n_members = 0;
-		steps.n_closes = 0; /* every partition has applied them */
+		steps.n_members = 0; /* closes stay, though every partition has applied them: they tell workers how far the job is */
 		kept.steps = &steps;
 	}
 	kept.index = 0;

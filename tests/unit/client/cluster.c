@@ -13,12 +13,13 @@ void cluster_start(struct cluster *c, const struct cluster_options *options)
 	*c = (struct cluster){.rpc = rpc_memory_create(NULL),
 	                      .servers_count = options->servers ? options->servers : 2,
 	                      .partitions = options->partitions ? options->partitions : 8};
+	const uint64_t generation = options->generation ? options->generation : 1;
 	uint32_t placed[WEIR_PARTITIONS_MAX];
 	for (uint32_t p = 0; p < c->partitions; p++)
 		placed[p] = placement_server(p, c->servers_count);
 	struct ledger_options ledger = {.clock = clock_system(),
 	                                .entropy = entropy_system(),
-	                                .generation = 1,
+	                                .generation = generation,
 	                                .lease_ms = options->lease_ms ? options->lease_ms : 6000,
 	                                .passes = options->passes ? options->passes : 1,
 	                                .partitions = c->partitions,
@@ -34,11 +35,13 @@ void cluster_start(struct cluster *c, const struct cluster_options *options)
 		                           .clock = clock_system(),
 		                           .name = addresses[i],
 		                           .listen = addresses[i],
-		                           .generation = 1,
+		                           .generation = generation,
 		                           .index = i,
 		                           .servers = c->servers_count,
 		                           .partitions = c->partitions,
 		                           .executors = options->executors ? options->executors : 1,
+		                           .checkpoint = options->checkpoint,
+		                           .restore = options->restore,
 		                           .ledger = i == 0 ? &ledger : NULL};
 		if (server_create(&c->servers[i], &o, &err) != WEIR_OK) {
 			fprintf(stderr, "server %u: %s\n", i, err.text);

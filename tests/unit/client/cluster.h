@@ -9,6 +9,9 @@
 
 struct cluster_options {
 	uint32_t servers, partitions, lease_ms, passes, executors, allow_skip; /* 0: 2, 8, 6000, 1, 1, 0 */
+	const struct checkpoint_options *checkpoint;                           /* server_options' */
+	const char *restore;
+	uint64_t generation; /* 0: 1 */
 };
 
 struct cluster {
