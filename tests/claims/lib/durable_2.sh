@@ -1,0 +1,43 @@
+# A table of 20 million rows (dim 16, Adagrad, keys by Zipf's law) in a tenth of the memory it would take: trained through a real server by
+# tests/bench/durable/zipf_trainer, beside the same table all in memory. Throughput at least half, resident memory within 15 % of the budget.
+. tests/claims/lib/common.sh
+. tests/claims/lib/durable_server.sh
+need_programs
+need_tests zipf_trainer
+rows=$(pick 2000000 20000000) seconds=$(pick 20 90)
+[ "$QUICK" = 1 ] && echo "QUICK: $rows rows instead of 20 M, $seconds s of training instead of 90"
+
+server_start memory --set cluster.memory_budget=64GiB --set cluster.log=disk
+baseline=$(server_rss)
+zipf "$rows" load > /dev/null || give_up "the rows could not be loaded"
+pool=$(server_figure '.servers[0].durable.pool_bytes')
+all=$(($(server_rss) - baseline))
+zipf "$rows" train "$seconds" > "$WORK/memory.json" || give_up "training in memory failed"
+server_stop
+rm -rf "$WORK/memory"
+
+budget=$((pool / 10))
+server_start tenth --set "cluster.memory_budget=$budget" --set cluster.log=disk
+baseline=$(server_rss)
+zipf "$rows" load > /dev/null || give_up "the rows could not be loaded into a tenth"
+zipf "$rows" train "$seconds" > "$WORK/warm.json" || give_up "training in a tenth failed"
+before=$(server_figure '.servers[0].durable | "\(.hits) \(.misses)"')
+zipf "$rows" train "$seconds" > "$WORK/tenth.json" &
+trainer=$!
+rss=0
+while kill -0 $trainer 2> /dev/null; do
+	now=$(server_rss)
+	[ "$now" -gt "$rss" ] && rss=$now
+	sleep 0.2
+done
+wait $trainer || give_up "training in a tenth failed"
+after=$(server_figure '.servers[0].durable | "\(.hits) \(.misses)"')
+cold=$(server_figure '.servers[0].durable.cold_rows')
+server_stop
+ratio=$(python3 -c 'import json, sys; a, b = (json.load(open(f))["samples_per_s"] for f in sys.argv[1:]); print(f"{b / a:.3f}")' "$WORK/memory.json" "$WORK/tenth.json")
+hits=$(python3 -c 'import sys; a, b, c, d = map(int, sys.argv[1:]); print(f"{(c - a) / max(1, c - a + d - b):.3f}")' $before $after)
+over=$(python3 -c 'import sys; rss, base, budget = map(int, sys.argv[1:]); print(f"{(rss - base) / budget:.3f}")' "$rss" "$baseline" "$budget")
+echo "all in memory: $((all >> 20)) MiB resident, $(cat "$WORK/memory.json")"
+echo "in a tenth: budget $((budget >> 20)) MiB, RSS $(((rss - baseline) >> 20)) MiB beyond a baseline of $((baseline >> 20)) MiB ($over of the budget); $cold rows on disk only; hit ratio $hits of a batch's distinct keys; $(cat "$WORK/tenth.json")"
+echo "throughput $ratio of in memory"
+verdict "$ratio >= 0.5 and $over <= 1.15" "at least half the throughput in a tenth of the memory, and no more than that"
