@@ -17,10 +17,10 @@ struct held_reply {
 
 struct ledger_log {
 	struct ledger_log_options options;
-	uint64_t applied;        /* last index in the log */
-	uint64_t flushed;        /* that the last snapshot covers */
-	struct message *refused; /* an entry that found the disk full */
-	bool closed;
+	uint64_t applied;               /* last index in the log */
+	uint64_t flushed;               /* that the last snapshot covers */
+	struct message *refused;        /* an entry that found the disk full */
+	bool recovered, closed;         /* nothing is appended before, no snapshot written after */
 	bool running_out;               /* no memory to write down what has changed: nothing is sent until there is */
 	struct held_reply *held, **end; /* indices rise; those that wait for the running request are last */
 	struct record_writer *writer;
@@ -159,7 +159,7 @@ static bool log_changes(struct ledger_log *l)
 
 void ledger_log_commit(struct ledger_log *l)
 {
-	if (!log_changes(l))
+	if (!l->recovered || !log_changes(l))
 		return;
 	for (struct held_reply *r = l->held; r; r = r->next)
 		if (r->index == UNSEALED)
@@ -320,6 +320,7 @@ weir_status ledger_log_replay(struct ledger_log *l, const struct log_entry *e, w
 void ledger_log_recovered(struct ledger_log *l, uint64_t last)
 {
 	l->applied = last;
+	l->recovered = true;
 	ledger_renew_all(l->options.ledger);
 	ledger_record_changes(l->options.ledger);
 }
