@@ -32,6 +32,7 @@ static struct {
 	bool ready, ranges;
 	int trace;
 	char root[PATH_MAX];
+	const char *skip; /* NULL: nothing */
 	size_t root_bytes;
 	struct tracked files[DESCRIPTORS_MAX];
 } it = {.lock = PTHREAD_MUTEX_INITIALIZER, .trace = -1};
@@ -67,6 +68,7 @@ __attribute__((constructor)) static void begin(void)
 		fatal(path);
 	snprintf(it.root, sizeof it.root, "%s", root);
 	it.root_bytes = strlen(it.root);
+	it.skip = getenv(TRACE_SKIP_ENV);
 	it.ranges = getenv(TRACE_RANGES_ENV) != NULL;
 	it.ready = true;
 }
@@ -101,6 +103,8 @@ static bool inside(const char *path, char out[PATH_MAX])
 	if (strncmp(whole, it.root, it.root_bytes) != 0 || (whole[it.root_bytes] && whole[it.root_bytes] != '/'))
 		return false;
 	const char *rest = whole + it.root_bytes + (whole[it.root_bytes] == '/');
+	if (it.skip && strncmp(rest, it.skip, strlen(it.skip)) == 0)
+		return false;
 	return snprintf(out, PATH_MAX, "%s", rest) < PATH_MAX;
 }
 

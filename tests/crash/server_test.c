@@ -1,0 +1,568 @@
+/* Every crash of a real server: the job of scenario.h runs under interpose.c, dies in the middle, goes on, and ends. Then, for every moment of that
+ * and every fate (image.h), a server starts on the folder that a machine which died then leaves: it opens; whatever it had acknowledged is
+ * there; its rows are exactly the sums of what its partitions say they have applied; and the job goes on to the exact end. And with any bit of a
+ * folder flipped, a server says which file is damaged, or the bit meant nothing.
+ *
+ *   test_crash_server [MOMENTS [BITS [PROCESSES]]]   looks at every MOMENTS-th moment, and flips every BITS-th bit
+ * WEIR_INTERPOSE names the recording library. Each folder is opened by a process of its own, so that a crash or a hang is one failure. */
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "image.h"
+#include "limits.h"
+#include "prng.h"
+#include "scenario.h"
+#include "wire.h"
+
+#define MOMENTS_DEFAULT   97u
+#define BITS_DEFAULT      9973u
+#define PROCESSES_DEFAULT 6u /* most of the time they wait */
+#define PROCESSES_MAX     64u
+#define SECONDS_MAX       60u /* for one folder */
+#define FAILURES_SHOWN    20u
+#define PATH_BYTES        512u
+#define FIRST_PUSHES      13u /* of the process that dies, in the middle of its unit */
+
+enum outcome { FINE = 0, WRONG = 1, REFUSED = 10, LOST = 11 };
+
+static struct figures {
+	_Atomic uint64_t moments, images, flips, harmless, refused, failures;
+} * sum; /* shared by all processes */
+
+static char base[64];
+
+static void print_and_exit(const char *what, const char *why)
+{
+	fprintf(stderr, "%s: %s\n", what, why);
+	_exit(WRONG);
+}
+
+static void need(weir_status status, const char *what, const weir_error *err)
+{
+	if (status)
+		print_and_exit(what, err->text);
+}
+
+/* --- The job under the recorder */
+
+struct recorder {
+	const char *trace;
+};
+
+static void mark(const struct recorder *r, const char *text)
+{
+	struct trace_op op = {.magic = TRACE_MAGIC, .kind = TRACE_MARK, .text_bytes = (uint32_t)strlen(text) + 1};
+	char whole[sizeof op + 64];
+	memcpy(whole, &op, sizeof op);
+	memcpy(whole + sizeof op, text, op.text_bytes);
+	const ssize_t bytes = (ssize_t)(sizeof op + op.text_bytes);
+	int fd = open(r->trace, O_WRONLY | O_APPEND | O_CLOEXEC);
+	if (fd < 0 || write(fd, whole, (size_t)bytes) != bytes || close(fd) != 0)
+		print_and_exit(r->trace, strerror(errno));
+}
+
+static void mark_push(void *arg, uint32_t pass, uint32_t unit, uint32_t batch)
+{
+	char text[64];
+	snprintf(text, sizeof text, "push %u %u %u", pass, unit, batch);
+	mark(arg, text);
+}
+
+static void mark_commit(void *arg, uint32_t pass, uint32_t unit)
+{
+	char text[64];
+	snprintf(text, sizeof text, "commit %u %u", pass, unit);
+	mark(arg, text);
+}
+
+static void on_failed(void *arg, const weir_error *err)
+{
+	(void)arg;
+	print_and_exit("storage failed", err->text);
+}
+
+static void check_end(struct job *j);
+
+/* A child of this program. pushes: it dies after so many. */
+static int run_scenario(const char *trace, const char *folder, uint32_t pushes)
+{
+	struct recorder r = {.trace = trace};
+	struct job_events events = {.acknowledged = mark_push, .committed = mark_commit, .arg = &r, .flush = true, .pushes = pushes};
+	struct job j;
+	weir_error err = {0};
+	need(job_start(&j, folder, on_failed, &err), "start", &err);
+	need(job_join(&j, &err), "join", &err);
+	weir_status status = job_train(&j, &events, &err);
+	if (status == WEIR_E_CANCELLED && pushes)
+		_exit(0);
+	need(status, "train", &err);
+	check_end(&j);
+	job_stop(&j);
+	return 0;
+}
+
+static void run_recorded(const char *trace, const char *folder, const char *pushes)
+{
+	int status;
+	pid_t pid = fork();
+	if (pid == 0) {
+		setenv(TRACE_FILE_ENV, trace, 1);
+		setenv(TRACE_ROOT_ENV, folder, 1);
+		setenv(TRACE_SKIP_ENV, "db/LOG", 1);
+		setenv("LD_PRELOAD", getenv("WEIR_INTERPOSE"), 1);
+		execl("/proc/self/exe", "crash_server", "scenario", trace, folder, pushes, (char *)NULL);
+		_exit(127);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+		fprintf(stderr, "the job under the recorder failed\n");
+		exit(1);
+	}
+}
+
+/* --- What a recovered server holds */
+
+struct told { /* what the trainer had been told before the machine died */
+	bool pushed[PASSES][UNITS][BATCHES], committed[PASSES][UNITS];
+	uint32_t pushes;
+};
+
+static void take_mark(void *arg, const char *text)
+{
+	struct told *t = arg;
+	unsigned pass, unit, batch;
+	if (sscanf(text, "push %u %u %u", &pass, &unit, &batch) == 3) {
+		t->pushed[pass][unit][batch] = true;
+		t->pushes++;
+	} else if (sscanf(text, "commit %u %u", &pass, &unit) == 2) {
+		t->committed[pass][unit] = true;
+	}
+}
+
+static bool has_batch(const struct job_applied *a, uint32_t pass, uint32_t unit, uint32_t batch, bool steps)
+{
+	return a->known[pass][unit][batch] && (!steps || a->waiting[pass][unit][batch] || a->stepped[pass][unit][batch]);
+}
+
+static void check_told(const struct told *t, const struct job_applied applied[PARTITIONS], uint32_t step_partition)
+{
+	for (uint32_t pass = 0; pass < PASSES; pass++)
+		for (uint32_t unit = 0; unit < UNITS; unit++)
+			for (uint32_t batch = 0; batch < BATCHES; batch++)
+				for (uint32_t p = 0; p < PARTITIONS && t->pushed[pass][unit][batch]; p++)
+					if (!has_batch(&applied[p], pass, unit, batch, p == step_partition)) {
+						fprintf(stderr, "push %u %u %u was acknowledged and is not in partition %u, which ends at entry %llu\n",
+						        pass, unit, batch, p, (unsigned long long)applied[p].index);
+						_exit(LOST);
+					}
+}
+
+static void check_floats(const char *name, const float *found, const float *expected, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (found[i] != expected[i]) {
+			fprintf(stderr, "%s[%zu] is %g, what was applied adds up to %g\n", name, i, (double)found[i], (double)expected[i]);
+			_exit(WRONG);
+		}
+}
+
+static void check_values(const struct job_values *found, const struct job_values *expected)
+{
+	check_floats("rows", found->rows[0], expected->rows[0], (size_t)KEY_SPACE * WIDTH);
+	check_floats("dense", found->dense, expected->dense, DENSE);
+	check_floats("stepped", found->stepped, expected->stepped, DENSE);
+}
+
+static void look(struct job *j, struct job_applied applied[PARTITIONS])
+{
+	for (uint32_t p = 0; p < PARTITIONS; p++)
+		job_applied(j, p, &applied[p]);
+}
+
+/* The rows are what the partitions say. Nobody pushes, but a step that the ledger had closed may come to the partitions now: then it is read again. */
+static weir_status check_sums(struct job *j, weir_error *err)
+{
+	struct job_applied before[PARTITIONS], after[PARTITIONS];
+	struct job_values found, expected;
+	weir_status status;
+	do {
+		look(j, before);
+		status = job_read(j, &found, err);
+		look(j, after);
+	} while (!status && (before[0].index != after[0].index || before[1].index != after[1].index));
+	if (status)
+		return status;
+	job_expected(j, after, &expected);
+	check_values(&found, &expected);
+	return WEIR_OK;
+}
+
+static uint64_t total(const Weir__V1__PartTotals *t, bool fingerprints)
+{
+	uint64_t n = 0;
+	for (size_t p = 0; p < t->n_count; p++)
+		n += fingerprints ? t->fingerprint[p] : t->count[p];
+	return n;
+}
+
+static ProtobufCMessage *ask(struct job *j, struct rpc_channel *channel, enum rpc_method method,
+                             const ProtobufCMessageDescriptor *type)
+{
+	Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
+	struct message *answer = NULL;
+	ProtobufCMessage *m = NULL;
+	weir_error err = {0};
+	(void)j;
+	need(rpc_call_wait(channel, method, wire_pack(&q.base), 5000, &answer, &err), "status", &err);
+	need(wire_unpack(type, answer, &m, &err), "status", &err);
+	message_release(answer);
+	return m;
+}
+
+/* The ledger and the partitions agree on every part, and none came twice. */
+static void check_audit(struct job *j)
+{
+	struct rpc_channel *channel = NULL;
+	weir_error err = {0};
+	struct rpc_loop *loop = rpc_loop_create(j->rpc, "audit", &err);
+	need(rpc_channel_open(&channel, j->rpc, loop, "memory:0", &err), "audit", &err);
+	ProtobufCMessage *l = ask(j, channel, RPC_JOB_STATUS, &weir__v1__ledger_status__descriptor);
+	ProtobufCMessage *s = ask(j, channel, RPC_STATUS, &weir__v1__server_status__descriptor);
+	const Weir__V1__LedgerStatus *ledger = (const Weir__V1__LedgerStatus *)l;
+	const Weir__V1__ServerStatus *server = (const Weir__V1__ServerStatus *)s;
+	uint64_t applied = 0, fingerprint = 0, twice = 0;
+	for (size_t p = 0; p < server->n_partitions; p++) {
+		applied += server->partitions[p]->parts_applied;
+		fingerprint += server->partitions[p]->fingerprint;
+		twice += server->partitions[p]->parts_double;
+	}
+	if (ledger->state != WEIR__V1__LEASE_STATE__FINISHED || applied != total(ledger->expected, false) ||
+	    applied != (uint64_t)PASSES * UNITS * BATCHES * (PARTITIONS + 1) || fingerprint != total(ledger->expected, true) ||
+	    twice) {
+		fprintf(stderr, "audit: state %d, %llu parts applied, %llu twice, %llu expected, fingerprints %016llx and %016llx\n",
+		        (int)ledger->state, (unsigned long long)applied, (unsigned long long)twice,
+		        (unsigned long long)total(ledger->expected, false), (unsigned long long)fingerprint,
+		        (unsigned long long)total(ledger->expected, true));
+		_exit(WRONG);
+	}
+	wire_free(l);
+	wire_free(s);
+	rpc_channel_close(channel);
+	rpc_loop_destroy(loop);
+}
+
+/* Every batch is in every row once. */
+static void check_end(struct job *j)
+{
+	struct job_applied all[PARTITIONS];
+	struct job_values found, expected;
+	weir_error err = {0};
+	memset(all, 1, sizeof all);
+	job_expected(j, all, &expected);
+	need(job_read(j, &found, &err), "the last reading", &err);
+	check_values(&found, &expected);
+	check_audit(j);
+}
+
+static void refuse_committed(void *arg, uint32_t pass, uint32_t unit)
+{
+	const struct told *t = arg;
+	if (t->committed[pass][unit]) {
+		fprintf(stderr, "unit %u %u was committed, and is given out again\n", pass, unit);
+		_exit(LOST);
+	}
+}
+
+static int check_image(const char *folder, const struct told *told)
+{
+	struct job_applied applied[PARTITIONS];
+	struct job_events events = {.leased = refuse_committed, .arg = (void *)(uintptr_t)told};
+	struct job j;
+	weir_error err = {0};
+	need(job_start(&j, folder, on_failed, &err), "the server does not start", &err);
+	look(&j, applied); /* before anybody has joined */
+	need(job_join(&j, &err), "join", &err);
+	check_told(told, applied, job_step_partition(&j));
+	need(check_sums(&j, &err), "reading", &err);
+	need(job_train(&j, &events, &err), "the rest of the job", &err);
+	check_end(&j);
+	job_stop(&j);
+	return FINE;
+}
+
+/* --- Folders, each looked at by a process of its own */
+
+static int remove_one(const char *path, const struct stat *s, int flag, struct FTW *at)
+{
+	(void)s, (void)flag, (void)at;
+	return remove(path);
+}
+
+static void remove_folder(const char *path)
+{
+	if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0 && errno != ENOENT)
+		print_and_exit(path, strerror(errno));
+}
+
+static void show(const char *what, const char *path, int status)
+{
+	char text[4096];
+	if (atomic_fetch_add(&sum->failures, 1) >= FAILURES_SHOWN)
+		return;
+	FILE *f = fopen(path, "r");
+	size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+	text[n] = '\0';
+	if (f)
+		fclose(f);
+	if (WIFSIGNALED(status))
+		fprintf(stderr, "%s: ended by %s\n%s", what, strsignal(WTERMSIG(status)), text);
+	else
+		fprintf(stderr, "%s: %s", what, text);
+}
+
+/* Runs look_at in a child whose words go to a file; its outcome. One that is killed, hangs or says WRONG is shown. */
+static int in_child(const char *what, const char *words, int (*look_at)(void *arg), void *arg)
+{
+	int status;
+	pid_t pid = fork();
+	if (pid == 0) {
+		int fd = open(words, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+		if (fd < 0 || dup2(fd, STDERR_FILENO) < 0)
+			_exit(WRONG);
+		alarm(SECONDS_MAX);
+		_exit(look_at(arg));
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		print_and_exit("fork", strerror(errno));
+	const int outcome = WIFEXITED(status) ? WEXITSTATUS(status) : WRONG;
+	if (outcome != FINE && outcome != REFUSED)
+		show(what, words, status);
+	return outcome;
+}
+
+struct crash {
+	const struct trace *trace;
+	size_t moment, fate;
+	char folder[PATH_BYTES];
+};
+
+static int look_at_crash(void *arg)
+{
+	const struct crash *c = arg;
+	struct told told = {0};
+	image_build(c->trace, c->moment, c->fate, c->folder);
+	image_marks(c->trace, c->moment, take_mark, &told);
+	return check_image(c->folder, &told);
+}
+
+static void try_moment(const struct trace *t, size_t moment, const char *folder, const char *words)
+{
+	char what[64];
+	atomic_fetch_add(&sum->moments, 1);
+	for (size_t fate = 0, fates = image_fates(t, moment); fate < fates; fate++) {
+		struct crash c = {.trace = t, .moment = moment, .fate = fate};
+		snprintf(c.folder, sizeof c.folder, "%s", folder);
+		snprintf(what, sizeof what, "moment %zu of %zu, fate %zu", moment, t->count, fate);
+		(void)in_child(what, words, look_at_crash, &c);
+		remove_folder(folder);
+		atomic_fetch_add(&sum->images, 1);
+	}
+}
+
+/* A mark changes no disk: the moment behind it has the same folders, and more was told. */
+static bool is_seen_later(const struct trace *t, size_t moment)
+{
+	return moment < t->count && (t->events[moment].op->kind == TRACE_MARK || t->events[moment].op->kind == TRACE_OPEN);
+}
+
+/* --- Flipped bits */
+
+struct flip {
+	struct crash crash;
+	const char *file; /* inside the folder */
+	uint64_t bit;
+	bool ends_well; /* the job is over and the server stopped: all of it must be there */
+};
+
+static const char *damaged; /* name of the file with the flipped bit */
+
+static _Noreturn void refuse(const weir_error *err)
+{
+	if (strstr(err->text, damaged))
+		_exit(REFUSED);
+	fprintf(stderr, "refused without naming %s: %s\n", damaged, err->text);
+	_exit(WRONG);
+}
+
+static void on_refused(void *arg, const weir_error *err)
+{
+	(void)arg;
+	refuse(err);
+}
+
+static void flip_bit(const char *folder, const char *file, uint64_t bit)
+{
+	char path[2 * PATH_BYTES];
+	uint8_t byte;
+	snprintf(path, sizeof path, "%s/%s", folder, file);
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0 || pread(fd, &byte, 1, (off_t)(bit / 8)) != 1)
+		print_and_exit(path, strerror(errno));
+	byte ^= (uint8_t)(1u << bit % 8);
+	if (pwrite(fd, &byte, 1, (off_t)(bit / 8)) != 1 || close(fd) != 0)
+		print_and_exit(path, strerror(errno));
+}
+
+static int look_at_flip(void *arg)
+{
+	const struct flip *f = arg;
+	const char *slash = strrchr(f->file, '/');
+	struct job_applied applied[PARTITIONS];
+	struct told told = {0};
+	struct job j;
+	weir_error err = {0};
+	damaged = slash ? slash + 1 : f->file;
+	image_build(f->crash.trace, f->crash.moment, 0, f->crash.folder);
+	image_marks(f->crash.trace, f->crash.moment, take_mark, &told);
+	flip_bit(f->crash.folder, f->file, f->bit);
+	if (job_start(&j, f->crash.folder, on_refused, &err))
+		refuse(&err);
+	look(&j, applied);
+	if (job_join(&j, &err) || check_sums(&j, &err))
+		refuse(&err);
+	if (f->ends_well)
+		check_told(&told, applied, job_step_partition(&j));
+	if (f->ends_well)
+		check_end(&j);
+	return FINE;
+}
+
+static char *files[256];
+static uint64_t sizes[256];
+static size_t files_count, files_root;
+
+static int note_file(const char *path, const struct stat *s, int flag, struct FTW *at)
+{
+	(void)at;
+	if (flag != FTW_F || strstr(path, "LOCK") || files_count == sizeof files / sizeof *files)
+		return 0;
+	files[files_count] = strdup(path + files_root + 1);
+	sizes[files_count++] = (uint64_t)s->st_size;
+	return 0;
+}
+
+static void try_flips(const struct trace *t, size_t moment, uint64_t every, uint64_t process, uint64_t processes,
+                      const char *folder, const char *words)
+{
+	char what[2 * PATH_BYTES];
+	files_count = 0;
+	files_root = strlen(folder);
+	image_build(t, moment, 0, folder);
+	if (nftw(folder, note_file, 16, FTW_PHYS) != 0)
+		print_and_exit(folder, strerror(errno));
+	remove_folder(folder);
+	uint64_t number = 0;
+	for (size_t i = 0; i < files_count; i++)
+		for (uint64_t bit = prng_mix(i, moment, 5) % every; bit < 8 * sizes[i]; bit += every) {
+			if (number++ % processes != process)
+				continue;
+			struct flip f = {
+			    .crash = {.trace = t, .moment = moment}, .file = files[i], .bit = bit, .ends_well = moment == t->count};
+			snprintf(f.crash.folder, sizeof f.crash.folder, "%s", folder);
+			snprintf(what, sizeof what, "bit %llu of %s at moment %zu", (unsigned long long)bit, files[i], moment);
+			int outcome = in_child(what, words, look_at_flip, &f);
+			remove_folder(folder);
+			atomic_fetch_add(&sum->flips, 1);
+			atomic_fetch_add(outcome == REFUSED ? &sum->refused : &sum->harmless, outcome == REFUSED || outcome == FINE);
+		}
+	for (size_t i = 0; i < files_count; i++)
+		free(files[i]);
+}
+
+/* --- All of it */
+
+/* The moment when the first process had died. */
+static size_t middle_of(const struct trace *t)
+{
+	struct told told = {0};
+	size_t moment = 0;
+	while (moment < t->count && told.pushes < FIRST_PUSHES - 1) {
+		if (t->events[moment].op->kind == TRACE_MARK)
+			take_mark(&told, t->events[moment].text);
+		moment++;
+	}
+	return moment;
+}
+
+static void work(const struct trace *t, uint64_t moments, uint64_t bits, uint32_t process, uint32_t processes)
+{
+	char folder[PATH_BYTES], words[PATH_BYTES];
+	snprintf(folder, sizeof folder, "%s/image-%u", base, process);
+	snprintf(words, sizeof words, "%s/words-%u", base, process);
+	uint64_t number = 0;
+	for (size_t moment = 0; moment <= t->count; moment++)
+		if (!is_seen_later(t, moment) && number++ % (moments * processes) == process * moments)
+			try_moment(t, moment, folder, words);
+	try_flips(t, t->count, bits, process, processes, folder, words);
+	try_flips(t, middle_of(t), bits, process, processes, folder, words);
+}
+
+static int test(uint64_t moments, uint64_t bits, uint32_t processes)
+{
+	char trace[PATH_BYTES], folder[PATH_BYTES], pushes[16];
+	snprintf(trace, sizeof trace, "%s/trace", base);
+	snprintf(folder, sizeof folder, "%s/server-0", base);
+	snprintf(pushes, sizeof pushes, "%u", FIRST_PUSHES);
+	if (mkdir(folder, 0700) != 0)
+		print_and_exit(folder, strerror(errno));
+	run_recorded(trace, folder, pushes);
+	run_recorded(trace, folder, "0");
+	struct trace *t = trace_load(trace);
+	printf("the trace has %zu operations\n", t->count);
+	fflush(stdout);
+	for (uint32_t i = 0; i < processes; i++)
+		if (fork() == 0) {
+			work(t, moments, bits, i, processes);
+			_exit(0);
+		}
+	int failed = 0;
+	for (int status; wait(&status) > 0;)
+		failed |= !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+	trace_free(t);
+	printf("moments %llu, images %llu, bits flipped %llu (%llu refused with the file's name, %llu harmless), failures %llu\n",
+	       (unsigned long long)sum->moments, (unsigned long long)sum->images, (unsigned long long)sum->flips,
+	       (unsigned long long)sum->refused, (unsigned long long)sum->harmless, (unsigned long long)sum->failures);
+	return failed || sum->failures || !sum->images || !sum->refused;
+}
+
+static uint64_t argument(int argc, char **argv, int i, uint64_t otherwise)
+{
+	return argc > i && strtoull(argv[i], NULL, 10) ? strtoull(argv[i], NULL, 10) : otherwise;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 5 && strcmp(argv[1], "scenario") == 0)
+		return run_scenario(argv[2], argv[3], (uint32_t)strtoul(argv[4], NULL, 10));
+	if (!getenv("WEIR_INTERPOSE")) {
+		puts("skipped: WEIR_INTERPOSE does not name the recording library");
+		return 77;
+	}
+	snprintf(base, sizeof base, "%s/weir-crash-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+	sum = mmap(NULL, sizeof *sum, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (!mkdtemp(base) || sum == MAP_FAILED)
+		print_and_exit(base, strerror(errno));
+	const uint64_t processes = argument(argc, argv, 3, PROCESSES_DEFAULT);
+	int failed = test(argument(argc, argv, 1, MOMENTS_DEFAULT), argument(argc, argv, 2, BITS_DEFAULT),
+	                  (uint32_t)(processes < PROCESSES_MAX ? processes : PROCESSES_MAX));
+	remove_folder(base);
+	return failed;
+}
