@@ -1,0 +1,39 @@
+# What each rung of the ladder costs: the DeepFM job with `log: memory`, and with `log: disk` at `ack: sent`, `primary` and `disk`, in turn, round by
+# round; medians of samples/s as ratios to `log: memory`. `sent` and `primary` (fsync every 200 ms) may cost 10 %; `disk` (group commit) is reported.
+. tests/claims/lib/common.sh
+need_programs
+rounds=$(pick 1 5)
+[ "$QUICK" = 1 ] && echo "QUICK: one round instead of five, a fifth of the rows"
+cat > "$WORK/deepfm.yaml" <<-JOB
+	job: deepfm
+	cluster: {servers: 1, workers: 1, partitions: 16}
+	data: {generate: {rows: $(pick 300000 1500000), ids: 1000000, seed: 2}, batch: 2048, unit_batches: 16, seed: 1}
+	model: {kind: deepfm, dim: 16, hidden: [400, 400, 400]}
+	tables:
+	  embedding: {optimizer: {kind: adagrad, lr: 1.0e-2}}
+	  dense: {optimizer: {kind: adam, lr: 1.0e-3}}
+	train: {passes: 1, seed: 1}
+JOB
+"$BUILD/weir" train "$WORK/deepfm.yaml" --set "run_dir=$WORK/data" --report "$WORK/data.json" > /dev/null 2> "$WORK/data.err" ||
+	{ cat "$WORK/data.err" >&2; give_up "the first run failed"; }
+SAME=(--set data.generate.rows=0 --set "data.train=$WORK/data/generated.tsv" --set "data.cache=$WORK/data/cache" --set train.keep_best=false)
+run() { # run NAME ROUND [--set ...]
+	local name=$1-$2
+	shift 2
+	train "$name" "$WORK/deepfm.yaml" "${SAME[@]}" "$@"
+	figure "$WORK/$name.json" samples_per_s >> "$WORK/${name%-*}.rates"
+	rm -rf "${WORK:?}/$name"
+}
+for ((r = 0; r < rounds; r++)); do
+	run memory $r --set cluster.log=memory
+	for ack in sent primary disk; do
+		run $ack $r --set cluster.log=disk --set cluster.ack=$ack
+	done
+done
+ratio() { # median over the rounds of rung $1's ratio to memory
+	python3 -c 'import sys, statistics; a, b = ([float(l) for l in open(f)] for f in sys.argv[1:]); print(f"{statistics.median(y / x for x, y in zip(a, b)):.3f}")' "$WORK/memory.rates" "$WORK/$1.rates"
+}
+sent=$(ratio sent) primary=$(ratio primary) disk=$(ratio disk)
+echo "samples/s, $rounds rounds: memory $(paste -sd' ' "$WORK/memory.rates"); sent $(paste -sd' ' "$WORK/sent.rates"); primary $(paste -sd' ' "$WORK/primary.rates"); disk $(paste -sd' ' "$WORK/disk.rates")"
+echo "ratio to log: memory: sent $sent, primary $primary, disk $disk (reported)"
+verdict "$sent >= 0.9 and $primary >= 0.9" "sent and primary cost at most 10 %"
