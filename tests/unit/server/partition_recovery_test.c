@@ -166,7 +166,8 @@ static void on_reply(void *arg, const struct partition_reply *reply)
 	struct ticket *t = arg;
 	struct world *w = t->w;
 	if (reply->status != WEIR_E_UNAVAILABLE) {
-		bool may_be_lost = t->built.record.kind == RECORD_PUSH && t->built.record.b == 0 && !w->ack_disk;
+		const struct record *r = &t->built.record;
+		bool may_be_lost = (r->kind == RECORD_PUSH && r->b == 0 && !w->ack_disk) || r->kind == RECORD_RETIRE;
 		bool speaks_of_entries = reply->status == WEIR_OK || reply->status == WEIR_E_DUPLICATE;
 		w->acknowledged = reply->applied;
 		w->acknowledged_epoch = reply->epoch;
