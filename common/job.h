@@ -37,7 +37,7 @@ struct job {
 		uint32_t servers_at_count;
 		uint64_t memory_budget_bytes;
 		enum ack_rung ack;
-		uint32_t fsync_interval_ms;
+		uint32_t fsync_interval_ms, flush_interval_ms;
 		enum log_place log;
 		uint32_t lease_ms;
 		uint32_t executors;                /* threads per server; 0: auto = cores / local servers, at least 1 */

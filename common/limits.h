@@ -62,7 +62,6 @@
 #define WEIR_CONTROL_TIMEOUT_MS 5000u          /* default deadline of a control call */
 #define WEIR_STEP_POLL_MS 30000u              /* a long poll for a step; then it is asked again */
 #define WEIR_PARK_TIMEOUT_MS 3000u             /* a parked pull answers NOT_CURRENT after this */
-#define WEIR_FLUSH_INTERVAL_MS 10000u          /* between two flushes of a partition, with its log on disk */
 #define WEIR_DRAIN_MS 10000u                   /* SIGTERM to exit */
 #define WEIR_READY_TIMEOUT_MS 10000u           /* a server that `weir train` starts serves within this */
 #define WEIR_RECOVERY_TIMEOUT_MS 600000u       /* one that recovers from its disk or a checkpoint, within this */

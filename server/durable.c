@@ -425,6 +425,7 @@ weir_status durable_recover(struct server *s, weir_error *err)
 {
 	struct durable *d = s->durable;
 	weir_status status = start_logs(s, err);
+	const int64_t begun_ms = clock_ms(s->options.clock);
 	if (!status)
 		status = journal_replay(d->journal, d->channels, d->channels_count, replay_entry, s, err);
 	for (uint32_t i = 0; i < d->channels_count && !status; i++)
@@ -435,10 +436,11 @@ weir_status durable_recover(struct server *s, weir_error *err)
 		return status;
 	d->recovered = true;
 	d->recovery_ms = (uint64_t)(clock_ms(s->options.clock) - d->opened_ms);
-	logger_write(s->options.logger, LOG_INFO, NULL, "recovered", "folder=%s epoch=%llu clean=%d entries=%llu bytes=%llu ms=%llu",
-	             folder_path(d->folder), (unsigned long long)folder_epoch(d->folder), folder_was_clean(d->folder),
+	logger_write(s->options.logger, LOG_INFO, NULL, "recovered",
+	             "folder=%s epoch=%llu clean=%d entries=%llu bytes=%llu ms=%llu replay_ms=%llu", folder_path(d->folder),
+	             (unsigned long long)folder_epoch(d->folder), folder_was_clean(d->folder),
 	             (unsigned long long)d->replayed_entries, (unsigned long long)d->replayed_bytes,
-	             (unsigned long long)d->recovery_ms);
+	             (unsigned long long)d->recovery_ms, (unsigned long long)(clock_ms(s->options.clock) - begun_ms));
 	return WEIR_OK;
 }
 

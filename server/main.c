@@ -263,7 +263,7 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	                                  .path = p->folder,
 	                                  .memory_budget_bytes = job->cluster.memory_budget_bytes,
 	                                  .fsync_interval_ms = job->cluster.fsync_interval_ms,
-	                                  .flush_interval_ms = WEIR_FLUSH_INTERVAL_MS,
+	                                  .flush_interval_ms = job->cluster.flush_interval_ms,
 	                                  .ack_disk = job->cluster.ack == JOB_ACK_DISK,
 	                                  .failed = on_storage_failed};
 	job_server_dir(job, a->index, p->folder);
