@@ -8,14 +8,9 @@ RUN=$DIR/run
 
 command_line() { { tr '\0' ' ' < "/proc/$1/cmdline"; } 2> /dev/null; }
 
-# Processes of this test's run: all of them name its folder on their command line.
-left_over() {
-	local p
-	for p in /proc/[0-9]*; do
-		[ "${p#/proc/}" != $$ ] && command_line "${p#/proc/}" | grep -q -- "$DIR/" && echo "${p#/proc/}"
-	done
-	return 0
-}
+# Processes of this test's run: all of them name its folder on their command line. (One grep for all, as this is polled; it reads what to look for, so
+# that its own command line does not name the folder.)
+left_over() { grep -lsF -f - /proc/[0-9]*/cmdline <<< "$DIR/" | tr -dc '0-9\n'; }
 
 cleanup() {
 	local p

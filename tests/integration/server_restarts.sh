@@ -22,12 +22,6 @@ refused() {
 	done
 }
 
-# Whether the child of that name is another process now.
-pid_changed() {
-	local now
-	now=$(pid_of "$1") && [ "$now" != "$2" ]
-}
-
 # --- A folder of a server that serves
 write_job 1
 serve first
@@ -63,7 +57,7 @@ for name in server-1 server-0; do
 	wait_for 60 "$rows rows" trained $rows
 	victim=$(pid_of $name) || fail "$name does not run"
 	kill -KILL "$victim"
-	wait_for 60 "$name to be started again" pid_changed $name "$victim"
+	wait_for 60 "$name to be started again" grep -q "^$name (pid $victim) was killed .* started again" "$DIR/train.err"
 	rows=$((rows + 20000))
 done
 finish_train 200

@@ -35,6 +35,9 @@ static void cut_one(void *arg)
 	rpc_loop_after(s->client->loop, 1 + (uint32_t)prng_below(&s->random, 8), cut_one, s);
 }
 
+/* A server that is gone is known within 9 s, on a machine three times slower. */
+enum { LOST_MS = 27000 };
+
 static void test_broken_streams_lose_and_repeat_nothing(void **state)
 {
 	(void)state;
@@ -73,12 +76,12 @@ static void test_a_server_that_goes_away_ends_operations_and_is_named(void **sta
 	server_destroy(c.servers[1]);
 	int64_t before = clock_ms(clock_system());
 	assert_int_equal(run_batch(&t, &u, 1, &err), WEIR_E_UNAVAILABLE);
-	assert_in_range(clock_ms(clock_system()) - before, 0, 9000);
+	assert_in_range(clock_ms(clock_system()) - before, 0, LOST_MS);
 	assert_non_null(strstr(err.text, "memory:1"));
 	assert_non_null(strstr(err.text, "pulling batch 1 of unit"));
 	before = clock_ms(clock_system());
 	assert_int_equal(run_batch(&t, &u, 2, &err), WEIR_E_UNAVAILABLE); /* known by now */
-	assert_in_range(clock_ms(clock_system()) - before, 0, 2000);
+	assert_in_range(clock_ms(clock_system()) - before, 0, WEIR_DEAD_PEER_MS - 1);
 	trainer_close(&t);
 	c.servers_count = 1;
 	cluster_stop(&c);
@@ -98,8 +101,8 @@ static void test_a_server_that_goes_away_is_noticed_by_who_only_waits(void **sta
 	server_destroy(c.servers[1]);
 	c.servers_count = 1;
 	int64_t before = clock_ms(clock_system());
-	assert_int_equal(weir_unit_lease(evaluator, &u, 60000, &err), WEIR_E_UNAVAILABLE);
-	assert_in_range(clock_ms(clock_system()) - before, 0, 9000);
+	assert_int_equal(weir_unit_lease(evaluator, &u, PATIENCE_MS, &err), WEIR_E_UNAVAILABLE);
+	assert_in_range(clock_ms(clock_system()) - before, 0, LOST_MS);
 	assert_non_null(strstr(err.text, "memory:1"));
 	weir_abandon(evaluator);
 	cluster_stop(&c);
@@ -110,7 +113,7 @@ static void test_a_synchronous_worker_that_dies_does_not_stop_the_others(void **
 	(void)state;
 	struct cluster c;
 	struct trainer_thread t[3];
-	cluster_start(&c, &(struct cluster_options){.lease_ms = 4000});
+	cluster_start(&c, &(struct cluster_options){.lease_ms = 8000});
 	threads_open(t, 3, &c, (weir_mode){WEIR_SYNC, .backup = 0});
 	t[2].batches_max = 7;
 	threads_train(t, 3);
@@ -141,7 +144,7 @@ static void test_a_gradient_that_is_not_finite_is_refused_before_it_is_sent(void
 	assert_int_equal(cluster_audit(&c).applied, 0);
 	t.gradient[77777] = 0;
 	assert_ok(weir_push(t.client, &id, &item, 1, &(weir_push_options){.copy = 1}, NULL, NULL, &ticket, &err), &err);
-	assert_ok(weir_wait(t.client, ticket, 5000, &err), &err);
+	assert_ok(weir_wait(t.client, ticket, PATIENCE_MS, &err), &err);
 	trainer_close(&t);
 	cluster_stop(&c);
 }
@@ -177,7 +180,7 @@ static void test_assigned_rows_come_back_from_pull_and_scan(void **state)
 	assert_ok(weir_assign(t.client, t.embedding, keys, KEY_SPACE, values, &err), &err);
 	weir_pull_item item = {.table = t.embedding, .keys = keys, .rows = KEY_SPACE, .values = back};
 	assert_ok(weir_pull(t.client, NULL, &item, 1, NULL, NULL, &ticket, &err), &err);
-	assert_ok(weir_wait(t.client, ticket, 5000, &err), &err);
+	assert_ok(weir_wait(t.client, ticket, PATIENCE_MS, &err), &err);
 	assert_memory_equal(values, back, sizeof values);
 	double sum[2] = {0};
 	assert_ok(weir_scan(t.client, t.embedding, 0, count_row, sum, &err), &err);
@@ -187,7 +190,7 @@ static void test_assigned_rows_come_back_from_pull_and_scan(void **state)
 	assert_ok(weir_assign(t.client, t.dense, NULL, 0, t.gradient, &err), &err);
 	weir_pull_item dense = {.table = t.dense, .values = t.values};
 	assert_ok(weir_pull(t.client, NULL, &dense, 1, NULL, NULL, &ticket, &err), &err);
-	assert_ok(weir_wait(t.client, ticket, 5000, &err), &err);
+	assert_ok(weir_wait(t.client, ticket, PATIENCE_MS, &err), &err);
 	assert_memory_equal(t.values, t.gradient, DENSE * sizeof(float));
 	trainer_close(&t);
 	cluster_stop(&c);

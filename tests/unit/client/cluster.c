@@ -20,7 +20,7 @@ void cluster_start(struct cluster *c, const struct cluster_options *options)
 	struct ledger_options ledger = {.clock = clock_system(),
 	                                .entropy = entropy_system(),
 	                                .generation = generation,
-	                                .lease_ms = options->lease_ms ? options->lease_ms : 6000,
+	                                .lease_ms = options->lease_ms ? options->lease_ms : 60000,
 	                                .passes = options->passes ? options->passes : 1,
 	                                .partitions = c->partitions,
 	                                .servers_count = c->servers_count,
@@ -110,7 +110,7 @@ static ProtobufCMessage *ask(struct cluster *c, struct rpc_loop *loop, const cha
 	weir_error err = {0};
 	weir_status status = rpc_channel_open(&channel, c->rpc, loop, address, &err);
 	assert(status == WEIR_OK);
-	status = rpc_call_wait(channel, method, wire_pack(&q.base), 5000, &answer, &err);
+	status = rpc_call_wait(channel, method, wire_pack(&q.base), 60000, &answer, &err);
 	if (status == WEIR_OK)
 		status = wire_unpack(type, answer, &reply, &err);
 	if (status != WEIR_OK) {

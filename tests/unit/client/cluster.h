@@ -8,7 +8,7 @@
 #define CLUSTER_SERVERS_MAX 4u
 
 struct cluster_options {
-	uint32_t servers, partitions, lease_ms, passes, executors, allow_skip; /* 0: 2, 8, 6000, 1, 1, 0 */
+	uint32_t servers, partitions, lease_ms, passes, executors, allow_skip; /* 0: 2, 8, 60000, 1, 1, 0 */
 	const struct checkpoint_options *checkpoint;                           /* server_options' */
 	const char *restore;
 	uint64_t generation; /* 0: 1 */

@@ -53,7 +53,7 @@ void trainer_abandon(struct trainer *t)
 void trainer_lease(struct trainer *t, weir_unit *u)
 {
 	weir_error err = {0};
-	assert_ok(weir_unit_lease(t->client, u, 10000, &err), &err);
+	assert_ok(weir_unit_lease(t->client, u, PATIENCE_MS, &err), &err);
 	assert_int_equal(u->state, WEIR_UNIT_LEASED);
 	assert_ok(weir_unit_begin(t->client, u, BATCHES, &err), &err);
 }
@@ -69,7 +69,7 @@ weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t batch, wei
 	                         {.table = t->dense, .values = t->values}};
 	weir_status status = weir_pull(t->client, &id, pull, 2, NULL, NULL, &ticket, err);
 	if (status == WEIR_OK)
-		status = weir_wait(t->client, ticket, 120000, err);
+		status = weir_wait(t->client, ticket, PATIENCE_MS, err);
 	if (status != WEIR_OK)
 		return status;
 	for (uint32_t i = 0; i < KEYS * WIDTH; i++)
@@ -82,7 +82,7 @@ weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t batch, wei
 	                         {.table = t->dense, .values = t->gradient}};
 	status = weir_push(t->client, &id, push, 2, NULL, NULL, NULL, &ticket, err);
 	if (status == WEIR_OK)
-		status = weir_wait(t->client, ticket, 120000, err);
+		status = weir_wait(t->client, ticket, PATIENCE_MS, err);
 	t->executed += status == WEIR_OK;
 	return status;
 }
@@ -98,11 +98,12 @@ void finish_unit(struct trainer *t, const weir_unit *u)
 weir_status train(struct trainer *t, uint32_t batches_max, weir_error *err)
 {
 	for (;;) {
-		weir_unit u;
+		weir_unit u = {0};
 		weir_status status = weir_unit_lease(t->client, &u, -1, err);
-		if (status != WEIR_OK || u.state == WEIR_UNIT_FINISHED)
-			return status;
-		status = weir_unit_begin(t->client, &u, BATCHES, err);
+		if (status == WEIR_OK && u.state == WEIR_UNIT_FINISHED)
+			return WEIR_OK;
+		if (status == WEIR_OK)
+			status = weir_unit_begin(t->client, &u, BATCHES, err);
 		for (uint32_t b = u.watermark; status == WEIR_OK && b < BATCHES; b++) {
 			if (t->executed >= batches_max)
 				return WEIR_OK;
@@ -142,7 +143,7 @@ void assert_sums(struct trainer *t)
 	weir_ticket ticket;
 	weir_error err = {0};
 	assert_ok(weir_pull(t->client, NULL, pull, 2, NULL, NULL, &ticket, &err), &err);
-	assert_ok(weir_wait(t->client, ticket, 10000, &err), &err);
+	assert_ok(weir_wait(t->client, ticket, PATIENCE_MS, &err), &err);
 	for (uint32_t k = 0; k < KEY_SPACE; k++)
 		for (uint32_t w = 0; w < WIDTH; w++)
 			assert_float_equal(rows[k * WIDTH + w], expected[k], 0);
@@ -189,10 +190,10 @@ void threads_train(struct trainer_thread *t, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
 		assert_int_equal(pthread_create(&t[i].id, NULL, thread_main, &t[i]), 0);
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++)
 		pthread_join(t[i].id, NULL);
+	for (uint32_t i = 0; i < count; i++)
 		assert_ok(t[i].status, &t[i].err);
-	}
 }
 
 void threads_close(struct trainer_thread *t, uint32_t count)

@@ -163,7 +163,7 @@ static void test_a_push_that_servers_refuse_as_not_finite_is_done(void **state)
 		t.gradient[i] = 0.0f / 0.0f;
 	weir_push_item item = {.table = t.dense, .encoded = t.gradient, .encoded_bytes = DENSE * sizeof(float)};
 	assert_ok(weir_push(t.client, &id, &item, 1, NULL, NULL, NULL, &ticket, &err), &err);
-	assert_int_equal(weir_wait(t.client, ticket, 10000, &err), WEIR_E_NOT_FINITE);
+	assert_int_equal(weir_wait(t.client, ticket, PATIENCE_MS, &err), WEIR_E_NOT_FINITE);
 	for (uint32_t batch = 1; batch < BATCHES; batch++)
 		assert_ok(run_batch(&t, &u, batch, &err), &err);
 	assert_ok(weir_unit_commit(t.client, &u, &err), &err);
@@ -247,7 +247,7 @@ static void test_a_close_lost_by_a_stale_worker_is_sent_again(void **state)
 		(void)client_wait(t.client, client_now(t.client) + 5);
 	client_become_stale(t.client, "the test says so");
 	pthread_mutex_unlock(&t.client->lock);
-	assert_int_equal(weir_wait(t.client, ticket, 10000, &err), WEIR_E_STALE);
+	assert_int_equal(weir_wait(t.client, ticket, PATIENCE_MS, &err), WEIR_E_STALE);
 	assert_ok(weir_rejoin(t.client, &err), &err);
 	finish_by(&t, &c);
 	assert_sums(&t);

@@ -88,7 +88,7 @@ static weir_status misfortune(struct actor *a, const weir_unit *u)
 static weir_status work(struct actor *a)
 {
 	for (;;) {
-		weir_unit u;
+		weir_unit u = {0};
 		weir_client *c = a->trainer.client;
 		weir_status s = weir_unit_lease(c, &u, -1, &a->err);
 		if (s == WEIR_OK && u.state == WEIR_UNIT_FINISHED)
@@ -133,10 +133,10 @@ static void turmoil(uint64_t seed, weir_mode mode)
 	}
 	for (uint32_t i = 0; i < ACTORS; i++)
 		pthread_create(&actors[i].id, NULL, actor_main, &actors[i]);
-	for (uint32_t i = 0; i < ACTORS; i++) {
+	for (uint32_t i = 0; i < ACTORS; i++)
 		pthread_join(actors[i].id, NULL);
+	for (uint32_t i = 0; i < ACTORS; i++)
 		assert_ok(actors[i].status, &actors[i].err);
-	}
 	assert_audit(&c);
 	for (uint32_t i = 0; i < ACTORS; i++) {
 		struct actor *a = &actors[i];
