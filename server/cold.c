@@ -153,6 +153,12 @@ static weir_status open_database(struct cold *c, const struct cold_options *o, w
 		c->db = rocksdb_open_for_read_only_column_families(c->options, o->path, 1, &name, &family_options, &c->family, 0, &text);
 	else
 		c->db = rocksdb_open_column_families(c->options, o->path, 1, &name, &family_options, &c->family, &text);
+	/* CURRENT has no checksum: that it is damaged shows by what it names. */
+	if (text && strstr(text, "No such file") && strstr(text, "MANIFEST-")) {
+		weir_fail(err, WEIR_E_CORRUPT, "%s/CURRENT names a file that is not there: %s", o->path, text);
+		rocksdb_free(text);
+		return WEIR_E_CORRUPT;
+	}
 	return text ? fail(err, o->path, text) : WEIR_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crc32c.h"
 #include "json.h"
 #include "limits.h"
 #include "state.pb-c.h"
@@ -48,21 +49,56 @@ static void hex_of(const uint8_t uuid[16], char out[33])
 
 /* --- IDENTITY */
 
+struct identity_file {
+	char uuid[33];
+	uint64_t generation, index, servers, partitions, epoch;
+	bool restoring, clean;
+};
+
+static struct identity_file identity_of(const struct folder *f, bool clean)
+{
+	struct identity_file i = {.generation = f->who.generation,
+	                          .index = f->who.index,
+	                          .servers = f->who.servers,
+	                          .partitions = f->who.partitions,
+	                          .epoch = f->epoch,
+	                          .restoring = f->restoring,
+	                          .clean = clean};
+	hex_of(f->who.uuid, i.uuid);
+	return i;
+}
+
+/* The document without its checksum, and that. NULL: out of memory. */
+static struct json *identity_document(const struct identity_file *i, uint32_t *crc)
+{
+	struct json *j = json_create();
+	json_set_count(j, "version", FOLDER_VERSION);
+	json_set_text(j, "uuid", i->uuid);
+	json_set_count(j, "generation", i->generation);
+	json_set_count(j, "index", i->index);
+	json_set_count(j, "servers", i->servers);
+	json_set_count(j, "partitions", i->partitions);
+	json_set_count(j, "epoch", i->epoch);
+	json_set_bool(j, "restoring", i->restoring);
+	json_set_bool(j, "clean", i->clean);
+	char *text = j ? json_canonical(j) : NULL;
+	if (!text) {
+		json_destroy(j);
+		return NULL;
+	}
+	*crc = crc32c(0, text, strlen(text));
+	free(text);
+	return j;
+}
+
 static weir_status identity_write(const struct folder *f, bool clean, weir_error *err)
 {
-	char path[WEIR_PATH_BYTES_MAX], uuid[33];
+	const struct identity_file i = identity_of(f, clean);
+	char path[WEIR_PATH_BYTES_MAX];
+	uint32_t crc = 0;
 	weir_status status = file_path(f, "IDENTITY", path, err);
-	struct json *j = json_create();
-	hex_of(f->who.uuid, uuid);
-	json_set_count(j, "version", FOLDER_VERSION);
-	json_set_text(j, "uuid", uuid);
-	json_set_count(j, "generation", f->who.generation);
-	json_set_count(j, "index", f->who.index);
-	json_set_count(j, "servers", f->who.servers);
-	json_set_count(j, "partitions", f->who.partitions);
-	json_set_count(j, "epoch", f->epoch);
-	json_set_bool(j, "restoring", f->restoring);
-	json_set_bool(j, "clean", clean);
+	struct json *j = identity_document(&i, &crc);
+	json_set_count(j, "crc32c", crc);
 	char *text = j ? json_text(j) : NULL;
 	if (!status && !text)
 		status = weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", path);
@@ -73,27 +109,46 @@ static weir_status identity_write(const struct folder *f, bool clean, weir_error
 	return status;
 }
 
-static weir_status identity_compare(const struct folder *f, const struct json *j, weir_error *err)
+static weir_status identity_parse(const struct json *j, const char *path, struct identity_file *out, weir_error *err)
 {
-	char ours[33];
-	uint64_t generation = 0, index = 0, servers = 0, partitions = 0;
 	const char *uuid = json_get_text(j, "uuid");
-	hex_of(f->who.uuid, ours);
-	if (!uuid || !json_get_count(j, "generation", &generation) || !json_get_count(j, "index", &index) ||
-	    !json_get_count(j, "servers", &servers) || !json_get_count(j, "partitions", &partitions))
-		return weir_fail(err, WEIR_E_CORRUPT, "%s/IDENTITY: something is missing", f->path);
-	if (strcmp(uuid, ours) != 0)
+	uint64_t version = 0, kept = 0;
+	uint32_t crc = 0;
+	if (!json_get_count(j, "version", &version))
+		return weir_fail(err, WEIR_E_CORRUPT, "%s: no version", path);
+	if (version != FOLDER_VERSION)
+		return weir_fail(err, WEIR_E_VERSION, "%s: version %llu, this program reads %u", path, (unsigned long long)version,
+		                 FOLDER_VERSION);
+	if (!uuid || strlen(uuid) >= sizeof out->uuid || !json_get_count(j, "generation", &out->generation) ||
+	    !json_get_count(j, "index", &out->index) || !json_get_count(j, "servers", &out->servers) ||
+	    !json_get_count(j, "partitions", &out->partitions) || !json_get_count(j, "epoch", &out->epoch) ||
+	    !json_get_count(j, "crc32c", &kept))
+		return weir_fail(err, WEIR_E_CORRUPT, "%s: something is missing", path);
+	strcpy(out->uuid, uuid);
+	out->restoring = json_get_bool(j, "restoring");
+	out->clean = json_get_bool(j, "clean");
+	struct json *same = identity_document(out, &crc);
+	json_destroy(same);
+	if (!same)
+		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", path);
+	return crc == kept ? WEIR_OK : weir_fail(err, WEIR_E_CORRUPT, "%s: damaged, its checksum is another", path);
+}
+
+static weir_status identity_compare(const struct folder *f, const struct identity_file *i, weir_error *err)
+{
+	const struct identity_file ours = identity_of(f, false);
+	if (strcmp(i->uuid, ours.uuid) != 0)
 		return weir_fail(err, WEIR_E_STATE, "%s holds data of job %s, this server is of job %s: give it another folder", f->path,
-		                 uuid, ours);
-	if (generation != f->who.generation)
+		                 i->uuid, ours.uuid);
+	if (i->generation != ours.generation)
 		return weir_fail(err, WEIR_E_GENERATION,
 		                 "%s holds generation %llu of the job, this server is started with generation %llu", f->path,
-		                 (unsigned long long)generation, (unsigned long long)f->who.generation);
-	if (index != f->who.index || servers != f->who.servers || partitions != f->who.partitions)
+		                 (unsigned long long)i->generation, (unsigned long long)ours.generation);
+	if (i->index != ours.index || i->servers != ours.servers || i->partitions != ours.partitions)
 		return weir_fail(err, WEIR_E_STATE,
 		                 "%s holds server %llu of %llu with %llu partitions in the job, this one is server %u of %u with %u: "
 		                 "the same data on other servers needs a checkpoint and a restore",
-		                 f->path, (unsigned long long)index, (unsigned long long)servers, (unsigned long long)partitions,
+		                 f->path, (unsigned long long)i->index, (unsigned long long)i->servers, (unsigned long long)i->partitions,
 		                 f->who.index, f->who.servers, f->who.partitions);
 	return WEIR_OK;
 }
@@ -103,7 +158,7 @@ static weir_status identity_read(struct folder *f, weir_error *err)
 	char path[WEIR_PATH_BYTES_MAX], *text = NULL;
 	size_t bytes;
 	struct json *j = NULL;
-	uint64_t version = 0;
+	struct identity_file found = {0};
 	weir_status status = file_path(f, "IDENTITY", path, err);
 	if (!status)
 		status = read_file(f, path, WEIR_CONFIG_BYTES_MAX, &text, &bytes, err);
@@ -113,24 +168,35 @@ static weir_status identity_read(struct folder *f, weir_error *err)
 	}
 	if (!status)
 		status = json_parse(text, bytes, path, &j, err);
-	if (!status && !json_get_count(j, "version", &version))
-		status = weir_fail(err, WEIR_E_CORRUPT, "%s: no version", path);
-	if (!status && version != FOLDER_VERSION)
-		status = weir_fail(err, WEIR_E_VERSION, "%s: version %llu, this program reads %u", path, (unsigned long long)version,
-		                   FOLDER_VERSION);
 	if (!status)
-		status = identity_compare(f, j, err);
-	if (!status && !json_get_count(j, "epoch", &f->epoch))
-		status = weir_fail(err, WEIR_E_CORRUPT, "%s: no epoch", path);
+		status = identity_parse(j, path, &found, err);
 	if (!status)
-		f->was_clean = json_get_bool(j, "clean");
-	f->restoring = !status && json_get_bool(j, "restoring");
+		status = identity_compare(f, &found, err);
+	f->epoch = found.epoch;
+	f->was_clean = found.clean;
+	f->restoring = found.restoring;
 	json_destroy(j);
 	free(text);
 	return status;
 }
 
-/* --- TABLES */
+/* --- TABLES: the registry's bytes behind their crc32c, little-endian */
+
+#define CRC_BYTES 4u
+
+/* The registry in a file's bytes; no file, no tables. */
+static weir_status registry_parse(const char *path, const char *data, size_t bytes, ProtobufCMessage **out, weir_error *err)
+{
+	weir_error why = {0};
+	uint32_t crc = 0;
+	if (data && bytes >= CRC_BYTES)
+		memcpy(&crc, data, CRC_BYTES);
+	if (data && (bytes < CRC_BYTES || crc != crc32c(0, data + CRC_BYTES, bytes - CRC_BYTES)))
+		return weir_fail(err, WEIR_E_CORRUPT, "%s: damaged, its checksum is another", path);
+	weir_status status = wire_unpack_state(&weir__v1__table_registry__descriptor, data ? data + CRC_BYTES : "",
+	                                       data ? bytes - CRC_BYTES : 0, out, &why);
+	return status ? weir_fail(err, status, "%s: %s", path, why.text) : WEIR_OK;
+}
 
 static weir_status registry_read(const struct folder *f, Weir__V1__TableRegistry **out, weir_error *err)
 {
@@ -141,7 +207,7 @@ static weir_status registry_read(const struct folder *f, Weir__V1__TableRegistry
 	if (!status)
 		status = read_file(f, path, TABLES_BYTES_MAX, &data, &bytes, err);
 	if (!status)
-		status = wire_unpack_state(&weir__v1__table_registry__descriptor, data ? data : "", bytes, &m, err);
+		status = registry_parse(path, data, bytes, &m, err);
 	*out = (Weir__V1__TableRegistry *)m;
 	free(data);
 	return status;
@@ -151,12 +217,17 @@ static weir_status registry_write(const struct folder *f, const Weir__V1__TableR
 {
 	char path[WEIR_PATH_BYTES_MAX];
 	weir_status status = file_path(f, "TABLES", path, err);
-	struct message *m = wire_pack(&r->base);
-	if (!status && !m)
+	const size_t bytes = protobuf_c_message_get_packed_size(&r->base);
+	uint8_t *data = malloc(CRC_BYTES + bytes);
+	if (!status && !data)
 		status = weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", path);
-	if (!status)
-		status = disk_write_file(f->disk, path, m->spans[0].data, m->bytes, err);
-	message_release(m);
+	if (!status) {
+		(void)protobuf_c_message_pack(&r->base, data + CRC_BYTES);
+		const uint32_t crc = crc32c(0, data + CRC_BYTES, bytes);
+		memcpy(data, &crc, CRC_BYTES);
+		status = disk_write_file(f->disk, path, data, CRC_BYTES + bytes, err);
+	}
+	free(data);
 	return status;
 }
 

@@ -1,8 +1,8 @@
 /* The folder in which a server keeps what it must find again:
  *
  *   LOCK       held while a server has the folder
- *   IDENTITY   JSON: format version, job uuid, generation, server index, servers, partitions, epoch, and whether the last server stopped cleanly
- *   TABLES     TableRegistry of state.proto: every table registered here, kept before anything is logged of it
+ *   IDENTITY   JSON: format version, job uuid, generation, server index, servers, partitions, epoch, whether the last server stopped cleanly, checksum
+ *   TABLES     TableRegistry of state.proto: every table registered here, kept before anything is logged of it; with a checksum
  *   journal/   the log (journal.h)
  *   db/        RocksDB: rows and headers (cold.h)
  */
