@@ -28,14 +28,15 @@
 #define PROCESSES_DEFAULT 6u /* most of the time they wait */
 #define PROCESSES_MAX     64u
 #define SECONDS_MAX       60u /* for one folder */
+#define FLIPS_MIN         12u
 #define FAILURES_SHOWN    20u
 #define PATH_BYTES        512u
 #define FIRST_PUSHES      13u /* of the process that dies, in the middle of its unit */
 
-enum outcome { FINE = 0, WRONG = 1, REFUSED = 10, LOST = 11 };
+enum outcome { FINE = 0, WRONG = 1, REFUSED = 10, REFUSED_FOLDER = 11, LOST = 12 };
 
 static struct figures {
-	_Atomic uint64_t moments, images, flips, harmless, refused, failures;
+	_Atomic uint64_t moments, images, flips, harmless, refused, refused_folder, failures;
 } * sum; /* shared by all processes */
 
 static char base[64];
@@ -343,7 +344,7 @@ static int in_child(const char *what, const char *words, int (*look_at)(void *ar
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
 		print_and_exit("fork", strerror(errno));
 	const int outcome = WIFEXITED(status) ? WEXITSTATUS(status) : WRONG;
-	if (outcome != FINE && outcome != REFUSED)
+	if (outcome != FINE && outcome != REFUSED && outcome != REFUSED_FOLDER)
 		show(what, words, status);
 	return outcome;
 }
@@ -392,12 +393,15 @@ struct flip {
 	bool ends_well; /* the job is over and the server stopped: all of it must be there */
 };
 
-static const char *damaged; /* name of the file with the flipped bit */
+static const char *damaged; /* name of the file with the flipped bit; one of RocksDB's may show in another of its files */
+static bool in_database;
 
 static _Noreturn void refuse(const weir_error *err)
 {
 	if (strstr(err->text, damaged))
 		_exit(REFUSED);
+	if (in_database && strstr(err->text, "Corruption") && strstr(err->text, "/db"))
+		_exit(REFUSED_FOLDER);
 	fprintf(stderr, "refused without naming %s: %s\n", damaged, err->text);
 	_exit(WRONG);
 }
@@ -430,6 +434,7 @@ static int look_at_flip(void *arg)
 	struct job j;
 	weir_error err = {0};
 	damaged = slash ? slash + 1 : f->file;
+	in_database = strncmp(f->file, "db/", 3) == 0;
 	image_build(f->crash.trace, f->crash.moment, 0, f->crash.folder);
 	image_marks(f->crash.trace, f->crash.moment, take_mark, &told);
 	flip_bit(f->crash.folder, f->file, f->bit);
@@ -459,6 +464,24 @@ static int note_file(const char *path, const struct stat *s, int flag, struct FT
 	return 0;
 }
 
+static void count_outcome(int outcome)
+{
+	atomic_fetch_add(&sum->flips, 1);
+	if (outcome == FINE)
+		atomic_fetch_add(&sum->harmless, 1);
+	else if (outcome == REFUSED)
+		atomic_fetch_add(&sum->refused, 1);
+	else if (outcome == REFUSED_FOLDER)
+		atomic_fetch_add(&sum->refused_folder, 1);
+}
+
+/* Every file has at least FLIPS_MIN of its bits flipped. */
+static uint64_t stride_of(uint64_t bits, uint64_t every)
+{
+	const uint64_t stride = bits / FLIPS_MIN < every ? bits / FLIPS_MIN : every;
+	return stride ? stride : 1;
+}
+
 static void try_flips(const struct trace *t, size_t moment, uint64_t every, uint64_t process, uint64_t processes,
                       const char *folder, const char *words)
 {
@@ -470,8 +493,9 @@ static void try_flips(const struct trace *t, size_t moment, uint64_t every, uint
 		print_and_exit(folder, strerror(errno));
 	remove_folder(folder);
 	uint64_t number = 0;
-	for (size_t i = 0; i < files_count; i++)
-		for (uint64_t bit = prng_mix(i, moment, 5) % every; bit < 8 * sizes[i]; bit += every) {
+	for (size_t i = 0; i < files_count; i++) {
+		const uint64_t stride = stride_of(8 * sizes[i], every);
+		for (uint64_t bit = prng_mix(i, moment, 5) % stride; bit < 8 * sizes[i]; bit += stride) {
 			if (number++ % processes != process)
 				continue;
 			struct flip f = {
@@ -480,9 +504,9 @@ static void try_flips(const struct trace *t, size_t moment, uint64_t every, uint
 			snprintf(what, sizeof what, "bit %llu of %s at moment %zu", (unsigned long long)bit, files[i], moment);
 			int outcome = in_child(what, words, look_at_flip, &f);
 			remove_folder(folder);
-			atomic_fetch_add(&sum->flips, 1);
-			atomic_fetch_add(outcome == REFUSED ? &sum->refused : &sum->harmless, outcome == REFUSED || outcome == FINE);
+			count_outcome(outcome);
 		}
+	}
 	for (size_t i = 0; i < files_count; i++)
 		free(files[i]);
 }
@@ -537,9 +561,12 @@ static int test(uint64_t moments, uint64_t bits, uint32_t processes)
 	for (int status; wait(&status) > 0;)
 		failed |= !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 	trace_free(t);
-	printf("moments %llu, images %llu, bits flipped %llu (%llu refused with the file's name, %llu harmless), failures %llu\n",
+	printf("moments %llu, images recovered %llu, bits flipped %llu (refused with the file's name %llu, with its database's %llu, "
+	       "harmless "
+	       "%llu), failures %llu\n",
 	       (unsigned long long)sum->moments, (unsigned long long)sum->images, (unsigned long long)sum->flips,
-	       (unsigned long long)sum->refused, (unsigned long long)sum->harmless, (unsigned long long)sum->failures);
+	       (unsigned long long)sum->refused, (unsigned long long)sum->refused_folder, (unsigned long long)sum->harmless,
+	       (unsigned long long)sum->failures);
 	return failed || sum->failures || !sum->images || !sum->refused;
 }
 

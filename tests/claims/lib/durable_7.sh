@@ -1,0 +1,10 @@
+# A real server runs a small job under a recorder of what it does to its disk: evictions, flushes, a journal of several segments, compaction, a kill, a recovery.
+# Then a server starts on every folder that a machine which died at any moment of it could leave, with unsynced writes lost, torn and reordered; and on folders
+# with a bit flipped. It opens, has all that was acknowledged, and each row is the exact sum of the batches that its partition says are applied.
+. tests/claims/lib/common.sh
+need_tests weir_interpose test_crash_server
+[ "$QUICK" = 1 ] && echo "QUICK: every 31st moment instead of all"
+export WEIR_INTERPOSE=$BUILD/tests/libweir_interpose.so
+"$BUILD/tests/test_crash_server" "$(pick 31 1)" "$(pick 2003 127)" 12 > "$WORK/out" || { cat "$WORK/out"; echo "DOES NOT HOLD: see above"; exit 1; }
+cat "$WORK/out"
+verdict "1 == 1" "no push acknowledged at \`disk\` is lost, no folder fails to open after a crash, and no damage is served"
