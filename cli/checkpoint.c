@@ -107,11 +107,7 @@ static weir_status take_one(struct checkpoint_verb *v, weir_error *err)
 	struct asker a = {0};
 	Weir__V1__CheckpointReply *last = NULL;
 	char address[WEIR_ADDRESS_BYTES_MAX];
-	weir_status s = WEIR_OK;
-	if (v->at)
-		snprintf(address, sizeof address, "%s", v->at);
-	else
-		s = launch_find_ledger(v->job, address, err);
+	weir_status s = launch_find_ledger(v->job, v->at, address, err);
 	if (s == WEIR_OK)
 		s = asker_open(&a, address, v->logger, err);
 	if (s == WEIR_OK)

@@ -42,11 +42,7 @@ static weir_status open_model(struct import *i, weir_error *err)
 static weir_status import(struct import *i, weir_error *err)
 {
 	char address[WEIR_ADDRESS_BYTES_MAX], name[WEIR_NAME_BYTES_MAX];
-	weir_status s = WEIR_OK;
-	if (i->at)
-		snprintf(address, sizeof address, "%.*s", (int)sizeof address - 1, i->at);
-	else
-		s = launch_find_ledger(i->job, address, err);
+	weir_status s = launch_find_ledger(i->job, i->at, address, err);
 	snprintf(name, sizeof name, "weir-%d", (int)getpid());
 	if (s == WEIR_OK)
 		s = open_model(i, err);

@@ -53,11 +53,15 @@ static weir_status choose_addresses(struct train *t, weir_error *err)
 	return WEIR_OK;
 }
 
-weir_status launch_find_ledger(const struct job *job, char out[WEIR_ADDRESS_BYTES_MAX], weir_error *err)
+weir_status launch_find_ledger(const struct job *job, const char *at, char out[WEIR_ADDRESS_BYTES_MAX], weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX + 32], *text = NULL, host[WEIR_ADDRESS_BYTES_MAX];
 	size_t bytes = 0;
 	unsigned port = 0;
+	if (at) {
+		snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%.*s", (int)WEIR_ADDRESS_BYTES_MAX - 1, at);
+		return WEIR_OK;
+	}
 	if (job->cluster.servers_at_count > 0) {
 		snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%s", job->cluster.servers_at[0]);
 		return WEIR_OK;
@@ -185,7 +189,7 @@ weir_status launch_warm_start(struct train *t, weir_error *err)
 	if (!t->job->train.warm_start[0] || t->resume)
 		return WEIR_OK;
 	live_note(&t->live, "starting from the weights in %s", t->job->train.warm_start);
-	weir_status s = launch_find_ledger(t->job, ledger, err);
+	weir_status s = launch_find_ledger(t->job, NULL, ledger, err);
 	struct child *c = s == WEIR_OK ? supervisor_add(t->supervisor, CHILD_IMPORTER, "import", "weir", err) : NULL;
 	if (!c)
 		return err->status;
@@ -207,7 +211,7 @@ weir_status launch_warm_start(struct train *t, weir_error *err)
 weir_status launch_workers(struct train *t, weir_error *err)
 {
 	char name[WEIR_NAME_BYTES_MAX], ledger[WEIR_ADDRESS_BYTES_MAX];
-	weir_status s = launch_find_ledger(t->job, ledger, err);
+	weir_status s = launch_find_ledger(t->job, NULL, ledger, err);
 	for (uint32_t i = 0; i < t->job->cluster.workers && s == WEIR_OK; i++) {
 		snprintf(name, sizeof name, "worker-%u", i);
 		s = start_worker(t, CHILD_TRAINER, name, ledger, err);

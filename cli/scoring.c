@@ -46,11 +46,7 @@ static weir_status choose_part(struct scoring *s, const struct scoring_options *
 static weir_status join(struct scoring *s, const struct scoring_options *o, weir_error *err)
 {
 	char address[WEIR_ADDRESS_BYTES_MAX], name[WEIR_NAME_BYTES_MAX];
-	weir_status status = WEIR_OK;
-	if (o->at)
-		snprintf(address, sizeof address, "%.*s", (int)sizeof address - 1, o->at);
-	else
-		status = launch_find_ledger(o->job, address, err);
+	weir_status status = launch_find_ledger(o->job, o->at, address, err);
 	if (status != WEIR_OK)
 		return status;
 	snprintf(name, sizeof name, "weir-%d", (int)getpid());

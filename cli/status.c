@@ -184,7 +184,7 @@ int verb_status(int count, char **args)
 	if (s != WEIR_OK)
 		return verb_usage("status", &err);
 	if (!at && (s = job_options_load(&jo, &job, &err)) == WEIR_OK)
-		s = launch_find_ledger(job, address, &err);
+		s = launch_find_ledger(job, NULL, address, &err);
 	if (s == WEIR_OK)
 		s = show(at ? at : address, logger, as_json, &err);
 	job_free(job);

@@ -221,7 +221,7 @@ static weir_status start(struct train *t, weir_error *err)
 	if (s == WEIR_OK)
 		s = launch_workers(t, err);
 	if (s == WEIR_OK)
-		s = launch_find_ledger(t->job, ledger, err);
+		s = launch_find_ledger(t->job, NULL, ledger, err);
 	if (s == WEIR_OK) /* forks come first: gRPC starts threads */
 		s = watcher_open(&t->watcher, ledger, t->logger, err);
 	if (s == WEIR_OK)
