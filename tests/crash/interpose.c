@@ -409,6 +409,10 @@ EXPORT int rmdir(const char *path)
 {
 	return one_name(TRACE_REMOVE, path, REAL(rmdir));
 }
+EXPORT int remove(const char *path) /* the C library's does not call the two above */
+{
+	return one_name(TRACE_REMOVE, path, REAL(remove));
+}
 
 EXPORT int mkdir(const char *path, mode_t mode)
 {

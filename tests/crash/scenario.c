@@ -111,6 +111,7 @@ struct visit {
 	struct server *server;
 	uint32_t partition;
 	struct message *state;
+	uint64_t dropped;
 };
 
 static void visit_end(void *arg)
@@ -145,12 +146,30 @@ static void flush_ledger(void *arg)
 		visit_end(v);
 }
 
-static void flush_begin(struct visit *v, struct server *s)
+/* Posts what ends `count` times. */
+static void visit_begin(struct visit *v, struct server *s, struct rpc_loop *loop, void (*run)(void *arg), uint32_t count)
 {
-	*v = (struct visit){
-	    .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .server = s, .left = PARTITIONS + 1};
-	rpc_loop_post(s->executors[0].loop, flush_partitions, v);
-	rpc_loop_post(s->ledger_loop, flush_ledger, v);
+	*v = (struct visit){.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .server = s, .left = count};
+	rpc_loop_post(loop, run, v);
+}
+
+static void count_dropped(void *arg)
+{
+	struct visit *v = arg;
+	for (uint32_t p = 0; p < PARTITIONS; p++) {
+		struct store_counters c;
+		store_get_counters(partition_store(v->server->partitions[p]), &c);
+		v->dropped += c.dropped;
+	}
+	visit_end(v);
+}
+
+uint64_t job_rows_dropped(struct job *j)
+{
+	struct visit v;
+	visit_begin(&v, j->server, j->server->executors[0].loop, count_dropped, 1);
+	visit_wait(&v);
+	return v.dropped;
 }
 
 static void export_state(void *arg)
@@ -193,7 +212,7 @@ static weir_status train_unit(struct job *j, const weir_unit *u, const struct jo
 	struct visit flush;
 	weir_status status = weir_unit_begin(j->client, u, BATCHES, err);
 	if (e->flush)
-		flush_begin(&flush, j->server);
+		visit_begin(&flush, j->server, j->server->executors[0].loop, flush_partitions, PARTITIONS);
 	for (uint32_t b = u->watermark; b < BATCHES && !status; b++) {
 		const bool last = ++*pushes == e->pushes;
 		status = push_batch(j, u, b, !last, err);
@@ -208,6 +227,10 @@ static weir_status train_unit(struct job *j, const weir_unit *u, const struct jo
 		status = weir_unit_commit(j->client, u, err);
 	if (!status && e->committed)
 		e->committed(e->arg, u->pass, u->unit);
+	if (!status && e->flush) { /* all of the ledger's log is durable now, as a snapshot needs it */
+		visit_begin(&flush, j->server, j->server->ledger_loop, flush_ledger, 1);
+		visit_wait(&flush);
+	}
 	return status;
 }
 

@@ -46,10 +46,12 @@ struct job_events {
 	void (*acknowledged)(void *arg, uint32_t pass, uint32_t unit, uint32_t batch);
 	void (*committed)(void *arg, uint32_t pass, uint32_t unit);
 	void *arg;
-	bool flush;      /* partitions and ledger, in the middle of every unit */
+	bool flush;      /* the partitions in the middle of every unit, the ledger behind it */
 	uint32_t pushes; /* ends with E_CANCELLED once so many have been sent, the last not waited for; 0: trains to the end */
 };
 weir_status job_train(struct job *j, const struct job_events *events, weir_error *err);
+
+uint64_t job_rows_dropped(struct job *j); /* that have left memory */
 
 /* Everything in all tables. */
 struct job_values {

@@ -106,9 +106,26 @@ static int run_scenario(const char *trace, const char *folder, uint32_t pushes)
 	if (status == WEIR_E_CANCELLED && pushes)
 		_exit(0);
 	need(status, "train", &err);
+	if (!job_rows_dropped(&j))
+		print_and_exit("the job", "no row has left memory");
 	check_end(&j);
 	job_stop(&j);
 	return 0;
+}
+
+/* A server has done all that is to be crashed: a job in which it no longer does proves less than is said. */
+static void check_coverage(const struct trace *t)
+{
+	uint32_t journals = 0, tables = 0;
+	for (size_t i = 0; i < t->count; i++)
+		if (t->events[i].op->kind == TRACE_REMOVE) {
+			journals += strstr(t->events[i].text, ".wal") != NULL;
+			tables += strstr(t->events[i].text, ".sst") != NULL;
+		}
+	printf("recorded: %zu operations; %u journal segments and %u of RocksDB's files were deleted\n", t->count, journals, tables);
+	fflush(stdout);
+	if (!journals || !tables)
+		print_and_exit("the job", "no journal was truncated, or nothing was compacted");
 }
 
 static void run_recorded(const char *trace, const char *folder, const char *pushes)
@@ -550,8 +567,7 @@ static int test(uint64_t moments, uint64_t bits, uint32_t processes)
 	run_recorded(trace, folder, pushes);
 	run_recorded(trace, folder, "0");
 	struct trace *t = trace_load(trace);
-	printf("the trace has %zu operations\n", t->count);
-	fflush(stdout);
+	check_coverage(t);
 	for (uint32_t i = 0; i < processes; i++)
 		if (fork() == 0) {
 			work(t, moments, bits, i, processes);
