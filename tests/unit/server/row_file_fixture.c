@@ -89,7 +89,7 @@ void row_set_check(const struct row_set *s, uint32_t first, const struct checkpo
 	assert(got->count <= want->count - first);
 	assert(memcmp(got->keys, want->keys + first, got->count * sizeof *got->keys) == 0);
 	assert(memcmp(got->metas, want->metas + first, got->count * sizeof *got->metas) == 0);
-	if (off == 0)
+	if (off == 0 && stride > 0) /* rows without values have no address */
 		assert(memcmp(got->rows, rows, got->count * stride * sizeof *rows) == 0);
 	for (uint32_t i = 0; off > 0 && i < got->count; i++) {
 		double most = largest(rows + i * stride, want->elements);
