@@ -75,6 +75,16 @@ __attribute__((constructor)) static void begin(void)
 
 /* --- Names */
 
+static bool is_skipped(const char *path)
+{
+	for (const char *s = it.skip; s && *s; s += strcspn(s, ":"), s += *s == ':') {
+		const size_t bytes = strcspn(s, ":");
+		if (bytes && strncmp(path, s, bytes) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* The path relative to the root, without doubled slashes and "./"; false when it lies elsewhere. "" is the root itself. */
 static bool inside(const char *path, char out[PATH_MAX])
 {
@@ -103,7 +113,7 @@ static bool inside(const char *path, char out[PATH_MAX])
 	if (strncmp(whole, it.root, it.root_bytes) != 0 || (whole[it.root_bytes] && whole[it.root_bytes] != '/'))
 		return false;
 	const char *rest = whole + it.root_bytes + (whole[it.root_bytes] == '/');
-	if (it.skip && strncmp(rest, it.skip, strlen(it.skip)) == 0)
+	if (is_skipped(rest))
 		return false;
 	return snprintf(out, PATH_MAX, "%s", rest) < PATH_MAX;
 }

@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hash.h"
 #include "image.h"
-#include "limits.h"
 #include "prng.h"
 #include "scenario.h"
 #include "wire.h"
@@ -28,6 +28,7 @@
 #define PROCESSES_DEFAULT 6u /* most of the time they wait */
 #define PROCESSES_MAX     64u
 #define SECONDS_MAX       60u /* for one folder */
+#define IMAGES_MAX        32u /* of one moment, on average */
 #define FLIPS_MIN         12u
 #define FAILURES_SHOWN    20u
 #define PATH_BYTES        512u
@@ -36,7 +37,7 @@
 enum outcome { FINE = 0, WRONG = 1, REFUSED = 10, REFUSED_FOLDER = 11, LOST = 12 };
 
 static struct figures {
-	_Atomic uint64_t moments, images, flips, harmless, refused, refused_folder, failures;
+	_Atomic uint64_t moments, images, recoveries, flips, harmless, refused, refused_folder, failures;
 } * sum; /* shared by all processes */
 
 static char base[64];
@@ -135,7 +136,7 @@ static void run_recorded(const char *trace, const char *folder, const char *push
 	if (pid == 0) {
 		setenv(TRACE_FILE_ENV, trace, 1);
 		setenv(TRACE_ROOT_ENV, folder, 1);
-		setenv(TRACE_SKIP_ENV, "db/LOG", 1);
+		setenv(TRACE_SKIP_ENV, "LOCK:journal/LOCK:db/LOCK:db/LOG", 1);
 		setenv("LD_PRELOAD", getenv("WEIR_INTERPOSE"), 1);
 		execl("/proc/self/exe", "crash_server", "scenario", trace, folder, pushes, (char *)NULL);
 		_exit(127);
@@ -381,27 +382,113 @@ static int look_at_crash(void *arg)
 	return check_image(c->folder, &told);
 }
 
-static void try_moment(const struct trace *t, size_t moment, const char *folder, const char *words)
-{
-	char what[64];
-	atomic_fetch_add(&sum->moments, 1);
-	for (size_t fate = 0, fates = image_fates(t, moment); fate < fates; fate++) {
-		struct crash c = {.trace = t, .moment = moment, .fate = fate};
-		snprintf(c.folder, sizeof c.folder, "%s", folder);
-		snprintf(what, sizeof what, "moment %zu of %zu, fate %zu", moment, t->count, fate);
-		(void)in_child(what, words, look_at_crash, &c);
-		remove_folder(folder);
-		atomic_fetch_add(&sum->images, 1);
-	}
-}
-
 /* A mark changes no disk: the moment behind it has the same folders, and more was told. */
 static bool is_seen_later(const struct trace *t, size_t moment)
 {
 	return moment < t->count && (t->events[moment].op->kind == TRACE_MARK || t->events[moment].op->kind == TRACE_OPEN);
 }
 
+/* --- Which folders there are. Many moments and fates leave the same one: it is looked at once, as of the last such moment, when most had been told. */
+
+struct image {
+	uint64_t hash;
+	uint32_t moment, fate;
+};
+static struct images {
+	struct image *list; /* (count) shared by all processes */
+	size_t count, capacity;
+} images;
+
+static uint64_t hash_of_folder;
+static size_t root_bytes;
+
+static int hash_one(const char *path, const struct stat *s, int flag, struct FTW *at)
+{
+	uint64_t h = hash_bytes(path + root_bytes, strlen(path + root_bytes), (uint64_t)flag);
+	(void)at;
+	if (flag == FTW_F && s->st_size) {
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		void *bytes = fd < 0 ? MAP_FAILED : mmap(NULL, (size_t)s->st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (bytes == MAP_FAILED)
+			print_and_exit(path, strerror(errno));
+		h = hash_bytes(bytes, (size_t)s->st_size, h);
+		munmap(bytes, (size_t)s->st_size);
+		close(fd);
+	}
+	hash_of_folder += h; /* files come in any order */
+	return 0;
+}
+
+static void hash_image(const struct trace *t, struct image *i, const char *folder)
+{
+	if (mkdir(folder, 0700) != 0)
+		print_and_exit(folder, strerror(errno));
+	image_build(t, i->moment, i->fate, folder);
+	hash_of_folder = 0;
+	root_bytes = strlen(folder);
+	if (nftw(folder, hash_one, 16, FTW_PHYS) != 0)
+		print_and_exit(folder, strerror(errno));
+	i->hash = hash_of_folder;
+	remove_folder(folder);
+}
+
+static void list_images(const struct trace *t, uint64_t every)
+{
+	images.capacity = (t->count + 1) * IMAGES_MAX;
+	images.list = mmap(NULL, images.capacity * sizeof *images.list, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (images.list == MAP_FAILED)
+		print_and_exit("images", strerror(errno));
+	uint64_t number = 0;
+	for (size_t moment = 0; moment <= t->count; moment++) {
+		if (is_seen_later(t, moment) || number++ % every)
+			continue;
+		sum->moments++;
+		for (size_t fate = 0, fates = image_fates(t, moment); fate < fates; fate++) {
+			if (images.count == images.capacity)
+				print_and_exit("images", "more than there is room for");
+			images.list[images.count++] = (struct image){.moment = (uint32_t)moment, .fate = (uint32_t)fate};
+		}
+	}
+	sum->images = images.count;
+}
+
+static int by_hash_latest_first(const void *a, const void *b)
+{
+	const struct image *x = a, *y = b;
+	if (x->hash != y->hash)
+		return x->hash < y->hash ? -1 : 1;
+	return x->moment < y->moment ? 1 : x->moment > y->moment ? -1 : 0;
+}
+
+static void keep_distinct(void)
+{
+	size_t kept = 0;
+	qsort(images.list, images.count, sizeof *images.list, by_hash_latest_first);
+	for (size_t i = 0; i < images.count; i++)
+		if (!i || images.list[i].hash != images.list[kept - 1].hash)
+			images.list[kept++] = images.list[i];
+	images.count = kept;
+}
+
+static void try_image(const struct trace *t, const struct image *i, const char *folder, const char *words)
+{
+	char what[64];
+	struct crash c = {.trace = t, .moment = i->moment, .fate = i->fate};
+	snprintf(c.folder, sizeof c.folder, "%s", folder);
+	snprintf(what, sizeof what, "moment %zu of %zu, fate %zu", c.moment, t->count, c.fate);
+	(void)in_child(what, words, look_at_crash, &c);
+	remove_folder(folder);
+	atomic_fetch_add(&sum->recoveries, 1);
+}
+
 /* --- Flipped bits */
+
+struct worker {
+	const struct trace *trace;
+	uint64_t bits;
+	uint32_t number, processes;
+	char folder[PATH_BYTES], words[PATH_BYTES];
+};
 
 struct flip {
 	struct crash crash;
@@ -499,9 +586,10 @@ static uint64_t stride_of(uint64_t bits, uint64_t every)
 	return stride ? stride : 1;
 }
 
-static void try_flips(const struct trace *t, size_t moment, uint64_t every, uint64_t process, uint64_t processes,
-                      const char *folder, const char *words)
+static void try_flips(const struct worker *w, size_t moment)
 {
+	const struct trace *t = w->trace;
+	const char *folder = w->folder;
 	char what[2 * PATH_BYTES];
 	files_count = 0;
 	files_root = strlen(folder);
@@ -511,15 +599,15 @@ static void try_flips(const struct trace *t, size_t moment, uint64_t every, uint
 	remove_folder(folder);
 	uint64_t number = 0;
 	for (size_t i = 0; i < files_count; i++) {
-		const uint64_t stride = stride_of(8 * sizes[i], every);
+		const uint64_t stride = stride_of(8 * sizes[i], w->bits);
 		for (uint64_t bit = prng_mix(i, moment, 5) % stride; bit < 8 * sizes[i]; bit += stride) {
-			if (number++ % processes != process)
+			if (number++ % w->processes != w->number)
 				continue;
 			struct flip f = {
 			    .crash = {.trace = t, .moment = moment}, .file = files[i], .bit = bit, .ends_well = moment == t->count};
 			snprintf(f.crash.folder, sizeof f.crash.folder, "%s", folder);
 			snprintf(what, sizeof what, "bit %llu of %s at moment %zu", (unsigned long long)bit, files[i], moment);
-			int outcome = in_child(what, words, look_at_flip, &f);
+			int outcome = in_child(what, w->words, look_at_flip, &f);
 			remove_folder(folder);
 			count_outcome(outcome);
 		}
@@ -543,17 +631,34 @@ static size_t middle_of(const struct trace *t)
 	return moment;
 }
 
-static void work(const struct trace *t, uint64_t moments, uint64_t bits, uint32_t process, uint32_t processes)
+static void hash_images(const struct worker *w)
 {
-	char folder[PATH_BYTES], words[PATH_BYTES];
-	snprintf(folder, sizeof folder, "%s/image-%u", base, process);
-	snprintf(words, sizeof words, "%s/words-%u", base, process);
-	uint64_t number = 0;
-	for (size_t moment = 0; moment <= t->count; moment++)
-		if (!is_seen_later(t, moment) && number++ % (moments * processes) == process * moments)
-			try_moment(t, moment, folder, words);
-	try_flips(t, t->count, bits, process, processes, folder, words);
-	try_flips(t, middle_of(t), bits, process, processes, folder, words);
+	for (size_t i = w->number; i < images.count; i += w->processes)
+		hash_image(w->trace, &images.list[i], w->folder);
+}
+
+static void try_all(const struct worker *w)
+{
+	for (size_t i = w->number; i < images.count; i += w->processes)
+		try_image(w->trace, &images.list[i], w->folder, w->words);
+	try_flips(w, w->trace->count);
+	try_flips(w, middle_of(w->trace));
+}
+
+/* In every process its share; whether all went well. */
+static bool share(struct worker w, void (*run)(const struct worker *w))
+{
+	bool well = true;
+	for (w.number = 0; w.number < w.processes; w.number++)
+		if (fork() == 0) {
+			snprintf(w.folder, sizeof w.folder, "%s/image-%u", base, w.number);
+			snprintf(w.words, sizeof w.words, "%s/words-%u", base, w.number);
+			run(&w);
+			_exit(0);
+		}
+	for (int status; wait(&status) > 0;)
+		well &= WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	return well;
 }
 
 static int test(uint64_t moments, uint64_t bits, uint32_t processes)
@@ -568,22 +673,19 @@ static int test(uint64_t moments, uint64_t bits, uint32_t processes)
 	run_recorded(trace, folder, "0");
 	struct trace *t = trace_load(trace);
 	check_coverage(t);
-	for (uint32_t i = 0; i < processes; i++)
-		if (fork() == 0) {
-			work(t, moments, bits, i, processes);
-			_exit(0);
-		}
-	int failed = 0;
-	for (int status; wait(&status) > 0;)
-		failed |= !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+	list_images(t, moments);
+	const struct worker w = {.trace = t, .bits = bits, .processes = processes};
+	bool well = share(w, hash_images);
+	keep_distinct();
+	well &= share(w, try_all);
 	trace_free(t);
-	printf("moments %llu, images recovered %llu, bits flipped %llu (refused with the file's name %llu, with its database's %llu, "
-	       "harmless "
-	       "%llu), failures %llu\n",
-	       (unsigned long long)sum->moments, (unsigned long long)sum->images, (unsigned long long)sum->flips,
-	       (unsigned long long)sum->refused, (unsigned long long)sum->refused_folder, (unsigned long long)sum->harmless,
-	       (unsigned long long)sum->failures);
-	return failed || sum->failures || !sum->images || !sum->refused;
+	printf("crashes: %llu moments, %llu images, %llu of them distinct and recovered\n", (unsigned long long)sum->moments,
+	       (unsigned long long)sum->images, (unsigned long long)sum->recoveries);
+	printf("bits flipped: %llu, of which %llu refused with the file's name, %llu with its database's, %llu harmless\n",
+	       (unsigned long long)sum->flips, (unsigned long long)sum->refused, (unsigned long long)sum->refused_folder,
+	       (unsigned long long)sum->harmless);
+	printf("failures: %llu\n", (unsigned long long)sum->failures);
+	return !well || sum->failures || !sum->recoveries || !sum->refused;
 }
 
 static uint64_t argument(int argc, char **argv, int i, uint64_t otherwise)

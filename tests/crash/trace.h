@@ -38,7 +38,7 @@ struct trace_op {
 /* Environment of a program under interpose.c. */
 #define TRACE_FILE_ENV   "WEIR_TRACE"        /* the trace, outside the folder; %p in it is the process's id */
 #define TRACE_ROOT_ENV   "WEIR_TRACE_ROOT"   /* the folder, absolute */
-#define TRACE_SKIP_ENV   "WEIR_TRACE_SKIP"   /* not recorded: files of the folder whose path begins so, that nobody reads */
+#define TRACE_SKIP_ENV   "WEIR_TRACE_SKIP"   /* beginnings of paths, with colons between them: files that nobody reads, not recorded */
 #define TRACE_RANGES_ENV "WEIR_TRACE_RANGES" /* set: ranges without data, for long runs */
 
 #endif
