@@ -6,13 +6,6 @@ start_train --set run_dir="$DIR/file/run"
 finish_train 10
 [ $STATUS = 1 ] || fail "exit status $STATUS"
 grep -q "$DIR/file" "$DIR/train.err" || fail "the folder is not named"
-if [ "$(id -u)" != 0 ]; then
-	mkdir -m 555 "$DIR/locked"
-	start_train --set run_dir="$DIR/locked"
-	finish_train 10
-	[ $STATUS = 1 ] || fail "exit status $STATUS in a folder without the right to write"
-	grep -q "$DIR/locked" "$DIR/train.err" || fail "the folder is not named"
-fi
 
 start_train
 first=$TRAIN

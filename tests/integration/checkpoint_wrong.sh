@@ -8,24 +8,24 @@ wait_for 60 "the first rows" trained 10000
 CK=$RUN/checkpoints
 NAME=$(basename "$CK"/ck-*.json .json)
 
-# refused WORDS... -- COMMAND...: fails, with all the words in its last line, and leaves the run as it is.
+# refused WORDS... -- COMMAND...: fails, with all the words in its last line, and changes no byte in the folders KEPT.
+KEPT=("$CK" "$RUN/run.json") # while it trains
 refused() {
-	local words=() word before last
+	local words=() before
 	while [ "$1" != -- ]; do words+=("$1"); shift; done
 	shift
-	before=$(cat "$RUN/run.json"; ls "$RUN")
+	before=$(files "${KEPT[@]}")
+	[ -n "$before" ] || fail "no files in ${KEPT[*]}"
 	"$@" > "$DIR/out" 2> "$DIR/out.err" && fail "accepted: $*"
-	last=$(tail -n 1 "$DIR/out.err")
-	for word in "${words[@]}"; do
-		case $last in *"$word"*) ;; *) fail "'$word' is not in: $last" ;; esac
-	done
-	[ "$before" = "$(cat "$RUN/run.json"; ls "$RUN")" ] || fail "something was changed by: $*"
+	told "${words[@]}" "$DIR/out.err"
+	[ "$before" = "$(files "${KEPT[@]}")" ] || fail "something was changed by: $*"
 }
 restore() { "$WEIR" restore "$DIR/job.yaml" --from "$@"; }
 
 refused "\`weir train\` runs in" -- restore latest
 kill -TERM "$TRAIN"
 finish_train 30
+KEPT=("$RUN")
 
 refused "holds no checkpoint 'ck-nothing'" "$NAME" -- restore ck-nothing
 refused "holds no checkpoint" -- restore latest --set "checkpoint.dir=$DIR/nowhere"

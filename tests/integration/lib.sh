@@ -50,6 +50,30 @@ holds() {
 	jq -e "$2" "$1" > /dev/null || { cat "$1"; fail "does not hold: $2"; }
 }
 
+# Every file in these folders with its checksum, but for what is said while running, and who holds a lock.
+files() { find "$@" -type f ! -name '*.log' ! -name LOG ! -name LOCK -exec sha256sum {} + 2> /dev/null | sort -k 2; }
+
+# told WORD... FILE: the last line of FILE is a refusal that has all the words; it is shown.
+told() {
+	local file=${*: -1} last word
+	last=$(tail -n 1 "$file")
+	for word in "${@:1:$#-1}"; do
+		case $last in *"$word"*) ;; *) fail "'$word' is not in: $last" ;; esac
+	done
+	echo "refused: ${last//$DIR/DIR}"
+}
+
+# read_only FOLDER COMMAND...: runs it where nobody, not even root, can write in FOLDER. Replaces the shell it is called in.
+read_only() {
+	if [ "$(id -u)" = 0 ]; then
+		exec unshare -m bash -c 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"' "$@"
+	else
+		chmod -R a-w "$1"
+		shift
+		exec "$@"
+	fi
+}
+
 # A job that trains in seconds. write_job [PASSES [EXTRA CLUSTER KEYS]]
 write_job() {
 	cat > "$DIR/job.yaml" <<-JOB

@@ -10,16 +10,15 @@ serve() {
 	SERVER=$!
 }
 
-# refused NAME WORD...: that server ends with status 1 and a line that has all the words.
+# refused NAME WORD...: that server ends with status 1 and a line that has all the words, and no byte in the folders KEPT is changed.
 refused() {
-	local name=$1 word
+	local name=$1
 	shift
 	wait_for 20 "$name to be refused" is_gone "$SERVER"
 	wait "$SERVER"
 	[ $? = 1 ] || fail "$name was not refused"
-	for word in "$@"; do
-		grep -q -- "$word" "$DIR/$name.err" || fail "the refusal of $name does not say '$word'"
-	done
+	told "$@" "$DIR/$name.err"
+	[ "$before" = "$(files "${KEPT[@]}")" ] || fail "something was changed by $name"
 }
 
 # --- A folder of a server that serves
@@ -27,6 +26,8 @@ write_job 1
 serve first
 first=$SERVER
 wait_for 20 "the first server" grep -q READY "$DIR/first.ready"
+KEPT=("$RUN/server-0/IDENTITY") # the rest is the first server's to change
+before=$(files "${KEPT[@]}")
 serve second
 refused second "$RUN/server-0/LOCK" "pid $first"
 kill -0 "$first" || fail "the first server did not survive the second"
@@ -35,6 +36,8 @@ wait "$first" || fail "the first server did not stop well"
 holds "$RUN/server-0/IDENTITY" '.clean and .epoch == 1'
 
 # --- of another job, of other partitions
+KEPT=("$RUN")
+before=$(files "${KEPT[@]}")
 serve stranger --uuid 00112233445566778899aabbccddeeff
 refused stranger "$RUN/server-0" 00112233445566778899aabbccddeeff
 serve smaller --set cluster.partitions=4
