@@ -14,8 +14,10 @@
 #include "prng.h"
 
 #define SECTOR       512u /* what a disk writes whole */
-#define SINGLES_MAX  8u   /* unsynced writes that are lost or kept alone, the last ones */
+#define SUBSETS_OF   4u   /* up to so many unsynced writes: every subset of them */
+#define SINGLES_MAX  8u   /* of more of them: writes that are lost or kept alone, the last ones */
 #define RANDOM_FATES 3u
+#define NAMES_MAX    8u /* unsynced changes of names: every beginning of so many */
 
 static _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static _Noreturn void die(const char *format, ...)
@@ -232,35 +234,45 @@ static void view_free(struct view *v)
 
 /* --- Fates */
 
-enum writes_fate { LOSE_ALL, KEEP_ALL, TEAR_LAST, LOSE_ONE, KEEP_ONE, SOME };
+enum writes_fate { LOSE_ALL, KEEP_ALL, TEAR_ONE, LOSE_ONE, KEEP_ONE, SUBSET, SOME };
 struct fate {
 	enum writes_fate writes;
-	size_t which; /* LOSE_ONE, KEEP_ONE: number among the unsynced writes; SOME: seed */
+	size_t which; /* TEAR_ONE, LOSE_ONE, KEEP_ONE: number among the unsynced writes; SUBSET: bits of those kept; SOME: seed */
 	size_t names; /* unsynced changes of names that are kept, the first ones */
 };
-#define FATES_MAX (5u + 2 * SINGLES_MAX + RANDOM_FATES)
+#define FATES_MAX (2u + NAMES_MAX + (1u << SUBSETS_OF) + SUBSETS_OF + 2 * SINGLES_MAX + RANDOM_FATES)
 
-static size_t list_fates(const struct view *v, struct fate out[FATES_MAX])
+static size_t list_few(const struct view *v, struct fate out[FATES_MAX], size_t n)
 {
-	size_t n = 0, first = v->writes_count > SINGLES_MAX ? v->writes_count - SINGLES_MAX : 0;
-	out[n++] = (struct fate){KEEP_ALL, 0, v->names_count};
-	if (v->names_count) {
-		out[n++] = (struct fate){KEEP_ALL, 0, 0};
-		out[n++] = (struct fate){LOSE_ALL, 0, 0};
-	}
-	if (!v->writes_count)
-		return n;
+	for (size_t bits = 0; bits + 1 < (size_t)1 << v->writes_count; bits++)
+		out[n++] = (struct fate){SUBSET, bits, v->names_count};
+	for (size_t i = 0; i < v->writes_count; i++)
+		out[n++] = (struct fate){TEAR_ONE, i, v->names_count};
+	return n;
+}
+
+static size_t list_many(const struct view *v, struct fate out[FATES_MAX], size_t n)
+{
 	out[n++] = (struct fate){LOSE_ALL, 0, v->names_count};
-	out[n++] = (struct fate){TEAR_LAST, v->writes_count - 1, v->names_count};
-	if (v->writes_count == 1)
-		return n;
-	for (size_t i = first; i < v->writes_count; i++) {
+	out[n++] = (struct fate){TEAR_ONE, v->writes_count - 1, v->names_count};
+	for (size_t i = v->writes_count > SINGLES_MAX ? v->writes_count - SINGLES_MAX : 0; i < v->writes_count; i++) {
 		out[n++] = (struct fate){LOSE_ONE, i, v->names_count};
 		out[n++] = (struct fate){KEEP_ONE, i, v->names_count};
 	}
 	for (size_t i = 0; i < RANDOM_FATES; i++)
 		out[n++] = (struct fate){SOME, i, v->names_count};
 	return n;
+}
+
+static size_t list_fates(const struct view *v, struct fate out[FATES_MAX])
+{
+	size_t n = 0;
+	out[n++] = (struct fate){KEEP_ALL, 0, v->names_count};
+	for (size_t kept = 0; kept < v->names_count && kept < NAMES_MAX; kept++)
+		out[n++] = (struct fate){KEEP_ALL, 0, kept};
+	if (v->names_count)
+		out[n++] = (struct fate){LOSE_ALL, 0, 0};
+	return v->writes_count <= SUBSETS_OF ? list_few(v, out, n) : list_many(v, out, n);
 }
 
 /* Bytes of write `event` that reach the disk. Changes of size do whole or not at all. */
@@ -278,7 +290,7 @@ static uint64_t kept_bytes(const struct trace *t, const struct view *v, const st
 		return 0;
 	case KEEP_ALL:
 		return whole;
-	case TEAR_LAST:
+	case TEAR_ONE:
 		if (number != f->which || op->kind != TRACE_WRITE)
 			return whole;
 		return op->bytes > SECTOR ? op->bytes / 2 / SECTOR * SECTOR : 0;
@@ -286,6 +298,8 @@ static uint64_t kept_bytes(const struct trace *t, const struct view *v, const st
 		return number == f->which ? 0 : whole;
 	case KEEP_ONE:
 		return number == f->which ? whole : 0;
+	case SUBSET:
+		return f->which >> number & 1 ? whole : 0;
 	case SOME:
 		return prng_mix(f->which, number, v->moment) & 1 ? whole : 0;
 	}

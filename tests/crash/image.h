@@ -28,8 +28,9 @@ struct trace {
 struct trace *trace_load(const char *path);
 void trace_free(struct trace *t);
 
-/* How many fates image_build knows for the moment after `moment` operations: all lost, all kept, the last torn, each one lost alone, each one
- * kept alone, some at random; and all of it but the names lost. Never 0. */
+/* How many fates image_build knows for the moment after `moment` operations. Of few unsynced writes: every subset, and all with one torn. Of many: all
+ * lost, all kept, the last torn, each one lost alone, each one kept alone, some at random. Of unsynced changes of names: every
+ * beginning, with all writes; and none, without. Never 0. */
 size_t image_fates(const struct trace *t, size_t moment);
 /* Makes `folder` (new or empty) what fate `fate` (below image_fates) of that moment leaves. Ends the process when it cannot. */
 void image_build(const struct trace *t, size_t moment, size_t fate, const char *folder);
