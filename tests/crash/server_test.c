@@ -1,7 +1,7 @@
 /* Every crash of a real server: the job of scenario.h runs under interpose.c, dies in the middle, goes on, and ends. Then, for every moment of that
  * and every fate (image.h), a server starts on the folder that a machine which died then leaves: it opens; whatever it had acknowledged is
- * there; its rows are exactly the sums of what its partitions say they have applied; and the job goes on to the exact end. And with any bit of a
- * folder flipped, a server says which file is damaged, or the bit meant nothing.
+ * there; its rows are exactly the sums of what its partitions say they have applied; and the job goes on to the exact end. Some of these servers die again
+ * while they recover. And with any bit of a folder flipped, a server says which file is damaged, or the bit meant nothing.
  *
  *   test_crash_server [MOMENTS [BITS [PROCESSES]]]   looks at every MOMENTS-th moment, and flips every BITS-th bit
  * WEIR_INTERPOSE names the recording library. Each folder is opened by a process of its own, so that a crash or a hang is one failure. */
@@ -28,11 +28,15 @@
 #define PROCESSES_DEFAULT 6u /* most of the time they wait */
 #define PROCESSES_MAX     64u
 #define SECONDS_MAX       60u /* for one folder */
-#define IMAGES_MAX        32u /* of one moment, on average */
+#define IMAGES_MAX        64u /* of one moment, on average */
 #define FLIPS_MIN         12u
 #define FAILURES_SHOWN    20u
 #define PATH_BYTES        512u
 #define FIRST_PUSHES      13u /* of the process that dies, in the middle of its unit */
+#define SECOND_PUSHES     2u  /* of those that die again, */
+#define SECOND_DEATHS     8u  /* after so many of the crashes when all moments are looked at, else one, */
+#define SECOND_EVERY      13u /* at every such moment of theirs at least, as their traces are short */
+#define MARK_BUILT        "built"
 
 enum outcome { FINE = 0, WRONG = 1, REFUSED = 10, REFUSED_FOLDER = 11, LOST = 12 };
 
@@ -40,11 +44,14 @@ static struct figures {
 	_Atomic uint64_t moments, images, recoveries, flips, harmless, refused, refused_folder, failures;
 } * sum; /* shared by all processes */
 
-static char base[64];
+static char base[64]; /* removed when the first process exits */
+static pid_t first_process;
 
 static void print_and_exit(const char *what, const char *why)
 {
 	fprintf(stderr, "%s: %s\n", what, why);
+	if (getpid() == first_process)
+		exit(WRONG);
 	_exit(WRONG);
 }
 
@@ -94,20 +101,51 @@ static void on_failed(void *arg, const weir_error *err)
 
 static void check_end(struct job *j);
 
-/* A child of this program. pushes: it dies after so many. */
-static int run_scenario(const char *trace, const char *folder, uint32_t pushes)
+static void mark_again(void *arg, const char *text)
 {
+	mark(arg, text);
+}
+
+static int sync_one(const char *path, const struct stat *s, int flag, struct FTW *at)
+{
+	(void)s, (void)at;
+	int fd = open(path, (flag == FTW_F ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+	if (fd < 0 || fsync(fd) != 0)
+		print_and_exit(path, strerror(errno));
+	close(fd);
+	return 0;
+}
+
+/* The folder of an earlier crash, all of it on the disk, and what had been told by then. */
+static void begin_with(const char *crashed, size_t moment, size_t fate, const char *folder, struct recorder *r)
+{
+	struct trace *t = trace_load(crashed);
+	image_build(t, moment, fate, folder);
+	if (nftw(folder, sync_one, 16, FTW_PHYS) != 0)
+		print_and_exit(folder, strerror(errno));
+	image_marks(t, moment, mark_again, r);
+	mark(r, MARK_BUILT);
+	trace_free(t);
+}
+
+/* A child of this program: argv is what run_recorded says. */
+static int run_scenario(char **argv)
+{
+	const char *trace = argv[0], *folder = argv[1];
+	const uint32_t pushes = (uint32_t)strtoul(argv[2], NULL, 10);
 	struct recorder r = {.trace = trace};
 	struct job_events events = {.acknowledged = mark_push, .committed = mark_commit, .arg = &r, .flush = true, .pushes = pushes};
 	struct job j;
 	weir_error err = {0};
+	if (argv[3])
+		begin_with(argv[3], strtoul(argv[4], NULL, 10), strtoul(argv[5], NULL, 10), folder, &r);
 	need(job_start(&j, folder, on_failed, &err), "start", &err);
 	need(job_join(&j, &err), "join", &err);
 	weir_status status = job_train(&j, &events, &err);
 	if (status == WEIR_E_CANCELLED && pushes)
 		_exit(0);
 	need(status, "train", &err);
-	if (!job_rows_dropped(&j))
+	if (!argv[3] && !job_rows_dropped(&j))
 		print_and_exit("the job", "no row has left memory");
 	check_end(&j);
 	job_stop(&j);
@@ -129,22 +167,27 @@ static void check_coverage(const struct trace *t)
 		print_and_exit("the job", "no journal was truncated, or nothing was compacted");
 }
 
-static void run_recorded(const char *trace, const char *folder, const char *pushes)
+/* Runs the job on the folder under the recorder: it dies after so many pushes (0: it goes on to the end). crashed: a trace whose crash, moment and fate, the
+ * folder begins with; NULL: with what is there. */
+static void run_recorded(const char *trace, const char *folder, uint32_t pushes, const char *crashed, size_t moment, size_t fate)
 {
 	int status;
 	pid_t pid = fork();
 	if (pid == 0) {
+		char numbers[3][24];
+		snprintf(numbers[0], sizeof numbers[0], "%u", pushes);
+		snprintf(numbers[1], sizeof numbers[1], "%zu", moment);
+		snprintf(numbers[2], sizeof numbers[2], "%zu", fate);
 		setenv(TRACE_FILE_ENV, trace, 1);
 		setenv(TRACE_ROOT_ENV, folder, 1);
 		setenv(TRACE_SKIP_ENV, "LOCK:journal/LOCK:db/LOCK:db/LOG", 1);
 		setenv("LD_PRELOAD", getenv("WEIR_INTERPOSE"), 1);
-		execl("/proc/self/exe", "crash_server", "scenario", trace, folder, pushes, (char *)NULL);
+		execl("/proc/self/exe", "crash_server", "scenario", trace, folder, numbers[0], crashed, numbers[1], numbers[2],
+		      (char *)NULL);
 		_exit(127);
 	}
-	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-		fprintf(stderr, "the job under the recorder failed\n");
-		exit(1);
-	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		print_and_exit("the job", "failed under the recorder");
 }
 
 /* --- What a recovered server holds */
@@ -331,6 +374,11 @@ static void remove_folder(const char *path)
 		print_and_exit(path, strerror(errno));
 }
 
+static void remove_base(void)
+{
+	remove_folder(base);
+}
+
 static void show(const char *what, const char *path, int status)
 {
 	char text[4096];
@@ -432,14 +480,17 @@ static void hash_image(const struct trace *t, struct image *i, const char *folde
 	remove_folder(folder);
 }
 
-static void list_images(const struct trace *t, uint64_t every)
+static void list_images(const struct trace *t, size_t from, uint64_t every)
 {
+	images.count = 0;
+	if (images.list)
+		munmap(images.list, images.capacity * sizeof *images.list);
 	images.capacity = (t->count + 1) * IMAGES_MAX;
 	images.list = mmap(NULL, images.capacity * sizeof *images.list, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (images.list == MAP_FAILED)
 		print_and_exit("images", strerror(errno));
 	uint64_t number = 0;
-	for (size_t moment = 0; moment <= t->count; moment++) {
+	for (size_t moment = from; moment <= t->count; moment++) {
 		if (is_seen_later(t, moment) || number++ % every)
 			continue;
 		sum->moments++;
@@ -449,7 +500,7 @@ static void list_images(const struct trace *t, uint64_t every)
 			images.list[images.count++] = (struct image){.moment = (uint32_t)moment, .fate = (uint32_t)fate};
 		}
 	}
-	sum->images = images.count;
+	sum->images += images.count;
 }
 
 static int by_hash_latest_first(const void *a, const void *b)
@@ -637,10 +688,14 @@ static void hash_images(const struct worker *w)
 		hash_image(w->trace, &images.list[i], w->folder);
 }
 
-static void try_all(const struct worker *w)
+static void try_images(const struct worker *w)
 {
 	for (size_t i = w->number; i < images.count; i += w->processes)
 		try_image(w->trace, &images.list[i], w->folder, w->words);
+}
+
+static void try_bits(const struct worker *w)
+{
 	try_flips(w, w->trace->count);
 	try_flips(w, middle_of(w->trace));
 }
@@ -661,30 +716,70 @@ static bool share(struct worker w, void (*run)(const struct worker *w))
 	return well;
 }
 
-static int test(uint64_t moments, uint64_t bits, uint32_t processes)
+static bool try_crashes(const struct worker *w, size_t from, uint64_t every)
 {
-	char trace[PATH_BYTES], folder[PATH_BYTES], pushes[16];
-	snprintf(trace, sizeof trace, "%s/trace", base);
-	snprintf(folder, sizeof folder, "%s/server-0", base);
-	snprintf(pushes, sizeof pushes, "%u", FIRST_PUSHES);
+	list_images(w->trace, from, every);
+	bool well = share(*w, hash_images);
+	keep_distinct();
+	return share(*w, try_images) && well;
+}
+
+static size_t moment_of_mark(const struct trace *t, const char *text)
+{
+	size_t moment = 0;
+	while (moment < t->count && (t->events[moment].op->kind != TRACE_MARK || strcmp(t->events[moment].text, text) != 0))
+		moment++;
+	return moment + 1;
+}
+
+/* A machine dies again, while its server recovers from the crash `first` or soon after. */
+static bool try_second_death(struct worker w, const char *crashed, struct image first, uint64_t every)
+{
+	char trace[PATH_BYTES], folder[PATH_BYTES];
+	snprintf(trace, sizeof trace, "%s/second", base);
+	snprintf(folder, sizeof folder, "%s/server-1", base);
 	if (mkdir(folder, 0700) != 0)
 		print_and_exit(folder, strerror(errno));
-	run_recorded(trace, folder, pushes);
-	run_recorded(trace, folder, "0");
+	run_recorded(trace, folder, SECOND_PUSHES, crashed, first.moment, first.fate);
+	remove_folder(folder);
 	struct trace *t = trace_load(trace);
-	check_coverage(t);
-	list_images(t, moments);
-	const struct worker w = {.trace = t, .bits = bits, .processes = processes};
-	bool well = share(w, hash_images);
-	keep_distinct();
-	well &= share(w, try_all);
+	w.trace = t;
+	bool well = try_crashes(&w, moment_of_mark(t, MARK_BUILT), every);
 	trace_free(t);
+	return unlink(trace) == 0 && well;
+}
+
+static void print_figures(void)
+{
 	printf("crashes: %llu moments, %llu images, %llu of them distinct and recovered\n", (unsigned long long)sum->moments,
 	       (unsigned long long)sum->images, (unsigned long long)sum->recoveries);
 	printf("bits flipped: %llu, of which %llu refused with the file's name, %llu with its database's, %llu harmless\n",
 	       (unsigned long long)sum->flips, (unsigned long long)sum->refused, (unsigned long long)sum->refused_folder,
 	       (unsigned long long)sum->harmless);
 	printf("failures: %llu\n", (unsigned long long)sum->failures);
+}
+
+static int test(uint64_t moments, uint64_t bits, uint32_t processes)
+{
+	char trace[PATH_BYTES], folder[PATH_BYTES];
+	struct image firsts[SECOND_DEATHS];
+	snprintf(trace, sizeof trace, "%s/trace", base);
+	snprintf(folder, sizeof folder, "%s/server-0", base);
+	if (mkdir(folder, 0700) != 0)
+		print_and_exit(folder, strerror(errno));
+	run_recorded(trace, folder, FIRST_PUSHES, NULL, 0, 0);
+	run_recorded(trace, folder, 0, NULL, 0, 0);
+	struct trace *t = trace_load(trace);
+	check_coverage(t);
+	const struct worker w = {.trace = t, .bits = bits, .processes = processes};
+	bool well = try_crashes(&w, 0, moments);
+	const size_t deaths = moments == 1 && images.count > SECOND_DEATHS ? SECOND_DEATHS : 1;
+	memcpy(firsts, images.list, deaths * sizeof *firsts); /* they lie in the order of their hashes, which is none */
+	for (size_t i = 0; i < deaths; i++)
+		well &= try_second_death(w, trace, firsts[i], moments > SECOND_EVERY ? SECOND_EVERY : moments);
+	well &= share(w, try_bits);
+	trace_free(t);
+	print_figures();
 	return !well || sum->failures || !sum->recoveries || !sum->refused;
 }
 
@@ -695,19 +790,19 @@ static uint64_t argument(int argc, char **argv, int i, uint64_t otherwise)
 
 int main(int argc, char **argv)
 {
-	if (argc == 5 && strcmp(argv[1], "scenario") == 0)
-		return run_scenario(argv[2], argv[3], (uint32_t)strtoul(argv[4], NULL, 10));
+	if (argc >= 5 && strcmp(argv[1], "scenario") == 0)
+		return run_scenario(argv + 2);
 	if (!getenv("WEIR_INTERPOSE")) {
 		puts("skipped: WEIR_INTERPOSE does not name the recording library");
 		return 77;
 	}
 	snprintf(base, sizeof base, "%s/weir-crash-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 	sum = mmap(NULL, sizeof *sum, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (!mkdtemp(base) || sum == MAP_FAILED)
+	if (sum == MAP_FAILED || !mkdtemp(base))
 		print_and_exit(base, strerror(errno));
+	first_process = getpid();
+	atexit(remove_base);
 	const uint64_t processes = argument(argc, argv, 3, PROCESSES_DEFAULT);
-	int failed = test(argument(argc, argv, 1, MOMENTS_DEFAULT), argument(argc, argv, 2, BITS_DEFAULT),
-	                  (uint32_t)(processes < PROCESSES_MAX ? processes : PROCESSES_MAX));
-	remove_folder(base);
-	return failed;
+	return test(argument(argc, argv, 1, MOMENTS_DEFAULT), argument(argc, argv, 2, BITS_DEFAULT),
+	            (uint32_t)(processes < PROCESSES_MAX ? processes : PROCESSES_MAX));
 }
