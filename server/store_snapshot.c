@@ -19,7 +19,7 @@ void store_save_row(struct store_table *t, uint64_t row)
 	struct store_snapshot *n = &t->store->snapshot;
 	const struct row_tail *tail = row_tail(t, row);
 	*slab_flags(&t->slab, row) ^= ROW_PARITY;
-	if (n->failed || tail->meta.version <= n->options.floor)
+	if (n->failed || (n->options.floor && tail->meta.version <= n->options.floor)) /* a restored row is at version 0 */
 		return;
 	n->failed = row_batch_add(&n->batch, t->id, tail->key, &tail->meta, row_value(t, row), row_floats(t, tail->key));
 	if (n->batch.data_bytes >= EMIT_BYTES)

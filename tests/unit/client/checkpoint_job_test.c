@@ -101,13 +101,14 @@ static void *take_again_and_again(void *arg)
 	return NULL;
 }
 
-static void restore_and_finish(const struct place *place, const char *name, uint32_t servers, weir_mode mode)
+static void restore_and_finish(const struct place *place, const char *name, uint32_t servers, uint64_t generation, weir_mode mode)
 {
 	struct cluster c;
 	struct trainer t;
 	weir_error err = {0};
-	cluster_start(&c, &(struct cluster_options){
-	                      .servers = servers, .executors = 2, .checkpoint = &place->options, .restore = name, .generation = 2});
+	cluster_start(
+	    &c, &(struct cluster_options){
+	            .servers = servers, .executors = 2, .checkpoint = &place->options, .restore = name, .generation = generation});
 	trainer_open(&t, &c, "restored", mode);
 	assert_ok(train(&t, UINT32_MAX, &err), &err);
 	assert_sums(&t);
@@ -143,7 +144,7 @@ static void every_moment_restores(weir_mode mode, enum row_precision values)
 	asker_close(&taker.asker);
 	cluster_stop(&c);
 	for (uint32_t i = 0; i < taker.count; i++)
-		restore_and_finish(&place, taker.names[i], 1 + i % 3, mode);
+		restore_and_finish(&place, taker.names[i], 1 + i % 3, 2, mode);
 	place_remove(&place);
 }
 
@@ -157,6 +158,70 @@ static void synchronous_jobs_restore_exactly(void **state)
 {
 	(void)state;
 	every_moment_restores((weir_mode){WEIR_SYNC}, ROWS_FP32);
+}
+
+/* What a job has restored and not touched since is in its next checkpoint. */
+static void what_was_restored_is_in_the_next_checkpoint(void **state)
+{
+	(void)state;
+	struct place place;
+	struct cluster c;
+	struct trainer t;
+	struct asker a;
+	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX];
+	weir_error err = {0};
+	place_make(&place);
+	cluster_start(&c, &(struct cluster_options){.checkpoint = &place.options});
+	trainer_open(&t, &c, "worker", (weir_mode){WEIR_ASYNC});
+	assert_ok(train(&t, UINT32_MAX, &err), &err);
+	asker_open(&a, &c);
+	take(&a, name);
+	asker_close(&a);
+	trainer_close(&t);
+	cluster_stop(&c);
+	cluster_start(&c, &(struct cluster_options){.checkpoint = &place.options, .restore = name, .generation = 2});
+	asker_open(&a, &c);
+	take(&a, name);
+	asker_close(&a);
+	cluster_stop(&c);
+	restore_and_finish(&place, name, 3, 3, (weir_mode){WEIR_ASYNC});
+	place_remove(&place);
+}
+
+/* Servers that keep next to nothing in memory: what checkpoints are made of is read back from RocksDB, while rows go there and come back. */
+static void rows_that_are_on_disk_only_are_in_checkpoints(void **state)
+{
+	(void)state;
+	struct place place, data;
+	struct cluster c;
+	struct trainer t;
+	struct taker taker = {.count = 0};
+	char last[WEIR_CHECKPOINT_NAME_BYTES_MAX]; /* of the finished job: most of its rows are on disk only */
+	pthread_t thread;
+	weir_error err = {0};
+	place_make(&place);
+	place_make(&data);
+	cluster_start(&c, &(struct cluster_options){
+	                      .executors = 2, .checkpoint = &place.options, .folder = data.folder, .memory_budget_bytes = 1});
+	asker_open(&taker.asker, &c);
+	trainer_open(&t, &c, "worker", (weir_mode){WEIR_SYNC});
+	assert_int_equal(pthread_create(&thread, NULL, take_again_and_again, &taker), 0);
+	assert_ok(train(&t, UINT32_MAX, &err), &err);
+	atomic_store(&taker.stop, true);
+	pthread_join(thread, NULL);
+	while (cluster_audit(&c).resident_rows > KEY_SPACE / 2)
+		usleep(1000);
+	take(&taker.asker, last);
+	assert_sums(&t);
+	assert_audit(&c);
+	trainer_close(&t);
+	asker_close(&taker.asker);
+	cluster_stop(&c);
+	for (uint32_t i = 0; i < taker.count; i++)
+		restore_and_finish(&place, taker.names[i], 1 + i % 3, 2, (weir_mode){WEIR_SYNC});
+	restore_and_finish(&place, last, 1, 2, (weir_mode){WEIR_SYNC});
+	place_remove(&data);
+	place_remove(&place);
 }
 
 static void a_job_may_end_while_a_checkpoint_is_written(void **state)
@@ -188,6 +253,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(asynchronous_jobs_restore_exactly),
 	    cmocka_unit_test(synchronous_jobs_restore_exactly),
+	    cmocka_unit_test(what_was_restored_is_in_the_next_checkpoint),
+	    cmocka_unit_test(rows_that_are_on_disk_only_are_in_checkpoints),
 	    cmocka_unit_test(a_job_may_end_while_a_checkpoint_is_written),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "disk.h"
 #include "placement.h"
+
+static void on_failed(void *arg, const weir_error *err)
+{
+	(void)arg;
+	fprintf(stderr, "storage failed: %s\n", err->text);
+	abort();
+}
 
 void cluster_start(struct cluster *c, const struct cluster_options *options)
 {
@@ -31,6 +39,15 @@ void cluster_start(struct cluster *c, const struct cluster_options *options)
 	                                .partition_server = placed};
 	for (uint32_t i = 0; i < c->servers_count; i++) {
 		weir_error err = {0};
+		char path[128];
+		const struct durable_options durable = {.disk = disk_system(),
+		                                        .path = path,
+		                                        .memory_budget_bytes = options->memory_budget_bytes,
+		                                        .fsync_interval_ms = 5,
+		                                        .flush_interval_ms = 20,
+		                                        .failed = on_failed};
+		if (options->folder)
+			snprintf(path, sizeof path, "%s/server-%u", options->folder, i);
 		struct server_options o = {.rpc = c->rpc,
 		                           .clock = clock_system(),
 		                           .name = addresses[i],
@@ -40,6 +57,7 @@ void cluster_start(struct cluster *c, const struct cluster_options *options)
 		                           .servers = c->servers_count,
 		                           .partitions = c->partitions,
 		                           .executors = options->executors ? options->executors : 1,
+		                           .durable = options->folder ? &durable : NULL,
 		                           .checkpoint = options->checkpoint,
 		                           .restore = options->restore,
 		                           .ledger = i == 0 ? &ledger : NULL};
@@ -151,6 +169,7 @@ struct audit cluster_audit(struct cluster *c)
 			a.twice += s->partitions[p]->parts_double;
 		}
 		a.duplicates += s->duplicates_refused;
+		a.resident_rows += s->durable ? s->durable->resident_rows : 0;
 		wire_free(m);
 	}
 	rpc_loop_destroy(loop);
