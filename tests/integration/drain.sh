@@ -1,4 +1,4 @@
-# SIGTERM ends a run within 10 s, cleanly and with status 1; a second one at once.
+# SIGTERM ends a run within 10 s (three times that on a busy machine), cleanly and with status 1; a second one sooner than a drain may take.
 . "$(dirname "$0")/lib.sh"
 write_job 50
 start_train
@@ -6,7 +6,7 @@ wait_for 30 "the first rows" trained 2000
 kill -TERM "$TRAIN"
 told=$SECONDS
 finish_train 12
-[ $((SECONDS - told)) -le 10 ] || fail "the drain took $((SECONDS - told)) s"
+[ $((SECONDS - told)) -le 30 ] || fail "the drain took $((SECONDS - told)) s"
 [ $STATUS = 1 ] || fail "exit status $STATUS"
 tail -n 1 "$DIR/train.err" | grep -q "stopped by Terminated" || fail "the last line does not say why: $(tail -n 1 "$DIR/train.err")"
 holds "$DIR/report.json" "(.finished | not) and .workers_lost == 0 and .audit.double == 0"
@@ -19,6 +19,8 @@ kill -INT "$TRAIN"
 said() { grep -q "$1" "$DIR/train.err"; }
 wait_for 5 "the first signal to be told" said "workers finish their batch"
 kill -INT "$TRAIN"
+told=$SECONDS
 finish_train 5
+[ $((SECONDS - told)) -lt 10 ] || fail "the second signal took $((SECONDS - told)) s"
 [ $STATUS = 1 ] || fail "exit status $STATUS after two signals"
 nothing_left

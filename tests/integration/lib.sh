@@ -32,9 +32,10 @@ fail() {
 	exit 1
 }
 
-# wait_for SECONDS WHAT COMMAND...: until the command succeeds.
+# wait_for SECONDS WHAT COMMAND...: until the command succeeds. The seconds are plenty for a quiet machine; a busy one and a sanitizer get more.
+PATIENCE=5
 wait_for() {
-	local until=$((SECONDS + $1)) what=$2
+	local until=$((SECONDS + $1 * PATIENCE)) what=$2
 	shift 2
 	until "$@"; do
 		[ $SECONDS -lt $until ] || fail "waited too long for $what"

@@ -1,4 +1,4 @@
-# kill -9 of a server (log: memory): everything ends within 10 s, and the message names the server and what to do.
+# kill -9 of a server (log: memory): everything ends within 10 s (three times that on a busy machine), and the message names the server and what to do.
 . "$(dirname "$0")/lib.sh"
 write_job 50
 start_train
@@ -7,7 +7,7 @@ victim=$(pid_of server-1) || fail "server-1 does not run"
 kill -KILL "$victim"
 killed=$SECONDS
 finish_train 12
-[ $((SECONDS - killed)) -le 10 ] || fail "it took $((SECONDS - killed)) s"
+[ $((SECONDS - killed)) -le 30 ] || fail "it took $((SECONDS - killed)) s"
 [ $STATUS = 1 ] || fail "exit status $STATUS"
 last=$(tail -n 1 "$DIR/train.err")
 for word in server-1 "pid $victim" "$RUN/server-1.sock" "signal 9" "log: memory" "run the job again"; do
