@@ -56,6 +56,12 @@ weir_status wire_table_make(struct wire_table *out, const weir_table_spec *spec,
 	out->table.push_codec = spec->push_codec;
 	out->table.pull_codec = spec->pull_codec;
 	out->table.seed = spec->seed;
+	out->table.admission = spec->admission.kind;
+	out->table.admission_count = spec->admission.count;
+	out->table.admission_probability = spec->admission.probability;
+	out->table.ttl_s = spec->eviction.ttl_s;
+	out->table.min_score = spec->eviction.min_score;
+	out->table.half_life_s = spec->eviction.half_life_s;
 	out->table.n_segments = spec->segments_count;
 	out->table.segments = out->segment_list;
 	for (uint32_t i = 0; i < spec->segments_count; i++) {
@@ -127,6 +133,8 @@ weir_status wire_table_read(const Weir__V1__Table *in, weir_table_spec *spec, ui
 	spec->segments_count = (uint32_t)in->n_segments;
 	spec->segments = segments;
 	spec->seed = in->seed;
+	spec->admission = (weir_admission){(weir_admission_kind)in->admission, in->admission_count, in->admission_probability};
+	spec->eviction = (weir_eviction){in->ttl_s, in->min_score, in->half_life_s};
 	*id = in->id;
 	weir_status status = wire_table_check(spec, err);
 	if (status) {
@@ -144,7 +152,8 @@ weir_status wire_table_read(const Weir__V1__Table *in, weir_table_spec *spec, ui
 	X(optimizer.ftrl_beta) X(optimizer.window) X(optimizer.decay) X(optimizer.schedule.kind)                            \
 	X(optimizer.schedule.warmup) X(optimizer.schedule.total) X(optimizer.schedule.decay) X(optimizer.schedule.period)   \
 	X(optimizer.schedule.min) X(optimizer.schedule.gamma) X(mode.kind) X(mode.backup) X(push_codec) X(pull_codec)       \
-	X(segments_count) X(seed)
+	X(admission.kind) X(admission.count) X(admission.probability) X(eviction.ttl_s) X(eviction.min_score)               \
+	X(eviction.half_life_s) X(segments_count) X(seed)
 /* clang-format on */
 
 bool wire_table_equal(const weir_table_spec *a, const weir_table_spec *b, const char **field)
@@ -243,6 +252,24 @@ static weir_status check_optimizer(const weir_table_spec *t, weir_error *err)
 	return WEIR_OK;
 }
 
+static weir_status check_lifecycle(const weir_table_spec *t, weir_error *err)
+{
+	const weir_admission *a = &t->admission;
+	const weir_eviction *e = &t->eviction;
+	if ((unsigned)a->kind > WEIR_ADMIT_PROBABILITY)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: admission %u is not known", t->name, a->kind);
+	if (t->kind == WEIR_DENSE && (a->kind != WEIR_ADMIT_NONE || e->ttl_s || e->min_score))
+		return weir_fail(err, WEIR_E_INVALID, "table %s: admission and eviction are for embedding tables", t->name);
+	if (a->kind == WEIR_ADMIT_COUNT && a->count == 0)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: admission by count 0, expected 1 or more", t->name);
+	if (a->kind == WEIR_ADMIT_PROBABILITY && !(a->probability > 0 && a->probability <= 1))
+		return weir_fail(err, WEIR_E_INVALID, "table %s: admission with probability %g, expected above 0, at most 1", t->name,
+		                 (double)a->probability);
+	if (e->min_score && !e->half_life_s)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: eviction below score %u needs a half-life", t->name, e->min_score);
+	return WEIR_OK;
+}
+
 weir_status wire_table_check(const weir_table_spec *spec, weir_error *err)
 {
 	weir_status status = check_name(spec->name, err);
@@ -250,6 +277,8 @@ weir_status wire_table_check(const weir_table_spec *spec, weir_error *err)
 		status = check_shape(spec, err);
 	if (!status)
 		status = check_optimizer(spec, err);
+	if (!status)
+		status = check_lifecycle(spec, err);
 	if (status)
 		return status;
 	if ((spec->mode.kind != WEIR_ASYNC && spec->mode.kind != WEIR_SYNC) || spec->mode.backup >= WEIR_WORKERS_MAX)

@@ -17,6 +17,7 @@
 /* In the place of a row number: */
 #define ROWMAP_PENDING       (UINT64_MAX - 1) /* the row is being read back */
 #define ROWMAP_ABSENT        (UINT64_MAX - 2) /* it is known to be stored nowhere */
+#define ROWMAP_GONE          (1ull << 63)     /* | version: it was removed, and what says so is on its way to RocksDB */
 #define ROWMAP_SEGMENT_SLOTS 4096u
 #define ROWMAP_SEGMENT_BYTES (ROWMAP_SEGMENT_SLOTS * sizeof(struct rowmap_slot))
 

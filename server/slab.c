@@ -95,12 +95,18 @@ static uint64_t take_new(struct slab *s)
 	return row;
 }
 
+/* Where a freed row keeps the number of the next. */
+static void *link_of(const struct slab *s, uint64_t row)
+{
+	return s->stride ? slab_row(s, row) : slab_tail(s, row);
+}
+
 static uint64_t take_freed(struct slab *s)
 {
 	const uint64_t row = s->free;
-	memcpy(&s->free, slab_row(s, row), sizeof s->free);
+	memcpy(&s->free, link_of(s, row), sizeof s->free);
 	if (s->free != SLAB_NONE)
-		__builtin_prefetch(slab_row(s, s->free), 1);
+		__builtin_prefetch(link_of(s, s->free), 1);
 	s->free_count--;
 	memset(slab_tail(s, row), 0, s->tail_bytes);
 	*slab_flags(s, row) = 0;
@@ -116,7 +122,7 @@ uint64_t slab_add(struct slab *s)
 void slab_remove(struct slab *s, uint64_t row)
 {
 	assert(s->rows > 0);
-	memcpy(slab_row(s, row), &s->free, sizeof s->free);
+	memcpy(link_of(s, row), &s->free, sizeof s->free);
 	*slab_flags(s, row) = 0;
 	s->free = row;
 	s->free_count++;

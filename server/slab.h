@@ -30,7 +30,7 @@ struct slab {
 	uint32_t mapped, capacity; /* blocks, and room in the array */
 	uint64_t end;              /* the lowest number never used */
 	uint64_t rows;             /* in use */
-	uint64_t free, free_count; /* a list through the first bytes of freed rows */
+	uint64_t free, free_count; /* a list through the first bytes of freed rows, or of their tails where rows have none */
 	struct pool *pool;         /* charged; may be NULL */
 	uint64_t charged;
 };

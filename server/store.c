@@ -17,6 +17,7 @@ static void table_free(struct store_table *t)
 	if (!t)
 		return;
 	slab_free(&t->slab);
+	slab_free(&t->stubs);
 	rowmap_free(&t->map);
 	free(t->chunk_rows);
 	free(t->segments);
@@ -78,6 +79,7 @@ static weir_status prepare_rows(struct store_table *t)
 	t->width = t->spec.kind == WEIR_DENSE ? WEIR_CHUNK : t->spec.width;
 	t->slots = optimizer_slots(t->spec.optimizer.kind);
 	slab_init(&t->slab, t->width * (1 + t->slots) * sizeof(float), sizeof(struct row_tail), t->store->options.pool);
+	slab_init(&t->stubs, 0, sizeof(struct row_tail), t->store->options.pool);
 	if (t->spec.kind == WEIR_EMBEDDING)
 		return rowmap_init(&t->map, t->store->options.pool);
 	t->chunk_rows_count = store_chunks(t);
@@ -137,11 +139,15 @@ uint64_t store_table_rows(const struct store_table *t)
 {
 	return t->slab.rows;
 }
+uint64_t store_table_stubs(const struct store_table *t)
+{
+	return t->stubs.rows;
+}
 
 uint64_t store_table_bytes(const struct store_table *t)
 {
 	uint64_t index = t->spec.kind == WEIR_EMBEDDING ? rowmap_bytes(&t->map) : t->chunk_rows_count * sizeof *t->chunk_rows;
-	return index + t->slab.rows * (t->slab.stride + t->slab.tail_bytes + 1);
+	return index + t->slab.rows * (t->slab.stride + t->slab.tail_bytes + 1) + t->stubs.rows * (t->stubs.tail_bytes + 1);
 }
 
 size_t store_row_elements(const struct store_table *t, uint64_t key)
@@ -219,7 +225,7 @@ static void gather_block(const struct store_table *t, const uint64_t *keys, size
 		home[i] = rowmap_home(&t->map, keys[i]);
 	for (size_t i = 0; i < count; i++) {
 		const uint64_t row = rowmap_find(home[i], keys[i]);
-		values[i] = is_row(row) ? row_value(t, row) : NULL;
+		values[i] = is_full(row) ? row_value(t, row) : NULL;
 		if (values[i])
 			prefetch_row(values[i], bytes, false);
 	}
@@ -249,21 +255,27 @@ void store_read_chunk(const struct store_table *t, uint64_t chunk, float *out)
 		initial_value(t, chunk, out, n);
 }
 
-uint64_t store_add_row(struct store_table *t, uint64_t key, uint64_t known)
+static void free_row(struct store_table *t, uint64_t row)
 {
-	if (slab_reserve(&t->slab, 1))
+	slab_remove(is_full(row) ? &t->slab : &t->stubs, row & ~STUB_BIT);
+}
+
+uint64_t store_add_row(struct store_table *t, uint64_t key, uint64_t known, bool stub)
+{
+	struct slab *slab = stub ? &t->stubs : &t->slab;
+	if (slab_reserve(slab, 1))
 		return ROWMAP_NONE;
-	const uint64_t row = slab_add(&t->slab);
+	const uint64_t row = slab_add(slab) | (stub ? STUB_BIT : 0);
 	if (t->spec.kind == WEIR_DENSE) {
 		t->chunk_rows[key / t->partitions] = (uint32_t)row + 1;
-	} else if (known == ROWMAP_ABSENT) {
+	} else if (known != ROWMAP_NONE) {
 		rowmap_set(&t->map, key, row);
 	} else if (rowmap_insert(&t->map, key, row)) {
-		slab_remove(&t->slab, row);
+		free_row(t, row);
 		return ROWMAP_NONE;
 	}
 	row_tail(t, row)->key = key;
-	*slab_flags(&t->slab, row) = ROW_USED | t->store->parity;
+	*row_flags(t, row) = ROW_USED | t->store->parity;
 	return row;
 }
 
@@ -271,7 +283,26 @@ void store_drop_row(struct store_table *t, uint64_t row)
 {
 	store_before_change(t, row);
 	rowmap_remove(&t->map, row_tail(t, row)->key);
-	slab_remove(&t->slab, row);
+	free_row(t, row);
+}
+
+/* The row leaves memory although its last version may be nowhere else. */
+static void forget_row(struct store_table *t, uint64_t row)
+{
+	store_before_change(t, row);
+	t->store->counters.dirty -= (*row_flags(t, row) & ROW_DIRTY) != 0;
+	free_row(t, row);
+}
+
+/* The full row of a stub's key, to be filled: what the stub counted stands behind it. */
+static uint64_t add_admitted(struct store_table *t, uint64_t key, uint64_t stub)
+{
+	const uint64_t row = store_add_row(t, key, stub, false);
+	if (row == ROWMAP_NONE)
+		return row;
+	row_tail(t, row)->meta = row_tail(t, stub)->meta;
+	forget_row(t, stub);
+	return row;
 }
 
 /* Looks again: an earlier absent key of the same call may have been the same. */
@@ -279,16 +310,18 @@ static uint64_t find_or_create(struct store_table *t, uint64_t key)
 {
 	uint64_t row = store_find_row(t, key);
 	assert(row != ROWMAP_PENDING); /* it was wanted, and not waited for */
-	if (is_row(row) || (row = store_add_row(t, key, row)) == ROWMAP_NONE)
+	if (is_full(row))
 		return row;
-	initial_row(t, key, row_value(t, row), store_row_elements(t, key));
+	row = is_row(row) ? add_admitted(t, key, row) : store_add_row(t, key, row, false);
+	if (row != ROWMAP_NONE)
+		initial_row(t, key, row_value(t, row), store_row_elements(t, key));
 	return row;
 }
 
 static inline void mark_changed(struct store_table *t, uint64_t row)
 {
 	store_before_change(t, row);
-	*slab_flags(&t->slab, row) |= ROW_REFERENCED;
+	*row_flags(t, row) |= ROW_REFERENCED;
 	if (t->store->options.cold)
 		store_mark_dirty(t, row);
 }
@@ -314,7 +347,7 @@ static weir_status upsert_block(struct store_table *t, const uint64_t *keys, siz
 		for (size_t i = 0; i < count; i++)
 			numbers[i] = store_find_row(t, keys[i]);
 	for (size_t i = 0; i < count; i++) {
-		if (!is_row(numbers[i]) && (numbers[i] = find_or_create(t, keys[i])) == ROWMAP_NONE)
+		if (!is_full(numbers[i]) && (numbers[i] = find_or_create(t, keys[i])) == ROWMAP_NONE)
 			return WEIR_E_MEMORY;
 		rows[i] = row_value(t, numbers[i]);
 		metas[i] = &row_tail(t, numbers[i])->meta;
@@ -338,39 +371,79 @@ weir_status store_upsert(struct store_table *t, const uint64_t *keys, size_t cou
 	return WEIR_OK;
 }
 
+weir_status store_upsert_stub(struct store_table *t, uint64_t key, struct row_meta **meta)
+{
+	uint64_t row = store_find_row(t, key);
+	assert(row != ROWMAP_PENDING && !is_full(row));
+	if (!is_row(row) && (row = store_add_row(t, key, row, true)) == ROWMAP_NONE)
+		return WEIR_E_MEMORY;
+	if (t->store->tracks)
+		mark_changed(t, row);
+	*meta = &row_tail(t, row)->meta;
+	return WEIR_OK;
+}
+
 const struct row_meta *store_find(const struct store_table *t, uint64_t key, const float **row)
 {
 	const uint64_t number = store_find_row(t, key);
 	if (!is_row(number))
 		return NULL;
-	*row = row_value(t, number);
+	*row = is_full(number) ? row_value(t, number) : NULL;
 	return &row_tail(t, number)->meta;
 }
 
 void store_copy_row(const struct store_table *t, uint64_t key, float *row, struct row_state *state)
 {
 	const size_t n = store_row_elements(t, key);
-	const float *stored;
+	const float *stored = NULL;
 	const struct row_meta *meta = store_find(t, key, &stored);
-	*state = meta ? meta->state : (struct row_state){0};
-	if (meta)
+	*state = stored ? meta->state : (struct row_state){0};
+	if (stored)
 		memcpy(row, stored, n * (1 + t->slots) * sizeof *row);
 	else
 		initial_row(t, key, row, n);
 }
 
-weir_status store_remove(struct store_table *t, uint64_t key, uint64_t version)
+/* The key is in the row map afterwards only if RocksDB may have a row of it. */
+static weir_status remove_row(struct store_table *t, uint64_t key, uint64_t version)
 {
 	const uint64_t row = store_find_row(t, key);
 	assert(t->spec.kind == WEIR_EMBEDDING && row != ROWMAP_PENDING);
-	if (t->store->options.cold && store_write_removed(t, key, version))
+	const bool below = t->store->options.cold != NULL;
+	if (row == ROWMAP_NONE && below && rowmap_insert(&t->map, key, ROWMAP_GONE | version))
 		return WEIR_E_MEMORY;
+	if (is_row(row))
+		forget_row(t, row);
+	if (row != ROWMAP_NONE && below)
+		rowmap_set(&t->map, key, ROWMAP_GONE | version);
+	else if (is_row(row))
+		rowmap_remove(&t->map, key);
 	t->store->counters.removed++;
-	if (is_row(row)) {
-		t->store->counters.dirty -= (*slab_flags(&t->slab, row) & ROW_DIRTY) != 0;
-		store_drop_row(t, row);
-	}
 	return WEIR_OK;
+}
+
+weir_status store_remove(struct store_table *t, const uint64_t *keys, size_t count, uint64_t version)
+{
+	weir_status status = t->store->options.cold ? store_write_removed(t, keys, count, version) : WEIR_OK;
+	for (size_t i = 0; i < count && !status; i++)
+		status = remove_row(t, keys[i], version);
+	return status;
+}
+
+size_t store_look(const struct store_table *t, uint64_t *cursor, size_t max, uint64_t *keys, struct row_meta *metas)
+{
+	size_t n = 0;
+	uint64_t row;
+	bool more;
+	for (size_t looks = 0; (more = sweep_at(t, cursor, &row)) && looks < max; looks++, *cursor = sweep_next(t, *cursor)) {
+		if (!(*row_flags(t, row) & ROW_USED))
+			continue;
+		keys[n] = row_tail(t, row)->key;
+		metas[n++] = row_tail(t, row)->meta;
+	}
+	if (!more)
+		*cursor = 0;
+	return n;
 }
 
 size_t store_scan(const struct store_table *t, uint64_t *cursor, size_t max, uint64_t *keys, const float **rows)
@@ -394,5 +467,5 @@ void store_get_counters(const struct store *s, struct store_counters *out)
 	*out = s->counters;
 	for (uint32_t id = 0; id < s->tables_end; id++)
 		if (s->tables[id])
-			out->rows += s->tables[id]->slab.rows;
+			out->rows += s->tables[id]->slab.rows + s->tables[id]->stubs.rows;
 }

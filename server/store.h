@@ -1,5 +1,6 @@
 /* Rows of one partition, per table: open addressing by key, slabs of rows, prefetched batch look-ups. A row that was never pushed is not stored; reading
- * it computes its initial value. One owner: the partition's executor calls every function.
+ * it computes its initial value. A key that a table's admission has only counted so far has a stub: no value, and it reads as one that is not
+ * stored. One owner: the partition's executor calls every function.
  *
  * Without anything below (options NULL, or no cold) all rows stay in memory. With a cold, rows of embedding tables leave memory, by CLOCK, while
  * the server's pool is full, and come back when they are wanted; dense chunks, which every batch uses, stay. Three rules:
@@ -31,6 +32,7 @@ struct store_options {
 	struct cold *cold; /* NULL: nothing below, and what follows is not used */
 	struct cold_writer *writer;
 	struct cold_fetch *fetch;
+	struct cold_sweep *sweep; /* for the partition; NULL: no eviction by a table's rule of rows that are below */
 	struct poster poster; /* to the owner's thread */
 	/* On the owner's thread, never inside a call of the store. */
 	void (*fetched)(void *arg, uint64_t ticket);                           /* what tickets up to this one waited for is there */
@@ -65,13 +67,19 @@ void store_copy_row(const struct store_table *t, uint64_t key, float *row, struc
 /* rows[i], metas[i]: the stored row, to be changed, created with its initial value and slots when absent. E_MEMORY: some of the absent ones
  * may have been created, which changes what no read sees. */
 weir_status store_upsert(struct store_table *t, const uint64_t *keys, size_t count, float **rows, struct row_meta **metas);
-/* The stored row of key and what stands behind it; NULL when it is not stored. */
+/* The stub of key, to be counted, created when absent. Not for a key that has a row; store_upsert makes one of a stub, keeping what was counted. */
+weir_status store_upsert_stub(struct store_table *t, uint64_t key, struct row_meta **meta);
+/* What stands behind the stored row of key, and the row: NULL when it is a stub. NULL when nothing is stored. */
 const struct row_meta *store_find(const struct store_table *t, uint64_t key, const float **row);
-/* The row is no more, here and below. version: index of the entry that says so. Also for a row that is only below. */
-weir_status store_remove(struct store_table *t, uint64_t key, uint64_t version);
+/* The rows of distinct keys are no more, here and below. version: index of the entry that says so. Also for rows that are only below. E_MEMORY: it may
+ * be half done. */
+weir_status store_remove(struct store_table *t, const uint64_t *keys, size_t count, uint64_t version);
+/* Pages through what stands behind the rows in memory, stubs too: from *cursor (0 first; 0 again at the end) what `max` looks find. */
+size_t store_look(const struct store_table *t, uint64_t *cursor, size_t max, uint64_t *keys, struct row_meta *metas);
 /* Pages through the rows in memory: from *cursor (0 first; 0 again at the end) up to max rows. A row that stays in memory meanwhile is seen once. */
 size_t store_scan(const struct store_table *t, uint64_t *cursor, size_t max, uint64_t *keys, const float **rows);
-uint64_t store_table_rows(const struct store_table *t);  /* in memory */
+uint64_t store_table_rows(const struct store_table *t);  /* in memory, with a value */
+uint64_t store_table_stubs(const struct store_table *t); /* in memory */
 uint64_t store_table_bytes(const struct store_table *t); /* of memory */
 
 /* --- Rows below memory */
@@ -103,7 +111,7 @@ void store_flush(struct store *s, struct cold_write *header);
 void store_close(struct store *s);
 
 struct store_counters {
-	uint64_t rows;          /* in memory */
+	uint64_t rows;          /* in memory, stubs too */
 	uint64_t dropped;       /* rows that left memory, ever */
 	uint64_t removed;       /* store_remove, ever: a snapshot with a floor does not tell what is gone */
 	uint64_t hits, misses;  /* wanted keys that were in memory, or were not */

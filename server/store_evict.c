@@ -11,19 +11,30 @@
 #define RESERVE_MAX 8192u
 #define RESERVE_OF  64u /* the reserve is one row in so many */
 
-static uint64_t reserve_of(const struct store_table *t)
+static uint64_t reserve_of(const struct slab *slab)
 {
-	const uint64_t rows = t->slab.rows / RESERVE_OF;
+	const uint64_t rows = slab->rows / RESERVE_OF;
 	return rows < RESERVE_MIN ? RESERVE_MIN : rows > RESERVE_MAX ? RESERVE_MAX : rows;
+}
+
+static bool has_room(const struct slab *slab, uint64_t rows)
+{
+	const uint64_t spare = slab_spare(slab), step = slab_step_bytes(slab);
+	if (rows <= spare)
+		return true;
+	const uint64_t rows_of_step = step == slab->block_bytes ? slab->block_rows : 1;
+	return pool_fits(slab->pool, (rows - spare + rows_of_step - 1) / rows_of_step * step);
+}
+
+/* As long as there are few stubs, others cannot make room for them: a little more than the budget is taken. */
+static bool has_room_for_stubs(const struct store_table *t, uint64_t rows)
+{
+	return t->spec.admission.kind != WEIR_ADMIT_COUNT || t->stubs.rows <= 2 * rows || has_room(&t->stubs, rows);
 }
 
 bool store_has_room(const struct store_table *t, uint64_t rows)
 {
-	const uint64_t spare = slab_spare(&t->slab), step = slab_step_bytes(&t->slab);
-	if (rows <= spare)
-		return true;
-	const uint64_t rows_of_step = step == t->slab.block_bytes ? t->slab.block_rows : 1;
-	return pool_fits(t->store->options.pool, (rows - spare + rows_of_step - 1) / rows_of_step * step);
+	return has_room(&t->slab, rows) && has_room_for_stubs(t, rows);
 }
 
 /* False: the row stays. */
@@ -48,8 +59,28 @@ static bool try_victim(struct store_table *t, uint64_t row, uint8_t *flags)
 	struct row_batch *b = store_evicting(s);
 	if (!b || store_encode(b, t, row))
 		return false;
-	t->leaving++;
+	*(is_full(row) ? &t->leaving : &t->stubs_leaving) += 1;
 	return true;
+}
+
+/* Of full rows or of stubs: bit is that of their numbers. */
+static void evict_from(struct store_table *t, const struct slab *slab, uint64_t *hand, uint64_t leaving, uint64_t bit)
+{
+	const uint64_t needed = t->arriving + t->wanted, reserve = reserve_of(slab);
+	if (!slab->end || has_room(slab, needed + reserve / 2))
+		return;
+	t->store->below = true;
+	const uint64_t coming = slab_spare(slab) + leaving;
+	if (coming >= needed + reserve / 2)
+		return;
+	uint64_t victims = needed + reserve - coming;
+	victims = victims < VICTIMS_MAX ? victims : VICTIMS_MAX;
+	for (uint32_t looks = 0; looks < LOOKS_MAX && victims; looks++) {
+		if (*hand >= slab->end)
+			*hand = 0;
+		victims -= try_victim(t, *hand | bit, slab_flags(slab, *hand));
+		*hand = slab_next(slab, *hand);
+	}
 }
 
 void store_evict(struct store_table *t)
@@ -57,22 +88,8 @@ void store_evict(struct store_table *t)
 	struct store *s = t->store;
 	if (t->spec.kind != WEIR_EMBEDDING || s->closed || !s->options.cold)
 		return;
-	const uint64_t needed = t->arriving + t->wanted, reserve = reserve_of(t);
-	if (store_has_room(t, needed + reserve / 2))
-		return;
-	s->below = true;
-	const uint64_t coming = slab_spare(&t->slab) + t->leaving;
-	if (coming >= needed + reserve / 2)
-		return;
-	uint64_t victims = needed + reserve - coming;
-	victims = victims < VICTIMS_MAX ? victims : VICTIMS_MAX;
-	for (uint32_t looks = 0; looks < LOOKS_MAX && victims; looks++) {
-		if (t->hand >= t->slab.end)
-			t->hand = 0;
-		if (t->slab.end)
-			victims -= try_victim(t, t->hand, slab_flags(&t->slab, t->hand));
-		t->hand = slab_next(&t->slab, t->hand);
-	}
+	evict_from(t, &t->slab, &t->hand, t->leaving, 0);
+	evict_from(t, &t->stubs, &t->stub_hand, t->stubs_leaving, STUB_BIT);
 	store_send_evicting(s);
 }
 

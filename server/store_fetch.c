@@ -40,7 +40,7 @@ static weir_status note(struct store_table *t, uint64_t key)
 {
 	struct store *s = t->store;
 	const uint64_t row = rowmap_find(rowmap_home(&t->map, key), key);
-	if (row == ROWMAP_ABSENT)
+	if (is_absent(row))
 		return WEIR_OK;
 	s->counters.misses++;
 	if (row == ROWMAP_PENDING) {
@@ -63,7 +63,7 @@ static weir_status want_block(struct store_table *t, const uint64_t *keys, size_
 		home[i] = rowmap_home(&t->map, keys[i]);
 	for (size_t i = 0; i < count; i++) {
 		const uint64_t row = rowmap_find(home[i], keys[i]);
-		flags[i] = is_row(row) ? slab_flags(&t->slab, row) : NULL;
+		flags[i] = is_row(row) ? row_flags(t, row) : NULL;
 		if (flags[i])
 			__builtin_prefetch(flags[i], 1);
 	}
@@ -94,15 +94,20 @@ weir_status store_want(struct store_table *t, const uint64_t *keys, size_t count
 
 /* --- Coming back */
 
+static bool is_stored_stub(const struct store_table *t, size_t count)
+{
+	return count == ROW_META_BYTES && t->spec.kind == WEIR_EMBEDDING;
+}
+
 static weir_status fill_row(struct store_table *t, uint64_t row, uint64_t key, const uint8_t *bytes, size_t count,
                             weir_error *err)
 {
 	struct row_meta meta;
 	const uint8_t *floats;
 	size_t n;
-	if (row_decode(bytes, count, &meta, &floats, &n) || n != row_floats(t, key))
+	if (row_decode(bytes, count, &meta, &floats, &n) || n != row_floats(t, row, key))
 		return weir_fail(err, WEIR_E_CORRUPT, "table %s: the stored row of key %llu has %zu bytes, expected %zu", t->spec.name,
-		                 (unsigned long long)key, count, ROW_META_BYTES + row_floats(t, key) * sizeof(float));
+		                 (unsigned long long)key, count, ROW_META_BYTES + row_floats(t, row, key) * sizeof(float));
 	memcpy(row_value(t, row), floats, n * sizeof(float));
 	row_tail(t, row)->meta = meta;
 	return WEIR_OK;
@@ -112,17 +117,15 @@ static weir_status fill_row(struct store_table *t, uint64_t row, uint64_t key, c
 static weir_status install(struct store_table *t, uint64_t key, const uint8_t *bytes, size_t count, weir_error *err)
 {
 	struct store *s = t->store;
-	if (slab_reserve(&t->slab, 1))
+	const uint64_t row = store_add_row(t, key, ROWMAP_PENDING, is_stored_stub(t, count));
+	if (row == ROWMAP_NONE)
 		return weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory", t->spec.name);
-	const uint64_t row = slab_add(&t->slab);
 	weir_status status = fill_row(t, row, key, bytes, count, err);
 	if (status) {
-		slab_remove(&t->slab, row);
+		store_drop_row(t, row);
 		return status;
 	}
-	rowmap_set(&t->map, key, row);
-	row_tail(t, row)->key = key;
-	*slab_flags(&t->slab, row) = ROW_USED | ROW_REFERENCED | s->parity;
+	*row_flags(t, row) |= ROW_REFERENCED;
 	s->counters.fetched++;
 	return WEIR_OK;
 }
@@ -138,7 +141,7 @@ static weir_status install_all(struct store *s, struct cold_request *r)
 			rowmap_home(&s->tables[r->wants[i + BLOCK_ROWS / 4].table]->map, r->wants[i + BLOCK_ROWS / 4].key);
 		const bool here = item && item->table == w->table && item->key == w->key;
 		found += here;
-		if (!here || (s->removing && store_is_removing(s, w->table, w->key))) {
+		if (!here) {
 			rowmap_set(&s->tables[w->table]->map, w->key, ROWMAP_ABSENT);
 			continue;
 		}
@@ -223,7 +226,7 @@ static void fetch_done(struct cold_request *r)
 /* Whether there is room for the whole request. A request larger than what the table may ever hold goes when nothing else is under way. */
 static bool is_admissible(struct store *s, const struct cold_request *r)
 {
-	bool fits = s->removing == 0; /* else it might read a row that is no more */
+	bool fits = true;
 	for (size_t at = 0, n; at < r->count; at += n) {
 		n = run_of(r, at);
 		struct store_table *t = s->tables[r->wants[at].table];
@@ -339,11 +342,17 @@ weir_status store_load(struct store *s, uint32_t table, uint64_t key, const uint
 	assert(row != ROWMAP_PENDING);
 	if (is_row(row) && row_tail(t, row)->meta.version >= row_version(bytes))
 		return WEIR_OK;
+	const bool stub = is_stored_stub(t, count);
+	if (is_row(row) && is_full(row) == stub) { /* another kind of row */
+		t->store->counters.dirty -= (*row_flags(t, row) & ROW_DIRTY) != 0;
+		store_drop_row(t, row);
+		row = ROWMAP_NONE;
+	}
 	if (!is_row(row) && t->spec.kind == WEIR_EMBEDDING && s->options.cold && !store_has_room(t, 1)) {
 		s->below = true;
 		return WEIR_E_LIMIT;
 	}
-	if (!is_row(row) && (row = store_add_row(t, key, row)) == ROWMAP_NONE)
+	if (!is_row(row) && (row = store_add_row(t, key, row, stub)) == ROWMAP_NONE)
 		return weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory", t->spec.name);
 	store_before_change(t, row);
 	weir_status status = fill_row(t, row, key, bytes, count, err);

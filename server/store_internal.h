@@ -9,7 +9,11 @@
  * DIRTY: its version is in no batch. WRITING: the version encoded last is not known to be in RocksDB; a row may be both. All batches go
  * through one queue, in order, each as soon as its versions are durable, so a version never overtakes an earlier one of the same row. A key
  * whose row is being read back is PENDING in the row map: one read of a key at a time, and no upsert until it has come, so what
- * a read brings is always the last version. A key that was not found is marked ABSENT until those who waited for it have looked. */
+ * a read brings is always the last version. A key that was not found is marked ABSENT until those who waited for it have looked, one that was
+ * removed is marked GONE until RocksDB knows.
+ *
+ * A row is full or a stub (a key that is only counted: no value). Stubs have a slab of their own, of tails alone, and numbers with STUB_BIT. A stub becomes a
+ * full row when it is admitted, never the other way round. */
 #ifndef WEIR_STORE_INTERNAL_H
 #define WEIR_STORE_INTERNAL_H
 
@@ -44,12 +48,13 @@ struct store_table {
 	struct optimizer *optimizer;
 	uint32_t slots; /* floats per element behind the value */
 	size_t width;   /* elements of a full row */
-	struct slab slab;
+	struct slab slab;     /* full rows */
+	struct slab stubs;    /* no bytes but the tails */
 	struct rowmap map;    /* embedding */
 	uint32_t *chunk_rows; /* dense: (chunks here) row number + 1 of chunk number / partitions; 0: not stored */
 	uint64_t chunk_rows_count;
-	uint64_t hand;     /* the clock's: a row number */
-	uint64_t leaving;  /* victims on their way to RocksDB */
+	uint64_t hand, stub_hand;        /* the clock's: numbers in the two slabs */
+	uint64_t leaving, stubs_leaving; /* victims on their way to RocksDB */
 	uint64_t arriving; /* rows of requests under way */
 	uint64_t wanted;   /* rows of the request that waits for room */
 };
@@ -73,7 +78,7 @@ struct store_request {
 struct store_flush {
 	struct cold_write *header; /* NULL: none in progress */
 	uint32_t table;            /* the cursor */
-	uint64_t row;
+	uint64_t place;
 	bool posted; /* a slice is in the loop's queue */
 };
 
@@ -83,7 +88,7 @@ struct store_snapshot {
 	struct store_snapshot_options options;
 	struct row_batch batch;
 	uint32_t table; /* the cursor */
-	uint64_t row;
+	uint64_t place;
 };
 
 struct store {
@@ -114,26 +119,57 @@ struct store {
 };
 
 /* --- store.c */
+#define STUB_BIT (1ull << 62) /* of row numbers */
+static inline bool is_row(uint64_t row)
+{
+	return row < ROWMAP_GONE;
+}
+static inline bool is_full(uint64_t row)
+{
+	return row < STUB_BIT;
+}
+/* What the row map says of a key that need not be looked for below. */
+static inline bool is_absent(uint64_t row)
+{
+	return !is_row(row) && row <= ROWMAP_ABSENT;
+}
+static inline const struct slab *slab_of(const struct store_table *t, uint64_t row)
+{
+	return is_full(row) ? &t->slab : &t->stubs;
+}
 static inline float *row_value(const struct store_table *t, uint64_t row)
 {
-	return (float *)(void *)slab_row(&t->slab, row);
+	return (float *)(void *)slab_row(slab_of(t, row), row & ~STUB_BIT);
 }
 static inline struct row_tail *row_tail(const struct store_table *t, uint64_t row)
 {
-	return slab_tail(&t->slab, row);
+	return slab_tail(slab_of(t, row), row & ~STUB_BIT);
 }
-static inline size_t row_floats(const struct store_table *t, uint64_t key)
+static inline uint8_t *row_flags(const struct store_table *t, uint64_t row)
 {
-	return store_row_elements(t, key) * (1 + t->slots);
+	return slab_flags(slab_of(t, row), row & ~STUB_BIT);
 }
-static inline bool is_row(uint64_t row)
+static inline size_t row_floats(const struct store_table *t, uint64_t row, uint64_t key)
 {
-	return row < ROWMAP_ABSENT;
+	return is_full(row) ? store_row_elements(t, key) * (1 + t->slots) : 0;
 }
-/* A new row, its value and slots not set yet, not dirty; part of no snapshot. known: what the look-up said, ROWMAP_NONE or
- * ROWMAP_ABSENT. ROWMAP_NONE: out of memory. */
-uint64_t store_add_row(struct store_table *t, uint64_t key, uint64_t known);
+/* A new row, its value and slots not set yet, not dirty; part of no snapshot. known: what the look-up said, no row. ROWMAP_NONE: out of memory. */
+uint64_t store_add_row(struct store_table *t, uint64_t key, uint64_t known, bool stub);
 void store_drop_row(struct store_table *t, uint64_t row);
+
+/* A sweep over all rows of a table: from place 0 on, the stubs and then the full rows, so that one that is admitted meanwhile is still met.
+ * False: the end; else *row is the one at *place, in use or not. */
+static inline bool sweep_at(const struct store_table *t, uint64_t *place, uint64_t *row)
+{
+	if (!(*place & STUB_BIT) && *place >= t->stubs.end)
+		*place = STUB_BIT;
+	*row = *place ^ STUB_BIT;
+	return !is_full(*row) || *row < t->slab.end;
+}
+static inline uint64_t sweep_next(const struct store_table *t, uint64_t place)
+{
+	return place & STUB_BIT ? slab_next(&t->slab, place ^ STUB_BIT) | STUB_BIT : slab_next(&t->stubs, place);
+}
 
 /* The row number of key, or one of the ROWMAP_ values. */
 static inline uint64_t store_find_row(const struct store_table *t, uint64_t key)
@@ -161,9 +197,7 @@ void store_mark_dirty(struct store_table *t, uint64_t row);
 /* The batch that victims are added to; NULL when out of memory. */
 struct row_batch *store_evicting(struct store *s);
 void store_send_evicting(struct store *s);
-weir_status store_write_removed(struct store_table *t, uint64_t key, uint64_t version);
-/* Whether a removal of this key is on its way: what RocksDB says about it is old. */
-bool store_is_removing(const struct store *s, uint32_t table, uint64_t key);
+weir_status store_write_removed(struct store_table *t, const uint64_t *keys, size_t count, uint64_t version);
 void store_release_held(struct store *s);
 void store_free_writes(struct store *s);
 
@@ -172,7 +206,7 @@ void store_free_writes(struct store *s);
 void store_save_row(struct store_table *t, uint64_t row);
 static inline void store_before_change(struct store_table *t, uint64_t row)
 {
-	if (t->store->snapshot.active && (*slab_flags(&t->slab, row) & ROW_PARITY) != t->store->parity)
+	if (t->store->snapshot.active && (*row_flags(t, row) & ROW_PARITY) != t->store->parity)
 		store_save_row(t, row);
 }
 

@@ -18,10 +18,10 @@ void store_save_row(struct store_table *t, uint64_t row)
 {
 	struct store_snapshot *n = &t->store->snapshot;
 	const struct row_tail *tail = row_tail(t, row);
-	*slab_flags(&t->slab, row) ^= ROW_PARITY;
+	*row_flags(t, row) ^= ROW_PARITY;
 	if (n->failed || (n->options.floor && tail->meta.version <= n->options.floor)) /* a restored row is at version 0 */
 		return;
-	n->failed = row_batch_add(&n->batch, t->id, tail->key, &tail->meta, row_value(t, row), row_floats(t, tail->key));
+	n->failed = row_batch_add(&n->batch, t->id, tail->key, &tail->meta, row_value(t, row), row_floats(t, row, tail->key));
 	if (n->batch.data_bytes >= EMIT_BYTES)
 		emit(n);
 }
@@ -67,13 +67,14 @@ static void end(struct store *s)
 static bool sweep(struct store *s, size_t rows_max)
 {
 	struct store_snapshot *n = &s->snapshot;
-	for (; n->table < s->tables_end; n->table++, n->row = 0) {
+	uint64_t row;
+	for (; n->table < s->tables_end; n->table++, n->place = 0) {
 		struct store_table *t = s->tables[n->table];
-		for (; t && n->row < t->slab.end; n->row = slab_next(&t->slab, n->row)) {
+		for (; t && sweep_at(t, &n->place, &row); n->place = sweep_next(t, n->place)) {
 			if (rows_max-- == 0)
 				return false;
-			if (*slab_flags(&t->slab, n->row) & ROW_USED)
-				store_before_change(t, n->row);
+			if (*row_flags(t, row) & ROW_USED)
+				store_before_change(t, row);
 		}
 	}
 	return true;

@@ -11,9 +11,9 @@
 weir_status store_encode(struct row_batch *b, const struct store_table *t, uint64_t row)
 {
 	struct store *s = t->store;
-	uint8_t *flags = slab_flags(&t->slab, row);
+	uint8_t *flags = row_flags(t, row);
 	const struct row_tail *tail = row_tail(t, row);
-	if (row_batch_add(b, t->id, tail->key, &tail->meta, row_value(t, row), row_floats(t, tail->key)))
+	if (row_batch_add(b, t->id, tail->key, &tail->meta, row_value(t, row), row_floats(t, row, tail->key)))
 		return WEIR_E_MEMORY;
 	b->items[b->count - 1].tag = row;
 	s->counters.dirty--;
@@ -23,7 +23,7 @@ weir_status store_encode(struct row_batch *b, const struct store_table *t, uint6
 
 void store_mark_dirty(struct store_table *t, uint64_t row)
 {
-	uint8_t *flags = slab_flags(&t->slab, row);
+	uint8_t *flags = row_flags(t, row);
 	t->store->counters.dirty += !(*flags & ROW_DIRTY);
 	*flags |= ROW_DIRTY;
 }
@@ -104,30 +104,19 @@ void store_send_evicting(struct store *s)
 		hold(s, x);
 }
 
-weir_status store_write_removed(struct store_table *t, uint64_t key, uint64_t version)
+weir_status store_write_removed(struct store_table *t, const uint64_t *keys, size_t count, uint64_t version)
 {
-	struct row_batch *b = store_evicting(t->store);
-	if (!b || row_batch_add_removed(b, t->id, key, version))
+	struct store_write *x = write_create(t->store, false);
+	if (!x)
 		return WEIR_E_MEMORY;
-	t->store->removing++;
-	store_send_evicting(t->store);
-	return WEIR_OK;
-}
-
-static bool removes(const struct store_write *x, uint32_t table, uint64_t key)
-{
-	for (; x; x = x->next)
-		for (size_t i = 0; i < x->write.rows.count; i++) {
-			const struct row_item *item = &x->write.rows.items[i];
-			if (item->removed && item->key == key && item->table == table)
-				return true;
+	for (size_t i = 0; i < count; i++)
+		if (row_batch_add_removed(&x->write.rows, t->id, keys[i], version)) {
+			write_free(x);
+			return WEIR_E_MEMORY;
 		}
-	return false;
-}
-
-bool store_is_removing(const struct store *s, uint32_t table, uint64_t key)
-{
-	return removes(s->held, table, key) || removes(s->under_way, table, key);
+	t->store->removing += count;
+	hold(t->store, x);
+	return WEIR_OK;
 }
 
 /* --- When it is there */
@@ -136,9 +125,9 @@ bool store_is_removing(const struct store *s, uint32_t table, uint64_t key)
 static void settle_row(struct store *s, const struct store_write *x, const struct row_item *item)
 {
 	struct store_table *t = s->tables[item->table];
-	uint8_t *flags = slab_flags(&t->slab, item->tag);
+	uint8_t *flags = row_flags(t, item->tag);
 	const struct row_tail *tail = row_tail(t, item->tag);
-	t->leaving -= x->evict;
+	*(is_full(item->tag) ? &t->leaving : &t->stubs_leaving) -= x->evict;
 	s->counters.written++;
 	if (!(*flags & ROW_USED) || tail->key != item->key || tail->meta.version != row_version(x->write.rows.data + item->offset))
 		return;
@@ -147,6 +136,15 @@ static void settle_row(struct store *s, const struct store_write *x, const struc
 		store_drop_row(t, item->tag);
 		s->counters.dropped++;
 	}
+}
+
+/* RocksDB knows that the row is no more: the row map may forget it, unless it is there again, or was removed again. */
+static void settle_removed(struct store *s, const struct row_item *item, uint64_t version)
+{
+	struct rowmap *m = &s->tables[item->table]->map;
+	s->removing--;
+	if (rowmap_find(rowmap_home(m, item->key), item->key) == (ROWMAP_GONE | version))
+		rowmap_remove(m, item->key);
 }
 
 static void flush_go_on(struct store *s);
@@ -162,7 +160,7 @@ static void write_done(struct cold_write *w)
 	pool_release(s->options.pool, w->rows.data_bytes);
 	for (size_t i = 0; i < w->rows.count && !w->status; i++) {
 		if (w->rows.items[i].removed)
-			s->removing--;
+			settle_removed(s, &w->rows.items[i], w->rows.version_max);
 		else
 			settle_row(s, x, &w->rows.items[i]);
 	}
@@ -197,12 +195,13 @@ static bool flush_rows(struct store *s, struct row_batch *b)
 {
 	struct store_flush *f = &s->flush;
 	uint32_t looks = 0;
-	for (; f->table < s->tables_end; f->table++, f->row = 0) {
+	uint64_t row;
+	for (; f->table < s->tables_end; f->table++, f->place = 0) {
 		const struct store_table *t = s->tables[f->table];
-		for (; t && f->row < t->slab.end; f->row = slab_next(&t->slab, f->row)) {
+		for (; t && sweep_at(t, &f->place, &row); f->place = sweep_next(t, f->place)) {
 			if (b->count == SLICE_ROWS || looks++ == SLICE_LOOKS)
 				return false;
-			if (*slab_flags(&t->slab, f->row) & ROW_DIRTY && store_encode(b, t, f->row))
+			if (*row_flags(t, row) & ROW_DIRTY && store_encode(b, t, row))
 				return false; /* out of memory: this row again, later */
 		}
 	}

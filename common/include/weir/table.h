@@ -1,8 +1,8 @@
 /* What a table is: the description that the trainer registers, the ledger keeps, the servers obey and the wire carries.
  *
  * A table is rows of `width` fp32 elements. An embedding table is keyed by any u64; a dense table is `elements` numbers in
- * rows ("chunks") of WEIR_CHUNK elements, the last one shorter. A row that nobody has pushed is not stored anywhere: its
- * value is a pure function of (job seed, table, key) given by the initialiser. */
+ * rows ("chunks") of WEIR_CHUNK elements, the last one shorter. A row that nobody has pushed is not stored anywhere (nor is one that
+ * is not admitted yet, or was evicted): its value is a pure function of (job seed, table, key) given by the initialiser. */
 #ifndef WEIR_TABLE_H
 #define WEIR_TABLE_H
 
@@ -129,6 +129,31 @@ typedef struct weir_init_segment {
 	float a;
 } weir_init_segment;
 
+/* Which keys of an embedding table get a row at all. A key that has none reads as its initial value, and a push to it has no effect but the count. */
+#define WEIR_ADMISSION_MAP(X)                                                                          \
+	X(NONE, 0, "none")               /* every key, with its first push */                              \
+	X(COUNT, 1, "count")             /* with its `count`-th push (sync: step); those before only count */ \
+	X(PROBABILITY, 2, "probability") /* each push to an unknown key admits it with this probability */
+
+typedef enum weir_admission_kind {
+#define WEIR_ADMISSION_ENUM(name, number, text) WEIR_ADMIT_##name = number,
+	WEIR_ADMISSION_MAP(WEIR_ADMISSION_ENUM)
+#undef WEIR_ADMISSION_ENUM
+} weir_admission_kind;
+
+typedef struct weir_admission {
+	weir_admission_kind kind;
+	uint32_t count;    /* COUNT: from 1 */
+	float probability; /* PROBABILITY: (0, 1] */
+} weir_admission;
+
+/* Which rows of an embedding table go again: those to which either applies. A key that comes back begins anew. */
+typedef struct weir_eviction {
+	uint32_t ttl_s;       /* no push for so long; 0: off */
+	uint32_t min_score;   /* no push for a half-life, and pushes >> (seconds since the last / half_life_s) below this; 0: off */
+	uint32_t half_life_s; /* with min_score: from 1 */
+} weir_eviction;
+
 typedef struct weir_table_spec {
 	char name[WEIR_TABLE_NAME_BYTES]; /* [a-z0-9_.-]+, NUL-terminated */
 	weir_table_kind kind;
@@ -137,6 +162,8 @@ typedef struct weir_table_spec {
 	weir_optimizer optimizer;
 	weir_mode mode;
 	weir_codec push_codec, pull_codec;
+	weir_admission admission;         /* embedding */
+	weir_eviction eviction;           /* embedding */
 	uint32_t segments_count;
 	const weir_init_segment *segments; /* (segments_count), borrowed during the call */
 	uint64_t seed;                     /* of the initial values */

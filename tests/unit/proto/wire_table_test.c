@@ -46,6 +46,8 @@ static weir_table_spec embedding_table(void)
 	return (weir_table_spec){.name = "e",
 	                         .width = 16,
 	                         .optimizer = {.kind = WEIR_OPT_ADAM, .lr = 0.1f, .decay = WEIR_DECAY_FULL},
+	                         .admission = {.kind = WEIR_ADMIT_COUNT, .count = 3, .probability = 0.25f},
+	                         .eviction = {.ttl_s = 60, .min_score = 2, .half_life_s = 30},
 	                         .segments_count = 1,
 	                         .segments = row_segment};
 }
@@ -88,12 +90,14 @@ static void tables_come_back(void **state)
 #define MEMBER_MAP(X)                                                                                                          \
 	X(kind)                                                                                                                    \
 	X(width)                                                                                                                   \
-	X(elements) X(optimizer.kind) X(optimizer.lr) X(optimizer.momentum) X(optimizer.beta1) X(optimizer.beta2) X(optimizer.eps) \
+	X(elements)                                                                                                                \
+	X(optimizer.kind) X(optimizer.lr) X(optimizer.momentum) X(optimizer.beta1) X(optimizer.beta2) X(optimizer.eps)             \
 	    X(optimizer.initial) X(optimizer.weight_decay) X(optimizer.l1) X(optimizer.l2) X(optimizer.ftrl_beta)                  \
 	        X(optimizer.window) X(optimizer.decay) X(optimizer.schedule.kind) X(optimizer.schedule.warmup)                     \
 	            X(optimizer.schedule.total) X(optimizer.schedule.decay) X(optimizer.schedule.period) X(optimizer.schedule.min) \
-	                X(optimizer.schedule.gamma) X(mode.kind) X(mode.backup) X(push_codec) X(pull_codec) X(segments_count)      \
-	                    X(seed)
+	                X(optimizer.schedule.gamma) X(mode.kind) X(mode.backup) X(push_codec) X(pull_codec) X(admission.kind)      \
+	                    X(admission.count) X(admission.probability) X(eviction.ttl_s) X(eviction.min_score)                    \
+	                        X(eviction.half_life_s) X(segments_count) X(seed)
 
 static void differ(const weir_table_spec *a, const weir_table_spec *b, const char *expected)
 {
@@ -193,6 +197,14 @@ static void hostile_values_are_refused_by_name(void **state)
 	REFUSED(d, mode.backup = WEIR_WORKERS_MAX, WEIR_E_INVALID, "4096 backup workers");
 	REFUSED(d, push_codec = (weir_codec)9, WEIR_E_INVALID, "push codec 9");
 	REFUSED(d, pull_codec = (weir_codec)-1, WEIR_E_INVALID, "pull codec 4294967295");
+	REFUSED(e, admission.kind = (weir_admission_kind)3, WEIR_E_INVALID, "admission 3");
+	REFUSED(e, admission.count = 0, WEIR_E_INVALID, "admission by count 0");
+	REFUSED(e, admission = ((weir_admission){WEIR_ADMIT_PROBABILITY, 0, 0}), WEIR_E_INVALID, "admission with probability 0");
+	REFUSED(e, admission = ((weir_admission){WEIR_ADMIT_PROBABILITY, 0, 1.5f}), WEIR_E_INVALID, "admission with probability 1.5");
+	REFUSED(e, admission = ((weir_admission){WEIR_ADMIT_PROBABILITY, 0, NAN}), WEIR_E_INVALID, "admission with probability nan");
+	REFUSED(e, eviction.half_life_s = 0, WEIR_E_INVALID, "score 2 needs a half-life");
+	REFUSED(d, admission = ((weir_admission){WEIR_ADMIT_COUNT, 2, 0}), WEIR_E_INVALID, "are for embedding tables");
+	REFUSED(d, eviction.ttl_s = 1, WEIR_E_INVALID, "are for embedding tables");
 	weir_table_spec t = embedding_table();
 	const weir_init_segment bad[][2] = {{{16, (weir_init_kind)4, 0}},
 	                                    {{16, WEIR_INIT_NORMAL, NAN}},
