@@ -46,6 +46,7 @@ struct overview_server {
 struct overview_table {
 	char name[WEIR_TABLE_NAME_BYTES_MAX];
 	uint64_t rows, bytes, pushes, pulls;
+	uint64_t rows_stub, pushes_unadmitted, rows_evicted;
 };
 
 struct overview {

@@ -69,6 +69,10 @@ static void print_status(const struct overview *s)
 		format_bytes(a, sizeof a, (double)t->bytes);
 		printf("table       %s: %" PRIu64 " rows, %s, %" PRIu64 " pushes, %" PRIu64 " pulls\n", t->name, t->rows, a, t->pushes,
 		       t->pulls);
+		if (t->rows_stub || t->pushes_unadmitted || t->rows_evicted)
+			printf("  keys      %" PRIu64 " counted and not admitted, %" PRIu64 " pushes of rows without effect, %" PRIu64
+			       " rows evicted\n",
+			       t->rows_stub, t->pushes_unadmitted, t->rows_evicted);
 	}
 }
 
@@ -109,6 +113,20 @@ static struct json *worker_item(const struct overview_worker *w)
 	return item;
 }
 
+static struct json *table_item(const struct overview_table *t)
+{
+	struct json *item = json_create();
+	json_set_text(item, "name", t->name);
+	json_set_count(item, "rows", t->rows);
+	json_set_count(item, "rows_stub", t->rows_stub);
+	json_set_count(item, "bytes", t->bytes);
+	json_set_count(item, "pushes", t->pushes);
+	json_set_count(item, "pushes_unadmitted", t->pushes_unadmitted);
+	json_set_count(item, "pulls", t->pulls);
+	json_set_count(item, "rows_evicted", t->rows_evicted);
+	return item;
+}
+
 static void put_lists(struct json *j, const struct overview *s)
 {
 	json_set_empty_list(j, "servers");
@@ -117,6 +135,9 @@ static void put_lists(struct json *j, const struct overview *s)
 	json_set_empty_list(j, "workers");
 	for (uint32_t i = 0; i < s->workers_count; i++)
 		json_append(j, "workers", worker_item(&s->workers[i]));
+	json_set_empty_list(j, "tables");
+	for (uint32_t i = 0; i < s->tables_count; i++)
+		json_append(j, "tables", table_item(&s->tables[i]));
 }
 
 static weir_status print_json(const struct overview *s, weir_error *err)

@@ -162,6 +162,9 @@ static void read_server_table(struct overview *s, const Weir__V1__TableStatus *i
 			s->tables[t].bytes += in->bytes;
 			s->tables[t].pushes += in->pushes;
 			s->tables[t].pulls += in->pulls;
+			s->tables[t].rows_stub += in->rows_stub;
+			s->tables[t].pushes_unadmitted += in->pushes_unadmitted;
+			s->tables[t].rows_evicted += in->rows_evicted;
 		}
 	for (size_t b = 0; b < in->n_staleness && b < HISTOGRAM_BUCKETS; b++)
 		s->staleness[b] += in->staleness[b];

@@ -24,6 +24,8 @@ struct job_table {           /* tables.embedding, tables.dense */
 	weir_optimizer optimizer;
 	weir_mode mode;
 	weir_codec push_codec, pull_codec;
+	weir_admission admission;  /* embedding */
+	weir_eviction eviction;    /* embedding */
 };
 
 struct job {

@@ -193,12 +193,28 @@ static weir_status check_table(struct reading *r, const char *table, const struc
 	return check_schedule(r, table, &t->optimizer.schedule);
 }
 
+static weir_status check_admission(struct reading *r, const weir_admission *a)
+{
+	if (a->kind == WEIR_ADMIT_PROBABILITY && a->probability == 0)
+		return FAIL(r, "tables.embedding.admission.probability", WEIR_E_INVALID,
+		            "is 0, which would admit nothing; expected a number above 0, up to 1");
+	if (a->kind != WEIR_ADMIT_COUNT && a->count > 1)
+		return FAIL(r, "tables.embedding.admission.count", WEIR_E_INVALID,
+		            "is %u, but admission.kind is not count; expected admission.kind: count", a->count);
+	if (a->kind != WEIR_ADMIT_PROBABILITY && a->probability < 1)
+		return FAIL(r, "tables.embedding.admission.probability", WEIR_E_INVALID,
+		            "is %g, but admission.kind is not probability; expected admission.kind: probability", (double)a->probability);
+	return WEIR_OK;
+}
+
 static weir_status check_tables(struct reading *r, const struct job *job)
 {
 	const weir_mode *embedding = &job->tables.embedding.mode, *dense = &job->tables.dense.mode;
 	weir_status status = check_table(r, "embedding", &job->tables.embedding, job->cluster.workers);
 	if (status == WEIR_OK)
 		status = check_table(r, "dense", &job->tables.dense, job->cluster.workers);
+	if (status == WEIR_OK)
+		status = check_admission(r, &job->tables.embedding.admission);
 	if (status != WEIR_OK)
 		return status;
 	if (embedding->kind == WEIR_SYNC && dense->kind == WEIR_SYNC && embedding->backup != dense->backup)

@@ -57,6 +57,11 @@ static const struct choice decays[] = {
 	WEIR_DECAY_MAP(ROW)
 #undef ROW
 };
+static const struct choice admissions[] = {
+#define ROW(name, number, text) {text, number},
+	WEIR_ADMISSION_MAP(ROW)
+#undef ROW
+};
 static const struct choice schedules[] = {
 #define ROW(name, number, text) {text, number},
 	WEIR_SCHEDULE_MAP(ROW)
@@ -152,6 +157,12 @@ static const struct key keys[] = {
 	FLOAT("model.l2.linear", model.l2.linear, "0", 0, ANY_FLOAT),
 	FLOAT("model.l2.dense", model.l2.dense, "0", 0, ANY_FLOAT),
 	TABLE_KEYS("tables.embedding", tables.embedding),
+	CHOICE("tables.embedding.admission.kind", tables.embedding.admission.kind, "none", admissions),
+	U32("tables.embedding.admission.count", tables.embedding.admission.count, "1", 1, UINT32_MAX, "pushes"),
+	FLOAT("tables.embedding.admission.probability", tables.embedding.admission.probability, "1", 0, 1),
+	U32("tables.embedding.eviction.ttl_s", tables.embedding.eviction.ttl_s, "0", 0, UINT32_MAX, "seconds"),
+	U32("tables.embedding.eviction.min_score", tables.embedding.eviction.min_score, "0", 0, UINT32_MAX, "pushes"),
+	U32("tables.embedding.eviction.half_life_s", tables.embedding.eviction.half_life_s, "86400", 1, UINT32_MAX, "seconds"),
 	TABLE_KEYS("tables.dense", tables.dense),
 	U32("train.passes", train.passes, "1", 1, WEIR_PASSES_MAX, "passes"),
 	FLOAT("train.clip_norm", train.clip_norm, "0", 0, ANY_FLOAT),

@@ -50,6 +50,13 @@
 
 #define WEIR_EPOCHS_KEPT 256u                  /* starts of a server that a partition remembers; enforced by epochs.c */
 
+/* Eviction by ttl_s and min_score. Enforced by partition_evict.c and cold_sweep.c: at every tick of a partition, about a millisecond at most. */
+#define WEIR_EVICT_KEYS_MAX 512u               /* keys of one entry */
+#define WEIR_EVICT_LOOKS 32768u                /* rows in memory looked at */
+#define WEIR_EVICT_LOOKS_BELOW 4096u           /* rows below it, by a thread of their own */
+#define WEIR_EVICT_ROUND_MS_MIN 1000           /* between two rounds over all rows */
+#define WEIR_EVICT_ROUND_MS_MAX 600000
+
 /* Journal. Enforced by journal.c. */
 #define WEIR_JOURNAL_SEGMENT_BYTES (64u << 20) /* one file, reserved as a whole */
 

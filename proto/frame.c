@@ -151,7 +151,7 @@ void frame_get_record(const uint8_t h[RECORD_HEADER_BYTES], struct record *r)
 
 static weir_status record_check(const struct record *r, weir_error *err)
 {
-	if (r->kind < RECORD_PUSH || r->kind > RECORD_LEDGER)
+	if (r->kind < RECORD_PUSH || r->kind > RECORD_EVICT)
 		return weir_fail(err, WEIR_E_VERSION, "record kind: %u is not known to this program", r->kind);
 	if (r->flags & ~RECORD_ASSIGN_SLOTS)
 		return weir_fail(err, WEIR_E_VERSION, "record flags: 0x%02x, unknown ones set", r->flags);

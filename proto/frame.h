@@ -65,12 +65,13 @@
  *   RESUME_REPLY status: OK once a is stable; E_STALE at once when entries up to a were lost in a restart; a = applied index,
  *                b = stable index, c = epoch of every reply on this stream
  *   LEDGER       never on the wire: an entry of the ledger's log (ledger_log.c). One section (table 0, codec FP32, width 0): data = LedgerState
+ *   EVICT        never on the wire: an entry that lists rows which are no more (partition_evict.c); sections: keys only
  * A reply that refuses may carry one section (table 0, codec FP32, INDEX_ALL, width 0) whose data is a sentence in UTF-8 saying why.
  */
 #define RECORD_KIND_MAP(X)                                                                                     \
 	X(PUSH, 1) X(PUSH_REPLY, 2) X(PULL, 3) X(PULL_REPLY, 4) X(SEAL, 5) X(SEAL_REPLY, 6) X(CLOSE_STEP, 7)      \
 	X(CLOSE_REPLY, 8) X(RETIRE, 9) X(RETIRE_REPLY, 10) X(ASSIGN, 11) X(ASSIGN_REPLY, 12) X(SCAN_REPLY, 13)      \
-	X(RESUME, 14) X(RESUME_REPLY, 15) X(LEDGER, 16)
+	X(RESUME, 14) X(RESUME_REPLY, 15) X(LEDGER, 16) X(EVICT, 17)
 
 enum record_kind {
 #define RECORD_KIND_ENUM(name, number) RECORD_##name = number,

@@ -49,6 +49,7 @@ struct cold_snapshot {
 struct cold_scan {
 	rocksdb_readoptions_t *read;
 	rocksdb_iterator_t *it;
+	uint8_t first[KEY_BYTES];
 	uint8_t end[KEY_BYTES]; /* RocksDB keeps a pointer to it */
 	bool begun;
 };
@@ -368,8 +369,7 @@ weir_status cold_scan_create(struct cold_scan **out, struct cold *c, const struc
 	if (!s)
 		return weir_fail(err, WEIR_E_MEMORY, "reading the rows of partition %u: out of memory", partition);
 	const bool all = table == COLD_TABLES_ALL;
-	uint8_t first[KEY_BYTES];
-	encode_key(first, partition, KIND_ROW, all ? 0 : table, 0);
+	encode_key(s->first, partition, KIND_ROW, all ? 0 : table, 0);
 	encode_key(s->end, partition, all ? KIND_HEADER : KIND_ROW, all ? 0 : table + 1, 0);
 	s->read = rocksdb_readoptions_create();
 	rocksdb_readoptions_set_verify_checksums(s->read, 1);
@@ -379,8 +379,14 @@ weir_status cold_scan_create(struct cold_scan **out, struct cold *c, const struc
 	if (snapshot)
 		rocksdb_readoptions_set_snapshot(s->read, snapshot->snapshot);
 	s->it = rocksdb_create_iterator(c->db, s->read);
-	rocksdb_iter_seek(s->it, (const char *)first, sizeof first);
+	rocksdb_iter_seek(s->it, (const char *)s->first, sizeof s->first);
 	return WEIR_OK;
+}
+
+void cold_scan_seek(struct cold_scan *s, uint64_t key)
+{
+	put_be(s->first + KEY_BYTES - 8, key, 8);
+	rocksdb_iter_seek(s->it, (const char *)s->first, sizeof s->first);
 }
 
 weir_status cold_scan_next(struct cold_scan *s, struct cold_row *out, weir_error *err)

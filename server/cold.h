@@ -64,6 +64,8 @@ struct cold_row {
 struct cold_scan;
 weir_status cold_scan_create(struct cold_scan **out, struct cold *c, const struct cold_snapshot *snapshot /* NULL: as it is now */,
                              uint32_t partition, uint32_t table /* or COLD_TABLES_ALL */, weir_error *err) WEIR_MUST_CHECK;
+/* The next row will be the first whose key is not below `key`: of a scan of one table, before its first row. */
+void cold_scan_seek(struct cold_scan *s, uint64_t key);
 /* E_NOT_FOUND at the end. */
 weir_status cold_scan_next(struct cold_scan *s, struct cold_row *out, weir_error *err) WEIR_MUST_CHECK;
 void cold_scan_destroy(struct cold_scan *s); /* NULL is allowed */

@@ -210,6 +210,9 @@ static void visit_table(struct status_tour *g, const struct partition *p, uint32
 	sum->status.bytes += store_table_bytes(t);
 	sum->status.pushes += relaxed(&c->pushes);
 	sum->status.pulls += relaxed(&c->pulls);
+	sum->status.rows_stub += store_table_stubs(t);
+	sum->status.pushes_unadmitted += relaxed(&c->unadmitted);
+	sum->status.rows_evicted += relaxed(&c->evicted);
 	for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
 		sum->staleness[i] += relaxed(&h->bucket[i]);
 		if (sum->staleness[i] && sum->status.n_staleness < i + 1)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cold_fetch.h"
+#include "cold_sweep.h"
 #include "cold_writer.h"
 #include "data_folder.h"
 #include "journal.h"
@@ -24,6 +25,7 @@ struct durable {
 	struct cold *cold;
 	struct cold_writer *writer;
 	struct cold_fetch *fetch;
+	struct cold_sweep *sweep;
 	struct pool pool;
 	struct journal *journal;
 	struct journal_channel *channels; /* (channels_count) of the partitions here, then the ledger's */
@@ -82,6 +84,8 @@ static weir_status open_cold(struct server *s, weir_error *err)
 	    !(d->writer = cold_writer_create(&(struct cold_writer_options){.cold = d->cold, .logger = s->options.logger}, err)))
 		status = err->status;
 	if (!status && !(d->fetch = cold_fetch_create(d->cold, READER_THREADS, err)))
+		status = err->status;
+	if (!status && !(d->sweep = cold_sweep_create(d->cold, err)))
 		status = err->status;
 	return status;
 }
@@ -143,6 +147,7 @@ void durable_prepare_partition(struct server *s, struct partition_options *optio
 	                                .cold = d->cold,
 	                                .writer = d->writer,
 	                                .fetch = d->fetch,
+	                                .sweep = d->sweep,
 	                                .poster = poster_of(server_executor(s, options->id)->loop)};
 	options->epoch = folder_epoch(d->folder);
 	options->store = store;
@@ -506,8 +511,10 @@ void durable_stop(struct server *s)
 	server_wait_idle(s);
 	cold_writer_destroy(d->writer);
 	cold_fetch_destroy(d->fetch);
+	cold_sweep_destroy(d->sweep);
 	d->writer = NULL;
 	d->fetch = NULL;
+	d->sweep = NULL;
 	wait_for_loops(s);
 }
 
@@ -521,6 +528,7 @@ void durable_close(struct server *s)
 	}
 	cold_writer_destroy(d->writer);
 	cold_fetch_destroy(d->fetch);
+	cold_sweep_destroy(d->sweep);
 	cold_close(d->cold);
 	folder_close(d->folder, d->stopped_well);
 	free(d->channels);

@@ -143,8 +143,7 @@ weir_status partition_add_table(struct partition *p, uint32_t id, const weir_tab
 
 /* --- Entries */
 
-/* Logs the record with these rates and applies it. */
-static weir_status commit(struct submission *s, uint32_t finding, const float *rates, uint32_t rates_count)
+weir_status submission_commit(struct submission *s, uint32_t finding, const float *rates, uint32_t rates_count)
 {
 	struct partition *p = s->p;
 	struct log *log = p->options.log;
@@ -244,7 +243,7 @@ static weir_status submit_push(struct submission *s)
 	}
 	float rates[WEIR_RECORD_SECTIONS_MAX];
 	rate_sections(s, rates);
-	return commit(s, finding, rates, r->sections);
+	return submission_commit(s, finding, rates, r->sections);
 }
 
 static weir_status submit_seal(struct submission *s)
@@ -256,7 +255,7 @@ static weir_status submit_seal(struct submission *s)
 		return refuse(s, status);
 	const struct unit *u = identity_find(&s->p->identity, key);
 	if (!u || u->attempt < r->attempt)
-		status = commit(s, LOG_FINITE, NULL, 0);
+		status = submission_commit(s, LOG_FINITE, NULL, 0);
 	if (status)
 		return status;
 	u = identity_find(&s->p->identity, key);
@@ -308,7 +307,7 @@ static weir_status submit_close(struct submission *s)
 		if (t && t->spec->mode.kind == WEIR_SYNC)
 			rates[id] = (float)schedule_lr(&t->spec->optimizer, t->clock.steps);
 	}
-	status = commit(s, LOG_FINITE, rates, p->tables_end);
+	status = submission_commit(s, LOG_FINITE, rates, p->tables_end);
 	if (!status)
 		parked_wake(p, INT64_MIN);
 	return status;
@@ -321,7 +320,7 @@ static weir_status submit_retire(struct submission *s)
 	if (identity_retires(&s->p->identity, identity_key(r->pass, r->unit), r->attempt > 0, r->a, &changes))
 		return weir_fail(&s->err, WEIR_E_LIMIT, "partition %u: %u units closed above the low-water mark", s->p->options.id,
 		                 WEIR_UNITS_OPEN_MAX);
-	return changes ? commit(s, LOG_FINITE, NULL, 0) : WEIR_OK;
+	return changes ? submission_commit(s, LOG_FINITE, NULL, 0) : WEIR_OK;
 }
 
 static weir_status submit_assign(struct submission *s)
@@ -334,7 +333,7 @@ static weir_status submit_assign(struct submission *s)
 	if (!sections_finite(s->r, *s->body, s->p->scratch->values, &table))
 		return weir_fail(&s->err, WEIR_E_NOT_FINITE, "table %s: a NaN or an infinity in assigned rows",
 		                 partition_table(s->p, table)->spec->name);
-	return commit(s, LOG_FINITE, NULL, 0);
+	return submission_commit(s, LOG_FINITE, NULL, 0);
 }
 
 /* The sender was told of entries up to r->a in epoch r->b. */
@@ -364,6 +363,8 @@ static weir_status submit(struct submission *s)
 		return submit_retire(s);
 	case RECORD_ASSIGN:
 		return submit_assign(s);
+	case RECORD_EVICT:
+		return submit_evict(s);
 	case RECORD_RESUME:
 		return submit_resume(s);
 	}

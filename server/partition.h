@@ -1,5 +1,5 @@
 /* One partition: identities, log, rows, steps. The life of a push here: check its identity, append an entry to the log, apply the
- * committed entry, reply. Everything that changes rows or identities is an entry (push, seal, close step, retire, assign; tables come from the ledger's registry), and applying reads nothing but
+ * committed entry, reply. Everything that changes rows or identities is an entry (push, seal, close step, retire, assign, evict; tables come from the ledger's registry), and applying reads nothing but
  * the entry and the state, so that replicas applying the same log are equal.
  *
  * What waits. A record whose rows are below memory waits for them before it is looked at (until then it is nothing). A record that finds the disk full
@@ -52,7 +52,8 @@ struct partition_counters {
 
 /* Of one table in one partition; the same rule. */
 struct partition_table_counters {
-	_Atomic uint64_t pushes, pulls; /* records with rows of it */
+	_Atomic uint64_t pushes, pulls;       /* records with rows of it */
+	_Atomic uint64_t unadmitted, evicted; /* rows of pushes that found no admission; rows that went; both not of the time before a recovery */
 };
 
 struct partition_reply {
@@ -72,7 +73,7 @@ void partition_close(struct partition *p);
 /* Needs, with a cold: closed, writer and fetch service destroyed, and what they posted has run. Who still waits is answered E_UNAVAILABLE. */
 void partition_destroy(struct partition *p);
 weir_status partition_add_table(struct partition *p, uint32_t id, const weir_table_spec *spec, weir_error *err);
-/* A record that changes state: PUSH, SEAL, CLOSE_STEP, RETIRE, ASSIGN, or asks what became of it: RESUME. body: its sections, inside m. All three stay as they
+/* A record that changes state: PUSH, SEAL, CLOSE_STEP, RETIRE, ASSIGN, EVICT (of those keys whose rows are expired now), or asks what became of it: RESUME. body: its sections, inside m. All three stay as they
  * are until the reply. */
 void partition_submit(struct partition *p, const struct record *r, const struct cursor *body, struct message *m,
                       partition_reply_fn reply, void *arg);
@@ -80,7 +81,7 @@ void partition_submit(struct partition *p, const struct record *r, const struct 
  * E_NOT_CURRENT when the step is not applied by the deadline, or E_UNAVAILABLE when the partition ends. r and body stay as they are until then. */
 bool partition_pull_ready(struct partition *p, const struct record *r, const struct cursor *body, int64_t deadline_ms,
                           void (*ready)(void *arg, weir_status status), void *arg);
-/* Expires parked pulls, tries again what a full disk held up, begins flushes. INT64_MAX: pulls and what waits for space wait no longer. */
+/* Expires parked pulls, tries again what a full disk held up, begins flushes, looks for rows to evict. INT64_MAX: pulls and what waits for space wait no longer. */
 void partition_tick(struct partition *p, int64_t now_ms);
 /* Answers everything that waits with E_UNAVAILABLE. */
 void partition_abandon(struct partition *p);

@@ -124,12 +124,15 @@ static weir_status apply_row_or_chunk(struct section_apply *a, uint64_t key)
 	return a->t->spec->kind == WEIR_EMBEDDING ? apply_rows(a, &key, 1) : apply_chunk(a, key);
 }
 
-/* The same in a replay that found rows ahead of the entry. */
-static weir_status apply_behind(struct section_apply *a, const uint64_t *keys, size_t count)
+/* The same where not all have effect: keys that are not admitted, and in a replay rows that are ahead of the entry. */
+static weir_status apply_some(struct section_apply *a, uint32_t table, const uint64_t *keys, size_t count)
 {
 	weir_status status = WEIR_OK;
 	for (size_t i = 0; i < count && !status; i++) {
-		if (replay_skips(a->p, a->p->skip.row++))
+		bool counts = !a->p->skip.active || !replay_skips(a->p, a->p->skip.row++);
+		if (counts && row_admit(a->t, table, keys[i], a->e, &counts))
+			return WEIR_E_MEMORY;
+		if (!counts)
 			cursor_take(&a->data, store_row_elements(a->t->rows, keys[i]) * codec_element_bytes(a->codec));
 		else
 			status = apply_row_or_chunk(a, keys[i]);
@@ -150,8 +153,8 @@ static weir_status apply_section(struct partition *p, const struct log_entry *e,
 	uint64_t keys[APPLY_ROWS];
 	weir_status status = WEIR_OK;
 	for (size_t n; !status && (n = row_keys_next(&k, keys, APPLY_ROWS)) > 0;) {
-		if (p->skip.active)
-			status = apply_behind(&a, keys, n);
+		if (p->skip.active || !rows_admitted(a.t, keys, n))
+			status = apply_some(&a, s->table, keys, n);
 		else if (a.t->spec->kind == WEIR_EMBEDDING)
 			status = apply_rows(&a, keys, n);
 		else
@@ -238,6 +241,7 @@ static weir_status assign_row(struct section_apply *a, uint64_t key)
 		optimizer_init_slots(&a->t->spec->optimizer, value + n, n);
 	meta->state = a->t->full_decay ? optimizer_state_at(&a->t->clock) : (struct row_state){0};
 	meta->version = a->e->index;
+	meta->last_push_s = (uint32_t)(a->e->stamp_ms / 1000); /* young: what is assigned does not go at once */
 	return WEIR_OK;
 }
 
@@ -306,6 +310,9 @@ weir_status partition_apply(struct partition *p, const struct log_entry *e)
 		break;
 	case RECORD_ASSIGN:
 		status = apply_assign(p, e);
+		break;
+	case RECORD_EVICT:
+		status = p->failed = evict_apply(p, e);
 		break;
 	default:
 		assert(!"an entry of a kind that does not change state");

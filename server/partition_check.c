@@ -102,7 +102,7 @@ weir_status check_sections(const struct partition *p, const struct record *r, st
 		status = check_index(p, t, &s, err);
 		if (!status)
 			status = check_keys(p, t, &s, &elements, err);
-		if (!status && r->kind != RECORD_PULL)
+		if (!status && r->kind != RECORD_PULL && r->kind != RECORD_EVICT)
 			status = check_data(t, r, &s, elements, err);
 		if (status)
 			return status;

@@ -1,8 +1,9 @@
 /* What the files of a partition share: partition.c (entries in, replies out), partition_check.c (is a record right?), partition_apply.c
- * (entries to rows), step.c (synchronous steps), partition_read.c (pulls and scans). Nobody else includes this. */
+ * (entries to rows), partition_admit.c and partition_evict.c (which rows there are), step.c (synchronous steps), partition_read.c (pulls and scans). Nobody else includes this. */
 #ifndef WEIR_PARTITION_INTERNAL_H
 #define WEIR_PARTITION_INTERNAL_H
 
+#include "cold_sweep.h"
 #include "epochs.h"
 #include "identity.h"
 #include "partition.h"
@@ -76,6 +77,17 @@ struct partition_flush_state {
 	void *arg;
 };
 
+/* The look for rows to evict: where it is. */
+struct partition_eviction {
+	bool busy;       /* a look below, or candidates, are under way */
+	bool below;      /* memory has been looked through, in this round */
+	uint32_t table;
+	uint64_t cursor; /* of store_look; below: a key */
+	int64_t next_ms; /* of the next round */
+	struct cold_sweep_request request;
+	uint64_t keys[WEIR_EVICT_KEYS_MAX];
+};
+
 /* Rows of the entry being replayed that hold its effect already: bit i is the i-th row of its sections. NULL bits: none does. */
 struct replay_skip {
 	uint64_t *bits;
@@ -104,6 +116,7 @@ struct partition {
 	struct deferred_reply *deferred, **deferred_end;
 	uint64_t flushed; /* log index that the last complete flush covers */
 	struct partition_flush_state flush;
+	struct partition_eviction eviction;
 	struct partition_counters counters;
 };
 
@@ -146,6 +159,24 @@ void partition_publish(struct partition *p); /* into the counters of the status 
 void row_meta_touch(struct row_meta *m, const struct log_entry *e);
 /* An entry with rows of the table has been applied at this rate. */
 void table_step(struct partition_table *t, float lr);
+
+/* --- partition_admit.c */
+
+/* Whether pushes to all of these keys have effect already. */
+bool rows_admitted(const struct partition_table *t, const uint64_t *keys, size_t count);
+/* Whether the entry's push to the key has effect; one that has not is counted. E_MEMORY. */
+weir_status row_admit(struct partition_table *t, uint32_t table, uint64_t key, const struct log_entry *e, bool *admitted) WEIR_MUST_CHECK;
+
+/* --- partition_evict.c */
+
+weir_status submit_evict(struct submission *s);
+weir_status evict_apply(struct partition *p, const struct log_entry *e) WEIR_MUST_CHECK; /* E_MEMORY */
+void evict_tick(struct partition *p, int64_t now_ms);
+
+/* --- partition.c */
+
+/* Logs the record with these rates and applies it. */
+weir_status submission_commit(struct submission *s, uint32_t finding, const float *rates, uint32_t rates_count);
 
 /* --- partition_rows.c: rows that a record needs in memory */
 

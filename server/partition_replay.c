@@ -86,7 +86,7 @@ void partition_set_unflushed(struct partition *p)
 static weir_status check_tables(const struct partition *p, const struct log_entry *e, weir_error *err)
 {
 	bool sync;
-	if (e->record.kind != RECORD_PUSH && e->record.kind != RECORD_ASSIGN)
+	if (e->record.kind != RECORD_PUSH && e->record.kind != RECORD_ASSIGN && e->record.kind != RECORD_EVICT)
 		return WEIR_OK;
 	return check_sections(p, &e->record, e->body, &sync, err);
 }

@@ -232,6 +232,7 @@ void partition_tick(struct partition *p, int64_t now_ms)
 		return;
 	}
 	blocked_retry(p);
+	evict_tick(p, now_ms);
 	if (!p->cold)
 		return;
 	store_balance(p->store);

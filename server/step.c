@@ -170,16 +170,29 @@ static int compare_touches(const void *a, const void *b)
 	return order ? order : compare_u64(x->order, y->order);
 }
 
+/* In a replay: the row was flushed after this close. */
+static bool is_ahead(const struct partition_table *t, uint64_t key, const struct log_entry *e)
+{
+	const float *row;
+	const struct row_meta *meta = store_find(t->rows, key, &row);
+	return meta && meta->version >= e->index;
+}
+
 /* One optimizer step with the mean of a row's gradients, touches[0..n), summed in their order. */
 static weir_status apply_group(struct partition *p, const struct log_entry *e, struct touch *touches, size_t n)
 {
 	struct partition_table *t = touches->t;
 	float *value, *sum = p->scratch->sum, *next = p->scratch->values;
 	struct row_meta *meta;
+	bool admitted;
+	if (is_ahead(t, touches->key, e))
+		return WEIR_OK;
+	if (row_admit(t, touches->table, touches->key, e, &admitted))
+		return WEIR_E_MEMORY;
+	if (!admitted)
+		return WEIR_OK;
 	if (store_upsert(t->rows, &touches->key, 1, &value, &meta))
 		return WEIR_E_MEMORY;
-	if (meta->version >= e->index)
-		return WEIR_OK; /* in a replay: flushed after this close */
 	const size_t width = store_row_elements(t->rows, touches->key);
 	values_decode(&touches->data, touches->codec, width, touches->clip, sum);
 	for (size_t i = 1; i < n; i++) {

@@ -157,6 +157,8 @@ static weir_table_spec keyed_spec(const struct model *m, const char *name, const
 	    .mode = t->mode,
 	    .push_codec = t->push_codec,
 	    .pull_codec = t->pull_codec,
+	    .admission = t->admission,
+	    .eviction = t->eviction,
 	    .segments_count = 1,
 	    .segments = init,
 	};

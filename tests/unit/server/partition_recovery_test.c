@@ -1,6 +1,6 @@
 /* A partition with its log in a journal on a disk that loses what was not synced, and its rows in RocksDB under a small memory budget: random records,
  * flushes and crashes, by seed. After every recovery it is equal, bit for bit, to a partition in memory that was given the entries that survived; and
- * everything that was said to be stable has survived. */
+ * everything that was said to be stable has survived. Some tables admit keys by count or chance, and lose rows again. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include "cmocka_check.h"
 #include "cold.h"
 #include "cold_fetch.h"
+#include "cold_sweep.h"
 #include "cold_writer.h"
 #include "faulty_disk.h"
 #include "folder.h"
@@ -19,6 +20,7 @@
 #include "task_queue.h"
 #include "wire.h"
 
+enum { COUNTED_ROWS = ASYNC_DENSE + 1, CHANCE_ROWS, COUNTED_SYNC_ROWS, TABLES_END };
 enum {
 	ROUNDS = 10,
 	STEPS_MAX = 60,
@@ -45,9 +47,10 @@ struct world {
 	struct cold *cold;
 	struct cold_writer *writer;
 	struct cold_fetch *fetch;
+	struct cold_sweep *sweep;
 	struct pool pool;
-	struct fixture f; /* f.p: the partition */
-	bool ack_disk;
+	struct fixture f;    /* f.p: the partition */
+	bool ack_disk, lazy; /* lazy: rows stay below until they are wanted */
 	uint64_t epoch;
 	struct kept kept[ENTRIES_MAX]; /* by log index */
 	uint64_t told_stable, told_for_good;
@@ -104,7 +107,31 @@ static void open_storage(struct world *w)
 		fail_msg("%s", err.text);
 	w->writer = cold_writer_create(&(struct cold_writer_options){.cold = w->cold}, &err);
 	w->fetch = cold_fetch_create(w->cold, 1, &err);
+	w->sweep = cold_sweep_create(w->cold, &err);
 	w->pool = (struct pool){.limit = POOL_BYTES};
+}
+
+static void add_tables(struct fixture *f)
+{
+	static const weir_init_segment zero = {.elements = ROW_WIDTH, .kind = WEIR_INIT_ZERO};
+	weir_table_spec spec = {.width = ROW_WIDTH,
+	                        .optimizer = {.kind = WEIR_OPT_ADAGRAD, .lr = 1, .eps = 1e-6f},
+	                        .admission = {.kind = WEIR_ADMIT_COUNT, .count = 3},
+	                        .eviction = {.ttl_s = 6},
+	                        .segments_count = 1,
+	                        .segments = &zero};
+	fixture_add_tables(f, WEIR_OPT_ADAGRAD);
+	strcpy(spec.name, "counted");
+	assert_int_equal(partition_add_table(f->p, COUNTED_ROWS, &spec, NULL), WEIR_OK);
+	strcpy(spec.name, "counted_sync");
+	spec.mode.kind = WEIR_SYNC;
+	spec.admission.count = 2;
+	assert_int_equal(partition_add_table(f->p, COUNTED_SYNC_ROWS, &spec, NULL), WEIR_OK);
+	strcpy(spec.name, "chance");
+	spec.mode.kind = WEIR_ASYNC;
+	spec.admission = (weir_admission){.kind = WEIR_ADMIT_PROBABILITY, .probability = 0.3f};
+	spec.eviction = (weir_eviction){.min_score = 2, .half_life_s = 2};
+	assert_int_equal(partition_add_table(f->p, CHANCE_ROWS, &spec, NULL), WEIR_OK);
 }
 
 static struct partition *create(struct world *w, struct log *log, const struct store_options *store)
@@ -142,14 +169,17 @@ static void start(struct world *w)
 	size_t n;
 	w->epoch++;
 	open_storage(w);
-	struct store_options store = {.pool = &w->pool, .cold = w->cold, .writer = w->writer, .fetch = w->fetch, .poster = w->poster};
+	struct store_options store = {
+	    .pool = &w->pool, .cold = w->cold, .writer = w->writer, .fetch = w->fetch, .sweep = w->sweep, .poster = w->poster};
 	w->f = (struct fixture){.p = create(w, NULL, &store)};
-	fixture_add_tables(&w->f, WEIR_OPT_ADAGRAD);
+	add_tables(&w->f);
 	if (cold_get_header(w->cold, 0, &header, &n, &err) == WEIR_OK && partition_state_import(w->f.p, header, n, &err))
 		fail_msg("%s", err.text);
 	free(header);
-	for (uint32_t id = ASYNC_ROWS; id <= ASYNC_DENSE; id++)
+	for (uint32_t id = ASYNC_ROWS; id < TABLES_END && !w->lazy; id++)
 		load_rows(w, id);
+	if (w->lazy)
+		store_expect_cold(partition_store(w->f.p));
 	struct journal_channel c = {.first = partition_state_needs(w->f.p), .flushed = partition_flushed(w->f.p)};
 	partition_set_log(w->f.p, log_disk_create(w->journal, 0, c.first));
 	if (journal_replay(w->journal, &c, 1, each, w, &err))
@@ -221,8 +251,20 @@ static void push_rows(struct world *w, uint16_t table, uint8_t kind)
 	for (uint32_t i = 0; i < rows.count * ROW_WIDTH; i++)
 		values[i] = (float)below(w, 100) - 50;
 	rows.values_count = rows.count * ROW_WIDTH;
-	struct record r = push_record(below(w, 6), 1 + below(w, 3), below(w, 4), below(w, 3), table == SYNC_ROWS ? 1 : 0);
+	bool sync = table == SYNC_ROWS || table == COUNTED_SYNC_ROWS;
+	struct record r = push_record(below(w, 6), 1 + below(w, 3), below(w, 4), below(w, 3), sync ? 1 : 0);
 	r.kind = kind;
+	submit(w, records_build(&r, &rows, 1));
+}
+
+/* Those of a share of all keys whose rows are expired. */
+static void evict(struct world *w, uint16_t table)
+{
+	uint64_t keys[KEYS];
+	struct rows rows = {.table = table, .width = ROW_WIDTH, .keys = keys};
+	const struct record r = {.kind = RECORD_EVICT};
+	for (uint64_t key = below(w, 4); key < KEYS; key += 1 + below(w, 4))
+		keys[rows.count++] = key;
 	submit(w, records_build(&r, &rows, 1));
 }
 
@@ -262,7 +304,7 @@ static void change_units(struct world *w)
 static void step(struct world *w)
 {
 	w->now_ns += 300000000;
-	switch (below(w, 12)) {
+	switch (below(w, 17)) {
 	case 0:
 	case 1:
 	case 2:
@@ -290,6 +332,19 @@ static void step(struct world *w)
 	case 10:
 		journal_sync(w->journal);
 		break;
+	case 11:
+	case 12:
+		push_rows(w, COUNTED_ROWS, RECORD_PUSH);
+		break;
+	case 13:
+		push_rows(w, CHANCE_ROWS, RECORD_PUSH);
+		break;
+	case 14:
+		push_rows(w, COUNTED_SYNC_ROWS, RECORD_PUSH);
+		break;
+	case 15:
+		evict(w, (uint16_t)(COUNTED_ROWS + below(w, 3)));
+		break;
 	default:
 		(void)task_queue_run(w->loop, false);
 	}
@@ -304,6 +359,7 @@ static void crash(struct world *w)
 	partition_close(w->f.p);
 	cold_writer_destroy(w->writer);
 	cold_fetch_destroy(w->fetch);
+	cold_sweep_destroy(w->sweep);
 	while (task_queue_run(w->loop, false) > 0)
 		;
 	(void)journal_close(w->journal, NULL); /* it cannot: the disk is gone */
@@ -339,22 +395,24 @@ static struct message *state_of(const struct partition *p)
 static void assert_equal_row(struct partition *a, struct partition *b, uint32_t table, uint64_t key)
 {
 	float rows[2][3 * DENSE_ELEMENTS];
-	const float *stored;
+	const float *stored[2];
 	struct row_state states[2];
 	struct store_table *x = store_table(partition_store(a), table), *y = store_table(partition_store(b), table);
 	store_copy_row(x, key, rows[0], &states[0]);
 	store_copy_row(y, key, rows[1], &states[1]);
 	assert_memory_equal(rows[0], rows[1], store_row_elements(x, key) * 2 * sizeof(float));
 	assert_memory_equal(&states[0], &states[1], sizeof states[0]);
-	const struct row_meta *m = store_find(x, key, &stored), *n = store_find(y, key, &stored);
+	const struct row_meta *m = store_find(x, key, &stored[0]), *n = store_find(y, key, &stored[1]);
 	assert_int_equal(m != NULL, n != NULL);
+	if (m)
+		assert_int_equal(stored[0] != NULL, stored[1] != NULL);
 	if (m)
 		assert_true(m->version == n->version && m->count == n->count && m->last_push_s == n->last_push_s);
 }
 
 static void assert_equal_rows(struct partition *recovered, struct partition *twin)
 {
-	for (uint32_t id = ASYNC_ROWS; id <= ASYNC_DENSE; id++) {
+	for (uint32_t id = ASYNC_ROWS; id < TABLES_END; id++) {
 		struct store_table *t = store_table(partition_store(recovered), id);
 		bool dense = store_table_spec(t)->kind == WEIR_DENSE;
 		for (uint64_t key = 0; key < (dense ? 1 : KEYS); key++) {
@@ -373,7 +431,7 @@ static void assert_equal_to_twin(struct world *w)
 	const uint64_t last = partition_applied(w->f.p);
 	const int64_t now = w->now_ns;
 	uint32_t replies = 0;
-	fixture_add_tables(&twin, WEIR_OPT_ADAGRAD);
+	add_tables(&twin);
 	for (uint64_t i = 1; i <= last; i++) {
 		const struct kept *k = &w->kept[i];
 		w->now_ns = k->stamp_ns;
@@ -447,8 +505,69 @@ static void what_survives_a_crash_is_exact(void **state)
 	free(w);
 }
 
+static void on_flushed(void *arg)
+{
+	*(bool *)arg = true;
+}
+
+static uint32_t stored_below(struct world *w, uint32_t table)
+{
+	struct cold_scan *scan;
+	struct cold_row row;
+	uint32_t n = 0;
+	assert_int_equal(cold_scan_create(&scan, w->cold, NULL, 0, table, NULL), WEIR_OK);
+	while (cold_scan_next(scan, &row, NULL) == WEIR_OK)
+		n++;
+	cold_scan_destroy(scan);
+	return n;
+}
+
+/* Rows that nobody wants any more are found where they are: in RocksDB. */
+static void rows_below_memory_go_too(void **state)
+{
+	(void)state;
+	struct world *w = malloc(sizeof *w);
+	*w = (struct world){.clock = {&clock_ops}, .now_ns = 1000000000};
+	prng_seed(&w->random, 1);
+	w->disk = faulty_disk_create();
+	folder_create(w->folder);
+	start(w);
+	for (uint32_t i = 0; i < 40; i++) {
+		push_rows(w, COUNTED_ROWS, RECORD_PUSH);
+		push_rows(w, ASYNC_ROWS, RECORD_PUSH);
+	}
+	bool flushed = false;
+	assert_true(partition_flush(w->f.p, on_flushed, &flushed));
+	while (!flushed)
+		(void)task_queue_run(w->loop, true);
+	const uint32_t others = stored_below(w, ASYNC_ROWS);
+	assert_true(stored_below(w, COUNTED_ROWS) > 0 && others > 0);
+	crash(w);
+	w->lazy = true;
+	w->now_ns += 6000000000;
+	start(w);
+	assert_int_equal(store_table_rows(store_table(partition_store(w->f.p), COUNTED_ROWS)), 0);
+	for (int64_t ms = 1; stored_below(w, COUNTED_ROWS) > 0; ms++) {
+		partition_tick(w->f.p, ms * 1000);
+		journal_sync(w->journal);
+		(void)task_queue_run(w->loop, false);
+	}
+	assert_int_equal(stored_below(w, ASYNC_ROWS), others);
+	const struct partition_table_counters *c = partition_table_get_counters(w->f.p, COUNTED_ROWS);
+	assert_true(c->evicted > 0);
+	const uint64_t last = partition_applied(w->f.p);
+	crash(w);
+	for (uint64_t i = 1; i <= last; i++)
+		if (w->kept[i].built.frame)
+			records_free(&w->kept[i].built);
+	faulty_disk_destroy(w->disk);
+	folder_remove(w->folder);
+	free(w);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(what_survives_a_crash_is_exact)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(what_survives_a_crash_is_exact),
+	                                   cmocka_unit_test(rows_below_memory_go_too)};
 	return cmocka_run_group_tests_name("partition_recovery", tests, NULL, NULL);
 }
