@@ -1,0 +1,53 @@
+/* Checkpoints of servers most of whose rows are on disk only. Not under ThreadSanitizer, which does not see what RocksDB does with its locks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "checkpoint_fixture.h"
+
+/* Servers that keep next to nothing in memory: what checkpoints are made of is read back from RocksDB, while rows go there and come back. */
+static void rows_that_are_on_disk_only_are_in_checkpoints(void **state)
+{
+	(void)state;
+	struct place place, data;
+	struct cluster c;
+	struct trainer t;
+	struct taker taker = {.count = 0};
+	char last[WEIR_CHECKPOINT_NAME_BYTES_MAX]; /* of the finished job: most of its rows are on disk only */
+	pthread_t thread;
+	weir_error err = {0};
+	place_make(&place);
+	place_make(&data);
+	cluster_start(&c, &(struct cluster_options){
+	                      .executors = 2, .checkpoint = &place.options, .folder = data.folder, .memory_budget_bytes = 1});
+	asker_open(&taker.asker, &c);
+	trainer_open(&t, &c, "worker", (weir_mode){WEIR_SYNC});
+	assert_int_equal(pthread_create(&thread, NULL, take_again_and_again, &taker), 0);
+	assert_ok(train(&t, UINT32_MAX, &err), &err);
+	atomic_store(&taker.stop, true);
+	pthread_join(thread, NULL);
+	while (cluster_audit(&c).resident_rows > KEY_SPACE / 2)
+		usleep(1000);
+	asker_take(&taker.asker, last);
+	assert_sums(&t);
+	assert_audit(&c);
+	trainer_close(&t);
+	asker_close(&taker.asker);
+	cluster_stop(&c);
+	for (uint32_t i = 0; i < taker.count; i++)
+		restore_and_finish(&place, taker.names[i], 1 + i % 3, 2, (weir_mode){WEIR_SYNC});
+	restore_and_finish(&place, last, 1, 2, (weir_mode){WEIR_SYNC});
+	place_remove(&data);
+	place_remove(&place);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(rows_that_are_on_disk_only_are_in_checkpoints)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
