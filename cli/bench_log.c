@@ -5,6 +5,7 @@
  * RocksDB gets what favours it: entries in one piece, pipelined writes, no compression, and FIFO compaction, so that nothing is ever rewritten. */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <rocksdb/c.h>
 #include <stdio.h>
@@ -59,7 +60,7 @@ struct log_thread {
 	uint16_t channel;
 	pthread_t id;
 	uint64_t entries;
-	double ended_s;
+	double started_s, ended_s;
 	weir_error err;
 };
 
@@ -210,7 +211,8 @@ static void *append_all(void *arg)
 	struct log *log = r->kind == KIND_JOURNAL ? log_disk_create(r->journal, t->channel, 1) : NULL;
 	weir_status s = r->kind == KIND_JOURNAL && !log ? weir_fail(&t->err, WEIR_E_MEMORY, "no memory for a log") : WEIR_OK;
 	pthread_barrier_wait(&r->start);
-	double end = bench_now_s() + measure_s;
+	t->started_s = bench_now_s();
+	double end = t->started_s + measure_s;
 	do
 		s = s == WEIR_OK ? append_one(t, log, ++t->entries) : s;
 	while (s == WEIR_OK && t->entries < entries_max && bench_now_s() < end);
@@ -225,7 +227,7 @@ static double measure(struct log_run *r, uint32_t threads, weir_error *err)
 {
 	struct log_thread all[LOG_THREADS_MAX] = {0};
 	uint64_t entries = 0;
-	double end = 0;
+	double start = HUGE_VAL, end = 0; /* the first to begin, the last to end */
 	pthread_barrier_init(&r->start, NULL, threads + 1);
 	for (uint32_t i = 0; i < threads; i++) {
 		all[i].run = r;
@@ -234,12 +236,11 @@ static double measure(struct log_run *r, uint32_t threads, weir_error *err)
 			abort();
 	}
 	pthread_barrier_wait(&r->start);
-	double start = bench_now_s();
 	for (uint32_t i = 0; i < threads; i++) {
 		pthread_join(all[i].id, NULL);
 		entries += all[i].entries;
-		if (all[i].ended_s > end)
-			end = all[i].ended_s;
+		start = fmin(start, all[i].started_s);
+		end = fmax(end, all[i].ended_s);
 		if (all[i].err.status != WEIR_OK)
 			*err = all[i].err;
 	}
