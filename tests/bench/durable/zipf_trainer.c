@@ -1,10 +1,10 @@
 /* A trainer that uses libweir alone: logistic regression on embeddings of one table with keys by Zipf's law, for measuring servers whose table is
  * larger than their memory, or that recover.
  *
- *   zipf_trainer LEDGER ROWS load             assigns rows 1 to ROWS
- *   zipf_trainer LEDGER ROWS train SECONDS    trains; pulls run two batches ahead, pushes two behind
+ *   zipf_trainer LEDGER ROWS load                        assigns rows 1 to ROWS
+ *   zipf_trainer LEDGER ROWS train SECONDS [EXPONENT]    trains; pulls run two batches ahead, pushes two behind
  *
- * Prints one JSON object: samples and distinct rows a second, of the second half of the time. */
+ * Prints one JSON object: samples and distinct rows a second, of the second half of the time; look-ups and, batch by batch, distinct keys of all of it. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ enum {
 	LOAD_ROWS = 16384,
 	SLOTS = 1 << 17 /* of the table that finds a batch's distinct keys; more than DRAWS */
 };
-#define ZIPF 1.05
+#define ZIPF_DEFAULT 1.05
 
 struct batch {
 	weir_batch id;
@@ -39,6 +39,7 @@ struct batch {
 
 static weir_client *client;
 static uint32_t table;
+static double zipf = ZIPF_DEFAULT; /* the exponent, not 1 */
 static uint64_t rows_count, state = 88172645463325252u;
 static uint32_t slots[SLOTS]; /* row + 1 */
 
@@ -75,8 +76,8 @@ static uint64_t key_of(uint64_t rank)
 /* By inversion of the continuous law: rank 1 to rows_count. */
 static uint64_t zipf_rank(void)
 {
-	double top = pow((double)rows_count + 1, 1 - ZIPF);
-	uint64_t rank = (uint64_t)pow(1 + unit_random() * (top - 1), 1 / (1 - ZIPF));
+	double top = pow((double)rows_count + 1, 1 - zipf);
+	uint64_t rank = (uint64_t)pow(1 + unit_random() * (top - 1), 1 / (1 - zipf));
 	return rank < 1 ? 1 : rank > rows_count ? rows_count : rank;
 }
 
@@ -167,7 +168,7 @@ static void train(double seconds)
 		                         .values = malloc((size_t)DRAWS * WIDTH * sizeof(float)),
 		                         .gradients = malloc((size_t)DRAWS * WIDTH * sizeof(float))};
 	double start = now(), half = 0;
-	uint64_t samples = 0, rows = 0;
+	uint64_t samples = 0, rows = 0, all_samples = 0, all_rows = 0;
 	while (now() - start < seconds) {
 		check(weir_unit_lease(client, &unit, -1, &e), &e, "lease");
 		check(weir_unit_begin(client, &unit, UNIT_BATCHES, &e), &e, "begin");
@@ -183,6 +184,8 @@ static void train(double seconds)
 				continue;
 			struct batch *due = &ring[(b - AHEAD) % RING];
 			train_batch(due);
+			all_samples += SAMPLES;
+			all_rows += due->rows;
 			if (!half && now() - start >= seconds / 2)
 				half = now();
 			else if (half) {
@@ -195,16 +198,20 @@ static void train(double seconds)
 		check(weir_unit_commit(client, &unit, &e), &e, "commit");
 	}
 	double elapsed = now() - half;
-	printf("{\"seconds\": %.2f, \"samples_per_s\": %.0f, \"rows_per_s\": %.0f}\n", elapsed, (double)samples / elapsed,
-	       (double)rows / elapsed);
+	printf("{\"seconds\": %.2f, \"samples_per_s\": %.0f, \"rows_per_s\": %.0f, \"lookups\": %llu, \"keys\": %llu}\n", elapsed,
+	       (double)samples / elapsed, (double)rows / elapsed, (unsigned long long)all_samples * FIELDS,
+	       (unsigned long long)all_rows);
 }
 
 int main(int argc, char **argv)
 {
 	weir_error e = {0};
-	bool loads = argc == 4 && strcmp(argv[3], "load") == 0, trains = argc == 5 && strcmp(argv[3], "train") == 0;
-	if (!loads && !trains) {
-		fprintf(stderr, "usage: %s LEDGER ROWS load | train SECONDS\n", argv[0]);
+	bool loads = argc == 4 && strcmp(argv[3], "load") == 0;
+	bool trains = (argc == 5 || argc == 6) && strcmp(argv[3], "train") == 0;
+	if (argc == 6)
+		zipf = strtod(argv[5], NULL);
+	if ((!loads && !trains) || zipf <= 0 || zipf == 1) {
+		fprintf(stderr, "usage: %s LEDGER ROWS load | train SECONDS [EXPONENT]\n", argv[0]);
 		return 2;
 	}
 	rows_count = strtoull(argv[2], NULL, 10);
