@@ -126,6 +126,8 @@ void job_server_dir(const struct job *job, uint32_t index, char out[WEIR_PATH_BY
 /* Whether the job has rows to validate on, and to test on: files of their own, or a share of the split. */
 bool job_has_valid(const struct job *job);
 bool job_has_test(const struct job *job);
+/* How long workers wait for a server that is gone: one whose log is on disk comes back. 0: no longer than for any peer. */
+uint32_t job_server_patience_ms(const struct job *job);
 /* Whether an evaluator has anything to do, and whether passes wait for its verdict: only when it decides something. */
 bool job_wants_evaluator(const struct job *job);
 bool job_waits_for_evaluation(const struct job *job);

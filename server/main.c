@@ -249,7 +249,7 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	                                .logger = p->logger,
 	                                .generation = a->generation,
 	                                .lease_ms = job->cluster.lease_ms,
-	                                .patience_ms = job->cluster.log == JOB_LOG_DISK ? WEIR_SERVER_PATIENCE_MS : 0,
+	                                .patience_ms = job_server_patience_ms(job),
 	                                .passes = job->train.passes,
 	                                .partitions = job->cluster.partitions,
 	                                .servers_count = job->cluster.servers,

@@ -66,26 +66,46 @@ weir_status client_call(weir_client *c, struct rpc_channel *channel, enum rpc_me
 	return status;
 }
 
+/* Waits before another try; false when this is no time for one. */
+static bool wait_to_retry(weir_client *c, uint32_t pause_ms, bool joining)
+{
+	const int64_t next = client_now(c) + pause_ms;
+	pthread_mutex_lock(&c->lock);
+	bool go_on = joining ? !c->closing : client_usable(c, NULL) == WEIR_OK;
+	while (go_on && client_wait(c, next))
+		go_on = joining ? !c->closing : client_usable(c, NULL) == WEIR_OK;
+	pthread_mutex_unlock(&c->lock);
+	return go_on;
+}
+
+/* Asks the ledger until it can be reached, for patience_ms at most. */
+static weir_status call_patiently(weir_client *c, enum rpc_method method, const ProtobufCMessage *q, uint32_t patience_ms,
+                                  const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err)
+{
+	const bool joining = method == RPC_JOIN;
+	const uint32_t timeout_ms = patience_ms < WEIR_CONTROL_TIMEOUT_MS ? patience_ms : WEIR_CONTROL_TIMEOUT_MS;
+	const int64_t end = client_now(c) + patience_ms;
+	uint32_t pause_ms = WEIR_RETRY_FIRST_MS;
+	for (;;) {
+		weir_status status = client_call(c, c->ledger, method, q, timeout_ms, type, reply, err);
+		if (status != WEIR_E_UNAVAILABLE || client_now(c) + pause_ms > end)
+			return status;
+		if (!wait_to_retry(c, pause_ms, joining)) {
+			pthread_mutex_lock(&c->lock);
+			weir_status why = joining ? WEIR_OK : client_usable(c, err); /* stale: what is asked for has no meaning any more */
+			pthread_mutex_unlock(&c->lock);
+			return why ? why : status;
+		}
+		pause_ms = 2 * pause_ms < WEIR_RETRY_CAP_MS ? 2 * pause_ms : WEIR_RETRY_CAP_MS;
+		if (err)
+			err->status = WEIR_OK;
+	}
+}
+
 weir_status client_call_again(weir_client *c, enum rpc_method method, const ProtobufCMessage *q,
                               const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err)
 {
-	const int64_t end = client_now(c) + c->patience_ms;
-	uint32_t pause_ms = WEIR_RETRY_FIRST_MS;
-	for (;;) {
-		weir_status status = client_call(c, c->ledger, method, q, WEIR_CONTROL_TIMEOUT_MS, type, reply, err);
-		int64_t next = client_now(c) + pause_ms;
-		if (status != WEIR_E_UNAVAILABLE || next > end)
-			return status;
-		pthread_mutex_lock(&c->lock);
-		bool usable = client_usable(c, NULL) == WEIR_OK;
-		while (usable && client_wait(c, next))
-			usable = client_usable(c, NULL) == WEIR_OK;
-		pthread_mutex_unlock(&c->lock);
-		if (!usable)
-			return status;
-		pause_ms = 2 * pause_ms < WEIR_RETRY_CAP_MS ? 2 * pause_ms : WEIR_RETRY_CAP_MS;
-		err->status = WEIR_OK;
-	}
+	return call_patiently(c, method, q, c->patience_ms, type, reply, err);
 }
 
 /* --- Joining */
@@ -189,8 +209,10 @@ weir_status client_join(weir_client *c, bool again, weir_error *err)
 	dataset.rows = c->options.dataset_rows;
 	if (c->options.role == WEIR_TRAINER)
 		q.dataset = &dataset;
-	uint32_t timeout_ms = c->options.connect_timeout_ms ? c->options.connect_timeout_ms : WEIR_CONNECT_TIMEOUT_MS;
-	weir_status status = client_call(c, c->ledger, RPC_JOIN, &q.base, timeout_ms, &weir__v1__join_reply__descriptor, &reply, err);
+	uint32_t patience_ms = c->options.connect_timeout_ms ? c->options.connect_timeout_ms : WEIR_CONNECT_TIMEOUT_MS;
+	if (again && patience_ms < c->patience_ms)
+		patience_ms = c->patience_ms;
+	weir_status status = call_patiently(c, RPC_JOIN, &q.base, patience_ms, &weir__v1__join_reply__descriptor, &reply, err);
 	if (status == WEIR_OK)
 		status = take_join(c, (const Weir__V1__JoinReply *)reply, again, err);
 	wire_free(reply);

@@ -113,6 +113,7 @@ static weir_status evaluator_open(struct evaluator *e, weir_error *err)
 	const weir_options options = {.ledger = e->options->ledger,
 	                              .name = e->options->name,
 	                              .role = WEIR_EVALUATOR,
+	                              .connect_timeout_ms = job_server_patience_ms(e->job),
 	                              .log = worker_log_line,
 	                              .log_arg = e->options->logger};
 	return s == WEIR_OK ? weir_open(&e->client, &options, err) : s;

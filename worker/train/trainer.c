@@ -370,6 +370,7 @@ static weir_status open_client(struct trainer *t, weir_error *err)
 	    .ledger = t->options->ledger,
 	    .name = t->options->name,
 	    .role = WEIR_TRAINER,
+	    .connect_timeout_ms = job_server_patience_ms(t->job),
 	    .dataset_fingerprint = info->fingerprint,
 	    .dataset_units = info->units,
 	    .dataset_rows = info->rows,
