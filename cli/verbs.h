@@ -14,7 +14,7 @@
 	X(import, "--job FILE [--at ADDRESS] --in MODEL.safetensors", "set a running job's weights")                               \
 	X(checkpoint, "[verify] --job FILE [--at ADDRESS] [--from NAME|latest] [--json]", "write a checkpoint of a running job, or verify one")  \
 	X(restore, "JOB.yaml --from NAME|latest", "verify a checkpoint and make `weir train --resume` go on from it")               \
-	X(bench, "push|pull|store|optim|gemm|loader [--json]", "measure against this machine's own limits")
+	X(bench, "push|pull|store|cold|log|optim|gemm|loader [--json]", "measure against this machine's own limits")
 
 #define VERB_DECLARE(name, arguments, what) int verb_##name(int count, char **args);
 VERB_MAP(VERB_DECLARE)
