@@ -519,7 +519,7 @@ static void random_records_equal_a_model(void **state)
 static void a_flushed_store_comes_back(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 10; seed++) {
+	for (uint64_t seed = 1; seed <= 3; seed++) {
 		struct world *w = malloc(sizeof *w);
 		world_start(w, seed);
 		for (uint32_t i = 0; i < STEPS; i++)
