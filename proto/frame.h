@@ -58,7 +58,7 @@
  *   RETIRE_REPLY status
  *   ASSIGN       sections: keys + values; flag ASSIGN_SLOTS: values are followed by optimizer slots
  *   ASSIGN_REPLY status; a = applied index
- *   SCAN_REPLY   status; a = next cursor (0: end); b = steps and c = rate (bits of an fp32) of the table's clock in this partition;
+ *   SCAN_REPLY   status; a = next cursor and part = its `below` (0, 0: end); b = steps and c = rate (bits of an fp32) of the table's clock in this partition;
  *                one section with keys and values
  *   RESUME       a = highest log index that the partition has acknowledged to this client, b = epoch it did so in (0, 0: none yet). The first record
  *                to each partition on a new push stream; repeated at will, it asks what is stable

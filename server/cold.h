@@ -53,7 +53,7 @@ struct cold_snapshot;
 struct cold_snapshot *cold_snapshot_create(struct cold *c); /* NULL when out of memory */
 void cold_snapshot_destroy(struct cold_snapshot *s);        /* NULL is allowed */
 
-/* The rows of a partition in the order of (table, key). */
+/* The rows of a partition in the order of (table, key); of one table, from key `first` on. */
 #define COLD_TABLES_ALL UINT32_MAX
 struct cold_row {
 	uint32_t table;

@@ -103,7 +103,7 @@ struct scan {
 	struct server *server;
 	struct rpc_call *call;
 	uint32_t table, partition, rows_max;
-	uint64_t cursor;
+	struct store_place place;
 	bool slots;
 };
 
@@ -114,7 +114,7 @@ static void scan_run(void *arg)
 	struct record_writer *w = record_writer_create();
 	struct message *frame = NULL;
 	if (w) {
-		partition_scan(s->partitions[q->partition], q->table, q->cursor, q->rows_max, q->slots, w);
+		partition_scan(s->partitions[q->partition], q->table, q->place, q->rows_max, q->slots, w);
 		frame = record_writer_finish(w, s->options.uuid, s->options.generation, NULL, NULL);
 		record_writer_destroy(w);
 	}
@@ -139,7 +139,7 @@ static weir_status scan_read(struct scan *out, struct message *request, weir_err
 		out->table = q->table;
 		out->partition = q->partition;
 		out->rows_max = q->rows_max;
-		out->cursor = q->cursor;
+		out->place = (struct store_place){.at = q->cursor, .below = q->below};
 		out->slots = q->slots;
 	}
 	wire_free(m);

@@ -39,15 +39,19 @@ static bool is_float_aligned(const uint8_t *p)
 	return (uintptr_t)p % sizeof(float) == 0;
 }
 
-/* A copy, in scratch memory, of a row with full decay and its slots: brought to the table's clock, as its next push would find it. */
+/* The row in scratch memory, with full decay and its slots: brought to the table's clock, as its next push would find it. */
+static const float *catch_up(struct partition *p, const struct partition_table *t, struct row_state state, size_t n)
+{
+	float *row = p->scratch->row;
+	optimizer_catch_up(t->optimizer, &t->clock, &state, row, row + n, n);
+	return row;
+}
+
 static const float *row_now(struct partition *p, const struct partition_table *t, uint64_t key)
 {
 	struct row_state state;
-	float *row = p->scratch->row;
-	const size_t n = store_row_elements(t->rows, key);
-	store_copy_row(t->rows, key, row, &state);
-	optimizer_catch_up(t->optimizer, &t->clock, &state, row, row + n, n);
-	return row;
+	store_copy_row(t->rows, key, p->scratch->row, &state);
+	return catch_up(p, t, state, store_row_elements(t->rows, key));
 }
 
 static void gather(struct partition *p, const struct partition_table *t, const uint64_t *keys, size_t count, float *out)
@@ -171,36 +175,50 @@ void partition_pull(struct partition *p, const struct record *r, const struct cu
 /* --- Scan */
 
 struct scan_page {
+	struct partition *p;
 	const struct partition_table *t;
+	struct store_place place;
+	uint32_t slots;         /* behind each value, as asked */
 	size_t count, elements; /* rows, and floats of all of them */
 	uint64_t *keys;
-	const float **rows;
-	uint64_t cursor;
-	uint32_t slots;
+	float *values;
 };
 
-static weir_status scan_page(struct scan_page *g, uint32_t rows_max)
+static void scan_row(void *arg, uint64_t key, const struct row_state *state, const float *row)
 {
-	const size_t row_max =
-	    (size_t)(g->t->spec->kind == WEIR_DENSE ? WEIR_CHUNK : g->t->spec->width) * (1 + g->slots) * sizeof(float) + 8;
-	size_t fit = (WEIR_MESSAGE_BYTES_TARGET - RECORD_HEADER_BYTES) / row_max;
+	struct scan_page *g = arg;
+	const size_t n = store_row_elements(g->t->rows, key), floats = n * (1 + g->slots);
+	if (g->t->full_decay) {
+		memcpy(g->p->scratch->row, row, n * (1 + optimizer_slots(g->t->spec->optimizer.kind)) * sizeof *row);
+		row = catch_up(g->p, g->t, *state, n);
+	}
+	memcpy(g->values + g->elements, row, floats * sizeof *row);
+	g->keys[g->count++] = key;
+	g->elements += floats;
+}
+
+static weir_status scan_page(struct scan_page *g, uint32_t rows_max, weir_error *err)
+{
+	const size_t row_bytes =
+	    (size_t)(g->t->spec->kind == WEIR_DENSE ? WEIR_CHUNK : g->t->spec->width) * (1 + g->slots) * sizeof(float);
+	size_t fit = (WEIR_MESSAGE_BYTES_TARGET - RECORD_HEADER_BYTES) / (row_bytes + sizeof *g->keys);
 	size_t want = rows_max == 0 || rows_max > SCAN_ROWS_MAX ? SCAN_ROWS_MAX : rows_max;
 	want = want > fit ? fit : want;
 	want = want ? want : 1; /* a row with its slots fits the largest message */
 	g->keys = malloc(want * sizeof *g->keys);
-	g->rows = malloc(want * sizeof *g->rows);
-	if (!g->keys || !g->rows)
-		return WEIR_E_MEMORY;
-	g->count = store_scan(g->t->rows, &g->cursor, want, g->keys, g->rows);
-	for (size_t i = 0; i < g->count; i++)
-		g->elements += store_row_elements(g->t->rows, g->keys[i]) * (1 + g->slots);
-	return WEIR_OK;
+	g->values = malloc(want * row_bytes);
+	if (!g->keys || !g->values)
+		return weir_fail(err, WEIR_E_MEMORY, "scan of table %s: out of memory", g->t->spec->name);
+	return store_scan(g->t->rows, &g->place, want, scan_row, g, err);
 }
 
-static weir_status scan_write(struct partition *p, const struct scan_page *g, uint32_t table, struct record_writer *w)
+static weir_status scan_write(const struct scan_page *g, uint32_t table, struct record_writer *w)
 {
-	struct record reply = {
-	    .kind = RECORD_SCAN_REPLY, .partition = (uint16_t)p->options.id, .a = g->cursor, .b = g->t->clock.steps};
+	struct record reply = {.kind = RECORD_SCAN_REPLY,
+	                       .partition = (uint16_t)g->p->options.id,
+	                       .part = g->place.below,
+	                       .a = g->place.at,
+	                       .b = g->t->clock.steps};
 	memcpy(&reply.c, &g->t->clock.lr, sizeof reply.c);
 	struct section s = {.table = (uint16_t)table,
 	                    .codec = WEIR_CODEC_FP32,
@@ -208,38 +226,33 @@ static weir_status scan_write(struct partition *p, const struct scan_page *g, ui
 	                    .rows = (uint32_t)g->count,
 	                    .width = g->t->spec->kind == WEIR_DENSE ? WEIR_CHUNK : g->t->spec->width,
 	                    .index_bytes = (uint32_t)(g->count * sizeof *g->keys),
-	                    .data_bytes = (uint32_t)(g->elements * sizeof(float))};
+	                    .data_bytes = (uint32_t)(g->elements * sizeof *g->values)};
 	uint8_t *index, *data;
 	record_writer_begin(w, &reply);
 	weir_status status = record_writer_reserve(w, &s, &index, &data);
 	if (status == WEIR_OK && g->count) {
 		memcpy(index, g->keys, s.index_bytes);
-		for (size_t i = 0; i < g->count; i++) {
-			size_t bytes = store_row_elements(g->t->rows, g->keys[i]) * (1 + g->slots) * sizeof(float);
-			memcpy(data, g->t->full_decay ? row_now(p, g->t, g->keys[i]) : g->rows[i], bytes);
-			data += bytes;
-		}
+		memcpy(data, g->values, s.data_bytes);
 	}
 	return record_writer_end(w);
 }
 
-void partition_scan(struct partition *p, uint32_t table, uint64_t cursor, uint32_t rows_max, bool slots, struct record_writer *w)
+void partition_scan(struct partition *p, uint32_t table, struct store_place place, uint32_t rows_max, bool slots,
+                    struct record_writer *w)
 {
 	const struct record request = {.partition = (uint16_t)p->options.id};
-	struct scan_page g = {.t = partition_table(p, table), .cursor = cursor};
+	struct scan_page g = {.p = p, .t = partition_table(p, table), .place = place};
 	weir_error err = {0};
 	if (!g.t) {
 		weir_fail(&err, WEIR_E_NOT_FOUND, "table %u is not registered with partition %u", table, p->options.id);
 	} else {
 		g.slots = slots ? optimizer_slots(g.t->spec->optimizer.kind) : 0;
-		weir_status status = scan_page(&g, rows_max);
-		if (!status)
-			status = scan_write(p, &g, table, w);
-		if (status)
+		weir_status status = scan_page(&g, rows_max, &err);
+		if (!status && (status = scan_write(&g, table, w)) != WEIR_OK)
 			weir_fail(&err, status, "scan of table %s: the page could not be written", g.t->spec->name);
 	}
 	if (err.status)
 		partition_write_error(w, &request, RECORD_SCAN_REPLY, err.status, err.text);
 	free(g.keys);
-	free(g.rows);
+	free(g.values);
 }

@@ -446,22 +446,6 @@ size_t store_look(const struct store_table *t, uint64_t *cursor, size_t max, uin
 	return n;
 }
 
-size_t store_scan(const struct store_table *t, uint64_t *cursor, size_t max, uint64_t *keys, const float **rows)
-{
-	size_t n = 0;
-	uint64_t row = *cursor;
-	for (; row < t->slab.end; row = slab_next(&t->slab, row)) {
-		if (!(*slab_flags(&t->slab, row) & ROW_USED))
-			continue;
-		if (n == max)
-			break;
-		rows[n] = row_value(t, row);
-		keys[n++] = row_tail(t, row)->key;
-	}
-	*cursor = row < t->slab.end ? row : 0;
-	return n;
-}
-
 void store_get_counters(const struct store *s, struct store_counters *out)
 {
 	*out = s->counters;

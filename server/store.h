@@ -76,11 +76,23 @@ const struct row_meta *store_find(const struct store_table *t, uint64_t key, con
 weir_status store_remove(struct store_table *t, const uint64_t *keys, size_t count, uint64_t version);
 /* Pages through what stands behind the rows in memory, stubs too: from *cursor (0 first; 0 again at the end) what `max` looks find. */
 size_t store_look(const struct store_table *t, uint64_t *cursor, size_t max, uint64_t *keys, struct row_meta *metas);
-/* Pages through the rows in memory: from *cursor (0 first; 0 again at the end) up to max rows. A row that stays in memory meanwhile is seen once. */
-size_t store_scan(const struct store_table *t, uint64_t *cursor, size_t max, uint64_t *keys, const float **rows);
 uint64_t store_table_rows(const struct store_table *t);  /* in memory, with a value */
 uint64_t store_table_stubs(const struct store_table *t); /* in memory */
 uint64_t store_table_bytes(const struct store_table *t); /* of memory */
+
+/* --- Scans: every stored row, in memory or below, page by page, while the table goes on changing */
+
+/* Where a scan is: {0} is its beginning, and its end. below: the rows in memory are done, and `at` is a key. */
+struct store_place {
+	uint64_t at;
+	bool below;
+};
+/* row: value and slots; valid during the call, in which the store is not changed. */
+typedef void (*store_row_fn)(void *arg, uint64_t key, const struct row_state *state, const float *row);
+/* Visits up to max rows from *place on, a slice of work (fewer do not mean the end). A row that is stored from a scan's first page to its last is
+ * visited, and before `below` once; after it, those visited before may come again. Reads RocksDB on this thread. E_CORRUPT, E_IO, E_MEMORY. */
+weir_status store_scan(const struct store_table *t, struct store_place *place, size_t max, store_row_fn visit, void *arg,
+                       weir_error *err) WEIR_MUST_CHECK;
 
 /* --- Rows below memory */
 

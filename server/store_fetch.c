@@ -99,18 +99,26 @@ static bool is_stored_stub(const struct store_table *t, size_t count)
 	return count == ROW_META_BYTES && t->spec.kind == WEIR_EMBEDDING;
 }
 
+weir_status store_decode(const struct store_table *t, uint64_t row, uint64_t key, const uint8_t *bytes, size_t count,
+                         struct row_meta *meta, float *out, weir_error *err)
+{
+	const uint8_t *floats;
+	size_t n;
+	if (row_decode(bytes, count, meta, &floats, &n) || n != row_floats(t, row, key))
+		return weir_fail(err, WEIR_E_CORRUPT, "table %s: the stored row of key %llu has %zu bytes, expected %zu", t->spec.name,
+		                 (unsigned long long)key, count, ROW_META_BYTES + row_floats(t, row, key) * sizeof(float));
+	memcpy(out, floats, n * sizeof *out);
+	return WEIR_OK;
+}
+
 static weir_status fill_row(struct store_table *t, uint64_t row, uint64_t key, const uint8_t *bytes, size_t count,
                             weir_error *err)
 {
 	struct row_meta meta;
-	const uint8_t *floats;
-	size_t n;
-	if (row_decode(bytes, count, &meta, &floats, &n) || n != row_floats(t, row, key))
-		return weir_fail(err, WEIR_E_CORRUPT, "table %s: the stored row of key %llu has %zu bytes, expected %zu", t->spec.name,
-		                 (unsigned long long)key, count, ROW_META_BYTES + row_floats(t, row, key) * sizeof(float));
-	memcpy(row_value(t, row), floats, n * sizeof(float));
-	row_tail(t, row)->meta = meta;
-	return WEIR_OK;
+	weir_status status = store_decode(t, row, key, bytes, count, &meta, row_value(t, row), err);
+	if (!status)
+		row_tail(t, row)->meta = meta;
+	return status;
 }
 
 /* The row of a pending key. */
@@ -125,7 +133,7 @@ static weir_status install(struct store_table *t, uint64_t key, const uint8_t *b
 		store_drop_row(t, row);
 		return status;
 	}
-	*row_flags(t, row) |= ROW_REFERENCED;
+	*row_flags(t, row) |= ROW_REFERENCED | ROW_BELOW;
 	s->counters.fetched++;
 	return WEIR_OK;
 }
@@ -358,6 +366,8 @@ weir_status store_load(struct store *s, uint32_t table, uint64_t key, const uint
 	weir_status status = fill_row(t, row, key, bytes, count, err);
 	if (!status && dirty)
 		store_mark_dirty(t, row);
+	else
+		*row_flags(t, row) |= ROW_BELOW;
 	return status;
 }
 

@@ -1,5 +1,5 @@
 /* What the files of the store share: store.c (tables, look-ups), store_evict.c (the budget: who leaves memory), store_fetch.c (who comes back),
- * store_write.c (batches to RocksDB, flushes), store_snapshot.c. Nobody else includes this.
+ * store_write.c (batches to RocksDB, flushes), store_scan.c, store_snapshot.c. Nobody else includes this.
  *
  * The life of a row that is below as well:
  *
@@ -32,6 +32,7 @@ enum row_flag {
 	ROW_DIRTY = 4,
 	ROW_WRITING = 8,
 	ROW_PARITY = 16, /* equal to the store's: emitted, or not part of the snapshot */
+	ROW_BELOW = 32,  /* some version of it is in RocksDB (without it, perhaps) */
 };
 
 struct row_tail {
@@ -189,6 +190,9 @@ bool store_has_room(const struct store_table *t, uint64_t rows);
 /* --- store_fetch.c */
 void store_admit(struct store *s); /* sends waiting requests for which there is room */
 void store_free_requests(struct store *s);
+/* out: value and slots of a row like `row` (full, or a stub, which has none) from the bytes of key. E_CORRUPT when they are not such a row. */
+weir_status store_decode(const struct store_table *t, uint64_t row, uint64_t key, const uint8_t *bytes, size_t count, struct row_meta *meta,
+                         float *out, weir_error *err) WEIR_MUST_CHECK;
 
 /* --- store_write.c */
 /* Adds a dirty row to a batch: it is WRITING from now on. */

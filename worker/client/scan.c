@@ -1,4 +1,5 @@
-/* Scan: all stored rows of a table, partition by partition, page by page; and where the table is in each. */
+/* Scan: all stored rows of a table, partition by partition, page by page; and where the table is in each. A server goes through its rows in memory, then
+ * through those below, where it may meet some of the first again: their keys are kept to pass them over. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,9 @@ struct scan {
 	int (*row)(void *arg, uint64_t key, const float *values, size_t elements);
 	void *arg;
 	bool stopped;
+	bool below;     /* pages of rows below memory */
+	uint64_t *seen; /* (seen_count) keys of this partition's pages before */
+	size_t seen_count, seen_room;
 	weir_table_clock clock; /* as the last page told it */
 };
 
@@ -27,6 +31,42 @@ static size_t row_elements(const struct scan *s, uint64_t key)
 	return first >= spec->elements ? 0 : spec->elements - first < WEIR_CHUNK ? spec->elements - first : WEIR_CHUNK;
 }
 
+/* --- Rows that come again */
+
+static int by_key(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
+}
+
+static weir_status remember(struct scan *s, uint64_t key, weir_error *err)
+{
+	if (s->seen_count == s->seen_room) {
+		const size_t room = s->seen_room ? 2 * s->seen_room : 4096;
+		uint64_t *more = realloc(s->seen, room * sizeof *more);
+		if (!more)
+			return weir_fail(err, WEIR_E_MEMORY, "scan: out of memory for the keys of %zu rows", s->seen_count);
+		s->seen = more;
+		s->seen_room = room;
+	}
+	s->seen[s->seen_count++] = key;
+	return WEIR_OK;
+}
+
+static bool is_repeated(const struct scan *s, uint64_t key)
+{
+	return s->below && s->seen_count && bsearch(&key, s->seen, s->seen_count, sizeof key, by_key);
+}
+
+static void go_below(struct scan *s)
+{
+	if (!s->below && s->seen_count)
+		qsort(s->seen, s->seen_count, sizeof *s->seen, by_key);
+	s->below = true;
+}
+
+/* --- Pages */
+
 static weir_status take_rows(struct scan *s, struct section *section, weir_error *err)
 {
 	for (uint32_t i = 0; i < section->rows && !s->stopped; i++) {
@@ -38,12 +78,16 @@ static weir_status take_rows(struct scan *s, struct section *section, weir_error
 		if (status != WEIR_OK || !n)
 			return weir_fail(err, WEIR_E_CORRUPT, "scan of table %s: partition %u answered rows that do not fit the table",
 			                 s->table->spec.name, s->partition);
+		if (is_repeated(s, key))
+			continue;
+		if (!s->below && (status = remember(s, key, err)) != WEIR_OK)
+			return status;
 		s->stopped = s->row(s->arg, key, s->values, n * s->floats) != 0;
 	}
 	return WEIR_OK;
 }
 
-static weir_status take_page(struct scan *s, const struct message *m, uint64_t *cursor, weir_error *err)
+static weir_status take_page(struct scan *s, const struct message *m, Weir__V1__ScanRequest *next, weir_error *err)
 {
 	struct cursor frame, body;
 	struct frame_header header;
@@ -61,7 +105,8 @@ static weir_status take_page(struct scan *s, const struct message *m, uint64_t *
 		                   weir_status_text((weir_status)r.status));
 	if (status != WEIR_OK)
 		return status;
-	*cursor = r.a;
+	next->cursor = r.a;
+	next->below = r.part != 0;
 	s->clock.steps = r.b;
 	memcpy(&s->clock.lr, &r.c, sizeof r.c);
 	if (!r.sections)
@@ -79,6 +124,8 @@ static weir_status scan_partition(struct scan *s, bool slots, weir_error *err)
 	Weir__V1__ScanRequest q = WEIR__V1__SCAN_REQUEST__INIT;
 	Weir__V1__JobId job;
 	client_fill_job(c, &job);
+	s->below = false;
+	s->seen_count = 0;
 	q.job = &job;
 	q.table = s->table->id;
 	q.partition = s->partition;
@@ -90,11 +137,13 @@ static weir_status scan_partition(struct scan *s, bool slots, weir_error *err)
 			return weir_fail(err, WEIR_E_MEMORY, "scan: out of memory");
 		weir_status status = rpc_call_wait(l->channel, RPC_SCAN, m, WEIR_CONTROL_TIMEOUT_MS, &answer, err);
 		if (status == WEIR_OK)
-			status = take_page(s, answer, &q.cursor, err);
+			status = take_page(s, answer, &q, err);
 		message_release(answer);
 		if (status != WEIR_OK)
 			return status;
-	} while (q.cursor && !s->stopped);
+		if (q.below)
+			go_below(s);
+	} while ((q.cursor || q.below) && !s->stopped);
 	return WEIR_OK;
 }
 
@@ -119,6 +168,7 @@ weir_status weir_scan(weir_client *c, uint32_t table, int slots,
 	s.arg = arg;
 	for (; s.partition < c->partitions && status == WEIR_OK && !s.stopped; s.partition++)
 		status = scan_partition(&s, slots != 0, err);
+	free(s.seen);
 	free(s.values);
 	return status;
 }
@@ -140,6 +190,7 @@ weir_status weir_clocks(weir_client *c, uint32_t table, weir_table_clock *clocks
 		status = scan_partition(&s, false, err);
 		clocks[s.partition] = s.clock;
 	}
+	free(s.seen);
 	free(s.values);
 	return status;
 }

@@ -122,24 +122,35 @@ float fixture_dense(struct fixture *f, uint32_t table, size_t element)
 	return out[element];
 }
 
+struct hashing {
+	const struct store_table *table;
+	uint32_t id;
+	uint64_t hash;
+};
+
+static void hash_row(void *arg, uint64_t key, const struct row_state *state, const float *row)
+{
+	struct hashing *h = arg;
+	const struct store_table *t = h->table;
+	const uint32_t slots = optimizer_slots(store_table_spec(t)->optimizer.kind);
+	const struct row_meta *m = store_find(t, key, &row);
+	h->hash = hash_bytes(row, store_row_elements(t, key) * (1 + slots) * sizeof *row, h->hash ^ key ^ (uint64_t)h->id << 56);
+	h->hash = hash_bytes(&m->version, sizeof m->version, h->hash);
+	h->hash = hash_bytes(state, sizeof *state, h->hash);
+}
+
 uint64_t fixture_hash(struct fixture *f)
 {
-	uint64_t hash = 0;
+	struct hashing h = {0};
 	for (uint32_t id = ASYNC_ROWS; id <= ASYNC_DENSE; id++) {
-		const struct store_table *t = store_table(partition_store(f->p), id);
-		uint32_t slots = optimizer_slots(store_table_spec(t)->optimizer.kind);
-		uint64_t cursor = 0, key;
-		const float *row;
-		do {
-			if (!store_scan(t, &cursor, 1, &key, &row))
-				break;
-			const struct row_meta *m = store_find(t, key, &row);
-			hash = hash_bytes(row, store_row_elements(t, key) * (1 + slots) * sizeof *row, hash ^ key ^ (uint64_t)id << 56);
-			hash = hash_bytes(&m->version, sizeof m->version, hash);
-			hash = hash_bytes(&m->state, sizeof m->state, hash);
-		} while (cursor);
+		struct store_place place = {0};
+		h.table = store_table(partition_store(f->p), id);
+		h.id = id;
+		do
+			assert_int_equal(store_scan(h.table, &place, 1, hash_row, &h, NULL), WEIR_OK);
+		while (place.at || place.below);
 	}
-	return hash;
+	return h.hash;
 }
 
 struct rows one_row(struct one_row *x, uint16_t table, uint64_t key, float v)

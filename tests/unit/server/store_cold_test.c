@@ -62,6 +62,10 @@ struct world {
 	struct cold_snapshot *below;
 	model expected, emitted;
 	bool removed[TABLES][KEYS];
+	/* A scan of table 0: rows stored since its first page, and rows met. */
+	struct prng scan_prng; /* its own: what else happens does not depend on it */
+	bool scanning, kept[KEYS], met[KEYS];
+	struct store_place place;
 	weir_status failed;
 };
 
@@ -158,6 +162,8 @@ static void remove_rows(struct world *w, const struct record *r)
 	for (size_t i = 0; i < r->count; i++) {
 		keys[i] = key_of(r->ids[i]);
 		model_initial(r->table, r->ids[i], &w->rows[r->table][r->ids[i]]);
+		if (r->table == 0)
+			w->kept[r->ids[i]] = w->met[r->ids[i]] = false; /* another row, if it comes again */
 	}
 	assert_int_equal(store_remove(w->tables[r->table], keys, r->count, w->index), WEIR_OK);
 }
@@ -369,6 +375,43 @@ static void go_on_snapshot(struct world *w)
 	w->snapshotting = more;
 }
 
+/* --- Scans */
+
+static void meet(void *arg, uint64_t key, const struct row_state *state, const float *row)
+{
+	struct world *w = arg;
+	const uint64_t id = id_of(key);
+	const struct model_row *m = &w->rows[0][id];
+	assert_true(m->stored && !m->stub);
+	assert_true(w->place.below || !w->met[id]);
+	assert_memory_equal(state, &m->meta.state, sizeof *state);
+	assert_memory_equal(row, m->row, sizeof m->row);
+	w->met[id] = true;
+}
+
+static void check_scan(struct world *w)
+{
+	for (uint64_t id = 0; id < KEYS; id++)
+		assert_true(w->met[id] || !w->kept[id]);
+	w->scanning = false;
+}
+
+static void go_on_scan(struct world *w)
+{
+	if (!w->scanning) {
+		w->scanning = true;
+		w->place = (struct store_place){0};
+		memset(w->met, 0, sizeof w->met);
+		for (uint64_t id = 0; id < KEYS; id++)
+			w->kept[id] = w->rows[0][id].stored && !w->rows[0][id].stub;
+	}
+	struct store_place place = w->place;
+	assert_int_equal(store_scan(w->tables[0], &place, 1 + prng_below(&w->scan_prng, 100), meet, w, NULL), WEIR_OK);
+	w->place = place;
+	if (!place.at && !place.below)
+		check_scan(w);
+}
+
 /* --- Life */
 
 static void services_start(struct world *w)
@@ -404,6 +447,7 @@ static void world_start(struct world *w, uint64_t seed)
 	*w = (struct world){.loop = task_queue_create()};
 	w->parked_last = &w->parked;
 	prng_seed(&w->prng, seed);
+	prng_seed(&w->scan_prng, seed);
 	folder_create(w->folder);
 	for (uint32_t t = 0; t < TABLES; t++)
 		for (uint64_t id = 0; id < KEYS; id++)
@@ -423,7 +467,7 @@ static void world_stop(struct world *w)
 	assert_int_equal(pool_used(&w->pool), 0);
 	cold_snapshot_destroy(w->below);
 	w->below = NULL;
-	w->snapshotting = false;
+	w->snapshotting = w->scanning = false;
 	cold_close(w->cold);
 	for (struct record *r = w->parked, *next; r; r = next) {
 		next = r->next;
@@ -483,6 +527,8 @@ static void step(struct world *w)
 	else if (what < 85)
 		check_below(w);
 	go_on_snapshot(w);
+	if (prng_below(&w->scan_prng, 4) == 0)
+		go_on_scan(w);
 	store_balance(w->store);
 	task_queue_run(w->loop, false);
 	check_budget(w);

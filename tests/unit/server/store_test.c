@@ -106,14 +106,19 @@ static void a_key_repeated_in_one_upsert_is_one_row(void **state)
 	store_destroy(s);
 }
 
+static void no_row(void *arg, uint64_t key, const struct row_state *state, const float *row)
+{
+	(void)arg, (void)state, (void)row;
+	fail_msg("key %llu", (unsigned long long)key);
+}
+
 static void reading_stores_nothing(void **state)
 {
 	(void)state;
 	struct store *s = store_create(NULL);
 	struct store_table *t = add_embedding(s, 1, WEIR_OPT_ADAM), *d = add_dense(s, 2, 100, 0, 1);
-	uint64_t keys[3] = {5, 6, 1ull << 63}, cursor = 0;
+	uint64_t keys[3] = {5, 6, 1ull << 63};
 	float out[3 * WIDTH], again[3 * WIDTH], chunk[100], expected[WIDTH];
-	const float *rows[3];
 	const weir_init_segment uniform = {.elements = 100, .kind = WEIR_INIT_UNIFORM, .a = 0.1f};
 	store_gather(t, keys, 3, out);
 	store_gather(t, keys, 3, again);
@@ -126,7 +131,9 @@ static void reading_stores_nothing(void **state)
 	assert_memory_equal(chunk, dense, sizeof dense);
 	assert_int_equal(store_table_rows(t), 0);
 	assert_int_equal(store_table_rows(d), 0);
-	assert_int_equal(store_scan(t, &cursor, 3, keys, rows), 0);
+	struct store_place place = {0};
+	assert_int_equal(store_scan(t, &place, 3, no_row, NULL, NULL), WEIR_OK);
+	assert_true(place.at == 0 && !place.below);
 	const float *row;
 	assert_null(store_find(t, 5, &row));
 	store_destroy(s);
@@ -202,33 +209,38 @@ static void a_chunk_keeps_what_is_written(void **state)
 	store_destroy(s);
 }
 
+enum { SCANNED = 1000 };
+
+static void see_row(void *arg, uint64_t key, const struct row_state *state, const float *row)
+{
+	(void)state;
+	bool *seen = arg;
+	assert_true(key < SCANNED && !seen[key]);
+	seen[key] = true;
+	float expected[WIDTH];
+	init_embedding_row(7, 0, key, &normal, expected, WIDTH);
+	assert_memory_equal(row, expected, sizeof expected);
+}
+
 static void a_scan_sees_every_row_once(void **state)
 {
 	(void)state;
-	enum { ROWS = 1000 };
 	struct store *s = store_create(NULL);
 	struct store_table *t = add_embedding(s, 0, WEIR_OPT_SGD);
-	bool seen[ROWS] = {false};
-	for (uint64_t k = 0; k < ROWS; k++) {
+	bool seen[SCANNED] = {false};
+	for (uint64_t k = 0; k < SCANNED; k++) {
 		float *row;
 		struct row_meta *meta;
 		assert_int_equal(store_upsert(t, &k, 1, &row, &meta), WEIR_OK);
 	}
-	uint64_t cursor = 0, pages = 0, keys[64];
-	const float *rows[64];
+	struct store_place place = {0};
+	uint64_t pages = 0;
 	do {
-		size_t n = store_scan(t, &cursor, 64, keys, rows);
-		for (size_t i = 0; i < n; i++) {
-			assert_true(keys[i] < ROWS && !seen[keys[i]]);
-			seen[keys[i]] = true;
-			float expected[WIDTH];
-			init_embedding_row(7, 0, keys[i], &normal, expected, WIDTH);
-			assert_memory_equal(rows[i], expected, sizeof expected);
-		}
+		assert_int_equal(store_scan(t, &place, 64, see_row, seen, NULL), WEIR_OK);
 		pages++;
-	} while (cursor);
-	assert_int_equal(pages, (ROWS + 63) / 64);
-	for (uint32_t k = 0; k < ROWS; k++)
+	} while (place.at);
+	assert_int_equal(pages, (SCANNED + 63) / 64);
+	for (uint32_t k = 0; k < SCANNED; k++)
 		assert_true(seen[k]);
 	store_destroy(s);
 }
