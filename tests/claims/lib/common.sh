@@ -72,3 +72,17 @@ click_data() {
 		{ cat "$WORK/data.err" >&2; give_up "the first run failed"; }
 	SAME_DATA=(--set data.generate.rows=0 --set "data.train=$WORK/data/generated.tsv" --set data.split.by=crc32 --set "data.cache=$WORK/data/cache")
 }
+
+# The DeepFM job of the claims about durability. deepfm_job ROWS CLUSTER: ", key: value..." behind the cluster keys it has
+deepfm_job() {
+	cat > "$WORK/deepfm.yaml" <<-JOB
+		job: deepfm
+		cluster: {servers: 1, workers: 1, partitions: 16$2}
+		data: {generate: {rows: $1, ids: 1000000, seed: 2}, batch: 2048, unit_batches: 16, seed: 1}
+		model: {kind: deepfm, dim: 16, hidden: [400, 400, 400]}
+		tables:
+		  embedding: {optimizer: {kind: adagrad, lr: 1.0e-2}}
+		  dense: {optimizer: {kind: adam, lr: 1.0e-3}}
+		train: {passes: 1, seed: 1}
+	JOB
+}

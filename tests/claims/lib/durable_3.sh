@@ -4,16 +4,7 @@
 need_programs
 rows=$(pick 1000000 10000000) tail=$(pick 100000000 1000000000)
 [ "$QUICK" = 1 ] && echo "QUICK: $rows rows instead of 10 M, a tail of $tail bytes instead of 1 GB"
-cat > "$WORK/deepfm.yaml" <<-JOB
-	job: deepfm
-	cluster: {servers: 1, workers: 1, partitions: 16, log: disk, memory_budget: 16GiB}
-	data: {generate: {rows: 400000, ids: 1000000, seed: 2}, batch: 2048, unit_batches: 16, seed: 1}
-	model: {kind: deepfm, dim: 16, hidden: [400, 400, 400]}
-	tables:
-	  embedding: {optimizer: {kind: adagrad, lr: 1.0e-2}}
-	  dense: {optimizer: {kind: adam, lr: 1.0e-3}}
-	train: {passes: 1, seed: 1}
-JOB
+deepfm_job 400000 ", log: disk, memory_budget: 16GiB"
 train first "$WORK/deepfm.yaml"
 # Its weights with more rows, to start from.
 python3 - "$WORK/first/best.safetensors" "$WORK/start.safetensors" "$rows" <<'PY'

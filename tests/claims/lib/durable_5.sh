@@ -4,16 +4,7 @@
 need_programs
 rounds=$(pick 1 5)
 [ "$QUICK" = 1 ] && echo "QUICK: one round instead of five, a fifth of the rows"
-cat > "$WORK/deepfm.yaml" <<-JOB
-	job: deepfm
-	cluster: {servers: 1, workers: 1, partitions: 16}
-	data: {generate: {rows: $(pick 300000 1500000), ids: 1000000, seed: 2}, batch: 2048, unit_batches: 16, seed: 1}
-	model: {kind: deepfm, dim: 16, hidden: [400, 400, 400]}
-	tables:
-	  embedding: {optimizer: {kind: adagrad, lr: 1.0e-2}}
-	  dense: {optimizer: {kind: adam, lr: 1.0e-3}}
-	train: {passes: 1, seed: 1}
-JOB
+deepfm_job "$(pick 300000 1500000)" ""
 "$BUILD/weir" train "$WORK/deepfm.yaml" --set "run_dir=$WORK/data" --report "$WORK/data.json" > /dev/null 2> "$WORK/data.err" ||
 	{ cat "$WORK/data.err" >&2; give_up "the first run failed"; }
 SAME=(--set data.generate.rows=0 --set "data.train=$WORK/data/generated.tsv" --set "data.cache=$WORK/data/cache" --set train.keep_best=false)
