@@ -51,6 +51,8 @@ static void register_done(struct executor *e, void *arg)
 	struct registration *g = arg;
 	Weir__V1__Status status = WEIR__V1__STATUS__INIT;
 	Weir__V1__RegisterTableReply reply = WEIR__V1__REGISTER_TABLE_REPLY__INIT;
+	if (!g->err.status && g->server->durable)
+		(void)durable_add_table(g->server, g->id, &g->spec, &g->err);
 	status.code = g->err.status;
 	status.text = g->err.text;
 	reply.status = &status;
@@ -74,8 +76,6 @@ static weir_status registration_read(struct registration *g, struct message *req
 		status = weir_fail(&g->err, WEIR_E_INVALID, "the request has no table");
 	if (!status)
 		status = wire_table_read(q->table, &g->spec, &g->id, &g->err);
-	if (!status && g->server->durable)
-		status = durable_add_table(g->server, q->table, &g->err);
 	wire_free(m);
 	return status;
 }

@@ -310,6 +310,16 @@ static void flush_all(struct server *s)
 	server_wait_idle(s);
 }
 
+weir_status durable_add_table(struct server *s, uint32_t id, const weir_table_spec *spec, weir_error *err)
+{
+	struct wire_table wire;
+	if (wire_table_make(&wire, spec, id))
+		return weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory", spec->name);
+	weir_status status = folder_add_table(s->durable->folder, &wire.table, err);
+	wire_table_free(&wire);
+	return status;
+}
+
 /* The tables of all partitions: as the checkpoint had them. */
 static weir_status keep_tables(struct server *s, weir_error *err)
 {
@@ -317,13 +327,8 @@ static weir_status keep_tables(struct server *s, weir_error *err)
 	for (uint32_t p = 0; p < s->options.partitions; p++)
 		for (uint32_t id = 0; s->partitions[p] && id <= WEIR_TABLES_MAX && !status; id++) {
 			const struct store_table *t = store_table(partition_store(s->partitions[p]), id);
-			struct wire_table wire;
-			if (!t)
-				continue;
-			if (wire_table_make(&wire, store_table_spec(t), id))
-				return weir_fail(err, WEIR_E_MEMORY, "table %u: out of memory", id);
-			status = folder_add_table(s->durable->folder, &wire.table, err);
-			wire_table_free(&wire);
+			if (t)
+				status = durable_add_table(s, id, store_table_spec(t), err);
 		}
 	return status;
 }
@@ -450,11 +455,6 @@ weir_status durable_recover(struct server *s, weir_error *err)
 }
 
 /* --- Running */
-
-weir_status durable_add_table(struct server *s, const Weir__V1__Table *table, weir_error *err)
-{
-	return folder_add_table(s->durable->folder, table, err);
-}
 
 void durable_tick(struct server *s, struct executor *e)
 {

@@ -20,8 +20,8 @@ weir_status durable_load_rows(struct server *s, struct partition *p, weir_error 
 /* The ledger's last snapshot, and every entry since the last flushes. Afterwards the server may serve. */
 weir_status durable_recover(struct server *s, weir_error *err);
 
-/* A table is kept before anything is logged of it. Any thread. */
-weir_status durable_add_table(struct server *s, const Weir__V1__Table *table, weir_error *err);
+/* Keeps a table that the partitions have, before anyone is told so: who registers it may push to it. Any thread. */
+weir_status durable_add_table(struct server *s, uint32_t id, const weir_table_spec *spec, weir_error *err);
 /* On an executor's loop, now and then: flushes what keeps a large journal from getting smaller. */
 void durable_tick(struct server *s, struct executor *e);
 /* Everything that was appended is durable when it returns. From a thread that is no loop. */

@@ -9,7 +9,8 @@
 
 struct pool {
 	_Atomic uint64_t used;
-	uint64_t limit; /* bytes; 0: no budget */
+	_Atomic uint64_t promised; /* bytes of rows that never leave, stored already or not */
+	uint64_t limit;            /* bytes; 0: no budget */
 };
 
 static inline void pool_charge(struct pool *p, uint64_t bytes)
@@ -30,6 +31,16 @@ static inline uint64_t pool_used(const struct pool *p)
 static inline bool pool_fits(const struct pool *p, uint64_t bytes)
 {
 	return !p || p->limit == 0 || pool_used(p) + bytes <= p->limit;
+}
+/* Room for rows that will never leave. False: they and those promised before can never all be here, and nothing is promised. */
+static inline bool pool_promise(struct pool *p, uint64_t bytes)
+{
+	if (!p || p->limit == 0)
+		return true;
+	if (atomic_fetch_add_explicit(&p->promised, bytes, memory_order_relaxed) + bytes <= p->limit)
+		return true;
+	atomic_fetch_sub_explicit(&p->promised, bytes, memory_order_relaxed);
+	return false;
 }
 
 #endif

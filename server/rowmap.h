@@ -13,10 +13,11 @@
 #include "slab.h"
 #include "weir/status.h"
 
-#define ROWMAP_NONE          UINT64_MAX       /* no such key */
+#define ROWMAP_NONE UINT64_MAX /* no such key */
 /* In the place of a row number: */
-#define ROWMAP_PENDING       (UINT64_MAX - 1) /* the row is being read back */
-#define ROWMAP_ABSENT        (UINT64_MAX - 2) /* it is known to be stored nowhere */
+#define ROWMAP_PENDING_KEPT  (UINT64_MAX - 1) /* the row is being read back, and will be kept */
+#define ROWMAP_PENDING       (UINT64_MAX - 2) /* it is being read back */
+#define ROWMAP_ABSENT        (UINT64_MAX - 3) /* it is known to be stored nowhere */
 #define ROWMAP_GONE          (1ull << 63)     /* | version: it was removed, and what says so is on its way to RocksDB */
 #define ROWMAP_SEGMENT_SLOTS 4096u
 #define ROWMAP_SEGMENT_BYTES (ROWMAP_SEGMENT_SLOTS * sizeof(struct rowmap_slot))
@@ -66,7 +67,7 @@ static inline const struct rowmap_slot *rowmap_step(const struct rowmap_slot *sl
 	return (const struct rowmap_slot *)((at & ~inside) | ((at + sizeof *slot) & inside));
 }
 
-/* Row number of key, probing from its home; ROWMAP_PENDING, ROWMAP_ABSENT; ROWMAP_NONE: nothing is known of it. */
+/* Row number of key, probing from its home, or what stands in its place; ROWMAP_NONE: nothing is known of it. */
 static inline uint64_t rowmap_find(const struct rowmap_slot *home, uint64_t key)
 {
 	for (const struct rowmap_slot *slot = home;; slot = rowmap_step(slot))

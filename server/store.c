@@ -74,6 +74,20 @@ static weir_status copy_spec(struct store_table *t, const weir_table_spec *spec)
 	return WEIR_OK;
 }
 
+/* Dense rows are all used by every batch: they stay. */
+static weir_status promise_dense(struct store_table *t, weir_error *err)
+{
+	struct pool *pool = t->store->options.pool;
+	const uint64_t bytes = store_chunks(t) * slab_step_bytes(&t->slab);
+	if (t->spec.kind != WEIR_DENSE || pool_promise(pool, bytes))
+		return WEIR_OK;
+	return weir_fail(
+	    err, WEIR_E_LIMIT,
+	    "table %s: its dense rows and optimizer state stay in memory, and with those of other tables they are more than "
+	    "cluster.memory_budget, %llu bytes: raise it, or use more servers",
+	    t->spec.name, (unsigned long long)pool->limit);
+}
+
 static weir_status prepare_rows(struct store_table *t)
 {
 	t->width = t->spec.kind == WEIR_DENSE ? WEIR_CHUNK : t->spec.width;
@@ -116,6 +130,11 @@ weir_status store_add_table(struct store *s, uint32_t id, const weir_table_spec 
 	if (!t->optimizer) {
 		table_free(t);
 		return err ? err->status : WEIR_E_INVALID;
+	}
+	status = promise_dense(t, err);
+	if (status) {
+		table_free(t);
+		return status;
 	}
 	s->tables[id] = *out = t;
 	if (id >= s->tables_end)
@@ -309,7 +328,7 @@ static uint64_t add_admitted(struct store_table *t, uint64_t key, uint64_t stub)
 static uint64_t find_or_create(struct store_table *t, uint64_t key)
 {
 	uint64_t row = store_find_row(t, key);
-	assert(row != ROWMAP_PENDING); /* it was wanted, and not waited for */
+	assert(!is_pending(row)); /* it was wanted, and not waited for */
 	if (is_full(row))
 		return row;
 	row = is_row(row) ? add_admitted(t, key, row) : store_add_row(t, key, row, false);
@@ -374,7 +393,7 @@ weir_status store_upsert(struct store_table *t, const uint64_t *keys, size_t cou
 weir_status store_upsert_stub(struct store_table *t, uint64_t key, struct row_meta **meta)
 {
 	uint64_t row = store_find_row(t, key);
-	assert(row != ROWMAP_PENDING && !is_full(row));
+	assert(!is_pending(row) && !is_full(row));
 	if (!is_row(row) && (row = store_add_row(t, key, row, true)) == ROWMAP_NONE)
 		return WEIR_E_MEMORY;
 	if (t->store->tracks)
@@ -408,7 +427,7 @@ void store_copy_row(const struct store_table *t, uint64_t key, float *row, struc
 static weir_status remove_row(struct store_table *t, uint64_t key, uint64_t version)
 {
 	const uint64_t row = store_find_row(t, key);
-	assert(t->spec.kind == WEIR_EMBEDDING && row != ROWMAP_PENDING);
+	assert(t->spec.kind == WEIR_EMBEDDING && !is_pending(row));
 	const bool below = t->store->options.cold != NULL;
 	if (row == ROWMAP_NONE && below && rowmap_insert(&t->map, key, ROWMAP_GONE | version))
 		return WEIR_E_MEMORY;

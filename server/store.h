@@ -33,10 +33,11 @@ struct store_options {
 	struct cold_writer *writer;
 	struct cold_fetch *fetch;
 	struct cold_sweep *sweep; /* for the partition; NULL: no eviction by a table's rule of rows that are below */
-	struct poster poster; /* to the owner's thread */
+	struct poster poster;     /* to the owner's thread */
 	/* On the owner's thread, never inside a call of the store. */
-	void (*fetched)(void *arg, uint64_t ticket);                           /* what tickets up to this one waited for is there */
-	void (*failed)(void *arg, weir_status status, const char *text);       /* a read or write below failed for good: the server must stop */
+	void (*fetched)(void *arg, uint64_t ticket); /* what tickets up to this one waited for is there */
+	void (*failed)(void *arg, weir_status status,
+	               const char *text); /* a read or write below failed for good: the server must stop */
 	void *arg;
 };
 
@@ -100,7 +101,7 @@ weir_status store_scan(const struct store_table *t, struct store_place *place, s
  * been below. Keys may repeat. E_MEMORY. */
 weir_status store_want(struct store_table *t, const uint64_t *keys, size_t count) WEIR_MUST_CHECK;
 /* Sends for what was noted. 0: every row wanted is in memory or stored nowhere: go on. Else a ticket, larger than those before: when `fetched` has
- * run with it or a larger one, want and fetch again (nearly always: 0). While the pool is full the rows may wait for others to leave. */
+ * run with it or a larger one, want and fetch again (nearly always: 0; whoever asks again inside `fetched` gets 0 sooner or later, however small the pool). While the pool is full the rows may wait for others to leave. */
 uint64_t store_fetch(struct store *s);
 /* The same, reading on this thread: for recovery, where nobody waits. Never overlaps with tickets. */
 weir_status store_fetch_now(struct store *s, weir_error *err) WEIR_MUST_CHECK;
@@ -112,7 +113,8 @@ void store_balance(struct store *s);
 /* A row as its bytes say, from RocksDB at start (dirty false) or from elsewhere (true). A row that is in memory already, in this version or a later one, stays as it is.
  * E_LIMIT: the pool is full and the table an embedding: not loaded, and from now on rows may be below. E_CORRUPT, E_NOT_FOUND (no such
  * table), E_MEMORY. */
-weir_status store_load(struct store *s, uint32_t table, uint64_t key, const uint8_t *bytes, size_t count, bool dirty, weir_error *err);
+weir_status store_load(struct store *s, uint32_t table, uint64_t key, const uint8_t *bytes, size_t count, bool dirty,
+                       weir_error *err);
 /* Rows may be below that were not loaded. */
 void store_expect_cold(struct store *s);
 
@@ -144,7 +146,8 @@ struct store_snapshot_options {
 	void *arg;
 };
 /* E_STATE: one is in progress. *cold: the caller's; NULL without a cold. */
-weir_status store_snapshot_begin(struct store *s, const struct store_snapshot_options *options, struct cold_snapshot **cold, weir_error *err);
+weir_status store_snapshot_begin(struct store *s, const struct store_snapshot_options *options, struct cold_snapshot **cold,
+                                 weir_error *err);
 /* Looks at up to rows_max rows. *more false: all have been emitted, the snapshot has ended. An error (E_MEMORY) ends it too: it is not complete. */
 weir_status store_snapshot_next(struct store *s, size_t rows_max, bool *more);
 void store_snapshot_cancel(struct store *s); /* no more is emitted; nothing when none is in progress */

@@ -41,7 +41,7 @@ bool store_has_room(const struct store_table *t, uint64_t rows)
 static bool try_victim(struct store_table *t, uint64_t row, uint8_t *flags)
 {
 	struct store *s = t->store;
-	if (!(*flags & ROW_USED) || *flags & ROW_REFERENCED) {
+	if (!(*flags & ROW_USED) || *flags & (ROW_REFERENCED | ROW_KEPT)) {
 		*flags &= (uint8_t)~ROW_REFERENCED;
 		return false;
 	}

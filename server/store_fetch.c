@@ -9,6 +9,40 @@
 #define WANTS_FIRST  256u
 #define ANSWERED_MAX 64u /* kept at least: a record that had to ask again still finds what was absent */
 
+/* --- Keeping. While some of a record's rows come back, others that it wants may leave for another record's sake; with little memory the two could take
+ * turns for ever. So one record at a time, the first that has to ask again, keeps its rows, those here and those that come, until it is looked at
+ * once more: then it has all of them. */
+
+static bool keeps(const struct store *s)
+{
+	return s->asks_again && !s->kept.until;
+}
+
+/* Without memory for it the row may leave, and the record asks once more. */
+static void keep(struct store *s, uint8_t *flags)
+{
+	if (*flags & ROW_KEPT)
+		return;
+	if (s->kept.count == s->kept.capacity) {
+		const size_t capacity = s->kept.capacity ? 2 * s->kept.capacity : WANTS_FIRST;
+		uint8_t **all = realloc(s->kept.flags, capacity * sizeof *all);
+		if (!all)
+			return;
+		s->kept.flags = all;
+		s->kept.capacity = capacity;
+	}
+	*flags |= ROW_KEPT;
+	s->kept.flags[s->kept.count++] = flags;
+}
+
+static void let_go(struct store *s)
+{
+	for (size_t i = 0; i < s->kept.count; i++)
+		*s->kept.flags[i] &= (uint8_t)~ROW_KEPT;
+	s->kept.count = 0;
+	s->kept.until = 0;
+}
+
 /* --- Wanting */
 
 static weir_status reserve_wants(struct store *s, size_t extra)
@@ -43,11 +77,13 @@ static weir_status note(struct store_table *t, uint64_t key)
 	if (is_absent(row))
 		return WEIR_OK;
 	s->counters.misses++;
-	if (row == ROWMAP_PENDING) {
+	if (is_pending(row)) {
+		if (keeps(s))
+			rowmap_set(&t->map, key, ROWMAP_PENDING_KEPT);
 		s->must_wait = true;
 		return WEIR_OK;
 	}
-	if (reserve_wants(s, 1) || rowmap_insert(&t->map, key, ROWMAP_PENDING))
+	if (reserve_wants(s, 1) || rowmap_insert(&t->map, key, keeps(s) ? ROWMAP_PENDING_KEPT : ROWMAP_PENDING))
 		return WEIR_E_MEMORY;
 	struct cold_request *r = &s->noted->request;
 	r->wants[r->count++] = (struct cold_want){.table = t->id, .key = key};
@@ -75,6 +111,8 @@ static weir_status want_block(struct store_table *t, const uint64_t *keys, size_
 		} else if (!(*flags[i] & ROW_REFERENCED)) {
 			*flags[i] |= ROW_REFERENCED;
 		}
+		if (flags[i] && keeps(t->store))
+			keep(t->store, flags[i]);
 		t->store->counters.hits += flags[i] != NULL;
 	}
 	return WEIR_OK;
@@ -125,7 +163,8 @@ static weir_status fill_row(struct store_table *t, uint64_t row, uint64_t key, c
 static weir_status install(struct store_table *t, uint64_t key, const uint8_t *bytes, size_t count, weir_error *err)
 {
 	struct store *s = t->store;
-	const uint64_t row = store_add_row(t, key, ROWMAP_PENDING, is_stored_stub(t, count));
+	const uint64_t pending = rowmap_find(rowmap_home(&t->map, key), key);
+	const uint64_t row = store_add_row(t, key, pending, is_stored_stub(t, count));
 	if (row == ROWMAP_NONE)
 		return weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory", t->spec.name);
 	weir_status status = fill_row(t, row, key, bytes, count, err);
@@ -134,6 +173,8 @@ static weir_status install(struct store_table *t, uint64_t key, const uint8_t *b
 		return status;
 	}
 	*row_flags(t, row) |= ROW_REFERENCED | ROW_BELOW;
+	if (pending == ROWMAP_PENDING_KEPT)
+		keep(s, row_flags(t, row));
 	s->counters.fetched++;
 	return WEIR_OK;
 }
@@ -190,7 +231,7 @@ static void forget(struct store *s, struct store_request *q)
 
 static void forget_until(struct store *s, uint64_t ticket)
 {
-	while (s->answered_count > ANSWERED_MAX && s->answered->kept_until <= ticket) {
+	while (s->answered_count > ANSWERED_MAX && s->answered->kept_until <= ticket && !s->kept.until) {
 		struct store_request *q = s->answered;
 		if (!(s->answered = q->next))
 			s->answered_last = &s->answered;
@@ -224,21 +265,25 @@ static void fetch_done(struct cold_request *r)
 	keep_answered(s, q);
 	if (status || s->closed)
 		return;
+	s->asks_again = true;
 	s->options.fetched(s->options.arg, ticket);
+	s->asks_again = false;
+	if (s->kept.until <= ticket)
+		let_go(s);
 	forget_until(s, ticket);
 	store_admit(s);
 }
 
 /* --- Sending */
 
-/* Whether there is room for the whole request. A request larger than what the table may ever hold goes when nothing else is under way. */
+/* Whether there is room for the whole request. One for which there can hardly ever be room goes when nothing else is under way. */
 static bool is_admissible(struct store *s, const struct cold_request *r)
 {
 	bool fits = true;
 	for (size_t at = 0, n; at < r->count; at += n) {
 		n = run_of(r, at);
 		struct store_table *t = s->tables[r->wants[at].table];
-		const bool oversize = t->slab.rows <= 2 * n && !t->leaving && !t->arriving;
+		const bool oversize = t->slab.rows <= 2 * (n + s->kept.count) && !t->leaving && !t->arriving;
 		if (oversize || store_has_room(t, t->arriving + n)) {
 			t->wanted = 0;
 			continue;
@@ -289,8 +334,11 @@ void store_admit(struct store *s)
 uint64_t store_fetch(struct store *s)
 {
 	struct store_request *q = s->noted;
-	if (!q && !s->must_wait)
+	if (!q && !s->must_wait) {
+		if (!s->kept.until)
+			let_go(s);
 		return 0;
+	}
 	s->must_wait = false;
 	if (q) {
 		s->noted = NULL;
@@ -298,8 +346,11 @@ uint64_t store_fetch(struct store *s)
 		q->next = NULL;
 		*s->waiting_last = q;
 		s->waiting_last = &q->next;
-		store_admit(s);
 	}
+	if (keeps(s))
+		s->kept.until = s->tickets;
+	if (q)
+		store_admit(s);
 	return s->tickets;
 }
 
@@ -323,6 +374,7 @@ weir_status store_fetch_now(struct store *s, weir_error *err)
 
 void store_free_requests(struct store *s)
 {
+	free(s->kept.flags);
 	if (s->noted)
 		request_free(s->noted);
 	for (struct store_request *q = s->waiting, *next; q; q = next) {

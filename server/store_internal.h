@@ -33,6 +33,7 @@ enum row_flag {
 	ROW_WRITING = 8,
 	ROW_PARITY = 16, /* equal to the store's: emitted, or not part of the snapshot */
 	ROW_BELOW = 32,  /* some version of it is in RocksDB (without it, perhaps) */
+	ROW_KEPT = 64,   /* for the record that asks again: it does not leave */
 };
 
 struct row_tail {
@@ -47,8 +48,8 @@ struct store_table {
 	weir_table_spec spec;
 	weir_init_segment *segments;
 	struct optimizer *optimizer;
-	uint32_t slots; /* floats per element behind the value */
-	size_t width;   /* elements of a full row */
+	uint32_t slots;       /* floats per element behind the value */
+	size_t width;         /* elements of a full row */
 	struct slab slab;     /* full rows */
 	struct slab stubs;    /* no bytes but the tails */
 	struct rowmap map;    /* embedding */
@@ -56,8 +57,8 @@ struct store_table {
 	uint64_t chunk_rows_count;
 	uint64_t hand, stub_hand;        /* the clock's: numbers in the two slabs */
 	uint64_t leaving, stubs_leaving; /* victims on their way to RocksDB */
-	uint64_t arriving; /* rows of requests under way */
-	uint64_t wanted;   /* rows of the request that waits for room */
+	uint64_t arriving;               /* rows of requests under way */
+	uint64_t wanted;                 /* rows of the request that waits for room */
 };
 
 /* A batch on its way to RocksDB, or a header behind batches. */
@@ -65,7 +66,7 @@ struct store_write {
 	struct cold_write write;
 	struct store *store;
 	struct cold_write *header; /* not NULL: this goes, not `write` */
-	bool evict; /* its rows leave memory, unless they are used meanwhile */
+	bool evict;                /* its rows leave memory, unless they are used meanwhile */
 	struct store_write *next;
 };
 struct store_request {
@@ -103,17 +104,23 @@ struct store {
 	uint64_t durable;
 	/* store_fetch.c */
 	struct store_request *noted;                     /* being filled */
-	struct store_request *waiting, **waiting_last; /* for room */
+	struct store_request *waiting, **waiting_last;   /* for room */
 	struct store_request *answered, **answered_last; /* whose absent keys are still marked */
 	uint64_t tickets, answered_count;
-	bool must_wait;    /* a wanted key is being read back already */
+	bool must_wait;  /* a wanted key is being read back already */
+	bool asks_again; /* those who want have waited before */
+	struct {
+		uint8_t **flags; /* (count) of rows that are kept */
+		size_t count, capacity;
+		uint64_t until; /* the ticket of the record for which; 0: nobody waits for them */
+	} kept;
 	bool awaits_durable; /* some rows could leave but for the durable index, which will grow */
-	bool admit_posted; /* another try is in the loop's queue */
+	bool admit_posted;   /* another try is in the loop's queue */
 	/* store_write.c */
-	struct store_write *evicting;            /* being filled */
-	struct store_write *held, **held_last;   /* until durable */
+	struct store_write *evicting;                    /* being filled */
+	struct store_write *held, **held_last;           /* until durable */
 	struct store_write *under_way, **under_way_last; /* with the writer, in its order */
-	uint64_t removing; /* removals on their way */
+	uint64_t removing;                               /* removals on their way */
 	struct store_flush flush;
 	struct store_snapshot snapshot;
 	struct store_counters counters;
@@ -133,6 +140,10 @@ static inline bool is_full(uint64_t row)
 static inline bool is_absent(uint64_t row)
 {
 	return !is_row(row) && row <= ROWMAP_ABSENT;
+}
+static inline bool is_pending(uint64_t row)
+{
+	return row == ROWMAP_PENDING || row == ROWMAP_PENDING_KEPT;
 }
 static inline const struct slab *slab_of(const struct store_table *t, uint64_t row)
 {
@@ -191,8 +202,8 @@ bool store_has_room(const struct store_table *t, uint64_t rows);
 void store_admit(struct store *s); /* sends waiting requests for which there is room */
 void store_free_requests(struct store *s);
 /* out: value and slots of a row like `row` (full, or a stub, which has none) from the bytes of key. E_CORRUPT when they are not such a row. */
-weir_status store_decode(const struct store_table *t, uint64_t row, uint64_t key, const uint8_t *bytes, size_t count, struct row_meta *meta,
-                         float *out, weir_error *err) WEIR_MUST_CHECK;
+weir_status store_decode(const struct store_table *t, uint64_t row, uint64_t key, const uint8_t *bytes, size_t count,
+                         struct row_meta *meta, float *out, weir_error *err) WEIR_MUST_CHECK;
 
 /* --- store_write.c */
 /* Adds a dirty row to a batch: it is WRITING from now on. */

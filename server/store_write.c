@@ -132,7 +132,7 @@ static void settle_row(struct store *s, const struct store_write *x, const struc
 	if (!(*flags & ROW_USED) || tail->key != item->key || tail->meta.version != row_version(x->write.rows.data + item->offset))
 		return;
 	*flags = (uint8_t)((*flags & ~ROW_WRITING) | ROW_BELOW);
-	if (x->evict && !(*flags & (ROW_REFERENCED | ROW_DIRTY))) {
+	if (x->evict && !(*flags & (ROW_REFERENCED | ROW_DIRTY | ROW_KEPT))) {
 		store_drop_row(t, item->tag);
 		s->counters.dropped++;
 	}

@@ -565,7 +565,7 @@ static void random_records_equal_a_model(void **state)
 static void a_flushed_store_comes_back(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 3; seed++) {
+	for (uint64_t seed = 1; seed <= 10; seed++) {
 		struct world *w = malloc(sizeof *w);
 		world_start(w, seed);
 		for (uint32_t i = 0; i < STEPS; i++)
@@ -714,12 +714,34 @@ static void a_snapshot_works_without_anything_below(void **state)
 	world_free(w);
 }
 
+static void dense_tables_that_cannot_stay_in_memory_are_refused(void **state)
+{
+	(void)state;
+	struct pool pool = {.limit = 1 << 20};
+	struct store *s = store_create(&(struct store_options){.pool = &pool});
+	struct store_table *t;
+	weir_error err = {0};
+	weir_table_spec spec = {.name = "first", .kind = WEIR_DENSE, .elements = 3 * WEIR_CHUNK, .optimizer.kind = WEIR_OPT_SGD};
+	assert_int_equal(store_add_table(s, 1, &spec, 0, 1, &t, &err), WEIR_OK);
+	memcpy(spec.name, "second", sizeof "second");
+	assert_int_equal(store_add_table(s, 2, &spec, 0, 1, &t, &err), WEIR_E_LIMIT);
+	assert_non_null(strstr(err.text, "table second"));
+	assert_non_null(strstr(err.text, "cluster.memory_budget"));
+	spec.elements = WEIR_CHUNK;
+	assert_int_equal(store_add_table(s, 2, &spec, 0, 1, &t, &err), WEIR_E_LIMIT); /* 3 and 1 do not fit: a row has its tail */
+	store_destroy(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(random_records_equal_a_model),     cmocka_unit_test(a_flushed_store_comes_back),
-	    cmocka_unit_test(a_replay_reads_on_its_own_thread), cmocka_unit_test(nothing_is_written_before_it_is_durable),
-	    cmocka_unit_test(an_error_below_reaches_the_owner), cmocka_unit_test(a_snapshot_works_without_anything_below),
+	    cmocka_unit_test(dense_tables_that_cannot_stay_in_memory_are_refused),
+	    cmocka_unit_test(random_records_equal_a_model),
+	    cmocka_unit_test(a_flushed_store_comes_back),
+	    cmocka_unit_test(a_replay_reads_on_its_own_thread),
+	    cmocka_unit_test(nothing_is_written_before_it_is_durable),
+	    cmocka_unit_test(an_error_below_reaches_the_owner),
+	    cmocka_unit_test(a_snapshot_works_without_anything_below),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
