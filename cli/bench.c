@@ -185,8 +185,8 @@ static const struct benchmark *find(const char *word, weir_error *err)
 			return &benchmarks[i];
 	}
 	const char *near = word ? job_nearest(word, names, BENCHMARKS) : NULL;
-	weir_fail(err, WEIR_E_INVALID, "%s%s%s%s", word ? "no benchmark '" : "needs one of push, pull, store, cold, log, optim, gemm, loader",
-	          word ? word : "",
+	weir_fail(err, WEIR_E_INVALID, "%s%s%s%s",
+	          word ? "no benchmark '" : "needs one of push, pull, store, cold, log, optim, gemm, loader", word ? word : "",
 	          near   ? "': did you mean "
 	          : word ? "'"
 	                 : "",

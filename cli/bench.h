@@ -24,7 +24,7 @@ struct bench_subject {
 	double limit_scale;       /* what one unit here is worth in the limit's units; 0: 1 */
 	double median, low, high; /* out */
 	double ratio;             /* out: to the limit, median of the rounds' ratios; 0: no limit */
-	uint32_t floor;           /* index of a second subject it is compared with, or BENCH_NO_LIMIT: what the layer below costs already */
+	uint32_t floor; /* index of a second subject it is compared with, or BENCH_NO_LIMIT: what the layer below costs already */
 	double floor_ratio;
 };
 

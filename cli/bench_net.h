@@ -77,7 +77,8 @@ struct bench_bare {
 	uint32_t count;
 };
 /* Forks the server. memory is borrowed until bench_bare_stop. */
-weir_status bench_bare_start(struct bench_bare *b, void *memory, size_t memory_bytes, size_t total, weir_error *err) WEIR_MUST_CHECK;
+weir_status bench_bare_start(struct bench_bare *b, void *memory, size_t memory_bytes, size_t total,
+                             weir_error *err) WEIR_MUST_CHECK;
 void bench_bare_stop(struct bench_bare *b);
 /* A subject that moves tensors of `size` bytes in messages of at most WEIR_MESSAGE_BYTES_TARGET; returns its index. */
 uint32_t bench_bare_add(struct bench *bench, struct bench_bare *b, enum bare_work work, size_t size, uint32_t limit);

@@ -35,11 +35,11 @@ struct train {
 
 	uint64_t workers_killed, servers_lost; /* times that one died */
 	bool server_gone;                      /* one that does not come back */
-	int stop_signal;     /* the first SIGINT or SIGTERM; 0: none */
-	bool stop_at_once;   /* a second one came */
-	int64_t give_up_ms;  /* ending: children still there then are killed; 0: not ending */
-	int64_t finished_ms; /* when the ledger was first seen to be done; 0: not yet */
-	weir_error failure;  /* status OK: none */
+	int stop_signal;                       /* the first SIGINT or SIGTERM; 0: none */
+	bool stop_at_once;                     /* a second one came */
+	int64_t give_up_ms;                    /* ending: children still there then are killed; 0: not ending */
+	int64_t finished_ms;                   /* when the ledger was first seen to be done; 0: not yet */
+	weir_error failure;                    /* status OK: none */
 };
 
 /* --- launch.c */
@@ -51,7 +51,8 @@ weir_status launch_workers(struct train *t, weir_error *err) WEIR_MUST_CHECK;
 /* Ends the servers, workers first, and removes what was only for the run. */
 void launch_end(struct train *t, uint32_t timeout_ms);
 /* Where the ledger of a job is: where `at` says (--at; may be NULL), else from RUN_DIR/ledger.address, else as cluster.listen says. E_NOT_FOUND when it cannot be known. */
-weir_status launch_find_ledger(const struct job *job, const char *at, char out[WEIR_ADDRESS_BYTES_MAX], weir_error *err) WEIR_MUST_CHECK;
+weir_status launch_find_ledger(const struct job *job, const char *at, char out[WEIR_ADDRESS_BYTES_MAX],
+                               weir_error *err) WEIR_MUST_CHECK;
 
 /* --- drive.c */
 /* Watches, restarts, shows, until all workers have ended. What went wrong is in t->failure. */

@@ -5,10 +5,10 @@
 #include <stddef.h>
 
 struct arena;
-struct arena *arena_create(size_t bytes_max);                 /* NULL when out of memory */
-void *arena_alloc(struct arena *a, size_t bytes);             /* 64-byte aligned, zeroed; NULL beyond the maximum */
+struct arena *arena_create(size_t bytes_max);     /* NULL when out of memory */
+void *arena_alloc(struct arena *a, size_t bytes); /* 64-byte aligned, zeroed; NULL beyond the maximum */
 char *arena_strdup(struct arena *a, const char *s);
-void arena_reset(struct arena *a);                            /* keeps the first block */
+void arena_reset(struct arena *a); /* keeps the first block */
 void arena_destroy(struct arena *a);
 
 #endif

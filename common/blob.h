@@ -23,8 +23,9 @@ typedef weir_status (*blob_visit_fn)(void *arg, const char *name, weir_error *er
 struct blob_ops {
 	weir_status (*create)(struct blob_store *self, const char *name, struct blob_writer **out, weir_error *err);
 	weir_status (*write)(struct blob_writer *w, const void *data, size_t bytes, weir_error *err);
-	weir_status (*commit)(struct blob_writer *w, weir_error *err); /* frees w, also on failure: then the object is as it was before */
-	void (*abandon)(struct blob_writer *w);                        /* frees w; nothing is left of it */
+	weir_status (*commit)(struct blob_writer *w,
+	                      weir_error *err); /* frees w, also on failure: then the object is as it was before */
+	void (*abandon)(struct blob_writer *w); /* frees w; nothing is left of it */
 	weir_status (*read_at)(struct blob_store *self, const char *name, uint64_t offset, void *out, size_t bytes, size_t *got,
 	                       weir_error *err);
 	weir_status (*size)(struct blob_store *self, const char *name, uint64_t *bytes, weir_error *err);
@@ -49,11 +50,11 @@ struct blob_credentials {
 void blob_credentials_from_environment(struct blob_credentials *out);
 
 struct blob_options {
-	const char *place;    /* a directory, or s3://BUCKET[/PREFIX] */
-	const char *endpoint; /* S3: "https://HOST[:PORT]"; NULL or "": Amazon's, of the region */
-	const char *region;   /* S3; NULL or "": us-east-1 */
+	const char *place;                          /* a directory, or s3://BUCKET[/PREFIX] */
+	const char *endpoint;                       /* S3: "https://HOST[:PORT]"; NULL or "": Amazon's, of the region */
+	const char *region;                         /* S3; NULL or "": us-east-1 */
 	const struct blob_credentials *credentials; /* S3; copied; NULL: none */
-	struct disk *disk;    /* of a directory; borrowed; NULL: the system's */
+	struct disk *disk;                          /* of a directory; borrowed; NULL: the system's */
 	uint32_t retry_first_ms; /* S3: the first pause before trying again, doubles; 0: WEIR_BLOB_RETRY_FIRST_MS */
 };
 /* A directory is made when the first object is written. */
@@ -71,7 +72,8 @@ weir_status blob_put(struct blob_store *s, const char *name, const void *data, s
 weir_status blob_read_at(struct blob_store *s, const char *name, uint64_t offset, void *out, size_t bytes, size_t *got,
                          weir_error *err) WEIR_MUST_CHECK;
 /* A whole object of at most bytes_max into malloc'ed memory with a NUL after it. */
-weir_status blob_get(struct blob_store *s, const char *name, size_t bytes_max, char **out, size_t *bytes, weir_error *err) WEIR_MUST_CHECK;
+weir_status blob_get(struct blob_store *s, const char *name, size_t bytes_max, char **out, size_t *bytes,
+                     weir_error *err) WEIR_MUST_CHECK;
 weir_status blob_size(struct blob_store *s, const char *name, uint64_t *bytes, weir_error *err) WEIR_MUST_CHECK;
 /* Visits the objects directly in a folder ("" is the place itself), in no order; a folder that is not there has none. What visit fails with ends it. */
 weir_status blob_list(struct blob_store *s, const char *folder, blob_visit_fn visit, void *arg, weir_error *err) WEIR_MUST_CHECK;

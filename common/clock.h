@@ -14,7 +14,13 @@ struct clock {
 };
 
 const struct clock *clock_system(void);
-static inline int64_t clock_ns(const struct clock *c) { return c->ops->monotonic_ns(c); }
-static inline int64_t clock_ms(const struct clock *c) { return c->ops->monotonic_ns(c) / 1000000; }
+static inline int64_t clock_ns(const struct clock *c)
+{
+	return c->ops->monotonic_ns(c);
+}
+static inline int64_t clock_ms(const struct clock *c)
+{
+	return c->ops->monotonic_ns(c) / 1000000;
+}
 
 #endif

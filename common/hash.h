@@ -14,7 +14,8 @@ void hash128_update(struct hash128_stream *h, const void *data, size_t bytes);
 void hash128_digest(const struct hash128_stream *h, uint8_t out[16]); /* of all so far */
 void hash128_destroy(struct hash128_stream *h);                       /* NULL is allowed */
 /* A fixed bijective mix of one word (for tables and placement): fast, inline, part of the on-disk format. */
-static inline uint64_t hash_u64(uint64_t x) {
+static inline uint64_t hash_u64(uint64_t x)
+{
 	x ^= x >> 32;
 	x *= 0xd6e8feb86659fd93ull;
 	x ^= x >> 32;

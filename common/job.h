@@ -20,12 +20,12 @@ enum read_from { READ_PRIMARY, READ_ANY };
 enum checkpoint_precision { PRECISION_FP32, PRECISION_BF16, PRECISION_INT8 };
 enum not_finite_policy { NOT_FINITE_REJECT, NOT_FINITE_CLIP, NOT_FINITE_ACCEPT };
 
-struct job_table {           /* tables.embedding, tables.dense */
+struct job_table { /* tables.embedding, tables.dense */
 	weir_optimizer optimizer;
 	weir_mode mode;
 	weir_codec push_codec, pull_codec;
-	weir_admission admission;  /* embedding */
-	weir_eviction eviction;    /* embedding */
+	weir_admission admission; /* embedding */
+	weir_eviction eviction;   /* embedding */
 };
 
 struct job {
@@ -33,50 +33,50 @@ struct job {
 	char run_dir[WEIR_PATH_BYTES_MAX]; /* default runs/<job> */
 	struct {
 		uint32_t servers, workers, partitions, replicas, min_isr; /* min_isr 0: auto */
-		char coord[WEIR_PATH_BYTES_MAX];   /* "static" | "etcd://host:port,..." (a later release) */
+		char coord[WEIR_PATH_BYTES_MAX];                          /* "static" | "etcd://host:port,..." (a later release) */
 		char listen[WEIR_ADDRESS_BYTES_MAX]; /* "auto": unix sockets in run_dir; else "HOST:0", "HOST:PORT" (server i adds i) */
-		char **servers_at;                 /* (servers_at_count) addresses of a cluster started by other means */
+		char **servers_at;                   /* (servers_at_count) addresses of a cluster started by other means */
 		uint32_t servers_at_count;
 		uint64_t memory_budget_bytes;
 		enum ack_rung ack;
 		uint32_t fsync_interval_ms, flush_interval_ms;
 		enum log_place log;
 		uint32_t lease_ms;
-		uint32_t executors;                /* threads per server; 0: auto = cores / local servers, at least 1 */
+		uint32_t executors; /* threads per server; 0: auto = cores / local servers, at least 1 */
 	} cluster;
 	struct {
 		enum data_format format;
-		char **train, **valid, **test;     /* file globs; with a split only `train` is needed */
+		char **train, **valid, **test; /* file globs; with a split only `train` is needed */
 		uint32_t train_count, valid_count, test_count;
 		struct {
 			enum split_by by;
-			uint32_t train, valid, test;   /* shares; the line's crc32 modulo their sum (reduced) decides */
+			uint32_t train, valid, test; /* shares; the line's crc32 modulo their sum (reduced) decides */
 		} split;
-		uint32_t batch;                    /* rows */
-		uint32_t unit_batches;             /* batches per work unit */
+		uint32_t batch;        /* rows */
+		uint32_t unit_batches; /* batches per work unit */
 		bool shuffle;
 		uint64_t seed;
-		uint32_t fields;                   /* categorical fields; 0: from the format or the first line */
-		uint32_t dense;                    /* numeric features; 0: from the format */
-		uint32_t min_bad_line_reports;     /* bad lines shown with file:line */
-		uint64_t bad_lines_max;            /* more than this fails the job */
-		uint64_t hash_buckets;             /* 0: keys are hashed to 64 bits, no buckets */
-		uint32_t threads;                  /* parsing threads per worker */
-		uint32_t prefetch;                 /* batches ready ahead */
-		char cache[WEIR_PATH_BYTES_MAX];   /* packed cache: "auto" = run_dir/cache, "off", or a directory */
-		struct {                           /* generated data (weir datagen); rows 0: none */
+		uint32_t fields;                 /* categorical fields; 0: from the format or the first line */
+		uint32_t dense;                  /* numeric features; 0: from the format */
+		uint32_t min_bad_line_reports;   /* bad lines shown with file:line */
+		uint64_t bad_lines_max;          /* more than this fails the job */
+		uint64_t hash_buckets;           /* 0: keys are hashed to 64 bits, no buckets */
+		uint32_t threads;                /* parsing threads per worker */
+		uint32_t prefetch;               /* batches ready ahead */
+		char cache[WEIR_PATH_BYTES_MAX]; /* packed cache: "auto" = run_dir/cache, "off", or a directory */
+		struct {                         /* generated data (weir datagen); rows 0: none */
 			uint64_t rows, ids, seed;
 		} generate;
 	} data;
 	struct {
 		enum model_kind kind;
-		uint32_t dim;                      /* embedding width */
+		uint32_t dim; /* embedding width */
 		uint32_t hidden[WEIR_HIDDEN_LAYERS_MAX], hidden_count;
 		uint32_t bottom[WEIR_HIDDEN_LAYERS_MAX], bottom_count; /* dlrm: bottom MLP; its last width must be dim */
-		uint32_t cross_layers;             /* dcn_v2 */
+		uint32_t cross_layers;                                 /* dcn_v2 */
 		bool batch_norm;
 		float dropout;
-		float init_std;                    /* of embeddings */
+		float init_std; /* of embeddings */
 		struct {
 			float embedding, linear, dense; /* l2 per table: see weir_optimizer */
 		} l2;
@@ -86,27 +86,27 @@ struct job {
 	} tables;
 	struct {
 		uint32_t passes;
-		float clip_norm;                   /* global gradient norm; 0: off */
+		float clip_norm; /* global gradient norm; 0: off */
 		enum not_finite_policy not_finite;
 		struct {
 			enum eval_metric metric;
-			uint32_t patience;             /* evaluations without improvement; 0: never stop early */
+			uint32_t patience; /* evaluations without improvement; 0: never stop early */
 			float min_delta;
 		} early_stop;
-		bool keep_best;                    /* test with the weights that were best on the validation split */
+		bool keep_best; /* test with the weights that were best on the validation split */
 		uint64_t seed;
-		uint32_t threads;                  /* compute threads per worker; 0: auto */
-		uint32_t allow_skip;               /* quarantined units tolerated */
+		uint32_t threads;                     /* compute threads per worker; 0: auto */
+		uint32_t allow_skip;                  /* quarantined units tolerated */
 		char warm_start[WEIR_PATH_BYTES_MAX]; /* safetensors file; "": initial values */
 	} train;
-	char device[32];                       /* auto | cpu | cuda | cuda:N */
+	char device[32]; /* auto | cpu | cuda | cuda:N */
 	struct {
-		char dir[WEIR_PATH_BYTES_MAX];     /* a folder, or s3://BUCKET[/PREFIX]; default run_dir/checkpoints */
+		char dir[WEIR_PATH_BYTES_MAX]; /* a folder, or s3://BUCKET[/PREFIX]; default run_dir/checkpoints */
 		char endpoint[WEIR_ADDRESS_BYTES_MAX], region[WEIR_NAME_BYTES_MAX]; /* of S3; "": Amazon's, us-east-1 */
-		uint64_t every_steps;              /* batches of the whole job; 0: only when asked */
+		uint64_t every_steps;                                               /* batches of the whole job; 0: only when asked */
 		uint32_t keep;
 		enum checkpoint_precision precision, slot_precision; /* of values, of optimizer slots */
-		uint64_t rate_bytes_per_s;         /* that a server copies out while it trains */
+		uint64_t rate_bytes_per_s;                           /* that a server copies out while it trains */
 	} checkpoint;
 	struct {
 		enum read_from from;

@@ -7,21 +7,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define JOB_KEYS_MAX 192u
-#define JOB_KEY_BYTES_MAX 96u /* of a whole path, with its NUL */
+#define JOB_KEYS_MAX       192u
+#define JOB_KEY_BYTES_MAX  96u /* of a whole path, with its NUL */
 #define JOB_EXPECTED_BYTES 384u
 
 enum key_type {
-	KEY_TEXT,     /* char[size] */
-	KEY_U32,      /* low..high */
-	KEY_U64,      /* low..high */
-	KEY_BYTES,    /* uint64_t, low..high; "4GiB" */
+	KEY_TEXT,  /* char[size] */
+	KEY_U32,   /* low..high */
+	KEY_U64,   /* low..high */
+	KEY_BYTES, /* uint64_t, low..high; "4GiB" */
 	KEY_BOOL,
-	KEY_FLOAT,    /* float, float_low..float_high */
-	KEY_CHOICE,   /* an enum */
-	KEY_U32_LIST, /* uint32_t[size] and a count */
+	KEY_FLOAT,     /* float, float_low..float_high */
+	KEY_CHOICE,    /* an enum */
+	KEY_U32_LIST,  /* uint32_t[size] and a count */
 	KEY_TEXT_LIST, /* char ** and a count; each item malloc'ed */
-	KEY_LATER     /* known, but not in this release: giving it is an error that says so */
+	KEY_LATER      /* known, but not in this release: giving it is an error that says so */
 };
 
 struct choice {
@@ -33,14 +33,14 @@ struct choice {
 struct key {
 	const char *path; /* "cluster.servers" */
 	enum key_type type;
-	size_t offset;       /* of the field in struct job */
-	size_t count_offset; /* lists: of the uint32_t that counts */
-	size_t size;         /* KEY_TEXT: bytes; lists: items at most */
+	size_t offset;        /* of the field in struct job */
+	size_t count_offset;  /* lists: of the uint32_t that counts */
+	size_t size;          /* KEY_TEXT: bytes; lists: items at most */
 	const char *fallback; /* the default as one would write it; NULL: must be given; "" for an empty text or list */
-	const char *unit;    /* what the number counts, for messages; may be NULL */
+	const char *unit;     /* what the number counts, for messages; may be NULL */
 	uint64_t low, high;
 	double float_low, float_high;
-	bool float_below;    /* float_high itself is too much */
+	bool float_below;      /* float_high itself is too much */
 	const char *zero_word; /* a word that stands for 0: "auto"; may be NULL */
 	const struct choice *choices;
 	uint32_t choices_count;

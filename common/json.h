@@ -27,10 +27,10 @@ void json_set_object(struct json *j, const char *path, struct json *child);
 
 bool json_get_real(const struct json *j, const char *path, double *out);
 bool json_get_count(const struct json *j, const char *path, uint64_t *out);
-bool json_get_bool(const struct json *j, const char *path); /* false when absent */
-const char *json_get_text(const struct json *j, const char *path);     /* borrowed; NULL when there is none */
-struct json *json_get_object(const struct json *j, const char *path);  /* a reference of its own: destroy it; NULL when absent */
-size_t json_list_length(const struct json *j, const char *path); /* 0 when absent */
+bool json_get_bool(const struct json *j, const char *path);           /* false when absent */
+const char *json_get_text(const struct json *j, const char *path);    /* borrowed; NULL when there is none */
+struct json *json_get_object(const struct json *j, const char *path); /* a reference of its own: destroy it; NULL when absent */
+size_t json_list_length(const struct json *j, const char *path);      /* 0 when absent */
 struct json *json_list_get(const struct json *j, const char *path,
                            size_t i); /* a reference of its own: destroy it; NULL when absent */
 

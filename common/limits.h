@@ -5,116 +5,119 @@
 #include <stdint.h>
 
 /* Wire. Enforced by rpc (message), frame.c (the rest) before anything is allocated. */
-#define WEIR_MESSAGE_BYTES_MAX (4u << 20)      /* one RPC message, either way */
-#define WEIR_MESSAGE_BYTES_TARGET (1u << 20)   /* what senders cut bulk data into */
-#define WEIR_CONTROL_BYTES_MAX (1u << 20)      /* one control (protobuf) message */
-#define WEIR_CONTROL_HEAP_FACTOR 16u           /* unpacked protobuf may use this times its input, plus 64 KiB */
-#define WEIR_FRAME_RECORDS_MAX 4096u           /* records in one frame */
-#define WEIR_RECORD_SECTIONS_MAX 256u          /* table sections in one record */
-#define WEIR_SECTION_ROWS_MAX (1u << 18)       /* rows in one section */
-#define WEIR_STREAM_CREDIT_BYTES (16u << 20)   /* unacknowledged request bytes per stream; enforced by the sender, checked by the receiver */
-#define WEIR_PUSH_AHEAD_BYTES (4u << 20)       /* bulk that a client has sent and no server acknowledged; more would leave the caches before it is copied */
-#define WEIR_PULL_AHEAD_BYTES (4u << 20)       /* answers a client has asked for on a stream; more would only wait in socket buffers, out of the caches */
-#define WEIR_STREAM_CREDIT_REQUESTS 1024u      /* unacknowledged requests per stream */
-#define WEIR_CONNECTIONS_MAX 4096u             /* per server */
-#define WEIR_CALLS_PER_CONNECTION_MAX 1024u    /* calls and streams at once */
-#define WEIR_METADATA_BYTES_MAX (16u << 10)    /* per RPC */
-#define WEIR_ADDRESS_BYTES_MAX 256u
+#define WEIR_MESSAGE_BYTES_MAX    (4u << 20) /* one RPC message, either way */
+#define WEIR_MESSAGE_BYTES_TARGET (1u << 20) /* what senders cut bulk data into */
+#define WEIR_CONTROL_BYTES_MAX    (1u << 20) /* one control (protobuf) message */
+#define WEIR_CONTROL_HEAP_FACTOR  16u        /* unpacked protobuf may use this times its input, plus 64 KiB */
+#define WEIR_FRAME_RECORDS_MAX    4096u      /* records in one frame */
+#define WEIR_RECORD_SECTIONS_MAX  256u       /* table sections in one record */
+#define WEIR_SECTION_ROWS_MAX     (1u << 18) /* rows in one section */
+#define WEIR_STREAM_CREDIT_BYTES \
+	(16u << 20) /* unacknowledged request bytes per stream; enforced by the sender, checked by the receiver */
+#define WEIR_PUSH_AHEAD_BYTES \
+	(4u << 20) /* bulk that a client has sent and no server acknowledged; more would leave the caches before it is copied */
+#define WEIR_PULL_AHEAD_BYTES \
+	(4u << 20) /* answers a client has asked for on a stream; more would only wait in socket buffers, out of the caches */
+#define WEIR_STREAM_CREDIT_REQUESTS   1024u       /* unacknowledged requests per stream */
+#define WEIR_CONNECTIONS_MAX          4096u       /* per server */
+#define WEIR_CALLS_PER_CONNECTION_MAX 1024u       /* calls and streams at once */
+#define WEIR_METADATA_BYTES_MAX       (16u << 10) /* per RPC */
+#define WEIR_ADDRESS_BYTES_MAX        256u
 
 /* Placement and tables. Enforced by job parsing and the table registry. */
-#define WEIR_PARTITIONS_MAX 1024u
-#define WEIR_PARTITIONS_DEFAULT 16u
-#define WEIR_SERVERS_MAX 256u
-#define WEIR_WORKERS_MAX 4096u
-#define WEIR_TABLES_MAX 1024u
+#define WEIR_PARTITIONS_MAX       1024u
+#define WEIR_PARTITIONS_DEFAULT   16u
+#define WEIR_SERVERS_MAX          256u
+#define WEIR_WORKERS_MAX          4096u
+#define WEIR_TABLES_MAX           1024u
 #define WEIR_TABLE_NAME_BYTES_MAX 64u
-#define WEIR_CHUNK_ELEMENTS 65536u             /* one row of a dense table */
-#define WEIR_ROW_WIDTH_MAX 65536u              /* elements of one row */
-#define WEIR_TABLE_ELEMENTS_MAX (1ull << 40)   /* of a dense table */
-#define WEIR_TABLE_SEGMENTS_MAX 512u           /* initialiser segments of a dense table */
-#define WEIR_CATCH_UP_STEPS_MAX 4096u          /* steps that a row left out takes at once, at most; enforced by optimizer.c (full decay) */
+#define WEIR_CHUNK_ELEMENTS       65536u       /* one row of a dense table */
+#define WEIR_ROW_WIDTH_MAX        65536u       /* elements of one row */
+#define WEIR_TABLE_ELEMENTS_MAX   (1ull << 40) /* of a dense table */
+#define WEIR_TABLE_SEGMENTS_MAX   512u         /* initialiser segments of a dense table */
+#define WEIR_CATCH_UP_STEPS_MAX   4096u /* steps that a row left out takes at once, at most; enforced by optimizer.c (full decay) */
 
 /* Work. Enforced by the ledger and the partitions. */
-#define WEIR_UNIT_BATCHES_MAX 4096u            /* batches of one work unit */
-#define WEIR_BATCH_PARTS_MAX 64u               /* parts of one batch in one partition */
-#define WEIR_UNITS_OPEN_MAX 65536u             /* units open at once in a partition */
-#define WEIR_UNITS_PER_PASS_MAX (1u << 30)
-#define WEIR_UNIT_ATTEMPTS_MAX 16u             /* then the unit is quarantined */
-#define WEIR_LEASE_TERM_MS 4000u               /* default; renewed by progress */
-#define WEIR_PROGRESS_INTERVAL_MS 1000u        /* a worker reports at least this often */
-#define WEIR_UNIT_FAILURES_MAX 3u              /* explicit failures of a unit; then it is quarantined */
-#define WEIR_UNITS_HELD_MAX 4u                 /* units one worker holds at once */
-#define WEIR_STEP_MEMBERS_MAX WEIR_WORKERS_MAX
-#define WEIR_STEP_CLOSES_KEPT 3u               /* closed steps that the ledger tells again; older ones are known everywhere */
-#define WEIR_GATE_PATIENCE_MS 10000u           /* a pass opens without its evaluation when no evaluator was alive for so long */
+#define WEIR_UNIT_BATCHES_MAX     4096u  /* batches of one work unit */
+#define WEIR_BATCH_PARTS_MAX      64u    /* parts of one batch in one partition */
+#define WEIR_UNITS_OPEN_MAX       65536u /* units open at once in a partition */
+#define WEIR_UNITS_PER_PASS_MAX   (1u << 30)
+#define WEIR_UNIT_ATTEMPTS_MAX    16u   /* then the unit is quarantined */
+#define WEIR_LEASE_TERM_MS        4000u /* default; renewed by progress */
+#define WEIR_PROGRESS_INTERVAL_MS 1000u /* a worker reports at least this often */
+#define WEIR_UNIT_FAILURES_MAX    3u    /* explicit failures of a unit; then it is quarantined */
+#define WEIR_UNITS_HELD_MAX       4u    /* units one worker holds at once */
+#define WEIR_STEP_MEMBERS_MAX     WEIR_WORKERS_MAX
+#define WEIR_STEP_CLOSES_KEPT     3u     /* closed steps that the ledger tells again; older ones are known everywhere */
+#define WEIR_GATE_PATIENCE_MS     10000u /* a pass opens without its evaluation when no evaluator was alive for so long */
 
-#define WEIR_EPOCHS_KEPT 256u                  /* starts of a server that a partition remembers; enforced by epochs.c */
+#define WEIR_EPOCHS_KEPT 256u /* starts of a server that a partition remembers; enforced by epochs.c */
 
 /* Eviction by ttl_s and min_score. Enforced by partition_evict.c and cold_sweep.c: at every tick of a partition, about a millisecond at most. */
-#define WEIR_EVICT_KEYS_MAX 512u               /* keys of one entry */
-#define WEIR_EVICT_LOOKS 32768u                /* rows in memory looked at */
-#define WEIR_EVICT_LOOKS_BELOW 4096u           /* rows below it, by a thread of their own */
-#define WEIR_EVICT_ROUND_MS_MIN 1000           /* between two rounds over all rows */
+#define WEIR_EVICT_KEYS_MAX     512u   /* keys of one entry */
+#define WEIR_EVICT_LOOKS        32768u /* rows in memory looked at */
+#define WEIR_EVICT_LOOKS_BELOW  4096u  /* rows below it, by a thread of their own */
+#define WEIR_EVICT_ROUND_MS_MIN 1000   /* between two rounds over all rows */
 #define WEIR_EVICT_ROUND_MS_MAX 600000
 
 /* Journal. Enforced by journal.c. */
 #define WEIR_JOURNAL_SEGMENT_BYTES (64u << 20) /* one file, reserved as a whole */
 
 /* Time. */
-#define WEIR_DEAD_PEER_MS 5000u                /* a silent peer is reported after this */
-#define WEIR_PAUSE_MS 1000u                    /* a loop that did not run for this long was stopped, and so heard nobody */
-#define WEIR_KEEPALIVE_MS 1500u
-#define WEIR_CONNECT_TIMEOUT_MS 4000u
-#define WEIR_CONNECT_ATTEMPT_MS 3000u          /* to one address, once */
-#define WEIR_CONTROL_TIMEOUT_MS 5000u          /* default deadline of a control call */
-#define WEIR_STEP_POLL_MS 30000u              /* a long poll for a step; then it is asked again */
-#define WEIR_PARK_TIMEOUT_MS 3000u             /* a parked pull answers NOT_CURRENT after this */
-#define WEIR_DRAIN_MS 10000u                   /* SIGTERM to exit */
-#define WEIR_READY_TIMEOUT_MS 10000u           /* a server that `weir train` starts serves within this */
-#define WEIR_RECOVERY_TIMEOUT_MS 600000u       /* one that recovers from its disk or a checkpoint, within this */
-#define WEIR_SERVER_PATIENCE_MS 120000u        /* clients wait this long for a server whose log is on disk to come back */
-#define WEIR_CHILD_RESTARTS_MAX 16u            /* in a row, of one killed process by `weir train` */
-#define WEIR_CHILD_STEADY_MS 2000u             /* a process that lived for so long starts counting anew */
-#define WEIR_CHILD_PAUSE_FIRST_MS 250u         /* before the first restart; doubles */
-#define WEIR_CHILD_PAUSE_CAP_MS 4000u
-#define WEIR_RETRY_MAX 8u
-#define WEIR_RETRY_FIRST_MS 20u
-#define WEIR_RETRY_CAP_MS 1000u
+#define WEIR_DEAD_PEER_MS         5000u /* a silent peer is reported after this */
+#define WEIR_PAUSE_MS             1000u /* a loop that did not run for this long was stopped, and so heard nobody */
+#define WEIR_KEEPALIVE_MS         1500u
+#define WEIR_CONNECT_TIMEOUT_MS   4000u
+#define WEIR_CONNECT_ATTEMPT_MS   3000u   /* to one address, once */
+#define WEIR_CONTROL_TIMEOUT_MS   5000u   /* default deadline of a control call */
+#define WEIR_STEP_POLL_MS         30000u  /* a long poll for a step; then it is asked again */
+#define WEIR_PARK_TIMEOUT_MS      3000u   /* a parked pull answers NOT_CURRENT after this */
+#define WEIR_DRAIN_MS             10000u  /* SIGTERM to exit */
+#define WEIR_READY_TIMEOUT_MS     10000u  /* a server that `weir train` starts serves within this */
+#define WEIR_RECOVERY_TIMEOUT_MS  600000u /* one that recovers from its disk or a checkpoint, within this */
+#define WEIR_SERVER_PATIENCE_MS   120000u /* clients wait this long for a server whose log is on disk to come back */
+#define WEIR_CHILD_RESTARTS_MAX   16u     /* in a row, of one killed process by `weir train` */
+#define WEIR_CHILD_STEADY_MS      2000u   /* a process that lived for so long starts counting anew */
+#define WEIR_CHILD_PAUSE_FIRST_MS 250u    /* before the first restart; doubles */
+#define WEIR_CHILD_PAUSE_CAP_MS   4000u
+#define WEIR_RETRY_MAX            8u
+#define WEIR_RETRY_FIRST_MS       20u
+#define WEIR_RETRY_CAP_MS         1000u
 
 /* Data. Enforced by the loaders. */
-#define WEIR_LINE_BYTES_MAX (1u << 20)
-#define WEIR_FIELDS_MAX 4096u
-#define WEIR_BATCH_ROWS_MAX (1u << 20)
+#define WEIR_LINE_BYTES_MAX       (1u << 20)
+#define WEIR_FIELDS_MAX           4096u
+#define WEIR_BATCH_ROWS_MAX       (1u << 20)
 #define WEIR_FEATURES_PER_ROW_MAX 16384u
-#define WEIR_DENSE_FEATURES_MAX 4096u
+#define WEIR_DENSE_FEATURES_MAX   4096u
 
 /* Logs. Enforced by logger.c. */
-#define WEIR_LOG_LINE_BYTES_MAX 4096u          /* one line; the rest is cut */
-#define WEIR_LOG_SITE_LINES_MAX 10u            /* lines per second of one call site */
+#define WEIR_LOG_LINE_BYTES_MAX 4096u /* one line; the rest is cut */
+#define WEIR_LOG_SITE_LINES_MAX 10u   /* lines per second of one call site */
 
 /* Checkpoints. Enforced by blob.c and checkpoint_*.c. */
-#define WEIR_BLOB_NAME_BYTES_MAX 192u          /* of an object, with its NUL */
-#define WEIR_BLOB_PART_BYTES (8u << 20)        /* of a multipart upload; S3 wants 5 MiB or more */
-#define WEIR_BLOB_PARTS_MAX 10000u             /* S3's limit */
-#define WEIR_BLOB_ATTEMPTS_MAX 6u              /* of one request */
-#define WEIR_BLOB_RETRY_FIRST_MS 100u
-#define WEIR_CHECKPOINT_NAME_BYTES_MAX 48u     /* with its NUL */
-#define WEIR_CHECKPOINT_CHAIN_MAX 8u           /* row files of a partition: a full one and deltas on it */
+#define WEIR_BLOB_NAME_BYTES_MAX           192u       /* of an object, with its NUL */
+#define WEIR_BLOB_PART_BYTES               (8u << 20) /* of a multipart upload; S3 wants 5 MiB or more */
+#define WEIR_BLOB_PARTS_MAX                10000u     /* S3's limit */
+#define WEIR_BLOB_ATTEMPTS_MAX             6u         /* of one request */
+#define WEIR_BLOB_RETRY_FIRST_MS           100u
+#define WEIR_CHECKPOINT_NAME_BYTES_MAX     48u /* with its NUL */
+#define WEIR_CHECKPOINT_CHAIN_MAX          8u  /* row files of a partition: a full one and deltas on it */
 #define WEIR_CHECKPOINT_MANIFEST_BYTES_MAX (64u << 20)
-#define WEIR_CHECKPOINT_STATE_BYTES_MAX (1u << 30) /* of a partition's header, of the ledger's state */
+#define WEIR_CHECKPOINT_STATE_BYTES_MAX    (1u << 30) /* of a partition's header, of the ledger's state */
 
 /* Configuration. */
-#define WEIR_CONFIG_BYTES_MAX (1u << 20)
-#define WEIR_PATH_BYTES_MAX 4096u
-#define WEIR_NAME_BYTES_MAX 64u
+#define WEIR_CONFIG_BYTES_MAX  (1u << 20)
+#define WEIR_PATH_BYTES_MAX    4096u
+#define WEIR_NAME_BYTES_MAX    64u
 #define WEIR_HIDDEN_LAYERS_MAX 16u
-#define WEIR_DATA_FILES_MAX 65536u
-#define WEIR_DIM_MAX 4096u                     /* width of an embedding */
-#define WEIR_LAYER_WIDTH_MAX 65536u
-#define WEIR_CROSS_LAYERS_MAX 16u
-#define WEIR_THREADS_MAX 1024u                 /* of one kind in one process */
-#define WEIR_PREFETCH_MAX 1024u                /* batches */
-#define WEIR_PASSES_MAX 1000000u
+#define WEIR_DATA_FILES_MAX    65536u
+#define WEIR_DIM_MAX           4096u /* width of an embedding */
+#define WEIR_LAYER_WIDTH_MAX   65536u
+#define WEIR_CROSS_LAYERS_MAX  16u
+#define WEIR_THREADS_MAX       1024u /* of one kind in one process */
+#define WEIR_PREFETCH_MAX      1024u /* batches */
+#define WEIR_PASSES_MAX        1000000u
 #define WEIR_GENERATE_ROWS_MAX (1ull << 40)
 #define WEIR_LEASE_TERM_MS_MAX 3600000u
 

@@ -15,10 +15,10 @@ enum log_format { LOG_HUMAN, LOG_JSON };
 
 struct logger;
 struct logger_options {
-	FILE *out;             /* not owned; NULL is stderr; lines go to its descriptor, one write(2) each */
+	FILE *out; /* not owned; NULL is stderr; lines go to its descriptor, one write(2) each */
 	enum log_level level;
 	enum log_format format;
-	const char *who;       /* "server-0"; copied */
+	const char *who;           /* "server-0"; copied */
 	const struct clock *clock; /* NULL is the system's */
 };
 
@@ -39,10 +39,10 @@ struct log_site {
 void logger_write(struct logger *l, enum log_level level, struct log_site *site, const char *event, const char *format, ...)
     WEIR_PRINTF(5, 6);
 
-#define LOG_AT(l, level, event, ...)                                      \
-	do {                                                                  \
-		static struct log_site log_site_;                                 \
-		logger_write((l), (level), &log_site_, (event), __VA_ARGS__);     \
+#define LOG_AT(l, level, event, ...)                                  \
+	do {                                                              \
+		static struct log_site log_site_;                             \
+		logger_write((l), (level), &log_site_, (event), __VA_ARGS__); \
 	} while (0)
 
 #endif

@@ -19,11 +19,11 @@ struct span {
 
 struct message {
 	atomic_uint refs;
-	uint32_t count;               /* spans */
-	size_t bytes;                 /* sum of the spans' sizes */
-	struct span *spans;           /* (count) */
+	uint32_t count;                        /* spans */
+	size_t bytes;                          /* sum of the spans' sizes */
+	struct span *spans;                    /* (count) */
 	void (*release)(struct message *self); /* frees what the spans point into; may be NULL; may run on any thread */
-	void *owner;                  /* for release */
+	void *owner;                           /* for release */
 };
 
 /* A message of `count` spans, copied from `spans`; one reference; NULL when out of memory (then release is not called). */
@@ -38,9 +38,9 @@ void message_release(struct message *m); /* NULL is allowed */
 /* Reading position in a message. Copy it freely. */
 struct cursor {
 	const struct message *message;
-	uint32_t span;   /* current span */
-	size_t offset;   /* in that span */
-	size_t left;     /* bytes until the end of what this cursor may read */
+	uint32_t span; /* current span */
+	size_t offset; /* in that span */
+	size_t left;   /* bytes until the end of what this cursor may read */
 };
 
 struct cursor cursor_at(const struct message *m);

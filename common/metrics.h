@@ -31,9 +31,18 @@ struct counter *metrics_counter(struct metrics *m, const char *name, const char 
 struct gauge *metrics_gauge(struct metrics *m, const char *name, const char *labels, const char *help);
 struct histogram *metrics_histogram(struct metrics *m, const char *name, const char *labels, const char *help);
 
-static inline void counter_add(struct counter *c, uint64_t n) { atomic_fetch_add_explicit(&c->value, n, memory_order_relaxed); }
-static inline uint64_t counter_get(struct counter *c) { return atomic_load_explicit(&c->value, memory_order_relaxed); }
-static inline void gauge_set(struct gauge *g, int64_t v) { atomic_store_explicit(&g->value, v, memory_order_relaxed); }
+static inline void counter_add(struct counter *c, uint64_t n)
+{
+	atomic_fetch_add_explicit(&c->value, n, memory_order_relaxed);
+}
+static inline uint64_t counter_get(struct counter *c)
+{
+	return atomic_load_explicit(&c->value, memory_order_relaxed);
+}
+static inline void gauge_set(struct gauge *g, int64_t v)
+{
+	atomic_store_explicit(&g->value, v, memory_order_relaxed);
+}
 void histogram_record(struct histogram *h, uint64_t value);
 /* Smallest bucket bound at or above quantile q in [0,1]; 0 when empty. */
 uint64_t histogram_quantile(struct histogram *h, double q);

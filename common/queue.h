@@ -14,7 +14,7 @@ weir_status queue_push(struct queue *q, void *item, int64_t timeout_ms) WEIR_MUS
 /* E_CLOSED when closed and empty; E_TIMEOUT. */
 weir_status queue_pop(struct queue *q, void **item, int64_t timeout_ms) WEIR_MUST_CHECK;
 size_t queue_length(struct queue *q);
-void queue_close(struct queue *q); /* wakes everyone; what is queued can still be popped */
+void queue_close(struct queue *q);   /* wakes everyone; what is queued can still be popped */
 void queue_destroy(struct queue *q); /* needs: nobody waits in it */
 
 #endif

@@ -13,7 +13,7 @@
 
 #include "blob.h"
 
-#define S3_TEXT_BYTES_MAX (16u << 20) /* of an answer in XML */
+#define S3_TEXT_BYTES_MAX  (16u << 20) /* of an answer in XML */
 #define S3_QUERY_BYTES_MAX 4096u
 
 struct s3_service; /* an endpoint, a bucket and who asks; may be used from several threads */

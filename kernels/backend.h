@@ -31,8 +31,8 @@ struct backend_ops {
 
 	/* --- dense algebra */
 	/* C (m, n) = alpha * op(A) op(B) + beta * C, row-major; op(A) is (m, k), op(B) is (k, n); lda/ldb/ldc are row strides in elements. */
-	void (*gemm)(struct backend *b, bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha, const float *A, size_t lda,
-	             const float *B, size_t ldb, float beta, float *C, size_t ldc);
+	void (*gemm)(struct backend *b, bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha, const float *A,
+	             size_t lda, const float *B, size_t ldb, float beta, float *C, size_t ldc);
 	/* y (rows, n) += bias (n), then y = act(y), in place. bias may be NULL. */
 	void (*bias_act)(struct backend *b, float *y, const float *bias, size_t rows, size_t n, enum activation act);
 	/* dx = dy * act'(.) given y = act(x) (rows, n), may be in place on dy; dbias (n) = column sums of dx when not NULL. GELU cannot be told
@@ -51,11 +51,11 @@ struct backend_ops {
 
 	/* --- embeddings. Bags: bag j is index[offsets[j] .. offsets[j+1]); index points into rows (unique, width); weight (nnz) or NULL for 1. */
 	/* out (bags, width): bag j = sum of weight * rows[index]; an empty bag is 0. */
-	void (*gather_pool)(struct backend *b, float *out, const float *rows, size_t unique, size_t width, const uint32_t *offsets, const uint32_t *index,
-	                    const float *weight, size_t bags);
+	void (*gather_pool)(struct backend *b, float *out, const float *rows, size_t unique, size_t width, const uint32_t *offsets,
+	                    const uint32_t *index, const float *weight, size_t bags);
 	/* drows (unique, width) = for each row the sum over its uses of weight * dout[bag], in order of use. */
-	void (*scatter_sum)(struct backend *b, float *drows, size_t unique, size_t width, const float *dout, const uint32_t *offsets, const uint32_t *index,
-	                    const float *weight, size_t bags);
+	void (*scatter_sum)(struct backend *b, float *drows, size_t unique, size_t width, const float *dout, const uint32_t *offsets,
+	                    const uint32_t *index, const float *weight, size_t bags);
 	/* keys (n) -> unique_keys (<= n) in order of first use, index (n) into it; returns how many. Host memory. */
 	size_t (*unique)(struct backend *b, const uint64_t *keys, size_t n, uint64_t *unique_keys, uint32_t *index);
 
@@ -63,32 +63,36 @@ struct backend_ops {
 	/* FM second order term (Rendle 2010, eq. 3): out (rows) = 1/2 sum_d ((sum_f x)^2 - sum_f x^2); sum (rows, dim) is kept for backward. */
 	void (*fm)(struct backend *b, float *out, float *sum, const float *x, size_t rows, size_t fields, size_t dim);
 	/* dx += dout * (sum - x) */
-	void (*fm_backward)(struct backend *b, float *dx, const float *dout, const float *sum, const float *x, size_t rows, size_t fields, size_t dim);
+	void (*fm_backward)(struct backend *b, float *dx, const float *dout, const float *sum, const float *x, size_t rows,
+	                    size_t fields, size_t dim);
 	/* out (rows) = sum over fields of x (rows, fields) */
 	void (*row_sum)(struct backend *b, float *out, const float *x, size_t rows, size_t n);
 	/* DCN-v2 full cross layer (Wang 2021, eq. 1): given u = x W^T + bias (rows, n): out = x0 * u + x. */
 	void (*cross)(struct backend *b, float *out, const float *x0, const float *x, const float *u, size_t rows, size_t n);
 	/* du = dout * x0; dx0 += dout * u; dx += dout. dx0 and dx may be one buffer. */
-	void (*cross_backward)(struct backend *b, float *du, float *dx0, float *dx, const float *dout, const float *x0, const float *u, size_t rows, size_t n);
+	void (*cross_backward)(struct backend *b, float *du, float *dx0, float *dx, const float *dout, const float *x0,
+	                       const float *u, size_t rows, size_t n);
 	/* DLRM dot interaction (Naumov 2019): x (rows, vectors, dim) -> strictly lower triangle of x x^T: out (rows, vectors*(vectors-1)/2). */
 	void (*dot_interaction)(struct backend *b, float *out, const float *x, size_t rows, size_t vectors, size_t dim);
 	/* dx = its gradient (rows, vectors, dim). */
-	void (*dot_interaction_backward)(struct backend *b, float *dx, const float *dout, const float *x, size_t rows, size_t vectors, size_t dim);
+	void (*dot_interaction_backward)(struct backend *b, float *dx, const float *dout, const float *x, size_t rows, size_t vectors,
+	                                 size_t dim);
 
 	/* --- layers */
 	/* Batch norm over rows (Ioffe 2015): y = gamma * (x - mean)/sqrt(var + eps) + beta. training: batch statistics into mean, inv_std (n), and
 	 * batch_mean, batch_var (n; unbiased variance) for the running averages; else mean and inv_std are given. xhat (rows, n) is kept. */
-	void (*batch_norm)(struct backend *b, float *y, float *xhat, float *mean, float *inv_std, float *batch_mean, float *batch_var, const float *x,
-	                   const float *gamma, const float *beta, size_t rows, size_t n, float eps, bool training);
+	void (*batch_norm)(struct backend *b, float *y, float *xhat, float *mean, float *inv_std, float *batch_mean, float *batch_var,
+	                   const float *x, const float *gamma, const float *beta, size_t rows, size_t n, float eps, bool training);
 	/* With the batch's statistics. dx may be in place on dy. */
-	void (*batch_norm_backward)(struct backend *b, float *dx, float *dgamma, float *dbeta, const float *dy, const float *xhat, const float *gamma,
-	                            const float *inv_std, size_t rows, size_t n);
+	void (*batch_norm_backward)(struct backend *b, float *dx, float *dgamma, float *dbeta, const float *dy, const float *xhat,
+	                            const float *gamma, const float *inv_std, size_t rows, size_t n);
 	/* Inverted dropout, in place: element i is kept iff hash(seed, i) says so, and scaled by 1/(1-p). The same seed gives the same mask,
 	 * so backward is the same call on the gradient. */
 	void (*dropout)(struct backend *b, float *x, size_t n, float p, uint64_t seed);
 	/* Binary cross-entropy with logits: dlogit (rows) = weight * (sigmoid(z) - label) * scale; returns sum of weight * loss in double (not scaled).
 	 * weight may be NULL (1). dlogit may be NULL. */
-	double (*bce)(struct backend *b, float *dlogit, const float *logit, const float *label, const float *weight, size_t rows, float scale);
+	double (*bce)(struct backend *b, float *dlogit, const float *logit, const float *label, const float *weight, size_t rows,
+	              float scale);
 	void (*sigmoid)(struct backend *b, float *p, const float *z, size_t n);
 	void (*cast_bf16)(struct backend *b, uint16_t *out, const float *in, size_t n);
 	void (*cast_fp32)(struct backend *b, float *out, const uint16_t *bf16, size_t n);

@@ -10,14 +10,14 @@
 #include "weir/status.h"
 #include "weir/table.h"
 
-const char *codec_name(weir_codec codec);              /* "bf16"; NULL for an unknown id */
+const char *codec_name(weir_codec codec); /* "bf16"; NULL for an unknown id */
 bool codec_from_name(const char *name, weir_codec *out);
 bool codec_supported(weir_codec codec);
 /* Exact size of n encoded elements, for codecs of fixed size (fp32, bf16). */
 size_t codec_bytes(weir_codec codec, size_t n);
 /* Bytes per element for codecs whose stream may be cut at any element (fp32 4, bf16 2); 0 otherwise. */
 size_t codec_element_bytes(weir_codec codec);
-void codec_encode(weir_codec codec, const float *in, size_t n, uint8_t *out);   /* out (codec_bytes), any alignment */
+void codec_encode(weir_codec codec, const float *in, size_t n, uint8_t *out); /* out (codec_bytes), any alignment */
 void codec_decode(weir_codec codec, const uint8_t *in, size_t n, float *out);
 /* The same into memory that is larger than the caches: written past them where the processor can, which spares reading it first. */
 void codec_decode_cold(weir_codec codec, const uint8_t *in, size_t n, float *out);

@@ -10,6 +10,7 @@
 /* Elements [first, first + n) of an embedding row (first < width) of a table whose single segment is *segment. */
 void init_embedding_row(uint64_t seed, uint32_t table, uint64_t key, const weir_init_segment *segment, float *out, size_t n);
 /* Elements [first, first + n) of a dense table's flat space. */
-void init_dense(uint64_t seed, uint32_t table, const weir_init_segment *segments, uint32_t count, uint64_t first, float *out, size_t n);
+void init_dense(uint64_t seed, uint32_t table, const weir_init_segment *segments, uint32_t count, uint64_t first, float *out,
+                size_t n);
 
 #endif

@@ -13,14 +13,15 @@
 
 /* Scalars of one application: computed where the entry is made (schedules use libm there), carried in the entry. */
 struct optimizer_scalars {
-	float lr;        /* after the schedule */
+	float lr;         /* after the schedule */
 	float grad_scale; /* gradients are multiplied by this first (1/members of a step; 1 otherwise) */
 };
 
 /* Per-row state beside value and slots; all zero for a row that was never pushed. */
 struct row_state {
-	uint32_t steps;     /* applied to this row: its pushes, and with full decay also the steps without it. Adam's bias correction, windows */
-	float accumulator;  /* row-wise Adagrad; spare elsewhere */
+	uint32_t
+	    steps; /* applied to this row: its pushes, and with full decay also the steps without it. Adam's bias correction, windows */
+	float accumulator; /* row-wise Adagrad; spare elsewhere */
 };
 
 /* Where a table is, in one partition. */
@@ -41,13 +42,13 @@ void optimizer_destroy(struct optimizer *o);
 /* One row, or a contiguous run [first, first + n) of a row of `width` elements (first > 0 only for element-wise rules: is_elementwise).
  * value (width), slots (slots * width, slot-major), grad (n, any alignment). Call optimizer_begin_row once per row and entry, before its runs. */
 void optimizer_begin_row(const struct optimizer *o, struct row_state *state);
-void optimizer_apply(const struct optimizer *o, const struct optimizer_scalars *s, struct row_state *state, float *value, float *slots,
-                     size_t width, size_t first, const float *grad, size_t n);
+void optimizer_apply(const struct optimizer *o, const struct optimizer_scalars *s, struct row_state *state, float *value,
+                     float *slots, size_t width, size_t first, const float *grad, size_t n);
 bool optimizer_is_elementwise(const struct optimizer *o); /* runs may be applied as they arrive; otherwise whole rows only */
 /* Many embedding rows of equal width: rows[i] points to value, slots follow at rows[i] + width. grads (count, width), any alignment. Does
  * optimizer_begin_row and the whole row for each, prefetching ahead. */
-void optimizer_apply_rows(const struct optimizer *o, const struct optimizer_scalars *s, struct row_state *const *states, float *const *rows,
-                          size_t width, const float *grads, size_t count);
+void optimizer_apply_rows(const struct optimizer *o, const struct optimizer_scalars *s, struct row_state *const *states,
+                          float *const *rows, size_t width, const float *grads, size_t count);
 
 /* Full decay (WEIR_DECAY_FULL), which makes sparse rows behave as those of a dense tensor: a push is a step of the table, and a row that it leaves
  * out takes the step too, with a gradient of zero: its moments decay, L2 and weight decay act, and it moves. Rows are not visited for that. One
@@ -57,8 +58,8 @@ void optimizer_apply_rows(const struct optimizer *o, const struct optimizer_scal
 bool optimizer_is_full_decay(const struct optimizer *o);
 /* Of a row that is at the clock: one just assigned, or caught up. */
 struct row_state optimizer_state_at(const struct optimizer_clock *clock);
-void optimizer_catch_up(const struct optimizer *o, const struct optimizer_clock *clock, struct row_state *state, float *value, float *slots,
-                        size_t width);
+void optimizer_catch_up(const struct optimizer *o, const struct optimizer_clock *clock, struct row_state *state, float *value,
+                        float *slots, size_t width);
 
 /* Learning rate at a step (counts from 0): lr * schedule, in double with libm; never in the apply path. */
 double schedule_lr(const weir_optimizer *o, uint64_t step);

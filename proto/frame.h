@@ -34,13 +34,13 @@
 #include "message.h"
 #include "weir/table.h"
 
-#define FRAME_MAGIC 0x31524957u
-#define FRAME_VERSION 1
-#define FRAME_HEADER_BYTES 48u
-#define RECORD_HEADER_BYTES 64u
+#define FRAME_MAGIC          0x31524957u
+#define FRAME_VERSION        1
+#define FRAME_HEADER_BYTES   48u
+#define RECORD_HEADER_BYTES  64u
 #define SECTION_HEADER_BYTES 32u
-#define FRAME_PARTITION_ALL 0xffffu
-#define FRAME_BYTES_MAX (WEIR_MESSAGE_BYTES_MAX - 16u) /* what a writer builds: with its protobuf envelope it fits a message */
+#define FRAME_PARTITION_ALL  0xffffu
+#define FRAME_BYTES_MAX      (WEIR_MESSAGE_BYTES_MAX - 16u) /* what a writer builds: with its protobuf envelope it fits a message */
 
 /* Kinds, and what the general fields carry:
  *   PUSH         identity (pass unit attempt batch part); a = partition's applied index at the pull it was computed from;
@@ -68,10 +68,11 @@
  *   EVICT        never on the wire: an entry that lists rows which are no more (partition_evict.c); sections: keys only
  * A reply that refuses may carry one section (table 0, codec FP32, INDEX_ALL, width 0) whose data is a sentence in UTF-8 saying why.
  */
-#define RECORD_KIND_MAP(X)                                                                                     \
-	X(PUSH, 1) X(PUSH_REPLY, 2) X(PULL, 3) X(PULL_REPLY, 4) X(SEAL, 5) X(SEAL_REPLY, 6) X(CLOSE_STEP, 7)      \
-	X(CLOSE_REPLY, 8) X(RETIRE, 9) X(RETIRE_REPLY, 10) X(ASSIGN, 11) X(ASSIGN_REPLY, 12) X(SCAN_REPLY, 13)      \
-	X(RESUME, 14) X(RESUME_REPLY, 15) X(LEDGER, 16) X(EVICT, 17)
+#define RECORD_KIND_MAP(X)                                                                                                      \
+	X(PUSH, 1)                                                                                                                  \
+	X(PUSH_REPLY, 2) X(PULL, 3) X(PULL_REPLY, 4) X(SEAL, 5) X(SEAL_REPLY, 6) X(CLOSE_STEP, 7) X(CLOSE_REPLY, 8) X(RETIRE, 9)    \
+	    X(RETIRE_REPLY, 10) X(ASSIGN, 11) X(ASSIGN_REPLY, 12) X(SCAN_REPLY, 13) X(RESUME, 14) X(RESUME_REPLY, 15) X(LEDGER, 16) \
+	        X(EVICT, 17)
 
 enum record_kind {
 #define RECORD_KIND_ENUM(name, number) RECORD_##name = number,
@@ -79,7 +80,12 @@ enum record_kind {
 #undef RECORD_KIND_ENUM
 };
 
-enum index_codec { INDEX_RAW = 0, INDEX_DELTA = 1, INDEX_ELIAS_FANO = 2, INDEX_ALL = 3 /* dense: chunks in order, no index stream */ };
+enum index_codec {
+	INDEX_RAW = 0,
+	INDEX_DELTA = 1,
+	INDEX_ELIAS_FANO = 2,
+	INDEX_ALL = 3 /* dense: chunks in order, no index stream */
+};
 enum section_flag { SECTION_LZ4_INDEX = 1, SECTION_LZ4_DATA = 2 };
 enum record_flag { RECORD_ASSIGN_SLOTS = 1 };
 
@@ -110,7 +116,10 @@ struct section {
 };
 
 /* A part's place in its unit's bitmap. */
-static inline uint32_t frame_part_bit(uint32_t batch, uint32_t part) { return batch * WEIR_BATCH_PARTS_MAX + part; }
+static inline uint32_t frame_part_bit(uint32_t batch, uint32_t part)
+{
+	return batch * WEIR_BATCH_PARTS_MAX + part;
+}
 /* Hash of an identity, summed (wrapping) into the fingerprints of ledger and partitions. */
 uint64_t frame_identity_hash(uint32_t pass, uint32_t unit, uint32_t batch, uint32_t part);
 
@@ -121,7 +130,8 @@ uint64_t frame_identity_hash(uint32_t pass, uint32_t unit, uint32_t batch, uint3
 weir_status frame_open(struct cursor *c, struct frame_header *out, weir_error *err) WEIR_MUST_CHECK;
 /* Next record: header into *out, *body = the sections' bytes, which its sections fill exactly. verify: check the record's crc (one pass over
  * its bytes). On failure with out->bytes > 0 only this record is bad and *c stands behind it: the next one can be read. */
-weir_status frame_next_record(struct cursor *c, bool verify, struct record *out, struct cursor *body, weir_error *err) WEIR_MUST_CHECK;
+weir_status frame_next_record(struct cursor *c, bool verify, struct record *out, struct cursor *body,
+                              weir_error *err) WEIR_MUST_CHECK;
 weir_status frame_next_section(struct cursor *body, struct section *out, weir_error *err) WEIR_MUST_CHECK;
 /* The fields of a record header, unchecked: what frame_put_record wrote. */
 void frame_get_record(const uint8_t h[RECORD_HEADER_BYTES], struct record *out);

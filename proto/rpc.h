@@ -14,46 +14,46 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "message.h"
 #include "logger.h"
+#include "message.h"
 #include "weir/status.h"
 
 /* X(NAME, "service path", is it a bidirectional stream?, may it be retried?) */
-#define RPC_METHOD_MAP(X)                                                    \
-	X(PUSH_STREAM, "/weir.v1.ParameterServer/PushStream", true, false)       \
-	X(PULL_STREAM, "/weir.v1.ParameterServer/PullStream", true, false)       \
-	X(PUSH, "/weir.v1.ParameterServer/Push", false, true)                    \
-	X(PULL, "/weir.v1.ParameterServer/Pull", false, true)                    \
-	X(SEAL, "/weir.v1.ParameterServer/Seal", false, true)                    \
-	X(ASSIGN, "/weir.v1.ParameterServer/Assign", false, true)                \
-	X(REGISTER_TABLE, "/weir.v1.ParameterServer/RegisterTable", false, true) \
-	X(SCAN, "/weir.v1.ParameterServer/Scan", false, true)                    \
-	X(STATUS, "/weir.v1.ParameterServer/Status", false, true)                \
+#define RPC_METHOD_MAP(X)                                                         \
+	X(PUSH_STREAM, "/weir.v1.ParameterServer/PushStream", true, false)            \
+	X(PULL_STREAM, "/weir.v1.ParameterServer/PullStream", true, false)            \
+	X(PUSH, "/weir.v1.ParameterServer/Push", false, true)                         \
+	X(PULL, "/weir.v1.ParameterServer/Pull", false, true)                         \
+	X(SEAL, "/weir.v1.ParameterServer/Seal", false, true)                         \
+	X(ASSIGN, "/weir.v1.ParameterServer/Assign", false, true)                     \
+	X(REGISTER_TABLE, "/weir.v1.ParameterServer/RegisterTable", false, true)      \
+	X(SCAN, "/weir.v1.ParameterServer/Scan", false, true)                         \
+	X(STATUS, "/weir.v1.ParameterServer/Status", false, true)                     \
 	X(CHECKPOINT_BEGIN, "/weir.v1.ParameterServer/CheckpointBegin", false, false) \
-	X(CHECKPOINT_POLL, "/weir.v1.ParameterServer/CheckpointPoll", false, false) \
-	X(JOIN, "/weir.v1.Ledger/Join", false, true)                             \
-	X(CREATE_TABLE, "/weir.v1.Ledger/CreateTable", false, true)              \
-	X(LEASE, "/weir.v1.Ledger/Lease", false, true)                           \
-	X(PROGRESS, "/weir.v1.Ledger/Progress", false, true)                     \
-	X(STEP, "/weir.v1.Ledger/Step", false, true)                             \
-	X(COMMIT, "/weir.v1.Ledger/Commit", false, true)                         \
-	X(GATE, "/weir.v1.Ledger/Gate", false, true)                             \
-	X(LEAVE, "/weir.v1.Ledger/Leave", false, true)                           \
-	X(JOB_STATUS, "/weir.v1.Ledger/JobStatus", false, true)                  \
-	X(CHECKPOINT, "/weir.v1.Ledger/Checkpoint", false, true)                 \
+	X(CHECKPOINT_POLL, "/weir.v1.ParameterServer/CheckpointPoll", false, false)   \
+	X(JOIN, "/weir.v1.Ledger/Join", false, true)                                  \
+	X(CREATE_TABLE, "/weir.v1.Ledger/CreateTable", false, true)                   \
+	X(LEASE, "/weir.v1.Ledger/Lease", false, true)                                \
+	X(PROGRESS, "/weir.v1.Ledger/Progress", false, true)                          \
+	X(STEP, "/weir.v1.Ledger/Step", false, true)                                  \
+	X(COMMIT, "/weir.v1.Ledger/Commit", false, true)                              \
+	X(GATE, "/weir.v1.Ledger/Gate", false, true)                                  \
+	X(LEAVE, "/weir.v1.Ledger/Leave", false, true)                                \
+	X(JOB_STATUS, "/weir.v1.Ledger/JobStatus", false, true)                       \
+	X(CHECKPOINT, "/weir.v1.Ledger/Checkpoint", false, true)                      \
 	X(HEALTH_CHECK, "/grpc.health.v1.Health/Check", false, true)
 
 enum rpc_method {
 #define RPC_METHOD_ENUM(name, path, stream, retry) RPC_##name,
 	RPC_METHOD_MAP(RPC_METHOD_ENUM)
 #undef RPC_METHOD_ENUM
-	RPC_METHODS
+	    RPC_METHODS
 };
 const char *rpc_method_path(enum rpc_method method);
 bool rpc_method_is_stream(enum rpc_method method);
 
-struct rpc;         /* a transport */
-struct rpc_loop;    /* a thread */
+struct rpc;      /* a transport */
+struct rpc_loop; /* a thread */
 struct rpc_server;
 struct rpc_channel; /* a client's connection to one address */
 struct rpc_call;    /* a unary call as its server sees it */
@@ -83,15 +83,17 @@ struct rpc_service {
 	void (*stream_message)(void *arg, struct rpc_stream *stream, struct message *m);
 	/* The client will send no more: finish the stream once everything is answered. NULL: it is finished at once, after what is queued. */
 	void (*stream_finished)(void *arg, struct rpc_stream *stream);
-	void (*stream_closed)(void *arg, struct rpc_stream *stream, weir_status status); /* once, last; the stream is gone afterwards */
+	void (*stream_closed)(void *arg, struct rpc_stream *stream,
+	                      weir_status status);                     /* once, last; the stream is gone afterwards */
 	void (*stream_writable)(void *arg, struct rpc_stream *stream); /* the send queue ran empty; may be NULL */
 };
 /* address: "unix:/path", "HOST:PORT" (port 0: any), "memory:NAME". Connections spread over the loops. E_EXISTS/E_IO name the address when it
  * is in use or not ours to bind. */
-weir_status rpc_server_start(struct rpc_server **out, struct rpc *rpc, const char *address, struct rpc_loop *const *loops, uint32_t loops_count,
-                             const struct rpc_service *service, void *ctx, weir_error *err);
+weir_status rpc_server_start(struct rpc_server **out, struct rpc *rpc, const char *address, struct rpc_loop *const *loops,
+                             uint32_t loops_count, const struct rpc_service *service, void *ctx, weir_error *err);
 const char *rpc_server_address(const struct rpc_server *server); /* with the real port */
-uint64_t rpc_server_connections(const struct rpc_server *server); /* clients with data streams: open streams of the method with most */
+uint64_t
+rpc_server_connections(const struct rpc_server *server); /* clients with data streams: open streams of the method with most */
 /* Stops accepting, gives calls in progress grace_ms, cancels the rest, waits for every callback, frees. From a thread that is no loop. */
 void rpc_server_stop(struct rpc_server *server, uint32_t grace_ms);
 
@@ -103,7 +105,8 @@ void rpc_call_reply(struct rpc_call *call, weir_status status, const char *text,
 /* --- Clients */
 /* Connects in the background. Closing it cancels what is in progress (callbacks come with E_CANCELLED) and returns when all have run;
  * from a thread that is no loop. */
-weir_status rpc_channel_open(struct rpc_channel **out, struct rpc *rpc, struct rpc_loop *loop, const char *address, weir_error *err);
+weir_status rpc_channel_open(struct rpc_channel **out, struct rpc *rpc, struct rpc_loop *loop, const char *address,
+                             weir_error *err);
 void rpc_channel_close(struct rpc_channel *channel);
 const char *rpc_channel_address(const struct rpc_channel *channel);
 
@@ -128,11 +131,12 @@ weir_status rpc_stream_open(struct rpc_stream **out, struct rpc_channel *channel
 struct rpc_loop *rpc_stream_loop(const struct rpc_stream *stream);
 /* Queues a message behind those being sent. E_CLOSED when the stream has ended. The queue is bounded by the caller's credits. */
 weir_status rpc_stream_send(struct rpc_stream *stream, struct message *m);
-size_t rpc_stream_queued(const struct rpc_stream *stream); /* messages waiting behind the one being sent: 0 means send now, else coalesce */
+size_t rpc_stream_queued(
+    const struct rpc_stream *stream); /* messages waiting behind the one being sent: 0 means send now, else coalesce */
 /* Receiving stops, at most one message later, until resumed: the peer's sends then wait. For a receiver with too much unfinished. */
 void rpc_stream_pause(struct rpc_stream *stream);
 void rpc_stream_resume(struct rpc_stream *stream);
-void rpc_stream_finish(struct rpc_stream *stream);         /* no more from this side, after what is queued; server: ends it with OK */
+void rpc_stream_finish(struct rpc_stream *stream); /* no more from this side, after what is queued; server: ends it with OK */
 void rpc_stream_cancel(struct rpc_stream *stream, weir_status status, const char *text); /* ends it at once, both sides */
 
 #endif

@@ -14,7 +14,8 @@ enum bare_work {
 	BARE_COPY     /* server to client, from memory of table_bytes; the client copies it to its own */
 };
 struct bare_order {
-	uint64_t work, message_bytes, messages, table_bytes; /* table_bytes: a multiple of message_bytes, at most BARE_TABLE_BYTES_MAX */
+	uint64_t work, message_bytes, messages,
+	    table_bytes; /* table_bytes: a multiple of message_bytes, at most BARE_TABLE_BYTES_MAX */
 };
 #define BARE_TABLE_BYTES_MAX (16u << 20)
 

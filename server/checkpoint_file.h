@@ -48,11 +48,11 @@
 #include "blob.h"
 #include "row_batch.h"
 
-#define CHECKPOINT_FILE_VERSION    1u
-#define CHECKPOINT_BLOCK_ROWS_MAX  8192u
-#define CHECKPOINT_BLOCK_BYTES     (1u << 20) /* of fp32 that the writer puts into a block, unless a single row has more */
-#define CHECKPOINT_QUANT_GROUP     256u       /* elements under one scale */
-#define CHECKPOINT_HASH_BYTES      16u
+#define CHECKPOINT_FILE_VERSION   1u
+#define CHECKPOINT_BLOCK_ROWS_MAX 8192u
+#define CHECKPOINT_BLOCK_BYTES    (1u << 20) /* of fp32 that the writer puts into a block, unless a single row has more */
+#define CHECKPOINT_QUANT_GROUP    256u       /* elements under one scale */
+#define CHECKPOINT_HASH_BYTES     16u
 
 enum row_precision { ROWS_FP32 = 0, ROWS_BF16 = 1, ROWS_INT8 = 2 };
 

@@ -40,8 +40,8 @@ struct checkpoint_manifest {
 	char job[WEIR_NAME_BYTES_MAX];
 	uint8_t uuid[16];
 	uint64_t generation;
-	int64_t created_ms;       /* since 1970-01-01 UTC */
-	uint64_t step;            /* of the job, when it was begun */
+	int64_t created_ms; /* since 1970-01-01 UTC */
+	uint64_t step;      /* of the job, when it was begun */
 	enum row_precision values, slots;
 	struct checkpoint_object ledger;
 	uint32_t tables_count, partitions_count;
@@ -49,11 +49,12 @@ struct checkpoint_manifest {
 	struct checkpoint_partition *partitions; /* (partitions_count) malloc'ed */
 };
 
-const char *row_precision_name(enum row_precision p); /* "fp32" */
+const char *row_precision_name(enum row_precision p);         /* "fp32" */
 void checkpoint_manifest_free(struct checkpoint_manifest *m); /* its contents; all zero is fine */
 void checkpoint_name(char out[WEIR_CHECKPOINT_NAME_BYTES_MAX], const uint8_t uuid[16], int64_t created_ms);
 /* The name of a file: suffix "ledger", "p0007.rows". */
-void checkpoint_object_name(char out[WEIR_BLOB_NAME_BYTES_MAX], const uint8_t uuid[16], const char *checkpoint, const char *suffix);
+void checkpoint_object_name(char out[WEIR_BLOB_NAME_BYTES_MAX], const uint8_t uuid[16], const char *checkpoint,
+                            const char *suffix);
 
 /* Writes NAME.json, by which the checkpoint is published. */
 weir_status checkpoint_manifest_write(struct blob_store *s, const struct checkpoint_manifest *m, weir_error *err);
@@ -70,10 +71,10 @@ weir_status checkpoint_read_rows(struct blob_store *s, const struct checkpoint_m
 /* Reads every byte of every file that the manifest names. *bytes: how many. */
 weir_status checkpoint_verify(struct blob_store *s, const struct checkpoint_manifest *m, uint64_t *bytes, weir_error *err);
 /* A small file (header, ledger), checked against what the manifest says; malloc'ed. */
-weir_status checkpoint_object_read(struct blob_store *s, const struct checkpoint_object *o, size_t bytes_max, uint8_t **out, size_t *bytes,
-                                   weir_error *err);
-weir_status checkpoint_object_write(struct blob_store *s, const char *name, const void *data, size_t bytes, struct checkpoint_object *out,
-                                    weir_error *err);
+weir_status checkpoint_object_read(struct blob_store *s, const struct checkpoint_object *o, size_t bytes_max, uint8_t **out,
+                                   size_t *bytes, weir_error *err);
+weir_status checkpoint_object_write(struct blob_store *s, const char *name, const void *data, size_t bytes,
+                                    struct checkpoint_object *out, weir_error *err);
 /* Removes the job's manifests beyond the `keep` newest, then every file of this job that no manifest names, except those of `current` (NULL: none). */
 weir_status checkpoint_retain(struct blob_store *s, const uint8_t uuid[16], uint32_t keep, const char *current, weir_error *err);
 

@@ -21,7 +21,8 @@ weir_status checkpoint_restore_open(struct checkpoint_restore **out, const struc
 void checkpoint_restore_close(struct checkpoint_restore *r); /* NULL is allowed */
 const struct checkpoint_manifest *checkpoint_restore_manifest(const struct checkpoint_restore *r);
 /* The state of a partition as PartitionState, at index 0; malloc'ed. */
-weir_status checkpoint_restore_state(struct checkpoint_restore *r, uint32_t partition, uint8_t **out, size_t *bytes, weir_error *err);
+weir_status checkpoint_restore_state(struct checkpoint_restore *r, uint32_t partition, uint8_t **out, size_t *bytes,
+                                     weir_error *err);
 /* Its rows in batches, at version 0: of a row that comes again the one in the newer file counts. */
 typedef weir_status (*checkpoint_restore_fn)(void *arg, struct row_batch *b, weir_error *err);
 weir_status checkpoint_restore_rows(struct checkpoint_restore *r, uint32_t partition, enum checkpoint_order order,

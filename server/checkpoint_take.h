@@ -17,19 +17,21 @@ struct server;
 struct checkpoint_options {
 	const char *place, *endpoint, *region; /* blob_open's */
 	struct blob_credentials credentials;
-	const char *job;             /* its name, for manifests */
-	uint64_t every_steps;        /* batches of the whole job between two checkpoints; 0: only when asked */
+	const char *job;      /* its name, for manifests */
+	uint64_t every_steps; /* batches of the whole job between two checkpoints; 0: only when asked */
 	uint32_t keep;
-	uint64_t bytes_per_s;        /* of rows that a server copies out while training goes on; 0: as fast as it can */
+	uint64_t bytes_per_s; /* of rows that a server copies out while training goes on; 0: as fast as it can */
 	enum row_precision values, slots;
 };
 
-weir_status checkpoint_options_copy(struct checkpoint_options *out, const struct checkpoint_options *in); /* free it, also after an error */
+weir_status checkpoint_options_copy(struct checkpoint_options *out,
+                                    const struct checkpoint_options *in); /* free it, also after an error */
 void checkpoint_options_free(struct checkpoint_options *o);
 weir_status checkpoint_options_open(const struct checkpoint_options *o, struct blob_store **out, weir_error *err);
 
 struct checkpoint_takes; /* of one server: the present one, if any, and what the last ones left to build on */
-struct checkpoint_takes *checkpoint_takes_create(struct server *s, const struct checkpoint_options *options); /* NULL: no memory, or no thread */
+struct checkpoint_takes *checkpoint_takes_create(struct server *s,
+                                                 const struct checkpoint_options *options); /* NULL: no memory, or no thread */
 /* Ends the present one. Its executors must run still. NULL is allowed. */
 void checkpoint_takes_destroy(struct checkpoint_takes *t);
 

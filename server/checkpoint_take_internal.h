@@ -62,7 +62,7 @@ struct checkpoint_takes {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	/* Guarded by lock. */
-	struct take *present; /* NULL: none since the start */
+	struct take *present;  /* NULL: none since the start */
 	enum take_state state; /* of present */
 	bool ending;
 	/* Of BEGIN alone, one at a time. */

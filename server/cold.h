@@ -19,11 +19,11 @@
 
 struct cold;
 struct cold_options {
-	const char *path;        /* its folder, created when absent */
-	uint64_t memory_bytes;   /* for memtables and cached blocks; small values are rounded up */
-	uint32_t threads;        /* background: flushes, compactions; 0: 2 */
-	uint64_t spare_bytes;    /* of the disk: with less left it counts as full; 0: COLD_SPARE_BYTES */
-	bool read_only;          /* for tools that look */
+	const char *path;      /* its folder, created when absent */
+	uint64_t memory_bytes; /* for memtables and cached blocks; small values are rounded up */
+	uint32_t threads;      /* background: flushes, compactions; 0: 2 */
+	uint64_t spare_bytes;  /* of the disk: with less left it counts as full; 0: COLD_SPARE_BYTES */
+	bool read_only;        /* for tools that look */
 };
 
 /* What RocksDB may need for what it has accepted (flushes and compactions under way): it does not survive a disk that is really full, so it never sees
@@ -45,8 +45,8 @@ weir_status cold_flush(struct cold *c, weir_error *err) WEIR_MUST_CHECK;
 weir_status cold_remove_partition(struct cold *c, uint32_t partition, weir_error *err) WEIR_MUST_CHECK;
 
 /* Adds to `out` the rows of these keys that are stored. keys ascend and are distinct. */
-weir_status cold_read(struct cold *c, uint32_t partition, uint32_t table, const uint64_t *keys, size_t count, struct row_batch *out,
-                      weir_error *err) WEIR_MUST_CHECK;
+weir_status cold_read(struct cold *c, uint32_t partition, uint32_t table, const uint64_t *keys, size_t count,
+                      struct row_batch *out, weir_error *err) WEIR_MUST_CHECK;
 
 /* A fixed view of everything written before. */
 struct cold_snapshot;
@@ -62,8 +62,9 @@ struct cold_row {
 	size_t count;
 };
 struct cold_scan;
-weir_status cold_scan_create(struct cold_scan **out, struct cold *c, const struct cold_snapshot *snapshot /* NULL: as it is now */,
-                             uint32_t partition, uint32_t table /* or COLD_TABLES_ALL */, weir_error *err) WEIR_MUST_CHECK;
+weir_status cold_scan_create(struct cold_scan **out, struct cold *c,
+                             const struct cold_snapshot *snapshot /* NULL: as it is now */, uint32_t partition,
+                             uint32_t table /* or COLD_TABLES_ALL */, weir_error *err) WEIR_MUST_CHECK;
 /* The next row will be the first whose key is not below `key`: of a scan of one table, before its first row. */
 void cold_scan_seek(struct cold_scan *s, uint64_t key);
 /* E_NOT_FOUND at the end. */

@@ -14,7 +14,7 @@ struct cold_sweep_request {
 	uint64_t from; /* the first key to look at */
 	weir_eviction rule;
 	uint32_t now_s;
-	uint64_t *keys;  /* (WEIR_EVICT_KEYS_MAX) those whose stored row is expired */
+	uint64_t *keys; /* (WEIR_EVICT_KEYS_MAX) those whose stored row is expired */
 	size_t count;
 	bool end;      /* there are no more rows; else */
 	uint64_t next; /* where to go on */

@@ -11,8 +11,8 @@
 struct cold_writer;
 struct cold_writer_options {
 	struct cold *cold;
-	struct logger *logger;   /* may be NULL; says when the disk is full and when it no longer is */
-	uint32_t retry_ms;       /* between tries on a full disk; 0: 1000 */
+	struct logger *logger; /* may be NULL; says when the disk is full and when it no longer is */
+	uint32_t retry_ms;     /* between tries on a full disk; 0: 1000 */
 };
 
 enum cold_write_kind { COLD_WRITE_ROWS, COLD_WRITE_HEADER, COLD_WRITE_FLUSH };

@@ -31,8 +31,8 @@ weir_status folder_open(struct folder **out, struct disk *disk, const char *path
 /* clean: all that was accepted is on disk. NULL is allowed. */
 void folder_close(struct folder *f, bool clean);
 const char *folder_path(const struct folder *f);
-uint64_t folder_epoch(const struct folder *f);  /* of this start; 1 for a new folder */
-bool folder_was_clean(const struct folder *f);  /* new, or the last server stopped cleanly */
+uint64_t folder_epoch(const struct folder *f); /* of this start; 1 for a new folder */
+bool folder_was_clean(const struct folder *f); /* new, or the last server stopped cleanly */
 /* Whether it must be filled from a checkpoint: it is new or was not filled to the end, and `restore` was asked for. */
 bool folder_is_restoring(const struct folder *f);
 weir_status folder_restored(struct folder *f, weir_error *err); /* it is filled, and that is on disk */

@@ -10,7 +10,7 @@
 
 struct epochs {
 	struct epoch_start {
-		uint64_t epoch, first; /* log index */
+		uint64_t epoch, first;  /* log index */
 	} starts[WEIR_EPOCHS_KEPT]; /* (count) rising; one that wrote nothing that survived may be missing */
 	uint32_t count;
 };

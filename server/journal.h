@@ -28,12 +28,12 @@
 struct journal;
 
 struct journal_options {
-	struct disk *disk;          /* outlives the journal */
-	const char *directory;      /* made when missing */
-	uint8_t id[16];             /* whose journal it is: files of another are refused */
-	const char *holder;         /* who opens it, for whoever finds it locked: "server 1 of job x, pid 77" */
-	uint64_t segment_bytes;     /* 0: WEIR_JOURNAL_SEGMENT_BYTES */
-	uint32_t sync_interval_ms;  /* fsync at least so often while something is not durable; 0: only when asked */
+	struct disk *disk;         /* outlives the journal */
+	const char *directory;     /* made when missing */
+	uint8_t id[16];            /* whose journal it is: files of another are refused */
+	const char *holder;        /* who opens it, for whoever finds it locked: "server 1 of job x, pid 77" */
+	uint64_t segment_bytes;    /* 0: WEIR_JOURNAL_SEGMENT_BYTES */
+	uint32_t sync_interval_ms; /* fsync at least so often while something is not durable; 0: only when asked */
 	/* The journal cannot go on (once, any thread, after which append says the same): the server must stop. May be NULL. */
 	void (*failed)(void *ctx, const weir_error *err);
 	void *ctx;
@@ -49,9 +49,11 @@ weir_status journal_close(struct journal *j, weir_error *err);
 
 struct journal_channel {
 	uint16_t channel;
-	uint64_t first;   /* in: entries from here on are handed over. One that has been truncated away is missed: E_CORRUPT */
-	uint64_t flushed; /* in: flushes show that entries up to here were durable (0: none); if the journal holds a part of them only: E_CORRUPT */
-	uint64_t last;    /* out: last index in the journal, or the larger of flushed and first - 1 when all of it is truncated; append goes on behind it */
+	uint64_t first; /* in: entries from here on are handed over. One that has been truncated away is missed: E_CORRUPT */
+	uint64_t
+	    flushed; /* in: flushes show that entries up to here were durable (0: none); if the journal holds a part of them only: E_CORRUPT */
+	uint64_t
+	    last; /* out: last index in the journal, or the larger of flushed and first - 1 when all of it is truncated; append goes on behind it */
 };
 /* An entry in order: by channel without gaps, across channels as they were appended. Valid during the call; what is to stay retains e->message (a shared
  * read buffer of up to JOURNAL_READ_BYTES) and copies e and its rates; log_disk_restore does. Not OK stops the replay with that status. */
@@ -71,8 +73,9 @@ void journal_watch(struct journal *j, uint16_t channel, journal_watch_fn watch, 
 /* See log_ops.append. Thread-safe; entries of one channel come from one thread, without gaps. */
 weir_status journal_append(struct journal *j, uint16_t channel, const struct log_entry *e, weir_error *err) WEIR_MUST_CHECK;
 uint64_t journal_durable(const struct journal *j, uint16_t channel); /* last durable index */
-void journal_sync(struct journal *j);                                /* asks for an fsync of all that is appended, and returns at once */
-weir_status journal_wait(struct journal *j, weir_error *err);        /* asks, and waits until it is durable (and told to watchers), or failed */
+void journal_sync(struct journal *j); /* asks for an fsync of all that is appended, and returns at once */
+weir_status journal_wait(struct journal *j,
+                         weir_error *err); /* asks, and waits until it is durable (and told to watchers), or failed */
 /* The channel's entries < index are not needed any more. */
 void journal_truncate_below(struct journal *j, uint16_t channel, uint64_t index);
 
@@ -81,7 +84,7 @@ struct journal_stats {
 	uint64_t segments;       /* files */
 	uint64_t appends, syncs; /* since it was opened */
 	uint64_t appended_bytes;
-	uint64_t full;           /* appends refused by a full disk */
+	uint64_t full; /* appends refused by a full disk */
 	uint64_t sync_ns_last, sync_ns_max;
 };
 void journal_get_stats(struct journal *j, struct journal_stats *out);

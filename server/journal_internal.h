@@ -43,14 +43,14 @@ struct journal {
 	pthread_cond_t progress;          /* an fsync ended, or its watchers were told, or it failed */
 	struct journal_segment *segments; /* (count) oldest first; the last one is written to while `file` is open */
 	uint32_t count, capacity;
-	struct disk_file *file; /* NULL: the next append begins a segment */
-	uint64_t limit;         /* position that the current segment may be filled to */
-	uint64_t end;           /* position behind the last byte written */
-	uint64_t entries_end;   /* ... behind the last entry that is no mark */
-	uint64_t wanted;        /* all below is to be made durable now */
-	uint64_t synced;        /* all below is durable */
-	uint64_t witnessed;     /* ... and the journal itself says so of all below this */
-	uint64_t told;          /* ... and watchers know of all below this */
+	struct disk_file *file;        /* NULL: the next append begins a segment */
+	uint64_t limit;                /* position that the current segment may be filled to */
+	uint64_t end;                  /* position behind the last byte written */
+	uint64_t entries_end;          /* ... behind the last entry that is no mark */
+	uint64_t wanted;               /* all below is to be made durable now */
+	uint64_t synced;               /* all below is durable */
+	uint64_t witnessed;            /* ... and the journal itself says so of all below this */
+	uint64_t told;                 /* ... and watchers know of all below this */
 	struct journal_indices last;   /* appended */
 	struct journal_indices stable; /* durable, maybe not told yet */
 	struct journal_indices needed; /* first index that recovery needs */

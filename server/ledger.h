@@ -21,7 +21,7 @@ struct ledger_options {
 	uint8_t uuid[16];
 	uint64_t generation;
 	uint32_t lease_ms, passes, partitions, servers_count, allow_skip;
-	uint32_t patience_ms; /* how long clients wait for a server that is gone; 0: as they see fit */
+	uint32_t patience_ms;             /* how long clients wait for a server that is gone; 0: as they see fit */
 	uint64_t seed;                    /* of the units' order */
 	bool shuffle;                     /* order of units by (seed, pass) */
 	bool gate;                        /* a pass waits for its evaluation before the next one opens */

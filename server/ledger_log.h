@@ -30,7 +30,8 @@ void ledger_log_close(struct ledger_log *l); /* nothing more is asked of the wri
 void ledger_log_destroy(struct ledger_log *l);
 
 /* Recovery: the last snapshot's bytes first (*needs: the first entry to replay), then every entry from there, then recovered. */
-weir_status ledger_log_restore(struct ledger *ledger, const void *bytes, size_t n, uint64_t *needs, weir_error *err) WEIR_MUST_CHECK;
+weir_status ledger_log_restore(struct ledger *ledger, const void *bytes, size_t n, uint64_t *needs,
+                               weir_error *err) WEIR_MUST_CHECK;
 weir_status ledger_log_replay(struct ledger_log *l, const struct log_entry *e, weir_error *err) WEIR_MUST_CHECK;
 void ledger_log_recovered(struct ledger_log *l, uint64_t last);
 

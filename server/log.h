@@ -36,8 +36,9 @@ struct log_ops {
 	 * E_NO_SPACE, E_MEMORY: nothing was appended, try again later. E_LIMIT: it is larger than an entry may be. Else (E_IO, final): the server must
 	 * stop. */
 	weir_status (*append)(struct log *l, const struct log_entry *e, weir_error *err);
-	const struct log_entry *(*get)(struct log *l, uint64_t index); /* NULL when released or not there; valid until the next append */
-	uint64_t (*first)(const struct log *l);                        /* the first that get finds; last + 1: none */
+	const struct log_entry *(*get)(struct log *l,
+	                               uint64_t index); /* NULL when released or not there; valid until the next append */
+	uint64_t (*first)(const struct log *l);         /* the first that get finds; last + 1: none */
 	uint64_t (*last)(const struct log *l);
 	uint64_t (*durable)(const struct log *l); /* last index that is as safe as this log can make it; any thread */
 	void (*sync)(struct log *l);              /* makes all that is appended durable soon; does not wait */

@@ -29,8 +29,8 @@ enum partition_not_finite { PARTITION_REJECT, PARTITION_CLIP, PARTITION_ACCEPT }
 struct partition_options {
 	uint32_t id, partitions;
 	uint64_t generation;
-	uint64_t epoch;  /* of this start of the server, larger than all before; from 1 */
-	struct log *log; /* taken over; NULL: partition_set_log follows recovery's first steps */
+	uint64_t epoch;                    /* of this start of the server, larger than all before; from 1 */
+	struct log *log;                   /* taken over; NULL: partition_set_log follows recovery's first steps */
 	const struct store_options *store; /* copied but for its callbacks, which are the partition's; NULL: all rows in memory */
 	bool ack_disk;                     /* pushes to asynchronous tables are answered when durable, too */
 	uint32_t flush_interval_ms;        /* with a cold: between two flushes; 0: only partition_flush */
@@ -52,8 +52,9 @@ struct partition_counters {
 
 /* Of one table in one partition; the same rule. */
 struct partition_table_counters {
-	_Atomic uint64_t pushes, pulls;       /* records with rows of it */
-	_Atomic uint64_t unadmitted, evicted; /* rows of pushes that found no admission; rows that went; both not of the time before a recovery */
+	_Atomic uint64_t pushes, pulls; /* records with rows of it */
+	_Atomic uint64_t unadmitted,
+	    evicted; /* rows of pushes that found no admission; rows that went; both not of the time before a recovery */
 };
 
 struct partition_reply {

@@ -41,9 +41,9 @@ struct submission {
 	struct message *message;
 	partition_reply_fn on_reply;
 	void *arg;
-	uint64_t ticket;    /* the rows it waits for; 0: none */
-	bool no_space;      /* it found the disk full */
-	uint64_t survives;  /* the reply waits until this log index is durable */
+	uint64_t ticket;   /* the rows it waits for; 0: none */
+	bool no_space;     /* it found the disk full */
+	uint64_t survives; /* the reply waits until this log index is durable */
 	struct partition_reply reply;
 	weir_error err;
 };
@@ -68,7 +68,7 @@ struct deferred_reply;
 
 /* One flush at a time: rows, then the header, then a sync. */
 struct partition_flush_state {
-	bool running, begun; /* begun: the log is durable up to index, rows are being written */
+	bool running, begun;   /* begun: the log is durable up to index, rows are being written */
 	uint64_t index, needs; /* of the header: applied, and the first log entry that recovery from it needs */
 	struct message *header;
 	struct cold_write header_write, sync_write;
@@ -79,8 +79,8 @@ struct partition_flush_state {
 
 /* The look for rows to evict: where it is. */
 struct partition_eviction {
-	bool busy;       /* a look below, or candidates, are under way */
-	bool below;      /* memory has been looked through, in this round */
+	bool busy;  /* a look below, or candidates, are under way */
+	bool below; /* memory has been looked through, in this round */
 	uint32_t table;
 	uint64_t cursor; /* of store_look; below: a key */
 	int64_t next_ms; /* of the next round */
@@ -108,10 +108,10 @@ struct partition {
 	struct apply_scratch *scratch;
 	struct epochs epochs;
 	struct store_options store_options; /* options.store points here */
-	bool cold, closed;     /* rows may be below memory; no longer */
+	bool cold, closed;                  /* rows may be below memory; no longer */
 	struct replay_skip skip;
-	uint64_t fetched;      /* tickets up to here are served */
-	struct parked *parked; /* pulls */
+	uint64_t fetched;                      /* tickets up to here are served */
+	struct parked *parked;                 /* pulls */
 	struct submissions unfetched, blocked; /* that wait for rows; for space on the disk */
 	struct deferred_reply *deferred, **deferred_end;
 	uint64_t flushed; /* log index that the last complete flush covers */
@@ -165,7 +165,8 @@ void table_step(struct partition_table *t, float lr);
 /* Whether pushes to all of these keys have effect already. */
 bool rows_admitted(const struct partition_table *t, const uint64_t *keys, size_t count);
 /* Whether the entry's push to the key has effect; one that has not is counted. E_MEMORY. */
-weir_status row_admit(struct partition_table *t, uint32_t table, uint64_t key, const struct log_entry *e, bool *admitted) WEIR_MUST_CHECK;
+weir_status row_admit(struct partition_table *t, uint32_t table, uint64_t key, const struct log_entry *e,
+                      bool *admitted) WEIR_MUST_CHECK;
 
 /* --- partition_evict.c */
 

@@ -3,7 +3,8 @@
 #define WEIR_POSTER_H
 
 struct poster {
-	void (*post)(void *to, void (*run)(void *arg), void *arg); /* runs run(arg) on that thread, in the order of one thread's posts */
+	void (*post)(void *to, void (*run)(void *arg),
+	             void *arg); /* runs run(arg) on that thread, in the order of one thread's posts */
 	void *to;
 };
 

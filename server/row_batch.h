@@ -46,14 +46,16 @@ struct row_batch {
 /* A zeroed batch (but for `partition`) is empty. E_MEMORY adds nothing. */
 weir_status row_batch_add(struct row_batch *b, uint32_t table, uint64_t key, const struct row_meta *meta, const float *row,
                           size_t floats) WEIR_MUST_CHECK;
-weir_status row_batch_add_bytes(struct row_batch *b, uint32_t table, uint64_t key, const uint8_t *bytes, size_t count) WEIR_MUST_CHECK;
+weir_status row_batch_add_bytes(struct row_batch *b, uint32_t table, uint64_t key, const uint8_t *bytes,
+                                size_t count) WEIR_MUST_CHECK;
 weir_status row_batch_add_removed(struct row_batch *b, uint32_t table, uint64_t key, uint64_t version) WEIR_MUST_CHECK;
 void row_batch_sort(struct row_batch *b);  /* items by (table, key); rows of one batch are distinct */
 void row_batch_clear(struct row_batch *b); /* keeps its memory */
 void row_batch_free(struct row_batch *b);
 
 /* The parts of a row's bytes. E_CORRUPT when they are not a row. */
-weir_status row_decode(const uint8_t *bytes, size_t count, struct row_meta *meta, const uint8_t **floats, size_t *floats_count) WEIR_MUST_CHECK;
+weir_status row_decode(const uint8_t *bytes, size_t count, struct row_meta *meta, const uint8_t **floats,
+                       size_t *floats_count) WEIR_MUST_CHECK;
 static inline uint64_t row_version(const uint8_t *bytes)
 {
 	uint64_t v;

@@ -20,7 +20,7 @@ struct durable_options {
 	uint64_t memory_budget_bytes; /* rows, RocksDB's cache and memtables */
 	uint32_t fsync_interval_ms, flush_interval_ms;
 	uint64_t journal_segment_bytes; /* 0: WEIR_JOURNAL_SEGMENT_BYTES */
-	bool ack_disk;                /* cluster.ack: disk */
+	bool ack_disk;                  /* cluster.ack: disk */
 	/* Storage has failed for good: the process should end at once, nothing more can be promised. Any thread, maybe more than once. */
 	void (*failed)(void *arg, const weir_error *err);
 	void *arg;
@@ -34,13 +34,14 @@ struct server_options {
 	const char *listen; /* rpc_server_start's address */
 	uint8_t uuid[16];
 	uint64_t generation;
-	uint32_t index, servers;             /* this one owns the partitions p with p mod servers == index */
-	uint32_t partitions;                 /* of the job */
-	uint32_t executors;                  /* threads that own partitions; connections spread over them */
-	uint32_t not_finite;                 /* enum partition_not_finite */
-	const struct durable_options *durable; /* NULL: the log is in memory; copied */
+	uint32_t index, servers;                     /* this one owns the partitions p with p mod servers == index */
+	uint32_t partitions;                         /* of the job */
+	uint32_t executors;                          /* threads that own partitions; connections spread over them */
+	uint32_t not_finite;                         /* enum partition_not_finite */
+	const struct durable_options *durable;       /* NULL: the log is in memory; copied */
 	const struct checkpoint_options *checkpoint; /* NULL: none can be taken; copied */
-	const char *restore;                 /* the checkpoint that this generation begins with; NULL or "": from nothing. A folder that was filled already goes on from there */
+	const char *
+	    restore; /* the checkpoint that this generation begins with; NULL or "": from nothing. A folder that was filled already goes on from there */
 	const struct ledger_options *ledger; /* NULL: another server hosts it; its servers are copied by ledger_create */
 };
 

@@ -36,12 +36,12 @@ struct server {
 	struct rpc_server *listener;
 	struct ledger *ledger; /* NULL: another server has it */
 	struct rpc_loop *ledger_loop;
-	bool ledger_held;                    /* this and the next two: the ledger's loop */
-	struct forwarded *held, **held_last; /* requests that came while it was */
-	struct durable *durable;             /* NULL: the log is in memory */
-	struct ledger_log *ledger_log;       /* with both; the ledger's loop */
-	struct cold *cold;                   /* NULL: every row is in memory */
-	struct checkpoint_takes *takes;      /* NULL: no checkpoints */
+	bool ledger_held;                           /* this and the next two: the ledger's loop */
+	struct forwarded *held, **held_last;        /* requests that came while it was */
+	struct durable *durable;                    /* NULL: the log is in memory */
+	struct ledger_log *ledger_log;              /* with both; the ledger's loop */
+	struct cold *cold;                          /* NULL: every row is in memory */
+	struct checkpoint_takes *takes;             /* NULL: no checkpoints */
 	struct checkpoint_coordinator *coordinator; /* on the ledger's host */
 	int64_t started_ms;
 	_Atomic bool draining, stopping;

@@ -27,18 +27,19 @@ enum trace_kind {
 
 struct trace_op {
 	uint32_t magic;
-	uint32_t kind;       /* enum trace_kind */
+	uint32_t kind; /* enum trace_kind */
 	uint32_t text_bytes;
 	uint32_t data_bytes; /* behind the text */
 	uint64_t inode;      /* of the file: its name until it is created anew */
 	uint64_t offset, bytes;
-	uint64_t covers;     /* byte of the trace */
+	uint64_t covers; /* byte of the trace */
 };
 
 /* Environment of a program under interpose.c. */
-#define TRACE_FILE_ENV   "WEIR_TRACE"        /* the trace, outside the folder; %p in it is the process's id */
-#define TRACE_ROOT_ENV   "WEIR_TRACE_ROOT"   /* the folder, absolute */
-#define TRACE_SKIP_ENV   "WEIR_TRACE_SKIP"   /* beginnings of paths, with colons between them: files that nobody reads, not recorded */
+#define TRACE_FILE_ENV "WEIR_TRACE"      /* the trace, outside the folder; %p in it is the process's id */
+#define TRACE_ROOT_ENV "WEIR_TRACE_ROOT" /* the folder, absolute */
+#define TRACE_SKIP_ENV \
+	"WEIR_TRACE_SKIP" /* beginnings of paths, with colons between them: files that nobody reads, not recorded */
 #define TRACE_RANGES_ENV "WEIR_TRACE_RANGES" /* set: ranges without data, for long runs */
 
 #endif

@@ -13,7 +13,7 @@
 
 struct faulty_disk;
 
-struct faulty_disk *faulty_disk_create(void); /* aborts when out of memory, like everything here */
+struct faulty_disk *faulty_disk_create(void);    /* aborts when out of memory, like everything here */
 void faulty_disk_destroy(struct faulty_disk *d); /* needs: all files closed */
 struct disk *faulty_disk_interface(struct faulty_disk *d);
 

@@ -108,8 +108,8 @@ struct lane { /* one stream of one server */
 	struct request *queue_first, *queue_last; /* pull: not packed yet */
 	size_t bytes, reply_bytes;                /* of parcels */
 	uint32_t requests;
-	char why[256];                        /* the last loss */
-	int64_t lost_first_ms, lost_last_ms;  /* losses with no WEIR_DEAD_PEER_MS of peace between them */
+	char why[256];                       /* the last loss */
+	int64_t lost_first_ms, lost_last_ms; /* losses with no WEIR_DEAD_PEER_MS of peace between them */
 };
 
 struct link {
@@ -227,7 +227,7 @@ struct weir_client {
 	uint8_t uuid[16];
 	uint64_t generation;
 	uint32_t worker, lease_ms, partitions, passes;
-	uint32_t patience_ms; /* how long a server may be gone: restarts take longer where its log is on disk */
+	uint32_t patience_ms;       /* how long a server may be gone: restarts take longer where its log is on disk */
 	uint32_t *partition_server; /* (partitions) */
 	struct link *links;         /* (links_count) */
 	uint32_t links_count;
@@ -246,8 +246,9 @@ struct weir_client {
 	struct held_unit *units;
 	struct steps steps;
 	uint64_t *applied_seen, *stable_seen; /* (partitions) */
-	uint64_t *acknowledged, *epoch_seen;  /* (partitions) highest index in a reply to this incarnation's pushes and seals; server's epoch */
-	bool leasing;                         /* some thread asks for a unit */
+	uint64_t *acknowledged,
+	    *epoch_seen; /* (partitions) highest index in a reply to this incarnation's pushes and seals; server's epoch */
+	bool leasing;    /* some thread asks for a unit */
 	uint64_t lease_sequence, report_sequence;
 	struct {
 		uint32_t pass, unit;
@@ -256,7 +257,7 @@ struct weir_client {
 	uint64_t reported_pushed, reported_pulled, reported_duplicates;
 	bool progress_in_flight;
 	int64_t progress_ms;
-	int64_t ticked_ms; /* when the loop last looked at its lanes */
+	int64_t ticked_ms;            /* when the loop last looked at its lanes */
 	struct record_writer *writer; /* the loop's */
 	uint8_t *scratch;             /* the loop's: one row */
 	size_t scratch_bytes;

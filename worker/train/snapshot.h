@@ -26,6 +26,7 @@ void snapshot_fill_rows(const struct snapshot *s, struct minibatch *m);
 
 /* Sets a job's rows to those of a bound snapshot, by logged assignments; optimizer slots begin anew, rows that the file does not have stay as they are.
  * *rows: of keyed tables. */
-weir_status snapshot_assign(const struct snapshot *s, const struct tables *t, weir_client *client, uint64_t *rows, weir_error *err);
+weir_status snapshot_assign(const struct snapshot *s, const struct tables *t, weir_client *client, uint64_t *rows,
+                            weir_error *err);
 
 #endif

@@ -14,23 +14,23 @@ extern "C" {
 #endif
 
 #define WEIR_TABLE_NAME_BYTES 64
-#define WEIR_CHUNK 65536u
+#define WEIR_CHUNK            65536u
 
 typedef enum weir_table_kind { WEIR_EMBEDDING = 0, WEIR_DENSE = 1 } weir_table_kind;
 
 #define WEIR_OPTIMIZER_SLOTS_MAX 2 /* floats per element, at most */
 /* X(NAME, number, "name in job files", optimizer slots: floats per element) */
-#define WEIR_OPTIMIZER_MAP(X)                                                                          \
-	X(SGD, 0, "sgd", 0)                                                                                \
-	X(MOMENTUM, 1, "momentum", 1)                                                                      \
-	X(NESTEROV, 2, "nesterov", 1)                                                                      \
-	X(ADAGRAD, 3, "adagrad", 1)                                                                        \
-	X(ROW_ADAGRAD, 4, "row_adagrad", 0) /* one accumulator per row */                                  \
-	X(ADAM, 5, "adam", 2)                                                                              \
-	X(ADAMW, 6, "adamw", 2)                                                                            \
-	X(LAMB, 7, "lamb", 2)                                                                              \
-	X(FTRL, 8, "ftrl", 2)                                                                              \
-	X(DELAYED_NESTEROV, 9, "delayed_nesterov", 2)                                                      \
+#define WEIR_OPTIMIZER_MAP(X)                                         \
+	X(SGD, 0, "sgd", 0)                                               \
+	X(MOMENTUM, 1, "momentum", 1)                                     \
+	X(NESTEROV, 2, "nesterov", 1)                                     \
+	X(ADAGRAD, 3, "adagrad", 1)                                       \
+	X(ROW_ADAGRAD, 4, "row_adagrad", 0) /* one accumulator per row */ \
+	X(ADAM, 5, "adam", 2)                                             \
+	X(ADAMW, 6, "adamw", 2)                                           \
+	X(LAMB, 7, "lamb", 2)                                             \
+	X(FTRL, 8, "ftrl", 2)                                             \
+	X(DELAYED_NESTEROV, 9, "delayed_nesterov", 2)                     \
 	X(AVERAGE, 10, "average", 1) /* row = mean of the pushes of a window: running statistics */
 
 typedef enum weir_optimizer_kind {
@@ -39,14 +39,14 @@ typedef enum weir_optimizer_kind {
 #undef WEIR_OPTIMIZER_ENUM
 } weir_optimizer_kind;
 
-#define WEIR_SCHEDULE_MAP(X)                                                                           \
-	X(CONSTANT, 0, "constant")                                                                         \
-	X(LINEAR, 1, "linear")       /* down to `min` at `total` */                                        \
-	X(COSINE, 2, "cosine")       /* min + (max - min) * (1 + cos(pi x)) / 2 */                         \
-	X(WSD, 3, "wsd")             /* warm-up, stable, linear decay over the last `decay` steps */       \
-	X(STEP, 4, "step")           /* times `gamma` every `period` steps */                              \
-	X(TRIANGULAR, 5, "triangular")                                                                     \
-	X(TRIANGULAR2, 6, "triangular2")                                                                   \
+#define WEIR_SCHEDULE_MAP(X)                                                               \
+	X(CONSTANT, 0, "constant")                                                             \
+	X(LINEAR, 1, "linear") /* down to `min` at `total` */                                  \
+	X(COSINE, 2, "cosine") /* min + (max - min) * (1 + cos(pi x)) / 2 */                   \
+	X(WSD, 3, "wsd")       /* warm-up, stable, linear decay over the last `decay` steps */ \
+	X(STEP, 4, "step")     /* times `gamma` every `period` steps */                        \
+	X(TRIANGULAR, 5, "triangular")                                                         \
+	X(TRIANGULAR2, 6, "triangular2")                                                       \
 	X(EXP_RANGE, 7, "exp_range")
 
 typedef enum weir_schedule_kind {
@@ -57,17 +57,17 @@ typedef enum weir_schedule_kind {
 
 typedef struct weir_schedule {
 	weir_schedule_kind kind;
-	uint64_t warmup;  /* steps of linear warm-up from 0, before any kind; 0: none */
-	uint64_t total;   /* steps: linear, cosine, wsd */
-	uint64_t decay;   /* steps: wsd */
-	uint64_t period;  /* steps: `step`'s interval; half a cycle ("stepsize") of the cyclical kinds */
-	float min;        /* as a fraction of lr: the floor of linear, cosine, wsd; the base of the cyclical kinds */
-	float gamma;      /* step, exp_range */
+	uint64_t warmup; /* steps of linear warm-up from 0, before any kind; 0: none */
+	uint64_t total;  /* steps: linear, cosine, wsd */
+	uint64_t decay;  /* steps: wsd */
+	uint64_t period; /* steps: `step`'s interval; half a cycle ("stepsize") of the cyclical kinds */
+	float min;       /* as a fraction of lr: the floor of linear, cosine, wsd; the base of the cyclical kinds */
+	float gamma;     /* step, exp_range */
 } weir_schedule;
 
 /* What becomes of the rows of an embedding table that a push leaves out. */
-#define WEIR_DECAY_MAP(X)                                                                              \
-	X(LAZY, 0, "lazy") /* nothing: moments, decay and bias correction are of the pushes to the row */  \
+#define WEIR_DECAY_MAP(X)                                                                             \
+	X(LAZY, 0, "lazy") /* nothing: moments, decay and bias correction are of the pushes to the row */ \
 	X(FULL, 1, "full") /* adam, adamw: a step without a gradient, as in a dense tensor */
 
 typedef enum weir_decay {
@@ -79,34 +79,34 @@ typedef enum weir_decay {
 typedef struct weir_optimizer {
 	weir_optimizer_kind kind;
 	float lr;
-	float momentum;      /* momentum, nesterov, delayed_nesterov */
-	float beta1, beta2;  /* adam, adamw, lamb */
-	float eps;           /* adagrad, adam family */
-	float initial;       /* adagrad: accumulator's first value */
-	float weight_decay;  /* adamw, lamb: decoupled */
-	float l1, l2;        /* ftrl: its own; elsewhere l2 adds l2 * value to the gradient of each row that takes a step */
-	float ftrl_beta;     /* ftrl */
-	weir_decay decay;    /* adam, adamw */
-	uint32_t window;     /* average, delayed_nesterov: pushes per window (N) */
+	float momentum;     /* momentum, nesterov, delayed_nesterov */
+	float beta1, beta2; /* adam, adamw, lamb */
+	float eps;          /* adagrad, adam family */
+	float initial;      /* adagrad: accumulator's first value */
+	float weight_decay; /* adamw, lamb: decoupled */
+	float l1, l2;       /* ftrl: its own; elsewhere l2 adds l2 * value to the gradient of each row that takes a step */
+	float ftrl_beta;    /* ftrl */
+	weir_decay decay;   /* adam, adamw */
+	uint32_t window;    /* average, delayed_nesterov: pushes per window (N) */
 	weir_schedule schedule;
 } weir_optimizer;
 
 typedef enum weir_mode_kind { WEIR_ASYNC = 0, WEIR_SYNC = 1 } weir_mode_kind;
 typedef struct weir_mode {
 	weir_mode_kind kind;
-	uint32_t backup;     /* sync: backup workers b */
+	uint32_t backup; /* sync: backup workers b */
 } weir_mode;
 
 /* Codec ids are in the wire format for good; weir_codec_supported says what this build encodes and decodes. */
-#define WEIR_CODEC_MAP(X)                                                                              \
-	X(FP32, 0, "fp32")                                                                                 \
-	X(BF16, 1, "bf16")                                                                                 \
-	X(FP16, 2, "fp16")                                                                                 \
-	X(INT8, 3, "int8")                                                                                 \
-	X(INT4, 4, "int4")                                                                                 \
-	X(SIGN, 5, "sign")                                                                                 \
-	X(FP8_E4M3, 6, "fp8_e4m3")                                                                         \
-	X(FP8_E5M2, 7, "fp8_e5m2")                                                                         \
+#define WEIR_CODEC_MAP(X)      \
+	X(FP32, 0, "fp32")         \
+	X(BF16, 1, "bf16")         \
+	X(FP16, 2, "fp16")         \
+	X(INT8, 3, "int8")         \
+	X(INT4, 4, "int4")         \
+	X(SIGN, 5, "sign")         \
+	X(FP8_E4M3, 6, "fp8_e4m3") \
+	X(FP8_E5M2, 7, "fp8_e5m2") \
 	X(TOPK, 8, "topk")
 
 typedef enum weir_codec {
@@ -130,8 +130,8 @@ typedef struct weir_init_segment {
 } weir_init_segment;
 
 /* Which keys of an embedding table get a row at all. A key that has none reads as its initial value, and a push to it has no effect but the count. */
-#define WEIR_ADMISSION_MAP(X)                                                                          \
-	X(NONE, 0, "none")               /* every key, with its first push */                              \
+#define WEIR_ADMISSION_MAP(X)                                                                             \
+	X(NONE, 0, "none")               /* every key, with its first push */                                 \
 	X(COUNT, 1, "count")             /* with its `count`-th push (sync: step); those before only count */ \
 	X(PROBABILITY, 2, "probability") /* each push to an unknown key admits it with this probability */
 
@@ -157,13 +157,13 @@ typedef struct weir_eviction {
 typedef struct weir_table_spec {
 	char name[WEIR_TABLE_NAME_BYTES]; /* [a-z0-9_.-]+, NUL-terminated */
 	weir_table_kind kind;
-	uint32_t width;                   /* embedding: elements per row */
-	uint64_t elements;                /* dense: elements in all */
+	uint32_t width;    /* embedding: elements per row */
+	uint64_t elements; /* dense: elements in all */
 	weir_optimizer optimizer;
 	weir_mode mode;
 	weir_codec push_codec, pull_codec;
-	weir_admission admission;         /* embedding */
-	weir_eviction eviction;           /* embedding */
+	weir_admission admission; /* embedding */
+	weir_eviction eviction;   /* embedding */
 	uint32_t segments_count;
 	const weir_init_segment *segments; /* (segments_count), borrowed during the call */
 	uint64_t seed;                     /* of the initial values */

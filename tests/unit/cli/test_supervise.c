@@ -179,7 +179,8 @@ static void test_children_die_with_their_parent(void **state)
 	struct child *c = add(f, CHILD_SERVER, "server-0", READY "exec sleep 60");
 	pid_t parent = fork();
 	if (parent == 0) {
-		if (child_start(f->supervisor, c, true, NULL) != WEIR_OK || supervisor_wait_ready(f->supervisor, c, PATIENCE_MS, NULL) != WEIR_OK)
+		if (child_start(f->supervisor, c, true, NULL) != WEIR_OK ||
+		    supervisor_wait_ready(f->supervisor, c, PATIENCE_MS, NULL) != WEIR_OK)
 			_exit(1);
 		pid_t pid = c->pid;
 		if (write(fds[1], &pid, sizeof pid) != sizeof pid)

@@ -31,7 +31,7 @@ uint32_t cluster_table(weir_client *client, const char *name, weir_table_kind ki
 /* What the ledger says each partition took, and what the partitions say. */
 struct audit {
 	uint64_t expected, skipped, applied, dropped, twice, workers_lost, steps_closed, batches_dropped, duplicates;
-	uint64_t units_quarantined, resident_rows; /* resident: in memory, where servers have folders */
+	uint64_t units_quarantined, resident_rows;                               /* resident: in memory, where servers have folders */
 	uint64_t expected_fingerprint, applied_fingerprint, dropped_fingerprint; /* expected: of skipped units too */
 	bool finished;
 };

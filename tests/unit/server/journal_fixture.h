@@ -14,8 +14,8 @@ weir_status fixture_append(struct journal *j, uint32_t c, uint64_t index, size_t
 
 /* What a replay handed over, by channel. */
 struct fixture_seen {
-	size_t body_bytes_max;            /* in: as the entries were made with */
-	struct journal_channel channels[FIXTURE_CHANNELS]; /* in and out of journal_replay */
+	size_t body_bytes_max;                                    /* in: as the entries were made with */
+	struct journal_channel channels[FIXTURE_CHANNELS];        /* in and out of journal_replay */
 	uint64_t first[FIXTURE_CHANNELS], last[FIXTURE_CHANNELS]; /* 0: nothing */
 	uint64_t count;
 };

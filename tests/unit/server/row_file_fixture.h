@@ -16,7 +16,8 @@ struct row_file {
 	uint8_t *data; /* malloc'ed */
 	size_t bytes;
 };
-weir_status row_file_read(void *arg, uint64_t offset, void *out, size_t bytes, size_t *got, weir_error *err); /* arg: a row_file */
+weir_status row_file_read(void *arg, uint64_t offset, void *out, size_t bytes, size_t *got,
+                          weir_error *err); /* arg: a row_file */
 
 /* Rows of one table, in malloc'ed memory. */
 struct row_set {
@@ -28,8 +29,8 @@ void row_set_free(struct row_set *s);
 /* `got` must be rows [first, first + got->count) of s; off 0: bit for bit, else values within this share of the row's largest. Asserts. */
 void row_set_check(const struct row_set *s, uint32_t first, const struct checkpoint_rows *got, double off);
 
-void row_file_write(struct row_file_folder *folder, const struct checkpoint_file_header *h, const struct row_set *sets, uint32_t count,
-                    struct row_file *out, struct checkpoint_file_info *info);
+void row_file_write(struct row_file_folder *folder, const struct checkpoint_file_header *h, const struct row_set *sets,
+                    uint32_t count, struct row_file *out, struct checkpoint_file_info *info);
 /* The file of tests/golden/checkpoint_rows.hex. */
 void row_file_golden(struct row_file_folder *folder, struct row_file *out, struct checkpoint_file_info *info);
 

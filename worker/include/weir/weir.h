@@ -45,13 +45,13 @@ typedef enum weir_role { WEIR_TRAINER = 0, WEIR_EVALUATOR = 1, WEIR_OBSERVER = 2
 typedef enum weir_log_level { WEIR_LOG_DEBUG, WEIR_LOG_INFO, WEIR_LOG_WARN, WEIR_LOG_ERROR } weir_log_level;
 
 typedef struct weir_options {
-	const char *ledger;        /* address of the server that hosts the ledger: "unix:/path", "HOST:PORT" */
-	const char *name;          /* of this worker, unique in the job */
-	weir_role role;            /* evaluators and observers may pull but not push or lease */
+	const char *ledger;           /* address of the server that hosts the ledger: "unix:/path", "HOST:PORT" */
+	const char *name;             /* of this worker, unique in the job */
+	weir_role role;               /* evaluators and observers may pull but not push or lease */
 	uint64_t dataset_fingerprint; /* trainers: hash of what the units are cut from; all trainers must agree */
-	uint32_t dataset_units;    /* trainers: units per pass */
-	uint64_t dataset_rows;     /* 0: unknown */
-	uint32_t connect_timeout_ms; /* 0: 4000 */
+	uint32_t dataset_units;       /* trainers: units per pass */
+	uint64_t dataset_rows;        /* 0: unknown */
+	uint32_t connect_timeout_ms;  /* 0: 4000 */
 	void (*log)(void *arg, weir_log_level level, const char *line); /* may be NULL */
 	void *log_arg;
 } weir_options;
@@ -72,7 +72,8 @@ WEIR_API uint64_t weir_incarnation(const weir_client *client);
 /* Creates the table in the job, or finds it when it exists with the same description (else WEIR_E_EXISTS naming what differs). */
 WEIR_API weir_status weir_table_register(weir_client *client, const weir_table_spec *spec, uint32_t *table, weir_error *err);
 /* Finds a table of the job by name; spec->segments is NULL in the answer. */
-WEIR_API weir_status weir_table_find(weir_client *client, const char *name, weir_table_spec *spec, uint32_t *table, weir_error *err);
+WEIR_API weir_status weir_table_find(weir_client *client, const char *name, weir_table_spec *spec, uint32_t *table,
+                                     weir_error *err);
 
 /* --- Work */
 typedef enum weir_unit_state {
@@ -99,7 +100,8 @@ WEIR_API weir_status weir_unit_commit(weir_client *client, const weir_unit *unit
 /* Gives a unit back that cannot be executed (a broken file): counts as a failed attempt, `why` is reported. */
 WEIR_API weir_status weir_unit_fail(weir_client *client, const weir_unit *unit, const char *why, weir_error *err);
 /* An evaluator's verdict on a pass: the next one opens unless stop. */
-WEIR_API weir_status weir_pass_evaluated(weir_client *client, uint32_t pass, double auc, double logloss, int stop, weir_error *err);
+WEIR_API weir_status weir_pass_evaluated(weir_client *client, uint32_t pass, double auc, double logloss, int stop,
+                                         weir_error *err);
 
 typedef struct weir_batch {
 	uint32_t pass, unit, batch, attempt;
@@ -118,15 +120,16 @@ typedef struct weir_pull_item {
 
 /* batch: the batch that the values are for. Synchronous tables answer with the state at the start of that batch's step, so such a pull
  * completes only when the step before has closed; NULL (evaluators, observers) reads what is there. All items complete together. */
-WEIR_API weir_status weir_pull(weir_client *client, const weir_batch *batch, const weir_pull_item *items, size_t count, weir_done_fn done,
-                               void *arg, weir_ticket *ticket, weir_error *err);
+WEIR_API weir_status weir_pull(weir_client *client, const weir_batch *batch, const weir_pull_item *items, size_t count,
+                               weir_done_fn done, void *arg, weir_ticket *ticket, weir_error *err);
 
 typedef struct weir_push_item {
 	uint32_t table;
 	const uint64_t *keys; /* embedding: (rows) distinct; dense: NULL, the whole table */
 	size_t rows;
-	const float *values;  /* gradients: embedding (rows, width); dense (elements). Encoded with the table's push codec */
-	const void *encoded;  /* instead of values: bytes of the table's codec already encoded (fp32, bf16: element-wise), e.g. on a GPU */
+	const float *values; /* gradients: embedding (rows, width); dense (elements). Encoded with the table's push codec */
+	const void
+	    *encoded; /* instead of values: bytes of the table's codec already encoded (fp32, bf16: element-wise), e.g. on a GPU */
 	size_t encoded_bytes;
 } weir_push_item;
 
@@ -137,17 +140,20 @@ typedef struct weir_push_options {
 /* The one push of a batch: all tables in one call. Refuses NaN and infinities with WEIR_E_NOT_FINITE, naming the table (nothing is sent then).
  * Completes when every part is acknowledged. Blocks while the client's send credit is used up. */
 WEIR_API weir_status weir_push(weir_client *client, const weir_batch *batch, const weir_push_item *items, size_t count,
-                               const weir_push_options *options, weir_done_fn done, void *arg, weir_ticket *ticket, weir_error *err);
+                               const weir_push_options *options, weir_done_fn done, void *arg, weir_ticket *ticket,
+                               weir_error *err);
 /* Waits for one operation. After it, the ticket is forgotten. An operation started with a callback needs no wait. */
 WEIR_API weir_status weir_wait(weir_client *client, weir_ticket ticket, int64_t timeout_ms, weir_error *err);
 
 /* Sets rows: initial weights, import. Blocking. Dense: keys NULL, whole table. */
-WEIR_API weir_status weir_assign(weir_client *client, uint32_t table, const uint64_t *keys, size_t rows, const float *values, weir_error *err);
+WEIR_API weir_status weir_assign(weir_client *client, uint32_t table, const uint64_t *keys, size_t rows, const float *values,
+                                 weir_error *err);
 
 /* Calls `row` for each stored row of a table (embedding: those that were pushed or assigned), with or without optimizer slots. Blocking.
  * values (width or chunk elements [, slots]). Stop early by returning non-zero. */
 WEIR_API weir_status weir_scan(weir_client *client, uint32_t table, int slots,
-                               int (*row)(void *arg, uint64_t key, const float *values, size_t elements), void *arg, weir_error *err);
+                               int (*row)(void *arg, uint64_t key, const float *values, size_t elements), void *arg,
+                               weir_error *err);
 
 /* Where a table is in a partition: `steps` counts the pushes (of a synchronous table, the closed steps) that brought it rows, the last at
  * rate `lr`. A row of a table with full decay that was never pushed has taken those steps without a gradient. */
