@@ -1,6 +1,7 @@
 /* RocksDB, set for what it is here: a store of small rows of random keys under a memory budget, written in sorted batches by one thread and read in
- * sorted batches by others, whose hot rows are all above it in memory. So blocks are small and hardly cached, filters and indexes of open files
- * stay in memory (evicting them would cost a read per look-up), and the file system's cache does the rest. */
+ * sorted batches by others, whose hot rows are all above it in memory. So blocks are small and not cached, filters and indexes of open files
+ * stay in memory (evicting them would cost a read per look-up), and the file system's cache does the rest. Rows are written as often as they are
+ * read: universal compaction rewrites them half as often as levels do, for up to twice the space on disk. */
 #include "cold.h"
 
 #include <assert.h>
@@ -13,17 +14,18 @@
 #define KIND_ROW    0
 #define KIND_HEADER 1
 
-#define THREADS_DEFAULT    2
+#define THREADS_DEFAULT    3 /* one for flushes, one that merges much, one that merges little meanwhile */
 #define MEMTABLES          2 /* one taking writes, one on its way to disk */
 #define MEMTABLE_BYTES_MIN (1u << 20)
 #define MEMTABLE_BYTES_MAX (64u << 20)
-#define CACHE_BYTES_MIN    (1u << 20)
+#define MEMTABLE_FILTER    0.02       /* of a memtable: some 25 bits per row. Looking in vain costs a third of a read */
+#define CACHE_BYTES        (1u << 20) /* nothing fills it */
 #define BLOCK_BYTES        4096
 #define FILTER_BITS        8.0 /* per key: 2 % of unseen keys cost a read */
 #define FORMAT_VERSION     5
 #define FILE_BYTES         (32u << 20)
-#define BASE_LEVEL_BYTES   (256u << 20)
-#define COMPACTION_BYTES   (128u << 20) /* of one compaction: what it needs for a while twice */
+#define RUNS               8   /* sorted runs before some are merged */
+#define GARBAGE_PERCENT    100 /* of the oldest run, at most: then everything is merged */
 #define READAHEAD_BYTES    (1u << 20)
 #define SYNC_BYTES         (1u << 20)
 #define READ_KEYS          512u /* of one MultiGet */
@@ -111,11 +113,17 @@ static size_t share(uint64_t bytes, size_t min, size_t max)
 
 static size_t memtable_bytes(const struct cold_options *o)
 {
-	return share(o->memory_bytes * 3 / 4 / MEMTABLES, MEMTABLE_BYTES_MIN, MEMTABLE_BYTES_MAX);
+	return share(o->memory_bytes / MEMTABLES, MEMTABLE_BYTES_MIN, MEMTABLE_BYTES_MAX);
 }
-static size_t cache_bytes(const struct cold_options *o)
+
+static void compact_by_runs(rocksdb_options_t *r)
 {
-	return share(o->memory_bytes / 4, CACHE_BYTES_MIN, SIZE_MAX);
+	rocksdb_universal_compaction_options_t *u = rocksdb_universal_compaction_options_create();
+	rocksdb_universal_compaction_options_set_max_size_amplification_percent(u, GARBAGE_PERCENT);
+	rocksdb_options_set_compaction_style(r, rocksdb_universal_compaction);
+	rocksdb_options_set_universal_compaction_options(r, u);
+	rocksdb_options_set_level0_file_num_compaction_trigger(r, RUNS);
+	rocksdb_universal_compaction_options_destroy(u);
 }
 
 static rocksdb_options_t *database_options(const struct cold_options *o, rocksdb_cache_t *cache)
@@ -127,10 +135,10 @@ static rocksdb_options_t *database_options(const struct cold_options *o, rocksdb
 	rocksdb_options_set_write_buffer_size(r, memtable_bytes(o));
 	rocksdb_options_set_max_write_buffer_number(r, MEMTABLES);
 	rocksdb_options_set_allow_concurrent_memtable_write(r, 0); /* one writer */
-	rocksdb_options_set_level_compaction_dynamic_level_bytes(r, 1);
+	rocksdb_options_set_memtable_prefix_bloom_size_ratio(r, MEMTABLE_FILTER);
+	rocksdb_options_set_memtable_whole_key_filtering(r, 1);
 	rocksdb_options_set_target_file_size_base(r, FILE_BYTES);
-	rocksdb_options_set_max_bytes_for_level_base(r, BASE_LEVEL_BYTES);
-	rocksdb_options_set_max_compaction_bytes(r, COMPACTION_BYTES);
+	compact_by_runs(r);
 	rocksdb_options_set_max_background_jobs(r, o->threads ? (int)o->threads : THREADS_DEFAULT);
 	rocksdb_options_compaction_readahead_size(r, READAHEAD_BYTES);
 	rocksdb_options_set_bytes_per_sync(r, SYNC_BYTES);
@@ -171,8 +179,8 @@ weir_status cold_open(struct cold **out, const struct cold_options *options, wei
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", options->path);
 	c->spare_bytes = options->spare_bytes ? options->spare_bytes : COLD_SPARE_BYTES;
 	c->path = strdup(options->path);
-	c->fixed = MEMTABLES * memtable_bytes(options) + cache_bytes(options);
-	c->cache = rocksdb_cache_create_lru(cache_bytes(options));
+	c->fixed = MEMTABLES * memtable_bytes(options) + CACHE_BYTES;
+	c->cache = rocksdb_cache_create_lru(CACHE_BYTES);
 	c->options = database_options(options, c->cache);
 	c->read = rocksdb_readoptions_create();
 	rocksdb_readoptions_set_verify_checksums(c->read, 1);
@@ -210,16 +218,24 @@ void cold_close(struct cold *c)
 
 /* --- Writes */
 
-static weir_status check_space(const struct cold *c, weir_error *err)
+static uint64_t property(struct cold *c, const char *name)
+{
+	uint64_t value = 0;
+	return rocksdb_property_int(c->db, name, &value) == 0 ? value : 0;
+}
+
+/* Merging everything needs room for it once more, besides what was accepted. */
+static weir_status check_space(struct cold *c, weir_error *err)
 {
 	struct statvfs v;
 	if (!c->path || statvfs(c->path, &v) != 0)
 		return WEIR_OK; /* RocksDB will say what is wrong */
 	const uint64_t left = (uint64_t)v.f_bavail * v.f_frsize;
-	if (left >= c->spare_bytes)
+	const uint64_t needed = c->spare_bytes + property(c, "rocksdb.live-sst-files-size");
+	if (left >= needed)
 		return WEIR_OK;
 	return weir_fail(err, WEIR_E_NO_SPACE, "%s: %llu MiB left on the disk, and rows are written only while there are %llu",
-	                 c->path, (unsigned long long)left >> 20, (unsigned long long)c->spare_bytes >> 20);
+	                 c->path, (unsigned long long)left >> 20, (unsigned long long)needed >> 20);
 }
 
 /* Takes the batch over. */
@@ -415,12 +431,6 @@ void cold_scan_destroy(struct cold_scan *s)
 	rocksdb_iter_destroy(s->it);
 	rocksdb_readoptions_destroy(s->read);
 	free(s);
-}
-
-static uint64_t property(struct cold *c, const char *name)
-{
-	uint64_t value = 0;
-	return rocksdb_property_int(c->db, name, &value) == 0 ? value : 0;
 }
 
 void cold_usage(struct cold *c, struct cold_usage *out)

@@ -20,9 +20,9 @@
 struct cold;
 struct cold_options {
 	const char *path;      /* its folder, created when absent */
-	uint64_t memory_bytes; /* for memtables and cached blocks; small values are rounded up */
-	uint32_t threads;      /* background: flushes, compactions; 0: 2 */
-	uint64_t spare_bytes;  /* of the disk: with less left it counts as full; 0: COLD_SPARE_BYTES */
+	uint64_t memory_bytes; /* for memtables; small values are rounded up */
+	uint32_t threads;      /* background: flushes, compactions; 0: 3 */
+	uint64_t spare_bytes;  /* of the disk: with less beside room for its files once more it counts as full; 0: COLD_SPARE_BYTES */
 	bool read_only;        /* for tools that look */
 };
 

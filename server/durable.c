@@ -15,7 +15,7 @@
 #include "placement.h"
 
 #define READER_THREADS     2u
-#define COLD_SHARE         8u                    /* RocksDB has 1 / this of the memory budget, */
+#define COLD_SHARE         10u                   /* RocksDB's memtables have 1 / this of the memory budget, */
 #define COLD_BYTES_MAX     ((uint64_t)256 << 20) /* at most this much */
 #define JOURNAL_BYTES_HIGH ((uint64_t)1 << 30)   /* of entries kept: beyond it flushes begin at once */
 

@@ -179,10 +179,10 @@ static weir_status install(struct store_table *t, uint64_t key, const uint8_t *b
 	return WEIR_OK;
 }
 
-/* Rows for what was found; the other keys are marked absent. */
+/* Rows for what was found; the other keys are marked absent, and r->wants is left with them. */
 static weir_status install_all(struct store *s, struct cold_request *r)
 {
-	size_t found = 0;
+	size_t found = 0, absent = 0;
 	for (size_t i = 0; i < r->count; i++) {
 		const struct cold_want *w = &r->wants[i];
 		const struct row_item *item = found < r->rows.count ? &r->rows.items[found] : NULL;
@@ -192,12 +192,14 @@ static weir_status install_all(struct store *s, struct cold_request *r)
 		found += here;
 		if (!here) {
 			rowmap_set(&s->tables[w->table]->map, w->key, ROWMAP_ABSENT);
+			r->wants[absent++] = *w;
 			continue;
 		}
 		weir_status status = install(s->tables[w->table], w->key, r->rows.data + item->offset, item->bytes, &r->err);
 		if (status)
 			return status;
 	}
+	r->count = absent;
 	return WEIR_OK;
 }
 
@@ -242,7 +244,12 @@ static void forget_until(struct store *s, uint64_t ticket)
 
 static void keep_answered(struct store *s, struct store_request *q)
 {
-	row_batch_free(&q->request.rows);
+	struct cold_request *r = &q->request;
+	row_batch_free(&r->rows);
+	if (r->count == 0) {
+		free(r->wants);
+		r->wants = NULL;
+	}
 	q->kept_until = s->tickets;
 	q->next = NULL;
 	*s->answered_last = q;
