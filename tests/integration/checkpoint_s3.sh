@@ -5,15 +5,15 @@ python3 "$(dirname "$0")/../s3/server.py" "$AWS_ACCESS_KEY_ID" "$AWS_SECRET_ACCE
 S3=$!
 trap 'kill -KILL $S3; wait $S3 2> /dev/null; cleanup' EXIT
 wait_for 10 "the S3 server" test -s "$DIR/port"
-write_job 20
+write_job 60
 echo "checkpoint: {dir: s3://weir-it/jobs/it, endpoint: 'http://127.0.0.1:$(cat "$DIR/port")', region: us-west-7, every_steps: 200, keep: 2}" >> "$DIR/job.yaml"
 written() { [ "$(grep -s 'checkpoint written' "$RUN/server-0.log" | wc -l)" -ge "$1" ]; }
 start_train
-wait_for 60 "four checkpoints" written 4
+wait_for 60 "three checkpoints" written 3
 kill -KILL "$TRAIN" $(left_over)
 wait "$TRAIN" 2> /dev/null
 "$WEIR" checkpoint verify "$DIR/job.yaml" --json > "$DIR/verified.json" || fail "not whole"
-holds "$DIR/verified.json" '.step >= 800 and .rows > 0'
+holds "$DIR/verified.json" '.step >= 600 and .rows > 0'
 "$WEIR" restore "$DIR/job.yaml" --from latest > "$DIR/out" 2> "$DIR/out.err" || fail "$(tail -n 1 "$DIR/out.err")"
 start_train --resume
 finish_train 120

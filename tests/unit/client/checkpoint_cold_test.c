@@ -10,7 +10,7 @@
 
 #include "checkpoint_fixture.h"
 
-/* Servers that keep next to nothing in memory: what checkpoints are made of is read back from RocksDB, while rows go there and come back. */
+/* Servers with memory for the dense table alone: what checkpoints are made of is read back from RocksDB, while rows go there and come back. */
 static void rows_that_are_on_disk_only_are_in_checkpoints(void **state)
 {
 	(void)state;
@@ -24,7 +24,7 @@ static void rows_that_are_on_disk_only_are_in_checkpoints(void **state)
 	place_make(&place);
 	place_make(&data);
 	cluster_start(&c, &(struct cluster_options){
-	                      .executors = 2, .checkpoint = &place.options, .folder = data.folder, .memory_budget_bytes = 1});
+	                      .executors = 2, .checkpoint = &place.options, .folder = data.folder, .memory_budget_bytes = 1 << 20});
 	asker_open(&taker.asker, &c);
 	trainer_open(&t, &c, "worker", (weir_mode){WEIR_SYNC});
 	assert_int_equal(pthread_create(&thread, NULL, take_again_and_again, &taker), 0);
