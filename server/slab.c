@@ -8,10 +8,15 @@
 
 #define NARROW_BLOCK_ROWS_MIN 64u /* fewer rows in a huge page would waste too much of it */
 
+static uint64_t bytes_of_row(const struct slab *s)
+{
+	return s->stride + s->tail_bytes + 1;
+}
+
 void slab_init(struct slab *s, size_t row_bytes, size_t tail_bytes, struct pool *pool)
 {
 	*s = (struct slab){.stride = (row_bytes + 63) & ~(size_t)63, .tail_bytes = tail_bytes, .free = SLAB_NONE, .pool = pool};
-	const size_t bytes = s->stride + tail_bytes + 1;
+	const size_t bytes = bytes_of_row(s);
 	s->exact = bytes * NARROW_BLOCK_ROWS_MIN > PAGES_HUGE_BYTES;
 	s->block_bytes = s->exact ? SLAB_BYTES : PAGES_HUGE_BYTES;
 	s->block_rows = (uint32_t)(s->block_bytes / bytes);
@@ -72,15 +77,21 @@ static bool is_exact(const struct slab *s, uint64_t row)
 	return s->exact || row >> s->shift == 0;
 }
 
-uint64_t slab_step_bytes(const struct slab *s)
-{
-	return is_exact(s, s->end) ? s->stride + s->tail_bytes + 1 : s->block_bytes;
-}
-
 uint64_t slab_spare(const struct slab *s)
 {
 	const uint64_t place = slab_place(s, s->end);
 	return s->free_count + (is_exact(s, s->end) || place == 0 ? 0 : s->block_rows - place);
+}
+
+uint64_t slab_cost(const struct slab *s, uint64_t rows)
+{
+	const uint64_t spare = slab_spare(s);
+	if (rows <= spare)
+		return 0;
+	rows -= spare;
+	uint64_t alone = s->exact ? rows : is_exact(s, s->end) ? s->block_rows - slab_place(s, s->end) : 0;
+	alone = alone < rows ? alone : rows;
+	return alone * bytes_of_row(s) + (rows - alone + s->block_rows - 1) / s->block_rows * s->block_bytes;
 }
 
 static uint64_t take_new(struct slab *s)
@@ -88,8 +99,9 @@ static uint64_t take_new(struct slab *s)
 	const uint64_t row = s->end;
 	assert(row >> s->shift < s->mapped);
 	if (is_exact(s, row) || slab_place(s, row) == 0) {
-		pool_charge(s->pool, slab_step_bytes(s));
-		s->charged += slab_step_bytes(s);
+		const uint64_t bytes = is_exact(s, row) ? bytes_of_row(s) : s->block_bytes;
+		pool_charge(s->pool, bytes);
+		s->charged += bytes;
 	}
 	s->end = slab_next(s, row);
 	return row;

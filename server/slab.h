@@ -42,9 +42,10 @@ weir_status slab_reserve(struct slab *s, uint64_t extra);
 /* The number of a row that was not in use; its tail and flags are zero. Needs room (slab_reserve). */
 uint64_t slab_add(struct slab *s);
 void slab_remove(struct slab *s, uint64_t row);
-/* How many rows can be added without charging the pool, and what it is charged when they are used up. */
+/* How many rows can be added without charging the pool. */
 uint64_t slab_spare(const struct slab *s);
-uint64_t slab_step_bytes(const struct slab *s);
+/* What the pool is charged when `rows` are added. */
+uint64_t slab_cost(const struct slab *s, uint64_t rows);
 
 static inline uint64_t slab_place(const struct slab *s, uint64_t row)
 {

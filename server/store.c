@@ -78,7 +78,7 @@ static weir_status copy_spec(struct store_table *t, const weir_table_spec *spec)
 static weir_status promise_dense(struct store_table *t, weir_error *err)
 {
 	struct pool *pool = t->store->options.pool;
-	const uint64_t bytes = store_chunks(t) * slab_step_bytes(&t->slab);
+	const uint64_t bytes = slab_cost(&t->slab, store_chunks(t));
 	if (t->spec.kind != WEIR_DENSE || pool_promise(pool, bytes))
 		return WEIR_OK;
 	return weir_fail(

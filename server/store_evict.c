@@ -10,6 +10,8 @@
 #define RESERVE_MIN 16u
 #define RESERVE_MAX 8192u
 #define RESERVE_OF  64u /* the reserve is one row in so many */
+/* With less than this part of the budget left whoever brings rows waits for room: all partitions may come to need a block at once. */
+#define GATE_OF 4u
 
 static uint64_t reserve_of(const struct slab *slab)
 {
@@ -17,24 +19,22 @@ static uint64_t reserve_of(const struct slab *slab)
 	return rows < RESERVE_MIN ? RESERVE_MIN : rows > RESERVE_MAX ? RESERVE_MAX : rows;
 }
 
-static bool has_room(const struct slab *slab, uint64_t rows)
+/* For those that arrive the pool is charged already. */
+static bool has_room(const struct slab *slab, uint64_t arriving, uint64_t rows)
 {
-	const uint64_t spare = slab_spare(slab), step = slab_step_bytes(slab);
-	if (rows <= spare)
-		return true;
-	const uint64_t rows_of_step = step == slab->block_bytes ? slab->block_rows : 1;
-	return pool_fits(slab->pool, (rows - spare + rows_of_step - 1) / rows_of_step * step);
+	const uint64_t cost = slab_cost(slab, arriving + rows) - slab_cost(slab, arriving);
+	return cost == 0 || pool_fits(slab->pool, cost);
 }
 
 /* As long as there are few stubs, others cannot make room for them: a little more than the budget is taken. */
 static bool has_room_for_stubs(const struct store_table *t, uint64_t rows)
 {
-	return t->spec.admission.kind != WEIR_ADMIT_COUNT || t->stubs.rows <= 2 * rows || has_room(&t->stubs, rows);
+	return t->spec.admission.kind != WEIR_ADMIT_COUNT || t->stubs.rows <= 2 * rows || has_room(&t->stubs, t->arriving, rows);
 }
 
 bool store_has_room(const struct store_table *t, uint64_t rows)
 {
-	return has_room(&t->slab, rows) && has_room_for_stubs(t, rows);
+	return has_room(&t->slab, t->arriving, rows) && has_room_for_stubs(t, rows);
 }
 
 /* False: the row stays. */
@@ -67,9 +67,8 @@ static bool try_victim(struct store_table *t, uint64_t row, uint8_t *flags)
 static void evict_from(struct store_table *t, const struct slab *slab, uint64_t *hand, uint64_t leaving, uint64_t bit)
 {
 	const uint64_t needed = t->arriving + t->wanted, reserve = reserve_of(slab);
-	if (!slab->end || has_room(slab, needed + reserve / 2))
+	if (!slab->end || has_room(slab, t->arriving, t->wanted + reserve / 2))
 		return;
-	t->store->below = true;
 	const uint64_t coming = slab_spare(slab) + leaving;
 	if (coming >= needed + reserve / 2)
 		return;
@@ -95,8 +94,9 @@ void store_evict(struct store_table *t)
 
 void store_balance(struct store *s)
 {
-	if (!s->options.cold || pool_fits(s->options.pool, 2 * PAGES_HUGE_BYTES))
+	if (!s->options.cold || pool_fits(s->options.pool, s->options.pool->limit / GATE_OF))
 		return;
+	s->below = true;
 	for (uint32_t id = 0; id < s->tables_end; id++)
 		if (s->tables[id])
 			store_evict(s->tables[id]);

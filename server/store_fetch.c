@@ -7,7 +7,7 @@
 #include "store_internal.h"
 
 #define WANTS_FIRST  256u
-#define ANSWERED_MAX 64u /* kept at least: a record that had to ask again still finds what was absent */
+#define ANSWERED_MAX 8u /* kept at least: a record that had to ask again still finds what was absent */
 
 /* --- Keeping. While some of a record's rows come back, others that it wants may leave for another record's sake; with little memory the two could take
  * turns for ever. So one record at a time, the first that has to ask again, keeps its rows, those here and those that come, until it is looked at
@@ -266,6 +266,7 @@ static void fetch_done(struct cold_request *r)
 		n = run_of(r, at);
 		s->tables[r->wants[at].table]->arriving -= n;
 	}
+	pool_release(s->options.pool, q->charged);
 	weir_status status = r->status ? r->status : install_all(s, r);
 	if (status && !s->closed)
 		s->options.failed(s->options.arg, status, r->err.text);
@@ -291,13 +292,13 @@ static bool is_admissible(struct store *s, const struct cold_request *r)
 		n = run_of(r, at);
 		struct store_table *t = s->tables[r->wants[at].table];
 		const bool oversize = t->slab.rows <= 2 * (n + s->kept.count) && !t->leaving && !t->arriving;
-		if (oversize || store_has_room(t, t->arriving + n)) {
+		if (oversize || store_has_room(t, n)) {
 			t->wanted = 0;
 			continue;
 		}
 		t->wanted = n;
 		store_evict(t);
-		fits = fits && store_has_room(t, t->arriving + n);
+		fits = fits && store_has_room(t, n);
 	}
 	return fits;
 }
@@ -308,9 +309,12 @@ static void send(struct store *s, struct store_request *q)
 	for (size_t at = 0, n; at < r->count; at += n) {
 		n = run_of(r, at);
 		struct store_table *t = s->tables[r->wants[at].table];
+		const uint64_t cost = slab_cost(&t->slab, t->arriving);
 		t->wanted = 0;
 		t->arriving += n;
+		q->charged += slab_cost(&t->slab, t->arriving) - cost;
 	}
+	pool_charge(s->options.pool, q->charged);
 	r->done = fetch_done;
 	cold_fetch_submit(s->options.fetch, r);
 }

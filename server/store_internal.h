@@ -73,6 +73,7 @@ struct store_request {
 	struct cold_request request;
 	struct store *store;
 	uint64_t ticket;
+	uint64_t charged;    /* to the pool, for its rows while they are under way */
 	uint64_t kept_until; /* the ticket of the last record that may have waited for this */
 	struct store_request *next;
 };
@@ -195,7 +196,7 @@ static inline uint64_t store_find_row(const struct store_table *t, uint64_t key)
 /* --- store_evict.c */
 /* Lets rows of t go until what it needs is free, a slice of work at most. */
 void store_evict(struct store_table *t);
-/* Whether `rows` more rows of t fit the budget. */
+/* Whether `rows` more rows of t than those arriving fit the budget. */
 bool store_has_room(const struct store_table *t, uint64_t rows);
 
 /* --- store_fetch.c */

@@ -4,9 +4,9 @@
 
 #include "store_internal.h"
 
-#define WRITING_BYTES_MAX (1u << 20) /* a flush waits while so much of it is on its way */
-#define SLICE_ROWS        512u       /* encoded by one slice of a flush, */
-#define SLICE_LOOKS       16384u     /* of so many rows looked at */
+#define WRITING_BYTES_MAX (256u << 10) /* a flush waits while so much of it is on its way */
+#define SLICE_ROWS        512u         /* encoded by one slice of a flush, */
+#define SLICE_LOOKS       16384u       /* of so many rows looked at */
 
 weir_status store_encode(struct row_batch *b, const struct store_table *t, uint64_t row)
 {

@@ -26,11 +26,11 @@
 #define DRAWS        (SAMPLES * FIELDS)
 #define WIDTH        16u
 #define UNIT_BATCHES 128u
-#define UNITS        (1u << 20)
+#define UNITS        (1u << 14)
 #define RING         5u /* batches under way */
 #define AHEAD        2u /* of them pulled before their turn */
 #define LOAD_ROWS    16384u
-#define ZIPF_DEFAULT 1.05
+#define ZIPF_DEFAULT 1.1
 
 static const char JOB[] = "job: zipf\n"
                           "data: {format: criteo, train: none}\n"
