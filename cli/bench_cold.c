@@ -45,6 +45,7 @@ struct cold_bench {
 	struct store *memory, *budgeted;
 	struct store_table *memory_table, *table;
 	struct pool pool;
+	uint64_t charged; /* to it, for RocksDB */
 	struct cold *cold;
 	struct cold_writer *writer;
 	struct cold_fetch *fetch;
@@ -265,6 +266,14 @@ static double run_memory(void *arg, weir_error *err)
 	return rows_of_round(b) / (bench_now_s() - start);
 }
 
+static void charge_cold(struct cold_bench *b)
+{
+	const uint64_t now = cold_memory(b->cold);
+	pool_charge(&b->pool, now);
+	pool_release(&b->pool, b->charged);
+	b->charged = now;
+}
+
 static double run_budgeted(void *arg, weir_error *err)
 {
 	struct cold_bench *b = arg;
@@ -282,7 +291,7 @@ static double run_budgeted(void *arg, weir_error *err)
 		if (i % 64 == 0) {
 			const uint64_t rss = rss_bytes();
 			b->rss_max = rss > b->rss_max ? rss : b->rss_max;
-			cold_charge(b->cold, &b->pool);
+			charge_cold(b);
 		}
 	}
 	const double rate = rows_of_round(b) / (bench_now_s() - start);
@@ -384,7 +393,7 @@ static weir_status open_budgeted(struct cold_bench *b, weir_error *err)
 		s = fill_cold(b, err);
 	if (s)
 		return s;
-	cold_charge(b->cold, &b->pool);
+	charge_cold(b);
 	const struct store_options o = {.pool = &b->pool,
 	                                .cold = b->cold,
 	                                .writer = b->writer,

@@ -41,8 +41,6 @@ struct cold {
 	char *path;
 	uint64_t spare_bytes;
 	uint64_t fixed; /* bytes: memtables and cache when full */
-	uint64_t charged;
-	struct pool *pool;
 };
 struct cold_snapshot {
 	struct cold *cold;
@@ -204,7 +202,6 @@ void cold_close(struct cold *c)
 		return;
 	if (c->family)
 		rocksdb_column_family_handle_destroy(c->family);
-	pool_release(c->pool, c->charged);
 	if (c->db)
 		rocksdb_close(c->db);
 	rocksdb_flushoptions_destroy(c->flush);
@@ -442,15 +439,9 @@ void cold_usage(struct cold *c, struct cold_usage *out)
 	                           .keys = property(c, "rocksdb.estimate-num-keys")};
 }
 
-void cold_charge(struct cold *c, struct pool *pool)
+uint64_t cold_memory(struct cold *c)
 {
-	const uint64_t now = c->fixed + property(c, "rocksdb.estimate-table-readers-mem");
-	if (now > c->charged)
-		pool_charge(pool, now - c->charged);
-	else
-		pool_release(pool, c->charged - now);
-	c->pool = pool;
-	c->charged = now;
+	return c->fixed + property(c, "rocksdb.estimate-table-readers-mem");
 }
 
 void cold_destroy(const char *path)

@@ -13,7 +13,6 @@
 
 #include <stdint.h>
 
-#include "pool.h"
 #include "row_batch.h"
 #include "weir/status.h"
 
@@ -78,9 +77,8 @@ struct cold_usage {
 	uint64_t keys; /* about */
 };
 void cold_usage(struct cold *c, struct cold_usage *out);
-/* Charges the pool with what it may occupy: memtables and cache at their largest, and the indexes and filters there are now. Again from time to
- * time, by one thread. */
-void cold_charge(struct cold *c, struct pool *pool);
+/* What it may occupy: memtables and cache at their largest, and the indexes and filters there are now. */
+uint64_t cold_memory(struct cold *c);
 /* Deletes the folder of one that is closed. Errors are passed over: what is left is in the way of nobody. */
 void cold_destroy(const char *path);
 

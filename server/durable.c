@@ -16,6 +16,8 @@
 
 #define READER_THREADS     2u
 #define COLD_SHARE         10u                   /* RocksDB's memtables have 1 / this of the memory budget, */
+#define REST_BYTES         ((uint64_t)160 << 20) /* of memory that is not rows: so much, */
+#define REST_OF            8u                    /* and 1 / this of the budget for what RocksDB keeps of the rows on disk */
 #define COLD_BYTES_MAX     ((uint64_t)256 << 20) /* at most this much */
 #define JOURNAL_BYTES_HIGH ((uint64_t)1 << 30)   /* of entries kept: beyond it flushes begin at once */
 
@@ -27,6 +29,7 @@ struct durable {
 	struct cold_fetch *fetch;
 	struct cold_sweep *sweep;
 	struct pool pool;
+	uint64_t rest, baseline; /* bytes: charged to the pool for what is no row; the process's memory at the start */
 	struct journal *journal;
 	struct journal_channel *channels; /* (channels_count) of the partitions here, then the ledger's */
 	uint32_t channels_count;
@@ -54,6 +57,38 @@ static void on_failed(void *arg, const weir_error *err)
 		o->failed(o->arg, err);
 }
 
+/* --- Memory. What rows take is counted. The rest, RocksDB's memtables, indexes and filters, messages under way and what the allocator keeps, is measured.
+ * It goes on growing when rows have filled what it leaves them, and they cannot give that back: so what it is expected to become is kept free, up to half of the budget. */
+
+/* The process's own memory: resident, and no file's. */
+static uint64_t own_memory(void)
+{
+	unsigned long long size, resident = 0, shared = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+	if (!f)
+		return 0;
+	if (fscanf(f, "%llu %llu %llu", &size, &resident, &shared) != 3)
+		resident = shared = 0;
+	fclose(f);
+	return (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void charge_rest(struct durable *d)
+{
+	const uint64_t cold = cold_memory(d->cold), half = d->pool.limit / 2;
+	uint64_t rest = cold;
+	if (d->options.owns_process) {
+		const uint64_t rows = pool_used(&d->pool) - d->rest, own = own_memory(), expected = REST_BYTES + d->pool.limit / REST_OF;
+		rest = own > d->baseline + rows ? own - d->baseline - rows : 0;
+		rest = rest < expected ? expected : rest;
+		rest = rest > half ? half : rest;
+		rest = rest < cold ? cold : rest;
+	}
+	pool_charge(&d->pool, rest);
+	pool_release(&d->pool, d->rest);
+	d->rest = rest;
+}
+
 /* --- Opening */
 
 static weir_status folder_take(struct server *s, const char *path, bool restore, weir_error *err)
@@ -79,7 +114,7 @@ static weir_status open_cold(struct server *s, weir_error *err)
 	weir_status status = cold_open(&d->cold, &(struct cold_options){.path = path, .memory_bytes = share}, err);
 	s->cold = d->cold;
 	if (!status)
-		cold_charge(d->cold, &d->pool);
+		charge_rest(d);
 	if (!status &&
 	    !(d->writer = cold_writer_create(&(struct cold_writer_options){.cold = d->cold, .logger = s->options.logger}, err)))
 		status = err->status;
@@ -114,6 +149,7 @@ weir_status durable_open(struct server *s, const struct durable_options *options
 	d->options = *options;
 	d->options.path = NULL; /* the folder keeps it */
 	d->opened_ms = clock_ms(s->options.clock);
+	d->baseline = own_memory();
 	d->channels = calloc(s->options.partitions + 1u, sizeof *d->channels);
 	if (!d->channels)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", s->name);
@@ -462,7 +498,7 @@ void durable_tick(struct server *s, struct executor *e)
 	uint16_t channel;
 	uint64_t below;
 	if (e == &s->executors[0])
-		cold_charge(s->durable->cold, &s->durable->pool);
+		charge_rest(s->durable);
 	journal_get_stats(s->durable->journal, &stats);
 	if (stats.bytes < JOURNAL_BYTES_HIGH || !journal_oldest(s->durable->journal, &channel, &below))
 		return;

@@ -262,6 +262,7 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	struct durable_options durable = {.disk = disk_system(),
 	                                  .path = p->folder,
 	                                  .memory_budget_bytes = job->cluster.memory_budget_bytes,
+	                                  .owns_process = true,
 	                                  .fsync_interval_ms = job->cluster.fsync_interval_ms,
 	                                  .flush_interval_ms = job->cluster.flush_interval_ms,
 	                                  .ack_disk = job->cluster.ack == JOB_ACK_DISK,

@@ -17,7 +17,8 @@ struct server;
 struct durable_options {
 	struct disk *disk;
 	const char *path;             /* this server's folder, made when missing; copied */
-	uint64_t memory_budget_bytes; /* rows, RocksDB's cache and memtables */
+	uint64_t memory_budget_bytes; /* rows, RocksDB's memory, buffers: what the process has beyond what it began with */
+	bool owns_process;            /* one server in this process: its memory can be measured */
 	uint32_t fsync_interval_ms, flush_interval_ms;
 	uint64_t journal_segment_bytes; /* 0: WEIR_JOURNAL_SEGMENT_BYTES */
 	bool ack_disk;                  /* cluster.ack: disk */

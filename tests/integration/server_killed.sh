@@ -1,4 +1,5 @@
-# kill -9 of a server (log: memory): everything ends within 10 s (three times that on a busy machine), and the message names the server and what to do.
+# kill -9 of a server (log: memory): everything ends within WITHIN seconds (10; unless told, three times that, for busy machines), and the message names the
+# server and what to do.
 . "$(dirname "$0")/lib.sh"
 write_job 50
 start_train
@@ -7,7 +8,8 @@ victim=$(pid_of server-1) || fail "server-1 does not run"
 kill -KILL "$victim"
 killed=$SECONDS
 finish_train 12
-[ $((SECONDS - killed)) -le 30 ] || fail "it took $((SECONDS - killed)) s"
+took=$((SECONDS - killed))
+[ $took -le "${WITHIN:-30}" ] || fail "it took $took s"
 [ $STATUS = 1 ] || fail "exit status $STATUS"
 last=$(tail -n 1 "$DIR/train.err")
 for word in server-1 "pid $victim" "$RUN/server-1.sock" "signal 9" "log: memory" "run the job again"; do
@@ -16,3 +18,4 @@ done
 grep -q "server-1.sock" "$RUN/worker-0.log" "$RUN/worker-1.log" || fail "no worker names the server"
 holds "$DIR/report.json" ".servers_lost == 1 and (.finished or .audit.ok | not)"
 nothing_left
+echo "ended $took s after the kill"

@@ -30,7 +30,7 @@
 #define RING         5u /* batches under way */
 #define AHEAD        2u /* of them pulled before their turn */
 #define LOAD_ROWS    16384u
-#define ZIPF_DEFAULT 1.1
+#define ZIPF_DEFAULT 1.15
 
 static const char JOB[] = "job: zipf\n"
                           "data: {format: criteo, train: none}\n"
