@@ -19,7 +19,7 @@ server_start() {
 }
 server_status() { "$BUILD/weir" status --at "$LEDGER" --json; }
 server_figure() { server_status | jq -r "$1"; }
-server_rss() { awk '/^VmRSS/ { printf "%d\n", $2 * 1024 }' "/proc/$SERVER/status"; }
+server_rss() { awk '/^VmRSS/ { printf "%.0f\n", $2 * 1024 }' "/proc/$SERVER/status"; }
 server_stop() { # TERM, or another signal
 	kill -"${1:-TERM}" "$SERVER" && wait "$SERVER" 2> /dev/null
 	SERVER=

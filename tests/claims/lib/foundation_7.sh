@@ -1,7 +1,9 @@
-# DeepFM samples per second, two threads in all: through a server and a worker against PyTorch in one process. Of the interpreters in PYTHONS
-# that have a PyTorch (Debian's is /usr/bin/python3's), the fastest in a short run is the peer.
+# DeepFM samples per second on two hardware threads: a worker that computes on both, its server and what carries bytes between them on the same two, against
+# PyTorch in one process. Everything is bound to CPUs 0 and 1. (A worker with one compute thread beside a server with one is shown, too: there the
+# model has half of the machine.) Of the interpreters in PYTHONS that have a PyTorch (Debian's is /usr/bin/python3's), the fastest in a short run is the peer.
 . tests/claims/lib/common.sh
 need_programs
+taskset -pc 0,1 $$ > /dev/null || give_up "needs CPUs 0 and 1"
 twin() { # twin PYTHON [ARGUMENTS...]: leaves $WORK/peer.json
 	local python=$1
 	shift
@@ -39,6 +41,6 @@ for round in $(seq 1 "$rounds"); do # interleaved
 	rm -rf "${WORK:?}/speed" "${WORK:?}/shared"
 done
 o=$(mean "${ours[@]}") s=$(mean "${shared[@]}") t=$(mean "${theirs[@]}")
-echo "samples/s: Weir, one compute and one server thread $o (${ours[*]}); two compute threads and one server thread on the same cores $s (${shared[*]});" \
+echo "samples/s on two CPUs: Weir, two compute threads and the server beside them $s (${shared[*]}), one compute thread $o (${ours[*]});" \
 	"PyTorch $(figure "$WORK/peer.json" torch), two threads $t (${theirs[*]})"
-verdict "$o >= $t" "ratio $(python3 -c "print(f'{$o / $t:.2f}, with two compute threads {$s / $t:.2f}')")"
+verdict "$s >= $t" "ratio $(python3 -c "print(f'{$s / $t:.2f}, with one compute thread {$o / $t:.2f}')")"
