@@ -34,7 +34,7 @@ cat > "$WORK/large.yaml" <<-YAML
 	job: large
 	run_dir: $WORK/large
 	cluster: {servers: 1, workers: 1, partitions: 16}
-	data: {generate: {rows: 500000, ids: $((goal * 5 / 4 / row_bytes)), seed: 5}, batch: 2048, unit_batches: 8, seed: 1}
+	data: {generate: {rows: $(pick 500000 2000000), ids: $((goal * 5 / 4 / row_bytes)), seed: 5}, batch: 2048, unit_batches: 8, seed: 1}
 	model: {kind: fm, dim: $dim}
 	tables:
 	  embedding: {optimizer: {kind: adam, lr: 1.0e-3}}
