@@ -119,8 +119,8 @@ void rpc_call_reply(struct rpc_call *call, weir_status status, const char *text,
  * from a thread that is no loop. */
 weir_status rpc_channel_open(struct rpc_channel **out, struct rpc *rpc, struct rpc_loop *loop, const char *address,
                              weir_error *err);
-/* The same to a server that is not ours (etcd): without keepalive pings, for which such servers hang up. Whoever calls it notices its silence by the
- * deadlines of calls and by messages on streams. */
+/* The same to a server that is not ours (etcd): one connection for calls and streams, without keepalive pings, for which such servers hang up. Whoever
+ * calls it notices its silence by the deadlines of calls and by messages on streams. */
 weir_status rpc_channel_open_foreign(struct rpc_channel **out, struct rpc *rpc, struct rpc_loop *loop, const char *address,
                                      weir_error *err);
 void rpc_channel_close(struct rpc_channel *channel);

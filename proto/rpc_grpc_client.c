@@ -1,5 +1,5 @@
 /* Clients over gRPC: a channel is two connections, one for control calls and one, with a minimal stack, for data streams; each is opened when
- * first used. */
+ * first used. To a server that is not ours one does for both: where a stream lives, a call finds its connection. */
 #include "rpc_grpc.h"
 
 #include <assert.h>
@@ -68,9 +68,10 @@ void grpc_client_delete(struct rpc_channel *channel)
 static grpc_call *new_call(struct rpc_channel *channel, enum rpc_method method, gpr_timespec deadline)
 {
 	struct grpc_client *c = (struct grpc_client *)channel;
-	grpc_channel **connection = rpc_method_is_stream(method) ? &c->data : &c->control;
+	bool data = rpc_method_is_stream(method) && !channel->foreign;
+	grpc_channel **connection = data ? &c->data : &c->control;
 	if (!*connection)
-		*connection = connect_to(channel, rpc_method_is_stream(method));
+		*connection = connect_to(channel, data);
 	return grpc_channel_create_call(*connection, NULL, GRPC_PROPAGATE_DEFAULTS, grpc_loop_cq(channel->loop),
 	                                grpc_slice_from_static_string(rpc_method_path(method)), NULL, deadline, NULL);
 }

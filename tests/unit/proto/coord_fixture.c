@@ -24,7 +24,6 @@ void world_open(struct world *w, bool etcd)
 	pthread_condattr_t monotonic;
 	memset(w, 0, sizeof *w);
 	w->etcd = etcd;
-	w->url_extra = "";
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -81,8 +80,10 @@ void world_silent(struct world *w, bool silent)
 
 void world_compact(struct world *w, uint64_t revision)
 {
+	char body[64];
+	snprintf(body, sizeof body, "{\"revision\":\"%llu\"}", (unsigned long long)revision);
 	if (w->etcd)
-		etcd_process_compact(&w->process, revision);
+		etcd_process_post(&w->process, "/v3/kv/compaction", body);
 	else
 		coord_memory_compact(w->memory, revision);
 }
@@ -158,8 +159,8 @@ struct session *session_open(struct world *w, uint32_t lease_ms)
 	weir_error err = {0};
 	*s = (struct session){.world = w};
 	if (w->etcd) {
-		char url[600];
-		snprintf(url, sizeof url, COORD_ETCD_SCHEME "%s%s", w->url_extra, w->process.address);
+		char url[640];
+		snprintf(url, sizeof url, COORD_ETCD_SCHEME "%s", *w->endpoints ? w->endpoints : w->process.address);
 		s->loop = rpc_loop_create(w->rpc, "coord", &err);
 		assert_non_null(s->loop);
 		CHECK_OK(coord_etcd_open(&s->coord, w->rpc, s->loop, url, &options, &err), err);

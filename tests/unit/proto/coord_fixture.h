@@ -37,7 +37,7 @@ struct session {
 
 struct world {
 	bool etcd; /* or in memory */
-	const char *url_extra; /* endpoints of etcd before the real one: "HOST:PORT,"; or "" */
+	char endpoints[600]; /* of etcd, as sessions opened from now on are told; "": the one it has */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct session sessions[WORLD_SESSIONS_MAX];

@@ -26,16 +26,24 @@ uint16_t free_port(void)
 void etcd_process_prepare(struct etcd_process *p)
 {
 	weir_error err = {0};
-	*p = (struct etcd_process){.client_port = free_port(), .peer_port = free_port(), .folder = "/tmp/weir-etcd-XXXXXX"};
+	*p = (struct etcd_process){.client_port = free_port(),
+	                           .spare_port = free_port(),
+	                           .peer_port = free_port(),
+	                           .on_client_port = true,
+	                           .folder = "/tmp/weir-etcd-XXXXXX"};
 	CHECK_OK(program_find(p->program, sizeof p->program, "etcd", "etcd-server", getenv("PATH"), &err), err);
 	assert_non_null(mkdtemp(p->folder));
 	snprintf(p->address, sizeof p->address, "127.0.0.1:%u", p->client_port);
+	snprintf(p->spare_address, sizeof p->spare_address, "127.0.0.1:%u", p->spare_port);
 }
 
 void etcd_process_start(struct etcd_process *p)
 {
-	char client[64], peer[64], cluster[80], data[80], log[80];
-	snprintf(client, sizeof client, "http://127.0.0.1:%u", p->client_port);
+	char client[2 * WEIR_ADDRESS_BYTES_MAX + 16] = "", peer[64], cluster[80], data[80], log[80];
+	if (p->on_client_port)
+		snprintf(client, sizeof client, "http://%s", p->address);
+	if (p->on_spare_port)
+		snprintf(client + strlen(client), sizeof client - strlen(client), "%shttp://%s", *client ? "," : "", p->spare_address);
 	snprintf(peer, sizeof peer, "http://127.0.0.1:%u", p->peer_port);
 	snprintf(cluster, sizeof cluster, "weir=%s", peer);
 	snprintf(data, sizeof data, "%s/data", p->folder);
@@ -69,16 +77,13 @@ void etcd_process_stop(struct etcd_process *p, bool stop)
 	assert_int_equal(kill(p->pid, stop ? SIGSTOP : SIGCONT), 0);
 }
 
-/* Over etcd's JSON gateway: production never compacts. */
-void etcd_process_compact(const struct etcd_process *p, uint64_t revision)
+void etcd_process_post(const struct etcd_process *p, const char *path, const char *body)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(p->client_port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	char body[64], text[256], answer[1024] = "";
+	char text[512], answer[1024] = "";
 	size_t n = 0;
-	int body_bytes = snprintf(body, sizeof body, "{\"revision\":\"%llu\"}", (unsigned long long)revision);
-	int length = snprintf(text, sizeof text,
-	                      "POST /v3/kv/compaction HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
-	                      body_bytes, body);
+	int length = snprintf(text, sizeof text, "POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s",
+	                      path, strlen(body), body);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	assert_true(fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof to) == 0 && write(fd, text, (size_t)length) == length);
 	for (ssize_t got; n + 1 < sizeof answer && (got = read(fd, answer + n, sizeof answer - 1 - n)) > 0;)
