@@ -1,5 +1,5 @@
 /* Records by key, and every change in order. */
-#include "coord_memory_store.h"
+#include "coord_memory_internal.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -46,6 +46,14 @@ void coord_entry_release(struct coord_entry *e)
 {
 	if (e && --e->refs == 0)
 		free(e);
+}
+
+struct coord_record *coord_records_of(struct coord_entry *const *entries, uint32_t count)
+{
+	struct coord_record *records = coord_must_have(malloc((count + 1) * sizeof *records));
+	for (uint32_t i = 0; i < count; i++)
+		records[i] = entries[i]->record;
+	return records;
 }
 
 /* --- The store */
