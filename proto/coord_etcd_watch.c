@@ -1,7 +1,7 @@
 /* Watches over etcd: one stream each, opened again at the endpoint in use from the first revision that has not been told.
  *
- * etcd is asked from one revision before that, and what was told is dropped: asked for a revision that is just the compacted one, releases of etcd
- * up to 3.4.35 and 3.5.18 pass over a deletion in it without a word. One revision is never cut between two answers. */
+ * etcd is asked from one revision before that, and what was told is dropped: asked for the very revision that was compacted, an etcd without the
+ * fix of its issue 18089 (3.4.23 is one) passes over a deletion in it without a word. One revision is never cut between two answers. */
 #include "coord_etcd_internal.h"
 
 #include <stdio.h>
