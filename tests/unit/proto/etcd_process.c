@@ -75,6 +75,8 @@ void etcd_process_kill(struct etcd_process *p)
 void etcd_process_stop(struct etcd_process *p, bool stop)
 {
 	assert_int_equal(kill(p->pid, stop ? SIGSTOP : SIGCONT), 0);
+	if (stop)
+		assert_int_equal(waitpid(p->pid, NULL, WUNTRACED), p->pid); /* every thread of it */
 }
 
 void etcd_process_post(const struct etcd_process *p, const char *path, const char *body)
