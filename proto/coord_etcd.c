@@ -313,7 +313,7 @@ weir_status coord_etcd_open(struct coord **out, struct rpc *rpc, struct rpc_loop
 		etcd_free(e);
 		return status;
 	}
+	*out = &e->base; /* before any callback */
 	rpc_loop_post(loop, attempt, e);
-	*out = &e->base;
 	return WEIR_OK;
 }

@@ -165,7 +165,7 @@ static void call_done(void *arg, weir_status status, const char *text, struct me
 	struct etcd *e = call->etcd;
 	if (status == WEIR_OK) {
 		call_answered(call, reply);
-	} else if (status == WEIR_E_NOT_FOUND) { /* the one thing that etcd misses by itself is the lease of a leased change */
+	} else if (status == WEIR_E_NOT_FOUND && call->method == RPC_ETCD_TXN) { /* the lease of a leased change: not applied */
 		call_fail(call, WEIR_E_STALE, text);
 		etcd_lost(e);
 	} else if (!call_retry(call, status, text)) {

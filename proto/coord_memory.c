@@ -349,12 +349,12 @@ weir_status coord_memory_open(struct coord **out, struct coord_memory *m, const 
 	s->lease_ns = options->lease_ms * NS_PER_MS;
 	rpc_link_init(&s->calls);
 	rpc_link_init(&s->watches);
+	*out = &s->base; /* before any callback */
 	pthread_mutex_lock(&m->lock);
 	s->lease = ++m->leases;
 	s->renew_ns = clock_ns(m->clock);
 	s->expires_ns = s->renew_ns + s->lease_ns;
 	rpc_link_add(&m->sessions, &s->link);
 	coord_memory_unlock(m);
-	*out = &s->base;
 	return WEIR_OK;
 }

@@ -136,6 +136,25 @@ static void a_lease_that_another_ended_is_told_by_the_first_refusal(void **state
 	world_close(&w);
 }
 
+/* Its lease may have been granted to an attempt that was given up, or not: the next one finds out. */
+static void a_session_opened_in_silence_gets_its_lease(void **state)
+{
+	(void)state;
+	struct world w;
+	static struct answer a;
+	world_open(&w, true);
+	session_wait_state(session_open(&w, LEASE_MS), COORD_CONNECTED);
+	world_silent(&w, true);
+	struct session *s = session_open(&w, LEASE_MS / 2);
+	session_wait_state(s, COORD_AWAY);
+	CHECK_CONTAINS(s->text, "LeaseGrant");
+	world_silent(&w, false);
+	session_wait_state(s, COORD_CONNECTED);
+	assert_int_not_equal(put_text(s, "/t/alive", "yes", 0, true, &a), 0);
+	assert_int_equal(s->losses, 0);
+	world_close(&w);
+}
+
 /* More than one message may hold: a read is refused, a watch has missed it; both go on with less. */
 static void more_than_one_message_holds_is_said(void **state)
 {
@@ -187,6 +206,7 @@ int main(void)
 	    cmocka_unit_test(endpoints_that_refuse_or_are_silent_are_passed_over),
 	    cmocka_unit_test(a_session_moves_to_the_endpoint_that_answers),
 	    cmocka_unit_test(a_lease_that_another_ended_is_told_by_the_first_refusal),
+	    cmocka_unit_test(a_session_opened_in_silence_gets_its_lease),
 	    cmocka_unit_test(more_than_one_message_holds_is_said),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
