@@ -15,7 +15,8 @@ struct replica *replica_create(const struct replica_options *options, const stru
 	r->last = found->last;
 	r->durable = found->durable;
 	r->commit = found->applied;
-	r->promised = r->promising = found->promised;
+	r->promised = epochs_now(&found->epochs) > found->promised ? epochs_now(&found->epochs) : found->promised;
+	r->promising = r->promised;
 	r->promised_to = r->established_by = r->moving_to = MEMBER_NONE;
 	r->whole = found->whole || options->alone;
 	r->record.primary = MEMBER_NONE;
@@ -149,11 +150,12 @@ bool replica_takes_snapshot(const struct replica *r, uint64_t epoch, uint64_t la
 	return !r->primary && r->established == epoch && last > r->last;
 }
 
-void replica_installed(struct replica *r, uint64_t epoch, uint64_t last, const struct epochs *epochs, struct replica_actions *out)
+void replica_installed(struct replica *r, uint64_t epoch, uint64_t first, uint64_t last, const struct epochs *epochs,
+                       struct replica_actions *out)
 {
-	assert(replica_takes_snapshot(r, epoch, last));
+	assert(replica_takes_snapshot(r, epoch, last) && first <= last + 1);
 	r->epochs = *epochs;
-	r->first = last + 1;
+	r->first = first;
 	r->last = r->durable = r->commit = last;
 	follower_advance(r, out);
 	follower_acknowledge(r, false, out);

@@ -149,8 +149,9 @@ void replica_trimmed(struct replica *r, uint64_t first);
 /* Whether a snapshot of the primary of `epoch`, in which everything up to `last` is applied, is still of use: to be asked on the way, and once more before it
  * replaces what is there. */
 bool replica_takes_snapshot(const struct replica *r, uint64_t epoch, uint64_t last);
-/* It has been installed, durably; the log is empty. */
-void replica_installed(struct replica *r, uint64_t epoch, uint64_t last, const struct epochs *epochs, struct replica_actions *out);
+/* It has been installed, durably. The log has entries first..last of it, those that open steps still wait for (first == last + 1: none). */
+void replica_installed(struct replica *r, uint64_t epoch, uint64_t first, uint64_t last, const struct epochs *epochs,
+                       struct replica_actions *out);
 /* The snapshot to `member` is over, well or not. */
 void replica_snapshot_ended(struct replica *r, uint16_t member, struct replica_actions *out);
 /* The primary hands over to an in-sync replica: PAUSE, all is committed, CHANGE; SERVE again when it does not come to that. E_STATE: not the primary, or it is

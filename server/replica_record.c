@@ -128,6 +128,13 @@ void replica_learn(struct replica *r, const struct replica_record *record, struc
 	replica_decide(r, false, out);
 }
 
+/* An epoch that was ours before this start is over, whether or not it had begun: what was told to clients in it may be lost. */
+static void close_former_epoch(struct replica *r)
+{
+	if (r->record.primary == r->options.self && r->record.epoch > r->promising)
+		r->promised = r->promising = r->record.epoch;
+}
+
 void replica_read(struct replica *r, const struct replica_record *record, struct replica_actions *out)
 {
 	assert(r->asking == ASKING_READ);
@@ -137,6 +144,8 @@ void replica_read(struct replica *r, const struct replica_record *record, struct
 		return;
 	}
 	adopt(r, record, out);
+	if (!r->confirmed)
+		close_former_epoch(r);
 	r->unsure = false;
 	r->confirmed = true;
 	if (record->revision < r->record.revision) { /* older than what the watch has told */

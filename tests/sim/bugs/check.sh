@@ -1,12 +1,13 @@
 #!/bin/sh
-# check.sh SOURCE: every planted bug still applies to the source tree. check.sh SOURCE SEEDS: and the explorer finds it, within so many seeds.
+# check.sh SOURCE: every planted bug still applies to the source tree. check.sh SOURCE SEEDS [NAME]: and the explorer finds it (only those whose
+# names begin so), within so many seeds.
 set -eu
-source=$1 seeds=${2:-0}
+source=$1 seeds=${2:-0} only=${3:-replica_}
 bugs=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 missed=0
-for patch in "$bugs"/replica_*.patch; do
+for patch in "$bugs"/"$only"*.patch; do
 	name=$(basename "$patch" .patch)
 	rm -rf "$work/server"
 	mkdir "$work/server"
@@ -14,7 +15,7 @@ for patch in "$bugs"/replica_*.patch; do
 	patch -d "$work" -p1 --fuzz=0 --silent < "$patch" || { echo "$name does not apply: bring it up to date"; exit 1; }
 	[ "$seeds" -gt 0 ] || continue
 	cc -std=gnu17 -O2 -I "$work/server" -iquote "$source/common" -I "$source/common/include" "$source"/tests/sim/replica/*.c "$work"/server/*.c \
-		"$source"/common/prng.c "$source"/common/clock.c -o "$work/explorer"
+		"$source"/common/prng.c "$source"/common/clock.c -lm -o "$work/explorer"
 	if "$work/explorer" --seeds "$seeds" > "$work/out" 2>&1; then
 		echo "$name: not found in $seeds seeds"
 		missed=$((missed + 1))

@@ -295,6 +295,6 @@ void driver_snapshot(struct sim *s, const struct event *e)
 	c->applied = n->last;
 	c->state = n->state;
 	c->cuts++;
-	replica_installed(c->replica, n->epoch, n->last, &n->epochs, &c->actions);
+	replica_installed(c->replica, n->epoch, n->last + 1, n->last, &n->epochs, &c->actions);
 	driver_run(s, e->node, e->partition, NULL);
 }

@@ -117,6 +117,7 @@ struct partition_sim {
 
 struct sim {
 	uint64_t seed, trace, sequence, events;
+	uint32_t kinds; /* of faults that it may meet: FAULT_KINDS bits */
 	int64_t now_us, heal_us, end_us;
 	bool healed, verbose;
 	struct prng random;
@@ -180,6 +181,7 @@ void coord_tell(struct sim *s, uint32_t partition);
 /* --- faults.c */
 
 void faults_choose(struct sim *s);
+#define FAULT_KINDS 14u
 void faults_step(struct sim *s);
 void faults_heal(struct sim *s);
 void faults_push(struct sim *s);

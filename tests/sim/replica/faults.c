@@ -10,6 +10,20 @@ static double sometimes(struct sim *s, double odds, double p)
 	return sim_chance(s, odds) ? p * prng_unit(&s->random) : 0;
 }
 
+/* Which kinds this run may meet. */
+static uint32_t faults_mask(const struct mood *m)
+{
+	const bool kinds[FAULT_KINDS] = {
+	    m->loss > 0,          m->repeat > 0,    m->crash > 0,        m->crash > 0 && m->machine_crash > 0,
+	    m->pause > 0,         m->cut > 0,       m->coord_silent > 0, m->coord_lost > 0,
+	    m->snapshot_loss > 0, m->disk_full > 0, m->move > 0,         m->host > 0,
+	    m->memory_log,        m->sync_store};
+	uint32_t mask = 0;
+	for (uint32_t i = 0; i < FAULT_KINDS; i++)
+		mask |= (uint32_t)kinds[i] << i;
+	return mask;
+}
+
 void faults_choose(struct sim *s)
 {
 	struct mood *m = &s->mood;
@@ -35,6 +49,7 @@ void faults_choose(struct sim *s)
 		m->replicas[p] = sim_chance(s, 0.5) ? 3 : 2;
 		m->min_isr[p] = m->replicas[p] == 3 ? (sim_chance(s, 0.7) ? 2 : 1) : sim_chance(s, 0.2) ? 2 : 1;
 	}
+	s->kinds = faults_mask(m);
 	s->heal_us = FAULTS_US;
 	s->end_us = FAULTS_US + QUIET_US;
 }

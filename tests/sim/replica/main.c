@@ -35,6 +35,38 @@ static bool parse(struct plan *p, int argc, char **argv)
 	return true;
 }
 
+/* Sums over all runs. */
+struct totals {
+	uint64_t events, commits, begins, crashes, snapshots, truncations, moves, rewinds;
+	uint32_t combinations;       /* of kinds of faults */
+	bool met[1u << FAULT_KINDS]; /* by combination */
+};
+
+static void add(struct totals *t, const struct sim *s)
+{
+	t->events += s->events;
+	t->commits += s->count.commits;
+	t->begins += s->count.begins;
+	t->crashes += s->count.crashes;
+	t->snapshots += s->count.snapshots;
+	t->truncations += s->count.truncations;
+	t->moves += s->count.moves;
+	t->rewinds += s->count.rewinds;
+	t->combinations += !t->met[s->kinds];
+	t->met[s->kinds] = true;
+}
+
+static void print(const struct totals *t, uint64_t runs, double elapsed, uint64_t trace)
+{
+	printf("seeds %llu (%.1f/s) combinations %u events %llu commits %llu primaries %llu crashes %llu snapshots %llu truncations "
+	       "%llu "
+	       "moves %llu rewinds %llu last trace %016llx\n",
+	       (unsigned long long)runs, (double)runs / elapsed, t->combinations, (unsigned long long)t->events,
+	       (unsigned long long)t->commits, (unsigned long long)t->begins, (unsigned long long)t->crashes,
+	       (unsigned long long)t->snapshots, (unsigned long long)t->truncations, (unsigned long long)t->moves,
+	       (unsigned long long)t->rewinds, (unsigned long long)trace);
+}
+
 static bool repeats(struct sim *s, uint64_t seed)
 {
 	sim_run(s, seed, false);
@@ -52,31 +84,22 @@ int main(int argc, char **argv)
 	if (!parse(&p, argc, argv))
 		return 2;
 	struct sim *s = malloc(sizeof *s);
-	if (!s)
+	struct totals *t = calloc(1, sizeof *t);
+	if (!s || !t)
 		return 2;
 	const int64_t start = clock_ns(clock_system());
-	uint64_t runs = 0, rewinds = 0, commits = 0, begins = 0, crashes = 0, snapshots = 0, truncations = 0, moves = 0, events = 0;
-	bool ok = repeats(s, p.seed);
+	uint64_t runs = 0;
 	double elapsed = 0;
+	bool ok = repeats(s, p.seed);
 	for (; ok && runs < p.seeds && elapsed < p.seconds; runs++) {
 		ok = sim_run(s, p.seed + runs, p.trace);
-		commits += s->count.commits;
-		begins += s->count.begins;
-		crashes += s->count.crashes;
-		snapshots += s->count.snapshots;
-		truncations += s->count.truncations;
-		moves += s->count.moves;
-		rewinds += s->count.rewinds;
-		events += s->events;
+		add(t, s);
 		elapsed = (double)(clock_ns(clock_system()) - start) / 1e9;
 	}
-	if (!ok && s->failure[0])
+	if (s->failure[0])
 		fprintf(stderr, "%s\nreplica_explorer --seed %llu --trace shows it\n", s->failure, (unsigned long long)s->seed);
-	printf("seeds %llu (%.1f/s) events %llu commits %llu primaries %llu crashes %llu snapshots %llu truncations %llu moves %llu "
-	       "rewinds %llu last trace %016llx\n",
-	       (unsigned long long)runs, (double)runs / elapsed, (unsigned long long)events, (unsigned long long)commits,
-	       (unsigned long long)begins, (unsigned long long)crashes, (unsigned long long)snapshots,
-	       (unsigned long long)truncations, (unsigned long long)moves, (unsigned long long)rewinds, (unsigned long long)s->trace);
+	print(t, runs, elapsed, s->trace);
+	free(t);
 	free(s);
 	return ok ? 0 : 1;
 }
