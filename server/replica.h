@@ -4,9 +4,8 @@
  *
  * The authority is the partition's record in the coordinator (struct replica_record), changed only by transactions guarded by its revision. The
  * primary ships its log to the in-sync replicas (ISR) and to learners; an index is committed once every in-sync replica has it, and only then
- * applied and acknowledged. The family is primary-backup with an external configuration: the PacificA paper (Lin et al. 2008) and Kafka's ISR. We depart
- * from both in that no lease and no clock fences an old primary: it needs an acknowledgement from a member that has promised a higher epoch,
- * and will not get it.
+ * applied and acknowledged. The family is primary-backup with its configuration kept elsewhere: PacificA (Lin et al. 2008), Kafka's ISR. PacificA fences an
+ * old primary by leases; here it needs an acknowledgement from a member that has promised a higher epoch, and will not get it. No clock takes part.
  *
  * What holds, whatever is lost, delayed, repeated or reordered:
  *   1  an index is committed with one content only                    2  what is committed is in the log of every in-sync replica that is whole
@@ -14,10 +13,11 @@
  *   5  a replica acknowledges in no epoch below the one it promised   6  what is acknowledged at `replicas` is in every later epoch's log
  *   7  once faults end, a partition with a whole in-sync replica has a primary that serves, within seconds
  *
- * Terms. A replica is `whole` when nothing it has acknowledged is missing from its log. After a restart that may have lost the log's end it is not: it leaves the
- * ISR before it campaigns or acknowledges, and is whole again when a primary that knows this incarnation has brought it up to its commit index. An
- * incarnation is one start of a server; acknowledgements of an earlier one count no more. A replica is `established` in an epoch when its primary has compared
- * logs with it: the end that differs is cut off. Epochs are compared by where they begin (epochs.h), never by a commit index.
+ * Terms. An incarnation is one start of a server; acknowledgements of an earlier one do not count. A replica is `established` in an epoch when its log has
+ * been compared with the primary's, by where their epochs begin (epochs.h) and never by a commit index, and the end that differs is cut off. It is `whole` when
+ * nothing that it has acknowledged is missing from its log. After a restart that may have lost the log's end it is not: it leaves the ISR before it campaigns
+ * or acknowledges, and is whole again when a primary that knows this incarnation has brought it up to its commit index and to what its epoch began with, all
+ * of which former primaries may have committed.
  *
  * The calls. Each event adds to `out`; the driver carries it out in order, and empties it, before it calls again (replica_batch and replica_shipped aside). One
  * owner: the partition's executor. */

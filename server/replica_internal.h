@@ -14,6 +14,7 @@ struct replica_peer {
 	uint64_t match;        /* its log is ours up to here */
 	uint64_t durable;      /* and on its disk */
 	uint64_t next;         /* entry to ship next */
+	bool rewound;          /* since the last tick, for a gap */
 	uint64_t commit_known; /* its commit index, as it said */
 	uint64_t commit_shipped;
 	uint32_t quiet_ticks;   /* since it last said something new, while it owes something */

@@ -37,6 +37,7 @@ static bool counts(const struct replica *r, uint16_t id)
 	return is_in_sync(r, id) || member_set_has(&r->proposed, id) || member_set_has(&r->counting, id);
 }
 
+/* To what the least of them has; who is not established has nothing that counts. */
 static void lower(const struct replica *r, const struct member_set *s, uint64_t *match, uint64_t *durable)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
@@ -182,8 +183,9 @@ void primary_on_ack(struct replica *r, const struct replica_message *m, struct r
 	p->match = m->last > p->match ? m->last : p->match;
 	p->durable = m->durable > p->durable ? m->durable : p->durable;
 	p->commit_known = m->commit > p->commit_known ? m->commit : p->commit_known;
-	if (p->next <= p->match || m->gap)
+	if (p->next <= p->match || (m->gap && !p->rewound)) /* of a row of gaps, one is answered */
 		p->next = p->match + 1;
+	p->rewound |= m->gap;
 	if (p->next < r->first && !p->snapshot)
 		send_snapshot(p, out);
 	consider(r, p);
@@ -218,6 +220,7 @@ static void watch_progress(struct replica *r, struct replica_peer *p)
 
 static void remind(struct replica *r, struct replica_peer *p, struct replica_actions *out)
 {
+	p->rewound = false;
 	const bool owes = !p->established || p->match < r->last || p->commit_known < r->commit;
 	p->quiet_ticks = owes ? p->quiet_ticks + 1 : 0;
 	if (p->quiet_ticks < r->options.retry_ticks)

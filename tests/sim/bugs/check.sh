@@ -6,7 +6,7 @@ source=$1 seeds=${2:-0} only=${3:-replica_}
 bugs=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-missed=0
+missed=0 limit_s=120 # of one bug
 for patch in "$bugs"/"$only"*.patch; do
 	name=$(basename "$patch" .patch)
 	rm -rf "$work/server"
@@ -16,11 +16,15 @@ for patch in "$bugs"/"$only"*.patch; do
 	[ "$seeds" -gt 0 ] || continue
 	cc -std=gnu17 -O2 -I "$work/server" -iquote "$source/common" -I "$source/common/include" "$source"/tests/sim/replica/*.c "$work"/server/*.c \
 		"$source"/common/prng.c "$source"/common/clock.c -lm -o "$work/explorer"
-	if "$work/explorer" --seeds "$seeds" > "$work/out" 2>&1; then
-		echo "$name: not found in $seeds seeds"
+	status=0
+	timeout "$limit_s" "$work/explorer" --seeds "$seeds" > "$work/out" 2>&1 || status=$?
+	case $status in
+	1) echo "$name: $(sed -n 's/^seeds \([0-9]*\) .*/\1 seeds/p' "$work/out"): $(head -1 "$work/out")" ;;
+	134) echo "$name: an assertion failed: $(tail -1 "$work/out")" ;;
+	*)
+		echo "$name: not found (status $status) in $seeds seeds"
 		missed=$((missed + 1))
-	else
-		echo "$name: $(sed -n 's/^seeds \([0-9]*\) .*/\1 seeds/p' "$work/out"): $(head -1 "$work/out")"
-	fi
+		;;
+	esac
 done
 [ "$missed" -eq 0 ]
