@@ -53,12 +53,24 @@
 
 #define WEIR_EPOCHS_KEPT 256u /* starts of a server that a partition remembers; enforced by epochs.c */
 
+/* Replication. Enforced by replica*.c. */
+#define WEIR_REPLICAS_MAX 8u /* of one partition: in-sync members, and learners beside them */
+
 /* Eviction by ttl_s and min_score. Enforced by partition_evict.c and cold_sweep.c: at every tick of a partition, about a millisecond at most. */
 #define WEIR_EVICT_KEYS_MAX     512u   /* keys of one entry */
 #define WEIR_EVICT_LOOKS        32768u /* rows in memory looked at */
 #define WEIR_EVICT_LOOKS_BELOW  4096u  /* rows below it, by a thread of their own */
 #define WEIR_EVICT_ROUND_MS_MIN 1000   /* between two rounds over all rows */
 #define WEIR_EVICT_ROUND_MS_MAX 600000
+
+/* Coordination. Enforced by coord.c; what comes back from etcd, by wire_limits.c. */
+#define WEIR_COORD_KEY_BYTES_MAX    256u  /* with its NUL */
+#define WEIR_COORD_VALUE_BYTES_MAX  4096u /* of one record */
+#define WEIR_COORD_TXN_MAX          128u  /* guards, and changes, of one transaction; etcd's own limit */
+#define WEIR_COORD_READ_RECORDS_MAX 8192u /* that one read returns; all together within WEIR_CONTROL_BYTES_MAX */
+#define WEIR_COORD_ENDPOINTS_MAX    8u
+#define WEIR_COORD_LEASE_MS_MIN     1000u /* etcd counts whole seconds */
+#define WEIR_COORD_REVOKE_MS        1000u /* a session that closes gives its lease back within this, or lets it run out */
 
 /* Journal. Enforced by journal.c. */
 #define WEIR_JOURNAL_SEGMENT_BYTES (64u << 20) /* one file, reserved as a whole */
@@ -128,6 +140,10 @@ _Static_assert(WEIR_CHUNK_ELEMENTS <= 65536, "an offset inside a chunk must fit 
 _Static_assert(WEIR_STREAM_CREDIT_BYTES >= 2 * WEIR_MESSAGE_BYTES_MAX, "two messages must fit the credit, or a stream stalls");
 _Static_assert(WEIR_PUSH_AHEAD_BYTES + WEIR_MESSAGE_BYTES_MAX <= WEIR_STREAM_CREDIT_BYTES,
                "seals, closes and retirements do not wait for bulk, and must have credit left");
+_Static_assert(WEIR_COORD_TXN_MAX * (WEIR_COORD_KEY_BYTES_MAX + WEIR_COORD_VALUE_BYTES_MAX + 64) <= WEIR_CONTROL_BYTES_MAX,
+               "the largest transaction must fit one control message");
+_Static_assert(WEIR_COORD_READ_RECORDS_MAX >= 4 * WEIR_PARTITIONS_MAX, "a job's records must fit one read");
+_Static_assert(WEIR_SERVERS_MAX < 65535, "a server's number is 16 bits and 0xffff means none");
 _Static_assert(WEIR_PARTITIONS_MAX <= 65535, "a partition id is 16 bits on the wire and 0xffff means all");
 _Static_assert(WEIR_PROGRESS_INTERVAL_MS * 3 < WEIR_LEASE_TERM_MS, "a lease must survive two lost reports");
 _Static_assert(WEIR_CONNECT_ATTEMPT_MS + 2000 <= WEIR_DEAD_PEER_MS,

@@ -6,7 +6,7 @@ static const struct {
 	bool stream, retry;
 } methods[RPC_METHODS] = {
 #define RPC_METHOD_ROW(name, path, stream, retry) [RPC_##name] = {path, stream, retry},
-    RPC_METHOD_MAP(RPC_METHOD_ROW)
+    RPC_METHOD_MAP(RPC_METHOD_ROW) RPC_FOREIGN_METHOD_MAP(RPC_METHOD_ROW)
 #undef RPC_METHOD_ROW
 };
 

@@ -43,9 +43,21 @@
 	X(CHECKPOINT, "/weir.v1.Ledger/Checkpoint", false, true)                      \
 	X(HEALTH_CHECK, "/grpc.health.v1.Health/Check", false, true)
 
+/* Methods of servers that are not ours: called, never served. coord_etcd.c chooses between endpoints and retries by itself. */
+#define RPC_FOREIGN_METHOD_MAP(X)                                         \
+	X(ETCD_RANGE, "/etcdserverpb.KV/Range", false, false)                 \
+	X(ETCD_TXN, "/etcdserverpb.KV/Txn", false, false)                     \
+	X(ETCD_LEASE_GRANT, "/etcdserverpb.Lease/LeaseGrant", false, false)   \
+	X(ETCD_LEASE_REVOKE, "/etcdserverpb.Lease/LeaseRevoke", false, false) \
+	X(ETCD_KEEP_ALIVE, "/etcdserverpb.Lease/LeaseKeepAlive", true, false) \
+	X(ETCD_WATCH, "/etcdserverpb.Watch/Watch", true, false)
+
 enum rpc_method {
 #define RPC_METHOD_ENUM(name, path, stream, retry) RPC_##name,
 	RPC_METHOD_MAP(RPC_METHOD_ENUM)
+	RPC_METHODS_SERVED, /* how many methods are ours; the others begin here */
+	RPC_BEFORE_FOREIGN = RPC_METHODS_SERVED - 1,
+	RPC_FOREIGN_METHOD_MAP(RPC_METHOD_ENUM)
 #undef RPC_METHOD_ENUM
 	    RPC_METHODS
 };
@@ -107,6 +119,10 @@ void rpc_call_reply(struct rpc_call *call, weir_status status, const char *text,
  * from a thread that is no loop. */
 weir_status rpc_channel_open(struct rpc_channel **out, struct rpc *rpc, struct rpc_loop *loop, const char *address,
                              weir_error *err);
+/* The same to a server that is not ours (etcd): one connection for calls and streams, without keepalive pings, for which such servers hang up. Whoever
+ * calls it notices its silence by the deadlines of calls and by messages on streams. */
+weir_status rpc_channel_open_foreign(struct rpc_channel **out, struct rpc *rpc, struct rpc_loop *loop, const char *address,
+                                     weir_error *err);
 void rpc_channel_close(struct rpc_channel *channel);
 const char *rpc_channel_address(const struct rpc_channel *channel);
 

@@ -6,8 +6,8 @@
 
 #include "rpc_transport.h"
 
-weir_status rpc_channel_open(struct rpc_channel **out, struct rpc *rpc, struct rpc_loop *loop, const char *address,
-                             weir_error *err)
+static weir_status channel_open(struct rpc_channel **out, struct rpc *rpc, struct rpc_loop *loop, const char *address,
+                                bool foreign, weir_error *err)
 {
 	*out = NULL;
 	if (strlen(address) >= WEIR_ADDRESS_BYTES_MAX)
@@ -17,6 +17,7 @@ weir_status rpc_channel_open(struct rpc_channel **out, struct rpc *rpc, struct r
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", address);
 	c->rpc = rpc;
 	c->loop = loop;
+	c->foreign = foreign;
 	snprintf(c->address, sizeof c->address, "%s", address);
 	struct entropy *entropy = entropy_system();
 	prng_seed(&c->jitter, entropy->ops->u64(entropy));
@@ -33,6 +34,18 @@ weir_status rpc_channel_open(struct rpc_channel **out, struct rpc *rpc, struct r
 	}
 	*out = c;
 	return WEIR_OK;
+}
+
+weir_status rpc_channel_open(struct rpc_channel **out, struct rpc *rpc, struct rpc_loop *loop, const char *address,
+                             weir_error *err)
+{
+	return channel_open(out, rpc, loop, address, false, err);
+}
+
+weir_status rpc_channel_open_foreign(struct rpc_channel **out, struct rpc *rpc, struct rpc_loop *loop, const char *address,
+                                     weir_error *err)
+{
+	return channel_open(out, rpc, loop, address, true, err);
 }
 
 const char *rpc_channel_address(const struct rpc_channel *channel)

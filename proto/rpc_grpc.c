@@ -275,6 +275,8 @@ static weir_status status_of(grpc_status_code code)
 		return WEIR_E_NOT_FOUND;
 	case GRPC_STATUS_RESOURCE_EXHAUSTED:
 		return WEIR_E_LIMIT;
+	case GRPC_STATUS_FAILED_PRECONDITION:
+		return WEIR_E_STATE;
 	case GRPC_STATUS_UNIMPLEMENTED:
 		return WEIR_E_UNSUPPORTED;
 	case GRPC_STATUS_UNAVAILABLE:
@@ -308,10 +310,10 @@ grpc_arg grpc_arg_number(const char *key, int value)
 }
 
 /* Keepalive notices a peer that is gone without a word. BDP probing stays on: without it a 64 KiB stream runs at a third of its speed. */
-size_t grpc_args_common(grpc_arg *args)
+size_t grpc_args_common(grpc_arg *args, int keepalive_ms)
 {
 	size_t n = 0;
-	args[n++] = grpc_arg_number(GRPC_ARG_KEEPALIVE_TIME_MS, WEIR_KEEPALIVE_MS);
+	args[n++] = grpc_arg_number(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive_ms);
 	args[n++] = grpc_arg_number(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, WEIR_DEAD_PEER_MS - WEIR_KEEPALIVE_MS - 1000);
 	args[n++] = grpc_arg_number(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
 	args[n++] = grpc_arg_number(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);

@@ -85,9 +85,9 @@ grpc_slice grpc_details_of(weir_status status, const char *text);
 weir_status grpc_status_read(grpc_status_code code, grpc_slice details, const char *address, enum rpc_method method, char *text,
                              size_t text_bytes, bool *silent);
 grpc_arg grpc_arg_number(const char *key, int value);
-/* Arguments that both ends have; returns how many were written. */
+/* Arguments that both ends have; returns how many were written. keepalive_ms: between pings of a silent peer; INT_MAX: none. */
 #define GRPC_ARGS_COMMON 12
-size_t grpc_args_common(grpc_arg *args);
+size_t grpc_args_common(grpc_arg *args, int keepalive_ms);
 
 /* Between gRPC's threads, memory is handed over by means that ThreadSanitizer does not see, because the library is not instrumented: these tell it.
  * `what` is the object that travels. */

@@ -146,7 +146,7 @@ int bare_serve(int address_fd)
 {
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	grpc_arg args[GRPC_ARGS_COMMON];
-	grpc_channel_args list = {grpc_args_common(args), args};
+	grpc_channel_args list = {grpc_args_common(args, WEIR_KEEPALIVE_MS), args};
 	uint8_t *table = calloc(1, BARE_TABLE_BYTES_MAX);
 	grpc_init();
 	grpc_server *server = grpc_server_create(&list, NULL);
@@ -175,7 +175,7 @@ struct bare_client {
 weir_status bare_client_open(struct bare_client **out, const char *address, weir_error *err)
 {
 	grpc_arg args[GRPC_ARGS_COMMON];
-	grpc_channel_args list = {grpc_args_common(args), args};
+	grpc_channel_args list = {grpc_args_common(args, WEIR_KEEPALIVE_MS), args};
 	struct bare_client *c = *out = calloc(1, sizeof *c);
 	if (!c)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", address);

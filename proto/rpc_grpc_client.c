@@ -1,8 +1,9 @@
 /* Clients over gRPC: a channel is two connections, one for control calls and one, with a minimal stack, for data streams; each is opened when
- * first used. */
+ * first used. To a server that is not ours one does for both: where a stream lives, a call finds its connection. */
 #include "rpc_grpc.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +17,10 @@ struct grpc_client {
 	grpc_channel *control, *data; /* NULL until used; loop's thread */
 };
 
-static grpc_channel *connect_to(const char *address, bool data)
+static grpc_channel *connect_to(const struct rpc_channel *to, bool data)
 {
 	grpc_arg args[GRPC_ARGS_COMMON + 10];
-	size_t n = grpc_args_common(args);
+	size_t n = grpc_args_common(args, to->foreign ? INT_MAX : (int)WEIR_KEEPALIVE_MS);
 	args[n++] = grpc_arg_number(GRPC_ARG_ENABLE_RETRIES, 0);
 	args[n++] = grpc_arg_number(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
 	args[n++] = grpc_arg_number(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
@@ -33,7 +34,7 @@ static grpc_channel *connect_to(const char *address, bool data)
 	assert(n <= sizeof args / sizeof *args);
 	grpc_channel_args list = {n, args};
 	grpc_channel_credentials *credentials = grpc_insecure_credentials_create();
-	grpc_channel *channel = grpc_channel_create(address, credentials, &list);
+	grpc_channel *channel = grpc_channel_create(to->address, credentials, &list);
 	grpc_channel_credentials_release(credentials);
 	return channel;
 }
@@ -67,9 +68,10 @@ void grpc_client_delete(struct rpc_channel *channel)
 static grpc_call *new_call(struct rpc_channel *channel, enum rpc_method method, gpr_timespec deadline)
 {
 	struct grpc_client *c = (struct grpc_client *)channel;
-	grpc_channel **connection = rpc_method_is_stream(method) ? &c->data : &c->control;
+	bool data = rpc_method_is_stream(method) && !channel->foreign;
+	grpc_channel **connection = data ? &c->data : &c->control;
 	if (!*connection)
-		*connection = connect_to(channel->address, rpc_method_is_stream(method));
+		*connection = connect_to(channel, data);
 	return grpc_channel_create_call(*connection, NULL, GRPC_PROPAGATE_DEFAULTS, grpc_loop_cq(channel->loop),
 	                                grpc_slice_from_static_string(rpc_method_path(method)), NULL, deadline, NULL);
 }

@@ -244,7 +244,7 @@ static void acceptor_ask(struct acceptor *a)
 
 static int method_of(grpc_slice path)
 {
-	for (int m = 0; m < RPC_METHODS; m++)
+	for (int m = 0; m < RPC_METHODS_SERVED; m++)
 		if (grpc_slice_str_cmp(path, rpc_method_path((enum rpc_method)m)) == 0)
 			return m;
 	return -1;
@@ -303,7 +303,7 @@ struct rpc_server *grpc_server_new(struct rpc *rpc)
 static grpc_server *create_server(void)
 {
 	grpc_arg args[GRPC_ARGS_COMMON + 4];
-	size_t n = grpc_args_common(args);
+	size_t n = grpc_args_common(args, WEIR_KEEPALIVE_MS);
 	args[n++] = grpc_arg_number(GRPC_ARG_ALLOW_REUSEPORT, 0);
 	args[n++] = grpc_arg_number(GRPC_ARG_MAX_CONCURRENT_STREAMS, WEIR_CALLS_PER_CONNECTION_MAX);
 	args[n++] = grpc_arg_number(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, WEIR_KEEPALIVE_MS / 4);

@@ -54,7 +54,7 @@ static void start_on_loop(void *arg)
 	rpc_link_add(&s->channel->streams, &s->link);
 	if (s->channel->closing)
 		rpc_stream_cancel(s, WEIR_E_CANCELLED, "the channel was closed");
-	else
+	else if (!s->ended) /* else cancelled before it began */
 		s->rpc->ops->stream_start(s);
 }
 

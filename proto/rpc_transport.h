@@ -116,6 +116,7 @@ struct rpc_channel {
 	struct rpc *rpc;
 	struct rpc_loop *loop;
 	char address[WEIR_ADDRESS_BYTES_MAX];
+	bool foreign; /* the peer is not ours: no keepalive pings */
 	struct prng jitter;
 	struct rpc_link calls, streams;
 	bool closing, cancelling; /* cancelling what it has: it is not closed before it is through, even if the last of it is gone */

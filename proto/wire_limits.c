@@ -8,26 +8,29 @@
 #include "weir/table.h"
 
 /* Repeated fields: how many. Strings and bytes: how long. X(message, field, maximum) */
-#define WIRE_LIMIT_MAP(X)                                           \
-	X("weir.v1.Table", "name", WEIR_TABLE_NAME_BYTES_MAX - 1)       \
-	X("weir.v1.Table", "segments", WEIR_TABLE_SEGMENTS_MAX)         \
-	X("weir.v1.Dataset", "description", WEIR_PATH_BYTES_MAX)        \
-	X("weir.v1.JoinReply", "servers", WEIR_SERVERS_MAX)             \
-	X("weir.v1.JoinReply", "partition_server", WEIR_PARTITIONS_MAX) \
-	X("weir.v1.JoinReply", "tables", WEIR_TABLES_MAX)               \
-	X("weir.v1.PartTotals", "count", WEIR_PARTITIONS_MAX)           \
-	X("weir.v1.PartTotals", "fingerprint", WEIR_PARTITIONS_MAX)     \
-	X("weir.v1.StepClose", "included", WEIR_STEP_MEMBERS_MAX)       \
-	X("weir.v1.StepClose", "dropped", WEIR_STEP_MEMBERS_MAX)        \
-	X("weir.v1.TableStatus", "staleness", HISTOGRAM_BUCKETS)        \
-	X("weir.v1.ServerStatus", "partitions", WEIR_PARTITIONS_MAX)    \
-	X("weir.v1.ServerStatus", "tables", WEIR_TABLES_MAX)            \
-	X("weir.v1.CheckpointPollReply", "parts", WEIR_PARTITIONS_MAX)  \
-	X("weir.v1.CheckpointPart", "rows", WEIR_CHECKPOINT_CHAIN_MAX)  \
-	X("weir.v1.LedgerStatus", "workers", WEIR_WORKERS_MAX)          \
-	X("weir.v1.LedgerStatus", "tables", WEIR_TABLES_MAX)            \
-	X("weir.v1.LedgerStatus", "servers", WEIR_SERVERS_MAX)          \
-	X("weir.v1.LedgerStatus", "partition_server", WEIR_PARTITIONS_MAX)
+#define WIRE_LIMIT_MAP(X)                                               \
+	X("weir.v1.Table", "name", WEIR_TABLE_NAME_BYTES_MAX - 1)           \
+	X("weir.v1.Table", "segments", WEIR_TABLE_SEGMENTS_MAX)             \
+	X("weir.v1.Dataset", "description", WEIR_PATH_BYTES_MAX)            \
+	X("weir.v1.JoinReply", "servers", WEIR_SERVERS_MAX)                 \
+	X("weir.v1.JoinReply", "partition_server", WEIR_PARTITIONS_MAX)     \
+	X("weir.v1.JoinReply", "tables", WEIR_TABLES_MAX)                   \
+	X("weir.v1.PartTotals", "count", WEIR_PARTITIONS_MAX)               \
+	X("weir.v1.PartTotals", "fingerprint", WEIR_PARTITIONS_MAX)         \
+	X("weir.v1.StepClose", "included", WEIR_STEP_MEMBERS_MAX)           \
+	X("weir.v1.StepClose", "dropped", WEIR_STEP_MEMBERS_MAX)            \
+	X("weir.v1.TableStatus", "staleness", HISTOGRAM_BUCKETS)            \
+	X("weir.v1.ServerStatus", "partitions", WEIR_PARTITIONS_MAX)        \
+	X("weir.v1.ServerStatus", "tables", WEIR_TABLES_MAX)                \
+	X("weir.v1.CheckpointPollReply", "parts", WEIR_PARTITIONS_MAX)      \
+	X("weir.v1.CheckpointPart", "rows", WEIR_CHECKPOINT_CHAIN_MAX)      \
+	X("weir.v1.LedgerStatus", "workers", WEIR_WORKERS_MAX)              \
+	X("weir.v1.LedgerStatus", "tables", WEIR_TABLES_MAX)                \
+	X("weir.v1.LedgerStatus", "servers", WEIR_SERVERS_MAX)              \
+	X("weir.v1.LedgerStatus", "partition_server", WEIR_PARTITIONS_MAX)  \
+	X("etcdserverpb.KeyValue", "value", WEIR_COORD_VALUE_BYTES_MAX)     \
+	X("etcdserverpb.RangeResponse", "kvs", WEIR_COORD_READ_RECORDS_MAX) \
+	X("etcdserverpb.WatchResponse", "events", WEIR_COORD_READ_RECORDS_MAX)
 
 #define STRING_BYTES_DEFAULT WEIR_ERROR_TEXT_BYTES
 #define BYTES_DEFAULT        16u /* a uuid */

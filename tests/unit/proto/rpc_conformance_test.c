@@ -212,6 +212,30 @@ static void resume_now(void *arg)
 	rpc_stream_resume(arg);
 }
 
+struct hasty {
+	struct probe *probe;
+	struct rpc_channel *channel;
+	struct rpc_loop *loop;
+};
+
+static void open_and_cancel(void *arg)
+{
+	struct hasty *h = arg;
+	probe_open(h->probe, h->channel, h->loop, RPC_PUSH_STREAM, 0, small, SMALLS);
+	rpc_stream_cancel(h->probe->stream, WEIR_E_STATE, "changed my mind");
+}
+
+static void test_cancelled_before_it_began(void **state)
+{
+	(void)state;
+	struct fixture f;
+	struct probe p;
+	fixture_open(&f, transport);
+	on_loop(f.loop, open_and_cancel, &(struct hasty){&p, f.channel, f.loop});
+	assert_int_equal(probe_wait_closed(&p), WEIR_E_STATE);
+	fixture_close(&f);
+}
+
 static void test_pause_stops_the_sender(void **state)
 {
 	(void)state;
@@ -542,6 +566,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_thousand_messages_interleaved),
 	    cmocka_unit_test(test_finish_sends_what_is_queued),
 	    cmocka_unit_test(test_client_cancels),
+	    cmocka_unit_test(test_cancelled_before_it_began),
 	    cmocka_unit_test(test_pause_stops_the_sender),
 	    cmocka_unit_test(test_server_stops_with_live_streams),
 	    cmocka_unit_test(test_grace_lets_calls_finish),

@@ -1,4 +1,4 @@
-/* How a service hands its results to the thread that asked: an executor's loop (rpc_loop_post), or what a test makes of it. */
+/* How a service hands its results to the thread that asked: a loop (rpc_loop_post), or what a test or a simulator makes of it. */
 #ifndef WEIR_POSTER_H
 #define WEIR_POSTER_H
 

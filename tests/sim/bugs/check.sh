@@ -1,0 +1,30 @@
+#!/bin/sh
+# check.sh SOURCE: every planted bug still applies to the source tree. check.sh SOURCE SEEDS [NAME]: and the explorer finds it (only those whose
+# names begin so), within so many seeds.
+set -eu
+source=$1 seeds=${2:-0} only=${3:-replica_}
+bugs=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+missed=0 limit_s=120 # of one bug
+for patch in "$bugs"/"$only"*.patch; do
+	name=$(basename "$patch" .patch)
+	rm -rf "$work/server"
+	mkdir "$work/server"
+	cp "$source"/server/replica*.[ch] "$source"/server/epochs.[ch] "$source"/server/heartbeat.h "$source"/server/member_set.h "$work/server"
+	patch -d "$work" -p1 --fuzz=0 --silent < "$patch" || { echo "$name does not apply: bring it up to date"; exit 1; }
+	[ "$seeds" -gt 0 ] || continue
+	cc -std=gnu17 -O2 -I "$work/server" -iquote "$source/common" -I "$source/common/include" "$source"/tests/sim/replica/*.c "$work"/server/*.c \
+		"$source"/common/prng.c "$source"/common/clock.c -lm -o "$work/explorer"
+	status=0
+	timeout "$limit_s" "$work/explorer" --seeds "$seeds" > "$work/out" 2>&1 || status=$?
+	case $status in
+	1) echo "$name: $(sed -n 's/^seeds \([0-9]*\) .*/\1 seeds/p' "$work/out"): $(head -1 "$work/out")" ;;
+	134) echo "$name: an assertion failed: $(tail -1 "$work/out")" ;;
+	*)
+		echo "$name: not found (status $status) in $seeds seeds"
+		missed=$((missed + 1))
+		;;
+	esac
+done
+[ "$missed" -eq 0 ]

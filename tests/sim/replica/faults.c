@@ -1,0 +1,173 @@
+/* What goes wrong, and what is asked meanwhile. Each run has its own mixture, so that the rare ones meet. */
+#include "explorer.h"
+
+#define FAULT_US  40000
+#define FAULTS_US 8000000
+#define QUIET_US  10000000
+
+static double sometimes(struct sim *s, double odds, double p)
+{
+	return sim_chance(s, odds) ? p * prng_unit(&s->random) : 0;
+}
+
+/* Which kinds this run may meet. */
+static uint32_t faults_mask(const struct mood *m)
+{
+	const bool kinds[FAULT_KINDS] = {
+	    m->loss > 0,          m->repeat > 0,    m->crash > 0,        m->crash > 0 && m->machine_crash > 0,
+	    m->pause > 0,         m->cut > 0,       m->coord_silent > 0, m->coord_lost > 0,
+	    m->snapshot_loss > 0, m->disk_full > 0, m->move > 0,         m->host > 0,
+	    m->memory_log,        m->sync_store};
+	uint32_t mask = 0;
+	for (uint32_t i = 0; i < FAULT_KINDS; i++)
+		mask |= (uint32_t)kinds[i] << i;
+	return mask;
+}
+
+void faults_choose(struct sim *s)
+{
+	struct mood *m = &s->mood;
+	*m = (struct mood){.loss = sometimes(s, 0.5, 0.1),
+	                   .repeat = sometimes(s, 0.5, 0.2),
+	                   .crash = sometimes(s, 0.7, 0.08),
+	                   .machine_crash = sometimes(s, 0.4, 0.5),
+	                   .pause = sometimes(s, 0.5, 0.08),
+	                   .cut = sometimes(s, 0.6, 0.15),
+	                   .coord_silent = sometimes(s, 0.3, 0.3),
+	                   .coord_lost = sometimes(s, 0.5, 0.4),
+	                   .snapshot_loss = sometimes(s, 0.3, 0.5),
+	                   .disk_full = sometimes(s, 0.2, 0.1),
+	                   .move = sometimes(s, 0.5, 0.1),
+	                   .host = sometimes(s, 0.3, 0.03),
+	                   .delay_us = sim_between(s, 200, 5000),
+	                   .delay_rare_us = sim_between(s, 1000, sim_chance(s, 0.3) ? 2000000 : 100000),
+	                   .coord_us = sim_between(s, 500, 20000),
+	                   .sync_us = sim_between(s, 2000, 200000),
+	                   .memory_log = sim_chance(s, 0.15),
+	                   .sync_store = sim_chance(s, 0.15)};
+	for (uint32_t p = 0; p < PARTITIONS; p++) {
+		m->replicas[p] = sim_chance(s, 0.5) ? 3 : 2;
+		m->min_isr[p] = m->replicas[p] == 3 ? (sim_chance(s, 0.7) ? 2 : 1) : sim_chance(s, 0.2) ? 2 : 1;
+	}
+	s->kinds = faults_mask(m);
+	s->heal_us = FAULTS_US;
+	s->end_us = FAULTS_US + QUIET_US;
+}
+
+static uint16_t any_node(struct sim *s)
+{
+	return (uint16_t)prng_below(&s->random, NODES);
+}
+
+static void crash_one(struct sim *s)
+{
+	const uint16_t node = any_node(s);
+	if (!s->nodes[node].up)
+		return;
+	node_crash(s, node, sim_chance(s, s->mood.machine_crash));
+	sim_schedule(s, sim_between(s, 1000, sim_chance(s, 0.5) ? 200000 : 3000000), EVENT_START, node);
+}
+
+static void pause_one(struct sim *s)
+{
+	const uint16_t node = any_node(s);
+	if (s->nodes[node].up && s->nodes[node].paused_until <= s->now_us) {
+		s->nodes[node].paused_until = s->now_us + sim_between(s, 10000, 3000000);
+		sim_note(s, "server %u is stopped until %.3f s", node, (double)s->nodes[node].paused_until / 1e6);
+	}
+}
+
+/* Links break and heal one by one, so that they come back in no order. */
+static void change_link(struct sim *s)
+{
+	const uint16_t from = any_node(s), to = any_node(s);
+	if (sim_chance(s, 0.15)) {
+		s->coord_cut[from] = !s->coord_cut[from];
+		return;
+	}
+	if (from == to)
+		return;
+	s->cut[from][to] = !s->cut[from][to];
+	if (sim_chance(s, 0.5))
+		s->cut[to][from] = s->cut[from][to];
+	sim_note(s, "link %u to %u is %s", from, to, s->cut[from][to] ? "cut" : "whole");
+}
+
+static void move_one(struct sim *s)
+{
+	const uint32_t partition = (uint32_t)prng_below(&s->random, PARTITIONS);
+	for (uint16_t i = 0; i < NODES; i++) {
+		struct copy *c = &s->nodes[i].copies[partition];
+		if (!s->nodes[i].up || s->nodes[i].paused_until > s->now_us || !c->hosted || !c->serving)
+			continue;
+		const struct replica_record *n = replica_get_record(c->replica);
+		const uint16_t to = n->isr.ids[prng_below(&s->random, n->isr.count)];
+		weir_status status;
+		if (sim_chance(s, 0.8))
+			status = replica_move(c->replica, to, &c->actions);
+		else
+			status = replica_drop(c->replica, to, &c->actions);
+		s->count.moves += status == WEIR_OK;
+		driver_run(s, i, partition, NULL);
+	}
+}
+
+/* Another server gets a replica. */
+static void host_one(struct sim *s)
+{
+	const uint32_t partition = (uint32_t)prng_below(&s->random, PARTITIONS);
+	const uint16_t node = any_node(s);
+	if (!s->nodes[node].copies[partition].hosted)
+		node_host(s, node, partition);
+}
+
+void faults_step(struct sim *s)
+{
+	if (s->healed)
+		return;
+	if (sim_chance(s, s->mood.crash))
+		crash_one(s);
+	if (sim_chance(s, s->mood.pause))
+		pause_one(s);
+	if (sim_chance(s, s->mood.cut))
+		change_link(s);
+	if (sim_chance(s, s->mood.coord_silent * 0.05))
+		s->coord_silent_until = s->now_us + sim_between(s, 100000, 3000000);
+	if (sim_chance(s, s->mood.move))
+		move_one(s);
+	if (sim_chance(s, s->mood.host))
+		host_one(s);
+	sim_schedule(s, FAULT_US, EVENT_FAULT, 0);
+}
+
+void faults_heal(struct sim *s)
+{
+	struct mood *m = &s->mood;
+	sim_note(s, "all is well again");
+	s->healed = true;
+	memset(s->cut, 0, sizeof s->cut);
+	memset(s->coord_cut, 0, sizeof s->coord_cut);
+	m->loss = m->repeat = m->coord_silent = m->coord_lost = m->snapshot_loss = m->disk_full = 0;
+	m->delay_us = m->delay_rare_us = 1000;
+	m->coord_us = 5000;
+	m->sync_us = 10000;
+	s->coord_silent_until = 0;
+	for (uint16_t i = 0; i < NODES; i++)
+		s->nodes[i].paused_until = 0;
+	for (uint16_t i = 0; i < NODES; i++)
+		if (!s->nodes[i].up)
+			node_start(s, i);
+	for (uint32_t p = 0; p < PARTITIONS; p++)
+		coord_tell(s, p);
+	check_healed(s);
+}
+
+void faults_push(struct sim *s)
+{
+	const uint16_t node = any_node(s);
+	const uint32_t partition = (uint32_t)prng_below(&s->random, PARTITIONS);
+	if (s->nodes[node].up && s->nodes[node].paused_until <= s->now_us && s->nodes[node].copies[partition].hosted)
+		driver_push(s, node, partition);
+	if (s->now_us < s->end_us - 2000000)
+		sim_schedule(s, sim_between(s, 200, s->healed ? 20000 : 4000), EVENT_PUSH, 0);
+}
