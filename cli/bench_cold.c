@@ -9,6 +9,7 @@
 
 #include "bench.h"
 #include "prng.h"
+#include "process.h"
 #include "queue.h"
 #include "store.h"
 
@@ -203,17 +204,6 @@ static weir_status apply(struct cold_bench *b, struct store_table *t, const stru
 	return WEIR_OK;
 }
 
-static uint64_t rss_bytes(void)
-{
-	unsigned long long size, resident = 0;
-	FILE *f = fopen("/proc/self/statm", "r");
-	if (f && fscanf(f, "%llu %llu", &size, &resident) != 2)
-		resident = 0;
-	if (f)
-		fclose(f);
-	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 /* Asks for a batch; the ticket that it waits for. */
 static uint64_t ask(struct cold_bench *b, const struct batch *batch)
 {
@@ -289,7 +279,7 @@ static double run_budgeted(void *arg, weir_error *err)
 			return -1;
 		}
 		if (i % 64 == 0) {
-			const uint64_t rss = rss_bytes();
+			const uint64_t rss = process_memory();
 			b->rss_max = rss > b->rss_max ? rss : b->rss_max;
 			charge_cold(b);
 		}
@@ -385,7 +375,7 @@ static weir_status open_cold(struct cold_bench *b, weir_error *err)
 
 static weir_status open_budgeted(struct cold_bench *b, weir_error *err)
 {
-	b->rss_before = rss_bytes();
+	b->rss_before = process_memory();
 	b->budget = store_table_bytes(b->memory_table) / COLD_PART;
 	b->pool.limit = b->budget;
 	weir_status s = open_cold(b, err);

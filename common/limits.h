@@ -12,12 +12,12 @@
 #define WEIR_FRAME_RECORDS_MAX    4096u      /* records in one frame */
 #define WEIR_RECORD_SECTIONS_MAX  256u       /* table sections in one record */
 #define WEIR_SECTION_ROWS_MAX     (1u << 18) /* rows in one section */
-#define WEIR_STREAM_CREDIT_BYTES \
-	(16u << 20) /* unacknowledged request bytes per stream; enforced by the sender, checked by the receiver */
-#define WEIR_PUSH_AHEAD_BYTES \
-	(4u << 20) /* bulk that a client has sent and no server acknowledged; more would leave the caches before it is copied */
-#define WEIR_PULL_AHEAD_BYTES \
-	(4u << 20) /* answers a client has asked for on a stream; more would only wait in socket buffers, out of the caches */
+/* unacknowledged request bytes per stream; enforced by the sender, checked by the receiver */
+#define WEIR_STREAM_CREDIT_BYTES (16u << 20)
+/* bulk that a client has sent and no server acknowledged; more would leave the caches before it is copied */
+#define WEIR_PUSH_AHEAD_BYTES (4u << 20)
+/* answers a client has asked for on a stream; more would only wait in socket buffers, out of the caches */
+#define WEIR_PULL_AHEAD_BYTES         (4u << 20)
 #define WEIR_STREAM_CREDIT_REQUESTS   1024u       /* unacknowledged requests per stream */
 #define WEIR_CONNECTIONS_MAX          4096u       /* per server */
 #define WEIR_CALLS_PER_CONNECTION_MAX 1024u       /* calls and streams at once */
@@ -140,7 +140,7 @@ _Static_assert(WEIR_CHUNK_ELEMENTS <= 65536, "an offset inside a chunk must fit 
 _Static_assert(WEIR_STREAM_CREDIT_BYTES >= 2 * WEIR_MESSAGE_BYTES_MAX, "two messages must fit the credit, or a stream stalls");
 _Static_assert(WEIR_PUSH_AHEAD_BYTES + WEIR_MESSAGE_BYTES_MAX <= WEIR_STREAM_CREDIT_BYTES,
                "seals, closes and retirements do not wait for bulk, and must have credit left");
-_Static_assert(WEIR_COORD_TXN_MAX * (WEIR_COORD_KEY_BYTES_MAX + WEIR_COORD_VALUE_BYTES_MAX + 64) <= WEIR_CONTROL_BYTES_MAX,
+_Static_assert(WEIR_COORD_TXN_MAX *(WEIR_COORD_KEY_BYTES_MAX + WEIR_COORD_VALUE_BYTES_MAX + 64) <= WEIR_CONTROL_BYTES_MAX,
                "the largest transaction must fit one control message");
 _Static_assert(WEIR_COORD_READ_RECORDS_MAX >= 4 * WEIR_PARTITIONS_MAX, "a job's records must fit one read");
 _Static_assert(WEIR_SERVERS_MAX < 65535, "a server's number is 16 bits and 0xffff means none");

@@ -13,6 +13,7 @@
 #include "ledger_log.h"
 #include "partition_state.h"
 #include "placement.h"
+#include "process.h"
 
 #define READER_THREADS     2u
 #define COLD_SHARE         10u                   /* RocksDB's memtables have 1 / this of the memory budget, */
@@ -60,25 +61,13 @@ static void on_failed(void *arg, const weir_error *err)
 /* --- Memory. What rows take is counted. The rest, RocksDB's memtables, indexes and filters, messages under way and what the allocator keeps, is measured.
  * It goes on growing when rows have filled what it leaves them, and they cannot give that back: so what it is expected to become is kept free, up to half of the budget. */
 
-/* The process's own memory: resident, and no file's. */
-static uint64_t own_memory(void)
-{
-	unsigned long long size, resident = 0, shared = 0;
-	FILE *f = fopen("/proc/self/statm", "re");
-	if (!f)
-		return 0;
-	if (fscanf(f, "%llu %llu %llu", &size, &resident, &shared) != 3)
-		resident = shared = 0;
-	fclose(f);
-	return (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 static void charge_rest(struct durable *d)
 {
 	const uint64_t cold = cold_memory(d->cold), half = d->pool.limit / 2;
 	uint64_t rest = cold;
 	if (d->options.owns_process) {
-		const uint64_t rows = pool_used(&d->pool) - d->rest, own = own_memory(), expected = REST_BYTES + d->pool.limit / REST_OF;
+		const uint64_t rows = pool_used(&d->pool) - d->rest, own = process_memory(),
+		               expected = REST_BYTES + d->pool.limit / REST_OF;
 		rest = own > d->baseline + rows ? own - d->baseline - rows : 0;
 		rest = rest < expected ? expected : rest;
 		rest = rest > half ? half : rest;
@@ -149,7 +138,7 @@ weir_status durable_open(struct server *s, const struct durable_options *options
 	d->options = *options;
 	d->options.path = NULL; /* the folder keeps it */
 	d->opened_ms = clock_ms(s->options.clock);
-	d->baseline = own_memory();
+	d->baseline = process_memory();
 	d->channels = calloc(s->options.partitions + 1u, sizeof *d->channels);
 	if (!d->channels)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", s->name);

@@ -233,7 +233,7 @@ static void forget(struct store *s, struct store_request *q)
 
 static void forget_until(struct store *s, uint64_t ticket)
 {
-	while (s->answered_count > ANSWERED_MAX && s->answered->kept_until <= ticket && !s->kept.until) {
+	while (s->answered_count > ANSWERED_MAX && s->answered->marked_until <= ticket && !s->kept.until) {
 		struct store_request *q = s->answered;
 		if (!(s->answered = q->next))
 			s->answered_last = &s->answered;
@@ -250,7 +250,7 @@ static void keep_answered(struct store *s, struct store_request *q)
 		free(r->wants);
 		r->wants = NULL;
 	}
-	q->kept_until = s->tickets;
+	q->marked_until = s->tickets;
 	q->next = NULL;
 	*s->answered_last = q;
 	s->answered_last = &q->next;

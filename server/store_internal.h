@@ -73,8 +73,8 @@ struct store_request {
 	struct cold_request request;
 	struct store *store;
 	uint64_t ticket;
-	uint64_t charged;    /* to the pool, for its rows while they are under way */
-	uint64_t kept_until; /* the ticket of the last record that may have waited for this */
+	uint64_t charged;      /* to the pool, for its rows while they are under way */
+	uint64_t marked_until; /* the ticket of the last record that may have waited for this: its absent keys stay marked as long */
 	struct store_request *next;
 };
 
