@@ -235,13 +235,17 @@ static weir_status begin_server(struct checkpoint_run *run, uint32_t i, int64_t 
 	q.steps_closed = run->steps_closed;
 	while (true) {
 		ProtobufCMessage *m;
+		weir_error refusal = {0}; /* of this attempt: the next may succeed */
 		weir_status status = call_server(c, i, RPC_CHECKPOINT_BEGIN, &q.base, BEGIN_TIMEOUT_MS,
-		                                 &weir__v1__checkpoint_begin_reply__descriptor, &m, err);
+		                                 &weir__v1__checkpoint_begin_reply__descriptor, &m, &refusal);
 		if (!status)
-			status = status_of(((Weir__V1__CheckpointBeginReply *)m)->status, c, i, err);
+			status = status_of(((Weir__V1__CheckpointBeginReply *)m)->status, c, i, &refusal);
 		wire_free(m);
-		if (status != WEIR_E_NOT_CURRENT || clock_ms(c->server->options.clock) >= deadline_ms)
+		if (status != WEIR_E_NOT_CURRENT || clock_ms(c->server->options.clock) >= deadline_ms) {
+			if (status)
+				*err = refusal;
 			return status;
+		}
 		sleep_ms(BEGIN_RETRY_MS);
 	}
 }
