@@ -95,6 +95,7 @@ static weir_status fetch(struct partition *p, const struct log_entry *e, weir_er
 {
 	if (!p->cold)
 		return WEIR_OK;
+	store_replay(p->store, e->index);
 	weir_status status = e->record.kind == RECORD_CLOSE_STEP ? steps_want(p, e) : rows_want(p, &e->record, e->body);
 	if (status)
 		return weir_fail(err, status, "partition %u: out of memory", p->options.id);
@@ -127,6 +128,8 @@ weir_status partition_replay(struct partition *p, const struct log_entry *e, wei
 
 void partition_recovered(struct partition *p)
 {
+	if (p->cold)
+		store_replayed(p->store);
 	free(p->skip.bits);
 	p->skip = (struct replay_skip){0};
 	epochs_begin(&p->epochs, p->options.epoch, p->applied + 1);

@@ -103,7 +103,11 @@ weir_status store_want(struct store_table *t, const uint64_t *keys, size_t count
 /* Sends for what was noted. 0: every row wanted is in memory or stored nowhere: go on. Else a ticket, larger than those before: when `fetched` has
  * run with it or a larger one, want and fetch again (nearly always: 0; whoever asks again inside `fetched` gets 0 sooner or later, however small the pool). While the pool is full the rows may wait for others to leave. */
 uint64_t store_fetch(struct store *s);
-/* The same, reading on this thread: for recovery, where nobody waits. Never overlaps with tickets. */
+
+/* Recovery, on one thread, before there are tickets. store_replay begins an entry: all up to index is durable, and what is wanted from here on stays
+ * until the next entry. store_fetch_now is store_fetch that reads on this thread; it makes room by the budget, writing on this thread too. */
+void store_replay(struct store *s, uint64_t index);
+void store_replayed(struct store *s); /* the last entry is applied */
 weir_status store_fetch_now(struct store *s, weir_error *err) WEIR_MUST_CHECK;
 /* Entries up to here survive a crash: rows of these versions may be written below. It never goes back. */
 void store_set_durable(struct store *s, uint64_t index);

@@ -92,9 +92,14 @@ void store_evict(struct store_table *t)
 	store_send_evicting(s);
 }
 
+bool store_is_tight(const struct store *s)
+{
+	return s->options.cold && !pool_fits(s->options.pool, s->options.pool->limit / GATE_OF);
+}
+
 void store_balance(struct store *s)
 {
-	if (!s->options.cold || pool_fits(s->options.pool, s->options.pool->limit / GATE_OF))
+	if (!store_is_tight(s))
 		return;
 	s->below = true;
 	for (uint32_t id = 0; id < s->tables_end; id++)

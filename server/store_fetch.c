@@ -365,14 +365,38 @@ uint64_t store_fetch(struct store *s)
 	return s->tickets;
 }
 
+/* --- Replay */
+
+void store_replay(struct store *s, uint64_t index)
+{
+	s->replays = true;
+	s->asks_again = true; /* whatever is wanted is kept */
+	let_go(s);
+	if (store_is_tight(s))
+		s->below = true;
+	store_set_durable(s, index);
+}
+
+void store_replayed(struct store *s)
+{
+	let_go(s);
+	s->asks_again = false;
+	s->replays = false;
+}
+
 weir_status store_fetch_now(struct store *s, weir_error *err)
 {
 	struct store_request *q = s->noted;
-	assert(!s->must_wait);
+	weir_status status;
+	assert(s->replays);
+	s->must_wait = false; /* a key that comes twice */
 	if (!q)
 		return WEIR_OK;
 	s->noted = NULL;
-	weir_status status = cold_request_read(s->options.cold, &q->request);
+	while (!s->replay_err.status && !is_admissible(s, &q->request))
+		;
+	q->request.err = s->replay_err;
+	status = s->replay_err.status ? s->replay_err.status : cold_request_read(s->options.cold, &q->request);
 	if (!status)
 		status = install_all(s, &q->request);
 	if (status)

@@ -80,6 +80,7 @@ struct store_request {
 
 struct store_flush {
 	struct cold_write *header; /* NULL: none in progress */
+	struct store_write *batch; /* being filled; NULL: none */
 	uint32_t table;            /* the cursor */
 	uint64_t place;
 	bool posted; /* a slice is in the loop's queue */
@@ -101,7 +102,9 @@ struct store {
 	bool below;          /* rows may be in RocksDB only */
 	bool tracks;         /* flags matter: there is a cold, or a snapshot is in progress */
 	bool closed;
-	uint8_t parity; /* 0 or ROW_PARITY */
+	bool replays;          /* nobody else is there yet: what is written is written at once */
+	weir_error replay_err; /* of a write */
+	uint8_t parity;        /* 0 or ROW_PARITY */
 	uint64_t durable;
 	/* store_fetch.c */
 	struct store_request *noted;                     /* being filled */
@@ -198,6 +201,9 @@ static inline uint64_t store_find_row(const struct store_table *t, uint64_t key)
 void store_evict(struct store_table *t);
 /* Whether `rows` more rows of t than those arriving fit the budget. */
 bool store_has_room(const struct store_table *t, uint64_t rows);
+
+/* Whether rows have to leave. */
+bool store_is_tight(const struct store *s);
 
 /* --- store_fetch.c */
 void store_admit(struct store *s); /* sends waiting requests for which there is room */

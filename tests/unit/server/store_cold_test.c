@@ -594,7 +594,18 @@ static void a_flushed_store_comes_back(void **state)
 	}
 }
 
-static void a_replay_reads_on_its_own_thread(void **state)
+/* Wants them as the replay of the next entry does. */
+static void replay_wants(struct world *w, const struct record *r)
+{
+	uint64_t keys[RECORD_MAX];
+	for (size_t i = 0; i < r->count; i++)
+		keys[i] = key_of(r->ids[i]);
+	store_replay(w->store, w->index);
+	assert_int_equal(store_want(w->tables[r->table], keys, r->count), WEIR_OK);
+	assert_int_equal(store_fetch_now(w->store, NULL), WEIR_OK);
+}
+
+static void a_replay_reads_and_writes_on_its_own_thread(void **state)
 {
 	(void)state;
 	struct world *w = malloc(sizeof *w);
@@ -602,17 +613,26 @@ static void a_replay_reads_on_its_own_thread(void **state)
 	for (uint32_t i = 0; i < STEPS; i++)
 		step(w);
 	settle(w);
+	for (uint32_t i = 0; i < 4 * KEYS / RECORD_MAX; i++) { /* two pushes to every row: three times the budget */
+		struct record r = {.kind = PUSH, .table = 0, .count = RECORD_MAX};
+		for (uint64_t k = 0; k < RECORD_MAX; k++)
+			r.ids[k] = (i * RECORD_MAX + k) % KEYS;
+		replay_wants(w, &r);
+		push(w, &r);
+		assert_in_range(pool_used(&w->pool), 1, w->pool.limit + RECORD_MAX * ROW_BYTES);
+	}
 	for (uint64_t id = 0; id < KEYS; id += 9) {
-		uint64_t keys[9], n = 0;
-		for (; n < 9 && id + n < KEYS; n++)
-			keys[n] = key_of(id + n);
-		assert_int_equal(store_want(w->tables[0], keys, n), WEIR_OK);
-		assert_int_equal(store_fetch_now(w->store, NULL), WEIR_OK);
-		struct record r = {.table = 0, .count = n};
-		for (uint64_t i = 0; i < n; i++)
-			r.ids[i] = id + i;
+		struct record r = {.table = 0};
+		for (; r.count < 9 && id + r.count < KEYS; r.count++)
+			r.ids[r.count] = id + r.count;
+		replay_wants(w, &r);
 		check_values(w, &r);
 	}
+	store_replayed(w->store);
+	w->durable = w->index;
+	for (uint32_t i = 0; i < STEPS; i++)
+		step(w);
+	settle(w);
 	world_free(w);
 }
 
@@ -738,7 +758,7 @@ int main(void)
 	    cmocka_unit_test(dense_tables_that_cannot_stay_in_memory_are_refused),
 	    cmocka_unit_test(random_records_equal_a_model),
 	    cmocka_unit_test(a_flushed_store_comes_back),
-	    cmocka_unit_test(a_replay_reads_on_its_own_thread),
+	    cmocka_unit_test(a_replay_reads_and_writes_on_its_own_thread),
 	    cmocka_unit_test(nothing_is_written_before_it_is_durable),
 	    cmocka_unit_test(an_error_below_reaches_the_owner),
 	    cmocka_unit_test(a_snapshot_works_without_anything_below),
