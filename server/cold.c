@@ -142,6 +142,15 @@ static rocksdb_options_t *insert_from_last(rocksdb_options_t *r)
 	return hinted;
 }
 
+/* RocksDB's threads, of the whole process. */
+static void give_way(void)
+{
+	rocksdb_env_t *env = rocksdb_create_default_env();
+	rocksdb_env_lower_thread_pool_cpu_priority(env);
+	rocksdb_env_lower_high_priority_thread_pool_cpu_priority(env);
+	rocksdb_env_destroy(env);
+}
+
 static rocksdb_options_t *database_options(const struct cold_options *o, rocksdb_cache_t *cache)
 {
 	rocksdb_options_t *r = rocksdb_options_create();
@@ -197,6 +206,7 @@ weir_status cold_open(struct cold **out, const struct cold_options *options, wei
 	c->path = strdup(options->path);
 	c->fixed = MEMTABLES * memtable_bytes(options) + CACHE_BYTES;
 	c->cache = rocksdb_cache_create_lru(CACHE_BYTES);
+	give_way();
 	c->options = database_options(options, c->cache);
 	c->read = rocksdb_readoptions_create();
 	rocksdb_readoptions_set_verify_checksums(c->read, 1);
