@@ -375,12 +375,15 @@ static weir_status keep_restored(struct server *s, weir_error *err)
 		rpc_loop_post(s->ledger_loop, commit_ledger, s);
 		server_wait_idle(s);
 		status = journal_wait(s->durable->journal, err);
+		if (!status && ledger_log_is_blocked(s->ledger_log))
+			status = weir_fail(err, WEIR_E_NO_SPACE, "the ledger that was restored could not be written to %s: make room",
+			                   folder_path(s->durable->folder));
 	}
 	if (status)
 		return status;
 	flush_all(s);
 	for (uint32_t p = 0; p < s->options.partitions; p++)
-		if (s->partitions[p] && partition_flushed(s->partitions[p]) != partition_applied(s->partitions[p]))
+		if (s->partitions[p] && !partition_is_flushed(s->partitions[p]))
 			return weir_fail(err, WEIR_E_IO, "partition %u: what was restored could not be written to %s", p,
 			                 folder_path(s->durable->folder));
 	return folder_restored(s->durable->folder, err);

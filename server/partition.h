@@ -96,6 +96,8 @@ void partition_set_log(struct partition *p, struct log *log); /* taken over */
 weir_status partition_replay(struct partition *p, const struct log_entry *e, weir_error *err) WEIR_MUST_CHECK;
 void partition_recovered(struct partition *p);
 uint64_t partition_flushed(const struct partition *p); /* log index that the last flush covers */
+/* Whether that is all there is. */
+bool partition_is_flushed(const struct partition *p);
 /* Nothing of it is in RocksDB, whatever was imported: it comes from a checkpoint. */
 void partition_set_unflushed(struct partition *p);
 /* The log has become durable further: on the owner's thread, after each time. */

@@ -34,6 +34,7 @@ static void on_synced(struct cold_write *w)
 	struct partition *p = flush_owner(w, offsetof(struct partition_flush_state, sync_write));
 	if (written(p, w)) {
 		p->flushed = p->flush.index;
+		p->unflushed = false;
 		atomic_store_explicit(&p->counters.flushed, p->flushed, memory_order_relaxed);
 		p->options.log->ops->truncate_below(p->options.log, p->flush.needs);
 	}
@@ -62,7 +63,7 @@ void flush_continue(struct partition *p, uint64_t durable)
 bool partition_flush(struct partition *p, void (*done)(void *arg), void *arg)
 {
 	struct partition_flush_state *f = &p->flush;
-	if (!p->cold || p->closed || f->running || p->failed || p->applied == p->flushed)
+	if (!p->cold || p->closed || f->running || p->failed || partition_is_flushed(p))
 		return false;
 	f->header = partition_state_export(p);
 	if (!f->header)

@@ -115,6 +115,7 @@ struct partition {
 	struct submissions unfetched, blocked; /* that wait for rows; for space on the disk */
 	struct deferred_reply *deferred, **deferred_end;
 	uint64_t flushed; /* log index that the last complete flush covers */
+	bool unflushed;   /* there was none: not even what it began with is in RocksDB */
 	struct partition_flush_state flush;
 	struct partition_eviction eviction;
 	struct partition_counters counters;

@@ -77,9 +77,15 @@ uint64_t partition_flushed(const struct partition *p)
 	return p->flushed;
 }
 
+bool partition_is_flushed(const struct partition *p)
+{
+	return !p->unflushed && p->flushed == p->applied;
+}
+
 void partition_set_unflushed(struct partition *p)
 {
 	p->flushed = 0;
+	p->unflushed = true;
 }
 
 /* A table that is missing would otherwise show as a broken invariant. */

@@ -46,8 +46,48 @@ static void rows_that_are_on_disk_only_are_in_checkpoints(void **state)
 	place_remove(&place);
 }
 
+/* A restored server that is killed before its first push: what its folder holds then is all of what was restored. */
+static void what_was_restored_is_on_disk_when_the_server_serves(void **state)
+{
+	(void)state;
+	struct place place, data, killed;
+	struct cluster c;
+	struct trainer t;
+	struct asker a;
+	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX], command[256];
+	weir_error err = {0};
+	place_make(&place);
+	place_make(&data);
+	place_make(&killed);
+	cluster_start(&c, &(struct cluster_options){.checkpoint = &place.options});
+	trainer_open(&t, &c, "mortal", (weir_mode){WEIR_ASYNC});
+	assert_ok(train(&t, 15, &err), &err); /* in the middle of a unit */
+	asker_open(&a, &c);
+	asker_take(&a, name);
+	asker_close(&a);
+	trainer_abandon(&t);
+	cluster_stop(&c);
+	struct cluster_options restored = {.checkpoint = &place.options, .restore = name, .generation = 2, .folder = data.folder};
+	cluster_start(&c, &restored);
+	snprintf(command, sizeof command, "cp -r %s/. %s", data.folder, killed.folder);
+	assert_int_equal(system(command), 0);
+	cluster_stop(&c);
+	restored.folder = killed.folder;
+	cluster_start(&c, &restored);
+	trainer_open(&t, &c, "survivor", (weir_mode){WEIR_ASYNC});
+	assert_ok(train(&t, UINT32_MAX, &err), &err);
+	assert_sums(&t);
+	assert_audit(&c);
+	trainer_close(&t);
+	cluster_stop(&c);
+	place_remove(&killed);
+	place_remove(&data);
+	place_remove(&place);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(rows_that_are_on_disk_only_are_in_checkpoints)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(rows_that_are_on_disk_only_are_in_checkpoints),
+	                                   cmocka_unit_test(what_was_restored_is_on_disk_when_the_server_serves)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
