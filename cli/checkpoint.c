@@ -167,7 +167,7 @@ weir_status checkpoint_find(const struct job *job, const char *from, struct blob
 	job_checkpoint_options(job, place, &o);
 	weir_status s = checkpoint_options_open(&o, store, err);
 	if (s == WEIR_OK && (!from || strcmp(from, "latest") == 0)) {
-		s = checkpoint_latest(*store, name, err);
+		s = checkpoint_latest(*store, job->name, name, err);
 		from = name;
 	}
 	if (s == WEIR_OK)

@@ -404,25 +404,35 @@ weir_status checkpoint_manifest_read(struct blob_store *s, const char *name, str
 	return status;
 }
 
-weir_status checkpoint_latest(struct blob_store *s, char out[WEIR_CHECKPOINT_NAME_BYTES_MAX], weir_error *err)
+/* Which of two of one job is the later one. Not by its name: a clock may have gone backwards. */
+static int compare_manifests(const void *a, const void *b)
+{
+	const struct checkpoint_manifest *x = a, *y = b;
+	if (x->generation != y->generation)
+		return x->generation < y->generation ? -1 : 1;
+	if (x->step != y->step)
+		return x->step < y->step ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+weir_status checkpoint_latest(struct blob_store *s, const char *job, char out[WEIR_CHECKPOINT_NAME_BYTES_MAX], weir_error *err)
 {
 	struct names n;
 	weir_status status = list_names(s, &n, err);
 	if (status)
 		return status;
-	uint64_t generation = 0;
+	struct checkpoint_manifest last = {0};
 	for (size_t i = 0; i < n.count && !status; i++) {
 		struct checkpoint_manifest m = {0};
 		status = checkpoint_manifest_read(s, n.list[i], &m, err);
-		if (!status && m.generation >= generation) {
-			generation = m.generation;
-			memcpy(out, n.list[i], sizeof n.list[i]);
-		}
-		checkpoint_manifest_free(&m);
+		checkpoint_manifest_free(&m); /* its lists: what it is compared by stays */
+		if (!status && strcmp(m.job, job) == 0 && (!*last.name || compare_manifests(&m, &last) > 0))
+			last = m;
 	}
 	free(n.list);
-	if (!status && !generation)
-		status = weir_fail(err, WEIR_E_NOT_FOUND, "%s holds no checkpoint", s->place);
+	if (!status && !*last.name)
+		status = weir_fail(err, WEIR_E_NOT_FOUND, "%s holds no checkpoint of job %s", s->place, job);
+	memcpy(out, last.name, sizeof last.name);
 	return status;
 }
 
@@ -462,7 +472,7 @@ weir_status checkpoint_object_read(struct blob_store *s, const struct checkpoint
 struct removal {
 	struct blob_store *store;
 	const char *keep_prefix;               /* of the files of a checkpoint that is being written; NULL: none */
-	struct checkpoint_manifest *manifests; /* that stay */
+	struct checkpoint_manifest *manifests; /* latest last; those that are removed name nothing */
 	size_t manifests_count;
 };
 
@@ -498,26 +508,31 @@ static weir_status remove_manifest(struct blob_store *s, const char *name, weir_
 	return blob_remove(s, object, err);
 }
 
-/* Walks from the newest: those of this job beyond `keep` go. A manifest that cannot be read stops everything: what it names is not known. */
-static weir_status choose_manifests(struct removal *r, const struct names *n, const uint8_t uuid[16], uint32_t keep,
-                                    weir_error *err)
+/* A manifest that cannot be read stops everything: what it names is not known. */
+static weir_status read_manifests(struct removal *r, const struct names *n, weir_error *err)
+{
+	weir_status status = WEIR_OK;
+	for (size_t i = 0; i < n->count && !status; i++) {
+		status = checkpoint_manifest_read(r->store, n->list[i], &r->manifests[i], err);
+		r->manifests_count += !status;
+	}
+	if (r->manifests_count)
+		qsort(r->manifests, r->manifests_count, sizeof *r->manifests, compare_manifests);
+	return status;
+}
+
+/* From the latest back: those of this job beyond `keep` go, and name nothing any more. */
+static weir_status remove_old(struct removal *r, const uint8_t uuid[16], uint32_t keep, weir_error *err)
 {
 	weir_status status = WEIR_OK;
 	uint32_t own = 0;
-	for (size_t i = n->count; i-- > 0 && !status;) {
-		struct checkpoint_manifest *m = &r->manifests[r->manifests_count];
-		*m = (struct checkpoint_manifest){0};
-		status = checkpoint_manifest_read(r->store, n->list[i], m, err);
-		if (status)
-			return status;
-		bool ours = memcmp(m->uuid, uuid, sizeof m->uuid) == 0;
-		own += ours;
-		if (ours && own > keep) {
-			checkpoint_manifest_free(m);
-			status = remove_manifest(r->store, n->list[i], err);
-		} else {
-			r->manifests_count++;
-		}
+	for (size_t i = r->manifests_count; i-- > 0 && !status;) {
+		struct checkpoint_manifest *m = &r->manifests[i];
+		if (memcmp(m->uuid, uuid, sizeof m->uuid) != 0 || ++own <= keep)
+			continue;
+		status = remove_manifest(r->store, m->name, err);
+		checkpoint_manifest_free(m);
+		m->ledger.name[0] = '\0';
 	}
 	return status;
 }
@@ -532,8 +547,9 @@ weir_status checkpoint_retain(struct blob_store *s, const uint8_t uuid[16], uint
 	if (status)
 		return status;
 	r.manifests = calloc(n.count + 1, sizeof *r.manifests);
-	status =
-	    r.manifests ? choose_manifests(&r, &n, uuid, keep, err) : weir_fail(err, WEIR_E_MEMORY, "out of memory in retention");
+	status = r.manifests ? read_manifests(&r, &n, err) : weir_fail(err, WEIR_E_MEMORY, "out of memory in retention");
+	if (!status)
+		status = remove_old(&r, uuid, keep, err);
 	if (current) {
 		checkpoint_object_name(prefix, uuid, current, "");
 		r.keep_prefix = prefix;

@@ -60,8 +60,8 @@ void checkpoint_object_name(char out[WEIR_BLOB_NAME_BYTES_MAX], const uint8_t uu
 weir_status checkpoint_manifest_write(struct blob_store *s, const struct checkpoint_manifest *m, weir_error *err);
 /* E_NOT_FOUND (with what checkpoints there are), E_CORRUPT, E_VERSION. *out is filled on success only. */
 weir_status checkpoint_manifest_read(struct blob_store *s, const char *name, struct checkpoint_manifest *out, weir_error *err);
-/* The last one by (generation, when) of all that are there. E_NOT_FOUND. */
-weir_status checkpoint_latest(struct blob_store *s, char out[WEIR_CHECKPOINT_NAME_BYTES_MAX], weir_error *err);
+/* The last one of a job (by its name) by (generation, step, when). E_NOT_FOUND. */
+weir_status checkpoint_latest(struct blob_store *s, const char *job, char out[WEIR_CHECKPOINT_NAME_BYTES_MAX], weir_error *err);
 /* Reads the rows of a partition, file by file: of a row that comes again the one in the newer file counts. Every block is checked before it is
  * visited: its bytes, and that its rows belong to this partition and fit their table. What visit fails with ends it. */
 enum checkpoint_order { CHECKPOINT_OLDEST_FIRST, CHECKPOINT_NEWEST_FIRST };
@@ -75,7 +75,7 @@ weir_status checkpoint_object_read(struct blob_store *s, const struct checkpoint
                                    size_t *bytes, weir_error *err);
 weir_status checkpoint_object_write(struct blob_store *s, const char *name, const void *data, size_t bytes,
                                     struct checkpoint_object *out, weir_error *err);
-/* Removes the job's manifests beyond the `keep` newest, then every file of this job that no manifest names, except those of `current` (NULL: none). */
+/* Removes the job's manifests beyond the `keep` latest, then every file of this job that no manifest names, except those of `current` (NULL: none). */
 weir_status checkpoint_retain(struct blob_store *s, const uint8_t uuid[16], uint32_t keep, const char *current, weir_error *err);
 
 #endif

@@ -130,8 +130,9 @@ static void the_latest_is_of_the_last_generation(void **state)
 	weir_error err = {0};
 	write_checkpoint(uuid, 1800000009000, 2, NULL, &old);
 	write_checkpoint(uuid, 1800000005000, 3, NULL, &new); /* earlier by the clock: a machine whose clock goes wrong */
-	CHECK_OK(checkpoint_latest(store, name, &err), err);
+	CHECK_OK(checkpoint_latest(store, "demo", name, &err), err);
 	assert_string_equal(name, new.name);
+	assert_int_equal(checkpoint_latest(store, "demo2", name, &err), WEIR_E_NOT_FOUND); /* whose place it also is */
 	checkpoint_manifest_free(&old);
 	checkpoint_manifest_free(&new);
 }
@@ -161,6 +162,21 @@ static void files_go_when_no_manifest_names_them(void **state)
 	checkpoint_manifest_free(&second);
 	checkpoint_manifest_free(&third);
 	checkpoint_manifest_free(&foreign);
+}
+
+/* Retention goes by what a checkpoint is of: the clock of whoever wrote it may be behind. */
+static void the_latest_stays_whatever_the_clock_said(void **state)
+{
+	(void)state;
+	struct checkpoint_manifest before, restored;
+	weir_error err = {0};
+	write_checkpoint(uuid, 1800000900000, 6, NULL, &before);
+	write_checkpoint(uuid, 1800000400000, 7, NULL, &restored);
+	CHECK_OK(checkpoint_retain(store, uuid, 1, NULL, &err), err);
+	assert_true(manifest_is_there(&restored) && is_there(restored.partitions[1].rows[0].name));
+	assert_false(manifest_is_there(&before) || is_there(before.ledger.name));
+	checkpoint_manifest_free(&before);
+	checkpoint_manifest_free(&restored);
 }
 
 static void one_that_is_not_there_is_told_with_the_last_that_is(void **state)
@@ -212,6 +228,7 @@ int main(void)
 	    cmocka_unit_test(a_manifest_is_read_back_as_it_was_written),
 	    cmocka_unit_test(the_latest_is_of_the_last_generation),
 	    cmocka_unit_test(files_go_when_no_manifest_names_them),
+	    cmocka_unit_test(the_latest_stays_whatever_the_clock_said),
 	    cmocka_unit_test(one_that_is_not_there_is_told_with_the_last_that_is),
 	    cmocka_unit_test(a_damaged_manifest_is_refused),
 	};
