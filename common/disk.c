@@ -211,7 +211,6 @@ static weir_status system_remove(struct disk *self, const char *path, weir_error
 
 static weir_status system_make_dirs(struct disk *self, const char *path, weir_error *err)
 {
-	(void)self;
 	char part[WEIR_PATH_BYTES_MAX];
 	size_t length = strlen(path);
 	if (length == 0 || length >= sizeof part)
@@ -223,8 +222,12 @@ static weir_status system_make_dirs(struct disk *self, const char *path, weir_er
 			continue;
 		char saved = part[i];
 		part[i] = 0;
-		if (mkdir(part, 0755) != 0 && errno != EEXIST)
+		bool made = mkdir(part, 0755) == 0;
+		if (!made && errno != EEXIST)
 			return fail_errno(err, "create directory", part);
+		weir_status status = made ? sync_parent(self, part, err) : WEIR_OK;
+		if (status != WEIR_OK)
+			return status;
 		part[i] = saved;
 	}
 	struct stat st;

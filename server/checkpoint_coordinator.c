@@ -165,7 +165,7 @@ struct checkpoint_run {
 	struct message *ledger; /* its state */
 	uint64_t steps_closed;
 	uint64_t bytes;
-	uint32_t begun; /* servers [0, begun) */
+	uint32_t asked; /* servers [0, asked) were told to begin; the last of them may not have heard, or its answer was late */
 };
 
 static bool is_ending(struct checkpoint_coordinator *c)
@@ -263,8 +263,8 @@ static weir_status begin_all(struct checkpoint_run *run, weir_error *err)
 	if (!status)
 		status = read_ledger(run, flat, run->ledger->bytes, err);
 	int64_t deadline_ms = clock_ms(c->server->options.clock) + BEGIN_PATIENCE_MS;
-	for (; run->begun < c->servers && !status; run->begun += !status)
-		status = begin_server(run, run->begun, deadline_ms, err);
+	while (run->asked < c->servers && !status)
+		status = begin_server(run, run->asked++, deadline_ms, err);
 	free(flat);
 	on_ledger_loop(c, &t, task_release);
 	return status;
@@ -342,7 +342,7 @@ static weir_status wait_servers(struct checkpoint_run *run, weir_error *err)
 
 static void cancel_servers(struct checkpoint_run *run)
 {
-	for (uint32_t i = 0; i < run->begun; i++) {
+	for (uint32_t i = 0; i < run->asked; i++) {
 		bool done;
 		weir_error ignored = {0};
 		(void)poll_server(run, i, true, &done, &ignored);

@@ -168,11 +168,19 @@ static void look_visit(struct executor *e, void *arg)
 static void begin_visit(struct executor *e, void *arg)
 {
 	struct take *t = arg;
-	for (uint32_t i = 0; i < t->parts_count; i++)
-		if (t->parts[i].executor == e && !t->err.status) {
+	weir_error err = {0};
+	pthread_mutex_lock(&t->lock); /* who asked may have given up meanwhile */
+	bool is_wanted = !t->err.status;
+	pthread_mutex_unlock(&t->lock);
+	for (uint32_t i = 0; i < t->parts_count && is_wanted && !err.status; i++)
+		if (t->parts[i].executor == e) {
 			note_tables(t, t->takes->server->partitions[t->parts[i].id]);
-			begin_part(&t->parts[i], &t->err);
+			begin_part(&t->parts[i], &err);
 		}
+	pthread_mutex_lock(&t->lock);
+	if (!t->err.status)
+		t->err = err;
+	pthread_mutex_unlock(&t->lock);
 }
 
 /* What could not begin is ended by the writing thread too. */
@@ -181,7 +189,9 @@ static void begun(struct executor *e, void *arg)
 	(void)e;
 	struct take *t = arg;
 	struct rpc_call *call = t->call;
+	pthread_mutex_lock(&t->lock);
 	weir_error err = t->err;
+	pthread_mutex_unlock(&t->lock);
 	t->call = NULL;
 	set_state(t->takes, TAKE_WRITING);
 	answer_begin(call, err.status, err.text);

@@ -12,6 +12,7 @@
 #define SLICE_ROWS       8u      /* looked at between two looks at the clock: few, because a dense row has up to 768 KiB */
 #define GATHER_BYTES_MAX (16u << 20)
 #define CANCEL_RETRY_MS  100u
+#define GATHERS          (2 * (WEIR_TABLES_MAX + 1))
 
 /* Rows of one table that wait for a block's worth. */
 struct gather {
@@ -30,7 +31,7 @@ struct part_writer {
 	struct take *take;
 	struct take_part *part;
 	struct checkpoint_file_writer *file;
-	struct gather gathers[WEIR_TABLES_MAX + 1]; /* by table */
+	struct gather gathers[GATHERS]; /* two of each table: its rows, its stubs */
 	size_t gathered_bytes;
 	struct row_name *emitted; /* (emitted_count) with a cold: what it may be asked for no more */
 	size_t emitted_count, emitted_capacity;
@@ -40,10 +41,9 @@ struct part_writer {
 
 /* --- Into blocks */
 
-static weir_status gather_flush(struct part_writer *w, uint32_t table, weir_error *err)
+static weir_status gather_flush(struct part_writer *w, struct gather *g, weir_error *err)
 {
-	struct gather *g = &w->gathers[table];
-	struct checkpoint_rows rows = {.table = table,
+	struct checkpoint_rows rows = {.table = (uint32_t)(g - w->gathers) / 2,
 	                               .elements = g->elements,
 	                               .slots = g->slots,
 	                               .count = g->count,
@@ -66,19 +66,18 @@ static void gather_free(struct gather *g)
 static weir_status flush_all(struct part_writer *w, weir_error *err)
 {
 	weir_status status = WEIR_OK;
-	for (uint32_t id = 0; id <= WEIR_TABLES_MAX && !status; id++) {
-		status = gather_flush(w, id, err);
-		gather_free(&w->gathers[id]);
+	for (uint32_t i = 0; i < GATHERS && !status; i++) {
+		status = gather_flush(w, &w->gathers[i], err);
+		gather_free(&w->gathers[i]);
 	}
 	w->gathered_bytes = 0;
 	return status;
 }
 
-/* Room for rows of another shape: a dense table's last chunk, a stub. */
-static weir_status gather_reshape(struct part_writer *w, uint32_t table, uint32_t elements, uint32_t slots, weir_error *err)
+/* Room for rows of another shape: a dense table's last chunk. */
+static weir_status gather_reshape(struct part_writer *w, struct gather *g, uint32_t elements, uint32_t slots, weir_error *err)
 {
-	struct gather *g = &w->gathers[table];
-	weir_status status = gather_flush(w, table, err);
+	weir_status status = gather_flush(w, g, err);
 	size_t row_bytes = (size_t)elements * (1 + slots) * sizeof(float);
 	gather_free(g);
 	g->elements = elements;
@@ -102,15 +101,15 @@ static weir_status put_row(struct part_writer *w, uint32_t table, uint64_t key, 
 	if (table > WEIR_TABLES_MAX || row_decode(bytes, count, &meta, &floats, &n))
 		return weir_fail(err, WEIR_E_CORRUPT, "partition %u: a row of table %u that is none", w->part->id, table);
 	uint32_t slots = n ? w->take->slots[table] : 0, elements = (uint32_t)(n / (1 + slots));
-	struct gather *g = &w->gathers[table];
+	struct gather *g = &w->gathers[2 * table + (n == 0)];
 	weir_status status = WEIR_OK;
 	if (!g->capacity || g->elements != elements || g->slots != slots) {
 		if (w->gathered_bytes > GATHER_BYTES_MAX)
 			status = flush_all(w, err);
 		if (!status)
-			status = gather_reshape(w, table, elements, slots, err);
+			status = gather_reshape(w, g, elements, slots, err);
 	} else if (g->count == g->capacity) {
-		status = gather_flush(w, table, err);
+		status = gather_flush(w, g, err);
 	}
 	if (status)
 		return status;
@@ -364,8 +363,8 @@ static weir_status write_part(struct take_part *part, struct blob_store *store, 
 		status = write_rows(w, store, err);
 	part->result.index = part->index;
 	part->result.removed = part->removed;
-	for (uint32_t id = 0; id <= WEIR_TABLES_MAX; id++)
-		gather_free(&w->gathers[id]);
+	for (uint32_t i = 0; i < GATHERS; i++)
+		gather_free(&w->gathers[i]);
 	free(w->emitted);
 	free(w);
 	return status;
