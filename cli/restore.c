@@ -51,6 +51,7 @@ static weir_status move_aside(const struct job *job, uint32_t i, uint64_t genera
 	return s == WEIR_OK ? d->ops->rename(d, from, to, err) : s;
 }
 
+/* run.json first: where the moving is cut off, servers refuse what is left of the generation before, and none begins with nothing. */
 static weir_status set_run(const struct job *job, const struct checkpoint_manifest *m, weir_error *err)
 {
 	struct run_state run = {0};
@@ -61,16 +62,14 @@ static weir_status set_run(const struct job *job, const struct checkpoint_manife
 		return weir_fail(err, s, "%s", why.text);
 	/* Above every generation that this run, or the checkpoint's, has seen. */
 	uint64_t generation = (run.generation > m->generation ? run.generation : m->generation) + 1;
-	for (uint32_t i = 0; i < WEIR_SERVERS_MAX; i++) {
-		s = move_aside(job, i, generation, &moved, err);
-		if (s != WEIR_OK)
-			return s;
-		any |= moved;
-	}
 	run.generation = generation;
 	memcpy(run.uuid, m->uuid, sizeof run.uuid);
 	snprintf(run.restore, sizeof run.restore, "%s", m->name);
 	s = run_state_write(job->run_dir, &run, err);
+	for (uint32_t i = 0; i < WEIR_SERVERS_MAX && s == WEIR_OK; i++) {
+		s = move_aside(job, i, generation, &moved, err);
+		any |= moved;
+	}
 	if (s == WEIR_OK && any)
 		fprintf(stderr, "the data that servers had in %s is in %s/before-g%" PRIu64 " now\n", job->run_dir, job->run_dir,
 		        generation);

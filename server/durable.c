@@ -279,6 +279,8 @@ static weir_status start_ledger_log(struct server *s, weir_error *err)
 	if (!o.log)
 		return weir_fail(err, WEIR_E_MEMORY, "ledger: out of memory");
 	s->ledger_log = ledger_log_create(&o, err);
+	if (s->ledger_log && folder_is_restoring(d->folder))
+		ledger_log_set_unflushed(s->ledger_log);
 	return s->ledger_log ? WEIR_OK : WEIR_E_MEMORY;
 }
 
@@ -358,27 +360,10 @@ static weir_status keep_tables(struct server *s, weir_error *err)
 	return status;
 }
 
-static void commit_ledger(void *arg)
-{
-	struct server *s = arg;
-	ledger_mark_all(s->ledger);
-	ledger_log_commit(s->ledger_log);
-	server_leave(s);
-}
-
 /* What a checkpoint has brought is ours from here on. */
 static weir_status keep_restored(struct server *s, weir_error *err)
 {
 	weir_status status = keep_tables(s, err);
-	if (!status && s->ledger_log) {
-		server_enter(s);
-		rpc_loop_post(s->ledger_loop, commit_ledger, s);
-		server_wait_idle(s);
-		status = journal_wait(s->durable->journal, err);
-		if (!status && ledger_log_is_blocked(s->ledger_log))
-			status = weir_fail(err, WEIR_E_NO_SPACE, "the ledger that was restored could not be written to %s: make room",
-			                   folder_path(s->durable->folder));
-	}
 	if (status)
 		return status;
 	flush_all(s);
@@ -386,6 +371,9 @@ static weir_status keep_restored(struct server *s, weir_error *err)
 		if (s->partitions[p] && !partition_is_flushed(s->partitions[p]))
 			return weir_fail(err, WEIR_E_IO, "partition %u: what was restored could not be written to %s", p,
 			                 folder_path(s->durable->folder));
+	if (s->ledger_log && !ledger_log_is_flushed(s->ledger_log))
+		return weir_fail(err, WEIR_E_IO, "the ledger: what was restored could not be written to %s",
+		                 folder_path(s->durable->folder));
 	return folder_restored(s->durable->folder, err);
 }
 

@@ -19,6 +19,7 @@ struct ledger_log {
 	struct ledger_log_options options;
 	uint64_t applied;               /* last index in the log */
 	uint64_t flushed;               /* that the last snapshot covers */
+	bool unflushed;                 /* there was none: not even what it began with is in one */
 	struct message *refused;        /* an entry that found the disk full */
 	bool recovered, closed;         /* nothing is appended before, no snapshot written after */
 	bool running_out;               /* no memory to write down what has changed: nothing is sent until there is */
@@ -237,6 +238,7 @@ static void on_synced(struct cold_write *w)
 	struct ledger_log *l = (struct ledger_log *)(void *)((char *)w - offsetof(struct ledger_log, flush.sync));
 	if (written(l, w)) {
 		l->flushed = l->flush.index;
+		l->unflushed = false;
 		l->options.log->ops->truncate_below(l->options.log, l->flushed + 1);
 	}
 	flush_end(l);
@@ -251,11 +253,21 @@ static void on_state_written(struct cold_write *w)
 		flush_end(l);
 }
 
+void ledger_log_set_unflushed(struct ledger_log *l)
+{
+	l->unflushed = true;
+}
+
+bool ledger_log_is_flushed(const struct ledger_log *l)
+{
+	return !l->unflushed && l->applied == l->flushed;
+}
+
 bool ledger_log_flush(struct ledger_log *l, void (*done)(void *arg), void *arg)
 {
 	uint64_t durable = l->options.log->ops->durable(l->options.log);
 	/* A snapshot must not be ahead of the log: what it says could then be lost, and its index given to something else. */
-	if (l->closed || l->flush.running || ledger_log_is_blocked(l) || l->applied == l->flushed || durable < l->applied)
+	if (l->closed || l->flush.running || ledger_log_is_blocked(l) || ledger_log_is_flushed(l) || durable < l->applied)
 		return false;
 	if (ledger_export_all(l->options.ledger, l->applied, &l->flush.state, NULL))
 		return false;

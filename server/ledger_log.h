@@ -46,6 +46,9 @@ bool ledger_log_is_blocked(struct ledger_log *l);
 void ledger_log_tick(struct ledger_log *l, int64_t now_ms);
 /* Writes a snapshot and lets the log be truncated. False: one is under way, or nothing has changed. done (NULL allowed) runs when it is over. */
 bool ledger_log_flush(struct ledger_log *l, void (*done)(void *arg), void *arg);
+/* The last snapshot has nothing of it, whatever was merged: it comes from a checkpoint. The next one is then of all, also with an empty log. */
+void ledger_log_set_unflushed(struct ledger_log *l);
+bool ledger_log_is_flushed(const struct ledger_log *l); /* whether the last snapshot has all there is */
 /* Drops what waits: drop(arg) of each, which must end its call without saying anything. */
 void ledger_log_abandon(struct ledger_log *l, void (*drop)(void *arg));
 

@@ -55,6 +55,15 @@ refused "$NAME.json" "damaged" -- restore latest
 cp "$DIR/manifest" "$CK/$NAME.json"
 restore latest > "$DIR/out" 2> "$DIR/out.err" || fail "the whole one is refused: $(tail -n 1 "$DIR/out.err")"
 
+# A restore that is cut off when it has moved one server's folder: no server begins with nothing, and it can be done again.
+mkdir -p "$RUN/server-0" "$RUN/server-1" "$RUN/before-g3/server-1"
+restore latest > "$DIR/out" 2> "$DIR/out.err" && fail "restored over $RUN/before-g3"
+told "before-g3/server-1 is there already" "$DIR/out.err"
+[ ! -e "$RUN/server-0" ] && [ -e "$RUN/server-1" ] || fail "moved otherwise: $(ls "$RUN")"
+holds "$RUN/run.json" '.generation == 3 and .restore != ""'
+restore latest > "$DIR/out" 2> "$DIR/out.err" || fail "not restored again: $(tail -n 1 "$DIR/out.err")"
+holds "$RUN/run.json" '.generation == 4'
+
 # A checkpoint that was not finished has no manifest: it is not there.
 rm "$CK/$NAME.json"
 refused "holds no checkpoint" -- restore latest

@@ -9,6 +9,8 @@
 #include <cmocka.h>
 
 #include "checkpoint_fixture.h"
+#include "ledger_state.h"
+#include "state.pb-c.h"
 
 /* Servers with memory for the dense table alone: what checkpoints are made of is read back from RocksDB, while rows go there and come back. */
 static void rows_that_are_on_disk_only_are_in_checkpoints(void **state)
@@ -85,9 +87,78 @@ static void what_was_restored_is_on_disk_when_the_server_serves(void **state)
 	place_remove(&place);
 }
 
+/* In place of the checkpoint's ledger: one whose pass has so many units, all of them done. */
+static void replace_ledger(const struct place *place, const char *name, uint32_t units)
+{
+	struct blob_store *store;
+	struct checkpoint_manifest m;
+	Weir__V1__LedgerState state = WEIR__V1__LEDGER_STATE__INIT;
+	Weir__V1__LedgerGlobals globals = WEIR__V1__LEDGER_GLOBALS__INIT;
+	Weir__V1__LedgerUnit *all = calloc(units, sizeof *all);
+	char object[WEIR_BLOB_NAME_BYTES_MAX];
+	weir_error err = {0};
+	globals.has_dataset = true;
+	globals.units_count = globals.committed = globals.low = units;
+	state.globals = &globals;
+	state.n_units = units;
+	state.units = calloc(units, sizeof(Weir__V1__LedgerUnit *));
+	assert_true(all && state.units);
+	for (uint32_t i = 0; i < units; i++) {
+		weir__v1__ledger_unit__init(&all[i]);
+		all[i].unit = i;
+		all[i].state = UNIT_COMMITTED;
+		all[i].batches = all[i].watermark = 1;
+		state.units[i] = &all[i];
+	}
+	const size_t bytes = weir__v1__ledger_state__get_packed_size(&state);
+	uint8_t *packed = malloc(bytes);
+	assert_non_null(packed);
+	weir__v1__ledger_state__pack(&state, packed);
+	assert_true(bytes > WEIR_MESSAGE_BYTES_MAX);
+	assert_ok(checkpoint_options_open(&place->options, &store, &err), &err);
+	assert_ok(checkpoint_manifest_read(store, name, &m, &err), &err);
+	snprintf(object, sizeof object, "%s", m.ledger.name);
+	assert_ok(checkpoint_object_write(store, object, packed, bytes, &m.ledger, &err), &err);
+	assert_ok(checkpoint_manifest_write(store, &m, &err), &err);
+	checkpoint_manifest_free(&m);
+	blob_close(store);
+	free(packed);
+	free(state.units);
+	free(all);
+}
+
+/* The ledger of a long pass is more than an entry of the log may have: it is restored all the same, and answers. */
+static void the_ledger_of_a_long_pass_is_restored(void **state)
+{
+	(void)state;
+	enum { LONG_PASS = 1 << 19 };
+	struct place place, data;
+	struct cluster c;
+	struct asker a;
+	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX];
+	place_make(&place);
+	place_make(&data);
+	cluster_start(&c, &(struct cluster_options){.checkpoint = &place.options});
+	asker_open(&a, &c);
+	asker_take(&a, name);
+	asker_close(&a);
+	cluster_stop(&c);
+	replace_ledger(&place, name, LONG_PASS);
+	const struct cluster_options restored = {
+	    .checkpoint = &place.options, .restore = name, .generation = 2, .folder = data.folder};
+	for (uint32_t start = 0; start < 2; start++) { /* from the checkpoint, then from the folder */
+		cluster_start(&c, &restored);
+		assert_int_equal(cluster_audit(&c).committed, LONG_PASS);
+		cluster_stop(&c);
+	}
+	place_remove(&data);
+	place_remove(&place);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(rows_that_are_on_disk_only_are_in_checkpoints),
-	                                   cmocka_unit_test(what_was_restored_is_on_disk_when_the_server_serves)};
+	                                   cmocka_unit_test(what_was_restored_is_on_disk_when_the_server_serves),
+	                                   cmocka_unit_test(the_ledger_of_a_long_pass_is_restored)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

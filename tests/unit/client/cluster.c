@@ -153,6 +153,7 @@ struct audit cluster_audit(struct cluster *c)
 		a.expected_fingerprint += l->expected->fingerprint[p] + l->skipped->fingerprint[p];
 	}
 	a.workers_lost = l->workers_lost;
+	a.committed = l->committed;
 	a.units_quarantined = l->units_quarantined;
 	a.steps_closed = l->steps_closed;
 	a.batches_dropped = l->batches_dropped;
