@@ -153,6 +153,23 @@ static weir_status identity_compare(const struct folder *f, const struct identit
 	return WEIR_OK;
 }
 
+static weir_status find_data(void *arg, const char *name)
+{
+	(void)arg;
+	return strcmp(name, "TABLES") == 0 || strcmp(name, "journal") == 0 || strcmp(name, "db") == 0 ? WEIR_E_EXISTS : WEIR_OK;
+}
+
+/* IDENTITY is written before anything else, so that data without one are not what is left of a start. */
+static weir_status check_new(const struct folder *f, weir_error *err)
+{
+	weir_status status = f->disk->ops->list(f->disk, f->path, find_data, NULL, err);
+	return status != WEIR_E_EXISTS ? status
+	                               : weir_fail(err, WEIR_E_CORRUPT,
+	                                           "%s has a server's data, but its IDENTITY is missing: put that back, or give the "
+	                                           "server another folder",
+	                                           f->path);
+}
+
 static weir_status identity_read(struct folder *f, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX], *text = NULL;
@@ -164,7 +181,7 @@ static weir_status identity_read(struct folder *f, weir_error *err)
 		status = read_file(f, path, WEIR_CONFIG_BYTES_MAX, &text, &bytes, err);
 	if (!status && !text) {
 		f->was_clean = f->is_new = true;
-		return WEIR_OK;
+		return check_new(f, err);
 	}
 	if (!status)
 		status = json_parse(text, bytes, path, &j, err);

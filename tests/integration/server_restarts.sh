@@ -44,6 +44,14 @@ serve smaller --set cluster.partitions=4
 refused smaller "$RUN/server-0" "8 partitions"
 holds "$RUN/server-0/IDENTITY" '.clean and .epoch == 1'
 
+# --- that has lost its name
+mv "$RUN/server-0/IDENTITY" "$DIR/identity"
+before=$(files "${KEPT[@]}")
+serve nameless
+refused nameless "$RUN/server-0" "its IDENTITY is missing"
+mv "$DIR/identity" "$RUN/server-0/IDENTITY"
+before=$(files "${KEPT[@]}")
+
 # --- that it cannot make
 serve nowhere --set run_dir=/proc/weir
 refused nowhere /proc/weir
