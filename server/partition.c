@@ -383,7 +383,7 @@ static bool must_survive(const struct submission *s)
 	return speaks_of_entries && !push_may_be_lost && s->r->kind != RECORD_RESUME && s->r->kind != RECORD_RETIRE;
 }
 
-/* Whether the rows that the record needs are in memory. */
+/* Whether the rows that the record needs are in memory. s->ticket: else what they come with, 0: there is no memory to ask for them. */
 static bool has_rows(struct submission *s)
 {
 	struct partition *p = s->p;
@@ -397,7 +397,8 @@ static bool has_rows(struct submission *s)
 		status = steps_want(p, &(struct log_entry){.record = *s->r, .body = *s->body});
 	if (status) /* what was noted is fetched, the rest is asked for again */
 		LOG_AT(p->options.logger, LOG_WARN, "no memory to ask for rows", "partition=%u", p->options.id);
-	return !rows_missing(p, &s->ticket);
+	const bool missing = rows_missing(p, &s->ticket);
+	return !missing && !status;
 }
 
 static void wait_for_space(struct submission *s)
@@ -419,7 +420,12 @@ void submission_run(struct submission *s)
 		return;
 	}
 	if (!has_rows(s)) {
-		submissions_add(&p->unfetched, s);
+		if (s->ticket) {
+			submissions_add(&p->unfetched, s);
+			return;
+		}
+		s->reply.status = weir_fail(&s->err, WEIR_E_MEMORY, "partition %u: out of memory", p->options.id);
+		submission_answer(s);
 		return;
 	}
 	s->reply.status = submit(s);
