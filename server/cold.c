@@ -304,11 +304,13 @@ weir_status cold_put_header(struct cold *c, uint32_t partition, const void *data
 	return write_batch(c, batch, "writing a header", err);
 }
 
+/* The ends of the range are the beginnings of keys, shorter than what insert_from_last goes by: RocksDB would look from the range's place in the list
+ * of ranges for the rows' in theirs. */
 weir_status cold_remove_partition(struct cold *c, uint32_t partition, weir_error *err)
 {
-	uint8_t first[KEY_BYTES], end[KEY_BYTES];
-	encode_key(first, partition, 0, 0, 0);
-	encode_key(end, partition, UINT8_MAX, 0, 0);
+	uint8_t first[2], end[3] = {0, 0, UINT8_MAX};
+	put_be(first, partition, sizeof first);
+	put_be(end, partition, sizeof first);
 	rocksdb_writebatch_t *batch = rocksdb_writebatch_create();
 	rocksdb_writebatch_delete_range(batch, (const char *)first, sizeof first, (const char *)end, sizeof end);
 	return write_batch(c, batch, "removing a partition", err);

@@ -100,6 +100,41 @@ static void rows_come_back_as_written(void **state)
 	folder_remove(folder);
 }
 
+/* As a restore does: rows of every table right behind the removal, in the same memtable. */
+static void a_removed_partition_takes_rows_again(void **state)
+{
+	(void)state;
+	char folder[FOLDER_BYTES];
+	uint8_t *header;
+	size_t bytes;
+	weir_error err = {0};
+	folder_create(folder);
+	struct cold *c = open_at(folder);
+	CHECK_OK(cold_put_header(c, 0, "header", 6, &err), err);
+	CHECK_OK(cold_remove_partition(c, 0, &err), err);
+	assert_int_equal(cold_get_header(c, 0, &header, &bytes, &err), WEIR_E_NOT_FOUND);
+	for (uint64_t round = 0; round < 3; round++)
+		for (uint32_t table = 0; table < 3; table++) {
+			struct row_batch b = {.partition = 0}, found = {.partition = 0};
+			uint64_t keys[ROWS];
+			for (uint64_t i = 0; i < ROWS; i++) {
+				struct row_meta meta;
+				float row[FLOATS];
+				row_of(keys[i] = 3 * i + round, round, &meta, row);
+				assert_int_equal(row_batch_add(&b, table, keys[i], &meta, row, FLOATS), WEIR_OK);
+			}
+			CHECK_OK(cold_write(c, &b, &err), err);
+			CHECK_OK(cold_read(c, 0, table, keys, ROWS, &found, &err), err);
+			assert_int_equal(found.count, ROWS);
+			for (size_t i = 0; i < ROWS; i++)
+				check_row(&found, i, round);
+			row_batch_free(&b);
+			row_batch_free(&found);
+		}
+	cold_close(c);
+	folder_remove(folder);
+}
+
 static void a_scan_is_in_order_and_a_snapshot_stays(void **state)
 {
 	(void)state;
@@ -343,9 +378,13 @@ int main(void)
 {
 	private_mounts = unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(rows_come_back_as_written),       cmocka_unit_test(a_scan_is_in_order_and_a_snapshot_stays),
-	    cmocka_unit_test(headers_come_back_after_a_flush), cmocka_unit_test(a_flipped_bit_is_named_and_never_served),
-	    cmocka_unit_test(any_other_error_is_final),        cmocka_unit_test(a_full_disk_is_waited_out),
+	    cmocka_unit_test(rows_come_back_as_written),
+	    cmocka_unit_test(a_scan_is_in_order_and_a_snapshot_stays),
+	    cmocka_unit_test(headers_come_back_after_a_flush),
+	    cmocka_unit_test(a_flipped_bit_is_named_and_never_served),
+	    cmocka_unit_test(any_other_error_is_final),
+	    cmocka_unit_test(a_full_disk_is_waited_out),
+	    cmocka_unit_test(a_removed_partition_takes_rows_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
