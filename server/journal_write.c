@@ -244,9 +244,9 @@ static weir_status gather(struct payload *p, const struct log_entry *e, uint32_t
 	return status;
 }
 
-/* Writes h, then the payload behind it in spans: h completed is the first span. With lock. */
-static weir_status write_behind(struct journal *j, struct journal_entry_header *h, struct span *spans, uint32_t count,
-                                weir_error *err)
+/* With lock: completes the header, and writes it, as the first span, with the payload that the other spans hold. */
+static weir_status write_with_header(struct journal *j, struct journal_entry_header *h, struct span *spans, uint32_t count,
+                                     weir_error *err)
 {
 	uint8_t header[JOURNAL_ENTRY_HEADER_BYTES];
 	weir_status status = make_room(j, h->bytes, err);
@@ -274,7 +274,7 @@ static weir_status write_entry(struct journal *j, struct journal_entry_header *h
 	uint64_t *last = &j->last.of[journal_slot(h->channel)];
 	assert(h->index == *last + 1);
 	h->payload_crc = p->crc;
-	weir_status status = write_behind(j, h, p->spans, p->count, err);
+	weir_status status = write_with_header(j, h, p->spans, p->count, err);
 	if (status != WEIR_OK)
 		return status;
 	*last = h->index;
@@ -330,7 +330,7 @@ weir_status journal_cut(struct journal *j, uint16_t channel, struct journal_cut 
 	journal_describe_cut(channel, cut, &h);
 	pthread_mutex_lock(&j->lock);
 	assert(cut.next > 0 && (cut.restart || cut.next <= j->last.of[slot] + 1));
-	weir_status status = write_behind(j, &h, &header, 1, err);
+	weir_status status = write_with_header(j, &h, &header, 1, err);
 	if (status == WEIR_OK) {
 		go_back(j, slot, cut.next - 1);
 		no_more_than(&j->needed.of[slot], cut.next);

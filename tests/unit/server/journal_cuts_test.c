@@ -2,8 +2,11 @@
  * every cut, and a full disk. Whatever happened, recovery finds what the log held after one of the operations: a cut with all that was appended
  * behind it, or neither. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "faulty_disk.h"
+#include "journal_format.h"
 #include "journal_history.h"
 
 static weir_status begin(struct faulty_disk *d, struct journal **j, struct history *h, weir_error *err)
@@ -124,12 +127,89 @@ static void a_full_disk_at_every_step(void **state)
 	assert_true(refused > HISTORY_OPS / 2);
 }
 
+/* --- Damage */
+
+struct names {
+	char paths[64][64];
+	uint32_t count;
+};
+
+static weir_status note_segment(void *arg, const char *name)
+{
+	struct names *n = arg;
+	if (strstr(name, ".wal")) {
+		assert_true(n->count < 64);
+		snprintf(n->paths[n->count++], sizeof n->paths[0], "journal/%.40s", name);
+	}
+	return WEIR_OK;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+static uint64_t file_bytes(struct faulty_disk *d, const char *path)
+{
+	struct disk *disk = faulty_disk_interface(d);
+	struct disk_file *f;
+	uint64_t bytes;
+	weir_error err = {0};
+	CHECK_OK(disk->ops->open(disk, path, false, &f, &err), err);
+	CHECK_OK(disk->ops->size(f, &bytes, &err), err);
+	disk->ops->close(f);
+	return bytes;
+}
+
+static void refuse_flip(struct faulty_disk *d, const char *path, uint64_t at, const struct history *h)
+{
+	struct history copy = *h;
+	struct journal *j;
+	weir_error err = {0};
+	faulty_disk_flip(d, path, at, at % 8);
+	assert_int_equal(begin(d, &j, &copy, &err), WEIR_E_CORRUPT);
+	CHECK_CONTAINS(err.text, path);
+	(void)journal_close(j, NULL);
+	faulty_disk_flip(d, path, at, at % 8);
+}
+
+/* All but the last mark, which nothing vouches for. */
+static void a_flipped_bit_is_named(void **state)
+{
+	(void)state;
+	enum { STRIDE = 13 };
+	struct faulty_disk *d = faulty_disk_create();
+	struct disk *disk = faulty_disk_interface(d);
+	struct history h = history_new();
+	struct names names = {.count = 0};
+	struct journal *j;
+	weir_error err = {0};
+	CHECK_OK(begin(d, &j, &h, &err), err);
+	CHECK_OK(go_on(j, &h, &err), err);
+	CHECK_OK(journal_close(j, &err), err);
+	h.durable = h.done;
+	CHECK_OK(disk->ops->list(disk, "journal", note_segment, &names, &err), err);
+	qsort(names.paths, names.count, sizeof names.paths[0], by_name);
+	assert_true(names.count >= 3);
+	for (uint32_t i = 0; i < names.count; i++) {
+		uint64_t bytes = file_bytes(d, names.paths[i]);
+		if (i + 1 == names.count)
+			bytes -= JOURNAL_ENTRY_HEADER_BYTES;
+		for (uint64_t at = i; at < bytes; at += STRIDE)
+			refuse_flip(d, names.paths[i], at, &h);
+	}
+	CHECK_OK(begin(d, &j, &h, &err), err); /* nothing was changed */
+	end_well(d, j, &h);
+	faulty_disk_destroy(d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(power_cuts_at_every_step),
 	    cmocka_unit_test(power_cuts_during_recovery_and_behind_it),
 	    cmocka_unit_test(a_full_disk_at_every_step),
+	    cmocka_unit_test(a_flipped_bit_is_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
