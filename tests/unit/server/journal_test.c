@@ -371,6 +371,45 @@ static void the_durable_index_goes_back_only_by_a_cut(void **state)
 	faulty_disk_destroy(disk);
 }
 
+struct gate {
+	_Atomic bool entered, open;
+};
+
+static void wait_at_gate(void *ctx, uint16_t channel, uint64_t durable)
+{
+	struct gate *g = ctx;
+	(void)channel, (void)durable;
+	g->entered = true;
+	while (!g->open)
+		sched_yield();
+}
+
+/* The end of a segment makes entries durable, which are cut off before anybody is told so. */
+static void what_is_cut_before_it_is_told_is_never_told(void **state)
+{
+	(void)state;
+	struct fixture_seen seen;
+	struct gate gate = {false, false};
+	struct journal *j = reopen(disk_system(), &seen);
+	uint64_t last = 0;
+	journal_watch(j, fixture_channels[1], wait_at_gate, &gate);
+	append(j, 1, 1, 1);
+	journal_sync(j);
+	while (!gate.entered)
+		sched_yield();
+	while (segments_of(j) == 1) {
+		last++;
+		append(j, 0, last, last);
+	}
+	assert_true(last > 2);
+	cut(j, 0, 2);
+	gate.open = true;
+	while (journal_durable(j, fixture_channels[0]) == 0)
+		sched_yield();
+	assert_int_equal(journal_durable(j, fixture_channels[0]), 1);
+	close_well(j);
+}
+
 static void void_entries_keep_no_segment(void **state)
 {
 	(void)state;
@@ -899,6 +938,7 @@ int main(void)
 	    IN_FOLDER(a_cut_voids_what_is_above_it),
 	    IN_FOLDER(a_restart_begins_anywhere),
 	    IN_FOLDER(the_durable_index_goes_back_only_by_a_cut),
+	    IN_FOLDER(what_is_cut_before_it_is_told_is_never_told),
 	    IN_FOLDER(void_entries_keep_no_segment),
 	    IN_FOLDER(a_journal_may_begin_with_a_cut),
 	    IN_FOLDER(a_restart_is_needed_again_from_its_first_entry),
