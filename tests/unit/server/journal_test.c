@@ -325,7 +325,6 @@ static void a_restart_begins_anywhere(void **state)
 	assert_true(seen.first[1] == 4 && seen.last[1] == 5 && seen.channels[1].last == 5);
 	assert_true(seen.first[2] == 0 && seen.channels[2].last == 0);
 	assert_true(seen.channels[0].restarted && seen.channels[1].restarted && seen.channels[2].restarted);
-	append_after(j, 2, 1, 1, 1);
 	close_well(j);
 
 	/* What a flush from before it shows is not held against it. */
@@ -333,9 +332,14 @@ static void a_restart_begins_anywhere(void **state)
 	CHECK_OK(open_on(disk_system(), &j, &err), err);
 	seen = fixture_seen_new(BODY);
 	seen.channels[1].first = seen.channels[1].flushed = 8;
+	seen.channels[2].first = seen.channels[2].flushed = 8;
 	CHECK_OK(fixture_replay(j, &seen, &err), err);
 	assert_true(seen.first[1] == 0 && seen.channels[1].last == 5);
+	assert_true(seen.first[2] == 0 && seen.channels[2].last == 0);
+	append_after(j, 2, 1, 1, 1);
 	close_well(j);
+	close_well(reopen(disk_system(), &seen));
+	assert_int_equal(seen.channels[2].last, 1);
 }
 
 static void the_durable_index_goes_back_only_by_a_cut(void **state)
@@ -814,6 +818,31 @@ static void the_log_on_disk_is_cut_and_restored(void **state)
 	close_well(j);
 }
 
+static void what_could_not_be_appended_was_not_committed(void **state)
+{
+	(void)state;
+	struct faulty_disk *disk = faulty_disk_create();
+	struct fixture_seen seen;
+	struct journal *j = reopen(faulty_disk_interface(disk), &seen);
+	weir_error err = {0};
+	float rates[4];
+	struct log *l = log_disk_create(j, 0, 1);
+	append_to_log(l, 1, 2, 0);
+	faulty_disk_full_at(disk, 1);
+	struct log_entry e = fixture_entry(0, 3, 0, BODY, rates); /* says that it is committed itself */
+	assert_int_equal(l->ops->append(l, &e, &err), WEIR_E_NO_SPACE);
+	message_release(e.message);
+	assert_log(l, 1, 2, 2);
+	assert_int_equal(l->ops->restart(l, 9, &err), WEIR_E_NO_SPACE);
+	assert_log(l, 1, 2, 2);
+	faulty_disk_make_room(disk);
+	CHECK_OK(l->ops->restart(l, 9, &err), err);
+	assert_log(l, 9, 8, 8);
+	l->ops->destroy(l);
+	close_well(j);
+	faulty_disk_destroy(disk);
+}
+
 static void a_cut_of_what_is_committed_is_refused(void **state)
 {
 	(void)state;
@@ -946,6 +975,7 @@ int main(void)
 	    IN_FOLDER(cuts_that_cannot_be_are_refused),
 	    IN_FOLDER(the_log_on_disk_holds_what_it_is_given),
 	    IN_FOLDER(the_log_on_disk_is_cut_and_restored),
+	    IN_FOLDER(what_could_not_be_appended_was_not_committed),
 	    IN_FOLDER(a_cut_of_what_is_committed_is_refused),
 	    IN_FOLDER(a_journal_of_version_1_is_read_and_goes_on),
 	    IN_FOLDER(the_bytes_are_those_of_the_format),
