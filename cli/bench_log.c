@@ -94,6 +94,12 @@ static weir_status nothing_to_replay(void *ctx, uint16_t channel, const struct l
 	return weir_fail(err, WEIR_E_STATE, "the journal of a benchmark is not empty");
 }
 
+static weir_status nothing_to_cut(void *ctx, uint16_t channel, const struct journal_cut *cut, weir_error *err)
+{
+	(void)cut;
+	return nothing_to_replay(ctx, channel, NULL, err);
+}
+
 static weir_status open_journal(struct log_run *r, weir_error *err)
 {
 	struct journal_channel channels[LOG_THREADS_MAX];
@@ -103,12 +109,13 @@ static weir_status open_journal(struct log_run *r, weir_error *err)
 	r->message = message_copy(r->b->source, r->entry_bytes);
 	weir_status s =
 	    r->message ? journal_open(&r->journal, &options, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for an entry");
-	return s == WEIR_OK ? journal_replay(r->journal, channels, r->b->threads, nothing_to_replay, NULL, err) : s;
+	const struct journal_reader nothing = {.entry = nothing_to_replay, .cut = nothing_to_cut};
+	return s == WEIR_OK ? journal_replay(r->journal, channels, r->b->threads, &nothing, err) : s;
 }
 
 static weir_status append_entry(struct log_run *r, struct log *log, uint64_t index, weir_error *err)
 {
-	struct log_entry e = {.index = index, .message = r->message, .body = cursor_at(r->message)};
+	struct log_entry e = {.index = index, .committed = index, .message = r->message, .body = cursor_at(r->message)};
 	weir_status s = log->ops->append(log, &e, err);
 	log->ops->release_below(log, index);
 	return s == WEIR_OK && r->durable ? journal_wait(r->journal, err) : s;

@@ -179,7 +179,7 @@ static double run_log(void *arg, weir_error *err)
 	weir_status s = log && m ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "no memory for a log");
 	double start = bench_now_s();
 	for (uint64_t i = 1; i <= PUSH_LOG_ENTRIES && s == WEIR_OK; i++) {
-		struct log_entry e = {.index = i, .message = m};
+		struct log_entry e = {.index = i, .committed = i, .message = m};
 		s = log->ops->append(log, &e, err);
 		log->ops->release_below(log, i);
 	}

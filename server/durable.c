@@ -388,6 +388,13 @@ static weir_status replay_entry(void *ctx, uint16_t channel, const struct log_en
 	                                 : partition_replay(s->partitions[channel], e, err);
 }
 
+static weir_status replay_cut(void *ctx, uint16_t channel, const struct journal_cut *cut, weir_error *err)
+{
+	struct server *s = ctx;
+	return channel == JOURNAL_LEDGER ? ledger_log_replay_cut(s->ledger_log, cut, err)
+	                                 : partition_replay_cut(s->partitions[channel], cut, err);
+}
+
 static void partition_is_durable(void *arg)
 {
 	partition_durable(arg);
@@ -408,18 +415,23 @@ static void on_durable(void *ctx, uint16_t channel, uint64_t durable)
 		rpc_loop_post(server_executor(s, channel)->loop, partition_is_durable, s->partitions[channel]);
 }
 
+/* Nobody else has a copy who could say what becomes of entries that are not known to be committed: there must be none. */
 static weir_status begin_channel(struct server *s, const struct journal_channel *c, weir_error *err)
 {
+	const bool ledger = c->channel == JOURNAL_LEDGER;
+	struct partition *p = ledger ? NULL : s->partitions[c->channel];
+	const uint64_t applied = ledger ? ledger_log_applied(s->ledger_log) : partition_applied(p);
+	char name[32] = "ledger";
+	if (!ledger)
+		snprintf(name, sizeof name, "partition %u", c->channel);
+	if (applied != c->last)
+		return weir_fail(err, WEIR_E_CORRUPT, "%s: recovered up to entry %llu, its log ends at %llu", name,
+		                 (unsigned long long)applied, (unsigned long long)c->last);
 	journal_watch(s->durable->journal, c->channel, on_durable, s);
-	if (c->channel == JOURNAL_LEDGER) {
-		ledger_log_recovered(s->ledger_log, c->last);
-		return WEIR_OK;
-	}
-	struct partition *p = s->partitions[c->channel];
-	if (partition_applied(p) != c->last)
-		return weir_fail(err, WEIR_E_CORRUPT, "partition %u: recovered up to entry %llu, its log ends at %llu", c->channel,
-		                 (unsigned long long)partition_applied(p), (unsigned long long)c->last);
-	partition_recovered(p);
+	if (ledger)
+		ledger_log_recovered(s->ledger_log);
+	else
+		partition_recovered(p);
 	return WEIR_OK;
 }
 
@@ -453,7 +465,8 @@ weir_status durable_recover(struct server *s, weir_error *err)
 	weir_status status = start_logs(s, err);
 	const int64_t begun_ms = clock_ms(s->options.clock);
 	if (!status)
-		status = journal_replay(d->journal, d->channels, d->channels_count, replay_entry, s, err);
+		status = journal_replay(d->journal, d->channels, d->channels_count,
+		                        &(struct journal_reader){.entry = replay_entry, .cut = replay_cut, .ctx = s}, err);
 	for (uint32_t i = 0; i < d->channels_count && !status; i++)
 		status = begin_channel(s, &d->channels[i], err);
 	if (!status && folder_is_restoring(d->folder))

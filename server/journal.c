@@ -23,7 +23,8 @@ weir_status journal_add_segment(struct journal *j, uint64_t number, uint64_t sta
 		j->segments = larger;
 		j->capacity = capacity;
 	}
-	j->segments[j->count++] = (struct journal_segment){.number = number, .start = start, .end = start};
+	j->segments[j->count++] =
+	    (struct journal_segment){.number = number, .version = JOURNAL_VERSION, .start = start, .end = start};
 	return WEIR_OK;
 }
 
@@ -91,6 +92,7 @@ static weir_status read_header(struct journal *j, struct journal_segment *s, wei
 		return weir_fail(err, WEIR_E_CORRUPT, "%s: its header says that it is segment %" PRIu64, path, h.number);
 	if (memcmp(h.id, j->options.id, sizeof h.id) != 0)
 		return weir_fail(err, WEIR_E_CORRUPT, "%s belongs to another server's journal", path);
+	s->version = h.version;
 	s->start = h.start;
 	s->end = h.start + size;
 	return WEIR_OK;

@@ -4,6 +4,7 @@
  *   journal_open    locks the folder, reads the segments' headers
  *   journal_replay  once: reads every entry, hands over those that are needed, cuts off a torn tail
  *   journal_append  from any thread: the entry is in the page cache when it returns (the process may die, the machine may not)
+ *   journal_cut     the same for a cut, which voids entries of a channel
  *   a thread of the journal's own fsyncs at an interval and on request, then tells each channel how far it is durable
  *   journal_truncate_below  as flushes cover entries; whole segments are deleted, oldest first
  *   journal_close   after the last append: everything is durable, and the journal ends cleanly
@@ -17,6 +18,7 @@
 #ifndef WEIR_JOURNAL_H
 #define WEIR_JOURNAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "disk.h"
@@ -49,34 +51,53 @@ weir_status journal_close(struct journal *j, weir_error *err);
 
 struct journal_channel {
 	uint16_t channel;
-	uint64_t first; /* in: entries from here on are handed over. One that has been truncated away is missed: E_CORRUPT */
-	uint64_t
-	    flushed; /* in: flushes show that entries up to here were durable (0: none); if the journal holds a part of them only: E_CORRUPT */
-	uint64_t
-	    last; /* out: last index in the journal, or the larger of flushed and first - 1 when all of it is truncated; append goes on behind it */
+	/* in: entries from here on are handed over. One that has been truncated away is missed: E_CORRUPT, unless the channel was restarted. */
+	uint64_t first;
+	/* in: flushes show that entries up to here were durable (0: none); if the journal holds a part of them only: E_CORRUPT. Of a channel that was
+	 * restarted this may speak of what was before, so nothing is said: the caller must compare it with what it has been given. */
+	uint64_t flushed;
+	/* out: last index in the journal, or the larger of flushed and first - 1 when all of it is truncated; append goes on behind it. */
+	uint64_t last;
+	bool restarted; /* out */
+};
+/* What a channel's log goes back to: entries from `next` on are void, and the next one has that index. restart: those below are void too. */
+struct journal_cut {
+	uint64_t next;
+	bool restart;
 };
 /* An entry in order: by channel without gaps, across channels as they were appended. Valid during the call; what is to stay retains e->message (a shared
  * read buffer of up to JOURNAL_READ_BYTES) and copies e and its rates; log_disk_restore does. Not OK stops the replay with that status. */
 typedef weir_status (*journal_entry_fn)(void *ctx, uint16_t channel, const struct log_entry *e, weir_error *err);
+/* A cut, in its place among the entries: of what was handed over, that from cut->next on is void (never below `first`, as nothing below was handed over). */
+typedef weir_status (*journal_cut_fn)(void *ctx, uint16_t channel, const struct journal_cut *cut, weir_error *err);
+struct journal_reader {
+	journal_entry_fn entry;
+	journal_cut_fn cut;
+	void *ctx;
+};
 /* Reads the whole journal, one pass, and makes what is left of it durable. Must come once, before anything else, also for a new journal (then
  * nothing is handed over). Every channel that will be used is in `channels`; entries of any other: E_CORRUPT. */
-weir_status journal_replay(struct journal *j, struct journal_channel *channels, uint32_t count, journal_entry_fn each, void *ctx,
+weir_status journal_replay(struct journal *j, struct journal_channel *channels, uint32_t count, const struct journal_reader *reader,
                            weir_error *err) WEIR_MUST_CHECK;
 
 /* --- Running */
 
 /* Called by the journal's thread after each fsync that moved the channel's durable index: posts to the executor, and calls nothing of the
- * journal but journal_durable. Set before the channel's first append. */
+ * journal but journal_durable. A cut that comes meanwhile may have taken back what it is told, and is not told itself. Set before the channel's
+ * first append. */
 typedef void (*journal_watch_fn)(void *ctx, uint16_t channel, uint64_t durable);
 void journal_watch(struct journal *j, uint16_t channel, journal_watch_fn watch, void *ctx);
 
 /* See log_ops.append. Thread-safe; entries of one channel come from one thread, without gaps. */
 weir_status journal_append(struct journal *j, uint16_t channel, const struct log_entry *e, weir_error *err) WEIR_MUST_CHECK;
+/* See log_ops.truncate_above (cut.next - 1) and restart. From the thread that appends; without restart, cut.next is last + 1 at most. The durable index
+ * goes back with it at once, and no further back than cut.next - 1. */
+weir_status journal_cut(struct journal *j, uint16_t channel, struct journal_cut cut, weir_error *err) WEIR_MUST_CHECK;
 uint64_t journal_durable(const struct journal *j, uint16_t channel); /* last durable index */
-void journal_sync(struct journal *j); /* asks for an fsync of all that is appended, and returns at once */
+void journal_sync(struct journal *j); /* asks for an fsync of all that is appended and cut, and returns at once */
 weir_status journal_wait(struct journal *j,
                          weir_error *err); /* asks, and waits until it is durable (and told to watchers), or failed */
-/* The channel's entries < index are not needed any more. */
+/* The channel's entries < index are not needed any more. (A restart below index takes that back.) */
 void journal_truncate_below(struct journal *j, uint16_t channel, uint64_t index);
 
 struct journal_stats {

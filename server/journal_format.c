@@ -2,6 +2,7 @@
 #include "journal_format.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "crc32c.h"
@@ -10,6 +11,8 @@
 #define SEGMENT_MAGIC 0x4a524957u
 #define ENTRY_MAGIC   0x4c524957u
 #define CRC_AT        4u /* in both headers */
+
+enum { CUT_ABOVE = 0, CUT_ALL = 1 }; /* finding of a cut */
 
 static uint64_t round_up(uint64_t bytes)
 {
@@ -44,10 +47,11 @@ weir_status journal_get_segment(const uint8_t bytes[JOURNAL_SEGMENT_HEADER_BYTES
 	uint32_t crc = header_crc(bytes, JOURNAL_SEGMENT_HEADER_BYTES);
 	if (get32(bytes + CRC_AT) != crc)
 		return weir_fail(err, WEIR_E_CORRUPT, "segment header: crc 0x%08x, computed 0x%08x", get32(bytes + CRC_AT), crc);
-	if (get32(bytes + 8) != JOURNAL_VERSION)
-		return weir_fail(err, WEIR_E_VERSION, "format version %u, this program reads version %u", get32(bytes + 8),
-		                 JOURNAL_VERSION);
-	*out = (struct journal_segment_header){.number = get64(bytes + 16), .start = get64(bytes + 24)};
+	uint32_t version = get32(bytes + 8);
+	if (version < JOURNAL_VERSION_OLDEST || version > JOURNAL_VERSION)
+		return weir_fail(err, WEIR_E_VERSION, "format version %u, this program reads versions %u to %u", version,
+		                 JOURNAL_VERSION_OLDEST, JOURNAL_VERSION);
+	*out = (struct journal_segment_header){.number = get64(bytes + 16), .start = get64(bytes + 24), .version = version};
 	memcpy(out->id, bytes + 32, sizeof out->id);
 	return WEIR_OK;
 }
@@ -68,6 +72,7 @@ void journal_put_entry(uint8_t out[JOURNAL_ENTRY_HEADER_BYTES], const struct jou
 	put16(out + 66, h->finding);
 	put32(out + 68, h->rates_count);
 	put32(out + 72, h->body_bytes);
+	put64(out + 80, h->committed);
 	put32(out + CRC_AT, header_crc(out, JOURNAL_ENTRY_HEADER_BYTES));
 }
 
@@ -77,15 +82,21 @@ static uint64_t entry_bytes(uint32_t rates_count, uint64_t body_bytes)
 	return JOURNAL_ENTRY_HEADER_BYTES + round_up(4ull * rates_count + RECORD_HEADER_BYTES + body_bytes);
 }
 
+static bool is_channel(uint64_t n)
+{
+	return n < WEIR_PARTITIONS_MAX || n == JOURNAL_LEDGER;
+}
+
 static bool sizes_fit(const struct journal_entry_header *h)
 {
-	if (h->channel == JOURNAL_MARK)
+	if (h->channel == JOURNAL_MARK || h->channel == JOURNAL_CUT)
 		return h->bytes == JOURNAL_ENTRY_HEADER_BYTES && h->rates_count == 0 && h->body_bytes == 0;
 	return h->rates_count <= JOURNAL_RATES_MAX && h->body_bytes <= WEIR_MESSAGE_BYTES_MAX &&
 	       h->bytes == entry_bytes(h->rates_count, h->body_bytes);
 }
 
-weir_status journal_get_entry(const uint8_t bytes[JOURNAL_ENTRY_HEADER_BYTES], struct journal_entry_header *out, weir_error *err)
+weir_status journal_get_entry(const uint8_t bytes[JOURNAL_ENTRY_HEADER_BYTES], uint32_t version, struct journal_entry_header *out,
+                              weir_error *err)
 {
 	if (get32(bytes) != ENTRY_MAGIC)
 		return weir_fail(err, WEIR_E_CORRUPT, "entry header: magic 0x%08x, expected 0x%08x", get32(bytes), ENTRY_MAGIC);
@@ -105,11 +116,36 @@ weir_status journal_get_entry(const uint8_t bytes[JOURNAL_ENTRY_HEADER_BYTES], s
 	    .finding = get16(bytes + 66),
 	    .rates_count = get32(bytes + 68),
 	    .body_bytes = get32(bytes + 72),
+	    .committed = version == 1 ? get64(bytes + 32) : get64(bytes + 80),
 	};
 	if (!sizes_fit(out))
 		return weir_fail(err, WEIR_E_CORRUPT, "entry header: %u bytes with %u rates and a body of %u", out->bytes,
 		                 out->rates_count, out->body_bytes);
+	if (out->committed > out->index)
+		return weir_fail(err, WEIR_E_CORRUPT, "entry header: index %" PRIu64 ", committed up to %" PRIu64, out->index,
+		                 out->committed);
+	if (out->channel == JOURNAL_CUT && (version == 1 || !is_channel(out->epoch) || out->index == 0 || out->finding > CUT_ALL))
+		return weir_fail(err, WEIR_E_CORRUPT, "cut of channel %" PRIu64 " at %" PRIu64 ", of kind %u", out->epoch, out->index,
+		                 out->finding);
 	return WEIR_OK;
+}
+
+void journal_describe_cut(uint16_t channel, struct journal_cut cut, struct journal_entry_header *out)
+{
+	*out = (struct journal_entry_header){
+	    .bytes = JOURNAL_ENTRY_HEADER_BYTES,
+	    .index = cut.next,
+	    .epoch = channel,
+	    .channel = JOURNAL_CUT,
+	    .finding = cut.restart ? CUT_ALL : CUT_ABOVE,
+	};
+}
+
+struct journal_cut journal_get_cut(const struct journal_entry_header *h, uint16_t *channel)
+{
+	assert(h->channel == JOURNAL_CUT);
+	*channel = (uint16_t)h->epoch;
+	return (struct journal_cut){.next = h->index, .restart = h->finding == CUT_ALL};
 }
 
 weir_status journal_describe(const struct log_entry *e, uint16_t channel, struct journal_entry_header *out, weir_error *err)
@@ -122,6 +158,7 @@ weir_status journal_describe(const struct log_entry *e, uint16_t channel, struct
 	    .index = e->index,
 	    .epoch = e->epoch,
 	    .generation = e->generation,
+	    .committed = e->committed,
 	    .stamp_ms = e->stamp_ms,
 	    .channel = channel,
 	    .finding = (uint16_t)e->finding,
@@ -134,7 +171,7 @@ weir_status journal_describe(const struct log_entry *e, uint16_t channel, struct
 weir_status journal_get_payload(struct cursor c, const struct journal_entry_header *h, float *rates, struct log_entry *out,
                                 weir_error *err)
 {
-	assert(h->channel != JOURNAL_MARK);
+	assert(h->channel != JOURNAL_MARK && h->channel != JOURNAL_CUT);
 	size_t bytes = h->bytes - JOURNAL_ENTRY_HEADER_BYTES;
 	if (c.left < bytes)
 		return weir_fail(err, WEIR_E_CORRUPT, "entry payload: %zu bytes left of %zu", c.left, bytes);
@@ -145,6 +182,7 @@ weir_status journal_get_payload(struct cursor c, const struct journal_entry_head
 	*out = (struct log_entry){
 	    .epoch = h->epoch,
 	    .index = h->index,
+	    .committed = h->committed,
 	    .generation = h->generation,
 	    .stamp_ms = h->stamp_ms,
 	    .rates_count = h->rates_count,

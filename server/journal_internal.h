@@ -29,8 +29,9 @@ struct journal_indices {
 
 struct journal_segment {
 	uint64_t number;
+	uint32_t version;             /* of its bytes */
 	uint64_t start, end;          /* positions; end of a sealed one */
-	struct journal_indices *last; /* each channel's last index at its end; NULL until sealed */
+	struct journal_indices *last; /* each channel's last index at its end, cuts done; NULL until sealed */
 };
 
 struct journal {
@@ -46,7 +47,7 @@ struct journal {
 	struct disk_file *file;        /* NULL: the next append begins a segment */
 	uint64_t limit;                /* position that the current segment may be filled to */
 	uint64_t end;                  /* position behind the last byte written */
-	uint64_t entries_end;          /* ... behind the last entry that is no mark */
+	uint64_t entries_end;          /* ... behind the last entry or cut */
 	uint64_t wanted;               /* all below is to be made durable now */
 	uint64_t synced;               /* all below is durable */
 	uint64_t witnessed;            /* ... and the journal itself says so of all below this */

@@ -60,8 +60,8 @@ struct replay {
 	struct journal_channel *channels; /* (count) the caller's */
 	uint32_t count;
 	struct journal_channel *by_slot[JOURNAL_CHANNELS]; /* NULL: not a channel of this server */
-	journal_entry_fn each;
-	void *ctx;
+	uint64_t begins[JOURNAL_CHANNELS]; /* by slot: the first index there is, when others are needed before it; 0: all are there */
+	const struct journal_reader *to;   /* who is told */
 	struct reader reader;
 	const struct journal_segment *segment; /* being read */
 	float rates[JOURNAL_RATES_MAX];
@@ -90,8 +90,24 @@ static const char *name_entry(uint16_t channel, uint64_t index, char out[64])
 	return out;
 }
 
+/* The same of what a header describes. */
+static const char *name_header(const struct journal_entry_header *h, char out[64])
+{
+	uint16_t channel;
+	if (h->channel == JOURNAL_MARK)
+		return "a mark";
+	if (h->channel != JOURNAL_CUT)
+		return name_entry(h->channel, h->index, out);
+	const struct journal_cut cut = journal_get_cut(h, &channel);
+	if (channel == JOURNAL_LEDGER)
+		snprintf(out, 64, "the ledger's cut to entry %" PRIu64, cut.next);
+	else
+		snprintf(out, 64, "partition %u's cut to entry %" PRIu64, channel, cut.next);
+	return out;
+}
+
 /* What the entry at an offset is. */
-enum found { FOUND_ENTRY, FOUND_MARK, FOUND_NOTHING };
+enum found { FOUND_ENTRY, FOUND_MARK, FOUND_CUT, FOUND_NOTHING };
 
 struct found_entry {
 	struct journal_entry_header h;
@@ -116,7 +132,7 @@ static weir_status look_at(struct replay *r, uint64_t offset, enum found *kind, 
 		return status;
 	status = cursor_read(&c, header, sizeof header);
 	assert(status == WEIR_OK);
-	if (journal_get_entry(header, &f->h, &f->why) != WEIR_OK)
+	if (journal_get_entry(header, r->segment->version, &f->h, &f->why) != WEIR_OK)
 		return WEIR_OK;
 	if (f->h.position != r->segment->start + offset || f->h.durable > f->h.position) {
 		weir_fail(&f->why, WEIR_E_CORRUPT,
@@ -125,8 +141,8 @@ static weir_status look_at(struct replay *r, uint64_t offset, enum found *kind, 
 		return WEIR_OK;
 	}
 	f->header_good = true;
-	if (f->h.channel == JOURNAL_MARK) {
-		*kind = FOUND_MARK;
+	if (f->h.channel == JOURNAL_MARK || f->h.channel == JOURNAL_CUT) {
+		*kind = f->h.channel == JOURNAL_MARK ? FOUND_MARK : FOUND_CUT;
 		return WEIR_OK;
 	}
 	if (f->h.bytes > left) {
@@ -142,7 +158,8 @@ static weir_status look_at(struct replay *r, uint64_t offset, enum found *kind, 
 	return WEIR_OK;
 }
 
-/* Entries of a channel follow each other; those that are needed are handed over. */
+/* Entries of a channel follow each other; those that are needed are handed over. If the first ones are missing, none is: a restart behind them may
+ * void what is there (and that nobody needed any more, so the oldest segments went), or it is damage, which is told at the end. */
 static weir_status take(struct replay *r, uint64_t offset, const struct found_entry *f, weir_error *err)
 {
 	char name[64];
@@ -155,12 +172,35 @@ static weir_status take(struct replay *r, uint64_t offset, const struct found_en
 	if (!c)
 		return damaged(r, offset, err, "%s is not of this server", name_entry(channel, f->h.index, name));
 	if (*last == 0 && f->h.index > c->first)
-		return damaged(r, offset, err, "the journal begins with %s, but %" PRIu64 " is needed first",
-		               name_entry(channel, f->h.index, name), c->first);
+		r->begins[slot] = f->h.index;
 	if (*last > 0 && f->h.index != *last + 1)
 		return damaged(r, offset, err, "%s follows %" PRIu64, name_entry(channel, f->h.index, name), *last);
 	*last = f->h.index;
-	return f->h.index < c->first ? WEIR_OK : r->each(r->ctx, channel, &f->e, err);
+	return f->h.index < c->first || r->begins[slot] ? WEIR_OK : r->to->entry(r->to->ctx, channel, &f->e, err);
+}
+
+/* A cut takes the channel's last index back; a restart takes it anywhere. */
+static weir_status take_cut(struct replay *r, uint64_t offset, const struct found_entry *f, weir_error *err)
+{
+	char name[64];
+	uint16_t channel;
+	struct journal_cut cut = journal_get_cut(&f->h, &channel);
+	uint32_t slot = journal_slot(channel);
+	struct journal_channel *c = r->by_slot[slot];
+	uint64_t *last = &r->j->last.of[slot];
+	if (!c)
+		return damaged(r, offset, err, "%s is not of this server", name_header(&f->h, name));
+	if (cut.restart || cut.next <= c->first)
+		r->begins[slot] = 0;
+	else if (*last == 0)
+		r->begins[slot] = cut.next;
+	if (!cut.restart && *last > 0 && cut.next > *last + 1)
+		return damaged(r, offset, err, "%s follows %" PRIu64, name_header(&f->h, name), *last);
+	*last = cut.next - 1;
+	c->restarted |= cut.restart;
+	if (cut.next < c->first)
+		cut.next = c->first;
+	return r->to->cut(r->to->ctx, channel, &cut, err);
 }
 
 /* --- The end of the last segment */
@@ -170,7 +210,8 @@ static uint64_t find_in(const struct replay *r, const uint8_t *bytes, uint64_t a
                         struct journal_entry_header *h)
 {
 	for (size_t i = 0; i + JOURNAL_ENTRY_HEADER_BYTES <= n; i += 8)
-		if (journal_get_entry(bytes + i, h, NULL) == WEIR_OK && h->position == r->segment->start + at + i && h->durable > bad)
+		if (journal_get_entry(bytes + i, r->segment->version, h, NULL) == WEIR_OK && h->position == r->segment->start + at + i &&
+		    h->durable > bad)
 			return at + i;
 	return 0;
 }
@@ -205,9 +246,8 @@ static weir_status judge_end(struct replay *r, uint64_t offset, const struct fou
 		return status;
 	if (f->header_good)
 		name_entry(f->h.channel, f->h.index, bad);
-	const char *witness = later.channel == JOURNAL_MARK ? "a mark" : name_entry(later.channel, later.index, good);
-	return damaged(r, offset, err, "%s was durable, says %s at byte %" PRIu64 ", and cannot be read: %s", bad, witness, proof,
-	               f->why.text);
+	return damaged(r, offset, err, "%s was durable, says %s at byte %" PRIu64 ", and cannot be read: %s", bad,
+	               name_header(&later, good), proof, f->why.text);
 }
 
 /* Reads the open segment. *end: offset behind its last entry. */
@@ -220,6 +260,8 @@ static weir_status read_entries(struct replay *r, bool last, uint64_t *end, weir
 		status = look_at(r, offset, &kind, &f, err);
 		if (status == WEIR_OK && kind == FOUND_ENTRY)
 			status = take(r, offset, &f, err);
+		else if (status == WEIR_OK && kind == FOUND_CUT)
+			status = take_cut(r, offset, &f, err);
 		if (status != WEIR_OK)
 			return status;
 		if (kind != FOUND_NOTHING)
@@ -246,6 +288,15 @@ static weir_status missing(const struct replay *r, const struct journal_channel 
 	                 r->j->options.directory, name_entry(c->channel, from, name), to);
 }
 
+static weir_status begins_late(const struct replay *r, const struct journal_channel *c, weir_error *err)
+{
+	char name[64];
+	return weir_fail(err, WEIR_E_CORRUPT,
+	                 "journal %s is damaged: it begins with %s, but %" PRIu64
+	                 " is needed first. Nothing was changed: restore a checkpoint",
+	                 r->j->options.directory, name_entry(c->channel, r->begins[journal_slot(c->channel)], name), c->first);
+}
+
 /* What flushes show to have been durable must be there, or all of it be truncated away. */
 static weir_status check_channels(const struct replay *r, weir_error *err)
 {
@@ -253,6 +304,10 @@ static weir_status check_channels(const struct replay *r, weir_error *err)
 		const struct journal_channel *c = &r->channels[i];
 		uint64_t last = r->j->last.of[journal_slot(c->channel)];
 		uint64_t known = c->flushed > c->first - 1 ? c->flushed : c->first - 1;
+		if (r->begins[journal_slot(c->channel)])
+			return begins_late(r, c, err);
+		if (c->restarted)
+			continue;
 		if (last == 0 && c->first <= c->flushed)
 			return missing(r, c, c->first, c->flushed, err);
 		if (last > 0 && last < known)
@@ -267,7 +322,7 @@ static void take_over(struct replay *r)
 	for (uint32_t i = 0; i < r->count; i++) {
 		struct journal_channel *c = &r->channels[i];
 		uint32_t slot = journal_slot(c->channel);
-		if (j->last.of[slot] == 0)
+		if (j->last.of[slot] == 0 && !c->restarted)
 			j->last.of[slot] = c->flushed > c->first - 1 ? c->flushed : c->first - 1;
 		c->last = j->last.of[slot];
 		j->needed.of[slot] = c->first;
@@ -324,6 +379,7 @@ static weir_status replay_all(struct replay *r, weir_error *err)
 	weir_status status = WEIR_OK;
 	for (uint32_t i = 0; i < r->count && status == WEIR_OK; i++) {
 		assert(r->channels[i].first > 0);
+		r->channels[i].restarted = false;
 		r->by_slot[journal_slot(r->channels[i].channel)] = &r->channels[i];
 	}
 	for (uint32_t i = 0; i < j->count && status == WEIR_OK; i++)
@@ -333,8 +389,8 @@ static weir_status replay_all(struct replay *r, weir_error *err)
 	return status;
 }
 
-weir_status journal_replay(struct journal *j, struct journal_channel *channels, uint32_t count, journal_entry_fn each, void *ctx,
-                           weir_error *err)
+weir_status journal_replay(struct journal *j, struct journal_channel *channels, uint32_t count,
+                           const struct journal_reader *reader, weir_error *err)
 {
 	assert(!j->replayed);
 	struct replay *r = calloc(1, sizeof *r);
@@ -343,8 +399,7 @@ weir_status journal_replay(struct journal *j, struct journal_channel *channels, 
 	r->j = j;
 	r->channels = channels;
 	r->count = count;
-	r->each = each;
-	r->ctx = ctx;
+	r->to = reader;
 	weir_status status = replay_all(r, err);
 	if (status == WEIR_OK)
 		take_over(r);

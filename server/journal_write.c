@@ -1,4 +1,4 @@
-/* Writing: segments, and entries in them.
+/* Writing: segments, and entries and cuts in them.
  *
  * A segment is begun under a temporary name: its space is reserved and its header synced before it is renamed, so a segment that has its name is whole.
  * Before that the one before it is cut to its end and synced, so everything in front of a segment is durable. Every start of the server begins
@@ -15,6 +15,8 @@
 #define SPANS_AT_ONCE 512u /* pieces of one entry; a body in more is copied together */
 
 _Static_assert(JOURNAL_MARK >= WEIR_PARTITIONS_MAX && JOURNAL_MARK != JOURNAL_LEDGER, "marks have a channel of their own");
+_Static_assert(JOURNAL_CUT >= WEIR_PARTITIONS_MAX && JOURNAL_CUT != JOURNAL_LEDGER && JOURNAL_CUT != JOURNAL_MARK,
+               "and so have cuts");
 
 weir_status journal_fail(struct journal *j, const weir_error *err)
 {
@@ -242,32 +244,42 @@ static weir_status gather(struct payload *p, const struct log_entry *e, uint32_t
 	return status;
 }
 
-static weir_status write_entry(struct journal *j, struct journal_entry_header *h, struct payload *p, weir_error *err)
+/* With lock: completes the header, and writes it, as the first span, with the payload that the other spans hold. */
+static weir_status write_with_header(struct journal *j, struct journal_entry_header *h, struct span *spans, uint32_t count,
+                                     weir_error *err)
 {
-	uint32_t slot = journal_slot(h->channel);
 	uint8_t header[JOURNAL_ENTRY_HEADER_BYTES];
 	weir_status status = make_room(j, h->bytes, err);
 	if (status != WEIR_OK)
 		return status;
-	assert(h->index == j->last.of[slot] + 1);
 	h->position = j->end;
 	h->durable = j->synced;
-	h->payload_crc = p->crc;
 	journal_put_entry(header, h);
-	p->spans[0] = (struct span){header, sizeof header};
+	spans[0] = (struct span){header, sizeof header};
 	bool was_clean = j->end == j->synced;
-	status = journal_write(j, p->spans, p->count, err);
+	status = journal_write(j, spans, count, err);
 	if (status != WEIR_OK) {
 		j->stats.full += status == WEIR_E_NO_SPACE;
 		return status;
 	}
-	j->last.of[slot] = h->index;
 	j->entries_end = j->end;
 	j->witnessed = h->durable;
-	j->stats.appends++;
-	j->stats.appended_bytes += h->bytes;
 	if (was_clean && j->options.sync_interval_ms)
 		pthread_cond_signal(&j->work); /* the interval begins */
+	return WEIR_OK;
+}
+
+static weir_status write_entry(struct journal *j, struct journal_entry_header *h, struct payload *p, weir_error *err)
+{
+	uint64_t *last = &j->last.of[journal_slot(h->channel)];
+	assert(h->index == *last + 1);
+	h->payload_crc = p->crc;
+	weir_status status = write_with_header(j, h, p->spans, p->count, err);
+	if (status != WEIR_OK)
+		return status;
+	*last = h->index;
+	j->stats.appends++;
+	j->stats.appended_bytes += h->bytes;
 	return WEIR_OK;
 }
 
@@ -287,5 +299,42 @@ weir_status journal_append(struct journal *j, uint16_t channel, const struct log
 		pthread_mutex_unlock(&j->lock);
 	}
 	free(p.flat);
+	return status;
+}
+
+/* --- Cuts */
+
+static void no_more_than(uint64_t *index, uint64_t most)
+{
+	if (*index > most)
+		*index = most;
+}
+
+/* The channel ends at `last`, whatever it had. An fsync that is under way covers nothing behind that: it began before the cut. */
+static void go_back(struct journal *j, uint32_t slot, uint64_t last)
+{
+	_Atomic uint64_t *durable = &j->watchers[slot].durable;
+	j->last.of[slot] = last;
+	no_more_than(&j->stable.of[slot], last);
+	no_more_than(&j->syncing_last.of[slot], last);
+	if (atomic_load_explicit(durable, memory_order_relaxed) > last)
+		atomic_store_explicit(durable, last, memory_order_release);
+}
+
+weir_status journal_cut(struct journal *j, uint16_t channel, struct journal_cut cut, weir_error *err)
+{
+	const uint32_t slot = journal_slot(channel);
+	struct journal_entry_header h;
+	struct span header;
+	assert(j->replayed && (channel < WEIR_PARTITIONS_MAX || channel == JOURNAL_LEDGER));
+	journal_describe_cut(channel, cut, &h);
+	pthread_mutex_lock(&j->lock);
+	assert(cut.next > 0 && (cut.restart || cut.next <= j->last.of[slot] + 1));
+	weir_status status = write_with_header(j, &h, &header, 1, err);
+	if (status == WEIR_OK) {
+		go_back(j, slot, cut.next - 1);
+		no_more_than(&j->needed.of[slot], cut.next);
+	}
+	pthread_mutex_unlock(&j->lock);
 	return status;
 }

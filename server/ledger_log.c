@@ -17,7 +17,7 @@ struct held_reply {
 
 struct ledger_log {
 	struct ledger_log_options options;
-	uint64_t applied;               /* last index in the log */
+	uint64_t applied;               /* last index that the ledger has; once recovered, in the log */
 	uint64_t flushed;               /* that the last snapshot covers */
 	bool unflushed;                 /* there was none: not even what it began with is in one */
 	struct message *refused;        /* an entry that found the disk full */
@@ -48,6 +48,7 @@ struct ledger_log *ledger_log_create(const struct ledger_log_options *options, w
 		return NULL;
 	}
 	l->options = *options;
+	l->applied = options->log->ops->committed(options->log); /* what the snapshot covers */
 	l->end = &l->held;
 	return l;
 }
@@ -99,6 +100,7 @@ static weir_status append(struct ledger_log *l, struct message *frame, weir_erro
 	struct frame_header h;
 	struct log_entry e = {.epoch = l->options.epoch,
 	                      .index = l->applied + 1,
+	                      .committed = l->applied + 1, /* the only copy */
 	                      .generation = l->options.generation,
 	                      .stamp_ms = l->options.clock->ops->wall_ns(l->options.clock) / 1000000,
 	                      .message = frame};
@@ -307,12 +309,12 @@ weir_status ledger_log_restore(struct ledger *ledger, const void *bytes, size_t 
 	return status;
 }
 
-weir_status ledger_log_replay(struct ledger_log *l, const struct log_entry *e, weir_error *err)
+static weir_status merge_entry(struct ledger_log *l, const struct log_entry *e, weir_error *err)
 {
 	struct cursor body = e->body;
 	struct section s;
-	weir_status status = log_disk_restore(l->options.log, e, err);
-	if (!status && e->record.kind != RECORD_LEDGER)
+	weir_status status = WEIR_OK;
+	if (e->record.kind != RECORD_LEDGER)
 		status = weir_fail(err, WEIR_E_CORRUPT, "ledger: entry %llu is of kind %u", (unsigned long long)e->index, e->record.kind);
 	if (!status)
 		status = frame_next_section(&body, &s, err);
@@ -324,14 +326,48 @@ weir_status ledger_log_replay(struct ledger_log *l, const struct log_entry *e, w
 	if (!status)
 		status = ledger_merge(l->options.ledger, bytes, s.data_bytes, NULL, err);
 	free(bytes);
-	if (!status)
-		l->options.log->ops->release_below(l->options.log, e->index + 1);
 	return status;
 }
 
-void ledger_log_recovered(struct ledger_log *l, uint64_t last)
+/* Merges the log's next entry. */
+static weir_status replay_next(struct ledger_log *l, weir_error *err)
 {
-	l->applied = last;
+	struct log *log = l->options.log;
+	const struct log_entry *e = log->ops->get(log, l->applied + 1);
+	if (!e)
+		return weir_fail(err, WEIR_E_CORRUPT, "ledger: log entry %llu follows %llu", (unsigned long long)log->ops->first(log),
+		                 (unsigned long long)l->applied);
+	weir_status status = merge_entry(l, e, err);
+	if (status)
+		return status;
+	l->applied++;
+	log->ops->release_below(log, l->applied + 1);
+	return WEIR_OK;
+}
+
+weir_status ledger_log_replay(struct ledger_log *l, const struct log_entry *e, weir_error *err)
+{
+	struct log *log = l->options.log;
+	weir_status status = log_disk_restore(log, e, err);
+	while (!status && l->applied < log->ops->committed(log))
+		status = replay_next(l, err);
+	return status;
+}
+
+weir_status ledger_log_replay_cut(struct ledger_log *l, const struct journal_cut *cut, weir_error *err)
+{
+	weir_error why = {0};
+	weir_status status = log_disk_restore_cut(l->options.log, cut, &why);
+	return status ? weir_fail(err, status, "ledger: %s", why.text) : WEIR_OK;
+}
+
+uint64_t ledger_log_applied(const struct ledger_log *l)
+{
+	return l->applied;
+}
+
+void ledger_log_recovered(struct ledger_log *l)
+{
 	l->recovered = true;
 	ledger_renew_all(l->options.ledger);
 	ledger_record_changes(l->options.ledger);

@@ -9,6 +9,7 @@
 #include "ledger.h"
 #include "log.h"
 
+struct journal_cut;
 struct ledger_log;
 struct ledger_log_options {
 	struct ledger *ledger;
@@ -29,11 +30,14 @@ struct ledger_log *ledger_log_create(const struct ledger_log_options *options, w
 void ledger_log_close(struct ledger_log *l); /* nothing more is asked of the writer: it may be destroyed */
 void ledger_log_destroy(struct ledger_log *l);
 
-/* Recovery: the last snapshot's bytes first (*needs: the first entry to replay), then every entry from there, then recovered. */
+/* Recovery: the last snapshot's bytes first (*needs: the first entry to replay), then every entry from there, and every cut in its place, then
+ * recovered. Merged is what is committed, as far as an entry says so; the tail stays in the log. Needs for recovered: there is none. */
 weir_status ledger_log_restore(struct ledger *ledger, const void *bytes, size_t n, uint64_t *needs,
                                weir_error *err) WEIR_MUST_CHECK;
 weir_status ledger_log_replay(struct ledger_log *l, const struct log_entry *e, weir_error *err) WEIR_MUST_CHECK;
-void ledger_log_recovered(struct ledger_log *l, uint64_t last);
+weir_status ledger_log_replay_cut(struct ledger_log *l, const struct journal_cut *cut, weir_error *err) WEIR_MUST_CHECK;
+uint64_t ledger_log_applied(const struct ledger_log *l); /* index of the last entry that the ledger has */
+void ledger_log_recovered(struct ledger_log *l);
 
 /* send(arg) runs once all that the present request changes, and everything before it, is durable. */
 void ledger_log_reply(struct ledger_log *l, void (*send)(void *arg), void *arg);

@@ -1,5 +1,9 @@
 /* The ordered log of one partition (or of the ledger): an entry is made durable as its place demands, then applied. log_memory.c keeps entries
- * in memory only; log_disk.c also writes them to the server's journal. One owner: the partition's executor. */
+ * in memory only; log_disk.c also writes them to the server's journal. One owner: the partition's executor.
+ *
+ * Committed. An entry that is committed stays; those behind the last committed one, the tail, may still be cut off, as another replica's log may
+ * decide otherwise, and are not applied. Each entry says how far its appender knew the log to be committed, so that recovery applies no entry that
+ * may be cut later. With one copy of the partition (replicas: 1) an entry is committed by being in the log: `committed` is its own index. */
 #ifndef WEIR_LOG_H
 #define WEIR_LOG_H
 
@@ -19,6 +23,7 @@ enum log_finding {
 /* What the primary adds to a record. Everything that applying needs and that is not in the record is here. */
 struct log_entry {
 	uint64_t epoch, index; /* index counts from 1 without gaps */
+	uint64_t committed;    /* entries up to here are committed, as far as was known when this was appended; at most index */
 	uint64_t generation;
 	int64_t stamp_ms; /* the primary's monotone wall clock: the only time that applying sees */
 	uint32_t rates_count;
@@ -40,12 +45,19 @@ struct log_ops {
 	                               uint64_t index); /* NULL when released or not there; valid until the next append */
 	uint64_t (*first)(const struct log *l);         /* the first that get finds; last + 1: none */
 	uint64_t (*last)(const struct log *l);
-	uint64_t (*durable)(const struct log *l); /* last index that is as safe as this log can make it; any thread */
-	void (*sync)(struct log *l);              /* makes all that is appended durable soon; does not wait */
+	uint64_t (*committed)(const struct log *l); /* the largest `committed` of its entries, also of released ones; at least what was in front of them */
+	uint64_t (*durable)(const struct log *l);   /* last index that is as safe as this log can make it; any thread. Only a cut takes it back */
+	void (*sync)(struct log *l);                /* makes all that is appended and cut durable soon; does not wait */
 	/* Entries < index are not needed to apply steps any more: they leave memory. */
 	void (*release_below)(struct log *l, uint64_t index);
 	/* Entries < index are not needed to recover any more, as a durable flush covers them: they may leave the disk. */
 	void (*truncate_below)(struct log *l, uint64_t index);
+	/* The two cuts. Errors as of append; what failed has changed nothing. A cut that was not durable is lost with the machine, and then so is
+	 * everything that was appended behind it. */
+	/* Entries > index are void: the next one is index + 1. index >= committed; at or above last: nothing to do. */
+	weir_status (*truncate_above)(struct log *l, uint64_t index, weir_error *err);
+	/* All entries are void: the next one is `first`. Behind a snapshot that covers what is below. */
+	weir_status (*restart)(struct log *l, uint64_t first, weir_error *err);
 	void (*destroy)(struct log *l);
 };
 struct log {
@@ -63,5 +75,8 @@ struct log *log_disk_create(struct journal *journal, uint16_t channel, uint64_t 
 /* Puts a replayed entry into the log's memory, as append would, without writing it again. Its index must be last + 1. E_MEMORY.
  * Once the replay is over, last is journal_channel.last and append goes on. */
 weir_status log_disk_restore(struct log *l, const struct log_entry *e, weir_error *err);
+/* The same of a replayed cut. E_CORRUPT: it voids an entry that others say is committed. */
+struct journal_cut;
+weir_status log_disk_restore_cut(struct log *l, const struct journal_cut *cut, weir_error *err);
 
 #endif

@@ -1,4 +1,6 @@
-/* The log on disk: entries in memory as in log_memory.c, and each one written to the server's journal when it is appended. */
+/* The log on disk: entries in memory as in log_memory.c, and each one written to the server's journal when it is appended; cuts too. */
+#include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "journal.h"
@@ -43,6 +45,11 @@ static uint64_t disk_last(const struct log *l)
 	return ((const struct log_disk *)l)->ring.last;
 }
 
+static uint64_t disk_committed(const struct log *l)
+{
+	return ((const struct log_disk *)l)->ring.committed;
+}
+
 static uint64_t disk_durable(const struct log *l)
 {
 	const struct log_disk *d = (const struct log_disk *)l;
@@ -65,6 +72,27 @@ static void disk_truncate_below(struct log *l, uint64_t index)
 	journal_truncate_below(d->journal, d->channel, index);
 }
 
+static weir_status disk_truncate_above(struct log *l, uint64_t index, weir_error *err)
+{
+	struct log_disk *d = disk_of(l);
+	assert(index >= d->ring.committed);
+	if (index >= d->ring.last)
+		return WEIR_OK;
+	weir_status status = journal_cut(d->journal, d->channel, (struct journal_cut){.next = index + 1}, err);
+	if (status == WEIR_OK)
+		log_ring_truncate_above(&d->ring, index);
+	return status;
+}
+
+static weir_status disk_restart(struct log *l, uint64_t first, weir_error *err)
+{
+	struct log_disk *d = disk_of(l);
+	weir_status status = journal_cut(d->journal, d->channel, (struct journal_cut){.next = first, .restart = true}, err);
+	if (status == WEIR_OK)
+		log_ring_restart(&d->ring, first);
+	return status;
+}
+
 static void disk_destroy(struct log *l)
 {
 	log_ring_free(&disk_of(l)->ring);
@@ -76,6 +104,19 @@ weir_status log_disk_restore(struct log *l, const struct log_entry *e, weir_erro
 	return log_ring_push(&disk_of(l)->ring, e, err);
 }
 
+weir_status log_disk_restore_cut(struct log *l, const struct journal_cut *cut, weir_error *err)
+{
+	struct log_ring *r = &disk_of(l)->ring;
+	if (cut->restart)
+		log_ring_restart(r, cut->next);
+	else if (cut->next <= r->committed || cut->next < r->first)
+		return weir_fail(err, WEIR_E_CORRUPT, "log: a cut voids entry %" PRIu64 ", entries up to %" PRIu64 " are committed",
+		                 cut->next, r->committed);
+	else
+		log_ring_truncate_above(r, cut->next - 1);
+	return WEIR_OK;
+}
+
 struct log *log_disk_create(struct journal *journal, uint16_t channel, uint64_t first)
 {
 	static const struct log_ops ops = {
@@ -83,10 +124,13 @@ struct log *log_disk_create(struct journal *journal, uint16_t channel, uint64_t 
 	    .get = disk_get,
 	    .first = disk_first,
 	    .last = disk_last,
+	    .committed = disk_committed,
 	    .durable = disk_durable,
 	    .sync = disk_sync,
 	    .release_below = disk_release_below,
 	    .truncate_below = disk_truncate_below,
+	    .truncate_above = disk_truncate_above,
+	    .restart = disk_restart,
 	    .destroy = disk_destroy,
 	};
 	struct log_disk *d = malloc(sizeof *d);

@@ -33,6 +33,11 @@ static uint64_t memory_last(const struct log *l)
 	return ((const struct log_memory *)l)->ring.last;
 }
 
+static uint64_t memory_committed(const struct log *l)
+{
+	return ((const struct log_memory *)l)->ring.committed;
+}
+
 static void memory_sync(struct log *l)
 {
 	(void)l;
@@ -48,6 +53,20 @@ static void memory_truncate_below(struct log *l, uint64_t index)
 	(void)l, (void)index; /* there is no disk to leave */
 }
 
+static weir_status memory_truncate_above(struct log *l, uint64_t index, weir_error *err)
+{
+	(void)err;
+	log_ring_truncate_above(ring_of(l), index);
+	return WEIR_OK;
+}
+
+static weir_status memory_restart(struct log *l, uint64_t first, weir_error *err)
+{
+	(void)err;
+	log_ring_restart(ring_of(l), first);
+	return WEIR_OK;
+}
+
 static void memory_destroy(struct log *l)
 {
 	log_ring_free(ring_of(l));
@@ -61,10 +80,13 @@ struct log *log_memory_create(void)
 	    .get = memory_get,
 	    .first = memory_first,
 	    .last = memory_last,
+	    .committed = memory_committed,
 	    .durable = memory_last,
 	    .sync = memory_sync,
 	    .release_below = memory_release_below,
 	    .truncate_below = memory_truncate_below,
+	    .truncate_above = memory_truncate_above,
+	    .restart = memory_restart,
 	    .destroy = memory_destroy,
 	};
 	struct log_memory *m = malloc(sizeof *m);

@@ -15,8 +15,11 @@ static struct log_entry *slot(const struct log_ring *r, uint64_t index)
 weir_status log_ring_init(struct log_ring *r, uint64_t first)
 {
 	assert(first > 0);
-	*r = (struct log_ring){
-	    .first = first, .last = first - 1, .mask = RING_FIRST - 1, .slots = calloc(RING_FIRST, sizeof *r->slots)};
+	*r = (struct log_ring){.first = first,
+	                       .last = first - 1,
+	                       .committed = first - 1,
+	                       .mask = RING_FIRST - 1,
+	                       .slots = calloc(RING_FIRST, sizeof *r->slots)};
 	return r->slots ? WEIR_OK : WEIR_E_MEMORY;
 }
 
@@ -36,7 +39,7 @@ static weir_status grow(struct log_ring *r)
 
 weir_status log_ring_push(struct log_ring *r, const struct log_entry *e, weir_error *err)
 {
-	assert(e->index == r->last + 1);
+	assert(e->index == r->last + 1 && e->committed <= e->index);
 	if (r->last - r->first + 1 > r->mask && grow(r))
 		return weir_fail(err, WEIR_E_MEMORY, "log: out of memory at entry %llu", (unsigned long long)e->index);
 	float *rates = NULL;
@@ -52,6 +55,8 @@ weir_status log_ring_push(struct log_ring *r, const struct log_entry *e, weir_er
 	if (copy->message)
 		message_retain(copy->message);
 	r->last = e->index;
+	if (r->committed < e->committed)
+		r->committed = e->committed;
 	return WEIR_OK;
 }
 
@@ -65,6 +70,15 @@ void log_ring_pop(struct log_ring *r)
 {
 	assert(r->last >= r->first);
 	release(slot(r, r->last--));
+	if (r->committed > r->last) /* it said so of itself, and so of all before it */
+		r->committed = r->last;
+}
+
+void log_ring_truncate_above(struct log_ring *r, uint64_t index)
+{
+	assert(index >= r->committed && index + 1 >= r->first);
+	while (r->last > index)
+		log_ring_pop(r);
 }
 
 const struct log_entry *log_ring_get(const struct log_ring *r, uint64_t index)
@@ -76,6 +90,14 @@ void log_ring_release_below(struct log_ring *r, uint64_t index)
 {
 	for (; r->first < index && r->first <= r->last; r->first++)
 		release(slot(r, r->first));
+}
+
+void log_ring_restart(struct log_ring *r, uint64_t first)
+{
+	assert(first > 0);
+	log_ring_release_below(r, r->last + 1);
+	r->first = first;
+	r->last = r->committed = first - 1;
 }
 
 void log_ring_free(struct log_ring *r)

@@ -150,6 +150,7 @@ weir_status submission_commit(struct submission *s, uint32_t finding, const floa
 	struct log_entry e = {
 	    .epoch = p->options.epoch,
 	    .index = p->applied + 1,
+	    .committed = p->applied + 1, /* the only copy */
 	    .generation = p->options.generation,
 	    .stamp_ms = p->options.clock->ops->wall_ns(p->options.clock) / 1000000,
 	    .rates_count = rates_count,

@@ -20,6 +20,7 @@
 #include "metrics.h"
 #include "store.h"
 
+struct journal_cut;
 struct partition;
 struct record_writer;
 
@@ -90,10 +91,11 @@ void partition_abandon(struct partition *p);
 /* --- With a log on disk */
 
 /* Recovery: tables are added, then the header of the last flush (partition_state_import) if there is one, then rows are loaded, then the log is set,
- * whose first entry will be partition_state_needs, then every entry of the journal from there on is replayed, then partition_recovered begins the
- * epoch. */
+ * whose first entry will be partition_state_needs, then every entry of the journal from there on is replayed, and every cut in its place, then
+ * partition_recovered begins the epoch. Applied is what is committed, as far as the header or an entry says so; the tail stays in the log. */
 void partition_set_log(struct partition *p, struct log *log); /* taken over */
 weir_status partition_replay(struct partition *p, const struct log_entry *e, weir_error *err) WEIR_MUST_CHECK;
+weir_status partition_replay_cut(struct partition *p, const struct journal_cut *cut, weir_error *err) WEIR_MUST_CHECK;
 void partition_recovered(struct partition *p);
 uint64_t partition_flushed(const struct partition *p); /* log index that the last flush covers */
 /* Whether that is all there is. */

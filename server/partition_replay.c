@@ -108,15 +108,15 @@ static weir_status fetch(struct partition *p, const struct log_entry *e, weir_er
 	return store_fetch_now(p->store, err);
 }
 
-weir_status partition_replay(struct partition *p, const struct log_entry *e, weir_error *err)
+/* Applies the log's next entry. */
+static weir_status replay_next(struct partition *p, weir_error *err)
 {
-	weir_status status = log_disk_restore(p->options.log, e, err);
-	if (status || e->index <= p->applied) /* it waits in a step of the header */
-		return status;
-	if (e->index != p->applied + 1)
+	const struct log_ops *log = p->options.log->ops;
+	const struct log_entry *e = log->get(p->options.log, p->applied + 1);
+	if (!e)
 		return weir_fail(err, WEIR_E_CORRUPT, "partition %u: log entry %llu follows %llu", p->options.id,
-		                 (unsigned long long)e->index, (unsigned long long)p->applied);
-	status = check_tables(p, e, err);
+		                 (unsigned long long)log->first(p->options.log), (unsigned long long)p->applied);
+	weir_status status = check_tables(p, e, err);
 	if (!status)
 		status = fetch(p, e, err);
 	if (!status && skip_find(p, e))
@@ -128,8 +128,24 @@ weir_status partition_replay(struct partition *p, const struct log_entry *e, wei
 	if (p->failed)
 		return weir_fail(err, p->failed, "partition %u: entry %llu could not be replayed", p->options.id,
 		                 (unsigned long long)e->index);
-	p->options.log->ops->release_below(p->options.log, partition_state_needs(p));
+	log->release_below(p->options.log, partition_state_needs(p));
 	return WEIR_OK;
+}
+
+weir_status partition_replay(struct partition *p, const struct log_entry *e, weir_error *err)
+{
+	const struct log_ops *log = p->options.log->ops;
+	weir_status status = log_disk_restore(p->options.log, e, err);
+	while (!status && p->applied < log->committed(p->options.log)) /* what the header has applied may wait in a step of it */
+		status = replay_next(p, err);
+	return status;
+}
+
+weir_status partition_replay_cut(struct partition *p, const struct journal_cut *cut, weir_error *err)
+{
+	weir_error why = {0};
+	weir_status status = log_disk_restore_cut(p->options.log, cut, &why);
+	return status ? weir_fail(err, status, "partition %u: %s", p->options.id, why.text) : WEIR_OK;
 }
 
 void partition_recovered(struct partition *p)

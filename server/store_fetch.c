@@ -374,7 +374,8 @@ void store_replay(struct store *s, uint64_t index)
 	let_go(s);
 	if (store_is_tight(s))
 		s->below = true;
-	store_set_durable(s, index);
+	if (s->durable < index)
+		store_set_durable(s, index);
 }
 
 void store_replayed(struct store *s)

@@ -38,7 +38,7 @@ static void repair(uint8_t *bytes, size_t size)
 }
 
 /* One entry into the digest; its payload must lie within c. */
-static weir_status digest_entry(struct cursor *c, uint32_t *digest, weir_error *err)
+static weir_status digest_entry(struct cursor *c, uint32_t version, uint32_t *digest, weir_error *err)
 {
 	static float rates[JOURNAL_RATES_MAX];
 	uint8_t header[JOURNAL_ENTRY_HEADER_BYTES];
@@ -46,12 +46,18 @@ static weir_status digest_entry(struct cursor *c, uint32_t *digest, weir_error *
 	struct log_entry e;
 	if (cursor_read(c, header, sizeof header) != WEIR_OK)
 		return weir_fail(err, WEIR_E_CORRUPT, "no header is left");
-	weir_status status = journal_get_entry(header, &h, err);
+	weir_status status = journal_get_entry(header, version, &h, err);
 	if (status != WEIR_OK)
 		return status;
 	assert(h.bytes >= sizeof header && h.bytes % 8 == 0);
 	*digest = crc32c(*digest, &h, sizeof h);
-	if (h.channel == JOURNAL_MARK)
+	assert(h.committed <= h.index);
+	if (h.channel == JOURNAL_CUT) {
+		uint16_t channel;
+		struct journal_cut cut = journal_get_cut(&h, &channel);
+		assert(cut.next > 0 && (channel < WEIR_PARTITIONS_MAX || channel == JOURNAL_LEDGER));
+	}
+	if (h.channel == JOURNAL_MARK || h.channel == JOURNAL_CUT)
 		return WEIR_OK;
 	status = journal_get_payload(*c, &h, rates, &e, err);
 	if (status != WEIR_OK)
@@ -76,7 +82,7 @@ static weir_status digest_of(const struct message *m, uint32_t *digest, weir_err
 	else
 		weir_fail(err, status, "no segment header");
 	while (status == WEIR_OK && c.left > 0)
-		status = digest_entry(&c, digest, err);
+		status = digest_entry(&c, h.version, digest, err);
 	return status;
 }
 
@@ -105,7 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 /* An entry with two rates and a body of `body_bytes`, at `out`; returns its bytes. */
 static size_t put_entry(uint8_t *out, uint64_t index, uint32_t body_bytes)
 {
-	struct log_entry e = {.index = index, .rates_count = 2, .body = {.left = body_bytes}};
+	struct log_entry e = {.index = index, .committed = index / 2, .rates_count = 2, .body = {.left = body_bytes}};
 	struct journal_entry_header h;
 	weir_status status = journal_describe(&e, (uint16_t)index, &h, NULL);
 	assert(status == WEIR_OK);
@@ -117,7 +123,15 @@ static size_t put_entry(uint8_t *out, uint64_t index, uint32_t body_bytes)
 	return h.bytes;
 }
 
-/* A segment with a mark and some entries. */
+static size_t put_cut(uint8_t *out, uint64_t index, bool restart)
+{
+	struct journal_entry_header h;
+	journal_describe_cut((uint16_t)index, (struct journal_cut){.next = index, .restart = restart}, &h);
+	journal_put_entry(out, &h);
+	return h.bytes;
+}
+
+/* A segment with some entries, cuts and a mark; every third is of version 1, which has no cuts. */
 uint8_t *fuzz_seed(uint32_t i, size_t *size)
 {
 	if (i >= 8)
@@ -130,9 +144,16 @@ uint8_t *fuzz_seed(uint32_t i, size_t *size)
 	struct journal_entry_header mark = {.bytes = JOURNAL_ENTRY_HEADER_BYTES, .channel = JOURNAL_MARK};
 	size_t at = 2;
 	journal_put_segment(seed + at, &segment);
+	if (i % 3 == 2) {
+		put32(seed + at + 8, 1);
+		put32(seed + at + 4, header_crc(seed + at, JOURNAL_SEGMENT_HEADER_BYTES));
+	}
 	at += JOURNAL_SEGMENT_HEADER_BYTES;
-	for (uint32_t k = 0; k < i; k++)
+	for (uint32_t k = 0; k < i; k++) {
 		at += put_entry(seed + at, k + 1, 13 * k);
+		if (k % 2 && i % 3 != 2)
+			at += put_cut(seed + at, k + 1, k % 4 == 1);
+	}
 	journal_put_entry(seed + at, &mark);
 	*size = at + JOURNAL_ENTRY_HEADER_BYTES;
 	return seed;

@@ -38,7 +38,7 @@ static void note_durable(struct journal *j, struct life *life)
 
 static weir_status append_next(struct journal *j, struct life *life, uint32_t c, weir_error *err)
 {
-	weir_status status = fixture_append(j, c, life->appended[c] + 1, BODY, err);
+	weir_status status = fixture_append(j, c, life->appended[c] + 1, 0, BODY, err);
 	if (status == WEIR_OK)
 		life->appended[c]++;
 	return status;

@@ -6,27 +6,30 @@
 
 const uint16_t fixture_channels[FIXTURE_CHANNELS] = {0, 7, JOURNAL_LEDGER};
 
-static uint8_t content(uint32_t c, uint64_t index, size_t at)
+enum { EPOCHS_OF_A_CUT = 1000 };
+
+static uint8_t content(uint32_t c, uint64_t index, uint64_t cuts, size_t at)
 {
-	return (uint8_t)(prng_mix(c, index, at / 8) >> at % 8);
+	return (uint8_t)(prng_mix(c, index + (cuts << 32), at / 8) >> at % 8);
 }
 
-static size_t body_bytes(uint32_t c, uint64_t index, size_t max)
+static size_t body_bytes(uint32_t c, uint64_t index, uint64_t cuts, size_t max)
 {
-	return prng_mix(99, c, index) % (max + 1);
+	return prng_mix(99, c, index + (cuts << 32)) % (max + 1);
 }
 
-struct log_entry fixture_entry(uint32_t c, uint64_t index, size_t body_bytes_max, float rates[4])
+struct log_entry fixture_entry(uint32_t c, uint64_t index, uint64_t cuts, size_t body_bytes_max, float rates[4])
 {
-	size_t bytes = body_bytes(c, index, body_bytes_max);
+	size_t bytes = body_bytes(c, index, cuts, body_bytes_max);
 	uint8_t *data;
 	struct message *m = message_alloc(bytes, &data);
 	assert_non_null(m);
 	for (size_t i = 0; i < bytes; i++)
-		data[i] = content(c, index, i);
+		data[i] = content(c, index, cuts, i);
 	struct log_entry e = {
-	    .epoch = 1 + index / 5,
+	    .epoch = 1 + index / 5 + cuts * EPOCHS_OF_A_CUT,
 	    .index = index,
+	    .committed = index > 3 ? index - 3 : index,
 	    .generation = 3,
 	    .stamp_ms = -(int64_t)index,
 	    .rates_count = (uint32_t)(index % 4),
@@ -56,10 +59,10 @@ static struct message *in_pieces(const struct message *whole)
 	return m;
 }
 
-weir_status fixture_append(struct journal *j, uint32_t c, uint64_t index, size_t body_bytes_max, weir_error *err)
+weir_status fixture_append(struct journal *j, uint32_t c, uint64_t index, uint64_t cuts, size_t body_bytes_max, weir_error *err)
 {
 	float rates[4];
-	struct log_entry e = fixture_entry(c, index, body_bytes_max, rates);
+	struct log_entry e = fixture_entry(c, index, cuts, body_bytes_max, rates);
 	struct message *whole = e.message, *pieces = in_pieces(whole);
 	e.message = pieces;
 	e.body = cursor_at(pieces);
@@ -77,11 +80,12 @@ struct fixture_seen fixture_seen_new(size_t body_bytes_max)
 	return seen;
 }
 
-static void check_entry(uint32_t c, const struct log_entry *e, size_t body_bytes_max)
+static void check_entry(uint32_t c, const struct log_entry *e, const struct fixture_seen *seen)
 {
 	float rates[4];
-	struct log_entry want = fixture_entry(c, e->index, body_bytes_max, rates);
+	struct log_entry want = fixture_entry(c, e->index, e->epoch / EPOCHS_OF_A_CUT, seen->body_bytes_max, rates);
 	assert_int_equal(e->epoch, want.epoch);
+	assert_int_equal(e->committed, seen->all_committed ? e->index : want.committed);
 	assert_int_equal(e->generation, want.generation);
 	assert_int_equal(e->stamp_ms, want.stamp_ms);
 	assert_int_equal(e->finding, want.finding);
@@ -99,24 +103,46 @@ static void check_entry(uint32_t c, const struct log_entry *e, size_t body_bytes
 	message_release(want.message);
 }
 
+static uint32_t number_of(uint16_t channel)
+{
+	uint32_t c = 0;
+	while (fixture_channels[c] != channel)
+		assert_true(++c < FIXTURE_CHANNELS);
+	return c;
+}
+
 static weir_status see(void *ctx, uint16_t channel, const struct log_entry *e, weir_error *err)
 {
 	(void)err;
 	struct fixture_seen *seen = ctx;
-	uint32_t c = 0;
-	while (fixture_channels[c] != channel)
-		assert_true(++c < FIXTURE_CHANNELS);
-	check_entry(c, e, seen->body_bytes_max);
+	uint32_t c = number_of(channel);
+	check_entry(c, e, seen);
 	if (seen->last[c])
 		assert_int_equal(e->index, seen->last[c] + 1);
 	else
 		seen->first[c] = e->index;
 	seen->last[c] = e->index;
+	if (e->index < FIXTURE_INDEX_MAX)
+		seen->cuts[c][e->index] = (uint8_t)(e->epoch / EPOCHS_OF_A_CUT);
 	seen->count++;
+	return WEIR_OK;
+}
+
+static weir_status see_cut(void *ctx, uint16_t channel, const struct journal_cut *cut, weir_error *err)
+{
+	(void)err;
+	struct fixture_seen *seen = ctx;
+	uint32_t c = number_of(channel);
+	assert_true(cut->next >= seen->channels[c].first);
+	if (cut->restart || cut->next <= seen->first[c])
+		seen->first[c] = seen->last[c] = 0;
+	else if (seen->last[c] >= cut->next)
+		seen->last[c] = cut->next - 1;
 	return WEIR_OK;
 }
 
 weir_status fixture_replay(struct journal *j, struct fixture_seen *seen, weir_error *err)
 {
-	return journal_replay(j, seen->channels, FIXTURE_CHANNELS, see, seen, err);
+	const struct journal_reader reader = {.entry = see, .cut = see_cut, .ctx = seen};
+	return journal_replay(j, seen->channels, FIXTURE_CHANNELS, &reader, err);
 }

@@ -21,6 +21,8 @@ struct world {
 	struct journal *journal;
 	struct ledger *ledger;
 	struct ledger_log *log;
+	struct log *entries; /* log's */
+	uint64_t tail;       /* entries that are not committed, as the next start should find; it cuts them off */
 	uint64_t epoch;
 	uint32_t worker;
 	uint64_t incarnation;
@@ -59,6 +61,12 @@ static weir_status each(void *ctx, uint16_t channel, const struct log_entry *e, 
 	return ledger_log_replay(((struct world *)ctx)->log, e, err);
 }
 
+static weir_status each_cut(void *ctx, uint16_t channel, const struct journal_cut *cut, weir_error *err)
+{
+	assert_int_equal(channel, JOURNAL_LEDGER);
+	return ledger_log_replay_cut(((struct world *)ctx)->log, cut, err);
+}
+
 static void start(struct world *w)
 {
 	static const char *const servers[] = {"memory:0"};
@@ -81,16 +89,19 @@ static void start(struct world *w)
 	w->poster = task_queue_poster(w->loop);
 	if (journal_open(&w->journal, &j, &err) || ledger_create(&w->ledger, &o, &err))
 		fail_msg("%s", err.text);
-	w->log = ledger_log_create(&(struct ledger_log_options){.ledger = w->ledger,
-	                                                        .log = log_disk_create(w->journal, JOURNAL_LEDGER, 1),
-	                                                        .epoch = ++w->epoch,
-	                                                        .generation = 1,
-	                                                        .clock = &w->clock},
-	                           &err);
-	if (journal_replay(w->journal, &c, 1, each, w, &err))
+	w->entries = log_disk_create(w->journal, JOURNAL_LEDGER, 1);
+	w->log = ledger_log_create(
+	    &(struct ledger_log_options){
+	        .ledger = w->ledger, .log = w->entries, .epoch = ++w->epoch, .generation = 1, .clock = &w->clock},
+	    &err);
+	if (journal_replay(w->journal, &c, 1, &(struct journal_reader){.entry = each, .cut = each_cut, .ctx = w}, &err))
 		fail_msg("%s", err.text);
 	journal_watch(w->journal, JOURNAL_LEDGER, on_durable, w);
-	ledger_log_recovered(w->log, c.last);
+	assert_int_equal(ledger_log_applied(w->log) + w->tail, c.last);
+	assert_int_equal(w->entries->ops->last(w->entries), c.last);
+	CHECK_OK(w->entries->ops->truncate_above(w->entries, ledger_log_applied(w->log), &err), err);
+	w->tail = 0;
+	ledger_log_recovered(w->log);
 }
 
 static void drop(void *arg)
@@ -255,6 +266,37 @@ static void what_was_said_survives_every_crash(void **state)
 	}
 }
 
+/* What may still be cut off is not even read. */
+static void what_is_not_committed_is_not_merged(void **state)
+{
+	(void)state;
+	struct world w;
+	struct call joined, leased, next;
+	weir_error err = {0};
+	world_open(&w);
+	join(&w, &joined);
+	lease(&w, &leased, 1);
+	await(&w, &leased);
+	const uint64_t last = w.entries->ops->last(w.entries);
+	struct message *m = message_copy("no state", 8);
+	struct log_entry e = {
+	    .index = last + 1, .committed = last, .record = {.kind = RECORD_LEDGER}, .message = m, .body = cursor_at(m)};
+	CHECK_OK(w.entries->ops->append(w.entries, &e, &err), err);
+	message_release(m);
+	faulty_disk_crash(w.disk, CRASH_PROCESS, 0);
+	stop(&w);
+	w.tail = 1;
+	start(&w);
+	lease(&w, &next, 2); /* entries with its index, behind the cut */
+	await(&w, &next);
+	assert_int_equal(next.status, WEIR_OK);
+	assert_true(w.entries->ops->last(w.entries) > last);
+	faulty_disk_crash(w.disk, CRASH_UNSYNCED, 0);
+	stop(&w);
+	start(&w);
+	world_close(&w);
+}
+
 static void while_the_disk_is_full_nobody_is_answered_and_nobody_expires(void **state)
 {
 	(void)state;
@@ -290,6 +332,7 @@ int main(void)
 	    cmocka_unit_test(a_reply_waits_for_the_fsync_of_what_it_says),
 	    cmocka_unit_test(a_request_that_changes_nothing_waits_for_what_was_before),
 	    cmocka_unit_test(what_was_said_survives_every_crash),
+	    cmocka_unit_test(what_is_not_committed_is_not_merged),
 	    cmocka_unit_test(while_the_disk_is_full_nobody_is_answered_and_nobody_expires),
 	};
 	return cmocka_run_group_tests_name("ledger_log", tests, NULL, NULL);

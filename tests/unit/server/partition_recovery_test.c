@@ -50,6 +50,8 @@ struct world {
 	struct cold_sweep *sweep;
 	struct pool pool;
 	struct fixture f;    /* f.p: the partition */
+	struct log *log;     /* its */
+	uint64_t tail;       /* entries that are not committed, as the next start should find */
 	bool ack_disk, lazy; /* lazy: rows of embedding tables stay below until they are wanted */
 	uint64_t epoch;
 	struct kept kept[ENTRIES_MAX]; /* by log index */
@@ -94,6 +96,13 @@ static weir_status each(void *ctx, uint16_t channel, const struct log_entry *e, 
 	struct world *w = ctx;
 	assert_int_equal(channel, 0);
 	return partition_replay(w->f.p, e, err);
+}
+
+static weir_status each_cut(void *ctx, uint16_t channel, const struct journal_cut *cut, weir_error *err)
+{
+	struct world *w = ctx;
+	assert_int_equal(channel, 0);
+	return partition_replay_cut(w->f.p, cut, err);
 }
 
 static void open_storage(struct world *w)
@@ -182,10 +191,12 @@ static void start(struct world *w)
 	if (w->lazy)
 		store_expect_cold(partition_store(w->f.p));
 	struct journal_channel c = {.first = partition_state_needs(w->f.p), .flushed = partition_flushed(w->f.p)};
-	partition_set_log(w->f.p, log_disk_create(w->journal, 0, c.first));
-	if (journal_replay(w->journal, &c, 1, each, w, &err))
+	w->log = log_disk_create(w->journal, 0, c.first);
+	partition_set_log(w->f.p, w->log);
+	if (journal_replay(w->journal, &c, 1, &(struct journal_reader){.entry = each, .cut = each_cut, .ctx = w}, &err))
 		fail_msg("%s", err.text);
-	assert_int_equal(partition_applied(w->f.p), c.last);
+	assert_int_equal(partition_applied(w->f.p) + w->tail, c.last);
+	assert_int_equal(w->log->ops->last(w->log), c.last);
 	journal_watch(w->journal, 0, on_durable, w);
 	partition_recovered(w->f.p);
 }
@@ -353,10 +364,9 @@ static void step(struct world *w)
 
 /* --- The end, and what is left */
 
-static void crash(struct world *w)
+static void crash_by(struct world *w, enum faulty_crash how)
 {
-	static const enum faulty_crash how[] = {CRASH_PROCESS, CRASH_UNSYNCED, CRASH_RANDOM, CRASH_RANDOM};
-	faulty_disk_crash(w->disk, how[below(w, 4)], prng_u64(&w->random));
+	faulty_disk_crash(w->disk, how, prng_u64(&w->random));
 	partition_close(w->f.p);
 	cold_writer_destroy(w->writer);
 	cold_fetch_destroy(w->fetch);
@@ -373,6 +383,12 @@ static void on_twin_reply(void *arg, const struct partition_reply *reply)
 {
 	(void)reply;
 	++*(uint32_t *)arg;
+}
+
+static void crash(struct world *w)
+{
+	static const enum faulty_crash how[] = {CRASH_PROCESS, CRASH_UNSYNCED, CRASH_RANDOM, CRASH_RANDOM};
+	crash_by(w, how[below(w, 4)]);
 }
 
 /* Everything of a partition but its epochs and its rows. */
@@ -510,9 +526,108 @@ static void what_survives_a_crash_is_exact(void **state)
 	free(w);
 }
 
+/* --- Entries that are not committed, as a replica's log may hold them */
+
 static void on_flushed(void *arg)
 {
 	*(bool *)arg = true;
+}
+
+static void open_world(struct world *w)
+{
+	*w = (struct world){.clock = {&clock_ops}, .now_ns = 1000000000};
+	prng_seed(&w->random, 1);
+	w->disk = faulty_disk_create();
+	folder_create(w->folder);
+	start(w);
+}
+
+/* A push as another replica's primary would have sent it. */
+static void append_entry(struct world *w, uint64_t committed, uint64_t key)
+{
+	static const float rate = 1;
+	const uint64_t index = w->log->ops->last(w->log) + 1;
+	struct one_row x;
+	struct rows rows = one_row(&x, ASYNC_ROWS, key, (float)index);
+	struct record r = push_record(100, 1, (uint32_t)index, 0, 0);
+	struct built b = records_build(&r, &rows, 1);
+	struct log_entry e = {.epoch = w->epoch,
+	                      .index = index,
+	                      .committed = committed,
+	                      .generation = RECORDS_GENERATION,
+	                      .stamp_ms = w->now_ns / 1000000,
+	                      .rates_count = 1,
+	                      .rates = &rate,
+	                      .record = b.record,
+	                      .message = b.frame,
+	                      .body = b.body};
+	weir_error err = {0};
+	CHECK_OK(w->log->ops->append(w->log, &e, &err), err);
+	w->kept[index] = (struct kept){.built = b, .stamp_ns = w->now_ns};
+}
+
+static void die_and_start(struct world *w, uint64_t applied, uint64_t tail)
+{
+	crash_by(w, CRASH_PROCESS);
+	w->tail = tail;
+	start(w);
+	assert_int_equal(partition_applied(w->f.p), applied);
+	for (uint64_t i = applied + 1; i <= applied + tail; i++) {
+		const struct log_entry *e = w->log->ops->get(w->log, i);
+		assert_non_null(e);
+		assert_true(e->index == i && e->record.batch == (uint32_t)i);
+	}
+	assert_equal_to_twin(w);
+}
+
+static void drop_tail(struct world *w, uint64_t last)
+{
+	weir_error err = {0};
+	for (uint64_t i = last + 1; i <= w->log->ops->last(w->log); i++)
+		records_free(&w->kept[i].built);
+	CHECK_OK(w->log->ops->truncate_above(w->log, last, &err), err);
+}
+
+static void what_is_not_committed_is_kept_and_not_applied(void **state)
+{
+	(void)state;
+	struct world *w = malloc(sizeof *w);
+	bool flushed = false;
+	open_world(w);
+	for (uint64_t i = 1; i <= 10; i++)
+		append_entry(w, i, i);
+	die_and_start(w, 10, 0); /* as a single copy has it */
+	for (uint64_t i = 11; i <= 15; i++)
+		append_entry(w, 10, 1);
+	die_and_start(w, 10, 5);
+	append_entry(w, 12, 2);
+	die_and_start(w, 12, 4); /* 16 tells of 12 */
+	drop_tail(w, 13);
+	die_and_start(w, 12, 1);
+	append_entry(w, 13, 3);
+	append_entry(w, 13, 4);
+	die_and_start(w, 13, 2); /* 14 and 15 are new ones */
+	append_entry(w, 16, 5);
+	append_entry(w, 0, 6);
+	die_and_start(w, 16, 1);
+
+	assert_true(partition_flush(w->f.p, on_flushed, &flushed));
+	while (!flushed)
+		(void)task_queue_run(w->loop, true);
+	die_and_start(w, 16, 1); /* the header alone says so */
+	drop_tail(w, 16);
+	w->tail = 0;
+	push_rows(w, ASYNC_ROWS, RECORD_PUSH); /* in the place of what was cut off */
+	crash_by(w, CRASH_PROCESS);
+	start(w);
+	assert_int_equal(partition_applied(w->f.p), 17);
+	assert_equal_to_twin(w);
+	crash_by(w, CRASH_PROCESS);
+	for (uint64_t i = 1; i <= 17; i++)
+		records_free(&w->kept[i].built);
+	faulty_disk_destroy(w->disk);
+	folder_remove(w->folder);
+	free(w);
 }
 
 static uint32_t stored_below(struct world *w, uint32_t table)
@@ -532,11 +647,7 @@ static void rows_below_memory_go_too(void **state)
 {
 	(void)state;
 	struct world *w = malloc(sizeof *w);
-	*w = (struct world){.clock = {&clock_ops}, .now_ns = 1000000000};
-	prng_seed(&w->random, 1);
-	w->disk = faulty_disk_create();
-	folder_create(w->folder);
-	start(w);
+	open_world(w);
 	for (uint32_t i = 0; i < 40; i++) {
 		push_rows(w, COUNTED_ROWS, RECORD_PUSH);
 		push_rows(w, ASYNC_ROWS, RECORD_PUSH);
@@ -573,6 +684,7 @@ static void rows_below_memory_go_too(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(what_survives_a_crash_is_exact),
+	                                   cmocka_unit_test(what_is_not_committed_is_kept_and_not_applied),
 	                                   cmocka_unit_test(rows_below_memory_go_too)};
 	return cmocka_run_group_tests_name("partition_recovery", tests, NULL, NULL);
 }

@@ -1,0 +1,185 @@
+/* Every crash of a journal that is cut: the operations of journal_history.h on real files, under interpose.c. Then, for every moment of that and every fate
+ * (image.h), the journal is opened in the folder that a machine which died then leaves: its channels hold what they held after one of the operations,
+ * none that was told to be durable is missing, and the journal goes on from there. WEIR_INTERPOSE names the recording library. */
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "image.h"
+#include "journal_history.h"
+
+enum { GO_ON = 8 /* operations behind a recovery */ };
+
+static char base[64], folder[128], trace_file[128];
+
+static weir_status begin(const char *where, struct journal **j, struct history *h, weir_error *err)
+{
+	char directory[256];
+	snprintf(directory, sizeof directory, "%s/journal", where);
+	struct journal_options options = {
+	    .disk = disk_system(), .directory = directory, .holder = "the test", .segment_bytes = HISTORY_SEGMENT};
+	weir_status status = journal_open(j, &options, err);
+	return status == WEIR_OK ? history_replay(h, *j, err) : status;
+}
+
+/* --- The child */
+
+static void need(bool ok, const char *what)
+{
+	if (!ok) {
+		perror(what);
+		_exit(3);
+	}
+}
+
+static void mark(const struct history *h)
+{
+	struct trace_op op = {.magic = TRACE_MAGIC, .kind = TRACE_MARK};
+	char whole[sizeof op + 64];
+	int text = snprintf(whole + sizeof op, 64, "done %u durable %u", h->done, h->durable);
+	op.text_bytes = (uint32_t)text + 1;
+	memcpy(whole, &op, sizeof op);
+	int fd = open(trace_file, O_WRONLY | O_APPEND | O_CLOEXEC);
+	need(fd >= 0 && write(fd, whole, sizeof op + op.text_bytes) > 0 && close(fd) == 0, "mark");
+}
+
+static int child(void)
+{
+	struct history h = history_new();
+	struct journal *j = NULL;
+	weir_error err = {0};
+	need(begin(folder, &j, &h, &err) == WEIR_OK, err.text);
+	while (h.done < HISTORY_OPS) {
+		need(history_step(&h, j, &err) == WEIR_OK, err.text);
+		mark(&h);
+		history_forget(&h, j);
+	}
+	need(journal_close(j, &err) == WEIR_OK, err.text);
+	h.durable = h.done;
+	mark(&h);
+	return 0;
+}
+
+static struct trace *record(void)
+{
+	assert_int_equal(mkdir(folder, 0700), 0);
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		need(setenv(TRACE_FILE_ENV, trace_file, 1) == 0 && setenv(TRACE_ROOT_ENV, folder, 1) == 0, "child");
+		setenv(TRACE_SKIP_ENV, "journal/LOCK", 1);
+		setenv("LD_PRELOAD", getenv("WEIR_INTERPOSE"), 1);
+		execl("/proc/self/exe", "crash_journal", "child", base, (char *)NULL);
+		_exit(4);
+	}
+	int status;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	return trace_load(trace_file);
+}
+
+/* --- Images */
+
+static int remove_one(const char *path, const struct stat *s, int flag, struct FTW *at)
+{
+	(void)s, (void)flag, (void)at;
+	return remove(path);
+}
+
+static void take_mark(void *arg, const char *text)
+{
+	struct history *h = arg;
+	uint32_t done, durable;
+	assert_int_equal(sscanf(text, "done %u durable %u", &done, &durable), 2);
+	while (h->done < done)
+		history_note(h);
+	h->durable = durable;
+}
+
+struct outcomes {
+	uint64_t images, lost, kept; /* lost: without a cut that had been made; kept: with one that was not durable */
+};
+
+static uint64_t cuts_after(uint32_t operations)
+{
+	struct history h = history_new();
+	while (h.done < operations)
+		history_note(&h);
+	return history_cuts(&h);
+}
+
+static void look_at(const struct trace *t, size_t moment, size_t fate, struct outcomes *found)
+{
+	char image[128];
+	struct history h = history_new();
+	struct journal *j = NULL;
+	weir_error err = {0};
+	snprintf(image, sizeof image, "%s/moment-%zu-fate-%zu", base, moment, fate);
+	assert_int_equal(mkdir(image, 0700), 0);
+	image_build(t, moment, fate, image);
+	image_marks(t, moment, take_mark, &h);
+	const uint64_t made = history_cuts(&h), durable = cuts_after(h.durable);
+	CHECK_OK(begin(image, &j, &h, &err), err);
+	found->images++;
+	found->lost += history_cuts(&h) < made;
+	found->kept += history_cuts(&h) > durable;
+	const uint32_t until = h.done + GO_ON;
+	while (h.done < until) {
+		CHECK_OK(history_step(&h, j, &err), err);
+		history_forget(&h, j);
+	}
+	CHECK_OK(journal_close(j, &err), err);
+	h.durable = h.done;
+	CHECK_OK(begin(image, &j, &h, &err), err);
+	assert_int_equal(h.done, until);
+	CHECK_OK(journal_close(j, &err), err);
+	assert_int_equal(nftw(image, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+/* The moment behind it has the same folders, and more was told. */
+static bool is_seen_later(const struct trace *t, size_t moment)
+{
+	return moment < t->count && (t->events[moment].op->kind == TRACE_MARK || t->events[moment].op->kind == TRACE_OPEN);
+}
+
+static void a_log_is_as_it_was_after_an_operation(void **state)
+{
+	(void)state;
+	struct trace *t = record();
+	struct outcomes found = {0};
+	for (size_t moment = 0; moment <= t->count; moment++)
+		for (size_t fate = 0, fates = image_fates(t, moment); fate < fates && !is_seen_later(t, moment); fate++)
+			look_at(t, moment, fate, &found);
+	printf("recorded: %zu operations; images: %llu, %llu of them without a cut that had been made, %llu with one that was not "
+	       "durable\n",
+	       t->count, (unsigned long long)found.images, (unsigned long long)found.lost, (unsigned long long)found.kept);
+	assert_true(found.images > 500 && found.lost > 100 && found.kept > 100);
+	trace_free(t);
+}
+
+int main(int argc, char **argv)
+{
+	if (!getenv("WEIR_INTERPOSE")) {
+		puts("skipped: WEIR_INTERPOSE does not name the recording library");
+		return 77;
+	}
+	const bool is_child = argc == 3 && strcmp(argv[1], "child") == 0;
+	snprintf(base, sizeof base, "%s",
+	         is_child                        ? argv[2]
+	         : access("/dev/shm", W_OK) == 0 ? "/dev/shm/weir-crash-XXXXXX"
+	                                         : "/tmp/weir-crash-XXXXXX");
+	if (!is_child && !mkdtemp(base))
+		return 1;
+	snprintf(folder, sizeof folder, "%s/folder", base);
+	snprintf(trace_file, sizeof trace_file, "%s/trace", base);
+	if (is_child)
+		return child();
+	const struct CMUnitTest tests[] = {cmocka_unit_test(a_log_is_as_it_was_after_an_operation)};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	return nftw(base, remove_one, 16, FTW_DEPTH | FTW_PHYS) || failed;
+}
