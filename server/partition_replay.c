@@ -102,7 +102,7 @@ static weir_status fetch(struct partition *p, const struct log_entry *e, weir_er
 	if (!p->cold)
 		return WEIR_OK;
 	store_replay(p->store, e->index);
-	weir_status status = e->record.kind == RECORD_CLOSE_STEP ? steps_want(p, e) : rows_want(p, &e->record, e->body);
+	weir_status status = rows_want_entry(p, e);
 	if (status)
 		return weir_fail(err, status, "partition %u: out of memory", p->options.id);
 	return store_fetch_now(p->store, err);
