@@ -43,30 +43,39 @@ static bool decides(const struct record *e, const struct record *r)
 	}
 }
 
-/* Whether the tail may open all units that are left to be opened. */
-static bool units_may_run_out(const struct partition *p, const struct record *r, uint64_t tail)
+static uint64_t last_that_decides(const struct partition *p, const struct record *r, uint64_t last)
+{
+	struct log *log = p->options.log;
+	for (uint64_t i = last; i > p->applied; i--)
+		if (decides(&log->ops->get(log, i)->record, r))
+			return i;
+	return 0;
+}
+
+/* For a push or a seal. One that is stale, or of a closed unit, is so for good. While the tail may open all units that are left, who would open one
+ * waits for all of it. */
+static uint64_t last_of_unit(const struct partition *p, const struct record *r, uint64_t last)
 {
 	const struct identity *d = &p->identity;
-	return (r->kind == RECORD_PUSH || r->kind == RECORD_SEAL) && d->open_count + tail >= WEIR_UNITS_OPEN_MAX &&
-	       !identity_find(d, identity_key(r->pass, r->unit));
+	const uint64_t key = identity_key(r->pass, r->unit);
+	const struct unit *u = identity_find(d, key);
+	if (identity_is_closed(d, key) || (u && r->attempt < u->attempt))
+		return 0;
+	if (!u && d->open_count + (last - p->applied) >= WEIR_UNITS_OPEN_MAX)
+		return last;
+	return last_that_decides(p, r, last);
 }
 
 uint64_t tail_decides(const struct partition *p, const struct record *r)
 {
-	struct log *log = p->options.log;
-	const uint64_t last = log->ops->last(log);
+	const uint64_t last = p->options.log->ops->last(p->options.log);
 	if (last <= p->applied)
 		return 0;
 	if (r->kind == RECORD_RESUME)
 		return r->a > p->applied && r->a <= last ? r->a : 0;
 	if (last - p->applied >= WEIR_TAIL_ENTRIES_MAX) /* not one by one */
 		return p->applied + WEIR_TAIL_ENTRIES_MAX / 2;
-	if (units_may_run_out(p, r, last - p->applied))
-		return last;
-	for (uint64_t i = last; i > p->applied; i--)
-		if (decides(&log->ops->get(log, i)->record, r))
-			return i;
-	return 0;
+	return r->kind == RECORD_PUSH || r->kind == RECORD_SEAL ? last_of_unit(p, r, last) : last_that_decides(p, r, last);
 }
 
 /* --- Schedules: the tail's entries are counted, so that a rate does not depend on how long committing takes. Each once, when the next rate is needed: with
