@@ -1,5 +1,5 @@
-/* Records in, entries through the log, replies out. Everything is checked before it becomes an entry; applying cannot refuse. At replication
- * factor 1 an entry is committed when it is in the log, so it is applied, and answered, before partition_submit returns. */
+/* Records in, entries into the log. Everything is checked before it becomes an entry; applying cannot refuse. With one copy an entry is committed
+ * when it is in the log, so it is applied, and answered, before partition_submit returns. */
 #include "partition.h"
 
 #include <assert.h>
@@ -9,6 +9,8 @@
 #include "partition_internal.h"
 #include "partition_state.h"
 #include "wire.h"
+
+static const char moved[] = "another server is its primary";
 
 static void on_store_failed(void *arg, weir_status status, const char *text)
 {
@@ -55,6 +57,13 @@ struct partition *partition_create(const struct partition_options *options, weir
 	return p;
 }
 
+static void table_free(struct partition_table *t)
+{
+	if (t)
+		free(t->ahead);
+	free(t);
+}
+
 void partition_close(struct partition *p)
 {
 	p->closed = true;
@@ -73,9 +82,10 @@ void partition_destroy(struct partition *p)
 	steps_free(&p->steps);
 	identity_free(&p->identity);
 	for (uint32_t id = 0; id < p->tables_end; id++)
-		free(p->tables[id]);
+		table_free(p->tables[id]);
 	store_destroy(p->store);
 	free(p->scratch);
+	free(p->spare);
 	free(p);
 }
 
@@ -116,6 +126,13 @@ const struct partition_table_counters *partition_table_get_counters(const struct
 	return t ? &t->counters : NULL;
 }
 
+/* How many counts a table's `ahead` has: chunk / partitions is the last one's number. */
+static uint64_t counts_ahead(const struct partition *p, const weir_table_spec *spec)
+{
+	const bool dense = spec->kind == WEIR_DENSE && spec->elements <= WEIR_TABLE_ELEMENTS_MAX;
+	return dense ? spec->elements / WEIR_CHUNK / p->options.partitions + 1 : 1;
+}
+
 weir_status partition_add_table(struct partition *p, uint32_t id, const weir_table_spec *spec, weir_error *err)
 {
 	const struct partition_table *known = partition_table(p, id);
@@ -125,11 +142,13 @@ weir_status partition_add_table(struct partition *p, uint32_t id, const weir_tab
 	if (known)
 		return weir_fail(err, WEIR_E_EXISTS, "table %u is registered as \"%s\" with another %s", id, known->spec->name, field);
 	struct partition_table *t = calloc(1, sizeof *t);
-	if (!t)
-		return weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory", spec->name);
-	weir_status status = store_add_table(p->store, id, spec, p->options.id, p->options.partitions, &t->rows, err);
+	if (t)
+		t->ahead = calloc(counts_ahead(p, spec), sizeof *t->ahead);
+	weir_status status = t && t->ahead ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory", spec->name);
+	if (!status)
+		status = store_add_table(p->store, id, spec, p->options.id, p->options.partitions, &t->rows, err);
 	if (status) {
-		free(t);
+		table_free(t);
 		return status;
 	}
 	t->spec = store_table_spec(t->rows);
@@ -143,38 +162,18 @@ weir_status partition_add_table(struct partition *p, uint32_t id, const weir_tab
 
 /* --- Entries */
 
-weir_status submission_commit(struct submission *s, uint32_t finding, const float *rates, uint32_t rates_count)
+weir_status submission_enter(struct submission *s, struct log_entry *e)
 {
 	struct partition *p = s->p;
-	struct log *log = p->options.log;
-	struct log_entry e = {
-	    .epoch = p->options.epoch,
-	    .index = p->applied + 1,
-	    .committed = p->applied + 1, /* the only copy */
-	    .generation = p->options.generation,
-	    .stamp_ms = p->options.clock->ops->wall_ns(p->options.clock) / 1000000,
-	    .rates_count = rates_count,
-	    .rates = rates,
-	    .finding = finding,
-	    .record = *s->r,
-	    .message = s->message,
-	    .body = *s->body,
-	};
-	weir_status status = log->ops->append(log, &e, &s->err);
-	s->no_space = status == WEIR_E_NO_SPACE;
-	if (status == WEIR_E_IO && p->options.failed)
-		p->options.failed(p->options.failed_arg, &s->err);
-	if (status)
-		return status;
-	status = partition_apply(p, &e);
-	if (p->failed) {
-		LOG_AT(p->options.logger, LOG_ERROR, "partition stopped", "partition=%u entry=%llu reason=%s", p->options.id,
-		       (unsigned long long)e.index, weir_status_name(p->failed));
-		return weir_fail(&s->err, p->failed, "partition %u: entry %llu could not be applied", p->options.id,
-		                 (unsigned long long)e.index);
-	}
-	log->ops->release_below(log, partition_state_needs(p));
-	return status;
+	e->epoch = p->options.epoch;
+	e->index = p->options.log->ops->last(p->options.log) + 1;
+	e->committed = p->options.appended ? p->committed : e->index; /* the only copy's are at once */
+	e->generation = p->options.generation;
+	e->stamp_ms = p->options.clock->ops->wall_ns(p->options.clock) / 1000000;
+	e->record = *s->r;
+	e->message = s->message;
+	e->body = *s->body;
+	return WEIR_OK;
 }
 
 static weir_status refuse(struct submission *s, weir_status status)
@@ -189,37 +188,25 @@ static weir_status refuse(struct submission *s, weir_status status)
 	return status;
 }
 
-/* The learning rate of a section of an asynchronous table. A dense chunk counts its own pushes: a batch may bring a table's chunks in several
- * parts, and each must see the same step. */
-static double section_rate(const struct partition *p, const struct section *s)
-{
-	const struct partition_table *t = partition_table(p, s->table);
-	uint64_t step = t->clock.steps, key;
-	struct row_keys k = row_keys_of(p, t, s);
-	if (t->spec->kind == WEIR_DENSE && row_keys_next(&k, &key, 1)) {
-		const float *row;
-		const struct row_meta *meta = store_find(t->rows, key, &row);
-		step = meta ? meta->count : 0;
-	}
-	return schedule_lr(&t->spec->optimizer, step);
-}
-
 /* The rates of a push's sections, and its staleness into the histograms of the tables it touches. */
 static void rate_sections(struct submission *s, float *rates)
 {
 	struct cursor body = *s->body;
-	s->reply.staleness = s->r->a < s->p->applied ? (uint32_t)(s->p->applied - s->r->a) : 0;
+	const uint64_t last = s->p->options.log->ops->last(s->p->options.log);
+	s->reply.staleness = s->r->a < last ? (uint32_t)(last - s->r->a) : 0;
+	tail_count(s->p);
 	for (uint32_t i = 0; i < s->r->sections; i++) {
 		struct section section;
 		weir_status status = frame_next_section(&body, &section, NULL);
 		assert(status == WEIR_OK);
 		struct partition_table *t = partition_table(s->p, section.table);
-		rates[i] = t->spec->mode.kind == WEIR_SYNC ? 0 : (float)section_rate(s->p, &section);
+		const bool steps = t->spec->mode.kind == WEIR_SYNC;
+		rates[i] = steps ? 0 : (float)schedule_lr(&t->spec->optimizer, tail_step(s->p, t, &section));
 		histogram_record(&t->staleness, s->reply.staleness);
 	}
 }
 
-static weir_status submit_push(struct submission *s)
+static weir_status submit_push(struct submission *s, struct log_entry *e)
 {
 	struct partition *p = s->p;
 	const struct record *r = s->r;
@@ -236,33 +223,26 @@ static weir_status submit_push(struct submission *s)
 		return status;
 	if (sync && r->b == 0)
 		return weir_fail(&s->err, WEIR_E_INVALID, "push: a synchronous table without a step");
-	uint32_t finding = LOG_FINITE, table;
+	uint32_t table;
 	if (p->options.not_finite != PARTITION_ACCEPT && !sections_finite(r, *s->body, p->scratch->values, &table)) {
-		finding = p->options.not_finite == PARTITION_CLIP ? LOG_CLIPPED : LOG_REJECTED;
+		e->finding = p->options.not_finite == PARTITION_CLIP ? LOG_CLIPPED : LOG_REJECTED;
 		weir_fail(&s->err, WEIR_E_NOT_FINITE, "table %s: a NaN or an infinity in pass %u unit %u batch %u",
 		          partition_table(p, table)->spec->name, r->pass, r->unit, r->batch);
 	}
-	float rates[WEIR_RECORD_SECTIONS_MAX];
-	rate_sections(s, rates);
-	return submission_commit(s, finding, rates, r->sections);
+	rate_sections(s, p->scratch->rates);
+	e->rates = p->scratch->rates;
+	e->rates_count = r->sections;
+	return submission_enter(s, e);
 }
 
-static weir_status submit_seal(struct submission *s)
+static weir_status submit_seal(struct submission *s, struct log_entry *e)
 {
 	const struct record *r = s->r;
-	uint64_t key = identity_key(r->pass, r->unit);
 	weir_status status = identity_check_seal(&s->p->identity, r);
 	if (status)
 		return refuse(s, status);
-	const struct unit *u = identity_find(&s->p->identity, key);
-	if (!u || u->attempt < r->attempt)
-		status = submission_commit(s, LOG_FINITE, NULL, 0);
-	if (status)
-		return status;
-	u = identity_find(&s->p->identity, key);
-	s->reply.bitmap = (const uint8_t *)u->parts;
-	s->reply.bitmap_bits = u->batches * WEIR_BATCH_PARTS_MAX;
-	return WEIR_OK;
+	const struct unit *u = identity_find(&s->p->identity, identity_key(r->pass, r->unit));
+	return !u || u->attempt < r->attempt ? submission_enter(s, e) : WEIR_OK;
 }
 
 static weir_status check_close(struct submission *s)
@@ -291,7 +271,7 @@ static weir_status check_close(struct submission *s)
 	return WEIR_OK;
 }
 
-static weir_status submit_close(struct submission *s)
+static weir_status submit_close(struct submission *s, struct log_entry *e)
 {
 	struct partition *p = s->p;
 	if (s->r->b <= p->steps.closed)
@@ -302,29 +282,27 @@ static weir_status submit_close(struct submission *s)
 	weir_status status = check_close(s);
 	if (status)
 		return status;
-	float rates[WEIR_TABLES_MAX + 1] = {0};
 	for (uint32_t id = 0; id < p->tables_end; id++) {
 		const struct partition_table *t = p->tables[id];
-		if (t && t->spec->mode.kind == WEIR_SYNC)
-			rates[id] = (float)schedule_lr(&t->spec->optimizer, t->clock.steps);
+		const bool steps = t && t->spec->mode.kind == WEIR_SYNC;
+		p->scratch->rates[id] = steps ? (float)schedule_lr(&t->spec->optimizer, t->clock.steps) : 0;
 	}
-	status = submission_commit(s, LOG_FINITE, rates, p->tables_end);
-	if (!status)
-		parked_wake(p, INT64_MIN);
-	return status;
+	e->rates = p->scratch->rates;
+	e->rates_count = p->tables_end;
+	return submission_enter(s, e);
 }
 
-static weir_status submit_retire(struct submission *s)
+static weir_status submit_retire(struct submission *s, struct log_entry *e)
 {
 	const struct record *r = s->r;
 	bool changes;
 	if (identity_retires(&s->p->identity, identity_key(r->pass, r->unit), r->attempt > 0, r->a, &changes))
 		return weir_fail(&s->err, WEIR_E_LIMIT, "partition %u: %u units closed above the low-water mark", s->p->options.id,
 		                 WEIR_UNITS_OPEN_MAX);
-	return changes ? submission_commit(s, LOG_FINITE, NULL, 0) : WEIR_OK;
+	return changes ? submission_enter(s, e) : WEIR_OK;
 }
 
-static weir_status submit_assign(struct submission *s)
+static weir_status submit_assign(struct submission *s, struct log_entry *e)
 {
 	bool sync;
 	uint32_t table;
@@ -334,7 +312,7 @@ static weir_status submit_assign(struct submission *s)
 	if (!sections_finite(s->r, *s->body, s->p->scratch->values, &table))
 		return weir_fail(&s->err, WEIR_E_NOT_FINITE, "table %s: a NaN or an infinity in assigned rows",
 		                 partition_table(s->p, table)->spec->name);
-	return submission_commit(s, LOG_FINITE, NULL, 0);
+	return submission_enter(s, e);
 }
 
 /* The sender was told of entries up to r->a in epoch r->b. */
@@ -349,39 +327,26 @@ static weir_status submit_resume(struct submission *s)
 	return WEIR_OK;
 }
 
-static weir_status submit(struct submission *s)
+/* Looks at the record: either its answer is returned, or it is to be the entry e, whose index is then not 0. */
+static weir_status submit(struct submission *s, struct log_entry *e)
 {
-	if (s->p->failed)
-		return weir_fail(&s->err, s->p->failed, "partition %u has stopped: an entry could not be applied", s->p->options.id);
 	switch (s->r->kind) {
 	case RECORD_PUSH:
-		return submit_push(s);
+		return submit_push(s, e);
 	case RECORD_SEAL:
-		return submit_seal(s);
+		return submit_seal(s, e);
 	case RECORD_CLOSE_STEP:
-		return submit_close(s);
+		return submit_close(s, e);
 	case RECORD_RETIRE:
-		return submit_retire(s);
+		return submit_retire(s, e);
 	case RECORD_ASSIGN:
-		return submit_assign(s);
+		return submit_assign(s, e);
 	case RECORD_EVICT:
-		return submit_evict(s);
+		return submit_evict(s, e);
 	case RECORD_RESUME:
 		return submit_resume(s);
 	}
 	return weir_fail(&s->err, WEIR_E_INVALID, "record kind %u does not change state", s->r->kind);
-}
-
-/* Whether the outcome is one that a crash must not take back: it speaks of entries. An asynchronous push may be lost and done again (RESUME tells
- * its sender); of a step, which is closed once for all, nothing may. A retirement may: all parts of its units are stable, so that a late one is
- * known as well as before, and the next low-water mark retires them again. */
-static bool must_survive(const struct submission *s)
-{
-	weir_status status = s->reply.status;
-	bool speaks_of_entries =
-	    status == WEIR_OK || status == WEIR_E_DUPLICATE || status == WEIR_E_DROPPED || status == WEIR_E_NOT_FINITE;
-	bool push_may_be_lost = s->r->kind == RECORD_PUSH && s->r->b == 0 && !s->p->options.ack_disk;
-	return speaks_of_entries && !push_may_be_lost && s->r->kind != RECORD_RESUME && s->r->kind != RECORD_RETIRE;
 }
 
 /* Whether the rows that the record needs are in memory. s->ticket: else what they come with, 0: there is no memory to ask for them. */
@@ -409,15 +374,63 @@ static void wait_for_space(struct submission *s)
 	       s->err.text);
 	atomic_store_explicit(&p->counters.disk_full, true, memory_order_relaxed);
 	s->err = (weir_error){0};
-	s->no_space = false;
+	message_release(s->made);
+	s->made = NULL;
 	submissions_add(&p->blocked, s);
+}
+
+/* From here on the record is the entry: it is answered when that is applied, which may be before this returns. */
+static void submission_append(struct submission *s, const struct log_entry *e)
+{
+	struct partition *p = s->p;
+	struct log *log = p->options.log;
+	weir_status status = log->ops->append(log, e, &s->err);
+	if (status == WEIR_E_NO_SPACE) {
+		wait_for_space(s);
+		return;
+	}
+	if (status == WEIR_E_IO && p->options.failed)
+		p->options.failed(p->options.failed_arg, &s->err);
+	if (status) {
+		s->reply.status = status;
+		submission_answer(s);
+		return;
+	}
+	s->index = e->index;
+	submissions_add(&p->tail, s);
+	p->present = p->applied + 1 == e->index ? e->index : 0;
+	if (p->options.appended)
+		p->options.appended(p->options.appended_arg, e->index);
+	else
+		partition_commit_to(p, e->index);
+	p->present = 0;
+}
+
+/* Why no record is looked at here. */
+static weir_status check_role(struct submission *s)
+{
+	const struct partition *p = s->p;
+	if (p->failed)
+		return weir_fail(&s->err, p->failed, "partition %u has stopped: an entry could not be applied", p->options.id);
+	return p->moved ? weir_fail(&s->err, WEIR_E_MOVED, "partition %u: %s", p->options.id, moved) : WEIR_OK;
 }
 
 void submission_run(struct submission *s)
 {
 	struct partition *p = s->p;
+	struct log_entry e = {0};
+	s->reply.status = check_role(s);
+	if (s->reply.status) {
+		submission_answer(s);
+		return;
+	}
 	if (p->blocked.first && s->r->kind != RECORD_RESUME) {
 		submissions_add(&p->blocked, s);
+		return;
+	}
+	s->after = tail_decides(p, s->r);
+	if (s->after) {
+		submissions_add(&p->unsettled, s);
 		return;
 	}
 	if (!has_rows(s)) {
@@ -429,22 +442,39 @@ void submission_run(struct submission *s)
 		submission_answer(s);
 		return;
 	}
-	s->reply.status = submit(s);
-	if (s->no_space) {
-		wait_for_space(s);
-		return;
-	}
-	if (must_survive(s))
-		s->survives = p->applied;
-	submission_answer(s);
-	if (p->cold)
-		store_balance(p->store);
+	s->reply.status = submit(s, &e);
+	if (e.index)
+		submission_append(s, &e);
+	else
+		submission_answer(s);
 }
 
 void partition_submit(struct partition *p, const struct record *r, const struct cursor *body, struct message *m,
                       partition_reply_fn reply, void *arg)
 {
-	struct submission s = {.p = p, .r = r, .body = body, .message = m, .on_reply = reply, .arg = arg};
-	s.err.text[0] = '\0';
-	submission_run(&s);
+	struct submission *s = p->spare ? p->spare : malloc(sizeof *s);
+	p->spare = NULL;
+	if (!s) {
+		reply(arg, &(struct partition_reply){.status = WEIR_E_MEMORY, .epoch = epochs_now(&p->epochs)});
+		return;
+	}
+	*s = (struct submission){.p = p, .r = r, .body = body, .message = m, .on_reply = reply, .arg = arg};
+	submission_run(s);
+}
+
+/* --- Roles */
+
+void partition_step_down(struct partition *p)
+{
+	p->moved = true;
+	submissions_end(&p->tail, WEIR_E_MOVED, moved);
+	submissions_end(&p->unsettled, WEIR_E_MOVED, moved);
+	submissions_end(&p->unfetched, WEIR_E_MOVED, moved);
+	submissions_end(&p->blocked, WEIR_E_MOVED, moved);
+	atomic_store_explicit(&p->counters.disk_full, false, memory_order_relaxed);
+}
+
+void partition_serve(struct partition *p)
+{
+	p->moved = false;
 }

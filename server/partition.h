@@ -2,8 +2,11 @@
  * committed entry, reply. Everything that changes rows or identities is an entry (push, seal, close step, retire, assign, evict; tables come from the ledger's registry), and applying reads nothing but
  * the entry and the state, so that replicas applying the same log are equal.
  *
+ * Between the log and the rows an entry waits to be committed: for that the other replicas must have it, if there are any. Until then nothing is seen of it,
+ * but that a record which it concerns (the same push again, a push of a unit that it seals) waits for it, and is answered as if it had come later.
+ *
  * What waits. A record whose rows are below memory waits for them before it is looked at (until then it is nothing). A record that finds the disk full
- * waits until there is room, and those behind it too. A reply that speaks of entries which must not be lost waits until they are durable: every one
+ * waits until there is room, and those behind it too. So does one that finds WEIR_TAIL_ENTRIES_MAX entries not applied, until half of them are. A reply that speaks of entries which must not be lost waits until they are durable: every one
  * but those to asynchronous pushes, whose sender is told by RESUME what a crash has lost; with ack_disk those too.
  *
  * One owner: the executor (an rpc_loop) that it was created for calls every function. Replies come through callbacks on that thread, maybe
@@ -38,6 +41,10 @@ struct partition_options {
 	/* Something below failed for good: the server must stop. Once at least, on the owner's thread. */
 	void (*failed)(void *arg, const weir_error *err);
 	void *failed_arg;
+	/* Entries up to index are in the log: partition_commit_to follows, at once or later. NULL: there is one copy, and all that is in its log is
+	 * committed. */
+	void (*appended)(void *arg, uint64_t index);
+	void *appended_arg;
 	const struct clock *clock;
 	struct logger *logger;
 	uint32_t not_finite; /* enum partition_not_finite */
@@ -83,10 +90,21 @@ void partition_submit(struct partition *p, const struct record *r, const struct 
  * E_NOT_CURRENT when the step is not applied by the deadline, or E_UNAVAILABLE when the partition ends. r and body stay as they are until then. */
 bool partition_pull_ready(struct partition *p, const struct record *r, const struct cursor *body, int64_t deadline_ms,
                           void (*ready)(void *arg, weir_status status), void *arg);
-/* Expires parked pulls, tries again what a full disk held up, begins flushes, looks for rows to evict. INT64_MAX: pulls and what waits for space wait no longer. */
+/* Expires parked pulls, tries again what a full disk held up or no memory, begins flushes, looks for rows to evict. INT64_MAX: pulls and what waits for space wait no longer. */
 void partition_tick(struct partition *p, int64_t now_ms);
 /* Answers everything that waits with E_UNAVAILABLE. */
 void partition_abandon(struct partition *p);
+
+/* --- With other replicas */
+
+/* Entries up to index, which are in the log, are committed: they are applied, in order, as soon as their rows are in memory, and whoever waits for them
+ * is answered. An index below one that was told: nothing. */
+void partition_commit_to(struct partition *p, uint64_t index);
+/* Another replica is primary: all records that wait, and those that come, are answered E_MOVED. Entries that are not committed stay in the log: whether they
+ * ever are is the new primary's to say. */
+void partition_step_down(struct partition *p);
+/* This one is primary again, and everything that former primaries may have committed is committed: records are taken. */
+void partition_serve(struct partition *p);
 
 /* --- With a log on disk */
 

@@ -4,7 +4,7 @@
  *   ------------------------------------------------> -------------------------> --------------------------------> applied: removed
  *                                                    their rows are fetched, and each is looked at again
  *
- * The clock counts only up to the entry: applying it removes the keys that it lists. One set of candidates is under way at a time, and the next look
+ * The clock counts only up to the entry: applying it removes the keys that it lists, as of its stamp. One set of candidates is under way at a time, and the next look
  * waits until its entry is durable, which is all the pace there is beside the tick. */
 #include <assert.h>
 #include <stdlib.h>
@@ -90,7 +90,7 @@ static weir_status check(const struct submission *s, weir_error *err)
 	return WEIR_OK;
 }
 
-weir_status submit_evict(struct submission *s)
+weir_status submit_evict(struct submission *s, struct log_entry *e)
 {
 	uint64_t keys[WEIR_EVICT_KEYS_MAX];
 	uint32_t table;
@@ -103,18 +103,16 @@ weir_status submit_evict(struct submission *s)
 		return WEIR_OK;
 	if (frame_keys(s->p, table, keys, count, &f))
 		return weir_fail(&s->err, WEIR_E_MEMORY, "partition %u: out of memory", s->p->options.id);
-	struct submission entry = *s;
-	entry.r = &f.record;
-	entry.body = &f.body;
-	entry.message = f.frame;
-	status = submission_commit(&entry, LOG_FINITE, NULL, 0);
-	s->err = entry.err;
-	s->no_space = entry.no_space;
-	message_release(f.frame);
+	s->made = f.frame;
+	status = submission_enter(s, e);
+	e->record = f.record;
+	e->body = f.body;
+	e->message = f.frame;
 	return status;
 }
 
-/* A row that is ahead of the entry was pushed behind it: only in a replay. */
+/* Of the keys, those whose rows are expired at the entry's stamp: a push may stand in the log between the look and the entry. A row that is ahead of the
+ * entry was pushed behind it: only in a replay. */
 static weir_status evict_section(struct partition *p, const struct log_entry *e, const struct section *s)
 {
 	struct partition_table *t = partition_table(p, s->table);
@@ -126,7 +124,7 @@ static weir_status evict_section(struct partition *p, const struct log_entry *e,
 		for (size_t i = 0; i < n; i++) {
 			const float *row;
 			const struct row_meta *meta = store_find(t->rows, keys[i], &row);
-			if (meta && meta->version < e->index)
+			if (meta && meta->version < e->index && lifecycle_expired(&t->spec->eviction, meta, (uint32_t)(e->stamp_ms / 1000)))
 				keys[going++] = keys[i];
 		}
 		status = going ? store_remove(t->rows, keys, going, e->index) : WEIR_OK;
@@ -280,7 +278,7 @@ static int64_t round_ms(const struct partition *p)
 void evict_tick(struct partition *p, int64_t now_ms)
 {
 	struct partition_eviction *v = &p->eviction;
-	if (v->busy || p->closed || p->failed || now_ms < v->next_ms)
+	if (v->busy || p->closed || p->failed || p->moved || now_ms < v->next_ms)
 		return;
 	if (!find_table(p)) {
 		v->next_ms = now_ms + round_ms(p);

@@ -1,4 +1,5 @@
-/* What the files of a partition share: partition.c (entries in, replies out), partition_check.c (is a record right?), partition_apply.c
+/* What the files of a partition share: partition.c (records in, entries into the log), partition_check.c (is a record right?), partition_tail.c (what is
+ * in the log and not applied yet), partition_commit.c (committed entries in order, replies out), partition_wait.c (who waits for what), partition_apply.c
  * (entries to rows), partition_admit.c and partition_evict.c (which rows there are), step.c (synchronous steps), partition_read.c (pulls and scans). Nobody else includes this. */
 #ifndef WEIR_PARTITION_INTERNAL_H
 #define WEIR_PARTITION_INTERNAL_H
@@ -17,6 +18,7 @@ struct partition_table {
 	const struct optimizer *optimizer;
 	bool full_decay;              /* rows that a push leaves out take its step too: optimizer_catch_up */
 	struct optimizer_clock clock; /* state: counts the applied entries that brought rows of this table */
+	uint32_t *ahead;              /* (1; dense: chunks here) what entries in the tail will add to the count of the table; of the chunk */
 	struct histogram staleness;
 	struct partition_table_counters counters;
 };
@@ -30,9 +32,10 @@ struct apply_scratch {
 	float values[WEIR_ROW_WIDTH_MAX];
 	float sum[WEIR_ROW_WIDTH_MAX];
 	float row[(1 + WEIR_OPTIMIZER_SLOTS_MAX) * WEIR_ROW_WIDTH_MAX];
+	float rates[WEIR_TABLES_MAX + 1]; /* of the entry that a record becomes */
 };
 
-/* A record on its way through. */
+/* A record on its way through, to its reply. */
 struct submission {
 	struct submission *next; /* while it waits */
 	struct partition *p;
@@ -41,9 +44,11 @@ struct submission {
 	struct message *message;
 	partition_reply_fn on_reply;
 	void *arg;
-	uint64_t ticket;   /* the rows it waits for; 0: none */
-	bool no_space;     /* it found the disk full */
-	uint64_t survives; /* the reply waits until this log index is durable */
+	uint64_t ticket;      /* the rows it waits for; 0: none */
+	uint64_t after;       /* the entry that must be applied before it is looked at; 0: none */
+	uint64_t index;       /* of the entry that it has become; 0: none */
+	uint64_t survives;    /* the reply waits until this log index is durable */
+	struct message *made; /* EVICT: the entry's frame */
 	struct partition_reply reply;
 	weir_error err;
 };
@@ -103,16 +108,24 @@ struct partition {
 	struct steps steps;
 	struct partition_table *tables[WEIR_TABLES_MAX + 1];
 	uint32_t tables_end; /* largest table id + 1 */
-	uint64_t applied;    /* index of the last applied entry */
+	uint64_t applied;    /* index of the last applied entry; the tail is what the log has behind it */
+	uint64_t committed;  /* entries up to here may be applied */
+	uint64_t counted;    /* entries of the tail up to here are in the tables' `ahead` */
+	bool moved;          /* another replica is primary */
 	weir_status failed;  /* an entry could not be applied: nothing is accepted any more */
 	struct apply_scratch *scratch;
 	struct epochs epochs;
 	struct store_options store_options; /* options.store points here */
 	bool cold, closed;                  /* rows may be below memory; no longer */
 	struct replay_skip skip;
-	uint64_t fetched;                      /* tickets up to here are served */
-	struct parked *parked;                 /* pulls */
-	struct submissions unfetched, blocked; /* that wait for rows; for space on the disk */
+	uint64_t replayed;      /* rows may be ahead of entries up to here: what the log had when it was replayed */
+	uint64_t fetched;       /* tickets up to here are served */
+	uint64_t commit_ticket; /* the rows that the next committed entry waits for */
+	uint64_t present;       /* the entry whose rows are in memory for certain, as it is being appended; 0: none */
+	struct parked *parked;  /* pulls */
+	/* That wait for rows; for space on the disk; for their entries, in the log's order, to be applied; for other entries to be applied. */
+	struct submissions unfetched, blocked, tail, unsettled;
+	struct submission *spare; /* memory for the next one */
 	struct deferred_reply *deferred, **deferred_end;
 	uint64_t flushed; /* log index that the last complete flush covers */
 	bool unflushed;   /* there was none: not even what it began with is in RocksDB */
@@ -171,29 +184,52 @@ weir_status row_admit(struct partition_table *t, uint32_t table, uint64_t key, c
 
 /* --- partition_evict.c */
 
-weir_status submit_evict(struct submission *s);
+weir_status submit_evict(struct submission *s, struct log_entry *e);
 weir_status evict_apply(struct partition *p, const struct log_entry *e) WEIR_MUST_CHECK; /* E_MEMORY */
 void evict_tick(struct partition *p, int64_t now_ms);
 
 /* --- partition.c */
 
-/* Logs the record with these rates and applies it. */
-weir_status submission_commit(struct submission *s, uint32_t finding, const float *rates, uint32_t rates_count);
+/* Makes the record the log's next entry: *e, which is to be appended. */
+weir_status submission_enter(struct submission *s, struct log_entry *e);
+
+/* --- partition_tail.c: entries in the log that are not applied yet */
+
+/* The entry of the tail that must be applied before r is looked at, as its answer may depend on it; 0: none. */
+uint64_t tail_decides(const struct partition *p, const struct record *r);
+/* Counts the whole tail in the tables' `ahead`, before tail_step. */
+void tail_count(struct partition *p);
+/* The entry will not be in the tail any more. */
+void tail_leave(struct partition *p, const struct log_entry *e);
+/* The step of an asynchronous table's schedule at which a section behind the tail comes. A dense chunk counts its own pushes: a batch may bring a table's
+ * chunks in several parts, and each must see the same step. */
+uint64_t tail_step(const struct partition *p, const struct partition_table *t, const struct section *s);
+
+/* --- partition_commit.c */
+
+/* Applies what is committed, as far as its rows are in memory. */
+void commit_continue(struct partition *p);
 
 /* --- partition_rows.c: rows that a record needs in memory */
 
 /* Asks for the embedding rows that a record's sections name, as far as they can be read. E_MEMORY. */
 weir_status rows_want(struct partition *p, const struct record *r, struct cursor body) WEIR_MUST_CHECK;
+/* The same for all that applying an entry changes. */
+weir_status rows_want_entry(struct partition *p, const struct log_entry *e) WEIR_MUST_CHECK;
 /* Sends for what was wanted; whether the caller must wait for *ticket. */
 bool rows_missing(struct partition *p, uint64_t *ticket);
 
 /* --- partition_wait.c */
 
-void submissions_add(struct submissions *l, struct submission *s); /* copied */
-/* Runs a record: it is answered, or waits. */
+void submissions_add(struct submissions *l, struct submission *s); /* taken over */
+struct submission *submissions_pop(struct submissions *l);
+/* Answers all of them with status and "partition N: why". */
+void submissions_end(struct submissions *l, weir_status status, const char *why);
+/* Runs a record: it is answered, or waits. Both take it over. */
 void submission_run(struct submission *s);
-/* Replies, now or once s->survives is durable. */
+/* Replies with s->reply.status, now or once what it says is durable. */
 void submission_answer(struct submission *s);
+void unsettled_retry(struct partition *p);
 void parked_wake(struct partition *p, int64_t now_ms);
 void rows_fetched(void *arg, uint64_t ticket); /* store_options.fetched */
 
@@ -201,6 +237,11 @@ void rows_fetched(void *arg, uint64_t ticket); /* store_options.fetched */
 void flush_continue(struct partition *p, uint64_t durable);
 
 /* --- partition_replay.c */
+
+/* Which rows of the entry are ahead of it; E_MEMORY. */
+weir_status replay_skip_find(struct partition *p, const struct log_entry *e) WEIR_MUST_CHECK;
+/* All that the log had when it was replayed is applied: this start's epoch begins. */
+void replay_end(struct partition *p);
 
 static inline bool replay_skips(const struct partition *p, size_t row)
 {

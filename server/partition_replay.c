@@ -42,7 +42,7 @@ static weir_status skip_section(struct partition *p, const struct log_entry *e, 
 	return WEIR_OK;
 }
 
-static weir_status skip_find(struct partition *p, const struct log_entry *e)
+weir_status replay_skip_find(struct partition *p, const struct log_entry *e)
 {
 	struct replay_skip *k = &p->skip;
 	struct cursor body = e->body;
@@ -63,6 +63,13 @@ static weir_status skip_find(struct partition *p, const struct log_entry *e)
 			return status;
 	}
 	return WEIR_OK;
+}
+
+void replay_end(struct partition *p)
+{
+	free(p->skip.bits);
+	p->skip = (struct replay_skip){0};
+	epochs_begin(&p->epochs, p->options.epoch, p->applied + 1);
 }
 
 /* --- Entries */
@@ -102,7 +109,7 @@ static weir_status fetch(struct partition *p, const struct log_entry *e, weir_er
 	if (!p->cold)
 		return WEIR_OK;
 	store_replay(p->store, e->index);
-	weir_status status = e->record.kind == RECORD_CLOSE_STEP ? steps_want(p, e) : rows_want(p, &e->record, e->body);
+	weir_status status = rows_want_entry(p, e);
 	if (status)
 		return weir_fail(err, status, "partition %u: out of memory", p->options.id);
 	return store_fetch_now(p->store, err);
@@ -119,7 +126,7 @@ static weir_status replay_next(struct partition *p, weir_error *err)
 	weir_status status = check_tables(p, e, err);
 	if (!status)
 		status = fetch(p, e, err);
-	if (!status && skip_find(p, e))
+	if (!status && replay_skip_find(p, e))
 		status = weir_fail(err, WEIR_E_MEMORY, "partition %u: out of memory", p->options.id);
 	if (status)
 		return status;
@@ -152,9 +159,10 @@ void partition_recovered(struct partition *p)
 {
 	if (p->cold)
 		store_replayed(p->store);
-	free(p->skip.bits);
-	p->skip = (struct replay_skip){0};
-	epochs_begin(&p->epochs, p->options.epoch, p->applied + 1);
+	p->replayed = p->options.log->ops->last(p->options.log);
+	p->committed = p->applied;
+	if (p->applied == p->replayed)
+		replay_end(p);
 	p->options.log->ops->release_below(p->options.log, partition_state_needs(p));
 	partition_durable(p);
 	partition_publish(p);

@@ -21,6 +21,11 @@ weir_status rows_want(struct partition *p, const struct record *r, struct cursor
 	return WEIR_OK;
 }
 
+weir_status rows_want_entry(struct partition *p, const struct log_entry *e)
+{
+	return e->record.kind == RECORD_CLOSE_STEP ? steps_want(p, e) : rows_want(p, &e->record, e->body);
+}
+
 bool rows_missing(struct partition *p, uint64_t *ticket)
 {
 	*ticket = store_fetch(p->store);

@@ -1,4 +1,5 @@
-/* What waits: pulls for their step or their rows, records for their rows or for space on the disk, replies for their entries to be durable. */
+/* What waits: pulls for their step or their rows, records for their rows, for space on the disk or for entries to be applied, replies for what they say to be
+ * durable. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,25 +86,29 @@ void parked_wake(struct partition *p, int64_t now_ms)
 
 void submissions_add(struct submissions *l, struct submission *s)
 {
-	struct submission *copy = malloc(sizeof *copy);
-	if (!copy) {
-		s->reply.status = weir_fail(&s->err, WEIR_E_MEMORY, "partition %u: out of memory", s->p->options.id);
-		submission_answer(s);
-		return;
-	}
-	*copy = *s;
-	copy->next = NULL;
+	s->next = NULL;
 	if (!l->first)
 		l->end = &l->first;
-	*l->end = copy;
-	l->end = &copy->next;
+	*l->end = s;
+	l->end = &s->next;
 }
 
-static struct submission *submissions_pop(struct submissions *l)
+struct submission *submissions_pop(struct submissions *l)
 {
 	struct submission *s = l->first;
 	l->first = s->next;
 	return s;
+}
+
+void submissions_end(struct submissions *l, weir_status status, const char *why)
+{
+	struct submissions waiting = *l;
+	*l = (struct submissions){0};
+	while (waiting.first) {
+		struct submission *s = submissions_pop(&waiting);
+		s->reply.status = weir_fail(&s->err, status, "partition %u: %s", s->p->options.id, why);
+		submission_answer(s);
+	}
 }
 
 void rows_fetched(void *arg, uint64_t ticket)
@@ -111,6 +116,7 @@ void rows_fetched(void *arg, uint64_t ticket)
 	struct partition *p = arg;
 	if (ticket > p->fetched)
 		p->fetched = ticket;
+	commit_continue(p);
 	struct submissions waiting = p->unfetched;
 	p->unfetched = (struct submissions){0};
 	while (waiting.first) {
@@ -119,9 +125,21 @@ void rows_fetched(void *arg, uint64_t ticket)
 			submissions_add(&p->unfetched, s);
 		else
 			submission_run(s);
-		free(s);
 	}
 	parked_wake(p, INT64_MIN);
+}
+
+void unsettled_retry(struct partition *p)
+{
+	struct submissions waiting = p->unsettled;
+	p->unsettled = (struct submissions){0};
+	while (waiting.first) {
+		struct submission *s = submissions_pop(&waiting);
+		if (s->after > p->applied && !p->failed)
+			submissions_add(&p->unsettled, s);
+		else
+			submission_run(s);
+	}
 }
 
 static void blocked_retry(struct partition *p)
@@ -131,9 +149,7 @@ static void blocked_retry(struct partition *p)
 	struct submissions waiting = p->blocked;
 	p->blocked = (struct submissions){0};
 	while (waiting.first) { /* the first that finds no space makes those behind it wait, too: their order stays */
-		struct submission *s = submissions_pop(&waiting);
-		submission_run(s);
-		free(s);
+		submission_run(submissions_pop(&waiting));
 	}
 	if (p->blocked.first)
 		return;
@@ -172,27 +188,68 @@ static bool defer(struct submission *s)
 	return true;
 }
 
+/* Whether the outcome is one that a crash must not take back: it speaks of entries. An asynchronous push may be lost and done again (RESUME tells
+ * its sender); of a step, which is closed once for all, nothing may. A retirement may: all parts of its units are stable, so that a late one is
+ * known as well as before, and the next low-water mark retires them again. */
+static bool must_survive(const struct submission *s)
+{
+	weir_status status = s->reply.status;
+	bool speaks_of_entries =
+	    status == WEIR_OK || status == WEIR_E_DUPLICATE || status == WEIR_E_DROPPED || status == WEIR_E_NOT_FINITE;
+	bool push_may_be_lost = s->r->kind == RECORD_PUSH && s->r->b == 0 && !s->p->options.ack_disk;
+	return speaks_of_entries && !push_may_be_lost && s->r->kind != RECORD_RESUME && s->r->kind != RECORD_RETIRE;
+}
+
+/* What is applied and durable. */
+static uint64_t stable(const struct partition *p)
+{
+	const uint64_t durable = p->options.log->ops->durable(p->options.log);
+	return durable < p->applied ? durable : p->applied;
+}
+
+static void tell_parts(struct submission *s)
+{
+	const struct unit *u = identity_find(&s->p->identity, identity_key(s->r->pass, s->r->unit));
+	s->reply.bitmap = (const uint8_t *)u->parts;
+	s->reply.bitmap_bits = u->batches * WEIR_BATCH_PARTS_MAX;
+}
+
+static void submission_free(struct submission *s)
+{
+	struct partition *p = s->p;
+	message_release(s->made);
+	if (p->spare)
+		free(s);
+	else
+		p->spare = s;
+}
+
 void submission_answer(struct submission *s)
 {
 	struct partition *p = s->p;
 	s->reply.applied = p->applied;
-	s->reply.stable = p->options.log->ops->durable(p->options.log);
+	s->reply.stable = stable(p);
 	s->reply.epoch = epochs_now(&p->epochs);
 	s->reply.text = s->err.text[0] ? s->err.text : NULL;
-	if (s->survives > s->reply.stable) {
-		if (defer(s))
-			return;
+	if (s->r->kind == RECORD_SEAL && s->reply.status == WEIR_OK)
+		tell_parts(s);
+	if (must_survive(s))
+		s->survives = p->applied;
+	if (s->survives <= s->reply.stable) {
+		s->on_reply(s->arg, &s->reply);
+	} else if (!defer(s)) {
 		s->reply = (struct partition_reply){.status = WEIR_E_MEMORY, .epoch = s->reply.epoch};
+		s->on_reply(s->arg, &s->reply);
 	}
-	s->on_reply(s->arg, &s->reply);
+	submission_free(s);
 }
 
-static void release(struct partition *p, uint64_t durable)
+static void release(struct partition *p, uint64_t index)
 {
-	while (p->deferred && p->deferred->survives <= durable) {
+	while (p->deferred && p->deferred->survives <= index) {
 		struct deferred_reply *d = p->deferred;
 		p->deferred = d->next;
-		d->reply.stable = durable;
+		d->reply.stable = index;
 		d->on_reply(d->arg, &d->reply);
 		free(d);
 	}
@@ -201,26 +258,18 @@ static void release(struct partition *p, uint64_t durable)
 void partition_durable(struct partition *p)
 {
 	uint64_t durable = p->options.log->ops->durable(p->options.log);
-	atomic_store_explicit(&p->counters.stable, durable, memory_order_relaxed);
+	atomic_store_explicit(&p->counters.stable, stable(p), memory_order_relaxed);
 	if (p->cold)
 		store_set_durable(p->store, durable);
 	flush_continue(p, durable);
-	release(p, durable);
+	release(p, stable(p));
 }
 
 /* --- Time */
 
 static void abandon(struct submissions *l)
 {
-	struct submissions waiting = *l;
-	*l = (struct submissions){0};
-	while (waiting.first) {
-		struct submission *s = submissions_pop(&waiting);
-		s->survives = 0;
-		s->reply.status = weir_fail(&s->err, WEIR_E_UNAVAILABLE, "partition %u: the server is stopping", s->p->options.id);
-		submission_answer(s);
-		free(s);
-	}
+	submissions_end(l, WEIR_E_UNAVAILABLE, "the server is stopping");
 }
 
 void partition_tick(struct partition *p, int64_t now_ms)
@@ -231,6 +280,7 @@ void partition_tick(struct partition *p, int64_t now_ms)
 		abandon(&p->blocked);
 		return;
 	}
+	commit_continue(p);
 	blocked_retry(p);
 	evict_tick(p, now_ms);
 	if (!p->cold)
@@ -247,6 +297,8 @@ void partition_abandon(struct partition *p)
 	parked_wake(p, INT64_MAX);
 	abandon(&p->unfetched);
 	abandon(&p->blocked);
+	abandon(&p->unsettled);
+	abandon(&p->tail);
 	for (struct deferred_reply *d = p->deferred; d; d = d->next)
 		d->reply = (struct partition_reply){.status = WEIR_E_UNAVAILABLE, .epoch = d->reply.epoch};
 	release(p, UINT64_MAX);

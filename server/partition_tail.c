@@ -1,0 +1,139 @@
+/* The tail: entries in the log that are not applied yet, as they are not committed or their rows are on the way. The partition's state does not have
+ * their effect, so what is decided from it looks here too. Who asks for nothing but the state (pulls, flushes, replay) never does.
+ *
+ * The rule: a record whose answer would be another if the tail were applied waits for the last entry that makes it so, and is then looked at
+ * anew. So it is told what it would have been told had it come later, and nothing is decided here. With one copy the tail is empty whenever a
+ * record comes. Else it is looked through: a few entries as a rule, WEIR_TAIL_ENTRIES_MAX while an in-sync replica stalls. */
+#include <assert.h>
+
+#include "partition_internal.h"
+
+/* --- Identities */
+
+static bool retires(const struct record *retire, const struct record *r)
+{
+	const uint64_t key = identity_key(r->pass, r->unit);
+	return key < identity_key(retire->pass, retire->unit) || (retire->attempt > 0 && retire->a == key);
+}
+
+/* Whether what identity_check says to a push or a seal changes with e: STALE, DUPLICATE, DROPPED. */
+static bool decides_identity(const struct record *e, const struct record *r)
+{
+	if (e->kind == RECORD_RETIRE)
+		return retires(e, r);
+	if (e->kind == RECORD_CLOSE_STEP)
+		return r->kind == RECORD_PUSH && r->b > 0;
+	if ((e->kind != RECORD_PUSH && e->kind != RECORD_SEAL) || e->pass != r->pass || e->unit != r->unit)
+		return false;
+	return e->attempt > r->attempt ||
+	       (e->kind == r->kind && (e->kind == RECORD_SEAL || (e->batch == r->batch && e->part == r->part)));
+}
+
+static bool decides(const struct record *e, const struct record *r)
+{
+	switch (r->kind) {
+	case RECORD_PUSH:
+	case RECORD_SEAL:
+		return decides_identity(e, r);
+	case RECORD_CLOSE_STEP:
+	case RECORD_RETIRE:
+		return e->kind == r->kind;
+	default:
+		return false;
+	}
+}
+
+static uint64_t last_that_decides(const struct partition *p, const struct record *r, uint64_t last)
+{
+	struct log *log = p->options.log;
+	for (uint64_t i = last; i > p->applied; i--)
+		if (decides(&log->ops->get(log, i)->record, r))
+			return i;
+	return 0;
+}
+
+/* For a push or a seal. One that is stale, or of a closed unit, is so for good. While the tail may open all units that are left, who would open one
+ * waits for all of it. */
+static uint64_t last_of_unit(const struct partition *p, const struct record *r, uint64_t last)
+{
+	const struct identity *d = &p->identity;
+	const uint64_t key = identity_key(r->pass, r->unit);
+	const struct unit *u = identity_find(d, key);
+	if (identity_is_closed(d, key) || (u && r->attempt < u->attempt))
+		return 0;
+	if (!u && d->open_count + (last - p->applied) >= WEIR_UNITS_OPEN_MAX)
+		return last;
+	return last_that_decides(p, r, last);
+}
+
+uint64_t tail_decides(const struct partition *p, const struct record *r)
+{
+	const uint64_t last = p->options.log->ops->last(p->options.log);
+	if (last <= p->applied)
+		return 0;
+	if (r->kind == RECORD_RESUME)
+		return r->a > p->applied && r->a <= last ? r->a : 0;
+	if (last - p->applied >= WEIR_TAIL_ENTRIES_MAX) /* not one by one */
+		return p->applied + WEIR_TAIL_ENTRIES_MAX / 2;
+	return r->kind == RECORD_PUSH || r->kind == RECORD_SEAL ? last_of_unit(p, r, last) : last_that_decides(p, r, last);
+}
+
+/* --- Schedules: the tail's entries are counted, so that a rate does not depend on how long committing takes. Each once, when the next rate is needed: with
+ * one copy none ever is. */
+
+/* change: 1, or its negative modulo 2^32. */
+static void count_section(const struct partition *p, const struct section *s, uint32_t change)
+{
+	const struct partition_table *t = partition_table(p, s->table);
+	if (t->spec->mode.kind == WEIR_SYNC) /* its steps are counted where they close */
+		return;
+	if (t->spec->kind == WEIR_EMBEDDING) {
+		*t->ahead += change;
+		return;
+	}
+	struct row_keys k = row_keys_of(p, t, s);
+	for (uint64_t chunk; row_keys_next(&k, &chunk, 1);)
+		t->ahead[chunk / p->options.partitions] += change;
+}
+
+static void count(const struct partition *p, const struct log_entry *e, uint32_t change)
+{
+	struct cursor body = e->body;
+	if (e->record.kind != RECORD_PUSH || e->finding == LOG_REJECTED)
+		return;
+	for (uint32_t i = 0; i < e->record.sections; i++) {
+		struct section s;
+		weir_status status = frame_next_section(&body, &s, NULL);
+		assert(status == WEIR_OK);
+		count_section(p, &s, change);
+	}
+}
+
+void tail_count(struct partition *p)
+{
+	struct log *log = p->options.log;
+	const uint64_t last = log->ops->last(log);
+	if (p->counted < p->applied)
+		p->counted = p->applied;
+	while (p->counted < last)
+		count(p, log->ops->get(log, ++p->counted), 1);
+}
+
+void tail_leave(struct partition *p, const struct log_entry *e)
+{
+	if (e->index <= p->counted)
+		count(p, e, UINT32_MAX);
+}
+
+uint64_t tail_step(const struct partition *p, const struct partition_table *t, const struct section *s)
+{
+	struct row_keys k = row_keys_of(p, t, s);
+	const float *row;
+	uint64_t chunk;
+	if (t->spec->kind == WEIR_EMBEDDING)
+		return t->clock.steps + *t->ahead;
+	if (!row_keys_next(&k, &chunk, 1))
+		return t->clock.steps;
+	const struct row_meta *meta = store_find(t->rows, chunk, &row);
+	return (meta ? meta->count : 0) + (uint64_t)t->ahead[chunk / p->options.partitions];
+}
