@@ -44,6 +44,7 @@ holds "$DIR/report.json" '.finished and .samples_per_s == 0 and .train_s == 0'
 start_train --resume --set model.dim=4
 finish_train 60
 [ $STATUS = 1 ] || fail "exit status $STATUS with another model"
+holds "$DIR/report.json" '.samples_per_s == 0'
 [ "$kept" = "$(results)" ] || fail "a resume changed the results of a finished job"
 
 # --- Of another model
