@@ -149,9 +149,18 @@ static void end_stragglers(struct train *t)
 
 /* --- Looking at the job */
 
+/* The first look at a job that others may have trained before. (A new one begins with nothing, however late the first look is.) */
+static void note_beginning(struct train *t, const struct overview *now)
+{
+	if (!t->resume && t->job->cluster.servers_at_count == 0)
+		return;
+	t->rows_before = now->rows;
+	t->was_finished = now->state == JOB_FINISHED;
+}
+
 static void note_rows(struct train *t, const struct overview *now, int64_t now_ms)
 {
-	uint64_t before = t->seen_any ? t->seen.rows : 0;
+	uint64_t before = t->seen_any ? t->seen.rows : t->rows_before;
 	if (now->rows == before)
 		return;
 	if (t->first_rows_ms == 0) {
@@ -170,6 +179,8 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 		return false;
 	}
 	int64_t now_ms = clock_ms(t->clock);
+	if (!t->seen_any)
+		note_beginning(t, &now);
 	note_rows(t, &now, now_ms);
 	overview_free(&t->seen);
 	t->seen = now;

@@ -114,21 +114,34 @@ static void print_audit(FILE *out, const struct report *r)
 		fprintf(out, "  %-11s %s\n", "", a->text);
 }
 
+/* Of this run, not of those that it goes on from. */
+static void print_speed(FILE *out, const struct report *r)
+{
+	char rate[16];
+	format_count(rate, sizeof rate, report_samples_per_s(r));
+	if (r->run_rows == 0)
+		fprintf(out, "  %-11s this run trained no rows, in %.1f s\n", "speed", r->wall_s);
+	else
+		fprintf(out, "  %-11s %s samples/s, %" PRIu64 " rows, %.1f s of training in %.1f s\n", "speed", rate, r->run_rows,
+		        r->train_s, r->wall_s);
+}
+
 void report_print(const struct report *r, FILE *out)
 {
-	char pushed[16], pulled[16], rate[16];
+	char pushed[16], pulled[16];
 	const struct overview *s = r->end;
 	format_bytes(pushed, sizeof pushed, (double)s->bytes_pushed);
 	format_bytes(pulled, sizeof pulled, (double)s->bytes_pulled);
-	format_count(rate, sizeof rate, report_samples_per_s(r));
-	fprintf(out, "\n%s: %s, %s\n", r->job, r->model, r->finished ? "finished" : "NOT FINISHED");
+	fprintf(out, "\n%s: %s, %s\n", r->job, r->model,
+	        r->was_finished ? "already finished"
+	        : r->finished   ? "finished"
+	                        : "NOT FINISHED");
 	print_scores(out, "test", &r->test);
 	print_scores(out, "valid", &r->valid);
 	if (r->generated)
 		print_planted(out, r);
 	print_passes(out, r);
-	fprintf(out, "  %-11s %s samples/s, %" PRIu64 " rows, %.1f s of training in %.1f s\n", "speed", rate, s->rows, r->train_s,
-	        r->wall_s);
+	print_speed(out, r);
 	fprintf(out, "  %-11s pushed %s, pulled %s\n", "bytes", pushed, pulled);
 	fprintf(out, "  %-11s p50 %" PRIu64 "   p99 %" PRIu64 "   mean %.2f\n", "staleness", overview_staleness_quantile(s, 0.5),
 	        overview_staleness_quantile(s, 0.99), overview_staleness_mean(s));

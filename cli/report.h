@@ -23,13 +23,15 @@ struct report_pass {
 
 struct report {
 	const char *job, *model;
-	bool finished; /* every pass is done (or stopped early); otherwise the audit says nothing */
+	bool finished;     /* every pass is done (or stopped early); otherwise the audit says nothing */
+	bool was_finished; /* before this run, which found nothing to do */
 	struct report_scores valid, test;
 	uint32_t best_pass;         /* counts from 1; 0: none */
 	struct report_pass *passes; /* (passes_count) */
 	uint32_t passes_count;
-	double wall_s, train_s;     /* from start to end; from the first trained row to the end of the last pass */
-	uint64_t train_rows;        /* trained in train_s */
+	double wall_s, train_s; /* from start to end; from the first trained row to the end of the last pass, 0 when there was none */
+	uint64_t train_rows;    /* trained in train_s */
+	uint64_t run_rows;      /* trained by this run; those of the whole job are in `end` */
 	const struct overview *end; /* when the last unit was committed */
 	struct audit audit;
 	uint64_t bad_lines; /* left out of the packed cache, and by the workers reading text */

@@ -1,5 +1,5 @@
 /* weir restore: makes a run directory ready to go on from a checkpoint. Servers read the checkpoint when they are started; what the run
- * had written before is moved aside, never over. */
+ * had written before is moved aside, never over. Of the evaluations those of passes that the checkpoint has are kept. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,10 +11,13 @@
 
 #include "checkpoint_find.h"
 #include "disk.h"
+#include "evaluation.h"
 #include "live.h"
 #include "options.h"
 #include "run_state.h"
+#include "state.pb-c.h"
 #include "verbs.h"
+#include "wire.h"
 
 #define RESTORE_PATH_BYTES (WEIR_PATH_BYTES_MAX + 64)
 
@@ -34,44 +37,99 @@ static weir_status lock_run_dir(const struct job *job, int *fd, weir_error *err)
 	return WEIR_OK;
 }
 
-/* Server i's folder to before-gN/server-i; *moved: whether there was one. */
-static weir_status move_aside(const struct job *job, uint32_t i, uint64_t generation, bool *moved, weir_error *err)
+/* RUN_DIR/name to before-gN/name; *moved: whether it was there. */
+static weir_status move_aside(const struct job *job, const char *name, uint64_t generation, bool *moved, weir_error *err)
 {
 	char from[RESTORE_PATH_BYTES], to[RESTORE_PATH_BYTES + 32];
 	struct disk *d = disk_system();
-	job_server_dir(job, i, from);
+	snprintf(from, sizeof from, "%s/%s", job->run_dir, name);
 	*moved = access(from, F_OK) == 0;
 	if (!*moved)
 		return WEIR_OK;
 	int n = snprintf(to, sizeof to, "%s/before-g%" PRIu64, job->run_dir, generation);
 	weir_status s = d->ops->make_dirs(d, to, err);
-	snprintf(to + n, sizeof to - (size_t)n, "/server-%u", i);
+	snprintf(to + n, sizeof to - (size_t)n, "/%s", name);
 	if (s == WEIR_OK && access(to, F_OK) == 0)
 		return weir_fail(err, WEIR_E_EXISTS, "%s is there already: move it away, then restore again", to);
 	return s == WEIR_OK ? d->ops->rename(d, from, to, err) : s;
 }
 
-/* run.json first: where the moving is cut off, servers refuse what is left of the generation before, and none begins with nothing. */
-static weir_status set_run(const struct job *job, const struct checkpoint_manifest *m, weir_error *err)
+/* Every server's folder. */
+static weir_status move_data_aside(const struct job *job, uint64_t generation, bool *any, weir_error *err)
+{
+	char name[16];
+	weir_status s = WEIR_OK;
+	for (uint32_t i = 0; i < WEIR_SERVERS_MAX && s == WEIR_OK; i++) {
+		bool moved = false;
+		snprintf(name, sizeof name, "server-%u", i);
+		s = move_aside(job, name, generation, &moved, err);
+		*any |= moved;
+	}
+	return s;
+}
+
+/* Passes that had been evaluated when the checkpoint was begun. */
+static weir_status evaluated_passes(struct blob_store *store, const struct checkpoint_manifest *m, uint32_t *out, weir_error *err)
+{
+	uint8_t *bytes = NULL;
+	size_t n = 0;
+	ProtobufCMessage *message = NULL;
+	weir_status s = checkpoint_object_read(store, &m->ledger, WEIR_CHECKPOINT_STATE_BYTES_MAX, &bytes, &n, err);
+	if (s == WEIR_OK)
+		s = wire_unpack_state(&weir__v1__ledger_state__descriptor, bytes, n, &message, err);
+	free(bytes);
+	if (s != WEIR_OK)
+		return s;
+	const Weir__V1__LedgerGlobals *globals = ((const Weir__V1__LedgerState *)message)->globals;
+	*out = globals ? globals->evaluated : 0;
+	wire_free(message);
+	return WEIR_OK;
+}
+
+/* Later evaluations are no longer of this training; nor are the best weights, when they are of such a pass. */
+static weir_status forget_evaluations(const struct job *job, uint32_t passes, uint64_t generation, bool *any, weir_error *err)
+{
+	char path[RESTORE_PATH_BYTES];
+	struct evaluation e;
+	snprintf(path, sizeof path, "%s/evaluation.json", job->run_dir);
+	weir_status s = evaluation_read(&e, job, path, err);
+	const uint32_t before = e.passes_count;
+	const bool had_best = e.has_best;
+	bool moved = false;
+	evaluation_forget(&e, job, passes);
+	const bool best_lost = had_best && !e.has_best;
+	if (s == WEIR_OK && best_lost)
+		s = move_aside(job, "best.safetensors", generation, &moved, err);
+	if (s == WEIR_OK && (best_lost || e.passes_count < before))
+		s = evaluation_write(&e, path, err);
+	*any |= moved;
+	evaluation_free(&e);
+	return s;
+}
+
+/* run.json first: where the moving is cut off, servers refuse what is left of the generation before, and none begins with nothing.
+ * evaluated: passes, of the checkpoint */
+static weir_status set_run(const struct job *job, const struct checkpoint_manifest *m, uint32_t evaluated, weir_error *err)
 {
 	struct run_state run = {0};
 	weir_error why = {0};
-	bool moved = false, any = false;
+	bool any = false;
 	weir_status s = run_state_read(job->run_dir, &run, &why);
 	if (s != WEIR_OK && s != WEIR_E_NOT_FOUND)
 		return weir_fail(err, s, "%s", why.text);
 	/* Above every generation that this run, or the checkpoint's, has seen. */
 	uint64_t generation = (run.generation > m->generation ? run.generation : m->generation) + 1;
+	const bool same_run = memcmp(run.uuid, m->uuid, sizeof run.uuid) == 0;
 	run.generation = generation;
 	memcpy(run.uuid, m->uuid, sizeof run.uuid);
 	snprintf(run.restore, sizeof run.restore, "%s", m->name);
 	s = run_state_write(job->run_dir, &run, err);
-	for (uint32_t i = 0; i < WEIR_SERVERS_MAX && s == WEIR_OK; i++) {
-		s = move_aside(job, i, generation, &moved, err);
-		any |= moved;
-	}
+	if (s == WEIR_OK)
+		s = move_data_aside(job, generation, &any, err);
+	if (s == WEIR_OK)
+		s = forget_evaluations(job, same_run ? evaluated : 0, generation, &any, err);
 	if (s == WEIR_OK && any)
-		fprintf(stderr, "the data that servers had in %s is in %s/before-g%" PRIu64 " now\n", job->run_dir, job->run_dir,
+		fprintf(stderr, "what the run had written to %s is in %s/before-g%" PRIu64 " now\n", job->run_dir, job->run_dir,
 		        generation);
 	if (s == WEIR_OK)
 		printf("%s is set to go on from %s, after %" PRIu64 " batches, as generation %" PRIu64 ": weir train --resume\n",
@@ -84,6 +142,7 @@ static weir_status restore(const struct job *job, const char *from, weir_error *
 	struct blob_store *store = NULL;
 	struct checkpoint_manifest m = {0};
 	uint64_t bytes = 0;
+	uint32_t evaluated = 0;
 	char size[32];
 	int fd = -1;
 	weir_status s = checkpoint_find(job, from, &store, &m, err);
@@ -92,13 +151,15 @@ static weir_status restore(const struct job *job, const char *from, weir_error *
 		              m.name, m.partitions_count, job->cluster.partitions, m.partitions_count);
 	if (s == WEIR_OK)
 		s = checkpoint_verify(store, &m, &bytes, err);
+	if (s == WEIR_OK)
+		s = evaluated_passes(store, &m, &evaluated, err);
 	if (s == WEIR_OK) {
 		format_bytes(size, sizeof size, (double)bytes);
 		fprintf(stderr, "%s is whole: %s read\n", m.name, size);
 		s = lock_run_dir(job, &fd, err);
 	}
 	if (s == WEIR_OK)
-		s = set_run(job, &m, err);
+		s = set_run(job, &m, evaluated, err);
 	if (fd >= 0)
 		close(fd);
 	checkpoint_manifest_free(&m);

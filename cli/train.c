@@ -46,11 +46,10 @@ static void run_path(const struct job *job, const char *name, char out[WEIR_PATH
 	snprintf(out, WEIR_PATH_BYTES_MAX + 64, "%s/%s", job->run_dir, name);
 }
 
-/* Makes and locks the run directory, and clears away the results of the run before. */
+/* Makes and locks the run directory. */
 static weir_status prepare_run_dir(struct train *t, weir_error *err)
 {
 	const char *dir = t->job->run_dir;
-	char path[WEIR_PATH_BYTES_MAX + 64];
 	weir_status s = disk_system()->ops->make_dirs(disk_system(), dir, err);
 	if (s != WEIR_OK)
 		return s;
@@ -63,11 +62,6 @@ static weir_status prepare_run_dir(struct train *t, weir_error *err)
 	if (flock(t->run_dir_fd, LOCK_EX | LOCK_NB) != 0)
 		return weir_fail(err, WEIR_E_BUSY, "another `weir train` runs in %s; stop it, or give this job another name or run_dir",
 		                 dir);
-	static const char *const results[] = {"evaluation.json", "best.safetensors", "ledger.address"};
-	for (unsigned i = 0; i < sizeof results / sizeof *results; i++) {
-		run_path(t->job, results[i], path);
-		unlink(path);
-	}
 	return WEIR_OK;
 }
 
@@ -104,6 +98,17 @@ static weir_status remove_data(const struct job *job, weir_error *err)
 	return WEIR_OK;
 }
 
+/* Of the run before: a new one must not take them for its own. */
+static void remove_results(const struct job *job)
+{
+	static const char *const results[] = {"evaluation.json", "best.safetensors", "ledger.address"};
+	char path[WEIR_PATH_BYTES_MAX + 64];
+	for (unsigned i = 0; i < sizeof results / sizeof *results; i++) {
+		run_path(job, results[i], path);
+		unlink(path);
+	}
+}
+
 static weir_status resume_run(struct train *t, weir_error *err)
 {
 	const struct job *job = t->job;
@@ -129,6 +134,7 @@ static weir_status new_run(struct train *t, weir_error *err)
 	weir_status s = remove_data(t->job, err);
 	if (s != WEIR_OK)
 		return s;
+	remove_results(t->job);
 	struct entropy *e = entropy_system();
 	t->run = (struct run_state){.generation = 1};
 	for (unsigned i = 0; i < sizeof t->run.uuid; i += sizeof(uint64_t))
@@ -232,15 +238,18 @@ static weir_status start(struct train *t, weir_error *err)
 
 /* --- Reporting */
 
-/* Rows over time between the first and the last growth seen; for a job too short for that, all rows over the workers' life. */
+/* Rows of this run over time between the first and the last growth seen; for a run too short for that, all of them over the workers' life. */
 static void measure_speed(const struct train *t, struct report *r)
 {
 	r->wall_s = (double)(clock_ms(t->clock) - t->start_ms) / 1e3;
+	r->run_rows = t->seen.rows > t->rows_before ? t->seen.rows - t->rows_before : 0;
+	if (r->run_rows == 0)
+		return;
 	r->train_s = (double)(t->last_rows_ms - t->first_rows_ms) / 1e3;
-	r->train_rows = t->seen.rows - t->first_rows;
+	r->train_rows = t->seen.rows > t->first_rows ? t->seen.rows - t->first_rows : 0;
 	if (r->train_s < 1 || r->train_rows == 0) {
 		r->train_s = (double)(clock_ms(t->clock) - t->workers_ms) / 1e3;
-		r->train_rows = t->seen.rows;
+		r->train_rows = r->run_rows;
 	}
 }
 
@@ -253,6 +262,7 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 	r->model = model_name(t->job->model.kind);
 	r->end = &t->seen;
 	r->finished = t->seen_any && t->seen.state == JOB_FINISHED && !t->server_gone;
+	r->was_finished = r->finished && t->was_finished;
 	r->servers_lost = t->servers_lost;
 	r->bad_lines += t->seen.bad_lines;
 	r->workers_lost = t->seen.workers_lost > t->workers_killed ? t->seen.workers_lost : t->workers_killed;

@@ -27,10 +27,10 @@ struct train {
 	char (*addresses)[WEIR_ADDRESS_BYTES_MAX]; /* (cluster.servers) */
 	int64_t start_ms, workers_ms;              /* when weir and when its workers started */
 
-	/* The job as last seen, and when rows were first and last seen to grow. */
+	/* The job as last seen, as this run found it, and when rows were first and last seen to grow. */
 	struct overview seen;
-	bool seen_any;
-	uint64_t first_rows;
+	bool seen_any, was_finished;
+	uint64_t rows_before, first_rows;
 	int64_t first_rows_ms, last_rows_ms;
 
 	uint64_t workers_killed, servers_lost; /* times that one died */

@@ -14,6 +14,10 @@
 /* Pushes over which running statistics are averaged. */
 #define STATISTICS_WINDOW 64u
 
+/* Brackets, and of a layer its width and ", ". */
+_Static_assert(MODEL_FACT_BYTES > 2 + 10 * WEIR_HIDDEN_LAYERS_MAX && WEIR_LAYER_WIDTH_MAX <= 99999999u,
+               "a list of layers fits a fact");
+
 static const struct {
 	const char *name;
 	struct parts parts;
@@ -118,6 +122,42 @@ void model_destroy(struct model *m)
 	for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
 		scratch_free(m->backend, buffers[i]);
 	free(m);
+}
+
+static void fact_number(struct model_fact *f, const char *key, uint32_t value)
+{
+	f->key = key;
+	snprintf(f->value, sizeof f->value, "%u", value);
+}
+
+static void fact_layers(struct model_fact *f, const char *key, const uint32_t *widths, uint32_t count)
+{
+	int n = snprintf(f->value, sizeof f->value, "[");
+	for (uint32_t i = 0; i < count; i++)
+		n += snprintf(f->value + n, sizeof f->value - (size_t)n, "%s%u", i > 0 ? ", " : "", widths[i]);
+	snprintf(f->value + n, sizeof f->value - (size_t)n, "]");
+	f->key = key;
+}
+
+uint32_t model_facts(const struct model *m, struct model_fact facts[MODEL_FACTS_MAX])
+{
+	const struct job *job = m->job;
+	uint32_t n = 0;
+	facts[n].key = "model.kind";
+	snprintf(facts[n++].value, sizeof facts->value, "%s", kinds[job->model.kind].name);
+	if (m->parts.embedding)
+		fact_number(&facts[n++], "model.dim", m->dim);
+	if (m->parts.tower) {
+		fact_layers(&facts[n++], "model.hidden", job->model.hidden, job->model.hidden_count);
+		facts[n].key = "model.batch_norm";
+		snprintf(facts[n++].value, sizeof facts->value, "%s", job->model.batch_norm ? "true" : "false");
+	}
+	if (m->parts.cross)
+		fact_number(&facts[n++], "model.cross_layers", job->model.cross_layers);
+	if (m->parts.interaction && m->dense_dim > 0)
+		fact_layers(&facts[n++], "model.bottom", job->model.bottom, job->model.bottom_count);
+	assert(n <= MODEL_FACTS_MAX);
+	return n;
 }
 
 bool model_has(const struct model *m, enum model_table t)

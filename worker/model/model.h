@@ -35,6 +35,16 @@ weir_status model_create(struct model **out, struct backend *b, const struct job
                          weir_error *err);
 void model_destroy(struct model *m);
 
+/* What tells a model's weights from another's: the keys of the job file that say which tensors there are and what they mean, and their values,
+ * model.kind first. A key that this kind does not use is left out. Returns how many. */
+#define MODEL_FACTS_MAX  6u
+#define MODEL_FACT_BYTES (12u * WEIR_HIDDEN_LAYERS_MAX)
+struct model_fact {
+	const char *key;
+	char value[MODEL_FACT_BYTES]; /* "fm", "8", "[400, 400]", "true" */
+};
+uint32_t model_facts(const struct model *m, struct model_fact facts[MODEL_FACTS_MAX]);
+
 bool model_has(const struct model *m, enum model_table t);
 /* The description of one of the model's tables, by the job's optimizers, modes and codecs. Borrows the model's segments. */
 weir_table_spec model_table_spec(const struct model *m, enum model_table t);

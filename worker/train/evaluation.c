@@ -7,45 +7,77 @@
 
 #include "disk.h"
 
+#define EVALUATION_BYTES_MAX (256u << 20) /* a million passes are some 130 MiB */
+
 void evaluation_free(struct evaluation *e)
 {
 	free(e->passes);
 	*e = (struct evaluation){0};
 }
 
-/* By how much a is better than b; positive is better. NaN (one class only) is never better. */
-static double gain(const struct job *job, const struct quality *a, const struct quality *b)
+/* --- Passes */
+
+/* By more than min_delta. NaN (one class only) is never better. */
+static bool better(const struct job *job, double auc, double logloss, double than_auc, double than_logloss)
 {
-	return job->train.early_stop.metric == METRIC_LOGLOSS ? b->logloss - a->logloss : a->auc - b->auc;
+	const double gain = job->train.early_stop.metric == METRIC_LOGLOSS ? than_logloss - logloss : auc - than_auc;
+	return gain > (double)job->train.early_stop.min_delta;
 }
 
-weir_status evaluation_add(struct evaluation *e, const struct job *job, uint32_t pass, const struct quality *valid,
-                           bool *improved, weir_error *err)
+/* There is room for it. */
+static void append(struct evaluation *e, const struct job *job, const struct evaluated_pass *pass)
 {
-	if (e->passes_count == e->passes_capacity) {
-		uint32_t capacity = 2 * e->passes_capacity + 16;
-		struct evaluated_pass *more = realloc(e->passes, capacity * sizeof *more);
-		if (more == NULL)
-			return weir_fail(err, WEIR_E_MEMORY, "out of memory for the evaluations");
-		e->passes = more;
-		e->passes_capacity = capacity;
-	}
-	e->passes[e->passes_count++] = (struct evaluated_pass){.pass = pass, .valid = *valid};
-	*improved = !e->has_best || gain(job, valid, &e->valid) > (double)job->train.early_stop.min_delta;
-	e->since_best = *improved ? 0 : e->since_best + 1;
-	if (*improved) {
-		e->has_best = e->has_valid = true;
-		e->has_test = false;
-		e->best_pass = pass;
-		e->valid = *valid;
-	}
+	const struct evaluated_pass *leader = &e->passes[e->leader];
+	if (e->passes_count == 0 || better(job, pass->auc, pass->logloss, leader->auc, leader->logloss))
+		e->leader = e->passes_count;
+	e->passes[e->passes_count++] = *pass;
+}
+
+static weir_status reserve(struct evaluation *e, size_t capacity, weir_error *err)
+{
+	struct evaluated_pass *more = realloc(e->passes, capacity * sizeof *more);
+	if (more == NULL)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for %zu evaluations", capacity);
+	e->passes = more;
+	e->passes_capacity = (uint32_t)capacity;
 	return WEIR_OK;
+}
+
+weir_status evaluation_add(struct evaluation *e, const struct job *job, const struct evaluated_pass *pass, weir_error *err)
+{
+	weir_status s = WEIR_OK;
+	if (e->passes_count == e->passes_capacity)
+		s = reserve(e, 2 * (size_t)e->passes_capacity + 16, err);
+	if (s == WEIR_OK)
+		append(e, job, pass);
+	return s;
+}
+
+void evaluation_forget(struct evaluation *e, const struct job *job, uint32_t from)
+{
+	const uint32_t count = e->passes_count;
+	e->passes_count = e->leader = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct evaluated_pass pass = e->passes[i];
+		if (pass.pass < from)
+			append(e, job, &pass);
+	}
+	if (e->has_best && e->best_pass >= from)
+		e->has_best = e->has_valid = e->has_test = false;
+}
+
+bool evaluation_improves(const struct evaluation *e, const struct job *job, const struct quality *valid)
+{
+	return !e->has_best || better(job, valid->auc, valid->logloss, e->valid.auc, e->valid.logloss);
 }
 
 bool evaluation_is_over(const struct evaluation *e, const struct job *job)
 {
-	return job->train.early_stop.patience > 0 && e->since_best >= job->train.early_stop.patience;
+	const uint32_t patience = job->train.early_stop.patience;
+	return patience > 0 && e->passes_count > e->leader && e->passes_count - 1 - e->leader >= patience;
 }
+
+/* --- Writing */
 
 static json_t *number(double x)
 {
@@ -65,8 +97,8 @@ weir_status evaluation_write(const struct evaluation *e, const char *path, weir_
 	json_t *passes = json_array();
 	for (uint32_t i = 0; i < e->passes_count; i++) {
 		const struct evaluated_pass *p = &e->passes[i];
-		json_array_append_new(passes, json_pack("{s:I, s:o, s:o}", "pass", (json_int_t)p->pass + 1, "auc", number(p->valid.auc),
-		                                        "logloss", number(p->valid.logloss)));
+		json_array_append_new(passes, json_pack("{s:I, s:o, s:o}", "pass", (json_int_t)p->pass + 1, "auc", number(p->auc),
+		                                        "logloss", number(p->logloss)));
 	}
 	json_t *best = e->has_best ? json_integer((json_int_t)e->best_pass + 1) : json_null();
 	json_t *root = json_pack("{s:o, s:o, s:o, s:o}", "best_pass", best, "valid", quality_json(&e->valid, e->has_valid), "test",
@@ -76,5 +108,69 @@ weir_status evaluation_write(const struct evaluation *e, const char *path, weir_
 	                             : weir_fail(err, WEIR_E_MEMORY, "out of memory for %s", path);
 	free(text);
 	json_decref(root);
+	return s;
+}
+
+/* --- Reading */
+
+static double number_of(const json_t *object, const char *key)
+{
+	const json_t *n = json_object_get(object, key);
+	return json_is_number(n) ? json_number_value(n) : (double)NAN;
+}
+
+/* Passes count from 1 in the file, from 0 here; false when it is none. */
+static bool pass_of(const json_t *number, uint32_t *out)
+{
+	const json_int_t pass = json_integer_value(number); /* 0 when it is no integer */
+	*out = (uint32_t)(pass - 1);
+	return pass >= 1 && pass <= UINT32_MAX;
+}
+
+static bool take_quality(const json_t *part, struct quality *out)
+{
+	*out = (struct quality){.auc = number_of(part, "auc"),
+	                        .logloss = number_of(part, "logloss"),
+	                        .calibration = number_of(part, "calibration"),
+	                        .rows = (uint64_t)json_integer_value(json_object_get(part, "rows"))};
+	return json_is_object(part);
+}
+
+static weir_status take(struct evaluation *e, const struct job *job, const json_t *root, const char *path, weir_error *err)
+{
+	const json_t *passes = json_object_get(root, "passes"), *best = json_object_get(root, "best_pass");
+	weir_status s = reserve(e, json_array_size(passes) + 16, err);
+	for (size_t i = 0; i < json_array_size(passes) && s == WEIR_OK; i++) {
+		const json_t *item = json_array_get(passes, i);
+		struct evaluated_pass pass = {.auc = number_of(item, "auc"), .logloss = number_of(item, "logloss")};
+		if (!pass_of(json_object_get(item, "pass"), &pass.pass))
+			return weir_fail(err, WEIR_E_CORRUPT, "%s: item %zu of passes has no pass from 1", path, i);
+		append(e, job, &pass);
+	}
+	e->has_best = pass_of(best, &e->best_pass);
+	if (s == WEIR_OK && (!json_is_array(passes) || !(e->has_best || json_is_null(best))))
+		s = weir_fail(err, WEIR_E_CORRUPT, "%s: expected passes and best_pass", path);
+	e->has_valid = take_quality(json_object_get(root, "valid"), &e->valid);
+	e->has_test = take_quality(json_object_get(root, "test"), &e->test);
+	return s;
+}
+
+weir_status evaluation_read(struct evaluation *e, const struct job *job, const char *path, weir_error *err)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	weir_error why = {0};
+	json_error_t where;
+	*e = (struct evaluation){0};
+	weir_status s = disk_read_file(disk_system(), path, EVALUATION_BYTES_MAX, &text, &bytes, &why);
+	if (s == WEIR_E_NOT_FOUND)
+		return WEIR_OK;
+	if (s != WEIR_OK)
+		return weir_fail(err, s, "%s", why.text);
+	json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
+	s = root != NULL ? take(e, job, root, path, err)
+	                 : weir_fail(err, WEIR_E_PARSE, "%s:%d:%d: %s", path, where.line, where.column, where.text);
+	json_decref(root);
+	free(text);
 	return s;
 }

@@ -1,6 +1,10 @@
 /* What an evaluator found, pass by pass, and its file RUN_DIR/evaluation.json:
  *     {"best_pass": 3, "valid": {"auc", "logloss", "calibration", "rows"}, "test": {...}, "passes": [{"pass", "auc", "logloss"}, ...]}
- * Passes count from 1 here. valid and test belong to the best pass; a part that was not evaluated, and a number that is undefined, is null. */
+ * Passes count from 1 there. best_pass is the one whose weights are in best.safetensors, null while none are; valid and test are of it. A part that
+ * was not evaluated, and a number that is undefined, is null.
+ *
+ * The file is the evaluator's memory: written before the ledger hears of a pass, read when an evaluator starts. A pass that is evaluated again (the ledger
+ * had not heard of it, or the job was set back to a checkpoint) is forgotten first, with all that came after it. */
 #ifndef WEIR_EVALUATION_H
 #define WEIR_EVALUATION_H
 
@@ -12,24 +16,31 @@
 
 struct evaluated_pass {
 	uint32_t pass;
-	struct quality valid;
+	double auc, logloss; /* of the validation part */
 };
 
 struct evaluation {
-	struct evaluated_pass *passes;
+	struct evaluated_pass *passes; /* (passes_count), in the order of training */
 	uint32_t passes_count, passes_capacity;
+	uint32_t leader;                    /* which of them is the best by the job's metric and min_delta */
 	bool has_best, has_valid, has_test; /* has_valid and has_test: of the best pass */
-	uint32_t best_pass;
+	uint32_t best_pass;                 /* whose weights are saved: the leader, or the last one without train.keep_best */
 	struct quality valid, test;
-	uint32_t since_best; /* evaluations without improvement */
 };
 
 void evaluation_free(struct evaluation *e);
-/* Takes note of a pass; *improved tells whether it is the best so far by the job's metric and min_delta. */
-weir_status evaluation_add(struct evaluation *e, const struct job *job, uint32_t pass, const struct quality *valid,
-                           bool *improved, weir_error *err);
+/* Reads what evaluation_write wrote; a missing file is one without passes. E_PARSE, E_CORRUPT with its path. Free *e also after an error. */
+weir_status evaluation_read(struct evaluation *e, const struct job *job, const char *path, weir_error *err);
+/* Atomically. */
+weir_status evaluation_write(const struct evaluation *e, const char *path, weir_error *err);
+
+/* Forgets pass `from` and all after it, and the best pass when it is one of them: its weights are no longer those of this training. */
+void evaluation_forget(struct evaluation *e, const struct job *job, uint32_t from);
+/* Takes note of a pass. */
+weir_status evaluation_add(struct evaluation *e, const struct job *job, const struct evaluated_pass *pass, weir_error *err);
+/* Whether a pass of this quality is better than the one whose weights are saved, by the job's metric and min_delta. */
+bool evaluation_improves(const struct evaluation *e, const struct job *job, const struct quality *valid);
 /* Whether the job's patience is at its end. */
 bool evaluation_is_over(const struct evaluation *e, const struct job *job);
-weir_status evaluation_write(const struct evaluation *e, const char *path, weir_error *err);
 
 #endif

@@ -41,44 +41,69 @@ static weir_status open_scorer(struct evaluator *e, weir_error *err)
 	return scorer_open(&e->scorer, &options, err);
 }
 
-static weir_status save_and_test(struct evaluator *e, weir_error *err)
+static void run_path(const struct evaluator *e, const char *name, char out[WEIR_PATH_BYTES_MAX + 32])
+{
+	snprintf(out, WEIR_PATH_BYTES_MAX + 32, "%s/%s", e->job->run_dir, name);
+}
+
+static weir_status remember(const struct evaluator *e, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX + 32];
-	snprintf(path, sizeof path, "%s/best.safetensors", e->job->run_dir);
-	weir_status s = scorer_save(e->scorer, path, err);
-	if (s != WEIR_OK || e->test == NULL)
+	run_path(e, "evaluation.json", path);
+	return evaluation_write(&e->evaluation, path, err);
+}
+
+/* Makes a pass the best one. While its weights take the place of others', evaluation.json names none: whoever is killed here does it again. */
+static weir_status save_and_test(struct evaluator *e, uint32_t pass, const struct quality *valid, weir_error *err)
+{
+	struct evaluation *all = &e->evaluation;
+	char path[WEIR_PATH_BYTES_MAX + 32];
+	run_path(e, "best.safetensors", path);
+	all->has_best = all->has_valid = all->has_test = false;
+	weir_status s = remember(e, err);
+	if (s == WEIR_OK)
+		s = scorer_save(e->scorer, path, err);
+	if (s == WEIR_OK && e->test != NULL)
+		s = scorer_evaluate(e->scorer, e->test, &all->test, err);
+	if (s != WEIR_OK)
 		return s;
-	s = scorer_evaluate(e->scorer, e->test, &e->evaluation.test, err);
-	e->evaluation.has_test = s == WEIR_OK;
+	all->has_best = true;
+	all->has_valid = e->valid != NULL;
+	all->has_test = e->test != NULL;
+	all->best_pass = pass;
+	all->valid = *valid;
+	return WEIR_OK;
+}
+
+/* Scores the validation part; *stop: patience is at its end. */
+static weir_status validate(struct evaluator *e, uint32_t pass, struct quality *q, bool *stop, weir_error *err)
+{
+	struct evaluation *all = &e->evaluation;
+	weir_status s = scorer_evaluate(e->scorer, e->valid, q, err);
+	if (s == WEIR_OK)
+		s = evaluation_add(all, e->job, &(struct evaluated_pass){.pass = pass, .auc = q->auc, .logloss = q->logloss}, err);
+	*stop = s == WEIR_OK && evaluation_is_over(all, e->job);
 	return s;
 }
 
 static weir_status evaluate(struct evaluator *e, const weir_unit *unit, weir_error *err)
 {
-	struct evaluation *all = &e->evaluation;
 	struct quality q = {.auc = NAN, .logloss = NAN, .calibration = NAN};
-	bool improved = true, stop = false;
+	bool stop = false;
 	weir_status s = open_scorer(e, err);
-	if (s == WEIR_OK && e->valid != NULL) {
-		s = scorer_evaluate(e->scorer, e->valid, &q, err);
-		if (s == WEIR_OK)
-			s = evaluation_add(all, e->job, unit->pass, &q, &improved, err);
-		stop = evaluation_is_over(all, e->job);
-	}
-	bool last = stop || unit->last_pass;
-	bool keep = e->valid != NULL && e->job->train.keep_best ? improved : last;
-	if (s == WEIR_OK && keep) {
-		if (e->valid == NULL || !e->job->train.keep_best) {
-			all->has_best = true;
-			all->best_pass = unit->pass;
-			all->valid = q;
-		}
-		s = save_and_test(e, err);
-	}
+	evaluation_forget(&e->evaluation, e->job, unit->pass);
+	if (s == WEIR_OK && e->valid != NULL)
+		s = validate(e, unit->pass, &q, &stop, err);
+	const bool keeps_best = e->valid != NULL && e->job->train.keep_best;
+	const bool save = keeps_best ? evaluation_improves(&e->evaluation, e->job, &q) : stop || unit->last_pass;
+	if (s == WEIR_OK && save)
+		s = save_and_test(e, unit->pass, &q, err);
+	if (s == WEIR_OK)
+		s = remember(e, err);
 	if (s != WEIR_OK)
 		return s;
-	LOG_AT(e->options->logger, LOG_INFO, "pass evaluated", "pass=%u valid_auc=%.5f valid_logloss=%.5f best=%d stop=%d",
-	       unit->pass, q.auc, q.logloss, improved, stop);
+	LOG_AT(e->options->logger, LOG_INFO, "pass evaluated", "pass=%u valid_auc=%.5f valid_logloss=%.5f saved=%d stop=%d",
+	       unit->pass, q.auc, q.logloss, save, stop);
 	/* Without a validation part there is no verdict: 0 on the wire. */
 	return weir_pass_evaluated(e->client, unit->pass, isfinite(q.auc) ? q.auc : 0.0, isfinite(q.logloss) ? q.logloss : 0.0, stop,
 	                           err);
@@ -105,7 +130,11 @@ static weir_status serve(struct evaluator *e, weir_error *err)
 
 static weir_status evaluator_open(struct evaluator *e, weir_error *err)
 {
-	weir_status s = open_part(e, SPLIT_VALID, &e->valid, err);
+	char path[WEIR_PATH_BYTES_MAX + 32];
+	run_path(e, "evaluation.json", path);
+	weir_status s = evaluation_read(&e->evaluation, e->job, path, err);
+	if (s == WEIR_OK)
+		s = open_part(e, SPLIT_VALID, &e->valid, err);
 	if (s == WEIR_OK)
 		s = open_part(e, SPLIT_TEST, &e->test, err);
 	if (s == WEIR_OK && e->valid == NULL && e->test == NULL)
@@ -138,13 +167,9 @@ static weir_status evaluator_close(struct evaluator *e, bool failed, weir_error 
 weir_status evaluator_run(const struct evaluator_options *options, weir_error *err)
 {
 	struct evaluator e = {.options = options, .job = options->job};
-	char path[WEIR_PATH_BYTES_MAX + 32];
 	weir_status s = evaluator_open(&e, err);
 	if (s == WEIR_OK)
 		s = serve(&e, err);
-	snprintf(path, sizeof path, "%s/evaluation.json", options->job->run_dir);
-	if (s == WEIR_OK)
-		s = evaluation_write(&e.evaluation, path, err);
 	bool failed = s != WEIR_OK && s != WEIR_E_CANCELLED;
 	weir_status closed = evaluator_close(&e, failed, failed ? NULL : err);
 	return s == WEIR_OK ? closed : s;

@@ -2,7 +2,8 @@
  *
  * A pass that is the best so far is saved (RUN_DIR/best.safetensors) and tested, while the trainers wait: all three see the same weights.
  * Without train.keep_best only the last pass is saved and tested. Without a validation part
- * that is so too, and nothing stops early. At the end RUN_DIR/evaluation.json tells all (evaluation.h). */
+ * that is so too, and nothing stops early. RUN_DIR/evaluation.json tells all (evaluation.h); an evaluator that takes over from one that was
+ * killed or stopped goes on from it. */
 #ifndef WEIR_EVALUATOR_H
 #define WEIR_EVALUATOR_H
 

@@ -121,6 +121,29 @@ static weir_status save_flat(struct save *s, const struct tables *t, enum model_
 	return status;
 }
 
+static weir_status write_file(const char *path, const struct save *s, const struct tables *tables, uint32_t fields,
+                              uint32_t dense_dim, weir_error *err)
+{
+	enum { NUMBERS = 4, PAIRS = 1 + NUMBERS + MODEL_FACTS_MAX };
+	static const char *const names[NUMBERS] = {"fields", "dense_dim", "embedding.table", "linear.table"};
+	const uint32_t values[NUMBERS] = {fields, dense_dim, tables->ids[MODEL_EMBEDDING], tables->ids[MODEL_LINEAR]};
+	char numbers[NUMBERS][16];
+	struct model_fact facts[MODEL_FACTS_MAX];
+	const char *metadata[2 * PAIRS + 1] = {"format", "weir"};
+	uint32_t n = 2;
+	for (uint32_t i = 0; i < NUMBERS; i++) {
+		snprintf(numbers[i], sizeof numbers[i], "%" PRIu32, values[i]);
+		metadata[n++] = names[i];
+		metadata[n++] = numbers[i];
+	}
+	const uint32_t count = model_facts(tables->model, facts);
+	for (uint32_t i = 0; i < count; i++) {
+		metadata[n++] = facts[i].key;
+		metadata[n++] = facts[i].value;
+	}
+	return safetensors_write(disk_system(), path, s->tensors, s->count, metadata, err);
+}
+
 weir_status snapshot_save(const char *path, const struct tables *tables, weir_client *client, uint32_t fields, uint32_t dense_dim,
                           weir_error *err)
 {
@@ -131,15 +154,8 @@ weir_status snapshot_save(const char *path, const struct tables *tables, weir_cl
 	for (enum model_table k = 0; k < MODEL_TABLES && status == WEIR_OK; k++)
 		if (model_has(tables->model, k))
 			status = model_table_is_keyed(k) ? save_keyed(s, tables, k, client, err) : save_flat(s, tables, k, client, err);
-	if (status == WEIR_OK) {
-		char numbers[4][16];
-		const uint32_t values[4] = {fields, dense_dim, tables->ids[MODEL_EMBEDDING], tables->ids[MODEL_LINEAR]};
-		for (size_t i = 0; i < 4; i++)
-			snprintf(numbers[i], sizeof numbers[i], "%" PRIu32, values[i]);
-		const char *const metadata[] = {"format",          "weir",     "fields",       numbers[0], "dense_dim", numbers[1],
-		                                "embedding.table", numbers[2], "linear.table", numbers[3], NULL};
-		status = safetensors_write(disk_system(), path, s->tensors, s->count, metadata, err);
-	}
+	if (status == WEIR_OK)
+		status = write_file(path, s, tables, fields, dense_dim, err);
 	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
 		free(s->rows[k].keys);
 		free(s->rows[k].values);
@@ -290,10 +306,24 @@ static weir_status bind_flat(struct snapshot *s, enum model_table k, weir_error 
 	return WEIR_OK;
 }
 
+/* Tensors of another model may well fit: a smaller model's are among a larger one's. A file that does not say what it is of is judged by them alone. */
+static weir_status check_facts(const struct snapshot *s, const struct model *model, weir_error *err)
+{
+	struct model_fact facts[MODEL_FACTS_MAX];
+	const uint32_t count = model_facts(model, facts);
+	for (uint32_t i = 0; i < count; i++) {
+		const char *saved = safetensors_metadata(s->file, facts[i].key);
+		if (saved[0] != '\0' && strcmp(saved, facts[i].value) != 0)
+			return weir_fail(err, WEIR_E_INVALID, "%s was saved by another model: its %s is %.200s, the job's is %s", s->path,
+			                 facts[i].key, saved, facts[i].value);
+	}
+	return WEIR_OK;
+}
+
 weir_status snapshot_bind(struct snapshot *s, const struct model *model, weir_error *err)
 {
 	s->model = model;
-	weir_status status = WEIR_OK;
+	weir_status status = check_facts(s, model, err);
 	for (enum model_table k = 0; k < MODEL_TABLES && status == WEIR_OK; k++)
 		if (model_has(model, k))
 			status = model_table_is_keyed(k) ? bind_keyed(s, k, err) : bind_flat(s, k, err);

@@ -1,6 +1,7 @@
 /* A model's weights as one safetensors file: `<table>.keys` (n) and `<table>.values` (n, width) of keyed tables, and the flat tables' tensors by
  * their names and shapes. Rows that were never pushed are not in it: they have their initial values, which the metadata's table ids
- * and the job's seed give; of a table with full decay, after the steps that `<table>.steps` and `<table>.rates` (partitions) tell. */
+ * and the job's seed give; of a table with full decay, after the steps that `<table>.steps` and `<table>.rates` (partitions) tell. The metadata
+ * also have the model's facts (model.h). */
 #ifndef WEIR_SNAPSHOT_H
 #define WEIR_SNAPSHOT_H
 
@@ -18,7 +19,7 @@ void snapshot_close(struct snapshot *s);
 /* What the model saw when it was saved: model_create needs it. 0: weir did not write the file. */
 uint32_t snapshot_fields(const struct snapshot *s);
 uint32_t snapshot_dense_dim(const struct snapshot *s);
-/* Prepares for a model. E_INVALID when the file is of another model, naming the tensor. */
+/* Prepares for a model. E_INVALID when the file is of another model, naming what differs (the key of the job file with both values) or the tensor. */
 weir_status snapshot_bind(struct snapshot *s, const struct model *model, weir_error *err);
 /* Fills the flat tables, or the rows of a loaded minibatch's keys. */
 void snapshot_fill_flat(const struct snapshot *s, struct minibatch *m);

@@ -169,6 +169,28 @@ static void test_report_as_json(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
+/* The figures of a job that was finished before are those of its training; its speed is not this run's. */
+static void test_a_run_that_trained_nothing_has_no_speed(void **state)
+{
+	(void)state;
+	char text[4096] = {0};
+	struct overview_partition p[PARTITIONS];
+	struct overview s = agreeing(p);
+	s.rows = 4000;
+	struct report r = {.job = "j", .model = "fm", .finished = true, .was_finished = true, .end = &s, .wall_s = 4};
+	r.audit = audit_run(&s);
+	r.test = (struct report_scores){.known = true, .auc = 0.75, .rows = 200};
+	assert_true(report_samples_per_s(&r) == 0);
+	FILE *out = fmemopen(text, sizeof text, "w");
+	report_print(&r, out);
+	fclose(out);
+	static const char *const said[] = {"already finished", "AUC 0.7500", "this run trained no rows", "exactly once"};
+	for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+		if (strstr(text, said[i]) == NULL)
+			fail_msg("'%s' is not in: %s", said[i], text);
+	assert_null(strstr(text, "samples/s"));
+}
+
 static void test_a_broken_evaluation_is_located(void **state)
 {
 	(void)state;
@@ -195,6 +217,7 @@ int main(void)
 	    cmocka_unit_test(test_audit_finds_another_part_in_place_of_one),
 	    cmocka_unit_test(test_audit_finds_double_application_and_silence),
 	    cmocka_unit_test(test_report_as_json),
+	    cmocka_unit_test(test_a_run_that_trained_nothing_has_no_speed),
 	    cmocka_unit_test(test_a_broken_evaluation_is_located),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "clock.h"
 #include "cluster.h"
 #include "cmocka_check.h"
 #include "evaluator.h"
@@ -20,7 +22,7 @@ static const char settings[] = "  split: {by: crc32, train: 80, valid: 10, test:
                                "tables:\n"
                                "  embedding: {optimizer: {kind: adam, lr: 1.0e-2, %s}}\n"
                                "  dense: {optimizer: {kind: adam, lr: 1.0e-2}}\n"
-                               "train: {passes: %u, threads: 1, keep_best: true, early_stop: {metric: auc, patience: %u}}\n";
+                               "train: {passes: %u, threads: 1, keep_best: true, early_stop: {metric: %s, patience: %u}}\n";
 
 struct role {
 	struct cluster *cluster;
@@ -97,7 +99,7 @@ static void expect_snapshot_scores(const struct cluster *c, json_t *evaluation)
 static json_t *learn(struct cluster *c, uint32_t rows, const char *decay)
 {
 	char text[1024];
-	snprintf(text, sizeof text, settings, decay, 6u, 0u);
+	snprintf(text, sizeof text, settings, decay, 6u, "auc", 0u);
 	cluster_start(c, rows, text);
 	struct role roles[] = {{.cluster = c, .name = "worker-0"},
 	                       {.cluster = c, .name = "worker-1"},
@@ -111,6 +113,32 @@ static json_t *learn(struct cluster *c, uint32_t rows, const char *decay)
 	return evaluation;
 }
 
+/* The tensors of logistic regression, of the first layer alone, are all in the file too: they are of another model nevertheless. */
+static void expect_refused(const struct cluster *c, const struct job *other, const char *says)
+{
+	char path[96];
+	weir_error err = {0};
+	struct scorer *scorer;
+	snprintf(path, sizeof path, "%s/best.safetensors", c->folder);
+	assert_int_equal(scorer_open(&scorer, &(struct scorer_options){.job = other, .threads = 1, .path = path}, &err),
+	                 WEIR_E_INVALID);
+	CHECK_CONTAINS(err.text, path);
+	CHECK_CONTAINS(err.text, says);
+}
+
+static void expect_other_models_refused(const struct cluster *c)
+{
+	struct job other = *c->job;
+	other.model.kind = MODEL_LR;
+	expect_refused(c, &other, "its model.kind is deepfm, the job's is lr");
+	other = *c->job;
+	other.model.hidden[other.model.hidden_count++] = 16;
+	expect_refused(c, &other, "its model.hidden is [16], the job's is [16, 16]");
+	other = *c->job;
+	other.model.batch_norm = false;
+	expect_refused(c, &other, "its model.batch_norm is true, the job's is false");
+}
+
 static void test_two_workers_learn_and_the_best_is_saved(void **state)
 {
 	(void)state;
@@ -121,6 +149,7 @@ static void test_two_workers_learn_and_the_best_is_saved(void **state)
 	if (!(auc > 0.80 && auc < 0.95))
 		fail_msg("test AUC %f", auc);
 	expect_snapshot_scores(&c, evaluation);
+	expect_other_models_refused(&c);
 	json_decref(evaluation);
 	cluster_stop(&c);
 }
@@ -141,7 +170,7 @@ static void test_patience_stops_early(void **state)
 	(void)state;
 	struct cluster c;
 	char text[1024];
-	snprintf(text, sizeof text, settings, "decay: lazy", 200u, 1u);
+	snprintf(text, sizeof text, settings, "decay: lazy", 200u, "auc", 1u);
 	cluster_start(&c, 2000, text);
 	struct role roles[] = {{.cluster = &c, .name = "worker-0"}, {.cluster = &c, .name = "evaluator", .evaluator = true}};
 	for (size_t i = 0; i < 2; i++)
@@ -158,12 +187,82 @@ static void test_patience_stops_early(void **state)
 	cluster_stop(&c);
 }
 
+/* Passes in evaluation.json now. */
+static size_t passes_so_far(const struct cluster *c)
+{
+	char path[96];
+	snprintf(path, sizeof path, "%s/evaluation.json", c->folder);
+	json_t *root = json_load_file(path, 0, NULL);
+	const size_t passes = json_array_size(json_object_get(root, "passes"));
+	json_decref(root);
+	return passes;
+}
+
+static void wait_for_passes(const struct cluster *c, size_t passes)
+{
+	const int64_t deadline_ms = clock_ms(clock_system()) + 60000;
+	while (passes_so_far(c) < passes) {
+		if (clock_ms(clock_system()) > deadline_ms)
+			fail_msg("evaluation.json has %zu passes, %zu are waited for", passes_so_far(c), passes);
+		usleep(2000);
+	}
+}
+
+/* As one leaves it that is killed before the ledger hears of a pass: the next one evaluates that pass again. */
+static void add_a_pass_not_told(const struct cluster *c)
+{
+	char path[96];
+	snprintf(path, sizeof path, "%s/evaluation.json", c->folder);
+	json_t *root = read_evaluation(c), *passes = json_object_get(root, "passes");
+	const json_int_t pass = (json_int_t)json_array_size(passes) + 1;
+	assert_int_equal(json_array_append_new(passes, json_pack("{s:I, s:f, s:f}", "pass", pass, "auc", 0.5, "logloss", 9.0)), 0);
+	assert_int_equal(json_dump_file(root, path, 0), 0);
+	json_decref(root);
+}
+
+/* 600 rows are learnt by heart: the best pass is an early one, which the second evaluator has not seen. */
+static void test_an_evaluator_goes_on_from_the_one_before(void **state)
+{
+	(void)state;
+	struct cluster c;
+	char text[1024];
+	enum { PASSES = 30, SEEN = 20 };
+	snprintf(text, sizeof text, settings, "decay: lazy", (unsigned)PASSES, "logloss", 0u);
+	cluster_start(&c, 600, text);
+	struct role roles[] = {{.cluster = &c, .name = "worker-0"}, {.cluster = &c, .name = "evaluator", .evaluator = true}};
+	for (size_t i = 0; i < 2; i++)
+		start(&roles[i]);
+	wait_for_passes(&c, SEEN);
+	atomic_store(&roles[1].stop, true);
+	join(&roles[1], WEIR_E_CANCELLED);
+	add_a_pass_not_told(&c);
+	struct role next = {.cluster = &c, .name = "evaluator", .evaluator = true};
+	start(&next);
+	join(&next, WEIR_OK);
+	join(&roles[0], WEIR_OK);
+	json_t *evaluation = read_evaluation(&c), *passes = json_object_get(evaluation, "passes");
+	double least = INFINITY;
+	json_int_t best = 0;
+	assert_int_equal(json_array_size(passes), PASSES);
+	for (size_t i = 0; i < PASSES; i++) {
+		const double logloss = json_number_value(json_object_get(json_array_get(passes, i), "logloss"));
+		assert_int_equal(json_integer_value(json_object_get(json_array_get(passes, i), "pass")), i + 1);
+		best = logloss < least ? (json_int_t)i + 1 : best;
+		least = logloss < least ? logloss : least;
+	}
+	assert_in_range(best, 1, SEEN);
+	assert_int_equal(json_integer_value(json_object_get(evaluation, "best_pass")), best);
+	expect_snapshot_scores(&c, evaluation);
+	json_decref(evaluation);
+	cluster_stop(&c);
+}
+
 static void test_a_stopped_worker_leaves_its_work_to_others(void **state)
 {
 	(void)state;
 	struct cluster c;
 	char text[1024];
-	snprintf(text, sizeof text, settings, "decay: lazy", 3u, 0u);
+	snprintf(text, sizeof text, settings, "decay: lazy", 3u, "auc", 0u);
 	cluster_start(&c, 6000, text);
 	struct role roles[] = {{.cluster = &c, .name = "worker-0"}, {.cluster = &c, .name = "evaluator", .evaluator = true}};
 	for (size_t i = 0; i < 2; i++)
@@ -215,6 +314,7 @@ int main(void)
 	    cmocka_unit_test(test_two_workers_learn_and_the_best_is_saved),
 	    cmocka_unit_test(test_the_file_tells_how_far_rows_have_moved_that_were_never_pushed),
 	    cmocka_unit_test(test_patience_stops_early),
+	    cmocka_unit_test(test_an_evaluator_goes_on_from_the_one_before),
 	    cmocka_unit_test(test_a_stopped_worker_leaves_its_work_to_others),
 	    cmocka_unit_test(test_batches_that_are_not_finite_are_left_out),
 	};

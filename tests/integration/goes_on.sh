@@ -1,0 +1,62 @@
+# What is known of the passes lives as long as the run: over the kill of the evaluator, a stop, a resume, a restore. A resume of a finished job, and one
+# that fails, touch nothing and claim no speed. Weights know what model they are of.
+. "$(dirname "$0")/lib.sh"
+PASSES=12
+write_job $PASSES "log: disk, fsync_interval_ms: 50"
+sed -i 's/lr: 3.0e-3/lr: 2.0e-2/; s/^train: {/&early_stop: {metric: logloss}, /' "$DIR/job.yaml" # learns by heart: an early pass is the best
+
+evaluated() { [ -e "$RUN/evaluation.json" ] && jq -e "(.passes | length) >= $1" "$RUN/evaluation.json" > /dev/null; }
+results() { sha256sum "$RUN/evaluation.json" "$RUN/best.safetensors"; }
+
+# Every pass from the first to the last is in the document once, and the best of them is the one whose weights were kept.
+all_passes() { holds "$1" "[.passes[].pass] == [range(1; $2 + 1)] and .best_pass == (.passes | min_by(.logloss) | .pass)"; }
+
+# --- The evaluator is killed, the job stopped, and resumed
+start_train
+wait_for 60 "two passes" evaluated 2
+"$WEIR" checkpoint --job "$DIR/job.yaml" > "$DIR/checkpoint.out" || fail "no checkpoint"
+kill -KILL "$(pid_of evaluator)" || fail "the evaluator is not there"
+wait_for 60 "five passes" evaluated 5
+kill -TERM "$TRAIN"
+finish_train 60
+[ $STATUS = 1 ] || fail "exit status $STATUS of the stopped run"
+all_passes "$DIR/report.json" "$(json "$DIR/report.json" '.passes | length')"
+holds "$DIR/report.json" '(.finished | not) and (.passes | length) >= 5 and .test.auc > 0.5'
+
+start_train --resume
+finish_train 100
+[ $STATUS = 0 ] || fail "exit status $STATUS of the resumed run"
+audited
+all_passes "$DIR/report.json" $PASSES
+holds "$DIR/report.json" ".best_pass < 5 and .samples_per_s * .train_s < 0.8 * .rows" # its own, not those of the run before
+cp "$DIR/report.json" "$DIR/finished.json"
+
+# --- Resumed once more; and with another model
+kept=$(results)
+start_train --resume
+finish_train 60
+[ $STATUS = 0 ] || fail "exit status $STATUS of the run that found the job finished"
+grep -q "already finished" "$DIR/train.out" || fail "it does not say that the job was finished: $(cat "$DIR/train.out")"
+audited
+holds "$DIR/report.json" '.finished and .samples_per_s == 0 and .train_s == 0'
+[ "$(jq -S '[.test, .valid, .passes, .best_pass, .rows]' "$DIR/finished.json")" = "$(jq -S '[.test, .valid, .passes, .best_pass, .rows]' "$DIR/report.json")" ] ||
+	fail "other figures than before: $(cat "$DIR/report.json")"
+start_train --resume --set model.dim=4
+finish_train 60
+[ $STATUS = 1 ] || fail "exit status $STATUS with another model"
+holds "$DIR/report.json" '.samples_per_s == 0'
+[ "$kept" = "$(results)" ] || fail "a resume changed the results of a finished job"
+
+# --- Of another model
+"$WEIR" eval --job "$DIR/job.yaml" --set model.kind=lr > "$DIR/eval.out" 2> "$DIR/eval.err" && fail "taken: $(cat "$DIR/eval.out")"
+told best.safetensors "model.kind is fm" "job's is lr" "$DIR/eval.err"
+
+# --- Set back to the checkpoint: later passes are forgotten
+"$WEIR" restore "$DIR/job.yaml" --from latest > "$DIR/restore.out" 2> "$DIR/restore.err" || fail "$(tail -n 1 "$DIR/restore.err")"
+holds "$RUN/evaluation.json" '(.passes | length) >= 1 and (.passes | length) < '$PASSES # the second one may not have been told yet
+start_train --resume
+finish_train 100
+[ $STATUS = 0 ] || fail "exit status $STATUS of the restored run"
+audited
+holds "$DIR/report.json" '[.passes[].pass] == [range(1; '$PASSES' + 1)]'
+nothing_left
