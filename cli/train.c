@@ -118,15 +118,27 @@ static weir_status resume_run(struct train *t, weir_error *err)
 	return s;
 }
 
-/* A new run never writes over the data of another. */
-static weir_status new_run(struct train *t, weir_error *err)
+/* A new run never writes over the data of another, nor takes the place of one that `weir restore` has set up. */
+static weir_status refuse_earlier_run(const struct job *job, weir_error *err)
 {
-	if (has_data(t->job) && !t->fresh)
+	struct run_state earlier;
+	weir_error why = {0};
+	weir_status s = run_state_read(job->run_dir, &earlier, &why);
+	if (has_data(job))
 		return weir_fail(
 		    err, WEIR_E_EXISTS,
 		    "%s holds the data of an earlier run: `weir train --resume` goes on with it, `weir train --fresh` deletes it",
-		    t->job->run_dir);
-	weir_status s = remove_data(t->job, err);
+		    job->run_dir);
+	if (s == WEIR_OK && earlier.restore[0])
+		return weir_fail(err, WEIR_E_EXISTS,
+		                 "%s is set to go on from checkpoint %s: `weir train --resume` does, `weir train --fresh` begins anew",
+		                 job->run_dir, earlier.restore);
+	return s == WEIR_OK || s == WEIR_E_NOT_FOUND ? WEIR_OK : weir_fail(err, s, "%s; `weir train --fresh` begins anew", why.text);
+}
+
+static weir_status new_run(struct train *t, weir_error *err)
+{
+	weir_status s = t->fresh ? remove_data(t->job, err) : refuse_earlier_run(t->job, err);
 	if (s != WEIR_OK)
 		return s;
 	struct entropy *e = entropy_system();

@@ -49,6 +49,10 @@ round() {
 	[ "$(json "$DIR/verified.json" .name)" = "$(json "$DIR/second.json" .name)" ] || fail "$name: the latest is not the last"
 	"$WEIR" restore "$DIR/job.yaml" --from latest > "$DIR/restore.out" 2> "$DIR/restore.err" || fail "$name: $(tail -n 1 "$DIR/restore.err")"
 	holds "$RUN/run.json" '.generation == 2 and .restore != ""'
+	start_train
+	finish_train 30
+	told "weir train --resume" "--fresh" "$DIR/train.err"
+	holds "$RUN/run.json" '.generation == 2 and .restore != ""'
 	for n in 1 2 5; do
 		evaluate $n "$DIR/eval-$n.json"
 		cmp "$DIR/eval-1.json" "$DIR/eval-$n.json" || fail "$name: $n servers evaluate otherwise: $(cat "$DIR/eval-1.json" "$DIR/eval-$n.json")"
