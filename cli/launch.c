@@ -7,6 +7,7 @@
 
 #include "disk.h"
 #include "ports.h"
+#include "rpc_address.h"
 #include "train.h"
 
 /* --- Addresses */
@@ -29,11 +30,14 @@ static weir_status split_listen(const char *listen, char *host, size_t host_byte
 	return WEIR_OK;
 }
 
-static weir_status choose_addresses(struct train *t, weir_error *err)
+weir_status launch_choose_addresses(struct train *t, weir_error *err)
 {
 	const struct job *job = t->job;
 	char host[WEIR_ADDRESS_BYTES_MAX];
 	unsigned port = 0;
+	weir_error why = {0};
+	if (job->cluster.servers_at_count > 0) /* a cluster started by other means */
+		return WEIR_OK;
 	t->addresses = calloc(job->cluster.servers, sizeof *t->addresses);
 	if (!t->addresses)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for %u addresses", job->cluster.servers);
@@ -49,6 +53,9 @@ static weir_status choose_addresses(struct train *t, weir_error *err)
 			return weir_fail(err, WEIR_E_LIMIT,
 			                 "the run directory %s is too long for a socket's path: set cluster.listen to 127.0.0.1:0",
 			                 job->run_dir);
+		weir_status s = rpc_address_check(t->addresses[i], &why);
+		if (s != WEIR_OK)
+			return weir_fail(err, s, "server-%u at %s", i, why.text);
 	}
 	return WEIR_OK;
 }
@@ -160,11 +167,9 @@ static weir_status start_servers(struct train *t, weir_error *err)
 weir_status launch_servers(struct train *t, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX + 32];
-	if (t->job->cluster.servers_at_count > 0) /* a cluster started by other means */
+	if (t->job->cluster.servers_at_count > 0)
 		return WEIR_OK;
-	weir_status s = choose_addresses(t, err);
-	if (s == WEIR_OK)
-		s = start_servers(t, err);
+	weir_status s = start_servers(t, err);
 	if (s != WEIR_OK)
 		return s;
 	ledger_file(t->job, path);

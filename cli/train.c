@@ -17,6 +17,7 @@
 #include "prng.h"
 #include "train.h"
 #include "verbs.h"
+#include "weights_file.h"
 
 enum { TRAIN_SERVERS_END_MS = 2000 };
 
@@ -41,16 +42,19 @@ static const char *model_name(enum model_kind kind)
 
 /* --- Preparing */
 
+/* What a run leaves in its directory beside its data. */
+static const char *const results[] = {"evaluation.json", "best.safetensors", "ledger.address"};
+enum { RESULTS = sizeof results / sizeof *results };
+
 static void run_path(const struct job *job, const char *name, char out[WEIR_PATH_BYTES_MAX + 64])
 {
 	snprintf(out, WEIR_PATH_BYTES_MAX + 64, "%s/%s", job->run_dir, name);
 }
 
-/* Makes and locks the run directory, and clears away the results of the run before. */
-static weir_status prepare_run_dir(struct train *t, weir_error *err)
+/* Makes and locks the run directory. */
+static weir_status lock_run_dir(struct train *t, weir_error *err)
 {
 	const char *dir = t->job->run_dir;
-	char path[WEIR_PATH_BYTES_MAX + 64];
 	weir_status s = disk_system()->ops->make_dirs(disk_system(), dir, err);
 	if (s != WEIR_OK)
 		return s;
@@ -63,11 +67,6 @@ static weir_status prepare_run_dir(struct train *t, weir_error *err)
 	if (flock(t->run_dir_fd, LOCK_EX | LOCK_NB) != 0)
 		return weir_fail(err, WEIR_E_BUSY, "another `weir train` runs in %s; stop it, or give this job another name or run_dir",
 		                 dir);
-	static const char *const results[] = {"evaluation.json", "best.safetensors", "ledger.address"};
-	for (unsigned i = 0; i < sizeof results / sizeof *results; i++) {
-		run_path(t->job, results[i], path);
-		unlink(path);
-	}
 	return WEIR_OK;
 }
 
@@ -136,9 +135,19 @@ static weir_status refuse_earlier_run(const struct job *job, weir_error *err)
 	return s == WEIR_OK || s == WEIR_E_NOT_FOUND ? WEIR_OK : weir_fail(err, s, "%s; `weir train --fresh` begins anew", why.text);
 }
 
+/* A cluster started by other means knows which run it is. */
+static weir_status check_run(struct train *t, weir_error *err)
+{
+	if (t->job->cluster.servers_at_count > 0)
+		return WEIR_OK;
+	if (t->resume)
+		return resume_run(t, err);
+	return t->fresh ? WEIR_OK : refuse_earlier_run(t->job, err);
+}
+
 static weir_status new_run(struct train *t, weir_error *err)
 {
-	weir_status s = t->fresh ? remove_data(t->job, err) : refuse_earlier_run(t->job, err);
+	weir_status s = remove_data(t->job, err);
 	if (s != WEIR_OK)
 		return s;
 	struct entropy *e = entropy_system();
@@ -148,11 +157,49 @@ static weir_status new_run(struct train *t, weir_error *err)
 	return run_state_write(t->job->run_dir, &t->run, err);
 }
 
-static weir_status choose_run(struct train *t, weir_error *err)
+/* From here on the results of the run before are gone and, unless it is resumed, its data. */
+static weir_status begin_run(struct train *t, weir_error *err)
 {
-	if (t->job->cluster.servers_at_count > 0) /* a cluster started by other means knows its own */
+	char path[WEIR_PATH_BYTES_MAX + 64];
+	for (unsigned i = 0; i < RESULTS; i++) {
+		run_path(t->job, results[i], path);
+		unlink(path);
+	}
+	return t->resume || t->job->cluster.servers_at_count > 0 ? WEIR_OK : new_run(t, err);
+}
+
+/* Whether begin_run deletes this file. */
+static bool is_of_earlier_run(const struct job *job, const char *path)
+{
+	unsigned server;
+	int used = 0;
+	char *file = realpath(path, NULL), *dir = realpath(job->run_dir, NULL);
+	const size_t n = dir ? strlen(dir) : 0;
+	bool found = false;
+	if (file && dir && strncmp(file, dir, n) == 0 && file[n] == '/') {
+		found = sscanf(file + n, "/server-%u/%n", &server, &used) == 1 && used > 0;
+		for (unsigned i = 0; i < RESULTS; i++)
+			found |= strcmp(file + n + 1, results[i]) == 0;
+	}
+	free(file);
+	free(dir);
+	return found;
+}
+
+/* That the weights to begin with can be imported, and will still be there. */
+static weir_status check_warm_start(struct train *t, weir_error *err)
+{
+	const char *path = t->job->train.warm_start;
+	struct weights_file weights;
+	weir_error why = {0};
+	if (!path[0] || t->resume)
 		return WEIR_OK;
-	return t->resume ? resume_run(t, err) : new_run(t, err);
+	if (is_of_earlier_run(t->job, path))
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "train.warm_start: %s is of the earlier run, which a new one deletes: copy it elsewhere first", path);
+	weir_status s = weights_file_open(&weights, t->job, path, t->logger, &why);
+	weights_file_close(&weights);
+	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "train.warm_start: %s", why.text);
 }
 
 /* Without a split the scores of the planted model are those of all rows. */
@@ -217,6 +264,21 @@ static weir_status take_signals(struct train *t, weir_error *err)
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	t->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return t->signal_fd >= 0 ? WEIR_OK : weir_fail(err, WEIR_E_IO, "cannot make a signalfd: %s", strerror(errno));
+}
+
+/* Everything that can be wrong with a job is said before the earlier run is touched. */
+static weir_status prepare(struct train *t, struct report *r, weir_error *err)
+{
+	weir_status s = lock_run_dir(t, err);
+	if (s == WEIR_OK)
+		s = check_run(t, err);
+	if (s == WEIR_OK)
+		s = prepare_data(t, r, err);
+	if (s == WEIR_OK)
+		s = check_warm_start(t, err);
+	if (s == WEIR_OK)
+		s = launch_choose_addresses(t, err);
+	return s == WEIR_OK ? begin_run(t, err) : s;
 }
 
 static weir_status start(struct train *t, weir_error *err)
@@ -299,11 +361,7 @@ static int train(struct train *t)
 {
 	struct report report = {0};
 	weir_error *err = &t->failure;
-	weir_status s = prepare_run_dir(t, err);
-	if (s == WEIR_OK)
-		s = choose_run(t, err);
-	if (s == WEIR_OK)
-		s = prepare_data(t, &report, err);
+	weir_status s = prepare(t, &report, err);
 	if (s == WEIR_OK)
 		s = take_signals(t, err);
 	if (s == WEIR_OK)
@@ -329,6 +387,7 @@ static void train_free(struct train *t)
 		launch_end(t, TRAIN_SERVERS_END_MS);
 	supervisor_destroy(t->supervisor);
 	overview_free(&t->seen);
+	free(t->addresses);
 	if (t->signal_fd >= 0)
 		close(t->signal_fd);
 	if (t->run_dir_fd >= 0)

@@ -43,7 +43,9 @@ struct train {
 };
 
 /* --- launch.c */
-/* Starts the servers and waits until they serve. Their addresses stay in t->addresses and in RUN_DIR/ledger.address. */
+/* Fills t->addresses and checks that servers could listen there now. */
+weir_status launch_choose_addresses(struct train *t, weir_error *err) WEIR_MUST_CHECK;
+/* Starts the servers at t->addresses and waits until they serve. The ledger's stays in RUN_DIR/ledger.address. */
 weir_status launch_servers(struct train *t, weir_error *err) WEIR_MUST_CHECK;
 /* Imports train.warm_start into the servers, at the start of a new run. */
 weir_status launch_warm_start(struct train *t, weir_error *err) WEIR_MUST_CHECK;
