@@ -272,6 +272,8 @@ static weir_status prepare(struct train *t, struct report *r, weir_error *err)
 	weir_status s = lock_run_dir(t, err);
 	if (s == WEIR_OK)
 		s = check_run(t, err);
+	if (s == WEIR_OK && t->report_path)
+		s = report_check_path(t->report_path, err);
 	if (s == WEIR_OK)
 		s = prepare_data(t, r, err);
 	if (s == WEIR_OK)

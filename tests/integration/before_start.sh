@@ -27,5 +27,17 @@ ln -s "$RUN/server-0/IDENTITY" "$DIR/link"
 refused link "copy it" -- --fresh --set "train.warm_start=$DIR/link"
 refused "no.such.host.invalid" -- --fresh --set cluster.listen=no.such.host.invalid:5000
 refused 70000 -- --fresh --set cluster.listen=127.0.0.1:70000
+refused "--report" "$DIR/nowhere" -- --fresh --report "$DIR/nowhere/out.json"
+refused "--report" "is a folder" -- --fresh --report "$DIR"
 refused nothing.tsv -- --fresh --set data.generate.rows=0 --set "data.train=$DIR/nothing.tsv"
+nothing_left
+
+# A run that could not be started after all is not in the way of the next one.
+rm -r "$RUN/server-0" "$RUN/server-1" "$RUN/worker-0.log"
+mkdir "$RUN/worker-0.log"
+start_train
+finish_train 30
+told "cannot write $RUN/worker-0.log" "$DIR/train.err"
+[ -e "$RUN/server-0.log" ] || fail "the servers were not started"
+[ ! -e "$RUN/server-0" ] && [ ! -e "$RUN/server-1" ] || fail "the data of a run that did not start are kept"
 nothing_left
