@@ -98,7 +98,7 @@ static weir_status remove_data(const struct job *job, weir_error *err)
 	for (uint32_t i = 0; i < WEIR_SERVERS_MAX; i++) {
 		job_server_dir(job, i, path);
 		if (access(path, F_OK) == 0 && nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0)
-			return weir_fail(err, WEIR_E_IO, "--fresh: cannot delete %s: %s", path, strerror(errno));
+			return weir_fail(err, WEIR_E_IO, "cannot delete %s: %s", path, strerror(errno));
 	}
 	return WEIR_OK;
 }
@@ -306,6 +306,16 @@ static weir_status start(struct train *t, weir_error *err)
 	return s;
 }
 
+/* Nothing was trained: what the servers of a new run made meanwhile is not an earlier run that the next one is refused for. */
+static void undo_start(struct train *t)
+{
+	weir_error ignored = {0};
+	if (t->resume || t->job->cluster.servers_at_count > 0 || !t->supervisor)
+		return;
+	launch_end(t, TRAIN_SERVERS_END_MS);
+	(void)remove_data(t->job, &ignored);
+}
+
 /* --- Reporting */
 
 /* Rows over time between the first and the last growth seen; for a job too short for that, all rows over the workers' life. */
@@ -364,12 +374,15 @@ static int train(struct train *t)
 	struct report report = {0};
 	weir_error *err = &t->failure;
 	weir_status s = prepare(t, &report, err);
-	if (s == WEIR_OK)
-		s = take_signals(t, err);
-	if (s == WEIR_OK)
-		s = start(t, err);
 	if (s != WEIR_OK)
 		return verb_fail("train", err);
+	s = take_signals(t, err);
+	if (s == WEIR_OK)
+		s = start(t, err);
+	if (s != WEIR_OK) {
+		undo_start(t);
+		return verb_fail("train", err);
+	}
 	drive(t);
 	weir_error unreported = {0};
 	if (make_report(t, &report, &unreported) != WEIR_OK && t->failure.status == WEIR_OK)
