@@ -79,6 +79,22 @@ static weir_status set_run(const struct job *job, const struct checkpoint_manife
 	return s;
 }
 
+/* What of the checkpoint the job file must agree with. The rest is compared when workers register their tables. */
+static weir_status check_fits(const struct job *job, const struct checkpoint_manifest *m, weir_error *err)
+{
+	if (m->partitions_count != job->cluster.partitions)
+		return weir_fail(err, WEIR_E_INVALID, "checkpoint %s has %u partitions and the job file %u; set cluster.partitions to %u",
+		                 m->name, m->partitions_count, job->cluster.partitions, m->partitions_count);
+	for (uint32_t i = 0; i < m->tables_count; i++) {
+		const weir_table_spec *spec = &m->tables[i].spec;
+		if (strcmp(spec->name, "embedding") == 0 && spec->width != job->model.dim)
+			return weir_fail(err, WEIR_E_INVALID,
+			                 "checkpoint %s has embeddings of width %u and model.dim is %u; set model.dim to %u", m->name,
+			                 spec->width, job->model.dim, spec->width);
+	}
+	return WEIR_OK;
+}
+
 static weir_status restore(const struct job *job, const char *from, weir_error *err)
 {
 	struct blob_store *store = NULL;
@@ -87,9 +103,8 @@ static weir_status restore(const struct job *job, const char *from, weir_error *
 	char size[32];
 	int fd = -1;
 	weir_status s = checkpoint_find(job, from, &store, &m, err);
-	if (s == WEIR_OK && m.partitions_count != job->cluster.partitions)
-		s = weir_fail(err, WEIR_E_INVALID, "checkpoint %s has %u partitions and the job file %u; set cluster.partitions to %u",
-		              m.name, m.partitions_count, job->cluster.partitions, m.partitions_count);
+	if (s == WEIR_OK)
+		s = check_fits(job, &m, err);
 	if (s == WEIR_OK)
 		s = checkpoint_verify(store, &m, &bytes, err);
 	if (s == WEIR_OK) {

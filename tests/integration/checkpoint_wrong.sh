@@ -30,6 +30,7 @@ KEPT=("$RUN")
 refused "holds no checkpoint 'ck-nothing'" "$NAME" -- restore ck-nothing
 refused "holds no checkpoint" -- restore latest --set "checkpoint.dir=$DIR/nowhere"
 refused "set cluster.partitions to 8" -- restore latest --set cluster.partitions=4
+refused "width 8" "model.dim is 4" "set model.dim to 8" -- restore latest --set model.dim=4
 
 rows=$(find "$CK" -name '*.p0003.rows')
 cp "$rows" "$DIR/kept"
