@@ -8,6 +8,7 @@
 #include "disk.h"
 #include "ports.h"
 #include "rpc_address.h"
+#include "run_dir.h"
 #include "train.h"
 
 /* --- Addresses */
@@ -65,6 +66,8 @@ weir_status launch_find_ledger(const struct job *job, const char *at, char out[W
 	char path[WEIR_PATH_BYTES_MAX + 32], *text = NULL, host[WEIR_ADDRESS_BYTES_MAX];
 	size_t bytes = 0;
 	unsigned port = 0;
+	struct run_state ended;
+	weir_error why = {0};
 	if (at) {
 		snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%.*s", (int)WEIR_ADDRESS_BYTES_MAX - 1, at);
 		return WEIR_OK;
@@ -74,11 +77,16 @@ weir_status launch_find_ledger(const struct job *job, const char *at, char out[W
 		return WEIR_OK;
 	}
 	ledger_file(job, path);
-	if (disk_read_file(disk_system(), path, WEIR_ADDRESS_BYTES_MAX, &text, &bytes, NULL) == WEIR_OK) {
+	const bool used = run_dir_is_used(job);
+	if (used && disk_read_file(disk_system(), path, WEIR_ADDRESS_BYTES_MAX, &text, &bytes, NULL) == WEIR_OK) {
 		snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%.*s", (int)strcspn(text, "\n"), text);
 		free(text);
 		return WEIR_OK;
 	}
+	if (used)
+		return weir_fail(err, WEIR_E_UNAVAILABLE, "`weir train` is about to start job %s: there is no %s yet", job->name, path);
+	if (run_state_read(job->run_dir, &ended, &why) != WEIR_E_NOT_FOUND) /* it ran here */
+		return run_dir_not_running(job, err);
 	if (strcmp(job->cluster.listen, "auto") != 0) {
 		weir_status s = split_listen(job->cluster.listen, host, sizeof host, &port, err);
 		if (s != WEIR_OK)
@@ -88,9 +96,7 @@ weir_status launch_find_ledger(const struct job *job, const char *at, char out[W
 			return WEIR_OK;
 		}
 	}
-	return weir_fail(err, WEIR_E_NOT_FOUND,
-	                 "job %s does not run here: there is no %s; start it with `weir train`, or give --at ADDRESS", job->name,
-	                 path);
+	return run_dir_not_running(job, err);
 }
 
 /* --- Processes */

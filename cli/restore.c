@@ -1,38 +1,20 @@
 /* weir restore: makes a run directory ready to go on from a checkpoint. Servers read the checkpoint when they are started; what the run
  * had written before is moved aside, never over. */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "checkpoint_find.h"
 #include "disk.h"
 #include "live.h"
 #include "options.h"
+#include "run_dir.h"
 #include "run_state.h"
 #include "verbs.h"
 
 #define RESTORE_PATH_BYTES (WEIR_PATH_BYTES_MAX + 64)
-
-/* Locks it as `weir train` does; the lock goes with the descriptor. */
-static weir_status lock_run_dir(const struct job *job, int *fd, weir_error *err)
-{
-	const char *dir = job->run_dir;
-	weir_status s = disk_system()->ops->make_dirs(disk_system(), dir, err);
-	if (s != WEIR_OK)
-		return s;
-	*fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (*fd < 0 || access(dir, W_OK | X_OK) != 0)
-		return weir_fail(err, WEIR_E_IO, "cannot write in the run directory %s: %s; set run_dir or give its owner the right", dir,
-		                 strerror(errno));
-	if (flock(*fd, LOCK_EX | LOCK_NB) != 0)
-		return weir_fail(err, WEIR_E_BUSY, "`weir train` runs in %s: stop it before its job is restored", dir);
-	return WEIR_OK;
-}
 
 /* Server i's folder to before-gN/server-i; *moved: whether there was one. */
 static weir_status move_aside(const struct job *job, uint32_t i, uint64_t generation, bool *moved, weir_error *err)
@@ -110,7 +92,7 @@ static weir_status restore(const struct job *job, const char *from, weir_error *
 	if (s == WEIR_OK) {
 		format_bytes(size, sizeof size, (double)bytes);
 		fprintf(stderr, "%s is whole: %s read\n", m.name, size);
-		s = lock_run_dir(job, &fd, err);
+		s = run_dir_lock(job, &fd, err);
 	}
 	if (s == WEIR_OK)
 		s = set_run(job, &m, err);

@@ -1,13 +1,11 @@
 /* weir train: runs a job on this machine from its file to its report. */
 #include <errno.h>
-#include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -15,6 +13,7 @@
 #include "disk.h"
 #include "generate.h"
 #include "prng.h"
+#include "run_dir.h"
 #include "train.h"
 #include "verbs.h"
 #include "weights_file.h"
@@ -51,38 +50,7 @@ static void run_path(const struct job *job, const char *name, char out[WEIR_PATH
 	snprintf(out, WEIR_PATH_BYTES_MAX + 64, "%s/%s", job->run_dir, name);
 }
 
-/* Makes and locks the run directory. */
-static weir_status lock_run_dir(struct train *t, weir_error *err)
-{
-	const char *dir = t->job->run_dir;
-	weir_status s = disk_system()->ops->make_dirs(disk_system(), dir, err);
-	if (s != WEIR_OK)
-		return s;
-	if (access(dir, W_OK | X_OK) != 0)
-		return weir_fail(err, WEIR_E_IO, "cannot write in the run directory %s: %s; set run_dir or give its owner the right", dir,
-		                 strerror(errno));
-	t->run_dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (t->run_dir_fd < 0)
-		return weir_fail(err, WEIR_E_IO, "cannot open the run directory %s: %s", dir, strerror(errno));
-	if (flock(t->run_dir_fd, LOCK_EX | LOCK_NB) != 0)
-		return weir_fail(err, WEIR_E_BUSY, "another `weir train` runs in %s; stop it, or give this job another name or run_dir",
-		                 dir);
-	return WEIR_OK;
-}
-
 /* --- Which run */
-
-/* Whether a server's data folder of an earlier run is here. */
-static bool has_data(const struct job *job)
-{
-	char path[WEIR_PATH_BYTES_MAX + 32];
-	bool found = false;
-	for (uint32_t i = 0; i < WEIR_SERVERS_MAX && !found; i++) {
-		job_server_dir(job, i, path);
-		found = access(path, F_OK) == 0;
-	}
-	return found;
-}
 
 static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)
 {
@@ -109,7 +77,7 @@ static weir_status resume_run(struct train *t, weir_error *err)
 	weir_status s = run_state_read(job->run_dir, &t->run, err);
 	if (s == WEIR_E_NOT_FOUND)
 		return weir_fail(err, s, "--resume: %s holds no run of this job: start it without --resume", job->run_dir);
-	if (s == WEIR_OK && !t->run.restore[0] && !has_data(job))
+	if (s == WEIR_OK && !t->run.restore[0] && !run_dir_has_data(job))
 		return weir_fail(err, WEIR_E_NOT_FOUND,
 		                 "--resume: nothing of the run in %s was kept (`log: %s`): restore a checkpoint first (weir restore), or "
 		                 "start it without --resume",
@@ -123,7 +91,7 @@ static weir_status refuse_earlier_run(const struct job *job, weir_error *err)
 	struct run_state earlier;
 	weir_error why = {0};
 	weir_status s = run_state_read(job->run_dir, &earlier, &why);
-	if (has_data(job))
+	if (run_dir_has_data(job))
 		return weir_fail(
 		    err, WEIR_E_EXISTS,
 		    "%s holds the data of an earlier run: `weir train --resume` goes on with it, `weir train --fresh` deletes it",
@@ -269,7 +237,7 @@ static weir_status take_signals(struct train *t, weir_error *err)
 /* Everything that can be wrong with a job is said before the earlier run is touched. */
 static weir_status prepare(struct train *t, struct report *r, weir_error *err)
 {
-	weir_status s = lock_run_dir(t, err);
+	weir_status s = run_dir_lock(t->job, &t->run_dir_fd, err);
 	if (s == WEIR_OK)
 		s = check_run(t, err);
 	if (s == WEIR_OK && t->report_path)
@@ -362,8 +330,11 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 static int verdict(struct train *t, const struct report *r)
 {
 	weir_error *e = &t->failure;
-	if (e->status == WEIR_OK && t->stop_signal && !r->finished)
-		weir_fail(e, WEIR_E_CANCELLED, "stopped by %s before the job was finished", strsignal(t->stop_signal));
+	char advice[WEIR_ERROR_TEXT_BYTES / 4];
+	if (e->status == WEIR_OK && t->stop_signal && !r->finished) {
+		run_dir_advice(t->job, advice, sizeof advice);
+		weir_fail(e, WEIR_E_CANCELLED, "stopped by %s before the job was finished; %s", strsignal(t->stop_signal), advice);
+	}
 	if (e->status == WEIR_OK && !r->audit.ok)
 		weir_fail(e, WEIR_E_INTERNAL, "the audit failed: %s", r->audit.text);
 	return e->status == WEIR_OK ? EXIT_SUCCESS : verb_fail("train", e);

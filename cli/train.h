@@ -52,7 +52,8 @@ weir_status launch_warm_start(struct train *t, weir_error *err) WEIR_MUST_CHECK;
 weir_status launch_workers(struct train *t, weir_error *err) WEIR_MUST_CHECK;
 /* Ends the servers, workers first, and removes what was only for the run. */
 void launch_end(struct train *t, uint32_t timeout_ms);
-/* Where the ledger of a job is: where `at` says (--at; may be NULL), else from RUN_DIR/ledger.address, else as cluster.listen says. E_NOT_FOUND when it cannot be known. */
+/* Where the ledger of a job is: where `at` says (--at; may be NULL), else from RUN_DIR/ledger.address, else as
+ * cluster.listen says. E_NOT_FOUND when it cannot be known, or the job ran here and does not any more. */
 weir_status launch_find_ledger(const struct job *job, const char *at, char out[WEIR_ADDRESS_BYTES_MAX],
                                weir_error *err) WEIR_MUST_CHECK;
 

@@ -25,6 +25,7 @@ restore() { "$WEIR" restore "$DIR/job.yaml" --from "$@"; }
 refused "\`weir train\` runs in" -- restore latest
 kill -TERM "$TRAIN"
 finish_train 30
+told "stopped by Terminated" "weir restore --from latest" "$NAME" "weir train --resume" "$DIR/train.err"
 KEPT=("$RUN")
 
 refused "holds no checkpoint 'ck-nothing'" "$NAME" -- restore ck-nothing

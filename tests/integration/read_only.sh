@@ -44,6 +44,7 @@ wait_for 60 "more rows" trained $((rows + 10000))
 "$WEIR" checkpoint --job "$DIR/job.yaml" > "$DIR/out" || fail "no checkpoint"
 kill -TERM "$TRAIN"
 finish_train 60
+told "stopped by Terminated" "weir train --resume" "$DIR/train.err"
 mv "$RUN/checkpoints" "$DIR/whole"
 refused "$RUN" "$RUN" -- "$WEIR" restore "$DIR/job.yaml" --from latest --set "checkpoint.dir=$DIR/whole"
 nothing_left
