@@ -57,7 +57,8 @@ int verb_import(int count, char **args)
 	const char *word = NULL;
 	weir_error err = {0};
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
-	i.options.path = word ? word : i.options.path;
+	if (s == WEIR_OK)
+		s = job_options_take(&i.options, word, &err);
 	if (s == WEIR_OK && !i.in)
 		s = weir_fail(&err, WEIR_E_INVALID, "needs --in FILE.safetensors");
 	if (s == WEIR_OK)

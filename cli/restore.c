@@ -111,9 +111,10 @@ int verb_restore(int count, char **args)
 	weir_error err = {0};
 	const struct option options[] = {JOB_OPTIONS(&jo), {"--from", OPTION_TEXT, &from}};
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
-	jo.path = word ? word : jo.path;
-	if (s == WEIR_OK && (!jo.path || !from))
-		s = weir_fail(&err, WEIR_E_INVALID, "needs a job file and --from NAME or --from latest");
+	if (s == WEIR_OK)
+		s = job_options_take(&jo, word, &err);
+	if (s == WEIR_OK && !from)
+		s = weir_fail(&err, WEIR_E_INVALID, "needs --from NAME or --from latest");
 	if (s != WEIR_OK)
 		return verb_usage("restore", &err);
 	s = job_options_load(&jo, &job, &err);

@@ -392,10 +392,14 @@ int verb_train(int count, char **args)
 	const char *word = NULL;
 	t.start_ms = clock_ms(t.clock);
 	live_init(&t.live, stderr, getenv("TERM"));
-	if (options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &t.failure) != WEIR_OK)
-		return verb_usage("train", &t.failure);
-	t.options.path = word ? word : t.options.path;
-	if (job_options_logger(&t.options, "weir", LOG_WARN, &t.logger, &t.failure) != WEIR_OK)
+	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &t.failure);
+	if (s == WEIR_OK)
+		s = job_options_take(&t.options, word, &t.failure);
+	if (s == WEIR_OK && t.resume && t.fresh)
+		s = weir_fail(&t.failure, WEIR_E_INVALID, "--resume goes on with the earlier run, --fresh deletes it: give one of them");
+	if (s == WEIR_OK)
+		s = job_options_logger(&t.options, "weir", LOG_WARN, &t.logger, &t.failure);
+	if (s != WEIR_OK)
 		return verb_usage("train", &t.failure);
 	int status = job_options_load(&t.options, &t.job, &t.failure) == WEIR_OK ? train(&t) : verb_fail("train", &t.failure);
 	train_free(&t);
