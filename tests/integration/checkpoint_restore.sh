@@ -27,6 +27,7 @@ evaluate() {
 		pids="$pids $!"
 	done
 	wait_for 30 "$n servers to serve" serving "$n"
+	[ "$(sed -n 's/.* serving .* partitions=\([0-9]*\) .*/\1/p' "$DIR"/by-hand/*.log | awk '{ n += $1 } END { print n }')" = 8 ] || fail "$n servers do not serve 8 partitions together"
 	"$WEIR" eval --job "$DIR/job.yaml" --set "cluster.servers=$n" --set "cluster.servers_at=[$listed]" --json > "$DIR/eval.out" 2> "$DIR/eval.err" ||
 		fail "eval on $n servers: $(cat "$DIR/eval.err")"
 	jq -e '.weights | test("running job")' "$DIR/eval.out" > /dev/null || fail "not the restored weights: $(cat "$DIR/eval.out")"
