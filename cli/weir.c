@@ -24,7 +24,8 @@ static void print_help(FILE *out)
 	fprintf(out, "usage: weir VERB [arguments]\n\n");
 	for (unsigned i = 0; i < VERBS; i++)
 		fprintf(out, "  weir %s %s\n      %s\n", verbs[i].name, verbs[i].arguments, verbs[i].what);
-	fprintf(out, "  weir help | version\n\nEvery key of a job file is explained in config/reference.yaml.\n");
+	fprintf(out, "  weir help | version\n\n--job JOB.yaml says the same as JOB.yaml. Every key of a job file is explained in "
+	             "config/reference.yaml.\n");
 }
 
 static void print_verb(const struct verb *v)
