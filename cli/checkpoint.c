@@ -159,13 +159,29 @@ static weir_status print_verified(const struct checkpoint_verb *v, const struct 
 	return s;
 }
 
+static weir_status open_store(const struct job *job, struct blob_store **store, weir_error *err)
+{
+	char place[WEIR_PATH_BYTES_MAX + 32];
+	struct checkpoint_options o;
+	job_checkpoint_options(job, place, &o);
+	return checkpoint_options_open(&o, store, err);
+}
+
+weir_status checkpoint_find_latest(const struct job *job, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX], weir_error *err)
+{
+	struct blob_store *store = NULL;
+	weir_status s = open_store(job, &store, err);
+	if (s == WEIR_OK)
+		s = checkpoint_latest(store, job->name, name, err);
+	blob_close(store);
+	return s;
+}
+
 weir_status checkpoint_find(const struct job *job, const char *from, struct blob_store **store, struct checkpoint_manifest *out,
                             weir_error *err)
 {
-	char place[WEIR_PATH_BYTES_MAX + 32], name[WEIR_CHECKPOINT_NAME_BYTES_MAX];
-	struct checkpoint_options o;
-	job_checkpoint_options(job, place, &o);
-	weir_status s = checkpoint_options_open(&o, store, err);
+	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX];
+	weir_status s = open_store(job, store, err);
 	if (s == WEIR_OK && (!from || strcmp(from, "latest") == 0)) {
 		s = checkpoint_latest(*store, job->name, name, err);
 		from = name;

@@ -9,6 +9,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "run_dir.h"
 #include "train.h"
 
 enum {
@@ -48,11 +49,7 @@ static void signal_workers(struct train *t, int signal)
 
 static void on_server_end(struct train *t, struct child *c)
 {
-	static const char *const advice[] = {
-	    [JOB_LOG_MEMORY] = "With `log: memory` nothing of what it held is kept: run the job again (`log: disk` survives this)",
-	    [JOB_LOG_DISK] = "`weir train --resume` goes on from its log once the cause is removed",
-	};
-	char end[WEIR_ERROR_TEXT_BYTES / 2];
+	char end[WEIR_ERROR_TEXT_BYTES / 2], advice[WEIR_ERROR_TEXT_BYTES / 4];
 	weir_error e = {0};
 	child_describe_end(c, end, sizeof end);
 	t->servers_lost++;
@@ -62,8 +59,9 @@ static void on_server_end(struct train *t, struct child *c)
 		return;
 	}
 	t->server_gone = true;
-	weir_fail(&e, WEIR_E_UNAVAILABLE, "%s (%s, pid %d) %s. %s", c->name, c->address, (int)c->last_pid, end,
-	          advice[t->job->cluster.log]);
+	run_dir_advice(t->job, advice, sizeof advice);
+	weir_fail(&e, WEIR_E_UNAVAILABLE, "%s (%s, pid %d) %s. %s; %s", c->name, c->address, (int)c->last_pid, end,
+	          t->job->cluster.log == JOB_LOG_DISK ? "Remove the cause" : "With `log: memory` what it held is lost", advice);
 	live_note(&t->live, "%s", e.text);
 	fail(t, &e);
 	begin_end(t, DRIVE_LAST_WORDS_MS);

@@ -7,6 +7,8 @@
 
 #include "disk.h"
 #include "ports.h"
+#include "rpc_address.h"
+#include "run_dir.h"
 #include "train.h"
 
 /* --- Addresses */
@@ -29,11 +31,14 @@ static weir_status split_listen(const char *listen, char *host, size_t host_byte
 	return WEIR_OK;
 }
 
-static weir_status choose_addresses(struct train *t, weir_error *err)
+weir_status launch_choose_addresses(struct train *t, weir_error *err)
 {
 	const struct job *job = t->job;
 	char host[WEIR_ADDRESS_BYTES_MAX];
 	unsigned port = 0;
+	weir_error why = {0};
+	if (job->cluster.servers_at_count > 0) /* a cluster started by other means */
+		return WEIR_OK;
 	t->addresses = calloc(job->cluster.servers, sizeof *t->addresses);
 	if (!t->addresses)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for %u addresses", job->cluster.servers);
@@ -49,6 +54,9 @@ static weir_status choose_addresses(struct train *t, weir_error *err)
 			return weir_fail(err, WEIR_E_LIMIT,
 			                 "the run directory %s is too long for a socket's path: set cluster.listen to 127.0.0.1:0",
 			                 job->run_dir);
+		weir_status s = rpc_address_check(t->addresses[i], &why);
+		if (s != WEIR_OK)
+			return weir_fail(err, s, "server-%u at %s", i, why.text);
 	}
 	return WEIR_OK;
 }
@@ -58,6 +66,8 @@ weir_status launch_find_ledger(const struct job *job, const char *at, char out[W
 	char path[WEIR_PATH_BYTES_MAX + 32], *text = NULL, host[WEIR_ADDRESS_BYTES_MAX];
 	size_t bytes = 0;
 	unsigned port = 0;
+	struct run_state ended;
+	weir_error why = {0};
 	if (at) {
 		snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%.*s", (int)WEIR_ADDRESS_BYTES_MAX - 1, at);
 		return WEIR_OK;
@@ -67,11 +77,16 @@ weir_status launch_find_ledger(const struct job *job, const char *at, char out[W
 		return WEIR_OK;
 	}
 	ledger_file(job, path);
-	if (disk_read_file(disk_system(), path, WEIR_ADDRESS_BYTES_MAX, &text, &bytes, NULL) == WEIR_OK) {
+	const bool used = run_dir_is_used(job);
+	if (used && disk_read_file(disk_system(), path, WEIR_ADDRESS_BYTES_MAX, &text, &bytes, NULL) == WEIR_OK) {
 		snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%.*s", (int)strcspn(text, "\n"), text);
 		free(text);
 		return WEIR_OK;
 	}
+	if (used)
+		return weir_fail(err, WEIR_E_UNAVAILABLE, "`weir train` is about to start job %s: there is no %s yet", job->name, path);
+	if (run_state_read(job->run_dir, &ended, &why) != WEIR_E_NOT_FOUND) /* it ran here */
+		return run_dir_not_running(job, err);
 	if (strcmp(job->cluster.listen, "auto") != 0) {
 		weir_status s = split_listen(job->cluster.listen, host, sizeof host, &port, err);
 		if (s != WEIR_OK)
@@ -81,9 +96,7 @@ weir_status launch_find_ledger(const struct job *job, const char *at, char out[W
 			return WEIR_OK;
 		}
 	}
-	return weir_fail(err, WEIR_E_NOT_FOUND,
-	                 "job %s does not run here: there is no %s; start it with `weir train`, or give --at ADDRESS", job->name,
-	                 path);
+	return run_dir_not_running(job, err);
 }
 
 /* --- Processes */
@@ -160,11 +173,9 @@ static weir_status start_servers(struct train *t, weir_error *err)
 weir_status launch_servers(struct train *t, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX + 32];
-	if (t->job->cluster.servers_at_count > 0) /* a cluster started by other means */
+	if (t->job->cluster.servers_at_count > 0)
 		return WEIR_OK;
-	weir_status s = choose_addresses(t, err);
-	if (s == WEIR_OK)
-		s = start_servers(t, err);
+	weir_status s = start_servers(t, err);
 	if (s != WEIR_OK)
 		return s;
 	ledger_file(t->job, path);

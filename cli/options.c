@@ -100,10 +100,14 @@ weir_status options_parse(int count, char **args, const struct option *options, 
 	return WEIR_OK;
 }
 
+weir_status job_options_take(struct job_options *o, const char *word, weir_error *err)
+{
+	o->path = word ? word : o->path;
+	return o->path ? WEIR_OK : weir_fail(err, WEIR_E_INVALID, "needs a job file: JOB.yaml or --job JOB.yaml");
+}
+
 weir_status job_options_load(const struct job_options *o, struct job **out, weir_error *err)
 {
-	if (!o->path)
-		return weir_fail(err, WEIR_E_INVALID, "needs a job file: --job FILE");
 	return job_load(o->path, o->sets.items, o->sets.count, out, err);
 }
 

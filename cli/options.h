@@ -45,7 +45,9 @@ struct job_options {
 		"--log-format", OPTION_TEXT, &(o)->log_format                                                                      \
 	}
 
-/* Loads the job named in o; checks the log level. */
+/* The job file is `word` (NULL: none was given) or --job's. E_INVALID when it is neither. */
+weir_status job_options_take(struct job_options *o, const char *word, weir_error *err) WEIR_MUST_CHECK;
+/* Loads the job named in o. */
 weir_status job_options_load(const struct job_options *o, struct job **out, weir_error *err) WEIR_MUST_CHECK;
 /* A logger to stderr with the asked level (`fallback` when none was given) and format. */
 weir_status job_options_logger(const struct job_options *o, const char *who, enum log_level fallback, struct logger **out,

@@ -40,7 +40,7 @@ struct overview_server {
 	bool durable; /* its log is on disk, and what follows is told */
 	bool disk_full;
 	uint64_t recovery_ms, replayed_entries, journal_bytes, flush_lag; /* of its start; now; entries applied and not flushed */
-	uint64_t resident_rows, cold_rows, hits, misses, pool_bytes, budget_bytes;
+	uint64_t resident_rows, cold_rows, hits, misses, memory_bytes, budget_bytes;
 };
 
 struct overview_table {

@@ -1,9 +1,13 @@
 /* The report of a training job. */
 #include "report.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "json.h"
 #include "live.h"
@@ -208,6 +212,21 @@ static void put_overview(struct json *j, const struct overview *s)
 	json_set_count(j, "leases_expired", s->leases_expired);
 	json_set_count(j, "batches_dropped", s->batches_dropped);
 	json_set_count(j, "units_skipped", s->units_quarantined);
+}
+
+weir_status report_check_path(const char *path, weir_error *err)
+{
+	char dir[WEIR_PATH_BYTES_MAX];
+	struct stat st;
+	const char *slash = strrchr(path, '/');
+	const int n = slash ? (int)(slash - path) + 1 : 0;
+	if (snprintf(dir, sizeof dir, "%.*s.", n, path) >= (int)sizeof dir)
+		return weir_fail(err, WEIR_E_LIMIT, "--report: the path is longer than %u bytes", WEIR_PATH_BYTES_MAX);
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return weir_fail(err, WEIR_E_INVALID, "--report: %s is a folder; give the name of a file", path);
+	if (access(dir, W_OK | X_OK) != 0)
+		return weir_fail(err, WEIR_E_IO, "--report: cannot write %s: %s", path, strerror(errno));
+	return WEIR_OK;
 }
 
 weir_status report_write(const struct report *r, const char *path, weir_error *err)

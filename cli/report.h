@@ -47,6 +47,8 @@ double report_samples_per_s(const struct report *r);
 weir_status report_read_evaluation(struct report *r, const char *path, weir_error *err) WEIR_MUST_CHECK;
 void report_free(struct report *r);
 void report_print(const struct report *r, FILE *out);
+/* Whether report_write could write there, asked before hours of training. */
+weir_status report_check_path(const char *path, weir_error *err) WEIR_MUST_CHECK;
 weir_status report_write(const struct report *r, const char *path, weir_error *err) WEIR_MUST_CHECK;
 
 #endif

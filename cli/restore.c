@@ -1,12 +1,9 @@
 /* weir restore: makes a run directory ready to go on from a checkpoint. Servers read the checkpoint when they are started; what the run
  * had written before is moved aside, never over. Of the evaluations those of passes that the checkpoint has are kept. */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "checkpoint_find.h"
@@ -14,28 +11,13 @@
 #include "evaluation.h"
 #include "live.h"
 #include "options.h"
+#include "run_dir.h"
 #include "run_state.h"
 #include "state.pb-c.h"
 #include "verbs.h"
 #include "wire.h"
 
 #define RESTORE_PATH_BYTES (WEIR_PATH_BYTES_MAX + 64)
-
-/* Locks it as `weir train` does; the lock goes with the descriptor. */
-static weir_status lock_run_dir(const struct job *job, int *fd, weir_error *err)
-{
-	const char *dir = job->run_dir;
-	weir_status s = disk_system()->ops->make_dirs(disk_system(), dir, err);
-	if (s != WEIR_OK)
-		return s;
-	*fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (*fd < 0 || access(dir, W_OK | X_OK) != 0)
-		return weir_fail(err, WEIR_E_IO, "cannot write in the run directory %s: %s; set run_dir or give its owner the right", dir,
-		                 strerror(errno));
-	if (flock(*fd, LOCK_EX | LOCK_NB) != 0)
-		return weir_fail(err, WEIR_E_BUSY, "`weir train` runs in %s: stop it before its job is restored", dir);
-	return WEIR_OK;
-}
 
 /* RUN_DIR/name to before-gN/name; *moved: whether it was there. */
 static weir_status move_aside(const struct job *job, const char *name, uint64_t generation, bool *moved, weir_error *err)
@@ -137,6 +119,22 @@ static weir_status set_run(const struct job *job, const struct checkpoint_manife
 	return s;
 }
 
+/* What of the checkpoint the job file must agree with. The rest is compared when workers register their tables. */
+static weir_status check_fits(const struct job *job, const struct checkpoint_manifest *m, weir_error *err)
+{
+	if (m->partitions_count != job->cluster.partitions)
+		return weir_fail(err, WEIR_E_INVALID, "checkpoint %s has %u partitions and the job file %u; set cluster.partitions to %u",
+		                 m->name, m->partitions_count, job->cluster.partitions, m->partitions_count);
+	for (uint32_t i = 0; i < m->tables_count; i++) {
+		const weir_table_spec *spec = &m->tables[i].spec;
+		if (strcmp(spec->name, "embedding") == 0 && spec->width != job->model.dim)
+			return weir_fail(err, WEIR_E_INVALID,
+			                 "checkpoint %s has embeddings of width %u and model.dim is %u; set model.dim to %u", m->name,
+			                 spec->width, job->model.dim, spec->width);
+	}
+	return WEIR_OK;
+}
+
 static weir_status restore(const struct job *job, const char *from, weir_error *err)
 {
 	struct blob_store *store = NULL;
@@ -146,9 +144,8 @@ static weir_status restore(const struct job *job, const char *from, weir_error *
 	char size[32];
 	int fd = -1;
 	weir_status s = checkpoint_find(job, from, &store, &m, err);
-	if (s == WEIR_OK && m.partitions_count != job->cluster.partitions)
-		s = weir_fail(err, WEIR_E_INVALID, "checkpoint %s has %u partitions and the job file %u; set cluster.partitions to %u",
-		              m.name, m.partitions_count, job->cluster.partitions, m.partitions_count);
+	if (s == WEIR_OK)
+		s = check_fits(job, &m, err);
 	if (s == WEIR_OK)
 		s = checkpoint_verify(store, &m, &bytes, err);
 	if (s == WEIR_OK)
@@ -156,7 +153,7 @@ static weir_status restore(const struct job *job, const char *from, weir_error *
 	if (s == WEIR_OK) {
 		format_bytes(size, sizeof size, (double)bytes);
 		fprintf(stderr, "%s is whole: %s read\n", m.name, size);
-		s = lock_run_dir(job, &fd, err);
+		s = run_dir_lock(job, &fd, err);
 	}
 	if (s == WEIR_OK)
 		s = set_run(job, &m, evaluated, err);
@@ -175,9 +172,10 @@ int verb_restore(int count, char **args)
 	weir_error err = {0};
 	const struct option options[] = {JOB_OPTIONS(&jo), {"--from", OPTION_TEXT, &from}};
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
-	jo.path = word ? word : jo.path;
-	if (s == WEIR_OK && (!jo.path || !from))
-		s = weir_fail(&err, WEIR_E_INVALID, "needs a job file and --from NAME or --from latest");
+	if (s == WEIR_OK)
+		s = job_options_take(&jo, word, &err);
+	if (s == WEIR_OK && !from)
+		s = weir_fail(&err, WEIR_E_INVALID, "needs --from NAME or --from latest");
 	if (s != WEIR_OK)
 		return verb_usage("restore", &err);
 	s = job_options_load(&jo, &job, &err);

@@ -22,6 +22,13 @@ static bool has_part(const struct job *job, enum split_part part)
 	return job->data.valid_count > 0 || (split && job->data.split.valid > 0);
 }
 
+static weir_status check_part(const char *name, weir_error *err)
+{
+	return !name || strcmp(name, "valid") == 0 || strcmp(name, "test") == 0
+	           ? WEIR_OK
+	           : weir_fail(err, WEIR_E_INVALID, "--part is '%s': expected valid or test", name);
+}
+
 static weir_status choose_part(struct scoring *s, const struct scoring_options *o, weir_error *err)
 {
 	if (o->any_part && !has_part(o->job, SPLIT_TEST) && !has_part(o->job, SPLIT_VALID)) {
@@ -30,12 +37,8 @@ static weir_status choose_part(struct scoring *s, const struct scoring_options *
 	}
 	if (!o->part)
 		s->part = has_part(o->job, SPLIT_TEST) ? SPLIT_TEST : SPLIT_VALID;
-	else if (strcmp(o->part, "test") == 0)
-		s->part = SPLIT_TEST;
-	else if (strcmp(o->part, "valid") == 0)
-		s->part = SPLIT_VALID;
 	else
-		return weir_fail(err, WEIR_E_INVALID, "--part is '%s': expected valid or test", o->part);
+		s->part = strcmp(o->part, "test") == 0 ? SPLIT_TEST : SPLIT_VALID;
 	if (!has_part(o->job, s->part))
 		return weir_fail(err, WEIR_E_NOT_FOUND, "the job has no %s part: give data.%s or data.split", scoring_part_name(s->part),
 		                 scoring_part_name(s->part));
@@ -110,9 +113,12 @@ int scoring_verb_main(struct scoring_verb *v, const struct option *options, uint
 	const char *word = NULL;
 	weir_error err = {0};
 	weir_status s = options_parse(count, args, options, options_count, &word, 1, &err);
-	v->job.path = word ? word : v->job.path;
+	if (s == WEIR_OK)
+		s = job_options_take(&v->job, word, &err);
 	if (s == WEIR_OK && v->needs_out && !v->out)
 		s = weir_fail(&err, WEIR_E_INVALID, "needs --out FILE");
+	if (s == WEIR_OK)
+		s = check_part(v->scoring.part, &err);
 	if (s == WEIR_OK)
 		s = job_options_logger(&v->job, "weir", LOG_WARN, &v->scoring.logger, &err);
 	if (s != WEIR_OK)

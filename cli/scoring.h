@@ -14,7 +14,7 @@ struct scoring_options {
 	const char *at; /* --at: the ledger's address; NULL: where the job says */
 	const char
 	    *weights;     /* --weights: a safetensors file; NULL: the running job, or RUN_DIR/best.safetensors when it does not run */
-	const char *part; /* --part: valid or test; NULL: test, else valid */
+	const char *part; /* --part: "valid" or "test"; NULL: test, else valid */
 	bool any_part;    /* the data only say what rows look like: without the other parts, the training part does */
 	struct logger *logger;
 };

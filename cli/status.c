@@ -18,15 +18,17 @@ static const char *state_name(enum job_state state)
 
 static void print_durable(const struct overview_server *v)
 {
-	char journal[16], pool[16], budget[16];
+	char journal[16], memory[16], budget[16];
 	uint64_t wanted = v->hits + v->misses;
 	format_bytes(journal, sizeof journal, (double)v->journal_bytes);
-	format_bytes(pool, sizeof pool, (double)v->pool_bytes);
+	format_bytes(memory, sizeof memory, (double)v->memory_bytes);
 	format_bytes(budget, sizeof budget, (double)v->budget_bytes);
 	printf("  on disk   recovered in %.1f s (%" PRIu64 " entries), journal %s, %" PRIu64 " entries not flushed%s\n",
 	       (double)v->recovery_ms / 1e3, v->replayed_entries, journal, v->flush_lag,
 	       v->disk_full ? ", DISK FULL: pushes wait for space" : "");
-	printf("  memory    %s of %s, %" PRIu64 " rows in it, %" PRIu64 " below", pool, budget, v->resident_rows, v->cold_rows);
+	printf("  memory    %s of %s, %" PRIu64 " rows in it", memory, budget, v->resident_rows);
+	if (v->cold_rows)
+		printf(", about %" PRIu64 " below", v->cold_rows);
 	if (wanted)
 		printf(", %.1f %% of those wanted were in it", 100.0 * (double)v->hits / (double)wanted);
 	printf("\n");
@@ -95,7 +97,7 @@ static struct json *server_item(const struct overview_server *v)
 	json_set_count(item, "durable.cold_rows", v->cold_rows);
 	json_set_count(item, "durable.hits", v->hits);
 	json_set_count(item, "durable.misses", v->misses);
-	json_set_count(item, "durable.pool_bytes", v->pool_bytes);
+	json_set_count(item, "durable.memory_bytes", v->memory_bytes);
 	json_set_count(item, "durable.budget_bytes", v->budget_bytes);
 	return item;
 }

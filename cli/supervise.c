@@ -201,16 +201,22 @@ void log_tail(const char *path, uint32_t lines, char *out, size_t bytes)
 	}
 }
 
+static int describe_status(int wait_status, char *out, size_t bytes)
+{
+	if (!WIFSIGNALED(wait_status))
+		return snprintf(out, bytes, "ended with status %d", WEXITSTATUS(wait_status));
+	int signal = WTERMSIG(wait_status);
+	return snprintf(out, bytes, "was killed by signal %d (%s)", signal, strsignal(signal));
+}
+
 void child_describe_end(const struct child *c, char *out, size_t bytes)
 {
 	char last[LOG_TAIL_BYTES / 8];
-	if (WIFSIGNALED(c->wait_status)) {
-		int signal = WTERMSIG(c->wait_status);
-		snprintf(out, bytes, "was killed by signal %d (%s)", signal, strsignal(signal));
+	int n = describe_status(c->wait_status, out, bytes);
+	if (WIFSIGNALED(c->wait_status) || n >= (int)bytes)
 		return;
-	}
 	log_tail(c->log_path, 1, last, sizeof last);
-	snprintf(out, bytes, "ended with status %d%s%s", WEXITSTATUS(c->wait_status), last[0] ? ":" : "", last[0] ? last + 1 : "");
+	snprintf(out + n, bytes - (size_t)n, "%s%s", last[0] ? ":" : "", last[0] ? last + 1 : "");
 }
 
 /* --- Readiness */
@@ -240,7 +246,7 @@ static bool read_line(int fd, char *out, size_t bytes, const struct clock *clock
 
 weir_status supervisor_wait_ready(struct supervisor *s, struct child *c, uint32_t timeout_ms, weir_error *err)
 {
-	char line[WEIR_ADDRESS_BYTES_MAX + 16], tail[WEIR_ERROR_TEXT_BYTES / 2], end[WEIR_ERROR_TEXT_BYTES / 4];
+	char line[WEIR_ADDRESS_BYTES_MAX + 16], tail[WEIR_ERROR_TEXT_BYTES / 2], end[WEIR_ERROR_TEXT_BYTES / 8];
 	int64_t deadline = clock_ms(s->clock) + timeout_ms;
 	bool ready = read_line(c->ready_fd, line, sizeof line, s->clock, deadline) && strncmp(line, "READY ", 6) == 0;
 	close(c->ready_fd);
@@ -258,7 +264,7 @@ weir_status supervisor_wait_ready(struct supervisor *s, struct child *c, uint32_
 		return weir_fail(err, WEIR_E_TIMEOUT, "%s (pid %d) did not get ready in %u ms; the end of %s:\n%s", c->name, (int)c->pid,
 		                 timeout_ms, c->log_path, tail);
 	record_end(c, wait_status);
-	child_describe_end(c, end, sizeof end);
+	describe_status(wait_status, end, sizeof end);
 	return weir_fail(err, WEIR_E_UNAVAILABLE, "%s %s before it was ready; the end of %s:\n%s", c->name, end, c->log_path, tail);
 }
 

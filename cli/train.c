@@ -1,13 +1,11 @@
 /* weir train: runs a job on this machine from its file to its report. */
 #include <errno.h>
-#include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -15,8 +13,10 @@
 #include "disk.h"
 #include "generate.h"
 #include "prng.h"
+#include "run_dir.h"
 #include "train.h"
 #include "verbs.h"
+#include "weights_file.h"
 
 enum { TRAIN_SERVERS_END_MS = 2000 };
 
@@ -41,43 +41,16 @@ static const char *model_name(enum model_kind kind)
 
 /* --- Preparing */
 
+/* What a run leaves in its directory beside its data. */
+static const char *const results[] = {"evaluation.json", "best.safetensors", "ledger.address"};
+enum { RESULTS = sizeof results / sizeof *results };
+
 static void run_path(const struct job *job, const char *name, char out[WEIR_PATH_BYTES_MAX + 64])
 {
 	snprintf(out, WEIR_PATH_BYTES_MAX + 64, "%s/%s", job->run_dir, name);
 }
 
-/* Makes and locks the run directory. */
-static weir_status prepare_run_dir(struct train *t, weir_error *err)
-{
-	const char *dir = t->job->run_dir;
-	weir_status s = disk_system()->ops->make_dirs(disk_system(), dir, err);
-	if (s != WEIR_OK)
-		return s;
-	if (access(dir, W_OK | X_OK) != 0)
-		return weir_fail(err, WEIR_E_IO, "cannot write in the run directory %s: %s; set run_dir or give its owner the right", dir,
-		                 strerror(errno));
-	t->run_dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (t->run_dir_fd < 0)
-		return weir_fail(err, WEIR_E_IO, "cannot open the run directory %s: %s", dir, strerror(errno));
-	if (flock(t->run_dir_fd, LOCK_EX | LOCK_NB) != 0)
-		return weir_fail(err, WEIR_E_BUSY, "another `weir train` runs in %s; stop it, or give this job another name or run_dir",
-		                 dir);
-	return WEIR_OK;
-}
-
 /* --- Which run */
-
-/* Whether a server's data folder of an earlier run is here. */
-static bool has_data(const struct job *job)
-{
-	char path[WEIR_PATH_BYTES_MAX + 32];
-	bool found = false;
-	for (uint32_t i = 0; i < WEIR_SERVERS_MAX && !found; i++) {
-		job_server_dir(job, i, path);
-		found = access(path, F_OK) == 0;
-	}
-	return found;
-}
 
 static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)
 {
@@ -93,7 +66,7 @@ static weir_status remove_data(const struct job *job, weir_error *err)
 	for (uint32_t i = 0; i < WEIR_SERVERS_MAX; i++) {
 		job_server_dir(job, i, path);
 		if (access(path, F_OK) == 0 && nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0)
-			return weir_fail(err, WEIR_E_IO, "--fresh: cannot delete %s: %s", path, strerror(errno));
+			return weir_fail(err, WEIR_E_IO, "cannot delete %s: %s", path, strerror(errno));
 	}
 	return WEIR_OK;
 }
@@ -101,9 +74,8 @@ static weir_status remove_data(const struct job *job, weir_error *err)
 /* Of the run before: a new one must not take them for its own. */
 static void remove_results(const struct job *job)
 {
-	static const char *const results[] = {"evaluation.json", "best.safetensors", "ledger.address"};
 	char path[WEIR_PATH_BYTES_MAX + 64];
-	for (unsigned i = 0; i < sizeof results / sizeof *results; i++) {
+	for (unsigned i = 0; i < RESULTS; i++) {
 		run_path(job, results[i], path);
 		unlink(path);
 	}
@@ -115,7 +87,7 @@ static weir_status resume_run(struct train *t, weir_error *err)
 	weir_status s = run_state_read(job->run_dir, &t->run, err);
 	if (s == WEIR_E_NOT_FOUND)
 		return weir_fail(err, s, "--resume: %s holds no run of this job: start it without --resume", job->run_dir);
-	if (s == WEIR_OK && !t->run.restore[0] && !has_data(job))
+	if (s == WEIR_OK && !t->run.restore[0] && !run_dir_has_data(job))
 		return weir_fail(err, WEIR_E_NOT_FOUND,
 		                 "--resume: nothing of the run in %s was kept (`log: %s`): restore a checkpoint first (weir restore), or "
 		                 "start it without --resume",
@@ -123,14 +95,36 @@ static weir_status resume_run(struct train *t, weir_error *err)
 	return s;
 }
 
-/* A new run never writes over the data of another. */
-static weir_status new_run(struct train *t, weir_error *err)
+/* A new run never writes over the data of another, nor takes the place of one that `weir restore` has set up. */
+static weir_status refuse_earlier_run(const struct job *job, weir_error *err)
 {
-	if (has_data(t->job) && !t->fresh)
+	struct run_state earlier;
+	weir_error why = {0};
+	weir_status s = run_state_read(job->run_dir, &earlier, &why);
+	if (run_dir_has_data(job))
 		return weir_fail(
 		    err, WEIR_E_EXISTS,
 		    "%s holds the data of an earlier run: `weir train --resume` goes on with it, `weir train --fresh` deletes it",
-		    t->job->run_dir);
+		    job->run_dir);
+	if (s == WEIR_OK && earlier.restore[0])
+		return weir_fail(err, WEIR_E_EXISTS,
+		                 "%s is set to go on from checkpoint %s: `weir train --resume` does, `weir train --fresh` begins anew",
+		                 job->run_dir, earlier.restore);
+	return s == WEIR_OK || s == WEIR_E_NOT_FOUND ? WEIR_OK : weir_fail(err, s, "%s; `weir train --fresh` begins anew", why.text);
+}
+
+/* A cluster started by other means knows which run it is. */
+static weir_status check_run(struct train *t, weir_error *err)
+{
+	if (t->job->cluster.servers_at_count > 0)
+		return WEIR_OK;
+	if (t->resume)
+		return resume_run(t, err);
+	return t->fresh ? WEIR_OK : refuse_earlier_run(t->job, err);
+}
+
+static weir_status new_run(struct train *t, weir_error *err)
+{
 	weir_status s = remove_data(t->job, err);
 	if (s != WEIR_OK)
 		return s;
@@ -142,11 +136,44 @@ static weir_status new_run(struct train *t, weir_error *err)
 	return run_state_write(t->job->run_dir, &t->run, err);
 }
 
-static weir_status choose_run(struct train *t, weir_error *err)
+/* From here on an earlier run is gone, unless it is gone on with. */
+static weir_status begin_run(struct train *t, weir_error *err)
 {
-	if (t->job->cluster.servers_at_count > 0) /* a cluster started by other means knows its own */
+	return t->resume || t->job->cluster.servers_at_count > 0 ? WEIR_OK : new_run(t, err);
+}
+
+/* Whether begin_run deletes this file. */
+static bool is_of_earlier_run(const struct job *job, const char *path)
+{
+	unsigned server;
+	int used = 0;
+	char *file = realpath(path, NULL), *dir = realpath(job->run_dir, NULL);
+	const size_t n = dir ? strlen(dir) : 0;
+	bool found = false;
+	if (file && dir && strncmp(file, dir, n) == 0 && file[n] == '/') {
+		found = sscanf(file + n, "/server-%u/%n", &server, &used) == 1 && used > 0;
+		for (unsigned i = 0; i < RESULTS; i++)
+			found |= strcmp(file + n + 1, results[i]) == 0;
+	}
+	free(file);
+	free(dir);
+	return found;
+}
+
+/* That the weights to begin with can be imported, and will still be there. */
+static weir_status check_warm_start(struct train *t, weir_error *err)
+{
+	const char *path = t->job->train.warm_start;
+	struct weights_file weights;
+	weir_error why = {0};
+	if (!path[0] || t->resume)
 		return WEIR_OK;
-	return t->resume ? resume_run(t, err) : new_run(t, err);
+	if (is_of_earlier_run(t->job, path))
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "train.warm_start: %s is of the earlier run, which a new one deletes: copy it elsewhere first", path);
+	weir_status s = weights_file_open(&weights, t->job, path, t->logger, &why);
+	weights_file_close(&weights);
+	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "train.warm_start: %s", why.text);
 }
 
 /* Without a split the scores of the planted model are those of all rows. */
@@ -213,6 +240,23 @@ static weir_status take_signals(struct train *t, weir_error *err)
 	return t->signal_fd >= 0 ? WEIR_OK : weir_fail(err, WEIR_E_IO, "cannot make a signalfd: %s", strerror(errno));
 }
 
+/* Everything that can be wrong with a job is said before the earlier run is touched. */
+static weir_status prepare(struct train *t, struct report *r, weir_error *err)
+{
+	weir_status s = run_dir_lock(t->job, &t->run_dir_fd, err);
+	if (s == WEIR_OK)
+		s = check_run(t, err);
+	if (s == WEIR_OK && t->report_path)
+		s = report_check_path(t->report_path, err);
+	if (s == WEIR_OK)
+		s = prepare_data(t, r, err);
+	if (s == WEIR_OK)
+		s = check_warm_start(t, err);
+	if (s == WEIR_OK)
+		s = launch_choose_addresses(t, err);
+	return s == WEIR_OK ? begin_run(t, err) : s;
+}
+
 static weir_status start(struct train *t, weir_error *err)
 {
 	char dir[WEIR_PATH_BYTES_MAX], ledger[WEIR_ADDRESS_BYTES_MAX];
@@ -234,6 +278,16 @@ static weir_status start(struct train *t, weir_error *err)
 		live_note(&t->live, "%s: %u servers, %u workers, model %s; logs in %s", t->job->name, t->job->cluster.servers,
 		          t->job->cluster.workers, model_name(t->job->model.kind), t->job->run_dir);
 	return s;
+}
+
+/* Nothing was trained: what the servers of a new run made meanwhile is not an earlier run that the next one is refused for. */
+static void undo_start(struct train *t)
+{
+	weir_error ignored = {0};
+	if (t->resume || t->job->cluster.servers_at_count > 0 || !t->supervisor)
+		return;
+	launch_end(t, TRAIN_SERVERS_END_MS);
+	(void)remove_data(t->job, &ignored);
 }
 
 /* --- Reporting */
@@ -286,8 +340,11 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 static int verdict(struct train *t, const struct report *r)
 {
 	weir_error *e = &t->failure;
-	if (e->status == WEIR_OK && t->stop_signal && !r->finished)
-		weir_fail(e, WEIR_E_CANCELLED, "stopped by %s before the job was finished", strsignal(t->stop_signal));
+	char advice[WEIR_ERROR_TEXT_BYTES / 4];
+	if (e->status == WEIR_OK && t->stop_signal && !r->finished) {
+		run_dir_advice(t->job, advice, sizeof advice);
+		weir_fail(e, WEIR_E_CANCELLED, "stopped by %s before the job was finished; %s", strsignal(t->stop_signal), advice);
+	}
 	if (e->status == WEIR_OK && !r->audit.ok)
 		weir_fail(e, WEIR_E_INTERNAL, "the audit failed: %s", r->audit.text);
 	return e->status == WEIR_OK ? EXIT_SUCCESS : verb_fail("train", e);
@@ -297,17 +354,16 @@ static int train(struct train *t)
 {
 	struct report report = {0};
 	weir_error *err = &t->failure;
-	weir_status s = prepare_run_dir(t, err);
-	if (s == WEIR_OK)
-		s = choose_run(t, err);
-	if (s == WEIR_OK)
-		s = prepare_data(t, &report, err);
-	if (s == WEIR_OK)
-		s = take_signals(t, err);
-	if (s == WEIR_OK)
-		s = start(t, err);
+	weir_status s = prepare(t, &report, err);
 	if (s != WEIR_OK)
 		return verb_fail("train", err);
+	s = take_signals(t, err);
+	if (s == WEIR_OK)
+		s = start(t, err);
+	if (s != WEIR_OK) {
+		undo_start(t);
+		return verb_fail("train", err);
+	}
 	drive(t);
 	weir_error unreported = {0};
 	if (make_report(t, &report, &unreported) != WEIR_OK && t->failure.status == WEIR_OK)
@@ -327,6 +383,7 @@ static void train_free(struct train *t)
 		launch_end(t, TRAIN_SERVERS_END_MS);
 	supervisor_destroy(t->supervisor);
 	overview_free(&t->seen);
+	free(t->addresses);
 	if (t->signal_fd >= 0)
 		close(t->signal_fd);
 	if (t->run_dir_fd >= 0)
@@ -345,10 +402,14 @@ int verb_train(int count, char **args)
 	const char *word = NULL;
 	t.start_ms = clock_ms(t.clock);
 	live_init(&t.live, stderr, getenv("TERM"));
-	if (options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &t.failure) != WEIR_OK)
-		return verb_usage("train", &t.failure);
-	t.options.path = word ? word : t.options.path;
-	if (job_options_logger(&t.options, "weir", LOG_WARN, &t.logger, &t.failure) != WEIR_OK)
+	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &t.failure);
+	if (s == WEIR_OK)
+		s = job_options_take(&t.options, word, &t.failure);
+	if (s == WEIR_OK && t.resume && t.fresh)
+		s = weir_fail(&t.failure, WEIR_E_INVALID, "--resume goes on with the earlier run, --fresh deletes it: give one of them");
+	if (s == WEIR_OK)
+		s = job_options_logger(&t.options, "weir", LOG_WARN, &t.logger, &t.failure);
+	if (s != WEIR_OK)
 		return verb_usage("train", &t.failure);
 	int status = job_options_load(&t.options, &t.job, &t.failure) == WEIR_OK ? train(&t) : verb_fail("train", &t.failure);
 	train_free(&t);

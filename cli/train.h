@@ -43,14 +43,17 @@ struct train {
 };
 
 /* --- launch.c */
-/* Starts the servers and waits until they serve. Their addresses stay in t->addresses and in RUN_DIR/ledger.address. */
+/* Fills t->addresses and checks that servers could listen there now. */
+weir_status launch_choose_addresses(struct train *t, weir_error *err) WEIR_MUST_CHECK;
+/* Starts the servers at t->addresses and waits until they serve. The ledger's stays in RUN_DIR/ledger.address. */
 weir_status launch_servers(struct train *t, weir_error *err) WEIR_MUST_CHECK;
 /* Imports train.warm_start into the servers, at the start of a new run. */
 weir_status launch_warm_start(struct train *t, weir_error *err) WEIR_MUST_CHECK;
 weir_status launch_workers(struct train *t, weir_error *err) WEIR_MUST_CHECK;
 /* Ends the servers, workers first, and removes what was only for the run. */
 void launch_end(struct train *t, uint32_t timeout_ms);
-/* Where the ledger of a job is: where `at` says (--at; may be NULL), else from RUN_DIR/ledger.address, else as cluster.listen says. E_NOT_FOUND when it cannot be known. */
+/* Where the ledger of a job is: where `at` says (--at; may be NULL), else from RUN_DIR/ledger.address, else as
+ * cluster.listen says. E_NOT_FOUND when it cannot be known, or the job ran here and does not any more. */
 weir_status launch_find_ledger(const struct job *job, const char *at, char out[WEIR_ADDRESS_BYTES_MAX],
                                weir_error *err) WEIR_MUST_CHECK;
 

@@ -7,13 +7,13 @@
 #define VERB_MAP(X)                                                                                                           \
 	X(train, "JOB.yaml [--resume | --fresh] [--set A.B=C]... [--report OUT.json]",                                            \
 	  "start servers and workers here, train, evaluate, report")                                                              \
-	X(status, "(--job FILE | --at ADDRESS) [--json]", "show a running job")                                                   \
-	X(eval, "--job FILE [--part valid|test] [--json]", "AUC, logloss and calibration of a running job's or the best weights") \
-	X(predict, "--job FILE --out SCORES.txt [--part valid|test]", "write one score a line")                                   \
-	X(datagen, "--rows N [--ids N] [--seed S] --out FILE", "write click data from a planted model")                           \
-	X(export, "--job FILE [--at ADDRESS] --out MODEL.safetensors", "write a running job's weights")                           \
-	X(import, "--job FILE [--at ADDRESS] --in MODEL.safetensors", "set a running job's weights")                              \
-	X(checkpoint, "[verify] --job FILE [--at ADDRESS] [--from NAME|latest] [--json]",                                         \
+	X(status, "(JOB.yaml | --at ADDRESS) [--json]", "show a running job")                                                   \
+	X(eval, "JOB.yaml [--part valid|test] [--json]", "AUC, logloss and calibration of a running job's or the best weights") \
+	X(predict, "JOB.yaml --out SCORES.txt [--part valid|test]", "write one score a line, in the order of the rows")                                   \
+	X(datagen, "--rows N [--ids N] [--seed S] --out FILE", "write click data from a planted model; 13312 to 268435456 ids (1000000)")                           \
+	X(export, "JOB.yaml [--at ADDRESS] --out MODEL.safetensors", "write a running job's weights, or the best of one that has ended")                           \
+	X(import, "JOB.yaml [--at ADDRESS] --in MODEL.safetensors", "set a running job's weights")                              \
+	X(checkpoint, "(JOB.yaml | --at ADDRESS) [--json]  |  checkpoint verify JOB.yaml [--from NAME|latest] [--json]",                                         \
 	  "write a checkpoint of a running job, or verify one")                                                                   \
 	X(restore, "JOB.yaml --from NAME|latest", "verify a checkpoint and make `weir train --resume` go on from it")             \
 	X(bench, "push|pull|store|cold|log|optim|gemm|loader [--json]", "measure against this machine's own limits")

@@ -184,7 +184,7 @@ static void take_durable(const Weir__V1__DurableStatus *in, struct overview_serv
 	out->cold_rows = in->cold_rows;
 	out->hits = in->hits;
 	out->misses = in->misses;
-	out->pool_bytes = in->pool_bytes;
+	out->memory_bytes = in->memory_bytes;
 	out->budget_bytes = in->budget_bytes;
 }
 

@@ -1,4 +1,5 @@
 /* weir: one program, a verb each. Only dispatch lives here. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,29 @@ static void print_help(FILE *out)
 	fprintf(out, "usage: weir VERB [arguments]\n\n");
 	for (unsigned i = 0; i < VERBS; i++)
 		fprintf(out, "  weir %s %s\n      %s\n", verbs[i].name, verbs[i].arguments, verbs[i].what);
-	fprintf(out, "  weir help | version\n\nEvery key of a job file is explained in config/reference.yaml.\n");
+	fprintf(out, "  weir help | version\n\n--job JOB.yaml says the same as JOB.yaml. Every key of a job file is explained in "
+	             "config/reference.yaml.\n");
+}
+
+static void print_verb(const struct verb *v)
+{
+	printf("usage: weir %s %s\n\n  %s\n", v->name, v->arguments, v->what);
+}
+
+static bool asks_for_help(int count, char **args)
+{
+	for (int i = 1; i < count; i++)
+		if (strcmp(args[i], "--help") == 0 || strcmp(args[i], "-h") == 0)
+			return true;
+	return false;
+}
+
+static int run_verb(const struct verb *v, int count, char **args)
+{
+	if (!asks_for_help(count, args))
+		return v->run(count, args);
+	print_verb(v);
+	return EXIT_SUCCESS;
 }
 
 static int unknown_verb(const char *word)
@@ -54,6 +77,6 @@ int main(int argc, char **argv)
 	}
 	for (unsigned i = 0; i < VERBS; i++)
 		if (strcmp(word, verbs[i].name) == 0)
-			return verbs[i].run(argc - 1, argv + 1);
+			return run_verb(&verbs[i], argc - 1, argv + 1);
 	return unknown_verb(word);
 }

@@ -1,4 +1,4 @@
-/* Addresses that a server binds, checked before gRPC gets them: it would remove a live server's socket and say little. Private to proto/. */
+/* Addresses that a server binds, checked before gRPC gets them: it would remove a live server's socket and say little. */
 #ifndef WEIR_RPC_ADDRESS_H
 #define WEIR_RPC_ADDRESS_H
 

@@ -35,8 +35,12 @@ weir_status wire_table_make(struct wire_table *out, const weir_table_spec *spec,
 void wire_table_free(struct wire_table *t);
 /* Checks every field (names, ranges, kinds) and fills *spec; spec->segments is malloc'ed: free it. */
 weir_status wire_table_read(const Weir__V1__Table *in, weir_table_spec *spec, uint32_t *id, weir_error *err) WEIR_MUST_CHECK;
-/* Whether two descriptions are the same table; on difference *field names the first one that differs. */
-bool wire_table_equal(const weir_table_spec *a, const weir_table_spec *b, const char **field);
+/* Whether two descriptions are the same table; if not, *first is where they differ first. */
+struct wire_table_difference {
+	const char *field; /* "optimizer.lr"; "" when they are equal */
+	double a, b;       /* its values; names have none */
+};
+bool wire_table_equal(const weir_table_spec *a, const weir_table_spec *b, struct wire_table_difference *first);
 weir_status wire_table_check(const weir_table_spec *spec, weir_error *err) WEIR_MUST_CHECK;
 
 #endif

@@ -156,24 +156,26 @@ weir_status wire_table_read(const Weir__V1__Table *in, weir_table_spec *spec, ui
 	X(eviction.half_life_s) X(segments_count) X(seed)
 /* clang-format on */
 
-bool wire_table_equal(const weir_table_spec *a, const weir_table_spec *b, const char **field)
+bool wire_table_equal(const weir_table_spec *a, const weir_table_spec *b, struct wire_table_difference *first)
 {
-	*field = "name";
+	*first = (struct wire_table_difference){.field = "name"};
 	if (strcmp(a->name, b->name) != 0)
 		return false;
-#define TABLE_FIELD_EQUAL(member)                              \
-	*field = #member;                                          \
-	if (memcmp(&a->member, &b->member, sizeof a->member) != 0) \
+#define FIELD_EQUAL(x, y, name)                                                       \
+	*first = (struct wire_table_difference){.field = name, (double)(x), (double)(y)}; \
+	if (memcmp(&(x), &(y), sizeof(x)) != 0)                                           \
 		return false;
+#define TABLE_FIELD_EQUAL(member) FIELD_EQUAL(a->member, b->member, #member)
 	TABLE_FIELD_MAP(TABLE_FIELD_EQUAL)
-#undef TABLE_FIELD_EQUAL
-	*field = "segments";
 	for (uint32_t i = 0; i < a->segments_count; i++) {
 		const weir_init_segment *x = &a->segments[i], *y = &b->segments[i];
-		if (x->elements != y->elements || x->kind != y->kind || memcmp(&x->a, &y->a, sizeof x->a) != 0)
-			return false;
+		FIELD_EQUAL(x->elements, y->elements, "segments.elements")
+		FIELD_EQUAL(x->kind, y->kind, "segments.kind")
+		FIELD_EQUAL(x->a, y->a, "segments.a")
 	}
-	*field = NULL;
+#undef TABLE_FIELD_EQUAL
+#undef FIELD_EQUAL
+	*first = (struct wire_table_difference){.field = ""};
 	return true;
 }
 

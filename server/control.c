@@ -183,6 +183,7 @@ struct status_tour {
 	struct table_sum *tables[WEIR_TABLES_MAX + 1];
 	uint64_t duplicates, stale, nonfinite;
 	Weir__V1__DurableStatus durable;
+	bool rows_below; /* some partition's may be on disk only */
 };
 
 static uint64_t relaxed(const _Atomic uint64_t *c)
@@ -221,12 +222,14 @@ static void visit_table(struct status_tour *g, const struct partition *p, uint32
 }
 
 /* What lies below memory, summed over partitions. */
-static void visit_store(Weir__V1__DurableStatus *out, struct partition *p)
+static void visit_store(struct status_tour *g, struct partition *p)
 {
+	Weir__V1__DurableStatus *out = &g->durable;
 	const struct partition_counters *c = partition_get_counters(p);
 	struct store_counters rows;
 	store_get_counters(partition_store(p), &rows);
 	out->flush_lag_entries += relaxed(&c->applied) - relaxed(&c->flushed);
+	g->rows_below |= rows.below;
 	out->resident_rows += rows.rows;
 	out->hits += rows.hits;
 	out->misses += rows.misses;
@@ -251,7 +254,7 @@ static void visit_partition(struct status_tour *g, struct partition *p)
 	out->stable = relaxed(&c->stable);
 	out->flushed = relaxed(&c->flushed);
 	out->epoch = partition_epoch(p);
-	visit_store(&g->durable, p);
+	visit_store(g, p);
 	g->duplicates += relaxed(&c->duplicates_refused);
 	g->stale += relaxed(&c->stale_refused);
 	g->nonfinite += relaxed(&c->nonfinite_refused);
@@ -281,8 +284,8 @@ static void fill_durable(struct status_tour *g, Weir__V1__ServerStatus *out)
 	g->durable.replayed_entries = d.replayed_entries;
 	g->durable.replayed_bytes = d.replayed_bytes;
 	g->durable.journal_bytes = d.journal_bytes;
-	g->durable.cold_rows = d.keys > g->durable.resident_rows ? d.keys - g->durable.resident_rows : 0;
-	g->durable.pool_bytes = d.pool_bytes;
+	g->durable.cold_rows = g->rows_below && d.keys > g->durable.resident_rows ? d.keys - g->durable.resident_rows : 0;
+	g->durable.memory_bytes = d.memory_bytes;
 	g->durable.budget_bytes = d.budget_bytes;
 	g->durable.disk_full |= d.disk_full;
 	out->durable = &g->durable;

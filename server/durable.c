@@ -573,12 +573,15 @@ void durable_get_status(const struct server *s, struct durable_status *out)
 	struct cold_usage usage;
 	journal_get_stats(d->journal, &stats);
 	cold_usage(d->cold, &usage);
+	const uint64_t own = process_memory();
 	*out = (struct durable_status){.recovery_ms = d->recovery_ms,
 	                               .replayed_entries = d->replayed_entries,
 	                               .replayed_bytes = d->replayed_bytes,
 	                               .journal_bytes = stats.bytes,
 	                               .budget_bytes = d->options.memory_budget_bytes,
-	                               .pool_bytes = pool_used(&d->pool),
+	                               .memory_bytes = !d->options.owns_process ? pool_used(&d->pool)
+	                                               : own > d->baseline      ? own - d->baseline
+	                                                                        : 0,
 	                               .keys = usage.keys,
 	                               .disk_full = cold_writer_is_stuck(d->writer)};
 }

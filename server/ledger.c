@@ -219,12 +219,14 @@ void ledger_status(struct ledger *l, const Weir__V1__StatusRequest *q, ledger_re
 	Weir__V1__Table **table_list = calloc(l->tables_count + 1u, sizeof *table_list);
 	if (workers && worker_list && table_list) {
 		for (uint32_t i = 0; i < l->workers_count; i++) {
-			fill_worker(l, &workers[i], l->workers[i]);
-			worker_list[i] = &workers[i];
+			if (!l->workers[i]->live && l->workers[i]->role == WEIR__V1__ROLE__OBSERVER)
+				continue;
+			fill_worker(l, &workers[r.n_workers], l->workers[i]);
+			worker_list[r.n_workers] = &workers[r.n_workers];
+			r.n_workers++;
 		}
 		for (uint32_t i = 0; i < l->tables_count; i++)
 			table_list[i] = &l->tables[i]->wire.table;
-		r.n_workers = l->workers_count;
 		r.workers = worker_list;
 		r.n_tables = l->tables_count;
 		r.tables = table_list;

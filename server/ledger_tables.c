@@ -69,15 +69,16 @@ static weir_status create_table(struct ledger *l, const Weir__V1__CreateTableReq
 	if (status != WEIR_OK)
 		return status;
 	for (uint32_t i = 0; i < l->tables_count; i++) {
-		const char *field = NULL;
+		struct wire_table_difference first;
 		if (strcmp(l->tables[i]->spec.name, spec.name) != 0)
 			continue;
-		bool equal = wire_table_equal(&l->tables[i]->spec, &spec, &field);
+		bool equal = wire_table_equal(&l->tables[i]->spec, &spec, &first);
 		free((void *)spec.segments);
 		*out = l->tables[i];
 		return equal ? WEIR_OK
-		             : weir_fail(err, WEIR_E_EXISTS, "table %s exists with another %s: use another name or the same description",
-		                         spec.name, field);
+		             : weir_fail(err, WEIR_E_EXISTS,
+		                         "table %s exists with %s %.9g, not %.9g: use another name or the same description", spec.name,
+		                         first.field, first.a, first.b);
 	}
 	return ledger_table_add(l, &spec, out, err);
 }

@@ -320,6 +320,14 @@ static weir_status prepare(struct parts *p, struct arguments *a, const char *nam
 	return status;
 }
 
+static uint32_t partitions_of(const struct parts *p, uint32_t index)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < p->job->cluster.partitions; i++)
+		count += p->partition_server[i] == index;
+	return count;
+}
+
 static void clean_up(struct parts *p)
 {
 	server_destroy(p->server);
@@ -359,7 +367,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	logger_write(p->logger, LOG_INFO, NULL, "serving", "address=%s partitions=%u executors=%u", server_address(p->server),
-	             p->job->cluster.partitions, executors_of(p->job));
+	             partitions_of(p, a.index), executors_of(p->job));
 	say_ready(a.ready_fd, server_address(p->server));
 	wait_for_signal(&set);
 	logger_write(p->logger, LOG_INFO, NULL, "draining", "timeout_ms=%u", WEIR_DRAIN_MS);

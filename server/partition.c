@@ -136,11 +136,12 @@ static uint64_t counts_ahead(const struct partition *p, const weir_table_spec *s
 weir_status partition_add_table(struct partition *p, uint32_t id, const weir_table_spec *spec, weir_error *err)
 {
 	const struct partition_table *known = partition_table(p, id);
-	const char *field;
-	if (known && wire_table_equal(known->spec, spec, &field))
+	struct wire_table_difference first;
+	if (known && wire_table_equal(known->spec, spec, &first))
 		return WEIR_OK;
 	if (known)
-		return weir_fail(err, WEIR_E_EXISTS, "table %u is registered as \"%s\" with another %s", id, known->spec->name, field);
+		return weir_fail(err, WEIR_E_EXISTS, "table %u is registered as \"%s\" with %s %g, not %g", id, known->spec->name,
+		                 first.field, first.a, first.b);
 	struct partition_table *t = calloc(1, sizeof *t);
 	if (t)
 		t->ahead = calloc(counts_ahead(p, spec), sizeof *t->ahead);

@@ -468,6 +468,7 @@ size_t store_look(const struct store_table *t, uint64_t *cursor, size_t max, uin
 void store_get_counters(const struct store *s, struct store_counters *out)
 {
 	*out = s->counters;
+	out->below = s->below;
 	for (uint32_t id = 0; id < s->tables_end; id++)
 		if (s->tables[id])
 			out->rows += s->tables[id]->slab.rows + s->tables[id]->stubs.rows;

@@ -137,6 +137,7 @@ struct store_counters {
 	uint64_t written;       /* rows in RocksDB by eviction and flush, ever */
 	uint64_t dirty;         /* rows whose last version is not in RocksDB */
 	uint64_t writing_bytes; /* encoded, on the way to RocksDB */
+	bool below;             /* rows may be there that are not in memory */
 };
 void store_get_counters(const struct store *s, struct store_counters *out);
 

@@ -19,7 +19,7 @@ static void check_table(const Weir__V1__Table *in)
 	weir_table_spec spec, again;
 	uint32_t id, id_again;
 	struct wire_table made;
-	const char *field;
+	struct wire_table_difference first;
 	weir_error err = {0};
 	if (!in)
 		return;
@@ -29,7 +29,7 @@ static void check_table(const Weir__V1__Table *in)
 	}
 	assert(wire_table_make(&made, &spec, id) == WEIR_OK);
 	assert(wire_table_read(&made.table, &again, &id_again, &err) == WEIR_OK);
-	assert(id == id_again && wire_table_equal(&spec, &again, &field));
+	assert(id == id_again && wire_table_equal(&spec, &again, &first));
 	wire_table_free(&made);
 	free((void *)(uintptr_t)spec.segments);
 	free((void *)(uintptr_t)again.segments);

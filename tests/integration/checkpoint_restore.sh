@@ -27,6 +27,7 @@ evaluate() {
 		pids="$pids $!"
 	done
 	wait_for 30 "$n servers to serve" serving "$n"
+	[ "$(sed -n 's/.* serving .* partitions=\([0-9]*\) .*/\1/p' "$DIR"/by-hand/*.log | awk '{ n += $1 } END { print n }')" = 8 ] || fail "$n servers do not serve 8 partitions together"
 	"$WEIR" eval --job "$DIR/job.yaml" --set "cluster.servers=$n" --set "cluster.servers_at=[$listed]" --json > "$DIR/eval.out" 2> "$DIR/eval.err" ||
 		fail "eval on $n servers: $(cat "$DIR/eval.err")"
 	jq -e '.weights | test("running job")' "$DIR/eval.out" > /dev/null || fail "not the restored weights: $(cat "$DIR/eval.out")"
@@ -48,6 +49,10 @@ round() {
 	"$WEIR" checkpoint verify "$DIR/job.yaml" --json > "$DIR/verified.json" || fail "$name: not whole"
 	[ "$(json "$DIR/verified.json" .name)" = "$(json "$DIR/second.json" .name)" ] || fail "$name: the latest is not the last"
 	"$WEIR" restore "$DIR/job.yaml" --from latest > "$DIR/restore.out" 2> "$DIR/restore.err" || fail "$name: $(tail -n 1 "$DIR/restore.err")"
+	holds "$RUN/run.json" '.generation == 2 and .restore != ""'
+	start_train
+	finish_train 30
+	told "weir train --resume" "--fresh" "$DIR/train.err"
 	holds "$RUN/run.json" '.generation == 2 and .restore != ""'
 	for n in 1 2 5; do
 		evaluate $n "$DIR/eval-$n.json"

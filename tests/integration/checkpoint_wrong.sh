@@ -25,11 +25,13 @@ restore() { "$WEIR" restore "$DIR/job.yaml" --from "$@"; }
 refused "\`weir train\` runs in" -- restore latest
 kill -TERM "$TRAIN"
 finish_train 30
+told "stopped by Terminated" "weir restore --from latest" "$NAME" "weir train --resume" "$DIR/train.err"
 KEPT=("$RUN")
 
 refused "holds no checkpoint 'ck-nothing'" "$NAME" -- restore ck-nothing
 refused "holds no checkpoint" -- restore latest --set "checkpoint.dir=$DIR/nowhere"
 refused "set cluster.partitions to 8" -- restore latest --set cluster.partitions=4
+refused "width 8" "model.dim is 4" "set model.dim to 8" -- restore latest --set model.dim=4
 
 rows=$(find "$CK" -name '*.p0003.rows')
 cp "$rows" "$DIR/kept"

@@ -24,6 +24,8 @@ mkdir "$DIR/ck"
 (read_only "$DIR/ck" "$WEIR" train "$DIR/job.yaml" --report "$DIR/report.json" --set "checkpoint.dir=$DIR/ck") > "$DIR/train.out" 2> "$DIR/train.err" < /dev/null &
 TRAIN=$!
 wait_for 60 "the first rows" trained 5000
+# The status shows what the process has, not what is kept free for it, and no row below memory as there is none.
+holds "$DIR/status.json" '.servers | length == 2 and all(.durable | .memory_bytes > 0 and .memory_bytes < 300e6 and .resident_rows > 0 and .cold_rows == 0)'
 "$WEIR" checkpoint --job "$DIR/job.yaml" > "$DIR/out" 2> "$DIR/out.err" && fail "a checkpoint in a read-only folder"
 told "$DIR/ck" "$DIR/out.err"
 [ -z "$(ls "$DIR/ck")" ] || fail "files in a read-only folder"
@@ -44,6 +46,7 @@ wait_for 60 "more rows" trained $((rows + 10000))
 "$WEIR" checkpoint --job "$DIR/job.yaml" > "$DIR/out" || fail "no checkpoint"
 kill -TERM "$TRAIN"
 finish_train 60
+told "stopped by Terminated" "weir train --resume" "$DIR/train.err"
 mv "$RUN/checkpoints" "$DIR/whole"
 refused "$RUN" "$RUN" -- "$WEIR" restore "$DIR/job.yaml" --from latest --set "checkpoint.dir=$DIR/whole"
 nothing_left

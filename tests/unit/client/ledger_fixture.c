@@ -227,6 +227,7 @@ static void on_standing(void *arg, const ProtobufCMessage *m)
 		out->fingerprint[p] = r->expected->fingerprint[p];
 		out->skipped[p] = r->skipped->count[p];
 	}
+	out->workers = (uint32_t)r->n_workers;
 	out->lost = r->workers_lost;
 	out->expired = r->leases_expired;
 	out->quarantined = r->units_quarantined;

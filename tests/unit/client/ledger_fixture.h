@@ -49,6 +49,7 @@ struct standing {
 	Weir__V1__LeaseState state;
 	uint32_t pass, units, committed;
 	uint64_t expected[FIXTURE_PARTITIONS], fingerprint[FIXTURE_PARTITIONS], skipped[FIXTURE_PARTITIONS];
+	uint32_t workers;
 	uint64_t lost, expired, quarantined, steps, dropped, rows;
 	char failure[WEIR_ERROR_TEXT_BYTES];
 };

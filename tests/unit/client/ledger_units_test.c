@@ -325,7 +325,9 @@ static void test_observers_leave_no_trace(void **state)
 		snprintf(name, sizeof name, "status-%u", i);
 		struct joined o = fixture_join(&f, name, WEIR__V1__ROLE__OBSERVER, 0, 0);
 		assert_int_equal(o.status, WEIR_OK);
+		assert_int_equal(fixture_status(&f).workers, 1);
 		assert_int_equal(fixture_leave(&f, &o), WEIR_OK);
+		assert_int_equal(fixture_status(&f).workers, 0);
 	}
 	fixture_close(&f);
 }

@@ -1,0 +1,110 @@
+/* Looks after the run directory. */
+#include "run_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <fts.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "checkpoint_find.h"
+#include "disk.h"
+
+enum { LOOK_MS = 50 }; /* longer than another program looks whether the directory is used */
+
+static bool try_lock(int fd)
+{
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return true;
+	nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
+	return flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+weir_status run_dir_lock(const struct job *job, int *fd, weir_error *err)
+{
+	const char *dir = job->run_dir;
+	weir_status s = disk_system()->ops->make_dirs(disk_system(), dir, err);
+	if (s != WEIR_OK)
+		return s;
+	*fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*fd < 0 || access(dir, W_OK | X_OK) != 0)
+		return weir_fail(err, WEIR_E_IO, "cannot write in the run directory %s: %s; set run_dir or give its owner the right", dir,
+		                 strerror(errno));
+	if (!try_lock(*fd))
+		return weir_fail(err, WEIR_E_BUSY, "another `weir train` runs in %s: stop it, or give this job another name or run_dir",
+		                 dir);
+	return WEIR_OK;
+}
+
+bool run_dir_is_used(const struct job *job)
+{
+	int fd = open(job->run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool used = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+	if (fd >= 0)
+		close(fd);
+	return used;
+}
+
+bool run_dir_has_data(const struct job *job)
+{
+	char path[WEIR_PATH_BYTES_MAX + 32];
+	bool found = false;
+	for (uint32_t i = 0; i < WEIR_SERVERS_MAX && !found; i++) {
+		job_server_dir(job, i, path);
+		found = access(path, F_OK) == 0;
+	}
+	return found;
+}
+
+void run_dir_advice(const struct job *job, char *out, size_t bytes)
+{
+	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX];
+	weir_error none = {0};
+	if (job->cluster.servers_at_count > 0)
+		snprintf(out, bytes, "its servers still have it: `weir train` goes on");
+	else if (run_dir_has_data(job))
+		snprintf(out, bytes, "`weir train --resume` goes on with it");
+	else if (checkpoint_find_latest(job, name, &none) == WEIR_OK)
+		snprintf(out, bytes, "`weir restore --from latest` sets it back to checkpoint %s, and `weir train --resume` goes on",
+		         name);
+	else
+		snprintf(out, bytes, "nothing of it is kept to go on from: run the job again (`log: disk` and checkpoints keep it)");
+}
+
+/* When servers and workers last wrote: into their logs, or a server's folder. 0: they never did. */
+static time_t last_written(const struct job *job)
+{
+	char *const paths[] = {(char *)(uintptr_t)job->run_dir, NULL};
+	FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	time_t last = 0;
+	for (FTSENT *e; tree && (e = fts_read(tree));) {
+		if (e->fts_info == FTS_D && e->fts_level == 1 && fnmatch("server-*", e->fts_name, 0) != 0)
+			fts_set(tree, e, FTS_SKIP);
+		else if (e->fts_info == FTS_F && (e->fts_level > 1 || fnmatch("*.log", e->fts_name, 0) == 0) &&
+		         e->fts_statp->st_mtime > last)
+			last = e->fts_statp->st_mtime;
+	}
+	if (tree)
+		fts_close(tree);
+	return last;
+}
+
+weir_status run_dir_not_running(const struct job *job, weir_error *err)
+{
+	char advice[WEIR_ERROR_TEXT_BYTES / 4], when[32];
+	struct tm utc;
+	const time_t last = last_written(job);
+	if (last == 0)
+		return weir_fail(err, WEIR_E_NOT_FOUND,
+		                 "job %s does not run here: nothing ran in %s; start it with `weir train`, or give --at ADDRESS",
+		                 job->name, job->run_dir);
+	run_dir_advice(job, advice, sizeof advice);
+	strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", gmtime_r(&last, &utc));
+	return weir_fail(err, WEIR_E_NOT_FOUND, "job %s does not run here: in %s its servers and workers last wrote at %s UTC; %s",
+	                 job->name, job->run_dir, when, advice);
+}

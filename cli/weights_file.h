@@ -1,0 +1,23 @@
+/* A safetensors file as the weights of a job's model: opened, and known to fit. */
+#ifndef WEIR_WEIGHTS_FILE_H
+#define WEIR_WEIGHTS_FILE_H
+
+#include "dataset.h"
+#include "job.h"
+#include "logger.h"
+#include "model.h"
+#include "snapshot.h"
+
+struct weights_file {
+	struct snapshot *snapshot; /* bound to the model */
+	struct model *model;       /* its shapes come from the job and its data */
+	struct dataset *data;      /* the training part */
+	struct backend *backend;
+};
+
+/* E_INVALID names the file and the tensor that does not fit the model. Close *w also after an error. */
+weir_status weights_file_open(struct weights_file *w, const struct job *job, const char *path, struct logger *logger,
+                              weir_error *err) WEIR_MUST_CHECK;
+void weights_file_close(struct weights_file *w);
+
+#endif
