@@ -131,6 +131,7 @@ static weir_status new_run(struct train *t, weir_error *err)
 		return s;
 	struct entropy *e = entropy_system();
 	t->run = (struct run_state){.generation = 1};
+	snprintf(t->run.warm_start, sizeof t->run.warm_start, "%s", t->job->train.warm_start);
 	for (unsigned i = 0; i < sizeof t->run.uuid; i += sizeof(uint64_t))
 		memcpy(t->run.uuid + i, &(uint64_t){e->ops->u64(e)}, sizeof(uint64_t));
 	return run_state_write(t->job->run_dir, &t->run, err);
@@ -138,8 +139,10 @@ static weir_status new_run(struct train *t, weir_error *err)
 
 static weir_status choose_run(struct train *t, weir_error *err)
 {
-	if (t->job->cluster.servers_at_count > 0) /* a cluster started by other means knows its own */
+	if (t->job->cluster.servers_at_count > 0) { /* a cluster started by other means knows its own */
+		snprintf(t->run.warm_start, sizeof t->run.warm_start, "%s", t->resume ? "" : t->job->train.warm_start);
 		return WEIR_OK;
+	}
 	return t->resume ? resume_run(t, err) : new_run(t, err);
 }
 
