@@ -134,6 +134,7 @@ static weir_status open_journal(struct server *s, weir_error *err)
 	                            .sync_interval_ms = d->options.fsync_interval_ms,
 	                            .failed = on_failed,
 	                            .ctx = s};
+	folder_id(d->folder, o.id);
 	return journal_open(&d->journal, &o, err);
 }
 
