@@ -197,26 +197,28 @@ static weir_status start_worker(struct train *t, enum child_role role, const cha
 weir_status launch_warm_start(struct train *t, weir_error *err)
 {
 	char ledger[WEIR_ADDRESS_BYTES_MAX], end[WEIR_ERROR_TEXT_BYTES / 2];
-	if (!t->job->train.warm_start[0] || t->resume)
+	if (!t->run.warm_start[0])
 		return WEIR_OK;
-	live_note(&t->live, "starting from the weights in %s", t->job->train.warm_start);
+	live_note(&t->live, "starting from the weights in %s", t->run.warm_start);
 	weir_status s = launch_find_ledger(t->job, NULL, ledger, err);
 	struct child *c = s == WEIR_OK ? supervisor_add(t->supervisor, CHILD_IMPORTER, "import", "weir", err) : NULL;
 	if (!c)
 		return err->status;
 	child_argument(c, "import");
 	common_arguments(t, c);
-	const char *arguments[] = {"--at", ledger, "--in", t->job->train.warm_start};
+	const char *arguments[] = {"--at", ledger, "--in", t->run.warm_start};
 	for (unsigned i = 0; i < sizeof arguments / sizeof *arguments; i++)
 		child_argument(c, arguments[i]);
 	s = child_start(t->supervisor, c, false, err);
 	if (s != WEIR_OK)
 		return s;
 	(void)supervisor_end(t->supervisor, CHILD_IMPORTER, WEIR_RECOVERY_TIMEOUT_MS);
-	if (child_succeeded(c))
-		return WEIR_OK;
-	child_describe_end(c, end, sizeof end);
-	return weir_fail(err, WEIR_E_INVALID, "train.warm_start: the import %s", end);
+	if (!child_succeeded(c)) {
+		child_describe_end(c, end, sizeof end);
+		return weir_fail(err, WEIR_E_INVALID, "train.warm_start: the import %s", end);
+	}
+	t->run.warm_start[0] = '\0'; /* all of it is durable: it is not to be done again over what is trained from here on */
+	return t->job->cluster.servers_at_count > 0 ? WEIR_OK : run_state_write(t->job->run_dir, &t->run, err);
 }
 
 weir_status launch_workers(struct train *t, weir_error *err)

@@ -30,15 +30,17 @@ static bool parse_uuid(const char *text, uint8_t out[16])
 static weir_status take(const struct json *j, const char *path, struct run_state *out, weir_error *err)
 {
 	uint64_t version = 0;
-	const char *restore = json_get_text(j, "restore");
+	const char *restore = json_get_text(j, "restore"), *warm_start = json_get_text(j, "warm_start");
 	if (json_get_count(j, "version", &version) && version > RUN_STATE_VERSION)
 		return weir_fail(err, WEIR_E_VERSION, "%s is of version %llu, this program knows %u: use a newer one", path,
 		                 (unsigned long long)version, RUN_STATE_VERSION);
 	if (version == 0 || !parse_uuid(json_get_text(j, "uuid"), out->uuid) || !json_get_count(j, "generation", &out->generation) ||
-	    out->generation == 0 || (restore && strlen(restore) >= sizeof out->restore))
+	    out->generation == 0 || (restore && strlen(restore) >= sizeof out->restore) ||
+	    (warm_start && strlen(warm_start) >= sizeof out->warm_start))
 		return weir_fail(err, WEIR_E_CORRUPT, "%s: expected a version, a uuid of 32 hex digits, a generation and a restore name",
 		                 path);
 	snprintf(out->restore, sizeof out->restore, "%s", restore ? restore : "");
+	snprintf(out->warm_start, sizeof out->warm_start, "%s", warm_start ? warm_start : "");
 	return WEIR_OK;
 }
 
@@ -67,6 +69,7 @@ weir_status run_state_write(const char *run_dir, const struct run_state *state, 
 	json_set_text(j, "uuid", uuid);
 	json_set_count(j, "generation", state->generation);
 	json_set_text(j, "restore", state->restore);
+	json_set_text(j, "warm_start", state->warm_start);
 	weir_status status = j ? json_write_file(j, path, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for %s", path);
 	json_destroy(j);
 	return status;

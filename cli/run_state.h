@@ -1,9 +1,9 @@
 /* runs/<job>/run.json: which run of the job this folder holds, so that it can be resumed.
  *
- *   {"version": 1, "uuid": "32 hex digits", "generation": 2, "restore": "ck-..."}
+ *   {"version": 1, "uuid": "32 hex digits", "generation": 2, "restore": "ck-...", "warm_start": ""}
  *
  * `weir train` writes it when it starts servers for the first time; `weir train --resume` starts them again with the same uuid and generation;
- * `weir restore` sets a new generation and the checkpoint that servers of that generation begin with. */
+ * an import of its weights that was cut off is done again. `weir restore` sets a new generation and the checkpoint that servers of that generation begin with. */
 #ifndef WEIR_RUN_STATE_H
 #define WEIR_RUN_STATE_H
 
@@ -16,6 +16,7 @@ struct run_state {
 	uint8_t uuid[16];
 	uint64_t generation;                          /* from 1 */
 	char restore[WEIR_CHECKPOINT_NAME_BYTES_MAX]; /* "": this generation began from nothing */
+	char warm_start[WEIR_PATH_BYTES_MAX];         /* weights to import before workers start; "": none, or that is done */
 };
 
 /* E_NOT_FOUND when the folder holds no run; E_CORRUPT, E_VERSION with the path. */

@@ -83,6 +83,8 @@ weir_status scoring_open(struct scoring *s, const struct scoring_options *o, wei
 	weir_status status = choose_part(s, o, err);
 	if (status == WEIR_OK)
 		status = find_weights(s, o, path, err);
+	if (status == WEIR_OK && !s->client && o->path_only)
+		return WEIR_OK;
 	if (status == WEIR_OK)
 		status = dataset_open(&s->data, o->job, s->part, o->logger, err);
 	if (status != WEIR_OK)

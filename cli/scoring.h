@@ -16,6 +16,7 @@ struct scoring_options {
 	    *weights;     /* --weights: a safetensors file; NULL: the running job, or RUN_DIR/best.safetensors when it does not run */
 	const char *part; /* --part: "valid" or "test"; NULL: test, else valid */
 	bool any_part;    /* the data only say what rows look like: without the other parts, the training part does */
+	bool path_only;   /* weights in a file are found, not opened: then there are neither data nor a scorer */
 	struct logger *logger;
 };
 

@@ -131,6 +131,7 @@ static weir_status new_run(struct train *t, weir_error *err)
 	remove_results(t->job);
 	struct entropy *e = entropy_system();
 	t->run = (struct run_state){.generation = 1};
+	snprintf(t->run.warm_start, sizeof t->run.warm_start, "%s", t->job->train.warm_start);
 	for (unsigned i = 0; i < sizeof t->run.uuid; i += sizeof(uint64_t))
 		memcpy(t->run.uuid + i, &(uint64_t){e->ops->u64(e)}, sizeof(uint64_t));
 	return run_state_write(t->job->run_dir, &t->run, err);
@@ -139,7 +140,11 @@ static weir_status new_run(struct train *t, weir_error *err)
 /* From here on an earlier run is gone, unless it is gone on with. */
 static weir_status begin_run(struct train *t, weir_error *err)
 {
-	return t->resume || t->job->cluster.servers_at_count > 0 ? WEIR_OK : new_run(t, err);
+	if (t->job->cluster.servers_at_count > 0) { /* a cluster started by other means knows its own */
+		snprintf(t->run.warm_start, sizeof t->run.warm_start, "%s", t->resume ? "" : t->job->train.warm_start);
+		return WEIR_OK;
+	}
+	return t->resume ? WEIR_OK : new_run(t, err);
 }
 
 /* Whether begin_run deletes this file. */

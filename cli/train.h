@@ -47,7 +47,7 @@ struct train {
 weir_status launch_choose_addresses(struct train *t, weir_error *err) WEIR_MUST_CHECK;
 /* Starts the servers at t->addresses and waits until they serve. The ledger's stays in RUN_DIR/ledger.address. */
 weir_status launch_servers(struct train *t, weir_error *err) WEIR_MUST_CHECK;
-/* Imports train.warm_start into the servers, at the start of a new run. */
+/* Imports the weights that the run is to start from into the servers, unless that is done. */
 weir_status launch_warm_start(struct train *t, weir_error *err) WEIR_MUST_CHECK;
 weir_status launch_workers(struct train *t, weir_error *err) WEIR_MUST_CHECK;
 /* Ends the servers, workers first, and removes what was only for the run. */

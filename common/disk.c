@@ -15,8 +15,9 @@
 
 #include "limits.h"
 
-#define HOLDER_BYTES_MAX 256u /* of a lock file */
-#define SPANS_AT_ONCE    256u /* of one write */
+#define HOLDER_BYTES_MAX 256u       /* of a lock file */
+#define SPANS_AT_ONCE    256u       /* of one write */
+#define COPY_BYTES       (1u << 20) /* of one block */
 
 struct system_file {
 	struct disk_file base;
@@ -362,7 +363,8 @@ weir_status disk_read_file(struct disk *d, const char *path, size_t bytes_max, c
 	return status;
 }
 
-weir_status disk_write_file(struct disk *d, const char *path, const void *data, size_t bytes, weir_error *err)
+weir_status disk_replace_file(struct disk *d, const char *path,
+                              weir_status (*fill)(void *arg, struct disk_file *f, weir_error *err), void *arg, weir_error *err)
 {
 	char temporary[WEIR_PATH_BYTES_MAX];
 	int length = snprintf(temporary, sizeof temporary, "%s.tmp", path);
@@ -376,12 +378,61 @@ weir_status disk_write_file(struct disk *d, const char *path, const void *data, 
 	weir_status status = d->ops->open(d, temporary, true, &f, err);
 	if (status != WEIR_OK)
 		return status;
-	status = d->ops->write_at(f, 0, data, bytes, err);
+	status = fill(arg, f, err);
 	if (status == WEIR_OK)
 		status = d->ops->sync(f, err);
 	d->ops->close(f);
 	if (status == WEIR_OK)
 		return d->ops->rename(d, temporary, path, err);
 	(void)d->ops->remove(d, temporary, NULL);
+	return status;
+}
+
+static weir_status fill_with_span(void *arg, struct disk_file *f, weir_error *err)
+{
+	const struct span *s = arg;
+	return f->disk->ops->write_at(f, 0, s->data, s->size, err);
+}
+
+weir_status disk_write_file(struct disk *d, const char *path, const void *data, size_t bytes, weir_error *err)
+{
+	struct span s = {.data = data, .size = bytes};
+	return disk_replace_file(d, path, fill_with_span, &s, err);
+}
+
+weir_status disk_copy_bytes(struct disk_file *from, uint64_t bytes, struct disk_file *to, uint64_t offset, weir_error *err)
+{
+	uint8_t *block = malloc(COPY_BYTES);
+	weir_status status = block ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory to copy a file");
+	for (uint64_t at = 0; at < bytes && status == WEIR_OK;) {
+		const size_t n = bytes - at < COPY_BYTES ? (size_t)(bytes - at) : COPY_BYTES;
+		size_t got = 0;
+		status = from->disk->ops->read_at(from, at, block, n, &got, err);
+		if (status == WEIR_OK && got < n)
+			status = weir_fail(err, WEIR_E_IO, "a file that is copied became shorter");
+		if (status == WEIR_OK)
+			status = to->disk->ops->write_at(to, offset + at, block, n, err);
+		at += n;
+	}
+	free(block);
+	return status;
+}
+
+static weir_status fill_with_file(void *arg, struct disk_file *f, weir_error *err)
+{
+	struct disk_file *from = arg;
+	uint64_t bytes = 0;
+	weir_status status = from->disk->ops->size(from, &bytes, err);
+	return status == WEIR_OK ? disk_copy_bytes(from, bytes, f, 0, err) : status;
+}
+
+weir_status disk_copy_file(struct disk *d, const char *from, const char *to, weir_error *err)
+{
+	struct disk_file *f;
+	weir_status status = d->ops->open(d, from, false, &f, err);
+	if (status != WEIR_OK)
+		return status;
+	status = disk_replace_file(d, to, fill_with_file, f, err);
+	d->ops->close(f);
 	return status;
 }

@@ -57,7 +57,13 @@ struct disk *disk_system(void);
 
 /* Reads a whole file of at most bytes_max into malloc'ed memory with a NUL after it. */
 weir_status disk_read_file(struct disk *d, const char *path, size_t bytes_max, char **out, size_t *bytes, weir_error *err);
-/* Writes a whole file atomically: temporary name, sync, rename. */
+/* Makes a whole file anew, atomically: `fill` writes it under a temporary name; sync, rename. */
+weir_status disk_replace_file(struct disk *d, const char *path,
+                              weir_status (*fill)(void *arg, struct disk_file *f, weir_error *err), void *arg, weir_error *err);
+/* The same with these bytes, or with those of another file. */
 weir_status disk_write_file(struct disk *d, const char *path, const void *data, size_t bytes, weir_error *err);
+weir_status disk_copy_file(struct disk *d, const char *from, const char *to, weir_error *err);
+/* Writes the first `bytes` bytes of `from` at `offset` of `to`, in blocks. E_IO: it has fewer. */
+weir_status disk_copy_bytes(struct disk_file *from, uint64_t bytes, struct disk_file *to, uint64_t offset, weir_error *err);
 
 #endif

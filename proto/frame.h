@@ -44,7 +44,7 @@
 
 /* Kinds, and what the general fields carry:
  *   PUSH         identity (pass unit attempt batch part); a = partition's applied index at the pull it was computed from;
- *                b = step (sync; 0: none); sections: keys + gradients
+ *                b = step (sync; 0: none); sections: keys + gradients, all of synchronous tables or none
  *   PUSH_REPLY   status; a = applied index, b = stable index, c = staleness
  *   PULL         b = step that must have been applied (0: none); sections: keys only. One table section per (table, partition).
  *   PULL_REPLY   status; a = applied index; sections as asked, in the asked order, data without keys

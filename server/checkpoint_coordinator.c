@@ -458,7 +458,10 @@ static bool is_due(struct checkpoint_coordinator *c)
 	if (!c->options.every_steps)
 		return false;
 	on_ledger_loop(c, &t, task_look);
-	return t.batches >= c->last_step + c->options.every_steps;
+	if (t.batches < c->last_step + c->options.every_steps)
+		return false;
+	c->last_step = t.batches; /* also of one that fails before it begins: the next is due when as many steps were taken again */
+	return true;
 }
 
 static void *coordinate(void *arg)

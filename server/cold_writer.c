@@ -35,6 +35,11 @@ static struct cold_write *take(struct cold_writer *w)
 	return item;
 }
 
+static bool is_stopping(const struct cold_writer *w)
+{
+	return w->options.stopping && w->options.stopping(w->options.arg);
+}
+
 /* Waits before the next try. False: the writer is stopping. */
 static bool pause_before_retry(struct cold_writer *w)
 {
@@ -73,8 +78,11 @@ static weir_status write_patiently(struct cold_writer *w, struct cold_write *ite
 	while (status == WEIR_E_NO_SPACE) {
 		atomic_store(&w->stuck, true);
 		LOG_AT(w->options.logger, LOG_ERROR, "disk full", "rows wait in memory, free some space: %s", item->err.text);
-		if (!pause_before_retry(w))
+		if (is_stopping(w) || !pause_before_retry(w)) {
+			LOG_AT(w->options.logger, LOG_WARN, "rows are not written",
+			       "the server stops; the log has them, the next start reads it");
 			return status;
+		}
 		status = write_once(w, item);
 	}
 	if (atomic_exchange(&w->stuck, false))
@@ -97,7 +105,8 @@ static void *run(void *arg)
 			item->err = w->err;
 		} else if ((w->failed = write_patiently(w, item)) != WEIR_OK) {
 			w->err = item->err;
-			LOG_AT(w->options.logger, LOG_ERROR, "rows cannot be written", "%s", w->err.text);
+			if (w->failed != WEIR_E_NO_SPACE)
+				LOG_AT(w->options.logger, LOG_ERROR, "rows cannot be written", "%s", w->err.text);
 		}
 		item->status = w->failed;
 		poster_post(&item->poster, deliver, item);
@@ -137,6 +146,11 @@ void cold_writer_submit(struct cold_writer *w, struct cold_write *item)
 	w->last = &item->next;
 	pthread_cond_signal(&w->changed);
 	pthread_mutex_unlock(&w->lock);
+}
+
+weir_status cold_writer_write_now(struct cold_writer *w, struct cold_write *item)
+{
+	return item->status = write_patiently(w, item);
 }
 
 bool cold_writer_is_stuck(const struct cold_writer *w)

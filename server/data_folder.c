@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "crc32c.h"
+#include "hash.h"
 #include "json.h"
 #include "limits.h"
 #include "state.pb-c.h"
@@ -356,6 +357,16 @@ void folder_close(struct folder *f, bool clean)
 const char *folder_path(const struct folder *f)
 {
 	return f->path;
+}
+
+void folder_id(const struct folder *f, uint8_t id[16])
+{
+	uint8_t bytes[sizeof f->who.uuid + sizeof f->who.generation + sizeof f->who.index];
+	memcpy(bytes, f->who.uuid, sizeof f->who.uuid);
+	memcpy(bytes + sizeof f->who.uuid, &f->who.generation, sizeof f->who.generation);
+	memcpy(bytes + sizeof f->who.uuid + sizeof f->who.generation, &f->who.index, sizeof f->who.index);
+	hash128_bytes(bytes, sizeof bytes, id);
+	id[0] |= 1;
 }
 
 uint64_t folder_epoch(const struct folder *f)

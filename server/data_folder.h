@@ -31,6 +31,8 @@ weir_status folder_open(struct folder **out, struct disk *disk, const char *path
 /* clean: all that was accepted is on disk. NULL is allowed. */
 void folder_close(struct folder *f, bool clean);
 const char *folder_path(const struct folder *f);
+/* Names the server that it belongs to: what is in the folder and bears another name was put there by mistake. Never all zero. */
+void folder_id(const struct folder *f, uint8_t id[16]);
 uint64_t folder_epoch(const struct folder *f); /* of this start; 1 for a new folder */
 bool folder_was_clean(const struct folder *f); /* new, or the last server stopped cleanly */
 /* Whether it must be filled from a checkpoint: it is new or was not filled to the end, and `restore` was asked for. */

@@ -91,6 +91,13 @@ static weir_status folder_take(struct server *s, const char *path, bool restore,
 	return folder_open(&s->durable->folder, s->durable->options.disk, path, holder, &who, restore, err);
 }
 
+static bool is_stopping(void *arg)
+{
+	struct server *s = arg;
+	const struct durable_options *o = &s->durable->options;
+	return atomic_load(&s->draining) || atomic_load(&s->stopping) || (o->asked_to_end && o->asked_to_end(o->arg));
+}
+
 static weir_status open_cold(struct server *s, weir_error *err)
 {
 	struct durable *d = s->durable;
@@ -104,8 +111,8 @@ static weir_status open_cold(struct server *s, weir_error *err)
 	s->cold = d->cold;
 	if (!status)
 		charge_rest(d);
-	if (!status &&
-	    !(d->writer = cold_writer_create(&(struct cold_writer_options){.cold = d->cold, .logger = s->options.logger}, err)))
+	struct cold_writer_options writer = {.cold = d->cold, .logger = s->options.logger, .stopping = is_stopping, .arg = s};
+	if (!status && !(d->writer = cold_writer_create(&writer, err)))
 		status = err->status;
 	if (!status && !(d->fetch = cold_fetch_create(d->cold, READER_THREADS, err)))
 		status = err->status;
@@ -127,6 +134,7 @@ static weir_status open_journal(struct server *s, weir_error *err)
 	                            .sync_interval_ms = d->options.fsync_interval_ms,
 	                            .failed = on_failed,
 	                            .ctx = s};
+	folder_id(d->folder, o.id);
 	return journal_open(&d->journal, &o, err);
 }
 

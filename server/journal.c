@@ -90,7 +90,8 @@ static weir_status read_header(struct journal *j, struct journal_segment *s, wei
 		return weir_fail(err, status, "%s: %s", path, why.text);
 	if (h.number != s->number)
 		return weir_fail(err, WEIR_E_CORRUPT, "%s: its header says that it is segment %" PRIu64, path, h.number);
-	if (memcmp(h.id, j->options.id, sizeof h.id) != 0)
+	static const uint8_t nobody[sizeof h.id];
+	if (memcmp(h.id, j->options.id, sizeof h.id) != 0 && memcmp(h.id, nobody, sizeof nobody) != 0)
 		return weir_fail(err, WEIR_E_CORRUPT, "%s belongs to another server's journal", path);
 	s->version = h.version;
 	s->start = h.start;

@@ -32,7 +32,7 @@ struct journal;
 struct journal_options {
 	struct disk *disk;         /* outlives the journal */
 	const char *directory;     /* made when missing */
-	uint8_t id[16];            /* whose journal it is: files of another are refused */
+	uint8_t id[16];            /* whose journal it is: files of another are refused (those with none, from before there were any, are taken) */
 	const char *holder;        /* who opens it, for whoever finds it locked: "server 1 of job x, pid 77" */
 	uint64_t segment_bytes;    /* 0: WEIR_JOURNAL_SEGMENT_BYTES */
 	uint32_t sync_interval_ms; /* fsync at least so often while something is not durable; 0: only when asked */

@@ -241,6 +241,14 @@ static void on_storage_failed(void *arg, const weir_error *err)
 	_exit(1);
 }
 
+/* The signals that end the process are blocked until it serves: one that came waits for wait_for_signal. */
+static bool asked_to_end(void *arg)
+{
+	sigset_t pending;
+	(void)arg;
+	return sigpending(&pending) == 0 && (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
+}
+
 static weir_status start(struct parts *p, const struct arguments *a, const char *name, const char *listen, weir_error *err)
 {
 	const struct job *job = p->job;
@@ -266,7 +274,8 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	                                  .fsync_interval_ms = job->cluster.fsync_interval_ms,
 	                                  .flush_interval_ms = job->cluster.flush_interval_ms,
 	                                  .ack_disk = job->cluster.ack == JOB_ACK_DISK,
-	                                  .failed = on_storage_failed};
+	                                  .failed = on_storage_failed,
+	                                  .asked_to_end = asked_to_end};
 	job_server_dir(job, a->index, p->folder);
 	struct checkpoint_options checkpoint;
 	job_checkpoint_options(job, p->place, &checkpoint);

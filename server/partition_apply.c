@@ -166,7 +166,7 @@ static weir_status apply_section(struct partition *p, const struct log_entry *e,
 	return status;
 }
 
-/* *sync: some table of the push is synchronous. */
+/* *sync: the tables of the push are synchronous. */
 static weir_status apply_async_sections(struct partition *p, const struct log_entry *e, bool *sync)
 {
 	struct cursor body = e->body;

@@ -106,7 +106,12 @@ weir_status check_sections(const struct partition *p, const struct record *r, st
 			status = check_data(t, r, &s, elements, err);
 		if (status)
 			return status;
-		*sync |= t->spec->mode.kind == WEIR_SYNC;
+		const bool synchronous = t->spec->mode.kind == WEIR_SYNC;
+		if (r->kind == RECORD_PUSH && i > 0 && synchronous != *sync)
+			return weir_fail(err, WEIR_E_INVALID,
+			                 "push: table %s is %s and the table before it is not: each kind needs a part of its own",
+			                 t->spec->name, synchronous ? "synchronous" : "asynchronous");
+		*sync |= synchronous;
 	}
 	return WEIR_OK;
 }

@@ -158,7 +158,7 @@ struct row_keys row_keys_of(const struct partition *p, const struct partition_ta
 size_t row_keys_next(struct row_keys *k, uint64_t *keys, size_t max);
 
 /* Checks every section: known table, its width, supported codecs, keys that live here, and data of the right size
- * (values; a pull has none). E_NOT_FOUND, E_INVALID, E_UNSUPPORTED. *sync: some table is synchronous. */
+ * (values; a pull has none). E_NOT_FOUND, E_INVALID, E_UNSUPPORTED. *sync: some table is synchronous; of a push all are or none. */
 weir_status check_sections(const struct partition *p, const struct record *r, struct cursor body, bool *sync, weir_error *err);
 /* Whether all values of all sections are finite. On false *table is where. The sections were checked. */
 bool sections_finite(const struct record *r, struct cursor body, float *scratch, uint32_t *table);

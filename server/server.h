@@ -25,6 +25,8 @@ struct durable_options {
 	/* Storage has failed for good: the process should end at once, nothing more can be promised. Any thread, maybe more than once. */
 	void (*failed)(void *arg, const weir_error *err);
 	void *arg;
+	/* Whether the process was asked to end: then a start that waits for a full disk fails. May be NULL; any thread. */
+	bool (*asked_to_end)(void *arg);
 };
 
 struct server_options {

@@ -83,7 +83,7 @@ static void hold(struct store *s, struct store_write *x)
 
 static void write_now(const struct store *s, struct store_write *x)
 {
-	x->write.status = cold_write(s->options.cold, &x->write.rows, &x->write.err);
+	(void)cold_writer_write_now(s->options.writer, &x->write);
 	write_done(&x->write);
 }
 
@@ -194,14 +194,15 @@ static void write_done(struct cold_write *w)
 	}
 	if (w->status && s->replays)
 		s->replay_err = w->err;
-	else if (w->status && !s->closed)
+	else if (w->status && w->status != WEIR_E_NO_SPACE && !s->closed)
 		s->options.failed(s->options.arg, w->status, w->err.text);
-	const bool go_on = !w->status && !s->closed;
+	/* Without space the server stops: its flush comes to its end, the header is not written either. */
+	const bool flush_goes_on = (!w->status || w->status == WEIR_E_NO_SPACE) && !s->closed && !s->replay_err.status;
+	const bool admit = !w->status && !s->closed && s->waiting;
 	write_free(x);
-	if (!go_on)
-		return;
-	flush_go_on(s);
-	if (s->waiting)
+	if (flush_goes_on)
+		flush_go_on(s);
+	if (admit)
 		store_admit(s);
 }
 

@@ -52,6 +52,24 @@ refused nameless "$RUN/server-0" "its IDENTITY is missing"
 mv "$DIR/identity" "$RUN/server-0/IDENTITY"
 before=$(files "${KEPT[@]}")
 
+# --- that has another server's log
+write_job 1 "log: disk"
+mv "$RUN" "$DIR/kept"
+start_train
+finish_train 100
+[ $STATUS = 0 ] || fail "exit status $STATUS"
+rm -r "$RUN/server-0/journal"
+cp -r "$RUN/server-1/journal" "$RUN/server-0/journal"
+before=$(find "$RUN/server-0" -name '*.wal' -exec sha256sum {} + | sort)
+start_train --resume
+finish_train 30
+[ $STATUS = 1 ] || fail "a server took another's log"
+grep -q "belongs to another server's journal" "$RUN/server-0.log" || fail "the log is not named"
+[ "$before" = "$(find "$RUN/server-0" -name '*.wal' -exec sha256sum {} + | sort)" ] || fail "a log was changed"
+rm -r "$RUN"
+mv "$DIR/kept" "$RUN"
+before=$(files "${KEPT[@]}")
+
 # --- that it cannot make
 serve nowhere --set run_dir=/proc/weir
 refused nowhere /proc/weir

@@ -63,51 +63,59 @@ static char *header_text(const struct safetensor *tensors, const uint32_t *order
 	return text;
 }
 
-static weir_status write_all(struct disk_file *f, const struct safetensor *tensors, const uint32_t *order, uint32_t count,
-                             const char *text, weir_error *err)
+struct contents {
+	const struct safetensor *tensors;
+	const uint32_t *order;
+	uint32_t count;
+	const char *header;
+};
+
+static weir_status write_header(struct disk_file *f, const char *text, uint64_t padded, weir_error *err)
 {
-	char head[16] = "        ", padding[8] = "       ";
-	uint64_t length = strlen(text), padded = (length + 7) / 8 * 8;
-	memcpy(head, &padded, 8);
-	weir_status s = f->disk->ops->write_at(f, 0, head, 8, err);
+	static const char padding[8] = "       ";
+	const uint64_t length = strlen(text);
+	weir_status s = f->disk->ops->write_at(f, 0, &padded, 8, err);
 	if (s == WEIR_OK)
 		s = f->disk->ops->write_at(f, 8, text, length, err);
 	if (s == WEIR_OK && padded > length)
 		s = f->disk->ops->write_at(f, 8 + length, padding, padded - length, err);
+	return s;
+}
+
+static weir_status write_tensor(struct disk_file *f, uint64_t at, const struct safetensor *t, weir_error *err)
+{
+	const uint64_t bytes = tensor_bytes(t);
+	if (t->file != NULL)
+		return disk_copy_bytes(t->file, bytes, f, at, err);
+	return bytes > 0 ? f->disk->ops->write_at(f, at, t->data, bytes, err) : WEIR_OK;
+}
+
+static weir_status write_all(void *arg, struct disk_file *f, weir_error *err)
+{
+	const struct contents *c = arg;
+	const uint64_t padded = (strlen(c->header) + 7) / 8 * 8;
+	weir_status s = write_header(f, c->header, padded, err);
 	uint64_t at = 8 + padded;
-	for (uint32_t i = 0; i < count && s == WEIR_OK; i++) {
-		const struct safetensor *t = &tensors[order[i]];
-		if (tensor_bytes(t) > 0)
-			s = f->disk->ops->write_at(f, at, t->data, tensor_bytes(t), err);
+	for (uint32_t i = 0; i < c->count && s == WEIR_OK; i++) {
+		const struct safetensor *t = &c->tensors[c->order[i]];
+		s = write_tensor(f, at, t, err);
 		at += tensor_bytes(t);
 	}
-	return s == WEIR_OK ? f->disk->ops->sync(f, err) : s;
+	return s;
 }
 
 weir_status safetensors_write(struct disk *disk, const char *path, const struct safetensor *tensors, uint32_t count,
                               const char *const *metadata, weir_error *err)
 {
-	char temporary[4096 + 16];
 	uint32_t *order = malloc((count + 1) * sizeof *order);
 	if (order == NULL)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for the header of %s", path);
 	write_order(tensors, count, order);
-	char *text = header_text(tensors, order, count, metadata);
-	weir_status s = text != NULL ? WEIR_OK : weir_fail(err, WEIR_E_INVALID, "%s: two tensors have one name, or no memory", path);
-	struct disk_file *f = NULL;
-	snprintf(temporary, sizeof temporary, "%s.new", path);
-	if (s == WEIR_OK) {
-		weir_error ignored = {0};
-		(void)disk->ops->remove(disk, temporary, &ignored); /* what a crash left */
-		s = disk->ops->open(disk, temporary, true, &f, err);
-	}
-	if (s == WEIR_OK) {
-		s = write_all(f, tensors, order, count, text, err);
-		disk->ops->close(f);
-	}
-	if (s == WEIR_OK)
-		s = disk->ops->rename(disk, temporary, path, err);
-	free(text);
+	char *header = header_text(tensors, order, count, metadata);
+	struct contents c = {.tensors = tensors, .order = order, .count = count, .header = header};
+	weir_status s = header != NULL ? disk_replace_file(disk, path, write_all, &c, err)
+	                               : weir_fail(err, WEIR_E_INVALID, "%s: two tensors have one name, or no memory", path);
+	free(header);
 	free(order);
 	return s;
 }

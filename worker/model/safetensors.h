@@ -27,7 +27,8 @@ struct safetensor {
 	enum safetensor_type type;
 	uint32_t dims;
 	uint64_t shape[SAFETENSORS_DIMS_MAX];
-	const void *data; /* writing: borrowed; reading: inside the file */
+	const void *data;       /* writing: borrowed; reading: inside the file */
+	struct disk_file *file; /* writing: begins with the tensor's bytes; NULL: they are at data */
 };
 
 /* Elements of the shape. */

@@ -10,36 +10,38 @@
 #include "optimizer.h"
 #include "placement.h"
 #include "safetensors.h"
+#include "spool.h"
 
 #define ASSIGN_BYTES (8u << 20) /* of values in one assignment */
 
 /* --- Saving */
 
 struct rows {
-	uint64_t *keys;
-	float *values;
-	size_t count, capacity, width;
-	bool out_of_memory;
+	struct spool keys, values;
+	uint64_t count;
+	weir_error err;
 };
 
 static int collect_row(void *arg, uint64_t key, const float *values, size_t elements)
 {
 	struct rows *r = arg;
-	if (r->count == r->capacity) {
-		size_t capacity = r->capacity > 0 ? 2 * r->capacity : 4096;
-		uint64_t *keys = realloc(r->keys, capacity * sizeof *keys);
-		r->keys = keys != NULL ? keys : r->keys;
-		float *more = realloc(r->values, capacity * r->width * sizeof *more);
-		r->values = more != NULL ? more : r->values;
-		r->out_of_memory = keys == NULL || more == NULL || elements < r->width;
-		if (r->out_of_memory)
-			return 1;
-		r->capacity = capacity;
-	}
-	r->keys[r->count] = key;
-	memcpy(r->values + r->count * r->width, values, r->width * sizeof(float));
 	r->count++;
-	return 0;
+	return spool_add(&r->keys, &key, sizeof key, &r->err) || spool_add(&r->values, values, elements * sizeof *values, &r->err);
+}
+
+/* The stored rows of a table. */
+static weir_status collect_rows(struct rows *r, const char *path, weir_client *client, uint32_t table, weir_error *err)
+{
+	weir_status status = spool_open(&r->keys, disk_system(), path, err);
+	if (status == WEIR_OK)
+		status = spool_open(&r->values, disk_system(), path, err);
+	if (status == WEIR_OK)
+		status = weir_scan(client, table, 0, collect_row, r, err);
+	if (status == WEIR_OK && r->err.status != WEIR_OK)
+		status = weir_fail(err, r->err.status, "%s", r->err.text);
+	if (status == WEIR_OK)
+		status = spool_end(&r->keys, err);
+	return status == WEIR_OK ? spool_end(&r->values, err) : status;
 }
 
 /* Of a table with full decay, by partition. */
@@ -49,6 +51,7 @@ struct clocks {
 };
 
 struct save {
+	const char *path;
 	struct safetensor tensors[2 * WEIR_TABLE_SEGMENTS_MAX + 4 * MODEL_TABLES];
 	uint32_t count;
 	struct rows rows[MODEL_TABLES];
@@ -86,15 +89,12 @@ static weir_status save_keyed(struct save *s, const struct tables *t, enum model
 {
 	struct rows *r = &s->rows[k];
 	const weir_table_spec spec = model_table_spec(t->model, k);
-	r->width = spec.width;
-	weir_status status = weir_scan(client, t->ids[k], 0, collect_row, r, err);
-	if (status == WEIR_OK && r->out_of_memory)
-		status = weir_fail(err, WEIR_E_MEMORY, "out of memory for the %zu rows of table %s", r->count, spec.name);
+	weir_status status = collect_rows(r, s->path, client, t->ids[k], err);
 	if (status != WEIR_OK)
 		return status;
 	struct safetensor *keys = &s->tensors[s->count++], *values = &s->tensors[s->count++];
-	*keys = (struct safetensor){.type = SAFETENSOR_U64, .dims = 1, .shape = {r->count}, .data = r->keys};
-	*values = (struct safetensor){.type = SAFETENSOR_F32, .dims = 2, .shape = {r->count, r->width}, .data = r->values};
+	*keys = (struct safetensor){.type = SAFETENSOR_U64, .dims = 1, .shape = {r->count}, .file = r->keys.file};
+	*values = (struct safetensor){.type = SAFETENSOR_F32, .dims = 2, .shape = {r->count, spec.width}, .file = r->values.file};
 	snprintf(keys->name, sizeof keys->name, "%s.keys", spec.name);
 	snprintf(values->name, sizeof values->name, "%s.values", spec.name);
 	return spec.optimizer.decay == WEIR_DECAY_FULL ? save_clocks(s, t, k, client, err) : WEIR_OK;
@@ -150,6 +150,7 @@ weir_status snapshot_save(const char *path, const struct tables *tables, weir_cl
 	struct save *s = calloc(1, sizeof *s);
 	if (s == NULL)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
+	s->path = path;
 	weir_status status = WEIR_OK;
 	for (enum model_table k = 0; k < MODEL_TABLES && status == WEIR_OK; k++)
 		if (model_has(tables->model, k))
@@ -157,8 +158,8 @@ weir_status snapshot_save(const char *path, const struct tables *tables, weir_cl
 	if (status == WEIR_OK)
 		status = write_file(path, s, tables, fields, dense_dim, err);
 	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
-		free(s->rows[k].keys);
-		free(s->rows[k].values);
+		spool_close(&s->rows[k].keys);
+		spool_close(&s->rows[k].values);
 		free(s->clocks[k].steps);
 		free(s->clocks[k].rates);
 		free(s->flat[k]);

@@ -8,7 +8,8 @@
 #include "minibatch.h"
 #include "tables.h"
 
-/* Saves what the servers hold now. Trainers should be at rest (between passes), or it is a mixture of moments. */
+/* Saves what the servers hold now. Trainers should be at rest (between passes), or it is a mixture of moments.
+ * Rows go through files, not memory: while it writes it needs twice the file's size on its disk. */
 weir_status snapshot_save(const char *path, const struct tables *tables, weir_client *client, uint32_t fields, uint32_t dense_dim,
                           weir_error *err);
 

@@ -73,6 +73,32 @@ static void a_whole_file_is_replaced_and_read_back(void **state)
 	assert_int_equal(access(in_folder("whole.tmp"), F_OK), -1);
 }
 
+static void a_copy_is_equal(void **state)
+{
+	(void)state;
+	enum { BYTES = (5 << 20) / 2 + 3 }; /* some blocks and a part of one */
+	struct disk *d = disk_system();
+	weir_error err = {0};
+	char from[256], to[256], *bytes = malloc(BYTES), *copy;
+	size_t n;
+	for (uint32_t i = 0; i < BYTES; i++)
+		bytes[i] = (char)(i * 2654435761u >> 24);
+	snprintf(from, sizeof from, "%s", in_folder("from"));
+	snprintf(to, sizeof to, "%s", in_folder("to"));
+	CHECK_OK(disk_write_file(d, from, bytes, BYTES, &err), err);
+	CHECK_OK(disk_write_file(d, to, "what was there", 14, &err), err);
+	CHECK_OK(disk_copy_file(d, from, to, &err), err);
+	CHECK_OK(disk_read_file(d, to, BYTES, &copy, &n, &err), err);
+	assert_int_equal(n, BYTES);
+	assert_memory_equal(copy, bytes, BYTES);
+	assert_int_equal(disk_copy_file(d, in_folder("nothing"), to, &err), WEIR_E_NOT_FOUND);
+	CHECK_CONTAINS(err.text, "nothing");
+	CHECK_OK(d->ops->remove(d, from, &err), err);
+	CHECK_OK(d->ops->remove(d, to, &err), err);
+	free(copy);
+	free(bytes);
+}
+
 static void a_leftover_temporary_file_does_no_harm(void **state)
 {
 	(void)state;
@@ -218,6 +244,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_file_is_read_and_written_at_offsets),
 	    cmocka_unit_test(a_whole_file_is_replaced_and_read_back),
+	    cmocka_unit_test(a_copy_is_equal),
 	    cmocka_unit_test(a_leftover_temporary_file_does_no_harm),
 	    cmocka_unit_test(folders_are_made_with_parents),
 	    cmocka_unit_test(errors_name_the_path),

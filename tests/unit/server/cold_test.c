@@ -341,6 +341,43 @@ static void a_full_disk_is_waited_out(void **state)
 	folder_remove(folder);
 }
 
+static bool always(void *arg)
+{
+	(void)arg;
+	return true;
+}
+
+static void a_full_disk_is_not_waited_out_by_a_server_that_stops(void **state)
+{
+	(void)state;
+	char folder[FOLDER_BYTES];
+	folder_create(folder);
+	const struct cold_options options = {.path = folder, .threads = 1, .spare_bytes = UINT64_MAX / 2};
+	struct cold *c;
+	assert_int_equal(cold_open(&c, &options, NULL), WEIR_OK);
+	struct task_queue *q = task_queue_create();
+	const struct cold_writer_options o = {.cold = c, .stopping = always};
+	struct cold_writer *w = cold_writer_create(&o, NULL);
+	struct cold_write items[2];
+	done_count = 0;
+	for (uint32_t i = 0; i < 2; i++) {
+		items[i] = (struct cold_write){
+		    .kind = COLD_WRITE_HEADER, .header = "x", .header_bytes = 1, .poster = task_queue_poster(q), .done = count_done};
+		cold_writer_submit(w, &items[i]);
+	}
+	while (done_count < 2)
+		task_queue_run(q, true);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(items[i].status, WEIR_E_NO_SPACE);
+		CHECK_CONTAINS(items[i].err.text, "left on the disk");
+	}
+	assert_true(cold_writer_is_stuck(w));
+	cold_writer_destroy(w);
+	cold_close(c);
+	task_queue_destroy(q);
+	folder_remove(folder);
+}
+
 /* --- Other errors */
 
 static void any_other_error_is_final(void **state)
@@ -384,6 +421,7 @@ int main(void)
 	    cmocka_unit_test(a_flipped_bit_is_named_and_never_served),
 	    cmocka_unit_test(any_other_error_is_final),
 	    cmocka_unit_test(a_full_disk_is_waited_out),
+	    cmocka_unit_test(a_full_disk_is_not_waited_out_by_a_server_that_stops),
 	    cmocka_unit_test(a_removed_partition_takes_rows_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Synchronous steps: waiting, closing, dropping, hybrids, parked pulls. */
+/* Synchronous steps: waiting, closing, dropping, parked pulls. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -125,29 +125,20 @@ static void parts_that_wait_when_their_unit_closes_are_dropped(void **state)
 	fixture_close(&f);
 }
 
-static weir_status push_hybrid(struct fixture *f, uint32_t batch, float v, uint64_t step)
-{
-	struct one_row x, y;
-	struct rows sections[2] = {one_row(&x, SYNC_ROWS, 10, v), one_row(&y, ASYNC_ROWS, 10, v)};
-	struct record r = push_record(1, 1, batch, 0, step);
-	return fixture_push(f, &r, sections, 2);
-}
-
-static void the_async_half_of_a_hybrid_applies_at_once(void **state)
+/* Half of it would be applied at once and half wait: a checkpoint in between would have it half. */
+static void a_part_is_synchronous_or_not(void **state)
 {
 	(void)state;
 	struct fixture f;
+	struct one_row x, y;
 	fixture_open(&f, &sgd);
-	assert_int_equal(push_hybrid(&f, 0, 1, 1), WEIR_OK);
-	assert_true(fixture_row(&f, ASYNC_ROWS, 10) == -1 && fixture_row(&f, SYNC_ROWS, 10) == 0);
-	assert_int_equal(push_hybrid(&f, 1, 2, 1), WEIR_OK);
-	const uint32_t ids[3][3] = {{1, 1, 0}, {1, 1, 1}, {1, 1, 2}};
-	assert_int_equal(fixture_close_step(&f, 1, ids, 1, 2), WEIR_OK);
-	assert_true(fixture_row(&f, ASYNC_ROWS, 10) == -3 && fixture_row(&f, SYNC_ROWS, 10) == -1);
-	assert_int_equal(push_hybrid(&f, 2, 4, 1), WEIR_E_DROPPED); /* late: its async half still counts */
-	assert_true(fixture_row(&f, ASYNC_ROWS, 10) == -7 && fixture_row(&f, SYNC_ROWS, 10) == -1);
-	assert_int_equal(partition_get_counters(f.p)->parts_applied, 1);
-	assert_int_equal(partition_get_counters(f.p)->parts_dropped, 2);
+	const struct record r = push_record(1, 1, 0, 0, 1);
+	struct rows sections[2] = {one_row(&x, SYNC_ROWS, 10, 1), one_row(&y, ASYNC_ROWS, 10, 1)};
+	assert_int_equal(fixture_push(&f, &r, sections, 2), WEIR_E_INVALID);
+	struct rows swapped[2] = {sections[1], sections[0]};
+	assert_int_equal(fixture_push(&f, &r, swapped, 2), WEIR_E_INVALID);
+	assert_true(fixture_row(&f, ASYNC_ROWS, 10) == 0);
+	assert_int_equal(partition_applied(f.p), 0);
 	fixture_close(&f);
 }
 
@@ -280,7 +271,7 @@ int main(void)
 	    cmocka_unit_test(a_dropped_batch_is_done_and_changes_nothing),
 	    cmocka_unit_test(a_part_that_comes_after_its_step_is_dropped),
 	    cmocka_unit_test(parts_that_wait_when_their_unit_closes_are_dropped),
-	    cmocka_unit_test(the_async_half_of_a_hybrid_applies_at_once),
+	    cmocka_unit_test(a_part_is_synchronous_or_not),
 	    cmocka_unit_test(a_waiting_part_belongs_to_its_batch),
 	    cmocka_unit_test(one_batch_a_step_equals_applying_it_directly),
 	    cmocka_unit_test(the_sum_follows_the_order_of_the_close),

@@ -67,6 +67,7 @@ struct world {
 	bool scanning, kept[KEYS], met[KEYS];
 	struct store_place place;
 	weir_status failed;
+	uint32_t asked; /* times that the writer has asked whether the server stops */
 };
 
 static uint64_t key_of(uint64_t id)
@@ -414,11 +415,17 @@ static void go_on_scan(struct world *w)
 
 /* --- Life */
 
-static void services_start(struct world *w)
+static bool stops_at_the_third_time(void *arg)
 {
-	const struct cold_options cold = {.path = w->folder, .threads = 1};
+	return ++((struct world *)arg)->asked == 3;
+}
+
+static void services_start(struct world *w, bool full)
+{
+	const struct cold_options cold = {.path = w->folder, .threads = 1, .spare_bytes = full ? UINT64_MAX / 2 : 0};
 	assert_int_equal(cold_open(&w->cold, &cold, NULL), WEIR_OK);
-	const struct cold_writer_options writer = {.cold = w->cold};
+	const struct cold_writer_options writer = {
+	    .cold = w->cold, .retry_ms = 1, .stopping = full ? stops_at_the_third_time : NULL, .arg = w};
 	assert_non_null(w->writer = cold_writer_create(&writer, NULL));
 	assert_non_null(w->fetch = cold_fetch_create(w->cold, 1, NULL));
 }
@@ -442,7 +449,7 @@ static void store_start(struct world *w)
 	store_set_durable(w->store, w->durable);
 }
 
-static void world_start(struct world *w, uint64_t seed)
+static void world_start_on(struct world *w, uint64_t seed, bool full)
 {
 	*w = (struct world){.loop = task_queue_create()};
 	w->parked_last = &w->parked;
@@ -452,8 +459,13 @@ static void world_start(struct world *w, uint64_t seed)
 	for (uint32_t t = 0; t < TABLES; t++)
 		for (uint64_t id = 0; id < KEYS; id++)
 			model_initial(t, id, &w->rows[t][id]);
-	services_start(w);
+	services_start(w, full);
 	store_start(w);
+}
+
+static void world_start(struct world *w, uint64_t seed)
+{
+	world_start_on(w, seed, false);
 }
 
 static void world_stop(struct world *w)
@@ -572,7 +584,7 @@ static void a_flushed_store_comes_back(void **state)
 			step(w);
 		settle(w);
 		world_stop(w);
-		services_start(w);
+		services_start(w, false);
 		store_start(w);
 		uint8_t *header;
 		size_t bytes;
@@ -602,6 +614,11 @@ static void replay_wants(struct world *w, const struct record *r)
 		keys[i] = key_of(r->ids[i]);
 	store_replay(w->store, w->index);
 	assert_int_equal(store_want(w->tables[r->table], keys, r->count), WEIR_OK);
+}
+
+static void replay_fetches(struct world *w, const struct record *r)
+{
+	replay_wants(w, r);
 	assert_int_equal(store_fetch_now(w->store, NULL), WEIR_OK);
 }
 
@@ -617,7 +634,7 @@ static void a_replay_reads_and_writes_on_its_own_thread(void **state)
 		struct record r = {.kind = PUSH, .table = 0, .count = RECORD_MAX};
 		for (uint64_t k = 0; k < RECORD_MAX; k++)
 			r.ids[k] = (i * RECORD_MAX + k) % KEYS;
-		replay_wants(w, &r);
+		replay_fetches(w, &r);
 		push(w, &r);
 		assert_in_range(pool_used(&w->pool), 1, w->pool.limit + RECORD_MAX * ROW_BYTES);
 	}
@@ -625,7 +642,7 @@ static void a_replay_reads_and_writes_on_its_own_thread(void **state)
 		struct record r = {.table = 0};
 		for (; r.count < 9 && id + r.count < KEYS; r.count++)
 			r.ids[r.count] = id + r.count;
-		replay_wants(w, &r);
+		replay_fetches(w, &r);
 		check_values(w, &r);
 	}
 	store_replayed(w->store);
@@ -633,6 +650,29 @@ static void a_replay_reads_and_writes_on_its_own_thread(void **state)
 	for (uint32_t i = 0; i < STEPS; i++)
 		step(w);
 	settle(w);
+	world_free(w);
+}
+
+/* Until the server is asked to stop: then the replay fails, and says why. */
+static void a_replay_waits_for_space(void **state)
+{
+	(void)state;
+	struct world *w = malloc(sizeof *w);
+	weir_error err = {0};
+	weir_status status = WEIR_OK;
+	world_start_on(w, 5, true);
+	for (uint32_t i = 0; i < KEYS / RECORD_MAX && !status; i++) {
+		struct record r = {.kind = PUSH, .table = 0, .count = RECORD_MAX};
+		for (uint64_t k = 0; k < RECORD_MAX; k++)
+			r.ids[k] = i * RECORD_MAX + k;
+		replay_wants(w, &r);
+		status = store_fetch_now(w->store, &err);
+		if (!status)
+			push(w, &r);
+	}
+	assert_int_equal(status, WEIR_E_NO_SPACE);
+	CHECK_CONTAINS(err.text, "left on the disk");
+	assert_int_equal(w->asked, 3);
 	world_free(w);
 }
 
@@ -759,6 +799,7 @@ int main(void)
 	    cmocka_unit_test(random_records_equal_a_model),
 	    cmocka_unit_test(a_flushed_store_comes_back),
 	    cmocka_unit_test(a_replay_reads_and_writes_on_its_own_thread),
+	    cmocka_unit_test(a_replay_waits_for_space),
 	    cmocka_unit_test(nothing_is_written_before_it_is_durable),
 	    cmocka_unit_test(an_error_below_reaches_the_owner),
 	    cmocka_unit_test(a_snapshot_works_without_anything_below),

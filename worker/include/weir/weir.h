@@ -145,7 +145,9 @@ WEIR_API weir_status weir_push(weir_client *client, const weir_batch *batch, con
 /* Waits for one operation. After it, the ticket is forgotten. An operation started with a callback needs no wait. */
 WEIR_API weir_status weir_wait(weir_client *client, weir_ticket ticket, int64_t timeout_ms, weir_error *err);
 
-/* Sets rows: initial weights, import. Blocking. Dense: keys NULL, whole table. */
+/* Sets rows: initial weights, import. Blocking. Dense: keys NULL, whole table. Unlike a push it has no identity: after a broken connection or a
+ * server's restart it is sent again and takes effect again, so that pushes to these rows made before it returns may be overwritten. It is for
+ * a job that does not train. */
 WEIR_API weir_status weir_assign(weir_client *client, uint32_t table, const uint64_t *keys, size_t rows, const float *values,
                                  weir_error *err);
 

@@ -1,0 +1,34 @@
+# A full disk: a server that is told to end does so at once and leaves its rows to the log; one that starts on it recovers, waits, and goes on by itself
+# when there is room again. The run directory is a file system of its own, which is made smaller and larger.
+[ "$(id -u)" = 0 ] && unshare -m true 2> /dev/null || { echo "needs mounts of its own: skipped"; exit 77; }
+[ "${WEIR_OWN_MOUNTS:-}" ] || WEIR_OWN_MOUNTS=1 exec unshare -m bash "$0" "$@"
+. "$(dirname "$0")/lib.sh"
+trap 'cleanup 2> /dev/null; umount -l "$RUN"; rm -rf "$DIR"' EXIT
+mkdir "$RUN"
+mount -t tmpfs -o size=4g weir "$RUN" || fail "no tmpfs"
+write_job 400 "log: disk"
+
+# The disk counts as full: rows need 512 MiB and more.
+fill() { mount -o remount,size=$(($(df --output=used -k "$RUN" | tail -n 1) + 300 * 1024))k "$RUN" || fail "the file system is not made smaller"; }
+servers_said() { grep -qs "$1" "$RUN/server-0.log" && grep -qs "$1" "$RUN/server-1.log"; }
+
+start_train --set cluster.flush_interval_ms=600000
+wait_for 60 "the first rows" trained 5000
+fill
+kill -TERM "$TRAIN"
+told=$SECONDS
+finish_train 12
+[ $((SECONDS - told)) -le 30 ] || fail "the drain took $((SECONDS - told)) s"
+servers_said "rows are not written" || fail "servers do not say that their rows are not written"
+nothing_left
+
+rm "$RUN"/server-*.log
+start_train --resume --set cluster.flush_interval_ms=100
+wait_for 60 "both servers to wait for space" servers_said "disk full"
+servers_said "room again" && fail "rows are written to a full disk"
+mount -o remount,size=4g "$RUN"
+wait_for 30 "both servers to go on" servers_said "room again"
+kill -TERM "$TRAIN"
+finish_train 12
+holds "$DIR/report.json" ".audit.double == 0 and .rows >= 5000"
+nothing_left
