@@ -1,4 +1,4 @@
-/* weir import: sets the rows of a running job to those of a safetensors file, by logged assignments. */
+/* weir import: sets the rows of a running job to those of a safetensors file or a checkpoint, by logged assignments. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,6 +6,7 @@
 
 #include "backend.h"
 #include "dataset.h"
+#include "import_checkpoint.h"
 #include "options.h"
 #include "snapshot.h"
 #include "tables.h"
@@ -18,7 +19,7 @@ struct import {
 	struct job *job;
 	struct logger *logger;
 	struct dataset *data;
-	struct snapshot *snapshot;
+	struct snapshot *snapshot; /* NULL: from a checkpoint */
 	struct backend *backend;
 	struct model *model;
 	weir_client *client;
@@ -27,7 +28,7 @@ struct import {
 /* The model's shapes come from the job and its data; the file must have them. */
 static weir_status open_model(struct import *i, weir_error *err)
 {
-	weir_status s = snapshot_open(&i->snapshot, i->in, err);
+	weir_status s = import_is_checkpoint(i->in) ? WEIR_OK : snapshot_open(&i->snapshot, i->in, err);
 	if (s == WEIR_OK)
 		s = dataset_open(&i->data, i->job, SPLIT_TRAIN, i->logger, err);
 	if (s == WEIR_OK && !(i->backend = backend_open("cpu", 1, err)))
@@ -36,7 +37,7 @@ static weir_status open_model(struct import *i, weir_error *err)
 		return s;
 	const struct dataset_info *info = dataset_get_info(i->data);
 	s = model_create(&i->model, i->backend, i->job, info->fields, info->dense_dim, err);
-	return s == WEIR_OK ? snapshot_bind(i->snapshot, i->model, err) : s;
+	return s == WEIR_OK && i->snapshot ? snapshot_bind(i->snapshot, i->model, err) : s;
 }
 
 static weir_status import(struct import *i, weir_error *err)
@@ -55,7 +56,8 @@ static weir_status import(struct import *i, weir_error *err)
 	uint64_t rows = 0;
 	s = tables_register(&tables, i->model, &length, i->client, err);
 	if (s == WEIR_OK)
-		s = snapshot_assign(i->snapshot, &tables, i->client, &rows, err);
+		s = i->snapshot ? snapshot_assign(i->snapshot, &tables, i->client, &rows, err)
+		                : import_checkpoint(i->job, i->in, &tables, i->client, &rows, err);
 	if (s == WEIR_OK)
 		printf("%s: %" PRIu64 " rows and the dense weights are set in the job at %s\n", i->in, rows, address);
 	return s;
@@ -84,7 +86,7 @@ int verb_import(int count, char **args)
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
 	i.options.path = word ? word : i.options.path;
 	if (s == WEIR_OK && !i.in)
-		s = weir_fail(&err, WEIR_E_INVALID, "needs --in FILE.safetensors");
+		s = weir_fail(&err, WEIR_E_INVALID, "needs --in FILE.safetensors, or --in a checkpoint");
 	if (s == WEIR_OK)
 		s = job_options_logger(&i.options, "weir", LOG_WARN, &i.logger, &err);
 	if (s != WEIR_OK)

@@ -12,7 +12,7 @@
 	X(predict, "--job FILE --out SCORES.txt [--part valid|test]", "write one score a line")                                   \
 	X(datagen, "--rows N [--ids N] [--seed S] --out FILE", "write click data from a planted model")                           \
 	X(export, "--job FILE [--at ADDRESS] --out MODEL.safetensors", "write a running job's weights")                           \
-	X(import, "--job FILE [--at ADDRESS] --in MODEL.safetensors", "set the weights of a job that does not train")             \
+	X(import, "--job FILE [--at ADDRESS] --in MODEL.safetensors|CHECKPOINT", "set the weights of a job that does not train")  \
 	X(checkpoint, "[verify] --job FILE [--at ADDRESS] [--from NAME|latest] [--json]",                                         \
 	  "write a checkpoint of a running job, or verify one")                                                                   \
 	X(restore, "JOB.yaml --from NAME|latest", "verify a checkpoint and make `weir train --resume` go on from it")             \
