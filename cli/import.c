@@ -1,9 +1,10 @@
-/* weir import: sets the rows of a running job to those of a safetensors file, by logged assignments. */
+/* weir import: sets the rows of a running job to those of a safetensors file or a checkpoint, by logged assignments. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "import_checkpoint.h"
 #include "options.h"
 #include "tables.h"
 #include "train.h"
@@ -35,7 +36,8 @@ static weir_status import(struct import *i, weir_error *err)
 	uint64_t rows = 0;
 	s = tables_register(&tables, i->weights.model, &length, i->client, err);
 	if (s == WEIR_OK)
-		s = snapshot_assign(i->weights.snapshot, &tables, i->client, &rows, err);
+		s = i->weights.snapshot ? snapshot_assign(i->weights.snapshot, &tables, i->client, &rows, err)
+		                        : import_checkpoint(i->job, i->in, &tables, i->client, &rows, err);
 	if (s == WEIR_OK)
 		printf("%s: %" PRIu64 " rows and the dense weights are set in the job at %s\n", i->in, rows, address);
 	return s;
@@ -60,7 +62,7 @@ int verb_import(int count, char **args)
 	if (s == WEIR_OK)
 		s = job_options_take(&i.options, word, &err);
 	if (s == WEIR_OK && !i.in)
-		s = weir_fail(&err, WEIR_E_INVALID, "needs --in FILE.safetensors");
+		s = weir_fail(&err, WEIR_E_INVALID, "needs --in FILE.safetensors, or --in a checkpoint");
 	if (s == WEIR_OK)
 		s = job_options_logger(&i.options, "weir", LOG_WARN, &i.logger, &err);
 	if (s != WEIR_OK)

@@ -12,7 +12,7 @@
 	X(predict, "JOB.yaml --out SCORES.txt [--part valid|test]", "write one score a line, in the order of the rows")                                   \
 	X(datagen, "--rows N [--ids N] [--seed S] --out FILE", "write click data from a planted model; 13312 to 268435456 ids (1000000)")                           \
 	X(export, "JOB.yaml [--at ADDRESS] --out MODEL.safetensors", "write a running job's weights, or the best of one that has ended")                           \
-	X(import, "JOB.yaml [--at ADDRESS] --in MODEL.safetensors", "set the weights of a job that does not train")                              \
+	X(import, "JOB.yaml [--at ADDRESS] --in MODEL.safetensors|CHECKPOINT", "set the weights of a job that does not train")                              \
 	X(checkpoint, "(JOB.yaml | --at ADDRESS) [--json]  |  checkpoint verify JOB.yaml [--from NAME|latest] [--json]",                                         \
 	  "write a checkpoint of a running job, or verify one")                                                                   \
 	X(restore, "JOB.yaml --from NAME|latest", "verify a checkpoint and make `weir train --resume` go on from it")             \

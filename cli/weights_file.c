@@ -2,12 +2,13 @@
 #include "weights_file.h"
 
 #include "backend.h"
+#include "import_checkpoint.h"
 
 weir_status weights_file_open(struct weights_file *w, const struct job *job, const char *path, struct logger *logger,
                               weir_error *err)
 {
 	*w = (struct weights_file){0};
-	weir_status s = snapshot_open(&w->snapshot, path, err);
+	weir_status s = import_is_checkpoint(path) ? WEIR_OK : snapshot_open(&w->snapshot, path, err);
 	if (s == WEIR_OK)
 		s = dataset_open(&w->data, job, SPLIT_TRAIN, logger, err);
 	if (s == WEIR_OK && !(w->backend = backend_open("cpu", 1, err)))
@@ -16,7 +17,9 @@ weir_status weights_file_open(struct weights_file *w, const struct job *job, con
 		return s;
 	const struct dataset_info *info = dataset_get_info(w->data);
 	s = model_create(&w->model, w->backend, job, info->fields, info->dense_dim, err);
-	return s == WEIR_OK ? snapshot_bind(w->snapshot, w->model, err) : s;
+	if (s != WEIR_OK)
+		return s;
+	return w->snapshot ? snapshot_bind(w->snapshot, w->model, err) : import_checkpoint_check(job, path, w->model, err);
 }
 
 void weights_file_close(struct weights_file *w)

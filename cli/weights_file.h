@@ -1,4 +1,4 @@
-/* A safetensors file as the weights of a job's model: opened, and known to fit. */
+/* A safetensors file, or a checkpoint, as the weights of a job's model: opened, and known to fit. */
 #ifndef WEIR_WEIGHTS_FILE_H
 #define WEIR_WEIGHTS_FILE_H
 
@@ -9,7 +9,7 @@
 #include "snapshot.h"
 
 struct weights_file {
-	struct snapshot *snapshot; /* bound to the model */
+	struct snapshot *snapshot; /* bound to the model; NULL: a checkpoint (import_checkpoint.h) */
 	struct model *model;       /* its shapes come from the job and its data */
 	struct dataset *data;      /* the training part */
 	struct backend *backend;

@@ -97,7 +97,7 @@ struct job {
 		uint64_t seed;
 		uint32_t threads;                     /* compute threads per worker; 0: auto */
 		uint32_t allow_skip;                  /* quarantined units tolerated */
-		char warm_start[WEIR_PATH_BYTES_MAX]; /* safetensors file; "": initial values */
+		char warm_start[WEIR_PATH_BYTES_MAX]; /* safetensors file or checkpoint; "": initial values */
 	} train;
 	char device[32]; /* auto | cpu | cuda | cuda:N */
 	struct {

@@ -1,4 +1,4 @@
-# Run directories that cannot be used are named with the reason; two runs do not share one.
+# Run directories and places for checkpoints that cannot be used are named with the reason; two runs do not share a directory.
 . "$(dirname "$0")/lib.sh"
 write_job 50
 : > "$DIR/file"
@@ -13,5 +13,17 @@ wait_for 30 "the first rows" trained 100
 "$WEIR" train "$DIR/job.yaml" > "$DIR/second.out" 2> "$DIR/second.err" && fail "a second run in the same folder"
 grep -q "another .weir train. runs in $RUN" "$DIR/second.err" || fail "the other run is not told: $(cat "$DIR/second.err")"
 kill -TERM "$first"
+finish_train 12
+nothing_left
+
+# A place for checkpoints that cannot be opened: each that is due fails once, when the coordinator next looks
+# (every 500 ms), not over and over.
+rm -rf "$RUN"
+start_train --set checkpoint.dir=s3:///no-bucket --set checkpoint.every_steps=50
+failures() { [ "$(grep -cs "checkpoint failed" "$RUN/server-0.log")" -ge "$1" ]; }
+wait_for 60 "checkpoints to fail" failures 6
+most=$(grep "checkpoint failed" "$RUN/server-0.log" | cut -d . -f 1 | uniq -c | sort -n | tail -n 1 | awk '{print $1}')
+[ "$most" -le 3 ] || fail "$most checkpoints failed in one second"
+kill -TERM "$TRAIN"
 finish_train 12
 nothing_left

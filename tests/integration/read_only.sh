@@ -21,7 +21,7 @@ refused "$DIR/locked" "$DIR/locked" -- "$WEIR" train "$DIR/job.yaml" --set "run_
 
 # --- checkpoints: the job itself goes on
 mkdir "$DIR/ck"
-(read_only "$DIR/ck" "$WEIR" train "$DIR/job.yaml" --report "$DIR/report.json" --set "checkpoint.dir=$DIR/ck/new" --set checkpoint.every_steps=50) > "$DIR/train.out" 2> "$DIR/train.err" < /dev/null &
+(read_only "$DIR/ck" "$WEIR" train "$DIR/job.yaml" --report "$DIR/report.json" --set "checkpoint.dir=$DIR/ck") > "$DIR/train.out" 2> "$DIR/train.err" < /dev/null &
 TRAIN=$!
 wait_for 60 "the first rows" trained 5000
 # The status shows what the process has, not what is kept free for it, and no row below memory as there is none.
@@ -31,11 +31,6 @@ told "$DIR/ck" "$DIR/out.err"
 [ -z "$(ls "$DIR/ck")" ] || fail "files in a read-only folder"
 rows=$(json "$DIR/status.json" .rows)
 wait_for 60 "the job to go on" trained $((rows + 5000))
-failed=$(grep -c "checkpoint failed" "$RUN/server-0.log")
-trained 5000
-most=$(($(json "$DIR/status.json" .rows) / 64 / 50 + 1)) # one for 50 batches of 64, and that of `weir checkpoint`
-[ "$failed" -ge 2 ] && [ "$failed" -le "$most" ] || fail "$failed checkpoints failed, $most were due"
-echo "$failed checkpoints failed, $most were due"
 for p in $TRAIN $(left_over); do kill -KILL "$p" 2> /dev/null; done
 wait "$TRAIN" 2> /dev/null
 for p in $(left_over); do wait_for 10 "process $p to be gone" is_gone "$p"; done

@@ -1,0 +1,17 @@
+/* A job's weights from a checkpoint, of whatever job: its rows, without optimizer slots, by logged assignments. */
+#ifndef WEIR_IMPORT_CHECKPOINT_H
+#define WEIR_IMPORT_CHECKPOINT_H
+
+#include "job.h"
+#include "tables.h"
+
+/* Whether a name says a checkpoint: a folder of them, an S3 place, or one of them in either (PLACE/ck-NAME, its manifest). */
+bool import_is_checkpoint(const char *from);
+/* Whether import_checkpoint can begin: the checkpoint is there, and of this model. */
+weir_status import_checkpoint_check(const struct job *job, const char *from, const struct model *model, weir_error *err);
+/* Sets the model's tables in the job of `client`. Of a folder the latest of the job's name is taken; `job` also says how S3 is reached. *rows: of keyed
+ * tables. E_INVALID when it is of another model, naming the table; E_CORRUPT, E_NOT_FOUND as checkpoint_manifest_read. */
+weir_status import_checkpoint(const struct job *job, const char *from, const struct tables *t, weir_client *client,
+                              uint64_t *rows, weir_error *err);
+
+#endif
