@@ -9,6 +9,7 @@
 weir_status checkpoint_find(const struct job *job, const char *from, struct blob_store **store, struct checkpoint_manifest *out,
                             weir_error *err) WEIR_MUST_CHECK;
 /* The name of the last one. E_NOT_FOUND. */
-weir_status checkpoint_find_latest(const struct job *job, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX], weir_error *err) WEIR_MUST_CHECK;
+weir_status checkpoint_find_latest(const struct job *job, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX],
+                                   weir_error *err) WEIR_MUST_CHECK;
 
 #endif

@@ -54,8 +54,9 @@
 #define WEIR_EPOCHS_KEPT 256u /* starts of a server that a partition remembers; enforced by epochs.c */
 
 /* Replication. Enforced by replica*.c. */
-#define WEIR_REPLICAS_MAX     8u    /* of one partition: in-sync members, and learners beside them */
-#define WEIR_TAIL_ENTRIES_MAX 4096u /* in a partition's log, and not applied yet: further records wait; enforced by partition_tail.c */
+#define WEIR_REPLICAS_MAX 8u /* of one partition: in-sync members, and learners beside them */
+/* In a partition's log, and not applied yet: further records wait; enforced by partition_tail.c. */
+#define WEIR_TAIL_ENTRIES_MAX 4096u
 
 /* Eviction by ttl_s and min_score. Enforced by partition_evict.c and cold_sweep.c: at every tick of a partition, about a millisecond at most. */
 #define WEIR_EVICT_KEYS_MAX     512u   /* keys of one entry */

@@ -101,7 +101,8 @@ struct coord_watch_handler {
 /* Follows a name from a revision on: that of a read, plus 1. NULL: out of memory. */
 struct coord_watch *coord_watch_start(struct coord *c, const char *name, uint64_t revision,
                                       const struct coord_watch_handler *handler, void *arg);
-void coord_watch_stop(struct coord_watch *w); /* nothing comes from it any more; frees it. Also from its callbacks. NULL is allowed */
+/* Nothing comes from it any more; frees it. Also from its callbacks. NULL is allowed. */
+void coord_watch_stop(struct coord_watch *w);
 
 /* --- For implementations, which embed these first. What coord.c hands on has been checked. */
 struct coord_ops {

@@ -18,11 +18,11 @@ struct etcd {
 	enum coord_state state; /* as the owner knows it */
 	/* The endpoint in use. */
 	uint32_t endpoint;
-	bool connected;               /* it has answered a renewal */
-	uint32_t failed;              /* endpoints that failed since one was connected, at most all */
-	uint32_t rounds;              /* through all of them, since a connection that lasted */
-	struct rpc_stream *renewals;  /* NULL while there is none */
-	struct rpc_timer timer;       /* the next renewal, or its answer is overdue, or the next attempt */
+	bool connected;                      /* it has answered a renewal */
+	uint32_t failed;                     /* endpoints that failed since one was connected, at most all */
+	uint32_t rounds;                     /* through all of them, since a connection that lasted */
+	struct rpc_stream *renewals;         /* NULL while there is none */
+	struct rpc_timer timer;              /* the next renewal, or its answer is overdue, or the next attempt */
 	char failure[WEIR_ERROR_TEXT_BYTES]; /* why the last one was left */
 	/* The lease. */
 	int64_t lease; /* its id, of our choice, so that it may be asked for twice and named before it is granted */
@@ -52,7 +52,7 @@ struct coord_record etcd_record(const Etcdserverpb__KeyValue *kv);
 weir_status etcd_read(struct coord *c, const char *name, uint32_t timeout_ms, coord_done_fn done, void *arg, weir_error *err);
 weir_status etcd_txn(struct coord *c, const struct coord_txn *txn, uint32_t timeout_ms, coord_done_fn done, void *arg,
                      weir_error *err);
-void etcd_calls_begin(struct etcd *e);                                        /* connected: those that wait */
+void etcd_calls_begin(struct etcd *e);                                    /* connected: those that wait */
 void etcd_calls_end(struct etcd *e, weir_status status, const char *why); /* of those that wait */
 
 /* Watches (coord_etcd_watch.c) */

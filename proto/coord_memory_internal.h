@@ -40,7 +40,7 @@ struct coord_entry *coord_entry_retain(struct coord_entry *e);
 void coord_entry_release(struct coord_entry *e); /* NULL is allowed */
 
 struct coord_entry *coord_store_find(struct coord_memory *m, const char *key); /* borrowed; NULL: no such record */
-size_t coord_store_place(const struct coord_memory *m, const char *key);        /* of the first record at or after key */
+size_t coord_store_place(const struct coord_memory *m, const char *key);       /* of the first record at or after key */
 /* Makes entries the records of their keys, at one new revision; takes them over. Deleting what is not there changes nothing. */
 void coord_store_apply(struct coord_memory *m, struct coord_entry *const *entries, size_t count);
 void coord_store_end_lease(struct coord_memory *m, uint64_t lease);

@@ -34,8 +34,8 @@ void durable_close(struct server *s); /* after the loops and the partitions */
 struct durable_status {
 	uint64_t recovery_ms, replayed_entries, replayed_bytes, journal_bytes, budget_bytes;
 	uint64_t memory_bytes; /* of the process, beyond what it began with; where it is not ours alone, what is counted */
-	uint64_t keys;  /* rows on disk, about */
-	bool disk_full; /* rows cannot be written */
+	uint64_t keys;         /* rows on disk, about */
+	bool disk_full;        /* rows cannot be written */
 };
 void durable_get_status(const struct server *s, struct durable_status *out);
 

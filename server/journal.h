@@ -32,7 +32,7 @@ struct journal;
 struct journal_options {
 	struct disk *disk;         /* outlives the journal */
 	const char *directory;     /* made when missing */
-	uint8_t id[16];            /* whose journal it is: files of another are refused (those with none, from before there were any, are taken) */
+	uint8_t id[16];            /* whose journal it is: files of another are refused, those with none are taken */
 	const char *holder;        /* who opens it, for whoever finds it locked: "server 1 of job x, pid 77" */
 	uint64_t segment_bytes;    /* 0: WEIR_JOURNAL_SEGMENT_BYTES */
 	uint32_t sync_interval_ms; /* fsync at least so often while something is not durable; 0: only when asked */
@@ -77,8 +77,8 @@ struct journal_reader {
 };
 /* Reads the whole journal, one pass, and makes what is left of it durable. Must come once, before anything else, also for a new journal (then
  * nothing is handed over). Every channel that will be used is in `channels`; entries of any other: E_CORRUPT. */
-weir_status journal_replay(struct journal *j, struct journal_channel *channels, uint32_t count, const struct journal_reader *reader,
-                           weir_error *err) WEIR_MUST_CHECK;
+weir_status journal_replay(struct journal *j, struct journal_channel *channels, uint32_t count,
+                           const struct journal_reader *reader, weir_error *err) WEIR_MUST_CHECK;
 
 /* --- Running */
 

@@ -45,9 +45,11 @@ struct log_ops {
 	                               uint64_t index); /* NULL when released or not there; valid until the next append */
 	uint64_t (*first)(const struct log *l);         /* the first that get finds; last + 1: none */
 	uint64_t (*last)(const struct log *l);
-	uint64_t (*committed)(const struct log *l); /* the largest `committed` of its entries, also of released ones; at least what was in front of them */
-	uint64_t (*durable)(const struct log *l);   /* last index that is as safe as this log can make it; any thread. Only a cut takes it back */
-	void (*sync)(struct log *l);                /* makes all that is appended and cut durable soon; does not wait */
+	/* The largest `committed` of its entries, also of released ones; at least what was in front of them. */
+	uint64_t (*committed)(const struct log *l);
+	/* Last index that is as safe as this log can make it; any thread. Only a cut takes it back. */
+	uint64_t (*durable)(const struct log *l);
+	void (*sync)(struct log *l); /* makes all that is appended and cut durable soon; does not wait */
 	/* Entries < index are not needed to apply steps any more: they leave memory. */
 	void (*release_below)(struct log *l, uint64_t index);
 	/* Entries < index are not needed to recover any more, as a durable flush covers them: they may leave the disk. */

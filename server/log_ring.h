@@ -15,10 +15,10 @@ struct log_ring {
 weir_status log_ring_init(struct log_ring *r, uint64_t first);
 /* e's index must be last + 1. E_MEMORY. */
 weir_status log_ring_push(struct log_ring *r, const struct log_entry *e, weir_error *err);
-void log_ring_pop(struct log_ring *r);                                          /* takes the last entry back */
+void log_ring_pop(struct log_ring *r); /* takes the last entry back */
 /* The entries behind index go. It must be committed or more, and no released entry. */
 void log_ring_truncate_above(struct log_ring *r, uint64_t index);
-void log_ring_restart(struct log_ring *r, uint64_t first); /* all go: as log_ring_init left it */
+void log_ring_restart(struct log_ring *r, uint64_t first);                      /* all go: as log_ring_init left it */
 const struct log_entry *log_ring_get(const struct log_ring *r, uint64_t index); /* NULL when not held */
 void log_ring_release_below(struct log_ring *r, uint64_t index);
 void log_ring_free(struct log_ring *r);

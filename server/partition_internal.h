@@ -18,7 +18,7 @@ struct partition_table {
 	const struct optimizer *optimizer;
 	bool full_decay;              /* rows that a push leaves out take its step too: optimizer_catch_up */
 	struct optimizer_clock clock; /* state: counts the applied entries that brought rows of this table */
-	uint32_t *ahead;              /* (1; dense: chunks here) what entries in the tail will add to the count of the table; of the chunk */
+	uint32_t *ahead; /* (1; dense: chunks here) what entries in the tail will add to the count of the table; of the chunk */
 	struct histogram staleness;
 	struct partition_table_counters counters;
 };

@@ -40,11 +40,11 @@ struct replica_record {
 
 /* --- Between replicas. All travel on the stream of their server pair; any may be lost, repeated, late. */
 
-#define REPLICA_MESSAGE_MAP(X)                                                                                             \
-	X(JOIN)      /* to the primary: tell me what I should have. `incarnation`: the sender's, as in ACK */                 \
+#define REPLICA_MESSAGE_MAP(X)                                                                                               \
+	X(JOIN)      /* to the primary: tell me what I should have. `incarnation`: the sender's, as in ACK */                    \
 	X(ESTABLISH) /* from the primary of `epoch`: its epochs. `incarnation`: the receiver's as known, 0: not; so in APPEND */ \
-	X(APPEND)    /* entries first..last (first == last + 1: none), and the commit index */                                 \
-	X(ACK)       /* established in `epoch`, and the log is the primary's up to `last`; on disk up to `durable` */           \
+	X(APPEND)    /* entries first..last (first == last + 1: none), and the commit index */                                   \
+	X(ACK)       /* established in `epoch`, and the log is the primary's up to `last`; on disk up to `durable` */            \
 	X(REFUSE)    /* `epoch`, which is higher than the one you wrote in, has been promised */
 
 enum replica_message_kind {
@@ -66,21 +66,21 @@ struct replica_message {
 
 /* --- What to do */
 
-#define REPLICA_ACTION_MAP(X)                                                                                             \
-	X(SEND)      /* `message` */                                                                                         \
-	X(SHIP)      /* there may be something for peers: replica_batch of each */                                            \
-	X(STORE)     /* put the entries first..last of the APPEND being handled behind the log, then replica_stored */         \
-	X(TRUNCATE)  /* cut off the log's entries behind `last`; none of them is committed */                                   \
-	X(RESET)     /* drop the log, rows and header: all is fetched again */                                                 \
-	X(COMMIT)    /* entries up to `last` are committed: apply them; who waits for them may be answered */                   \
-	X(PROMISE)   /* write `epoch` down so that a crash does not lose it, then replica_promised */                            \
-	X(BEGIN)     /* primary of `epoch`: append its first entry, which says so, and replica_stored */                         \
-	X(SERVE)     /* requests are taken: what former epochs left is committed */                                             \
-	X(PAUSE)     /* requests wait: the partition is moving */                                                               \
-	X(STEP_DOWN) /* primary no more: who waits is told to ask another */                                                    \
-	X(READ)      /* read the record, linearizably, then replica_read */                                                     \
-	X(CHANGE)    /* replace the record by `record` if its revision still is record.revision, then replica_changed */          \
-	X(SNAPSHOT)  /* `member` needs what the log has no more: stream a snapshot to it, then replica_snapshot_ended */          \
+#define REPLICA_ACTION_MAP(X)                                                                                        \
+	X(SEND)      /* `message` */                                                                                     \
+	X(SHIP)      /* there may be something for peers: replica_batch of each */                                       \
+	X(STORE)     /* put the entries first..last of the APPEND being handled behind the log, then replica_stored */   \
+	X(TRUNCATE)  /* cut off the log's entries behind `last`; none of them is committed */                            \
+	X(RESET)     /* drop the log, rows and header: all is fetched again */                                           \
+	X(COMMIT)    /* entries up to `last` are committed: apply them; who waits for them may be answered */            \
+	X(PROMISE)   /* write `epoch` down so that a crash does not lose it, then replica_promised */                    \
+	X(BEGIN)     /* primary of `epoch`: append its first entry, which says so, and replica_stored */                 \
+	X(SERVE)     /* requests are taken: what former epochs left is committed */                                      \
+	X(PAUSE)     /* requests wait: the partition is moving */                                                        \
+	X(STEP_DOWN) /* primary no more: who waits is told to ask another */                                             \
+	X(READ)      /* read the record, linearizably, then replica_read */                                              \
+	X(CHANGE)    /* replace the record by `record` if its revision still is record.revision, then replica_changed */ \
+	X(SNAPSHOT)  /* `member` needs what the log has no more: stream a snapshot to it, then replica_snapshot_ended */ \
 	X(LOST)      /* the last in-sync replica is not whole: the job must go back to a checkpoint. Once */
 
 enum replica_action_kind {

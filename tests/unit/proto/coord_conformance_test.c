@@ -303,7 +303,7 @@ static void a_compacted_watch_says_that_it_missed_something(void **state)
 	watched_wait(&watched, 1);
 
 	session_part(reader);
-	read_now(writer, "/t/k", &a); /* it has found its way back */
+	read_now(writer, "/t/k", &a);                   /* it has found its way back */
 	put_text(writer, "/t/k", NULL, ANY, false, &a); /* the one change missed is the compacted revision, and a deletion */
 	world_compact(&w, a.revision);
 	session_rejoin(reader);

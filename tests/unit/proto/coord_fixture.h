@@ -14,7 +14,7 @@
 #define WORLD_SESSIONS_MAX 4
 #define TOLD_MAX           512
 
-struct told { /* a record, copied */
+struct told {                                      /* a record, copied */
 	char key[WEIR_COORD_KEY_BYTES_MAX], value[64]; /* value cut; "(deleted)" of a deletion */
 	size_t value_bytes;
 	uint64_t mod_revision, lease;
@@ -36,7 +36,7 @@ struct session {
 };
 
 struct world {
-	bool etcd; /* or in memory */
+	bool etcd;           /* or in memory */
 	char endpoints[600]; /* of etcd, as sessions opened from now on are told; "": the one it has */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
