@@ -1,6 +1,6 @@
 #!/bin/sh
-# What `make soak` runs: each fuzz target for FUZZ_SECONDS where there is clang, then the tests of whole programs and of threads,
-# ROUNDS times each or until one fails. What a fuzz target fails on is left in build/fuzz.
+# What `make soak` runs: each fuzz target for FUZZ_SECONDS where there is clang, the tests that `make test` has no time for under sanitizers, then the
+# tests of whole programs and of threads, ROUNDS times each or until one fails. What a fuzz target fails on is left in build/fuzz.
 set -eu
 cd "$(dirname "$0")/.."
 : "${JOBS:=$(nproc)}" "${ROUNDS:=20}" "${FUZZ_SECONDS:=60}"
@@ -18,6 +18,14 @@ if command -v clang >/dev/null; then
 			-artifact_prefix=build/fuzz/"$name"- "$corpus"
 	done
 fi
+
+echo "== the patient tests under sanitizers"
+cmake --preset tsan >/dev/null
+cmake --build build/tsan -j "$JOBS" --target weir_tests
+ctest --test-dir build/tsan -L tsan -L patient -j "$JOBS" --output-on-failure
+cmake --preset asan >/dev/null
+cmake --build build/asan -j "$JOBS" --target all
+ctest --test-dir build/asan -L patient -j "$JOBS" --output-on-failure
 
 cmake --preset release >/dev/null
 cmake --build build -j "$JOBS" --target all
