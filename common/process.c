@@ -1,11 +1,7 @@
 #include "process.h"
 
 #include <stdio.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-#define GIVING_WAY 10 /* nice */
 
 uint64_t process_memory(void)
 {
@@ -17,10 +13,4 @@ uint64_t process_memory(void)
 		own = resident - shared;
 	fclose(f);
 	return own * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-void process_thread_gives_way(void)
-{
-	/* On Linux a thread has a nice value of its own. */
-	(void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), GIVING_WAY);
 }

@@ -10,10 +10,9 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-#define KEY_BYTES    13u
-#define PREFIX_BYTES "5" /* of a key: partition, kind, table */
-#define KIND_ROW     0
-#define KIND_HEADER  1
+#define KEY_BYTES   13u
+#define KIND_ROW    0
+#define KIND_HEADER 1
 
 #define THREADS_DEFAULT    3 /* one for flushes, one that merges much, one that merges little meanwhile */
 #define MEMTABLES          2 /* one taking writes, one on its way to disk */
@@ -125,32 +124,6 @@ static void compact_by_runs(rocksdb_options_t *r)
 	rocksdb_universal_compaction_options_destroy(u);
 }
 
-/* Rows of a batch come in the order of their keys: each is looked for from the place of the one before, and costs half. The C interface has this
- * option by name only. Takes r over. */
-static rocksdb_options_t *insert_from_last(rocksdb_options_t *r)
-{
-	rocksdb_options_t *hinted = rocksdb_options_create();
-	char *text = NULL;
-	rocksdb_get_options_from_string(r, "memtable_insert_with_hint_prefix_extractor=rocksdb.FixedPrefix." PREFIX_BYTES, hinted,
-	                                &text);
-	if (text) { /* a RocksDB without it */
-		rocksdb_free(text);
-		rocksdb_options_destroy(hinted);
-		return r;
-	}
-	rocksdb_options_destroy(r);
-	return hinted;
-}
-
-/* RocksDB's threads, of the whole process. */
-static void give_way(void)
-{
-	rocksdb_env_t *env = rocksdb_create_default_env();
-	rocksdb_env_lower_thread_pool_cpu_priority(env);
-	rocksdb_env_lower_high_priority_thread_pool_cpu_priority(env);
-	rocksdb_env_destroy(env);
-}
-
 static rocksdb_options_t *database_options(const struct cold_options *o, rocksdb_cache_t *cache)
 {
 	rocksdb_options_t *r = rocksdb_options_create();
@@ -175,7 +148,7 @@ static rocksdb_options_t *database_options(const struct cold_options *o, rocksdb
 	rocksdb_block_based_table_options_t *t = table_options(cache);
 	rocksdb_options_set_block_based_table_factory(r, t);
 	rocksdb_block_based_options_destroy(t);
-	return insert_from_last(r);
+	return r;
 }
 
 static weir_status open_database(struct cold *c, const struct cold_options *o, weir_error *err)
@@ -206,7 +179,6 @@ weir_status cold_open(struct cold **out, const struct cold_options *options, wei
 	c->path = strdup(options->path);
 	c->fixed = MEMTABLES * memtable_bytes(options) + CACHE_BYTES;
 	c->cache = rocksdb_cache_create_lru(CACHE_BYTES);
-	give_way();
 	c->options = database_options(options, c->cache);
 	c->read = rocksdb_readoptions_create();
 	rocksdb_readoptions_set_verify_checksums(c->read, 1);
@@ -304,8 +276,6 @@ weir_status cold_put_header(struct cold *c, uint32_t partition, const void *data
 	return write_batch(c, batch, "writing a header", err);
 }
 
-/* The ends of the range are the beginnings of keys, shorter than what insert_from_last goes by: RocksDB would look from the range's place in the list
- * of ranges for the rows' in theirs. */
 weir_status cold_remove_partition(struct cold *c, uint32_t partition, weir_error *err)
 {
 	uint8_t first[2], end[3] = {0, 0, UINT8_MAX};

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "process.h"
-
 #define RETRY_MS_DEFAULT 1000u
 
 struct cold_writer {
@@ -99,7 +97,6 @@ static void deliver(void *arg)
 static void *run(void *arg)
 {
 	struct cold_writer *w = arg;
-	process_thread_gives_way(); /* a server on a worker's machine would slow it down by more than its own time: its threads wait for each other */
 	for (struct cold_write *item; (item = take(w)) != NULL;) {
 		if (w->failed) {
 			item->err = w->err;
