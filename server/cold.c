@@ -278,9 +278,9 @@ weir_status cold_put_header(struct cold *c, uint32_t partition, const void *data
 
 weir_status cold_remove_partition(struct cold *c, uint32_t partition, weir_error *err)
 {
-	uint8_t first[2], end[3] = {0, 0, UINT8_MAX};
-	put_be(first, partition, sizeof first);
-	put_be(end, partition, sizeof first);
+	uint8_t first[KEY_BYTES], end[KEY_BYTES];
+	encode_key(first, partition, 0, 0, 0);
+	encode_key(end, partition, UINT8_MAX, 0, 0);
 	rocksdb_writebatch_t *batch = rocksdb_writebatch_create();
 	rocksdb_writebatch_delete_range(batch, (const char *)first, sizeof first, (const char *)end, sizeof end);
 	return write_batch(c, batch, "removing a partition", err);
