@@ -676,6 +676,47 @@ static void a_replay_waits_for_space(void **state)
 	world_free(w);
 }
 
+static void apply(struct world *w, struct record *r)
+{
+	while (!try_record(w, r))
+		task_queue_run(w->loop, true);
+}
+
+/* A record that keeps all stubs of its table gets its row, though no stub can make room. */
+static void stubs_that_are_kept_hold_up_nobody(void **state)
+{
+	(void)state;
+	struct world *w = malloc(sizeof *w);
+	struct record rows = {.kind = PUSH, .table = 1, .count = RECORD_MAX}, stubs = {.kind = COUNT, .table = 1, .count = 5};
+	struct record below = {.kind = PUSH, .table = 1, .count = 2, .ids = {200, 201}};
+	for (uint64_t i = 0; i < rows.count; i++)
+		rows.ids[i] = i;
+	for (uint64_t i = 0; i < stubs.count; i++)
+		stubs.ids[i] = 100 + i;
+	world_start(w, 9);
+	apply(w, &rows);
+	apply(w, &stubs);
+	apply(w, &below);
+	settle(w);
+	world_stop(w);
+	services_start(w, false);
+	store_start(w);
+	store_expect_cold(w->store);
+	rows.kind = stubs.kind = PULL;
+	apply(w, &rows);
+	apply(w, &stubs);
+	struct record *r = calloc(1, sizeof *r);
+	*r = (struct record){.kind = PULL, .table = 1, .count = 1, .ids = {200}};
+	assert_false(try_record(w, r));
+	park(w, r);
+	*r = (struct record){.kind = PULL, .table = 1, .count = 6, .ids = {100, 101, 102, 103, 104, 201}, .ticket = r->ticket};
+	w->pool.limit = pool_used(&w->pool);
+	for (uint32_t i = 0; w->parked && i < 100000; i++)
+		task_queue_run(w->loop, true);
+	assert_null(w->parked);
+	world_free(w);
+}
+
 static void nothing_is_written_before_it_is_durable(void **state)
 {
 	(void)state;
@@ -688,8 +729,7 @@ static void nothing_is_written_before_it_is_durable(void **state)
 	struct record r = {.kind = PUSH, .table = 0, .count = 20};
 	for (uint64_t i = 0; i < 20; i++)
 		r.ids[i] = i;
-	while (!try_record(w, &r))
-		task_queue_run(w->loop, true);
+	apply(w, &r);
 	begin_flush(w);
 	for (uint32_t i = 0; i < 50; i++) {
 		store_balance(w->store);
@@ -800,6 +840,7 @@ int main(void)
 	    cmocka_unit_test(a_flushed_store_comes_back),
 	    cmocka_unit_test(a_replay_reads_and_writes_on_its_own_thread),
 	    cmocka_unit_test(a_replay_waits_for_space),
+	    cmocka_unit_test(stubs_that_are_kept_hold_up_nobody),
 	    cmocka_unit_test(nothing_is_written_before_it_is_durable),
 	    cmocka_unit_test(an_error_below_reaches_the_owner),
 	    cmocka_unit_test(a_snapshot_works_without_anything_below),
