@@ -118,7 +118,7 @@ static const struct key keys[] = {
 	BYTES("cluster.memory_budget", cluster.memory_budget_bytes, "4GiB", 16 * MIB, BUDGET_MAX),
 	CHOICE("cluster.ack", cluster.ack, "replicas", acks),
 	U32("cluster.fsync_interval_ms", cluster.fsync_interval_ms, "200", 1, 3600000, "milliseconds"),
-	U32("cluster.flush_interval_ms", cluster.flush_interval_ms, "10000", 1, 3600000, "milliseconds"),
+	U32("cluster.flush_interval_ms", cluster.flush_interval_ms, "60000", 1, 3600000, "milliseconds"),
 	CHOICE("cluster.log", cluster.log, "memory", logs),
 	U32("cluster.lease_ms", cluster.lease_ms, "4000", 3 * WEIR_PROGRESS_INTERVAL_MS + 1, WEIR_LEASE_TERM_MS_MAX, "milliseconds"),
 	U32_OR("cluster.executors", cluster.executors, "auto", 1, WEIR_THREADS_MAX, "threads", "auto"),

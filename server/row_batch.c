@@ -84,9 +84,17 @@ static int by_table_and_key(const void *a, const void *b)
 	return (x->key > y->key) - (x->key < y->key);
 }
 
+static bool in_order(const struct row_batch *b)
+{
+	for (size_t i = 1; i < b->count; i++)
+		if (by_table_and_key(&b->items[i - 1], &b->items[i]) > 0)
+			return false;
+	return true;
+}
+
 void row_batch_sort(struct row_batch *b)
 {
-	if (b->count)
+	if (!in_order(b))
 		qsort(b->items, b->count, sizeof *b->items, by_table_and_key);
 }
 

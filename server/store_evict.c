@@ -29,7 +29,8 @@ static bool has_room(const struct slab *slab, uint64_t arriving, uint64_t rows)
 /* As long as there are few stubs, or most of them are kept, others cannot make room for them: a little more than the budget is taken. */
 static bool has_room_for_stubs(const struct store_table *t, uint64_t rows)
 {
-	return t->spec.admission.kind != WEIR_ADMIT_COUNT || t->stubs.rows <= 2 * (rows + t->store->kept.count) || has_room(&t->stubs, t->arriving, rows);
+	return t->spec.admission.kind != WEIR_ADMIT_COUNT || t->stubs.rows <= 2 * (rows + t->store->kept.count) ||
+	       has_room(&t->stubs, t->arriving, rows);
 }
 
 bool store_has_room(const struct store_table *t, uint64_t rows)

@@ -67,6 +67,7 @@ struct store_write {
 	struct store *store;
 	struct cold_write *header; /* not NULL: this goes, not `write` */
 	bool evict;                /* its rows leave memory, unless they are used meanwhile */
+	bool removes;              /* its items say that rows are no more; they are in order, and stay as they are */
 	struct store_write *next;
 };
 struct store_request {

@@ -30,10 +30,9 @@ void store_save_row(struct store_table *t, uint64_t row)
 static void save_removals(struct store_snapshot *n, const struct store_write *x)
 {
 	for (; x; x = x->next)
-		for (size_t i = 0; i < x->write.rows.count && !n->failed; i++) {
+		for (size_t i = 0; x->removes && i < x->write.rows.count && !n->failed; i++) {
 			const struct row_item *item = &x->write.rows.items[i];
-			if (item->removed)
-				n->failed = row_batch_add_removed(&n->batch, item->table, item->key, x->write.rows.version_max);
+			n->failed = row_batch_add_removed(&n->batch, item->table, item->key, x->write.rows.version_max);
 		}
 }
 

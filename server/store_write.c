@@ -123,6 +123,8 @@ weir_status store_write_removed(struct store_table *t, const uint64_t *keys, siz
 			write_free(x);
 			return WEIR_E_MEMORY;
 		}
+	row_batch_sort(&x->write.rows); /* here: a snapshot may read it while the writer has it */
+	x->removes = true;
 	t->store->removing += count;
 	hold(t->store, x);
 	return WEIR_OK;

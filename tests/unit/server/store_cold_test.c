@@ -814,6 +814,41 @@ static void a_snapshot_works_without_anything_below(void **state)
 	world_free(w);
 }
 
+#define MANY 200000u
+
+static void note_removed(void *arg, struct row_batch b)
+{
+	bool *removed = arg;
+	for (size_t i = 0; i < b.count; i++)
+		if (b.items[i].removed)
+			removed[id_of(b.items[i].key)] = true;
+	row_batch_free(&b);
+}
+
+/* A snapshot begins while the writer is busy with many removals: RocksDB's view has none of them, so all are emitted. */
+static void removals_under_way_are_in_a_snapshot(void **state)
+{
+	(void)state;
+	struct world *w = malloc(sizeof *w);
+	uint64_t *keys = malloc(MANY * sizeof *keys);
+	bool *removed = calloc(MANY, sizeof *removed), more = true;
+	world_start(w, 12);
+	for (uint64_t i = 0; i < MANY; i++)
+		keys[i] = key_of(i);
+	set_durable(w, ++w->index);
+	assert_int_equal(store_remove(w->tables[0], keys, MANY, w->index), WEIR_OK);
+	const struct store_snapshot_options o = {.emit = note_removed, .arg = removed};
+	assert_int_equal(store_snapshot_begin(w->store, &o, &w->below, NULL), WEIR_OK);
+	while (more)
+		assert_int_equal(store_snapshot_next(w->store, 100, &more), WEIR_OK);
+	for (uint64_t i = 0; i < MANY; i++)
+		assert_true(removed[i]);
+	settle(w);
+	free(removed);
+	free(keys);
+	world_free(w);
+}
+
 static void dense_tables_that_cannot_stay_in_memory_are_refused(void **state)
 {
 	(void)state;
@@ -843,6 +878,7 @@ int main(void)
 	    cmocka_unit_test(stubs_that_are_kept_hold_up_nobody),
 	    cmocka_unit_test(nothing_is_written_before_it_is_durable),
 	    cmocka_unit_test(an_error_below_reaches_the_owner),
+	    cmocka_unit_test(removals_under_way_are_in_a_snapshot),
 	    cmocka_unit_test(a_snapshot_works_without_anything_below),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
