@@ -81,7 +81,9 @@ static int by_table_and_key(const void *a, const void *b)
 	const struct row_item *x = a, *y = b;
 	if (x->table != y->table)
 		return x->table < y->table ? -1 : 1;
-	return (x->key > y->key) - (x->key < y->key);
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
 static bool in_order(const struct row_batch *b)

@@ -49,8 +49,9 @@ weir_status row_batch_add(struct row_batch *b, uint32_t table, uint64_t key, con
 weir_status row_batch_add_bytes(struct row_batch *b, uint32_t table, uint64_t key, const uint8_t *bytes,
                                 size_t count) WEIR_MUST_CHECK;
 weir_status row_batch_add_removed(struct row_batch *b, uint32_t table, uint64_t key, uint64_t version) WEIR_MUST_CHECK;
-void row_batch_sort(
-    struct row_batch *b); /* items by (table, key); rows of one batch are distinct. Items in order are not touched */
+/* Items by (table, key). Of those of one row, which a flush has when the row was admitted meanwhile, the later one comes last. Items in order are not
+ * touched. */
+void row_batch_sort(struct row_batch *b);
 void row_batch_clear(struct row_batch *b); /* keeps its memory */
 void row_batch_free(struct row_batch *b);
 

@@ -81,6 +81,7 @@ struct store_request {
 
 struct store_flush {
 	struct cold_write *header; /* NULL: none in progress */
+	struct store_write *batch; /* being filled; NULL: none */
 	uint32_t table;            /* the cursor */
 	uint64_t place;
 	bool posted; /* a slice is in the loop's queue */
