@@ -20,7 +20,7 @@
 #define REST_BYTES         ((uint64_t)160 << 20) /* of memory that is not rows: so much, */
 #define REST_OF            8u                    /* and 1 / this of the budget for what RocksDB keeps of the rows on disk */
 #define COLD_BYTES_MAX     ((uint64_t)256 << 20) /* at most this much */
-#define JOURNAL_BYTES_HIGH ((uint64_t)1 << 30)   /* of entries kept: beyond it flushes begin at once */
+#define JOURNAL_BYTES_HIGH ((uint64_t)2 << 30)   /* of entries kept: beyond it flushes begin at once */
 
 struct durable {
 	struct durable_options options;
