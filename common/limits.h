@@ -55,6 +55,9 @@
 
 /* Replication. Enforced by replica*.c. */
 #define WEIR_REPLICAS_MAX 8u /* of one partition: in-sync members, and learners beside them */
+/* Between two servers. Enforced by heart*.c. */
+#define WEIR_HEART_SILENT_TICKS 5u                                /* of 100 ms: a server not heard for so many is reported */
+#define WEIR_HEART_ITEMS_MAX    (4u * (WEIR_PARTITIONS_MAX + 1u)) /* of one heartbeat */
 /* In a partition's log, and not applied yet: further records wait; enforced by partition_tail.c. */
 #define WEIR_TAIL_ENTRIES_MAX 4096u
 

@@ -307,6 +307,7 @@ static void fill_server_status(const struct status_tour *g, Weir__V1__ServerStat
 	out->connections = push > pull ? push : pull;
 	out->draining = atomic_load(&s->draining);
 	out->pid = (uint32_t)getpid();
+	out->boot = s->options.boot;
 }
 
 static void status_free(struct status_tour *g)

@@ -285,6 +285,7 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	                                 .name = name,
 	                                 .listen = listen,
 	                                 .generation = a->generation,
+	                                 .boot = entropy_system()->ops->u64(entropy_system()),
 	                                 .index = a->index,
 	                                 .servers = job->cluster.servers,
 	                                 .partitions = job->cluster.partitions,

@@ -37,6 +37,7 @@ struct server_options {
 	const char *listen; /* rpc_server_start's address */
 	uint8_t uuid[16];
 	uint64_t generation;
+	uint64_t boot;                               /* drawn at random for this start; who asks for the status is told */
 	uint32_t index, servers;                     /* this one owns the partitions p with p mod servers == index */
 	uint32_t partitions;                         /* of the job */
 	uint32_t executors;                          /* threads that own partitions; connections spread over them */

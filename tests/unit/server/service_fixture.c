@@ -19,6 +19,11 @@ const char *cluster_address(uint32_t server)
 	return addresses[server];
 }
 
+uint64_t cluster_boot(uint32_t server)
+{
+	return 0xb007000000000000 + server;
+}
+
 void cluster_open(struct cluster *k, uint32_t servers, uint32_t executors)
 {
 	*k = (struct cluster){.rpc = rpc_memory_create(NULL), .count = servers};
@@ -43,6 +48,7 @@ void cluster_open(struct cluster *k, uint32_t servers, uint32_t executors)
 		                           .name = name,
 		                           .listen = addresses[i],
 		                           .generation = RECORDS_GENERATION,
+		                           .boot = cluster_boot(i),
 		                           .index = i,
 		                           .servers = servers,
 		                           .partitions = CLUSTER_PARTITIONS,

@@ -20,6 +20,7 @@ struct cluster {
 void cluster_open(struct cluster *k, uint32_t servers, uint32_t executors);
 void cluster_close(struct cluster *k);
 const char *cluster_address(uint32_t server);
+uint64_t cluster_boot(uint32_t server);
 /* Registers the tables through a client of that server. */
 void cluster_register(struct client *c);
 weir_status cluster_register_width(struct client *c, uint32_t width, weir_error *err);

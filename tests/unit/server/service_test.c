@@ -461,6 +461,7 @@ static void five_servers_live_in_one_process(void **state)
 		m = server_status(&c[i]);
 		assert_int_equal(((const Weir__V1__ServerStatus *)m)->n_partitions, 2);
 		assert_int_equal(((const Weir__V1__ServerStatus *)m)->connections, 1);
+		assert_int_equal(((const Weir__V1__ServerStatus *)m)->boot, cluster_boot(i));
 		wire_free(m);
 		client_close(&c[i]);
 	}

@@ -1,0 +1,103 @@
+/* A heartbeat from a stranger: refused, or read within its bounds, the same however the bytes are cut, and written again as it was.
+ * Input: u8 bytes per span, u8 (bit 0: make the checksum right), the heartbeat. */
+#include "fuzz.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "crc32c.h"
+#include "heart_format.h"
+#include "journal.h"
+#include "little_endian.h"
+#include "pieces.h"
+
+static void repair(uint8_t *bytes, size_t size)
+{
+	if (size < HEART_HEADER_BYTES)
+		return;
+	put32(bytes + 4, 0);
+	put32(bytes + 4, crc32c(0, bytes, size));
+}
+
+static void check_item(const struct heart_item *i, const struct heart_header *h)
+{
+	assert(i->partition < WEIR_PARTITIONS_MAX || i->partition == JOURNAL_LEDGER);
+	assert(heart_kind(&i->message) && i->message.from == h->from && i->message.to == h->to && !i->message.epochs);
+}
+
+/* The message that is read from m, written anew; NULL when it is refused. */
+static struct message *again(const struct message *m)
+{
+	struct heart_header h;
+	struct cursor c;
+	weir_error err = {0};
+	weir_status status = heart_unpack(m, &h, &c, &err);
+	assert(status == WEIR_OK || err.text[0]);
+	if (status)
+		return NULL;
+	struct heart_item *items = calloc(h.items + 1, sizeof *items);
+	assert(items && h.items <= WEIR_HEART_ITEMS_MAX && h.from != h.to && h.from < WEIR_SERVERS_MAX && h.to < WEIR_SERVERS_MAX);
+	for (uint32_t i = 0; i < h.items; i++) {
+		items[i] = heart_next(&c, &h);
+		check_item(&items[i], &h);
+	}
+	assert(c.left == 0);
+	struct message *out = heart_pack(&h, items);
+	assert(out);
+	free(items);
+	return out;
+}
+
+static void check(const uint8_t *bytes, size_t n, size_t cut)
+{
+	struct message *m = pieces_of(bytes, n, cut), *written = again(m);
+	assert(!written || (written->bytes == n && memcmp(written->spans[0].data, bytes, n) == 0));
+	message_release(written);
+	message_release(m);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size < 2)
+		return 0;
+	const size_t n = size - 2;
+	uint8_t *bytes = malloc(n ? n : 1);
+	assert(bytes);
+	memcpy(bytes, data + 2, n);
+	if (data[1] & 1)
+		repair(bytes, n);
+	check(bytes, n, n + 1);
+	check(bytes, n, data[0] ? data[0] : 256);
+	free(bytes);
+	return 0;
+}
+
+/* A heartbeat with so many items, of all kinds. */
+static uint8_t *example(uint32_t items, size_t *size)
+{
+	static const enum replica_message_kind kinds[] = {REPLICA_JOIN, REPLICA_ACK, REPLICA_REFUSE, REPLICA_APPEND};
+	struct heart_item list[64] = {0};
+	const struct heart_header h = {
+	    .uuid = "fuzz", .generation = 1, .incarnation = 2, .boot = 3, .from = 4, .to = 5, .items = items};
+	for (uint32_t i = 0; i < items; i++)
+		list[i] = (struct heart_item){
+		    .partition = i == 0 ? JOURNAL_LEDGER : (uint16_t)i,
+		    .message = {
+		        .kind = kinds[i % 4], .epoch = 2, .incarnation = 2, .first = i + 1, .last = i, .commit = i, .gap = i % 8 == 1}};
+	struct message *m = heart_pack(&h, list);
+	uint8_t *out = malloc(m->bytes + 2);
+	assert(m && out);
+	out[0] = 7;
+	out[1] = 1;
+	memcpy(out + 2, m->spans[0].data, m->bytes);
+	*size = m->bytes + 2;
+	message_release(m);
+	return out;
+}
+
+uint8_t *fuzz_seed(uint32_t i, size_t *size)
+{
+	static const uint32_t items[] = {0, 1, 4, 64};
+	return i < sizeof items / sizeof *items ? example(items[i], size) : NULL;
+}
