@@ -291,10 +291,11 @@ static weir_status missing(const struct replay *r, const struct journal_channel 
 static weir_status begins_late(const struct replay *r, const struct journal_channel *c, weir_error *err)
 {
 	char name[64];
-	return weir_fail(err, WEIR_E_CORRUPT,
-	                 "journal %s is damaged: it begins with %s, but %" PRIu64
-	                 " is needed first. Nothing was changed: restore a checkpoint",
-	                 r->j->options.directory, name_entry(c->channel, r->begins[journal_slot(c->channel)], name), c->first);
+	return weir_fail(
+	    err, WEIR_E_CORRUPT,
+	    "journal %s is damaged, or the database beside it: the journal begins with %s, the database ends before %" PRIu64
+	    ". Nothing was changed: restore a checkpoint",
+	    r->j->options.directory, name_entry(c->channel, r->begins[journal_slot(c->channel)], name), c->first);
 }
 
 /* What flushes show to have been durable must be there, or all of it be truncated away. */

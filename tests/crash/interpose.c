@@ -374,6 +374,16 @@ EXPORT int fdatasync(int fd)
 	return sync_file(fd, REAL(fdatasync));
 }
 
+/* --- The end */
+
+/* Not between an operation of another thread and its record. */
+EXPORT _Noreturn void _exit(int status)
+{
+	pthread_mutex_lock(&it.lock);
+	REAL(_exit)(status);
+	__builtin_unreachable();
+}
+
 /* --- Names that come and go */
 
 static int two_names(enum trace_kind kind, const char *from, const char *to, int (*call)(const char *, const char *))

@@ -557,6 +557,9 @@ static _Noreturn void refuse(const weir_error *err)
 		_exit(REFUSED);
 	if (in_database && strstr(err->text, "Corruption") && strstr(err->text, "/db"))
 		_exit(REFUSED_FOLDER);
+	if (in_database &&
+	    strstr(err->text, "or the database beside it")) /* a MANIFEST that has lost its end opens as an older database */
+		_exit(REFUSED_FOLDER);
 	fprintf(stderr, "refused without naming %s: %s\n", damaged, err->text);
 	_exit(WRONG);
 }

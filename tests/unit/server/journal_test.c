@@ -248,7 +248,7 @@ static void segments_go_when_no_channel_needs_them(void **state)
 	CHECK_OK(open_on(faulty_disk_interface(disk), &j, &err), err);
 	seen = fixture_seen_new(BODY);
 	assert_int_equal(fixture_replay(j, &seen, &err), WEIR_E_CORRUPT);
-	CHECK_CONTAINS(err.text, "1 is needed first");
+	CHECK_CONTAINS(err.text, "ends before 1");
 	close_well(j);
 	faulty_disk_destroy(disk);
 }
