@@ -78,13 +78,15 @@ static void print(const struct totals *t, double elapsed, uint64_t hash)
 #undef SIM_FAULT_NAME
 	};
 	const struct result *s = &t->sum;
-	printf("%llu seeds in %.1f s (%.1f a second), %.0f simulated seconds, %llu with logs on disk, %llu with every element compared\n",
+	printf("%llu seeds in %.1f s (%.1f a second), %.0f simulated seconds, %llu with logs on disk, %llu with every element "
+	       "compared\n",
 	       (unsigned long long)t->runs, elapsed, (double)t->runs / elapsed, t->simulated_s, (unsigned long long)t->durable,
 	       (unsigned long long)t->exact);
-	printf("%llu processes, %llu pushes, %llu packets (%llu stalled, %llu out of order), %llu resets, %llu silences, %llu events\n",
-	       (unsigned long long)s->starts, (unsigned long long)s->pushes, (unsigned long long)s->packets,
-	       (unsigned long long)s->stalled, (unsigned long long)s->early, (unsigned long long)s->resets,
-	       (unsigned long long)s->silences, (unsigned long long)s->events);
+	printf(
+	    "%llu processes, %llu pushes, %llu packets (%llu stalled, %llu out of order), %llu resets, %llu silences, %llu events\n",
+	    (unsigned long long)s->starts, (unsigned long long)s->pushes, (unsigned long long)s->packets,
+	    (unsigned long long)s->stalled, (unsigned long long)s->early, (unsigned long long)s->resets,
+	    (unsigned long long)s->silences, (unsigned long long)s->events);
 	for (uint32_t i = 0; i < FAULTS; i++)
 		printf("  %6u  %s\n", s->done[i], names[i]);
 	printf("trace %016llx\n", (unsigned long long)hash);

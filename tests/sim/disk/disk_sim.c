@@ -103,7 +103,8 @@ static weir_status sim_write_at(struct disk_file *f, uint64_t offset, const void
 	AT_THE_MACHINE(below(f)->disk->ops->write_at(below(f), offset, data, bytes, err));
 }
 
-static weir_status sim_write_spans(struct disk_file *f, uint64_t offset, const struct span *spans, uint32_t count, weir_error *err)
+static weir_status sim_write_spans(struct disk_file *f, uint64_t offset, const struct span *spans, uint32_t count,
+                                   weir_error *err)
 {
 	AT_THE_MACHINE(below(f)->disk->ops->write_spans(below(f), offset, spans, count, err));
 }
@@ -206,7 +207,9 @@ static void on_death(void *arg, struct node *n, enum node_death how)
 	if (n != d->node)
 		return;
 	machine_enter();
-	const enum faulty_crash crash = how == DEATH_PROCESS ? CRASH_PROCESS : world_chance(d->mood.stray) ? CRASH_ASTRAY : CRASH_RANDOM;
+	const enum faulty_crash crash = how == DEATH_PROCESS          ? CRASH_PROCESS
+	                                : world_chance(d->mood.stray) ? CRASH_ASTRAY
+	                                                              : CRASH_RANDOM;
 	faulty_disk_crash(d->faulty, crash, prng_mix(world_seed(), node_index(n), node_life(n)));
 	while (d->handles)
 		handle_close(d->handles);

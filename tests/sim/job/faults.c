@@ -1,10 +1,10 @@
 /* What goes wrong. Every fault ends by itself, later than it began and not in the order they began. */
 #include "job.h"
 
-#define PAUSE_NS  (1500 * SIM_MS) /* between faults: at most */
-#define LAST_NS   (7 * SIM_S)     /* a fault lasts */
-#define JUMP_NS   (100 * SIM_S)
-#define SKEW_PPM  20000
+#define PAUSE_NS (400 * SIM_MS) /* between faults: at most */
+#define LAST_NS  (7 * SIM_S)    /* a fault lasts */
+#define JUMP_NS  (100 * SIM_S)
+#define SKEW_PPM 20000
 
 /* Something that ends later. */
 struct lasting {

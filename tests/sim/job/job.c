@@ -96,7 +96,7 @@ static void choose(struct job *job)
 	job->synchronous = world_chance(0.3);
 	job->servers = (uint32_t)world_between(1, SERVERS_MAX);
 	job->trainers = (uint32_t)world_between(1, TRAINERS_MAX);
-	job->passes = (uint32_t)world_between(1, 3);
+	job->passes = (uint32_t)world_between(1, 5);
 	job->executors = (uint32_t)world_between(1, 2);
 	job->fsync_ms = (uint32_t)world_between(2, 100);
 	job->flush_ms = (uint32_t)world_between(20, 1000);

@@ -60,14 +60,14 @@ struct job {
 	uint32_t servers, trainers, passes, executors;
 	bool durable, ack_disk, synchronous;
 	uint32_t fsync_ms, flush_ms;
-	uint32_t faults; /* bits */
-	int64_t heal_ns; /* when they end */
+	uint32_t faults;             /* bits */
+	int64_t heal_ns;             /* when they end */
 	struct actor cast[CAST_MAX]; /* servers first */
 	uint32_t cast_count;
 	const char *addresses[SERVERS_MAX];
-	uint32_t done[FAULTS];       /* how often each was committed */
-	uint64_t starts, pushes;     /* of processes; of batches that a trainer saw acknowledged */
-	bool checked, exact;         /* the end was; the sums were part of it */
+	uint32_t done[FAULTS];               /* how often each was committed */
+	uint64_t starts, pushes;             /* of processes; of batches that a trainer saw acknowledged */
+	bool checked, exact;                 /* the end was; the sums were part of it */
 	char failure[WEIR_ERROR_TEXT_BYTES]; /* "": none */
 };
 

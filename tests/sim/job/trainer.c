@@ -33,7 +33,8 @@ static void print_log(void *arg, weir_log_level level, const char *line)
 	world_note("says: %s", line);
 }
 
-static weir_status add_table(struct trainer *t, const char *name, uint32_t width, uint32_t elements, uint32_t *id, weir_error *err)
+static weir_status add_table(struct trainer *t, const char *name, uint32_t width, uint32_t elements, uint32_t *id,
+                             weir_error *err)
 {
 	const weir_init_segment zero = {.elements = width + elements, .kind = WEIR_INIT_ZERO};
 	weir_table_spec spec = {.kind = width ? WEIR_EMBEDDING : WEIR_DENSE,

@@ -189,7 +189,7 @@ static void fall_silent(void *arg)
 	struct talk *t = talk_begin(4);
 	const int64_t begin = cut_for(t, arg);
 	assert_broken(t, begin, DEAD_NS, ""); /* or a reset: the other end may have noticed first */
-	assert_true(t->heard < t->sent); /* what was under way is lost */
+	assert_true(t->heard < t->sent);      /* what was under way is lost */
 }
 
 static void run(uint64_t seed, void (*fn)(void *arg), void *arg)

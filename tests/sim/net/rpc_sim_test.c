@@ -4,7 +4,7 @@
 #include "network.h"
 #include "rpc_fixture.h"
 
-enum { SEEDS = 12 };
+enum { SEEDS = 3 };
 
 struct rpc *fixture_rpc(const char *transport)
 {

@@ -1,4 +1,5 @@
 /* Memory that dies with its process: what a node's threads allocate is noted, and freed when the node is killed. What they free in time is forgotten. */
+#include <protobuf-c/protobuf-c.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +7,7 @@
 #include "internal.h"
 
 struct piece {
-	uintptr_t at; /* 0: the slot was never used; GONE: it was */
+	uintptr_t at;  /* 0: the slot was never used; GONE: it was */
 	size_t mapped; /* by pages_map; 0: by malloc */
 	struct node *owner;
 };
@@ -24,6 +25,7 @@ void *__real_aligned_alloc(size_t alignment, size_t bytes);
 void __real_free(void *p);
 void *__real_pages_map(size_t bytes, size_t plain_bytes);
 void __real_pages_unmap(void *base, size_t bytes);
+void __real_protobuf_c_message_free_unpacked(ProtobufCMessage *m, ProtobufCAllocator *allocator);
 void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
 void *__wrap_realloc(void *p, size_t bytes);
@@ -32,6 +34,7 @@ void __wrap_free(void *p);
 char *__wrap_strdup(const char *text);
 void *__wrap_pages_map(size_t bytes, size_t plain_bytes);
 void __wrap_pages_unmap(void *base, size_t bytes);
+void __wrap_protobuf_c_message_free_unpacked(ProtobufCMessage *m, ProtobufCAllocator *allocator);
 
 static size_t slot_of(uintptr_t at)
 {
@@ -140,6 +143,25 @@ char *__wrap_strdup(const char *text)
 	const size_t bytes = strlen(text) + 1;
 	char *copy = __wrap_malloc(bytes);
 	return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+static void *own_alloc(void *data, size_t bytes)
+{
+	(void)data;
+	return __wrap_malloc(bytes);
+}
+
+static void own_free(void *data, void *p)
+{
+	(void)data;
+	__wrap_free(p);
+}
+
+/* The library would free by itself what we allocated. */
+void __wrap_protobuf_c_message_free_unpacked(ProtobufCMessage *m, ProtobufCAllocator *allocator)
+{
+	static ProtobufCAllocator own = {.alloc = own_alloc, .free = own_free};
+	__real_protobuf_c_message_free_unpacked(m, allocator ? allocator : &own);
 }
 
 void *__wrap_pages_map(size_t bytes, size_t plain_bytes)

@@ -22,6 +22,7 @@ _Static_assert(sizeof(struct lock) <= sizeof(pthread_mutex_t), "it is kept there
 _Static_assert(sizeof(struct condition) <= sizeof(pthread_cond_t), "it is kept there");
 
 #define EVENT_OWNER UINT64_MAX /* of a lock that an event holds */
+#define YIELD_NS    50000      /* that sched_yield takes */
 
 int __wrap_pthread_create(pthread_t *out, const pthread_attr_t *attributes, void *(*fn)(void *arg), void *arg);
 int __wrap_pthread_join(pthread_t id, void **result);
@@ -210,7 +211,7 @@ int __wrap_pthread_cond_broadcast(pthread_cond_t *cond)
 
 int __wrap_sched_yield(void)
 {
-	thread_sleep(1000);
+	thread_sleep(YIELD_NS);
 	return 0;
 }
 

@@ -139,7 +139,8 @@ struct thread *thread_create(struct node *n, void *(*fn)(void *arg), void *arg)
 	t->context.uc_stack.ss_sp = t->stack;
 	t->context.uc_stack.ss_size = STACK_BYTES;
 	makecontext(&t->context, thread_main, 0);
-	t->context.uc_stack = (stack_t){0}; /* nobody reads it but AddressSanitizer, which would wipe its notes about the stack at each switch */
+	t->context.uc_stack =
+	    (stack_t){0}; /* nobody reads it but AddressSanitizer, which would wipe its notes about the stack at each switch */
 	make_ready(t);
 	return t;
 }

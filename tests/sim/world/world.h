@@ -43,8 +43,9 @@ void world_after(int64_t delay_ns, void (*fn)(void *arg), void *arg);
 void world_trace(uint64_t kind, uint64_t a, uint64_t b);
 void world_note(const char *format, ...) WEIR_PRINTF(1, 2); /* with options.verbose */
 uint64_t world_events(void);                                /* that ran so far */
-_Noreturn void world_stop(const char *format, ...) WEIR_PRINTF(1, 2); /* a world that makes no sense: ends the process, naming the seed */
-void *world_alloc(size_t bytes);                                      /* zeroed; never NULL */
+_Noreturn void world_stop(const char *format, ...)
+    WEIR_PRINTF(1, 2);           /* a world that makes no sense: ends the process, naming the seed */
+void *world_alloc(size_t bytes); /* zeroed; never NULL */
 void world_free(void *p);
 
 /* --- node.c */
@@ -61,7 +62,7 @@ enum node_death {
 /* All its threads stop where they are, its memory is gone. Not from one of its own threads. */
 void node_kill(struct node *n, enum node_death how);
 bool node_is_up(const struct node *n);
-bool node_answers(const struct node *n); /* its machine is on, whether or not the process is there */
+bool node_answers(const struct node *n);  /* its machine is on, whether or not the process is there */
 uint64_t node_life(const struct node *n); /* how many processes it has had */
 void node_pause(struct node *n);          /* SIGSTOP */
 void node_resume(struct node *n);         /* SIGCONT */

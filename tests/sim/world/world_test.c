@@ -207,10 +207,8 @@ static void test_locks_of_the_dead_are_free(void **state)
 int test_world(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_threads_share_locks_and_conditions),
-	    cmocka_unit_test(test_a_seed_says_it_all),
-	    cmocka_unit_test(test_time_passes_when_all_wait),
-	    cmocka_unit_test(test_nodes_live_stop_and_die),
+	    cmocka_unit_test(test_threads_share_locks_and_conditions), cmocka_unit_test(test_a_seed_says_it_all),
+	    cmocka_unit_test(test_time_passes_when_all_wait),          cmocka_unit_test(test_nodes_live_stop_and_die),
 	    cmocka_unit_test(test_locks_of_the_dead_are_free),
 	};
 	return cmocka_run_group_tests_name("world", tests, NULL, NULL);
