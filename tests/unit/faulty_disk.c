@@ -87,7 +87,8 @@ static void place(struct bytes *b, uint64_t at, const void *data, size_t size)
 {
 	if (at + size > b->size)
 		resize(b, at + size);
-	memcpy(b->data + at, data, size);
+	if (size)
+		memcpy(b->data + at, data, size);
 }
 
 static void copy(struct bytes *to, const struct bytes *from)

@@ -67,7 +67,7 @@ _Noreturn void actor_exit(struct actor *a, const char *why)
 
 static void add_actor(struct job *job, bool is_server, uint32_t index)
 {
-	const struct disk_mood disk = {.sync_ns = world_between(1, 20) * SIM_MS, .slow_sync = world_chance(0.3) ? 0.02 : 0};
+	const struct disk_mood disk = {.sync_ns = world_between(1, 20) * SIM_MS, .slow_sync = world_chance(0.4) ? 0.1 : 0};
 	struct actor *a = &job->cast[job->cast_count++];
 	*a = (struct actor){.job = job, .index = index, .is_server = is_server};
 	snprintf(a->name, sizeof a->name, "%s-%u", is_server ? "server" : "worker", index);
