@@ -92,10 +92,14 @@ static weir_status run_unit(struct trainer *t, weir_error *err)
 		return status;
 	if (u.state == WEIR_UNIT_FINISHED)
 		return WEIR_E_CLOSED;
+	world_note("has unit %u of pass %u from batch %u, attempt %u", u.unit, u.pass, u.watermark, u.attempt);
 	status = weir_unit_begin(t->client, &u, BATCHES, err);
 	for (uint32_t batch = u.watermark; !status && batch < BATCHES; batch++)
 		status = run_batch(t, &u, batch, err);
-	return status ? status : weir_unit_commit(t->client, &u, err);
+	if (!status)
+		status = weir_unit_commit(t->client, &u, err);
+	world_note("unit %u of pass %u: %s", u.unit, u.pass, status ? err->text : "committed");
+	return status;
 }
 
 static weir_status train(struct trainer *t, weir_error *err)
