@@ -193,6 +193,8 @@ static void connection_die(struct connection *c, enum side side, bool silent)
 	if (c->dead[side])
 		return;
 	c->dead[side] = true;
+	world_note("%s has lost the connection of %s to %s%s", side == CLIENT ? "client" : "server", node_name(c->node[CLIENT]),
+	           c->address, silent ? ": silence" : "");
 	for (struct flow *f = c->flows; f; f = f->next)
 		packet_local(f, side, PACKET_BROKEN, silent ? WEIR_E_TIMEOUT : WEIR_OK, NULL);
 }
@@ -231,9 +233,10 @@ static bool is_there(const struct connection *c, enum side side)
 	return !c->dead[side] && c->node[side] && node_is_up(c->node[side]) && node_life(c->node[side]) == c->life[side];
 }
 
-/* What came for a side that is gone: its machine, when it is up, says so. */
+/* Something came for a side that is gone, or not there yet, and is lost: so is the connection. The machine, when it is on, says so. */
 static void answer_for_nobody(struct connection *c, enum side side)
 {
+	c->dead[side] = true;
 	if (!c->node[side] || node_answers(c->node[side]))
 		signal_send(c, !side, reset_arrives);
 }
@@ -300,6 +303,7 @@ struct connection *connection_to(struct connection *last, const char *address)
 	c->next = net.connections;
 	net.connections = c;
 	world_after(world_between(PING_NS / 2, PING_NS), look_after, c);
+	world_note("connects to %s", address);
 	return c;
 }
 
