@@ -1,4 +1,5 @@
 /* Memory that dies with its process: what a node's threads allocate is noted, and freed when the node is killed. What they free in time is forgotten. */
+#include <jansson.h>
 #include <protobuf-c/protobuf-c.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +111,7 @@ static void heap_kill(void *arg, struct node *n, enum node_death how)
 
 void heap_begin(void)
 {
+	json_set_alloc_funcs(__wrap_malloc, __wrap_free); /* a library that is not linked here asks the system by itself */
 	node_watch_deaths(heap_kill, NULL);
 }
 
