@@ -1,9 +1,9 @@
 #!/bin/sh
-# What `make soak` runs: each fuzz target for FUZZ_SECONDS where there is clang, the tests that `make test` has no time for under sanitizers, then the
-# tests of whole programs and of threads, ROUNDS times each or until one fails. What a fuzz target fails on is left in build/fuzz.
+# What `make soak` runs: each fuzz target for FUZZ_SECONDS where there is clang, the tests that `make test` has no time for under sanitizers, simulated jobs
+# from new seeds for SIM_SECONDS, then the tests of whole programs and of threads, ROUNDS times each or until one fails. What a fuzz target fails on is left in build/fuzz.
 set -eu
 cd "$(dirname "$0")/.."
-: "${JOBS:=$(nproc)}" "${ROUNDS:=20}" "${FUZZ_SECONDS:=60}"
+: "${JOBS:=$(nproc)}" "${ROUNDS:=20}" "${FUZZ_SECONDS:=60}" "${SIM_SECONDS:=300}"
 
 if command -v clang >/dev/null; then
 	cmake --preset fuzz >/dev/null
@@ -29,4 +29,6 @@ ctest --test-dir build/asan -L patient -j "$JOBS" --output-on-failure
 
 cmake --preset release >/dev/null
 cmake --build build -j "$JOBS" --target all
+echo "== simulated jobs: $SIM_SECONDS s"
+build/tests/simulator --seed "$(date +%s)000" --seconds "$SIM_SECONDS"
 exec ctest --test-dir build -L 'integration|tsan' --repeat "until-fail:$ROUNDS" -j "$JOBS" --output-on-failure

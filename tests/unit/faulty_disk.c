@@ -87,7 +87,8 @@ static void place(struct bytes *b, uint64_t at, const void *data, size_t size)
 {
 	if (at + size > b->size)
 		resize(b, at + size);
-	memcpy(b->data + at, data, size);
+	if (size)
+		memcpy(b->data + at, data, size);
 }
 
 static void copy(struct bytes *to, const struct bytes *from)
@@ -603,8 +604,15 @@ void faulty_disk_await_held_sync(struct faulty_disk *d)
 	pthread_mutex_unlock(&d->lock);
 }
 
+/* Where a sector that has lost its way lands: in some write of the file that is not synced either. */
+static uint64_t astray(const struct file *f, struct prng *random)
+{
+	const struct change *other = &f->changes[prng_below(random, f->count)];
+	return other->at + prng_below(random, other->written.size / SECTOR_BYTES + 1) * SECTOR_BYTES;
+}
+
 /* Each sector of a write lasts or does not, in `odds` of 4 cases. */
-static void keep_some(struct file *f, uint64_t odds, struct prng *random)
+static void keep_some(struct file *f, uint64_t odds, bool may_stray, struct prng *random)
 {
 	for (uint32_t i = 0; i < f->count; i++) {
 		const struct change *c = &f->changes[i];
@@ -614,8 +622,10 @@ static void keep_some(struct file *f, uint64_t odds, struct prng *random)
 			n = SECTOR_BYTES - (c->at + at) % SECTOR_BYTES;
 			if (n > c->written.size - at)
 				n = c->written.size - at;
-			if (prng_below(random, 4) < odds)
-				place(&f->kept, c->at + at, c->written.data + at, n);
+			const bool strays = may_stray && prng_below(random, 8) == 0;
+			const uint64_t to = strays ? astray(f, random) : c->at + at;
+			if (prng_below(random, 4) < odds && (!strays || to + n <= f->kept.size))
+				place(&f->kept, to, c->written.data + at, n);
 		}
 	}
 }
@@ -631,12 +641,13 @@ void faulty_disk_crash(struct faulty_disk *d, enum faulty_crash how, uint64_t se
 	for (uint32_t i = 0; i < d->file_count; i++)
 		d->files[i]->locked = false;
 	if (how != CRASH_PROCESS) {
-		uint64_t odds = how == CRASH_RANDOM ? prng_below(&random, 5) : 0; /* from nothing to everything */
-		settle_names(d, NULL, how == CRASH_RANDOM ? (uint32_t)prng_below(&random, d->changes.count + 1) : 0);
+		const bool some = how != CRASH_UNSYNCED;
+		const uint64_t odds = some ? prng_below(&random, 5) : 0; /* from nothing to everything */
+		settle_names(d, NULL, some ? (uint32_t)prng_below(&random, d->changes.count + 1) : 0);
 		d->live = d->kept;
 		for (uint32_t i = 0; i < d->file_count; i++) {
 			struct file *f = d->files[i];
-			keep_some(f, odds, &random);
+			keep_some(f, odds, how == CRASH_ASTRAY, &random);
 			forget_changes(f);
 			copy(&f->live, &f->kept);
 			f->forgotten = false;

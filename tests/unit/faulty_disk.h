@@ -35,7 +35,8 @@ void faulty_disk_await_held_sync(struct faulty_disk *d); /* until one waits */
 enum faulty_crash {
 	CRASH_PROCESS,  /* nothing is lost: the page cache lives on */
 	CRASH_UNSYNCED, /* everything that is not synced is lost */
-	CRASH_RANDOM    /* any sectors of what is not synced are lost, whatever their order; of names, the last ones */
+	CRASH_RANDOM,   /* any sectors of what is not synced are lost, whatever their order; of names, the last ones */
+	CRASH_ASTRAY    /* the same, and some land where another sector of the file belongs that is not synced either */
 };
 /* What was open fails from now on and can only be closed; locks are gone; all faults are off. */
 void faulty_disk_crash(struct faulty_disk *d, enum faulty_crash how, uint64_t seed);

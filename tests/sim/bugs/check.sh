@@ -1,11 +1,19 @@
 #!/bin/sh
-# check.sh SOURCE: every planted bug still applies to the source tree. check.sh SOURCE SEEDS [NAME]: and the explorer finds it (only those whose
-# names begin so), within so many seeds.
+# check.sh SOURCE: every planted bug still applies to the source tree. check.sh SOURCE SEEDS [NAME]: and the explorer finds those of replica_ (only those
+# whose names begin so), within so many seeds. The simulator (build/tests/simulator) finds those of sim_, once it is built from a tree that has one of them.
 set -eu
 source=$1 seeds=${2:-0} only=${3:-replica_}
 bugs=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+for patch in "$bugs"/sim_*.patch; do
+	rm -rf "$work"/*
+	mkdir "$work/worker"
+	cp -r "$source/server" "$work"
+	cp -r "$source/worker/client" "$work/worker"
+	patch -d "$work" -p1 --fuzz=0 --silent < "$patch" || { echo "$(basename "$patch" .patch) does not apply: bring it up to date"; exit 1; }
+done
+rm -rf "$work"/*
 missed=0 limit_s=120 # of one bug
 for patch in "$bugs"/"$only"*.patch; do
 	name=$(basename "$patch" .patch)

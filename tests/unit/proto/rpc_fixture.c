@@ -128,10 +128,10 @@ void fixture_address(struct fixture *f, char *out, size_t size)
 	else if (strcmp(f->transport, "unix") == 0)
 		snprintf(out, size, "unix:%s/s%u", f->directory, f->addresses++);
 	else
-		snprintf(out, size, "memory:s%u", f->addresses++);
+		snprintf(out, size, "%s:s%u", f->transport, f->addresses++);
 }
 
-void node_start(struct fixture *f, struct node *n)
+void host_start(struct fixture *f, struct host *n)
 {
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	weir_error err = {0};
@@ -144,7 +144,7 @@ void node_start(struct fixture *f, struct node *n)
 		fail_msg("%s", err.text);
 }
 
-void node_stop(struct node *n, uint32_t grace_ms)
+void host_stop(struct host *n, uint32_t grace_ms)
 {
 	if (!n->loop)
 		return;
@@ -161,20 +161,20 @@ void fixture_open(struct fixture *f, const char *transport)
 	weir_error err = {0};
 	memset(f, 0, sizeof *f);
 	f->transport = transport;
-	f->rpc = strcmp(transport, "memory") == 0 ? rpc_memory_create(NULL) : rpc_grpc_create(NULL);
+	f->rpc = fixture_rpc(transport);
 	assert_non_null(f->rpc);
 	snprintf(f->directory, sizeof f->directory, "/tmp/weir-rpc-XXXXXX");
 	assert_non_null(mkdtemp(f->directory));
 	f->loop = rpc_loop_create(f->rpc, "client", &err);
 	assert_non_null(f->loop);
-	node_start(f, &f->node);
+	host_start(f, &f->node);
 	assert_int_equal(rpc_channel_open(&f->channel, f->rpc, f->loop, rpc_server_address(f->node.server), &err), WEIR_OK);
 }
 
 void fixture_close(struct fixture *f)
 {
 	rpc_channel_close(f->channel);
-	node_stop(&f->node, 0);
+	host_stop(&f->node, 0);
 	rpc_loop_destroy(f->loop);
 	rpc_destroy(f->rpc);
 	assert_int_equal(rmdir(f->directory), 0); /* the sockets are gone */

@@ -23,27 +23,29 @@ struct service {
 	_Atomic(struct rpc_stream *) paused;
 };
 
-struct node { /* a server on a loop of its own */
+struct host { /* a server on a loop of its own */
 	struct rpc_loop *loop;
 	struct rpc_server *server;
 	struct service service;
 };
 
 struct fixture {
-	const char *transport; /* "memory", "unix", "tcp" */
+	const char *transport; /* "memory", "unix", "tcp", "sim" */
 	struct rpc *rpc;
 	struct rpc_loop *loop; /* clients' */
-	struct node node;
+	struct host node;
 	struct rpc_channel *channel;
 	char directory[64];
 	uint32_t addresses;
 };
 
+/* The transport of that name: rpc_transports.c knows the real ones, the simulator its own. */
+struct rpc *fixture_rpc(const char *transport);
 void fixture_open(struct fixture *f, const char *transport);
 void fixture_close(struct fixture *f);
 void fixture_address(struct fixture *f, char *out, size_t size); /* a fresh one to listen on */
-void node_start(struct fixture *f, struct node *n);
-void node_stop(struct node *n, uint32_t grace_ms);
+void host_start(struct fixture *f, struct host *n);
+void host_stop(struct host *n, uint32_t grace_ms);
 void service_release(struct service *s); /* answers what is parked */
 
 struct message *pattern_message(uint64_t seed, size_t bytes);
@@ -76,5 +78,8 @@ weir_status probe_wait_closed(struct probe *p); /* and forget it */
 /* Runs fn(arg) on the loop and waits. */
 void on_loop(struct rpc_loop *loop, void (*fn)(void *arg), void *arg);
 double seconds_now(void);
+
+/* The suite of rpc_conformance.c over the transport of that name; cmocka's result. */
+int conformance_run(const char *name);
 
 #endif

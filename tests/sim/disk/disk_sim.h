@@ -1,0 +1,23 @@
+/* A node's disk: tests/unit/faulty_disk.h, which outlives the node's processes, takes its time, fills up and has its machine's crashes. */
+#ifndef WEIR_SIM_DISK_H
+#define WEIR_SIM_DISK_H
+
+#include "disk.h"
+#include "world.h"
+
+struct disk_sim;
+
+struct disk_mood {
+	int64_t sync_ns;  /* of a sync: at most */
+	double slow_sync; /* how often it takes a hundred times that */
+	double stray;     /* how many crashes of the machine also misdirect sectors */
+};
+
+/* Dies with its node: what was open can only be closed, locks are gone, and when it is the machine that dies, so is some of what was not synced. */
+struct disk_sim *disk_sim_create(struct node *n, const struct disk_mood *mood);
+void disk_sim_destroy(struct disk_sim *d); /* needs: the node is down */
+struct disk *disk_sim_interface(struct disk_sim *d);
+/* From now on whatever needs space fails with E_NO_SPACE. */
+void disk_sim_fill(struct disk_sim *d, bool full);
+
+#endif

@@ -1,0 +1,148 @@
+/* A trainer's process: libweir as a worker uses it. Whatever it cannot go on after ends the process, and it begins again. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+#include "job.h"
+
+enum { WAIT_MS = 60000 };
+
+struct trainer {
+	struct actor *actor;
+	weir_client *client;
+	uint32_t rows, dense;
+	/* What the client reads and writes: there as long as the process, for a failed operation may still be under way. */
+	float pulled_rows[KEYS * WIDTH], pulled_dense[DENSE], pushed_rows[KEYS * WIDTH], pushed_dense[DENSE];
+	uint64_t keys[KEYS];
+};
+
+void batch_keys(uint32_t data_unit, uint32_t batch, uint64_t *keys)
+{
+	for (uint64_t i = 0; i < KEYS; i++)
+		keys[i] = prng_permute(prng_mix(1, data_unit, batch), KEY_SPACE, i);
+}
+
+float batch_value(uint32_t data_unit, uint32_t batch)
+{
+	return (float)(1 + (data_unit * 7 + batch * 3) % 11);
+}
+
+static void print_log(void *arg, weir_log_level level, const char *line)
+{
+	(void)arg, (void)level;
+	world_note("says: %s", line);
+}
+
+static weir_status add_table(struct trainer *t, const char *name, uint32_t width, uint32_t elements, uint32_t *id,
+                             weir_error *err)
+{
+	const weir_init_segment zero = {.elements = width + elements, .kind = WEIR_INIT_ZERO};
+	weir_table_spec spec = {.kind = width ? WEIR_EMBEDDING : WEIR_DENSE,
+	                        .width = width,
+	                        .elements = elements,
+	                        .optimizer = {.kind = WEIR_OPT_SGD, .lr = 1},
+	                        .mode = {!width && t->actor->job->synchronous ? WEIR_SYNC : WEIR_ASYNC},
+	                        .segments_count = 1,
+	                        .segments = &zero};
+	strcpy(spec.name, name);
+	return weir_table_register(t->client, &spec, id, err);
+}
+
+static weir_status pull(struct trainer *t, const weir_batch *id, const uint64_t *keys, weir_error *err)
+{
+	weir_ticket ticket;
+	const weir_pull_item items[] = {{.table = t->rows, .keys = keys, .rows = KEYS, .values = t->pulled_rows},
+	                                {.table = t->dense, .values = t->pulled_dense}};
+	weir_status status = weir_pull(t->client, id, items, 2, NULL, NULL, &ticket, err);
+	return status ? status : weir_wait(t->client, ticket, WAIT_MS, err);
+}
+
+static weir_status push(struct trainer *t, const weir_batch *id, const uint64_t *keys, float value, weir_error *err)
+{
+	weir_ticket ticket;
+	for (uint32_t i = 0; i < KEYS * WIDTH; i++)
+		t->pushed_rows[i] = -value;
+	for (uint32_t i = 0; i < DENSE; i++)
+		t->pushed_dense[i] = -value;
+	const weir_push_item items[] = {{.table = t->rows, .keys = keys, .rows = KEYS, .values = t->pushed_rows},
+	                                {.table = t->dense, .values = t->pushed_dense}};
+	weir_status status = weir_push(t->client, id, items, 2, NULL, NULL, NULL, &ticket, err);
+	return status ? status : weir_wait(t->client, ticket, WAIT_MS, err);
+}
+
+static weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t batch, weir_error *err)
+{
+	const weir_batch id = {.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
+	uint64_t *keys = t->keys;
+	batch_keys(u->data_unit, batch, keys);
+	weir_status status = pull(t, &id, keys, err);
+	thread_sleep(world_between(0, 20 * SIM_MS)); /* it computes */
+	if (!status)
+		status = push(t, &id, keys, batch_value(u->data_unit, batch), err);
+	t->actor->job->pushes += status == WEIR_OK;
+	return status;
+}
+
+/* One unit. WEIR_E_CLOSED: there are no more. */
+static weir_status run_unit(struct trainer *t, weir_error *err)
+{
+	weir_unit u = {0};
+	weir_status status = weir_unit_lease(t->client, &u, WAIT_MS, err);
+	if (status)
+		return status;
+	if (u.state == WEIR_UNIT_FINISHED)
+		return WEIR_E_CLOSED;
+	world_note("has unit %u of pass %u from batch %u, attempt %u", u.unit, u.pass, u.watermark, u.attempt);
+	status = weir_unit_begin(t->client, &u, BATCHES, err);
+	for (uint32_t batch = u.watermark; !status && batch < BATCHES; batch++)
+		status = run_batch(t, &u, batch, err);
+	if (!status)
+		status = weir_unit_commit(t->client, &u, err);
+	world_note("unit %u of pass %u: %s", u.unit, u.pass, status ? err->text : "committed");
+	return status;
+}
+
+static weir_status train(struct trainer *t, weir_error *err)
+{
+	weir_status status = WEIR_OK;
+	while (!status) {
+		status = run_unit(t, err);
+		if (status == WEIR_E_STALE)
+			status = weir_rejoin(t->client, err);
+	}
+	return status == WEIR_E_CLOSED ? WEIR_OK : status;
+}
+
+static weir_status join(struct trainer *t, struct rpc *rpc, weir_error *err)
+{
+	const weir_options options = {.ledger = t->actor->job->addresses[0],
+	                              .name = t->actor->name,
+	                              .role = WEIR_TRAINER,
+	                              .dataset_fingerprint = 77,
+	                              .dataset_units = UNITS,
+	                              .log = print_log};
+	weir_status status = client_open(&t->client, &options, rpc, err);
+	if (!status)
+		status = add_table(t, "rows", WIDTH, 0, &t->rows, err);
+	if (!status)
+		status = add_table(t, "dense", 0, DENSE, &t->dense, err);
+	return status;
+}
+
+void trainer_main(void *actor)
+{
+	struct trainer *t = calloc(1, sizeof *t);
+	struct rpc *rpc = rpc_sim_create(NULL);
+	weir_error err = {0};
+	t->actor = actor;
+	weir_status status = join(t, rpc, &err);
+	if (!status)
+		status = train(t, &err);
+	if (status)
+		actor_exit(actor, err.text);
+	t->actor->finished = true;
+	world_note("has finished");
+	(void)weir_close(t->client, &err); /* where the ledger cannot be reached it hears by the lease's end */
+	rpc_destroy(rpc);
+	free(t);
+}

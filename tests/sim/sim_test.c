@@ -1,0 +1,6 @@
+#include "sim_test.h"
+
+int main(void)
+{
+	return test_world() + test_network() + test_disk();
+}

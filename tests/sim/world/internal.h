@@ -1,0 +1,56 @@
+/* What the files of the world share, and nobody else. */
+#ifndef WEIR_SIM_WORLD_INTERNAL_H
+#define WEIR_SIM_WORLD_INTERNAL_H
+
+#include <time.h>
+
+#include "world.h"
+
+struct thread;
+
+struct node {
+	char name[32];
+	uint32_t index;
+	uint64_t life;
+	bool up, paused, off; /* off: its machine is */
+	struct prng entropy;
+	/* Its clocks: monotonic is mono_ns at world time since_ns and runs from there by ppm too fast; wall is monotonic and wall_offset_ns. */
+	int64_t since_ns, mono_ns, ppm, wall_offset_ns;
+};
+
+/* --- world.c */
+struct prng *world_random(void);
+bool world_step(void); /* runs the next event; false when there is none */
+double world_preempt(void);
+double world_spurious(void);
+
+/* --- node.c */
+void nodes_begin(void);
+void nodes_end(void); /* kills all */
+int64_t node_clock(const struct node *n, clockid_t id);
+/* World time at which the node's clock shows no less than ns, at its present speed. */
+int64_t node_clock_reaches(const struct node *n, clockid_t id, int64_t ns);
+uint64_t node_entropy(struct node *n);
+
+/* --- thread.c */
+void threads_begin(void);
+void threads_end(void);
+struct thread *thread_create(struct node *n, void *(*fn)(void *arg), void *arg);
+struct thread *thread_current(void);
+struct thread *thread_find(uint64_t id); /* NULL: it is over, or was killed */
+uint64_t thread_id(const struct thread *t);
+struct node *thread_node(const struct thread *t);
+bool thread_may_be_interrupted(const struct thread *t);
+/* The current thread waits for `object` until it is woken or the world's time is until_ns (< 0: never). False: the time came first. */
+bool thread_wait(const void *object, int64_t until_ns);
+/* Wakes one thread of those that wait for object, by chance, or all of them. */
+void threads_wake(const void *object, bool all);
+bool thread_join(uint64_t id, void **result); /* false: there is no such thread */
+/* Lets others go first. */
+void thread_yield(void);
+void threads_kill(struct node *n);
+/* Runs what can run until `done`. */
+void threads_run(const bool *done);
+struct node *heap_owner(void); /* whose process allocates now; NULL: the world */
+
+#endif
