@@ -79,6 +79,9 @@ static weir_status take(const struct asker *a, Weir__V1__CheckpointReply **last,
 		wire_free(&(*last)->base);
 		*last = NULL;
 		s = ask(a, false, last, err);
+		if (s == WEIR_OK && (*last)->sequence < sequence) /* another process: it counts from 0, and knows of none */
+			s = weir_fail(err, WEIR_E_UNAVAILABLE,
+			              "the checkpoint was given up: server 0 was started again meanwhile; ask for another one");
 	}
 	if (s == WEIR_OK && (*last)->outcome->code)
 		s = weir_fail(err, (weir_status)(*last)->outcome->code, "the checkpoint failed: %s", (*last)->outcome->text);

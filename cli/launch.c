@@ -176,6 +176,10 @@ weir_status launch_servers(struct train *t, weir_error *err)
 	if (t->job->cluster.servers_at_count > 0)
 		return WEIR_OK;
 	weir_status s = start_servers(t, err);
+	if (s == WEIR_OK && t->run.servers != t->job->cluster.servers) {
+		t->run.servers = t->job->cluster.servers;
+		s = run_state_write(t->job->run_dir, &t->run, err);
+	}
 	if (s != WEIR_OK)
 		return s;
 	ledger_file(t->job, path);

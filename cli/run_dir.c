@@ -61,6 +61,21 @@ bool run_dir_has_data(const struct job *job)
 	return found;
 }
 
+weir_status run_dir_check_data(const struct job *job, uint32_t servers, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX + 32], identity[WEIR_PATH_BYTES_MAX + 64];
+	for (uint32_t i = 0; i < servers; i++) {
+		job_server_dir(job, i, path);
+		snprintf(identity, sizeof identity, "%s/IDENTITY", path);
+		if (access(identity, F_OK) != 0)
+			return weir_fail(err, WEIR_E_NOT_FOUND,
+			                 "what server %u has of the run is not in %s: put it back, or set the run back to a checkpoint (weir "
+			                 "restore)",
+			                 i, path);
+	}
+	return WEIR_OK;
+}
+
 void run_dir_advice(const struct job *job, char *out, size_t bytes)
 {
 	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX];

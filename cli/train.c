@@ -81,18 +81,32 @@ static void remove_results(const struct job *job)
 	}
 }
 
-static weir_status resume_run(struct train *t, weir_error *err)
+/* That all is there to go on from: what the servers kept or, before they have served, the checkpoint that they begin with. */
+static weir_status check_kept(const struct train *t, weir_error *err)
 {
 	const struct job *job = t->job;
-	weir_status s = run_state_read(job->run_dir, &t->run, err);
-	if (s == WEIR_E_NOT_FOUND)
-		return weir_fail(err, s, "--resume: %s holds no run of this job: start it without --resume", job->run_dir);
-	if (s == WEIR_OK && !t->run.restore[0] && !run_dir_has_data(job))
+	const bool on_disk = job->cluster.log == JOB_LOG_DISK, has_data = run_dir_has_data(job);
+	weir_error why = {0};
+	if (!on_disk && has_data)
+		return weir_fail(err, WEIR_E_STATE,
+		                 "--resume: the run in %s has its log on disk, which servers with `log: memory` would not read: set "
+		                 "cluster.log to disk, or restore a checkpoint first (weir restore)",
+		                 job->run_dir);
+	if (!has_data && (!t->run.restore[0] || (!on_disk && t->run.servers > 0)))
 		return weir_fail(err, WEIR_E_NOT_FOUND,
 		                 "--resume: nothing of the run in %s was kept (`log: %s`): restore a checkpoint first (weir restore), or "
 		                 "start it without --resume",
-		                 job->run_dir, job->cluster.log == JOB_LOG_DISK ? "disk" : "memory");
-	return s;
+		                 job->run_dir, on_disk ? "disk" : "memory");
+	weir_status s = on_disk ? run_dir_check_data(job, t->run.servers, &why) : WEIR_OK;
+	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "--resume: %s", why.text);
+}
+
+static weir_status resume_run(struct train *t, weir_error *err)
+{
+	weir_status s = run_state_read(t->job->run_dir, &t->run, err);
+	if (s == WEIR_E_NOT_FOUND)
+		return weir_fail(err, s, "--resume: %s holds no run of this job: start it without --resume", t->job->run_dir);
+	return s == WEIR_OK ? check_kept(t, err) : s;
 }
 
 /* A new run never writes over the data of another, nor takes the place of one that `weir restore` has set up. */

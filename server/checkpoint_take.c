@@ -221,6 +221,16 @@ static void looked(struct executor *e, void *arg)
 		give_up(t, WEIR_E_MEMORY, "out of memory for a checkpoint");
 }
 
+static void take_stop(struct take *t, weir_status status, const char *text)
+{
+	pthread_mutex_lock(&t->lock);
+	t->stop = true;
+	if (!t->err.status)
+		weir_fail(&t->err, status, "%s", text);
+	pthread_cond_signal(&t->wake);
+	pthread_mutex_unlock(&t->lock);
+}
+
 /* What the last take wrote is the base of this one when it has become the checkpoint `name`; else there is none. */
 static void adopt_bases(struct checkpoint_takes *takes, const struct take *last, const char *name)
 {
@@ -235,7 +245,8 @@ static void adopt_bases(struct checkpoint_takes *takes, const struct take *last,
 	}
 }
 
-/* Makes t the present take. E_BUSY: another is being written. */
+/* Makes t the present take. E_NOT_CURRENT: another is being written; it is given up, as who coordinates does one at a time, and so began it in a
+ * life before this one. */
 static weir_status install(struct checkpoint_takes *takes, struct take *t, weir_error *err)
 {
 	weir_status status = WEIR_OK;
@@ -244,7 +255,10 @@ static weir_status install(struct checkpoint_takes *takes, struct take *t, weir_
 	if (takes->ending)
 		status = weir_fail(err, WEIR_E_CLOSED, "%s is stopping", takes->server->name);
 	else if (takes->present && takes->state != TAKE_DONE)
-		status = weir_fail(err, WEIR_E_BUSY, "%s is writing checkpoint %s", takes->server->name, takes->present->name);
+		status =
+		    weir_fail(err, WEIR_E_NOT_CURRENT, "%s is still giving up checkpoint %s", takes->server->name, takes->present->name);
+	if (status == WEIR_E_NOT_CURRENT)
+		take_stop(takes->present, WEIR_E_CANCELLED, "another checkpoint was begun");
 	if (!status) {
 		last = takes->present;
 		takes->present = t;
@@ -378,16 +392,6 @@ static void answer_writing(struct rpc_call *call, const struct take *t)
 	reply.status = &s;
 	reply.bytes = atomic_load(&t->bytes);
 	answer(call, &reply.base);
-}
-
-static void take_stop(struct take *t, weir_status status, const char *text)
-{
-	pthread_mutex_lock(&t->lock);
-	t->stop = true;
-	if (!t->err.status)
-		weir_fail(&t->err, status, "%s", text);
-	pthread_cond_signal(&t->wake);
-	pthread_mutex_unlock(&t->lock);
 }
 
 void checkpoint_take_poll(struct checkpoint_takes *takes, struct rpc_call *call, struct message *request)

@@ -25,8 +25,8 @@ struct ledger_log {
 	bool running_out;               /* no memory to write down what has changed: nothing is sent until there is */
 	struct held_reply *held, **end; /* indices rise; those that wait for the running request are last */
 	struct record_writer *writer;
-	struct { /* the snapshot under way */
-		bool running;
+	struct {                 /* the snapshot under way */
+		bool running, begun; /* begun: being written, as the log is durable up to index */
 		uint64_t index;
 		struct message *state;
 		struct cold_write write, sync;
@@ -197,9 +197,19 @@ static struct held_reply *pop(struct ledger_log *l)
 	return r;
 }
 
+/* A snapshot must not be ahead of the log: what it says could then be lost, and its index given to something else. */
+static void flush_continue(struct ledger_log *l, uint64_t durable)
+{
+	if (!l->flush.running || l->flush.begun || l->closed || durable < l->flush.index)
+		return;
+	l->flush.begun = true;
+	cold_writer_submit(l->options.writer, &l->flush.write);
+}
+
 void ledger_log_durable(struct ledger_log *l)
 {
 	uint64_t durable = l->options.log->ops->durable(l->options.log);
+	flush_continue(l, durable);
 	while (l->held && l->held->index <= durable) {
 		struct held_reply *r = pop(l);
 		r->send(r->arg);
@@ -267,13 +277,13 @@ bool ledger_log_is_flushed(const struct ledger_log *l)
 
 bool ledger_log_flush(struct ledger_log *l, void (*done)(void *arg), void *arg)
 {
-	uint64_t durable = l->options.log->ops->durable(l->options.log);
-	/* A snapshot must not be ahead of the log: what it says could then be lost, and its index given to something else. */
-	if (l->closed || l->flush.running || ledger_log_is_blocked(l) || ledger_log_is_flushed(l) || durable < l->applied)
+	struct log *log = l->options.log;
+	if (l->closed || l->flush.running || ledger_log_is_blocked(l) || ledger_log_is_flushed(l))
 		return false;
 	if (ledger_export_all(l->options.ledger, l->applied, &l->flush.state, NULL))
 		return false;
 	l->flush.running = true;
+	l->flush.begun = false;
 	l->flush.index = l->applied;
 	l->flush.done = done;
 	l->flush.arg = arg;
@@ -284,7 +294,8 @@ bool ledger_log_flush(struct ledger_log *l, void (*done)(void *arg), void *arg)
 	                                     .poster = l->options.poster,
 	                                     .done = on_state_written};
 	l->flush.sync = (struct cold_write){.kind = COLD_WRITE_FLUSH, .poster = l->options.poster, .done = on_synced};
-	cold_writer_submit(l->options.writer, &l->flush.write);
+	log->ops->sync(log);
+	flush_continue(l, log->ops->durable(log));
 	return true;
 }
 

@@ -6,7 +6,7 @@ cmake --build "$BUILD" >&2 || give_up "the tests do not build"
 cases=(
 	"a malformed YAML key|job_errors" "an unknown codec|job_errors" "an oversized message|^(frame|rpc_memory|rpc_unix|rpc_tcp)$" "a truncated frame|^frame$"
 	"a corrupted checksum|^(frame|service)$" "a table registered twice with another width|^(ledger_units|client_faults|service)$"
-	"a data file with broken lines|integration_bad_lines" "a port in use|integration_port_in_use" "an unwritable directory|integration_bad_places"
+	"a data file with broken lines|integration_bad_lines" "a port in use|integration_port_in_use" "an unwritable directory|integration_(bad_places|read_only)"
 )
 failed=0
 for c in "${cases[@]}"; do

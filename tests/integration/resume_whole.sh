@@ -1,0 +1,58 @@
+# A run is gone on with as a whole, or not at all: not without a server's folder, not with servers that would not read what was kept, and, with its log in
+# memory, not twice from the same checkpoint.
+. "$(dirname "$0")/lib.sh"
+
+# refused WORD... -- ARGUMENTS...: `weir train --resume` with them fails, says why in its last line, and changes no byte of the run.
+refused() {
+	local words=() before
+	while [ "$1" != -- ]; do words+=("$1"); shift; done
+	shift
+	before=$(files "$RUN")
+	"$WEIR" train "$DIR/job.yaml" --resume "$@" > "$DIR/out" 2> "$DIR/out.err" < /dev/null
+	[ $? = 1 ] || fail "not refused: $*"
+	told "${words[@]}" "$DIR/out.err"
+	[ "$before" = "$(files "$RUN")" ] || fail "something was changed by: $*"
+}
+
+# --- Its log on disk
+write_job 100 "log: disk"
+start_train
+wait_for 60 "the first rows" trained 2000
+kill -TERM "$TRAIN"
+finish_train 30
+refused "log on disk" "set cluster.log to disk" -- --set cluster.log=memory
+mv "$RUN/server-1" "$DIR/kept"
+refused "server 1" "$RUN/server-1" "weir restore" -- --set train.passes=1
+mkdir "$RUN/server-1"
+refused "server 1" "$RUN/server-1" "weir restore" -- --set train.passes=1
+rmdir "$RUN/server-1"
+mv "$DIR/kept" "$RUN/server-1"
+start_train --resume
+wait_for 60 "more rows" trained 10000
+kill -KILL "$TRAIN"
+wait "$TRAIN" 2> /dev/null
+for p in $(left_over); do wait_for 10 "process $p to be gone" is_gone "$p"; done
+rm -r "$RUN"
+
+# --- In memory: what was trained since the checkpoint is lost, so the next try is another generation
+write_job 100
+start_train
+wait_for 60 "the first rows" trained 2000
+"$WEIR" checkpoint --job "$DIR/job.yaml" > "$DIR/out" || fail "no checkpoint"
+kill -TERM "$TRAIN"
+finish_train 30
+"$WEIR" restore "$DIR/job.yaml" --from latest > "$DIR/out" 2> "$DIR/out.err" || fail "$(tail -n 1 "$DIR/out.err")"
+start_train --resume
+wait_for 60 "more rows" trained 10000
+kill -TERM "$TRAIN"
+finish_train 30
+told "stopped by Terminated" "weir restore --from latest" "$DIR/train.err"
+refused "nothing of the run" "weir restore" --
+"$WEIR" restore "$DIR/job.yaml" --from latest > "$DIR/out" 2> "$DIR/out.err" || fail "$(tail -n 1 "$DIR/out.err")"
+holds "$RUN/run.json" '.generation == 3'
+start_train --resume
+wait_for 60 "rows once more" trained 10000
+kill -TERM "$TRAIN"
+finish_train 30
+holds "$DIR/report.json" '.audit.double == 0'
+nothing_left
