@@ -17,9 +17,10 @@
 
 #define READER_THREADS     2u
 #define COLD_SHARE         10u                   /* RocksDB's memtables have 1 / this of the memory budget, */
-#define REST_BYTES         ((uint64_t)160 << 20) /* of memory that is not rows: so much, */
-#define REST_OF            8u                    /* and 1 / this of the budget for what RocksDB keeps of the rows on disk */
 #define COLD_BYTES_MAX     ((uint64_t)256 << 20) /* at most this much */
+#define REST_BYTES         ((uint64_t)160 << 20) /* of memory that is not rows: so much, */
+#define REST_OF            8u                    /* and 1 / this of the budget for what RocksDB keeps of the rows on disk, */
+#define REST_MAX           5u                    /* but no more than so many eighths of the budget */
 #define JOURNAL_BYTES_HIGH ((uint64_t)2 << 30)   /* of entries kept: beyond it flushes begin at once */
 
 struct durable {
@@ -59,18 +60,18 @@ static void on_failed(void *arg, const weir_error *err)
 }
 
 /* --- Memory. What rows take is counted. The rest, RocksDB's memtables, indexes and filters, messages under way and what the allocator keeps, is measured.
- * It goes on growing when rows have filled what it leaves them, and they cannot give that back: so what it is expected to become is kept free, up to half of the budget. */
+ * It goes on growing when rows have filled what it leaves them, and they cannot give that back: so what it is expected to become is kept free, up to REST_MAX eighths of the budget. */
 
 static void charge_rest(struct durable *d)
 {
-	const uint64_t cold = cold_memory(d->cold), half = d->pool.limit / 2;
+	const uint64_t cold = cold_memory(d->cold), most = d->pool.limit / 8 * REST_MAX;
 	uint64_t rest = cold;
 	if (d->options.owns_process) {
 		const uint64_t rows = pool_used(&d->pool) - d->rest, own = process_memory(),
 		               expected = REST_BYTES + d->pool.limit / REST_OF;
 		rest = own > d->baseline + rows ? own - d->baseline - rows : 0;
 		rest = rest < expected ? expected : rest;
-		rest = rest > half ? half : rest;
+		rest = rest > most ? most : rest;
 		rest = rest < cold ? cold : rest;
 	}
 	pool_charge(&d->pool, rest);
