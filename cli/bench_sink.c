@@ -51,22 +51,23 @@ static void sink_unary(void *ctx, struct rpc_call *call, enum rpc_method method,
 	rpc_call_reply(call, WEIR_E_UNSUPPORTED, "this server only discards pushes", NULL);
 }
 
-static void *sink_open(void *ctx, struct rpc_stream *stream, enum rpc_method method)
+static void sink_closed(void *arg, struct rpc_stream *stream, weir_status status, const char *text)
 {
-	(void)stream, (void)method;
-	return ctx;
+	(void)arg, (void)stream, (void)status, (void)text;
 }
 
-static void sink_closed(void *arg, struct rpc_stream *stream, weir_status status)
+static const struct rpc_stream_handler *sink_open(void *ctx, struct rpc_stream *stream, enum rpc_method method, void **arg)
 {
-	(void)arg, (void)stream, (void)status;
+	static const struct rpc_stream_handler handler = {.message = sink_message, .closed = sink_closed};
+	(void)stream, (void)method;
+	*arg = ctx;
+	return &handler;
 }
 
 /* The child: never returns but on failure. */
 static int sink_serve(bool verify, int address_fd)
 {
-	static const struct rpc_service service = {
-	    .unary = sink_unary, .stream_open = sink_open, .stream_message = sink_message, .stream_closed = sink_closed};
+	static const struct rpc_service service = {.unary = sink_unary, .stream_open = sink_open};
 	struct sink_state state = {.verify = verify, .writer = record_writer_create()};
 	struct rpc *rpc = rpc_grpc_create(NULL);
 	struct rpc_loop *loop = rpc ? rpc_loop_create(rpc, "sink", NULL) : NULL;

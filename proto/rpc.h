@@ -41,6 +41,9 @@
 	X(LEAVE, "/weir.v1.Ledger/Leave", false, true)                                \
 	X(JOB_STATUS, "/weir.v1.Ledger/JobStatus", false, true)                       \
 	X(CHECKPOINT, "/weir.v1.Ledger/Checkpoint", false, true)                      \
+	X(LINK, "/weir.v1.Replica/Link", true, false)                                 \
+	X(HEARTBEAT, "/weir.v1.Replica/Heartbeat", true, false)                       \
+	X(SNAPSHOT, "/weir.v1.Replica/Snapshot", true, false)                         \
 	X(HEALTH_CHECK, "/grpc.health.v1.Health/Check", false, true)
 
 /* Methods of servers that are not ours: called, never served. coord_etcd.c chooses between endpoints and retries by itself. */
@@ -87,17 +90,22 @@ bool rpc_loop_is_current(const struct rpc_loop *loop);
 void rpc_loop_destroy(struct rpc_loop *loop);
 
 /* --- Servers */
+/* What comes of a stream, at either end. */
+struct rpc_stream_handler {
+	void (*message)(void *arg, struct rpc_stream *stream, struct message *m);
+	void (*writable)(void *arg, struct rpc_stream *stream); /* the send queue ran empty; may be NULL */
+	void (*closed)(void *arg, struct rpc_stream *stream, weir_status status,
+	               const char *text); /* once, last; the stream is gone afterwards */
+	/* Server's end: the client will send no more: finish the stream once everything is answered. NULL: it is finished at once, after what is queued. */
+	void (*finished)(void *arg, struct rpc_stream *stream);
+};
+
 struct rpc_service {
 	/* A unary request. Answer with rpc_call_reply, now or later, from any thread. `request` is borrowed. */
 	void (*unary)(void *ctx, struct rpc_call *call, enum rpc_method method, struct message *request);
-	/* A new stream from a client. Returns the handler's argument for it. */
-	void *(*stream_open)(void *ctx, struct rpc_stream *stream, enum rpc_method method);
-	void (*stream_message)(void *arg, struct rpc_stream *stream, struct message *m);
-	/* The client will send no more: finish the stream once everything is answered. NULL: it is finished at once, after what is queued. */
-	void (*stream_finished)(void *arg, struct rpc_stream *stream);
-	void (*stream_closed)(void *arg, struct rpc_stream *stream,
-	                      weir_status status);                     /* once, last; the stream is gone afterwards */
-	void (*stream_writable)(void *arg, struct rpc_stream *stream); /* the send queue ran empty; may be NULL */
+	/* A new stream from a client: returns its handler, and in *arg the handler's argument. NULL: it is refused, with E_UNSUPPORTED if it was not
+	 * cancelled, and nobody hears of it again. */
+	const struct rpc_stream_handler *(*stream_open)(void *ctx, struct rpc_stream *stream, enum rpc_method method, void **arg);
 };
 /* address: "unix:/path", "HOST:PORT" (port 0: any), "memory:NAME". Connections spread over the loops. E_EXISTS/E_IO name the address when it
  * is in use or not ours to bind. */
@@ -135,11 +143,6 @@ weir_status rpc_call_start(struct rpc_channel *channel, enum rpc_method method, 
 weir_status rpc_call_wait(struct rpc_channel *channel, enum rpc_method method, struct message *request, uint32_t timeout_ms,
                           struct message **reply, weir_error *err);
 
-struct rpc_stream_handler {
-	void (*message)(void *arg, struct rpc_stream *stream, struct message *m);
-	void (*writable)(void *arg, struct rpc_stream *stream); /* the send queue ran empty; may be NULL */
-	void (*closed)(void *arg, struct rpc_stream *stream, weir_status status, const char *text); /* once, last */
-};
 weir_status rpc_stream_open(struct rpc_stream **out, struct rpc_channel *channel, enum rpc_method method,
                             const struct rpc_stream_handler *handler, void *arg, weir_error *err);
 

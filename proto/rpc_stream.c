@@ -85,7 +85,11 @@ void rpc_stream_on_open(struct rpc_stream *s, struct rpc_server_slot *slot, enum
 	s->method = method;
 	s->slot = slot;
 	rpc_link_add(&slot->streams, &s->link);
-	s->arg = server->service.stream_open(server->ctx, s, method);
+	const struct rpc_stream_handler *handler = server->service.stream_open(server->ctx, s, method, &s->arg);
+	if (handler)
+		s->handler = *handler;
+	else
+		rpc_stream_cancel(s, WEIR_E_UNSUPPORTED, "this server does not offer that method");
 }
 
 /* --- Sending */
@@ -131,8 +135,6 @@ void rpc_stream_on_sent(struct rpc_stream *s)
 		finish_when_sent(s);
 	} else if (s->handler.writable) {
 		s->handler.writable(s->arg, s);
-	} else if (s->slot && s->slot->server->service.stream_writable) {
-		s->slot->server->service.stream_writable(s->arg, s);
 	}
 }
 
@@ -151,10 +153,7 @@ void rpc_stream_on_message(struct rpc_stream *s, struct message *m)
 {
 	if (s->ended)
 		return;
-	if (s->channel)
-		s->handler.message(s->arg, s, m);
-	else
-		s->slot->server->service.stream_message(s->arg, s, m);
+	s->handler.message(s->arg, s, m);
 	if (s->ended)
 		return;
 	s->read_owed = s->paused;
@@ -166,8 +165,8 @@ void rpc_stream_on_half_close(struct rpc_stream *s)
 {
 	if (s->ended)
 		return;
-	if (s->slot->server->service.stream_finished)
-		s->slot->server->service.stream_finished(s->arg, s);
+	if (s->handler.finished)
+		s->handler.finished(s->arg, s);
 	else
 		rpc_stream_finish(s);
 }
@@ -207,10 +206,8 @@ void rpc_stream_on_closed(struct rpc_stream *s, weir_status status, const char *
 	free(s->queue);
 	s->queue = NULL;
 	rpc_link_remove(&s->link);
-	if (s->channel) {
+	if (s->handler.closed) /* else it was refused */
 		s->handler.closed(s->arg, s, status, text);
+	if (s->channel)
 		rpc_channel_check_closed(s->channel);
-	} else {
-		s->slot->server->service.stream_closed(s->arg, s, status);
-	}
 }

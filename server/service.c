@@ -44,44 +44,58 @@ static void on_unary(void *ctx, struct rpc_call *call, enum rpc_method method, s
 	}
 }
 
-static void *on_stream_open(void *ctx, struct rpc_stream *stream, enum rpc_method method)
+/* --- Data streams of clients */
+
+static void on_data(void *arg, struct rpc_stream *stream, struct message *m)
 {
-	struct server *s = ctx;
+	(void)stream;
+	dispatch_message(arg, m);
+}
+
+static void on_data_finished(void *arg, struct rpc_stream *stream)
+{
+	(void)stream;
+	sink_finish(arg);
+}
+
+static void on_data_closed(void *arg, struct rpc_stream *stream, weir_status status, const char *text)
+{
+	(void)stream, (void)status, (void)text;
+	sink_closed(arg);
+}
+
+static void on_data_writable(void *arg, struct rpc_stream *stream)
+{
+	(void)stream;
+	sink_writable(arg);
+}
+
+static const struct rpc_stream_handler *data_open(struct server *s, struct rpc_stream *stream, enum rpc_method method, void **arg)
+{
+	static const struct rpc_stream_handler handler = {
+	    .message = on_data, .writable = on_data_writable, .closed = on_data_closed, .finished = on_data_finished};
 	struct sink *k = sink_create(server_executor_of_loop(s, rpc_stream_loop(stream)), stream, NULL, method);
-	if (!k)
+	if (!k) {
 		rpc_stream_cancel(stream, WEIR_E_MEMORY, "out of memory");
-	else if (atomic_load(&s->draining))
+		return NULL;
+	}
+	if (atomic_load(&s->draining))
 		sink_finish(k);
-	return k;
+	*arg = k;
+	return &handler;
 }
 
-static void on_stream_message(void *arg, struct rpc_stream *stream, struct message *m)
-{
-	(void)stream;
-	if (arg)
-		dispatch_message(arg, m);
-}
+/* --- Streams */
 
-static void on_stream_finished(void *arg, struct rpc_stream *stream)
+static const struct rpc_stream_handler *on_stream_open(void *ctx, struct rpc_stream *stream, enum rpc_method method, void **arg)
 {
-	(void)stream;
-	if (arg)
-		sink_finish(arg);
-}
-
-static void on_stream_closed(void *arg, struct rpc_stream *stream, weir_status status)
-{
-	(void)stream;
-	(void)status;
-	if (arg)
-		sink_closed(arg);
-}
-
-static void on_stream_writable(void *arg, struct rpc_stream *stream)
-{
-	(void)stream;
-	if (arg)
-		sink_writable(arg);
+	switch (method) {
+	case RPC_PUSH_STREAM:
+	case RPC_PULL_STREAM:
+		return data_open(ctx, stream, method, arg);
+	default:
+		return NULL;
+	}
 }
 
 const struct rpc_service *service_handlers(void)
@@ -89,10 +103,6 @@ const struct rpc_service *service_handlers(void)
 	static const struct rpc_service handlers = {
 	    .unary = on_unary,
 	    .stream_open = on_stream_open,
-	    .stream_message = on_stream_message,
-	    .stream_finished = on_stream_finished,
-	    .stream_closed = on_stream_closed,
-	    .stream_writable = on_stream_writable,
 	};
 	return &handlers;
 }

@@ -37,12 +37,6 @@ static uint64_t number_of(struct message *m)
 
 /* --- The server */
 
-static void *on_open(void *ctx, struct rpc_stream *stream, enum rpc_method method)
-{
-	(void)stream, (void)method;
-	return ctx;
-}
-
 static void on_number(void *arg, struct rpc_stream *stream, struct message *m)
 {
 	struct talk *t = arg;
@@ -50,13 +44,21 @@ static void on_number(void *arg, struct rpc_stream *stream, struct message *m)
 	assert_int_equal(rpc_stream_send(stream, message_retain(m)), WEIR_OK);
 }
 
-static void on_end(void *arg, struct rpc_stream *stream, weir_status status)
+static void on_end(void *arg, struct rpc_stream *stream, weir_status status, const char *text)
 {
 	struct talk *t = arg;
-	(void)stream;
+	(void)stream, (void)text;
 	t->server_closed = true;
 	t->server_status = status;
 	t->server_closed_ns = world_now();
+}
+
+static const struct rpc_stream_handler *on_open(void *ctx, struct rpc_stream *stream, enum rpc_method method, void **arg)
+{
+	static const struct rpc_stream_handler handler = {.message = on_number, .closed = on_end};
+	(void)stream, (void)method;
+	*arg = ctx;
+	return &handler;
 }
 
 static void on_call(void *ctx, struct rpc_call *call, enum rpc_method method, struct message *request)
@@ -67,8 +69,7 @@ static void on_call(void *ctx, struct rpc_call *call, enum rpc_method method, st
 
 static void serve(void *arg)
 {
-	static const struct rpc_service service = {
-	    .unary = on_call, .stream_open = on_open, .stream_message = on_number, .stream_closed = on_end};
+	static const struct rpc_service service = {.unary = on_call, .stream_open = on_open};
 	struct rpc *rpc = rpc_sim_create(NULL);
 	struct rpc_server *server;
 	weir_error err = {0};

@@ -10,29 +10,26 @@ static void unary(void *ctx, struct rpc_call *call, enum rpc_method method, stru
 	if (method != RPC_LEASE)
 		rpc_call_reply(call, WEIR_OK, NULL, message_retain(request));
 }
-static void *stream_open(void *ctx, struct rpc_stream *stream, enum rpc_method method)
-{
-	(void)stream;
-	(void)method;
-	return ctx;
-}
 static void stream_message(void *arg, struct rpc_stream *stream, struct message *m)
 {
 	(void)arg;
 	if (rpc_stream_send(stream, message_retain(m)))
 		_exit(3);
 }
-static void stream_closed(void *arg, struct rpc_stream *stream, weir_status status)
+static void stream_closed(void *arg, struct rpc_stream *stream, weir_status status, const char *text)
 {
-	(void)arg;
-	(void)stream;
-	(void)status;
+	(void)arg, (void)stream, (void)status, (void)text;
+}
+static const struct rpc_stream_handler *stream_open(void *ctx, struct rpc_stream *stream, enum rpc_method method, void **arg)
+{
+	static const struct rpc_stream_handler handler = {.message = stream_message, .closed = stream_closed};
+	(void)ctx, (void)stream, (void)method, (void)arg;
+	return &handler;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct rpc_service service = {
-	    .unary = unary, .stream_open = stream_open, .stream_message = stream_message, .stream_closed = stream_closed};
+	static const struct rpc_service service = {.unary = unary, .stream_open = stream_open};
 	weir_error err = {0};
 	struct rpc_server *server;
 	struct rpc *rpc = rpc_grpc_create(NULL);

@@ -190,6 +190,55 @@ static void test_finish_sends_what_is_queued(void **state)
 	fixture_close(&f);
 }
 
+/* All of a server's streams at once over one channel: each one's messages come back on it, in their order. */
+static void test_streams_of_several_methods(void **state)
+{
+	(void)state;
+	static const enum rpc_method methods[] = {RPC_PUSH_STREAM, RPC_LINK, RPC_HEARTBEAT, RPC_LINK};
+	enum { STREAMS = sizeof methods / sizeof *methods, MESSAGES = 30 };
+	struct fixture f;
+	struct probe p[STREAMS];
+	fixture_open(&f, transport);
+	for (uint32_t i = 0; i < STREAMS; i++)
+		probe_open(&p[i], f.channel, f.loop, methods[i], 100ull * i, small, SMALLS);
+	for (uint32_t i = 0; i < STREAMS; i++)
+		probe_send(&p[i], MESSAGES);
+	for (uint32_t i = 0; i < STREAMS; i++) {
+		probe_wait_received(&p[i], MESSAGES);
+		assert_int_equal(p[i].received, MESSAGES);
+		assert_int_equal(p[i].wrong, 0);
+		probe_finish(&p[i]);
+		assert_int_equal(probe_wait_closed(&p[i]), WEIR_OK);
+	}
+	assert_int_equal(atomic_load(&f.node.service.opened), STREAMS);
+	fixture_close(&f);
+}
+
+/* A method that the service does not offer, and one that no server of ours knows: both are refused with a reason, and others go on. */
+static void test_stream_not_offered(void **state)
+{
+	(void)state;
+	static const enum rpc_method methods[] = {RPC_SNAPSHOT, RPC_ETCD_WATCH};
+	struct fixture f;
+	struct probe good, bad;
+	fixture_open(&f, transport);
+	probe_open(&good, f.channel, f.loop, RPC_LINK, 0, small, SMALLS);
+	for (uint32_t i = 0; i < 2; i++) {
+		probe_open(&bad, f.channel, f.loop, methods[i], 0, small, SMALLS);
+		probe_send(&bad, 2);
+		assert_int_equal(probe_wait_closed(&bad), WEIR_E_UNSUPPORTED);
+		assert_int_equal(bad.received, 0);
+		assert_non_null(strstr(bad.text, "method"));
+	}
+	probe_send(&good, 2);
+	probe_wait_received(&good, 2);
+	assert_int_equal(good.received, 2);
+	assert_int_equal(atomic_load(&f.node.service.opened), 1);
+	probe_finish(&good);
+	assert_int_equal(probe_wait_closed(&good), WEIR_OK);
+	fixture_close(&f);
+}
+
 static void test_client_cancels(void **state)
 {
 	(void)state;
@@ -566,6 +615,8 @@ int conformance_run(const char *name)
 	    cmocka_unit_test(test_stream_echo_of_all_sizes),
 	    cmocka_unit_test(test_thousand_messages_interleaved),
 	    cmocka_unit_test(test_finish_sends_what_is_queued),
+	    cmocka_unit_test(test_streams_of_several_methods),
+	    cmocka_unit_test(test_stream_not_offered),
 	    cmocka_unit_test(test_client_cancels),
 	    cmocka_unit_test(test_cancelled_before_it_began),
 	    cmocka_unit_test(test_pause_stops_the_sender),

@@ -86,20 +86,11 @@ struct served {
 	enum rpc_method method;
 };
 
-static void *stream_open(void *ctx, struct rpc_stream *stream, enum rpc_method method)
-{
-	struct served *v = malloc(sizeof *v);
-	*v = (struct served){ctx, method};
-	assert_true(rpc_loop_is_current(rpc_stream_loop(stream)));
-	atomic_fetch_add(&v->service->opened, 1);
-	return v;
-}
-
 static void stream_message(void *arg, struct rpc_stream *stream, struct message *m)
 {
 	struct served *v = arg;
 	atomic_fetch_add(&v->service->messages, 1);
-	if (v->method == RPC_PUSH_STREAM) {
+	if (v->method != RPC_PULL_STREAM) {
 		assert_int_equal(rpc_stream_send(stream, message_retain(m)), WEIR_OK);
 	} else if (atomic_load(&v->service->pause)) {
 		rpc_stream_pause(stream);
@@ -107,17 +98,30 @@ static void stream_message(void *arg, struct rpc_stream *stream, struct message 
 	}
 }
 
-static void stream_closed(void *arg, struct rpc_stream *stream, weir_status status)
+static void stream_closed(void *arg, struct rpc_stream *stream, weir_status status, const char *text)
 {
 	struct served *v = arg;
-	(void)stream;
+	(void)stream, (void)text;
 	atomic_store(&v->service->last_closed, status);
 	atomic_fetch_add(&v->service->closed, 1);
 	free(v);
 }
 
-static const struct rpc_service service_ops = {
-    .unary = unary, .stream_open = stream_open, .stream_message = stream_message, .stream_closed = stream_closed};
+static const struct rpc_stream_handler *stream_open(void *ctx, struct rpc_stream *stream, enum rpc_method method, void **arg)
+{
+	static const struct rpc_stream_handler handler = {.message = stream_message, .closed = stream_closed};
+	struct service *s = ctx;
+	assert_true(rpc_loop_is_current(rpc_stream_loop(stream)));
+	if (method != RPC_PUSH_STREAM && method != RPC_PULL_STREAM && method != RPC_LINK && method != RPC_HEARTBEAT)
+		return NULL;
+	struct served *v = malloc(sizeof *v);
+	*v = (struct served){s, method};
+	atomic_fetch_add(&s->opened, 1);
+	*arg = v;
+	return &handler;
+}
+
+static const struct rpc_service service_ops = {.unary = unary, .stream_open = stream_open};
 
 /* --- Nodes and the fixture */
 

@@ -10,7 +10,8 @@
 #include "rpc.h"
 
 /* How the service behaves, by method:
- *   PUSH_STREAM, STATUS, PUSH   echo             PULL_STREAM   answers nothing
+ *   PUSH_STREAM, LINK,          echo             PULL_STREAM   answers nothing
+ *   HEARTBEAT, STATUS, PUSH                      SNAPSHOT      is not offered
  *   COMMIT                      E_STALE "no"     LEASE         parks the call until fixture_release or the end
  *   LEAVE                       replies larger than a message */
 struct service {

@@ -179,6 +179,25 @@ static void a_stream_beyond_its_credit_is_cut_off(void **state)
 	end(&k, &c);
 }
 
+/* A server without replicas has nobody to talk to. */
+static void streams_between_servers_are_refused(void **state)
+{
+	(void)state;
+	static const enum rpc_method methods[] = {RPC_HEARTBEAT, RPC_SNAPSHOT};
+	struct cluster k;
+	struct client c;
+	begin(&k, &c, 1, 1, RPC_LINK);
+	assert_int_equal(client_wait_closed(&c), WEIR_E_UNSUPPORTED);
+	for (uint32_t i = 0; i < 2; i++) {
+		client_reopen(&c, methods[i]);
+		assert_int_equal(client_wait_closed(&c), WEIR_E_UNSUPPORTED);
+		assert_non_null(strstr(c.text, "does not offer"));
+	}
+	client_reopen(&c, RPC_PULL_STREAM);
+	assert_true(pull_one(&c, 0, CLUSTER_ASYNC, cluster_key(CLUSTER_ASYNC, 0, 0), 1) == 0);
+	end(&k, &c);
+}
+
 /* A copy of a frame with one byte changed. */
 static struct message *spoil(struct message *frame, size_t at)
 {
@@ -590,6 +609,7 @@ int main(void)
 	    cmocka_unit_test(integers_sum_up_with_one_executor),
 	    cmocka_unit_test(integers_sum_up_with_three_executors),
 	    cmocka_unit_test(a_stream_beyond_its_credit_is_cut_off),
+	    cmocka_unit_test(streams_between_servers_are_refused),
 	    cmocka_unit_test(corrupt_bytes_are_refused_and_the_server_lives_on),
 	    cmocka_unit_test(another_generation_is_refused_naming_both),
 	    cmocka_unit_test(misdirected_records_are_refused_one_by_one),
