@@ -55,6 +55,9 @@
 
 /* Replication. Enforced by replica*.c. */
 #define WEIR_REPLICAS_MAX 8u /* of one partition: in-sync members, and learners beside them */
+/* Entries that another server has sent and that wait here for their executors; more, and reading its stream stops. Enforced by replica_intake.c. */
+#define WEIR_REPLICA_CREDIT_BYTES      (16u << 20)
+#define WEIR_REPLICA_BACKOFF_MAX_TICKS 10u /* of 100 ms: between two attempts to reach a server; enforced by replica_link.c */
 /* Between two servers. Enforced by heart*.c. */
 #define WEIR_HEART_SILENT_TICKS 5u                                /* of 100 ms: a server not heard for so many is reported */
 #define WEIR_HEART_ITEMS_MAX    (4u * (WEIR_PARTITIONS_MAX + 1u)) /* of one heartbeat */
@@ -76,6 +79,9 @@
 #define WEIR_COORD_ENDPOINTS_MAX    8u
 #define WEIR_COORD_LEASE_MS_MIN     1000u /* etcd counts whole seconds */
 #define WEIR_COORD_REVOKE_MS        1000u /* a session that closes gives its lease back within this, or lets it run out */
+
+/* Log. Enforced by whoever appends to one (journal_describe). */
+#define WEIR_ENTRY_BYTES_MAX (WEIR_MESSAGE_BYTES_MAX - 256u) /* one entry as a journal has it */
 
 /* Journal. Enforced by journal.c. */
 #define WEIR_JOURNAL_SEGMENT_BYTES (64u << 20) /* one file, reserved as a whole */
@@ -148,6 +154,7 @@ _Static_assert(WEIR_PUSH_AHEAD_BYTES + WEIR_MESSAGE_BYTES_MAX <= WEIR_STREAM_CRE
 _Static_assert(WEIR_COORD_TXN_MAX *(WEIR_COORD_KEY_BYTES_MAX + WEIR_COORD_VALUE_BYTES_MAX + 64) <= WEIR_CONTROL_BYTES_MAX,
                "the largest transaction must fit one control message");
 _Static_assert(WEIR_COORD_READ_RECORDS_MAX >= 4 * WEIR_PARTITIONS_MAX, "a job's records must fit one read");
+_Static_assert(WEIR_REPLICA_CREDIT_BYTES >= 2 * WEIR_MESSAGE_BYTES_MAX, "two messages must fit the credit, or a stream stalls");
 _Static_assert(WEIR_SERVERS_MAX < 65535, "a server's number is 16 bits and 0xffff means none");
 _Static_assert(WEIR_PARTITIONS_MAX <= 65535, "a partition id is 16 bits on the wire and 0xffff means all");
 _Static_assert(WEIR_PROGRESS_INTERVAL_MS * 3 < WEIR_LEASE_TERM_MS, "a lease must survive two lost reports");

@@ -149,9 +149,21 @@ void frame_get_record(const uint8_t h[RECORD_HEADER_BYTES], struct record *r)
 	};
 }
 
+static bool is_kind(uint8_t kind)
+{
+	switch (kind) {
+#define RECORD_KIND_CASE(name, number) case RECORD_##name:
+		RECORD_KIND_MAP(RECORD_KIND_CASE)
+#undef RECORD_KIND_CASE
+		return true;
+	default:
+		return false;
+	}
+}
+
 static weir_status record_check(const struct record *r, weir_error *err)
 {
-	if (r->kind < RECORD_PUSH || r->kind > RECORD_EVICT)
+	if (!is_kind(r->kind))
 		return weir_fail(err, WEIR_E_VERSION, "record kind: %u is not known to this program", r->kind);
 	if (r->flags & ~RECORD_ASSIGN_SLOTS)
 		return weir_fail(err, WEIR_E_VERSION, "record flags: 0x%02x, unknown ones set", r->flags);

@@ -66,13 +66,22 @@
  *                b = stable index, c = epoch of every reply on this stream
  *   LEDGER       never on the wire: an entry of the ledger's log (ledger_log.c). One section (table 0, codec FP32, width 0): data = LedgerState
  *   EVICT        never on the wire: an entry that lists rows which are no more (partition_evict.c); sections: keys only
+ * Between the replicas of a partition (replica_wire.h); partition 0xffff is the ledger, c = the sending server and, times 65536, the receiving one, request id =
+ * incarnation: the sender's in JOIN, ACK and REFUSE, the receiver's as known in the others
+ *   REPLICA_JOIN       nothing else
+ *   REPLICA_ESTABLISH  a = epoch; pass, unit = commit index (high, low half); one section (table 0, codec FP32, INDEX_ALL, width 0): data = the
+ *                      epochs and the indices they begin at (u64 each), rising, a's last
+ *   REPLICA_APPEND     a = epoch; b = index of the first entry; pass, unit = commit index; sections (as above): an entry each, the bytes that
+ *                      a journal would have (journal_format.h) with position and durable 0, without gaps
+ *   REPLICA_ACK        a = epoch; b = last index; pass, unit = commit index; attempt, status = durable index; flag REPLICA_GAP
+ *   REPLICA_REFUSE     a = epoch
  * A reply that refuses may carry one section (table 0, codec FP32, INDEX_ALL, width 0) whose data is a sentence in UTF-8 saying why.
  */
 #define RECORD_KIND_MAP(X)                                                                                                      \
 	X(PUSH, 1)                                                                                                                  \
 	X(PUSH_REPLY, 2) X(PULL, 3) X(PULL_REPLY, 4) X(SEAL, 5) X(SEAL_REPLY, 6) X(CLOSE_STEP, 7) X(CLOSE_REPLY, 8) X(RETIRE, 9)    \
 	    X(RETIRE_REPLY, 10) X(ASSIGN, 11) X(ASSIGN_REPLY, 12) X(SCAN_REPLY, 13) X(RESUME, 14) X(RESUME_REPLY, 15) X(LEDGER, 16) \
-	        X(EVICT, 17)
+	        X(EVICT, 17) X(REPLICA_JOIN, 18) X(REPLICA_ESTABLISH, 19) X(REPLICA_APPEND, 20) X(REPLICA_ACK, 21) X(REPLICA_REFUSE, 22)
 
 enum record_kind {
 #define RECORD_KIND_ENUM(name, number) RECORD_##name = number,
@@ -87,7 +96,7 @@ enum index_codec {
 	INDEX_ALL = 3 /* dense: chunks in order, no index stream */
 };
 enum section_flag { SECTION_LZ4_INDEX = 1, SECTION_LZ4_DATA = 2 };
-enum record_flag { RECORD_ASSIGN_SLOTS = 1 };
+enum record_flag { RECORD_ASSIGN_SLOTS = 1, RECORD_REPLICA_GAP = 1 }; /* each of its kind alone */
 
 struct frame_header {
 	uint32_t records;
@@ -152,6 +161,10 @@ weir_status record_writer_add(struct record_writer *w, const struct section *s, 
 /* The same with borrowed data whose crc32c the caller knows: they are not read here. */
 weir_status record_writer_lend(struct record_writer *w, const struct section *s, const void *index, const void *data,
                                uint32_t data_crc);
+/* A section without index whose data are in pieces: `head` is copied, then come the bytes of `tail`, referenced as above, then zeros up to s->data_bytes.
+ * data_crc: crc32c of the data from crc_from on, which are not read here. */
+weir_status record_writer_lend_pieces(struct record_writer *w, const struct section *s, const void *head, size_t head_bytes,
+                                      struct cursor tail, size_t crc_from, uint32_t data_crc);
 /* Reserves a section whose streams the caller fills in place: returns pointers valid until the next writer call. */
 weir_status record_writer_reserve(struct record_writer *w, const struct section *s, uint8_t **index, uint8_t **data);
 /* Finishes the record and appends it to the frame under construction. */

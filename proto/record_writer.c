@@ -34,8 +34,9 @@ struct record_writer {
 	uint32_t first_span;      /* where the record begins: this span, */
 	size_t first_span_offset; /* at this offset */
 	size_t bytes_before;
-	struct known_crc { /* spans that are not read for the record's crc, in order */
-		uint32_t span, crc;
+	struct known_crc { /* bytes of the frame that are not read for the record's crc, in order */
+		size_t begin, end;
+		uint32_t crc;
 	} known[WEIR_RECORD_SECTIONS_MAX];
 	uint32_t known_count;
 };
@@ -201,9 +202,42 @@ weir_status record_writer_lend(struct record_writer *w, const struct section *s,
 	weir_status status = record_writer_add(w, s, index, data, true);
 	if (status)
 		return status;
-	uint32_t at = w->spans_count - (s->data_bytes % 8 ? 2 : 1); /* zeros follow data of odd length */
-	if (at < w->spans_count && w->spans[at].data == data && w->spans[at].size == s->data_bytes) /* not when they were copied */
-		w->known[w->known_count++] = (struct known_crc){at, data_crc};
+	size_t end = w->bytes - (8 - s->data_bytes % 8) % 8; /* zeros follow data of odd length */
+	if (s->data_bytes)
+		w->known[w->known_count++] = (struct known_crc){end - s->data_bytes, end, data_crc};
+	return WEIR_OK;
+}
+
+static bool copy_bytes(struct record_writer *w, const void *data, size_t size)
+{
+	uint8_t *p = size ? place(w, size) : NULL;
+	if (p)
+		memcpy(p, data, size);
+	return p || !size;
+}
+
+weir_status record_writer_lend_pieces(struct record_writer *w, const struct section *s, const void *head, size_t head_bytes,
+                                      struct cursor tail, size_t crc_from, uint32_t data_crc)
+{
+	static const uint8_t zeros[8];
+	weir_status status = section_fits(w, s);
+	if (status)
+		return status;
+	size_t filled = head_bytes + tail.left, padded = (s->data_bytes + 7ull) / 8 * 8;
+	assert(!s->index_bytes && filled <= s->data_bytes && padded - filled <= sizeof zeros && crc_from <= s->data_bytes);
+	uint8_t *header = place(w, SECTION_HEADER_BYTES);
+	size_t begin = w->bytes;
+	bool fits = header && copy_bytes(w, head, head_bytes);
+	while (fits && tail.left) {
+		const uint8_t *run;
+		size_t n = cursor_run(&tail, 1, tail.left, NULL, &run);
+		fits = n < BORROW_BYTES_MIN ? copy_bytes(w, run, n) : span_add(w, run, n);
+	}
+	if (!fits || !copy_bytes(w, zeros, padded - filled))
+		return w->status = WEIR_E_MEMORY;
+	frame_put_section(header, s);
+	w->record.sections++;
+	w->known[w->known_count++] = (struct known_crc){begin + crc_from, begin + s->data_bytes, data_crc};
 	return WEIR_OK;
 }
 
@@ -225,19 +259,40 @@ weir_status record_writer_reserve(struct record_writer *w, const struct section 
 	return WEIR_OK;
 }
 
-/* crc32c over the spans from the record's beginning on. What was lent is never the first: a header comes before it. */
+/* crc32c over a run of the record that begins `at` bytes into the frame, without reading what is known. */
+static uint32_t run_crc(uint32_t crc, const struct known_crc **known, const struct known_crc *end, size_t at, struct span run)
+{
+	while (run.size) {
+		const struct known_crc *k = *known;
+		size_t n = run.size;
+		if (k < end && at >= k->begin) {
+			n = k->end - at < n ? k->end - at : n;
+			if (at + n == k->end) {
+				crc = crc32c_append(crc, k->crc, k->end - k->begin);
+				++*known;
+			}
+		} else {
+			n = k < end && k->begin - at < n ? k->begin - at : n;
+			crc = crc32c(crc, run.data, n);
+		}
+		at += n;
+		run.data += n;
+		run.size -= n;
+	}
+	return crc;
+}
+
+/* crc32c over the spans from the record's beginning on. */
 static uint32_t record_crc(const struct record_writer *w)
 {
 	uint32_t crc = 0;
 	const struct known_crc *known = w->known, *end = w->known + w->known_count;
+	size_t at = w->bytes_before;
 	for (uint32_t i = w->first_span; i < w->spans_count; i++) {
-		if (known < end && known->span == i) {
-			crc = crc32c_append(crc, known->crc, w->spans[i].size);
-			known++;
-			continue;
-		}
 		size_t skip = i == w->first_span ? w->first_span_offset : 0;
-		crc = crc32c(crc, w->spans[i].data + skip, w->spans[i].size - skip);
+		const struct span run = {w->spans[i].data + skip, w->spans[i].size - skip};
+		crc = run_crc(crc, &known, end, at, run);
+		at += run.size;
 	}
 	return crc;
 }

@@ -88,8 +88,8 @@ weir_status journal_replay(struct journal *j, struct journal_channel *channels, 
 typedef void (*journal_watch_fn)(void *ctx, uint16_t channel, uint64_t durable);
 void journal_watch(struct journal *j, uint16_t channel, journal_watch_fn watch, void *ctx);
 
-/* See log_ops.append. Thread-safe; entries of one channel come from one thread, without gaps. */
-weir_status journal_append(struct journal *j, uint16_t channel, const struct log_entry *e, weir_error *err) WEIR_MUST_CHECK;
+/* See log_ops.append. Thread-safe; entries of one channel come from one thread, without gaps. Notes e's payload_crc. */
+weir_status journal_append(struct journal *j, uint16_t channel, struct log_entry *e, weir_error *err) WEIR_MUST_CHECK;
 /* See log_ops.truncate_above (cut.next - 1) and restart. From the thread that appends; without restart, cut.next is last + 1 at most. The durable index
  * goes back with it at once, and no further back than cut.next - 1. */
 weir_status journal_cut(struct journal *j, uint16_t channel, struct journal_cut cut, weir_error *err) WEIR_MUST_CHECK;

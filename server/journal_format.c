@@ -150,9 +150,10 @@ struct journal_cut journal_get_cut(const struct journal_entry_header *h, uint16_
 
 weir_status journal_describe(const struct log_entry *e, uint16_t channel, struct journal_entry_header *out, weir_error *err)
 {
-	if (e->rates_count > JOURNAL_RATES_MAX || e->body.left > WEIR_MESSAGE_BYTES_MAX)
-		return weir_fail(err, WEIR_E_LIMIT, "journal: entry %llu with %u rates and %zu bytes, at most %u and %u",
-		                 (unsigned long long)e->index, e->rates_count, e->body.left, JOURNAL_RATES_MAX, WEIR_MESSAGE_BYTES_MAX);
+	if (e->rates_count > JOURNAL_RATES_MAX || entry_bytes(e->rates_count, e->body.left) > WEIR_ENTRY_BYTES_MAX)
+		return weir_fail(err, WEIR_E_LIMIT,
+		                 "log: entry %llu with %u rates and %zu bytes: at most %u rates, and %u bytes with its headers",
+		                 (unsigned long long)e->index, e->rates_count, e->body.left, JOURNAL_RATES_MAX, WEIR_ENTRY_BYTES_MAX);
 	*out = (struct journal_entry_header){
 	    .bytes = (uint32_t)entry_bytes(e->rates_count, e->body.left),
 	    .index = e->index,
@@ -189,6 +190,8 @@ weir_status journal_get_payload(struct cursor c, const struct journal_entry_head
 	    .rates = rates,
 	    .finding = h->finding,
 	    .message = (struct message *)(uintptr_t)c.message,
+	    .has_payload_crc = true,
+	    .payload_crc = crc,
 	};
 	uint8_t record[RECORD_HEADER_BYTES];
 	weir_status status = cursor_read(&c, rates, 4 * h->rates_count);
@@ -198,4 +201,23 @@ weir_status journal_get_payload(struct cursor c, const struct journal_entry_head
 	frame_get_record(record, &out->record);
 	out->body = cursor_take(&c, h->body_bytes);
 	return WEIR_OK;
+}
+
+size_t journal_put_head(uint8_t *out, const struct log_entry *e)
+{
+	const size_t rates_bytes = 4 * (size_t)e->rates_count;
+	if (rates_bytes)
+		memcpy(out, e->rates, rates_bytes);
+	frame_put_record(out + rates_bytes, &e->record);
+	return rates_bytes + RECORD_HEADER_BYTES;
+}
+
+uint32_t journal_payload_crc(const struct log_entry *e, const struct journal_entry_header *h, const uint8_t *head,
+                             size_t head_bytes)
+{
+	static const uint8_t zeros[8];
+	if (e->has_payload_crc)
+		return e->payload_crc;
+	const size_t unpadded = JOURNAL_ENTRY_HEADER_BYTES + head_bytes + e->body.left;
+	return crc32c(cursor_crc32c(&e->body, e->body.left, crc32c(0, head, head_bytes)), zeros, h->bytes - unpadded);
 }

@@ -80,5 +80,11 @@ weir_status journal_describe(const struct log_entry *e, uint16_t channel, struct
  * checksum, or too short. Not for marks and cuts. */
 weir_status journal_get_payload(struct cursor c, const struct journal_entry_header *h, float *rates, struct log_entry *out,
                                 weir_error *err) WEIR_MUST_CHECK;
+/* What a journal has behind the header of entry e: rates, record, body, zeros. Its first part, up to the body, is written to out (JOURNAL_HEAD_BYTES_MAX);
+ * returns that part's size. */
+#define JOURNAL_HEAD_BYTES_MAX (4u * JOURNAL_RATES_MAX + RECORD_HEADER_BYTES)
+size_t journal_put_head(uint8_t *out, const struct log_entry *e);
+/* crc32c of all of it: as noted in e, or computed. head: as journal_put_head wrote it. */
+uint32_t journal_payload_crc(const struct log_entry *e, const struct journal_entry_header *h, const uint8_t *head, size_t head_bytes);
 
 #endif

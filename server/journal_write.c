@@ -188,6 +188,7 @@ static weir_status make_room(struct journal *j, uint64_t bytes, weir_error *err)
 struct payload {
 	struct span spans[SPANS_AT_ONCE]; /* the header's is the first */
 	uint32_t count;
+	bool crc_known;
 	uint32_t crc;
 	uint8_t record[RECORD_HEADER_BYTES];
 	uint8_t *flat; /* copy of a body in too many pieces; malloc'ed */
@@ -199,7 +200,8 @@ static void add_span(struct payload *p, const void *data, size_t bytes)
 		return;
 	assert(p->count < SPANS_AT_ONCE);
 	p->spans[p->count++] = (struct span){data, bytes};
-	p->crc = crc32c(p->crc, data, bytes);
+	if (!p->crc_known)
+		p->crc = crc32c(p->crc, data, bytes);
 }
 
 static weir_status add_body(struct payload *p, struct cursor body, weir_error *err)
@@ -232,7 +234,8 @@ static weir_status gather(struct payload *p, const struct log_entry *e, uint32_t
 {
 	static const uint8_t zeros[8] = {0};
 	p->count = 1;
-	p->crc = 0;
+	p->crc_known = e->has_payload_crc;
+	p->crc = p->crc_known ? e->payload_crc : 0;
 	p->flat = NULL;
 	frame_put_record(p->record, &e->record);
 	add_span(p, e->rates, 4 * (size_t)e->rates_count);
@@ -283,7 +286,7 @@ static weir_status write_entry(struct journal *j, struct journal_entry_header *h
 	return WEIR_OK;
 }
 
-weir_status journal_append(struct journal *j, uint16_t channel, const struct log_entry *e, weir_error *err)
+weir_status journal_append(struct journal *j, uint16_t channel, struct log_entry *e, weir_error *err)
 {
 	struct journal_entry_header h;
 	struct payload p;
@@ -294,6 +297,8 @@ weir_status journal_append(struct journal *j, uint16_t channel, const struct log
 	else
 		p.flat = NULL;
 	if (status == WEIR_OK) {
+		e->has_payload_crc = true;
+		e->payload_crc = p.crc;
 		pthread_mutex_lock(&j->lock);
 		status = write_entry(j, &h, &p, err);
 		pthread_mutex_unlock(&j->lock);

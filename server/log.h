@@ -7,6 +7,7 @@
 #ifndef WEIR_LOG_H
 #define WEIR_LOG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "frame.h"
@@ -32,6 +33,10 @@ struct log_entry {
 	struct record record;
 	struct message *message; /* holds the record's bytes; the log keeps a reference until released */
 	struct cursor body;      /* the record's sections inside message */
+	/* crc32c of all that follows an entry's header in a journal (journal_format.h): whoever has read these bytes has noted it, so that it is
+	 * computed once, from the primary's journal to its replicas' */
+	bool has_payload_crc;
+	uint32_t payload_crc;
 };
 
 struct log;

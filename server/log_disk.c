@@ -24,7 +24,7 @@ static weir_status disk_append(struct log *l, const struct log_entry *e, weir_er
 	weir_status status = log_ring_push(&d->ring, e, err);
 	if (status != WEIR_OK)
 		return status;
-	status = journal_append(d->journal, d->channel, e, err);
+	status = journal_append(d->journal, d->channel, log_ring_newest(&d->ring), err);
 	if (status != WEIR_OK)
 		log_ring_pop(&d->ring);
 	return status;

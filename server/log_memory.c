@@ -1,6 +1,7 @@
 /* The log in memory. Nothing survives the process, so an appended entry is as durable as it will ever be. */
 #include <stdlib.h>
 
+#include "journal_format.h"
 #include "log_ring.h"
 
 struct log_memory {
@@ -15,7 +16,9 @@ static struct log_ring *ring_of(struct log *l)
 
 static weir_status memory_append(struct log *l, const struct log_entry *e, weir_error *err)
 {
-	return log_ring_push(ring_of(l), e, err);
+	struct journal_entry_header h;
+	weir_status status = journal_describe(e, 0, &h, err); /* as large as it may be elsewhere */
+	return status ? status : log_ring_push(ring_of(l), e, err);
 }
 
 static const struct log_entry *memory_get(struct log *l, uint64_t index)

@@ -81,6 +81,12 @@ void log_ring_truncate_above(struct log_ring *r, uint64_t index)
 		log_ring_pop(r);
 }
 
+struct log_entry *log_ring_newest(struct log_ring *r)
+{
+	assert(r->last >= r->first);
+	return slot(r, r->last);
+}
+
 const struct log_entry *log_ring_get(const struct log_ring *r, uint64_t index)
 {
 	return index >= r->first && index <= r->last ? slot(r, index) : NULL;

@@ -696,8 +696,9 @@ static void an_entry_too_large_is_refused(void **state)
 	assert_non_null(m);
 	memset(data, 0, m->bytes);
 	struct log_entry e = {.index = 1, .message = m, .body = cursor_at(m)};
+	e.body.left = WEIR_ENTRY_BYTES_MAX - JOURNAL_ENTRY_HEADER_BYTES - RECORD_HEADER_BYTES + 1;
 	assert_int_equal(journal_append(j, 0, &e, &err), WEIR_E_LIMIT);
-	e.body.left = WEIR_MESSAGE_BYTES_MAX; /* larger than a segment here */
+	e.body.left--; /* larger than a segment here */
 	CHECK_OK(journal_append(j, 0, &e, &err), err);
 	message_release(m);
 	close_well(j);
