@@ -1,0 +1,174 @@
+/* A frame of another server's replicas: refused, or read within its bounds, alike however it is cut, and alike once written anew.
+ * Input: u8 bytes per span, u8 (bit 0: make every checksum right), the frame. */
+#include "fuzz.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "crc32c.h"
+#include "journal_format.h"
+#include "little_endian.h"
+#include "pieces.h"
+#include "replica_frames.h"
+
+/* --- Checksums */
+
+static void repair_entry(uint8_t *b, size_t n)
+{
+	if (n < JOURNAL_ENTRY_HEADER_BYTES)
+		return;
+	put32(b + 12, crc32c(0, b + JOURNAL_ENTRY_HEADER_BYTES, n - JOURNAL_ENTRY_HEADER_BYTES));
+	put32(b + 4, 0);
+	put32(b + 4, crc32c(0, b, JOURNAL_ENTRY_HEADER_BYTES));
+}
+
+static void repair_record(uint8_t *b, size_t n)
+{
+	size_t at = RECORD_HEADER_BYTES;
+	while (b[8] == RECORD_REPLICA_APPEND && n - at >= SECTION_HEADER_BYTES) {
+		const size_t data = (size_t)get32(b + at + 20);
+		at += SECTION_HEADER_BYTES;
+		if (data > n - at)
+			break;
+		repair_entry(b + at, data);
+		at += data;
+	}
+	put32(b + 4, 0);
+	put32(b + 4, crc32c(0, b, n));
+}
+
+static void repair(uint8_t *b, size_t n)
+{
+	if (n < FRAME_HEADER_BYTES)
+		return;
+	put32(b + 12, 0);
+	put32(b + 12, crc32c(0, b, FRAME_HEADER_BYTES));
+	for (size_t at = FRAME_HEADER_BYTES, bytes; n - at >= RECORD_HEADER_BYTES; at += bytes) {
+		bytes = get32(b + at);
+		if (bytes < RECORD_HEADER_BYTES || bytes > n - at)
+			return;
+		repair_record(b + at, bytes);
+	}
+}
+
+/* --- Reading, and writing what was read */
+
+static uint32_t number(uint32_t digest, uint64_t n)
+{
+	return crc32c(digest, &n, sizeof n);
+}
+
+static uint32_t digest_entry(uint32_t digest, const struct log_entry *e)
+{
+	assert(e->message && e->rates_count <= JOURNAL_RATES_MAX && e->committed <= e->index);
+	digest = number(number(number(digest, e->index), e->epoch), e->committed);
+	digest = number(number(number(digest, e->generation), (uint64_t)e->stamp_ms), e->finding);
+	digest = e->rates_count ? crc32c(digest, e->rates, 4 * (size_t)e->rates_count) : digest;
+	return number(cursor_crc32c(&e->body, e->body.left, digest), e->record.request_id);
+}
+
+static uint32_t digest_message(uint32_t digest, const struct replica_wire *x)
+{
+	const struct replica_message *m = &x->message;
+	assert(x->partition < WEIR_PARTITIONS_MAX || x->partition == JOURNAL_LEDGER);
+	assert(m->from < WEIR_SERVERS_MAX && m->to < WEIR_SERVERS_MAX && m->from != m->to);
+	assert(!m->epochs == (m->kind != REPLICA_ESTABLISH) && (!x->entries || m->kind == REPLICA_APPEND));
+	digest = number(number(number(digest, m->kind), m->from), m->to);
+	digest = number(number(number(digest, m->epoch), m->incarnation), m->first);
+	digest = number(number(number(number(digest, m->last), m->commit), m->durable), m->gap);
+	for (uint32_t i = 0; m->epochs && i < m->epochs->count; i++)
+		digest = number(number(digest, m->epochs->starts[i].epoch), m->epochs->starts[i].first);
+	for (uint64_t i = m->first; x->entries && i <= m->last; i++) {
+		assert(x->entries[i - m->first].index == i && x->entries[i - m->first].epoch <= m->epoch);
+		digest = digest_entry(digest, &x->entries[i - m->first]);
+	}
+	return digest;
+}
+
+static void write_again(struct record_writer *w, const struct replica_wire *x)
+{
+	if (!x->entries) {
+		weir_status status = replica_wire_put(w, x->partition, &x->message);
+		assert(status == WEIR_OK);
+		return;
+	}
+	replica_wire_begin(w, x->partition, &x->message);
+	for (uint64_t i = x->message.first; i <= x->message.last; i++) {
+		struct log_entry e = x->entries[i - x->message.first];
+		e.has_payload_crc = false; /* bytes between entries may differ */
+		weir_status status = replica_wire_add(w, x->partition, &e);
+		assert(status == WEIR_OK);
+	}
+	weir_status status = record_writer_end(w);
+	assert(status == WEIR_OK);
+}
+
+/* What the frame says in one number; and, copied, the same written anew (w may be NULL). */
+static weir_status digest_of(const struct message *m, struct record_writer *w, uint32_t *digest)
+{
+	struct cursor c = cursor_at(m);
+	struct frame_header h;
+	weir_error err = {0};
+	*digest = 0;
+	weir_status status = frame_open(&c, &h, &err);
+	for (uint32_t i = 0; !status && i < h.records; i++) {
+		struct replica_wire *x;
+		status = replica_wire_read(&c, &x, &err);
+		assert(!status == (x != NULL));
+		if (!x)
+			break;
+		*digest = digest_message(*digest, x);
+		if (w)
+			write_again(w, x);
+		replica_wire_free(x);
+	}
+	assert(!status || err.text[0]);
+	return status;
+}
+
+static void check(const uint8_t *bytes, size_t n, size_t cut)
+{
+	uint32_t whole, parts, anew;
+	struct record_writer *w = record_writer_create();
+	struct message *one = pieces_of(bytes, n, n + 1), *many = pieces_of(bytes, n, cut);
+	const weir_status status = digest_of(one, w, &whole);
+	assert(digest_of(many, NULL, &parts) == status && parts == whole);
+	struct message *written = record_writer_finish(w, replica_frames_uuid, 1, NULL, NULL); /* points into `one` */
+	assert(written && digest_of(written, NULL, &anew) == WEIR_OK && anew == whole);
+	message_release(written);
+	message_release(one);
+	message_release(many);
+	record_writer_destroy(w);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size < 2)
+		return 0;
+	const size_t n = size - 2;
+	uint8_t *bytes = malloc(n ? n : 1);
+	assert(bytes);
+	memcpy(bytes, data + 2, n);
+	if (data[1] & 1)
+		repair(bytes, n);
+	check(bytes, n, data[0] ? data[0] : 256);
+	free(bytes);
+	return 0;
+}
+
+uint8_t *fuzz_seed(uint32_t i, size_t *size)
+{
+	struct message *m = replica_frames_build(i);
+	if (!m)
+		return NULL;
+	uint8_t *bytes = pieces_join(m), *seed = malloc(m->bytes + 2);
+	assert(seed);
+	*size = m->bytes + 2;
+	seed[0] = (uint8_t)(3 + 30 * i);
+	seed[1] = 1;
+	memcpy(seed + 2, bytes, m->bytes);
+	free(bytes);
+	message_release(m);
+	return seed;
+}
