@@ -296,6 +296,51 @@ static void test_writer_lend_equals_borrow(void **state)
 	record_writer_destroy(w);
 }
 
+/* A section put together from a copied head and borrowed runs, long and short, is the one with the same bytes in one piece; only what is in front of
+ * crc_from is read. */
+static void test_writer_lend_pieces_equals_add(void **state)
+{
+	(void)state;
+	enum { HEAD = 100, CRC_FROM = 60 };
+	static const size_t tails[] = {5000, 0, 36, 8 * 1024 - HEAD}, cuts[] = {20000, 512, 511, 7};
+	static uint8_t data[8 * 1024];
+	uint8_t uuid[16] = {1};
+	for (uint32_t i = 0; i < sizeof data; i++)
+		data[i] = (uint8_t)(i * 7 + i / 256);
+	struct record r = {.kind = RECORD_PUSH};
+	struct record_writer *w = record_writer_create();
+	for (uint32_t cut = 0; cut < 4; cut++) {
+		struct message *m[2], *tail[4];
+		for (int pieces = 0; pieces < 2; pieces++) {
+			record_writer_begin(w, &r);
+			for (uint32_t i = 0; i < 4; i++) {
+				struct section s = {.table = 1, .index_codec = INDEX_ALL, .data_bytes = (uint32_t)(HEAD + tails[i] + 7) / 8 * 8};
+				uint8_t whole[sizeof data] = {0};
+				memcpy(whole, data, HEAD + tails[i]);
+				if (!pieces) {
+					assert_int_equal(record_writer_add(w, &s, NULL, whole, false), WEIR_OK);
+					continue;
+				}
+				tail[i] = pieces_of(data + HEAD, tails[i], cuts[cut]);
+				const uint32_t crc = crc32c(0, whole + CRC_FROM, s.data_bytes - CRC_FROM);
+				assert_int_equal(record_writer_lend_pieces(w, &s, data, HEAD, cursor_at(tail[i]), CRC_FROM, crc), WEIR_OK);
+			}
+			assert_int_equal(record_writer_end(w), WEIR_OK);
+			m[pieces] = record_writer_finish(w, uuid, 2, NULL, NULL);
+		}
+		uint8_t *a = pieces_join(m[0]), *b = pieces_join(m[1]);
+		assert_int_equal(m[0]->bytes, m[1]->bytes);
+		assert_memory_equal(a, b, m[0]->bytes);
+		free(a);
+		free(b);
+		message_release(m[0]);
+		message_release(m[1]);
+		for (uint32_t i = 0; i < 4; i++)
+			message_release(tail[i]);
+	}
+	record_writer_destroy(w);
+}
+
 /* That a lent checksum is used at all: a wrong one is found by the reader. */
 static void test_writer_trusts_what_is_lent(void **state)
 {
@@ -418,6 +463,7 @@ int main(void)
 	    cmocka_unit_test(test_bad_crc_leaves_the_next_record_readable),
 	    cmocka_unit_test(test_writer_borrows_and_releases),
 	    cmocka_unit_test(test_writer_lend_equals_borrow),
+	    cmocka_unit_test(test_writer_lend_pieces_equals_add),
 	    cmocka_unit_test(test_writer_trusts_what_is_lent),
 	    cmocka_unit_test(test_writer_reserve_equals_add),
 	    cmocka_unit_test(test_writer_refuses_and_recovers),

@@ -12,6 +12,7 @@
 #include "crc32c.h"
 #include "faulty_disk.h"
 #include "journal_fixture.h"
+#include "journal_format.h"
 
 enum { BODY = 3000, SEGMENT = 16 << 10 };
 
