@@ -264,15 +264,24 @@ static void flush_later(struct replica_links *l)
 
 /* --- The stream */
 
+/* A frame that was taken is the sign that the server takes frames. */
+static void note_writable(struct link *k)
+{
+	if (!k->connected) {
+		k->connected = true;
+		k->stats.connects++;
+	} else if (k->pause) {
+		k->pause = 0;
+		LOG_AT(k->links->options.logger, LOG_INFO, "link is back", "server=%u", k->to);
+	}
+	k->ready = true;
+}
+
 static void on_writable(void *arg, struct rpc_stream *stream)
 {
 	struct link *k = arg;
 	(void)stream;
-	if (!k->connected)
-		k->stats.connects++;
-	else
-		k->pause = 0;
-	k->connected = k->ready = true;
+	note_writable(k);
 	link_flush(k);
 	if (k->ready && k->awaited) {
 		k->awaited = false;
@@ -287,24 +296,25 @@ static void on_message(void *arg, struct rpc_stream *stream, struct message *m)
 	rpc_stream_cancel(stream, WEIR_E_INVALID, "a link carries nothing back");
 }
 
-/* Doubles from one on while nobody is there; who refuses is not asked again soon. */
-static uint32_t pause_after(uint32_t pause, weir_status status)
+/* Tells so once, until it is back. The pauses double while nobody is there; who refuses is not asked again soon. */
+static void note_failure(struct link *k, weir_status status, const char *text)
 {
-	const uint32_t doubled = pause ? 2 * pause : 1;
-	return status == WEIR_E_UNAVAILABLE && doubled < WEIR_REPLICA_BACKOFF_MAX_TICKS ? doubled : WEIR_REPLICA_BACKOFF_MAX_TICKS;
+	const uint32_t doubled = k->pause ? 2 * k->pause : 1;
+	if (k->pause == 0 && !k->links->closing)
+		LOG_AT(k->links->options.logger, LOG_WARN, "no link", "server=%u status=%s reason=\"%s\"", k->to,
+		       weir_status_name(status), text);
+	k->pause =
+	    status == WEIR_E_UNAVAILABLE && doubled < WEIR_REPLICA_BACKOFF_MAX_TICKS ? doubled : WEIR_REPLICA_BACKOFF_MAX_TICKS;
+	k->wait = k->pause;
 }
 
 static void on_closed(void *arg, struct rpc_stream *stream, weir_status status, const char *text)
 {
 	struct link *k = arg;
-	struct replica_links *l = k->links;
 	(void)stream;
-	if (!l->closing)
-		LOG_AT(l->options.logger, LOG_WARN, "link lost", "server=%u status=%s reason=\"%s\"", k->to, weir_status_name(status),
-		       text);
 	k->stream = NULL;
 	k->connected = k->ready = false;
-	k->wait = k->pause = pause_after(k->pause, status);
+	note_failure(k, status, text);
 	if (record_writer_records(k->writer))
 		message_release(take_frame(k));
 }
@@ -338,10 +348,8 @@ static void link_open(struct link *k)
 	weir_status status = link_connect(k, &err);
 	if (!status)
 		status = rpc_stream_open(&k->stream, k->channel, RPC_LINK, &handler, k, &err);
-	if (!status)
-		return;
-	k->wait = WEIR_REPLICA_BACKOFF_MAX_TICKS;
-	LOG_AT(k->links->options.logger, LOG_WARN, "no link", "server=%u reason=\"%s\"", k->to, err.text);
+	if (status)
+		note_failure(k, status, err.text);
 }
 
 /* --- Life */
