@@ -766,6 +766,48 @@ static weir_status restore(struct journal **j, struct log **l, uint64_t first, w
 	return status;
 }
 
+static uint32_t payload_crc(const struct log_entry *e)
+{
+	uint8_t head[JOURNAL_HEAD_BYTES_MAX];
+	struct journal_entry_header h;
+	struct log_entry unknown = *e;
+	weir_error err = {0};
+	CHECK_OK(journal_describe(e, 0, &h, &err), err);
+	unknown.has_payload_crc = false;
+	return journal_payload_crc(&unknown, &h, head, journal_put_head(head, &unknown));
+}
+
+/* The checksum that the journal computes stays with the entry; one that comes with an entry is written as it is, so that a wrong one is found when it is
+ * read. */
+static void an_entry_keeps_its_checksum(void **state)
+{
+	(void)state;
+	struct fixture_seen seen;
+	weir_error err = {0};
+	struct log *l;
+	struct journal *j = reopen(disk_system(), &seen);
+	l = log_disk_create(j, 0, 1);
+	append_to_log(l, 1, 9, 0);
+	for (uint64_t i = 1; i <= 9; i++) {
+		assert_true(l->ops->get(l, i)->has_payload_crc);
+		assert_int_equal(l->ops->get(l, i)->payload_crc, payload_crc(l->ops->get(l, i)));
+	}
+	float rates[4];
+	struct log_entry e = fixture_entry(0, 10, 0, BODY, rates);
+	e.has_payload_crc = true;
+	e.payload_crc = payload_crc(&e) ^ 1;
+	CHECK_OK(l->ops->append(l, &e, &err), err);
+	message_release(e.message);
+	append_to_log(l, 11, 12, 0);
+	l->ops->destroy(l);
+	close_well(j);
+
+	assert_int_equal(restore(&j, &l, 1, &err), WEIR_E_CORRUPT);
+	CHECK_CONTAINS(err.text, "entry payload: crc");
+	l->ops->destroy(l);
+	(void)journal_close(j, &err);
+}
+
 static void assert_log(const struct log *l, uint64_t first, uint64_t last, uint64_t committed)
 {
 	assert_int_equal(l->ops->first(l), first);
@@ -979,6 +1021,7 @@ int main(void)
 	    IN_FOLDER(cuts_reach_over_segments),
 	    IN_FOLDER(cuts_that_cannot_be_are_refused),
 	    IN_FOLDER(the_log_on_disk_holds_what_it_is_given),
+	    IN_FOLDER(an_entry_keeps_its_checksum),
 	    IN_FOLDER(the_log_on_disk_is_cut_and_restored),
 	    IN_FOLDER(what_could_not_be_appended_was_not_committed),
 	    IN_FOLDER(a_cut_of_what_is_committed_is_refused),
