@@ -1,10 +1,11 @@
 /* What the replicas of one executor send to those of other servers: a stream to each server that one of them has something for.
  *
- * Nothing is sent at once. What has come together when the loop's turn ends goes in one frame: messages in their order, entries, partition
- * after partition, as many as fit, and the newest acknowledgement of each partition; the next frame when the stream has taken this one. Entries are asked for only then, so while
- * the other server does not read (replica_intake.h has its limit) nothing is gathered for it, and whoever appends can see that it has no room.
+ * Nothing is sent at once. What has come together when the loop's turn ends goes in one frame: messages in their order, entries, partition after partition,
+ * as many as fit, and the newest acknowledgement of each partition; the next frame when the stream has taken this one. Entries are asked for only then, so
+ * while the other server does not read (replica_intake.h has its limit) nothing is gathered for it, and whoever appends can see that it has no room.
  *
- * Nothing is kept for a server that cannot be reached: every message may be lost. Replicas say again what matters, and rewind to where their peer's log ends.
+ * Messages come in the order in which they were sent, but that an acknowledgement may come behind what was sent after it. For a server that cannot be reached
+ * nothing but acknowledgements is kept: every message may be lost. Replicas say again what matters, and rewind to where their peer's log ends.
  *
  * One owner: the executor's loop. */
 #ifndef WEIR_REPLICA_LINK_H
