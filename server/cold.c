@@ -309,6 +309,9 @@ weir_status cold_remove_partition(struct cold *c, uint32_t partition, weir_error
 weir_status cold_flush(struct cold *c, weir_error *err)
 {
 	char *text = NULL;
+	weir_status status = check_space(c, err); /* the disk may have filled since the rows were written */
+	if (status)
+		return status;
 	rocksdb_flush(c->db, c->flush, &text);
 	return text ? fail(err, "flushing rows", text) : WEIR_OK;
 }

@@ -118,8 +118,8 @@ static weir_status identity_parse(const struct json *j, const char *path, struct
 	if (!json_get_count(j, "version", &version))
 		return weir_fail(err, WEIR_E_CORRUPT, "%s: no version", path);
 	if (version != FOLDER_VERSION)
-		return weir_fail(err, WEIR_E_VERSION, "%s: version %llu, this program reads %u", path, (unsigned long long)version,
-		                 FOLDER_VERSION);
+		return weir_fail(err, WEIR_E_VERSION, "%s has format version %llu and this program reads %u; use a newer Weir", path,
+		                 (unsigned long long)version, FOLDER_VERSION);
 	if (!uuid || strlen(uuid) >= sizeof out->uuid || !json_get_count(j, "generation", &out->generation) ||
 	    !json_get_count(j, "index", &out->index) || !json_get_count(j, "servers", &out->servers) ||
 	    !json_get_count(j, "partitions", &out->partitions) || !json_get_count(j, "epoch", &out->epoch) ||

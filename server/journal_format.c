@@ -49,8 +49,8 @@ weir_status journal_get_segment(const uint8_t bytes[JOURNAL_SEGMENT_HEADER_BYTES
 		return weir_fail(err, WEIR_E_CORRUPT, "segment header: crc 0x%08x, computed 0x%08x", get32(bytes + CRC_AT), crc);
 	uint32_t version = get32(bytes + 8);
 	if (version < JOURNAL_VERSION_OLDEST || version > JOURNAL_VERSION)
-		return weir_fail(err, WEIR_E_VERSION, "format version %u, this program reads versions %u to %u", version,
-		                 JOURNAL_VERSION_OLDEST, JOURNAL_VERSION);
+		return weir_fail(err, WEIR_E_VERSION, "format version %u, this program reads versions %u to %u; use a newer Weir",
+		                 version, JOURNAL_VERSION_OLDEST, JOURNAL_VERSION);
 	*out = (struct journal_segment_header){.number = get64(bytes + 16), .start = get64(bytes + 24), .version = version};
 	memcpy(out->id, bytes + 32, sizeof out->id);
 	return WEIR_OK;

@@ -44,6 +44,14 @@ serve smaller --set cluster.partitions=4
 refused smaller "$RUN/server-0" "8 partitions"
 holds "$RUN/server-0/IDENTITY" '.clean and .epoch == 1'
 
+# --- of a newer Weir
+cp "$RUN/server-0/IDENTITY" "$DIR/identity"
+sed -i 's/"version": 1/"version": 2/' "$RUN/server-0/IDENTITY"
+before=$(files "${KEPT[@]}")
+serve newer
+refused newer "$RUN/server-0/IDENTITY" "version 2" "use a newer Weir"
+cp "$DIR/identity" "$RUN/server-0/IDENTITY"
+
 # --- that has lost its name
 mv "$RUN/server-0/IDENTITY" "$DIR/identity"
 before=$(files "${KEPT[@]}")

@@ -671,7 +671,7 @@ static void files_of_others_are_refused(void **state)
 	close_well(j);
 	patch_header("00000002.wal", 8, 3);
 	assert_int_equal(open_on(disk_system(), &j, &err), WEIR_E_VERSION);
-	CHECK_CONTAINS(err.text, "journal/00000002.wal: format version 3, this program reads versions 1 to 2");
+	CHECK_CONTAINS(err.text, "journal/00000002.wal: format version 3, this program reads versions 1 to 2; use a newer Weir");
 	patch_header("00000002.wal", 8, 2);
 	patch_header("00000002.wal", 32, 0); /* nobody's: its name is four bytes, then zeros */
 	CHECK_OK(open_on(disk_system(), &j, &err), err);
