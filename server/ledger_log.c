@@ -162,8 +162,11 @@ static bool log_changes(struct ledger_log *l)
 
 void ledger_log_commit(struct ledger_log *l)
 {
+	const bool was_blocked = ledger_log_is_blocked(l);
 	if (!l->recovered || !log_changes(l))
 		return;
+	if (was_blocked) /* nobody could renew a lease meanwhile */
+		ledger_renew_all(l->options.ledger);
 	for (struct held_reply *r = l->held; r; r = r->next)
 		if (r->index == UNSEALED)
 			r->index = l->applied;
@@ -301,11 +304,8 @@ bool ledger_log_flush(struct ledger_log *l, void (*done)(void *arg), void *arg)
 
 void ledger_log_tick(struct ledger_log *l, int64_t now_ms)
 {
-	if (ledger_log_is_blocked(l)) {
+	if (ledger_log_is_blocked(l))
 		ledger_log_commit(l);
-		if (!ledger_log_is_blocked(l))
-			ledger_renew_all(l->options.ledger);
-	}
 	if (l->options.flush_interval_ms && now_ms >= l->flush.next_ms && ledger_log_flush(l, NULL, NULL))
 		l->flush.next_ms = now_ms + l->options.flush_interval_ms;
 }

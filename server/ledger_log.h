@@ -41,11 +41,11 @@ void ledger_log_recovered(struct ledger_log *l);
 
 /* send(arg) runs once all that the present request changes, and everything before it, is durable. */
 void ledger_log_reply(struct ledger_log *l, void (*send)(void *arg), void *arg);
-/* The end of a request, or of a tick: appends what has changed. */
+/* The end of a request, or of a tick: appends what has changed. When it is the first that finds space again, all leases get whole terms. */
 void ledger_log_commit(struct ledger_log *l);
 /* The log has become durable further. */
 void ledger_log_durable(struct ledger_log *l);
-/* Whether a full disk holds it up: nothing is said to anybody, so nobody's lease may expire. Tries again, and gives whole terms when it succeeds. */
+/* Whether a full disk holds it up: nothing is said to anybody, so nobody's lease may expire. */
 bool ledger_log_is_blocked(struct ledger_log *l);
 void ledger_log_tick(struct ledger_log *l, int64_t now_ms);
 /* Writes a snapshot and lets the log be truncated. False: one is under way, or nothing has changed. done (NULL allowed) runs when it is over. */
