@@ -42,6 +42,8 @@ held_up() { # hardly a row for twice the length of a lease
 	[ -n "$since" ] && [ "$rows" -lt $((from + 1000)) ] || { from=$rows since=$up; return 1; }
 	[ "$up" -gt $((since + 2 * 3001)) ]
 }
+fill # in steps: RocksDB, which no disk may fail in the middle of a flush, is not written to from here on
+wait_for 30 "both servers to see it" status 'all(.servers[]; .durable.disk_full)'
 for left in 0 2048; do
 	room $left
 	since=
