@@ -22,7 +22,7 @@ struct forwarded {
 	struct rpc_call *call;
 	enum rpc_method method;
 	ProtobufCMessage *request;
-	struct message *reply;  /* waits until what it says is durable; NULL: out of memory */
+	struct message *reply;  /* waits until what it says is durable, as a rule; NULL: out of memory */
 	struct forwarded *next; /* held */
 };
 
@@ -73,12 +73,20 @@ void forward_commit(struct server *s)
 		ledger_log_abandon(s->ledger_log, drop_reply);
 }
 
+/* Whoever looks at a job is answered also while a full disk holds up everybody else: that is what there is to see. Not that the job is finished, on
+ * which one acts. */
+static bool may_be_told_early(const struct forwarded *f, const ProtobufCMessage *reply)
+{
+	return f->method == RPC_JOB_STATUS && ledger_log_is_blocked(f->server->ledger_log) &&
+	       ((const Weir__V1__LedgerStatus *)reply)->state != WEIR__V1__LEASE_STATE__FINISHED;
+}
+
 static void on_reply(void *arg, const ProtobufCMessage *reply)
 {
 	struct forwarded *f = arg;
 	struct server *s = f->server;
 	f->reply = wire_pack(reply);
-	if (s->ledger_log)
+	if (s->ledger_log && !may_be_told_early(f, reply))
 		ledger_log_reply(s->ledger_log, send_reply, f);
 	else
 		send_reply(f);

@@ -1,5 +1,6 @@
 # A full disk: a server that is told to end does so at once and leaves its rows to the log; one that starts on it recovers, waits, and goes on by itself
-# when there is room again. The run directory is a file system of its own, which is made smaller and larger.
+# when there is room again; and with no room at all pushes and evaluations wait, nobody's lease runs out meanwhile, and training goes on from there. The run
+# directory is a file system of its own, which is made smaller and larger.
 [ "$(id -u)" = 0 ] && unshare -m true 2> /dev/null || { echo "needs mounts of its own: skipped"; exit 77; }
 [ "${WEIR_OWN_MOUNTS:-}" ] || WEIR_OWN_MOUNTS=1 exec unshare -m bash "$0" "$@"
 . "$(dirname "$0")/lib.sh"
@@ -28,7 +29,31 @@ wait_for 60 "both servers to wait for space" servers_said "disk full"
 servers_said "room again" && fail "rows are written to a full disk"
 mount -o remount,size=4g "$RUN"
 wait_for 30 "both servers to go on" servers_said "room again"
+
+# --- No room at all: then for what a pass leaves, not for more log. Pushes wait, or the evaluation, and so does everybody; then they go on
+shrink() { mount -o remount,size=$(($(df --output=used -k "$RUN" | tail -n 1) + $1))k "$RUN" 2> /dev/null; } # not when more was written meanwhile
+room() { wait_for 10 "the file system to be made smaller" shrink "$1"; }
+status() { "$WEIR" status --job "$DIR/job.yaml" --json > "$DIR/status.json" 2> /dev/null && jq -e "$1" "$DIR/status.json" > /dev/null; }
+held_up() { # hardly a row for twice the length of a lease
+	local rows up
+	is_gone "$TRAIN" && fail "a full disk has ended the run: $(tail -n 1 "$DIR/train.err")"
+	status true || return 1
+	read -r rows up <<< "$(json "$DIR/status.json" '"\(.rows) \(.servers[0].uptime_ms)"')"
+	[ -n "$since" ] && [ "$rows" -lt $((from + 1000)) ] || { from=$rows since=$up; return 1; }
+	[ "$up" -gt $((since + 2 * 3001)) ]
+}
+fill # in steps: RocksDB, which no disk may fail in the middle of a flush, is not written to from here on
+wait_for 30 "both servers to see it" status 'all(.servers[]; .durable.disk_full)'
+for left in 0 2048; do
+	room $left
+	since=
+	wait_for 60 "training to be held up" held_up
+	holds "$DIR/status.json" '.leases_expired == 0 and all(.workers[]; .live) and all(.servers[]; .durable.disk_full)'
+done
+rows=$(json "$DIR/status.json" .rows)
+mount -o remount,size=4g "$RUN"
+wait_for 60 "training to go on" trained $((rows + 20000))
 kill -TERM "$TRAIN"
 finish_train 12
-holds "$DIR/report.json" ".audit.double == 0 and .rows >= 5000"
+holds "$DIR/report.json" ".audit.double == 0 and .workers_lost == 0 and .rows >= 5000"
 nothing_left

@@ -78,17 +78,20 @@ static bool wait_to_retry(weir_client *c, uint32_t pause_ms, bool joining)
 	return go_on;
 }
 
-/* Asks the ledger until it can be reached, for patience_ms at most. */
+/* Asks the ledger until it can be reached, for patience_ms at most. One that can be reached and does not answer waits for space on its disk: for it there
+ * is patience without end, as for pushes. */
 static weir_status call_patiently(weir_client *c, enum rpc_method method, const ProtobufCMessage *q, uint32_t patience_ms,
                                   const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err)
 {
 	const bool joining = method == RPC_JOIN;
 	const uint32_t timeout_ms = patience_ms < WEIR_CONTROL_TIMEOUT_MS ? patience_ms : WEIR_CONTROL_TIMEOUT_MS;
-	const int64_t end = client_now(c) + patience_ms;
+	int64_t end = client_now(c) + patience_ms;
 	uint32_t pause_ms = WEIR_RETRY_FIRST_MS;
 	for (;;) {
 		weir_status status = client_call(c, c->ledger, method, q, timeout_ms, type, reply, err);
-		if (status != WEIR_E_UNAVAILABLE || client_now(c) + pause_ms > end)
+		if (status == WEIR_E_TIMEOUT && !joining)
+			end = client_now(c) + patience_ms;
+		else if (status != WEIR_E_UNAVAILABLE || client_now(c) + pause_ms > end)
 			return status;
 		if (!wait_to_retry(c, pause_ms, joining)) {
 			pthread_mutex_lock(&c->lock);

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "dataset.h"
 #include "evaluation.h"
@@ -9,6 +10,7 @@
 #include "worker_log.h"
 
 #define EVALUATOR_POLL_MS 200
+#define FULL_RETRY_S      1
 
 struct evaluator {
 	const struct evaluator_options *options;
@@ -109,6 +111,20 @@ static weir_status evaluate(struct evaluator *e, const weir_unit *unit, weir_err
 	                           err);
 }
 
+/* A full disk is waited out, as servers do: the pass is evaluated again. */
+static weir_status evaluate_patiently(struct evaluator *e, const weir_unit *unit, weir_error *err)
+{
+	weir_error why = {0};
+	weir_status s = evaluate(e, unit, &why);
+	while (s == WEIR_E_NO_SPACE && !atomic_load(e->options->stop)) {
+		LOG_AT(e->options->logger, LOG_ERROR, "disk full", "pass=%u waits for its evaluation, free some space: %s", unit->pass,
+		       why.text);
+		nanosleep(&(struct timespec){.tv_sec = FULL_RETRY_S}, NULL); /* a signal ends it */
+		s = evaluate(e, unit, &why);
+	}
+	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "%s", why.text);
+}
+
 static weir_status serve(struct evaluator *e, weir_error *err)
 {
 	while (!atomic_load(e->options->stop)) {
@@ -121,7 +137,7 @@ static weir_status serve(struct evaluator *e, weir_error *err)
 		else if (s == WEIR_OK && unit.state == WEIR_UNIT_FINISHED)
 			return WEIR_OK;
 		else if (s == WEIR_OK && unit.state == WEIR_UNIT_EVALUATE)
-			s = evaluate(e, &unit, err);
+			s = evaluate_patiently(e, &unit, err);
 		if (s != WEIR_OK)
 			return s;
 	}
