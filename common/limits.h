@@ -85,6 +85,8 @@
 
 /* Journal. Enforced by journal.c. */
 #define WEIR_JOURNAL_SEGMENT_BYTES (64u << 20) /* one file, reserved as a whole */
+/* Recovery. Enforced by durable.c. */
+#define WEIR_ROWS_AT_START (4u << 20) /* of a server, loaded before it serves: some four seconds */
 
 /* Time. */
 #define WEIR_DEAD_PEER_MS         5000u /* a silent peer is reported after this */

@@ -207,36 +207,47 @@ static weir_status add_tables(struct durable *d, struct partition *p, weir_error
 	return status;
 }
 
-/* Rows of a table until memory is full: chunks always, they stay. */
-static weir_status load_table(struct durable *d, struct partition *p, uint32_t table, weir_error *err)
+/* Rows of a table until memory is full, at most *rows; chunks always, they stay. */
+static weir_status load_table(struct durable *d, struct partition *p, uint32_t table, uint64_t *rows, weir_error *err)
 {
+	const bool stays = store_table_spec(store_table(partition_store(p), table))->kind == WEIR_DENSE;
 	struct cold_scan *scan;
 	struct cold_row row;
 	weir_error why = {0};
 	weir_status status = cold_scan_create(&scan, d->cold, NULL, partition_id(p), table, err);
 	if (status)
 		return status;
-	while (!status && !(status = cold_scan_next(scan, &row, &why)))
+	while (!status && !(status = cold_scan_next(scan, &row, &why))) {
+		if (!stays && *rows == 0) {
+			store_expect_cold(partition_store(p));
+			status = WEIR_E_LIMIT;
+			break;
+		}
+		*rows -= !stays;
 		status = store_load(partition_store(p), row.table, row.key, row.bytes, row.count, false, &why);
+	}
 	cold_scan_destroy(scan);
 	return status == WEIR_E_NOT_FOUND || status == WEIR_E_LIMIT ? WEIR_OK : weir_fail(err, status, "%s", why.text);
 }
 
-static weir_status load_rows(struct durable *d, struct partition *p, weir_error *err)
+/* A server with many rows serves before it has them all: the others come when they are wanted. */
+static weir_status load_rows(struct server *s, struct partition *p, weir_error *err)
 {
+	const uint64_t rows = s->durable->options.rows_at_start ? s->durable->options.rows_at_start : WEIR_ROWS_AT_START;
+	uint64_t left = rows * s->options.servers / s->options.partitions; /* this partition's share */
 	weir_status status = WEIR_OK;
 	for (uint32_t kind = 0; kind < 2; kind++) /* chunks first */
 		for (uint32_t id = 0; id <= WEIR_TABLES_MAX && !status; id++) {
 			const struct store_table *t = store_table(partition_store(p), id);
 			if (t && (store_table_spec(t)->kind == WEIR_DENSE) == (kind == 0))
-				status = load_table(d, p, id, err);
+				status = load_table(s->durable, p, id, &left, err);
 		}
 	return status;
 }
 
 weir_status durable_load_rows(struct server *s, struct partition *p, weir_error *err)
 {
-	return load_rows(s->durable, p, err);
+	return load_rows(s, p, err);
 }
 
 weir_status durable_fill_partition(struct server *s, struct partition *p, weir_error *err)
@@ -252,7 +263,7 @@ weir_status durable_fill_partition(struct server *s, struct partition *p, weir_e
 	if (!status && header)
 		status = partition_state_import(p, header, n, err);
 	free(header);
-	return status ? status : load_rows(d, p, err);
+	return status ? status : load_rows(s, p, err);
 }
 
 /* --- The ledger */

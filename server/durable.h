@@ -15,7 +15,7 @@ bool durable_is_restoring(const struct server *s);
 void durable_prepare_partition(struct server *s, struct partition_options *options, struct store_options *store);
 /* Tables, header and rows of the last flush into the new partition. */
 weir_status durable_fill_partition(struct server *s, struct partition *p, weir_error *err);
-/* Rows of the partition that lie below, until memory is full. Its tables are there. */
+/* Rows of the partition that lie below, until memory is full, its share of options.rows_at_start at most. Its tables are there. */
 weir_status durable_load_rows(struct server *s, struct partition *p, weir_error *err);
 /* The ledger's last snapshot, and every entry since the last flushes. Afterwards the server may serve. */
 weir_status durable_recover(struct server *s, weir_error *err);

@@ -21,6 +21,7 @@ struct durable_options {
 	bool owns_process;            /* one server in this process: its memory can be measured */
 	uint32_t fsync_interval_ms, flush_interval_ms;
 	uint64_t journal_segment_bytes; /* 0: WEIR_JOURNAL_SEGMENT_BYTES */
+	uint64_t rows_at_start;         /* loaded before it serves; 0: WEIR_ROWS_AT_START */
 	bool ack_disk;                  /* cluster.ack: disk */
 	/* Storage has failed for good: the process should end at once, nothing more can be promised. Any thread, maybe more than once. */
 	void (*failed)(void *arg, const weir_error *err);

@@ -1,6 +1,7 @@
 # How long a server with 10 M rows and a log tail of 1 GB needs to come back after a kill: seconds until it has caught up (it serves only when everything is
-# replayed) and until its first pull, and the rate of the replay against the rate at which the DeepFM job wrote that log. The rows come from a warm start,
-# whose entries are flushed before the tail begins: the tail is the job's pushes. No validation slows the job down while its rate is taken.
+# replayed; most rows come back later, when they are wanted) and until its first pull, and the rate of the replay against the rate at which the DeepFM job
+# wrote that log. The rows come from a warm start, whose entries are flushed before the tail begins: the tail is the job's pushes. No validation slows the
+# job down while its rate is taken.
 . tests/claims/lib/common.sh
 need_programs
 rows=$(pick 1000000 10000000) tail=$(pick 100000000 1000000000)
@@ -49,7 +50,7 @@ says() { look && jq -e "$1" "$WORK/now.json" > /dev/null; }
 log_bytes() { jq '.servers[0].durable.journal_bytes' "$WORK/now.json"; }
 wait_for 600 "training to begin" says '.rows > 100000'
 wait_for 600 "the rows to be flushed" says ".servers[0].durable.journal_bytes < $rows * 20" # their entries: 72 bytes a row
-before=$(jq .rows "$WORK/now.json")
+before=$(jq .rows "$WORK/now.json") held=$(jq '.servers[0].durable.resident_rows' "$WORK/now.json")
 kill -TERM $train && wait $train
 start --resume --set cluster.flush_interval_ms=3600000 # nothing is flushed any more
 wait_for 600 "training to go on" says ".rows > $before + 20000"
@@ -60,7 +61,6 @@ server=$(jq '.servers[0].pid' "$WORK/now.json")
 killed=$(date +%s.%N)
 kill -KILL "$server"
 wait_for 600 "the server to serve again" says ".servers[0].pid != $server and .servers[0].durable.recovery_ms > 0"
-resident=$(jq '.servers[0].durable.resident_rows' "$WORK/now.json")
 back=$(date +%s.%N)
 wait_for 120 "the first pull" says "([.tables[].pulls] | add) > 0"
 pulled=$(date +%s.%N)
@@ -71,7 +71,7 @@ ms=$(sed 's/.* ms=\([0-9]*\).*/\1/' <<< "$line") bytes=$(sed 's/.* bytes=\([0-9]
 job_rate=$(python3 -c 'import sys; a, b, t, u = map(float, sys.argv[1:]); print(f"{(b - a) / (u - t) / 1e6:.1f}")' "$a" "$b" "$ta" "$tb")
 replay_rate=$(python3 -c 'import sys; print(f"{float(sys.argv[1]) / float(sys.argv[2]) / 1e3:.1f}")' "$bytes" "${replay:-$ms}")
 since() { python3 -c 'import sys; print(f"{float(sys.argv[1]) - float(sys.argv[2]):.1f}")' "$1" "$killed"; }
-echo "$resident rows; $line"
+echo "$held rows; $line"
 echo "killed to caught up, restart pause included: $(since "$back") s, to the first pull: $(since "$pulled") s; recovery ${ms} ms, of it replay ${replay:-unknown} ms of $bytes bytes"
 echo "replay $replay_rate MB/s of log; the DeepFM job wrote it at $job_rate MB/s"
-verdict "$job_rate > 0 and $replay_rate >= 5 * $job_rate and $bytes >= $tail and $resident >= $rows" "replay at least 5 times as fast as the job wrote, of at least $tail bytes, with $rows rows"
+verdict "$job_rate > 0 and $replay_rate >= 5 * $job_rate and $bytes >= $tail and $held >= $rows" "replay at least 5 times as fast as the job wrote, of at least $tail bytes, with $rows rows"

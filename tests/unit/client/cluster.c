@@ -43,6 +43,7 @@ void cluster_start(struct cluster *c, const struct cluster_options *options)
 		const struct durable_options durable = {.disk = disk_system(),
 		                                        .path = path,
 		                                        .memory_budget_bytes = options->memory_budget_bytes,
+		                                        .rows_at_start = options->rows_at_start,
 		                                        .fsync_interval_ms = 5,
 		                                        .flush_interval_ms = 20,
 		                                        .failed = on_failed};

@@ -13,7 +13,7 @@ struct cluster_options {
 	const char *restore;
 	uint64_t generation; /* 0: 1 */
 	const char *folder;  /* of what servers write; NULL: their logs are in memory */
-	uint64_t memory_budget_bytes;
+	uint64_t memory_budget_bytes, rows_at_start;
 };
 
 struct cluster {
