@@ -242,7 +242,8 @@ static void a_slow_follower_is_not_sent_more_than_it_takes(void **state)
 	assert_int_equal(w.nodes[2].stored[0], 1);
 	gate_open(&gate);
 	wait_all(&w);
-	assert_true(ask(&w.nodes[0], 2).rooms > 0);
+	while (ask(&w.nodes[0], 2).rooms == 0) /* it comes when the last frame is gone, which may be behind its arrival */
+		;
 	assert_logs_equal(&w);
 	world_close(&w);
 }
