@@ -58,8 +58,8 @@
  *   RETIRE_REPLY status
  *   ASSIGN       sections: keys + values; flag ASSIGN_SLOTS: values are followed by optimizer slots
  *   ASSIGN_REPLY status; a = applied index
- *   SCAN_REPLY   status; a = next cursor and part = its `below` (0, 0: end); b = steps and c = rate (bits of an fp32) of the table's clock in this partition;
- *                one section with keys and values
+ *   SCAN_REPLY   status; a = next cursor and part = its `below` (0, 0: end); request id = boot of the server; b = steps and c = rate (bits of an fp32) of the
+ *                table's clock in this partition; one section with keys and values
  *   RESUME       a = highest log index that the partition has acknowledged to this client, b = epoch it did so in (0, 0: none yet). The first record
  *                to each partition on a new push stream; repeated at will, it asks what is stable
  *   RESUME_REPLY status: OK once a is stable; E_STALE at once when entries up to a were lost in a restart; a = applied index,

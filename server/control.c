@@ -114,7 +114,7 @@ static void scan_run(void *arg)
 	struct record_writer *w = record_writer_create();
 	struct message *frame = NULL;
 	if (w) {
-		partition_scan(s->partitions[q->partition], q->table, q->place, q->rows_max, q->slots, w);
+		partition_scan(s->partitions[q->partition], q->table, q->place, q->rows_max, q->slots, s->options.boot, w);
 		frame = record_writer_finish(w, s->options.uuid, s->options.generation, NULL, NULL);
 		record_writer_destroy(w);
 	}
@@ -135,6 +135,9 @@ static weir_status scan_read(struct scan *out, struct message *request, weir_err
 	if (!status && (q->partition >= s->options.partitions || !s->partitions[q->partition]))
 		status = weir_fail(err, WEIR_E_NOT_FOUND, "scan: partition %u is not on server %u of %u", q->partition, s->options.index,
 		                   s->options.servers);
+	if (!status && (q->cursor || q->below) && q->boot != s->options.boot)
+		status = weir_fail(err, WEIR_E_MOVED, "scan: server %u was started again since the last page of partition %u",
+		                   s->options.index, q->partition);
 	if (!status) {
 		out->table = q->table;
 		out->partition = q->partition;

@@ -139,9 +139,9 @@ struct histogram *partition_staleness(struct partition *p, uint32_t table); /* N
 
 /* Answers a pull: writes its PULL_REPLY record, gathering rows straight into the writer's memory. What is wrong with the request is in the reply. */
 void partition_pull(struct partition *p, const struct record *r, const struct cursor *body, struct record_writer *w);
-/* Writes the SCAN_REPLY record with up to rows_max rows of a table from `place` on. slots: optimizer slots behind each row's value. */
+/* Writes the SCAN_REPLY record with up to rows_max rows of a table from `place` on. slots: optimizer slots behind each row's value. request_id: the reply's. */
 void partition_scan(struct partition *p, uint32_t table, struct store_place place, uint32_t rows_max, bool slots,
-                    struct record_writer *w);
+                    uint64_t request_id, struct record_writer *w);
 /* Writes a reply to request r that is a status and, when text is not NULL, a section (table 0, width 0) with the text. */
 void partition_write_error(struct record_writer *w, const struct record *r, uint8_t kind, weir_status status, const char *text);
 

@@ -212,10 +212,11 @@ static weir_status scan_page(struct scan_page *g, uint32_t rows_max, weir_error 
 	return store_scan(g->t->rows, &g->place, want, scan_row, g, err);
 }
 
-static weir_status scan_write(const struct scan_page *g, uint32_t table, struct record_writer *w)
+static weir_status scan_write(const struct scan_page *g, const struct record *request, uint32_t table, struct record_writer *w)
 {
 	struct record reply = {.kind = RECORD_SCAN_REPLY,
-	                       .partition = (uint16_t)g->p->options.id,
+	                       .partition = request->partition,
+	                       .request_id = request->request_id,
 	                       .part = g->place.below,
 	                       .a = g->place.at,
 	                       .b = g->t->clock.steps};
@@ -238,9 +239,9 @@ static weir_status scan_write(const struct scan_page *g, uint32_t table, struct 
 }
 
 void partition_scan(struct partition *p, uint32_t table, struct store_place place, uint32_t rows_max, bool slots,
-                    struct record_writer *w)
+                    uint64_t request_id, struct record_writer *w)
 {
-	const struct record request = {.partition = (uint16_t)p->options.id};
+	const struct record request = {.partition = (uint16_t)p->options.id, .request_id = request_id};
 	struct scan_page g = {.p = p, .t = partition_table(p, table), .place = place};
 	weir_error err = {0};
 	if (!g.t) {
@@ -248,7 +249,7 @@ void partition_scan(struct partition *p, uint32_t table, struct store_place plac
 	} else {
 		g.slots = slots ? optimizer_slots(g.t->spec->optimizer.kind) : 0;
 		weir_status status = scan_page(&g, rows_max, &err);
-		if (!status && (status = scan_write(&g, table, w)) != WEIR_OK)
+		if (!status && (status = scan_write(&g, &request, table, w)) != WEIR_OK)
 			weir_fail(&err, status, "scan of table %s: the page could not be written", g.t->spec->name);
 	}
 	if (err.status)

@@ -280,9 +280,17 @@ bool client_wait(weir_client *c, int64_t deadline_ms);
 /* --- join.c: calls of the ledger and of servers, blocking. Every reply's first field is its Status, checked here. */
 weir_status client_call(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q,
                         uint32_t timeout_ms, const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err);
-/* A call of the ledger that does no harm when it is repeated: while the ledger cannot be reached it is, for patience_ms. */
-weir_status client_call_again(weir_client *c, enum rpc_method method, const ProtobufCMessage *q,
+/* A call that does no harm when it is repeated: while the other end cannot be reached it is, for patience_ms. */
+weir_status client_call_again(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q,
                               const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err);
+/* Calls of who cannot be reached. Zero-initialise the pause. */
+struct tries {
+	int64_t end_ms;
+	uint32_t pause_ms;
+};
+/* After one that failed with *why: waits, and clears it; the first time it tells the log. False when there is no time for another, or no use: the client
+ * is being closed, or it is stale, unless it is `joining`. */
+bool client_try_again(weir_client *c, struct tries *t, bool joining, weir_error *why);
 weir_status client_reply_status(const ProtobufCMessage *reply, weir_error *err);
 void client_fill_job(weir_client *c, Weir__V1__JobId *out);
 weir_status client_join(weir_client *c, bool again, weir_error *err);

@@ -66,8 +66,8 @@ weir_status client_call(weir_client *c, struct rpc_channel *channel, enum rpc_me
 	return status;
 }
 
-/* Waits before another try; false when this is no time for one. */
-static bool wait_to_retry(weir_client *c, uint32_t pause_ms, bool joining)
+/* Waits; false when this is no time for another try. */
+static bool pause_for(weir_client *c, uint32_t pause_ms, bool joining)
 {
 	const int64_t next = client_now(c) + pause_ms;
 	pthread_mutex_lock(&c->lock);
@@ -78,37 +78,50 @@ static bool wait_to_retry(weir_client *c, uint32_t pause_ms, bool joining)
 	return go_on;
 }
 
-/* Asks the ledger until it can be reached, for patience_ms at most. One that can be reached and does not answer waits for space on its disk: for it there
+bool client_try_again(weir_client *c, struct tries *t, bool joining, weir_error *why)
+{
+	const uint32_t pause_ms = t->pause_ms ? t->pause_ms : WEIR_RETRY_FIRST_MS;
+	if (client_now(c) + pause_ms > t->end_ms)
+		return false;
+	if (!t->pause_ms)
+		client_log(c, WEIR_LOG_WARN, "waiting: %s", why->text);
+	t->pause_ms = 2 * pause_ms < WEIR_RETRY_CAP_MS ? 2 * pause_ms : WEIR_RETRY_CAP_MS;
+	if (!pause_for(c, pause_ms, joining))
+		return false;
+	why->status = WEIR_OK;
+	return true;
+}
+
+/* Asks until the other end can be reached, for patience_ms at most. One that can be reached and does not answer waits for space on its disk: for it there
  * is patience without end, as for pushes. */
-static weir_status call_patiently(weir_client *c, enum rpc_method method, const ProtobufCMessage *q, uint32_t patience_ms,
-                                  const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err)
+static weir_status call_patiently(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q,
+                                  uint32_t patience_ms, const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply,
+                                  weir_error *err)
 {
 	const bool joining = method == RPC_JOIN;
 	const uint32_t timeout_ms = patience_ms < WEIR_CONTROL_TIMEOUT_MS ? patience_ms : WEIR_CONTROL_TIMEOUT_MS;
-	int64_t end = client_now(c) + patience_ms;
-	uint32_t pause_ms = WEIR_RETRY_FIRST_MS;
+	struct tries tries = {.end_ms = client_now(c) + patience_ms};
+	weir_error own = {0};
+	err = err ? err : &own;
 	for (;;) {
-		weir_status status = client_call(c, c->ledger, method, q, timeout_ms, type, reply, err);
+		weir_status status = client_call(c, channel, method, q, timeout_ms, type, reply, err);
 		if (status == WEIR_E_TIMEOUT && !joining)
-			end = client_now(c) + patience_ms;
-		else if (status != WEIR_E_UNAVAILABLE || client_now(c) + pause_ms > end)
+			tries.end_ms = client_now(c) + patience_ms;
+		else if (status != WEIR_E_UNAVAILABLE)
 			return status;
-		if (!wait_to_retry(c, pause_ms, joining)) {
-			pthread_mutex_lock(&c->lock);
-			weir_status why = joining ? WEIR_OK : client_usable(c, err); /* stale: what is asked for has no meaning any more */
-			pthread_mutex_unlock(&c->lock);
-			return why ? why : status;
-		}
-		pause_ms = 2 * pause_ms < WEIR_RETRY_CAP_MS ? 2 * pause_ms : WEIR_RETRY_CAP_MS;
-		if (err)
-			err->status = WEIR_OK;
+		if (client_try_again(c, &tries, joining, err))
+			continue;
+		pthread_mutex_lock(&c->lock);
+		weir_status why = joining ? WEIR_OK : client_usable(c, err); /* stale: what is asked for has no meaning any more */
+		pthread_mutex_unlock(&c->lock);
+		return why ? why : status;
 	}
 }
 
-weir_status client_call_again(weir_client *c, enum rpc_method method, const ProtobufCMessage *q,
+weir_status client_call_again(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q,
                               const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err)
 {
-	return call_patiently(c, method, q, c->patience_ms, type, reply, err);
+	return call_patiently(c, channel, method, q, c->patience_ms, type, reply, err);
 }
 
 /* --- Joining */
@@ -215,7 +228,8 @@ weir_status client_join(weir_client *c, bool again, weir_error *err)
 	uint32_t patience_ms = c->options.connect_timeout_ms ? c->options.connect_timeout_ms : WEIR_CONNECT_TIMEOUT_MS;
 	if (again && patience_ms < c->patience_ms)
 		patience_ms = c->patience_ms;
-	weir_status status = call_patiently(c, RPC_JOIN, &q.base, patience_ms, &weir__v1__join_reply__descriptor, &reply, err);
+	weir_status status =
+	    call_patiently(c, c->ledger, RPC_JOIN, &q.base, patience_ms, &weir__v1__join_reply__descriptor, &reply, err);
 	if (status == WEIR_OK)
 		status = take_join(c, (const Weir__V1__JoinReply *)reply, again, err);
 	wire_free(reply);

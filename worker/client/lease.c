@@ -128,7 +128,7 @@ static weir_status ask_for_unit(weir_client *c, uint64_t incarnation, uint64_t s
 	q.worker = c->worker;
 	q.incarnation = incarnation;
 	q.sequence = sequence;
-	weir_status status = client_call_again(c, RPC_LEASE, &q.base, &weir__v1__lease_reply__descriptor, &reply, err);
+	weir_status status = client_call_again(c, c->ledger, RPC_LEASE, &q.base, &weir__v1__lease_reply__descriptor, &reply, err);
 	if (status != WEIR_OK)
 		return status;
 	const Weir__V1__LeaseReply *r = (const Weir__V1__LeaseReply *)reply;

@@ -107,6 +107,7 @@ static weir_status take_page(struct scan *s, const struct message *m, Weir__V1__
 		return status;
 	next->cursor = r.a;
 	next->below = r.part != 0;
+	next->boot = r.request_id;
 	s->clock.steps = r.b;
 	memcpy(&s->clock.lr, &r.c, sizeof r.c);
 	if (!r.sections)
@@ -115,10 +116,38 @@ static weir_status take_page(struct scan *s, const struct message *m, Weir__V1__
 	return status == WEIR_OK ? take_rows(s, &section, err) : status;
 }
 
-static weir_status scan_partition(struct scan *s, bool slots, weir_error *err)
+static weir_status ask_page(struct scan *s, Weir__V1__ScanRequest *q, weir_error *err)
 {
 	weir_client *c = s->client;
 	struct link *l = &c->links[c->partition_server[s->partition]];
+	struct message *m = wire_pack(&q->base), *answer = NULL;
+	if (!m)
+		return weir_fail(err, WEIR_E_MEMORY, "scan: out of memory");
+	weir_status status = rpc_call_wait(l->channel, RPC_SCAN, m, WEIR_CONTROL_TIMEOUT_MS, &answer, err);
+	if (status == WEIR_OK)
+		status = take_page(s, answer, q, err);
+	message_release(answer);
+	return status;
+}
+
+/* A server that is gone is waited for, as with pulls. A place in its rows means nothing once it was started again. */
+static weir_status find_page(struct scan *s, Weir__V1__ScanRequest *q, weir_error *err)
+{
+	struct tries tries = {.end_ms = client_now(s->client) + s->client->patience_ms};
+	weir_error why = {0};
+	weir_status status;
+	do
+		status = ask_page(s, q, &why);
+	while (status == WEIR_E_UNAVAILABLE && client_try_again(s->client, &tries, true, &why));
+	if (status == WEIR_E_MOVED)
+		return weir_fail(err, status, "scan of table %s: the server of partition %u was started again meanwhile: scan it again",
+		                 s->table->spec.name, s->partition);
+	return status == WEIR_OK ? WEIR_OK : weir_fail(err, status, "%s", why.text);
+}
+
+static weir_status scan_partition(struct scan *s, bool slots, weir_error *err)
+{
+	weir_client *c = s->client;
 	size_t row_bytes = (s->table->spec.kind == WEIR_EMBEDDING ? s->table->spec.width : WEIR_CHUNK) * s->floats * sizeof(float) +
 	                   sizeof(uint64_t);
 	Weir__V1__ScanRequest q = WEIR__V1__SCAN_REQUEST__INIT;
@@ -132,13 +161,7 @@ static weir_status scan_partition(struct scan *s, bool slots, weir_error *err)
 	q.slots = slots;
 	q.rows_max = row_bytes < WEIR_MESSAGE_BYTES_TARGET ? (uint32_t)(WEIR_MESSAGE_BYTES_TARGET / row_bytes) : 1;
 	do {
-		struct message *m = wire_pack(&q.base), *answer = NULL;
-		if (!m)
-			return weir_fail(err, WEIR_E_MEMORY, "scan: out of memory");
-		weir_status status = rpc_call_wait(l->channel, RPC_SCAN, m, WEIR_CONTROL_TIMEOUT_MS, &answer, err);
-		if (status == WEIR_OK)
-			status = take_page(s, answer, &q, err);
-		message_release(answer);
+		weir_status status = find_page(s, &q, err);
 		if (status != WEIR_OK)
 			return status;
 		if (q.below)

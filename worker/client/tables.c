@@ -48,8 +48,8 @@ static weir_status register_everywhere(weir_client *c, Weir__V1__Table *table, s
 	q.table = table;
 	for (uint32_t i = 0; i < c->links_count && status == WEIR_OK && !t->registered; i++) {
 		ProtobufCMessage *reply = NULL;
-		status = client_call(c, c->links[i].channel, RPC_REGISTER_TABLE, &q.base, WEIR_CONTROL_TIMEOUT_MS,
-		                     &weir__v1__register_table_reply__descriptor, &reply, err);
+		status = client_call_again(c, c->links[i].channel, RPC_REGISTER_TABLE, &q.base,
+		                           &weir__v1__register_table_reply__descriptor, &reply, err);
 		wire_free(reply);
 	}
 	if (status == WEIR_OK)
@@ -84,8 +84,7 @@ weir_status weir_table_register(weir_client *c, const weir_table_spec *spec, uin
 	client_fill_job(c, &job);
 	q.job = &job;
 	q.table = &wire.table;
-	status = client_call(c, c->ledger, RPC_CREATE_TABLE, &q.base, WEIR_CONTROL_TIMEOUT_MS,
-	                     &weir__v1__create_table_reply__descriptor, &reply, err);
+	status = client_call_again(c, c->ledger, RPC_CREATE_TABLE, &q.base, &weir__v1__create_table_reply__descriptor, &reply, err);
 	wire_table_free(&wire);
 	if (status != WEIR_OK)
 		return status;
@@ -103,8 +102,8 @@ weir_status weir_table_find(weir_client *c, const char *name, weir_table_spec *s
 	ProtobufCMessage *reply = NULL;
 	client_fill_job(c, &job);
 	q.job = &job;
-	weir_status status = client_call(c, c->ledger, RPC_JOB_STATUS, &q.base, WEIR_CONTROL_TIMEOUT_MS,
-	                                 &weir__v1__ledger_status__descriptor, &reply, err);
+	weir_status status =
+	    client_call_again(c, c->ledger, RPC_JOB_STATUS, &q.base, &weir__v1__ledger_status__descriptor, &reply, err);
 	if (status != WEIR_OK)
 		return status;
 	const Weir__V1__LedgerStatus *r = (const Weir__V1__LedgerStatus *)reply;

@@ -111,15 +111,19 @@ static weir_status evaluate(struct evaluator *e, const weir_unit *unit, weir_err
 	                           err);
 }
 
-/* A full disk is waited out, as servers do: the pass is evaluated again. */
+/* A full disk is waited out, as servers do; a server that was started again has to be asked again. */
 static weir_status evaluate_patiently(struct evaluator *e, const weir_unit *unit, weir_error *err)
 {
 	weir_error why = {0};
 	weir_status s = evaluate(e, unit, &why);
-	while (s == WEIR_E_NO_SPACE && !atomic_load(e->options->stop)) {
-		LOG_AT(e->options->logger, LOG_ERROR, "disk full", "pass=%u waits for its evaluation, free some space: %s", unit->pass,
-		       why.text);
-		nanosleep(&(struct timespec){.tv_sec = FULL_RETRY_S}, NULL); /* a signal ends it */
+	while ((s == WEIR_E_NO_SPACE || s == WEIR_E_MOVED) && !atomic_load(e->options->stop)) {
+		if (s == WEIR_E_NO_SPACE) {
+			LOG_AT(e->options->logger, LOG_ERROR, "disk full", "pass=%u waits for its evaluation, free some space: %s",
+			       unit->pass, why.text);
+			nanosleep(&(struct timespec){.tv_sec = FULL_RETRY_S}, NULL); /* a signal ends it */
+		} else {
+			LOG_AT(e->options->logger, LOG_WARN, "evaluated again", "pass=%u: %s", unit->pass, why.text);
+		}
 		s = evaluate(e, unit, &why);
 	}
 	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "%s", why.text);

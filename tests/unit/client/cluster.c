@@ -15,58 +15,64 @@ static void on_failed(void *arg, const weir_error *err)
 	abort();
 }
 
-void cluster_start(struct cluster *c, const struct cluster_options *options)
+void cluster_start_server(struct cluster *c, uint32_t i)
 {
 	static const char *const addresses[CLUSTER_SERVERS_MAX] = {"memory:0", "memory:1", "memory:2", "memory:3"};
-	*c = (struct cluster){.rpc = rpc_memory_create(NULL),
-	                      .servers_count = options->servers ? options->servers : 2,
-	                      .partitions = options->partitions ? options->partitions : 8};
-	const uint64_t generation = options->generation ? options->generation : 1;
+	const struct cluster_options *options = &c->options;
 	uint32_t placed[WEIR_PARTITIONS_MAX];
+	char path[128];
+	weir_error err = {0};
 	for (uint32_t p = 0; p < c->partitions; p++)
 		placed[p] = placement_server(p, c->servers_count);
-	struct ledger_options ledger = {.clock = clock_system(),
-	                                .entropy = entropy_system(),
-	                                .generation = generation,
-	                                .lease_ms = options->lease_ms ? options->lease_ms : 60000,
-	                                .passes = options->passes ? options->passes : 1,
-	                                .partitions = c->partitions,
-	                                .servers_count = c->servers_count,
-	                                .allow_skip = options->allow_skip,
-	                                .seed = 5,
-	                                .shuffle = true,
-	                                .servers = addresses,
-	                                .partition_server = placed};
-	for (uint32_t i = 0; i < c->servers_count; i++) {
-		weir_error err = {0};
-		char path[128];
-		const struct durable_options durable = {.disk = disk_system(),
-		                                        .path = path,
-		                                        .memory_budget_bytes = options->memory_budget_bytes,
-		                                        .rows_at_start = options->rows_at_start,
-		                                        .fsync_interval_ms = 5,
-		                                        .flush_interval_ms = 20,
-		                                        .failed = on_failed};
-		if (options->folder)
-			snprintf(path, sizeof path, "%s/server-%u", options->folder, i);
-		struct server_options o = {.rpc = c->rpc,
-		                           .clock = clock_system(),
-		                           .name = addresses[i],
-		                           .listen = addresses[i],
-		                           .generation = generation,
-		                           .index = i,
-		                           .servers = c->servers_count,
-		                           .partitions = c->partitions,
-		                           .executors = options->executors ? options->executors : 1,
-		                           .durable = options->folder ? &durable : NULL,
-		                           .checkpoint = options->checkpoint,
-		                           .restore = options->restore,
-		                           .ledger = i == 0 ? &ledger : NULL};
-		if (server_create(&c->servers[i], &o, &err) != WEIR_OK) {
-			fprintf(stderr, "server %u: %s\n", i, err.text);
-			abort();
-		}
+	const struct ledger_options ledger = {.clock = clock_system(),
+	                                      .entropy = entropy_system(),
+	                                      .generation = options->generation ? options->generation : 1,
+	                                      .lease_ms = options->lease_ms ? options->lease_ms : 60000,
+	                                      .passes = options->passes ? options->passes : 1,
+	                                      .partitions = c->partitions,
+	                                      .servers_count = c->servers_count,
+	                                      .allow_skip = options->allow_skip,
+	                                      .seed = 5,
+	                                      .shuffle = true,
+	                                      .servers = addresses,
+	                                      .partition_server = placed};
+	const struct durable_options durable = {.disk = disk_system(),
+	                                        .path = path,
+	                                        .memory_budget_bytes = options->memory_budget_bytes,
+	                                        .rows_at_start = options->rows_at_start,
+	                                        .fsync_interval_ms = 5,
+	                                        .flush_interval_ms = 20,
+	                                        .failed = on_failed};
+	if (options->folder)
+		snprintf(path, sizeof path, "%s/server-%u", options->folder, i);
+	const struct server_options o = {.rpc = c->rpc,
+	                                 .clock = clock_system(),
+	                                 .name = addresses[i],
+	                                 .listen = addresses[i],
+	                                 .generation = ledger.generation,
+	                                 .boot = ++c->boots,
+	                                 .index = i,
+	                                 .servers = c->servers_count,
+	                                 .partitions = c->partitions,
+	                                 .executors = options->executors ? options->executors : 1,
+	                                 .durable = options->folder ? &durable : NULL,
+	                                 .checkpoint = options->checkpoint,
+	                                 .restore = options->restore,
+	                                 .ledger = i == 0 ? &ledger : NULL};
+	if (server_create(&c->servers[i], &o, &err) != WEIR_OK) {
+		fprintf(stderr, "server %u: %s\n", i, err.text);
+		abort();
 	}
+}
+
+void cluster_start(struct cluster *c, const struct cluster_options *options)
+{
+	*c = (struct cluster){.options = *options,
+	                      .rpc = rpc_memory_create(NULL),
+	                      .servers_count = options->servers ? options->servers : 2,
+	                      .partitions = options->partitions ? options->partitions : 8};
+	for (uint32_t i = 0; i < c->servers_count; i++)
+		cluster_start_server(c, i);
 }
 
 void cluster_stop(struct cluster *c)

@@ -17,6 +17,8 @@ struct cluster_options {
 };
 
 struct cluster {
+	struct cluster_options options; /* what they point to must last as long as servers are started */
+	uint64_t boots;                 /* starts of servers so far */
 	struct rpc *rpc;
 	struct server *servers[CLUSTER_SERVERS_MAX];
 	uint32_t servers_count, partitions;
@@ -24,6 +26,8 @@ struct cluster {
 
 void cluster_start(struct cluster *c, const struct cluster_options *options);
 void cluster_stop(struct cluster *c);
+/* After server_destroy: it finds what its folder holds. */
+void cluster_start_server(struct cluster *c, uint32_t i);
 /* A trainer of a dataset of `units`. */
 weir_client *cluster_trainer(struct cluster *c, const char *name, uint32_t units);
 uint32_t cluster_table(weir_client *client, const char *name, weir_table_kind kind, uint64_t size, weir_mode mode);

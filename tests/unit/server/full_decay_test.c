@@ -142,7 +142,7 @@ static void expect_scan(struct fixture *f, const struct dense *d, uint32_t rows)
 	uint64_t keys[KEYS];
 	float values[KEYS * FLOATS];
 	struct record_writer *w = record_writer_create();
-	partition_scan(f->p, TABLE, (struct store_place){0}, KEYS, true, w);
+	partition_scan(f->p, TABLE, (struct store_place){0}, KEYS, true, 0, w);
 	assert_int_equal(read_section(w, keys, values), rows);
 	for (uint32_t i = 0; i < rows; i++)
 		assert_memory_equal(values + i * FLOATS, d->rows[keys[i]], sizeof d->rows[0]);

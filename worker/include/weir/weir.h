@@ -152,7 +152,8 @@ WEIR_API weir_status weir_assign(weir_client *client, uint32_t table, const uint
                                  weir_error *err);
 
 /* Calls `row` for each stored row of a table (embedding: those that were pushed or assigned), with or without optimizer slots. Blocking.
- * values (width or chunk elements [, slots]). Stop early by returning non-zero. */
+ * values (width or chunk elements [, slots]). Stop early by returning non-zero. WEIR_E_MOVED: a server was started again before it had said all of its
+ * rows; what `row` was given is incomplete: scan again. */
 WEIR_API weir_status weir_scan(weir_client *client, uint32_t table, int slots,
                                int (*row)(void *arg, uint64_t key, const float *values, size_t elements), void *arg,
                                weir_error *err);
