@@ -137,12 +137,12 @@ static void test_a_gradient_that_is_not_finite_is_refused_before_it_is_sent(void
 	weir_batch id = {.pass = u.pass, .unit = u.unit, .batch = 0, .attempt = u.attempt};
 	for (uint32_t i = 0; i < DENSE; i++)
 		t.gradient[i] = 0;
-	t.gradient[77777] = 0.0f / 0.0f;
+	t.gradient[DENSE - 1] = 0.0f / 0.0f;
 	weir_push_item item = {.table = t.dense, .values = t.gradient};
 	assert_int_equal(weir_push(t.client, &id, &item, 1, NULL, NULL, NULL, &ticket, &err), WEIR_E_NOT_FINITE);
 	assert_non_null(strstr(err.text, "dense"));
 	assert_int_equal(cluster_audit(&c).applied, 0);
-	t.gradient[77777] = 0;
+	t.gradient[DENSE - 1] = 0;
 	assert_ok(weir_push(t.client, &id, &item, 1, &(weir_push_options){.copy = 1}, NULL, NULL, &ticket, &err), &err);
 	assert_ok(weir_wait(t.client, ticket, PATIENCE_MS, &err), &err);
 	trainer_close(&t);

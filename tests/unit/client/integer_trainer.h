@@ -6,7 +6,7 @@
 
 #include "cluster.h"
 
-enum { UNITS = 12, BATCHES = 6, KEYS = 40, KEY_SPACE = 200, WIDTH = 4, DENSE = 2 * 65536 + 1000 };
+enum { UNITS = 12, BATCHES = 6, KEYS = 40, KEY_SPACE = 200, WIDTH = 4, DENSE = 65536 + 1000 };
 #define PATIENCE_MS 120000 /* for what a quiet machine does in milliseconds */
 
 struct trainer {
