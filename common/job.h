@@ -42,6 +42,7 @@ struct job {
 		uint32_t fsync_interval_ms, flush_interval_ms;
 		enum log_place log;
 		uint32_t lease_ms;
+		uint32_t catch_up_mb_s; /* 10^6 bytes a second of snapshots that a server sends to others */
 		uint32_t executors; /* threads per server; 0: auto = cores / local servers, at least 1 */
 	} cluster;
 	struct {

@@ -35,17 +35,8 @@ static void answer_begin(struct rpc_call *call, weir_status status, const char *
 void checkpoint_take_let_go(struct take *t)
 {
 	for (uint32_t i = 0; i < t->parts_count; i++) {
-		struct take_part *part = &t->parts[i];
-		for (struct take_batch *b = part->first, *next; b; b = next) {
-			next = b->next;
-			row_batch_free(&b->rows);
-			free(b);
-		}
-		message_release(part->state);
-		cold_snapshot_destroy(part->cold);
-		part->first = NULL;
-		part->state = NULL;
-		part->cold = NULL;
+		message_release(t->parts[i].state);
+		t->parts[i].state = NULL;
 	}
 }
 
@@ -78,11 +69,8 @@ static struct take *take_create(struct checkpoint_takes *takes, const Weir__V1__
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->wake, NULL);
 	for (uint32_t p = 0; p < s->options.partitions; p++)
-		if (s->partitions[p]) {
-			struct take_part *part = &parts[t->parts_count++];
-			*part = (struct take_part){.take = t, .id = p, .executor = server_executor(s, p)};
-			part->last = &part->first;
-		}
+		if (s->partitions[p])
+			parts[t->parts_count++] = (struct take_part){.take = t, .id = p, .executor = server_executor(s, p)};
 	return t;
 }
 
@@ -96,24 +84,50 @@ static void set_state(struct checkpoint_takes *takes, enum take_state state)
 
 /* --- Beginning, on the executors */
 
-/* Rows come here, on the executor's thread. */
-static void on_emit(void *arg, struct row_batch batch)
+static void post_to_loop(void *loop, void (*run)(void *arg), void *arg)
+{
+	rpc_loop_post(loop, run, arg);
+}
+
+static void on_ready(void *arg)
 {
 	struct take_part *part = arg;
 	struct take *t = part->take;
-	struct take_batch *b = malloc(sizeof *b);
-	if (b)
-		*b = (struct take_batch){.rows = batch};
-	else
-		row_batch_free(&batch);
 	pthread_mutex_lock(&t->lock);
-	if (b) {
-		*part->last = b;
-		part->last = &b->next;
-	} else if (!t->err.status) {
-		weir_fail(&t->err, WEIR_E_MEMORY, "partition %u: out of memory for the rows of a checkpoint", part->id);
-	}
+	part->ready = true;
 	pthread_cond_signal(&t->wake);
+	pthread_mutex_unlock(&t->lock);
+}
+
+static void on_ended(void *arg)
+{
+	struct take *t = ((struct take_part *)arg)->take;
+	struct server *s = t->takes->server;
+	pthread_mutex_lock(&t->lock);
+	t->streams--;
+	pthread_cond_signal(&t->wake);
+	pthread_mutex_unlock(&t->lock);
+	server_leave(s);
+}
+
+static void begin_rows(struct take_part *part, struct store *store, weir_error *err)
+{
+	struct take *t = part->take;
+	struct server *s = t->takes->server;
+	const struct store_stream_options options = {.store = store,
+	                                             .partition = part->id,
+	                                             .cold = s->cold,
+	                                             .floor = part->floor,
+	                                             .clock = s->options.clock,
+	                                             .owner = {.post = post_to_loop, .to = part->executor->loop},
+	                                             .ready = on_ready,
+	                                             .ended = on_ended,
+	                                             .arg = part};
+	if (store_stream_begin(&part->rows, &options, err))
+		return;
+	server_enter(s);
+	pthread_mutex_lock(&t->lock);
+	t->streams++;
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -143,8 +157,7 @@ static void begin_part(struct take_part *part, weir_error *err)
 		weir_fail(err, WEIR_E_MEMORY, "partition %u: out of memory for a checkpoint", part->id);
 		return;
 	}
-	struct store_snapshot_options options = {.floor = part->floor, .emit = on_emit, .arg = part};
-	part->began = store_snapshot_begin(partition_store(p), &options, &part->cold, err) == WEIR_OK;
+	begin_rows(part, partition_store(p), err);
 }
 
 /* The slots of a table never change, and one that comes later has no rows in the snapshots. */
@@ -183,7 +196,7 @@ static void begin_visit(struct executor *e, void *arg)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* What could not begin is ended by the writing thread too. */
+/* What has begun is ended by the writing thread, also when all could not. */
 static void begun(struct executor *e, void *arg)
 {
 	(void)e;
@@ -303,31 +316,6 @@ void checkpoint_take_begin(struct checkpoint_takes *takes, struct rpc_call *call
 	t->call = call;
 	if (server_tour(takes->server, look_visit, looked, t))
 		give_up(t, WEIR_E_MEMORY, "out of memory for a checkpoint");
-}
-
-/* --- Ending snapshots */
-
-static void cancel_visit(struct executor *e, void *arg)
-{
-	struct take *t = arg;
-	for (uint32_t i = 0; i < t->parts_count; i++)
-		if (t->parts[i].executor == e && t->parts[i].began && !t->parts[i].scanned)
-			store_snapshot_cancel(partition_store(t->takes->server->partitions[t->parts[i].id]));
-}
-
-static void cancel_done(struct executor *e, void *arg)
-{
-	(void)e;
-	struct take *t = arg;
-	pthread_mutex_lock(&t->lock);
-	t->cancelled = true;
-	pthread_cond_signal(&t->wake);
-	pthread_mutex_unlock(&t->lock);
-}
-
-weir_status checkpoint_take_cancel_snapshots(struct take *t)
-{
-	return server_tour(t->takes->server, cancel_visit, cancel_done, t);
 }
 
 /* --- Polling */

@@ -3,20 +3,14 @@
 #define WEIR_CHECKPOINT_TAKE_INTERNAL_H
 
 #include "checkpoint_take.h"
-#include "cold.h"
 #include "server_internal.h"
-#include "store.h"
+#include "store_stream.h"
 
 /* The row files of a partition in a published checkpoint, on which the next one may build. */
 struct take_base {
 	uint64_t index, removed; /* removed: rows that were, ever */
 	uint32_t count;
 	struct checkpoint_object chain[WEIR_CHECKPOINT_CHAIN_MAX]; /* (count) */
-};
-
-struct take_batch {
-	struct take_batch *next;
-	struct row_batch rows;
 };
 
 struct take_part {
@@ -26,11 +20,8 @@ struct take_part {
 	/* Set by begin, on the executor. */
 	uint64_t index, removed, floor; /* floor: rows of versions up to it are in the chain already; 0: they are not */
 	struct message *state;
-	struct cold_snapshot *cold; /* NULL: every row is in memory */
-	bool began;
-	/* Guarded by take's lock. */
-	struct take_batch *first, **last; /* emitted, not written */
-	bool slicing, scanned;            /* a slice is under way; all rows in memory have been emitted */
+	struct store_stream *rows; /* NULL: it could not begin */
+	bool ready;                /* guarded by take's lock: `rows` may have something */
 	/* The writing thread's. */
 	struct checkpoint_object header;
 	struct take_base result;
@@ -48,10 +39,11 @@ struct take {
 	uint32_t parts_count;
 	struct take_part *parts; /* (parts_count) */
 	pthread_mutex_t lock;
-	pthread_cond_t wake; /* something was emitted, a slice or the cancelling is over, the take is to end */
+	pthread_cond_t wake; /* rows are ready, a stream of them has ended, the take is to end */
 	/* Guarded by lock. */
-	weir_error err; /* the first thing that went wrong */
-	bool stop, cancelled;
+	weir_error err;   /* the first thing that went wrong */
+	uint32_t streams; /* that have begun and not ended */
+	bool stop;
 	_Atomic uint64_t bytes; /* written */
 };
 
@@ -70,11 +62,9 @@ struct checkpoint_takes {
 	struct take_base *bases;                   /* (partitions) */
 };
 
-/* Starts ending the snapshots that have not ended: take's `cancelled` follows. */
-weir_status checkpoint_take_cancel_snapshots(struct take *t);
-/* Frees what only the writing needed: rows, states, snapshots. */
+/* Frees what only the writing needed. */
 void checkpoint_take_let_go(struct take *t);
-/* Writes everything, or ends the snapshots; on the writing thread. */
+/* Writes everything, or as far as it goes, and ends the streams; on the writing thread. */
 void checkpoint_take_write(struct take *t);
 
 #endif

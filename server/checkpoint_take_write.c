@@ -8,10 +8,8 @@
 #include "checkpoint_columns.h"
 #include "checkpoint_take_internal.h"
 
-#define SLICE_NS         1000000 /* the executor is held for about so long */
-#define SLICE_ROWS       8u      /* looked at between two looks at the clock: few, because a dense row has up to 768 KiB */
+#define PACE_NS          1000000 /* less is not waited for */
 #define GATHER_BYTES_MAX (16u << 20)
-#define CANCEL_RETRY_MS  100u
 #define GATHERS          (2 * (WEIR_TABLES_MAX + 1))
 
 /* Rows of one table that wait for a block's worth. */
@@ -22,19 +20,12 @@ struct gather {
 	float *rows;            /* (capacity, elements * (1 + slots)) */
 };
 
-struct row_name {
-	uint32_t table;
-	uint64_t key;
-};
-
 struct part_writer {
 	struct take *take;
 	struct take_part *part;
 	struct checkpoint_file_writer *file;
 	struct gather gathers[GATHERS]; /* two of each table: its rows, its stubs */
 	size_t gathered_bytes;
-	struct row_name *emitted; /* (emitted_count) with a cold: what it may be asked for no more */
-	size_t emitted_count, emitted_capacity;
 	int64_t started_ns;
 	uint64_t paced_bytes;
 };
@@ -120,59 +111,17 @@ static weir_status put_row(struct part_writer *w, uint32_t table, uint64_t key, 
 	return WEIR_OK;
 }
 
-static weir_status note_emitted(struct part_writer *w, uint32_t table, uint64_t key, weir_error *err)
-{
-	if (w->emitted_count == w->emitted_capacity) {
-		size_t capacity = w->emitted_capacity ? 2 * w->emitted_capacity : 4096;
-		void *larger = realloc(w->emitted, capacity * sizeof *w->emitted);
-		if (!larger)
-			return weir_fail(err, WEIR_E_MEMORY, "partition %u: out of memory for a checkpoint", w->part->id);
-		w->emitted = larger;
-		w->emitted_capacity = capacity;
-	}
-	w->emitted[w->emitted_count++] = (struct row_name){table, key};
-	return WEIR_OK;
-}
-
 static weir_status put_batch(struct part_writer *w, const struct row_batch *b, weir_error *err)
 {
 	weir_status status = WEIR_OK;
-	for (size_t i = 0; i < b->count && !status; i++) {
-		const struct row_item *item = &b->items[i];
-		if (w->part->cold)
-			status = note_emitted(w, item->table, item->key, err);
-		if (!status && !item->removed)
-			status = put_row(w, item->table, item->key, b->data + item->offset, item->bytes, err);
-	}
+	for (size_t i = 0; i < b->count && !status; i++)
+		status = put_row(w, b->items[i].table, b->items[i].key, b->data + b->items[i].offset, b->items[i].bytes, err);
 	w->paced_bytes += b->data_bytes;
 	atomic_fetch_add(&w->take->bytes, b->data_bytes);
 	return status;
 }
 
-/* --- Rows in memory */
-
-/* On the executor. */
-static void slice(void *arg)
-{
-	struct take_part *part = arg;
-	struct take *t = part->take;
-	struct server *s = t->takes->server;
-	struct store *store = partition_store(s->partitions[part->id]);
-	int64_t until = clock_ns(s->options.clock) + SLICE_NS;
-	bool more = true;
-	weir_status status;
-	do
-		status = store_snapshot_next(store, SLICE_ROWS, &more);
-	while (!status && more && clock_ns(s->options.clock) < until);
-	pthread_mutex_lock(&t->lock);
-	part->slicing = false;
-	part->scanned = !more || status;
-	if (status && !t->err.status)
-		weir_fail(&t->err, status, "partition %u: out of memory for the rows of a checkpoint", part->id);
-	pthread_cond_signal(&t->wake);
-	pthread_mutex_unlock(&t->lock);
-	server_leave(s);
-}
+/* --- From the partition */
 
 static void wait_until(struct take *t, int64_t ns)
 {
@@ -195,106 +144,51 @@ static void keep_pace(struct part_writer *w)
 		return;
 	int64_t due = w->started_ns + (int64_t)((double)w->paced_bytes / (double)rate * 1e9);
 	int64_t ahead = due - clock_ns(t->takes->server->options.clock);
-	if (ahead > SLICE_NS)
+	if (ahead > PACE_NS)
 		wait_until(t, ahead);
 }
 
-/* What was emitted of the part until now; waits for a slice. *last: there will be no more. OK with NULL: nothing yet. */
-static weir_status take_emitted(struct take_part *part, struct take_batch **out, bool *last, weir_error *err)
+/* Until the part's rows may have more. */
+static weir_status wait_ready(struct take_part *part, weir_error *err)
 {
 	struct take *t = part->take;
 	pthread_mutex_lock(&t->lock);
-	while (!t->err.status && part->slicing)
+	while (!t->err.status && !part->ready)
 		pthread_cond_wait(&t->wake, &t->lock);
-	*out = part->first;
-	*last = part->scanned;
-	part->first = NULL;
-	part->last = &part->first;
+	part->ready = false;
 	*err = t->err;
 	pthread_mutex_unlock(&t->lock);
 	return err->status;
 }
 
-static void start_slice(struct take_part *part)
+static weir_status check_stopped(struct take *t, weir_error *err)
 {
-	struct take *t = part->take;
 	pthread_mutex_lock(&t->lock);
-	part->slicing = true;
+	*err = t->err;
 	pthread_mutex_unlock(&t->lock);
-	server_enter(t->takes->server);
-	rpc_loop_post(part->executor->loop, slice, part);
+	return err->status;
 }
 
-static weir_status write_rows_in_memory(struct part_writer *w, weir_error *err)
+static weir_status write_more(struct part_writer *w, weir_error *err)
 {
-	weir_status status = WEIR_OK;
-	for (bool last = false; !status && !last;) {
-		struct take_batch *b = NULL;
-		start_slice(w->part);
-		status = take_emitted(w->part, &b, &last, err);
-		for (struct take_batch *next; b; b = next) {
-			next = b->next;
-			if (!status)
-				status = put_batch(w, &b->rows, err);
-			row_batch_free(&b->rows);
-			free(b);
-		}
-		if (!status && !last)
-			keep_pace(w);
-	}
-	return status;
+	struct row_batch b;
+	weir_status status = store_stream_next(w->part->rows, &b, err);
+	if (!status && b.count == 0)
+		return wait_ready(w->part, err);
+	if (!status)
+		status = put_batch(w, &b, err);
+	row_batch_free(&b);
+	if (!status)
+		keep_pace(w);
+	return status ? status : check_stopped(w->take, err);
 }
 
-/* --- Rows below memory */
-
-static int compare_names(const void *a, const void *b)
+static weir_status write_all(struct part_writer *w, weir_error *err)
 {
-	const struct row_name *x = a, *y = b;
-	if (x->table != y->table)
-		return x->table < y->table ? -1 : 1;
-	return x->key < y->key ? -1 : x->key > y->key;
-}
-
-/* Both are in the order of (table, key): one walk. */
-static weir_status write_rows_below(struct part_writer *w, weir_error *err)
-{
-	struct take_part *part = w->part;
-	struct server *s = w->take->takes->server;
-	struct cold_scan *scan = NULL;
-	struct cold_row row;
-	size_t at = 0;
-	weir_status status = cold_scan_create(&scan, s->cold, part->cold, part->id, COLD_TABLES_ALL, err);
-	if (w->emitted_count)
-		qsort(w->emitted, w->emitted_count, sizeof *w->emitted, compare_names);
-	while (!status) {
-		weir_error why = {0};
-		status = cold_scan_next(scan, &row, &why);
-		if (status == WEIR_E_NOT_FOUND) {
-			status = WEIR_OK;
-			break;
-		}
-		if (status) {
-			weir_fail(err, status, "%s", why.text);
-			break;
-		}
-		const struct row_name name = {row.table, row.key};
-		while (at < w->emitted_count && compare_names(&w->emitted[at], &name) < 0)
-			at++;
-		bool newer = at < w->emitted_count && compare_names(&w->emitted[at], &name) == 0;
-		if (newer || row.count < ROW_META_BYTES || (part->floor && row_version(row.bytes) <= part->floor))
-			continue;
-		status = put_row(w, row.table, row.key, row.bytes, row.count, err);
-		w->paced_bytes += row.count;
-		atomic_fetch_add(&w->take->bytes, row.count);
-		if (!status)
-			keep_pace(w);
-		pthread_mutex_lock(&w->take->lock);
-		if (!status && w->take->err.status)
-			status = weir_fail(err, w->take->err.status, "%s", w->take->err.text);
-		pthread_mutex_unlock(&w->take->lock);
-	}
-	cold_scan_destroy(scan);
-	return status;
+	weir_status status;
+	while (!(status = write_more(w, err)))
+		;
+	return status == WEIR_E_NOT_FOUND ? WEIR_OK : status;
 }
 
 /* --- One partition */
@@ -332,9 +226,7 @@ static weir_status write_rows(struct part_writer *w, struct blob_store *store, w
 	weir_status status = checkpoint_file_create(&w->file, store, out->name, &header, err);
 	if (status)
 		return status;
-	status = write_rows_in_memory(w, err);
-	if (!status && part->cold)
-		status = write_rows_below(w, err);
+	status = write_all(w, err);
 	if (!status)
 		status = flush_all(w, err);
 	if (status) {
@@ -344,6 +236,13 @@ static weir_status write_rows(struct part_writer *w, struct blob_store *store, w
 	out->index = part->index;
 	part->result.count++;
 	return checkpoint_file_commit(w->file, &out->info, err);
+}
+
+static void end_rows(struct take_part *part)
+{
+	if (part->rows)
+		store_stream_end(part->rows);
+	part->rows = NULL;
 }
 
 static weir_status write_part(struct take_part *part, struct blob_store *store, weir_error *err)
@@ -361,23 +260,23 @@ static weir_status write_part(struct take_part *part, struct blob_store *store, 
 	weir_status status = write_header(part, store, err);
 	if (!status && !(part->floor && part->index == part->floor)) /* else nothing has changed */
 		status = write_rows(w, store, err);
+	end_rows(part);
 	part->result.index = part->index;
 	part->result.removed = part->removed;
 	for (uint32_t i = 0; i < GATHERS; i++)
 		gather_free(&w->gathers[i]);
-	free(w->emitted);
 	free(w);
 	return status;
 }
 
 /* --- The take */
 
-static void wait_cancelled(struct take *t)
+static void end_streams(struct take *t)
 {
-	while (checkpoint_take_cancel_snapshots(t) != WEIR_OK) /* out of memory, for the moment */
-		nanosleep(&(struct timespec){.tv_nsec = CANCEL_RETRY_MS * 1000000L}, NULL);
+	for (uint32_t i = 0; i < t->parts_count; i++)
+		end_rows(&t->parts[i]);
 	pthread_mutex_lock(&t->lock);
-	while (!t->cancelled)
+	while (t->streams)
 		pthread_cond_wait(&t->wake, &t->lock);
 	pthread_mutex_unlock(&t->lock);
 }
@@ -395,7 +294,7 @@ void checkpoint_take_write(struct take *t)
 	for (uint32_t i = 0; i < t->parts_count && !status; i++)
 		status = write_part(&t->parts[i], store, &err);
 	blob_close(store);
-	wait_cancelled(t); /* of those that failed, or had nothing to write; none emits any more afterwards */
+	end_streams(t);
 	checkpoint_take_let_go(t);
 	pthread_mutex_lock(&t->lock);
 	if (status && !t->err.status)

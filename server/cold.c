@@ -296,14 +296,28 @@ weir_status cold_put_header(struct cold *c, uint32_t partition, const void *data
 
 /* The ends of the range are the beginnings of keys, shorter than what insert_from_last goes by: RocksDB would look from the range's place in the list
  * of ranges for the rows' in theirs. */
-weir_status cold_remove_partition(struct cold *c, uint32_t partition, weir_error *err)
+static rocksdb_writebatch_t *batch_that_removes(uint32_t partition)
 {
 	uint8_t first[2], end[3] = {0, 0, UINT8_MAX};
 	put_be(first, partition, sizeof first);
 	put_be(end, partition, sizeof first);
 	rocksdb_writebatch_t *batch = rocksdb_writebatch_create();
 	rocksdb_writebatch_delete_range(batch, (const char *)first, sizeof first, (const char *)end, sizeof end);
-	return write_batch(c, batch, "removing a partition", err);
+	return batch;
+}
+
+weir_status cold_remove_partition(struct cold *c, uint32_t partition, weir_error *err)
+{
+	return write_batch(c, batch_that_removes(partition), "removing a partition", err);
+}
+
+weir_status cold_empty_partition(struct cold *c, uint32_t partition, const void *header, size_t bytes, weir_error *err)
+{
+	uint8_t key[KEY_BYTES];
+	rocksdb_writebatch_t *batch = batch_that_removes(partition);
+	encode_key(key, partition, KIND_HEADER, 0, 0);
+	rocksdb_writebatch_put(batch, (const char *)key, sizeof key, header, bytes);
+	return write_batch(c, batch, "emptying a partition", err);
 }
 
 weir_status cold_flush(struct cold *c, weir_error *err)

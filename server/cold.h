@@ -42,6 +42,9 @@ weir_status cold_get_header(struct cold *c, uint32_t partition, uint8_t **out, s
 weir_status cold_flush(struct cold *c, weir_error *err) WEIR_MUST_CHECK;
 /* Every row and the header of a partition are gone (a restore over an old folder, a partition that moved away). */
 weir_status cold_remove_partition(struct cold *c, uint32_t partition, weir_error *err) WEIR_MUST_CHECK;
+/* The same, and its header is this one from then on: a crash finds both or neither. */
+weir_status cold_empty_partition(struct cold *c, uint32_t partition, const void *header, size_t bytes,
+                                 weir_error *err) WEIR_MUST_CHECK;
 
 /* Adds to `out` the rows of these keys that are stored. keys ascend and are distinct. */
 weir_status cold_read(struct cold *c, uint32_t partition, uint32_t table, const uint64_t *keys, size_t count,

@@ -65,6 +65,8 @@ static weir_status write_once(struct cold_writer *w, struct cold_write *item)
 		return cold_write(w->options.cold, &item->rows, &item->err);
 	case COLD_WRITE_HEADER:
 		return cold_put_header(w->options.cold, item->partition, item->header, item->header_bytes, &item->err);
+	case COLD_WRITE_EMPTY:
+		return cold_empty_partition(w->options.cold, item->partition, item->header, item->header_bytes, &item->err);
 	default:
 		return cold_flush(w->options.cold, &item->err);
 	}

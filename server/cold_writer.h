@@ -18,13 +18,13 @@ struct cold_writer_options {
 	void *arg;
 };
 
-enum cold_write_kind { COLD_WRITE_ROWS, COLD_WRITE_HEADER, COLD_WRITE_FLUSH };
+enum cold_write_kind { COLD_WRITE_ROWS, COLD_WRITE_HEADER, COLD_WRITE_EMPTY, COLD_WRITE_FLUSH }; /* EMPTY: cold_empty_partition */
 /* The caller's, untouched while under way. done runs through `poster` when it is in RocksDB (FLUSH: on disk) or can never be. */
 struct cold_write {
 	enum cold_write_kind kind;
 	struct row_batch rows; /* ROWS */
-	uint32_t partition;    /* HEADER */
-	const void *header;    /* HEADER */
+	uint32_t partition;    /* HEADER, EMPTY */
+	const void *header;    /* the same */
 	size_t header_bytes;
 	struct poster poster;
 	void (*done)(struct cold_write *w); /* status and err are set; err.text says what and where */

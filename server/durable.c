@@ -14,6 +14,7 @@
 #include "partition_state.h"
 #include "placement.h"
 #include "process.h"
+#include "snapshot_receive.h"
 
 #define READER_THREADS     2u
 #define COLD_SHARE         10u                   /* RocksDB's memtables have 1 / this of the memory budget, */
@@ -35,6 +36,8 @@ struct durable {
 	struct journal *journal;
 	struct journal_channel *channels; /* (channels_count) of the partitions here, then the ledger's */
 	uint32_t channels_count;
+	bool *
+	    is_unfinished; /* (partitions) a snapshot was being received: the partition is empty, what the journal has of it is void */
 	bool recovered, stopped_well;
 	int64_t opened_ms;
 	uint64_t recovery_ms, replayed_entries, replayed_bytes;
@@ -149,7 +152,8 @@ weir_status durable_open(struct server *s, const struct durable_options *options
 	d->opened_ms = clock_ms(s->options.clock);
 	d->baseline = process_memory();
 	d->channels = calloc(s->options.partitions + 1u, sizeof *d->channels);
-	if (!d->channels)
+	d->is_unfinished = calloc(s->options.partitions, sizeof *d->is_unfinished);
+	if (!d->channels || !d->is_unfinished)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", s->name);
 	weir_status status = folder_take(s, options->path, restore, err);
 	if (!status)
@@ -260,10 +264,12 @@ weir_status durable_fill_partition(struct server *s, struct partition *p, weir_e
 	weir_status status = add_tables(d, p, err);
 	if (!status)
 		status = read_header(d, partition_id(p), &header, &n, err);
-	if (!status && header)
+	const bool is_unfinished = header && snapshot_is_unfinished(header, n);
+	if (!status && header && !is_unfinished)
 		status = partition_state_import(p, header, n, err);
 	free(header);
-	return status ? status : load_rows(s, p, err);
+	d->is_unfinished[partition_id(p)] = is_unfinished;
+	return status || is_unfinished ? status : load_rows(s, p, err);
 }
 
 /* --- The ledger */
@@ -444,9 +450,14 @@ static weir_status begin_channel(struct server *s, const struct journal_channel 
 	char name[32] = "ledger";
 	if (!ledger)
 		snprintf(name, sizeof name, "partition %u", c->channel);
-	if (applied != c->last)
-		return weir_fail(err, WEIR_E_CORRUPT, "%s: recovered up to entry %llu, its log ends at %llu", name,
-		                 (unsigned long long)applied, (unsigned long long)c->last);
+	weir_status status = WEIR_OK;
+	if (c->is_void)
+		status = partition_log(p)->ops->restart(partition_log(p), 1, err);
+	else if (applied != c->last)
+		status = weir_fail(err, WEIR_E_CORRUPT, "%s: recovered up to entry %llu, its log ends at %llu", name,
+		                   (unsigned long long)applied, (unsigned long long)c->last);
+	if (status)
+		return status;
 	journal_watch(s->durable->journal, c->channel, on_durable, s);
 	if (ledger)
 		ledger_log_recovered(s->ledger_log);
@@ -470,8 +481,28 @@ static weir_status start_logs(struct server *s, weir_error *err)
 			return weir_fail(err, WEIR_E_MEMORY, "partition %u: out of memory", id);
 		partition_set_log(p, log);
 		add_channel(d, id, partition_state_needs(p), partition_flushed(p));
+		d->channels[d->channels_count - 1].is_void = d->is_unfinished[id];
 	}
 	return s->ledger ? start_ledger_log(s, err) : WEIR_OK;
+}
+
+/* Partitions whose snapshots were not finished are like new ones once their logs are known to begin anew. */
+static weir_status forget_unfinished(struct server *s, weir_error *err)
+{
+	struct durable *d = s->durable;
+	bool any = false;
+	weir_status status = WEIR_OK;
+	for (uint32_t id = 0; id < s->options.partitions; id++)
+		any |= d->is_unfinished[id];
+	if (!any)
+		return WEIR_OK;
+	status = journal_wait(d->journal, err);
+	for (uint32_t id = 0; id < s->options.partitions && !status; id++)
+		if (d->is_unfinished[id]) {
+			LOG_AT(s->options.logger, LOG_WARN, "partition is empty", "partition=%u its snapshot was not finished", id);
+			status = cold_remove_partition(d->cold, id, err);
+		}
+	return status ? status : cold_flush(d->cold, err);
 }
 
 bool durable_is_restoring(const struct server *s)
@@ -489,6 +520,8 @@ weir_status durable_recover(struct server *s, weir_error *err)
 		                        &(struct journal_reader){.entry = replay_entry, .cut = replay_cut, .ctx = s}, err);
 	for (uint32_t i = 0; i < d->channels_count && !status; i++)
 		status = begin_channel(s, &d->channels[i], err);
+	if (!status)
+		status = forget_unfinished(s, err);
 	if (!status && folder_is_restoring(d->folder))
 		status = keep_restored(s, err);
 	if (status)
@@ -581,6 +614,7 @@ void durable_close(struct server *s)
 	cold_close(d->cold);
 	folder_close(d->folder, d->stopped_well);
 	free(d->channels);
+	free(d->is_unfinished);
 	free(d);
 	s->durable = NULL;
 	s->cold = NULL;

@@ -59,6 +59,8 @@ struct journal_channel {
 	/* out: last index in the journal, or the larger of flushed and first - 1 when all of it is truncated; append goes on behind it. */
 	uint64_t last;
 	bool restarted; /* out */
+	/* in: nothing of it is wanted: entries and cuts are not handed over, and none is missed. It must be restarted before anything is appended. */
+	bool is_void;
 };
 /* What a channel's log goes back to: entries from `next` on are void, and the next one has that index. restart: those below are void too. */
 struct journal_cut {
@@ -91,7 +93,7 @@ void journal_watch(struct journal *j, uint16_t channel, journal_watch_fn watch, 
 /* See log_ops.append. Thread-safe; entries of one channel come from one thread, without gaps. Notes e's payload_crc. */
 weir_status journal_append(struct journal *j, uint16_t channel, struct log_entry *e, weir_error *err) WEIR_MUST_CHECK;
 /* See log_ops.truncate_above (cut.next - 1) and restart. From the thread that appends; without restart, cut.next is last + 1 at most. The durable index
- * goes back with it at once, and no further back than cut.next - 1. */
+ * goes back with it at once, and no further back than cut.next - 1; of a restart to 0, until it is durable itself. */
 weir_status journal_cut(struct journal *j, uint16_t channel, struct journal_cut cut, weir_error *err) WEIR_MUST_CHECK;
 uint64_t journal_durable(const struct journal *j, uint16_t channel); /* last durable index */
 void journal_sync(struct journal *j); /* asks for an fsync of all that is appended and cut, and returns at once */

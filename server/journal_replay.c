@@ -176,7 +176,7 @@ static weir_status take(struct replay *r, uint64_t offset, const struct found_en
 	if (*last > 0 && f->h.index != *last + 1)
 		return damaged(r, offset, err, "%s follows %" PRIu64, name_entry(channel, f->h.index, name), *last);
 	*last = f->h.index;
-	return f->h.index < c->first || r->begins[slot] ? WEIR_OK : r->to->entry(r->to->ctx, channel, &f->e, err);
+	return f->h.index < c->first || r->begins[slot] || c->is_void ? WEIR_OK : r->to->entry(r->to->ctx, channel, &f->e, err);
 }
 
 /* A cut takes the channel's last index back; a restart takes it anywhere. */
@@ -200,7 +200,7 @@ static weir_status take_cut(struct replay *r, uint64_t offset, const struct foun
 	c->restarted |= cut.restart;
 	if (cut.next < c->first)
 		cut.next = c->first;
-	return r->to->cut(r->to->ctx, channel, &cut, err);
+	return c->is_void ? WEIR_OK : r->to->cut(r->to->ctx, channel, &cut, err);
 }
 
 /* --- The end of the last segment */
@@ -305,6 +305,8 @@ static weir_status check_channels(const struct replay *r, weir_error *err)
 		const struct journal_channel *c = &r->channels[i];
 		uint64_t last = r->j->last.of[journal_slot(c->channel)];
 		uint64_t known = c->flushed > c->first - 1 ? c->flushed : c->first - 1;
+		if (c->is_void)
+			continue;
 		if (r->begins[journal_slot(c->channel)])
 			return begins_late(r, c, err);
 		if (c->restarted)

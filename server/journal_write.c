@@ -315,15 +315,16 @@ static void no_more_than(uint64_t *index, uint64_t most)
 		*index = most;
 }
 
-/* The channel ends at `last`, whatever it had. An fsync that is under way covers nothing behind that: it began before the cut. */
-static void go_back(struct journal *j, uint32_t slot, uint64_t last)
+/* The channel ends at `last`, whatever it had, and `still` of that is durable already. An fsync that is under way covers nothing behind that: it began
+ * before the cut. */
+static void go_back(struct journal *j, uint32_t slot, uint64_t last, uint64_t still)
 {
 	_Atomic uint64_t *durable = &j->watchers[slot].durable;
 	j->last.of[slot] = last;
-	no_more_than(&j->stable.of[slot], last);
-	no_more_than(&j->syncing_last.of[slot], last);
-	if (atomic_load_explicit(durable, memory_order_relaxed) > last)
-		atomic_store_explicit(durable, last, memory_order_release);
+	no_more_than(&j->stable.of[slot], still);
+	no_more_than(&j->syncing_last.of[slot], still);
+	if (atomic_load_explicit(durable, memory_order_relaxed) > still)
+		atomic_store_explicit(durable, still, memory_order_release);
 }
 
 weir_status journal_cut(struct journal *j, uint16_t channel, struct journal_cut cut, weir_error *err)
@@ -337,7 +338,7 @@ weir_status journal_cut(struct journal *j, uint16_t channel, struct journal_cut 
 	assert(cut.next > 0 && (cut.restart || cut.next <= j->last.of[slot] + 1));
 	weir_status status = write_with_header(j, &h, &header, 1, err);
 	if (status == WEIR_OK) {
-		go_back(j, slot, cut.next - 1);
+		go_back(j, slot, cut.next - 1, cut.restart ? 0 : cut.next - 1);
 		no_more_than(&j->needed.of[slot], cut.next);
 	}
 	pthread_mutex_unlock(&j->lock);

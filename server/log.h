@@ -63,7 +63,8 @@ struct log_ops {
 	 * everything that was appended behind it. */
 	/* Entries > index are void: the next one is index + 1. index >= committed; at or above last: nothing to do. */
 	weir_status (*truncate_above)(struct log *l, uint64_t index, weir_error *err);
-	/* All entries are void: the next one is `first`. Behind a snapshot that covers what is below. */
+	/* All entries are void: the next one is `first`. Behind a snapshot that covers what is below. On disk nothing is durable until the cut is, and
+	 * then everything below `first` counts as durable. */
 	weir_status (*restart)(struct log *l, uint64_t first, weir_error *err);
 	void (*destroy)(struct log *l);
 };

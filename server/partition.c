@@ -463,6 +463,35 @@ void partition_submit(struct partition *p, const struct record *r, const struct 
 	submission_run(s);
 }
 
+/* --- The log's memory */
+
+struct log *partition_log(const struct partition *p)
+{
+	return p->options.log;
+}
+
+void partition_pin(struct partition *p, struct partition_pin *pin)
+{
+	pin->next = p->pins;
+	p->pins = pin;
+}
+
+void partition_unpin(struct partition *p, struct partition_pin *pin)
+{
+	struct partition_pin **at = &p->pins;
+	while (*at != pin)
+		at = &(*at)->next;
+	*at = pin->next;
+}
+
+void partition_release_log(struct partition *p)
+{
+	uint64_t first = partition_state_needs(p);
+	for (const struct partition_pin *pin = p->pins; pin; pin = pin->next)
+		first = pin->first < first ? pin->first : first;
+	p->options.log->ops->release_below(p->options.log, first);
+}
+
 /* --- Roles */
 
 void partition_step_down(struct partition *p)

@@ -97,6 +97,15 @@ void partition_abandon(struct partition *p);
 
 /* --- With other replicas */
 
+struct log *partition_log(const struct partition *p); /* borrowed; NULL: not set yet */
+/* While it is set, the log's entries from `first` on stay in memory. */
+struct partition_pin {
+	uint64_t first;             /* the caller's: it may grow */
+	struct partition_pin *next; /* the partition's */
+};
+void partition_pin(struct partition *p, struct partition_pin *pin);
+void partition_unpin(struct partition *p, struct partition_pin *pin);
+
 /* Entries up to index, which are in the log, are committed: they are applied, in order, as soon as their rows are in memory, and whoever waits for them
  * is answered. An index below one that was told: nothing. */
 void partition_commit_to(struct partition *p, uint64_t index);

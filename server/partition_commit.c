@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "partition_internal.h"
-#include "partition_state.h"
 
 /* Whether the rows that the entry changes are in memory; if not, rows_fetched goes on once they are, or the next tick when there was no memory to ask. */
 static bool has_rows(struct partition *p, const struct log_entry *e)
@@ -39,7 +38,6 @@ static struct submission *take_waiting(struct partition *p, uint64_t index)
 /* What is called back here may submit and commit: the partition's state is complete whenever that can be. */
 static void commit_entry(struct partition *p, const struct log_entry *e)
 {
-	struct log *log = p->options.log;
 	const uint64_t index = e->index;
 	const bool closes_step = e->record.kind == RECORD_CLOSE_STEP;
 	epochs_begin(&p->epochs, e->epoch, index);
@@ -53,7 +51,7 @@ static void commit_entry(struct partition *p, const struct log_entry *e)
 	}
 	if (index == p->replayed)
 		replay_end(p);
-	log->ops->release_below(log, partition_state_needs(p)); /* e, too */
+	partition_release_log(p); /* e, too */
 	struct submission *s = take_waiting(p, index);
 	if (closes_step)
 		parked_wake(p, INT64_MIN);

@@ -117,6 +117,7 @@ struct partition {
 	struct epochs epochs;
 	struct store_options store_options; /* options.store points here */
 	bool cold, closed;                  /* rows may be below memory; no longer */
+	struct partition_pin *pins;
 	struct replay_skip skip;
 	uint64_t replayed;      /* rows may be ahead of entries up to here: what the log had when it was replayed */
 	uint64_t fetched;       /* tickets up to here are served */
@@ -192,6 +193,8 @@ void evict_tick(struct partition *p, int64_t now_ms);
 
 /* Makes the record the log's next entry: *e, which is to be appended. */
 weir_status submission_enter(struct submission *s, struct log_entry *e);
+/* Lets the log's memory go below what steps and pins need. */
+void partition_release_log(struct partition *p);
 
 /* --- partition_tail.c: entries in the log that are not applied yet */
 

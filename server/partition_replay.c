@@ -135,7 +135,7 @@ static weir_status replay_next(struct partition *p, weir_error *err)
 	if (p->failed)
 		return weir_fail(err, p->failed, "partition %u: entry %llu could not be replayed", p->options.id,
 		                 (unsigned long long)e->index);
-	log->release_below(p->options.log, partition_state_needs(p));
+	partition_release_log(p);
 	return WEIR_OK;
 }
 
@@ -163,7 +163,7 @@ void partition_recovered(struct partition *p)
 	p->committed = p->applied;
 	if (p->applied == p->replayed)
 		replay_end(p);
-	p->options.log->ops->release_below(p->options.log, partition_state_needs(p));
+	partition_release_log(p);
 	partition_durable(p);
 	partition_publish(p);
 }

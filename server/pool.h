@@ -42,5 +42,11 @@ static inline bool pool_promise(struct pool *p, uint64_t bytes)
 	atomic_fetch_sub_explicit(&p->promised, bytes, memory_order_relaxed);
 	return false;
 }
+/* They left after all: a partition has gone. */
+static inline void pool_take_back(struct pool *p, uint64_t bytes)
+{
+	if (p && p->limit)
+		atomic_fetch_sub_explicit(&p->promised, bytes, memory_order_relaxed);
+}
 
 #endif

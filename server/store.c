@@ -16,6 +16,7 @@ static void table_free(struct store_table *t)
 {
 	if (!t)
 		return;
+	pool_take_back(t->store->options.pool, t->promised);
 	slab_free(&t->slab);
 	slab_free(&t->stubs);
 	rowmap_free(&t->map);
@@ -44,7 +45,8 @@ void store_destroy(struct store *s)
 {
 	if (!s)
 		return;
-	store_snapshot_cancel(s);
+	for (uint32_t i = 0; i < STORE_SNAPSHOTS_MAX; i++)
+		store_snapshot_cancel(&s->snapshots[i]);
 	store_free_requests(s);
 	store_free_writes(s);
 	for (uint32_t id = 0; id < s->tables_end; id++)
@@ -79,8 +81,12 @@ static weir_status promise_dense(struct store_table *t, weir_error *err)
 {
 	struct pool *pool = t->store->options.pool;
 	const uint64_t bytes = slab_cost(&t->slab, store_chunks(t));
-	if (t->spec.kind != WEIR_DENSE || pool_promise(pool, bytes))
+	if (t->spec.kind != WEIR_DENSE)
 		return WEIR_OK;
+	if (pool_promise(pool, bytes)) {
+		t->promised = bytes;
+		return WEIR_OK;
+	}
 	return weir_fail(
 	    err, WEIR_E_LIMIT,
 	    "table %s: its dense rows and optimizer state stay in memory, and with those of other tables they are more than "

@@ -141,20 +141,23 @@ struct store_counters {
 };
 void store_get_counters(const struct store *s, struct store_counters *out);
 
-/* --- Snapshots, for checkpoints: the partition's rows as they are at the moment of begin, while it goes on changing. Rows in memory are emitted in slices, and a row
- * that is about to change, or to leave, before that; for the others there is a snapshot of RocksDB taken at the same moment, whose
+/* --- Snapshots, for checkpoints and learners (store_stream.h): the partition's rows as they are at the moment of begin, while it goes on changing. Rows in memory are
+ * emitted in slices, and a row that is about to change, or to leave, before that; for the others there is a snapshot of RocksDB taken at the same moment, whose
  * rows count where no row or removal of the same key was emitted. */
+#define STORE_SNAPSHOTS_MAX 2u /* in progress at once: a checkpoint's and a learner's */
+
 struct store_snapshot_options {
 	uint64_t floor; /* rows with version <= floor are left out (those below are for the reader to leave out); 0: none */
 	/* Rows as they were at begin; an item with `removed` says that RocksDB's row of this key is no more. The batch's memory is the receiver's. */
 	void (*emit)(void *arg, struct row_batch batch);
 	void *arg;
 };
-/* E_STATE: one is in progress. *cold: the caller's; NULL without a cold. */
-weir_status store_snapshot_begin(struct store *s, const struct store_snapshot_options *options, struct cold_snapshot **cold,
-                                 weir_error *err);
+struct store_snapshot; /* the store's; no more to be used when it has ended */
+/* E_BUSY: too many are in progress. *cold: the caller's; NULL without a cold. */
+weir_status store_snapshot_begin(struct store_snapshot **out, struct store *s, const struct store_snapshot_options *options,
+                                 struct cold_snapshot **cold, weir_error *err) WEIR_MUST_CHECK;
 /* Looks at up to rows_max rows. *more false: all have been emitted, the snapshot has ended. An error (E_MEMORY) ends it too: it is not complete. */
-weir_status store_snapshot_next(struct store *s, size_t rows_max, bool *more);
-void store_snapshot_cancel(struct store *s); /* no more is emitted; nothing when none is in progress */
+weir_status store_snapshot_next(struct store_snapshot *n, size_t rows_max, bool *more);
+void store_snapshot_cancel(struct store_snapshot *n); /* no more is emitted; nothing when it has ended */
 
 #endif

@@ -31,10 +31,12 @@ enum row_flag {
 	ROW_REFERENCED = 2, /* since the clock's hand passed */
 	ROW_DIRTY = 4,
 	ROW_WRITING = 8,
-	ROW_PARITY = 16, /* equal to the store's: emitted, or not part of the snapshot */
+	ROW_PARITY = 16, /* equal to the store's: emitted, or not part of the first snapshot; */
 	ROW_BELOW = 32,  /* some version of it is in RocksDB (without it, perhaps) */
 	ROW_KEPT = 64,   /* for the record that asks again: it does not leave */
+	ROW_PARITY_SECOND = 128, /* of the second */
 };
+#define ROW_PARITIES (ROW_PARITY | ROW_PARITY_SECOND)
 
 struct row_tail {
 	struct row_meta meta;
@@ -59,6 +61,7 @@ struct store_table {
 	uint64_t leaving, stubs_leaving; /* victims on their way to RocksDB */
 	uint64_t arriving;               /* rows of requests under way */
 	uint64_t wanted;                 /* rows of the request that waits for room */
+	uint64_t promised;               /* bytes: the pool's promise for dense rows */
 };
 
 /* A batch on its way to RocksDB, or a header behind batches. */
@@ -88,7 +91,9 @@ struct store_flush {
 };
 
 struct store_snapshot {
+	struct store *store;
 	bool active;
+	uint8_t parity; /* its bit of ROW_PARITIES */
 	weir_status failed;
 	struct store_snapshot_options options;
 	struct row_batch batch;
@@ -105,7 +110,7 @@ struct store {
 	bool closed;
 	bool replays;          /* nobody else is there yet: what is written is written at once */
 	weir_error replay_err; /* of a write */
-	uint8_t parity;        /* 0 or ROW_PARITY */
+	uint8_t parity;        /* of ROW_PARITIES */
 	uint64_t durable;
 	/* store_fetch.c */
 	struct store_request *noted;                     /* being filled */
@@ -127,7 +132,8 @@ struct store {
 	struct store_write *under_way, **under_way_last; /* with the writer, in its order */
 	uint64_t removing;                               /* removals on their way */
 	struct store_flush flush;
-	struct store_snapshot snapshot;
+	struct store_snapshot snapshots[STORE_SNAPSHOTS_MAX];
+	uint32_t snapshots_active;
 	struct store_counters counters;
 };
 
@@ -225,11 +231,11 @@ void store_release_held(struct store *s);
 void store_free_writes(struct store *s);
 
 /* --- store_snapshot.c */
-/* Emits the row if the snapshot in progress still needs it. */
+/* Emits the row into the snapshots in progress that still need it. */
 void store_save_row(struct store_table *t, uint64_t row);
 static inline void store_before_change(struct store_table *t, uint64_t row)
 {
-	if (t->store->snapshot.active && (*row_flags(t, row) & ROW_PARITY) != t->store->parity)
+	if (t->store->snapshots_active && (*row_flags(t, row) ^ t->store->parity) & ROW_PARITIES)
 		store_save_row(t, row);
 }
 

@@ -248,16 +248,29 @@ weir_status cold_flush(struct cold *c, weir_error *err)
 	return WEIR_OK;
 }
 
+static void remove_partition(struct store *s, uint32_t partition)
+{
+	for (uint32_t at; (at = lower(&s->live, &(struct key){.partition = partition})) < s->live.count;) {
+		const struct key k = s->live.of[at].key;
+		if (k.partition != partition)
+			break;
+		write_pair(s, &k, NULL, 0);
+	}
+}
+
 weir_status cold_remove_partition(struct cold *c, uint32_t partition, weir_error *err)
 {
 	(void)err;
-	const struct pairs *live = &c->store->live;
-	for (uint32_t at; (at = lower(live, &(struct key){.partition = partition})) < live->count;) {
-		const struct key k = live->of[at].key;
-		if (k.partition != partition)
-			break;
-		write_pair(c->store, &k, NULL, 0);
-	}
+	remove_partition(c->store, partition);
+	c->store->writes++;
+	return WEIR_OK;
+}
+
+weir_status cold_empty_partition(struct cold *c, uint32_t partition, const void *header, size_t bytes, weir_error *err)
+{
+	(void)err;
+	remove_partition(c->store, partition);
+	write_pair(c->store, &(struct key){partition, KIND_HEADER, 0, 0}, header, bytes);
 	c->store->writes++;
 	return WEIR_OK;
 }

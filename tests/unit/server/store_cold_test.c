@@ -39,6 +39,15 @@ struct record {
 	uint64_t ticket;
 };
 
+/* A snapshot. */
+struct view {
+	struct store_snapshot *snapshot; /* NULL: none is in progress */
+	uint64_t floor;
+	struct cold_snapshot *below;
+	model expected, emitted;
+	bool removed[TABLES][KEYS];
+};
+
 struct world {
 	struct prng prng;
 	struct task_queue *loop;
@@ -56,12 +65,7 @@ struct world {
 	struct cold_write header;
 	uint64_t header_index, header_at; /* what the header says; that of the last one in RocksDB */
 	bool flushing;
-	/* A snapshot. */
-	bool snapshotting;
-	uint64_t floor;
-	struct cold_snapshot *below;
-	model expected, emitted;
-	bool removed[TABLES][KEYS];
+	struct view views[STORE_SNAPSHOTS_MAX];
 	/* A scan of table 0: rows stored since its first page, and rows met. */
 	struct prng scan_prng; /* its own: what else happens does not depend on it */
 	bool scanning, kept[KEYS], met[KEYS];
@@ -290,11 +294,11 @@ static uint64_t id_of(uint64_t key)
 	return key * 0xf1de83e19937733dull; /* the inverse of key_of's factor */
 }
 
-static void take(struct world *w, uint32_t table, uint64_t key, const uint8_t *bytes, size_t count)
+static void take(struct view *v, uint32_t table, uint64_t key, const uint8_t *bytes, size_t count)
 {
 	const uint8_t *floats;
 	size_t n;
-	struct model_row *m = &w->emitted[table][id_of(key)];
+	struct model_row *m = &v->emitted[table][id_of(key)];
 	assert_false(m->stored);
 	assert_int_equal(row_decode(bytes, count, &m->meta, &floats, &n), WEIR_OK);
 	assert_true(n == FLOATS || n == 0);
@@ -305,50 +309,61 @@ static void take(struct world *w, uint32_t table, uint64_t key, const uint8_t *b
 
 static void emit(void *arg, struct row_batch b)
 {
-	struct world *w = arg;
+	struct view *v = arg;
 	assert_int_equal(b.partition, 3);
 	for (size_t i = 0; i < b.count; i++) {
 		if (b.items[i].removed)
-			w->removed[b.items[i].table][id_of(b.items[i].key)] = true;
+			v->removed[b.items[i].table][id_of(b.items[i].key)] = true;
 		else
-			take(w, b.items[i].table, b.items[i].key, b.data + b.items[i].offset, b.items[i].bytes);
+			take(v, b.items[i].table, b.items[i].key, b.data + b.items[i].offset, b.items[i].bytes);
 	}
 	row_batch_free(&b);
 }
 
-static void begin_snapshot(struct world *w)
+static void begin_snapshot(struct world *w, struct view *v, const struct store_snapshot_options *o)
 {
-	if (w->snapshotting)
+	memcpy(v->expected, w->rows, sizeof v->expected);
+	memset(v->emitted, 0, sizeof v->emitted);
+	memset(v->removed, 0, sizeof v->removed);
+	v->floor = o->floor;
+	assert_int_equal(store_snapshot_begin(&v->snapshot, w->store, o, &v->below, NULL), WEIR_OK);
+}
+
+/* Another one, of those that can be in progress at once. */
+static void begin_any_snapshot(struct world *w)
+{
+	struct view *v = w->views;
+	while (v < w->views + STORE_SNAPSHOTS_MAX && v->snapshot)
+		v++;
+	const uint64_t floor = prng_below(&w->prng, 2) ? 0 : prng_below(&w->prng, w->index + 1);
+	const struct store_snapshot_options o = {.floor = floor, .emit = emit, .arg = v};
+	if (v < w->views + STORE_SNAPSHOTS_MAX) {
+		begin_snapshot(w, v, &o);
 		return;
-	w->snapshotting = true;
-	w->floor = prng_below(&w->prng, 2) ? 0 : prng_below(&w->prng, w->index + 1);
-	memcpy(w->expected, w->rows, sizeof w->expected);
-	memset(w->emitted, 0, sizeof w->emitted);
-	memset(w->removed, 0, sizeof w->removed);
-	const struct store_snapshot_options o = {.floor = w->floor, .emit = emit, .arg = w};
-	assert_int_equal(store_snapshot_begin(w->store, &o, &w->below, NULL), WEIR_OK);
-	struct cold_snapshot *second;
-	assert_int_equal(store_snapshot_begin(w->store, &o, &second, NULL), WEIR_E_STATE);
+	}
+	struct store_snapshot *none;
+	struct cold_snapshot *below;
+	assert_int_equal(store_snapshot_begin(&none, w->store, &o, &below, NULL), WEIR_E_BUSY);
+	assert_null(none);
+	assert_null(below);
 }
 
 /* Adds what the view of RocksDB has and compares the whole with the model as it was. */
-static void check_snapshot(struct world *w)
+static void check_snapshot(struct world *w, struct view *v)
 {
 	struct cold_scan *scan;
 	struct cold_row row;
-	assert_int_equal(cold_scan_create(&scan, w->cold, w->below, 3, COLD_TABLES_ALL, NULL), WEIR_OK);
+	assert_int_equal(cold_scan_create(&scan, w->cold, v->below, 3, COLD_TABLES_ALL, NULL), WEIR_OK);
 	while (cold_scan_next(scan, &row, NULL) == WEIR_OK) {
 		const uint64_t id = id_of(row.key);
-		if (!w->emitted[row.table][id].stored && !w->removed[row.table][id] && row_version(row.bytes) > w->floor)
-			take(w, row.table, row.key, row.bytes, row.count);
+		if (!v->emitted[row.table][id].stored && !v->removed[row.table][id] && row_version(row.bytes) > v->floor)
+			take(v, row.table, row.key, row.bytes, row.count);
 	}
 	cold_scan_destroy(scan);
-	cold_snapshot_destroy(w->below);
-	w->below = NULL;
 	for (uint32_t t = 0; t < TABLES; t++)
 		for (uint64_t id = 0; id < KEYS; id++) {
-			const struct model_row *m = &w->expected[t][id], *e = &w->emitted[t][id];
-			assert_int_equal(e->stored, m->stored && m->meta.version > w->floor);
+			const struct model_row *m = &v->expected[t][id], *e = &v->emitted[t][id];
+			assert_int_equal(e->stored, m->stored && m->meta.version > v->floor);
 			if (e->stored) {
 				assert_memory_equal(&e->meta, &m->meta, sizeof e->meta);
 				assert_int_equal(e->stub, m->stub);
@@ -358,22 +373,28 @@ static void check_snapshot(struct world *w)
 		}
 }
 
-static void go_on_snapshot(struct world *w)
+static void forget_snapshot(struct view *v)
 {
-	if (!w->snapshotting)
-		return;
+	cold_snapshot_destroy(v->below);
+	v->below = NULL;
+	v->snapshot = NULL;
+}
+
+static void go_on_snapshot(struct world *w, struct view *v)
+{
 	bool more = true;
+	if (!v->snapshot)
+		return;
 	if (prng_below(&w->prng, 40) == 0) {
-		store_snapshot_cancel(w->store);
-		cold_snapshot_destroy(w->below);
-		w->below = NULL;
+		store_snapshot_cancel(v->snapshot);
 		more = false;
 	} else {
-		assert_int_equal(store_snapshot_next(w->store, prng_below(&w->prng, 120), &more), WEIR_OK);
+		assert_int_equal(store_snapshot_next(v->snapshot, prng_below(&w->prng, 120), &more), WEIR_OK);
 		if (!more)
-			check_snapshot(w);
+			check_snapshot(w, v);
 	}
-	w->snapshotting = more;
+	if (!more)
+		forget_snapshot(v);
 }
 
 /* --- Scans */
@@ -477,9 +498,9 @@ static void world_stop(struct world *w)
 		;
 	store_destroy(w->store);
 	assert_int_equal(pool_used(&w->pool), 0);
-	cold_snapshot_destroy(w->below);
-	w->below = NULL;
-	w->snapshotting = w->scanning = false;
+	for (uint32_t i = 0; i < STORE_SNAPSHOTS_MAX; i++)
+		forget_snapshot(&w->views[i]);
+	w->scanning = false;
 	cold_close(w->cold);
 	for (struct record *r = w->parked, *next; r; r = next) {
 		next = r->next;
@@ -535,10 +556,11 @@ static void step(struct world *w)
 	else if (what < 82)
 		begin_flush(w);
 	else if (what < 84)
-		begin_snapshot(w);
+		begin_any_snapshot(w);
 	else if (what < 85)
 		check_below(w);
-	go_on_snapshot(w);
+	for (uint32_t i = 0; i < STORE_SNAPSHOTS_MAX; i++)
+		go_on_snapshot(w, &w->views[i]);
 	if (prng_below(&w->scan_prng, 4) == 0)
 		go_on_scan(w);
 	store_balance(w->store);
@@ -790,24 +812,23 @@ static void a_snapshot_works_without_anything_below(void **state)
 	for (uint64_t i = 0; i < RECORD_MAX; i++)
 		r.ids[i] = i;
 	assert_true(try_record(w, &r));
-	memcpy(w->expected, w->rows, sizeof w->expected);
-	memset(w->emitted, 0, sizeof w->emitted);
-	const struct store_snapshot_options o = {.emit = emit, .arg = w};
-	struct cold_snapshot *below;
+	struct view *v = &w->views[1];
+	const struct store_snapshot_options o = {.emit = emit, .arg = v};
 	bool more;
-	assert_int_equal(store_snapshot_begin(w->store, &o, &below, NULL), WEIR_OK);
-	assert_null(below);
-	assert_int_equal(store_snapshot_next(w->store, 10, &more), WEIR_OK);
+	begin_snapshot(w, v, &o);
+	assert_null(v->below);
+	assert_int_equal(store_snapshot_next(v->snapshot, 10, &more), WEIR_OK);
 	assert_true(more);
 	r.ids[0] = 2 * RECORD_MAX; /* a new row, and the others change */
 	assert_true(try_record(w, &r));
 	while (more)
-		assert_int_equal(store_snapshot_next(w->store, 10, &more), WEIR_OK);
+		assert_int_equal(store_snapshot_next(v->snapshot, 10, &more), WEIR_OK);
 	for (uint64_t id = 0; id < KEYS; id++) {
-		assert_int_equal(w->emitted[0][id].stored, w->expected[0][id].stored);
-		if (w->emitted[0][id].stored)
-			assert_memory_equal(w->emitted[0][id].row, w->expected[0][id].row, sizeof w->expected[0][id].row);
+		assert_int_equal(v->emitted[0][id].stored, v->expected[0][id].stored);
+		if (v->emitted[0][id].stored)
+			assert_memory_equal(v->emitted[0][id].row, v->expected[0][id].row, sizeof v->expected[0][id].row);
 	}
+	forget_snapshot(v);
 	store_destroy(w->store);
 	w->store = budgeted;
 	memcpy(w->tables, tables, sizeof tables);
@@ -837,10 +858,11 @@ static void removals_under_way_are_in_a_snapshot(void **state)
 		keys[i] = key_of(i);
 	set_durable(w, ++w->index);
 	assert_int_equal(store_remove(w->tables[0], keys, MANY, w->index), WEIR_OK);
+	struct view *v = &w->views[0];
 	const struct store_snapshot_options o = {.emit = note_removed, .arg = removed};
-	assert_int_equal(store_snapshot_begin(w->store, &o, &w->below, NULL), WEIR_OK);
+	assert_int_equal(store_snapshot_begin(&v->snapshot, w->store, &o, &v->below, NULL), WEIR_OK);
 	while (more)
-		assert_int_equal(store_snapshot_next(w->store, 100, &more), WEIR_OK);
+		assert_int_equal(store_snapshot_next(v->snapshot, 100, &more), WEIR_OK);
 	for (uint64_t i = 0; i < MANY; i++)
 		assert_true(removed[i]);
 	settle(w);
