@@ -343,6 +343,32 @@ static void a_restart_begins_anywhere(void **state)
 	assert_int_equal(seen.channels[2].last, 1);
 }
 
+/* Its first entries are gone, and nobody asks for them: it begins anew. */
+static void a_void_channel_is_restarted(void **state)
+{
+	(void)state;
+	struct fixture_seen seen;
+	weir_error err = {0};
+	struct journal *j = reopen(disk_system(), &seen);
+	restart(j, 0, 50);
+	append_after(j, 0, 1, 50, 52);
+	append(j, 1, 1, 3);
+	cut(j, 0, 52);
+	close_well(j);
+	CHECK_OK(open_on(disk_system(), &j, &err), err);
+	seen = fixture_seen_new(BODY);
+	seen.channels[0].is_void = true;
+	seen.channels[0].first = seen.channels[0].flushed = 60; /* else it would be missed */
+	CHECK_OK(fixture_replay(j, &seen, &err), err);
+	assert_true(seen.first[0] == 0 && seen.cuts[0][50] == 0);
+	assert_true(seen.first[1] == 1 && seen.last[1] == 3);
+	restart(j, 0, 1);
+	append(j, 0, 1, 2);
+	close_well(j);
+	close_well(reopen(disk_system(), &seen));
+	assert_true(seen.first[0] == 1 && seen.channels[0].last == 2 && seen.channels[1].last == 3);
+}
+
 static void the_durable_index_goes_back_only_by_a_cut(void **state)
 {
 	(void)state;
@@ -369,9 +395,13 @@ static void the_durable_index_goes_back_only_by_a_cut(void **state)
 	cut(j, 0, 2);
 	assert_int_equal(journal_durable(j, fixture_channels[0]), 1);
 	restart(j, 0, 9);
-	assert_int_equal(journal_durable(j, fixture_channels[0]), 1);
+	assert_int_equal(journal_durable(j, fixture_channels[0]), 0); /* not even that it restarts */
 	CHECK_OK(journal_wait(j, &err), err);
 	assert_int_equal(journal_durable(j, fixture_channels[0]), 8);
+	restart(j, 0, 4);
+	assert_int_equal(journal_durable(j, fixture_channels[0]), 0);
+	CHECK_OK(journal_wait(j, &err), err);
+	assert_int_equal(journal_durable(j, fixture_channels[0]), 3);
 	close_well(j);
 	faulty_disk_destroy(disk);
 }
@@ -1013,6 +1043,7 @@ int main(void)
 	    IN_FOLDER(an_entry_too_large_is_refused),
 	    IN_FOLDER(a_cut_voids_what_is_above_it),
 	    IN_FOLDER(a_restart_begins_anywhere),
+	    IN_FOLDER(a_void_channel_is_restarted),
 	    IN_FOLDER(the_durable_index_goes_back_only_by_a_cut),
 	    IN_FOLDER(what_is_cut_before_it_is_told_is_never_told),
 	    IN_FOLDER(void_entries_keep_no_segment),
