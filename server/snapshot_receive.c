@@ -470,3 +470,9 @@ bool snapshot_is_unfinished(const void *header, size_t bytes)
 {
 	return bytes == UNFINISHED_BYTES && memcmp(header, UNFINISHED, UNFINISHED_BYTES) == 0;
 }
+
+const void *snapshot_unfinished_header(size_t *bytes)
+{
+	*bytes = UNFINISHED_BYTES;
+	return UNFINISHED;
+}
