@@ -17,8 +17,8 @@
 #define ROW_BYTES_MAX (ROW_META_BYTES + 4ull * WEIR_ROW_WIDTH_MAX * (1 + WEIR_OPTIMIZER_SLOTS_MAX))
 
 static const char *const kind_names[] = {
-    [SNAPSHOT_BEGIN] = "BEGIN", [SNAPSHOT_TABLE] = "TABLE", [SNAPSHOT_STATE] = "STATE",
-    [SNAPSHOT_ROWS] = "ROWS",   [SNAPSHOT_ENTRY] = "ENTRY", [SNAPSHOT_END] = "END",
+    [SNAPSHOT_BEGIN] = "BEGIN", [SNAPSHOT_TABLE] = "TABLE", [SNAPSHOT_STATE] = "STATE", [SNAPSHOT_ROWS] = "ROWS",
+    [SNAPSHOT_ENTRY] = "ENTRY", [SNAPSHOT_END] = "END",     [SNAPSHOT_ASK] = "ASK",     [SNAPSHOT_RECEIVED] = "RECEIVED",
 };
 
 /* --- Writing */
@@ -96,6 +96,21 @@ struct message *snapshot_make_end(const struct snapshot_frame *f, const struct s
 	put64(out + 24, t->bytes);
 	memcpy(out + 32, t->hash, sizeof t->hash);
 	return snapshot_make(f, out, sizeof out);
+}
+
+struct message *snapshot_make_ask(uint64_t session, uint64_t from, const uint8_t uuid[16], uint64_t generation)
+{
+	const struct snapshot_frame f = {.kind = SNAPSHOT_ASK, .session = session, .number = from};
+	uint8_t out[SNAPSHOT_ASK_BYTES];
+	memcpy(out, uuid, 16);
+	put64(out + 16, generation);
+	return snapshot_make(&f, out, sizeof out);
+}
+
+struct message *snapshot_make_received(uint64_t session, uint64_t next)
+{
+	const struct snapshot_frame f = {.kind = SNAPSHOT_RECEIVED, .session = session, .number = next};
+	return snapshot_make(&f, NULL, 0);
 }
 
 /* A frame of rows whose bytes stay where the batch has them. */
@@ -244,7 +259,7 @@ weir_status snapshot_read(struct cursor c, struct snapshot_frame *out, weir_erro
 		return weir_fail(err, WEIR_E_CORRUPT, "crc 0x%08x, computed 0x%08x", get32(h + CRC_AT), crc);
 	*out = (struct snapshot_frame){
 	    .kind = h[10], .session = get64(h + 16), .number = get64(h + 24), .rows = get32(h + 32), .payload = c};
-	if (out->kind < SNAPSHOT_BEGIN || out->kind > SNAPSHOT_END || h[11] || !is_zero(h + 36, 12) || out->session == 0 ||
+	if (out->kind < SNAPSHOT_BEGIN || out->kind > SNAPSHOT_RECEIVED || h[11] || !is_zero(h + 36, 12) || out->session == 0 ||
 	    (out->kind == SNAPSHOT_ROWS) != (out->rows > 0))
 		return weir_fail(err, WEIR_E_CORRUPT, "kind %u of session %" PRIu64 " with %u rows", h[10], out->session, out->rows);
 	return WEIR_OK;
@@ -324,6 +339,21 @@ weir_status snapshot_read_entry(const struct snapshot_frame *f, uint32_t partiti
 	return status;
 }
 
+weir_status snapshot_check_ask(const struct snapshot_frame *f, const uint8_t uuid[16], uint64_t generation, weir_error *err)
+{
+	uint8_t b[SNAPSHOT_ASK_BYTES];
+	struct cursor c = f->payload;
+	if (c.left != sizeof b || cursor_read(&c, b, sizeof b))
+		return weir_fail(err, WEIR_E_CORRUPT, "a snapshot is asked for in %zu bytes, expected %zu", c.left, sizeof b);
+	if (memcmp(b, uuid, 16) != 0)
+		return weir_fail(err, WEIR_E_GENERATION, "a snapshot is asked for that is of another job");
+	if (get64(b + 16) != generation)
+		return weir_fail(err, WEIR_E_GENERATION,
+		                 "a snapshot of generation %" PRIu64 " is asked for, this server is in generation %" PRIu64,
+		                 get64(b + 16), generation);
+	return WEIR_OK;
+}
+
 /* --- Reading: a snapshot */
 
 weir_status snapshot_reader_init(struct snapshot_reader *r, const uint8_t uuid[16], uint64_t generation, uint32_t partition,
@@ -398,6 +428,9 @@ static bool is_in_order(const struct snapshot_reader *r, const struct snapshot_f
 		return has_head(r) && !has_entries(r);
 	case SNAPSHOT_END:
 		return has_head(r) && has_entries(r);
+	case SNAPSHOT_ASK:
+	case SNAPSHOT_RECEIVED:
+		break;
 	}
 	return false;
 }

@@ -20,6 +20,10 @@
  *   END    6    0  frames before it u64     8  rows u64    16  entries u64    24  their payload bytes u64    32  xxh3-128 of their payloads, 16 bytes,
  *              canonical order
  *
+ *   and the other way, from who receives it (snapshot_stream.h); its session is the one it asks for
+ *   ASK      7     its number: that of the frame which is to come first.    0  job uuid   16 bytes     16  generation   u64
+ *   RECEIVED 8     its number: all frames below it are written, or, with END, installed. No payload
+ *
  * Whatever the bytes: a frame that snapshot_reader_take lets through is intact, of the job that was asked for, in its place, and within the limits. */
 #ifndef WEIR_SNAPSHOT_FORMAT_H
 #define WEIR_SNAPSHOT_FORMAT_H
@@ -34,6 +38,7 @@
 #define SNAPSHOT_BEGIN_BYTES       72u
 #define SNAPSHOT_ROW_BYTES         16u
 #define SNAPSHOT_END_BYTES         48u
+#define SNAPSHOT_ASK_BYTES         24u
 #define SNAPSHOT_HASH_BYTES        16u
 #define SNAPSHOT_PAYLOAD_BYTES_MAX (FRAME_BYTES_MAX - SNAPSHOT_HEADER_BYTES)
 
@@ -44,6 +49,8 @@ enum snapshot_kind {
 	SNAPSHOT_ROWS = 4,
 	SNAPSHOT_ENTRY = 5,
 	SNAPSHOT_END = 6,
+	SNAPSHOT_ASK = 7,
+	SNAPSHOT_RECEIVED = 8,
 };
 
 struct snapshot_frame {
@@ -79,6 +86,10 @@ weir_status snapshot_make_entry(struct message **out, const struct snapshot_fram
                                 uint16_t partition, weir_error *err) WEIR_MUST_CHECK;
 struct message *snapshot_make_end(const struct snapshot_frame *f, const struct snapshot_totals *t);
 
+/* The learner's: frames from number `from` on are to come; those below `next` are there. */
+struct message *snapshot_make_ask(uint64_t session, uint64_t from, const uint8_t uuid[16], uint64_t generation);
+struct message *snapshot_make_received(uint64_t session, uint64_t next);
+
 /* --- Sums, the same at both ends */
 
 struct snapshot_sum;
@@ -91,6 +102,10 @@ void snapshot_sum_destroy(struct snapshot_sum *s); /* NULL is allowed */
 
 /* One frame by itself, all that c has: header, sizes, checksum. E_CORRUPT; E_VERSION: of a newer Weir. */
 weir_status snapshot_read(struct cursor c, struct snapshot_frame *out, weir_error *err) WEIR_MUST_CHECK;
+
+/* Whether an ASK is of this job. E_GENERATION; E_CORRUPT. */
+weir_status snapshot_check_ask(const struct snapshot_frame *f, const uint8_t uuid[16], uint64_t generation,
+                               weir_error *err) WEIR_MUST_CHECK;
 
 /* A whole snapshot, frame by frame. */
 struct snapshot_reader {

@@ -295,6 +295,8 @@ static weir_status take_frame(struct snapshot_receiver *r, const struct snapshot
 	case SNAPSHOT_ENTRY:
 		return take_entry(r, f, err);
 	case SNAPSHOT_END:
+	case SNAPSHOT_ASK:
+	case SNAPSHOT_RECEIVED:
 		break;
 	}
 	return WEIR_OK;

@@ -264,6 +264,9 @@ static weir_status make(struct snapshot_source *s, struct row_batch *b, struct m
 	case SNAPSHOT_END:
 		*out = make_end(s);
 		break;
+	case SNAPSHOT_ASK:
+	case SNAPSHOT_RECEIVED: /* the learner's */
+		break;
 	}
 	return *out ? WEIR_OK
 	            : weir_fail(err, WEIR_E_MEMORY, "partition %u: out of memory for a frame of its snapshot", s->begin.partition);
