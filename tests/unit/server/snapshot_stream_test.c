@@ -1,5 +1,6 @@
 /* A snapshot over streams, whose connections break again and again; and streams that ask for what is not there. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,8 +28,9 @@ struct world {
 	struct snapshot_receiver *receiver;
 	struct snapshot_fetch *fetch;
 	struct rpc_stream *stream;    /* the primary's loop: the last one opened */
-	uint32_t streams;             /* the same: opened ever */
-	uint64_t cut_every, cut_last; /* the learner's loop: frames */
+	_Atomic uint32_t streams;     /* opened ever */
+	uint32_t cut_streams;         /* the learner's loop: as many when the last one was cut off */
+	uint64_t cut_every, cut_last; /* the same: frames */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	/* Guarded by lock. */
@@ -121,7 +123,7 @@ static const struct rpc_stream_handler *on_open(void *ctx, struct rpc_stream *st
 	struct world *w = ctx;
 	assert_int_equal(method, RPC_SNAPSHOT);
 	w->stream = stream;
-	w->streams++;
+	atomic_fetch_add(&w->streams, 1);
 	return snapshot_stream_open(&w->service, stream, arg);
 }
 
@@ -174,8 +176,10 @@ static bool wanted(void *arg, uint64_t epoch, uint64_t index)
 static void on_progress(void *arg, uint64_t next)
 {
 	struct world *w = arg;
-	if (w->cut_every && next >= w->cut_last + w->cut_every) {
+	const uint32_t streams = atomic_load(&w->streams);
+	if (w->cut_every && next >= w->cut_last + w->cut_every && streams > w->cut_streams) {
 		w->cut_last = next;
+		w->cut_streams = streams;
 		rpc_loop_post(w->loops[0], cut_stream, w);
 	}
 	if (w->fetch)
@@ -185,6 +189,8 @@ static void on_progress(void *arg, uint64_t next)
 static void on_received(void *arg, weir_status status, const char *text)
 {
 	struct world *w = arg;
+	snapshot_fetch_stop(w->fetch);
+	w->fetch = NULL;
 	note(w, &w->received, &w->received_status, status, text);
 }
 
@@ -303,7 +309,7 @@ static void send_all(uint64_t cut_every, uint32_t streams_least)
 		store_read_chunk(store_table(partition_store(w->into), TABLE), chunk, row);
 		assert_true(row[0] == (float)chunk);
 	}
-	assert_true(w->streams >= streams_least);
+	assert_true(atomic_load(&w->streams) >= streams_least);
 	close_world(w);
 }
 
