@@ -43,7 +43,7 @@ struct job {
 		enum log_place log;
 		uint32_t lease_ms;
 		uint32_t catch_up_mb_s; /* 10^6 bytes a second of snapshots that a server sends to others */
-		uint32_t executors; /* threads per server; 0: auto = cores / local servers, at least 1 */
+		uint32_t executors;     /* threads per server; 0: auto = cores / local servers, at least 1 */
 	} cluster;
 	struct {
 		enum data_format format;

@@ -58,9 +58,9 @@
 /* Entries that another server has sent and that wait here for their executors; more, and reading its stream stops. Enforced by replica_intake.c. */
 #define WEIR_REPLICA_CREDIT_BYTES      (16u << 20)
 #define WEIR_REPLICA_BACKOFF_MAX_TICKS 10u /* of 100 ms: between two attempts to reach a server; enforced by replica_link.c */
-/* Snapshots of partitions. Enforced by snapshot_send.c. */
-#define WEIR_SNAPSHOTS_MAX         4u     /* under way at once, from one server */
-#define WEIR_SNAPSHOT_PATIENCE_MS  30000u /* of who is not heard meanwhile, the snapshot is given up */
+/* Snapshots of partitions. Enforced by snapshot_send.c; the patience by snapshot_stream.c too. */
+#define WEIR_SNAPSHOTS_MAX        4u     /* under way at once, from one server */
+#define WEIR_SNAPSHOT_PATIENCE_MS 30000u /* of who is not heard meanwhile, the snapshot is given up */
 /* Between two servers. Enforced by heart*.c. */
 #define WEIR_HEART_SILENT_TICKS 5u                                /* of 100 ms: a server not heard for so many is reported */
 #define WEIR_HEART_ITEMS_MAX    (4u * (WEIR_PARTITIONS_MAX + 1u)) /* of one heartbeat */

@@ -36,8 +36,8 @@ struct durable {
 	struct journal *journal;
 	struct journal_channel *channels; /* (channels_count) of the partitions here, then the ledger's */
 	uint32_t channels_count;
-	bool *
-	    is_unfinished; /* (partitions) a snapshot was being received: the partition is empty, what the journal has of it is void */
+	/* (partitions) A snapshot was being received: the partition is empty, what the journal has of it is void. */
+	bool *is_unfinished;
 	bool recovered, stopped_well;
 	int64_t opened_ms;
 	uint64_t recovery_ms, replayed_entries, replayed_bytes;

@@ -124,6 +124,8 @@ void partition_set_log(struct partition *p, struct log *log); /* taken over */
 weir_status partition_replay(struct partition *p, const struct log_entry *e, weir_error *err) WEIR_MUST_CHECK;
 weir_status partition_replay_cut(struct partition *p, const struct journal_cut *cut, weir_error *err) WEIR_MUST_CHECK;
 void partition_recovered(struct partition *p);
+/* Whether rows may be ahead of what is applied: entries that the log had then are not all committed again. */
+bool partition_is_replaying(const struct partition *p);
 uint64_t partition_flushed(const struct partition *p); /* log index that the last flush covers */
 /* Whether that is all there is. */
 bool partition_is_flushed(const struct partition *p);

@@ -155,6 +155,12 @@ weir_status partition_replay_cut(struct partition *p, const struct journal_cut *
 	return status ? weir_fail(err, status, "partition %u: %s", p->options.id, why.text) : WEIR_OK;
 }
 
+/* What is cut off the log was never in a row. */
+bool partition_is_replaying(const struct partition *p)
+{
+	return p->applied < p->replayed && p->applied < p->options.log->ops->last(p->options.log);
+}
+
 void partition_recovered(struct partition *p)
 {
 	if (p->cold)

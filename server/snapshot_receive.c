@@ -72,7 +72,7 @@ static void leave(struct snapshot_receiver *r)
 
 static void end(struct snapshot_receiver *r, weir_status status, const char *text)
 {
-	if (r->stage == STAGE_ENDED)
+	if (r->destroyed || r->stage == STAGE_ENDED)
 		return;
 	r->stage = STAGE_ENDED;
 	r->options.ended(r->options.arg, status, text);
@@ -116,7 +116,7 @@ static void on_written(struct cold_write *w)
 	free(x);
 	r->writing--;
 	r->calls++;
-	if (!r->destroyed && status)
+	if (status)
 		end(r, status, err.text);
 	else if (!r->destroyed && r->stage == STAGE_FRAMES)
 		tell_received(r, next);
@@ -451,10 +451,6 @@ void snapshot_receiver_destroy(struct snapshot_receiver *r)
 	leave(r);
 }
 
-uint64_t snapshot_receiver_session(const struct snapshot_receiver *r)
-{
-	return r->reader.session;
-}
 uint64_t snapshot_receiver_next(const struct snapshot_receiver *r)
 {
 	return r->reader.next;
@@ -471,10 +467,4 @@ const struct snapshot_begin *snapshot_receiver_begin(const struct snapshot_recei
 bool snapshot_is_unfinished(const void *header, size_t bytes)
 {
 	return bytes == UNFINISHED_BYTES && memcmp(header, UNFINISHED, UNFINISHED_BYTES) == 0;
-}
-
-const void *snapshot_unfinished_header(size_t *bytes)
-{
-	*bytes = UNFINISHED_BYTES;
-	return UNFINISHED;
 }

@@ -49,15 +49,13 @@ void snapshot_receiver_take(struct snapshot_receiver *r, struct cursor frame);
 /* The log has become durable further; also to be called from the owner's tick. */
 void snapshot_receiver_durable(struct snapshot_receiver *r);
 
-uint64_t snapshot_receiver_session(const struct snapshot_receiver *r); /* 0: no frame has come */
-uint64_t
-snapshot_receiver_next(const struct snapshot_receiver *r); /* the number of the next frame: where another connection goes on */
+/* The number of the next frame: where another connection goes on. */
+uint64_t snapshot_receiver_next(const struct snapshot_receiver *r);
 uint64_t snapshot_receiver_received(const struct snapshot_receiver *r);                  /* as `received` was last told */
 const struct snapshot_begin *snapshot_receiver_begin(const struct snapshot_receiver *r); /* once frame 0 has come */
 
 /* Whether a partition's header is that of a snapshot that was not finished: its rows and its log are void. It is a new partition again when its log has been
  * restarted, durably, and then cold_remove_partition; or another snapshot is received. */
 bool snapshot_is_unfinished(const void *header, size_t bytes);
-const void *snapshot_unfinished_header(size_t *bytes);
 
 #endif

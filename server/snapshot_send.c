@@ -29,10 +29,9 @@ struct session {
 	/* Guarded by the sender's lock. */
 	struct kept *first, **last;
 	size_t kept_bytes;
-	uint64_t received, sent,
-	    made; /* frames: those below are with the learner for good; have been sent over this connection; have been made */
+	uint64_t received, sent, made; /* frames below it are with the learner for good; were sent over this connection; were made */
 	uint64_t sent_bytes;
-	bool complete; /* the last frame has been made */
+	bool complete; /* END has been made */
 	bool ready;    /* the source may have more */
 	bool attached;
 	struct snapshot_sink sink;
@@ -67,18 +66,18 @@ static int64_t now_ms(const struct snapshot_sender *x)
 
 /* --- Frames that are kept */
 
-static weir_status keep(struct session *s, struct message *m)
+static void keep(struct session *s, struct message *m)
 {
 	struct kept *k = malloc(sizeof *k);
 	if (!k) {
 		message_release(m);
-		return weir_fail(&s->err, WEIR_E_MEMORY, "partition %u: out of memory for a frame of its snapshot", s->partition);
+		weir_fail(&s->err, WEIR_E_MEMORY, "partition %u: out of memory for a frame of its snapshot", s->partition);
+		return;
 	}
 	*k = (struct kept){.number = s->made++, .message = m};
 	*s->last = k;
 	s->last = &k->next;
 	s->kept_bytes += m->bytes;
-	return WEIR_OK;
 }
 
 static void forget_below(struct session *s, uint64_t number)
@@ -117,10 +116,9 @@ static void make_frame(struct session *s)
 	weir_status status = snapshot_source_next(s->source, &m, &err);
 	pthread_mutex_lock(&x->lock);
 	s->ready |= m != NULL;
+	s->complete = snapshot_source_is_complete(s->source);
 	if (m)
-		status = keep(s, m);
-	else if (status == WEIR_E_NOT_FOUND)
-		s->complete = true;
+		keep(s, m);
 	else if (status && !s->err.status)
 		s->err = err;
 }
@@ -410,11 +408,11 @@ void snapshot_send_abort(struct snapshot_sender *x, uint32_t partition, const ch
 
 /* --- The learner's connection */
 
-/* With the lock. */
+/* With the lock. It may be about to end. */
 static struct session *find(struct snapshot_sender *x, uint64_t id)
 {
 	struct session *s = x->sessions;
-	while (s && (s->id != id || s->err.status))
+	while (s && s->id != id)
 		s = s->next;
 	return s;
 }
@@ -439,8 +437,9 @@ weir_status snapshot_send_attach(struct snapshot_sender *x, uint64_t session, ui
 {
 	pthread_mutex_lock(&x->lock);
 	struct session *s = find(x, session);
-	weir_status status = s ? attach(s, from, sink, err)
-	                       : weir_fail(err, WEIR_E_NOT_FOUND, "there is no snapshot session %" PRIu64 " any more", session);
+	weir_status status = s && !s->err.status
+	                         ? attach(s, from, sink, err)
+	                         : weir_fail(err, WEIR_E_NOT_FOUND, "there is no snapshot session %" PRIu64 " any more", session);
 	wake(x);
 	pthread_mutex_unlock(&x->lock);
 	return status;

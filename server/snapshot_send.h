@@ -51,7 +51,8 @@ struct snapshot_send_options {
 	void (*ended)(void *arg, weir_status status, const char *text);
 	void *arg;
 };
-/* Begins one, for a learner that attaches to it. E_BUSY: WEIR_SNAPSHOTS_MAX are under way, or one of this partition is; E_CLOSED, E_MEMORY. */
+/* Begins one, for a learner that attaches to it. E_BUSY: WEIR_SNAPSHOTS_MAX are under way, or one of this partition is, or it has not come so far after its
+ * start (snapshot_source_begin); E_CLOSED, E_MEMORY. */
 weir_status snapshot_send_begin(struct snapshot_sender *sender, const struct snapshot_send_options *options, uint64_t *session,
                                 weir_error *err) WEIR_MUST_CHECK;
 /* Its sessions end: it is primary no more, say. */

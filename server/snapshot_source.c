@@ -29,7 +29,7 @@ struct snapshot_source {
 	uint32_t table;           /* and what it is of */
 	size_t entry;
 	struct cursor state_left;
-	bool ended;
+	bool complete;
 	struct snapshot_sum *sum;
 };
 
@@ -146,8 +146,11 @@ static weir_status begin_rows(struct snapshot_source *s, weir_error *err)
 
 weir_status snapshot_source_begin(struct snapshot_source **out, const struct snapshot_source_options *options, weir_error *err)
 {
-	struct snapshot_source *s = calloc(1, sizeof *s);
 	*out = NULL;
+	if (partition_is_replaying(options->partition))
+		return weir_fail(err, WEIR_E_BUSY, "partition %u: entries of its log are to be committed again first",
+		                 partition_id(options->partition));
+	struct snapshot_source *s = calloc(1, sizeof *s);
 	if (!s)
 		return weir_fail(err, WEIR_E_MEMORY, "partition %u: out of memory for a snapshot", partition_id(options->partition));
 	s->options = *options;
@@ -281,7 +284,7 @@ static void count(struct snapshot_source *s, uint32_t rows, const struct message
 	(void)cursor_take(&f.payload, SNAPSHOT_HEADER_BYTES);
 	snapshot_sum_add(s->sum, &f);
 	s->number++;
-	s->ended = s->stage == SNAPSHOT_END;
+	s->complete = s->stage == SNAPSHOT_END;
 	if (s->stage == SNAPSHOT_BEGIN)
 		s->stage = SNAPSHOT_TABLE;
 }
@@ -290,8 +293,6 @@ weir_status snapshot_source_next(struct snapshot_source *s, struct message **out
 {
 	struct row_batch b = {0};
 	*out = NULL;
-	if (s->ended)
-		return WEIR_E_NOT_FOUND;
 	weir_status status = advance(s, &b, err);
 	const uint32_t rows = (uint32_t)b.count;
 	if (status || (s->stage == SNAPSHOT_ROWS && rows == 0))
@@ -300,6 +301,11 @@ weir_status snapshot_source_next(struct snapshot_source *s, struct message **out
 	if (!status)
 		count(s, rows, *out);
 	return status;
+}
+
+bool snapshot_source_is_complete(const struct snapshot_source *s)
+{
+	return s->complete;
 }
 
 void snapshot_source_end(struct snapshot_source *s)

@@ -25,14 +25,15 @@ struct snapshot_source_options {
 	void *arg;
 };
 
-/* The partition's thread. E_BUSY: too many snapshots of it are in progress; E_MEMORY. */
+/* The partition's thread. E_BUSY: too many snapshots of it are in progress, or its rows may be ahead of what is applied; E_MEMORY. */
 weir_status snapshot_source_begin(struct snapshot_source **out, const struct snapshot_source_options *options,
                                   weir_error *err) WEIR_MUST_CHECK;
 uint64_t snapshot_source_index(const struct snapshot_source *s); /* everything up to it is in the snapshot */
 
-/* The reader's: the next frame, which is the reader's. NULL: not yet, and `ready` will run. E_NOT_FOUND: the last one was END. E_LIMIT, E_MEMORY, E_CORRUPT,
- * E_IO: there will be no END. */
+/* The reader's: the next frame, which is the reader's. NULL: not yet, and `ready` will run. E_LIMIT, E_MEMORY, E_CORRUPT, E_IO: there will be no END. */
 weir_status snapshot_source_next(struct snapshot_source *s, struct message **out, weir_error *err) WEIR_MUST_CHECK;
+bool snapshot_source_is_complete(
+    const struct snapshot_source *s); /* the reader's: the last frame was END, there is no next one */
 /* Wherever it was; s must not be used any more, and `ended` follows. */
 void snapshot_source_end(struct snapshot_source *s);
 

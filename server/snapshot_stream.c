@@ -153,7 +153,8 @@ struct snapshot_fetch {
 	struct snapshot_fetch_options options;
 	struct rpc_stream *stream; /* NULL: none is open */
 	uint64_t told;             /* as the primary was last told */
-	int64_t told_ms, heard_ms;
+	int64_t told_ms, reached_ms;
+	bool heard;   /* over this stream */
 	bool stopped; /* or has failed */
 };
 
@@ -192,7 +193,7 @@ static void on_frame_come(void *arg, struct rpc_stream *stream, struct message *
 	weir_error err = {0};
 	if (f->stopped)
 		return;
-	f->heard_ms = now_ms(f);
+	f->heard = true;
 	if (wire_unwrap_frame(m, &c, &err))
 		rpc_stream_cancel(stream, err.status, err.text);
 	else
@@ -209,6 +210,8 @@ static void on_fetch_closed(void *arg, struct rpc_stream *stream, weir_status st
 	struct snapshot_fetch *f = arg;
 	(void)stream;
 	f->stream = NULL;
+	if (f->heard)
+		f->reached_ms = now_ms(f);
 	if (status && !may_come_back(status))
 		fail(f, status, text);
 	settle(f);
@@ -221,6 +224,7 @@ static void open_stream(struct snapshot_fetch *f)
 	weir_error err = {0};
 	if (rpc_stream_open(&f->stream, o->channel, RPC_SNAPSHOT, &handler, f, &err))
 		return; /* again at the next tick */
+	f->heard = false;
 	f->told_ms = now_ms(f);
 	send_own(f, snapshot_make_ask(o->session, snapshot_receiver_next(o->receiver), o->uuid, o->generation));
 }
@@ -231,7 +235,7 @@ struct snapshot_fetch *snapshot_fetch_start(const struct snapshot_fetch_options 
 	if (!f)
 		return NULL;
 	f->options = *options;
-	f->heard_ms = now_ms(f);
+	f->reached_ms = now_ms(f);
 	open_stream(f);
 	return f;
 }
@@ -252,7 +256,7 @@ void snapshot_fetch_tick(struct snapshot_fetch *f)
 		return;
 	if (f->stream)
 		tell(f);
-	else if (now_ms(f) - f->heard_ms <= (int64_t)WEIR_SNAPSHOT_PATIENCE_MS)
+	else if (now_ms(f) - f->reached_ms <= (int64_t)WEIR_SNAPSHOT_PATIENCE_MS)
 		open_stream(f);
 	else
 		fail(f, WEIR_E_UNAVAILABLE, "the primary was not reached");

@@ -34,8 +34,7 @@ struct snapshot_fetch_options {
 	uint64_t generation;
 	uint64_t session; /* as the primary has told */
 	const struct clock *clock;
-	/* No more will come: the session is over, or the primary was not reached for WEIR_SNAPSHOT_PATIENCE_MS. Not called when the receiver has ended before. The
-	 * last call. */
+	/* No more will come: the session is over, or the primary was not reached for WEIR_SNAPSHOT_PATIENCE_MS. The last call: the fetch is gone then. */
 	void (*failed)(void *arg, weir_status status, const char *text);
 	void *arg;
 };

@@ -31,10 +31,10 @@ enum row_flag {
 	ROW_REFERENCED = 2, /* since the clock's hand passed */
 	ROW_DIRTY = 4,
 	ROW_WRITING = 8,
-	ROW_PARITY = 16, /* equal to the store's: emitted, or not part of the first snapshot; */
-	ROW_BELOW = 32,  /* some version of it is in RocksDB (without it, perhaps) */
-	ROW_KEPT = 64,   /* for the record that asks again: it does not leave */
-	ROW_PARITY_SECOND = 128, /* of the second */
+	ROW_PARITY = 16,         /* equal to the store's: emitted, or not part of the first snapshot */
+	ROW_BELOW = 32,          /* some version of it is in RocksDB (without it, perhaps) */
+	ROW_KEPT = 64,           /* for the record that asks again: it does not leave */
+	ROW_PARITY_SECOND = 128, /* the same of the second */
 };
 #define ROW_PARITIES (ROW_PARITY | ROW_PARITY_SECOND)
 

@@ -1,9 +1,5 @@
 /* The row files that a server writes for a checkpoint, whole and as a delta on it: the same rows give the same bytes, as they always did. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "checkpoint_take.h"

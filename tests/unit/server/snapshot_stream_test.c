@@ -1,6 +1,7 @@
 /* A snapshot over streams, whose connections break again and again; and streams that ask for what is not there. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +32,10 @@ struct world {
 	_Atomic uint32_t streams;     /* opened ever */
 	uint32_t cut_streams;         /* the learner's loop: as many when the last one was cut off */
 	uint64_t cut_every, cut_last; /* the same: frames */
+	bool falls_silent,
+	    is_silent;            /* the same: says nothing before it is cut off, which takes longer than the primary's patience */
+	struct clock clock;       /* the learner's */
+	_Atomic int64_t ahead_ns; /* of the system's */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	/* Guarded by lock. */
@@ -39,6 +44,13 @@ struct world {
 	weir_status sent_status, received_status, failed_status;
 	char text[WEIR_ERROR_TEXT_BYTES];
 };
+
+static int64_t learner_now_ns(const struct clock *c)
+{
+	struct world *w = (struct world *)((uintptr_t)c - offsetof(struct world, clock));
+	return clock_ns(clock_system()) + atomic_load(&w->ahead_ns);
+}
+static const struct clock_ops learner_clock = {.monotonic_ns = learner_now_ns, .wall_ns = learner_now_ns};
 
 /* --- Things done on a loop, and waited for */
 
@@ -159,10 +171,19 @@ static void begin_primary(struct world *w)
 	CHECK_OK(snapshot_send_begin(w->sender, &o, &w->session, &err), err);
 }
 
+static void speak(void *arg)
+{
+	struct world *w = arg;
+	w->is_silent = false;
+}
+
 static void cut_stream(void *arg)
 {
 	struct world *w = arg;
+	if (w->falls_silent)
+		atomic_fetch_add(&w->ahead_ns, (WEIR_SNAPSHOT_PATIENCE_MS + 1) * 1000000ll);
 	rpc_stream_cancel(w->stream, WEIR_E_UNAVAILABLE, "cut off");
+	rpc_loop_post(w->loops[1], speak, w);
 }
 
 /* --- The learner */
@@ -180,9 +201,10 @@ static void on_progress(void *arg, uint64_t next)
 	if (w->cut_every && next >= w->cut_last + w->cut_every && streams > w->cut_streams) {
 		w->cut_last = next;
 		w->cut_streams = streams;
+		w->is_silent = w->falls_silent;
 		rpc_loop_post(w->loops[0], cut_stream, w);
 	}
-	if (w->fetch)
+	if (w->fetch && !w->is_silent)
 		snapshot_fetch_tick(w->fetch);
 }
 
@@ -206,7 +228,8 @@ static void tick(void *arg)
 	struct world *w = arg;
 	if (!w->fetch)
 		return;
-	snapshot_fetch_tick(w->fetch);
+	if (!w->is_silent)
+		snapshot_fetch_tick(w->fetch);
 	rpc_loop_after(w->loops[1], CHUNK_TICK, tick, w);
 }
 
@@ -224,7 +247,7 @@ static void begin_learner(struct world *w)
 	struct snapshot_fetch_options f = {.channel = w->channel,
 	                                   .generation = RECORDS_GENERATION,
 	                                   .session = w->session,
-	                                   .clock = clock_system(),
+	                                   .clock = &w->clock,
 	                                   .failed = on_fetch_failed,
 	                                   .arg = w};
 	memcpy(r.uuid, records_uuid, sizeof r.uuid);
@@ -241,16 +264,18 @@ static void end_learner(struct world *w)
 	snapshot_receiver_destroy(w->receiver);
 }
 
-static void open_world(struct world *w)
+/* window_bytes: 0: as it is by default. */
+static void open_world_with(struct world *w, size_t window_bytes)
 {
 	static const struct rpc_service handlers = {.stream_open = on_open};
 	weir_error err = {0};
-	*w = (struct world){.rpc = rpc_memory_create(NULL)};
+	*w = (struct world){.rpc = rpc_memory_create(NULL), .clock = {&learner_clock}};
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->changed, NULL);
 	for (uint32_t i = 0; i < 2; i++)
 		w->loops[i] = rpc_loop_create(w->rpc, i ? "learner" : "primary", &err);
-	struct snapshot_sender_options o = {.generation = RECORDS_GENERATION, .partitions = 1, .boot = 5, .clock = clock_system()};
+	struct snapshot_sender_options o = {
+	    .generation = RECORDS_GENERATION, .partitions = 1, .boot = 5, .window_bytes = window_bytes, .clock = clock_system()};
 	memcpy(o.uuid, records_uuid, sizeof o.uuid);
 	w->sender = snapshot_sender_create(&o, &err);
 	w->service = (struct snapshot_service){
@@ -262,6 +287,11 @@ static void open_world(struct world *w)
 	w->log = log_memory_create();
 	w->into = new_partition(NULL, false);
 	run_on(w, 0, begin_primary);
+}
+
+static void open_world(struct world *w)
+{
+	open_world_with(w, 0);
 }
 
 static void nothing(struct world *w)
@@ -294,12 +324,14 @@ static void close_world(struct world *w)
 	free(w);
 }
 
-static void send_all(uint64_t cut_every, uint32_t streams_least)
+/* Cut off after each cut_every frames; 0: never. */
+static void send_all(uint64_t cut_every, bool falls_silent, uint32_t streams_least)
 {
 	struct world *w = malloc(sizeof *w);
 	static float row[WEIR_CHUNK];
-	open_world(w);
+	open_world_with(w, falls_silent ? 1 : 0); /* one frame at a time: then nothing comes while it is silent */
 	w->cut_every = cut_every;
+	w->falls_silent = falls_silent;
 	run_on(w, 1, begin_learner);
 	wait_for(w, &w->received);
 	assert_int_equal(w->received_status, WEIR_OK);
@@ -316,13 +348,20 @@ static void send_all(uint64_t cut_every, uint32_t streams_least)
 static void a_snapshot_crosses_a_stream(void **state)
 {
 	(void)state;
-	send_all(0, 1);
+	send_all(0, false, 1);
 }
 
 static void it_goes_on_over_other_streams(void **state)
 {
 	(void)state;
-	send_all(3, 3);
+	send_all(3, false, 3);
+}
+
+/* Whoever was connected until now has not been lost for long, however little there was to say. */
+static void it_goes_on_after_a_silence(void **state)
+{
+	(void)state;
+	send_all(3, true, 3);
 }
 
 static void a_session_that_is_over_is_told(void **state)
@@ -365,9 +404,9 @@ static void another_generation_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_snapshot_crosses_a_stream),    cmocka_unit_test(it_goes_on_over_other_streams),
-	    cmocka_unit_test(a_session_that_is_over_is_told), cmocka_unit_test(who_steps_down_says_so),
-	    cmocka_unit_test(another_generation_is_refused),
+	    cmocka_unit_test(a_snapshot_crosses_a_stream), cmocka_unit_test(it_goes_on_over_other_streams),
+	    cmocka_unit_test(it_goes_on_after_a_silence),  cmocka_unit_test(a_session_that_is_over_is_told),
+	    cmocka_unit_test(who_steps_down_says_so),      cmocka_unit_test(another_generation_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,6 +34,7 @@ struct world {
 	struct snapshot_receiver *receiver;
 	struct message *frames[FRAMES_MAX]; /* (frames_count) sent, and not taken */
 	uint32_t frames_count;
+	uint64_t frames_all; /* of a snapshot that was recorded */
 	bool unwanted;
 	bool send_ended, receive_ended, sink_ended;
 	weir_status send_status, receive_status, sink_status;
@@ -399,10 +400,15 @@ static void attach_well(struct world *w)
 	CHECK_OK(attach(w, w->receiver ? snapshot_receiver_next(w->receiver) : 0, &err), err);
 }
 
+static void release_frames(struct message *const *frames, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		message_release(frames[i]);
+}
+
 static void drop_frames(struct world *w)
 {
-	for (uint32_t i = 0; i < w->frames_count; i++)
-		message_release(w->frames[i]);
+	release_frames(w->frames, w->frames_count);
 	w->frames_count = 0;
 }
 
@@ -435,6 +441,14 @@ static void begin_receiver(struct world *w)
 	w->receive_ended = false;
 	w->receiver = snapshot_receiver_create(&o);
 	assert_non_null(w->receiver);
+}
+
+/* A snapshot, and a learner that takes it. */
+static void begin_both(struct world *w)
+{
+	begin_session(w);
+	begin_receiver(w);
+	attach_well(w);
 }
 
 /* Into the node, when it is installed; else away. */
@@ -544,6 +558,15 @@ static void close_world(struct world *w)
 			records_free(&w->kept[i].built);
 	task_queue_destroy(w->loop);
 	free(w);
+}
+
+static void send_whole(struct world *w)
+{
+	open_sender(w, 0);
+	begin_both(w);
+	run_to_end(w, false);
+	end_receiver(w);
+	close_sender(w);
 }
 
 /* --- Equal */
@@ -705,9 +728,7 @@ static void who_steps_down_sends_no_more(void **state)
 	open_world(w, 24, POOL_BYTES, 0);
 	steps(w, 100);
 	open_sender(w, 0);
-	begin_session(w);
-	begin_receiver(w);
-	attach_well(w);
+	begin_both(w);
 	while (snapshot_receiver_next(w->receiver) < 3)
 		turn(w);
 	snapshot_send_abort(w->sender, 0, "another server is its primary");
@@ -750,15 +771,90 @@ static void one_snapshot_of_a_partition_at_a_time(void **state)
 	close_world(w);
 }
 
+/* Rows that are ahead of what is applied are not a snapshot of it. */
+static void what_the_log_has_is_committed_first(void **state)
+{
+	(void)state;
+	struct world *w = malloc(sizeof *w);
+	struct partition_pin all = {.first = 1};
+	uint64_t session;
+	weir_error err = {0};
+	open_world(w, 26, 0, 0);
+	partition_pin(w->a.p, &all);
+	steps(w, 30);
+	const uint64_t last = partition_applied(w->a.p);
+	struct log *log = log_memory_create();
+	struct partition *p = node_partition(&w->b, true);
+	for (uint64_t i = 1; i <= last; i++)
+		CHECK_OK(log->ops->append(log, w->a.log->ops->get(w->a.log, i), &err), err);
+	partition_set_log(p, log);
+	partition_recovered(p);
+	open_sender(w, 0);
+	const struct snapshot_send_options o = {
+	    .partition = p, .owner = task_queue_poster(w->loop), .epoch = 1, .ended = on_send_ended, .arg = w};
+	assert_int_equal(snapshot_send_begin(w->sender, &o, &session, &err), WEIR_E_BUSY);
+	CHECK_CONTAINS(err.text, "are to be committed again first");
+	partition_commit_to(p, last);
+	CHECK_OK(snapshot_send_begin(w->sender, &o, &session, &err), err);
+	close_sender(w);
+	partition_destroy(p);
+	partition_unpin(w->a.p, &all);
+	close_world(w);
+}
+
+/* --- Who hangs up */
+
+static void who_has_hung_up_is_told_no_more(void **state)
+{
+	(void)state;
+	struct world *w = malloc(sizeof *w);
+	open_world(w, 27, 0, 0);
+	steps(w, 20);
+	open_sender(w, 0);
+	begin_session(w);
+	attach_well(w);
+	turn(w);
+	snapshot_send_abort(w->sender, 0, "another server is its primary");
+	cut_connection(w); /* before the session has ended */
+	while (!w->send_ended)
+		turn(w);
+	assert_false(w->sink_ended);
+	close_sender(w);
+	close_world(w);
+}
+
+static void who_has_all_may_hang_up(void **state)
+{
+	(void)state;
+	struct world *w = malloc(sizeof *w);
+	struct snapshot_frame f = {0};
+	open_world(w, 28, 0, 0);
+	steps(w, 20);
+	open_sender_with(w, 0, 1);
+	begin_session(w);
+	attach_well(w);
+	for (uint64_t frames = 1; f.kind != SNAPSHOT_END; frames++) {
+		while (w->frames_count == 0)
+			turn(w);
+		assert_int_equal(snapshot_read(cursor_at(w->frames[0]), &f, NULL), WEIR_OK);
+		drop_frames(w);
+		snapshot_send_received(w->sender, w->session, frames);
+	}
+	cut_connection(w);
+	turn(w), turn(w);
+	assert_true(w->send_ended);
+	assert_int_equal(w->send_status, WEIR_OK);
+	close_sender(w);
+	close_world(w);
+}
+
 /* --- Crashes of the learner */
 
 /* It dies when `frames` have been taken, or while the last steps are under way, and starts again. True: the snapshot was over before. */
 static bool crash_at(struct world *w, uint64_t frames)
 {
 	open_sender(w, 0);
-	begin_session(w);
-	begin_receiver(w);
-	attach_well(w);
+	begin_both(w);
 	while (!w->receive_ended && snapshot_receiver_next(w->receiver) < frames)
 		turn(w);
 	const bool was_over = w->receive_ended;
@@ -777,13 +873,7 @@ static void a_learner_that_crashes_begins_again(void **state)
 	uint32_t crashes = 0;
 	open_world(w, 31, POOL_BYTES, POOL_BYTES);
 	steps(w, 120);
-	open_sender(w, 0);
-	begin_session(w);
-	begin_receiver(w);
-	attach_well(w);
-	run_to_end(w, false);
-	end_receiver(w);
-	close_sender(w);
+	send_whole(w);
 	for (uint64_t frames = 1;; frames += 1 + frames / 3) {
 		const uint64_t before = partition_applied(w->b.p);
 		steps(w, 10);
@@ -795,14 +885,8 @@ static void a_learner_that_crashes_begins_again(void **state)
 		if (was_over)
 			break;
 		if (frames % 3 == 0) { /* it has something again to lose */
-			open_sender(w, 0);
-			begin_session(w);
-			begin_receiver(w);
-			attach_well(w);
-			run_to_end(w, false);
-			end_receiver(w);
+			send_whole(w);
 			assert_equal_to_twin(w, w->b.p);
-			close_sender(w);
 		}
 	}
 	assert_true(crashes >= 6);
@@ -820,9 +904,7 @@ static void power_cut_in_the_last_steps(void **state)
 		weir_error err = {0};
 		steps(w, 5);
 		open_sender(w, 0);
-		begin_session(w);
-		begin_receiver(w);
-		attach_well(w);
+		begin_both(w);
 		while (!w->frames_count || snapshot_receiver_next(w->receiver) < 8)
 			turn(w);
 		CHECK_OK(cold_flush(w->b.cold, &err), err); /* what was written until then will be found */
@@ -909,8 +991,7 @@ static void a_flipped_bit_is_refused(void **state)
 			frames[i] = good;
 		}
 	assert_int_equal(feed(w, frames, n), WEIR_OK);
-	for (uint32_t i = 0; i < n; i++)
-		message_release(frames[i]);
+	release_frames(frames, n);
 	close_world(w);
 }
 
@@ -935,8 +1016,7 @@ static void frames_come_in_order(void **state)
 			CHECK_CONTAINS(w->text, "it is number ");
 		}
 	}
-	for (uint32_t i = 0; i < n; i++)
-		message_release(frames[i]);
+	release_frames(frames, n);
 	close_world(w);
 }
 
@@ -979,8 +1059,7 @@ static void what_is_not_for_us_is_refused(void **state)
 	CHECK_CONTAINS(w->text, "of no use any more");
 	w->unwanted = false;
 	partition_destroy(w->into);
-	for (uint32_t i = 0; i < n; i++)
-		message_release(frames[i]);
+	release_frames(frames, n);
 	close_world(w);
 }
 
@@ -1006,8 +1085,7 @@ static void another_schema_is_refused(void **state)
 	snapshot_receiver_destroy(w->receiver);
 	w->receiver = NULL;
 	partition_destroy(w->into);
-	for (uint32_t i = 0; i < n; i++)
-		message_release(frames[i]);
+	release_frames(frames, n);
 	close_world(w);
 }
 
@@ -1029,8 +1107,39 @@ static void a_snapshot_may_come_too_late(void **state)
 	assert_int_equal(w->receive_status, WEIR_E_STALE);
 	assert_int_equal(partition_applied(w->into), 0);
 	end_receiver(w);
-	for (uint32_t i = 0; i < n; i++)
-		message_release(frames[i]);
+	release_frames(frames, n);
+	close_world(w);
+}
+
+static void leave_after_end(void *arg, uint64_t next)
+{
+	struct world *w = arg;
+	if (next < w->frames_all)
+		return;
+	snapshot_receiver_destroy(w->receiver);
+	w->receiver = NULL;
+}
+
+/* Who destroys a receiver hears of it no more, but what it has installed is there. */
+static void a_receiver_may_be_destroyed_by_whom_it_calls(void **state)
+{
+	(void)state;
+	struct world *w = malloc(sizeof *w);
+	struct message *frames[FRAMES_MAX];
+	open_world(w, 46, 0, 0);
+	steps(w, 50);
+	w->frames_all = record_frames(w, frames);
+	w->into = node_make_room(&w->b);
+	struct snapshot_receiver_options o = receiver_options(w);
+	o.received = leave_after_end;
+	w->receiver = snapshot_receiver_create(&o);
+	for (uint32_t i = 0; i < w->frames_all; i++)
+		snapshot_receiver_take(w->receiver, cursor_at(frames[i]));
+	assert_null(w->receiver);
+	assert_false(w->receive_ended);
+	node_adopt(&w->b, w->into);
+	assert_equal_to_twin(w, w->b.p);
+	release_frames(frames, (uint32_t)w->frames_all);
 	close_world(w);
 }
 
@@ -1072,9 +1181,7 @@ static void the_pace_is_kept(void **state)
 	steps(w, 400);
 	open_sender(w, RATE);
 	const int64_t begun = w->now_ns;
-	begin_session(w);
-	begin_receiver(w);
-	attach_well(w);
+	begin_both(w);
 	uint64_t bytes = 0, last = 0;
 	while (!w->send_ended) {
 		const uint32_t before = w->frames_count;
@@ -1269,6 +1376,9 @@ int main(void)
 	    cmocka_unit_test(a_sender_that_hears_nothing_gives_up),
 	    cmocka_unit_test(who_steps_down_sends_no_more),
 	    cmocka_unit_test(one_snapshot_of_a_partition_at_a_time),
+	    cmocka_unit_test(what_the_log_has_is_committed_first),
+	    cmocka_unit_test(who_has_hung_up_is_told_no_more),
+	    cmocka_unit_test(who_has_all_may_hang_up),
 	    cmocka_unit_test(a_learner_that_crashes_begins_again),
 	    cmocka_unit_test(power_cut_in_the_last_steps),
 	    cmocka_unit_test(a_flipped_bit_is_refused),
@@ -1276,6 +1386,7 @@ int main(void)
 	    cmocka_unit_test(what_is_not_for_us_is_refused),
 	    cmocka_unit_test(another_schema_is_refused),
 	    cmocka_unit_test(a_snapshot_may_come_too_late),
+	    cmocka_unit_test(a_receiver_may_be_destroyed_by_whom_it_calls),
 	    cmocka_unit_test(who_acknowledges_nothing_gets_a_window),
 	    cmocka_unit_test(the_pace_is_kept),
 	    cmocka_unit_test(sessions_share_the_pace),
