@@ -572,6 +572,7 @@ static void a_scan_pages_through_a_partition(void **state)
 		rows += s.rows;
 		pages++;
 		q.cursor = r.a;
+		q.boot = r.request_id;
 		message_release(reply);
 	} while (q.cursor);
 	assert_int_equal(rows, 5);
