@@ -77,7 +77,7 @@ struct partition *node_partition(struct node *n, bool tables)
 static void durable_now(void *arg)
 {
 	struct node *n = arg;
-	if (n->p)
+	if (n->p && n->journal)
 		partition_durable(n->p);
 }
 
@@ -191,6 +191,7 @@ void node_stop(struct node *n, enum faulty_crash how, uint64_t seed)
 		partition_abandon(n->p);
 	if (n->pool_bytes)
 		(void)journal_close(n->journal, NULL); /* it cannot: the disk is gone */
+	n->journal = NULL;
 	while (task_queue_run(n->loop, false) > 0)
 		;
 	if (n->p)
