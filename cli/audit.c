@@ -42,3 +42,12 @@ struct audit audit_run(const struct overview *s)
 	}
 	return a;
 }
+
+void audit_add_replicas(struct audit *a, const struct overview_replicas *r)
+{
+	a->replicas_compared = r->compared;
+	a->replicas_differ = r->differ;
+	if (r->differ && a->ok)
+		snprintf(a->text, sizeof a->text, "replicas differ: %.*s", (int)sizeof a->text - 32, r->text);
+	a->ok &= r->differ == 0;
+}

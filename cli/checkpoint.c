@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "checkpoint_find.h"
+#include "clock.h"
 #include "job_checkpoint.h"
 #include "json.h"
 #include "live.h"
@@ -15,7 +16,8 @@
 #include "verbs.h"
 #include "wire.h"
 
-#define POLL_MS 100u
+#define POLL_MS   100u
+#define MOVES_MAX 5u /* of the ledger, while one checkpoint is waited for */
 
 struct checkpoint_verb {
 	struct job_options options;
@@ -27,32 +29,44 @@ struct checkpoint_verb {
 
 /* --- Taking one */
 
+/* Where the ledger may be: with replicas on one of several servers. */
 struct asker {
 	struct rpc *rpc;
 	struct rpc_loop *loop;
-	struct rpc_channel *channel;
+	struct rpc_channel *doors[WEIR_COPIES_MAX]; /* (count) */
+	uint32_t count, door;                       /* door: where it was last */
 };
 
 static void asker_close(struct asker *a)
 {
-	if (a->channel)
-		rpc_channel_close(a->channel);
+	for (uint32_t i = 0; i < a->count; i++)
+		rpc_channel_close(a->doors[i]);
 	if (a->loop)
 		rpc_loop_destroy(a->loop);
 	if (a->rpc)
 		rpc_destroy(a->rpc);
 }
 
-static weir_status asker_open(struct asker *a, const char *address, struct logger *logger, weir_error *err)
+/* places: "A,B,C". */
+static weir_status asker_open(struct asker *a, const char *places, struct logger *logger, weir_error *err)
 {
 	a->rpc = rpc_grpc_create(logger);
 	if (!a->rpc)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for a transport");
 	a->loop = rpc_loop_create(a->rpc, "checkpoint", err);
-	return a->loop ? rpc_channel_open(&a->channel, a->rpc, a->loop, address, err) : err->status;
+	weir_status s = a->loop ? WEIR_OK : err->status;
+	for (const char *at = places; *at && s == WEIR_OK && a->count < WEIR_COPIES_MAX; at += strspn(at, ",")) {
+		char address[WEIR_ADDRESS_BYTES_MAX];
+		const int bytes = (int)strcspn(at, ",");
+		snprintf(address, sizeof address, "%.*s", bytes, at);
+		s = rpc_channel_open(&a->doors[a->count], a->rpc, a->loop, address, err);
+		a->count += s == WEIR_OK;
+		at += bytes;
+	}
+	return s;
 }
 
-static weir_status ask(const struct asker *a, bool start, Weir__V1__CheckpointReply **out, weir_error *err)
+static weir_status ask_door(const struct asker *a, bool start, Weir__V1__CheckpointReply **out, weir_error *err)
 {
 	Weir__V1__CheckpointRequest q = WEIR__V1__CHECKPOINT_REQUEST__INIT;
 	ProtobufCMessage *m = NULL;
@@ -61,7 +75,7 @@ static weir_status ask(const struct asker *a, bool start, Weir__V1__CheckpointRe
 	struct message *request = wire_pack(&q.base);
 	if (!request)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for a request");
-	weir_status s = rpc_call_wait(a->channel, RPC_CHECKPOINT, request, WEIR_CONTROL_TIMEOUT_MS, &reply, err);
+	weir_status s = rpc_call_wait(a->doors[a->door], RPC_CHECKPOINT, request, WEIR_CONTROL_TIMEOUT_MS / a->count, &reply, err);
 	if (s == WEIR_OK)
 		s = wire_unpack(&weir__v1__checkpoint_reply__descriptor, reply, &m, err);
 	message_release(reply);
@@ -69,22 +83,64 @@ static weir_status ask(const struct asker *a, bool start, Weir__V1__CheckpointRe
 	return s;
 }
 
+/* Whether the ledger may be asked elsewhere, or later. */
+static bool may_be_elsewhere(const struct asker *a, weir_status s)
+{
+	return a->count > 1 && (s == WEIR_E_MOVED || s == WEIR_E_UNAVAILABLE || s == WEIR_E_TIMEOUT);
+}
+
+/* Until a server answers that has the ledger: where there are replicas, that may take until another one has taken it over. */
+static weir_status ask(struct asker *a, bool start, Weir__V1__CheckpointReply **out, weir_error *err)
+{
+	const struct clock *clock = clock_system();
+	const int64_t until_ms = clock_ms(clock) + WEIR_CONTROL_TIMEOUT_MS;
+	weir_status s = ask_door(a, start, out, err);
+	while (may_be_elsewhere(a, s) && clock_ms(clock) < until_ms) {
+		a->door = (a->door + 1) % a->count;
+		if (a->door == 0)
+			nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
+		*err = (weir_error){0};
+		s = ask_door(a, start, out, err);
+	}
+	return s;
+}
+
+static bool has_ended(const Weir__V1__CheckpointReply *r, uint64_t sequence)
+{
+	return r->outcome && r->ended_sequence >= sequence;
+}
+
 /* Asks for one, or for the one being written, and waits for its end. *last is that end; free it with wire_free. */
-static weir_status take(const struct asker *a, Weir__V1__CheckpointReply **last, weir_error *err)
+static weir_status take(struct asker *a, Weir__V1__CheckpointReply **last, weir_error *err)
 {
 	weir_status s = ask(a, true, last, err);
 	const uint64_t sequence = s == WEIR_OK ? (*last)->sequence : 0;
-	while (s == WEIR_OK && (!(*last)->outcome || (*last)->ended_sequence < sequence)) {
+	const uint32_t door = a->door;
+	while (s == WEIR_OK && !has_ended(*last, sequence)) {
 		nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
 		wire_free(&(*last)->base);
 		*last = NULL;
 		s = ask(a, false, last, err);
-		if (s == WEIR_OK && (*last)->sequence < sequence) /* another process: it counts from 0, and knows of none */
-			s = weir_fail(err, WEIR_E_UNAVAILABLE,
-			              "the checkpoint was given up: server 0 was started again meanwhile; ask for another one");
+		if (s == WEIR_OK && (a->door != door || (*last)->sequence < sequence)) /* each server counts its own, from 0 */
+			return weir_fail(err, WEIR_E_MOVED, "the checkpoint was given up: %s meanwhile; ask for another one",
+			                 a->count > 1 ? "another server has the ledger" : "server 0 was started again");
 	}
 	if (s == WEIR_OK && (*last)->outcome->code)
 		s = weir_fail(err, (weir_status)(*last)->outcome->code, "the checkpoint failed: %s", (*last)->outcome->text);
+	return s;
+}
+
+/* One that moves with the ledger is asked for anew. */
+static weir_status take_anywhere(struct asker *a, Weir__V1__CheckpointReply **last, weir_error *err)
+{
+	weir_status s = take(a, last, err);
+	for (uint32_t moves = 0; a->count > 1 && s == WEIR_E_MOVED && moves < MOVES_MAX; moves++) {
+		if (*last)
+			wire_free(&(*last)->base);
+		*last = NULL;
+		*err = (weir_error){0};
+		s = take(a, last, err);
+	}
 	return s;
 }
 
@@ -109,12 +165,12 @@ static weir_status take_one(struct checkpoint_verb *v, weir_error *err)
 {
 	struct asker a = {0};
 	Weir__V1__CheckpointReply *last = NULL;
-	char address[WEIR_ADDRESS_BYTES_MAX];
+	char address[LEDGER_PLACES_BYTES];
 	weir_status s = launch_find_ledger(v->job, v->at, address, err);
 	if (s == WEIR_OK)
 		s = asker_open(&a, address, v->logger, err);
 	if (s == WEIR_OK)
-		s = take(&a, &last, err);
+		s = take_anywhere(&a, &last, err);
 	if (s == WEIR_OK)
 		s = print_taken(v, last, err);
 	if (last)

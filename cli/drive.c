@@ -1,7 +1,7 @@
 /* The main loop of `weir train`: children that end, signals, the live line. One thread, woken by a signalfd.
  *
- * A killed worker is started again; its work is leased to others meanwhile. So is a killed server whose log is on disk: the workers wait for it. With
- * `log: memory` what it held is lost, and the job ends. A first SIGINT or SIGTERM drains (workers finish their batch), a second one kills. */
+ * A killed worker is started again; its work is leased to others meanwhile. So is a killed server whose partitions have replicas, which go on meanwhile, or whose
+ * log is on disk: the workers wait for it. Otherwise what it held is lost, and the job ends. A first SIGINT or SIGTERM drains (workers finish their batch), a second one kills. */
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,7 +16,8 @@ enum {
 	DRIVE_POLL_MS = 250,                            /* between two looks at the job */
 	DRIVE_ANSWER_MS = 1000,                         /* a status that takes longer is skipped */
 	DRIVE_LAST_WORDS_MS = WEIR_DEAD_PEER_MS + 1000, /* for workers to notice and log that a server is gone */
-	DRIVE_SERVERS_MS = 2000                         /* of the drain are kept for the servers */
+	DRIVE_SERVERS_MS = 2000,                        /* of the drain are kept for the servers */
+	DRIVE_PARTITIONS_MS = 20000                     /* at the end: for partitions that have no primary just then */
 };
 
 /* The first failure is the one that counts. */
@@ -47,15 +48,24 @@ static void signal_workers(struct train *t, int signal)
 
 /* --- Ends of children */
 
+static bool is_started_again(struct train *t, struct child *c)
+{
+	const bool has_all = t->job->cluster.log == JOB_LOG_DISK || t->job->cluster.replicas > 1; /* or others have */
+	return t->give_up_ms == 0 && child_killed(c) && has_all && supervisor_plan_restart(t->supervisor, c);
+}
+
 static void on_server_end(struct train *t, struct child *c)
 {
 	char end[WEIR_ERROR_TEXT_BYTES / 2], advice[WEIR_ERROR_TEXT_BYTES / 4];
 	weir_error e = {0};
+	const bool again = is_started_again(t, c), replaced = t->job->cluster.replicas > 1;
 	child_describe_end(c, end, sizeof end);
 	t->servers_lost++;
-	if (t->job->cluster.log == JOB_LOG_DISK && t->give_up_ms == 0 && child_killed(c) &&
-	    supervisor_plan_restart(t->supervisor, c)) {
-		live_note(&t->live, "%s (pid %d) %s: it is started again, and recovers from its log", c->name, (int)c->last_pid, end);
+	replicas_lost(&t->replicas, launch_server_index(c), clock_ms(t->clock));
+	if (again || replaced) {
+		live_note(&t->live, "%s (pid %d) %s: %s, and %s", c->name, (int)c->last_pid, end,
+		          again ? "it is started again" : "it is not started again",
+		          replaced ? "others go on with its partitions" : "recovers from its log");
 		return;
 	}
 	t->server_gone = true;
@@ -65,6 +75,17 @@ static void on_server_end(struct train *t, struct child *c)
 	live_note(&t->live, "%s", e.text);
 	fail(t, &e);
 	begin_end(t, DRIVE_LAST_WORDS_MS);
+}
+
+/* Nobody's role changes without it, and training goes on. */
+static void on_coordinator_end(struct train *t, struct child *c)
+{
+	char end[WEIR_ERROR_TEXT_BYTES / 2];
+	child_describe_end(c, end, sizeof end);
+	const bool again = t->give_up_ms == 0 && supervisor_plan_restart(t->supervisor, c);
+	live_note(&t->live, "%s (pid %d) %s: %s", c->name, (int)c->last_pid, end,
+	          again ? "it is started again; until then partitions stay where they are"
+	                : "partitions stay where they are from now on, and a server that is lost now is not replaced");
 }
 
 static void on_worker_end(struct train *t, struct child *c)
@@ -101,6 +122,8 @@ static void reap(struct train *t)
 	while ((c = supervisor_reap(t->supervisor))) {
 		if (c->role == CHILD_SERVER)
 			on_server_end(t, c);
+		else if (c->role == CHILD_COORDINATOR)
+			on_coordinator_end(t, c);
 		else
 			on_worker_end(t, c);
 	}
@@ -172,6 +195,7 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 {
 	struct overview now;
 	weir_error ignored = {0};
+	const int64_t asked_ms = clock_ms(t->clock);
 	if (watcher_poll(t->watcher, timeout_ms, &now, &ignored) != WEIR_OK) {
 		overview_free(&now);
 		return false;
@@ -182,11 +206,27 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 	note_rows(t, &now, now_ms);
 	overview_free(&t->seen);
 	t->seen = now;
+	t->seen_ms = asked_ms;
 	t->seen_any = true;
 	if (now.state == JOB_FINISHED && t->finished_ms == 0)
 		t->finished_ms = now_ms;
+	replicas_look(&t->replicas, &t->live, &t->seen, now_ms);
 	live_show(&t->live, &t->seen, now_ms, force);
 	return true;
+}
+
+/* --- Chaos */
+
+static void wreak_havoc(struct train *t)
+{
+	const int64_t now_ms = clock_ms(t->clock);
+	if (t->give_up_ms > 0 || t->finished_ms > 0) {
+		chaos_end(&t->chaos);
+		return;
+	}
+	const uint32_t server = chaos_tick(&t->chaos, t->seen_any ? &t->seen : NULL, t->seen_ms, now_ms);
+	if (server != WEIR_SERVER_NONE)
+		replicas_lost(&t->replicas, server, now_ms);
 }
 
 static bool ended(const struct train *t)
@@ -194,12 +234,33 @@ static bool ended(const struct train *t)
 	return supervisor_alive(t->supervisor, CHILD_TRAINER) == 0 && supervisor_alive(t->supervisor, CHILD_EVALUATOR) == 0;
 }
 
+static bool all_reported(const struct overview *s)
+{
+	for (uint32_t p = 0; p < s->partitions_count; p++)
+		if (!s->partitions[p].reported)
+			return false;
+	return true;
+}
+
+/* Until every partition is told of: one with replicas may just be on its way to another server. */
+static bool look_at_all(struct train *t)
+{
+	const int64_t until_ms = clock_ms(t->clock) + (t->job->cluster.replicas > 1 ? DRIVE_PARTITIONS_MS : 0);
+	bool answered = look(t, WEIR_CONTROL_TIMEOUT_MS, true);
+	while ((!answered || !all_reported(&t->seen)) && !t->stop_signal && clock_ms(t->clock) < until_ms) {
+		read_signals(t, DRIVE_POLL_MS);
+		reap(t);
+		answered = look(t, WEIR_CONTROL_TIMEOUT_MS, true);
+	}
+	return answered;
+}
+
 /* All workers left in peace: the last look at the ledger decides whether the job is done. */
 static void conclude(struct train *t)
 {
 	weir_error e = {0};
-	if (!look(t, WEIR_CONTROL_TIMEOUT_MS, true))
-		weir_fail(&e, WEIR_E_UNAVAILABLE, "the ledger does not answer; see %s/server-0.log", t->job->run_dir);
+	if (!look_at_all(t))
+		weir_fail(&e, WEIR_E_UNAVAILABLE, "the ledger does not answer; see the servers' logs in %s", t->job->run_dir);
 	else if (t->seen.state == JOB_FAILED)
 		fail_as_ledger_says(t);
 	else if (t->seen.state != JOB_FINISHED && !t->stop_signal)
@@ -215,16 +276,18 @@ void drive(struct train *t)
 	while (!ended(t) && !t->stop_at_once && (t->give_up_ms == 0 || clock_ms(t->clock) < t->give_up_ms)) {
 		read_signals(t, DRIVE_POLL_MS / 5);
 		reap(t);
+		wreak_havoc(t);
 		end_stragglers(t);
 		if (t->server_gone || clock_ms(t->clock) < look_ms)
 			continue;
-		look(t, DRIVE_ANSWER_MS, false);
+		look(t, chaos_is_pausing(&t->chaos) ? DRIVE_POLL_MS : DRIVE_ANSWER_MS, false);
 		look_ms = clock_ms(t->clock) + DRIVE_POLL_MS;
 		if (t->seen_any && t->seen.state == JOB_FAILED && t->give_up_ms == 0) {
 			fail_as_ledger_says(t);
 			begin_end(t, DRIVE_LAST_WORDS_MS); /* workers are told so too, and leave */
 		}
 	}
+	chaos_end(&t->chaos);
 	if (!t->server_gone && !t->stop_at_once)
 		conclude(t);
 	live_end(&t->live);

@@ -61,25 +61,48 @@ weir_status launch_choose_addresses(struct train *t, weir_error *err)
 	return WEIR_OK;
 }
 
-weir_status launch_find_ledger(const struct job *job, const char *at, char out[WEIR_ADDRESS_BYTES_MAX], weir_error *err)
+/* Adds an address to "A,B". */
+static void add_place(char out[LEDGER_PLACES_BYTES], const char *address)
 {
-	char path[WEIR_PATH_BYTES_MAX + 32], *text = NULL, host[WEIR_ADDRESS_BYTES_MAX];
-	size_t bytes = 0;
+	const size_t used = strlen(out);
+	snprintf(out + used, LEDGER_PLACES_BYTES - used, "%s%s", used ? "," : "", address);
+}
+
+/* HOST:PORT of the servers that may have the ledger, by cluster.listen. False: it does not say. */
+static bool places_by_listen(const struct job *job, char out[LEDGER_PLACES_BYTES], weir_error *err)
+{
+	char host[WEIR_ADDRESS_BYTES_MAX], address[WEIR_ADDRESS_BYTES_MAX + 16];
 	unsigned port = 0;
+	out[0] = '\0';
+	if (strcmp(job->cluster.listen, "auto") == 0 || split_listen(job->cluster.listen, host, sizeof host, &port, err) || port == 0)
+		return false;
+	for (uint32_t i = 0; i < job->cluster.replicas; i++) {
+		snprintf(address, sizeof address, "%s:%u", host, port + i);
+		add_place(out, address);
+	}
+	return true;
+}
+
+weir_status launch_find_ledger(const struct job *job, const char *at, char out[LEDGER_PLACES_BYTES], weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX + 32], *text = NULL;
+	size_t bytes = 0;
 	struct run_state ended;
 	weir_error why = {0};
 	if (at) {
-		snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%.*s", (int)WEIR_ADDRESS_BYTES_MAX - 1, at);
+		snprintf(out, LEDGER_PLACES_BYTES, "%s", at);
 		return WEIR_OK;
 	}
 	if (job->cluster.servers_at_count > 0) {
-		snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%s", job->cluster.servers_at[0]);
+		out[0] = '\0';
+		for (uint32_t i = 0; i < job->cluster.replicas; i++)
+			add_place(out, job->cluster.servers_at[i]);
 		return WEIR_OK;
 	}
 	ledger_file(job, path);
 	const bool used = run_dir_is_used(job);
-	if (used && disk_read_file(disk_system(), path, WEIR_ADDRESS_BYTES_MAX, &text, &bytes, NULL) == WEIR_OK) {
-		snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%.*s", (int)strcspn(text, "\n"), text);
+	if (used && disk_read_file(disk_system(), path, LEDGER_PLACES_BYTES, &text, &bytes, NULL) == WEIR_OK) {
+		snprintf(out, LEDGER_PLACES_BYTES, "%.*s", (int)strcspn(text, "\n"), text);
 		free(text);
 		return WEIR_OK;
 	}
@@ -87,16 +110,10 @@ weir_status launch_find_ledger(const struct job *job, const char *at, char out[W
 		return weir_fail(err, WEIR_E_UNAVAILABLE, "`weir train` is about to start job %s: there is no %s yet", job->name, path);
 	if (run_state_read(job->run_dir, &ended, &why) != WEIR_E_NOT_FOUND) /* it ran here */
 		return run_dir_not_running(job, err);
-	if (strcmp(job->cluster.listen, "auto") != 0) {
-		weir_status s = split_listen(job->cluster.listen, host, sizeof host, &port, err);
-		if (s != WEIR_OK)
-			return s;
-		if (port > 0) {
-			snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%s", job->cluster.listen);
-			return WEIR_OK;
-		}
-	}
-	return run_dir_not_running(job, err);
+	weir_error unread = {0};
+	if (places_by_listen(job, out, &unread))
+		return WEIR_OK;
+	return unread.status ? weir_fail(err, unread.status, "%s", unread.text) : run_dir_not_running(job, err);
 }
 
 /* --- Processes */
@@ -133,7 +150,7 @@ static char *join_addresses(const struct train *t)
 
 static weir_status start_server(struct train *t, uint32_t index, const char *uuid, const char *all, weir_error *err)
 {
-	char name[WEIR_NAME_BYTES_MAX], number[16], generation[24];
+	char name[WEIR_NAME_BYTES_MAX], number[16], generation[24], coord[WEIR_PATH_BYTES_MAX + 16];
 	snprintf(name, sizeof name, "server-%u", index);
 	snprintf(number, sizeof number, "%u", index);
 	snprintf(generation, sizeof generation, "%" PRIu64, t->run.generation);
@@ -149,7 +166,17 @@ static weir_status start_server(struct train *t, uint32_t index, const char *uui
 		child_argument(c, "--restore");
 		child_argument(c, t->run.restore);
 	}
+	if (t->coordinator.url[0]) {
+		snprintf(coord, sizeof coord, "cluster.coord=%s", t->coordinator.url);
+		child_argument(c, "--set");
+		child_argument(c, coord);
+	}
 	return child_start(t->supervisor, c, true, err);
+}
+
+uint32_t launch_server_index(const struct child *server)
+{
+	return (uint32_t)strtoul(strchr(server->name, '-') + 1, NULL, 10);
 }
 
 static weir_status start_servers(struct train *t, weir_error *err)
@@ -166,7 +193,8 @@ static weir_status start_servers(struct train *t, weir_error *err)
 		s = start_server(t, i, uuid, all, err);
 	free(all);
 	for (uint32_t i = 0; i < supervisor_count(t->supervisor) && s == WEIR_OK; i++)
-		s = supervisor_wait_ready(t->supervisor, supervisor_child(t->supervisor, i), timeout_ms, err);
+		if (supervisor_child(t->supervisor, i)->role == CHILD_SERVER)
+			s = supervisor_wait_ready(t->supervisor, supervisor_child(t->supervisor, i), timeout_ms, err);
 	return s;
 }
 
@@ -182,8 +210,11 @@ weir_status launch_servers(struct train *t, weir_error *err)
 	}
 	if (s != WEIR_OK)
 		return s;
+	char places[LEDGER_PLACES_BYTES] = "";
+	for (uint32_t i = 0; i < t->job->cluster.replicas; i++)
+		add_place(places, t->addresses[i]);
 	ledger_file(t->job, path);
-	return disk_write_file(disk_system(), path, t->addresses[0], strlen(t->addresses[0]), err);
+	return disk_write_file(disk_system(), path, places, strlen(places), err);
 }
 
 static weir_status start_worker(struct train *t, enum child_role role, const char *name, const char *ledger, weir_error *err)
@@ -200,7 +231,7 @@ static weir_status start_worker(struct train *t, enum child_role role, const cha
 
 weir_status launch_warm_start(struct train *t, weir_error *err)
 {
-	char ledger[WEIR_ADDRESS_BYTES_MAX], end[WEIR_ERROR_TEXT_BYTES / 2];
+	char ledger[LEDGER_PLACES_BYTES], end[WEIR_ERROR_TEXT_BYTES / 2];
 	if (!t->run.warm_start[0])
 		return WEIR_OK;
 	live_note(&t->live, "starting from the weights in %s", t->run.warm_start);
@@ -227,7 +258,7 @@ weir_status launch_warm_start(struct train *t, weir_error *err)
 
 weir_status launch_workers(struct train *t, weir_error *err)
 {
-	char name[WEIR_NAME_BYTES_MAX], ledger[WEIR_ADDRESS_BYTES_MAX];
+	char name[WEIR_NAME_BYTES_MAX], ledger[LEDGER_PLACES_BYTES];
 	weir_status s = launch_find_ledger(t->job, NULL, ledger, err);
 	for (uint32_t i = 0; i < t->job->cluster.workers && s == WEIR_OK; i++) {
 		snprintf(name, sizeof name, "worker-%u", i);
@@ -245,6 +276,7 @@ void launch_end(struct train *t, uint32_t timeout_ms)
 	supervisor_end(t->supervisor, CHILD_EVALUATOR, 0);
 	supervisor_signal(t->supervisor, CHILD_SERVER, SIGTERM);
 	supervisor_end(t->supervisor, CHILD_SERVER, timeout_ms);
+	coordinator_end(t);
 	if (!t->addresses)
 		return;
 	ledger_file(t->job, path);

@@ -18,7 +18,10 @@ struct part_sum { /* parts, and the wrapping sum of their identities' hashes */
 };
 
 struct overview_partition {
-	bool reported;                                       /* its server answered */
+	bool reported;                                       /* by its primary, */
+	uint32_t primary;                                    /* this server, */
+	uint64_t epoch;                                      /* of which this is the epoch; */
+	uint32_t in_sync[WEIR_REPLICAS_MAX], in_sync_count;  /* and these have all that is committed */
 	struct part_sum expected, skipped, applied, dropped; /* skipped: of units that were given up */
 	uint64_t twice;                                      /* identities found applied when about to be applied */
 	uint64_t rows;
@@ -49,8 +52,21 @@ struct overview_table {
 	uint64_t rows_stub, pushes_unadmitted, rows_evicted;
 };
 
+/* Of partitions that have several. */
+struct overview_replicas {
+	uint32_t compared, differ;        /* partitions: two replicas or more have said what they have; and it was not the same */
+	char text[WEIR_ERROR_TEXT_BYTES]; /* the first that differs, with who has what; "": none */
+};
+
+struct overview_place {
+	uint32_t server;
+	uint64_t epoch;                                     /* 0: there is one copy, and */
+	uint32_t in_sync[WEIR_REPLICAS_MAX], in_sync_count; /* none of these */
+};
+
 struct overview {
 	enum job_state state;
+	struct overview_place ledger;
 	uint32_t pass, passes, units, committed; /* pass counts from 0; units in a pass, committed of this pass */
 	uint64_t rows, batches, dataset_rows;
 	double loss_sum;     /* over rows */
@@ -58,8 +74,10 @@ struct overview {
 	uint64_t bad_lines, workers_lost, leases_expired, units_quarantined, steps_closed, batches_dropped, redone_batches;
 	uint64_t bytes_pushed, bytes_pulled; /* as the workers counted them */
 	uint64_t duplicates_refused, stale_refused, corrupt_refused, nonfinite_refused;
+	uint64_t scrubs, scrubs_differ;        /* times that replicas of a partition were compared by and by, and were not equal */
 	uint64_t staleness[HISTOGRAM_BUCKETS]; /* of every push, all tables, by common/metrics.h's buckets */
 	char failure[WEIR_ERROR_TEXT_BYTES];
+	uint32_t replicas; /* that each partition shall have; 0: no server has answered */
 	uint32_t partitions_count, workers_count, workers_live, servers_count, servers_answered, tables_count;
 	struct overview_partition *partitions; /* (partitions_count) */
 	struct overview_worker *workers;       /* (workers_count) */

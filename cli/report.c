@@ -111,6 +111,8 @@ static void print_audit(FILE *out, const struct report *r)
 	        " dropped\n",
 	        "audit", a->ok ? "every push applied exactly once" : "FAILED", a->parts_expected, a->applied, a->missing, a->doubled,
 	        a->dropped);
+	if (a->replicas_compared)
+		fprintf(out, "  %-11s %u partitions compared, %u differ\n", "replicas", a->replicas_compared, a->replicas_differ);
 	if (r->end->units_quarantined)
 		fprintf(out, "  %-11s %" PRIu64 " units were given up; %" PRIu64 " parts of them had been applied\n", "skipped",
 		        r->end->units_quarantined, a->skipped);
@@ -128,6 +130,16 @@ static void print_speed(FILE *out, const struct report *r)
 	else
 		fprintf(out, "  %-11s %s samples/s, %" PRIu64 " rows, %.1f s of training in %.1f s\n", "speed", rate, r->run_rows,
 		        r->train_s, r->wall_s);
+}
+
+static void print_chaos(FILE *out, const struct report *r)
+{
+	const struct chaos *c = r->chaos;
+	fprintf(out,
+	        "  %-11s seed %" PRIu64 ": %" PRIu64 " servers killed, %" PRIu64 " stopped for a while; %" PRIu64
+	        " workers killed, %" PRIu64 " stopped\n",
+	        "chaos", c->seed, c->count[CHAOS_SERVER][CHAOS_KILL], c->count[CHAOS_SERVER][CHAOS_PAUSE],
+	        c->count[CHAOS_WORKER][CHAOS_KILL], c->count[CHAOS_WORKER][CHAOS_PAUSE]);
 }
 
 void report_print(const struct report *r, FILE *out)
@@ -153,6 +165,10 @@ void report_print(const struct report *r, FILE *out)
 	if (r->workers_lost || r->servers_lost || s->leases_expired)
 		fprintf(out, "  %-11s %" PRIu64 " workers, %" PRIu64 " servers; %" PRIu64 " leases expired; %" PRIu64 " batches redone\n",
 		        "lost", r->workers_lost, r->servers_lost, s->leases_expired, s->redone_batches);
+	if (r->partitions_moved)
+		fprintf(out, "  %-11s %" PRIu64 " times a partition went to another server\n", "moved", r->partitions_moved);
+	if (r->chaos)
+		print_chaos(out, r);
 	if (r->bad_lines)
 		fprintf(out, "  %-11s %" PRIu64 " were left out; the workers' logs show the first ones\n", "bad lines", r->bad_lines);
 }
@@ -196,7 +212,18 @@ static void put_audit(struct json *j, const struct report *r)
 	json_set_count(j, "audit.double", r->audit.doubled);
 	json_set_count(j, "audit.dropped", r->audit.dropped);
 	json_set_count(j, "audit.skipped", r->audit.skipped);
+	json_set_count(j, "audit.replicas_compared", r->audit.replicas_compared);
+	json_set_count(j, "audit.replicas_differ", r->audit.replicas_differ);
 	json_set_bool(j, "audit.ok", r->finished && r->audit.ok);
+}
+
+static void put_chaos(struct json *j, const struct chaos *c)
+{
+	json_set_count(j, "chaos.seed", c->seed);
+	json_set_count(j, "chaos.servers_killed", c->count[CHAOS_SERVER][CHAOS_KILL]);
+	json_set_count(j, "chaos.servers_stopped", c->count[CHAOS_SERVER][CHAOS_PAUSE]);
+	json_set_count(j, "chaos.workers_killed", c->count[CHAOS_WORKER][CHAOS_KILL]);
+	json_set_count(j, "chaos.workers_stopped", c->count[CHAOS_WORKER][CHAOS_PAUSE]);
 }
 
 static void put_overview(struct json *j, const struct overview *s)
@@ -249,6 +276,9 @@ weir_status report_write(const struct report *r, const char *path, weir_error *e
 	json_set_count(j, "workers_lost", r->workers_lost);
 	json_set_count(j, "servers_lost", r->servers_lost);
 	json_set_count(j, "redone_batches", r->end->redone_batches);
+	json_set_count(j, "partitions_moved", r->partitions_moved);
+	if (r->chaos)
+		put_chaos(j, r->chaos);
 	if (r->generated) {
 		json_set_real(j, "data.bayes_auc", r->bayes_auc);
 		json_set_real(j, "data.bayes_logloss", r->bayes_logloss);

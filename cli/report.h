@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "audit.h"
+#include "chaos.h"
 #include "job.h"
 #include "overview.h"
 
@@ -36,7 +37,9 @@ struct report {
 	struct audit audit;
 	uint64_t bad_lines; /* left out of the packed cache, and by the workers reading text */
 	uint64_t workers_lost, servers_lost;
-	bool generated; /* data from a planted model, whose best scores on the test part are known: */
+	uint64_t partitions_moved; /* times that one went to another server */
+	const struct chaos *chaos; /* what was done on purpose; NULL: nothing */
+	bool generated;            /* data from a planted model, whose best scores on the test part are known: */
 	double bayes_auc, bayes_logloss;
 	uint64_t data_rows, ids_planted,
 	    ids_seen; /* rows of all parts; ids that the model has effects for, and that occur in the rows */

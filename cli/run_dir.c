@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <fts.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -50,13 +51,22 @@ bool run_dir_is_used(const struct job *job)
 	return used;
 }
 
+/* Where there are replicas, a server with its log in memory leaves what it has promised to others, and nothing to go on from. */
+static bool only_promises(const char *folder)
+{
+	char promises[WEIR_PATH_BYTES_MAX + 64], journal[WEIR_PATH_BYTES_MAX + 64];
+	snprintf(promises, sizeof promises, "%s/PROMISES", folder);
+	snprintf(journal, sizeof journal, "%s/journal", folder);
+	return access(promises, F_OK) == 0 && access(journal, F_OK) != 0;
+}
+
 bool run_dir_has_data(const struct job *job)
 {
 	char path[WEIR_PATH_BYTES_MAX + 32];
 	bool found = false;
 	for (uint32_t i = 0; i < WEIR_SERVERS_MAX && !found; i++) {
 		job_server_dir(job, i, path);
-		found = access(path, F_OK) == 0;
+		found = access(path, F_OK) == 0 && !(job->cluster.replicas > 1 && only_promises(path));
 	}
 	return found;
 }
@@ -73,6 +83,21 @@ weir_status run_dir_check_data(const struct job *job, uint32_t servers, weir_err
 			                 "restore)",
 			                 i, path);
 	}
+	return WEIR_OK;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+	(void)st;
+	(void)kind;
+	(void)at;
+	return remove(path);
+}
+
+weir_status run_dir_remove(const char *path, weir_error *err)
+{
+	if (access(path, F_OK) == 0 && nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0)
+		return weir_fail(err, WEIR_E_IO, "cannot delete %s: %s", path, strerror(errno));
 	return WEIR_OK;
 }
 

@@ -12,10 +12,12 @@
 weir_status run_dir_lock(const struct job *job, int *fd, weir_error *err) WEIR_MUST_CHECK;
 /* Whether a `weir train` has it. */
 bool run_dir_is_used(const struct job *job);
-/* Whether any server's data folder is there. */
+/* Whether any server's data are there. */
 bool run_dir_has_data(const struct job *job);
 /* That the first `servers` of them are there. E_NOT_FOUND names the one that is not. */
 weir_status run_dir_check_data(const struct job *job, uint32_t servers, weir_error *err) WEIR_MUST_CHECK;
+/* Deletes a folder with all in it; one that is not there is fine. */
+weir_status run_dir_remove(const char *path, weir_error *err) WEIR_MUST_CHECK;
 /* What a person can do to go on with a run that has ended, as a clause: "`weir train --resume` goes on with it". */
 void run_dir_advice(const struct job *job, char *out, size_t bytes);
 /* E_NOT_FOUND: the job does not run here, when it last did, and the advice. */

@@ -48,7 +48,7 @@ static weir_status choose_part(struct scoring *s, const struct scoring_options *
 /* Joins the running job as an observer. */
 static weir_status join(struct scoring *s, const struct scoring_options *o, weir_error *err)
 {
-	char address[WEIR_ADDRESS_BYTES_MAX], name[WEIR_NAME_BYTES_MAX];
+	char address[LEDGER_PLACES_BYTES], name[WEIR_NAME_BYTES_MAX];
 	weir_status status = launch_find_ledger(o->job, o->at, address, err);
 	if (status != WEIR_OK)
 		return status;

@@ -34,6 +34,56 @@ static void print_durable(const struct overview_server *v)
 	printf("\n");
 }
 
+static bool same_replicas(const struct overview_partition *a, const struct overview_partition *b)
+{
+	return b->reported && a->primary == b->primary && a->in_sync_count == b->in_sync_count &&
+	       memcmp(a->in_sync, b->in_sync, a->in_sync_count * sizeof *a->in_sync) == 0;
+}
+
+static void print_in_sync(const uint32_t *servers, uint32_t count, uint32_t replicas)
+{
+	printf("; in sync: server");
+	for (uint32_t i = 0; i < count; i++)
+		printf("%s %u", i ? "," : "", servers[i]);
+	printf("%s\n", count < replicas ? ", which is NOT ALL" : "");
+}
+
+/* Those that have the primary and the in-sync replicas of partition `first`; nothing when one before it has. */
+static void print_like(const struct overview *s, uint32_t first)
+{
+	const struct overview_partition *p = &s->partitions[first];
+	for (uint32_t q = 0; q < first; q++)
+		if (same_replicas(p, &s->partitions[q]))
+			return;
+	printf("  primary   of");
+	for (uint32_t q = first; q < s->partitions_count; q++)
+		if (same_replicas(p, &s->partitions[q]))
+			printf(" %u (epoch %" PRIu64 ")", q, s->partitions[q].epoch);
+	print_in_sync(p->in_sync, p->in_sync_count, s->replicas);
+}
+
+static void print_primary_of(const struct overview *s, uint32_t server)
+{
+	for (uint32_t p = 0; p < s->partitions_count && s->replicas > 1; p++)
+		if (s->partitions[p].reported && s->partitions[p].primary == server)
+			print_like(s, p);
+}
+
+static void print_replicas(const struct overview *s)
+{
+	uint32_t whole = 0, orphans = 0;
+	for (uint32_t p = 0; p < s->partitions_count; p++) {
+		whole += s->partitions[p].reported && s->partitions[p].in_sync_count >= s->replicas;
+		orphans += !s->partitions[p].reported;
+	}
+	if (s->replicas < 2)
+		return;
+	printf("replicas    %u of %u partitions have all %u in sync", whole, s->partitions_count, s->replicas);
+	printf(orphans ? ", %u have no primary that answers\n" : "\n", orphans);
+	printf("ledger      on server %u (epoch %" PRIu64 ")", s->ledger.server, s->ledger.epoch);
+	print_in_sync(s->ledger.in_sync, s->ledger.in_sync_count, s->replicas);
+}
+
 static void print_status(const struct overview *s)
 {
 	char a[16], b[16];
@@ -48,6 +98,10 @@ static void print_status(const struct overview *s)
 	       overview_staleness_quantile(s, 0.99), overview_staleness_mean(s));
 	printf("refused     %" PRIu64 " duplicates, %" PRIu64 " stale, %" PRIu64 " corrupt, %" PRIu64 " not finite\n",
 	       s->duplicates_refused, s->stale_refused, s->corrupt_refused, s->nonfinite_refused);
+	print_replicas(s);
+	if (s->scrubs)
+		printf("scrubs      %" PRIu64 " comparisons of copies, %" PRIu64 " found that they differ\n", s->scrubs,
+		       s->scrubs_differ);
 	for (uint32_t i = 0; i < s->servers_count; i++) {
 		const struct overview_server *v = &s->servers[i];
 		if (v->answered)
@@ -57,6 +111,7 @@ static void print_status(const struct overview *s)
 			printf("server %-4u %s does not answer\n", i, v->address);
 		if (v->answered && v->durable)
 			print_durable(v);
+		print_primary_of(s, i);
 	}
 	for (uint32_t i = 0; i < s->workers_count; i++) {
 		const struct overview_worker *w = &s->workers[i];
@@ -129,8 +184,47 @@ static struct json *table_item(const struct overview_table *t)
 	return item;
 }
 
+static void put_in_sync(struct json *item, const uint32_t *servers, uint32_t count)
+{
+	json_set_empty_list(item, "in_sync");
+	for (uint32_t i = 0; i < count; i++) {
+		struct json *server = json_create();
+		json_set_count(server, "server", servers[i]);
+		json_append(item, "in_sync", server);
+	}
+}
+
+static struct json *ledger_item(const struct overview *s)
+{
+	struct json *item = json_create();
+	json_set_count(item, "server", s->ledger.server);
+	json_set_count(item, "epoch", s->ledger.epoch);
+	put_in_sync(item, s->ledger.in_sync, s->ledger.in_sync_count);
+	return item;
+}
+
+static struct json *partition_item(const struct overview *s, uint32_t id)
+{
+	const struct overview_partition *p = &s->partitions[id];
+	struct json *item = json_create();
+	json_set_count(item, "id", id);
+	json_set_bool(item, "reported", p->reported);
+	if (!p->reported) {
+		json_set_empty_list(item, "in_sync");
+		return item;
+	}
+	json_set_count(item, "primary", p->primary);
+	json_set_count(item, "epoch", p->epoch);
+	put_in_sync(item, p->in_sync, p->in_sync_count);
+	return item;
+}
+
 static void put_lists(struct json *j, const struct overview *s)
 {
+	json_set_object(j, "ledger", ledger_item(s));
+	json_set_empty_list(j, "partitions");
+	for (uint32_t i = 0; i < s->partitions_count; i++)
+		json_append(j, "partitions", partition_item(s, i));
 	json_set_empty_list(j, "servers");
 	for (uint32_t i = 0; i < s->servers_count; i++)
 		json_append(j, "servers", server_item(&s->servers[i]));
@@ -153,6 +247,7 @@ static weir_status print_json(const struct overview *s, weir_error *err)
 	json_set_count(j, "passes", s->passes);
 	json_set_count(j, "units", s->units);
 	json_set_count(j, "committed", s->committed);
+	json_set_count(j, "replicas", s->replicas);
 	json_set_count(j, "rows", s->rows);
 	json_set_real(j, "auc", s->auc);
 	json_set_real(j, "logloss", s->logloss);
@@ -160,6 +255,8 @@ static weir_status print_json(const struct overview *s, weir_error *err)
 	json_set_count(j, "bytes.pulled", s->bytes_pulled);
 	json_set_count(j, "staleness.p50", overview_staleness_quantile(s, 0.5));
 	json_set_count(j, "staleness.p99", overview_staleness_quantile(s, 0.99));
+	json_set_count(j, "scrubs.compared", s->scrubs);
+	json_set_count(j, "scrubs.differed", s->scrubs_differ);
 	json_set_count(j, "duplicates_refused", s->duplicates_refused);
 	json_set_count(j, "stale_refused", s->stale_refused);
 	json_set_count(j, "corrupt_refused", s->corrupt_refused);
@@ -194,7 +291,7 @@ int verb_status(int count, char **args)
 	struct logger *logger = NULL;
 	struct job *job = NULL;
 	const char *at = NULL, *word = NULL;
-	char address[WEIR_ADDRESS_BYTES_MAX];
+	char address[LEDGER_PLACES_BYTES];
 	bool as_json = false;
 	weir_error err = {0};
 	const struct option options[] = {JOB_OPTIONS(&jo), {"--at", OPTION_TEXT, &at}, {"--json", OPTION_FLAG, &as_json}};

@@ -21,7 +21,12 @@ struct supervisor {
 	uint32_t count;
 };
 
-enum { CHILDREN_MAX = WEIR_SERVERS_MAX + WEIR_WORKERS_MAX + 1, LOG_TAIL_BYTES = 4096, POLL_MS = 20 };
+enum {
+	OTHERS = 3 /* evaluator, importer, etcd */,
+	CHILDREN_MAX = WEIR_SERVERS_MAX + WEIR_WORKERS_MAX + OTHERS,
+	LOG_TAIL_BYTES = 4096,
+	POLL_MS = 20
+};
 
 weir_status supervisor_own_dir(char *out, size_t bytes, weir_error *err)
 {
@@ -65,7 +70,10 @@ static void join_path(char out[WEIR_PATH_BYTES_MAX], const char *dir, const char
 struct child *supervisor_add(struct supervisor *s, enum child_role role, const char *name, const char *program, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX];
-	join_path(path, s->program_dir, program, "");
+	if (program[0] == '/')
+		snprintf(path, sizeof path, "%s", program);
+	else
+		join_path(path, s->program_dir, program, "");
 	if (access(path, X_OK) != 0) {
 		weir_fail(err, WEIR_E_NOT_FOUND, "there is no program %s: %s; build it with `make`", path, strerror(errno));
 		return NULL;

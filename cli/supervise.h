@@ -15,7 +15,7 @@
 #include "limits.h"
 #include "weir/status.h"
 
-enum child_role { CHILD_SERVER, CHILD_TRAINER, CHILD_EVALUATOR, CHILD_IMPORTER, CHILD_ROLES };
+enum child_role { CHILD_SERVER, CHILD_TRAINER, CHILD_EVALUATOR, CHILD_IMPORTER, CHILD_COORDINATOR, CHILD_ROLES };
 enum child_state { CHILD_NEW, CHILD_RUNNING, CHILD_PAUSING /* to be started again */, CHILD_ENDED };
 
 #define CHILD_ARGUMENTS_MAX 256u
@@ -42,7 +42,7 @@ weir_status supervisor_create(struct supervisor **out, const char *program_dir, 
 /* The folder of the running program. */
 weir_status supervisor_own_dir(char *out, size_t bytes, weir_error *err) WEIR_MUST_CHECK;
 
-/* A child to be started later; the program's path is checked here. NULL with an error when it is not there. */
+/* A child to be started later. program: of ours, whose path is checked here, or another's path. NULL with an error when it is not there. */
 struct child *supervisor_add(struct supervisor *s, enum child_role role, const char *name, const char *program, weir_error *err);
 void child_argument(struct child *c, const char *text); /* copied */
 /* Starts it with a fresh log. ready: with `--ready-fd N` appended, whose line supervisor_wait_ready reads. */

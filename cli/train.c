@@ -1,6 +1,5 @@
 /* weir train: runs a job on this machine from its file to its report. */
 #include <errno.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -18,7 +17,7 @@
 #include "verbs.h"
 #include "weights_file.h"
 
-enum { TRAIN_SERVERS_END_MS = 2000 };
+enum { TRAIN_SERVERS_END_MS = 2000, TRAIN_SCRUB_MS = WEIR_SCRUB_PATIENCE_MS + 10000 };
 
 static const char *model_name(enum model_kind kind)
 {
@@ -52,23 +51,15 @@ static void run_path(const struct job *job, const char *name, char out[WEIR_PATH
 
 /* --- Which run */
 
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-	(void)st;
-	(void)kind;
-	(void)at;
-	return remove(path);
-}
-
 static weir_status remove_data(const struct job *job, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX + 32];
-	for (uint32_t i = 0; i < WEIR_SERVERS_MAX; i++) {
+	weir_status s = coordinator_remove(job, err);
+	for (uint32_t i = 0; i < WEIR_SERVERS_MAX && s == WEIR_OK; i++) {
 		job_server_dir(job, i, path);
-		if (access(path, F_OK) == 0 && nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0)
-			return weir_fail(err, WEIR_E_IO, "cannot delete %s: %s", path, strerror(errno));
+		s = run_dir_remove(path, err);
 	}
-	return WEIR_OK;
+	return s;
 }
 
 /* Of the run before: a new one must not take them for its own. */
@@ -98,6 +89,8 @@ static weir_status check_kept(const struct train *t, weir_error *err)
 		                 "start it without --resume",
 		                 job->run_dir, on_disk ? "disk" : "memory");
 	weir_status s = on_disk ? run_dir_check_data(job, t->run.servers, &why) : WEIR_OK;
+	if (s == WEIR_OK && has_data)
+		s = coordinator_check_kept(job, &why);
 	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "--resume: %s", why.text);
 }
 
@@ -262,6 +255,9 @@ static weir_status take_signals(struct train *t, weir_error *err)
 /* Everything that can be wrong with a job is said before the earlier run is touched. */
 static weir_status prepare(struct train *t, struct report *r, weir_error *err)
 {
+	if (t->chaos.seed != CHAOS_OFF && t->job->cluster.servers_at_count > 0)
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "--chaos hits the servers that this command starts; cluster.servers_at names others");
 	weir_status s = run_dir_lock(t->job, &t->run_dir_fd, err);
 	if (s == WEIR_OK)
 		s = check_run(t, err);
@@ -273,15 +269,29 @@ static weir_status prepare(struct train *t, struct report *r, weir_error *err)
 		s = check_warm_start(t, err);
 	if (s == WEIR_OK)
 		s = launch_choose_addresses(t, err);
+	if (s == WEIR_OK)
+		s = coordinator_choose(t, err);
 	return s == WEIR_OK ? begin_run(t, err) : s;
+}
+
+static void note_start(struct train *t)
+{
+	const struct job *job = t->job;
+	char replicas[64] = "";
+	if (job->cluster.replicas > 1)
+		snprintf(replicas, sizeof replicas, " with %u replicas of each partition", job->cluster.replicas);
+	live_note(&t->live, "%s: %u servers%s, %u workers, model %s; logs in %s", job->name, job->cluster.servers, replicas,
+	          job->cluster.workers, model_name(job->model.kind), job->run_dir);
 }
 
 static weir_status start(struct train *t, weir_error *err)
 {
-	char dir[WEIR_PATH_BYTES_MAX], ledger[WEIR_ADDRESS_BYTES_MAX];
+	char dir[WEIR_PATH_BYTES_MAX], ledger[LEDGER_PLACES_BYTES];
 	weir_status s = supervisor_own_dir(dir, sizeof dir, err);
 	if (s == WEIR_OK)
 		s = supervisor_create(&t->supervisor, dir, t->job->run_dir, t->clock, err);
+	if (s == WEIR_OK)
+		s = coordinator_start(t, err);
 	if (s == WEIR_OK)
 		s = launch_servers(t, err);
 	if (s == WEIR_OK)
@@ -294,8 +304,7 @@ static weir_status start(struct train *t, weir_error *err)
 	if (s == WEIR_OK) /* forks come first: gRPC starts threads */
 		s = watcher_open(&t->watcher, ledger, t->logger, err);
 	if (s == WEIR_OK)
-		live_note(&t->live, "%s: %u servers, %u workers, model %s; logs in %s", t->job->name, t->job->cluster.servers,
-		          t->job->cluster.workers, model_name(t->job->model.kind), t->job->run_dir);
+		note_start(t);
 	return s;
 }
 
@@ -326,6 +335,15 @@ static void measure_speed(const struct train *t, struct report *r)
 	}
 }
 
+static void make_audit(struct train *t, struct report *r)
+{
+	struct overview_replicas replicas;
+	weir_error err = {0};
+	r->audit = audit_run(&t->seen);
+	if (t->job->cluster.replicas > 1 && watcher_scrub(t->watcher, TRAIN_SCRUB_MS, &replicas, &err) == WEIR_OK)
+		audit_add_replicas(&r->audit, &replicas);
+}
+
 static weir_status make_report(struct train *t, struct report *r, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX + 64];
@@ -337,11 +355,13 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 	r->finished = t->seen_any && t->seen.state == JOB_FINISHED && !t->server_gone;
 	r->was_finished = r->finished && t->was_finished;
 	r->servers_lost = t->servers_lost;
+	r->partitions_moved = t->replicas.moved;
+	r->chaos = t->chaos.seed != CHAOS_OFF ? &t->chaos : NULL;
 	r->bad_lines += t->seen.bad_lines;
 	r->workers_lost = t->seen.workers_lost > t->workers_killed ? t->seen.workers_lost : t->workers_killed;
 	measure_speed(t, r);
 	if (r->finished)
-		r->audit = audit_run(&t->seen);
+		make_audit(t, r);
 	run_path(t->job, "evaluation.json", path);
 	if (job_wants_evaluator(t->job) && report_read_evaluation(r, path, &missing) != WEIR_OK && r->finished)
 		s = weir_fail(err, missing.status, "the evaluator left no result: %s; see the end of %s/evaluator.log", missing.text,
@@ -383,6 +403,9 @@ static int train(struct train *t)
 		undo_start(t);
 		return verb_fail("train", err);
 	}
+	replicas_init(&t->replicas, t->job->cluster.replicas);
+	if (t->chaos.seed != CHAOS_OFF)
+		chaos_begin(&t->chaos, t->job, t->supervisor, &t->live, clock_ms(t->clock));
 	drive(t);
 	weir_error unreported = {0};
 	if (make_report(t, &report, &unreported) != WEIR_OK && t->failure.status == WEIR_OK)
@@ -402,6 +425,7 @@ static void train_free(struct train *t)
 		launch_end(t, TRAIN_SERVERS_END_MS);
 	supervisor_destroy(t->supervisor);
 	overview_free(&t->seen);
+	replicas_free(&t->replicas);
 	free(t->addresses);
 	if (t->signal_fd >= 0)
 		close(t->signal_fd);
@@ -413,11 +437,12 @@ static void train_free(struct train *t)
 
 int verb_train(int count, char **args)
 {
-	struct train t = {.clock = clock_system(), .run_dir_fd = -1, .signal_fd = -1};
+	struct train t = {.clock = clock_system(), .run_dir_fd = -1, .signal_fd = -1, .chaos.seed = CHAOS_OFF};
 	const struct option options[] = {JOB_OPTIONS(&t.options),
 	                                 {"--report", OPTION_TEXT, &t.report_path},
 	                                 {"--resume", OPTION_FLAG, &t.resume},
-	                                 {"--fresh", OPTION_FLAG, &t.fresh}};
+	                                 {"--fresh", OPTION_FLAG, &t.fresh},
+	                                 {"--chaos", OPTION_COUNT, &t.chaos.seed}};
 	const char *word = NULL;
 	t.start_ms = clock_ms(t.clock);
 	live_init(&t.live, stderr, getenv("TERM"));

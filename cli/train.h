@@ -1,15 +1,28 @@
-/* `weir train` in three files: train.c prepares and reports, launch.c starts the processes, drive.c brings the job to its end. */
+/* `weir train` in four files: train.c prepares and reports, launch.c starts the processes, coordinator.c the etcd of those that need one, drive.c brings the job to
+ * its end. */
 #ifndef WEIR_TRAIN_H
 #define WEIR_TRAIN_H
 
+#include "chaos.h"
 #include "job.h"
 #include "live.h"
 #include "options.h"
 #include "overview.h"
+#include "replicas.h"
 #include "report.h"
 #include "run_state.h"
 #include "supervise.h"
 #include "watcher.h"
+
+enum { COORDINATOR_PORTS = 2 };
+
+struct coordinator {
+	char url[WEIR_PATH_BYTES_MAX];     /* what servers are told; "": they need none */
+	char program[WEIR_PATH_BYTES_MAX]; /* "": the etcd is not ours, */
+	char addresses[COORDINATOR_PORTS]
+	              [WEIR_ADDRESS_BYTES_MAX]; /* else where it listens: for servers, and for members that it has none of */
+	struct child *child;                    /* NULL: not started */
+};
 
 struct train {
 	struct job_options options;
@@ -22,6 +35,7 @@ struct train {
 	struct supervisor *supervisor;
 	struct watcher *watcher;
 	struct live live;
+	struct coordinator coordinator;
 	int run_dir_fd;                            /* holds the lock on the run directory; -1 */
 	int signal_fd;                             /* SIGCHLD, SIGINT, SIGTERM */
 	char (*addresses)[WEIR_ADDRESS_BYTES_MAX]; /* (cluster.servers) */
@@ -29,10 +43,13 @@ struct train {
 
 	/* The job as last seen, as this run found it, and when rows were first and last seen to grow. */
 	struct overview seen;
+	int64_t seen_ms; /* when that was asked for */
 	bool seen_any, was_finished;
 	uint64_t rows_before, first_rows;
 	int64_t first_rows_ms, last_rows_ms;
 
+	struct replicas replicas;
+	struct chaos chaos;
 	uint64_t workers_killed, servers_lost; /* times that one died */
 	bool server_gone;                      /* one that does not come back */
 	int stop_signal;                       /* the first SIGINT or SIGTERM; 0: none */
@@ -50,12 +67,27 @@ weir_status launch_servers(struct train *t, weir_error *err) WEIR_MUST_CHECK;
 /* Imports the weights that the run is to start from into the servers, unless that is done. */
 weir_status launch_warm_start(struct train *t, weir_error *err) WEIR_MUST_CHECK;
 weir_status launch_workers(struct train *t, weir_error *err) WEIR_MUST_CHECK;
+uint32_t launch_server_index(const struct child *server); /* its number */
 /* Ends the servers, workers first, and removes what was only for the run. */
 void launch_end(struct train *t, uint32_t timeout_ms);
+/* "A,B,C": every server that may have the ledger: with replicas it is on one of the first. */
+#define LEDGER_PLACES_BYTES (WEIR_COPIES_MAX * WEIR_ADDRESS_BYTES_MAX)
 /* Where the ledger of a job is: where `at` says (--at; may be NULL), else from RUN_DIR/ledger.address, else as
  * cluster.listen says. E_NOT_FOUND when it cannot be known, or the job ran here and does not any more. */
-weir_status launch_find_ledger(const struct job *job, const char *at, char out[WEIR_ADDRESS_BYTES_MAX],
+weir_status launch_find_ledger(const struct job *job, const char *at, char out[LEDGER_PLACES_BYTES],
                                weir_error *err) WEIR_MUST_CHECK;
+
+/* --- coordinator.c */
+/* Whether an etcd is started with the run. */
+bool coordinator_is_ours(const struct job *job);
+/* Fills t->coordinator. E_NOT_FOUND: there is no etcd; the text names its package. */
+weir_status coordinator_choose(struct train *t, weir_error *err) WEIR_MUST_CHECK;
+/* Before the servers: starts ours, and waits until it, or the job's, answers. */
+weir_status coordinator_start(struct train *t, weir_error *err) WEIR_MUST_CHECK;
+void coordinator_end(struct train *t); /* behind the servers */
+/* That a run which goes on finds what its own etcd had. */
+weir_status coordinator_check_kept(const struct job *job, weir_error *err) WEIR_MUST_CHECK;
+weir_status coordinator_remove(const struct job *job, weir_error *err); /* what it left; none is fine */
 
 /* --- drive.c */
 /* Watches, restarts, shows, until all workers have ended. What went wrong is in t->failure. */

@@ -1,6 +1,7 @@
 /* Overviews from the wire's status messages. */
 #include "watcher.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,9 @@
 struct watcher {
 	struct rpc *rpc;
 	struct rpc_loop *loop;
-	struct rpc_channel *ledger;
-	struct rpc_channel **servers; /* (servers_count); opened when the ledger first tells their addresses */
+	struct rpc_channel *doors[WEIR_SERVERS_MAX]; /* (doors_count) where the ledger may be; */
+	uint32_t doors_count, door;                  /* and was last */
+	struct rpc_channel **servers;                /* (servers_count); opened when the ledger first tells their addresses */
 	uint32_t servers_count;
 };
 
@@ -145,6 +147,9 @@ static weir_status read_ledger(struct overview *s, const Weir__V1__LedgerStatus 
 	s->steps_closed = l->steps_closed;
 	s->batches_dropped = l->batches_dropped;
 	copy_text(s->failure, sizeof s->failure, l->failure);
+	s->ledger = (struct overview_place){.server = l->server, .epoch = l->epoch};
+	for (size_t i = 0; i < l->n_members && i < WEIR_REPLICAS_MAX; i++)
+		s->ledger.in_sync[s->ledger.in_sync_count++] = l->members[i];
 	read_totals(s, l->totals);
 	if (read_workers(s, l) != WEIR_OK || read_partitions(s, l) != WEIR_OK || read_servers(s, l) != WEIR_OK ||
 	    read_tables(s, l) != WEIR_OK)
@@ -188,6 +193,26 @@ static void take_durable(const Weir__V1__DurableStatus *in, struct overview_serv
 	out->budget_bytes = in->budget_bytes;
 }
 
+/* Who was primary before, and has not heard of the next one, may say that it still is. */
+static void read_partition(struct overview *s, uint32_t server, const Weir__V1__PartitionStatus *in)
+{
+	struct overview_partition *out = in->id < s->partitions_count ? &s->partitions[in->id] : NULL;
+	if (!out || (out->reported && out->epoch > in->epoch))
+		return;
+	out->reported = true;
+	out->primary = server;
+	out->epoch = in->epoch;
+	out->applied = (struct part_sum){in->parts_applied, in->fingerprint};
+	out->dropped = (struct part_sum){in->parts_dropped, in->dropped_fingerprint};
+	out->twice = in->parts_double;
+	out->rows = in->rows;
+	s->scrubs += in->scrubs;
+	s->scrubs_differ += in->scrubs_differ;
+	out->in_sync_count = 0;
+	for (size_t i = 0; i < in->n_members && i < WEIR_REPLICAS_MAX; i++)
+		out->in_sync[out->in_sync_count++] = in->members[i];
+}
+
 static void read_server(struct overview *s, struct overview_server *out, const Weir__V1__ServerStatus *in)
 {
 	out->answered = true;
@@ -200,20 +225,13 @@ static void read_server(struct overview *s, struct overview_server *out, const W
 	out->bytes_pushed = in->bytes_pushed;
 	out->bytes_pulled = in->bytes_pulled;
 	s->servers_answered++;
+	s->replicas = in->replicas;
 	s->duplicates_refused += in->duplicates_refused;
 	s->stale_refused += in->stale_refused;
 	s->corrupt_refused += in->corrupt_refused;
 	s->nonfinite_refused += in->nonfinite_refused;
-	for (size_t i = 0; i < in->n_partitions; i++) {
-		const Weir__V1__PartitionStatus *p = in->partitions[i];
-		if (p->id >= s->partitions_count)
-			continue;
-		s->partitions[p->id].reported = true;
-		s->partitions[p->id].applied = (struct part_sum){p->parts_applied, p->fingerprint};
-		s->partitions[p->id].dropped = (struct part_sum){p->parts_dropped, p->dropped_fingerprint};
-		s->partitions[p->id].twice = p->parts_double;
-		s->partitions[p->id].rows = p->rows;
-	}
+	for (size_t i = 0; i < in->n_partitions; i++)
+		read_partition(s, (uint32_t)(out - s->servers), in->partitions[i]);
 	for (size_t i = 0; i < in->n_tables; i++)
 		read_server_table(s, in->tables[i]);
 }
@@ -226,7 +244,7 @@ static struct message *empty_request(void)
 	return wire_pack(&q.base);
 }
 
-static void on_server_status(void *arg, weir_status status, const char *text, struct message *reply)
+static void on_server_answer(void *arg, weir_status status, const char *text, struct message *reply)
 {
 	(void)text;
 	struct asked *a = arg;
@@ -239,19 +257,20 @@ static void on_server_status(void *arg, weir_status status, const char *text, st
 	pthread_mutex_unlock(&g->lock);
 }
 
-static void ask_servers(struct watcher *w, uint32_t timeout_ms, struct asked *asked)
+static void ask_servers(struct watcher *w, enum rpc_method method, struct message *(*make_request)(void), uint32_t timeout_ms,
+                        struct asked *asked)
 {
 	struct gather g = {.pending = 0};
 	pthread_mutex_init(&g.lock, NULL);
 	pthread_cond_init(&g.change, NULL);
 	pthread_mutex_lock(&g.lock);
 	for (uint32_t i = 0; i < w->servers_count; i++) {
-		struct message *request = empty_request();
+		struct message *request = make_request();
 		asked[i] = (struct asked){.gather = &g};
 		if (!request)
 			continue;
 		g.pending++;
-		if (rpc_call_start(w->servers[i], RPC_STATUS, request, timeout_ms, on_server_status, &asked[i]) != WEIR_OK)
+		if (rpc_call_start(w->servers[i], method, request, timeout_ms, on_server_answer, &asked[i]) != WEIR_OK)
 			g.pending--;
 	}
 	while (g.pending > 0) /* every accepted call answers by its deadline */
@@ -277,12 +296,12 @@ static weir_status open_servers(struct watcher *w, const struct overview *s, wei
 	return WEIR_OK;
 }
 
-static weir_status poll_ledger(struct watcher *w, uint32_t timeout_ms, struct overview *out, weir_error *err)
+static weir_status ask_ledger(struct watcher *w, uint32_t timeout_ms, struct overview *out, weir_error *err)
 {
 	struct message *request = empty_request(), *reply = NULL;
 	if (!request)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for a request");
-	weir_status s = rpc_call_wait(w->ledger, RPC_JOB_STATUS, request, timeout_ms, &reply, err);
+	weir_status s = rpc_call_wait(w->doors[w->door], RPC_JOB_STATUS, request, timeout_ms, &reply, err);
 	if (s != WEIR_OK)
 		return s;
 	ProtobufCMessage *m = NULL;
@@ -293,6 +312,21 @@ static weir_status poll_ledger(struct watcher *w, uint32_t timeout_ms, struct ov
 	s = read_ledger(out, (const Weir__V1__LedgerStatus *)m, err);
 	wire_free(m);
 	return s;
+}
+
+/* The first door's answer is the one that is told when none has the ledger. */
+static weir_status poll_ledger(struct watcher *w, uint32_t timeout_ms, struct overview *out, weir_error *err)
+{
+	weir_error first = {0};
+	for (uint32_t i = 0; i < w->doors_count; i++) {
+		weir_error why = {0};
+		if (ask_ledger(w, timeout_ms / w->doors_count, out, &why) == WEIR_OK)
+			return WEIR_OK;
+		overview_free(out);
+		first = i == 0 ? why : first;
+		w->door = (w->door + 1) % w->doors_count;
+	}
+	return weir_fail(err, first.status, "%s", first.text);
 }
 
 weir_status watcher_poll(struct watcher *w, uint32_t timeout_ms, struct overview *out, weir_error *err)
@@ -306,7 +340,7 @@ weir_status watcher_poll(struct watcher *w, uint32_t timeout_ms, struct overview
 	struct asked *asked = calloc(w->servers_count + 1, sizeof *asked);
 	if (!asked)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory to ask %u servers", w->servers_count);
-	ask_servers(w, timeout_ms, asked);
+	ask_servers(w, RPC_STATUS, empty_request, timeout_ms, asked);
 	for (uint32_t i = 0; i < w->servers_count && i < out->servers_count; i++) {
 		ProtobufCMessage *m = NULL;
 		if (asked[i].reply && wire_unpack(&weir__v1__server_status__descriptor, asked[i].reply, &m, NULL) == WEIR_OK) {
@@ -317,6 +351,79 @@ weir_status watcher_poll(struct watcher *w, uint32_t timeout_ms, struct overview
 	}
 	free(asked);
 	return WEIR_OK;
+}
+
+/* --- Comparing replicas */
+
+static struct message *scrub_request(void)
+{
+	Weir__V1__ScrubRequest q = WEIR__V1__SCRUB_REQUEST__INIT;
+	return wire_pack(&q.base);
+}
+
+static bool is_equal(const Weir__V1__ReplicaHash *a, const Weir__V1__ReplicaHash *b)
+{
+	return a->rows == b->rows && a->state == b->state;
+}
+
+static void describe(const Weir__V1__PartitionScrub *p, char *out, size_t bytes)
+{
+	int n = snprintf(out, bytes, "partition %u at log entry %" PRIu64 ":", p->partition, p->index);
+	for (size_t i = 0; i < p->n_replicas && n > 0 && (size_t)n < bytes; i++)
+		n += snprintf(out + n, bytes - (size_t)n, " server %u has rows %016" PRIx64 " and state %016" PRIx64 "%s",
+		              p->replicas[i]->server, p->replicas[i]->rows, p->replicas[i]->state, i + 1 < p->n_replicas ? "," : "");
+}
+
+static void read_scrub(struct overview_replicas *out, const Weir__V1__ScrubReply *in)
+{
+	for (size_t i = 0; i < in->n_partitions; i++) {
+		const Weir__V1__PartitionScrub *p = in->partitions[i];
+		bool equal = true;
+		for (size_t j = 1; j < p->n_replicas; j++)
+			equal &= is_equal(p->replicas[j], p->replicas[0]);
+		out->compared += p->n_replicas > 1;
+		out->differ += !equal;
+		if (!equal && !out->text[0])
+			describe(p, out->text, sizeof out->text);
+	}
+}
+
+weir_status watcher_scrub(struct watcher *w, uint32_t timeout_ms, struct overview_replicas *out, weir_error *err)
+{
+	*out = (struct overview_replicas){0};
+	struct asked *asked = calloc(w->servers_count + 1, sizeof *asked);
+	if (!asked)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory to ask %u servers", w->servers_count);
+	ask_servers(w, RPC_SCRUB, scrub_request, timeout_ms, asked);
+	for (uint32_t i = 0; i < w->servers_count; i++) {
+		ProtobufCMessage *m = NULL;
+		if (asked[i].reply && wire_unpack(&weir__v1__scrub_reply__descriptor, asked[i].reply, &m, NULL) == WEIR_OK) {
+			read_scrub(out, (const Weir__V1__ScrubReply *)m);
+			wire_free(m);
+		}
+		message_release(asked[i].reply);
+	}
+	free(asked);
+	return WEIR_OK;
+}
+
+/* --- Life */
+
+static weir_status open_doors(struct watcher *w, const char *ledger, weir_error *err)
+{
+	weir_status s = WEIR_OK;
+	for (const char *at = ledger; *at && s == WEIR_OK; at += strspn(at, ",")) {
+		char address[WEIR_ADDRESS_BYTES_MAX];
+		const size_t bytes = strcspn(at, ",");
+		if (bytes >= sizeof address || w->doors_count == WEIR_SERVERS_MAX)
+			return weir_fail(err, WEIR_E_LIMIT, "'%.60s...' has an address that is too long, or more than %u", ledger,
+			                 WEIR_SERVERS_MAX);
+		snprintf(address, sizeof address, "%.*s", (int)bytes, at);
+		s = rpc_channel_open(&w->doors[w->doors_count], w->rpc, w->loop, address, err);
+		w->doors_count += s == WEIR_OK;
+		at += bytes;
+	}
+	return s == WEIR_OK && w->doors_count == 0 ? weir_fail(err, WEIR_E_INVALID, "no address of the ledger is given") : s;
 }
 
 weir_status watcher_open(struct watcher **out, const char *ledger, struct logger *logger, weir_error *err)
@@ -331,7 +438,7 @@ weir_status watcher_open(struct watcher **out, const char *ledger, struct logger
 	else if (!(w->loop = rpc_loop_create(w->rpc, "watcher", err)))
 		s = err ? err->status : WEIR_E_MEMORY;
 	else
-		s = rpc_channel_open(&w->ledger, w->rpc, w->loop, ledger, err);
+		s = open_doors(w, ledger, err);
 	if (s != WEIR_OK) {
 		watcher_close(w);
 		return s;
@@ -347,8 +454,8 @@ void watcher_close(struct watcher *w)
 	for (uint32_t i = 0; i < w->servers_count; i++)
 		rpc_channel_close(w->servers[i]);
 	free(w->servers);
-	if (w->ledger)
-		rpc_channel_close(w->ledger);
+	for (uint32_t i = 0; i < w->doors_count; i++)
+		rpc_channel_close(w->doors[i]);
 	if (w->loop)
 		rpc_loop_destroy(w->loop);
 	if (w->rpc)

@@ -9,11 +9,14 @@
 #include "weir/status.h"
 
 struct watcher;
-/* ledger: address of the server that hosts it. E_UNAVAILABLE comes later, from watcher_poll. */
+/* ledger: address of the server that hosts it, or of all that may, "A,B,C": it is looked for where it was last, then at each. E_UNAVAILABLE comes later, from
+ * watcher_poll. */
 weir_status watcher_open(struct watcher **out, const char *ledger, struct logger *logger, weir_error *err) WEIR_MUST_CHECK;
 /* Fills *out (free it with overview_free also after an error). Fails only when the ledger does not answer in timeout_ms; servers that do not
  * answer are marked in the overview. */
 weir_status watcher_poll(struct watcher *w, uint32_t timeout_ms, struct overview *out, weir_error *err) WEIR_MUST_CHECK;
+/* Has the replicas of every partition compared, of servers that a poll has told of. Those of servers that do not answer in timeout_ms are not. E_MEMORY. */
+weir_status watcher_scrub(struct watcher *w, uint32_t timeout_ms, struct overview_replicas *out, weir_error *err) WEIR_MUST_CHECK;
 void watcher_close(struct watcher *w);
 
 #endif

@@ -147,14 +147,14 @@ static weir_status list_each(void *arg, const char *file)
 static weir_status directory_list(struct blob_store *self, const char *folder, blob_visit_fn visit, void *arg, weir_error *err)
 {
 	struct directory *d = (struct directory *)self;
-	struct listing l = {.folder = folder, .visit = visit, .arg = arg, .err = err};
-	weir_error own = {0};
+	weir_error why = {0};
+	struct listing l = {.folder = folder, .visit = visit, .arg = arg, .err = &why};
 	char path[FILE_PATH_BYTES_MAX];
 	path_of(d, folder, "", path);
-	if (!err)
-		l.err = &own;
-	weir_status status = d->disk->ops->list(d->disk, path, list_each, &l, l.err);
-	return status == WEIR_E_NOT_FOUND && !l.status ? WEIR_OK : status;
+	weir_status status = d->disk->ops->list(d->disk, path, list_each, &l, &why);
+	if (status == WEIR_OK || (status == WEIR_E_NOT_FOUND && !l.status)) /* an empty folder is not made */
+		return WEIR_OK;
+	return weir_fail(err, status, "%s", why.text);
 }
 
 static weir_status directory_remove(struct blob_store *self, const char *name, weir_error *err)

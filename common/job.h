@@ -33,7 +33,7 @@ struct job {
 	char run_dir[WEIR_PATH_BYTES_MAX]; /* default runs/<job> */
 	struct {
 		uint32_t servers, workers, partitions, replicas, min_isr; /* min_isr 0: auto */
-		char coord[WEIR_PATH_BYTES_MAX];                          /* "static" | "etcd://host:port,..." (a later release) */
+		char coord[WEIR_PATH_BYTES_MAX];                          /* "static" | "etcd://HOST:PORT,..." */
 		char listen[WEIR_ADDRESS_BYTES_MAX]; /* "auto": unix sockets in run_dir; else "HOST:0", "HOST:PORT" (server i adds i) */
 		char **servers_at;                   /* (servers_at_count) addresses of a cluster started by other means */
 		uint32_t servers_at_count;
@@ -42,8 +42,9 @@ struct job {
 		uint32_t fsync_interval_ms, flush_interval_ms;
 		enum log_place log;
 		uint32_t lease_ms;
-		uint32_t catch_up_mb_s; /* 10^6 bytes a second of snapshots that a server sends to others */
-		uint32_t executors;     /* threads per server; 0: auto = cores / local servers, at least 1 */
+		uint32_t scrub_interval_s; /* 0: never */
+		uint32_t catch_up_mb_s;    /* 10^6 bytes a second of snapshots that a server sends to others */
+		uint32_t executors;        /* threads per server; 0: auto = cores / local servers, at least 1 */
 	} cluster;
 	struct {
 		enum data_format format;
@@ -111,7 +112,8 @@ struct job {
 	} checkpoint;
 	struct {
 		enum read_from from;
-		uint32_t max_staleness_ms;
+		uint32_t max_staleness_ms; /* these two: with READ_ANY */
+		uint64_t max_staleness_entries;
 	} read;
 };
 
@@ -127,7 +129,8 @@ void job_server_dir(const struct job *job, uint32_t index, char out[WEIR_PATH_BY
 /* Whether the job has rows to validate on, and to test on: files of their own, or a share of the split. */
 bool job_has_valid(const struct job *job);
 bool job_has_test(const struct job *job);
-/* How long workers wait for a server that is gone: one whose log is on disk comes back. 0: no longer than for any peer. */
+/* How long workers wait for a server that is gone: one whose log is on disk comes back, and partitions with replicas go on elsewhere. 0: no longer than for any
+ * peer. */
 uint32_t job_server_patience_ms(const struct job *job);
 /* Whether an evaluator has anything to do, and whether passes wait for its verdict: only when it decides something. */
 bool job_wants_evaluator(const struct job *job);

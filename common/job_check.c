@@ -67,31 +67,89 @@ static weir_status check_addresses(struct reading *r, const struct job *job)
 	return WEIR_OK;
 }
 
-static weir_status check_cluster(struct reading *r, const struct job *job)
+/* etcd://HOST:PORT[,HOST:PORT...] */
+static weir_status check_etcd(struct reading *r, const char *coord)
+{
+	uint32_t endpoints = 0;
+	for (const char *at = coord + strlen("etcd://"), *end;; at = end + 1) {
+		char endpoint[WEIR_ADDRESS_BYTES_MAX];
+		end = at + strcspn(at, ",");
+		const int n = snprintf(endpoint, sizeof endpoint, "%.*s", (int)(end - at), at);
+		if (n >= (int)sizeof endpoint || port_of(endpoint) <= 0)
+			return FAIL(r, "cluster.coord", WEIR_E_INVALID, "has the endpoint '%.60s'; expected etcd://HOST:PORT[,HOST:PORT...]",
+			            endpoint);
+		if (++endpoints > WEIR_COORD_ENDPOINTS_MAX)
+			return FAIL(r, "cluster.coord", WEIR_E_LIMIT, "names more than %u endpoints; expected at most that",
+			            WEIR_COORD_ENDPOINTS_MAX);
+		if (!*end)
+			return WEIR_OK;
+	}
+}
+
+static weir_status check_coord(struct reading *r, const struct job *job)
 {
 	const char *coord = job->cluster.coord;
-	if (job->cluster.replicas != 1)
-		return FAIL(r, "cluster.replicas", WEIR_E_UNSUPPORTED, "%u replicas are not in this release; available: 1",
-		            job->cluster.replicas);
+	const bool etcd = strncmp(coord, "etcd://", strlen("etcd://")) == 0;
+	if (!etcd && strcmp(coord, "static") != 0)
+		return FAIL(r, "cluster.coord", WEIR_E_INVALID, "is '%.60s'; expected static or etcd://HOST:PORT[,HOST:PORT...]", coord);
+	if (etcd && job->cluster.replicas == 1)
+		return FAIL(r, "cluster.coord", WEIR_E_UNSUPPORTED,
+		            "is etcd, and cluster.replicas is 1: there are no replicas to agree; expected static, or more replicas");
+	if (!etcd && job->cluster.replicas > 1 && job->cluster.servers_at_count > 0)
+		return FAIL(
+		    r, "cluster.coord", WEIR_E_INVALID,
+		    "is static, and cluster.servers_at names servers started by other means: their %u replicas agree through etcd; "
+		    "expected etcd://HOST:PORT[,HOST:PORT...]",
+		    job->cluster.replicas);
+	return etcd ? check_etcd(r, coord) : WEIR_OK;
+}
+
+static weir_status check_replicas(struct reading *r, const struct job *job)
+{
+	const uint32_t replicas = job->cluster.replicas;
+	if (replicas > job->cluster.servers)
+		return FAIL(r, "cluster.replicas", WEIR_E_INVALID, "is %u; expected at most one for each of cluster.servers: %u",
+		            replicas, job->cluster.servers);
+	if (job->cluster.min_isr > replicas)
+		return FAIL(r, "cluster.min_isr", WEIR_E_INVALID, "is %u; expected at most cluster.replicas: %u, or auto",
+		            job->cluster.min_isr, replicas);
+	return check_coord(r, job);
+}
+
+static weir_status check_cluster(struct reading *r, const struct job *job)
+{
 	if (job->cluster.ack == JOB_ACK_DISK && job->cluster.log != JOB_LOG_DISK)
 		return FAIL(r, "cluster.ack", WEIR_E_INVALID, "is disk; that needs cluster.log: disk");
-	if (job->cluster.min_isr > job->cluster.replicas)
-		return FAIL(r, "cluster.min_isr", WEIR_E_INVALID, "is %u; expected at most cluster.replicas: %u, or auto",
-		            job->cluster.min_isr, job->cluster.replicas);
-	if (strncmp(coord, "etcd://", 7) == 0)
-		return FAIL(r, "cluster.coord", WEIR_E_UNSUPPORTED, "etcd is not in this release; available: static");
-	if (strcmp(coord, "static") != 0)
-		return FAIL(r, "cluster.coord", WEIR_E_INVALID, "is '%.60s'; expected static", coord);
 	if (job->cluster.partitions < job->cluster.servers)
 		return FAIL(r, "cluster.partitions", WEIR_E_INVALID, "is %u; expected at least one for each of %u servers",
 		            job->cluster.partitions, job->cluster.servers);
 	if (strncmp(job->checkpoint.dir, "s3://", 5) != 0 && (*job->checkpoint.endpoint || *job->checkpoint.region))
 		return FAIL(r, *job->checkpoint.endpoint ? "checkpoint.endpoint" : "checkpoint.region", WEIR_E_INVALID,
 		            "is given, and checkpoint.dir is no s3://BUCKET/PREFIX; expected both or neither");
-	if (job->read.max_staleness_ms > 0)
-		return FAIL(r, "read.max_staleness_ms", WEIR_E_UNSUPPORTED,
-		            "reads from other than the primary are not in this release; available: 0");
-	return check_addresses(r, job);
+	weir_status status = check_replicas(r, job);
+	return status == WEIR_OK ? check_addresses(r, job) : status;
+}
+
+static weir_status check_read(struct reading *r, const struct job *job)
+{
+	const bool any = job->read.from == READ_ANY;
+	if (any && job->cluster.replicas == 1)
+		return FAIL(r, "read.from", WEIR_E_INVALID,
+		            "is any, and there is one copy of everything (cluster.replicas: 1); expected primary, or more replicas");
+	if (any && job->tables.embedding.mode.kind == WEIR_SYNC && job->tables.dense.mode.kind == WEIR_SYNC)
+		return FAIL(r, "read.from", WEIR_E_INVALID,
+		            "is any, and all tables are synchronous: primaries alone answer their pulls; expected primary");
+	if (any && job->read.max_staleness_ms == 0)
+		return FAIL(
+		    r, "read.max_staleness_ms", WEIR_E_INVALID,
+		    "is 0, which no copy but the primary can keep (read.from: any); expected a whole number from 1 (milliseconds)");
+	if (!any && job->read.max_staleness_ms > 0)
+		return FAIL(r, "read.max_staleness_ms", WEIR_E_INVALID, "is %u, but read.from is primary; expected 0",
+		            job->read.max_staleness_ms);
+	if (!any && job->read.max_staleness_entries > 0)
+		return FAIL(r, "read.max_staleness_entries", WEIR_E_INVALID, "is %llu, but read.from is primary; expected 0",
+		            (unsigned long long)job->read.max_staleness_entries);
+	return WEIR_OK;
 }
 
 /* --- Data */
@@ -236,5 +294,7 @@ weir_status job_check(struct reading *r, struct job *job)
 		status = check_model(r, job);
 	if (status == WEIR_OK)
 		status = check_tables(r, job);
+	if (status == WEIR_OK)
+		status = check_read(r, job);
 	return status;
 }

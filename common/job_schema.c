@@ -41,7 +41,7 @@ static const struct choice models[] = {{"lr", MODEL_LR}, {"fm", MODEL_FM}, {"wid
 	{"deepfm", MODEL_DEEPFM}, {"dcn_v2", MODEL_DCN_V2}, {"dlrm", MODEL_DLRM}};
 static const struct choice metrics[] = {{"auc", METRIC_AUC}, {"logloss", METRIC_LOGLOSS}};
 static const struct choice not_finites[] = {{"reject", NOT_FINITE_REJECT}, {"clip", NOT_FINITE_CLIP}, {"accept", NOT_FINITE_ACCEPT}};
-static const struct choice froms[] = {{"primary", READ_PRIMARY}, {"any", READ_ANY, .later = true}};
+static const struct choice froms[] = {{"primary", READ_PRIMARY}, {"any", READ_ANY}};
 static const struct choice precisions[] = {
 	{"fp32", PRECISION_FP32}, {"bf16", PRECISION_BF16}, {"int8", PRECISION_INT8}};
 static const struct choice slot_precisions[] = {{"fp32", PRECISION_FP32}, {"bf16", PRECISION_BF16}};
@@ -110,8 +110,8 @@ static const struct key keys[] = {
 	U32("cluster.servers", cluster.servers, "1", 1, WEIR_SERVERS_MAX, "servers"),
 	U32("cluster.workers", cluster.workers, "1", 1, WEIR_WORKERS_MAX, "workers"),
 	U32("cluster.partitions", cluster.partitions, "16", 1, WEIR_PARTITIONS_MAX, "partitions"),
-	U32("cluster.replicas", cluster.replicas, "1", 1, WEIR_SERVERS_MAX, "servers"),
-	U32_OR("cluster.min_isr", cluster.min_isr, "auto", 1, WEIR_SERVERS_MAX, "servers", "auto"),
+	U32("cluster.replicas", cluster.replicas, "1", 1, WEIR_COPIES_MAX, "copies"),
+	U32_OR("cluster.min_isr", cluster.min_isr, "auto", 1, WEIR_COPIES_MAX, "copies", "auto"),
 	TEXT("cluster.coord", cluster.coord, "static"),
 	TEXT("cluster.listen", cluster.listen, "auto"),
 	TEXT_LIST("cluster.servers_at", cluster.servers_at, "", WEIR_SERVERS_MAX),
@@ -121,6 +121,7 @@ static const struct key keys[] = {
 	U32("cluster.flush_interval_ms", cluster.flush_interval_ms, "60000", 1, 3600000, "milliseconds"),
 	CHOICE("cluster.log", cluster.log, "memory", logs),
 	U32("cluster.lease_ms", cluster.lease_ms, "4000", 3 * WEIR_PROGRESS_INTERVAL_MS + 1, WEIR_LEASE_TERM_MS_MAX, "milliseconds"),
+	U32("cluster.scrub_interval_s", cluster.scrub_interval_s, "300", 0, 1000000, "seconds"),
 	U32("cluster.catch_up_mb_s", cluster.catch_up_mb_s, "200", 1, 1000000, "megabytes a second"),
 	U32_OR("cluster.executors", cluster.executors, "auto", 1, WEIR_THREADS_MAX, "threads", "auto"),
 	CHOICE("data.format", data.format, "criteo", formats),
@@ -186,6 +187,7 @@ static const struct key keys[] = {
 	BYTES("checkpoint.rate", checkpoint.rate_bytes_per_s, "32MiB", MIB, BUDGET_MAX),
 	CHOICE("read.from", read.from, "primary", froms),
 	U32("read.max_staleness_ms", read.max_staleness_ms, "0", 0, 3600000, "milliseconds"),
+	U64("read.max_staleness_entries", read.max_staleness_entries, "0", 0, ANY_U64, "log entries"),
 };
 /* clang-format on */
 

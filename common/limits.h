@@ -28,6 +28,8 @@
 #define WEIR_PARTITIONS_MAX       1024u
 #define WEIR_PARTITIONS_DEFAULT   16u
 #define WEIR_SERVERS_MAX          256u
+#define WEIR_SERVERS_ADDED_MAX    16u /* to a job that runs, beyond those it began with */
+#define WEIR_SERVER_NONE          0xffffu /* no server's number */
 #define WEIR_WORKERS_MAX          4096u
 #define WEIR_TABLES_MAX           1024u
 #define WEIR_TABLE_NAME_BYTES_MAX 64u
@@ -53,16 +55,29 @@
 
 #define WEIR_EPOCHS_KEPT 256u /* starts of a server that a partition remembers; enforced by epochs.c */
 
-/* Replication. Enforced by replica*.c. */
+/* Replication. Enforced by the job's schema; by replica*.c. */
+#define WEIR_COPIES_MAX   3u /* of one partition that a job may ask for */
 #define WEIR_REPLICAS_MAX 8u /* of one partition: in-sync members, and learners beside them */
 /* Entries that another server has sent and that wait here for their executors; more, and reading its stream stops. Enforced by replica_intake.c. */
 #define WEIR_REPLICA_CREDIT_BYTES      (16u << 20)
 #define WEIR_REPLICA_BACKOFF_MAX_TICKS 10u /* of 100 ms: between two attempts to reach a server; enforced by replica_link.c */
+#define WEIR_LEDGER_STATE_BYTES_MAX    ((uint64_t)1 << 30) /* of a snapshot of the ledger on its way to another server; enforced by ledger_snapshot.c */
+#define WEIR_LEDGER_PIECE_BYTES        (WEIR_CONTROL_BYTES_MAX / 2) /* of it, in one message */
+#define WEIR_LEDGER_LOG_BYTES          (16u << 20) /* of the ledger's log: entries in memory for replicas that are behind; enforced by ledger_log_replica.c */
+#define WEIR_BACKLOG_BYTES             (64u << 20) /* of a server's logs: applied, and kept for replicas that are behind; enforced by roles.c */
+/* Scrubs of partitions; by scrub.c. */
+#define WEIR_SCRUB_SLICES      16u    /* a pass over the partition: a power of two, as each costs a look at all of its rows */
+#define WEIR_SCRUB_PATIENCE_MS 60000u /* hashes that come later are not compared */
 /* Snapshots of partitions. Enforced by snapshot_send.c; the patience by snapshot_stream.c too. */
 #define WEIR_SNAPSHOTS_MAX        4u     /* under way at once, from one server */
 #define WEIR_SNAPSHOT_PATIENCE_MS 30000u /* of who is not heard meanwhile, the snapshot is given up */
 /* Between two servers. Enforced by heart*.c. */
-#define WEIR_HEART_SILENT_TICKS 5u                                /* of 100 ms: a server not heard for so many is reported */
+#define WEIR_HEART_TICK_MS      100u
+#define WEIR_HEART_SILENT_TICKS 5u    /* a server not heard for so many is reported */
+#define WEIR_HEART_FIRST_TICKS  20u   /* one not heard yet since this one started, after so many */
+#define WEIR_HEART_LATE_TICKS   1u    /* an executor that has not run for so many may keep back what others say */
+#define WEIR_HEART_PAUSE_TICKS  10u   /* between two attempts to reach a server, at most */
+#define WEIR_STUCK_MS           2000u /* an executor that has not run for so long serves nobody */
 #define WEIR_HEART_ITEMS_MAX    (4u * (WEIR_PARTITIONS_MAX + 1u)) /* of one heartbeat */
 /* In a partition's log, and not applied yet: further records wait; enforced by partition_tail.c. */
 #define WEIR_TAIL_ENTRIES_MAX 4096u
@@ -100,6 +115,10 @@
 #define WEIR_CONTROL_TIMEOUT_MS   5000u   /* default deadline of a control call */
 #define WEIR_STEP_POLL_MS         30000u  /* a long poll for a step; then it is asked again */
 #define WEIR_PARK_TIMEOUT_MS      3000u   /* a parked pull answers NOT_CURRENT after this */
+#define WEIR_READ_PARK_MS         100u    /* and one that a replica has parked which is not primary, after this */
+#define WEIR_READ_SILENT_MS       500u    /* a client asks the primary what such a replica has not answered for so long, */
+#define WEIR_READ_PAUSE_MS        1000u   /* and leaves that alone for this */
+#define WEIR_MAP_REFRESH_MS       5000u   /* who reads from replicas asks who they are at least as often */
 #define WEIR_DRAIN_MS             10000u  /* SIGTERM to exit */
 #define WEIR_READY_TIMEOUT_MS     10000u  /* a server that `weir train` starts serves within this */
 #define WEIR_RECOVERY_TIMEOUT_MS  600000u /* one that recovers from its disk or a checkpoint, within this */
@@ -108,6 +127,11 @@
 #define WEIR_CHILD_STEADY_MS      2000u   /* a process that lived for so long starts counting anew */
 #define WEIR_CHILD_PAUSE_FIRST_MS 250u    /* before the first restart; doubles */
 #define WEIR_CHILD_PAUSE_CAP_MS   4000u
+#define WEIR_LINK_DOWN_MS         200u  /* a client asks where partitions are when a lost connection is not back after this, */
+#define WEIR_LINK_SILENT_MS       1000u /* or when one that works has not answered for this long */
+#define WEIR_MAP_TIMEOUT_MS       1000u /* of that question */
+#define WEIR_MAP_RETRY_FIRST_MS   50u   /* it is asked again after this, then half as long again each time, */
+#define WEIR_MAP_RETRY_CAP_MS     1000u /* up to this */
 #define WEIR_RETRY_MAX            8u
 #define WEIR_RETRY_FIRST_MS       20u
 #define WEIR_RETRY_CAP_MS         1000u

@@ -24,5 +24,10 @@ static inline uint32_t placement_server(uint32_t partition, uint32_t servers)
 {
 	return partition % servers;
 }
+/* Its i-th replica: on the servers that follow. */
+static inline uint32_t placement_replica(uint32_t partition, uint32_t i, uint32_t servers)
+{
+	return (placement_server(partition, servers) + i) % servers;
+}
 
 #endif

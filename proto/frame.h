@@ -45,12 +45,16 @@
 /* Kinds, and what the general fields carry:
  *   PUSH         identity (pass unit attempt batch part); a = partition's applied index at the pull it was computed from;
  *                b = step (sync; 0: none); sections: keys + gradients, all of synchronous tables or none
- *   PUSH_REPLY   status; a = applied index, b = stable index, c = staleness
- *   PULL         b = step that must have been applied (0: none); sections: keys only. One table section per (table, partition).
+ *   PUSH_REPLY   status; a = applied index, or with cluster.ack: primary that of its own entry; b = stable index: applied, and no failover takes it back;
+ *                c = epoch that a is seen from
+ *   PULL         b = step that must have been applied (0: none); a = log index that must have been applied, where the log has it: of what the client
+ *                pushed or saw; c: a replica that is not primary may answer, too, if its state is no older than so many ms, and has a (0: it may
+ *                not); else it says E_NOT_CURRENT. Sections: keys only. One table section per (table, partition).
  *   PULL_REPLY   status; a = applied index; sections as asked, in the asked order, data without keys
  *   SEAL         pass unit attempt; partition may be ALL
- *   SEAL_REPLY   one reply record per partition; status; c = bits; one section (table 0, codec FP32, width 0): data = bitmap of the parts
- *                of the unit that are applied, dropped or waiting in an open step, bit frame_part_bit(batch, part)
+ *   SEAL_REPLY   one reply record per partition; status; a, b as of PUSH_REPLY, batch = epoch that a is seen from; c = bits; one section (table 0,
+ *                codec FP32, width 0): data = bitmap of the parts of the unit that are applied, dropped or waiting in an open step,
+ *                bit frame_part_bit(batch, part)
  *   CLOSE_STEP   b = step; c = included; sections: one whose data = included then dropped batch ids (u32 pass, unit, batch:
  *                12 bytes each); partition ALL
  *   CLOSE_REPLY  status; a = applied index
@@ -60,14 +64,22 @@
  *   ASSIGN_REPLY status; a = applied index
  *   SCAN_REPLY   status; a = next cursor and part = its `below` (0, 0: end); request id = boot of the server; b = steps and c = rate (bits of an fp32) of the
  *                table's clock in this partition; one section with keys and values
- *   RESUME       a = highest log index that the partition has acknowledged to this client, b = epoch it did so in (0, 0: none yet). The first record
- *                to each partition on a new push stream; repeated at will, it asks what is stable
- *   RESUME_REPLY status: OK once a is stable; E_STALE at once when entries up to a were lost in a restart; a = applied index,
- *                b = stable index, c = epoch of every reply on this stream
+ *   RESUME       a = highest log index that the partition has acknowledged to this client, b = epoch it did so in (0, 0: none yet);
+ *                pass, unit = boot of the server's process, as the client knows it (high and low half; 0: it does not). The first record
+ *                to each partition on a new push stream, and where it moves to; repeated at will, it asks what is stable
+ *   RESUME_REPLY status: OK once a is stable; E_STALE at once when entries up to a were lost in a restart or a failover; E_LOST when that boot is another, and the
+ *                server's log in memory; a = applied index, b = stable index, c = epoch that a is seen from,
+ *                pass, unit = boot of this process, 0 where what it holds outlives it
  *   LEDGER       never on the wire: an entry of the ledger's log (ledger_log.c). One section (table 0, codec FP32, width 0): data = LedgerState
  *   EVICT        never on the wire: an entry that lists rows which are no more (partition_evict.c); sections: keys only
+ *   TABLE        never on the wire: an entry that brings a table (partition_tables.c). One section (table 0, codec FP32, width 0): data = Table
+ *   EPOCH        never on the wire: the first entry of an epoch (partition_role.c), which is in the entry's header; no sections
+ *   SCRUB        never on the wire: an entry at which every replica hashes what it has (scrub.h): a = slice of the rows, of b; no sections
+ * A reply to a client with status E_MOVED carries a hint, whatever its kind: a = the server that is primary, 0xffff: not known; b = its epoch;
+ *                c = revision of the map of who says so (its low 32 bits).
+ * What goes to all partitions of a server goes to those that it is primary of.
  * Between the replicas of a partition (replica_wire.h); partition 0xffff is the ledger, c = the sending server and, times 65536, the receiving one, request id =
- * incarnation: the sender's in JOIN, ACK and REFUSE, the receiver's as known in the others
+ * incarnation: the sender's in JOIN, ACK and REFUSE, none in SCRUBBED, the receiver's as known in the others
  *   REPLICA_JOIN       nothing else
  *   REPLICA_ESTABLISH  a = epoch; pass, unit = commit index (high, low half); one section (table 0, codec FP32, INDEX_ALL, width 0): data = the
  *                      epochs and the indices they begin at (u64 each), rising, a's last
@@ -75,13 +87,16 @@
  *                      a journal would have (journal_format.h) with position and durable 0, without gaps
  *   REPLICA_ACK        a = epoch; b = last index; pass, unit = commit index; attempt, status = durable index; flag REPLICA_GAP
  *   REPLICA_REFUSE     a = epoch
+ *   REPLICA_OFFER      a = epoch; b = session of a snapshot; pass, unit = index up to which everything is in it
+ *   REPLICA_SCRUBBED   b = index of a SCRUB entry; pass, unit = hash of the rows, attempt, status = of the rest (scrub.h), as the sender has them there
+ *   REPLICA_REBUILD    a = epoch
  * A reply that refuses may carry one section (table 0, codec FP32, INDEX_ALL, width 0) whose data is a sentence in UTF-8 saying why.
  */
 #define RECORD_KIND_MAP(X)                                                                                                      \
 	X(PUSH, 1)                                                                                                                  \
 	X(PUSH_REPLY, 2) X(PULL, 3) X(PULL_REPLY, 4) X(SEAL, 5) X(SEAL_REPLY, 6) X(CLOSE_STEP, 7) X(CLOSE_REPLY, 8) X(RETIRE, 9)    \
 	    X(RETIRE_REPLY, 10) X(ASSIGN, 11) X(ASSIGN_REPLY, 12) X(SCAN_REPLY, 13) X(RESUME, 14) X(RESUME_REPLY, 15) X(LEDGER, 16) \
-	        X(EVICT, 17) X(REPLICA_JOIN, 18) X(REPLICA_ESTABLISH, 19) X(REPLICA_APPEND, 20) X(REPLICA_ACK, 21) X(REPLICA_REFUSE, 22)
+	        X(EVICT, 17) X(REPLICA_JOIN, 18) X(REPLICA_ESTABLISH, 19) X(REPLICA_APPEND, 20) X(REPLICA_ACK, 21) X(REPLICA_REFUSE, 22) X(EPOCH, 23) X(REPLICA_OFFER, 24) X(SCRUB, 25) X(REPLICA_SCRUBBED, 26) X(REPLICA_REBUILD, 27) X(TABLE, 28)
 
 enum record_kind {
 #define RECORD_KIND_ENUM(name, number) RECORD_##name = number,
@@ -144,6 +159,10 @@ weir_status frame_next_record(struct cursor *c, bool verify, struct record *out,
 weir_status frame_next_section(struct cursor *body, struct section *out, weir_error *err) WEIR_MUST_CHECK;
 /* The fields of a record header, unchecked: what frame_put_record wrote. */
 void frame_get_record(const uint8_t h[RECORD_HEADER_BYTES], struct record *out);
+
+/* The records i of a well-formed frame for which keep[i] is set, byte for byte, as a frame of its own, which refers to the first. NULL: out of
+ * memory. */
+struct message *frame_cut(struct message *frame, const bool *keep);
 
 /* --- Writing. Headers are encoded into caller memory; payload bytes are referenced, not copied. */
 void frame_put_header(uint8_t out[FRAME_HEADER_BYTES], const struct frame_header *h); /* computes the crc */

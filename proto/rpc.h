@@ -29,6 +29,10 @@
 	X(REGISTER_TABLE, "/weir.v1.ParameterServer/RegisterTable", false, true)      \
 	X(SCAN, "/weir.v1.ParameterServer/Scan", false, true)                         \
 	X(STATUS, "/weir.v1.ParameterServer/Status", false, true)                     \
+	X(MAP, "/weir.v1.ParameterServer/Map", false, false)                          \
+	X(SCRUB, "/weir.v1.ParameterServer/Scrub", false, true)                       \
+	X(LAYOUT, "/weir.v1.ParameterServer/Layout", false, true)                     \
+	X(PLACE, "/weir.v1.ParameterServer/Place", false, false)                      \
 	X(CHECKPOINT_BEGIN, "/weir.v1.ParameterServer/CheckpointBegin", false, false) \
 	X(CHECKPOINT_POLL, "/weir.v1.ParameterServer/CheckpointPoll", false, false)   \
 	X(JOIN, "/weir.v1.Ledger/Join", false, true)                                  \
@@ -44,6 +48,7 @@
 	X(LINK, "/weir.v1.Replica/Link", true, false)                                 \
 	X(HEARTBEAT, "/weir.v1.Replica/Heartbeat", true, false)                       \
 	X(SNAPSHOT, "/weir.v1.Replica/Snapshot", true, false)                         \
+	X(LEDGER_STATE, "/weir.v1.Replica/LedgerState", false, false)                 \
 	X(HEALTH_CHECK, "/grpc.health.v1.Health/Check", false, true)
 
 /* Methods of servers that are not ours: called, never served. coord_etcd.c chooses between endpoints and retries by itself. */

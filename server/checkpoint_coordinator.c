@@ -8,15 +8,22 @@
 #include <string.h>
 #include <time.h>
 
+#include "authority.h"
+#include "journal.h"
+#include "ledger_role.h"
+#include "roles.h"
 #include "server_internal.h"
 #include "state.pb-c.h"
 
-#define LOOK_MS           500u  /* between two looks at how far the job is, with every_steps */
-#define BEGIN_TIMEOUT_MS  2000u /* of one server */
-#define BEGIN_PATIENCE_MS 2000u /* for a closed step to be applied everywhere */
-#define BEGIN_RETRY_MS    5u
-#define POLL_MS           100u
-#define CANCEL_TIMEOUT_MS 500u /* of one server; one that does not hear of it writes to its end, for nothing */
+#define LOOK_MS            500u  /* between two looks at how far the job is, with every_steps */
+#define BEGIN_TIMEOUT_MS   2000u /* of one server */
+#define BEGIN_PATIENCE_MS  2000u /* for a closed step to be applied everywhere */
+#define BEGIN_RETRY_MS     5u
+#define COMMIT_PATIENCE_MS 2000u /* for what the ledger has decided to be committed */
+#define POLL_MS            100u
+#define CANCEL_TIMEOUT_MS  500u /* of one server; one that does not hear of it writes to its end, for nothing */
+#define TRIES              5u   /* of one checkpoint, while servers die and partitions move, */
+#define TRY_AGAIN_MS       1000u
 
 struct ended { /* the last checkpoint that ended */
 	bool any;
@@ -27,9 +34,9 @@ struct ended { /* the last checkpoint that ended */
 
 struct checkpoint_coordinator {
 	struct server *server;
-	struct checkpoint_options options; /* with copies of what it points to */
-	char (*addresses)[WEIR_ADDRESS_BYTES_MAX];
-	uint32_t servers;
+	struct checkpoint_options options;         /* with copies of what it points to */
+	char (*addresses)[WEIR_ADDRESS_BYTES_MAX]; /* (servers) the thread's */
+	uint32_t servers;                          /* that there may be */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -40,7 +47,7 @@ struct checkpoint_coordinator {
 	struct ended ended;
 	/* The thread's. */
 	struct rpc_loop *loop;
-	struct rpc_channel **channels;             /* (servers) */
+	struct rpc_channel **channels;             /* (servers) NULL: not asked yet */
 	char base[WEIR_CHECKPOINT_NAME_BYTES_MAX]; /* the last one published by this coordinator; "": none */
 	uint64_t last_step;
 };
@@ -55,6 +62,8 @@ struct ledger_task {
 	bool done;
 	/* What came of it. */
 	uint64_t batches;
+	struct ledger_stand stand;
+	bool stands;
 	struct message *state;
 	weir_status status;
 	weir_error err;
@@ -100,11 +109,31 @@ static void task_look(struct ledger_task *t)
 	ledger_status(t->coordinator->server->ledger, &q, note_batches, t);
 }
 
+static void task_stand(struct ledger_task *t)
+{
+	t->stands = ledger_role_stands(t->coordinator->server, &t->stand);
+}
+
+/* What it has decided is in its log, so that its index says whether all of that is committed. */
 static void task_hold(struct ledger_task *t)
 {
+	struct server *s = t->coordinator->server;
+	forward_hold(s);
+	forward_commit(s);
+	task_stand(t);
+	if (!t->stands) {
+		t->status = weir_fail(&t->err, WEIR_E_MOVED, "the ledger is moving");
+		return;
+	}
 	task_look(t);
-	forward_hold(t->coordinator->server);
-	t->status = ledger_export_all(t->coordinator->server->ledger, 0, &t->state, &t->err);
+	t->status = ledger_export_all(s->ledger, 0, &t->state, &t->err);
+}
+
+static void task_due(struct ledger_task *t)
+{
+	task_stand(t);
+	if (t->stands)
+		task_look(t);
 }
 
 static void task_release(struct ledger_task *t)
@@ -114,15 +143,19 @@ static void task_release(struct ledger_task *t)
 
 /* --- The servers */
 
-static weir_status connect_servers(struct checkpoint_coordinator *c, weir_error *err)
+/* To where it listens now. */
+static weir_status connect_server(struct checkpoint_coordinator *c, uint32_t i, weir_error *err)
 {
+	char address[WEIR_ADDRESS_BYTES_MAX];
 	if (!c->loop && !(c->loop = rpc_loop_create(c->server->options.rpc, "checkpoint", err)))
 		return err->status;
-	weir_status status = WEIR_OK;
-	for (uint32_t i = 0; i < c->servers && !status; i++)
-		if (!c->channels[i])
-			status = rpc_channel_open(&c->channels[i], c->server->options.rpc, c->loop, c->addresses[i], err);
-	return status;
+	if (partition_map_address(c->server->map, i, address) && strcmp(address, c->addresses[i]) != 0) {
+		memcpy(c->addresses[i], address, sizeof address);
+		if (c->channels[i])
+			rpc_channel_close(c->channels[i]);
+		c->channels[i] = NULL;
+	}
+	return c->channels[i] ? WEIR_OK : rpc_channel_open(&c->channels[i], c->server->options.rpc, c->loop, c->addresses[i], err);
 }
 
 /* Packs, calls and unpacks; *reply is freed with wire_free. */
@@ -162,11 +195,22 @@ struct checkpoint_run {
 	struct checkpoint_coordinator *coordinator;
 	struct checkpoint_manifest manifest;
 	struct blob_store *store;
-	struct message *ledger; /* its state */
+	struct message *ledger;    /* its state */
+	struct ledger_stand stand; /* of the ledger's log then */
 	uint64_t steps_closed;
 	uint64_t bytes;
-	uint32_t asked; /* servers [0, asked) were told to begin; the last of them may not have heard, or its answer was late */
+	struct begun {
+		uint32_t server;
+		uint64_t epoch;
+	} * begun;                     /* (manifest.partitions_count) who began each, as its primary */
+	bool wanted[WEIR_SERVERS_MAX]; /* servers that have a partition, */
+	bool asked[WEIR_SERVERS_MAX];  /* and those told to begin: one may not have heard, or its answer was late */
 };
+
+static bool is_replicated(const struct checkpoint_coordinator *c)
+{
+	return server_replicas(c->server) > 1;
+}
 
 static bool is_ending(struct checkpoint_coordinator *c)
 {
@@ -224,6 +268,33 @@ static weir_status read_ledger(struct checkpoint_run *run, const uint8_t *bytes,
 	return status;
 }
 
+static weir_status choose_servers(struct checkpoint_run *run, weir_error *err)
+{
+	struct checkpoint_coordinator *c = run->coordinator;
+	uint64_t revision;
+	weir_status status = WEIR_OK;
+	for (uint32_t p = 0; p < run->manifest.partitions_count && !status; p++) {
+		const struct partition_place at = partition_map_find(c->server->map, p, &revision);
+		if (at.server < c->servers)
+			run->wanted[at.server] = true;
+		else
+			status = weir_fail(err, WEIR_E_MOVED, "partition %u has no primary now", p);
+	}
+	for (uint32_t i = 0; i < c->servers && !status; i++)
+		if (run->wanted[i])
+			status = connect_server(c, i, err);
+	return status;
+}
+
+static void note_begun(struct checkpoint_run *run, uint32_t server, const Weir__V1__CheckpointBeginReply *r)
+{
+	for (size_t i = 0; i < r->n_taken; i++) {
+		const uint32_t p = r->taken[i]->partition;
+		if (p < run->manifest.partitions_count && r->taken[i]->epoch >= run->begun[p].epoch)
+			run->begun[p] = (struct begun){server, r->taken[i]->epoch};
+	}
+}
+
 static weir_status begin_server(struct checkpoint_run *run, uint32_t i, int64_t deadline_ms, weir_error *err)
 {
 	struct checkpoint_coordinator *c = run->coordinator;
@@ -240,6 +311,8 @@ static weir_status begin_server(struct checkpoint_run *run, uint32_t i, int64_t 
 		                                 &weir__v1__checkpoint_begin_reply__descriptor, &m, &refusal);
 		if (!status)
 			status = status_of(((Weir__V1__CheckpointBeginReply *)m)->status, c, i, &refusal);
+		if (!status)
+			note_begun(run, i, (const Weir__V1__CheckpointBeginReply *)m);
 		wire_free(m);
 		if (status != WEIR_E_NOT_CURRENT || clock_ms(c->server->options.clock) >= deadline_ms) {
 			if (status)
@@ -258,17 +331,112 @@ static weir_status begin_all(struct checkpoint_run *run, weir_error *err)
 	uint8_t *flat = NULL;
 	on_ledger_loop(c, &t, task_hold);
 	run->ledger = t.state;
+	run->stand = t.stand;
 	run->manifest.step = c->last_step = t.batches;
 	weir_status status = t.status ? weir_fail(err, t.status, "%s", t.err.text) : flatten(run->ledger, &flat, err);
 	if (!status)
 		status = read_ledger(run, flat, run->ledger->bytes, err);
 	int64_t deadline_ms = clock_ms(c->server->options.clock) + BEGIN_PATIENCE_MS;
-	while (run->asked < c->servers && !status)
-		status = begin_server(run, run->asked++, deadline_ms, err);
+	for (uint32_t i = 0; i < c->servers && !status; i++)
+		if (run->wanted[i]) {
+			run->asked[i] = true;
+			status = begin_server(run, i, deadline_ms, err);
+		}
 	free(flat);
 	on_ledger_loop(c, &t, task_release);
+	for (uint32_t p = 0; p < run->manifest.partitions_count && !status; p++)
+		if (run->begun[p].server == WEIR_SERVER_NONE)
+			status = weir_fail(err, WEIR_E_MOVED, "partition %u has no primary now", p);
 	return status;
 }
+
+/* --- Confirming */
+
+struct look {
+	struct authority_look look;
+	struct checkpoint_coordinator *coordinator;
+	pthread_mutex_t lock;
+	pthread_cond_t over;
+	bool done;
+};
+
+static void on_looked(struct authority_look *look)
+{
+	struct look *l = look->arg;
+	struct server *s = l->coordinator->server;
+	pthread_mutex_lock(&l->lock);
+	l->done = true;
+	pthread_cond_signal(&l->over);
+	pthread_mutex_unlock(&l->lock);
+	server_leave(s);
+}
+
+static void post_to_loop(void *loop, void (*run)(void *arg), void *arg)
+{
+	rpc_loop_post(loop, run, arg);
+}
+
+/* The map is as of now, or later, when it returns. */
+static weir_status look_at_records(struct checkpoint_coordinator *c, weir_error *err)
+{
+	struct server *s = c->server;
+	struct look l = {.coordinator = c,
+	                 .look = {.poster = {.post = post_to_loop, .to = s->ledger_loop}, .done = on_looked, .arg = &l}};
+	pthread_mutex_init(&l.lock, NULL);
+	pthread_cond_init(&l.over, NULL);
+	server_enter(s);
+	authority_look(roles_authority(s), &l.look);
+	pthread_mutex_lock(&l.lock);
+	while (!l.done)
+		pthread_cond_wait(&l.over, &l.lock);
+	pthread_mutex_unlock(&l.lock);
+	pthread_cond_destroy(&l.over);
+	pthread_mutex_destroy(&l.lock);
+	return l.look.status ? weir_fail(err, l.look.status, "the coordinator of the servers does not answer") : WEIR_OK;
+}
+
+static weir_status check_place(const struct checkpoint_run *run, uint32_t partition, struct begun begun, weir_error *err)
+{
+	uint64_t revision;
+	const struct partition_place at = partition_map_find(run->coordinator->server->map, partition, &revision);
+	if (at.server == begun.server && at.epoch == begun.epoch)
+		return WEIR_OK;
+	return partition == JOURNAL_LEDGER ? weir_fail(err, WEIR_E_MOVED, "the ledger has moved meanwhile")
+	                                   : weir_fail(err, WEIR_E_MOVED, "partition %u has moved meanwhile", partition);
+}
+
+/* That the ledger was here all the time, with all that the checkpoint has of it committed. */
+static weir_status confirm_ledger(struct checkpoint_run *run, weir_error *err)
+{
+	struct checkpoint_coordinator *c = run->coordinator;
+	const int64_t deadline_ms = clock_ms(c->server->options.clock) + COMMIT_PATIENCE_MS;
+	struct ledger_task t;
+	if (!is_replicated(c))
+		return WEIR_OK;
+	for (on_ledger_loop(c, &t, task_stand); t.stands && t.stand.epoch == run->stand.epoch; on_ledger_loop(c, &t, task_stand)) {
+		if (t.stand.committed >= run->stand.decided) {
+			weir_status status = look_at_records(c, err);
+			const struct begun here = {c->server->options.index, run->stand.epoch};
+			return status ? status : check_place(run, JOURNAL_LEDGER, here, err);
+		}
+		if (clock_ms(c->server->options.clock) >= deadline_ms)
+			return weir_fail(err, WEIR_E_TIMEOUT, "what the ledger had decided was not committed within %u ms",
+			                 COMMIT_PATIENCE_MS);
+		sleep_ms(BEGIN_RETRY_MS);
+	}
+	return weir_fail(err, WEIR_E_MOVED, "the ledger has moved meanwhile");
+}
+
+/* An older primary's rows would lack what a newer one has acknowledged. */
+static weir_status confirm_all(struct checkpoint_run *run, weir_error *err)
+{
+	weir_status status = confirm_ledger(run, err);
+	for (uint32_t p = 0; p < run->manifest.partitions_count && is_replicated(run->coordinator) && !status; p++)
+		status = check_place(run, p, run->begun[p], err);
+	return status;
+}
+
+/* --- Writing */
 
 static void read_file(const Weir__V1__CheckpointFile *in, struct checkpoint_object *out, bool *ok)
 {
@@ -289,6 +457,8 @@ static weir_status read_parts(struct checkpoint_run *run, uint32_t server, const
 	for (size_t i = 0; i < r->n_parts; i++) {
 		const Weir__V1__CheckpointPart *in = r->parts[i];
 		bool ok = in->partition < m->partitions_count && in->n_rows > 0 && in->n_rows <= WEIR_CHECKPOINT_CHAIN_MAX;
+		if (ok && run->begun[in->partition].server != server) /* it moved while all began */
+			continue;
 		struct checkpoint_partition *out = ok ? &m->partitions[in->partition] : NULL;
 		if (ok)
 			read_file(in->header, &out->header, &ok);
@@ -317,6 +487,8 @@ static weir_status poll_server(struct checkpoint_run *run, uint32_t i, bool canc
 	weir_status status = call_server(c, i, RPC_CHECKPOINT_POLL, &q.base, cancel ? CANCEL_TIMEOUT_MS : WEIR_CONTROL_TIMEOUT_MS,
 	                                 &weir__v1__checkpoint_poll_reply__descriptor, &m, err);
 	const Weir__V1__CheckpointPollReply *r = (const Weir__V1__CheckpointPollReply *)m;
+	if (status == WEIR_E_NOT_FOUND) /* it was started again */
+		err->status = status = WEIR_E_UNAVAILABLE;
 	*done = !status && r->done;
 	if (!status)
 		status = status_of(r->status, c, i, err);
@@ -331,7 +503,7 @@ static weir_status wait_servers(struct checkpoint_run *run, weir_error *err)
 	struct checkpoint_coordinator *c = run->coordinator;
 	weir_status status = WEIR_OK;
 	for (uint32_t i = 0; i < c->servers && !status; i++)
-		for (bool done = false; !status && !done;) {
+		for (bool done = !run->asked[i]; !status && !done;) {
 			status =
 			    is_ending(c) ? weir_fail(err, WEIR_E_CLOSED, "the server is stopping") : poll_server(run, i, false, &done, err);
 			if (!status && !done)
@@ -342,10 +514,11 @@ static weir_status wait_servers(struct checkpoint_run *run, weir_error *err)
 
 static void cancel_servers(struct checkpoint_run *run)
 {
-	for (uint32_t i = 0; i < run->asked; i++) {
+	for (uint32_t i = 0; i < run->coordinator->servers; i++) {
 		bool done;
 		weir_error ignored = {0};
-		(void)poll_server(run, i, true, &done, &ignored);
+		if (run->asked[i])
+			(void)poll_server(run, i, true, &done, &ignored);
 	}
 }
 
@@ -371,18 +544,19 @@ static weir_status check_complete(const struct checkpoint_manifest *m, weir_erro
 
 static weir_status write_checkpoint(struct checkpoint_run *run, weir_error *err)
 {
-	struct checkpoint_coordinator *c = run->coordinator;
-	weir_status status = checkpoint_options_open(&c->options, &run->store, err);
-	if (!status)
-		status = connect_servers(c, err);
+	weir_status status = choose_servers(run, err);
 	if (!status)
 		status = begin_all(run, err);
+	if (!status)
+		status = confirm_all(run, err);
 	if (!status)
 		status = write_ledger(run, err);
 	if (!status)
 		status = wait_servers(run, err);
 	if (!status)
 		status = check_complete(&run->manifest, err);
+	if (!status)
+		status = confirm_ledger(run, err);
 	if (!status)
 		status = checkpoint_manifest_write(run->store, &run->manifest, err);
 	if (status)
@@ -397,14 +571,21 @@ static weir_status prepare(struct checkpoint_run *run, weir_error *err)
 	struct checkpoint_manifest *m = &run->manifest;
 	memcpy(m->uuid, o->uuid, sizeof m->uuid);
 	m->generation = o->generation;
-	m->created_ms = o->clock->ops->wall_ns(o->clock) / 1000000;
+	weir_status status = checkpoint_options_open(&c->options, &run->store, err);
+	if (!status)
+		status = checkpoint_next_ms(run->store, m->uuid, o->clock->ops->wall_ns(o->clock) / 1000000, &m->created_ms, err);
+	if (status)
+		return status;
 	m->values = c->options.values;
 	m->slots = c->options.slots;
 	snprintf(m->job, sizeof m->job, "%s", c->options.job);
 	checkpoint_name(m->name, m->uuid, m->created_ms);
 	m->partitions = calloc(o->partitions, sizeof *m->partitions);
 	m->partitions_count = m->partitions ? o->partitions : 0;
-	return m->partitions ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory for a checkpoint");
+	run->begun = calloc(o->partitions, sizeof *run->begun);
+	for (uint32_t p = 0; run->begun && p < o->partitions; p++)
+		run->begun[p].server = WEIR_SERVER_NONE;
+	return m->partitions && run->begun ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory for a checkpoint");
 }
 
 static void say_ended(struct checkpoint_coordinator *c, const struct ended *e)
@@ -417,38 +598,91 @@ static void say_ended(struct checkpoint_coordinator *c, const struct ended *e)
 		       c->options.place, e->bytes, e->wall_ms);
 }
 
+static void run_free(struct checkpoint_run *run)
+{
+	message_release(run->ledger);
+	checkpoint_manifest_free(&run->manifest);
+	free(run->begun);
+	blob_close(run->store);
+}
+
+/* One try, under a name of its own. */
+static weir_status try_one(struct checkpoint_coordinator *c, struct ended *e)
+{
+	struct checkpoint_run run = {.coordinator = c};
+	weir_error kept = {0};
+	e->err = (weir_error){0};
+	weir_status status = prepare(&run, &e->err);
+	memcpy(e->name, run.manifest.name, sizeof e->name);
+	pthread_mutex_lock(&c->lock);
+	memcpy(c->name, e->name, sizeof c->name);
+	pthread_mutex_unlock(&c->lock);
+	if (!status)
+		status = write_checkpoint(&run, &e->err);
+	if (!status)
+		memcpy(c->base, e->name, sizeof c->base);
+	e->bytes = run.bytes;
+	if (!status && checkpoint_retain(run.store, run.manifest.uuid, c->options.keep, e->name, &kept))
+		LOG_AT(c->server->options.logger, LOG_WARN, "old checkpoints stay", "reason=\"%s\"", kept.text);
+	run_free(&run);
+	return status;
+}
+
+static bool has_ledger(struct checkpoint_coordinator *c)
+{
+	struct ledger_task t;
+	on_ledger_loop(c, &t, task_stand);
+	return t.stands;
+}
+
+/* Whether a checkpoint failed for what passes: a server has died, or a partition moves. */
+static bool is_passing(weir_status status)
+{
+	switch (status) {
+	case WEIR_E_MOVED:
+	case WEIR_E_UNAVAILABLE:
+	case WEIR_E_TIMEOUT:
+	case WEIR_E_NOT_CURRENT:
+	case WEIR_E_CANCELLED:
+	case WEIR_E_CLOSED:
+	case WEIR_E_BUSY:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static weir_status try_all(struct checkpoint_coordinator *c, struct ended *e)
+{
+	for (uint32_t tries = 1;; tries++) {
+		weir_status status = try_one(c, e);
+		if (!is_passing(status) || !is_replicated(c) || tries == TRIES)
+			return status;
+		wait_ms(c, TRY_AGAIN_MS);
+		if (is_ending(c) || !has_ledger(c))
+			return status;
+		LOG_AT(c->server->options.logger, LOG_WARN, "checkpoint begins anew", "name=%s reason=\"%s\"", e->name, e->err.text);
+	}
+}
+
 /* The present one, told to those who ask, from begin to end. */
 static void run_one(struct checkpoint_coordinator *c)
 {
-	struct checkpoint_run run = {.coordinator = c};
 	struct ended e = {.any = true};
 	const struct clock *clock = c->server->options.clock;
 	int64_t start_ms = clock_ms(clock);
-	weir_status status = prepare(&run, &e.err);
-	memcpy(e.name, run.manifest.name, sizeof e.name);
 	pthread_mutex_lock(&c->lock);
 	c->running = true;
 	c->wanted = false;
 	e.sequence = ++c->sequence;
-	memcpy(c->name, e.name, sizeof c->name);
 	pthread_mutex_unlock(&c->lock);
-	if (!status)
-		status = write_checkpoint(&run, &e.err);
-	if (!status)
-		memcpy(c->base, e.name, sizeof c->base);
-	e.bytes = run.bytes;
+	(void)try_all(c, &e);
 	e.wall_ms = (uint64_t)(clock_ms(clock) - start_ms);
 	say_ended(c, &e);
-	weir_error kept = {0};
-	if (!status && checkpoint_retain(run.store, run.manifest.uuid, c->options.keep, NULL, &kept))
-		LOG_AT(c->server->options.logger, LOG_WARN, "old checkpoints stay", "reason=\"%s\"", kept.text);
 	pthread_mutex_lock(&c->lock);
 	c->running = false;
 	c->ended = e;
 	pthread_mutex_unlock(&c->lock);
-	message_release(run.ledger);
-	checkpoint_manifest_free(&run.manifest);
-	blob_close(run.store);
 }
 
 /* Whether every_steps says that it is time. */
@@ -457,8 +691,8 @@ static bool is_due(struct checkpoint_coordinator *c)
 	struct ledger_task t;
 	if (!c->options.every_steps)
 		return false;
-	on_ledger_loop(c, &t, task_look);
-	if (t.batches < c->last_step + c->options.every_steps)
+	on_ledger_loop(c, &t, task_due);
+	if (!t.stands || t.batches < c->last_step + c->options.every_steps)
 		return false;
 	c->last_step = t.batches; /* also of one that fails before it begins: the next is due when as many steps were taken again */
 	return true;
@@ -490,6 +724,13 @@ static void *coordinate(void *arg)
 
 /* --- Who asks */
 
+/* Whether the ledger is, as far as is known; who waits for it to be may ask. */
+static bool is_here(const struct checkpoint_coordinator *c)
+{
+	uint64_t revision;
+	return !is_replicated(c) || partition_map_find(c->server->map, JOURNAL_LEDGER, &revision).server == c->server->options.index;
+}
+
 void checkpoint_coordinator_ask(struct checkpoint_coordinator *c, struct rpc_call *call, struct message *request)
 {
 	weir_error err = {0};
@@ -498,6 +739,11 @@ void checkpoint_coordinator_ask(struct checkpoint_coordinator *c, struct rpc_cal
 	const Weir__V1__CheckpointRequest *q = (const Weir__V1__CheckpointRequest *)m;
 	if (!status && q->job && q->job->uuid.len)
 		status = server_check_job(c->server, q->job->uuid.data, q->job->uuid.len, q->job->generation, &err);
+	if (!status && !is_here(c)) {
+		wire_free(m);
+		forward_refuse_moved(c->server, call, RPC_CHECKPOINT);
+		return;
+	}
 	if (status) {
 		wire_free(m);
 		rpc_call_reply(call, status, err.text, NULL);
@@ -555,13 +801,13 @@ struct checkpoint_coordinator *checkpoint_coordinator_create(struct server *s, c
 	if (!c)
 		return NULL;
 	c->server = s;
-	c->servers = count;
+	c->servers = server_servers_max(s);
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->wake, NULL);
-	c->addresses = calloc(count, sizeof *c->addresses);
-	c->channels = calloc(count, sizeof(struct rpc_channel *));
+	c->addresses = calloc(c->servers, sizeof *c->addresses);
+	c->channels = calloc(c->servers, sizeof(struct rpc_channel *));
 	bool made = c->addresses && c->channels && checkpoint_options_copy(&c->options, options) == WEIR_OK;
-	for (uint32_t i = 0; made && i < count; i++)
+	for (uint32_t i = 0; made && i < count && i < c->servers; i++)
 		snprintf(c->addresses[i], sizeof c->addresses[i], "%s", servers[i]);
 	if (!made || pthread_create(&c->thread, NULL, coordinate, c) != 0) {
 		coordinator_free(c);

@@ -467,11 +467,39 @@ weir_status checkpoint_object_read(struct blob_store *s, const struct checkpoint
 	return WEIR_OK;
 }
 
+/* --- Names that rise */
+
+static weir_status note_time(void *arg, const char *file, weir_error *err)
+{
+	int64_t *next_ms = arg;
+	struct tm utc = {0};
+	unsigned ms;
+	const char *name = strrchr(file, '/');
+	(void)err;
+	if (sscanf(name ? name + 1 : file, "ck-%4d%2d%2dT%2d%2d%2d.%3uZ", &utc.tm_year, &utc.tm_mon, &utc.tm_mday, &utc.tm_hour,
+	           &utc.tm_min, &utc.tm_sec, &ms) != 7)
+		return WEIR_OK;
+	utc.tm_year -= 1900;
+	utc.tm_mon--;
+	const int64_t at_ms = (int64_t)timegm(&utc) * 1000 + ms;
+	if (at_ms >= *next_ms)
+		*next_ms = at_ms + 1;
+	return WEIR_OK;
+}
+
+weir_status checkpoint_next_ms(struct blob_store *s, const uint8_t uuid[16], int64_t now_ms, int64_t *out, weir_error *err)
+{
+	char folder[WEIR_BLOB_NAME_BYTES_MAX];
+	*out = now_ms;
+	files_folder(folder, uuid);
+	return blob_list(s, folder, note_time, out, err);
+}
+
 /* --- Retention */
 
 struct removal {
 	struct blob_store *store;
-	const char *keep_prefix;               /* of the files of a checkpoint that is being written; NULL: none */
+	const char *newest;                    /* what the files of the newest one begin with; those behind it stay; NULL: none do */
 	struct checkpoint_manifest *manifests; /* latest last; those that are removed name nothing */
 	size_t manifests_count;
 };
@@ -496,7 +524,7 @@ static bool is_named(const struct removal *r, const char *file)
 static weir_status remove_unnamed(void *arg, const char *file, weir_error *err)
 {
 	const struct removal *r = arg;
-	if (is_named(r, file) || (r->keep_prefix && strncmp(file, r->keep_prefix, strlen(r->keep_prefix)) == 0))
+	if (is_named(r, file) || (r->newest && strncmp(file, r->newest, strlen(r->newest)) > 0))
 		return WEIR_OK;
 	return blob_remove(r->store, file, err);
 }
@@ -537,7 +565,7 @@ static weir_status remove_old(struct removal *r, const uint8_t uuid[16], uint32_
 	return status;
 }
 
-weir_status checkpoint_retain(struct blob_store *s, const uint8_t uuid[16], uint32_t keep, const char *current, weir_error *err)
+weir_status checkpoint_retain(struct blob_store *s, const uint8_t uuid[16], uint32_t keep, const char *newest, weir_error *err)
 {
 	char folder[WEIR_BLOB_NAME_BYTES_MAX], prefix[WEIR_BLOB_NAME_BYTES_MAX];
 	struct removal r = {.store = s};
@@ -550,9 +578,9 @@ weir_status checkpoint_retain(struct blob_store *s, const uint8_t uuid[16], uint
 	status = r.manifests ? read_manifests(&r, &n, err) : weir_fail(err, WEIR_E_MEMORY, "out of memory in retention");
 	if (!status)
 		status = remove_old(&r, uuid, keep, err);
-	if (current) {
-		checkpoint_object_name(prefix, uuid, current, "");
-		r.keep_prefix = prefix;
+	if (newest) {
+		checkpoint_object_name(prefix, uuid, newest, "");
+		r.newest = prefix;
 	}
 	files_folder(folder, uuid);
 	if (!status)

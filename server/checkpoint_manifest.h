@@ -75,7 +75,10 @@ weir_status checkpoint_object_read(struct blob_store *s, const struct checkpoint
                                    size_t *bytes, weir_error *err);
 weir_status checkpoint_object_write(struct blob_store *s, const char *name, const void *data, size_t bytes,
                                     struct checkpoint_object *out, weir_error *err);
-/* Removes the job's manifests beyond the `keep` latest, then every file of this job that no manifest names, except those of `current` (NULL: none). */
-weir_status checkpoint_retain(struct blob_store *s, const uint8_t uuid[16], uint32_t keep, const char *current, weir_error *err);
+/* When the next one is begun, for its name: now_ms, or later, so that its name is behind those of all files that there are of this job. */
+weir_status checkpoint_next_ms(struct blob_store *s, const uint8_t uuid[16], int64_t now_ms, int64_t *out, weir_error *err);
+/* Removes the job's manifests beyond the `keep` latest, then every file of this job that no manifest names, except those of checkpoints whose names are behind
+ * `newest`: somebody may be writing them. NULL: nobody is. */
+weir_status checkpoint_retain(struct blob_store *s, const uint8_t uuid[16], uint32_t keep, const char *newest, weir_error *err);
 
 #endif

@@ -16,6 +16,7 @@
 struct checkpoint_restore {
 	struct blob_store *store;
 	struct checkpoint_manifest manifest;
+	bool replicated;
 };
 
 static weir_status check_job(const struct checkpoint_restore *r, const struct checkpoint_restore_job *job, weir_error *err)
@@ -42,6 +43,7 @@ weir_status checkpoint_restore_open(struct checkpoint_restore **out, const struc
 	struct checkpoint_restore *r = calloc(1, sizeof *r);
 	if (!r)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a restore");
+	r->replicated = job->replicated;
 	weir_status status = checkpoint_options_open(options, &r->store, err);
 	if (!status)
 		status = checkpoint_manifest_read(r->store, name, &r->manifest, err);
@@ -113,10 +115,14 @@ weir_status checkpoint_restore_state(struct checkpoint_restore *r, uint32_t part
 		return status;
 	/* What is left out here is freed with what is kept. */
 	Weir__V1__PartitionState *s = (Weir__V1__PartitionState *)m, kept = *s;
+	Weir__V1__EpochStart epoch = WEIR__V1__EPOCH_START__INIT, *began = &epoch;
+	epoch.epoch = 1;
+	epoch.first = CHECKPOINT_RESTORE_INDEX;
 	for (size_t i = 0; i < s->n_waiting; i++)
 		forget_waiting(s, s->waiting[i]);
-	kept.index = 0;
-	kept.n_epochs = 0;
+	kept.index = r->replicated ? CHECKPOINT_RESTORE_INDEX : 0;
+	kept.n_epochs = r->replicated; /* those there were are of the log of the generation before */
+	kept.epochs = &began;
 	kept.n_waiting = 0;
 	status = pack(&kept.base, out, bytes, err);
 	wire_free(m);
@@ -179,6 +185,9 @@ weir_status checkpoint_restore_ledger(struct checkpoint_restore *r, uint8_t **ou
 		return status;
 	Weir__V1__LedgerState *s = (Weir__V1__LedgerState *)m, kept = *s;
 	Weir__V1__LedgerSteps steps = WEIR__V1__LEDGER_STEPS__INIT;
+	Weir__V1__LedgerEpoch epoch = WEIR__V1__LEDGER_EPOCH__INIT, *began = &epoch;
+	epoch.epoch = 1;
+	epoch.first = CHECKPOINT_RESTORE_INDEX;
 	for (size_t i = 0; i < s->n_units; i++)
 		release_unit(s->units[i]);
 	for (size_t i = 0; i < s->n_workers; i++)
@@ -190,7 +199,9 @@ weir_status checkpoint_restore_ledger(struct checkpoint_restore *r, uint8_t **ou
 		steps.n_members = 0; /* closes stay, though every partition has applied them: they tell workers how far the job is */
 		kept.steps = &steps;
 	}
-	kept.index = 0;
+	kept.index = r->replicated ? CHECKPOINT_RESTORE_INDEX : 0;
+	kept.n_epochs = r->replicated;
+	kept.epochs = &began;
 	status = pack(&kept.base, out, bytes, err);
 	wire_free(m);
 	return status;

@@ -9,6 +9,7 @@
 
 #include "checkpoint_take_internal.h"
 #include "partition_state.h"
+#include "roles.h"
 
 #define WRITER_NICE 10
 
@@ -20,7 +21,7 @@ static void answer(struct rpc_call *call, const ProtobufCMessage *reply)
 	rpc_call_reply(call, m ? WEIR_OK : WEIR_E_MEMORY, m ? "" : "the reply does not fit in memory", m);
 }
 
-static void answer_begin(struct rpc_call *call, weir_status status, const char *text)
+static void answer_not_begun(struct rpc_call *call, weir_status status, const char *text)
 {
 	Weir__V1__Status s = WEIR__V1__STATUS__INIT;
 	Weir__V1__CheckpointBeginReply reply = WEIR__V1__CHECKPOINT_BEGIN_REPLY__INIT;
@@ -28,6 +29,27 @@ static void answer_begin(struct rpc_call *call, weir_status status, const char *
 	s.text = (char *)(uintptr_t)text;
 	reply.status = &s;
 	answer(call, &reply.base);
+}
+
+static void answer_begun(struct rpc_call *call, const struct take *t)
+{
+	Weir__V1__Status s = WEIR__V1__STATUS__INIT;
+	Weir__V1__CheckpointBeginReply reply = WEIR__V1__CHECKPOINT_BEGIN_REPLY__INIT;
+	Weir__V1__CheckpointTaken *taken = calloc(t->parts_count + 1, sizeof *taken);
+	Weir__V1__CheckpointTaken **list = calloc(t->parts_count + 1, sizeof *list);
+	s.code = taken && list ? WEIR_OK : WEIR_E_MEMORY;
+	reply.status = &s;
+	reply.taken = list;
+	for (uint32_t i = 0; i < t->parts_count && !s.code; i++) {
+		list[i] = &taken[i];
+		weir__v1__checkpoint_taken__init(list[i]);
+		list[i]->partition = t->parts[i].id;
+		list[i]->epoch = t->parts[i].epoch;
+		reply.n_taken++;
+	}
+	answer(call, &reply.base);
+	free(taken);
+	free(list);
 }
 
 /* --- A take */
@@ -131,15 +153,15 @@ static void begin_rows(struct take_part *part, struct store *store, weir_error *
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* Whether what has changed since can be one more file of the chain: not when rows are gone, which no file says, nor when a whole file would be
- * read back in less time. */
-static bool extends(const struct take_base *base, uint64_t index, uint64_t removed)
+/* Whether what has changed since can be one more file of the chain: not when rows are gone, which no file says and nobody has counted but a primary, nor
+ * when a whole file would be read back in less time. */
+static bool extends(const struct take_base *base, const struct take_part *part)
 {
 	uint64_t changes = 0;
 	for (uint32_t i = 1; i < base->count; i++)
 		changes += base->chain[i].info.bytes;
-	return base->count > 0 && base->count < WEIR_CHECKPOINT_CHAIN_MAX && base->index > 0 && base->index <= index &&
-	       base->removed == removed && changes <= base->chain[0].info.bytes / 2;
+	return base->count > 0 && base->count < WEIR_CHECKPOINT_CHAIN_MAX && base->index > 0 && base->index <= part->index &&
+	       base->epoch == part->epoch && base->removed == part->removed && changes <= base->chain[0].info.bytes / 2;
 }
 
 static void begin_part(struct take_part *part, weir_error *err)
@@ -149,9 +171,10 @@ static void begin_part(struct take_part *part, weir_error *err)
 	const struct take_base *base = &t->takes->bases[part->id];
 	struct store_counters counters;
 	store_get_counters(partition_store(p), &counters);
+	part->epoch = partition_epoch(p);
 	part->index = partition_applied(p);
 	part->removed = counters.removed;
-	part->floor = extends(base, part->index, part->removed) ? base->index : 0;
+	part->floor = extends(base, part) ? base->index : 0;
 	part->state = partition_state_export(p);
 	if (!part->state) {
 		weir_fail(err, WEIR_E_MEMORY, "partition %u: out of memory for a checkpoint", part->id);
@@ -170,12 +193,38 @@ static void note_tables(struct take *t, struct partition *p)
 	}
 }
 
+/* Whether it lacks something that the ledger's state may speak of. Who was answered before it was asked for was so of an entry that was in its log. */
+static bool is_behind(const struct take_part *part)
+{
+	const struct take *t = part->take;
+	struct partition *p = t->takes->server->partitions[part->id];
+	struct log *log = partition_log(p);
+	uint64_t *found = &t->takes->found[part->id];
+	if (*found == 0)
+		*found = log->ops->last(log);
+	return partition_applied(p) < *found || partition_steps_closed(p) < t->steps_closed;
+}
+
 static void look_visit(struct executor *e, void *arg)
 {
 	struct take *t = arg;
+	for (uint32_t i = 0; i < t->parts_count; i++) {
+		struct take_part *part = &t->parts[i];
+		if (part->executor != e)
+			continue;
+		part->serves = roles_serves(t->takes->server, (uint16_t)part->id);
+		t->behind |= part->serves && is_behind(part);
+	}
+}
+
+/* Others' are for others to write. */
+static void leave_out(struct take *t)
+{
+	uint32_t kept = 0;
 	for (uint32_t i = 0; i < t->parts_count; i++)
-		if (t->parts[i].executor == e && partition_steps_closed(t->takes->server->partitions[t->parts[i].id]) < t->steps_closed)
-			t->behind = true;
+		if (t->parts[i].serves)
+			t->parts[kept++] = t->parts[i];
+	t->parts_count = kept;
 }
 
 static void begin_visit(struct executor *e, void *arg)
@@ -188,7 +237,10 @@ static void begin_visit(struct executor *e, void *arg)
 	for (uint32_t i = 0; i < t->parts_count && is_wanted && !err.status; i++)
 		if (t->parts[i].executor == e) {
 			note_tables(t, t->takes->server->partitions[t->parts[i].id]);
-			begin_part(&t->parts[i], &err);
+			if (roles_serves(t->takes->server, (uint16_t)t->parts[i].id))
+				begin_part(&t->parts[i], &err);
+			else
+				weir_fail(&err, WEIR_E_MOVED, "partition %u has moved meanwhile", t->parts[i].id);
 		}
 	pthread_mutex_lock(&t->lock);
 	if (!t->err.status)
@@ -206,8 +258,11 @@ static void begun(struct executor *e, void *arg)
 	weir_error err = t->err;
 	pthread_mutex_unlock(&t->lock);
 	t->call = NULL;
-	set_state(t->takes, TAKE_WRITING);
-	answer_begin(call, err.status, err.text);
+	if (err.status)
+		answer_not_begun(call, err.status, err.text);
+	else
+		answer_begun(call, t);
+	set_state(t->takes, TAKE_WRITING); /* from here on it may be gone */
 }
 
 /* Not begun: the take is gone, and room for another. */
@@ -221,16 +276,19 @@ static void give_up(struct take *t, weir_status status, const char *text)
 	pthread_cond_broadcast(&takes->changed);
 	pthread_mutex_unlock(&takes->lock);
 	take_free(t);
-	answer_begin(call, status, text);
+	answer_not_begun(call, status, text);
 }
 
 static void looked(struct executor *e, void *arg)
 {
 	(void)e;
 	struct take *t = arg;
-	if (t->behind)
-		give_up(t, WEIR_E_NOT_CURRENT, "a closed step is not applied yet");
-	else if (server_tour(t->takes->server, begin_visit, begun, t))
+	if (t->behind) {
+		give_up(t, WEIR_E_NOT_CURRENT, "a closed step, or an entry, is not applied yet");
+		return;
+	}
+	leave_out(t);
+	if (server_tour(t->takes->server, begin_visit, begun, t))
 		give_up(t, WEIR_E_MEMORY, "out of memory for a checkpoint");
 }
 
@@ -244,10 +302,11 @@ static void take_stop(struct take *t, weir_status status, const char *text)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* What the last take wrote is the base of this one when it has become the checkpoint `name`; else there is none. */
+/* What the last take wrote is the base of this one when it has become the checkpoint `name`; else there is none. What others wrote is nobody's base here. */
 static void adopt_bases(struct checkpoint_takes *takes, const struct take *last, const char *name)
 {
 	if (last && *name && strcmp(last->name, name) == 0 && !last->err.status) {
+		memset(takes->bases, 0, takes->server->options.partitions * sizeof *takes->bases);
 		for (uint32_t i = 0; i < last->parts_count; i++)
 			takes->bases[last->parts[i].id] = last->parts[i].result;
 		snprintf(takes->base, sizeof takes->base, "%s", name);
@@ -256,6 +315,15 @@ static void adopt_bases(struct checkpoint_takes *takes, const struct take *last,
 		memset(takes->bases, 0, takes->server->options.partitions * sizeof *takes->bases);
 		*takes->base = '\0';
 	}
+}
+
+/* Its attempts have one name. */
+static void note_asked(struct checkpoint_takes *takes, const char *name)
+{
+	if (strcmp(takes->asked, name) == 0)
+		return;
+	snprintf(takes->asked, sizeof takes->asked, "%s", name);
+	memset(takes->found, 0, takes->server->options.partitions * sizeof *takes->found);
 }
 
 /* Makes t the present take. E_NOT_CURRENT: another is being written; it is given up, as who coordinates does one at a time, and so began it in a
@@ -278,8 +346,10 @@ static weir_status install(struct checkpoint_takes *takes, struct take *t, weir_
 		takes->state = TAKE_BEGINNING;
 	}
 	pthread_mutex_unlock(&takes->lock);
-	if (!status)
+	if (!status) {
 		adopt_bases(takes, last, t->base);
+		note_asked(takes, t->name);
+	}
 	take_free(last);
 	return status;
 }
@@ -310,7 +380,7 @@ void checkpoint_take_begin(struct checkpoint_takes *takes, struct rpc_call *call
 	wire_free(m);
 	if (status) {
 		take_free(t);
-		answer_begin(call, status, err.text);
+		answer_not_begun(call, status, err.text);
 		return;
 	}
 	t->call = call;
@@ -439,6 +509,7 @@ static void takes_free(struct checkpoint_takes *takes)
 	pthread_cond_destroy(&takes->changed);
 	pthread_mutex_destroy(&takes->lock);
 	free(takes->bases);
+	free(takes->found);
 	free(takes);
 }
 
@@ -452,7 +523,8 @@ struct checkpoint_takes *checkpoint_takes_create(struct server *s, const struct 
 	pthread_mutex_init(&takes->lock, NULL);
 	pthread_cond_init(&takes->changed, NULL);
 	takes->bases = calloc(s->options.partitions, sizeof *takes->bases);
-	if (!takes->bases || checkpoint_options_copy(&takes->options, options) ||
+	takes->found = calloc(s->options.partitions, sizeof *takes->found);
+	if (!takes->bases || !takes->found || checkpoint_options_copy(&takes->options, options) ||
 	    pthread_create(&takes->thread, NULL, takes_run, takes) != 0) {
 		takes_free(takes);
 		return NULL;

@@ -1,10 +1,11 @@
 /* A server's part of a checkpoint: its partitions as they are at one moment, written while training goes on.
  *
- *   begin   on the executors: every partition's state is exported and a snapshot of its rows begins; from here on a row is emitted before it changes
+ *   begin   on the executors: the state of every partition that the server is primary of is exported and a snapshot of its rows begins; from here on a row is
+ *           emitted before it changes. All that was in the log when the checkpoint was first asked for is applied then, committed therefore
  *   write   on a thread of its own, one partition after the other: slices of about a millisecond on the executor copy rows out, the
  *           thread encodes and writes them; then the rows that are only in RocksDB, from a snapshot taken at the same moment
  *
- * Emitted rows of partitions whose turn has not come wait in memory: at most the rows that training changes meanwhile. */
+ * What has begun is written to its end, whoever is primary by then: it is the partition as it was. Emitted rows of partitions whose turn has not come wait in memory: at most the rows that training changes meanwhile. */
 #ifndef WEIR_CHECKPOINT_TAKE_H
 #define WEIR_CHECKPOINT_TAKE_H
 

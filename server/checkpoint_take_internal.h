@@ -8,7 +8,7 @@
 
 /* The row files of a partition in a published checkpoint, on which the next one may build. */
 struct take_base {
-	uint64_t index, removed; /* removed: rows that were, ever */
+	uint64_t epoch, index, removed; /* epoch: of the primary that wrote it; removed: rows that were, ever */
 	uint32_t count;
 	struct checkpoint_object chain[WEIR_CHECKPOINT_CHAIN_MAX]; /* (count) */
 };
@@ -18,7 +18,8 @@ struct take_part {
 	uint32_t id;
 	struct executor *executor;
 	/* Set by begin, on the executor. */
-	uint64_t index, removed, floor; /* floor: rows of versions up to it are in the chain already; 0: they are not */
+	bool serves; /* this server is its primary; else it is left out */
+	uint64_t epoch, index, removed, floor; /* floor: rows of versions up to it are in the chain already; 0: they are not */
 	struct message *state;
 	struct store_stream *rows; /* NULL: it could not begin */
 	bool ready;                /* guarded by take's lock: `rows` may have something */
@@ -37,7 +38,7 @@ struct take {
 	bool behind;
 	uint8_t slots[WEIR_TABLES_MAX + 1]; /* floats per element behind a value, by table */
 	uint32_t parts_count;
-	struct take_part *parts; /* (parts_count) */
+	struct take_part *parts; /* (parts_count) of the partitions here; once begun, of those that it serves */
 	pthread_mutex_t lock;
 	pthread_cond_t wake; /* rows are ready, a stream of them has ended, the take is to end */
 	/* Guarded by lock. */
@@ -58,6 +59,8 @@ struct checkpoint_takes {
 	enum take_state state; /* of present */
 	bool ending;
 	/* Of BEGIN alone, one at a time. */
+	char asked[WEIR_CHECKPOINT_NAME_BYTES_MAX]; /* the checkpoint that was asked for last, */
+	uint64_t *found;                            /* (partitions) and where their logs ended when it was first; 0: not looked at */
 	char base[WEIR_CHECKPOINT_NAME_BYTES_MAX]; /* the checkpoint that `bases` are of */
 	struct take_base *bases;                   /* (partitions) */
 };

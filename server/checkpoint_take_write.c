@@ -261,6 +261,7 @@ static weir_status write_part(struct take_part *part, struct blob_store *store, 
 	if (!status && !(part->floor && part->index == part->floor)) /* else nothing has changed */
 		status = write_rows(w, store, err);
 	end_rows(part);
+	part->result.epoch = part->epoch;
 	part->result.index = part->index;
 	part->result.removed = part->removed;
 	for (uint32_t i = 0; i < GATHERS; i++)

@@ -6,9 +6,12 @@
 
 #include <assert.h>
 #include <rocksdb/c.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
+
+#include "limits.h"
 
 #define KEY_BYTES    13u
 #define PREFIX_BYTES "5" /* of a key: partition, kind, table */
@@ -89,6 +92,14 @@ static weir_status fail(weir_error *err, const char *what, char *text)
 	weir_fail(err, status, "%s: %s", what, text);
 	rocksdb_free(text);
 	return status;
+}
+
+/* RocksDB does not always name the file. */
+static weir_status fail_in(const struct cold *c, weir_error *err, const char *what, char *text)
+{
+	char where[WEIR_PATH_BYTES_MAX + 32];
+	snprintf(where, sizeof where, "%s: %s", c->path, what);
+	return fail(err, where, text);
 }
 
 /* --- Life */
@@ -263,7 +274,7 @@ static weir_status write_batch(struct cold *c, rocksdb_writebatch_t *batch, cons
 	char *text = NULL;
 	rocksdb_write(c->db, c->write, batch, &text);
 	rocksdb_writebatch_destroy(batch);
-	return text ? fail(err, what, text) : WEIR_OK;
+	return text ? fail_in(c, err, what, text) : WEIR_OK;
 }
 
 weir_status cold_write(struct cold *c, struct row_batch *b, weir_error *err)
@@ -316,7 +327,8 @@ weir_status cold_empty_partition(struct cold *c, uint32_t partition, const void 
 	uint8_t key[KEY_BYTES];
 	rocksdb_writebatch_t *batch = batch_that_removes(partition);
 	encode_key(key, partition, KIND_HEADER, 0, 0);
-	rocksdb_writebatch_put(batch, (const char *)key, sizeof key, header, bytes);
+	if (header)
+		rocksdb_writebatch_put(batch, (const char *)key, sizeof key, header, bytes);
 	return write_batch(c, batch, "emptying a partition", err);
 }
 
@@ -327,7 +339,7 @@ weir_status cold_flush(struct cold *c, weir_error *err)
 	if (status)
 		return status;
 	rocksdb_flush(c->db, c->flush, &text);
-	return text ? fail(err, "flushing rows", text) : WEIR_OK;
+	return text ? fail_in(c, err, "flushing rows", text) : WEIR_OK;
 }
 
 /* --- Reads */

@@ -42,7 +42,7 @@ weir_status cold_get_header(struct cold *c, uint32_t partition, uint8_t **out, s
 weir_status cold_flush(struct cold *c, weir_error *err) WEIR_MUST_CHECK;
 /* Every row and the header of a partition are gone (a restore over an old folder, a partition that moved away). */
 weir_status cold_remove_partition(struct cold *c, uint32_t partition, weir_error *err) WEIR_MUST_CHECK;
-/* The same, and its header is this one from then on: a crash finds both or neither. */
+/* The same, and its header is this one from then on, none when it is NULL: a crash finds both or neither. */
 weir_status cold_empty_partition(struct cold *c, uint32_t partition, const void *header, size_t bytes,
                                  weir_error *err) WEIR_MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* Control calls of the parameter server: register a table, scan rows, status, health. */
+/* Control calls of the parameter server: register a table, scan rows, status, the map, health. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +6,8 @@
 
 #include "checkpoint_coordinator.h"
 #include "durable.h"
+#include "roles.h"
+#include "scrub.h"
 #include "server_internal.h"
 #include "store.h"
 
@@ -19,14 +21,23 @@ static void answer(struct rpc_call *call, const ProtobufCMessage *reply)
 		rpc_call_reply(call, WEIR_E_MEMORY, "the reply does not fit in memory", NULL);
 }
 
-static weir_status check_job(const struct server *s, const Weir__V1__JobId *job, weir_error *err)
+static weir_status check_job(struct server *s, const Weir__V1__JobId *job, weir_error *err)
 {
 	if (!job)
 		return weir_fail(err, WEIR_E_INVALID, "the request names no job");
-	return server_check_job(s, job->uuid.data, job->uuid.len, job->generation, err);
+	weir_status status = server_check_job(s, job->uuid.data, job->uuid.len, job->generation, err);
+	return status ? status : server_check_ledger_boot(s, job->boot, err);
 }
 
-/* --- RegisterTable: every partition, executor by executor */
+/* --- RegisterTable: the folder, then every partition that is primary here, executor by executor. What a partition knows it speaks of in its header, which a start must
+ * understand. With other replicas each answers when they know it too. */
+
+struct registration_share { /* of one partition */
+	struct registration *registration;
+	struct table_record record;
+	weir_error err;
+	bool asked;
+};
 
 struct registration {
 	struct server *server;
@@ -34,35 +45,94 @@ struct registration {
 	uint32_t id;
 	weir_table_spec spec;
 	weir_error err;
+	_Atomic uint32_t left;              /* who has not answered; the last one tells the caller */
+	struct registration_share shares[]; /* (partitions) each its executor's */
 };
 
-static void register_visit(struct executor *e, void *arg)
+static void registration_free(struct registration *g)
 {
-	struct registration *g = arg;
-	struct server *s = e->server;
-	for (uint32_t p = 0; p < s->options.partitions && !g->err.status; p++)
-		if (s->partitions[p] && server_executor(s, p) == e)
-			(void)partition_add_table(s->partitions[p], g->id, &g->spec, &g->err);
+	for (uint32_t p = 0; p < g->server->options.partitions; p++)
+		message_release(g->shares[p].record.frame);
+	free((void *)(uintptr_t)g->spec.segments);
+	free(g);
 }
 
-static void register_done(struct executor *e, void *arg)
+/* The first that did not work; one that has moved meanwhile is its new primary's to tell. */
+static void find_failure(struct registration *g)
 {
-	(void)e;
-	struct registration *g = arg;
+	for (uint32_t p = 0; p < g->server->options.partitions && !g->err.status; p++)
+		if (g->shares[p].err.status != WEIR_E_MOVED)
+			g->err = g->shares[p].err;
+}
+
+static void registration_tell(struct registration *g)
+{
 	Weir__V1__Status status = WEIR__V1__STATUS__INIT;
 	Weir__V1__RegisterTableReply reply = WEIR__V1__REGISTER_TABLE_REPLY__INIT;
-	if (!g->err.status && g->server->durable)
-		(void)durable_add_table(g->server, g->id, &g->spec, &g->err);
+	uint32_t partitions[WEIR_PARTITIONS_MAX];
+	find_failure(g);
+	for (uint32_t p = 0; p < g->server->options.partitions; p++)
+		if (g->shares[p].asked && !g->shares[p].err.status)
+			partitions[reply.n_partitions++] = p;
 	status.code = g->err.status;
 	status.text = g->err.text;
 	reply.status = &status;
+	reply.partitions = partitions;
 	if (g->err.status)
 		LOG_AT(g->server->options.logger, LOG_WARN, "table refused", "table=%s reason=\"%s\"", g->spec.name, g->err.text);
 	else
 		LOG_AT(g->server->options.logger, LOG_DEBUG, "table registered", "id=%u table=%s", g->id, g->spec.name);
 	answer(g->call, &reply.base);
-	free((void *)(uintptr_t)g->spec.segments);
-	free(g);
+}
+
+static void registration_step(struct registration *g)
+{
+	struct server *s = g->server;
+	if (atomic_fetch_sub(&g->left, 1) > 1)
+		return;
+	registration_tell(g);
+	registration_free(g);
+	server_leave(s);
+}
+
+static void on_registered(void *arg, const struct partition_reply *reply)
+{
+	struct registration_share *x = arg;
+	if (reply->status)
+		weir_fail(&x->err, reply->status, "%s", reply->text ? reply->text : weir_status_text(reply->status));
+	registration_step(x->registration);
+}
+
+static void register_with(struct registration *g, struct partition *p)
+{
+	struct registration_share *x = &g->shares[partition_id(p)];
+	x->registration = g;
+	x->asked = true;
+	if (server_replicas(g->server) == 1) {
+		(void)partition_add_table(p, g->id, &g->spec, &x->err);
+		return;
+	}
+	if (partition_table_record(p, g->id, &g->spec, &x->record)) {
+		weir_fail(&x->err, WEIR_E_MEMORY, "table %s: out of memory", g->spec.name);
+		return;
+	}
+	atomic_fetch_add(&g->left, 1);
+	partition_submit(p, &x->record.record, &x->record.body, x->record.frame, on_registered, x);
+}
+
+static void register_visit(struct executor *e, void *arg)
+{
+	struct registration *g = arg;
+	struct server *s = e->server;
+	for (uint32_t p = 0; p < s->options.partitions; p++)
+		if (s->partitions[p] && server_executor(s, p) == e && !partition_is_moved(s->partitions[p]))
+			register_with(g, s->partitions[p]);
+}
+
+static void register_done(struct executor *e, void *arg)
+{
+	(void)e;
+	registration_step(arg);
 }
 
 static weir_status registration_read(struct registration *g, struct message *request)
@@ -80,21 +150,35 @@ static weir_status registration_read(struct registration *g, struct message *req
 	return status;
 }
 
+static weir_status registration_start(struct registration *g, struct message *request)
+{
+	weir_status status = registration_read(g, request);
+	if (!status && g->server->durable)
+		status = durable_add_table(g->server, g->id, &g->spec, &g->err);
+	if (status)
+		return status;
+	server_enter(g->server);
+	status = server_tour(g->server, register_visit, register_done, g);
+	if (status)
+		server_leave(g->server);
+	return status;
+}
+
 void control_register_table(struct server *s, struct rpc_call *call, struct message *request)
 {
-	struct registration *g = calloc(1, sizeof *g);
+	struct registration *g = calloc(1, sizeof *g + s->options.partitions * sizeof *g->shares);
 	if (!g) {
 		rpc_call_reply(call, WEIR_E_MEMORY, "out of memory", NULL);
 		return;
 	}
 	g->server = s;
 	g->call = call;
-	if (registration_read(g, request) || server_tour(s, register_visit, register_done, g)) {
-		weir_status status = g->err.status ? g->err.status : WEIR_E_MEMORY;
-		rpc_call_reply(call, status, g->err.text, NULL);
-		free((void *)(uintptr_t)g->spec.segments);
-		free(g);
-	}
+	atomic_store(&g->left, 1);
+	const weir_status status = registration_start(g, request);
+	if (!status)
+		return;
+	rpc_call_reply(call, status, g->err.text, NULL);
+	registration_free(g);
 }
 
 /* --- Scan: one page of one partition, on its executor */
@@ -126,14 +210,16 @@ static void scan_run(void *arg)
 
 static weir_status scan_read(struct scan *out, struct message *request, weir_error *err)
 {
-	const struct server *s = out->server;
+	struct server *s = out->server;
 	ProtobufCMessage *m = NULL;
 	weir_status status = wire_unpack(&weir__v1__scan_request__descriptor, request, &m, err);
 	const Weir__V1__ScanRequest *q = (const Weir__V1__ScanRequest *)m;
 	if (!status)
 		status = check_job(s, q->job, err);
-	if (!status && (q->partition >= s->options.partitions || !s->partitions[q->partition]))
-		status = weir_fail(err, WEIR_E_NOT_FOUND, "scan: partition %u is not on server %u of %u", q->partition, s->options.index,
+	if (!status && q->partition >= s->options.partitions)
+		status = weir_fail(err, WEIR_E_NOT_FOUND, "scan: there is no partition %u", q->partition);
+	if (!status && !s->partitions[q->partition])
+		status = weir_fail(err, WEIR_E_MOVED, "scan: partition %u is not on server %u of %u", q->partition, s->options.index,
 		                   s->options.servers);
 	if (!status && (q->cursor || q->below) && q->boot != s->options.boot)
 		status = weir_fail(err, WEIR_E_MOVED, "scan: server %u was started again since the last page of partition %u",
@@ -182,7 +268,8 @@ struct status_tour {
 	struct server *server;
 	struct rpc_call *call;
 	uint32_t partitions_count;
-	Weir__V1__PartitionStatus *partitions; /* (partitions of the job) */
+	Weir__V1__PartitionStatus *partitions;  /* (partitions of the job) */
+	uint32_t (*members)[WEIR_REPLICAS_MAX]; /* of theirs */
 	struct table_sum *tables[WEIR_TABLES_MAX + 1];
 	uint64_t duplicates, stale, nonfinite;
 	Weir__V1__DurableStatus durable;
@@ -243,7 +330,8 @@ static void visit_store(struct status_tour *g, struct partition *p)
 static void visit_partition(struct status_tour *g, struct partition *p)
 {
 	const struct partition_counters *c = partition_get_counters(p);
-	Weir__V1__PartitionStatus *out = &g->partitions[g->partitions_count++];
+	Weir__V1__PartitionStatus *out = &g->partitions[g->partitions_count];
+	const struct member_set *in_sync = roles_in_sync(g->server, (uint16_t)partition_id(p));
 	weir__v1__partition_status__init(out);
 	out->id = partition_id(p);
 	out->applied = relaxed(&c->applied);
@@ -257,7 +345,13 @@ static void visit_partition(struct status_tour *g, struct partition *p)
 	out->stable = relaxed(&c->stable);
 	out->flushed = relaxed(&c->flushed);
 	out->epoch = partition_epoch(p);
-	visit_store(g, p);
+	out->members = g->members[g->partitions_count++];
+	out->n_members = out->in_sync = in_sync ? in_sync->count : 0;
+	for (uint32_t i = 0; i < out->in_sync; i++)
+		out->members[i] = in_sync->ids[i];
+	const struct scrub *scrub = roles_scrub(g->server, (uint16_t)out->id);
+	out->scrubs = scrub ? relaxed(&scrub->counters.compared) : 0;
+	out->scrubs_differ = scrub ? relaxed(&scrub->counters.differ) : 0;
 	g->duplicates += relaxed(&c->duplicates_refused);
 	g->stale += relaxed(&c->stale_refused);
 	g->nonfinite += relaxed(&c->nonfinite_refused);
@@ -272,8 +366,11 @@ static void status_visit(struct executor *e, void *arg)
 {
 	struct server *s = e->server;
 	for (uint32_t p = 0; p < s->options.partitions; p++)
-		if (s->partitions[p] && server_executor(s, p) == e)
-			visit_partition(arg, s->partitions[p]);
+		if (s->partitions[p] && server_executor(s, p) == e) {
+			visit_store(arg, s->partitions[p]);
+			if (!partition_is_moved(s->partitions[p]))
+				visit_partition(arg, s->partitions[p]);
+		}
 }
 
 static void fill_durable(struct status_tour *g, Weir__V1__ServerStatus *out)
@@ -311,6 +408,7 @@ static void fill_server_status(const struct status_tour *g, Weir__V1__ServerStat
 	out->draining = atomic_load(&s->draining);
 	out->pid = (uint32_t)getpid();
 	out->boot = s->options.boot;
+	out->replicas = server_replicas(s);
 }
 
 static void status_free(struct status_tour *g)
@@ -318,6 +416,7 @@ static void status_free(struct status_tour *g)
 	for (uint32_t id = 0; id <= WEIR_TABLES_MAX; id++)
 		free(g->tables[id]);
 	free(g->partitions);
+	free(g->members);
 	free(g);
 }
 
@@ -360,13 +459,41 @@ void control_status(struct server *s, struct rpc_call *call, struct message *req
 	wire_free(m);
 	struct status_tour *g = status ? NULL : calloc(1, sizeof *g);
 	if (g) {
-		*g = (struct status_tour){.server = s, .call = call, .partitions = calloc(s->options.partitions, sizeof *g->partitions)};
+		*g = (struct status_tour){.server = s,
+		                          .call = call,
+		                          .partitions = calloc(s->options.partitions, sizeof *g->partitions),
+		                          .members = calloc(s->options.partitions, sizeof *g->members)};
 		weir__v1__durable_status__init(&g->durable);
-		if (g->partitions && !server_tour(s, status_visit, status_done, g))
+		if (g->partitions && g->members && !server_tour(s, status_visit, status_done, g))
 			return;
 		status_free(g);
 	}
 	rpc_call_reply(call, status ? status : WEIR_E_MEMORY, status ? err.text : "out of memory", NULL);
+}
+
+/* --- Map */
+
+static void answer_map(void *call, const Weir__V1__PartitionMap *map)
+{
+	Weir__V1__Status ok = WEIR__V1__STATUS__INIT;
+	Weir__V1__MapReply reply = WEIR__V1__MAP_REPLY__INIT;
+	reply.status = &ok;
+	reply.map = (Weir__V1__PartitionMap *)(uintptr_t)map;
+	answer(call, &reply.base);
+}
+
+void control_map(struct server *s, struct rpc_call *call, struct message *request)
+{
+	weir_error err = {0};
+	ProtobufCMessage *m = NULL;
+	weir_status status = wire_unpack(&weir__v1__map_request__descriptor, request, &m, &err);
+	if (!status)
+		status = check_job(s, ((const Weir__V1__MapRequest *)m)->job, &err);
+	wire_free(m);
+	if (status)
+		rpc_call_reply(call, status, err.text, NULL);
+	else
+		partition_map_show(s->map, answer_map, call);
 }
 
 /* --- Health */
@@ -384,10 +511,13 @@ void control_health(struct server *s, struct rpc_call *call, struct message *req
 
 void control_checkpoint(struct server *s, struct rpc_call *call, enum rpc_method method, struct message *request)
 {
-	char text[WEIR_NAME_BYTES_MAX + 64];
+	char text[WEIR_NAME_BYTES_MAX + 96];
 	bool whole = method == RPC_CHECKPOINT;
-	snprintf(text, sizeof text, whole ? "%s does not host the ledger; server 0 does" : "%s takes no checkpoints", s->name);
-	if (whole ? !s->coordinator : !s->takes)
+	snprintf(text, sizeof text, whole && s->takes ? "%s does not host the ledger; server 0 does" : "%s takes no checkpoints",
+	         s->name);
+	if (whole && s->takes && !s->coordinator && server_replicas(s) > 1)
+		forward_refuse_moved(s, call, method);
+	else if (whole ? !s->coordinator : !s->takes)
 		rpc_call_reply(call, WEIR_E_NOT_FOUND, text, NULL);
 	else if (whole)
 		checkpoint_coordinator_ask(s->coordinator, call, request);

@@ -156,8 +156,12 @@ static weir_status identity_compare(const struct folder *f, const struct identit
 
 static weir_status find_data(void *arg, const char *name)
 {
+	static const char *const names[] = {"PROMISES", "TABLES", "journal", "db"};
 	(void)arg;
-	return strcmp(name, "TABLES") == 0 || strcmp(name, "journal") == 0 || strcmp(name, "db") == 0 ? WEIR_E_EXISTS : WEIR_OK;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (strcmp(name, names[i]) == 0)
+			return WEIR_E_EXISTS;
+	return WEIR_OK;
 }
 
 /* IDENTITY is written before anything else, so that data without one are not what is left of a start. */

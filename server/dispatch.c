@@ -49,11 +49,31 @@ static uint8_t reply_kind(const struct sink *k, uint8_t kind)
 	}
 }
 
+/* Where the partition of a reply with status E_MOVED is. */
+static void put_hint(struct record *reply, const struct server *s)
+{
+	uint64_t revision;
+	const struct partition_place place = partition_map_find(s->map, reply->partition, &revision);
+	reply->a = place.server == s->options.index ? WEIR_SERVER_NONE : place.server; /* it does not know yet */
+	reply->b = place.epoch;
+	reply->c = (uint32_t)revision;
+}
+
+static void write_refusal(const struct server *s, struct record_writer *w, const struct record *r, uint8_t kind,
+                          weir_status status, const char *text)
+{
+	struct record reply = partition_reply_to(r, kind, status);
+	if (status == WEIR_E_MOVED)
+		put_hint(&reply, s);
+	partition_write_refusal(w, &reply, text);
+}
+
 /* Answers a record that no partition sees. */
 static void refuse(struct sink *k, const struct record *r, weir_status status, const char *text)
 {
-	LOG_AT(server_of(k)->options.logger, LOG_WARN, "request refused", "status=%s reason=\"%s\"", weir_status_name(status), text);
-	partition_write_error(k->writer, r, reply_kind(k, r->kind), status, text);
+	const enum log_level level = status == WEIR_E_MOVED ? LOG_DEBUG : LOG_WARN;
+	LOG_AT(server_of(k)->options.logger, level, "request refused", "status=%s reason=\"%s\"", weir_status_name(status), text);
+	write_refusal(server_of(k), k->writer, r, reply_kind(k, r->kind), status, text);
 	sink_wrote(k);
 }
 
@@ -65,19 +85,18 @@ static bool is_answered_once(const struct request *q)
 	return q->record.partition == FRAME_PARTITION_ALL && q->record.kind != RECORD_SEAL;
 }
 
+/* A partition that has moved has no part in what is asked of all. */
+static bool is_left_out(const struct request *q, weir_status status)
+{
+	return q->record.partition == FRAME_PARTITION_ALL && status == WEIR_E_MOVED;
+}
+
 static struct record reply_to(const struct request *q, uint16_t partition, weir_status status, uint64_t applied)
 {
-	const struct record *r = &q->record;
-	return (struct record){.kind = (uint8_t)(r->kind + 1),
-	                       .partition = partition,
-	                       .part = r->part,
-	                       .request_id = r->request_id,
-	                       .pass = r->pass,
-	                       .unit = r->unit,
-	                       .attempt = r->attempt,
-	                       .batch = r->batch,
-	                       .a = applied,
-	                       .status = status};
+	struct record r = partition_reply_to(&q->record, (uint8_t)(q->record.kind + 1), status);
+	r.partition = partition;
+	r.a = applied;
+	return r;
 }
 
 static struct record_writer *task_writer(const struct task *t)
@@ -99,9 +118,18 @@ static void write_reply(const struct task *t, const struct partition_reply *repl
 	uint32_t id = partition_id(t->partition);
 	struct record r = reply_to(q, (uint16_t)id, reply->status, reply->applied);
 	r.b = reply->stable;
-	r.c = q->record.kind == RECORD_SEAL     ? reply->bitmap_bits
-	      : q->record.kind == RECORD_RESUME ? (uint32_t)reply->epoch
-	                                        : reply->staleness;
+	r.c = (uint32_t)reply->epoch;
+	if (q->record.kind == RECORD_SEAL) {
+		r.batch = (uint32_t)reply->epoch;
+		r.c = reply->bitmap_bits;
+	}
+	if (reply->status == WEIR_E_MOVED)
+		put_hint(&r, t->executor->server);
+	if (q->record.kind == RECORD_RESUME) {
+		const uint64_t boot = server_volatile_boot(t->executor->server);
+		r.pass = (uint32_t)(boot >> 32);
+		r.unit = (uint32_t)boot;
+	}
 	record_writer_begin(w, &r);
 	if (reply->text) {
 		write_text(w, reply->text);
@@ -110,7 +138,7 @@ static void write_reply(const struct task *t, const struct partition_reply *repl
 		(void)record_writer_add(w, &s, NULL, reply->bitmap, false);
 	}
 	if (record_writer_end(w))
-		partition_write_error(w, &q->record, r.kind, WEIR_E_MEMORY, NULL);
+		write_refusal(t->executor->server, w, &q->record, r.kind, WEIR_E_MEMORY, NULL);
 }
 
 static void request_free(struct request *q)
@@ -141,7 +169,7 @@ static void request_step(struct request *q)
 static void task_back(struct task *t)
 {
 	struct request *q = t->request;
-	if (q->status == WEIR_OK)
+	if (q->status == WEIR_OK && !is_left_out(q, t->status))
 		q->status = t->status;
 	if (t->applied > q->applied)
 		q->applied = t->applied;
@@ -175,7 +203,7 @@ static void on_partition_reply(void *arg, const struct partition_reply *reply)
 	struct task *t = arg;
 	t->status = reply->status;
 	t->applied = reply->applied;
-	if (!is_answered_once(t->request))
+	if (!is_answered_once(t->request) && !is_left_out(t->request, reply->status))
 		write_reply(t, reply);
 	task_done(t);
 }
@@ -200,20 +228,27 @@ static void on_pull_ready(void *arg, weir_status status)
 	}
 	const struct record *r = &t->request->record;
 	weir_error err = {0};
-	if (status == WEIR_E_NOT_CURRENT)
-		weir_fail(&err, status, "pull: step %llu was not applied in partition %u within %u ms", (unsigned long long)r->b,
-		          partition_id(t->partition), WEIR_PARK_TIMEOUT_MS);
+	const uint32_t id = partition_id(t->partition);
+	if (status == WEIR_E_NOT_CURRENT && r->c)
+		weir_fail(&err, status, "pull: this replica of partition %u may be older than %u ms, or than what the client knows", id,
+		          r->c);
+	else if (status == WEIR_E_NOT_CURRENT)
+		weir_fail(&err, status, "pull: step %llu and log entry %llu were not applied in partition %u within %u ms",
+		          (unsigned long long)r->b, (unsigned long long)r->a, id, WEIR_PARK_TIMEOUT_MS);
+	else if (status == WEIR_E_MOVED)
+		weir_fail(&err, status, "partition %u: another server is its primary", id);
 	else
-		weir_fail(&err, status, "pull: the rows of partition %u could not be brought into memory", partition_id(t->partition));
-	partition_write_error(task_writer(t), r, RECORD_PULL_REPLY, status, err.text);
+		weir_fail(&err, status, "pull: the rows of partition %u could not be brought into memory", id);
+	write_refusal(t->executor->server, task_writer(t), r, RECORD_PULL_REPLY, status, err.text);
 	task_done(t);
 }
 
 static void run_pull(struct task *t)
 {
 	const struct record *r = &t->request->record;
-	if (partition_pull_ready(t->partition, r, &t->request->body,
-	                         clock_ms(t->executor->server->options.clock) + WEIR_PARK_TIMEOUT_MS, on_pull_ready, t))
+	const int64_t now_ms = clock_ms(t->executor->server->options.clock);
+	if (partition_pull_ready(t->partition, r, &t->request->body, now_ms + (r->c ? WEIR_READ_PARK_MS : WEIR_PARK_TIMEOUT_MS),
+	                         on_pull_ready, t))
 		answer_pull(t);
 }
 
@@ -264,7 +299,7 @@ static void request_add(struct request *q, struct partition *p)
 	q->tasks[q->tasks_count++] = (struct task){.request = q, .partition = p, .executor = server_executor(s, partition_id(p))};
 }
 
-/* E_NOT_FOUND, E_INVALID: a record that no partition here can take. */
+/* E_NOT_FOUND, E_INVALID, E_MOVED, E_LOST: a record that no partition here can take. */
 static weir_status check_record(const struct sink *k, const struct record *r, weir_error *err)
 {
 	const struct server *s = server_of(k);
@@ -284,11 +319,15 @@ static weir_status check_record(const struct sink *k, const struct record *r, we
 	default:
 		return weir_fail(err, WEIR_E_INVALID, "record kind %u is not a request", r->kind);
 	}
-	if (!to_all && (r->partition >= s->options.partitions || !s->partitions[r->partition]))
-		return weir_fail(err, WEIR_E_NOT_FOUND, "partition %u is not on server %u of %u (partitions: %u)", r->partition,
-		                 s->options.index, s->options.servers, s->options.partitions);
+	if (!to_all && r->partition >= s->options.partitions)
+		return weir_fail(err, WEIR_E_NOT_FOUND, "there is no partition %u (partitions: %u)", r->partition, s->options.partitions);
+	if (!to_all && !s->partitions[r->partition])
+		return weir_fail(err, WEIR_E_MOVED, "partition %u is not on server %u of %u", r->partition, s->options.index,
+		                 s->options.servers);
 	if (r->kind == RECORD_PULL && k->call && record_writer_bytes(k->writer) > WEIR_MESSAGE_BYTES_TARGET)
 		return weir_fail(err, WEIR_E_LIMIT, "pull: the answers of one call do not fit one message; ask for less at once");
+	if (r->kind == RECORD_RESUME)
+		return server_check_boot(s, (uint64_t)r->pass << 32 | r->unit, err);
 	return WEIR_OK;
 }
 

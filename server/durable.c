@@ -3,14 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cold_fetch.h"
 #include "cold_sweep.h"
 #include "cold_writer.h"
-#include "data_folder.h"
 #include "journal.h"
 #include "ledger_log.h"
+#include "ledger_role.h"
 #include "partition_state.h"
 #include "placement.h"
 #include "process.h"
@@ -26,7 +25,6 @@
 
 struct durable {
 	struct durable_options options;
-	struct folder *folder;
 	struct cold *cold;
 	struct cold_writer *writer;
 	struct cold_fetch *fetch;
@@ -36,7 +34,7 @@ struct durable {
 	struct journal *journal;
 	struct journal_channel *channels; /* (channels_count) of the partitions here, then the ledger's */
 	uint32_t channels_count;
-	/* (partitions) A snapshot was being received: the partition is empty, what the journal has of it is void. */
+	/* (partitions, then the ledger) A snapshot was being received: it is empty, what the journal has of it is void. */
 	bool *is_unfinished;
 	bool recovered, stopped_well;
 	int64_t opened_ms;
@@ -57,7 +55,10 @@ static void on_failed(void *arg, const weir_error *err)
 {
 	struct server *s = arg;
 	const struct durable_options *o = &s->durable->options;
-	LOG_AT(s->options.logger, LOG_ERROR, "storage failed", "folder=%s %s", folder_path(s->durable->folder), err->text);
+	LOG_AT(s->options.logger, LOG_ERROR, "storage failed", "folder=%s %s", folder_path(s->standing.folder), err->text);
+	weir_error why = {0};
+	if (promises_distrust_log(s->standing.promises, &why))
+		LOG_AT(s->options.logger, LOG_ERROR, "promises not written", "%s", why.text);
 	if (o->failed)
 		o->failed(o->arg, err);
 }
@@ -84,17 +85,6 @@ static void charge_rest(struct durable *d)
 
 /* --- Opening */
 
-static weir_status folder_take(struct server *s, const char *path, bool restore, weir_error *err)
-{
-	const struct server_options *o = &s->options;
-	struct folder_identity who = {
-	    .generation = o->generation, .index = o->index, .servers = o->servers, .partitions = o->partitions};
-	char holder[WEIR_NAME_BYTES_MAX + WEIR_ADDRESS_BYTES_MAX];
-	memcpy(who.uuid, o->uuid, sizeof who.uuid);
-	snprintf(holder, sizeof holder, "%s, pid %ld", s->name, (long)getpid());
-	return folder_open(&s->durable->folder, s->durable->options.disk, path, holder, &who, restore, err);
-}
-
 static bool is_stopping(void *arg)
 {
 	struct server *s = arg;
@@ -108,8 +98,9 @@ static weir_status open_cold(struct server *s, weir_error *err)
 	char path[WEIR_PATH_BYTES_MAX];
 	uint64_t share = d->options.memory_budget_bytes / COLD_SHARE;
 	share = share > COLD_BYTES_MAX ? COLD_BYTES_MAX : share;
-	if (snprintf(path, sizeof path, "%s/db", folder_path(d->folder)) >= (int)sizeof path)
-		return weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX, folder_path(d->folder));
+	if (snprintf(path, sizeof path, "%s/db", folder_path(s->standing.folder)) >= (int)sizeof path)
+		return weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX,
+		                 folder_path(s->standing.folder));
 	d->pool.limit = d->options.memory_budget_bytes;
 	weir_status status = cold_open(&d->cold, &(struct cold_options){.path = path, .memory_bytes = share}, err);
 	s->cold = d->cold;
@@ -129,8 +120,9 @@ static weir_status open_journal(struct server *s, weir_error *err)
 {
 	struct durable *d = s->durable;
 	char path[WEIR_PATH_BYTES_MAX];
-	if (snprintf(path, sizeof path, "%s/journal", folder_path(d->folder)) >= (int)sizeof path)
-		return weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX, folder_path(d->folder));
+	if (snprintf(path, sizeof path, "%s/journal", folder_path(s->standing.folder)) >= (int)sizeof path)
+		return weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX,
+		                 folder_path(s->standing.folder));
 	struct journal_options o = {.disk = d->options.disk,
 	                            .directory = path,
 	                            .holder = s->name,
@@ -138,7 +130,7 @@ static weir_status open_journal(struct server *s, weir_error *err)
 	                            .sync_interval_ms = d->options.fsync_interval_ms,
 	                            .failed = on_failed,
 	                            .ctx = s};
-	folder_id(d->folder, o.id);
+	folder_id(s->standing.folder, o.id);
 	return journal_open(&d->journal, &o, err);
 }
 
@@ -152,10 +144,13 @@ weir_status durable_open(struct server *s, const struct durable_options *options
 	d->opened_ms = clock_ms(s->options.clock);
 	d->baseline = process_memory();
 	d->channels = calloc(s->options.partitions + 1u, sizeof *d->channels);
-	d->is_unfinished = calloc(s->options.partitions, sizeof *d->is_unfinished);
+	d->is_unfinished = calloc(s->options.partitions + 1u, sizeof *d->is_unfinished);
 	if (!d->channels || !d->is_unfinished)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", s->name);
-	weir_status status = folder_take(s, options->path, restore, err);
+	struct promising_options folder = {.disk = options->disk, .path = options->path};
+	memcpy(folder.machine_boot, options->machine_boot, sizeof folder.machine_boot);
+	/* Replicas acknowledge what is in the page cache, whatever `ack` makes clients wait for. */
+	weir_status status = server_open_standing(s, &folder, PROMISES_LOG_CACHED, restore, err);
 	if (!status)
 		status = open_cold(s, err);
 	return status ? status : open_journal(s, err);
@@ -187,18 +182,16 @@ void durable_prepare_partition(struct server *s, struct partition_options *optio
 	                                .fetch = d->fetch,
 	                                .sweep = d->sweep,
 	                                .poster = poster_of(server_executor(s, options->id)->loop)};
-	options->epoch = folder_epoch(d->folder);
 	options->store = store;
-	options->ack_disk = d->options.ack_disk;
 	options->flush_interval_ms = d->options.flush_interval_ms;
 	options->failed = on_failed;
 	options->failed_arg = s;
 }
 
-static weir_status add_tables(struct durable *d, struct partition *p, weir_error *err)
+static weir_status add_tables(const struct server *s, struct partition *p, weir_error *err)
 {
 	size_t count;
-	Weir__V1__Table *const *tables = folder_tables(d->folder, &count);
+	Weir__V1__Table *const *tables = folder_tables(s->standing.folder, &count);
 	weir_status status = WEIR_OK;
 	for (size_t i = 0; i < count && !status; i++) {
 		weir_table_spec spec = {0};
@@ -259,9 +252,9 @@ weir_status durable_fill_partition(struct server *s, struct partition *p, weir_e
 	struct durable *d = s->durable;
 	uint8_t *header = NULL;
 	size_t n;
-	if (folder_is_restoring(d->folder)) /* what an earlier try has left */
+	if (folder_is_restoring(s->standing.folder)) /* what an earlier try has left */
 		return cold_remove_partition(d->cold, partition_id(p), err);
-	weir_status status = add_tables(d, p, err);
+	weir_status status = add_tables(s, p, err);
 	if (!status)
 		status = read_header(d, partition_id(p), &header, &n, err);
 	const bool is_unfinished = header && snapshot_is_unfinished(header, n);
@@ -277,37 +270,56 @@ weir_status durable_fill_partition(struct server *s, struct partition *p, weir_e
 static weir_status start_ledger_log(struct server *s, weir_error *err)
 {
 	struct durable *d = s->durable;
+	const bool replicated = server_replicas(s) > 1;
 	uint64_t needs = 1;
 	uint8_t *header = NULL;
 	size_t n;
 	weir_status status = WEIR_OK;
-	if (folder_is_restoring(d->folder))
+	if (folder_is_restoring(s->standing.folder)) {
 		status = cold_remove_partition(d->cold, JOURNAL_LEDGER, err);
-	else
+		needs = s->begun + 1;
+	} else {
 		status = read_header(d, JOURNAL_LEDGER, &header, &n, err);
+	}
+	const bool is_unfinished = header && snapshot_is_unfinished(header, n);
+	if (is_unfinished) {
+		d->is_unfinished[s->options.partitions] = true;
+		free(header);
+		header = NULL;
+	}
 	if (!status && header)
 		status = ledger_log_restore(s->ledger, header, n, &needs, err);
+	if (!status && replicated && header && !(s->ledger_began = message_copy(header, n)))
+		status = weir_fail(err, WEIR_E_MEMORY, "ledger: out of memory");
 	free(header);
 	if (status)
 		return status;
 	add_channel(d, JOURNAL_LEDGER, needs, needs - 1);
+	d->channels[d->channels_count - 1].is_void = is_unfinished;
 	struct ledger_log_options o = {.ledger = s->ledger,
 	                               .log = log_disk_create(d->journal, JOURNAL_LEDGER, needs),
-	                               .epoch = folder_epoch(d->folder),
+	                               .epoch = folder_epoch(s->standing.folder),
 	                               .generation = s->options.generation,
 	                               .clock = s->options.clock,
 	                               .logger = s->options.logger,
 	                               .writer = d->writer,
 	                               .poster = poster_of(s->ledger_loop),
 	                               .flush_interval_ms = d->options.flush_interval_ms,
+	                               .replicated = replicated,
+	                               .backlog_bytes = s->options.backlog_bytes,
+	                               .ack_disk = s->options.ack == PARTITION_ACK_DISK,
+	                               .appended = ledger_role_appended,
 	                               .failed = on_failed,
 	                               .arg = s};
-	if (!o.log)
+	s->ledger_log = o.log ? ledger_log_create(&o, err) : NULL;
+	if (!s->ledger_log)
 		return weir_fail(err, WEIR_E_MEMORY, "ledger: out of memory");
-	s->ledger_log = ledger_log_create(&o, err);
-	if (s->ledger_log && folder_is_restoring(d->folder))
+	if (s->ledger_began)
+		ledger_log_set_base(s->ledger_log, s->ledger_began);
+	s->ledger_began = NULL;
+	if (folder_is_restoring(s->standing.folder))
 		ledger_log_set_unflushed(s->ledger_log);
-	return s->ledger_log ? WEIR_OK : WEIR_E_MEMORY;
+	return WEIR_OK;
 }
 
 /* --- Everything at once, at the ends of a server's life */
@@ -326,7 +338,7 @@ static void leave(void *arg)
 static void wait_for_loops(struct server *s)
 {
 	(void)server_tour(s, tour_nothing, tour_nothing, NULL);
-	if (s->ledger) {
+	if (s->ledger_loop) {
 		server_enter(s);
 		rpc_loop_post(s->ledger_loop, leave, s);
 	}
@@ -368,7 +380,7 @@ weir_status durable_add_table(struct server *s, uint32_t id, const weir_table_sp
 	struct wire_table wire;
 	if (wire_table_make(&wire, spec, id))
 		return weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory", spec->name);
-	weir_status status = folder_add_table(s->durable->folder, &wire.table, err);
+	weir_status status = folder_add_table(s->standing.folder, &wire.table, err);
 	wire_table_free(&wire);
 	return status;
 }
@@ -396,11 +408,11 @@ static weir_status keep_restored(struct server *s, weir_error *err)
 	for (uint32_t p = 0; p < s->options.partitions; p++)
 		if (s->partitions[p] && !partition_is_flushed(s->partitions[p]))
 			return weir_fail(err, WEIR_E_IO, "partition %u: what was restored could not be written to %s", p,
-			                 folder_path(s->durable->folder));
+			                 folder_path(s->standing.folder));
 	if (s->ledger_log && !ledger_log_is_flushed(s->ledger_log))
 		return weir_fail(err, WEIR_E_IO, "the ledger: what was restored could not be written to %s",
-		                 folder_path(s->durable->folder));
-	return folder_restored(s->durable->folder, err);
+		                 folder_path(s->standing.folder));
+	return folder_restored(s->standing.folder, err);
 }
 
 /* --- Replay */
@@ -428,7 +440,9 @@ static void partition_is_durable(void *arg)
 
 static void ledger_is_durable(void *arg)
 {
-	ledger_log_durable(arg);
+	struct server *s = arg;
+	ledger_log_durable(s->ledger_log);
+	ledger_role_durable(s);
 }
 
 static void on_durable(void *ctx, uint16_t channel, uint64_t durable)
@@ -436,12 +450,23 @@ static void on_durable(void *ctx, uint16_t channel, uint64_t durable)
 	struct server *s = ctx;
 	(void)durable; /* asked for again there: it may be further by then */
 	if (channel == JOURNAL_LEDGER)
-		rpc_loop_post(s->ledger_loop, ledger_is_durable, s->ledger_log);
+		rpc_loop_post(s->ledger_loop, ledger_is_durable, s);
 	else
 		rpc_loop_post(server_executor(s, channel)->loop, partition_is_durable, s->partitions[channel]);
 }
 
-/* Nobody else has a copy who could say what becomes of entries that are not known to be committed: there must be none. */
+weir_status durable_begin_partition(struct server *s, struct partition *p, weir_error *err)
+{
+	const uint16_t channel = (uint16_t)partition_id(p);
+	struct log *log = log_disk_create(s->durable->journal, channel, 1);
+	if (!log)
+		return weir_fail(err, WEIR_E_MEMORY, "partition %u: out of memory", channel);
+	partition_set_log(p, log);
+	journal_watch(s->durable->journal, channel, on_durable, s);
+	return WEIR_OK;
+}
+
+/* With one copy there is nobody who could say what becomes of entries that are not known to be committed: there must be none. */
 static weir_status begin_channel(struct server *s, const struct journal_channel *c, weir_error *err)
 {
 	const bool ledger = c->channel == JOURNAL_LEDGER;
@@ -450,10 +475,16 @@ static weir_status begin_channel(struct server *s, const struct journal_channel 
 	char name[32] = "ledger";
 	if (!ledger)
 		snprintf(name, sizeof name, "partition %u", c->channel);
+	struct log *log = ledger ? ledger_log_entries(s->ledger_log) : partition_log(p);
+	const bool is_cut_short =
+	    ledger && server_replicas(s) > 1 && c->last < applied; /* a snapshot was taken over (ledger_snapshot.h) */
 	weir_status status = WEIR_OK;
-	if (c->is_void)
-		status = partition_log(p)->ops->restart(partition_log(p), 1, err);
-	else if (applied != c->last)
+	if (c->is_void || is_cut_short)
+		status = log->ops->restart(log, c->is_void ? 1 : applied + 1, err);
+	else if (log->ops->first(log) > applied + 1)
+		status = weir_fail(err, WEIR_E_CORRUPT, "%s: recovered up to entry %llu, its log begins with %llu", name,
+		                   (unsigned long long)applied, (unsigned long long)log->ops->first(log));
+	else if (applied != c->last && server_replicas(s) == 1)
 		status = weir_fail(err, WEIR_E_CORRUPT, "%s: recovered up to entry %llu, its log ends at %llu", name,
 		                   (unsigned long long)applied, (unsigned long long)c->last);
 	if (status)
@@ -474,7 +505,7 @@ static weir_status start_logs(struct server *s, weir_error *err)
 		struct partition *p = s->partitions[id];
 		if (!p)
 			continue;
-		if (folder_is_restoring(d->folder))
+		if (folder_is_restoring(s->standing.folder))
 			partition_set_unflushed(p);
 		struct log *log = log_disk_create(d->journal, (uint16_t)id, partition_state_needs(p));
 		if (!log)
@@ -483,31 +514,38 @@ static weir_status start_logs(struct server *s, weir_error *err)
 		add_channel(d, id, partition_state_needs(p), partition_flushed(p));
 		d->channels[d->channels_count - 1].is_void = d->is_unfinished[id];
 	}
-	return s->ledger ? start_ledger_log(s, err) : WEIR_OK;
+	return s->ledger_loop ? start_ledger_log(s, err) : WEIR_OK;
 }
 
-/* Partitions whose snapshots were not finished are like new ones once their logs are known to begin anew. */
+/* Those whose snapshots were not finished are like new ones once their logs are known to begin anew. */
 static weir_status forget_unfinished(struct server *s, weir_error *err)
 {
 	struct durable *d = s->durable;
+	const uint32_t ledger = s->options.partitions;
 	bool any = false;
 	weir_status status = WEIR_OK;
-	for (uint32_t id = 0; id < s->options.partitions; id++)
+	for (uint32_t id = 0; id <= ledger; id++)
 		any |= d->is_unfinished[id];
 	if (!any)
 		return WEIR_OK;
 	status = journal_wait(d->journal, err);
-	for (uint32_t id = 0; id < s->options.partitions && !status; id++)
+	for (uint32_t id = 0; id <= ledger && !status; id++)
 		if (d->is_unfinished[id]) {
-			LOG_AT(s->options.logger, LOG_WARN, "partition is empty", "partition=%u its snapshot was not finished", id);
-			status = cold_remove_partition(d->cold, id, err);
+			const uint32_t channel = id == ledger ? JOURNAL_LEDGER : id;
+			LOG_AT(s->options.logger, LOG_WARN, "partition is empty", "partition=%u its snapshot was not finished", channel);
+			status = cold_remove_partition(d->cold, channel, err);
 		}
 	return status ? status : cold_flush(d->cold, err);
 }
 
 bool durable_is_restoring(const struct server *s)
 {
-	return folder_is_restoring(s->durable->folder);
+	return folder_is_restoring(s->standing.folder);
+}
+
+uint64_t durable_epoch(const struct server *s)
+{
+	return folder_epoch(s->standing.folder);
 }
 
 weir_status durable_recover(struct server *s, weir_error *err)
@@ -522,15 +560,15 @@ weir_status durable_recover(struct server *s, weir_error *err)
 		status = begin_channel(s, &d->channels[i], err);
 	if (!status)
 		status = forget_unfinished(s, err);
-	if (!status && folder_is_restoring(d->folder))
+	if (!status && folder_is_restoring(s->standing.folder))
 		status = keep_restored(s, err);
 	if (status)
 		return status;
 	d->recovered = true;
 	d->recovery_ms = (uint64_t)(clock_ms(s->options.clock) - d->opened_ms);
 	logger_write(s->options.logger, LOG_INFO, NULL, "recovered",
-	             "folder=%s epoch=%llu clean=%d entries=%llu bytes=%llu ms=%llu replay_ms=%llu", folder_path(d->folder),
-	             (unsigned long long)folder_epoch(d->folder), folder_was_clean(d->folder),
+	             "folder=%s epoch=%llu clean=%d entries=%llu bytes=%llu ms=%llu replay_ms=%llu", folder_path(s->standing.folder),
+	             (unsigned long long)folder_epoch(s->standing.folder), folder_was_clean(s->standing.folder),
 	             (unsigned long long)d->replayed_entries, (unsigned long long)d->replayed_bytes,
 	             (unsigned long long)d->recovery_ms, (unsigned long long)(clock_ms(s->options.clock) - begun_ms));
 	return WEIR_OK;
@@ -612,12 +650,22 @@ void durable_close(struct server *s)
 	cold_fetch_destroy(d->fetch);
 	cold_sweep_destroy(d->sweep);
 	cold_close(d->cold);
-	folder_close(d->folder, d->stopped_well);
+	standing_close(&s->standing, d->stopped_well);
 	free(d->channels);
 	free(d->is_unfinished);
 	free(d);
 	s->durable = NULL;
 	s->cold = NULL;
+}
+
+struct cold_writer *durable_writer(const struct server *s)
+{
+	return s->durable->writer;
+}
+
+struct pool *durable_pool(const struct server *s)
+{
+	return &s->durable->pool;
 }
 
 void durable_get_status(const struct server *s, struct durable_status *out)

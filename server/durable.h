@@ -11,6 +11,7 @@
 weir_status durable_open(struct server *s, const struct durable_options *options, bool restore, weir_error *err);
 /* Whether it is to be: it is new, or was not filled to the end. Then partitions and the ledger are, between their creation and durable_recover. */
 bool durable_is_restoring(const struct server *s);
+uint64_t durable_epoch(const struct server *s); /* of this start, larger than all before; from 1 */
 /* What a partition needs beyond options->id. */
 void durable_prepare_partition(struct server *s, struct partition_options *options, struct store_options *store);
 /* Tables, header and rows of the last flush into the new partition. */
@@ -25,10 +26,16 @@ weir_status durable_add_table(struct server *s, uint32_t id, const weir_table_sp
 /* On an executor's loop, now and then: flushes what keeps a large journal from getting smaller. */
 void durable_tick(struct server *s, struct executor *e);
 /* Everything that was appended is durable when it returns. From a thread that is no loop. */
+/* The log of one that comes while the server runs, before its first entry. On its executor's loop. */
+weir_status durable_begin_partition(struct server *s, struct partition *p, weir_error *err);
 void durable_settle(struct server *s);
 /* Nothing is accepted any more and nobody waits: flushes all (unless the disk is full) and ends the threads that write. The loops must run. */
 void durable_stop(struct server *s);
 void durable_close(struct server *s); /* after the loops and the partitions */
+
+/* What writes below, and what counts memory. */
+struct cold_writer *durable_writer(const struct server *s);
+struct pool *durable_pool(const struct server *s);
 
 /* For the status report. */
 struct durable_status {

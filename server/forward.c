@@ -1,7 +1,12 @@
 /* The ledger's calls: unpacked here, handed to the ledger on its own loop, answered from there. */
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "journal.h"
 #include "ledger_log.h"
+#include "ledger_role.h"
+#include "replica.h"
 #include "server_internal.h"
 
 /* X(method, ledger function, request type, request descriptor) */
@@ -15,6 +20,12 @@
 	X(GATE, ledger_gate, GateRequest, gate_request)                                \
 	X(LEAVE, ledger_leave, LeaveRequest, leave_request)                            \
 	X(JOB_STATUS, ledger_status, StatusRequest, status_request)
+
+#define JOB_FIRST(name, function, type, descriptor)                                         \
+	_Static_assert(offsetof(Weir__V1__##type, job) == offsetof(Weir__V1__JoinRequest, job), \
+	               #type " must name its job where others do");
+FORWARD_MAP(JOB_FIRST)
+#undef JOB_FIRST
 
 /* A call that the ledger has not answered yet. */
 struct forwarded {
@@ -63,9 +74,14 @@ static void drop_reply(void *arg)
 	server_leave(s);
 }
 
+bool forward_is_open(const struct server *s)
+{
+	return !s->ledger_held && !s->ledger_paused && ledger_role_serves(s);
+}
+
 void forward_commit(struct server *s)
 {
-	if (!s->ledger_log)
+	if (!s->ledger_log || s->ledger_paused)
 		return;
 	ledger_log_commit(s->ledger_log);
 	if (atomic_load(&s->draining) &&
@@ -81,11 +97,99 @@ static bool may_be_told_early(const struct forwarded *f, const ProtobufCMessage 
 	       ((const Weir__V1__LedgerStatus *)reply)->state != WEIR__V1__LEASE_STATE__FINISHED;
 }
 
+struct joining {
+	const Weir__V1__JoinReply *reply;
+	struct message *packed;
+};
+
+static void pack_with_map(void *arg, const Weir__V1__PartitionMap *map)
+{
+	struct joining *j = arg;
+	Weir__V1__JoinReply reply = *j->reply;
+	reply.map = (Weir__V1__PartitionMap *)(uintptr_t)map;
+	j->packed = wire_pack(&reply.base);
+}
+
+/* Who joins is told where the partitions are: the ledger does not know. */
+static struct message *pack_join(const struct server *s, const Weir__V1__JoinReply *reply)
+{
+	struct joining j = {.reply = reply};
+	partition_map_show(s->map, pack_with_map, &j);
+	return j.packed;
+}
+
+/* Nor does it know where it is itself, and who has replicas of it. */
+static struct message *pack_status(const struct server *s, const Weir__V1__LedgerStatus *reply)
+{
+	const struct replica_record *record = ledger_role_record(s);
+	Weir__V1__LedgerStatus r = *reply;
+	uint32_t members[WEIR_REPLICAS_MAX];
+	r.server = s->options.index;
+	r.members = members;
+	r.n_members = record ? record->isr.count : 0;
+	r.epoch = record ? record->epoch : 0;
+	for (size_t i = 0; i < r.n_members; i++)
+		members[i] = record->isr.ids[i];
+	return wire_pack(&r.base);
+}
+
+static struct message *pack_reply(const struct forwarded *f, const ProtobufCMessage *reply)
+{
+	if (f->method == RPC_JOIN)
+		return pack_join(f->server, (const Weir__V1__JoinReply *)reply);
+	if (f->method == RPC_JOB_STATUS)
+		return pack_status(f->server, (const Weir__V1__LedgerStatus *)reply);
+	return wire_pack(reply);
+}
+
+/* --- Another server has it */
+
+static void moved_text(const struct server *s, char *text, size_t bytes)
+{
+	uint64_t revision;
+	const struct partition_place place = partition_map_find(s->map, JOURNAL_LEDGER, &revision);
+	if (place.server < s->options.servers && place.server != s->options.index)
+		snprintf(text, bytes, "the ledger is not on %s: server %u has it", s->name, place.server);
+	else
+		snprintf(text, bytes, "the ledger is not on %s, and no other server is known to have it now", s->name);
+}
+
+/* Who does not know the job yet, and so cannot ask for its map, is told it. */
+static struct message *pack_moved_join(const struct server *s, const char *text)
+{
+	Weir__V1__JoinReply reply = WEIR__V1__JOIN_REPLY__INIT;
+	Weir__V1__Status status = WEIR__V1__STATUS__INIT;
+	status.code = WEIR_E_MOVED;
+	status.text = (char *)(uintptr_t)text;
+	reply.status = &status;
+	return pack_join(s, &reply);
+}
+
+void forward_refuse_moved(const struct server *s, struct rpc_call *call, enum rpc_method method)
+{
+	char text[WEIR_NAME_BYTES_MAX + 96];
+	moved_text(s, text, sizeof text);
+	struct message *reply = method == RPC_JOIN ? pack_moved_join(s, text) : NULL;
+	rpc_call_reply(call, reply ? WEIR_OK : WEIR_E_MOVED, reply ? "" : text, reply);
+}
+
+void forward_drop_moved(void *forwarded)
+{
+	struct forwarded *f = forwarded;
+	struct server *s = f->server;
+	message_release(f->reply);
+	forward_refuse_moved(s, f->call, f->method);
+	free(f);
+	server_leave(s);
+}
+
+/* --- To the ledger, and back */
+
 static void on_reply(void *arg, const ProtobufCMessage *reply)
 {
 	struct forwarded *f = arg;
 	struct server *s = f->server;
-	f->reply = wire_pack(reply);
+	f->reply = pack_reply(f, reply);
 	if (s->ledger_log && !may_be_told_early(f, reply))
 		ledger_log_reply(s->ledger_log, send_reply, f);
 	else
@@ -111,34 +215,64 @@ static void run_forwarded(struct forwarded *f)
 	forward_commit(s);
 }
 
+/* Of one that the ledger has not seen. */
+static void drop_call(struct forwarded *f)
+{
+	wire_free(f->request);
+	forward_drop_moved(f);
+}
+
 static void call_ledger(void *arg)
 {
 	struct forwarded *f = arg;
 	struct server *s = f->server;
-	if (!s->ledger_held) {
+	if (!ledger_role_serves(s)) {
+		drop_call(f);
+	} else if (forward_is_open(s)) {
 		run_forwarded(f);
-		return;
+	} else {
+		f->next = NULL;
+		*(s->held ? s->held_last : &s->held) = f;
+		s->held_last = &f->next;
 	}
-	*s->held_last = f;
-	s->held_last = &f->next;
 }
 
 void forward_hold(struct server *s)
 {
 	s->ledger_held = true;
-	s->held = NULL;
-	s->held_last = &s->held;
+}
+
+/* One of them may be the last that this server answers. */
+void forward_go_on(struct server *s)
+{
+	while (s->held && forward_is_open(s)) {
+		struct forwarded *f = s->held;
+		s->held = f->next;
+		run_forwarded(f);
+	}
 }
 
 void forward_release(struct server *s)
 {
-	struct forwarded *f = s->held;
 	s->ledger_held = false;
+	forward_go_on(s);
+}
+
+void forward_drop_held(struct server *s)
+{
+	struct forwarded *f = s->held;
 	s->held = NULL;
 	for (struct forwarded *next; f; f = next) {
 		next = f->next;
-		run_forwarded(f);
+		drop_call(f);
 	}
+}
+
+/* Whoever knows another process as the ledger's knows a job that this one has never heard of. */
+static weir_status check_ledger(struct server *s, const ProtobufCMessage *q, weir_error *err)
+{
+	const Weir__V1__JobId *job = ((const Weir__V1__JoinRequest *)q)->job;
+	return job ? server_check_ledger_boot(s, job->boot, err) : WEIR_OK;
 }
 
 void forward_to_ledger(struct server *s, struct rpc_call *call, enum rpc_method method, struct message *request)
@@ -146,9 +280,14 @@ void forward_to_ledger(struct server *s, struct rpc_call *call, enum rpc_method 
 	weir_error err = {0};
 	struct forwarded *f = NULL;
 	ProtobufCMessage *q = NULL;
-	if (!s->ledger)
+	if (!s->ledger_loop && server_replicas(s) > 1) {
+		forward_refuse_moved(s, call, method);
+		return;
+	}
+	if (!s->ledger_loop)
 		weir_fail(&err, WEIR_E_NOT_FOUND, "%s does not host the ledger; server 0 does", s->name);
-	else if (wire_unpack(request_descriptor(method), request, &q, &err) == WEIR_OK && !(f = malloc(sizeof *f)))
+	else if (wire_unpack(request_descriptor(method), request, &q, &err) == WEIR_OK && check_ledger(s, q, &err) == WEIR_OK &&
+	         !(f = malloc(sizeof *f)))
 		weir_fail(&err, WEIR_E_MEMORY, "out of memory");
 	if (err.status) {
 		wire_free(q);

@@ -19,6 +19,9 @@ struct peer {
 struct heart {
 	struct heart_options options;
 	struct heartbeat silences;
+	uint32_t ticks;
+	bool hears_itself;  /* by a way that is there still, */
+	bool heard_itself;  /* and has since the last tick */
 	struct peer *peers; /* (options.servers) */
 };
 
@@ -42,6 +45,8 @@ struct heart *heart_create(const struct heart_options *options)
 	heartbeat_init(&h->silences);
 	h->peers = calloc(options->servers, sizeof *h->peers);
 	bool whole = h->peers;
+	if (whole)
+		h->peers[options->self].start = (struct heart_peer){.incarnation = options->incarnation, .boot = options->boot};
 	for (uint32_t i = 0; i < options->servers && whole; i++)
 		whole = (h->peers[i].at = calloc(kinds_of_all(h), sizeof *h->peers[i].at)) != NULL;
 	if (whole)
@@ -85,11 +90,35 @@ static void report(struct heart *h, uint16_t server)
 	h->options.silence(h->options.arg, server, silent);
 }
 
+static bool is_expected(const struct heart *h, uint16_t server)
+{
+	return !h->peers[server].start.incarnation && h->ticks + h->options.silent_ticks <= h->options.first_ticks;
+}
+
+/* Whether what others have said since the last tick would have been heard. */
+static bool has_listened(struct heart *h)
+{
+	const bool listened = h->heard_itself || !h->hears_itself;
+	h->heard_itself = false;
+	return listened;
+}
+
+void heart_lost_itself(struct heart *h)
+{
+	h->hears_itself = false;
+}
+
 void heart_tick(struct heart *h)
 {
+	if (!has_listened(h))
+		return;
 	heartbeat_tick(&h->silences);
-	for (uint16_t i = 0; i < h->options.servers; i++)
+	h->ticks += h->ticks < h->options.first_ticks;
+	for (uint16_t i = 0; i < h->options.servers; i++) {
+		if (is_expected(h, i))
+			heartbeat_heard(&h->silences, i);
 		report(h, i);
+	}
 }
 
 void heart_heard(struct heart *h, uint16_t server)
@@ -162,8 +191,7 @@ static void beat(struct heart *h, uint16_t to)
 void heart_beat(struct heart *h)
 {
 	for (uint16_t i = 0; i < h->options.servers; i++)
-		if (i != h->options.self)
-			beat(h, i);
+		beat(h, i);
 }
 
 /* --- In */
@@ -222,6 +250,10 @@ weir_status heart_receive(struct heart *h, const struct message *m, weir_error *
 		status = check_partitions(h, &got, items, err);
 	if (status)
 		return status;
+	if (got.from == h->options.self) {
+		h->hears_itself = h->heard_itself = true;
+		return WEIR_OK;
+	}
 	h->peers[got.from].start = (struct heart_peer){.incarnation = got.incarnation, .boot = got.boot};
 	heart_heard(h, got.from);
 	for (uint32_t i = 0; i < got.items; i++) {

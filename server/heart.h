@@ -5,6 +5,9 @@
  *
  * Silence is counted in ticks that ran here (heartbeat.h), so there is no clock: the caller ticks. No thread, no I/O; one owner, its loop or a simulator.
  *
+ * Who listens. On a machine that has too much to do a loop may tick in time while what others say waits in its sockets. So a server beats for itself, too, by the
+ * same way, and once that is heard only ticks count before which it was: who does not hear itself would not have heard others.
+ *
  * Who beats. A server is known by its number, its start by an incarnation, which grows, and by a number drawn at random, its boot. What comes from a former
  * start is refused, and so is a second process under the number and incarnation of the first: one of them has begun with another's data, or with none. */
 #ifndef WEIR_HEART_H
@@ -20,6 +23,7 @@ struct heart_options {
 	uint32_t servers, partitions; /* of so many */
 	uint64_t incarnation, boot;   /* of this start; the incarnation from 1 */
 	uint32_t silent_ticks;        /* 0: WEIR_HEART_SILENT_TICKS */
+	uint32_t first_ticks;         /* a server that was not heard yet is silent after so many only: it may have to find us again */
 	void *arg;                    /* of the calls that follow */
 	/* Takes m over; it may get lost. */
 	void (*send)(void *arg, uint16_t to, struct message *m);
@@ -35,9 +39,11 @@ void heart_destroy(struct heart *h);                             /* NULL is allo
 
 /* m goes to m->to with the next heartbeat, in place of one of its kind and partition that still waits. Needs: heart_kind(m) is not 0. */
 void heart_add(struct heart *h, uint16_t partition, const struct replica_message *m);
-/* Every 100 ms or so of the loop's own running: counts, and tells of servers that are silent now. */
+/* Every 100 ms or so of the loop's own running: counts, if this server listens, and tells of servers that are silent now. */
 void heart_tick(struct heart *h);
-/* A heartbeat to every other server, behind heart_tick; left out by a server that cannot do its work: others shall do it. */
+/* The way to itself is lost: ticks count without, until it is heard again. */
+void heart_lost_itself(struct heart *h);
+/* A heartbeat to every server, this one too, behind heart_tick; left out by a server that cannot do its work: others shall do it. */
 void heart_beat(struct heart *h);
 /* A heartbeat has come; m is borrowed. Refused as a whole, and nobody was heard: E_CORRUPT, E_VERSION; E_GENERATION: of another job; E_INVALID: not
  * for this server, or of a server or partition that there is not; E_STALE: from a former start; E_STATE: from a second process. */

@@ -115,8 +115,10 @@ static weir_status check_header(const uint8_t *b, size_t bytes, uint32_t crc, we
 		return weir_fail(err, WEIR_E_VERSION, "a heartbeat of version %u, this program reads %u", get32(b + 8), HEART_VERSION);
 	if (get32(b + 12) > WEIR_HEART_ITEMS_MAX || bytes != HEART_HEADER_BYTES + (size_t)get32(b + 12) * HEART_ITEM_BYTES)
 		return corrupt("its length is not that of its items", err);
-	if (get16(b + 56) >= WEIR_SERVERS_MAX || get16(b + 58) >= WEIR_SERVERS_MAX || get16(b + 56) == get16(b + 58))
+	if (get16(b + 56) >= WEIR_SERVERS_MAX || get16(b + 58) >= WEIR_SERVERS_MAX)
 		return corrupt("it is not from one server to another", err);
+	if (get16(b + 56) == get16(b + 58) && get32(b + 12))
+		return corrupt("a server's to itself carries nothing", err);
 	if (get64(b + 40) == 0)
 		return corrupt("of no incarnation", err);
 	return get32(b + 60) == 0 ? WEIR_OK : corrupt("what must be zero is not", err);

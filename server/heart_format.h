@@ -6,7 +6,7 @@
  *   16  job uuid                    16 bytes
  *   32  generation                  u64     40  incarnation       u64   of the sender's start
  *   48  boot                        u64                                 drawn at random at that start
- *   56  from                        u16     58  to                u16   servers
+ *   56  from                        u16     58  to                u16   servers; one's own to itself has no items
  *   60  zero                        u32
  *   item, 56 bytes
  *    0  partition                   u16      2  kind              u8    heart_kind

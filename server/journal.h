@@ -96,6 +96,9 @@ weir_status journal_append(struct journal *j, uint16_t channel, struct log_entry
  * goes back with it at once, and no further back than cut.next - 1; of a restart to 0, until it is durable itself. */
 weir_status journal_cut(struct journal *j, uint16_t channel, struct journal_cut cut, weir_error *err) WEIR_MUST_CHECK;
 uint64_t journal_durable(const struct journal *j, uint16_t channel); /* last durable index */
+/* Behind everything that is appended and cut now; and whether all in front of a position is durable. */
+uint64_t journal_position(struct journal *j);
+bool journal_is_durable(struct journal *j, uint64_t position);
 void journal_sync(struct journal *j); /* asks for an fsync of all that is appended and cut, and returns at once */
 weir_status journal_wait(struct journal *j,
                          weir_error *err); /* asks, and waits until it is durable (and told to watchers), or failed */

@@ -25,7 +25,8 @@
  * whose index is at or above its own is void, and the channel's next entry has that index, whatever came before. finding 1: those below are
  * void too (a restart).
  *
- * Version 1 had neither cuts nor `committed` (0 there): an entry was written by the only copy, so it is committed as far as itself.
+ * Version 1 had neither cuts nor `committed` (0 there): an entry was written by the only copy, so it is committed as far as itself. Nor had it
+ * entries that begin an epoch (frame.h, EPOCH): one began with the first entry that was of it.
  *
  * The header has a checksum of its own so that a header can be believed, and found behind a bad entry, before its payload is read. The
  * position in it makes bytes of another place, or of another time, no entry here. */

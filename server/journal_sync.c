@@ -178,6 +178,22 @@ uint64_t journal_durable(const struct journal *j, uint16_t channel)
 	return atomic_load_explicit(&j->watchers[journal_slot(channel)].durable, memory_order_acquire);
 }
 
+uint64_t journal_position(struct journal *j)
+{
+	pthread_mutex_lock(&j->lock);
+	const uint64_t position = j->entries_end;
+	pthread_mutex_unlock(&j->lock);
+	return position;
+}
+
+bool journal_is_durable(struct journal *j, uint64_t position)
+{
+	pthread_mutex_lock(&j->lock);
+	const bool durable = j->synced >= position;
+	pthread_mutex_unlock(&j->lock);
+	return durable;
+}
+
 void journal_sync(struct journal *j)
 {
 	pthread_mutex_lock(&j->lock);

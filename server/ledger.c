@@ -98,6 +98,12 @@ static weir_status copy_placement(struct ledger *l, const struct ledger_options 
 	memcpy(l->partition_server, o->partition_server, o->partitions * sizeof *l->partition_server);
 	l->options.servers = (const char *const *)l->servers;
 	l->options.partition_server = l->partition_server;
+	if (o->boot) {
+		l->boots = calloc(o->servers_count, sizeof *l->boots);
+		if (!l->boots)
+			return WEIR_E_MEMORY;
+		l->boots[0] = o->boot;
+	}
 	weir_status status = ledger_totals_init(&l->expected, o->partitions);
 	return status ? status : ledger_totals_init(&l->skipped, o->partitions);
 }
@@ -126,6 +132,11 @@ weir_status ledger_create(struct ledger **out, const struct ledger_options *opti
 	return WEIR_OK;
 }
 
+weir_status ledger_create_like(struct ledger **out, const struct ledger *other, weir_error *err)
+{
+	return ledger_create(out, &other->options, err);
+}
+
 void ledger_close(struct ledger *l)
 {
 	for (uint32_t i = 0; i < l->workers_count; i++)
@@ -151,6 +162,7 @@ void ledger_destroy(struct ledger *l)
 		free(l->servers[i]);
 	free(l->servers);
 	free(l->partition_server);
+	free(l->boots);
 	free(l);
 }
 

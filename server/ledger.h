@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "clock.h"
+#include "epochs.h"
 #include "logger.h"
 #include "prng.h"
 #include "wire.h"
@@ -21,15 +22,21 @@ struct ledger_options {
 	uint8_t uuid[16];
 	uint64_t generation;
 	uint32_t lease_ms, passes, partitions, servers_count, allow_skip;
-	uint32_t patience_ms;             /* how long clients wait for a server that is gone; 0: as they see fit */
-	uint64_t seed;                    /* of the units' order */
-	bool shuffle;                     /* order of units by (seed, pass) */
-	bool gate;                        /* a pass waits for its evaluation before the next one opens */
+	bool ack_sent; /* these three: as clients are told */
+	uint32_t read_staleness_ms;
+	uint64_t read_staleness_entries;
+	uint32_t patience_ms; /* how long clients wait for a server that is gone; 0: as they see fit */
+	uint64_t boot;        /* of this process, server 0, where the ledger and what servers hold are lost with theirs; else 0 */
+	uint64_t seed;        /* of the units' order */
+	bool shuffle;         /* order of units by (seed, pass) */
+	bool gate;            /* a pass waits for its evaluation before the next one opens */
 	const char *const *servers;       /* addresses (servers_count) */
 	const uint32_t *partition_server; /* (partitions) */
 };
 
 weir_status ledger_create(struct ledger **out, const struct ledger_options *options, weir_error *err);
+/* A new one with the options of another. */
+weir_status ledger_create_like(struct ledger **out, const struct ledger *other, weir_error *err);
 /* Answers every request that waits (long polls). Before the transport that carries them stops; ledger_destroy does it too. */
 void ledger_close(struct ledger *l);
 void ledger_destroy(struct ledger *l);
@@ -61,6 +68,9 @@ weir_status ledger_export_all(struct ledger *l, uint64_t index, struct message *
 /* Takes the objects of an export over, as they come from the log or a snapshot. E_CORRUPT, E_MEMORY: the ledger must not be used. *index (NULL
  * allowed): of a snapshot. */
 weir_status ledger_merge(struct ledger *l, const void *bytes, size_t n, uint64_t *index, weir_error *err) WEIR_MUST_CHECK;
+/* Where the epochs of its log began, as far as it has been merged; none where it has no replicas. A snapshot has them too. */
+void ledger_begin_epoch(struct ledger *l, uint64_t epoch, uint64_t first);
+const struct epochs *ledger_epochs(const struct ledger *l);
 /* Everybody alive has a whole lease term from now: the ledger could not be heard for a while. */
 void ledger_renew_all(struct ledger *l);
 

@@ -241,6 +241,21 @@ static void export_tables(struct export *x, uint32_t from)
 		x->state.tables[i - from] = &l->tables[i]->wire.table;
 }
 
+static void export_epochs(struct export *x)
+{
+	const struct epochs *e = &x->l->epochs;
+	x->state.epochs = take(x, e->count * sizeof *x->state.epochs);
+	for (uint32_t i = 0; i < e->count; i++) {
+		Weir__V1__LedgerEpoch *out = take(x, sizeof *out);
+		if (!out)
+			return;
+		weir__v1__ledger_epoch__init(out);
+		out->epoch = e->starts[i].epoch;
+		out->first = e->starts[i].first;
+		x->state.epochs[x->state.n_epochs++] = out;
+	}
+}
+
 static void export_all_totals(struct export *x)
 {
 	x->state.has_totals = true;
@@ -283,6 +298,7 @@ static void collect_all(struct export *x)
 	export_globals(x);
 	export_all_totals(x);
 	export_steps(x);
+	export_epochs(x);
 }
 
 static weir_status export_with(struct ledger *l, void (*collect)(struct export *x), uint64_t index, struct message **out,

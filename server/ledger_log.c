@@ -1,4 +1,4 @@
-#include "ledger_log.h"
+#include "ledger_log_internal.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -7,34 +7,6 @@
 #include "journal.h"
 
 #define UNSEALED UINT64_MAX
-
-struct held_reply {
-	struct held_reply *next;
-	uint64_t index; /* of the entry it waits for; UNSEALED: of the one that the running request will append */
-	void (*send)(void *arg);
-	void *arg;
-};
-
-struct ledger_log {
-	struct ledger_log_options options;
-	uint64_t applied;               /* last index that the ledger has; once recovered, in the log */
-	uint64_t flushed;               /* that the last snapshot covers */
-	bool unflushed;                 /* there was none: not even what it began with is in one */
-	struct message *refused;        /* an entry that found the disk full */
-	bool recovered, closed;         /* nothing is appended before, no snapshot written after */
-	bool running_out;               /* no memory to write down what has changed: nothing is sent until there is */
-	struct held_reply *held, **end; /* indices rise; those that wait for the running request are last */
-	struct record_writer *writer;
-	struct {                 /* the snapshot under way */
-		bool running, begun; /* begun: being written, as the log is durable up to index */
-		uint64_t index;
-		struct message *state;
-		struct cold_write write, sync;
-		void (*done)(void *arg);
-		void *arg;
-		int64_t next_ms;
-	} flush;
-};
 
 struct ledger_log *ledger_log_create(const struct ledger_log_options *options, weir_error *err)
 {
@@ -65,13 +37,15 @@ void ledger_log_destroy(struct ledger_log *l)
 	assert(!l->held);
 	message_release(l->refused);
 	message_release(l->flush.state);
+	message_release(l->base);
 	record_writer_destroy(l->writer);
 	l->options.log->ops->destroy(l->options.log);
 	free(l);
 }
 
-static void fail(struct ledger_log *l, const weir_error *err)
+void ledger_log_fail(struct ledger_log *l, const weir_error *err)
 {
+	l->broken = true;
 	if (l->options.failed)
 		l->options.failed(l->options.arg, err);
 }
@@ -94,26 +68,50 @@ static struct message *frame_state(struct ledger_log *l, const struct message *s
 	return NULL;
 }
 
-static weir_status append(struct ledger_log *l, struct message *frame, weir_error *err)
+struct log_entry ledger_log_entry_next(struct ledger_log *l)
 {
 	struct log *log = l->options.log;
+	const uint64_t index = log->ops->last(log) + 1;
+	return (struct log_entry){.epoch = l->options.replicated ? l->epoch : l->options.epoch,
+	                          .index = index,
+	                          .committed = l->options.replicated ? l->committed : index, /* the only copy */
+	                          .generation = l->options.generation,
+	                          .stamp_ms = l->options.clock->ops->wall_ns(l->options.clock) / 1000000};
+}
+
+weir_status ledger_log_append(struct ledger_log *l, const struct log_entry *e, weir_error *err)
+{
+	struct log *log = l->options.log;
+	weir_status status = log->ops->append(log, e, err);
+	if (status)
+		return status;
+	if (l->options.replicated) {
+		l->kept_bytes += e->record.bytes;
+		l->since_bytes += e->record.bytes;
+	} else {
+		log->ops->release_below(log, e->index + 1);
+	}
+	return WEIR_OK;
+}
+
+/* What the ledger has changed: it has that already. */
+static weir_status append(struct ledger_log *l, struct message *frame, weir_error *err)
+{
 	struct frame_header h;
-	struct log_entry e = {.epoch = l->options.epoch,
-	                      .index = l->applied + 1,
-	                      .committed = l->applied + 1, /* the only copy */
-	                      .generation = l->options.generation,
-	                      .stamp_ms = l->options.clock->ops->wall_ns(l->options.clock) / 1000000,
-	                      .message = frame};
+	struct log_entry e = ledger_log_entry_next(l);
 	struct cursor c = cursor_at(frame);
+	e.message = frame;
+	assert(e.index == l->applied + 1);
 	weir_status status = frame_open(&c, &h, err);
 	if (!status)
 		status = frame_next_record(&c, false, &e.record, &e.body, err);
 	if (!status)
-		status = log->ops->append(log, &e, err);
+		status = ledger_log_append(l, &e, err);
 	if (status)
 		return status;
 	l->applied = e.index;
-	log->ops->release_below(log, e.index + 1);
+	if (l->options.replicated)
+		l->options.appended(l->options.arg, e.index);
 	return WEIR_OK;
 }
 
@@ -130,7 +128,7 @@ static void append_or_keep(struct ledger_log *l, struct message *frame)
 	}
 	message_release(frame);
 	if (status)
-		fail(l, &err);
+		ledger_log_fail(l, &err);
 }
 
 bool ledger_log_is_blocked(struct ledger_log *l)
@@ -163,16 +161,16 @@ static bool log_changes(struct ledger_log *l)
 void ledger_log_commit(struct ledger_log *l)
 {
 	const bool was_blocked = ledger_log_is_blocked(l);
-	if (!l->recovered || !log_changes(l))
+	if (!l->recovered || (l->options.replicated && !l->serving) || !log_changes(l))
 		return;
 	if (was_blocked) /* nobody could renew a lease meanwhile */
 		ledger_renew_all(l->options.ledger);
 	for (struct held_reply *r = l->held; r; r = r->next)
 		if (r->index == UNSEALED)
 			r->index = l->applied;
-	if (l->held)
+	if (l->held && (!l->options.replicated || l->options.ack_disk))
 		l->options.log->ops->sync(l->options.log);
-	ledger_log_durable(l); /* nothing was left to wait for */
+	ledger_log_go_on(l); /* nothing was left to wait for */
 }
 
 /* --- Replies */
@@ -183,7 +181,7 @@ void ledger_log_reply(struct ledger_log *l, void (*send)(void *arg), void *arg)
 	if (!r) { /* the caller's call must end: it ends late, never early */
 		weir_error err = {0};
 		(void)weir_fail(&err, WEIR_E_MEMORY, "ledger: out of memory for a reply");
-		fail(l, &err);
+		ledger_log_fail(l, &err);
 		return;
 	}
 	*r = (struct held_reply){.index = UNSEALED, .send = send, .arg = arg};
@@ -200,24 +198,49 @@ static struct held_reply *pop(struct ledger_log *l)
 	return r;
 }
 
-/* A snapshot must not be ahead of the log: what it says could then be lost, and its index given to something else. */
-static void flush_continue(struct ledger_log *l, uint64_t durable)
+/* The last index that stays, whatever happens: with one copy it is on disk, else so many replicas have it. */
+static uint64_t safe(const struct ledger_log *l)
 {
-	if (!l->flush.running || l->flush.begun || l->closed || durable < l->flush.index)
-		return;
-	l->flush.begun = true;
-	cold_writer_submit(l->options.writer, &l->flush.write);
+	return l->options.replicated ? l->committed : l->options.log->ops->durable(l->options.log);
 }
 
-void ledger_log_durable(struct ledger_log *l)
+/* And of which one may speak. */
+static uint64_t tellable(const struct ledger_log *l)
 {
-	uint64_t durable = l->options.log->ops->durable(l->options.log);
-	flush_continue(l, durable);
-	while (l->held && l->held->index <= durable) {
+	const bool waits = l->options.replicated && l->options.ack_disk && l->on_disks < l->committed;
+	return waits ? l->on_disks : safe(l);
+}
+
+static void flush_written(struct ledger_log *l);
+
+/* A snapshot must not be ahead of the log: what it says could then be lost, and its index given to something else. */
+static void flush_continue(struct ledger_log *l)
+{
+	if (!l->flush.running || l->flush.begun || l->closed || safe(l) < l->flush.index)
+		return;
+	if (l->options.writer && l->options.log->ops->durable(l->options.log) < l->flush.index)
+		return;
+	l->flush.begun = true;
+	if (l->options.writer)
+		cold_writer_submit(l->options.writer, &l->flush.write);
+	else
+		flush_written(l);
+}
+
+void ledger_log_go_on(struct ledger_log *l)
+{
+	const uint64_t index = tellable(l);
+	flush_continue(l);
+	while (l->held && l->held->index <= index) {
 		struct held_reply *r = pop(l);
 		r->send(r->arg);
 		free(r);
 	}
+}
+
+void ledger_log_durable(struct ledger_log *l)
+{
+	ledger_log_go_on(l);
 }
 
 void ledger_log_abandon(struct ledger_log *l, void (*drop)(void *arg))
@@ -244,19 +267,37 @@ static void flush_end(struct ledger_log *l)
 static bool written(struct ledger_log *l, const struct cold_write *w)
 {
 	if (w->status && w->status != WEIR_E_NO_SPACE)
-		fail(l, &w->err);
+		ledger_log_fail(l, &w->err);
 	return w->status == WEIR_OK;
+}
+
+/* It is where it is to be. What comes behind it is enough from now on. */
+static void flush_written(struct ledger_log *l)
+{
+	l->flushed = l->flush.index;
+	l->unflushed = false;
+	l->options.log->ops->truncate_below(l->options.log, l->flushed + 1);
+	if (l->options.replicated) {
+		message_release(l->base);
+		l->base = message_retain(l->flush.state);
+		l->base_index = l->flushed;
+	}
+	flush_end(l);
 }
 
 static void on_synced(struct cold_write *w)
 {
 	struct ledger_log *l = (struct ledger_log *)(void *)((char *)w - offsetof(struct ledger_log, flush.sync));
-	if (written(l, w)) {
-		l->flushed = l->flush.index;
-		l->unflushed = false;
-		l->options.log->ops->truncate_below(l->options.log, l->flushed + 1);
-	}
-	flush_end(l);
+	if (written(l, w))
+		flush_written(l);
+	else
+		flush_end(l);
+}
+
+void ledger_log_drop_flush(struct ledger_log *l)
+{
+	if (l->flush.running && !l->flush.begun)
+		flush_end(l);
 }
 
 static void on_state_written(struct cold_write *w)
@@ -281,13 +322,14 @@ bool ledger_log_is_flushed(const struct ledger_log *l)
 bool ledger_log_flush(struct ledger_log *l, void (*done)(void *arg), void *arg)
 {
 	struct log *log = l->options.log;
-	if (l->closed || l->flush.running || ledger_log_is_blocked(l) || ledger_log_is_flushed(l))
+	if (l->closed || l->halted || l->flush.running || ledger_log_is_blocked(l) || ledger_log_is_flushed(l))
 		return false;
 	if (ledger_export_all(l->options.ledger, l->applied, &l->flush.state, NULL))
 		return false;
 	l->flush.running = true;
 	l->flush.begun = false;
 	l->flush.index = l->applied;
+	l->since_bytes = 0;
 	l->flush.done = done;
 	l->flush.arg = arg;
 	l->flush.write = (struct cold_write){.kind = COLD_WRITE_HEADER,
@@ -298,15 +340,27 @@ bool ledger_log_flush(struct ledger_log *l, void (*done)(void *arg), void *arg)
 	                                     .done = on_state_written};
 	l->flush.sync = (struct cold_write){.kind = COLD_WRITE_FLUSH, .poster = l->options.poster, .done = on_synced};
 	log->ops->sync(log);
-	flush_continue(l, log->ops->durable(log));
+	flush_continue(l);
 	return true;
+}
+
+uint64_t ledger_log_backlog(const struct ledger_log *l)
+{
+	return l->options.backlog_bytes ? l->options.backlog_bytes : WEIR_LEDGER_LOG_BYTES;
+}
+
+/* With replicas also when that much has come: they begin with what the last one has not. */
+static bool is_flush_due(const struct ledger_log *l, int64_t now_ms)
+{
+	return (l->options.flush_interval_ms && now_ms >= l->flush.next_ms) ||
+	       (l->options.replicated && l->since_bytes > ledger_log_backlog(l) / 2);
 }
 
 void ledger_log_tick(struct ledger_log *l, int64_t now_ms)
 {
 	if (ledger_log_is_blocked(l))
 		ledger_log_commit(l);
-	if (l->options.flush_interval_ms && now_ms >= l->flush.next_ms && ledger_log_flush(l, NULL, NULL))
+	if (is_flush_due(l, now_ms) && ledger_log_flush(l, NULL, NULL))
 		l->flush.next_ms = now_ms + l->options.flush_interval_ms;
 }
 
@@ -325,6 +379,10 @@ static weir_status merge_entry(struct ledger_log *l, const struct log_entry *e, 
 	struct cursor body = e->body;
 	struct section s;
 	weir_status status = WEIR_OK;
+	if (l->options.replicated)
+		ledger_begin_epoch(l->options.ledger, e->epoch, e->index);
+	if (l->options.replicated && e->record.kind == RECORD_EPOCH)
+		return WEIR_OK;
 	if (e->record.kind != RECORD_LEDGER)
 		status = weir_fail(err, WEIR_E_CORRUPT, "ledger: entry %llu is of kind %u", (unsigned long long)e->index, e->record.kind);
 	if (!status)
@@ -340,8 +398,7 @@ static weir_status merge_entry(struct ledger_log *l, const struct log_entry *e, 
 	return status;
 }
 
-/* Merges the log's next entry. */
-static weir_status replay_next(struct ledger_log *l, weir_error *err)
+weir_status ledger_log_merge_next(struct ledger_log *l, weir_error *err)
 {
 	struct log *log = l->options.log;
 	const struct log_entry *e = log->ops->get(log, l->applied + 1);
@@ -352,7 +409,8 @@ static weir_status replay_next(struct ledger_log *l, weir_error *err)
 	if (status)
 		return status;
 	l->applied++;
-	log->ops->release_below(log, l->applied + 1);
+	if (!l->options.replicated)
+		log->ops->release_below(log, l->applied + 1);
 	return WEIR_OK;
 }
 
@@ -360,8 +418,8 @@ weir_status ledger_log_replay(struct ledger_log *l, const struct log_entry *e, w
 {
 	struct log *log = l->options.log;
 	weir_status status = log_disk_restore(log, e, err);
-	while (!status && l->applied < log->ops->committed(log))
-		status = replay_next(l, err);
+	while (!status && log->ops->first(log) <= l->applied + 1 && l->applied < log->ops->committed(log)) /* as partition_replay */
+		status = ledger_log_merge_next(l, err);
 	return status;
 }
 
@@ -377,9 +435,22 @@ uint64_t ledger_log_applied(const struct ledger_log *l)
 	return l->applied;
 }
 
+static void count_kept(struct ledger_log *l)
+{
+	struct log *log = l->options.log;
+	for (uint64_t i = log->ops->first(log); i <= log->ops->last(log); i++)
+		l->kept_bytes += log->ops->get(log, i)->record.bytes;
+	l->since_bytes = l->kept_bytes;
+}
+
 void ledger_log_recovered(struct ledger_log *l)
 {
 	l->recovered = true;
+	l->committed = l->applied;
+	if (l->options.replicated) {
+		count_kept(l);
+		return; /* until it serves */
+	}
 	ledger_renew_all(l->options.ledger);
 	ledger_record_changes(l->options.ledger);
 }

@@ -1,4 +1,5 @@
-/* The ledger's log on disk. What a request has changed is one entry; what is said to anybody waits until everything it may speak of is durable.
+/* The ledger's log. What a request has changed is one entry; what is said to anybody waits until everything it may speak of stays, whatever happens: is
+ * durable or, where the ledger has replicas on other servers, committed.
  *
  * A reply is made while its request runs, before the entry is: it is handed over here (ledger_log_reply) and belongs to the entry that the end of the
  * request appends (ledger_log_commit). Nothing else sends. One owner: the ledger's loop. */
@@ -8,6 +9,7 @@
 #include "cold_writer.h"
 #include "ledger.h"
 #include "log.h"
+#include "replica.h"
 
 struct journal_cut;
 struct ledger_log;
@@ -17,9 +19,14 @@ struct ledger_log_options {
 	uint64_t epoch, generation;
 	const struct clock *clock;
 	struct logger *logger;
-	struct cold_writer *writer; /* for snapshots */
+	struct cold_writer *writer; /* for snapshots; NULL: they stay in memory */
 	struct poster poster;       /* to the ledger's loop */
 	uint32_t flush_interval_ms; /* between two snapshots; 0: only ledger_log_flush */
+	bool replicated;            /* the last part of this header is used */
+	uint64_t backlog_bytes;     /* of entries that are kept in memory then; 0: WEIR_LEDGER_LOG_BYTES */
+	bool ack_disk;              /* then: replies wait until it is on the disks of the replicas, too */
+	/* An entry of this primary is in the log. Where it is replicated. */
+	void (*appended)(void *arg, uint64_t index);
 	/* The log cannot go on, or a snapshot cannot be written: the server must stop. */
 	void (*failed)(void *arg, const weir_error *err);
 	void *arg;
@@ -55,5 +62,37 @@ void ledger_log_set_unflushed(struct ledger_log *l);
 bool ledger_log_is_flushed(const struct ledger_log *l); /* whether the last snapshot has all there is */
 /* Drops what waits: drop(arg) of each, which must end its call without saying anything. */
 void ledger_log_abandon(struct ledger_log *l, void (*drop)(void *arg));
+
+/* --- With replicas (ledger_role.c). Of a replica that is not primary, or does not serve yet, the ledger is what is committed. */
+
+/* Once: the snapshot that the ledger was restored from. Taken over. */
+void ledger_log_set_base(struct ledger_log *l, struct message *state);
+void ledger_log_find(const struct ledger_log *l, struct replica_found *found);
+/* replication_subject's store, truncate, commit, begin, serve, step_down, entry and durable. */
+weir_status ledger_log_take(struct ledger_log *l, const struct log_entry *e, weir_error *err);
+weir_status ledger_log_truncate(struct ledger_log *l, uint64_t last, weir_error *err);
+void ledger_log_commit_to(struct ledger_log *l, uint64_t index);
+void ledger_log_begin(struct ledger_log *l, uint64_t epoch);
+void ledger_log_serve(struct ledger_log *l);
+void ledger_log_on_disks(struct ledger_log *l, uint64_t index); /* what replica_on_disks says now */
+/* drop(arg) of each who waits. Returns the ledger, which may be another one from now on: what was decided and is not committed has not happened. */
+struct ledger *ledger_log_step_down(struct ledger_log *l, void (*drop)(void *arg));
+const struct log_entry *ledger_log_entry(struct ledger_log *l, uint64_t index);
+uint64_t ledger_log_durable_index(const struct ledger_log *l);
+/* From a tick. */
+void ledger_log_begin_again(struct ledger_log *l); /* if there was no space to begin */
+uint64_t ledger_log_trim(struct ledger_log *l,
+                         uint64_t owed); /* lets go of old entries in memory below `owed`; the first that is left */
+bool ledger_log_serves(const struct ledger_log *l);
+/* For snapshots (ledger_snapshot.h). The last one, what is committed up to *index, to be released; NULL: there is none. */
+struct message *ledger_log_base(const struct ledger_log *l, uint64_t *index);
+struct log *ledger_log_entries(struct ledger_log *l);
+struct ledger *ledger_log_ledger(const struct ledger_log *l);
+void ledger_log_halt(struct ledger_log *l);           /* nothing is written any more, until ledger_log_renew */
+bool ledger_log_is_still(const struct ledger_log *l); /* halted, and nothing is being written */
+/* The ledger is made anew: of a snapshot up to index, which is taken over, or of nothing (NULL, 0). The log has been restarted behind it. E_MEMORY, E_CORRUPT:
+ * final. */
+weir_status ledger_log_renew(struct ledger_log *l, struct message *state, uint64_t index, weir_error *err);
+void ledger_log_fail(struct ledger_log *l, const weir_error *err); /* the server must stop */
 
 #endif

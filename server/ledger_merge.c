@@ -218,6 +218,23 @@ static weir_status merge_steps(struct ledger *l, const Weir__V1__LedgerSteps *in
 	return WEIR_OK;
 }
 
+static weir_status merge_epochs(struct ledger *l, const Weir__V1__LedgerState *in, weir_error *err)
+{
+	struct epochs epochs = {0};
+	if (in->n_epochs > WEIR_EPOCHS_KEPT)
+		return corrupt(err, "epochs", in->n_epochs);
+	for (size_t i = 0; i < in->n_epochs; i++) {
+		const struct epoch_start *before = i ? &epochs.starts[i - 1] : NULL;
+		const struct epoch_start start = {in->epochs[i]->epoch, in->epochs[i]->first};
+		if (start.epoch <= (before ? before->epoch : 0) || start.first < (before ? before->first : 1))
+			return corrupt(err, "epochs do not rise:", start.epoch);
+		epochs.starts[epochs.count++] = start;
+	}
+	if (in->n_epochs)
+		l->epochs = epochs;
+	return WEIR_OK;
+}
+
 static bool holds(const struct ledger_worker *w, uint32_t unit)
 {
 	for (uint32_t i = 0; i < w->held_count; i++)
@@ -263,6 +280,8 @@ static weir_status merge(struct ledger *l, const Weir__V1__LedgerState *in, weir
 		status = merge_table(l, in->tables[i], err);
 	if (!status && in->steps)
 		status = merge_steps(l, in->steps, err);
+	if (!status)
+		status = merge_epochs(l, in, err);
 	return status ? status : check_references(l, in, err);
 }
 
@@ -278,6 +297,16 @@ weir_status ledger_merge(struct ledger *l, const void *bytes, size_t n, uint64_t
 		*index = in->index;
 	wire_free(m);
 	return status;
+}
+
+void ledger_begin_epoch(struct ledger *l, uint64_t epoch, uint64_t first)
+{
+	epochs_begin(&l->epochs, epoch, first);
+}
+
+const struct epochs *ledger_epochs(const struct ledger *l)
+{
+	return &l->epochs;
 }
 
 void ledger_renew_all(struct ledger *l)

@@ -108,6 +108,7 @@ struct ledger {
 	struct ledger_options options; /* with copies of what it points to */
 	char **servers;
 	uint32_t *partition_server;
+	uint64_t *boots; /* (servers_count) as workers have told, 0: not yet; NULL: what servers hold outlives their processes */
 
 	struct ledger_worker **workers; /* (workers_count) */
 	uint32_t workers_count, workers_capacity;
@@ -134,6 +135,7 @@ struct ledger {
 	Weir__V1__WorkerReport report;
 	double auc, logloss;
 	uint64_t workers_lost, leases_expired, units_quarantined;
+	struct epochs epochs;
 	struct ledger_changes changes;
 };
 

@@ -218,11 +218,12 @@ void ledger_join(struct ledger *l, const Weir__V1__JoinRequest *q, ledger_reply_
 	r.incarnation = w->incarnation;
 	r.lease_ms = l->options.lease_ms;
 	r.patience_ms = l->options.patience_ms;
+	r.ack_sent = l->options.ack_sent;
+	r.read_staleness_ms = l->options.read_staleness_ms;
+	r.read_staleness_entries = l->options.read_staleness_entries;
 	r.partitions = l->options.partitions;
-	r.n_servers = l->options.servers_count;
-	r.servers = l->servers;
-	r.n_partition_server = l->options.partitions;
-	r.partition_server = l->partition_server;
+	r.n_boots = l->boots ? l->options.servers_count : 0;
+	r.boots = l->boots;
 	r.closed_low = &low;
 	r.n_closes = l->steps.closes_count;
 	r.closes = closes;
@@ -235,12 +236,30 @@ void ledger_join(struct ledger *l, const Weir__V1__JoinRequest *q, ledger_reply_
 	free(tables);
 }
 
+/* The first who has met a server says which process it is. E_LOST: this worker has met the one behind it, which has begun with nothing. */
+static weir_status learn_boots(struct ledger *l, const uint64_t *boots, size_t count, weir_error *err)
+{
+	for (size_t i = 0; l->boots && i < count && i < l->options.servers_count; i++) {
+		if (!l->boots[i])
+			l->boots[i] = boots[i];
+		if (boots[i] && boots[i] != l->boots[i])
+			return weir_fail(
+			    err, WEIR_E_LOST,
+			    "server %zu at %s was started again and has lost what it held, as its log is in memory (cluster.log: "
+			    "memory): stop the job's workers and servers, and start it anew",
+			    i, l->servers[i]);
+	}
+	return WEIR_OK;
+}
+
 void ledger_progress(struct ledger *l, const Weir__V1__ProgressRequest *q, ledger_reply_fn reply, void *arg)
 {
 	Weir__V1__ProgressReply r = WEIR__V1__PROGRESS_REPLY__INIT;
 	Weir__V1__Status status;
 	weir_error err = {0};
 	struct ledger_worker *w = ledger_worker_find(l, q->job, q->worker, q->incarnation, &err);
+	if (w && learn_boots(l, q->boots, q->n_boots, &err))
+		w = NULL;
 	if (w) {
 		for (size_t i = 0; i < q->n_units; i++)
 			ledger_unit_watermark(l, w, q->units[i]);

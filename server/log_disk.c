@@ -11,6 +11,7 @@ struct log_disk {
 	struct log_ring ring;
 	struct journal *journal; /* not owned */
 	uint16_t channel;
+	uint64_t restarted; /* the journal's position behind the last restart */
 };
 
 static struct log_disk *disk_of(struct log *l)
@@ -88,9 +89,17 @@ static weir_status disk_restart(struct log *l, uint64_t first, weir_error *err)
 {
 	struct log_disk *d = disk_of(l);
 	weir_status status = journal_cut(d->journal, d->channel, (struct journal_cut){.next = first, .restart = true}, err);
-	if (status == WEIR_OK)
-		log_ring_restart(&d->ring, first);
-	return status;
+	if (status != WEIR_OK)
+		return status;
+	log_ring_restart(&d->ring, first);
+	d->restarted = journal_position(d->journal);
+	return WEIR_OK;
+}
+
+static bool disk_is_restarted(const struct log *l)
+{
+	const struct log_disk *d = (const struct log_disk *)l;
+	return journal_is_durable(d->journal, d->restarted);
 }
 
 static void disk_destroy(struct log *l)
@@ -131,6 +140,7 @@ struct log *log_disk_create(struct journal *journal, uint16_t channel, uint64_t 
 	    .truncate_below = disk_truncate_below,
 	    .truncate_above = disk_truncate_above,
 	    .restart = disk_restart,
+	    .is_restarted = disk_is_restarted,
 	    .destroy = disk_destroy,
 	};
 	struct log_disk *d = malloc(sizeof *d);
@@ -139,6 +149,7 @@ struct log *log_disk_create(struct journal *journal, uint16_t channel, uint64_t 
 	d->log.ops = &ops;
 	d->journal = journal;
 	d->channel = channel;
+	d->restarted = 0;
 	if (log_ring_init(&d->ring, first) != WEIR_OK) {
 		free(d);
 		return NULL;

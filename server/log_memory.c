@@ -70,6 +70,12 @@ static weir_status memory_restart(struct log *l, uint64_t first, weir_error *err
 	return WEIR_OK;
 }
 
+static bool memory_is_restarted(const struct log *l)
+{
+	(void)l;
+	return true;
+}
+
 static void memory_destroy(struct log *l)
 {
 	log_ring_free(ring_of(l));
@@ -90,6 +96,7 @@ struct log *log_memory_create(void)
 	    .truncate_below = memory_truncate_below,
 	    .truncate_above = memory_truncate_above,
 	    .restart = memory_restart,
+	    .is_restarted = memory_is_restarted,
 	    .destroy = memory_destroy,
 	};
 	struct log_memory *m = malloc(sizeof *m);

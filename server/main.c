@@ -5,17 +5,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "disk.h"
 #include "hash.h"
 #include "job.h"
 #include "job_checkpoint.h"
+#include "partition.h"
 #include "placement.h"
+#include "process.h"
 #include "server.h"
 
-#define SETS_MAX        256u
-#define DRAIN_MARGIN_MS 500u /* of WEIR_DRAIN_MS: for what follows the drain */
+#define SETS_MAX            256u
+#define DRAIN_MARGIN_MS     500u /* of WEIR_DRAIN_MS: for what follows the drain */
+#define COORDINATOR_POLL_MS 10u
+#define COORDINATOR_LATE_MS 1000u /* then it is said that it is waited for */
 
 struct arguments {
 	const char *job_path;
@@ -153,6 +158,12 @@ static bool job_address(const struct job *job, uint32_t i, char out[WEIR_ADDRESS
 	return n >= 0 && n < (int)WEIR_ADDRESS_BYTES_MAX;
 }
 
+static bool are_addresses_fixed(const struct job *job)
+{
+	char address[WEIR_ADDRESS_BYTES_MAX];
+	return job_address(job, job->cluster.servers - 1, address);
+}
+
 static weir_status split_addresses(const char *list, struct addresses *out, weir_error *err)
 {
 	while (true) {
@@ -194,6 +205,21 @@ static uint32_t executors_of(const struct job *job)
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	long local = job->cluster.servers_at_count ? 1 : (long)job->cluster.servers + job->cluster.workers;
 	return cores > local ? (uint32_t)(cores / local) : 1;
+}
+
+/* That a push is sent is for its client to know; servers answer it as for the next rung. */
+static enum partition_ack ack_of(const struct job *job)
+{
+	switch (job->cluster.ack) {
+	case JOB_ACK_SENT:
+	case JOB_ACK_PRIMARY:
+		return PARTITION_ACK_PRIMARY;
+	case JOB_ACK_REPLICAS:
+		break;
+	case JOB_ACK_DISK:
+		return PARTITION_ACK_DISK;
+	}
+	return PARTITION_ACK_REPLICAS;
 }
 
 static void leave_at_once(int signal_number)
@@ -258,6 +284,9 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	                                .generation = a->generation,
 	                                .lease_ms = job->cluster.lease_ms,
 	                                .patience_ms = job_server_patience_ms(job),
+	                                .ack_sent = job->cluster.ack == JOB_ACK_SENT,
+	                                .read_staleness_ms = job->read.from == READ_ANY ? job->read.max_staleness_ms : 0,
+	                                .read_staleness_entries = job->read.max_staleness_entries,
 	                                .passes = job->train.passes,
 	                                .partitions = job->cluster.partitions,
 	                                .servers_count = job->cluster.servers,
@@ -273,10 +302,14 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	                                  .owns_process = true,
 	                                  .fsync_interval_ms = job->cluster.fsync_interval_ms,
 	                                  .flush_interval_ms = job->cluster.flush_interval_ms,
-	                                  .ack_disk = job->cluster.ack == JOB_ACK_DISK,
 	                                  .failed = on_storage_failed,
 	                                  .asked_to_end = asked_to_end};
+	struct promising_options promising = {.disk = disk_system(), .path = p->folder, .failed = on_storage_failed};
+	(void)process_machine_boot(durable.machine_boot); /* zeros: every start is taken for one behind a power cut */
+	memcpy(promising.machine_boot, durable.machine_boot, sizeof promising.machine_boot);
 	job_server_dir(job, a->index, p->folder);
+	const bool replicated = job->cluster.replicas > 1;
+	const struct coordinator_options coordinator = {.etcd = job->cluster.coord};
 	struct checkpoint_options checkpoint;
 	job_checkpoint_options(job, p->place, &checkpoint);
 	struct server_options options = {.rpc = p->rpc,
@@ -289,15 +322,43 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	                                 .index = a->index,
 	                                 .servers = job->cluster.servers,
 	                                 .partitions = job->cluster.partitions,
+	                                 .replicas = job->cluster.replicas,
+	                                 .scrub_interval_ms = job->cluster.scrub_interval_s * 1000,
+	                                 .catch_up_bytes_per_s = (uint64_t)job->cluster.catch_up_mb_s * 1000000,
+	                                 .min_isr = job->cluster.min_isr,
+	                                 .coordinator = replicated ? &coordinator : NULL,
+	                                 .addresses = p->addresses.count ? p->address_list : NULL,
 	                                 .executors = executors_of(job),
 	                                 .not_finite = job->train.not_finite,
+	                                 .ack = ack_of(job),
 	                                 .durable = job->cluster.log == JOB_LOG_DISK ? &durable : NULL,
+	                                 .promising = job->cluster.log == JOB_LOG_MEMORY && replicated ? &promising : NULL,
 	                                 .checkpoint = &checkpoint,
 	                                 .restore = a->restore,
-	                                 .ledger = a->index == 0 ? &ledger : NULL};
+	                                 .ledger = &ledger};
 	memcpy(options.uuid, a->uuid, sizeof options.uuid);
 	memcpy(ledger.uuid, a->uuid, sizeof ledger.uuid);
 	return server_create(&p->server, &options, err);
+}
+
+/* A server beyond those the job began with is added to it while it runs; others find it through the coordinator. */
+static weir_status check_index(const struct arguments *a, const struct job *job, weir_error *err)
+{
+	char address[WEIR_ADDRESS_BYTES_MAX];
+	if (a->index < job->cluster.servers)
+		return WEIR_OK;
+	if (job->cluster.replicas == 1)
+		return weir_fail(
+		    err, WEIR_E_INVALID,
+		    "--index %u: the job has %u servers, and to be added while it runs a server needs cluster.replicas above 1", a->index,
+		    job->cluster.servers);
+	if (a->index >= job->cluster.servers + WEIR_SERVERS_ADDED_MAX || a->index >= WEIR_SERVERS_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "--index %u: to a job of %u servers at most %u are added", a->index,
+		                 job->cluster.servers, WEIR_SERVERS_ADDED_MAX);
+	if (!a->listen && !job_address(job, a->index, address))
+		return weir_fail(err, WEIR_E_INVALID, "--index %u: give --listen, an address at which the other servers reach it",
+		                 a->index);
+	return WEIR_OK;
 }
 
 static weir_status prepare(struct parts *p, struct arguments *a, const char *name, char listen[WEIR_ADDRESS_BYTES_MAX],
@@ -307,15 +368,21 @@ static weir_status prepare(struct parts *p, struct arguments *a, const char *nam
 	if (status)
 		return status;
 	const struct job *job = p->job;
-	if (a->index >= job->cluster.servers)
-		return weir_fail(err, WEIR_E_INVALID, "--index %u: the job has %u servers", a->index, job->cluster.servers);
+	status = check_index(a, job, err);
+	if (status)
+		return status;
+	if (job->cluster.replicas > 1 && strcmp(job->cluster.coord, "static") == 0)
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "cluster.replicas is %u, and cluster.coord is static: servers that are started one by one agree through "
+		                 "etcd; set cluster.coord to etcd://HOST:PORT",
+		                 job->cluster.replicas);
 	if (!a->has_uuid)
 		hash128_bytes(job->name, strlen(job->name), a->uuid);
 	if (a->listen)
 		snprintf(listen, WEIR_ADDRESS_BYTES_MAX, "%s", a->listen);
 	else if (!job_address(job, a->index, listen))
 		snprintf(listen, WEIR_ADDRESS_BYTES_MAX, "%s", job->cluster.listen);
-	if (a->index == 0)
+	if (a->index == 0 || job->cluster.replicas > 1 || a->servers || are_addresses_fixed(job))
 		status = all_addresses(a, job, &p->addresses, err);
 	if (!status && strncmp(listen, "unix:", 5) == 0)
 		status = disk_system()->ops->make_dirs(disk_system(), job->run_dir, err);
@@ -328,6 +395,18 @@ static weir_status prepare(struct parts *p, struct arguments *a, const char *nam
 	if (!status && (!p->logger || !p->rpc))
 		status = weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	return status;
+}
+
+/* Whoever waits for this server is told that it is ready once it can get partitions. Until then a signal ends the wait, and stays pending. */
+static void wait_for_coordinator(const struct parts *p)
+{
+	const struct timespec pause = {.tv_nsec = COORDINATOR_POLL_MS * 1000000l};
+	for (uint32_t waited_ms = 0; !server_is_coordinated(p->server) && !asked_to_end(NULL); waited_ms += COORDINATOR_POLL_MS) {
+		if (waited_ms == COORDINATOR_LATE_MS)
+			logger_write(p->logger, LOG_WARN, NULL, "waiting",
+			             "cluster.coord %s does not answer yet: start it, or correct the address", p->job->cluster.coord);
+		nanosleep(&pause, NULL);
+	}
 }
 
 static uint32_t partitions_of(const struct parts *p, uint32_t index)
@@ -378,6 +457,7 @@ int main(int argc, char **argv)
 	}
 	logger_write(p->logger, LOG_INFO, NULL, "serving", "address=%s partitions=%u executors=%u", server_address(p->server),
 	             partitions_of(p, a.index), executors_of(p->job));
+	wait_for_coordinator(p);
 	say_ready(a.ready_fd, server_address(p->server));
 	wait_for_signal(&set);
 	logger_write(p->logger, LOG_INFO, NULL, "draining", "timeout_ms=%u", WEIR_DRAIN_MS);

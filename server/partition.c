@@ -10,8 +10,6 @@
 #include "partition_state.h"
 #include "wire.h"
 
-static const char moved[] = "another server is its primary";
-
 static void on_store_failed(void *arg, weir_status status, const char *text)
 {
 	struct partition *p = arg;
@@ -21,8 +19,7 @@ static void on_store_failed(void *arg, weir_status status, const char *text)
 		p->options.failed(p->options.failed_arg, &err);
 }
 
-/* The store's place for what this partition is asked: with its callbacks here. */
-static struct store *create_store(struct partition *p)
+struct store *partition_new_store(struct partition *p)
 {
 	if (!p->options.store)
 		return store_create(NULL);
@@ -47,7 +44,7 @@ struct partition *partition_create(const struct partition_options *options, weir
 	}
 	p->options = *options;
 	steps_init(&p->steps);
-	p->store = create_store(p);
+	p->store = partition_new_store(p);
 	p->scratch = malloc(sizeof *p->scratch);
 	if (!p->store || !p->scratch) {
 		partition_destroy(p);
@@ -55,13 +52,6 @@ struct partition *partition_create(const struct partition_options *options, weir
 		return NULL;
 	}
 	return p;
-}
-
-static void table_free(struct partition_table *t)
-{
-	if (t)
-		free(t->ahead);
-	free(t);
 }
 
 void partition_close(struct partition *p)
@@ -81,8 +71,7 @@ void partition_destroy(struct partition *p)
 		p->options.log->ops->destroy(p->options.log);
 	steps_free(&p->steps);
 	identity_free(&p->identity);
-	for (uint32_t id = 0; id < p->tables_end; id++)
-		table_free(p->tables[id]);
+	partition_free_tables(p);
 	store_destroy(p->store);
 	free(p->scratch);
 	free(p->spare);
@@ -92,6 +81,10 @@ void partition_destroy(struct partition *p)
 uint32_t partition_id(const struct partition *p)
 {
 	return p->options.id;
+}
+bool partition_is_moved(const struct partition *p)
+{
+	return p->moved;
 }
 uint64_t partition_applied(const struct partition *p)
 {
@@ -126,51 +119,20 @@ const struct partition_table_counters *partition_table_get_counters(const struct
 	return t ? &t->counters : NULL;
 }
 
-/* How many counts a table's `ahead` has: chunk / partitions is the last one's number. */
-static uint64_t counts_ahead(const struct partition *p, const weir_table_spec *spec)
-{
-	const bool dense = spec->kind == WEIR_DENSE && spec->elements <= WEIR_TABLE_ELEMENTS_MAX;
-	return dense ? spec->elements / WEIR_CHUNK / p->options.partitions + 1 : 1;
-}
-
-weir_status partition_add_table(struct partition *p, uint32_t id, const weir_table_spec *spec, weir_error *err)
-{
-	const struct partition_table *known = partition_table(p, id);
-	struct wire_table_difference first;
-	if (known && wire_table_equal(known->spec, spec, &first))
-		return WEIR_OK;
-	if (known)
-		return weir_fail(err, WEIR_E_EXISTS, "table %u is registered as \"%s\" with %s %g, not %g", id, known->spec->name,
-		                 first.field, first.a, first.b);
-	struct partition_table *t = calloc(1, sizeof *t);
-	if (t)
-		t->ahead = calloc(counts_ahead(p, spec), sizeof *t->ahead);
-	weir_status status = t && t->ahead ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory", spec->name);
-	if (!status)
-		status = store_add_table(p->store, id, spec, p->options.id, p->options.partitions, &t->rows, err);
-	if (status) {
-		table_free(t);
-		return status;
-	}
-	t->spec = store_table_spec(t->rows);
-	t->optimizer = store_table_optimizer(t->rows);
-	t->full_decay = t->spec->kind == WEIR_EMBEDDING && optimizer_is_full_decay(t->optimizer);
-	p->tables[id] = t;
-	if (id >= p->tables_end)
-		p->tables_end = id + 1;
-	return WEIR_OK;
-}
-
 /* --- Entries */
+
+void entry_place(const struct partition *p, struct log_entry *e)
+{
+	e->epoch = p->epoch;
+	e->index = p->options.log->ops->last(p->options.log) + 1;
+	e->committed = p->options.replicated ? p->committed : e->index; /* the only copy's are at once */
+	e->generation = p->options.generation;
+	e->stamp_ms = p->options.clock->ops->wall_ns(p->options.clock) / 1000000;
+}
 
 weir_status submission_enter(struct submission *s, struct log_entry *e)
 {
-	struct partition *p = s->p;
-	e->epoch = p->options.epoch;
-	e->index = p->options.log->ops->last(p->options.log) + 1;
-	e->committed = p->options.appended ? p->committed : e->index; /* the only copy's are at once */
-	e->generation = p->options.generation;
-	e->stamp_ms = p->options.clock->ops->wall_ns(p->options.clock) / 1000000;
+	entry_place(s->p, e);
 	e->record = *s->r;
 	e->message = s->message;
 	e->body = *s->body;
@@ -322,8 +284,8 @@ static weir_status submit_resume(struct submission *s)
 	const struct record *r = s->r;
 	if (!epochs_hold(&s->p->epochs, r->b, r->a, s->p->applied))
 		return weir_fail(&s->err, WEIR_E_STALE,
-		                 "partition %u: entry %llu of epoch %llu was lost in a restart before it was durable", s->p->options.id,
-		                 (unsigned long long)r->a, (unsigned long long)r->b);
+		                 "partition %u: entry %llu of epoch %llu was lost in a restart or a failover before it was stable",
+		                 s->p->options.id, (unsigned long long)r->a, (unsigned long long)r->b);
 	s->survives = r->a;
 	return WEIR_OK;
 }
@@ -344,6 +306,8 @@ static weir_status submit(struct submission *s, struct log_entry *e)
 		return submit_assign(s, e);
 	case RECORD_EVICT:
 		return submit_evict(s, e);
+	case RECORD_TABLE:
+		return submit_table(s, e);
 	case RECORD_RESUME:
 		return submit_resume(s);
 	}
@@ -368,19 +332,33 @@ static bool has_rows(struct submission *s)
 	return !missing && !status;
 }
 
+void note_full_disk(struct partition *p, const weir_error *err)
+{
+	LOG_AT(p->options.logger, LOG_ERROR, "disk full", "partition=%u %s; pushes wait until space is freed", p->options.id,
+	       err->text);
+	atomic_store_explicit(&p->counters.disk_full, true, memory_order_relaxed);
+}
+
 static void wait_for_space(struct submission *s)
 {
-	struct partition *p = s->p;
-	LOG_AT(p->options.logger, LOG_ERROR, "disk full", "partition=%u %s; pushes wait until space is freed", p->options.id,
-	       s->err.text);
-	atomic_store_explicit(&p->counters.disk_full, true, memory_order_relaxed);
+	note_full_disk(s->p, &s->err);
 	s->err = (weir_error){0};
 	message_release(s->made);
 	s->made = NULL;
-	submissions_add(&p->blocked, s);
+	submissions_add(&s->p->blocked, s);
 }
 
-/* From here on the record is the entry: it is answered when that is applied, which may be before this returns. */
+void entry_appended(struct partition *p, uint64_t index)
+{
+	p->present = p->applied + 1 == index ? index : 0;
+	if (p->options.appended)
+		p->options.appended(p->options.driver, index);
+	else
+		partition_commit_to(p, index);
+	p->present = 0;
+}
+
+/* From here on the record is the entry: it is answered when that is applied, which may be before this returns, or now if that will do. */
 static void submission_append(struct submission *s, const struct log_entry *e)
 {
 	struct partition *p = s->p;
@@ -397,14 +375,13 @@ static void submission_append(struct submission *s, const struct log_entry *e)
 		submission_answer(s);
 		return;
 	}
-	s->index = e->index;
-	submissions_add(&p->tail, s);
-	p->present = p->applied + 1 == e->index ? e->index : 0;
-	if (p->options.appended)
-		p->options.appended(p->options.appended_arg, e->index);
-	else
-		partition_commit_to(p, e->index);
-	p->present = 0;
+	if (p->options.replicated && p->options.ack == PARTITION_ACK_DISK)
+		log->ops->sync(log); /* while the others write it, too */
+	if (!submission_answer_appended(s, e)) {
+		s->index = e->index;
+		submissions_add(&p->tail, s);
+	}
+	entry_appended(p, e->index);
 }
 
 /* Why no record is looked at here. */
@@ -413,7 +390,7 @@ static weir_status check_role(struct submission *s)
 	const struct partition *p = s->p;
 	if (p->failed)
 		return weir_fail(&s->err, p->failed, "partition %u has stopped: an entry could not be applied", p->options.id);
-	return p->moved ? weir_fail(&s->err, WEIR_E_MOVED, "partition %u: %s", p->options.id, moved) : WEIR_OK;
+	return p->moved ? weir_fail(&s->err, WEIR_E_MOVED, "partition %u: %s", p->options.id, PARTITION_MOVED) : WEIR_OK;
 }
 
 void submission_run(struct submission *s)
@@ -425,7 +402,7 @@ void submission_run(struct submission *s)
 		submission_answer(s);
 		return;
 	}
-	if (p->blocked.first && s->r->kind != RECORD_RESUME) {
+	if (role_holds_records(p) || (p->blocked.first && s->r->kind != RECORD_RESUME)) {
 		submissions_add(&p->blocked, s);
 		return;
 	}
@@ -490,21 +467,4 @@ void partition_release_log(struct partition *p)
 	for (const struct partition_pin *pin = p->pins; pin; pin = pin->next)
 		first = pin->first < first ? pin->first : first;
 	p->options.log->ops->release_below(p->options.log, first);
-}
-
-/* --- Roles */
-
-void partition_step_down(struct partition *p)
-{
-	p->moved = true;
-	submissions_end(&p->tail, WEIR_E_MOVED, moved);
-	submissions_end(&p->unsettled, WEIR_E_MOVED, moved);
-	submissions_end(&p->unfetched, WEIR_E_MOVED, moved);
-	submissions_end(&p->blocked, WEIR_E_MOVED, moved);
-	atomic_store_explicit(&p->counters.disk_full, false, memory_order_relaxed);
-}
-
-void partition_serve(struct partition *p)
-{
-	p->moved = false;
 }

@@ -1,13 +1,15 @@
 /* One partition: identities, log, rows, steps. The life of a push here: check its identity, append an entry to the log, apply the
- * committed entry, reply. Everything that changes rows or identities is an entry (push, seal, close step, retire, assign, evict; tables come from the ledger's registry), and applying reads nothing but
- * the entry and the state, so that replicas applying the same log are equal.
+ * committed entry, reply. Everything that changes rows or identities is an entry (push, seal, close step, retire, assign, evict; with other replicas table, with one copy tables are added by whoever asks), and applying reads nothing but
+ * the entry and the state, so that replicas applying the same log are equal. An epoch, too, begins with an entry, so that where each began is part of
+ * what the log says.
  *
  * Between the log and the rows an entry waits to be committed: for that the other replicas must have it, if there are any. Until then nothing is seen of it,
  * but that a record which it concerns (the same push again, a push of a unit that it seals) waits for it, and is answered as if it had come later.
  *
  * What waits. A record whose rows are below memory waits for them before it is looked at (until then it is nothing). A record that finds the disk full
- * waits until there is room, and those behind it too. So does one that finds WEIR_TAIL_ENTRIES_MAX entries not applied, until half of them are. A reply that speaks of entries which must not be lost waits until they are durable: every one
- * but those to asynchronous pushes, whose sender is told by RESUME what a crash has lost; with ack_disk those too.
+ * waits until there is room, and those behind it too. So does one that finds WEIR_TAIL_ENTRIES_MAX entries not applied, until half of them are. A reply that
+ * speaks of entries which must not be lost waits until they are stable: every one but those to asynchronous pushes, whose sender is told by RESUME what a crash or
+ * a failover has lost. When those are answered is the job's to say (enum partition_ack).
  *
  * One owner: the executor (an rpc_loop) that it was created for calls every function. Replies come through callbacks on that thread, maybe
  * before the call returns. */
@@ -21,6 +23,7 @@
 #include "log.h"
 #include "logger.h"
 #include "metrics.h"
+#include "replica.h"
 #include "store.h"
 
 struct journal_cut;
@@ -30,21 +33,37 @@ struct record_writer;
 /* What a NaN or infinity in a push does. The numbers are those of enum not_finite_policy in common/job.h. */
 enum partition_not_finite { PARTITION_REJECT, PARTITION_CLIP, PARTITION_ACCEPT };
 
+/* When a push to asynchronous tables is answered: cluster.ack, as far as servers have a part in it. */
+enum partition_ack {
+	PARTITION_ACK_REPLICAS, /* when it is applied, and so in the logs of all in-sync replicas; */
+	PARTITION_ACK_PRIMARY,  /* when it is in the primary's log, which is the same where there is one copy; */
+	PARTITION_ACK_DISK      /* when it is on their disks, and so are then all replies that must not be lost */
+};
+
 struct partition_options {
 	uint32_t id, partitions;
 	uint64_t generation;
-	uint64_t epoch;                    /* of this start of the server, larger than all before; from 1 */
 	struct log *log;                   /* taken over; NULL: partition_set_log follows recovery's first steps */
 	const struct store_options *store; /* copied but for its callbacks, which are the partition's; NULL: all rows in memory */
-	bool ack_disk;                     /* pushes to asynchronous tables are answered when durable, too */
+	uint32_t ack;                      /* enum partition_ack */
 	uint32_t flush_interval_ms;        /* with a cold: between two flushes; 0: only partition_flush */
 	/* Something below failed for good: the server must stop. Once at least, on the owner's thread. */
 	void (*failed)(void *arg, const weir_error *err);
 	void *failed_arg;
-	/* Entries up to index are in the log: partition_commit_to follows, at once or later. NULL: there is one copy, and all that is in its log is
-	 * committed. */
+	/* For who decides what is committed (replication.h). NULL: everything in the log is. Entries up to index are in it: partition_commit_to follows, at once
+	 * or later. What is on disk has changed: partition_durable_index. */
 	void (*appended)(void *arg, uint64_t index);
-	void *appended_arg;
+	void (*durable)(void *arg); /* may be NULL alone */
+	/* What of the log is stable: two replicas have it, or the disk of a single one; what is on the disks of all in-sync ones. At most what is committed; partition_settled
+	 * tells when they have grown. NULL, both: of this log alone. */
+	uint64_t (*stable)(void *arg);
+	uint64_t (*on_disks)(void *arg);
+	void *driver; /* their arg, and the next two's */
+	/* A table that an entry has brought, to be kept beside the log before that is there; NULL: nobody keeps any. */
+	weir_status (*keep_table)(void *arg, uint32_t id, const weir_table_spec *spec, weir_error *err);
+	/* The SCRUB entry e has just been applied. exact: every row is as it says; no row is ahead of it, as some may be in a replay. NULL: nobody asks. */
+	void (*scrub)(void *arg, const struct log_entry *e, bool exact);
+	bool replicated; /* there are other copies: an entry in the log may yet be cut off */
 	const struct clock *clock;
 	struct logger *logger;
 	uint32_t not_finite; /* enum partition_not_finite */
@@ -82,12 +101,22 @@ void partition_close(struct partition *p);
 /* Needs, with a cold: closed, writer and fetch service destroyed, and what they posted has run. Who still waits is answered E_UNAVAILABLE. */
 void partition_destroy(struct partition *p);
 weir_status partition_add_table(struct partition *p, uint32_t id, const weir_table_spec *spec, weir_error *err);
-/* A record that changes state: PUSH, SEAL, CLOSE_STEP, RETIRE, ASSIGN, EVICT (of those keys whose rows are expired now), or asks what became of it: RESUME. body: its sections, inside m. All three stay as they
+/* The same as a record for partition_submit, where there are other replicas: when it is answered, whoever is primary later knows the table. frame is the caller's
+ * to release. E_MEMORY. */
+struct table_record {
+	struct record record;
+	struct cursor body;
+	struct message *frame;
+};
+weir_status partition_table_record(const struct partition *p, uint32_t id, const weir_table_spec *spec,
+                                   struct table_record *out) WEIR_MUST_CHECK;
+/* A record that changes state: PUSH, SEAL, CLOSE_STEP, RETIRE, ASSIGN, TABLE, EVICT (of those keys whose rows are expired now), or asks what became of it: RESUME. body: its sections, inside m. All three stay as they
  * are until the reply. */
 void partition_submit(struct partition *p, const struct record *r, const struct cursor *body, struct message *m,
                       partition_reply_fn reply, void *arg);
-/* Whether a pull may be answered now: its step (r->b; 0: none) is applied and its rows are in memory. When not, `ready` runs once that is so, or with
- * E_NOT_CURRENT when the step is not applied by the deadline, or E_UNAVAILABLE when the partition ends. r and body stay as they are until then. */
+/* Whether a pull may be answered now: its step (r->b; 0: none) is applied, and so is what the client knows of (r->a), and its rows are in memory. When not,
+ * `ready` runs once that is so, or with E_NOT_CURRENT when it is not by the deadline, E_MOVED when another replica is primary, or E_UNAVAILABLE when the
+ * partition ends. A replica that is not primary answers pulls that allow it (r->c), or says E_NOT_CURRENT. r and body stay as they are until then. */
 bool partition_pull_ready(struct partition *p, const struct record *r, const struct cursor *body, int64_t deadline_ms,
                           void (*ready)(void *arg, weir_status status), void *arg);
 /* Expires parked pulls, tries again what a full disk held up or no memory, begins flushes, looks for rows to evict. INT64_MAX: pulls and what waits for space wait no longer. */
@@ -109,17 +138,47 @@ void partition_unpin(struct partition *p, struct partition_pin *pin);
 /* Entries up to index, which are in the log, are committed: they are applied, in order, as soon as their rows are in memory, and whoever waits for them
  * is answered. An index below one that was told: nothing. */
 void partition_commit_to(struct partition *p, uint64_t index);
-/* Another replica is primary: all records that wait, and those that come, are answered E_MOVED. Entries that are not committed stay in the log: whether they
- * ever are is the new primary's to say. */
+/* More is stable, or on disks: who waits for that is answered. */
+void partition_settled(struct partition *p);
+/* This one is primary in `epoch`, larger than all before; from 1. Its first entry, which says so, goes into the log: at once, or at a later tick when
+ * the disk is full; until then records wait. */
+void partition_begin(struct partition *p, uint64_t epoch);
+/* Another replica is primary: all records and pulls that wait, and those that come, are answered E_MOVED, scans too. Entries that are not committed stay in
+ * the log: whether they ever are is the new primary's to say. */
 void partition_step_down(struct partition *p);
-/* This one is primary again, and everything that former primaries may have committed is committed: records are taken. */
+/* Steps down, and cuts off the entries above index, none of which is committed: they are as if they had never come, and the new primary's come in their
+ * places. Errors of log_ops.truncate_above: nothing was cut off; E_IO is final. */
+weir_status partition_truncate(struct partition *p, uint64_t index, weir_error *err) WEIR_MUST_CHECK;
+/* What it has is to go, as what comes in its place is not its log's: it steps down, and nothing is applied, flushed or looked for below, until
+ * partition_empty or partition_recovered. */
+void partition_halt(struct partition *p);
+/* Whether nothing of it is under way any more, so that it may be emptied. */
+bool partition_is_still(const struct partition *p);
+/* Needs: halted, still, and its log restarted at 1. It is as it was created, without tables; E_MEMORY: as before. */
+weir_status partition_empty(struct partition *p, weir_error *err) WEIR_MUST_CHECK;
+/* What a restart has found: but for `promised` and `whole`, which are not its log's. */
+void partition_find(const struct partition *p, struct replica_found *found);
+uint64_t partition_durable_index(const struct partition *p); /* of the log, on disk */
+/* This one is primary, and everything that former primaries may have committed is committed: records are taken. */
 void partition_serve(struct partition *p);
+/* Appends a SCRUB entry for that slice of the rows, of so many. Its index; 0: not now, as it is not primary, holds up records or has no space. */
+uint64_t partition_scrub(struct partition *p, uint32_t slice, uint32_t slices);
+/* Records that come wait, for partition_serve or partition_step_down. */
+void partition_pause(struct partition *p);
+/* An in-sync replica of a primary that was last heard at heard_ms, as clock_ms counts: it may answer pulls, until partition_unfollow, partition_step_down
+ * or partition_serve. At each tick, while that is so. */
+void partition_follow(struct partition *p, int64_t heard_ms);
+void partition_unfollow(struct partition *p);
+/* The primary's entry behind this log's end, as it is; the log keeps a reference to its message. Errors of log_ops.append, and E_NOT_FOUND for a table that is not
+ * here yet: nothing was done. */
+weir_status partition_take(struct partition *p, const struct log_entry *e, weir_error *err) WEIR_MUST_CHECK;
 
 /* --- With a log on disk */
 
 /* Recovery: tables are added, then the header of the last flush (partition_state_import) if there is one, then rows are loaded, then the log is set,
  * whose first entry will be partition_state_needs, then every entry of the journal from there on is replayed, and every cut in its place, then
- * partition_recovered begins the epoch. Applied is what is committed, as far as the header or an entry says so; the tail stays in the log. */
+ * partition_recovered ends it, and whoever is primary begins an epoch. Applied is what is committed, as far as the header or an entry says so; the tail
+ * stays in the log. */
 void partition_set_log(struct partition *p, struct log *log); /* taken over */
 weir_status partition_replay(struct partition *p, const struct log_entry *e, weir_error *err) WEIR_MUST_CHECK;
 weir_status partition_replay_cut(struct partition *p, const struct journal_cut *cut, weir_error *err) WEIR_MUST_CHECK;
@@ -138,8 +197,9 @@ void partition_durable(struct partition *p);
 bool partition_flush(struct partition *p, void (*done)(void *arg), void *arg);
 
 uint32_t partition_id(const struct partition *p);
+bool partition_is_moved(const struct partition *p); /* another replica is primary, or none as yet */
 uint64_t partition_applied(const struct partition *p);
-uint64_t partition_epoch(const struct partition *p);        /* of this start */
+uint64_t partition_epoch(const struct partition *p);        /* the newest that is applied; 0: none */
 uint64_t partition_steps_closed(const struct partition *p); /* the last one */
 struct store *partition_store(struct partition *p);
 const struct partition_counters *partition_get_counters(const struct partition *p);
@@ -153,7 +213,9 @@ void partition_pull(struct partition *p, const struct record *r, const struct cu
 /* Writes the SCAN_REPLY record with up to rows_max rows of a table from `place` on. slots: optimizer slots behind each row's value. request_id: the reply's. */
 void partition_scan(struct partition *p, uint32_t table, struct store_place place, uint32_t rows_max, bool slots,
                     uint64_t request_id, struct record_writer *w);
-/* Writes a reply to request r that is a status and, when text is not NULL, a section (table 0, width 0) with the text. */
-void partition_write_error(struct record_writer *w, const struct record *r, uint8_t kind, weir_status status, const char *text);
+/* A reply to request r that says no more than a status. */
+struct record partition_reply_to(const struct record *r, uint8_t kind, weir_status status);
+/* Writes a reply that refuses; text not NULL: with a section (table 0, width 0) that is the text. */
+void partition_write_refusal(struct record_writer *w, const struct record *reply, const char *text);
 
 #endif

@@ -314,6 +314,13 @@ weir_status partition_apply(struct partition *p, const struct log_entry *e)
 	case RECORD_EVICT:
 		status = p->failed = evict_apply(p, e);
 		break;
+	case RECORD_TABLE:
+		status = p->failed = table_apply(p, e);
+		break;
+	case RECORD_EPOCH:
+	case RECORD_SCRUB:
+		status = WEIR_OK;
+		break;
 	default:
 		assert(!"an entry of a kind that does not change state");
 	}

@@ -51,6 +51,8 @@ static void commit_entry(struct partition *p, const struct log_entry *e)
 	}
 	if (index == p->replayed)
 		replay_end(p);
+	if (e->record.kind == RECORD_SCRUB && p->options.scrub)
+		p->options.scrub(p->options.driver, e, index >= p->replayed);
 	partition_release_log(p); /* e, too */
 	struct submission *s = take_waiting(p, index);
 	if (closes_step)
@@ -66,7 +68,7 @@ static void commit_entry(struct partition *p, const struct log_entry *e)
 void commit_continue(struct partition *p)
 {
 	struct log *log = p->options.log;
-	while (p->applied < p->committed && !p->failed) {
+	while (p->applied < p->committed && !p->failed && !p->halted) {
 		const struct log_entry *e = log->ops->get(log, p->applied + 1);
 		if (!has_rows(p, e))
 			break;
@@ -74,6 +76,10 @@ void commit_continue(struct partition *p)
 	}
 	if (p->unsettled.first)
 		unsettled_retry(p);
+	if (p->parked_behind) {
+		p->parked_behind = false; /* who still waits sets it */
+		parked_wake(p, INT64_MIN);
+	}
 }
 
 void partition_commit_to(struct partition *p, uint64_t index)

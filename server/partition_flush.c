@@ -60,10 +60,17 @@ void flush_continue(struct partition *p, uint64_t durable)
 	store_flush(p->store, &f->header_write);
 }
 
+/* Of a log that has begun anew, and after a restart ends before what was replayed of it before that. It will not be durable up to there; this replica is about to
+ * begin anew as well (replica_follower.c). */
+static bool is_ahead_of_log(const struct partition *p)
+{
+	return p->applied > p->options.log->ops->last(p->options.log);
+}
+
 bool partition_flush(struct partition *p, void (*done)(void *arg), void *arg)
 {
 	struct partition_flush_state *f = &p->flush;
-	if (!p->cold || p->closed || f->running || p->failed || partition_is_flushed(p))
+	if (!p->cold || p->closed || p->halted || f->running || p->failed || partition_is_flushed(p) || is_ahead_of_log(p))
 		return false;
 	f->header = partition_state_export(p);
 	if (!f->header)

@@ -1,6 +1,7 @@
-/* What the files of a partition share: partition.c (records in, entries into the log), partition_check.c (is a record right?), partition_tail.c (what is
- * in the log and not applied yet), partition_commit.c (committed entries in order, replies out), partition_wait.c (who waits for what), partition_apply.c
- * (entries to rows), partition_admit.c and partition_evict.c (which rows there are), step.c (synchronous steps), partition_read.c (pulls and scans). Nobody else includes this. */
+/* What the files of a partition share: partition.c (records in, entries into the log), partition_check.c (is a record right?), partition_role.c
+ * (epochs begin, the log's end is cut off), partition_empty.c (all of it goes), partition_tail.c (what is in the log and not applied yet), partition_commit.c (committed entries in order,
+ * replies out), partition_wait.c (who waits for what), partition_apply.c (entries to rows), partition_tables.c (which tables there are), partition_admit.c and partition_evict.c (which rows),
+ * step.c (synchronous steps), partition_read.c (pulls and scans), partition_follow.c (pulls of a replica that is not primary). Nobody else includes this. */
 #ifndef WEIR_PARTITION_INTERNAL_H
 #define WEIR_PARTITION_INTERNAL_H
 
@@ -10,12 +11,14 @@
 #include "partition.h"
 #include "step.h"
 
-#define APPLY_ROWS 256u /* embedding rows looked up and applied together */
+#define APPLY_ROWS      256u /* embedding rows looked up and applied together */
+#define PARTITION_MOVED "another server is its primary"
 
 struct partition_table {
 	struct store_table *rows;
 	const weir_table_spec *spec;
 	const struct optimizer *optimizer;
+	bool is_logged;               /* an entry that is applied has brought it */
 	bool full_decay;              /* rows that a push leaves out take its step too: optimizer_catch_up */
 	struct optimizer_clock clock; /* state: counts the applied entries that brought rows of this table */
 	uint32_t *ahead; /* (1; dense: chunks here) what entries in the tail will add to the count of the table; of the chunk */
@@ -47,7 +50,7 @@ struct submission {
 	uint64_t ticket;      /* the rows it waits for; 0: none */
 	uint64_t after;       /* the entry that must be applied before it is looked at; 0: none */
 	uint64_t index;       /* of the entry that it has become; 0: none */
-	uint64_t survives;    /* the reply waits until this log index is durable */
+	uint64_t survives;    /* the reply waits until this log index is safe */
 	struct message *made; /* EVICT: the entry's frame */
 	struct partition_reply reply;
 	weir_error err;
@@ -68,7 +71,7 @@ struct parked {
 	void *arg;
 };
 
-/* A reply that waits until what it says is durable, with copies of what it points to. */
+/* A reply that waits until what it says is safe, with copies of what it points to. */
 struct deferred_reply;
 
 /* One flush at a time: rows, then the header, then a sync. */
@@ -80,6 +83,15 @@ struct partition_flush_state {
 	int64_t next_ms;
 	void (*done)(void *arg);
 	void *arg;
+};
+
+/* What a replica that is not primary knows of how old it is. */
+struct partition_following {
+	bool on;          /* it is in sync */
+	int64_t heard_ms; /* when its primary was heard last */
+	int64_t level_ms; /* when it last had applied all that its primary had committed, at least */
+	uint64_t goal;    /* the log's last index at goal_ms; 0: none. Once applied, level_ms is goal_ms */
+	int64_t goal_ms;
 };
 
 /* The look for rows to evict: where it is. */
@@ -111,10 +123,14 @@ struct partition {
 	uint64_t applied;    /* index of the last applied entry; the tail is what the log has behind it */
 	uint64_t committed;  /* entries up to here may be applied */
 	uint64_t counted;    /* entries of the tail up to here are in the tables' `ahead` */
+	uint64_t epoch;      /* that its own entries are of; 0: none has begun here */
+	bool beginning;      /* that epoch's first entry is not in the log yet */
 	bool moved;          /* another replica is primary */
+	bool paused;         /* records wait */
+	bool halted;         /* what it has is to go */
 	weir_status failed;  /* an entry could not be applied: nothing is accepted any more */
 	struct apply_scratch *scratch;
-	struct epochs epochs;
+	struct epochs epochs;               /* of what is applied */
 	struct store_options store_options; /* options.store points here */
 	bool cold, closed;                  /* rows may be below memory; no longer */
 	struct partition_pin *pins;
@@ -124,7 +140,10 @@ struct partition {
 	uint64_t commit_ticket; /* the rows that the next committed entry waits for */
 	uint64_t present;       /* the entry whose rows are in memory for certain, as it is being appended; 0: none */
 	struct parked *parked;  /* pulls */
-	/* That wait for rows; for space on the disk; for their entries, in the log's order, to be applied; for other entries to be applied. */
+	bool parked_behind;     /* one of them waits for entries to be applied */
+	struct partition_following following;
+	/* That wait for rows; for space on the disk, or for the epoch to begin, or while paused; for their entries, in the log's order, to be applied; for other
+	 * entries to be applied. */
 	struct submissions unfetched, blocked, tail, unsettled;
 	struct submission *spare; /* memory for the next one */
 	struct deferred_reply *deferred, **deferred_end;
@@ -191,10 +210,33 @@ void evict_tick(struct partition *p, int64_t now_ms);
 
 /* --- partition.c */
 
+struct store *partition_new_store(struct partition *p); /* with its callbacks here; NULL: out of memory */
+
 /* Makes the record the log's next entry: *e, which is to be appended. */
 weir_status submission_enter(struct submission *s, struct log_entry *e);
+/* Gives the entry the log's next place. */
+void entry_place(const struct partition *p, struct log_entry *e);
+/* The log has it; its rows are in memory. It may be applied before this returns. */
+void entry_appended(struct partition *p, uint64_t index);
+/* The log had no space: what comes waits. */
+void note_full_disk(struct partition *p, const weir_error *err);
 /* Lets the log's memory go below what steps and pins need. */
 void partition_release_log(struct partition *p);
+
+/* --- partition_tables.c */
+
+void partition_free_tables(struct partition *p);
+weir_status submit_table(struct submission *s, struct log_entry *e);
+/* The entry is about to be put behind the log. Errors of partition_add_table and of keep_table: it must not be. */
+weir_status table_take(struct partition *p, const struct log_entry *e, weir_error *err) WEIR_MUST_CHECK;
+weir_status table_apply(struct partition *p, const struct log_entry *e) WEIR_MUST_CHECK;
+
+/* --- partition_role.c */
+
+/* Tries again to put the epoch's first entry into the log. */
+void epoch_continue(struct partition *p);
+/* Whether records wait before anything of them is looked at. */
+bool role_holds_records(const struct partition *p);
 
 /* --- partition_tail.c: entries in the log that are not applied yet */
 
@@ -202,11 +244,17 @@ void partition_release_log(struct partition *p);
 uint64_t tail_decides(const struct partition *p, const struct record *r);
 /* Counts the whole tail in the tables' `ahead`, before tail_step. */
 void tail_count(struct partition *p);
-/* The entry will not be in the tail any more. */
+/* The entry will not be in the tail any more; those above index will not. */
 void tail_leave(struct partition *p, const struct log_entry *e);
+void tail_leave_above(struct partition *p, uint64_t index);
 /* The step of an asynchronous table's schedule at which a section behind the tail comes. A dense chunk counts its own pushes: a batch may bring a table's
  * chunks in several parts, and each must see the same step. */
 uint64_t tail_step(const struct partition *p, const struct partition_table *t, const struct section *s);
+
+/* --- partition_follow.c */
+
+/* Whether this replica, which is not primary, may answer a pull: OK; E_BUSY: not yet, E_NOT_CURRENT: no; E_MOVED: nor would the pull let it. */
+weir_status follow_pull(struct partition *p, const struct record *r);
 
 /* --- partition_commit.c */
 
@@ -230,11 +278,17 @@ struct submission *submissions_pop(struct submissions *l);
 void submissions_end(struct submissions *l, weir_status status, const char *why);
 /* Runs a record: it is answered, or waits. Both take it over. */
 void submission_run(struct submission *s);
-/* Replies with s->reply.status, now or once what it says is durable. */
+/* Replies with s->reply.status, now or once what it says is safe. */
 void submission_answer(struct submission *s);
+/* The record is the log's last entry, of this epoch; whether that will do for an answer, which then has been given. */
+bool submission_answer_appended(struct submission *s, const struct log_entry *e);
+/* Answers all replies that wait to be safe with this status instead. */
+void deferred_end(struct partition *p, weir_status status);
 void unsettled_retry(struct partition *p);
+void blocked_retry(struct partition *p);
 void parked_wake(struct partition *p, int64_t now_ms);
-void rows_fetched(void *arg, uint64_t ticket); /* store_options.fetched */
+void deferred_end(struct partition *p, weir_status status); /* answers all replies that wait for what they say to be durable */
+void rows_fetched(void *arg, uint64_t ticket);              /* store_options.fetched */
 
 /* --- partition_flush.c: the log is durable up to `durable` */
 void flush_continue(struct partition *p, uint64_t durable);
@@ -243,7 +297,9 @@ void flush_continue(struct partition *p, uint64_t durable);
 
 /* Which rows of the entry are ahead of it; E_MEMORY. */
 weir_status replay_skip_find(struct partition *p, const struct log_entry *e) WEIR_MUST_CHECK;
-/* All that the log had when it was replayed is applied: this start's epoch begins. */
+/* A table that is missing, or rows that are not of it, would otherwise show as a broken invariant. Errors of check_sections. */
+weir_status entry_check_tables(const struct partition *p, const struct log_entry *e, weir_error *err) WEIR_MUST_CHECK;
+/* All that the log had when it was replayed is applied. */
 void replay_end(struct partition *p);
 
 static inline bool replay_skips(const struct partition *p, size_t row)

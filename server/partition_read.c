@@ -11,9 +11,9 @@
 /* One answer; in its message there may already be others, up to the target size. */
 #define PULL_REPLY_BYTES_MAX (WEIR_MESSAGE_BYTES_MAX - WEIR_MESSAGE_BYTES_TARGET)
 
-void partition_write_error(struct record_writer *w, const struct record *r, uint8_t kind, weir_status status, const char *text)
+struct record partition_reply_to(const struct record *r, uint8_t kind, weir_status status)
 {
-	struct record reply = {.kind = kind,
+	return (struct record){.kind = kind,
 	                       .partition = r->partition,
 	                       .part = r->part,
 	                       .request_id = r->request_id,
@@ -22,14 +22,24 @@ void partition_write_error(struct record_writer *w, const struct record *r, uint
 	                       .attempt = r->attempt,
 	                       .batch = r->batch,
 	                       .status = status};
-	record_writer_begin(w, &reply);
+}
+
+void partition_write_refusal(struct record_writer *w, const struct record *reply, const char *text)
+{
+	record_writer_begin(w, reply);
 	if (text) {
 		struct section s = {.codec = WEIR_CODEC_FP32, .index_codec = INDEX_ALL, .data_bytes = (uint32_t)strlen(text)};
 		weir_status added = record_writer_add(w, &s, NULL, text, false);
 		(void)added; /* record_writer_end says it again */
 	}
 	if (record_writer_end(w) && text)
-		partition_write_error(w, r, kind, status, NULL);
+		partition_write_refusal(w, reply, NULL);
+}
+
+static void write_error(struct record_writer *w, const struct record *r, uint8_t kind, weir_status status, const char *text)
+{
+	const struct record reply = partition_reply_to(r, kind, status);
+	partition_write_refusal(w, &reply, text);
 }
 
 /* --- Pull */
@@ -169,7 +179,7 @@ void partition_pull(struct partition *p, const struct record *r, const struct cu
 	weir_error err = {0};
 	weir_status status = pull(p, r, *body, w, &err);
 	if (status)
-		partition_write_error(w, r, RECORD_PULL_REPLY, status, err.text);
+		write_error(w, r, RECORD_PULL_REPLY, status, err.text);
 }
 
 /* --- Scan */
@@ -244,7 +254,9 @@ void partition_scan(struct partition *p, uint32_t table, struct store_place plac
 	const struct record request = {.partition = (uint16_t)p->options.id, .request_id = request_id};
 	struct scan_page g = {.p = p, .t = partition_table(p, table), .place = place};
 	weir_error err = {0};
-	if (!g.t) {
+	if (p->moved) {
+		weir_fail(&err, WEIR_E_MOVED, "partition %u: %s", p->options.id, PARTITION_MOVED);
+	} else if (!g.t) {
 		weir_fail(&err, WEIR_E_NOT_FOUND, "table %u is not registered with partition %u", table, p->options.id);
 	} else {
 		g.slots = slots ? optimizer_slots(g.t->spec->optimizer.kind) : 0;
@@ -253,7 +265,7 @@ void partition_scan(struct partition *p, uint32_t table, struct store_place plac
 			weir_fail(&err, status, "scan of table %s: the page could not be written", g.t->spec->name);
 	}
 	if (err.status)
-		partition_write_error(w, &request, RECORD_SCAN_REPLY, err.status, err.text);
+		write_error(w, &request, RECORD_SCAN_REPLY, err.status, err.text);
 	free(g.keys);
 	free(g.values);
 }

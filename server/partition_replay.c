@@ -69,7 +69,6 @@ void replay_end(struct partition *p)
 {
 	free(p->skip.bits);
 	p->skip = (struct replay_skip){0};
-	epochs_begin(&p->epochs, p->options.epoch, p->applied + 1);
 }
 
 /* --- Entries */
@@ -95,8 +94,7 @@ void partition_set_unflushed(struct partition *p)
 	p->unflushed = true;
 }
 
-/* A table that is missing would otherwise show as a broken invariant. */
-static weir_status check_tables(const struct partition *p, const struct log_entry *e, weir_error *err)
+weir_status entry_check_tables(const struct partition *p, const struct log_entry *e, weir_error *err)
 {
 	bool sync;
 	if (e->record.kind != RECORD_PUSH && e->record.kind != RECORD_ASSIGN && e->record.kind != RECORD_EVICT)
@@ -123,7 +121,11 @@ static weir_status replay_next(struct partition *p, weir_error *err)
 	if (!e)
 		return weir_fail(err, WEIR_E_CORRUPT, "partition %u: log entry %llu follows %llu", p->options.id,
 		                 (unsigned long long)log->first(p->options.log), (unsigned long long)p->applied);
-	weir_status status = check_tables(p, e, err);
+	if (e->epoch < epochs_now(&p->epochs))
+		return weir_fail(err, WEIR_E_CORRUPT, "partition %u: log entry %llu of epoch %llu follows one of epoch %llu",
+		                 p->options.id, (unsigned long long)e->index, (unsigned long long)e->epoch,
+		                 (unsigned long long)epochs_now(&p->epochs));
+	weir_status status = entry_check_tables(p, e, err);
 	if (!status)
 		status = fetch(p, e, err);
 	if (!status && replay_skip_find(p, e))
@@ -143,7 +145,8 @@ weir_status partition_replay(struct partition *p, const struct log_entry *e, wei
 {
 	const struct log_ops *log = p->options.log->ops;
 	weir_status status = log_disk_restore(p->options.log, e, err);
-	while (!status && p->applied < log->committed(p->options.log)) /* what the header has applied may wait in a step of it */
+	/* What the header has applied may wait in a step of it. Behind a gap are entries of a log that has begun anew since, which comes: durable.c looks. */
+	while (!status && log->first(p->options.log) <= p->applied + 1 && p->applied < log->committed(p->options.log))
 		status = replay_next(p, err);
 	return status;
 }
@@ -167,6 +170,7 @@ void partition_recovered(struct partition *p)
 		store_replayed(p->store);
 	p->replayed = p->options.log->ops->last(p->options.log);
 	p->committed = p->applied;
+	p->halted = false;
 	if (p->applied == p->replayed)
 		replay_end(p);
 	partition_release_log(p);

@@ -90,13 +90,19 @@ static void export_steps(struct export *x)
 	}
 }
 
+/* A table is known from when its entry is in the log: what no applied entry has changed is not of the state. */
+static bool is_touched(const struct partition_table *t)
+{
+	return t->clock.steps || atomic_load_explicit(&t->counters.pushes, memory_order_relaxed);
+}
+
 static void export_tables(struct export *x)
 {
 	const struct partition *p = x->p;
 	x->state.tables = take_list(x, p->tables_end, sizeof(Weir__V1__TableState));
 	for (uint32_t id = 0; id < p->tables_end && !x->failed; id++) {
 		const struct partition_table *t = p->tables[id];
-		if (!t)
+		if (!t || !is_touched(t))
 			continue;
 		Weir__V1__TableState *out = x->state.tables[x->state.n_tables++];
 		weir__v1__table_state__init(out);

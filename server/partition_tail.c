@@ -37,6 +37,7 @@ static bool decides(const struct record *e, const struct record *r)
 		return decides_identity(e, r);
 	case RECORD_CLOSE_STEP:
 	case RECORD_RETIRE:
+	case RECORD_TABLE:
 		return e->kind == r->kind;
 	default:
 		return false;
@@ -66,13 +67,21 @@ static uint64_t last_of_unit(const struct partition *p, const struct record *r, 
 	return last_that_decides(p, r, last);
 }
 
+/* Whether what was told in `epoch` of the entry at index is in the tail. That epoch has begun in this log: nobody is told anything before its first
+ * entry is committed. So it is, unless a later epoch has put something else there, and then it is lost for good. */
+static bool tail_holds(const struct partition *p, uint64_t epoch, uint64_t index, uint64_t last)
+{
+	struct log *log = p->options.log;
+	return index > p->applied && index <= last && log->ops->get(log, index)->epoch <= epoch;
+}
+
 uint64_t tail_decides(const struct partition *p, const struct record *r)
 {
 	const uint64_t last = p->options.log->ops->last(p->options.log);
 	if (last <= p->applied)
 		return 0;
 	if (r->kind == RECORD_RESUME)
-		return r->a > p->applied && r->a <= last ? r->a : 0;
+		return tail_holds(p, r->b, r->a, last) ? r->a : 0;
 	if (last - p->applied >= WEIR_TAIL_ENTRIES_MAX) /* not one by one */
 		return p->applied + WEIR_TAIL_ENTRIES_MAX / 2;
 	return r->kind == RECORD_PUSH || r->kind == RECORD_SEAL ? last_of_unit(p, r, last) : last_that_decides(p, r, last);
@@ -123,6 +132,13 @@ void tail_leave(struct partition *p, const struct log_entry *e)
 {
 	if (e->index <= p->counted)
 		count(p, e, UINT32_MAX);
+}
+
+void tail_leave_above(struct partition *p, uint64_t index)
+{
+	struct log *log = p->options.log;
+	for (; p->counted > index; p->counted--)
+		count(p, log->ops->get(log, p->counted), UINT32_MAX);
 }
 
 uint64_t tail_step(const struct partition *p, const struct partition_table *t, const struct section *s)

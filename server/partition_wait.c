@@ -1,5 +1,5 @@
 /* What waits: pulls for their step or their rows, records for their rows, for space on the disk or for entries to be applied, replies for what they say to be
- * durable. */
+ * safe. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +13,22 @@ static bool step_is_applied(const struct partition *p, const struct record *r)
 	return r->b <= p->steps.closed;
 }
 
-/* Whether a pull may be answered; *ticket: else of the rows it waits for, 0 when it waits for its step. *status: what went wrong. */
+/* What the client knows of, and the log has: of what a failover has lost, RESUME tells. */
+static bool floor_is_applied(const struct partition *p, const struct record *r)
+{
+	return r->a <= p->applied || r->a > p->options.log->ops->last(p->options.log);
+}
+
+/* Whether a pull may be answered; *ticket: else of the rows it waits for, 0 when it waits for its step or entries. *status: what went wrong. */
 static bool pull_is_ready(struct partition *p, const struct record *r, const struct cursor *body, uint64_t *ticket,
                           weir_status *status)
 {
 	*ticket = 0;
-	*status = WEIR_OK;
+	*status = p->moved ? follow_pull(p, r) : floor_is_applied(p, r) ? WEIR_OK : WEIR_E_BUSY;
+	if (*status == WEIR_E_BUSY)
+		p->parked_behind = true;
+	if (*status)
+		return *status != WEIR_E_BUSY;
 	if (!step_is_applied(p, r))
 		return false;
 	if (!p->cold)
@@ -37,7 +47,7 @@ bool partition_pull_ready(struct partition *p, const struct record *r, const str
 		return true;
 	struct parked *k = is_ready ? NULL : malloc(sizeof *k);
 	if (!k) {
-		ready(arg, WEIR_E_MEMORY);
+		ready(arg, status ? status : WEIR_E_MEMORY);
 		return false;
 	}
 	*k = (struct parked){.r = r, .body = body, .ticket = ticket, .deadline_ms = deadline_ms, .ready = ready, .arg = arg};
@@ -51,7 +61,7 @@ bool partition_pull_ready(struct partition *p, const struct record *r, const str
 /* What becomes of a parked pull now. False: it goes on waiting. */
 static bool parked_is_over(struct partition *p, struct parked *k, int64_t now_ms, weir_status *status)
 {
-	if (k->ticket > p->fetched) { /* its rows are on the way: no deadline but the end */
+	if (k->ticket > p->fetched && !p->moved) { /* its rows are on the way: no deadline but the end */
 		*status = WEIR_E_UNAVAILABLE;
 		return now_ms == INT64_MAX;
 	}
@@ -142,16 +152,18 @@ void unsettled_retry(struct partition *p)
 	}
 }
 
-static void blocked_retry(struct partition *p)
+void blocked_retry(struct partition *p)
 {
-	if (!p->blocked.first)
+	const bool full = atomic_load_explicit(&p->counters.disk_full, memory_order_relaxed);
+	epoch_continue(p);
+	if (role_holds_records(p) || (!full && !p->blocked.first))
 		return;
 	struct submissions waiting = p->blocked;
 	p->blocked = (struct submissions){0};
 	while (waiting.first) { /* the first that finds no space makes those behind it wait, too: their order stays */
 		submission_run(submissions_pop(&waiting));
 	}
-	if (p->blocked.first)
+	if (!full || p->blocked.first)
 		return;
 	atomic_store_explicit(&p->counters.disk_full, false, memory_order_relaxed);
 	LOG_AT(p->options.logger, LOG_INFO, "disk has space again", "partition=%u", p->options.id);
@@ -188,6 +200,11 @@ static bool defer(struct submission *s)
 	return true;
 }
 
+static bool is_asynchronous_push(const struct submission *s)
+{
+	return s->r->kind == RECORD_PUSH && s->r->b == 0;
+}
+
 /* Whether the outcome is one that a crash must not take back: it speaks of entries. An asynchronous push may be lost and done again (RESUME tells
  * its sender); of a step, which is closed once for all, nothing may. A retirement may: all parts of its units are stable, so that a late one is
  * known as well as before, and the next low-water mark retires them again. */
@@ -196,15 +213,28 @@ static bool must_survive(const struct submission *s)
 	weir_status status = s->reply.status;
 	bool speaks_of_entries =
 	    status == WEIR_OK || status == WEIR_E_DUPLICATE || status == WEIR_E_DROPPED || status == WEIR_E_NOT_FINITE;
-	bool push_may_be_lost = s->r->kind == RECORD_PUSH && s->r->b == 0 && !s->p->options.ack_disk;
+	bool push_may_be_lost = is_asynchronous_push(s) && s->p->options.ack != PARTITION_ACK_DISK;
 	return speaks_of_entries && !push_may_be_lost && s->r->kind != RECORD_RESUME && s->r->kind != RECORD_RETIRE;
 }
 
-/* What is applied and durable. */
+/* Of what is applied, as much as a driver says; without one, as much as is durable. */
+static uint64_t applied_and(const struct partition *p, uint64_t (*driver_says)(void *arg))
+{
+	struct log *log = p->options.log;
+	const uint64_t kept = driver_says ? driver_says(p->options.driver) : log->ops->durable(log);
+	return kept < p->applied ? kept : p->applied;
+}
+
+/* What no failover takes back. */
 static uint64_t stable(const struct partition *p)
 {
-	const uint64_t durable = p->options.log->ops->durable(p->options.log);
-	return durable < p->applied ? durable : p->applied;
+	return applied_and(p, p->options.stable);
+}
+
+/* What replies that must not be lost may speak of. */
+static uint64_t safe(const struct partition *p)
+{
+	return p->options.ack == PARTITION_ACK_DISK ? applied_and(p, p->options.on_disks) : stable(p);
 }
 
 static void tell_parts(struct submission *s)
@@ -235,7 +265,7 @@ void submission_answer(struct submission *s)
 		tell_parts(s);
 	if (must_survive(s))
 		s->survives = p->applied;
-	if (s->survives <= s->reply.stable) {
+	if (s->survives <= safe(p)) {
 		s->on_reply(s->arg, &s->reply);
 	} else if (!defer(s)) {
 		s->reply = (struct partition_reply){.status = WEIR_E_MEMORY, .epoch = s->reply.epoch};
@@ -244,25 +274,61 @@ void submission_answer(struct submission *s)
 	submission_free(s);
 }
 
-static void release(struct partition *p, uint64_t index)
+/* What a push does that has a NaN is told when it is applied, like all else that is not plainly done. */
+bool submission_answer_appended(struct submission *s, const struct log_entry *e)
 {
-	while (p->deferred && p->deferred->survives <= index) {
-		struct deferred_reply *d = p->deferred;
-		p->deferred = d->next;
-		d->reply.stable = index;
+	struct partition *p = s->p;
+	if (!p->options.replicated || p->options.ack != PARTITION_ACK_PRIMARY || !is_asynchronous_push(s) || e->finding != LOG_FINITE)
+		return false;
+	s->reply.applied = e->index;
+	s->reply.stable = stable(p);
+	s->reply.epoch = e->epoch;
+	s->on_reply(s->arg, &s->reply);
+	submission_free(s);
+	return true;
+}
+
+static struct deferred_reply *deferred_pop(struct partition *p)
+{
+	struct deferred_reply *d = p->deferred;
+	p->deferred = d->next;
+	return d;
+}
+
+static void release(struct partition *p)
+{
+	while (p->deferred && p->deferred->survives <= safe(p)) {
+		struct deferred_reply *d = deferred_pop(p);
+		d->reply.stable = stable(p);
 		d->on_reply(d->arg, &d->reply);
 		free(d);
 	}
 }
 
+void deferred_end(struct partition *p, weir_status status)
+{
+	while (p->deferred) {
+		struct deferred_reply *d = deferred_pop(p);
+		d->on_reply(d->arg, &(struct partition_reply){.status = status, .epoch = d->reply.epoch});
+		free(d);
+	}
+}
+
+void partition_settled(struct partition *p)
+{
+	atomic_store_explicit(&p->counters.stable, stable(p), memory_order_relaxed);
+	release(p);
+}
+
 void partition_durable(struct partition *p)
 {
 	uint64_t durable = p->options.log->ops->durable(p->options.log);
-	atomic_store_explicit(&p->counters.stable, stable(p), memory_order_relaxed);
 	if (p->cold)
 		store_set_durable(p->store, durable);
 	flush_continue(p, durable);
-	release(p, stable(p));
+	partition_settled(p);
+	if (p->options.durable)
+		p->options.durable(p->options.driver);
 }
 
 /* --- Time */
@@ -280,6 +346,8 @@ void partition_tick(struct partition *p, int64_t now_ms)
 		abandon(&p->blocked);
 		return;
 	}
+	if (p->halted)
+		return;
 	commit_continue(p);
 	blocked_retry(p);
 	evict_tick(p, now_ms);
@@ -299,7 +367,5 @@ void partition_abandon(struct partition *p)
 	abandon(&p->blocked);
 	abandon(&p->unsettled);
 	abandon(&p->tail);
-	for (struct deferred_reply *d = p->deferred; d; d = d->next)
-		d->reply = (struct partition_reply){.status = WEIR_E_UNAVAILABLE, .epoch = d->reply.epoch};
-	release(p, UINT64_MAX);
+	deferred_end(p, WEIR_E_UNAVAILABLE);
 }

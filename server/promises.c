@@ -13,6 +13,7 @@
 #define MAGIC          "weirprom"
 #define ID_BYTES       16u
 #define CRC_AT         60u
+#define REMEDY         "put back the file, or remove it, and they count again once they have been compared with those of other servers"
 #define FILE_BYTES_MAX (PROMISES_HEADER_BYTES + (WEIR_PARTITIONS_MAX + 1) * PROMISES_SLOT_BYTES)
 
 struct promises {
@@ -25,6 +26,7 @@ struct promises {
 	pthread_cond_t changed;
 	struct promise_write *first, **last; /* guarded by lock */
 	bool stopping;                       /* guarded by lock */
+	bool stopped;                        /* its caller's */
 	pthread_mutex_t writing;             /* guards what follows */
 	struct promise *kept, *next;         /* (slots) on disk; and as the write under way leaves them */
 	uint8_t *bytes;                      /* of the file */
@@ -83,11 +85,8 @@ struct start {
 
 static weir_status damaged(const struct promises *p, const char *what, weir_error *err)
 {
-	return weir_fail(
-	    err, WEIR_E_CORRUPT,
-	    "%s: damaged, %s. What this server's replicas have promised is not known: put back the file, or remove it, and they "
-	    "count again once they have been compared with those of other servers",
-	    p->path, what);
+	return weir_fail(err, WEIR_E_CORRUPT, "%s: damaged, %s. What this server's replicas have promised is not known: " REMEDY,
+	                 p->path, what);
 }
 
 /* Whether these are intact bytes of such a file, of any version. */
@@ -108,8 +107,10 @@ static weir_status decode(struct promises *p, uint8_t *bytes, size_t n, struct s
 		return weir_fail(err, WEIR_E_VERSION, "%s: version %u, this program reads %u", p->path, get32(bytes + 8),
 		                 PROMISES_VERSION);
 	if (memcmp(bytes + 16, p->options.id, ID_BYTES) != 0)
-		return weir_fail(err, WEIR_E_STATE, "%s is of another job, generation or server: give this server another folder",
-		                 p->path);
+		return weir_fail(
+		    err, WEIR_E_STATE,
+		    "%s is of another job, generation or server, and this one's replicas have promised what it does not say: " REMEDY,
+		    p->path);
 	if (get32(bytes + 12) != p->slots)
 		return weir_fail(err, WEIR_E_STATE, "%s is of a job of %u partitions, this one has %u", p->path, get32(bytes + 12) - 1,
 		                 p->options.partitions);
@@ -144,18 +145,16 @@ static weir_status find(struct promises *p, weir_error *err)
 	weir_error why = {0};
 	struct start start = {0};
 	weir_status status = disk_read_file(p->options.disk, p->path, FILE_BYTES_MAX, &bytes, &n, &why);
-	bool whole = p->options.fresh;
+	bool intact = false;
 	if (status == WEIR_OK) {
 		status = decode(p, (uint8_t *)bytes, n, &start, err);
-		whole = log_is_intact(&p->options, &start);
+		intact = log_is_intact(&p->options, &start);
 	} else {
 		status = status == WEIR_E_NOT_FOUND ? WEIR_OK : weir_fail(err, status, "%s", why.text);
-		for (uint32_t i = 0; i < p->slots; i++)
-			p->found[i] = (struct promise){.whole = true};
 	}
 	free(bytes);
 	for (uint32_t i = 0; i < p->slots; i++)
-		p->found[i].whole &= whole;
+		p->found[i].whole = p->options.fresh || (p->found[i].whole && intact);
 	p->incarnation = start.incarnation + 1 > p->options.incarnation_least ? start.incarnation + 1 : p->options.incarnation_least;
 	return status;
 }
@@ -265,17 +264,24 @@ static weir_status start_thread(struct promises *p, weir_error *err)
 	return WEIR_OK;
 }
 
-static void stop_thread(struct promises *p)
+static void end_thread(struct promises *p)
 {
-	if (p->options.stepped) {
-		promises_write(p);
-		return;
-	}
 	pthread_mutex_lock(&p->lock);
 	p->stopping = true;
 	pthread_cond_signal(&p->changed);
 	pthread_mutex_unlock(&p->lock);
 	pthread_join(p->thread, NULL);
+}
+
+void promises_stop(struct promises *p)
+{
+	if (!p || p->stopped)
+		return;
+	p->stopped = true;
+	if (p->options.stepped)
+		(void)promises_write(p);
+	else
+		end_thread(p);
 }
 
 /* --- Life */
@@ -349,7 +355,7 @@ void promises_close(struct promises *p, bool clean)
 {
 	if (!p)
 		return;
-	stop_thread(p);
+	promises_stop(p);
 	if (clean && !p->failed && !p->distrusted)
 		(void)write_file(p, p->kept, true, NULL);
 	promises_free(p);

@@ -48,8 +48,7 @@ struct promises_options {
 	uint8_t machine_boot[16]; /* process_machine_boot */
 	uint32_t partitions;      /* of the job */
 	enum promises_log log;
-	/* Nothing was ever acknowledged out of this folder: where there is no file, the replicas are new, and whole. */
-	bool fresh;
+	bool fresh; /* nothing was ever acknowledged out of this folder: its replicas are new, and whole */
 	/* The incarnation is no lower. The wall clock in ms, say: the file makes incarnations grow, but a folder may be lost and its server begin with
 	 * an empty one, and whoever knew it must not take that for the start before. */
 	uint64_t incarnation_least;
@@ -65,8 +64,10 @@ struct promises;
 /* Reads the file, and has written down this start when it returns. E_CORRUPT: damaged; E_VERSION: of a newer Weir; E_STATE: another server's, or of another
  * number of partitions: nothing was changed then. E_NO_SPACE, E_IO: it could not be written. */
 weir_status promises_open(struct promises **out, const struct promises_options *options, weir_error *err) WEIR_MUST_CHECK;
-/* Writes what is queued. clean: the process ends in order, all that was acknowledged is on disk; if that cannot be written, the next start takes it for a
- * crash, which is never wrong. Needs: nobody submits any more. NULL is allowed. */
+/* Writes what is queued, and returns when every `done` has been posted. Needs: nobody submits any more. NULL is allowed, and so is doing it again. */
+void promises_stop(struct promises *p);
+/* Stops, and frees. clean: the process ends in order, all that was acknowledged is on disk; if that cannot be written, the next start takes it for a
+ * crash, which is never wrong. NULL is allowed. */
 void promises_close(struct promises *p, bool clean);
 
 uint64_t promises_incarnation(const struct promises *p); /* of this start, larger than all before; from 1 */

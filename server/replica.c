@@ -93,6 +93,14 @@ void replica_receive(struct replica *r, const struct replica_message *m, struct 
 	case REPLICA_APPEND:
 		follower_on_append(r, m, out);
 		break;
+	case REPLICA_OFFER:
+		follower_on_offer(r, m, out);
+		break;
+	case REPLICA_REBUILD:
+		follower_on_rebuild(r, m);
+		break;
+	case REPLICA_SCRUBBED:
+		break;
 	}
 	replica_decide(r, false, out);
 }
@@ -150,13 +158,19 @@ bool replica_takes_snapshot(const struct replica *r, uint64_t epoch, uint64_t la
 	return !r->primary && r->established == epoch && last > r->last;
 }
 
-void replica_installed(struct replica *r, uint64_t epoch, uint64_t first, uint64_t last, const struct epochs *epochs,
-                       struct replica_actions *out)
+bool replica_is_left_behind(const struct replica *r, uint64_t epoch, uint64_t first)
 {
-	assert(replica_takes_snapshot(r, epoch, last) && first <= last + 1);
+	return !r->primary && r->established == epoch && first > r->last + 1;
+}
+
+void replica_installed(struct replica *r, uint64_t epoch, uint64_t first, uint64_t last, uint64_t commit,
+                       const struct epochs *epochs, struct replica_actions *out)
+{
+	assert(replica_takes_snapshot(r, epoch, last) && first <= commit + 1 && commit <= last);
 	r->epochs = *epochs;
 	r->first = first;
-	r->last = r->durable = r->commit = last;
+	r->last = r->durable = last;
+	r->commit = commit;
 	follower_advance(r, out);
 	follower_acknowledge(r, false, out);
 }

@@ -17,7 +17,7 @@
  * been compared with the primary's, by where their epochs begin (epochs.h) and never by a commit index, and the end that differs is cut off. It is `whole` when
  * nothing that it has acknowledged is missing from its log. After a restart that may have lost the log's end it is not: it leaves the ISR before it campaigns
  * or acknowledges, and is whole again when a primary that knows this incarnation has brought it up to its commit index and to what its epoch began with, all
- * of which former primaries may have committed.
+ * of which former primaries may have committed. A replica whose rows are not what its log says (scrub.h) leaves the ISR too, and begins anew, as another incarnation.
  *
  * The calls. Each event adds to `out`; the driver carries it out in order, and empties it, before it calls again (replica_batch and replica_shipped aside). One
  * owner: the partition's executor. */
@@ -40,12 +40,16 @@ struct replica_record {
 
 /* --- Between replicas. All travel on the stream of their server pair; any may be lost, repeated, late. */
 
-#define REPLICA_MESSAGE_MAP(X)                                                                                               \
-	X(JOIN)      /* to the primary: tell me what I should have. `incarnation`: the sender's, as in ACK */                    \
-	X(ESTABLISH) /* from the primary of `epoch`: its epochs. `incarnation`: the receiver's as known, 0: not; so in APPEND */ \
-	X(APPEND)    /* entries first..last (first == last + 1: none), and the commit index */                                   \
-	X(ACK)       /* established in `epoch`, and the log is the primary's up to `last`; on disk up to `durable` */            \
-	X(REFUSE)    /* `epoch`, which is higher than the one you wrote in, has been promised */
+#define REPLICA_MESSAGE_MAP(X)                                                                                                        \
+	X(JOIN)      /* to the primary: tell me what I should have. `incarnation`: the sender's, as in ACK */                             \
+	X(ESTABLISH) /* from the primary of `epoch`: its epochs. `incarnation`: the receiver's as known, 0: not; so in APPEND */          \
+	X(APPEND)    /* entries first..last (first == last + 1: none), and the commit index */                                            \
+	X(ACK)       /* established in `epoch`, and the log is the primary's up to `last`; on disk up to `durable` */                     \
+	X(REFUSE)    /* `epoch`, which is higher than the one you wrote in, has been promised */                                          \
+	X(OFFER)     /* from the primary of `epoch`, whose log begins at `first`: a snapshot up to `last` is kept for you, as `session`. \
+	              * `incarnation`: as in ESTABLISH */                                                                             \
+	X(SCRUBBED) /* to the primary: hashes at the SCRUB entry `last`. Of no concern to the protocol: scrub.h */                        \
+	X(REBUILD)  /* from the primary of `epoch`: what you have is wrong, begin anew. `incarnation`: as in ESTABLISH */
 
 enum replica_message_kind {
 #define REPLICA_MESSAGE_ENUM(name) REPLICA_##name,
@@ -60,7 +64,9 @@ struct replica_message {
 	uint64_t first, last;
 	uint64_t commit;             /* ESTABLISH, APPEND: the primary's. ACK: the sender's */
 	uint64_t durable;            /* ACK */
+	uint64_t session;            /* OFFER */
 	bool gap;                    /* ACK: an append did not fit behind `last` */
+	uint64_t rows, state;        /* SCRUBBED */
 	const struct epochs *epochs; /* ESTABLISH; valid until the next call */
 };
 
@@ -71,7 +77,7 @@ struct replica_message {
 	X(SHIP)      /* there may be something for peers: replica_batch of each */                                       \
 	X(STORE)     /* put the entries first..last of the APPEND being handled behind the log, then replica_stored */   \
 	X(TRUNCATE)  /* cut off the log's entries behind `last`; none of them is committed */                            \
-	X(RESET)     /* drop the log, rows and header: all is fetched again */                                           \
+	X(RESET)     /* drop the log, rows and header: all is fetched again. That it is not whole is on disk before */   \
 	X(COMMIT)    /* entries up to `last` are committed: apply them; who waits for them may be answered */            \
 	X(PROMISE)   /* write `epoch` down so that a crash does not lose it, then replica_promised */                    \
 	X(BEGIN)     /* primary of `epoch`: append its first entry, which says so, and replica_stored */                 \
@@ -81,6 +87,7 @@ struct replica_message {
 	X(READ)      /* read the record, linearizably, then replica_read */                                              \
 	X(CHANGE)    /* replace the record by `record` if its revision still is record.revision, then replica_changed */ \
 	X(SNAPSHOT)  /* `member` needs what the log has no more: stream a snapshot to it, then replica_snapshot_ended */ \
+	X(FETCH)     /* `member` offers the snapshot that `message` speaks of, and it is of use. May come again */       \
 	X(LOST)      /* the last in-sync replica is not whole: the job must go back to a checkpoint. Once */
 
 enum replica_action_kind {
@@ -105,9 +112,11 @@ struct replica_actions {
 
 /* --- Life */
 
+#define REPLICA_ANEW_BITS \
+	20u /* the low ones of an incarnation count how often the replica has begun anew since its server's start */
 struct replica_options {
 	uint16_t self;         /* this server */
-	uint64_t incarnation;  /* of this start, larger than all before; from 1 */
+	uint64_t incarnation;  /* of this start, larger than all before; from 1 << REPLICA_ANEW_BITS */
 	bool alone;            /* the job has one replica of everything: what a crash takes, RESUME tells, and no ISR can be left */
 	uint32_t silent_ticks; /* a server that is silent for so long is taken for dead */
 	uint32_t stall_ticks;  /* a replica that owes acknowledgements for so long leaves the ISR */
@@ -149,15 +158,27 @@ void replica_trimmed(struct replica *r, uint64_t first);
 /* Whether a snapshot of the primary of `epoch`, in which everything up to `last` is applied, is still of use: to be asked on the way, and once more before it
  * replaces what is there. */
 bool replica_takes_snapshot(const struct replica *r, uint64_t epoch, uint64_t last);
-/* It has been installed, durably. The log has entries first..last of it, those that open steps still wait for (first == last + 1: none). */
-void replica_installed(struct replica *r, uint64_t epoch, uint64_t first, uint64_t last, const struct epochs *epochs,
-                       struct replica_actions *out);
+/* Whether it needs one of that primary, as the log of that begins at `first` and does not go on behind this one. Asked again before what is there goes: whoever is
+ * in sync must keep what it has acknowledged. */
+bool replica_is_left_behind(const struct replica *r, uint64_t epoch, uint64_t first);
+/* It has been installed, durably: what is applied is up to `commit`. The log has entries first..last (first == last + 1: none): those that open steps still wait
+ * for, and those behind `commit` that came with it. */
+void replica_installed(struct replica *r, uint64_t epoch, uint64_t first, uint64_t last, uint64_t commit,
+                       const struct epochs *epochs, struct replica_actions *out);
+/* The log, rows and header go: a snapshot is to come in their place, or did not come to its end. Then RESET. Nothing while it is primary. */
+void replica_start_over(struct replica *r, struct replica_actions *out);
 /* The snapshot to `member` is over, well or not. */
 void replica_snapshot_ended(struct replica *r, uint16_t member, struct replica_actions *out);
+/* Tells `member` of the snapshot that is kept for it. Any offer may be lost: again, now and then. */
+void replica_offer(struct replica *r, uint16_t member, uint64_t session, uint64_t last, struct replica_actions *out);
 /* The primary hands over to an in-sync replica: PAUSE, all is committed, CHANGE; SERVE again when it does not come to that. E_STATE: not the primary, or it is
  * no in-sync replica. */
 weir_status replica_move(struct replica *r, uint16_t to, struct replica_actions *out) WEIR_MUST_CHECK;
-/* The primary drops a member that is no longer wanted from the ISR, as soon as min_isr allows. E_STATE: not the primary; itself. */
+/* What `member` has is wrong, as the primary has found: it leaves the ISR, unless it is the last one there, and begins anew; the primary itself steps down first.
+ * The message may be lost. E_STATE: not the primary, or alone; its logs have not been compared with the member's. */
+weir_status replica_rebuild(struct replica *r, uint16_t member, struct replica_actions *out) WEIR_MUST_CHECK;
+/* The primary drops a member that is no longer wanted from the ISR, as soon as min_isr allows, and forgets it; a learner at once. If it joins again, it is a
+ * learner like any other. E_STATE: not the primary; itself. */
 weir_status replica_drop(struct replica *r, uint16_t member, struct replica_actions *out) WEIR_MUST_CHECK;
 
 /* --- Shipping: the sender of a server pair asks when it has credit. */
@@ -182,6 +203,12 @@ uint64_t replica_commit(const struct replica *r);
 /* Of the primary: entries that two replicas hold or that are on its disk; and that are on the disks of the whole ISR. */
 uint64_t replica_stable(const struct replica *r);
 uint64_t replica_on_disks(const struct replica *r);
+/* Of the primary: which start of `member` it speaks to; 0: not known. */
+uint64_t replica_incarnation_of(const struct replica *r, uint16_t member);
+/* The same: whether `member` is one of those it speaks to, and its server is heard. */
+bool replica_hears(const struct replica *r, uint16_t member);
+/* The same: whether `member` may need a snapshot. False: the log goes on behind what it has. */
+bool replica_needs_snapshot(const struct replica *r, uint16_t member);
 /* The log's entries from here on are still owed to somebody. */
 uint64_t replica_needs(const struct replica *r);
 bool replica_is_whole(const struct replica *r);

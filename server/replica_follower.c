@@ -51,7 +51,28 @@ static void start_over(struct replica *r, struct replica_actions *out)
 	r->epochs.count = 0;
 	r->first = 1;
 	r->last = r->durable = r->commit = 0;
+	r->whole = false; /* what it had acknowledged is missing */
 	replica_do(out, REPLICA_DO_RESET);
+}
+
+void follower_on_rebuild(struct replica *r, const struct replica_message *m)
+{
+	r->spoilt |= !r->primary && m->incarnation == r->options.incarnation && m->epoch == r->established;
+}
+
+/* What it acknowledged as the one that it was does not count for the one that it is. */
+void follower_begin_anew(struct replica *r, struct replica_actions *out)
+{
+	r->spoilt = r->whole = false;
+	r->established = 0;
+	r->options.incarnation++;
+	start_over(r, out);
+}
+
+void replica_start_over(struct replica *r, struct replica_actions *out)
+{
+	if (!r->primary)
+		start_over(r, out);
 }
 
 static void reconcile(struct replica *r, const struct epochs *primary, struct replica_actions *out)
@@ -136,4 +157,15 @@ void follower_on_append(struct replica *r, const struct replica_message *m, stru
 	}
 	follower_advance(r, out);
 	follower_acknowledge(r, m->first > r->last + 1, out);
+}
+
+/* Of one that is of no use, by who was primary before or of what has come meanwhile, nothing becomes. */
+void follower_on_offer(struct replica *r, const struct replica_message *m, struct replica_actions *out)
+{
+	if (m->incarnation != r->options.incarnation || !replica_takes_snapshot(r, m->epoch, m->last) ||
+	    !replica_is_left_behind(r, m->epoch, m->first))
+		return;
+	struct replica_action *a = replica_do(out, REPLICA_DO_FETCH);
+	a->member = m->from;
+	a->message = *m;
 }

@@ -35,6 +35,7 @@ struct replica {
 	uint64_t promising; /* being written; at least promised: lower epochs are refused from here on */
 	uint16_t promised_to;
 	bool whole, lost;
+	bool spoilt; /* what it has is wrong: it leaves the ISR, then begins anew */
 	/* The record. */
 	struct replica_record record;
 	bool confirmed;             /* it was read since the start: older views of it do not matter any more */
@@ -76,6 +77,8 @@ void replica_decide(struct replica *r, bool fresh, struct replica_actions *out);
 /* Whether it must get out of the ISR, or see that it is not in it, before it says anything about its log. */
 bool replica_must_leave(const struct replica *r);
 void replica_step_down(struct replica *r, struct replica_actions *out);
+/* Asks for the record; replica_decide comes again with what is read. */
+void replica_ask(struct replica *r, struct replica_actions *out);
 void replica_propose(struct replica *r, const struct replica_record *record, struct replica_actions *out);
 
 /* --- replica_primary.c */
@@ -88,14 +91,18 @@ void primary_on_ack(struct replica *r, const struct replica_message *m, struct r
 void primary_advance(struct replica *r, struct replica_actions *out);
 /* The record has changed, and we are its primary still. */
 void primary_on_record(struct replica *r, struct replica_actions *out);
-/* Proposes a hand-over, a shrunk or a grown ISR. */
-void primary_decide(struct replica *r, struct replica_actions *out);
+/* Proposes a hand-over, a shrunk or a grown ISR. fresh: the record has just been read. */
+void primary_decide(struct replica *r, bool fresh, struct replica_actions *out);
 
 /* --- replica_follower.c */
 
 void follower_tick(struct replica *r, struct replica_actions *out);
 void follower_on_establish(struct replica *r, const struct replica_message *m, struct replica_actions *out);
 void follower_on_append(struct replica *r, const struct replica_message *m, struct replica_actions *out);
+void follower_on_offer(struct replica *r, const struct replica_message *m, struct replica_actions *out);
+void follower_on_rebuild(struct replica *r, const struct replica_message *m);
+/* Spoilt, and out of the ISR. */
+void follower_begin_anew(struct replica *r, struct replica_actions *out);
 /* Tells the primary how far the log is. */
 void follower_acknowledge(struct replica *r, bool gap, struct replica_actions *out);
 /* The log has grown, or the primary's commit index has. */

@@ -133,8 +133,8 @@ void primary_begin(struct replica *r, struct replica_actions *out)
 void primary_on_join(struct replica *r, const struct replica_message *m, struct replica_actions *out)
 {
 	struct replica_peer *p = peer_find(r, m->from);
-	if (!p)
-		p = peer_add(r, m->from);
+	if (!p && (p = peer_add(r, m->from)))
+		p->silent = !is_in_sync(r, p->id); /* until a tick: who speaks without a heart would get in and out, again and again */
 	if (!p || m->incarnation < p->incarnation)
 		return;
 	if (m->incarnation > p->incarnation) {
@@ -150,7 +150,7 @@ static void consider(struct replica *r, const struct replica_peer *p)
 	const bool wanted = !member_set_has(&r->dropping, p->id) && r->moving_to == MEMBER_NONE;
 	const bool coordinated = !r->unsure && r->patience == 0;
 	const bool room = r->record.isr.count + r->counting.count < WEIR_REPLICAS_MAX;
-	if (wanted && coordinated && room && p->established && !p->silent && !counts(r, p->id) &&
+	if (wanted && coordinated && room && p->established && !p->snapshot && !p->silent && !counts(r, p->id) &&
 	    r->last - p->match <= r->options.grow_lag)
 		member_set_add(&r->counting, p->id);
 }
@@ -159,6 +159,13 @@ static void send_snapshot(struct replica_peer *p, struct replica_actions *out)
 {
 	p->snapshot = true;
 	replica_do(out, REPLICA_DO_SNAPSHOT)->member = p->id;
+}
+
+/* From here on it owes acknowledgements again. */
+static void snapshot_over(struct replica_peer *p)
+{
+	p->snapshot = false;
+	p->stalled_ticks = 0;
 }
 
 void primary_on_ack(struct replica *r, const struct replica_message *m, struct replica_actions *out)
@@ -177,7 +184,8 @@ void primary_on_ack(struct replica *r, const struct replica_message *m, struct r
 		                           .next = m->last + 1,
 		                           .commit_known = m->commit,
 		                           .commit_shipped = m->commit,
-		                           .goal = r->last};
+		                           .goal = r->last,
+		                           .silent = p->silent};
 	if (m->last > p->match || m->commit > p->commit_known)
 		p->quiet_ticks = 0;
 	p->match = m->last > p->match ? m->last : p->match;
@@ -186,6 +194,8 @@ void primary_on_ack(struct replica *r, const struct replica_message *m, struct r
 	if (p->next <= p->match || (m->gap && !p->rewound)) /* of a row of gaps, one is answered */
 		p->next = p->match + 1;
 	p->rewound |= m->gap;
+	if (p->snapshot && p->next >= r->first)
+		snapshot_over(p); /* it has it */
 	if (p->next < r->first && !p->snapshot)
 		send_snapshot(p, out);
 	consider(r, p);
@@ -198,9 +208,40 @@ void replica_snapshot_ended(struct replica *r, uint16_t member, struct replica_a
 	struct replica_peer *p = peer_find(r, member);
 	if (!r->primary || !p || !p->snapshot)
 		return;
-	p->snapshot = false;
+	snapshot_over(p);
 	p->quiet_ticks = r->options.retry_ticks; /* its acknowledgement tells whether another is needed */
 	replica_do(out, REPLICA_DO_SHIP);
+}
+
+void replica_offer(struct replica *r, uint16_t member, uint64_t session, uint64_t last, struct replica_actions *out)
+{
+	const struct replica_peer *p = peer_look(r, member);
+	if (!r->primary || !p)
+		return;
+	struct replica_message *m = replica_send(r, out, REPLICA_OFFER, member);
+	m->epoch = r->epoch;
+	m->incarnation = p->incarnation;
+	m->session = session;
+	m->first = r->first;
+	m->last = last;
+}
+
+bool replica_needs_snapshot(const struct replica *r, uint16_t member)
+{
+	const struct replica_peer *p = r->primary ? peer_look(r, member) : NULL;
+	return !p || !p->established || p->snapshot || p->next < r->first;
+}
+
+uint64_t replica_incarnation_of(const struct replica *r, uint16_t member)
+{
+	const struct replica_peer *p = r->primary ? peer_look(r, member) : NULL;
+	return p ? p->incarnation : 0;
+}
+
+bool replica_hears(const struct replica *r, uint16_t member)
+{
+	const struct replica_peer *p = r->primary ? peer_look(r, member) : NULL;
+	return p && !p->silent;
 }
 
 /* --- Time */
@@ -214,7 +255,7 @@ static void watch_progress(struct replica *r, struct replica_peer *p)
 	} else {
 		p->stalled_ticks++;
 	}
-	if (p->stalled_ticks >= r->options.stall_ticks && !is_in_sync(r, p->id))
+	if (p->stalled_ticks >= r->options.stall_ticks && !p->snapshot && !is_in_sync(r, p->id))
 		unestablish(r, p);
 }
 
@@ -258,12 +299,33 @@ void primary_tick(struct replica *r, const struct heartbeat *h, struct replica_a
 	for (uint32_t i = 0; i < r->peers_count; i++) {
 		watch_progress(r, &r->peers[i]);
 		remind(r, &r->peers[i], out);
+		consider(r, &r->peers[i]); /* what was in its way may be over, and it need not say anything */
 	}
 	replica_do(out, REPLICA_DO_SHIP);
 	primary_advance(r, out);
 }
 
 /* --- Who is in sync */
+
+static void peer_remove(struct replica *r, uint16_t id)
+{
+	struct replica_peer *p = peer_find(r, id);
+	if (p)
+		*p = r->peers[--r->peers_count];
+}
+
+/* Who was dropped, and cannot be in sync any more, is a stranger: room is left for another. */
+static void forget_dropped(struct replica *r)
+{
+	for (uint32_t i = r->dropping.count; i-- > 0;) {
+		const uint16_t id = r->dropping.ids[i];
+		if (is_in_sync(r, id) || member_set_has(&r->proposed, id))
+			continue;
+		member_set_remove(&r->counting, id);
+		member_set_remove(&r->dropping, id);
+		peer_remove(r, id);
+	}
+}
 
 void primary_on_record(struct replica *r, struct replica_actions *out)
 {
@@ -276,9 +338,7 @@ void primary_on_record(struct replica *r, struct replica_actions *out)
 				establish(r, p, out);
 		}
 	}
-	for (uint32_t i = r->dropping.count; i-- > 0;)
-		if (!is_in_sync(r, r->dropping.ids[i])) /* done */
-			member_set_remove(&r->dropping, r->dropping.ids[i]);
+	forget_dropped(r);
 	primary_advance(r, out);
 }
 
@@ -306,8 +366,9 @@ static bool hand_over(struct replica *r, struct replica_actions *out)
 	return true;
 }
 
-/* Those who hold up commits, as far as the rest is enough. */
-static bool shrink(struct replica *r, struct replica_actions *out)
+/* Those who hold up commits, as far as the rest is enough; once the coordinator has answered. Who hears nobody, the coordinator neither, does not make itself the
+ * only one in sync: the others may be well, and one of them shall have its place. */
+static bool shrink(struct replica *r, bool fresh, struct replica_actions *out)
 {
 	struct replica_record next = r->record;
 	for (uint32_t i = 0; i < r->peers_count && next.isr.count > next.min_isr; i++) {
@@ -317,7 +378,10 @@ static bool shrink(struct replica *r, struct replica_actions *out)
 	}
 	if (next.isr.count == r->record.isr.count)
 		return false;
-	replica_propose(r, &next, out);
+	if (fresh)
+		replica_propose(r, &next, out);
+	else
+		replica_ask(r, out);
 	return true;
 }
 
@@ -335,11 +399,26 @@ static void grow(struct replica *r, struct replica_actions *out)
 		replica_propose(r, &next, out);
 }
 
-void primary_decide(struct replica *r, struct replica_actions *out)
+/* Whoever may yet get in sync by a change of unknown outcome, and holds up commits: the record is put as it is, and then the other one comes too late. */
+static bool rule_out(struct replica *r, struct replica_actions *out)
+{
+	for (uint32_t i = 0; i < r->proposed.count; i++) {
+		const uint16_t id = r->proposed.ids[i];
+		const struct replica_peer *p = peer_look(r, id);
+		const bool well = p && p->established && !p->silent && p->stalled_ticks < r->options.stall_ticks;
+		if (well || id == r->options.self || is_in_sync(r, id))
+			continue;
+		replica_propose(r, &r->record, out);
+		return true;
+	}
+	return false;
+}
+
+void primary_decide(struct replica *r, bool fresh, struct replica_actions *out)
 {
 	if (r->moving_to != MEMBER_NONE && hand_over(r, out))
 		return;
-	if (!shrink(r, out))
+	if (!shrink(r, fresh, out) && !rule_out(r, out))
 		grow(r, out);
 }
 
@@ -358,7 +437,27 @@ weir_status replica_drop(struct replica *r, uint16_t member, struct replica_acti
 	if (!r->primary || member == r->options.self || r->dropping.count == WEIR_REPLICAS_MAX)
 		return WEIR_E_STATE;
 	member_set_add(&r->dropping, member);
+	forget_dropped(r);
 	replica_decide(r, false, out);
+	return WEIR_OK;
+}
+
+weir_status replica_rebuild(struct replica *r, uint16_t member, struct replica_actions *out)
+{
+	const struct replica_peer *p = peer_look(r, member);
+	if (!r->primary || r->record.isr.count < 2)
+		return WEIR_E_STATE;
+	if (member == r->options.self) {
+		r->spoilt = true;
+		replica_step_down(r, out);
+		replica_decide(r, false, out);
+		return WEIR_OK;
+	}
+	if (!p || !p->established)
+		return WEIR_E_STATE;
+	struct replica_message *m = replica_send(r, out, REPLICA_REBUILD, member);
+	m->epoch = r->epoch;
+	m->incarnation = p->incarnation;
 	return WEIR_OK;
 }
 

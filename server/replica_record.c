@@ -8,7 +8,7 @@ static bool is_in_sync(const struct replica *r)
 
 bool replica_must_leave(const struct replica *r)
 {
-	return !r->whole && (!r->confirmed || is_in_sync(r));
+	return (!r->whole || r->spoilt) && (!r->confirmed || is_in_sync(r));
 }
 
 void replica_step_down(struct replica *r, struct replica_actions *out)
@@ -24,7 +24,7 @@ void replica_step_down(struct replica *r, struct replica_actions *out)
 
 /* --- Asking */
 
-static void ask(struct replica *r, struct replica_actions *out)
+void replica_ask(struct replica *r, struct replica_actions *out)
 {
 	r->asking = ASKING_READ;
 	replica_do(out, REPLICA_DO_READ);
@@ -40,12 +40,16 @@ void replica_propose(struct replica *r, const struct replica_record *record, str
 		member_set_add(&r->proposed, record->isr.ids[i]);
 }
 
-/* Not whole, and maybe in sync. */
+/* Not whole, or spoilt, and maybe in sync. */
 static void leave(struct replica *r, bool fresh, struct replica_actions *out)
 {
 	struct replica_record next = r->record;
 	if (!fresh) {
-		ask(r, out);
+		replica_ask(r, out);
+		return;
+	}
+	if (next.isr.count == 1 && r->whole) { /* nobody else has what it has, right or wrong */
+		r->spoilt = false;
 		return;
 	}
 	if (next.isr.count == 1) {
@@ -64,7 +68,7 @@ static void campaign(struct replica *r, bool fresh, struct replica_actions *out)
 {
 	struct replica_record next = r->record;
 	if (!fresh) {
-		ask(r, out);
+		replica_ask(r, out);
 		return;
 	}
 	if (next.primary != r->options.self)
@@ -77,7 +81,7 @@ static void campaign(struct replica *r, bool fresh, struct replica_actions *out)
 static void decide_in_sync(struct replica *r, bool fresh, struct replica_actions *out)
 {
 	const struct replica_record *n = &r->record;
-	if (!r->whole)
+	if (!r->whole || r->spoilt)
 		leave(r, fresh, out);
 	else if (n->primary == r->options.self && n->epoch > r->promising)
 		follower_promise(r, n->epoch, r->options.self, out); /* then it begins */
@@ -90,13 +94,15 @@ static void decide_in_sync(struct replica *r, bool fresh, struct replica_actions
 void replica_decide(struct replica *r, bool fresh, struct replica_actions *out)
 {
 	const bool astray = !r->primary && r->unestablished >= 2 * r->options.stall_ticks;
+	if (r->spoilt && r->confirmed && !is_in_sync(r))
+		follower_begin_anew(r, out);
 	if (r->asking != ASKING_NOTHING || r->patience || r->lost)
 		return;
 	if (!r->confirmed || r->unsure || (astray && !fresh)) {
 		r->unestablished = 0;
-		ask(r, out);
+		replica_ask(r, out);
 	} else if (r->primary) {
-		primary_decide(r, out);
+		primary_decide(r, fresh, out);
 	} else if (is_in_sync(r)) {
 		decide_in_sync(r, fresh, out);
 	}

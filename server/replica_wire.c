@@ -19,8 +19,9 @@ _Static_assert(JOURNAL_LEDGER == FRAME_PARTITION_ALL, "a record's partition is t
 /* What a kind has beside its servers and an incarnation. */
 struct form {
 	uint8_t record;
-	bool incarnation; /* is never 0 */
-	bool epoch, index, commit, durable;
+	bool incarnation;                   /* is never 0 */
+	bool epoch, index, commit, durable; /* index: of an OFFER its session, commit its last, durable its first */
+	bool hashes;                        /* in the places of commit and durable */
 	uint16_t sections_min, sections_max;
 };
 static const struct form forms[] = {
@@ -32,6 +33,10 @@ static const struct form forms[] = {
     [REPLICA_ACK] =
         {.record = RECORD_REPLICA_ACK, .incarnation = true, .epoch = true, .index = true, .commit = true, .durable = true},
     [REPLICA_REFUSE] = {.record = RECORD_REPLICA_REFUSE, .incarnation = true, .epoch = true},
+    [REPLICA_OFFER] =
+        {.record = RECORD_REPLICA_OFFER, .incarnation = true, .epoch = true, .index = true, .commit = true, .durable = true},
+    [REPLICA_SCRUBBED] = {.record = RECORD_REPLICA_SCRUBBED, .index = true, .hashes = true},
+    [REPLICA_REBUILD] = {.record = RECORD_REPLICA_REBUILD, .incarnation = true, .epoch = true},
 };
 #define FORMS (sizeof forms / sizeof *forms)
 
@@ -47,17 +52,17 @@ static struct record record_of(uint16_t partition, const struct replica_message 
 	const struct form *f = &forms[m->kind];
 	struct record r = {
 	    .kind = f->record, .partition = partition, .request_id = m->incarnation, .c = m->from | (uint32_t)m->to << 16};
+	const bool offer = m->kind == REPLICA_OFFER;
+	const uint64_t commit = offer ? m->last : m->commit, durable = offer ? m->first : m->durable;
 	r.a = f->epoch ? m->epoch : 0;
 	if (f->index)
-		r.b = m->kind == REPLICA_APPEND ? m->first : m->last;
-	if (f->commit) {
-		r.pass = (uint32_t)(m->commit >> 32);
-		r.unit = (uint32_t)m->commit;
-	}
-	if (f->durable) {
-		r.attempt = (uint32_t)(m->durable >> 32);
-		r.status = (uint32_t)m->durable;
-	}
+		r.b = offer ? m->session : m->kind == REPLICA_APPEND ? m->first : m->last;
+	const uint64_t first = f->hashes ? m->rows : f->commit ? commit : 0;
+	const uint64_t second = f->hashes ? m->state : f->durable ? durable : 0;
+	r.pass = (uint32_t)(first >> 32);
+	r.unit = (uint32_t)first;
+	r.attempt = (uint32_t)(second >> 32);
+	r.status = (uint32_t)second;
 	r.flags = m->kind == REPLICA_ACK && m->gap ? RECORD_REPLICA_GAP : 0;
 	return r;
 }
@@ -130,7 +135,7 @@ static bool has_only(const struct record *r, const struct form *f)
 {
 	const uint8_t flags = r->kind == RECORD_REPLICA_ACK ? RECORD_REPLICA_GAP : 0;
 	return !(r->flags & ~flags) && !r->part && !r->batch && (f->epoch || !r->a) && (f->index || !r->b) &&
-	       (f->commit || !(r->pass | r->unit)) && (f->durable || !(r->attempt | r->status));
+	       (f->commit || f->hashes || !(r->pass | r->unit)) && (f->durable || f->hashes || !(r->attempt | r->status));
 }
 
 static weir_status check_record(const struct record *r, const struct form *f, weir_error *err)
@@ -142,12 +147,18 @@ static weir_status check_record(const struct record *r, const struct form *f, we
 		return corrupt(r, "what must be zero is not", err);
 	if (f->incarnation && r->request_id == 0)
 		return corrupt(r, "of no incarnation", err);
+	if (r->kind == RECORD_REPLICA_SCRUBBED && r->b == 0)
+		return corrupt(r, "of no entry", err);
 	if (f->epoch && r->a == 0)
 		return corrupt(r, "of no epoch", err);
 	if (r->sections < f->sections_min || r->sections > f->sections_max)
 		return corrupt(r, "it has not as many sections as its kind", err);
 	if (r->kind == RECORD_REPLICA_APPEND && (r->b == 0 || r->b > UINT64_MAX - WEIR_RECORD_SECTIONS_MAX))
 		return corrupt(r, "its first entry has no index", err);
+	if (r->kind == RECORD_REPLICA_OFFER && r->b == 0)
+		return corrupt(r, "of no session", err);
+	if (r->kind == RECORD_REPLICA_OFFER && !(r->attempt | r->status))
+		return corrupt(r, "of no log", err);
 	if (r->kind == RECORD_REPLICA_ACK && (join(r->pass, r->unit) > r->b || join(r->attempt, r->status) > r->b))
 		return corrupt(r, "committed or durable is more than there is", err);
 	return WEIR_OK;
@@ -166,8 +177,18 @@ static struct replica_message message_of(const struct record *r, enum replica_me
 	if (kind == REPLICA_APPEND) {
 		m.first = r->b;
 		m.last = r->b + r->sections - 1;
+	} else if (kind == REPLICA_OFFER) {
+		m.session = r->b;
+		m.first = m.durable;
+		m.last = m.commit;
+		m.commit = m.durable = 0;
 	} else {
 		m.last = r->b;
+	}
+	if (forms[kind].hashes) {
+		m.rows = m.commit;
+		m.state = m.durable;
+		m.commit = m.durable = 0;
 	}
 	return m;
 }

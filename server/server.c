@@ -6,12 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "checkpoint_coordinator.h"
 #include "checkpoint_restore.h"
 #include "durable.h"
+#include "heart_loop.h"
 #include "ledger_log.h"
+#include "ledger_role.h"
 #include "placement.h"
+#include "roles.h"
 #include "server_internal.h"
 #include "service.h"
 
@@ -41,6 +45,40 @@ void server_wait_idle(struct server *s)
 	while (s->busy)
 		pthread_cond_wait(&s->idle, &s->lock);
 	pthread_mutex_unlock(&s->lock);
+}
+
+/* --- Who has which partition */
+
+uint32_t server_replicas(const struct server *s)
+{
+	const uint32_t wanted = s->options.replicas ? s->options.replicas : 1;
+	return wanted < s->options.servers ? wanted : s->options.servers;
+}
+
+static bool is_host(const struct server *s, uint32_t partition)
+{
+	bool here = false;
+	for (uint32_t i = 0; i < server_replicas(s); i++)
+		here |= placement_replica(partition, i, s->options.servers) == s->options.index;
+	return here;
+}
+
+uint32_t server_servers_max(const struct server *s)
+{
+	const uint32_t most = s->options.servers + WEIR_SERVERS_ADDED_MAX;
+	if (server_replicas(s) == 1)
+		return s->options.servers;
+	return most < WEIR_SERVERS_MAX ? most : WEIR_SERVERS_MAX;
+}
+
+static void post_to_loop(void *loop, void (*run)(void *arg), void *arg)
+{
+	rpc_loop_post(loop, run, arg);
+}
+
+struct poster server_poster(const struct server *s)
+{
+	return (struct poster){.post = post_to_loop, .to = s->executors[0].loop};
 }
 
 /* --- Executors */
@@ -106,7 +144,10 @@ static void executor_tick(void *arg)
 	struct executor *e = arg;
 	if (atomic_load(&e->server->stopping))
 		return;
+	if (e->server->heart)
+		heart_loop_ran(e->server->heart, (uint32_t)(e - e->server->executors));
 	expire_parked(e, clock_ms(e->server->options.clock));
+	roles_tick(e);
 	if (e->server->durable)
 		durable_tick(e->server, e);
 	rpc_loop_after(e->loop, TICK_MS, executor_tick, e);
@@ -117,7 +158,10 @@ static void ledger_ticks(void *arg)
 	struct server *s = arg;
 	if (atomic_load(&s->stopping))
 		return;
-	if (!s->ledger_held && !(s->ledger_log && ledger_log_is_blocked(s->ledger_log)))
+	if (s->heart)
+		heart_loop_ran(s->heart, s->options.executors);
+	ledger_role_tick(s);
+	if (forward_is_open(s) && !(s->ledger_log && ledger_log_is_blocked(s->ledger_log)))
 		ledger_tick(s->ledger);
 	forward_commit(s);
 	if (s->ledger_log)
@@ -127,24 +171,50 @@ static void ledger_ticks(void *arg)
 
 /* --- Start */
 
-static weir_status start_partition(struct server *s, uint32_t id, weir_error *err)
+static weir_status make_partition(struct server *s, uint32_t id, struct partition **out, weir_error *err)
 {
 	struct partition_options o = {.id = id,
 	                              .partitions = s->options.partitions,
 	                              .generation = s->options.generation,
-	                              .epoch = 1,
 	                              .clock = s->options.clock,
 	                              .logger = s->options.logger,
-	                              .not_finite = s->options.not_finite};
+	                              .not_finite = s->options.not_finite,
+	                              .ack = s->options.ack};
 	struct store_options store;
+	*out = NULL;
+	roles_prepare_partition(s, &o);
 	if (s->durable)
 		durable_prepare_partition(s, &o, &store);
 	else if (!(o.log = log_memory_create()))
 		return weir_fail(err, WEIR_E_MEMORY, "partition %u: out of memory", id);
-	struct partition *p = s->partitions[id] = partition_create(&o, err);
-	if (!p)
-		return WEIR_E_MEMORY;
-	return s->durable ? durable_fill_partition(s, p, err) : WEIR_OK;
+	*out = partition_create(&o, err);
+	return *out ? WEIR_OK : WEIR_E_MEMORY;
+}
+
+static weir_status start_partition(struct server *s, uint32_t id, weir_error *err)
+{
+	struct partition *p;
+	weir_status status = make_partition(s, id, &p, err);
+	s->partitions[id] = p;
+	return !status && s->durable ? durable_fill_partition(s, p, err) : status;
+}
+
+weir_status server_begin_partition(struct server *s, uint32_t id, weir_error *err)
+{
+	struct partition *p;
+	assert(!s->partitions[id]);
+	weir_status status = make_partition(s, id, &p, err);
+	if (!status && s->durable)
+		status = durable_begin_partition(s, p, err);
+	if (status) {
+		if (p)
+			partition_close(p);
+		partition_destroy(p);
+		return status;
+	}
+	partition_recovered(p);
+	s->partitions[id] = p;
+	return WEIR_OK;
 }
 
 static weir_status start_executors(struct server *s, weir_error *err)
@@ -162,7 +232,7 @@ static weir_status start_executors(struct server *s, weir_error *err)
 			return WEIR_E_MEMORY;
 	}
 	for (uint32_t p = 0; p < o->partitions; p++)
-		if (placement_server(p, o->servers) == o->index) {
+		if (is_host(s, p) || (s->durable && promises_found(s->standing.promises, (uint16_t)p).promised > 0)) {
 			weir_status status = start_partition(s, p, err);
 			if (status)
 				return status;
@@ -172,12 +242,33 @@ static weir_status start_executors(struct server *s, weir_error *err)
 
 static weir_status start_ledger(struct server *s, const struct ledger_options *options, weir_error *err)
 {
-	if (!options)
+	if (!options || !ledger_role_is_host(s))
 		return WEIR_OK;
 	s->ledger_loop = rpc_loop_create(s->options.rpc, "ledger", err);
 	if (!s->ledger_loop)
 		return WEIR_E_MEMORY;
-	return ledger_create(&s->ledger, options, err);
+	struct ledger_options own = *options;
+	own.boot = server_volatile_boot(s);
+	return ledger_create(&s->ledger, &own, err);
+}
+
+weir_status server_open_standing(struct server *s, const struct promising_options *folder, enum promises_log log, bool restore,
+                                 weir_error *err)
+{
+	const struct server_options *o = &s->options;
+	char holder[WEIR_NAME_BYTES_MAX + 32];
+	struct standing_options options = {
+	    .disk = folder->disk,
+	    .path = folder->path,
+	    .holder = holder,
+	    .clock = o->clock,
+	    .who = {.generation = o->generation, .index = o->index, .servers = o->servers, .partitions = o->partitions},
+	    .log = log,
+	    .restore = restore};
+	memcpy(options.who.uuid, o->uuid, sizeof options.who.uuid);
+	memcpy(options.machine_boot, folder->machine_boot, sizeof options.machine_boot);
+	snprintf(holder, sizeof holder, "%s, pid %ld", s->name, (long)getpid());
+	return standing_open(&s->standing, &options, err);
 }
 
 static bool is_restored(const struct server_options *o)
@@ -185,11 +276,18 @@ static bool is_restored(const struct server_options *o)
 	return o->restore && *o->restore;
 }
 
+/* A log in memory, behind what was restored. */
+static weir_status begin_behind(const struct server *s, struct log *log, weir_error *err)
+{
+	return s->begun ? log->ops->restart(log, s->begun + 1, err) : WEIR_OK;
+}
+
 /* Rows and state of this server's partitions, and the ledger's, from the checkpoint. Before anybody may ask. */
 static weir_status restore(struct server *s, const struct server_options *o, weir_error *err)
 {
 	struct checkpoint_restore *r = NULL;
-	struct checkpoint_restore_job job = {.generation = o->generation, .partitions = o->partitions};
+	struct checkpoint_restore_job job = {
+	    .generation = o->generation, .partitions = o->partitions, .replicated = server_replicas(s) > 1};
 	uint8_t *ledger = NULL;
 	size_t bytes = 0;
 	if (!is_restored(o) || (s->durable && !durable_is_restoring(s)))
@@ -201,11 +299,15 @@ static weir_status restore(struct server *s, const struct server_options *o, wei
 			status = checkpoint_restore_partition(r, s->partitions[p], s->cold, err);
 			if (!status && s->durable)
 				status = durable_load_rows(s, s->partitions[p], err);
+			else if (!status)
+				status = begin_behind(s, partition_log(s->partitions[p]), err);
 		}
 	if (!status && s->ledger) {
 		status = checkpoint_restore_ledger(r, &ledger, &bytes, err);
 		if (!status)
 			status = ledger_merge(s->ledger, ledger, bytes, NULL, err);
+		if (!status && s->begun && !(s->ledger_began = message_copy(ledger, bytes)))
+			status = weir_fail(err, WEIR_E_MEMORY, "ledger: out of memory");
 	}
 	free(ledger);
 	checkpoint_restore_close(r);
@@ -215,15 +317,16 @@ static weir_status restore(struct server *s, const struct server_options *o, wei
 	return status;
 }
 
-/* From here on partitions and ledger are what their logs say. */
+/* From here on partitions and ledger are what their logs say, and this start's entries come behind. */
 static weir_status begin_logs(struct server *s, weir_error *err)
 {
-	if (s->durable)
-		return durable_recover(s, err);
-	for (uint32_t p = 0; p < s->options.partitions; p++)
+	weir_status status = s->durable ? durable_recover(s, err) : WEIR_OK;
+	for (uint32_t p = 0; p < s->options.partitions && !s->durable; p++)
 		if (s->partitions[p])
 			partition_recovered(s->partitions[p]);
-	return WEIR_OK;
+	if (!status)
+		status = ledger_role_prepare(s, err);
+	return status ? status : roles_start(s, err);
 }
 
 static weir_status start_checkpoints(struct server *s, const struct server_options *o, weir_error *err)
@@ -231,18 +334,67 @@ static weir_status start_checkpoints(struct server *s, const struct server_optio
 	if (!o->checkpoint)
 		return WEIR_OK;
 	s->takes = checkpoint_takes_create(s, o->checkpoint);
-	if (s->takes && s->ledger)
+	if (s->takes && s->ledger_loop)
 		s->coordinator = checkpoint_coordinator_create(s, o->checkpoint, o->ledger->servers, o->ledger->servers_count);
-	if (!s->takes || (s->ledger && !s->coordinator))
+	if (!s->takes || (s->ledger_loop && !s->coordinator))
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory for checkpoints", o->name);
 	return WEIR_OK;
 }
 
+static weir_status open_folder(struct server *s, const struct server_options *o, weir_error *err)
+{
+	if (o->durable)
+		return durable_open(s, o->durable, is_restored(o), err);
+	return o->promising ? server_open_standing(s, o->promising, PROMISES_LOG_MEMORY, false, err) : WEIR_OK;
+}
+
+/* What copies of partitions need. */
+static weir_status check_replicas(const struct server *s, const struct server_options *o, weir_error *err)
+{
+	if (server_replicas(s) == 1)
+		return WEIR_OK;
+	assert(s->standing.promises);
+	if (!o->coordinator)
+		return weir_fail(err, WEIR_E_INVALID, "%s: partitions with replicas need a coordinator, and none is given", o->name);
+	return WEIR_OK;
+}
+
+static bool address_of(void *server, uint16_t i, char *out)
+{
+	const struct server *s = server;
+	return partition_map_address(s->map, i, out);
+}
+
+/* Before streams may come in. */
+static weir_status start_heart(struct server *s, const struct server_options *o, weir_error *err)
+{
+	if (server_replicas(s) == 1)
+		return WEIR_OK;
+	struct heart_loop_options heart = {.rpc = o->rpc,
+	                                   .logger = o->logger,
+	                                   .generation = o->generation,
+	                                   .self = (uint16_t)o->index,
+	                                   .servers = server_servers_max(s),
+	                                   .partitions = o->partitions,
+	                                   .executors = o->executors + (s->ledger_loop != NULL), /* whose loop must run, too */
+	                                   .incarnation = promises_incarnation(s->standing.promises),
+	                                   .boot = o->boot,
+	                                   .arg = s,
+	                                   .address = address_of};
+	memcpy(heart.uuid, o->uuid, sizeof heart.uuid);
+	return heart_loop_create(&s->heart, &heart, err);
+}
+
 static weir_status start(struct server *s, const struct server_options *o, weir_error *err)
 {
-	if (!s->executors || !s->loops || !s->partitions)
+	assert(o->index < server_servers_max(s));
+	if (!s->executors || !s->loops || !s->partitions || !s->map)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", o->name);
-	weir_status status = o->durable ? durable_open(s, o->durable, is_restored(o), err) : WEIR_OK;
+	weir_status status = open_folder(s, o, err);
+	if (!status)
+		status = check_replicas(s, o, err);
+	if (!status)
+		status = roles_create(s, o, err);
 	if (!status)
 		status = start_executors(s, err);
 	if (!status)
@@ -251,6 +403,8 @@ static weir_status start(struct server *s, const struct server_options *o, weir_
 		status = restore(s, o, err);
 	if (!status)
 		status = begin_logs(s, err);
+	if (!status)
+		status = start_heart(s, o, err);
 	if (!status)
 		status = rpc_server_start(&s->listener, o->rpc, o->listen, s->loops, o->executors, service_handlers(), s, err);
 	if (status)
@@ -261,14 +415,14 @@ static weir_status start(struct server *s, const struct server_options *o, weir_
 		return status;
 	for (uint32_t i = 0; i < o->executors; i++)
 		rpc_loop_post(s->executors[i].loop, executor_tick, &s->executors[i]);
-	if (s->ledger)
+	if (s->ledger_loop)
 		rpc_loop_post(s->ledger_loop, ledger_ticks, s);
 	return WEIR_OK;
 }
 
 weir_status server_create(struct server **out, const struct server_options *options, weir_error *err)
 {
-	assert(options->executors > 0 && options->servers > 0 && options->index < options->servers);
+	assert(options->executors > 0 && options->servers > 0);
 	assert(options->partitions > 0 && options->partitions <= WEIR_PARTITIONS_MAX);
 	*out = NULL;
 	struct server *s = calloc(1, sizeof *s);
@@ -279,15 +433,20 @@ weir_status server_create(struct server **out, const struct server_options *opti
 	s->options.checkpoint = NULL;
 	s->options.restore = NULL;
 	s->options.durable = NULL;
+	s->options.promising = NULL;
+	s->options.coordinator = NULL;
 	s->options.listen = NULL;
+	s->options.addresses = NULL;
 	snprintf(s->name, sizeof s->name, "%s", options->name);
 	s->options.name = s->name;
+	s->begun = is_restored(options) && server_replicas(s) > 1 ? CHECKPOINT_RESTORE_INDEX : 0;
 	s->started_ms = clock_ms(options->clock);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->idle, NULL);
 	s->executors = calloc(options->executors, sizeof *s->executors);
 	s->loops = calloc(options->executors, sizeof(struct rpc_loop *));
-	s->partitions = calloc(options->partitions, sizeof(struct partition *));
+	s->partitions = calloc(options->partitions, sizeof *s->partitions);
+	s->map = partition_map_create(options->partitions, options->servers, server_servers_max(s), options->addresses);
 	weir_status status = start(s, options, err);
 	if (status)
 		server_destroy(s);
@@ -299,6 +458,11 @@ weir_status server_create(struct server **out, const struct server_options *opti
 const char *server_address(const struct server *s)
 {
 	return s->address;
+}
+
+bool server_is_coordinated(const struct server *s)
+{
+	return server_replicas(s) == 1 || roles_are_known(s);
 }
 
 weir_status server_check_job(const struct server *s, const uint8_t *uuid, size_t uuid_bytes, uint64_t generation, weir_error *err)
@@ -320,6 +484,7 @@ static void finish_streams(struct executor *e, void *arg)
 {
 	(void)arg;
 	expire_parked(e, INT64_MAX);
+	roles_end_links(e);
 	for (struct sink *k = e->streams, *next; k; k = next) {
 		next = k->next;
 		sink_finish(k);
@@ -335,6 +500,7 @@ static void tour_nothing(struct executor *e, void *arg)
 static void close_ledger(void *arg)
 {
 	struct server *s = arg;
+	ledger_role_leave(s);
 	ledger_close(s->ledger);
 	forward_commit(s);
 	server_leave(s);
@@ -360,7 +526,9 @@ static void end_checkpoints(struct server *s)
 void server_drain(struct server *s, uint32_t timeout_ms)
 {
 	atomic_store(&s->draining, true);
-	if (s->ledger) {
+	if (s->heart)
+		heart_loop_hush(s->heart);
+	if (s->ledger_loop) {
 		server_enter(s);
 		rpc_loop_post(s->ledger_loop, close_ledger, s);
 	}
@@ -383,7 +551,7 @@ static void end_waiting(struct server *s)
 {
 	if (s->durable)
 		durable_settle(s);
-	if (s->ledger) {
+	if (s->ledger_loop) {
 		server_enter(s);
 		rpc_loop_post(s->ledger_loop, close_ledger, s);
 	}
@@ -397,11 +565,16 @@ static void free_parts(struct server *s)
 		record_writer_destroy(s->executors[i].writer);
 	for (uint32_t p = 0; s->partitions && p < s->options.partitions; p++)
 		partition_destroy(s->partitions[p]);
+	roles_free(s);
+	heart_loop_destroy(s->heart);
 	if (s->durable)
 		durable_close(s);
+	else
+		standing_close(&s->standing, false);
 	free(s->executors);
 	free(s->loops);
 	free(s->partitions);
+	partition_map_destroy(s->map);
 	pthread_mutex_destroy(&s->lock);
 	pthread_cond_destroy(&s->idle);
 	free(s);
@@ -416,16 +589,22 @@ void server_destroy(struct server *s)
 	end_checkpoints(s); /* nobody asks for one any more */
 	atomic_store(&s->stopping, true);
 	if (s->loops && s->loops[s->options.executors - 1] && s->loops[0]) {
+		roles_end_snapshots(s);
+		ledger_role_end_snapshots(s);
 		end_waiting(s);
 		if (s->durable)
 			durable_stop(s);
+		roles_stop(s);
 	}
+	promises_stop(s->standing.promises);
+	heart_loop_stop(s->heart);
 	for (uint32_t i = 0; s->loops && i < s->options.executors; i++)
 		if (s->loops[i])
 			rpc_loop_destroy(s->loops[i]);
 	if (s->ledger_loop)
 		rpc_loop_destroy(s->ledger_loop);
 	ledger_log_destroy(s->ledger_log);
+	message_release(s->ledger_began);
 	if (s->ledger)
 		ledger_destroy(s->ledger);
 	free_parts(s);

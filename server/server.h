@@ -11,23 +11,45 @@
 #include "rpc.h"
 
 struct checkpoint_options;
+struct coord;
+struct coord_options;
+struct poster;
 struct server;
 
 /* The log on disk: durable.h. */
 struct durable_options {
 	struct disk *disk;
 	const char *path;             /* this server's folder, made when missing; copied */
+	uint8_t machine_boot[16];     /* process_machine_boot */
 	uint64_t memory_budget_bytes; /* rows, RocksDB's memory, buffers: what the process has beyond what it began with */
 	bool owns_process;            /* one server in this process: its memory can be measured */
 	uint32_t fsync_interval_ms, flush_interval_ms;
 	uint64_t journal_segment_bytes; /* 0: WEIR_JOURNAL_SEGMENT_BYTES */
 	uint64_t rows_at_start;         /* loaded before it serves; 0: WEIR_ROWS_AT_START */
-	bool ack_disk;                  /* cluster.ack: disk */
 	/* Storage has failed for good: the process should end at once, nothing more can be promised. Any thread, maybe more than once. */
 	void (*failed)(void *arg, const weir_error *err);
 	void *arg;
 	/* Whether the process was asked to end: then a start that waits for a full disk fails. May be NULL; any thread. */
 	bool (*asked_to_end)(void *arg);
+};
+
+/* The log in memory, of a job whose partitions have replicas on other servers: where this one keeps what it promises them (standing.h). */
+struct promising_options {
+	struct disk *disk;
+	const char *path; /* this server's folder, made when missing; copied */
+	uint8_t machine_boot[16];
+	/* As durable_options has it; may be NULL. */
+	void (*failed)(void *arg, const weir_error *err);
+	void *arg;
+};
+
+/* The coordinator that the servers of a job share. */
+struct coordinator_options {
+	const char *etcd; /* coord_etcd.h's url; borrowed as long as the server is there. NULL: sessions are opened as follows */
+	/* Opens a session, on the thread that `session` posts to; it must not wait for anything. options: as of coord.h. */
+	weir_status (*open)(void *arg, struct coord **out, const struct poster *session, const struct coord_options *options,
+	                    weir_error *err);
+	void *arg;
 };
 
 struct server_options {
@@ -38,21 +60,34 @@ struct server_options {
 	const char *listen; /* rpc_server_start's address */
 	uint8_t uuid[16];
 	uint64_t generation;
-	uint64_t boot;                               /* drawn at random for this start; who asks for the status is told */
-	uint32_t index, servers;                     /* this one owns the partitions p with p mod servers == index */
-	uint32_t partitions;                         /* of the job */
-	uint32_t executors;                          /* threads that own partitions; connections spread over them */
-	uint32_t not_finite;                         /* enum partition_not_finite */
-	const struct durable_options *durable;       /* NULL: the log is in memory; copied */
-	const struct checkpoint_options *checkpoint; /* NULL: none can be taken; copied */
+	uint64_t boot;                 /* drawn at random for this start; who asks for the status is told, and boot.c */
+	uint32_t index, servers;       /* the job began with so many, on which placement.h puts partitions; one with a higher index was added, and has none at first */
+	uint32_t partitions;           /* of the job */
+	uint32_t replicas;             /* of each partition, on as many servers; 0: 1 */
+	uint64_t catch_up_bytes_per_s; /* of snapshots sent to replicas, of all together; 0: no limit */
+	uint64_t backlog_bytes;        /* of their logs, kept for replicas that are behind; 0: WEIR_BACKLOG_BYTES */
+	uint32_t min_isr;              /* so many must have an entry before it counts; 0: 1 of 2 replicas, 2 of 3 */
+	uint32_t scrub_interval_ms;    /* between two scrubs of a partition that has replicas (scrub.h); 0: only when asked */
+	const struct coordinator_options *coordinator; /* needed where there are replicas; NULL: none. Copied */
+	const char *const *addresses;                  /* (servers) as clients reach them, "": not known; NULL: none is. Copied */
+	uint32_t executors;                            /* threads that own partitions; connections spread over them */
+	uint32_t not_finite;                           /* enum partition_not_finite */
+	uint32_t ack;                                  /* enum partition_ack */
+	const struct durable_options *durable;         /* NULL: the log is in memory; copied */
+	const struct promising_options *promising;     /* needed then where there are replicas; NULL: nothing is written */
+	const struct checkpoint_options *checkpoint;   /* NULL: none can be taken; copied */
 	const char *
 	    restore; /* the checkpoint that this generation begins with; NULL or "": from nothing. A folder that was filled already goes on from there */
-	const struct ledger_options *ledger; /* NULL: another server hosts it; its servers are copied by ledger_create */
+	/* On those servers that host the ledger, or a replica of it: the first ones, as many as a partition has replicas. Others may have it, and do without. NULL: the
+	 * job has no ledger, or not here. Its servers are copied by ledger_create. */
+	const struct ledger_options *ledger;
 };
 
 /* Starts serving. On failure nothing is left running. */
 weir_status server_create(struct server **out, const struct server_options *options, weir_error *err);
 const char *server_address(const struct server *s); /* with the real port */
+/* Whether it has been told what the coordinator has; without one, always. Until then it serves, but has no partition. Any thread. */
+bool server_is_coordinated(const struct server *s);
 /* Not serving any more (health says so): accepts no connections, answers what has arrived, ends the streams, at most timeout_ms. */
 void server_drain(struct server *s, uint32_t timeout_ms);
 /* Stops, drained or not, and frees. From a thread that is no loop. */

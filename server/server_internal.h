@@ -1,5 +1,5 @@
 /* What the files of the service share: server.c (life and death), service.c (what rpc calls), dispatch.c (records to partitions), sink.c (replies
- * to clients), control.c (tables, scan, status), forward.c (the ledger's calls). Nobody else includes this.
+ * to clients), control.c (tables, scan, status, the map), control_scrub.c, forward.c (the ledger's calls). Nobody else includes this.
  *
  * Threads. A connection lives on one executor's loop, and so do its sink and requests. A partition lives on its executor's loop. A request for a
  * partition of another executor travels there as a posted task and its reply travels back as a frame; with one executor all is inline. */
@@ -9,13 +9,20 @@
 #include <pthread.h>
 
 #include "partition.h"
+#include "partition_map.h"
+#include "poster.h"
 #include "server.h"
+#include "standing.h"
 #include "wire.h"
 
 struct checkpoint_coordinator;
 struct checkpoint_takes;
 struct durable;
+struct heart_loop;
 struct ledger_log;
+struct ledger_snapshot;
+struct replication;
+struct roles;
 struct cold;
 struct forwarded;
 struct sink;
@@ -32,18 +39,29 @@ struct server {
 	char name[WEIR_NAME_BYTES_MAX];
 	struct executor *executors;    /* (options.executors) */
 	struct rpc_loop **loops;       /* (options.executors) */
-	struct partition **partitions; /* (options.partitions) NULL: not here */
+	/* (options.partitions) NULL: not here. They come while the server runs, on their executor's loop, and stay until it ends, if empty. */
+	struct partition *_Atomic *partitions;
+	struct roles *roles;           /* of the partitions */
+	struct partition_map *map;     /* what clients are told */
 	struct rpc_server *listener;
-	struct ledger *ledger; /* NULL: another server has it */
-	struct rpc_loop *ledger_loop;
-	bool ledger_held;                           /* this and the next two: the ledger's loop */
-	struct forwarded *held, **held_last;        /* requests that came while it was */
+	uint64_t begun;                             /* index that partitions and ledger began with: a checkpoint's, or 0 */
+	struct ledger *ledger;                      /* its loop's; NULL: neither it nor a replica of it is here */
+	struct rpc_loop *ledger_loop;               /* the same, for any thread */
+	bool ledger_held;                           /* this and the next ones up to ledger_log: the ledger's loop */
+	struct forwarded *held, **held_last;        /* requests that came while it was, or was paused */
+	bool ledger_paused, ledger_left;            /* it is being handed over; nobody is served any more */
+	struct ledger_snapshot *ledger_snapshot;    /* the same */
+	struct replication *ledger_replication;     /* NULL: the ledger has one copy; set by the start */
+	struct standing standing;                   /* empty: what a restart loses, no replica elsewhere has either */
+	struct heart_loop *heart;                   /* NULL: no other server has a replica of what is here */
 	struct durable *durable;                    /* NULL: the log is in memory */
-	struct ledger_log *ledger_log;              /* with both; the ledger's loop */
+	struct ledger_log *ledger_log;              /* NULL: the ledger has one copy, in memory */
+	struct message *ledger_began;               /* what it was recovered from, on its way to its log; NULL: nothing */
 	struct cold *cold;                          /* NULL: every row is in memory */
 	struct checkpoint_takes *takes;             /* NULL: no checkpoints */
 	struct checkpoint_coordinator *coordinator; /* on the ledger's host */
 	int64_t started_ms;
+	_Atomic uint64_t ledger_boot; /* of the process that has the ledger, as whoever asked first knew it; boot.c's */
 	_Atomic bool draining, stopping;
 	_Atomic uint64_t bytes_pushed, bytes_pulled, corrupt_refused;
 	_Atomic uint64_t push_streams, pull_streams; /* open */
@@ -54,6 +72,14 @@ struct server {
 	uint32_t busy; /* guarded by lock */
 };
 
+/* Takes the folder of this server and begins s->standing. */
+weir_status server_open_standing(struct server *s, const struct promising_options *folder, enum promises_log log, bool restore,
+                                 weir_error *err);
+uint32_t server_replicas(const struct server *s);    /* of each partition, on as many servers */
+uint32_t server_servers_max(const struct server *s); /* the job may come to have so many */
+struct poster server_poster(const struct server *s); /* to the first executor's loop */
+/* A partition that was not here, empty. On its executor's loop. */
+weir_status server_begin_partition(struct server *s, uint32_t id, weir_error *err) WEIR_MUST_CHECK;
 void server_enter(struct server *s);
 void server_leave(struct server *s);
 void server_wait_idle(struct server *s); /* from a thread that is no loop */
@@ -103,12 +129,22 @@ void dispatch_message(struct sink *k, struct message *m);
 void dispatch_deferred(struct sink *k);
 void dispatch_drop_deferred(struct sink *k); /* the client is gone */
 
-/* --- control.c, forward.c: unary control calls. */
+/* --- control.c, control_scrub.c, forward.c: unary control calls. */
 void control_register_table(struct server *s, struct rpc_call *call, struct message *request);
 void control_scan(struct server *s, struct rpc_call *call, struct message *request);
 void control_status(struct server *s, struct rpc_call *call, struct message *request);
+void control_map(struct server *s, struct rpc_call *call, struct message *request);
+void control_scrub(struct server *s, struct rpc_call *call, struct message *request);
+void control_layout(struct server *s, struct rpc_call *call, struct message *request);
+void control_place(struct server *s, struct rpc_call *call, struct message *request);
 void control_health(struct server *s, struct rpc_call *call, struct message *request);
 void control_checkpoint(struct server *s, struct rpc_call *call, enum rpc_method method, struct message *request);
+/* --- boot.c */
+uint64_t server_volatile_boot(const struct server *s); /* of this process, where what it holds is lost with it; else 0 */
+/* E_LOST: somebody knows this server by another boot, and what it held then is lost; or knows the ledger's server by another one than those did who have
+ * filled this server. 0: not known, which is always well. */
+weir_status server_check_boot(const struct server *s, uint64_t boot, weir_error *err);
+weir_status server_check_ledger_boot(struct server *s, uint64_t boot, weir_error *err);
 /* E_GENERATION, naming both, when uuid or generation is not this job's. */
 weir_status server_check_job(const struct server *s, const uint8_t *uuid, size_t uuid_bytes, uint64_t generation,
                              weir_error *err);
@@ -119,5 +155,11 @@ void forward_commit(struct server *s);
 /* On the ledger's loop: from hold to release no request reaches the ledger, and it expires nothing; then those held do, in their order. */
 void forward_hold(struct server *s);
 void forward_release(struct server *s);
+bool forward_is_open(const struct server *s); /* requests reach it now */
+/* The same of requests that were held back while it was handed over; those that wait, if nothing holds them any more. */
+void forward_go_on(struct server *s);
+void forward_drop_held(struct server *s); /* they are told that another server has the ledger */
+void forward_refuse_moved(const struct server *s, struct rpc_call *call, enum rpc_method method);
+void forward_drop_moved(void *forwarded); /* that one is: ledger_log_step_down's `drop` */
 
 #endif

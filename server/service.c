@@ -1,6 +1,9 @@
 /* weir.v1.ParameterServer, the Ledger's door and grpc.health.v1: what the transport calls. */
 #include "service.h"
 
+#include "heart_loop.h"
+#include "ledger_snapshot.h"
+#include "roles.h"
 #include "server_internal.h"
 
 static void on_unary(void *ctx, struct rpc_call *call, enum rpc_method method, struct message *request)
@@ -31,10 +34,25 @@ static void on_unary(void *ctx, struct rpc_call *call, enum rpc_method method, s
 	case RPC_STATUS:
 		control_status(s, call, request);
 		break;
+	case RPC_MAP:
+		control_map(s, call, request);
+		break;
+	case RPC_SCRUB:
+		control_scrub(s, call, request);
+		break;
+	case RPC_LAYOUT:
+		control_layout(s, call, request);
+		break;
+	case RPC_PLACE:
+		control_place(s, call, request);
+		break;
 	case RPC_CHECKPOINT:
 	case RPC_CHECKPOINT_BEGIN:
 	case RPC_CHECKPOINT_POLL:
 		control_checkpoint(s, call, method, request);
+		break;
+	case RPC_LEDGER_STATE:
+		ledger_snapshot_serve(s, call, request);
 		break;
 	case RPC_HEALTH_CHECK:
 		control_health(s, call, request);
@@ -89,10 +107,17 @@ static const struct rpc_stream_handler *data_open(struct server *s, struct rpc_s
 
 static const struct rpc_stream_handler *on_stream_open(void *ctx, struct rpc_stream *stream, enum rpc_method method, void **arg)
 {
+	struct server *s = ctx;
 	switch (method) {
 	case RPC_PUSH_STREAM:
 	case RPC_PULL_STREAM:
 		return data_open(ctx, stream, method, arg);
+	case RPC_LINK:
+		return roles_open_link(s, stream, arg);
+	case RPC_SNAPSHOT:
+		return roles_open_snapshot(s, stream, arg);
+	case RPC_HEARTBEAT:
+		return s->heart ? heart_loop_open(s->heart, stream, arg) : NULL;
 	default:
 		return NULL;
 	}

@@ -82,6 +82,7 @@ struct message *snapshot_make_begin(const struct snapshot_frame *f, const struct
 	put64(out + 32, b->epoch);
 	put64(out + 40, b->index);
 	put64(out + 48, b->needs);
+	put64(out + 72, b->last);
 	put64(out + 56, b->state_bytes);
 	put32(out + 64, b->tables);
 	return snapshot_make(f, out, sizeof out);
@@ -382,6 +383,7 @@ static weir_status read_begin(const struct snapshot_reader *r, struct cursor c, 
 	                               .epoch = get64(b + 32),
 	                               .index = get64(b + 40),
 	                               .needs = get64(b + 48),
+	                               .last = get64(b + 72),
 	                               .state_bytes = get64(b + 56),
 	                               .tables = get32(b + 64)};
 	memcpy(out->uuid, b, sizeof out->uuid);
@@ -393,8 +395,9 @@ static weir_status read_begin(const struct snapshot_reader *r, struct cursor c, 
 	if (out->partition != r->partition || out->partitions != r->partitions)
 		return weir_fail(err, WEIR_E_INVALID, "it is of partition %u of %u, expected %u of %u", out->partition, out->partitions,
 		                 r->partition, r->partitions);
-	if (out->needs == 0 || out->needs > out->index + 1 || out->index == UINT64_MAX || get32(b + 68))
-		return weir_fail(err, WEIR_E_CORRUPT, "index %" PRIu64 ", entries from %" PRIu64, out->index, out->needs);
+	if (out->needs == 0 || out->needs > out->index + 1 || out->last < out->index || out->last == UINT64_MAX || get32(b + 68))
+		return weir_fail(err, WEIR_E_CORRUPT, "index %" PRIu64 ", entries %" PRIu64 " to %" PRIu64, out->index, out->needs,
+		                 out->last);
 	if (out->state_bytes > WEIR_CHECKPOINT_STATE_BYTES_MAX || out->tables > WEIR_TABLES_MAX + 1)
 		return weir_fail(err, WEIR_E_LIMIT, "%" PRIu64 " bytes of state, at most %u; %u tables, at most %u", out->state_bytes,
 		                 WEIR_CHECKPOINT_STATE_BYTES_MAX, out->tables, WEIR_TABLES_MAX + 1);
@@ -409,7 +412,7 @@ static bool has_head(const struct snapshot_reader *r)
 
 static bool has_entries(const struct snapshot_reader *r)
 {
-	return r->entries == r->begin.index + 1 - r->begin.needs;
+	return r->entries == r->begin.last + 1 - r->begin.needs;
 }
 
 static bool is_in_order(const struct snapshot_reader *r, const struct snapshot_frame *f)

@@ -11,12 +11,14 @@
  *              24  partition          u32             28  partitions of the job             u32
  *              32  epoch              u64  of the primary that sends it
  *              40  index              u64  everything up to it is in state and rows, nothing behind it
- *              48  needs              u64  entries needs..index follow: open steps wait for some of them (needs == index + 1: none)
+ *              48  needs              u64  entries needs..last follow (needs == last + 1: none): open steps wait for some of those up to index,
+ *                                          and of those behind it, which are not known to be committed, rows may have the effect already
  *              56  state bytes        u64             64  tables   u32                      68  zero   u32
+ *              72  last               u64  at least index
  *   TABLE  2   a Table of weir.proto. As often as BEGIN says
  *   STATE  3   the next part of a PartitionState (state.proto). As often as it takes to have BEGIN's bytes
  *   ROWS   4   for each row 16 bytes: key u64, table u32, its bytes u32; then the bytes of all rows (row_batch.h). Each row once, in any order
- *   ENTRY  5   a log entry as a journal has it (journal_format.h), position and durable 0. In order, needs..index
+ *   ENTRY  5   a log entry as a journal has it (journal_format.h), position and durable 0. In order, needs..last
  *   END    6    0  frames before it u64     8  rows u64    16  entries u64    24  their payload bytes u64    32  xxh3-128 of their payloads, 16 bytes,
  *              canonical order
  *
@@ -35,7 +37,7 @@
 
 #define SNAPSHOT_VERSION           1u
 #define SNAPSHOT_HEADER_BYTES      48u
-#define SNAPSHOT_BEGIN_BYTES       72u
+#define SNAPSHOT_BEGIN_BYTES       80u
 #define SNAPSHOT_ROW_BYTES         16u
 #define SNAPSHOT_END_BYTES         48u
 #define SNAPSHOT_ASK_BYTES         24u
@@ -64,7 +66,7 @@ struct snapshot_begin {
 	uint8_t uuid[16];
 	uint64_t generation;
 	uint32_t partition, partitions;
-	uint64_t epoch, index, needs;
+	uint64_t epoch, index, needs, last;
 	uint64_t state_bytes;
 	uint32_t tables;
 };

@@ -176,10 +176,10 @@ static weir_status take_table(struct snapshot_receiver *r, const struct snapshot
 		status = wire_table_read((const Weir__V1__Table *)m, &spec, &id, &why);
 		wire_free(m);
 	}
+	if (!status && r->options.add_table) /* first: what the partition knows is in its header */
+		status = r->options.add_table(r->options.arg, id, &spec, &why);
 	if (!status)
 		status = partition_add_table(r->options.into, id, &spec, &why);
-	if (!status && r->options.add_table)
-		status = r->options.add_table(r->options.arg, id, &spec, &why);
 	free((void *)(uintptr_t)spec.segments);
 	return status ? weir_fail(err, status, "snapshot of partition %u: %s", r->partition, why.text) : WEIR_OK;
 }
@@ -378,7 +378,7 @@ static void finish(struct snapshot_receiver *r)
 static bool log_is_durable(const struct snapshot_receiver *r)
 {
 	struct log *log = r->options.log;
-	return log->ops->durable(log) >= r->reader.begin.index;
+	return log->ops->durable(log) >= r->reader.begin.last;
 }
 
 /* The next step, once what the present one waits for is there. */
@@ -467,4 +467,10 @@ const struct snapshot_begin *snapshot_receiver_begin(const struct snapshot_recei
 bool snapshot_is_unfinished(const void *header, size_t bytes)
 {
 	return bytes == UNFINISHED_BYTES && memcmp(header, UNFINISHED, UNFINISHED_BYTES) == 0;
+}
+
+const void *snapshot_unfinished(size_t *bytes)
+{
+	*bytes = UNFINISHED_BYTES;
+	return UNFINISHED;
 }

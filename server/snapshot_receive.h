@@ -57,5 +57,6 @@ const struct snapshot_begin *snapshot_receiver_begin(const struct snapshot_recei
 /* Whether a partition's header is that of a snapshot that was not finished: its rows and its log are void. It is a new partition again when its log has been
  * restarted, durably, and then cold_remove_partition; or another snapshot is received. */
 bool snapshot_is_unfinished(const void *header, size_t bytes);
+const void *snapshot_unfinished(size_t *bytes); /* such a header */
 
 #endif

@@ -406,8 +406,6 @@ void snapshot_send_abort(struct snapshot_sender *x, uint32_t partition, const ch
 	pthread_mutex_unlock(&x->lock);
 }
 
-/* --- The learner's connection */
-
 /* With the lock. It may be about to end. */
 static struct session *find(struct snapshot_sender *x, uint64_t id)
 {
@@ -416,6 +414,18 @@ static struct session *find(struct snapshot_sender *x, uint64_t id)
 		s = s->next;
 	return s;
 }
+
+void snapshot_send_give_up(struct snapshot_sender *x, uint64_t session, const char *why)
+{
+	pthread_mutex_lock(&x->lock);
+	struct session *s = find(x, session);
+	if (s && !s->err.status)
+		weir_fail(&s->err, WEIR_E_CANCELLED, "partition %u: %s", s->partition, why);
+	wake(x);
+	pthread_mutex_unlock(&x->lock);
+}
+
+/* --- The learner's connection */
 
 static weir_status attach(struct session *s, uint64_t from, const struct snapshot_sink *sink, weir_error *err)
 {

@@ -5,8 +5,8 @@
  * everything behind them, which the learner will need next. Frames (snapshot_format.h) are made on the sender's thread, only while the learner takes them:
  * a window of bytes is on its way or kept for it, so that it may come back over another connection and go on from where it was.
  *
- * Its end, once: the learner has received all of it, or has not been heard for WEIR_SNAPSHOT_PATIENCE_MS, or the partition steps down, or what is below cannot
- * be read. Whoever then still wants a snapshot begins another.
+ * Its end, once: the learner has received all of it, or has not been heard for WEIR_SNAPSHOT_PATIENCE_MS, or has begun anew, or the partition steps down, or what
+ * is below cannot be read. Whoever then still wants a snapshot begins another.
  *
  * Any thread may call what is not said to be the partition's. */
 #ifndef WEIR_SNAPSHOT_SEND_H
@@ -51,12 +51,15 @@ struct snapshot_send_options {
 	void (*ended)(void *arg, weir_status status, const char *text);
 	void *arg;
 };
-/* Begins one, for a learner that attaches to it. E_BUSY: WEIR_SNAPSHOTS_MAX are under way, or one of this partition is, or it has not come so far after its
- * start (snapshot_source_begin); E_CLOSED, E_MEMORY. */
+/* Begins one, for a learner that attaches to it. E_BUSY: WEIR_SNAPSHOTS_MAX are under way, or one of this partition is; E_CLOSED,
+ * E_MEMORY. */
 weir_status snapshot_send_begin(struct snapshot_sender *sender, const struct snapshot_send_options *options, uint64_t *session,
                                 weir_error *err) WEIR_MUST_CHECK;
 /* Its sessions end: it is primary no more, say. */
 void snapshot_send_abort(struct snapshot_sender *sender, uint32_t partition, const char *why);
+
+/* One session ends: its learner has begun anew, say. Nothing when it is over. */
+void snapshot_send_give_up(struct snapshot_sender *sender, uint64_t session, const char *why);
 
 /* --- The learner's connection */
 

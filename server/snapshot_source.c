@@ -21,7 +21,7 @@ struct snapshot_source {
 	struct partition_pin pin;
 	struct message **tables; /* (begin.tables) */
 	struct message *state;
-	struct entry_copy **entries; /* (begin.index + 1 - begin.needs) */
+	struct entry_copy **entries; /* (begin.last + 1 - begin.needs) */
 	struct store_stream *rows;
 	/* The reader's. */
 	enum snapshot_kind stage; /* kind of the next frame, */
@@ -37,7 +37,7 @@ struct snapshot_source {
 
 static size_t entries_count(const struct snapshot_source *s)
 {
-	return s->begin.index + 1 - s->begin.needs;
+	return s->begin.last + 1 - s->begin.needs;
 }
 
 static weir_status copy_table(struct snapshot_source *s, uint32_t id, const weir_table_spec *spec)
@@ -82,7 +82,8 @@ static weir_status copy_entries(struct snapshot_source *s)
 		copy->entry.rates = copy->rates;
 		if (e->rates_count)
 			memcpy(copy->rates, e->rates, e->rates_count * sizeof *copy->rates);
-		message_retain(e->message);
+		if (e->message) /* an epoch's first has none */
+			message_retain(e->message);
 		s->entries[i] = copy;
 	}
 	return WEIR_OK;
@@ -144,12 +145,16 @@ static weir_status begin_rows(struct snapshot_source *s, weir_error *err)
 	return store_stream_begin(&s->rows, &rows, err);
 }
 
+/* Rows that a recovery found may be ahead of what is applied: who has them needs the entries. */
+static uint64_t last_of(const struct partition *p)
+{
+	const struct log *log = partition_log(p);
+	return partition_is_replaying(p) ? log->ops->last(log) : partition_applied(p);
+}
+
 weir_status snapshot_source_begin(struct snapshot_source **out, const struct snapshot_source_options *options, weir_error *err)
 {
 	*out = NULL;
-	if (partition_is_replaying(options->partition))
-		return weir_fail(err, WEIR_E_BUSY, "partition %u: entries of its log are to be committed again first",
-		                 partition_id(options->partition));
 	struct snapshot_source *s = calloc(1, sizeof *s);
 	if (!s)
 		return weir_fail(err, WEIR_E_MEMORY, "partition %u: out of memory for a snapshot", partition_id(options->partition));
@@ -160,7 +165,8 @@ weir_status snapshot_source_begin(struct snapshot_source **out, const struct sna
 	                                   .partitions = options->partitions,
 	                                   .epoch = options->epoch,
 	                                   .index = partition_applied(options->partition),
-	                                   .needs = partition_state_needs(options->partition)};
+	                                   .needs = partition_state_needs(options->partition),
+	                                   .last = last_of(options->partition)};
 	memcpy(s->begin.uuid, options->uuid, sizeof s->begin.uuid);
 	weir_status status = copy_all(s);
 	if (status)

@@ -25,7 +25,7 @@ struct snapshot_source_options {
 	void *arg;
 };
 
-/* The partition's thread. E_BUSY: too many snapshots of it are in progress, or its rows may be ahead of what is applied; E_MEMORY. */
+/* The partition's thread. E_BUSY: too many snapshots of it are in progress; E_MEMORY. */
 weir_status snapshot_source_begin(struct snapshot_source **out, const struct snapshot_source_options *options,
                                   weir_error *err) WEIR_MUST_CHECK;
 uint64_t snapshot_source_index(const struct snapshot_source *s); /* everything up to it is in the snapshot */

@@ -93,6 +93,8 @@ static weir_status attach(struct upstream *u, const struct snapshot_frame *f, we
 		status = snapshot_send_attach(service->sender, f->session, f->number, &sink, err);
 	if (!status)
 		u->session = f->session;
+	else if (status == WEIR_E_INVALID && !u->session)
+		snapshot_send_give_up(service->sender, f->session, "its learner has begun anew");
 	return status;
 }
 

@@ -59,6 +59,14 @@ void store_close(struct store *s)
 	s->closed = true;
 }
 
+bool store_is_still(const struct store *s)
+{
+	bool fetching = s->waiting || s->admit_posted;
+	for (uint32_t id = 0; id < s->tables_end; id++)
+		fetching |= s->tables[id] && s->tables[id]->arriving;
+	return !fetching && !s->under_way && !s->flush.header && !s->flush.posted && !s->snapshots_active;
+}
+
 static uint64_t chunks_of(const weir_table_spec *spec)
 {
 	return (spec->elements + WEIR_CHUNK - 1) / WEIR_CHUNK;

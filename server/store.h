@@ -20,6 +20,7 @@
 #include "optimizer.h"
 #include "pool.h"
 #include "row_batch.h"
+#include "row_slice.h"
 #include "weir/status.h"
 #include "weir/table.h"
 
@@ -42,7 +43,7 @@ struct store_options {
 };
 
 struct store *store_create(const struct store_options *options); /* NULL options: all in memory, no budget */
-/* Needs, with a cold: closed, writer and fetch service destroyed, and what was posted has run. */
+/* Needs, with a cold: closed, and still, or writer and fetch service destroyed and what was posted has run. */
 void store_destroy(struct store *s);
 /* spec is copied (segments too). partition and partitions: for dense tables, which chunks live here. */
 weir_status store_add_table(struct store *s, uint32_t id, const weir_table_spec *spec, uint32_t partition, uint32_t partitions,
@@ -109,7 +110,8 @@ uint64_t store_fetch(struct store *s);
 void store_replay(struct store *s, uint64_t index);
 void store_replayed(struct store *s); /* the last entry is applied */
 weir_status store_fetch_now(struct store *s, weir_error *err) WEIR_MUST_CHECK;
-/* Entries up to here survive a crash: rows of these versions may be written below. It never goes back. */
+/* Entries up to here survive a crash: rows of these versions may be written below. It goes back when the log is
+ * cut, but not behind a version that a row has. */
 void store_set_durable(struct store *s, uint64_t index);
 /* Lets go of rows when the pool is full: a slice of work, after an entry has been applied and from the owner's tick. */
 void store_balance(struct store *s);
@@ -127,6 +129,8 @@ void store_expect_cold(struct store *s);
 void store_flush(struct store *s, struct cold_write *header);
 /* Nothing is sent below any more, nothing leaves memory, and `fetched` no longer runs: before the services are destroyed. A flush in progress never ends. */
 void store_close(struct store *s);
+/* Nothing of it is under way: with the services, in the loop's queue, or for a snapshot. Closed, it may then be destroyed though they go on. */
+bool store_is_still(const struct store *s);
 
 struct store_counters {
 	uint64_t rows;          /* in memory, stubs too */
@@ -147,9 +151,13 @@ void store_get_counters(const struct store *s, struct store_counters *out);
 #define STORE_SNAPSHOTS_MAX 2u /* in progress at once: a checkpoint's and a learner's */
 
 struct store_snapshot_options {
-	uint64_t floor; /* rows with version <= floor are left out (those below are for the reader to leave out); 0: none */
+	/* Rows with version <= floor, and those of other slices, are left out (those below are for the reader to leave out). {0}: none is. */
+	uint64_t floor;
+	struct row_slice slice;
 	/* Rows as they were at begin; an item with `removed` says that RocksDB's row of this key is no more. The batch's memory is the receiver's. */
 	void (*emit)(void *arg, struct row_batch batch);
+	/* Not NULL: it ends, not complete, and this is called, when another one is to begin and there is no room beside it. */
+	void (*yielded)(void *arg);
 	void *arg;
 };
 struct store_snapshot; /* the store's; no more to be used when it has ended */

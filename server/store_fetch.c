@@ -369,6 +369,7 @@ uint64_t store_fetch(struct store *s)
 
 void store_replay(struct store *s, uint64_t index)
 {
+	assert(s->replays || (!s->under_way && !s->held && !s->waiting)); /* their ends would have to come through the loop */
 	s->replays = true;
 	s->asks_again = true; /* whatever is wanted is kept */
 	let_go(s);

@@ -23,7 +23,8 @@ static void save(struct store_snapshot *n, const struct store_table *t, uint64_t
 {
 	const struct row_tail *tail = row_tail(t, row);
 	*row_flags(t, row) ^= n->parity;
-	if (n->failed || (n->options.floor && tail->meta.version <= n->options.floor)) /* a restored row is at version 0 */
+	if (n->failed || (n->options.floor && tail->meta.version <= n->options.floor) || /* a restored row is at version 0 */
+	    !row_slice_has(&n->options.slice, t->id, tail->key))
 		return;
 	n->failed = row_batch_add(&n->batch, t->id, tail->key, &tail->meta, row_value(t, row), row_floats(t, row, tail->key));
 	if (n->batch.data_bytes >= EMIT_BYTES)
@@ -55,10 +56,24 @@ static struct store_snapshot *find_idle(struct store *s)
 	return NULL;
 }
 
+/* Ends one that yields; NULL: none does. */
+static struct store_snapshot *make_idle(struct store *s)
+{
+	for (struct store_snapshot *n = s->snapshots; n < s->snapshots + STORE_SNAPSHOTS_MAX; n++)
+		if (n->options.yielded) {
+			store_snapshot_cancel(n);
+			n->options.yielded(n->options.arg);
+			return n;
+		}
+	return NULL;
+}
+
 weir_status store_snapshot_begin(struct store_snapshot **out, struct store *s, const struct store_snapshot_options *options,
                                  struct cold_snapshot **cold, weir_error *err)
 {
 	struct store_snapshot *n = find_idle(s);
+	if (!n && !options->yielded)
+		n = make_idle(s);
 	*out = NULL;
 	*cold = NULL;
 	if (!n)

@@ -70,17 +70,38 @@ static bool is_full(struct store_stream *s)
 	return full;
 }
 
+static void on_yielded(void *arg)
+{
+	struct store_stream *s = arg;
+	s->snapshot = NULL;
+	pthread_mutex_lock(&s->lock);
+	if (!s->err.status)
+		weir_fail(&s->err, WEIR_E_CANCELLED, "partition %u: another copy of its rows is made", s->options.partition);
+	pthread_mutex_unlock(&s->lock);
+	s->options.ready(s->options.arg);
+}
+
+/* Emits for about SLICE_NS; whether there are more rows. */
+static bool emit_some(struct store_stream *s, weir_status *status)
+{
+	const int64_t until = clock_ns(s->options.clock) + SLICE_NS;
+	bool more = false;
+	*status = WEIR_OK;
+	if (!s->snapshot) /* it has yielded */
+		return false;
+	do
+		*status = store_snapshot_next(s->snapshot, SLICE_ROWS, &more);
+	while (!*status && more && clock_ns(s->options.clock) < until && !is_full(s));
+	if (!more)
+		s->snapshot = NULL;
+	return more;
+}
+
 static void slice(void *arg)
 {
 	struct store_stream *s = arg;
-	const int64_t until = clock_ns(s->options.clock) + SLICE_NS;
-	bool more;
 	weir_status status;
-	do
-		status = store_snapshot_next(s->snapshot, SLICE_ROWS, &more);
-	while (!status && more && clock_ns(s->options.clock) < until && !is_full(s));
-	if (!more)
-		s->snapshot = NULL;
+	const bool more = emit_some(s, &status);
 	pthread_mutex_lock(&s->lock);
 	s->slicing = false;
 	s->scanned = !more;
@@ -122,7 +143,11 @@ weir_status store_stream_begin(struct store_stream **out, const struct store_str
 		return weir_fail(err, WEIR_E_MEMORY, "partition %u: out of memory for a copy of its rows", options->partition);
 	s->options = *options;
 	s->last = &s->first;
-	const struct store_snapshot_options o = {.floor = options->floor, .emit = on_emit, .arg = s};
+	const struct store_snapshot_options o = {.floor = options->floor,
+	                                         .slice = options->slice,
+	                                         .emit = on_emit,
+	                                         .yielded = options->yields ? on_yielded : NULL,
+	                                         .arg = s};
 	weir_status status = store_snapshot_begin(&s->snapshot, options->store, &o, &s->cold, err);
 	if (status) {
 		free(s);
@@ -231,7 +256,7 @@ static weir_status next_below(struct store_stream *s, struct row_batch *out, wei
 	if (status)
 		return status;
 	while (out->data_bytes < BELOW_BYTES && !(status = cold_scan_next(s->scan, &row, &why))) {
-		if (was_emitted(s, &row) || row.count < ROW_META_BYTES ||
+		if (!row_slice_has(&s->options.slice, row.table, row.key) || was_emitted(s, &row) || row.count < ROW_META_BYTES ||
 		    (s->options.floor && row_version(row.bytes) <= s->options.floor))
 			continue;
 		if (row_batch_add_bytes(out, row.table, row.key, row.bytes, row.count))

@@ -20,9 +20,11 @@ struct store_stream;
 struct store_stream_options {
 	struct store *store;
 	uint32_t partition;
-	struct cold *cold; /* the store's; NULL: every row is in memory */
-	struct pool *pool; /* charged for what waits to be taken; NULL: not counted */
-	uint64_t floor;    /* rows with version <= floor are left out; 0: none */
+	struct cold *cold;      /* the store's; NULL: every row is in memory */
+	struct pool *pool;      /* charged for what waits to be taken; NULL: not counted */
+	uint64_t floor;         /* rows with version <= floor are left out; 0: none; */
+	struct row_slice slice; /* and those of other slices; {0}: none */
+	bool yields;            /* it ends with E_CANCELLED when another one begins for which there is no room beside it */
 	const struct clock *clock;
 	struct poster owner;
 	/* On the owner's thread. ready: store_stream_next, which had nothing to give, may have now. ended: after store_stream_end; nothing refers to the

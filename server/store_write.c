@@ -110,7 +110,6 @@ void store_release_held(struct store *s)
 
 void store_set_durable(struct store *s, uint64_t index)
 {
-	assert(index >= s->durable);
 	s->durable = index;
 	store_release_held(s);
 	if (s->waiting)

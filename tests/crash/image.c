@@ -40,6 +40,20 @@ static void *must(void *p)
 
 /* --- The trace */
 
+void image_mark(const char *trace_file, const char *text)
+{
+	const struct trace_op op = {.magic = TRACE_MAGIC, .kind = TRACE_MARK, .text_bytes = (uint32_t)strlen(text) + 1};
+	char whole[sizeof op + 64];
+	if (op.text_bytes > sizeof whole - sizeof op)
+		die("a mark of %u bytes", op.text_bytes);
+	memcpy(whole, &op, sizeof op);
+	memcpy(whole + sizeof op, text, op.text_bytes);
+	const ssize_t bytes = (ssize_t)(sizeof op + op.text_bytes); /* in one write: others append too */
+	int fd = open(trace_file, O_WRONLY | O_APPEND | O_CLOEXEC);
+	if (fd < 0 || write(fd, whole, (size_t)bytes) != bytes || close(fd) != 0)
+		die("%s: %s", trace_file, strerror(errno));
+}
+
 struct trace *trace_load(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -34,6 +34,8 @@ void trace_free(struct trace *t);
 size_t image_fates(const struct trace *t, size_t moment);
 /* Makes `folder` (new or empty) what fate `fate` (below image_fates) of that moment leaves. Ends the process when it cannot. */
 void image_build(const struct trace *t, size_t moment, size_t fate, const char *folder);
+/* Appends a mark to the trace that this program, or another, is recorded in. Ends the process when it cannot. */
+void image_mark(const char *trace_file, const char *text);
 /* The marks before the moment: calls visit for each, in order. */
 void image_marks(const struct trace *t, size_t moment, void (*visit)(void *arg, const char *text), void *arg);
 

@@ -1,7 +1,6 @@
 /* Every crash of a journal that is cut: the operations of journal_history.h on real files, under interpose.c. Then, for every moment of that and every fate
  * (image.h), the journal is opened in the folder that a machine which died then leaves: its channels hold what they held after one of the operations,
  * none that was told to be durable is missing, and the journal goes on from there. WEIR_INTERPOSE names the recording library. */
-#include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,13 +38,9 @@ static void need(bool ok, const char *what)
 
 static void mark(const struct history *h)
 {
-	struct trace_op op = {.magic = TRACE_MAGIC, .kind = TRACE_MARK};
-	char whole[sizeof op + 64];
-	int text = snprintf(whole + sizeof op, 64, "done %u durable %u", h->done, h->durable);
-	op.text_bytes = (uint32_t)text + 1;
-	memcpy(whole, &op, sizeof op);
-	int fd = open(trace_file, O_WRONLY | O_APPEND | O_CLOEXEC);
-	need(fd >= 0 && write(fd, whole, sizeof op + op.text_bytes) > 0 && close(fd) == 0, "mark");
+	char text[64];
+	snprintf(text, sizeof text, "done %u durable %u", h->done, h->durable);
+	image_mark(trace_file, text);
 }
 
 static int child(void)

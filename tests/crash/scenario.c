@@ -31,11 +31,11 @@ float batch_value(uint32_t pass, uint32_t unit, uint32_t batch)
 	return (float)(1 + prng_mix(pass + 11, unit, batch) % 1000);
 }
 
-weir_status job_start(struct job *j, const char *folder, void (*failed)(void *arg, const weir_error *err), weir_error *err)
+weir_status job_start(struct job *j, const struct job_options *options, weir_error *err)
 {
 	static const char *const addresses[] = {"memory:0"};
 	static const uint32_t placed[PARTITIONS] = {0};
-	*j = (struct job){.rpc = rpc_memory_create(NULL)};
+	*j = (struct job){.rpc = rpc_memory_create(NULL), .trained = options->cached ? 2 : 3};
 	struct ledger_options ledger = {.clock = clock_system(),
 	                                .entropy = entropy_system(),
 	                                .generation = 1,
@@ -46,12 +46,12 @@ weir_status job_start(struct job *j, const char *folder, void (*failed)(void *ar
 	                                .servers = addresses,
 	                                .partition_server = placed};
 	struct durable_options durable = {.disk = disk_system(),
-	                                  .path = folder,
+	                                  .path = options->folder,
+	                                  .machine_boot = {options->machine_boot},
 	                                  .memory_budget_bytes = MEMORY_BUDGET,
-	                                  .fsync_interval_ms = 5,
+	                                  .fsync_interval_ms = options->cached ? 0 : 5,
 	                                  .journal_segment_bytes = SEGMENT_BYTES,
-	                                  .ack_disk = true,
-	                                  .failed = failed};
+	                                  .failed = options->failed};
 	struct server_options o = {.rpc = j->rpc,
 	                           .clock = clock_system(),
 	                           .name = "server-0",
@@ -60,6 +60,8 @@ weir_status job_start(struct job *j, const char *folder, void (*failed)(void *ar
 	                           .generation = 1,
 	                           .servers = 1,
 	                           .partitions = PARTITIONS,
+	                           .ack = options->cached ? PARTITION_ACK_REPLICAS : PARTITION_ACK_DISK,
+	                           .addresses = addresses,
 	                           .executors = 1,
 	                           .durable = &durable,
 	                           .ledger = &ledger};
@@ -191,7 +193,7 @@ static weir_status push_batch(struct job *j, const weir_unit *u, uint32_t batch,
 	weir_pull_item pull[] = {{.table = j->rows, .keys = keys, .rows = KEYS, .values = rows},
 	                         {.table = j->dense, .values = dense},
 	                         {.table = j->stepped, .values = stepped}};
-	weir_status status = weir_pull(j->client, &id, pull, 3, NULL, NULL, &ticket, err);
+	weir_status status = weir_pull(j->client, &id, pull, j->trained, NULL, NULL, &ticket, err);
 	if (!status)
 		status = weir_wait(j->client, ticket, WAIT_MS, err);
 	if (status)
@@ -203,7 +205,7 @@ static weir_status push_batch(struct job *j, const weir_unit *u, uint32_t batch,
 	weir_push_item push[] = {{.table = j->rows, .keys = keys, .rows = KEYS, .values = rows},
 	                         {.table = j->dense, .values = dense},
 	                         {.table = j->stepped, .values = stepped}};
-	status = weir_push(j->client, &id, push, 3, &(weir_push_options){.copy = 1}, NULL, NULL, &ticket, err);
+	status = weir_push(j->client, &id, push, j->trained, &(weir_push_options){.copy = 1}, NULL, NULL, &ticket, err);
 	return status || !wait ? status : weir_wait(j->client, ticket, WAIT_MS, err);
 }
 

@@ -27,10 +27,18 @@ struct job {
 	struct server *server;
 	weir_client *client;
 	uint32_t rows, dense, stepped; /* tables: embedding and dense, asynchronous; dense, synchronous */
+	uint32_t trained;              /* so many of them, from the first */
 };
 
-/* Starts the server on the folder; a failure of its storage later on is told to `failed`. */
-weir_status job_start(struct job *j, const char *folder, void (*failed)(void *arg, const weir_error *err), weir_error *err);
+struct job_options {
+	const char *folder;
+	void (*failed)(void *arg, const weir_error *err); /* told of a failure of the server's storage later on */
+	uint8_t machine_boot;                             /* since which boot of the machine the server runs; 0: not known */
+	bool
+	    cached; /* pushes are acknowledged from the page cache, but for those to the synchronous table, which is left out; else from the disk */
+};
+/* Starts the server on the folder. */
+weir_status job_start(struct job *j, const struct job_options *options, weir_error *err);
 /* Joins as the job's trainer, in the place of one that was there before, and registers the tables. */
 weir_status job_join(struct job *j, weir_error *err);
 /* Ends all that was started. */

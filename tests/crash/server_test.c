@@ -69,14 +69,7 @@ struct recorder {
 
 static void mark(const struct recorder *r, const char *text)
 {
-	struct trace_op op = {.magic = TRACE_MAGIC, .kind = TRACE_MARK, .text_bytes = (uint32_t)strlen(text) + 1};
-	char whole[sizeof op + 64];
-	memcpy(whole, &op, sizeof op);
-	memcpy(whole + sizeof op, text, op.text_bytes);
-	const ssize_t bytes = (ssize_t)(sizeof op + op.text_bytes);
-	int fd = open(r->trace, O_WRONLY | O_APPEND | O_CLOEXEC);
-	if (fd < 0 || write(fd, whole, (size_t)bytes) != bytes || close(fd) != 0)
-		print_and_exit(r->trace, strerror(errno));
+	image_mark(r->trace, text);
 }
 
 static void mark_push(void *arg, uint32_t pass, uint32_t unit, uint32_t batch)
@@ -139,7 +132,7 @@ static int run_scenario(char **argv)
 	weir_error err = {0};
 	if (argv[3])
 		begin_with(argv[3], strtoul(argv[4], NULL, 10), strtoul(argv[5], NULL, 10), folder, &r);
-	need(job_start(&j, folder, on_failed, &err), "start", &err);
+	need(job_start(&j, &(struct job_options){.folder = folder, .failed = on_failed}, &err), "start", &err);
 	need(job_join(&j, &err), "join", &err);
 	weir_status status = job_train(&j, &events, &err);
 	if (status == WEIR_E_CANCELLED && pushes)
@@ -192,14 +185,14 @@ static void run_recorded(const char *trace, const char *folder, uint32_t pushes,
 
 /* --- What a recovered server holds */
 
-struct told { /* what the trainer had been told before the machine died */
+struct was_told { /* what the trainer had been told before the machine died */
 	bool pushed[PASSES][UNITS][BATCHES], committed[PASSES][UNITS];
 	uint32_t pushes;
 };
 
 static void take_mark(void *arg, const char *text)
 {
-	struct told *t = arg;
+	struct was_told *t = arg;
 	unsigned pass, unit, batch;
 	if (sscanf(text, "push %u %u %u", &pass, &unit, &batch) == 3) {
 		t->pushed[pass][unit][batch] = true;
@@ -214,7 +207,7 @@ static bool has_batch(const struct job_applied *a, uint32_t pass, uint32_t unit,
 	return a->known[pass][unit][batch] && (!steps || a->waiting[pass][unit][batch] || a->stepped[pass][unit][batch]);
 }
 
-static void check_told(const struct told *t, const struct job_applied applied[PARTITIONS], uint32_t step_partition)
+static void check_told(const struct was_told *t, const struct job_applied applied[PARTITIONS], uint32_t step_partition)
 {
 	for (uint32_t pass = 0; pass < PASSES; pass++)
 		for (uint32_t unit = 0; unit < UNITS; unit++)
@@ -336,20 +329,20 @@ static void check_end(struct job *j)
 
 static void refuse_committed(void *arg, uint32_t pass, uint32_t unit)
 {
-	const struct told *t = arg;
+	const struct was_told *t = arg;
 	if (t->committed[pass][unit]) {
 		fprintf(stderr, "unit %u %u was committed, and is given out again\n", pass, unit);
 		_exit(LOST);
 	}
 }
 
-static int check_image(const char *folder, const struct told *told)
+static int check_image(const char *folder, const struct was_told *told)
 {
 	struct job_applied applied[PARTITIONS];
 	struct job_events events = {.leased = refuse_committed, .arg = (void *)(uintptr_t)told};
 	struct job j;
 	weir_error err = {0};
-	need(job_start(&j, folder, on_failed, &err), "the server does not start", &err);
+	need(job_start(&j, &(struct job_options){.folder = folder, .failed = on_failed}, &err), "the server does not start", &err);
 	look(&j, applied); /* before anybody has joined */
 	need(job_join(&j, &err), "join", &err);
 	check_told(told, applied, job_step_partition(&j));
@@ -424,7 +417,7 @@ struct crash {
 static int look_at_crash(void *arg)
 {
 	const struct crash *c = arg;
-	struct told told = {0};
+	struct was_told told = {0};
 	image_build(c->trace, c->moment, c->fate, c->folder);
 	image_marks(c->trace, c->moment, take_mark, &told);
 	return check_image(c->folder, &told);
@@ -588,7 +581,7 @@ static int look_at_flip(void *arg)
 	const struct flip *f = arg;
 	const char *slash = strrchr(f->file, '/');
 	struct job_applied applied[PARTITIONS];
-	struct told told = {0};
+	struct was_told told = {0};
 	struct job j;
 	weir_error err = {0};
 	damaged = slash ? slash + 1 : f->file;
@@ -596,7 +589,7 @@ static int look_at_flip(void *arg)
 	image_build(f->crash.trace, f->crash.moment, 0, f->crash.folder);
 	image_marks(f->crash.trace, f->crash.moment, take_mark, &told);
 	flip_bit(f->crash.folder, f->file, f->bit);
-	if (job_start(&j, f->crash.folder, on_refused, &err))
+	if (job_start(&j, &(struct job_options){.folder = f->crash.folder, .failed = on_refused}, &err))
 		refuse(&err);
 	look(&j, applied);
 	if (job_join(&j, &err) || check_sums(&j, &err))
@@ -675,7 +668,7 @@ static void try_flips(const struct worker *w, size_t moment)
 /* The moment when the first process had died. */
 static size_t middle_of(const struct trace *t)
 {
-	struct told told = {0};
+	struct was_told told = {0};
 	size_t moment = 0;
 	while (moment < t->count && told.pushes < FIRST_PUSHES - 1) {
 		if (t->events[moment].op->kind == TRACE_MARK)

@@ -37,7 +37,8 @@ static struct message *again(const struct message *m)
 	if (status)
 		return NULL;
 	struct heart_item *items = calloc(h.items + 1, sizeof *items);
-	assert(items && h.items <= WEIR_HEART_ITEMS_MAX && h.from != h.to && h.from < WEIR_SERVERS_MAX && h.to < WEIR_SERVERS_MAX);
+	assert(items && h.items <= WEIR_HEART_ITEMS_MAX && (h.from != h.to || !h.items) && h.from < WEIR_SERVERS_MAX &&
+	       h.to < WEIR_SERVERS_MAX);
 	for (uint32_t i = 0; i < h.items; i++) {
 		items[i] = heart_next(&c, &h);
 		check_item(&items[i], &h);

@@ -20,7 +20,7 @@ static struct partition *new_partition(void)
 	                              .optimizer = {.kind = WEIR_OPT_SGD, .lr = 1},
 	                              .segments_count = 1,
 	                              .segments = &zero};
-	struct partition_options o = {.partitions = PARTITIONS, .epoch = 1, .log = log_memory_create(), .clock = clock_system()};
+	struct partition_options o = {.partitions = PARTITIONS, .log = log_memory_create(), .clock = clock_system()};
 	struct partition *p = partition_create(&o, NULL);
 	weir_status status = partition_add_table(p, 1, &spec, NULL);
 	assert(p && status == WEIR_OK);
@@ -146,9 +146,10 @@ static struct message *partition_example(void)
 	const struct record seals[] = {{.kind = RECORD_SEAL, .pass = 1, .unit = 3, .attempt = 2},
 	                               {.kind = RECORD_RETIRE, .pass = 1, .unit = 1, .attempt = 1, .a = (uint64_t)1 << 32 | 2}};
 	const struct cursor nothing = {0};
+	partition_recovered(p);
+	partition_begin(p, 1);
 	for (uint32_t i = 0; i < 2; i++)
 		partition_submit(p, &seals[i], &nothing, NULL, on_reply, NULL);
-	partition_recovered(p);
 	struct message *m = partition_state_export(p);
 	partition_destroy(p);
 	return m;

@@ -12,7 +12,7 @@
 #include "wire.h"
 #include "wire_samples.h"
 
-#define KINDS 25u /* sample_type's and the envelope */
+#define KINDS 33u /* sample_type's and the envelope */
 
 static void check_table(const Weir__V1__Table *in)
 {

@@ -1,22 +1,33 @@
 /* A trainer whose gradients are small integers, so that the weights at the end are an exact sum known beforehand: every batch applied exactly
  * once gives it, one missing or doubled does not. SGD with rate 1 adds minus the gradient; fp32 is exact to 2^24.
  *
- *     exact_sum worker LEDGER NAME GATE    leases, pushes, commits until the job is done
- *     exact_sum check LEDGER               compares every weight with the sum: exit status 0 when all are equal
+ *     exact_sum worker LEDGER NAME GATE [UNITS]    leases, pushes, commits until the job is done
+ *     exact_sum check LEDGER [UNITS]               compares every weight with the sum: exit status 0 when all are equal
  *
- * GATE is a FIFO. Workers stop in the middle of each of the last units until it has a writer, so the job does not end before who disturbs it is
+ * UNITS of 32 batches, 110. GATE is a FIFO. Workers stop in the middle of each of the last ten units until it has a writer, so the job does not end before who disturbs it is
  * done; up to there they run as fast as they can. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "prng.h"
 #include "weir/weir.h"
 
-enum { UNITS = 110, UNITS_FREE = 100, BATCHES = 32, KEYS = 1024, ROWS = 32, WIDTH = 4, DENSE = 70000 };
+enum {
+	UNITS = 110,
+	UNITS_MAX = 100000 /* fp32 is exact so far */,
+	UNITS_GATED = 10,
+	BATCHES = 32,
+	KEYS = 1024,
+	ROWS = 32,
+	WIDTH = 4,
+	DENSE = 70000
+};
 
 struct tables {
 	uint32_t rows, dense;
@@ -24,10 +35,23 @@ struct tables {
 
 struct worker {
 	weir_client *client;
+	uint32_t units;
 	struct tables tables;
 	const char *gate;
 	float dense[DENSE]; /* the gradient */
 };
+
+static void tell(void *arg, weir_log_level level, const char *line)
+{
+	struct timespec now;
+	struct tm tm;
+	char date[32];
+	(void)arg;
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &tm);
+	fprintf(stderr, "%s.%03ldZ %s %s\n", date, now.tv_nsec / 1000000, level >= WEIR_LOG_WARN ? "warn " : "info ", line);
+}
 
 static int fail(const char *what, const weir_error *e)
 {
@@ -84,7 +108,7 @@ static weir_status do_unit(struct worker *w, const weir_unit *u, weir_error *e)
 {
 	weir_status s = weir_unit_begin(w->client, u, BATCHES, e);
 	for (uint32_t b = u->watermark; b < BATCHES && s == WEIR_OK; b++) {
-		if (u->unit >= UNITS_FREE && b >= BATCHES / 2)
+		if (u->unit >= w->units - UNITS_GATED && b >= BATCHES / 2)
 			s = wait_at_gate(w->gate, e);
 		if (s == WEIR_OK)
 			s = push_batch(w, u, b, e);
@@ -92,14 +116,15 @@ static weir_status do_unit(struct worker *w, const weir_unit *u, weir_error *e)
 	return s == WEIR_OK ? weir_unit_commit(w->client, u, e) : s;
 }
 
-static int work(const char *ledger, const char *name, const char *gate)
+static int work(const char *ledger, const char *name, const char *gate, uint32_t units)
 {
 	static struct worker w;
 	weir_error e = {0};
 	weir_unit u;
 	w.gate = gate;
-	if (weir_open(&w.client, &(weir_options){.ledger = ledger, .name = name, .dataset_fingerprint = 7, .dataset_units = UNITS},
-	              &e) != WEIR_OK)
+	w.units = units;
+	const weir_options o = {.ledger = ledger, .name = name, .dataset_fingerprint = 7, .dataset_units = units, .log = tell};
+	if (weir_open(&w.client, &o, &e) != WEIR_OK)
 		return fail("open", &e);
 	weir_status s = register_tables(w.client, &w.tables, &e);
 	while (s == WEIR_OK) {
@@ -125,11 +150,11 @@ struct check {
 	uint64_t seen, wrong;
 };
 
-static void expect_everything(struct check *k)
+static void expect_everything(struct check *k, uint32_t units)
 {
 	uint64_t keys[ROWS];
 	memset(k, 0, sizeof *k);
-	for (uint32_t u = 0; u < UNITS; u++)
+	for (uint32_t u = 0; u < units; u++)
 		for (uint32_t b = 0; b < BATCHES; b++) {
 			float g = batch_keys(u, b, keys);
 			for (uint32_t i = 0; i < ROWS; i++)
@@ -147,7 +172,7 @@ static void compare(struct check *k, const char *table, uint64_t key, float valu
 		printf("%s %llu is %.0f, not %.0f\n", table, (unsigned long long)key, (double)value, (double)expected);
 }
 
-static int check_sums(const char *ledger)
+static int check_sums(const char *ledger, uint32_t units)
 {
 	weir_client *c = NULL;
 	weir_error e = {0};
@@ -157,7 +182,7 @@ static int check_sums(const char *ledger)
 	weir_ticket ticket;
 	uint64_t keys[KEYS];
 	static float rows[KEYS * WIDTH], dense[DENSE];
-	expect_everything(&k);
+	expect_everything(&k, units);
 	for (uint64_t i = 0; i < KEYS; i++)
 		keys[i] = i;
 	if (weir_open(&c, &(weir_options){.ledger = ledger, .name = "check", .role = WEIR_OBSERVER}, &e) != WEIR_OK ||
@@ -175,12 +200,24 @@ static int check_sums(const char *ledger)
 	return k.wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/* The argument, where there is one. 0: it is not a number of units. */
+static uint32_t units_of(const char *argument)
+{
+	char *end;
+	const unsigned long units = argument ? strtoul(argument, &end, 10) : UNITS;
+	return !argument || (*end == '\0' && units > UNITS_GATED && units <= UNITS_MAX) ? (uint32_t)units : 0;
+}
+
 int main(int argc, char **argv)
 {
-	if (argc == 5 && strcmp(argv[1], "worker") == 0)
-		return work(argv[2], argv[3], argv[4]);
-	if (argc == 3 && strcmp(argv[1], "check") == 0)
-		return check_sums(argv[2]);
-	fprintf(stderr, "usage: exact_sum worker LEDGER NAME GATE | exact_sum check LEDGER\n");
+	const bool works = (argc == 5 || argc == 6) && strcmp(argv[1], "worker") == 0;
+	const bool checks = (argc == 3 || argc == 4) && strcmp(argv[1], "check") == 0;
+	const uint32_t units = works ? units_of(argv[5]) : checks ? units_of(argv[3]) : 0;
+	if (units && works)
+		return work(argv[2], argv[3], argv[4], units);
+	if (units)
+		return check_sums(argv[2], units);
+	fprintf(stderr, "usage: exact_sum worker LEDGER NAME GATE [UNITS] | exact_sum check LEDGER [UNITS]; UNITS: %d to %d\n",
+	        UNITS_GATED + 1, UNITS_MAX);
 	return 2;
 }

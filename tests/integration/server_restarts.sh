@@ -60,6 +60,23 @@ refused nameless "$RUN/server-0" "its IDENTITY is missing"
 mv "$DIR/identity" "$RUN/server-0/IDENTITY"
 before=$(files "${KEPT[@]}")
 
+# --- that does not know what it has promised
+cp -r "$RUN" "$DIR/whole"
+printf 'x' | dd of="$RUN/server-0/PROMISES" bs=1 seek=80 conv=notrunc status=none
+KEPT=("$RUN/server-0/PROMISES" "$RUN/server-0/journal" "$RUN/server-0/db")
+before=$(files "${KEPT[@]}")
+serve forgetful
+refused forgetful "$RUN/server-0/PROMISES" "put back the file, or remove it"
+rm "$RUN/server-0/PROMISES"
+serve absolved
+wait_for 20 "a server without its promises" grep -q READY "$DIR/absolved.ready"
+kill -TERM "$SERVER"
+wait "$SERVER" || fail "it did not stop well"
+rm -r "$RUN"
+mv "$DIR/whole" "$RUN"
+KEPT=("$RUN")
+before=$(files "${KEPT[@]}")
+
 # --- that has another server's log
 write_job 1 "log: disk"
 mv "$RUN" "$DIR/kept"

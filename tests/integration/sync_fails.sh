@@ -4,16 +4,22 @@
 FAIL=$BUILD/tests/libweir_fail_sync.so
 [ -e "$FAIL" ] || { echo "not under sanitizers: skipped"; exit 77; }
 
-# fails_under PATH TEXT: the syncs of what has PATH in its name fail in the middle of training.
+# The boot of the machine since which the log in that server's folder is known to be there.
+boot_of() { od -An -v -tx1 -j32 -N16 "$RUN/$1/PROMISES" | tr -d ' \n'; }
+
+# fails_under PATH: the syncs of what has PATH in its name fail in the middle of training.
 fails_under() {
 	rm -rf "$RUN" "$DIR/broken"
 	LD_PRELOAD=$FAIL WEIR_FAIL_WHEN=$DIR/broken WEIR_FAIL_PATH=$1 start_train
 	wait_for 60 "the first rows" trained 2000
+	local server=${1%%/*}
+	[ "$(boot_of "$server")" != 00000000000000000000000000000000 ] || fail "$server does not know the machine's boot"
 	touch "$DIR/broken"
 	finish_train 60
 	[ $STATUS = 1 ] || fail "exit status $STATUS with a broken $1"
 	told "$1" "storage has failed" "Input/output error" "weir train --resume" "$DIR/train.err"
 	grep -q "started again" "$DIR/train.err" && fail "a server whose disk is broken was started again"
+	[ "$(boot_of "$server")" = 00000000000000000000000000000000 ] || fail "$server would trust the log that failed"
 	rm "$DIR/broken"
 	start_train --resume
 	finish_train 200

@@ -1,42 +1,69 @@
-/* simulator [--seed N] [--seeds COUNT] [--seconds S] [--trace]
+/* simulator [--seed N] [--seeds COUNT | --seeds A..B] [--seconds S] [--jobs J] [--first] [--trace]
  *
- * Runs jobs from seed N on (default 1), each in a world of its own, until COUNT of them or S seconds are over. The first one runs twice: its trace must be the
- * same. --trace shows what happens. Prints figures last; exits 0 when nothing was violated. */
+ * Runs jobs from seed N on (default 1), each in a world of its own, until COUNT of them or S seconds are over, in J processes. The first one runs twice: its
+ * trace must be the same. --first ends at the first violation. --trace shows what happens. Prints figures last; exits 0 when nothing was violated. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "job.h"
+
+enum { JOBS_MAX = 64, KINDS = SIM_REPLICAS_MAX * 4 /* of jobs: by replicas, log, mode */ };
 
 struct plan {
 	uint64_t seed, seeds;
 	double seconds;
-	bool trace;
+	uint32_t jobs;
+	bool trace, first;
 };
+
+static bool parse_seeds(struct plan *p, const char *text)
+{
+	char *end;
+	const uint64_t first = strtoull(text, &end, 0);
+	if (strncmp(end, "..", 2) == 0) {
+		p->seed = first;
+		p->seeds = strtoull(end + 2, &end, 0) + 1 - first;
+	} else {
+		p->seeds = first;
+	}
+	return !*end && p->seeds > 0;
+}
 
 static bool parse(struct plan *p, int argc, char **argv)
 {
-	*p = (struct plan){.seed = 1, .seeds = UINT64_MAX, .seconds = 1e9};
-	bool limited = false;
-	for (int i = 1; i < argc; i++) {
-		const bool more = i + 1 < argc;
-		if (strcmp(argv[i], "--trace") == 0)
-			p->trace = true;
-		else if (more && strcmp(argv[i], "--seed") == 0)
-			p->seed = strtoull(argv[++i], NULL, 0);
-		else if (more && strcmp(argv[i], "--seeds") == 0 && (limited = true))
-			p->seeds = strtoull(argv[++i], NULL, 0);
-		else if (more && strcmp(argv[i], "--seconds") == 0 && (limited = true))
-			p->seconds = strtod(argv[++i], NULL);
-		else {
-			fprintf(stderr, "usage: simulator [--seed N] [--seeds COUNT] [--seconds S] [--trace]\n");
-			return false;
+	*p = (struct plan){.seed = 1, .seeds = UINT64_MAX, .seconds = 1e9, .jobs = 1};
+	bool ok = true, limited = false;
+	for (int i = 1; i < argc && ok; i++) {
+		const char *more = i + 1 < argc ? argv[i + 1] : NULL;
+		i += more != NULL;
+		if (more && strcmp(argv[i - 1], "--seed") == 0) {
+			p->seed = strtoull(more, NULL, 0);
+		} else if (more && strcmp(argv[i - 1], "--seeds") == 0) {
+			limited = ok = parse_seeds(p, more);
+		} else if (more && strcmp(argv[i - 1], "--seconds") == 0) {
+			limited = (p->seconds = strtod(more, NULL)) > 0;
+		} else if (more && strcmp(argv[i - 1], "--jobs") == 0) {
+			p->jobs = (uint32_t)strtoul(more, NULL, 0);
+			ok = p->jobs > 0 && p->jobs <= JOBS_MAX;
+		} else {
+			i -= more != NULL;
+			p->first |= strcmp(argv[i], "--first") == 0;
+			p->trace |= strcmp(argv[i], "--trace") == 0;
+			ok = strcmp(argv[i], "--first") == 0 || strcmp(argv[i], "--trace") == 0;
 		}
 	}
 	if (!limited)
 		p->seeds = 1;
-	return true;
+	if (!ok)
+		fprintf(stderr,
+		        "usage: simulator [--seed N] [--seeds COUNT | --seeds A..B] [--seconds S] [--jobs J] [--first] [--trace]\n");
+	return ok;
 }
 
 static double now(void)
@@ -46,18 +73,26 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* --- Figures, which processes share */
+
 struct totals {
 	struct result sum;
-	uint64_t runs, durable, exact;
-	double simulated_s;
+	uint64_t runs, violations, replicated, durable, exact, first; /* first: seed of a violation, the lowest; 0: none */
+	uint64_t seed;                                                /* that runs now, or next */
+	double simulated_s, slowest_s;
+	bool combinations[KINDS][1u << FAULTS];
 };
 
 static void add(struct totals *t, const struct result *r)
 {
+	uint32_t committed = 0;
 	t->runs++;
+	t->replicated += r->replicas > 1;
 	t->durable += r->durable;
 	t->exact += r->exact;
 	t->simulated_s += (double)r->took_ns * 1e-9;
+	if (t->slowest_s < (double)r->slowest_ns * 1e-9)
+		t->slowest_s = (double)r->slowest_ns * 1e-9;
 	t->sum.events += r->events;
 	t->sum.starts += r->starts;
 	t->sum.pushes += r->pushes;
@@ -66,11 +101,51 @@ static void add(struct totals *t, const struct result *r)
 	t->sum.early += r->early;
 	t->sum.resets += r->resets;
 	t->sum.silences += r->silences;
-	for (uint32_t i = 0; i < FAULTS; i++)
+	t->sum.failovers += r->failovers;
+	for (uint32_t i = 0; i < FAULTS; i++) {
 		t->sum.done[i] += r->done[i];
+		committed |= (uint32_t)(r->done[i] > 0) << i;
+	}
+	t->combinations[(r->replicas - 1) * 4 + r->durable * 2u + r->synchronous][committed] = true;
 }
 
-static void print(const struct totals *t, double elapsed, uint64_t hash)
+static void add_totals(struct totals *t, const struct totals *other)
+{
+	struct result r = other->sum;
+	t->runs += other->runs;
+	t->violations += other->violations;
+	t->replicated += other->replicated;
+	t->durable += other->durable;
+	t->exact += other->exact;
+	t->simulated_s += other->simulated_s;
+	if (t->slowest_s < other->slowest_s)
+		t->slowest_s = other->slowest_s;
+	if (other->first && (!t->first || other->first < t->first))
+		t->first = other->first;
+	t->sum.events += r.events;
+	t->sum.starts += r.starts;
+	t->sum.pushes += r.pushes;
+	t->sum.packets += r.packets;
+	t->sum.stalled += r.stalled;
+	t->sum.early += r.early;
+	t->sum.resets += r.resets;
+	t->sum.silences += r.silences;
+	t->sum.failovers += r.failovers;
+	for (uint32_t i = 0; i < FAULTS; i++)
+		t->sum.done[i] += r.done[i];
+	for (uint32_t i = 0; i < KINDS; i++)
+		for (uint32_t j = 0; j < 1u << FAULTS; j++)
+			t->combinations[i][j] |= other->combinations[i][j];
+}
+
+static void violate(struct totals *t, uint64_t seed)
+{
+	t->violations++;
+	if (!t->first)
+		t->first = seed;
+}
+
+static void print(const struct totals *t, double elapsed)
 {
 	static const char *const names[FAULTS] = {
 #define SIM_FAULT_NAME(name, text) [FAULT_##name] = text,
@@ -78,26 +153,33 @@ static void print(const struct totals *t, double elapsed, uint64_t hash)
 #undef SIM_FAULT_NAME
 	};
 	const struct result *s = &t->sum;
-	printf("%llu seeds in %.1f s (%.1f a second), %.0f simulated seconds, %llu with logs on disk, %llu with every element "
-	       "compared\n",
-	       (unsigned long long)t->runs, elapsed, (double)t->runs / elapsed, t->simulated_s, (unsigned long long)t->durable,
-	       (unsigned long long)t->exact);
-	printf(
-	    "%llu processes, %llu pushes, %llu packets (%llu stalled, %llu out of order), %llu resets, %llu silences, %llu events\n",
-	    (unsigned long long)s->starts, (unsigned long long)s->pushes, (unsigned long long)s->packets,
-	    (unsigned long long)s->stalled, (unsigned long long)s->early, (unsigned long long)s->resets,
-	    (unsigned long long)s->silences, (unsigned long long)s->events);
+	uint64_t combinations = 0;
+	for (uint32_t i = 0; i < KINDS; i++)
+		for (uint32_t j = 0; j < 1u << FAULTS; j++)
+			combinations += t->combinations[i][j];
+	printf("%llu with replicas, %llu with logs on disk, %llu with every element compared; %.0f simulated seconds, "
+	       "at most %.1f s "
+	       "without progress\n",
+	       (unsigned long long)t->replicated, (unsigned long long)t->durable, (unsigned long long)t->exact, t->simulated_s,
+	       t->slowest_s);
+	printf("%llu processes, %llu new primaries, %llu pushes, %llu packets (%llu stalled, %llu out of order), %llu resets, %llu "
+	       "silences, %llu events\n",
+	       (unsigned long long)s->starts, (unsigned long long)s->failovers, (unsigned long long)s->pushes,
+	       (unsigned long long)s->packets, (unsigned long long)s->stalled, (unsigned long long)s->early,
+	       (unsigned long long)s->resets, (unsigned long long)s->silences, (unsigned long long)s->events);
 	for (uint32_t i = 0; i < FAULTS; i++)
-		printf("  %6u  %s\n", s->done[i], names[i]);
-	printf("trace %016llx\n", (unsigned long long)hash);
+		printf("  %7u  %s\n", s->done[i], names[i]);
+	printf("%llu seeds, %llu violations, %.1f seeds a second, %llu distinct combinations of job and faults\n",
+	       (unsigned long long)t->runs, (unsigned long long)t->violations, (double)t->runs / elapsed,
+	       (unsigned long long)combinations);
 }
 
-static bool is_fine(const struct result *r)
+/* --- Running */
+
+static void complain(const struct result *r)
 {
-	if (r->failure[0])
-		fprintf(stderr, "seed %llu: %s\nsimulator --seed %llu --trace shows it\n", (unsigned long long)r->seed, r->failure,
-		        (unsigned long long)r->seed);
-	return !r->failure[0];
+	fprintf(stderr, "seed %llu: %s\nsimulator --seed %llu --trace shows it\n", (unsigned long long)r->seed, r->failure,
+	        (unsigned long long)r->seed);
 }
 
 static bool repeats(uint64_t seed)
@@ -108,23 +190,98 @@ static bool repeats(uint64_t seed)
 	if (first.hash != second.hash)
 		fprintf(stderr, "seed %llu: trace %016llx, then %016llx\n", (unsigned long long)seed, (unsigned long long)first.hash,
 		        (unsigned long long)second.hash);
+	else
+		printf("seed %llu: trace %016llx, twice\n", (unsigned long long)seed, (unsigned long long)first.hash);
+	fflush(stdout);
 	return first.hash == second.hash;
+}
+
+static bool is_over(const struct plan *p, const struct totals *t, double start)
+{
+	return t->seed - p->seed >= p->seeds || now() - start >= p->seconds || (p->first && t->violations);
+}
+
+/* Every jobs-th seed, from t->seed on. */
+static void run(const struct plan *p, struct totals *t, double start)
+{
+	static struct result r;
+	for (; !is_over(p, t, start); t->seed += p->jobs) {
+		job_run(&r, t->seed, p->trace);
+		add(t, &r);
+		if (!r.failure[0])
+			continue;
+		violate(t, r.seed);
+		complain(&r);
+	}
+}
+
+static pid_t start_process(const struct plan *p, struct totals *t, double start)
+{
+	const pid_t pid = fork();
+	if (pid == 0) {
+		run(p, t, start);
+		_exit(0);
+	}
+	return pid;
+}
+
+/* One that ends otherwise than well has met an assertion: a violation, and another goes on behind that seed. False: none could be started. */
+static bool run_processes(const struct plan *p, struct totals *shared, double start)
+{
+	pid_t pids[JOBS_MAX] = {0};
+	uint32_t running = 0;
+	bool ok = true;
+	for (uint32_t i = 0; i < p->jobs; i++) {
+		shared[i].seed = p->seed + i;
+		pids[i] = start_process(p, &shared[i], start);
+		ok &= pids[i] > 0;
+		running += pids[i] > 0;
+	}
+	while (running > 0) {
+		int status = 0;
+		const pid_t pid = wait(&status);
+		uint32_t i = 0;
+		while (i < p->jobs && pids[i] != pid)
+			i++;
+		if (i == p->jobs)
+			continue;
+		running--;
+		if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+			continue;
+		fprintf(stderr, "seed %llu: the process has died\n", (unsigned long long)shared[i].seed);
+		shared[i].runs++;
+		violate(&shared[i], shared[i].seed);
+		shared[i].seed += p->jobs;
+		pids[i] = start_process(p, &shared[i], start);
+		ok &= pids[i] > 0;
+		running += pids[i] > 0;
+	}
+	return ok;
 }
 
 int main(int argc, char **argv)
 {
-	static struct totals totals;
-	static struct result r;
+	static struct totals all;
 	struct plan p;
 	if (!parse(&p, argc, argv))
 		return 2;
-	bool ok = repeats(p.seed);
+	struct totals *shared =
+	    mmap(NULL, p.jobs * sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0); /* zeroed */
+	if (shared == MAP_FAILED) {
+		fprintf(stderr, "simulator: %s\n", strerror(errno));
+		return 2;
+	}
+	bool ok = p.trace || repeats(p.seed);
 	const double start = now();
-	do {
-		job_run(&r, p.seed + totals.runs, p.trace);
-		add(&totals, &r);
-		ok &= is_fine(&r);
-	} while (ok && totals.runs < p.seeds && now() - start < p.seconds);
-	print(&totals, now() - start, r.hash);
-	return ok ? 0 : 1;
+	shared[0].seed = p.seed;
+	if (p.jobs == 1)
+		run(&p, &shared[0], start);
+	else
+		ok &= run_processes(&p, shared, start);
+	for (uint32_t i = 0; i < p.jobs; i++)
+		add_totals(&all, &shared[i]);
+	print(&all, now() - start);
+	if (all.first)
+		printf("the first violation: seed %llu\n", (unsigned long long)all.first);
+	return ok && !all.violations ? 0 : 1;
 }

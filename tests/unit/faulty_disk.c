@@ -11,8 +11,6 @@
 #include "prng.h"
 
 #define SECTOR_BYTES 512u
-#define FILES_MAX    256u
-#define NAMES_MAX    256u
 
 struct bytes {
 	uint8_t *data;
@@ -37,7 +35,7 @@ struct name {
 	struct file *file; /* NULL: removed */
 };
 struct names {
-	struct name of[NAMES_MAX];
+	struct name *of;
 	uint32_t count;
 };
 
@@ -45,7 +43,7 @@ struct faulty_disk {
 	struct disk disk;
 	pthread_mutex_t lock;
 	pthread_cond_t change;
-	struct file *files[FILES_MAX];
+	struct file **files; /* all there ever were: handles of earlier ages know them */
 	uint32_t file_count;
 	struct names live, kept, changes;                           /* changes: in order; file NULL: unlinked */
 	uint64_t steps, syncs, power_off_at, full_at, fail_sync_at; /* 0: never */
@@ -125,8 +123,9 @@ static struct name *find(struct names *n, const char *path)
 
 static void append_name(struct names *n, const char *path, struct file *f)
 {
-	if (n->count == NAMES_MAX || strlen(path) >= sizeof n->of->path)
+	if (strlen(path) >= sizeof n->of->path)
 		abort();
+	n->of = must(realloc(n->of, (n->count + 1) * sizeof *n->of));
 	struct name *added = &n->of[n->count++];
 	strcpy(added->path, path);
 	added->file = f;
@@ -142,6 +141,14 @@ static void set_name(struct names *n, const char *path, struct file *f)
 		append_name(n, path, f);
 	else if (old)
 		*old = n->of[--n->count];
+}
+
+static void copy_names(struct names *to, const struct names *from)
+{
+	to->count = from->count;
+	to->of = must(realloc(to->of, (from->count + 1) * sizeof *to->of));
+	if (from->count)
+		memcpy(to->of, from->of, from->count * sizeof *to->of);
 }
 
 static void change_name(struct faulty_disk *d, const char *path, struct file *f)
@@ -221,8 +228,7 @@ static weir_status leave(struct faulty_disk *d, weir_status status)
 
 static struct file *new_file(struct faulty_disk *d)
 {
-	if (d->file_count == FILES_MAX)
-		abort();
+	d->files = must(realloc(d->files, (d->file_count + 1) * sizeof(struct file *)));
 	struct file *f = must(calloc(1, sizeof *f));
 	resize(&f->live, 0);
 	resize(&f->kept, 0);
@@ -456,31 +462,34 @@ static weir_status faulty_list(struct disk *self, const char *path, weir_status 
 	struct faulty_disk *d = disk_of(self);
 	pthread_mutex_lock(&d->lock);
 	weir_status status = is_off(d) ? fail_step(STEP_POWER, "list", path, err) : WEIR_OK;
-	struct names *all = must(malloc(sizeof *all));
-	*all = d->live;
+	struct names all = {0};
+	copy_names(&all, &d->live);
 	leave(d, WEIR_OK);
-	for (uint32_t i = 0; i < all->count && status == WEIR_OK; i++)
-		if (is_in(all->of[i].path, path))
-			status = each(arg, strrchr(all->of[i].path, '/') + 1);
-	free(all);
+	for (uint32_t i = 0; i < all.count && status == WEIR_OK; i++)
+		if (is_in(all.of[i].path, path))
+			status = each(arg, strrchr(all.of[i].path, '/') + 1);
+	free(all.of);
 	return status;
 }
 
 static weir_status faulty_lock(struct disk *self, const char *path, const char *holder, struct disk_file **out, weir_error *err)
 {
 	struct faulty_disk *d = disk_of(self);
-	weir_status status = faulty_open(self, path, true, out, err);
+	struct disk_file *opened;
+	weir_status status = faulty_open(self, path, true, &opened, err);
 	if (status != WEIR_OK)
 		return status;
-	struct handle *h = (struct handle *)*out;
+	struct handle *h = (struct handle *)opened;
 	struct file *f = enter(h);
 	bool taken = f->locked;
 	f->locked = true;
 	h->locks = !taken;
 	leave(d, WEIR_OK);
-	if (!taken)
+	if (!taken) {
+		*out = opened;
 		return WEIR_OK;
-	faulty_close(*out);
+	}
+	faulty_close(opened);
 	return weir_fail(err, WEIR_E_BUSY, "%s cannot have %s: it is in use", holder, path);
 }
 
@@ -532,6 +541,10 @@ void faulty_disk_destroy(struct faulty_disk *d)
 		free(d->files[i]->kept.data);
 		free(d->files[i]);
 	}
+	free(d->files);
+	free(d->live.of);
+	free(d->kept.of);
+	free(d->changes.of);
 	pthread_cond_destroy(&d->change);
 	pthread_mutex_destroy(&d->lock);
 	free(d);
@@ -644,7 +657,7 @@ void faulty_disk_crash(struct faulty_disk *d, enum faulty_crash how, uint64_t se
 		const bool some = how != CRASH_UNSYNCED;
 		const uint64_t odds = some ? prng_below(&random, 5) : 0; /* from nothing to everything */
 		settle_names(d, NULL, some ? (uint32_t)prng_below(&random, d->changes.count + 1) : 0);
-		d->live = d->kept;
+		copy_names(&d->live, &d->kept);
 		for (uint32_t i = 0; i < d->file_count; i++) {
 			struct file *f = d->files[i];
 			keep_some(f, odds, how == CRASH_ASTRAY, &random);

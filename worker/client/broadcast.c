@@ -1,4 +1,5 @@
-/* Small records to every server, for all its partitions: closes of steps, retirements. */
+/* Small records to every partition: seals, closes of steps, retirements. One for each, so that each moves with its partition and has an answer of its
+ * own; in one frame for each server as far as they fit. */
 #include "client.h"
 
 weir_status plain_reply(struct operation *op, struct request *q, const struct record *r, struct cursor *body, weir_error *err)
@@ -6,46 +7,80 @@ weir_status plain_reply(struct operation *op, struct request *q, const struct re
 	char text[256];
 	if (r->status == WEIR_OK || r->status == WEIR_E_DUPLICATE)
 		return WEIR_OK;
-	return weir_fail(err, (weir_status)r->status, "server %s: %s failed: %s", op->client->links[q->server].address, op->what,
+	return weir_fail(err, (weir_status)r->status, "server %s: %s failed: %s", op->client->links[q->server]->address, op->what,
 	                 reply_text(r, *body, text, sizeof text));
+}
+
+static void fail(struct operation *op, const uint64_t *ids, uint32_t count)
+{
+	operation_fail(op, WEIR_E_MEMORY, "out of memory");
+	for (uint32_t i = 0; i < count; i++)
+		request_answer(operation_find(op->client, ids[i]));
+}
+
+static void flush(struct operation *op, struct record_writer *w, struct link *l, const uint64_t *ids, uint32_t count)
+{
+	weir_client *c = op->client;
+	if (!count)
+		return;
+	struct message *m = record_writer_finish(w, c->uuid, c->generation, NULL, NULL);
+	if (!m || link_send_frame(l, m, ids, count, false) != WEIR_OK)
+		fail(op, ids, count);
+}
+
+/* The records for the partitions of one server. */
+static void ask_server(struct operation *op, struct link *l, struct record_writer *w, const struct record *r,
+                       const struct section *s, const void *data)
+{
+	const weir_client *c = op->client;
+	uint64_t ids[WEIR_STREAM_CREDIT_REQUESTS];
+	uint32_t count = 0;
+	for (uint32_t p = 0; p < c->partitions; p++) {
+		if (c->map.places[p].server != l->index)
+			continue;
+		struct record own = *r;
+		own.partition = op->requests[p].partition = (uint16_t)p;
+		own.request_id = operation_request_id(op, &op->requests[p]);
+		record_writer_begin(w, &own);
+		if (s)
+			(void)record_writer_add(w, s, NULL, data, false); /* record_writer_end tells */
+		if (record_writer_end(w) != WEIR_OK)
+			fail(op, &own.request_id, 1);
+		else
+			ids[count++] = own.request_id;
+		if (count == WEIR_STREAM_CREDIT_REQUESTS || record_writer_bytes(w) >= WEIR_MESSAGE_BYTES_TARGET) {
+			flush(op, w, l, ids, count);
+			count = 0;
+		}
+	}
+	flush(op, w, l, ids, count);
+}
+
+void ask_partitions(struct operation *op, const struct record *r, const struct section *s, const void *data)
+{
+	weir_client *c = op->client;
+	struct record_writer *w = record_writer_create();
+	if (!w)
+		operation_fail(op, WEIR_E_MEMORY, "out of memory");
+	for (uint32_t i = 0; w && i < c->links_count; i++)
+		ask_server(op, c->links[i], w, r, s, data);
+	for (uint32_t p = 0; !w && p < c->partitions; p++)
+		request_answer(&op->requests[p]);
+	record_writer_destroy(w);
 }
 
 weir_status broadcast(weir_client *c, const char *what, const struct record *r, const struct section *s, const void *data,
                       void (*on_finish)(struct operation *op))
 {
 	weir_error err = {0};
-	struct operation *op = operation_create_locked(c, what, c->links_count, &err);
-	struct record_writer *w = record_writer_create();
-	if (!op || !w) {
-		record_writer_destroy(w);
-		if (op) {
-			op->forgotten = true;
-			for (uint32_t i = 0; i < op->requests_count; i++)
-				request_answer(&op->requests[i]);
-			operation_unhold(op);
-		}
-		return op ? WEIR_E_MEMORY : err.status;
-	}
+	struct operation *op = operation_create_locked(c, what, c->partitions, &err);
+	if (!op)
+		return err.status;
 	op->forgotten = true;
 	op->on_reply = plain_reply;
 	op->on_finish = on_finish;
 	op->floor = r->b;
-	for (uint32_t i = 0; i < c->links_count; i++) {
-		struct request *q = &op->requests[i];
-		struct record own = *r;
-		q->partition = own.partition = FRAME_PARTITION_ALL;
-		q->server = i;
-		own.request_id = operation_request_id(op, q);
-		record_writer_begin(w, &own);
-		if (s)
-			(void)record_writer_add(w, s, NULL, data, false);
-		struct message *m = record_writer_end(w) == WEIR_OK ? record_writer_finish(w, c->uuid, c->generation, NULL, NULL) : NULL;
-		if (!m || link_send_frame(&c->links[i], m, &own.request_id, 1, false) != WEIR_OK) {
-			operation_fail(op, WEIR_E_MEMORY, "out of memory");
-			request_answer(q);
-		}
-	}
-	record_writer_destroy(w);
+	ask_partitions(op, r, s, data);
 	operation_unhold(op);
 	return WEIR_OK;
 }

@@ -40,6 +40,8 @@ weir_status client_usable(const weir_client *c, weir_error *err)
 {
 	if (c->closing)
 		return weir_fail(err, WEIR_E_CANCELLED, "the client is being closed");
+	if (c->failure.status)
+		return weir_fail(err, c->failure.status, "%s", c->failure.text);
 	if (c->stale)
 		return weir_fail(err, WEIR_E_STALE, "worker %s was taken for dead: drop what it held and call weir_rejoin", c->name);
 	return WEIR_OK;
@@ -48,9 +50,10 @@ weir_status client_usable(const weir_client *c, weir_error *err)
 static void drop_all(weir_client *c, weir_status status, const char *text)
 {
 	for (uint32_t i = 0; i < c->links_count; i++) {
-		lane_drop_all(&c->links[i].push, status, text);
-		lane_drop_all(&c->links[i].pull, status, text);
+		(void)lane_drop(&c->links[i]->push, FRAME_PARTITION_ALL, status, text);
+		(void)lane_drop(&c->links[i]->pull, FRAME_PARTITION_ALL, status, text);
 	}
+	map_forget_waits(c);
 	steps_fail(c, status, text);
 	pthread_cond_broadcast(&c->changed);
 }
@@ -62,6 +65,15 @@ void client_become_stale(weir_client *c, const char *why)
 	c->stale = true;
 	client_log(c, WEIR_LOG_WARN, "worker %s is stale: %s", c->name, why);
 	drop_all(c, WEIR_E_STALE, "this worker was taken for dead; what it had in flight counts only where it had arrived");
+}
+
+void client_fail(weir_client *c, weir_status status, const char *why)
+{
+	if (c->failure.status || c->closing)
+		return;
+	(void)weir_fail(&c->failure, status, "%s", why);
+	client_log(c, WEIR_LOG_ERROR, "worker %s cannot go on: %s", c->name, why);
+	drop_all(c, status, why);
 }
 
 /* --- Submitting: callers put pulls in a list, the loop takes them all at once and sends what lanes have room for. */
@@ -82,7 +94,7 @@ static void drain_submitted(weir_client *c)
 		} else if (op->synchronous) {
 			steps_submit(c, op);
 		} else {
-			pull_start(c, op);
+			pull_start(op);
 			operation_unhold(op);
 		}
 		op = next;
@@ -96,8 +108,8 @@ static void on_wake(void *arg)
 	c->wake_posted = false;
 	drain_submitted(c);
 	for (uint32_t i = 0; i < c->links_count; i++) {
-		lane_pump(&c->links[i].push);
-		lane_pump(&c->links[i].pull);
+		lane_pump(&c->links[i]->push);
+		lane_pump(&c->links[i]->pull);
 	}
 	pthread_mutex_unlock(&c->lock);
 }
@@ -108,15 +120,6 @@ void links_wake(weir_client *c)
 		return;
 	c->wake_posted = true;
 	rpc_loop_post(c->loop, on_wake, c);
-}
-
-static void open_lanes(void *arg)
-{
-	weir_client *c = arg;
-	for (uint32_t i = 0; i < c->links_count; i++) {
-		lane_open(&c->links[i].push);
-		lane_open(&c->links[i].pull);
-	}
 }
 
 /* --- Opening and closing */
@@ -140,9 +143,9 @@ static void destroy(weir_client *c)
 	links_wake(c);
 	pthread_mutex_unlock(&c->lock);
 	for (uint32_t i = 0; i < c->links_count; i++)
-		rpc_channel_close(c->links[i].channel);
-	if (c->ledger)
-		rpc_channel_close(c->ledger);
+		if (c->links[i]->channel)
+			rpc_channel_close(c->links[i]->channel);
+	ledger_free(c);
 	rpc_loop_destroy(c->loop);
 	for (uint32_t i = 0; i < c->slots_count; i++)
 		if (c->slots[i])
@@ -152,12 +155,15 @@ static void destroy(weir_client *c)
 		free(c->tables[i]);
 	free(c->slots);
 	free(c->slot_generation);
-	free(c->links);
-	free(c->partition_server);
+	for (uint32_t i = 0; i < c->links_count; i++)
+		free(c->links[i]);
+	map_free(c);
+	message_release(c->unreported);
 	free(c->applied_seen);
 	free(c->stable_seen);
 	free(c->acknowledged);
 	free(c->epoch_seen);
+	free(c->later);
 	struct rpc *rpc = c->rpc_owned ? c->rpc : NULL;
 	release(c);
 	if (rpc)
@@ -166,7 +172,7 @@ static void destroy(weir_client *c)
 
 static weir_status check_options(const weir_options *o, weir_error *err)
 {
-	if (!o->ledger || !o->ledger[0] || strlen(o->ledger) >= WEIR_ADDRESS_BYTES_MAX)
+	if (!o->ledger || !o->ledger[0])
 		return weir_fail(err, WEIR_E_INVALID, "options.ledger must be the address of the server that hosts the ledger");
 	if (!o->name || !o->name[0] || strlen(o->name) >= WEIR_NAME_BYTES_MAX)
 		return weir_fail(err, WEIR_E_INVALID, "options.name must have 1 to %u bytes", WEIR_NAME_BYTES_MAX - 1);
@@ -184,6 +190,7 @@ static weir_client *allocate(const weir_options *options, struct rpc *rpc)
 	c->options.ledger = c->options.name = NULL;
 	snprintf(c->name, sizeof c->name, "%s", options->name);
 	c->submitted_tail = &c->submitted;
+	c->ticked_ms = client_now(c);
 	weir__v1__worker_report__init(&c->report);
 	c->scratch_bytes = WEIR_ROW_WIDTH_MAX * sizeof(float);
 	c->scratch = malloc(c->scratch_bytes);
@@ -208,7 +215,7 @@ weir_status client_open(weir_client **out, const weir_options *options, struct r
 			release(c);
 		return weir_fail(err, WEIR_E_MEMORY, "worker %s: out of memory, or no thread could be started", options->name);
 	}
-	status = rpc_channel_open(&c->ledger, rpc, c->loop, options->ledger, err);
+	status = ledger_open(c, options->ledger, err);
 	if (status == WEIR_OK)
 		status = client_join(c, false, err);
 	if (status != WEIR_OK) {
@@ -216,7 +223,6 @@ weir_status client_open(weir_client **out, const weir_options *options, struct r
 		return status;
 	}
 	c->progress_ms = client_now(c);
-	rpc_loop_post(c->loop, open_lanes, c);
 	progress_start(c);
 	*out = c;
 	return WEIR_OK;
@@ -235,7 +241,10 @@ static weir_status settle(weir_client *c, weir_error *err)
 		in_time = !busy || client_wait(c, deadline);
 	}
 	bool stale = c->stale;
+	const weir_error failure = c->failure;
 	pthread_mutex_unlock(&c->lock);
+	if (failure.status)
+		return weir_fail(err, failure.status, "%s", failure.text);
 	if (stale)
 		return weir_fail(err, WEIR_E_STALE, "worker %s had been taken for dead", c->name);
 	return busy
@@ -258,7 +267,7 @@ static weir_status leave(weir_client *c, weir_error *err)
 	q.incarnation = c->incarnation;
 	q.report = &last;
 	weir_status status =
-	    client_call(c, c->ledger, RPC_LEAVE, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__leave_reply__descriptor, &reply, err);
+	    ledger_call_patiently(c, RPC_LEAVE, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__leave_reply__descriptor, &reply, err);
 	wire_free(reply);
 	return status;
 }
@@ -283,7 +292,10 @@ weir_status weir_rejoin(weir_client *c, weir_error *err)
 {
 	pthread_mutex_lock(&c->lock);
 	bool stale = c->stale;
+	const weir_error failure = c->failure;
 	pthread_mutex_unlock(&c->lock);
+	if (failure.status)
+		return weir_fail(err, failure.status, "%s", failure.text);
 	if (!stale)
 		return weir_fail(err, WEIR_E_STATE, "worker %s is alive: only one that got WEIR_E_STALE rejoins", c->name);
 	return client_join(c, true, err);

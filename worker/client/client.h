@@ -5,8 +5,9 @@
  *
  * The life of an operation (operation.c): a caller makes it with one `hold`; every request without an answer and every message that still points
  * into the caller's memory holds it too; when the last hold goes it is finished on the loop: its callback runs, or its waiter wakes.
- * A request is one record to one partition (or to all of a server); a parcel (link.c) is one frame of requests, kept until all its
- * requests are answered, and sent again, byte for byte, when a stream was lost. */
+ * A request is one record to one partition; a parcel (parcel.c) is one frame of requests to one server, kept until all its
+ * requests are answered, and sent again, byte for byte, when a stream was lost. Which server has a partition is in the map (map.h): when that
+ * changes, its requests move. */
 #ifndef WEIR_CLIENT_H
 #define WEIR_CLIENT_H
 
@@ -17,6 +18,7 @@
 #include "clock.h"
 #include "frame.h"
 #include "limits.h"
+#include "map.h"
 #include "rpc.h"
 #include "weir/weir.h"
 #include "wire.h"
@@ -35,10 +37,11 @@ struct request {
 	struct operation *op;
 	struct request *next;  /* in a pull lane's queue */
 	struct parcel *parcel; /* that carries it */
-	uint16_t partition;    /* FRAME_PARTITION_ALL: of server `server` */
+	uint16_t partition;
 	uint16_t part;
-	uint32_t server;
+	uint32_t server; /* at which it is, or was last */
 	bool answered;
+	bool elsewhere;        /* pull: at a replica that is not primary (read.c) */
 	uint32_t first, count; /* pull: its pieces */
 	uint32_t retries;
 	size_t reply_bytes; /* pull: about */
@@ -58,6 +61,9 @@ struct operation {
 	bool has_batch;
 	weir_batch batch;
 	bool synchronous;         /* pull: waits for its batch's step */
+	bool anywhere;            /* pull: any replica may answer */
+	bool asked_anew;          /* in other words where a partition moves to: nothing of it moves */
+	uint64_t asked_at;        /* map.changes then */
 	uint64_t floor;           /* pull: the step that must have been applied; close: the step */
 	struct request *requests; /* (requests_count) */
 	uint32_t requests_count;
@@ -85,7 +91,7 @@ void request_answer(struct request *q);
 /* Waits for it and frees it. Only operations without a callback. */
 weir_status operation_wait(struct operation *op, int64_t timeout_ms, weir_error *err);
 
-/* --- link.c: one server */
+/* --- parcel.c, link.c: one server */
 struct parcel {
 	struct parcel *next, *prev;
 	struct message *message; /* one reference */
@@ -102,12 +108,15 @@ struct lane { /* one stream of one server */
 	bool proven;               /* something has come back since it was opened */
 	bool dead;                 /* given up on; tries go on, but nothing waits for them */
 	bool opening;              /* a timer will open it */
+	bool told_lost;            /* the user has been told that it was lost, and not yet that it is back */
 	uint32_t backoff_ms;
 	int64_t progress_ms;                      /* last reply, or when something began to wait for one */
 	struct parcel *first, *last;              /* unanswered, in order */
 	struct request *queue_first, *queue_last; /* pull: not packed yet */
 	size_t bytes, reply_bytes;                /* of parcels */
 	uint32_t requests;
+	size_t sent_bytes; /* of those that were sent on this stream */
+	uint32_t sent_requests;
 	char why[256];                       /* the last loss */
 	int64_t lost_first_ms, lost_last_ms; /* losses with no WEIR_DEAD_PEER_MS of peace between them */
 };
@@ -115,10 +124,34 @@ struct lane { /* one stream of one server */
 struct link {
 	weir_client *client;
 	uint32_t index;
-	char address[WEIR_ADDRESS_BYTES_MAX];
-	struct rpc_channel *channel;
+	char address[WEIR_ADDRESS_BYTES_MAX]; /* "": not known */
+	uint64_t boot;               /* of the process that has what we know to be there; 0: not known, or it outlives its process */
+	bool recognised;             /* it is the one at the other end of the push lane: nothing is pulled before */
+	struct rpc_channel *channel; /* NULL: not used yet */
+	int64_t readable_ms;         /* replicas there are not read from before */
 	struct lane push, pull;
 };
+
+/* Under the lock, on any thread: a frame becomes the lane's last parcel, or its first. Takes message over; ids (count) are its records', in order, and
+ * are found. NULL when out of memory. */
+struct parcel *parcel_add(struct lane *lane, struct message *message, const uint64_t *ids, uint32_t count, bool first);
+void request_done(struct lane *lane, struct request *q);
+/* Under the lock: what waits in the lane, of one partition or all (FRAME_PARTITION_ALL), fails. How many requests that were. */
+uint32_t lane_drop(struct lane *lane, uint32_t partition, weir_status status, const char *text);
+/* Under the lock, on the loop: what it asks of replicas that are not primary is asked of their primaries. Whether that was anything. */
+bool lane_return_reads(struct lane *lane);
+/* Under the lock, on the loop: requests of partitions that have moved go where the map says. */
+void lane_move_pushes(struct lane *lane);
+void lane_move_pulls(struct lane *lane);
+/* Under the lock, on any thread: the same of the last parcel, which was made for an older map. */
+void lane_move_last(struct lane *lane);
+
+/* For calls that wait, from a thread that is no loop: the channel to a server. */
+weir_status client_channel(weir_client *c, uint32_t server, struct rpc_channel **out, weir_error *err);
+
+struct link *link_create(weir_client *c, uint32_t index);
+/* Under the lock, on any thread: connects it, if it was not used yet. */
+weir_status link_use(struct link *l, weir_error *err);
 
 /* Under the lock, on any thread: hands a frame over to be sent on the push lane, `first` of all that waits there. Takes message over. ids (count). */
 weir_status link_send_frame(struct link *l, struct message *message, const uint64_t *ids, uint32_t count, bool first);
@@ -133,9 +166,10 @@ weir_status links_reachable(const weir_client *c, weir_error *err);
 void links_wake(weir_client *c);
 /* A refusal in words: the sentence that came with it, else the status's own. text (bytes); returns it. */
 const char *reply_text(const struct record *r, struct cursor body, char *text, size_t bytes);
-void lane_open(struct lane *lane);                                           /* on the loop */
-void lane_tick(struct lane *lane);                                           /* on the loop, under the lock */
-void lane_drop_all(struct lane *lane, weir_status status, const char *text); /* under the lock */
+void lane_open(struct lane *lane); /* on the loop */
+void lane_tick(struct lane *lane); /* on the loop, under the lock */
+/* Under the lock, before something is added: it waits from now on, if nothing did. */
+void lane_is_asked(struct lane *lane);
 
 /* --- units.c */
 struct part_sent {
@@ -183,15 +217,20 @@ weir_status commit_totals(weir_client *c, const weir_unit *unit, uint32_t batche
                           weir_error *err);
 
 /* --- resume.c. All under the lock, on any thread. */
-/* Notes what a reply to a push or a seal says of its partition's log: applied and stable index. */
-void acknowledge(weir_client *c, uint32_t partition, const struct record *reply);
+/* What was acknowledged in an epoch that began since epoch_seen, while it is asked whether all that was before is still there. */
+struct told {
+	uint64_t index, epoch; /* 0, 0: nothing */
+};
+/* Notes what a reply to a push or a seal says of its partition's log: applied and stable index, the first as seen from an epoch. */
+void acknowledge(weir_client *c, uint32_t partition, const struct record *reply, uint32_t epoch);
 /* Asks the partitions of a server whether all that they acknowledged is still there; the answer comes once it is stable. E_STALE for this client when
  * it is not. */
-weir_status resume_ask(struct link *l, bool first);
+weir_status resume_ask(struct link *l, bool moved, bool first); /* moved: only those that have come to it just now */
 weir_status resume_ask_all(weir_client *c);
 
 /* --- progress.c */
 void progress_start(weir_client *c);                           /* a timer on the loop */
+void report_anew(weir_client *c);                              /* under the lock: the ledger is elsewhere now */
 void report_take(weir_client *c, Weir__V1__WorkerReport *out); /* under the lock: the counts since the last one */
 
 /* --- steps.c */
@@ -199,7 +238,8 @@ struct steps {
 	bool member; /* of step `number` with `current` */
 	weir_batch current;
 	uint64_t number;
-	bool asking, leaving;
+	struct asked *asking; /* in flight; NULL: nothing */
+	bool leaving;
 	weir_status failure; /* why it could not leave */
 	int64_t unavailable_since_ms;
 	uint64_t closes_sent; /* last step whose close was sent to the servers */
@@ -209,32 +249,48 @@ struct steps {
 };
 void steps_submit(weir_client *c, struct operation *pull); /* under the lock, on the loop */
 void steps_poll(weir_client *c);                           /* the same */
+void steps_ask_anew(weir_client *c);                       /* the same: the ledger is elsewhere now */
 void steps_learn(weir_client *c, Weir__V1__StepClose *const *closes, size_t count);
 weir_status steps_leave(weir_client *c, const struct held_unit *u, weir_error *err); /* waits; without the lock */
 void steps_fail(weir_client *c, weir_status status, const char *text);
 void steps_forget_unit(weir_client *c, uint32_t pass, uint32_t unit); /* it is given up */
+
+/* --- ledger.c */
+#define LEDGER_DOORS_MAX (2 * WEIR_SERVERS_MAX)
+struct ledger_door { /* an address at which it may be */
+	char address[WEIR_ADDRESS_BYTES_MAX];
+	struct rpc_channel *channel; /* NULL: not used yet */
+};
+struct ledger_way {
+	struct ledger_door *doors[LEDGER_DOORS_MAX]; /* (doors_count) */
+	uint32_t doors_count, at;                    /* at: the one that is used */
+	uint64_t moves;                              /* how often that changed */
+	uint64_t epoch, revision;                    /* of the map's claim; 0: none: it does not move */
+};
 
 /* --- client.c */
 struct weir_client {
 	struct rpc *rpc;
 	bool rpc_owned;
 	struct rpc_loop *loop;
-	struct rpc_channel *ledger;
 	const struct clock *clock;
 
 	char name[WEIR_NAME_BYTES_MAX];
 	weir_options options; /* strings NULL */
 	uint8_t uuid[16];
 	uint64_t generation;
+	uint64_t ledger_boot; /* JobId's */
 	uint32_t worker, lease_ms, partitions, passes;
-	uint32_t patience_ms;       /* how long a server may be gone: restarts take longer where its log is on disk */
-	uint32_t *partition_server; /* (partitions) */
-	struct link *links;         /* (links_count) */
+	uint32_t patience_ms;                 /* how long a server may be gone: restarts take longer where its log is on disk */
+	struct link *links[WEIR_SERVERS_MAX]; /* (links_count) by server */
 	uint32_t links_count;
+	struct map map;
+	struct ledger_way ledger;
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* operations finish, credit comes back, units advance, states change */
 	bool closing, stale;
+	weir_error failure; /* status OK while it may go on */
 	uint64_t incarnation;
 	struct table *tables[WEIR_TABLES_MAX];
 	uint32_t tables_count;
@@ -247,15 +303,22 @@ struct weir_client {
 	struct steps steps;
 	uint64_t *applied_seen, *stable_seen; /* (partitions) */
 	uint64_t *acknowledged,
-	    *epoch_seen; /* (partitions) highest index in a reply to this incarnation's pushes and seals; server's epoch */
-	bool leasing;    /* some thread asks for a unit */
+	    *epoch_seen;    /* (partitions) highest index in a reply to this incarnation's pushes and seals; epoch it is seen from */
+	struct told *later; /* (partitions) */
+	bool ack_sent;      /* a push is done when it is on its way */
+	struct {
+		uint32_t staleness_ms; /* of what other replicas than the primary may answer with; 0: they are not asked */
+		uint64_t staleness_entries;
+	} read;
+	bool leasing; /* some thread asks for a unit */
 	uint64_t lease_sequence, report_sequence;
 	struct {
 		uint32_t pass, unit;
 	} closed_low;
 	Weir__V1__WorkerReport report;
 	uint64_t reported_pushed, reported_pulled, reported_duplicates;
-	bool progress_in_flight;
+	struct reported *reporting; /* a report in flight, NULL: none */
+	struct message *unreported; /* one that nobody has answered: it goes again as it is; NULL: none */
 	int64_t progress_ms;
 	int64_t ticked_ms;            /* when the loop last looked at its lanes */
 	struct record_writer *writer; /* the loop's */
@@ -270,6 +333,8 @@ weir_status client_open(weir_client **out, const weir_options *options, struct r
 int64_t client_now(const weir_client *c);
 /* Under the lock: this incarnation is dead; everything in flight completes with E_STALE. */
 void client_become_stale(weir_client *c, const char *why);
+/* Under the lock: nothing can be done any more; everything in flight, and whatever is asked later, fails with this. */
+void client_fail(weir_client *c, weir_status status, const char *why);
 /* Under the lock: whether operations may start. */
 weir_status client_usable(const weir_client *c, weir_error *err);
 struct table *client_table(weir_client *c, uint32_t id, weir_error *err); /* under the lock */
@@ -277,32 +342,65 @@ void client_log(weir_client *c, weir_log_level level, const char *format, ...) W
 /* Waits for `changed` until the deadline (client_now; < 0: for ever). False once it has passed. */
 bool client_wait(weir_client *c, int64_t deadline_ms);
 
-/* --- join.c: calls of the ledger and of servers, blocking. Every reply's first field is its Status, checked here. */
+/* --- join.c: calls of servers, blocking. Every reply's first field is its Status, checked here. */
 weir_status client_call(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q,
                         uint32_t timeout_ms, const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err);
 /* A call that does no harm when it is repeated: while the other end cannot be reached it is, for patience_ms. */
 weir_status client_call_again(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q,
                               const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err);
+/* What a refusal means for all that the client does; returns status. */
+weir_status client_heed(weir_client *c, weir_status status, const weir_error *err);
 /* Calls of who cannot be reached. Zero-initialise the pause. */
 struct tries {
 	int64_t end_ms;
 	uint32_t pause_ms;
 };
 /* After one that failed with *why: waits, and clears it; the first time it tells the log. False when there is no time for another, or no use: the client
- * is being closed, or it is stale, unless it is `joining`. */
+ * is being closed, or has failed, or it is stale, unless it is `joining`. */
 bool client_try_again(weir_client *c, struct tries *t, bool joining, weir_error *why);
 weir_status client_reply_status(const ProtobufCMessage *reply, weir_error *err);
 void client_fill_job(weir_client *c, Weir__V1__JobId *out);
 weir_status client_join(weir_client *c, bool again, weir_error *err);
 weir_status tables_learn(weir_client *c, const Weir__V1__Table *table, struct table **out, weir_error *err);
 
+/* --- ledger.c: calls of the ledger. */
+/* addresses: of servers of the job, separated by commas. E_INVALID, E_LIMIT, or what opening a channel to the first says. */
+weir_status ledger_open(weir_client *c, const char *addresses, weir_error *err);
+void ledger_free(weir_client *c); /* ends all calls; then the loop may end */
+/* One try, waited for. E_MOVED: it is elsewhere, or nowhere just now. */
+weir_status ledger_call(weir_client *c, enum rpc_method method, const ProtobufCMessage *q, uint32_t timeout_ms,
+                        const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err);
+/* While it cannot be reached it is tried again, for patience_ms, or for c->patience_ms. */
+weir_status ledger_call_patiently(weir_client *c, enum rpc_method method, const ProtobufCMessage *q, uint32_t patience_ms,
+                                  const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err);
+weir_status ledger_call_again(weir_client *c, enum rpc_method method, const ProtobufCMessage *q,
+                              const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err);
+/* The rest under the lock. */
+weir_status ledger_channel(weir_client *c, struct rpc_channel **out, weir_error *err); /* to where it is, as far as is known */
+/* Takes what a newer map says of it. Whether that is another place: calls that are under way are then asked there. */
+bool ledger_claim(weir_client *c, const Weir__V1__PartitionMap *m);
+void ledger_missed(weir_client *c,
+                   uint64_t moves); /* who was asked when there had been so many moves has not got it: asks others */
+
 /* --- pull.c */
-void pull_start(weir_client *c, struct operation *op);                   /* under the lock, on the loop: its step is known */
-weir_status pull_pack(struct record_writer *w, const struct request *q); /* one PULL record */
+void pull_start(struct operation *op);                                   /* under the lock, on the loop: its step is known */
+weir_status pull_pack(struct record_writer *w, const struct request *q); /* one PULL record; under the lock */
+/* --- read.c: pulls from replicas that are not primary. Under the lock, on the loop. */
+
+/* Where a pull's request goes: each replica in its turn, where any may answer. */
+struct link *read_choose(struct request *q);
+/* The index that must have been applied where a pull is answered. */
+uint64_t read_floor(const weir_client *c, uint32_t partition);
+/* The replica does not answer the request as it should: its primary is asked. */
+void read_refused(struct lane *lane, struct request *q);
+/* The server does not answer at all. */
+void read_gave_up(struct link *l);
 /* --- broadcast.c */
 /* on_reply of operations that need no more than to be done. */
 weir_status plain_reply(struct operation *op, struct request *q, const struct record *r, struct cursor *body, weir_error *err);
-/* Sends one small record to every server, all partitions each, nobody waiting. Under the lock. */
+/* Sends one small record to every partition: request p of op, which has one for each. Those that cannot be sent fail. Under the lock. */
+void ask_partitions(struct operation *op, const struct record *r, const struct section *s, const void *data);
+/* The same, nobody waiting. Under the lock. */
 weir_status broadcast(weir_client *c, const char *what, const struct record *r, const struct section *s, const void *data,
                       void (*on_finish)(struct operation *op));
 

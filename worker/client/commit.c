@@ -71,7 +71,7 @@ void closed_low_learn(weir_client *c, const Weir__V1__UnitMark *low)
 static weir_status send_commit(weir_client *c, const weir_unit *unit, Weir__V1__CommitRequest *q, weir_error *err)
 {
 	ProtobufCMessage *reply = NULL;
-	weir_status status = client_call_again(c, c->ledger, RPC_COMMIT, &q->base, &weir__v1__commit_reply__descriptor, &reply, err);
+	weir_status status = ledger_call_again(c, RPC_COMMIT, &q->base, &weir__v1__commit_reply__descriptor, &reply, err);
 	if (status != WEIR_OK)
 		return status;
 	pthread_mutex_lock(&c->lock);
@@ -162,7 +162,7 @@ weir_status weir_pass_evaluated(weir_client *c, uint32_t pass, double auc, doubl
 	q.auc = auc;
 	q.logloss = logloss;
 	q.stop = stop != 0;
-	weir_status status = client_call_again(c, c->ledger, RPC_GATE, &q.base, &weir__v1__gate_reply__descriptor, &reply, err);
+	weir_status status = ledger_call_again(c, RPC_GATE, &q.base, &weir__v1__gate_reply__descriptor, &reply, err);
 	wire_free(reply);
 	return status;
 }

@@ -1,4 +1,4 @@
-/* Joining the job, and the control calls that everything else makes: small protobuf messages, one at a time, waited for by the caller. */
+/* Joining the job, and control calls of servers: small protobuf messages, one at a time, waited for by the caller. ledger.c has those of the ledger. */
 #include <assert.h>
 #include <errno.h>
 #include <stddef.h>
@@ -38,18 +38,32 @@ void client_fill_job(weir_client *c, Weir__V1__JobId *out)
 	out->uuid.data = c->uuid;
 	out->uuid.len = sizeof c->uuid;
 	out->generation = c->generation;
+	out->boot = c->ledger_boot;
+}
+
+weir_status client_heed(weir_client *c, weir_status status, const weir_error *err)
+{
+	pthread_mutex_lock(&c->lock);
+	if (status == WEIR_E_STALE)
+		client_become_stale(c, err->text);
+	else if (status == WEIR_E_LOST)
+		client_fail(c, status, err->text);
+	pthread_mutex_unlock(&c->lock);
+	return status;
 }
 
 weir_status client_call(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q,
                         uint32_t timeout_ms, const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err)
 {
+	weir_error own = {0};
 	*reply = NULL;
+	err = err ? err : &own;
 	struct message *m = wire_pack(q), *answer = NULL;
 	if (!m)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", rpc_method_path(method));
 	weir_status status = rpc_call_wait(channel, method, m, timeout_ms, &answer, err);
 	if (status != WEIR_OK)
-		return status;
+		return client_heed(c, status, err);
 	status = wire_unpack(type, answer, reply, err);
 	message_release(answer);
 	if (status == WEIR_OK)
@@ -58,22 +72,24 @@ weir_status client_call(weir_client *c, struct rpc_channel *channel, enum rpc_me
 		return WEIR_OK;
 	wire_free(*reply);
 	*reply = NULL;
-	if (status == WEIR_E_STALE) {
-		pthread_mutex_lock(&c->lock);
-		client_become_stale(c, err ? err->text : "");
-		pthread_mutex_unlock(&c->lock);
-	}
-	return status;
+	return client_heed(c, status, err);
 }
 
-/* Waits; false when this is no time for another try. */
+/* Under the lock: whether another try is of use. */
+static bool may_try(const weir_client *c, bool joining)
+{
+	return joining ? !c->closing && !c->failure.status : client_usable(c, NULL) == WEIR_OK;
+}
+
+/* Waits, but not once the ledger is known to be elsewhere; false when this is no time for another try. */
 static bool pause_for(weir_client *c, uint32_t pause_ms, bool joining)
 {
 	const int64_t next = client_now(c) + pause_ms;
 	pthread_mutex_lock(&c->lock);
-	bool go_on = joining ? !c->closing : client_usable(c, NULL) == WEIR_OK;
-	while (go_on && client_wait(c, next))
-		go_on = joining ? !c->closing : client_usable(c, NULL) == WEIR_OK;
+	const uint64_t moves = c->ledger.moves;
+	bool go_on = may_try(c, joining);
+	while (go_on && moves == c->ledger.moves && client_wait(c, next))
+		go_on = may_try(c, joining);
 	pthread_mutex_unlock(&c->lock);
 	return go_on;
 }
@@ -92,108 +108,89 @@ bool client_try_again(weir_client *c, struct tries *t, bool joining, weir_error 
 	return true;
 }
 
-/* Asks until the other end can be reached, for patience_ms at most. One that can be reached and does not answer waits for space on its disk: for it there
- * is patience without end, as for pushes. */
-static weir_status call_patiently(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q,
-                                  uint32_t patience_ms, const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply,
-                                  weir_error *err)
+weir_status client_call_again(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q,
+                              const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err)
 {
-	const bool joining = method == RPC_JOIN;
-	const uint32_t timeout_ms = patience_ms < WEIR_CONTROL_TIMEOUT_MS ? patience_ms : WEIR_CONTROL_TIMEOUT_MS;
-	struct tries tries = {.end_ms = client_now(c) + patience_ms};
+	const uint32_t timeout_ms = c->patience_ms < WEIR_CONTROL_TIMEOUT_MS ? c->patience_ms : WEIR_CONTROL_TIMEOUT_MS;
+	struct tries tries = {.end_ms = client_now(c) + c->patience_ms};
 	weir_error own = {0};
 	err = err ? err : &own;
 	for (;;) {
 		weir_status status = client_call(c, channel, method, q, timeout_ms, type, reply, err);
-		if (status == WEIR_E_TIMEOUT && !joining)
-			tries.end_ms = client_now(c) + patience_ms;
+		if (status == WEIR_E_TIMEOUT)
+			tries.end_ms = client_now(c) + c->patience_ms;
 		else if (status != WEIR_E_UNAVAILABLE)
 			return status;
-		if (client_try_again(c, &tries, joining, err))
+		if (client_try_again(c, &tries, false, err))
 			continue;
 		pthread_mutex_lock(&c->lock);
-		weir_status why = joining ? WEIR_OK : client_usable(c, err); /* stale: what is asked for has no meaning any more */
+		weir_status why = client_usable(c, err); /* stale: what is asked for has no meaning any more */
 		pthread_mutex_unlock(&c->lock);
 		return why ? why : status;
 	}
 }
 
-weir_status client_call_again(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q,
-                              const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err)
-{
-	return call_patiently(c, channel, method, q, c->patience_ms, type, reply, err);
-}
-
 /* --- Joining */
 
-static weir_status take_placement(weir_client *c, const Weir__V1__JoinReply *r, weir_error *err)
+static weir_status take_job(weir_client *c, const Weir__V1__JoinReply *r, weir_error *err)
 {
-	if (!r->job || r->job->uuid.len != sizeof c->uuid || !r->partitions || r->partitions > WEIR_PARTITIONS_MAX ||
-	    r->n_partition_server != r->partitions || !r->n_servers || r->n_servers > WEIR_SERVERS_MAX)
-		return weir_fail(err, WEIR_E_CORRUPT,
-		                 "the ledger's answer to joining is not consistent: %u partitions, %zu places, %zu servers",
-		                 r->partitions, r->n_partition_server, r->n_servers);
-	for (uint32_t p = 0; p < r->partitions; p++)
-		if (r->partition_server[p] >= r->n_servers)
-			return weir_fail(err, WEIR_E_CORRUPT, "the ledger places partition %u on server %u of %zu", p, r->partition_server[p],
-			                 r->n_servers);
+	if (!r->job || r->job->uuid.len != sizeof c->uuid || !r->partitions || r->partitions > WEIR_PARTITIONS_MAX)
+		return weir_fail(err, WEIR_E_CORRUPT, "the ledger's answer to joining is not consistent: %u partitions", r->partitions);
 	memcpy(c->uuid, r->job->uuid.data, sizeof c->uuid);
 	c->generation = r->job->generation;
 	c->partitions = r->partitions;
-	c->partition_server = malloc(r->partitions * sizeof *c->partition_server);
 	c->applied_seen = calloc(r->partitions, sizeof *c->applied_seen);
 	c->stable_seen = calloc(r->partitions, sizeof *c->stable_seen);
 	c->acknowledged = calloc(r->partitions, sizeof *c->acknowledged);
 	c->epoch_seen = calloc(r->partitions, sizeof *c->epoch_seen);
-	c->links = calloc(r->n_servers, sizeof *c->links);
-	if (!c->partition_server || !c->applied_seen || !c->stable_seen || !c->acknowledged || !c->epoch_seen || !c->links)
-		return weir_fail(err, WEIR_E_MEMORY, "join: out of memory");
-	memcpy(c->partition_server, r->partition_server, r->partitions * sizeof *c->partition_server);
-	for (uint32_t i = 0; i < r->n_servers; i++) {
-		struct link *l = &c->links[i];
-		l->client = c;
-		l->index = i;
-		l->push = (struct lane){.link = l, .method = RPC_PUSH_STREAM};
-		l->pull = (struct lane){.link = l, .method = RPC_PULL_STREAM};
-		snprintf(l->address, sizeof l->address, "%s", r->servers[i]);
-		weir_status status = rpc_channel_open(&l->channel, c->rpc, c->loop, l->address, err);
-		if (status != WEIR_OK)
-			return status;
-		c->links_count = i + 1;
-	}
-	return WEIR_OK;
+	c->later = calloc(r->partitions, sizeof *c->later);
+	return c->applied_seen && c->stable_seen && c->acknowledged && c->epoch_seen && c->later
+	           ? WEIR_OK
+	           : weir_fail(err, WEIR_E_MEMORY, "join: out of memory");
 }
 
-/* A new incarnation finds the cluster as it was. */
-static weir_status check_placement(const weir_client *c, const Weir__V1__JoinReply *r, weir_error *err)
+/* A new incarnation finds the job as it was; its servers may be others. */
+static weir_status check_job(const weir_client *c, const Weir__V1__JoinReply *r, weir_error *err)
 {
-	bool same = r->job && r->job->generation == c->generation && r->partitions == c->partitions &&
-	            r->n_partition_server == c->partitions && r->n_servers == c->links_count &&
-	            memcmp(r->partition_server, c->partition_server, c->partitions * sizeof(uint32_t)) == 0;
-	for (uint32_t i = 0; same && i < c->links_count; i++)
-		same = strcmp(r->servers[i], c->links[i].address) == 0;
-	return same ? WEIR_OK
-	            : weir_fail(err, WEIR_E_STATE,
-	                        "the job's servers have changed since this client was opened: close it and open a new one");
+	const bool same = r->job && r->job->generation == c->generation && r->partitions == c->partitions;
+	return same
+	           ? WEIR_OK
+	           : weir_fail(err, WEIR_E_STATE, "the job is another than when this client was opened: close it and open a new one");
 }
 
 static weir_status take_join(weir_client *c, const Weir__V1__JoinReply *r, bool again, weir_error *err)
 {
-	weir_status status = again ? check_placement(c, r, err) : take_placement(c, r, err);
+	weir_status status = again ? check_job(c, r, err) : take_job(c, r, err);
 	if (status != WEIR_OK)
 		return status;
 	c->worker = r->worker;
 	c->lease_ms = r->lease_ms;
 	c->patience_ms = r->patience_ms ? r->patience_ms : WEIR_DEAD_PEER_MS;
 	c->passes = r->passes;
+	c->ack_sent = r->ack_sent;
+	c->read.staleness_ms = r->read_staleness_ms;
+	c->read.staleness_entries = r->read_staleness_entries;
+	c->ledger_boot = r->n_boots ? r->boots[0] : 0;
 	pthread_mutex_lock(&c->lock);
+	status = map_take(c, r->map, err); /* nothing is under way: it was dropped, and nothing begins before the incarnation does */
+	if (status != WEIR_OK) {
+		pthread_mutex_unlock(&c->lock);
+		return status;
+	}
+	for (uint32_t i = 0; i < c->links_count && i < r->n_boots; i++)
+		c->links[i]->boot = c->links[i]->boot ? c->links[i]->boot : r->boots[i];
 	units_free(c);
 	c->steps.member = c->steps.leaving = false;
 	c->steps.closes_sent = 0; /* what was on its way to the servers was dropped with all else */
 	c->incarnation = r->incarnation;
 	c->lease_sequence = c->report_sequence = 0;
+	message_release(c->unreported); /* the dead one's */
+	c->unreported = NULL;
+	c->reporting = NULL;
 	c->stale = false;
 	memset(c->acknowledged, 0, c->partitions * sizeof *c->acknowledged); /* to the dead one */
+	memset(c->later, 0, c->partitions * sizeof *c->later);
+	memset(c->applied_seen, 0, c->partitions * sizeof *c->applied_seen); /* that may be gone */
 	for (size_t i = 0; status == WEIR_OK && i < r->n_tables; i++)
 		status = tables_learn(c, r->tables[i], NULL, err);
 	steps_learn(c, r->closes, r->n_closes);
@@ -228,8 +225,7 @@ weir_status client_join(weir_client *c, bool again, weir_error *err)
 	uint32_t patience_ms = c->options.connect_timeout_ms ? c->options.connect_timeout_ms : WEIR_CONNECT_TIMEOUT_MS;
 	if (again && patience_ms < c->patience_ms)
 		patience_ms = c->patience_ms;
-	weir_status status =
-	    call_patiently(c, c->ledger, RPC_JOIN, &q.base, patience_ms, &weir__v1__join_reply__descriptor, &reply, err);
+	weir_status status = ledger_call_patiently(c, RPC_JOIN, &q.base, patience_ms, &weir__v1__join_reply__descriptor, &reply, err);
 	if (status == WEIR_OK)
 		status = take_join(c, (const Weir__V1__JoinReply *)reply, again, err);
 	wire_free(reply);

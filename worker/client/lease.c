@@ -13,7 +13,7 @@ static weir_status on_seal_reply(struct operation *op, struct request *q, const 
 	char text[256];
 	if (r->status != WEIR_OK)
 		return weir_fail(err, (weir_status)r->status, "server %s: partition %u refused to seal unit %u of pass %u: %s",
-		                 c->links[q->server].address, q->partition, u->unit, u->pass, reply_text(r, *body, text, sizeof text));
+		                 c->links[q->server]->address, q->partition, u->unit, u->pass, reply_text(r, *body, text, sizeof text));
 	weir_status status = frame_next_section(body, &s, err);
 	if (status != WEIR_OK)
 		return status;
@@ -26,7 +26,7 @@ static weir_status on_seal_reply(struct operation *op, struct request *q, const 
 	u->present[q->partition] = bitmap;
 	u->present_bits[q->partition] = r->c;
 	u->sealed[q->partition] = r->a;
-	acknowledge(c, q->partition, r);
+	acknowledge(c, q->partition, r, r->batch);
 	return status;
 }
 
@@ -39,32 +39,12 @@ static weir_status seal(weir_client *c, struct held_unit *u, weir_error *err)
 	struct operation *op = u->present && u->present_bits && u->sealed ? operation_create(c, "sealing", c->partitions, err) : NULL;
 	if (!op)
 		return err->status ? err->status : weir_fail(err, WEIR_E_MEMORY, "seal: out of memory");
-	struct record_writer *w = record_writer_create();
 	op->payload = u;
 	op->on_reply = on_seal_reply;
+	const struct record r = {.kind = RECORD_SEAL, .pass = u->pass, .unit = u->unit, .attempt = u->attempt};
 	pthread_mutex_lock(&c->lock);
-	for (uint32_t p = 0; p < c->partitions; p++) {
-		struct request *q = &op->requests[p];
-		q->partition = (uint16_t)p;
-		q->server = c->partition_server[p];
-		struct record r = {.kind = RECORD_SEAL,
-		                   .partition = (uint16_t)p,
-		                   .request_id = operation_request_id(op, q),
-		                   .pass = u->pass,
-		                   .unit = u->unit,
-		                   .attempt = u->attempt};
-		struct message *m = NULL;
-		if (w) {
-			record_writer_begin(w, &r);
-			m = record_writer_end(w) == WEIR_OK ? record_writer_finish(w, c->uuid, c->generation, NULL, NULL) : NULL;
-		}
-		if (!m || link_send_frame(&c->links[q->server], m, &r.request_id, 1, false) != WEIR_OK) {
-			operation_fail(op, WEIR_E_MEMORY, "sealing: out of memory");
-			request_answer(q);
-		}
-	}
+	ask_partitions(op, &r, NULL, NULL);
 	pthread_mutex_unlock(&c->lock);
-	record_writer_destroy(w);
 	operation_unhold(op);
 	return operation_wait(op, -1, err);
 }
@@ -128,7 +108,7 @@ static weir_status ask_for_unit(weir_client *c, uint64_t incarnation, uint64_t s
 	q.worker = c->worker;
 	q.incarnation = incarnation;
 	q.sequence = sequence;
-	weir_status status = client_call_again(c, c->ledger, RPC_LEASE, &q.base, &weir__v1__lease_reply__descriptor, &reply, err);
+	weir_status status = ledger_call_again(c, RPC_LEASE, &q.base, &weir__v1__lease_reply__descriptor, &reply, err);
 	if (status != WEIR_OK)
 		return status;
 	const Weir__V1__LeaseReply *r = (const Weir__V1__LeaseReply *)reply;

@@ -1,87 +1,56 @@
 /* One server: its push stream and its pull stream. A lane keeps every parcel until all its requests are answered and sends them again when
  * the stream was lost; identities make that harmless. A lane that cannot get through for as long as a server may be gone fails what waits for it. */
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client.h"
 
-static void parcel_unlink(struct lane *lane, struct parcel *p)
-{
-	*(p->prev ? &p->prev->next : &lane->first) = p->next;
-	*(p->next ? &p->next->prev : &lane->last) = p->prev;
-	lane->bytes -= p->bytes;
-	lane->reply_bytes -= p->reply_bytes;
-	lane->requests -= p->count;
-	message_release(p->message);
-	free(p);
-	pthread_cond_broadcast(&lane->link->client->changed);
-}
-
-/* Before parcel `next`, or at the end: NULL. */
-static void parcel_insert(struct lane *lane, struct parcel *p, struct parcel *next)
+void lane_is_asked(struct lane *lane)
 {
 	if (!lane->first && !lane->queue_first)
 		lane->progress_ms = client_now(lane->link->client);
-	p->next = next;
-	p->prev = next ? next->prev : lane->last;
-	*(p->prev ? &p->prev->next : &lane->first) = p;
-	*(next ? &next->prev : &lane->last) = p;
-	lane->bytes += p->bytes;
-	lane->reply_bytes += p->reply_bytes;
-	lane->requests += p->count;
 }
 
-/* Takes message over. Finds its requests, so that their answers find it. */
-static struct parcel *parcel_create(weir_client *c, struct message *message, const uint64_t *ids, uint32_t count)
+struct link *link_create(weir_client *c, uint32_t index)
 {
-	struct parcel *p = calloc(1, sizeof *p + count * sizeof *p->ids);
-	if (!p) {
-		message_release(message);
+	struct link *l = calloc(1, sizeof *l);
+	if (!l)
 		return NULL;
-	}
-	p->message = message;
-	p->bytes = message->bytes;
-	p->count = p->left = count;
-	memcpy(p->ids, ids, count * sizeof *ids);
-	for (uint32_t i = 0; i < count; i++) {
-		struct request *q = operation_find(c, ids[i]);
-		assert(q);
-		q->parcel = p;
-		p->reply_bytes += q->reply_bytes;
-	}
-	return p;
+	l->client = c;
+	l->index = index;
+	l->push = (struct lane){.link = l, .method = RPC_PUSH_STREAM};
+	l->pull = (struct lane){.link = l, .method = RPC_PULL_STREAM};
+	return l;
 }
 
-static void request_done(struct lane *lane, struct request *q)
+static void open_lanes(void *arg)
 {
-	struct parcel *p = q->parcel;
-	q->parcel = NULL;
-	if (p && --p->left == 0)
-		parcel_unlink(lane, p);
+	struct link *l = arg;
+	lane_open(&l->push);
+	lane_open(&l->pull);
 }
 
-void lane_drop_all(struct lane *lane, weir_status status, const char *text)
+weir_status link_use(struct link *l, weir_error *err)
 {
-	weir_client *c = lane->link->client;
-	for (struct parcel *p; (p = lane->first);) {
-		for (uint32_t i = 0; i < p->count; i++) {
-			struct request *q = operation_find(c, p->ids[i]);
-			if (!q || q->parcel != p)
-				continue;
-			q->parcel = NULL;
-			operation_fail(q->op, status, text);
-			request_answer(q);
-		}
-		parcel_unlink(lane, p);
-	}
-	for (struct request *q; (q = lane->queue_first);) {
-		lane->queue_first = q->next;
-		operation_fail(q->op, status, text);
-		request_answer(q);
-	}
-	lane->queue_last = NULL;
+	weir_client *c = l->client;
+	if (l->channel)
+		return WEIR_OK;
+	if (!l->address[0])
+		return weir_fail(err, WEIR_E_NOT_FOUND, "the address of server %u is not known", l->index);
+	weir_status status = rpc_channel_open(&l->channel, c->rpc, c->loop, l->address, err);
+	if (!status)
+		rpc_loop_post(c->loop, open_lanes, l);
+	return status;
+}
+
+weir_status client_channel(weir_client *c, uint32_t server, struct rpc_channel **out, weir_error *err)
+{
+	pthread_mutex_lock(&c->lock);
+	weir_status status = link_use(c->links[server], err);
+	*out = c->links[server]->channel;
+	pthread_mutex_unlock(&c->lock);
+	return status;
 }
 
 /* What the oldest waiting request wants, for the error text. */
@@ -111,17 +80,20 @@ static void lane_give_up(struct lane *lane)
 	         lane->link->address, lane->why[0] ? "connection lost" : "no answer", doing, lane->why[0] ? "; " : "", lane->why);
 	lane->dead = true;
 	client_log(lane->link->client, WEIR_LOG_ERROR, "%s", text);
-	lane_drop_all(lane, WEIR_E_UNAVAILABLE, text);
+	(void)lane_drop(lane, FRAME_PARTITION_ALL, WEIR_E_UNAVAILABLE, text);
 }
 
 void links_forgive_pause(weir_client *c)
 {
 	int64_t now = client_now(c), gap = now - c->ticked_ms;
 	c->ticked_ms = now;
-	for (uint32_t i = 0; gap >= WEIR_PAUSE_MS && i < c->links_count; i++) {
-		c->links[i].push.progress_ms += gap;
-		c->links[i].pull.progress_ms += gap;
+	if (gap < WEIR_PAUSE_MS)
+		return;
+	for (uint32_t i = 0; i < c->links_count; i++) {
+		c->links[i]->push.progress_ms += gap;
+		c->links[i]->pull.progress_ms += gap;
 	}
+	map_forgive_pause(c, gap);
 }
 
 static bool is_lost(const struct lane *lane, int64_t now)
@@ -134,8 +106,8 @@ weir_status links_reachable(const weir_client *c, weir_error *err)
 {
 	int64_t now = client_now(c);
 	for (uint32_t i = 0; i < c->links_count; i++) {
-		const struct link *l = &c->links[i];
-		if (is_lost(&l->push, now) || is_lost(&l->pull, now))
+		const struct link *l = c->links[i];
+		if (map_uses(c, i) && (is_lost(&l->push, now) || is_lost(&l->pull, now)))
 			return weir_fail(err, WEIR_E_UNAVAILABLE,
 			                 "server %s cannot be reached: see its log for why it ended, then start it and this job again",
 			                 l->address);
@@ -146,11 +118,14 @@ weir_status links_reachable(const weir_client *c, weir_error *err)
 /* With nothing heard since it was opened, or while down, waiting has an end. A proven stream is watched by the transport. */
 void lane_tick(struct lane *lane)
 {
-	bool waits = lane->first || lane->queue_first;
+	const int64_t waited_ms = client_now(lane->link->client) - lane->progress_ms;
+	if ((lane->first || lane->queue_first) && lane->method == RPC_PULL_STREAM && waited_ms >= WEIR_READ_SILENT_MS)
+		read_gave_up(lane->link);
+	const bool waits = lane->first || lane->queue_first;
 	if (!waits || (lane->stream && lane->proven))
 		return;
 	int64_t patience = lane->dead ? 0 : lane->link->client->patience_ms;
-	if (client_now(lane->link->client) - lane->progress_ms >= patience && !(lane->dead && lane->stream))
+	if (waited_ms >= patience && !(lane->dead && lane->stream))
 		lane_give_up(lane);
 }
 
@@ -161,6 +136,17 @@ static void send_parcel(struct lane *lane, struct parcel *p)
 		atomic_fetch_add_explicit(bytes, p->bytes, memory_order_relaxed);
 	struct message *m = wire_wrap_frame(message_retain(p->message));
 	p->sent = m && rpc_stream_send(lane->stream, m) == WEIR_OK; /* if not, it is tried again: at the latest on the next stream */
+	if (p->sent) {
+		lane->sent_bytes += p->bytes;
+		lane->sent_requests += p->count;
+	}
+}
+
+/* Whether the server has credit for it. Who fills a lane looks ahead, but what moves to it comes on top. */
+static bool has_credit(const struct lane *lane, const struct parcel *p)
+{
+	return !lane->sent_requests || (lane->sent_requests + p->count <= WEIR_STREAM_CREDIT_REQUESTS &&
+	                                lane->sent_bytes + p->bytes <= WEIR_STREAM_CREDIT_BYTES);
 }
 
 /* Packs queued pulls into frames while the server's answers have room. */
@@ -191,7 +177,7 @@ static void pack_pulls(struct lane *lane)
 		if (!count)
 			return;
 		struct message *frame = record_writer_finish(c->writer, c->uuid, c->generation, NULL, NULL);
-		struct parcel *p = frame ? parcel_create(c, frame, ids, count) : NULL;
+		struct parcel *p = frame ? parcel_add(lane, frame, ids, count, false) : NULL;
 		if (!p) {
 			for (uint32_t i = 0; i < count; i++) {
 				struct request *q = operation_find(c, ids[i]);
@@ -200,31 +186,29 @@ static void pack_pulls(struct lane *lane)
 			}
 			return;
 		}
-		parcel_insert(lane, p, NULL);
 		send_parcel(lane, p);
 	}
 }
 
 void lane_pump(struct lane *lane)
 {
-	if (!lane->stream)
+	const bool pulls = lane->method == RPC_PULL_STREAM;
+	if (!lane->stream || (pulls && !lane->link->recognised))
 		return;
 	bool sent = true;
 	for (struct parcel *p = lane->first; p && sent; p = p->next) {
-		if (!p->sent)
+		if (!p->sent && has_credit(lane, p))
 			send_parcel(lane, p);
 		sent = p->sent; /* in order, or not yet */
 	}
-	if (lane->method == RPC_PULL_STREAM)
+	if (pulls)
 		pack_pulls(lane);
 }
 
 weir_status link_send_frame(struct link *l, struct message *message, const uint64_t *ids, uint32_t count, bool first)
 {
-	struct parcel *p = parcel_create(l->client, message, ids, count);
-	if (!p)
+	if (!parcel_add(&l->push, message, ids, count, first))
 		return WEIR_E_MEMORY;
-	parcel_insert(&l->push, p, first ? l->push.first : NULL);
 	links_wake(l->client);
 	return WEIR_OK;
 }
@@ -232,8 +216,8 @@ weir_status link_send_frame(struct link *l, struct message *message, const uint6
 void link_queue_pull(struct link *l, struct request *q)
 {
 	struct lane *lane = &l->pull;
-	if (!lane->first && !lane->queue_first)
-		lane->progress_ms = client_now(l->client);
+	lane_is_asked(lane);
+	q->server = l->index;
 	q->next = NULL;
 	*(lane->queue_last ? &lane->queue_last->next : &lane->queue_first) = q;
 	lane->queue_last = q;
@@ -262,10 +246,23 @@ static void take_record(struct lane *lane, const struct record *r, struct cursor
 	weir_error err = {0};
 	pthread_mutex_lock(&c->lock);
 	struct request *q = operation_find(c, r->request_id);
-	if (!q || q->answered || !q->parcel) { /* an answer to what was sent twice, or was given up */
+	if (!q || q->answered || !q->parcel ||
+	    q->server != lane->link->index) { /* of what was sent twice, was given up, or is asked elsewhere */
 		pthread_mutex_unlock(&c->lock);
 		return;
 	}
+	if (q->elsewhere && r->status != WEIR_OK) {
+		read_refused(lane, q);
+		pthread_mutex_unlock(&c->lock);
+		return;
+	}
+	if (r->status == WEIR_E_MOVED) {
+		map_refused(lane, q, r);
+		pthread_mutex_unlock(&c->lock);
+		return;
+	}
+	if (!q->elsewhere)
+		map_answered(c, q->partition);
 	struct operation *op = q->op;
 	weir_status status;
 	request_done(lane, q);
@@ -283,6 +280,8 @@ static void take_record(struct lane *lane, const struct record *r, struct cursor
 	}
 	if (status == WEIR_E_STALE)
 		client_become_stale(c, err.text[0] ? err.text : "a server says that a newer attempt has taken over");
+	if (status == WEIR_E_LOST)
+		client_fail(c, status, err.text);
 	if (status != WEIR_OK)
 		operation_fail(op, status, err.text[0] ? err.text : weir_status_text(status));
 	request_answer(q);
@@ -319,6 +318,9 @@ static void on_message(void *arg, struct rpc_stream *stream, struct message *m)
 		return;
 	}
 	pthread_mutex_lock(&c->lock);
+	if (lane->told_lost)
+		client_log(c, WEIR_LOG_INFO, "server %s answers again", lane->link->address);
+	lane->told_lost = false;
 	lane->proven = true;
 	lane->dead = false;
 	lane->backoff_ms = 0;
@@ -342,6 +344,12 @@ static void open_later(void *arg)
 	lane_open(arg);
 }
 
+/* One of its two lanes speaks for a server. */
+static bool tells(const struct lane *lane)
+{
+	return lane->method == RPC_PUSH_STREAM && !lane->link->client->closing;
+}
+
 static void lane_lost(struct lane *lane, const char *text)
 {
 	weir_client *c = lane->link->client;
@@ -351,11 +359,18 @@ static void lane_lost(struct lane *lane, const char *text)
 	if (now - lane->lost_last_ms >= WEIR_DEAD_PEER_MS)
 		lane->lost_first_ms = now;
 	lane->lost_last_ms = now;
+	if (lane->proven && tells(lane)) {
+		client_log(c, WEIR_LOG_WARN, "the connection to server %s is lost: %s", lane->link->address, text);
+		lane->told_lost = true;
+	}
 	lane->stream = NULL;
 	lane->proven = false;
+	lane->link->recognised &= lane->method != RPC_PUSH_STREAM;
 	snprintf(lane->why, sizeof lane->why, "%s", text);
 	for (struct parcel *p = lane->first; p; p = p->next)
 		p->sent = false;
+	lane->sent_bytes = lane->sent_requests = 0;
+	read_gave_up(lane->link);
 	if (!c->closing) {
 		lane_tick(lane);
 		lane->opening = true;
@@ -392,7 +407,7 @@ void lane_open(struct lane *lane)
 	}
 	pthread_mutex_lock(&c->lock);
 	lane->stream = stream;
-	if (lane->method == RPC_PUSH_STREAM && client_usable(c, NULL) == WEIR_OK && resume_ask(lane->link, true) != WEIR_OK)
+	if (lane->method == RPC_PUSH_STREAM && client_usable(c, NULL) == WEIR_OK && resume_ask(lane->link, false, true) != WEIR_OK)
 		rpc_stream_cancel(stream, WEIR_E_MEMORY, "out of memory"); /* it is opened again, and asked */
 	else
 		lane_pump(lane);

@@ -9,6 +9,7 @@
 struct reported { /* a ProgressRequest in flight */
 	weir_client *client;
 	uint64_t incarnation;
+	uint64_t moves; /* of the ledger, then */
 };
 
 static void on_progress_reply(void *arg, weir_status status, const char *text, struct message *m)
@@ -23,13 +24,24 @@ static void on_progress_reply(void *arg, weir_status status, const char *text, s
 		(void)weir_fail(&err, status, "%s", text);
 	if (status == WEIR_OK)
 		status = client_reply_status(reply, &err);
+	const bool again = status == WEIR_E_UNAVAILABLE || status == WEIR_E_MOVED || status == WEIR_E_TIMEOUT;
 	pthread_mutex_lock(&c->lock);
-	c->progress_in_flight = false;
-	if (reported->incarnation == c->incarnation && !c->closing) {
+	const bool last = c->reporting == reported;
+	if (last)
+		c->reporting = NULL;
+	if (last && !again) {
+		message_release(c->unreported);
+		c->unreported = NULL;
+	}
+	if (again)
+		ledger_missed(c, reported->moves);
+	if (reported->incarnation == c->incarnation && last && !c->closing) {
 		if (status == WEIR_OK)
 			closed_low_learn(c, ((const Weir__V1__ProgressReply *)reply)->closed_low);
 		else if (status == WEIR_E_STALE)
 			client_become_stale(c, err.text);
+		else if (status == WEIR_E_LOST)
+			client_fail(c, status, err.text);
 		else
 			client_log(c, WEIR_LOG_WARN, "progress could not be reported: %s", err.text);
 	}
@@ -68,6 +80,7 @@ static struct message *pack_progress(weir_client *c)
 	uint32_t n = units_count(c), i = 0;
 	Weir__V1__UnitProgress *units = calloc(n + 1u, sizeof *units), **list = calloc(n + 1u, sizeof *list);
 	Weir__V1__PartTotals *totals = calloc(n + 1u, sizeof *totals);
+	uint64_t boots[WEIR_SERVERS_MAX];
 	struct message *m = NULL;
 	if (units && list && totals) {
 		for (const struct held_unit *u = c->units; u; u = u->next, i++) {
@@ -93,6 +106,10 @@ static struct message *pack_progress(weir_client *c)
 		q.units = list;
 		q.report = &report;
 		q.sequence = ++c->report_sequence;
+		q.boots = boots;
+		q.n_boots = c->ledger_boot ? c->links_count : 0;
+		for (uint32_t s = 0; s < q.n_boots; s++)
+			boots[s] = c->links[s]->boot;
 		m = wire_pack(&q.base);
 	}
 	free(units);
@@ -110,16 +127,25 @@ static int64_t interval_ms(const weir_client *c)
 static void report(weir_client *c)
 {
 	struct reported *reported = malloc(sizeof *reported);
-	struct message *m = reported ? pack_progress(c) : NULL;
-	if (m) {
-		*reported = (struct reported){.client = c, .incarnation = c->incarnation};
-		c->progress_in_flight = true;
-		c->progress_ms = client_now(c);
-		if (rpc_call_start(c->ledger, RPC_PROGRESS, m, WEIR_CONTROL_TIMEOUT_MS, on_progress_reply, reported) == WEIR_OK)
+	struct rpc_channel *channel;
+	c->progress_ms = client_now(c);
+	if (reported && !c->unreported)
+		c->unreported = pack_progress(c);
+	if (reported && c->unreported && ledger_channel(c, &channel, NULL) == WEIR_OK) {
+		*reported = (struct reported){.client = c, .incarnation = c->incarnation, .moves = c->ledger.moves};
+		if (rpc_call_start(channel, RPC_PROGRESS, message_retain(c->unreported), WEIR_CONTROL_TIMEOUT_MS, on_progress_reply,
+		                   reported) == WEIR_OK) {
+			c->reporting = reported;
 			return;
-		c->progress_in_flight = false;
+		}
 	}
 	free(reported);
+}
+
+void report_anew(weir_client *c)
+{
+	c->reporting = NULL; /* its answer does not count any more */
+	c->progress_ms = client_now(c) - interval_ms(c);
 }
 
 static void tick(void *arg)
@@ -132,10 +158,11 @@ static void tick(void *arg)
 	}
 	links_forgive_pause(c);
 	for (uint32_t i = 0; i < c->links_count; i++) {
-		lane_tick(&c->links[i].push);
-		lane_tick(&c->links[i].pull);
+		lane_tick(&c->links[i]->push);
+		lane_tick(&c->links[i]->pull);
 	}
-	if (!c->stale && !c->progress_in_flight && client_now(c) - c->progress_ms >= interval_ms(c))
+	map_tick(c);
+	if (client_usable(c, NULL) == WEIR_OK && !c->reporting && client_now(c) - c->progress_ms >= interval_ms(c))
 		report(c);
 	pthread_mutex_unlock(&c->lock);
 	rpc_loop_after(c->loop, TICK_MS, tick, c);
@@ -143,7 +170,9 @@ static void tick(void *arg)
 
 void progress_start(weir_client *c)
 {
+	pthread_mutex_lock(&c->lock); /* streams are open already, and may be lost */
 	c->ticked_ms = client_now(c);
+	pthread_mutex_unlock(&c->lock);
 	rpc_loop_post(c->loop, tick, c);
 }
 

@@ -133,7 +133,12 @@ weir_status pull_pack(struct record_writer *w, const struct request *q)
 {
 	const struct operation *op = q->op;
 	const struct pull *p = op->payload;
-	struct record r = {.kind = RECORD_PULL, .partition = q->partition, .request_id = operation_request_id(op, q), .b = op->floor};
+	const struct record r = {.kind = RECORD_PULL,
+	                         .partition = q->partition,
+	                         .request_id = operation_request_id(op, q),
+	                         .a = read_floor(op->client, q->partition),
+	                         .b = op->floor,
+	                         .c = q->elsewhere ? op->client->read.staleness_ms : 0};
 	record_writer_begin(w, &r);
 	for (uint32_t i = q->first; i < q->first + q->count; i++) {
 		const struct piece *piece = &p->pieces[i];
@@ -232,16 +237,18 @@ static void remember_applied(struct operation *op, uint16_t partition, uint64_t 
 static weir_status on_reply(struct operation *op, struct request *q, const struct record *r, struct cursor *body, weir_error *err)
 {
 	weir_client *c = op->client;
-	if ((r->status == WEIR_E_NOT_CURRENT || r->status == WEIR_E_BUSY) && q->retries++ < WEIR_RETRY_MAX) {
+	/* A primary that has yet to commit what this client pushed is waited for, as its pushes are. */
+	const bool behind = r->status == WEIR_E_NOT_CURRENT && !op->floor;
+	if (behind || ((r->status == WEIR_E_NOT_CURRENT || r->status == WEIR_E_BUSY) && q->retries++ < WEIR_RETRY_MAX)) {
 		pthread_mutex_lock(&c->lock);
-		link_queue_pull(&c->links[q->server], q);
+		link_queue_pull(c->links[q->server], q);
 		pthread_mutex_unlock(&c->lock);
 		return WEIR_E_BUSY;
 	}
 	char text[256];
 	if (r->status != WEIR_OK)
 		return weir_fail(err, (weir_status)r->status, "server %s refused a pull from partition %u: %s",
-		                 c->links[q->server].address, q->partition, reply_text(r, *body, text, sizeof text));
+		                 c->links[q->server]->address, q->partition, reply_text(r, *body, text, sizeof text));
 	weir_status status = take_sections(op, q, body, err);
 	if (status == WEIR_OK)
 		remember_applied(op, q->partition, r->a);
@@ -253,10 +260,12 @@ static void on_finish(struct operation *op)
 	atomic_fetch_sub_explicit(&op->client->pulls_in_flight, 1, memory_order_relaxed);
 }
 
-void pull_start(weir_client *c, struct operation *op)
+void pull_start(struct operation *op)
 {
-	for (uint32_t i = 0; i < op->requests_count; i++)
-		link_queue_pull(&c->links[op->requests[i].server], &op->requests[i]);
+	for (uint32_t i = 0; i < op->requests_count; i++) {
+		struct request *q = &op->requests[i];
+		link_queue_pull(read_choose(q), q);
+	}
 }
 
 static struct pull *pull_open(weir_client *c, const weir_pull_item *items, size_t count, bool *synchronous, weir_error *err)
@@ -309,11 +318,11 @@ weir_status weir_pull(weir_client *c, const weir_batch *batch, const weir_pull_i
 	op->has_batch = batch != NULL;
 	if (batch)
 		op->batch = *batch;
+	op->anywhere = !synchronous;
 	op->synchronous = synchronous && batch && c->options.role == WEIR_TRAINER;
 	for (uint32_t i = 0; i < p->plan_count; i++) {
 		struct request *q = &op->requests[i];
 		q->partition = (uint16_t)p->plan[i].partition;
-		q->server = c->partition_server[q->partition];
 		q->first = p->plan[i].first;
 		q->count = p->plan[i].count;
 		q->reply_bytes = p->plan[i].reply_bytes + 256;

@@ -65,9 +65,10 @@ struct frame_builder {
 	struct operation *op;
 	struct link *link;
 	struct record_writer *writer;
+	uint64_t changes; /* of the map, when the link was chosen */
 	bool borrowed;
 	uint32_t count;
-	uint64_t ids[WEIR_FRAME_RECORDS_MAX];
+	uint64_t ids[WEIR_STREAM_CREDIT_REQUESTS];
 };
 
 /* What is left of the operation need not be sent. A part that was refused as not finite had its outcome; the others still go. */
@@ -82,7 +83,8 @@ static weir_status wait_for_credit(struct frame_builder *b, size_t bytes)
 	const struct lane *lane = &b->link->push;
 	/* What is left of the credit is for seals, closes and retirements, which do not wait. */
 	uint32_t requests_max = WEIR_STREAM_CREDIT_REQUESTS - WEIR_STREAM_CREDIT_REQUESTS / 8;
-	while (!is_given_up(b->op) && !c->stale && !c->closing && lane->requests &&
+	weir_error why = {0};
+	while (!is_given_up(b->op) && client_usable(c, NULL) == WEIR_OK && lane->requests &&
 	       (lane->bytes + bytes > WEIR_PUSH_AHEAD_BYTES || lane->requests + b->count > requests_max)) {
 		if (rpc_loop_is_current(c->loop)) {
 			operation_fail(b->op, WEIR_E_BUSY, "the send credit is used up: a callback cannot wait for it");
@@ -90,13 +92,9 @@ static weir_status wait_for_credit(struct frame_builder *b, size_t bytes)
 		}
 		(void)client_wait(c, -1);
 	}
-	if (c->stale) {
-		operation_fail(b->op, WEIR_E_STALE, "this worker was taken for dead");
-		return WEIR_E_STALE;
-	}
-	if (c->closing) {
-		operation_fail(b->op, WEIR_E_CANCELLED, "the client is being closed");
-		return WEIR_E_CANCELLED;
+	if (client_usable(c, &why) != WEIR_OK) {
+		operation_fail(b->op, why.status, why.text);
+		return why.status;
 	}
 	return is_given_up(b->op) ? b->op->status : WEIR_OK;
 }
@@ -123,6 +121,8 @@ static void flush(struct frame_builder *b)
 		operation_fail(b->op, WEIR_E_MEMORY, "push: out of memory");
 		for (uint32_t i = 0; i < b->count; i++)
 			request_answer(operation_find(c, b->ids[i]));
+	} else if (b->changes != c->map.changes) {
+		lane_move_last(&b->link->push);
 	}
 	pthread_mutex_unlock(&c->lock);
 	b->count = 0;
@@ -132,7 +132,7 @@ static void flush(struct frame_builder *b)
 static void write_part(struct frame_builder *b, const struct push *p, const struct part *part, struct request *q,
                        const struct record *r)
 {
-	if (b->count == WEIR_FRAME_RECORDS_MAX ||
+	if (b->count == WEIR_STREAM_CREDIT_REQUESTS ||
 	    (b->count && record_writer_bytes(b->writer) + part->bytes > WEIR_MESSAGE_BYTES_TARGET))
 		flush(b);
 	record_writer_begin(b->writer, r);
@@ -150,11 +150,25 @@ static void write_part(struct frame_builder *b, const struct push *p, const stru
 	b->ids[b->count++] = r->request_id;
 }
 
+/* server (partitions): where each is now; returns how many servers there are. */
+static uint32_t read_map(struct frame_builder *b, uint32_t *server)
+{
+	weir_client *c = b->op->client;
+	pthread_mutex_lock(&c->lock);
+	for (uint32_t p = 0; p < c->partitions; p++)
+		server[p] = c->map.places[p].server;
+	const uint32_t servers = c->links_count;
+	b->changes = c->map.changes;
+	pthread_mutex_unlock(&c->lock);
+	return servers;
+}
+
 /* Writes and sends one record per request, server by server. template: what all records have in common. */
 static weir_status send_parts(struct operation *op, const struct record *template, const uint64_t *applied, uint64_t step)
 {
 	weir_client *c = op->client;
 	const struct push *p = op->payload;
+	uint32_t server_of[WEIR_PARTITIONS_MAX];
 	struct frame_builder *b = calloc(1, sizeof *b);
 	struct record_writer *writer = record_writer_create();
 	if (!b || !writer) {
@@ -164,11 +178,12 @@ static weir_status send_parts(struct operation *op, const struct record *templat
 	}
 	b->op = op;
 	b->writer = writer;
-	for (uint32_t server = 0; server < c->links_count; server++) {
-		b->link = &c->links[server];
+	const uint32_t servers = read_map(b, server_of);
+	for (uint32_t server = 0; server < servers; server++) {
+		b->link = c->links[server];
 		for (uint32_t i = 0; i < op->requests_count; i++) {
 			struct request *q = &op->requests[i];
-			if (q->server != server)
+			if (server_of[q->partition] != server)
 				continue;
 			const struct part *part = &p->parts[q->first];
 			struct record r = *template;
@@ -186,10 +201,9 @@ static weir_status send_parts(struct operation *op, const struct record *templat
 	return WEIR_OK;
 }
 
-static void fill_request(weir_client *c, struct request *q, const struct part *part, uint32_t index)
+static void fill_request(struct request *q, const struct part *part, uint32_t index)
 {
 	q->partition = part->partition;
-	q->server = c->partition_server[part->partition];
 	q->part = part->part;
 	q->first = index;
 }
@@ -220,11 +234,11 @@ static weir_status on_push_reply(struct operation *op, struct request *q, const 
 		operation_fail(op, WEIR_E_NOT_FINITE, reply_text(r, *body, text, sizeof text));
 	else if (r->status != WEIR_OK && r->status != WEIR_E_DROPPED)
 		return weir_fail(err, (weir_status)r->status, "server %s refused batch %u of unit %u of pass %u in partition %u: %s",
-		                 c->links[q->server].address, op->batch.batch, op->batch.unit, op->batch.pass, q->partition,
+		                 c->links[q->server]->address, op->batch.batch, op->batch.unit, op->batch.pass, q->partition,
 		                 reply_text(r, *body, text, sizeof text));
 	if (r->a > c->applied_seen[q->partition])
 		c->applied_seen[q->partition] = r->a;
-	acknowledge(c, q->partition, r);
+	acknowledge(c, q->partition, r, r->c);
 	struct held_batch *b = batch_find(c, &op->batch, NULL, NULL);
 	if (b) {
 		b->parts[q->first].applied = r->a;
@@ -323,12 +337,21 @@ static uint64_t read_batch(weir_client *c, const weir_batch *batch, uint64_t *ap
 	return b ? b->step : 0;
 }
 
+/* Of two operations where a push is done when it is on its way: *told is what its caller waits for. */
 static struct operation *push_operation(weir_client *c, const weir_batch *batch, struct push *p, const bool *wanted,
-                                        uint32_t count, weir_error *err)
+                                        uint32_t count, struct operation **told, weir_error *err)
 {
 	struct operation *op = operation_create(c, "pushing", count, err);
 	if (!op)
 		return NULL;
+	*told = c->ack_sent ? operation_create(c, "pushing", 0, err) : op;
+	if (!*told) {
+		pthread_mutex_lock(&c->lock);
+		operation_free(op);
+		pthread_mutex_unlock(&c->lock);
+		return NULL;
+	}
+	op->forgotten = *told != op;
 	op->has_batch = true;
 	op->batch = *batch;
 	op->payload = p;
@@ -338,8 +361,21 @@ static struct operation *push_operation(weir_client *c, const weir_batch *batch,
 	struct request *q = op->requests;
 	for (uint32_t i = 0; i < p->parts_count; i++)
 		if (wanted[i])
-			fill_request(c, q++, &p->parts[i], i);
+			fill_request(q++, &p->parts[i], i);
 	return op;
+}
+
+/* The push is on its way, or could not be sent. What goes wrong from here on is its unit's to tell. */
+static void tell_sent(struct operation *told, const struct operation *push, weir_status status)
+{
+	if (told == push)
+		return;
+	pthread_mutex_lock(&told->client->lock);
+	status = status ? status : push->status;
+	if (status)
+		operation_fail(told, status, push->text ? push->text : weir_status_text(status));
+	pthread_mutex_unlock(&told->client->lock);
+	operation_unhold(told);
 }
 
 static weir_status push_start(weir_client *c, const weir_batch *batch, struct push *p, weir_done_fn done, void *arg,
@@ -348,7 +384,7 @@ static weir_status push_start(weir_client *c, const weir_batch *batch, struct pu
 	uint64_t *applied = calloc(c->partitions, sizeof *applied);
 	bool *wanted = calloc(p->parts_count + 1u, sizeof *wanted);
 	uint32_t count = 0;
-	struct operation *op = NULL;
+	struct operation *op = NULL, *told;
 	uint64_t step = 0;
 	pthread_mutex_lock(&c->lock);
 	weir_status status = !applied || !wanted ? weir_fail(err, WEIR_E_MEMORY, "push: out of memory") : client_usable(c, err);
@@ -357,7 +393,7 @@ static weir_status push_start(weir_client *c, const weir_batch *batch, struct pu
 	if (status == WEIR_OK)
 		step = read_batch(c, batch, applied);
 	pthread_mutex_unlock(&c->lock);
-	if (status == WEIR_OK && !(op = push_operation(c, batch, p, wanted, count, err))) {
+	if (status == WEIR_OK && !(op = push_operation(c, batch, p, wanted, count, &told, err))) {
 		status = err->status;
 		forget_batch(c, batch);
 	}
@@ -367,15 +403,17 @@ static weir_status push_start(weir_client *c, const weir_batch *batch, struct pu
 		push_free(p);
 		return status;
 	}
-	op->done = done;
-	op->arg = arg;
+	told->done = done;
+	told->arg = arg;
 	if (ticket)
-		*ticket = op->ticket;
+		*ticket = told->ticket;
 	atomic_fetch_add_explicit(&c->pushes_in_flight, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&c->parts_pushed, count, memory_order_relaxed);
 	struct record template = {
 	    .kind = RECORD_PUSH, .pass = batch->pass, .unit = batch->unit, .attempt = batch->attempt, .batch = batch->batch};
-	seal_operation(op, send_parts(op, &template, applied, step));
+	status = send_parts(op, &template, applied, step);
+	tell_sent(told, op, status);
+	seal_operation(op, status);
 	free(applied);
 	return WEIR_OK;
 }
@@ -389,7 +427,8 @@ weir_status weir_push(weir_client *c, const weir_batch *batch, const weir_push_i
 	err->status = WEIR_OK;
 	if (!batch || c->options.role != WEIR_TRAINER)
 		return weir_fail(err, WEIR_E_STATE, "only a trainer pushes, and only batches of units it has leased");
-	struct push *p = push_open(c, items, count, options && options->copy, false, err);
+	const bool copy = c->ack_sent || (options && options->copy);
+	struct push *p = push_open(c, items, count, copy, false, err);
 	if (!p) {
 		if (err->status == WEIR_E_NOT_FINITE)
 			refuse_batch(c, batch);
@@ -419,7 +458,7 @@ weir_status weir_assign(weir_client *c, uint32_t table, const uint64_t *keys, si
 	op->destroy = destroy;
 	op->on_reply = plain_reply;
 	for (uint32_t i = 0; i < p->parts_count; i++)
-		fill_request(c, &op->requests[i], &p->parts[i], i);
+		fill_request(&op->requests[i], &p->parts[i], i);
 	struct record template = {.kind = RECORD_ASSIGN};
 	seal_operation(op, send_parts(op, &template, NULL, 0));
 	return operation_wait(op, -1, err);

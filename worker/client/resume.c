@@ -1,19 +1,69 @@
-/* What has become of what a server acknowledged. A new push stream may lead to a new process, which has recovered its log: the first
- * records on it ask every partition whether all that was acknowledged to us is still there. If not, the work behind it is not there either, and this client
- * behaves as if dead: it rejoins, seals its units and executes them again from their watermarks. The same record waits until what is
- * acknowledged has become stable. */
+/* What has become of what a server acknowledged. A new push stream may lead to a new process, which has recovered its log, and a partition that has moved
+ * is another copy of it: the first records there ask every partition whether all that was acknowledged to us is still there. If not, the work behind it is
+ * not there either, and this client behaves as if dead: it rejoins, seals its units and executes them again from their watermarks. The same record waits
+ * until what is acknowledged has become stable. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client.h"
 
-void acknowledge(weir_client *c, uint32_t partition, const struct record *reply)
+/* What is not stable may be gone in a later epoch. Nothing that is told in that counts until it is known to be there: a primary may have lost and got its role back
+ * between two records of ours. */
+static bool may_be_lost(const weir_client *c, uint32_t partition, uint32_t epoch)
 {
-	if (reply->a > c->acknowledged[partition])
+	return epoch > c->epoch_seen[partition] && c->acknowledged[partition] > c->stable_seen[partition];
+}
+
+static void ask_again(weir_client *c, uint32_t partition);
+
+static void note_later(weir_client *c, uint32_t partition, uint64_t index, uint32_t epoch)
+{
+	struct told *later = &c->later[partition];
+	if (later->epoch && later->epoch != epoch) {
+		client_become_stale(c, "a partition has changed its primary twice before what it was asked first was answered");
+		return;
+	}
+	if (!later->epoch)
+		ask_again(c, partition);
+	later->epoch = epoch;
+	later->index = index > later->index ? index : later->index;
+}
+
+void acknowledge(weir_client *c, uint32_t partition, const struct record *reply, uint32_t epoch)
+{
+	if (may_be_lost(c, partition, epoch)) {
+		note_later(c, partition, reply->a, epoch);
+		return;
+	}
+	if (reply->a > c->acknowledged[partition]) {
 		c->acknowledged[partition] = reply->a;
+		c->epoch_seen[partition] = epoch;
+	}
 	if (reply->b > c->stable_seen[partition])
 		c->stable_seen[partition] = reply->b;
+}
+
+/* All that was acknowledged up to `asked` is there in the reply's epoch, and stable. Then what was told later counts, if it is of that epoch; that it is stable,
+ * somebody may be waiting for. */
+static void hold(weir_client *c, uint32_t partition, uint64_t asked, const struct record *reply)
+{
+	struct told *later = &c->later[partition];
+	uint64_t *acknowledged = &c->acknowledged[partition], *epoch = &c->epoch_seen[partition];
+	const bool all = *acknowledged <= asked;
+	if (all && reply->c > *epoch)
+		*epoch = reply->c;
+	const bool counts = all && later->epoch && later->epoch <= *epoch;
+	if (counts) {
+		*acknowledged = later->index > *acknowledged ? later->index : *acknowledged;
+		*epoch = later->epoch;
+		*later = (struct told){0};
+	}
+	const bool may_differ = later->epoch || *epoch < reply->c;
+	if (!may_differ && reply->b > c->stable_seen[partition])
+		c->stable_seen[partition] = reply->b;
+	if (may_differ || (counts && *acknowledged > c->stable_seen[partition]))
+		ask_again(c, partition);
 }
 
 /* Batches that were acknowledged whole and are not below a watermark: they will be executed again, unless another's seal finds them. */
@@ -26,61 +76,71 @@ static uint32_t batches_to_redo(const weir_client *c)
 	return n;
 }
 
+static void forget_asked(struct operation *op)
+{
+	free(op->payload);
+}
+
 static weir_status on_resume_reply(struct operation *op, struct request *q, const struct record *r, struct cursor *body,
                                    weir_error *err)
 {
 	weir_client *c = op->client;
-	char text[256];
-	c->epoch_seen[q->partition] = r->c;
+	struct link *l = c->links[q->server];
+	char text[WEIR_ERROR_TEXT_BYTES];
+	if (r->status == WEIR_E_LOST)
+		return weir_fail(err, WEIR_E_LOST, "server %s: %s", l->address, reply_text(r, *body, text, sizeof text));
+	l->boot = l->boot ? l->boot : (uint64_t)r->pass << 32 | r->unit;
+	l->recognised = true;
+	lane_pump(&l->pull);
 	if (r->status == WEIR_E_STALE) {
 		uint32_t redo = batches_to_redo(c);
 		c->report.redone_batches += redo;
-		return weir_fail(err, WEIR_E_STALE, "server %s lost entries of partition %u in a restart: %u batches are executed again",
-		                 c->links[q->server].address, q->partition, redo);
+		return weir_fail(err, WEIR_E_STALE,
+		                 "server %s lost entries of partition %u in a restart or a failover: %u batches are executed again",
+		                 c->links[q->server]->address, q->partition, redo);
 	}
 	if (r->status != WEIR_OK)
-		return weir_fail(err, (weir_status)r->status, "server %s, partition %u: %s", c->links[q->server].address, q->partition,
+		return weir_fail(err, (weir_status)r->status, "server %s, partition %u: %s", c->links[q->server]->address, q->partition,
 		                 reply_text(r, *body, text, sizeof text));
-	if (r->b > c->stable_seen[q->partition])
-		c->stable_seen[q->partition] = r->b;
+	hold(c, q->partition, ((const uint64_t *)op->payload)[q - op->requests], r);
 	for (struct held_unit *u = c->units; u; u = u->next)
 		if (u->batch)
 			unit_advance(c, u);
 	return WEIR_OK;
 }
 
-static uint32_t partitions_of(const struct link *l)
-{
-	uint32_t n = 0;
-	for (uint32_t p = 0; p < l->client->partitions; p++)
-		n += l->client->partition_server[p] == l->index;
-	return n;
-}
-
-weir_status resume_ask(struct link *l, bool first)
+/* A server is asked about some of the partitions that are there, wanted (partitions). */
+static weir_status ask(struct link *l, const bool *wanted, uint32_t count, bool first)
 {
 	weir_client *c = l->client;
-	const uint32_t count = partitions_of(l);
 	uint64_t ids[WEIR_PARTITIONS_MAX];
 	struct record_writer *w = record_writer_create();
-	struct operation *op = w ? operation_create_locked(c, "resuming", count, NULL) : NULL;
+	uint64_t *asked = calloc(count, sizeof *asked);
+	struct operation *op = w && asked ? operation_create_locked(c, "resuming", count, NULL) : NULL;
 	if (!op) {
 		record_writer_destroy(w);
+		free(asked);
 		return WEIR_E_MEMORY;
 	}
 	op->forgotten = true;
+	op->payload = asked;
+	op->destroy = forget_asked;
 	op->on_reply = on_resume_reply;
+	op->asked_anew = true;
+	op->asked_at = c->map.changes;
 	weir_status status = WEIR_OK;
 	for (uint32_t p = 0, i = 0; i < count; p++) {
-		if (c->partition_server[p] != l->index)
+		if (!wanted[p])
 			continue;
 		struct request *q = &op->requests[i];
 		q->partition = (uint16_t)p;
-		q->server = l->index;
+		asked[i] = c->acknowledged[p];
 		ids[i++] = operation_request_id(op, q);
 		record_writer_begin(w, &(struct record){.kind = RECORD_RESUME,
 		                                        .partition = (uint16_t)p,
 		                                        .request_id = operation_request_id(op, q),
+		                                        .pass = (uint32_t)(l->boot >> 32),
+		                                        .unit = (uint32_t)l->boot,
 		                                        .a = c->acknowledged[p],
 		                                        .b = c->epoch_seen[p]});
 		status = status ? status : record_writer_end(w);
@@ -94,10 +154,38 @@ weir_status resume_ask(struct link *l, bool first)
 	return status;
 }
 
+static bool is_asked(const struct link *l, uint32_t partition, bool moved)
+{
+	const struct map_place *at = &l->client->map.places[partition];
+	return at->server == l->index && (at->moved || !moved);
+}
+
+weir_status resume_ask(struct link *l, bool moved, bool first)
+{
+	bool wanted[WEIR_PARTITIONS_MAX];
+	uint32_t count = 0;
+	for (uint32_t p = 0; p < l->client->partitions; p++)
+		count += wanted[p] = is_asked(l, p, moved);
+	if (count)
+		return ask(l, wanted, count, first);
+	l->recognised |= !moved; /* nothing of ours is there that it could have lost */
+	return WEIR_OK;
+}
+
+/* About one partition, where it is now. Who has no stream there asks when there is one. */
+static void ask_again(weir_client *c, uint32_t partition)
+{
+	struct link *l = c->links[c->map.places[partition].server];
+	bool wanted[WEIR_PARTITIONS_MAX] = {0};
+	wanted[partition] = true;
+	if (l->push.stream && ask(l, wanted, 1, false) != WEIR_OK)
+		rpc_stream_cancel(l->push.stream, WEIR_E_MEMORY, "out of memory"); /* the next one begins with it */
+}
+
 weir_status resume_ask_all(weir_client *c)
 {
 	weir_status status = WEIR_OK;
 	for (uint32_t i = 0; i < c->links_count && !status; i++)
-		status = resume_ask(&c->links[i], false);
+		status = resume_ask(c->links[i], false, false);
 	return status;
 }

@@ -119,29 +119,40 @@ static weir_status take_page(struct scan *s, const struct message *m, Weir__V1__
 static weir_status ask_page(struct scan *s, Weir__V1__ScanRequest *q, weir_error *err)
 {
 	weir_client *c = s->client;
-	struct link *l = &c->links[c->partition_server[s->partition]];
-	struct message *m = wire_pack(&q->base), *answer = NULL;
-	if (!m)
+	struct rpc_channel *channel;
+	struct message *m, *answer = NULL;
+	weir_status status = client_channel(c, map_server(c, s->partition), &channel, err);
+	if (status != WEIR_OK)
+		return status;
+	if (!(m = wire_pack(&q->base)))
 		return weir_fail(err, WEIR_E_MEMORY, "scan: out of memory");
-	weir_status status = rpc_call_wait(l->channel, RPC_SCAN, m, WEIR_CONTROL_TIMEOUT_MS, &answer, err);
+	status = rpc_call_wait(channel, RPC_SCAN, m, WEIR_CONTROL_TIMEOUT_MS, &answer, err);
 	if (status == WEIR_OK)
 		status = take_page(s, answer, q, err);
 	message_release(answer);
 	return status;
 }
 
-/* A server that is gone is waited for, as with pulls. A place in its rows means nothing once it was started again. */
+/* A server that is gone is waited for, as with pulls, and a partition that another one has is followed. Not between two pages: a place in a server's rows
+ * means nothing in another's, nor once it was started again. */
 static weir_status find_page(struct scan *s, Weir__V1__ScanRequest *q, weir_error *err)
 {
-	struct tries tries = {.end_ms = client_now(s->client) + s->client->patience_ms};
+	weir_client *c = s->client;
+	const bool first = !q->cursor && !q->below;
+	struct tries tries = {.end_ms = client_now(c) + c->patience_ms};
 	weir_error why = {0};
 	weir_status status;
-	do
-		status = ask_page(s, q, &why);
-	while (status == WEIR_E_UNAVAILABLE && client_try_again(s->client, &tries, true, &why));
-	if (status == WEIR_E_MOVED)
-		return weir_fail(err, status, "scan of table %s: the server of partition %u was started again meanwhile: scan it again",
-		                 s->table->spec.name, s->partition);
+	while ((status = ask_page(s, q, &why)) == WEIR_E_UNAVAILABLE || (status == WEIR_E_MOVED && first)) {
+		rpc_loop_post(c->loop, map_ask, c);
+		if (!client_try_again(c, &tries, true, &why))
+			break;
+	}
+	if (status == WEIR_E_MOVED && !first)
+		return weir_fail(
+		    err, status,
+		    "scan of table %s: the server of partition %u was started again meanwhile, or another one has it now: scan "
+		    "it again",
+		    s->table->spec.name, s->partition);
 	return status == WEIR_OK ? WEIR_OK : weir_fail(err, status, "%s", why.text);
 }
 

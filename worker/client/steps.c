@@ -58,7 +58,7 @@ static void on_close_known(struct operation *op)
 			c->steps.closed = op->floor;
 		for (struct held_unit *u = c->units; u; u = u->next)
 			unit_advance(c, u);
-	} else if (!c->stale && !c->closing) {
+	} else if (client_usable(c, NULL) == WEIR_OK) {
 		fail_waiting(c, op->status, op->text ? op->text : "");
 		client_become_stale(c, op->text ? op->text : "");
 	}
@@ -115,7 +115,7 @@ static void release_waiting(weir_client *c)
 		}
 		*at = op->next;
 		op->floor = c->steps.number - 1;
-		pull_start(c, op);
+		pull_start(op);
 		operation_unhold(op);
 	}
 	links_wake(c);
@@ -146,6 +146,7 @@ static void take_reply(weir_client *c, const Weir__V1__StepReply *r, const weir_
 struct asked { /* a StepRequest in flight */
 	weir_client *client;
 	uint64_t incarnation;
+	uint64_t moves; /* of the ledger, then */
 	bool has_ready;
 	weir_batch ready;
 };
@@ -171,7 +172,7 @@ static void take_failure(weir_client *c, weir_status status, const char *text)
 {
 	struct steps *s = &c->steps;
 	int64_t now = client_now(c);
-	if (status == WEIR_E_UNAVAILABLE) {
+	if (status == WEIR_E_UNAVAILABLE || status == WEIR_E_MOVED) {
 		s->unavailable_since_ms = s->unavailable_since_ms ? s->unavailable_since_ms : now;
 		if (now - s->unavailable_since_ms >= c->patience_ms)
 			give_up(c, status, text);
@@ -194,12 +195,18 @@ static void on_step_reply(void *arg, weir_status status, const char *text, struc
 	if (status == WEIR_OK)
 		status = client_reply_status(reply, &err);
 	pthread_mutex_lock(&c->lock);
-	c->steps.asking = false;
-	if (asked->incarnation == c->incarnation && !c->closing && !c->stale) {
+	const bool last = c->steps.asking == asked;
+	if (last)
+		c->steps.asking = NULL;
+	if (status == WEIR_E_UNAVAILABLE || status == WEIR_E_MOVED)
+		ledger_missed(c, asked->moves);
+	if (last && asked->incarnation == c->incarnation && client_usable(c, NULL) == WEIR_OK) {
 		if (status == WEIR_OK)
 			take_reply(c, (const Weir__V1__StepReply *)reply, asked->has_ready ? &asked->ready : NULL);
 		else if (status == WEIR_E_STALE)
 			client_become_stale(c, err.text);
+		else if (status == WEIR_E_LOST)
+			client_fail(c, status, err.text);
 		else
 			take_failure(c, status, err.text);
 	}
@@ -226,7 +233,7 @@ static void ask(weir_client *c, const weir_batch *ready)
 	struct asked *asked = calloc(1, sizeof *asked);
 	if (!asked)
 		return;
-	*asked = (struct asked){.client = c, .incarnation = c->incarnation, .has_ready = ready != NULL};
+	*asked = (struct asked){.client = c, .incarnation = c->incarnation, .moves = c->ledger.moves, .has_ready = ready != NULL};
 	client_fill_job(c, &job);
 	q.job = &job;
 	q.worker = c->worker;
@@ -242,9 +249,10 @@ static void ask(weir_client *c, const weir_batch *ready)
 		q.has_ready = true;
 		q.ready = &ready_id;
 	}
-	struct message *m = wire_pack(&q.base);
-	if (m && rpc_call_start(c->ledger, RPC_STEP, m, WEIR_STEP_POLL_MS, on_step_reply, asked) == WEIR_OK) {
-		c->steps.asking = true;
+	struct rpc_channel *channel;
+	struct message *m = ledger_channel(c, &channel, NULL) == WEIR_OK ? wire_pack(&q.base) : NULL;
+	if (m && rpc_call_start(channel, RPC_STEP, m, WEIR_STEP_POLL_MS, on_step_reply, asked) == WEIR_OK) {
+		c->steps.asking = asked;
 		return;
 	}
 	free(asked);
@@ -254,7 +262,7 @@ static void ask(weir_client *c, const weir_batch *ready)
 void steps_poll(weir_client *c)
 {
 	struct steps *s = &c->steps;
-	if (s->asking || s->closes_in_flight || c->closing || c->stale)
+	if (s->asking || s->closes_in_flight || client_usable(c, NULL) != WEIR_OK)
 		return;
 	if (s->waiting && s->member && same_batch(&s->waiting->batch, &s->current)) {
 		release_waiting(c);
@@ -262,6 +270,14 @@ void steps_poll(weir_client *c)
 	}
 	if ((s->waiting || s->leaving) && current_is_done(c))
 		ask(c, s->waiting ? &s->waiting->batch : NULL);
+}
+
+void steps_ask_anew(weir_client *c)
+{
+	if (!c->steps.asking)
+		return;
+	c->steps.asking = NULL; /* its answer does not count any more */
+	steps_poll(c);
 }
 
 void steps_submit(weir_client *c, struct operation *pull)

@@ -37,23 +37,110 @@ weir_status tables_learn(weir_client *c, const Weir__V1__Table *table, struct ta
 	return WEIR_OK;
 }
 
-/* Every server must know a table before rows of it are asked for; who created it may have died before telling them. */
+/* --- Every partition must know a table before rows of it are asked for; who created it may have died before telling them */
+
+struct registration {
+	weir_client *client;
+	Weir__V1__RegisterTableRequest request;
+	bool *known; /* (partitions) */
+	bool *asked; /* (servers) in this round */
+};
+
+static weir_status note_known(struct registration *g, const Weir__V1__RegisterTableReply *reply, weir_error *err)
+{
+	for (size_t i = 0; i < reply->n_partitions; i++) {
+		if (reply->partitions[i] >= g->client->partitions)
+			return weir_fail(err, WEIR_E_CORRUPT, "a table is registered with partition %u; the job has %u", reply->partitions[i],
+			                 g->client->partitions);
+		g->known[reply->partitions[i]] = true;
+	}
+	return WEIR_OK;
+}
+
+static weir_status register_with(struct registration *g, uint32_t server, weir_error *err)
+{
+	weir_client *c = g->client;
+	ProtobufCMessage *reply = NULL;
+	struct rpc_channel *channel;
+	const uint32_t timeout_ms = c->patience_ms < WEIR_CONTROL_TIMEOUT_MS ? c->patience_ms : WEIR_CONTROL_TIMEOUT_MS;
+	weir_status status = client_channel(c, server, &channel, err);
+	if (!status)
+		status = client_call(c, channel, RPC_REGISTER_TABLE, &g->request.base, timeout_ms,
+		                     &weir__v1__register_table_reply__descriptor, &reply, err);
+	if (!status)
+		status = note_known(g, (const Weir__V1__RegisterTableReply *)reply, err);
+	wire_free(reply);
+	return status;
+}
+
+/* The server may be back, or its partitions elsewhere. */
+static bool may_pass(weir_status status)
+{
+	return status == WEIR_E_UNAVAILABLE || status == WEIR_E_TIMEOUT || status == WEIR_E_MOVED;
+}
+
+/* Asks each server once that has a partition which does not know the table, as far as the map says. *waits: such a partition is left, and *err says why. */
+static weir_status register_round(struct registration *g, bool *waits, weir_error *err)
+{
+	weir_client *c = g->client;
+	*waits = false;
+	memset(g->asked, 0, WEIR_SERVERS_MAX * sizeof *g->asked);
+	for (uint32_t p = 0; p < c->partitions; p++) {
+		const uint32_t server = map_server(c, p);
+		if (g->known[p])
+			continue;
+		weir_error why = {0};
+		weir_status status = g->asked[server] ? WEIR_OK : register_with(g, server, &why);
+		if (status && !may_pass(status))
+			return weir_fail(err, status, "%s", why.text);
+		g->asked[server] = true;
+		if (status)
+			*err = why;
+		else if (!g->known[p] && !*waits)
+			weir_fail(err, WEIR_E_UNAVAILABLE, "no server has taken a table for partition %u: it is waited for", p);
+		*waits |= !g->known[p];
+	}
+	return WEIR_OK;
+}
+
+static weir_status register_all(struct registration *g, weir_error *err)
+{
+	weir_client *c = g->client;
+	struct tries tries = {.end_ms = client_now(c) + c->patience_ms};
+	weir_error own = {0}, *why = err ? err : &own;
+	for (bool waits;;) {
+		weir_status status = register_round(g, &waits, why);
+		if (status || !waits)
+			return status;
+		if (why->status == WEIR_E_TIMEOUT) /* it can be reached, and waits for space on its disk */
+			tries.end_ms = client_now(c) + c->patience_ms;
+		rpc_loop_post(c->loop, map_ask, c);
+		status = why->status;
+		if (client_try_again(c, &tries, false, why))
+			continue;
+		pthread_mutex_lock(&c->lock);
+		weir_status stale = client_usable(c, why); /* what is asked for has no meaning any more */
+		pthread_mutex_unlock(&c->lock);
+		return stale ? stale : status;
+	}
+}
+
 static weir_status register_everywhere(weir_client *c, Weir__V1__Table *table, struct table *t, weir_error *err)
 {
-	Weir__V1__RegisterTableRequest q = WEIR__V1__REGISTER_TABLE_REQUEST__INIT;
+	struct registration g = {.client = c, .request = WEIR__V1__REGISTER_TABLE_REQUEST__INIT};
 	Weir__V1__JobId job;
-	weir_status status = WEIR_OK;
+	if (t->registered)
+		return WEIR_OK;
 	client_fill_job(c, &job);
-	q.job = &job;
-	q.table = table;
-	for (uint32_t i = 0; i < c->links_count && status == WEIR_OK && !t->registered; i++) {
-		ProtobufCMessage *reply = NULL;
-		status = client_call_again(c, c->links[i].channel, RPC_REGISTER_TABLE, &q.base,
-		                           &weir__v1__register_table_reply__descriptor, &reply, err);
-		wire_free(reply);
-	}
-	if (status == WEIR_OK)
-		t->registered = true;
+	g.request.job = &job;
+	g.request.table = table;
+	g.known = calloc(c->partitions, sizeof *g.known);
+	g.asked = calloc(WEIR_SERVERS_MAX, sizeof *g.asked);
+	weir_status status =
+	    g.known && g.asked ? register_all(&g, err) : weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory", table->name);
+	free(g.known);
+	free(g.asked);
+	t->registered = status == WEIR_OK;
 	return status;
 }
 
@@ -84,7 +171,7 @@ weir_status weir_table_register(weir_client *c, const weir_table_spec *spec, uin
 	client_fill_job(c, &job);
 	q.job = &job;
 	q.table = &wire.table;
-	status = client_call_again(c, c->ledger, RPC_CREATE_TABLE, &q.base, &weir__v1__create_table_reply__descriptor, &reply, err);
+	status = ledger_call_again(c, RPC_CREATE_TABLE, &q.base, &weir__v1__create_table_reply__descriptor, &reply, err);
 	wire_table_free(&wire);
 	if (status != WEIR_OK)
 		return status;
@@ -102,8 +189,7 @@ weir_status weir_table_find(weir_client *c, const char *name, weir_table_spec *s
 	ProtobufCMessage *reply = NULL;
 	client_fill_job(c, &job);
 	q.job = &job;
-	weir_status status =
-	    client_call_again(c, c->ledger, RPC_JOB_STATUS, &q.base, &weir__v1__ledger_status__descriptor, &reply, err);
+	weir_status status = ledger_call_again(c, RPC_JOB_STATUS, &q.base, &weir__v1__ledger_status__descriptor, &reply, err);
 	if (status != WEIR_OK)
 		return status;
 	const Weir__V1__LedgerStatus *r = (const Weir__V1__LedgerStatus *)reply;

@@ -37,7 +37,8 @@ extern "C" {
 	X(E_PARSE, 22, "text that does not parse")                                    \
 	X(E_INTERNAL, 23, "internal error")                                           \
 	X(E_NO_SPACE, 24, "the disk is full")                                         \
-	X(E_MOVED, 25, "another server has this partition now")
+	X(E_MOVED, 25, "another server has this partition now")                       \
+	X(E_LOST, 26, "a server has lost what it held")
 
 typedef enum weir_status {
 #define WEIR_STATUS_ENUM(name, number, text) WEIR_##name = number,

@@ -270,7 +270,8 @@ weir_status cold_empty_partition(struct cold *c, uint32_t partition, const void 
 {
 	(void)err;
 	remove_partition(c->store, partition);
-	write_pair(c->store, &(struct key){partition, KIND_HEADER, 0, 0}, header, bytes);
+	if (header)
+		write_pair(c->store, &(struct key){partition, KIND_HEADER, 0, 0}, header, bytes);
 	c->store->writes++;
 	return WEIR_OK;
 }

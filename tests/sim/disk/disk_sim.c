@@ -262,6 +262,11 @@ struct disk *disk_sim_interface(struct disk_sim *d)
 	return &d->disk;
 }
 
+void disk_sim_calm(struct disk_sim *d)
+{
+	d->mood.slow_sync = 0;
+}
+
 void disk_sim_fill(struct disk_sim *d, bool full)
 {
 	machine_enter();

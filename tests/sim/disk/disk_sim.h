@@ -17,6 +17,7 @@ struct disk_mood {
 struct disk_sim *disk_sim_create(struct node *n, const struct disk_mood *mood);
 void disk_sim_destroy(struct disk_sim *d); /* needs: the node is down */
 struct disk *disk_sim_interface(struct disk_sim *d);
+void disk_sim_calm(struct disk_sim *d); /* no sync is slow any more */
 /* From now on whatever needs space fails with E_NO_SPACE. */
 void disk_sim_fill(struct disk_sim *d, bool full);
 

@@ -6,16 +6,20 @@
 
 #include "client.h"
 #include "job.h"
+#include "placement.h"
+#include "server_internal.h"
 
 enum { ASK_MS = 60000 };
 
 struct audit {
 	uint64_t expected, skipped, applied, dropped, twice, quarantined;
 	uint64_t expected_fingerprint, applied_fingerprint, dropped_fingerprint;
+	uint64_t partitions; /* that have a primary */
 	bool finished;
 };
 
-static ProtobufCMessage *ask(struct job *job, weir_client *c, const char *address, enum rpc_method method,
+/* NULL: it failed; E_MOVED, if that may be, is no failure. */
+static ProtobufCMessage *ask(struct job *job, weir_client *c, const char *address, bool may_move, enum rpc_method method,
                              const ProtobufCMessageDescriptor *type)
 {
 	Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
@@ -28,7 +32,7 @@ static ProtobufCMessage *ask(struct job *job, weir_client *c, const char *addres
 		status = rpc_call_wait(channel, method, wire_pack(&q.base), ASK_MS, &answer, &err);
 	if (!status)
 		status = wire_unpack(type, answer, &reply, &err);
-	if (status)
+	if (status && !(may_move && (status == WEIR_E_MOVED || status == WEIR_E_NOT_FOUND)))
 		job_fail(job, "status of %s: %s", address, err.text);
 	message_release(answer);
 	rpc_channel_close(channel);
@@ -37,8 +41,13 @@ static ProtobufCMessage *ask(struct job *job, weir_client *c, const char *addres
 
 static void audit_ledger(struct job *job, weir_client *c, struct audit *a)
 {
-	ProtobufCMessage *m = ask(job, c, job->addresses[0], RPC_JOB_STATUS, &weir__v1__ledger_status__descriptor);
+	ProtobufCMessage *m = NULL;
+	for (uint32_t i = 0; i < job->servers && !m && !job->failure[0]; i++)
+		if (!job->cast[i].gone)
+			m = ask(job, c, job->addresses[i], job->replicas > 1, RPC_JOB_STATUS, &weir__v1__ledger_status__descriptor);
 	const Weir__V1__LedgerStatus *l = (const Weir__V1__LedgerStatus *)m;
+	if (!l)
+		job_fail(job, "no server has the ledger");
 	if (!l)
 		return;
 	for (size_t p = 0; p < l->expected->n_count; p++) {
@@ -53,10 +62,11 @@ static void audit_ledger(struct job *job, weir_client *c, struct audit *a)
 
 static void audit_server(struct job *job, weir_client *c, uint32_t server, struct audit *a)
 {
-	ProtobufCMessage *m = ask(job, c, job->addresses[server], RPC_STATUS, &weir__v1__server_status__descriptor);
+	ProtobufCMessage *m = ask(job, c, job->addresses[server], false, RPC_STATUS, &weir__v1__server_status__descriptor);
 	const Weir__V1__ServerStatus *s = (const Weir__V1__ServerStatus *)m;
 	if (!s)
 		return;
+	a->partitions += s->n_partitions;
 	for (size_t p = 0; p < s->n_partitions; p++) {
 		a->applied += s->partitions[p]->parts_applied;
 		a->applied_fingerprint += s->partitions[p]->fingerprint;
@@ -71,6 +81,8 @@ static void check_audit(struct job *job, const struct audit *a)
 {
 	if (!a->finished)
 		job_fail(job, "trainers have finished, but not the ledger's job");
+	if (a->partitions != PARTITIONS)
+		job_fail(job, "%" PRIu64 " of %d partitions have a primary", a->partitions, PARTITIONS);
 	if (a->twice)
 		job_fail(job, "%" PRIu64 " parts were applied twice", a->twice);
 	if (a->applied + a->dropped != a->expected + a->skipped)
@@ -113,9 +125,29 @@ static void compare(struct job *job, const float *rows, const float *dense)
 			job_fail(job, "dense[%u] is %g, expected %g", i, (double)dense[i], (double)s.dense);
 }
 
+static float rows[KEY_SPACE * WIDTH], dense[DENSE];
+
+/* Every element from the primaries' memory, where it is all. */
+static void read_stores(struct job *job)
+{
+	const float *row;
+	memset(rows, 0, sizeof rows);
+	memset(dense, 0, sizeof dense);
+	for (uint32_t p = 0; p < PARTITIONS; p++) {
+		const struct server *s = actor_server(job_server(job, records_get(p)->primary));
+		const struct store_table *embedding = store_table(partition_store(s->partitions[p]), 0);
+		const struct store_table *chunks = store_table(partition_store(s->partitions[p]), 1);
+		for (uint64_t key = 0; key < KEY_SPACE; key++)
+			if (store_find(embedding, key, &row))
+				memcpy(rows + key * WIDTH, row, WIDTH * sizeof *row);
+		if (placement_dense(1, 0, PARTITIONS) == p && store_find(chunks, 0, &row)) /* there is one chunk */
+			memcpy(dense, row, sizeof dense);
+	}
+	compare(job, rows, dense);
+}
+
 static void check_sums(struct job *job, weir_client *c)
 {
-	static float rows[KEY_SPACE * WIDTH], dense[DENSE];
 	uint64_t keys[KEY_SPACE];
 	weir_table_spec spec;
 	uint32_t rows_id = 0, dense_id = 0;
@@ -144,16 +176,19 @@ void check_main(void *arg)
 	struct audit a = {0};
 	weir_client *c = NULL;
 	weir_error err = {0};
-	const weir_options options = {.ledger = job->addresses[0], .name = "auditor", .role = WEIR_OBSERVER};
+	const weir_options options = {.ledger = job->ledger, .name = "auditor", .role = WEIR_OBSERVER};
 	if (client_open(&c, &options, rpc_sim_create(NULL), &err)) {
 		job_fail(job, "auditor: %s", err.text);
 		return;
 	}
 	audit_ledger(job, c, &a);
 	for (uint32_t i = 0; i < job->servers; i++)
-		audit_server(job, c, i, &a);
+		if (!job->cast[i].gone)
+			audit_server(job, c, i, &a);
 	check_audit(job, &a);
 	job->exact = !a.quarantined && !a.dropped && !a.skipped;
+	if (job->exact && job->replicas > 1)
+		read_stores(job);
 	if (job->exact)
 		check_sums(job, c);
 	job->checked = true;

@@ -1,51 +1,78 @@
 /* What goes wrong. Every fault ends by itself, later than it began and not in the order they began. */
+#include "coord_sim.h"
 #include "job.h"
 
 #define PAUSE_NS (400 * SIM_MS) /* between faults: at most */
-#define LAST_NS  (7 * SIM_S)    /* a fault lasts */
+#define LAST_NS  (7 * SIM_S)    /* a fault lasts; most of them */
+#define MOST_NS  (1 * SIM_S)
 #define JUMP_NS  (100 * SIM_S)
 #define SKEW_PPM 20000
 
 /* Something that ends later. */
 struct lasting {
 	struct job *job;
-	struct actor *actor, *other;
+	struct actor *actor;
+	struct node *from, *to;
 };
 
-static void later(struct job *job, struct actor *a, struct actor *b, void (*end)(void *lasting))
+static void later(struct lasting what, void (*end)(void *lasting))
 {
 	struct lasting *l = world_alloc(sizeof *l);
-	*l = (struct lasting){job, a, b};
-	world_after(world_between(SIM_MS, LAST_NS), end, l);
+	*l = what;
+	l->job->lasting++;
+	world_after(world_between(SIM_MS, world_chance(0.6) ? MOST_NS : LAST_NS), end, l);
+}
+
+static struct lasting over(void *arg)
+{
+	const struct lasting l = *(struct lasting *)arg;
+	world_free(arg);
+	l.job->lasting--;
+	return l;
 }
 
 static void end_cut(void *arg)
 {
-	const struct lasting l = *(struct lasting *)arg;
-	world_free(arg);
-	network_heal(l.actor->node, l.other->node);
+	const struct lasting l = over(arg);
+	network_heal(l.from, l.to);
 }
 
 static void end_stop(void *arg)
 {
-	const struct lasting l = *(struct lasting *)arg;
-	world_free(arg);
+	const struct lasting l = over(arg);
 	node_resume(l.actor->node);
 }
 
 static void end_full(void *arg)
 {
-	const struct lasting l = *(struct lasting *)arg;
-	world_free(arg);
+	const struct lasting l = over(arg);
 	disk_sim_fill(l.actor->disk, false);
 }
 
-static void cut(struct job *job, struct actor *from, struct actor *to)
+static void end_stale(void *arg)
+{
+	const struct lasting l = over(arg);
+	coord_sim_freeze(l.from, false);
+}
+
+static void end_down(void *arg)
+{
+	(void)over(arg);
+	coord_sim_down(false);
+}
+
+static void cut(struct job *job, struct node *from, struct node *to)
 {
 	if (from == to)
 		return;
-	network_cut(from->node, to->node);
-	later(job, from, to, end_cut);
+	network_cut(from, to);
+	later((struct lasting){.job = job, .from = from, .to = to}, end_cut);
+}
+
+static void cut_both(struct job *job, struct node *a, struct node *b)
+{
+	cut(job, a, b);
+	cut(job, b, a);
 }
 
 static struct actor *anybody(struct job *job)
@@ -61,18 +88,59 @@ static struct actor *some_trainer(struct job *job)
 	return &job->cast[job->servers + world_between(0, job->trainers - 1)];
 }
 
-static void isolate(struct job *job, struct actor *a)
+static void isolate(struct job *job, struct node *n)
 {
-	for (uint32_t i = 0; i < job->cast_count; i++) {
-		cut(job, a, &job->cast[i]);
-		cut(job, &job->cast[i], a);
-	}
+	for (uint32_t i = 0; i < job->cast_count; i++)
+		cut_both(job, n, job->cast[i].node);
+	if (job->coordinator)
+		cut_both(job, n, job->coordinator);
 }
 
-static void part(struct job *job, struct actor *a, struct actor *b)
+static void part(struct job *job)
 {
-	cut(job, a, b);
-	cut(job, b, a);
+	const bool servers = job->replicas > 1 && world_chance(0.5);
+	cut_both(job, servers ? some_server(job)->node : some_trainer(job)->node, some_server(job)->node);
+}
+
+static void cut_coordinator(struct job *job, struct node *server)
+{
+	if (world_chance(0.5))
+		cut_both(job, server, job->coordinator);
+	else if (world_chance(0.5))
+		cut(job, server, job->coordinator);
+	else
+		cut(job, job->coordinator, server);
+}
+
+static void take_down(struct job *job)
+{
+	if (coord_sim_is_down())
+		return;
+	coord_sim_down(true);
+	later((struct lasting){.job = job, .from = job->coordinator}, end_down);
+}
+
+/* A machine that crashes takes the end of its log, which others must have; a process one that is in memory. */
+static void crash(struct job *job, struct actor *a, enum node_death how)
+{
+	const bool loses = job->replicas > 1 && (how == DEATH_MACHINE || !job->durable);
+	if (loses && !records_survive(job, a))
+		return;
+	actor_kill(a, how);
+}
+
+/* Its partitions have enough other replicas to go on without it for ever. */
+static void lose_server(struct job *job, struct actor *a)
+{
+	uint32_t gone = 1;
+	for (uint32_t i = 0; i < job->servers; i++)
+		gone += job->cast[i].gone;
+	const uint32_t needed = job->min_isr ? job->min_isr : (job->replicas + 1) / 2;
+	if (a->gone || gone > job->replicas - needed || !node_is_up(a->node) || !records_survive(job, a) || !records_spare(a))
+		return;
+	world_note("%s is gone for good", a->name);
+	a->gone = true;
+	actor_kill(a, DEATH_MACHINE);
 }
 
 static void commit(struct job *job, enum fault fault)
@@ -80,40 +148,57 @@ static void commit(struct job *job, enum fault fault)
 	struct actor *a = anybody(job);
 	switch (fault) {
 	case FAULT_CUT:
-		cut(job, a, anybody(job));
+		cut(job, a->node, anybody(job)->node);
 		break;
 	case FAULT_PART:
-		part(job, some_trainer(job), some_server(job));
+		part(job);
 		break;
 	case FAULT_ISOLATE:
-		isolate(job, a);
+		isolate(job, a->node);
 		break;
 	case FAULT_RESET:
 		network_reset(some_trainer(job)->node, some_server(job)->node);
 		break;
 	case FAULT_STOP:
 		node_pause(a->node);
-		later(job, a, NULL, end_stop);
+		later((struct lasting){.job = job, .actor = a}, end_stop);
 		break;
 	case FAULT_KILL_TRAINER:
 		actor_kill(some_trainer(job), DEATH_PROCESS);
 		break;
 	case FAULT_KILL_SERVER:
-		actor_kill(some_server(job), DEATH_PROCESS);
+		crash(job, some_server(job), DEATH_PROCESS);
 		break;
 	case FAULT_POWER:
-		actor_kill(some_server(job), DEATH_MACHINE);
+		crash(job, some_server(job), DEATH_MACHINE);
 		break;
 	case FAULT_FULL:
 		a = some_server(job);
 		disk_sim_fill(a->disk, true);
-		later(job, a, NULL, end_full);
+		later((struct lasting){.job = job, .actor = a}, end_full);
 		break;
 	case FAULT_SKEW:
 		node_skew(a->node, world_between(-SKEW_PPM, SKEW_PPM));
 		break;
 	case FAULT_JUMP:
 		node_jump(a->node, world_between(-JUMP_NS, JUMP_NS));
+		break;
+	case FAULT_LOSE_SERVER:
+		lose_server(job, some_server(job));
+		break;
+	case FAULT_COORD_DOWN:
+		take_down(job);
+		break;
+	case FAULT_COORD_CUT:
+		cut_coordinator(job, some_server(job)->node);
+		break;
+	case FAULT_STALE:
+		a = some_server(job);
+		coord_sim_freeze(a->node, true);
+		later((struct lasting){.job = job, .from = a->node}, end_stale);
+		break;
+	case FAULT_LEASE:
+		coord_sim_expire(some_server(job)->node);
 		break;
 	case FAULTS:
 		break;
@@ -130,6 +215,14 @@ void faults_run(struct job *job)
 		job->done[fault]++;
 		commit(job, fault);
 	}
-	thread_sleep(LAST_NS); /* what lasts is over by then */
+	while (job->lasting)
+		thread_sleep(10 * SIM_MS);
+	network_calm();
+	for (uint32_t i = 0; i < job->servers; i++)
+		if (job->cast[i].disk)
+			disk_sim_calm(job->cast[i].disk);
+	if (job->coordinator)
+		coord_sim_calm();
+	job->healed_ns = world_now();
 	world_note("everything has healed");
 }

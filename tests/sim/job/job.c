@@ -5,11 +5,15 @@
 #include <string.h>
 
 #include "cold_sim.h"
+#include "coord_sim.h"
 #include "heap.h"
+#include "partition.h"
 
-#define FAULTS_NS  (12 * SIM_S)
+#define FAULTS_NS  (10 * SIM_S)
 #define LIMIT_NS   (150 * SIM_S) /* after that nothing is wrong any more: leases and patience are well below */
 #define RESTART_NS (3 * SIM_S)
+#define SETTLE_NS  (10 * SIM_S)   /* once everything has healed, partitions have primaries and all their replicas within */
+#define QUIET_NS   (600 * SIM_MS) /* who was silent before that has been noticed */
 
 void job_fail(struct job *job, const char *format, ...)
 {
@@ -27,10 +31,17 @@ void job_fail(struct job *job, const char *format, ...)
 static void start(void *arg)
 {
 	struct actor *a = arg;
-	if (node_is_up(a->node) || a->finished)
+	if (node_is_up(a->node) || a->finished || a->gone)
 		return;
 	a->job->starts++;
 	node_start(a->node, a->is_server ? server_main : trainer_main, a);
+}
+
+static void restart(void *arg)
+{
+	struct actor *a = arg;
+	a->job->lasting--;
+	start(a);
 }
 
 void actor_kill(struct actor *a, enum node_death how)
@@ -38,7 +49,13 @@ void actor_kill(struct actor *a, enum node_death how)
 	if (!node_is_up(a->node))
 		return;
 	node_kill(a->node, how);
-	world_after(world_between(10 * SIM_MS, RESTART_NS), start, a);
+	a->boots += how == DEATH_MACHINE;
+	if (a->is_server && (how == DEATH_MACHINE || !a->job->durable || !a->serves))
+		records_lost_log(a); /* a folder that was not finished is no better */
+	if (a->gone)
+		return;
+	a->job->lasting++;
+	world_after(world_between(10 * SIM_MS, RESTART_NS), restart, a);
 }
 
 struct exit {
@@ -65,6 +82,16 @@ _Noreturn void actor_exit(struct actor *a, const char *why)
 		thread_sleep(SIM_S);
 }
 
+struct actor *job_server(struct job *job, uint32_t index)
+{
+	return &job->cast[index];
+}
+
+struct server *actor_server(const struct actor *a)
+{
+	return node_is_up(a->node) && a->serves == node_life(a->node) ? a->server : NULL;
+}
+
 static void add_actor(struct job *job, bool is_server, uint32_t index)
 {
 	const struct disk_mood disk = {.sync_ns = world_between(1, 20) * SIM_MS, .slow_sync = world_chance(0.4) ? 0.1 : 0};
@@ -73,28 +100,45 @@ static void add_actor(struct job *job, bool is_server, uint32_t index)
 	snprintf(a->name, sizeof a->name, "%s-%u", is_server ? "server" : "worker", index);
 	snprintf(a->address, sizeof a->address, "sim:%s-%u", is_server ? "server" : "worker", index);
 	a->node = node_create(a->name);
-	if (is_server && job->durable)
+	if (is_server && (job->durable || job->replicas > 1))
 		a->disk = disk_sim_create(a->node, &disk);
-	if (is_server)
-		job->addresses[index] = a->address;
+	if (!is_server)
+		return;
+	job->addresses[index] = a->address;
+	if (index == 0 || job->replicas > 1)
+		snprintf(job->ledger + strlen(job->ledger), sizeof job->ledger - strlen(job->ledger), "%s%s", index ? "," : "",
+		         a->address);
 }
 
 /* --- What this seed is like */
 
 static uint32_t choose_faults(const struct job *job)
 {
+	const uint32_t disk = 1u << FAULT_KILL_SERVER | 1u << FAULT_POWER | 1u << FAULT_FULL;
+	const uint32_t coordinator = 1u << FAULT_COORD_DOWN | 1u << FAULT_COORD_CUT | 1u << FAULT_STALE | 1u << FAULT_LEASE;
 	uint32_t faults = (uint32_t)world_between(0, (1 << FAULTS) - 1);
-	if (!job->durable)
-		faults &= ~(1u << FAULT_KILL_SERVER | 1u << FAULT_POWER | 1u << FAULT_FULL);
+	if (!job->durable && job->replicas == 1)
+		faults &= ~disk;
+	if (job->replicas == 1)
+		faults &= ~(coordinator | 1u << FAULT_LOSE_SERVER);
 	return faults;
+}
+
+static void choose_replicas(struct job *job)
+{
+	job->replicas = world_chance(0.3) ? 1 : (uint32_t)world_between(2, SIM_REPLICAS_MAX);
+	job->servers = job->replicas == 1 ? (uint32_t)world_between(1, 3) : (uint32_t)world_between(3, SERVERS_MAX);
+	job->min_isr = job->replicas == 1 || world_chance(0.7) ? 0 : (uint32_t)world_between(1, 2);
+	job->backlog_bytes = world_chance(0.5) ? (uint64_t)world_between(1000, 50000) : 0;
+	job->catch_up_bytes_per_s = world_chance(0.3) ? (uint64_t)world_between(20000, 1000000) : 0;
 }
 
 static void choose(struct job *job)
 {
+	choose_replicas(job);
 	job->durable = world_chance(0.7);
-	job->ack_disk = world_chance(0.3);
+	job->ack = (uint32_t)(world_chance(0.4) ? PARTITION_ACK_REPLICAS : world_between(PARTITION_ACK_PRIMARY, PARTITION_ACK_DISK));
 	job->synchronous = world_chance(0.3);
-	job->servers = (uint32_t)world_between(1, SERVERS_MAX);
 	job->trainers = (uint32_t)world_between(1, TRAINERS_MAX);
 	job->passes = (uint32_t)world_between(1, 5);
 	job->executors = (uint32_t)world_between(1, 2);
@@ -102,6 +146,26 @@ static void choose(struct job *job)
 	job->flush_ms = (uint32_t)world_between(20, 1000);
 	job->faults = choose_faults(job);
 	job->heal_ns = world_between(SIM_S, FAULTS_NS);
+	world_note("%u servers, %u replicas, min_isr %u, backlog %llu, %u trainers, %u passes, logs %s%s%s, faults 0x%x until %.1f s",
+	           job->servers, job->replicas, job->min_isr, (unsigned long long)job->backlog_bytes, job->trainers, job->passes,
+	           job->durable ? "on disk" : "in memory",
+	           job->ack == PARTITION_ACK_DISK      ? ", ack: disk"
+	           : job->ack == PARTITION_ACK_PRIMARY ? ", ack: primary"
+	                                               : "",
+	           job->synchronous ? ", synchronous" : "", job->faults, (double)job->heal_ns / 1e9);
+}
+
+static void begin_coordinator(struct job *job)
+{
+	const struct coord_mood mood = {.delay_ns = world_between(1, 30) * SIM_MS,
+	                                .silent = world_chance(0.3) ? 0.05 : 0,
+	                                .late = world_chance(0.3) ? 0.05 : 0,
+	                                .mute = world_chance(0.3) ? 0.05 : 0,
+	                                .missed = world_chance(0.5) ? 0.3 : 0};
+	job->coordinator = node_create("coord");
+	coord_sim_begin(job->coordinator, &mood);
+	records_begin(job);
+	invariants_begin(job);
 }
 
 /* --- A run */
@@ -114,14 +178,58 @@ static bool all_finished(const struct job *job)
 	return true;
 }
 
+/* Too long, and what was missing. */
+static void fail_to_settle(struct job *job, const char *since, const char *why)
+{
+	settled_tell(job);
+	job_fail(job, "%.0f s after %s %s", SETTLE_NS / 1e9, since, why);
+}
+
+/* A moment's look at partitions with replicas. */
+static void look(struct job *job)
+{
+	char why[WEIR_ERROR_TEXT_BYTES];
+	if (job->replicas == 1)
+		return;
+	invariants_look(job);
+	if (settled_all(job, why, sizeof why))
+		job->settled_ns = world_now();
+	else if (world_now() > job->healed_ns + SETTLE_NS && world_now() > job->settled_ns + SETTLE_NS)
+		fail_to_settle(job, "all was well", why);
+}
+
 /* Until all trainers have finished, or have had every chance to. */
 static void await_end(struct job *job)
 {
 	const int64_t limit_ns = world_now() + LIMIT_NS;
-	while (!all_finished(job) && !job->failure[0] && world_now() < limit_ns)
+	int64_t since_ns = world_now();
+	for (uint64_t pushes = job->pushes; !all_finished(job) && !job->failure[0] && world_now() < limit_ns;) {
 		thread_sleep(50 * SIM_MS);
+		look(job);
+		if (job->pushes != pushes)
+			since_ns = world_now();
+		pushes = job->pushes;
+		if (job->slowest_ns < world_now() - since_ns)
+			job->slowest_ns = world_now() - since_ns;
+	}
 	if (!all_finished(job))
 		job_fail(job, "the job has not ended %.0f s after everything had healed", LIMIT_NS / 1e9);
+}
+
+/* Nothing comes any more: all replicas are level, stay so, and are equal. */
+static void await_level(struct job *job)
+{
+	char why[WEIR_ERROR_TEXT_BYTES];
+	const int64_t limit_ns = world_now() + SETTLE_NS;
+	for (int64_t since_ns = world_now(); world_now() < since_ns + QUIET_NS && !job->failure[0];) {
+		thread_sleep(50 * SIM_MS);
+		if (settled_all(job, why, sizeof why))
+			continue;
+		since_ns = world_now();
+		if (since_ns > limit_ns)
+			fail_to_settle(job, "the job's end", why);
+	}
+	invariants_compare(job);
 }
 
 static void check(struct job *job)
@@ -141,7 +249,11 @@ static void report(struct result *r, const struct job *job)
 	r->took_ns = world_now();
 	r->faults = job->faults;
 	memcpy(r->done, job->done, sizeof r->done);
+	r->slowest_ns = job->slowest_ns;
+	r->replicas = job->replicas;
 	r->durable = job->durable;
+	r->synchronous = job->synchronous;
+	r->failovers = job->failovers;
 	r->exact = job->exact;
 	r->starts = job->starts;
 	r->pushes = job->pushes;
@@ -164,6 +276,8 @@ static void run(void *arg)
 	network_begin(&network);
 	cold_sim_begin(world_between(1, 50) * SIM_MS);
 	choose(job);
+	if (job->replicas > 1)
+		begin_coordinator(job);
 	for (uint32_t i = 0; i < job->servers; i++)
 		add_actor(job, true, i);
 	for (uint32_t i = 0; i < job->trainers; i++)
@@ -172,9 +286,12 @@ static void run(void *arg)
 		start(&job->cast[i]);
 	faults_run(job);
 	await_end(job);
+	if (!job->failure[0] && job->replicas > 1)
+		await_level(job);
 	if (!job->failure[0])
 		check(job);
 	report(arg, job);
+	invariants_end();
 	for (uint32_t i = 0; i < job->cast_count; i++) {
 		node_kill(job->cast[i].node, DEATH_PROCESS);
 		if (job->cast[i].disk)

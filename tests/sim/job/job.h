@@ -1,8 +1,11 @@
 /* A job in a simulated world: production servers and the production client in processes of their own, trainers that push whole numbers under SGD with rate 1,
- * and everything that can go wrong. Every element's final value says how often each batch was applied; what it must be is computed apart.
+ * and everything that can go wrong. Every element's final value says how often each batch was applied; what it must be is computed apart. Partitions have one copy,
+ * or replicas on several servers, which share a coordinator (coord_sim.h).
  *
- *   job.c      one run: the cast, the faults, the end      server.c   a server's process        trainer.c   a trainer's
- *   faults.c   what goes wrong, for a while                check.c    what must hold at the end */
+ *   job.c        one run: the cast, the faults, the end        check.c       what must hold at the end
+ *   server.c     a server's process                            invariants.c  what must hold at every moment of partitions with replicas
+ *   trainer.c    a trainer's                                   settled.c     that they have primaries and all their replicas again
+ *   faults.c     what goes wrong, for a while                  records.c     what the coordinator says of them, and whose loss they survive */
 #ifndef WEIR_SIM_JOB_H
 #define WEIR_SIM_JOB_H
 
@@ -10,10 +13,12 @@
 
 #include "disk_sim.h"
 #include "network.h"
+#include "replica.h"
 #include "weir/weir.h"
 
 enum {
-	SERVERS_MAX = 3,
+	SERVERS_MAX = 5,
+	SIM_REPLICAS_MAX = 3,
 	TRAINERS_MAX = 3,
 	CAST_MAX = SERVERS_MAX + TRAINERS_MAX,
 	PARTITIONS = 6,
@@ -37,7 +42,12 @@ enum {
 	X(POWER, "a server's machine loses power")                     \
 	X(FULL, "a disk is full for a while")                          \
 	X(SKEW, "clocks run too fast or too slow")                     \
-	X(JUMP, "a wall clock jumps")
+	X(JUMP, "a wall clock jumps")                                  \
+	X(LOSE_SERVER, "a server is gone for good")                    \
+	X(COORD_DOWN, "the coordinator is down")                       \
+	X(COORD_CUT, "a server is cut off from the coordinator")       \
+	X(STALE, "a server's watches hear nothing")                    \
+	X(LEASE, "a server's lease is lost")
 
 enum fault {
 #define SIM_FAULT_ENUM(name, text) FAULT_##name,
@@ -50,7 +60,11 @@ struct actor {
 	struct node *node;
 	uint32_t index; /* among servers, or among trainers */
 	bool is_server, finished;
-	struct disk_sim *disk; /* a server's, where logs are on disk */
+	bool gone;             /* for good */
+	uint32_t boots;        /* of its machine */
+	struct server *server; /* of its process, once it serves */
+	uint64_t serves;       /* the life of the node in which it does */
+	struct disk_sim *disk; /* a server's, where something is on disk */
 	char name[32], address[32];
 	weir_error end; /* why its process ended by itself */
 };
@@ -58,14 +72,24 @@ struct actor {
 /* In the world's memory: no process owns it. */
 struct job {
 	uint32_t servers, trainers, passes, executors;
-	bool durable, ack_disk, synchronous;
+	uint32_t replicas, min_isr;
+	uint64_t backlog_bytes, catch_up_bytes_per_s;
+	struct node *coordinator; /* NULL: there is one copy of everything */
+	bool durable, synchronous;
+	uint32_t ack; /* enum partition_ack */
 	uint32_t fsync_ms, flush_ms;
 	uint32_t faults;             /* bits */
-	int64_t heal_ns;             /* when they end */
+	uint32_t lasting;            /* faults under way, and processes that will be back */
+	int64_t heal_ns;             /* when there are no more new ones */
+	int64_t healed_ns;           /* when all were over */
+	int64_t settled_ns;          /* when every partition was last seen with a primary and all its replicas */
+	int64_t slowest_ns;          /* the longest time without progress since healed_ns */
 	struct actor cast[CAST_MAX]; /* servers first */
 	uint32_t cast_count;
 	const char *addresses[SERVERS_MAX];
+	char ledger[SERVERS_MAX * 32];       /* where trainers look for it: of several servers, where it has replicas */
 	uint32_t done[FAULTS];               /* how often each was committed */
+	uint64_t failovers;                  /* a partition has got another primary */
 	uint64_t starts, pushes;             /* of processes; of batches that a trainer saw acknowledged */
 	bool checked, exact;                 /* the end was; the sums were part of it */
 	char failure[WEIR_ERROR_TEXT_BYTES]; /* "": none */
@@ -74,10 +98,10 @@ struct job {
 /* What a run came to. */
 struct result {
 	uint64_t seed, hash, events;
-	int64_t took_ns;
-	uint32_t faults, done[FAULTS];
-	bool durable, exact;
-	uint64_t starts, pushes, packets, stalled, early, resets, silences;
+	int64_t took_ns, slowest_ns;
+	uint32_t faults, done[FAULTS], replicas;
+	bool durable, synchronous, exact;
+	uint64_t starts, pushes, packets, stalled, early, resets, silences, failovers;
 	char failure[WEIR_ERROR_TEXT_BYTES];
 };
 void job_run(struct result *out, uint64_t seed, bool verbose);
@@ -102,5 +126,32 @@ void faults_run(struct job *job);
 
 /* Once all trainers have finished, in a process of its own. */
 void check_main(void *job);
+
+/* --- Partitions with replicas */
+
+struct actor *job_server(struct job *job, uint32_t index); /* its actor */
+/* Its server, while its process is there and serves; else NULL. */
+struct server *actor_server(const struct actor *a);
+
+void records_begin(struct job *job); /* behind coord_sim_begin */
+/* What the coordinator says now, of a partition or of the ledger (PARTITIONS); NULL: nothing as yet. */
+const struct replica_record *records_get(uint32_t partition);
+void records_lost_log(const struct actor *server); /* the end of its log may be gone, or all of it */
+/* Whether, if its log were lost now, each of its partitions would have everything in another replica that may become primary. */
+bool records_survive(const struct job *job, const struct actor *server);
+
+/* Whether each of its partitions has enough others in sync to go on without it for ever. */
+bool records_spare(const struct actor *server);
+
+void invariants_begin(struct job *job);
+void invariants_end(void);
+/* Those that can be looked at any time, on the main thread. */
+void invariants_look(struct job *job);
+void invariants_compare(struct job *job);          /* at the end: replicas are equal */
+uint64_t invariants_committed(uint32_t partition); /* how many entries */
+
+/* Whether each partition and the ledger have a primary that serves, and all the replicas that can be are in sync and level. If not: what is missing. */
+bool settled_all(struct job *job, char *why, size_t bytes);
+void settled_tell(struct job *job); /* notes it all */
 
 #endif

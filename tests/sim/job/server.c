@@ -1,7 +1,9 @@
 /* A server's process: what weir-server's main does, over the simulated disk and network. */
 #include "server.h"
 
+#include "coord_sim.h"
 #include "job.h"
+#include "partition.h"
 #include "placement.h"
 
 enum { LEASE_MS = 6000, PATIENCE_MS = 30000, SEGMENT_BYTES = 1 << 15, BUDGET_BYTES = 64 << 20 };
@@ -9,6 +11,13 @@ enum { LEASE_MS = 6000, PATIENCE_MS = 30000, SEGMENT_BYTES = 1 << 15, BUDGET_BYT
 static void on_storage_failed(void *arg, const weir_error *err)
 {
 	actor_exit(arg, err->text);
+}
+
+static weir_status open_session(void *arg, struct coord **out, const struct poster *session, const struct coord_options *options,
+                                weir_error *err)
+{
+	(void)arg;
+	return coord_sim_open(out, session, options, err);
 }
 
 static weir_status start(struct actor *a, struct rpc *rpc, weir_error *err)
@@ -32,13 +41,20 @@ static weir_status start(struct actor *a, struct rpc *rpc, weir_error *err)
 	                                      .partition_server = placed};
 	const struct durable_options durable = {.disk = a->disk ? disk_sim_interface(a->disk) : NULL,
 	                                        .path = "data",
+	                                        .machine_boot = {(uint8_t)(a->index + 1), (uint8_t)(a->boots + 1)},
 	                                        .memory_budget_bytes = BUDGET_BYTES,
 	                                        .fsync_interval_ms = job->fsync_ms,
 	                                        .flush_interval_ms = job->flush_ms,
 	                                        .journal_segment_bytes = SEGMENT_BYTES,
-	                                        .ack_disk = job->ack_disk,
 	                                        .failed = on_storage_failed,
 	                                        .arg = a};
+	const struct promising_options promising = {.disk = durable.disk,
+	                                            .path = "data",
+	                                            .machine_boot = {durable.machine_boot[0], durable.machine_boot[1]},
+	                                            .failed = on_storage_failed,
+	                                            .arg = a};
+	const struct coordinator_options coordinator = {.open = open_session};
+	const bool replicated = job->replicas > 1;
 	const struct server_options options = {.rpc = rpc,
 	                                       .clock = clock_system(),
 	                                       .name = a->name,
@@ -47,11 +63,19 @@ static weir_status start(struct actor *a, struct rpc *rpc, weir_error *err)
 	                                       .index = a->index,
 	                                       .servers = job->servers,
 	                                       .partitions = PARTITIONS,
+	                                       .addresses = job->addresses,
+	                                       .ack = job->ack,
 	                                       .executors = job->executors,
+	                                       .boot = (uint64_t)world_between(1, INT64_MAX),
+	                                       .replicas = job->replicas,
+	                                       .min_isr = job->min_isr,
+	                                       .backlog_bytes = job->backlog_bytes,
+	                                       .catch_up_bytes_per_s = job->catch_up_bytes_per_s,
+	                                       .coordinator = replicated ? &coordinator : NULL,
 	                                       .durable = job->durable ? &durable : NULL,
-	                                       .ledger = a->index == 0 ? &ledger : NULL};
-	struct server *server;
-	return server_create(&server, &options, err);
+	                                       .promising = replicated && !job->durable ? &promising : NULL,
+	                                       .ledger = replicated || a->index == 0 ? &ledger : NULL};
+	return server_create(&a->server, &options, err);
 }
 
 void server_main(void *actor)
@@ -59,10 +83,12 @@ void server_main(void *actor)
 	struct actor *a = actor;
 	weir_error err = {0};
 	struct rpc *rpc = rpc_sim_create(NULL);
+	a->server = NULL;
 	weir_status status = start(a, rpc, &err);
 	if (status == WEIR_E_CORRUPT)
 		job_fail(a->job, "%s: its own folder is corrupt: %s", a->name, err.text);
 	if (status)
 		actor_exit(a, err.text);
+	a->serves = node_life(a->node);
 	world_note("serves");
 }

@@ -115,7 +115,7 @@ static weir_status train(struct trainer *t, weir_error *err)
 
 static weir_status join(struct trainer *t, struct rpc *rpc, weir_error *err)
 {
-	const weir_options options = {.ledger = t->actor->job->addresses[0],
+	const weir_options options = {.ledger = t->actor->job->ledger,
 	                              .name = t->actor->name,
 	                              .role = WEIR_TRAINER,
 	                              .dataset_fingerprint = 77,

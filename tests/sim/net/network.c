@@ -38,6 +38,11 @@ void network_begin(const struct network_mood *mood)
 	node_watch_deaths(on_death, NULL);
 }
 
+void network_calm(void)
+{
+	net.mood.rare = 0;
+}
+
 uint32_t network_window(void)
 {
 	return net.mood.window;

@@ -16,6 +16,7 @@ struct network_mood {
 };
 /* Once in a world. */
 void network_begin(const struct network_mood *mood);
+void network_calm(void); /* no packet is late any more */
 /* The transport of the current process. Addresses are "sim:NAME"; a name is the node's that listened there last. */
 struct rpc *rpc_sim_create(struct logger *logger);
 

@@ -17,7 +17,8 @@ struct history {
 	uint64_t begun[PARTITIONS][4096];
 	uint32_t begun_count[PARTITIONS];
 	uint64_t healed[PARTITIONS]; /* `last` when the faults ended */
-	uint32_t losses[PARTITIONS]; /* crashes since the generation began that may have taken a log's end */
+	uint32_t losses
+	    [PARTITIONS]; /* of a log's end, since the generation began: crashes that may have taken it, and replicas that have begun anew */
 };
 
 struct history *history_create(void)
@@ -207,6 +208,15 @@ void check_lost(struct sim *s, uint16_t node, uint32_t partition)
 void check_crashed(struct sim *s, uint32_t partition)
 {
 	s->history->losses[partition]++;
+}
+
+/* It is not whole any more; what it had is counted as lost where it counted for something, in the ISR up to now. */
+void check_reset(struct sim *s, uint16_t node, uint32_t partition)
+{
+	const struct copy *c = &s->nodes[node].copies[partition];
+	if (copy_is_whole(c))
+		sim_fail(s, "partition %u: server %u drops its log, and is whole", partition, node);
+	s->history->losses[partition] += has_last_committed(s, c, partition);
 }
 
 void check_healed(struct sim *s)

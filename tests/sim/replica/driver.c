@@ -92,6 +92,7 @@ static void truncate_above(struct sim *s, uint16_t node, uint32_t partition, uin
 
 static void reset(struct copy *c)
 {
+	c->disk.lossy = true; /* before anything of it goes */
 	c->disk.first = 1;
 	c->disk.last = c->disk.durable = c->disk.base = c->disk.base_state = 0;
 	c->disk.base_epochs.count = 0;
@@ -139,6 +140,7 @@ static void carry_out(struct sim *s, uint16_t node, uint32_t partition, const st
 		truncate_above(s, node, partition, a->last);
 		break;
 	case REPLICA_DO_RESET:
+		check_reset(s, node, partition);
 		reset(c);
 		break;
 	case REPLICA_DO_COMMIT:
@@ -166,6 +168,8 @@ static void carry_out(struct sim *s, uint16_t node, uint32_t partition, const st
 		break;
 	case REPLICA_DO_SNAPSHOT:
 		net_snapshot(s, node, a->member, partition);
+		break;
+	case REPLICA_DO_FETCH: /* snapshots come without being offered */
 		break;
 	case REPLICA_DO_LOST:
 		check_lost(s, node, partition);
@@ -295,6 +299,6 @@ void driver_snapshot(struct sim *s, const struct event *e)
 	c->applied = n->last;
 	c->state = n->state;
 	c->cuts++;
-	replica_installed(c->replica, n->epoch, n->last + 1, n->last, &n->epochs, &c->actions);
+	replica_installed(c->replica, n->epoch, n->last + 1, n->last, n->last, &n->epochs, &c->actions);
 	driver_run(s, e->node, e->partition, NULL);
 }

@@ -192,6 +192,7 @@ struct history *history_create(void);
 void history_destroy(struct history *h);
 void sim_fail(struct sim *s, const char *format, ...) WEIR_PRINTF(2, 3);
 void check_rewound(struct sim *s, uint32_t partition);
+void check_reset(struct sim *s, uint16_t node, uint32_t partition);               /* before its log goes */
 void check_stored(struct sim *s, uint16_t node, uint32_t partition);              /* after any change of a log */
 void check_commit(struct sim *s, uint16_t node, uint32_t partition, uint64_t to); /* before it is applied */
 void check_acknowledged(struct sim *s, uint32_t partition, uint64_t index, uint64_t value);

@@ -103,8 +103,10 @@ static void move_one(struct sim *s)
 		const struct replica_record *n = replica_get_record(c->replica);
 		const uint16_t to = n->isr.ids[prng_below(&s->random, n->isr.count)];
 		weir_status status;
-		if (sim_chance(s, 0.8))
+		if (sim_chance(s, 0.7))
 			status = replica_move(c->replica, to, &c->actions);
+		else if (sim_chance(s, 0.3))
+			status = replica_rebuild(c->replica, to, &c->actions);
 		else
 			status = replica_drop(c->replica, to, &c->actions);
 		s->count.moves += status == WEIR_OK;

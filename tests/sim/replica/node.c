@@ -19,8 +19,12 @@ static void copy_start(struct sim *s, uint16_t node, uint32_t partition)
 {
 	struct copy *c = &s->nodes[node].copies[partition];
 	struct replica_found f;
-	const struct replica_options o = {
-	    .self = node, .incarnation = s->nodes[node].life, .silent_ticks = 5, .stall_ticks = 10, .retry_ticks = 2, .grow_lag = 16};
+	const struct replica_options o = {.self = node,
+	                                  .incarnation = s->nodes[node].life << REPLICA_ANEW_BITS,
+	                                  .silent_ticks = 5,
+	                                  .stall_ticks = 10,
+	                                  .retry_ticks = 2,
+	                                  .grow_lag = 16};
 	found(s, &c->disk, &f);
 	c->replica = replica_create(&o, &f);
 	assert(c->replica);

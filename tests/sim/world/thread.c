@@ -1,6 +1,7 @@
 /* Simulated threads: stacks that the scheduler, on the program's own, switches to one at a time. A thread that waits gives its turn back; among those that
  * can run the seed chooses; when none can, the next event runs and time moves to it. */
 #include <errno.h>
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,7 +22,9 @@ struct thread {
 	uint64_t id; /* 1 and more; also its place in `threads` */
 	struct node *node;
 	enum state state;
-	ucontext_t context;
+	ucontext_t context; /* how it begins; then, */
+	jmp_buf place;      /* where it goes on */
+	bool begun;
 	uint8_t *stack;
 	void *sanitizer; /* AddressSanitizer's own stack, while the thread does not run */
 	int saved_errno;
@@ -39,7 +42,7 @@ static struct {
 	struct thread *ready[THREADS_MAX];
 	uint32_t ready_count;
 	struct thread *current;
-	ucontext_t scheduler;
+	jmp_buf place;
 	void *sanitizer;
 	const void *scheduler_stack;
 	size_t scheduler_stack_bytes;
@@ -73,7 +76,19 @@ static void stack_give(uint8_t *stack)
 		munmap(stack, STACK_BYTES);
 }
 
-/* --- Switching */
+/* --- Switching. swapcontext asks the kernel for the signal mask each time; nobody here has one of his own. */
+
+static void change_stack(jmp_buf *from, jmp_buf *to)
+{
+	if (_setjmp(*from) == 0)
+		_longjmp(*to, 1);
+}
+
+static void begin_stack(struct thread *t)
+{
+	t->begun = true;
+	setcontext(&t->context);
+}
 
 static void switch_to_scheduler(void)
 {
@@ -82,7 +97,7 @@ static void switch_to_scheduler(void)
 #ifdef __SANITIZE_ADDRESS__
 	__sanitizer_start_switch_fiber(t->state == STATE_OVER ? NULL : &t->sanitizer, s.scheduler_stack, s.scheduler_stack_bytes);
 #endif
-	swapcontext(&t->context, &s.scheduler);
+	change_stack(&t->place, &s.place);
 #ifdef __SANITIZE_ADDRESS__
 	__sanitizer_finish_switch_fiber(t->sanitizer, NULL, NULL);
 #endif
@@ -95,7 +110,10 @@ static void switch_to(struct thread *t)
 #ifdef __SANITIZE_ADDRESS__
 	__sanitizer_start_switch_fiber(&s.sanitizer, t->stack, STACK_BYTES);
 #endif
-	swapcontext(&s.scheduler, &t->context);
+	if (t->begun)
+		change_stack(&s.place, &t->place);
+	else if (_setjmp(s.place) == 0)
+		begin_stack(t);
 #ifdef __SANITIZE_ADDRESS__
 	__sanitizer_finish_switch_fiber(s.sanitizer, NULL, NULL);
 #endif

@@ -109,6 +109,21 @@ static void test_audit_finds_double_application_and_silence(void **state)
 	assert_false(audit_run(&s).ok);
 }
 
+static void test_audit_fails_where_replicas_differ(void **state)
+{
+	(void)state;
+	struct overview_partition p[PARTITIONS];
+	struct overview s = agreeing(p);
+	struct audit a = audit_run(&s);
+	audit_add_replicas(&a, &(struct overview_replicas){.compared = 3});
+	assert_true(a.ok);
+	audit_add_replicas(&a, &(struct overview_replicas){.compared = 3, .differ = 1, .text = "partition 2 at log entry 9"});
+	assert_false(a.ok);
+	assert_int_equal(a.replicas_compared, 3);
+	assert_int_equal(a.replicas_differ, 1);
+	assert_non_null(strstr(a.text, "partition 2"));
+}
+
 static void test_report_as_json(void **state)
 {
 	(void)state;
@@ -133,6 +148,7 @@ static void test_report_as_json(void **state)
 	struct report r = {
 	    .job = "j", .model = "fm", .finished = true, .end = &s, .train_s = 2, .train_rows = 3000, .wall_s = 4, .workers_lost = 1};
 	r.audit = audit_run(&s);
+	audit_add_replicas(&r.audit, &(struct overview_replicas){.compared = 4});
 	r.generated = true;
 	r.bayes_auc = 0.97;
 	r.data_rows = 500;
@@ -147,14 +163,40 @@ static void test_report_as_json(void **state)
 	static const struct {
 		const char *path;
 		double value;
-	} expected[] = {{"test.auc", 0.95},    {"test.logloss", 0.25},   {"test.calibration", 0.99}, {"test.rows", 200},
-	                {"valid.auc", 0.9},    {"best_pass", 2},         {"samples_per_s", 1500},    {"wall_s", 4},
-	                {"train_s", 2},        {"rows", 4000},           {"bytes.pushed", 11},       {"bytes.pulled", 12},
-	                {"staleness.p50", 3},  {"staleness.p99", 3},     {"staleness.mean", 3},      {"audit.parts_expected", 30},
-	                {"audit.applied", 27}, {"audit.missing", 0},     {"audit.double", 0},        {"audit.dropped", 3},
-	                {"audit.skipped", 0},  {"units_skipped", 0},     {"duplicates_refused", 6},  {"stale_refused", 0},
-	                {"workers_lost", 1},   {"servers_lost", 0},      {"leases_expired", 0},      {"batches_dropped", 0},
-	                {"bad_lines", 0},      {"data.bayes_auc", 0.97}, {"data.rows", 500},         {"data.ids_planted", 90},
+	} expected[] = {{"test.auc", 0.95},
+	                {"test.logloss", 0.25},
+	                {"test.calibration", 0.99},
+	                {"test.rows", 200},
+	                {"valid.auc", 0.9},
+	                {"best_pass", 2},
+	                {"samples_per_s", 1500},
+	                {"wall_s", 4},
+	                {"train_s", 2},
+	                {"rows", 4000},
+	                {"bytes.pushed", 11},
+	                {"bytes.pulled", 12},
+	                {"staleness.p50", 3},
+	                {"staleness.p99", 3},
+	                {"staleness.mean", 3},
+	                {"audit.parts_expected", 30},
+	                {"audit.applied", 27},
+	                {"audit.missing", 0},
+	                {"audit.double", 0},
+	                {"audit.dropped", 3},
+	                {"audit.replicas_compared", 4},
+	                {"audit.replicas_differ", 0},
+	                {"audit.skipped", 0},
+	                {"units_skipped", 0},
+	                {"duplicates_refused", 6},
+	                {"stale_refused", 0},
+	                {"workers_lost", 1},
+	                {"servers_lost", 0},
+	                {"leases_expired", 0},
+	                {"batches_dropped", 0},
+	                {"bad_lines", 0},
+	                {"data.bayes_auc", 0.97},
+	                {"data.rows", 500},
+	                {"data.ids_planted", 90},
 	                {"data.ids_seen", 80}};
 	for (unsigned i = 0; i < sizeof expected / sizeof *expected; i++) {
 		double value = NAN;
@@ -216,6 +258,7 @@ int main(void)
 	    cmocka_unit_test(test_audit_finds_a_part_too_many),
 	    cmocka_unit_test(test_audit_finds_another_part_in_place_of_one),
 	    cmocka_unit_test(test_audit_finds_double_application_and_silence),
+	    cmocka_unit_test(test_audit_fails_where_replicas_differ),
 	    cmocka_unit_test(test_report_as_json),
 	    cmocka_unit_test(test_a_run_that_trained_nothing_has_no_speed),
 	    cmocka_unit_test(test_a_broken_evaluation_is_located),

@@ -25,39 +25,54 @@ void place_remove(const struct place *p)
 
 void asker_open(struct asker *a, struct cluster *c)
 {
+	char address[32];
 	weir_error err = {0};
-	a->loop = rpc_loop_create(c->rpc, "asker", &err);
+	*a = (struct asker){.loop = rpc_loop_create(c->rpc, "asker", &err), .count = c->options.replicas > 1 ? c->servers_count : 1};
 	assert_non_null(a->loop);
-	assert_ok(rpc_channel_open(&a->channel, c->rpc, a->loop, "memory:0", &err), &err);
+	for (uint32_t i = 0; i < a->count; i++) {
+		snprintf(address, sizeof address, "memory:%u", i);
+		assert_ok(rpc_channel_open(&a->doors[i], c->rpc, a->loop, address, &err), &err);
+	}
 }
 
 void asker_close(struct asker *a)
 {
-	rpc_channel_close(a->channel);
+	for (uint32_t i = 0; i < a->count; i++)
+		rpc_channel_close(a->doors[i]);
 	rpc_loop_destroy(a->loop);
 }
 
-Weir__V1__CheckpointReply *asker_ask(const struct asker *a, bool start)
+Weir__V1__CheckpointReply *asker_ask(struct asker *a, bool start)
 {
 	Weir__V1__CheckpointRequest q = WEIR__V1__CHECKPOINT_REQUEST__INIT;
 	struct message *reply = NULL;
 	ProtobufCMessage *m = NULL;
+	weir_status status;
 	weir_error err = {0};
 	q.start = start;
-	assert_ok(rpc_call_wait(a->channel, RPC_CHECKPOINT, wire_pack(&q.base), PATIENCE_MS, &reply, &err), &err);
+	for (;; a->door = (a->door + 1) % a->count, usleep(1000)) {
+		status = rpc_call_wait(a->doors[a->door], RPC_CHECKPOINT, wire_pack(&q.base), PATIENCE_MS, &reply, &err);
+		if (a->count == 1 || (status != WEIR_E_MOVED && status != WEIR_E_UNAVAILABLE))
+			break;
+		err = (weir_error){0};
+	}
+	assert_ok(status, &err);
 	assert_ok(wire_unpack(&weir__v1__checkpoint_reply__descriptor, reply, &m, &err), &err);
 	message_release(reply);
 	return (Weir__V1__CheckpointReply *)m;
 }
 
-void asker_take(const struct asker *a, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX])
+void asker_take(struct asker *a, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX])
 {
 	Weir__V1__CheckpointReply *r = asker_ask(a, true);
 	uint64_t sequence = r->sequence;
-	while (!r->outcome || r->ended_sequence < sequence) {
+	for (uint32_t door = a->door; !r->outcome || r->ended_sequence < sequence || r->outcome->code == WEIR_E_MOVED;) {
+		const bool is_over = a->door != door || (r->outcome && r->ended_sequence >= sequence); /* it was given up */
 		wire_free(&r->base);
 		usleep(1000);
-		r = asker_ask(a, false);
+		r = asker_ask(a, is_over);
+		sequence = is_over ? r->sequence : sequence;
+		door = is_over ? a->door : door;
 	}
 	if (r->outcome->code)
 		fail_msg("checkpoint: %s", r->outcome->text);

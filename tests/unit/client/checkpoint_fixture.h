@@ -15,16 +15,17 @@ struct place { /* a temporary folder */
 void place_make(struct place *p);
 void place_remove(const struct place *p);
 
-/* A client of RPC_CHECKPOINT. */
+/* A client of RPC_CHECKPOINT, which asks whichever server has the ledger. */
 struct asker {
 	struct rpc_loop *loop;
-	struct rpc_channel *channel;
+	struct rpc_channel *doors[CLUSTER_SERVERS_MAX]; /* (count) */
+	uint32_t count, door;
 };
 void asker_open(struct asker *a, struct cluster *c);
 void asker_close(struct asker *a);
-Weir__V1__CheckpointReply *asker_ask(const struct asker *a, bool start); /* wire_free it */
-/* Has one written, and waits for it. */
-void asker_take(const struct asker *a, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX]);
+Weir__V1__CheckpointReply *asker_ask(struct asker *a, bool start); /* wire_free it */
+/* Has one written, and waits for it; anew where the ledger moves meanwhile. */
+void asker_take(struct asker *a, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX]);
 
 /* Checkpoints while a trainer works. */
 struct taker {

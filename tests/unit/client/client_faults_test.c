@@ -26,7 +26,7 @@ static void cut_one(void *arg)
 		atomic_store(&s->running, 0);
 		return;
 	}
-	struct link *l = &s->client->links[prng_below(&s->random, s->client->links_count)];
+	struct link *l = s->client->links[prng_below(&s->random, s->client->links_count)];
 	struct lane *lane = prng_below(&s->random, 2) ? &l->push : &l->pull;
 	if (lane->stream) {
 		rpc_stream_cancel(lane->stream, WEIR_E_UNAVAILABLE, "cut by the test");

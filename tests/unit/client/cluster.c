@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "coord_memory.h"
 #include "disk.h"
 #include "placement.h"
 
@@ -13,6 +15,12 @@ static void on_failed(void *arg, const weir_error *err)
 	(void)arg;
 	fprintf(stderr, "storage failed: %s\n", err->text);
 	abort();
+}
+
+static weir_status open_session(void *cluster, struct coord **out, const struct poster *session,
+                                const struct coord_options *options, weir_error *err)
+{
+	return coord_memory_open(out, ((struct cluster *)cluster)->coordinator, session, options, err);
 }
 
 void cluster_start_server(struct cluster *c, uint32_t i)
@@ -28,10 +36,14 @@ void cluster_start_server(struct cluster *c, uint32_t i)
 	                                      .entropy = entropy_system(),
 	                                      .generation = options->generation ? options->generation : 1,
 	                                      .lease_ms = options->lease_ms ? options->lease_ms : 60000,
+	                                      .ack_sent = options->ack_sent,
+	                                      .read_staleness_ms = options->read_staleness_ms,
+	                                      .read_staleness_entries = options->read_staleness_entries,
 	                                      .passes = options->passes ? options->passes : 1,
 	                                      .partitions = c->partitions,
 	                                      .servers_count = c->servers_count,
 	                                      .allow_skip = options->allow_skip,
+	                                      .patience_ms = options->replicas > 1 ? WEIR_SERVER_PATIENCE_MS : 0,
 	                                      .seed = 5,
 	                                      .shuffle = true,
 	                                      .servers = addresses,
@@ -43,6 +55,10 @@ void cluster_start_server(struct cluster *c, uint32_t i)
 	                                        .fsync_interval_ms = 5,
 	                                        .flush_interval_ms = 20,
 	                                        .failed = on_failed};
+	const struct promising_options promising = {
+	    .disk = options->promises ? options->promises[i] : NULL, .path = "folder", .machine_boot = {1}, .failed = on_failed};
+	const struct coordinator_options coordinator = {.open = open_session, .arg = c};
+	c->added = i < c->servers_count ? c->added : i + 1 - c->servers_count;
 	if (options->folder)
 		snprintf(path, sizeof path, "%s/server-%u", options->folder, i);
 	const struct server_options o = {.rpc = c->rpc,
@@ -50,15 +66,21 @@ void cluster_start_server(struct cluster *c, uint32_t i)
 	                                 .name = addresses[i],
 	                                 .listen = addresses[i],
 	                                 .generation = ledger.generation,
-	                                 .boot = ++c->boots,
+	                                 .boot = 0xb007000000000000 + ++c->boots,
 	                                 .index = i,
 	                                 .servers = c->servers_count,
 	                                 .partitions = c->partitions,
+	                                 .replicas = options->replicas,
+	                                 .backlog_bytes = options->backlog_bytes,
+	                                 .ack = options->ack,
+	                                 .coordinator = c->coordinator ? &coordinator : NULL,
+	                                 .promising = options->promises ? &promising : NULL,
+	                                 .addresses = addresses,
 	                                 .executors = options->executors ? options->executors : 1,
 	                                 .durable = options->folder ? &durable : NULL,
 	                                 .checkpoint = options->checkpoint,
 	                                 .restore = options->restore,
-	                                 .ledger = i == 0 ? &ledger : NULL};
+	                                 .ledger = &ledger};
 	if (server_create(&c->servers[i], &o, &err) != WEIR_OK) {
 		fprintf(stderr, "server %u: %s\n", i, err.text);
 		abort();
@@ -71,14 +93,29 @@ void cluster_start(struct cluster *c, const struct cluster_options *options)
 	                      .rpc = rpc_memory_create(NULL),
 	                      .servers_count = options->servers ? options->servers : 2,
 	                      .partitions = options->partitions ? options->partitions : 8};
+	c->coordinator = options->replicas > 1 ? coord_memory_create(clock_system()) : NULL;
 	for (uint32_t i = 0; i < c->servers_count; i++)
 		cluster_start_server(c, i);
 }
 
+void cluster_kill_server(struct cluster *c, uint32_t i)
+{
+	server_destroy(c->servers[i]);
+	c->servers[i] = NULL;
+}
+
+void cluster_restart(struct cluster *c, uint32_t i)
+{
+	server_destroy(c->servers[i]);
+	cluster_start_server(c, i);
+}
+
 void cluster_stop(struct cluster *c)
 {
-	for (uint32_t i = 0; i < c->servers_count; i++)
+	for (uint32_t i = 0; i < c->servers_count + c->added; i++)
 		server_destroy(c->servers[i]);
+	if (c->coordinator)
+		coord_memory_destroy(c->coordinator);
 	rpc_destroy(c->rpc);
 }
 
@@ -91,7 +128,7 @@ weir_client *cluster_trainer(struct cluster *c, const char *name, uint32_t units
 {
 	weir_client *client = NULL;
 	weir_error err = {0};
-	weir_options o = {.ledger = "memory:0",
+	weir_options o = {.ledger = c->options.replicas > 1 ? "memory:0,memory:1,memory:2" : "memory:0",
 	                  .name = name,
 	                  .role = WEIR_TRAINER,
 	                  .dataset_fingerprint = 77,
@@ -125,6 +162,7 @@ uint32_t cluster_table(weir_client *client, const char *name, weir_table_kind ki
 	return id;
 }
 
+/* NULL: E_MOVED. */
 static ProtobufCMessage *ask(struct cluster *c, struct rpc_loop *loop, const char *address, enum rpc_method method,
                              const ProtobufCMessageDescriptor *type)
 {
@@ -138,7 +176,7 @@ static ProtobufCMessage *ask(struct cluster *c, struct rpc_loop *loop, const cha
 	status = rpc_call_wait(channel, method, wire_pack(&q.base), 60000, &answer, &err);
 	if (status == WEIR_OK)
 		status = wire_unpack(type, answer, &reply, &err);
-	if (status != WEIR_OK) {
+	if (status != WEIR_OK && status != WEIR_E_MOVED) {
 		fprintf(stderr, "status of %s: %s\n", address, err.text);
 		abort();
 	}
@@ -147,12 +185,25 @@ static ProtobufCMessage *ask(struct cluster *c, struct rpc_loop *loop, const cha
 	return reply;
 }
 
+/* Of whichever server has it now. */
+static ProtobufCMessage *ask_ledger(struct cluster *c, struct rpc_loop *loop)
+{
+	for (uint32_t i = 0;; i = (i + 1) % c->servers_count) {
+		ProtobufCMessage *m =
+		    c->servers[i] ? ask(c, loop, server_address(c->servers[i]), RPC_JOB_STATUS, &weir__v1__ledger_status__descriptor)
+		                  : NULL;
+		if (m)
+			return m;
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	}
+}
+
 struct audit cluster_audit(struct cluster *c)
 {
 	struct audit a = {0};
 	weir_error err = {0};
 	struct rpc_loop *loop = rpc_loop_create(c->rpc, "audit", &err);
-	ProtobufCMessage *m = ask(c, loop, server_address(c->servers[0]), RPC_JOB_STATUS, &weir__v1__ledger_status__descriptor);
+	ProtobufCMessage *m = ask_ledger(c, loop);
 	const Weir__V1__LedgerStatus *l = (const Weir__V1__LedgerStatus *)m;
 	for (size_t p = 0; p < l->expected->n_count; p++) {
 		a.expected += l->expected->count[p];
@@ -160,13 +211,16 @@ struct audit cluster_audit(struct cluster *c)
 		a.expected_fingerprint += l->expected->fingerprint[p] + l->skipped->fingerprint[p];
 	}
 	a.workers_lost = l->workers_lost;
+	a.leases_expired = l->leases_expired;
 	a.committed = l->committed;
 	a.units_quarantined = l->units_quarantined;
 	a.steps_closed = l->steps_closed;
 	a.batches_dropped = l->batches_dropped;
 	a.finished = l->state == WEIR__V1__LEASE_STATE__FINISHED;
 	wire_free(m);
-	for (uint32_t i = 0; i < c->servers_count; i++) {
+	for (uint32_t i = 0; i < c->servers_count + c->added; i++) {
+		if (!c->servers[i])
+			continue;
 		m = ask(c, loop, server_address(c->servers[i]), RPC_STATUS, &weir__v1__server_status__descriptor);
 		const Weir__V1__ServerStatus *s = (const Weir__V1__ServerStatus *)m;
 		for (size_t p = 0; p < s->n_partitions; p++) {

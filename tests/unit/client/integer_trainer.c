@@ -58,20 +58,31 @@ void trainer_lease(struct trainer *t, weir_unit *u)
 	assert_ok(weir_unit_begin(t->client, u, BATCHES, &err), &err);
 }
 
-weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t batch, weir_error *err)
+static weir_batch batch_id(const weir_unit *u, uint32_t batch)
+{
+	return (weir_batch){.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
+}
+
+static weir_status pull_batch(struct trainer *t, const weir_unit *u, uint32_t batch, weir_error *err)
 {
 	uint64_t keys[KEYS];
-	float rows[KEYS * WIDTH], add[KEYS * WIDTH];
-	weir_batch id = {.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
+	float rows[KEYS * WIDTH];
+	const weir_batch id = batch_id(u, batch);
 	weir_ticket ticket;
 	batch_keys(u->data_unit, batch, keys);
 	weir_pull_item pull[] = {{.table = t->embedding, .keys = keys, .rows = KEYS, .values = rows},
 	                         {.table = t->dense, .values = t->values}};
 	weir_status status = weir_pull(t->client, &id, pull, 2, NULL, NULL, &ticket, err);
-	if (status == WEIR_OK)
-		status = weir_wait(t->client, ticket, PATIENCE_MS, err);
-	if (status != WEIR_OK)
-		return status;
+	return status ? status : weir_wait(t->client, ticket, PATIENCE_MS, err);
+}
+
+weir_status push_batch(struct trainer *t, const weir_unit *u, uint32_t batch, weir_error *err)
+{
+	uint64_t keys[KEYS];
+	float add[KEYS * WIDTH];
+	const weir_batch id = batch_id(u, batch);
+	weir_ticket ticket;
+	batch_keys(u->data_unit, batch, keys);
 	for (uint32_t i = 0; i < KEYS * WIDTH; i++)
 		add[i] = -batch_value(u->data_unit, batch);
 	for (uint32_t i = 0; i < DENSE; i++)
@@ -80,11 +91,17 @@ weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t batch, wei
 		t->gradient[batch] = 0.0f / 0.0f;
 	weir_push_item push[] = {{.table = t->embedding, .keys = keys, .rows = KEYS, .values = add},
 	                         {.table = t->dense, .values = t->gradient}};
-	status = weir_push(t->client, &id, push, 2, NULL, NULL, NULL, &ticket, err);
+	weir_status status = weir_push(t->client, &id, push, 2, NULL, NULL, NULL, &ticket, err);
 	if (status == WEIR_OK)
 		status = weir_wait(t->client, ticket, PATIENCE_MS, err);
 	t->executed += status == WEIR_OK;
 	return status;
+}
+
+weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t batch, weir_error *err)
+{
+	weir_status status = pull_batch(t, u, batch, err);
+	return status ? status : push_batch(t, u, batch, err);
 }
 
 void finish_unit(struct trainer *t, const weir_unit *u)
@@ -99,6 +116,8 @@ weir_status train(struct trainer *t, uint32_t batches_max, weir_error *err)
 {
 	for (;;) {
 		weir_unit u = {0};
+		if (t->before_unit)
+			t->before_unit(t->before_unit_arg);
 		weir_status status = weir_unit_lease(t->client, &u, -1, err);
 		if (status == WEIR_OK && u.state == WEIR_UNIT_FINISHED)
 			return WEIR_OK;

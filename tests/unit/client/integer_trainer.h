@@ -14,7 +14,8 @@ struct trainer {
 	uint32_t embedding, dense;
 	float *values, *gradient; /* dense */
 	uint32_t executed;
-	bool not_finite; /* gradients have a NaN: pushes are refused */
+	bool not_finite;                                  /* gradients have a NaN: pushes are refused */
+	void (*before_unit)(void *arg), *before_unit_arg; /* called by train; may be NULL */
 };
 
 void trainer_open(struct trainer *t, struct cluster *c, const char *name, weir_mode dense_mode);
@@ -24,6 +25,8 @@ void trainer_abandon(struct trainer *t); /* as if its process had died */
 void trainer_lease(struct trainer *t, weir_unit *u);
 /* Pull, compute, push; returns the first failure. */
 weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t batch, weir_error *err);
+/* Without the pull, whose values count for nothing in asynchronous tables. */
+weir_status push_batch(struct trainer *t, const weir_unit *u, uint32_t batch, weir_error *err);
 /* Executes the unit from its watermark and commits it. */
 void finish_unit(struct trainer *t, const weir_unit *u);
 /* Executes units until the job is finished, or until `batches_max` batches are done: then it stops in mid-unit. A trainer that was taken for dead,

@@ -14,11 +14,11 @@ static const weir_mode asynchronous = {WEIR_ASYNC}, synchronous = {WEIR_SYNC};
 /* From now on the ledger does not answer this client, until `mute` is given back to unmute. */
 static struct rpc_channel *mute(struct trainer *t, struct cluster *c)
 {
-	struct rpc_channel *ledger = t->client->ledger, *nobody = NULL;
+	struct rpc_channel *ledger = t->client->ledger.doors[0]->channel, *nobody = NULL;
 	weir_error err = {0};
 	assert_ok(rpc_channel_open(&nobody, c->rpc, t->client->loop, "memory:nobody", &err), &err);
 	pthread_mutex_lock(&t->client->lock);
-	t->client->ledger = nobody;
+	t->client->ledger.doors[0]->channel = nobody;
 	pthread_mutex_unlock(&t->client->lock);
 	return ledger;
 }
@@ -26,9 +26,9 @@ static struct rpc_channel *mute(struct trainer *t, struct cluster *c)
 static void unmute(struct trainer *t, struct rpc_channel *ledger)
 {
 	pthread_mutex_lock(&t->client->lock);
-	struct rpc_channel *nobody = t->client->ledger;
-	t->client->ledger = ledger;
-	while (t->client->progress_in_flight)
+	struct rpc_channel *nobody = t->client->ledger.doors[0]->channel;
+	t->client->ledger.doors[0]->channel = ledger;
+	while (t->client->reporting)
 		(void)client_wait(t->client, client_now(t->client) + 5);
 	pthread_mutex_unlock(&t->client->lock);
 	rpc_channel_close(nobody);
@@ -40,7 +40,7 @@ static void wait_for_progress(struct trainer *t)
 	weir_client *c = t->client;
 	pthread_mutex_lock(&c->lock);
 	uint64_t until = c->report_sequence + 2;
-	while (c->report_sequence < until || c->progress_in_flight)
+	while (c->report_sequence < until || c->reporting)
 		(void)client_wait(c, client_now(c) + 10);
 	pthread_mutex_unlock(&c->lock);
 }
@@ -103,7 +103,7 @@ static void test_a_lease_whose_answer_was_lost_is_asked_for_again(void **state)
 	q.worker = t.client->worker;
 	q.incarnation = t.client->incarnation;
 	q.sequence = 1;
-	assert_ok(rpc_call_start(t.client->ledger, RPC_LEASE, wire_pack(&q.base), 5000, on_lease, &answered), &err);
+	assert_ok(rpc_call_start(t.client->ledger.doors[0]->channel, RPC_LEASE, wire_pack(&q.base), 5000, on_lease, &answered), &err);
 	while (!atomic_load(&answered))
 		assert_int_equal(weir_wait(t.client, 1, 0, &err), WEIR_E_NOT_FOUND);
 	struct rpc_channel *ledger = mute(&t, &c);

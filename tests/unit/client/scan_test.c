@@ -87,10 +87,8 @@ static void expect_scan(struct fixture *f)
 static int restart_at_first_row(void *arg, uint64_t key, const float *values, size_t elements)
 {
 	struct fixture *f = arg;
-	if (f->rows == 0) {
-		server_destroy(f->cluster.servers[f->server]);
-		cluster_start_server(&f->cluster, f->server);
-	}
+	if (f->rows == 0)
+		cluster_restart(&f->cluster, f->server);
 	take_row(f, key, values, elements);
 	return 0;
 }

@@ -32,7 +32,7 @@ struct actor {
 static void cut_a_stream(void *arg)
 {
 	struct actor *a = arg;
-	struct link *l = &a->trainer.client->links[a->events % a->trainer.client->links_count];
+	struct link *l = a->trainer.client->links[a->events % a->trainer.client->links_count];
 	struct lane *lane = a->events % 3 ? &l->push : &l->pull;
 	if (lane->stream)
 		rpc_stream_cancel(lane->stream, WEIR_E_UNAVAILABLE, "cut by the test");

@@ -61,6 +61,29 @@ static void a_short_job_has_the_defaults(void **state)
 	job_free(job);
 }
 
+static void replicas_go_with_an_etcd_or_with_none_named(void **state)
+{
+	(void)state;
+	struct job *job =
+	    parse(BASE "cluster: {servers: 3, replicas: 3, min_isr: 2, coord: 'etcd://10.0.0.1:2379,[::1]:2379'}\n", NULL, 0);
+	assert_int_equal(job->cluster.replicas, 3);
+	assert_int_equal(job->cluster.min_isr, 2);
+	assert_string_equal(job->cluster.coord, "etcd://10.0.0.1:2379,[::1]:2379");
+	assert_int_equal(job_server_patience_ms(job), WEIR_SERVER_PATIENCE_MS);
+	job_free(job);
+	job = parse(BASE "cluster: {servers: 3, replicas: 2, ack: primary}\n"
+	                 "read: {from: any, max_staleness_ms: 500, max_staleness_entries: 1000}\n",
+	            NULL, 0);
+	assert_int_equal(job->cluster.ack, JOB_ACK_PRIMARY);
+	assert_int_equal(job->read.from, READ_ANY);
+	assert_int_equal(job->read.max_staleness_ms, 500);
+	assert_int_equal(job->read.max_staleness_entries, 1000);
+	job_free(job);
+	job = parse(BASE "cluster: {servers: 3, replicas: 2}\n", NULL, 0);
+	assert_string_equal(job->cluster.coord, "static");
+	job_free(job);
+}
+
 static void values_of_every_kind(void **state)
 {
 	(void)state;
@@ -194,6 +217,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_short_job_has_the_defaults),
 	    cmocka_unit_test(an_evaluator_runs_where_it_has_rows_and_is_waited_for_where_it_decides),
+	    cmocka_unit_test(replicas_go_with_an_etcd_or_with_none_named),
 	    cmocka_unit_test(values_of_every_kind),
 	    cmocka_unit_test(sets_override_in_order),
 	    cmocka_unit_test(references_are_replaced_from_the_environment),

@@ -397,6 +397,76 @@ static void test_writer_reserve_equals_add(void **state)
 	record_writer_destroy(w);
 }
 
+/* The bytes of record i of a frame, in one run. */
+static uint8_t *record_bytes(const struct message *m, uint32_t i, size_t *bytes)
+{
+	struct cursor c = cursor_at(m), body;
+	struct frame_header h;
+	struct record r;
+	assert_int_equal(frame_open(&c, &h, NULL), WEIR_OK);
+	for (;; i--) {
+		struct cursor at = c;
+		assert_int_equal(frame_next_record(&c, true, &r, &body, NULL), WEIR_OK);
+		if (i)
+			continue;
+		uint8_t *out = malloc(r.bytes);
+		assert_int_equal(cursor_read(&at, out, r.bytes), WEIR_OK);
+		*bytes = r.bytes;
+		return out;
+	}
+}
+
+/* Any records of a frame, whatever the spans that they lie in, come out as they went in, and keep what they borrow. */
+static void test_a_cut_frame_has_the_same_records(void **state)
+{
+	(void)state;
+	static float values[4096];
+	enum { RECORDS = 5 };
+	const uint64_t keys[2] = {5, 6};
+	const uint8_t uuid[16] = {9, 9};
+	struct record_writer *w = record_writer_create();
+	for (uint32_t i = 0; i < RECORDS; i++) { /* small ones share a span; of large ones the values are a span of their own */
+		const uint32_t bytes = i % 2 ? sizeof values : 8;
+		struct section s = {.table = 1, .rows = 2, .width = 1, .index_bytes = 16, .data_bytes = bytes};
+		record_writer_begin(w, &(struct record){.kind = RECORD_PUSH, .partition = (uint16_t)i, .request_id = i + 1});
+		assert_int_equal(record_writer_add(w, &s, keys, values, true), WEIR_OK);
+		assert_int_equal(record_writer_end(w), WEIR_OK);
+	}
+	released = 0;
+	struct message *m = record_writer_finish(w, uuid, 3, count_release, &released);
+	for (uint32_t chosen = 1; chosen < 1u << RECORDS; chosen++) {
+		bool keep[RECORDS];
+		for (uint32_t i = 0; i < RECORDS; i++)
+			keep[i] = chosen >> i & 1;
+		struct message *cut = frame_cut(m, keep);
+		struct cursor c = cursor_at(cut);
+		struct frame_header h;
+		weir_error err = {0};
+		assert_int_equal(frame_open(&c, &h, &err), WEIR_OK);
+		assert_int_equal(h.records, __builtin_popcount(chosen));
+		assert_int_equal(h.generation, 3);
+		assert_memory_equal(h.uuid, uuid, 16);
+		for (uint32_t i = 0, at = 0; i < RECORDS; i++) {
+			size_t bytes, as;
+			if (!keep[i])
+				continue;
+			uint8_t *was = record_bytes(m, i, &bytes), *is = record_bytes(cut, at++, &as);
+			assert_int_equal(as, bytes);
+			assert_memory_equal(is, was, bytes);
+			free(was);
+			free(is);
+		}
+		message_release(cut);
+	}
+	const bool last[RECORDS] = {[RECORDS - 1] = true};
+	struct message *cut = frame_cut(m, last);
+	message_release(m);
+	assert_int_equal(released, 0);
+	message_release(cut);
+	assert_int_equal(released, 1);
+	record_writer_destroy(w);
+}
+
 static void test_writer_refuses_and_recovers(void **state)
 {
 	(void)state;
@@ -466,6 +536,7 @@ int main(void)
 	    cmocka_unit_test(test_writer_lend_pieces_equals_add),
 	    cmocka_unit_test(test_writer_trusts_what_is_lent),
 	    cmocka_unit_test(test_writer_reserve_equals_add),
+	    cmocka_unit_test(test_a_cut_frame_has_the_same_records),
 	    cmocka_unit_test(test_writer_refuses_and_recovers),
 	    cmocka_unit_test(test_identity_hashes_differ),
 	};

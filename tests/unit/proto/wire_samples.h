@@ -16,7 +16,9 @@
 	                    X(grpc__health__v1__health_check_request) X(grpc__health__v1__health_check_response)                    \
 	                        X(weir__v1__checkpoint_request) X(weir__v1__checkpoint_reply) X(weir__v1__checkpoint_begin_request) \
 	                            X(weir__v1__checkpoint_begin_reply) X(weir__v1__checkpoint_poll_request)                        \
-	                                X(weir__v1__checkpoint_poll_reply)
+	                                X(weir__v1__checkpoint_poll_reply) X(weir__v1__map_request) X(weir__v1__map_reply)          \
+	                                    X(weir__v1__scrub_request) X(weir__v1__scrub_reply) X(weir__v1__layout_request)         \
+	                                        X(weir__v1__layout_reply) X(weir__v1__place_request) X(weir__v1__place_reply)
 
 const ProtobufCMessageDescriptor *sample_type(uint32_t i); /* NULL after the last */
 

@@ -67,8 +67,9 @@ static void fields_hold_what_was_sent(void **state)
 	static const uint8_t bytes[] = {
 	    0x0a, 0x06, 0x08, 0x0d, 0x12, 0x02, 'n', 'o', /* status {code 13, text "no"} */
 	    0x18, 0xac, 0x02,                             /* worker 300 */
-	    0x3a, 0x01, 'a',  0x3a, 0x02, 'b',  'c',      /* servers "a", "bc" */
-	    0x42, 0x03, 0x00, 0x01, 0x00,                 /* partition_server 0, 1, 0 */
+	    0x3a, 0x0e, 0x08, 0x01,                       /* map {revision 1, */
+	    0x12, 0x01, 'a',  0x12, 0x02, 'b',  'c',      /* servers "a", "bc", */
+	    0x1a, 0x03, 0x00, 0x01, 0x00,                 /* server 0, 1, 0} */
 	    0x4a, 0x04, 0x08, 0x02, 0x10, 0x05,           /* closed_low {2, 5} */
 	};
 	ProtobufCMessage *m;
@@ -80,10 +81,10 @@ static void fields_hold_what_was_sent(void **state)
 	assert_int_equal(r->status->code, 13);
 	assert_string_equal(r->status->text, "no");
 	assert_int_equal(r->worker, 300);
-	assert_int_equal(r->n_servers, 2);
-	assert_string_equal(r->servers[1], "bc");
-	assert_int_equal(r->n_partition_server, 3);
-	assert_int_equal(r->partition_server[1], 1);
+	assert_int_equal(r->map->n_servers, 2);
+	assert_string_equal(r->map->servers[1], "bc");
+	assert_int_equal(r->map->n_server, 3);
+	assert_int_equal(r->map->server[1], 1);
 	assert_int_equal(r->closed_low->unit, 5);
 	assert_null(r->job);
 	wire_free(m);
@@ -100,8 +101,11 @@ static const struct bound bounds[] = {
     {"Table", "name", 63},
     {"Table", "segments", 512},
     {"Dataset", "description", 4096},
-    {"JoinReply", "servers", 256},
-    {"JoinReply", "partition_server", 1024},
+    {"PartitionMap", "servers", 256},
+    {"PartitionMap", "server", 1024},
+    {"PartitionMap", "epoch", 1024},
+    {"PartitionMap", "in_sync", 1024},
+    {"InSync", "server", 8},
     {"JoinReply", "tables", 1024},
     {"PartTotals", "count", 1024},
     {"PartTotals", "fingerprint", 1024},
@@ -110,12 +114,21 @@ static const struct bound bounds[] = {
     {"TableStatus", "staleness", HISTOGRAM_BUCKETS},
     {"ServerStatus", "partitions", 1024},
     {"ServerStatus", "tables", 1024},
+    {"PartitionStatus", "members", 8},
+    {"PartitionLayout", "in_sync", 8},
+    {"PartitionLayout", "hosts", 8},
+    {"LayoutReply", "servers", 256},
+    {"LayoutReply", "partitions", 1024},
+    {"LayoutReply", "tables", 1024},
+    {"LayoutReply", "living", 256},
+    {"PlaceRequest", "hosts", 8},
     {"CheckpointPollReply", "parts", 1024},
     {"CheckpointPart", "rows", 8},
     {"LedgerStatus", "workers", 4096},
     {"LedgerStatus", "tables", 1024},
     {"LedgerStatus", "servers", 256},
     {"LedgerStatus", "partition_server", 1024},
+    {"LedgerStatus", "members", 8},
 };
 
 static size_t bound_of(const ProtobufCMessageDescriptor *d, const ProtobufCFieldDescriptor *f)

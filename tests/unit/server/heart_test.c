@@ -96,7 +96,7 @@ static struct message *beat_to(struct host *h, uint16_t to)
 {
 	struct message *found = NULL;
 	heart_beat(h->heart);
-	assert_int_equal(h->sent_count, SERVERS - 1);
+	assert_int_equal(h->sent_count, SERVERS);
 	for (uint32_t i = 0; i < h->sent_count; i++)
 		if (h->to[i] == to)
 			found = message_retain(h->sent[i]);
@@ -270,6 +270,31 @@ static void a_server_is_silent_after_the_limit(void **state)
 	host_stop(&b);
 }
 
+/* It may have to find a server that was started again: who was not heard yet has more time, and who was heard has not. */
+static void a_server_that_was_not_heard_yet_has_more_time(void **state)
+{
+	(void)state;
+	enum { FIRST_TICKS = 3 * WEIR_HEART_SILENT_TICKS };
+	struct host a, b;
+	host_start(&b, 1);
+	struct heart_options o = options_of(&a, 0);
+	o.first_ticks = FIRST_TICKS;
+	a = (struct host){.heart = heart_create(&o)};
+	assert_non_null(a.heart);
+	carry(&b, &a, 0);
+	for (uint32_t i = 1; i < FIRST_TICKS; i++) {
+		heart_tick(a.heart);
+		assert_int_equal(a.silent[1], i >= WEIR_HEART_SILENT_TICKS);
+		assert_false(a.silent[2]);
+	}
+	heart_tick(a.heart);
+	assert_true(a.silent[2]);
+	carry(&b, &a, 0);
+	assert_false(a.silent[1]);
+	host_stop(&a);
+	host_stop(&b);
+}
+
 /* A process that was stopped finds what has come meanwhile before, or just behind, the one tick that it has missed. */
 static void a_pause_is_one_tick(void **state)
 {
@@ -284,6 +309,33 @@ static void a_pause_is_one_tick(void **state)
 	heart_tick(b.heart);
 	assert_int_equal(b.reports, 0);
 	host_stop(&a);
+	host_stop(&b);
+}
+
+/* Its ticks come in time; what it says to itself comes late, and so does what others say. */
+static void who_does_not_hear_itself_counts_nobody(void **state)
+{
+	(void)state;
+	static struct host b;
+	host_start(&b, 1);
+	for (uint32_t i = 1; i < WEIR_HEART_SILENT_TICKS; i++) {
+		carry(&b, &b, 1);
+		heart_tick(b.heart);
+	}
+	carry(&b, &b, 1);
+	carry(&b, &b, 1);
+	assert_int_equal(b.reports, 0);
+	heart_tick(b.heart);
+	assert_true(b.silent[0] && b.silent[2] && b.reports == 2);
+	heart_heard(b.heart, 0);
+	for (uint32_t i = 0; i < 10 * WEIR_HEART_SILENT_TICKS; i++)
+		heart_tick(b.heart);
+	assert_true(!b.silent[0] && b.reports == 3);
+	assert_int_equal(heartbeat_silent(heart_silences(b.heart), 0), 0);
+	heart_lost_itself(b.heart); /* it has no way to itself any more, and goes by its ticks */
+	for (uint32_t i = 0; i < WEIR_HEART_SILENT_TICKS; i++)
+		heart_tick(b.heart);
+	assert_true(b.silent[0] && !b.silent[1] && b.reports == 4);
 	host_stop(&b);
 }
 
@@ -498,7 +550,7 @@ static void what_makes_no_sense_is_refused(void **state)
 	             {12, HEART_KINDS + 1, WEIR_E_CORRUPT}, /* more items than there are */
 	             {12, HEART_KINDS - 1, WEIR_E_CORRUPT},
 	             {15, 0xff, WEIR_E_CORRUPT}, /* more than there may be */
-	             {56, 1, WEIR_E_CORRUPT},    /* from itself */
+	             {56, 1, WEIR_E_CORRUPT},    /* from itself, with items */
 	             {57, 1, WEIR_E_CORRUPT},    /* from server 256 */
 	             {60, 1, WEIR_E_CORRUPT},    /* zero */
 	             {ITEM, 0, WEIR_E_CORRUPT},  /* partition 0xff00 */
@@ -535,6 +587,8 @@ int main(void)
 	    cmocka_unit_test(an_answer_goes_with_the_next_beat),
 	    cmocka_unit_test(only_small_messages_fit),
 	    cmocka_unit_test(a_server_is_silent_after_the_limit),
+	    cmocka_unit_test(a_server_that_was_not_heard_yet_has_more_time),
+	    cmocka_unit_test(who_does_not_hear_itself_counts_nobody),
 	    cmocka_unit_test(a_pause_is_one_tick),
 	    cmocka_unit_test(a_server_that_does_not_beat_counts_others),
 	    cmocka_unit_test(a_former_start_is_refused),

@@ -1,13 +1,8 @@
 /* Entries between the log and the rows: what a partition says and does while they are not committed. The test is the one who decides when they are. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "cmocka_check.h"
 #include "limits.h"
 #include "partition_fixture.h"
 
@@ -18,7 +13,7 @@ struct world {
 	int64_t now_ns;
 	struct fixture f;
 	struct log *log;
-	bool holds;
+	bool holds, full; /* full: the disk beside the log */
 	uint64_t appended;
 	uint32_t answers;
 };
@@ -29,7 +24,7 @@ struct asked {
 	struct built built;
 	uint32_t answer; /* the how-manieth it was; 0: it waits */
 	weir_status status;
-	uint64_t applied, stable;
+	uint64_t applied, stable, epoch;
 	uint32_t staleness, bitmap_bits;
 	uint64_t parts; /* SEAL: of batch 0 */
 };
@@ -46,6 +41,12 @@ static void on_appended(void *arg, uint64_t index)
 	w->appended = index;
 	if (!w->holds)
 		partition_commit_to(w->f.p, index);
+}
+
+static weir_status keep_table(void *arg, uint32_t id, const weir_table_spec *spec, weir_error *err)
+{
+	const struct world *w = arg;
+	return w->full ? weir_fail(err, WEIR_E_NO_SPACE, "table %u, %s: the disk is full", id, spec->name) : WEIR_OK;
 }
 
 static void add_table(struct world *w, uint32_t id, weir_table_kind kind, const char *name)
@@ -70,10 +71,11 @@ static void open_world(struct world *w, bool holds)
 	*w = (struct world){.clock = {&clock_ops}, .now_ns = 1000000000000, .log = log_memory_create(), .holds = holds};
 	const struct partition_options o = {.partitions = 1,
 	                                    .generation = RECORDS_GENERATION,
-	                                    .epoch = 1,
 	                                    .log = w->log,
 	                                    .appended = on_appended,
-	                                    .appended_arg = w,
+	                                    .driver = w,
+	                                    .keep_table = keep_table,
+	                                    .replicated = true,
 	                                    .clock = &w->clock};
 	w->f.p = partition_create(&o, NULL);
 	assert_non_null(w->f.p);
@@ -97,6 +99,7 @@ static void on_reply(void *arg, const struct partition_reply *reply)
 	a->status = reply->status;
 	a->applied = reply->applied;
 	a->stable = reply->stable;
+	a->epoch = reply->epoch;
 	a->staleness = reply->staleness;
 	a->bitmap_bits = reply->bitmap_bits;
 	if (reply->bitmap_bits)
@@ -150,6 +153,14 @@ static void assert_entry(const struct asked *a, uint64_t index)
 {
 	assert_int_equal(a->answer, 0);
 	assert_int_equal(a->w->appended, index);
+}
+
+/* An epoch begins, and all is committed. */
+static void begin(struct world *w, uint64_t epoch)
+{
+	partition_begin(w->f.p, epoch);
+	partition_commit_to(w->f.p, w->appended);
+	assert_int_equal(partition_epoch(w->f.p), epoch);
 }
 
 /* It has become no entry, and waits. */
@@ -408,15 +419,16 @@ static void a_client_resumes_when_what_it_was_told_is_applied(void **state)
 	struct world w;
 	struct asked a, b, resumed, unknown;
 	open_world(&w, true);
+	begin(&w, 1);
 	push(&w, &a, 1, 1, 0);
 	push(&w, &b, 1, 1, 1);
-	ask(&w, &resumed, (struct record){.kind = RECORD_RESUME, .a = 1, .b = 1}, NULL);
-	assert_waits(&resumed, 2);
-	ask(&w, &unknown, (struct record){.kind = RECORD_RESUME, .a = 3, .b = 1}, NULL);
+	ask(&w, &resumed, (struct record){.kind = RECORD_RESUME, .a = 2, .b = 1}, NULL);
+	assert_waits(&resumed, 3);
+	ask(&w, &unknown, (struct record){.kind = RECORD_RESUME, .a = 4, .b = 1}, NULL);
 	assert_told(&unknown, WEIR_E_STALE);
-	partition_commit_to(w.f.p, 1);
-	assert_told(&resumed, WEIR_OK);
 	partition_commit_to(w.f.p, 2);
+	assert_told(&resumed, WEIR_OK);
+	partition_commit_to(w.f.p, 3);
 	assert_told(&a, WEIR_OK);
 	assert_told(&b, WEIR_OK);
 	close_world(&w);
@@ -600,14 +612,27 @@ static void who_steps_down_answers_all_and_applies_nothing(void **state)
 
 /* A log whose disk can be full. */
 static struct {
-	struct log_ops ops;
-	weir_status (*append)(struct log *l, const struct log_entry *e, weir_error *err);
+	struct log_ops ops, memory;
 	bool full;
 } disk;
 
 static weir_status append_if_room(struct log *l, const struct log_entry *e, weir_error *err)
 {
-	return disk.full ? weir_fail(err, WEIR_E_NO_SPACE, "the disk is full") : disk.append(l, e, err);
+	return disk.full ? weir_fail(err, WEIR_E_NO_SPACE, "the disk is full") : disk.memory.append(l, e, err);
+}
+
+static weir_status cut_if_room(struct log *l, uint64_t index, weir_error *err)
+{
+	return disk.full ? weir_fail(err, WEIR_E_NO_SPACE, "the disk is full") : disk.memory.truncate_above(l, index, err);
+}
+
+static void put_log_on_disk(struct world *w)
+{
+	disk.full = false;
+	disk.memory = disk.ops = *w->log->ops;
+	disk.ops.append = append_if_room;
+	disk.ops.truncate_above = cut_if_room;
+	w->log->ops = &disk.ops;
 }
 
 /* Whatever a record was to become while the disk was full, it is looked at anew. */
@@ -619,10 +644,7 @@ static void a_full_disk_holds_up_what_is_not_appended(void **state)
 	struct one_row x;
 	const struct rows rows = one_row(&x, SHORT_ROWS, 1, 1);
 	open_world(&w, false);
-	disk.ops = *w.log->ops;
-	disk.append = disk.ops.append;
-	disk.ops.append = append_if_room;
-	w.log->ops = &disk.ops;
+	put_log_on_disk(&w);
 	ask(&w, &first, push_record(1, 1, 0, 0, 0), &rows);
 	w.now_ns += TTL_S * 1000000000ll;
 	w.holds = true;
@@ -648,6 +670,169 @@ static void a_full_disk_holds_up_what_is_not_appended(void **state)
 	close_world(&w);
 }
 
+static void a_full_disk_holds_up_the_epoch_and_who_would_be_told_of_it(void **state)
+{
+	(void)state;
+	struct world w;
+	struct asked pushed, resumed, old;
+	open_world(&w, false);
+	put_log_on_disk(&w);
+	begin(&w, 1);
+	push(&w, &old, 1, 1, 0);
+	assert_told(&old, WEIR_OK);
+	disk.full = true;
+	partition_begin(w.f.p, 2);
+	assert_true(partition_get_counters(w.f.p)->disk_full);
+	ask(&w, &resumed, (struct record){.kind = RECORD_RESUME, .a = 2, .b = 1}, NULL);
+	push(&w, &pushed, 1, 1, 1);
+	partition_tick(w.f.p, 1);
+	assert_waits(&resumed, 2);
+	assert_waits(&pushed, 2);
+	assert_int_equal(partition_epoch(w.f.p), 1);
+	disk.full = false;
+	partition_tick(w.f.p, 2);
+	assert_false(partition_get_counters(w.f.p)->disk_full);
+	assert_told(&resumed, WEIR_OK);
+	assert_told(&pushed, WEIR_OK);
+	assert_int_equal(pushed.applied, 4); /* the epoch's own entry is before it */
+	assert_true(resumed.epoch == 2 && pushed.epoch == 2);
+	disk.full = true;
+	partition_begin(w.f.p, 3);
+	partition_step_down(w.f.p); /* it will never begin */
+	disk.full = false;
+	partition_tick(w.f.p, 3);
+	assert_int_equal(w.appended, 4);
+	close_world(&w);
+}
+
+/* --- The end of the log is cut off */
+
+static void what_is_cut_off_has_never_been(void **state)
+{
+	(void)state;
+	struct world w;
+	struct asked before[6], late, again, sealed, timed, kept, resumed;
+	weir_error err = {0};
+	open_world(&w, true);
+	begin(&w, 1);
+	push(&w, &before[0], 1, 1, 0);
+	push(&w, &before[1], 1, 1, 1);
+	seal(&w, &before[2], 2, 3);
+	push_timed(&w, &before[3], 0, 1);
+	push(&w, &before[4], 1, 1, 5);
+	push(&w, &before[5], 1, 1, 1);
+	assert_waits(&before[5], 6);
+	CHECK_OK(partition_truncate(w.f.p, 2, &err), err);
+	for (uint32_t i = 0; i < 6; i++)
+		assert_told(&before[i], WEIR_E_MOVED);
+	push(&w, &late, 1, 1, 2);
+	assert_told(&late, WEIR_E_MOVED);
+	partition_begin(w.f.p, 2);
+	partition_serve(w.f.p);
+	push(&w, &again, 1, 1, 1);
+	assert_entry(&again, 4);
+	seal(&w, &sealed, 2, 2);
+	assert_entry(&sealed, 5);
+	push_timed(&w, &timed, 0, 1);
+	assert_entry(&timed, 6);
+	push(&w, &kept, 1, 1, 0);
+	assert_waits(&kept, 6);
+	ask(&w, &resumed, (struct record){.kind = RECORD_RESUME, .a = 3, .b = 1}, NULL);
+	assert_told(&resumed, WEIR_E_STALE); /* there is an entry of that number, but another */
+	partition_commit_to(w.f.p, 6);
+	assert_told(&again, WEIR_OK);
+	assert_told(&sealed, WEIR_OK);
+	assert_told(&timed, WEIR_OK);
+	assert_told(&kept, WEIR_E_DUPLICATE);
+	assert_true(row(&w) == -2 && fixture_row(&w.f, TIMED_ROWS, KEY) == -1); /* at the first step's rate */
+	close_world(&w);
+}
+
+/* Entries as another primary would have shipped them: an epoch's first, and a push of 1 to row KEY. */
+static void put_behind(struct world *w, struct log_entry e)
+{
+	weir_error err = {0};
+	e.index = w->log->ops->last(w->log) + 1;
+	CHECK_OK(partition_take(w->f.p, &e, &err), err);
+}
+
+static void ship_epoch(struct world *w, uint64_t epoch)
+{
+	put_behind(w, (struct log_entry){.epoch = epoch, .record = {.kind = RECORD_EPOCH}});
+}
+
+static void ship_push(struct world *w, uint64_t epoch, uint32_t part)
+{
+	static const float rate = 1;
+	struct one_row x;
+	const struct rows rows = one_row(&x, ASYNC_ROWS, KEY, 1);
+	const struct record r = push_record(1, 1, 0, part, 0);
+	struct built b = records_build(&r, &rows, 1);
+	put_behind(w, (struct log_entry){
+	                  .epoch = epoch, .rates_count = 1, .rates = &rate, .record = b.record, .message = b.frame, .body = b.body});
+	records_free(&b);
+}
+
+static void another_primarys_entries_come_in_the_place_of_what_is_cut_off(void **state)
+{
+	(void)state;
+	struct world w;
+	struct asked a[3], again, new;
+	weir_error err = {0};
+	open_world(&w, true);
+	begin(&w, 1);
+	for (uint32_t i = 0; i < 3; i++)
+		push(&w, &a[i], 1, 1, i);
+	partition_commit_to(w.f.p, 2);
+	assert_told(&a[0], WEIR_OK);
+	partition_begin(w.f.p, 2); /* nobody else will know of it */
+	partition_step_down(w.f.p);
+	assert_told(&a[1], WEIR_E_MOVED);
+	assert_told(&a[2], WEIR_E_MOVED);
+	CHECK_OK(partition_truncate(w.f.p, 3, &err), err);
+	ship_epoch(&w, 3);
+	ship_push(&w, 3, 7);
+	partition_commit_to(w.f.p, 5);
+	assert_true(row(&w) == -3 && partition_epoch(w.f.p) == 3);
+	begin(&w, 4);
+	partition_serve(w.f.p);
+	push(&w, &again, 1, 1, 1); /* that was not cut off */
+	assert_told(&again, WEIR_E_DUPLICATE);
+	push(&w, &again, 1, 1, 7);
+	assert_told(&again, WEIR_E_DUPLICATE);
+	push(&w, &new, 1, 1, 2);
+	assert_entry(&new, 7);
+	partition_commit_to(w.f.p, 7);
+	assert_told(&new, WEIR_OK);
+	assert_true(row(&w) == -4);
+	close_world(&w);
+}
+
+static void a_cut_that_fails_has_cut_nothing(void **state)
+{
+	(void)state;
+	struct world w;
+	struct asked a, b, c;
+	weir_error err = {0};
+	open_world(&w, true);
+	put_log_on_disk(&w);
+	push_timed(&w, &a, 0, 1);
+	push_timed(&w, &b, 1, 1);
+	disk.full = true;
+	assert_int_equal(partition_truncate(w.f.p, 0, &err), WEIR_E_NO_SPACE);
+	CHECK_CONTAINS(err.text, "partition 0");
+	disk.full = false;
+	assert_told(&a, WEIR_E_MOVED);
+	assert_told(&b, WEIR_E_MOVED);
+	partition_serve(w.f.p);
+	push_timed(&w, &c, 2, 1);
+	assert_entry(&c, 3);
+	partition_commit_to(w.f.p, 3);
+	assert_told(&c, WEIR_OK);
+	assert_true(fixture_row(&w.f, TIMED_ROWS, KEY) == -1.75f); /* 1 + 1/2 + 1/4 */
+	close_world(&w);
+}
+
 static void what_waits_at_the_end_is_told_so(void **state)
 {
 	(void)state;
@@ -659,6 +844,84 @@ static void what_waits_at_the_end_is_told_so(void **state)
 	close_world(&w);
 	assert_told(&a, WEIR_E_UNAVAILABLE);
 	assert_told(&duplicate, WEIR_E_UNAVAILABLE);
+}
+
+/* Tables are registered with each server by itself: one of them may come later than the entry. */
+static void an_entry_of_a_table_that_is_not_here_is_not_taken(void **state)
+{
+	(void)state;
+	struct world w;
+	struct one_row x;
+	weir_error err = {0};
+	open_world(&w, true);
+	begin(&w, 1);
+	partition_step_down(w.f.p);
+	const struct rows rows = one_row(&x, SHORT_ROWS + 1, KEY, 1);
+	const struct record r = push_record(1, 1, 0, 0, 0);
+	struct built b = records_build(&r, &rows, 1);
+	const struct log_entry e = {.epoch = 2, .index = 2, .record = b.record, .message = b.frame, .body = b.body};
+	assert_int_equal(partition_take(w.f.p, &e, &err), WEIR_E_NOT_FOUND);
+	assert_int_equal(w.log->ops->last(w.log), 1);
+	records_free(&b);
+	close_world(&w);
+}
+
+/* A header that is flushed names the tables that are known; a restart must find them all. */
+static void a_table_is_known_when_it_is_kept(void **state)
+{
+	(void)state;
+	enum { NEW_ROWS = SHORT_ROWS + 1 };
+	const weir_init_segment zero = {.elements = ROW_WIDTH, .kind = WEIR_INIT_ZERO};
+	const weir_table_spec spec = {.name = "new_rows",
+	                              .kind = WEIR_EMBEDDING,
+	                              .width = ROW_WIDTH,
+	                              .optimizer = {.kind = WEIR_OPT_SGD, .lr = 1},
+	                              .segments_count = 1,
+	                              .segments = &zero};
+	struct world w;
+	struct table_record t;
+	weir_error err = {0};
+	open_world(&w, true);
+	begin(&w, 1);
+	partition_step_down(w.f.p);
+	assert_int_equal(partition_table_record(w.f.p, NEW_ROWS, &spec, &t), WEIR_OK);
+	const struct log_entry e = {.epoch = 1, .index = 2, .record = t.record, .message = t.frame, .body = t.body};
+	w.full = true;
+	assert_int_equal(partition_take(w.f.p, &e, &err), WEIR_E_NO_SPACE);
+	assert_null(store_table(partition_store(w.f.p), NEW_ROWS));
+	assert_int_equal(w.log->ops->last(w.log), 1);
+	w.full = false;
+	assert_int_equal(partition_take(w.f.p, &e, &err), WEIR_OK);
+	assert_non_null(store_table(partition_store(w.f.p), NEW_ROWS));
+	message_release(t.frame);
+	close_world(&w);
+}
+
+static void paused_records_wait_for_what_becomes_of_the_partition(void **state)
+{
+	(void)state;
+	struct world w;
+	struct asked before, pushed, sealed, late;
+	open_world(&w, true);
+	begin(&w, 1);
+	push(&w, &before, 1, 1, 0);
+	partition_pause(w.f.p);
+	push(&w, &pushed, 1, 1, 1);
+	partition_tick(w.f.p, 1);
+	assert_waits(&pushed, 2);
+	partition_commit_to(w.f.p, 2);
+	assert_told(&before, WEIR_OK);
+	partition_serve(w.f.p); /* the move did not come about */
+	assert_entry(&pushed, 3);
+	partition_pause(w.f.p);
+	seal(&w, &sealed, 1, 2);
+	assert_waits(&sealed, 3);
+	partition_step_down(w.f.p);
+	assert_told(&pushed, WEIR_E_MOVED);
+	assert_told(&sealed, WEIR_E_MOVED);
+	push(&w, &late, 1, 1, 2);
+	assert_told(&late, WEIR_E_MOVED);
+	close_world(&w);
 }
 
 int main(void)
@@ -679,6 +942,13 @@ int main(void)
 	    cmocka_unit_test(the_tail_opens_no_more_units_than_there_may_be),
 	    cmocka_unit_test(who_steps_down_answers_all_and_applies_nothing),
 	    cmocka_unit_test(a_full_disk_holds_up_what_is_not_appended),
+	    cmocka_unit_test(a_full_disk_holds_up_the_epoch_and_who_would_be_told_of_it),
+	    cmocka_unit_test(what_is_cut_off_has_never_been),
+	    cmocka_unit_test(another_primarys_entries_come_in_the_place_of_what_is_cut_off),
+	    cmocka_unit_test(an_entry_of_a_table_that_is_not_here_is_not_taken),
+	    cmocka_unit_test(a_table_is_known_when_it_is_kept),
+	    cmocka_unit_test(paused_records_wait_for_what_becomes_of_the_partition),
+	    cmocka_unit_test(a_cut_that_fails_has_cut_nothing),
 	    cmocka_unit_test(what_waits_at_the_end_is_told_so),
 	};
 	return cmocka_run_group_tests_name("partition_commit", tests, NULL, NULL);

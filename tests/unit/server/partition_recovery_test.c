@@ -1,8 +1,11 @@
 /* A partition with its log in a journal on a disk that loses what was not synced, and its rows in RocksDB under a small memory budget: random records,
  * flushes and crashes, by seed. After every recovery it is equal, bit for bit, to a partition in memory that was given the entries that survived; and
  * everything that was said to be stable has survived. Some tables admit keys by count or chance, and lose rows again. In half of the runs entries are committed
- * late, a few at a time: they become the same entries, and have the same effect, as those of the other partition, where each is committed at once. */
+ * late, a few at a time, and after a crash the end of what is not committed may be cut off: they become the same entries, and have the same effect, as those of
+ * the other partition, where each is committed at once. */
+#include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,9 +14,10 @@
 #include "cold_fetch.h"
 #include "cold_sweep.h"
 #include "cold_writer.h"
+#include "epochs.h"
 #include "faulty_disk.h"
 #include "folder.h"
-#include "journal.h"
+#include "journal_format.h"
 #include "partition_fixture.h"
 #include "partition_state.h"
 #include "prng.h"
@@ -26,12 +30,13 @@ enum {
 	ROUNDS = 4,
 	STEPS_MAX = 60,
 	KEYS = 400,
-	ENTRIES_MAX = ROUNDS * STEPS_MAX + 1,
+	ENTRIES_MAX = ROUNDS * (STEPS_MAX + 4) + 2,
 	SEEDS = 8,
 	POOL_BYTES = (1 << 20) + (64 << 10)
 };
 
-struct kept { /* what became a log entry */
+struct kept {       /* what became a log entry */
+	uint64_t epoch; /* that it began; 0: none */
 	struct built built;
 	int64_t stamp_ns;
 };
@@ -55,8 +60,13 @@ struct world {
 	uint64_t tail;       /* entries that are not committed, as the next start should find */
 	bool ack_disk, lazy; /* lazy: rows of embedding tables stay below until they are wanted */
 	bool holds;          /* entries are committed late */
+	bool follows;        /* another is primary: no epoch begins here */
+	uint32_t cuts;       /* starts that cut entries off */
 	uint32_t waits;      /* commits that found rows below */
+	uint32_t replayed;   /* entries, by the newest start */
 	uint64_t epoch;
+	uint64_t committed;            /* the highest index that was told to be */
+	uint64_t survived;             /* the last index that the newest start found, and did not cut off */
 	struct kept kept[ENTRIES_MAX]; /* by log index */
 	uint64_t told_stable, told_for_good;
 	uint64_t acknowledged, acknowledged_epoch; /* to an imagined client, as RESUME has it */
@@ -89,6 +99,7 @@ static void on_appended(void *arg, uint64_t index)
 
 static void commit(struct world *w, uint64_t index)
 {
+	w->committed = index > w->committed ? index : w->committed;
 	partition_commit_to(w->f.p, index);
 	w->waits += partition_applied(w->f.p) < index;
 }
@@ -98,6 +109,51 @@ static void commit_all(struct world *w)
 	commit(w, appended(w));
 	while (partition_applied(w->f.p) < appended(w))
 		(void)task_queue_run(w->loop, true);
+}
+
+/* --- Entries */
+
+static void forget_above(struct world *w, uint64_t index)
+{
+	for (uint64_t i = index + 1; i < ENTRIES_MAX; i++) {
+		if (w->kept[i].built.frame)
+			records_free(&w->kept[i].built);
+		w->kept[i] = (struct kept){0};
+	}
+}
+
+static void begin(struct world *w)
+{
+	partition_begin(w->f.p, w->epoch);
+	partition_serve(w->f.p);
+	w->kept[appended(w)] = (struct kept){.epoch = w->epoch, .stamp_ns = w->now_ns};
+	if (w->holds)
+		commit_all(w);
+}
+
+/* A machine that loses a cut has what was cut off again. */
+static void cut_above(struct world *w, uint64_t index)
+{
+	weir_error err = {0};
+	CHECK_OK(partition_truncate(w->f.p, index, &err), err);
+	CHECK_OK(journal_wait(w->journal, &err), err);
+	assert_int_equal(appended(w), index);
+	forget_above(w, index);
+}
+
+static uint32_t below(struct world *w, uint32_t n)
+{
+	return (uint32_t)prng_below(&w->random, n);
+}
+
+/* Another primary, who would have all that was committed, does not have the rest. */
+static void cut_some(struct world *w)
+{
+	const uint64_t last = appended(w), least = w->committed < last ? w->committed : last;
+	if (least == last || below(w, 2))
+		return;
+	cut_above(w, least + below(w, (uint32_t)(last - least)));
+	w->cuts++;
 }
 
 /* --- Start */
@@ -123,6 +179,7 @@ static weir_status each(void *ctx, uint16_t channel, const struct log_entry *e, 
 {
 	struct world *w = ctx;
 	assert_int_equal(channel, 0);
+	w->replayed++;
 	return partition_replay(w->f.p, e, err);
 }
 
@@ -176,14 +233,14 @@ static struct partition *create(struct world *w, struct log *log, const struct s
 {
 	struct partition_options o = {.partitions = 1,
 	                              .generation = RECORDS_GENERATION,
-	                              .epoch = w->epoch,
 	                              .log = log,
 	                              .store = store,
-	                              .ack_disk = w->ack_disk,
+	                              .ack = w->ack_disk ? PARTITION_ACK_DISK : PARTITION_ACK_REPLICAS,
 	                              .clock = &w->clock,
 	                              .failed = on_failed,
 	                              .appended = store && w->holds ? on_appended : NULL,
-	                              .appended_arg = w};
+	                              .driver = w,
+	                              .replicated = store && w->holds};
 	struct partition *p = partition_create(&o, NULL);
 	assert_non_null(p);
 	return p;
@@ -208,6 +265,7 @@ static void start(struct world *w)
 	uint8_t *header = NULL;
 	size_t n;
 	w->epoch++;
+	w->replayed = 0;
 	open_storage(w);
 	struct store_options store = {
 	    .pool = &w->pool, .cold = w->cold, .writer = w->writer, .fetch = w->fetch, .sweep = w->sweep, .poster = w->poster};
@@ -231,8 +289,13 @@ static void start(struct world *w)
 	assert_int_equal(w->log->ops->last(w->log), c.last);
 	journal_watch(w->journal, 0, on_durable, w);
 	partition_recovered(w->f.p);
+	if (w->holds)
+		cut_some(w);
+	w->survived = appended(w);
+	forget_above(w, w->survived);
 	if (w->holds) /* the primary of the next epoch says so */
 		commit_all(w);
+	w->committed = partition_applied(w->f.p);
 }
 
 /* --- Records */
@@ -280,11 +343,6 @@ static void submit(struct world *w, struct built built)
 	}
 	assert_int_equal(appended(w), before + 1);
 	w->kept[before + 1] = kept;
-}
-
-static uint32_t below(struct world *w, uint32_t n)
-{
-	return (uint32_t)prng_below(&w->random, n);
 }
 
 /* Keys may repeat: what a row has of such an entry is all or nothing. */
@@ -419,6 +477,15 @@ static void crash_by(struct world *w, enum faulty_crash how)
 	cold_close(w->cold); /* loses what was not flushed */
 }
 
+/* Entries at the end that will survive, and are not known to be committed. */
+static void leave_tail(struct world *w)
+{
+	weir_error err = {0};
+	for (uint32_t i = below(w, 4); i > 0; i--)
+		push_rows(w, ASYNC_ROWS, RECORD_ASSIGN);
+	CHECK_OK(journal_wait(w->journal, &err), err);
+}
+
 static void on_twin_reply(void *arg, const struct partition_reply *reply)
 {
 	(void)reply;
@@ -431,8 +498,7 @@ static void crash(struct world *w)
 	crash_by(w, how[below(w, 4)]);
 }
 
-/* Everything of a partition but its epochs and its rows. */
-static struct message *state_of(const struct partition *p)
+static Weir__V1__PartitionState *unpack_state(const struct partition *p)
 {
 	struct message *m = partition_state_export(p);
 	ProtobufCMessage *unpacked;
@@ -440,12 +506,20 @@ static struct message *state_of(const struct partition *p)
 	assert_int_equal(wire_unpack_state(&weir__v1__partition_state__descriptor, m->spans[0].data, m->bytes, &unpacked, NULL),
 	                 WEIR_OK);
 	message_release(m);
-	Weir__V1__PartitionState *s = (Weir__V1__PartitionState *)unpacked;
-	size_t epochs = s->n_epochs;
+	return (Weir__V1__PartitionState *)unpacked;
+}
+
+/* Everything of a partition but its rows; and its epochs, where others than itself have begun some. */
+static struct message *state_of(const struct world *w, const struct partition *p)
+{
+	if (!w->follows)
+		return partition_state_export(p);
+	Weir__V1__PartitionState *s = unpack_state(p);
+	const size_t epochs = s->n_epochs;
 	s->n_epochs = 0;
-	m = wire_pack(unpacked);
+	struct message *m = wire_pack(&s->base);
 	s->n_epochs = epochs;
-	wire_free(unpacked);
+	wire_free(&s->base);
 	return m;
 }
 
@@ -467,22 +541,26 @@ static void assert_equal_row(struct partition *a, struct partition *b, uint32_t 
 		assert_true(m->version == n->version && m->count == n->count && m->last_push_s == n->last_push_s);
 }
 
-static void assert_equal_rows(struct partition *recovered, struct partition *twin)
+/* As a pull would. What leaves memory for it, and what comes, is told to the loop. */
+static void fetch(struct world *w, struct store_table *t, uint64_t key)
 {
-	struct store *s = partition_store(recovered);
-	store_replay(s, partition_applied(recovered));
+	do
+		assert_int_equal(store_want(t, &key, 1), WEIR_OK);
+	while (store_fetch(partition_store(w->f.p)) > 0 && task_queue_run(w->loop, true) > 0);
+}
+
+static void assert_equal_rows(struct world *w, struct partition *twin)
+{
+	struct partition *recovered = w->f.p;
 	for (uint32_t id = ASYNC_ROWS; id < TABLES_END; id++) {
-		struct store_table *t = store_table(s, id);
+		struct store_table *t = store_table(partition_store(recovered), id);
 		bool dense = store_table_spec(t)->kind == WEIR_DENSE;
 		for (uint64_t key = 0; key < (dense ? 1 : KEYS); key++) {
-			if (!dense) {
-				assert_int_equal(store_want(t, &key, 1), WEIR_OK);
-				assert_int_equal(store_fetch_now(s, NULL), WEIR_OK);
-			}
+			if (!dense)
+				fetch(w, t, key);
 			assert_equal_row(recovered, twin, id, key);
 		}
 	}
-	store_replayed(s);
 }
 
 static void assert_equal_to_twin(struct world *w)
@@ -490,37 +568,50 @@ static void assert_equal_to_twin(struct world *w)
 	struct fixture twin = {.p = create(w, log_memory_create(), NULL)};
 	const uint64_t last = partition_applied(w->f.p);
 	const int64_t now = w->now_ns;
-	uint32_t replies = 0;
+	uint32_t replies = 0, epochs = 0;
 	add_tables(&twin);
 	for (uint64_t i = 1; i <= last; i++) {
 		const struct kept *k = &w->kept[i];
 		w->now_ns = k->stamp_ns;
-		partition_submit(twin.p, &k->built.record, &k->built.body, k->built.frame, on_twin_reply, &replies);
+		if (k->epoch)
+			partition_begin(twin.p, k->epoch);
+		else
+			partition_submit(twin.p, &k->built.record, &k->built.body, k->built.frame, on_twin_reply, &replies);
+		epochs += k->epoch > 0;
 		assert_int_equal(partition_applied(twin.p), i);
 	}
 	w->now_ns = now;
-	assert_int_equal(replies, last);
-	struct message *a = state_of(w->f.p), *b = state_of(twin.p);
+	assert_int_equal(replies + epochs, last);
+	struct message *a = state_of(w, w->f.p), *b = state_of(w, twin.p);
 	assert_int_equal(a->bytes, b->bytes);
 	assert_memory_equal(a->spans[0].data, b->spans[0].data, a->bytes);
 	message_release(a);
 	message_release(b);
-	assert_equal_rows(w->f.p, twin.p);
+	assert_equal_rows(w, twin.p);
 	partition_destroy(twin.p);
 }
 
 /* What a client that was told of entries up to w->acknowledged is told now. */
 static void assert_resume_is_right(struct world *w, uint64_t last_before)
 {
-	const uint64_t last = partition_applied(w->f.p);
+	const bool lost = w->acknowledged > w->survived;
 	struct record r = {.kind = RECORD_RESUME, .a = w->acknowledged, .b = w->acknowledged_epoch};
 	struct built b = records_build(&r, NULL, 0);
 	struct fixture *f = &w->f;
 	weir_status status = fixture_submit(f, &b);
-	assert_int_equal(status, w->acknowledged <= last ? WEIR_OK : WEIR_E_STALE);
+	assert_int_equal(status, lost ? WEIR_E_STALE : WEIR_OK);
 	assert_int_equal(f->reply.epoch, w->epoch);
 	records_free(&b);
-	w->recoveries_with_loss += last < last_before;
+	if (lost) /* then it begins anew */
+		w->acknowledged = w->acknowledged_epoch = 0;
+	w->recoveries_with_loss += w->survived < last_before;
+}
+
+static void remove_world(struct world *w)
+{
+	forget_above(w, 0);
+	faulty_disk_destroy(w->disk);
+	folder_remove(w->folder);
 }
 
 static void run(uint64_t seed, struct world *w)
@@ -533,39 +624,38 @@ static void run(uint64_t seed, struct world *w)
 	w->holds = seed > SEEDS / 2;
 	folder_create(w->folder);
 	start(w);
+	begin(w);
 	for (uint32_t round = 0; round < ROUNDS; round++) {
 		for (uint32_t i = 0, n = below(w, STEPS_MAX); i < n; i++)
 			step(w);
+		if (w->holds)
+			leave_tail(w);
 		const uint64_t last = appended(w);
 		crash(w);
 		start(w);
-		const uint64_t now = partition_applied(w->f.p);
-		assert_true(now <= last && now >= w->told_stable && now >= w->told_for_good);
-		for (uint64_t i = now + 1; i <= last; i++)
-			records_free(&w->kept[i].built);
+		assert_true(w->survived <= last && w->survived >= w->told_stable && w->survived >= w->told_for_good);
 		assert_equal_to_twin(w);
+		begin(w);
 		assert_resume_is_right(w, last);
 	}
-	const uint64_t last = appended(w);
 	crash(w);
-	for (uint64_t i = 1; i <= last; i++)
-		records_free(&w->kept[i].built);
-	faulty_disk_destroy(w->disk);
-	folder_remove(w->folder);
+	remove_world(w);
 }
 
 static void what_survives_a_crash_is_exact(void **state)
 {
 	(void)state;
 	struct world *w = malloc(sizeof *w);
-	uint32_t losses = 0, waits = 0;
+	uint32_t losses = 0, waits = 0, cuts = 0;
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
 		run(seed, w);
 		losses += w->recoveries_with_loss;
 		waits += w->waits;
+		cuts += w->cuts;
 	}
 	assert_in_range(losses, SEEDS / 2, UINT32_MAX);
 	assert_in_range(waits, SEEDS / 2, UINT32_MAX);
+	assert_in_range(cuts, SEEDS / 4, UINT32_MAX);
 	free(w);
 }
 
@@ -576,13 +666,23 @@ static void on_flushed(void *arg)
 	*(bool *)arg = true;
 }
 
-static void open_world(struct world *w)
+static void flush(struct world *w)
 {
-	*w = (struct world){.clock = {&clock_ops}, .now_ns = 1000000000};
+	bool flushed = false;
+	assert_true(partition_flush(w->f.p, on_flushed, &flushed));
+	while (!flushed)
+		(void)task_queue_run(w->loop, true);
+}
+
+static void open_world(struct world *w, bool follows)
+{
+	*w = (struct world){.clock = {&clock_ops}, .now_ns = 1000000000, .follows = follows};
 	prng_seed(&w->random, 1);
 	w->disk = faulty_disk_create();
 	folder_create(w->folder);
 	start(w);
+	if (!follows)
+		begin(w);
 }
 
 /* A push as another replica's primary would have sent it. */
@@ -623,20 +723,11 @@ static void die_and_start(struct world *w, uint64_t applied, uint64_t tail)
 	assert_equal_to_twin(w);
 }
 
-static void drop_tail(struct world *w, uint64_t last)
-{
-	weir_error err = {0};
-	for (uint64_t i = last + 1; i <= w->log->ops->last(w->log); i++)
-		records_free(&w->kept[i].built);
-	CHECK_OK(w->log->ops->truncate_above(w->log, last, &err), err);
-}
-
 static void what_is_not_committed_is_kept_and_not_applied(void **state)
 {
 	(void)state;
 	struct world *w = malloc(sizeof *w);
-	bool flushed = false;
-	open_world(w);
+	open_world(w, true);
 	for (uint64_t i = 1; i <= 10; i++)
 		append_entry(w, i, i);
 	die_and_start(w, 10, 0); /* as a single copy has it */
@@ -645,7 +736,7 @@ static void what_is_not_committed_is_kept_and_not_applied(void **state)
 	die_and_start(w, 10, 5);
 	append_entry(w, 12, 2);
 	die_and_start(w, 12, 4); /* 16 tells of 12 */
-	drop_tail(w, 13);
+	cut_above(w, 13);
 	die_and_start(w, 12, 1);
 	append_entry(w, 13, 3);
 	append_entry(w, 13, 4);
@@ -654,22 +745,14 @@ static void what_is_not_committed_is_kept_and_not_applied(void **state)
 	append_entry(w, 0, 6);
 	die_and_start(w, 16, 1);
 
-	assert_true(partition_flush(w->f.p, on_flushed, &flushed));
-	while (!flushed)
-		(void)task_queue_run(w->loop, true);
+	flush(w);
 	die_and_start(w, 16, 1); /* the header alone says so */
-	drop_tail(w, 16);
-	w->tail = 0;
-	push_rows(w, ASYNC_ROWS, RECORD_PUSH); /* in the place of what was cut off */
+	cut_above(w, 16);
+	begin(w); /* in the place of what was cut off */
+	push_rows(w, ASYNC_ROWS, RECORD_PUSH);
+	die_and_start(w, 18, 0);
 	crash_by(w, CRASH_PROCESS);
-	start(w);
-	assert_int_equal(partition_applied(w->f.p), 17);
-	assert_equal_to_twin(w);
-	crash_by(w, CRASH_PROCESS);
-	for (uint64_t i = 1; i <= 17; i++)
-		records_free(&w->kept[i].built);
-	faulty_disk_destroy(w->disk);
-	folder_remove(w->folder);
+	remove_world(w);
 	free(w);
 }
 
@@ -685,26 +768,134 @@ static uint32_t stored_below(struct world *w, uint32_t table)
 	return n;
 }
 
+/* --- Epochs */
+
+static void check_epochs(const struct world *w, const struct epoch_start *starts, size_t count)
+{
+	Weir__V1__PartitionState *s = unpack_state(w->f.p);
+	assert_int_equal(s->n_epochs, count);
+	for (size_t i = 0; i < count; i++) {
+		assert_int_equal(s->epochs[i]->epoch, starts[i].epoch);
+		assert_int_equal(s->epochs[i]->first, starts[i].first);
+	}
+	wire_free(&s->base);
+}
+/* {epoch, first entry}... */
+#define assert_epochs(w, ...)                                  \
+	check_epochs(w, (const struct epoch_start[]){__VA_ARGS__}, \
+	             sizeof((const struct epoch_start[]){__VA_ARGS__}) / sizeof(struct epoch_start))
+
+static void restart(struct world *w, enum faulty_crash how)
+{
+	crash_by(w, how);
+	start(w);
+	assert_equal_to_twin(w);
+	begin(w);
+}
+
+static void where_epochs_began_is_what_the_log_says(void **state)
+{
+	(void)state;
+	struct world *w = malloc(sizeof *w);
+	open_world(w, false);
+	assert_epochs(w, {1, 1});
+	for (uint32_t i = 0; i < 3; i++)
+		push_rows(w, ASYNC_ROWS, RECORD_ASSIGN);
+	restart(w, CRASH_PROCESS);
+	assert_epochs(w, {1, 1}, {2, 5});
+	flush(w);
+	restart(w, CRASH_PROCESS);
+	assert_int_equal(w->replayed, 0); /* the header alone says so */
+	assert_epochs(w, {1, 1}, {2, 5}, {3, 6});
+	restart(w, CRASH_UNSYNCED); /* the third has never begun */
+	assert_epochs(w, {1, 1}, {2, 5}, {4, 6});
+	push_rows(w, ASYNC_ROWS, RECORD_ASSIGN);
+	weir_error err = {0};
+	CHECK_OK(journal_wait(w->journal, &err), err);
+	restart(w, CRASH_UNSYNCED);
+	assert_epochs(w, {1, 1}, {2, 5}, {4, 6}, {5, 8});
+	crash_by(w, CRASH_PROCESS);
+	remove_world(w);
+	free(w);
+}
+
+/* Every start begins a segment. */
+static void cut_newest_segment(struct world *w, uint64_t bytes)
+{
+	struct disk *disk = faulty_disk_interface(w->disk);
+	struct disk_file *file;
+	weir_error err = {0};
+	char path[64];
+	snprintf(path, sizeof path, "journal/%08" PRIu64 ".wal", w->epoch);
+	CHECK_OK(disk->ops->open(disk, path, false, &file, &err), err);
+	CHECK_OK(disk->ops->truncate(file, bytes, &err), err);
+	disk->ops->close(file);
+}
+
+static void an_epoch_whose_first_entry_is_torn_has_not_begun(void **state)
+{
+	(void)state;
+	const uint32_t bytes = JOURNAL_ENTRY_HEADER_BYTES + RECORD_HEADER_BYTES;
+	struct world *w = malloc(sizeof *w);
+	open_world(w, false);
+	push_rows(w, ASYNC_ROWS, RECORD_ASSIGN);
+	restart(w, CRASH_PROCESS);
+	for (uint32_t kept = 0; kept < bytes; kept += 8) {
+		crash_by(w, CRASH_PROCESS);
+		cut_newest_segment(w, JOURNAL_SEGMENT_HEADER_BYTES + kept);
+		start(w);
+		assert_int_equal(w->survived, 2);
+		assert_equal_to_twin(w);
+		begin(w);
+		assert_epochs(w, {1, 1}, {w->epoch, 3});
+	}
+	crash_by(w, CRASH_PROCESS);
+	remove_world(w);
+	free(w);
+}
+
+/* As a server wrote them that had no entries for that. */
+static void an_epoch_that_has_no_first_entry_begins_with_the_first_that_is_of_it(void **state)
+{
+	(void)state;
+	struct world *w = malloc(sizeof *w);
+	open_world(w, true);
+	for (uint64_t i = 1; i <= 3; i++)
+		append_entry(w, i, i);
+	die_and_start(w, 3, 0);
+	die_and_start(w, 3, 0); /* it wrote nothing */
+	append_entry(w, 4, 4);
+	append_entry(w, 5, 5);
+	die_and_start(w, 5, 0);
+	assert_epochs(w, {1, 1}, {3, 4});
+	begin(w);
+	assert_epochs(w, {1, 1}, {3, 4}, {4, 6});
+	flush(w);
+	die_and_start(w, 6, 0);
+	assert_epochs(w, {1, 1}, {3, 4}, {4, 6});
+	crash_by(w, CRASH_PROCESS);
+	remove_world(w);
+	free(w);
+}
+
 /* Rows that nobody wants any more are found where they are: in RocksDB. */
 static void rows_below_memory_go_too(void **state)
 {
 	(void)state;
 	struct world *w = malloc(sizeof *w);
-	open_world(w);
+	open_world(w, false);
 	for (uint32_t i = 0; i < 40; i++) {
 		push_rows(w, COUNTED_ROWS, RECORD_PUSH);
 		push_rows(w, ASYNC_ROWS, RECORD_PUSH);
 	}
-	bool flushed = false;
-	assert_true(partition_flush(w->f.p, on_flushed, &flushed));
-	while (!flushed)
-		(void)task_queue_run(w->loop, true);
+	flush(w);
 	const uint32_t others = stored_below(w, ASYNC_ROWS);
 	assert_true(stored_below(w, COUNTED_ROWS) > 0 && others > 0);
 	crash(w);
 	w->lazy = true;
 	w->now_ns += 6000000000;
 	start(w);
+	begin(w);
 	assert_int_equal(store_table_rows(store_table(partition_store(w->f.p), COUNTED_ROWS)), 0);
 	for (int64_t ms = 1; stored_below(w, COUNTED_ROWS) > 0; ms++) {
 		partition_tick(w->f.p, ms * 1000);
@@ -714,13 +905,8 @@ static void rows_below_memory_go_too(void **state)
 	assert_int_equal(stored_below(w, ASYNC_ROWS), others);
 	const struct partition_table_counters *c = partition_table_get_counters(w->f.p, COUNTED_ROWS);
 	assert_true(c->evicted > 0);
-	const uint64_t last = partition_applied(w->f.p);
 	crash(w);
-	for (uint64_t i = 1; i <= last; i++)
-		if (w->kept[i].built.frame)
-			records_free(&w->kept[i].built);
-	faulty_disk_destroy(w->disk);
-	folder_remove(w->folder);
+	remove_world(w);
 	free(w);
 }
 
@@ -728,6 +914,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(what_survives_a_crash_is_exact),
 	                                   cmocka_unit_test(what_is_not_committed_is_kept_and_not_applied),
+	                                   cmocka_unit_test(where_epochs_began_is_what_the_log_says),
+	                                   cmocka_unit_test(an_epoch_whose_first_entry_is_torn_has_not_begun),
+	                                   cmocka_unit_test(an_epoch_that_has_no_first_entry_begins_with_the_first_that_is_of_it),
 	                                   cmocka_unit_test(rows_below_memory_go_too)};
 	return cmocka_run_group_tests_name("partition_recovery", tests, NULL, NULL);
 }

@@ -94,6 +94,54 @@ static void a_header_round_trips(void **state)
 	fixture_close(&f);
 }
 
+/* Replicas learn of it at different times: it is known from when its entry is in the log. */
+static void a_table_that_is_only_known_leaves_no_trace(void **state)
+{
+	(void)state;
+	struct fixture f;
+	weir_error err = {0};
+	const weir_init_segment zero = {.elements = 4, .kind = WEIR_INIT_ZERO};
+	const weir_table_spec spec = {.name = "other", .kind = WEIR_EMBEDDING, .width = 4, .segments = &zero, .segments_count = 1};
+	open_example(&f);
+	struct message *before = partition_state_export(f.p);
+	CHECK_OK(partition_add_table(f.p, 30, &spec, &err), err);
+	struct message *after = partition_state_export(f.p);
+	assert_int_equal(after->bytes, before->bytes);
+	assert_memory_equal(after->spans[0].data, before->spans[0].data, before->bytes);
+	message_release(before);
+	message_release(after);
+	fixture_close(&f);
+}
+
+/* As a restored checkpoint has none, and what a server wrote that never began one. */
+static void epochs_begin_behind_a_header_without_them(void **state)
+{
+	(void)state;
+	struct log *log = log_memory_create();
+	const struct partition_options o = {.partitions = 1, .log = log, .clock = clock_system()};
+	struct fixture f = {.p = partition_create(&o, NULL)};
+	struct message *g = golden();
+	weir_error err = {0};
+	fixture_add_tables(&f, WEIR_OPT_ADAGRAD);
+	CHECK_OK(partition_state_import(f.p, g->spans[0].data, g->bytes, &err), err);
+	CHECK_OK(log->ops->restart(log, partition_applied(f.p) + 1, &err), err);
+	partition_recovered(f.p);
+	assert_int_equal(partition_epoch(f.p), 0);
+	partition_begin(f.p, 4);
+	assert_int_equal(partition_applied(f.p), 10);
+	assert_int_equal(partition_epoch(f.p), 4);
+	push(&f, ASYNC_ROWS, 6, 0, 0, 0);
+	assert_true(f.reply.applied == 11 && f.reply.epoch == 4);
+	struct message *m = partition_state_export(f.p);
+	fixture_close(&f);
+	fixture_open(&f, &adagrad);
+	CHECK_OK(partition_state_import(f.p, m->spans[0].data, m->bytes, &err), err);
+	assert_int_equal(partition_epoch(f.p), 4);
+	message_release(m);
+	message_release(g);
+	fixture_close(&f);
+}
+
 static void a_header_that_cannot_be_is_refused(void **state)
 {
 	(void)state;
@@ -148,6 +196,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_header_is_these_bytes),
 	    cmocka_unit_test(a_header_round_trips),
+	    cmocka_unit_test(a_table_that_is_only_known_leaves_no_trace),
+	    cmocka_unit_test(epochs_begin_behind_a_header_without_them),
 	    cmocka_unit_test(a_header_that_cannot_be_is_refused),
 	    cmocka_unit_test(epochs_tell_what_a_restart_has_lost),
 	};

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define PARTITION 5
-#define KINDS     5u
+#define KINDS     8u
 
 const uint8_t replica_frames_uuid[16] = "replica frames";
 
@@ -65,9 +65,22 @@ struct replica_message replica_frames_message(enum replica_message_kind kind, st
 	struct replica_message m = {.kind = kind, .from = 2, .to = 9, .incarnation = 0x1122334455667788};
 	if (kind == REPLICA_JOIN)
 		return m;
-	m.epoch = 4;
-	if (kind == REPLICA_REFUSE)
+	if (kind == REPLICA_SCRUBBED) {
+		m.incarnation = 0;
+		m.last = 0x100000006;
+		m.rows = 0x0123456789abcdef;
+		m.state = 0xfedcba9876543210;
 		return m;
+	}
+	m.epoch = 4;
+	if (kind == REPLICA_REFUSE || kind == REPLICA_REBUILD)
+		return m;
+	if (kind == REPLICA_OFFER) {
+		m.session = 0x8877665544332211;
+		m.first = 0x100000004;
+		m.last = 0x100000005;
+		return m;
+	}
 	m.commit = 0x100000002;
 	if (kind == REPLICA_ESTABLISH) {
 		*epochs = (struct epochs){.starts = {{1, 1}, {3, 50}, {4, 0x100000001}}, .count = 3};

@@ -98,6 +98,14 @@ static void acknowledge(struct fixture *f, uint16_t from, uint64_t incarnation, 
 	receive(f, (struct replica_message){.kind = REPLICA_ACK, .from = from, .epoch = 1, .incarnation = incarnation, .last = last});
 }
 
+/* A learner, whose heart is heard. */
+static void join(struct fixture *f, uint16_t from)
+{
+	receive(f, (struct replica_message){.kind = REPLICA_JOIN, .from = from, .incarnation = 1});
+	heartbeat_heard(&f->heartbeat, from);
+	tick(f);
+}
+
 /* --- A primary */
 
 static void an_entry_is_committed_when_all_in_sync_have_it(void **state)
@@ -144,6 +152,8 @@ static void a_silent_member_leaves_before_commits_go_on(void **state)
 		assert_null(find(&f, REPLICA_DO_CHANGE));
 		tick(&f);
 	}
+	assert_non_null(find(&f, REPLICA_DO_READ)); /* first it looks again */
+	read_record(&f, record_of(2, 1, SELF, 1, 1 << 1 | 1 << 2));
 	assert_int_equal(find(&f, REPLICA_DO_CHANGE)->record.isr.count, 1);
 	assert_int_equal(replica_commit(f.r), 0);
 	change(&f);
@@ -151,6 +161,24 @@ static void a_silent_member_leaves_before_commits_go_on(void **state)
 	assert_int_equal(replica_stable(f.r), 0); /* one replica holds it, and not on disk */
 	replica_durable(f.r, 1, &f.out);
 	assert_int_equal(replica_stable(f.r), 1);
+	replica_destroy(f.r);
+}
+
+/* Cut off from all, it may yet be heard by the coordinator. */
+static void who_hears_nobody_proposes_nothing(void **state)
+{
+	(void)state;
+	struct fixture f;
+	become_primary(&f, 1);
+	for (uint32_t i = 0; i < 3 * options.stall_ticks; i++) {
+		tick(&f);
+		assert_null(find(&f, REPLICA_DO_CHANGE));
+		if (!find(&f, REPLICA_DO_READ))
+			continue;
+		f.out.count = 0;
+		replica_read(f.r, NULL, &f.out);
+		assert_null(find(&f, REPLICA_DO_CHANGE));
+	}
 	replica_destroy(f.r);
 }
 
@@ -172,7 +200,7 @@ static void commits_wait_for_a_learner_before_it_is_proposed(void **state)
 	struct fixture f;
 	become_primary(&f, 1);
 	acknowledge(&f, 2, 1, 1);
-	receive(&f, (struct replica_message){.kind = REPLICA_JOIN, .from = 3, .incarnation = 1});
+	join(&f, 3);
 	acknowledge(&f, 3, 1, 0);
 	assert_null(find(&f, REPLICA_DO_CHANGE)); /* close enough to count, not to be in sync */
 	replica_stored(f.r, 1, 2, &f.out);
@@ -184,13 +212,39 @@ static void commits_wait_for_a_learner_before_it_is_proposed(void **state)
 	replica_destroy(f.r);
 }
 
+static void a_learner_without_a_heart_is_not_let_in(void **state)
+{
+	(void)state;
+	struct fixture f;
+	become_primary(&f, 1);
+	for (uint32_t i = 0; i < options.silent_ticks; i++) {
+		heartbeat_heard(&f.heartbeat, 2);
+		acknowledge(&f, 2, 1, 1);
+		tick(&f);
+	}
+	for (uint32_t i = 0; i < 3; i++) {
+		receive(&f, (struct replica_message){.kind = REPLICA_JOIN, .from = 3, .incarnation = 1});
+		acknowledge(&f, 3, 1, 1);
+		assert_null(find(&f, REPLICA_DO_CHANGE));
+		heartbeat_heard(&f.heartbeat, 2);
+		tick(&f);
+		assert_null(find(&f, REPLICA_DO_CHANGE));
+	}
+	receive(&f, (struct replica_message){.kind = REPLICA_JOIN, .from = 3, .incarnation = 1});
+	acknowledge(&f, 3, 1, 1);
+	heartbeat_heard(&f.heartbeat, 3);
+	tick(&f); /* it has nothing more to say */
+	assert_true(member_set_has(&find(&f, REPLICA_DO_CHANGE)->record.isr, 3));
+	replica_destroy(f.r);
+}
+
 static void a_change_that_nobody_knows_about_keeps_all_counted(void **state)
 {
 	(void)state;
 	struct fixture f;
 	become_primary(&f, 1);
 	acknowledge(&f, 2, 1, 1);
-	receive(&f, (struct replica_message){.kind = REPLICA_JOIN, .from = 3, .incarnation = 1});
+	join(&f, 3);
 	acknowledge(&f, 3, 1, 1);
 	assert_non_null(find(&f, REPLICA_DO_CHANGE));
 	replica_changed(f.r, NULL, &f.out);
@@ -201,6 +255,34 @@ static void a_change_that_nobody_knows_about_keeps_all_counted(void **state)
 	replica_stored(f.r, 1, 2, &f.out);
 	acknowledge(&f, 2, 1, 2);
 	assert_int_equal(replica_commit(f.r), 1); /* 3 is silent, and may be in sync by now */
+	replica_destroy(f.r);
+}
+
+static void who_holds_up_commits_by_a_change_that_nobody_knows_about_is_ruled_out(void **state)
+{
+	(void)state;
+	struct fixture f;
+	become_primary(&f, 1);
+	acknowledge(&f, 2, 1, 1);
+	join(&f, 3);
+	acknowledge(&f, 3, 1, 1);
+	f.out.count = 0;
+	replica_changed(f.r, NULL, &f.out);
+	replica_stored(f.r, 1, 2, &f.out);
+	acknowledge(&f, 2, 1, 2);
+	for (uint32_t i = 0; i < options.silent_ticks; i++) { /* it asks for the record, and 3 falls silent */
+		heartbeat_heard(&f.heartbeat, 2);
+		tick(&f);
+	}
+	read_record(&f, record_of(2, 1, SELF, 1, 1 << 1 | 1 << 2)); /* not carried out, or not yet */
+	assert_int_equal(replica_commit(f.r), 1);
+	const struct replica_record *same = &find(&f, REPLICA_DO_CHANGE)->record;
+	assert_int_equal(same->revision, 2);
+	assert_int_equal(same->isr.count, 2);
+	assert_false(member_set_has(&same->isr, 3));
+	change(&f);
+	tick(&f);
+	assert_int_equal(replica_commit(f.r), 2);
 	replica_destroy(f.r);
 }
 
@@ -223,6 +305,158 @@ static void a_move_waits_for_all_to_be_committed(void **state)
 	change(&f);
 	assert_non_null(find(&f, REPLICA_DO_STEP_DOWN));
 	assert_false(replica_is_primary(f.r));
+	replica_destroy(f.r);
+}
+
+/* Member 0 as a learner whose next entry has left the log. */
+static void teach(struct fixture *f)
+{
+	become_primary(f, 1);
+	acknowledge(f, 2, 7, 1);
+	for (uint64_t i = 2; i <= 3; i++) {
+		f->out.count = 0;
+		replica_stored(f->r, 1, i, &f->out);
+		acknowledge(f, 2, 7, i);
+	}
+	replica_trimmed(f->r, 3);
+	receive(f, (struct replica_message){.kind = REPLICA_JOIN, .from = 0, .incarnation = 5});
+	acknowledge(f, 0, 5, 0);
+}
+
+/* However few entries that are; and it stays known while the snapshot is on its way. */
+static void who_needs_a_snapshot_is_not_waited_for(void **state)
+{
+	(void)state;
+	struct fixture f;
+	teach(&f);
+	assert_int_equal(find(&f, REPLICA_DO_SNAPSHOT)->member, 0);
+	assert_int_equal(replica_incarnation_of(f.r, 0), 5);
+	f.out.count = 0;
+	replica_stored(f.r, 1, 4, &f.out);
+	acknowledge(&f, 2, 7, 4);
+	assert_int_equal(find(&f, REPLICA_DO_COMMIT)->last, 4);
+	for (uint32_t i = 0; i < 3 * options.stall_ticks; i++) {
+		heartbeat_heard(&f.heartbeat, 0);
+		heartbeat_heard(&f.heartbeat, 2);
+		tick(&f);
+		assert_null(find(&f, REPLICA_DO_SNAPSHOT));
+		assert_null(sent(&f, REPLICA_ESTABLISH, 0));
+	}
+	f.out.count = 0;
+	replica_offer(f.r, 0, 77, 3, &f.out);
+	const struct replica_message *offer = sent(&f, REPLICA_OFFER, 0);
+	assert_true(offer->session == 77 && offer->first == 3 && offer->last == 3 && offer->epoch == 1 && offer->incarnation == 5);
+	replica_destroy(f.r);
+}
+
+static void who_is_silent_is_not_heard(void **state)
+{
+	(void)state;
+	struct fixture f;
+	teach(&f);
+	assert_true(replica_hears(f.r, 2));
+	assert_false(replica_hears(f.r, 3)); /* nobody */
+	for (uint32_t i = 0; i < options.silent_ticks; i++) {
+		heartbeat_heard(&f.heartbeat, 0);
+		tick(&f);
+	}
+	assert_false(replica_hears(f.r, 2)); /* in sync still */
+	assert_true(replica_hears(f.r, 0));
+	replica_destroy(f.r);
+}
+
+static void what_a_snapshot_brought_is_shipped_behind(void **state)
+{
+	(void)state;
+	struct fixture f;
+	struct replica_batch b;
+	teach(&f);
+	assert_false(replica_batch(f.r, 0, &b));
+	assert_int_equal(replica_needs(f.r), 4); /* of who is being sent one, nothing */
+	acknowledge(&f, 0, 5, 2);
+	assert_true(replica_batch(f.r, 0, &b)); /* its session need not be over */
+	assert_int_equal(b.first, 3);
+	assert_int_equal(replica_needs(f.r), 3);
+	f.out.count = 0;
+	replica_snapshot_ended(f.r, 0, &f.out);
+	assert_true(replica_batch(f.r, 0, &b));
+	replica_destroy(f.r);
+}
+
+static void a_snapshot_that_ends_without_use_is_begun_again(void **state)
+{
+	(void)state;
+	struct fixture f;
+	teach(&f);
+	f.out.count = 0;
+	replica_snapshot_ended(f.r, 0, &f.out);
+	assert_null(find(&f, REPLICA_DO_SNAPSHOT));
+	heartbeat_heard(&f.heartbeat, 0);
+	heartbeat_heard(&f.heartbeat, 2);
+	tick(&f);
+	assert_int_equal(find(&f, REPLICA_DO_SNAPSHOT)->member, 0);
+	receive(&f, (struct replica_message){.kind = REPLICA_JOIN, .from = 0, .incarnation = 6});
+	acknowledge(&f, 0, 6, 0); /* which that one was not for */
+	assert_int_equal(find(&f, REPLICA_DO_SNAPSHOT)->member, 0);
+	assert_int_equal(replica_incarnation_of(f.r, 0), 6);
+	replica_destroy(f.r);
+}
+
+static void a_member_is_told_to_begin_anew(void **state)
+{
+	(void)state;
+	struct fixture f;
+	become_primary(&f, 1);
+	f.out.count = 0;
+	assert_int_equal(replica_rebuild(f.r, 2, &f.out), WEIR_E_STATE); /* whose log is not compared yet */
+	acknowledge(&f, 2, 9, 1);
+	f.out.count = 0;
+	assert_int_equal(replica_rebuild(f.r, 3, &f.out), WEIR_E_STATE);
+	assert_int_equal(replica_rebuild(f.r, 2, &f.out), WEIR_OK);
+	const struct replica_message *m = sent(&f, REPLICA_REBUILD, 2);
+	assert_true(m->epoch == 1 && m->incarnation == 9);
+	replica_destroy(f.r);
+}
+
+static void a_wrong_primary_leaves_and_begins_anew(void **state)
+{
+	(void)state;
+	struct fixture f;
+	become_primary(&f, 1);
+	acknowledge(&f, 2, 1, 1);
+	f.out.count = 0;
+	assert_int_equal(replica_rebuild(f.r, SELF, &f.out), WEIR_OK);
+	assert_non_null(find(&f, REPLICA_DO_STEP_DOWN));
+	assert_null(find(&f, REPLICA_DO_RESET)); /* while it may be the last that has something */
+	assert_non_null(find(&f, REPLICA_DO_READ));
+	read_record(&f, record_of(3, 1, SELF, 1, 1 << 1 | 1 << 2));
+	const struct replica_record n = find(&f, REPLICA_DO_CHANGE)->record;
+	assert_true(n.primary == MEMBER_NONE && n.isr.count == 1 && n.isr.ids[0] == 2);
+	change(&f);
+	assert_non_null(find(&f, REPLICA_DO_RESET));
+	assert_false(replica_is_whole(f.r));
+	const struct replica_record other = record_of(5, 2, 2, 1, 1 << 2);
+	replica_learn(f.r, &other, &f.out);
+	tick(&f);
+	assert_int_equal(sent(&f, REPLICA_JOIN, 2)->incarnation, options.incarnation + 1);
+	replica_destroy(f.r);
+}
+
+static void a_primary_alone_in_sync_stays(void **state)
+{
+	(void)state;
+	struct fixture f;
+	become_primary(&f, 1);
+	acknowledge(&f, 2, 1, 1);
+	f.out.count = 0;
+	assert_int_equal(replica_rebuild(f.r, SELF, &f.out), WEIR_OK);
+	read_record(&f, record_of(3, 1, SELF, 1, 1 << 1)); /* the other one has left meanwhile */
+	assert_null(find(&f, REPLICA_DO_LOST));
+	assert_true(replica_is_whole(f.r));
+	tick(&f);
+	assert_non_null(find(&f, REPLICA_DO_READ));
+	read_record(&f, record_of(3, 1, SELF, 1, 1 << 1));
+	assert_int_equal(find(&f, REPLICA_DO_CHANGE)->record.primary, SELF);
 	replica_destroy(f.r);
 }
 
@@ -297,6 +531,91 @@ static void a_lower_epoch_is_refused(void **state)
 	                .kind = REPLICA_APPEND, .from = 0, .epoch = 3, .incarnation = 3, .first = 6, .last = 6, .commit = 6});
 	assert_int_equal(sent(&f, REPLICA_REFUSE, 0)->epoch, 4);
 	assert_null(find(&f, REPLICA_DO_STORE));
+	replica_destroy(f.r);
+}
+
+static void only_an_offer_of_use_is_taken(void **state)
+{
+	(void)state;
+	struct fixture f;
+	struct replica_found found = found_log(5);
+	const struct replica_message good = {
+	    .kind = REPLICA_OFFER, .from = 2, .epoch = 4, .incarnation = 3, .session = 77, .first = 7, .last = 20};
+	struct replica_message offer = good;
+	follow(&f, &found);
+	receive(&f, offer);
+	const struct replica_action *a = find(&f, REPLICA_DO_FETCH);
+	assert_true(a->member == 2 && a->message.session == 77 && a->message.epoch == 4);
+	offer.last = 5; /* it is there */
+	receive(&f, offer);
+	assert_null(find(&f, REPLICA_DO_FETCH));
+	offer = good;
+	offer.epoch = 3;
+	receive(&f, offer);
+	assert_null(find(&f, REPLICA_DO_FETCH));
+	offer = good;
+	offer.first = 6; /* its log goes on behind ours */
+	receive(&f, offer);
+	assert_null(find(&f, REPLICA_DO_FETCH));
+	offer = good;
+	offer.incarnation = 2; /* for who it was before */
+	receive(&f, offer);
+	assert_null(find(&f, REPLICA_DO_FETCH));
+	replica_destroy(f.r);
+}
+
+static void a_wrong_follower_leaves_and_begins_anew(void **state)
+{
+	(void)state;
+	struct fixture f;
+	struct replica_found found = found_log(5);
+	struct replica_message rebuild = {.kind = REPLICA_REBUILD, .from = 2, .epoch = 4, .incarnation = 2};
+	follow(&f, &found);
+	receive(&f, rebuild); /* for who it was before */
+	assert_null(find(&f, REPLICA_DO_READ));
+	rebuild.incarnation = options.incarnation;
+	receive(&f, rebuild);
+	assert_null(find(&f, REPLICA_DO_RESET));
+	assert_non_null(find(&f, REPLICA_DO_READ));
+	receive(&f, (struct replica_message){
+	                .kind = REPLICA_APPEND, .from = 2, .epoch = 4, .incarnation = 3, .first = 6, .last = 6, .commit = 5});
+	assert_null(sent(&f, REPLICA_ACK, 2)); /* nothing that counts */
+	read_record(&f, record_of(9, 4, 2, 1, 1 << 1 | 1 << 2));
+	assert_int_equal(find(&f, REPLICA_DO_CHANGE)->record.isr.count, 1);
+	change(&f);
+	assert_non_null(find(&f, REPLICA_DO_RESET));
+	tick(&f);
+	assert_int_equal(sent(&f, REPLICA_JOIN, 2)->incarnation, options.incarnation + 1);
+	replica_destroy(f.r);
+}
+
+static void what_begins_anew_is_whole_when_it_is_brought_up(void **state)
+{
+	(void)state;
+	struct fixture f;
+	struct replica_found found = found_log(5);
+	struct epochs epochs = {0};
+	follow(&f, &found);
+	receive(&f, (struct replica_message){
+	                .kind = REPLICA_APPEND, .from = 2, .epoch = 4, .incarnation = 3, .first = 21, .last = 20, .commit = 20});
+	assert_true(replica_is_whole(f.r));
+	f.out.count = 0;
+	replica_start_over(f.r, &f.out);
+	assert_non_null(find(&f, REPLICA_DO_RESET));
+	assert_false(replica_is_whole(f.r));
+	assert_true(replica_takes_snapshot(f.r, 4, 19));
+	epochs_begin(&epochs, 1, 1);
+	epochs_begin(&epochs, 4, 6);
+	f.out.count = 0;
+	replica_installed(f.r, 4, 18, 19, 18, &epochs, &f.out);
+	assert_int_equal(replica_commit(f.r), 19); /* of which the primary had told */
+	assert_int_equal(sent(&f, REPLICA_ACK, 2)->last, 19);
+	assert_false(replica_is_whole(f.r)); /* entry 20 may have been acknowledged */
+	receive(&f, (struct replica_message){
+	                .kind = REPLICA_APPEND, .from = 2, .epoch = 4, .incarnation = 3, .first = 20, .last = 20, .commit = 20});
+	f.out.count = 0;
+	replica_stored(f.r, 4, 20, &f.out);
+	assert_true(replica_is_whole(f.r));
 	replica_destroy(f.r);
 }
 
@@ -390,13 +709,26 @@ static void alone_goes_on_with_what_it_has(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_member_is_told_to_begin_anew),
+	    cmocka_unit_test(a_wrong_primary_leaves_and_begins_anew),
+	    cmocka_unit_test(a_primary_alone_in_sync_stays),
+	    cmocka_unit_test(a_wrong_follower_leaves_and_begins_anew),
 	    cmocka_unit_test(an_entry_is_committed_when_all_in_sync_have_it),
 	    cmocka_unit_test(acknowledgements_of_a_former_incarnation_do_not_count),
 	    cmocka_unit_test(a_silent_member_leaves_before_commits_go_on),
+	    cmocka_unit_test(who_hears_nobody_proposes_nothing),
 	    cmocka_unit_test(the_primary_does_not_shrink_below_min_isr),
 	    cmocka_unit_test(commits_wait_for_a_learner_before_it_is_proposed),
+	    cmocka_unit_test(a_learner_without_a_heart_is_not_let_in),
 	    cmocka_unit_test(a_change_that_nobody_knows_about_keeps_all_counted),
+	    cmocka_unit_test(who_holds_up_commits_by_a_change_that_nobody_knows_about_is_ruled_out),
 	    cmocka_unit_test(a_move_waits_for_all_to_be_committed),
+	    cmocka_unit_test(who_needs_a_snapshot_is_not_waited_for),
+	    cmocka_unit_test(who_is_silent_is_not_heard),
+	    cmocka_unit_test(what_a_snapshot_brought_is_shipped_behind),
+	    cmocka_unit_test(a_snapshot_that_ends_without_use_is_begun_again),
+	    cmocka_unit_test(only_an_offer_of_use_is_taken),
+	    cmocka_unit_test(what_begins_anew_is_whole_when_it_is_brought_up),
 	    cmocka_unit_test(the_end_that_differs_is_cut_off),
 	    cmocka_unit_test(appends_are_stored_in_order_and_acknowledged),
 	    cmocka_unit_test(a_lower_epoch_is_refused),

@@ -11,7 +11,7 @@
 #include "replica_frames.h"
 
 #define PARTITION 5
-#define KINDS     5u
+#define KINDS     8u
 
 /* --- Reading */
 
@@ -52,7 +52,9 @@ static void assert_message(const struct replica_message *a, const struct replica
 	assert_int_equal(a->last, b->last);
 	assert_int_equal(a->commit, b->commit);
 	assert_int_equal(a->durable, b->durable);
+	assert_int_equal(a->session, b->session);
 	assert_int_equal(a->gap, b->gap);
+	assert_true(a->rows == b->rows && a->state == b->state);
 	assert_int_equal(!a->epochs, !b->epochs);
 	if (!a->epochs)
 		return;
@@ -263,14 +265,18 @@ static void refuse(const struct record *r, const struct section *s, const void *
 static struct record good(uint8_t kind)
 {
 	struct record r = {.kind = kind, .partition = PARTITION, .request_id = 3, .c = 2 | 9u << 16};
-	if (kind != RECORD_REPLICA_JOIN)
+	if (kind != RECORD_REPLICA_JOIN && kind != RECORD_REPLICA_SCRUBBED)
 		r.a = 4;
-	if (kind == RECORD_REPLICA_APPEND || kind == RECORD_REPLICA_ACK)
+	if (kind == RECORD_REPLICA_APPEND || kind == RECORD_REPLICA_ACK || kind == RECORD_REPLICA_OFFER ||
+	    kind == RECORD_REPLICA_SCRUBBED)
 		r.b = 10;
+	if (kind == RECORD_REPLICA_OFFER)
+		r.status = 4;
 	return r;
 }
 
-static const uint8_t plain_kinds[] = {RECORD_REPLICA_JOIN, RECORD_REPLICA_APPEND, RECORD_REPLICA_ACK, RECORD_REPLICA_REFUSE};
+static const uint8_t plain_kinds[] = {RECORD_REPLICA_JOIN,  RECORD_REPLICA_APPEND,  RECORD_REPLICA_ACK,     RECORD_REPLICA_REFUSE,
+                                      RECORD_REPLICA_OFFER, RECORD_REPLICA_REBUILD, RECORD_REPLICA_SCRUBBED};
 
 static void a_record_must_go_from_one_server_to_another(void **state)
 {
@@ -288,7 +294,8 @@ static void a_record_must_go_from_one_server_to_another(void **state)
 static bool spoil(struct record *r, uint32_t field)
 {
 	const bool join = r->kind == RECORD_REPLICA_JOIN, ack = r->kind == RECORD_REPLICA_ACK;
-	const bool bare = join || r->kind == RECORD_REPLICA_REFUSE;
+	const bool scrubbed = r->kind == RECORD_REPLICA_SCRUBBED, offer = r->kind == RECORD_REPLICA_OFFER;
+	const bool bare = join || r->kind == RECORD_REPLICA_REFUSE || r->kind == RECORD_REPLICA_REBUILD;
 	switch (field) {
 	case 0:
 		r->part = 1;
@@ -301,7 +308,7 @@ static bool spoil(struct record *r, uint32_t field)
 		return !ack;
 	case 3:
 		r->a = 4;
-		return join;
+		return join || scrubbed;
 	case 4:
 		r->b = 10;
 		return bare;
@@ -310,10 +317,10 @@ static bool spoil(struct record *r, uint32_t field)
 		return bare;
 	case 6:
 		r->attempt = 1;
-		return !ack;
+		return !ack && !scrubbed && !offer;
 	default:
 		r->status = 1;
-		return !ack;
+		return !ack && !scrubbed && !offer;
 	}
 }
 
@@ -337,7 +344,16 @@ static void what_a_kind_needs_must_be_there(void **state)
 	r = good(RECORD_REPLICA_ACK);
 	r.request_id = 0;
 	refuse(&r, NULL, NULL, WEIR_E_CORRUPT, "of no incarnation");
-	for (uint32_t k = 1; k < sizeof plain_kinds; k++) {
+	r = good(RECORD_REPLICA_OFFER);
+	r.b = 0;
+	refuse(&r, NULL, NULL, WEIR_E_CORRUPT, "of no session");
+	r = good(RECORD_REPLICA_OFFER);
+	r.status = 0;
+	refuse(&r, NULL, NULL, WEIR_E_CORRUPT, "of no log");
+	r = good(RECORD_REPLICA_SCRUBBED);
+	r.b = 0;
+	refuse(&r, NULL, NULL, WEIR_E_CORRUPT, "of no entry");
+	for (uint32_t k = 1; plain_kinds[k] != RECORD_REPLICA_SCRUBBED; k++) {
 		r = good(plain_kinds[k]);
 		r.a = 0;
 		refuse(&r, NULL, NULL, WEIR_E_CORRUPT, "of no epoch");

@@ -52,6 +52,7 @@ void cluster_open(struct cluster *k, uint32_t servers, uint32_t executors)
 		                           .index = i,
 		                           .servers = servers,
 		                           .partitions = CLUSTER_PARTITIONS,
+		                           .addresses = addresses,
 		                           .executors = executors,
 		                           .ledger = i == 0 ? &ledger : NULL};
 		memcpy(o.uuid, records_uuid, 16);
@@ -76,7 +77,9 @@ Weir__V1__JobId cluster_job(uint64_t generation)
 	return job;
 }
 
-static weir_status register_table(struct client *c, uint32_t id, weir_mode_kind mode, uint32_t width, weir_error *err)
+/* *partitions: a bit for each that has it then. */
+static weir_status register_table(struct client *c, uint32_t id, weir_mode_kind mode, uint32_t width, uint32_t *partitions,
+                                  weir_error *err)
 {
 	bool dense = width == 0;
 	const weir_init_segment zero = {.elements = dense ? (uint64_t)CLUSTER_DENSE_CHUNKS * WEIR_CHUNK : width,
@@ -104,21 +107,36 @@ static weir_status register_table(struct client *c, uint32_t id, weir_mode_kind 
 	status = (weir_status)reply->status->code;
 	if (status)
 		weir_fail(err, status, "%s", reply->status->text);
+	*partitions = 0;
+	for (size_t i = 0; i < reply->n_partitions; i++)
+		*partitions |= 1u << reply->partitions[i];
 	wire_free(m);
 	return status;
 }
 
 weir_status cluster_register_width(struct client *c, uint32_t width, weir_error *err)
 {
-	return register_table(c, CLUSTER_ASYNC, WEIR_ASYNC, width, err);
+	uint32_t partitions;
+	return register_table(c, CLUSTER_ASYNC, WEIR_ASYNC, width, &partitions, err);
 }
 
-void cluster_register(struct client *c)
+uint32_t cluster_register_embeddings(struct client *c)
 {
 	weir_error err = {0};
-	if (register_table(c, CLUSTER_ASYNC, WEIR_ASYNC, CLUSTER_WIDTH, &err) ||
-	    register_table(c, CLUSTER_SYNC, WEIR_SYNC, CLUSTER_WIDTH, &err) || register_table(c, CLUSTER_DENSE, WEIR_ASYNC, 0, &err))
+	uint32_t async, sync;
+	if (register_table(c, CLUSTER_ASYNC, WEIR_ASYNC, CLUSTER_WIDTH, &async, &err) ||
+	    register_table(c, CLUSTER_SYNC, WEIR_SYNC, CLUSTER_WIDTH, &sync, &err))
 		fail_msg("%s", err.text);
+	return async & sync;
+}
+
+uint32_t cluster_register(struct client *c)
+{
+	weir_error err = {0};
+	uint32_t embeddings = cluster_register_embeddings(c), dense;
+	if (register_table(c, CLUSTER_DENSE, WEIR_ASYNC, 0, &dense, &err))
+		fail_msg("%s", err.text);
+	return embeddings & dense;
 }
 
 uint64_t cluster_key(uint16_t table, uint32_t partition, uint32_t i)

@@ -21,8 +21,9 @@ void cluster_open(struct cluster *k, uint32_t servers, uint32_t executors);
 void cluster_close(struct cluster *k);
 const char *cluster_address(uint32_t server);
 uint64_t cluster_boot(uint32_t server);
-/* Registers the tables through a client of that server. */
-void cluster_register(struct client *c);
+/* Registers the tables through a client of that server. A bit for each partition that has them then: those that it is primary of. */
+uint32_t cluster_register(struct client *c);
+uint32_t cluster_register_embeddings(struct client *c); /* without the dense table, which stays in memory */
 weir_status cluster_register_width(struct client *c, uint32_t width, weir_error *err);
 /* The i-th key that lives in a partition. */
 uint64_t cluster_key(uint16_t table, uint32_t partition, uint32_t i);

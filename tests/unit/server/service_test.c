@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "placement.h"
+#include "server_internal.h"
 #include "service_fixture.h"
 
 static struct record push_of(uint32_t unit, uint32_t batch, uint32_t partition, uint64_t id)
@@ -286,7 +288,8 @@ static void misdirected_records_are_refused_one_by_one(void **state)
 	client_send(&c, records_finish(w));
 	record_writer_destroy(w);
 	client_wait(&c, 5);
-	assert_int_equal(client_answer(&c, 1, 0xffff)->record.status, WEIR_E_NOT_FOUND);
+	assert_int_equal(client_answer(&c, 1, 0xffff)->record.status, WEIR_E_MOVED);
+	assert_int_equal(client_answer(&c, 1, 0xffff)->record.a, 0); /* which has it */
 	assert_non_null(strstr((const char *)client_answer(&c, 1, 0xffff)->data, "partition 2 is not on server 1"));
 	assert_int_equal(client_answer(&c, 2, 0xffff)->record.status, WEIR_OK);
 	assert_int_equal(client_answer(&c, 3, 0xffff)->record.status, WEIR_E_NOT_FOUND); /* the key lives elsewhere */
@@ -405,6 +408,151 @@ static void a_sync_pull_waits_on_another_executor(void **state)
 	a_sync_pull_waits_for_its_step(4);
 }
 
+/* --- Partitions that are elsewhere */
+
+static void step_down(void *partition)
+{
+	partition_step_down(partition);
+}
+
+static void assert_moved(const struct answer *a, uint32_t server, uint64_t epoch, uint32_t revision)
+{
+	assert_int_equal(a->record.status, WEIR_E_MOVED);
+	assert_int_equal(a->record.a, server);
+	assert_int_equal(a->record.b, epoch);
+	assert_int_equal(a->record.c, revision);
+}
+
+/* Whoever waits and whoever comes is told where it is, as far as that is known. */
+static void a_partition_that_has_moved_sends_its_clients_on(uint32_t executors)
+{
+	struct cluster k;
+	struct client push, pull;
+	cluster_open(&k, 2, executors);
+	client_open(&push, k.rpc, cluster_address(1), RPC_PUSH_STREAM);
+	client_open(&pull, k.rpc, cluster_address(1), RPC_PULL_STREAM);
+	cluster_register(&push);
+	struct server *s = k.servers[1];
+	const uint64_t key = cluster_key(CLUSTER_SYNC, 5, 0);
+	struct record parked = {.kind = RECORD_PULL, .partition = 5, .request_id = 1, .b = 1}, r = push_of(1, 0, 5, 2);
+	client_send(&pull, cluster_frame(&parked, CLUSTER_SYNC, key, 0, false));
+	client_send(&push, cluster_frame(&r, CLUSTER_ASYNC, cluster_key(CLUSTER_ASYNC, 5, 0), 1, true));
+	client_wait(&push, 1);
+	rpc_loop_post(server_executor(s, 5)->loop, step_down, s->partitions[5]);
+	client_wait(&pull, 1);
+	assert_moved(client_answer(&pull, 1, 5), WEIR_SERVER_NONE, 0, 1); /* it does not know where */
+	partition_map_set(s->map, 5, (struct partition_place){.server = 0, .epoch = 7});
+	partition_map_advance(s->map, 33);
+	parked.request_id = 3;
+	parked.b = 0;
+	client_send(&pull, cluster_frame(&parked, CLUSTER_SYNC, key, 0, false));
+	client_wait(&pull, 2);
+	assert_moved(client_answer(&pull, 3, 5), 0, 7, 33);
+	r.request_id = 4; /* even one that was applied: the new primary says so */
+	client_send(&push, cluster_frame(&r, CLUSTER_ASYNC, cluster_key(CLUSTER_ASYNC, 5, 0), 1, true));
+	client_wait(&push, 2);
+	assert_moved(client_answer(&push, 4, 5), 0, 7, 33);
+	struct record_writer *w = record_writer_create();
+	const struct record resume = {.kind = RECORD_RESUME, .partition = 5, .request_id = 5};
+	const struct record seal = {
+	    .kind = RECORD_SEAL, .partition = FRAME_PARTITION_ALL, .request_id = 6, .pass = 1, .unit = 1, .attempt = 2};
+	const struct record retire = {.kind = RECORD_RETIRE, .partition = FRAME_PARTITION_ALL, .request_id = 7, .pass = 1, .unit = 1};
+	records_add(w, &resume, NULL, 0);
+	records_add(w, &seal, NULL, 0);
+	records_add(w, &retire, NULL, 0);
+	client_send(&push, records_finish(w));
+	record_writer_destroy(w);
+	client_wait(&push, 2 + 1 + 4 + 1);
+	assert_moved(client_answer(&push, 5, 5), 0, 7, 33);
+	for (uint32_t p = 1; p < CLUSTER_PARTITIONS; p += 2) /* all that are here: the others are not spoken of */
+		if (p != 5)
+			assert_int_equal(client_answer(&push, 6, p)->record.status, WEIR_OK);
+	assert_int_equal(client_answer(&push, 7, 0xffff)->record.status, WEIR_OK);
+	client_close(&push);
+	client_close(&pull);
+	cluster_close(&k);
+}
+
+static void a_moved_partition_sends_its_clients_on_from_its_executor(void **state)
+{
+	(void)state;
+	a_partition_that_has_moved_sends_its_clients_on(1);
+}
+
+static void a_moved_partition_sends_its_clients_on_from_another_executor(void **state)
+{
+	(void)state;
+	a_partition_that_has_moved_sends_its_clients_on(3);
+}
+
+static void a_partition_that_has_moved_is_not_scanned(void **state)
+{
+	(void)state;
+	struct cluster k;
+	struct client c;
+	begin(&k, &c, 2, 1, RPC_PUSH_STREAM);
+	Weir__V1__JobId job = cluster_job(RECORDS_GENERATION);
+	Weir__V1__ScanRequest q = WEIR__V1__SCAN_REQUEST__INIT;
+	weir_error err = {0};
+	q.job = &job;
+	q.table = CLUSTER_ASYNC;
+	q.partition = 2; /* of the other server */
+	assert_int_equal(client_call(&c, RPC_SCAN, &q.base, NULL, NULL, &err), WEIR_E_MOVED);
+	q.partition = CLUSTER_PARTITIONS;
+	assert_int_equal(client_call(&c, RPC_SCAN, &q.base, NULL, NULL, &err), WEIR_E_NOT_FOUND);
+	end(&k, &c);
+}
+
+static void every_server_tells_where_partitions_are(void **state)
+{
+	(void)state;
+	struct cluster k;
+	struct client c;
+	begin(&k, &c, 2, 1, RPC_PUSH_STREAM);
+	Weir__V1__JobId job = cluster_job(RECORDS_GENERATION), other = cluster_job(RECORDS_GENERATION + 1);
+	Weir__V1__MapRequest q = WEIR__V1__MAP_REQUEST__INIT;
+	ProtobufCMessage *m;
+	weir_error err = {0};
+	q.job = &job;
+	if (client_call(&c, RPC_MAP, &q.base, &weir__v1__map_reply__descriptor, &m, &err))
+		fail_msg("%s", err.text);
+	const Weir__V1__PartitionMap *map = ((const Weir__V1__MapReply *)m)->map;
+	assert_int_equal(map->revision, 1);
+	assert_int_equal(map->n_servers, 2);
+	assert_string_equal(map->servers[0], cluster_address(0));
+	assert_string_equal(map->servers[1], cluster_address(1));
+	assert_int_equal(map->n_server, CLUSTER_PARTITIONS);
+	assert_int_equal(map->n_epoch, CLUSTER_PARTITIONS);
+	for (uint32_t p = 0; p < CLUSTER_PARTITIONS; p++) {
+		assert_int_equal(map->server[p], placement_server(p, 2));
+		assert_int_equal(map->epoch[p], 0);
+	}
+	wire_free(m);
+	q.job = &other;
+	assert_int_equal(client_call(&c, RPC_MAP, &q.base, NULL, NULL, &err), WEIR_E_GENERATION);
+	end(&k, &c);
+}
+
+/* Of one partition an older epoch is not believed; of all of them, the map is as new as it was said to be. */
+static void a_servers_map_does_not_go_back(void **state)
+{
+	(void)state;
+	uint64_t revision;
+	struct partition_map *m = partition_map_create(4, 2, 2, NULL);
+	partition_map_set(m, 1, (struct partition_place){.server = 0, .epoch = 5});
+	assert_int_equal(partition_map_find(m, 1, &revision).server, 0);
+	assert_int_equal(revision, 1);
+	partition_map_set(m, 1, (struct partition_place){.server = 1, .epoch = 4});
+	assert_int_equal(partition_map_find(m, 1, &revision).server, 0);
+	partition_map_set(m, 1, (struct partition_place){.server = WEIR_SERVER_NONE, .epoch = 5});
+	assert_int_equal(partition_map_find(m, 1, &revision).server, WEIR_SERVER_NONE);
+	partition_map_advance(m, 9);
+	partition_map_advance(m, 8);
+	assert_int_equal(partition_map_find(m, 2, &revision).server, 0);
+	assert_int_equal(revision, 9);
+	partition_map_destroy(m);
+}
+
 /* --- Flow */
 
 static void a_client_that_does_not_read_gets_everything_later(void **state)
@@ -470,7 +618,7 @@ static void five_servers_live_in_one_process(void **state)
 	weir_error err = {0};
 	if (client_call(&c[0], RPC_JOIN, &join.base, &weir__v1__join_reply__descriptor, &m, &err))
 		fail_msg("%s", err.text);
-	assert_int_equal(((const Weir__V1__JoinReply *)m)->n_servers, 5);
+	assert_int_equal(((const Weir__V1__JoinReply *)m)->map->n_servers, 5);
 	wire_free(m);
 	assert_int_equal(client_call(&c[1], RPC_JOIN, &join.base, NULL, NULL, &err), WEIR_E_NOT_FOUND);
 	assert_non_null(strstr(err.text, "server 0"));
@@ -618,6 +766,11 @@ int main(void)
 	    cmocka_unit_test(seals_answer_per_partition_and_closes_once),
 	    cmocka_unit_test(a_sync_pull_waits_on_the_same_executor),
 	    cmocka_unit_test(a_sync_pull_waits_on_another_executor),
+	    cmocka_unit_test(a_moved_partition_sends_its_clients_on_from_its_executor),
+	    cmocka_unit_test(a_moved_partition_sends_its_clients_on_from_another_executor),
+	    cmocka_unit_test(a_partition_that_has_moved_is_not_scanned),
+	    cmocka_unit_test(every_server_tells_where_partitions_are),
+	    cmocka_unit_test(a_servers_map_does_not_go_back),
 	    cmocka_unit_test(a_client_that_does_not_read_gets_everything_later),
 	    cmocka_unit_test(a_pull_too_big_for_a_message_says_so),
 	    cmocka_unit_test(five_servers_live_in_one_process),

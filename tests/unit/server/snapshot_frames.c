@@ -27,6 +27,7 @@ static struct message *make_begin(void)
 	                           .epoch = 2,
 	                           .index = 9,
 	                           .needs = 9,
+	                           .last = 9,
 	                           .state_bytes = 5,
 	                           .tables = 1};
 	for (uint32_t i = 0; i < sizeof b.uuid; i++)

@@ -148,8 +148,7 @@ static struct partition *new_partition(struct log *log, bool tables)
 	                              .optimizer = {.kind = WEIR_OPT_SGD, .lr = 1},
 	                              .segments_count = 1,
 	                              .segments = &zeros};
-	const struct partition_options o = {
-	    .partitions = 1, .generation = RECORDS_GENERATION, .epoch = 1, .log = log, .clock = clock_system()};
+	const struct partition_options o = {.partitions = 1, .generation = RECORDS_GENERATION, .log = log, .clock = clock_system()};
 	struct partition *p = partition_create(&o, NULL);
 	assert_non_null(p);
 	if (tables)
@@ -208,11 +207,14 @@ static void on_progress(void *arg, uint64_t next)
 		snapshot_fetch_tick(w->fetch);
 }
 
+/* The primary is told so until it has ended: the stream may be cut off just now. */
 static void on_received(void *arg, weir_status status, const char *text)
 {
 	struct world *w = arg;
-	snapshot_fetch_stop(w->fetch);
-	w->fetch = NULL;
+	if (status) {
+		snapshot_fetch_stop(w->fetch);
+		w->fetch = NULL;
+	}
 	note(w, &w->received, &w->received_status, status, text);
 }
 

@@ -7,6 +7,7 @@
 #include "cmocka_check.h"
 #include "limits.h"
 #include "node.h"
+#include "partition_reset.h"
 #include "partition_state.h"
 #include "prng.h"
 #include "snapshot_receive.h"
@@ -622,6 +623,27 @@ static void a_learner_is_equal(void **state)
 		send_under_load(seed, POOL_BYTES, POOL_BYTES);
 }
 
+/* The entries that an open step waits for are sent, with what lies between them: the first of an epoch has no message. */
+static void an_epoch_may_begin_within_an_open_step(void **state)
+{
+	(void)state;
+	struct world *w = malloc(sizeof *w);
+	open_world(w, 31, 0, 0);
+	steps(w, 50);
+	while (partition_state_needs(w->a.p) > partition_applied(w->a.p))
+		push_rows(w, SYNC_ROWS);
+	partition_begin(w->a.p, partition_epoch(w->a.p) + 1);
+	open_sender(w, 0);
+	begin_session(w);
+	begin_receiver(w);
+	attach_well(w);
+	run_to_end(w, false);
+	end_receiver(w);
+	assert_int_equal(partition_applied(w->b.p), partition_applied(w->a.p));
+	close_sender(w);
+	close_world(w);
+}
+
 static void places_may_differ(void **state)
 {
 	(void)state;
@@ -771,13 +793,12 @@ static void one_snapshot_of_a_partition_at_a_time(void **state)
 	close_world(w);
 }
 
-/* Rows that are ahead of what is applied are not a snapshot of it. */
-static void what_the_log_has_is_committed_first(void **state)
+/* Of rows that may be ahead of what is applied, the entries come too. */
+static void what_the_log_has_comes_along(void **state)
 {
 	(void)state;
 	struct world *w = malloc(sizeof *w);
 	struct partition_pin all = {.first = 1};
-	uint64_t session;
 	weir_error err = {0};
 	open_world(w, 26, 0, 0);
 	partition_pin(w->a.p, &all);
@@ -789,13 +810,21 @@ static void what_the_log_has_is_committed_first(void **state)
 		CHECK_OK(log->ops->append(log, w->a.log->ops->get(w->a.log, i), &err), err);
 	partition_set_log(p, log);
 	partition_recovered(p);
+	partition_commit_to(p, last / 2);
 	open_sender(w, 0);
 	const struct snapshot_send_options o = {
 	    .partition = p, .owner = task_queue_poster(w->loop), .epoch = 1, .ended = on_send_ended, .arg = w};
-	assert_int_equal(snapshot_send_begin(w->sender, &o, &session, &err), WEIR_E_BUSY);
-	CHECK_CONTAINS(err.text, "are to be committed again first");
-	partition_commit_to(p, last);
-	CHECK_OK(snapshot_send_begin(w->sender, &o, &session, &err), err);
+	w->send_ended = false;
+	CHECK_OK(snapshot_send_begin(w->sender, &o, &w->session, &err), err);
+	begin_receiver(w);
+	attach_well(w);
+	run_to_end(w, false);
+	end_receiver(w);
+	assert_int_equal(partition_applied(w->b.p), last / 2);
+	assert_int_equal(w->b.log->ops->last(w->b.log), last);
+	assert_true(partition_is_replaying(w->b.p));
+	partition_commit_to(w->b.p, last);
+	assert_equal_to_twin(w, w->b.p);
 	close_sender(w);
 	partition_destroy(p);
 	partition_unpin(w->a.p, &all);
@@ -923,6 +952,138 @@ static void power_cut_in_the_last_steps(void **state)
 		push_rows(w, ASYNC_ROWS);
 	}
 	assert_true(unfinished > 0);
+	close_world(w);
+}
+
+/* --- A replica that begins anew */
+
+static enum partition_reset_stage go_on(struct partition_reset *r, bool *done)
+{
+	weir_error err = {0};
+	const weir_status status = partition_reset_go_on(r, &err);
+	if (status != WEIR_E_BUSY)
+		CHECK_OK(status, err);
+	*done = status == WEIR_OK;
+	return r->stage;
+}
+
+/* Until it has come so far; false: to its end. */
+static bool reset_until(struct world *w, struct partition_reset *r, enum partition_reset_stage stage)
+{
+	bool done = false;
+	*r = (struct partition_reset){.partition = w->b.p, .writer = w->b.writer, .poster = task_queue_poster(w->loop)};
+	while (go_on(r, &done) != stage && !done)
+		(void)task_queue_run(w->loop, false);
+	return !done;
+}
+
+/* As its learner does: the partition is the same, and so is its log. */
+static void fill_in_place(struct world *w)
+{
+	open_sender(w, 0);
+	begin_session(w);
+	partition_halt(w->b.p);
+	w->into = w->b.p;
+	const struct snapshot_receiver_options o = receiver_options(w);
+	w->receive_ended = false;
+	w->receiver = snapshot_receiver_create(&o);
+	assert_non_null(w->receiver);
+	attach_well(w);
+	run_to_end(w, true);
+	snapshot_receiver_destroy(w->receiver);
+	w->receiver = NULL;
+	w->into = NULL;
+	close_sender(w);
+	partition_serve(w->b.p);
+}
+
+static void begin_anew(uint32_t b_pool)
+{
+	struct world *w = malloc(sizeof *w);
+	struct partition_reset r;
+	struct partition_counters *none = calloc(1, sizeof *none);
+	open_world(w, 51, POOL_BYTES, b_pool);
+	steps(w, 120);
+	send_whole(w);
+	struct partition_pin tail = {.first = partition_applied(w->b.p) + 1};
+	partition_pin(w->a.p, &tail);
+	steps(w, 40);
+	replay_tail(w, partition_applied(w->a.p)); /* rows that no flush has seen */
+	partition_unpin(w->a.p, &tail);
+	assert_false(reset_until(w, &r, RESET_IDLE));
+	assert_int_equal(partition_applied(w->b.p), 0);
+	assert_int_equal(w->b.log->ops->last(w->b.log), 0);
+	assert_null(store_table(partition_store(w->b.p), ASYNC_ROWS));
+	assert_memory_equal(partition_get_counters(w->b.p), none, sizeof *none);
+	fill_in_place(w);
+	assert_equal_to_twin(w, w->b.p);
+	if (b_pool) {
+		const uint64_t last = partition_applied(w->b.p);
+		node_stop(&w->b, CRASH_UNSYNCED, 1);
+		node_start(&w->b);
+		assert_int_equal(partition_applied(w->b.p), last);
+		assert_equal_to_twin(w, w->b.p);
+	}
+	close_world(w);
+	free(none);
+}
+
+static void a_replica_begins_anew(void **state)
+{
+	(void)state;
+	begin_anew(0);
+	begin_anew(POOL_BYTES);
+}
+
+/* However far it has come, and whatever is behind that is lost: it has nothing. */
+static void a_crash_while_it_begins_anew(void **state)
+{
+	(void)state;
+	static const enum partition_reset_stage stages[] = {RESET_VOID, RESET_LOG, RESET_HEADER, RESET_IDLE};
+	static const enum faulty_crash crashes[] = {CRASH_PROCESS, CRASH_UNSYNCED, CRASH_RANDOM};
+	struct world *w = malloc(sizeof *w);
+	struct partition_reset r;
+	uint32_t unfinished = 0;
+	open_world(w, 52, POOL_BYTES, POOL_BYTES);
+	steps(w, 60);
+	for (uint32_t i = 0; i < 12; i++) {
+		send_whole(w);
+		(void)reset_until(w, &r, stages[i % 4]);
+		node_stop(&w->b, crashes[i / 4], i);
+		node_start(&w->b);
+		assert_int_equal(partition_applied(w->b.p), 0);
+		assert_equal_to_twin(w, w->b.p);
+		unfinished += w->b.was_unfinished;
+		push_rows(w, ASYNC_ROWS);
+	}
+	assert_true(unfinished > 0);
+	close_world(w);
+}
+
+/* Killed when it is empty, it is given back what its journal has of before. It is emptied once more then, and flushes nothing meanwhile that would wait for a log
+ * which has gone. */
+static void what_a_reset_log_has_left_is_emptied_again(void **state)
+{
+	(void)state;
+	struct world *w = malloc(sizeof *w);
+	struct partition_reset r;
+	open_world(w, 53, POOL_BYTES, POOL_BYTES);
+	steps(w, 40);
+	struct partition_pin all = {.first = 1};
+	partition_pin(w->a.p, &all);
+	replay_tail(w, partition_applied(w->a.p)); /* from the log alone */
+	assert_int_equal(partition_applied(w->b.p), partition_applied(w->a.p));
+	assert_false(reset_until(w, &r, RESET_IDLE));
+	node_stop(&w->b, CRASH_PROCESS, 1);
+	node_start(&w->b);
+	assert_true(partition_applied(w->b.p) > 0);
+	assert_int_equal(w->b.log->ops->last(w->b.log), 0);
+	assert_false(partition_flush(w->b.p, NULL, NULL));
+	assert_false(reset_until(w, &r, RESET_IDLE));
+	assert_int_equal(partition_applied(w->b.p), 0);
+	partition_unpin(w->a.p, &all);
+	fill_in_place(w);
+	assert_equal_to_twin(w, w->b.p);
 	close_world(w);
 }
 
@@ -1228,12 +1389,8 @@ static void count_end(void *arg, weir_status status, const char *text)
 
 static struct partition *wide_partition(struct world *w, uint32_t id, uint32_t partitions)
 {
-	const struct partition_options o = {.id = id,
-	                                    .partitions = partitions,
-	                                    .generation = RECORDS_GENERATION,
-	                                    .epoch = 1,
-	                                    .log = log_memory_create(),
-	                                    .clock = &w->clock};
+	const struct partition_options o = {
+	    .id = id, .partitions = partitions, .generation = RECORDS_GENERATION, .log = log_memory_create(), .clock = &w->clock};
 	struct partition *p = partition_create(&o, NULL);
 	assert_non_null(p);
 	node_add_tables(p);
@@ -1371,15 +1528,19 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_learner_is_equal),
 	    cmocka_unit_test(places_may_differ),
+	    cmocka_unit_test(an_epoch_may_begin_within_an_open_step),
 	    cmocka_unit_test(a_connection_may_be_cut_at_every_frame),
 	    cmocka_unit_test(only_frames_that_are_kept_are_sent_again),
 	    cmocka_unit_test(a_sender_that_hears_nothing_gives_up),
 	    cmocka_unit_test(who_steps_down_sends_no_more),
 	    cmocka_unit_test(one_snapshot_of_a_partition_at_a_time),
-	    cmocka_unit_test(what_the_log_has_is_committed_first),
+	    cmocka_unit_test(what_the_log_has_comes_along),
 	    cmocka_unit_test(who_has_hung_up_is_told_no_more),
 	    cmocka_unit_test(who_has_all_may_hang_up),
 	    cmocka_unit_test(a_learner_that_crashes_begins_again),
+	    cmocka_unit_test(a_replica_begins_anew),
+	    cmocka_unit_test(a_crash_while_it_begins_anew),
+	    cmocka_unit_test(what_a_reset_log_has_left_is_emptied_again),
 	    cmocka_unit_test(power_cut_in_the_last_steps),
 	    cmocka_unit_test(a_flipped_bit_is_refused),
 	    cmocka_unit_test(frames_come_in_order),

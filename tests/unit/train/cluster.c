@@ -72,6 +72,7 @@ static void start_servers(struct cluster *c)
 		    .index = i,
 		    .servers = CLUSTER_SERVERS,
 		    .partitions = PARTITIONS,
+		    .addresses = list,
 		    .executors = 1,
 		    .ledger = i == 0 ? &ledger : NULL,
 		};

@@ -23,6 +23,7 @@
  * (a status other than WEIR_OK) never calls back. A callback must be short and must not call weir_wait, weir_unit_* or weir_close.
  * Threads. One client may be used by several threads; operations started by one thread are sent in its order.
  * Errors. weir_error (may be NULL) gets a sentence. WEIR_E_STALE: this worker was taken for dead; drop residuals, call weir_rejoin.
+ * WEIR_E_LOST: a server was started again and has nothing any more; close the client, and start the job anew.
  * The library never exits, prints, or reads the environment. */
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
@@ -45,7 +46,8 @@ typedef enum weir_role { WEIR_TRAINER = 0, WEIR_EVALUATOR = 1, WEIR_OBSERVER = 2
 typedef enum weir_log_level { WEIR_LOG_DEBUG, WEIR_LOG_INFO, WEIR_LOG_WARN, WEIR_LOG_ERROR } weir_log_level;
 
 typedef struct weir_options {
-	const char *ledger;           /* address of the server that hosts the ledger: "unix:/path", "HOST:PORT" */
+	/* Address of the server that hosts the ledger: "unix:/path", "HOST:PORT". Where it has replicas: of any server, or of several, separated by commas. */
+	const char *ledger;
 	const char *name;             /* of this worker, unique in the job */
 	weir_role role;               /* evaluators and observers may pull but not push or lease */
 	uint64_t dataset_fingerprint; /* trainers: hash of what the units are cut from; all trainers must agree */
@@ -119,7 +121,8 @@ typedef struct weir_pull_item {
 } weir_pull_item;
 
 /* batch: the batch that the values are for. Synchronous tables answer with the state at the start of that batch's step, so such a pull
- * completes only when the step before has closed; NULL (evaluators, observers) reads what is there. All items complete together. */
+ * completes only when the step before has closed; NULL (evaluators, observers) reads what is there, or with `read.from: any` what a replica has that
+ * is as recent as the job asks. Never older than what this client has pushed and was told of. All items complete together. */
 WEIR_API weir_status weir_pull(weir_client *client, const weir_batch *batch, const weir_pull_item *items, size_t count,
                                weir_done_fn done, void *arg, weir_ticket *ticket, weir_error *err);
 
@@ -138,7 +141,8 @@ typedef struct weir_push_options {
 } weir_push_options;
 
 /* The one push of a batch: all tables in one call. Refuses NaN and infinities with WEIR_E_NOT_FINITE, naming the table (nothing is sent then).
- * Completes when every part is acknowledged. Blocks while the client's send credit is used up. */
+ * Completes when every part is acknowledged; in a job with `ack: sent`, which copies values, when it is on its way: what goes wrong then is told by
+ * weir_unit_commit. Blocks while the client's send credit is used up. */
 WEIR_API weir_status weir_push(weir_client *client, const weir_batch *batch, const weir_push_item *items, size_t count,
                                const weir_push_options *options, weir_done_fn done, void *arg, weir_ticket *ticket,
                                weir_error *err);
@@ -152,8 +156,8 @@ WEIR_API weir_status weir_assign(weir_client *client, uint32_t table, const uint
                                  weir_error *err);
 
 /* Calls `row` for each stored row of a table (embedding: those that were pushed or assigned), with or without optimizer slots. Blocking.
- * values (width or chunk elements [, slots]). Stop early by returning non-zero. WEIR_E_MOVED: a server was started again before it had said all of its
- * rows; what `row` was given is incomplete: scan again. */
+ * values (width or chunk elements [, slots]). Stop early by returning non-zero. WEIR_E_MOVED: a server was started again, or a partition went to
+ * another, before all of its rows were said; what `row` was given is incomplete: scan again. */
 WEIR_API weir_status weir_scan(weir_client *client, uint32_t table, int slots,
                                int (*row)(void *arg, uint64_t key, const float *values, size_t elements), void *arg,
                                weir_error *err);

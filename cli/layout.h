@@ -1,0 +1,56 @@
+/* How the partitions of a running job lie on its servers, and changes of that: what `weir move`, `weir drain` and `weir rebalance` have in common. Plans
+ * are functions of a layout; carrying one out is asking the servers for it (weir.proto, Place) and waiting until it is so. */
+#ifndef WEIR_LAYOUT_H
+#define WEIR_LAYOUT_H
+
+#include "member_set.h"
+#include "weir/status.h"
+
+#define LAYOUT_AT_ONCE 4u /* partitions that are on the move together */
+
+struct layout_partition {
+	uint16_t primary; /* MEMBER_NONE: there is none now */
+	struct member_set in_sync, hosts;
+};
+struct layout {
+	uint32_t replicas, servers_count, partitions_count;
+	bool lives[WEIR_SERVERS_MAX];                            /* (servers_count) */
+	struct layout_partition partitions[WEIR_PARTITIONS_MAX]; /* (partitions_count) */
+};
+
+/* What a partition is to become: on these servers, of which that one is primary. */
+struct layout_goal {
+	uint32_t partition;
+	struct member_set hosts;
+	uint16_t primary;
+};
+struct layout_plan {
+	uint32_t count;
+	struct layout_goal goals[WEIR_PARTITIONS_MAX]; /* (count), each of another partition */
+};
+
+bool layout_is_reached(const struct layout *l, const struct layout_goal *g);
+
+/* --- Plans. What is as it should be is left out. */
+/* `to` becomes primary; if it has no replica, in the place of the present one. E_NOT_FOUND: no such partition or server. */
+weir_status layout_plan_move(struct layout_plan *out, const struct layout *l, uint32_t partition, uint32_t to,
+                             weir_error *err) WEIR_MUST_CHECK;
+/* Nothing is left on the server: every other one takes a share. E_STATE: too few servers are left for the job's replicas. */
+weir_status layout_plan_drain(struct layout_plan *out, const struct layout *l, uint32_t server, weir_error *err) WEIR_MUST_CHECK;
+/* As few moves as give every server that lives its share of the replicas, and of the primaries. */
+weir_status layout_plan_rebalance(struct layout_plan *out, const struct layout *l, weir_error *err) WEIR_MUST_CHECK;
+
+/* --- Asking. Any server of the job knows, and carries changes to the coordinator; where the one asked does not answer, the others that were heard of are. */
+struct layout_asker;
+struct rpc;
+/* rpc: borrowed. addresses: "A,B,C", of any servers. E_INVALID: there is none; E_MEMORY. */
+weir_status layout_open(struct layout_asker **out, struct rpc *rpc, const char *addresses, weir_error *err) WEIR_MUST_CHECK;
+void layout_close(struct layout_asker *a); /* NULL is allowed */
+weir_status layout_ask(struct layout_asker *a, struct layout *out, weir_error *err) WEIR_MUST_CHECK;
+/* Returns when all of it is so; LAYOUT_AT_ONCE at a time. reached: may be NULL; each goal once. What dies with the caller goes on by itself, but for what was
+ * not begun: the same plan, or a new one, does the rest. E_TIMEOUT: no goal was reached for patience_ms; *err says which is not, and what is missing. */
+weir_status layout_carry_out(struct layout_asker *a, const struct layout_plan *plan, uint32_t patience_ms,
+                             void (*reached)(void *arg, const struct layout_goal *g, uint32_t left), void *arg,
+                             weir_error *err) WEIR_MUST_CHECK;
+
+#endif

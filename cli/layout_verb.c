@@ -1,0 +1,123 @@
+#include "layout_verb.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "options.h"
+#include "rpc.h"
+#include "train.h"
+#include "verbs.h"
+
+#define PATIENCE_MS 120000u
+
+/* The words and options of one call. */
+struct words {
+	struct job_options options;
+	const char *at;
+	uint32_t numbers[LAYOUT_NUMBERS_MAX];
+	struct job *job; /* NULL: only an address was given */
+	struct logger *logger;
+};
+
+static weir_status read_number(const char *word, const char *what, uint32_t *out, weir_error *err)
+{
+	char *end = NULL;
+	errno = 0;
+	const unsigned long n = word && *word >= '0' && *word <= '9' ? strtoul(word, &end, 10) : 0;
+	if (!end || *end || errno || n > UINT16_MAX)
+		return weir_fail(err, WEIR_E_INVALID, "%s is a number, from 0 on%s%s%s", what, word ? ", not '" : ": it is missing",
+		                 word ? word : "", word ? "'" : "");
+	*out = (uint32_t)n;
+	return WEIR_OK;
+}
+
+static weir_status read_words(struct words *w, const struct layout_verb *v, int count, char **args, weir_error *err)
+{
+	const struct option options[] = {JOB_OPTIONS(&w->options), {"--at", OPTION_TEXT, &w->at}};
+	const char *words[LAYOUT_NUMBERS_MAX + 1] = {NULL};
+	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, words, v->numbers_count + 1, err);
+	for (uint32_t i = 0; i < v->numbers_count && s == WEIR_OK; i++)
+		s = read_number(words[i], v->numbers[i], &w->numbers[i], err);
+	const char *path = words[v->numbers_count];
+	w->options.path = path ? path : w->options.path;
+	if (s == WEIR_OK && !w->at && !w->options.path)
+		s = weir_fail(err, WEIR_E_INVALID, "needs JOB.yaml or --at ADDRESS, of any server of the job");
+	return s == WEIR_OK ? job_options_logger(&w->options, "weir", LOG_ERROR, &w->logger, err) : s;
+}
+
+/* --- Carrying out */
+
+static void print_reached(void *arg, const struct layout_goal *g, uint32_t left)
+{
+	(void)arg;
+	fprintf(stderr, "partition %u: primary on server %u, replicas on", g->partition, g->primary);
+	for (uint32_t i = 0; i < g->hosts.count; i++)
+		fprintf(stderr, "%s %u", i ? "," : "", g->hosts.ids[i]);
+	fprintf(stderr, "; %u left\n", left);
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static weir_status move_all(const struct layout_verb *v, const struct words *w, struct rpc *rpc, const char *addresses,
+                            weir_error *err)
+{
+	struct layout_asker *asker = NULL;
+	struct layout *layout = calloc(1, sizeof *layout);
+	struct layout_plan *plan = calloc(1, sizeof *plan);
+	const double begun = seconds();
+	weir_status s = layout && plan ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "no memory for a plan");
+	if (s == WEIR_OK)
+		s = layout_open(&asker, rpc, addresses, err);
+	if (s == WEIR_OK)
+		s = layout_ask(asker, layout, err);
+	if (s == WEIR_OK)
+		s = v->plan(plan, layout, w->numbers, err);
+	if (s == WEIR_OK)
+		s = layout_carry_out(asker, plan, PATIENCE_MS, print_reached, NULL, err);
+	if (s == WEIR_OK && plan->count == 0)
+		printf("nothing to do: it is so already\n");
+	else if (s == WEIR_OK)
+		printf("%u partition%s moved in %.1f s\n", plan->count, plan->count == 1 ? "" : "s", seconds() - begun);
+	layout_close(asker);
+	free(layout);
+	free(plan);
+	return s;
+}
+
+static weir_status run(const struct layout_verb *v, const struct words *w, weir_error *err)
+{
+	char addresses[LEDGER_PLACES_BYTES];
+	weir_status s = launch_find_ledger(w->job, w->at, addresses, err);
+	struct rpc *rpc = s == WEIR_OK ? rpc_grpc_create(w->logger) : NULL;
+	if (s == WEIR_OK && !rpc)
+		s = weir_fail(err, WEIR_E_MEMORY, "no memory for a transport");
+	if (s == WEIR_OK)
+		s = move_all(v, w, rpc, addresses, err);
+	if (rpc)
+		rpc_destroy(rpc);
+	return s;
+}
+
+int layout_verb_run(const struct layout_verb *v, int count, char **args)
+{
+	struct words w = {0};
+	weir_error err = {0};
+	weir_status s = read_words(&w, v, count, args, &err);
+	if (s != WEIR_OK)
+		return verb_usage(v->name, &err);
+	if (!w.at)
+		s = job_options_load(&w.options, &w.job, &err);
+	if (s == WEIR_OK)
+		s = run(v, &w, &err);
+	job_free(w.job);
+	logger_destroy(w.logger);
+	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail(v->name, &err);
+}

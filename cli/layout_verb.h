@@ -1,0 +1,19 @@
+/* What the verbs that move partitions have in common: all but their plans. */
+#ifndef WEIR_LAYOUT_VERB_H
+#define WEIR_LAYOUT_VERB_H
+
+#include "layout.h"
+
+#define LAYOUT_NUMBERS_MAX 2u
+
+struct layout_verb {
+	const char *name;                      /* "move" */
+	const char *numbers[LAYOUT_NUMBERS_MAX]; /* (numbers_count) what its first words are: "PARTITION" */
+	uint32_t numbers_count;
+	weir_status (*plan)(struct layout_plan *out, const struct layout *l, const uint32_t *numbers, weir_error *err);
+};
+
+/* Its exit status. args: as of verbs.h; behind the numbers, the job file, unless --at says where a server is. */
+int layout_verb_run(const struct layout_verb *v, int count, char **args);
+
+#endif

@@ -1,0 +1,151 @@
+#include "hosting.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "placement.h"
+#include "replication.h"
+#include "server_internal.h"
+
+struct hosting {
+	const struct server *server;
+	pthread_mutex_t lock;
+	/* Guarded by it. */
+	bool all, lives[WEIR_SERVERS_MAX];
+	struct hosting_view of[]; /* (partitions) */
+};
+
+/* --- What is known */
+
+struct hosting *hosting_create(const struct server *s)
+{
+	struct hosting *h = calloc(1, sizeof *h + s->options.partitions * sizeof *h->of);
+	if (!h)
+		return NULL;
+	h->server = s;
+	pthread_mutex_init(&h->lock, NULL);
+	for (uint32_t p = 0; p < s->options.partitions; p++) {
+		h->of[p].wanted.primary = h->of[p].seen.primary = MEMBER_NONE;
+		for (uint32_t i = 0; i < server_replicas(s); i++)
+			member_set_add(&h->of[p].wanted.hosts, (uint16_t)placement_replica(p, i, s->options.servers));
+	}
+	return h;
+}
+
+void hosting_free(struct hosting *h)
+{
+	if (!h)
+		return;
+	pthread_mutex_destroy(&h->lock);
+	free(h);
+}
+
+void hosting_note_wanted(struct hosting *h, uint16_t partition, const struct hosts_record *wanted)
+{
+	pthread_mutex_lock(&h->lock);
+	if (partition < h->server->options.partitions && wanted->revision > h->of[partition].wanted.revision)
+		h->of[partition].wanted = *wanted;
+	pthread_mutex_unlock(&h->lock);
+}
+
+void hosting_note_record(struct hosting *h, uint16_t partition, const struct replica_record *record)
+{
+	pthread_mutex_lock(&h->lock);
+	if (partition < h->server->options.partitions && record->revision > h->of[partition].seen.revision)
+		h->of[partition].seen = *record;
+	pthread_mutex_unlock(&h->lock);
+}
+
+void hosting_note_server(struct hosting *h, uint16_t server, bool lives)
+{
+	pthread_mutex_lock(&h->lock);
+	h->lives[server] = lives;
+	pthread_mutex_unlock(&h->lock);
+}
+
+bool hosting_lives(struct hosting *h, uint32_t server)
+{
+	pthread_mutex_lock(&h->lock);
+	const bool lives = server < WEIR_SERVERS_MAX && h->lives[server];
+	pthread_mutex_unlock(&h->lock);
+	return lives;
+}
+
+void hosting_note_all(struct hosting *h)
+{
+	pthread_mutex_lock(&h->lock);
+	h->all = true;
+	pthread_mutex_unlock(&h->lock);
+}
+
+bool hosting_look(struct hosting *h, uint16_t partition, struct hosting_view *out)
+{
+	pthread_mutex_lock(&h->lock);
+	*out = h->of[partition];
+	const bool all = h->all;
+	pthread_mutex_unlock(&h->lock);
+	return all;
+}
+
+/* --- What is done */
+
+bool hosting_is_wanted(struct hosting *h, uint16_t partition, const struct replica_record *own)
+{
+	const uint16_t self = (uint16_t)h->server->options.index;
+	struct hosting_view v;
+	if (!hosting_look(h, partition, &v))
+		return own != NULL;
+	return member_set_has(&v.wanted.hosts, self) || member_set_has(&v.seen.isr, self) || (own && member_set_has(&own->isr, self));
+}
+
+static bool is_covered(const struct member_set *wanted, const struct member_set *by)
+{
+	for (uint32_t i = 0; i < wanted->count; i++)
+		if (!member_set_has(by, wanted->ids[i]))
+			return false;
+	return true;
+}
+
+/* Who is to be primary, all that are wanted being in sync. Without a wish whoever it is stays so, and where it is to go, partitions spread. */
+static uint16_t next_primary(const struct hosts_record *wanted, const struct replica_record *now, uint16_t partition)
+{
+	if (wanted->primary != MEMBER_NONE && wanted->epoch == now->epoch)
+		return wanted->primary;
+	if (member_set_has(&wanted->hosts, now->primary))
+		return now->primary;
+	return wanted->hosts.ids[partition % wanted->hosts.count];
+}
+
+static void drop(struct hosting *h, struct replication *x, uint16_t member)
+{
+	if (replication_drop(x, member))
+		LOG_AT(h->server->options.logger, LOG_DEBUG, "replica not dropped yet", "partition=%u server=%u",
+		       replication_partition(x), member);
+}
+
+static void drop_unwanted(struct hosting *h, struct replication *x, const struct member_set *wanted, bool in_sync_too)
+{
+	const struct replica *r = replication_replica(x);
+	const struct member_set isr = replica_get_record(r)->isr;
+	uint16_t peers[WEIR_REPLICAS_MAX];
+	const uint32_t count = replica_peers(r, peers);
+	for (uint32_t i = 0; i < count; i++)
+		if (!member_set_has(wanted, peers[i]) && (in_sync_too || !member_set_has(&isr, peers[i])))
+			drop(h, x, peers[i]);
+}
+
+void hosting_bring_about(struct hosting *h, struct replication *x)
+{
+	const struct replica *r = replication_replica(x);
+	const uint16_t partition = replication_partition(x), self = (uint16_t)h->server->options.index;
+	struct hosting_view v;
+	if (!replica_serves(r) || !hosting_look(h, partition, &v))
+		return;
+	const struct replica_record *now = replica_get_record(r);
+	const bool covered = is_covered(&v.wanted.hosts, &now->isr);
+	const uint16_t next = next_primary(&v.wanted, now, partition);
+	drop_unwanted(h, x, &v.wanted.hosts, covered && next == self);
+	if (covered && next != self && replication_move(x, next) == WEIR_OK)
+		LOG_AT(h->server->options.logger, LOG_INFO, "partition moves", "partition=%u to=%u epoch=%llu", partition, next,
+		       (unsigned long long)now->epoch);
+}

@@ -1,0 +1,43 @@
+#include "standing.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "limits.h"
+
+/* Into an empty folder, and into one that is still being filled from a checkpoint, nobody has ever written what was acknowledged. */
+static bool is_fresh(const struct folder *f)
+{
+	return folder_epoch(f) == 1 || folder_is_restoring(f);
+}
+
+static weir_status open_promises(struct standing *s, const struct standing_options *o, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX];
+	struct promises_options p = {.disk = o->disk,
+	                             .path = path,
+	                             .partitions = o->who.partitions,
+	                             .log = o->log,
+	                             .fresh = is_fresh(s->folder),
+	                             .incarnation_least = (uint64_t)(o->clock->ops->wall_ns(o->clock) / 1000000)};
+	if (snprintf(path, sizeof path, "%s/PROMISES", folder_path(s->folder)) >= (int)sizeof path)
+		return weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX, folder_path(s->folder));
+	folder_id(s->folder, p.id);
+	memcpy(p.machine_boot, o->machine_boot, sizeof p.machine_boot);
+	return promises_open(&s->promises, &p, err);
+}
+
+weir_status standing_open(struct standing *s, const struct standing_options *options, weir_error *err)
+{
+	*s = (struct standing){0};
+	weir_status status =
+	    folder_open(&s->folder, options->disk, options->path, options->holder, &options->who, options->restore, err);
+	return status ? status : open_promises(s, options, err);
+}
+
+void standing_close(struct standing *s, bool clean)
+{
+	promises_close(s->promises, clean);
+	folder_close(s->folder, clean);
+	*s = (struct standing){0};
+}

@@ -1,0 +1,30 @@
+# Machines of a claim, each a network namespace with an address of its own, joined by a router in which a way from one to another can be cut: packets of that
+# direction vanish, and nobody is told. Needs `networks` before anything else: the claim goes on in a namespace of its own, which is the router, and which
+# takes all with it when it ends.
+networks() { # networks SCRIPT: begins it again inside, as root of its own
+	[ "${INSIDE:-0}" = 1 ] || INSIDE=1 exec unshare --map-root-user --net --mount bash "$1"
+	mount -t tmpfs none /run
+	ip link set lo up
+	echo 1 > /proc/sys/net/ipv4/ip_forward
+	MACHINES=()
+}
+add_machine() { # add_machine NAME
+	local n=${#MACHINES[@]}
+	ip netns add "$1"
+	ip link add "to-$1" type veth peer name eth0 netns "$1"
+	ip address add "10.7.$n.1/24" dev "to-$1"
+	ip link set "to-$1" up
+	ip -n "$1" address add "10.7.$n.2/24" dev eth0
+	ip -n "$1" link set lo up
+	ip -n "$1" link set eth0 up
+	ip -n "$1" route add default via "10.7.$n.1"
+	MACHINES+=("$1")
+}
+address_of() { # address_of MACHINE
+	local n
+	for n in "${!MACHINES[@]}"; do [ "${MACHINES[$n]}" = "$1" ] && echo "10.7.$n.2" && return 0; done
+	return 1
+}
+inside() { echo "nsenter --net=/run/netns/$1"; } # what a command on that machine begins with
+cut_way() { ip rule add from "$(address_of "$1")" to "$(address_of "$2")" blackhole; } # cut_way FROM TO
+heal_ways() { while ip rule delete blackhole 2> /dev/null; do :; done; }

@@ -1,0 +1,98 @@
+# Servers with replicas, their etcd, and workers whose integer gradients have a known sum (tests/integration/exact_sum.c): what the claims about
+# replication share. All are children of the claim's shell, and end with it.
+. tests/claims/lib/common.sh
+need_programs
+need_tests exact_sum
+command -v etcd > /dev/null || give_up "there is no etcd: install the package etcd-server"
+
+SERVER=() WORKER=() ETCD=
+leave_nothing() {
+	local p
+	for p in "${SERVER[@]}" "${WORKER[@]}" $ETCD; do
+		kill -CONT "$p" && kill -KILL "$p" && wait "$p"
+	done
+	rm -rf "$WORK"
+} 2> /dev/null
+trap leave_nothing EXIT
+
+# On which machine a program runs: nothing, unless networks.sh has been read before, or the words that take it there.
+declare -f inside > /dev/null || inside() { :; } # inside MACHINE
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+
+start_etcd() { # in $RUN/etcd
+	$(inside etcd) etcd --name weir --data-dir "$RUN/etcd" --listen-client-urls "http://$ETCD_AT" --advertise-client-urls "http://$ETCD_AT" \
+		--listen-peer-urls "http://$ETCD_PEER" --initial-advertise-peer-urls "http://$ETCD_PEER" --initial-cluster "weir=http://$ETCD_PEER" \
+		--heartbeat-interval 50 --election-timeout 250 2> "$RUN/etcd.log" &
+	ETCD=$!
+}
+
+# Where each is reached: a server on a unix socket, with TCP=1 on loopback; the etcd always there.
+address_of_server() { [ "${TCP:-0}" = 1 ] && echo "127.0.0.1:$(free_port)" || echo "unix:$RUN/server-$1.sock"; }
+address_of_etcd() { echo "127.0.0.1:$(free_port)"; } # address_of_etcd clients|peers
+
+# begin_cluster NAME SERVERS REPLICAS LOG [CLUSTER KEYS]: all servers run, in $RUN, with 8 partitions
+begin_cluster() {
+	local i
+	RUN=$WORK/$1 REPLICAS=$3 LIST= SERVER=() ETCD=
+	mkdir -p "$RUN"
+	ETCD_AT=$(address_of_etcd clients) ETCD_PEER=$(address_of_etcd peers)
+	cat > "$RUN/job.yaml" <<-JOB
+		job: $1
+		run_dir: $RUN
+		cluster: {servers: $2, workers: 3, partitions: 8, lease_ms: 3001, replicas: $3, log: $4, coord: "$([ "$3" = 1 ] && echo static || echo "etcd://$ETCD_AT")"${5:+, $5}}
+		data: {format: criteo, train: none}
+		model: {kind: lr}
+	JOB
+	for ((i = 0; i < $2; i++)); do LIST=$LIST${LIST:+,}$(address_of_server $i); done
+	LEDGER=${LIST%%,*}
+	[ "$3" = 1 ] || start_etcd
+	for ((i = 0; i < $2; i++)); do start_server $i; done
+	wait_for 60 "all replicas to be in sync" in_sync
+}
+start_server() {
+	$(inside "server-$1") "$BUILD/weir-server" --job "$RUN/job.yaml" --index "$1" --servers "$LIST" --listen "$(cut -d, -f$(($1 + 1)) <<< "$LIST")" 2>> "$RUN/server-$1.log" &
+	SERVER[$1]=$!
+}
+end_cluster() {
+	kill -TERM "${SERVER[@]}" $ETCD
+	wait "${SERVER[@]}" $ETCD
+	SERVER=() ETCD=
+}
+
+# Of whichever server has the ledger: that one is LEDGER then.
+status() {
+	local at
+	for at in "$LEDGER" ${LIST//,/ }; do
+		timeout 5 "$BUILD/weir" status --at "$at" --json > "$RUN/status.json" 2> /dev/null && LEDGER=$at && return 0
+	done
+	return 1
+}
+job_says() { status && jq -e "$1" "$RUN/status.json" > /dev/null; }
+answering() { job_says "[.servers[].answered] | all"; }
+in_sync() { [ "$REPLICAS" = 1 ] && answering || job_says ".replicas == $REPLICAS and ([.partitions[] | (.in_sync | length) == $REPLICAS] | all)"; }
+primary_of() { status && jq -r ".partitions[$1].primary // empty" "$RUN/status.json"; }
+
+# Dead, and known to be: the shell says nothing of it.
+kill_server() { # kill_server INDEX
+	kill -KILL "${SERVER[$1]}"
+	wait "${SERVER[$1]}" 2> /dev/null
+	return 0
+}
+
+start_worker() { # start_worker INDEX UNITS; they wait at $RUN/gate in the last units
+	[ -p "$RUN/gate" ] || mkfifo "$RUN/gate"
+	$(inside workers) "$BUILD/tests/exact_sum" worker "$LEDGER" "worker-$1" "$RUN/gate" "$2" 2>> "$RUN/worker-$1.log" &
+	WORKER[$1]=$!
+}
+# Lets the job end; every worker that runs must.
+finish_workers() {
+	local i
+	exec 9<> "$RUN/gate"
+	for i in "${!WORKER[@]}"; do
+		wait "${WORKER[$i]}" || { tail -n 5 "$RUN"/*.log >&2; give_up "worker-$i failed"; }
+	done
+	exec 9>&-
+	WORKER=()
+}
+# The weights are the sum, on whichever server is primary. exact_sums UNITS
+exact_sums() { "$BUILD/tests/exact_sum" check "$LEDGER" "$1" > "$RUN/sums.txt" || { cat "$RUN/sums.txt" >&2; return 1; }; }

@@ -1,0 +1,44 @@
+# What replicas cost: three servers with one, two and three replicas of everything, `ack: replicas`. Trainers of integer gradients that do nothing but push, on
+# loopback in a network of their own, whose bytes are counted; and the DeepFM job.
+[ "${ALONE:-0}" = 1 ] || ALONE=1 exec unshare -rn bash -c 'ip link set lo up && exec bash tests/claims/lib/replicated_5.sh'
+. tests/claims/lib/replicas.sh
+TCP=1
+rounds=$(pick 2 5) units=$(pick 100 300) rows=$(pick 200000 600000)
+[ "$QUICK" = 1 ] && echo "QUICK: $rounds rounds instead of 5, shorter jobs"
+deepfm_job "$rows" ", log: memory, ack: replicas"
+
+loopback_bytes() { cat /sys/class/net/lo/statistics/rx_bytes; }
+push() { # push REPLICAS: adds "REPLICAS MB/S NETWORK-BYTES PUSHED-BYTES" to $WORK/push.txt
+	local before start
+	begin_cluster "push-$1-$round" 3 "$1" memory "ack: replicas"
+	start_worker 0 "$units"
+	exec 9<> "$RUN/gate" # nobody waits at it
+	before=$(loopback_bytes) start=$(date +%s%N)
+	finish_workers
+	status || give_up "no answer"
+	echo "$1 $(($(date +%s%N) - start)) $(($(loopback_bytes) - before)) $(figure "$RUN/status.json" bytes.pushed)" |
+		awk '{ print $1, $4 / $2 * 1e3, $3, $4 }' >> "$WORK/push.txt"
+	end_cluster
+	rm -rf "$RUN"
+}
+job() { # job REPLICAS: adds "REPLICAS SAMPLES/S" to $WORK/job.txt
+	train "job-$1-$round" "$WORK/deepfm.yaml" --set cluster.servers=3 --set "cluster.replicas=$1"
+	echo "$1 $(figure "$WORK/job-$1-$round.json" samples_per_s)" >> "$WORK/job.txt"
+	rm -rf "$WORK/job-$1-$round"
+}
+for ((round = 0; round < rounds; round++)); do
+	for i in 0 1 2; do push $(((round + i) % 3 + 1)); done
+	for i in 0 1 2; do job $(((round + i) % 3 + 1)); done
+done
+median() { awk -v r="$2" -v c="$3" '$1 == r { print $c }' "$1" | sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+for r in 1 2 3; do
+	eval "rate_$r=$(median "$WORK/push.txt" $r 2) net_$r=$(median "$WORK/push.txt" $r 3) pushed_$r=$(median "$WORK/push.txt" $r 4) job_$r=$(median "$WORK/job.txt" $r 2)"
+done
+ratio() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.3f", a / b }'; }
+share_2=$(awk -v a="$net_2" -v b="$net_1" -v p="$pushed_2" 'BEGIN { printf "%.4f", (a - b) / p }')
+share_3=$(awk -v a="$net_3" -v b="$net_1" -v p="$pushed_3" 'BEGIN { printf "%.4f", (a - b) / p }')
+echo "pushes: $rate_1 MB/s with one replica; with two $(ratio "$rate_2" "$rate_1") of that, with three $(ratio "$rate_3" "$rate_1")"
+echo "DeepFM job: $job_1 samples/s with one replica; with two $(ratio "$job_2" "$job_1") of that, with three $(ratio "$job_3" "$job_1")"
+echo "network bytes beyond one replica's, for each byte pushed: $share_2 with two, $share_3 with three"
+verdict "$job_2 >= 0.8 * $job_1 and $share_2 <= 1.02 and $share_3 <= 2.04" \
+	"the job with two replicas at $(ratio "$job_2" "$job_1") of one's speed; $share_2 and $share_3 network bytes for each pushed"

@@ -1,0 +1,38 @@
+# Partitions of a job with replicas move while it trains: one primary to another server, then all that a server has, then back to equal shares. Every push is
+# applied exactly once.
+. "$(dirname "$0")/lib.sh"
+write_job 12 "replicas: 2, log: disk"
+sed -i 's/servers: 2/servers: 3/' "$DIR/job.yaml"
+
+# status EXPRESSION: whether it holds of what the job says about itself
+status() { "$WEIR" status --job "$DIR/job.yaml" --json > "$DIR/status.json" 2> /dev/null && jq -e "$1" "$DIR/status.json" > /dev/null; }
+whole() { status '[.partitions[] | select((.in_sync | length) == 2)] | length == 8'; }
+empty() { status '[.partitions[] | select(.primary == 2 or ([.in_sync[].server] | index(2)))] | length == 0'; }
+
+start_train
+wait_for 30 "the first rows" trained 5000
+wait_for 20 "all replicas to be in sync" whole
+
+for to in 2 1; do
+	"$WEIR" move 0 $to "$DIR/job.yaml" > "$DIR/move.out" 2> "$DIR/move.err" || fail "move to server $to: $(cat "$DIR/move.err")"
+	grep -q "1 partition moved in" "$DIR/move.out" || fail "it does not say that it moved"
+	status ".partitions[] | select(.id == 0) | .primary == $to" || fail "partition 0 is not on server $to"
+done
+"$WEIR" move 0 1 "$DIR/job.yaml" | grep -q "nothing to do" || fail "a move to where it is did something"
+
+"$WEIR" drain 2 "$DIR/job.yaml" > "$DIR/drain.out" 2> "$DIR/drain.err" || fail "drain: $(cat "$DIR/drain.err")"
+wait_for 10 "server 2 to have nothing" empty
+
+"$WEIR" rebalance "$DIR/job.yaml" > "$DIR/rebalance.out" 2> "$DIR/rebalance.err" || fail "rebalance: $(cat "$DIR/rebalance.err")"
+status '[range(3) as $s | [.partitions[] | select(.primary == $s)] | length] | min >= 2' || fail "primaries are not spread"
+wait_for 10 "all replicas to be in sync" whole
+
+"$WEIR" move 8 1 "$DIR/job.yaml" 2> "$DIR/wrong.err" && fail "a partition that is not there moved"
+grep -q "there is no partition 8" "$DIR/wrong.err" || fail "it does not say what is wrong"
+
+finish_train 60
+[ $STATUS = 0 ] || fail "exit status $STATUS"
+audited
+holds "$DIR/report.json" ".finished"
+nothing_left
+cat "$DIR/move.out" "$DIR/drain.out" "$DIR/rebalance.out"

@@ -1,0 +1,36 @@
+# Three servers, two replicas of each partition, the etcd that `weir train` starts: a server is killed in the middle, others go on with its partitions, it comes
+# back, and at the end every push was applied exactly once. Without an etcd there is a sentence, and nothing is touched.
+. "$(dirname "$0")/lib.sh"
+write_job 20 "replicas: 2"
+sed -i 's/servers: 2/servers: 3/' "$DIR/job.yaml"
+
+mkdir "$DIR/bin"
+PATH=$DIR/bin "$WEIR" train "$DIR/job.yaml" > "$DIR/out" 2> "$DIR/missing.err" && fail "it trains without an etcd"
+told "cluster.replicas is 2" "etcd is not on PATH" "apt-get install etcd-server" "$DIR/missing.err"
+[ ! -e "$RUN/run.json" ] || fail "a run was begun"
+
+status() { "$WEIR" status --job "$DIR/job.yaml" --json > "$DIR/status.json" 2> /dev/null; }
+whole() { status && jq -e '[.partitions[] | select((.in_sync | length) == 2)] | length == 8' "$DIR/status.json" > /dev/null; }
+told_whole() { grep -c "all 8 partitions, and the ledger, have 2 replicas in sync again" "$DIR/train.err"; }
+whole_again() { [ "$(told_whole)" -gt "$before" ]; }
+
+# With its log in memory the server comes back with nothing, tables least of all; there the one that has the ledger is killed.
+for log in disk memory; do
+	start_train --fresh --set cluster.log=$log
+	wait_for 30 "the first rows" trained 5000
+	wait_for 20 "all replicas to be in sync" whole
+	server=$(json "$DIR/status.json" '.partitions[7].primary')
+	[ $log = memory ] && server=$(json "$DIR/status.json" .ledger.server)
+	victim=$(pid_of server-$server) || fail "server-$server does not run"
+	before=$(told_whole)
+	kill -KILL "$victim"
+	wait_for 20 "its end to be told" \
+		grep -q "server-$server (pid $victim) was killed by signal 9 (Killed): it is started again, and others go on with its partitions" "$DIR/train.err"
+	wait_for 30 "all replicas to be in sync again" whole_again
+	finish_train 60
+	[ $STATUS = 0 ] || fail "exit status $STATUS"
+	audited
+	holds "$DIR/report.json" ".finished and .servers_lost == 1 and .partitions_moved > 0"
+	nothing_left
+	grep "server $server had" "$DIR/train.err"
+done

@@ -1,0 +1,48 @@
+# The etcd of a job with replicas stands still for longer than servers wait for it: pushes go on, and no partition goes anywhere. It is killed: it comes back.
+# Then the run is ended, and goes on from its log: what the etcd had was kept, too.
+. "$(dirname "$0")/lib.sh"
+write_job 30 "replicas: 2, log: disk"
+sed -i 's/servers: 2/servers: 3/' "$DIR/job.yaml"
+status() { "$WEIR" status --job "$DIR/job.yaml" --json > "$DIR/status.json" 2> /dev/null; }
+whole() { status && jq -e '[.partitions[] | select((.in_sync | length) == 2)] | length == 8' "$DIR/status.json" > /dev/null; }
+primaries() { wait_for 10 "a status" status && jq -c '[.partitions[] | [.id, .primary, .epoch]]' "$DIR/status.json"; }
+etcd() { for p in $(left_over); do command_line "$p" | grep -q -- "--data-dir $RUN/etcd " && echo "$p" && return 0; done; return 1; }
+away() { grep -q "coordinator away" "$RUN/server-0.log" && grep -q "coordinator away" "$RUN/server-1.log" && grep -q "coordinator away" "$RUN/server-2.log"; }
+
+start_train
+wait_for 30 "the first rows" trained 5000
+wait_for 20 "all replicas to be in sync" whole
+etcd=$(etcd) || fail "there is no etcd"
+connected=$(grep -c "coordinator connected" "$RUN/server-0.log")
+kill -STOP "$etcd"
+wait_for 20 "every server to notice" away
+before=$(primaries) rows=$(json "$DIR/status.json" .rows)
+wait_for 20 "pushes to go on" trained $((rows + 10000))
+after=$(primaries)
+[ "$after" = "$before" ] || fail "partitions have moved: $before then $after"
+kill -CONT "$etcd"
+back() { [ "$(grep -c "coordinator connected" "$RUN/server-0.log")" -gt "$connected" ]; }
+wait_for 20 "a server to hear it again" back
+
+# It dies: `weir train` starts it again, on what it had.
+connected=$(grep -c "coordinator connected" "$RUN/server-0.log")
+kill -KILL "$etcd"
+wait_for 20 "its end to be told" grep -q "etcd (pid $etcd) was killed by signal 9 (Killed): it is started again" "$DIR/train.err"
+wait_for 20 "a server to hear it again" back
+rows=$(json "$DIR/status.json" .rows)
+wait_for 20 "pushes to go on" trained $((rows + 1000))
+
+kill -TERM "$TRAIN"
+finish_train 20
+[ $STATUS = 1 ] || fail "exit status $STATUS"
+told "stopped by" "weir train --resume" "$DIR/train.err"
+[ -d "$RUN/etcd" ] || fail "what the etcd had is not kept"
+nothing_left
+start_train --resume
+finish_train 90
+[ $STATUS = 0 ] || fail "exit status $STATUS"
+audited
+nothing_left
+mv "$RUN/etcd" "$DIR/lost"
+"$WEIR" train "$DIR/job.yaml" --resume > "$DIR/out" 2> "$DIR/lost.err" && fail "it goes on without what its etcd had"
+told "$RUN/etcd is not there" "weir train --fresh" "$DIR/lost.err"

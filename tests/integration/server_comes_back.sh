@@ -1,0 +1,64 @@
+# log: memory, and a server that is killed and started again by hand: it has nothing any more. Every worker ends at once, saying which server and why, and so
+# does one that comes later; whoever starts all of it anew trains as if nothing had been.
+. "$(dirname "$0")/lib.sh"
+write_job 50
+mkdir "$RUN"
+"$WEIR" datagen --rows 20000 --ids 20000 --seed 3 --out "$RUN/generated.tsv" > /dev/null || fail "no data" # as `weir train` would
+ledger=unix:$RUN/server-0.sock
+serve() {
+	"$BUILD/weir-server" --job "$DIR/job.yaml" --index "$1" --ready-fd 3 3> "$DIR/ready-$1" 2>> "$DIR/server-$1.err" &
+	eval "server_$1=$!"
+	wait_for 10 "server $1" grep -q READY "$DIR/ready-$1"
+}
+work() {
+	"$BUILD/weir-worker" --job "$DIR/job.yaml" --ledger $ledger --name "$1" 2> "$DIR/$1.err" &
+	eval "${1//-/_}=$!"
+}
+trained_rows() { "$WEIR" status --at $ledger --json > "$DIR/status.json" 2> /dev/null && jq -e ".rows >= $1" "$DIR/status.json" > /dev/null; }
+anew() {
+	for i in 0 1; do
+		eval "pid=\$server_$i"
+		kill -KILL $pid
+		wait $pid 2> /dev/null
+	done
+	serve 0
+	serve 1
+}
+# ended NAME WORD...: that worker ends with status 1 and a last line that has the words.
+ended() {
+	local name=$1 pid
+	eval "pid=\$${name//-/_}"
+	shift
+	wait_for 20 "$name to end" is_gone "$pid"
+	wait "$pid"
+	[ $? = 1 ] || fail "$name did not fail"
+	told "$@" "$DIR/$name.err"
+}
+
+serve 0
+serve 1
+work worker-0
+work worker-1
+wait_for 30 "the first rows" trained_rows 2000
+
+kill -KILL $server_1
+wait $server_1 2> /dev/null
+serve 1
+ended worker-0 "$RUN/server-1.sock" "log: memory" "start it anew"
+ended worker-1 "$RUN/server-1.sock" "log: memory" "start it anew"
+work worker-2
+ended worker-2 "$RUN/server-1.sock" "log: memory"
+
+anew
+work worker-3
+wait_for 30 "the first rows" trained_rows 2000
+kill -KILL $server_0
+wait $server_0 2> /dev/null
+serve 0
+ended worker-3 server-0 "log: memory" "start it anew"
+work worker-4
+ended worker-4 "server 0 was started again" "log: memory" "start it anew"
+
+anew
+work worker-5
+wait_for 30 "rows of a job begun anew" trained_rows 2000

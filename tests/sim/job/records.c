@@ -1,0 +1,98 @@
+/* The partitions' records as the coordinator has them, and for each replica in sync whether its log is whole: whether nothing is missing of what it ever
+ * acknowledged. A replica that has lost its log is whole again when the primary has taken it back in. */
+#include <string.h>
+
+#include "authority_format.h"
+#include "coord_sim.h"
+#include "job.h"
+#include "journal.h"
+
+enum { RECORDS = PARTITIONS + 1 /* the ledger's is the last */ };
+
+static struct {
+	struct replica_record of[RECORDS];
+	bool whole[RECORDS][SERVERS_MAX];
+	bool known[RECORDS];
+} records;
+
+const struct replica_record *records_get(uint32_t partition)
+{
+	return records.known[partition] ? &records.of[partition] : NULL;
+}
+
+static void on_change(void *arg, const struct coord_record *r)
+{
+	static const uint8_t uuid[16];
+	struct job *job = arg;
+	char prefix[WEIR_COORD_KEY_BYTES_MAX];
+	struct replica_record now;
+	enum authority_kind kind;
+	uint16_t p;
+	weir_error err = {0};
+	authority_prefix(uuid, 1, prefix);
+	if (!authority_key_read(prefix, r->key, PARTITIONS, &kind, &p) || kind != AUTHORITY_PARTITION)
+		return;
+	p = p == JOURNAL_LEDGER ? PARTITIONS : p;
+	if (!r->value || authority_unpack(r->value, r->value_bytes, r->mod_revision, &now, &err)) {
+		job_fail(job, "the record of partition %u is %s", p, r->value ? err.text : "gone");
+		return;
+	}
+	const struct replica_record *before = &records.of[p];
+	world_note("record of %u: epoch %llu, primary %u, %u in sync", p, (unsigned long long)now.epoch, now.primary, now.isr.count);
+	if (now.epoch < before->epoch ||
+	    (records.known[p] && now.epoch == before->epoch && now.primary != before->primary && now.primary != MEMBER_NONE))
+		job_fail(job, "partition %u: another primary, %u, in the same epoch %llu", p, now.primary, (unsigned long long)now.epoch);
+	if (now.primary != MEMBER_NONE && !member_set_has(&now.isr, now.primary))
+		job_fail(job, "partition %u: the primary %u is not in sync", p, now.primary);
+	for (uint32_t i = 0; i < now.isr.count; i++)
+		if (!records.known[p] || !member_set_has(&before->isr, now.isr.ids[i]))
+			records.whole[p][now.isr.ids[i]] = true;
+	job->failovers += before->epoch > 0 && now.epoch > before->epoch;
+	records.of[p] = now;
+	records.known[p] = true;
+}
+
+void records_begin(struct job *job)
+{
+	memset(&records, 0, sizeof records);
+	coord_sim_observe(on_change, job);
+}
+
+void records_lost_log(const struct actor *server)
+{
+	for (uint32_t p = 0; p < RECORDS; p++)
+		records.whole[p][server->index] = false;
+}
+
+/* Whether another replica in sync has everything. */
+static bool has_another(const struct job *job, uint32_t p, uint32_t server)
+{
+	const struct replica_record *r = &records.of[p];
+	for (uint32_t i = 0; i < r->isr.count; i++) {
+		const uint16_t m = r->isr.ids[i];
+		if (m != server && records.whole[p][m] && !job->cast[m].gone)
+			return true;
+	}
+	return false;
+}
+
+bool records_spare(const struct actor *server)
+{
+	for (uint32_t p = 0; p < RECORDS; p++) {
+		const struct replica_record *r = &records.of[p];
+		if (member_set_has(&r->isr, (uint16_t)server->index) && r->isr.count <= r->min_isr)
+			return false;
+	}
+	return true;
+}
+
+bool records_survive(const struct job *job, const struct actor *server)
+{
+	if (coord_sim_under_way(server->node))
+		return false; /* it may yet be alone */
+	for (uint32_t p = 0; p < RECORDS; p++)
+		if (!records.known[p] ||
+		    (member_set_has(&records.of[p].isr, (uint16_t)server->index) && !has_another(job, p, server->index)))
+			return false;
+	return true;
+}

@@ -1,0 +1,114 @@
+/* Whether partitions and the ledger have what they are to have once everything has healed: a primary that serves, and all the replicas that can be, in sync and level
+ * with it. If not, what is missing. */
+#include <string.h>
+
+#include "job.h"
+#include "partition.h"
+#include "placement.h"
+#include "replica_internal.h"
+#include "replication.h"
+#include "roles.h"
+#include "server_internal.h"
+
+static struct replication *driver_of(const struct server *s, uint32_t id)
+{
+	return id == PARTITIONS ? s->ledger_replication : roles_replication(s, (uint16_t)id);
+}
+
+/* NULL: its process is not there, or does not know the partition yet. */
+static const struct replica *replica_of(const struct actor *a, uint32_t id)
+{
+	const struct server *s = actor_server(a);
+	const struct replication *x = s ? driver_of(s, id) : NULL;
+	return x ? replication_replica(x) : NULL;
+}
+
+static const char *name_of(uint32_t id, char *out, size_t bytes)
+{
+	snprintf(out, bytes, id == PARTITIONS ? "the ledger" : "partition %u", id);
+	return out;
+}
+
+static uint32_t host_of(const struct job *job, uint32_t id, uint32_t i)
+{
+	return id == PARTITIONS ? i : placement_replica(id, i, job->servers);
+}
+
+/* NULL: it has everything that is committed, as far as that is known here. */
+static const char *lacks(const struct actor *a, uint32_t id)
+{
+	const struct server *s = actor_server(a);
+	if (!s)
+		return "does not serve";
+	if (!member_set_has(&records_get(id)->isr, (uint16_t)a->index))
+		return "is not in sync";
+	return id == PARTITIONS || partition_applied(s->partitions[id]) == invariants_committed(id) ? NULL : "is not level";
+}
+
+static bool is_settled(struct job *job, uint32_t id, char *why, size_t bytes)
+{
+	char name[32];
+	const struct replica_record *r = records_get(id);
+	name_of(id, name, sizeof name);
+	snprintf(why, bytes, "%s has no primary", name);
+	if (!r || r->primary == MEMBER_NONE)
+		return false;
+	const struct replica *primary = replica_of(job_server(job, r->primary), id);
+	snprintf(why, bytes, "the primary of %s, %u, does not serve", name, r->primary);
+	if (!primary || !replica_serves(primary))
+		return false;
+	for (uint32_t i = 0; i < job->replicas; i++) {
+		const struct actor *a = job_server(job, host_of(job, id, i));
+		const char *lack = a->gone ? NULL : lacks(a, id);
+		if (!lack)
+			continue;
+		snprintf(why, bytes, "%s of %s %s", a->name, name, lack);
+		return false;
+	}
+	return true;
+}
+
+bool settled_all(struct job *job, char *why, size_t bytes)
+{
+	for (uint32_t id = 0; id <= PARTITIONS; id++)
+		if (!is_settled(job, id, why, bytes))
+			return false;
+	return true;
+}
+
+/* --- For who reads a trace */
+
+static void tell_peers(const struct replica *r)
+{
+	for (uint32_t i = 0; r->primary && i < r->peers_count; i++) {
+		const struct replica_peer *p = &r->peers[i];
+		world_note("  to %u: %s%s%s, has %llu, next %llu, %u ticks behind", p->id,
+		           p->established ? "established" : "not established", p->snapshot ? ", takes a snapshot" : "",
+		           p->silent ? ", silent" : "", (unsigned long long)p->match, (unsigned long long)p->next, p->stalled_ticks);
+	}
+}
+
+static void tell_replica(const struct actor *a, uint32_t id)
+{
+	const struct replica *r = replica_of(a, id);
+	if (!r)
+		return;
+	world_note(" %s: %s%s%s, log %llu..%llu, committed %llu, promised %llu, record of epoch %llu and primary %u%s%s", a->name,
+	           r->primary ? "primary" : "follower", r->serving ? ", serves" : "", r->whole ? "" : ", not whole",
+	           (unsigned long long)r->first, (unsigned long long)r->last, (unsigned long long)r->commit,
+	           (unsigned long long)r->promised, (unsigned long long)r->record.epoch, r->record.primary, r->asking ? ", asks" : "",
+	           r->unsure ? ", unsure" : "");
+	tell_peers(r);
+}
+
+void settled_tell(struct job *job)
+{
+	char text[WEIR_ERROR_TEXT_BYTES];
+	for (uint32_t id = 0; id <= PARTITIONS; id++) {
+		if (is_settled(job, id, text, sizeof text))
+			continue;
+		world_note("%s", text);
+		for (uint32_t i = 0; i < job->servers; i++)
+			tell_replica(job_server(job, i), id);
+	}
+}

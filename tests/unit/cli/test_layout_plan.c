@@ -1,0 +1,147 @@
+/* Plans of moves: what they leave where, how many they are, and that no partition ever has fewer replicas. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmocka_check.h"
+#include "layout.h"
+
+enum { PARTITIONS = 24 };
+
+static struct layout *layout_of(uint32_t servers, uint32_t used, uint32_t replicas)
+{
+	struct layout *l = calloc(1, sizeof *l);
+	assert_non_null(l);
+	*l = (struct layout){.replicas = replicas, .servers_count = servers, .partitions_count = PARTITIONS};
+	for (uint32_t i = 0; i < servers; i++)
+		l->lives[i] = true;
+	for (uint32_t p = 0; p < PARTITIONS; p++) {
+		struct layout_partition *x = &l->partitions[p];
+		x->primary = (uint16_t)(p % used);
+		for (uint32_t i = 0; i < replicas; i++)
+			member_set_add(&x->hosts, (uint16_t)((p + i) % used));
+		x->in_sync = x->hosts;
+	}
+	return l;
+}
+
+/* What the servers make of a plan. */
+static void carry_out(struct layout *l, const struct layout_plan *plan)
+{
+	for (uint32_t i = 0; i < plan->count; i++) {
+		const struct layout_goal *g = &plan->goals[i];
+		struct layout_partition *p = &l->partitions[g->partition];
+		assert_int_equal(g->hosts.count, l->replicas);
+		assert_true(member_set_has(&g->hosts, g->primary));
+		*p = (struct layout_partition){.primary = g->primary, .in_sync = g->hosts, .hosts = g->hosts};
+		assert_true(layout_is_reached(l, g));
+	}
+}
+
+static void assert_loads(const struct layout *l, uint32_t server, uint32_t replicas_min, uint32_t replicas_max,
+                         uint32_t primaries_min, uint32_t primaries_max)
+{
+	uint32_t replicas = 0, primaries = 0;
+	for (uint32_t p = 0; p < l->partitions_count; p++) {
+		replicas += member_set_has(&l->partitions[p].hosts, (uint16_t)server);
+		primaries += l->partitions[p].primary == server;
+	}
+	assert_in_range(replicas, replicas_min, replicas_max);
+	assert_in_range(primaries, primaries_min, primaries_max);
+}
+
+static void a_move_takes_the_primarys_place(void **state)
+{
+	(void)state;
+	struct layout *l = layout_of(3, 3, 2);
+	struct layout_plan *plan = calloc(1, sizeof *plan);
+	weir_error err = {0};
+	CHECK_OK(layout_plan_move(plan, l, 0, 2, &err), err); /* of 0 and 1 */
+	assert_int_equal(plan->count, 1);
+	assert_true(plan->goals[0].primary == 2 && member_set_has(&plan->goals[0].hosts, 1));
+	carry_out(l, plan);
+	CHECK_OK(layout_plan_move(plan, l, 0, 2, &err), err);
+	assert_int_equal(plan->count, 0);
+	CHECK_OK(layout_plan_move(plan, l, 0, 1, &err), err); /* a replica */
+	assert_true(plan->goals[0].primary == 1 && member_set_equal(&plan->goals[0].hosts, &l->partitions[0].hosts));
+	assert_int_equal(layout_plan_move(plan, l, PARTITIONS, 1, &err), WEIR_E_NOT_FOUND);
+	l->lives[0] = false;
+	assert_int_equal(layout_plan_move(plan, l, 0, 0, &err), WEIR_E_NOT_FOUND);
+	free(plan);
+	free(l);
+}
+
+static void a_drained_server_leaves_equal_loads(void **state)
+{
+	(void)state;
+	for (uint32_t replicas = 2; replicas <= 3; replicas++) {
+		struct layout *l = layout_of(4, 4, replicas);
+		struct layout_plan *plan = calloc(1, sizeof *plan);
+		weir_error err = {0};
+		CHECK_OK(layout_plan_drain(plan, l, 1, &err), err);
+		assert_in_range(plan->count, PARTITIONS * replicas / 4, PARTITIONS);
+		carry_out(l, plan);
+		assert_loads(l, 1, 0, 0, 0, 0);
+		for (uint32_t i = 0; i < 4; i += 1 + (i == 0))
+			assert_loads(l, i, PARTITIONS * replicas / 3, PARTITIONS * replicas / 3, PARTITIONS / 3 - 1, PARTITIONS / 3 + 1);
+		CHECK_OK(layout_plan_drain(plan, l, 1, &err), err);
+		assert_int_equal(plan->count, 0);
+		free(plan);
+		free(l);
+	}
+}
+
+static void replicas_without_a_place_are_not_drained(void **state)
+{
+	(void)state;
+	struct layout *l = layout_of(3, 3, 2);
+	struct layout_plan *plan = calloc(1, sizeof *plan);
+	weir_error err = {0};
+	l->lives[2] = false;
+	assert_int_equal(layout_plan_drain(plan, l, 0, &err), WEIR_E_STATE);
+	assert_non_null(strstr(err.text, "too few servers"));
+	free(plan);
+	free(l);
+}
+
+static void added_servers_get_their_share_in_few_moves(void **state)
+{
+	(void)state;
+	struct layout *l = layout_of(4, 3, 2);
+	struct layout_plan *plan = calloc(1, sizeof *plan);
+	weir_error err = {0};
+	CHECK_OK(layout_plan_rebalance(plan, l, &err), err);
+	carry_out(l, plan);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_loads(l, i, PARTITIONS * 2 / 4, PARTITIONS * 2 / 4, PARTITIONS / 4 - 1, PARTITIONS / 4 + 1);
+	assert_in_range(plan->count, PARTITIONS * 2 / 4, PARTITIONS * 2 / 4 + 3); /* replicas that must move; a few roles */
+	CHECK_OK(layout_plan_rebalance(plan, l, &err), err);
+	assert_int_equal(plan->count, 0);
+	free(plan);
+	free(l);
+}
+
+static void what_lies_well_stays(void **state)
+{
+	(void)state;
+	for (uint32_t servers = 2; servers <= 6; servers++) {
+		struct layout *l = layout_of(servers, servers, 2);
+		struct layout_plan *plan = calloc(1, sizeof *plan);
+		weir_error err = {0};
+		CHECK_OK(layout_plan_rebalance(plan, l, &err), err);
+		assert_int_equal(plan->count, 0);
+		free(plan);
+		free(l);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_move_takes_the_primarys_place),
+	    cmocka_unit_test(a_drained_server_leaves_equal_loads),
+	    cmocka_unit_test(replicas_without_a_place_are_not_drained),
+	    cmocka_unit_test(added_servers_get_their_share_in_few_moves),
+	    cmocka_unit_test(what_lies_well_stays),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,510 @@
+/* Partitions move between servers while clients push whole numbers into them: nothing is lost, nothing counts twice, and a move is no more than a pause, whoever
+ * dies in the middle of it. */
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "cmocka_check.h"
+#include "coord_memory.h"
+#include "faulty_disk.h"
+#include "folder.h"
+#include "integer_trainer.h"
+#include "layout.h"
+#include "placement.h"
+#include "server_internal.h"
+
+enum { SERVERS = 3, PARTITIONS = 6, MOVES = 50, KEYS_PUSHED = 24, PUSHES_MAX = 400000, QUIET_MS = 60000 };
+
+/* --- Pushing, one batch after the other */
+
+struct push {
+	int64_t from_ns, to_ns;
+};
+
+struct pusher {
+	weir_client *client;
+	uint32_t table;
+	pthread_t id;
+	_Atomic bool stop;
+	_Atomic uint32_t count; /* of what is in `pushes` */
+	struct push *pushes;    /* (PUSHES_MAX) */
+	float sum;              /* pushed into every key */
+	weir_status status;
+	weir_error err;
+};
+
+struct world {
+	struct cluster cluster;
+	struct faulty_disk *disks[CLUSTER_SERVERS_MAX];
+	struct disk *promises[CLUSTER_SERVERS_MAX];
+	struct layout_asker *asker;
+	struct layout layout;
+	struct layout_plan plan;
+	struct pusher pusher;
+};
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static weir_status push_one(struct pusher *p, const weir_unit *u, uint32_t batch)
+{
+	uint64_t keys[KEYS_PUSHED];
+	float add[KEYS_PUSHED * WIDTH];
+	const weir_batch id = {.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
+	const float value = (float)(batch % 3 + 1);
+	struct push *at = &p->pushes[atomic_load(&p->count)];
+	weir_ticket ticket;
+	for (uint32_t i = 0; i < KEYS_PUSHED; i++)
+		keys[i] = i;
+	for (uint32_t i = 0; i < KEYS_PUSHED * WIDTH; i++)
+		add[i] = -value;
+	const weir_push_item item = {.table = p->table, .keys = keys, .rows = KEYS_PUSHED, .values = add};
+	at->from_ns = now_ns();
+	weir_status status = weir_push(p->client, &id, &item, 1, NULL, NULL, NULL, &ticket, &p->err);
+	if (!status)
+		status = weir_wait(p->client, ticket, PATIENCE_MS, &p->err);
+	at->to_ns = now_ns();
+	p->sum += value;
+	atomic_fetch_add(&p->count, 1);
+	return status;
+}
+
+static bool is_over(struct pusher *p)
+{
+	return atomic_load(&p->stop) || atomic_load(&p->count) == PUSHES_MAX;
+}
+
+static void *pusher_main(void *arg)
+{
+	struct pusher *p = arg;
+	while (!p->status && !is_over(p)) {
+		weir_unit u = {0};
+		p->status = weir_unit_lease(p->client, &u, PATIENCE_MS, &p->err);
+		if (!p->status)
+			p->status = weir_unit_begin(p->client, &u, WEIR_UNIT_BATCHES_MAX, &p->err);
+		uint32_t batch = 0;
+		while (!p->status && !is_over(p) && batch < WEIR_UNIT_BATCHES_MAX)
+			p->status = push_one(p, &u, batch++);
+		if (!p->status && batch == WEIR_UNIT_BATCHES_MAX)
+			p->status = weir_unit_commit(p->client, &u, &p->err);
+	}
+	return NULL;
+}
+
+static void start_pushing(struct world *w)
+{
+	struct pusher *p = &w->pusher;
+	p->client = cluster_trainer(&w->cluster, "pusher", PUSHES_MAX / WEIR_UNIT_BATCHES_MAX + 1);
+	p->table = cluster_table(p->client, "rows", WEIR_EMBEDDING, WIDTH, (weir_mode){WEIR_ASYNC});
+	p->pushes = malloc(PUSHES_MAX * sizeof *p->pushes);
+	assert_non_null(p->pushes);
+	assert_int_equal(pthread_create(&p->id, NULL, pusher_main, p), 0);
+}
+
+/* A few pushes more than there are: whatever has moved was pushed into since. */
+static void await_pushes(struct world *w, uint32_t count)
+{
+	const uint32_t until = atomic_load(&w->pusher.count) + count;
+	while (atomic_load(&w->pusher.count) < until) {
+		if (w->pusher.status)
+			fail_msg("%s: %s", weir_status_name(w->pusher.status), w->pusher.err.text);
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	}
+}
+
+/* All were answered, and every key has the sum of all, once. */
+static void stop_pushing(struct world *w)
+{
+	struct pusher *p = &w->pusher;
+	uint64_t keys[KEYS_PUSHED];
+	float rows[KEYS_PUSHED * WIDTH];
+	weir_ticket ticket;
+	weir_error err = {0};
+	atomic_store(&p->stop, true);
+	pthread_join(p->id, NULL);
+	assert_ok(p->status, &p->err);
+	for (uint32_t i = 0; i < KEYS_PUSHED; i++)
+		keys[i] = i;
+	weir_pull_item pull = {.table = p->table, .keys = keys, .rows = KEYS_PUSHED, .values = rows};
+	assert_ok(weir_pull(p->client, NULL, &pull, 1, NULL, NULL, &ticket, &err), &err);
+	assert_ok(weir_wait(p->client, ticket, PATIENCE_MS, &err), &err);
+	for (uint32_t i = 0; i < KEYS_PUSHED * WIDTH; i++)
+		assert_true(rows[i] == p->sum);
+	const struct audit a = cluster_audit(&w->cluster);
+	assert_int_equal(a.twice, 0);
+	assert_int_equal(a.applied, (uint64_t)PARTITIONS * atomic_load(&p->count));
+	assert_int_equal(a.workers_lost, 0);
+	weir_abandon(p->client);
+	free(p->pushes);
+}
+
+/* --- The job */
+
+static struct world *open_world(uint32_t replicas, uint32_t executors, const char *folder)
+{
+	struct world *w = calloc(1, sizeof *w);
+	weir_error err = {0};
+	assert_non_null(w);
+	for (uint32_t i = 0; i < CLUSTER_SERVERS_MAX; i++)
+		w->promises[i] = faulty_disk_interface(w->disks[i] = faulty_disk_create());
+	cluster_start(&w->cluster, &(struct cluster_options){.servers = SERVERS,
+	                                                     .partitions = PARTITIONS,
+	                                                     .executors = executors,
+	                                                     .passes = 1,
+	                                                     .replicas = replicas,
+	                                                     .folder = folder,
+	                                                     .memory_budget_bytes = folder ? 256u << 20 : 0,
+	                                                     .promises = folder ? NULL : w->promises});
+	CHECK_OK(layout_open(&w->asker, w->cluster.rpc, "memory:0", &err), err);
+	return w;
+}
+
+static void close_world(struct world *w)
+{
+	layout_close(w->asker);
+	cluster_stop(&w->cluster);
+	for (uint32_t i = 0; i < CLUSTER_SERVERS_MAX; i++)
+		faulty_disk_destroy(w->disks[i]);
+	free(w);
+}
+
+static const struct layout *look(struct world *w)
+{
+	weir_error err = {0};
+	CHECK_OK(layout_ask(w->asker, &w->layout, &err), err);
+	return &w->layout;
+}
+
+/* Every partition has a primary, and all replicas in sync. */
+static void await_whole(struct world *w)
+{
+	const int64_t until = now_ns() + (int64_t)QUIET_MS * 1000000;
+	bool whole = false;
+	while (!whole) {
+		const struct layout *l = look(w);
+		whole = true;
+		for (uint32_t p = 0; p < l->partitions_count; p++)
+			whole &=
+			    l->partitions[p].primary != MEMBER_NONE && member_set_equal(&l->partitions[p].in_sync, &l->partitions[p].hosts);
+		if (!whole && now_ns() > until)
+			fail_msg("some partition has no primary, or not all its replicas");
+		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+	}
+}
+
+static void carry_out(struct world *w)
+{
+	weir_error err = {0};
+	CHECK_OK(layout_carry_out(w->asker, &w->plan, QUIET_MS, NULL, NULL, &err), err);
+}
+
+static void rebalance(struct world *w)
+{
+	weir_error err = {0};
+	CHECK_OK(layout_plan_rebalance(&w->plan, look(w), &err), err);
+	carry_out(w);
+}
+
+static void move(struct world *w, uint32_t partition, uint32_t to)
+{
+	weir_error err = {0};
+	CHECK_OK(layout_plan_move(&w->plan, look(w), partition, to, &err), err);
+	carry_out(w);
+}
+
+/* What a server has of all partitions; it may have been taken before the server has deleted what has moved away. */
+struct holding {
+	struct server *server;
+	uint32_t partitions; /* with entries in their logs */
+	sem_t counted;
+};
+
+static void count_here(struct executor *e, void *arg)
+{
+	struct holding *h = arg;
+	struct server *s = e->server;
+	for (uint32_t p = 0; p < s->options.partitions; p++) {
+		struct log *log = s->partitions[p] && server_executor(s, p) == e ? partition_log(s->partitions[p]) : NULL;
+		h->partitions += log && log->ops->last(log) > 0;
+	}
+}
+
+static void say_counted(struct executor *e, void *arg)
+{
+	(void)e;
+	sem_post(&((struct holding *)arg)->counted);
+}
+
+static uint32_t partitions_held(struct server *s)
+{
+	struct holding h = {.server = s};
+	sem_init(&h.counted, 0, 0);
+	assert_int_equal(server_tour(s, count_here, say_counted, &h), WEIR_OK);
+	while (sem_wait(&h.counted) != 0)
+		;
+	sem_destroy(&h.counted);
+	return h.partitions;
+}
+
+static void await_held(struct server *s, uint32_t partitions)
+{
+	const int64_t until = now_ns() + (int64_t)QUIET_MS * 1000000;
+	uint32_t held;
+	while ((held = partitions_held(s)) != partitions) {
+		if (now_ns() > until)
+			fail_msg("%s has %u partitions, not %u", s->name, held, partitions);
+		nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+	}
+}
+
+/* A server without a replica of it. */
+static uint32_t absent(const struct layout *l, uint32_t partition)
+{
+	uint32_t server = 0;
+	while (member_set_has(&l->partitions[partition].hosts, (uint16_t)server))
+		server++;
+	return server;
+}
+
+/* --- What a move costs */
+
+static int by_size(const void *a, const void *b)
+{
+	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return (x > y) - (x < y);
+}
+
+/* The slowest push that was under way between the two moments. */
+static int64_t slowest(const struct pusher *p, int64_t from_ns, int64_t to_ns)
+{
+	int64_t worst = 0;
+	for (uint32_t i = 0; i < atomic_load(&p->count); i++) {
+		const struct push *x = &p->pushes[i];
+		if (x->from_ns <= to_ns && x->to_ns >= from_ns && x->to_ns - x->from_ns > worst)
+			worst = x->to_ns - x->from_ns;
+	}
+	return worst;
+}
+
+static void print_times(const char *what, int64_t *ns, uint32_t count)
+{
+	qsort(ns, count, sizeof *ns, by_size);
+	printf("%s of %u moves: p50 %.1f ms, p99 %.1f ms, worst %.1f ms\n", what, count, (double)ns[count / 2] / 1e6,
+	       (double)ns[count * 99 / 100] / 1e6, (double)ns[count - 1] / 1e6);
+}
+
+/* --- Tests */
+
+/* Each partition to the server that has no replica of it, again and again. */
+static void partitions_move_while_they_are_pushed_into(void **state)
+{
+	(void)state;
+	struct world *w = open_world(2, 2, NULL);
+	int64_t pauses[MOVES], whole[MOVES];
+	start_pushing(w);
+	await_whole(w);
+	await_pushes(w, 100);
+	for (uint32_t i = 0; i < MOVES; i++) {
+		const uint32_t to = absent(look(w), i % PARTITIONS);
+		const int64_t from_ns = now_ns();
+		move(w, i % PARTITIONS, to);
+		whole[i] = now_ns() - from_ns;
+		await_pushes(w, 3);
+		pauses[i] = slowest(&w->pusher, from_ns, now_ns());
+	}
+	print_times("longest push", pauses, MOVES);
+	print_times("all", whole, MOVES);
+	assert_true(pauses[MOVES - 1] < (int64_t)10000 * 1000000); /* a busy machine may take long; not for ever */
+	stop_pushing(w);
+	close_world(w);
+}
+
+static void a_role_moves_between_replicas(void **state)
+{
+	(void)state;
+	struct world *w = open_world(2, 1, NULL);
+	start_pushing(w);
+	await_whole(w);
+	for (uint32_t i = 0; i < 8; i++) {
+		const struct layout_partition p = look(w)->partitions[0];
+		const uint16_t other = p.hosts.ids[p.hosts.ids[0] == p.primary];
+		move(w, 0, other);
+		assert_int_equal(look(w)->partitions[0].primary, other);
+		assert_true(member_set_equal(&w->layout.partitions[0].hosts, &p.hosts));
+	}
+	stop_pushing(w);
+	close_world(w);
+}
+
+static void a_drained_server_has_nothing(void **state)
+{
+	(void)state;
+	struct world *w = open_world(2, 2, NULL);
+	weir_error err = {0};
+	start_pushing(w);
+	await_whole(w);
+	await_pushes(w, 50);
+	CHECK_OK(layout_plan_drain(&w->plan, look(w), 2, &err), err);
+	carry_out(w);
+	await_held(w->cluster.servers[2], 0);
+	await_pushes(w, 50);
+	for (uint32_t p = 0; p < PARTITIONS; p++)
+		assert_false(member_set_has(&look(w)->partitions[p].in_sync, 2));
+	rebalance(w);
+	await_held(w->cluster.servers[2], 2 * PARTITIONS / SERVERS);
+	await_pushes(w, 50);
+	stop_pushing(w);
+	close_world(w);
+}
+
+/* It knows nothing but who the others are; its tables and its share come from them. */
+static void an_added_server_takes_its_share(void **state)
+{
+	(void)state;
+	struct world *w = open_world(2, 2, NULL);
+	start_pushing(w);
+	await_whole(w);
+	await_pushes(w, 50);
+	cluster_start_server(&w->cluster, SERVERS);
+	while (!look(w)->lives[SERVERS])
+		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+	rebalance(w);
+	await_held(w->cluster.servers[SERVERS], 2 * PARTITIONS / (SERVERS + 1));
+	await_pushes(w, 50);
+	uint32_t primaries = 0;
+	for (uint32_t p = 0; p < PARTITIONS; p++)
+		primaries += look(w)->partitions[p].primary == SERVERS;
+	assert_true(primaries > 0);
+	stop_pushing(w);
+	close_world(w);
+}
+
+/* --- Whoever dies */
+
+enum { ROUNDS = 8, STEP_MS = 50 };
+
+/* Begins it, and looks on for so long; it may be done by then. */
+static void begin_move(struct world *w, uint32_t partition, uint32_t to, uint32_t ms)
+{
+	weir_error err = {0};
+	CHECK_OK(layout_plan_move(&w->plan, look(w), partition, to, &err), err);
+	const weir_status status = layout_carry_out(w->asker, &w->plan, ms, NULL, NULL, &err);
+	if (status && status != WEIR_E_TIMEOUT)
+		fail_msg("partition %u to server %u: %s", partition, to, err.text);
+}
+
+/* A partition whose primary is `from`, to a server that has no replica of it, and is `to` unless that is MEMBER_NONE. */
+static bool choose(struct world *w, uint32_t from, uint32_t to, uint32_t *partition, uint32_t *target)
+{
+	const struct layout *l = look(w);
+	for (*partition = 0; *partition < l->partitions_count; (*partition)++) {
+		const struct layout_partition *p = &l->partitions[*partition];
+		for (*target = 0; *target < SERVERS; (*target)++)
+			if ((p->primary == from || from == MEMBER_NONE) && (*target == to || to == MEMBER_NONE) &&
+			    !member_set_has(&p->hosts, (uint16_t)*target))
+				return true;
+	}
+	return false;
+}
+
+/* Server 1 is the source of the moves, or their target, and dies a little later in each. The ledger is on server 0. */
+static void moves_outlive(struct world *w, bool source)
+{
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		uint32_t partition, to;
+		rebalance(w);
+		if (!choose(w, source ? 1 : MEMBER_NONE, source ? MEMBER_NONE : 1, &partition, &to))
+			fail_msg("round %u: no partition can be moved %s server 1", i, source ? "from" : "to");
+		begin_move(w, partition, to, 1 + i * STEP_MS);
+		cluster_kill_server(&w->cluster, 1);
+		if (source)
+			carry_out(w); /* without it */
+		cluster_start_server(&w->cluster, 1);
+		carry_out(w);
+		await_whole(w);
+		await_pushes(w, 5);
+	}
+}
+
+static void moves_outlive_their_source(void **state)
+{
+	(void)state;
+	struct world *w = open_world(2, 2, NULL);
+	start_pushing(w);
+	await_whole(w);
+	moves_outlive(w, true);
+	stop_pushing(w);
+	close_world(w);
+}
+
+static void moves_outlive_their_target(void **state)
+{
+	(void)state;
+	struct world *w = open_world(2, 2, NULL);
+	start_pushing(w);
+	await_whole(w);
+	moves_outlive(w, false);
+	stop_pushing(w);
+	close_world(w);
+}
+
+/* What has moved to it is there after a restart, what has moved away is not. */
+static void moved_partitions_are_on_disk(void **state)
+{
+	(void)state;
+	char folder[FOLDER_BYTES];
+	folder_create(folder);
+	struct world *w = open_world(2, 2, folder);
+	start_pushing(w);
+	await_whole(w);
+	moves_outlive(w, false);
+	moves_outlive(w, true);
+	stop_pushing(w);
+	close_world(w);
+	folder_remove(folder);
+}
+
+static void moves_outlive_a_silent_coordinator(void **state)
+{
+	(void)state;
+	struct world *w = open_world(2, 2, NULL);
+	start_pushing(w);
+	await_whole(w);
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		uint32_t partition, to;
+		assert_true(choose(w, MEMBER_NONE, MEMBER_NONE, &partition, &to));
+		begin_move(w, (partition + i) % PARTITIONS, to, 1 + i * STEP_MS);
+		coord_memory_down(w->cluster.coordinator, true);
+		for (uint32_t ms = 0; ms < 1500; ms += 10) { /* more than servers wait for an answer */
+			coord_memory_run(w->cluster.coordinator);
+			nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+		}
+		coord_memory_down(w->cluster.coordinator, false);
+		coord_memory_run(w->cluster.coordinator);
+		carry_out(w);
+		await_whole(w);
+	}
+	stop_pushing(w);
+	close_world(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(partitions_move_while_they_are_pushed_into),
+	    cmocka_unit_test(a_role_moves_between_replicas),
+	    cmocka_unit_test(a_drained_server_has_nothing),
+	    cmocka_unit_test(an_added_server_takes_its_share),
+	    cmocka_unit_test(moves_outlive_their_source),
+	    cmocka_unit_test(moves_outlive_their_target),
+	    cmocka_unit_test(moves_outlive_a_silent_coordinator),
+	    cmocka_unit_test(moved_partitions_are_on_disk),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

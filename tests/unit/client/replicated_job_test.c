@@ -1,0 +1,337 @@
+/* A job whose partitions have replicas loses servers while trainers work: every batch counts once, and nobody is told of more than a pause. */
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "cmocka_check.h"
+#include "faulty_disk.h"
+#include "folder.h"
+#include "integer_trainer.h"
+#include "placement.h"
+#include "replication.h"
+#include "roles.h"
+#include "server_internal.h"
+
+enum { SERVERS = 3, PARTITIONS = 6, TRAINERS = 2, STALENESS_MS = 2000 };
+#define ENOUGH_BYTES ((uint64_t)UNITS * BATCHES * DENSE * sizeof(float) / 4) /* a quarter of the job's */
+
+static uint64_t bytes_pushed(const struct cluster *c)
+{
+	uint64_t sum = 0;
+	for (uint32_t i = 0; i < SERVERS; i++)
+		sum += atomic_load(&c->servers[i]->bytes_pushed);
+	return sum;
+}
+
+struct killer {
+	struct cluster *cluster;
+	uint32_t server;
+	pthread_t id;
+};
+
+/* In the midst of the job's work. */
+static void *killer_main(void *arg)
+{
+	const struct killer *k = arg;
+	while (bytes_pushed(k->cluster) < ENOUGH_BYTES)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	cluster_kill_server(k->cluster, k->server);
+	return NULL;
+}
+
+struct servers {
+	struct cluster cluster;
+	struct faulty_disk *disks[SERVERS];
+	struct disk *promises[SERVERS];
+};
+
+/* options: but for what all have in common. */
+static void servers_open(struct servers *s, struct cluster_options options)
+{
+	for (uint32_t i = 0; i < SERVERS; i++)
+		s->promises[i] = faulty_disk_interface(s->disks[i] = faulty_disk_create());
+	options.servers = SERVERS;
+	options.partitions = PARTITIONS;
+	options.executors = 2;
+	options.promises = options.folder ? NULL : s->promises;
+	cluster_start(&s->cluster, &options);
+}
+
+static void servers_close(struct servers *s)
+{
+	cluster_stop(&s->cluster);
+	for (uint32_t i = 0; i < SERVERS; i++)
+		faulty_disk_destroy(s->disks[i]);
+}
+
+/* Pulls that replicas have answered which are not primary. */
+static uint64_t reads_elsewhere(const struct servers *s, uint32_t table)
+{
+	uint64_t sum = 0;
+	for (uint32_t i = 0; i < SERVERS; i++)
+		for (uint32_t p = 0; s->cluster.servers[i] && p < s->cluster.partitions; p++) {
+			const struct partition *here = s->cluster.servers[i]->partitions[p];
+			if (here && placement_server(p, SERVERS) != i)
+				sum += atomic_load(&partition_table_get_counters(here, table)->pulls);
+		}
+	return sum;
+}
+
+static void train_while_a_server_dies(uint32_t server, struct cluster_options options, weir_mode mode)
+{
+	struct servers s;
+	struct trainer_thread trainers[TRAINERS];
+	struct killer killer = {.cluster = &s.cluster, .server = server};
+	servers_open(&s, options);
+	threads_open(trainers, TRAINERS, &s.cluster, mode);
+	assert_int_equal(pthread_create(&killer.id, NULL, killer_main, &killer), 0);
+	threads_train(trainers, TRAINERS);
+	pthread_join(killer.id, NULL);
+	assert_int_equal(cluster_audit(&s.cluster).workers_lost, 0);
+	assert_audit(&s.cluster);
+	if (mode.kind == WEIR_ASYNC)
+		assert_sums(&trainers[0].trainer);
+	else
+		assert_int_equal(cluster_audit(&s.cluster).dropped, 0);
+	threads_close(trainers, TRAINERS);
+	servers_close(&s);
+}
+
+/* The first one has the ledger, too. */
+static void asynchronous_pushes_outlive_their_server(void **state)
+{
+	(void)state;
+	for (uint32_t server = 0; server < SERVERS; server++)
+		train_while_a_server_dies(server, (struct cluster_options){.replicas = 2}, (weir_mode){WEIR_ASYNC});
+}
+
+static void steps_outlive_a_server(void **state)
+{
+	(void)state;
+	for (uint32_t server = 0; server < 2; server++)
+		train_while_a_server_dies(server, (struct cluster_options){.replicas = 2}, (weir_mode){WEIR_SYNC});
+}
+
+static void three_replicas_outlive_a_server(void **state)
+{
+	(void)state;
+	train_while_a_server_dies(2, (struct cluster_options){.replicas = 3}, (weir_mode){WEIR_ASYNC});
+}
+
+/* The others have its partitions, or soon will. */
+static void tables_are_registered_while_a_server_is_dead(void **state)
+{
+	(void)state;
+	struct servers s;
+	struct trainer_thread trainers[TRAINERS];
+	servers_open(&s, (struct cluster_options){.replicas = 2});
+	cluster_kill_server(&s.cluster, 1);
+	threads_open(trainers, TRAINERS, &s.cluster, (weir_mode){WEIR_ASYNC});
+	threads_train(trainers, TRAINERS);
+	assert_audit(&s.cluster);
+	assert_sums(&trainers[0].trainer);
+	threads_close(trainers, TRAINERS);
+	servers_close(&s);
+}
+
+/* --- What a primary alone has */
+
+struct stop {
+	struct executor *executor;
+	sem_t done;
+};
+
+static void stop_replication(void *arg)
+{
+	struct stop *x = arg;
+	struct server *s = x->executor->server;
+	for (uint16_t p = 0; p < s->options.partitions; p++)
+		if (roles_replication(s, p) && server_executor(s, p) == x->executor)
+			replication_stop(roles_replication(s, p));
+	sem_post(&x->done);
+}
+
+/* From here on it ships nothing and commits nothing; that it is alive is still heard. */
+static void cut_off(struct server *s)
+{
+	for (uint32_t i = 0; i < s->options.executors; i++) {
+		struct stop x = {.executor = &s->executors[i]};
+		sem_init(&x.done, 0, 0);
+		rpc_loop_post(x.executor->loop, stop_replication, &x);
+		while (sem_wait(&x.done) != 0)
+			;
+		sem_destroy(&x.done);
+	}
+}
+
+static void await_pushes(weir_client *c)
+{
+	weir_stats stats;
+	do {
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+		weir_get_stats(c, &stats);
+	} while (stats.pushes_in_flight > 0);
+}
+
+/* A push is answered that its primary alone has, and so is gone when it dies. */
+static void what_a_primary_alone_had_is_done_again(struct cluster_options options)
+{
+	enum { PRIMARY = 1 };
+	struct servers s;
+	struct trainer t;
+	weir_unit u;
+	weir_error err = {0};
+	weir_status status = WEIR_OK;
+	options.ack = PARTITION_ACK_PRIMARY;
+	servers_open(&s, options);
+	trainer_open(&t, &s.cluster, "worker", (weir_mode){WEIR_ASYNC});
+	trainer_lease(&t, &u);
+	assert_ok(run_batch(&t, &u, 0, &err), &err);
+	await_pushes(t.client);
+	cut_off(s.cluster.servers[PRIMARY]);
+	assert_ok(push_batch(&t, &u, 1, &err), &err);
+	await_pushes(t.client);
+	cluster_kill_server(&s.cluster, PRIMARY);
+	for (uint32_t batch = 2; batch < BATCHES && !status; batch++)
+		status = push_batch(&t, &u, batch, &err);
+	if (!status)
+		status = weir_unit_commit(t.client, &u, &err);
+	assert_int_equal(status, WEIR_E_STALE);
+	assert_ok(weir_rejoin(t.client, &err), &err);
+	finish_by(&t, &s.cluster);
+	assert_sums(&t);
+	trainer_close(&t);
+	servers_close(&s);
+}
+
+static void pushes_answered_by_a_primary_alone_are_done_again(void **state)
+{
+	(void)state;
+	what_a_primary_alone_had_is_done_again((struct cluster_options){.replicas = 2});
+	what_a_primary_alone_had_is_done_again((struct cluster_options){.replicas = 3});
+}
+
+static void pushes_that_were_sent_are_done_again(void **state)
+{
+	(void)state;
+	what_a_primary_alone_had_is_done_again((struct cluster_options){.replicas = 2, .ack_sent = true});
+}
+
+/* --- Reads */
+
+static void reads_from_all_replicas_outlive_a_server(void **state)
+{
+	(void)state;
+	train_while_a_server_dies(1, (struct cluster_options){.replicas = 2, .read_staleness_ms = STALENESS_MS},
+	                          (weir_mode){WEIR_ASYNC});
+	train_while_a_server_dies(2, (struct cluster_options){.replicas = 3, .read_staleness_ms = STALENESS_MS},
+	                          (weir_mode){WEIR_SYNC});
+}
+
+/* Value 0 of a row. */
+static float read_row(struct trainer *t, uint64_t key)
+{
+	float row[WIDTH];
+	const weir_pull_item item = {.table = t->embedding, .keys = &key, .rows = 1, .values = row};
+	weir_ticket ticket;
+	weir_error err = {0};
+	assert_ok(weir_pull(t->client, NULL, &item, 1, NULL, NULL, &ticket, &err), &err);
+	assert_ok(weir_wait(t->client, ticket, PATIENCE_MS, &err), &err);
+	return row[0];
+}
+
+/* A key of the embedding table in a partition that the server begins as primary of. */
+static uint64_t key_at(const struct trainer *t, uint32_t server)
+{
+	uint64_t key = 0;
+	while (placement_server(placement_embedding(t->embedding, key, PARTITIONS), SERVERS) != server)
+		key++;
+	return key;
+}
+
+/* One row, which each batch changes by 1, is read at once, from one replica after another, while its primary dies. */
+static void who_has_pushed_reads_it_everywhere(void **state)
+{
+	(void)state;
+	enum { READS = 4, PRIMARY = 1 };
+	struct servers s;
+	struct trainer t;
+	weir_unit u;
+	weir_error err = {0};
+	float expected = 0;
+	servers_open(&s, (struct cluster_options){.replicas = SERVERS, .read_staleness_ms = STALENESS_MS});
+	trainer_open(&t, &s.cluster, "worker", (weir_mode){WEIR_ASYNC});
+	const uint64_t key = key_at(&t, PRIMARY);
+	for (uint32_t unit = 0; unit < UNITS; unit++) {
+		while (reads_elsewhere(&s, t.embedding) <= unit) /* replicas are in sync, and their streams open */
+			(void)read_row(&t, key);
+		trainer_lease(&t, &u);
+		for (uint32_t batch = 0; batch < BATCHES; batch++) {
+			const float add[WIDTH] = {-1};
+			const weir_batch id = {.pass = u.pass, .unit = u.unit, .batch = batch, .attempt = u.attempt};
+			const weir_push_item item = {.table = t.embedding, .keys = &key, .rows = 1, .values = add};
+			weir_ticket ticket;
+			assert_ok(weir_push(t.client, &id, &item, 1, NULL, NULL, NULL, &ticket, &err), &err);
+			if (unit == UNITS / 2 && batch == BATCHES / 2)
+				cluster_kill_server(&s.cluster, PRIMARY);
+			assert_ok(weir_wait(t.client, ticket, PATIENCE_MS, &err), &err);
+			expected++;
+			for (uint32_t i = 0; i < READS; i++)
+				assert_true(read_row(&t, key) == expected);
+		}
+		assert_ok(weir_unit_commit(t.client, &u, &err), &err);
+	}
+	trainer_close(&t);
+	servers_close(&s);
+}
+
+/* Whether the server answers pulls of it as one of its replicas. */
+static uint64_t reads_at(const struct servers *s, uint32_t server, uint32_t partition, uint32_t table)
+{
+	return atomic_load(&partition_table_get_counters(s->cluster.servers[server]->partitions[partition], table)->pulls);
+}
+
+/* A replica that has started again has rows on its disk alone, and reads them from there. */
+static void rows_below_memory_are_read_from_replicas(void **state)
+{
+	(void)state;
+	enum { RESTARTED = 1 };
+	struct servers s;
+	struct trainer t, reader;
+	char folder[FOLDER_BYTES];
+	folder_create(folder);
+	servers_open(&s, (struct cluster_options){.replicas = 2,
+	                                          .folder = folder,
+	                                          .memory_budget_bytes = 256u << 20,
+	                                          .rows_at_start = 1,
+	                                          .read_staleness_ms = STALENESS_MS});
+	trainer_open(&t, &s.cluster, "worker", (weir_mode){WEIR_ASYNC});
+	finish_by(&t, &s.cluster);
+	trainer_close(&t);
+	const uint64_t resident = cluster_audit(&s.cluster).resident_rows;
+	cluster_restart(&s.cluster, RESTARTED);
+	assert_true(cluster_audit(&s.cluster).resident_rows < resident - KEY_SPACE / SERVERS);
+	trainer_open(&reader, &s.cluster, "reader", (weir_mode){WEIR_ASYNC});
+	const uint32_t partition = 0; /* its replicas begin on servers 0 and 1 */
+	while (reads_at(&s, RESTARTED, partition, reader.embedding) < 10)
+		assert_sums(&reader);
+	trainer_close(&reader);
+	servers_close(&s);
+	folder_remove(folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(asynchronous_pushes_outlive_their_server),
+	    cmocka_unit_test(steps_outlive_a_server),
+	    cmocka_unit_test(three_replicas_outlive_a_server),
+	    cmocka_unit_test(tables_are_registered_while_a_server_is_dead),
+	    cmocka_unit_test(pushes_answered_by_a_primary_alone_are_done_again),
+	    cmocka_unit_test(pushes_that_were_sent_are_done_again),
+	    cmocka_unit_test(reads_from_all_replicas_outlive_a_server),
+	    cmocka_unit_test(who_has_pushed_reads_it_everywhere),
+	    cmocka_unit_test(rows_below_memory_are_read_from_replicas),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,193 @@
+/* A job loses the server that has its ledger, again and again, while trainers work: every batch counts once, in one step, and nobody is told of more than a pause. */
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "cmocka_check.h"
+#include "faulty_disk.h"
+#include "folder.h"
+#include "integer_trainer.h"
+#include "journal.h"
+#include "roles.h"
+#include "server_internal.h"
+
+enum { SERVERS = 3, PARTITIONS = 6, TRAINERS = 2 };
+enum { PASSES = 3, DEATHS = 4, UNITS_BETWEEN = PASSES * UNITS / (DEATHS + 1) };
+
+static void pause_ms(uint32_t ms)
+{
+	nanosleep(&(struct timespec){.tv_nsec = (long)ms * 1000000}, NULL);
+}
+
+struct scene {
+	struct cluster cluster;
+	char folder[FOLDER_BYTES]; /* of logs on disk; "": they are in memory */
+	struct faulty_disk *disks[SERVERS];
+	struct disk *promises[SERVERS];
+	struct trainer_thread trainers[TRAINERS];
+};
+
+static void scene_open(struct scene *s, uint32_t replicas, uint64_t backlog_bytes, bool on_disk, weir_mode mode)
+{
+	s->folder[0] = 0;
+	if (on_disk)
+		folder_create(s->folder);
+	for (uint32_t i = 0; i < SERVERS; i++)
+		s->promises[i] = faulty_disk_interface(s->disks[i] = faulty_disk_create());
+	cluster_start(&s->cluster, &(struct cluster_options){.servers = SERVERS,
+	                                                     .partitions = PARTITIONS,
+	                                                     .executors = 2,
+	                                                     .replicas = replicas,
+	                                                     .passes = PASSES,
+	                                                     .backlog_bytes = backlog_bytes,
+	                                                     .folder = on_disk ? s->folder : NULL,
+	                                                     .memory_budget_bytes = 256u << 20,
+	                                                     .promises = on_disk ? NULL : s->promises});
+	threads_open(s->trainers, TRAINERS, &s->cluster, mode);
+}
+
+/* The job is done, every batch counted once, and no trainer was taken for dead. */
+static void scene_close(struct scene *s, weir_mode mode)
+{
+	const struct audit a = cluster_audit(&s->cluster);
+	assert_int_equal(a.workers_lost, 0);
+	assert_int_equal(a.leases_expired, 0);
+	assert_int_equal(a.units_quarantined, 0);
+	assert_audit(&s->cluster);
+	if (mode.kind != WEIR_ASYNC)
+		assert_int_equal(a.dropped, 0);
+	threads_close(s->trainers, TRAINERS);
+	cluster_stop(&s->cluster);
+	for (uint32_t i = 0; i < SERVERS; i++)
+		faulty_disk_destroy(s->disks[i]);
+	if (s->folder[0])
+		folder_remove(s->folder);
+}
+
+struct deaths {
+	struct scene scene;
+	uint32_t replicas;
+	atomic_uint begun, allowed; /* units: so many may be begun before the next death is over */
+	uint32_t seen[SERVERS];     /* how often each died */
+	pthread_t id;
+};
+
+static void take_turn(void *arg)
+{
+	struct deaths *d = arg;
+	const uint32_t own = atomic_fetch_add(&d->begun, 1);
+	while (own >= atomic_load(&d->allowed))
+		pause_ms(1);
+}
+
+/* What the replica of the ledger or of a partition knows, asked on its loop. */
+struct question {
+	struct server *server;
+	uint16_t partition;
+	bool serves;
+	uint32_t in_sync;
+	sem_t answered;
+};
+
+static void answer_question(void *arg)
+{
+	struct question *q = arg;
+	const struct replica *r = replication_replica(roles_replication(q->server, q->partition));
+	q->serves = replica_serves(r);
+	q->in_sync = q->serves ? replica_get_record(r)->isr.count : 0;
+	sem_post(&q->answered);
+}
+
+static struct question ask_replica(struct server *s, uint16_t partition)
+{
+	struct question q = {.server = s, .partition = partition};
+	if (!roles_replication(s, partition))
+		return q;
+	sem_init(&q.answered, 0, 0);
+	rpc_loop_post(partition == JOURNAL_LEDGER ? s->ledger_loop : server_executor(s, partition)->loop, answer_question, &q);
+	while (sem_wait(&q.answered) != 0)
+		;
+	sem_destroy(&q.answered);
+	return q;
+}
+
+static uint32_t await_primary(struct cluster *c, uint16_t partition)
+{
+	for (uint32_t i = 0;; i = (i + 1) % SERVERS, pause_ms(1))
+		if (c->servers[i] && ask_replica(c->servers[i], partition).serves)
+			return i;
+}
+
+static void await_in_sync(struct cluster *c, uint16_t partition, uint32_t replicas)
+{
+	while (ask_replica(c->servers[await_primary(c, partition)], partition).in_sync < replicas)
+		pause_ms(1);
+}
+
+static void *deaths_main(void *arg)
+{
+	struct deaths *d = arg;
+	struct cluster *c = &d->scene.cluster;
+	for (uint32_t i = 0; i < DEATHS; i++) {
+		await_in_sync(c, JOURNAL_LEDGER, d->replicas);
+		for (uint16_t p = 0; p < PARTITIONS; p++)
+			await_in_sync(c, p, d->replicas);
+		atomic_fetch_add(&d->allowed, UNITS_BETWEEN);
+		while (atomic_load(&d->begun) < atomic_load(&d->allowed))
+			pause_ms(1);
+		const uint32_t server = await_primary(c, JOURNAL_LEDGER);
+		d->seen[server]++;
+		cluster_kill_server(c, server);
+		(void)await_primary(c, JOURNAL_LEDGER); /* another one */
+		cluster_start_server(c, server);
+	}
+	atomic_store(&d->allowed, UINT32_MAX);
+	return NULL;
+}
+
+static void train_while_the_ledger_dies(uint32_t replicas, uint64_t backlog_bytes, bool on_disk, weir_mode mode)
+{
+	struct deaths d = {.replicas = replicas};
+	scene_open(&d.scene, replicas, backlog_bytes, on_disk, mode);
+	for (uint32_t i = 0; i < TRAINERS; i++) {
+		d.scene.trainers[i].trainer.before_unit = take_turn;
+		d.scene.trainers[i].trainer.before_unit_arg = &d;
+	}
+	assert_int_equal(pthread_create(&d.id, NULL, deaths_main, &d), 0);
+	threads_train(d.scene.trainers, TRAINERS);
+	pthread_join(d.id, NULL);
+	assert_in_range(d.seen[0], 1, DEATHS - 1); /* it has moved, and moved again */
+	scene_close(&d.scene, mode);
+}
+
+static void the_ledger_outlives_its_servers(void **state)
+{
+	(void)state;
+	for (uint32_t replicas = 2; replicas <= SERVERS; replicas++)
+		train_while_the_ledger_dies(replicas, 0, true, (weir_mode){WEIR_ASYNC});
+}
+
+static void steps_outlive_the_ledgers_servers(void **state)
+{
+	(void)state;
+	for (uint32_t replicas = 2; replicas <= SERVERS; replicas++)
+		train_while_the_ledger_dies(replicas, 0, true, (weir_mode){WEIR_SYNC});
+}
+
+/* What others keep of their logs is not enough for who was away: it gets a snapshot, into nothing or into what it has on disk. */
+static void who_was_away_gets_a_snapshot(void **state)
+{
+	(void)state;
+	train_while_the_ledger_dies(2, 1, false, (weir_mode){WEIR_ASYNC});
+	train_while_the_ledger_dies(3, 1, true, (weir_mode){WEIR_SYNC});
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(the_ledger_outlives_its_servers),
+	    cmocka_unit_test(steps_outlive_the_ledgers_servers),
+	    cmocka_unit_test(who_was_away_gets_a_snapshot),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
