@@ -87,6 +87,7 @@ void rpc_call_cancel(struct rpc_client_call *c)
 static void start_on_loop(void *arg)
 {
 	struct rpc_client_call *c = arg;
+	atomic_fetch_sub(&c->channel->starting, 1);
 	rpc_link_add(&c->channel->calls, &c->link);
 	if (c->channel->closing)
 		call_finish(c, WEIR_E_CANCELLED, "the channel was closed", NULL);
@@ -112,6 +113,7 @@ weir_status rpc_call_start(struct rpc_channel *channel, enum rpc_method method, 
 	                              .arg = arg,
 	                              .start_ns = now,
 	                              .deadline_ns = now + timeout_ms * 1000000ll};
+	atomic_fetch_add(&channel->starting, 1);
 	rpc_loop_post(channel->loop, start_on_loop, c);
 	return WEIR_OK;
 }

@@ -55,7 +55,8 @@ const char *rpc_channel_address(const struct rpc_channel *channel)
 
 void rpc_channel_check_closed(struct rpc_channel *channel)
 {
-	if (!channel->closing || channel->cancelling || !rpc_link_empty(&channel->calls) || !rpc_link_empty(&channel->streams))
+	if (!channel->closing || channel->cancelling || atomic_load(&channel->starting) || !rpc_link_empty(&channel->calls) ||
+	    !rpc_link_empty(&channel->streams))
 		return;
 	pthread_mutex_lock(&channel->lock);
 	channel->closed = true;

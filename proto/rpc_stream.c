@@ -51,6 +51,7 @@ static void queue_drop(struct rpc_stream *s)
 static void start_on_loop(void *arg)
 {
 	struct rpc_stream *s = arg;
+	atomic_fetch_sub(&s->channel->starting, 1);
 	rpc_link_add(&s->channel->streams, &s->link);
 	if (s->channel->closing)
 		rpc_stream_cancel(s, WEIR_E_CANCELLED, "the channel was closed");
@@ -73,6 +74,7 @@ weir_status rpc_stream_open(struct rpc_stream **out, struct rpc_channel *channel
 	s->handler = *handler;
 	s->arg = arg;
 	s->sending = true;
+	atomic_fetch_add(&channel->starting, 1);
 	rpc_loop_post(channel->loop, start_on_loop, s);
 	return WEIR_OK;
 }

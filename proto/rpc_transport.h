@@ -119,6 +119,7 @@ struct rpc_channel {
 	bool foreign; /* the peer is not ours: no keepalive pings */
 	struct prng jitter;
 	struct rpc_link calls, streams;
+	atomic_uint starting;     /* those that are on their way to the loop, to be linked there */
 	bool closing, cancelling; /* cancelling what it has: it is not closed before it is through, even if the last of it is gone */
 	pthread_mutex_t lock;     /* guards closed */
 	pthread_cond_t closed_changed;

@@ -125,6 +125,50 @@ static void test_close_cancels_calls(void **state)
 	fixture_close(&f);
 }
 
+struct late {
+	struct rpc_channel *channel;
+	struct rpc_loop *loop;
+	struct probe probe;
+	struct outcome outcome;
+};
+
+static void dawdle(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 1000; i++)
+		(void)sched_yield();
+}
+
+static void begin_more(void *arg, weir_status status, const char *text, struct message *reply)
+{
+	struct late *l = arg;
+	(void)status;
+	(void)text;
+	(void)reply;
+	rpc_loop_post(l->loop, dawdle, NULL); /* whoever does not wait for the two behind it has time to free the channel */
+	probe_open(&l->probe, l->channel, l->loop, RPC_PUSH_STREAM, 0, small, SMALLS);
+	(void)rpc_call_start(l->channel, RPC_STATUS, pattern_message(1, 10), 60000, outcome_done, &l->outcome);
+}
+
+/* What begins while the last of what there was ends has not reached the loop yet when that looks whether anything is left. */
+static void test_close_waits_for_what_begins(void **state)
+{
+	(void)state;
+	struct fixture f;
+	struct late l = {.outcome = {.count = 0}};
+	weir_error err = {0};
+	fixture_open(&f, transport);
+	l.loop = f.loop;
+	assert_int_equal(rpc_channel_open(&l.channel, f.rpc, f.loop, rpc_server_address(f.node.server), &err), WEIR_OK);
+	assert_int_equal(rpc_call_start(l.channel, RPC_LEASE, pattern_message(1, 10), 60000, begin_more, &l), WEIR_OK);
+	rpc_channel_close(l.channel);
+	assert_int_equal(atomic_load(&l.outcome.count), 1);
+	assert_int_equal(atomic_load(&l.outcome.status), WEIR_E_CANCELLED);
+	assert_int_equal(l.probe.closed, 1);
+	assert_int_equal(probe_wait_closed(&l.probe), WEIR_E_CANCELLED);
+	fixture_close(&f);
+}
+
 static void test_stream_echo_of_all_sizes(void **state)
 {
 	(void)state;
@@ -612,6 +656,7 @@ int conformance_run(const char *name)
 	    cmocka_unit_test(test_too_large),
 	    cmocka_unit_test(test_deadline),
 	    cmocka_unit_test(test_close_cancels_calls),
+	    cmocka_unit_test(test_close_waits_for_what_begins),
 	    cmocka_unit_test(test_stream_echo_of_all_sizes),
 	    cmocka_unit_test(test_thousand_messages_interleaved),
 	    cmocka_unit_test(test_finish_sends_what_is_queued),
