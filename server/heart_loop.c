@@ -83,10 +83,10 @@ static void tick(void *arg)
 	const uint32_t idle = look_at_executors(h);
 	note_stuck(h, idle >= STUCK_TICKS);
 	take_heard(h);
-	if (idle <= WEIR_HEART_LATE_TICKS)
+	const bool hushed = atomic_load(&h->hushed); /* it refuses what others say, so their silence means nothing */
+	if (idle <= WEIR_HEART_LATE_TICKS && !hushed)
 		heart_tick(h->heart);
 	publish(h);
-	const bool hushed = atomic_load(&h->hushed);
 	for (uint32_t i = 0; i < h->options.servers; i++)
 		if (i != h->options.self || !hushed)
 			heart_link_tick(&h->links[i]);
