@@ -5,6 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 : "${JOBS:=$(nproc)}"
+tests=$((JOBS + 1)) # at once: most of them wait for something most of the time
 
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
 export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1 second_deadlock_stack=1}"
@@ -19,12 +20,12 @@ build() {
 
 build tsan build/tsan weir_tests
 echo "== tsan: the tests of what threads share"
-ctest --test-dir build/tsan -L tsan -LE patient -j "$JOBS" --output-on-failure
+ctest --test-dir build/tsan -L tsan -LE patient -j "$tests" --output-on-failure
 
 build asan build/asan all
 echo "== asan: the tests"
-ctest --test-dir build/asan -LE patient -j "$JOBS" --output-on-failure
+ctest --test-dir build/asan -LE patient -j "$tests" --output-on-failure
 
 build release build all
 echo "== release: every test"
-exec ctest --test-dir build -j "$JOBS" --output-on-failure
+exec ctest --test-dir build -j "$tests" --output-on-failure

@@ -15,7 +15,7 @@
 #include "placement.h"
 #include "server_internal.h"
 
-enum { SERVERS = 3, PARTITIONS = 6, MOVES = 50, KEYS_PUSHED = 24, PUSHES_MAX = 400000, QUIET_MS = 60000 };
+enum { SERVERS = 3, PARTITIONS = 6, MOVES = 18, KEYS_PUSHED = 24, PUSHES_MAX = 400000, QUIET_MS = 60000 };
 
 /* --- Pushing, one batch after the other */
 
