@@ -89,8 +89,8 @@ void primary_on_join(struct replica *r, const struct replica_message *m, struct 
 void primary_on_ack(struct replica *r, const struct replica_message *m, struct replica_actions *out);
 /* Commits what can be. After anything that acknowledgements or the ISR depend on. */
 void primary_advance(struct replica *r, struct replica_actions *out);
-/* The record has changed, and we are its primary still. */
-void primary_on_record(struct replica *r, struct replica_actions *out);
+/* The record has changed, and we are its primary still. before: who was in sync. */
+void primary_on_record(struct replica *r, const struct member_set *before, struct replica_actions *out);
 /* Proposes a hand-over, a shrunk or a grown ISR. fresh: the record has just been read. */
 void primary_decide(struct replica *r, bool fresh, struct replica_actions *out);
 

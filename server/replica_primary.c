@@ -262,15 +262,13 @@ static void watch_progress(struct replica *r, struct replica_peer *p)
 static void remind(struct replica *r, struct replica_peer *p, struct replica_actions *out)
 {
 	p->rewound = false;
-	const bool owes = !p->established || p->match < r->last || p->commit_known < r->commit;
-	p->quiet_ticks = owes ? p->quiet_ticks + 1 : 0;
+	const bool owes = !p->established || p->match < r->last || p->commit_known < r->commit || p->durable < r->commit;
+	p->quiet_ticks = owes && !p->snapshot ? p->quiet_ticks + 1 : 0;
 	if (p->quiet_ticks < r->options.retry_ticks)
 		return;
-	p->quiet_ticks = 0;
-	if (!p->established) {
-		establish(r, p, out);
+	establish(r, p, out); /* it says again what it has, and what is on its disk */
+	if (!p->established)
 		return;
-	}
 	p->next = p->match + 1;
 	p->commit_shipped = p->commit_known;
 	if (p->next < r->first && !p->snapshot)
@@ -327,8 +325,17 @@ static void forget_dropped(struct replica *r)
 	}
 }
 
-void primary_on_record(struct replica *r, struct replica_actions *out)
+/* Who has left may have lost what it had: it was started again, and its JOIN comes later than the record. */
+static void unestablish_who_left(struct replica *r, const struct member_set *before)
 {
+	for (uint32_t i = 0; i < r->peers_count; i++)
+		if (member_set_has(before, r->peers[i].id) && !is_in_sync(r, r->peers[i].id))
+			unestablish(r, &r->peers[i]);
+}
+
+void primary_on_record(struct replica *r, const struct member_set *before, struct replica_actions *out)
+{
+	unestablish_who_left(r, before);
 	for (uint32_t i = 0; i < r->record.isr.count; i++) {
 		const uint16_t id = r->record.isr.ids[i];
 		member_set_remove(&r->counting, id);

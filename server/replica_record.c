@@ -112,6 +112,7 @@ void replica_decide(struct replica *r, bool fresh, struct replica_actions *out)
 
 static void adopt(struct replica *r, const struct replica_record *record, struct replica_actions *out)
 {
+	const struct member_set before = r->record.isr;
 	if (record->revision <= r->record.revision)
 		return;
 	if (record->primary != r->record.primary || record->epoch != r->record.epoch) {
@@ -125,7 +126,7 @@ static void adopt(struct replica *r, const struct replica_record *record, struct
 	if (record->primary != r->options.self || record->epoch != r->epoch)
 		replica_step_down(r, out);
 	else
-		primary_on_record(r, out);
+		primary_on_record(r, &before, out);
 }
 
 void replica_learn(struct replica *r, const struct replica_record *record, struct replica_actions *out)

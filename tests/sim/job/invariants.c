@@ -9,6 +9,7 @@
 
 #include "hash.h"
 #include "job.h"
+#include "journal.h"
 #include "logger.h"
 #include "partition_internal.h"
 #include "partition_state.h"
@@ -286,6 +287,8 @@ void __wrap_replica_links_send(struct replica_links *l, uint16_t partition, cons
 {
 	if (in.job && m->kind == REPLICA_ACK && partition < PARTITIONS && in.acknowledged[m->from][partition] < m->epoch)
 		in.acknowledged[m->from][partition] = m->epoch;
+	if (in.job && (m->kind == REPLICA_ACK || m->kind == REPLICA_ESTABLISH))
+		records_heard(partition == JOURNAL_LEDGER ? PARTITIONS : partition, m->from);
 	__real_replica_links_send(l, partition, m);
 }
 

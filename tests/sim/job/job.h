@@ -136,7 +136,8 @@ struct server *actor_server(const struct actor *a);
 void records_begin(struct job *job); /* behind coord_sim_begin */
 /* What the coordinator says now, of a partition or of the ledger (PARTITIONS); NULL: nothing as yet. */
 const struct replica_record *records_get(uint32_t partition);
-void records_lost_log(const struct actor *server); /* the end of its log may be gone, or all of it */
+void records_heard(uint32_t partition, uint16_t server); /* its process has told others what it has */
+void records_lost_log(const struct actor *server);       /* the end of its log may be gone, or all of it */
 /* Whether, if its log were lost now, each of its partitions would have everything in another replica that may become primary. */
 bool records_survive(const struct job *job, const struct actor *server);
 

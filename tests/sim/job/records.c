@@ -1,5 +1,5 @@
-/* The partitions' records as the coordinator has them, and for each replica in sync whether its log is whole: whether nothing is missing of what it ever
- * acknowledged. A replica that has lost its log is whole again when the primary has taken it back in. */
+/* The partitions' records as the coordinator has them, and for each replica whether its log is whole: whether nothing is missing of what it ever acknowledged. One
+ * that has lost its log is whole again when it speaks as one that is in sync; that the primary has taken it back in may be what it said before it lost it. */
 #include <string.h>
 
 #include "authority_format.h"
@@ -44,12 +44,14 @@ static void on_change(void *arg, const struct coord_record *r)
 		job_fail(job, "partition %u: another primary, %u, in the same epoch %llu", p, now.primary, (unsigned long long)now.epoch);
 	if (now.primary != MEMBER_NONE && !member_set_has(&now.isr, now.primary))
 		job_fail(job, "partition %u: the primary %u is not in sync", p, now.primary);
-	for (uint32_t i = 0; i < now.isr.count; i++)
-		if (!records.known[p] || !member_set_has(&before->isr, now.isr.ids[i]))
-			records.whole[p][now.isr.ids[i]] = true;
 	job->failovers += before->epoch > 0 && now.epoch > before->epoch;
 	records.of[p] = now;
 	records.known[p] = true;
+}
+
+void records_heard(uint32_t partition, uint16_t server)
+{
+	records.whole[partition][server] |= records.known[partition] && member_set_has(&records.of[partition].isr, server);
 }
 
 void records_begin(struct job *job)

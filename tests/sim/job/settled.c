@@ -57,6 +57,9 @@ static bool is_settled(struct job *job, uint32_t id, char *why, size_t bytes)
 	snprintf(why, bytes, "the primary of %s, %u, does not serve", name, r->primary);
 	if (!primary || !replica_serves(primary))
 		return false;
+	snprintf(why, bytes, "the primary of %s, %u, does not know all that is committed to be on disks", name, r->primary);
+	if (replica_on_disks(primary) < replica_commit(primary))
+		return false;
 	for (uint32_t i = 0; i < job->replicas; i++) {
 		const struct actor *a = job_server(job, host_of(job, id, i));
 		const char *lack = a->gone ? NULL : lacks(a, id);
@@ -82,9 +85,10 @@ static void tell_peers(const struct replica *r)
 {
 	for (uint32_t i = 0; r->primary && i < r->peers_count; i++) {
 		const struct replica_peer *p = &r->peers[i];
-		world_note("  to %u: %s%s%s, has %llu, next %llu, %u ticks behind", p->id,
+		world_note("  to %u: %s%s%s, has %llu, on disk %llu, next %llu, %u ticks behind", p->id,
 		           p->established ? "established" : "not established", p->snapshot ? ", takes a snapshot" : "",
-		           p->silent ? ", silent" : "", (unsigned long long)p->match, (unsigned long long)p->next, p->stalled_ticks);
+		           p->silent ? ", silent" : "", (unsigned long long)p->match, (unsigned long long)p->durable,
+		           (unsigned long long)p->next, p->stalled_ticks);
 	}
 }
 

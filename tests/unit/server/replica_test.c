@@ -129,6 +129,30 @@ static void an_entry_is_committed_when_all_in_sync_have_it(void **state)
 	replica_destroy(f.r);
 }
 
+/* Nothing else may come that would tell: `ack: disk` waits for it. */
+static void what_is_on_disk_is_asked_for_again(void **state)
+{
+	(void)state;
+	struct fixture f;
+	become_primary(&f, 1);
+	replica_durable(f.r, 1, &f.out);
+	acknowledge(&f, 2, 1, 1);
+	receive(&f, (struct replica_message){.kind = REPLICA_ACK, .from = 2, .epoch = 1, .incarnation = 1, .last = 1, .commit = 1});
+	heartbeat_heard(&f.heartbeat, 2);
+	for (uint32_t i = 0; i < options.retry_ticks; i++)
+		tick(&f);
+	assert_non_null(sent(&f, REPLICA_ESTABLISH, 2));
+	assert_int_equal(replica_on_disks(f.r), 0);
+	receive(&f, (struct replica_message){
+	                .kind = REPLICA_ACK, .from = 2, .epoch = 1, .incarnation = 1, .last = 1, .commit = 1, .durable = 1});
+	assert_int_equal(replica_on_disks(f.r), 1);
+	for (uint32_t i = 0; i < 2 * options.retry_ticks; i++) {
+		tick(&f);
+		assert_null(sent(&f, REPLICA_ESTABLISH, 2));
+	}
+	replica_destroy(f.r);
+}
+
 static void acknowledgements_of_a_former_incarnation_do_not_count(void **state)
 {
 	(void)state;
@@ -209,6 +233,29 @@ static void commits_wait_for_a_learner_before_it_is_proposed(void **state)
 	acknowledge(&f, 3, 1, 2);
 	assert_int_equal(replica_commit(f.r), 2);
 	assert_int_equal(find(&f, REPLICA_DO_CHANGE)->record.isr.count, 3);
+	replica_destroy(f.r);
+}
+
+/* It was started again, its log may be shorter, and its JOIN is late: what it acknowledged before lets it in no more. */
+static void who_has_left_is_compared_anew(void **state)
+{
+	(void)state;
+	struct fixture f;
+	const struct replica_record without = record_of(9, 1, SELF, 1, 1 << SELF);
+	bool asked = false;
+	become_primary(&f, 1);
+	acknowledge(&f, 2, 1, 1);
+	f.out.count = 0;
+	replica_learn(f.r, &without, &f.out);
+	for (uint32_t i = 0; i < options.silent_ticks; i++) {
+		heartbeat_heard(&f.heartbeat, 2);
+		tick(&f);
+		assert_null(find(&f, REPLICA_DO_CHANGE));
+		asked |= sent(&f, REPLICA_ESTABLISH, 2) != NULL;
+	}
+	assert_true(asked);
+	acknowledge(&f, 2, 2, 1);
+	assert_int_equal(find(&f, REPLICA_DO_CHANGE)->record.isr.count, 2);
 	replica_destroy(f.r);
 }
 
@@ -714,11 +761,13 @@ int main(void)
 	    cmocka_unit_test(a_primary_alone_in_sync_stays),
 	    cmocka_unit_test(a_wrong_follower_leaves_and_begins_anew),
 	    cmocka_unit_test(an_entry_is_committed_when_all_in_sync_have_it),
+	    cmocka_unit_test(what_is_on_disk_is_asked_for_again),
 	    cmocka_unit_test(acknowledgements_of_a_former_incarnation_do_not_count),
 	    cmocka_unit_test(a_silent_member_leaves_before_commits_go_on),
 	    cmocka_unit_test(who_hears_nobody_proposes_nothing),
 	    cmocka_unit_test(the_primary_does_not_shrink_below_min_isr),
 	    cmocka_unit_test(commits_wait_for_a_learner_before_it_is_proposed),
+	    cmocka_unit_test(who_has_left_is_compared_anew),
 	    cmocka_unit_test(a_learner_without_a_heart_is_not_let_in),
 	    cmocka_unit_test(a_change_that_nobody_knows_about_keeps_all_counted),
 	    cmocka_unit_test(who_holds_up_commits_by_a_change_that_nobody_knows_about_is_ruled_out),
