@@ -135,6 +135,14 @@ void replica_learn(struct replica *r, const struct replica_record *record, struc
 	replica_decide(r, false, out);
 }
 
+/* Where there never was a primary, nothing was ever acknowledged. Where there was one, whoever has promised nothing may have done so in a folder that is lost: an
+ * empty log is no full one. */
+static void doubt_what_is_new(struct replica *r)
+{
+	if (r->record.epoch > 0 && r->promising == 0 && !r->options.alone)
+		r->whole = false;
+}
+
 /* An epoch that was ours before this start is over, whether or not it had begun: what was told to clients in it may be lost. */
 static void close_former_epoch(struct replica *r)
 {
@@ -151,8 +159,10 @@ void replica_read(struct replica *r, const struct replica_record *record, struct
 		return;
 	}
 	adopt(r, record, out);
-	if (!r->confirmed)
+	if (!r->confirmed) {
+		doubt_what_is_new(r);
 		close_former_epoch(r);
+	}
 	r->unsure = false;
 	r->confirmed = true;
 	if (record->revision < r->record.revision) { /* older than what the watch has told */

@@ -53,7 +53,7 @@ void check_rewound(struct sim *s, uint32_t partition)
 	struct history *h = s->history;
 	memset(h->of[partition], 0, sizeof h->of[partition]);
 	h->last[partition] = h->healed[partition] = 0;
-	h->losses[partition] = 0;
+	h->losses[partition] = h->begun_count[partition] = 0; /* its epochs begin at 1 again */
 }
 
 static bool copy_is_whole(const struct copy *c)
@@ -198,10 +198,12 @@ void check_record(struct sim *s, uint32_t partition, const struct replica_record
 	check_in_sync(s, partition);
 }
 
+/* Of one that has never promised anything nobody can tell whether its folder was lost. */
 void check_lost(struct sim *s, uint16_t node, uint32_t partition)
 {
 	const struct replica_record *n = &s->partitions[partition].record;
-	if (n->isr.count != 1 || n->isr.ids[0] != node || !s->nodes[node].copies[partition].disk.lossy)
+	const struct disk_copy *disk = &s->nodes[node].copies[partition].disk;
+	if (n->isr.count != 1 || n->isr.ids[0] != node || (!disk->lossy && disk->promised > 0))
 		sim_fail(s, "partition %u: server %u says that it is lost, with %u in sync", partition, node, n->isr.count);
 }
 

@@ -113,7 +113,7 @@ void partition_rewind(struct sim *s, uint32_t partition)
 	s->count.rewinds++;
 	check_rewound(s, partition);
 	p->record.revision++;
-	p->record.epoch++;
+	p->record.epoch = 0; /* of the new generation */
 	p->record.primary = MEMBER_NONE;
 	p->record.isr.count = 0;
 	for (uint16_t i = 0; i < NODES; i++) {
