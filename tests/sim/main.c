@@ -96,6 +96,8 @@ static void add(struct totals *t, const struct result *r)
 	t->sum.events += r->events;
 	t->sum.starts += r->starts;
 	t->sum.pushes += r->pushes;
+	t->sum.reads += r->reads;
+	t->sum.moves += r->moves;
 	t->sum.packets += r->packets;
 	t->sum.stalled += r->stalled;
 	t->sum.early += r->early;
@@ -125,6 +127,8 @@ static void add_totals(struct totals *t, const struct totals *other)
 	t->sum.events += r.events;
 	t->sum.starts += r.starts;
 	t->sum.pushes += r.pushes;
+	t->sum.reads += r.reads;
+	t->sum.moves += r.moves;
 	t->sum.packets += r.packets;
 	t->sum.stalled += r.stalled;
 	t->sum.early += r.early;
@@ -162,11 +166,13 @@ static void print(const struct totals *t, double elapsed)
 	       "without progress\n",
 	       (unsigned long long)t->replicated, (unsigned long long)t->durable, (unsigned long long)t->exact, t->simulated_s,
 	       t->slowest_s);
-	printf("%llu processes, %llu new primaries, %llu pushes, %llu packets (%llu stalled, %llu out of order), %llu resets, %llu "
-	       "silences, %llu events\n",
+	printf("%llu processes, %llu new primaries, %llu pushes, %llu reads at replicas, %llu packets (%llu stalled, %llu out of "
+	       "order), "
+	       "%llu resets, %llu silences, %llu events\n",
 	       (unsigned long long)s->starts, (unsigned long long)s->failovers, (unsigned long long)s->pushes,
-	       (unsigned long long)s->packets, (unsigned long long)s->stalled, (unsigned long long)s->early,
-	       (unsigned long long)s->resets, (unsigned long long)s->silences, (unsigned long long)s->events);
+	       (unsigned long long)s->reads, (unsigned long long)s->packets, (unsigned long long)s->stalled,
+	       (unsigned long long)s->early, (unsigned long long)s->resets, (unsigned long long)s->silences,
+	       (unsigned long long)s->events);
 	for (uint32_t i = 0; i < FAULTS; i++)
 		printf("  %7u  %s\n", s->done[i], names[i]);
 	printf("%llu seeds, %llu violations, %.1f seeds a second, %llu distinct combinations of job and faults\n",

@@ -163,6 +163,16 @@ void cold_sim_begin(int64_t flush_ns)
 	node_watch_deaths(on_death, NULL);
 }
 
+void cold_sim_lose(const struct node *n)
+{
+	for (struct store *s = all.stores; s; s = s->next)
+		if (s->node == n) {
+			clear(&s->live);
+			clear(&s->kept);
+			clear(&s->changes);
+		}
+}
+
 static struct store *store_of(const char *path)
 {
 	struct node *n = node_current();

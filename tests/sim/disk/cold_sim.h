@@ -5,7 +5,11 @@
 
 #include <stdint.h>
 
+#include "world.h"
+
 /* Once in a world: a flush takes up to flush_ns. */
 void cold_sim_begin(int64_t flush_ns);
+/* Everything that the node has is gone. Needs: it is down. */
+void cold_sim_lose(const struct node *n);
 
 #endif

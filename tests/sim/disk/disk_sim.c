@@ -6,6 +6,7 @@
 struct disk_sim {
 	struct disk disk;
 	struct disk_mood mood;
+	bool astray; /* the next crash is */
 	struct node *node;
 	struct faulty_disk *faulty;
 	struct disk *below; /* its interface */
@@ -207,9 +208,10 @@ static void on_death(void *arg, struct node *n, enum node_death how)
 	if (n != d->node)
 		return;
 	machine_enter();
-	const enum faulty_crash crash = how == DEATH_PROCESS          ? CRASH_PROCESS
-	                                : world_chance(d->mood.stray) ? CRASH_ASTRAY
-	                                                              : CRASH_RANDOM;
+	const enum faulty_crash crash = how == DEATH_PROCESS                       ? CRASH_PROCESS
+	                                : world_chance(d->mood.stray) || d->astray ? CRASH_ASTRAY
+	                                                                           : CRASH_RANDOM;
+	d->astray = false;
 	faulty_disk_crash(d->faulty, crash, prng_mix(world_seed(), node_index(n), node_life(n)));
 	while (d->handles)
 		handle_close(d->handles);
@@ -265,6 +267,21 @@ struct disk *disk_sim_interface(struct disk_sim *d)
 void disk_sim_calm(struct disk_sim *d)
 {
 	d->mood.slow_sync = 0;
+}
+
+void disk_sim_misdirect(struct disk_sim *d)
+{
+	d->astray = true;
+}
+
+void disk_sim_lose(struct disk_sim *d)
+{
+	machine_enter();
+	faulty_disk_destroy(d->faulty);
+	d->faulty = faulty_disk_create();
+	machine_leave();
+	d->below = faulty_disk_interface(d->faulty);
+	world_note("the disk of %s is another, and empty", node_name(d->node));
 }
 
 void disk_sim_fill(struct disk_sim *d, bool full)

@@ -10,7 +10,7 @@ struct disk_sim;
 struct disk_mood {
 	int64_t sync_ns;  /* of a sync: at most */
 	double slow_sync; /* how often it takes a hundred times that */
-	double stray;     /* how many crashes of the machine also misdirect sectors */
+	double stray;     /* how many crashes of the machine also misdirect sectors; disk_sim_misdirect */
 };
 
 /* Dies with its node: what was open can only be closed, locks are gone, and when it is the machine that dies, so is some of what was not synced. */
@@ -20,5 +20,9 @@ struct disk *disk_sim_interface(struct disk_sim *d);
 void disk_sim_calm(struct disk_sim *d); /* no sync is slow any more */
 /* From now on whatever needs space fails with E_NO_SPACE. */
 void disk_sim_fill(struct disk_sim *d, bool full);
+/* If the machine crashes next, sectors are misdirected. */
+void disk_sim_misdirect(struct disk_sim *d);
+/* Everything on it is gone. Needs: the node is down. */
+void disk_sim_lose(struct disk_sim *d);
 
 #endif

@@ -1,9 +1,9 @@
 /* What goes wrong. Every fault ends by itself, later than it began and not in the order they began. */
+#include "cold_sim.h"
 #include "coord_sim.h"
 #include "job.h"
 
-#define PAUSE_NS (400 * SIM_MS) /* between faults: at most */
-#define LAST_NS  (7 * SIM_S)    /* a fault lasts; most of them */
+#define LAST_NS  (7 * SIM_S) /* a fault lasts; most of them */
 #define MOST_NS  (1 * SIM_S)
 #define JUMP_NS  (100 * SIM_S)
 #define SKEW_PPM 20000
@@ -129,6 +129,24 @@ static void crash(struct job *job, struct actor *a, enum node_death how)
 	actor_kill(a, how);
 }
 
+static void misdirect(struct job *job, struct actor *a)
+{
+	if (a->disk)
+		disk_sim_misdirect(a->disk);
+	crash(job, a, DEATH_MACHINE);
+}
+
+/* Its machine comes back without anything that it had. */
+static void lose_disk(struct job *job, struct actor *a)
+{
+	if (a->gone || !node_is_up(a->node) || !records_survive(job, a))
+		return;
+	actor_kill(a, DEATH_MACHINE);
+	disk_sim_lose(a->disk);
+	cold_sim_lose(a->node);
+	invariants_lost_disk(a);
+}
+
 /* Its partitions have enough other replicas to go on without it for ever. */
 static void lose_server(struct job *job, struct actor *a)
 {
@@ -200,6 +218,15 @@ static void commit(struct job *job, enum fault fault)
 	case FAULT_LEASE:
 		coord_sim_expire(some_server(job)->node);
 		break;
+	case FAULT_ASTRAY:
+		misdirect(job, some_server(job));
+		break;
+	case FAULT_LOSE_DISK:
+		lose_disk(job, some_server(job));
+		break;
+	case FAULT_MOVE:
+		job->moves++;
+		break;
 	case FAULTS:
 		break;
 	}
@@ -208,7 +235,7 @@ static void commit(struct job *job, enum fault fault)
 void faults_run(struct job *job)
 {
 	while (world_now() < job->heal_ns) {
-		thread_sleep(world_between(10 * SIM_MS, PAUSE_NS));
+		thread_sleep(world_between(10 * SIM_MS, job->pause_ns));
 		const enum fault fault = (enum fault)world_between(0, FAULTS - 1);
 		if (!(job->faults >> fault & 1))
 			continue;

@@ -4,7 +4,7 @@
  *   an index is committed once, by its primary, with one content               every in-sync replica that is whole has what is committed
  *   an epoch begins once, behind everything that is committed, with an entry   nothing is answered that is not committed
  *   equal applied index, equal state and rows                                  an epoch that was acknowledged in is never forgotten
- *   no partition is lost while a replica has its whole log */
+ *   no partition is lost while a replica has its whole log                     who is read in place of a primary is no older than is allowed */
 #include <string.h>
 
 #include "hash.h"
@@ -24,6 +24,7 @@ enum { EPOCHS_MAX = 4096 };
 struct fact { /* of a committed entry, or of what has been applied up to it */
 	uint64_t epoch, entry;
 	uint64_t state; /* 0: not known */
+	int64_t committed_ns;
 };
 
 struct history {        /* of a partition */
@@ -49,6 +50,11 @@ void invariants_begin(struct job *job)
 void invariants_end(void)
 {
 	in.job = NULL;
+}
+
+void invariants_lost_disk(const struct actor *server)
+{
+	memset(in.acknowledged[server->index], 0, sizeof in.acknowledged[server->index]);
 }
 
 uint64_t invariants_committed(uint32_t partition)
@@ -108,7 +114,7 @@ static void commit_first(const struct actor *a, const struct partition *p, const
 	if (e->epoch < before || (e->epoch > before) != (e->record.kind == RECORD_EPOCH))
 		job_fail(in.job, "partition %u: entry %llu, of kind %u and epoch %llu, is behind one of epoch %llu", partition_id(p),
 		         (unsigned long long)e->index, e->record.kind, (unsigned long long)e->epoch, (unsigned long long)before);
-	*new_fact(h) = (struct fact){.epoch = e->epoch, .entry = hash_of_entry(e)};
+	*new_fact(h) = (struct fact){.epoch = e->epoch, .entry = hash_of_entry(e), .committed_ns = world_now()};
 }
 
 static void commit_again(const struct actor *a, const struct partition *p, const struct log_entry *e)
@@ -222,6 +228,8 @@ void __real_partition_commit_to(struct partition *p, uint64_t index);
 void __wrap_partition_commit_to(struct partition *p, uint64_t index);
 void __real_partition_begin(struct partition *p, uint64_t epoch);
 void __wrap_partition_begin(struct partition *p, uint64_t epoch);
+weir_status __real_follow_pull(struct partition *p, const struct record *r);
+weir_status __wrap_follow_pull(struct partition *p, const struct record *r);
 void __real_submission_answer(struct submission *s);
 void __wrap_submission_answer(struct submission *s);
 bool __real_submission_answer_appended(struct submission *s, const struct log_entry *e);
@@ -262,6 +270,24 @@ void __wrap_partition_begin(struct partition *p, uint64_t epoch)
 		job_fail(in.job, "partition %u: epoch %llu begins behind entry %llu, and %llu are committed", partition_id(p),
 		         (unsigned long long)epoch, (unsigned long long)log->ops->last(log), (unsigned long long)h->count);
 	__real_partition_begin(p, epoch);
+}
+
+/* A replica in sync answers a pull with what was committed r->c ms ago, at least, as far as its clock knows. */
+weir_status __wrap_follow_pull(struct partition *p, const struct record *r)
+{
+	const weir_status status = __real_follow_pull(p, r);
+	const struct history *h = in.job ? &in.of[partition_id(p)] : NULL;
+	if (!h || status)
+		return status;
+	const int64_t oldest_ns = world_now() - (int64_t)r->c * (SIM_MS + SIM_MS / 40) - SIM_MS;
+	const uint64_t applied = partition_applied(p);
+	if (applied < h->count && h->facts[applied].committed_ns < oldest_ns &&
+	    records_in_sync_since(partition_id(p), (uint16_t)current()->index) < oldest_ns)
+		job_fail(in.job, "partition %u: %s answers a pull with %llu entries applied, and the next was committed %.3f s ago",
+		         partition_id(p), current()->name, (unsigned long long)applied,
+		         (double)(world_now() - h->facts[applied].committed_ns) / 1e9);
+	in.job->reads++;
+	return status;
 }
 
 void __wrap_submission_answer(struct submission *s)

@@ -114,13 +114,14 @@ static void add_actor(struct job *job, bool is_server, uint32_t index)
 
 static uint32_t choose_faults(const struct job *job)
 {
-	const uint32_t disk = 1u << FAULT_KILL_SERVER | 1u << FAULT_POWER | 1u << FAULT_FULL;
+	const uint32_t disk = 1u << FAULT_KILL_SERVER | 1u << FAULT_POWER | 1u << FAULT_FULL | 1u << FAULT_ASTRAY;
 	const uint32_t coordinator = 1u << FAULT_COORD_DOWN | 1u << FAULT_COORD_CUT | 1u << FAULT_STALE | 1u << FAULT_LEASE;
+	const uint32_t replicas = 1u << FAULT_LOSE_SERVER | 1u << FAULT_LOSE_DISK | 1u << FAULT_MOVE;
 	uint32_t faults = (uint32_t)world_between(0, (1 << FAULTS) - 1);
 	if (!job->durable && job->replicas == 1)
 		faults &= ~disk;
 	if (job->replicas == 1)
-		faults &= ~(coordinator | 1u << FAULT_LOSE_SERVER);
+		faults &= ~(coordinator | replicas);
 	return faults;
 }
 
@@ -131,6 +132,8 @@ static void choose_replicas(struct job *job)
 	job->min_isr = job->replicas == 1 || world_chance(0.7) ? 0 : (uint32_t)world_between(1, 2);
 	job->backlog_bytes = world_chance(0.5) ? (uint64_t)world_between(1000, 50000) : 0;
 	job->catch_up_bytes_per_s = world_chance(0.3) ? (uint64_t)world_between(20000, 1000000) : 0;
+	job->read_staleness_ms = job->replicas > 1 && world_chance(0.5) ? (uint32_t)world_between(100, 3000) : 0;
+	job->read_staleness_entries = (uint64_t)world_between(0, 50);
 }
 
 static void choose(struct job *job)
@@ -146,13 +149,16 @@ static void choose(struct job *job)
 	job->flush_ms = (uint32_t)world_between(20, 1000);
 	job->faults = choose_faults(job);
 	job->heal_ns = world_between(SIM_S, FAULTS_NS);
-	world_note("%u servers, %u replicas, min_isr %u, backlog %llu, %u trainers, %u passes, logs %s%s%s, faults 0x%x until %.1f s",
-	           job->servers, job->replicas, job->min_isr, (unsigned long long)job->backlog_bytes, job->trainers, job->passes,
-	           job->durable ? "on disk" : "in memory",
-	           job->ack == PARTITION_ACK_DISK      ? ", ack: disk"
-	           : job->ack == PARTITION_ACK_PRIMARY ? ", ack: primary"
-	                                               : "",
-	           job->synchronous ? ", synchronous" : "", job->faults, (double)job->heal_ns / 1e9);
+	job->pause_ns = world_between(1, 8) * 100 * SIM_MS;
+	world_note(
+	    "%u servers, %u replicas, min_isr %u, backlog %llu, reads within %u ms, %u trainers, %u passes, logs %s%s%s, faults "
+	    "0x%x until %.1f s",
+	    job->servers, job->replicas, job->min_isr, (unsigned long long)job->backlog_bytes, job->read_staleness_ms, job->trainers,
+	    job->passes, job->durable ? "on disk" : "in memory",
+	    job->ack == PARTITION_ACK_DISK      ? ", ack: disk"
+	    : job->ack == PARTITION_ACK_PRIMARY ? ", ack: primary"
+	                                        : "",
+	    job->synchronous ? ", synchronous" : "", job->faults, (double)job->heal_ns / 1e9);
 }
 
 static void begin_coordinator(struct job *job)
@@ -257,6 +263,8 @@ static void report(struct result *r, const struct job *job)
 	r->exact = job->exact;
 	r->starts = job->starts;
 	r->pushes = job->pushes;
+	r->reads = job->reads;
+	r->moves = job->moves;
 	r->packets = n.packets;
 	r->stalled = n.stalled;
 	r->early = n.early;
@@ -284,6 +292,8 @@ static void run(void *arg)
 		add_actor(job, false, i);
 	for (uint32_t i = 0; i < job->cast_count; i++)
 		start(&job->cast[i]);
+	if (job->faults >> FAULT_MOVE & 1)
+		node_start(node_create("operator"), operator_main, job);
 	faults_run(job);
 	await_end(job);
 	if (!job->failure[0] && job->replicas > 1)

@@ -4,6 +4,7 @@
  *
  *   job.c        one run: the cast, the faults, the end        check.c       what must hold at the end
  *   server.c     a server's process                            invariants.c  what must hold at every moment of partitions with replicas
+ *   operator.c   who moves partitions
  *   trainer.c    a trainer's                                   settled.c     that they have primaries and all their replicas again
  *   faults.c     what goes wrong, for a while                  records.c     what the coordinator says of them, and whose loss they survive */
 #ifndef WEIR_SIM_JOB_H
@@ -12,6 +13,7 @@
 #include <stdio.h>
 
 #include "disk_sim.h"
+#include "hosts.h"
 #include "network.h"
 #include "replica.h"
 #include "weir/weir.h"
@@ -47,7 +49,10 @@ enum {
 	X(COORD_DOWN, "the coordinator is down")                       \
 	X(COORD_CUT, "a server is cut off from the coordinator")       \
 	X(STALE, "a server's watches hear nothing")                    \
-	X(LEASE, "a server's lease is lost")
+	X(LEASE, "a server's lease is lost")                           \
+	X(ASTRAY, "a machine loses power, and writes go astray")       \
+	X(LOSE_DISK, "a server's disk is lost, and it has a new one")  \
+	X(MOVE, "a partition's hosts or primary are to be others")
 
 enum fault {
 #define SIM_FAULT_ENUM(name, text) FAULT_##name,
@@ -77,9 +82,12 @@ struct job {
 	struct node *coordinator; /* NULL: there is one copy of everything */
 	bool durable, synchronous;
 	uint32_t ack; /* enum partition_ack */
+	uint32_t read_staleness_ms; /* 0: only primaries are read */
+	uint64_t read_staleness_entries;
 	uint32_t fsync_ms, flush_ms;
 	uint32_t faults;             /* bits */
 	uint32_t lasting;            /* faults under way, and processes that will be back */
+	int64_t pause_ns;            /* between them: at most */
 	int64_t heal_ns;             /* when there are no more new ones */
 	int64_t healed_ns;           /* when all were over */
 	int64_t settled_ns;          /* when every partition was last seen with a primary and all its replicas */
@@ -91,6 +99,7 @@ struct job {
 	uint32_t done[FAULTS];               /* how often each was committed */
 	uint64_t failovers;                  /* a partition has got another primary */
 	uint64_t starts, pushes;             /* of processes; of batches that a trainer saw acknowledged */
+	uint64_t reads, moves;               /* pulls that another replica than the primary answered; requests to move a partition */
 	bool checked, exact;                 /* the end was; the sums were part of it */
 	char failure[WEIR_ERROR_TEXT_BYTES]; /* "": none */
 };
@@ -101,7 +110,7 @@ struct result {
 	int64_t took_ns, slowest_ns;
 	uint32_t faults, done[FAULTS], replicas;
 	bool durable, synchronous, exact;
-	uint64_t starts, pushes, packets, stalled, early, resets, silences, failovers;
+	uint64_t starts, pushes, reads, moves, packets, stalled, early, resets, silences, failovers;
 	char failure[WEIR_ERROR_TEXT_BYTES];
 };
 void job_run(struct result *out, uint64_t seed, bool verbose);
@@ -112,6 +121,8 @@ void job_fail(struct job *job, const char *format, ...) WEIR_PRINTF(2, 3);
 /* First threads of processes; arg is an actor. */
 void server_main(void *actor);
 void trainer_main(void *actor);
+/* The same of a process that asks for partitions to be moved, job->moves of them; nobody waits for it. arg: the job. */
+void operator_main(void *job);
 /* On one of its threads: the process ends, and is started again after a while. Does not return. */
 _Noreturn void actor_exit(struct actor *a, const char *why);
 /* Kills it; unless everything is over it is started again. Not on its own threads. */
@@ -136,6 +147,9 @@ struct server *actor_server(const struct actor *a);
 void records_begin(struct job *job); /* behind coord_sim_begin */
 /* What the coordinator says now, of a partition or of the ledger (PARTITIONS); NULL: nothing as yet. */
 const struct replica_record *records_get(uint32_t partition);
+const struct hosts_record *records_wanted(uint32_t partition); /* who is to have it; not of the ledger */
+/* Since when the server has been in sync; INT64_MAX: it is not. */
+int64_t records_in_sync_since(uint32_t partition, uint16_t server);
 void records_heard(uint32_t partition, uint16_t server); /* its process has told others what it has */
 void records_lost_log(const struct actor *server);       /* the end of its log may be gone, or all of it */
 /* Whether, if its log were lost now, each of its partitions would have everything in another replica that may become primary. */
@@ -146,6 +160,7 @@ bool records_spare(const struct actor *server);
 
 void invariants_begin(struct job *job);
 void invariants_end(void);
+void invariants_lost_disk(const struct actor *server); /* and all that it had promised */
 /* Those that can be looked at any time, on the main thread. */
 void invariants_look(struct job *job);
 void invariants_compare(struct job *job);          /* at the end: replicas are equal */

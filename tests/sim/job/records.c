@@ -6,18 +6,40 @@
 #include "coord_sim.h"
 #include "job.h"
 #include "journal.h"
+#include "placement.h"
 
 enum { RECORDS = PARTITIONS + 1 /* the ledger's is the last */ };
 
 static struct {
 	struct replica_record of[RECORDS];
 	bool whole[RECORDS][SERVERS_MAX];
+	int64_t since_ns[RECORDS][SERVERS_MAX]; /* in sync */
 	bool known[RECORDS];
+	struct hosts_record wanted[PARTITIONS];
 } records;
 
 const struct replica_record *records_get(uint32_t partition)
 {
 	return records.known[partition] ? &records.of[partition] : NULL;
+}
+
+const struct hosts_record *records_wanted(uint32_t partition)
+{
+	return &records.wanted[partition];
+}
+
+int64_t records_in_sync_since(uint32_t partition, uint16_t server)
+{
+	return member_set_has(&records.of[partition].isr, server) ? records.since_ns[partition][server] : INT64_MAX;
+}
+
+static void on_wanted(struct job *job, uint16_t p, const struct coord_record *r)
+{
+	weir_error err = {0};
+	if (authority_unpack_hosts(r->value, r->value_bytes, r->mod_revision, &records.wanted[p], &err))
+		job_fail(job, "who is to have partition %u is not known: %s", p, err.text);
+	world_note("partition %u: %u hosts, the first %u, primary %u", p, records.wanted[p].hosts.count,
+	           records.wanted[p].hosts.ids[0], records.wanted[p].primary);
 }
 
 static void on_change(void *arg, const struct coord_record *r)
@@ -30,7 +52,11 @@ static void on_change(void *arg, const struct coord_record *r)
 	uint16_t p;
 	weir_error err = {0};
 	authority_prefix(uuid, 1, prefix);
-	if (!authority_key_read(prefix, r->key, PARTITIONS, &kind, &p) || kind != AUTHORITY_PARTITION)
+	if (!authority_key_read(prefix, r->key, PARTITIONS, &kind, &p))
+		return;
+	if (kind == AUTHORITY_HOSTS)
+		on_wanted(job, p, r);
+	if (kind != AUTHORITY_PARTITION)
 		return;
 	p = p == JOURNAL_LEDGER ? PARTITIONS : p;
 	if (!r->value || authority_unpack(r->value, r->value_bytes, r->mod_revision, &now, &err)) {
@@ -44,6 +70,9 @@ static void on_change(void *arg, const struct coord_record *r)
 		job_fail(job, "partition %u: another primary, %u, in the same epoch %llu", p, now.primary, (unsigned long long)now.epoch);
 	if (now.primary != MEMBER_NONE && !member_set_has(&now.isr, now.primary))
 		job_fail(job, "partition %u: the primary %u is not in sync", p, now.primary);
+	for (uint32_t i = 0; i < now.isr.count; i++)
+		if (!records.known[p] || !member_set_has(&before->isr, now.isr.ids[i]))
+			records.since_ns[p][now.isr.ids[i]] = world_now();
 	job->failovers += before->epoch > 0 && now.epoch > before->epoch;
 	records.of[p] = now;
 	records.known[p] = true;
@@ -57,6 +86,9 @@ void records_heard(uint32_t partition, uint16_t server)
 void records_begin(struct job *job)
 {
 	memset(&records, 0, sizeof records);
+	for (uint32_t p = 0; p < PARTITIONS; p++)
+		for (uint32_t i = 0; i < job->replicas; i++)
+			member_set_add(&records.wanted[p].hosts, (uint16_t)placement_replica(p, i, job->servers));
 	coord_sim_observe(on_change, job);
 }
 

@@ -35,6 +35,8 @@ static weir_status start(struct actor *a, struct rpc *rpc, weir_error *err)
 	                                      .partitions = PARTITIONS,
 	                                      .servers_count = job->servers,
 	                                      .allow_skip = UNITS,
+	                                      .read_staleness_ms = job->read_staleness_ms,
+	                                      .read_staleness_entries = job->read_staleness_entries,
 	                                      .seed = 5,
 	                                      .shuffle = true,
 	                                      .servers = job->addresses,

@@ -4,7 +4,6 @@
 
 #include "job.h"
 #include "partition.h"
-#include "placement.h"
 #include "replica_internal.h"
 #include "replication.h"
 #include "roles.h"
@@ -27,11 +26,6 @@ static const char *name_of(uint32_t id, char *out, size_t bytes)
 {
 	snprintf(out, bytes, id == PARTITIONS ? "the ledger" : "partition %u", id);
 	return out;
-}
-
-static uint32_t host_of(const struct job *job, uint32_t id, uint32_t i)
-{
-	return id == PARTITIONS ? i : placement_replica(id, i, job->servers);
 }
 
 /* NULL: it has everything that is committed, as far as that is known here. */
@@ -60,8 +54,9 @@ static bool is_settled(struct job *job, uint32_t id, char *why, size_t bytes)
 	snprintf(why, bytes, "the primary of %s, %u, does not know all that is committed to be on disks", name, r->primary);
 	if (replica_on_disks(primary) < replica_commit(primary))
 		return false;
-	for (uint32_t i = 0; i < job->replicas; i++) {
-		const struct actor *a = job_server(job, host_of(job, id, i));
+	const uint32_t hosts = id == PARTITIONS ? job->replicas : records_wanted(id)->hosts.count;
+	for (uint32_t i = 0; i < hosts; i++) {
+		const struct actor *a = job_server(job, id == PARTITIONS ? i : records_wanted(id)->hosts.ids[i]);
 		const char *lack = a->gone ? NULL : lacks(a, id);
 		if (!lack)
 			continue;

@@ -4,6 +4,7 @@
 
 #include "client.h"
 #include "job.h"
+#include "partition.h"
 
 enum { WAIT_MS = 60000 };
 
@@ -14,6 +15,8 @@ struct trainer {
 	/* What the client reads and writes: there as long as the process, for a failed operation may still be under way. */
 	float pulled_rows[KEYS * WIDTH], pulled_dense[DENSE], pushed_rows[KEYS * WIDTH], pushed_dense[DENSE];
 	uint64_t keys[KEYS];
+	/* What values are at least, since this incarnation began: nothing that it was told of is ever undone for it. */
+	float least_rows[KEY_SPACE], least_dense;
 };
 
 void batch_keys(uint32_t data_unit, uint32_t batch, uint64_t *keys)
@@ -57,6 +60,39 @@ static weir_status pull(struct trainer *t, const weir_batch *id, const uint64_t 
 	return status ? status : weir_wait(t->client, ticket, WAIT_MS, err);
 }
 
+/* Where acknowledged means committed, whoever answers a pull has applied what this worker has pushed, and with it all that it had read before it did. */
+static bool remembers(const struct trainer *t)
+{
+	return t->actor->job->replicas > 1 && t->actor->job->ack != PARTITION_ACK_PRIMARY;
+}
+
+static void check_pulled(const struct trainer *t, const uint64_t *keys)
+{
+	for (uint32_t i = 0; remembers(t) && i < KEYS; i++)
+		if (t->pulled_rows[i * WIDTH] < t->least_rows[keys[i]])
+			job_fail(t->actor->job, "%s reads row %u as %g, after what it has pushed it is %g at least", t->actor->name,
+			         (unsigned)keys[i], (double)t->pulled_rows[i * WIDTH], (double)t->least_rows[keys[i]]);
+	if (remembers(t) && t->pulled_dense[0] < t->least_dense)
+		job_fail(t->actor->job, "%s reads the dense table as %g, after what it has pushed it is %g at least", t->actor->name,
+		         (double)t->pulled_dense[0], (double)t->least_dense);
+}
+
+/* The batch is behind what was pulled for it; unless an earlier attempt has applied it, then it may have been in it. */
+static void note_pushed(struct trainer *t, const weir_batch *id, const uint64_t *keys, float value)
+{
+	const float more = id->attempt == 1 ? value : 0;
+	for (uint32_t i = 0; i < KEYS; i++)
+		t->least_rows[keys[i]] = t->pulled_rows[i * WIDTH] + more;
+	if (!t->actor->job->synchronous)
+		t->least_dense = t->pulled_dense[0] + more;
+}
+
+static void forget_pushed(struct trainer *t)
+{
+	memset(t->least_rows, 0, sizeof t->least_rows);
+	t->least_dense = 0;
+}
+
 static weir_status push(struct trainer *t, const weir_batch *id, const uint64_t *keys, float value, weir_error *err)
 {
 	weir_ticket ticket;
@@ -76,9 +112,13 @@ static weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t bat
 	uint64_t *keys = t->keys;
 	batch_keys(u->data_unit, batch, keys);
 	weir_status status = pull(t, &id, keys, err);
+	if (!status)
+		check_pulled(t, keys);
 	thread_sleep(world_between(0, 20 * SIM_MS)); /* it computes */
 	if (!status)
 		status = push(t, &id, keys, batch_value(u->data_unit, batch), err);
+	if (!status)
+		note_pushed(t, &id, keys, batch_value(u->data_unit, batch));
 	t->actor->job->pushes += status == WEIR_OK;
 	return status;
 }
@@ -107,8 +147,10 @@ static weir_status train(struct trainer *t, weir_error *err)
 	weir_status status = WEIR_OK;
 	while (!status) {
 		status = run_unit(t, err);
-		if (status == WEIR_E_STALE)
-			status = weir_rejoin(t->client, err);
+		if (status != WEIR_E_STALE)
+			continue;
+		forget_pushed(t);
+		status = weir_rejoin(t->client, err);
 	}
 	return status == WEIR_E_CLOSED ? WEIR_OK : status;
 }
