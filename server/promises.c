@@ -154,7 +154,7 @@ static weir_status find(struct promises *p, weir_error *err)
 	}
 	free(bytes);
 	for (uint32_t i = 0; i < p->slots; i++)
-		p->found[i].whole = p->options.fresh || (p->found[i].whole && intact);
+		p->found[i].whole = p->found[i].whole && intact;
 	p->incarnation = start.incarnation + 1 > p->options.incarnation_least ? start.incarnation + 1 : p->options.incarnation_least;
 	return status;
 }

@@ -18,8 +18,8 @@
  * Group commit. What comes while a write is under way is written together by the next one: a server that dies costs the others one or two writes, however
  * many partitions it was primary of.
  *
- * Whole. A restart finds a replica whole if it was so before and nothing that it had acknowledged can be missing from its log: the former process ended in
- * order, or the machine has not been started since, or acknowledgements waited for fsync. Who is not whole then is written down as such, together with the
+ * Whole. A new file's replicas are not: they become it where there never was a primary (replica.h), as a new file may follow one that was lost with its folder. A
+ * restart finds a replica whole if it was so before and nothing that it had acknowledged can be missing from its log: the former process ended in order, or the machine has not been started since, or acknowledgements waited for fsync. Who is not whole then is written down as such, together with the
  * new start, before promises_open returns: a second end that looks better must not make it whole again. */
 #ifndef WEIR_PROMISES_H
 #define WEIR_PROMISES_H
@@ -48,7 +48,6 @@ struct promises_options {
 	uint8_t machine_boot[16]; /* process_machine_boot */
 	uint32_t partitions;      /* of the job */
 	enum promises_log log;
-	bool fresh; /* nothing was ever acknowledged out of this folder: its replicas are new, and whole */
 	/* The incarnation is no lower. The wall clock in ms, say: the file makes incarnations grow, but a folder may be lost and its server begin with
 	 * an empty one, and whoever knew it must not take that for the start before. */
 	uint64_t incarnation_least;

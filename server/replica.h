@@ -124,7 +124,8 @@ struct replica_options {
 	uint64_t grow_lag;     /* entries that a learner may be behind when the primary begins to wait for it */
 };
 
-/* What a restart has found. A new replica: all zero, whole; which is believed only where there never was a primary. */
+/* What a start has found. A new replica: all zero. It is whole where there never was a primary, as nothing was ever acknowledged there; elsewhere a new folder may be one
+ * in place of a folder that was lost. */
 struct replica_found {
 	uint64_t promised;
 	struct epochs epochs; /* of the log; truncated to it */

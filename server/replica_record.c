@@ -135,14 +135,6 @@ void replica_learn(struct replica *r, const struct replica_record *record, struc
 	replica_decide(r, false, out);
 }
 
-/* Where there never was a primary, nothing was ever acknowledged. Where there was one, whoever has promised nothing may have done so in a folder that is lost: an
- * empty log is no full one. */
-static void doubt_what_is_new(struct replica *r)
-{
-	if (r->record.epoch > 0 && r->promising == 0 && !r->options.alone)
-		r->whole = false;
-}
-
 /* An epoch that was ours before this start is over, whether or not it had begun: what was told to clients in it may be lost. */
 static void close_former_epoch(struct replica *r)
 {
@@ -159,10 +151,9 @@ void replica_read(struct replica *r, const struct replica_record *record, struct
 		return;
 	}
 	adopt(r, record, out);
-	if (!r->confirmed) {
-		doubt_what_is_new(r);
+	if (!r->confirmed)
 		close_former_epoch(r);
-	}
+	r->whole |= r->record.epoch == 0; /* there never was a primary */
 	r->unsure = false;
 	r->confirmed = true;
 	if (record->revision < r->record.revision) { /* older than what the watch has told */

@@ -460,13 +460,13 @@ void replication_shipped(struct replication *x, uint16_t to, uint64_t last, uint
 
 /* --- Life */
 
-/* The record as it is put where there is none. Whoever may have lost something, or knows that there was one, does not say who is in sync: it has been deleted. A single
+/* The record as it is put where there is none. Whoever has had something, or knows that there was one, does not say who is in sync: it has been deleted. A single
  * copy is in sync with itself. */
 static struct replica_record first_record(const struct replication_options *o, const struct replica_found *found)
 {
 	struct replica_record r = {.epoch = found->promised, .primary = o->primary, .min_isr = o->min_isr};
 	const uint64_t newest = epochs_now(&found->epochs);
-	const bool fresh = found->whole && found->last == o->begun && found->promised == 0;
+	const bool fresh = found->last == o->begun && found->promised == 0;
 	if (newest > r.epoch)
 		r.epoch = newest;
 	if (fresh || o->replica.alone)

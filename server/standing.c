@@ -5,12 +5,6 @@
 
 #include "limits.h"
 
-/* Into an empty folder, and into one that is still being filled from a checkpoint, nobody has ever written what was acknowledged. */
-static bool is_fresh(const struct folder *f)
-{
-	return folder_epoch(f) == 1 || folder_is_restoring(f);
-}
-
 static weir_status open_promises(struct standing *s, const struct standing_options *o, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX];
@@ -18,7 +12,6 @@ static weir_status open_promises(struct standing *s, const struct standing_optio
 	                             .path = path,
 	                             .partitions = o->who.partitions,
 	                             .log = o->log,
-	                             .fresh = is_fresh(s->folder),
 	                             .incarnation_least = (uint64_t)(o->clock->ops->wall_ns(o->clock) / 1000000)};
 	if (snprintf(path, sizeof path, "%s/PROMISES", folder_path(s->folder)) >= (int)sizeof path)
 		return weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX, folder_path(s->folder));

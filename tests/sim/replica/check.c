@@ -198,12 +198,10 @@ void check_record(struct sim *s, uint32_t partition, const struct replica_record
 	check_in_sync(s, partition);
 }
 
-/* Of one that has never promised anything nobody can tell whether its folder was lost. */
 void check_lost(struct sim *s, uint16_t node, uint32_t partition)
 {
 	const struct replica_record *n = &s->partitions[partition].record;
-	const struct disk_copy *disk = &s->nodes[node].copies[partition].disk;
-	if (n->isr.count != 1 || n->isr.ids[0] != node || (!disk->lossy && disk->promised > 0))
+	if (n->isr.count != 1 || n->isr.ids[0] != node || !s->nodes[node].copies[partition].disk.lossy)
 		sim_fail(s, "partition %u: server %u says that it is lost, with %u in sync", partition, node, n->isr.count);
 }
 

@@ -38,8 +38,7 @@ static struct promises *open_well(const struct promises_options *o)
 
 static struct promises *open_new(struct faulty_disk *d)
 {
-	struct promises_options o = options_on(d, BOOT_1);
-	o.fresh = true;
+	const struct promises_options o = options_on(d, BOOT_1);
 	return open_well(&o);
 }
 
@@ -117,20 +116,15 @@ static void assert_found(const struct promises *p, uint64_t round, bool kept_who
 static void new_replicas_have_promised_nothing(void **state)
 {
 	(void)state;
-	for (int fresh = 0; fresh < 2; fresh++) {
-		struct faulty_disk *d = faulty_disk_create();
-		struct promises_options o = options_on(d, BOOT_1);
-		o.fresh = fresh;
-		struct promises *p = open_well(&o);
-		for (uint32_t i = 0; i < SLOTS; i++) {
-			assert_int_equal(promises_found(p, partition_of(i)).promised, 0);
-			assert_int_equal(promises_found(p, partition_of(i)).whole,
-			                 fresh); /* else the file was lost, and who knows what with it */
-		}
-		assert_false(promises_write(p));
-		promises_close(p, true);
-		faulty_disk_destroy(d);
+	struct faulty_disk *d = faulty_disk_create();
+	struct promises *p = open_new(d);
+	for (uint32_t i = 0; i < SLOTS; i++) {
+		assert_int_equal(promises_found(p, partition_of(i)).promised, 0);
+		assert_false(promises_found(p, partition_of(i)).whole); /* maybe the file was lost, and who knows what with it */
 	}
+	assert_false(promises_write(p));
+	promises_close(p, true);
+	faulty_disk_destroy(d);
 }
 
 static void promises_of_one_round_share_one_write(void **state)
@@ -452,10 +446,9 @@ static void check_found(const struct promises *p, struct history *h)
 /* One start, as far as the disk lets it. */
 static weir_status live(struct faulty_disk *d, const char *machine_boot, struct history *h)
 {
-	struct promises_options o = options_on(d, machine_boot);
+	const struct promises_options o = options_on(d, machine_boot);
 	struct promises *p;
 	weir_error err = {0};
-	o.fresh = h->tried == 0;
 	weir_status status = promises_open(&p, &o, &err);
 	if (status)
 		return status;

@@ -714,23 +714,23 @@ static void not_whole_leaves_before_it_says_anything(void **state)
 }
 
 /* Its folder was lost, or it is late: nobody can tell. */
-static void an_empty_folder_is_a_full_log_only_where_there_was_no_primary(void **state)
+static void an_empty_log_is_a_full_one_only_where_there_was_no_primary(void **state)
 {
 	(void)state;
 	struct fixture f;
-	start(&f, &(struct replica_found){.whole = true});
+	start(&f, &(struct replica_found){0});
 	tick(&f);
 	read_record(&f, record_of(1, 0, 2, 1, 1 << SELF | 1 << 2));
 	assert_true(replica_is_whole(f.r));
+	assert_null(find(&f, REPLICA_DO_CHANGE));
 	replica_destroy(f.r);
-	start(&f, &(struct replica_found){.whole = true});
+	start(&f, &(struct replica_found){0});
 	tick(&f);
 	read_record(&f, record_of(4, 1, SELF, 1, 1 << SELF | 1 << 2));
 	const struct replica_action *a = find(&f, REPLICA_DO_CHANGE);
 	assert_non_null(a);
 	assert_false(member_set_has(&a->record.isr, SELF));
 	assert_int_equal(a->record.primary, MEMBER_NONE);
-	assert_false(replica_is_whole(f.r));
 	replica_destroy(f.r);
 }
 
@@ -804,7 +804,7 @@ int main(void)
 	    cmocka_unit_test(a_lower_epoch_is_refused),
 	    cmocka_unit_test(only_ticks_that_ran_depose_a_primary),
 	    cmocka_unit_test(not_whole_leaves_before_it_says_anything),
-	    cmocka_unit_test(an_empty_folder_is_a_full_log_only_where_there_was_no_primary),
+	    cmocka_unit_test(an_empty_log_is_a_full_one_only_where_there_was_no_primary),
 	    cmocka_unit_test(the_last_in_sync_that_is_not_whole_is_a_loss),
 	    cmocka_unit_test(alone_goes_on_with_what_it_has),
 	};

@@ -120,8 +120,7 @@ static void open_promises(struct single *s)
 	                                   .id = "etcd",
 	                                   .machine_boot = "boot",
 	                                   .partitions = PARTITION + 1,
-	                                   .log = PROMISES_LOG_CACHED,
-	                                   .fresh = s->epoch == 0};
+	                                   .log = PROMISES_LOG_CACHED};
 	CHECK_OK(promises_open(&s->promises, &o, &err), err);
 }
 

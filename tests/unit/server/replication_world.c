@@ -278,7 +278,6 @@ static void open_promises(struct member *m)
 	                             .id = "replication",
 	                             .partitions = PARTITION + 1,
 	                             .log = PROMISES_LOG_CACHED,
-	                             .fresh = m->boots == 0,
 	                             .stepped = true};
 	m->boots += m->machine_lost || m->boots == 0;
 	o.machine_boot[0] = (uint8_t)m->boots;
