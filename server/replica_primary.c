@@ -135,10 +135,9 @@ void primary_on_join(struct replica *r, const struct replica_message *m, struct 
 	struct replica_peer *p = peer_find(r, m->from);
 	if (!p && (p = peer_add(r, m->from)))
 		p->silent = !is_in_sync(r, p->id); /* until a tick: who speaks without a heart would get in and out, again and again */
-	/* A lower one is late; or its clock was set back, and its folder is a new one: nothing counts then that the higher one has acknowledged. */
-	if (!p || (m->incarnation < p->incarnation && counts(r, p->id)))
+	if (!p || m->incarnation < p->incarnation)
 		return;
-	if (m->incarnation != p->incarnation) {
+	if (m->incarnation > p->incarnation) {
 		unestablish(r, p);
 		p->incarnation = m->incarnation;
 	}

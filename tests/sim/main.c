@@ -77,8 +77,8 @@ static double now(void)
 
 struct totals {
 	struct result sum;
-	uint64_t runs, violations, replicated, durable, exact, first; /* first: seed of a violation, the lowest; 0: none */
-	uint64_t seed;                                                /* that runs now, or next */
+	uint64_t runs, violations, replicated, durable, lost, exact, first; /* first: seed of a violation, the lowest; 0: none */
+	uint64_t seed;                                                      /* that runs now, or next */
 	double simulated_s, slowest_s;
 	bool combinations[KINDS][1u << FAULTS];
 };
@@ -89,6 +89,7 @@ static void add(struct totals *t, const struct result *r)
 	t->runs++;
 	t->replicated += r->replicas > 1;
 	t->durable += r->durable;
+	t->lost += r->is_lost;
 	t->exact += r->exact;
 	t->simulated_s += (double)r->took_ns * 1e-9;
 	if (t->slowest_s < (double)r->slowest_ns * 1e-9)
@@ -118,6 +119,7 @@ static void add_totals(struct totals *t, const struct totals *other)
 	t->violations += other->violations;
 	t->replicated += other->replicated;
 	t->durable += other->durable;
+	t->lost += other->lost;
 	t->exact += other->exact;
 	t->simulated_s += other->simulated_s;
 	if (t->slowest_s < other->slowest_s)
@@ -161,11 +163,11 @@ static void print(const struct totals *t, double elapsed)
 	for (uint32_t i = 0; i < KINDS; i++)
 		for (uint32_t j = 0; j < 1u << FAULTS; j++)
 			combinations += t->combinations[i][j];
-	printf("%llu with replicas, %llu with logs on disk, %llu with every element compared; %.0f simulated seconds, "
-	       "at most %.1f s "
-	       "without progress\n",
-	       (unsigned long long)t->replicated, (unsigned long long)t->durable, (unsigned long long)t->exact, t->simulated_s,
-	       t->slowest_s);
+	printf(
+	    "%llu with replicas, %llu with logs on disk, %llu with every element compared, %llu to be begun anew before anything was "
+	    "committed; %.0f simulated seconds, at most %.1f s without progress\n",
+	    (unsigned long long)t->replicated, (unsigned long long)t->durable, (unsigned long long)t->exact,
+	    (unsigned long long)t->lost, t->simulated_s, t->slowest_s);
 	printf("%llu processes, %llu new primaries, %llu pushes, %llu reads at replicas, %llu packets (%llu stalled, %llu out of "
 	       "order), "
 	       "%llu resets, %llu silences, %llu events\n",

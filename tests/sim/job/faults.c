@@ -136,7 +136,14 @@ static void misdirect(struct job *job, struct actor *a)
 	crash(job, a, DEATH_MACHINE);
 }
 
-/* Its machine comes back without anything that it had. */
+static void jump(struct actor *a, int64_t ns)
+{
+	node_jump(a->node, ns);
+	a->wall_ns += ns;
+	a->wall_most_ns = a->wall_ns > a->wall_most_ns ? a->wall_ns : a->wall_most_ns;
+}
+
+/* Its machine comes back without anything that it had, and with a clock that is well set: of one that is not, others think that it is its former start (heart.h). */
 static void lose_disk(struct job *job, struct actor *a)
 {
 	if (a->gone || !node_is_up(a->node) || !records_survive(job, a))
@@ -144,6 +151,7 @@ static void lose_disk(struct job *job, struct actor *a)
 	actor_kill(a, DEATH_MACHINE);
 	disk_sim_lose(a->disk);
 	cold_sim_lose(a->node);
+	jump(a, a->wall_most_ns - a->wall_ns);
 	invariants_lost_disk(a);
 }
 
@@ -199,7 +207,7 @@ static void commit(struct job *job, enum fault fault)
 		node_skew(a->node, world_between(-SKEW_PPM, SKEW_PPM));
 		break;
 	case FAULT_JUMP:
-		node_jump(a->node, world_between(-JUMP_NS, JUMP_NS));
+		jump(a, world_between(-JUMP_NS, JUMP_NS));
 		break;
 	case FAULT_LOSE_SERVER:
 		lose_server(job, some_server(job));

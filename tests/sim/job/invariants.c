@@ -37,6 +37,7 @@ struct history {        /* of a partition */
 static struct {
 	struct job *job; /* NULL: partitions have one copy */
 	struct history of[PARTITIONS];
+	bool ledger_served; /* ever */
 	uint64_t acknowledged[SERVERS_MAX]
 	                     [PARTITIONS]; /* the highest epoch that a replica has acknowledged in, in any life of its server */
 } in;
@@ -330,6 +331,16 @@ struct replication *__wrap_replication_create(const struct replication_options *
 	return __real_replication_create(o, found);
 }
 
+/* Who is asked late whether its new folder is in place of one that was lost cannot tell: where nothing was committed, nothing is lost but the job's beginning. */
+static void note_lost(const char *event, const char *line)
+{
+	uint32_t p = PARTITIONS;
+	const bool anything = sscanf(line, "partition=%u", &p) == 1 && p < PARTITIONS ? in.of[p].count > 0 : in.ledger_served;
+	if (anything)
+		job_fail(in.job, "no full log is left: %s: %s", event, line);
+	in.job->is_lost = true;
+}
+
 void __wrap_logger_write(struct logger *l, enum log_level level, struct log_site *site, const char *event, const char *format,
                          ...)
 {
@@ -340,8 +351,9 @@ void __wrap_logger_write(struct logger *l, enum log_level level, struct log_site
 	vsnprintf(line, sizeof line, format, args);
 	va_end(args);
 	world_note("logs: %s: %s", event, line);
-	if (in.job && strcmp(event, "partition lost") == 0)
-		job_fail(in.job, "no full log is left: %s", line);
+	in.ledger_served |= strcmp(event, "ledger served") == 0;
+	if (in.job && (strcmp(event, "partition lost") == 0 || strcmp(event, "ledger lost") == 0))
+		note_lost(event, line);
 }
 
 /* --- In the end */

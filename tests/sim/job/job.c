@@ -209,7 +209,7 @@ static void await_end(struct job *job)
 {
 	const int64_t limit_ns = world_now() + LIMIT_NS;
 	int64_t since_ns = world_now();
-	for (uint64_t pushes = job->pushes; !all_finished(job) && !job->failure[0] && world_now() < limit_ns;) {
+	for (uint64_t pushes = job->pushes; !all_finished(job) && !job->is_lost && !job->failure[0] && world_now() < limit_ns;) {
 		thread_sleep(50 * SIM_MS);
 		look(job);
 		if (job->pushes != pushes)
@@ -218,7 +218,7 @@ static void await_end(struct job *job)
 		if (job->slowest_ns < world_now() - since_ns)
 			job->slowest_ns = world_now() - since_ns;
 	}
-	if (!all_finished(job))
+	if (!all_finished(job) && !job->is_lost)
 		job_fail(job, "the job has not ended %.0f s after everything had healed", LIMIT_NS / 1e9);
 }
 
@@ -260,6 +260,7 @@ static void report(struct result *r, const struct job *job)
 	r->durable = job->durable;
 	r->synchronous = job->synchronous;
 	r->failovers = job->failovers;
+	r->is_lost = job->is_lost;
 	r->exact = job->exact;
 	r->starts = job->starts;
 	r->pushes = job->pushes;
@@ -296,9 +297,9 @@ static void run(void *arg)
 		node_start(node_create("operator"), operator_main, job);
 	faults_run(job);
 	await_end(job);
-	if (!job->failure[0] && job->replicas > 1)
+	if (!job->failure[0] && !job->is_lost && job->replicas > 1)
 		await_level(job);
-	if (!job->failure[0])
+	if (!job->failure[0] && !job->is_lost)
 		check(job);
 	report(arg, job);
 	invariants_end();

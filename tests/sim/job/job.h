@@ -65,11 +65,12 @@ struct actor {
 	struct node *node;
 	uint32_t index; /* among servers, or among trainers */
 	bool is_server, finished;
-	bool gone;             /* for good */
-	uint32_t boots;        /* of its machine */
-	struct server *server; /* of its process, once it serves */
-	uint64_t serves;       /* the life of the node in which it does */
-	struct disk_sim *disk; /* a server's, where something is on disk */
+	bool gone;                     /* for good */
+	uint32_t boots;                /* of its machine */
+	int64_t wall_ns, wall_most_ns; /* by how much its wall clock has jumped; at most, ever */
+	struct server *server;         /* of its process, once it serves */
+	uint64_t serves;               /* the life of the node in which it does */
+	struct disk_sim *disk;         /* a server's, where something is on disk */
 	char name[32], address[32];
 	weir_error end; /* why its process ended by itself */
 };
@@ -81,7 +82,7 @@ struct job {
 	uint64_t backlog_bytes, catch_up_bytes_per_s;
 	struct node *coordinator; /* NULL: there is one copy of everything */
 	bool durable, synchronous;
-	uint32_t ack; /* enum partition_ack */
+	uint32_t ack;               /* enum partition_ack */
 	uint32_t read_staleness_ms; /* 0: only primaries are read */
 	uint64_t read_staleness_entries;
 	uint32_t fsync_ms, flush_ms;
@@ -95,12 +96,13 @@ struct job {
 	struct actor cast[CAST_MAX]; /* servers first */
 	uint32_t cast_count;
 	const char *addresses[SERVERS_MAX];
-	char ledger[SERVERS_MAX * 32];       /* where trainers look for it: of several servers, where it has replicas */
-	uint32_t done[FAULTS];               /* how often each was committed */
-	uint64_t failovers;                  /* a partition has got another primary */
-	uint64_t starts, pushes;             /* of processes; of batches that a trainer saw acknowledged */
-	uint64_t reads, moves;               /* pulls that another replica than the primary answered; requests to move a partition */
-	bool checked, exact;                 /* the end was; the sums were part of it */
+	char ledger[SERVERS_MAX * 32]; /* where trainers look for it: of several servers, where it has replicas */
+	uint32_t done[FAULTS];         /* how often each was committed */
+	uint64_t failovers;            /* a partition has got another primary */
+	uint64_t starts, pushes;       /* of processes; of batches that a trainer saw acknowledged */
+	uint64_t reads, moves;         /* pulls that another replica than the primary answered; requests to move a partition */
+	bool is_lost;        /* it has to begin anew: nothing was ever committed in some partition, and no full log is left there */
+	bool checked, exact; /* the end was; the sums were part of it */
 	char failure[WEIR_ERROR_TEXT_BYTES]; /* "": none */
 };
 
@@ -109,7 +111,7 @@ struct result {
 	uint64_t seed, hash, events;
 	int64_t took_ns, slowest_ns;
 	uint32_t faults, done[FAULTS], replicas;
-	bool durable, synchronous, exact;
+	bool durable, synchronous, is_lost, exact;
 	uint64_t starts, pushes, reads, moves, packets, stalled, early, resets, silences, failovers;
 	char failure[WEIR_ERROR_TEXT_BYTES];
 };
