@@ -12,9 +12,9 @@
 struct watcher {
 	struct rpc *rpc;
 	struct rpc_loop *loop;
-	struct rpc_channel *doors[WEIR_SERVERS_MAX]; /* (doors_count) where the ledger may be; */
-	uint32_t doors_count, door;                  /* and was last */
-	struct rpc_channel **servers;                /* (servers_count); opened when the ledger first tells their addresses */
+	struct rpc_channel *doors[WEIR_SERVERS_MAX];   /* (doors_count) where the ledger may be; */
+	uint32_t doors_count, door;                    /* and was last */
+	struct rpc_channel *servers[WEIR_SERVERS_MAX]; /* (servers_count) NULL: its address was not told yet */
 	uint32_t servers_count;
 };
 
@@ -151,6 +151,8 @@ static weir_status read_ledger(struct overview *s, const Weir__V1__LedgerStatus 
 	for (size_t i = 0; i < l->n_members && i < WEIR_REPLICAS_MAX; i++)
 		s->ledger.in_sync[s->ledger.in_sync_count++] = l->members[i];
 	read_totals(s, l->totals);
+	if (l->n_servers > WEIR_SERVERS_MAX)
+		return weir_fail(err, WEIR_E_CORRUPT, "the ledger tells of %zu servers, more than there may be", l->n_servers);
 	if (read_workers(s, l) != WEIR_OK || read_partitions(s, l) != WEIR_OK || read_servers(s, l) != WEIR_OK ||
 	    read_tables(s, l) != WEIR_OK)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for a status of %zu workers and %zu servers", l->n_workers, l->n_servers);
@@ -267,8 +269,10 @@ static void ask_servers(struct watcher *w, enum rpc_method method, struct messag
 	for (uint32_t i = 0; i < w->servers_count; i++) {
 		struct message *request = make_request();
 		asked[i] = (struct asked){.gather = &g};
-		if (!request)
+		if (!request || !w->servers[i]) {
+			message_release(request);
 			continue;
+		}
 		g.pending++;
 		if (rpc_call_start(w->servers[i], method, request, timeout_ms, on_server_answer, &asked[i]) != WEIR_OK)
 			g.pending--;
@@ -280,20 +284,15 @@ static void ask_servers(struct watcher *w, enum rpc_method method, struct messag
 	pthread_mutex_destroy(&g.lock);
 }
 
+/* Servers may be added to a job while it is watched. */
 static weir_status open_servers(struct watcher *w, const struct overview *s, weir_error *err)
 {
-	if (w->servers)
-		return WEIR_OK;
-	w->servers = calloc(s->servers_count + 1, sizeof *w->servers);
-	if (!w->servers)
-		return weir_fail(err, WEIR_E_MEMORY, "no memory for %u connections", s->servers_count);
-	for (uint32_t i = 0; i < s->servers_count; i++) {
-		weir_status status = rpc_channel_open(&w->servers[i], w->rpc, w->loop, s->servers[i].address, err);
-		if (status != WEIR_OK)
-			return status;
-		w->servers_count++;
-	}
-	return WEIR_OK;
+	weir_status status = WEIR_OK;
+	w->servers_count = s->servers_count > w->servers_count ? s->servers_count : w->servers_count;
+	for (uint32_t i = 0; i < s->servers_count && status == WEIR_OK; i++)
+		if (!w->servers[i] && s->servers[i].address[0])
+			status = rpc_channel_open(&w->servers[i], w->rpc, w->loop, s->servers[i].address, err);
+	return status;
 }
 
 static weir_status ask_ledger(struct watcher *w, uint32_t timeout_ms, struct overview *out, weir_error *err)
@@ -453,7 +452,6 @@ void watcher_close(struct watcher *w)
 		return;
 	for (uint32_t i = 0; i < w->servers_count; i++)
 		rpc_channel_close(w->servers[i]);
-	free(w->servers);
 	for (uint32_t i = 0; i < w->doors_count; i++)
 		rpc_channel_close(w->doors[i]);
 	if (w->loop)

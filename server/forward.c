@@ -118,19 +118,36 @@ static struct message *pack_join(const struct server *s, const Weir__V1__JoinRep
 	return j.packed;
 }
 
-/* Nor does it know where it is itself, and who has replicas of it. */
+struct telling {
+	Weir__V1__LedgerStatus reply;
+	struct message *packed;
+};
+
+/* Servers that were added to the job are in the map alone. */
+static void pack_with_servers(void *arg, const Weir__V1__PartitionMap *map)
+{
+	struct telling *t = arg;
+	if (map->n_servers > t->reply.n_servers) {
+		t->reply.servers = map->servers;
+		t->reply.n_servers = map->n_servers;
+	}
+	t->packed = wire_pack(&t->reply.base);
+}
+
+/* Nor does it know where it is itself, who has replicas of it, and which servers there are by now. */
 static struct message *pack_status(const struct server *s, const Weir__V1__LedgerStatus *reply)
 {
 	const struct replica_record *record = ledger_role_record(s);
-	Weir__V1__LedgerStatus r = *reply;
+	struct telling t = {.reply = *reply};
 	uint32_t members[WEIR_REPLICAS_MAX];
-	r.server = s->options.index;
-	r.members = members;
-	r.n_members = record ? record->isr.count : 0;
-	r.epoch = record ? record->epoch : 0;
-	for (size_t i = 0; i < r.n_members; i++)
+	t.reply.server = s->options.index;
+	t.reply.members = members;
+	t.reply.n_members = record ? record->isr.count : 0;
+	t.reply.epoch = record ? record->epoch : 0;
+	for (size_t i = 0; i < t.reply.n_members; i++)
 		members[i] = record->isr.ids[i];
-	return wire_pack(&r.base);
+	partition_map_show(s->map, pack_with_servers, &t);
+	return t.packed;
 }
 
 static struct message *pack_reply(const struct forwarded *f, const ProtobufCMessage *reply)

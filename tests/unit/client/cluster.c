@@ -217,6 +217,7 @@ struct audit cluster_audit(struct cluster *c)
 	a.steps_closed = l->steps_closed;
 	a.batches_dropped = l->batches_dropped;
 	a.finished = l->state == WEIR__V1__LEASE_STATE__FINISHED;
+	a.servers = (uint32_t)l->n_servers;
 	wire_free(m);
 	for (uint32_t i = 0; i < c->servers_count + c->added; i++) {
 		if (!c->servers[i])

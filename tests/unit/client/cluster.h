@@ -49,7 +49,7 @@ struct audit {
 	uint64_t expected, skipped, applied, dropped, twice, workers_lost, leases_expired, steps_closed, batches_dropped, duplicates;
 	uint64_t units_quarantined, resident_rows;                               /* resident: in memory, where servers have folders */
 	uint64_t expected_fingerprint, applied_fingerprint, dropped_fingerprint; /* expected: of skipped units too */
-	uint32_t committed;                                                      /* units of this pass */
+	uint32_t committed, servers;                                             /* units of this pass; that the ledger tells of */
 	bool finished;
 };
 struct audit cluster_audit(struct cluster *c);

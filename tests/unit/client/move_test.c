@@ -381,6 +381,7 @@ static void an_added_server_takes_its_share(void **state)
 	for (uint32_t p = 0; p < PARTITIONS; p++)
 		primaries += look(w)->partitions[p].primary == SERVERS;
 	assert_true(primaries > 0);
+	assert_int_equal(cluster_audit(&w->cluster).servers, SERVERS + 1); /* who audits the job asks it too */
 	stop_pushing(w);
 	close_world(w);
 }
