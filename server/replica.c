@@ -123,6 +123,8 @@ void replica_stored(struct replica *r, uint64_t epoch, uint64_t last, struct rep
 
 void replica_durable(struct replica *r, uint64_t durable, struct replica_actions *out)
 {
+	if (durable > r->last) /* of a log that is to begin anew or to lose its end, and has not yet */
+		durable = r->last;
 	if (durable <= r->durable)
 		return;
 	r->durable = durable;

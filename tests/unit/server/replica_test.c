@@ -666,6 +666,20 @@ static void what_begins_anew_is_whole_when_it_is_brought_up(void **state)
 	replica_destroy(f.r);
 }
 
+/* Its log is emptied by and by, and goes on saying what of it was on disk. */
+static void what_is_to_go_is_not_on_disk(void **state)
+{
+	(void)state;
+	struct fixture f;
+	struct replica_found found = found_log(5);
+	follow(&f, &found);
+	replica_start_over(f.r, &f.out);
+	f.out.count = 0;
+	replica_durable(f.r, 5, &f.out);
+	assert_null(sent(&f, REPLICA_ACK, 2));
+	replica_destroy(f.r);
+}
+
 static void only_ticks_that_ran_depose_a_primary(void **state)
 {
 	(void)state;
@@ -802,6 +816,7 @@ int main(void)
 	    cmocka_unit_test(the_end_that_differs_is_cut_off),
 	    cmocka_unit_test(appends_are_stored_in_order_and_acknowledged),
 	    cmocka_unit_test(a_lower_epoch_is_refused),
+	    cmocka_unit_test(what_is_to_go_is_not_on_disk),
 	    cmocka_unit_test(only_ticks_that_ran_depose_a_primary),
 	    cmocka_unit_test(not_whole_leaves_before_it_says_anything),
 	    cmocka_unit_test(an_empty_log_is_a_full_one_only_where_there_was_no_primary),
