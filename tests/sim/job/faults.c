@@ -207,7 +207,8 @@ static void commit(struct job *job, enum fault fault)
 		node_skew(a->node, world_between(-SKEW_PPM, SKEW_PPM));
 		break;
 	case FAULT_JUMP:
-		jump(a, world_between(-JUMP_NS, JUMP_NS));
+		if (node_is_up(a->node))
+			jump(a, world_between(-JUMP_NS, JUMP_NS));
 		break;
 	case FAULT_LOSE_SERVER:
 		lose_server(job, some_server(job));
