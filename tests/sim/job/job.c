@@ -132,7 +132,8 @@ static void choose_replicas(struct job *job)
 	job->min_isr = job->replicas == 1 || world_chance(0.7) ? 0 : (uint32_t)world_between(1, 2);
 	job->backlog_bytes = world_chance(0.5) ? (uint64_t)world_between(1000, 50000) : 0;
 	job->catch_up_bytes_per_s = world_chance(0.3) ? (uint64_t)world_between(20000, 1000000) : 0;
-	job->read_staleness_ms = job->replicas > 1 && world_chance(0.5) ? (uint32_t)world_between(100, 3000) : 0;
+	job->read_staleness_ms =
+	    job->replicas == 1 || world_chance(0.4) ? 0 : (uint32_t)world_between(10, world_chance(0.5) ? 150 : 3000);
 	job->read_staleness_entries = (uint64_t)world_between(0, 50);
 }
 
@@ -145,7 +146,8 @@ static void choose(struct job *job)
 	job->trainers = (uint32_t)world_between(1, TRAINERS_MAX);
 	job->passes = (uint32_t)world_between(1, 5);
 	job->executors = (uint32_t)world_between(1, 2);
-	job->fsync_ms = (uint32_t)world_between(2, 100);
+	job->compute_ns = world_between(1, world_chance(0.5) ? 20 : 200) * SIM_MS;
+	job->fsync_ms = (uint32_t)world_between(2, world_chance(0.7) ? 100 : 2000);
 	job->flush_ms = (uint32_t)world_between(20, 1000);
 	job->faults = choose_faults(job);
 	job->heal_ns = world_between(SIM_S, FAULTS_NS);

@@ -82,6 +82,7 @@ struct job {
 	uint64_t backlog_bytes, catch_up_bytes_per_s;
 	struct node *coordinator; /* NULL: there is one copy of everything */
 	bool durable, synchronous;
+	int64_t compute_ns;         /* for a batch: at most */
 	uint32_t ack;               /* enum partition_ack */
 	uint32_t read_staleness_ms; /* 0: only primaries are read */
 	uint64_t read_staleness_entries;

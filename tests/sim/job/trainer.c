@@ -114,7 +114,7 @@ static weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t bat
 	weir_status status = pull(t, &id, keys, err);
 	if (!status)
 		check_pulled(t, keys);
-	thread_sleep(world_between(0, 20 * SIM_MS)); /* it computes */
+	thread_sleep(world_between(0, t->actor->job->compute_ns)); /* it computes */
 	if (!status)
 		status = push(t, &id, keys, batch_value(u->data_unit, batch), err);
 	if (!status)
