@@ -183,7 +183,7 @@ static void commit(struct job *job, enum fault fault)
 		isolate(job, a->node);
 		break;
 	case FAULT_RESET:
-		network_reset(some_trainer(job)->node, some_server(job)->node);
+		network_reset(a->node, some_server(job)->node);
 		break;
 	case FAULT_STOP:
 		node_pause(a->node);
