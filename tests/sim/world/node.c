@@ -4,7 +4,7 @@
 
 #include "internal.h"
 
-enum { NODES_MAX = 64, WATCHERS_MAX = 8 };
+enum { NODES_MAX = 64, WATCHERS_MAX = 32 };
 #define WALL_BEGIN_NS 1700000000000000000ll /* November 2023 */
 
 static struct {
