@@ -1,10 +1,10 @@
 /* A trainer whose gradients are small integers, so that the weights at the end are an exact sum known beforehand: every batch applied exactly
  * once gives it, one missing or doubled does not. SGD with rate 1 adds minus the gradient; fp32 is exact to 2^24.
  *
- *     exact_sum worker LEDGER NAME GATE [UNITS]    leases, pushes, commits until the job is done
- *     exact_sum check LEDGER [UNITS]               compares every weight with the sum: exit status 0 when all are equal
+ *     exact_sum worker LEDGER NAME GATE [UNITS [PUSHES]]    leases, pushes, commits until the job is done
+ *     exact_sum check LEDGER [UNITS]                        compares every weight with the sum: exit status 0 when all are equal
  *
- * UNITS of 32 batches, 110. GATE is a FIFO. Workers stop in the middle of each of the last ten units until it has a writer, so the job does not end before who disturbs it is
+ * UNITS of 32 batches, 110. To the file PUSHES goes a line for each push: when it was sent and acknowledged, in milliseconds since 1970. GATE is a FIFO. Workers stop in the middle of each of the last ten units until it has a writer, so the job does not end before who disturbs it is
  * done; up to there they run as fast as they can. */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,6 +38,7 @@ struct worker {
 	uint32_t units;
 	struct tables tables;
 	const char *gate;
+	FILE *pushes;       /* NULL: nobody asks */
 	float dense[DENSE]; /* the gradient */
 };
 
@@ -78,6 +79,13 @@ static weir_status register_tables(weir_client *c, struct tables *t, weir_error 
 	return s == WEIR_OK ? weir_table_register(c, &dense, &t->dense, e) : s;
 }
 
+static double now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
 static weir_status push_batch(struct worker *w, const weir_unit *u, uint32_t batch, weir_error *e)
 {
 	uint64_t keys[ROWS];
@@ -91,8 +99,12 @@ static weir_status push_batch(struct worker *w, const weir_unit *u, uint32_t bat
 	weir_batch id = {.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
 	weir_push_item items[] = {{.table = w->tables.rows, .keys = keys, .rows = ROWS, .values = values},
 	                          {.table = w->tables.dense, .values = w->dense}};
+	const double sent = now_ms();
 	weir_status s = weir_push(w->client, &id, items, 2, &(weir_push_options){.copy = 1}, NULL, NULL, &ticket, e);
-	return s == WEIR_OK ? weir_wait(w->client, ticket, -1, e) : s;
+	s = s == WEIR_OK ? weir_wait(w->client, ticket, -1, e) : s;
+	if (s == WEIR_OK && w->pushes)
+		fprintf(w->pushes, "%.3f %.3f\n", sent, now_ms());
+	return s;
 }
 
 static weir_status wait_at_gate(const char *gate, weir_error *e)
@@ -116,13 +128,18 @@ static weir_status do_unit(struct worker *w, const weir_unit *u, weir_error *e)
 	return s == WEIR_OK ? weir_unit_commit(w->client, u, e) : s;
 }
 
-static int work(const char *ledger, const char *name, const char *gate, uint32_t units)
+static int work(const char *ledger, const char *name, const char *gate, uint32_t units, const char *pushes)
 {
 	static struct worker w;
 	weir_error e = {0};
 	weir_unit u;
 	w.gate = gate;
 	w.units = units;
+	w.pushes = pushes ? fopen(pushes, "a") : NULL;
+	if (pushes && !w.pushes) {
+		fprintf(stderr, "exact_sum: %s: %s\n", pushes, strerror(errno));
+		return EXIT_FAILURE;
+	}
 	const weir_options o = {.ledger = ledger, .name = name, .dataset_fingerprint = 7, .dataset_units = units, .log = tell};
 	if (weir_open(&w.client, &o, &e) != WEIR_OK)
 		return fail("open", &e);
@@ -140,6 +157,8 @@ static int work(const char *ledger, const char *name, const char *gate, uint32_t
 		weir_abandon(w.client);
 		return fail("work", &e);
 	}
+	if (w.pushes)
+		fclose(w.pushes);
 	return weir_close(w.client, &e) == WEIR_OK ? EXIT_SUCCESS : fail("close", &e);
 }
 
@@ -210,14 +229,15 @@ static uint32_t units_of(const char *argument)
 
 int main(int argc, char **argv)
 {
-	const bool works = (argc == 5 || argc == 6) && strcmp(argv[1], "worker") == 0;
+	const bool works = (argc >= 5 && argc <= 7) && strcmp(argv[1], "worker") == 0;
 	const bool checks = (argc == 3 || argc == 4) && strcmp(argv[1], "check") == 0;
 	const uint32_t units = works ? units_of(argv[5]) : checks ? units_of(argv[3]) : 0;
 	if (units && works)
-		return work(argv[2], argv[3], argv[4], units);
+		return work(argv[2], argv[3], argv[4], units, argc == 7 ? argv[6] : NULL);
 	if (units)
 		return check_sums(argv[2], units);
-	fprintf(stderr, "usage: exact_sum worker LEDGER NAME GATE [UNITS] | exact_sum check LEDGER [UNITS]; UNITS: %d to %d\n",
+	fprintf(stderr,
+	        "usage: exact_sum worker LEDGER NAME GATE [UNITS [PUSHES]] | exact_sum check LEDGER [UNITS]; UNITS: %d to %d\n",
 	        UNITS_GATED + 1, UNITS_MAX);
 	return 2;
 }

@@ -79,9 +79,9 @@ kill_server() { # kill_server INDEX
 	return 0
 }
 
-start_worker() { # start_worker INDEX UNITS; they wait at $RUN/gate in the last units
+start_worker() { # start_worker INDEX UNITS [PUSHES: a file of their times]; they wait at $RUN/gate in the last units
 	[ -p "$RUN/gate" ] || mkfifo "$RUN/gate"
-	$(inside workers) "$BUILD/tests/exact_sum" worker "$LEDGER" "worker-$1" "$RUN/gate" "$2" 2>> "$RUN/worker-$1.log" &
+	$(inside workers) "$BUILD/tests/exact_sum" worker "$LEDGER" "worker-$1" "$RUN/gate" "${@:2}" 2>> "$RUN/worker-$1.log" &
 	WORKER[$1]=$!
 }
 # Lets the job end; every worker that runs must.
