@@ -386,7 +386,7 @@ static void on_closed(void *arg, struct rpc_stream *stream, weir_status status, 
 {
 	struct lane *lane = arg;
 	(void)stream;
-	lane_lost(lane, text && text[0] ? text : weir_status_text(status));
+	lane_lost(lane, text && text[0] ? text : status == WEIR_OK ? "the server has ended it" : weir_status_text(status));
 }
 
 void lane_open(struct lane *lane)
