@@ -191,6 +191,47 @@ static void note_rows(struct train *t, const struct overview *now, int64_t now_m
 	t->last_rows_ms = now_ms;
 }
 
+/* What was known of the generation before is not so any more. */
+static void forget_generation(struct train *t, const struct overview *now)
+{
+	const uint64_t moved = t->replicas.moved;
+	replicas_free(&t->replicas);
+	replicas_init(&t->replicas, t->job->cluster.replicas);
+	t->replicas.moved = moved;
+	t->replicas.degraded = true;
+	t->live.rows = now->rows;
+	t->live.loss_sum = now->loss_sum;
+	t->finished_ms = 0;
+}
+
+/* run.json says what `--resume` and `weir restore` go on from. */
+static void keep_generation(struct train *t, const struct overview *now)
+{
+	if (t->job->cluster.servers_at_count > 0)
+		return;
+	t->run.generation = now->generation;
+	snprintf(t->run.restore, sizeof t->run.restore, "%s", now->checkpoint);
+	if (run_state_write(t->job->run_dir, &t->run, &t->failure) != WEIR_OK)
+		begin_end(t, 0);
+}
+
+/* The job has gone back to a checkpoint since the last look, or, as far as the run knows, before the first one. */
+static void note_generation(struct train *t, const struct overview *now)
+{
+	const uint64_t known = t->seen_any ? t->seen.generation : t->run.generation;
+	const uint64_t trained = t->seen_any ? t->seen.batches : now->batches;
+	const uint64_t undone = trained > now->batches ? trained - now->batches : 0;
+	if (known == 0 || now->generation <= known)
+		return;
+	live_note(&t->live, "the job goes back to checkpoint %s, after %" PRIu64 " batches, as generation %" PRIu64 ": %s; %" PRIu64
+	          " batches that were trained since are undone",
+	          now->checkpoint, now->batches, now->generation, now->rewound[0] ? now->rewound : "it was restored", undone);
+	t->rewinds += now->generation - known;
+	t->batches_undone += undone;
+	forget_generation(t, now);
+	keep_generation(t, now);
+}
+
 static bool look(struct train *t, uint32_t timeout_ms, bool force)
 {
 	struct overview now;
@@ -201,6 +242,11 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 		return false;
 	}
 	int64_t now_ms = clock_ms(t->clock);
+	if (t->seen_any && now.generation < t->seen.generation) { /* of a server that has not heard of it yet */
+		overview_free(&now);
+		return false;
+	}
+	note_generation(t, &now);
 	if (!t->seen_any)
 		note_beginning(t, &now);
 	note_rows(t, &now, now_ms);

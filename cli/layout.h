@@ -4,6 +4,7 @@
 #define WEIR_LAYOUT_H
 
 #include "member_set.h"
+#include "rewind_record.h"
 #include "weir/status.h"
 
 #define LAYOUT_AT_ONCE 4u /* partitions that are on the move together */
@@ -47,6 +48,9 @@ struct rpc;
 weir_status layout_open(struct layout_asker **out, struct rpc *rpc, const char *addresses, weir_error *err) WEIR_MUST_CHECK;
 void layout_close(struct layout_asker *a); /* NULL is allowed */
 weir_status layout_ask(struct layout_asker *a, struct layout *out, weir_error *err) WEIR_MUST_CHECK;
+/* Has the whole job go back to a checkpoint, "": its last one (weir.proto, Rewind); *out: as it does. E_NOT_FOUND: there is none; E_EXISTS: it goes back already; the
+ * text says to what. */
+weir_status layout_rewind(struct layout_asker *a, const char *checkpoint, struct rewind_record *out, weir_error *err) WEIR_MUST_CHECK;
 /* Returns when all of it is so; LAYOUT_AT_ONCE at a time. reached: may be NULL; each goal once. What dies with the caller goes on by itself, but for what was
  * not begun: the same plan, or a new one, does the rest. E_TIMEOUT: no goal was reached for patience_ms; *err says which is not, and what is missing. */
 weir_status layout_carry_out(struct layout_asker *a, const struct layout_plan *plan, uint32_t patience_ms,

@@ -35,7 +35,7 @@ static void turn_to_next(struct layout_asker *a)
 }
 
 /* q is packed anew for every server that is asked. */
-static weir_status call(struct layout_asker *a, enum rpc_method method, const ProtobufCMessage *q,
+static weir_status call(struct layout_asker *a, enum rpc_method method, const ProtobufCMessage *q, uint32_t timeout_ms,
                         const ProtobufCMessageDescriptor *type, ProtobufCMessage **out, weir_error *err)
 {
 	weir_status status = WEIR_E_UNAVAILABLE;
@@ -44,7 +44,7 @@ static weir_status call(struct layout_asker *a, enum rpc_method method, const Pr
 		weir_error why = {0};
 		status = request ? connect(a, &why) : weir_fail(&why, WEIR_E_MEMORY, "no memory for a request");
 		if (!status)
-			status = rpc_call_wait(a->channel, method, request, ANSWER_MS, &reply, &why);
+			status = rpc_call_wait(a->channel, method, request, timeout_ms, &reply, &why);
 		else
 			message_release(request);
 		if (!status)
@@ -122,9 +122,34 @@ weir_status layout_ask(struct layout_asker *a, struct layout *out, weir_error *e
 {
 	Weir__V1__LayoutRequest q = WEIR__V1__LAYOUT_REQUEST__INIT;
 	ProtobufCMessage *m = NULL;
-	weir_status status = call(a, RPC_LAYOUT, &q.base, &weir__v1__layout_reply__descriptor, &m, err);
+	weir_status status = call(a, RPC_LAYOUT, &q.base, ANSWER_MS, &weir__v1__layout_reply__descriptor, &m, err);
 	if (!status)
 		status = read_layout(a, (const Weir__V1__LayoutReply *)m, out, err);
+	wire_free(m);
+	return status;
+}
+
+/* --- Going back */
+
+static weir_status read_next(const Weir__V1__RewindReply *r, struct rewind_record *out, weir_error *err)
+{
+	const Weir__V1__Status *said = r->status;
+	*out = (struct rewind_record){.generation = r->generation, .step = r->step};
+	snprintf(out->checkpoint, sizeof out->checkpoint, "%s", r->checkpoint);
+	snprintf(out->why, sizeof out->why, "%s", r->why);
+	if (!said || said->code)
+		return weir_fail(err, said ? (weir_status)said->code : WEIR_E_CORRUPT, "%s", said ? said->text : "a reply without a status");
+	return WEIR_OK;
+}
+
+weir_status layout_rewind(struct layout_asker *a, const char *checkpoint, struct rewind_record *out, weir_error *err)
+{
+	Weir__V1__RewindRequest q = WEIR__V1__REWIND_REQUEST__INIT;
+	ProtobufCMessage *m = NULL;
+	q.checkpoint = (char *)(uintptr_t)checkpoint;
+	weir_status status = call(a, RPC_REWIND, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__rewind_reply__descriptor, &m, err);
+	if (!status)
+		status = read_next((const Weir__V1__RewindReply *)m, out, err);
 	wire_free(m);
 	return status;
 }
@@ -142,7 +167,7 @@ static weir_status place(struct layout_asker *a, const struct layout_goal *g, we
 	q.primary = g->primary;
 	q.hosts = hosts;
 	q.n_hosts = g->hosts.count;
-	weir_status status = call(a, RPC_PLACE, &q.base, &weir__v1__place_reply__descriptor, &m, err);
+	weir_status status = call(a, RPC_PLACE, &q.base, ANSWER_MS, &weir__v1__place_reply__descriptor, &m, err);
 	if (!status) {
 		const Weir__V1__Status *said = ((const Weir__V1__PlaceReply *)m)->status;
 		status = said ? (weir_status)said->code : WEIR_E_CORRUPT;

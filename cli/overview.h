@@ -66,6 +66,8 @@ struct overview_place {
 
 struct overview {
 	enum job_state state;
+	uint64_t generation;                                                              /* of the job, from 1 */
+	char checkpoint[WEIR_CHECKPOINT_NAME_BYTES_MAX], rewound[WEIR_REWIND_WHY_BYTES_MAX]; /* that it began with, and why the job went back to it; "": neither */
 	struct overview_place ledger;
 	uint32_t pass, passes, units, committed; /* pass counts from 0; units in a pass, committed of this pass */
 	uint64_t rows, batches, dataset_rows;

@@ -167,6 +167,9 @@ void report_print(const struct report *r, FILE *out)
 		        "lost", r->workers_lost, r->servers_lost, s->leases_expired, s->redone_batches);
 	if (r->partitions_moved)
 		fprintf(out, "  %-11s %" PRIu64 " times a partition went to another server\n", "moved", r->partitions_moved);
+	if (r->rewinds)
+		fprintf(out, "  %-11s %" PRIu64 " times the job went back to a checkpoint; %" PRIu64 " batches were undone\n", "rewound", r->rewinds,
+		        r->batches_undone);
 	if (r->chaos)
 		print_chaos(out, r);
 	if (r->bad_lines)
@@ -277,6 +280,8 @@ weir_status report_write(const struct report *r, const char *path, weir_error *e
 	json_set_count(j, "servers_lost", r->servers_lost);
 	json_set_count(j, "redone_batches", r->end->redone_batches);
 	json_set_count(j, "partitions_moved", r->partitions_moved);
+	json_set_count(j, "rewinds", r->rewinds);
+	json_set_count(j, "batches_undone", r->batches_undone);
 	if (r->chaos)
 		put_chaos(j, r->chaos);
 	if (r->generated) {

@@ -356,6 +356,8 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 	r->was_finished = r->finished && t->was_finished;
 	r->servers_lost = t->servers_lost;
 	r->partitions_moved = t->replicas.moved;
+	r->rewinds = t->rewinds;
+	r->batches_undone = t->batches_undone;
 	r->chaos = t->chaos.seed != CHAOS_OFF ? &t->chaos : NULL;
 	r->bad_lines += t->seen.bad_lines;
 	r->workers_lost = t->seen.workers_lost > t->workers_killed ? t->seen.workers_lost : t->workers_killed;

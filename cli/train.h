@@ -48,6 +48,7 @@ struct train {
 	uint64_t rows_before, first_rows;
 	int64_t first_rows_ms, last_rows_ms;
 
+	uint64_t rewinds, batches_undone; /* times that the job went back to a checkpoint, and how many batches of it that cost */
 	struct replicas replicas;
 	struct chaos chaos;
 	uint64_t workers_killed, servers_lost; /* times that one died */

@@ -19,6 +19,7 @@
 	X(move, "PARTITION SERVER (JOB.yaml | --at ADDRESS)", "bring a partition's primary to another server of a running job")      \
 	X(drain, "SERVER (JOB.yaml | --at ADDRESS)", "bring all that a server has to the others, so that it can be stopped for good") \
 	X(rebalance, "(JOB.yaml | --at ADDRESS)", "give every server its share, those too that were added to a running job")       \
+	X(rewind, "(JOB.yaml | --at ADDRESS) [--from NAME|latest]", "have a running job go back to a checkpoint")              \
 	X(bench, "push|pull|store|cold|log|optim|gemm|loader [--json]", "measure against this machine's own limits")
 
 #define VERB_DECLARE(name, arguments, what) int verb_##name(int count, char **args);

@@ -134,6 +134,9 @@ static weir_status read_ledger(struct overview *s, const Weir__V1__LedgerStatus 
 	if (l->status && l->status->code != WEIR_OK)
 		return weir_fail(err, (weir_status)l->status->code, "the ledger answers: %s", l->status->text);
 	s->state = job_state_of(l->state);
+	s->generation = l->job ? l->job->generation : 0;
+	copy_text(s->checkpoint, sizeof s->checkpoint, l->checkpoint);
+	copy_text(s->rewound, sizeof s->rewound, l->rewound);
 	s->pass = l->pass;
 	s->passes = l->passes;
 	s->units = l->units;
@@ -217,6 +220,8 @@ static void read_partition(struct overview *s, uint32_t server, const Weir__V1__
 
 static void read_server(struct overview *s, struct overview_server *out, const Weir__V1__ServerStatus *in)
 {
+	if (in->job && in->job->generation != s->generation) /* it is not there yet, or the ledger is not */
+		return;
 	out->answered = true;
 	out->draining = in->draining;
 	out->pid = in->pid;

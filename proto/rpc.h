@@ -33,6 +33,7 @@
 	X(SCRUB, "/weir.v1.ParameterServer/Scrub", false, true)                       \
 	X(LAYOUT, "/weir.v1.ParameterServer/Layout", false, true)                     \
 	X(PLACE, "/weir.v1.ParameterServer/Place", false, false)                      \
+	X(REWIND, "/weir.v1.ParameterServer/Rewind", false, false)                    \
 	X(CHECKPOINT_BEGIN, "/weir.v1.ParameterServer/CheckpointBegin", false, false) \
 	X(CHECKPOINT_POLL, "/weir.v1.ParameterServer/CheckpointPoll", false, false)   \
 	X(JOIN, "/weir.v1.Ledger/Join", false, true)                                  \

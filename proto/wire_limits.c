@@ -44,6 +44,10 @@
 	X("weir.v1.LayoutReply", "living", WEIR_SERVERS_MAX)                \
 	X("weir.v1.PlaceRequest", "hosts", WEIR_REPLICAS_MAX)               \
 	X("weir.v1.ServerRecord", "address", WEIR_ADDRESS_BYTES_MAX - 1)    \
+	X("weir.v1.NextRecord", "checkpoint", WEIR_CHECKPOINT_NAME_BYTES_MAX - 1) \
+	X("weir.v1.NextRecord", "why", WEIR_REWIND_WHY_BYTES_MAX - 1)       \
+	X("weir.v1.RewindRequest", "checkpoint", WEIR_CHECKPOINT_NAME_BYTES_MAX - 1) \
+	X("weir.v1.RewindReply", "checkpoint", WEIR_CHECKPOINT_NAME_BYTES_MAX - 1) \
 	X("etcdserverpb.KeyValue", "value", WEIR_COORD_VALUE_BYTES_MAX)     \
 	X("etcdserverpb.RangeResponse", "kvs", WEIR_COORD_READ_RECORDS_MAX) \
 	X("etcdserverpb.WatchResponse", "events", WEIR_COORD_READ_RECORDS_MAX)

@@ -25,6 +25,7 @@ struct authority {
 	struct authority_client *clients[SLOTS]; /* NULL: not hosted here */
 	struct authority_client *asking;
 	struct authority_placing *placing;
+	struct authority_succession *succeeding;
 	struct authority_look *looks;
 	bool turn_posted;
 	/* The session's thread's. */
@@ -157,11 +158,25 @@ static void take_in_server(struct authority *a, uint16_t server, const struct co
 		a->options.server(a->options.arg, server, r->value ? address : NULL);
 }
 
+/* False: it is none that is understood. */
+static bool take_in_next(struct authority *a, const struct coord_record *r, struct rewind_record *next)
+{
+	weir_error err = {0};
+	weir_status status = r->value ? authority_unpack_next(r->value, r->value_bytes, a->options.generation, next, &err)
+	                              : weir_fail(&err, WEIR_E_NOT_FOUND, "it was deleted");
+	if (status)
+		LOG_AT(a->options.logger, LOG_ERROR, "record not understood", "key=%s %s", r->key, err.text);
+	else if (a->options.next)
+		a->options.next(a->options.arg, next);
+	return !status;
+}
+
 /* What a partition's record says; false: it is none that is understood. *client: whose it is; NULL: nobody's here. */
 static bool take_in(struct authority *a, const struct coord_record *r, struct replica_record *out,
                     struct authority_client **client)
 {
 	enum authority_kind kind;
+	struct rewind_record next;
 	uint16_t partition;
 	*client = NULL;
 	if (!authority_key_read(a->prefix, r->key, a->options.partitions, &kind, &partition))
@@ -170,6 +185,8 @@ static bool take_in(struct authority *a, const struct coord_record *r, struct re
 		take_in_hosts(a, partition, r);
 	else if (kind == AUTHORITY_SERVER)
 		take_in_server(a, partition, r);
+	else if (kind == AUTHORITY_NEXT)
+		(void)take_in_next(a, r, &next);
 	if (kind != AUTHORITY_PARTITION)
 		return false;
 	*client = client_of(a, partition);
@@ -452,6 +469,61 @@ static void place_all(struct authority *a, struct authority_placing *list)
 	}
 }
 
+/* --- The next generation */
+
+static void tell_succession(void *arg)
+{
+	struct authority_succession *x = arg;
+	x->done(x);
+}
+
+static void end_succession(struct authority_succession *x, weir_status status)
+{
+	x->status = status;
+	poster_post(&x->poster, tell_succession, x);
+}
+
+static void on_succeeded(void *arg, const struct coord_answer *result)
+{
+	struct authority_succession *x = arg;
+	struct authority *a = x->authority;
+	weir_status status = WEIR_E_UNAVAILABLE;
+	if (!result->status && result->applied) {
+		if (a->options.next)
+			a->options.next(a->options.arg, &x->record);
+		status = WEIR_OK;
+	} else if (!result->status && result->count == 1 && take_in_next(a, result->records, &x->record)) {
+		status = WEIR_E_EXISTS;
+	}
+	end_succession(x, status);
+}
+
+static void succeed(struct authority *a, struct authority_succession *x)
+{
+	struct message *value = authority_pack_next(&x->record);
+	char key[WEIR_COORD_KEY_BYTES_MAX];
+	weir_error err = {0};
+	weir_status status = WEIR_E_UNAVAILABLE;
+	authority_key(a->prefix, AUTHORITY_NEXT, 0, key);
+	if (value && a->coord) {
+		const struct coord_guard guard = {.key = key}; /* there is none */
+		const struct coord_change change = {.key = key, .value = value->spans[0].data, .value_bytes = value->bytes};
+		const struct coord_txn txn = {.guards = &guard, .guards_count = 1, .changes = &change, .changes_count = 1};
+		status = coord_txn(a->coord, &txn, a->options.timeout_ms, on_succeeded, x, &err);
+	}
+	message_release(value);
+	if (status)
+		end_succession(x, WEIR_E_UNAVAILABLE);
+}
+
+static void succeed_all(struct authority *a, struct authority_succession *list)
+{
+	for (struct authority_succession *x = list, *next; x; x = next) {
+		next = x->next;
+		succeed(a, x);
+	}
+}
+
 /* --- This server */
 
 static void on_announced(void *arg, const struct coord_answer *result)
@@ -485,14 +557,17 @@ static void turn(void *arg)
 	pthread_mutex_lock(&a->lock);
 	struct authority_client *asking = a->asking;
 	struct authority_placing *placing = a->placing;
+	struct authority_succession *succeeding = a->succeeding;
 	struct authority_look *looks = a->looks;
 	a->asking = NULL;
 	a->placing = NULL;
+	a->succeeding = NULL;
 	a->looks = NULL;
 	a->turn_posted = false;
 	pthread_mutex_unlock(&a->lock);
 	announce(a);
 	place_all(a, placing);
+	succeed_all(a, succeeding);
 	for (struct authority_client *c = asking, *next; c; c = next) {
 		next = c->next;
 		if (c->asks == AUTHORITY_CHANGE) {
@@ -706,6 +781,16 @@ void authority_place(struct authority *a, struct authority_placing *p)
 	pthread_mutex_lock(&a->lock);
 	p->next = a->placing;
 	a->placing = p;
+	post_turn(a);
+	pthread_mutex_unlock(&a->lock);
+}
+
+void authority_succeed(struct authority *a, struct authority_succession *x)
+{
+	x->authority = a;
+	pthread_mutex_lock(&a->lock);
+	x->next = a->succeeding;
+	a->succeeding = x;
 	post_turn(a);
 	pthread_mutex_unlock(&a->lock);
 }

@@ -15,6 +15,7 @@
 #include "logger.h"
 #include "poster.h"
 #include "replica.h"
+#include "rewind_record.h"
 
 struct authority;
 
@@ -31,7 +32,9 @@ struct authority_options {
 	void (*placed)(void *arg, uint16_t partition, const struct hosts_record *record);
 	void (*server)(void *arg, uint16_t server, const char *address); /* NULL: its lease has ended */
 	void (*caught_up)(void *arg, uint64_t revision);
-	void *arg; /* of the five */
+	/* On the session's thread: what follows this generation, whenever it is read or told of. Before caught_up of its revision. May be NULL. */
+	void (*next)(void *arg, const struct rewind_record *record);
+	void *arg; /* of the six */
 	/* What others are told of this server while its session lasts; NULL: nothing. Borrowed. */
 	const char *address;
 	uint16_t self;
@@ -88,6 +91,20 @@ struct authority_placing {
 	struct authority_placing *next;
 };
 void authority_place(struct authority *a, struct authority_placing *p); /* any thread */
+
+/* Says what follows this generation: whoever does so first, for good. The caller's, untouched while under way; ends before authority_close does. */
+struct authority_succession {
+	struct rewind_record record;
+	struct poster poster;
+	/* Runs through `poster`. OK: it is so; E_EXISTS: what was said before is in `record`; E_UNAVAILABLE: nobody knows, say it again. `next` has told, but for the last. */
+	void (*done)(struct authority_succession *x);
+	void *arg;
+	weir_status status;
+	/* Ours. */
+	struct authority *authority;
+	struct authority_succession *next;
+};
+void authority_succeed(struct authority *a, struct authority_succession *x); /* any thread */
 
 /* Reads everything, so that `seen` and its like have told what there was when it was asked for, if not more. The caller's, untouched while under way; ends before
  * authority_close does. */

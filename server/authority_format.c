@@ -17,16 +17,19 @@ void authority_prefix(const uint8_t uuid[16], uint64_t generation, char out[WEIR
 }
 
 static const char *const kinds[AUTHORITY_KINDS] = {
-    [AUTHORITY_PARTITION] = "partition/", [AUTHORITY_HOSTS] = "hosts/", [AUTHORITY_SERVER] = "server/"};
+    [AUTHORITY_PARTITION] = "partition/", [AUTHORITY_HOSTS] = "hosts/", [AUTHORITY_SERVER] = "server/", [AUTHORITY_NEXT] = "next"};
 
 void authority_key(const char *prefix, enum authority_kind kind, uint16_t id, char out[WEIR_COORD_KEY_BYTES_MAX])
 {
-	const int n = snprintf(out, WEIR_COORD_KEY_BYTES_MAX, "%s%s%u", prefix, kinds[kind], id);
+	const int n = kind == AUTHORITY_NEXT ? snprintf(out, WEIR_COORD_KEY_BYTES_MAX, "%s%s", prefix, kinds[kind])
+	                                     : snprintf(out, WEIR_COORD_KEY_BYTES_MAX, "%s%s%u", prefix, kinds[kind], id);
 	assert(n < (int)WEIR_COORD_KEY_BYTES_MAX);
 }
 
 static bool is_possible(enum authority_kind kind, unsigned long long id, uint32_t partitions)
 {
+	if (kind == AUTHORITY_NEXT)
+		return id == 0;
 	return kind == AUTHORITY_SERVER ? id < WEIR_SERVERS_MAX : id < partitions || id == JOURNAL_LEDGER;
 }
 
@@ -174,6 +177,40 @@ weir_status authority_unpack_server(const void *value, size_t bytes, char *addre
 	status = check_version(r->version, err);
 	if (!status)
 		snprintf(address, WEIR_ADDRESS_BYTES_MAX, "%s", r->address);
+	wire_free(unpacked);
+	return status;
+}
+
+/* --- The next generation */
+
+struct message *authority_pack_next(const struct rewind_record *r)
+{
+	Weir__V1__NextRecord n = WEIR__V1__NEXT_RECORD__INIT;
+	n.version = AUTHORITY_VERSION;
+	n.generation = r->generation;
+	n.checkpoint = (char *)(uintptr_t)r->checkpoint;
+	n.step = r->step;
+	n.why = (char *)(uintptr_t)r->why;
+	return wire_pack(&n.base);
+}
+
+weir_status authority_unpack_next(const void *value, size_t bytes, uint64_t generation, struct rewind_record *out,
+                                  weir_error *err)
+{
+	ProtobufCMessage *unpacked;
+	weir_status status = wire_unpack_state(&weir__v1__next_record__descriptor, value, bytes, &unpacked, err);
+	if (status)
+		return status;
+	const Weir__V1__NextRecord *n = (const Weir__V1__NextRecord *)unpacked;
+	status = check_version(n->version, err);
+	if (!status && (n->generation <= generation || !n->checkpoint[0] || strlen(n->checkpoint) >= sizeof out->checkpoint))
+		status = weir_fail(err, WEIR_E_CORRUPT, "generation %llu cannot follow generation %llu, from checkpoint '%.64s'",
+		                   (unsigned long long)n->generation, (unsigned long long)generation, n->checkpoint);
+	if (!status) {
+		*out = (struct rewind_record){.generation = n->generation, .step = n->step};
+		snprintf(out->checkpoint, sizeof out->checkpoint, "%s", n->checkpoint);
+		snprintf(out->why, sizeof out->why, "%s", n->why);
+	}
 	wire_free(unpacked);
 	return status;
 }

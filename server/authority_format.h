@@ -3,6 +3,7 @@
  *   partition/ID   PartitionRecord   who plays which role (struct replica_record). ID: the partition's, or JOURNAL_LEDGER
  *   hosts/ID       HostsRecord       who shall have it (hosts.h); may not be there
  *   server/INDEX   ServerRecord      who lives, and where; leased
+ *   next           NextRecord        what follows this generation (rewind.h); as a rule not there
  *
  * The messages are state.proto's; a record's revision is the coordinator's own. */
 #ifndef WEIR_AUTHORITY_FORMAT_H
@@ -11,13 +12,15 @@
 #include "hosts.h"
 #include "message.h"
 #include "replica.h"
+#include "rewind_record.h"
 
 #define AUTHORITY_VERSION 1u
 
 /* "/weir/JOB/GENERATION/" */
 void authority_prefix(const uint8_t uuid[16], uint64_t generation, char out[WEIR_COORD_KEY_BYTES_MAX]);
 
-enum authority_kind { AUTHORITY_PARTITION, AUTHORITY_HOSTS, AUTHORITY_SERVER, AUTHORITY_KINDS };
+enum authority_kind { AUTHORITY_PARTITION, AUTHORITY_HOSTS, AUTHORITY_SERVER, AUTHORITY_NEXT, AUTHORITY_KINDS };
+/* id: 0 for AUTHORITY_NEXT, of which there is one. */
 void authority_key(const char *prefix, enum authority_kind kind, uint16_t id, char out[WEIR_COORD_KEY_BYTES_MAX]);
 /* Of what kind a key behind the prefix is, and of whom. False: something else. partitions: of the job. */
 bool authority_key_read(const char *prefix, const char *key, uint32_t partitions, enum authority_kind *kind, uint16_t *id);
@@ -26,6 +29,7 @@ bool authority_key_read(const char *prefix, const char *key, uint32_t partitions
 struct message *authority_pack(const struct replica_record *r);
 struct message *authority_pack_hosts(const struct hosts_record *r);
 struct message *authority_pack_server(const char *address);
+struct message *authority_pack_next(const struct rewind_record *r);
 /* Its revision is `revision`. E_CORRUPT: not such a record, or one that cannot be; E_VERSION: of a newer Weir. */
 weir_status authority_unpack(const void *value, size_t bytes, uint64_t revision, struct replica_record *out,
                              weir_error *err) WEIR_MUST_CHECK;
@@ -33,5 +37,8 @@ weir_status authority_unpack_hosts(const void *value, size_t bytes, uint64_t rev
                                    weir_error *err) WEIR_MUST_CHECK;
 /* address: (WEIR_ADDRESS_BYTES_MAX). */
 weir_status authority_unpack_server(const void *value, size_t bytes, char *address, weir_error *err) WEIR_MUST_CHECK;
+/* generation: that it follows. */
+weir_status authority_unpack_next(const void *value, size_t bytes, uint64_t generation, struct rewind_record *out,
+                                  weir_error *err) WEIR_MUST_CHECK;
 
 #endif

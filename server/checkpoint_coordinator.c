@@ -11,6 +11,7 @@
 #include "authority.h"
 #include "journal.h"
 #include "ledger_role.h"
+#include "rewind.h"
 #include "roles.h"
 #include "server_internal.h"
 #include "state.pb-c.h"
@@ -24,6 +25,7 @@
 #define CANCEL_TIMEOUT_MS  500u /* of one server; one that does not hear of it writes to its end, for nothing */
 #define TRIES              5u   /* of one checkpoint, while servers die and partitions move, */
 #define TRY_AGAIN_MS       1000u
+#define REPLICATED_KEEP_MIN 2u
 
 struct ended { /* the last checkpoint that ended */
 	bool any;
@@ -417,6 +419,8 @@ static weir_status confirm_ledger(struct checkpoint_run *run, weir_error *err)
 		if (t.stand.committed >= run->stand.decided) {
 			weir_status status = look_at_records(c, err);
 			const struct begun here = {c->server->options.index, run->stand.epoch};
+			if (!status && rewind_is_told(c->server))
+				status = weir_fail(err, WEIR_E_GENERATION, "the job goes back to a checkpoint");
 			return status ? status : check_place(run, JOURNAL_LEDGER, here, err);
 		}
 		if (clock_ms(c->server->options.clock) >= deadline_ms)
@@ -606,6 +610,16 @@ static void run_free(struct checkpoint_run *run)
 	blob_close(run->store);
 }
 
+/* With replicas a server that was away, or has lost its folder, may still need the checkpoint that this generation began with; and the job may be going back, just
+ * now, to the one that was the last before this. */
+static weir_status retain(const struct checkpoint_coordinator *c, const struct checkpoint_run *run, weir_error *err)
+{
+	const bool replicated = is_replicated(c);
+	const uint32_t keep = replicated && c->options.keep < REPLICATED_KEEP_MIN ? REPLICATED_KEEP_MIN : c->options.keep;
+	return checkpoint_retain(run->store, run->manifest.uuid, keep, replicated ? c->server->restored : NULL, run->manifest.name,
+	                         err);
+}
+
 /* One try, under a name of its own. */
 static weir_status try_one(struct checkpoint_coordinator *c, struct ended *e)
 {
@@ -622,7 +636,7 @@ static weir_status try_one(struct checkpoint_coordinator *c, struct ended *e)
 	if (!status)
 		memcpy(c->base, e->name, sizeof c->base);
 	e->bytes = run.bytes;
-	if (!status && checkpoint_retain(run.store, run.manifest.uuid, c->options.keep, e->name, &kept))
+	if (!status && retain(c, &run, &kept))
 		LOG_AT(c->server->options.logger, LOG_WARN, "old checkpoints stay", "reason=\"%s\"", kept.text);
 	run_free(&run);
 	return status;

@@ -13,6 +13,7 @@
  * partition moves in the middle the checkpoint begins anew, a few times; where the ledger moves it is given up, and whoever has it takes the next one, and
  * cleans up. Names rise from one to the next, whatever the clocks say, and what a later name has is never removed: so one that was held up where it thought that it
  * has the ledger still does no harm. It may publish what is whole, and older than what its successor publishes.
+ * Nor does one that is published while the job goes back to an earlier one (rewind.h) harm: it is of the generation before, as good as any of that, and with replicas the one before it stays.
  *
  * Units that are open in the ledger's state may be partly applied in partitions: after a restore they are leased again and sealed. */
 #ifndef WEIR_CHECKPOINT_COORDINATOR_H

@@ -415,7 +415,21 @@ static int compare_manifests(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-weir_status checkpoint_latest(struct blob_store *s, const char *job, char out[WEIR_CHECKPOINT_NAME_BYTES_MAX], weir_error *err)
+/* Which ones are looked at. */
+struct kin {
+	const char *job;     /* by its name; NULL: of the run */
+	const uint8_t *uuid; /* (16) up to this */
+	uint64_t generation;
+};
+
+static bool is_kin(const struct kin *k, const struct checkpoint_manifest *m)
+{
+	return k->job ? strcmp(m->job, k->job) == 0
+	              : memcmp(m->uuid, k->uuid, sizeof m->uuid) == 0 && m->generation <= k->generation;
+}
+
+/* *name stays "" when there is none. A manifest that cannot be read may be the one: it is an error. */
+static weir_status find_last(struct blob_store *s, const struct kin *k, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX], weir_error *err)
 {
 	struct names n;
 	weir_status status = list_names(s, &n, err);
@@ -426,14 +440,28 @@ weir_status checkpoint_latest(struct blob_store *s, const char *job, char out[WE
 		struct checkpoint_manifest m = {0};
 		status = checkpoint_manifest_read(s, n.list[i], &m, err);
 		checkpoint_manifest_free(&m); /* its lists: what it is compared by stays */
-		if (!status && strcmp(m.job, job) == 0 && (!*last.name || compare_manifests(&m, &last) > 0))
+		if (!status && is_kin(k, &m) && (!*last.name || compare_manifests(&m, &last) > 0))
 			last = m;
 	}
 	free(n.list);
-	if (!status && !*last.name)
-		status = weir_fail(err, WEIR_E_NOT_FOUND, "%s holds no checkpoint of job %s", s->place, job);
-	memcpy(out, last.name, sizeof last.name);
+	memcpy(name, last.name, sizeof last.name);
 	return status;
+}
+
+weir_status checkpoint_latest(struct blob_store *s, const char *job, char out[WEIR_CHECKPOINT_NAME_BYTES_MAX], weir_error *err)
+{
+	weir_status status = find_last(s, &(struct kin){.job = job}, out, err);
+	return status || *out ? status : weir_fail(err, WEIR_E_NOT_FOUND, "%s holds no checkpoint of job %s", s->place, job);
+}
+
+weir_status checkpoint_last_of_run(struct blob_store *s, const uint8_t uuid[16], uint64_t generation,
+                                   struct checkpoint_manifest *out, weir_error *err)
+{
+	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX];
+	weir_status status = find_last(s, &(struct kin){.uuid = uuid, .generation = generation}, name, err);
+	if (!status && !*name)
+		status = weir_fail(err, WEIR_E_NOT_FOUND, "%s holds no checkpoint of this run", s->place);
+	return status ? status : checkpoint_manifest_read(s, name, out, err);
 }
 
 /* --- Small files */
@@ -550,13 +578,13 @@ static weir_status read_manifests(struct removal *r, const struct names *n, weir
 }
 
 /* From the latest back: those of this job beyond `keep` go, and name nothing any more. */
-static weir_status remove_old(struct removal *r, const uint8_t uuid[16], uint32_t keep, weir_error *err)
+static weir_status remove_old(struct removal *r, const uint8_t uuid[16], uint32_t keep, const char *base, weir_error *err)
 {
 	weir_status status = WEIR_OK;
 	uint32_t own = 0;
 	for (size_t i = r->manifests_count; i-- > 0 && !status;) {
 		struct checkpoint_manifest *m = &r->manifests[i];
-		if (memcmp(m->uuid, uuid, sizeof m->uuid) != 0 || ++own <= keep)
+		if (memcmp(m->uuid, uuid, sizeof m->uuid) != 0 || ++own <= keep || (base && strcmp(m->name, base) == 0))
 			continue;
 		status = remove_manifest(r->store, m->name, err);
 		checkpoint_manifest_free(m);
@@ -565,7 +593,8 @@ static weir_status remove_old(struct removal *r, const uint8_t uuid[16], uint32_
 	return status;
 }
 
-weir_status checkpoint_retain(struct blob_store *s, const uint8_t uuid[16], uint32_t keep, const char *newest, weir_error *err)
+weir_status checkpoint_retain(struct blob_store *s, const uint8_t uuid[16], uint32_t keep, const char *base, const char *newest,
+                              weir_error *err)
 {
 	char folder[WEIR_BLOB_NAME_BYTES_MAX], prefix[WEIR_BLOB_NAME_BYTES_MAX];
 	struct removal r = {.store = s};
@@ -577,7 +606,7 @@ weir_status checkpoint_retain(struct blob_store *s, const uint8_t uuid[16], uint
 	r.manifests = calloc(n.count + 1, sizeof *r.manifests);
 	status = r.manifests ? read_manifests(&r, &n, err) : weir_fail(err, WEIR_E_MEMORY, "out of memory in retention");
 	if (!status)
-		status = remove_old(&r, uuid, keep, err);
+		status = remove_old(&r, uuid, keep, base, err);
 	if (newest) {
 		checkpoint_object_name(prefix, uuid, newest, "");
 		r.newest = prefix;

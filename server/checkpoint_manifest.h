@@ -62,6 +62,9 @@ weir_status checkpoint_manifest_write(struct blob_store *s, const struct checkpo
 weir_status checkpoint_manifest_read(struct blob_store *s, const char *name, struct checkpoint_manifest *out, weir_error *err);
 /* The last one of a job (by its name) by (generation, step, when). E_NOT_FOUND. */
 weir_status checkpoint_latest(struct blob_store *s, const char *job, char out[WEIR_CHECKPOINT_NAME_BYTES_MAX], weir_error *err);
+/* The last one of a run, of its generations up to this one, in the same order. *out is filled on success only. E_NOT_FOUND. */
+weir_status checkpoint_last_of_run(struct blob_store *s, const uint8_t uuid[16], uint64_t generation,
+                                   struct checkpoint_manifest *out, weir_error *err);
 /* Reads the rows of a partition, file by file: of a row that comes again the one in the newer file counts. Every block is checked before it is
  * visited: its bytes, and that its rows belong to this partition and fit their table. What visit fails with ends it. */
 enum checkpoint_order { CHECKPOINT_OLDEST_FIRST, CHECKPOINT_NEWEST_FIRST };
@@ -77,8 +80,9 @@ weir_status checkpoint_object_write(struct blob_store *s, const char *name, cons
                                     struct checkpoint_object *out, weir_error *err);
 /* When the next one is begun, for its name: now_ms, or later, so that its name is behind those of all files that there are of this job. */
 weir_status checkpoint_next_ms(struct blob_store *s, const uint8_t uuid[16], int64_t now_ms, int64_t *out, weir_error *err);
-/* Removes the job's manifests beyond the `keep` latest, then every file of this job that no manifest names, except those of checkpoints whose names are behind
+/* Removes the job's manifests beyond the `keep` latest, but not `base` (may be NULL), then every file of this job that no manifest names, except those of checkpoints whose names are behind
  * `newest`: somebody may be writing them. NULL: nobody is. */
-weir_status checkpoint_retain(struct blob_store *s, const uint8_t uuid[16], uint32_t keep, const char *newest, weir_error *err);
+weir_status checkpoint_retain(struct blob_store *s, const uint8_t uuid[16], uint32_t keep, const char *base, const char *newest,
+                              weir_error *err);
 
 #endif

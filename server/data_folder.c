@@ -175,30 +175,39 @@ static weir_status check_new(const struct folder *f, weir_error *err)
 	                                           f->path);
 }
 
-static weir_status identity_read(struct folder *f, weir_error *err)
+/* *there: whether there is one. */
+static weir_status identity_find(const struct folder *f, struct identity_file *out, bool *there, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX], *text = NULL;
 	size_t bytes;
 	struct json *j = NULL;
-	struct identity_file found = {0};
 	weir_status status = file_path(f, "IDENTITY", path, err);
 	if (!status)
 		status = read_file(f, path, WEIR_CONFIG_BYTES_MAX, &text, &bytes, err);
-	if (!status && !text) {
+	*there = !status && text;
+	if (*there)
+		status = json_parse(text, bytes, path, &j, err);
+	if (*there && !status)
+		status = identity_parse(j, path, out, err);
+	json_destroy(j);
+	free(text);
+	return status;
+}
+
+static weir_status identity_read(struct folder *f, weir_error *err)
+{
+	struct identity_file found = {0};
+	bool there;
+	weir_status status = identity_find(f, &found, &there, err);
+	if (!status && !there) {
 		f->was_clean = f->is_new = true;
 		return check_new(f, err);
 	}
-	if (!status)
-		status = json_parse(text, bytes, path, &j, err);
-	if (!status)
-		status = identity_parse(j, path, &found, err);
 	if (!status)
 		status = identity_compare(f, &found, err);
 	f->epoch = found.epoch;
 	f->was_clean = found.clean;
 	f->restoring = found.restoring;
-	json_destroy(j);
-	free(text);
 	return status;
 }
 
@@ -392,4 +401,60 @@ weir_status folder_restored(struct folder *f, weir_error *err)
 {
 	f->restoring = false;
 	return identity_write(f, false, err);
+}
+
+/* --- An earlier generation's */
+
+static weir_status note_any(void *arg, const char *name)
+{
+	(void)name;
+	*(bool *)arg = true;
+	return WEIR_OK;
+}
+
+static weir_status move_aside(struct disk *disk, const char *path, const char *aside, weir_error *err)
+{
+	char parents[WEIR_PATH_BYTES_MAX];
+	bool any = false;
+	weir_error ignored = {0};
+	const char *name = strrchr(aside, '/');
+	const int n = snprintf(parents, sizeof parents, "%.*s", name ? (int)(name - aside) : 1, name ? aside : ".");
+	if (n >= (int)sizeof parents)
+		return weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX, aside);
+	(void)disk->ops->list(disk, aside, note_any, &any, &ignored);
+	if (any)
+		return weir_fail(err, WEIR_E_EXISTS, "%s is of an earlier generation of the job, and %s is there already: move one of them away",
+		                 path, aside);
+	weir_status status = disk->ops->make_dirs(disk, parents, err);
+	return status ? status : disk->ops->rename(disk, path, aside, err);
+}
+
+weir_status folder_set_aside(struct disk *disk, const char *path, const char *aside, const char *holder,
+                             const struct folder_identity *who, bool *done, weir_error *err)
+{
+	struct identity_file found = {0};
+	struct disk_file *lock = NULL;
+	char lock_path[WEIR_PATH_BYTES_MAX];
+	bool there = false;
+	*done = false;
+	struct folder *f = calloc(1, sizeof *f + strlen(path) + 1);
+	if (!f)
+		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", path);
+	f->disk = disk;
+	f->who = *who;
+	strcpy(f->path, path);
+	const struct identity_file ours = identity_of(f, false);
+	weir_status status = identity_find(f, &found, &there, err);
+	const bool earlier = !status && there && strcmp(found.uuid, ours.uuid) == 0 && found.generation < ours.generation;
+	if (earlier)
+		status = file_path(f, "LOCK", lock_path, err);
+	if (earlier && !status)
+		status = disk->ops->lock(disk, lock_path, holder, &lock, err);
+	if (earlier && !status)
+		status = move_aside(disk, path, aside, err);
+	if (lock)
+		disk->ops->close(lock);
+	free(f);
+	*done = earlier && !status;
+	return status;
 }

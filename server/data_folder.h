@@ -23,6 +23,11 @@ struct folder_identity {
 	uint32_t index, servers, partitions;
 };
 
+/* Whether the folder is of an earlier generation of this server's job: then it is renamed to `aside`, whose parents are made. E_EXISTS: that is there already; E_BUSY: another
+ * process has the folder; E_CORRUPT, E_VERSION, E_IO. */
+weir_status folder_set_aside(struct disk *disk, const char *path, const char *aside, const char *holder,
+                             const struct folder_identity *who, bool *done, weir_error *err) WEIR_MUST_CHECK;
+
 struct folder;
 /* Locks it and begins the next epoch, which is on disk when it returns. holder: who this is, for whoever finds it locked. E_BUSY: another server has it;
  * E_GENERATION, E_STATE: it belongs to another job, generation or server, nothing was changed; E_VERSION, E_CORRUPT, E_IO. restore: it may be filled

@@ -10,10 +10,23 @@ int64_t ledger_now(const struct ledger *l)
 	return clock_ms(l->options.clock);
 }
 
-bool ledger_job_matches(const struct ledger *l, const Weir__V1__JobId *job)
+static bool job_matches(const struct ledger *l, const Weir__V1__JobId *job)
 {
 	return job && job->uuid.len == sizeof l->options.uuid && memcmp(job->uuid.data, l->options.uuid, job->uuid.len) == 0 &&
 	       job->generation == l->options.generation;
+}
+
+weir_status ledger_check_job(const struct ledger *l, const Weir__V1__JobId *job, weir_error *err)
+{
+	const struct ledger_options *o = &l->options;
+	if (job_matches(l, job))
+		return WEIR_OK;
+	if (job && job->uuid.len == sizeof o->uuid && memcmp(job->uuid.data, o->uuid, job->uuid.len) == 0 &&
+	    job->generation > o->generation) /* this one is behind, not whoever asks */
+		return weir_fail(err, WEIR_E_UNAVAILABLE, "the ledger here is still of generation %llu of the job, not %llu",
+		                 (unsigned long long)o->generation, (unsigned long long)job->generation);
+	return weir_fail(err, WEIR_E_GENERATION, "the request is of another job, or of another generation of this one; now is %llu",
+	                 (unsigned long long)o->generation);
 }
 
 void ledger_fill_job(struct ledger *l, Weir__V1__JobId *out)
@@ -213,8 +226,9 @@ void ledger_status(struct ledger *l, const Weir__V1__StatusRequest *q, ledger_re
 	Weir__V1__Status status;
 	ledger_fill_status(&status, WEIR_OK, "");
 	r.status = &status;
-	if (q->job && q->job->uuid.len && !ledger_job_matches(l, q->job)) {
-		ledger_fill_status(&status, WEIR_E_GENERATION, "the ledger serves another job or generation");
+	weir_error err = {0};
+	if (q->job && q->job->uuid.len && ledger_check_job(l, q->job, &err)) {
+		ledger_fill_status(&status, err.status, err.text);
 		reply(arg, &r.base);
 		return;
 	}

@@ -7,6 +7,7 @@
 #include "ledger_snapshot.h"
 #include "peers.h"
 #include "placement.h"
+#include "rewind.h"
 #include "roles.h"
 
 static bool is_replicated(const struct server *s)
@@ -106,9 +107,8 @@ static void fetch(void *subject, const struct replica_message *offer)
 static void lost(void *subject)
 {
 	const struct server *s = subject;
-	LOG_AT(s->options.logger, LOG_ERROR, "ledger lost",
-	       "no replica that is there has all that was acknowledged: start the servers that are down; if none of them has it, "
-	       "start the job anew");
+	LOG_AT(s->options.logger, LOG_ERROR, "ledger lost", "no replica is left that has all that was acknowledged");
+	rewind_lost(s->rewind, JOURNAL_LEDGER);
 }
 
 static const struct log_entry *entry(void *subject, uint64_t index)

@@ -141,7 +141,8 @@ struct ledger {
 
 int64_t ledger_now(const struct ledger *l);
 /* Whether a request is of this job. */
-bool ledger_job_matches(const struct ledger *l, const Weir__V1__JobId *job);
+/* E_GENERATION, or E_UNAVAILABLE where the ledger is of an older generation than the request. */
+weir_status ledger_check_job(const struct ledger *l, const Weir__V1__JobId *job, weir_error *err) WEIR_MUST_CHECK;
 void ledger_fill_job(struct ledger *l, Weir__V1__JobId *out);
 void ledger_fill_status(Weir__V1__Status *out, weir_status status, const char *text);
 Weir__V1__UnitMark ledger_closed_low(const struct ledger *l);

@@ -61,11 +61,11 @@ static weir_status create_table(struct ledger *l, const Weir__V1__CreateTableReq
 {
 	weir_table_spec spec;
 	uint32_t id;
-	if (!ledger_job_matches(l, q->job))
-		return weir_fail(err, WEIR_E_GENERATION, "the request is of another job or another generation of this one");
-	if (!q->table)
-		return weir_fail(err, WEIR_E_INVALID, "the request describes no table");
-	weir_status status = wire_table_read(q->table, &spec, &id, err);
+	weir_status status = ledger_check_job(l, q->job, err);
+	if (!status && !q->table)
+		status = weir_fail(err, WEIR_E_INVALID, "the request describes no table");
+	if (!status)
+		status = wire_table_read(q->table, &spec, &id, err);
 	if (status != WEIR_OK)
 		return status;
 	for (uint32_t i = 0; i < l->tables_count; i++) {

@@ -14,10 +14,8 @@ static const char *role_name(Weir__V1__Role role)
 struct ledger_worker *ledger_worker_find(struct ledger *l, const Weir__V1__JobId *job, uint32_t id, uint64_t incarnation,
                                          weir_error *err)
 {
-	if (!ledger_job_matches(l, job)) {
-		(void)weir_fail(err, WEIR_E_GENERATION, "the request is of another job or another generation of this one");
+	if (ledger_check_job(l, job, err))
 		return NULL;
-	}
 	if (id >= l->workers_count) {
 		(void)weir_fail(err, WEIR_E_NOT_FOUND, "no worker %u has joined", id);
 		return NULL;
@@ -174,8 +172,9 @@ static void worker_begin(struct ledger *l, struct ledger_worker *w, const Weir__
 
 static weir_status join_check(struct ledger *l, const Weir__V1__JoinRequest *q, weir_error *err)
 {
-	if (q->job && q->job->uuid.len && !ledger_job_matches(l, q->job))
-		return weir_fail(err, WEIR_E_GENERATION, "worker %s: the ledger serves another job or generation", q->name);
+	weir_status status = q->job && q->job->uuid.len ? ledger_check_job(l, q->job, err) : WEIR_OK;
+	if (status)
+		return status;
 	if (!q->name[0] || strlen(q->name) >= WEIR_NAME_BYTES_MAX)
 		return weir_fail(err, WEIR_E_INVALID, "a worker's name must have 1 to %u bytes", WEIR_NAME_BYTES_MAX - 1);
 	if (q->role > WEIR__V1__ROLE__OBSERVER)
@@ -228,6 +227,7 @@ void ledger_join(struct ledger *l, const Weir__V1__JoinRequest *q, ledger_reply_
 	r.n_closes = l->steps.closes_count;
 	r.closes = closes;
 	r.passes = l->options.passes;
+	r.evaluated = l->evaluated;
 	r.n_tables = tables ? l->tables_count : 0;
 	r.tables = tables;
 	if (!tables)

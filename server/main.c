@@ -1,13 +1,21 @@
-/* weir-server: docs/PROGRAMS.md says what it takes and does. */
+/* weir-server: docs/PROGRAMS.md says what it takes and does.
+ *
+ * When the job goes back to a checkpoint (rewind.h) the process begins anew, in place: it executes itself, with what it was started with. Nothing of the life before is
+ * left but the process and its log; whatever it does next is what any server does that starts. */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "coord_etcd.h"
+#include "data_folder.h"
 #include "disk.h"
 #include "hash.h"
 #include "job.h"
@@ -15,6 +23,7 @@
 #include "partition.h"
 #include "placement.h"
 #include "process.h"
+#include "rewind_follow.h"
 #include "server.h"
 
 #define SETS_MAX            256u
@@ -32,7 +41,7 @@ struct arguments {
 	uint64_t generation;
 	const char *restore;          /* a checkpoint's name; NULL: from nothing */
 	const char *listen, *servers; /* NULL: from the job file */
-	int ready_fd;                 /* -1: none */
+	int ready_fd;                 /* -1: none, or said */
 	enum log_level level;
 	enum log_format format;
 };
@@ -228,11 +237,17 @@ static void leave_at_once(int signal_number)
 	_exit(1);
 }
 
-/* Waits for the first SIGTERM or SIGINT; the next one ends the process at once. */
-static void wait_for_signal(const sigset_t *set)
+/* The first SIGTERM or SIGINT, or SIGUSR1. */
+static int wait_for_signal(const sigset_t *set)
 {
 	int got;
 	sigwait(set, &got);
+	return got;
+}
+
+/* The next one ends the process at once. */
+static void take_signals_lightly(const sigset_t *set)
+{
 	struct sigaction leave = {.sa_handler = leave_at_once};
 	sigaction(SIGTERM, &leave, NULL);
 	sigaction(SIGINT, &leave, NULL);
@@ -257,6 +272,9 @@ struct parts {
 	uint32_t partition_server[WEIR_PARTITIONS_MAX];
 	char place[WEIR_PATH_BYTES_MAX + 32]; /* of checkpoints */
 	char folder[WEIR_PATH_BYTES_MAX + 32];
+	struct rpc_loop *session; /* while it looks whether the job has gone back */
+	struct rewind_record last; /* by which this generation was begun; its generation is 0: the job has not gone back */
+	atomic_bool succeeded;     /* another generation follows */
 };
 
 /* Nothing more can be promised: what is accepted from here on might be lost. */
@@ -273,6 +291,93 @@ static bool asked_to_end(void *arg)
 	sigset_t pending;
 	(void)arg;
 	return sigpending(&pending) == 0 && (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
+}
+
+/* --- Going back */
+
+static weir_status open_session(void *arg, struct coord **out, const struct coord_options *options, weir_error *err)
+{
+	const struct parts *p = arg;
+	return coord_etcd_open(out, p->rpc, p->session, p->job->cluster.coord, options, err);
+}
+
+static void post_to_loop(void *loop, void (*run)(void *arg), void *arg)
+{
+	rpc_loop_post(loop, run, arg);
+}
+
+/* From here on this server is of the generation that the job is in. */
+static weir_status follow(struct parts *p, struct arguments *a, weir_error *err)
+{
+	struct rewind_follow_options o = {.generation = a->generation,
+	                                  .restore = a->restore,
+	                                  .open = open_session,
+	                                  .asked_to_end = asked_to_end,
+	                                  .arg = p,
+	                                  .logger = p->logger,
+	                                  .coordinator = p->job->cluster.coord};
+	if (p->job->cluster.replicas == 1)
+		return WEIR_OK;
+	memcpy(o.uuid, a->uuid, sizeof o.uuid);
+	p->session = rpc_loop_create(p->rpc, "coord", err);
+	if (!p->session)
+		return WEIR_E_MEMORY;
+	o.session = (struct poster){.post = post_to_loop, .to = p->session};
+	weir_status status = rewind_follow(&o, &p->last, err);
+	rpc_loop_destroy(p->session);
+	if (status || !p->last.generation)
+		return status;
+	a->generation = p->last.generation;
+	a->restore = p->last.checkpoint;
+	logger_write(p->logger, LOG_INFO, NULL, "job has gone back", "generation=%llu checkpoint=%s batches=%llu why=\"%s\"",
+	             (unsigned long long)p->last.generation, p->last.checkpoint, (unsigned long long)p->last.step, p->last.why);
+	return WEIR_OK;
+}
+
+/* What the generation before has left. */
+static weir_status set_aside(struct parts *p, const struct arguments *a, const char *name, weir_error *err)
+{
+	const struct job *job = p->job;
+	struct folder_identity who = {.generation = a->generation, .index = a->index};
+	char aside[sizeof p->folder + 32];
+	bool done = false;
+	memcpy(who.uuid, a->uuid, sizeof who.uuid);
+	if (!p->last.generation)
+		return WEIR_OK;
+	snprintf(aside, sizeof aside, "%s/before-g%llu/server-%u", job->run_dir, (unsigned long long)a->generation, a->index);
+	weir_status status = folder_set_aside(disk_system(), p->folder, aside, name, &who, &done, err);
+	if (done)
+		logger_write(p->logger, LOG_INFO, NULL, "put aside", "folder=%s to=%s", p->folder, aside);
+	return status;
+}
+
+static void on_succeeded(void *arg, const struct rewind_record *next)
+{
+	struct parts *p = arg;
+	(void)next; /* it is looked for again */
+	atomic_store(&p->succeeded, true);
+	kill(getpid(), SIGUSR1);
+}
+
+/* Without --ready-fd where that was said: the descriptor is another file's by now, or will be. Returns only where that fails. */
+static void begin_anew(const struct parts *p, const struct arguments *a, char **argv)
+{
+	int n = 1;
+	for (int i = 1; argv[i]; i++) {
+		const bool ready = a->ready_fd < 0 && strncmp(argv[i], "--ready-fd", strlen("--ready-fd")) == 0;
+		if (!ready)
+			argv[n++] = argv[i];
+		else if (!strchr(argv[i], '=') && argv[i + 1])
+			i++;
+	}
+	argv[n] = NULL;
+	logger_write(p->logger, LOG_INFO, NULL, "begins anew", "pid=%ld", (long)getpid());
+	(void)close_range(STDERR_FILENO + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC);
+	if (a->ready_fd > STDERR_FILENO)
+		(void)fcntl(a->ready_fd, F_SETFD, 0);
+	execv("/proc/self/exe", argv);
+	fprintf(stderr, "weir-server: cannot begin anew: %s; start it again\n", strerror(errno));
+	_exit(1);
 }
 
 static weir_status start(struct parts *p, const struct arguments *a, const char *name, const char *listen, weir_error *err)
@@ -307,7 +412,6 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	struct promising_options promising = {.disk = disk_system(), .path = p->folder, .failed = on_storage_failed};
 	(void)process_machine_boot(durable.machine_boot); /* zeros: every start is taken for one behind a power cut */
 	memcpy(promising.machine_boot, durable.machine_boot, sizeof promising.machine_boot);
-	job_server_dir(job, a->index, p->folder);
 	const bool replicated = job->cluster.replicas > 1;
 	const struct coordinator_options coordinator = {.etcd = job->cluster.coord};
 	struct checkpoint_options checkpoint;
@@ -335,6 +439,9 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	                                 .promising = job->cluster.log == JOB_LOG_MEMORY && replicated ? &promising : NULL,
 	                                 .checkpoint = &checkpoint,
 	                                 .restore = a->restore,
+	                                 .rewound = p->last.why,
+	                                 .succeeded = on_succeeded,
+	                                 .succeeded_arg = p,
 	                                 .ledger = &ledger};
 	memcpy(options.uuid, a->uuid, sizeof options.uuid);
 	memcpy(ledger.uuid, a->uuid, sizeof ledger.uuid);
@@ -368,6 +475,7 @@ static weir_status prepare(struct parts *p, struct arguments *a, const char *nam
 	if (status)
 		return status;
 	const struct job *job = p->job;
+	job_server_dir(job, a->index, p->folder);
 	status = check_index(a, job, err);
 	if (status)
 		return status;
@@ -401,7 +509,8 @@ static weir_status prepare(struct parts *p, struct arguments *a, const char *nam
 static void wait_for_coordinator(const struct parts *p)
 {
 	const struct timespec pause = {.tv_nsec = COORDINATOR_POLL_MS * 1000000l};
-	for (uint32_t waited_ms = 0; !server_is_coordinated(p->server) && !asked_to_end(NULL); waited_ms += COORDINATOR_POLL_MS) {
+	for (uint32_t waited_ms = 0; !server_is_coordinated(p->server) && !asked_to_end(NULL) && !atomic_load(&p->succeeded);
+	     waited_ms += COORDINATOR_POLL_MS) {
 		if (waited_ms == COORDINATOR_LATE_MS)
 			logger_write(p->logger, LOG_WARN, NULL, "waiting",
 			             "cluster.coord %s does not answer yet: start it, or correct the address", p->job->cluster.coord);
@@ -428,6 +537,24 @@ static void clean_up(struct parts *p)
 	free(p);
 }
 
+/* Until it is told to end; where the job goes back, the process begins anew in here. */
+static void serve(struct parts *p, struct arguments *a, const sigset_t *set, char **argv)
+{
+	logger_write(p->logger, LOG_INFO, NULL, "serving", "address=%s partitions=%u executors=%u", server_address(p->server),
+	             partitions_of(p, a->index), executors_of(p->job));
+	wait_for_coordinator(p);
+	if (!atomic_load(&p->succeeded)) {
+		say_ready(a->ready_fd, server_address(p->server));
+		a->ready_fd = -1;
+	}
+	for (bool ended = false; !ended;) {
+		ended = wait_for_signal(set) != SIGUSR1;
+		if (!ended && atomic_load(&p->succeeded))
+			begin_anew(p, a, argv);
+	}
+	take_signals_lightly(set);
+}
+
 int main(int argc, char **argv)
 {
 	struct arguments a;
@@ -439,6 +566,7 @@ int main(int argc, char **argv)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGUSR1);
 	pthread_sigmask(SIG_BLOCK, &set, NULL); /* before any thread: they inherit it */
 	signal(SIGPIPE, SIG_IGN);
 
@@ -447,6 +575,12 @@ int main(int argc, char **argv)
 	weir_error err = {0};
 	snprintf(name, sizeof name, "server-%u", a.index);
 	weir_status status = p ? prepare(p, &a, name, listen, &err) : weir_fail(&err, WEIR_E_MEMORY, "out of memory");
+	if (!status && (status = follow(p, &a, &err)) == WEIR_E_CANCELLED) {
+		clean_up(p);
+		return 0;
+	}
+	if (!status)
+		status = set_aside(p, &a, name, &err);
 	if (!status)
 		status = start(p, &a, name, listen, &err);
 	if (status) {
@@ -455,11 +589,7 @@ int main(int argc, char **argv)
 			clean_up(p);
 		return 1;
 	}
-	logger_write(p->logger, LOG_INFO, NULL, "serving", "address=%s partitions=%u executors=%u", server_address(p->server),
-	             partitions_of(p, a.index), executors_of(p->job));
-	wait_for_coordinator(p);
-	say_ready(a.ready_fd, server_address(p->server));
-	wait_for_signal(&set);
+	serve(p, &a, &set, argv);
 	logger_write(p->logger, LOG_INFO, NULL, "draining", "timeout_ms=%u", WEIR_DRAIN_MS);
 	server_drain(p->server, WEIR_DRAIN_MS - DRAIN_MARGIN_MS);
 	clean_up(p);

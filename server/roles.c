@@ -16,6 +16,7 @@
 #include "peers.h"
 #include "placement.h"
 #include "replica_link.h"
+#include "rewind.h"
 #include "scrub.h"
 #include "snapshot_offer.h"
 #include "snapshots.h"
@@ -140,10 +141,9 @@ static void fetch(void *subject, const struct replica_message *offer)
 static void lost(void *subject)
 {
 	const struct role *r = subject;
-	LOG_AT(r->server->options.logger, LOG_ERROR, "partition lost",
-	       "partition=%u no replica that is there has all that was acknowledged: start the servers that are down; if none of "
-	       "them has it, start the job anew",
+	LOG_AT(r->server->options.logger, LOG_ERROR, "partition lost", "partition=%u no replica is left that has all that was acknowledged",
 	       partition_id(r->partition));
+	rewind_lost(r->server->rewind, (uint16_t)partition_id(r->partition));
 }
 
 static const struct log_entry *entry(void *subject, uint64_t index)
@@ -267,6 +267,11 @@ static void on_caught_up(void *arg, uint64_t revision)
 	atomic_store(&s->roles->known, true);
 }
 
+static void on_next(void *arg, const struct rewind_record *next)
+{
+	rewind_told(((const struct server *)arg)->rewind, next);
+}
+
 static weir_status open_authority(struct server *s, weir_error *err)
 {
 	struct roles *r = s->roles;
@@ -279,6 +284,7 @@ static weir_status open_authority(struct server *s, weir_error *err)
 	                              .placed = is_alone(s) ? NULL : on_wanted,
 	                              .server = is_alone(s) ? NULL : on_server,
 	                              .caught_up = is_alone(s) ? NULL : on_caught_up,
+	                              .next = is_alone(s) ? NULL : on_next,
 	                              .address = s->roles->address[0] ? s->roles->address : NULL,
 	                              .self = (uint16_t)s->options.index,
 	                              .arg = s,

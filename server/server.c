@@ -15,6 +15,7 @@
 #include "ledger_log.h"
 #include "ledger_role.h"
 #include "placement.h"
+#include "rewind.h"
 #include "roles.h"
 #include "server_internal.h"
 #include "service.h"
@@ -396,6 +397,8 @@ static weir_status start(struct server *s, const struct server_options *o, weir_
 	if (!status)
 		status = roles_create(s, o, err);
 	if (!status)
+		status = rewind_create(s, o->checkpoint, err);
+	if (!status)
 		status = start_executors(s, err);
 	if (!status)
 		status = start_ledger(s, o->ledger, err);
@@ -432,6 +435,9 @@ weir_status server_create(struct server **out, const struct server_options *opti
 	s->options.ledger = NULL;
 	s->options.checkpoint = NULL;
 	s->options.restore = NULL;
+	s->options.rewound = NULL;
+	snprintf(s->restored, sizeof s->restored, "%s", options->restore ? options->restore : "");
+	snprintf(s->rewound, sizeof s->rewound, "%s", options->rewound ? options->rewound : "");
 	s->options.durable = NULL;
 	s->options.promising = NULL;
 	s->options.coordinator = NULL;
@@ -473,7 +479,8 @@ weir_status server_check_job(const struct server *s, const uint8_t *uuid, size_t
 		                 uuid_bytes > 3 ? uuid[0] : 0u, uuid_bytes > 3 ? uuid[1] : 0u, uuid_bytes > 3 ? uuid[2] : 0u,
 		                 uuid_bytes > 3 ? uuid[3] : 0u, s->name, o->uuid[0], o->uuid[1], o->uuid[2], o->uuid[3]);
 	if (generation != o->generation)
-		return weir_fail(err, WEIR_E_GENERATION, "from generation %llu, %s serves generation %llu",
+		return weir_fail(err, generation > o->generation ? WEIR_E_UNAVAILABLE : WEIR_E_GENERATION,
+		                 "from generation %llu, %s serves generation %llu",
 		                 (unsigned long long)generation, s->name, (unsigned long long)o->generation);
 	return WEIR_OK;
 }
@@ -519,6 +526,7 @@ static void end_checkpoints(struct server *s)
 {
 	checkpoint_coordinator_destroy(s->coordinator);
 	checkpoint_takes_destroy(s->takes);
+	rewind_stop(s->rewind);
 	s->coordinator = NULL;
 	s->takes = NULL;
 }
@@ -566,6 +574,7 @@ static void free_parts(struct server *s)
 	for (uint32_t p = 0; s->partitions && p < s->options.partitions; p++)
 		partition_destroy(s->partitions[p]);
 	roles_free(s);
+	rewind_destroy(s->rewind);
 	heart_loop_destroy(s->heart);
 	if (s->durable)
 		durable_close(s);

@@ -14,6 +14,7 @@ struct checkpoint_options;
 struct coord;
 struct coord_options;
 struct poster;
+struct rewind_record;
 struct server;
 
 /* The log on disk: durable.h. */
@@ -78,6 +79,11 @@ struct server_options {
 	const struct checkpoint_options *checkpoint;   /* NULL: none can be taken; copied */
 	const char *
 	    restore; /* the checkpoint that this generation begins with; NULL or "": from nothing. A folder that was filled already goes on from there */
+	const char *rewound; /* why the job went back to `restore`, by itself or on command; NULL or "": it did not. Copied */
+	/* The job goes back to a checkpoint, under another generation (rewind.h): what this server does counts no more, and it should end at once, as it stands. On one of its
+	 * threads, once. May be NULL. */
+	void (*succeeded)(void *arg, const struct rewind_record *next);
+	void *succeeded_arg;
 	/* On those servers that host the ledger, or a replica of it: the first ones, as many as a partition has replicas. Others may have it, and do without. NULL: the
 	 * job has no ledger, or not here. Its servers are copied by ledger_create. */
 	const struct ledger_options *ledger;

@@ -22,6 +22,7 @@ struct heart_loop;
 struct ledger_log;
 struct ledger_snapshot;
 struct replication;
+struct rewind;
 struct roles;
 struct cold;
 struct forwarded;
@@ -60,6 +61,8 @@ struct server {
 	struct cold *cold;                          /* NULL: every row is in memory */
 	struct checkpoint_takes *takes;             /* NULL: no checkpoints */
 	struct checkpoint_coordinator *coordinator; /* on the ledger's host */
+	struct rewind *rewind;                      /* NULL: partitions have one copy */
+	char restored[WEIR_CHECKPOINT_NAME_BYTES_MAX], rewound[WEIR_REWIND_WHY_BYTES_MAX]; /* options.restore and .rewound, or "" */
 	int64_t started_ms;
 	_Atomic uint64_t ledger_boot; /* of the process that has the ledger, as whoever asked first knew it; boot.c's */
 	_Atomic bool draining, stopping;
@@ -145,7 +148,7 @@ uint64_t server_volatile_boot(const struct server *s); /* of this process, where
  * filled this server. 0: not known, which is always well. */
 weir_status server_check_boot(const struct server *s, uint64_t boot, weir_error *err);
 weir_status server_check_ledger_boot(struct server *s, uint64_t boot, weir_error *err);
-/* E_GENERATION, naming both, when uuid or generation is not this job's. */
+/* E_GENERATION, naming both, when uuid or generation is not this job's; E_UNAVAILABLE where this server is of an older generation, which it will leave behind. */
 weir_status server_check_job(const struct server *s, const uint8_t *uuid, size_t uuid_bytes, uint64_t generation,
                              weir_error *err);
 bool forward_is_ledger_method(enum rpc_method method);

@@ -3,6 +3,7 @@
 
 #include "heart_loop.h"
 #include "ledger_snapshot.h"
+#include "rewind.h"
 #include "roles.h"
 #include "server_internal.h"
 
@@ -45,6 +46,9 @@ static void on_unary(void *ctx, struct rpc_call *call, enum rpc_method method, s
 		break;
 	case RPC_PLACE:
 		control_place(s, call, request);
+		break;
+	case RPC_REWIND:
+		rewind_ask(s, call, request);
 		break;
 	case RPC_CHECKPOINT:
 	case RPC_CHECKPOINT_BEGIN:

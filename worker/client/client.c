@@ -67,6 +67,11 @@ void client_become_stale(weir_client *c, const char *why)
 	drop_all(c, WEIR_E_STALE, "this worker was taken for dead; what it had in flight counts only where it had arrived");
 }
 
+bool client_is_over(weir_status status)
+{
+	return status == WEIR_E_LOST || status == WEIR_E_GENERATION;
+}
+
 void client_fail(weir_client *c, weir_status status, const char *why)
 {
 	if (c->failure.status || c->closing)
@@ -308,6 +313,14 @@ uint32_t weir_partitions(const weir_client *c)
 uint32_t weir_passes(const weir_client *c)
 {
 	return c->passes;
+}
+uint32_t weir_evaluated(const weir_client *c)
+{
+	return c->evaluated;
+}
+uint64_t weir_generation(const weir_client *c)
+{
+	return c->generation;
 }
 uint64_t weir_incarnation(const weir_client *c)
 {

@@ -280,7 +280,7 @@ struct weir_client {
 	uint8_t uuid[16];
 	uint64_t generation;
 	uint64_t ledger_boot; /* JobId's */
-	uint32_t worker, lease_ms, partitions, passes;
+	uint32_t worker, lease_ms, partitions, passes, evaluated;
 	uint32_t patience_ms;                 /* how long a server may be gone: restarts take longer where its log is on disk */
 	struct link *links[WEIR_SERVERS_MAX]; /* (links_count) by server */
 	uint32_t links_count;
@@ -335,6 +335,7 @@ int64_t client_now(const weir_client *c);
 void client_become_stale(weir_client *c, const char *why);
 /* Under the lock: nothing can be done any more; everything in flight, and whatever is asked later, fails with this. */
 void client_fail(weir_client *c, weir_status status, const char *why);
+bool client_is_over(weir_status status); /* whether who is told so cannot go on, whatever it does */
 /* Under the lock: whether operations may start. */
 weir_status client_usable(const weir_client *c, weir_error *err);
 struct table *client_table(weir_client *c, uint32_t id, weir_error *err); /* under the lock */

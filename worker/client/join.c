@@ -46,7 +46,7 @@ weir_status client_heed(weir_client *c, weir_status status, const weir_error *er
 	pthread_mutex_lock(&c->lock);
 	if (status == WEIR_E_STALE)
 		client_become_stale(c, err->text);
-	else if (status == WEIR_E_LOST)
+	else if (client_is_over(status))
 		client_fail(c, status, err->text);
 	pthread_mutex_unlock(&c->lock);
 	return status;
@@ -167,6 +167,7 @@ static weir_status take_join(weir_client *c, const Weir__V1__JoinReply *r, bool 
 	c->lease_ms = r->lease_ms;
 	c->patience_ms = r->patience_ms ? r->patience_ms : WEIR_DEAD_PEER_MS;
 	c->passes = r->passes;
+	c->evaluated = r->evaluated;
 	c->ack_sent = r->ack_sent;
 	c->read.staleness_ms = r->read_staleness_ms;
 	c->read.staleness_entries = r->read_staleness_entries;

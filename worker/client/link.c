@@ -280,7 +280,7 @@ static void take_record(struct lane *lane, const struct record *r, struct cursor
 	}
 	if (status == WEIR_E_STALE)
 		client_become_stale(c, err.text[0] ? err.text : "a server says that a newer attempt has taken over");
-	if (status == WEIR_E_LOST)
+	if (client_is_over(status))
 		client_fail(c, status, err.text);
 	if (status != WEIR_OK)
 		operation_fail(op, status, err.text[0] ? err.text : weir_status_text(status));
@@ -385,7 +385,13 @@ static void lane_lost(struct lane *lane, const char *text)
 static void on_closed(void *arg, struct rpc_stream *stream, weir_status status, const char *text)
 {
 	struct lane *lane = arg;
+	weir_client *c = lane->link->client;
 	(void)stream;
+	if (client_is_over(status)) {
+		pthread_mutex_lock(&c->lock);
+		client_fail(c, status, text);
+		pthread_mutex_unlock(&c->lock);
+	}
 	lane_lost(lane, text && text[0] ? text : status == WEIR_OK ? "the server has ended it" : weir_status_text(status));
 }
 

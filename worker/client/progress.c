@@ -40,7 +40,7 @@ static void on_progress_reply(void *arg, weir_status status, const char *text, s
 			closed_low_learn(c, ((const Weir__V1__ProgressReply *)reply)->closed_low);
 		else if (status == WEIR_E_STALE)
 			client_become_stale(c, err.text);
-		else if (status == WEIR_E_LOST)
+		else if (client_is_over(status))
 			client_fail(c, status, err.text);
 		else
 			client_log(c, WEIR_LOG_WARN, "progress could not be reported: %s", err.text);

@@ -205,7 +205,7 @@ static void on_step_reply(void *arg, weir_status status, const char *text, struc
 			take_reply(c, (const Weir__V1__StepReply *)reply, asked->has_ready ? &asked->ready : NULL);
 		else if (status == WEIR_E_STALE)
 			client_become_stale(c, err.text);
-		else if (status == WEIR_E_LOST)
+		else if (client_is_over(status))
 			client_fail(c, status, err.text);
 		else
 			take_failure(c, status, err.text);

@@ -3,9 +3,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "dataset.h"
+#include "disk.h"
 #include "evaluation.h"
+#include "go_back.h"
 #include "scorer.h"
 #include "worker_log.h"
 
@@ -129,6 +132,55 @@ static weir_status evaluate_patiently(struct evaluator *e, const weir_unit *unit
 	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "%s", why.text);
 }
 
+/* --- The job has gone back */
+
+static weir_status open_client(struct evaluator *e, weir_error *err)
+{
+	const weir_options options = {.ledger = e->options->ledger,
+	                              .name = e->options->name,
+	                              .role = WEIR_EVALUATOR,
+	                              .connect_timeout_ms = job_server_patience_ms(e->job),
+	                              .log = worker_log_line,
+	                              .log_arg = e->options->logger};
+	return weir_open(&e->client, &options, err);
+}
+
+/* The weights of a pass that has not been trained any more go where `weir restore` puts them, too. */
+static weir_status put_best_aside(const struct evaluator *e, weir_error *err)
+{
+	struct disk *d = disk_system();
+	char from[WEIR_PATH_BYTES_MAX + 32], to[WEIR_PATH_BYTES_MAX + 64];
+	run_path(e, "best.safetensors", from);
+	const int n = snprintf(to, sizeof to, "%s/before-g%llu", e->job->run_dir, (unsigned long long)weir_generation(e->client));
+	weir_status s = d->ops->make_dirs(d, to, err);
+	snprintf(to + n, sizeof to - (size_t)n, "/best.safetensors");
+	if (s == WEIR_OK && access(from, F_OK) == 0)
+		s = d->ops->rename(d, from, to, err);
+	return s;
+}
+
+/* Passes that the job has not been told of are of the generation that is over. */
+static weir_status open_anew(void *evaluator, weir_error *err)
+{
+	struct evaluator *e = evaluator;
+	const bool had_best = e->evaluation.has_best;
+	scorer_close(e->scorer); /* its client is gone */
+	e->scorer = NULL;
+	weir_status s = open_client(e, err);
+	if (s != WEIR_OK)
+		return s;
+	evaluation_forget(&e->evaluation, e->job, weir_evaluated(e->client));
+	s = remember(e, err);
+	return s == WEIR_OK && had_best && !e->evaluation.has_best ? put_best_aside(e, err) : s;
+}
+
+static weir_status begin_anew(struct evaluator *e, weir_error *err)
+{
+	const struct go_back g = {
+	    .client = &e->client, .open = open_anew, .arg = e, .stop = e->options->stop, .logger = e->options->logger};
+	return go_back(&g, err);
+}
+
 static weir_status serve(struct evaluator *e, weir_error *err)
 {
 	while (!atomic_load(e->options->stop)) {
@@ -142,6 +194,8 @@ static weir_status serve(struct evaluator *e, weir_error *err)
 			return WEIR_OK;
 		else if (s == WEIR_OK && unit.state == WEIR_UNIT_EVALUATE)
 			s = evaluate_patiently(e, &unit, err);
+		if (s == WEIR_E_GENERATION)
+			s = begin_anew(e, err);
 		if (s != WEIR_OK)
 			return s;
 	}
@@ -159,13 +213,7 @@ static weir_status evaluator_open(struct evaluator *e, weir_error *err)
 		s = open_part(e, SPLIT_TEST, &e->test, err);
 	if (s == WEIR_OK && e->valid == NULL && e->test == NULL)
 		s = dataset_open(&e->train, e->job, SPLIT_TRAIN, e->options->logger, err);
-	const weir_options options = {.ledger = e->options->ledger,
-	                              .name = e->options->name,
-	                              .role = WEIR_EVALUATOR,
-	                              .connect_timeout_ms = job_server_patience_ms(e->job),
-	                              .log = worker_log_line,
-	                              .log_arg = e->options->logger};
-	return s == WEIR_OK ? weir_open(&e->client, &options, err) : s;
+	return s == WEIR_OK ? open_client(e, err) : s;
 }
 
 static weir_status evaluator_close(struct evaluator *e, bool failed, weir_error *err)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "dataset.h"
+#include "go_back.h"
 #include "prefetch.h"
 #include "prng.h"
 #include "tables.h"
@@ -344,6 +345,18 @@ static weir_status leave_early(struct trainer *t, weir_error *err)
 	return s == WEIR_OK ? weir_fail(err, WEIR_E_CANCELLED, "stopped by a signal") : s;
 }
 
+static weir_status open_client(void *trainer, weir_error *err);
+
+/* Nothing that is in hand counts any more. */
+static weir_status begin_anew(struct trainer *t, weir_error *err)
+{
+	const struct go_back g = {
+	    .client = &t->client, .open = open_client, .arg = t, .stop = t->options->stop, .logger = t->options->logger};
+	drop_everything(t);
+	t->finished = false;
+	return go_back(&g, err);
+}
+
 static weir_status train(struct trainer *t, weir_error *err)
 {
 	while (!t->finished || holds_units(t)) {
@@ -355,6 +368,8 @@ static weir_status train(struct trainer *t, weir_error *err)
 			drop_everything(t);
 			s = weir_rejoin(t->client, err);
 		}
+		if (s == WEIR_E_GENERATION)
+			s = begin_anew(t, err);
 		if (s != WEIR_OK)
 			return s;
 	}
@@ -363,8 +378,9 @@ static weir_status train(struct trainer *t, weir_error *err)
 
 /* --- From nothing to a trainer and back */
 
-static weir_status open_client(struct trainer *t, weir_error *err)
+static weir_status open_client(void *trainer, weir_error *err)
 {
+	struct trainer *t = trainer;
 	const struct dataset_info *info = dataset_get_info(t->dataset);
 	const weir_options options = {
 	    .ledger = t->options->ledger,

@@ -147,14 +147,14 @@ static void files_go_when_no_manifest_names_them(void **state)
 	write_checkpoint(uuid, 1800000300000, 4, NULL, &third);
 	write_checkpoint(other, 1800000050000, 1, NULL, &foreign);
 	const struct checkpoint_object unfinished = put_file(uuid, "ck-20990101T000000.000Z-abcdef01", "p0000.rows", "half");
-	CHECK_OK(checkpoint_retain(store, uuid, 2, third.name, &err), err);
+	CHECK_OK(checkpoint_retain(store, uuid, 2, NULL, third.name, &err), err);
 	assert_true(!manifest_is_there(&first) && manifest_is_there(&second) && manifest_is_there(&third));
 	assert_true(is_there(first.partitions[0].rows[0].name)); /* the second names it */
 	assert_false(is_there(first.partitions[1].rows[0].name));
 	assert_false(is_there(first.ledger.name));
 	assert_true(manifest_is_there(&foreign) && is_there(foreign.ledger.name)); /* another job's */
 	assert_true(is_there(unfinished.name));                                    /* being written by another */
-	CHECK_OK(checkpoint_retain(store, uuid, 1, NULL, &err), err);
+	CHECK_OK(checkpoint_retain(store, uuid, 1, NULL, NULL, &err), err);
 	assert_true(!manifest_is_there(&second) && manifest_is_there(&third));
 	assert_false(is_there(first.partitions[0].rows[0].name));
 	assert_false(is_there(unfinished.name));
@@ -172,7 +172,7 @@ static void the_latest_stays_whatever_the_clock_said(void **state)
 	weir_error err = {0};
 	write_checkpoint(uuid, 1800000900000, 6, NULL, &before);
 	write_checkpoint(uuid, 1800000400000, 7, NULL, &restored);
-	CHECK_OK(checkpoint_retain(store, uuid, 1, NULL, &err), err);
+	CHECK_OK(checkpoint_retain(store, uuid, 1, NULL, NULL, &err), err);
 	assert_true(manifest_is_there(&restored) && is_there(restored.partitions[1].rows[0].name));
 	assert_false(manifest_is_there(&before) || is_there(before.ledger.name));
 	checkpoint_manifest_free(&before);

@@ -24,6 +24,7 @@
  * Threads. One client may be used by several threads; operations started by one thread are sent in its order.
  * Errors. weir_error (may be NULL) gets a sentence. WEIR_E_STALE: this worker was taken for dead; drop residuals, call weir_rejoin.
  * WEIR_E_LOST: a server was started again and has nothing any more; close the client, and start the job anew.
+ * WEIR_E_GENERATION: the job has gone back to a checkpoint; what was pushed since does not count. Drop everything, weir_abandon the client, open another.
  * The library never exits, prints, or reads the environment. */
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
@@ -69,6 +70,8 @@ WEIR_API weir_status weir_rejoin(weir_client *client, weir_error *err);
 WEIR_API uint32_t weir_partitions(const weir_client *client);
 WEIR_API uint32_t weir_passes(const weir_client *client);
 WEIR_API uint64_t weir_incarnation(const weir_client *client);
+WEIR_API uint64_t weir_generation(const weir_client *client); /* of the job: grows whenever it goes back to a checkpoint */
+WEIR_API uint32_t weir_evaluated(const weir_client *client);  /* passes whose evaluation the job had when this client joined */
 
 /* --- Tables */
 /* Creates the table in the job, or finds it when it exists with the same description (else WEIR_E_EXISTS naming what differs). */
