@@ -14,6 +14,8 @@ struct layout_partition {
 	struct member_set in_sync, hosts;
 };
 struct layout {
+	uint8_t uuid[16]; /* of the job */
+	uint64_t generation;
 	uint32_t replicas, servers_count, partitions_count;
 	bool lives[WEIR_SERVERS_MAX];                            /* (servers_count) */
 	struct layout_partition partitions[WEIR_PARTITIONS_MAX]; /* (partitions_count) */
@@ -48,9 +50,10 @@ struct rpc;
 weir_status layout_open(struct layout_asker **out, struct rpc *rpc, const char *addresses, weir_error *err) WEIR_MUST_CHECK;
 void layout_close(struct layout_asker *a); /* NULL is allowed */
 weir_status layout_ask(struct layout_asker *a, struct layout *out, weir_error *err) WEIR_MUST_CHECK;
-/* Has the whole job go back to a checkpoint, "": its last one (weir.proto, Rewind); *out: as it does. E_NOT_FOUND: there is none; E_EXISTS: it goes back already; the
- * text says to what. */
-weir_status layout_rewind(struct layout_asker *a, const char *checkpoint, struct rewind_record *out, weir_error *err) WEIR_MUST_CHECK;
+/* Has the whole job go back from the layout's generation to a checkpoint, "": its last one (weir.proto, Rewind); *out: as it does. The servers begin anew at once, and their
+ * answer may be lost: they are asked again, for patience_ms at most. E_NOT_FOUND: there is no such checkpoint; E_EXISTS: it goes back to another one, the text says why. */
+weir_status layout_rewind(struct layout_asker *a, const struct layout *l, const char *checkpoint, uint32_t patience_ms,
+                          struct rewind_record *out, weir_error *err) WEIR_MUST_CHECK;
 /* Returns when all of it is so; LAYOUT_AT_ONCE at a time. reached: may be NULL; each goal once. What dies with the caller goes on by itself, but for what was
  * not begun: the same plan, or a new one, does the rest. E_TIMEOUT: no goal was reached for patience_ms; *err says which is not, and what is missing. */
 weir_status layout_carry_out(struct layout_asker *a, const struct layout_plan *plan, uint32_t patience_ms,

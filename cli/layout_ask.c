@@ -102,7 +102,11 @@ static bool read_partition(const Weir__V1__PartitionLayout *p, struct layout_par
 
 static weir_status read_layout(struct layout_asker *a, const Weir__V1__LayoutReply *r, struct layout *out, weir_error *err)
 {
-	bool fits = r->n_servers <= WEIR_SERVERS_MAX && r->n_partitions <= WEIR_PARTITIONS_MAX;
+	bool fits = r->n_servers <= WEIR_SERVERS_MAX && r->n_partitions <= WEIR_PARTITIONS_MAX && r->job &&
+	            r->job->uuid.len == sizeof out->uuid;
+	if (fits)
+		memcpy(out->uuid, r->job->uuid.data, sizeof out->uuid);
+	out->generation = fits ? r->job->generation : 0;
 	out->replicas = r->replicas;
 	out->servers_count = fits ? (uint32_t)r->n_servers : 0;
 	out->partitions_count = fits ? (uint32_t)r->n_partitions : 0;
@@ -125,31 +129,6 @@ weir_status layout_ask(struct layout_asker *a, struct layout *out, weir_error *e
 	weir_status status = call(a, RPC_LAYOUT, &q.base, ANSWER_MS, &weir__v1__layout_reply__descriptor, &m, err);
 	if (!status)
 		status = read_layout(a, (const Weir__V1__LayoutReply *)m, out, err);
-	wire_free(m);
-	return status;
-}
-
-/* --- Going back */
-
-static weir_status read_next(const Weir__V1__RewindReply *r, struct rewind_record *out, weir_error *err)
-{
-	const Weir__V1__Status *said = r->status;
-	*out = (struct rewind_record){.generation = r->generation, .step = r->step};
-	snprintf(out->checkpoint, sizeof out->checkpoint, "%s", r->checkpoint);
-	snprintf(out->why, sizeof out->why, "%s", r->why);
-	if (!said || said->code)
-		return weir_fail(err, said ? (weir_status)said->code : WEIR_E_CORRUPT, "%s", said ? said->text : "a reply without a status");
-	return WEIR_OK;
-}
-
-weir_status layout_rewind(struct layout_asker *a, const char *checkpoint, struct rewind_record *out, weir_error *err)
-{
-	Weir__V1__RewindRequest q = WEIR__V1__REWIND_REQUEST__INIT;
-	ProtobufCMessage *m = NULL;
-	q.checkpoint = (char *)(uintptr_t)checkpoint;
-	weir_status status = call(a, RPC_REWIND, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__rewind_reply__descriptor, &m, err);
-	if (!status)
-		status = read_next((const Weir__V1__RewindReply *)m, out, err);
 	wire_free(m);
 	return status;
 }
@@ -278,6 +257,44 @@ weir_status layout_carry_out(struct layout_asker *a, const struct layout_plan *p
 			nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
 	}
 	free(c);
+	return status;
+}
+
+/* --- Going back */
+
+static weir_status read_next(const Weir__V1__RewindReply *r, const char *wanted, struct rewind_record *out, weir_error *err)
+{
+	const Weir__V1__Status *said = r->status;
+	*out = (struct rewind_record){.generation = r->generation, .step = r->step};
+	snprintf(out->checkpoint, sizeof out->checkpoint, "%s", r->checkpoint);
+	snprintf(out->why, sizeof out->why, "%s", r->why);
+	if (said && said->code == WEIR_E_EXISTS && (!*wanted || strcmp(wanted, out->checkpoint) == 0))
+		return WEIR_OK;
+	if (!said || said->code)
+		return weir_fail(err, said ? (weir_status)said->code : WEIR_E_CORRUPT, "%s", said ? said->text : "a reply without a status");
+	return WEIR_OK;
+}
+
+weir_status layout_rewind(struct layout_asker *a, const struct layout *l, const char *checkpoint, uint32_t patience_ms,
+                          struct rewind_record *out, weir_error *err)
+{
+	Weir__V1__RewindRequest q = WEIR__V1__REWIND_REQUEST__INIT;
+	Weir__V1__JobId job = WEIR__V1__JOB_ID__INIT;
+	const int64_t end_ms = now_ms() + patience_ms;
+	weir_status status;
+	job.uuid = (ProtobufCBinaryData){.len = sizeof l->uuid, .data = (uint8_t *)(uintptr_t)l->uuid};
+	job.generation = l->generation;
+	q.job = &job;
+	q.checkpoint = (char *)(uintptr_t)checkpoint;
+	do {
+		ProtobufCMessage *m = NULL;
+		status = call(a, RPC_REWIND, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__rewind_reply__descriptor, &m, err);
+		if (!status)
+			status = read_next((const Weir__V1__RewindReply *)m, checkpoint, out, err);
+		wire_free(m);
+		if (is_passing(status))
+			nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
+	} while (is_passing(status) && now_ms() < end_ms);
 	return status;
 }
 

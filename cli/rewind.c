@@ -11,17 +11,23 @@
 #include "train.h"
 #include "verbs.h"
 
+#define PATIENCE_MS 60000u
+
 static weir_status ask(struct rpc *rpc, const char *addresses, const char *from, weir_error *err)
 {
 	struct layout_asker *asker = NULL;
+	struct layout *layout = calloc(1, sizeof *layout);
 	struct rewind_record next;
-	weir_status s = layout_open(&asker, rpc, addresses, err);
+	weir_status s = layout ? layout_open(&asker, rpc, addresses, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for a layout");
 	if (s == WEIR_OK)
-		s = layout_rewind(asker, from && strcmp(from, "latest") != 0 ? from : "", &next, err);
+		s = layout_ask(asker, layout, err);
+	if (s == WEIR_OK)
+		s = layout_rewind(asker, layout, from && strcmp(from, "latest") != 0 ? from : "", PATIENCE_MS, &next, err);
 	if (s == WEIR_OK)
 		printf("the job goes back to %s, after %" PRIu64 " batches, as generation %" PRIu64 ": its servers begin anew\n", next.checkpoint,
 		       next.step, next.generation);
 	layout_close(asker);
+	free(layout);
 	return s;
 }
 

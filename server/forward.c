@@ -145,7 +145,7 @@ static struct message *pack_status(const struct server *s, const Weir__V1__Ledge
 	t.reply.n_members = record ? record->isr.count : 0;
 	t.reply.epoch = record ? record->epoch : 0;
 	t.reply.checkpoint = (char *)(uintptr_t)s->restored;
-	t.reply.rewound = (char *)(uintptr_t)s->rewound;
+	t.reply.rewound = (char *)(uintptr_t)s->rewound.why;
 	for (size_t i = 0; i < t.reply.n_members; i++)
 		members[i] = record->isr.ids[i];
 	partition_map_show(s->map, pack_with_servers, &t);

@@ -30,6 +30,7 @@
 #define DRAIN_MARGIN_MS     500u /* of WEIR_DRAIN_MS: for what follows the drain */
 #define COORDINATOR_POLL_MS 10u
 #define COORDINATOR_LATE_MS 1000u /* then it is said that it is waited for */
+#define ASIDES_MAX          100u  /* folders of one server that are kept of earlier runs */
 
 struct arguments {
 	const char *job_path;
@@ -344,8 +345,14 @@ static weir_status set_aside(struct parts *p, const struct arguments *a, const c
 	memcpy(who.uuid, a->uuid, sizeof who.uuid);
 	if (!p->last.generation)
 		return WEIR_OK;
-	snprintf(aside, sizeof aside, "%s/before-g%llu/server-%u", job->run_dir, (unsigned long long)a->generation, a->index);
-	weir_status status = folder_set_aside(disk_system(), p->folder, aside, name, &who, &done, err);
+	weir_status status = WEIR_E_EXISTS;
+	for (unsigned i = 1; status == WEIR_E_EXISTS && i <= ASIDES_MAX; i++) { /* an earlier run may have left one */
+		char suffix[16] = "";
+		if (i > 1)
+			snprintf(suffix, sizeof suffix, "-%u", i);
+		snprintf(aside, sizeof aside, "%s/before-g%llu%s/server-%u", job->run_dir, (unsigned long long)a->generation, suffix, a->index);
+		status = folder_set_aside(disk_system(), p->folder, aside, name, &who, &done, err);
+	}
 	if (done)
 		logger_write(p->logger, LOG_INFO, NULL, "put aside", "folder=%s to=%s", p->folder, aside);
 	return status;
@@ -439,7 +446,7 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	                                 .promising = job->cluster.log == JOB_LOG_MEMORY && replicated ? &promising : NULL,
 	                                 .checkpoint = &checkpoint,
 	                                 .restore = a->restore,
-	                                 .rewound = p->last.why,
+	                                 .rewound = p->last.generation ? &p->last : NULL,
 	                                 .succeeded = on_succeeded,
 	                                 .succeeded_arg = p,
 	                                 .ledger = &ledger};

@@ -131,7 +131,7 @@ static bool decide_for_lost(struct rewind *r, const char *why, char said[WEIR_ER
 	return status == WEIR_E_NOT_FOUND;
 }
 
-static void answer(struct server *s, struct asked *a, weir_status status, const char *text, const struct rewind_record *next)
+static void answer(struct rpc_call *call, weir_status status, const char *text, const struct rewind_record *next)
 {
 	Weir__V1__Status code = WEIR__V1__STATUS__INIT;
 	Weir__V1__RewindReply reply = WEIR__V1__REWIND_REPLY__INIT;
@@ -143,7 +143,12 @@ static void answer(struct server *s, struct asked *a, weir_status status, const 
 	reply.step = next->step;
 	reply.why = (char *)(uintptr_t)next->why;
 	struct message *m = wire_pack(&reply.base);
-	rpc_call_reply(a->call, m ? WEIR_OK : WEIR_E_MEMORY, m ? "" : "the reply does not fit in memory", m);
+	rpc_call_reply(call, m ? WEIR_OK : WEIR_E_MEMORY, m ? "" : "the reply does not fit in memory", m);
+}
+
+static void end_asked(struct server *s, struct asked *a, weir_status status, const char *text, const struct rewind_record *next)
+{
+	answer(a->call, status, text, next);
 	free(a);
 	server_leave(s);
 }
@@ -153,7 +158,7 @@ static void decide_for_person(struct rewind *r, struct asked *a)
 	struct rewind_record next = {.why = "it was asked for"};
 	weir_error err = {0};
 	weir_status status = decide(r, a->from, &next, &err);
-	answer(r->server, a, status, err.text, &next);
+	end_asked(r->server, a, status, err.text, &next);
 }
 
 static void wait_ms(struct rewind *r, uint32_t ms)
@@ -232,8 +237,13 @@ static weir_status read_request(const struct server *s, const struct message *re
 	ProtobufCMessage *m = NULL;
 	weir_status status = wire_unpack(&weir__v1__rewind_request__descriptor, request, &m, err);
 	const Weir__V1__RewindRequest *q = (const Weir__V1__RewindRequest *)m;
-	if (!status && q->job && q->job->uuid.len)
+	if (!status && !q->job)
+		status = weir_fail(err, WEIR_E_INVALID, "the request names no job");
+	if (!status)
 		status = server_check_job(s, q->job->uuid.data, q->job->uuid.len, q->job->generation, err);
+	if (status == WEIR_E_GENERATION && s->rewound.generation == q->job->generation + 1)
+		status = weir_fail(err, WEIR_E_EXISTS, "the job has gone back already: to checkpoint %s, because %s", s->rewound.checkpoint,
+		                   s->rewound.why);
 	if (!status && !s->rewind)
 		status = weir_fail(err, WEIR_E_UNSUPPORTED,
 		                   "%s: partitions of this job have one copy each: stop it, then `weir restore` and `weir train --resume`",
@@ -253,7 +263,7 @@ void rewind_ask(struct server *s, struct rpc_call *call, struct message *request
 	weir_error err = {0};
 	weir_status status = read_request(s, request, &a, &err);
 	if (status) {
-		rpc_call_reply(call, status, err.text, NULL);
+		answer(call, status, err.text, &s->rewound);
 		return;
 	}
 	a->call = call;
@@ -268,7 +278,7 @@ void rewind_ask(struct server *s, struct rpc_call *call, struct message *request
 	pthread_cond_broadcast(&r->wake);
 	pthread_mutex_unlock(&r->lock);
 	if (!taken)
-		answer(s, a, WEIR_E_UNAVAILABLE, "the server is stopping", &(struct rewind_record){0});
+		end_asked(s, a, WEIR_E_UNAVAILABLE, "the server is stopping", &(struct rewind_record){0});
 }
 
 /* --- Life */
@@ -302,7 +312,7 @@ void rewind_stop(struct rewind *r)
 	while (r->asked) {
 		struct asked *a = r->asked;
 		r->asked = a->next;
-		answer(r->server, a, WEIR_E_UNAVAILABLE, "the server is stopping", &(struct rewind_record){0});
+		end_asked(r->server, a, WEIR_E_UNAVAILABLE, "the server is stopping", &(struct rewind_record){0});
 	}
 }
 

@@ -437,7 +437,7 @@ weir_status server_create(struct server **out, const struct server_options *opti
 	s->options.restore = NULL;
 	s->options.rewound = NULL;
 	snprintf(s->restored, sizeof s->restored, "%s", options->restore ? options->restore : "");
-	snprintf(s->rewound, sizeof s->rewound, "%s", options->rewound ? options->rewound : "");
+	s->rewound = options->rewound ? *options->rewound : (struct rewind_record){0};
 	s->options.durable = NULL;
 	s->options.promising = NULL;
 	s->options.coordinator = NULL;

@@ -79,7 +79,7 @@ struct server_options {
 	const struct checkpoint_options *checkpoint;   /* NULL: none can be taken; copied */
 	const char *
 	    restore; /* the checkpoint that this generation begins with; NULL or "": from nothing. A folder that was filled already goes on from there */
-	const char *rewound; /* why the job went back to `restore`, by itself or on command; NULL or "": it did not. Copied */
+	const struct rewind_record *rewound; /* by which the job went back to `restore`, by itself or on command; NULL: it did not. Copied */
 	/* The job goes back to a checkpoint, under another generation (rewind.h): what this server does counts no more, and it should end at once, as it stands. On one of its
 	 * threads, once. May be NULL. */
 	void (*succeeded)(void *arg, const struct rewind_record *next);

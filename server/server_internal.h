@@ -11,6 +11,7 @@
 #include "partition.h"
 #include "partition_map.h"
 #include "poster.h"
+#include "rewind_record.h"
 #include "server.h"
 #include "standing.h"
 #include "wire.h"
@@ -62,7 +63,8 @@ struct server {
 	struct checkpoint_takes *takes;             /* NULL: no checkpoints */
 	struct checkpoint_coordinator *coordinator; /* on the ledger's host */
 	struct rewind *rewind;                      /* NULL: partitions have one copy */
-	char restored[WEIR_CHECKPOINT_NAME_BYTES_MAX], rewound[WEIR_REWIND_WHY_BYTES_MAX]; /* options.restore and .rewound, or "" */
+	char restored[WEIR_CHECKPOINT_NAME_BYTES_MAX]; /* options.restore, or "" */
+	struct rewind_record rewound;                  /* options.rewound; its generation is 0: NULL */
 	int64_t started_ms;
 	_Atomic uint64_t ledger_boot; /* of the process that has the ledger, as whoever asked first knew it; boot.c's */
 	_Atomic bool draining, stopping;

@@ -36,6 +36,8 @@ struct server {
 	struct replica_record seen[PARTITIONS];
 	struct hosts_record placed; /* of whatever partition, told last */
 	uint64_t caught_up;
+	struct rewind_record next; /* told last */
+	uint32_t nexts;            /* times that it was told of one */
 };
 
 struct world {
@@ -152,6 +154,13 @@ static void on_placed(void *arg, uint16_t partition, const struct hosts_record *
 	s->placed = *record;
 }
 
+static void on_next(void *arg, const struct rewind_record *record)
+{
+	struct server *s = arg;
+	s->next = *record;
+	s->nexts++;
+}
+
 static void on_caught_up(void *arg, uint64_t revision)
 {
 	struct server *s = arg;
@@ -182,6 +191,7 @@ static void open_server(struct world *w, uint32_t i, bool hosts, bool puts_first
 	                                    .seen = on_seen,
 	                                    .placed = on_placed,
 	                                    .caught_up = on_caught_up,
+	                                    .next = on_next,
 	                                    .arg = s,
 	                                    .lease_ms = LEASE_MS,
 	                                    .timeout_ms = TIMEOUT_MS};
@@ -304,10 +314,13 @@ static void keys_of_others_are_told_apart(void **state)
 	assert_true(kind == AUTHORITY_HOSTS && id == 7);
 	assert_true(authority_key_read("/a/", "/a/server/255", 64, &kind, &id));
 	assert_true(kind == AUTHORITY_SERVER && id == 255);
+	assert_true(authority_key_read("/a/", "/a/next", 64, &kind, &id));
+	assert_true(kind == AUTHORITY_NEXT && id == 0);
 	static const char *const others[] = {"/a/partition/64",  "/a/partition/065", "/a/partition/",   "/a/partition/x",
 	                                     "/a/partition/1x",  "/b/partition/1",   "/a/partition/-1", "/a/partition/65536",
 	                                     "/a/partition/ 1",  "/a/hosts/64",      "/a/server/256",   "/a/",
-	                                     "/a/partition/1/2", "/a/partitions/1",  "/a/generation"};
+	                                     "/a/partition/1/2", "/a/partitions/1",  "/a/generation",
+	                                     "/a/next/",         "/a/next0",         "/a/next/1"};
 	for (uint32_t i = 0; i < sizeof others / sizeof *others; i++)
 		assert_false(authority_key_read("/a/", others[i], 64, &kind, &id));
 }
@@ -599,6 +612,124 @@ static void every_record_is_seen_by_all(void **state)
 	close_world(w);
 }
 
+/* --- The next generation */
+
+static struct rewind_record next_of(uint64_t generation, const char *checkpoint)
+{
+	struct rewind_record r = {.generation = generation, .step = 300, .why = "lost"};
+	snprintf(r.checkpoint, sizeof r.checkpoint, "%s", checkpoint);
+	return r;
+}
+
+static bool same_next(const struct rewind_record *a, const struct rewind_record *b)
+{
+	return a->generation == b->generation && a->step == b->step && strcmp(a->checkpoint, b->checkpoint) == 0 &&
+	       strcmp(a->why, b->why) == 0;
+}
+
+static void the_next_generation_is_these_bytes(void **state)
+{
+	(void)state;
+	static const uint8_t uuid[16] = {0xab}, bytes[] = {0x08, 1, 0x10, 8, 0x1a, 2, 'c', 'k', 0x20, 0xac, 2, 0x2a, 4, 'l', 'o', 's', 't'},
+	                     newer[] = {0x08, 2, 0x10, 8, 0x1a, 2, 'c', 'k'}, nothing[] = {0x08, 1, 0x10, 8};
+	char prefix[WEIR_COORD_KEY_BYTES_MAX], key[WEIR_COORD_KEY_BYTES_MAX];
+	const struct rewind_record r = next_of(8, "ck");
+	struct rewind_record read;
+	weir_error err = {0};
+	authority_prefix(uuid, 7, prefix);
+	authority_key(prefix, AUTHORITY_NEXT, 0, key);
+	assert_string_equal(key, "/weir/ab000000000000000000000000000000/7/next");
+	struct message *m = authority_pack_next(&r);
+	assert_int_equal(m->bytes, sizeof bytes);
+	assert_memory_equal(m->spans[0].data, bytes, sizeof bytes);
+	message_release(m);
+	CHECK_OK(authority_unpack_next(bytes, sizeof bytes, 7, &read, &err), err);
+	assert_true(same_next(&read, &r));
+	assert_int_equal(authority_unpack_next(bytes, sizeof bytes, 8, &read, &err), WEIR_E_CORRUPT); /* it follows none that is as high */
+	assert_int_equal(authority_unpack_next(nothing, sizeof nothing, 7, &read, &err), WEIR_E_CORRUPT);
+	CHECK_CONTAINS(err.text, "generation 8 cannot follow generation 7");
+	assert_int_equal(authority_unpack_next(newer, sizeof newer, 7, &read, &err), WEIR_E_VERSION);
+	assert_int_equal(authority_unpack_next(bytes, 5, 7, &read, &err), WEIR_E_CORRUPT);
+}
+
+static void note_succession(struct authority_succession *x)
+{
+	*(bool *)x->arg = true;
+}
+
+static void say_next(struct server *s, struct authority_succession *x, const struct rewind_record *r, bool *done)
+{
+	*done = false;
+	*x = (struct authority_succession){
+	    .record = *r, .poster = task_queue_poster(s->loop), .done = note_succession, .arg = done};
+	authority_succeed(s->authority, x);
+}
+
+static void a_generation_is_followed_by_one_other(void **state)
+{
+	(void)state;
+	struct world *w = open_world(true);
+	struct authority_succession x[SERVERS];
+	bool done[SERVERS];
+	const struct rewind_record first = next_of(8, "ck-first"), second = next_of(8, "ck-second");
+	settle(w, 100);
+	assert_int_equal(w->servers[0].nexts, 0);
+	say_next(&w->servers[0], &x[0], &first, &done[0]); /* at the same time */
+	say_next(&w->servers[1], &x[1], &second, &done[1]);
+	settle(w, 100);
+	assert_true(done[0] && done[1]);
+	const uint32_t late = x[0].status == WEIR_E_EXISTS ? 0 : 1;
+	assert_int_equal(x[1 - late].status, WEIR_OK);
+	assert_int_equal(x[late].status, WEIR_E_EXISTS);
+	assert_true(same_next(&x[late].record, &x[1 - late].record));
+	for (uint32_t i = 0; i < SERVERS; i++)
+		assert_true(w->servers[i].nexts > 0 && same_next(&w->servers[i].next, &x[0].record));
+	close_world(w);
+}
+
+static void nobody_knows_what_follows_while_the_coordinator_is_away(void **state)
+{
+	(void)state;
+	struct world *w = open_world(true);
+	struct authority_succession x;
+	bool done;
+	const struct rewind_record next = next_of(8, "ck");
+	settle(w, 100);
+	coord_memory_down(w->coordinator, true);
+	say_next(&w->servers[0], &x, &next, &done);
+	settle(w, TIMEOUT_MS + 100);
+	assert_true(done);
+	assert_int_equal(x.status, WEIR_E_UNAVAILABLE);
+	coord_memory_down(w->coordinator, false);
+	settle(w, 100);
+	say_next(&w->servers[0], &x, &next, &done);
+	settle(w, 100);
+	assert_true(done && (x.status == WEIR_OK || x.status == WEIR_E_EXISTS)); /* the first may have arrived */
+	assert_true(same_next(&w->servers[1].next, &next));
+	close_world(w);
+}
+
+/* One that opens its session later reads it. */
+static void what_follows_is_read_by_whoever_comes_later(void **state)
+{
+	(void)state;
+	struct world *w = open_world(true);
+	struct authority_succession x;
+	bool done;
+	const struct rewind_record next = next_of(8, "ck");
+	settle(w, 100);
+	coord_memory_freeze(w->servers[1].coord, true); /* its watch hears nothing */
+	say_next(&w->servers[0], &x, &next, &done);
+	settle(w, 100);
+	assert_true(done && w->servers[0].nexts > 0);
+	assert_int_equal(w->servers[1].nexts, 0);
+	coord_memory_expire(w->servers[1].coord);
+	tick(w);
+	settle(w, 200);
+	assert_true(w->servers[1].nexts > 0 && same_next(&w->servers[1].next, &next));
+	close_world(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(a_record_is_these_bytes),
@@ -615,6 +746,10 @@ int main(void)
 	                                   cmocka_unit_test(a_lost_lease_is_replaced),
 	                                   cmocka_unit_test(the_watch_begins_when_the_coordinator_is_there),
 	                                   cmocka_unit_test(a_record_that_is_not_understood_is_none),
-	                                   cmocka_unit_test(every_record_is_seen_by_all)};
+	                                   cmocka_unit_test(every_record_is_seen_by_all),
+	                                   cmocka_unit_test(the_next_generation_is_these_bytes),
+	                                   cmocka_unit_test(a_generation_is_followed_by_one_other),
+	                                   cmocka_unit_test(nobody_knows_what_follows_while_the_coordinator_is_away),
+	                                   cmocka_unit_test(what_follows_is_read_by_whoever_comes_later)};
 	return cmocka_run_group_tests_name("authority", tests, NULL, NULL);
 }

@@ -164,6 +164,35 @@ static void files_go_when_no_manifest_names_them(void **state)
 	checkpoint_manifest_free(&foreign);
 }
 
+/* Another run may have the same place, even the same name; a later generation's is not for one that is behind. */
+static void the_last_of_a_run_is_its_own(void **state)
+{
+	(void)state;
+	static const uint8_t run[16] = {0x77, 1}, third[16] = {0x77, 3};
+	struct checkpoint_manifest old, new, foreign, found = {0};
+	weir_error err = {0};
+	write_checkpoint(run, 1800000001000, 2, NULL, &old);
+	write_checkpoint(run, 1800000002000, 3, NULL, &new);
+	write_checkpoint(third, 1800000003000, 9, NULL, &foreign);
+	CHECK_OK(checkpoint_last_of_run(store, run, 3, &found, &err), err);
+	assert_string_equal(found.name, new.name);
+	checkpoint_manifest_free(&found);
+	CHECK_OK(checkpoint_last_of_run(store, run, 2, &found, &err), err);
+	assert_string_equal(found.name, old.name);
+	assert_int_equal(found.step, 42);
+	checkpoint_manifest_free(&found);
+	assert_int_equal(checkpoint_last_of_run(store, run, 1, &found, &err), WEIR_E_NOT_FOUND);
+	CHECK_CONTAINS(err.text, "holds no checkpoint of this run");
+	/* What a generation began with stays, however old. */
+	CHECK_OK(checkpoint_retain(store, run, 1, old.name, NULL, &err), err);
+	assert_true(manifest_is_there(&old) && is_there(old.partitions[0].rows[0].name) && manifest_is_there(&new));
+	CHECK_OK(checkpoint_retain(store, run, 1, NULL, NULL, &err), err);
+	assert_true(!manifest_is_there(&old) && manifest_is_there(&new));
+	checkpoint_manifest_free(&old);
+	checkpoint_manifest_free(&new);
+	checkpoint_manifest_free(&foreign);
+}
+
 /* Retention goes by what a checkpoint is of: the clock of whoever wrote it may be behind. */
 static void the_latest_stays_whatever_the_clock_said(void **state)
 {
@@ -228,6 +257,7 @@ int main(void)
 	    cmocka_unit_test(a_manifest_is_read_back_as_it_was_written),
 	    cmocka_unit_test(the_latest_is_of_the_last_generation),
 	    cmocka_unit_test(files_go_when_no_manifest_names_them),
+	    cmocka_unit_test(the_last_of_a_run_is_its_own),
 	    cmocka_unit_test(the_latest_stays_whatever_the_clock_said),
 	    cmocka_unit_test(one_that_is_not_there_is_told_with_the_last_that_is),
 	    cmocka_unit_test(a_damaged_manifest_is_refused),

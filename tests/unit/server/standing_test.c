@@ -4,6 +4,7 @@
 
 #include "cmocka_check.h"
 #include "faulty_disk.h"
+#include "folder.h"
 #include "journal.h"
 #include "standing.h"
 
@@ -287,6 +288,51 @@ static void what_cannot_be_written_is_named(void **state)
 	}
 }
 
+/* --- Going back */
+
+static weir_status set_aside(const struct standing_options *o, const char *aside, uint64_t generation, bool *done, weir_error *err)
+{
+	struct folder_identity who = o->who;
+	who.generation = generation;
+	return folder_set_aside(o->disk, o->path, aside, o->holder, &who, done, err);
+}
+
+static void a_folder_of_an_earlier_generation_is_put_aside(void **state)
+{
+	(void)state;
+	char folder[FOLDER_BYTES], path[FOLDER_BYTES + 16], aside[FOLDER_BYTES + 32];
+	struct faulty_disk *none = faulty_disk_create();
+	struct standing_options o = options_on(none, BOOT_1);
+	struct standing s;
+	weir_error err = {0};
+	bool done = true;
+	folder_create(folder);
+	snprintf(path, sizeof path, "%s/server-1", folder);
+	snprintf(aside, sizeof aside, "%s/before-g2/server-1", folder);
+	o.disk = disk_system(); /* which renames folders */
+	o.path = path;
+	CHECK_OK(set_aside(&o, aside, 2, &done, &err), err);
+	assert_false(done); /* there is none */
+	open_well(&s, &o);
+	assert_int_equal(set_aside(&o, aside, 2, &done, &err), WEIR_E_BUSY); /* in use */
+	standing_close(&s, false);
+	CHECK_OK(set_aside(&o, aside, 1, &done, &err), err);
+	assert_false(done); /* it is ours */
+	CHECK_OK(set_aside(&o, aside, 2, &done, &err), err);
+	assert_true(done);
+	o.who.generation = 2;
+	live(&o, true, true); /* a new one in its place */
+	CHECK_OK(set_aside(&o, aside, 2, &done, &err), err);
+	assert_false(done);
+	assert_int_equal(set_aside(&o, aside, 3, &done, &err), WEIR_E_EXISTS); /* never over another */
+	CHECK_CONTAINS(err.text, "before-g2/server-1 is there already");
+	o.who.uuid[0]++;
+	CHECK_OK(set_aside(&o, aside, 3, &done, &err), err);
+	assert_false(done); /* another job's: the start refuses it */
+	faulty_disk_destroy(none);
+	folder_remove(folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -301,6 +347,7 @@ int main(void)
 	    cmocka_unit_test(damaged_promises_are_refused),
 	    cmocka_unit_test(promises_of_another_server_are_refused),
 	    cmocka_unit_test(what_cannot_be_written_is_named),
+	    cmocka_unit_test(a_folder_of_an_earlier_generation_is_put_aside),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
