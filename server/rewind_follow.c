@@ -10,7 +10,7 @@
 
 #define LEASE_MS 10000u
 #define CALL_MS  1000u
-#define POLL_MS  20u
+#define POLL_MS  20
 #define LATE_MS  1000 /* then it is said that it is waited for */
 
 struct follow {
@@ -23,8 +23,8 @@ struct follow {
 	pthread_mutex_t lock;
 	pthread_cond_t answered;
 	/* Guarded by lock. */
-	bool over, found;
-	weir_status status; /* of the read, or of what it brought */
+	bool asked, over, found; /* asked: the session has been, and can be closed */
+	weir_status status;      /* of the read, or of what it brought */
 	weir_error err;
 	struct rewind_record record;
 };
@@ -63,6 +63,10 @@ static void read_next(void *arg)
 	weir_error err = {0};
 	if (coord_read(f->coord, f->key, CALL_MS, on_read, f, &err))
 		end(f, WEIR_E_UNAVAILABLE);
+	pthread_mutex_lock(&f->lock);
+	f->asked = true;
+	pthread_cond_signal(&f->answered);
+	pthread_mutex_unlock(&f->lock);
 }
 
 /* --- On the caller's */
@@ -77,12 +81,18 @@ static void on_lease_lost(void *arg, int64_t held_until_ns)
 	(void)arg, (void)held_until_ns; /* the same, in another session */
 }
 
-/* Until the read has ended, which it does by its deadline. */
+/* Until the read has ended, which it does by its deadline, or the session is to be closed, which ends it. */
 static void wait_for_read(struct follow *f)
 {
 	pthread_mutex_lock(&f->lock);
-	while (!f->over)
-		pthread_cond_wait(&f->answered, &f->lock);
+	while (!f->asked || (!f->over && !f->options->asked_to_end(f->options->arg))) {
+		struct timespec at;
+		clock_gettime(CLOCK_REALTIME, &at);
+		const int64_t ns = at.tv_nsec + POLL_MS * 1000000;
+		at.tv_sec += ns / 1000000000;
+		at.tv_nsec = ns % 1000000000;
+		(void)pthread_cond_timedwait(&f->answered, &f->lock, &at);
+	}
 	pthread_mutex_unlock(&f->lock);
 }
 
@@ -107,7 +117,8 @@ static weir_status try_read(struct follow *f, weir_error *err)
 	weir_status status = o->open(o->arg, &f->coord, &session, err);
 	if (status)
 		return status;
-	f->over = false;
+	f->asked = f->over = f->found = false;
+	f->status = WEIR_E_UNAVAILABLE;
 	poster_post(&o->session, read_next, f);
 	wait_for_read(f);
 	coord_close(f->coord);

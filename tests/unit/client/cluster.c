@@ -80,6 +80,9 @@ void cluster_start_server(struct cluster *c, uint32_t i)
 	                                 .durable = options->folder ? &durable : NULL,
 	                                 .checkpoint = options->checkpoint,
 	                                 .restore = options->restore,
+	                                 .rewound = options->rewound,
+	                                 .succeeded = options->succeeded,
+	                                 .succeeded_arg = options->succeeded_arg,
 	                                 .ledger = &ledger};
 	if (server_create(&c->servers[i], &o, &err) != WEIR_OK) {
 		fprintf(stderr, "server %u: %s\n", i, err.text);

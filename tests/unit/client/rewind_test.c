@@ -1,0 +1,296 @@
+/* A job of whole numbers goes back to a checkpoint: because both replicas of its partitions have lost their logs, or because it is asked to, once. Who trained in the
+ * generation before is told so; in the next one every batch counts once. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "checkpoint_fixture.h"
+#include "cmocka_check.h"
+#include "coord_memory.h"
+#include "faulty_disk.h"
+#include "rewind_follow.h"
+
+enum { SERVERS = 3, PARTITIONS = 6, GENERATIONS = 2 };
+
+/* --- A job */
+
+struct scene {
+	struct place place;
+	struct cluster cluster;
+	struct faulty_disk *disks[GENERATIONS][SERVERS];
+	struct disk *promises[GENERATIONS][SERVERS];
+	pthread_mutex_t lock;
+	/* Guarded by it: */
+	uint32_t told; /* servers that were */
+	struct rewind_record next;
+};
+
+static void on_succeeded(void *arg, const struct rewind_record *next)
+{
+	struct scene *s = arg;
+	pthread_mutex_lock(&s->lock);
+	if (s->told) { /* all are told the same */
+		assert_string_equal(s->next.checkpoint, next->checkpoint);
+		assert_string_equal(s->next.why, next->why);
+	}
+	s->next = *next;
+	s->told++;
+	pthread_mutex_unlock(&s->lock);
+}
+
+static uint32_t told(struct scene *s)
+{
+	pthread_mutex_lock(&s->lock);
+	const uint32_t n = s->told;
+	pthread_mutex_unlock(&s->lock);
+	return n;
+}
+
+static void await_told(struct scene *s)
+{
+	while (told(s) < SERVERS)
+		usleep(1000);
+}
+
+static void scene_open(struct scene *s)
+{
+	memset(s, 0, sizeof *s);
+	pthread_mutex_init(&s->lock, NULL);
+	place_make(&s->place);
+	for (uint32_t g = 0; g < GENERATIONS; g++)
+		for (uint32_t i = 0; i < SERVERS; i++)
+			s->promises[g][i] = faulty_disk_interface(s->disks[g][i] = faulty_disk_create());
+	cluster_start(&s->cluster, &(struct cluster_options){.servers = SERVERS,
+	                                                     .partitions = PARTITIONS,
+	                                                     .executors = 2,
+	                                                     .lease_ms = 2001,
+	                                                     .replicas = 2,
+	                                                     .promises = s->promises[0],
+	                                                     .checkpoint = &s->place.options,
+	                                                     .succeeded = on_succeeded,
+	                                                     .succeeded_arg = s});
+}
+
+static void scene_close(struct scene *s)
+{
+	cluster_stop(&s->cluster);
+	for (uint32_t g = 0; g < GENERATIONS; g++)
+		for (uint32_t i = 0; i < SERVERS; i++)
+			faulty_disk_destroy(s->disks[g][i]);
+	place_remove(&s->place);
+	pthread_mutex_destroy(&s->lock);
+}
+
+/* What processes do that begin anew: nothing is left but what the record says, and the coordinator. */
+static void begin_anew(struct scene *s)
+{
+	struct cluster *c = &s->cluster;
+	for (uint32_t i = 0; i < SERVERS; i++)
+		cluster_kill_server(c, i);
+	c->options.generation = s->next.generation;
+	c->options.restore = s->next.checkpoint;
+	c->options.rewound = &s->next;
+	c->options.promises = s->promises[1];
+	for (uint32_t i = 0; i < SERVERS; i++)
+		cluster_start_server(c, i);
+}
+
+static void take(struct scene *s, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX])
+{
+	struct asker a;
+	asker_open(&a, &s->cluster);
+	asker_take(&a, name);
+	asker_close(&a);
+}
+
+/* --- Asking */
+
+static struct rewind_record ask(struct scene *s, uint32_t server, uint64_t generation, const char *checkpoint, weir_status expected,
+                                const char *says)
+{
+	Weir__V1__RewindRequest q = WEIR__V1__REWIND_REQUEST__INIT;
+	Weir__V1__JobId job = WEIR__V1__JOB_ID__INIT;
+	uint8_t uuid[16] = {0}; /* the cluster's */
+	char address[16];
+	struct rewind_record out = {0};
+	struct rpc_channel *channel;
+	struct message *reply = NULL;
+	ProtobufCMessage *m = NULL;
+	weir_error err = {0};
+	struct rpc_loop *loop = rpc_loop_create(s->cluster.rpc, "asks", &err);
+	assert_non_null(loop);
+	snprintf(address, sizeof address, "memory:%u", server);
+	CHECK_OK(rpc_channel_open(&channel, s->cluster.rpc, loop, address, &err), err);
+	job.uuid = (ProtobufCBinaryData){.len = sizeof uuid, .data = uuid};
+	job.generation = generation;
+	q.job = &job;
+	q.checkpoint = (char *)(uintptr_t)checkpoint;
+	CHECK_OK(rpc_call_wait(channel, RPC_REWIND, wire_pack(&q.base), PATIENCE_MS, &reply, &err), err);
+	CHECK_OK(wire_unpack(&weir__v1__rewind_reply__descriptor, reply, &m, &err), err);
+	const Weir__V1__RewindReply *r = (const Weir__V1__RewindReply *)m;
+	if (r->status->code != expected)
+		fail_msg("%s instead of %s: %s", weir_status_name((weir_status)r->status->code), weir_status_name(expected), r->status->text);
+	CHECK_CONTAINS(r->status->text, says);
+	out.generation = r->generation;
+	out.step = r->step;
+	snprintf(out.checkpoint, sizeof out.checkpoint, "%s", r->checkpoint);
+	wire_free(m);
+	message_release(reply);
+	rpc_channel_close(channel);
+	rpc_loop_destroy(loop);
+	return out;
+}
+
+/* --- Starting */
+
+struct starter {
+	struct scene *scene;
+	struct rpc_loop *loop;
+	bool ends;
+};
+
+static void post_to_loop(void *loop, void (*run)(void *arg), void *arg)
+{
+	rpc_loop_post(loop, run, arg);
+}
+
+static struct poster poster_of(const struct starter *s)
+{
+	return (struct poster){.post = post_to_loop, .to = s->loop};
+}
+
+static weir_status open_session(void *arg, struct coord **out, const struct coord_options *options, weir_error *err)
+{
+	const struct starter *s = arg;
+	const struct poster poster = poster_of(s);
+	return coord_memory_open(out, s->scene->cluster.coordinator, &poster, options, err);
+}
+
+static bool asked_to_end(void *arg)
+{
+	return ((const struct starter *)arg)->ends;
+}
+
+/* What a server finds that is told to serve a generation. */
+static weir_status follow(struct scene *s, uint64_t generation, const char *restore, bool ends, struct rewind_record *last,
+                          weir_error *err)
+{
+	struct starter starter = {.scene = s, .loop = rpc_loop_create(s->cluster.rpc, "coord", err), .ends = ends};
+	assert_non_null(starter.loop);
+	const struct rewind_follow_options o = {.generation = generation,
+	                                        .restore = restore,
+	                                        .open = open_session,
+	                                        .session = poster_of(&starter),
+	                                        .asked_to_end = asked_to_end,
+	                                        .arg = &starter,
+	                                        .coordinator = "memory"};
+	weir_status status = rewind_follow(&o, last, err);
+	rpc_loop_destroy(starter.loop);
+	return status;
+}
+
+/* --- Tests */
+
+static void by_itself_when_no_full_log_is_left(void **state)
+{
+	(void)state;
+	struct scene s;
+	struct trainer t;
+	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX];
+	weir_error err = {0};
+	scene_open(&s);
+	trainer_open(&t, &s.cluster, "before", (weir_mode){WEIR_ASYNC});
+	assert_ok(train(&t, 8, &err), &err);
+	take(&s, name);
+	assert_ok(train(&t, 8, &err), &err);
+	assert_int_equal(weir_generation(t.client), 1);
+	cluster_kill_server(&s.cluster, 0);
+	cluster_kill_server(&s.cluster, 1);
+	assert_int_equal(told(&s), 0);
+	cluster_start_server(&s.cluster, 0);
+	cluster_start_server(&s.cluster, 1);
+	await_told(&s);
+	assert_int_equal(s.next.generation, 2);
+	assert_string_equal(s.next.checkpoint, name);
+	assert_int_equal(s.next.step, 0); /* this trainer reports no batches */
+	CHECK_CONTAINS(s.next.why, " was lost: no server has a full log of it any more");
+	begin_anew(&s);
+	assert_int_equal(train(&t, UINT32_MAX, &err), WEIR_E_GENERATION);
+	assert_int_equal(weir_rejoin(t.client, &err), WEIR_E_GENERATION); /* not as the same client */
+	trainer_abandon(&t);
+	trainer_open(&t, &s.cluster, "before", (weir_mode){WEIR_ASYNC});
+	assert_int_equal(weir_generation(t.client), 2);
+	assert_ok(train(&t, UINT32_MAX, &err), &err);
+	assert_sums(&t);
+	assert_audit(&s.cluster);
+	trainer_close(&t);
+	scene_close(&s);
+}
+
+static void on_command_and_once(void **state)
+{
+	(void)state;
+	struct scene s;
+	struct trainer t;
+	char first[WEIR_CHECKPOINT_NAME_BYTES_MAX], second[WEIR_CHECKPOINT_NAME_BYTES_MAX];
+	struct rewind_record last;
+	weir_error err = {0};
+	scene_open(&s);
+	(void)ask(&s, 0, 1, "", WEIR_E_NOT_FOUND, "holds no checkpoint of this run");
+	trainer_open(&t, &s.cluster, "before", (weir_mode){WEIR_ASYNC});
+	assert_ok(train(&t, 8, &err), &err);
+	take(&s, first);
+	assert_ok(train(&t, 8, &err), &err);
+	take(&s, second);
+	trainer_abandon(&t);
+	(void)ask(&s, 0, 1, "ck-20270115T080000.123Z-abcdef01", WEIR_E_NOT_FOUND, "holds no checkpoint 'ck-20270115T080000.123Z-abcdef01'");
+	(void)ask(&s, 0, 2, "", WEIR_E_UNAVAILABLE, "from generation 2");
+	assert_int_equal(told(&s), 0);
+	assert_string_equal(ask(&s, 1, 1, first, WEIR_OK, "").checkpoint, first);
+	assert_string_equal(ask(&s, 2, 1, "", WEIR_E_EXISTS, first).checkpoint, first); /* whoever asks, and for whatever */
+	await_told(&s);
+
+	struct asker a; /* nothing of this generation is published any more */
+	asker_open(&a, &s.cluster);
+	Weir__V1__CheckpointReply *r = asker_ask(&a, true);
+	const uint64_t sequence = r->sequence;
+	for (; !r->outcome || r->ended_sequence < sequence; r = asker_ask(&a, false)) {
+		wire_free(&r->base);
+		usleep(1000);
+	}
+	assert_int_equal(r->outcome->code, WEIR_E_GENERATION);
+	wire_free(&r->base);
+	asker_close(&a);
+
+	CHECK_OK(follow(&s, 1, NULL, false, &last, &err), err);
+	assert_true(last.generation == 2 && strcmp(last.checkpoint, first) == 0);
+	CHECK_OK(follow(&s, 2, first, false, &last, &err), err); /* as it was told already */
+	assert_true(last.generation == 2 && strcmp(last.checkpoint, first) == 0);
+	CHECK_OK(follow(&s, 2, NULL, false, &last, &err), err);
+	assert_string_equal(last.checkpoint, first);
+	assert_int_equal(follow(&s, 2, second, false, &last, &err), WEIR_E_STATE);
+	CHECK_CONTAINS(err.text, "generation 2 of the job began with checkpoint");
+	CHECK_OK(follow(&s, 3, second, false, &last, &err), err); /* a job that was restored, or begun, above all that */
+	assert_int_equal(last.generation, 0);
+	coord_memory_down(s.cluster.coordinator, true);
+	assert_int_equal(follow(&s, 1, NULL, true, &last, &err), WEIR_E_CANCELLED);
+	coord_memory_down(s.cluster.coordinator, false);
+
+	begin_anew(&s);
+	assert_string_equal(ask(&s, 0, 1, "", WEIR_E_EXISTS, "it was asked for").checkpoint, first); /* whose answer was lost asks again */
+	trainer_open(&t, &s.cluster, "after", (weir_mode){WEIR_ASYNC});
+	assert_ok(train(&t, UINT32_MAX, &err), &err);
+	assert_sums(&t);
+	assert_audit(&s.cluster);
+	trainer_close(&t);
+	scene_close(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(by_itself_when_no_full_log_is_left),
+	    cmocka_unit_test(on_command_and_once),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
