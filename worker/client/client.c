@@ -77,7 +77,7 @@ void client_fail(weir_client *c, weir_status status, const char *why)
 	if (c->failure.status || c->closing)
 		return;
 	(void)weir_fail(&c->failure, status, "%s", why);
-	client_log(c, WEIR_LOG_ERROR, "worker %s cannot go on: %s", c->name, why);
+	client_log(c, status == WEIR_E_GENERATION ? WEIR_LOG_WARN : WEIR_LOG_ERROR, "worker %s cannot go on: %s", c->name, why);
 	drop_all(c, status, why);
 }
 
