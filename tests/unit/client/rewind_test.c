@@ -8,7 +8,10 @@
 #include "cmocka_check.h"
 #include "coord_memory.h"
 #include "faulty_disk.h"
+#include "journal.h"
 #include "rewind_follow.h"
+#include "roles.h"
+#include "server_internal.h"
 
 enum { SERVERS = 3, PARTITIONS = 6, GENERATIONS = 2 };
 
@@ -227,6 +230,67 @@ static void by_itself_when_no_full_log_is_left(void **state)
 	scene_close(&s);
 }
 
+/* --- A folder that is gone */
+
+struct question {
+	struct server *server;
+	uint16_t partition;
+	bool serves;
+	struct member_set in_sync;
+	_Atomic bool done;
+};
+
+static void look(void *arg)
+{
+	struct question *q = arg;
+	const struct replication *x = roles_replication(q->server, q->partition);
+	q->serves = x && replica_serves(replication_replica(x));
+	if (q->serves)
+		q->in_sync = replica_get_record(replication_replica(x))->isr;
+	atomic_store(&q->done, true);
+}
+
+static struct question look_at(struct scene *s, uint32_t server, uint16_t partition)
+{
+	struct question q = {.server = s->cluster.servers[server], .partition = partition};
+	rpc_loop_post(partition == JOURNAL_LEDGER ? q.server->ledger_loop : server_executor(q.server, partition)->loop, look, &q);
+	while (!atomic_load(&q.done))
+		usleep(200);
+	return q;
+}
+
+/* What server 0 was the last to have is not there: it must not go on as if there had been nothing. */
+static void by_itself_when_the_folder_of_the_last_is_gone(void **state)
+{
+	(void)state;
+	struct scene s;
+	struct trainer t;
+	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX];
+	weir_error err = {0};
+	scene_open(&s);
+	trainer_open(&t, &s.cluster, "before", (weir_mode){WEIR_ASYNC});
+	assert_ok(train(&t, 8, &err), &err);
+	take(&s, name);
+	cluster_kill_server(&s.cluster, 1);
+	for (struct question q = {0}; !q.serves || member_set_has(&q.in_sync, 1); q = look_at(&s, 0, 0))
+		usleep(1000);
+	for (struct question q = {0}; !q.serves || member_set_has(&q.in_sync, 1); q = look_at(&s, 0, JOURNAL_LEDGER))
+		usleep(1000);
+	trainer_abandon(&t);
+	cluster_kill_server(&s.cluster, 0);
+	s.promises[0][0] = s.promises[1][0]; /* an empty folder */
+	cluster_start_server(&s.cluster, 0);
+	for (uint32_t servers = 0; !servers; servers = told(&s)) {
+		assert_false(look_at(&s, 0, 0).serves);
+		assert_false(look_at(&s, 0, JOURNAL_LEDGER).serves);
+		usleep(1000);
+	}
+	assert_string_equal(s.next.checkpoint, name);
+	cluster_start_server(&s.cluster, 1);
+	await_told(&s);
+	scene_close(&s);
+}
+
 static void on_command_and_once(void **state)
 {
 	(void)state;
@@ -290,6 +354,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(by_itself_when_no_full_log_is_left),
+	    cmocka_unit_test(by_itself_when_the_folder_of_the_last_is_gone),
 	    cmocka_unit_test(on_command_and_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
