@@ -15,6 +15,7 @@ struct replica *replica_create(const struct replica_options *options, const stru
 	r->last = found->last;
 	r->durable = found->durable;
 	r->commit = found->applied;
+	r->begun = found->begun;
 	r->promised = epochs_now(&found->epochs) > found->promised ? epochs_now(&found->epochs) : found->promised;
 	r->promising = r->promised;
 	r->promised_to = r->established_by = r->moving_to = MEMBER_NONE;

@@ -40,15 +40,15 @@ struct replica_record {
 
 /* --- Between replicas. All travel on the stream of their server pair; any may be lost, repeated, late. */
 
-#define REPLICA_MESSAGE_MAP(X)                                                                                                        \
-	X(JOIN)      /* to the primary: tell me what I should have. `incarnation`: the sender's, as in ACK */                             \
-	X(ESTABLISH) /* from the primary of `epoch`: its epochs. `incarnation`: the receiver's as known, 0: not; so in APPEND */          \
-	X(APPEND)    /* entries first..last (first == last + 1: none), and the commit index */                                            \
-	X(ACK)       /* established in `epoch`, and the log is the primary's up to `last`; on disk up to `durable` */                     \
-	X(REFUSE)    /* `epoch`, which is higher than the one you wrote in, has been promised */                                          \
-	X(OFFER)     /* from the primary of `epoch`, whose log begins at `first`: a snapshot up to `last` is kept for you, as `session`. \
-	              * `incarnation`: as in ESTABLISH */                                                                             \
-	X(SCRUBBED) /* to the primary: hashes at the SCRUB entry `last`. Of no concern to the protocol: scrub.h */                        \
+#define REPLICA_MESSAGE_MAP(X)                                                                                                     \
+	X(JOIN)      /* to the primary: tell me what I should have. `incarnation`: the sender's, as in ACK */                          \
+	X(ESTABLISH) /* from the primary of `epoch`: its epochs. `incarnation`: the receiver's as known, 0: not; so in APPEND */       \
+	X(APPEND)    /* entries first..last (first == last + 1: none), and the commit index */                                         \
+	X(ACK)       /* established in `epoch`, and the log is the primary's up to `last`; on disk up to `durable` */                  \
+	X(REFUSE)    /* `epoch`, which is higher than the one you wrote in, has been promised */                                       \
+	X(OFFER) /* from the primary of `epoch`, whose log begins at `first`: a snapshot up to `last` is kept for you, as `session`. \
+	              * `incarnation`: as in ESTABLISH */ \
+	X(SCRUBBED) /* to the primary: hashes at the SCRUB entry `last`. Of no concern to the protocol: scrub.h */                     \
 	X(REBUILD)  /* from the primary of `epoch`: what you have is wrong, begin anew. `incarnation`: as in ESTABLISH */
 
 enum replica_message_kind {
@@ -124,14 +124,15 @@ struct replica_options {
 	uint64_t grow_lag;     /* entries that a learner may be behind when the primary begins to wait for it */
 };
 
-/* What a start has found. A new replica: all zero. It is whole where there never was a primary, as nothing was ever acknowledged there; elsewhere a new folder may be one
- * in place of a folder that was lost. */
+/* What a start has found. A new replica: all zero, or a checkpoint. It is whole where there was no primary since, as nothing was acknowledged; elsewhere a new folder may be
+ * one in place of a folder that was lost. */
 struct replica_found {
 	uint64_t promised;
 	struct epochs epochs; /* of the log; truncated to it */
 	uint64_t first, last; /* of the log: entries first..last are there (first == last + 1: none) */
 	uint64_t durable;     /* on disk */
 	uint64_t applied;     /* by the header and rows: committed, therefore */
+	uint64_t begun;       /* the last epoch of the checkpoint that is all it has; 0: none */
 	bool whole;           /* clean mark, or the same boot of the machine, or every acknowledgement waited for fsync */
 };
 

@@ -34,6 +34,7 @@ struct replica {
 	uint64_t promised;  /* on disk */
 	uint64_t promising; /* being written; at least promised: lower epochs are refused from here on */
 	uint16_t promised_to;
+	uint64_t begun; /* found.begun */
 	bool whole, lost;
 	bool spoilt; /* what it has is wrong: it leaves the ISR, then begins anew */
 	/* The record. */

@@ -153,7 +153,7 @@ void replica_read(struct replica *r, const struct replica_record *record, struct
 	adopt(r, record, out);
 	if (!r->confirmed)
 		close_former_epoch(r);
-	r->whole |= r->record.epoch == 0; /* there never was a primary */
+	r->whole |= r->record.epoch == r->begun; /* there was no primary since */
 	r->unsure = false;
 	r->confirmed = true;
 	if (record->revision < r->record.revision) { /* older than what the watch has told */

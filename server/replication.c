@@ -460,16 +460,21 @@ void replication_shipped(struct replication *x, uint16_t to, uint64_t last, uint
 
 /* --- Life */
 
+/* Nothing but what the job began with, for all that this server knows. */
+static bool is_fresh(const struct replication_options *o, const struct replica_found *found)
+{
+	return found->last == o->begun && found->promised == 0;
+}
+
 /* The record as it is put where there is none. Whoever has had something, or knows that there was one, does not say who is in sync: it has been deleted. A single
  * copy is in sync with itself. */
 static struct replica_record first_record(const struct replication_options *o, const struct replica_found *found)
 {
 	struct replica_record r = {.epoch = found->promised, .primary = o->primary, .min_isr = o->min_isr};
 	const uint64_t newest = epochs_now(&found->epochs);
-	const bool fresh = found->last == o->begun && found->promised == 0;
 	if (newest > r.epoch)
 		r.epoch = newest;
-	if (fresh || o->replica.alone)
+	if (is_fresh(o, found) || o->replica.alone)
 		r.isr = o->hosts;
 	return r;
 }
@@ -487,6 +492,8 @@ struct replication *replication_create(const struct replication_options *options
 		f.promised = x->kept.promised > f.promised ? x->kept.promised : f.promised;
 		f.whole = x->kept.whole;
 	}
+	if (is_fresh(options, &f))
+		f.begun = epochs_now(&f.epochs);
 	x->promising = x->kept.promised;
 	x->write = (struct promise_write){.partition = options->partition, .poster = options->poster, .done = on_written};
 	x->replica = replica_create(&options->replica, &f);
