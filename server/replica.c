@@ -149,6 +149,12 @@ void replica_promised(struct replica *r, uint64_t epoch, struct replica_actions 
 	replica_decide(r, false, out);
 }
 
+void replica_repeat(struct replica *r, struct replica_actions *out)
+{
+	if (!r->primary && r->established)
+		follower_acknowledge(r, false, out);
+}
+
 void replica_trimmed(struct replica *r, uint64_t first)
 {
 	assert(first <= r->commit + 1);

@@ -155,6 +155,8 @@ void replica_receive(struct replica *r, const struct replica_message *m, struct 
 void replica_stored(struct replica *r, uint64_t epoch, uint64_t last, struct replica_actions *out);
 void replica_durable(struct replica *r, uint64_t durable, struct replica_actions *out);
 void replica_promised(struct replica *r, uint64_t epoch, struct replica_actions *out);
+/* An ACK was kept back: it can be said again. */
+void replica_repeat(struct replica *r, struct replica_actions *out);
 /* The log begins at `first` now: what is below has left it. */
 void replica_trimmed(struct replica *r, uint64_t first);
 /* Whether a snapshot of the primary of `epoch`, in which everything up to `last` is applied, is still of use: to be asked on the way, and once more before it

@@ -14,7 +14,7 @@ struct replication {
 	uint64_t first, untold, stored;
 	/* What has come and does not count yet. */
 	uint64_t appended, promised; /* 0: nothing */
-	bool durable, read, changed;
+	bool durable, read, changed, said;
 	struct replica_record answer, news; /* revision 0: NULL, nothing */
 	struct member_set snapshots_ended;
 	uint64_t stable, on_disks; /* as the subject was told */
@@ -24,6 +24,7 @@ struct replication {
 	struct promise_write write;
 	bool writing, refused; /* for want of space: again at a tick */
 	bool resetting;        /* what it had is going */
+	bool unsaid;           /* an ACK waits for `kept` */
 	struct authority_client client;
 };
 
@@ -68,9 +69,17 @@ static void promise(struct replication *x, uint64_t epoch)
 		x->promised = epoch;
 }
 
+/* Who is taken for whole, and into the ISR, must find itself so after a crash: it says what it has once that is on disk. */
+static bool must_wait(const struct replication *x, const struct replica_message *m)
+{
+	return m->kind == REPLICA_ACK && x->options.promises && replica_is_whole(x->replica) && !x->kept.whole;
+}
+
 static void send(struct replication *x, const struct replica_message *m)
 {
-	if (x->options.network)
+	if (must_wait(x, m))
+		x->unsaid = true;
+	else if (x->options.network)
 		x->options.network->send(x->options.network_arg, x->options.partition, m);
 }
 
@@ -217,6 +226,12 @@ static void tell_snapshot_ended(struct replication *x)
 	replica_snapshot_ended(x->replica, member, &x->todo);
 }
 
+static void tell_said(struct replication *x)
+{
+	x->said = x->unsaid = false;
+	replica_repeat(x->replica, &x->todo);
+}
+
 /* What the log has comes first: the rest may speak of it. False: there is none. */
 static bool tell_next(struct replication *x)
 {
@@ -234,6 +249,8 @@ static bool tell_next(struct replication *x)
 		tell_news(x);
 	else if (x->snapshots_ended.count)
 		tell_snapshot_ended(x);
+	else if (x->said)
+		tell_said(x);
 	else
 		return false;
 	return true;
@@ -286,6 +303,7 @@ static void on_written(struct promise_write *w)
 		if (w->promise.promised > x->kept.promised) /* or `whole` alone was written */
 			x->promised = w->promise.promised;
 		x->kept = w->promise;
+		x->said = x->unsaid && x->kept.whole;
 	} else if (w->status == WEIR_E_NO_SPACE) {
 		LOG_AT(x->options.logger, LOG_ERROR, "disk full", "partition=%u %s; it takes no new role until space is freed",
 		       x->options.partition, w->err.text);

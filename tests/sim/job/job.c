@@ -200,7 +200,7 @@ static void look(struct job *job)
 	if (job->replicas == 1)
 		return;
 	invariants_look(job);
-	if (settled_all(job, why, sizeof why))
+	if (settled_all(job, false, why, sizeof why))
 		job->settled_ns = world_now();
 	else if (world_now() > job->healed_ns + SETTLE_NS && world_now() > job->settled_ns + SETTLE_NS)
 		fail_to_settle(job, "all was well", why);
@@ -231,7 +231,7 @@ static void await_level(struct job *job)
 	const int64_t limit_ns = world_now() + SETTLE_NS;
 	for (int64_t since_ns = world_now(); world_now() < since_ns + QUIET_NS && !job->failure[0];) {
 		thread_sleep(50 * SIM_MS);
-		if (settled_all(job, why, sizeof why))
+		if (settled_all(job, true, why, sizeof why))
 			continue;
 		since_ns = world_now();
 		if (since_ns > limit_ns)

@@ -169,8 +169,9 @@ void invariants_look(struct job *job);
 void invariants_compare(struct job *job);          /* at the end: replicas are equal */
 uint64_t invariants_committed(uint32_t partition); /* how many entries */
 
-/* Whether each partition and the ledger have a primary that serves, and all the replicas that can be are in sync and level. If not: what is missing. */
-bool settled_all(struct job *job, char *why, size_t bytes);
+/* Whether each partition and the ledger have a primary that serves, and all the replicas that can be are in sync and level. still: nothing comes any more, and what
+ * is committed is on all their disks. If not: what is missing. */
+bool settled_all(struct job *job, bool still, char *why, size_t bytes);
 void settled_tell(struct job *job); /* notes it all */
 
 #endif

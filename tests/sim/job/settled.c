@@ -39,7 +39,7 @@ static const char *lacks(const struct actor *a, uint32_t id)
 	return id == PARTITIONS || partition_applied(s->partitions[id]) == invariants_committed(id) ? NULL : "is not level";
 }
 
-static bool is_settled(struct job *job, uint32_t id, char *why, size_t bytes)
+static bool is_settled(struct job *job, uint32_t id, bool still, char *why, size_t bytes)
 {
 	char name[32];
 	const struct replica_record *r = records_get(id);
@@ -52,7 +52,7 @@ static bool is_settled(struct job *job, uint32_t id, char *why, size_t bytes)
 	if (!primary || !replica_serves(primary))
 		return false;
 	snprintf(why, bytes, "the primary of %s, %u, does not know all that is committed to be on disks", name, r->primary);
-	if (replica_on_disks(primary) < replica_commit(primary))
+	if (still && replica_on_disks(primary) < replica_commit(primary))
 		return false;
 	const uint32_t hosts = id == PARTITIONS ? job->replicas : records_wanted(id)->hosts.count;
 	for (uint32_t i = 0; i < hosts; i++) {
@@ -66,10 +66,10 @@ static bool is_settled(struct job *job, uint32_t id, char *why, size_t bytes)
 	return true;
 }
 
-bool settled_all(struct job *job, char *why, size_t bytes)
+bool settled_all(struct job *job, bool still, char *why, size_t bytes)
 {
 	for (uint32_t id = 0; id <= PARTITIONS; id++)
-		if (!is_settled(job, id, why, bytes))
+		if (!is_settled(job, id, still, why, bytes))
 			return false;
 	return true;
 }
@@ -104,7 +104,7 @@ void settled_tell(struct job *job)
 {
 	char text[WEIR_ERROR_TEXT_BYTES];
 	for (uint32_t id = 0; id <= PARTITIONS; id++) {
-		if (is_settled(job, id, text, sizeof text))
+		if (is_settled(job, id, true, text, sizeof text))
 			continue;
 		world_note("%s", text);
 		for (uint32_t i = 0; i < job->servers; i++)

@@ -51,15 +51,6 @@ static weir_status add_table(struct trainer *t, const char *name, uint32_t width
 	return weir_table_register(t->client, &spec, id, err);
 }
 
-static weir_status pull(struct trainer *t, const weir_batch *id, const uint64_t *keys, weir_error *err)
-{
-	weir_ticket ticket;
-	const weir_pull_item items[] = {{.table = t->rows, .keys = keys, .rows = KEYS, .values = t->pulled_rows},
-	                                {.table = t->dense, .values = t->pulled_dense}};
-	weir_status status = weir_pull(t->client, id, items, 2, NULL, NULL, &ticket, err);
-	return status ? status : weir_wait(t->client, ticket, WAIT_MS, err);
-}
-
 /* Where acknowledged means committed, whoever answers a pull has applied what this worker has pushed, and with it all that it had read before it did. */
 static bool remembers(const struct trainer *t)
 {
@@ -75,6 +66,19 @@ static void check_pulled(const struct trainer *t, const uint64_t *keys)
 	if (remembers(t) && t->pulled_dense[0] < t->least_dense)
 		job_fail(t->actor->job, "%s reads the dense table as %g, after what it has pushed it is %g at least", t->actor->name,
 		         (double)t->pulled_dense[0], (double)t->least_dense);
+}
+
+static weir_status pull(struct trainer *t, const weir_batch *id, const uint64_t *keys, weir_error *err)
+{
+	weir_ticket ticket;
+	const weir_pull_item items[] = {{.table = t->rows, .keys = keys, .rows = KEYS, .values = t->pulled_rows},
+	                                {.table = t->dense, .values = t->pulled_dense}};
+	weir_status status = weir_pull(t->client, id, items, 2, NULL, NULL, &ticket, err);
+	if (!status)
+		status = weir_wait(t->client, ticket, WAIT_MS, err);
+	if (!status)
+		check_pulled(t, keys);
+	return status;
 }
 
 /* The batch is behind what was pulled for it; unless an earlier attempt has applied it, then it may have been in it. */
@@ -112,9 +116,9 @@ static weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t bat
 	uint64_t *keys = t->keys;
 	batch_keys(u->data_unit, batch, keys);
 	weir_status status = pull(t, &id, keys, err);
-	if (!status)
-		check_pulled(t, keys);
 	thread_sleep(world_between(0, t->actor->job->compute_ns)); /* it computes */
+	if (!status && world_chance(0.5))
+		status = pull(t, &id, keys, err); /* what others have pushed meanwhile */
 	if (!status)
 		status = push(t, &id, keys, batch_value(u->data_unit, batch), err);
 	if (!status)

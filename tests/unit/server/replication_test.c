@@ -190,6 +190,28 @@ static void a_full_disk_is_waited_for(void **state)
 }
 
 /* What the former primary has alone cannot be cut off, nor can it promise: it takes part in nothing until there is space. */
+/* Or another crash would find one in sync that does not know that it is whole. */
+static void who_is_whole_gets_in_sync_once_that_is_on_disk(void **state)
+{
+	(void)state;
+	struct world *w = three_that_serve(1);
+	struct member *m = &w->members[(world_primary(w)->id + 1) % 3];
+	push(w, 10);
+	world_until(w, all_are_in_sync, "all in sync");
+	member_crash(w, m->id, true);
+	world_run(w, 2000);
+	member_start(w, m->id);
+	faulty_disk_full_at(m->disk, faulty_disk_steps(m->disk) + 1);
+	world_run(w, 3000);
+	assert_false(all_are_in_sync(w));
+	faulty_disk_make_room(m->disk);
+	world_until(w, all_are_in_sync, "all in sync");
+	member_crash(w, m->id, false);
+	member_start(w, m->id);
+	assert_true(promises_found(m->promises, PARTITION).whole);
+	world_destroy(w);
+}
+
 static void the_end_of_a_log_is_cut_off_once_there_is_space(void **state)
 {
 	(void)state;
@@ -334,6 +356,7 @@ int main(void)
 	                                   cmocka_unit_test(a_record_that_is_new_is_no_older_than_what_was_promised),
 	                                   cmocka_unit_test(an_answer_may_bring_the_next_record),
 	                                   cmocka_unit_test(a_full_disk_is_waited_for),
+	                                   cmocka_unit_test(who_is_whole_gets_in_sync_once_that_is_on_disk),
 	                                   cmocka_unit_test(the_end_of_a_log_is_cut_off_once_there_is_space),
 	                                   cmocka_unit_test(no_fault_makes_two_histories)};
 	return cmocka_run_group_tests_name("replication", tests, NULL, NULL);
