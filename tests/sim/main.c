@@ -1,7 +1,7 @@
 /* simulator [--seed N] [--seeds COUNT | --seeds A..B] [--seconds S] [--jobs J] [--first] [--trace]
  *
  * Runs jobs from seed N on (default 1), each in a world of its own, until COUNT of them or S seconds are over, in J processes. The first one runs twice: its
- * trace must be the same. --first ends at the first violation. --trace shows what happens. Prints figures last; exits 0 when nothing was violated. */
+ * trace must be the same. --first ends at the first violation. --trace shows what happens, in one process. Prints figures last; exits 0 when nothing was violated. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +20,7 @@ struct plan {
 	double seconds;
 	uint32_t jobs;
 	bool trace, first;
+	const struct totals *totals; /* (jobs) which processes share */
 };
 
 static bool parse_seeds(struct plan *p, const char *text)
@@ -190,6 +191,7 @@ static void complain(const struct result *r)
 	        (unsigned long long)r->seed);
 }
 
+/* Runs the seed twice. */
 static bool repeats(uint64_t seed)
 {
 	static struct result first, second;
@@ -204,9 +206,18 @@ static bool repeats(uint64_t seed)
 	return first.hash == second.hash;
 }
 
+/* By any of the processes. */
+static bool is_violated(const struct plan *p)
+{
+	for (uint32_t i = 0; i < p->jobs; i++)
+		if (p->totals[i].violations)
+			return true;
+	return false;
+}
+
 static bool is_over(const struct plan *p, const struct totals *t, double start)
 {
-	return t->seed - p->seed >= p->seeds || now() - start >= p->seconds || (p->first && t->violations);
+	return t->seed - p->seed >= p->seeds || now() - start >= p->seconds || (p->first && is_violated(p));
 }
 
 /* Every jobs-th seed, from t->seed on. */
@@ -221,6 +232,16 @@ static void run(const struct plan *p, struct totals *t, double start)
 		violate(t, r.seed);
 		complain(&r);
 	}
+}
+
+/* In a process of its own: if it meets an assertion, the run that follows says so. */
+static bool repeats_apart(uint64_t seed)
+{
+	int status = 0;
+	const pid_t pid = fork();
+	if (pid == 0)
+		_exit(repeats(seed) ? 0 : 1);
+	return pid > 0 && waitpid(pid, &status, 0) == pid && !(WIFEXITED(status) && WEXITSTATUS(status) != 0);
 }
 
 static pid_t start_process(const struct plan *p, struct totals *t, double start)
@@ -279,10 +300,11 @@ int main(int argc, char **argv)
 		fprintf(stderr, "simulator: %s\n", strerror(errno));
 		return 2;
 	}
-	bool ok = p.trace || repeats(p.seed);
+	p.totals = shared;
+	bool ok = p.trace || repeats_apart(p.seed);
 	const double start = now();
 	shared[0].seed = p.seed;
-	if (p.jobs == 1)
+	if (p.trace)
 		run(&p, &shared[0], start);
 	else
 		ok &= run_processes(&p, shared, start);
