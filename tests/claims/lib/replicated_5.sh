@@ -7,7 +7,7 @@ rounds=$(pick 2 5) units=$(pick 100 300) rows=$(pick 200000 600000)
 [ "$QUICK" = 1 ] && echo "QUICK: $rounds rounds instead of 5, shorter jobs"
 deepfm_job "$rows" ", log: memory, ack: replicas"
 
-loopback_bytes() { cat /sys/class/net/lo/statistics/rx_bytes; }
+loopback_bytes() { awk '$1 == "lo:" { print $2 }' /proc/net/dev; } # /sys shows the network that it was mounted in
 push() { # push REPLICAS: adds "REPLICAS MB/S NETWORK-BYTES PUSHED-BYTES" to $WORK/push.txt
 	local before start
 	begin_cluster "push-$1-$round" 3 "$1" memory "ack: replicas"

@@ -3,7 +3,7 @@
 # and gets its share, and another is drained and stopped for good. The weights of each job are in the end the exact sum of all its integer gradients, its replicas equal.
 . tests/claims/lib/replicas.sh
 moves=$(pick 20 100)
-units=$(pick 200 600)
+units=${UNITS:-$(pick 200 600)}
 [ "$QUICK" = 1 ] && echo "QUICK: $moves moves instead of 100, shorter jobs"
 
 milliseconds() { date +%s%N | sed 's/......$//'; }
@@ -103,7 +103,7 @@ kill -TERM "${SERVER[2]}"
 wait "${SERVER[2]}" || give_up "server 2 ended with status $?"
 unset "SERVER[2]"
 at=$(committed)
-under_load || give_up "the job ended before the servers had changed: at $at units"
+under_load || give_up "the job ended before the servers had changed: give UNITS, more than $units"
 wait_for 60 "units to be committed without server 2" job_says ".committed > $at"
 end_job
 echo "a server added, then weir rebalance: $rebalanced, 4 replicas and 2 primaries on each of 4 servers"

@@ -43,7 +43,7 @@ static void replace(void *machine)
 static void fail(void *machine)
 {
 	struct machine *m = machine;
-	if (m->finished)
+	if (m->finished || m->hour->failures.per_s <= 0)
 		return;
 	world_note("%s fails", m->name);
 	*(m->is_server ? &m->hour->servers_failed : &m->hour->workers_failed) += 1;

@@ -35,7 +35,6 @@ void __wrap_partition_pull(struct partition *p, const struct record *r, const st
 
 /* --- The process */
 
-/* A machine that cannot keep its promises is as good as none: the next failure takes it. */
 static void on_storage_failed(void *arg, const weir_error *err)
 {
 	const struct machine *m = arg;
