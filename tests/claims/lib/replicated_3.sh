@@ -9,8 +9,12 @@ begin_cluster failover 3 2 "${LOG:-disk}"
 WORKER[0]=$!
 
 milliseconds() { date +%s%N | sed 's/......$//'; }
-acknowledged_after() { # the first long push that was acknowledged after $1: sets `took`
-	took=$(awk -v at="$1" '$2 > at { print $2 - at; exit }' "$RUN/gaps.txt")
+# When another server had become its primary, and the push that had waited for that was acknowledged: sets `took`
+acknowledged_after() { # acknowledged_after MILLISECONDS: of the kill
+	local served
+	served=$(grep -h "partition served partition=0 " "$RUN"/server-*.log | cut -d ' ' -f 1 | sort | date -f - +%s%N | sed 's/......$//' | awk -v at="$1" '$1 > at { print; exit }')
+	[ -n "$served" ] || return 1
+	took=$(awk -v at="$1" -v served="$served" '$2 > served && $1 <= served { printf "%.0f", $2 - at; exit }' "$RUN/gaps.txt")
 	[ -n "$took" ]
 }
 pushed() { job_says '[.tables[] | .pushes] | add > 0'; }

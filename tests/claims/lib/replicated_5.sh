@@ -8,16 +8,19 @@ rounds=$(pick 2 5) units=$(pick 100 300) rows=$(pick 200000 600000)
 deepfm_job "$rows" ", log: memory, ack: replicas"
 
 loopback_bytes() { awk '$1 == "lo:" { print $2 }' /proc/net/dev; } # /sys shows the network that it was mounted in
-push() { # push REPLICAS: adds "REPLICAS MB/S NETWORK-BYTES PUSHED-BYTES" to $WORK/push.txt
-	local before start
+push() { # push REPLICAS: adds "REPLICAS MB/S NETWORK-BYTES PUSHED-BYTES" to $WORK/push.txt; the network is not idle without pushes, and that is not counted
+	local idle before start
 	begin_cluster "push-$1-$round" 3 "$1" memory "ack: replicas"
+	idle=$(loopback_bytes)
+	sleep 5
+	idle=$((($(loopback_bytes) - idle) / 5)) # a second: hearts, leases
 	start_worker 0 "$units"
 	exec 9<> "$RUN/gate" # nobody waits at it
 	before=$(loopback_bytes) start=$(date +%s%N)
 	finish_workers
 	status || give_up "no answer"
-	echo "$1 $(($(date +%s%N) - start)) $(($(loopback_bytes) - before)) $(figure "$RUN/status.json" bytes.pushed)" |
-		awk '{ print $1, $4 / $2 * 1e3, $3, $4 }' >> "$WORK/push.txt"
+	echo "$1 $(($(date +%s%N) - start)) $(($(loopback_bytes) - before)) $(figure "$RUN/status.json" bytes.pushed) $idle" |
+		awk '{ print $1, $4 / $2 * 1e3, $3 - $5 * $2 / 1e9, $4 }' >> "$WORK/push.txt"
 	end_cluster
 	rm -rf "$RUN"
 }
