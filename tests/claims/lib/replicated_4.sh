@@ -9,20 +9,20 @@ need_tests hour
 minutes=$(pick 10 60) seeds=$(pick 1 4) rows=$(pick 200000 1000000) runs=$(pick 1 3)
 [ "$QUICK" = 1 ] && echo "QUICK: $minutes simulated minutes of one seed instead of 60 of four, one real job of each kind instead of three, shorter ones"
 
-# --- What work takes: a batch of the simulation is 8 of the DeepFM job's, so that an hour of it can be looked at in minutes.
+# --- What work takes: a batch of the simulation is as many of the DeepFM job's as take a second, so that an hour of it can be looked at in minutes.
 deepfm_job "$(pick 100000 400000)" ", log: memory"
 train costs "$WORK/deepfm.yaml"
 "$BUILD/weir" bench push --json --quick > "$WORK/push.json" || give_up "weir bench push failed"
 "$BUILD/weir" bench pull --json --quick > "$WORK/pull.json" || give_up "weir bench pull failed"
-read -r compute_us push_us pull_us <<< "$(python3 -c '
+read -r examples compute_us push_us pull_us <<< "$(python3 -c '
 import json, sys
 job, push, pull = (json.load(open(f"{sys.argv[1]}/{name}.json")) for name in ("costs", "push", "pull"))
 rate = lambda bench, name: next(r["value"] for r in bench["results"] if r["name"] == name) # bytes a second
-batches, batch, partitions = 8, 2048, 20
-share = batches * batch / job["rows"] / partitions # of the bytes of the job: one partition of a batch
-print(*("%.0f" % (s * 1e6) for s in (batches * batch / job["samples_per_s"], share * job["bytes"]["pushed"] / rate(push, "push 1 MiB, applied"),
+examples, partitions = 2048 * max(1, round(job["samples_per_s"] / 2048)), 20
+share = examples / job["rows"] / partitions # of the bytes of the job: one partition of a batch
+print(examples, *("%.0f" % (s * 1e6) for s in (examples / job["samples_per_s"], share * job["bytes"]["pushed"] / rate(push, "push 1 MiB, applied"),
                                      share * job["bytes"]["pulled"] / rate(pull, "pull 1 MiB"))))' "$WORK")"
-echo "measured: a worker computes a batch in $compute_us us; a partition applies its part in $push_us us, and looks it up in $pull_us us"
+echo "measured: a worker computes a batch of $examples examples in $compute_us us; a partition applies its part in $push_us us, and looks it up in $pull_us us"
 
 # --- Simulated
 simulate() { "$BUILD/tests/hour" --seeds "$1" --minutes "$minutes" --compute-us "$compute_us" --push-us "$push_us" --pull-us "$pull_us"; }
