@@ -95,7 +95,7 @@ static void note_done(struct promise_write *w)
 static void promise(struct job *j, uint32_t partition, uint64_t epoch)
 {
 	struct call c = {.write = {.partition = (uint16_t)partition,
-	                           .promise = {.promised = epoch, .whole = found_by(j, partition).whole},
+	                           .promise = {.promised = epoch, .whole = true},
 	                           .poster = {.post = run_at_once},
 	                           .done = note_done},
 	                 .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -130,7 +130,10 @@ static int child(const struct life *l)
 	weir_error err = {0};
 	start(&j, folder, l->boot);
 	for (uint32_t p = 0; p < PARTITIONS; p++)
-		need(found_by(&j, p).whole, "nothing was lost, and a partition is not whole");
+		if (found_by(&j, p).promised == 0) /* the first start: there never was a primary */
+			promise(&j, p, 1);
+		else
+			need(found_by(&j, p).whole, "nothing was lost, and a partition is not whole");
 	const struct job_events events = {.acknowledged = on_push, .arg = &j, .pushes = l->pushes};
 	need(job_join(&j, &err) == WEIR_OK, err.text);
 	need(job_train(&j, &events, &err) == WEIR_E_CANCELLED, "the job ended too soon");

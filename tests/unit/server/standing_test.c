@@ -69,15 +69,6 @@ static void assert_whole(const struct standing *s, bool whole)
 	assert_int_equal(promises_found(s->promises, JOURNAL_LEDGER).whole, whole);
 }
 
-/* A start of that kind finds its replicas whole, or not, and ends. */
-static void live(const struct standing_options *o, bool whole, bool clean)
-{
-	struct standing s;
-	open_well(&s, o);
-	assert_whole(&s, whole);
-	standing_close(&s, clean);
-}
-
 struct call {
 	struct promise_write write;
 	bool done;
@@ -94,23 +85,54 @@ static void note_done(struct promise_write *w)
 	((struct call *)w)->done = true;
 }
 
+static void submit(struct standing *s, struct call *c, uint16_t partition, struct promise promise)
+{
+	*c = (struct call){.write = {.partition = partition, .promise = promise, .poster = {.post = run_at_once}, .done = note_done}};
+	promises_submit(s->promises, &c->write);
+}
+
 static void promise_well(struct standing *s, uint16_t partition, struct promise promise)
 {
-	struct call c = {.write = {.partition = partition, .promise = promise, .poster = {.post = run_at_once}, .done = note_done}};
-	promises_submit(s->promises, &c.write);
+	struct call c;
+	submit(s, &c, partition, promise);
 	promises_stop(s->promises);
 	assert_true(c.done);
 	CHECK_OK(c.write.status, c.write.err);
 }
 
+/* A start of that kind finds its replicas whole, or not, and ends. */
+static void live(const struct standing_options *o, bool whole, bool clean)
+{
+	struct standing s;
+	open_well(&s, o);
+	assert_whole(&s, whole);
+	standing_close(&s, clean);
+}
+
+/* The first start: of no replica is it known yet that there never was a primary, then of all. */
+static void begin(const struct standing_options *o, bool clean)
+{
+	struct standing s;
+	struct call calls[PARTITIONS + 1];
+	open_well(&s, o);
+	assert_whole(&s, false);
+	for (uint16_t p = 0; p <= PARTITIONS; p++)
+		submit(&s, &calls[p], p < PARTITIONS ? p : JOURNAL_LEDGER, (struct promise){.whole = true});
+	promises_stop(s.promises);
+	for (uint16_t p = 0; p <= PARTITIONS; p++)
+		assert_true(calls[p].done && !calls[p].write.status);
+	standing_close(&s, clean);
+}
+
 /* --- Whole */
 
-static void a_new_folder_has_whole_replicas(void **state)
+static void a_new_folder_has_no_whole_replicas(void **state)
 {
 	(void)state;
 	struct faulty_disk *d = faulty_disk_create();
 	const struct standing_options o = options_on(d, BOOT_1);
-	live(&o, true, false);
+	live(&o, false, true);
+	begin(&o, false);
 	live(&o, true, false); /* the machine is still up */
 	faulty_disk_destroy(d);
 }
@@ -121,7 +143,7 @@ static void after_a_power_cut_only_an_orderly_end_leaves_whole_replicas(void **s
 	for (int clean = 0; clean < 2; clean++) {
 		struct faulty_disk *d = faulty_disk_create();
 		const struct standing_options before = options_on(d, BOOT_1), after = options_on(d, BOOT_2);
-		live(&before, true, clean);
+		begin(&before, clean);
 		faulty_disk_crash(d, CRASH_UNSYNCED, 1);
 		live(&after, clean, true);
 		live(&after, clean, true); /* what was lost does not come back */
@@ -136,33 +158,15 @@ static void a_log_in_memory_is_lost_with_the_process(void **state)
 	struct standing_options o = options_on(d, BOOT_1);
 	struct standing s;
 	o.log = PROMISES_LOG_MEMORY;
+	begin(&o, true);
 	open_well(&s, &o);
-	assert_whole(&s, true);
+	assert_whole(&s, false);
 	promise_well(&s, 2, (struct promise){.promised = 7, .whole = true});
 	standing_close(&s, true);
 	open_well(&s, &o);
 	assert_whole(&s, false);
 	assert_int_equal(promises_found(s.promises, 2).promised, 7);
 	standing_close(&s, true);
-	faulty_disk_destroy(d);
-}
-
-/* Until it is filled nothing was acknowledged out of it, whatever happens to the machine. */
-static void a_folder_that_is_filled_from_a_checkpoint_has_whole_replicas(void **state)
-{
-	(void)state;
-	struct faulty_disk *d = faulty_disk_create();
-	struct standing_options before = options_on(d, BOOT_1), after = options_on(d, BOOT_2);
-	struct standing s;
-	weir_error err = {0};
-	before.restore = after.restore = true;
-	live(&before, true, false);
-	faulty_disk_crash(d, CRASH_UNSYNCED, 1);
-	open_well(&s, &after);
-	assert_whole(&s, true);
-	CHECK_OK(folder_restored(s.folder, &err), err);
-	standing_close(&s, false);
-	live(&before, false, false); /* it was filled, and the machine went down with what came then */
 	faulty_disk_destroy(d);
 }
 
@@ -210,7 +214,7 @@ static void replicas_whose_promises_are_gone_are_not_whole(void **state)
 	struct disk *disk = faulty_disk_interface(d);
 	const struct standing_options o = options_on(d, BOOT_1);
 	weir_error err = {0};
-	live(&o, true, true);
+	begin(&o, true);
 	CHECK_OK(disk->ops->remove(disk, PROMISES, &err), err);
 	live(&o, false, true);
 	live(&o, false, true);
@@ -224,7 +228,7 @@ static void promises_without_an_identity_are_refused(void **state)
 	struct disk *disk = faulty_disk_interface(d);
 	const struct standing_options o = options_on(d, BOOT_1);
 	weir_error err = {0};
-	live(&o, true, true);
+	begin(&o, true);
 	CHECK_OK(disk->ops->remove(disk, FOLDER "/IDENTITY", &err), err);
 	refuse(&o, WEIR_E_CORRUPT, FOLDER, "its IDENTITY is missing");
 	faulty_disk_destroy(d);
@@ -237,7 +241,7 @@ static void damaged_promises_are_refused(void **state)
 	struct disk *disk = faulty_disk_interface(d);
 	const struct standing_options o = options_on(d, BOOT_1);
 	weir_error err = {0};
-	live(&o, true, true);
+	begin(&o, true);
 	faulty_disk_flip(d, PROMISES, 70, 3);
 	refuse(&o, WEIR_E_CORRUPT, PROMISES, "put back the file, or remove it");
 	CHECK_OK(disk->ops->remove(disk, PROMISES, &err), err); /* as it says */
@@ -255,8 +259,8 @@ static void promises_of_another_server_are_refused(void **state)
 	weir_error err = {0};
 	other.path = "other";
 	other.who.index = 0;
-	live(&o, true, true);
-	live(&other, true, true);
+	begin(&o, true);
+	begin(&other, true);
 	CHECK_OK(disk_copy_file(disk, "other/PROMISES", PROMISES, &err), err);
 	refuse(&o, WEIR_E_STATE, PROMISES, "is of another job, generation or server");
 	faulty_disk_destroy(d);
@@ -270,7 +274,7 @@ static void what_cannot_be_written_is_named(void **state)
 		const struct standing_options o = options_on(d, BOOT_1);
 		struct standing s;
 		weir_error err = {0};
-		live(&o, true, true);
+		begin(&o, true);
 		faulty_disk_full_at(d, faulty_disk_steps(d) + later);
 		const weir_status status = standing_open(&s, &o, &err);
 		standing_close(&s, false);
@@ -321,7 +325,7 @@ static void a_folder_of_an_earlier_generation_is_put_aside(void **state)
 	CHECK_OK(set_aside(&o, aside, 2, &done, &err), err);
 	assert_true(done);
 	o.who.generation = 2;
-	live(&o, true, true); /* a new one in its place */
+	begin(&o, true); /* a new one in its place */
 	CHECK_OK(set_aside(&o, aside, 2, &done, &err), err);
 	assert_false(done);
 	assert_int_equal(set_aside(&o, aside, 3, &done, &err), WEIR_E_EXISTS); /* never over another */
@@ -336,10 +340,9 @@ static void a_folder_of_an_earlier_generation_is_put_aside(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_new_folder_has_whole_replicas),
+	    cmocka_unit_test(a_new_folder_has_no_whole_replicas),
 	    cmocka_unit_test(after_a_power_cut_only_an_orderly_end_leaves_whole_replicas),
 	    cmocka_unit_test(a_log_in_memory_is_lost_with_the_process),
-	    cmocka_unit_test(a_folder_that_is_filled_from_a_checkpoint_has_whole_replicas),
 	    cmocka_unit_test(starts_are_numbered_upwards),
 	    cmocka_unit_test(a_second_server_on_the_folder_is_refused),
 	    cmocka_unit_test(replicas_whose_promises_are_gone_are_not_whole),
