@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "checkpoint_fixture.h"
+#include "cluster_replicas.h"
 #include "cmocka_check.h"
 #include "faulty_disk.h"
 #include "folder.h"
@@ -58,73 +59,29 @@ static void pause_ms(uint32_t ms)
 	nanosleep(&(struct timespec){.tv_nsec = (long)ms * 1000000}, NULL);
 }
 
-/* --- Who is primary */
+/* --- Handing the ledger over */
 
-struct question {
+struct handover {
 	struct server *server;
-	uint16_t partition, move_to; /* MEMBER_NONE: it only tells */
-	bool serves, moves;
-	struct member_set in_sync;
-	pthread_mutex_t lock;
-	pthread_cond_t answered;
-	bool done;
+	uint16_t to;
+	_Atomic bool answered, begun;
 };
 
-static void answer(void *arg)
+static void hand_over(void *arg)
 {
-	struct question *q = arg;
-	struct replication *x = roles_replication(q->server, q->partition);
-	q->serves = x && replica_serves(replication_replica(x));
-	if (q->serves)
-		q->in_sync = replica_get_record(replication_replica(x))->isr;
-	q->moves = q->serves && q->move_to != MEMBER_NONE && replication_move(x, q->move_to) == WEIR_OK;
-	pthread_mutex_lock(&q->lock);
-	q->done = true;
-	pthread_cond_signal(&q->answered);
-	pthread_mutex_unlock(&q->lock);
+	struct handover *h = arg;
+	struct replication *x = roles_replication(h->server, JOURNAL_LEDGER);
+	atomic_store(&h->begun, x && replica_serves(replication_replica(x)) && replication_move(x, h->to) == WEIR_OK);
+	atomic_store(&h->answered, true);
 }
 
-static struct question ask(struct server *s, uint16_t partition, uint16_t move_to)
+static bool begin_handover(struct server *s, uint16_t to)
 {
-	struct question q = {.server = s, .partition = partition, .move_to = move_to};
-	if (partition == JOURNAL_LEDGER && !s->ledger_loop)
-		return q;
-	pthread_mutex_init(&q.lock, NULL);
-	pthread_cond_init(&q.answered, NULL);
-	rpc_loop_post(partition == JOURNAL_LEDGER ? s->ledger_loop : server_executor(s, partition)->loop, answer, &q);
-	pthread_mutex_lock(&q.lock);
-	while (!q.done)
-		pthread_cond_wait(&q.answered, &q.lock);
-	pthread_mutex_unlock(&q.lock);
-	pthread_cond_destroy(&q.answered);
-	pthread_mutex_destroy(&q.lock);
-	return q;
-}
-
-static uint32_t await_primary(struct cluster *c, uint16_t partition, struct question *q)
-{
-	for (uint32_t i = 0;; i = (i + 1) % SERVERS, pause_ms(1))
-		if (c->servers[i] && (*q = ask(c->servers[i], partition, MEMBER_NONE)).serves)
-			return i;
-}
-
-static void await_in_sync(struct cluster *c, uint32_t replicas)
-{
-	struct question q;
-	for (uint16_t p = 0; p <= PARTITIONS; p++)
-		do
-			(void)await_primary(c, p == PARTITIONS ? JOURNAL_LEDGER : p, &q);
-		while (q.in_sync.count < replicas);
-}
-
-/* Until nobody counts on a server that has died. */
-static void await_dropped(struct cluster *c, uint16_t server)
-{
-	struct question q;
-	for (uint16_t p = 0; p <= PARTITIONS; p++)
-		do
-			(void)await_primary(c, p == PARTITIONS ? JOURNAL_LEDGER : p, &q);
-		while (member_set_has(&q.in_sync, server));
+	struct handover h = {.server = s, .to = to};
+	rpc_loop_post(s->ledger_loop, hand_over, &h);
+	while (!atomic_load(&h.answered))
+		pause_ms(1);
+	return atomic_load(&h.begun);
 }
 
 /* --- Restoring */
@@ -141,13 +98,13 @@ static void finish_restored(const struct place *place, const char *name, uint32_
 	trainer_open(&t, &s.cluster, "survivor", (weir_mode){WEIR_ASYNC});
 	if (loses) {
 		char path[FOLDER_BYTES + 32];
-		await_in_sync(&s.cluster, replicas);
+		cluster_await_in_sync(&s.cluster, replicas);
 		cluster_kill_server(&s.cluster, 1);
-		await_dropped(&s.cluster, 1);
+		cluster_await_dropped(&s.cluster, 1);
 		snprintf(path, sizeof path, "%s/server-1", s.folder);
 		folder_remove(path);
 		cluster_start_server(&s.cluster, 1);
-		await_in_sync(&s.cluster, replicas);
+		cluster_await_in_sync(&s.cluster, replicas);
 		cluster_kill_server(&s.cluster, 0); /* others go on with what they were brought */
 	}
 	assert_ok(train(&t, UINT32_MAX, &err), &err);
@@ -163,15 +120,15 @@ static void moments_of_a_job_whose_servers_die(bool on_disk)
 	struct scene s;
 	struct trainer_thread t[2];
 	struct taker taker = {.count = 0};
-	struct question q;
+	struct cluster_replica r;
 	pthread_t thread;
 	place_make(&place);
 	scene_open(&s, &place, 2, on_disk, NULL);
 	threads_open(t, 2, &s.cluster, (weir_mode){WEIR_ASYNC});
 	asker_open(&taker.asker, &s.cluster);
-	await_in_sync(&s.cluster, 2);
+	cluster_await_in_sync(&s.cluster, 2);
 	assert_int_equal(pthread_create(&thread, NULL, take_again_and_again, &taker), 0);
-	const uint32_t victim = await_primary(&s.cluster, JOURNAL_LEDGER, &q);
+	const uint32_t victim = cluster_await_primary(&s.cluster, JOURNAL_LEDGER, &r);
 	cluster_kill_server(&s.cluster, victim);
 	threads_train(t, 2);
 	cluster_start_server(&s.cluster, victim);
@@ -229,7 +186,7 @@ static void who_has_the_ledger_no_more_publishes_nothing(void **state)
 	struct scene s;
 	struct trainer t;
 	struct asker a;
-	struct question q;
+	struct cluster_replica r;
 	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX];
 	weir_error err = {0};
 	place_make(&place);
@@ -238,15 +195,15 @@ static void who_has_the_ledger_no_more_publishes_nothing(void **state)
 	trainer_open(&t, &s.cluster, "worker", (weir_mode){WEIR_ASYNC});
 	assert_ok(train(&t, 15, &err), &err);
 	trainer_abandon(&t);
-	await_in_sync(&s.cluster, 2);
+	cluster_await_in_sync(&s.cluster, 2);
 	asker_open(&a, &s.cluster);
 	wire_free(&asker_ask(&a, true)->base);
 	while (count_files(&place, ".header") == 0)
 		pause_ms(1);
-	const uint32_t from = await_primary(&s.cluster, JOURNAL_LEDGER, &q);
-	while (!ask(s.cluster.servers[from], JOURNAL_LEDGER, (uint16_t)(1 - from)).moves)
+	const uint32_t from = cluster_await_primary(&s.cluster, JOURNAL_LEDGER, &r);
+	while (!begin_handover(s.cluster.servers[from], (uint16_t)(1 - from)))
 		pause_ms(1);
-	while (await_primary(&s.cluster, JOURNAL_LEDGER, &q) == from)
+	while (cluster_await_primary(&s.cluster, JOURNAL_LEDGER, &r) == from)
 		pause_ms(1);
 	assert_int_equal(count_files(&place, ".json"), 0);
 	asker_take(&a, name); /* the new one's */

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "cluster_replicas.h"
 #include "cmocka_check.h"
 #include "faulty_disk.h"
 #include "folder.h"
@@ -125,6 +126,7 @@ static void tables_are_registered_while_a_server_is_dead(void **state)
 	struct servers s;
 	struct trainer_thread trainers[TRAINERS];
 	servers_open(&s, (struct cluster_options){.replicas = 2});
+	cluster_await_in_sync(&s.cluster, 2);
 	cluster_kill_server(&s.cluster, 1);
 	threads_open(trainers, TRAINERS, &s.cluster, (weir_mode){WEIR_ASYNC});
 	threads_train(trainers, TRAINERS);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "checkpoint_fixture.h"
+#include "cluster_replicas.h"
 #include "cmocka_check.h"
 #include "coord_memory.h"
 #include "faulty_disk.h"
@@ -108,8 +109,8 @@ static void take(struct scene *s, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX])
 
 /* --- Asking */
 
-static struct rewind_record ask(struct scene *s, uint32_t server, uint64_t generation, const char *checkpoint, weir_status expected,
-                                const char *says)
+static struct rewind_record ask(struct scene *s, uint32_t server, uint64_t generation, const char *checkpoint,
+                                weir_status expected, const char *says)
 {
 	Weir__V1__RewindRequest q = WEIR__V1__REWIND_REQUEST__INIT;
 	Weir__V1__JobId job = WEIR__V1__JOB_ID__INIT;
@@ -132,7 +133,8 @@ static struct rewind_record ask(struct scene *s, uint32_t server, uint64_t gener
 	CHECK_OK(wire_unpack(&weir__v1__rewind_reply__descriptor, reply, &m, &err), err);
 	const Weir__V1__RewindReply *r = (const Weir__V1__RewindReply *)m;
 	if (r->status->code != expected)
-		fail_msg("%s instead of %s: %s", weir_status_name((weir_status)r->status->code), weir_status_name(expected), r->status->text);
+		fail_msg("%s instead of %s: %s", weir_status_name((weir_status)r->status->code), weir_status_name(expected),
+		         r->status->text);
 	CHECK_CONTAINS(r->status->text, says);
 	out.generation = r->generation;
 	out.step = r->step;
@@ -232,33 +234,6 @@ static void by_itself_when_no_full_log_is_left(void **state)
 
 /* --- A folder that is gone */
 
-struct question {
-	struct server *server;
-	uint16_t partition;
-	bool serves;
-	struct member_set in_sync;
-	_Atomic bool done;
-};
-
-static void look(void *arg)
-{
-	struct question *q = arg;
-	const struct replication *x = roles_replication(q->server, q->partition);
-	q->serves = x && replica_serves(replication_replica(x));
-	if (q->serves)
-		q->in_sync = replica_get_record(replication_replica(x))->isr;
-	atomic_store(&q->done, true);
-}
-
-static struct question look_at(struct scene *s, uint32_t server, uint16_t partition)
-{
-	struct question q = {.server = s->cluster.servers[server], .partition = partition};
-	rpc_loop_post(partition == JOURNAL_LEDGER ? q.server->ledger_loop : server_executor(q.server, partition)->loop, look, &q);
-	while (!atomic_load(&q.done))
-		usleep(200);
-	return q;
-}
-
 /* What server 0 was the last to have is not there: it must not go on as if there had been nothing. */
 static void by_itself_when_the_folder_of_the_last_is_gone(void **state)
 {
@@ -272,17 +247,14 @@ static void by_itself_when_the_folder_of_the_last_is_gone(void **state)
 	assert_ok(train(&t, 8, &err), &err);
 	take(&s, name);
 	cluster_kill_server(&s.cluster, 1);
-	for (struct question q = {0}; !q.serves || member_set_has(&q.in_sync, 1); q = look_at(&s, 0, 0))
-		usleep(1000);
-	for (struct question q = {0}; !q.serves || member_set_has(&q.in_sync, 1); q = look_at(&s, 0, JOURNAL_LEDGER))
-		usleep(1000);
+	cluster_await_dropped(&s.cluster, 1);
 	trainer_abandon(&t);
 	cluster_kill_server(&s.cluster, 0);
 	s.promises[0][0] = s.promises[1][0]; /* an empty folder */
 	cluster_start_server(&s.cluster, 0);
 	for (uint32_t servers = 0; !servers; servers = told(&s)) {
-		assert_false(look_at(&s, 0, 0).serves);
-		assert_false(look_at(&s, 0, JOURNAL_LEDGER).serves);
+		assert_false(cluster_replica(&s.cluster, 0, 0).serves);
+		assert_false(cluster_replica(&s.cluster, 0, JOURNAL_LEDGER).serves);
 		usleep(1000);
 	}
 	assert_string_equal(s.next.checkpoint, name);
@@ -307,7 +279,8 @@ static void on_command_and_once(void **state)
 	assert_ok(train(&t, 8, &err), &err);
 	take(&s, second);
 	trainer_abandon(&t);
-	(void)ask(&s, 0, 1, "ck-20270115T080000.123Z-abcdef01", WEIR_E_NOT_FOUND, "holds no checkpoint 'ck-20270115T080000.123Z-abcdef01'");
+	(void)ask(&s, 0, 1, "ck-20270115T080000.123Z-abcdef01", WEIR_E_NOT_FOUND,
+	          "holds no checkpoint 'ck-20270115T080000.123Z-abcdef01'");
 	(void)ask(&s, 0, 2, "", WEIR_E_UNAVAILABLE, "from generation 2");
 	assert_int_equal(told(&s), 0);
 	assert_string_equal(ask(&s, 1, 1, first, WEIR_OK, "").checkpoint, first);
@@ -341,7 +314,8 @@ static void on_command_and_once(void **state)
 	coord_memory_down(s.cluster.coordinator, false);
 
 	begin_anew(&s);
-	assert_string_equal(ask(&s, 0, 1, "", WEIR_E_EXISTS, "it was asked for").checkpoint, first); /* whose answer was lost asks again */
+	assert_string_equal(ask(&s, 0, 1, "", WEIR_E_EXISTS, "it was asked for").checkpoint,
+	                    first); /* whose answer was lost asks again */
 	trainer_open(&t, &s.cluster, "after", (weir_mode){WEIR_ASYNC});
 	assert_ok(train(&t, UINT32_MAX, &err), &err);
 	assert_sums(&t);
