@@ -46,7 +46,7 @@ struct servers {
 	struct disk *promises[SERVERS];
 };
 
-/* options: but for what all have in common. */
+/* options: but for what all have in common. Who dies before replicas are in sync takes their partitions along. */
 static void servers_open(struct servers *s, struct cluster_options options)
 {
 	for (uint32_t i = 0; i < SERVERS; i++)
@@ -56,6 +56,7 @@ static void servers_open(struct servers *s, struct cluster_options options)
 	options.executors = 2;
 	options.promises = options.folder ? NULL : s->promises;
 	cluster_start(&s->cluster, &options);
+	cluster_await_in_sync(&s->cluster, options.replicas);
 }
 
 static void servers_close(struct servers *s)
@@ -126,7 +127,6 @@ static void tables_are_registered_while_a_server_is_dead(void **state)
 	struct servers s;
 	struct trainer_thread trainers[TRAINERS];
 	servers_open(&s, (struct cluster_options){.replicas = 2});
-	cluster_await_in_sync(&s.cluster, 2);
 	cluster_kill_server(&s.cluster, 1);
 	threads_open(trainers, TRAINERS, &s.cluster, (weir_mode){WEIR_ASYNC});
 	threads_train(trainers, TRAINERS);
