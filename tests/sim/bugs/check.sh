@@ -19,7 +19,9 @@ for patch in "$bugs"/"$only"*.patch; do
 	name=$(basename "$patch" .patch)
 	rm -rf "$work/server"
 	mkdir "$work/server"
-	cp "$source"/server/replica*.[ch] "$source"/server/epochs.[ch] "$source"/server/heartbeat.h "$source"/server/member_set.h "$work/server"
+	for file in replica.[ch] replica_internal.h replica_follower.c replica_primary.c replica_record.c epochs.[ch] heartbeat.h member_set.h; do
+		cp "$source"/server/$file "$work/server"
+	done
 	patch -d "$work" -p1 --fuzz=0 --silent < "$patch" || { echo "$name does not apply: bring it up to date"; exit 1; }
 	[ "$seeds" -gt 0 ] || continue
 	cc -std=gnu17 -O2 -I "$work/server" -iquote "$source/common" -I "$source/common/include" "$source"/tests/sim/replica/*.c "$work"/server/*.c \
