@@ -14,7 +14,7 @@ for patch in "$bugs"/sim_*.patch; do
 	patch -d "$work" -p1 --fuzz=0 --silent < "$patch" || { echo "$(basename "$patch" .patch) does not apply: bring it up to date"; exit 1; }
 done
 rm -rf "$work"/*
-missed=0 limit_s=120 # of one bug
+missed=0 limit_s=${LIMIT_S:-600} # of one bug
 for patch in "$bugs"/"$only"*.patch; do
 	name=$(basename "$patch" .patch)
 	rm -rf "$work/server"
