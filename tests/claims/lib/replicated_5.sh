@@ -7,8 +7,10 @@ rounds=$(pick 2 5) units=$(pick 100 300) rows=$(pick 200000 600000)
 [ "$QUICK" = 1 ] && echo "QUICK: $rounds rounds instead of 5, shorter jobs"
 deepfm_job "$rows" ", log: memory, ack: replicas"
 
+# median FILE REPLICAS COLUMN
+median() { awk -v r="$2" -v c="$3" '$1 == r { print $c }' "$1" | sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 loopback_bytes() { awk '$1 == "lo:" { print $2 }' /proc/net/dev; } # /sys shows the network that it was mounted in
-push() { # push REPLICAS: adds "REPLICAS MB/S NETWORK-BYTES PUSHED-BYTES" to $WORK/push.txt; the network is not idle without pushes, and that is not counted
+push() { # push REPLICAS: adds "REPLICAS MB/S NETWORK-BYTES PUSHED-BYTES IDLE-BYTES/S" to $WORK/push.txt; what the network has without pushes is not counted
 	local idle before start
 	begin_cluster "push-$1-$round" 3 "$1" memory "ack: replicas"
 	idle=$(loopback_bytes)
@@ -20,22 +22,21 @@ push() { # push REPLICAS: adds "REPLICAS MB/S NETWORK-BYTES PUSHED-BYTES" to $WO
 	finish_workers
 	status || give_up "no answer"
 	echo "$1 $(($(date +%s%N) - start)) $(($(loopback_bytes) - before)) $(figure "$RUN/status.json" bytes.pushed) $idle" |
-		awk '{ print $1, $4 / $2 * 1e3, $3 - $5 * $2 / 1e9, $4 }' >> "$WORK/push.txt"
+		awk '{ print $1, $4 / $2 * 1e3, $3 - $5 * $2 / 1e9, $4, $5 }' >> "$WORK/push.txt"
 	end_cluster
 	rm -rf "$RUN"
 }
 job() { # job REPLICAS: adds "REPLICAS SAMPLES/S NETWORK-BYTES PUSHED-BYTES" to $WORK/job.txt
-	local before
-	before=$(loopback_bytes)
+	local before idle start
+	idle=$(median "$WORK/push.txt" "$1" 5) before=$(loopback_bytes) start=$(date +%s%N)
 	train "job-$1-$round" "$WORK/deepfm.yaml" --set cluster.listen=127.0.0.1:0 --set cluster.servers=3 --set "cluster.replicas=$1"
-	echo "$1 $(figure "$WORK/job-$1-$round.json" samples_per_s) $(($(loopback_bytes) - before)) $(figure "$WORK/job-$1-$round.json" bytes.pushed)" >> "$WORK/job.txt"
+	echo "$1 $(figure "$WORK/job-$1-$round.json" samples_per_s) $(($(loopback_bytes) - before - idle * ($(date +%s%N) - start) / 1000000000)) $(figure "$WORK/job-$1-$round.json" bytes.pushed)" >> "$WORK/job.txt"
 	rm -rf "$WORK/job-$1-$round"
 }
 for ((round = 0; round < rounds; round++)); do
 	for i in 0 1 2; do push $(((round + i) % 3 + 1)); done
 	for i in 0 1 2; do job $(((round + i) % 3 + 1)); done
 done
-median() { awk -v r="$2" -v c="$3" '$1 == r { print $c }' "$1" | sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.3f", a / b }'; }
 # beyond FILE REPLICAS: bytes of the network beyond one replica's, for each byte pushed
 beyond() { awk -v a="$(median "$1" "$2" 3)" -v b="$(median "$1" 1 3)" -v p="$(median "$1" "$2" 4)" 'BEGIN { printf "%.4f", (a - b) / p }'; }
