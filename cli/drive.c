@@ -223,7 +223,8 @@ static void note_generation(struct train *t, const struct overview *now)
 	const uint64_t undone = trained > now->batches ? trained - now->batches : 0;
 	if (known == 0 || now->generation <= known)
 		return;
-	live_note(&t->live, "the job goes back to checkpoint %s, after %" PRIu64 " batches, as generation %" PRIu64 ": %s; %" PRIu64
+	live_note(&t->live,
+	          "the job goes back to checkpoint %s, after %" PRIu64 " batches, as generation %" PRIu64 ": %s; %" PRIu64
 	          " batches that were trained since are undone",
 	          now->checkpoint, now->batches, now->generation, now->rewound[0] ? now->rewound : "it was restored", undone);
 	t->rewinds += now->generation - known;

@@ -271,7 +271,8 @@ static weir_status read_next(const Weir__V1__RewindReply *r, const char *wanted,
 	if (said && said->code == WEIR_E_EXISTS && (!*wanted || strcmp(wanted, out->checkpoint) == 0))
 		return WEIR_OK;
 	if (!said || said->code)
-		return weir_fail(err, said ? (weir_status)said->code : WEIR_E_CORRUPT, "%s", said ? said->text : "a reply without a status");
+		return weir_fail(err, said ? (weir_status)said->code : WEIR_E_CORRUPT, "%s",
+		                 said ? said->text : "a reply without a status");
 	return WEIR_OK;
 }
 

@@ -168,8 +168,8 @@ void report_print(const struct report *r, FILE *out)
 	if (r->partitions_moved)
 		fprintf(out, "  %-11s %" PRIu64 " times a partition went to another server\n", "moved", r->partitions_moved);
 	if (r->rewinds)
-		fprintf(out, "  %-11s %" PRIu64 " times the job went back to a checkpoint; %" PRIu64 " batches were undone\n", "rewound", r->rewinds,
-		        r->batches_undone);
+		fprintf(out, "  %-11s %" PRIu64 " times the job went back to a checkpoint; %" PRIu64 " batches were undone\n", "rewound",
+		        r->rewinds, r->batches_undone);
 	if (r->chaos)
 		print_chaos(out, r);
 	if (r->bad_lines)

@@ -37,10 +37,10 @@ struct report {
 	struct audit audit;
 	uint64_t bad_lines; /* left out of the packed cache, and by the workers reading text */
 	uint64_t workers_lost, servers_lost;
-	uint64_t partitions_moved; /* times that one went to another server */
+	uint64_t partitions_moved;        /* times that one went to another server */
 	uint64_t rewinds, batches_undone; /* times that the job went back to a checkpoint, and what was trained since them */
-	const struct chaos *chaos; /* what was done on purpose; NULL: nothing */
-	bool generated;            /* data from a planted model, whose best scores on the test part are known: */
+	const struct chaos *chaos;        /* what was done on purpose; NULL: nothing */
+	bool generated;                   /* data from a planted model, whose best scores on the test part are known: */
 	double bayes_auc, bayes_logloss;
 	uint64_t data_rows, ids_planted,
 	    ids_seen; /* rows of all parts; ids that the model has effects for, and that occur in the rows */

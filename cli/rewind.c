@@ -24,8 +24,8 @@ static weir_status ask(struct rpc *rpc, const char *addresses, const char *from,
 	if (s == WEIR_OK)
 		s = layout_rewind(asker, layout, from && strcmp(from, "latest") != 0 ? from : "", PATIENCE_MS, &next, err);
 	if (s == WEIR_OK)
-		printf("the job goes back to %s, after %" PRIu64 " batches, as generation %" PRIu64 ": its servers begin anew\n", next.checkpoint,
-		       next.step, next.generation);
+		printf("the job goes back to %s, after %" PRIu64 " batches, as generation %" PRIu64 ": its servers begin anew\n",
+		       next.checkpoint, next.step, next.generation);
 	layout_close(asker);
 	free(layout);
 	return s;

@@ -90,7 +90,8 @@ static void print_status(const struct overview *s)
 	printf("job         %s, pass %u of %u, %u of %u units committed%s%s\n", state_name(s->state), s->pass + 1, s->passes,
 	       s->committed, s->units, s->failure[0] ? ": " : "", s->failure);
 	if (s->checkpoint[0])
-		printf("generation  %" PRIu64 ", from checkpoint %s%s%s\n", s->generation, s->checkpoint, s->rewound[0] ? ": " : "", s->rewound);
+		printf("generation  %" PRIu64 ", from checkpoint %s%s%s\n", s->generation, s->checkpoint, s->rewound[0] ? ": " : "",
+		       s->rewound);
 	format_bytes(a, sizeof a, (double)s->bytes_pushed);
 	format_bytes(b, sizeof b, (double)s->bytes_pulled);
 	printf("trained     %" PRIu64 " rows, pushed %s, pulled %s", s->rows, a, b);

@@ -28,7 +28,7 @@
 #define WEIR_PARTITIONS_MAX       1024u
 #define WEIR_PARTITIONS_DEFAULT   16u
 #define WEIR_SERVERS_MAX          256u
-#define WEIR_SERVERS_ADDED_MAX    16u /* to a job that runs, beyond those it began with */
+#define WEIR_SERVERS_ADDED_MAX    16u     /* to a job that runs, beyond those it began with */
 #define WEIR_SERVER_NONE          0xffffu /* no server's number */
 #define WEIR_WORKERS_MAX          4096u
 #define WEIR_TABLES_MAX           1024u
@@ -61,10 +61,13 @@
 /* Entries that another server has sent and that wait here for their executors; more, and reading its stream stops. Enforced by replica_intake.c. */
 #define WEIR_REPLICA_CREDIT_BYTES      (16u << 20)
 #define WEIR_REPLICA_BACKOFF_MAX_TICKS 10u /* of 100 ms: between two attempts to reach a server; enforced by replica_link.c */
-#define WEIR_LEDGER_STATE_BYTES_MAX    ((uint64_t)1 << 30) /* of a snapshot of the ledger on its way to another server; enforced by ledger_snapshot.c */
-#define WEIR_LEDGER_PIECE_BYTES        (WEIR_CONTROL_BYTES_MAX / 2) /* of it, in one message */
-#define WEIR_LEDGER_LOG_BYTES          (16u << 20) /* of the ledger's log: entries in memory for replicas that are behind; enforced by ledger_log_replica.c */
-#define WEIR_BACKLOG_BYTES             (64u << 20) /* of a server's logs: applied, and kept for replicas that are behind; enforced by roles.c */
+#define WEIR_LEDGER_STATE_BYTES_MAX \
+	((uint64_t)1 << 30) /* of a snapshot of the ledger on its way to another server; enforced by ledger_snapshot.c */
+#define WEIR_LEDGER_PIECE_BYTES (WEIR_CONTROL_BYTES_MAX / 2) /* of it, in one message */
+#define WEIR_LEDGER_LOG_BYTES \
+	(16u << 20) /* of the ledger's log: entries in memory for replicas that are behind; enforced by ledger_log_replica.c */
+#define WEIR_BACKLOG_BYTES \
+	(64u << 20) /* of a server's logs: applied, and kept for replicas that are behind; enforced by roles.c */
 /* Scrubs of partitions; by scrub.c. */
 #define WEIR_SCRUB_SLICES      16u    /* a pass over the partition: a power of two, as each costs a look at all of its rows */
 #define WEIR_SCRUB_PATIENCE_MS 60000u /* hashes that come later are not compared */
@@ -153,9 +156,9 @@
 #define WEIR_BLOB_PARTS_MAX                10000u     /* S3's limit */
 #define WEIR_BLOB_ATTEMPTS_MAX             6u         /* of one request */
 #define WEIR_BLOB_RETRY_FIRST_MS           100u
-#define WEIR_CHECKPOINT_NAME_BYTES_MAX     48u /* with its NUL */
+#define WEIR_CHECKPOINT_NAME_BYTES_MAX     48u  /* with its NUL */
 #define WEIR_REWIND_WHY_BYTES_MAX          256u /* why a job went back to one, with its NUL */
-#define WEIR_CHECKPOINT_CHAIN_MAX          8u  /* row files of a partition: a full one and deltas on it */
+#define WEIR_CHECKPOINT_CHAIN_MAX          8u   /* row files of a partition: a full one and deltas on it */
 #define WEIR_CHECKPOINT_MANIFEST_BYTES_MAX (64u << 20)
 #define WEIR_CHECKPOINT_STATE_BYTES_MAX    (1u << 30) /* of a partition's header, of the ledger's state */
 

@@ -63,8 +63,7 @@
 
 enum rpc_method {
 #define RPC_METHOD_ENUM(name, path, stream, retry) RPC_##name,
-	RPC_METHOD_MAP(RPC_METHOD_ENUM)
-	RPC_METHODS_SERVED, /* how many methods are ours; the others begin here */
+	RPC_METHOD_MAP(RPC_METHOD_ENUM) RPC_METHODS_SERVED, /* how many methods are ours; the others begin here */
 	RPC_BEFORE_FOREIGN = RPC_METHODS_SERVED - 1,
 	RPC_FOREIGN_METHOD_MAP(RPC_METHOD_ENUM)
 #undef RPC_METHOD_ENUM

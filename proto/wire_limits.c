@@ -8,48 +8,48 @@
 #include "weir/table.h"
 
 /* Repeated fields: how many. Strings and bytes: how long. X(message, field, maximum) */
-#define WIRE_LIMIT_MAP(X)                                               \
-	X("weir.v1.Table", "name", WEIR_TABLE_NAME_BYTES_MAX - 1)           \
-	X("weir.v1.Table", "segments", WEIR_TABLE_SEGMENTS_MAX)             \
-	X("weir.v1.Dataset", "description", WEIR_PATH_BYTES_MAX)            \
-	X("weir.v1.PartitionMap", "servers", WEIR_SERVERS_MAX)              \
-	X("weir.v1.PartitionMap", "server", WEIR_PARTITIONS_MAX)            \
-	X("weir.v1.PartitionMap", "epoch", WEIR_PARTITIONS_MAX)             \
-	X("weir.v1.PartitionMap", "in_sync", WEIR_PARTITIONS_MAX)           \
-	X("weir.v1.InSync", "server", WEIR_REPLICAS_MAX)                    \
-	X("weir.v1.JoinReply", "tables", WEIR_TABLES_MAX)                   \
-	X("weir.v1.JoinReply", "boots", WEIR_SERVERS_MAX)                   \
-	X("weir.v1.ProgressRequest", "boots", WEIR_SERVERS_MAX)             \
-	X("weir.v1.PartTotals", "count", WEIR_PARTITIONS_MAX)               \
-	X("weir.v1.PartTotals", "fingerprint", WEIR_PARTITIONS_MAX)         \
-	X("weir.v1.LedgerStateReply", "data", WEIR_LEDGER_PIECE_BYTES)      \
-	X("weir.v1.StepClose", "included", WEIR_STEP_MEMBERS_MAX)           \
-	X("weir.v1.StepClose", "dropped", WEIR_STEP_MEMBERS_MAX)            \
-	X("weir.v1.TableStatus", "staleness", HISTOGRAM_BUCKETS)            \
-	X("weir.v1.ServerStatus", "partitions", WEIR_PARTITIONS_MAX)        \
-	X("weir.v1.ServerStatus", "tables", WEIR_TABLES_MAX)                \
-	X("weir.v1.PartitionStatus", "members", WEIR_REPLICAS_MAX)          \
-	X("weir.v1.CheckpointPollReply", "parts", WEIR_PARTITIONS_MAX)      \
-	X("weir.v1.CheckpointPart", "rows", WEIR_CHECKPOINT_CHAIN_MAX)      \
-	X("weir.v1.LedgerStatus", "workers", WEIR_WORKERS_MAX)              \
-	X("weir.v1.LedgerStatus", "tables", WEIR_TABLES_MAX)                \
-	X("weir.v1.LedgerStatus", "servers", WEIR_SERVERS_MAX)              \
-	X("weir.v1.LedgerStatus", "partition_server", WEIR_PARTITIONS_MAX)  \
-	X("weir.v1.LedgerStatus", "members", WEIR_REPLICAS_MAX)             \
-	X("weir.v1.HostsRecord", "hosts", WEIR_REPLICAS_MAX)                \
-	X("weir.v1.PartitionLayout", "in_sync", WEIR_REPLICAS_MAX)          \
-	X("weir.v1.PartitionLayout", "hosts", WEIR_REPLICAS_MAX)            \
-	X("weir.v1.LayoutReply", "servers", WEIR_SERVERS_MAX)               \
-	X("weir.v1.LayoutReply", "partitions", WEIR_PARTITIONS_MAX)         \
-	X("weir.v1.LayoutReply", "living", WEIR_SERVERS_MAX)                \
-	X("weir.v1.PlaceRequest", "hosts", WEIR_REPLICAS_MAX)               \
-	X("weir.v1.ServerRecord", "address", WEIR_ADDRESS_BYTES_MAX - 1)    \
-	X("weir.v1.NextRecord", "checkpoint", WEIR_CHECKPOINT_NAME_BYTES_MAX - 1) \
-	X("weir.v1.NextRecord", "why", WEIR_REWIND_WHY_BYTES_MAX - 1)       \
+#define WIRE_LIMIT_MAP(X)                                                        \
+	X("weir.v1.Table", "name", WEIR_TABLE_NAME_BYTES_MAX - 1)                    \
+	X("weir.v1.Table", "segments", WEIR_TABLE_SEGMENTS_MAX)                      \
+	X("weir.v1.Dataset", "description", WEIR_PATH_BYTES_MAX)                     \
+	X("weir.v1.PartitionMap", "servers", WEIR_SERVERS_MAX)                       \
+	X("weir.v1.PartitionMap", "server", WEIR_PARTITIONS_MAX)                     \
+	X("weir.v1.PartitionMap", "epoch", WEIR_PARTITIONS_MAX)                      \
+	X("weir.v1.PartitionMap", "in_sync", WEIR_PARTITIONS_MAX)                    \
+	X("weir.v1.InSync", "server", WEIR_REPLICAS_MAX)                             \
+	X("weir.v1.JoinReply", "tables", WEIR_TABLES_MAX)                            \
+	X("weir.v1.JoinReply", "boots", WEIR_SERVERS_MAX)                            \
+	X("weir.v1.ProgressRequest", "boots", WEIR_SERVERS_MAX)                      \
+	X("weir.v1.PartTotals", "count", WEIR_PARTITIONS_MAX)                        \
+	X("weir.v1.PartTotals", "fingerprint", WEIR_PARTITIONS_MAX)                  \
+	X("weir.v1.LedgerStateReply", "data", WEIR_LEDGER_PIECE_BYTES)               \
+	X("weir.v1.StepClose", "included", WEIR_STEP_MEMBERS_MAX)                    \
+	X("weir.v1.StepClose", "dropped", WEIR_STEP_MEMBERS_MAX)                     \
+	X("weir.v1.TableStatus", "staleness", HISTOGRAM_BUCKETS)                     \
+	X("weir.v1.ServerStatus", "partitions", WEIR_PARTITIONS_MAX)                 \
+	X("weir.v1.ServerStatus", "tables", WEIR_TABLES_MAX)                         \
+	X("weir.v1.PartitionStatus", "members", WEIR_REPLICAS_MAX)                   \
+	X("weir.v1.CheckpointPollReply", "parts", WEIR_PARTITIONS_MAX)               \
+	X("weir.v1.CheckpointPart", "rows", WEIR_CHECKPOINT_CHAIN_MAX)               \
+	X("weir.v1.LedgerStatus", "workers", WEIR_WORKERS_MAX)                       \
+	X("weir.v1.LedgerStatus", "tables", WEIR_TABLES_MAX)                         \
+	X("weir.v1.LedgerStatus", "servers", WEIR_SERVERS_MAX)                       \
+	X("weir.v1.LedgerStatus", "partition_server", WEIR_PARTITIONS_MAX)           \
+	X("weir.v1.LedgerStatus", "members", WEIR_REPLICAS_MAX)                      \
+	X("weir.v1.HostsRecord", "hosts", WEIR_REPLICAS_MAX)                         \
+	X("weir.v1.PartitionLayout", "in_sync", WEIR_REPLICAS_MAX)                   \
+	X("weir.v1.PartitionLayout", "hosts", WEIR_REPLICAS_MAX)                     \
+	X("weir.v1.LayoutReply", "servers", WEIR_SERVERS_MAX)                        \
+	X("weir.v1.LayoutReply", "partitions", WEIR_PARTITIONS_MAX)                  \
+	X("weir.v1.LayoutReply", "living", WEIR_SERVERS_MAX)                         \
+	X("weir.v1.PlaceRequest", "hosts", WEIR_REPLICAS_MAX)                        \
+	X("weir.v1.ServerRecord", "address", WEIR_ADDRESS_BYTES_MAX - 1)             \
+	X("weir.v1.NextRecord", "checkpoint", WEIR_CHECKPOINT_NAME_BYTES_MAX - 1)    \
+	X("weir.v1.NextRecord", "why", WEIR_REWIND_WHY_BYTES_MAX - 1)                \
 	X("weir.v1.RewindRequest", "checkpoint", WEIR_CHECKPOINT_NAME_BYTES_MAX - 1) \
-	X("weir.v1.RewindReply", "checkpoint", WEIR_CHECKPOINT_NAME_BYTES_MAX - 1) \
-	X("etcdserverpb.KeyValue", "value", WEIR_COORD_VALUE_BYTES_MAX)     \
-	X("etcdserverpb.RangeResponse", "kvs", WEIR_COORD_READ_RECORDS_MAX) \
+	X("weir.v1.RewindReply", "checkpoint", WEIR_CHECKPOINT_NAME_BYTES_MAX - 1)   \
+	X("etcdserverpb.KeyValue", "value", WEIR_COORD_VALUE_BYTES_MAX)              \
+	X("etcdserverpb.RangeResponse", "kvs", WEIR_COORD_READ_RECORDS_MAX)          \
 	X("etcdserverpb.WatchResponse", "events", WEIR_COORD_READ_RECORDS_MAX)
 
 #define STRING_BYTES_DEFAULT WEIR_ERROR_TEXT_BYTES

@@ -16,8 +16,10 @@ void authority_prefix(const uint8_t uuid[16], uint64_t generation, char out[WEIR
 	snprintf(out, WEIR_COORD_KEY_BYTES_MAX, "/weir/%s/%llu/", job, (unsigned long long)generation);
 }
 
-static const char *const kinds[AUTHORITY_KINDS] = {
-    [AUTHORITY_PARTITION] = "partition/", [AUTHORITY_HOSTS] = "hosts/", [AUTHORITY_SERVER] = "server/", [AUTHORITY_NEXT] = "next"};
+static const char *const kinds[AUTHORITY_KINDS] = {[AUTHORITY_PARTITION] = "partition/",
+                                                   [AUTHORITY_HOSTS] = "hosts/",
+                                                   [AUTHORITY_SERVER] = "server/",
+                                                   [AUTHORITY_NEXT] = "next"};
 
 void authority_key(const char *prefix, enum authority_kind kind, uint16_t id, char out[WEIR_COORD_KEY_BYTES_MAX])
 {

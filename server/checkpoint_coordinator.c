@@ -16,15 +16,15 @@
 #include "server_internal.h"
 #include "state.pb-c.h"
 
-#define LOOK_MS            500u  /* between two looks at how far the job is, with every_steps */
-#define BEGIN_TIMEOUT_MS   2000u /* of one server */
-#define BEGIN_PATIENCE_MS  2000u /* for a closed step to be applied everywhere */
-#define BEGIN_RETRY_MS     5u
-#define COMMIT_PATIENCE_MS 2000u /* for what the ledger has decided to be committed */
-#define POLL_MS            100u
-#define CANCEL_TIMEOUT_MS  500u /* of one server; one that does not hear of it writes to its end, for nothing */
-#define TRIES              5u   /* of one checkpoint, while servers die and partitions move, */
-#define TRY_AGAIN_MS       1000u
+#define LOOK_MS             500u  /* between two looks at how far the job is, with every_steps */
+#define BEGIN_TIMEOUT_MS    2000u /* of one server */
+#define BEGIN_PATIENCE_MS   2000u /* for a closed step to be applied everywhere */
+#define BEGIN_RETRY_MS      5u
+#define COMMIT_PATIENCE_MS  2000u /* for what the ledger has decided to be committed */
+#define POLL_MS             100u
+#define CANCEL_TIMEOUT_MS   500u /* of one server; one that does not hear of it writes to its end, for nothing */
+#define TRIES               5u   /* of one checkpoint, while servers die and partitions move, */
+#define TRY_AGAIN_MS        1000u
 #define REPLICATED_KEEP_MIN 2u
 
 struct ended { /* the last checkpoint that ended */

@@ -424,12 +424,12 @@ struct kin {
 
 static bool is_kin(const struct kin *k, const struct checkpoint_manifest *m)
 {
-	return k->job ? strcmp(m->job, k->job) == 0
-	              : memcmp(m->uuid, k->uuid, sizeof m->uuid) == 0 && m->generation <= k->generation;
+	return k->job ? strcmp(m->job, k->job) == 0 : memcmp(m->uuid, k->uuid, sizeof m->uuid) == 0 && m->generation <= k->generation;
 }
 
 /* *name stays "" when there is none. A manifest that cannot be read may be the one: it is an error. */
-static weir_status find_last(struct blob_store *s, const struct kin *k, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX], weir_error *err)
+static weir_status find_last(struct blob_store *s, const struct kin *k, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX],
+                             weir_error *err)
 {
 	struct names n;
 	weir_status status = list_names(s, &n, err);

@@ -423,8 +423,9 @@ static weir_status move_aside(struct disk *disk, const char *path, const char *a
 		return weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX, aside);
 	(void)disk->ops->list(disk, aside, note_any, &any, &ignored);
 	if (any)
-		return weir_fail(err, WEIR_E_EXISTS, "%s is of an earlier generation of the job, and %s is there already: move one of them away",
-		                 path, aside);
+		return weir_fail(err, WEIR_E_EXISTS,
+		                 "%s is of an earlier generation of the job, and %s is there already: move one of them away", path,
+		                 aside);
 	weir_status status = disk->ops->make_dirs(disk, parents, err);
 	return status ? status : disk->ops->rename(disk, path, aside, err);
 }

@@ -273,7 +273,7 @@ struct parts {
 	uint32_t partition_server[WEIR_PARTITIONS_MAX];
 	char place[WEIR_PATH_BYTES_MAX + 32]; /* of checkpoints */
 	char folder[WEIR_PATH_BYTES_MAX + 32];
-	struct rpc_loop *session; /* while it looks whether the job has gone back */
+	struct rpc_loop *session;  /* while it looks whether the job has gone back */
 	struct rewind_record last; /* by which this generation was begun; its generation is 0: the job has not gone back */
 	atomic_bool succeeded;     /* another generation follows */
 };
@@ -350,7 +350,8 @@ static weir_status set_aside(struct parts *p, const struct arguments *a, const c
 		char suffix[16] = "";
 		if (i > 1)
 			snprintf(suffix, sizeof suffix, "-%u", i);
-		snprintf(aside, sizeof aside, "%s/before-g%llu%s/server-%u", job->run_dir, (unsigned long long)a->generation, suffix, a->index);
+		snprintf(aside, sizeof aside, "%s/before-g%llu%s/server-%u", job->run_dir, (unsigned long long)a->generation, suffix,
+		         a->index);
 		status = folder_set_aside(disk_system(), p->folder, aside, name, &who, &done, err);
 	}
 	if (done)

@@ -29,7 +29,7 @@ struct rewind {
 	pthread_cond_t wake;
 	/* Guarded by lock. */
 	bool ending;
-	bool lost;                          /* by itself, then: */
+	bool lost;                           /* by itself, then: */
 	char why[WEIR_REWIND_WHY_BYTES_MAX]; /* what was lost first; "": nothing yet */
 	struct asked *asked;
 	bool put_done;
@@ -43,8 +43,8 @@ static weir_status check_named(const struct rewind *r, const struct checkpoint_m
 	if (memcmp(m->uuid, o->uuid, sizeof m->uuid) != 0)
 		return weir_fail(err, WEIR_E_INVALID, "checkpoint %s is of another run of job %s", m->name, m->job);
 	if (m->generation > o->generation)
-		return weir_fail(err, WEIR_E_INVALID, "checkpoint %s is of generation %" PRIu64 ", the job is in generation %" PRIu64, m->name,
-		                 m->generation, o->generation);
+		return weir_fail(err, WEIR_E_INVALID, "checkpoint %s is of generation %" PRIu64 ", the job is in generation %" PRIu64,
+		                 m->name, m->generation, o->generation);
 	if (m->partitions_count != o->partitions)
 		return weir_fail(err, WEIR_E_INVALID, "checkpoint %s has %u partitions, the job has %u", m->name, m->partitions_count,
 		                 o->partitions);
@@ -221,8 +221,8 @@ void rewind_told(struct rewind *r, const struct rewind_record *next)
 	const struct server_options *o = &r->server->options;
 	if (atomic_exchange(&r->told, true))
 		return;
-	LOG_AT(o->logger, LOG_WARN, "job goes back", "checkpoint=%s batches=%" PRIu64 " generation=%" PRIu64 " why=\"%s\"", next->checkpoint,
-	       next->step, next->generation, next->why);
+	LOG_AT(o->logger, LOG_WARN, "job goes back", "checkpoint=%s batches=%" PRIu64 " generation=%" PRIu64 " why=\"%s\"",
+	       next->checkpoint, next->step, next->generation, next->why);
 	if (o->succeeded)
 		o->succeeded(o->succeeded_arg, next);
 }
@@ -242,16 +242,16 @@ static weir_status read_request(const struct server *s, const struct message *re
 	if (!status)
 		status = server_check_job(s, q->job->uuid.data, q->job->uuid.len, q->job->generation, err);
 	if (status == WEIR_E_GENERATION && s->rewound.generation == q->job->generation + 1)
-		status = weir_fail(err, WEIR_E_EXISTS, "the job has gone back already: to checkpoint %s, because %s", s->rewound.checkpoint,
-		                   s->rewound.why);
+		status = weir_fail(err, WEIR_E_EXISTS, "the job has gone back already: to checkpoint %s, because %s",
+		                   s->rewound.checkpoint, s->rewound.why);
 	if (!status && !s->rewind)
-		status = weir_fail(err, WEIR_E_UNSUPPORTED,
-		                   "%s: partitions of this job have one copy each: stop it, then `weir restore` and `weir train --resume`",
-		                   s->name);
+		status = weir_fail(
+		    err, WEIR_E_UNSUPPORTED,
+		    "%s: partitions of this job have one copy each: stop it, then `weir restore` and `weir train --resume`", s->name);
 	if (!status && !(*out = calloc(1, sizeof **out)))
 		status = weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	if (!status)
-		snprintf((*out)->from, sizeof (*out)->from, "%s", q->checkpoint);
+		snprintf((*out)->from, sizeof(*out)->from, "%s", q->checkpoint);
 	wire_free(m);
 	return status;
 }

@@ -102,7 +102,8 @@ static bool pause_and_go_on(struct follow *f)
 	const struct timespec pause = {.tv_nsec = POLL_MS * 1000000l};
 	if (!f->late && now_ms() - f->begun_ms >= LATE_MS) {
 		f->late = true;
-		LOG_AT(o->logger, LOG_WARN, "waiting", "cluster.coord %s does not answer yet: start it, or correct the address", o->coordinator);
+		LOG_AT(o->logger, LOG_WARN, "waiting", "cluster.coord %s does not answer yet: start it, or correct the address",
+		       o->coordinator);
 	}
 	nanosleep(&pause, NULL);
 	return !o->asked_to_end(o->arg);
@@ -122,7 +123,8 @@ static weir_status try_read(struct follow *f, weir_error *err)
 	poster_post(&o->session, read_next, f);
 	wait_for_read(f);
 	coord_close(f->coord);
-	return f->status == WEIR_OK || f->status == WEIR_E_UNAVAILABLE ? WEIR_OK : weir_fail(err, f->status, "%s: %s", f->key, f->err.text);
+	return f->status == WEIR_OK || f->status == WEIR_E_UNAVAILABLE ? WEIR_OK
+	                                                               : weir_fail(err, f->status, "%s: %s", f->key, f->err.text);
 }
 
 /* What follows a generation, once there is an answer. */
@@ -150,7 +152,8 @@ static weir_status check_told(struct follow *f, struct rewind_record *last, weir
 		return status;
 	if (o->restore && *o->restore && strcmp(o->restore, f->record.checkpoint) != 0)
 		return weir_fail(err, WEIR_E_STATE,
-		                 "generation %" PRIu64 " of the job began with checkpoint %s (%s), and this server is told to begin it with %s: "
+		                 "generation %" PRIu64
+		                 " of the job began with checkpoint %s (%s), and this server is told to begin it with %s: "
 		                 "give it a higher generation, or `weir restore` again",
 		                 o->generation, f->record.checkpoint, f->record.why, o->restore);
 	*last = f->record;

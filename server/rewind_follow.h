@@ -24,6 +24,7 @@ struct rewind_follow_options {
 
 /* Waits until the coordinator has answered, and says that it waits. *last: what the last generation was begun by; its generation is 0 where the job has not gone back.
  * E_CANCELLED: asked to end. E_STATE: the generation was begun from another checkpoint than `restore`. E_CORRUPT, E_VERSION: a record that is not understood. */
-weir_status rewind_follow(const struct rewind_follow_options *options, struct rewind_record *last, weir_error *err) WEIR_MUST_CHECK;
+weir_status rewind_follow(const struct rewind_follow_options *options, struct rewind_record *last,
+                          weir_error *err) WEIR_MUST_CHECK;
 
 #endif

@@ -141,8 +141,8 @@ static void fetch(void *subject, const struct replica_message *offer)
 static void lost(void *subject)
 {
 	const struct role *r = subject;
-	LOG_AT(r->server->options.logger, LOG_ERROR, "partition lost", "partition=%u no replica is left that has all that was acknowledged",
-	       partition_id(r->partition));
+	LOG_AT(r->server->options.logger, LOG_ERROR, "partition lost",
+	       "partition=%u no replica is left that has all that was acknowledged", partition_id(r->partition));
 	rewind_lost(r->server->rewind, (uint16_t)partition_id(r->partition));
 }
 

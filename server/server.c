@@ -480,8 +480,8 @@ weir_status server_check_job(const struct server *s, const uint8_t *uuid, size_t
 		                 uuid_bytes > 3 ? uuid[3] : 0u, s->name, o->uuid[0], o->uuid[1], o->uuid[2], o->uuid[3]);
 	if (generation != o->generation)
 		return weir_fail(err, generation > o->generation ? WEIR_E_UNAVAILABLE : WEIR_E_GENERATION,
-		                 "from generation %llu, %s serves generation %llu",
-		                 (unsigned long long)generation, s->name, (unsigned long long)o->generation);
+		                 "from generation %llu, %s serves generation %llu", (unsigned long long)generation, s->name,
+		                 (unsigned long long)o->generation);
 	return WEIR_OK;
 }
 

@@ -61,8 +61,9 @@ struct server_options {
 	const char *listen; /* rpc_server_start's address */
 	uint8_t uuid[16];
 	uint64_t generation;
-	uint64_t boot;                 /* drawn at random for this start; who asks for the status is told, and boot.c */
-	uint32_t index, servers;       /* the job began with so many, on which placement.h puts partitions; one with a higher index was added, and has none at first */
+	uint64_t boot; /* drawn at random for this start; who asks for the status is told, and boot.c */
+	uint32_t index,
+	    servers; /* the job began with so many, on which placement.h puts partitions; one with a higher index was added, and has none at first */
 	uint32_t partitions;           /* of the job */
 	uint32_t replicas;             /* of each partition, on as many servers; 0: 1 */
 	uint64_t catch_up_bytes_per_s; /* of snapshots sent to replicas, of all together; 0: no limit */
@@ -79,7 +80,8 @@ struct server_options {
 	const struct checkpoint_options *checkpoint;   /* NULL: none can be taken; copied */
 	const char *
 	    restore; /* the checkpoint that this generation begins with; NULL or "": from nothing. A folder that was filled already goes on from there */
-	const struct rewind_record *rewound; /* by which the job went back to `restore`, by itself or on command; NULL: it did not. Copied */
+	const struct rewind_record
+	    *rewound; /* by which the job went back to `restore`, by itself or on command; NULL: it did not. Copied */
 	/* The job goes back to a checkpoint, under another generation (rewind.h): what this server does counts no more, and it should end at once, as it stands. On one of its
 	 * threads, once. May be NULL. */
 	void (*succeeded)(void *arg, const struct rewind_record *next);

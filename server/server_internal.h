@@ -39,30 +39,30 @@ struct executor {
 struct server {
 	struct server_options options; /* its pointers to strings and ledger options are not kept */
 	char name[WEIR_NAME_BYTES_MAX];
-	struct executor *executors;    /* (options.executors) */
-	struct rpc_loop **loops;       /* (options.executors) */
+	struct executor *executors; /* (options.executors) */
+	struct rpc_loop **loops;    /* (options.executors) */
 	/* (options.partitions) NULL: not here. They come while the server runs, on their executor's loop, and stay until it ends, if empty. */
 	struct partition *_Atomic *partitions;
-	struct roles *roles;           /* of the partitions */
-	struct partition_map *map;     /* what clients are told */
+	struct roles *roles;       /* of the partitions */
+	struct partition_map *map; /* what clients are told */
 	struct rpc_server *listener;
-	uint64_t begun;                             /* index that partitions and ledger began with: a checkpoint's, or 0 */
-	struct ledger *ledger;                      /* its loop's; NULL: neither it nor a replica of it is here */
-	struct rpc_loop *ledger_loop;               /* the same, for any thread */
-	bool ledger_held;                           /* this and the next ones up to ledger_log: the ledger's loop */
-	struct forwarded *held, **held_last;        /* requests that came while it was, or was paused */
-	bool ledger_paused, ledger_left;            /* it is being handed over; nobody is served any more */
-	struct ledger_snapshot *ledger_snapshot;    /* the same */
-	struct replication *ledger_replication;     /* NULL: the ledger has one copy; set by the start */
-	struct standing standing;                   /* empty: what a restart loses, no replica elsewhere has either */
-	struct heart_loop *heart;                   /* NULL: no other server has a replica of what is here */
-	struct durable *durable;                    /* NULL: the log is in memory */
-	struct ledger_log *ledger_log;              /* NULL: the ledger has one copy, in memory */
-	struct message *ledger_began;               /* what it was recovered from, on its way to its log; NULL: nothing */
-	struct cold *cold;                          /* NULL: every row is in memory */
-	struct checkpoint_takes *takes;             /* NULL: no checkpoints */
-	struct checkpoint_coordinator *coordinator; /* on the ledger's host */
-	struct rewind *rewind;                      /* NULL: partitions have one copy */
+	uint64_t begun;                                /* index that partitions and ledger began with: a checkpoint's, or 0 */
+	struct ledger *ledger;                         /* its loop's; NULL: neither it nor a replica of it is here */
+	struct rpc_loop *ledger_loop;                  /* the same, for any thread */
+	bool ledger_held;                              /* this and the next ones up to ledger_log: the ledger's loop */
+	struct forwarded *held, **held_last;           /* requests that came while it was, or was paused */
+	bool ledger_paused, ledger_left;               /* it is being handed over; nobody is served any more */
+	struct ledger_snapshot *ledger_snapshot;       /* the same */
+	struct replication *ledger_replication;        /* NULL: the ledger has one copy; set by the start */
+	struct standing standing;                      /* empty: what a restart loses, no replica elsewhere has either */
+	struct heart_loop *heart;                      /* NULL: no other server has a replica of what is here */
+	struct durable *durable;                       /* NULL: the log is in memory */
+	struct ledger_log *ledger_log;                 /* NULL: the ledger has one copy, in memory */
+	struct message *ledger_began;                  /* what it was recovered from, on its way to its log; NULL: nothing */
+	struct cold *cold;                             /* NULL: every row is in memory */
+	struct checkpoint_takes *takes;                /* NULL: no checkpoints */
+	struct checkpoint_coordinator *coordinator;    /* on the ledger's host */
+	struct rewind *rewind;                         /* NULL: partitions have one copy */
 	char restored[WEIR_CHECKPOINT_NAME_BYTES_MAX]; /* options.restore, or "" */
 	struct rewind_record rewound;                  /* options.rewound; its generation is 0: NULL */
 	int64_t started_ms;

@@ -11,7 +11,7 @@ struct cluster_options {
 	uint32_t servers, partitions, lease_ms, passes, executors, allow_skip; /* 0: 2, 8, 60000, 1, 1, 0 */
 	const struct checkpoint_options *checkpoint;                           /* server_options' */
 	const char *restore;
-	const struct rewind_record *rewound;                                   /* the same, and the next two */
+	const struct rewind_record *rewound; /* the same, and the next two */
 	void (*succeeded)(void *arg, const struct rewind_record *next);
 	void *succeeded_arg;
 	uint64_t generation; /* 0: 1 */

@@ -316,11 +316,10 @@ static void keys_of_others_are_told_apart(void **state)
 	assert_true(kind == AUTHORITY_SERVER && id == 255);
 	assert_true(authority_key_read("/a/", "/a/next", 64, &kind, &id));
 	assert_true(kind == AUTHORITY_NEXT && id == 0);
-	static const char *const others[] = {"/a/partition/64",  "/a/partition/065", "/a/partition/",   "/a/partition/x",
-	                                     "/a/partition/1x",  "/b/partition/1",   "/a/partition/-1", "/a/partition/65536",
-	                                     "/a/partition/ 1",  "/a/hosts/64",      "/a/server/256",   "/a/",
-	                                     "/a/partition/1/2", "/a/partitions/1",  "/a/generation",
-	                                     "/a/next/",         "/a/next0",         "/a/next/1"};
+	static const char *const others[] = {
+	    "/a/partition/64",  "/a/partition/065",   "/a/partition/",   "/a/partition/x", "/a/partition/1x", "/b/partition/1",
+	    "/a/partition/-1",  "/a/partition/65536", "/a/partition/ 1", "/a/hosts/64",    "/a/server/256",   "/a/",
+	    "/a/partition/1/2", "/a/partitions/1",    "/a/generation",   "/a/next/",       "/a/next0",        "/a/next/1"};
 	for (uint32_t i = 0; i < sizeof others / sizeof *others; i++)
 		assert_false(authority_key_read("/a/", others[i], 64, &kind, &id));
 }
@@ -630,7 +629,8 @@ static bool same_next(const struct rewind_record *a, const struct rewind_record 
 static void the_next_generation_is_these_bytes(void **state)
 {
 	(void)state;
-	static const uint8_t uuid[16] = {0xab}, bytes[] = {0x08, 1, 0x10, 8, 0x1a, 2, 'c', 'k', 0x20, 0xac, 2, 0x2a, 4, 'l', 'o', 's', 't'},
+	static const uint8_t uuid[16] = {0xab},
+	                     bytes[] = {0x08, 1, 0x10, 8, 0x1a, 2, 'c', 'k', 0x20, 0xac, 2, 0x2a, 4, 'l', 'o', 's', 't'},
 	                     newer[] = {0x08, 2, 0x10, 8, 0x1a, 2, 'c', 'k'}, nothing[] = {0x08, 1, 0x10, 8};
 	char prefix[WEIR_COORD_KEY_BYTES_MAX], key[WEIR_COORD_KEY_BYTES_MAX];
 	const struct rewind_record r = next_of(8, "ck");
@@ -645,7 +645,8 @@ static void the_next_generation_is_these_bytes(void **state)
 	message_release(m);
 	CHECK_OK(authority_unpack_next(bytes, sizeof bytes, 7, &read, &err), err);
 	assert_true(same_next(&read, &r));
-	assert_int_equal(authority_unpack_next(bytes, sizeof bytes, 8, &read, &err), WEIR_E_CORRUPT); /* it follows none that is as high */
+	assert_int_equal(authority_unpack_next(bytes, sizeof bytes, 8, &read, &err),
+	                 WEIR_E_CORRUPT); /* it follows none that is as high */
 	assert_int_equal(authority_unpack_next(nothing, sizeof nothing, 7, &read, &err), WEIR_E_CORRUPT);
 	CHECK_CONTAINS(err.text, "generation 8 cannot follow generation 7");
 	assert_int_equal(authority_unpack_next(newer, sizeof newer, 7, &read, &err), WEIR_E_VERSION);
@@ -660,8 +661,7 @@ static void note_succession(struct authority_succession *x)
 static void say_next(struct server *s, struct authority_succession *x, const struct rewind_record *r, bool *done)
 {
 	*done = false;
-	*x = (struct authority_succession){
-	    .record = *r, .poster = task_queue_poster(s->loop), .done = note_succession, .arg = done};
+	*x = (struct authority_succession){.record = *r, .poster = task_queue_poster(s->loop), .done = note_succession, .arg = done};
 	authority_succeed(s->authority, x);
 }
 

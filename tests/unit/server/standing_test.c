@@ -294,7 +294,8 @@ static void what_cannot_be_written_is_named(void **state)
 
 /* --- Going back */
 
-static weir_status set_aside(const struct standing_options *o, const char *aside, uint64_t generation, bool *done, weir_error *err)
+static weir_status set_aside(const struct standing_options *o, const char *aside, uint64_t generation, bool *done,
+                             weir_error *err)
 {
 	struct folder_identity who = o->who;
 	who.generation = generation;
