@@ -1,6 +1,7 @@
 /* A job of whole numbers goes back to a checkpoint: because both replicas of its partitions have lost their logs, or because it is asked to, once. Who trained in the
  * generation before is told so; in the next one every batch counts once. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -164,11 +165,60 @@ static struct poster poster_of(const struct starter *s)
 	return (struct poster){.post = post_to_loop, .to = s->loop};
 }
 
+/* A session in memory, which is opened and closed on its own thread, behind one that is on the caller's, as with etcd. */
+struct session {
+	struct coord base, *real;
+	const struct starter *starter;
+	const struct coord_options *options;
+	weir_status status; /* of its opening */
+	weir_error *err;
+	_Atomic bool done;
+};
+
+static void run_there(struct session *x, void (*run)(void *session))
+{
+	atomic_store(&x->done, false);
+	rpc_loop_post(x->starter->loop, run, x);
+	while (!atomic_load(&x->done))
+		usleep(200);
+}
+
+static void open_there(void *session)
+{
+	struct session *x = session;
+	const struct poster poster = poster_of(x->starter);
+	x->status = coord_memory_open(&x->real, x->starter->scene->cluster.coordinator, &poster, x->options, x->err);
+	atomic_store(&x->done, true);
+}
+
+static void close_there(void *session)
+{
+	struct session *x = session;
+	coord_close(x->real);
+	atomic_store(&x->done, true);
+}
+
+static weir_status read_there(struct coord *c, const char *name, uint32_t timeout_ms, coord_done_fn done, void *arg,
+                              weir_error *err)
+{
+	return coord_read(((struct session *)c)->real, name, timeout_ms, done, arg, err);
+}
+
+static void close_session(struct coord *c)
+{
+	run_there((struct session *)c, close_there);
+	free(c);
+}
+
 static weir_status open_session(void *arg, struct coord **out, const struct coord_options *options, weir_error *err)
 {
-	const struct starter *s = arg;
-	const struct poster poster = poster_of(s);
-	return coord_memory_open(out, s->scene->cluster.coordinator, &poster, options, err);
+	static const struct coord_ops ops = {.read = read_there, .close = close_session};
+	struct session *x = calloc(1, sizeof *x);
+	assert_non_null(x);
+	*x = (struct session){.base.ops = &ops, .starter = arg, .options = options, .err = err};
+	run_there(x, open_there);
+	*out = &x->base;
+	return x->status;
 }
 
 static bool asked_to_end(void *arg)
