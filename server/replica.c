@@ -10,7 +10,6 @@ struct replica *replica_create(const struct replica_options *options, const stru
 	if (!r)
 		return NULL;
 	r->options = *options;
-	r->is_new = found->is_new && !options->alone;
 	r->epochs = found->epochs;
 	r->first = found->first ? found->first : 1;
 	r->last = found->last;
