@@ -10,12 +10,12 @@ struct replica *replica_create(const struct replica_options *options, const stru
 	if (!r)
 		return NULL;
 	r->options = *options;
+	r->begun = found->begun;
 	r->epochs = found->epochs;
 	r->first = found->first ? found->first : 1;
 	r->last = found->last;
 	r->durable = found->durable;
 	r->commit = found->applied;
-	r->begun = found->begun;
 	r->promised = epochs_now(&found->epochs) > found->promised ? epochs_now(&found->epochs) : found->promised;
 	r->promising = r->promised;
 	r->promised_to = r->established_by = r->moving_to = MEMBER_NONE;
