@@ -7,6 +7,7 @@
 
 #include "checkpoint_find.h"
 #include "clock.h"
+#include "doors.h"
 #include "job_checkpoint.h"
 #include "json.h"
 #include "live.h"
@@ -29,18 +30,15 @@ struct checkpoint_verb {
 
 /* --- Taking one */
 
-/* Where the ledger may be: with replicas on one of several servers. */
 struct asker {
 	struct rpc *rpc;
 	struct rpc_loop *loop;
-	struct rpc_channel *doors[WEIR_COPIES_MAX]; /* (count) */
-	uint32_t count, door;                       /* door: where it was last */
+	struct doors *doors;
 };
 
 static void asker_close(struct asker *a)
 {
-	for (uint32_t i = 0; i < a->count; i++)
-		rpc_channel_close(a->doors[i]);
+	doors_close(a->doors);
 	if (a->loop)
 		rpc_loop_destroy(a->loop);
 	if (a->rpc)
@@ -54,39 +52,12 @@ static weir_status asker_open(struct asker *a, const char *places, struct logger
 	if (!a->rpc)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for a transport");
 	a->loop = rpc_loop_create(a->rpc, "checkpoint", err);
-	weir_status s = a->loop ? WEIR_OK : err->status;
-	for (const char *at = places; *at && s == WEIR_OK && a->count < WEIR_COPIES_MAX; at += strspn(at, ",")) {
-		char address[WEIR_ADDRESS_BYTES_MAX];
-		const int bytes = (int)strcspn(at, ",");
-		snprintf(address, sizeof address, "%.*s", bytes, at);
-		s = rpc_channel_open(&a->doors[a->count], a->rpc, a->loop, address, err);
-		a->count += s == WEIR_OK;
-		at += bytes;
-	}
-	return s;
+	return a->loop ? doors_open(&a->doors, a->rpc, a->loop, places, err) : err->status;
 }
 
-static weir_status ask_door(const struct asker *a, bool start, Weir__V1__CheckpointReply **out, weir_error *err)
+static bool may_move(const struct asker *a)
 {
-	Weir__V1__CheckpointRequest q = WEIR__V1__CHECKPOINT_REQUEST__INIT;
-	ProtobufCMessage *m = NULL;
-	struct message *reply = NULL;
-	q.start = start;
-	struct message *request = wire_pack(&q.base);
-	if (!request)
-		return weir_fail(err, WEIR_E_MEMORY, "no memory for a request");
-	weir_status s = rpc_call_wait(a->doors[a->door], RPC_CHECKPOINT, request, WEIR_CONTROL_TIMEOUT_MS / a->count, &reply, err);
-	if (s == WEIR_OK)
-		s = wire_unpack(&weir__v1__checkpoint_reply__descriptor, reply, &m, err);
-	message_release(reply);
-	*out = (Weir__V1__CheckpointReply *)m;
-	return s;
-}
-
-/* Whether the ledger may be asked elsewhere, or later. */
-static bool may_be_elsewhere(const struct asker *a, weir_status s)
-{
-	return a->count > 1 && (s == WEIR_E_MOVED || s == WEIR_E_UNAVAILABLE || s == WEIR_E_TIMEOUT);
+	return doors_count(a->doors) > 1;
 }
 
 /* Until a server answers that has the ledger: where there are replicas, that may take until another one has taken it over. */
@@ -94,15 +65,19 @@ static weir_status ask(struct asker *a, bool start, Weir__V1__CheckpointReply **
 {
 	const struct clock *clock = clock_system();
 	const int64_t until_ms = clock_ms(clock) + WEIR_CONTROL_TIMEOUT_MS;
-	weir_status s = ask_door(a, start, out, err);
-	while (may_be_elsewhere(a, s) && clock_ms(clock) < until_ms) {
-		a->door = (a->door + 1) % a->count;
-		if (a->door == 0)
-			nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
+	Weir__V1__CheckpointRequest q = WEIR__V1__CHECKPOINT_REQUEST__INIT;
+	q.start = start;
+	for (;;) {
+		ProtobufCMessage *m;
+		const weir_status s = doors_ask(a->doors, RPC_CHECKPOINT, &q.base, WEIR_CONTROL_TIMEOUT_MS,
+		                                &weir__v1__checkpoint_reply__descriptor, &m, err);
+		*out = (Weir__V1__CheckpointReply *)m;
+		const bool passes = s == WEIR_E_MOVED || s == WEIR_E_UNAVAILABLE || s == WEIR_E_TIMEOUT;
+		if (!passes || !may_move(a) || clock_ms(clock) >= until_ms)
+			return s;
 		*err = (weir_error){0};
-		s = ask_door(a, start, out, err);
+		nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
 	}
-	return s;
 }
 
 static bool has_ended(const Weir__V1__CheckpointReply *r, uint64_t sequence)
@@ -115,15 +90,15 @@ static weir_status take(struct asker *a, Weir__V1__CheckpointReply **last, weir_
 {
 	weir_status s = ask(a, true, last, err);
 	const uint64_t sequence = s == WEIR_OK ? (*last)->sequence : 0;
-	const uint32_t door = a->door;
+	const uint32_t door = s == WEIR_OK ? doors_at(a->doors) : 0;
 	while (s == WEIR_OK && !has_ended(*last, sequence)) {
 		nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
 		wire_free(&(*last)->base);
 		*last = NULL;
 		s = ask(a, false, last, err);
-		if (s == WEIR_OK && (a->door != door || (*last)->sequence < sequence)) /* each server counts its own, from 0 */
+		if (s == WEIR_OK && (doors_at(a->doors) != door || (*last)->sequence < sequence)) /* each server counts its own, from 0 */
 			return weir_fail(err, WEIR_E_MOVED, "the checkpoint was given up: %s meanwhile; ask for another one",
-			                 a->count > 1 ? "another server has the ledger" : "server 0 was started again");
+			                 may_move(a) ? "another server has the ledger" : "server 0 was started again");
 	}
 	if (s == WEIR_OK && (*last)->outcome->code)
 		s = weir_fail(err, (weir_status)(*last)->outcome->code, "the checkpoint failed: %s", (*last)->outcome->text);
@@ -134,7 +109,7 @@ static weir_status take(struct asker *a, Weir__V1__CheckpointReply **last, weir_
 static weir_status take_anywhere(struct asker *a, Weir__V1__CheckpointReply **last, weir_error *err)
 {
 	weir_status s = take(a, last, err);
-	for (uint32_t moves = 0; a->count > 1 && s == WEIR_E_MOVED && moves < MOVES_MAX; moves++) {
+	for (uint32_t moves = 0; may_move(a) && s == WEIR_E_MOVED && moves < MOVES_MAX; moves++) {
 		if (*last)
 			wire_free(&(*last)->base);
 		*last = NULL;

@@ -1,4 +1,4 @@
-/* weir drain: a server gives away all its partitions, so that it can be stopped for good. */
+/* weir drain: a server gives away all its partitions, and the ledger, so that it can be stopped for good. */
 #include "layout_verb.h"
 #include "verbs.h"
 

@@ -61,6 +61,12 @@ weir_status launch_choose_addresses(struct train *t, weir_error *err)
 	return WEIR_OK;
 }
 
+/* So many servers, the first ones, may have the ledger. */
+static uint32_t places_count(const struct job *job)
+{
+	return job->cluster.replicas > 1 ? job->cluster.servers : 1;
+}
+
 /* Adds an address to "A,B". */
 static void add_place(char out[LEDGER_PLACES_BYTES], const char *address)
 {
@@ -76,7 +82,7 @@ static bool places_by_listen(const struct job *job, char out[LEDGER_PLACES_BYTES
 	out[0] = '\0';
 	if (strcmp(job->cluster.listen, "auto") == 0 || split_listen(job->cluster.listen, host, sizeof host, &port, err) || port == 0)
 		return false;
-	for (uint32_t i = 0; i < job->cluster.replicas; i++) {
+	for (uint32_t i = 0; i < places_count(job); i++) {
 		snprintf(address, sizeof address, "%s:%u", host, port + i);
 		add_place(out, address);
 	}
@@ -95,7 +101,7 @@ weir_status launch_find_ledger(const struct job *job, const char *at, char out[L
 	}
 	if (job->cluster.servers_at_count > 0) {
 		out[0] = '\0';
-		for (uint32_t i = 0; i < job->cluster.replicas; i++)
+		for (uint32_t i = 0; i < places_count(job); i++)
 			add_place(out, job->cluster.servers_at[i]);
 		return WEIR_OK;
 	}
@@ -211,7 +217,7 @@ weir_status launch_servers(struct train *t, weir_error *err)
 	if (s != WEIR_OK)
 		return s;
 	char places[LEDGER_PLACES_BYTES] = "";
-	for (uint32_t i = 0; i < t->job->cluster.replicas; i++)
+	for (uint32_t i = 0; i < places_count(t->job); i++)
 		add_place(places, t->addresses[i]);
 	ledger_file(t->job, path);
 	return disk_write_file(disk_system(), path, places, strlen(places), err);

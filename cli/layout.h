@@ -1,4 +1,4 @@
-/* How the partitions of a running job lie on its servers, and changes of that: what `weir move`, `weir drain` and `weir rebalance` have in common. Plans
+/* How the partitions of a running job, and its ledger, lie on its servers, and changes of that: what `weir move`, `weir drain` and `weir rebalance` have in common. Plans
  * are functions of a layout; carrying one out is asking the servers for it (weir.proto, Place) and waiting until it is so. */
 #ifndef WEIR_LAYOUT_H
 #define WEIR_LAYOUT_H
@@ -7,7 +7,9 @@
 #include "rewind_record.h"
 #include "weir/status.h"
 
-#define LAYOUT_AT_ONCE 4u /* partitions that are on the move together */
+#define LAYOUT_AT_ONCE    4u      /* partitions that are on the move together */
+#define LAYOUT_LEDGER     0xffffu /* in the place of a partition's number, as in weir.proto: the ledger */
+#define LAYOUT_NAME_BYTES 24u
 
 struct layout_partition {
 	uint16_t primary; /* MEMBER_NONE: there is none now */
@@ -19,7 +21,10 @@ struct layout {
 	uint32_t replicas, servers_count, partitions_count;
 	bool lives[WEIR_SERVERS_MAX];                            /* (servers_count) */
 	struct layout_partition partitions[WEIR_PARTITIONS_MAX]; /* (partitions_count) */
+	struct layout_partition ledger;                          /* without hosts: the job has none */
 };
+const struct layout_partition *layout_get(const struct layout *l, uint32_t partition);
+const char *layout_name(uint32_t partition, char out[LAYOUT_NAME_BYTES]); /* "partition 7", "the ledger"; out */
 
 /* What a partition is to become: on these servers, of which that one is primary. */
 struct layout_goal {
@@ -29,7 +34,7 @@ struct layout_goal {
 };
 struct layout_plan {
 	uint32_t count;
-	struct layout_goal goals[WEIR_PARTITIONS_MAX]; /* (count), each of another partition */
+	struct layout_goal goals[WEIR_PARTITIONS_MAX + 1]; /* (count), each of another partition; the ledger is last */
 };
 
 bool layout_is_reached(const struct layout *l, const struct layout_goal *g);
@@ -38,9 +43,9 @@ bool layout_is_reached(const struct layout *l, const struct layout_goal *g);
 /* `to` becomes primary; if it has no replica, in the place of the present one. E_NOT_FOUND: no such partition or server. */
 weir_status layout_plan_move(struct layout_plan *out, const struct layout *l, uint32_t partition, uint32_t to,
                              weir_error *err) WEIR_MUST_CHECK;
-/* Nothing is left on the server: every other one takes a share. E_STATE: too few servers are left for the job's replicas. */
+/* Nothing is left on the server, the ledger neither: every other one takes a share. E_STATE: too few servers are left for the job's replicas. */
 weir_status layout_plan_drain(struct layout_plan *out, const struct layout *l, uint32_t server, weir_error *err) WEIR_MUST_CHECK;
-/* As few moves as give every server that lives its share of the replicas, and of the primaries. */
+/* As few moves as give every server that lives its share of the replicas, and of the primaries. The ledger, which is no load, stays but for those of its hosts that do not live. */
 weir_status layout_plan_rebalance(struct layout_plan *out, const struct layout *l, weir_error *err) WEIR_MUST_CHECK;
 
 /* --- Asking. Any server of the job knows, and carries changes to the coordinator; where the one asked does not answer, the others that were heard of are. */

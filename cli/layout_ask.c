@@ -119,6 +119,9 @@ static weir_status read_layout(struct layout_asker *a, const Weir__V1__LayoutRep
 			out->lives[r->living[i]] = true;
 	for (uint32_t p = 0; p < out->partitions_count && fits; p++)
 		fits = read_partition(r->partitions[p], &out->partitions[p]);
+	out->ledger = (struct layout_partition){.primary = MEMBER_NONE};
+	if (r->ledger && fits)
+		fits = read_partition(r->ledger, &out->ledger);
 	return fits ? WEIR_OK : weir_fail(err, WEIR_E_CORRUPT, "a layout that cannot be came from %s", a->addresses[a->at]);
 }
 
@@ -162,8 +165,8 @@ struct carrying {
 	struct layout_asker *asker;
 	const struct layout_plan *plan;
 	struct layout now;
-	int64_t asked_ms[WEIR_PARTITIONS_MAX]; /* (plan's goals) 0: not yet */
-	bool reached[WEIR_PARTITIONS_MAX];     /* (plan's goals) */
+	int64_t asked_ms[WEIR_PARTITIONS_MAX + 1]; /* (plan's goals) 0: not yet */
+	bool reached[WEIR_PARTITIONS_MAX + 1];     /* (plan's goals) */
 	uint32_t left;
 };
 
@@ -221,15 +224,16 @@ static weir_status give_up(const struct carrying *c, uint32_t patience_ms, const
 	while (c->reached[i])
 		i++;
 	const struct layout_goal *g = &c->plan->goals[i];
+	char name[LAYOUT_NAME_BYTES];
+	layout_name(g->partition, name);
 	for (uint32_t k = 0; k < g->hosts.count; k++)
-		if (!member_set_has(&c->now.partitions[g->partition].in_sync, g->hosts.ids[k]))
-			return weir_fail(
-			    err, WEIR_E_TIMEOUT,
-			    "partition %u: server %u has not come into sync for %u s: look at its log; it goes on by itself when it "
-			    "can, and the same command waits for it",
-			    g->partition, g->hosts.ids[k], patience_ms / 1000);
-	return weir_fail(err, WEIR_E_TIMEOUT, "partition %u: server %u has not become its primary for %u s%s%s", g->partition,
-	                 g->primary, patience_ms / 1000, last->text[0] ? ": " : "", last->text);
+		if (!member_set_has(&layout_get(&c->now, g->partition)->in_sync, g->hosts.ids[k]))
+			return weir_fail(err, WEIR_E_TIMEOUT,
+			                 "%s: server %u has not come into sync for %u s: look at its log; it goes on by itself when it "
+			                 "can, and the same command waits for it",
+			                 name, g->hosts.ids[k], patience_ms / 1000);
+	return weir_fail(err, WEIR_E_TIMEOUT, "%s: server %u has not become its primary for %u s%s%s", name, g->primary,
+	                 patience_ms / 1000, last->text[0] ? ": " : "", last->text);
 }
 
 weir_status layout_carry_out(struct layout_asker *a, const struct layout_plan *plan, uint32_t patience_ms,

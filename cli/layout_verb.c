@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "options.h"
@@ -22,12 +23,17 @@ struct words {
 	struct logger *logger;
 };
 
+/* A partition's may be the word for the ledger. */
 static weir_status read_number(const char *word, const char *what, uint32_t *out, weir_error *err)
 {
 	char *end = NULL;
 	errno = 0;
+	if (word && strcmp(what, LAYOUT_PARTITION) == 0 && strcmp(word, "ledger") == 0) {
+		*out = LAYOUT_LEDGER;
+		return WEIR_OK;
+	}
 	const unsigned long n = word && *word >= '0' && *word <= '9' ? strtoul(word, &end, 10) : 0;
-	if (!end || *end || errno || n > UINT16_MAX)
+	if (!end || *end || errno || n >= LAYOUT_LEDGER)
 		return weir_fail(err, WEIR_E_INVALID, "%s is a number, from 0 on%s%s%s", what, word ? ", not '" : ": it is missing",
 		                 word ? word : "", word ? "'" : "");
 	*out = (uint32_t)n;
@@ -52,11 +58,22 @@ static weir_status read_words(struct words *w, const struct layout_verb *v, int 
 
 static void print_reached(void *arg, const struct layout_goal *g, uint32_t left)
 {
+	char name[LAYOUT_NAME_BYTES];
 	(void)arg;
-	fprintf(stderr, "partition %u: primary on server %u, replicas on", g->partition, g->primary);
+	fprintf(stderr, "%s: primary on server %u, replicas on", layout_name(g->partition, name), g->primary);
 	for (uint32_t i = 0; i < g->hosts.count; i++)
 		fprintf(stderr, "%s %u", i ? "," : "", g->hosts.ids[i]);
 	fprintf(stderr, "; %u left\n", left);
+}
+
+/* "3 partitions and the ledger moved in 1.2 s" */
+static void print_plan(const struct layout_plan *plan, double took_s)
+{
+	const bool ledger = plan->count && plan->goals[plan->count - 1].partition == LAYOUT_LEDGER;
+	const uint32_t partitions = plan->count - ledger;
+	if (partitions)
+		printf("%u partition%s", partitions, partitions == 1 ? "" : "s");
+	printf("%s%s moved in %.1f s\n", partitions && ledger ? " and " : "", ledger ? "the ledger" : "", took_s);
 }
 
 static double seconds(void)
@@ -85,7 +102,7 @@ static weir_status move_all(const struct layout_verb *v, const struct words *w, 
 	if (s == WEIR_OK && plan->count == 0)
 		printf("nothing to do: it is so already\n");
 	else if (s == WEIR_OK)
-		printf("%u partition%s moved in %.1f s\n", plan->count, plan->count == 1 ? "" : "s", seconds() - begun);
+		print_plan(plan, seconds() - begun);
 	layout_close(asker);
 	free(layout);
 	free(plan);

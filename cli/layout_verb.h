@@ -5,9 +5,10 @@
 #include "layout.h"
 
 #define LAYOUT_NUMBERS_MAX 2u
+#define LAYOUT_PARTITION   "PARTITION" /* a number that may be "ledger" */
 
 struct layout_verb {
-	const char *name;                      /* "move" */
+	const char *name;                        /* "move" */
 	const char *numbers[LAYOUT_NUMBERS_MAX]; /* (numbers_count) what its first words are: "PARTITION" */
 	uint32_t numbers_count;
 	weir_status (*plan)(struct layout_plan *out, const struct layout *l, const uint32_t *numbers, weir_error *err);

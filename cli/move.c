@@ -1,4 +1,4 @@
-/* weir move: one partition's primary goes to another server, while the job trains. */
+/* weir move: the primary of one partition, or the ledger, goes to another server, while the job trains. */
 #include "layout_verb.h"
 #include "verbs.h"
 
@@ -9,6 +9,7 @@ static weir_status plan(struct layout_plan *out, const struct layout *l, const u
 
 int verb_move(int count, char **args)
 {
-	static const struct layout_verb verb = {.name = "move", .numbers = {"PARTITION", "SERVER"}, .numbers_count = 2, .plan = plan};
+	static const struct layout_verb verb = {
+	    .name = "move", .numbers = {LAYOUT_PARTITION, "SERVER"}, .numbers_count = 2, .plan = plan};
 	return layout_verb_run(&verb, count, args);
 }

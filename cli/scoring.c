@@ -54,7 +54,7 @@ static weir_status join(struct scoring *s, const struct scoring_options *o, weir
 		return status;
 	snprintf(name, sizeof name, "weir-%d", (int)getpid());
 	status = weir_open(&s->client, &(weir_options){.ledger = address, .name = name, .role = WEIR_OBSERVER}, err);
-	snprintf(s->source, sizeof s->source, "the running job at %s", address);
+	snprintf(s->source, sizeof s->source, "the running job at %.1000s", address);
 	return status;
 }
 

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "doors.h"
 #include "rpc.h"
 #include "wire.h"
 
 struct watcher {
 	struct rpc *rpc;
 	struct rpc_loop *loop;
-	struct rpc_channel *doors[WEIR_SERVERS_MAX];   /* (doors_count) where the ledger may be; */
-	uint32_t doors_count, door;                    /* and was last */
+	struct doors *doors;
 	struct rpc_channel *servers[WEIR_SERVERS_MAX]; /* (servers_count) NULL: its address was not told yet */
 	uint32_t servers_count;
 };
@@ -300,37 +300,15 @@ static weir_status open_servers(struct watcher *w, const struct overview *s, wei
 	return status;
 }
 
-static weir_status ask_ledger(struct watcher *w, uint32_t timeout_ms, struct overview *out, weir_error *err)
-{
-	struct message *request = empty_request(), *reply = NULL;
-	if (!request)
-		return weir_fail(err, WEIR_E_MEMORY, "no memory for a request");
-	weir_status s = rpc_call_wait(w->doors[w->door], RPC_JOB_STATUS, request, timeout_ms, &reply, err);
-	if (s != WEIR_OK)
-		return s;
-	ProtobufCMessage *m = NULL;
-	s = wire_unpack(&weir__v1__ledger_status__descriptor, reply, &m, err);
-	message_release(reply);
-	if (s != WEIR_OK)
-		return s;
-	s = read_ledger(out, (const Weir__V1__LedgerStatus *)m, err);
-	wire_free(m);
-	return s;
-}
-
-/* The first door's answer is the one that is told when none has the ledger. */
 static weir_status poll_ledger(struct watcher *w, uint32_t timeout_ms, struct overview *out, weir_error *err)
 {
-	weir_error first = {0};
-	for (uint32_t i = 0; i < w->doors_count; i++) {
-		weir_error why = {0};
-		if (ask_ledger(w, timeout_ms / w->doors_count, out, &why) == WEIR_OK)
-			return WEIR_OK;
-		overview_free(out);
-		first = i == 0 ? why : first;
-		w->door = (w->door + 1) % w->doors_count;
-	}
-	return weir_fail(err, first.status, "%s", first.text);
+	const Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
+	ProtobufCMessage *m = NULL;
+	weir_status s = doors_ask(w->doors, RPC_JOB_STATUS, &q.base, timeout_ms, &weir__v1__ledger_status__descriptor, &m, err);
+	if (s == WEIR_OK)
+		s = read_ledger(out, (const Weir__V1__LedgerStatus *)m, err);
+	wire_free(m);
+	return s;
 }
 
 weir_status watcher_poll(struct watcher *w, uint32_t timeout_ms, struct overview *out, weir_error *err)
@@ -413,23 +391,6 @@ weir_status watcher_scrub(struct watcher *w, uint32_t timeout_ms, struct overvie
 
 /* --- Life */
 
-static weir_status open_doors(struct watcher *w, const char *ledger, weir_error *err)
-{
-	weir_status s = WEIR_OK;
-	for (const char *at = ledger; *at && s == WEIR_OK; at += strspn(at, ",")) {
-		char address[WEIR_ADDRESS_BYTES_MAX];
-		const size_t bytes = strcspn(at, ",");
-		if (bytes >= sizeof address || w->doors_count == WEIR_SERVERS_MAX)
-			return weir_fail(err, WEIR_E_LIMIT, "'%.60s...' has an address that is too long, or more than %u", ledger,
-			                 WEIR_SERVERS_MAX);
-		snprintf(address, sizeof address, "%.*s", (int)bytes, at);
-		s = rpc_channel_open(&w->doors[w->doors_count], w->rpc, w->loop, address, err);
-		w->doors_count += s == WEIR_OK;
-		at += bytes;
-	}
-	return s == WEIR_OK && w->doors_count == 0 ? weir_fail(err, WEIR_E_INVALID, "no address of the ledger is given") : s;
-}
-
 weir_status watcher_open(struct watcher **out, const char *ledger, struct logger *logger, weir_error *err)
 {
 	struct watcher *w = calloc(1, sizeof *w);
@@ -442,7 +403,7 @@ weir_status watcher_open(struct watcher **out, const char *ledger, struct logger
 	else if (!(w->loop = rpc_loop_create(w->rpc, "watcher", err)))
 		s = err ? err->status : WEIR_E_MEMORY;
 	else
-		s = open_doors(w, ledger, err);
+		s = doors_open(&w->doors, w->rpc, w->loop, ledger, err);
 	if (s != WEIR_OK) {
 		watcher_close(w);
 		return s;
@@ -457,8 +418,7 @@ void watcher_close(struct watcher *w)
 		return;
 	for (uint32_t i = 0; i < w->servers_count; i++)
 		rpc_channel_close(w->servers[i]);
-	for (uint32_t i = 0; i < w->doors_count; i++)
-		rpc_channel_close(w->doors[i]);
+	doors_close(w->doors);
 	if (w->loop)
 		rpc_loop_destroy(w->loop);
 	if (w->rpc)

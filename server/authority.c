@@ -201,16 +201,15 @@ static bool take_in(struct authority *a, const struct coord_record *r, struct re
 /* Who is primary and who is in sync is to be found in the log of whoever brought it about. */
 static void log_change(const struct authority_client *c, const struct replica_record *r)
 {
-	char in_sync[WEIR_REPLICAS_MAX * 6 + 1] = "", partition[8] = "ledger", primary[8] = "none";
+	char in_sync[WEIR_REPLICAS_MAX * 6 + 1] = "", partition[AUTHORITY_NAME_BYTES], primary[8] = "none";
 	size_t n = 0;
 	for (uint32_t i = 0; i < r->isr.count; i++)
 		n += (size_t)snprintf(in_sync + n, sizeof in_sync - n, "%s%u", i ? "," : "", r->isr.ids[i]);
-	if (c->partition != JOURNAL_LEDGER)
-		snprintf(partition, sizeof partition, "%u", c->partition);
 	if (r->primary != MEMBER_NONE)
 		snprintf(primary, sizeof primary, "%u", r->primary);
 	LOG_AT(c->authority->options.logger, c->first.isr.count == 1 ? LOG_DEBUG : LOG_INFO, "record changed",
-	       "partition=%s epoch=%llu primary=%s in_sync=%s", partition, (unsigned long long)r->epoch, primary, in_sync);
+	       "partition=%s epoch=%llu primary=%s in_sync=%s", authority_name(c->partition, partition), (unsigned long long)r->epoch,
+	       primary, in_sync);
 }
 
 static void on_changed(void *arg, const struct coord_answer *result)

@@ -59,6 +59,15 @@ bool authority_key_read(const char *prefix, const char *key, uint32_t partitions
 	return false;
 }
 
+const char *authority_name(uint16_t partition, char out[AUTHORITY_NAME_BYTES])
+{
+	if (partition == JOURNAL_LEDGER)
+		snprintf(out, AUTHORITY_NAME_BYTES, "ledger");
+	else
+		snprintf(out, AUTHORITY_NAME_BYTES, "%u", partition);
+	return out;
+}
+
 struct message *authority_pack(const struct replica_record *r)
 {
 	Weir__V1__PartitionRecord p = WEIR__V1__PARTITION_RECORD__INIT;

@@ -25,6 +25,10 @@ void authority_key(const char *prefix, enum authority_kind kind, uint16_t id, ch
 /* Of what kind a key behind the prefix is, and of whom. False: something else. partitions: of the job. */
 bool authority_key_read(const char *prefix, const char *key, uint32_t partitions, enum authority_kind *kind, uint16_t *id);
 
+/* As logs have it: "7", or "ledger". Returns out. */
+#define AUTHORITY_NAME_BYTES 8u
+const char *authority_name(uint16_t partition, char out[AUTHORITY_NAME_BYTES]);
+
 /* One reference, one span. NULL: out of memory. */
 struct message *authority_pack(const struct replica_record *r);
 struct message *authority_pack_hosts(const struct hosts_record *r);

@@ -1,9 +1,12 @@
 /* Control calls about where partitions are: how the job lies on its servers, and what is to change about it. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "authority.h"
+#include "authority_format.h"
 #include "hosting.h"
+#include "journal.h"
 #include "roles.h"
 #include "server_internal.h"
 
@@ -24,11 +27,27 @@ static weir_status check_replicas(const struct server *s, weir_error *err)
 	                       s->name);
 }
 
+#define NAME_BYTES 24u
+
+/* "partition 7", "the ledger". Returns out. */
+static const char *name_of(uint32_t partition, char out[NAME_BYTES])
+{
+	if (partition == JOURNAL_LEDGER)
+		snprintf(out, NAME_BYTES, "the ledger");
+	else
+		snprintf(out, NAME_BYTES, "partition %u", partition);
+	return out;
+}
+
 /* --- Layout */
 
+struct layout_item {
+	Weir__V1__PartitionLayout message;
+	uint32_t in_sync[WEIR_REPLICAS_MAX], hosts[WEIR_REPLICAS_MAX];
+};
 struct layout {
-	Weir__V1__PartitionLayout of[WEIR_PARTITIONS_MAX], *list[WEIR_PARTITIONS_MAX];
-	uint32_t in_sync[WEIR_PARTITIONS_MAX][WEIR_REPLICAS_MAX], hosts[WEIR_PARTITIONS_MAX][WEIR_REPLICAS_MAX];
+	struct layout_item of[WEIR_PARTITIONS_MAX], ledger;
+	Weir__V1__PartitionLayout *list[WEIR_PARTITIONS_MAX];
 	uint32_t living[WEIR_SERVERS_MAX];
 	Weir__V1__LayoutReply reply;
 	struct message *packed;
@@ -41,18 +60,19 @@ static size_t copy_members(const struct member_set *s, uint32_t out[WEIR_REPLICA
 	return s->count;
 }
 
-static void fill_partition(struct layout *l, const struct server *s, uint16_t p)
+static Weir__V1__PartitionLayout *fill(struct layout_item *item, const struct server *s, uint16_t partition)
 {
 	struct hosting_view v;
-	(void)hosting_look(roles_hosting(s), p, &v);
-	Weir__V1__PartitionLayout *out = l->list[p] = &l->of[p];
+	(void)hosting_look(roles_hosting(s), partition, &v);
+	Weir__V1__PartitionLayout *out = &item->message;
 	weir__v1__partition_layout__init(out);
 	out->primary = v.seen.primary;
 	out->epoch = v.seen.epoch;
-	out->in_sync = l->in_sync[p];
-	out->n_in_sync = copy_members(&v.seen.isr, l->in_sync[p]);
-	out->hosts = l->hosts[p];
-	out->n_hosts = copy_members(&v.wanted.hosts, l->hosts[p]);
+	out->in_sync = item->in_sync;
+	out->n_in_sync = copy_members(&v.seen.isr, item->in_sync);
+	out->hosts = item->hosts;
+	out->n_hosts = copy_members(&v.wanted.hosts, item->hosts);
+	return out;
 }
 
 static void fill_living(struct layout *l, const struct server *s)
@@ -80,7 +100,9 @@ static struct message *pack_layout(struct server *s)
 	if (l) {
 		weir__v1__layout_reply__init(&l->reply);
 		for (uint32_t p = 0; p < s->options.partitions; p++)
-			fill_partition(l, s, (uint16_t)p);
+			l->list[p] = fill(&l->of[p], s, (uint16_t)p);
+		if (s->ledger_loop)
+			l->reply.ledger = fill(&l->ledger, s, JOURNAL_LEDGER);
 		fill_living(l, s);
 		job.uuid = (ProtobufCBinaryData){.len = sizeof s->options.uuid, .data = s->options.uuid};
 		job.generation = s->options.generation;
@@ -137,9 +159,10 @@ static void on_placed(struct authority_placing *change)
 	struct server *s = p->server;
 	static const char stale[] = "the partition's hosts have been changed by somebody else meanwhile",
 	                  away[] = "the coordinator did not say whether the change was made: look at the layout, and try again";
+	char name[AUTHORITY_NAME_BYTES];
 	if (!change->status)
-		LOG_AT(s->options.logger, LOG_INFO, "partition placed", "partition=%u hosts=%u first=%u primary=%d", change->partition,
-		       change->record.hosts.count, change->record.hosts.ids[0],
+		LOG_AT(s->options.logger, LOG_INFO, "partition placed", "partition=%s hosts=%u first=%u primary=%d",
+		       authority_name(change->partition, name), change->record.hosts.count, change->record.hosts.ids[0],
 		       change->record.primary == MEMBER_NONE ? -1 : (int)change->record.primary);
 	answer_place(p->call, change->status, !change->status ? "" : change->status == WEIR_E_STALE ? stale : away);
 	free(p);
@@ -148,6 +171,7 @@ static void on_placed(struct authority_placing *change)
 
 static weir_status read_hosts(struct server *s, const Weir__V1__PlaceRequest *q, struct hosts_record *out, weir_error *err)
 {
+	char name[NAME_BYTES];
 	struct hosting_view v;
 	(void)hosting_look(roles_hosting(s), (uint16_t)q->partition, &v);
 	for (size_t i = 0; i < q->n_hosts; i++) {
@@ -159,41 +183,45 @@ static weir_status read_hosts(struct server *s, const Weir__V1__PlaceRequest *q,
 	}
 	out->primary = (uint16_t)q->primary;
 	if (q->primary != MEMBER_NONE && (q->primary >= WEIR_SERVERS_MAX || !member_set_has(&out->hosts, out->primary)))
-		return weir_fail(err, WEIR_E_INVALID, "place: server %u is to be primary of partition %u, and is not one of its hosts",
-		                 q->primary, q->partition);
+		return weir_fail(err, WEIR_E_INVALID, "place: server %u is to be primary of %s, and is not one of its hosts", q->primary,
+		                 name_of(q->partition, name));
 	return WEIR_OK;
 }
 
 /* Replicas to come and to go are together in sync for a while. */
 static weir_status check_count(const struct hosting_view *v, const struct hosts_record *next, uint32_t partition, weir_error *err)
 {
+	char name[NAME_BYTES];
 	uint32_t together = v->seen.isr.count;
 	for (uint32_t i = 0; i < next->hosts.count; i++)
 		together += !member_set_has(&v->seen.isr, next->hosts.ids[i]);
 	if (next->hosts.count < v->seen.min_isr)
-		return weir_fail(err, WEIR_E_INVALID, "place: %u hosts for partition %u, an entry must be on %u", next->hosts.count,
-		                 partition, v->seen.min_isr);
+		return weir_fail(err, WEIR_E_INVALID, "place: %u hosts for %s, an entry must be on %u", next->hosts.count,
+		                 name_of(partition, name), v->seen.min_isr);
 	if (together > WEIR_REPLICAS_MAX)
-		return weir_fail(err, WEIR_E_LIMIT, "place: partition %u would have %u replicas on the way, at most %u: in smaller steps",
-		                 partition, together, WEIR_REPLICAS_MAX);
+		return weir_fail(err, WEIR_E_LIMIT, "place: %s would have %u replicas on the way, at most %u: in smaller steps",
+		                 name_of(partition, name), together, WEIR_REPLICAS_MAX);
 	return WEIR_OK;
 }
 
 static weir_status read_place(struct server *s, const Weir__V1__PlaceRequest *q, struct placing *p, bool *done, weir_error *err)
 {
+	char name[NAME_BYTES];
 	struct hosting_view v;
 	weir_status status = check_job(s, q->job, err);
 	if (!status)
 		status = check_replicas(s, err);
-	if (!status && q->partition >= s->options.partitions)
+	if (!status && q->partition == JOURNAL_LEDGER && !s->ledger_loop)
+		status = weir_fail(err, WEIR_E_NOT_FOUND, "place: the job has no ledger");
+	if (!status && q->partition != JOURNAL_LEDGER && q->partition >= s->options.partitions)
 		status = weir_fail(err, WEIR_E_NOT_FOUND, "place: there is no partition %u (partitions: %u)", q->partition,
 		                   s->options.partitions);
 	if (!status && (q->n_hosts == 0 || q->n_hosts > WEIR_REPLICAS_MAX))
-		status = weir_fail(err, WEIR_E_INVALID, "place: %zu hosts for partition %u, from 1 to %u", q->n_hosts, q->partition,
+		status = weir_fail(err, WEIR_E_INVALID, "place: %zu hosts for %s, from 1 to %u", q->n_hosts, name_of(q->partition, name),
 		                   WEIR_REPLICAS_MAX);
 	if (!status && (!hosting_look(roles_hosting(s), (uint16_t)q->partition, &v) || !v.seen.revision))
-		status = weir_fail(err, WEIR_E_UNAVAILABLE, "place: %s has not heard of partition %u from the coordinator yet", s->name,
-		                   q->partition);
+		status = weir_fail(err, WEIR_E_UNAVAILABLE, "place: %s has not heard of %s from the coordinator yet", s->name,
+		                   name_of(q->partition, name));
 	if (!status)
 		status = read_hosts(s, q, &p->change.record, err);
 	if (!status)

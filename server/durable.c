@@ -270,14 +270,14 @@ weir_status durable_fill_partition(struct server *s, struct partition *p, weir_e
 static weir_status start_ledger_log(struct server *s, weir_error *err)
 {
 	struct durable *d = s->durable;
-	const bool replicated = server_replicas(s) > 1;
+	const bool replicated = server_replicas(s) > 1, is_new = folder_is_restoring(s->standing.folder);
 	uint64_t needs = 1;
 	uint8_t *header = NULL;
 	size_t n;
 	weir_status status = WEIR_OK;
-	if (folder_is_restoring(s->standing.folder)) {
+	if (is_new) {
 		status = cold_remove_partition(d->cold, JOURNAL_LEDGER, err);
-		needs = s->begun + 1;
+		needs = ledger_role_is_first_host(s) ? s->begun + 1 : 1;
 	} else {
 		status = read_header(d, JOURNAL_LEDGER, &header, &n, err);
 	}
@@ -317,7 +317,7 @@ static weir_status start_ledger_log(struct server *s, weir_error *err)
 	if (s->ledger_began)
 		ledger_log_set_base(s->ledger_log, s->ledger_began);
 	s->ledger_began = NULL;
-	if (folder_is_restoring(s->standing.folder))
+	if (is_new && ledger_role_is_first_host(s))
 		ledger_log_set_unflushed(s->ledger_log);
 	return WEIR_OK;
 }

@@ -167,7 +167,7 @@ static void moved_text(const struct server *s, char *text, size_t bytes)
 {
 	uint64_t revision;
 	const struct partition_place place = partition_map_find(s->map, JOURNAL_LEDGER, &revision);
-	if (place.server < s->options.servers && place.server != s->options.index)
+	if (place.server < server_servers_max(s) && place.server != s->options.index)
 		snprintf(text, bytes, "the ledger is not on %s: server %u has it", s->name, place.server);
 	else
 		snprintf(text, bytes, "the ledger is not on %s, and no other server is known to have it now", s->name);

@@ -3,7 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "placement.h"
+#include "authority_format.h"
+#include "journal.h"
 #include "replication.h"
 #include "server_internal.h"
 
@@ -12,22 +13,31 @@ struct hosting {
 	pthread_mutex_t lock;
 	/* Guarded by it. */
 	bool all, lives[WEIR_SERVERS_MAX];
-	struct hosting_view of[]; /* (partitions) */
+	struct hosting_view of[]; /* (partitions, then the ledger) */
 };
 
 /* --- What is known */
 
+/* NULL: there is no such partition. */
+static struct hosting_view *view_of(struct hosting *h, uint16_t partition)
+{
+	const uint32_t partitions = h->server->options.partitions;
+	if (partition == JOURNAL_LEDGER)
+		return &h->of[partitions];
+	return partition < partitions ? &h->of[partition] : NULL;
+}
+
 struct hosting *hosting_create(const struct server *s)
 {
-	struct hosting *h = calloc(1, sizeof *h + s->options.partitions * sizeof *h->of);
+	const uint32_t count = s->options.partitions + 1u;
+	struct hosting *h = calloc(1, sizeof *h + count * sizeof *h->of);
 	if (!h)
 		return NULL;
 	h->server = s;
 	pthread_mutex_init(&h->lock, NULL);
-	for (uint32_t p = 0; p < s->options.partitions; p++) {
+	for (uint32_t p = 0; p < count; p++) {
 		h->of[p].wanted.primary = h->of[p].seen.primary = MEMBER_NONE;
-		for (uint32_t i = 0; i < server_replicas(s); i++)
-			member_set_add(&h->of[p].wanted.hosts, (uint16_t)placement_replica(p, i, s->options.servers));
+		h->of[p].wanted.hosts = server_first_hosts(s, p < s->options.partitions ? (uint16_t)p : JOURNAL_LEDGER);
 	}
 	return h;
 }
@@ -43,16 +53,18 @@ void hosting_free(struct hosting *h)
 void hosting_note_wanted(struct hosting *h, uint16_t partition, const struct hosts_record *wanted)
 {
 	pthread_mutex_lock(&h->lock);
-	if (partition < h->server->options.partitions && wanted->revision > h->of[partition].wanted.revision)
-		h->of[partition].wanted = *wanted;
+	struct hosting_view *v = view_of(h, partition);
+	if (v && wanted->revision > v->wanted.revision)
+		v->wanted = *wanted;
 	pthread_mutex_unlock(&h->lock);
 }
 
 void hosting_note_record(struct hosting *h, uint16_t partition, const struct replica_record *record)
 {
 	pthread_mutex_lock(&h->lock);
-	if (partition < h->server->options.partitions && record->revision > h->of[partition].seen.revision)
-		h->of[partition].seen = *record;
+	struct hosting_view *v = view_of(h, partition);
+	if (v && record->revision > v->seen.revision)
+		v->seen = *record;
 	pthread_mutex_unlock(&h->lock);
 }
 
@@ -81,7 +93,7 @@ void hosting_note_all(struct hosting *h)
 bool hosting_look(struct hosting *h, uint16_t partition, struct hosting_view *out)
 {
 	pthread_mutex_lock(&h->lock);
-	*out = h->of[partition];
+	*out = *view_of(h, partition);
 	const bool all = h->all;
 	pthread_mutex_unlock(&h->lock);
 	return all;
@@ -118,9 +130,10 @@ static uint16_t next_primary(const struct hosts_record *wanted, const struct rep
 
 static void drop(struct hosting *h, struct replication *x, uint16_t member)
 {
+	char name[AUTHORITY_NAME_BYTES];
 	if (replication_drop(x, member))
-		LOG_AT(h->server->options.logger, LOG_DEBUG, "replica not dropped yet", "partition=%u server=%u",
-		       replication_partition(x), member);
+		LOG_AT(h->server->options.logger, LOG_DEBUG, "replica not dropped yet", "partition=%s server=%u",
+		       authority_name(replication_partition(x), name), member);
 }
 
 static void drop_unwanted(struct hosting *h, struct replication *x, const struct member_set *wanted, bool in_sync_too)
@@ -138,6 +151,7 @@ void hosting_bring_about(struct hosting *h, struct replication *x)
 {
 	const struct replica *r = replication_replica(x);
 	const uint16_t partition = replication_partition(x), self = (uint16_t)h->server->options.index;
+	char name[AUTHORITY_NAME_BYTES];
 	struct hosting_view v;
 	if (!replica_serves(r) || !hosting_look(h, partition, &v))
 		return;
@@ -146,6 +160,6 @@ void hosting_bring_about(struct hosting *h, struct replication *x)
 	const uint16_t next = next_primary(&v.wanted, now, partition);
 	drop_unwanted(h, x, &v.wanted.hosts, covered && next == self);
 	if (covered && next != self && replication_move(x, next) == WEIR_OK)
-		LOG_AT(h->server->options.logger, LOG_INFO, "partition moves", "partition=%u to=%u epoch=%llu", partition, next,
-		       (unsigned long long)now->epoch);
+		LOG_AT(h->server->options.logger, LOG_INFO, "partition moves", "partition=%s to=%u epoch=%llu",
+		       authority_name(partition, name), next, (unsigned long long)now->epoch);
 }

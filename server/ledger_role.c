@@ -2,11 +2,11 @@
 
 #include "durable.h"
 #include "heart_loop.h"
+#include "hosting.h"
 #include "journal.h"
 #include "ledger_log.h"
 #include "ledger_snapshot.h"
 #include "peers.h"
-#include "placement.h"
 #include "rewind.h"
 #include "roles.h"
 
@@ -15,9 +15,15 @@ static bool is_replicated(const struct server *s)
 	return s->ledger_loop && server_replicas(s) > 1;
 }
 
-bool ledger_role_is_host(const struct server *s)
+bool ledger_role_may_come(const struct server *s)
 {
-	return s->options.index < server_replicas(s);
+	return server_replicas(s) > 1 || s->options.index == 0;
+}
+
+bool ledger_role_is_first_host(const struct server *s)
+{
+	const struct member_set hosts = server_first_hosts(s, JOURNAL_LEDGER);
+	return member_set_has(&hosts, (uint16_t)s->options.index);
 }
 
 /* --- The ledger as a subject */
@@ -162,7 +168,8 @@ weir_status ledger_role_prepare(struct server *s, weir_error *err)
 	return WEIR_OK;
 }
 
-static void start(void *arg)
+/* Its log is recovered, or empty. */
+static weir_status take_part(struct server *s)
 {
 	static const struct replication_subject subject = {.store = store,
 	                                                   .truncate = truncate,
@@ -178,15 +185,30 @@ static void start(void *arg)
 	                                                   .durable = durable_index,
 	                                                   .settled = settled,
 	                                                   .entry = entry};
-	struct server *s = arg;
 	struct replication_options o = roles_driver_options(s, JOURNAL_LEDGER, s->ledger_loop);
 	struct replica_found found;
 	o.subject = &subject;
 	o.subject_arg = s;
 	ledger_log_find(s->ledger_log, &found);
 	s->ledger_replication = replication_create(&o, &found);
-	if (s->ledger_replication)
-		replication_tick(s->ledger_replication, &(struct heartbeat){0});
+	if (!s->ledger_replication)
+		return WEIR_E_MEMORY;
+	replication_tick(s->ledger_replication, &(struct heartbeat){0});
+	return WEIR_OK;
+}
+
+struct starting {
+	struct server *server;
+	weir_status status;
+};
+
+/* Who began with it, or has promised anything about it, takes part from the start; anybody else when it is to. */
+static void start(void *arg)
+{
+	struct starting *x = arg;
+	struct server *s = x->server;
+	if (ledger_role_is_first_host(s) || promises_found(s->standing.promises, JOURNAL_LEDGER).promised > 0)
+		x->status = take_part(s);
 	server_leave(s);
 }
 
@@ -197,10 +219,11 @@ weir_status ledger_role_start(struct server *s, weir_error *err)
 	s->ledger_snapshot = ledger_snapshot_create(s, s->durable ? durable_writer(s) : NULL);
 	if (!s->ledger_snapshot)
 		return weir_fail(err, WEIR_E_MEMORY, "ledger: out of memory");
+	struct starting x = {.server = s};
 	server_enter(s);
-	rpc_loop_post(s->ledger_loop, start, s);
+	rpc_loop_post(s->ledger_loop, start, &x);
 	server_wait_idle(s);
-	return s->ledger_replication ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "ledger: out of memory");
+	return x.status ? weir_fail(err, x.status, "ledger: out of memory") : WEIR_OK;
 }
 
 /* --- Running and stopping */
@@ -212,18 +235,43 @@ static void trim(struct server *s)
 	replication_trimmed(s->ledger_replication, ledger_log_trim(s->ledger_log, owed < offered ? owed : offered));
 }
 
-void ledger_role_tick(struct server *s)
+/* What it had is deleted, once nobody counts on it. */
+static void rest(struct server *s)
 {
-	struct heartbeat h = {0};
-	if (!s->ledger_replication)
+	struct log *log = ledger_log_entries(s->ledger_log);
+	replication_rest(s->ledger_replication);
+	const bool is_empty = log->ops->last(log) == 0 && !ledger_snapshot_is_busy(s->ledger_snapshot);
+	if (!is_empty && replication_start_over(s->ledger_replication))
+		LOG_AT(s->options.logger, LOG_INFO, "ledger has moved away", "this server has no replica of it any more");
+}
+
+static void tick_replica(struct server *s, const struct heartbeat *h)
+{
+	struct hosting *hosting = roles_hosting(s);
+	s->ledger_rests = !hosting_is_wanted(hosting, JOURNAL_LEDGER, ledger_role_record(s));
+	if (s->ledger_rests) {
+		rest(s);
 		return;
-	if (s->heart)
-		heart_loop_silences(s->heart, &h);
+	}
 	ledger_log_begin_again(s->ledger_log);
-	replication_tick(s->ledger_replication, &h);
+	replication_tick(s->ledger_replication, h);
+	hosting_bring_about(hosting, s->ledger_replication);
 	ledger_snapshot_tick(s->ledger_snapshot);
 	if (!ledger_snapshot_is_busy(s->ledger_snapshot))
 		trim(s);
+}
+
+void ledger_role_tick(struct server *s)
+{
+	struct heartbeat h = {0};
+	if (!is_replicated(s))
+		return;
+	if (s->heart)
+		heart_loop_silences(s->heart, &h);
+	if (!s->ledger_replication && hosting_is_wanted(roles_hosting(s), JOURNAL_LEDGER, NULL) && take_part(s))
+		LOG_AT(s->options.logger, LOG_ERROR, "ledger not taken", "out of memory");
+	if (s->ledger_replication)
+		tick_replica(s, &h);
 	roles_tick_links(s, s->ledger_loop);
 }
 
@@ -248,6 +296,8 @@ bool ledger_role_stands(const struct server *s, struct ledger_stand *out)
 	*out = (struct ledger_stand){0};
 	if (!is_replicated(s))
 		return true;
+	if (!s->ledger_replication)
+		return false;
 	const struct replica *r = replication_replica(s->ledger_replication);
 	*out = (struct ledger_stand){
 	    .epoch = replica_epoch(r), .decided = ledger_log_applied(s->ledger_log), .committed = replica_commit(r)};
@@ -256,10 +306,9 @@ bool ledger_role_stands(const struct server *s, struct ledger_stand *out)
 
 void ledger_role_leave(struct server *s)
 {
-	if (!s->ledger_replication)
-		return;
 	s->ledger_left = true;
-	stop_serving(s);
+	if (s->ledger_replication)
+		stop_serving(s);
 }
 
 static void stop(void *arg)

@@ -1,7 +1,8 @@
 /* The ledger's replica on this server: its log (ledger_log.h) as what the driver (replication.h) replicates, on the ledger's loop. Where the job has one copy of everything
- * there is none, and all of these but ledger_role_is_host do nothing.
+ * there is none, and all of these but the first two do nothing.
  *
- * The ledger is on the first servers of the job, as many as a partition has replicas; server 0 is to be its primary, if nothing is known of another. Requests
+ * At first the ledger is where partition 0 is, with server 0 as its primary; then it moves like a partition (hosting.h). So where there are replicas every server has its loop and
+ * an empty log, and takes part when it is to. Requests
  * reach the ledger of the primary only, once what former ones have decided is committed; they wait while it hands over, and are told E_MOVED everywhere else. */
 #ifndef WEIR_LEDGER_ROLE_H
 #define WEIR_LEDGER_ROLE_H
@@ -11,7 +12,9 @@
 struct replica_record;
 struct replication;
 
-bool ledger_role_is_host(const struct server *s); /* whether the ledger, or a replica of it, is on this server */
+bool ledger_role_may_come(
+    const struct server *s); /* whether the ledger, or a replica of it, is on this server or may be some day */
+bool ledger_role_is_first_host(const struct server *s); /* whether it is to be if nobody has said otherwise */
 
 /* The log, where it is in memory; on disk it is durable.h's. */
 weir_status ledger_role_prepare(struct server *s, weir_error *err);
@@ -31,7 +34,7 @@ struct ledger_stand {
 	uint64_t epoch, decided, committed; /* log indices */
 };
 bool ledger_role_stands(const struct server *s, struct ledger_stand *out);
-/* Who has the ledger, as far as this server knows; NULL: it has one copy. */
+/* Who has the ledger, as far as this server's replica knows; NULL: there is none. */
 const struct replica_record *ledger_role_record(const struct server *s);
 void ledger_role_leave(struct server *s); /* takes no request any more, and who waits is told to ask another server */
 

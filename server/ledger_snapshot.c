@@ -42,7 +42,7 @@ struct ledger_snapshot {
 	enum stage stage;
 	uint32_t writing; /* of the two */
 	struct cold_write put, flush;
-	struct rpc_channel *channels[]; /* (servers) NULL: not used yet */
+	struct rpc_channel *channels[]; /* (servers that there may be) NULL: not used yet */
 };
 
 static struct replication *driver(const struct ledger_snapshot *n)
@@ -516,7 +516,7 @@ void ledger_snapshot_tick(struct ledger_snapshot *n)
 
 struct ledger_snapshot *ledger_snapshot_create(struct server *s, struct cold_writer *writer)
 {
-	struct ledger_snapshot *n = calloc(1, sizeof *n + s->options.servers * sizeof(struct rpc_channel *));
+	struct ledger_snapshot *n = calloc(1, sizeof *n + server_servers_max(s) * sizeof(struct rpc_channel *));
 	if (!n)
 		return NULL;
 	n->server = s;
@@ -538,7 +538,7 @@ void ledger_snapshot_close(struct ledger_snapshot *n)
 	server_enter(s);
 	rpc_loop_post(s->ledger_loop, close_on_loop, n);
 	server_wait_idle(s);
-	for (uint32_t i = 0; i < s->options.servers; i++)
+	for (uint32_t i = 0; i < server_servers_max(s); i++)
 		if (n->channels[i]) {
 			rpc_channel_close(n->channels[i]);
 			n->channels[i] = NULL;

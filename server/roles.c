@@ -312,7 +312,6 @@ void roles_storage_failed(void *server, const weir_error *err)
 struct replication_options roles_driver_options(const struct server *s, uint16_t partition, struct rpc_loop *loop)
 {
 	const bool alone = is_alone(s);
-	const uint32_t placed = partition == JOURNAL_LEDGER ? 0 : partition;
 	struct promises *promises = alone ? NULL : s->standing.promises;
 	struct replication_options o = {
 	    .partition = partition,
@@ -323,7 +322,8 @@ struct replication_options roles_driver_options(const struct server *s, uint16_t
 	                .stall_ticks = STALL_TICKS,
 	                .retry_ticks = RETRY_TICKS,
 	                .grow_lag = GROW_LAG},
-	    .primary = alone ? MEMBER_NONE : (uint16_t)placement_server(placed, s->options.servers),
+	    .primary =
+	        alone ? MEMBER_NONE : (uint16_t)placement_server(partition == JOURNAL_LEDGER ? 0 : partition, s->options.servers),
 	    .min_isr = (uint16_t)(s->options.min_isr ? s->options.min_isr : (server_replicas(s) + 1) / 2),
 	    .begun = s->begun,
 	    .network = alone ? NULL : peers_network(),
@@ -334,9 +334,8 @@ struct replication_options roles_driver_options(const struct server *s, uint16_t
 	    .logger = s->options.logger,
 	    .failed = roles_storage_failed,
 	    .failed_arg = (void *)(uintptr_t)s};
-	for (uint32_t i = 0; i < server_replicas(s) && s->options.index < s->options.servers;
-	     i++) /* one that was added begins nothing */
-		member_set_add(&o.hosts, (uint16_t)placement_replica(placed, i, s->options.servers));
+	if (s->options.index < s->options.servers) /* one that was added begins nothing */
+		o.hosts = server_first_hosts(s, partition);
 	return o;
 }
 
@@ -659,7 +658,7 @@ struct replication *roles_replication(const struct server *s, uint16_t partition
 
 bool roles_take_part(const struct server *s, uint16_t partition)
 {
-	return partition == JOURNAL_LEDGER || !s->roles->of[partition].rests;
+	return partition == JOURNAL_LEDGER ? !s->ledger_rests : !s->roles->of[partition].rests;
 }
 
 bool roles_serves(const struct server *s, uint16_t partition)

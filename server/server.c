@@ -12,6 +12,7 @@
 #include "checkpoint_restore.h"
 #include "durable.h"
 #include "heart_loop.h"
+#include "journal.h"
 #include "ledger_log.h"
 #include "ledger_role.h"
 #include "placement.h"
@@ -56,12 +57,19 @@ uint32_t server_replicas(const struct server *s)
 	return wanted < s->options.servers ? wanted : s->options.servers;
 }
 
-static bool is_host(const struct server *s, uint32_t partition)
+struct member_set server_first_hosts(const struct server *s, uint16_t partition)
 {
-	bool here = false;
+	const uint32_t placed = partition == JOURNAL_LEDGER ? 0 : partition;
+	struct member_set hosts = {0};
 	for (uint32_t i = 0; i < server_replicas(s); i++)
-		here |= placement_replica(partition, i, s->options.servers) == s->options.index;
-	return here;
+		member_set_add(&hosts, (uint16_t)placement_replica(placed, i, s->options.servers));
+	return hosts;
+}
+
+static bool is_first_host(const struct server *s, uint16_t partition)
+{
+	const struct member_set hosts = server_first_hosts(s, partition);
+	return member_set_has(&hosts, (uint16_t)s->options.index);
 }
 
 uint32_t server_servers_max(const struct server *s)
@@ -233,7 +241,7 @@ static weir_status start_executors(struct server *s, weir_error *err)
 			return WEIR_E_MEMORY;
 	}
 	for (uint32_t p = 0; p < o->partitions; p++)
-		if (is_host(s, p) || (s->durable && promises_found(s->standing.promises, (uint16_t)p).promised > 0)) {
+		if (is_first_host(s, (uint16_t)p) || (s->durable && promises_found(s->standing.promises, (uint16_t)p).promised > 0)) {
 			weir_status status = start_partition(s, p, err);
 			if (status)
 				return status;
@@ -243,7 +251,7 @@ static weir_status start_executors(struct server *s, weir_error *err)
 
 static weir_status start_ledger(struct server *s, const struct ledger_options *options, weir_error *err)
 {
-	if (!options || !ledger_role_is_host(s))
+	if (!options || !ledger_role_may_come(s))
 		return WEIR_OK;
 	s->ledger_loop = rpc_loop_create(s->options.rpc, "ledger", err);
 	if (!s->ledger_loop)
@@ -303,7 +311,7 @@ static weir_status restore(struct server *s, const struct server_options *o, wei
 			else if (!status)
 				status = begin_behind(s, partition_log(s->partitions[p]), err);
 		}
-	if (!status && s->ledger) {
+	if (!status && s->ledger && ledger_role_is_first_host(s)) {
 		status = checkpoint_restore_ledger(r, &ledger, &bytes, err);
 		if (!status)
 			status = ledger_merge(s->ledger, ledger, bytes, NULL, err);

@@ -86,8 +86,8 @@ struct server_options {
 	 * threads, once. May be NULL. */
 	void (*succeeded)(void *arg, const struct rewind_record *next);
 	void *succeeded_arg;
-	/* On those servers that host the ledger, or a replica of it: the first ones, as many as a partition has replicas. Others may have it, and do without. NULL: the
-	 * job has no ledger, or not here. Its servers are copied by ledger_create. */
+	/* On every server that may come to have the ledger, or a replica of it: server 0, and where there are replicas all. Others may have it, and do without. NULL: the
+	 * job has no ledger, or never here. Its servers are copied by ledger_create. */
 	const struct ledger_options *ledger;
 };
 

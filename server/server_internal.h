@@ -46,14 +46,16 @@ struct server {
 	struct roles *roles;       /* of the partitions */
 	struct partition_map *map; /* what clients are told */
 	struct rpc_server *listener;
-	uint64_t begun;                                /* index that partitions and ledger began with: a checkpoint's, or 0 */
-	struct ledger *ledger;                         /* its loop's; NULL: neither it nor a replica of it is here */
-	struct rpc_loop *ledger_loop;                  /* the same, for any thread */
-	bool ledger_held;                              /* this and the next ones up to ledger_log: the ledger's loop */
-	struct forwarded *held, **held_last;           /* requests that came while it was, or was paused */
-	bool ledger_paused, ledger_left;               /* it is being handed over; nobody is served any more */
-	struct ledger_snapshot *ledger_snapshot;       /* the same */
-	struct replication *ledger_replication;        /* NULL: the ledger has one copy; set by the start */
+	uint64_t begun;                          /* index that partitions and ledger began with: a checkpoint's, or 0 */
+	struct ledger *ledger;                   /* its loop's; NULL: neither it nor a replica of it will ever be here */
+	struct rpc_loop *ledger_loop;            /* the same, for any thread */
+	bool ledger_held;                        /* this and the next ones up to ledger_log: the ledger's loop */
+	struct forwarded *held, **held_last;     /* requests that came while it was, or was paused */
+	bool ledger_paused, ledger_left;         /* it is being handed over; nobody is served any more */
+	bool ledger_rests;                       /* it is not this server's any more */
+	struct ledger_snapshot *ledger_snapshot; /* the same */
+	/* NULL: the ledger has one copy, or was never to be here. Set by the start, or later on its loop. */
+	struct replication *_Atomic ledger_replication;
 	struct standing standing;                      /* empty: what a restart loses, no replica elsewhere has either */
 	struct heart_loop *heart;                      /* NULL: no other server has a replica of what is here */
 	struct durable *durable;                       /* NULL: the log is in memory */
@@ -80,6 +82,8 @@ struct server {
 /* Takes the folder of this server and begins s->standing. */
 weir_status server_open_standing(struct server *s, const struct promising_options *folder, enum promises_log log, bool restore,
                                  weir_error *err);
+/* Where a partition, or the ledger (JOURNAL_LEDGER: as partition 0), is if nobody has said otherwise. */
+struct member_set server_first_hosts(const struct server *s, uint16_t partition);
 uint32_t server_replicas(const struct server *s);    /* of each partition, on as many servers */
 uint32_t server_servers_max(const struct server *s); /* the job may come to have so many */
 struct poster server_poster(const struct server *s); /* to the first executor's loop */

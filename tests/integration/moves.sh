@@ -1,7 +1,7 @@
-# Partitions of a job with replicas move while it trains: one primary to another server, then all that a server has, then back to equal shares. Every push is
-# applied exactly once.
+# Partitions of a job with replicas move while it trains: one primary to another server, then all that a server has, then back to equal shares. So does the ledger, and the
+# server that had it at first is stopped for good. Every push is applied exactly once.
 . "$(dirname "$0")/lib.sh"
-write_job 12 "replicas: 2, log: disk"
+write_job 20 "replicas: 2, log: disk"
 sed -i 's/servers: 2/servers: 3/' "$DIR/job.yaml"
 
 # status EXPRESSION: whether it holds of what the job says about itself
@@ -30,9 +30,23 @@ wait_for 10 "all replicas to be in sync" whole
 "$WEIR" move 8 1 "$DIR/job.yaml" 2> "$DIR/wrong.err" && fail "a partition that is not there moved"
 grep -q "there is no partition 8" "$DIR/wrong.err" || fail "it does not say what is wrong"
 
+for to in 2 0; do
+	"$WEIR" move ledger $to "$DIR/job.yaml" > "$DIR/ledger.out" 2> "$DIR/ledger.err" || fail "move of the ledger to server $to: $(cat "$DIR/ledger.err")"
+	grep -q "^the ledger moved in" "$DIR/ledger.out" || fail "it does not say that the ledger moved: $(cat "$DIR/ledger.out")"
+	status ".ledger.server == $to" || fail "the ledger is not on server $to: $(json "$DIR/status.json" .ledger)"
+done
+"$WEIR" drain 0 "$DIR/job.yaml" > "$DIR/first.out" 2> "$DIR/first.err" || fail "drain of server 0: $(cat "$DIR/first.err")"
+grep -q "partitions and the ledger moved in" "$DIR/first.out" || fail "it does not say what moved: $(cat "$DIR/first.out")"
+status '.ledger.server != 0 and ([.ledger.in_sync[].server] | index(0) | not)' || fail "the ledger is on server 0: $(json "$DIR/status.json" .ledger)"
+wait_for 10 "server 0 to have nothing" grep -q "ledger has moved away" "$RUN/server-0.log"
+victim=$(pid_of server-0) rows=$(json "$DIR/status.json" .rows)
+kill -TERM "$victim"
+wait_for 20 "its end to be told" grep -q "server-0 (pid $victim) .*: it is not started again" "$DIR/train.err"
+wait_for 30 "the others to go on" trained $((rows + 5000))
+
 finish_train 60
 [ $STATUS = 0 ] || fail "exit status $STATUS"
 audited
 holds "$DIR/report.json" ".finished"
 nothing_left
-cat "$DIR/move.out" "$DIR/drain.out" "$DIR/rebalance.out"
+cat "$DIR/move.out" "$DIR/drain.out" "$DIR/rebalance.out" "$DIR/ledger.out" "$DIR/first.out"

@@ -21,6 +21,9 @@ static struct layout *layout_of(uint32_t servers, uint32_t used, uint32_t replic
 			member_set_add(&x->hosts, (uint16_t)((p + i) % used));
 		x->in_sync = x->hosts;
 	}
+	for (uint32_t i = 0; i < replicas; i++)
+		member_set_add(&l->ledger.hosts, (uint16_t)i);
+	l->ledger.in_sync = l->ledger.hosts;
 	return l;
 }
 
@@ -29,7 +32,7 @@ static void carry_out(struct layout *l, const struct layout_plan *plan)
 {
 	for (uint32_t i = 0; i < plan->count; i++) {
 		const struct layout_goal *g = &plan->goals[i];
-		struct layout_partition *p = &l->partitions[g->partition];
+		struct layout_partition *p = g->partition == LAYOUT_LEDGER ? &l->ledger : &l->partitions[g->partition];
 		assert_int_equal(g->hosts.count, l->replicas);
 		assert_true(member_set_has(&g->hosts, g->primary));
 		*p = (struct layout_partition){.primary = g->primary, .in_sync = g->hosts, .hosts = g->hosts};
@@ -134,6 +137,66 @@ static void what_lies_well_stays(void **state)
 	}
 }
 
+static void the_ledger_moves_like_a_partition(void **state)
+{
+	(void)state;
+	struct layout *l = layout_of(4, 4, 2);
+	struct layout_plan *plan = calloc(1, sizeof *plan);
+	weir_error err = {0};
+	CHECK_OK(layout_plan_move(plan, l, LAYOUT_LEDGER, 3, &err), err); /* of 0 and 1 */
+	assert_int_equal(plan->count, 1);
+	carry_out(l, plan);
+	assert_true(l->ledger.primary == 3 && member_set_has(&l->ledger.hosts, 1) && !member_set_has(&l->ledger.hosts, 0));
+	CHECK_OK(layout_plan_move(plan, l, LAYOUT_LEDGER, 3, &err), err);
+	assert_int_equal(plan->count, 0);
+	l->ledger = (struct layout_partition){.primary = MEMBER_NONE};
+	assert_int_equal(layout_plan_move(plan, l, LAYOUT_LEDGER, 3, &err), WEIR_E_NOT_FOUND);
+	CHECK_OK(layout_plan_drain(plan, l, 0, &err), err);
+	CHECK_OK(layout_plan_rebalance(plan, l, &err), err);
+	assert_int_equal(plan->count, 0);
+	free(plan);
+	free(l);
+}
+
+static void a_drained_server_gives_the_ledger_away(void **state)
+{
+	(void)state;
+	for (uint16_t server = 0; server < 2; server++) { /* its primary; a replica */
+		struct layout *l = layout_of(3, 3, 2);
+		struct layout_plan *plan = calloc(1, sizeof *plan);
+		weir_error err = {0};
+		CHECK_OK(layout_plan_drain(plan, l, server, &err), err);
+		assert_int_equal(plan->goals[plan->count - 1].partition, LAYOUT_LEDGER);
+		carry_out(l, plan);
+		assert_false(member_set_has(&l->ledger.hosts, server));
+		CHECK_OK(layout_plan_rebalance(plan, l, &err), err); /* which has partitions again, and not the ledger */
+		carry_out(l, plan);
+		assert_loads(l, server, PARTITIONS * 2 / 3, PARTITIONS * 2 / 3, PARTITIONS / 3 - 1, PARTITIONS / 3 + 1);
+		assert_false(member_set_has(&l->ledger.hosts, server));
+		free(plan);
+		free(l);
+	}
+}
+
+static void the_ledger_leaves_servers_that_are_gone(void **state)
+{
+	(void)state;
+	struct layout *l = layout_of(4, 4, 3);
+	struct layout_plan *plan = calloc(1, sizeof *plan);
+	weir_error err = {0};
+	l->lives[0] = l->lives[1] = false;
+	CHECK_OK(layout_plan_rebalance(plan, l, &err), err);
+	carry_out(l, plan);
+	assert_true(l->ledger.primary == 3 && l->ledger.hosts.count == 3); /* there is one to take the place of one of the two */
+	assert_true(member_set_has(&l->ledger.hosts, 2) && member_set_has(&l->ledger.hosts, 1));
+	l->lives[0] = true;
+	CHECK_OK(layout_plan_rebalance(plan, l, &err), err);
+	carry_out(l, plan);
+	assert_true(l->ledger.primary == 3 && member_set_has(&l->ledger.hosts, 0) && !member_set_has(&l->ledger.hosts, 1));
+	free(plan);
+	free(l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -142,6 +205,9 @@ int main(void)
 	    cmocka_unit_test(replicas_without_a_place_are_not_drained),
 	    cmocka_unit_test(added_servers_get_their_share_in_few_moves),
 	    cmocka_unit_test(what_lies_well_stays),
+	    cmocka_unit_test(the_ledger_moves_like_a_partition),
+	    cmocka_unit_test(a_drained_server_gives_the_ledger_away),
+	    cmocka_unit_test(the_ledger_leaves_servers_that_are_gone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Partitions move between servers while clients push whole numbers into them: nothing is lost, nothing counts twice, and a move is no more than a pause, whoever
+/* Partitions, and the ledger, move between servers while clients push whole numbers into them: nothing is lost, nothing counts twice, and a move is no more than a pause, whoever
  * dies in the middle of it. */
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -12,10 +12,11 @@
 #include "folder.h"
 #include "integer_trainer.h"
 #include "layout.h"
+#include "ledger_log.h"
 #include "placement.h"
 #include "server_internal.h"
 
-enum { SERVERS = 3, PARTITIONS = 6, MOVES = 18, KEYS_PUSHED = 24, PUSHES_MAX = 400000, QUIET_MS = 60000 };
+enum { SERVERS = 3, PARTITIONS = 6, MOVES = 18, KEYS_PUSHED = 24, PUSHES_MAX = 400000, UNIT_PUSHES = 100, QUIET_MS = 60000 };
 
 /* --- Pushing, one batch after the other */
 
@@ -87,11 +88,11 @@ static void *pusher_main(void *arg)
 		weir_unit u = {0};
 		p->status = weir_unit_lease(p->client, &u, PATIENCE_MS, &p->err);
 		if (!p->status)
-			p->status = weir_unit_begin(p->client, &u, WEIR_UNIT_BATCHES_MAX, &p->err);
+			p->status = weir_unit_begin(p->client, &u, UNIT_PUSHES, &p->err);
 		uint32_t batch = 0;
-		while (!p->status && !is_over(p) && batch < WEIR_UNIT_BATCHES_MAX)
+		while (!p->status && !is_over(p) && batch < UNIT_PUSHES)
 			p->status = push_one(p, &u, batch++);
-		if (!p->status && batch == WEIR_UNIT_BATCHES_MAX)
+		if (!p->status && batch == UNIT_PUSHES)
 			p->status = weir_unit_commit(p->client, &u, &p->err);
 	}
 	return NULL;
@@ -100,7 +101,7 @@ static void *pusher_main(void *arg)
 static void start_pushing(struct world *w)
 {
 	struct pusher *p = &w->pusher;
-	p->client = cluster_trainer(&w->cluster, "pusher", PUSHES_MAX / WEIR_UNIT_BATCHES_MAX + 1);
+	p->client = cluster_trainer(&w->cluster, "pusher", PUSHES_MAX / UNIT_PUSHES + 1);
 	p->table = cluster_table(p->client, "rows", WEIR_EMBEDDING, WIDTH, (weir_mode){WEIR_ASYNC});
 	p->pushes = malloc(PUSHES_MAX * sizeof *p->pushes);
 	assert_non_null(p->pushes);
@@ -181,17 +182,21 @@ static const struct layout *look(struct world *w)
 	return &w->layout;
 }
 
-/* Every partition has a primary, and all replicas in sync. */
+static bool is_whole(const struct layout_partition *p)
+{
+	return p->primary != MEMBER_NONE && member_set_equal(&p->in_sync, &p->hosts);
+}
+
+/* Every partition, and the ledger, has a primary, and all replicas in sync. */
 static void await_whole(struct world *w)
 {
 	const int64_t until = now_ns() + (int64_t)QUIET_MS * 1000000;
 	bool whole = false;
 	while (!whole) {
 		const struct layout *l = look(w);
-		whole = true;
+		whole = is_whole(&l->ledger);
 		for (uint32_t p = 0; p < l->partitions_count; p++)
-			whole &=
-			    l->partitions[p].primary != MEMBER_NONE && member_set_equal(&l->partitions[p].in_sync, &l->partitions[p].hosts);
+			whole &= is_whole(&l->partitions[p]);
 		if (!whole && now_ns() > until)
 			fail_msg("some partition has no primary, or not all its replicas");
 		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
@@ -267,7 +272,7 @@ static void await_held(struct server *s, uint32_t partitions)
 static uint32_t absent(const struct layout *l, uint32_t partition)
 {
 	uint32_t server = 0;
-	while (member_set_has(&l->partitions[partition].hosts, (uint16_t)server))
+	while (member_set_has(&layout_get(l, partition)->hosts, (uint16_t)server))
 		server++;
 	return server;
 }
@@ -386,6 +391,60 @@ static void an_added_server_takes_its_share(void **state)
 	close_world(w);
 }
 
+/* Whether there is anything of it on this server, asked on its loop. */
+struct ledger_question {
+	struct server *server;
+	bool is_here;
+	sem_t answered;
+};
+
+static void answer_ledger_question(void *arg)
+{
+	struct ledger_question *q = arg;
+	struct log *log = ledger_log_entries(q->server->ledger_log);
+	q->is_here = log->ops->last(log) > 0;
+	sem_post(&q->answered);
+}
+
+static void await_ledger(struct server *s, bool is_here)
+{
+	struct ledger_question q = {.server = s, .is_here = !is_here};
+	const int64_t until = now_ns() + (int64_t)QUIET_MS * 1000000;
+	sem_init(&q.answered, 0, 0);
+	while (q.is_here != is_here) {
+		rpc_loop_post(s->ledger_loop, answer_ledger_question, &q);
+		while (sem_wait(&q.answered) != 0)
+			;
+		if (now_ns() > until)
+			fail_msg("%s has %s of the ledger", s->name, is_here ? "nothing" : "something");
+	}
+	sem_destroy(&q.answered);
+}
+
+/* To a replica, to servers that have none, to one that was added, and home again; each has nothing of it once it has gone on. */
+static void the_ledger_moves(void **state)
+{
+	(void)state;
+	static const uint16_t way[] = {1, 2, 0, SERVERS, 1, 0};
+	struct world *w = open_world(2, 2, NULL);
+	start_pushing(w);
+	await_whole(w);
+	cluster_start_server(&w->cluster, SERVERS);
+	while (!look(w)->lives[SERVERS])
+		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+	for (uint32_t i = 0; i < sizeof way / sizeof *way; i++) {
+		move(w, LAYOUT_LEDGER, way[i]);
+		assert_int_equal(look(w)->ledger.primary, way[i]);
+		for (uint16_t server = 0; server <= SERVERS; server++)
+			await_ledger(w->cluster.servers[server], member_set_has(&w->layout.ledger.hosts, server));
+		await_pushes(w, 2 * UNIT_PUSHES); /* units are committed, and leased */
+	}
+	rebalance(w);
+	assert_int_equal(look(w)->ledger.primary, 0); /* it stays */
+	stop_pushing(w);
+	close_world(w);
+}
+
 /* --- Whoever dies */
 
 enum { ROUNDS = 8, STEP_MS = 50 };
@@ -414,7 +473,7 @@ static bool choose(struct world *w, uint32_t from, uint32_t to, uint32_t *partit
 	return false;
 }
 
-/* Server 1 is the source of the moves, or their target, and dies a little later in each. The ledger is on server 0. */
+/* Server 1 is the source of the moves, or their target, and dies a little later in each. The ledger's primary is server 0. */
 static void moves_outlive(struct world *w, bool source)
 {
 	for (uint32_t i = 0; i < ROUNDS; i++) {
@@ -471,6 +530,79 @@ static void moved_partitions_are_on_disk(void **state)
 	folder_remove(folder);
 }
 
+/* The ledger moves to a server without it, and this one dies on the way, or that which it comes from. Nothing of it was lost, on disk neither. */
+static void moves_of_the_ledger_outlive(const char *folder, bool source)
+{
+	struct world *w = open_world(2, 1, folder);
+	start_pushing(w);
+	await_whole(w);
+	for (uint32_t i = 0; i < ROUNDS / 2; i++) {
+		const uint32_t from = look(w)->ledger.primary, to = absent(look(w), LAYOUT_LEDGER), victim = source ? from : to;
+		begin_move(w, LAYOUT_LEDGER, to, 1 + i * STEP_MS);
+		cluster_kill_server(&w->cluster, victim);
+		if (source)
+			carry_out(w); /* without it */
+		cluster_start_server(&w->cluster, victim);
+		carry_out(w);
+		await_whole(w);
+		await_ledger(w->cluster.servers[from], member_set_has(&look(w)->ledger.hosts, (uint16_t)from));
+		await_pushes(w, UNIT_PUSHES);
+	}
+	stop_pushing(w);
+	close_world(w);
+}
+
+static void moves_of_the_ledger_outlive_servers(void **state)
+{
+	(void)state;
+	moves_of_the_ledger_outlive(NULL, true);
+	moves_of_the_ledger_outlive(NULL, false);
+}
+
+static void the_moved_ledger_is_on_disk(void **state)
+{
+	(void)state;
+	for (uint32_t source = 0; source < 2; source++) {
+		char folder[FOLDER_BYTES];
+		folder_create(folder);
+		moves_of_the_ledger_outlive(folder, source);
+		folder_remove(folder);
+	}
+}
+
+/* Whoever has been drained may end for good; one more may then die, and one that has come back takes its share. */
+static void the_first_server_is_not_missed(void **state)
+{
+	(void)state;
+	struct world *w = open_world(2, 2, NULL);
+	weir_error err = {0};
+	start_pushing(w);
+	await_whole(w);
+	await_pushes(w, 50);
+	CHECK_OK(layout_plan_drain(&w->plan, look(w), 0, &err), err);
+	carry_out(w);
+	await_held(w->cluster.servers[0], 0);
+	await_ledger(w->cluster.servers[0], false);
+	cluster_kill_server(&w->cluster, 0);
+	await_pushes(w, UNIT_PUSHES);
+	cluster_kill_server(&w->cluster, 1);
+	await_pushes(w, UNIT_PUSHES);
+	cluster_start_server(&w->cluster, 0);
+	while (!look(w)->lives[0] || look(w)->lives[1])
+		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+	CHECK_OK(layout_plan_rebalance(&w->plan, look(w), &err), err);
+	assert_int_equal(w->plan.goals[w->plan.count - 1].partition, LAYOUT_LEDGER);
+	w->plan.goals[0] = w->plan.goals[w->plan.count - 1];
+	w->plan.count = 1;
+	carry_out(w); /* it is to be where servers live */
+	assert_true(member_set_has(&look(w)->ledger.in_sync, 0) && !member_set_has(&w->layout.ledger.hosts, 1));
+	cluster_start_server(&w->cluster, 1);
+	rebalance(w);
+	await_whole(w);
+	stop_pushing(w);
+	close_world(w);
+}
+
 static void moves_outlive_a_silent_coordinator(void **state)
 {
 	(void)state;
@@ -502,10 +634,14 @@ int main(void)
 	    cmocka_unit_test(a_role_moves_between_replicas),
 	    cmocka_unit_test(a_drained_server_has_nothing),
 	    cmocka_unit_test(an_added_server_takes_its_share),
+	    cmocka_unit_test(the_ledger_moves),
 	    cmocka_unit_test(moves_outlive_their_source),
 	    cmocka_unit_test(moves_outlive_their_target),
 	    cmocka_unit_test(moves_outlive_a_silent_coordinator),
 	    cmocka_unit_test(moved_partitions_are_on_disk),
+	    cmocka_unit_test(moves_of_the_ledger_outlive_servers),
+	    cmocka_unit_test(the_moved_ledger_is_on_disk),
+	    cmocka_unit_test(the_first_server_is_not_missed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
