@@ -124,7 +124,8 @@ static const struct log_entry *entry(void *subject, uint64_t index)
 
 static uint64_t durable_index(const void *subject)
 {
-	return ledger_log_durable_index(((const struct server *)subject)->ledger_log);
+	const struct server *s = subject;
+	return ledger_snapshot_is_busy(s->ledger_snapshot) ? 0 : ledger_log_durable_index(s->ledger_log);
 }
 
 static void settled(void *subject)

@@ -1,6 +1,8 @@
-/* A job loses the server that has its ledger, again and again, while trainers work: every batch counts once, in one step, and nobody is told of more than a pause. */
+/* A job loses the server that has its ledger, again and again or for good, while trainers work: every batch counts once, in one step, and nobody is told of more than a pause. */
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "cmocka_check.h"
@@ -8,6 +10,7 @@
 #include "folder.h"
 #include "integer_trainer.h"
 #include "journal.h"
+#include "layout.h"
 #include "roles.h"
 #include "server_internal.h"
 
@@ -124,17 +127,27 @@ static void await_in_sync(struct cluster *c, uint16_t partition, uint32_t replic
 		pause_ms(1);
 }
 
+static void await_all_in_sync(struct deaths *d)
+{
+	await_in_sync(&d->scene.cluster, JOURNAL_LEDGER, d->replicas);
+	for (uint16_t p = 0; p < PARTITIONS; p++)
+		await_in_sync(&d->scene.cluster, p, d->replicas);
+}
+
+static void let_train(struct deaths *d, uint32_t units)
+{
+	atomic_fetch_add(&d->allowed, units);
+	while (atomic_load(&d->begun) < atomic_load(&d->allowed))
+		pause_ms(1);
+}
+
 static void *deaths_main(void *arg)
 {
 	struct deaths *d = arg;
 	struct cluster *c = &d->scene.cluster;
 	for (uint32_t i = 0; i < DEATHS; i++) {
-		await_in_sync(c, JOURNAL_LEDGER, d->replicas);
-		for (uint16_t p = 0; p < PARTITIONS; p++)
-			await_in_sync(c, p, d->replicas);
-		atomic_fetch_add(&d->allowed, UNITS_BETWEEN);
-		while (atomic_load(&d->begun) < atomic_load(&d->allowed))
-			pause_ms(1);
+		await_all_in_sync(d);
+		let_train(d, UNITS_BETWEEN);
 		const uint32_t server = await_primary(c, JOURNAL_LEDGER);
 		d->seen[server]++;
 		cluster_kill_server(c, server);
@@ -145,19 +158,66 @@ static void *deaths_main(void *arg)
 	return NULL;
 }
 
+/* Not the test's own thread: what fails here ends it. */
+static void drain(struct cluster *c, uint32_t server)
+{
+	struct layout_asker *asker = NULL;
+	struct layout *now = calloc(1, sizeof *now);
+	struct layout_plan *plan = calloc(1, sizeof *plan);
+	weir_error err = {0};
+	weir_status status = now && plan ? layout_open(&asker, c->rpc, "memory:0", &err) : WEIR_E_MEMORY;
+	if (!status)
+		status = layout_ask(asker, now, &err);
+	if (!status)
+		status = layout_plan_drain(plan, now, server, &err);
+	if (!status)
+		status = layout_carry_out(asker, plan, PATIENCE_MS, NULL, NULL, &err);
+	if (status) {
+		fprintf(stderr, "drain: %s\n", err.text);
+		abort();
+	}
+	layout_close(asker);
+	free(now);
+	free(plan);
+}
+
+/* Server 0 gives away what it has, the ledger too, and ends for good; then so does whoever has the ledger after it. */
+static void *departures_main(void *arg)
+{
+	struct deaths *d = arg;
+	struct cluster *c = &d->scene.cluster;
+	await_all_in_sync(d);
+	for (uint32_t i = 0; i < 2; i++) {
+		let_train(d, UNITS_BETWEEN);
+		const uint32_t server = await_primary(c, JOURNAL_LEDGER);
+		d->seen[server]++;
+		if (i == 0)
+			drain(c, server);
+		cluster_kill_server(c, server);
+	}
+	let_train(d, UNITS_BETWEEN);
+	atomic_store(&d->allowed, UINT32_MAX);
+	return NULL;
+}
+
+static void train_through(struct deaths *d, uint64_t backlog_bytes, bool on_disk, weir_mode mode, void *(*happens)(void *deaths))
+{
+	scene_open(&d->scene, d->replicas, backlog_bytes, on_disk, mode);
+	for (uint32_t i = 0; i < TRAINERS; i++) {
+		d->scene.trainers[i].trainer.before_unit = take_turn;
+		d->scene.trainers[i].trainer.before_unit_arg = d;
+	}
+	assert_int_equal(pthread_create(&d->id, NULL, happens, d), 0);
+	threads_train(d->scene.trainers, TRAINERS);
+	pthread_join(d->id, NULL);
+	scene_close(&d->scene, mode);
+}
+
 static void train_while_the_ledger_dies(uint32_t replicas, uint64_t backlog_bytes, bool on_disk, weir_mode mode)
 {
 	struct deaths d = {.replicas = replicas};
-	scene_open(&d.scene, replicas, backlog_bytes, on_disk, mode);
-	for (uint32_t i = 0; i < TRAINERS; i++) {
-		d.scene.trainers[i].trainer.before_unit = take_turn;
-		d.scene.trainers[i].trainer.before_unit_arg = &d;
-	}
-	assert_int_equal(pthread_create(&d.id, NULL, deaths_main, &d), 0);
-	threads_train(d.scene.trainers, TRAINERS);
-	pthread_join(d.id, NULL);
+	train_through(&d, backlog_bytes, on_disk, mode, deaths_main);
 	assert_in_range(d.seen[0], 1, DEATHS - 1); /* it has moved, and moved again */
-	scene_close(&d.scene, mode);
 }
 
 static void the_ledger_outlives_its_servers(void **state)
@@ -182,12 +242,24 @@ static void who_was_away_gets_a_snapshot(void **state)
 	train_while_the_ledger_dies(3, 1, true, (weir_mode){WEIR_SYNC});
 }
 
+/* backlog_bytes 1: the new replica of the ledger begins with a snapshot. */
+static void a_drained_server_is_not_missed(void **state)
+{
+	(void)state;
+	for (uint32_t on_disk = 0; on_disk < 2; on_disk++) {
+		struct deaths d = {.replicas = 2};
+		train_through(&d, on_disk ? 1 : 0, on_disk, (weir_mode){on_disk ? WEIR_ASYNC : WEIR_SYNC}, departures_main);
+		assert_int_equal(d.seen[0], 1); /* it had the ledger, another one then */
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_ledger_outlives_its_servers),
 	    cmocka_unit_test(steps_outlive_the_ledgers_servers),
 	    cmocka_unit_test(who_was_away_gets_a_snapshot),
+	    cmocka_unit_test(a_drained_server_is_not_missed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
