@@ -1,5 +1,5 @@
-/* Which partitions this server is to have, where partitions have replicas: what the coordinator says of it, and what is done about it. The ledger is one of them here
- * (JOURNAL_LEDGER).
+/* Which partitions this server is to have, where partitions have replicas: what the coordinator says of it, and what is done about it.
+ * The ledger is one of them here (JOURNAL_LEDGER).
  *
  * Who shall have a partition is a wish (hosts.h). It comes true in steps, each of which the servers concerned take by themselves, at a tick, from what the
  * coordinator says: there is nobody who could die in the middle of it.

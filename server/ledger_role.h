@@ -1,9 +1,9 @@
 /* The ledger's replica on this server: its log (ledger_log.h) as what the driver (replication.h) replicates, on the ledger's loop. Where the job has one copy of everything
  * there is none, and all of these but the first two do nothing.
  *
- * At first the ledger is where partition 0 is, with server 0 as its primary; then it moves like a partition (hosting.h). So where there are replicas every server has its loop and
- * an empty log, and takes part when it is to. Requests
- * reach the ledger of the primary only, once what former ones have decided is committed; they wait while it hands over, and are told E_MOVED everywhere else. */
+ * At first the ledger is where partition 0 is, with server 0 as its primary; then it moves like a partition (hosting.h). So where there are replicas every server
+ * has its loop and an empty log, and takes part when it is to. Requests reach the ledger of the primary only, once what former ones have decided is committed; they
+ * wait while it hands over, and are told E_MOVED everywhere else. */
 #ifndef WEIR_LEDGER_ROLE_H
 #define WEIR_LEDGER_ROLE_H
 
@@ -12,9 +12,9 @@
 struct replica_record;
 struct replication;
 
-bool ledger_role_may_come(
-    const struct server *s); /* whether the ledger, or a replica of it, is on this server or may be some day */
-bool ledger_role_is_first_host(const struct server *s); /* whether it is to be if nobody has said otherwise */
+/* Whether the ledger, or a replica of it, may ever be on this server; whether it is to be there if nobody has said otherwise. */
+bool ledger_role_may_come(const struct server *s);
+bool ledger_role_is_first_host(const struct server *s);
 
 /* The log, where it is in memory; on disk it is durable.h's. */
 weir_status ledger_role_prepare(struct server *s, weir_error *err);
