@@ -32,7 +32,7 @@ struct pusher {
 	_Atomic uint32_t count; /* of what is in `pushes` */
 	struct push *pushes;    /* (PUSHES_MAX) */
 	float sum;              /* pushed into every key */
-	weir_status status;
+	_Atomic weir_status status;
 	weir_error err;
 };
 
