@@ -17,6 +17,8 @@ struct trainer {
 	uint64_t keys[KEYS];
 	/* What values are at least, since this incarnation began: nothing that it was told of is ever undone for it. */
 	float least_rows[KEY_SPACE], least_dense;
+	/* What it has read below that in this unit. It counts if the unit is committed: who has lost it may have pulled what another attempt had pushed for it. */
+	char amiss[160];
 };
 
 void batch_keys(uint32_t data_unit, uint32_t batch, uint64_t *keys)
@@ -57,15 +59,20 @@ static bool remembers(const struct trainer *t)
 	return t->actor->job->replicas > 1 && t->actor->job->ack != PARTITION_ACK_PRIMARY;
 }
 
-static void check_pulled(const struct trainer *t, const uint64_t *keys)
+static void check_value(struct trainer *t, const char *what, uint64_t key, float value, float least)
 {
-	for (uint32_t i = 0; remembers(t) && i < KEYS; i++)
-		if (t->pulled_rows[i * WIDTH] < t->least_rows[keys[i]])
-			job_fail(t->actor->job, "%s reads row %u as %g, after what it has pushed it is %g at least", t->actor->name,
-			         (unsigned)keys[i], (double)t->pulled_rows[i * WIDTH], (double)t->least_rows[keys[i]]);
-	if (remembers(t) && t->pulled_dense[0] < t->least_dense)
-		job_fail(t->actor->job, "%s reads the dense table as %g, after what it has pushed it is %g at least", t->actor->name,
-		         (double)t->pulled_dense[0], (double)t->least_dense);
+	if (value < least && !t->amiss[0])
+		snprintf(t->amiss, sizeof t->amiss, "reads %s %u as %g, after what it has pushed it is %g at least", what, (unsigned)key,
+		         (double)value, (double)least);
+}
+
+static void check_pulled(struct trainer *t, const uint64_t *keys)
+{
+	if (!remembers(t))
+		return;
+	for (uint32_t i = 0; i < KEYS; i++)
+		check_value(t, "row", keys[i], t->pulled_rows[i * WIDTH], t->least_rows[keys[i]]);
+	check_value(t, "chunk", 0, t->pulled_dense[0], t->least_dense);
 }
 
 static weir_status pull(struct trainer *t, const weir_batch *id, const uint64_t *keys, weir_error *err)
@@ -81,14 +88,15 @@ static weir_status pull(struct trainer *t, const weir_batch *id, const uint64_t 
 	return status;
 }
 
-/* The batch is behind what was pulled for it; unless an earlier attempt has applied it, then it may have been in it. */
+/* The batch is behind what was pulled for it. Of an attempt that comes later, parts that are applied already are not pushed again, and nothing is promised of them. */
 static void note_pushed(struct trainer *t, const weir_batch *id, const uint64_t *keys, float value)
 {
-	const float more = id->attempt == 1 ? value : 0;
+	if (id->attempt > 1)
+		return;
 	for (uint32_t i = 0; i < KEYS; i++)
-		t->least_rows[keys[i]] = t->pulled_rows[i * WIDTH] + more;
+		t->least_rows[keys[i]] = t->pulled_rows[i * WIDTH] + value;
 	if (!t->actor->job->synchronous)
-		t->least_dense = t->pulled_dense[0] + more;
+		t->least_dense = t->pulled_dense[0] + value;
 }
 
 static void forget_pushed(struct trainer *t)
@@ -137,12 +145,15 @@ static weir_status run_unit(struct trainer *t, weir_error *err)
 	if (u.state == WEIR_UNIT_FINISHED)
 		return WEIR_E_CLOSED;
 	world_note("has unit %u of pass %u from batch %u, attempt %u", u.unit, u.pass, u.watermark, u.attempt);
+	t->amiss[0] = 0;
 	status = weir_unit_begin(t->client, &u, BATCHES, err);
 	for (uint32_t batch = u.watermark; !status && batch < BATCHES; batch++)
 		status = run_batch(t, &u, batch, err);
 	if (!status)
 		status = weir_unit_commit(t->client, &u, err);
 	world_note("unit %u of pass %u: %s", u.unit, u.pass, status ? err->text : "committed");
+	if (!status && t->amiss[0])
+		job_fail(t->actor->job, "%s %s", t->actor->name, t->amiss);
 	return status;
 }
 
