@@ -41,7 +41,7 @@ start_train --resume
 wait_for 30 "all replicas to be in sync" whole 3
 pid=$(pid_of server-2) || fail "server-2 does not run"
 kill -STOP "$pid"
-without() { status && jq -e '[.partitions[].in_sync[] | select(. == 2)] | length == 0' "$DIR/status.json" > /dev/null; }
+without() { status && jq -e '[.partitions[].in_sync[].server | select(. == 2)] | length == 0' "$DIR/status.json" > /dev/null; }
 wait_for 30 "the others to go on without server-2" without
 rm -rf "$RUN/server-2"
 kill -KILL "$pid"
