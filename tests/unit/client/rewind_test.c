@@ -25,7 +25,8 @@ struct scene {
 	struct faulty_disk *disks[GENERATIONS][SERVERS];
 	struct disk *promises[GENERATIONS][SERVERS];
 	pthread_mutex_t lock;
-	/* Guarded by it: */
+	pthread_cond_t told_more;
+	/* Guarded by the lock: */
 	uint32_t told; /* servers that were */
 	struct rewind_record next;
 };
@@ -40,6 +41,7 @@ static void on_succeeded(void *arg, const struct rewind_record *next)
 	}
 	s->next = *next;
 	s->told++;
+	pthread_cond_signal(&s->told_more);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -51,16 +53,22 @@ static uint32_t told(struct scene *s)
 	return n;
 }
 
-static void await_told(struct scene *s)
+/* What the servers were told, once n of them were. */
+static struct rewind_record await_told(struct scene *s, uint32_t n)
 {
-	while (told(s) < SERVERS)
-		usleep(1000);
+	pthread_mutex_lock(&s->lock);
+	while (s->told < n)
+		pthread_cond_wait(&s->told_more, &s->lock);
+	const struct rewind_record next = s->next;
+	pthread_mutex_unlock(&s->lock);
+	return next;
 }
 
 static void scene_open(struct scene *s)
 {
 	memset(s, 0, sizeof *s);
 	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->told_more, NULL);
 	place_make(&s->place);
 	for (uint32_t g = 0; g < GENERATIONS; g++)
 		for (uint32_t i = 0; i < SERVERS; i++)
@@ -83,10 +91,11 @@ static void scene_close(struct scene *s)
 		for (uint32_t i = 0; i < SERVERS; i++)
 			faulty_disk_destroy(s->disks[g][i]);
 	place_remove(&s->place);
+	pthread_cond_destroy(&s->told_more);
 	pthread_mutex_destroy(&s->lock);
 }
 
-/* What processes do that begin anew: nothing is left but what the record says, and the coordinator. */
+/* What processes do that begin anew, once all are told: nothing is left but what the record says, and the coordinator. */
 static void begin_anew(struct scene *s)
 {
 	struct cluster *c = &s->cluster;
@@ -264,11 +273,11 @@ static void by_itself_when_no_full_log_is_left(void **state)
 	assert_int_equal(told(&s), 0);
 	cluster_start_server(&s.cluster, 0);
 	cluster_start_server(&s.cluster, 1);
-	await_told(&s);
-	assert_int_equal(s.next.generation, 2);
-	assert_string_equal(s.next.checkpoint, name);
-	assert_int_equal(s.next.step, 0); /* this trainer reports no batches */
-	CHECK_CONTAINS(s.next.why, " was lost: no server has a full log of it any more");
+	const struct rewind_record next = await_told(&s, SERVERS);
+	assert_int_equal(next.generation, 2);
+	assert_string_equal(next.checkpoint, name);
+	assert_int_equal(next.step, 0); /* this trainer reports no batches */
+	CHECK_CONTAINS(next.why, " was lost: no server has a full log of it any more");
 	begin_anew(&s);
 	assert_int_equal(train(&t, UINT32_MAX, &err), WEIR_E_GENERATION);
 	assert_int_equal(weir_rejoin(t.client, &err), WEIR_E_GENERATION); /* not as the same client */
@@ -302,14 +311,15 @@ static void by_itself_when_the_folder_of_the_last_is_gone(void **state)
 	cluster_kill_server(&s.cluster, 0);
 	s.promises[0][0] = s.promises[1][0]; /* an empty folder */
 	cluster_start_server(&s.cluster, 0);
-	for (uint32_t servers = 0; !servers; servers = told(&s)) {
+	while (!told(&s)) {
 		assert_false(cluster_replica(&s.cluster, 0, 0).serves);
 		assert_false(cluster_replica(&s.cluster, 0, JOURNAL_LEDGER).serves);
 		usleep(1000);
 	}
-	assert_string_equal(s.next.checkpoint, name);
+	const struct rewind_record next = await_told(&s, 1);
+	assert_string_equal(next.checkpoint, name);
 	cluster_start_server(&s.cluster, 1);
-	await_told(&s);
+	(void)await_told(&s, SERVERS);
 	scene_close(&s);
 }
 
@@ -335,7 +345,7 @@ static void on_command_and_once(void **state)
 	assert_int_equal(told(&s), 0);
 	assert_string_equal(ask(&s, 1, 1, first, WEIR_OK, "").checkpoint, first);
 	assert_string_equal(ask(&s, 2, 1, "", WEIR_E_EXISTS, first).checkpoint, first); /* whoever asks, and for whatever */
-	await_told(&s);
+	(void)await_told(&s, SERVERS);
 
 	struct asker a; /* nothing of this generation is published any more */
 	asker_open(&a, &s.cluster);
