@@ -104,6 +104,10 @@
 /* Log. Enforced by whoever appends to one (journal_describe). */
 #define WEIR_ENTRY_BYTES_MAX (WEIR_MESSAGE_BYTES_MAX - 256u) /* one entry as a journal has it */
 
+/* An entry that stays in memory for replicas gets a copy of its body, up to this, so that what else came with it can go: a message of some bytes may be all that
+ * holds a buffer of 64 KiB. More: it may hold two such buffers that are not its own. Enforced by log_ring.c. */
+#define WEIR_LOG_COPY_BYTES_MAX (64u << 10)
+
 /* Journal. Enforced by journal.c. */
 #define WEIR_JOURNAL_SEGMENT_BYTES (64u << 20) /* one file, reserved as a whole */
 /* Recovery. Enforced by durable.c. */

@@ -19,8 +19,10 @@ static uint64_t bytes_of(struct log *log, uint64_t index)
 void backlog_trim(struct backlog *b, const struct partition *p, uint64_t owed, uint64_t bytes_max)
 {
 	struct log *log = partition_log(p);
-	while (b->counted < partition_applied(p))
-		b->bytes += bytes_of(log, ++b->counted);
+	while (b->counted < partition_applied(p)) {
+		log->ops->compact(log, ++b->counted);
+		b->bytes += bytes_of(log, b->counted);
+	}
 	while (b->bytes > bytes_max && b->pin.first < owed && b->pin.first <= b->counted)
 		b->bytes -= bytes_of(log, b->pin.first++);
 }

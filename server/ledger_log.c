@@ -86,6 +86,7 @@ weir_status ledger_log_append(struct ledger_log *l, const struct log_entry *e, w
 	if (status)
 		return status;
 	if (l->options.replicated) {
+		log->ops->compact(log, e->index);
 		l->kept_bytes += e->record.bytes;
 		l->since_bytes += e->record.bytes;
 	} else {

@@ -55,6 +55,9 @@ struct log_ops {
 	/* Last index that is as safe as this log can make it; any thread. Only a cut takes it back. */
 	uint64_t (*durable)(const struct log *l);
 	void (*sync)(struct log *l); /* makes all that is appended and cut durable soon; does not wait */
+	/* An entry that `get` finds stays though it is applied: unless it is large, it has a copy of its own from now on, and its message can go. For want of memory it
+	 * stays as it is. */
+	void (*compact)(struct log *l, uint64_t index);
 	/* Entries < index are not needed to apply steps any more: they leave memory. */
 	void (*release_below)(struct log *l, uint64_t index);
 	/* Entries < index are not needed to recover any more, as a durable flush covers them: they may leave the disk. */

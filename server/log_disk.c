@@ -62,6 +62,11 @@ static void disk_sync(struct log *l)
 	journal_sync(disk_of(l)->journal);
 }
 
+static void disk_compact(struct log *l, uint64_t index)
+{
+	log_ring_compact(&disk_of(l)->ring, index);
+}
+
 static void disk_release_below(struct log *l, uint64_t index)
 {
 	log_ring_release_below(&disk_of(l)->ring, index);
@@ -136,6 +141,7 @@ struct log *log_disk_create(struct journal *journal, uint16_t channel, uint64_t 
 	    .committed = disk_committed,
 	    .durable = disk_durable,
 	    .sync = disk_sync,
+	    .compact = disk_compact,
 	    .release_below = disk_release_below,
 	    .truncate_below = disk_truncate_below,
 	    .truncate_above = disk_truncate_above,

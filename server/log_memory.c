@@ -46,6 +46,11 @@ static void memory_sync(struct log *l)
 	(void)l;
 }
 
+static void memory_compact(struct log *l, uint64_t index)
+{
+	log_ring_compact(ring_of(l), index);
+}
+
 static void memory_release_below(struct log *l, uint64_t index)
 {
 	log_ring_release_below(ring_of(l), index);
@@ -92,6 +97,7 @@ struct log *log_memory_create(void)
 	    .committed = memory_committed,
 	    .durable = memory_last,
 	    .sync = memory_sync,
+	    .compact = memory_compact,
 	    .release_below = memory_release_below,
 	    .truncate_below = memory_truncate_below,
 	    .truncate_above = memory_truncate_above,

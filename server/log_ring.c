@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "limits.h"
+
 #define RING_FIRST 16u
 
 static struct log_entry *slot(const struct log_ring *r, uint64_t index)
@@ -90,6 +92,23 @@ struct log_entry *log_ring_newest(struct log_ring *r)
 const struct log_entry *log_ring_get(const struct log_ring *r, uint64_t index)
 {
 	return index >= r->first && index <= r->last ? slot(r, index) : NULL;
+}
+
+void log_ring_compact(struct log_ring *r, uint64_t index)
+{
+	assert(index >= r->first && index <= r->last);
+	struct log_entry *e = slot(r, index);
+	struct cursor body = e->body;
+	uint8_t *bytes;
+	struct message *own = e->message && body.left <= WEIR_LOG_COPY_BYTES_MAX ? message_alloc(body.left, &bytes) : NULL;
+	if (!own)
+		return;
+	weir_status status = cursor_read(&body, bytes, own->bytes);
+	assert(status == WEIR_OK);
+	(void)status;
+	message_release(e->message);
+	e->message = own;
+	e->body = cursor_at(own);
 }
 
 void log_ring_release_below(struct log_ring *r, uint64_t index)

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "limits.h"
 #include "log.h"
 
 static uint32_t released;
@@ -95,8 +96,54 @@ static void a_log_is_cut(void **state)
 	assert_int_equal(released, 80);
 }
 
+/* Appends an entry whose body is the last `bytes` of a message that holds more. */
+static void append_part(struct log *l, uint64_t index, size_t bytes)
+{
+	static uint8_t content[WEIR_LOG_COPY_BYTES_MAX + 100];
+	const size_t half = sizeof content / 2;
+	for (size_t i = 0; i < sizeof content; i++)
+		content[i] = (uint8_t)(i * 7 + index);
+	struct message *m =
+	    message_create((struct span[]){{content, half}, {content + half, sizeof content - half}}, 2, on_release, NULL);
+	struct cursor body = cursor_at(m);
+	assert_int_equal(cursor_skip(&body, sizeof content - bytes), WEIR_OK);
+	struct log_entry e = {.index = index, .committed = index, .message = m, .body = body};
+	assert_int_equal(l->ops->append(l, &e, NULL), WEIR_OK);
+	message_release(m);
+}
+
+static void check_part(struct log *l, uint64_t index, size_t bytes)
+{
+	struct cursor body = l->ops->get(l, index)->body;
+	assert_int_equal(body.left, bytes);
+	for (size_t i = WEIR_LOG_COPY_BYTES_MAX + 100 - bytes; body.left; i++) {
+		uint8_t byte;
+		assert_int_equal(cursor_read(&body, &byte, 1), WEIR_OK);
+		assert_int_equal(byte, (uint8_t)(i * 7 + index));
+	}
+}
+
+static void an_entry_that_stays_lets_its_message_go(void **state)
+{
+	static const size_t bytes[] = {0, 1, WEIR_LOG_COPY_BYTES_MAX, WEIR_LOG_COPY_BYTES_MAX + 1};
+	(void)state;
+	struct log *l = log_memory_create();
+	released = 0;
+	for (uint64_t i = 0; i < 4; i++) {
+		append_part(l, i + 1, bytes[i]);
+		for (int again = 0; again < 2; again++) {
+			l->ops->compact(l, i + 1);
+			assert_int_equal(released, i < 3 ? i + 1 : 3); /* the last is large */
+			check_part(l, i + 1, bytes[i]);
+		}
+	}
+	l->ops->destroy(l);
+	assert_int_equal(released, 4);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(entries_are_held_until_released), cmocka_unit_test(a_log_is_cut)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(entries_are_held_until_released), cmocka_unit_test(a_log_is_cut),
+	                                   cmocka_unit_test(an_entry_that_stays_lets_its_message_go)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
