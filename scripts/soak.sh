@@ -30,5 +30,5 @@ ctest --test-dir build/asan -L patient -j "$JOBS" --output-on-failure
 cmake --preset release >/dev/null
 cmake --build build -j "$JOBS" --target all
 echo "== simulated jobs: $SIM_SECONDS s"
-build/tests/simulator --seed "$(date +%s)000" --seconds "$SIM_SECONDS" --jobs "$JOBS"
+build/tests/sim --seed "$(date +%s)000" --seconds "$SIM_SECONDS" --jobs "$JOBS"
 exec ctest --test-dir build -L 'integration|tsan' --repeat "until-fail:$ROUNDS" -j "$JOBS" --output-on-failure

@@ -63,7 +63,7 @@ static bool parse(struct plan *p, int argc, char **argv)
 		p->seeds = 1;
 	if (!ok)
 		fprintf(stderr,
-		        "usage: simulator [--seed N] [--seeds COUNT | --seeds A..B] [--seconds S] [--jobs J] [--first] [--trace]\n");
+		        "usage: sim [--seed N] [--seeds COUNT | --seeds A..B] [--seconds S] [--jobs J] [--first] [--trace]\n");
 	return ok;
 }
 

@@ -9,7 +9,7 @@ JOBS=${JOBS:-$(nproc)}
 export JOBS
 cmake --preset release > "$WORK/cmake.log" 2>&1 || { cat "$WORK/cmake.log" >&2; give_up "the tests cannot be configured"; }
 need_tests simulator
-"$BUILD/tests/simulator" --seeds "1..$seeds" --jobs "$JOBS" 2> "$WORK/violations" | tee "$WORK/simulator"
+"$BUILD/tests/sim" --seeds "1..$seeds" --jobs "$JOBS" 2> "$WORK/violations" | tee "$WORK/simulator"
 cat "$WORK/violations"
 violations=$(sed -n 's/^[0-9]* seeds, \([0-9]*\) violations.*/\1/p' "$WORK/simulator")
 [ -n "$violations" ] || give_up "the simulator did not come to its end"

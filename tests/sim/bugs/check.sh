@@ -1,6 +1,6 @@
 #!/bin/sh
 # check.sh SOURCE: every planted bug still applies to the source tree. check.sh SOURCE SEEDS [NAME]: and the explorer finds those of replica_ (only those
-# whose names begin so), within so many seeds. The simulator (build/tests/simulator) finds those of sim_, once it is built from a tree that has one of them.
+# whose names begin so), within so many seeds. The simulator (build/tests/sim) finds those of sim_, once it is built from a tree that has one of them.
 set -eu
 source=$1 seeds=${2:-0} only=${3:-replica_}
 bugs=$(cd "$(dirname "$0")" && pwd)

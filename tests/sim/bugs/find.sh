@@ -15,7 +15,7 @@ for patch in "$bugs"/"$only"*.patch; do
 	patch -d "$work/source" -p1 --fuzz=0 --silent < "$patch" || { echo "$name does not apply: bring it up to date"; exit 1; }
 	build
 	status=0
-	timeout "$LIMIT_S" "$work/build/tests/simulator" --seeds "1..$seeds" --jobs "$JOBS" --first > "$work/out" 2> "$work/err" || status=$?
+	timeout "$LIMIT_S" "$work/build/tests/sim" --seeds "1..$seeds" --jobs "$JOBS" --first > "$work/out" 2> "$work/err" || status=$?
 	patch -d "$work/source" -p1 --reverse --silent < "$patch"
 	first=$(sed -n 's/^the first violation: seed //p' "$work/out")
 	if [ -n "$first" ]; then
