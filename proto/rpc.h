@@ -16,6 +16,7 @@
 
 #include "logger.h"
 #include "message.h"
+#include "poster.h"
 #include "weir/status.h"
 
 /* X(NAME, "service path", is it a bidirectional stream?, may it be retried?) */
@@ -88,6 +89,7 @@ struct rpc_loop *rpc_loop_create(struct rpc *rpc, const char *name, weir_error *
 /* Runs fn(arg) on the loop's thread, in the order posted by one thread. From any thread, also the loop's own (never inline). Never refused: without
  * memory for it the process ends. */
 void rpc_loop_post(struct rpc_loop *loop, void (*fn)(void *arg), void *arg);
+struct poster rpc_loop_poster(struct rpc_loop *loop); /* to it */
 /* The same once delay_ms have passed. */
 void rpc_loop_after(struct rpc_loop *loop, uint32_t delay_ms, void (*fn)(void *arg), void *arg);
 bool rpc_loop_is_current(const struct rpc_loop *loop);

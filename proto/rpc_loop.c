@@ -179,6 +179,16 @@ void rpc_loop_post(struct rpc_loop *loop, void (*fn)(void *arg), void *arg)
 	pthread_mutex_unlock(&loop->lock);
 }
 
+static void post(void *loop, void (*run)(void *arg), void *arg)
+{
+	rpc_loop_post(loop, run, arg);
+}
+
+struct poster rpc_loop_poster(struct rpc_loop *loop)
+{
+	return (struct poster){.post = post, .to = loop};
+}
+
 struct delayed {
 	struct rpc_timer timer;
 	struct rpc_loop *loop;

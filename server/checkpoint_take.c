@@ -106,11 +106,6 @@ static void set_state(struct checkpoint_takes *takes, enum take_state state)
 
 /* --- Beginning, on the executors */
 
-static void post_to_loop(void *loop, void (*run)(void *arg), void *arg)
-{
-	rpc_loop_post(loop, run, arg);
-}
-
 static void on_ready(void *arg)
 {
 	struct take_part *part = arg;
@@ -141,7 +136,7 @@ static void begin_rows(struct take_part *part, struct store *store, weir_error *
 	                                             .cold = s->cold,
 	                                             .floor = part->floor,
 	                                             .clock = s->options.clock,
-	                                             .owner = {.post = post_to_loop, .to = part->executor->loop},
+	                                             .owner = rpc_loop_poster(part->executor->loop),
 	                                             .ready = on_ready,
 	                                             .ended = on_ended,
 	                                             .arg = part};

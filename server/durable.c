@@ -41,16 +41,6 @@ struct durable {
 	uint64_t recovery_ms, replayed_entries, replayed_bytes;
 };
 
-static void post_to_loop(void *loop, void (*run)(void *arg), void *arg)
-{
-	rpc_loop_post(loop, run, arg);
-}
-
-static struct poster poster_of(struct rpc_loop *loop)
-{
-	return (struct poster){.post = post_to_loop, .to = loop};
-}
-
 static void on_failed(void *arg, const weir_error *err)
 {
 	struct server *s = arg;
@@ -181,7 +171,7 @@ void durable_prepare_partition(struct server *s, struct partition_options *optio
 	                                .writer = d->writer,
 	                                .fetch = d->fetch,
 	                                .sweep = d->sweep,
-	                                .poster = poster_of(server_executor(s, options->id)->loop)};
+	                                .poster = rpc_loop_poster(server_executor(s, options->id)->loop)};
 	options->store = store;
 	options->flush_interval_ms = d->options.flush_interval_ms;
 	options->failed = on_failed;
@@ -303,7 +293,7 @@ static weir_status start_ledger_log(struct server *s, weir_error *err)
 	                               .clock = s->options.clock,
 	                               .logger = s->options.logger,
 	                               .writer = d->writer,
-	                               .poster = poster_of(s->ledger_loop),
+	                               .poster = rpc_loop_poster(s->ledger_loop),
 	                               .flush_interval_ms = d->options.flush_interval_ms,
 	                               .replicated = replicated,
 	                               .backlog_bytes = s->options.backlog_bytes,

@@ -280,11 +280,6 @@ static void ask(struct ledger_snapshot *n)
 
 /* --- The learner's side: on disk */
 
-static void post_to_loop(void *loop, void (*run)(void *arg), void *arg)
-{
-	rpc_loop_post(loop, run, arg);
-}
-
 static void on_put(struct cold_write *w)
 {
 	((struct ledger_snapshot *)(void *)((char *)w - offsetof(struct ledger_snapshot, put)))->writing--;
@@ -297,7 +292,7 @@ static void on_flushed(struct cold_write *w)
 
 static void write_header(struct ledger_snapshot *n, enum cold_write_kind kind, const void *header, size_t bytes)
 {
-	const struct poster poster = {.post = post_to_loop, .to = n->server->ledger_loop};
+	const struct poster poster = rpc_loop_poster(n->server->ledger_loop);
 	n->put = (struct cold_write){
 	    .kind = kind, .partition = JOURNAL_LEDGER, .header = header, .header_bytes = bytes, .poster = poster, .done = on_put};
 	n->flush = (struct cold_write){.kind = COLD_WRITE_FLUSH, .poster = poster, .done = on_flushed};

@@ -302,11 +302,6 @@ static weir_status open_session(void *arg, struct coord **out, const struct coor
 	return coord_etcd_open(out, p->rpc, p->session, p->job->cluster.coord, options, err);
 }
 
-static void post_to_loop(void *loop, void (*run)(void *arg), void *arg)
-{
-	rpc_loop_post(loop, run, arg);
-}
-
 /* From here on this server is of the generation that the job is in. */
 static weir_status follow(struct parts *p, struct arguments *a, weir_error *err)
 {
@@ -323,7 +318,7 @@ static weir_status follow(struct parts *p, struct arguments *a, weir_error *err)
 	p->session = rpc_loop_create(p->rpc, "coord", err);
 	if (!p->session)
 		return WEIR_E_MEMORY;
-	o.session = (struct poster){.post = post_to_loop, .to = p->session};
+	o.session = rpc_loop_poster(p->session);
 	weir_status status = rewind_follow(&o, &p->last, err);
 	rpc_loop_destroy(p->session);
 	if (status || !p->last.generation)

@@ -213,21 +213,11 @@ void roles_prepare_partition(struct server *s, struct partition_options *options
 
 /* --- Start */
 
-static void post_to_loop(void *loop, void (*run)(void *arg), void *arg)
-{
-	rpc_loop_post(loop, run, arg);
-}
-
-static struct poster poster_of(struct rpc_loop *loop)
-{
-	return (struct poster){.post = post_to_loop, .to = loop};
-}
-
 static weir_status open_session(void *arg, struct coord **out, const struct coord_options *options, weir_error *err)
 {
 	struct server *s = arg;
 	const struct coordinator_options *shared = &s->roles->shared;
-	const struct poster poster = poster_of(s->executors[0].loop);
+	const struct poster poster = rpc_loop_poster(s->executors[0].loop);
 	if (shared->etcd)
 		return coord_etcd_open(out, s->options.rpc, s->roles->session, shared->etcd, options, err);
 	if (shared->open)
@@ -277,8 +267,8 @@ static weir_status open_authority(struct server *s, weir_error *err)
 	struct roles *r = s->roles;
 	struct authority_options o = {.generation = s->options.generation,
 	                              .partitions = s->options.partitions,
-	                              .session = poster_of(r->session ? r->session : s->executors[0].loop),
-	                              .keeper = poster_of(r->keeper ? r->keeper : s->executors[0].loop),
+	                              .session = rpc_loop_poster(r->session ? r->session : s->executors[0].loop),
+	                              .keeper = rpc_loop_poster(r->keeper ? r->keeper : s->executors[0].loop),
 	                              .open = open_session,
 	                              .seen = is_alone(s) ? NULL : on_seen,
 	                              .placed = is_alone(s) ? NULL : on_wanted,
@@ -330,7 +320,7 @@ struct replication_options roles_driver_options(const struct server *s, uint16_t
 	    .network_arg = alone ? NULL : peers_of(s->roles->peers, loop),
 	    .authority = s->roles->authority,
 	    .promises = promises,
-	    .poster = poster_of(loop),
+	    .poster = rpc_loop_poster(loop),
 	    .logger = s->options.logger,
 	    .failed = roles_storage_failed,
 	    .failed_arg = (void *)(uintptr_t)s};
@@ -368,7 +358,7 @@ static void open_scrub(struct role *r, const struct executor *e)
 	                                .self = (uint16_t)s->options.index,
 	                                .interval_ms = s->options.scrub_interval_ms,
 	                                .clock = s->options.clock,
-	                                .owner = poster_of(e->loop),
+	                                .owner = rpc_loop_poster(e->loop),
 	                                .logger = s->options.logger,
 	                                .send = send_scrubbed,
 	                                .enter = enter,
@@ -414,7 +404,7 @@ static void prepare_for_others(struct role *r, struct executor *e)
 	struct learner_options learner = {.partition = r->partition,
 	                                  .replication = r->replication,
 	                                  .writer = s->durable ? durable_writer(s) : NULL,
-	                                  .owner = poster_of(e->loop),
+	                                  .owner = rpc_loop_poster(e->loop),
 	                                  .generation = s->options.generation,
 	                                  .partitions = s->options.partitions,
 	                                  .clock = s->options.clock,
@@ -429,7 +419,7 @@ static void prepare_for_others(struct role *r, struct executor *e)
 	r->offer = (struct snapshot_offer){.sender = snapshots_sender(s->roles->snapshots),
 	                                   .partition = r->partition,
 	                                   .replication = r->replication,
-	                                   .owner = poster_of(e->loop),
+	                                   .owner = rpc_loop_poster(e->loop),
 	                                   .logger = s->options.logger,
 	                                   .enter = enter_server,
 	                                   .leave = leave_server,

@@ -80,14 +80,9 @@ uint32_t server_servers_max(const struct server *s)
 	return most < WEIR_SERVERS_MAX ? most : WEIR_SERVERS_MAX;
 }
 
-static void post_to_loop(void *loop, void (*run)(void *arg), void *arg)
-{
-	rpc_loop_post(loop, run, arg);
-}
-
 struct poster server_poster(const struct server *s)
 {
-	return (struct poster){.post = post_to_loop, .to = s->executors[0].loop};
+	return rpc_loop_poster(s->executors[0].loop);
 }
 
 /* --- Executors */

@@ -164,16 +164,6 @@ struct starter {
 	bool ends;
 };
 
-static void post_to_loop(void *loop, void (*run)(void *arg), void *arg)
-{
-	rpc_loop_post(loop, run, arg);
-}
-
-static struct poster poster_of(const struct starter *s)
-{
-	return (struct poster){.post = post_to_loop, .to = s->loop};
-}
-
 /* A session in memory, which is opened and closed on its own thread, behind one that is on the caller's, as with etcd. */
 struct session {
 	struct coord base, *real;
@@ -195,7 +185,7 @@ static void run_there(struct session *x, void (*run)(void *session))
 static void open_there(void *session)
 {
 	struct session *x = session;
-	const struct poster poster = poster_of(x->starter);
+	const struct poster poster = rpc_loop_poster(x->starter->loop);
 	x->status = coord_memory_open(&x->real, x->starter->scene->cluster.coordinator, &poster, x->options, x->err);
 	atomic_store(&x->done, true);
 }
@@ -244,7 +234,7 @@ static weir_status follow(struct scene *s, uint64_t generation, const char *rest
 	const struct rewind_follow_options o = {.generation = generation,
 	                                        .restore = restore,
 	                                        .open = open_session,
-	                                        .session = poster_of(&starter),
+	                                        .session = rpc_loop_poster(starter.loop),
 	                                        .asked_to_end = asked_to_end,
 	                                        .arg = &starter,
 	                                        .coordinator = "memory"};

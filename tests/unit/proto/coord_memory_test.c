@@ -274,11 +274,6 @@ static void raiser_begin(void *arg)
 	raiser_read(r);
 }
 
-static void post_to_loop(void *to, void (*fn)(void *arg), void *arg)
-{
-	rpc_loop_post(to, fn, arg);
-}
-
 static void raiser_close(void *arg)
 {
 	coord_close(((struct raiser *)arg)->coord);
@@ -294,9 +289,11 @@ static void sessions_on_many_threads_agree(void **state)
 	for (int i = 0; i < THREADS; i++) {
 		struct raiser *r = &raisers[i];
 		struct coord_options options = {.lease_ms = 600000, .handler = {.state = raiser_state}, .arg = r};
+		struct poster poster;
 		r->loop = rpc_loop_create(rpc, "raiser", &err);
 		assert_non_null(r->loop);
-		CHECK_OK(coord_memory_open(&r->coord, m, &(struct poster){post_to_loop, r->loop}, &options, &err), err);
+		poster = rpc_loop_poster(r->loop);
+		CHECK_OK(coord_memory_open(&r->coord, m, &poster, &options, &err), err);
 	}
 	for (int i = 0; i < THREADS; i++)
 		rpc_loop_post(raisers[i].loop, raiser_begin, &raisers[i]);

@@ -67,11 +67,6 @@ static uint64_t durable(const void *subject)
 
 /* --- Life */
 
-static void post_to_loop(void *loop, void (*run)(void *arg), void *arg)
-{
-	rpc_loop_post(loop, run, arg);
-}
-
 static weir_status open_session(void *arg, struct coord **out, const struct coord_options *options, weir_error *err)
 {
 	struct single *s = arg;
@@ -136,8 +131,8 @@ static void start(struct single *s)
 	const struct authority_options a = {.uuid = "etcd",
 	                                    .generation = 1,
 	                                    .partitions = PARTITION + 1,
-	                                    .session = {.post = post_to_loop, .to = s->coord_loop},
-	                                    .keeper = {.post = post_to_loop, .to = s->keeper},
+	                                    .session = rpc_loop_poster(s->coord_loop),
+	                                    .keeper = rpc_loop_poster(s->keeper),
 	                                    .open = open_session,
 	                                    .arg = s,
 	                                    .lease_ms = LEASE_MS,

@@ -100,11 +100,6 @@ static void wait_for(struct world *w, const bool *flag)
 	pthread_mutex_unlock(&w->lock);
 }
 
-static void post(void *loop, void (*run)(void *arg), void *arg)
-{
-	rpc_loop_post(loop, run, arg);
-}
-
 /* --- The primary */
 
 static void on_sent(void *arg, weir_status status, const char *text)
@@ -160,7 +155,7 @@ static void begin_primary(struct world *w)
 {
 	weir_error err = {0};
 	const struct snapshot_send_options o = {
-	    .partition = w->from, .owner = {post, w->loops[0]}, .epoch = 1, .ended = on_sent, .arg = w};
+	    .partition = w->from, .owner = rpc_loop_poster(w->loops[0]), .epoch = 1, .ended = on_sent, .arg = w};
 	for (uint64_t chunk = 0; chunk < CHUNKS; chunk++) {
 		float *row;
 		struct row_meta *meta;
@@ -241,7 +236,7 @@ static void begin_learner(struct world *w)
 	                                      .partitions = 1,
 	                                      .into = w->into,
 	                                      .log = w->log,
-	                                      .poster = {post, w->loops[1]},
+	                                      .poster = rpc_loop_poster(w->loops[1]),
 	                                      .wanted = wanted,
 	                                      .received = on_progress,
 	                                      .ended = on_received,
