@@ -73,6 +73,18 @@ struct partition *node_partition(struct node *n, bool tables)
 	return p;
 }
 
+struct built node_wide_push(const struct record *r, uint64_t chunk)
+{
+	float *values = malloc(WEIR_CHUNK * sizeof *values);
+	for (uint32_t i = 0; i < WEIR_CHUNK; i++)
+		values[i] = (float)((i * 7 + chunk) % 100);
+	const struct rows rows = {
+	    .table = WIDE_DENSE, .width = WEIR_CHUNK, .count = 1, .keys = &chunk, .values = values, .values_count = WEIR_CHUNK};
+	const struct built built = records_build(r, &rows, 1);
+	free(values);
+	return built;
+}
+
 static void durable_now(void *arg)
 {
 	struct node *n = arg;

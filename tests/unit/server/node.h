@@ -39,6 +39,7 @@ void node_free(struct node *n); /* stopped */
 /* A new partition of this node without log; tables: with the tables of all nodes here. */
 struct partition *node_partition(struct node *n, bool tables);
 void node_add_tables(struct partition *p);
+struct built node_wide_push(const struct record *r, uint64_t chunk); /* r, with that chunk of WIDE_DENSE */
 /* What there is in p and log makes room for a partition without tables, to be filled and given to node_adopt. The log is n->log. */
 struct partition *node_make_room(struct node *n);
 void node_adopt(struct node *n, struct partition *p);

@@ -20,7 +20,7 @@
 #include "journal_format.h"
 #include "partition_fixture.h"
 #include "partition_state.h"
-#include "prng.h"
+#include "random_records.h"
 #include "state.pb-c.h"
 #include "task_queue.h"
 #include "wire.h"
@@ -345,67 +345,30 @@ static void submit(struct world *w, struct built built)
 	w->kept[before + 1] = kept;
 }
 
-/* Keys may repeat: what a row has of such an entry is all or nothing. */
-static void push_rows(struct world *w, uint16_t table, uint8_t kind)
+static struct record next_record(struct world *w, uint8_t kind, bool sync)
 {
-	enum { ROWS = 24 };
-	uint64_t keys[ROWS];
-	float values[ROWS * ROW_WIDTH];
-	struct rows rows = {.table = table, .width = ROW_WIDTH, .count = 1 + below(w, ROWS), .keys = keys, .values = values};
-	for (uint32_t i = 0; i < rows.count; i++)
-		keys[i] = below(w, KEYS);
-	for (uint32_t i = 0; i < rows.count * ROW_WIDTH; i++)
-		values[i] = (float)below(w, 100) - 50;
-	rows.values_count = rows.count * ROW_WIDTH;
-	bool sync = table == SYNC_ROWS || table == COUNTED_SYNC_ROWS;
-	struct record r = push_record(below(w, 6), 1 + below(w, 3), below(w, 4), below(w, 3), sync ? 1 : 0);
+	struct record r = push_record(below(w, 6), 1 + below(w, 3), below(w, 4), below(w, 3), sync);
 	r.kind = kind;
-	submit(w, records_build(&r, &rows, 1));
+	return r;
 }
 
-/* Those of a share of all keys whose rows are expired; what is not committed yet might make an entry that has no effect. */
-static void evict(struct world *w, uint16_t table)
+static void push_rows(struct world *w, uint16_t table, uint8_t kind)
 {
-	uint64_t keys[KEYS];
-	commit_all(w);
-	struct rows rows = {.table = table, .width = ROW_WIDTH, .keys = keys};
-	const struct record r = {.kind = RECORD_EVICT};
-	for (uint64_t key = below(w, 4); key < KEYS; key += 1 + below(w, 4))
-		keys[rows.count++] = key;
-	submit(w, records_build(&r, &rows, 1));
+	const struct record r = next_record(w, kind, table == SYNC_ROWS || table == COUNTED_SYNC_ROWS);
+	submit(w, random_rows(&w->random, &r, table, 24, KEYS));
 }
 
 static void push_dense(struct world *w, uint16_t table)
 {
-	static const uint64_t chunk = 0;
-	float values[DENSE_ELEMENTS];
-	for (uint32_t i = 0; i < DENSE_ELEMENTS; i++)
-		values[i] = (float)below(w, 100) - 50;
-	struct rows rows = {
-	    .table = table, .width = WEIR_CHUNK, .count = 1, .keys = &chunk, .values = values, .values_count = DENSE_ELEMENTS};
-	struct record r = push_record(below(w, 6), 1 + below(w, 3), below(w, 4), below(w, 3), table == SYNC_DENSE ? 1 : 0);
-	submit(w, records_build(&r, &rows, 1));
+	const struct record r = next_record(w, RECORD_PUSH, table == SYNC_DENSE);
+	submit(w, random_dense(&w->random, &r, table));
 }
 
-static void close_step(struct world *w)
+/* What is not committed yet might make an entry that has no effect. */
+static void evict(struct world *w, uint16_t table)
 {
-	uint32_t ids[3][3], included = below(w, 3), dropped = below(w, 2), unit = below(w, 6);
-	for (uint32_t i = 0; i < 3; i++) {
-		ids[i][0] = 1;
-		ids[i][1] = (unit + i) % 6;
-		ids[i][2] = below(w, 4);
-	}
-	submit(w, records_build_close(partition_steps_closed(w->f.p) + 1, (const uint32_t(*)[3])ids, included, dropped));
-}
-
-static void change_units(struct world *w)
-{
-	struct record r = {.kind = RECORD_SEAL, .pass = 1, .unit = below(w, 6), .attempt = 1 + below(w, 4)};
-	if (below(w, 3) == 0)
-		r = (struct record){.kind = RECORD_RETIRE, .attempt = 1, .a = (uint64_t)1 << 32 | (6 + below(w, 6))};
-	if (below(w, 12) == 0)
-		r = (struct record){.kind = RECORD_RETIRE, .pass = 1, .unit = below(w, 2)};
-	submit(w, records_build(&r, NULL, 0));
+	commit_all(w);
+	submit(w, random_eviction(&w->random, table, KEYS));
 }
 
 static void step(struct world *w)
@@ -427,10 +390,10 @@ static void step(struct world *w)
 		push_dense(w, below(w, 2) ? SYNC_DENSE : ASYNC_DENSE);
 		break;
 	case 6:
-		close_step(w);
+		submit(w, random_close(&w->random, partition_steps_closed(w->f.p) + 1));
 		break;
 	case 7:
-		change_units(w);
+		submit(w, random_unit_change(&w->random));
 		break;
 	case 8:
 		push_rows(w, ASYNC_ROWS, RECORD_ASSIGN);

@@ -6,13 +6,13 @@
 #include "cmocka_check.h"
 #include "node.h"
 #include "partition_state.h"
-#include "prng.h"
+#include "random_records.h"
 #include "scrub_reader.h"
 
 enum {
 	KEYS = 400,
 	MANY_KEYS = 40000,
-	MANY_ROWS = 2000,
+	MANY_ROWS = RANDOM_ROWS_MAX,
 	ROUNDS = 12,
 	STEPS = 25,
 	SLICES = 4,
@@ -71,40 +71,16 @@ static struct record next_push(struct world *w, uint64_t step)
 	return push_record(below(w, 6), 1, below(w, 40), below(w, 60), step);
 }
 
-/* Some rows of those keys. */
 static void push_rows(struct world *w, uint16_t table, uint32_t rows_max, uint32_t keys_end)
 {
-	static uint64_t keys[MANY_ROWS];
-	static float values[MANY_ROWS * ROW_WIDTH];
-	struct rows rows = {.table = table, .width = ROW_WIDTH, .count = 1 + below(w, rows_max), .keys = keys, .values = values};
-	for (uint32_t i = 0; i < rows.count; i++)
-		keys[i] = below(w, keys_end);
-	for (uint32_t i = 0; i < rows.count * ROW_WIDTH; i++)
-		values[i] = (float)below(w, 100) - 50;
-	rows.values_count = rows.count * ROW_WIDTH;
 	const struct record r = next_push(w, table == SYNC_ROWS ? 1 : 0);
-	submit(w, records_build(&r, &rows, 1));
+	submit(w, random_rows(&w->random, &r, table, rows_max, keys_end));
 }
 
 static void push_chunk(struct world *w, uint64_t chunk)
 {
-	float *values = malloc(WEIR_CHUNK * sizeof *values);
-	for (uint32_t i = 0; i < WEIR_CHUNK; i++)
-		values[i] = (float)((i * 7 + chunk) % 100);
-	const struct rows rows = {
-	    .table = WIDE_DENSE, .width = WEIR_CHUNK, .count = 1, .keys = &chunk, .values = values, .values_count = WEIR_CHUNK};
 	const struct record r = next_push(w, 0);
-	submit(w, records_build(&r, &rows, 1));
-	free(values);
-}
-
-static void evict(struct world *w)
-{
-	uint64_t keys[KEYS];
-	struct rows rows = {.table = COUNTED_ROWS, .width = ROW_WIDTH, .keys = keys};
-	for (uint64_t key = below(w, 4); key < KEYS; key += 1 + below(w, 4))
-		keys[rows.count++] = key;
-	submit(w, records_build(&(struct record){.kind = RECORD_EVICT}, &rows, 1));
+	submit(w, node_wide_push(&r, chunk));
 }
 
 static void step(struct world *w)
@@ -112,7 +88,7 @@ static void step(struct world *w)
 	w->now_ns += 300000000;
 	switch (below(w, 8)) {
 	case 0:
-		evict(w);
+		submit(w, random_eviction(&w->random, COUNTED_ROWS, KEYS));
 		break;
 	case 1:
 		submit(w, records_build(&(struct record){.kind = RECORD_SEAL, .pass = 1, .unit = below(w, 6), .attempt = 1}, NULL, 0));
