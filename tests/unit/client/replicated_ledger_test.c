@@ -1,18 +1,16 @@
 /* A job loses the server that has its ledger, again and again or for good, while trainers work: every batch counts once, in one step, and nobody is told of more than a pause. */
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "cluster_replicas.h"
 #include "cmocka_check.h"
 #include "faulty_disk.h"
 #include "folder.h"
 #include "integer_trainer.h"
 #include "journal.h"
 #include "layout.h"
-#include "roles.h"
-#include "server_internal.h"
 
 enum { SERVERS = 3, PARTITIONS = 6, TRAINERS = 2 };
 enum { PASSES = 3, DEATHS = 4, UNITS_BETWEEN = PASSES * UNITS / (DEATHS + 1) };
@@ -83,57 +81,6 @@ static void take_turn(void *arg)
 		pause_ms(1);
 }
 
-/* What the replica of the ledger or of a partition knows, asked on its loop. */
-struct question {
-	struct server *server;
-	uint16_t partition;
-	bool serves;
-	uint32_t in_sync;
-	sem_t answered;
-};
-
-static void answer_question(void *arg)
-{
-	struct question *q = arg;
-	const struct replica *r = replication_replica(roles_replication(q->server, q->partition));
-	q->serves = replica_serves(r);
-	q->in_sync = q->serves ? replica_get_record(r)->isr.count : 0;
-	sem_post(&q->answered);
-}
-
-static struct question ask_replica(struct server *s, uint16_t partition)
-{
-	struct question q = {.server = s, .partition = partition};
-	if (!roles_replication(s, partition))
-		return q;
-	sem_init(&q.answered, 0, 0);
-	rpc_loop_post(partition == JOURNAL_LEDGER ? s->ledger_loop : server_executor(s, partition)->loop, answer_question, &q);
-	while (sem_wait(&q.answered) != 0)
-		;
-	sem_destroy(&q.answered);
-	return q;
-}
-
-static uint32_t await_primary(struct cluster *c, uint16_t partition)
-{
-	for (uint32_t i = 0;; i = (i + 1) % SERVERS, pause_ms(1))
-		if (c->servers[i] && ask_replica(c->servers[i], partition).serves)
-			return i;
-}
-
-static void await_in_sync(struct cluster *c, uint16_t partition, uint32_t replicas)
-{
-	while (ask_replica(c->servers[await_primary(c, partition)], partition).in_sync < replicas)
-		pause_ms(1);
-}
-
-static void await_all_in_sync(struct deaths *d)
-{
-	await_in_sync(&d->scene.cluster, JOURNAL_LEDGER, d->replicas);
-	for (uint16_t p = 0; p < PARTITIONS; p++)
-		await_in_sync(&d->scene.cluster, p, d->replicas);
-}
-
 static void let_train(struct deaths *d, uint32_t units)
 {
 	atomic_fetch_add(&d->allowed, units);
@@ -145,13 +92,14 @@ static void *deaths_main(void *arg)
 {
 	struct deaths *d = arg;
 	struct cluster *c = &d->scene.cluster;
+	struct cluster_replica ledger;
 	for (uint32_t i = 0; i < DEATHS; i++) {
-		await_all_in_sync(d);
+		cluster_await_in_sync(c, d->replicas);
 		let_train(d, UNITS_BETWEEN);
-		const uint32_t server = await_primary(c, JOURNAL_LEDGER);
+		const uint32_t server = cluster_await_primary(c, JOURNAL_LEDGER, &ledger);
 		d->seen[server]++;
 		cluster_kill_server(c, server);
-		(void)await_primary(c, JOURNAL_LEDGER); /* another one */
+		(void)cluster_await_primary(c, JOURNAL_LEDGER, &ledger); /* another one */
 		cluster_start_server(c, server);
 	}
 	atomic_store(&d->allowed, UINT32_MAX);
@@ -186,10 +134,11 @@ static void *departures_main(void *arg)
 {
 	struct deaths *d = arg;
 	struct cluster *c = &d->scene.cluster;
-	await_all_in_sync(d);
+	struct cluster_replica ledger;
+	cluster_await_in_sync(c, d->replicas);
 	for (uint32_t i = 0; i < 2; i++) {
 		let_train(d, UNITS_BETWEEN);
-		const uint32_t server = await_primary(c, JOURNAL_LEDGER);
+		const uint32_t server = cluster_await_primary(c, JOURNAL_LEDGER, &ledger);
 		d->seen[server]++;
 		if (i == 0)
 			drain(c, server);
