@@ -33,16 +33,46 @@ static const struct clock test_clock = {.ops = &clock_ops};
 
 /* --- Starts */
 
-static struct standing_options options_on(struct faulty_disk *d, uint8_t boot)
+struct scene {
+	struct faulty_disk *faulty;
+	struct standing_options o; /* of a server whose folder is on that disk, on the machine's first boot */
+};
+
+static void scene_open(struct scene *s)
 {
-	return (struct standing_options){
-	    .disk = faulty_disk_interface(d),
+	s->faulty = faulty_disk_create();
+	s->o = (struct standing_options){
+	    .disk = faulty_disk_interface(s->faulty),
 	    .path = FOLDER,
 	    .holder = "server-1, pid 77",
-	    .machine_boot = {boot},
+	    .machine_boot = {BOOT_1},
 	    .clock = &test_clock,
 	    .who = {.uuid = "standing test", .generation = 1, .index = 1, .servers = 2, .partitions = PARTITIONS},
 	    .log = PROMISES_LOG_CACHED};
+}
+
+static void scene_close(struct scene *s)
+{
+	faulty_disk_destroy(s->faulty);
+}
+
+static int set_up(void **state)
+{
+	scene_open(*state = malloc(sizeof(struct scene)));
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	scene_close(*state);
+	free(*state);
+	return 0;
+}
+
+static void remove_file(struct scene *s, const char *path)
+{
+	weir_error err = {0};
+	CHECK_OK(s->o.disk->ops->remove(s->o.disk, path, &err), err);
 }
 
 static void open_well(struct standing *s, const struct standing_options *o)
@@ -124,172 +154,162 @@ static void begin(const struct standing_options *o, bool clean)
 	standing_close(&s, clean);
 }
 
+static void assert_promised(const struct standing_options *o, uint16_t partition, uint64_t promised)
+{
+	struct standing s;
+	open_well(&s, o);
+	assert_int_equal(promises_found(s.promises, partition).promised, promised);
+	standing_close(&s, true);
+}
+
 /* --- Whole */
 
 static void a_new_folder_has_no_whole_replicas(void **state)
 {
-	(void)state;
-	struct faulty_disk *d = faulty_disk_create();
-	const struct standing_options o = options_on(d, BOOT_1);
-	live(&o, false, true);
-	begin(&o, false);
-	live(&o, true, false); /* the machine is still up */
-	faulty_disk_destroy(d);
+	struct scene *s = *state;
+	live(&s->o, false, true);
+	begin(&s->o, false);
+	live(&s->o, true, false); /* the machine is still up */
 }
 
-static void after_a_power_cut_only_an_orderly_end_leaves_whole_replicas(void **state)
+static void cut_the_power(struct scene *s, bool clean)
 {
-	(void)state;
-	for (int clean = 0; clean < 2; clean++) {
-		struct faulty_disk *d = faulty_disk_create();
-		const struct standing_options before = options_on(d, BOOT_1), after = options_on(d, BOOT_2);
-		begin(&before, clean);
-		faulty_disk_crash(d, CRASH_UNSYNCED, 1);
-		live(&after, clean, true);
-		live(&after, clean, true); /* what was lost does not come back */
-		faulty_disk_destroy(d);
-	}
+	begin(&s->o, clean);
+	faulty_disk_crash(s->faulty, CRASH_UNSYNCED, 1);
+	s->o.machine_boot[0] = BOOT_2;
+	live(&s->o, clean, true);
+	live(&s->o, clean, true); /* what was lost does not come back */
+}
+
+static void after_a_power_cut_no_replica_is_whole(void **state)
+{
+	cut_the_power(*state, false);
+}
+
+static void after_an_orderly_end_a_power_cut_does_no_harm(void **state)
+{
+	cut_the_power(*state, true);
 }
 
 static void a_log_in_memory_is_lost_with_the_process(void **state)
 {
-	(void)state;
-	struct faulty_disk *d = faulty_disk_create();
-	struct standing_options o = options_on(d, BOOT_1);
-	struct standing s;
-	o.log = PROMISES_LOG_MEMORY;
-	begin(&o, true);
-	open_well(&s, &o);
-	assert_whole(&s, false);
-	promise_well(&s, 2, (struct promise){.promised = 7, .whole = true});
-	standing_close(&s, true);
-	open_well(&s, &o);
-	assert_whole(&s, false);
-	assert_int_equal(promises_found(s.promises, 2).promised, 7);
-	standing_close(&s, true);
-	faulty_disk_destroy(d);
+	struct scene *s = *state;
+	struct standing standing;
+	s->o.log = PROMISES_LOG_MEMORY;
+	begin(&s->o, true);
+	open_well(&standing, &s->o);
+	assert_whole(&standing, false);
+	promise_well(&standing, 2, (struct promise){.promised = 7, .whole = true});
+	standing_close(&standing, true);
+	live(&s->o, false, true);
+	assert_promised(&s->o, 2, 7);
 }
 
 static void starts_are_numbered_upwards(void **state)
 {
-	(void)state;
-	struct faulty_disk *d = faulty_disk_create();
-	const struct standing_options o = options_on(d, BOOT_1);
-	const int64_t at_ms[] = {1000, 1000, 500, 2000};
-	const uint64_t expected[] = {1000, 1001, 1002, 2000};
-	for (uint32_t i = 0; i < 4; i++) {
-		struct standing s;
-		now_ms = at_ms[i];
-		open_well(&s, &o);
-		assert_int_equal(promises_incarnation(s.promises), expected[i]);
-		standing_close(&s, i % 2);
+	struct scene *s = *state;
+	static const struct {
+		int64_t at_ms;
+		uint64_t number;
+	} starts[] = {{1000, 1000}, {1000, 1001}, {500, 1002}, {2000, 2000}};
+	for (uint32_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+		struct standing standing;
+		now_ms = starts[i].at_ms;
+		open_well(&standing, &s->o);
+		assert_int_equal(promises_incarnation(standing.promises), starts[i].number);
+		standing_close(&standing, i % 2);
 	}
-	faulty_disk_destroy(d);
 }
 
 /* --- What cannot be used */
 
 static void a_second_server_on_the_folder_is_refused(void **state)
 {
-	(void)state;
-	struct faulty_disk *d = faulty_disk_create();
-	const struct standing_options o = options_on(d, BOOT_1);
-	struct standing s;
-	open_well(&s, &o);
-	const uint64_t steps = faulty_disk_steps(d);
-	refuse(&o, WEIR_E_BUSY, FOLDER "/LOCK", "in use");
-	assert_int_equal(faulty_disk_steps(d), steps);
-	promise_well(&s, 1, (struct promise){.promised = 3, .whole = true});
-	standing_close(&s, true);
-	open_well(&s, &o);
-	assert_int_equal(promises_found(s.promises, 1).promised, 3);
-	standing_close(&s, true);
-	faulty_disk_destroy(d);
+	struct scene *s = *state;
+	struct standing first;
+	open_well(&first, &s->o);
+	const uint64_t steps = faulty_disk_steps(s->faulty);
+	refuse(&s->o, WEIR_E_BUSY, FOLDER "/LOCK", "in use");
+	assert_int_equal(faulty_disk_steps(s->faulty), steps);
+	promise_well(&first, 1, (struct promise){.promised = 3, .whole = true});
+	standing_close(&first, true);
+	assert_promised(&s->o, 1, 3);
 }
 
 static void replicas_whose_promises_are_gone_are_not_whole(void **state)
 {
-	(void)state;
-	struct faulty_disk *d = faulty_disk_create();
-	struct disk *disk = faulty_disk_interface(d);
-	const struct standing_options o = options_on(d, BOOT_1);
-	weir_error err = {0};
-	begin(&o, true);
-	CHECK_OK(disk->ops->remove(disk, PROMISES, &err), err);
-	live(&o, false, true);
-	live(&o, false, true);
-	faulty_disk_destroy(d);
+	struct scene *s = *state;
+	begin(&s->o, true);
+	remove_file(s, PROMISES);
+	live(&s->o, false, true);
+	live(&s->o, false, true);
+}
+
+/* Refused for what has happened to it; without its promises it is a folder of which no replica is whole. */
+static void refuse_spoilt(struct scene *s, weir_status status, const char *where, const char *says)
+{
+	refuse(&s->o, status, where, says);
+	remove_file(s, PROMISES);
+	live(&s->o, false, true);
 }
 
 static void promises_without_an_identity_are_refused(void **state)
 {
-	(void)state;
-	struct faulty_disk *d = faulty_disk_create();
-	struct disk *disk = faulty_disk_interface(d);
-	const struct standing_options o = options_on(d, BOOT_1);
-	weir_error err = {0};
-	begin(&o, true);
-	CHECK_OK(disk->ops->remove(disk, FOLDER "/IDENTITY", &err), err);
-	refuse(&o, WEIR_E_CORRUPT, FOLDER, "its IDENTITY is missing");
-	faulty_disk_destroy(d);
+	struct scene *s = *state;
+	begin(&s->o, true);
+	remove_file(s, FOLDER "/IDENTITY");
+	refuse_spoilt(s, WEIR_E_CORRUPT, FOLDER, "its IDENTITY is missing");
 }
 
 static void damaged_promises_are_refused(void **state)
 {
-	(void)state;
-	struct faulty_disk *d = faulty_disk_create();
-	struct disk *disk = faulty_disk_interface(d);
-	const struct standing_options o = options_on(d, BOOT_1);
-	weir_error err = {0};
-	begin(&o, true);
-	faulty_disk_flip(d, PROMISES, 70, 3);
-	refuse(&o, WEIR_E_CORRUPT, PROMISES, "put back the file, or remove it");
-	CHECK_OK(disk->ops->remove(disk, PROMISES, &err), err); /* as it says */
-	live(&o, false, true);
-	faulty_disk_destroy(d);
+	struct scene *s = *state;
+	begin(&s->o, true);
+	faulty_disk_flip(s->faulty, PROMISES, 70, 3);
+	refuse_spoilt(s, WEIR_E_CORRUPT, PROMISES, "put back the file, or remove it");
 }
 
 static void promises_of_another_server_are_refused(void **state)
 {
-	(void)state;
-	struct faulty_disk *d = faulty_disk_create();
-	struct disk *disk = faulty_disk_interface(d);
-	const struct standing_options o = options_on(d, BOOT_1);
-	struct standing_options other = o;
+	struct scene *s = *state;
+	struct standing_options other = s->o;
 	weir_error err = {0};
 	other.path = "other";
 	other.who.index = 0;
-	begin(&o, true);
+	begin(&s->o, true);
 	begin(&other, true);
-	CHECK_OK(disk_copy_file(disk, "other/PROMISES", PROMISES, &err), err);
-	refuse(&o, WEIR_E_STATE, PROMISES, "is of another job, generation or server");
-	faulty_disk_destroy(d);
+	CHECK_OK(disk_copy_file(s->o.disk, "other/PROMISES", PROMISES, &err), err);
+	refuse_spoilt(s, WEIR_E_STATE, PROMISES, "is of another job, generation or server");
+}
+
+/* The disk is full at one of a start's steps. False: there were not as many. */
+static bool fill_disk(uint32_t later)
+{
+	struct scene s;
+	struct standing standing;
+	weir_error err = {0};
+	scene_open(&s);
+	begin(&s.o, true);
+	faulty_disk_full_at(s.faulty, faulty_disk_steps(s.faulty) + later);
+	const weir_status status = standing_open(&standing, &s.o, &err);
+	standing_close(&standing, false);
+	if (status) {
+		assert_int_equal(status, WEIR_E_NO_SPACE);
+		CHECK_CONTAINS(err.text, FOLDER "/");
+		faulty_disk_make_room(s.faulty);
+		live(&s.o, true, true); /* on the same boot: nothing was lost */
+	}
+	scene_close(&s);
+	return status != WEIR_OK;
 }
 
 static void what_cannot_be_written_is_named(void **state)
 {
+	uint32_t later = 1;
 	(void)state;
-	for (uint32_t later = 1;; later++) {
-		struct faulty_disk *d = faulty_disk_create();
-		const struct standing_options o = options_on(d, BOOT_1);
-		struct standing s;
-		weir_error err = {0};
-		begin(&o, true);
-		faulty_disk_full_at(d, faulty_disk_steps(d) + later);
-		const weir_status status = standing_open(&s, &o, &err);
-		standing_close(&s, false);
-		if (status) {
-			assert_int_equal(status, WEIR_E_NO_SPACE);
-			CHECK_CONTAINS(err.text, FOLDER "/");
-			faulty_disk_make_room(d);
-			live(&o, true, true); /* on the same boot: nothing was lost */
-		}
-		faulty_disk_destroy(d);
-		if (!status) {
-			assert_true(later > 6); /* both small files and their names */
-			break;
-		}
-	}
+	while (fill_disk(later))
+		later++;
+	assert_true(later > 6); /* both small files and their names */
 }
 
 /* --- Going back */
@@ -302,56 +322,59 @@ static weir_status set_aside(const struct standing_options *o, const char *aside
 	return folder_set_aside(o->disk, o->path, aside, o->holder, &who, done, err);
 }
 
+static void set_aside_well(const struct standing_options *o, const char *aside, uint64_t generation, bool expected)
+{
+	weir_error err = {0};
+	bool done = !expected;
+	CHECK_OK(set_aside(o, aside, generation, &done, &err), err);
+	assert_int_equal(done, expected);
+}
+
 static void a_folder_of_an_earlier_generation_is_put_aside(void **state)
 {
-	(void)state;
+	struct standing_options o = ((struct scene *)*state)->o;
 	char folder[FOLDER_BYTES], path[FOLDER_BYTES + 16], aside[FOLDER_BYTES + 32];
-	struct faulty_disk *none = faulty_disk_create();
-	struct standing_options o = options_on(none, BOOT_1);
 	struct standing s;
 	weir_error err = {0};
-	bool done = true;
+	bool done;
 	folder_create(folder);
 	snprintf(path, sizeof path, "%s/server-1", folder);
 	snprintf(aside, sizeof aside, "%s/before-g2/server-1", folder);
 	o.disk = disk_system(); /* which renames folders */
 	o.path = path;
-	CHECK_OK(set_aside(&o, aside, 2, &done, &err), err);
-	assert_false(done); /* there is none */
+	set_aside_well(&o, aside, 2, false); /* there is none */
 	open_well(&s, &o);
 	assert_int_equal(set_aside(&o, aside, 2, &done, &err), WEIR_E_BUSY); /* in use */
 	standing_close(&s, false);
-	CHECK_OK(set_aside(&o, aside, 1, &done, &err), err);
-	assert_false(done); /* it is ours */
-	CHECK_OK(set_aside(&o, aside, 2, &done, &err), err);
-	assert_true(done);
+	set_aside_well(&o, aside, 1, false); /* it is ours */
+	set_aside_well(&o, aside, 2, true);
 	o.who.generation = 2;
 	begin(&o, true); /* a new one in its place */
-	CHECK_OK(set_aside(&o, aside, 2, &done, &err), err);
-	assert_false(done);
+	set_aside_well(&o, aside, 2, false);
 	assert_int_equal(set_aside(&o, aside, 3, &done, &err), WEIR_E_EXISTS); /* never over another */
 	CHECK_CONTAINS(err.text, "before-g2/server-1 is there already");
 	o.who.uuid[0]++;
-	CHECK_OK(set_aside(&o, aside, 3, &done, &err), err);
-	assert_false(done); /* another job's: the start refuses it */
-	faulty_disk_destroy(none);
+	set_aside_well(&o, aside, 3, false); /* another job's: the start refuses it */
 	folder_remove(folder);
 }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_new_folder_has_no_whole_replicas),
-	    cmocka_unit_test(after_a_power_cut_only_an_orderly_end_leaves_whole_replicas),
-	    cmocka_unit_test(a_log_in_memory_is_lost_with_the_process),
-	    cmocka_unit_test(starts_are_numbered_upwards),
-	    cmocka_unit_test(a_second_server_on_the_folder_is_refused),
-	    cmocka_unit_test(replicas_whose_promises_are_gone_are_not_whole),
-	    cmocka_unit_test(promises_without_an_identity_are_refused),
-	    cmocka_unit_test(damaged_promises_are_refused),
-	    cmocka_unit_test(promises_of_another_server_are_refused),
+	    TEST(a_new_folder_has_no_whole_replicas),
+	    TEST(after_a_power_cut_no_replica_is_whole),
+	    TEST(after_an_orderly_end_a_power_cut_does_no_harm),
+	    TEST(a_log_in_memory_is_lost_with_the_process),
+	    TEST(starts_are_numbered_upwards),
+	    TEST(a_second_server_on_the_folder_is_refused),
+	    TEST(replicas_whose_promises_are_gone_are_not_whole),
+	    TEST(promises_without_an_identity_are_refused),
+	    TEST(damaged_promises_are_refused),
+	    TEST(promises_of_another_server_are_refused),
 	    cmocka_unit_test(what_cannot_be_written_is_named),
-	    cmocka_unit_test(a_folder_of_an_earlier_generation_is_put_aside),
+	    TEST(a_folder_of_an_earlier_generation_is_put_aside),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
