@@ -19,7 +19,9 @@ struct layout {
 	uint8_t uuid[16]; /* of the job */
 	uint64_t generation;
 	uint32_t replicas, servers_count, partitions_count;
-	bool lives[WEIR_SERVERS_MAX];                            /* (servers_count) */
+	char addresses[WEIR_SERVERS_MAX][WEIR_ADDRESS_BYTES_MAX]; /* (servers_count) "": not known */
+	bool lives[WEIR_SERVERS_MAX];  /* (servers_count) it has a lease with the coordinator; one that does not is gone */
+	bool silent[WEIR_SERVERS_MAX]; /* (servers_count) it has one, and does not answer: nothing moves to it, nor away */
 	struct layout_partition partitions[WEIR_PARTITIONS_MAX]; /* (partitions_count) */
 	struct layout_partition ledger;                          /* without hosts: the job has none */
 };
@@ -30,11 +32,20 @@ const char *layout_name(uint32_t partition, char out[LAYOUT_NAME_BYTES]); /* "pa
 struct layout_goal {
 	uint32_t partition;
 	struct member_set hosts;
-	uint16_t primary;
+	struct member_set missing; /* of these, that keep their place and are not waited for; mostly empty */
+	uint16_t primary;          /* MEMBER_NONE: whoever is */
+};
+/* What a plan cannot mend. */
+struct layout_left {
+	uint32_t partition;
+	bool
+	    is_lost; /* no server that lives has all of it; else: these keep their place, as every server that lives has it already */
+	struct member_set servers; /* that are gone */
 };
 struct layout_plan {
-	uint32_t count;
+	uint32_t count, left_count;
 	struct layout_goal goals[WEIR_PARTITIONS_MAX + 1]; /* (count), each of another partition; the ledger is last */
+	struct layout_left left[WEIR_PARTITIONS_MAX + 1];  /* (left_count) the same; only a rebalance has any */
 };
 
 bool layout_is_reached(const struct layout *l, const struct layout_goal *g);
@@ -45,7 +56,8 @@ weir_status layout_plan_move(struct layout_plan *out, const struct layout *l, ui
                              weir_error *err) WEIR_MUST_CHECK;
 /* Nothing is left on the server, the ledger neither: every other one takes a share. E_STATE: too few servers are left for the job's replicas. */
 weir_status layout_plan_drain(struct layout_plan *out, const struct layout *l, uint32_t server, weir_error *err) WEIR_MUST_CHECK;
-/* As few moves as give every server that lives its share of the replicas, and of the primaries. The ledger, which is no load, stays but for those of its hosts that do not live. */
+/* Hosts that are gone are replaced, as far as there are others; then as few moves as give every server that lives its share of the replicas, and of the primaries. The ledger,
+ * which is no load, stays where its hosts live. */
 weir_status layout_plan_rebalance(struct layout_plan *out, const struct layout *l, weir_error *err) WEIR_MUST_CHECK;
 
 /* --- Asking. Any server of the job knows, and carries changes to the coordinator; where the one asked does not answer, the others that were heard of are. */
@@ -55,6 +67,10 @@ struct rpc;
 weir_status layout_open(struct layout_asker **out, struct rpc *rpc, const char *addresses, weir_error *err) WEIR_MUST_CHECK;
 void layout_close(struct layout_asker *a); /* NULL is allowed */
 weir_status layout_ask(struct layout_asker *a, struct layout *out, weir_error *err) WEIR_MUST_CHECK;
+/* The same, with `silent`: every server that lives is asked until it answers, or is gone, which takes one that was killed as long as its lease; for patience_ms at most.
+ * waits: it does not answer at once; may be NULL. */
+weir_status layout_ask_all(struct layout_asker *a, struct layout *out, uint32_t patience_ms,
+                           void (*waits)(void *arg, uint32_t server), void *arg, weir_error *err) WEIR_MUST_CHECK;
 /* Has the whole job go back from the layout's generation to a checkpoint, "": its last one (weir.proto, Rewind); *out: as it does. The servers begin anew at once, and their
  * answer may be lost: they are asked again, for patience_ms at most. E_NOT_FOUND: there is no such checkpoint; E_EXISTS: it goes back to another one, the text says why. */
 weir_status layout_rewind(struct layout_asker *a, const struct layout *l, const char *checkpoint, uint32_t patience_ms,

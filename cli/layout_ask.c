@@ -10,6 +10,7 @@
 #define POLL_MS   20u
 #define REPEAT_MS 1000u /* what has been asked for and is not so is asked for again: another primary may have come meanwhile */
 #define ANSWER_MS 2000u
+#define CHECK_MS  1000u /* of one server, whether it serves */
 
 struct layout_asker {
 	struct rpc *rpc;
@@ -111,7 +112,8 @@ static weir_status read_layout(struct layout_asker *a, const Weir__V1__LayoutRep
 	out->servers_count = fits ? (uint32_t)r->n_servers : 0;
 	out->partitions_count = fits ? (uint32_t)r->n_partitions : 0;
 	for (uint32_t i = 0; i < out->servers_count; i++) {
-		out->lives[i] = false;
+		out->lives[i] = out->silent[i] = false;
+		snprintf(out->addresses[i], sizeof out->addresses[i], "%s", r->servers[i]);
 		note_address(a, r->servers[i]);
 	}
 	for (size_t i = 0; i < r->n_living; i++)
@@ -133,6 +135,73 @@ weir_status layout_ask(struct layout_asker *a, struct layout *out, weir_error *e
 	if (!status)
 		status = read_layout(a, (const Weir__V1__LayoutReply *)m, out, err);
 	wire_free(m);
+	return status;
+}
+
+/* --- Who answers */
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void pause_for_poll(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
+}
+
+/* One that is ending does not count. */
+static bool serves(const struct layout_asker *a, const char *address)
+{
+	const Grpc__Health__V1__HealthCheckRequest q = GRPC__HEALTH__V1__HEALTH_CHECK_REQUEST__INIT;
+	struct rpc_channel *channel = NULL;
+	struct message *request = wire_pack(&q.base), *reply = NULL;
+	ProtobufCMessage *m = NULL;
+	weir_error ignored = {0};
+	weir_status status = request ? rpc_channel_open(&channel, a->rpc, a->loop, address, &ignored) : WEIR_E_MEMORY;
+	if (!status)
+		status = rpc_call_wait(channel, RPC_HEALTH_CHECK, request, CHECK_MS, &reply, &ignored);
+	else
+		message_release(request);
+	if (!status)
+		status = wire_unpack(&grpc__health__v1__health_check_response__descriptor, reply, &m, &ignored);
+	const bool does = !status && ((const Grpc__Health__V1__HealthCheckResponse *)m)->status ==
+	                                 GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING;
+	wire_free(m);
+	message_release(reply);
+	if (channel)
+		rpc_channel_close(channel);
+	return does;
+}
+
+/* Asks those that live and have not answered yet. Whether none is silent. */
+static bool hear(const struct layout_asker *a, struct layout *l, bool heard[WEIR_SERVERS_MAX])
+{
+	bool all = true;
+	for (uint32_t i = 0; i < l->servers_count; i++) {
+		heard[i] = heard[i] || (l->lives[i] && serves(a, l->addresses[i]));
+		l->silent[i] = l->lives[i] && !heard[i];
+		all &= !l->silent[i];
+	}
+	return all;
+}
+
+weir_status layout_ask_all(struct layout_asker *a, struct layout *out, uint32_t patience_ms,
+                           void (*waits)(void *arg, uint32_t server), void *arg, weir_error *err)
+{
+	bool heard[WEIR_SERVERS_MAX] = {false}, told[WEIR_SERVERS_MAX] = {false};
+	const int64_t until = now_ms() + patience_ms;
+	weir_status status;
+	while (!(status = layout_ask(a, out, err)) && !hear(a, out, heard) && now_ms() < until) {
+		for (uint32_t i = 0; i < out->servers_count; i++) {
+			if (waits && out->silent[i] && !told[i])
+				waits(arg, i);
+			told[i] |= out->silent[i];
+		}
+		pause_for_poll();
+	}
 	return status;
 }
 
@@ -169,13 +238,6 @@ struct carrying {
 	bool reached[WEIR_PARTITIONS_MAX + 1];     /* (plan's goals) */
 	uint32_t left;
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* Whatever may be otherwise in a moment. */
 static bool is_passing(weir_status status)
@@ -227,11 +289,15 @@ static weir_status give_up(const struct carrying *c, uint32_t patience_ms, const
 	char name[LAYOUT_NAME_BYTES];
 	layout_name(g->partition, name);
 	for (uint32_t k = 0; k < g->hosts.count; k++)
-		if (!member_set_has(&layout_get(&c->now, g->partition)->in_sync, g->hosts.ids[k]))
+		if (!member_set_has(&layout_get(&c->now, g->partition)->in_sync, g->hosts.ids[k]) &&
+		    !member_set_has(&g->missing, g->hosts.ids[k]))
 			return weir_fail(err, WEIR_E_TIMEOUT,
 			                 "%s: server %u has not come into sync for %u s: look at its log; it goes on by itself when it "
 			                 "can, and the same command waits for it",
 			                 name, g->hosts.ids[k], patience_ms / 1000);
+	if (g->primary == MEMBER_NONE)
+		return weir_fail(err, WEIR_E_TIMEOUT, "%s is not as it should be for %u s%s%s", name, patience_ms / 1000,
+		                 last->text[0] ? ": " : "", last->text);
 	return weir_fail(err, WEIR_E_TIMEOUT, "%s: server %u has not become its primary for %u s%s%s", name, g->primary,
 	                 patience_ms / 1000, last->text[0] ? ": " : "", last->text);
 }
@@ -258,7 +324,7 @@ weir_status layout_carry_out(struct layout_asker *a, const struct layout_plan *p
 		else if (c->left > 0 && now_ms() - progress_ms > patience_ms)
 			status = give_up(c, patience_ms, &last, err);
 		if (!status && c->left > 0)
-			nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
+			pause_for_poll();
 	}
 	free(c);
 	return status;
@@ -298,7 +364,7 @@ weir_status layout_rewind(struct layout_asker *a, const struct layout *l, const 
 			status = read_next((const Weir__V1__RewindReply *)m, checkpoint, out, err);
 		wire_free(m);
 		if (is_passing(status))
-			nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
+			pause_for_poll();
 	} while (is_passing(status) && now_ms() < end_ms);
 	return status;
 }

@@ -4,12 +4,18 @@
 
 #include "layout.h"
 
+/* What a plan has done about a partition. */
+struct mark {
+	bool changed;
+	bool stays; /* nothing more can be moved: it would wait for a host that is missing */
+};
+
 /* What servers would have. */
 struct loads {
 	struct layout l;
 	uint32_t replicas[WEIR_SERVERS_MAX], primaries[WEIR_SERVERS_MAX];
 	bool usable[WEIR_SERVERS_MAX];
-	bool changed[WEIR_PARTITIONS_MAX], ledger_changed;
+	struct mark partitions[WEIR_PARTITIONS_MAX], ledger;
 };
 
 const struct layout_partition *layout_get(const struct layout *l, uint32_t partition)
@@ -26,10 +32,22 @@ const char *layout_name(uint32_t partition, char out[LAYOUT_NAME_BYTES])
 	return out;
 }
 
+/* Who is missing may have come back. */
+static bool is_in_sync(const struct layout_partition *p, const struct layout_goal *g)
+{
+	bool all = true;
+	for (uint32_t i = 0; i < p->in_sync.count; i++)
+		all &= member_set_has(&g->hosts, p->in_sync.ids[i]);
+	for (uint32_t i = 0; i < g->hosts.count; i++)
+		all &= member_set_has(&p->in_sync, g->hosts.ids[i]) || member_set_has(&g->missing, g->hosts.ids[i]);
+	return all;
+}
+
 bool layout_is_reached(const struct layout *l, const struct layout_goal *g)
 {
 	const struct layout_partition *p = layout_get(l, g->partition);
-	return p->primary == g->primary && member_set_equal(&p->in_sync, &g->hosts) && member_set_equal(&p->hosts, &g->hosts);
+	const bool right = g->primary == MEMBER_NONE ? p->primary != MEMBER_NONE : p->primary == g->primary;
+	return right && member_set_equal(&p->hosts, &g->hosts) && is_in_sync(p, g);
 }
 
 /* --- Loads */
@@ -39,9 +57,9 @@ static struct layout_partition *get(struct loads *w, uint32_t partition)
 	return partition == LAYOUT_LEDGER ? &w->l.ledger : &w->l.partitions[partition];
 }
 
-static void note_changed(struct loads *w, uint32_t partition)
+static struct mark *mark_of(struct loads *w, uint32_t partition)
 {
-	*(partition == LAYOUT_LEDGER ? &w->ledger_changed : &w->changed[partition]) = true;
+	return partition == LAYOUT_LEDGER ? &w->ledger : &w->partitions[partition];
 }
 
 /* The ledger is none. */
@@ -65,7 +83,7 @@ static struct loads *count(const struct layout *l)
 		return NULL;
 	w->l = *l;
 	for (uint32_t i = 0; i < l->servers_count; i++)
-		w->usable[i] = l->lives[i];
+		w->usable[i] = l->lives[i] && !l->silent[i];
 	for (uint32_t p = 0; p < l->partitions_count; p++) {
 		struct layout_partition *x = &w->l.partitions[p];
 		settle_primary(x);
@@ -77,13 +95,18 @@ static struct loads *count(const struct layout *l)
 	return w;
 }
 
-static void give_role(struct loads *w, uint32_t partition, uint16_t to)
+static void take_role(struct loads *w, uint32_t partition, uint16_t to)
 {
 	struct layout_partition *p = get(w, partition);
 	w->primaries[p->primary] -= load_of(partition);
 	w->primaries[to] += load_of(partition);
 	p->primary = to;
-	note_changed(w, partition);
+}
+
+static void give_role(struct loads *w, uint32_t partition, uint16_t to)
+{
+	take_role(w, partition, to);
+	mark_of(w, partition)->changed = true;
 }
 
 /* to has none as yet; it becomes what `from` was. */
@@ -94,7 +117,7 @@ static void give_replica(struct loads *w, uint32_t partition, uint16_t from, uin
 	member_set_add(&p->hosts, to);
 	w->replicas[from] -= load_of(partition);
 	w->replicas[to] += load_of(partition);
-	note_changed(w, partition);
+	mark_of(w, partition)->changed = true;
 	if (p->primary == from)
 		give_role(w, partition, to);
 }
@@ -113,22 +136,32 @@ static uint16_t emptiest(const struct loads *w, uint32_t partition)
 	return best;
 }
 
-static void write_goal(struct layout_plan *out, const struct loads *w, const struct layout *before, uint32_t partition)
+/* A host that does not come into sync, for all that is known. */
+static bool is_missing(const struct layout *l, const struct layout_partition *p, uint16_t host)
+{
+	return !l->lives[host] || (l->silent[host] && !member_set_has(&p->in_sync, host));
+}
+
+/* Nobody hands over while a host is missing. */
+static void write_goal(struct layout_plan *out, struct loads *w, const struct layout *before, uint32_t partition)
 {
 	const struct layout_partition *p = layout_get(&w->l, partition);
-	const struct layout_goal g = {.partition = partition, .hosts = p->hosts, .primary = p->primary};
-	if (!layout_is_reached(before, &g))
+	const struct mark *mark = mark_of(w, partition);
+	struct layout_goal g = {.partition = partition, .hosts = p->hosts, .primary = p->primary};
+	for (uint32_t i = 0; i < p->hosts.count && mark->stays; i++)
+		if (is_missing(before, p, p->hosts.ids[i]))
+			member_set_add(&g.missing, p->hosts.ids[i]);
+	if (g.missing.count)
+		g.primary = MEMBER_NONE;
+	if (mark->changed && !layout_is_reached(before, &g))
 		out->goals[out->count++] = g;
 }
 
-static void write_plan(struct layout_plan *out, const struct loads *w, const struct layout *before)
+static void write_plan(struct layout_plan *out, struct loads *w, const struct layout *before)
 {
-	out->count = 0;
 	for (uint32_t p = 0; p < w->l.partitions_count; p++)
-		if (w->changed[p])
-			write_goal(out, w, before, p);
-	if (w->ledger_changed)
-		write_goal(out, w, before, LAYOUT_LEDGER);
+		write_goal(out, w, before, p);
+	write_goal(out, w, before, LAYOUT_LEDGER);
 }
 
 /* --- Roles. Moving them costs a pause, and no bytes. */
@@ -140,7 +173,7 @@ static bool lighten(struct loads *w, uint16_t from)
 	uint16_t to = MEMBER_NONE;
 	for (uint32_t p = 0; p < w->l.partitions_count; p++) {
 		const struct layout_partition *x = &w->l.partitions[p];
-		for (uint32_t i = 0; x->primary == from && i < x->hosts.count; i++) {
+		for (uint32_t i = 0; x->primary == from && !w->partitions[p].stays && i < x->hosts.count; i++) {
 			const uint16_t other = x->hosts.ids[i];
 			if (w->usable[other] && w->primaries[other] + 1 < w->primaries[from] &&
 			    (to == MEMBER_NONE || w->primaries[other] < w->primaries[to])) {
@@ -160,7 +193,7 @@ static void spread_roles(struct loads *w)
 	while (again) {
 		again = false;
 		for (uint16_t i = 0; i < w->l.servers_count; i++)
-			again |= lighten(w, i);
+			again |= w->usable[i] && lighten(w, i);
 	}
 }
 
@@ -174,6 +207,8 @@ static uint16_t fullest(const struct loads *w, uint16_t to, uint32_t *partition)
 		const struct layout_partition *x = &w->l.partitions[p];
 		for (uint32_t i = 0; i < x->hosts.count && !member_set_has(&x->hosts, to); i++) {
 			const uint16_t from = x->hosts.ids[i];
+			if (!w->usable[from] || w->partitions[p].stays)
+				continue;
 			const bool wants_role = (x->primary == from) == (w->primaries[from] > w->primaries[to]);
 			const bool more = best == MEMBER_NONE || w->replicas[from] > w->replicas[best];
 			if (more || (from == best && wants_role)) {
@@ -204,18 +239,19 @@ static weir_status no_memory(weir_error *err)
 
 weir_status layout_plan_move(struct layout_plan *out, const struct layout *l, uint32_t partition, uint32_t to, weir_error *err)
 {
+	out->count = out->left_count = 0;
 	if (partition == LAYOUT_LEDGER && !l->ledger.hosts.count)
 		return weir_fail(err, WEIR_E_NOT_FOUND, "the job has no ledger");
 	if (partition != LAYOUT_LEDGER && partition >= l->partitions_count)
 		return weir_fail(err, WEIR_E_NOT_FOUND, "there is no partition %u: the job has %u, from 0 on", partition,
 		                 l->partitions_count);
-	if (to >= l->servers_count || !l->lives[to])
-		return weir_fail(err, WEIR_E_NOT_FOUND, "there is no server %u that lives: look at `weir status`", to);
+	if (to >= l->servers_count || !l->lives[to] || l->silent[to])
+		return weir_fail(err, WEIR_E_NOT_FOUND, "there is no server %u that lives, and answers: look at `weir status`", to);
 	struct loads *w = count(l);
 	if (!w)
 		return no_memory(err);
 	const struct layout_partition *p = get(w, partition);
-	note_changed(w, partition);
+	mark_of(w, partition)->changed = true;
 	if (!member_set_has(&p->hosts, (uint16_t)to))
 		give_replica(w, partition, p->primary, (uint16_t)to);
 	if (p->primary != to)
@@ -232,7 +268,7 @@ static weir_status clear(struct loads *w, const struct layout *l, uint32_t parti
 	char name[LAYOUT_NAME_BYTES];
 	if (!member_set_has(&now->hosts, server)) {
 		if (member_set_has(&now->in_sync, server)) /* it is on its way out */
-			note_changed(w, partition);
+			mark_of(w, partition)->changed = true;
 		return WEIR_OK;
 	}
 	const uint16_t to = emptiest(w, partition);
@@ -247,6 +283,7 @@ static weir_status clear(struct loads *w, const struct layout *l, uint32_t parti
 weir_status layout_plan_drain(struct layout_plan *out, const struct layout *l, uint32_t server, weir_error *err)
 {
 	weir_status status = WEIR_OK;
+	out->count = out->left_count = 0;
 	if (server >= l->servers_count)
 		return weir_fail(err, WEIR_E_NOT_FOUND, "there is no server %u: the job has %u, from 0 on", server, l->servers_count);
 	struct loads *w = count(l);
@@ -265,30 +302,84 @@ weir_status layout_plan_drain(struct layout_plan *out, const struct layout *l, u
 	return status;
 }
 
-/* Those of the ledger's hosts that do not live are replaced, as far as there are others. */
-static void revive_ledger(struct loads *w)
+/* --- Servers that are gone */
+
+/* Those of a set that live, or those that do not. */
+static struct member_set select_living(const struct layout *l, const struct member_set *from, bool lives)
 {
-	const struct member_set hosts = w->l.ledger.hosts;
-	for (uint32_t i = 0; i < hosts.count; i++) {
-		const uint16_t to = w->usable[hosts.ids[i]] ? MEMBER_NONE : emptiest(w, LAYOUT_LEDGER);
-		if (to != MEMBER_NONE)
-			give_replica(w, LAYOUT_LEDGER, hosts.ids[i], to);
+	struct member_set out = {0};
+	for (uint32_t i = 0; i < from->count; i++)
+		if (l->lives[from->ids[i]] == lives)
+			member_set_add(&out, from->ids[i]);
+	return out;
+}
+
+/* Who takes the place of a primary that is gone: the host with the fewest roles, one that is in sync if there is any. MEMBER_NONE: no host lives. */
+static uint16_t successor(const struct loads *w, uint32_t partition)
+{
+	const struct layout_partition *p = layout_get(&w->l, partition);
+	uint16_t best = MEMBER_NONE;
+	bool best_is_in_sync = false;
+	for (uint32_t i = 0; i < p->hosts.count; i++) {
+		const uint16_t host = p->hosts.ids[i];
+		const bool in_sync = member_set_has(&p->in_sync, host);
+		if (w->l.lives[host] && (best == MEMBER_NONE || in_sync > best_is_in_sync ||
+		                         (in_sync == best_is_in_sync && w->primaries[host] < w->primaries[best]))) {
+			best = host;
+			best_is_in_sync = in_sync;
+		}
 	}
+	return best;
+}
+
+static bool is_whole(const struct layout *l, const struct layout_partition *p)
+{
+	bool whole = true;
+	for (uint32_t i = 0; i < p->hosts.count; i++)
+		whole &= !is_missing(l, p, p->hosts.ids[i]);
+	return whole;
+}
+
+/* Replaces hosts that are gone. What it cannot do is written down. */
+static void revive(struct loads *w, struct layout_plan *out, uint32_t partition)
+{
+	struct layout_partition *p = get(w, partition);
+	const struct member_set gone = select_living(&w->l, &p->hosts, false);
+	struct layout_left left = {.partition = partition, .is_lost = select_living(&w->l, &p->in_sync, true).count == 0};
+	if (p->hosts.count == 0) /* the job has no ledger */
+		return;
+	if (left.is_lost)
+		left.servers = select_living(&w->l, &p->in_sync, false);
+	for (uint32_t i = 0; i < gone.count && !left.is_lost; i++) {
+		const uint16_t to = emptiest(w, partition), next = successor(w, partition);
+		if (p->primary == gone.ids[i] && next != MEMBER_NONE) /* it has all that a new one must be sent */
+			take_role(w, partition, next);
+		if (to == MEMBER_NONE)
+			member_set_add(&left.servers, gone.ids[i]);
+		else
+			give_replica(w, partition, gone.ids[i], to);
+	}
+	mark_of(w, partition)->stays = left.is_lost || !is_whole(&w->l, p);
+	if (left.is_lost || left.servers.count)
+		out->left[out->left_count++] = left;
 }
 
 weir_status layout_plan_rebalance(struct layout_plan *out, const struct layout *l, weir_error *err)
 {
 	bool again = true;
 	struct loads *w = count(l);
+	out->count = out->left_count = 0;
 	if (!w)
 		return no_memory(err);
+	for (uint32_t p = 0; p < l->partitions_count; p++)
+		revive(w, out, p);
 	while (again) {
 		again = false;
 		for (uint16_t i = 0; i < l->servers_count; i++)
 			again |= w->usable[i] && fill(w, i);
 	}
 	spread_roles(w);
-	revive_ledger(w);
+	revive(w, out, LAYOUT_LEDGER);
 	write_plan(out, w, l);
 	free(w);
 	return WEIR_OK;

@@ -13,6 +13,7 @@
 #include "verbs.h"
 
 #define PATIENCE_MS 120000u
+#define LEASE_MS    15000u /* a server that was killed has lost its lease by then, a third of it later than it may */
 
 /* The words and options of one call. */
 struct words {
@@ -60,20 +61,73 @@ static void print_reached(void *arg, const struct layout_goal *g, uint32_t left)
 {
 	char name[LAYOUT_NAME_BYTES];
 	(void)arg;
-	fprintf(stderr, "%s: primary on server %u, replicas on", layout_name(g->partition, name), g->primary);
+	fprintf(stderr, "%s:", layout_name(g->partition, name));
+	if (g->primary != MEMBER_NONE)
+		fprintf(stderr, " primary on server %u,", g->primary);
+	fprintf(stderr, " replicas on");
 	for (uint32_t i = 0; i < g->hosts.count; i++)
 		fprintf(stderr, "%s %u", i ? "," : "", g->hosts.ids[i]);
 	fprintf(stderr, "; %u left\n", left);
 }
 
-/* "3 partitions and the ledger moved in 1.2 s" */
+static void print_waits(void *arg, uint32_t server)
+{
+	(void)arg;
+	fprintf(stderr, "server %u does not answer: it is waited for, or for the end of its lease\n", server);
+}
+
+/* "3 partitions and the ledger" */
+static void print_subjects(uint32_t partitions, bool ledger)
+{
+	if (partitions)
+		printf("%u partition%s", partitions, partitions == 1 ? "" : "s");
+	printf("%s%s", partitions && ledger ? " and " : "", ledger ? "the ledger" : "");
+}
+
 static void print_plan(const struct layout_plan *plan, double took_s)
 {
 	const bool ledger = plan->count && plan->goals[plan->count - 1].partition == LAYOUT_LEDGER;
-	const uint32_t partitions = plan->count - ledger;
-	if (partitions)
-		printf("%u partition%s", partitions, partitions == 1 ? "" : "s");
-	printf("%s%s moved in %.1f s\n", partitions && ledger ? " and " : "", ledger ? "the ledger" : "", took_s);
+	print_subjects(plan->count - ledger, ledger);
+	printf(" moved in %.1f s\n", took_s);
+}
+
+/* What stays because of a server that is gone. */
+static void print_left_of(const struct layout_plan *plan, uint16_t server, bool is_lost)
+{
+	uint32_t partitions = 0;
+	bool ledger = false;
+	for (uint32_t i = 0; i < plan->left_count; i++) {
+		const struct layout_left *l = &plan->left[i];
+		if (l->is_lost != is_lost || !member_set_has(&l->servers, server))
+			continue;
+		ledger |= l->partition == LAYOUT_LEDGER;
+		partitions += l->partition != LAYOUT_LEDGER;
+	}
+	if (!partitions && !ledger)
+		return;
+	print_subjects(partitions, ledger);
+	const char *ending = partitions + ledger == 1 ? "s" : "";
+	if (is_lost)
+		printf(" stay%s: server %u, which is gone, was in sync, and no server that lives is. Start it again or, where it is gone "
+		       "for good, `weir rewind`\n",
+		       ending, server);
+	else
+		printf(
+		    " keep%s a place on server %u, which is gone: every server that lives has a replica already. Start it again, or add "
+		    "another one and `weir rebalance`\n",
+		    ending, server);
+}
+
+static void print_left(const struct layout_plan *plan, const struct layout *l)
+{
+	for (uint16_t i = 0; i < WEIR_SERVERS_MAX; i++) {
+		print_left_of(plan, i, false);
+		print_left_of(plan, i, true);
+		if (l->silent[i])
+			printf("server %u has a lease with the coordinator, and does not answer at %s: nothing was moved to it, and "
+			       "`weir drain %u` moves away what it has\n",
+			       i, l->addresses[i], i);
+	}
 }
 
 static double seconds(void)
@@ -94,15 +148,17 @@ static weir_status move_all(const struct layout_verb *v, const struct words *w, 
 	if (s == WEIR_OK)
 		s = layout_open(&asker, rpc, addresses, err);
 	if (s == WEIR_OK)
-		s = layout_ask(asker, layout, err);
+		s = layout_ask_all(asker, layout, LEASE_MS, print_waits, NULL, err);
 	if (s == WEIR_OK)
 		s = v->plan(plan, layout, w->numbers, err);
 	if (s == WEIR_OK)
 		s = layout_carry_out(asker, plan, PATIENCE_MS, print_reached, NULL, err);
-	if (s == WEIR_OK && plan->count == 0)
-		printf("nothing to do: it is so already\n");
-	else if (s == WEIR_OK)
+	if (s == WEIR_OK && plan->count)
 		print_plan(plan, seconds() - begun);
+	else if (s == WEIR_OK)
+		printf("nothing to do%s\n", plan->left_count ? "" : ": it is so already");
+	if (s == WEIR_OK)
+		print_left(plan, layout);
 	layout_close(asker);
 	free(layout);
 	free(plan);

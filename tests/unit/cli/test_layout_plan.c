@@ -34,8 +34,15 @@ static void carry_out(struct layout *l, const struct layout_plan *plan)
 		const struct layout_goal *g = &plan->goals[i];
 		struct layout_partition *p = g->partition == LAYOUT_LEDGER ? &l->ledger : &l->partitions[g->partition];
 		assert_int_equal(g->hosts.count, l->replicas);
-		assert_true(member_set_has(&g->hosts, g->primary));
-		*p = (struct layout_partition){.primary = g->primary, .in_sync = g->hosts, .hosts = g->hosts};
+		assert_false(layout_is_reached(l, g));
+		p->hosts = p->in_sync = g->hosts;
+		for (uint32_t k = 0; k < g->missing.count; k++)
+			member_set_remove(&p->in_sync, g->missing.ids[k]);
+		if (g->primary == MEMBER_NONE && !member_set_has(&p->in_sync, p->primary)) /* another one is by itself */
+			p->primary = p->in_sync.ids[0];
+		else if (g->primary != MEMBER_NONE)
+			p->primary = g->primary;
+		assert_true(member_set_has(&p->in_sync, p->primary));
 		assert_true(layout_is_reached(l, g));
 	}
 }
@@ -186,13 +193,130 @@ static void the_ledger_leaves_servers_that_are_gone(void **state)
 	weir_error err = {0};
 	l->lives[0] = l->lives[1] = false;
 	CHECK_OK(layout_plan_rebalance(plan, l, &err), err);
+	assert_int_equal(plan->left[plan->left_count - 1].partition, LAYOUT_LEDGER);
 	carry_out(l, plan);
-	assert_true(l->ledger.primary == 3 && l->ledger.hosts.count == 3); /* there is one to take the place of one of the two */
-	assert_true(member_set_has(&l->ledger.hosts, 2) && member_set_has(&l->ledger.hosts, 1));
+	assert_true(l->ledger.primary == 2 && l->ledger.hosts.count == 3); /* there is one to take the place of one of the two */
+	assert_true(member_set_has(&l->ledger.hosts, 3) && member_set_has(&l->ledger.hosts, 1));
 	l->lives[0] = true;
 	CHECK_OK(layout_plan_rebalance(plan, l, &err), err);
 	carry_out(l, plan);
-	assert_true(l->ledger.primary == 3 && member_set_has(&l->ledger.hosts, 0) && !member_set_has(&l->ledger.hosts, 1));
+	assert_true(l->ledger.primary == 2 && member_set_has(&l->ledger.hosts, 0) && !member_set_has(&l->ledger.hosts, 1));
+	free(plan);
+	free(l);
+}
+
+/* --- Servers that are gone */
+
+/* It has lost its lease. told: the others have noticed. */
+static void end_server(struct layout *l, uint16_t server, bool told)
+{
+	l->lives[server] = false;
+	for (uint32_t i = 0; i <= PARTITIONS && told; i++) {
+		struct layout_partition *p = i < PARTITIONS ? &l->partitions[i] : &l->ledger;
+		if (p->in_sync.count > 1)
+			member_set_remove(&p->in_sync, server);
+		if (p->primary == server)
+			p->primary = member_set_has(&p->in_sync, server) ? MEMBER_NONE : p->in_sync.ids[0];
+	}
+}
+
+static uint32_t living(const struct layout *l, const struct member_set *of)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < of->count; i++)
+		n += l->lives[of->ids[i]];
+	return n;
+}
+
+/* As many of its replicas as can be are on servers that live. */
+static void assert_revived(const struct layout *l, const struct layout_plan *plan, uint32_t partition, uint32_t servers_living)
+{
+	const struct layout_partition *p = layout_get(l, partition);
+	const struct layout_left *left = NULL;
+	for (uint32_t i = 0; i < plan->left_count; i++)
+		left = plan->left[i].partition == partition ? &plan->left[i] : left;
+	assert_int_equal(left && left->is_lost, living(l, &p->in_sync) == 0);
+	if (left && left->is_lost)
+		return;
+	assert_int_equal(living(l, &p->hosts), servers_living < l->replicas ? servers_living : l->replicas);
+	assert_int_equal(left ? left->servers.count : 0, l->replicas - living(l, &p->hosts));
+}
+
+/* Whoever dies, and whether the others know or not: what is left is even, and a second plan has nothing to do. */
+static void replicas_leave_servers_that_are_gone(void **state)
+{
+	(void)state;
+	struct layout_plan *plan = calloc(1, sizeof *plan);
+	weir_error err = {0};
+	for (uint32_t dead = 0; dead < 2u * 32 * 2; dead++) {
+		const uint32_t servers = 5, replicas = 2 + dead % 2;
+		struct layout *l = layout_of(servers, servers, replicas);
+		uint32_t lives = servers, most = 0, least = UINT32_MAX, lost = 0;
+		for (uint16_t i = 0; i < servers; i++)
+			if (dead >> 2 & 1u << i) {
+				end_server(l, i, dead >> 1 & 1);
+				lives--;
+			}
+		CHECK_OK(layout_plan_rebalance(plan, l, &err), err);
+		carry_out(l, plan);
+		for (uint32_t p = 0; p < PARTITIONS; p++)
+			assert_revived(l, plan, p, lives);
+		assert_revived(l, plan, LAYOUT_LEDGER, lives);
+		for (uint32_t i = 0; i < plan->left_count; i++)
+			lost += plan->left[i].is_lost;
+		for (uint16_t i = 0; i < servers; i++) {
+			uint32_t here = 0;
+			for (uint32_t p = 0; p < PARTITIONS; p++)
+				here += member_set_has(&l->partitions[p].hosts, i);
+			most = l->lives[i] && here > most ? here : most;
+			least = l->lives[i] && here < least ? here : least;
+		}
+		if (lives && !lost)
+			assert_in_range(most - least, 0, 1);
+		CHECK_OK(layout_plan_rebalance(plan, l, &err), err);
+		assert_int_equal(plan->count, 0);
+		free(l);
+	}
+	free(plan);
+}
+
+static void one_that_was_added_takes_the_place_of_one_that_is_gone(void **state)
+{
+	(void)state;
+	struct layout *l = layout_of(5, 4, 2);
+	struct layout_plan *plan = calloc(1, sizeof *plan);
+	weir_error err = {0};
+	end_server(l, 1, false);
+	CHECK_OK(layout_plan_rebalance(plan, l, &err), err);
+	assert_int_equal(plan->left_count, 0);
+	carry_out(l, plan);
+	assert_loads(l, 1, 0, 0, 0, 0);
+	for (uint32_t i = 0; i < 5; i += 1 + (i == 0))
+		assert_loads(l, i, PARTITIONS * 2 / 4, PARTITIONS * 2 / 4, PARTITIONS / 4 - 1, PARTITIONS / 4 + 1);
+	free(plan);
+	free(l);
+}
+
+static void nothing_goes_to_servers_that_do_not_answer(void **state)
+{
+	(void)state;
+	struct layout *l = layout_of(4, 3, 2);
+	struct layout_plan *plan = calloc(1, sizeof *plan);
+	weir_error err = {0};
+	l->silent[3] = true; /* one that was added */
+	CHECK_OK(layout_plan_rebalance(plan, l, &err), err);
+	assert_int_equal(plan->count, 0);
+	assert_int_equal(layout_plan_move(plan, l, 0, 3, &err), WEIR_E_NOT_FOUND);
+	l->silent[3] = false;
+	l->silent[0] = true; /* what it has stays, in sync or not */
+	member_set_remove(&l->partitions[0].in_sync, 0);
+	l->partitions[0].primary = 1;
+	CHECK_OK(layout_plan_rebalance(plan, l, &err), err);
+	for (uint32_t i = 0; i < plan->count; i++)
+		assert_int_not_equal(plan->goals[i].partition, 0);
+	carry_out(l, plan);
+	assert_loads(l, 0, PARTITIONS * 2 / 3, PARTITIONS * 2 / 3, PARTITIONS / 3 - 1, PARTITIONS / 3 - 1);
+	assert_loads(l, 3, PARTITIONS * 2 / 3 * 2 / 3 - 1, PARTITIONS * 2 / 3 * 2 / 3 + 1, PARTITIONS / 4 - 2, PARTITIONS / 4 + 1);
 	free(plan);
 	free(l);
 }
@@ -208,6 +332,9 @@ int main(void)
 	    cmocka_unit_test(the_ledger_moves_like_a_partition),
 	    cmocka_unit_test(a_drained_server_gives_the_ledger_away),
 	    cmocka_unit_test(the_ledger_leaves_servers_that_are_gone),
+	    cmocka_unit_test(replicas_leave_servers_that_are_gone),
+	    cmocka_unit_test(one_that_was_added_takes_the_place_of_one_that_is_gone),
+	    cmocka_unit_test(nothing_goes_to_servers_that_do_not_answer),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

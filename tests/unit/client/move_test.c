@@ -212,7 +212,8 @@ static void carry_out(struct world *w)
 static void rebalance(struct world *w)
 {
 	weir_error err = {0};
-	CHECK_OK(layout_plan_rebalance(&w->plan, look(w), &err), err);
+	CHECK_OK(layout_ask_all(w->asker, &w->layout, QUIET_MS, NULL, NULL, &err), err);
+	CHECK_OK(layout_plan_rebalance(&w->plan, &w->layout, &err), err);
 	carry_out(w);
 }
 
@@ -590,15 +591,46 @@ static void the_first_server_is_not_missed(void **state)
 	cluster_start_server(&w->cluster, 0);
 	while (!look(w)->lives[0] || look(w)->lives[1])
 		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-	CHECK_OK(layout_plan_rebalance(&w->plan, look(w), &err), err);
-	assert_int_equal(w->plan.goals[w->plan.count - 1].partition, LAYOUT_LEDGER);
-	w->plan.goals[0] = w->plan.goals[w->plan.count - 1];
-	w->plan.count = 1;
-	carry_out(w); /* it is to be where servers live */
-	assert_true(member_set_has(&look(w)->ledger.in_sync, 0) && !member_set_has(&w->layout.ledger.hosts, 1));
+	rebalance(w);
+	for (uint32_t i = 0; i <= PARTITIONS; i++) {
+		const struct layout_partition *p = layout_get(look(w), i < PARTITIONS ? i : LAYOUT_LEDGER);
+		assert_true(member_set_has(&p->in_sync, 0) && !member_set_has(&p->hosts, 1));
+	}
 	cluster_start_server(&w->cluster, 1);
 	rebalance(w);
 	await_whole(w);
+	stop_pushing(w);
+	close_world(w);
+}
+
+/* What it had is on those that live, at once; when it has come back it gets a share. */
+static void a_server_that_is_gone_is_replaced(void **state)
+{
+	(void)state;
+	struct world *w = open_world(2, 2, NULL);
+	start_pushing(w);
+	await_whole(w);
+	await_pushes(w, 50);
+	cluster_kill_server(&w->cluster, 1);
+	rebalance(w);
+	assert_int_equal(w->plan.left_count, 0);
+	await_whole(w);
+	for (uint32_t i = 0; i <= PARTITIONS; i++) {
+		const struct layout_partition *p = layout_get(look(w), i < PARTITIONS ? i : LAYOUT_LEDGER);
+		assert_true(p->hosts.count == 2 && !member_set_has(&p->hosts, 1));
+	}
+	await_pushes(w, 50);
+	cluster_kill_server(&w->cluster, 2); /* nobody is left to take its place, which is no reason to wait */
+	rebalance(w);
+	assert_true(w->plan.count == 0 && w->plan.left_count == PARTITIONS + 1 && !w->plan.left[0].is_lost);
+	cluster_start_server(&w->cluster, 1);
+	cluster_start_server(&w->cluster, 2);
+	while (!look(w)->lives[1] || !w->layout.lives[2])
+		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+	await_whole(w);
+	rebalance(w);
+	await_held(w->cluster.servers[1], 2 * PARTITIONS / SERVERS);
+	await_pushes(w, 50);
 	stop_pushing(w);
 	close_world(w);
 }
@@ -642,6 +674,7 @@ int main(void)
 	    cmocka_unit_test(moves_of_the_ledger_outlive_servers),
 	    cmocka_unit_test(the_moved_ledger_is_on_disk),
 	    cmocka_unit_test(the_first_server_is_not_missed),
+	    cmocka_unit_test(a_server_that_is_gone_is_replaced),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
