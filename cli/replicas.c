@@ -91,12 +91,24 @@ static void tell_ledger(struct replicas *r, struct live *l, const struct overvie
 	r->ledger = (struct replicas_place){.primary = at->server, .epoch = at->epoch};
 }
 
+/* Whether so many copies are in sync, and their servers answer: of one that has just died it is not known yet. */
+static bool has_copies(const struct replicas *r, const struct overview *now, const uint32_t *in_sync, uint32_t count)
+{
+	uint32_t there = 0;
+	for (uint32_t i = 0; i < count; i++)
+		there += in_sync[i] < now->servers_count && now->servers[in_sync[i]].answered;
+	return there >= r->wanted;
+}
+
+/* Servers without a copy do not matter: one that was added may be gone again. */
 static bool is_whole(const struct replicas *r, const struct overview *now)
 {
-	for (uint32_t p = 0; p < now->partitions_count; p++)
-		if (!now->partitions[p].reported || now->partitions[p].in_sync_count < r->wanted)
-			return false;
-	return now->servers_answered == now->servers_count && now->ledger.in_sync_count >= r->wanted;
+	bool whole = has_copies(r, now, now->ledger.in_sync, now->ledger.in_sync_count);
+	for (uint32_t p = 0; p < now->partitions_count && whole; p++) {
+		const struct overview_partition *at = &now->partitions[p];
+		whole = at->reported && has_copies(r, now, at->in_sync, at->in_sync_count);
+	}
+	return whole;
 }
 
 static void remember(struct replicas *r, const struct overview *now)
