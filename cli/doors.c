@@ -67,8 +67,8 @@ void doors_close(struct doors *d)
 	free(d);
 }
 
-static weir_status ask_one(struct doors *d, uint32_t i, enum rpc_method method, const ProtobufCMessage *q, uint32_t timeout_ms,
-                           const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err)
+weir_status doors_ask_one(struct doors *d, uint32_t i, enum rpc_method method, const ProtobufCMessage *q, uint32_t timeout_ms,
+                          const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err)
 {
 	struct door *x = &d->of[i];
 	struct message *answer = NULL;
@@ -90,7 +90,7 @@ static uint32_t follow(struct doors *d, uint32_t at, uint32_t timeout_ms)
 	const Weir__V1__LayoutRequest q = WEIR__V1__LAYOUT_REQUEST__INIT;
 	ProtobufCMessage *m = NULL;
 	weir_error ignored = {0};
-	if (ask_one(d, at, RPC_LAYOUT, &q.base, timeout_ms, &weir__v1__layout_reply__descriptor, &m, &ignored))
+	if (doors_ask_one(d, at, RPC_LAYOUT, &q.base, timeout_ms, &weir__v1__layout_reply__descriptor, &m, &ignored))
 		return at;
 	const Weir__V1__LayoutReply *l = (const Weir__V1__LayoutReply *)m;
 	const uint32_t server = l->ledger ? l->ledger->primary : WEIR_SERVER_NONE;
@@ -109,7 +109,7 @@ weir_status doors_ask(struct doors *d, enum rpc_method method, const ProtobufCMe
 	*reply = NULL;
 	while (!asked[d->at]) {
 		weir_error why = {0};
-		const weir_status s = ask_one(d, d->at, method, q, share_ms, type, reply, &why);
+		const weir_status s = doors_ask_one(d, d->at, method, q, share_ms, type, reply, &why);
 		if (!s)
 			return WEIR_OK;
 		if (!first.status)

@@ -14,6 +14,9 @@ void doors_close(struct doors *d); /* NULL is allowed */
  * nobody answers. *reply: to be freed with wire_free. */
 weir_status doors_ask(struct doors *d, enum rpc_method method, const ProtobufCMessage *q, uint32_t timeout_ms,
                       const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err) WEIR_MUST_CHECK;
+/* The same of one of them, by its number, for no longer than timeout_ms: whatever any server can tell. */
+weir_status doors_ask_one(struct doors *d, uint32_t i, enum rpc_method method, const ProtobufCMessage *q, uint32_t timeout_ms,
+                          const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err) WEIR_MUST_CHECK;
 uint32_t doors_count(const struct doors *d);
 uint32_t doors_at(const struct doors *d); /* the one that answered last: a number that stays its own */
 

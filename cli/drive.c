@@ -233,6 +233,30 @@ static void note_generation(struct train *t, const struct overview *now)
 	keep_generation(t, now);
 }
 
+/* No server has all of something any more, and there is nothing to go back to: what is left cannot be trained on. */
+static void end_lost(struct train *t, const char *what)
+{
+	weir_error e = {0};
+	if (t->lost || t->give_up_ms > 0)
+		return;
+	t->lost = true;
+	weir_fail(&e, WEIR_E_LOST, "%s%s. With checkpoints (checkpoint.every_steps) it goes back by itself", what,
+	          t->job->cluster.servers_at_count > 0 ? "" : ": `weir train --fresh`");
+	live_note(&t->live, "%s", what);
+	fail(t, &e);
+	signal_workers(t, SIGTERM);
+	begin_end(t, DRIVE_LAST_WORDS_MS);
+}
+
+/* The ledger does not answer: it may be what is lost. */
+static void look_for_lost(struct train *t, uint32_t timeout_ms)
+{
+	char what[WEIR_ERROR_TEXT_BYTES];
+	const uint64_t generation = t->seen_any ? t->seen.generation : t->run.generation;
+	if (t->job->cluster.replicas > 1 && watcher_find_lost(t->watcher, generation, timeout_ms, what))
+		end_lost(t, what);
+}
+
 static bool look(struct train *t, uint32_t timeout_ms, bool force)
 {
 	struct overview now;
@@ -240,6 +264,7 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 	const int64_t asked_ms = clock_ms(t->clock);
 	if (watcher_poll(t->watcher, timeout_ms, &now, &ignored) != WEIR_OK) {
 		overview_free(&now);
+		look_for_lost(t, timeout_ms);
 		return false;
 	}
 	int64_t now_ms = clock_ms(t->clock);
@@ -259,6 +284,8 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 		t->finished_ms = now_ms;
 	replicas_look(&t->replicas, &t->live, &t->seen, now_ms);
 	live_show(&t->live, &t->seen, now_ms, force);
+	if (t->seen.lost[0])
+		end_lost(t, t->seen.lost);
 	return true;
 }
 
@@ -294,7 +321,7 @@ static bool look_at_all(struct train *t)
 {
 	const int64_t until_ms = clock_ms(t->clock) + (t->job->cluster.replicas > 1 ? DRIVE_PARTITIONS_MS : 0);
 	bool answered = look(t, WEIR_CONTROL_TIMEOUT_MS, true);
-	while ((!answered || !all_reported(&t->seen)) && !t->stop_signal && clock_ms(t->clock) < until_ms) {
+	while ((!answered || !all_reported(&t->seen)) && !t->lost && !t->stop_signal && clock_ms(t->clock) < until_ms) {
 		read_signals(t, DRIVE_POLL_MS);
 		reap(t);
 		answered = look(t, WEIR_CONTROL_TIMEOUT_MS, true);
@@ -335,7 +362,7 @@ void drive(struct train *t)
 		}
 	}
 	chaos_end(&t->chaos);
-	if (!t->server_gone && !t->stop_at_once)
+	if (!t->server_gone && !t->lost && !t->stop_at_once)
 		conclude(t);
 	live_end(&t->live);
 }

@@ -79,6 +79,7 @@ struct overview {
 	uint64_t scrubs, scrubs_differ;        /* times that replicas of a partition were compared by and by, and were not equal */
 	uint64_t staleness[HISTOGRAM_BUCKETS]; /* of every push, all tables, by common/metrics.h's buckets */
 	char failure[WEIR_ERROR_TEXT_BYTES];
+	char lost[WEIR_ERROR_TEXT_BYTES]; /* for good, as there is no checkpoint to go back to; "": nothing */
 	uint32_t replicas; /* that each partition shall have; 0: no server has answered */
 	uint32_t partitions_count, workers_count, workers_live, servers_count, servers_answered, tables_count;
 	struct overview_partition *partitions; /* (partitions_count) */

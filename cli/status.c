@@ -89,6 +89,8 @@ static void print_status(const struct overview *s)
 	char a[16], b[16];
 	printf("job         %s, pass %u of %u, %u of %u units committed%s%s\n", state_name(s->state), s->pass + 1, s->passes,
 	       s->committed, s->units, s->failure[0] ? ": " : "", s->failure);
+	if (s->lost[0])
+		printf("lost        %s\n", s->lost);
 	if (s->checkpoint[0])
 		printf("generation  %" PRIu64 ", from checkpoint %s%s%s\n", s->generation, s->checkpoint, s->rewound[0] ? ": " : "",
 		       s->rewound);
@@ -227,6 +229,7 @@ static void put_lists(struct json *j, const struct overview *s)
 	json_set_count(j, "generation", s->generation);
 	json_set_text(j, "checkpoint", s->checkpoint);
 	json_set_text(j, "rewound", s->rewound);
+	json_set_text(j, "lost", s->lost);
 	json_set_object(j, "ledger", ledger_item(s));
 	json_set_empty_list(j, "partitions");
 	for (uint32_t i = 0; i < s->partitions_count; i++)

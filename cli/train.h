@@ -53,6 +53,7 @@ struct train {
 	struct chaos chaos;
 	uint64_t workers_killed, servers_lost; /* times that one died */
 	bool server_gone;                      /* one that does not come back */
+	bool lost;                             /* for good is some of what the servers had */
 	int stop_signal;                       /* the first SIGINT or SIGTERM; 0: none */
 	bool stop_at_once;                     /* a second one came */
 	int64_t give_up_ms;                    /* ending: children still there then are killed; 0: not ending */

@@ -16,6 +16,7 @@ struct watcher {
 	struct doors *doors;
 	struct rpc_channel *servers[WEIR_SERVERS_MAX]; /* (servers_count) NULL: its address was not told yet */
 	uint32_t servers_count;
+	uint32_t asked_next; /* of the doors: what is lost */
 };
 
 /* One status call per server, all at once; the poller waits until every one has answered or timed out. */
@@ -232,6 +233,8 @@ static void read_server(struct overview *s, struct overview_server *out, const W
 	out->bytes_pushed = in->bytes_pushed;
 	out->bytes_pulled = in->bytes_pulled;
 	s->servers_answered++;
+	if (!s->lost[0])
+		copy_text(s->lost, sizeof s->lost, in->lost);
 	s->replicas = in->replicas;
 	s->duplicates_refused += in->duplicates_refused;
 	s->stale_refused += in->stale_refused;
@@ -333,6 +336,23 @@ weir_status watcher_poll(struct watcher *w, uint32_t timeout_ms, struct overview
 	}
 	free(asked);
 	return WEIR_OK;
+}
+
+/* Without the ledger: one of the servers that were given, or told of since, and the next one at the next call. */
+bool watcher_find_lost(struct watcher *w, uint64_t generation, uint32_t timeout_ms, char out[WEIR_ERROR_TEXT_BYTES])
+{
+	const Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
+	ProtobufCMessage *m = NULL;
+	weir_error ignored = {0};
+	out[0] = '\0';
+	if (doors_ask_one(w->doors, w->asked_next++ % doors_count(w->doors), RPC_STATUS, &q.base, timeout_ms,
+	                  &weir__v1__server_status__descriptor, &m, &ignored))
+		return false;
+	const Weir__V1__ServerStatus *s = (const Weir__V1__ServerStatus *)m;
+	if (s->job && s->job->generation >= generation)
+		copy_text(out, WEIR_ERROR_TEXT_BYTES, s->lost);
+	wire_free(m);
+	return out[0] != '\0';
 }
 
 /* --- Comparing replicas */

@@ -2,6 +2,7 @@
 #ifndef WEIR_WATCHER_H
 #define WEIR_WATCHER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "logger.h"
@@ -15,6 +16,9 @@ weir_status watcher_open(struct watcher **out, const char *ledger, struct logger
 /* Fills *out (free it with overview_free also after an error). Fails only when the ledger does not answer in timeout_ms; servers that do not
  * answer are marked in the overview. */
 weir_status watcher_poll(struct watcher *w, uint32_t timeout_ms, struct overview *out, weir_error *err) WEIR_MUST_CHECK;
+/* What a server says was lost for good, in this generation or a later one; also when the ledger is what was. Each call asks one server. False: nothing, or it does not answer
+ * in timeout_ms. */
+bool watcher_find_lost(struct watcher *w, uint64_t generation, uint32_t timeout_ms, char out[WEIR_ERROR_TEXT_BYTES]);
 /* Has the replicas of every partition compared, of servers that a poll has told of. Those of servers that do not answer in timeout_ms are not. E_MEMORY. */
 weir_status watcher_scrub(struct watcher *w, uint32_t timeout_ms, struct overview_replicas *out, weir_error *err) WEIR_MUST_CHECK;
 void watcher_close(struct watcher *w);

@@ -6,6 +6,7 @@
 
 #include "checkpoint_coordinator.h"
 #include "durable.h"
+#include "rewind.h"
 #include "roles.h"
 #include "scrub.h"
 #include "server_internal.h"
@@ -430,6 +431,7 @@ static void status_done(struct executor *e, void *arg)
 	Weir__V1__ServerStatus reply = WEIR__V1__SERVER_STATUS__INIT;
 	Weir__V1__TableStatus *tables[WEIR_TABLES_MAX + 1];
 	Weir__V1__PartitionStatus *partitions[WEIR_PARTITIONS_MAX];
+	char lost[WEIR_ERROR_TEXT_BYTES];
 	job.uuid = (ProtobufCBinaryData){.len = sizeof s->options.uuid, .data = s->options.uuid};
 	job.generation = s->options.generation;
 	reply.status = &ok;
@@ -444,6 +446,8 @@ static void status_done(struct executor *e, void *arg)
 	reply.tables = tables;
 	fill_server_status(g, &reply);
 	fill_durable(g, &reply);
+	rewind_get_lost(s->rewind, lost);
+	reply.lost = lost;
 	answer(g->call, &reply.base);
 	status_free(g);
 }

@@ -31,6 +31,7 @@ struct rewind {
 	bool ending;
 	bool lost;                           /* by itself, then: */
 	char why[WEIR_REWIND_WHY_BYTES_MAX]; /* what was lost first; "": nothing yet */
+	weir_error for_good;                 /* that it was, and there is no checkpoint; status OK: that is not so */
 	struct asked *asked;
 	bool put_done;
 };
@@ -118,14 +119,18 @@ static bool decide_for_lost(struct rewind *r, const char *why, char said[WEIR_ER
 {
 	struct logger *l = r->server->options.logger;
 	struct rewind_record next = {0};
-	weir_error err = {0};
+	weir_error err = {0}, for_good = {0};
 	snprintf(next.why, sizeof next.why, "%s", why);
 	weir_status status = decide(r, "", &next, &err);
 	if (status == WEIR_OK || status == WEIR_E_EXISTS)
 		return true;
-	if (status == WEIR_E_NOT_FOUND)
-		LOG_AT(l, LOG_ERROR, "no checkpoint", "%s, and %s: the job must begin anew", why, err.text);
-	else if (strcmp(said, err.text) != 0)
+	if (status == WEIR_E_NOT_FOUND) {
+		(void)weir_fail(&for_good, WEIR_E_LOST, "%s, and %s: the job must begin anew", why, err.text);
+		LOG_AT(l, LOG_ERROR, "no checkpoint", "%s", for_good.text);
+		pthread_mutex_lock(&r->lock);
+		r->for_good = for_good;
+		pthread_mutex_unlock(&r->lock);
+	} else if (strcmp(said, err.text) != 0)
 		LOG_AT(l, LOG_ERROR, "job cannot go back", "it is tried again: %s, and %s", why, err.text);
 	snprintf(said, WEIR_ERROR_TEXT_BYTES, "%s", err.text);
 	return status == WEIR_E_NOT_FOUND;
@@ -230,6 +235,16 @@ void rewind_told(struct rewind *r, const struct rewind_record *next)
 bool rewind_is_told(const struct server *s)
 {
 	return s->rewind && atomic_load(&s->rewind->told);
+}
+
+void rewind_get_lost(struct rewind *r, char out[WEIR_ERROR_TEXT_BYTES])
+{
+	out[0] = '\0';
+	if (!r)
+		return;
+	pthread_mutex_lock(&r->lock);
+	memcpy(out, r->for_good.text, sizeof r->for_good.text);
+	pthread_mutex_unlock(&r->lock);
 }
 
 static weir_status read_request(const struct server *s, const struct message *request, struct asked **out, weir_error *err)

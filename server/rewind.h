@@ -31,6 +31,8 @@ void rewind_lost(struct rewind *r, uint16_t partition);
 /* The record is there. */
 void rewind_told(struct rewind *r, const struct rewind_record *next);
 bool rewind_is_told(const struct server *s);
+/* What was lost for good, as there is no checkpoint to go back to; "": nothing. Any thread. */
+void rewind_get_lost(struct rewind *r, char out[WEIR_ERROR_TEXT_BYTES]);
 /* RPC_REWIND. */
 void rewind_ask(struct server *s, struct rpc_call *call, struct message *request);
 

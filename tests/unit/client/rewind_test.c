@@ -11,6 +11,7 @@
 #include "coord_memory.h"
 #include "faulty_disk.h"
 #include "journal.h"
+#include "rewind.h"
 #include "rewind_follow.h"
 #include "roles.h"
 #include "server_internal.h"
@@ -162,7 +163,23 @@ struct starter {
 	struct scene *scene;
 	struct rpc_loop *loop;
 	bool ends;
+	FILE *lines;    /* what it says; NULL: nobody reads it */
+	uint32_t calls; /* to ask whether it is to end, since it has said that it waits */
 };
+
+enum { CALLS = 50 };
+
+static uint32_t times_said(FILE *lines, const char *what)
+{
+	char text[4096];
+	uint32_t n = 0;
+	const ssize_t bytes = pread(fileno(lines), text, sizeof text - 1, 0);
+	assert_true(bytes >= 0);
+	text[bytes] = '\0';
+	for (const char *at = text; (at = strstr(at, what)); at++)
+		n++;
+	return n;
+}
 
 /* A session in memory, which is opened and closed on its own thread, behind one that is on the caller's, as with etcd. */
 struct session {
@@ -220,16 +237,26 @@ static weir_status open_session(void *arg, struct coord **out, const struct coor
 	return x->status;
 }
 
+/* Where its lines are read, the coordinator comes some time after it was said that it is waited for. */
 static bool asked_to_end(void *arg)
 {
-	return ((const struct starter *)arg)->ends;
+	struct starter *s = arg;
+	struct coord_memory *m = s->scene->cluster.coordinator;
+	if (s->lines) {
+		s->calls += s->calls || times_said(s->lines, "waiting");
+		if (s->calls == CALLS)
+			coord_memory_down(m, false);
+		coord_memory_run(m);
+	}
+	return s->ends;
 }
 
 /* What a server finds that is told to serve a generation. */
-static weir_status follow(struct scene *s, uint64_t generation, const char *restore, bool ends, struct rewind_record *last,
-                          weir_error *err)
+static weir_status follow_and_say(struct scene *s, uint64_t generation, const char *restore, bool ends, FILE *lines,
+                                  struct rewind_record *last, weir_error *err)
 {
-	struct starter starter = {.scene = s, .loop = rpc_loop_create(s->cluster.rpc, "coord", err), .ends = ends};
+	struct starter starter = {.scene = s, .loop = rpc_loop_create(s->cluster.rpc, "coord", err), .ends = ends, .lines = lines};
+	struct logger *logger = lines ? logger_create(&(struct logger_options){.out = lines, .who = "server"}) : NULL;
 	assert_non_null(starter.loop);
 	const struct rewind_follow_options o = {.generation = generation,
 	                                        .restore = restore,
@@ -237,10 +264,18 @@ static weir_status follow(struct scene *s, uint64_t generation, const char *rest
 	                                        .session = rpc_loop_poster(starter.loop),
 	                                        .asked_to_end = asked_to_end,
 	                                        .arg = &starter,
+	                                        .logger = logger,
 	                                        .coordinator = "memory"};
 	weir_status status = rewind_follow(&o, last, err);
 	rpc_loop_destroy(starter.loop);
+	logger_destroy(logger);
 	return status;
+}
+
+static weir_status follow(struct scene *s, uint64_t generation, const char *restore, bool ends, struct rewind_record *last,
+                          weir_error *err)
+{
+	return follow_and_say(s, generation, restore, ends, NULL, last, err);
 }
 
 /* --- Tests */
@@ -313,6 +348,55 @@ static void by_itself_when_the_folder_of_the_last_is_gone(void **state)
 	scene_close(&s);
 }
 
+/* Then there is nothing to be done, which whoever asks the server is told. */
+static void without_a_checkpoint_it_is_lost_for_good(void **state)
+{
+	(void)state;
+	struct scene s;
+	struct trainer t;
+	char lost[WEIR_ERROR_TEXT_BYTES];
+	weir_error err = {0};
+	scene_open(&s);
+	trainer_open(&t, &s.cluster, "before", (weir_mode){WEIR_ASYNC});
+	assert_ok(train(&t, 8, &err), &err);
+	trainer_abandon(&t);
+	for (uint32_t i = 0; i < SERVERS; i++) {
+		rewind_get_lost(s.cluster.servers[i]->rewind, lost);
+		assert_string_equal(lost, "");
+	}
+	cluster_kill_server(&s.cluster, 0);
+	cluster_kill_server(&s.cluster, 1);
+	cluster_start_server(&s.cluster, 0);
+	cluster_start_server(&s.cluster, 1);
+	for (uint32_t i = 0; !lost[0]; i = (i + 1) % SERVERS) {
+		rewind_get_lost(s.cluster.servers[i]->rewind, lost);
+		usleep(1000);
+	}
+	CHECK_CONTAINS(lost, " was lost: no server has a full log of it any more, and ");
+	CHECK_CONTAINS(lost, " holds no checkpoint of this run: the job must begin anew");
+	assert_int_equal(told(&s), 0);
+	scene_close(&s);
+}
+
+/* While the coordinator is away nobody knows which generation to serve: a server that starts waits, says so once, and goes on. */
+static void who_starts_waits_for_the_coordinator(void **state)
+{
+	(void)state;
+	struct scene s;
+	struct rewind_record last;
+	weir_error err = {0};
+	FILE *lines = tmpfile();
+	assert_non_null(lines);
+	scene_open(&s);
+	coord_memory_down(s.cluster.coordinator, true);
+	CHECK_OK(follow_and_say(&s, 1, NULL, false, lines, &last, &err), err);
+	assert_int_equal(last.generation, 0);
+	assert_int_equal(times_said(lines, "waiting"), 1);
+	assert_int_equal(times_said(lines, "cluster.coord memory does not answer yet"), 1);
+	fclose(lines);
+	scene_close(&s);
+}
+
 static void on_command_and_once(void **state)
 {
 	(void)state;
@@ -379,6 +463,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(by_itself_when_no_full_log_is_left),
 	    cmocka_unit_test(by_itself_when_the_folder_of_the_last_is_gone),
+	    cmocka_unit_test(without_a_checkpoint_it_is_lost_for_good),
+	    cmocka_unit_test(who_starts_waits_for_the_coordinator),
 	    cmocka_unit_test(on_command_and_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
