@@ -27,6 +27,8 @@
 #define GROW_LAG     4096u                   /* entries */
 #define LEASE_MS     10000u
 #define CALL_MS      1000u /* the coordinator's answer is waited for */
+#define ASK_AGAIN_MS 100u  /* at a start, until executors tick */
+#define LATE_MS      1000u /* then it is said that it is waited for */
 
 struct role {
 	struct server *server;
@@ -515,6 +517,45 @@ static void share_backlog(struct server *s)
 	s->roles->backlog_bytes = count ? bytes / count : 0;
 }
 
+static void tick_early(struct executor *e, void *arg)
+{
+	(void)arg;
+	roles_tick(e);
+}
+
+/* Who has not begun is waited for no more. */
+static void give_up(struct executor *e, void *arg)
+{
+	struct server *s = e->server;
+	(void)arg;
+	for (uint32_t p = 0; p < s->options.partitions; p++) {
+		struct role *r = &s->roles->of[p];
+		if (!r->replication || server_executor(s, p) != e || r->begun)
+			continue;
+		r->begun = true;
+		server_leave(s);
+	}
+}
+
+/* Single copies begin. A coordinator in this process has answered; another one may be away, and is asked again. */
+static weir_status await_epochs(struct server *s, weir_error *err)
+{
+	const struct coordinator_options *shared = &s->roles->shared;
+	const uint32_t patience_ms = shared->patience_ms ? shared->patience_ms : WEIR_SERVER_PATIENCE_MS;
+	weir_status status = WEIR_OK;
+	for (uint32_t waited_ms = 0; !server_wait_idle_for(s, ASK_AGAIN_MS); waited_ms += ASK_AGAIN_MS) {
+		if (waited_ms == LATE_MS)
+			LOG_AT(s->options.logger, LOG_WARN, "waiting",
+			       "the coordinator does not answer yet: start it, or correct its address");
+		if (waited_ms >= patience_ms && !status)
+			status =
+			    weir_fail(err, WEIR_E_TIMEOUT, "%s: the coordinator has not answered for %u ms: start it, or correct its address",
+			              s->name, patience_ms);
+		(void)server_tour(s, status ? give_up : tick_early, tour_nothing, NULL); /* out of memory: at the next */
+	}
+	return status;
+}
+
 weir_status roles_start(struct server *s, weir_error *err)
 {
 	weir_status status = is_alone(s) ? WEIR_OK : peers_create(&s->roles->peers, s, err);
@@ -527,8 +568,13 @@ weir_status roles_start(struct server *s, weir_error *err)
 	share_backlog(s);
 	if (server_tour(s, start_roles, tour_nothing, NULL))
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", s->name);
-	server_wait_idle(s);
-	return s->roles->failed ? weir_fail(err, s->roles->failed, "%s", s->roles->err.text) : ledger_role_start(s, err);
+	if (is_alone(s) && !s->roles->coordinator)
+		status = await_epochs(s, err);
+	else
+		server_wait_idle(s);
+	if (!status && s->roles->failed)
+		status = weir_fail(err, s->roles->failed, "%s", s->roles->err.text);
+	return status ? status : ledger_role_start(s, err);
 }
 
 /* --- Running and stopping */

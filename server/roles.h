@@ -19,8 +19,8 @@ struct scrub;
 weir_status roles_create(struct server *s, const struct server_options *o, weir_error *err);
 /* Sets what a partition tells its driver by. */
 void roles_prepare_partition(struct server *s, struct partition_options *options);
-/* Partitions are recovered. When it returns, an epoch has begun in each that has one copy; on a full disk, it begins when there is space. From a thread that is no
- * loop. */
+/* Partitions are recovered. When it returns, an epoch has begun in each that has one copy; on a full disk, it begins when there is space. E_TIMEOUT: a shared coordinator has
+ * not said for coordinator_options' patience_ms what single copies must know. From a thread that is no loop. */
 weir_status roles_start(struct server *s, weir_error *err);
 bool roles_are_known(const struct server *s); /* what the coordinator has was read; any thread */
 /* NULL: not here. The ledger's is ledger_role.h's; with one copy it has none. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "checkpoint_coordinator.h"
@@ -47,6 +48,21 @@ void server_wait_idle(struct server *s)
 	while (s->busy)
 		pthread_cond_wait(&s->idle, &s->lock);
 	pthread_mutex_unlock(&s->lock);
+}
+
+bool server_wait_idle_for(struct server *s, uint32_t ms)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += (long)ms * 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&s->lock);
+	while (s->busy && pthread_cond_timedwait(&s->idle, &s->lock, &until) == 0)
+		;
+	const bool idle = s->busy == 0;
+	pthread_mutex_unlock(&s->lock);
+	return idle;
 }
 
 /* --- Who has which partition */

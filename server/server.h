@@ -51,6 +51,7 @@ struct coordinator_options {
 	weir_status (*open)(void *arg, struct coord **out, const struct poster *session, const struct coord_options *options,
 	                    weir_error *err);
 	void *arg;
+	uint32_t patience_ms; /* of a start that needs its answer: one with single copies; 0: WEIR_SERVER_PATIENCE_MS */
 };
 
 struct server_options {

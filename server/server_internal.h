@@ -91,7 +91,8 @@ struct poster server_poster(const struct server *s); /* to the first executor's 
 weir_status server_begin_partition(struct server *s, uint32_t id, weir_error *err) WEIR_MUST_CHECK;
 void server_enter(struct server *s);
 void server_leave(struct server *s);
-void server_wait_idle(struct server *s); /* from a thread that is no loop */
+void server_wait_idle(struct server *s);                  /* from a thread that is no loop */
+bool server_wait_idle_for(struct server *s, uint32_t ms); /* the same; whether it is */
 /* Partition p lives on executor p / servers mod executors: neighbours on different ones. */
 struct executor *server_executor(struct server *s, uint32_t partition);
 struct executor *server_executor_of_loop(struct server *s, const struct rpc_loop *loop);

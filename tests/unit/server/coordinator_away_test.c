@@ -1,0 +1,187 @@
+/* Servers that start while their coordinator is away. One with single copies needs its answer: it asks again until it has it, and gives up in the end. One with
+ * replicas serves without partitions until it hears it. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "cmocka_check.h"
+#include "coord_memory.h"
+#include "faulty_disk.h"
+#include "roles.h"
+#include "server_internal.h"
+
+enum { SERVERS = 2, PARTITIONS = 6, EXECUTORS = 2, READS = 4 };
+
+struct scene {
+	struct rpc *rpc;
+	struct coord_memory *coordinator;
+	struct faulty_disk *disk;
+	struct server *server;
+	pthread_t clockwork;
+	_Atomic uint32_t reads; /* asked for */
+	_Atomic uint32_t until; /* so many it is away */
+	_Atomic bool over;
+};
+
+/* --- A coordinator that counts what it is asked */
+
+struct counted {
+	struct coord base, *real;
+	struct scene *scene;
+};
+
+static weir_status count_read(struct coord *c, const char *name, uint32_t timeout_ms, coord_done_fn done, void *arg,
+                              weir_error *err)
+{
+	struct counted *x = (struct counted *)c;
+	atomic_fetch_add(&x->scene->reads, 1);
+	return coord_read(x->real, name, timeout_ms, done, arg, err);
+}
+
+static weir_status pass_txn(struct coord *c, const struct coord_txn *txn, uint32_t timeout_ms, coord_done_fn done, void *arg,
+                            weir_error *err)
+{
+	return coord_txn(((struct counted *)c)->real, txn, timeout_ms, done, arg, err);
+}
+
+static struct coord_watch *pass_watch(struct coord *c, const char *name, uint64_t revision,
+                                      const struct coord_watch_handler *handler, void *arg)
+{
+	return coord_watch_start(((struct counted *)c)->real, name, revision, handler, arg);
+}
+
+static void close_counted(struct coord *c)
+{
+	coord_close(((struct counted *)c)->real);
+	free(c);
+}
+
+static weir_status open_session(void *arg, struct coord **out, const struct poster *session, const struct coord_options *options,
+                                weir_error *err)
+{
+	static const struct coord_ops ops = {.read = count_read, .txn = pass_txn, .watch_start = pass_watch, .close = close_counted};
+	struct scene *s = arg;
+	struct counted *x = calloc(1, sizeof *x);
+	assert_non_null(x);
+	x->base.ops = &ops;
+	x->scene = s;
+	weir_status status = coord_memory_open(&x->real, s->coordinator, session, options, err);
+	*out = &x->base;
+	return status;
+}
+
+static void nap(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+}
+
+/* Its deadlines pass, and at last it comes. */
+static void *run_clockwork(void *arg)
+{
+	struct scene *s = arg;
+	bool is_there = false;
+	while (!atomic_load(&s->over)) {
+		if (!is_there && atomic_load(&s->reads) >= atomic_load(&s->until)) {
+			coord_memory_down(s->coordinator, false);
+			is_there = true;
+		}
+		coord_memory_run(s->coordinator);
+		nap();
+	}
+	return NULL;
+}
+
+/* --- Servers */
+
+static void scene_open(struct scene *s, uint32_t until)
+{
+	*s = (struct scene){.rpc = rpc_memory_create(NULL),
+	                    .coordinator = coord_memory_create(clock_system()),
+	                    .disk = faulty_disk_create(),
+	                    .until = until};
+	coord_memory_down(s->coordinator, true);
+	assert_int_equal(pthread_create(&s->clockwork, NULL, run_clockwork, s), 0);
+}
+
+static weir_status start(struct scene *s, uint32_t replicas, uint32_t patience_ms, weir_error *err)
+{
+	static const char *const addresses[SERVERS] = {"memory:0", "memory:1"};
+	const struct coordinator_options coordinator = {.open = open_session, .arg = s, .patience_ms = patience_ms};
+	const struct promising_options promising = {.disk = faulty_disk_interface(s->disk), .path = "folder"};
+	const struct server_options o = {.rpc = s->rpc,
+	                                 .clock = clock_system(),
+	                                 .name = "server-0",
+	                                 .listen = addresses[0],
+	                                 .generation = 1,
+	                                 .boot = 1,
+	                                 .servers = SERVERS,
+	                                 .partitions = PARTITIONS,
+	                                 .replicas = replicas,
+	                                 .coordinator = &coordinator,
+	                                 .addresses = addresses,
+	                                 .executors = EXECUTORS,
+	                                 .promising = replicas > 1 ? &promising : NULL};
+	return server_create(&s->server, &o, err);
+}
+
+static void scene_close(struct scene *s)
+{
+	server_destroy(s->server);
+	atomic_store(&s->over, true);
+	pthread_join(s->clockwork, NULL);
+	coord_memory_destroy(s->coordinator);
+	faulty_disk_destroy(s->disk);
+	rpc_destroy(s->rpc);
+}
+
+/* --- Tests */
+
+static void a_single_copy_asks_again(void **state)
+{
+	(void)state;
+	struct scene s;
+	weir_error err = {0};
+	scene_open(&s, READS);
+	CHECK_OK(start(&s, 1, 0, &err), err);
+	assert_true(atomic_load(&s.reads) >= READS);
+	scene_close(&s);
+}
+
+static void a_single_copy_gives_up(void **state)
+{
+	(void)state;
+	struct scene s;
+	weir_error err = {0};
+	scene_open(&s, UINT32_MAX);
+	assert_int_equal(start(&s, 1, 1500, &err), WEIR_E_TIMEOUT);
+	CHECK_CONTAINS(err.text, "server-0: the coordinator has not answered for 1500 ms");
+	assert_true(atomic_load(&s.reads) >= 1 && !s.server);
+	scene_close(&s);
+}
+
+static void replicas_wait_for_it(void **state)
+{
+	(void)state;
+	struct scene s;
+	weir_error err = {0};
+	scene_open(&s, UINT32_MAX);
+	CHECK_OK(start(&s, 2, 0, &err), err);
+	while (atomic_load(&s.reads) < READS) /* again and again */
+		nap();
+	assert_false(server_is_coordinated(s.server));
+	atomic_store(&s.until, 0);
+	while (!server_is_coordinated(s.server))
+		nap();
+	scene_close(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_single_copy_asks_again),
+	    cmocka_unit_test(a_single_copy_gives_up),
+	    cmocka_unit_test(replicas_wait_for_it),
+	};
+	return cmocka_run_group_tests_name("coordinator_away", tests, NULL, NULL);
+}
