@@ -24,6 +24,20 @@ kill -CONT "$etcd"
 back() { [ "$(grep -c "coordinator connected" "$RUN/server-0.log")" -gt "$connected" ]; }
 wait_for 20 "a server to hear it again" back
 
+# A server that dies meanwhile is started again, waits, which it says once, and begins when the etcd is back.
+kill -STOP "$etcd"
+victim=$(pid_of server-2)
+kill -KILL "$victim"
+waits() { grep -c "cluster.coord etcd://.* does not answer yet: start it, or correct the address" "$RUN/server-2.log"; }
+says_so() { [ "$(waits)" -gt 0 ]; }
+wait_for 20 "server 2 to say that it waits" says_so
+again() { pid_of server-2 > /dev/null && [ "$(grep -c "server-2: serving " "$RUN/server-2.log")" = 2 ]; }
+again && fail "it serves without knowing which generation"
+kill -CONT "$etcd"
+wait_for 20 "server 2 to begin" again
+wait_for 20 "all replicas to be in sync" whole
+[ "$(waits)" = 1 ] || fail "it says that it waits $(waits) times"
+
 # It dies: `weir train` starts it again, on what it had.
 connected=$(grep -c "coordinator connected" "$RUN/server-0.log")
 kill -KILL "$etcd"
