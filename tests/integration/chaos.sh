@@ -1,7 +1,7 @@
 # weir train --chaos: servers and workers are killed and stopped while a job with replicas trains, and at the end every push was applied exactly once. Where
 # a server would take all there is of something with it, it is spared, and that is said.
 . "$(dirname "$0")/lib.sh"
-write_job 25 "replicas: 2, log: disk"
+write_job 12 "replicas: 2, log: disk"
 sed -i 's/servers: 2/servers: 3/' "$DIR/job.yaml"
 start_train --chaos 329 # a server is killed first, then a worker, then another server stands still
 finish_train 100

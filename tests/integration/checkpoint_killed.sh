@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 write_job 1000 "log: disk, fsync_interval_ms: 50"
 echo 'checkpoint: {rate: 1MiB}' >> "$DIR/job.yaml"
-sed -i 's/dim: 8/dim: 128/' "$DIR/job.yaml"
+sed -i 's/dim: 8/dim: 64/' "$DIR/job.yaml"
 CK=$RUN/checkpoints
 manifests() { find "$CK" -name 'ck-*.json' 2> /dev/null | wc -l; }
 # Server 1 writes a checkpoint that is none of those before.

@@ -66,10 +66,10 @@ round() {
 	echo "$name: restored at auc $(json "$DIR/eval-1.json" .auc), went on to $(json "$DIR/report.json" .test.auc)"
 }
 
-write_job 15
+write_job 7
 round memory
-write_job 15 "log: disk"
+write_job 7 "log: disk"
 round disk
-write_job 15
+write_job 7
 sed -i 's/dense: {optimizer/dense: {mode: {kind: sync}, optimizer/' "$DIR/job.yaml"
 round synchronous

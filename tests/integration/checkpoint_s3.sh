@@ -5,7 +5,7 @@ python3 "$(dirname "$0")/../s3/server.py" "$AWS_ACCESS_KEY_ID" "$AWS_SECRET_ACCE
 S3=$!
 trap 'kill -KILL $S3; wait $S3 2> /dev/null; cleanup' EXIT
 wait_for 10 "the S3 server" test -s "$DIR/port"
-write_job 30
+write_job 10
 echo "checkpoint: {dir: s3://weir-it/jobs/it, endpoint: 'http://127.0.0.1:$(cat "$DIR/port")', region: us-west-7, every_steps: 100, keep: 2}" >> "$DIR/job.yaml"
 written() { [ "$(grep -s 'checkpoint written' "$RUN/server-0.log" | wc -l)" -ge "$1" ]; }
 start_train

@@ -100,6 +100,14 @@ start_train() {
 	TRAIN=$!
 }
 
+# stop_train SECONDS: a drain; PASSES is then how many passes the run needs to end soon after it is resumed.
+stop_train() {
+	trained 0 || fail "no status"
+	PASSES=$(($(json "$DIR/status.json" .pass) + 2))
+	kill -TERM "$TRAIN"
+	finish_train "$1"
+}
+
 # finish_train SECONDS: waits for its end and sets STATUS.
 finish_train() {
 	wait_for "$1" "weir train to end" is_gone "$TRAIN"

@@ -1,7 +1,7 @@
 # Keys are admitted by count and rows go after a second without a push, while servers with their log on disk are killed: the audit is exact, and the
 # status shows what became of the keys.
 . "$(dirname "$0")/lib.sh"
-write_job 4 "log: disk, fsync_interval_ms: 50, memory_budget: 16MiB"
+write_job 3 "log: disk, fsync_interval_ms: 50, memory_budget: 16MiB"
 
 # The tables have keys that are only counted, rows without effect, rows that went, and at least $1 rows are trained.
 seen() {

@@ -1,7 +1,7 @@
 # Partitions of a job with replicas move while it trains: one primary to another server, then all that a server has, then back to equal shares. So does the ledger, and the
 # server that had it at first is stopped for good. Every push is applied exactly once.
 . "$(dirname "$0")/lib.sh"
-write_job 20 "replicas: 2, log: disk"
+write_job 1000 "replicas: 2, log: disk"
 sed -i 's/servers: 2/servers: 3/' "$DIR/job.yaml"
 
 # status EXPRESSION: whether it holds of what the job says about itself
@@ -44,6 +44,9 @@ kill -TERM "$victim"
 wait_for 20 "its end to be told" grep -q "server-0 (pid $victim) .*: it is not started again" "$DIR/train.err"
 wait_for 30 "the others to go on" trained $((rows + 5000))
 
+stop_train 30
+nothing_left
+start_train --resume --set "train.passes=$PASSES"
 finish_train 60
 [ $STATUS = 0 ] || fail "exit status $STATUS"
 audited

@@ -1,6 +1,6 @@
 # A job with a single worker survives its kill too.
 . "$(dirname "$0")/lib.sh"
-write_job 40
+write_job 12
 start_train --set cluster.workers=1
 wait_for 30 "the first rows" trained 2000
 kill -KILL "$(pid_of worker-0)"

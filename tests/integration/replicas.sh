@@ -1,7 +1,7 @@
 # Three servers, two replicas of each partition, the etcd that `weir train` starts: a server is killed in the middle, others go on with its partitions, it comes
 # back, and at the end every push was applied exactly once. Without an etcd there is a sentence, and nothing is touched.
 . "$(dirname "$0")/lib.sh"
-write_job 20 "replicas: 2"
+write_job 10 "replicas: 2"
 sed -i 's/servers: 2/servers: 3/' "$DIR/job.yaml"
 
 mkdir "$DIR/bin"

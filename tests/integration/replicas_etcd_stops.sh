@@ -1,7 +1,7 @@
 # The etcd of a job with replicas stands still for longer than servers wait for it: pushes go on, and no partition goes anywhere. It is killed: it comes back.
 # Then the run is ended, and goes on from its log: what the etcd had was kept, too.
 . "$(dirname "$0")/lib.sh"
-write_job 30 "replicas: 2, log: disk"
+write_job 1000 "replicas: 2, log: disk"
 sed -i 's/servers: 2/servers: 3/' "$DIR/job.yaml"
 status() { "$WEIR" status --job "$DIR/job.yaml" --json > "$DIR/status.json" 2> /dev/null; }
 whole() { status && jq -e '[.partitions[] | select((.in_sync | length) == 2)] | length == 8' "$DIR/status.json" > /dev/null; }
@@ -46,13 +46,12 @@ wait_for 20 "a server to hear it again" back
 rows=$(json "$DIR/status.json" .rows)
 wait_for 20 "pushes to go on" trained $((rows + 1000))
 
-kill -TERM "$TRAIN"
-finish_train 20
+stop_train 20
 [ $STATUS = 1 ] || fail "exit status $STATUS"
 told "stopped by" "weir train --resume" "$DIR/train.err"
 [ -d "$RUN/etcd" ] || fail "what the etcd had is not kept"
 nothing_left
-start_train --resume
+start_train --resume --set "train.passes=$PASSES"
 finish_train 90
 [ $STATUS = 0 ] || fail "exit status $STATUS"
 audited

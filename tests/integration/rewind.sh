@@ -45,7 +45,7 @@ nothing_left
 grep -h "goes back to" "$DIR/train.err"
 
 # --- On command: server b, which alone is in sync, loses its folder and does not come back
-start_train --fresh --set cluster.log=disk --set train.passes=40
+start_train --fresh --set cluster.log=disk --set train.passes=20
 wait_for 30 "the first rows" trained 3000
 wait_for 30 "all replicas to be in sync" whole
 take_checkpoint

@@ -27,6 +27,6 @@ fails_under() {
 	audited
 	nothing_left
 }
-write_job 12 "log: disk, fsync_interval_ms: 50, flush_interval_ms: 300"
+write_job 6 "log: disk, fsync_interval_ms: 50, flush_interval_ms: 300"
 fails_under server-1/journal
 fails_under server-0/db

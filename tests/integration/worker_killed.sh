@@ -1,6 +1,6 @@
 # kill -9 of a worker in the middle: it is said, the worker comes back, the run ends, and every push is applied exactly once.
 . "$(dirname "$0")/lib.sh"
-write_job 40
+write_job 16
 start_train
 wait_for 30 "the first rows" trained 2000
 victim=$(pid_of worker-0) || fail "worker-0 does not run"

@@ -1,6 +1,6 @@
 # SIGSTOP of a worker for longer than its lease, then SIGCONT: its work is done by others, its late pushes are refused.
 . "$(dirname "$0")/lib.sh"
-write_job 60
+write_job 20
 start_train
 wait_for 30 "the first rows" trained 2000
 victim=$(pid_of worker-1) || fail "worker-1 does not run"

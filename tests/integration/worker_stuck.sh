@@ -1,6 +1,6 @@
 # A worker that is stopped for good does not keep a finished job from ending.
 . "$(dirname "$0")/lib.sh"
-write_job 40
+write_job 12
 start_train
 wait_for 30 "the first rows" trained 1000
 kill -STOP "$(pid_of worker-1)"
