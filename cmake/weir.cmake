@@ -21,7 +21,9 @@ function(weir_program name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} BUILD_RPATH_USE_ORIGIN ON)
 endfunction()
 
-add_custom_target(weir_tests) # every test program
+# What `make test` runs, and under sanitizers those labelled `patient` apart, which `make soak` runs.
+add_custom_target(weir_tests)
+add_custom_target(weir_patient_tests)
 
 # weir_test(NAME SOURCES ... LIBS ... LABELS ...): a cmocka test program run by ctest, named after what it tests. Under
 # ThreadSanitizer `weir_tests` builds only those labelled `tsan`: of what threads share, over libraries that are instrumented.
@@ -31,7 +33,9 @@ function(weir_test name)
   target_link_libraries(test_${name} PRIVATE weir_flags ${A_LIBS} PkgConfig::CMOCKA m)
   target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   set_target_properties(test_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  if(NOT WEIR_SANITIZE STREQUAL "thread" OR "tsan" IN_LIST A_LABELS)
+  if(WEIR_SANITIZE AND "patient" IN_LIST A_LABELS)
+    add_dependencies(weir_patient_tests test_${name})
+  elseif(NOT WEIR_SANITIZE STREQUAL "thread" OR "tsan" IN_LIST A_LABELS)
     add_dependencies(weir_tests test_${name})
   endif()
   add_test(NAME ${name} COMMAND test_${name})

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What `make soak` runs: each fuzz target for FUZZ_SECONDS where there is clang, the tests that `make test` has no time for under sanitizers, simulated jobs
+# What `make soak` runs: each fuzz target for FUZZ_SECONDS where there is clang, what `make test` has no time for under sanitizers, simulated jobs
 # from new seeds for SIM_SECONDS, then the tests of whole programs and of threads, ROUNDS times each or until one fails. What a fuzz target fails on is left in build/fuzz.
 set -eu
 cd "$(dirname "$0")/.."
@@ -19,13 +19,13 @@ if command -v clang >/dev/null; then
 	done
 fi
 
-echo "== the patient tests under sanitizers"
+echo "== under sanitizers: the patient tests, and all rounds of the random ones"
 cmake --preset tsan >/dev/null
-cmake --build build/tsan -j "$JOBS" --target weir_tests
-ctest --test-dir build/tsan -L tsan -L patient -j "$JOBS" --output-on-failure
+cmake --build build/tsan -j "$JOBS" --target weir_tests weir_patient_tests
+ctest --test-dir build/tsan -L tsan -L "patient|rounds" -j "$JOBS" --output-on-failure
 cmake --preset asan >/dev/null
-cmake --build build/asan -j "$JOBS" --target all
-ctest --test-dir build/asan -L patient -j "$JOBS" --output-on-failure
+cmake --build build/asan -j "$JOBS" --target weir_tests weir_patient_tests
+ctest --test-dir build/asan -L "patient|rounds" -j "$JOBS" --output-on-failure
 
 cmake --preset release >/dev/null
 cmake --build build -j "$JOBS" --target all

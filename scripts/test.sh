@@ -1,11 +1,11 @@
 #!/bin/sh
-# What `make test` runs: threads under ThreadSanitizer, everything under AddressSanitizer and UBSan, everything as released. The few tests labelled
-# `patient` run as released only; `make soak` has them under the sanitizers, too.
+# What `make test` runs: threads under ThreadSanitizer, nearly everything under AddressSanitizer and UBSan, everything as released. Those labelled `patient` run as
+# released only, and tests that try what is random try less of it under sanitizers (tests/rounds.h); `make soak` has the rest.
 # The release run comes last, so that the last line is ctest's over all tests.
 set -eu
 cd "$(dirname "$0")/.."
 : "${JOBS:=$(nproc)}"
-tests=$((JOBS + 1)) # at once: most of them wait for something most of the time
+sanitized=$((JOBS + 2)) released=$((3 * JOBS)) # tests at once: most of them wait for something most of the time
 
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
 export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1 second_deadlock_stack=1}"
@@ -20,12 +20,12 @@ build() {
 
 build tsan build/tsan weir_tests
 echo "== tsan: the tests of what threads share"
-ctest --test-dir build/tsan -L tsan -LE patient -j "$tests" --output-on-failure
+WEIR_ROUNDS_PART=8 ctest --test-dir build/tsan -L tsan -LE patient -j "$sanitized" --output-on-failure
 
-build asan build/asan all
+build asan build/asan weir_tests
 echo "== asan: the tests"
-ctest --test-dir build/asan -LE patient -j "$tests" --output-on-failure
+WEIR_ROUNDS_PART=8 ctest --test-dir build/asan -LE patient -j "$sanitized" --output-on-failure
 
 build release build all
 echo "== release: every test"
-exec ctest --test-dir build -j "$tests" --output-on-failure
+exec ctest --test-dir build -j "$released" --output-on-failure

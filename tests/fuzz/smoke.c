@@ -1,4 +1,4 @@
-/* Runs a fuzz target without libFuzzer: its seeds, then ITERATIONS mutations of them, the same ones in every run.
+/* Runs a fuzz target without libFuzzer: its seeds, then ITERATIONS mutations of them (rounds.h), the same ones in every run.
  *     fuzz_X ITERATIONS         fuzz_X --write FOLDER (the seeds as files, for libFuzzer) */
 #include <assert.h>
 #include <stdio.h>
@@ -7,6 +7,7 @@
 
 #include "fuzz.h"
 #include "prng.h"
+#include "rounds.h"
 
 #define INPUT_BYTES_MAX 65536u
 #define EDITS_MAX       8u
@@ -109,7 +110,7 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "--write") == 0)
 		failed = argc < 3 || write_seeds(seeds, count, argv[2]);
 	else
-		mutate(seeds, count, strtoul(argv[1], NULL, 10));
+		mutate(seeds, count, rounds((uint32_t)strtoul(argv[1], NULL, 10)));
 	for (uint32_t i = 0; i < count; i++)
 		free(seeds[i].data);
 	return failed;

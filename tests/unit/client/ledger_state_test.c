@@ -11,6 +11,7 @@
 
 #include "ledger_fixture.h"
 #include "limits.h"
+#include "rounds.h"
 
 enum { WORKERS = 6, UNITS = 40, REQUESTS = 12000, SNAPSHOT_EVERY = 97 };
 
@@ -205,7 +206,7 @@ static void restore_from_snapshot(struct world *w)
 static void a_ledger_fed_with_the_changes_is_equal(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 6; seed++) {
+	for (uint64_t seed = 1; seed <= rounds(6); seed++) {
 		struct world w = {0};
 		prng_seed(&w.random, seed);
 		fixture_open(&w.f, &options, seed);

@@ -8,6 +8,7 @@
 
 #include "cmocka_check.h"
 #include "prng.h"
+#include "rounds.h"
 #include "row_file_fixture.h"
 
 #define GOLDEN_BYTES_MAX 4096u
@@ -52,7 +53,7 @@ static void random_files_come_back_bit_for_bit(void **state)
 	struct prng random;
 	weir_error err = {0};
 	prng_seed(&random, 11);
-	for (uint32_t round = 0; round < 60; round++) {
+	for (uint32_t round = 0; round < rounds(60); round++) {
 		struct row_set sets[4];
 		struct row_file f = {0};
 		struct checkpoint_file_info info;
