@@ -113,7 +113,7 @@ static void test_a_synchronous_worker_that_dies_does_not_stop_the_others(void **
 	(void)state;
 	struct cluster c;
 	struct trainer_thread t[3];
-	cluster_start(&c, &(struct cluster_options){.lease_ms = 8000});
+	cluster_start(&c, &(struct cluster_options){.lease_ms = 4000});
 	threads_open(t, 3, &c, (weir_mode){WEIR_SYNC, .backup = 0});
 	t[2].batches_max = 7;
 	threads_train(t, 3);

@@ -16,7 +16,7 @@
 #include "placement.h"
 #include "server_internal.h"
 
-enum { SERVERS = 3, PARTITIONS = 6, MOVES = 18, KEYS_PUSHED = 24, PUSHES_MAX = 400000, UNIT_PUSHES = 100, QUIET_MS = 60000 };
+enum { SERVERS = 3, PARTITIONS = 6, MOVES = 12, KEYS_PUSHED = 24, PUSHES_MAX = 400000, UNIT_PUSHES = 100, QUIET_MS = 60000 };
 
 /* --- Pushing, one batch after the other */
 
@@ -448,7 +448,7 @@ static void the_ledger_moves(void **state)
 
 /* --- Whoever dies */
 
-enum { ROUNDS = 8, STEP_MS = 50 };
+enum { ROUNDS = 4, STEP_MS = 100 }; /* each a little later in what it disturbs */
 
 /* Begins it, and looks on for so long; it may be done by then. */
 static void begin_move(struct world *w, uint32_t partition, uint32_t to, uint32_t ms)
