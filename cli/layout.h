@@ -35,11 +35,10 @@ struct layout_goal {
 	struct member_set missing; /* of these, that keep their place and are not waited for; mostly empty */
 	uint16_t primary;          /* MEMBER_NONE: whoever is */
 };
-/* What a plan cannot mend. */
+/* What a plan cannot mend. Lost: no server that lives has all of it. Else these servers keep their place, as every server that lives has it already. */
 struct layout_left {
 	uint32_t partition;
-	bool
-	    is_lost; /* no server that lives has all of it; else: these keep their place, as every server that lives has it already */
+	bool is_lost;
 	struct member_set servers; /* that are gone */
 };
 struct layout_plan {
