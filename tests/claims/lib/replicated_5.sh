@@ -12,6 +12,7 @@ deepfm_job "$rows" ", log: memory, ack: replicas"
 median() { awk -v r="$2" -v c="$3" '$1 == r { print $c }' "$1" | sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 silences() { cat "$1"/server-*.log | grep -c "server silent" || true; } # how often a server was not heard for half a second
 loopback_bytes() { awk '$1 == "lo:" { print $2 }' /proc/net/dev; } # /sys shows the network that it was mounted in
+processors() { awk '/^cpu / { print $9, $2 + $3 + $4 + $5 + $6 + $7 + $8 + $9 }' /proc/stat; } # time that the host took from this machine, and all
 push() { # push REPLICAS: adds "REPLICAS MB/S NETWORK-BYTES PUSHED-BYTES IDLE-BYTES/S SILENCES" to $WORK/push.txt; what the network has without pushes is not counted
 	local idle before start
 	begin_cluster "push-$1-$round" 3 "$1" memory "ack: replicas"
@@ -37,6 +38,7 @@ job() { # job REPLICAS: adds "REPLICAS SAMPLES/S NETWORK-BYTES PUSHED-BYTES - SI
 }
 # of_round FILE UNIT: its three last lines, by replicas
 of_round() { tail -n 3 "$1" | sort | awk -v unit="$2" '{ printf("%s%s: %.0f %s (%d silences)", (NR > 1 ? ", " : ""), $1, $2, unit, $6) }'; }
+read -r taken all <<< "$(processors)"
 for ((round = 0; round < rounds; round++)); do
 	for i in 0 1 2; do push $(((round + i) % 3 + 1)); done
 	for i in 0 1 2; do job $(((round + i) % 3 + 1)); done
@@ -50,6 +52,7 @@ speed() {
 # beyond FILE REPLICAS: bytes of the network beyond one replica's, for each byte pushed
 beyond() { awk -v a="$(median "$1" "$2" 3)" -v b="$(median "$1" 1 3)" -v p="$(median "$1" "$2" 4)" 'BEGIN { printf "%.4f", (a - b) / p }'; }
 speed_2=$(speed "$WORK/job.txt" 2) beyond_2=$(beyond "$WORK/job.txt" 2) beyond_3=$(beyond "$WORK/job.txt" 3)
+echo "$(processors | awk -v taken="$taken" -v all="$all" '{ printf "%.0f %%", ($1 - taken) / ($2 - all) * 100 }') of the processors' time was taken by the host"
 echo "pushes: $(median "$WORK/push.txt" 1 2) MB/s with one replica; with two $(speed "$WORK/push.txt" 2) of that, with three $(speed "$WORK/push.txt" 3)"
 echo "DeepFM job: $(median "$WORK/job.txt" 1 2) samples/s with one replica; with two $speed_2 of that, with three $(speed "$WORK/job.txt" 3)"
 echo "network bytes beyond one replica's, for each byte pushed: the job $beyond_2 with two, $beyond_3 with three;" \
