@@ -666,6 +666,33 @@ static void what_begins_anew_is_whole_when_it_is_brought_up(void **state)
 	replica_destroy(f.r);
 }
 
+/* Its primary was told of them later than they were committed, or has forgotten it in a restart. */
+static void who_lacks_what_former_epochs_left_is_not_whole(void **state)
+{
+	(void)state;
+	struct fixture f;
+	struct replica_found found = found_log(4);
+	struct epochs primary = {0};
+	epochs_begin(&primary, 1, 1);
+	epochs_begin(&primary, 4, 6);
+	found.whole = false;
+	found.promised = 4;
+	start(&f, &found);
+	tick(&f);
+	read_record(&f, record_of(9, 4, 2, 1, 1 << 2));
+	receive(&f, (struct replica_message){
+	                .kind = REPLICA_ESTABLISH, .from = 2, .epoch = 4, .incarnation = 3, .commit = 3, .epochs = &primary});
+	assert_int_equal(sent(&f, REPLICA_ACK, 2)->last, 4);
+	assert_int_equal(replica_commit(f.r), 3);
+	assert_false(replica_is_whole(f.r)); /* entry 5 may have been acknowledged */
+	const struct replica_record late = record_of(10, 4, 2, 1, 1 << SELF | 1 << 2);
+	f.out.count = 0;
+	replica_learn(f.r, &late, &f.out); /* what its primary asked for on behalf of its former incarnation */
+	read_record(&f, late);
+	assert_false(member_set_has(&find(&f, REPLICA_DO_CHANGE)->record.isr, SELF));
+	replica_destroy(f.r);
+}
+
 /* Its log is emptied by and by, and goes on saying what of it was on disk. */
 static void what_is_to_go_is_not_on_disk(void **state)
 {
@@ -813,6 +840,7 @@ int main(void)
 	    cmocka_unit_test(a_snapshot_that_ends_without_use_is_begun_again),
 	    cmocka_unit_test(only_an_offer_of_use_is_taken),
 	    cmocka_unit_test(what_begins_anew_is_whole_when_it_is_brought_up),
+	    cmocka_unit_test(who_lacks_what_former_epochs_left_is_not_whole),
 	    cmocka_unit_test(the_end_that_differs_is_cut_off),
 	    cmocka_unit_test(appends_are_stored_in_order_and_acknowledged),
 	    cmocka_unit_test(a_lower_epoch_is_refused),
