@@ -66,8 +66,9 @@ struct overview_place {
 
 struct overview {
 	enum job_state state;
-	uint64_t generation;                                                              /* of the job, from 1 */
-	char checkpoint[WEIR_CHECKPOINT_NAME_BYTES_MAX], rewound[WEIR_REWIND_WHY_BYTES_MAX]; /* that it began with, and why the job went back to it; "": neither */
+	uint64_t generation;                             /* of the job, from 1 */
+	char checkpoint[WEIR_CHECKPOINT_NAME_BYTES_MAX]; /* that it began with; "": none */
+	char rewound[WEIR_REWIND_WHY_BYTES_MAX];         /* why the job went back to it; "": it did not */
 	struct overview_place ledger;
 	uint32_t pass, passes, units, committed; /* pass counts from 0; units in a pass, committed of this pass */
 	uint64_t rows, batches, dataset_rows;
@@ -80,7 +81,7 @@ struct overview {
 	uint64_t staleness[HISTOGRAM_BUCKETS]; /* of every push, all tables, by common/metrics.h's buckets */
 	char failure[WEIR_ERROR_TEXT_BYTES];
 	char lost[WEIR_ERROR_TEXT_BYTES]; /* for good, as there is no checkpoint to go back to; "": nothing */
-	uint32_t replicas; /* that each partition shall have; 0: no server has answered */
+	uint32_t replicas;                /* that each partition shall have; 0: no server has answered */
 	uint32_t partitions_count, workers_count, workers_live, servers_count, servers_answered, tables_count;
 	struct overview_partition *partitions; /* (partitions_count) */
 	struct overview_worker *workers;       /* (workers_count) */

@@ -4,22 +4,25 @@
 #define WEIR_VERBS_H
 
 /* X(name, "arguments", "what it does") */
-#define VERB_MAP(X)                                                                                                           \
-	X(train, "JOB.yaml [--resume | --fresh] [--chaos SEED] [--set A.B=C]... [--report OUT.json]",                             \
-	  "start servers and workers here, train, evaluate, report")                                                              \
+#define VERB_MAP(X)                                                                                                         \
+	X(train, "JOB.yaml [--resume | --fresh] [--chaos SEED] [--set A.B=C]... [--report OUT.json]",                           \
+	  "start servers and workers here, train, evaluate, report")                                                            \
 	X(status, "(JOB.yaml | --at ADDRESS) [--json]", "show a running job")                                                   \
 	X(eval, "JOB.yaml [--part valid|test] [--json]", "AUC, logloss and calibration of a running job's or the best weights") \
-	X(predict, "JOB.yaml --out SCORES.txt [--part valid|test]", "write one score a line, in the order of the rows")                                   \
-	X(datagen, "--rows N [--ids N] [--seed S] --out FILE", "write click data from a planted model; 13312 to 268435456 ids (1000000)")                           \
-	X(export, "JOB.yaml [--at ADDRESS] --out MODEL.safetensors", "write a running job's weights, or the best of one that has ended")                           \
-	X(import, "JOB.yaml [--at ADDRESS] --in MODEL.safetensors|CHECKPOINT", "set the weights of a job that does not train")                              \
-	X(checkpoint, "(JOB.yaml | --at ADDRESS) [--json]  |  checkpoint verify JOB.yaml [--from NAME|latest] [--json]",                                         \
-	  "write a checkpoint of a running job, or verify one")                                                                   \
-	X(restore, "JOB.yaml --from NAME|latest", "verify a checkpoint and make `weir train --resume` go on from it")             \
-	X(move, "PARTITION SERVER (JOB.yaml | --at ADDRESS)", "bring a partition's primary to another server of a running job")      \
-	X(drain, "SERVER (JOB.yaml | --at ADDRESS)", "bring all that a server has to the others, so that it can be stopped for good") \
-	X(rebalance, "(JOB.yaml | --at ADDRESS)", "give every server its share, those too that were added to a running job")       \
-	X(rewind, "(JOB.yaml | --at ADDRESS) [--from NAME|latest]", "have a running job go back to a checkpoint")              \
+	X(predict, "JOB.yaml --out SCORES.txt [--part valid|test]", "write one score a line, in the order of the rows")         \
+	X(datagen, "--rows N [--ids N] [--seed S] --out FILE",                                                                  \
+	  "write click data from a planted model; 13312 to 268435456 ids (1000000)")                                            \
+	X(export, "JOB.yaml [--at ADDRESS] --out MODEL.safetensors",                                                            \
+	  "write a running job's weights, or the best of one that has ended")                                                   \
+	X(import, "JOB.yaml [--at ADDRESS] --in MODEL.safetensors|CHECKPOINT", "set the weights of a job that does not train")  \
+	X(checkpoint, "(JOB.yaml | --at ADDRESS) [--json]  |  checkpoint verify JOB.yaml [--from NAME|latest] [--json]",        \
+	  "write a checkpoint of a running job, or verify one")                                                                 \
+	X(restore, "JOB.yaml --from NAME|latest", "verify a checkpoint and make `weir train --resume` go on from it")           \
+	X(move, "PARTITION SERVER (JOB.yaml | --at ADDRESS)", "bring a partition's primary to another server of a running job") \
+	X(drain, "SERVER (JOB.yaml | --at ADDRESS)",                                                                            \
+	  "bring all that a server has to the others, so that it can be stopped for good")                                      \
+	X(rebalance, "(JOB.yaml | --at ADDRESS)", "give every server its share, those too that were added to a running job")    \
+	X(rewind, "(JOB.yaml | --at ADDRESS) [--from NAME|latest]", "have a running job go back to a checkpoint")               \
 	X(bench, "push|pull|store|cold|log|optim|gemm|loader [--json]", "measure against this machine's own limits")
 
 #define VERB_DECLARE(name, arguments, what) int verb_##name(int count, char **args);

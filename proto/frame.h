@@ -92,11 +92,13 @@
  *   REPLICA_REBUILD    a = epoch
  * A reply that refuses may carry one section (table 0, codec FP32, INDEX_ALL, width 0) whose data is a sentence in UTF-8 saying why.
  */
-#define RECORD_KIND_MAP(X)                                                                                                      \
-	X(PUSH, 1)                                                                                                                  \
-	X(PUSH_REPLY, 2) X(PULL, 3) X(PULL_REPLY, 4) X(SEAL, 5) X(SEAL_REPLY, 6) X(CLOSE_STEP, 7) X(CLOSE_REPLY, 8) X(RETIRE, 9)    \
-	    X(RETIRE_REPLY, 10) X(ASSIGN, 11) X(ASSIGN_REPLY, 12) X(SCAN_REPLY, 13) X(RESUME, 14) X(RESUME_REPLY, 15) X(LEDGER, 16) \
-	        X(EVICT, 17) X(REPLICA_JOIN, 18) X(REPLICA_ESTABLISH, 19) X(REPLICA_APPEND, 20) X(REPLICA_ACK, 21) X(REPLICA_REFUSE, 22) X(EPOCH, 23) X(REPLICA_OFFER, 24) X(SCRUB, 25) X(REPLICA_SCRUBBED, 26) X(REPLICA_REBUILD, 27) X(TABLE, 28)
+/* clang-format off */
+#define RECORD_KIND_MAP(X) \
+	X(PUSH, 1) X(PUSH_REPLY, 2) X(PULL, 3) X(PULL_REPLY, 4) X(SEAL, 5) X(SEAL_REPLY, 6) X(CLOSE_STEP, 7) X(CLOSE_REPLY, 8) X(RETIRE, 9) \
+	X(RETIRE_REPLY, 10) X(ASSIGN, 11) X(ASSIGN_REPLY, 12) X(SCAN_REPLY, 13) X(RESUME, 14) X(RESUME_REPLY, 15) X(LEDGER, 16) X(EVICT, 17) \
+	X(REPLICA_JOIN, 18) X(REPLICA_ESTABLISH, 19) X(REPLICA_APPEND, 20) X(REPLICA_ACK, 21) X(REPLICA_REFUSE, 22) X(EPOCH, 23) \
+	X(REPLICA_OFFER, 24) X(SCRUB, 25) X(REPLICA_SCRUBBED, 26) X(REPLICA_REBUILD, 27) X(TABLE, 28)
+/* clang-format on */
 
 enum record_kind {
 #define RECORD_KIND_ENUM(name, number) RECORD_##name = number,

@@ -18,7 +18,7 @@ struct take_part {
 	uint32_t id;
 	struct executor *executor;
 	/* Set by begin, on the executor. */
-	bool serves; /* this server is its primary; else it is left out */
+	bool serves;                           /* this server is its primary; else it is left out */
 	uint64_t epoch, index, removed, floor; /* floor: rows of versions up to it are in the chain already; 0: they are not */
 	struct message *state;
 	struct store_stream *rows; /* NULL: it could not begin */
@@ -61,8 +61,8 @@ struct checkpoint_takes {
 	/* Of BEGIN alone, one at a time. */
 	char asked[WEIR_CHECKPOINT_NAME_BYTES_MAX]; /* the checkpoint that was asked for last, */
 	uint64_t *found;                            /* (partitions) and where their logs ended when it was first; 0: not looked at */
-	char base[WEIR_CHECKPOINT_NAME_BYTES_MAX]; /* the checkpoint that `bases` are of */
-	struct take_base *bases;                   /* (partitions) */
+	char base[WEIR_CHECKPOINT_NAME_BYTES_MAX];  /* the checkpoint that `bases` are of */
+	struct take_base *bases;                    /* (partitions) */
 };
 
 /* Frees what only the writing needed. */

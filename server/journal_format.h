@@ -86,6 +86,7 @@ weir_status journal_get_payload(struct cursor c, const struct journal_entry_head
 #define JOURNAL_HEAD_BYTES_MAX (4u * JOURNAL_RATES_MAX + RECORD_HEADER_BYTES)
 size_t journal_put_head(uint8_t *out, const struct log_entry *e);
 /* crc32c of all of it: as noted in e, or computed. head: as journal_put_head wrote it. */
-uint32_t journal_payload_crc(const struct log_entry *e, const struct journal_entry_header *h, const uint8_t *head, size_t head_bytes);
+uint32_t journal_payload_crc(const struct log_entry *e, const struct journal_entry_header *h, const uint8_t *head,
+                             size_t head_bytes);
 
 #endif

@@ -21,7 +21,7 @@ void log_ring_truncate_above(struct log_ring *r, uint64_t index);
 void log_ring_restart(struct log_ring *r, uint64_t first);                      /* all go: as log_ring_init left it */
 struct log_entry *log_ring_newest(struct log_ring *r);                          /* needs one */
 const struct log_entry *log_ring_get(const struct log_ring *r, uint64_t index); /* NULL when not held */
-void log_ring_compact(struct log_ring *r, uint64_t index); /* log_ops.compact */
+void log_ring_compact(struct log_ring *r, uint64_t index);                      /* log_ops.compact */
 void log_ring_release_below(struct log_ring *r, uint64_t index);
 void log_ring_free(struct log_ring *r);
 

@@ -19,7 +19,8 @@ struct partition_place {
 };
 
 /* addresses (servers) of servers, copied; NULL: none is known. More servers may be told of, servers_max in all. NULL when out of memory. */
-struct partition_map *partition_map_create(uint32_t partitions, uint32_t servers, uint32_t servers_max, const char *const *addresses);
+struct partition_map *partition_map_create(uint32_t partitions, uint32_t servers, uint32_t servers_max,
+                                           const char *const *addresses);
 void partition_map_destroy(struct partition_map *m);
 /* Of a partition, or the ledger. */
 struct partition_place partition_map_find(struct partition_map *m, uint32_t partition, uint64_t *revision);

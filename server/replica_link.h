@@ -36,7 +36,7 @@ struct replica_links_options {
 /* Where a partition's entries come from. */
 struct replica_source {
 	const struct replica *replica; /* replica_peers, replica_batch */
-	void *arg;                     /* of the calls that follow, which come from the loop, never from inside a function of this header */
+	void *arg; /* of the calls that follow, which come from the loop, never from inside a function of this header */
 	/* NULL: the log has it no more. Valid until the log changes. */
 	const struct log_entry *(*entry)(void *arg, uint64_t index);
 	void (*shipped)(void *arg, uint16_t to, uint64_t last, uint64_t commit); /* replica_shipped */

@@ -62,8 +62,7 @@ static bool parse(struct plan *p, int argc, char **argv)
 	if (!limited)
 		p->seeds = 1;
 	if (!ok)
-		fprintf(stderr,
-		        "usage: sim [--seed N] [--seeds COUNT | --seeds A..B] [--seconds S] [--jobs J] [--first] [--trace]\n");
+		fprintf(stderr, "usage: sim [--seed N] [--seeds COUNT | --seeds A..B] [--seconds S] [--jobs J] [--first] [--trace]\n");
 	return ok;
 }
 

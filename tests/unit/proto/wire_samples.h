@@ -5,20 +5,18 @@
 #include "wire.h"
 
 /* Every message that is a request or a reply by itself. */
-#define CONTROL_MESSAGE_MAP(X)                                                                                                  \
-	X(weir__v1__create_table_request)                                                                                           \
-	X(weir__v1__create_table_reply)                                                                                             \
-	X(weir__v1__register_table_request) X(weir__v1__register_table_reply) X(weir__v1__join_request) X(weir__v1__join_reply)     \
-	    X(weir__v1__lease_request) X(weir__v1__lease_reply) X(weir__v1__progress_request) X(weir__v1__progress_reply)           \
-	        X(weir__v1__step_request) X(weir__v1__step_reply) X(weir__v1__commit_request) X(weir__v1__commit_reply)             \
-	            X(weir__v1__gate_request) X(weir__v1__gate_reply) X(weir__v1__leave_request) X(weir__v1__leave_reply)           \
-	                X(weir__v1__scan_request) X(weir__v1__status_request) X(weir__v1__server_status) X(weir__v1__ledger_status) \
-	                    X(grpc__health__v1__health_check_request) X(grpc__health__v1__health_check_response)                    \
-	                        X(weir__v1__checkpoint_request) X(weir__v1__checkpoint_reply) X(weir__v1__checkpoint_begin_request) \
-	                            X(weir__v1__checkpoint_begin_reply) X(weir__v1__checkpoint_poll_request)                        \
-	                                X(weir__v1__checkpoint_poll_reply) X(weir__v1__map_request) X(weir__v1__map_reply)          \
-	                                    X(weir__v1__scrub_request) X(weir__v1__scrub_reply) X(weir__v1__layout_request)         \
-	                                        X(weir__v1__layout_reply) X(weir__v1__place_request) X(weir__v1__place_reply)
+/* clang-format off */
+#define CONTROL_MESSAGE_MAP(X) \
+	X(weir__v1__create_table_request) X(weir__v1__create_table_reply) X(weir__v1__register_table_request) X(weir__v1__register_table_reply) \
+	X(weir__v1__join_request) X(weir__v1__join_reply) X(weir__v1__lease_request) X(weir__v1__lease_reply) X(weir__v1__progress_request) \
+	X(weir__v1__progress_reply) X(weir__v1__step_request) X(weir__v1__step_reply) X(weir__v1__commit_request) X(weir__v1__commit_reply) \
+	X(weir__v1__gate_request) X(weir__v1__gate_reply) X(weir__v1__leave_request) X(weir__v1__leave_reply) X(weir__v1__scan_request) \
+	X(weir__v1__status_request) X(weir__v1__server_status) X(weir__v1__ledger_status) X(grpc__health__v1__health_check_request) \
+	X(grpc__health__v1__health_check_response) X(weir__v1__checkpoint_request) X(weir__v1__checkpoint_reply) \
+	X(weir__v1__checkpoint_begin_request) X(weir__v1__checkpoint_begin_reply) X(weir__v1__checkpoint_poll_request) \
+	X(weir__v1__checkpoint_poll_reply) X(weir__v1__map_request) X(weir__v1__map_reply) X(weir__v1__scrub_request) X(weir__v1__scrub_reply) \
+	X(weir__v1__layout_request) X(weir__v1__layout_reply) X(weir__v1__place_request) X(weir__v1__place_reply)
+/* clang-format on */
 
 const ProtobufCMessageDescriptor *sample_type(uint32_t i); /* NULL after the last */
 

@@ -87,18 +87,14 @@ static void tables_come_back(void **state)
 /* --- Differences */
 
 /* X(member over weir_table_spec) */
-#define MEMBER_MAP(X)                                                                                                            \
-	X(kind)                                                                                                                      \
-	X(width)                                                                                                                     \
-	X(elements)                                                                                                                  \
-	X(optimizer.kind)                                                                                                            \
-	X(optimizer.lr)                                                                                                              \
-	X(optimizer.momentum) X(optimizer.beta1) X(optimizer.beta2) X(optimizer.eps) X(optimizer.initial) X(optimizer.weight_decay)  \
-	    X(optimizer.l1) X(optimizer.l2) X(optimizer.ftrl_beta) X(optimizer.window) X(optimizer.decay) X(optimizer.schedule.kind) \
-	        X(optimizer.schedule.warmup) X(optimizer.schedule.total) X(optimizer.schedule.decay) X(optimizer.schedule.period)    \
-	            X(optimizer.schedule.min) X(optimizer.schedule.gamma) X(mode.kind) X(mode.backup) X(push_codec) X(pull_codec)    \
-	                X(admission.kind) X(admission.count) X(admission.probability) X(eviction.ttl_s) X(eviction.min_score)        \
-	                    X(eviction.half_life_s) X(segments_count) X(seed)
+/* clang-format off */
+#define MEMBER_MAP(X) \
+	X(kind) X(width) X(elements) X(optimizer.kind) X(optimizer.lr) X(optimizer.momentum) X(optimizer.beta1) X(optimizer.beta2) X(optimizer.eps) \
+	X(optimizer.initial) X(optimizer.weight_decay) X(optimizer.l1) X(optimizer.l2) X(optimizer.ftrl_beta) X(optimizer.window) X(optimizer.decay) \
+	X(optimizer.schedule.kind) X(optimizer.schedule.warmup) X(optimizer.schedule.total) X(optimizer.schedule.decay) X(optimizer.schedule.period) \
+	X(optimizer.schedule.min) X(optimizer.schedule.gamma) X(mode.kind) X(mode.backup) X(push_codec) X(pull_codec) X(admission.kind) \
+	X(admission.count) X(admission.probability) X(eviction.ttl_s) X(eviction.min_score) X(eviction.half_life_s) X(segments_count) X(seed)
+/* clang-format on */
 
 static void differ(const weir_table_spec *a, const weir_table_spec *b, const char *expected)
 {

@@ -45,15 +45,15 @@ struct node {
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	bool stopping;
 	/* What tests want of it; home's. */
-	bool twice;           /* every message comes twice */
-	uint32_t lose_each;   /* every so many-th message is lost; 0: none */
-	uint32_t received;    /* messages, and the last one */
+	bool twice;         /* every message comes twice */
+	uint32_t lose_each; /* every so many-th message is lost; 0: none */
+	uint32_t received;  /* messages, and the last one */
 	struct replica_message last;
-	uint32_t rooms;       /* times that room came back */
+	uint32_t rooms;                               /* times that room came back */
 	struct rpc_stream *streams[NODE_STREAMS_MAX]; /* (streams_count) links from others; the door's */
 	uint32_t streams_count;
 	/* Guarded by the world's lock. */
-	uint32_t busy;                           /* streams */
+	uint32_t busy; /* streams */
 	uint64_t stored[NODE_PARTITIONS], commit[NODE_PARTITIONS];
 	bool serves[NODE_PARTITIONS];
 };
