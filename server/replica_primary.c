@@ -144,10 +144,11 @@ void primary_on_join(struct replica *r, const struct replica_message *m, struct 
 	establish(r, p, out);
 }
 
-/* A learner that is close behind: from now on commits wait for it. */
+/* A learner that is close behind: from now on commits wait for it. A move waits for commits, and they for nobody new; unless there are none without it. */
 static void consider(struct replica *r, const struct replica_peer *p)
 {
-	const bool wanted = !member_set_has(&r->dropping, p->id) && r->moving_to == MEMBER_NONE;
+	const bool moving = r->moving_to != MEMBER_NONE && r->record.isr.count >= r->record.min_isr;
+	const bool wanted = !moving && !member_set_has(&r->dropping, p->id);
 	const bool coordinated = !r->unsure && r->patience == 0;
 	const bool room = r->record.isr.count + r->counting.count < WEIR_REPLICAS_MAX;
 	if (wanted && coordinated && room && p->established && !p->snapshot && !p->silent && !counts(r, p->id) &&

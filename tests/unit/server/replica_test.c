@@ -355,6 +355,32 @@ static void a_move_waits_for_all_to_be_committed(void **state)
 	replica_destroy(f.r);
 }
 
+/* Nothing would ever be committed, and the move never end. */
+static void a_move_waits_for_who_brings_enough_in_sync(void **state)
+{
+	(void)state;
+	struct fixture f;
+	become_primary(&f, 2);
+	acknowledge(&f, 2, 1, 1);
+	struct replica_record n = record_of(3, 1, SELF, 3, 1 << 1 | 1 << 2); /* a third has left */
+	f.out.count = 0;
+	replica_learn(f.r, &n, &f.out);
+	replica_stored(f.r, 1, 2, &f.out);
+	acknowledge(&f, 2, 1, 2);
+	assert_int_equal(replica_commit(f.r), 1);
+	assert_int_equal(replica_move(f.r, 2, &f.out), WEIR_OK);
+	join(&f, 0);
+	acknowledge(&f, 0, 1, 2);
+	assert_non_null(find(&f, REPLICA_DO_CHANGE));
+	n = find(&f, REPLICA_DO_CHANGE)->record;
+	assert_int_equal(n.isr.count, 3);
+	assert_int_equal(n.primary, SELF);
+	change(&f);
+	assert_int_equal(replica_commit(f.r), 2);
+	assert_int_equal(find(&f, REPLICA_DO_CHANGE)->record.primary, 2);
+	replica_destroy(f.r);
+}
+
 /* Member 0 as a learner whose next entry has left the log. */
 static void teach(struct fixture *f)
 {
@@ -834,6 +860,7 @@ int main(void)
 	    cmocka_unit_test(a_change_that_nobody_knows_about_keeps_all_counted),
 	    cmocka_unit_test(who_holds_up_commits_by_a_change_that_nobody_knows_about_is_ruled_out),
 	    cmocka_unit_test(a_move_waits_for_all_to_be_committed),
+	    cmocka_unit_test(a_move_waits_for_who_brings_enough_in_sync),
 	    cmocka_unit_test(who_needs_a_snapshot_is_not_waited_for),
 	    cmocka_unit_test(who_is_silent_is_not_heard),
 	    cmocka_unit_test(what_a_snapshot_brought_is_shipped_behind),
