@@ -151,7 +151,7 @@ static bool concerns_server(const struct event *e)
 
 static bool concerns_partition(const struct event *e)
 {
-	return concerns_server(e) && e->kind != EVENT_TICK && e->kind != EVENT_HEARTBEAT;
+	return concerns_server(e) && e->kind != EVENT_TICK && e->kind != EVENT_HEARTBEAT && e->kind != EVENT_CRASH;
 }
 
 /* Whether it means anything to anybody still. */
@@ -186,8 +186,10 @@ static void handle(struct sim *s, struct event *e)
 		faults_step(s);
 		break;
 	case EVENT_START:
-		if (!s->nodes[e->node].up)
-			node_start(s, e->node);
+		faults_start(s, e->node);
+		break;
+	case EVENT_CRASH:
+		faults_crash(s, e->node);
 		break;
 	default:
 		to_copy(s, e);

@@ -68,7 +68,8 @@ enum event_kind {
 	EVENT_SNAPSHOT_ENDED,
 	EVENT_PUSH,
 	EVENT_FAULT,
-	EVENT_START
+	EVENT_START,
+	EVENT_CRASH
 };
 
 struct wire {
@@ -98,8 +99,10 @@ struct event {
 
 /* How this seed behaves: each kind of fault is on or off, so that runs differ. */
 struct mood {
-	double loss, repeat, crash, machine_crash, pause, cut, coord_silent, coord_lost, snapshot_loss, disk_full, move, host;
+	double loss, repeat, crash, machine_crash, crash_again, pause, cut, coord_silent, coord_lost, snapshot_loss, disk_full, move,
+	    host;
 	int64_t delay_us, delay_rare_us, coord_us, sync_us;
+	uint32_t struck, struck_from; /* so many servers, from this one on, crash, stop and lose links */
 	bool memory_log, sync_store;
 	uint32_t replicas[PARTITIONS], min_isr[PARTITIONS];
 };
@@ -181,9 +184,11 @@ void coord_tell(struct sim *s, uint32_t partition);
 /* --- faults.c */
 
 void faults_choose(struct sim *s);
-#define FAULT_KINDS 14u
+#define FAULT_KINDS 16u
 void faults_step(struct sim *s);
 void faults_heal(struct sim *s);
+void faults_start(struct sim *s, uint16_t node);
+void faults_crash(struct sim *s, uint16_t node);
 void faults_push(struct sim *s);
 
 /* --- check.c */

@@ -13,11 +13,22 @@ static double sometimes(struct sim *s, double odds, double p)
 /* Which kinds this run may meet. */
 static uint32_t faults_mask(const struct mood *m)
 {
-	const bool kinds[FAULT_KINDS] = {
-	    m->loss > 0,          m->repeat > 0,    m->crash > 0,        m->crash > 0 && m->machine_crash > 0,
-	    m->pause > 0,         m->cut > 0,       m->coord_silent > 0, m->coord_lost > 0,
-	    m->snapshot_loss > 0, m->disk_full > 0, m->move > 0,         m->host > 0,
-	    m->memory_log,        m->sync_store};
+	const bool kinds[FAULT_KINDS] = {m->loss > 0,
+	                                 m->repeat > 0,
+	                                 m->crash > 0,
+	                                 m->crash > 0 && m->machine_crash > 0,
+	                                 m->pause > 0,
+	                                 m->cut > 0,
+	                                 m->coord_silent > 0,
+	                                 m->coord_lost > 0,
+	                                 m->snapshot_loss > 0,
+	                                 m->disk_full > 0,
+	                                 m->move > 0,
+	                                 m->host > 0,
+	                                 m->memory_log,
+	                                 m->sync_store,
+	                                 m->crash > 0 && m->crash_again > 0,
+	                                 m->struck < NODES};
 	uint32_t mask = 0;
 	for (uint32_t i = 0; i < FAULT_KINDS; i++)
 		mask |= (uint32_t)kinds[i] << i;
@@ -27,10 +38,12 @@ static uint32_t faults_mask(const struct mood *m)
 void faults_choose(struct sim *s)
 {
 	struct mood *m = &s->mood;
+	const bool frail = sim_chance(s, 0.3);
 	*m = (struct mood){.loss = sometimes(s, 0.5, 0.1),
 	                   .repeat = sometimes(s, 0.5, 0.2),
 	                   .crash = sometimes(s, 0.7, 0.08),
 	                   .machine_crash = sometimes(s, 0.4, 0.5),
+	                   .crash_again = sometimes(s, 0.5, 0.8),
 	                   .pause = sometimes(s, 0.5, 0.08),
 	                   .cut = sometimes(s, 0.6, 0.15),
 	                   .coord_silent = sometimes(s, 0.3, 0.3),
@@ -39,15 +52,23 @@ void faults_choose(struct sim *s)
 	                   .disk_full = sometimes(s, 0.2, 0.1),
 	                   .move = sometimes(s, 0.5, 0.1),
 	                   .host = sometimes(s, 0.3, 0.03),
-	                   .delay_us = sim_between(s, 200, 5000),
+	                   .delay_us = sim_between(s, 200, sim_chance(s, 0.2) ? 100000 : 5000),
 	                   .delay_rare_us = sim_between(s, 1000, sim_chance(s, 0.3) ? 2000000 : 100000),
 	                   .coord_us = sim_between(s, 500, 20000),
 	                   .sync_us = sim_between(s, 2000, 200000),
+	                   .struck = (uint32_t)sim_between(s, 2, NODES),
+	                   .struck_from = (uint32_t)prng_below(&s->random, NODES),
 	                   .memory_log = sim_chance(s, 0.15),
 	                   .sync_store = sim_chance(s, 0.15)};
+	if (frail) { /* servers that lose their logs, again and again, and a coordinator that is late */
+		m->crash = 0.05 + 0.15 * prng_unit(&s->random);
+		m->machine_crash = 0.3 + 0.5 * prng_unit(&s->random);
+		m->crash_again = 0.3 + 0.6 * prng_unit(&s->random);
+		m->coord_lost = 0.1 + 0.5 * prng_unit(&s->random);
+	}
 	for (uint32_t p = 0; p < PARTITIONS; p++) {
 		m->replicas[p] = sim_chance(s, 0.5) ? 3 : 2;
-		m->min_isr[p] = m->replicas[p] == 3 ? (sim_chance(s, 0.7) ? 2 : 1) : sim_chance(s, 0.2) ? 2 : 1;
+		m->min_isr[p] = (uint32_t)sim_between(s, 1, m->replicas[p]);
 	}
 	s->kinds = faults_mask(m);
 	s->heal_us = FAULTS_US;
@@ -59,18 +80,33 @@ static uint16_t any_node(struct sim *s)
 	return (uint16_t)prng_below(&s->random, NODES);
 }
 
-static void crash_one(struct sim *s)
+/* Where faults strike few, that share partitions, they meet more often. */
+static uint16_t any_struck(struct sim *s)
 {
-	const uint16_t node = any_node(s);
-	if (!s->nodes[node].up)
+	return (uint16_t)((s->mood.struck_from + prng_below(&s->random, s->mood.struck)) % NODES);
+}
+
+void faults_crash(struct sim *s, uint16_t node)
+{
+	if (!s->nodes[node].up || s->healed)
 		return;
 	node_crash(s, node, sim_chance(s, s->mood.machine_crash));
 	sim_schedule(s, sim_between(s, 1000, sim_chance(s, 0.5) ? 200000 : 3000000), EVENT_START, node);
 }
 
+/* Whatever made it crash may still be there. */
+void faults_start(struct sim *s, uint16_t node)
+{
+	if (s->nodes[node].up)
+		return;
+	node_start(s, node);
+	if (sim_chance(s, s->mood.crash_again))
+		sim_schedule(s, sim_between(s, 10000, 2000000), EVENT_CRASH, node)->life = s->nodes[node].life;
+}
+
 static void pause_one(struct sim *s)
 {
-	const uint16_t node = any_node(s);
+	const uint16_t node = any_struck(s);
 	if (s->nodes[node].up && s->nodes[node].paused_until <= s->now_us) {
 		s->nodes[node].paused_until = s->now_us + sim_between(s, 10000, 3000000);
 		sim_note(s, "server %u is stopped until %.3f s", node, (double)s->nodes[node].paused_until / 1e6);
@@ -80,7 +116,7 @@ static void pause_one(struct sim *s)
 /* Links break and heal one by one, so that they come back in no order. */
 static void change_link(struct sim *s)
 {
-	const uint16_t from = any_node(s), to = any_node(s);
+	const uint16_t from = any_struck(s), to = any_struck(s);
 	if (sim_chance(s, 0.15)) {
 		s->coord_cut[from] = !s->coord_cut[from];
 		return;
@@ -128,7 +164,7 @@ void faults_step(struct sim *s)
 	if (s->healed)
 		return;
 	if (sim_chance(s, s->mood.crash))
-		crash_one(s);
+		faults_crash(s, any_struck(s));
 	if (sim_chance(s, s->mood.pause))
 		pause_one(s);
 	if (sim_chance(s, s->mood.cut))
