@@ -40,6 +40,7 @@ struct replica {
 	/* The record. */
 	struct replica_record record;
 	bool confirmed;             /* it was read since the start: older views of it do not matter any more */
+	uint64_t first_read;        /* its revision when it was: what was asked for before the start may still come to pass on it */
 	enum replica_asking asking; /* one thing at a time */
 	bool unsure;                /* a CHANGE may have come to pass or may still: read before another one */
 	uint32_t patience;          /* ticks until the coordinator is asked again */

@@ -52,6 +52,11 @@ static void leave(struct replica *r, bool fresh, struct replica_actions *out)
 		r->spoilt = false;
 		return;
 	}
+	/* Before this start another may have been asked for, and may still get in sync, with all that is missing here; after this, it comes too late. */
+	if (next.isr.count == 1 && r->record.revision == r->first_read) {
+		replica_propose(r, &r->record, out);
+		return;
+	}
 	if (next.isr.count == 1) {
 		r->lost = true;
 		replica_do(out, REPLICA_DO_LOST);
@@ -151,8 +156,10 @@ void replica_read(struct replica *r, const struct replica_record *record, struct
 		return;
 	}
 	adopt(r, record, out);
-	if (!r->confirmed)
+	if (!r->confirmed) {
+		r->first_read = r->record.revision;
 		close_former_epoch(r);
+	}
 	r->whole |= r->record.epoch == r->begun; /* there was no primary since */
 	r->unsure = false;
 	r->confirmed = true;

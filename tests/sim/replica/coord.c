@@ -3,11 +3,20 @@
 
 #define PATIENCE_US 1000000
 
+static bool struck_as_it_grows(struct sim *s, uint32_t partition, const struct replica_record *next)
+{
+	for (uint32_t i = 0; i < next->isr.count; i++)
+		if (!member_set_has(&s->partitions[partition].record.isr, next->isr.ids[i]) && faults_at_growth(s, next->isr.ids[i]))
+			return true;
+	return false;
+}
+
 void coord_ask(struct sim *s, uint16_t node, uint32_t partition, bool change, const struct replica_record *record)
 {
 	const bool dropped = s->coord_cut[node] || sim_chance(s, s->mood.coord_silent);
-	const bool slow = sim_chance(s, s->mood.coord_lost), mute = sim_chance(s, s->mood.coord_lost);
-	const int64_t there = slow ? sim_between(s, 1000, 4 * PATIENCE_US) : sim_between(s, 200, s->mood.coord_us);
+	const bool late = change && (struck_as_it_grows(s, partition, record) || sim_chance(s, s->mood.coord_late));
+	const bool slow = late || sim_chance(s, s->mood.coord_lost), mute = sim_chance(s, s->mood.coord_lost);
+	const int64_t there = slow ? sim_between(s, 1000, 2 * PATIENCE_US) : sim_between(s, 200, s->mood.coord_us);
 	const bool answered = !dropped && !mute && there < PATIENCE_US;
 	struct event *e;
 	if (!dropped) {

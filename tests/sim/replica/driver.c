@@ -5,6 +5,11 @@
 
 #define BATCH_ENTRIES 8u
 
+static bool disk_full(const struct sim *s, uint16_t node)
+{
+	return s->nodes[node].full_until > s->now_us;
+}
+
 static void log_put(struct sim *s, uint16_t node, uint32_t partition, struct entry e)
 {
 	struct copy *c = &s->nodes[node].copies[partition];
@@ -131,7 +136,7 @@ static void carry_out(struct sim *s, uint16_t node, uint32_t partition, const st
 	case REPLICA_DO_SHIP: /* after the list */
 		break;
 	case REPLICA_DO_STORE:
-		if (sim_chance(s, s->mood.disk_full))
+		if (disk_full(s, node))
 			break;
 		for (uint64_t i = a->first; i <= a->last; i++)
 			log_put(s, node, partition, w->entries[i - w->message.first]);
@@ -226,13 +231,14 @@ void driver_run(struct sim *s, uint16_t node, uint32_t partition, const struct w
 
 /* --- Requests, flushes, snapshots */
 
-void driver_push(struct sim *s, uint16_t node, uint32_t partition)
+void driver_push(struct sim *s, uint16_t node, uint32_t partition, uint32_t count)
 {
 	struct copy *c = &s->nodes[node].copies[partition];
-	if (!c->serving || !replica_serves(c->replica) || sim_chance(s, s->mood.disk_full) || c->disk.last + 64 > LOG_ENTRIES)
+	if (!c->serving || !replica_serves(c->replica) || disk_full(s, node) || c->disk.last + 64 > LOG_ENTRIES)
 		return;
-	s->count.pushes++;
-	log_put(s, node, partition, (struct entry){replica_epoch(c->replica), ++s->partitions[partition].next_value});
+	s->count.pushes += count;
+	for (uint32_t i = 0; i < count; i++)
+		log_put(s, node, partition, (struct entry){replica_epoch(c->replica), ++s->partitions[partition].next_value});
 	stored(s, node, partition, replica_epoch(c->replica));
 	driver_run(s, node, partition, NULL);
 }

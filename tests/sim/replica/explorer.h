@@ -49,8 +49,8 @@ struct copy {
 
 struct node {
 	bool up;
-	uint64_t life; /* incarnation */
-	int64_t paused_until;
+	uint64_t life;                    /* incarnation */
+	int64_t paused_until, full_until; /* its processes are stopped; its disk takes nothing */
 	struct heartbeat heartbeat;
 	struct copy copies[PARTITIONS];
 };
@@ -99,10 +99,13 @@ struct event {
 
 /* How this seed behaves: each kind of fault is on or off, so that runs differ. */
 struct mood {
-	double loss, repeat, crash, machine_crash, crash_again, pause, cut, coord_silent, coord_lost, snapshot_loss, disk_full, move,
-	    host;
+	double loss, repeat, crash, machine_crash, crash_again, pause, cut, coord_silent, coord_lost, coord_late, snapshot_loss,
+	    disk_full, move, host;
+	double spite; /* faults that strike when it hurts most */
 	int64_t delay_us, delay_rare_us, coord_us, sync_us;
 	uint32_t struck, struck_from; /* so many servers, from this one on, crash, stop and lose links */
+	uint16_t frail;               /* the server that crashes most; NODES: none */
+	uint32_t burst;               /* of pushes that come together, at most */
 	bool memory_log, sync_store;
 	uint32_t replicas[PARTITIONS], min_isr[PARTITIONS];
 };
@@ -132,6 +135,7 @@ struct sim {
 	struct history *history;
 	bool cut[NODES][NODES]; /* from, to */
 	bool coord_cut[NODES];
+	int64_t held_until[NODES][NODES]; /* nothing arrives before */
 	int64_t coord_silent_until;
 	struct {
 		uint64_t pushes, acked, commits, begins, crashes, losses, snapshots, truncations, moves, rewinds, messages;
@@ -161,7 +165,8 @@ void partition_rewind(struct sim *s, uint32_t partition);
 /* --- driver.c */
 
 void driver_run(struct sim *s, uint16_t node, uint32_t partition, const struct wire *w);
-void driver_push(struct sim *s, uint16_t node, uint32_t partition);
+/* So many entries, stored together. */
+void driver_push(struct sim *s, uint16_t node, uint32_t partition, uint32_t count);
 void driver_synced(struct sim *s, uint16_t node, uint32_t partition, uint64_t index);
 void driver_snapshot(struct sim *s, const struct event *e);
 void driver_flush(struct sim *s, uint16_t node, uint32_t partition);
@@ -184,12 +189,15 @@ void coord_tell(struct sim *s, uint32_t partition);
 /* --- faults.c */
 
 void faults_choose(struct sim *s);
-#define FAULT_KINDS 16u
+#define FAULT_KINDS 18u
 void faults_step(struct sim *s);
 void faults_heal(struct sim *s);
 void faults_start(struct sim *s, uint16_t node);
 void faults_crash(struct sim *s, uint16_t node);
 void faults_push(struct sim *s);
+/* Such moments: a server is about to be added to those in sync; a primary and its follower have compared their logs. */
+bool faults_at_growth(struct sim *s, uint16_t added);
+void faults_at_establish(struct sim *s, uint16_t primary, uint16_t follower);
 
 /* --- check.c */
 

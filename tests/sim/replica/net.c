@@ -19,17 +19,16 @@ static void *copy_of(const void *data, size_t bytes)
 	return memcpy(out, data, bytes);
 }
 
-static int64_t delay(struct sim *s)
+static int64_t delay(struct sim *s, uint16_t from, uint16_t to)
 {
-	if (sim_chance(s, 0.02))
-		return sim_between(s, 50, s->mood.delay_rare_us);
-	return sim_between(s, 50, s->mood.delay_us);
+	const int64_t held = s->held_until[from][to] > s->now_us ? s->held_until[from][to] - s->now_us : 0;
+	return held + sim_between(s, 50, sim_chance(s, 0.02) ? s->mood.delay_rare_us : s->mood.delay_us);
 }
 
 static void deliver(struct sim *s, uint32_t partition, const struct replica_message *m, const struct entry *log)
 {
 	struct wire *w = calloc(1, sizeof *w);
-	struct event *e = sim_schedule(s, delay(s), EVENT_MESSAGE, m->to);
+	struct event *e = sim_schedule(s, delay(s, m->from, m->to), EVENT_MESSAGE, m->to);
 	assert(w);
 	w->message = *m;
 	if (m->epochs)
@@ -51,11 +50,13 @@ void net_send(struct sim *s, uint16_t from, uint16_t to, uint32_t partition, con
 	deliver(s, partition, m, log);
 	if (sim_chance(s, s->mood.repeat))
 		deliver(s, partition, m, log);
+	if (m->kind == REPLICA_ESTABLISH)
+		faults_at_establish(s, from, to);
 }
 
 void net_heartbeats(struct sim *s, uint16_t node)
 {
 	for (uint16_t to = 0; to < NODES; to++)
 		if (to != node && !s->cut[node][to] && !sim_chance(s, s->mood.loss))
-			sim_schedule(s, delay(s), EVENT_HEARTBEAT, to)->peer = node;
+			sim_schedule(s, delay(s, node, to), EVENT_HEARTBEAT, to)->peer = node;
 }

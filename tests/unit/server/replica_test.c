@@ -806,14 +806,40 @@ static void the_last_in_sync_that_is_not_whole_is_a_loss(void **state)
 	(void)state;
 	struct fixture f;
 	struct replica_found found = found_log(4);
+	const struct replica_record alone = record_of(9, 1, SELF, 1, 1 << 1);
 	found.whole = false;
 	start(&f, &found);
 	tick(&f);
-	read_record(&f, record_of(9, 1, SELF, 1, 1 << 1));
+	read_record(&f, alone);
+	assert_null(find(&f, REPLICA_DO_LOST)); /* who it was may have asked for another one to be in sync */
+	assert_memory_equal(&find(&f, REPLICA_DO_CHANGE)->record, &alone, sizeof alone);
+	change(&f);
+	read_record(&f, record_of(10, 1, SELF, 1, 1 << 1));
 	assert_non_null(find(&f, REPLICA_DO_LOST));
 	assert_null(find(&f, REPLICA_DO_CHANGE));
 	tick(&f);
 	assert_int_equal(f.out.count, 0);
+	replica_destroy(f.r);
+}
+
+static void another_that_got_in_sync_meanwhile_has_it_all(void **state)
+{
+	(void)state;
+	struct fixture f;
+	struct replica_found found = found_log(4);
+	const struct replica_record both = record_of(10, 1, SELF, 1, 1 << 1 | 1 << 2);
+	found.whole = false;
+	start(&f, &found);
+	tick(&f);
+	read_record(&f, record_of(9, 1, SELF, 1, 1 << 1));
+	f.out.count = 0;
+	replica_changed(f.r, &both, &f.out); /* by what it had asked for before it was started again */
+	read_record(&f, both);
+	assert_null(find(&f, REPLICA_DO_LOST));
+	const struct replica_record *next = &find(&f, REPLICA_DO_CHANGE)->record;
+	assert_int_equal(next->primary, MEMBER_NONE);
+	assert_int_equal(next->isr.count, 1);
+	assert_int_equal(next->isr.ids[0], 2);
 	replica_destroy(f.r);
 }
 
@@ -876,6 +902,7 @@ int main(void)
 	    cmocka_unit_test(not_whole_leaves_before_it_says_anything),
 	    cmocka_unit_test(an_empty_log_is_a_full_one_only_where_there_was_no_primary),
 	    cmocka_unit_test(the_last_in_sync_that_is_not_whole_is_a_loss),
+	    cmocka_unit_test(another_that_got_in_sync_meanwhile_has_it_all),
 	    cmocka_unit_test(alone_goes_on_with_what_it_has),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
