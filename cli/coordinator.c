@@ -53,21 +53,29 @@ weir_status coordinator_check_kept(const struct job *job, weir_error *err)
 	    folder);
 }
 
-weir_status coordinator_choose(struct train *t, weir_error *err)
+weir_status coordinator_find(struct train *t, weir_error *err)
 {
 	const struct job *job = t->job;
 	struct coordinator *c = &t->coordinator;
 	weir_error why = {0};
+	if (!coordinator_is_ours(job))
+		return WEIR_OK;
+	weir_status s = program_find(c->program, sizeof c->program, "etcd", "etcd-server", getenv("PATH"), &why);
+	return s == WEIR_OK ? WEIR_OK
+	                    : weir_fail(err, s, "cluster.replicas is %u, which needs etcd: %s", job->cluster.replicas, why.text);
+}
+
+weir_status coordinator_choose(struct train *t, weir_error *err)
+{
+	const struct job *job = t->job;
+	struct coordinator *c = &t->coordinator;
 	if (job->cluster.replicas == 1 || job->cluster.servers_at_count > 0)
 		return WEIR_OK;
 	if (!coordinator_is_ours(job)) {
 		snprintf(c->url, sizeof c->url, "%s", job->cluster.coord);
 		return WEIR_OK;
 	}
-	weir_status s = program_find(c->program, sizeof c->program, "etcd", "etcd-server", getenv("PATH"), &why);
-	if (s != WEIR_OK)
-		return weir_fail(err, s, "cluster.replicas is %u, which needs etcd: %s", job->cluster.replicas, why.text);
-	s = ports_pick("127.0.0.1", COORDINATOR_PORTS, c->addresses, err);
+	weir_status s = ports_pick("127.0.0.1", COORDINATOR_PORTS, c->addresses, err);
 	snprintf(c->url, sizeof c->url, COORD_ETCD_SCHEME "%s", c->addresses[0]);
 	return s;
 }

@@ -264,6 +264,8 @@ static weir_status prepare(struct train *t, struct report *r, weir_error *err)
 	if (s == WEIR_OK && t->report_path)
 		s = report_check_path(t->report_path, err);
 	if (s == WEIR_OK)
+		s = coordinator_find(t, err);
+	if (s == WEIR_OK)
 		s = prepare_data(t, r, err);
 	if (s == WEIR_OK)
 		s = check_warm_start(t, err);

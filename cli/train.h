@@ -82,7 +82,9 @@ weir_status launch_find_ledger(const struct job *job, const char *at, char out[L
 /* --- coordinator.c */
 /* Whether an etcd is started with the run. */
 bool coordinator_is_ours(const struct job *job);
-/* Fills t->coordinator. E_NOT_FOUND: there is no etcd; the text names its package. */
+/* Whether there is the etcd that the run is to start: to be said before data are made. E_NOT_FOUND: no; the text names its package. */
+weir_status coordinator_find(struct train *t, weir_error *err) WEIR_MUST_CHECK;
+/* Fills the rest of t->coordinator. */
 weir_status coordinator_choose(struct train *t, weir_error *err) WEIR_MUST_CHECK;
 /* Before the servers: starts ours, and waits until it, or the job's, answers. */
 weir_status coordinator_start(struct train *t, weir_error *err) WEIR_MUST_CHECK;

@@ -8,6 +8,7 @@ mkdir "$DIR/bin"
 PATH=$DIR/bin "$WEIR" train "$DIR/job.yaml" > "$DIR/out" 2> "$DIR/missing.err" && fail "it trains without an etcd"
 told "cluster.replicas is 2" "etcd is not on PATH" "apt-get install etcd-server" "$DIR/missing.err"
 [ ! -e "$RUN/run.json" ] || fail "a run was begun"
+[ ! -e "$RUN/generated.tsv" ] || fail "data were made for nothing"
 
 status() { "$WEIR" status --job "$DIR/job.yaml" --json > "$DIR/status.json" 2> /dev/null; }
 whole() { status && jq -e '[.partitions[] | select((.in_sync | length) == 2)] | length == 8' "$DIR/status.json" > /dev/null; }
