@@ -54,11 +54,21 @@ static bool is_started_again(struct train *t, struct child *c)
 	return t->give_up_ms == 0 && child_killed(c) && has_all && supervisor_plan_restart(t->supervisor, c);
 }
 
+/* Some server of this run lives or is about to, or one that was added to it by other means. */
+static bool is_any_server_left(const struct train *t)
+{
+	bool left = supervisor_alive(t->supervisor, CHILD_SERVER) > 0;
+	for (uint32_t i = t->job->cluster.servers; i < t->seen.servers_count; i++)
+		left |= t->seen.servers[i].answered;
+	return left;
+}
+
 static void on_server_end(struct train *t, struct child *c)
 {
 	char end[WEIR_ERROR_TEXT_BYTES / 2], advice[WEIR_ERROR_TEXT_BYTES / 4];
 	weir_error e = {0};
-	const bool again = is_started_again(t, c), replaced = t->job->cluster.replicas > 1;
+	const bool again = is_started_again(t, c), replicated = t->job->cluster.replicas > 1;
+	const bool replaced = replicated && is_any_server_left(t);
 	child_describe_end(c, end, sizeof end);
 	t->servers_lost++;
 	replicas_lost(&t->replicas, launch_server_index(c), clock_ms(t->clock));
@@ -70,7 +80,8 @@ static void on_server_end(struct train *t, struct child *c)
 	}
 	t->server_gone = true;
 	run_dir_advice(t->job, advice, sizeof advice);
-	weir_fail(&e, WEIR_E_UNAVAILABLE, "%s (%s, pid %d) %s. %s; %s", c->name, c->address, (int)c->last_pid, end,
+	weir_fail(&e, WEIR_E_UNAVAILABLE, "%s (%s, pid %d) %s%s. %s; %s", c->name, c->address, (int)c->last_pid, end,
+	          replicated ? ", and no other server is left" : "",
 	          t->job->cluster.log == JOB_LOG_DISK ? "Remove the cause" : "With `log: memory` what it held is lost", advice);
 	live_note(&t->live, "%s", e.text);
 	fail(t, &e);

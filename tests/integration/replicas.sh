@@ -35,3 +35,17 @@ for log in disk memory; do
 	nothing_left
 	grep "server $server had" "$DIR/train.err"
 done
+
+# All of them are ended by hand: that is told at once, and no worker is waited for.
+start_train --fresh --set train.passes=1000
+wait_for 30 "the first rows" trained 5000
+for server in 0 1 2; do
+	kill -TERM "$(pid_of server-$server)"
+	wait_for 20 "the end of server-$server to be told" grep -q "server-$server .*pid.*ended with status 0" "$DIR/train.err"
+done
+told=$SECONDS
+finish_train 30
+[ $((SECONDS - told)) -lt 60 ] || fail "it waited $((SECONDS - told)) s for servers that are not started again"
+[ $STATUS = 1 ] || fail "exit status $STATUS"
+told server-2 "no other server is left" "run the job again" "$DIR/train.err"
+nothing_left
