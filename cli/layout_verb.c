@@ -27,16 +27,17 @@ struct words {
 /* A partition's may be the word for the ledger. */
 static weir_status read_number(const char *word, const char *what, uint32_t *out, weir_error *err)
 {
+	const bool is_partition = strcmp(what, LAYOUT_PARTITION) == 0;
 	char *end = NULL;
 	errno = 0;
-	if (word && strcmp(what, LAYOUT_PARTITION) == 0 && strcmp(word, "ledger") == 0) {
+	if (word && is_partition && strcmp(word, "ledger") == 0) {
 		*out = LAYOUT_LEDGER;
 		return WEIR_OK;
 	}
 	const unsigned long n = word && *word >= '0' && *word <= '9' ? strtoul(word, &end, 10) : 0;
 	if (!end || *end || errno || n >= LAYOUT_LEDGER)
-		return weir_fail(err, WEIR_E_INVALID, "%s is a number, from 0 on%s%s%s", what, word ? ", not '" : ": it is missing",
-		                 word ? word : "", word ? "'" : "");
+		return weir_fail(err, WEIR_E_INVALID, "%s is a number, from 0 on%s%s%s%s", what, is_partition ? ", or ledger" : "",
+		                 word ? ", not '" : ": it is missing", word ? word : "", word ? "'" : "");
 	*out = (uint32_t)n;
 	return WEIR_OK;
 }

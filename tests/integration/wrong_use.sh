@@ -26,3 +26,5 @@ expect 2 "--rows is 'many'" datagen --rows many --out x
 expect 1 "hiden" train "$DIR/job.yaml" --set model.hiden=3
 expect 1 "does not run here" status --job "$DIR/job.yaml"
 expect 1 "nothing.yaml" train "$DIR/nothing.yaml"
+expect 2 "PARTITION is a number, from 0 on, or ledger, not 'first'" move first 1 "$DIR/job.yaml"
+expect 2 "SERVER is a number, from 0 on, not 'ledger'" move ledger ledger "$DIR/job.yaml"
