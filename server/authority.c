@@ -278,8 +278,13 @@ static void absent(struct authority_client *c)
 		c->put = true;
 		if (!put(c, &c->first, on_put, &err))
 			return;
-	} else {
-		LOG_AT(a->options.logger, LOG_ERROR, "record not there", "prefix=%s partition=%u", a->prefix, c->partition);
+	} else if (a->coord && !c->missed) {
+		char partition[AUTHORITY_NAME_BYTES];
+		c->missed = true; /* it is asked for again and again */
+		LOG_AT(a->options.logger, LOG_ERROR, "record not there",
+		       "prefix=%s partition=%s the coordinator has lost it, or is not this job's: nobody else knows which servers have all of a "
+		       "partition. Bring back its data, or go on from a checkpoint under a new generation (weir restore)",
+		       a->prefix, authority_name(c->partition, partition));
 	}
 	answer_one(c, NULL);
 }
@@ -340,6 +345,8 @@ static void tell_records(struct authority *a, const struct coord_answer *result,
 		struct replica_record record;
 		struct authority_client *c;
 		const bool known = take_in(a, &result->records[i], &record, &c);
+		if (c)
+			c->missed = false;
 		if (c && take(asked, c))
 			answer_one(c, known ? &record : NULL);
 		else if (c && known)

@@ -68,7 +68,8 @@ struct authority_client {
 	struct replica_record proposed, answer, news; /* answer.revision 0: NULL; news.revision 0: none */
 	bool posted;                                  /* it is being told */
 	/* Its session's thread's: */
-	bool put; /* `first` was, since it asked */
+	bool put;    /* `first` was, since it asked */
+	bool missed; /* there was no record, which has been said */
 };
 
 /* From the client's thread: before anything else; once for a partition. */

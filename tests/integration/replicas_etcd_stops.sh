@@ -59,3 +59,14 @@ nothing_left
 mv "$RUN/etcd" "$DIR/lost"
 "$WEIR" train "$DIR/job.yaml" --resume > "$DIR/out" 2> "$DIR/lost.err" && fail "it goes on without what its etcd had"
 told "$RUN/etcd is not there" "weir train --fresh" "$DIR/lost.err"
+
+# An etcd that has lost what it had is no better, and only servers can know.
+mkdir "$RUN/etcd"
+start_train --resume
+lost() { grep -c "record not there .*partition=ledger .*Bring back its data" "$RUN/server-0.log"; }
+says_lost() { [ "$(lost)" -gt 0 ]; }
+wait_for 30 "server 0 to say that the ledger's record is lost" says_lost
+kill -TERM "$TRAIN"
+finish_train 30
+[ $STATUS = 1 ] || fail "exit status $STATUS"
+[ "$(lost)" = 1 ] || fail "it says so $(lost) times"
