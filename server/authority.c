@@ -37,6 +37,8 @@ struct authority {
 	struct authority_look *to_look, *looking;   /* the same */
 	bool read_under_way, reads_all;
 	bool announced, announcing; /* the session has the record of this server; it is being put */
+	bool displaced;             /* it has been told to end */
+	uint64_t self_revision;     /* of what the coordinator has of this server, as was read or told last; 0: nothing */
 	bool lost, closing;         /* the session that is being opened has lost its lease already; for good */
 	void (*ended)(void *arg);
 	void *ended_arg;
@@ -148,13 +150,38 @@ static void take_in_hosts(struct authority *a, uint16_t partition, const struct 
 		a->options.placed(a->options.arg, partition, &hosts);
 }
 
+/* Who is in sync is said by servers' numbers: two processes of one number would both act on it. The one that was started last goes on; before it was heard of, the one
+ * that lives. At the same address the other one is dead. */
+static void check_rival(struct authority *a, const char *address, uint64_t incarnation)
+{
+	const bool is_later = incarnation > a->options.incarnation, is_elsewhere = strcmp(address, a->options.address) != 0;
+	weir_error why = {0};
+	if (!a->options.displaced || (!is_later && (a->announced || a->announcing || !is_elsewhere)))
+		return;
+	(void)weir_fail(&why, WEIR_E_EXISTS,
+	                is_later ? "server %u of this job was started again, at %s, while this process was away: that one goes on"
+	                         : "server %u of this job lives, at %s: stop that one first (if it was killed, its lease ends within "
+	                           "seconds), or give another job another --uuid",
+	                a->options.self, address);
+	a->displaced = true;
+	a->options.displaced(a->options.arg, &why);
+}
+
 static void take_in_server(struct authority *a, uint16_t server, const struct coord_record *r)
 {
 	char address[WEIR_ADDRESS_BYTES_MAX];
+	uint64_t incarnation;
 	weir_error err = {0};
-	if (r->value && authority_unpack_server(r->value, r->value_bytes, address, &err))
+	const bool is_self = server == a->options.self && a->options.address;
+	if (is_self)
+		a->self_revision = r->value ? r->mod_revision : 0;
+	if (r->value && authority_unpack_server(r->value, r->value_bytes, address, &incarnation, &err)) {
 		LOG_AT(a->options.logger, LOG_ERROR, "record not understood", "key=%s %s", r->key, err.text);
-	else if (a->options.server)
+		return;
+	}
+	if (is_self && r->value)
+		check_rival(a, address, incarnation);
+	if (a->options.server)
 		a->options.server(a->options.arg, server, r->value ? address : NULL);
 }
 
@@ -229,6 +256,7 @@ static void on_changed(void *arg, const struct coord_answer *result)
 
 static void start_read(struct authority *a);
 static void keep_session(struct authority *a, struct coord *left);
+static void announce(struct authority *a);
 
 /* Whoever put it: now there is one to be read. */
 static void on_put(void *arg, const struct coord_answer *result)
@@ -282,7 +310,8 @@ static void absent(struct authority_client *c)
 		char partition[AUTHORITY_NAME_BYTES];
 		c->missed = true; /* it is asked for again and again */
 		LOG_AT(a->options.logger, LOG_ERROR, "record not there",
-		       "prefix=%s partition=%s the coordinator has lost it, or is not this job's: nobody else knows which servers have all of a "
+		       "prefix=%s partition=%s the coordinator has lost it, or is not this job's: nobody else knows which servers have "
+		       "all of a "
 		       "partition. Bring back its data, or go on from a checkpoint under a new generation (weir restore)",
 		       a->prefix, authority_name(c->partition, partition));
 	}
@@ -380,6 +409,7 @@ static void on_read(void *arg, const struct coord_answer *result)
 	if (result->status) {
 		answer_all(asked);
 	} else {
+		a->self_revision = a->reads_all ? 0 : a->self_revision;
 		tell_records(a, result, &asked);
 		for (struct authority_client *c = asked, *next; c; c = next) {
 			next = c->next;
@@ -388,6 +418,7 @@ static void on_read(void *arg, const struct coord_answer *result)
 		if (a->reads_all) {
 			tell_caught_up(a, result->revision);
 			watch(a, result->revision + 1);
+			announce(a);
 		}
 	}
 	end_looks(looking, result->status ? WEIR_E_UNAVAILABLE : WEIR_OK);
@@ -537,20 +568,26 @@ static void on_announced(void *arg, const struct coord_answer *result)
 	struct authority *a = arg;
 	a->announcing = false;
 	a->announced = !result->status && result->applied;
+	if (a->announced)
+		a->self_revision = result->revision;
+	else if (!result->status) /* somebody else was quicker: who? */
+		missed(a);
 }
 
+/* Once it is known that nobody else is this server. */
 static void announce(struct authority *a)
 {
 	char key[WEIR_COORD_KEY_BYTES_MAX];
 	weir_error err = {0};
-	if (!a->coord || !a->options.address || a->announced || a->announcing)
+	if (!a->coord || !a->options.address || a->announced || a->announcing || a->stale || a->displaced)
 		return;
-	struct message *value = authority_pack_server(a->options.address);
+	struct message *value = authority_pack_server(a->options.address, a->options.incarnation);
 	if (!value)
 		return; /* at a tick */
 	authority_key(a->prefix, AUTHORITY_SERVER, a->options.self, key);
 	const struct coord_change change = {.key = key, .value = value->spans[0].data, .value_bytes = value->bytes, .leased = true};
-	const struct coord_txn txn = {.changes = &change, .changes_count = 1};
+	const struct coord_guard guard = {.key = key, .mod_revision = a->self_revision};
+	const struct coord_txn txn = {.guards = &guard, .guards_count = 1, .changes = &change, .changes_count = 1};
 	a->announcing = coord_txn(a->coord, &txn, a->options.timeout_ms, on_announced, a, &err) == WEIR_OK;
 	message_release(value);
 }

@@ -34,9 +34,12 @@ struct authority_options {
 	void (*caught_up)(void *arg, uint64_t revision);
 	/* On the session's thread: what follows this generation, whenever it is read or told of. Before caught_up of its revision. May be NULL. */
 	void (*next)(void *arg, const struct rewind_record *record);
-	void *arg; /* of the six */
+	/* Another process is this server, or was started as it since: this one must end, before it takes part in anything. On the session's thread. May be NULL. */
+	void (*displaced)(void *arg, const weir_error *why);
+	void *arg; /* of the seven */
 	/* What others are told of this server while its session lasts; NULL: nothing. Borrowed. */
 	const char *address;
+	uint64_t incarnation; /* of this start, higher than those before */
 	uint16_t self;
 	uint32_t lease_ms, timeout_ms; /* of the session; of one read or change */
 	struct logger *logger;

@@ -170,15 +170,16 @@ weir_status authority_unpack_hosts(const void *value, size_t bytes, uint64_t rev
 
 /* --- Servers */
 
-struct message *authority_pack_server(const char *address)
+struct message *authority_pack_server(const char *address, uint64_t incarnation)
 {
 	Weir__V1__ServerRecord r = WEIR__V1__SERVER_RECORD__INIT;
 	r.version = AUTHORITY_VERSION;
 	r.address = (char *)(uintptr_t)address;
+	r.incarnation = incarnation;
 	return wire_pack(&r.base);
 }
 
-weir_status authority_unpack_server(const void *value, size_t bytes, char *address, weir_error *err)
+weir_status authority_unpack_server(const void *value, size_t bytes, char *address, uint64_t *incarnation, weir_error *err)
 {
 	ProtobufCMessage *unpacked;
 	weir_status status = wire_unpack_state(&weir__v1__server_record__descriptor, value, bytes, &unpacked, err);
@@ -188,6 +189,7 @@ weir_status authority_unpack_server(const void *value, size_t bytes, char *addre
 	status = check_version(r->version, err);
 	if (!status)
 		snprintf(address, WEIR_ADDRESS_BYTES_MAX, "%s", r->address);
+	*incarnation = status ? 0 : r->incarnation;
 	wire_free(unpacked);
 	return status;
 }

@@ -32,7 +32,7 @@ const char *authority_name(uint16_t partition, char out[AUTHORITY_NAME_BYTES]);
 /* One reference, one span. NULL: out of memory. */
 struct message *authority_pack(const struct replica_record *r);
 struct message *authority_pack_hosts(const struct hosts_record *r);
-struct message *authority_pack_server(const char *address);
+struct message *authority_pack_server(const char *address, uint64_t incarnation);
 struct message *authority_pack_next(const struct rewind_record *r);
 /* Its revision is `revision`. E_CORRUPT: not such a record, or one that cannot be; E_VERSION: of a newer Weir. */
 weir_status authority_unpack(const void *value, size_t bytes, uint64_t revision, struct replica_record *out,
@@ -40,7 +40,8 @@ weir_status authority_unpack(const void *value, size_t bytes, uint64_t revision,
 weir_status authority_unpack_hosts(const void *value, size_t bytes, uint64_t revision, struct hosts_record *out,
                                    weir_error *err) WEIR_MUST_CHECK;
 /* address: (WEIR_ADDRESS_BYTES_MAX). */
-weir_status authority_unpack_server(const void *value, size_t bytes, char *address, weir_error *err) WEIR_MUST_CHECK;
+weir_status authority_unpack_server(const void *value, size_t bytes, char *address, uint64_t *incarnation,
+                                    weir_error *err) WEIR_MUST_CHECK;
 /* generation: that it follows. */
 weir_status authority_unpack_next(const void *value, size_t bytes, uint64_t generation, struct rewind_record *out,
                                   weir_error *err) WEIR_MUST_CHECK;

@@ -286,6 +286,12 @@ static void on_storage_failed(void *arg, const weir_error *err)
 	_exit(1);
 }
 
+static void on_displaced(const weir_error *why)
+{
+	fprintf(stderr, "weir-server: %s\n", why->text);
+	_exit(1);
+}
+
 /* The signals that end the process are blocked until it serves: one that came waits for wait_for_signal. */
 static bool asked_to_end(void *arg)
 {
@@ -416,7 +422,7 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	(void)process_machine_boot(durable.machine_boot); /* zeros: every start is taken for one behind a power cut */
 	memcpy(promising.machine_boot, durable.machine_boot, sizeof promising.machine_boot);
 	const bool replicated = job->cluster.replicas > 1;
-	const struct coordinator_options coordinator = {.etcd = job->cluster.coord};
+	const struct coordinator_options coordinator = {.etcd = job->cluster.coord, .displaced = on_displaced};
 	struct checkpoint_options checkpoint;
 	job_checkpoint_options(job, p->place, &checkpoint);
 	struct server_options options = {.rpc = p->rpc,

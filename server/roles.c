@@ -264,6 +264,12 @@ static void on_next(void *arg, const struct rewind_record *next)
 	rewind_told(((const struct server *)arg)->rewind, next);
 }
 
+static void on_displaced(void *arg, const weir_error *why)
+{
+	const struct coordinator_options *shared = &((const struct server *)arg)->roles->shared;
+	shared->displaced(why);
+}
+
 static weir_status open_authority(struct server *s, weir_error *err)
 {
 	struct roles *r = s->roles;
@@ -277,7 +283,9 @@ static weir_status open_authority(struct server *s, weir_error *err)
 	                              .server = is_alone(s) ? NULL : on_server,
 	                              .caught_up = is_alone(s) ? NULL : on_caught_up,
 	                              .next = is_alone(s) ? NULL : on_next,
+	                              .displaced = r->shared.displaced ? on_displaced : NULL,
 	                              .address = s->roles->address[0] ? s->roles->address : NULL,
+	                              .incarnation = is_alone(s) ? 0 : promises_incarnation(s->standing.promises),
 	                              .self = (uint16_t)s->options.index,
 	                              .arg = s,
 	                              .lease_ms = LEASE_MS,

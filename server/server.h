@@ -51,6 +51,8 @@ struct coordinator_options {
 	weir_status (*open)(void *arg, struct coord **out, const struct poster *session, const struct coord_options *options,
 	                    weir_error *err);
 	void *arg;
+	/* Another process is this server (authority.h): this one must end at once, as it stands. On one of its threads. May be NULL. */
+	void (*displaced)(const weir_error *why);
 	uint32_t patience_ms; /* of a start that needs its answer: one with single copies; 0: WEIR_SERVER_PATIENCE_MS */
 };
 

@@ -38,6 +38,7 @@ struct server {
 	uint64_t caught_up;
 	struct rewind_record next; /* told last */
 	uint32_t nexts;            /* times that it was told of one */
+	uint32_t displaced;        /* times that it was told to end */
 };
 
 struct world {
@@ -45,6 +46,8 @@ struct world {
 	int64_t now_ms;
 	struct coord_memory *coordinator;
 	struct server servers[SERVERS];
+	const char
+	    *addresses[SERVERS]; /* NULL: others are told nothing. Else all are server 0, the later ones in later incarnations */
 };
 
 /* A session that counts its calls. */
@@ -168,6 +171,13 @@ static void on_caught_up(void *arg, uint64_t revision)
 	s->caught_up = revision;
 }
 
+static void on_displaced(void *arg, const weir_error *why)
+{
+	struct server *s = arg;
+	assert_int_equal(why->status, WEIR_E_EXISTS);
+	s->displaced++;
+}
+
 /* --- The world */
 
 static int64_t now_ns(const struct clock *c)
@@ -192,7 +202,10 @@ static void open_server(struct world *w, uint32_t i, bool hosts, bool puts_first
 	                                    .placed = on_placed,
 	                                    .caught_up = on_caught_up,
 	                                    .next = on_next,
+	                                    .displaced = on_displaced,
 	                                    .arg = s,
+	                                    .address = w->addresses[i],
+	                                    .incarnation = 1 + i,
 	                                    .lease_ms = LEASE_MS,
 	                                    .timeout_ms = TIMEOUT_MS};
 	CHECK_OK(authority_create(&s->authority, &o, &err), err);
@@ -210,13 +223,19 @@ static void open_server(struct world *w, uint32_t i, bool hosts, bool puts_first
 	}
 }
 
-static struct world *open_hosts(uint32_t hosts, bool puts_first)
+static struct world *create_world(void)
 {
 	static const struct clock_ops clock_ops = {.monotonic_ns = now_ns, .wall_ns = now_ns};
 	struct world *w = calloc(1, sizeof *w);
 	assert_non_null(w);
 	w->clock.ops = &clock_ops;
 	w->coordinator = coord_memory_create(&w->clock);
+	return w;
+}
+
+static struct world *open_hosts(uint32_t hosts, bool puts_first)
+{
+	struct world *w = create_world();
 	for (uint32_t i = 0; i < SERVERS; i++)
 		open_server(w, i, i < hosts, puts_first);
 	return w;
@@ -231,10 +250,23 @@ static void settle(struct world *w, int64_t ms)
 {
 	for (const int64_t end = w->now_ms + ms; w->now_ms < end; w->now_ms += 10) {
 		coord_memory_run(w->coordinator);
-		for (uint32_t i = 0; i < SERVERS; i++)
+		for (uint32_t i = 0; i < SERVERS && w->servers[i].loop; i++)
 			while (task_queue_run(w->servers[i].loop, false) > 0)
 				;
 	}
+}
+
+/* Both are server 0; the first one has been heard of before the second one begins. */
+static struct world *open_twins(const char *first, const char *second)
+{
+	struct world *w = create_world();
+	w->addresses[0] = first;
+	w->addresses[1] = second;
+	open_server(w, 0, false, false);
+	settle(w, 100);
+	open_server(w, 1, false, false);
+	settle(w, 100);
+	return w;
 }
 
 static void tick(struct world *w)
@@ -730,6 +762,24 @@ static void what_follows_is_read_by_whoever_comes_later(void **state)
 	close_world(w);
 }
 
+static void a_second_process_elsewhere_is_refused(void **state)
+{
+	(void)state;
+	struct world *w = open_twins("here", "there");
+	assert_int_equal(w->servers[0].displaced, 0);
+	assert_true(w->servers[1].displaced > 0);
+	close_world(w);
+}
+
+static void a_later_start_takes_the_place(void **state)
+{
+	(void)state;
+	struct world *w = open_twins("here", "here");
+	assert_true(w->servers[0].displaced > 0);
+	assert_int_equal(w->servers[1].displaced, 0);
+	close_world(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(a_record_is_these_bytes),
@@ -750,6 +800,8 @@ int main(void)
 	                                   cmocka_unit_test(the_next_generation_is_these_bytes),
 	                                   cmocka_unit_test(a_generation_is_followed_by_one_other),
 	                                   cmocka_unit_test(nobody_knows_what_follows_while_the_coordinator_is_away),
-	                                   cmocka_unit_test(what_follows_is_read_by_whoever_comes_later)};
+	                                   cmocka_unit_test(what_follows_is_read_by_whoever_comes_later),
+	                                   cmocka_unit_test(a_second_process_elsewhere_is_refused),
+	                                   cmocka_unit_test(a_later_start_takes_the_place)};
 	return cmocka_run_group_tests_name("authority", tests, NULL, NULL);
 }
