@@ -109,7 +109,7 @@ static void register_with(struct registration *g, struct partition *p)
 	struct registration_share *x = &g->shares[partition_id(p)];
 	x->registration = g;
 	x->asked = true;
-	if (server_replicas(g->server) == 1) {
+	if (!server_is_replicated(g->server)) {
 		(void)partition_add_table(p, g->id, &g->spec, &x->err);
 		return;
 	}
@@ -519,7 +519,7 @@ void control_checkpoint(struct server *s, struct rpc_call *call, enum rpc_method
 	bool whole = method == RPC_CHECKPOINT;
 	snprintf(text, sizeof text, whole && s->takes ? "%s does not host the ledger; server 0 does" : "%s takes no checkpoints",
 	         s->name);
-	if (whole && s->takes && !s->coordinator && server_replicas(s) > 1)
+	if (whole && s->takes && !s->coordinator && server_is_replicated(s))
 		forward_refuse_moved(s, call, method);
 	else if (whole ? !s->coordinator : !s->takes)
 		rpc_call_reply(call, WEIR_E_NOT_FOUND, text, NULL);

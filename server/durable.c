@@ -260,7 +260,7 @@ weir_status durable_fill_partition(struct server *s, struct partition *p, weir_e
 static weir_status start_ledger_log(struct server *s, weir_error *err)
 {
 	struct durable *d = s->durable;
-	const bool replicated = server_replicas(s) > 1, is_new = folder_is_restoring(s->standing.folder);
+	const bool replicated = server_is_replicated(s), is_new = folder_is_restoring(s->standing.folder);
 	uint64_t needs = 1;
 	uint8_t *header = NULL;
 	size_t n;
@@ -467,14 +467,14 @@ static weir_status begin_channel(struct server *s, const struct journal_channel 
 		snprintf(name, sizeof name, "partition %u", c->channel);
 	struct log *log = ledger ? ledger_log_entries(s->ledger_log) : partition_log(p);
 	const bool is_cut_short =
-	    ledger && server_replicas(s) > 1 && c->last < applied; /* a snapshot was taken over (ledger_snapshot.h) */
+	    ledger && server_is_replicated(s) && c->last < applied; /* a snapshot was taken over (ledger_snapshot.h) */
 	weir_status status = WEIR_OK;
 	if (c->is_void || is_cut_short)
 		status = log->ops->restart(log, c->is_void ? 1 : applied + 1, err);
 	else if (log->ops->first(log) > applied + 1)
 		status = weir_fail(err, WEIR_E_CORRUPT, "%s: recovered up to entry %llu, its log begins with %llu", name,
 		                   (unsigned long long)applied, (unsigned long long)log->ops->first(log));
-	else if (applied != c->last && server_replicas(s) == 1)
+	else if (applied != c->last && !server_is_replicated(s))
 		status = weir_fail(err, WEIR_E_CORRUPT, "%s: recovered up to entry %llu, its log ends at %llu", name,
 		                   (unsigned long long)applied, (unsigned long long)c->last);
 	if (status)

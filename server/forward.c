@@ -299,7 +299,7 @@ void forward_to_ledger(struct server *s, struct rpc_call *call, enum rpc_method 
 	weir_error err = {0};
 	struct forwarded *f = NULL;
 	ProtobufCMessage *q = NULL;
-	if (!s->ledger_loop && server_replicas(s) > 1) {
+	if (!s->ledger_loop && server_is_replicated(s)) {
 		forward_refuse_moved(s, call, method);
 		return;
 	}

@@ -12,12 +12,12 @@
 
 static bool is_replicated(const struct server *s)
 {
-	return s->ledger_loop && server_replicas(s) > 1;
+	return s->ledger_loop && server_is_replicated(s);
 }
 
 bool ledger_role_may_come(const struct server *s)
 {
-	return server_replicas(s) > 1 || s->options.index == 0;
+	return server_is_replicated(s) || s->options.index == 0;
 }
 
 bool ledger_role_is_first_host(const struct server *s)

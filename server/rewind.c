@@ -300,7 +300,7 @@ void rewind_ask(struct server *s, struct rpc_call *call, struct message *request
 
 weir_status rewind_create(struct server *s, const struct checkpoint_options *checkpoint, weir_error *err)
 {
-	if (server_replicas(s) == 1)
+	if (!server_is_replicated(s))
 		return WEIR_OK;
 	struct rewind *r = s->rewind = calloc(1, sizeof *r);
 	if (!r)

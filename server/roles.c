@@ -1,24 +1,17 @@
-#include "roles.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "backlog.h"
 #include "coord_etcd.h"
-#include "coord_memory.h"
 #include "durable.h"
 #include "heart_loop.h"
 #include "hosting.h"
 #include "journal.h"
-#include "learner.h"
 #include "ledger_role.h"
 #include "peers.h"
 #include "placement.h"
-#include "replica_link.h"
 #include "rewind.h"
-#include "scrub.h"
-#include "snapshot_offer.h"
+#include "roles_internal.h"
 #include "snapshots.h"
 
 #define SILENT_TICKS WEIR_HEART_SILENT_TICKS /* of 100 ms: who is silent for so long is taken for dead; */
@@ -29,189 +22,6 @@
 #define CALL_MS      1000u /* the coordinator's answer is waited for */
 #define ASK_AGAIN_MS 100u  /* at a start, until executors tick */
 #define LATE_MS      1000u /* then it is said that it is waited for */
-
-struct role {
-	struct server *server;
-	struct partition *partition;
-	struct replication *_Atomic replication; /* NULL: not started */
-	bool begun;
-	/* Where there are other replicas. */
-	struct backlog backlog;
-	struct snapshot_offer offer;
-	struct learner learner;
-	struct scrub scrub;
-	bool rests; /* it is not this server's any more */
-};
-struct roles {
-	struct coordinator_options shared; /* neither etcd nor open: there is none, */
-	struct coord_memory *coordinator;  /* but this */
-	struct rpc_loop *session, *keeper; /* of the session with etcd; NULL: the first executor's loop is both */
-	_Atomic bool known;                /* what the coordinator has was read */
-	void (*storage_failed)(void *arg, const weir_error *err);
-	void *storage_failed_arg;
-	struct authority *authority; /* NULL: not started */
-	struct peers *peers;         /* this and the next three NULL: there are no other replicas */
-	struct snapshots *snapshots;
-	struct hosting *hosting;
-	struct scrub_reader *scrub_reader;
-	char address[WEIR_ADDRESS_BYTES_MAX]; /* of this server, for the others; "": not known */
-	_Atomic uint64_t backlog_bytes;       /* of a partition */
-	weir_status failed;                   /* of the start */
-	weir_error err;
-	struct role of[]; /* (partitions) */
-};
-
-/* --- A partition as a subject */
-
-static bool is_alone(const struct server *s)
-{
-	return server_replicas(s) == 1;
-}
-
-static weir_status store(void *subject, const struct log_entry *e)
-{
-	struct role *r = subject;
-	weir_error err = {0};
-	if (!learner_lets_store(&r->learner))
-		return WEIR_E_BUSY;
-	weir_status status = partition_take(r->partition, e, &err);
-	if (status)
-		LOG_AT(r->server->options.logger, LOG_WARN, "entry not taken", "%s", err.text);
-	return status;
-}
-
-static weir_status truncate(void *subject, uint64_t last)
-{
-	weir_error err = {0};
-	return partition_truncate(((struct role *)subject)->partition, last, &err);
-}
-
-static weir_status reset(void *subject)
-{
-	struct role *r = subject;
-	scrub_cancel(&r->scrub);
-	return learner_reset(&r->learner);
-}
-
-static void commit(void *subject, uint64_t index)
-{
-	partition_commit_to(((struct role *)subject)->partition, index);
-}
-
-static void begin(void *subject, uint64_t epoch)
-{
-	struct role *r = subject;
-	partition_begin(r->partition, epoch);
-	if (is_alone(r->server) && !r->begun)
-		server_leave(r->server);
-	r->begun = true;
-}
-
-static void serve(void *subject)
-{
-	struct role *r = subject;
-	partition_serve(r->partition);
-	if (!is_alone(r->server))
-		LOG_AT(r->server->options.logger, LOG_INFO, "partition served", "partition=%u epoch=%llu", partition_id(r->partition),
-		       (unsigned long long)partition_epoch(r->partition));
-}
-
-static void pause_records(void *subject)
-{
-	partition_pause(((struct role *)subject)->partition);
-}
-
-static void step_down(void *subject)
-{
-	struct role *r = subject;
-	LOG_AT(r->server->options.logger, LOG_INFO, "partition moved", "partition=%u another server has it now, or will",
-	       partition_id(r->partition));
-	partition_step_down(r->partition);
-	snapshot_offer_end(&r->offer);
-}
-
-static void snapshot(void *subject, uint16_t member, uint64_t incarnation)
-{
-	snapshot_offer_begin(&((struct role *)subject)->offer, member, incarnation);
-}
-
-static void fetch(void *subject, const struct replica_message *offer)
-{
-	learner_offered(&((struct role *)subject)->learner, offer);
-}
-
-static void lost(void *subject)
-{
-	const struct role *r = subject;
-	LOG_AT(r->server->options.logger, LOG_ERROR, "partition lost",
-	       "partition=%u no replica is left that has all that was acknowledged", partition_id(r->partition));
-	rewind_lost(r->server->rewind, (uint16_t)partition_id(r->partition));
-}
-
-static const struct log_entry *entry(void *subject, uint64_t index)
-{
-	struct log *log = partition_log(((struct role *)subject)->partition);
-	return log->ops->get(log, index);
-}
-
-static void settled(void *subject)
-{
-	partition_settled(((struct role *)subject)->partition);
-}
-
-static uint64_t durable_index(const void *subject)
-{
-	const struct role *r = subject;
-	return learner_is_busy(&r->learner) ? 0 : partition_durable_index(r->partition);
-}
-
-static void on_appended(void *arg, uint64_t index)
-{
-	replication_appended(((struct role *)arg)->replication, index);
-}
-
-static void on_durable(void *arg)
-{
-	struct role *r = arg;
-	if (r->replication) /* recovery, too, makes entries durable */
-		replication_durable(r->replication);
-}
-
-static uint64_t stable_index(void *arg)
-{
-	const struct replication *x = ((const struct role *)arg)->replication;
-	return x ? replica_stable(replication_replica(x)) : 0;
-}
-
-static uint64_t on_disks_index(void *arg)
-{
-	const struct replication *x = ((const struct role *)arg)->replication;
-	return x ? replica_on_disks(replication_replica(x)) : 0;
-}
-
-static weir_status keep_table(void *arg, uint32_t id, const weir_table_spec *spec, weir_error *err)
-{
-	struct server *s = ((struct role *)arg)->server;
-	return s->durable ? durable_add_table(s, id, spec, err) : WEIR_OK;
-}
-
-static void on_scrub(void *arg, const struct log_entry *e, bool exact)
-{
-	scrub_applied(&((struct role *)arg)->scrub, e, exact);
-}
-
-void roles_prepare_partition(struct server *s, struct partition_options *options)
-{
-	options->appended = on_appended;
-	options->durable = on_durable;
-	options->stable = is_alone(s) ? NULL : stable_index;
-	options->on_disks = is_alone(s) ? NULL : on_disks_index;
-	options->scrub = is_alone(s) ? NULL : on_scrub;
-	options->driver = &s->roles->of[options->id];
-	s->roles->of[options->id].server = s;
-	options->keep_table = is_alone(s) ? NULL : keep_table;
-	options->replicated = !is_alone(s);
-}
 
 /* --- Start */
 
@@ -278,14 +88,14 @@ static weir_status open_authority(struct server *s, weir_error *err)
 	                              .session = rpc_loop_poster(r->session ? r->session : s->executors[0].loop),
 	                              .keeper = rpc_loop_poster(r->keeper ? r->keeper : s->executors[0].loop),
 	                              .open = open_session,
-	                              .seen = is_alone(s) ? NULL : on_seen,
-	                              .placed = is_alone(s) ? NULL : on_wanted,
-	                              .server = is_alone(s) ? NULL : on_server,
-	                              .caught_up = is_alone(s) ? NULL : on_caught_up,
-	                              .next = is_alone(s) ? NULL : on_next,
+	                              .seen = server_is_replicated(s) ? on_seen : NULL,
+	                              .placed = server_is_replicated(s) ? on_wanted : NULL,
+	                              .server = server_is_replicated(s) ? on_server : NULL,
+	                              .caught_up = server_is_replicated(s) ? on_caught_up : NULL,
+	                              .next = server_is_replicated(s) ? on_next : NULL,
 	                              .displaced = r->shared.displaced ? on_displaced : NULL,
 	                              .address = s->roles->address[0] ? s->roles->address : NULL,
-	                              .incarnation = is_alone(s) ? 0 : promises_incarnation(s->standing.promises),
+	                              .incarnation = server_is_replicated(s) ? promises_incarnation(s->standing.promises) : 0,
 	                              .self = (uint16_t)s->options.index,
 	                              .arg = s,
 	                              .lease_ms = LEASE_MS,
@@ -295,10 +105,9 @@ static weir_status open_authority(struct server *s, weir_error *err)
 	return authority_create(&r->authority, &o, err);
 }
 
-/* Of a single copy the record does not outlive the process: its epoch is that of the start before, at least. */
-static uint64_t epochs_before(const struct server *s)
+uint64_t roles_epochs_before(const struct server *s)
 {
-	return is_alone(s) && s->durable ? durable_epoch(s) - 1 : 0;
+	return !server_is_replicated(s) && s->durable ? durable_epoch(s) - 1 : 0;
 }
 
 void roles_storage_failed(void *server, const weir_error *err)
@@ -311,12 +120,12 @@ void roles_storage_failed(void *server, const weir_error *err)
 
 struct replication_options roles_driver_options(const struct server *s, uint16_t partition, struct rpc_loop *loop)
 {
-	const bool alone = is_alone(s);
+	const bool alone = !server_is_replicated(s);
 	struct promises *promises = alone ? NULL : s->standing.promises;
 	struct replication_options o = {
 	    .partition = partition,
 	    .replica = {.self = (uint16_t)s->options.index,
-	                .incarnation = alone ? epochs_before(s) + 1 : promises_incarnation(promises) << REPLICA_ANEW_BITS,
+	                .incarnation = alone ? roles_epochs_before(s) + 1 : promises_incarnation(promises) << REPLICA_ANEW_BITS,
 	                .alone = alone,
 	                .silent_ticks = SILENT_TICKS,
 	                .stall_ticks = STALL_TICKS,
@@ -339,142 +148,6 @@ struct replication_options roles_driver_options(const struct server *s, uint16_t
 	return o;
 }
 
-/* --- Scrubs */
-
-static void send_scrubbed(void *arg, const struct replica_message *m)
-{
-	const struct role *r = arg;
-	const uint32_t id = partition_id(r->partition);
-	replica_links_send(peers_of(r->server->roles->peers, server_executor(r->server, id)->loop), (uint16_t)id, m);
-}
-
-static void enter(void *arg)
-{
-	server_enter(((const struct role *)arg)->server);
-}
-
-static void leave(void *arg)
-{
-	server_leave(((const struct role *)arg)->server);
-}
-
-static void open_scrub(struct role *r, const struct executor *e)
-{
-	struct server *s = r->server;
-	const struct scrub_options o = {.partition = r->partition,
-	                                .replication = r->replication,
-	                                .reader = s->roles->scrub_reader,
-	                                .cold = s->cold,
-	                                .self = (uint16_t)s->options.index,
-	                                .interval_ms = s->options.scrub_interval_ms,
-	                                .clock = s->options.clock,
-	                                .owner = rpc_loop_poster(e->loop),
-	                                .logger = s->options.logger,
-	                                .send = send_scrubbed,
-	                                .enter = enter,
-	                                .leave = leave,
-	                                .arg = r};
-	scrub_init(&r->scrub, &o);
-}
-
-/* --- Bringing replicas up */
-
-static void on_learner_failed(void *arg, const weir_error *err)
-{
-	roles_storage_failed(((struct role *)arg)->server, err);
-}
-
-static void on_learner_changed(void *arg)
-{
-	struct role *r = arg;
-	backlog_close(&r->backlog, r->partition);
-	backlog_open(&r->backlog, r->partition);
-}
-
-static weir_status connect(void *arg, uint16_t server, struct rpc_channel **out, weir_error *err)
-{
-	const struct role *r = arg;
-	struct server *s = r->server;
-	return snapshots_channel(s->roles->snapshots, server_executor(s, partition_id(r->partition)), server, out, err);
-}
-
-static void enter_server(void *arg)
-{
-	server_enter(arg);
-}
-
-static void leave_server(void *arg)
-{
-	server_leave(arg);
-}
-
-static void prepare_for_others(struct role *r, struct executor *e)
-{
-	struct server *s = r->server;
-	struct learner_options learner = {.partition = r->partition,
-	                                  .replication = r->replication,
-	                                  .writer = s->durable ? durable_writer(s) : NULL,
-	                                  .owner = rpc_loop_poster(e->loop),
-	                                  .generation = s->options.generation,
-	                                  .partitions = s->options.partitions,
-	                                  .clock = s->options.clock,
-	                                  .logger = s->options.logger,
-	                                  .connect = connect,
-	                                  .add_table = keep_table,
-	                                  .changed = on_learner_changed,
-	                                  .failed = on_learner_failed,
-	                                  .arg = r};
-	memcpy(learner.uuid, s->options.uuid, sizeof learner.uuid);
-	learner_init(&r->learner, &learner);
-	r->offer = (struct snapshot_offer){.sender = snapshots_sender(s->roles->snapshots),
-	                                   .partition = r->partition,
-	                                   .replication = r->replication,
-	                                   .owner = rpc_loop_poster(e->loop),
-	                                   .logger = s->options.logger,
-	                                   .enter = enter_server,
-	                                   .leave = leave_server,
-	                                   .arg = s};
-	open_scrub(r, e);
-	partition_step_down(r->partition); /* until it serves */
-	backlog_open(&r->backlog, r->partition);
-}
-
-static weir_status start_role(struct executor *e, uint32_t id, weir_error *err)
-{
-	static const struct replication_subject subject = {.store = store,
-	                                                   .truncate = truncate,
-	                                                   .reset = reset,
-	                                                   .commit = commit,
-	                                                   .begin = begin,
-	                                                   .serve = serve,
-	                                                   .pause = pause_records,
-	                                                   .step_down = step_down,
-	                                                   .snapshot = snapshot,
-	                                                   .fetch = fetch,
-	                                                   .lost = lost,
-	                                                   .settled = settled,
-	                                                   .durable = durable_index,
-	                                                   .entry = entry};
-	struct server *s = e->server;
-	struct role *r = &s->roles->of[id];
-	r->partition = s->partitions[id];
-	struct replication_options o = roles_driver_options(s, (uint16_t)id, e->loop);
-	o.subject = &subject;
-	o.subject_arg = r;
-	struct replica_found found;
-	partition_find(r->partition, &found);
-	found.promised = epochs_before(s);
-	r->replication = replication_create(&o, &found);
-	if (!r->replication)
-		return weir_fail(err, WEIR_E_MEMORY, "partition %u: out of memory", id);
-	if (is_alone(s))
-		server_enter(s); /* until it has begun */
-	else
-		prepare_for_others(r, e);
-	replication_tick(r->replication, &(struct heartbeat){0});
-	return WEIR_OK;
-}
-
 static void start_roles(struct executor *e, void *arg)
 {
 	struct server *s = e->server;
@@ -484,7 +157,7 @@ static void start_roles(struct executor *e, void *arg)
 		roles->failed = open_authority(s, &roles->err);
 	for (uint32_t p = 0; p < s->options.partitions && !roles->failed; p++)
 		if (s->partitions[p] && server_executor(s, p) == e)
-			roles->failed = start_role(e, p, &roles->err);
+			roles->failed = role_start(e, p, &roles->err);
 }
 
 static void tour_nothing(struct executor *e, void *arg)
@@ -495,15 +168,15 @@ static void tour_nothing(struct executor *e, void *arg)
 weir_status roles_create(struct server *s, const struct server_options *o, weir_error *err)
 {
 	struct roles *r = s->roles = calloc(1, sizeof *s->roles + s->options.partitions * sizeof(struct role));
-	if (r && !is_alone(s))
+	if (r && server_is_replicated(s))
 		r->hosting = hosting_create(s);
-	if (!r || (!is_alone(s) && !r->hosting))
+	if (!r || (server_is_replicated(s) && !r->hosting))
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", s->name);
 	if (o->coordinator)
 		r->shared = *o->coordinator;
 	else
 		r->coordinator = coord_memory_create(s->options.clock);
-	if (!is_alone(s))
+	if (server_is_replicated(s))
 		snprintf(r->address, sizeof r->address, "%s",
 		         o->index >= o->servers ? o->listen
 		         : o->addresses         ? o->addresses[o->index]
@@ -516,7 +189,7 @@ weir_status roles_create(struct server *s, const struct server_options *o, weir_
 	return WEIR_OK;
 }
 
-static void share_backlog(struct server *s)
+void roles_share_backlog(struct server *s)
 {
 	uint32_t count = 0;
 	for (uint32_t p = 0; p < s->options.partitions; p++)
@@ -566,17 +239,17 @@ static weir_status await_epochs(struct server *s, weir_error *err)
 
 weir_status roles_start(struct server *s, weir_error *err)
 {
-	weir_status status = is_alone(s) ? WEIR_OK : peers_create(&s->roles->peers, s, err);
-	if (!status && !is_alone(s))
+	weir_status status = server_is_replicated(s) ? peers_create(&s->roles->peers, s, err) : WEIR_OK;
+	if (!status && server_is_replicated(s))
 		status = snapshots_create(&s->roles->snapshots, s, s->options.catch_up_bytes_per_s, err);
 	if (status)
 		return status;
-	if (!is_alone(s) && !(s->roles->scrub_reader = scrub_reader_create()))
+	if (server_is_replicated(s) && !(s->roles->scrub_reader = scrub_reader_create()))
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", s->name);
-	share_backlog(s);
+	roles_share_backlog(s);
 	if (server_tour(s, start_roles, tour_nothing, NULL))
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", s->name);
-	if (is_alone(s) && !s->roles->coordinator)
+	if (!server_is_replicated(s) && !s->roles->coordinator)
 		status = await_epochs(s, err);
 	else
 		server_wait_idle(s);
@@ -587,91 +260,10 @@ weir_status roles_start(struct server *s, weir_error *err)
 
 /* --- Running and stopping */
 
-/* What it had is deleted, once nobody counts on it. */
-static void rest(struct role *r)
-{
-	struct log *log = partition_log(r->partition);
-	replication_rest(r->replication);
-	partition_unfollow(r->partition);
-	const bool is_empty = log->ops->last(log) == 0 && !learner_is_busy(&r->learner);
-	if (!is_empty && replication_start_over(r->replication))
-		LOG_AT(r->server->options.logger, LOG_INFO, "partition has moved away", "partition=%u", partition_id(r->partition));
-}
-
-static void trim(struct role *r)
-{
-	struct log *log = partition_log(r->partition);
-	const uint64_t owed = replica_needs(replication_replica(r->replication)), offered = snapshot_offer_needs(&r->offer);
-	backlog_trim(&r->backlog, r->partition, owed < offered ? owed : offered, r->server->roles->backlog_bytes);
-	replication_trimmed(r->replication, log->ops->first(log));
-}
-
-/* Whether it may be read from, and as of when its primary was alive. */
-static void follow(struct role *r, const struct heartbeat *h)
-{
-	const struct server *s = r->server;
-	const struct replica *x = replication_replica(r->replication);
-	const struct replica_record *record = replica_get_record(x);
-	const bool established = !learner_is_busy(&r->learner) && !replica_is_primary(x) && replica_epoch(x) == record->epoch &&
-	                         record->primary != MEMBER_NONE;
-	if (established && member_set_has(&record->isr, (uint16_t)s->options.index))
-		partition_follow(r->partition,
-		                 clock_ms(s->options.clock) - (int64_t)heartbeat_silent(h, record->primary) * WEIR_HEART_TICK_MS);
-	else
-		partition_unfollow(r->partition);
-}
-
-/* One that this server is to have from now on: its tables come as all else does, from the primary. */
-static void bring_here(struct executor *e, uint16_t id)
-{
-	struct server *s = e->server;
-	weir_error err = {0};
-	if (s->partitions[id] || !hosting_is_wanted(s->roles->hosting, id, NULL))
-		return;
-	weir_status status = server_begin_partition(s, id, &err);
-	share_backlog(s);
-	if (!status)
-		status = start_role(e, id, &err);
-	if (status)
-		LOG_AT(s->options.logger, LOG_ERROR, "partition not taken", "%s", err.text);
-}
-
-static void tick_replica(struct role *r, const struct heartbeat *h)
-{
-	struct hosting *hosting = r->server->roles->hosting;
-	const struct replica *replica = replication_replica(r->replication);
-	r->rests = !hosting_is_wanted(hosting, replication_partition(r->replication), replica_get_record(replica));
-	if (r->rests) {
-		rest(r);
-		return;
-	}
-	replication_tick(r->replication, h);
-	hosting_bring_about(hosting, r->replication);
-	learner_tick(&r->learner);
-	snapshot_offer_tick(&r->offer);
-	if (!learner_is_busy(&r->learner))
-		trim(r);
-	follow(r, h);
-	scrub_tick(&r->scrub);
-}
-
 void roles_tick_links(const struct server *s, const struct rpc_loop *loop)
 {
 	if (s->roles->peers)
 		peers_tick(s->roles->peers, loop);
-}
-
-static void tick_role(struct executor *e, uint16_t id, const struct heartbeat *h)
-{
-	struct role *r = &e->server->roles->of[id];
-	if (!is_alone(e->server))
-		bring_here(e, id);
-	if (!r->replication)
-		return;
-	if (is_alone(e->server))
-		replication_tick(r->replication, h);
-	else
-		tick_replica(r, h);
 }
 
 void roles_tick(struct executor *e)
@@ -684,7 +276,7 @@ void roles_tick(struct executor *e)
 		authority_tick(s->roles->authority);
 	for (uint32_t p = 0; p < s->options.partitions; p++)
 		if (server_executor(s, p) == e)
-			tick_role(e, (uint16_t)p, &h);
+			role_tick(e, (uint16_t)p, &h);
 	roles_tick_links(s, e->loop);
 }
 
@@ -729,7 +321,9 @@ const struct member_set *roles_in_sync(const struct server *s, uint16_t partitio
 
 struct scrub *roles_scrub(const struct server *s, uint16_t partition)
 {
-	return partition != JOURNAL_LEDGER && roles_replication(s, partition) && !is_alone(s) ? &s->roles->of[partition].scrub : NULL;
+	return partition != JOURNAL_LEDGER && roles_replication(s, partition) && server_is_replicated(s)
+	           ? &s->roles->of[partition].scrub
+	           : NULL;
 }
 
 const struct rpc_stream_handler *roles_open_link(struct server *s, struct rpc_stream *stream, void **arg)

@@ -73,6 +73,11 @@ uint32_t server_replicas(const struct server *s)
 	return wanted < s->options.servers ? wanted : s->options.servers;
 }
 
+bool server_is_replicated(const struct server *s)
+{
+	return server_replicas(s) > 1;
+}
+
 struct member_set server_first_hosts(const struct server *s, uint16_t partition)
 {
 	const uint32_t placed = partition == JOURNAL_LEDGER ? 0 : partition;
@@ -91,7 +96,7 @@ static bool is_first_host(const struct server *s, uint16_t partition)
 uint32_t server_servers_max(const struct server *s)
 {
 	const uint32_t most = s->options.servers + WEIR_SERVERS_ADDED_MAX;
-	if (server_replicas(s) == 1)
+	if (!server_is_replicated(s))
 		return s->options.servers;
 	return most < WEIR_SERVERS_MAX ? most : WEIR_SERVERS_MAX;
 }
@@ -307,7 +312,7 @@ static weir_status restore(struct server *s, const struct server_options *o, wei
 {
 	struct checkpoint_restore *r = NULL;
 	struct checkpoint_restore_job job = {
-	    .generation = o->generation, .partitions = o->partitions, .replicated = server_replicas(s) > 1};
+	    .generation = o->generation, .partitions = o->partitions, .replicated = server_is_replicated(s)};
 	uint8_t *ledger = NULL;
 	size_t bytes = 0;
 	if (!is_restored(o) || (s->durable && !durable_is_restoring(s)))
@@ -371,7 +376,7 @@ static weir_status open_folder(struct server *s, const struct server_options *o,
 /* What copies of partitions need. */
 static weir_status check_replicas(const struct server *s, const struct server_options *o, weir_error *err)
 {
-	if (server_replicas(s) == 1)
+	if (!server_is_replicated(s))
 		return WEIR_OK;
 	assert(s->standing.promises);
 	if (!o->coordinator)
@@ -388,7 +393,7 @@ static bool address_of(void *server, uint16_t i, char *out)
 /* Before streams may come in. */
 static weir_status start_heart(struct server *s, const struct server_options *o, weir_error *err)
 {
-	if (server_replicas(s) == 1)
+	if (!server_is_replicated(s))
 		return WEIR_OK;
 	struct heart_loop_options heart = {.rpc = o->rpc,
 	                                   .logger = o->logger,
@@ -464,7 +469,7 @@ weir_status server_create(struct server **out, const struct server_options *opti
 	s->options.addresses = NULL;
 	snprintf(s->name, sizeof s->name, "%s", options->name);
 	s->options.name = s->name;
-	s->begun = is_restored(options) && server_replicas(s) > 1 ? CHECKPOINT_RESTORE_INDEX : 0;
+	s->begun = is_restored(options) && server_is_replicated(s) ? CHECKPOINT_RESTORE_INDEX : 0;
 	s->started_ms = clock_ms(options->clock);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->idle, NULL);
@@ -487,7 +492,7 @@ const char *server_address(const struct server *s)
 
 bool server_is_coordinated(const struct server *s)
 {
-	return server_replicas(s) == 1 || roles_are_known(s);
+	return !server_is_replicated(s) || roles_are_known(s);
 }
 
 weir_status server_check_job(const struct server *s, const uint8_t *uuid, size_t uuid_bytes, uint64_t generation, weir_error *err)

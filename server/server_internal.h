@@ -85,6 +85,7 @@ weir_status server_open_standing(struct server *s, const struct promising_option
 /* Where a partition, or the ledger (JOURNAL_LEDGER: as partition 0), is if nobody has said otherwise. */
 struct member_set server_first_hosts(const struct server *s, uint16_t partition);
 uint32_t server_replicas(const struct server *s);    /* of each partition, on as many servers */
+bool server_is_replicated(const struct server *s);   /* more than one of each */
 uint32_t server_servers_max(const struct server *s); /* the job may come to have so many */
 struct poster server_poster(const struct server *s); /* to the first executor's loop */
 /* A partition that was not here, empty. On its executor's loop. */
