@@ -39,6 +39,8 @@ struct authority {
 	bool announced, announcing; /* the session has the record of this server; it is being put */
 	bool displaced;             /* it has been told to end */
 	uint64_t self_revision;     /* of what the coordinator has of this server, as was read or told last; 0: nothing */
+	uint64_t start_revision;    /* the same, of its last start */
+	bool started;               /* that is this one */
 	bool lost, closing;         /* the session that is being opened has lost its lease already; for good */
 	void (*ended)(void *arg);
 	void *ended_arg;
@@ -150,37 +152,61 @@ static void take_in_hosts(struct authority *a, uint16_t partition, const struct 
 		a->options.placed(a->options.arg, partition, &hosts);
 }
 
-/* Who is in sync is said by servers' numbers: two processes of one number would both act on it. The one that was started last goes on; before it was heard of, the one
- * that lives. At the same address the other one is dead. */
-static void check_rival(struct authority *a, const char *address, uint64_t incarnation)
+/* Who is in sync is said by servers' numbers: two processes of one number would both act on it. */
+static void displace(struct authority *a, const char *why, const char *address)
 {
-	const bool is_later = incarnation > a->options.incarnation, is_elsewhere = strcmp(address, a->options.address) != 0;
-	weir_error why = {0};
-	if (!a->options.displaced || (!is_later && (a->announced || a->announcing || !is_elsewhere)))
+	weir_error err = {0};
+	if (!a->options.displaced)
 		return;
-	(void)weir_fail(&why, WEIR_E_EXISTS,
-	                is_later ? "server %u of this job was started again, at %s, while this process was away: that one goes on"
-	                         : "server %u of this job lives, at %s: stop that one first (if it was killed, its lease ends within "
-	                           "seconds), or give another job another --uuid",
-	                a->options.self, address);
+	(void)weir_fail(&err, WEIR_E_EXISTS, why, a->options.self, address);
 	a->displaced = true;
-	a->options.displaced(a->options.arg, &why);
+	a->options.displaced(a->options.arg, &err);
 }
 
+static bool understand_server(struct authority *a, const struct coord_record *r, char *address, uint64_t *incarnation)
+{
+	weir_error err = {0};
+	if (!authority_unpack_server(r->value, r->value_bytes, address, incarnation, &err))
+		return true;
+	LOG_AT(a->options.logger, LOG_ERROR, "record not understood", "key=%s %s", r->key, err.text);
+	return false;
+}
+
+static bool is_displaced(struct authority *a, const char *address, uint64_t incarnation)
+{
+	if (incarnation > a->options.incarnation)
+		displace(a, "server %u of this job was started again, at %s, while this process was away: that one goes on", address);
+	return a->displaced;
+}
+
+/* A server's last start stays on record: one that wakes up after another has taken its place, and has gone, does not count any more either. */
+static void take_in_start(struct authority *a, uint16_t server, const struct coord_record *r)
+{
+	char address[WEIR_ADDRESS_BYTES_MAX];
+	uint64_t incarnation = 0;
+	if (server != a->options.self || !a->options.address || r->mod_revision < a->start_revision ||
+	    (r->value && !understand_server(a, r, address, &incarnation)) || is_displaced(a, address, incarnation))
+		return;
+	a->start_revision = r->value ? r->mod_revision : 0;
+	a->started = r->value && incarnation == a->options.incarnation;
+}
+
+/* Before this start is on record whoever lives elsewhere goes on; at the same address that one is dead. */
 static void take_in_server(struct authority *a, uint16_t server, const struct coord_record *r)
 {
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	uint64_t incarnation;
-	weir_error err = {0};
 	const bool is_self = server == a->options.self && a->options.address;
 	if (is_self)
 		a->self_revision = r->value ? r->mod_revision : 0;
-	if (r->value && authority_unpack_server(r->value, r->value_bytes, address, &incarnation, &err)) {
-		LOG_AT(a->options.logger, LOG_ERROR, "record not understood", "key=%s %s", r->key, err.text);
+	if (r->value && !understand_server(a, r, address, &incarnation))
 		return;
-	}
-	if (is_self && r->value)
-		check_rival(a, address, incarnation);
+	if (is_self && r->value && !is_displaced(a, address, incarnation) && !a->started && !a->announcing &&
+	    strcmp(address, a->options.address) != 0)
+		displace(a,
+		         "server %u of this job lives, at %s: stop that one first (if it was killed, its lease ends within seconds), or "
+		         "give another job another --uuid",
+		         address);
 	if (a->options.server)
 		a->options.server(a->options.arg, server, r->value ? address : NULL);
 }
@@ -212,6 +238,8 @@ static bool take_in(struct authority *a, const struct coord_record *r, struct re
 		take_in_hosts(a, partition, r);
 	else if (kind == AUTHORITY_SERVER)
 		take_in_server(a, partition, r);
+	else if (kind == AUTHORITY_START)
+		take_in_start(a, partition, r);
 	else if (kind == AUTHORITY_NEXT)
 		(void)take_in_next(a, r, &next);
 	if (kind != AUTHORITY_PARTITION)
@@ -249,7 +277,15 @@ static void on_changed(void *arg, const struct coord_answer *result)
 		tell_seen(c->authority, c->partition, &found);
 		answer_one(c, &found);
 	} else {
-		const bool taught = !result->status && result->count == 1 && understand(c->authority, result->records, &found);
+		bool taught = false;
+		for (uint32_t i = 0; !result->status && i < result->count; i++) { /* its own, and of this server's last start */
+			struct authority_client *whose;
+			struct replica_record record;
+			if (take_in(c->authority, &result->records[i], &record, &whose) && whose == c) {
+				found = record;
+				taught = true;
+			}
+		}
 		answer_one(c, taught ? &found : NULL);
 	}
 }
@@ -272,17 +308,23 @@ static void on_put(void *arg, const struct coord_answer *result)
 	start_read(a);
 }
 
+/* A record that is there is changed by the last start of a server alone; the first one says the same, whoever puts it. */
 static weir_status put(struct authority_client *c, const struct replica_record *record, coord_done_fn done, weir_error *err)
 {
 	struct authority *a = c->authority;
+	const bool fenced = a->options.address && record->revision;
+	if (fenced && !a->started)
+		return weir_fail(err, WEIR_E_UNAVAILABLE, "this start of the server is not on record yet");
 	struct message *value = authority_pack(record);
-	char key[WEIR_COORD_KEY_BYTES_MAX];
+	char key[WEIR_COORD_KEY_BYTES_MAX], start[WEIR_COORD_KEY_BYTES_MAX];
 	if (!value)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	authority_key(a->prefix, AUTHORITY_PARTITION, c->partition, key);
-	const struct coord_guard guard = {.key = key, .mod_revision = record->revision};
+	authority_key(a->prefix, AUTHORITY_START, a->options.self, start);
+	const struct coord_guard guards[] = {{.key = key, .mod_revision = record->revision},
+	                                     {.key = start, .mod_revision = a->start_revision}};
 	const struct coord_change change = {.key = key, .value = value->spans[0].data, .value_bytes = value->bytes};
-	const struct coord_txn txn = {.guards = &guard, .guards_count = 1, .changes = &change, .changes_count = 1};
+	const struct coord_txn txn = {.guards = guards, .guards_count = fenced ? 2 : 1, .changes = &change, .changes_count = 1};
 	weir_status status = coord_txn(a->coord, &txn, a->options.timeout_ms, done, c, err);
 	message_release(value);
 	return status;
@@ -311,8 +353,7 @@ static void absent(struct authority_client *c)
 		c->missed = true; /* it is asked for again and again */
 		LOG_AT(a->options.logger, LOG_ERROR, "record not there",
 		       "prefix=%s partition=%s the coordinator has lost it, or is not this job's: nobody else knows which servers have "
-		       "all of a "
-		       "partition. Bring back its data, or go on from a checkpoint under a new generation (weir restore)",
+		       "all of a partition. Bring back its data, or go on from a checkpoint under a new generation (weir restore)",
 		       a->prefix, authority_name(c->partition, partition));
 	}
 	answer_one(c, NULL);
@@ -568,26 +609,32 @@ static void on_announced(void *arg, const struct coord_answer *result)
 	struct authority *a = arg;
 	a->announcing = false;
 	a->announced = !result->status && result->applied;
-	if (a->announced)
-		a->self_revision = result->revision;
-	else if (!result->status) /* somebody else was quicker: who? */
+	if (a->announced) {
+		a->self_revision = a->start_revision = result->revision;
+		a->started = true;
+	} else if (!result->status) { /* somebody else was quicker: who? */
 		missed(a);
+	}
 }
 
 /* Once it is known that nobody else is this server. */
 static void announce(struct authority *a)
 {
-	char key[WEIR_COORD_KEY_BYTES_MAX];
+	char self[WEIR_COORD_KEY_BYTES_MAX], start[WEIR_COORD_KEY_BYTES_MAX];
 	weir_error err = {0};
 	if (!a->coord || !a->options.address || a->announced || a->announcing || a->stale || a->displaced)
 		return;
 	struct message *value = authority_pack_server(a->options.address, a->options.incarnation);
 	if (!value)
 		return; /* at a tick */
-	authority_key(a->prefix, AUTHORITY_SERVER, a->options.self, key);
-	const struct coord_change change = {.key = key, .value = value->spans[0].data, .value_bytes = value->bytes, .leased = true};
-	const struct coord_guard guard = {.key = key, .mod_revision = a->self_revision};
-	const struct coord_txn txn = {.guards = &guard, .guards_count = 1, .changes = &change, .changes_count = 1};
+	authority_key(a->prefix, AUTHORITY_SERVER, a->options.self, self);
+	authority_key(a->prefix, AUTHORITY_START, a->options.self, start);
+	const struct coord_guard guards[] = {{.key = self, .mod_revision = a->self_revision},
+	                                     {.key = start, .mod_revision = a->start_revision}};
+	const struct coord_change changes[] = {
+	    {.key = self, .value = value->spans[0].data, .value_bytes = value->bytes, .leased = true},
+	    {.key = start, .value = value->spans[0].data, .value_bytes = value->bytes}};
+	const struct coord_txn txn = {.guards = guards, .guards_count = 2, .changes = changes, .changes_count = 2};
 	a->announcing = coord_txn(a->coord, &txn, a->options.timeout_ms, on_announced, a, &err) == WEIR_OK;
 	message_release(value);
 }
@@ -665,7 +712,8 @@ static void leave_session(struct authority *a)
 	struct coord *left = a->coord;
 	a->coord = NULL;
 	a->watch = NULL;
-	a->announced = false;
+	a->announced = a->started = false;
+	a->start_revision = 0;
 	keep_session(a, left);
 }
 

@@ -19,6 +19,7 @@ void authority_prefix(const uint8_t uuid[16], uint64_t generation, char out[WEIR
 static const char *const kinds[AUTHORITY_KINDS] = {[AUTHORITY_PARTITION] = "partition/",
                                                    [AUTHORITY_HOSTS] = "hosts/",
                                                    [AUTHORITY_SERVER] = "server/",
+                                                   [AUTHORITY_START] = "start/",
                                                    [AUTHORITY_NEXT] = "next"};
 
 void authority_key(const char *prefix, enum authority_kind kind, uint16_t id, char out[WEIR_COORD_KEY_BYTES_MAX])
@@ -32,7 +33,7 @@ static bool is_possible(enum authority_kind kind, unsigned long long id, uint32_
 {
 	if (kind == AUTHORITY_NEXT)
 		return id == 0;
-	return kind == AUTHORITY_SERVER ? id < WEIR_SERVERS_MAX : id < partitions || id == JOURNAL_LEDGER;
+	return kind == AUTHORITY_SERVER || kind == AUTHORITY_START ? id < WEIR_SERVERS_MAX : id < partitions || id == JOURNAL_LEDGER;
 }
 
 static bool key_read_as(const char *prefix, enum authority_kind kind, const char *key, uint32_t partitions, uint16_t *out)

@@ -19,7 +19,7 @@
 /* "/weir/JOB/GENERATION/" */
 void authority_prefix(const uint8_t uuid[16], uint64_t generation, char out[WEIR_COORD_KEY_BYTES_MAX]);
 
-enum authority_kind { AUTHORITY_PARTITION, AUTHORITY_HOSTS, AUTHORITY_SERVER, AUTHORITY_NEXT, AUTHORITY_KINDS };
+enum authority_kind { AUTHORITY_PARTITION, AUTHORITY_HOSTS, AUTHORITY_SERVER, AUTHORITY_START, AUTHORITY_NEXT, AUTHORITY_KINDS };
 /* id: 0 for AUTHORITY_NEXT, of which there is one. */
 void authority_key(const char *prefix, enum authority_kind kind, uint16_t id, char out[WEIR_COORD_KEY_BYTES_MAX]);
 /* Of what kind a key behind the prefix is, and of whom. False: something else. partitions: of the job. */

@@ -346,12 +346,29 @@ static void keys_of_others_are_told_apart(void **state)
 	assert_true(kind == AUTHORITY_HOSTS && id == 7);
 	assert_true(authority_key_read("/a/", "/a/server/255", 64, &kind, &id));
 	assert_true(kind == AUTHORITY_SERVER && id == 255);
+	assert_true(authority_key_read("/a/", "/a/start/255", 64, &kind, &id));
+	assert_true(kind == AUTHORITY_START && id == 255);
 	assert_true(authority_key_read("/a/", "/a/next", 64, &kind, &id));
 	assert_true(kind == AUTHORITY_NEXT && id == 0);
-	static const char *const others[] = {
-	    "/a/partition/64",  "/a/partition/065",   "/a/partition/",   "/a/partition/x", "/a/partition/1x", "/b/partition/1",
-	    "/a/partition/-1",  "/a/partition/65536", "/a/partition/ 1", "/a/hosts/64",    "/a/server/256",   "/a/",
-	    "/a/partition/1/2", "/a/partitions/1",    "/a/generation",   "/a/next/",       "/a/next0",        "/a/next/1"};
+	static const char *const others[] = {"/a/partition/64",
+	                                     "/a/partition/065",
+	                                     "/a/partition/",
+	                                     "/a/partition/x",
+	                                     "/a/partition/1x",
+	                                     "/b/partition/1",
+	                                     "/a/partition/-1",
+	                                     "/a/partition/65536",
+	                                     "/a/partition/ 1",
+	                                     "/a/hosts/64",
+	                                     "/a/server/256",
+	                                     "/a/start/256",
+	                                     "/a/",
+	                                     "/a/partition/1/2",
+	                                     "/a/partitions/1",
+	                                     "/a/generation",
+	                                     "/a/next/",
+	                                     "/a/next0",
+	                                     "/a/next/1"};
 	for (uint32_t i = 0; i < sizeof others / sizeof *others; i++)
 		assert_false(authority_key_read("/a/", others[i], 64, &kind, &id));
 }
@@ -780,6 +797,27 @@ static void a_later_start_takes_the_place(void **state)
 	close_world(w);
 }
 
+/* It was told of nothing: it stood still. */
+static void who_was_replaced_changes_nothing(void **state)
+{
+	(void)state;
+	struct world *w = create_world();
+	struct asker *a = &w->servers[0].askers[3];
+	w->addresses[0] = w->addresses[1] = "here";
+	open_server(w, 0, true, true);
+	settle(w, 100);
+	const struct replica_record first = read_one(w, a), next = record_of(first.revision, 1, 0);
+	coord_memory_freeze(w->servers[0].coord, true);
+	open_server(w, 1, false, false);
+	settle(w, 100);
+	assert_int_equal(w->servers[0].displaced, 0);
+	authority_change(&a->client, &next);
+	settle(w, 10);
+	assert_true(a->changes == 1 && a->record.revision == first.revision && a->record.primary == MEMBER_NONE);
+	assert_true(w->servers[0].displaced > 0);
+	close_world(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(a_record_is_these_bytes),
@@ -802,6 +840,7 @@ int main(void)
 	                                   cmocka_unit_test(nobody_knows_what_follows_while_the_coordinator_is_away),
 	                                   cmocka_unit_test(what_follows_is_read_by_whoever_comes_later),
 	                                   cmocka_unit_test(a_second_process_elsewhere_is_refused),
-	                                   cmocka_unit_test(a_later_start_takes_the_place)};
+	                                   cmocka_unit_test(a_later_start_takes_the_place),
+	                                   cmocka_unit_test(who_was_replaced_changes_nothing)};
 	return cmocka_run_group_tests_name("authority", tests, NULL, NULL);
 }
