@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "clock.h"
 #include "layout.h"
 #include "rpc.h"
 #include "wire.h"
@@ -140,13 +141,6 @@ weir_status layout_ask(struct layout_asker *a, struct layout *out, weir_error *e
 
 /* --- Who answers */
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static void pause_for_poll(void)
 {
 	nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
@@ -192,9 +186,9 @@ weir_status layout_ask_all(struct layout_asker *a, struct layout *out, uint32_t 
                            void (*waits)(void *arg, uint32_t server), void *arg, weir_error *err)
 {
 	bool heard[WEIR_SERVERS_MAX] = {false}, told[WEIR_SERVERS_MAX] = {false};
-	const int64_t until = now_ms() + patience_ms;
+	const int64_t until = clock_ms(clock_system()) + patience_ms;
 	weir_status status;
-	while (!(status = layout_ask(a, out, err)) && !hear(a, out, heard) && now_ms() < until) {
+	while (!(status = layout_ask(a, out, err)) && !hear(a, out, heard) && clock_ms(clock_system()) < until) {
 		for (uint32_t i = 0; i < out->servers_count; i++) {
 			if (waits && out->silent[i] && !told[i])
 				waits(arg, i);
@@ -249,7 +243,7 @@ static bool is_passing(weir_status status)
 static weir_status push_on(struct carrying *c, weir_error *err)
 {
 	uint32_t under_way = 0;
-	const int64_t now = now_ms();
+	const int64_t now = clock_ms(clock_system());
 	for (uint32_t i = 0; i < c->plan->count && under_way < LAYOUT_AT_ONCE; i++) {
 		if (c->reached[i])
 			continue;
@@ -308,7 +302,7 @@ weir_status layout_carry_out(struct layout_asker *a, const struct layout_plan *p
 	struct carrying *c = calloc(1, sizeof *c);
 	weir_error last = {0};
 	weir_status status = c ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "no memory for a plan");
-	int64_t progress_ms = now_ms();
+	int64_t progress_ms = clock_ms(clock_system());
 	if (c)
 		*c = (struct carrying){.asker = a, .plan = plan, .left = plan->count};
 	while (!status && c->left > 0) {
@@ -316,12 +310,12 @@ weir_status layout_carry_out(struct layout_asker *a, const struct layout_plan *p
 		if (!status)
 			status = layout_ask(a, &c->now, &last);
 		if (!status && note_reached(c, reached, arg))
-			progress_ms = now_ms();
+			progress_ms = clock_ms(clock_system());
 		if (is_passing(status))
 			status = WEIR_OK;
 		if (status)
 			(void)weir_fail(err, status, "%s", last.text);
-		else if (c->left > 0 && now_ms() - progress_ms > patience_ms)
+		else if (c->left > 0 && clock_ms(clock_system()) - progress_ms > patience_ms)
 			status = give_up(c, patience_ms, &last, err);
 		if (!status && c->left > 0)
 			pause_for_poll();
@@ -351,7 +345,7 @@ weir_status layout_rewind(struct layout_asker *a, const struct layout *l, const 
 {
 	Weir__V1__RewindRequest q = WEIR__V1__REWIND_REQUEST__INIT;
 	Weir__V1__JobId job = WEIR__V1__JOB_ID__INIT;
-	const int64_t end_ms = now_ms() + patience_ms;
+	const int64_t end_ms = clock_ms(clock_system()) + patience_ms;
 	weir_status status;
 	job.uuid = (ProtobufCBinaryData){.len = sizeof l->uuid, .data = (uint8_t *)(uintptr_t)l->uuid};
 	job.generation = l->generation;
@@ -365,7 +359,7 @@ weir_status layout_rewind(struct layout_asker *a, const struct layout *l, const 
 		wire_free(m);
 		if (is_passing(status))
 			pause_for_poll();
-	} while (is_passing(status) && now_ms() < end_ms);
+	} while (is_passing(status) && clock_ms(clock_system()) < end_ms);
 	return status;
 }
 

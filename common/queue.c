@@ -1,13 +1,10 @@
-/* A ring under one mutex, with a condition for each side. Time-outs are measured on CLOCK_MONOTONIC, so a stepped wall clock
- * neither hangs nor wakes anyone. */
+/* A ring under one mutex, with a condition for each side. */
 #include "queue.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "deadline.h"
 
 struct queue {
 	pthread_mutex_t lock; /* guards everything below */
@@ -16,38 +13,6 @@ struct queue {
 	size_t capacity, head, length;
 	void *items[]; /* (capacity) */
 };
-
-static void cond_init_monotonic(pthread_cond_t *cond)
-{
-	pthread_condattr_t attr;
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(cond, &attr);
-	pthread_condattr_destroy(&attr);
-}
-
-static struct timespec deadline_after(int64_t timeout_ms)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	t.tv_sec += timeout_ms / 1000;
-	t.tv_nsec += timeout_ms % 1000 * 1000000;
-	if (t.tv_nsec >= 1000000000) {
-		t.tv_sec++;
-		t.tv_nsec -= 1000000000;
-	}
-	return t;
-}
-
-/* Waits once on `cond`; false when the deadline has passed. timeout_ms < 0: no deadline; 0: does not wait. */
-static bool wait_once(struct queue *q, pthread_cond_t *cond, int64_t timeout_ms, const struct timespec *deadline)
-{
-	if (timeout_ms == 0)
-		return false;
-	if (timeout_ms < 0)
-		return pthread_cond_wait(cond, &q->lock) == 0;
-	return pthread_cond_timedwait(cond, &q->lock, deadline) != ETIMEDOUT;
-}
 
 struct queue *queue_create(size_t capacity)
 {
@@ -58,8 +23,8 @@ struct queue *queue_create(size_t capacity)
 	if (!q)
 		return NULL;
 	pthread_mutex_init(&q->lock, NULL);
-	cond_init_monotonic(&q->not_empty);
-	cond_init_monotonic(&q->not_full);
+	deadline_cond_init(&q->not_empty);
+	deadline_cond_init(&q->not_full);
 	q->closed = false;
 	q->capacity = capacity;
 	q->head = q->length = 0;
@@ -68,10 +33,10 @@ struct queue *queue_create(size_t capacity)
 
 weir_status queue_push(struct queue *q, void *item, int64_t timeout_ms)
 {
-	struct timespec deadline = timeout_ms > 0 ? deadline_after(timeout_ms) : (struct timespec){0};
+	const int64_t deadline_ns = deadline_after_ms(timeout_ms);
 	weir_status status = WEIR_OK;
 	pthread_mutex_lock(&q->lock);
-	while (!q->closed && q->length == q->capacity && wait_once(q, &q->not_full, timeout_ms, &deadline))
+	while (!q->closed && q->length == q->capacity && timeout_ms != 0 && deadline_wait(&q->not_full, &q->lock, deadline_ns))
 		;
 	if (q->closed) {
 		status = WEIR_E_CLOSED;
@@ -89,10 +54,10 @@ weir_status queue_push(struct queue *q, void *item, int64_t timeout_ms)
 
 weir_status queue_pop(struct queue *q, void **item, int64_t timeout_ms)
 {
-	struct timespec deadline = timeout_ms > 0 ? deadline_after(timeout_ms) : (struct timespec){0};
+	const int64_t deadline_ns = deadline_after_ms(timeout_ms);
 	weir_status status = WEIR_OK;
 	pthread_mutex_lock(&q->lock);
-	while (!q->closed && q->length == 0 && wait_once(q, &q->not_empty, timeout_ms, &deadline))
+	while (!q->closed && q->length == 0 && timeout_ms != 0 && deadline_wait(&q->not_empty, &q->lock, deadline_ns))
 		;
 	if (q->length > 0) {
 		*item = q->items[q->head];

@@ -7,12 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <grpc/byte_buffer.h>
 #include <grpc/slice.h>
 #include <grpc/support/alloc.h>
 #include <grpc/support/log.h>
+
+#include "deadline.h"
 
 #define COPY_BYTES_MAX  4096u /* outgoing messages up to this are copied into one slice: cheaper than a slice with an owner */
 #define SLICES_ON_STACK 72u   /* a 4 MiB message in 64 KiB slices, and some */
@@ -31,11 +32,7 @@ static struct rpc_loop *loop_create(struct rpc *rpc)
 	struct grpc_loop *l = calloc(1, sizeof *l);
 	if (!l)
 		return NULL;
-	pthread_condattr_t monotonic;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&l->woken, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	deadline_cond_init(&l->woken);
 	pthread_mutex_init(&l->lock, NULL);
 	l->cq = grpc_completion_queue_create_for_next(NULL);
 	l->wake.fn = woken;
@@ -70,12 +67,11 @@ grpc_completion_queue *grpc_loop_cq(struct rpc_loop *loop)
 /* Sleeps until woken, connected, or timeout_ns have passed. */
 static void sleep_alone(struct grpc_loop *l, int64_t timeout_ns)
 {
-	int64_t due = rpc_now_ns() + timeout_ns;
-	struct timespec deadline = {.tv_sec = due / 1000000000, .tv_nsec = due % 1000000000};
-	int code = 0;
+	const int64_t deadline_ns = deadline_after_ns(timeout_ns);
 	pthread_mutex_lock(&l->lock);
-	while (!l->awake && !atomic_load_explicit(&l->connected, memory_order_relaxed) && timeout_ns != 0 && code == 0)
-		code = timeout_ns < 0 ? pthread_cond_wait(&l->woken, &l->lock) : pthread_cond_timedwait(&l->woken, &l->lock, &deadline);
+	while (!l->awake && !atomic_load_explicit(&l->connected, memory_order_relaxed) && timeout_ns != 0 &&
+	       deadline_wait(&l->woken, &l->lock, deadline_ns))
+		;
 	l->awake = false;
 	pthread_mutex_unlock(&l->lock);
 }

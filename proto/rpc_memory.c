@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "deadline.h"
 #include "rpc_transport.h"
 
 struct memory_rpc {
@@ -30,11 +30,7 @@ static struct rpc_loop *memory_loop_create(struct rpc *rpc)
 	struct memory_loop *l = calloc(1, sizeof *l);
 	if (!l)
 		return NULL;
-	pthread_condattr_t monotonic;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&l->wake, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	deadline_cond_init(&l->wake);
 	return &l->base;
 }
 
@@ -43,12 +39,10 @@ static void memory_loop_wait(struct rpc_loop *loop, int64_t timeout_ns)
 	struct memory_loop *l = (struct memory_loop *)loop;
 	if (timeout_ns == 0)
 		return;
-	int64_t due_ns = rpc_now_ns() + timeout_ns;
-	struct timespec until = {.tv_sec = due_ns / 1000000000, .tv_nsec = due_ns % 1000000000};
-	int code = 0;
+	const int64_t deadline_ns = deadline_after_ns(timeout_ns);
 	pthread_mutex_lock(&loop->lock);
-	while (loop->waiting && code == 0)
-		code = timeout_ns < 0 ? pthread_cond_wait(&l->wake, &loop->lock) : pthread_cond_timedwait(&l->wake, &loop->lock, &until);
+	while (loop->waiting && deadline_wait(&l->wake, &loop->lock, deadline_ns))
+		;
 	pthread_mutex_unlock(&loop->lock);
 }
 

@@ -4,11 +4,10 @@
  * when nothing is live. A unary call whose handler has not answered by then is cut off from the server: its struct waits for the reply,
  * which goes nowhere. */
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "deadline.h"
 #include "rpc_transport.h"
 
 #define STOP_FLUSH_MS 200u /* for the last statuses to reach clients before connections are cut */
@@ -36,11 +35,7 @@ weir_status rpc_server_start(struct rpc_server **out, struct rpc *rpc, const cha
 	s->ctx = ctx;
 	memcpy(s->address, address, strlen(address) + 1);
 	pthread_mutex_init(&s->lock, NULL);
-	pthread_condattr_t monotonic;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&s->live_changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	deadline_cond_init(&s->live_changed);
 	s->slots = calloc(loops_count, sizeof *s->slots);
 	if (!s->slots) {
 		server_free(s);
@@ -114,15 +109,8 @@ static void end_slot(void *arg)
 
 static void wait_idle(struct rpc_server *s, uint32_t grace_ms)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += grace_ms / 1000;
-	until.tv_nsec += (long)(grace_ms % 1000) * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
-	while (s->live && pthread_cond_timedwait(&s->live_changed, &s->lock, &until) != ETIMEDOUT)
+	const int64_t deadline_ns = deadline_after_ms(grace_ms);
+	while (s->live && deadline_wait(&s->live_changed, &s->lock, deadline_ns))
 		;
 }
 

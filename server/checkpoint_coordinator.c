@@ -1,7 +1,6 @@
 /* When a checkpoint is taken, and who asks. One thread, which takes one at a time and waits for everything it asks. */
 #include "checkpoint_coordinator.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include <time.h>
 
 #include "checkpoint_coordinator_internal.h"
+#include "deadline.h"
 #include "journal.h"
 
 #define LOOK_MS      500u /* between two looks at how far the job is, with every_steps */
@@ -39,13 +39,9 @@ void checkpoint_pause(void)
 /* Waits ms, or until the coordinator ends or, if idle, somebody asks for a checkpoint. */
 static void wait_ms(struct checkpoint_coordinator *c, uint32_t ms, bool idle)
 {
-	struct timespec at;
-	clock_gettime(CLOCK_REALTIME, &at);
-	int64_t ns = at.tv_nsec + (int64_t)ms * 1000000;
-	at.tv_sec += ns / 1000000000;
-	at.tv_nsec = ns % 1000000000;
+	const int64_t deadline_ns = deadline_after_ms(ms);
 	pthread_mutex_lock(&c->lock);
-	while (!c->ending && !(idle && c->wanted) && pthread_cond_timedwait(&c->wake, &c->lock, &at) != ETIMEDOUT)
+	while (!c->ending && !(idle && c->wanted) && deadline_wait(&c->wake, &c->lock, deadline_ns))
 		;
 	pthread_mutex_unlock(&c->lock);
 }
@@ -224,7 +220,7 @@ struct checkpoint_coordinator *checkpoint_coordinator_create(struct server *s, c
 	c->server = s;
 	c->servers = server_servers_max(s);
 	pthread_mutex_init(&c->lock, NULL);
-	pthread_cond_init(&c->wake, NULL);
+	deadline_cond_init(&c->wake);
 	c->addresses = calloc(c->servers, sizeof *c->addresses);
 	c->channels = calloc(c->servers, sizeof(struct rpc_channel *));
 	bool made = c->addresses && c->channels && checkpoint_options_copy(&c->options, options) == WEIR_OK;

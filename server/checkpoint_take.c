@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "checkpoint_take_internal.h"
+#include "deadline.h"
 #include "partition_state.h"
 #include "roles.h"
 
@@ -89,7 +90,7 @@ static struct take *take_create(struct checkpoint_takes *takes, const Weir__V1__
 	snprintf(t->name, sizeof t->name, "%s", q->name);
 	snprintf(t->base, sizeof t->base, "%s", q->previous);
 	pthread_mutex_init(&t->lock, NULL);
-	pthread_cond_init(&t->wake, NULL);
+	deadline_cond_init(&t->wake);
 	for (uint32_t p = 0; p < s->options.partitions; p++)
 		if (s->partitions[p])
 			parts[t->parts_count++] = (struct take_part){.take = t, .id = p, .executor = server_executor(s, p)};

@@ -1,12 +1,11 @@
 /* The writing of a take. What arrives in small batches is gathered into blocks by table; the pace is kept below `bytes_per_s`, because copying,
  * encoding and writing take from the cores that train. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "checkpoint_columns.h"
 #include "checkpoint_take_internal.h"
+#include "deadline.h"
 
 #define PACE_NS          1000000 /* less is not waited for */
 #define GATHER_BYTES_MAX (16u << 20)
@@ -125,13 +124,9 @@ static weir_status put_batch(struct part_writer *w, const struct row_batch *b, w
 
 static void wait_until(struct take *t, int64_t ns)
 {
-	struct timespec at;
-	clock_gettime(CLOCK_REALTIME, &at);
-	int64_t nsec = at.tv_nsec + ns;
-	at.tv_sec += nsec / 1000000000;
-	at.tv_nsec = nsec % 1000000000;
+	const int64_t deadline_ns = deadline_after_ns(ns);
 	pthread_mutex_lock(&t->lock);
-	while (!t->stop && pthread_cond_timedwait(&t->wake, &t->lock, &at) != ETIMEDOUT)
+	while (!t->stop && deadline_wait(&t->wake, &t->lock, deadline_ns))
 		;
 	pthread_mutex_unlock(&t->lock);
 }

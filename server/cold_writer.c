@@ -3,7 +3,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "deadline.h"
 
 #define RETRY_MS_DEFAULT 1000u
 
@@ -41,18 +42,10 @@ static bool is_stopping(const struct cold_writer *w)
 /* Waits before the next try. False: the writer is stopping. */
 static bool pause_before_retry(struct cold_writer *w)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += w->options.retry_ms / 1000;
-	until.tv_nsec += (long)(w->options.retry_ms % 1000) * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
-	int waited = 0;
+	const int64_t deadline_ns = deadline_after_ms(w->options.retry_ms);
 	pthread_mutex_lock(&w->lock);
-	while (!w->stopping && !waited)
-		waited = pthread_cond_timedwait(&w->changed, &w->lock, &until);
+	while (!w->stopping && deadline_wait(&w->changed, &w->lock, deadline_ns))
+		;
 	bool go_on = !w->stopping;
 	pthread_mutex_unlock(&w->lock);
 	return go_on;
@@ -125,7 +118,7 @@ struct cold_writer *cold_writer_create(const struct cold_writer_options *options
 		w->options.retry_ms = RETRY_MS_DEFAULT;
 	w->last = &w->first;
 	pthread_mutex_init(&w->lock, NULL);
-	pthread_cond_init(&w->changed, NULL);
+	deadline_cond_init(&w->changed);
 	if (pthread_create(&w->thread, NULL, run, w) != 0) {
 		weir_fail(err, WEIR_E_LIMIT, "the writer of rows: no thread could be started");
 		pthread_mutex_destroy(&w->lock);

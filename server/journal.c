@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "deadline.h"
 #include "journal_internal.h"
 
 /* --- Folder */
@@ -155,13 +156,9 @@ static weir_status lock_folder(struct journal *j, weir_error *err)
 
 static void init_sync(struct journal *j)
 {
-	pthread_condattr_t monotonic;
 	pthread_mutex_init(&j->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&j->work, &monotonic);
+	deadline_cond_init(&j->work);
 	pthread_cond_init(&j->progress, NULL);
-	pthread_condattr_destroy(&monotonic);
 }
 
 static void destroy(struct journal *j)

@@ -1,10 +1,10 @@
 /* The journal's thread: fsyncs when asked and at an interval, tells the watchers, deletes segments that nobody needs. One fsync serves every
  * entry that was appended before it began (group commit); what is appended meanwhile waits for the next one. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
+#include "deadline.h"
 #include "journal_internal.h"
 
 /* --- With lock, called by the thread */
@@ -30,18 +30,14 @@ static bool has_work(const struct journal *j)
 /* Sleeps until there is work or the interval since something was not durable is over; then all that is written is wanted. */
 static void wait_for_work(struct journal *j)
 {
-	int64_t deadline = 0; /* monotonic ns; 0: none */
+	int64_t deadline_ns = DEADLINE_NEVER;
 	while (!has_work(j)) {
 		bool dirty = j->end > j->synced && j->options.sync_interval_ms && j->failure.status == WEIR_OK;
-		if (!dirty) {
-			deadline = 0;
-			pthread_cond_wait(&j->work, &j->lock);
-			continue;
-		}
-		if (!deadline)
-			deadline = clock_ns(clock_system()) + 1000000ll * j->options.sync_interval_ms;
-		struct timespec until = {.tv_sec = deadline / 1000000000, .tv_nsec = deadline % 1000000000};
-		if (pthread_cond_timedwait(&j->work, &j->lock, &until) == ETIMEDOUT)
+		if (!dirty)
+			deadline_ns = DEADLINE_NEVER;
+		else if (deadline_ns == DEADLINE_NEVER)
+			deadline_ns = deadline_after_ms(j->options.sync_interval_ms);
+		if (!deadline_wait(&j->work, &j->lock, deadline_ns))
 			j->wanted = j->end;
 	}
 }

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "authority.h"
+#include "deadline.h"
 #include "journal.h"
 #include "roles.h"
 #include "server_internal.h"
@@ -166,16 +166,6 @@ static void decide_for_person(struct rewind *r, struct asked *a)
 	end_asked(r->server, a, status, err.text, &next);
 }
 
-static void wait_ms(struct rewind *r, uint32_t ms)
-{
-	struct timespec at;
-	clock_gettime(CLOCK_REALTIME, &at);
-	int64_t ns = at.tv_nsec + (int64_t)ms * 1000000;
-	at.tv_sec += ns / 1000000000;
-	at.tv_nsec = ns % 1000000000;
-	(void)pthread_cond_timedwait(&r->wake, &r->lock, &at);
-}
-
 static void *run(void *arg)
 {
 	struct rewind *r = arg;
@@ -196,7 +186,7 @@ static void *run(void *arg)
 		if (r->asked || r->ending)
 			continue;
 		if (r->lost)
-			wait_ms(r, TRY_AGAIN_MS);
+			(void)deadline_wait(&r->wake, &r->lock, deadline_after_ms(TRY_AGAIN_MS));
 		else
 			pthread_cond_wait(&r->wake, &r->lock);
 	}
@@ -307,7 +297,7 @@ weir_status rewind_create(struct server *s, const struct checkpoint_options *che
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", s->name);
 	r->server = s;
 	pthread_mutex_init(&r->lock, NULL);
-	pthread_cond_init(&r->wake, NULL);
+	deadline_cond_init(&r->wake);
 	if (checkpoint && checkpoint_options_copy(&r->checkpoint, checkpoint) != WEIR_OK)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", s->name);
 	r->has_thread = pthread_create(&r->thread, NULL, run, r) == 0;

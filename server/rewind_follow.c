@@ -1,12 +1,13 @@
 #include "rewind_follow.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
 
 #include "authority_format.h"
+#include "clock.h"
+#include "deadline.h"
 
 #define LEASE_MS 10000u
 #define CALL_MS  1000u
@@ -28,13 +29,6 @@ struct follow {
 	weir_error err;
 	struct rewind_record record;
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* --- On the session's thread */
 
@@ -85,14 +79,8 @@ static void on_lease_lost(void *arg, int64_t held_until_ns)
 static void wait_for_read(struct follow *f)
 {
 	pthread_mutex_lock(&f->lock);
-	while (!f->asked || (!f->over && !f->options->asked_to_end(f->options->arg))) {
-		struct timespec at;
-		clock_gettime(CLOCK_REALTIME, &at);
-		const int64_t ns = at.tv_nsec + POLL_MS * 1000000;
-		at.tv_sec += ns / 1000000000;
-		at.tv_nsec = ns % 1000000000;
-		(void)pthread_cond_timedwait(&f->answered, &f->lock, &at);
-	}
+	while (!f->asked || (!f->over && !f->options->asked_to_end(f->options->arg)))
+		(void)deadline_wait(&f->answered, &f->lock, deadline_after_ms(POLL_MS));
 	pthread_mutex_unlock(&f->lock);
 }
 
@@ -100,7 +88,7 @@ static bool pause_and_go_on(struct follow *f)
 {
 	const struct rewind_follow_options *o = f->options;
 	const struct timespec pause = {.tv_nsec = POLL_MS * 1000000l};
-	if (!f->late && now_ms() - f->begun_ms >= LATE_MS) {
+	if (!f->late && clock_ms(clock_system()) - f->begun_ms >= LATE_MS) {
 		f->late = true;
 		LOG_AT(o->logger, LOG_WARN, "waiting", "cluster.coord %s does not answer yet: start it, or correct the address",
 		       o->coordinator);
@@ -162,10 +150,10 @@ static weir_status check_told(struct follow *f, struct rewind_record *last, weir
 
 weir_status rewind_follow(const struct rewind_follow_options *options, struct rewind_record *last, weir_error *err)
 {
-	struct follow f = {.options = options, .begun_ms = now_ms()};
+	struct follow f = {.options = options, .begun_ms = clock_ms(clock_system())};
 	*last = (struct rewind_record){0};
 	pthread_mutex_init(&f.lock, NULL);
-	pthread_cond_init(&f.answered, NULL);
+	deadline_cond_init(&f.answered);
 	weir_status status = check_told(&f, last, err);
 	if (!status)
 		status = read_after(&f, options->generation, err);

@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "checkpoint_coordinator.h"
 #include "checkpoint_restore.h"
+#include "deadline.h"
 #include "durable.h"
 #include "heart_loop.h"
 #include "journal.h"
@@ -52,13 +52,9 @@ void server_wait_idle(struct server *s)
 
 bool server_wait_idle_for(struct server *s, uint32_t ms)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += (long)ms * 1000000;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
+	const int64_t deadline_ns = deadline_after_ms(ms);
 	pthread_mutex_lock(&s->lock);
-	while (s->busy && pthread_cond_timedwait(&s->idle, &s->lock, &until) == 0)
+	while (s->busy && deadline_wait(&s->idle, &s->lock, deadline_ns))
 		;
 	const bool idle = s->busy == 0;
 	pthread_mutex_unlock(&s->lock);
@@ -472,7 +468,7 @@ weir_status server_create(struct server **out, const struct server_options *opti
 	s->begun = is_restored(options) && server_is_replicated(s) ? CHECKPOINT_RESTORE_INDEX : 0;
 	s->started_ms = clock_ms(options->clock);
 	pthread_mutex_init(&s->lock, NULL);
-	pthread_cond_init(&s->idle, NULL);
+	deadline_cond_init(&s->idle);
 	s->executors = calloc(options->executors, sizeof *s->executors);
 	s->loops = calloc(options->executors, sizeof(struct rpc_loop *));
 	s->partitions = calloc(options->partitions, sizeof *s->partitions);

@@ -5,8 +5,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "deadline.h"
 #include "hash.h"
 #include "limits.h"
 #include "snapshot_source.h"
@@ -223,17 +223,11 @@ int64_t snapshot_sender_step(struct snapshot_sender *x)
 
 static void wait_for_change(struct snapshot_sender *x, int64_t ns)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	if (ns > (int64_t)WEIR_SNAPSHOT_PATIENCE_MS * 1000000)
-		ns = (int64_t)WEIR_SNAPSHOT_PATIENCE_MS * 1000000;
-	ns += until.tv_nsec;
-	until.tv_sec += ns / 1000000000;
-	until.tv_nsec = ns % 1000000000;
-	int timed_out = 0;
+	const int64_t most_ns = (int64_t)WEIR_SNAPSHOT_PATIENCE_MS * 1000000;
+	const int64_t deadline_ns = deadline_after_ns(ns < 0 ? 0 : ns < most_ns ? ns : most_ns);
 	pthread_mutex_lock(&x->lock);
-	while (!x->woken && !x->stopping && !timed_out)
-		timed_out = pthread_cond_timedwait(&x->changed, &x->lock, &until);
+	while (!x->woken && !x->stopping && deadline_wait(&x->changed, &x->lock, deadline_ns))
+		;
 	pthread_mutex_unlock(&x->lock);
 }
 
@@ -265,7 +259,6 @@ static void sender_free(struct snapshot_sender *x)
 struct snapshot_sender *snapshot_sender_create(const struct snapshot_sender_options *options, weir_error *err)
 {
 	struct snapshot_sender *x = calloc(1, sizeof *x);
-	pthread_condattr_t monotonic;
 	if (!x) {
 		weir_fail(err, WEIR_E_MEMORY, "the sender of snapshots: out of memory");
 		return NULL;
@@ -275,10 +268,7 @@ struct snapshot_sender *snapshot_sender_create(const struct snapshot_sender_opti
 		x->options.window_bytes = SNAPSHOT_WINDOW_BYTES;
 	x->bucket = (struct token_bucket){.bytes_per_s = options->bytes_per_s, .filled_ns = clock_ns(options->clock)};
 	pthread_mutex_init(&x->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&x->changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	deadline_cond_init(&x->changed);
 	if (!options->stepped && pthread_create(&x->thread, NULL, run, x) != 0) {
 		sender_free(x);
 		weir_fail(err, WEIR_E_LIMIT, "the sender of snapshots: no thread could be started");

@@ -2,12 +2,12 @@
 #include "client.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "deadline.h"
 
 int64_t client_now(const weir_client *c)
 {
@@ -16,12 +16,7 @@ int64_t client_now(const weir_client *c)
 
 bool client_wait(weir_client *c, int64_t deadline_ms)
 {
-	if (deadline_ms < 0) {
-		pthread_cond_wait(&c->changed, &c->lock);
-		return true;
-	}
-	struct timespec at = {.tv_sec = deadline_ms / 1000, .tv_nsec = deadline_ms % 1000 * 1000000};
-	return pthread_cond_timedwait(&c->changed, &c->lock, &at) != ETIMEDOUT || client_now(c) < deadline_ms;
+	return deadline_wait(&c->changed, &c->lock, deadline_at_ms(deadline_ms)) || client_now(c) < deadline_ms;
 }
 
 void client_log(weir_client *c, weir_log_level level, const char *format, ...)
@@ -200,12 +195,8 @@ static weir_client *allocate(const weir_options *options, struct rpc *rpc)
 	c->scratch_bytes = WEIR_ROW_WIDTH_MAX * sizeof(float);
 	c->scratch = malloc(c->scratch_bytes);
 	c->writer = record_writer_create();
-	pthread_condattr_t monotonic;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_mutex_init(&c->lock, NULL);
-	pthread_cond_init(&c->changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	deadline_cond_init(&c->changed);
 	return c;
 }
 

@@ -2,10 +2,10 @@
 #include "prefetch.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "deadline.h"
 
 struct item {
 	struct prefetched out; /* first: what the trainer sees */
@@ -144,13 +144,9 @@ weir_status prefetcher_create(struct prefetcher **out, struct dataset *dataset, 
 	p->dataset = dataset;
 	p->depth = depth;
 	p->last = &p->first;
-	pthread_condattr_t attr;
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_mutex_init(&p->lock, NULL);
-	pthread_cond_init(&p->work, &attr);
-	pthread_cond_init(&p->ready, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&p->work, NULL);
+	deadline_cond_init(&p->ready);
 	if (pthread_create(&p->thread, NULL, reader_thread, p) != 0) {
 		pthread_cond_destroy(&p->ready);
 		pthread_cond_destroy(&p->work);
@@ -178,18 +174,10 @@ weir_status prefetcher_submit(struct prefetcher *p, const struct prefetch_unit *
 
 weir_status prefetcher_next(struct prefetcher *p, struct prefetched **out, int64_t timeout_ms)
 {
-	struct timespec deadline;
-	clock_gettime(CLOCK_MONOTONIC, &deadline);
-	deadline.tv_sec += timeout_ms / 1000;
-	deadline.tv_nsec += timeout_ms % 1000 * 1000000;
-	if (deadline.tv_nsec >= 1000000000) {
-		deadline.tv_sec++;
-		deadline.tv_nsec -= 1000000000;
-	}
+	const int64_t deadline_ns = deadline_after_ms(timeout_ms);
 	pthread_mutex_lock(&p->lock);
-	int code = 0;
-	while (p->first == NULL && !p->out_of_memory && code != ETIMEDOUT)
-		code = timeout_ms < 0 ? pthread_cond_wait(&p->ready, &p->lock) : pthread_cond_timedwait(&p->ready, &p->lock, &deadline);
+	while (p->first == NULL && !p->out_of_memory && deadline_wait(&p->ready, &p->lock, deadline_ns))
+		;
 	struct item *item = p->first;
 	weir_status status = item != NULL ? WEIR_OK : p->out_of_memory ? WEIR_E_MEMORY : WEIR_E_TIMEOUT;
 	if (item != NULL) {

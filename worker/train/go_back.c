@@ -2,16 +2,10 @@
 
 #include <time.h>
 
+#include "clock.h"
 #include "limits.h"
 
 #define PAUSE_MS 200u
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static weir_status try_one(const struct go_back *g, uint64_t left, weir_error *err)
 {
@@ -28,10 +22,10 @@ static weir_status try_one(const struct go_back *g, uint64_t left, weir_error *e
 weir_status go_back(const struct go_back *g, weir_error *err)
 {
 	const uint64_t left = weir_generation(*g->client);
-	const int64_t end_ms = now_ms() + WEIR_SERVER_PATIENCE_MS;
+	const int64_t end_ms = clock_ms(clock_system()) + WEIR_SERVER_PATIENCE_MS;
 	weir_status s;
 	LOG_AT(g->logger, LOG_WARN, "job goes back", "generation %llu is over: %s", (unsigned long long)left, err->text);
-	while ((s = try_one(g, left, err)) == WEIR_E_GENERATION && now_ms() < end_ms) {
+	while ((s = try_one(g, left, err)) == WEIR_E_GENERATION && clock_ms(clock_system()) < end_ms) {
 		nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
 		if (atomic_load(g->stop))
 			return weir_fail(err, WEIR_E_CANCELLED, "stopped by a signal");

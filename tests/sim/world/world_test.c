@@ -1,5 +1,4 @@
 /* Time, threads, nodes: that production code gets from the world what it would get from a system, and that a seed says it all. */
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -12,6 +11,7 @@
 
 #include "../sim_test.h"
 #include "clock.h"
+#include "deadline.h"
 #include "heap.h"
 #include "world.h"
 
@@ -91,15 +91,10 @@ static void wait_an_hour(void *arg)
 	(void)arg;
 	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	pthread_cond_t never;
-	pthread_condattr_t monotonic;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&never, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	deadline_cond_init(&never);
 	const int64_t begin = clock_ns(clock_system()), end = begin + 3600 * SIM_S;
-	const struct timespec until = {.tv_sec = end / SIM_S, .tv_nsec = end % SIM_S};
 	pthread_mutex_lock(&lock);
-	while (pthread_cond_timedwait(&never, &lock, &until) != ETIMEDOUT)
+	while (deadline_wait(&never, &lock, end))
 		;
 	pthread_mutex_unlock(&lock);
 	pthread_cond_destroy(&never);

@@ -2,10 +2,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "cmocka_check.h"
 #include "coord_etcd.h"
+#include "deadline.h"
 #include "task_queue.h"
 
 #define SIMULATED_STEP_MS 5
@@ -21,14 +21,10 @@ static int64_t simulated_ns(const struct clock *clock)
 void world_open(struct world *w, bool etcd)
 {
 	static const struct clock_ops simulated = {.monotonic_ns = simulated_ns, .wall_ns = simulated_ns};
-	pthread_condattr_t monotonic;
 	memset(w, 0, sizeof *w);
 	w->etcd = etcd;
 	pthread_mutex_init(&w->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&w->changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	deadline_cond_init(&w->changed);
 	if (etcd) {
 		etcd_process_prepare(&w->process);
 		etcd_process_start(&w->process);
@@ -109,11 +105,10 @@ static void simulate(struct world *w)
 void world_wait(struct world *w, bool (*condition)(void *arg), void *arg, const char *what)
 {
 	int64_t end_ns = world_now_ns(w) + WORLD_PATIENCE_MS * NS_PER_MS;
-	struct timespec end = {.tv_sec = end_ns / 1000000000, .tv_nsec = end_ns % 1000000000};
 	pthread_mutex_lock(&w->lock);
 	while (!condition(arg) && world_now_ns(w) < end_ns) {
 		if (w->etcd) {
-			pthread_cond_timedwait(&w->changed, &w->lock, &end);
+			(void)deadline_wait(&w->changed, &w->lock, end_ns);
 			continue;
 		}
 		pthread_mutex_unlock(&w->lock);

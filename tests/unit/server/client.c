@@ -5,11 +5,12 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
-#define WAIT_SECONDS 20
+#include "deadline.h"
+
+#define WAIT_MS 20000
 
 static void add_answer(struct client *c, const struct record *r, struct cursor body)
 {
@@ -72,7 +73,7 @@ void client_open(struct client *c, struct rpc *rpc, const char *address, enum rp
 	weir_error err = {0};
 	*c = (struct client){0};
 	pthread_mutex_init(&c->lock, NULL);
-	pthread_cond_init(&c->changed, NULL);
+	deadline_cond_init(&c->changed);
 	c->loop = rpc_loop_create(rpc, "client", &err);
 	assert_non_null(c->loop);
 	if (rpc_channel_open(&c->channel, rpc, c->loop, address, &err))
@@ -144,10 +145,7 @@ void client_pause(struct client *c, bool pause)
 
 static bool wait_changed(struct client *c)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += WAIT_SECONDS;
-	return pthread_cond_timedwait(&c->changed, &c->lock, &until) == 0;
+	return deadline_wait(&c->changed, &c->lock, deadline_after_ms(WAIT_MS));
 }
 
 void client_wait(struct client *c, uint32_t count)
