@@ -4,10 +4,10 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "await.h"
 #include "checkpoint_fixture.h"
 #include "ledger_state.h"
 #include "state.pb-c.h"
@@ -33,8 +33,8 @@ static void rows_that_are_on_disk_only_are_in_checkpoints(void **state)
 	assert_ok(train(&t, UINT32_MAX, &err), &err);
 	atomic_store(&taker.stop, true);
 	pthread_join(thread, NULL);
-	while (cluster_audit(&c).resident_rows > KEY_SPACE / 2)
-		usleep(1000);
+	AWAIT(cluster_audit(&c).resident_rows <= KEY_SPACE / 2, "%llu rows are in memory",
+	      (unsigned long long)cluster_audit(&c).resident_rows);
 	asker_take(&taker.asker, last);
 	assert_sums(&t);
 	assert_audit(&c);

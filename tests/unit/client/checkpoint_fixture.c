@@ -5,9 +5,10 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <cmocka.h>
+
+#include "await.h"
 
 void place_make(struct place *p)
 {
@@ -42,42 +43,80 @@ void asker_close(struct asker *a)
 	rpc_loop_destroy(a->loop);
 }
 
+/* The next door, where nobody is behind this one that has the ledger. */
+static bool knock(struct asker *a, const Weir__V1__CheckpointRequest *q, struct message **reply)
+{
+	weir_error err = {0};
+	const weir_status status = rpc_call_wait(a->doors[a->door], RPC_CHECKPOINT, wire_pack(&q->base), PATIENCE_MS, reply, &err);
+	if (a->count > 1 && (status == WEIR_E_MOVED || status == WEIR_E_UNAVAILABLE)) {
+		a->door = (a->door + 1) % a->count;
+		return false;
+	}
+	assert_ok(status, &err);
+	return true;
+}
+
 Weir__V1__CheckpointReply *asker_ask(struct asker *a, bool start)
 {
 	Weir__V1__CheckpointRequest q = WEIR__V1__CHECKPOINT_REQUEST__INIT;
 	struct message *reply = NULL;
 	ProtobufCMessage *m = NULL;
-	weir_status status;
 	weir_error err = {0};
 	q.start = start;
-	for (;; a->door = (a->door + 1) % a->count, usleep(1000)) {
-		status = rpc_call_wait(a->doors[a->door], RPC_CHECKPOINT, wire_pack(&q.base), PATIENCE_MS, &reply, &err);
-		if (a->count == 1 || (status != WEIR_E_MOVED && status != WEIR_E_UNAVAILABLE))
-			break;
-		err = (weir_error){0};
-	}
-	assert_ok(status, &err);
+	AWAIT(knock(a, &q, &reply), "no server has the ledger");
 	assert_ok(wire_unpack(&weir__v1__checkpoint_reply__descriptor, reply, &m, &err), &err);
 	message_release(reply);
 	return (Weir__V1__CheckpointReply *)m;
 }
 
-void asker_take(struct asker *a, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX])
+void asker_begin(struct asker *a)
 {
 	Weir__V1__CheckpointReply *r = asker_ask(a, true);
-	uint64_t sequence = r->sequence;
-	for (uint32_t door = a->door; !r->outcome || r->ended_sequence < sequence || r->outcome->code == WEIR_E_MOVED;) {
-		const bool is_over = a->door != door || (r->outcome && r->ended_sequence >= sequence); /* it was given up */
-		wire_free(&r->base);
-		usleep(1000);
-		r = asker_ask(a, is_over);
-		sequence = is_over ? r->sequence : sequence;
-		door = is_over ? a->door : door;
-	}
-	if (r->outcome->code)
-		fail_msg("checkpoint: %s", r->outcome->text);
-	snprintf(name, WEIR_CHECKPOINT_NAME_BYTES_MAX, "%s", r->name);
+	a->sequence = r->sequence;
+	a->begun_at = a->door;
 	wire_free(&r->base);
+}
+
+static bool is_over(const struct asker *a, const Weir__V1__CheckpointReply *r)
+{
+	return r->outcome && r->ended_sequence >= a->sequence;
+}
+
+static bool has_ended(struct asker *a, weir_status *status)
+{
+	Weir__V1__CheckpointReply *r = asker_ask(a, false);
+	const bool ended = is_over(a, r);
+	*status = ended ? (weir_status)r->outcome->code : WEIR_OK;
+	wire_free(&r->base);
+	return ended;
+}
+
+weir_status asker_await_end(struct asker *a)
+{
+	weir_status status;
+	AWAIT(has_ended(a, &status), "the checkpoint is not over");
+	return status;
+}
+
+static bool is_taken(struct asker *a, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX])
+{
+	Weir__V1__CheckpointReply *r = asker_ask(a, false);
+	const bool given_up = a->door != a->begun_at || (is_over(a, r) && r->outcome->code == WEIR_E_MOVED);
+	const bool taken = is_over(a, r) && !given_up;
+	if (taken && r->outcome->code)
+		fail_msg("checkpoint: %s", r->outcome->text);
+	if (taken)
+		snprintf(name, WEIR_CHECKPOINT_NAME_BYTES_MAX, "%s", r->name);
+	wire_free(&r->base);
+	if (given_up)
+		asker_begin(a);
+	return taken;
+}
+
+void asker_take(struct asker *a, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX])
+{
+	asker_begin(a);
+	AWAIT(is_taken(a, name), "the checkpoint is not over");
 }
 
 void *take_again_and_again(void *arg)

@@ -20,10 +20,16 @@ struct asker {
 	struct rpc_loop *loop;
 	struct rpc_channel *doors[CLUSTER_SERVERS_MAX]; /* (count) */
 	uint32_t count, door;
+	uint64_t sequence; /* of the one that was begun */
+	uint32_t begun_at; /* the door */
 };
 void asker_open(struct asker *a, struct cluster *c);
 void asker_close(struct asker *a);
 Weir__V1__CheckpointReply *asker_ask(struct asker *a, bool start); /* wire_free it */
+/* Has one begun. */
+void asker_begin(struct asker *a);
+/* What has become of it, once it is over. */
+weir_status asker_await_end(struct asker *a);
 /* Has one written, and waits for it; anew where the ledger moves meanwhile. */
 void asker_take(struct asker *a, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX]);
 

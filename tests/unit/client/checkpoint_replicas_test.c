@@ -3,14 +3,15 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "await.h"
 #include "checkpoint_fixture.h"
 #include "cluster_replicas.h"
 #include "cmocka_check.h"
 #include "faulty_disk.h"
 #include "folder.h"
 #include "journal.h"
+#include "on_loop.h"
 #include "roles.h"
 #include "server_internal.h"
 
@@ -54,34 +55,26 @@ static void scene_close(struct scene *s)
 		folder_remove(s->folder);
 }
 
-static void pause_ms(uint32_t ms)
-{
-	nanosleep(&(struct timespec){.tv_nsec = (long)ms * 1000000}, NULL);
-}
-
 /* --- Handing the ledger over */
 
 struct handover {
 	struct server *server;
 	uint16_t to;
-	_Atomic bool answered, begun;
+	bool begun;
 };
 
 static void hand_over(void *arg)
 {
 	struct handover *h = arg;
 	struct replication *x = roles_replication(h->server, JOURNAL_LEDGER);
-	atomic_store(&h->begun, x && replica_serves(replication_replica(x)) && replication_move(x, h->to) == WEIR_OK);
-	atomic_store(&h->answered, true);
+	h->begun = x && replica_serves(replication_replica(x)) && replication_move(x, h->to) == WEIR_OK;
 }
 
 static bool begin_handover(struct server *s, uint16_t to)
 {
 	struct handover h = {.server = s, .to = to};
-	rpc_loop_post(s->ledger_loop, hand_over, &h);
-	while (!atomic_load(&h.answered))
-		pause_ms(1);
-	return atomic_load(&h.begun);
+	on_loop(s->ledger_loop, hand_over, &h);
+	return h.begun;
 }
 
 /* --- Restoring */
@@ -197,14 +190,11 @@ static void who_has_the_ledger_no_more_publishes_nothing(void **state)
 	trainer_abandon(&t);
 	cluster_await_in_sync(&s.cluster, 2);
 	asker_open(&a, &s.cluster);
-	wire_free(&asker_ask(&a, true)->base);
-	while (count_files(&place, ".header") == 0)
-		pause_ms(1);
+	asker_begin(&a);
+	AWAIT(count_files(&place, ".header") > 0, "the checkpoint has not begun");
 	const uint32_t from = cluster_await_primary(&s.cluster, JOURNAL_LEDGER, &r);
-	while (!begin_handover(s.cluster.servers[from], (uint16_t)(1 - from)))
-		pause_ms(1);
-	while (cluster_await_primary(&s.cluster, JOURNAL_LEDGER, &r) == from)
-		pause_ms(1);
+	AWAIT(begin_handover(s.cluster.servers[from], (uint16_t)(1 - from)), "server %u keeps the ledger", from);
+	AWAIT(cluster_await_primary(&s.cluster, JOURNAL_LEDGER, &r) != from, "server %u still has the ledger", from);
 	assert_int_equal(count_files(&place, ".json"), 0);
 	asker_take(&a, name); /* the new one's */
 	assert_int_equal(count_files(&place, ".json"), 1);

@@ -6,25 +6,22 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
+#include "await.h"
 #include "integer_trainer.h"
 #include "mover.h"
+#include "on_loop.h"
 #include "placement.h"
 #include "prng.h"
 #include "server_internal.h"
 
 /* What takes the patience of a client, on a machine three times slower. */
 enum { PATIENCE_TEST_MS = 3 * (WEIR_DEAD_PEER_MS + 4000) };
+enum { TRAINERS = 2 };
 
-static void pause_ms(uint32_t ms)
-{
-	nanosleep(&(struct timespec){.tv_nsec = (long)ms * 1000000}, NULL);
-}
-
-/* How often the client has moved something. */
+/* How often the client has moved something, or has tried anew where it was. */
 static uint64_t changes(weir_client *c)
 {
 	pthread_mutex_lock(&c->lock);
@@ -33,10 +30,17 @@ static uint64_t changes(weir_client *c)
 	return n;
 }
 
+static void await_changes(weir_client *c, uint64_t count)
+{
+	AWAIT(changes(c) >= count, "the client has moved what it had %llu times, not %llu", (unsigned long long)changes(c),
+	      (unsigned long long)count);
+}
+
 /* --- Somebody moves partitions about */
 
 struct traffic {
 	struct mover mover;
+	struct trainer_thread *trainers; /* (TRAINERS) */
 	pthread_t id;
 	uint64_t seed;
 	uint32_t moves;
@@ -51,8 +55,16 @@ static uint64_t bytes_pushed(const struct cluster *c)
 	return sum;
 }
 
-/* Each move comes when something has been pushed since the last; now and then nobody has the partition until clients have noticed, or hears of
- * it from the right server only. */
+static uint64_t changes_of_all(const struct traffic *t)
+{
+	uint64_t sum = 0;
+	for (uint32_t i = 0; i < TRAINERS; i++)
+		sum += changes(t->trainers[i].trainer.client);
+	return sum;
+}
+
+/* Each move comes when something has been pushed since the last; now and then nobody has the partition until clients have tried so many times in vain, or hears
+ * of it from the right server only. */
 static void move_one(struct traffic *t, struct prng *random)
 {
 	struct cluster *c = t->mover.cluster;
@@ -63,7 +75,8 @@ static void move_one(struct traffic *t, struct prng *random)
 		return;
 	}
 	mover_take(&t->mover, partition);
-	pause_ms(1 + (uint32_t)prng_below(random, 100)); /* not what is waited for: any time will do */
+	const uint64_t enough = changes_of_all(t) + prng_below(random, 2 * TRAINERS);
+	AWAIT(changes_of_all(t) >= enough || atomic_load(&t->stop), "nobody has noticed that partition %u is nowhere", partition);
 	mover_give(&t->mover, partition, to);
 	mover_tell(&t->mover, to);
 	if (from != to)
@@ -75,40 +88,36 @@ static void *traffic_main(void *arg)
 	struct traffic *t = arg;
 	struct prng random;
 	prng_seed(&random, t->seed);
-	for (uint64_t seen = 0; !atomic_load(&t->stop);) {
-		const uint64_t pushed = bytes_pushed(t->mover.cluster);
-		if (pushed == seen) {
-			pause_ms(1);
-			continue;
-		}
-		seen = pushed;
+	for (uint64_t pushed, seen = 0;; seen = pushed) {
+		AWAIT((pushed = bytes_pushed(t->mover.cluster)) != seen || atomic_load(&t->stop), "nobody pushes");
+		if (atomic_load(&t->stop))
+			return NULL;
 		move_one(t, &random);
 		t->moves++;
 	}
-	return NULL;
 }
 
 static void train_while_moving(uint64_t seed, weir_mode mode)
 {
 	struct cluster c;
-	struct trainer_thread trainers[2];
-	struct traffic traffic = {.seed = seed};
+	struct trainer_thread trainers[TRAINERS];
+	struct traffic traffic = {.trainers = trainers, .seed = seed};
 	cluster_start(&c, &(struct cluster_options){.servers = 3, .partitions = 6});
-	threads_open(trainers, 2, &c, mode);
+	threads_open(trainers, TRAINERS, &c, mode);
 	mover_open(&traffic.mover, &c);
 	assert_int_equal(pthread_create(&traffic.id, NULL, traffic_main, &traffic), 0);
-	threads_train(trainers, 2);
+	threads_train(trainers, TRAINERS);
 	atomic_store(&traffic.stop, true);
 	pthread_join(traffic.id, NULL);
 	assert_true(traffic.moves > 10);
-	assert_true(changes(trainers[0].trainer.client) + changes(trainers[1].trainer.client) > 10);
+	assert_true(changes_of_all(&traffic) > 10);
 	assert_int_equal(cluster_audit(&c).workers_lost, 0); /* nobody noticed more than a pause */
 	assert_audit(&c);
 	if (mode.kind == WEIR_ASYNC)
 		assert_sums(&trainers[0].trainer);
 	else if (!mode.backup) /* a step takes the mean of its batches */
 		assert_int_equal(cluster_audit(&c).dropped, 0);
-	threads_close(trainers, 2);
+	threads_close(trainers, TRAINERS);
 	cluster_stop(&c);
 }
 
@@ -187,8 +196,7 @@ static void test_a_partition_is_found_where_only_its_new_primary_knows(void **st
 	assert_ok(run_batch(&s.trainer, &s.unit, 0, &err), &err);
 	mover_take(&s.mover, 4);
 	batch_start(&b, &s, 1);
-	while (changes(s.trainer.client) < 3) /* it has asked, and tried where it was, more than once */
-		pause_ms(1);
+	await_changes(s.trainer.client, 3); /* it has asked, and tried where it was, more than once */
 	mover_give(&s.mover, 4, 2);
 	mover_tell(&s.mover, 2);
 	batch_end(&b);
@@ -346,14 +354,12 @@ static void test_a_unit_is_sealed_in_a_partition_that_is_between_servers(void **
 	for (uint32_t batch = 0; batch < 3; batch++)
 		assert_ok(run_batch(&first, &u, batch, &err), &err);
 	trainer_abandon(&first);
-	while (cluster_audit(&c).leases_expired == 0) /* the next unit that is leased is that one */
-		pause_ms(10);
+	AWAIT(cluster_audit(&c).leases_expired > 0, "the lease has not run out"); /* the next unit that is leased is that one */
 	threads_open(&second, 1, &c, (weir_mode){WEIR_ASYNC});
 	mover_take(&m, 1);
 	mover_take(&m, 2);
 	assert_int_equal(pthread_create(&second.id, NULL, train_main, &second), 0);
-	while (changes(second.trainer.client) < 2)
-		pause_ms(1);
+	await_changes(second.trainer.client, 2);
 	mover_give(&m, 1, 0);
 	mover_give(&m, 2, 1);
 	mover_tell(&m, 1);
@@ -458,18 +464,29 @@ static void test_a_scan_does_not_follow_a_partition_between_two_pages(void **sta
 enum { MANY_PARTITIONS = 96, MANY_KEYS = 1024, CROWDED = 2 /* the server */ };
 enum { AHEAD = 24 }; /* batches: of each server 768 requests, more than half of the credit */
 
+struct many {
+	sem_t done;
+	atomic_uint failed;
+};
+
 static void many_done(void *arg, weir_ticket ticket, weir_status status, const char *text)
 {
+	struct many *m = arg;
 	(void)ticket;
 	if (status)
 		fprintf(stderr, "%s\n", text);
-	atomic_fetch_add((atomic_uint *)arg, status ? 1000 : 1);
+	atomic_fetch_add(&m->failed, status != WEIR_OK);
+	sem_post(&m->done);
 }
 
-static void stand_still(void *until)
+/* The crowded server is to have more requests than it has credit for, and has been sent half of those at least. */
+static bool is_crowded(weir_client *c, uint32_t *sent)
 {
-	while (sem_wait(until) != 0)
-		;
+	pthread_mutex_lock(&c->lock);
+	const uint32_t waiting = c->links[CROWDED]->push.requests;
+	*sent = c->links[CROWDED]->push.sent_requests;
+	pthread_mutex_unlock(&c->lock);
+	return waiting > WEIR_STREAM_CREDIT_REQUESTS && *sent >= WEIR_STREAM_CREDIT_REQUESTS / 2;
 }
 
 static void test_what_moves_to_a_server_waits_for_its_credit(void **state)
@@ -482,9 +499,12 @@ static void test_what_moves_to_a_server_waits_for_its_credit(void **state)
 	weir_error err = {0};
 	static uint64_t keys[MANY_KEYS];
 	static float values[MANY_KEYS * WIDTH];
-	atomic_uint done = 0;
+	struct many many = {.failed = 0};
+	struct held_loop held;
+	uint32_t sent;
 	cluster_start(&c, &(struct cluster_options){.servers = 3, .partitions = MANY_PARTITIONS});
 	mover_open(&m, &c);
+	sem_init(&many.done, 0, 0);
 	trainer_open(&t, &c, "worker", (weir_mode){WEIR_ASYNC});
 	pthread_mutex_lock(&t.client->lock);
 	t.client->patience_ms = PATIENCE_MS;
@@ -499,31 +519,23 @@ static void test_what_moves_to_a_server_waits_for_its_credit(void **state)
 	for (uint32_t batch = 0; batch < AHEAD; batch++) {
 		const weir_batch id = {.pass = u.pass, .unit = u.unit, .batch = batch, .attempt = u.attempt};
 		const weir_push_item item = {.table = t.embedding, .keys = keys, .rows = MANY_KEYS, .values = values};
-		assert_ok(weir_push(t.client, &id, &item, 1, NULL, many_done, &done, NULL, &err), &err);
+		assert_ok(weir_push(t.client, &id, &item, 1, NULL, many_done, &many, NULL, &err), &err);
 	}
 	for (uint32_t p = 0; p < MANY_PARTITIONS; p++)
 		if (m.place[p] != CROWDED)
 			mover_give(&m, p, CROWDED);
-	sem_t wait;
-	sem_init(&wait, 0, 0);
-	rpc_loop_post(c.servers[CROWDED]->executors[0].loop, stand_still, &wait);
+	held_loop_hold(&held, c.servers[CROWDED]->executors[0].loop);
 	mover_tell(&m, 0);
 	mover_tell(&m, 1);
-	uint32_t waiting = 0, sent = 0;
-	while (waiting <= WEIR_STREAM_CREDIT_REQUESTS || sent < WEIR_STREAM_CREDIT_REQUESTS / 2) {
-		pause_ms(1);
-		pthread_mutex_lock(&t.client->lock);
-		waiting = t.client->links[CROWDED]->push.requests;
-		sent = t.client->links[CROWDED]->push.sent_requests;
-		pthread_mutex_unlock(&t.client->lock);
-	}
+	AWAIT(is_crowded(t.client, &sent), "server %u has been sent %u requests", CROWDED, sent);
 	assert_in_range(sent, 1, WEIR_STREAM_CREDIT_REQUESTS);
-	sem_post(&wait);
-	while (atomic_load(&done) < AHEAD)
-		pause_ms(1);
-	sem_destroy(&wait);
-	assert_int_equal(atomic_load(&done), AHEAD);
+	held_loop_release(&held);
+	for (uint32_t batch = 0; batch < AHEAD; batch++)
+		while (sem_wait(&many.done) != 0) /* a signal came */
+			;
+	assert_int_equal(atomic_load(&many.failed), 0);
 	trainer_abandon(&t);
+	sem_destroy(&many.done);
 	cluster_stop(&c);
 }
 

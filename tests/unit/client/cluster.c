@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "await.h"
 #include "coord_memory.h"
 #include "disk.h"
 #include "placement.h"
@@ -188,17 +188,14 @@ static ProtobufCMessage *ask(struct cluster *c, struct rpc_loop *loop, const cha
 	return reply;
 }
 
-/* Of whichever server has it now. */
+/* Of whichever server has it now; NULL: none. */
 static ProtobufCMessage *ask_ledger(struct cluster *c, struct rpc_loop *loop)
 {
-	for (uint32_t i = 0;; i = (i + 1) % c->servers_count) {
-		ProtobufCMessage *m =
-		    c->servers[i] ? ask(c, loop, server_address(c->servers[i]), RPC_JOB_STATUS, &weir__v1__ledger_status__descriptor)
-		                  : NULL;
-		if (m)
-			return m;
-		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-	}
+	ProtobufCMessage *m = NULL;
+	for (uint32_t i = 0; i < c->servers_count && !m; i++)
+		if (c->servers[i])
+			m = ask(c, loop, server_address(c->servers[i]), RPC_JOB_STATUS, &weir__v1__ledger_status__descriptor);
+	return m;
 }
 
 struct audit cluster_audit(struct cluster *c)
@@ -206,7 +203,8 @@ struct audit cluster_audit(struct cluster *c)
 	struct audit a = {0};
 	weir_error err = {0};
 	struct rpc_loop *loop = rpc_loop_create(c->rpc, "audit", &err);
-	ProtobufCMessage *m = ask_ledger(c, loop);
+	ProtobufCMessage *m;
+	AWAIT(m = ask_ledger(c, loop), "no server has the ledger");
 	const Weir__V1__LedgerStatus *l = (const Weir__V1__LedgerStatus *)m;
 	for (size_t p = 0; p < l->expected->n_count; p++) {
 		a.expected += l->expected->count[p];

@@ -1,9 +1,8 @@
 #include "cluster_replicas.h"
 
-#include <semaphore.h>
-#include <time.h>
-
+#include "await.h"
 #include "journal.h"
+#include "on_loop.h"
 #include "replication.h"
 #include "roles.h"
 #include "server_internal.h"
@@ -12,7 +11,6 @@ struct question {
 	struct server *server;
 	uint16_t partition;
 	struct cluster_replica answer;
-	sem_t answered;
 };
 
 static void answer(void *arg)
@@ -22,7 +20,6 @@ static void answer(void *arg)
 	q->answer.serves = x && replica_serves(replication_replica(x));
 	if (q->answer.serves)
 		q->answer.in_sync = replica_get_record(replication_replica(x))->isr;
-	sem_post(&q->answered);
 }
 
 struct cluster_replica cluster_replica(const struct cluster *c, uint32_t server, uint16_t partition)
@@ -30,23 +27,24 @@ struct cluster_replica cluster_replica(const struct cluster *c, uint32_t server,
 	struct server *s = c->servers[server];
 	struct question q = {.server = s, .partition = partition};
 	struct rpc_loop *loop = partition == JOURNAL_LEDGER ? s->ledger_loop : server_executor(s, partition)->loop;
-	if (!loop)
-		return q.answer;
-	sem_init(&q.answered, 0, 0);
-	rpc_loop_post(loop, answer, &q);
-	while (sem_wait(&q.answered) != 0)
-		;
-	sem_destroy(&q.answered);
+	if (loop)
+		on_loop(loop, answer, &q);
 	return q.answer;
+}
+
+static bool find_primary(const struct cluster *c, uint16_t partition, uint32_t *server, struct cluster_replica *out)
+{
+	for (*server = 0; *server < c->servers_count + c->added; ++*server)
+		if (c->servers[*server] && (*out = cluster_replica(c, *server, partition)).serves)
+			return true;
+	return false;
 }
 
 uint32_t cluster_await_primary(const struct cluster *c, uint16_t partition, struct cluster_replica *out)
 {
-	for (uint32_t i = 0;; i = (i + 1) % (c->servers_count + c->added)) {
-		if (c->servers[i] && (*out = cluster_replica(c, i, partition)).serves)
-			return i;
-		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-	}
+	uint32_t server;
+	AWAIT(find_primary(c, partition, &server, out), "partition %u has no primary", partition);
+	return server;
 }
 
 static uint16_t subject(const struct cluster *c, uint32_t i)
@@ -54,20 +52,29 @@ static uint16_t subject(const struct cluster *c, uint32_t i)
 	return i < c->partitions ? (uint16_t)i : JOURNAL_LEDGER;
 }
 
-void cluster_await_in_sync(const struct cluster *c, uint32_t replicas)
+static struct member_set in_sync(const struct cluster *c, uint16_t partition)
 {
 	struct cluster_replica r;
+	(void)cluster_await_primary(c, partition, &r);
+	return r.in_sync;
+}
+
+void cluster_await_in_sync(const struct cluster *c, uint32_t replicas)
+{
+	struct member_set s;
 	for (uint32_t i = 0; i <= c->partitions; i++)
-		do
-			(void)cluster_await_primary(c, subject(c, i), &r);
-		while (r.in_sync.count < replicas);
+		AWAIT((s = in_sync(c, subject(c, i))).count >= replicas, "partition %u has %u replicas in sync, not %u", subject(c, i),
+		      s.count, replicas);
+}
+
+static bool is_in_sync(const struct cluster *c, uint16_t partition, uint16_t server)
+{
+	const struct member_set s = in_sync(c, partition);
+	return member_set_has(&s, server);
 }
 
 void cluster_await_dropped(const struct cluster *c, uint16_t server)
 {
-	struct cluster_replica r;
 	for (uint32_t i = 0; i <= c->partitions; i++)
-		do
-			(void)cluster_await_primary(c, subject(c, i), &r);
-		while (member_set_has(&r.in_sync, server));
+		AWAIT(!is_in_sync(c, subject(c, i), server), "server %u counts as in sync in partition %u", server, subject(c, i));
 }

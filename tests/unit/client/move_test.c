@@ -1,11 +1,9 @@
 /* Partitions, and the ledger, move between servers while clients push whole numbers into them: nothing is lost, nothing counts twice, and a move is no more than a pause, whoever
  * dies in the middle of it. */
-#include <semaphore.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "await.h"
 #include "cmocka_check.h"
 #include "coord_memory.h"
 #include "faulty_disk.h"
@@ -13,6 +11,7 @@
 #include "integer_trainer.h"
 #include "layout.h"
 #include "ledger_log.h"
+#include "on_loop.h"
 #include "placement.h"
 #include "server_internal.h"
 
@@ -28,12 +27,15 @@ struct pusher {
 	weir_client *client;
 	uint32_t table;
 	pthread_t id;
-	_Atomic bool stop;
-	_Atomic uint32_t count; /* of what is in `pushes` */
-	struct push *pushes;    /* (PUSHES_MAX) */
-	float sum;              /* pushed into every key */
-	_Atomic weir_status status;
+	struct push *pushes; /* (PUSHES_MAX) */
+	float sum;           /* pushed into every key */
 	weir_error err;
+	pthread_mutex_t lock;
+	pthread_cond_t pushed;
+	/* Guarded by the lock: */
+	uint32_t count; /* of what is in `pushes` */
+	bool stop, ended;
+	weir_status status;
 };
 
 struct world {
@@ -48,9 +50,15 @@ struct world {
 
 static int64_t now_ns(void)
 {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+	return clock_ns(clock_system());
+}
+
+static uint32_t pushes_so_far(struct pusher *p)
+{
+	pthread_mutex_lock(&p->lock);
+	const uint32_t count = p->count;
+	pthread_mutex_unlock(&p->lock);
+	return count;
 }
 
 static weir_status push_one(struct pusher *p, const weir_unit *u, uint32_t batch)
@@ -59,7 +67,7 @@ static weir_status push_one(struct pusher *p, const weir_unit *u, uint32_t batch
 	float add[KEYS_PUSHED * WIDTH];
 	const weir_batch id = {.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
 	const float value = (float)(batch % 3 + 1);
-	struct push *at = &p->pushes[atomic_load(&p->count)];
+	struct push *at = &p->pushes[pushes_so_far(p)];
 	weir_ticket ticket;
 	for (uint32_t i = 0; i < KEYS_PUSHED; i++)
 		keys[i] = i;
@@ -72,29 +80,47 @@ static weir_status push_one(struct pusher *p, const weir_unit *u, uint32_t batch
 		status = weir_wait(p->client, ticket, PATIENCE_MS, &p->err);
 	at->to_ns = now_ns();
 	p->sum += value;
-	atomic_fetch_add(&p->count, 1);
+	pthread_mutex_lock(&p->lock);
+	p->count++;
+	pthread_cond_signal(&p->pushed);
+	pthread_mutex_unlock(&p->lock);
 	return status;
 }
 
-static bool is_over(struct pusher *p)
+static bool goes_on(struct pusher *p)
 {
-	return atomic_load(&p->stop) || atomic_load(&p->count) == PUSHES_MAX;
+	pthread_mutex_lock(&p->lock);
+	const bool on = !p->stop && p->count < PUSHES_MAX;
+	pthread_mutex_unlock(&p->lock);
+	return on;
+}
+
+static weir_status push_units(struct pusher *p)
+{
+	weir_status status = WEIR_OK;
+	while (!status && goes_on(p)) {
+		weir_unit u = {0};
+		status = weir_unit_lease(p->client, &u, PATIENCE_MS, &p->err);
+		if (!status)
+			status = weir_unit_begin(p->client, &u, UNIT_PUSHES, &p->err);
+		uint32_t batch = 0;
+		while (!status && goes_on(p) && batch < UNIT_PUSHES)
+			status = push_one(p, &u, batch++);
+		if (!status && batch == UNIT_PUSHES)
+			status = weir_unit_commit(p->client, &u, &p->err);
+	}
+	return status;
 }
 
 static void *pusher_main(void *arg)
 {
 	struct pusher *p = arg;
-	while (!p->status && !is_over(p)) {
-		weir_unit u = {0};
-		p->status = weir_unit_lease(p->client, &u, PATIENCE_MS, &p->err);
-		if (!p->status)
-			p->status = weir_unit_begin(p->client, &u, UNIT_PUSHES, &p->err);
-		uint32_t batch = 0;
-		while (!p->status && !is_over(p) && batch < UNIT_PUSHES)
-			p->status = push_one(p, &u, batch++);
-		if (!p->status && batch == UNIT_PUSHES)
-			p->status = weir_unit_commit(p->client, &u, &p->err);
-	}
+	const weir_status status = push_units(p);
+	pthread_mutex_lock(&p->lock);
+	p->status = status;
+	p->ended = true;
+	pthread_cond_signal(&p->pushed);
+	pthread_mutex_unlock(&p->lock);
 	return NULL;
 }
 
@@ -105,18 +131,22 @@ static void start_pushing(struct world *w)
 	p->table = cluster_table(p->client, "rows", WEIR_EMBEDDING, WIDTH, (weir_mode){WEIR_ASYNC});
 	p->pushes = malloc(PUSHES_MAX * sizeof *p->pushes);
 	assert_non_null(p->pushes);
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->pushed, NULL);
 	assert_int_equal(pthread_create(&p->id, NULL, pusher_main, p), 0);
 }
 
 /* A few pushes more than there are: whatever has moved was pushed into since. */
 static void await_pushes(struct world *w, uint32_t count)
 {
-	const uint32_t until = atomic_load(&w->pusher.count) + count;
-	while (atomic_load(&w->pusher.count) < until) {
-		if (w->pusher.status)
-			fail_msg("%s: %s", weir_status_name(w->pusher.status), w->pusher.err.text);
-		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-	}
+	struct pusher *p = &w->pusher;
+	pthread_mutex_lock(&p->lock);
+	const uint32_t enough = p->count + count;
+	while (p->count < enough && !p->ended)
+		pthread_cond_wait(&p->pushed, &p->lock);
+	if (p->count < enough)
+		fail_msg("%u pushes instead of %u: %s: %s", p->count, enough, weir_status_name(p->status), p->err.text);
+	pthread_mutex_unlock(&p->lock);
 }
 
 /* All were answered, and every key has the sum of all, once. */
@@ -127,7 +157,9 @@ static void stop_pushing(struct world *w)
 	float rows[KEYS_PUSHED * WIDTH];
 	weir_ticket ticket;
 	weir_error err = {0};
-	atomic_store(&p->stop, true);
+	pthread_mutex_lock(&p->lock);
+	p->stop = true;
+	pthread_mutex_unlock(&p->lock);
 	pthread_join(p->id, NULL);
 	assert_ok(p->status, &p->err);
 	for (uint32_t i = 0; i < KEYS_PUSHED; i++)
@@ -139,9 +171,11 @@ static void stop_pushing(struct world *w)
 		assert_true(rows[i] == p->sum);
 	const struct audit a = cluster_audit(&w->cluster);
 	assert_int_equal(a.twice, 0);
-	assert_int_equal(a.applied, (uint64_t)PARTITIONS * atomic_load(&p->count));
+	assert_int_equal(a.applied, (uint64_t)PARTITIONS * p->count);
 	assert_int_equal(a.workers_lost, 0);
 	weir_abandon(p->client);
+	pthread_cond_destroy(&p->pushed);
+	pthread_mutex_destroy(&p->lock);
 	free(p->pushes);
 }
 
@@ -187,20 +221,23 @@ static bool is_whole(const struct layout_partition *p)
 	return p->primary != MEMBER_NONE && member_set_equal(&p->in_sync, &p->hosts);
 }
 
+static bool are_whole(const struct layout *l)
+{
+	bool whole = is_whole(&l->ledger);
+	for (uint32_t p = 0; p < l->partitions_count; p++)
+		whole &= is_whole(&l->partitions[p]);
+	return whole;
+}
+
 /* Every partition, and the ledger, has a primary, and all replicas in sync. */
 static void await_whole(struct world *w)
 {
-	const int64_t until = now_ns() + (int64_t)QUIET_MS * 1000000;
-	bool whole = false;
-	while (!whole) {
-		const struct layout *l = look(w);
-		whole = is_whole(&l->ledger);
-		for (uint32_t p = 0; p < l->partitions_count; p++)
-			whole &= is_whole(&l->partitions[p]);
-		if (!whole && now_ns() > until)
-			fail_msg("some partition has no primary, or not all its replicas");
-		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-	}
+	AWAIT(are_whole(look(w)), "some partition has no primary, or not all its replicas");
+}
+
+static void await_life(struct world *w, uint32_t server, bool lives)
+{
+	AWAIT(look(w)->lives[server] == lives, "server %u %s", server, lives ? "does not live" : "still lives");
 }
 
 static void carry_out(struct world *w)
@@ -224,49 +261,36 @@ static void move(struct world *w, uint32_t partition, uint32_t to)
 	carry_out(w);
 }
 
-/* What a server has of all partitions; it may have been taken before the server has deleted what has moved away. */
 struct holding {
-	struct server *server;
+	struct executor *executor;
 	uint32_t partitions; /* with entries in their logs */
-	sem_t counted;
 };
 
-static void count_here(struct executor *e, void *arg)
+static void count_here(void *arg)
 {
 	struct holding *h = arg;
-	struct server *s = e->server;
+	struct server *s = h->executor->server;
 	for (uint32_t p = 0; p < s->options.partitions; p++) {
-		struct log *log = s->partitions[p] && server_executor(s, p) == e ? partition_log(s->partitions[p]) : NULL;
+		struct log *log = s->partitions[p] && server_executor(s, p) == h->executor ? partition_log(s->partitions[p]) : NULL;
 		h->partitions += log && log->ops->last(log) > 0;
 	}
 }
 
-static void say_counted(struct executor *e, void *arg)
-{
-	(void)e;
-	sem_post(&((struct holding *)arg)->counted);
-}
-
+/* What a server has of all partitions; it may have been taken before the server has deleted what has moved away. */
 static uint32_t partitions_held(struct server *s)
 {
-	struct holding h = {.server = s};
-	sem_init(&h.counted, 0, 0);
-	assert_int_equal(server_tour(s, count_here, say_counted, &h), WEIR_OK);
-	while (sem_wait(&h.counted) != 0)
-		;
-	sem_destroy(&h.counted);
+	struct holding h = {.partitions = 0};
+	for (uint32_t i = 0; i < s->options.executors; i++) {
+		h.executor = &s->executors[i];
+		on_loop(h.executor->loop, count_here, &h);
+	}
 	return h.partitions;
 }
 
 static void await_held(struct server *s, uint32_t partitions)
 {
-	const int64_t until = now_ns() + (int64_t)QUIET_MS * 1000000;
 	uint32_t held;
-	while ((held = partitions_held(s)) != partitions) {
-		if (now_ns() > until)
-			fail_msg("%s has %u partitions, not %u", s->name, held, partitions);
-		nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-	}
+	AWAIT((held = partitions_held(s)) == partitions, "%s has %u partitions, not %u", s->name, held, partitions);
 }
 
 /* A server without a replica of it. */
@@ -287,10 +311,11 @@ static int by_size(const void *a, const void *b)
 }
 
 /* The slowest push that was under way between the two moments. */
-static int64_t slowest(const struct pusher *p, int64_t from_ns, int64_t to_ns)
+static int64_t slowest(struct pusher *p, int64_t from_ns, int64_t to_ns)
 {
+	const uint32_t count = pushes_so_far(p);
 	int64_t worst = 0;
-	for (uint32_t i = 0; i < atomic_load(&p->count); i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		const struct push *x = &p->pushes[i];
 		if (x->from_ns <= to_ns && x->to_ns >= from_ns && x->to_ns - x->from_ns > worst)
 			worst = x->to_ns - x->from_ns;
@@ -378,8 +403,7 @@ static void an_added_server_takes_its_share(void **state)
 	await_whole(w);
 	await_pushes(w, 50);
 	cluster_start_server(&w->cluster, SERVERS);
-	while (!look(w)->lives[SERVERS])
-		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+	await_life(w, SERVERS, true);
 	rebalance(w);
 	await_held(w->cluster.servers[SERVERS], 2 * PARTITIONS / (SERVERS + 1));
 	await_pushes(w, 50);
@@ -392,34 +416,29 @@ static void an_added_server_takes_its_share(void **state)
 	close_world(w);
 }
 
-/* Whether there is anything of it on this server, asked on its loop. */
-struct ledger_question {
+struct ledger_look {
 	struct server *server;
 	bool is_here;
-	sem_t answered;
 };
 
-static void answer_ledger_question(void *arg)
+static void look_at_ledger(void *arg)
 {
-	struct ledger_question *q = arg;
-	struct log *log = ledger_log_entries(q->server->ledger_log);
-	q->is_here = log->ops->last(log) > 0;
-	sem_post(&q->answered);
+	struct ledger_look *x = arg;
+	struct log *log = ledger_log_entries(x->server->ledger_log);
+	x->is_here = log->ops->last(log) > 0;
+}
+
+/* Whether there is anything of it on this server. */
+static bool ledger_is_here(struct server *s)
+{
+	struct ledger_look x = {.server = s};
+	on_loop(s->ledger_loop, look_at_ledger, &x);
+	return x.is_here;
 }
 
 static void await_ledger(struct server *s, bool is_here)
 {
-	struct ledger_question q = {.server = s, .is_here = !is_here};
-	const int64_t until = now_ns() + (int64_t)QUIET_MS * 1000000;
-	sem_init(&q.answered, 0, 0);
-	while (q.is_here != is_here) {
-		rpc_loop_post(s->ledger_loop, answer_ledger_question, &q);
-		while (sem_wait(&q.answered) != 0)
-			;
-		if (now_ns() > until)
-			fail_msg("%s has %s of the ledger", s->name, is_here ? "nothing" : "something");
-	}
-	sem_destroy(&q.answered);
+	AWAIT(ledger_is_here(s) == is_here, "%s has %s of the ledger", s->name, is_here ? "nothing" : "something");
 }
 
 /* To a replica, to servers that have none, to one that was added, and home again; each has nothing of it once it has gone on. */
@@ -431,8 +450,7 @@ static void the_ledger_moves(void **state)
 	start_pushing(w);
 	await_whole(w);
 	cluster_start_server(&w->cluster, SERVERS);
-	while (!look(w)->lives[SERVERS])
-		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+	await_life(w, SERVERS, true);
 	for (uint32_t i = 0; i < sizeof way / sizeof *way; i++) {
 		move(w, LAYOUT_LEDGER, way[i]);
 		assert_int_equal(look(w)->ledger.primary, way[i]);
@@ -449,6 +467,7 @@ static void the_ledger_moves(void **state)
 /* --- Whoever dies */
 
 enum { ROUNDS = 4, STEP_MS = 100 }; /* each a little later in what it disturbs */
+enum { SILENT_MS = 1500 };          /* more than servers wait for the coordinator's answer */
 
 /* Begins it, and looks on for so long; it may be done by then. */
 static void begin_move(struct world *w, uint32_t partition, uint32_t to, uint32_t ms)
@@ -589,8 +608,8 @@ static void the_first_server_is_not_missed(void **state)
 	cluster_kill_server(&w->cluster, 1);
 	await_pushes(w, UNIT_PUSHES);
 	cluster_start_server(&w->cluster, 0);
-	while (!look(w)->lives[0] || look(w)->lives[1])
-		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+	await_life(w, 0, true);
+	await_life(w, 1, false);
 	rebalance(w);
 	for (uint32_t i = 0; i <= PARTITIONS; i++) {
 		const struct layout_partition *p = layout_get(look(w), i < PARTITIONS ? i : LAYOUT_LEDGER);
@@ -625,14 +644,21 @@ static void a_server_that_is_gone_is_replaced(void **state)
 	assert_true(w->plan.count == 0 && w->plan.left_count == PARTITIONS + 1 && !w->plan.left[0].is_lost);
 	cluster_start_server(&w->cluster, 1);
 	cluster_start_server(&w->cluster, 2);
-	while (!look(w)->lives[1] || !w->layout.lives[2])
-		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+	await_life(w, 1, true);
+	await_life(w, 2, true);
 	await_whole(w);
 	rebalance(w);
 	await_held(w->cluster.servers[1], 2 * PARTITIONS / SERVERS);
 	await_pushes(w, 50);
 	stop_pushing(w);
 	close_world(w);
+}
+
+/* Requests of servers run into their deadlines meanwhile. */
+static bool time_has_come(struct coord_memory *m, int64_t ns)
+{
+	coord_memory_run(m);
+	return now_ns() >= ns;
 }
 
 static void moves_outlive_a_silent_coordinator(void **state)
@@ -646,10 +672,8 @@ static void moves_outlive_a_silent_coordinator(void **state)
 		assert_true(choose(w, MEMBER_NONE, MEMBER_NONE, &partition, &to));
 		begin_move(w, (partition + i) % PARTITIONS, to, 1 + i * STEP_MS);
 		coord_memory_down(w->cluster.coordinator, true);
-		for (uint32_t ms = 0; ms < 1500; ms += 10) { /* more than servers wait for an answer */
-			coord_memory_run(w->cluster.coordinator);
-			nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-		}
+		const int64_t end_ns = deadline_after_ms(SILENT_MS);
+		AWAIT(time_has_come(w->cluster.coordinator, end_ns), "time stands still");
 		coord_memory_down(w->cluster.coordinator, false);
 		coord_memory_run(w->cluster.coordinator);
 		carry_out(w);

@@ -1,35 +1,17 @@
 #include "mover.h"
 
 #include <assert.h>
-#include <semaphore.h>
 
+#include "on_loop.h"
 #include "partition_copy.h"
 #include "placement.h"
 #include "server_internal.h"
 
-struct task {
-	void (*run)(void *arg);
-	void *arg;
-	sem_t done;
-};
-
-static void run_task(void *arg)
-{
-	struct task *t = arg;
-	t->run(t->arg);
-	sem_post(&t->done);
-}
-
 /* On the loop that owns the server's partitions. */
 static void run_on(struct server *s, void (*run)(void *arg), void *arg)
 {
-	struct task t = {.run = run, .arg = arg};
 	assert(s->options.executors == 1);
-	sem_init(&t.done, 0, 0);
-	rpc_loop_post(s->executors[0].loop, run_task, &t);
-	while (sem_wait(&t.done) != 0)
-		;
-	sem_destroy(&t.done);
+	on_loop(s->executors[0].loop, run, arg);
 }
 
 struct move {

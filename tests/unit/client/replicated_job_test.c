@@ -1,13 +1,13 @@
 /* A job whose partitions have replicas loses servers while trainers work: every batch counts once, and nobody is told of more than a pause. */
-#include <semaphore.h>
 #include <stdatomic.h>
-#include <time.h>
 
+#include "await.h"
 #include "cluster_replicas.h"
 #include "cmocka_check.h"
 #include "faulty_disk.h"
 #include "folder.h"
 #include "integer_trainer.h"
+#include "on_loop.h"
 #include "placement.h"
 #include "replication.h"
 #include "roles.h"
@@ -34,8 +34,7 @@ struct killer {
 static void *killer_main(void *arg)
 {
 	const struct killer *k = arg;
-	while (bytes_pushed(k->cluster) < ENOUGH_BYTES)
-		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	AWAIT(bytes_pushed(k->cluster) >= ENOUGH_BYTES, "nobody pushes");
 	cluster_kill_server(k->cluster, k->server);
 	return NULL;
 }
@@ -138,41 +137,32 @@ static void tables_are_registered_while_a_server_is_dead(void **state)
 
 /* --- What a primary alone has */
 
-struct stop {
-	struct executor *executor;
-	sem_t done;
-};
-
 static void stop_replication(void *arg)
 {
-	struct stop *x = arg;
-	struct server *s = x->executor->server;
+	const struct executor *e = arg;
+	struct server *s = e->server;
 	for (uint16_t p = 0; p < s->options.partitions; p++)
-		if (roles_replication(s, p) && server_executor(s, p) == x->executor)
+		if (roles_replication(s, p) && server_executor(s, p) == e)
 			replication_stop(roles_replication(s, p));
-	sem_post(&x->done);
 }
 
 /* From here on it ships nothing and commits nothing; that it is alive is still heard. */
 static void cut_off(struct server *s)
 {
-	for (uint32_t i = 0; i < s->options.executors; i++) {
-		struct stop x = {.executor = &s->executors[i]};
-		sem_init(&x.done, 0, 0);
-		rpc_loop_post(x.executor->loop, stop_replication, &x);
-		while (sem_wait(&x.done) != 0)
-			;
-		sem_destroy(&x.done);
-	}
+	for (uint32_t i = 0; i < s->options.executors; i++)
+		on_loop(s->executors[i].loop, stop_replication, &s->executors[i]);
+}
+
+static uint64_t pushes_in_flight(weir_client *c)
+{
+	weir_stats stats;
+	weir_get_stats(c, &stats);
+	return stats.pushes_in_flight;
 }
 
 static void await_pushes(weir_client *c)
 {
-	weir_stats stats;
-	do {
-		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-		weir_get_stats(c, &stats);
-	} while (stats.pushes_in_flight > 0);
+	AWAIT(pushes_in_flight(c) == 0, "%llu pushes are in flight", (unsigned long long)pushes_in_flight(c));
 }
 
 /* A push is answered that its primary alone has, and so is gone when it dies. */

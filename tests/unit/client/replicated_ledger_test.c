@@ -1,8 +1,6 @@
 /* A job loses the server that has its ledger, again and again or for good, while trainers work: every batch counts once, in one step, and nobody is told of more than a pause. */
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "cluster_replicas.h"
 #include "cmocka_check.h"
@@ -14,11 +12,6 @@
 
 enum { SERVERS = 3, PARTITIONS = 6, TRAINERS = 2 };
 enum { PASSES = 3, DEATHS = 4, UNITS_BETWEEN = PASSES * UNITS / (DEATHS + 1) };
-
-static void pause_ms(uint32_t ms)
-{
-	nanosleep(&(struct timespec){.tv_nsec = (long)ms * 1000000}, NULL);
-}
 
 struct scene {
 	struct cluster cluster;
@@ -68,24 +61,41 @@ static void scene_close(struct scene *s, weir_mode mode)
 struct deaths {
 	struct scene scene;
 	uint32_t replicas;
-	atomic_uint begun, allowed; /* units: so many may be begun before the next death is over */
-	uint32_t seen[SERVERS];     /* how often each died */
+	uint32_t seen[SERVERS]; /* how often each died */
 	pthread_t id;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	/* Guarded by the lock: */
+	uint32_t begun, allowed; /* units: so many may be begun before the next death is over */
 };
 
 static void take_turn(void *arg)
 {
 	struct deaths *d = arg;
-	const uint32_t own = atomic_fetch_add(&d->begun, 1);
-	while (own >= atomic_load(&d->allowed))
-		pause_ms(1);
+	pthread_mutex_lock(&d->lock);
+	const uint32_t own = d->begun++;
+	pthread_cond_broadcast(&d->changed);
+	while (own >= d->allowed)
+		pthread_cond_wait(&d->changed, &d->lock);
+	pthread_mutex_unlock(&d->lock);
 }
 
 static void let_train(struct deaths *d, uint32_t units)
 {
-	atomic_fetch_add(&d->allowed, units);
-	while (atomic_load(&d->begun) < atomic_load(&d->allowed))
-		pause_ms(1);
+	pthread_mutex_lock(&d->lock);
+	d->allowed += units;
+	pthread_cond_broadcast(&d->changed);
+	while (d->begun < d->allowed)
+		pthread_cond_wait(&d->changed, &d->lock);
+	pthread_mutex_unlock(&d->lock);
+}
+
+static void let_train_to_the_end(struct deaths *d)
+{
+	pthread_mutex_lock(&d->lock);
+	d->allowed = UINT32_MAX;
+	pthread_cond_broadcast(&d->changed);
+	pthread_mutex_unlock(&d->lock);
 }
 
 static void *deaths_main(void *arg)
@@ -102,7 +112,7 @@ static void *deaths_main(void *arg)
 		(void)cluster_await_primary(c, JOURNAL_LEDGER, &ledger); /* another one */
 		cluster_start_server(c, server);
 	}
-	atomic_store(&d->allowed, UINT32_MAX);
+	let_train_to_the_end(d);
 	return NULL;
 }
 
@@ -145,12 +155,14 @@ static void *departures_main(void *arg)
 		cluster_kill_server(c, server);
 	}
 	let_train(d, UNITS_BETWEEN);
-	atomic_store(&d->allowed, UINT32_MAX);
+	let_train_to_the_end(d);
 	return NULL;
 }
 
 static void train_through(struct deaths *d, uint64_t backlog_bytes, bool on_disk, weir_mode mode, void *(*happens)(void *deaths))
 {
+	pthread_mutex_init(&d->lock, NULL);
+	pthread_cond_init(&d->changed, NULL);
 	scene_open(&d->scene, d->replicas, backlog_bytes, on_disk, mode);
 	for (uint32_t i = 0; i < TRAINERS; i++) {
 		d->scene.trainers[i].trainer.before_unit = take_turn;
@@ -160,6 +172,8 @@ static void train_through(struct deaths *d, uint64_t backlog_bytes, bool on_disk
 	threads_train(d->scene.trainers, TRAINERS);
 	pthread_join(d->id, NULL);
 	scene_close(&d->scene, mode);
+	pthread_cond_destroy(&d->changed);
+	pthread_mutex_destroy(&d->lock);
 }
 
 static void train_while_the_ledger_dies(uint32_t replicas, uint64_t backlog_bytes, bool on_disk, weir_mode mode)

@@ -5,12 +5,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "checkpoint_fixture.h"
 #include "cluster_replicas.h"
 #include "cmocka_check.h"
 #include "coord_memory.h"
 #include "faulty_disk.h"
 #include "journal.h"
+#include "on_loop.h"
 #include "rewind.h"
 #include "rewind_follow.h"
 #include "roles.h"
@@ -188,30 +190,19 @@ struct session {
 	const struct coord_options *options;
 	weir_status status; /* of its opening */
 	weir_error *err;
-	_Atomic bool done;
 };
-
-static void run_there(struct session *x, void (*run)(void *session))
-{
-	atomic_store(&x->done, false);
-	rpc_loop_post(x->starter->loop, run, x);
-	while (!atomic_load(&x->done))
-		usleep(200);
-}
 
 static void open_there(void *session)
 {
 	struct session *x = session;
 	const struct poster poster = rpc_loop_poster(x->starter->loop);
 	x->status = coord_memory_open(&x->real, x->starter->scene->cluster.coordinator, &poster, x->options, x->err);
-	atomic_store(&x->done, true);
 }
 
 static void close_there(void *session)
 {
 	struct session *x = session;
 	coord_close(x->real);
-	atomic_store(&x->done, true);
 }
 
 static weir_status read_there(struct coord *c, const char *name, uint32_t timeout_ms, coord_done_fn done, void *arg,
@@ -222,7 +213,7 @@ static weir_status read_there(struct coord *c, const char *name, uint32_t timeou
 
 static void close_session(struct coord *c)
 {
-	run_there((struct session *)c, close_there);
+	on_loop(((struct session *)c)->starter->loop, close_there, c);
 	free(c);
 }
 
@@ -232,7 +223,7 @@ static weir_status open_session(void *arg, struct coord **out, const struct coor
 	struct session *x = calloc(1, sizeof *x);
 	assert_non_null(x);
 	*x = (struct session){.base.ops = &ops, .starter = arg, .options = options, .err = err};
-	run_there(x, open_there);
+	on_loop(x->starter->loop, open_there, x);
 	*out = &x->base;
 	return x->status;
 }
@@ -318,6 +309,15 @@ static void by_itself_when_no_full_log_is_left(void **state)
 
 /* --- A folder that is gone */
 
+static bool is_told_and_serves_nothing(struct scene *s)
+{
+	if (told(s))
+		return true;
+	assert_false(cluster_replica(&s->cluster, 0, 0).serves);
+	assert_false(cluster_replica(&s->cluster, 0, JOURNAL_LEDGER).serves);
+	return false;
+}
+
 /* What server 0 was the last to have is not there: it must not go on as if there had been nothing. */
 static void by_itself_when_the_folder_of_the_last_is_gone(void **state)
 {
@@ -336,16 +336,20 @@ static void by_itself_when_the_folder_of_the_last_is_gone(void **state)
 	cluster_kill_server(&s.cluster, 0);
 	s.promises[0][0] = s.promises[1][0]; /* an empty folder */
 	cluster_start_server(&s.cluster, 0);
-	while (!told(&s)) {
-		assert_false(cluster_replica(&s.cluster, 0, 0).serves);
-		assert_false(cluster_replica(&s.cluster, 0, JOURNAL_LEDGER).serves);
-		usleep(1000);
-	}
+	AWAIT(is_told_and_serves_nothing(&s), "nobody is told");
 	const struct rewind_record next = await_told(&s, 1);
 	assert_string_equal(next.checkpoint, name);
 	cluster_start_server(&s.cluster, 1);
 	(void)await_told(&s, SERVERS);
 	scene_close(&s);
+}
+
+static bool is_lost(const struct scene *s, char lost[WEIR_ERROR_TEXT_BYTES])
+{
+	lost[0] = '\0';
+	for (uint32_t i = 0; i < SERVERS && !lost[0]; i++)
+		rewind_get_lost(s->cluster.servers[i]->rewind, lost);
+	return lost[0] != '\0';
 }
 
 /* Then there is nothing to be done, which whoever asks the server is told. */
@@ -368,10 +372,7 @@ static void without_a_checkpoint_it_is_lost_for_good(void **state)
 	cluster_kill_server(&s.cluster, 1);
 	cluster_start_server(&s.cluster, 0);
 	cluster_start_server(&s.cluster, 1);
-	for (uint32_t i = 0; !lost[0]; i = (i + 1) % SERVERS) {
-		rewind_get_lost(s.cluster.servers[i]->rewind, lost);
-		usleep(1000);
-	}
+	AWAIT(is_lost(&s, lost), "nobody says what was lost");
 	CHECK_CONTAINS(lost, " was lost: no server has a full log of it any more, and ");
 	CHECK_CONTAINS(lost, " holds no checkpoint of this run: the job must begin anew");
 	assert_int_equal(told(&s), 0);
@@ -423,14 +424,8 @@ static void on_command_and_once(void **state)
 
 	struct asker a; /* nothing of this generation is published any more */
 	asker_open(&a, &s.cluster);
-	Weir__V1__CheckpointReply *r = asker_ask(&a, true);
-	const uint64_t sequence = r->sequence;
-	for (; !r->outcome || r->ended_sequence < sequence; r = asker_ask(&a, false)) {
-		wire_free(&r->base);
-		usleep(1000);
-	}
-	assert_int_equal(r->outcome->code, WEIR_E_GENERATION);
-	wire_free(&r->base);
+	asker_begin(&a);
+	assert_int_equal(asker_await_end(&a), WEIR_E_GENERATION);
 	asker_close(&a);
 
 	CHECK_OK(follow(&s, 1, NULL, false, &last, &err), err);

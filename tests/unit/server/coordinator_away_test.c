@@ -1,17 +1,16 @@
 /* Servers that start while their coordinator is away. One with single copies needs its answer: it asks again until it has it, and gives up in the end. One with
  * replicas serves without partitions until it hears it. */
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "await.h"
 #include "cmocka_check.h"
 #include "coord_memory.h"
 #include "faulty_disk.h"
 #include "roles.h"
 #include "server_internal.h"
 
-enum { SERVERS = 2, PARTITIONS = 6, EXECUTORS = 2, READS = 4 };
+enum { SERVERS = 2, PARTITIONS = 6, EXECUTORS = 2, READS = 4, TICK_MS = 2 };
 
 struct scene {
 	struct rpc *rpc;
@@ -19,9 +18,12 @@ struct scene {
 	struct faulty_disk *disk;
 	struct server *server;
 	pthread_t clockwork;
-	_Atomic uint32_t reads; /* asked for */
-	_Atomic uint32_t until; /* so many it is away */
-	_Atomic bool over;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	/* Guarded by the lock: */
+	uint32_t reads; /* asked for */
+	uint32_t until; /* so many it is away */
+	bool over;
 };
 
 /* --- A coordinator that counts what it is asked */
@@ -35,7 +37,10 @@ static weir_status count_read(struct coord *c, const char *name, uint32_t timeou
                               weir_error *err)
 {
 	struct counted *x = (struct counted *)c;
-	atomic_fetch_add(&x->scene->reads, 1);
+	pthread_mutex_lock(&x->scene->lock);
+	x->scene->reads++;
+	pthread_cond_broadcast(&x->scene->changed);
+	pthread_mutex_unlock(&x->scene->lock);
 	return coord_read(x->real, name, timeout_ms, done, arg, err);
 }
 
@@ -71,25 +76,26 @@ static weir_status open_session(void *arg, struct coord **out, const struct post
 	return status;
 }
 
-static void nap(void)
-{
-	nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-}
-
 /* Its deadlines pass, and at last it comes. */
 static void *run_clockwork(void *arg)
 {
 	struct scene *s = arg;
-	bool is_there = false;
-	while (!atomic_load(&s->over)) {
-		if (!is_there && atomic_load(&s->reads) >= atomic_load(&s->until)) {
-			coord_memory_down(s->coordinator, false);
-			is_there = true;
-		}
+	pthread_mutex_lock(&s->lock);
+	while (!s->over) {
+		coord_memory_down(s->coordinator, s->reads < s->until);
 		coord_memory_run(s->coordinator);
-		nap();
+		(void)deadline_wait(&s->changed, &s->lock, deadline_after_ms(TICK_MS));
 	}
+	pthread_mutex_unlock(&s->lock);
 	return NULL;
+}
+
+static uint32_t reads_so_far(struct scene *s)
+{
+	pthread_mutex_lock(&s->lock);
+	const uint32_t reads = s->reads;
+	pthread_mutex_unlock(&s->lock);
+	return reads;
 }
 
 /* --- Servers */
@@ -100,6 +106,8 @@ static void scene_open(struct scene *s, uint32_t until)
 	                    .coordinator = coord_memory_create(clock_system()),
 	                    .disk = faulty_disk_create(),
 	                    .until = until};
+	pthread_mutex_init(&s->lock, NULL);
+	deadline_cond_init(&s->changed);
 	coord_memory_down(s->coordinator, true);
 	assert_int_equal(pthread_create(&s->clockwork, NULL, run_clockwork, s), 0);
 }
@@ -128,11 +136,32 @@ static weir_status start(struct scene *s, uint32_t replicas, uint32_t patience_m
 static void scene_close(struct scene *s)
 {
 	server_destroy(s->server);
-	atomic_store(&s->over, true);
+	pthread_mutex_lock(&s->lock);
+	s->over = true;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
 	pthread_join(s->clockwork, NULL);
+	pthread_cond_destroy(&s->changed);
+	pthread_mutex_destroy(&s->lock);
 	coord_memory_destroy(s->coordinator);
 	faulty_disk_destroy(s->disk);
 	rpc_destroy(s->rpc);
+}
+
+static void await_reads(struct scene *s, uint32_t count)
+{
+	pthread_mutex_lock(&s->lock);
+	while (s->reads < count)
+		pthread_cond_wait(&s->changed, &s->lock);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void let_come(struct scene *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->until = 0;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
 }
 
 /* --- Tests */
@@ -144,7 +173,7 @@ static void a_single_copy_asks_again(void **state)
 	weir_error err = {0};
 	scene_open(&s, READS);
 	CHECK_OK(start(&s, 1, 0, &err), err);
-	assert_true(atomic_load(&s.reads) >= READS);
+	assert_true(reads_so_far(&s) >= READS);
 	scene_close(&s);
 }
 
@@ -156,7 +185,7 @@ static void a_single_copy_gives_up(void **state)
 	scene_open(&s, UINT32_MAX);
 	assert_int_equal(start(&s, 1, 1500, &err), WEIR_E_TIMEOUT);
 	CHECK_CONTAINS(err.text, "server-0: the coordinator has not answered for 1500 ms");
-	assert_true(atomic_load(&s.reads) >= 1 && !s.server);
+	assert_true(reads_so_far(&s) >= 1 && !s.server);
 	scene_close(&s);
 }
 
@@ -167,12 +196,10 @@ static void replicas_wait_for_it(void **state)
 	weir_error err = {0};
 	scene_open(&s, UINT32_MAX);
 	CHECK_OK(start(&s, 2, 0, &err), err);
-	while (atomic_load(&s.reads) < READS) /* again and again */
-		nap();
+	await_reads(&s, READS); /* again and again */
 	assert_false(server_is_coordinated(s.server));
-	atomic_store(&s.until, 0);
-	while (!server_is_coordinated(s.server))
-		nap();
+	let_come(&s);
+	AWAIT(server_is_coordinated(s.server), "the server has not heard the coordinator");
 	scene_close(&s);
 }
 

@@ -1,14 +1,15 @@
 /* Hearts of whole servers over the in-memory transport, each with a loop that really ticks: who is there is heard, who is gone, paused or stuck is silent, and who
  * is in trouble itself takes nobody for dead. Waits are for conditions; silence of a server that lives is waited for as long as it takes on a busy machine. */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "await.h"
 #include "clock.h"
 #include "cmocka_check.h"
 #include "coord_memory.h"
 #include "faulty_disk.h"
 #include "heart_loop_internal.h"
+#include "on_loop.h"
 #include "placement.h"
 #include "server_internal.h"
 
@@ -104,72 +105,36 @@ static bool is_silent(const struct cluster *c, uint32_t of, uint32_t other)
 	return silent_for(c, of, other) >= WEIR_HEART_SILENT_TICKS;
 }
 
-static void nap(void)
-{
-	nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-}
-
 /* Until server `of` takes `other` for silent, or for alive. */
 static void await(const struct cluster *c, uint32_t of, uint32_t other, bool silent)
 {
-	while (is_silent(c, of, other) != silent)
-		nap();
+	AWAIT(is_silent(c, of, other) == silent, "server %u takes server %u for %s", of, other, silent ? "alive" : "silent");
 }
 
-/* On a loop, at once: what `run` leaves behind, once it has run. */
-struct visit {
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	bool arrived, released;
+struct peer {
 	struct heart_loop *h;
+	uint16_t id;
 	uint64_t incarnation;
-	uint16_t of;
 };
-
-static void visit_init(struct visit *v)
-{
-	*v = (struct visit){.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-}
-
-static void visit_arrive(struct visit *v)
-{
-	pthread_mutex_lock(&v->lock);
-	v->arrived = true;
-	pthread_cond_broadcast(&v->changed);
-	pthread_mutex_unlock(&v->lock);
-}
-
-static void visit_await(struct visit *v)
-{
-	pthread_mutex_lock(&v->lock);
-	while (!v->arrived)
-		pthread_cond_wait(&v->changed, &v->lock);
-	pthread_mutex_unlock(&v->lock);
-}
 
 static void look_at_peer(void *arg)
 {
-	struct visit *v = arg;
-	v->incarnation = heart_get_peer(v->h->heart, v->of).incarnation;
-	visit_arrive(v);
+	struct peer *p = arg;
+	p->incarnation = heart_get_peer(p->h->heart, p->id).incarnation;
 }
 
 /* The start of the other that the server has heard last; 0: none. */
 static uint64_t heard_start(const struct cluster *c, uint32_t of, uint32_t other)
 {
-	struct visit v;
-	visit_init(&v);
-	v.h = c->servers[of]->heart;
-	v.of = (uint16_t)other;
-	rpc_loop_post(v.h->loop, look_at_peer, &v);
-	visit_await(&v);
-	return v.incarnation;
+	struct peer p = {.h = c->servers[of]->heart, .id = (uint16_t)other};
+	on_loop(p.h->loop, look_at_peer, &p);
+	return p.incarnation;
 }
 
 static void await_start(const struct cluster *c, uint32_t of, uint32_t other)
 {
-	while (heard_start(c, of, other) != promises_incarnation(c->servers[other]->standing.promises))
-		nap();
+	AWAIT(heard_start(c, of, other) == promises_incarnation(c->servers[other]->standing.promises),
+	      "server %u has not heard the last start of server %u", of, other);
 }
 
 static void await_all(const struct cluster *c)
@@ -180,33 +145,6 @@ static void await_all(const struct cluster *c)
 				await_start(c, i, k);
 				await(c, i, k, false);
 			}
-}
-
-/* A loop that hangs until it is let go. */
-static void hang(void *arg)
-{
-	struct visit *v = arg;
-	pthread_mutex_lock(&v->lock);
-	v->arrived = true;
-	pthread_cond_broadcast(&v->changed);
-	while (!v->released)
-		pthread_cond_wait(&v->changed, &v->lock);
-	pthread_mutex_unlock(&v->lock);
-}
-
-static void hang_loop(struct visit *v, struct rpc_loop *loop)
-{
-	visit_init(v);
-	rpc_loop_post(loop, hang, v);
-	visit_await(v);
-}
-
-static void let_go(struct visit *v)
-{
-	pthread_mutex_lock(&v->lock);
-	v->released = true;
-	pthread_cond_broadcast(&v->changed);
-	pthread_mutex_unlock(&v->lock);
 }
 
 /* --- Tests */
@@ -260,8 +198,7 @@ static void a_stream_that_is_cut_is_replaced(void **state)
 	for (uint32_t i = 0; i < 3; i++) {
 		rpc_loop_post(h->loop, cut_stream, &h->links[1]);
 		const uint32_t until = silent_for(&c, 1, 1) + 2 * WEIR_HEART_SILENT_TICKS; /* nobody hears itself: these are its ticks */
-		while (silent_for(&c, 1, 1) < until)
-			nap();
+		AWAIT(silent_for(&c, 1, 1) >= until, "the heart of server 1 has stopped at tick %u", silent_for(&c, 1, 1));
 		assert_false(is_silent(&c, 1, 0));
 	}
 	end(&c);
@@ -272,15 +209,15 @@ static void who_is_paused_is_silent_and_deposes_nobody(void **state)
 {
 	(void)state;
 	struct cluster c;
-	struct visit v;
+	struct held_loop held;
 	begin(&c, SERVERS);
 	await_all(&c);
-	hang_loop(&v, c.servers[1]->heart->loop);
+	held_loop_hold(&held, c.servers[1]->heart->loop);
 	const uint32_t ticks = silent_for(&c, 1, 1);
 	await(&c, 0, 1, true);
 	await(&c, 2, 1, true);
 	assert_int_equal(silent_for(&c, 1, 1), ticks);
-	let_go(&v);
+	held_loop_release(&held);
 	await_all(&c);
 	end(&c);
 }
@@ -291,16 +228,16 @@ static void who_is_stuck_is_silent_and_deposes_nobody(void **state)
 	(void)state;
 	for (uint32_t e = 0; e < EXECUTORS; e++) {
 		struct cluster c;
-		struct visit v;
+		struct held_loop held;
 		begin(&c, SERVERS);
 		await_all(&c);
 		const int64_t hung_ms = clock_ms(clock_system());
-		hang_loop(&v, c.servers[1]->executors[e].loop);
+		held_loop_hold(&held, c.servers[1]->executors[e].loop);
 		await(&c, 0, 1, true);
 		assert_true(clock_ms(clock_system()) - hung_ms >= WEIR_STUCK_MS);
 		await(&c, 2, 1, true);
 		assert_false(is_silent(&c, 1, 0) || is_silent(&c, 1, 2));
-		let_go(&v);
+		held_loop_release(&held);
 		await(&c, 0, 1, false);
 		await(&c, 2, 1, false);
 		end(&c);
@@ -312,12 +249,12 @@ static void who_has_a_stuck_ledger_is_silent(void **state)
 {
 	(void)state;
 	struct cluster c;
-	struct visit v;
+	struct held_loop held;
 	begin(&c, SERVERS);
 	await_all(&c);
-	hang_loop(&v, c.servers[0]->ledger_loop);
+	held_loop_hold(&held, c.servers[0]->ledger_loop);
 	await(&c, 1, 0, true);
-	let_go(&v);
+	held_loop_release(&held);
 	await(&c, 1, 0, false);
 	end(&c);
 }

@@ -1,9 +1,10 @@
 /* Servers whose partitions have replicas on one another: pushes of integers while servers die and come back; at the end every one that was answered is there, once. */
-#include <semaphore.h>
 #include <stdlib.h>
 
+#include "await.h"
 #include "cmocka_check.h"
 #include "heart_loop.h"
+#include "on_loop.h"
 #include "partition_state.h"
 #include "placement.h"
 #include "world_fixture.h"
@@ -12,12 +13,12 @@ enum { REPLICAS = 2, BATCHES = 60, KEYS = WORLD_KEYS };
 
 /* --- What is there */
 
-/* From one server; E_MOVED: another has the partition. */
-static weir_status try_pull(struct world *w, uint32_t server, uint32_t partition, uint64_t key, float *value)
+/* From one server; E_MOVED: another has the partition, as the next one to be asked may. */
+static weir_status try_pull(struct world *w, uint32_t *server, uint32_t partition, uint64_t key, float *value)
 {
 	struct client c;
 	const struct record r = {.kind = RECORD_PULL, .partition = (uint16_t)partition, .request_id = 1};
-	client_open(&c, w->rpc, cluster_address(server), RPC_PULL_STREAM);
+	client_open(&c, w->rpc, cluster_address(*server), RPC_PULL_STREAM);
 	client_send(&c, cluster_frame(&r, CLUSTER_ASYNC, key, 0, false));
 	client_wait(&c, 1);
 	const struct answer *a = client_answer(&c, 1, partition);
@@ -26,6 +27,8 @@ static weir_status try_pull(struct world *w, uint32_t server, uint32_t partition
 		assert_int_equal(a->bytes, CLUSTER_WIDTH * sizeof *value);
 		memcpy(value, a->data, sizeof *value);
 	}
+	if (status == WEIR_E_MOVED)
+		*server = world_other_host(w, partition, *server);
 	client_close(&c);
 	return status;
 }
@@ -33,14 +36,12 @@ static weir_status try_pull(struct world *w, uint32_t server, uint32_t partition
 /* A busy machine may move a partition at any time. */
 static float pull(struct world *w, uint32_t partition, uint64_t key)
 {
-	const time_t until = world_deadline();
 	uint32_t *server = &w->attempts[partition].server;
 	weir_status status;
 	float value = 0;
 	if (!w->servers[*server])
 		*server = world_other_host(w, partition, *server);
-	while ((status = try_pull(w, *server, partition, key, &value)) == WEIR_E_MOVED && !world_is_late(until))
-		*server = world_other_host(w, partition, *server);
+	AWAIT((status = try_pull(w, server, partition, key, &value)) != WEIR_E_MOVED, "partition %u has no primary", partition);
 	assert_int_equal(status, WEIR_OK);
 	return value;
 }
@@ -51,7 +52,6 @@ struct copy {
 	uint64_t applied;
 	struct message *state;
 	float rows[KEYS + 1]; /* and the first element of its first chunk */
-	sem_t taken;
 };
 
 static void take_copy(void *arg)
@@ -67,18 +67,13 @@ static void take_copy(void *arg)
 	const struct store_table *chunks = store_table(partition_store(c->partition), CLUSTER_DENSE);
 	const float *row;
 	c->rows[KEYS] = chunks && store_find(chunks, world_first_chunk(partition_id(c->partition)), &row) ? row[0] : 0;
-	sem_post(&c->taken);
 }
 
 static void copy_replica(struct world *w, uint32_t partition, uint32_t i, struct copy *c)
 {
 	struct server *s = w->servers[placement_replica(partition, i, WORLD_SERVERS)];
 	*c = (struct copy){.partition = s->partitions[partition]};
-	sem_init(&c->taken, 0, 0);
-	rpc_loop_post(server_executor(s, partition)->loop, take_copy, c);
-	while (sem_wait(&c->taken) != 0)
-		;
-	sem_destroy(&c->taken);
+	on_loop(server_executor(s, partition)->loop, take_copy, c);
 }
 
 /* Of one that lives. */
@@ -137,23 +132,21 @@ static bool compare_replicas(struct world *w, uint32_t partition)
 /* Equal logs give equal bytes. */
 static void check_replicas_are_equal(struct world *w)
 {
-	const time_t until = world_deadline();
 	for (uint32_t p = 0; p < CLUSTER_PARTITIONS; p++)
-		while (!compare_replicas(w, p))
-			if (world_is_late(until))
-				fail_msg("partition %u: its replicas have not applied the same", p);
+		AWAIT(compare_replicas(w, p), "partition %u: its replicas have not applied the same", p);
+}
+
+static uint32_t count_primaries(struct world *w, uint32_t server)
+{
+	struct world_totals t = {0};
+	world_add_status(w, server, &t);
+	return t.partitions;
 }
 
 static void await_no_primary(struct world *w, uint32_t server)
 {
-	const time_t until = world_deadline();
-	struct world_totals t;
-	do {
-		t = (struct world_totals){0};
-		world_add_status(w, server, &t);
-		if (world_is_late(until))
-			fail_msg("server %u is still primary of %u partitions", server, t.partitions);
-	} while (t.partitions > 0);
+	uint32_t count;
+	AWAIT((count = count_primaries(w, server)) == 0, "server %u is still primary of %u partitions", server, count);
 }
 
 /* --- Tests */
@@ -234,7 +227,6 @@ struct look {
 	struct partition *partition;
 	uint64_t first, durable; /* of its log */
 	uint64_t rows;
-	sem_t looked;
 };
 
 static void look(void *arg)
@@ -246,17 +238,12 @@ static void look(void *arg)
 	l->first = log->ops->first(log);
 	l->durable = log->ops->durable(log);
 	l->rows = counters.rows;
-	sem_post(&l->looked);
 }
 
 static struct look look_at(struct server *s, uint32_t partition)
 {
 	struct look l = {.partition = s->partitions[partition]};
-	sem_init(&l.looked, 0, 0);
-	rpc_loop_post(server_executor(s, partition)->loop, look, &l);
-	while (sem_wait(&l.looked) != 0)
-		;
-	sem_destroy(&l.looked);
+	on_loop(server_executor(s, partition)->loop, look, &l);
 	return l;
 }
 
@@ -281,13 +268,10 @@ static void on_disk_pushes_are_answered_from_all_disks(void **state)
 /* Nobody has the beginning of a log any more: who has nothing needs a snapshot. */
 static void await_trimmed(struct world *w)
 {
-	const time_t until = world_deadline();
 	for (uint32_t p = 0; p < CLUSTER_PARTITIONS; p++)
 		for (uint32_t i = 0; i < WORLD_SERVERS; i++)
-			while (w->servers[i] && world_is_host(w, p, i) && look_at(w->servers[i], p).first == 1) {
-				if (world_is_late(until))
-					fail_msg("partition %u of server %u still has its first entry", p, i);
-			}
+			if (w->servers[i] && world_is_host(w, p, i))
+				AWAIT(look_at(w->servers[i], p).first > 1, "partition %u of server %u still has its first entry", p, i);
 }
 
 /* A server loses everything, for so long that it is of no use to send it the log; and is then the only one left. */
@@ -341,18 +325,20 @@ static void by_a_snapshot_of_rows_below_memory(void **state)
 	    0);
 }
 
+static uint64_t count_rows(struct world *w, uint32_t server)
+{
+	uint64_t rows = 0;
+	for (uint32_t p = 0; p < CLUSTER_PARTITIONS; p++)
+		if (world_is_host(w, p, server))
+			rows += look_at(w->servers[server], p).rows;
+	return rows;
+}
+
 /* A server that has lost everything has so many rows again, of all that it is to have. */
 static void await_rows(struct world *w, uint32_t server, uint64_t rows_min)
 {
-	const time_t until = world_deadline();
-	for (uint64_t rows = 0; rows < rows_min;) {
-		rows = 0;
-		for (uint32_t p = 0; p < CLUSTER_PARTITIONS; p++)
-			if (world_is_host(w, p, server))
-				rows += look_at(w->servers[server], p).rows;
-		if (world_is_late(until))
-			fail_msg("server %u has %llu rows", server, (unsigned long long)rows);
-	}
+	uint64_t rows;
+	AWAIT((rows = count_rows(w, server)) >= rows_min, "server %u has %llu rows", server, (unsigned long long)rows);
 }
 
 /* Who is brought up dies in the midst of it, or whoever sends it what it needs. */

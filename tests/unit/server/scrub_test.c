@@ -1,7 +1,7 @@
 /* Servers whose replicas compare what they have: equal ones are found equal whatever dies meanwhile, and one with a wrong value is found, named and mended. */
-#include <semaphore.h>
-
+#include "await.h"
 #include "cmocka_check.h"
+#include "on_loop.h"
 #include "world_fixture.h"
 
 enum { KEYS = 40, LINE_BYTES = 512 };
@@ -45,49 +45,39 @@ static struct result scrub_all(struct world *w)
 	return r;
 }
 
+static struct result scrub_in_sync(struct world *w)
+{
+	(void)await_in_sync(w);
+	return scrub_all(w);
+}
+
 /* Of all partitions and replicas: some may just be moving. */
 static struct result await_scrub(struct world *w)
 {
-	const time_t until = world_deadline();
-	struct result r = scrub_all(w);
-	while (r.replicas != w->setting.replicas * CLUSTER_PARTITIONS) {
-		if (world_is_late(until))
-			fail_msg("%u replicas of %u partitions have said what they have", r.replicas, r.compared);
-		(void)await_in_sync(w);
-		r = scrub_all(w);
-	}
+	struct result r;
+	AWAIT((r = scrub_in_sync(w)).replicas == w->setting.replicas * CLUSTER_PARTITIONS,
+	      "%u replicas of %u partitions have said what they have", r.replicas, r.compared);
 	return r;
 }
 
 /* --- Wrong values */
 
-struct poke {
-	struct partition *partition;
-	sem_t done;
-};
-
-static void poke_now(void *arg)
+static void poke(void *arg)
 {
-	struct poke *k = arg;
-	struct store_table *t = store_table(partition_store(k->partition), CLUSTER_ASYNC);
-	const uint64_t key = cluster_key(CLUSTER_ASYNC, partition_id(k->partition), 1);
+	struct partition *p = arg;
+	struct store_table *t = store_table(partition_store(p), CLUSTER_ASYNC);
+	const uint64_t key = cluster_key(CLUSTER_ASYNC, partition_id(p), 1);
 	float *row;
 	struct row_meta *meta;
 	assert_int_equal(store_upsert(t, &key, 1, &row, &meta), WEIR_OK);
 	row[3] += 1;
-	sem_post(&k->done);
 }
 
 /* One value of one row, behind everybody's back. */
 static void spoil(struct world *w, uint32_t server, uint32_t partition)
 {
 	struct server *s = w->servers[server];
-	struct poke k = {.partition = s->partitions[partition]};
-	sem_init(&k.done, 0, 0);
-	rpc_loop_post(server_executor(s, partition)->loop, poke_now, &k);
-	while (sem_wait(&k.done) != 0)
-		;
-	sem_destroy(&k.done);
+	on_loop(server_executor(s, partition)->loop, poke, s->partitions[partition]);
 }
 
 /* Whether some line has all of these. */
@@ -118,20 +108,13 @@ static void check_line(struct world *w, uint32_t partition, uint32_t server)
 /* By and by, or because somebody asks. */
 static void await_differ(struct world *w)
 {
-	const time_t until = world_deadline();
-	while (w->setting.scrub_interval_ms ? world_totals(w).differ == 0 : scrub_all(w).differ == 0)
-		if (world_is_late(until))
-			fail_msg("not found in %u comparisons", (unsigned)world_totals(w).scrubs);
+	AWAIT((w->setting.scrub_interval_ms ? world_totals(w).differ : scrub_all(w).differ) > 0, "not found in %u comparisons",
+	      (unsigned)world_totals(w).scrubs);
 }
 
 static void await_mended(struct world *w)
 {
-	const time_t until = world_deadline();
-	do {
-		(void)await_in_sync(w);
-		if (world_is_late(until))
-			fail_msg("replicas still differ");
-	} while (await_scrub(w).differ);
+	AWAIT(await_scrub(w).differ == 0, "replicas still differ");
 }
 
 /* --- Tests */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "await.h"
 #include "cmocka_check.h"
 #include "coord_memory.h"
 #include "disk.h"
@@ -93,34 +94,21 @@ void world_restart(struct world *w, uint32_t i)
 	world_start(w, i);
 }
 
-static time_t now_s(void)
+/* With the partitions that servers are primaries of: which those are. */
+static uint32_t register_with_primaries(struct world *w)
 {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec;
-}
-
-time_t world_deadline(void)
-{
-	return now_s() + WORLD_PATIENCE_S;
-}
-
-bool world_is_late(time_t until)
-{
-	nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-	return now_s() > until;
+	uint32_t known = 0;
+	for (uint32_t i = 0; i < WORLD_SERVERS; i++)
+		known |= w->setting.memory_bytes ? cluster_register_embeddings(&w->clients[i]) : cluster_register(&w->clients[i]);
+	return known;
 }
 
 /* With every partition, at whichever server is its primary. Who is started later learns of them from the others. */
 static void register_tables(struct world *w)
 {
-	const time_t until = world_deadline();
-	for (uint32_t known = 0; known != (1u << CLUSTER_PARTITIONS) - 1;) {
-		for (uint32_t i = 0; i < WORLD_SERVERS; i++)
-			known |= w->setting.memory_bytes ? cluster_register_embeddings(&w->clients[i]) : cluster_register(&w->clients[i]);
-		if (world_is_late(until))
-			fail_msg("of the partitions only %03x have their tables", known);
-	}
+	uint32_t known = 0;
+	AWAIT((known |= register_with_primaries(w)) == (1u << CLUSTER_PARTITIONS) - 1,
+	      "of the partitions only %03x have their tables", known);
 }
 
 struct world *world_open(const struct world_setting *setting)
@@ -259,29 +247,31 @@ static bool settle(struct world *w, uint32_t partition)
 	return false;
 }
 
+/* How many are not done yet, and so have been sent again. */
+static uint32_t settle_all(struct world *w)
+{
+	uint32_t waiting = 0;
+	for (uint32_t p = 0; p < CLUSTER_PARTITIONS; p++) {
+		struct attempt *a = &w->attempts[p];
+		a->waits = a->waits && !settle(w, p);
+		waiting += a->waits;
+	}
+	for (uint32_t p = 0; p < CLUSTER_PARTITIONS; p++)
+		if (w->attempts[p].waits)
+			send_push(w, p);
+	return waiting;
+}
+
 void world_push_batch(struct world *w, uint32_t kill)
 {
-	const time_t until = world_deadline();
-	uint32_t waiting = CLUSTER_PARTITIONS;
+	uint32_t waiting;
 	for (uint32_t p = 0; p < CLUSTER_PARTITIONS; p++) {
 		w->attempts[p].waits = true;
 		send_push(w, p);
 	}
 	if (kill < WORLD_SERVERS)
 		world_kill(w, kill);
-	while (waiting > 0) {
-		for (uint32_t p = 0; p < CLUSTER_PARTITIONS; p++) {
-			if (!w->attempts[p].waits)
-				continue;
-			w->attempts[p].waits = !settle(w, p);
-			waiting -= !w->attempts[p].waits;
-		}
-		if (waiting > 0 && world_is_late(until))
-			fail_msg("batch %u: %u partitions have no primary", w->batches, waiting);
-		for (uint32_t p = 0; p < CLUSTER_PARTITIONS; p++)
-			if (w->attempts[p].waits)
-				send_push(w, p);
-	}
+	AWAIT((waiting = settle_all(w)) == 0, "batch %u: %u partitions have no primary", w->batches, waiting);
 	w->batches++;
 }
 
@@ -340,12 +330,8 @@ uint32_t world_count_alive(const struct world *w)
 
 struct world_totals world_await_in_sync(struct world *w, uint32_t replicas_min)
 {
-	const time_t until = world_deadline();
-	struct world_totals t = world_totals(w);
-	while (t.partitions != world_count_alive(w) || t.in_sync < replicas_min) {
-		if (world_is_late(until))
-			fail_msg("%u replicas of %u partitions are in sync", t.in_sync, t.partitions);
-		t = world_totals(w);
-	}
+	struct world_totals t;
+	AWAIT((t = world_totals(w)).partitions == world_count_alive(w) && t.in_sync >= replicas_min,
+	      "%u replicas of %u partitions are in sync", t.in_sync, t.partitions);
 	return t;
 }

@@ -4,13 +4,12 @@
 #define TEST_WORLD_FIXTURE_H
 
 #include <stdio.h>
-#include <time.h>
 
 #include "folder.h"
 #include "server_internal.h"
 #include "service_fixture.h"
 
-enum { WORLD_SERVERS = 3, WORLD_PATIENCE_S = 60, WORLD_KEYS = 3 };
+enum { WORLD_SERVERS = 3, WORLD_KEYS = 3 };
 
 /* Of the servers; zeros: logs in memory, and of everything as much as there is. */
 struct world_setting {
@@ -82,9 +81,5 @@ bool world_is_host(const struct world *w, uint32_t partition, uint32_t server);
 uint32_t world_other_host(const struct world *w, uint32_t partition, uint32_t server); /* the next one that lives */
 bool world_is_alive(const struct world *w, uint32_t partition);                        /* it has a replica that lives */
 uint32_t world_count_alive(const struct world *w);                                     /* such partitions */
-
-/* For who waits for something: whether that takes too long; waits a little. */
-time_t world_deadline(void);
-bool world_is_late(time_t until);
 
 #endif

@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "clock.h"
+#include "await.h"
 #include "cluster.h"
 #include "cmocka_check.h"
 #include "evaluator.h"
@@ -200,12 +199,7 @@ static size_t passes_so_far(const struct cluster *c)
 
 static void wait_for_passes(const struct cluster *c, size_t passes)
 {
-	const int64_t deadline_ms = clock_ms(clock_system()) + 60000;
-	while (passes_so_far(c) < passes) {
-		if (clock_ms(clock_system()) > deadline_ms)
-			fail_msg("evaluation.json has %zu passes, %zu are waited for", passes_so_far(c), passes);
-		usleep(2000);
-	}
+	AWAIT(passes_so_far(c) >= passes, "evaluation.json has %zu passes, %zu are waited for", passes_so_far(c), passes);
 }
 
 /* As one leaves it that is killed before the ledger hears of a pass: the next one evaluates that pass again. */
