@@ -8,7 +8,6 @@
 #include "checkpoint_fixture.h"
 #include "cluster_replicas.h"
 #include "cmocka_check.h"
-#include "faulty_disk.h"
 #include "folder.h"
 #include "journal.h"
 #include "on_loop.h"
@@ -22,8 +21,6 @@ enum { SERVERS = 3, PARTITIONS = 6 };
 struct scene {
 	struct cluster cluster;
 	char folder[FOLDER_BYTES]; /* of logs on disk; "": they are in memory */
-	struct faulty_disk *disks[SERVERS];
-	struct disk *promises[SERVERS];
 };
 
 static void scene_open(struct scene *s, const struct place *place, uint32_t replicas, bool on_disk, const char *restore)
@@ -31,8 +28,6 @@ static void scene_open(struct scene *s, const struct place *place, uint32_t repl
 	s->folder[0] = 0;
 	if (on_disk)
 		folder_create(s->folder);
-	for (uint32_t i = 0; i < SERVERS; i++)
-		s->promises[i] = faulty_disk_interface(s->disks[i] = faulty_disk_create());
 	cluster_start(&s->cluster, &(struct cluster_options){.servers = SERVERS,
 	                                                     .partitions = PARTITIONS,
 	                                                     .executors = 2,
@@ -40,7 +35,6 @@ static void scene_open(struct scene *s, const struct place *place, uint32_t repl
 	                                                     .replicas = replicas,
 	                                                     .folder = on_disk ? s->folder : NULL,
 	                                                     .memory_budget_bytes = 256u << 20,
-	                                                     .promises = on_disk || replicas == 1 ? NULL : s->promises,
 	                                                     .checkpoint = &place->options,
 	                                                     .generation = restore ? 2 : 1,
 	                                                     .restore = restore});
@@ -49,8 +43,6 @@ static void scene_open(struct scene *s, const struct place *place, uint32_t repl
 static void scene_close(struct scene *s)
 {
 	cluster_stop(&s->cluster);
-	for (uint32_t i = 0; i < SERVERS; i++)
-		faulty_disk_destroy(s->disks[i]);
 	if (s->folder[0])
 		folder_remove(s->folder);
 }

@@ -8,6 +8,7 @@
 #include "await.h"
 #include "coord_memory.h"
 #include "disk.h"
+#include "faulty_disk.h"
 #include "placement.h"
 
 static void on_failed(void *arg, const weir_error *err)
@@ -21,6 +22,11 @@ static weir_status open_session(void *cluster, struct coord **out, const struct 
                                 const struct coord_options *options, weir_error *err)
 {
 	return coord_memory_open(out, ((struct cluster *)cluster)->coordinator, session, options, err);
+}
+
+static bool has_promises(const struct cluster *c)
+{
+	return c->options.replicas > 1 && !c->options.folder;
 }
 
 void cluster_start_server(struct cluster *c, uint32_t i)
@@ -55,8 +61,10 @@ void cluster_start_server(struct cluster *c, uint32_t i)
 	                                        .fsync_interval_ms = 5,
 	                                        .flush_interval_ms = 20,
 	                                        .failed = on_failed};
-	const struct promising_options promising = {
-	    .disk = options->promises ? options->promises[i] : NULL, .path = "folder", .machine_boot = {1}, .failed = on_failed};
+	const struct promising_options promising = {.disk = has_promises(c) ? faulty_disk_interface(c->promises[i]) : NULL,
+	                                            .path = "folder",
+	                                            .machine_boot = {1},
+	                                            .failed = on_failed};
 	const struct coordinator_options coordinator = {.open = open_session, .arg = c};
 	c->added = i < c->servers_count ? c->added : i + 1 - c->servers_count;
 	if (options->folder)
@@ -74,7 +82,7 @@ void cluster_start_server(struct cluster *c, uint32_t i)
 	                                 .backlog_bytes = options->backlog_bytes,
 	                                 .ack = options->ack,
 	                                 .coordinator = c->coordinator ? &coordinator : NULL,
-	                                 .promising = options->promises ? &promising : NULL,
+	                                 .promising = has_promises(c) ? &promising : NULL,
 	                                 .addresses = addresses,
 	                                 .executors = options->executors ? options->executors : 1,
 	                                 .durable = options->folder ? &durable : NULL,
@@ -97,6 +105,8 @@ void cluster_start(struct cluster *c, const struct cluster_options *options)
 	                      .servers_count = options->servers ? options->servers : 2,
 	                      .partitions = options->partitions ? options->partitions : 8};
 	c->coordinator = options->replicas > 1 ? coord_memory_create(clock_system()) : NULL;
+	for (uint32_t i = 0; i < CLUSTER_SERVERS_MAX; i++)
+		c->promises[i] = has_promises(c) ? faulty_disk_create() : NULL;
 	for (uint32_t i = 0; i < c->servers_count; i++)
 		cluster_start_server(c, i);
 }
@@ -105,6 +115,12 @@ void cluster_kill_server(struct cluster *c, uint32_t i)
 {
 	server_destroy(c->servers[i]);
 	c->servers[i] = NULL;
+}
+
+void cluster_lose_promises(struct cluster *c, uint32_t i)
+{
+	faulty_disk_destroy(c->promises[i]);
+	c->promises[i] = faulty_disk_create();
 }
 
 void cluster_restart(struct cluster *c, uint32_t i)
@@ -117,6 +133,9 @@ void cluster_stop(struct cluster *c)
 {
 	for (uint32_t i = 0; i < c->servers_count + c->added; i++)
 		server_destroy(c->servers[i]);
+	for (uint32_t i = 0; i < CLUSTER_SERVERS_MAX; i++)
+		if (c->promises[i])
+			faulty_disk_destroy(c->promises[i]);
 	if (c->coordinator)
 		coord_memory_destroy(c->coordinator);
 	rpc_destroy(c->rpc);

@@ -17,11 +17,10 @@ struct cluster_options {
 	uint64_t generation; /* 0: 1 */
 	const char *folder;  /* of what servers write; NULL: their logs are in memory */
 	uint64_t memory_budget_bytes, rows_at_start;
-	uint32_t replicas;            /* 0: 1 */
-	uint64_t backlog_bytes;       /* server_options' */
-	struct disk *const *promises; /* (servers) for what they promise, where there are replicas and no folder */
-	uint32_t ack;                 /* server_options' */
-	bool ack_sent;                /* these: ledger_options' */
+	uint32_t replicas;      /* 0: 1 */
+	uint64_t backlog_bytes; /* server_options' */
+	uint32_t ack;           /* server_options' */
+	bool ack_sent;          /* these: ledger_options' */
 	uint32_t read_staleness_ms;
 	uint64_t read_staleness_entries;
 };
@@ -30,8 +29,9 @@ struct cluster {
 	struct cluster_options options; /* what they point to must last as long as servers are started */
 	uint64_t boots;                 /* starts of servers so far */
 	struct rpc *rpc;
-	struct server *servers[CLUSTER_SERVERS_MAX]; /* NULL: dead */
-	struct coord_memory *coordinator;            /* where there are replicas */
+	struct server *servers[CLUSTER_SERVERS_MAX];       /* NULL: dead */
+	struct coord_memory *coordinator;                  /* where there are replicas */
+	struct faulty_disk *promises[CLUSTER_SERVERS_MAX]; /* what servers have promised, where there are replicas and no folder */
 	uint32_t servers_count, partitions;
 	uint32_t added; /* servers beyond those */
 };
@@ -43,6 +43,8 @@ void cluster_kill_server(struct cluster *c, uint32_t i);
 void cluster_start_server(struct cluster *c, uint32_t i);
 /* Both at once. */
 void cluster_restart(struct cluster *c, uint32_t i);
+/* What a dead server has promised is gone. */
+void cluster_lose_promises(struct cluster *c, uint32_t i);
 /* A trainer of a dataset of `units`. */
 weir_client *cluster_trainer(struct cluster *c, const char *name, uint32_t units);
 uint32_t cluster_table(weir_client *client, const char *name, weir_table_kind kind, uint64_t size, weir_mode mode);

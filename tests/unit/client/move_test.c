@@ -6,7 +6,6 @@
 #include "await.h"
 #include "cmocka_check.h"
 #include "coord_memory.h"
-#include "faulty_disk.h"
 #include "folder.h"
 #include "integer_trainer.h"
 #include "layout.h"
@@ -40,8 +39,6 @@ struct pusher {
 
 struct world {
 	struct cluster cluster;
-	struct faulty_disk *disks[CLUSTER_SERVERS_MAX];
-	struct disk *promises[CLUSTER_SERVERS_MAX];
 	struct layout_asker *asker;
 	struct layout layout;
 	struct layout_plan plan;
@@ -186,16 +183,13 @@ static struct world *open_world(uint32_t replicas, uint32_t executors, const cha
 	struct world *w = calloc(1, sizeof *w);
 	weir_error err = {0};
 	assert_non_null(w);
-	for (uint32_t i = 0; i < CLUSTER_SERVERS_MAX; i++)
-		w->promises[i] = faulty_disk_interface(w->disks[i] = faulty_disk_create());
 	cluster_start(&w->cluster, &(struct cluster_options){.servers = SERVERS,
 	                                                     .partitions = PARTITIONS,
 	                                                     .executors = executors,
 	                                                     .passes = 1,
 	                                                     .replicas = replicas,
 	                                                     .folder = folder,
-	                                                     .memory_budget_bytes = folder ? 256u << 20 : 0,
-	                                                     .promises = folder ? NULL : w->promises});
+	                                                     .memory_budget_bytes = folder ? 256u << 20 : 0});
 	CHECK_OK(layout_open(&w->asker, w->cluster.rpc, "memory:0", &err), err);
 	return w;
 }
@@ -204,8 +198,6 @@ static void close_world(struct world *w)
 {
 	layout_close(w->asker);
 	cluster_stop(&w->cluster);
-	for (uint32_t i = 0; i < CLUSTER_SERVERS_MAX; i++)
-		faulty_disk_destroy(w->disks[i]);
 	free(w);
 }
 

@@ -4,7 +4,6 @@
 #include "await.h"
 #include "cluster_replicas.h"
 #include "cmocka_check.h"
-#include "faulty_disk.h"
 #include "folder.h"
 #include "integer_trainer.h"
 #include "on_loop.h"
@@ -39,39 +38,23 @@ static void *killer_main(void *arg)
 	return NULL;
 }
 
-struct servers {
-	struct cluster cluster;
-	struct faulty_disk *disks[SERVERS];
-	struct disk *promises[SERVERS];
-};
-
 /* options: but for what all have in common. Who dies before replicas are in sync takes their partitions along. */
-static void servers_open(struct servers *s, struct cluster_options options)
+static void servers_open(struct cluster *c, struct cluster_options options)
 {
-	for (uint32_t i = 0; i < SERVERS; i++)
-		s->promises[i] = faulty_disk_interface(s->disks[i] = faulty_disk_create());
 	options.servers = SERVERS;
 	options.partitions = PARTITIONS;
 	options.executors = 2;
-	options.promises = options.folder ? NULL : s->promises;
-	cluster_start(&s->cluster, &options);
-	cluster_await_in_sync(&s->cluster, options.replicas);
-}
-
-static void servers_close(struct servers *s)
-{
-	cluster_stop(&s->cluster);
-	for (uint32_t i = 0; i < SERVERS; i++)
-		faulty_disk_destroy(s->disks[i]);
+	cluster_start(c, &options);
+	cluster_await_in_sync(c, options.replicas);
 }
 
 /* Pulls that replicas have answered which are not primary. */
-static uint64_t reads_elsewhere(const struct servers *s, uint32_t table)
+static uint64_t reads_elsewhere(const struct cluster *c, uint32_t table)
 {
 	uint64_t sum = 0;
 	for (uint32_t i = 0; i < SERVERS; i++)
-		for (uint32_t p = 0; s->cluster.servers[i] && p < s->cluster.partitions; p++) {
-			const struct partition *here = s->cluster.servers[i]->partitions[p];
+		for (uint32_t p = 0; c->servers[i] && p < c->partitions; p++) {
+			const struct partition *here = c->servers[i]->partitions[p];
 			if (here && placement_server(p, SERVERS) != i)
 				sum += atomic_load(&partition_table_get_counters(here, table)->pulls);
 		}
@@ -80,22 +63,22 @@ static uint64_t reads_elsewhere(const struct servers *s, uint32_t table)
 
 static void train_while_a_server_dies(uint32_t server, struct cluster_options options, weir_mode mode)
 {
-	struct servers s;
+	struct cluster c;
 	struct trainer_thread trainers[TRAINERS];
-	struct killer killer = {.cluster = &s.cluster, .server = server};
-	servers_open(&s, options);
-	threads_open(trainers, TRAINERS, &s.cluster, mode);
+	struct killer killer = {.cluster = &c, .server = server};
+	servers_open(&c, options);
+	threads_open(trainers, TRAINERS, &c, mode);
 	assert_int_equal(pthread_create(&killer.id, NULL, killer_main, &killer), 0);
 	threads_train(trainers, TRAINERS);
 	pthread_join(killer.id, NULL);
-	assert_int_equal(cluster_audit(&s.cluster).workers_lost, 0);
-	assert_audit(&s.cluster);
+	assert_int_equal(cluster_audit(&c).workers_lost, 0);
+	assert_audit(&c);
 	if (mode.kind == WEIR_ASYNC)
 		assert_sums(&trainers[0].trainer);
 	else
-		assert_int_equal(cluster_audit(&s.cluster).dropped, 0);
+		assert_int_equal(cluster_audit(&c).dropped, 0);
 	threads_close(trainers, TRAINERS);
-	servers_close(&s);
+	cluster_stop(&c);
 }
 
 /* The first one has the ledger, too. */
@@ -123,16 +106,16 @@ static void three_replicas_outlive_a_server(void **state)
 static void tables_are_registered_while_a_server_is_dead(void **state)
 {
 	(void)state;
-	struct servers s;
+	struct cluster c;
 	struct trainer_thread trainers[TRAINERS];
-	servers_open(&s, (struct cluster_options){.replicas = 2});
-	cluster_kill_server(&s.cluster, 1);
-	threads_open(trainers, TRAINERS, &s.cluster, (weir_mode){WEIR_ASYNC});
+	servers_open(&c, (struct cluster_options){.replicas = 2});
+	cluster_kill_server(&c, 1);
+	threads_open(trainers, TRAINERS, &c, (weir_mode){WEIR_ASYNC});
 	threads_train(trainers, TRAINERS);
-	assert_audit(&s.cluster);
+	assert_audit(&c);
 	assert_sums(&trainers[0].trainer);
 	threads_close(trainers, TRAINERS);
-	servers_close(&s);
+	cluster_stop(&c);
 }
 
 /* --- What a primary alone has */
@@ -169,31 +152,31 @@ static void await_pushes(weir_client *c)
 static void what_a_primary_alone_had_is_done_again(struct cluster_options options)
 {
 	enum { PRIMARY = 1 };
-	struct servers s;
+	struct cluster c;
 	struct trainer t;
 	weir_unit u;
 	weir_error err = {0};
 	weir_status status = WEIR_OK;
 	options.ack = PARTITION_ACK_PRIMARY;
-	servers_open(&s, options);
-	trainer_open(&t, &s.cluster, "worker", (weir_mode){WEIR_ASYNC});
+	servers_open(&c, options);
+	trainer_open(&t, &c, "worker", (weir_mode){WEIR_ASYNC});
 	trainer_lease(&t, &u);
 	assert_ok(run_batch(&t, &u, 0, &err), &err);
 	await_pushes(t.client);
-	cut_off(s.cluster.servers[PRIMARY]);
+	cut_off(c.servers[PRIMARY]);
 	assert_ok(push_batch(&t, &u, 1, &err), &err);
 	await_pushes(t.client);
-	cluster_kill_server(&s.cluster, PRIMARY);
+	cluster_kill_server(&c, PRIMARY);
 	for (uint32_t batch = 2; batch < BATCHES && !status; batch++)
 		status = push_batch(&t, &u, batch, &err);
 	if (!status)
 		status = weir_unit_commit(t.client, &u, &err);
 	assert_int_equal(status, WEIR_E_STALE);
 	assert_ok(weir_rejoin(t.client, &err), &err);
-	finish_by(&t, &s.cluster);
+	finish_by(&t, &c);
 	assert_sums(&t);
 	trainer_close(&t);
-	servers_close(&s);
+	cluster_stop(&c);
 }
 
 static void pushes_answered_by_a_primary_alone_are_done_again(void **state)
@@ -246,16 +229,16 @@ static void who_has_pushed_reads_it_everywhere(void **state)
 {
 	(void)state;
 	enum { READS = 4, PRIMARY = 1 };
-	struct servers s;
+	struct cluster c;
 	struct trainer t;
 	weir_unit u;
 	weir_error err = {0};
 	float expected = 0;
-	servers_open(&s, (struct cluster_options){.replicas = SERVERS, .read_staleness_ms = STALENESS_MS});
-	trainer_open(&t, &s.cluster, "worker", (weir_mode){WEIR_ASYNC});
+	servers_open(&c, (struct cluster_options){.replicas = SERVERS, .read_staleness_ms = STALENESS_MS});
+	trainer_open(&t, &c, "worker", (weir_mode){WEIR_ASYNC});
 	const uint64_t key = key_at(&t, PRIMARY);
 	for (uint32_t unit = 0; unit < UNITS; unit++) {
-		while (reads_elsewhere(&s, t.embedding) <= unit) /* replicas are in sync, and their streams open */
+		while (reads_elsewhere(&c, t.embedding) <= unit) /* replicas are in sync, and their streams open */
 			(void)read_row(&t, key);
 		trainer_lease(&t, &u);
 		for (uint32_t batch = 0; batch < BATCHES; batch++) {
@@ -265,7 +248,7 @@ static void who_has_pushed_reads_it_everywhere(void **state)
 			weir_ticket ticket;
 			assert_ok(weir_push(t.client, &id, &item, 1, NULL, NULL, NULL, &ticket, &err), &err);
 			if (unit == UNITS / 2 && batch == BATCHES / 2)
-				cluster_kill_server(&s.cluster, PRIMARY);
+				cluster_kill_server(&c, PRIMARY);
 			assert_ok(weir_wait(t.client, ticket, PATIENCE_MS, &err), &err);
 			expected++;
 			for (uint32_t i = 0; i < READS; i++)
@@ -274,13 +257,13 @@ static void who_has_pushed_reads_it_everywhere(void **state)
 		assert_ok(weir_unit_commit(t.client, &u, &err), &err);
 	}
 	trainer_close(&t);
-	servers_close(&s);
+	cluster_stop(&c);
 }
 
 /* Whether the server answers pulls of it as one of its replicas. */
-static uint64_t reads_at(const struct servers *s, uint32_t server, uint32_t partition, uint32_t table)
+static uint64_t reads_at(const struct cluster *c, uint32_t server, uint32_t partition, uint32_t table)
 {
-	return atomic_load(&partition_table_get_counters(s->cluster.servers[server]->partitions[partition], table)->pulls);
+	return atomic_load(&partition_table_get_counters(c->servers[server]->partitions[partition], table)->pulls);
 }
 
 /* A replica that has started again has rows on its disk alone, and reads them from there. */
@@ -288,27 +271,27 @@ static void rows_below_memory_are_read_from_replicas(void **state)
 {
 	(void)state;
 	enum { RESTARTED = 1 };
-	struct servers s;
+	struct cluster c;
 	struct trainer t, reader;
 	char folder[FOLDER_BYTES];
 	folder_create(folder);
-	servers_open(&s, (struct cluster_options){.replicas = 2,
+	servers_open(&c, (struct cluster_options){.replicas = 2,
 	                                          .folder = folder,
 	                                          .memory_budget_bytes = 256u << 20,
 	                                          .rows_at_start = 1,
 	                                          .read_staleness_ms = STALENESS_MS});
-	trainer_open(&t, &s.cluster, "worker", (weir_mode){WEIR_ASYNC});
-	finish_by(&t, &s.cluster);
+	trainer_open(&t, &c, "worker", (weir_mode){WEIR_ASYNC});
+	finish_by(&t, &c);
 	trainer_close(&t);
-	const uint64_t resident = cluster_audit(&s.cluster).resident_rows;
-	cluster_restart(&s.cluster, RESTARTED);
-	assert_true(cluster_audit(&s.cluster).resident_rows < resident - KEY_SPACE / SERVERS);
-	trainer_open(&reader, &s.cluster, "reader", (weir_mode){WEIR_ASYNC});
+	const uint64_t resident = cluster_audit(&c).resident_rows;
+	cluster_restart(&c, RESTARTED);
+	assert_true(cluster_audit(&c).resident_rows < resident - KEY_SPACE / SERVERS);
+	trainer_open(&reader, &c, "reader", (weir_mode){WEIR_ASYNC});
 	const uint32_t partition = 0; /* its replicas begin on servers 0 and 1 */
-	while (reads_at(&s, RESTARTED, partition, reader.embedding) < 10)
+	while (reads_at(&c, RESTARTED, partition, reader.embedding) < 10)
 		assert_sums(&reader);
 	trainer_close(&reader);
-	servers_close(&s);
+	cluster_stop(&c);
 	folder_remove(folder);
 }
 

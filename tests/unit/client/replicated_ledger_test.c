@@ -4,7 +4,6 @@
 
 #include "cluster_replicas.h"
 #include "cmocka_check.h"
-#include "faulty_disk.h"
 #include "folder.h"
 #include "integer_trainer.h"
 #include "journal.h"
@@ -16,8 +15,6 @@ enum { PASSES = 3, DEATHS = 4, UNITS_BETWEEN = PASSES * UNITS / (DEATHS + 1) };
 struct scene {
 	struct cluster cluster;
 	char folder[FOLDER_BYTES]; /* of logs on disk; "": they are in memory */
-	struct faulty_disk *disks[SERVERS];
-	struct disk *promises[SERVERS];
 	struct trainer_thread trainers[TRAINERS];
 };
 
@@ -26,8 +23,6 @@ static void scene_open(struct scene *s, uint32_t replicas, uint64_t backlog_byte
 	s->folder[0] = 0;
 	if (on_disk)
 		folder_create(s->folder);
-	for (uint32_t i = 0; i < SERVERS; i++)
-		s->promises[i] = faulty_disk_interface(s->disks[i] = faulty_disk_create());
 	cluster_start(&s->cluster, &(struct cluster_options){.servers = SERVERS,
 	                                                     .partitions = PARTITIONS,
 	                                                     .executors = 2,
@@ -35,8 +30,7 @@ static void scene_open(struct scene *s, uint32_t replicas, uint64_t backlog_byte
 	                                                     .passes = PASSES,
 	                                                     .backlog_bytes = backlog_bytes,
 	                                                     .folder = on_disk ? s->folder : NULL,
-	                                                     .memory_budget_bytes = 256u << 20,
-	                                                     .promises = on_disk ? NULL : s->promises});
+	                                                     .memory_budget_bytes = 256u << 20});
 	threads_open(s->trainers, TRAINERS, &s->cluster, mode);
 }
 
@@ -52,8 +46,6 @@ static void scene_close(struct scene *s, weir_mode mode)
 		assert_int_equal(a.dropped, 0);
 	threads_close(s->trainers, TRAINERS);
 	cluster_stop(&s->cluster);
-	for (uint32_t i = 0; i < SERVERS; i++)
-		faulty_disk_destroy(s->disks[i]);
 	if (s->folder[0])
 		folder_remove(s->folder);
 }

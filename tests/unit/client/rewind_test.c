@@ -10,7 +10,6 @@
 #include "cluster_replicas.h"
 #include "cmocka_check.h"
 #include "coord_memory.h"
-#include "faulty_disk.h"
 #include "journal.h"
 #include "on_loop.h"
 #include "rewind.h"
@@ -18,15 +17,13 @@
 #include "roles.h"
 #include "server_internal.h"
 
-enum { SERVERS = 3, PARTITIONS = 6, GENERATIONS = 2 };
+enum { SERVERS = 3, PARTITIONS = 6 };
 
 /* --- A job */
 
 struct scene {
 	struct place place;
 	struct cluster cluster;
-	struct faulty_disk *disks[GENERATIONS][SERVERS];
-	struct disk *promises[GENERATIONS][SERVERS];
 	pthread_mutex_t lock;
 	pthread_cond_t told_more;
 	/* Guarded by the lock: */
@@ -73,15 +70,11 @@ static void scene_open(struct scene *s)
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->told_more, NULL);
 	place_make(&s->place);
-	for (uint32_t g = 0; g < GENERATIONS; g++)
-		for (uint32_t i = 0; i < SERVERS; i++)
-			s->promises[g][i] = faulty_disk_interface(s->disks[g][i] = faulty_disk_create());
 	cluster_start(&s->cluster, &(struct cluster_options){.servers = SERVERS,
 	                                                     .partitions = PARTITIONS,
 	                                                     .executors = 2,
 	                                                     .lease_ms = 2001,
 	                                                     .replicas = 2,
-	                                                     .promises = s->promises[0],
 	                                                     .checkpoint = &s->place.options,
 	                                                     .succeeded = on_succeeded,
 	                                                     .succeeded_arg = s});
@@ -90,9 +83,6 @@ static void scene_open(struct scene *s)
 static void scene_close(struct scene *s)
 {
 	cluster_stop(&s->cluster);
-	for (uint32_t g = 0; g < GENERATIONS; g++)
-		for (uint32_t i = 0; i < SERVERS; i++)
-			faulty_disk_destroy(s->disks[g][i]);
 	place_remove(&s->place);
 	pthread_cond_destroy(&s->told_more);
 	pthread_mutex_destroy(&s->lock);
@@ -107,9 +97,10 @@ static void begin_anew(struct scene *s)
 	c->options.generation = s->next.generation;
 	c->options.restore = s->next.checkpoint;
 	c->options.rewound = &s->next;
-	c->options.promises = s->promises[1];
-	for (uint32_t i = 0; i < SERVERS; i++)
+	for (uint32_t i = 0; i < SERVERS; i++) {
+		cluster_lose_promises(c, i);
 		cluster_start_server(c, i);
+	}
 }
 
 static void take(struct scene *s, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX])
@@ -334,7 +325,7 @@ static void by_itself_when_the_folder_of_the_last_is_gone(void **state)
 	cluster_await_dropped(&s.cluster, 1);
 	trainer_abandon(&t);
 	cluster_kill_server(&s.cluster, 0);
-	s.promises[0][0] = s.promises[1][0]; /* an empty folder */
+	cluster_lose_promises(&s.cluster, 0);
 	cluster_start_server(&s.cluster, 0);
 	AWAIT(is_told_and_serves_nothing(&s), "nobody is told");
 	const struct rewind_record next = await_told(&s, 1);
