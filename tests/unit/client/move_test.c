@@ -14,7 +14,17 @@
 #include "placement.h"
 #include "server_internal.h"
 
-enum { SERVERS = 3, PARTITIONS = 6, MOVES = 12, KEYS_PUSHED = 24, PUSHES_MAX = 400000, UNIT_PUSHES = 100, QUIET_MS = 60000 };
+enum {
+	SERVERS = 3,
+	PARTITIONS = 6,
+	REPLICAS = 2,
+	MOVES = 12,
+	KEYS_PUSHED = 24,
+	PUSHES_MAX = 400000,
+	UNIT_PUSHES = 100,
+	SOME_PUSHES = 50,
+	QUIET_MS = 60000
+};
 
 /* --- Pushing, one batch after the other */
 
@@ -178,34 +188,17 @@ static void stop_pushing(struct world *w)
 
 /* --- The job */
 
-static struct world *open_world(uint32_t replicas, uint32_t executors, const char *folder)
-{
-	struct world *w = calloc(1, sizeof *w);
-	weir_error err = {0};
-	assert_non_null(w);
-	cluster_start(&w->cluster, &(struct cluster_options){.servers = SERVERS,
-	                                                     .partitions = PARTITIONS,
-	                                                     .executors = executors,
-	                                                     .passes = 1,
-	                                                     .replicas = replicas,
-	                                                     .folder = folder,
-	                                                     .memory_budget_bytes = folder ? 256u << 20 : 0});
-	CHECK_OK(layout_open(&w->asker, w->cluster.rpc, "memory:0", &err), err);
-	return w;
-}
-
-static void close_world(struct world *w)
-{
-	layout_close(w->asker);
-	cluster_stop(&w->cluster);
-	free(w);
-}
-
 static const struct layout *look(struct world *w)
 {
 	weir_error err = {0};
 	CHECK_OK(layout_ask(w->asker, &w->layout, &err), err);
 	return &w->layout;
+}
+
+/* The ledger comes behind the partitions. */
+static const struct layout_partition *look_at(struct world *w, uint32_t i)
+{
+	return layout_get(look(w), i < PARTITIONS ? i : LAYOUT_LEDGER);
 }
 
 static bool is_whole(const struct layout_partition *p)
@@ -230,6 +223,40 @@ static void await_whole(struct world *w)
 static void await_life(struct world *w, uint32_t server, bool lives)
 {
 	AWAIT(look(w)->lives[server] == lives, "server %u %s", server, lives ? "does not live" : "still lives");
+}
+
+static void start_server(struct world *w, uint32_t server)
+{
+	cluster_start_server(&w->cluster, server);
+	await_life(w, server, true);
+}
+
+/* All replicas are in sync, and pushed into. */
+static struct world *open_world(uint32_t executors, const char *folder)
+{
+	struct world *w = calloc(1, sizeof *w);
+	weir_error err = {0};
+	assert_non_null(w);
+	cluster_start(&w->cluster, &(struct cluster_options){.servers = SERVERS,
+	                                                     .partitions = PARTITIONS,
+	                                                     .executors = executors,
+	                                                     .passes = 1,
+	                                                     .replicas = REPLICAS,
+	                                                     .folder = folder,
+	                                                     .memory_budget_bytes = folder ? 256u << 20 : 0});
+	CHECK_OK(layout_open(&w->asker, w->cluster.rpc, "memory:0", &err), err);
+	start_pushing(w);
+	await_whole(w);
+	await_pushes(w, SOME_PUSHES);
+	return w;
+}
+
+static void close_world(struct world *w)
+{
+	stop_pushing(w);
+	layout_close(w->asker);
+	cluster_stop(&w->cluster);
+	free(w);
 }
 
 static void carry_out(struct world *w)
@@ -285,6 +312,14 @@ static void await_held(struct server *s, uint32_t partitions)
 	AWAIT((held = partitions_held(s)) == partitions, "%s has %u partitions, not %u", s->name, held, partitions);
 }
 
+static void drain(struct world *w, uint32_t server)
+{
+	weir_error err = {0};
+	CHECK_OK(layout_plan_drain(&w->plan, look(w), server, &err), err);
+	carry_out(w);
+	await_held(w->cluster.servers[server], 0);
+}
+
 /* A server without a replica of it. */
 static uint32_t absent(const struct layout *l, uint32_t partition)
 {
@@ -328,11 +363,8 @@ static void print_times(const char *what, int64_t *ns, uint32_t count)
 static void partitions_move_while_they_are_pushed_into(void **state)
 {
 	(void)state;
-	struct world *w = open_world(2, 2, NULL);
+	struct world *w = open_world(2, NULL);
 	int64_t pauses[MOVES], whole[MOVES];
-	start_pushing(w);
-	await_whole(w);
-	await_pushes(w, 100);
 	for (uint32_t i = 0; i < MOVES; i++) {
 		const uint32_t to = absent(look(w), i % PARTITIONS);
 		const int64_t from_ns = now_ns();
@@ -344,16 +376,13 @@ static void partitions_move_while_they_are_pushed_into(void **state)
 	print_times("longest push", pauses, MOVES);
 	print_times("all", whole, MOVES);
 	assert_true(pauses[MOVES - 1] < (int64_t)10000 * 1000000); /* a busy machine may take long; not for ever */
-	stop_pushing(w);
 	close_world(w);
 }
 
 static void a_role_moves_between_replicas(void **state)
 {
 	(void)state;
-	struct world *w = open_world(2, 1, NULL);
-	start_pushing(w);
-	await_whole(w);
+	struct world *w = open_world(1, NULL);
 	for (uint32_t i = 0; i < 8; i++) {
 		const struct layout_partition p = look(w)->partitions[0];
 		const uint16_t other = p.hosts.ids[p.hosts.ids[0] == p.primary];
@@ -361,28 +390,20 @@ static void a_role_moves_between_replicas(void **state)
 		assert_int_equal(look(w)->partitions[0].primary, other);
 		assert_true(member_set_equal(&w->layout.partitions[0].hosts, &p.hosts));
 	}
-	stop_pushing(w);
 	close_world(w);
 }
 
 static void a_drained_server_has_nothing(void **state)
 {
 	(void)state;
-	struct world *w = open_world(2, 2, NULL);
-	weir_error err = {0};
-	start_pushing(w);
-	await_whole(w);
-	await_pushes(w, 50);
-	CHECK_OK(layout_plan_drain(&w->plan, look(w), 2, &err), err);
-	carry_out(w);
-	await_held(w->cluster.servers[2], 0);
-	await_pushes(w, 50);
+	struct world *w = open_world(2, NULL);
+	drain(w, 2);
+	await_pushes(w, SOME_PUSHES);
 	for (uint32_t p = 0; p < PARTITIONS; p++)
 		assert_false(member_set_has(&look(w)->partitions[p].in_sync, 2));
 	rebalance(w);
-	await_held(w->cluster.servers[2], 2 * PARTITIONS / SERVERS);
-	await_pushes(w, 50);
-	stop_pushing(w);
+	await_held(w->cluster.servers[2], REPLICAS * PARTITIONS / SERVERS);
+	await_pushes(w, SOME_PUSHES);
 	close_world(w);
 }
 
@@ -390,21 +411,16 @@ static void a_drained_server_has_nothing(void **state)
 static void an_added_server_takes_its_share(void **state)
 {
 	(void)state;
-	struct world *w = open_world(2, 2, NULL);
-	start_pushing(w);
-	await_whole(w);
-	await_pushes(w, 50);
-	cluster_start_server(&w->cluster, SERVERS);
-	await_life(w, SERVERS, true);
+	struct world *w = open_world(2, NULL);
+	start_server(w, SERVERS);
 	rebalance(w);
-	await_held(w->cluster.servers[SERVERS], 2 * PARTITIONS / (SERVERS + 1));
-	await_pushes(w, 50);
+	await_held(w->cluster.servers[SERVERS], REPLICAS * PARTITIONS / (SERVERS + 1));
+	await_pushes(w, SOME_PUSHES);
 	uint32_t primaries = 0;
 	for (uint32_t p = 0; p < PARTITIONS; p++)
 		primaries += look(w)->partitions[p].primary == SERVERS;
 	assert_true(primaries > 0);
 	assert_int_equal(cluster_audit(&w->cluster).servers, SERVERS + 1); /* who audits the job asks it too */
-	stop_pushing(w);
 	close_world(w);
 }
 
@@ -438,11 +454,8 @@ static void the_ledger_moves(void **state)
 {
 	(void)state;
 	static const uint16_t way[] = {1, 2, 0, SERVERS, 1, 0};
-	struct world *w = open_world(2, 2, NULL);
-	start_pushing(w);
-	await_whole(w);
-	cluster_start_server(&w->cluster, SERVERS);
-	await_life(w, SERVERS, true);
+	struct world *w = open_world(2, NULL);
+	start_server(w, SERVERS);
 	for (uint32_t i = 0; i < sizeof way / sizeof *way; i++) {
 		move(w, LAYOUT_LEDGER, way[i]);
 		assert_int_equal(look(w)->ledger.primary, way[i]);
@@ -452,7 +465,6 @@ static void the_ledger_moves(void **state)
 	}
 	rebalance(w);
 	assert_int_equal(look(w)->ledger.primary, 0); /* it stays */
-	stop_pushing(w);
 	close_world(w);
 }
 
@@ -469,6 +481,18 @@ static void begin_move(struct world *w, uint32_t partition, uint32_t to, uint32_
 	const weir_status status = layout_carry_out(w->asker, &w->plan, ms, NULL, NULL, &err);
 	if (status && status != WEIR_E_TIMEOUT)
 		fail_msg("partition %u to server %u: %s", partition, to, err.text);
+}
+
+/* After so long the victim dies, and is started again, once the move is over if it does not go there. */
+static void move_meanwhile_kill(struct world *w, uint32_t partition, uint32_t to, uint32_t ms, uint32_t victim)
+{
+	begin_move(w, partition, to, ms);
+	cluster_kill_server(&w->cluster, victim);
+	if (victim != to)
+		carry_out(w);
+	cluster_start_server(&w->cluster, victim);
+	carry_out(w);
+	await_whole(w);
 }
 
 /* A partition whose primary is `from`, to a server that has no replica of it, and is `to` unless that is MEMBER_NONE. */
@@ -493,13 +517,7 @@ static void moves_outlive(struct world *w, bool source)
 		rebalance(w);
 		if (!choose(w, source ? 1 : MEMBER_NONE, source ? MEMBER_NONE : 1, &partition, &to))
 			fail_msg("round %u: no partition can be moved %s server 1", i, source ? "from" : "to");
-		begin_move(w, partition, to, 1 + i * STEP_MS);
-		cluster_kill_server(&w->cluster, 1);
-		if (source)
-			carry_out(w); /* without it */
-		cluster_start_server(&w->cluster, 1);
-		carry_out(w);
-		await_whole(w);
+		move_meanwhile_kill(w, partition, to, 1 + i * STEP_MS, 1);
 		await_pushes(w, 5);
 	}
 }
@@ -507,22 +525,16 @@ static void moves_outlive(struct world *w, bool source)
 static void moves_outlive_their_source(void **state)
 {
 	(void)state;
-	struct world *w = open_world(2, 2, NULL);
-	start_pushing(w);
-	await_whole(w);
+	struct world *w = open_world(2, NULL);
 	moves_outlive(w, true);
-	stop_pushing(w);
 	close_world(w);
 }
 
 static void moves_outlive_their_target(void **state)
 {
 	(void)state;
-	struct world *w = open_world(2, 2, NULL);
-	start_pushing(w);
-	await_whole(w);
+	struct world *w = open_world(2, NULL);
 	moves_outlive(w, false);
-	stop_pushing(w);
 	close_world(w);
 }
 
@@ -532,12 +544,9 @@ static void moved_partitions_are_on_disk(void **state)
 	(void)state;
 	char folder[FOLDER_BYTES];
 	folder_create(folder);
-	struct world *w = open_world(2, 2, folder);
-	start_pushing(w);
-	await_whole(w);
+	struct world *w = open_world(2, folder);
 	moves_outlive(w, false);
 	moves_outlive(w, true);
-	stop_pushing(w);
 	close_world(w);
 	folder_remove(folder);
 }
@@ -545,22 +554,13 @@ static void moved_partitions_are_on_disk(void **state)
 /* The ledger moves to a server without it, and this one dies on the way, or that which it comes from. Nothing of it was lost, on disk neither. */
 static void moves_of_the_ledger_outlive(const char *folder, bool source)
 {
-	struct world *w = open_world(2, 1, folder);
-	start_pushing(w);
-	await_whole(w);
+	struct world *w = open_world(1, folder);
 	for (uint32_t i = 0; i < ROUNDS / 2; i++) {
-		const uint32_t from = look(w)->ledger.primary, to = absent(look(w), LAYOUT_LEDGER), victim = source ? from : to;
-		begin_move(w, LAYOUT_LEDGER, to, 1 + i * STEP_MS);
-		cluster_kill_server(&w->cluster, victim);
-		if (source)
-			carry_out(w); /* without it */
-		cluster_start_server(&w->cluster, victim);
-		carry_out(w);
-		await_whole(w);
+		const uint32_t from = look(w)->ledger.primary, to = absent(look(w), LAYOUT_LEDGER);
+		move_meanwhile_kill(w, LAYOUT_LEDGER, to, 1 + i * STEP_MS, source ? from : to);
 		await_ledger(w->cluster.servers[from], member_set_has(&look(w)->ledger.hosts, (uint16_t)from));
 		await_pushes(w, UNIT_PUSHES);
 	}
-	stop_pushing(w);
 	close_world(w);
 }
 
@@ -586,31 +586,23 @@ static void the_moved_ledger_is_on_disk(void **state)
 static void the_first_server_is_not_missed(void **state)
 {
 	(void)state;
-	struct world *w = open_world(2, 2, NULL);
-	weir_error err = {0};
-	start_pushing(w);
-	await_whole(w);
-	await_pushes(w, 50);
-	CHECK_OK(layout_plan_drain(&w->plan, look(w), 0, &err), err);
-	carry_out(w);
-	await_held(w->cluster.servers[0], 0);
+	struct world *w = open_world(2, NULL);
+	drain(w, 0);
 	await_ledger(w->cluster.servers[0], false);
 	cluster_kill_server(&w->cluster, 0);
 	await_pushes(w, UNIT_PUSHES);
 	cluster_kill_server(&w->cluster, 1);
 	await_pushes(w, UNIT_PUSHES);
-	cluster_start_server(&w->cluster, 0);
-	await_life(w, 0, true);
+	start_server(w, 0);
 	await_life(w, 1, false);
 	rebalance(w);
 	for (uint32_t i = 0; i <= PARTITIONS; i++) {
-		const struct layout_partition *p = layout_get(look(w), i < PARTITIONS ? i : LAYOUT_LEDGER);
+		const struct layout_partition *p = look_at(w, i);
 		assert_true(member_set_has(&p->in_sync, 0) && !member_set_has(&p->hosts, 1));
 	}
 	cluster_start_server(&w->cluster, 1);
 	rebalance(w);
 	await_whole(w);
-	stop_pushing(w);
 	close_world(w);
 }
 
@@ -618,19 +610,16 @@ static void the_first_server_is_not_missed(void **state)
 static void a_server_that_is_gone_is_replaced(void **state)
 {
 	(void)state;
-	struct world *w = open_world(2, 2, NULL);
-	start_pushing(w);
-	await_whole(w);
-	await_pushes(w, 50);
+	struct world *w = open_world(2, NULL);
 	cluster_kill_server(&w->cluster, 1);
 	rebalance(w);
 	assert_int_equal(w->plan.left_count, 0);
 	await_whole(w);
 	for (uint32_t i = 0; i <= PARTITIONS; i++) {
-		const struct layout_partition *p = layout_get(look(w), i < PARTITIONS ? i : LAYOUT_LEDGER);
-		assert_true(p->hosts.count == 2 && !member_set_has(&p->hosts, 1));
+		const struct layout_partition *p = look_at(w, i);
+		assert_true(p->hosts.count == REPLICAS && !member_set_has(&p->hosts, 1));
 	}
-	await_pushes(w, 50);
+	await_pushes(w, SOME_PUSHES);
 	cluster_kill_server(&w->cluster, 2); /* nobody is left to take its place, which is no reason to wait */
 	rebalance(w);
 	assert_true(w->plan.count == 0 && w->plan.left_count == PARTITIONS + 1 && !w->plan.left[0].is_lost);
@@ -640,9 +629,8 @@ static void a_server_that_is_gone_is_replaced(void **state)
 	await_life(w, 2, true);
 	await_whole(w);
 	rebalance(w);
-	await_held(w->cluster.servers[1], 2 * PARTITIONS / SERVERS);
-	await_pushes(w, 50);
-	stop_pushing(w);
+	await_held(w->cluster.servers[1], REPLICAS * PARTITIONS / SERVERS);
+	await_pushes(w, SOME_PUSHES);
 	close_world(w);
 }
 
@@ -656,9 +644,7 @@ static bool time_has_come(struct coord_memory *m, int64_t ns)
 static void moves_outlive_a_silent_coordinator(void **state)
 {
 	(void)state;
-	struct world *w = open_world(2, 2, NULL);
-	start_pushing(w);
-	await_whole(w);
+	struct world *w = open_world(2, NULL);
 	for (uint32_t i = 0; i < ROUNDS; i++) {
 		uint32_t partition, to;
 		assert_true(choose(w, MEMBER_NONE, MEMBER_NONE, &partition, &to));
@@ -671,7 +657,6 @@ static void moves_outlive_a_silent_coordinator(void **state)
 		carry_out(w);
 		await_whole(w);
 	}
-	stop_pushing(w);
 	close_world(w);
 }
 
