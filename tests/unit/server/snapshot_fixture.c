@@ -376,11 +376,21 @@ void begin_receiver(struct world *w)
 	create_receiver(w, &o);
 }
 
-void begin_sending(struct world *w)
+static void begin_sending_with(struct world *w, size_t window_bytes)
 {
-	open_sender(w, 0);
+	open_sender_with(w, 0, window_bytes);
 	begin_session(w);
 	attach_well(w);
+}
+
+void begin_sending(struct world *w)
+{
+	begin_sending_with(w, 0);
+}
+
+void begin_sending_by_frame(struct world *w)
+{
+	begin_sending_with(w, 1);
 }
 
 void begin_both(struct world *w)
@@ -401,6 +411,12 @@ void end_receiver(struct world *w)
 		partition_destroy(w->into);
 	}
 	w->into = NULL;
+}
+
+void end_receiver_well(struct world *w)
+{
+	end_receiver(w);
+	assert_equal_to_twin(w, w->b.p);
 }
 
 static void take_frame(struct world *w)
@@ -434,6 +450,18 @@ void turn(struct world *w)
 		w->now_ns += wait;
 	else if (w->receiver)
 		tick_receiver(w);
+}
+
+void turn_until_frames(struct world *w, uint32_t count)
+{
+	while (w->frames_count < count)
+		turn(w);
+}
+
+void turn_until_send_ends(struct world *w)
+{
+	while (!w->send_ended)
+		turn(w);
 }
 
 void run_to_end(struct world *w, bool under_load)
@@ -478,6 +506,8 @@ struct world *world_create(uint64_t seed, uint32_t a_pool, uint32_t b_pool)
 
 void world_destroy(struct world *w)
 {
+	if (w->sender)
+		close_sender(w);
 	drop_frames(w);
 	release_frames(w->recorded, w->recorded_count);
 	node_stop(&w->a, CRASH_PROCESS, 1);

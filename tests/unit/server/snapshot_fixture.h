@@ -39,7 +39,7 @@ struct world {
 
 /* a_pool, b_pool: bytes of memory for the rows of each node; 0: it has all in memory. */
 struct world *world_create(uint64_t seed, uint32_t a_pool, uint32_t b_pool);
-void world_destroy(struct world *w);
+void world_destroy(struct world *w);         /* with its sender, if it is open */
 uint32_t below(struct world *w, uint32_t n); /* at random */
 
 /* --- The primary */
@@ -57,8 +57,9 @@ void close_sender(struct world *w);
 void begin_session(struct world *w);
 void on_send_ended(void *arg, weir_status status, const char *text); /* a session's end; arg: the world */
 weir_status attach(struct world *w, uint64_t from, weir_error *err);
-void attach_well(struct world *w);   /* from where the receiver is, if there is one */
-void begin_sending(struct world *w); /* opens a sender, with a session to which nobody is attached but us */
+void attach_well(struct world *w);            /* from where the receiver is, if there is one */
+void begin_sending(struct world *w);          /* opens a sender, with a session to which nobody is attached but us */
+void begin_sending_by_frame(struct world *w); /* the same; each is kept back until the one before was received */
 void cut_connection(struct world *w);
 void drop_frames(struct world *w);
 /* A snapshot as the partition is now, into w->recorded. */
@@ -68,11 +69,14 @@ void record_snapshot(struct world *w);
 struct snapshot_receiver_options receiver_options(struct world *w);
 void create_receiver(struct world *w, const struct snapshot_receiver_options *o); /* w->into is there */
 void begin_receiver(struct world *w);
-void end_receiver(struct world *w); /* what was installed is the node's; else it goes */
+void end_receiver(struct world *w);      /* what was installed is the node's; else it goes */
+void end_receiver_well(struct world *w); /* and is what the primary has */
 
 /* --- Both */
 void begin_both(struct world *w); /* a session, and a receiver attached to it */
 void turn(struct world *w);       /* what can happen now, once */
+void turn_until_frames(struct world *w, uint32_t count);
+void turn_until_send_ends(struct world *w);
 void run_to_end(struct world *w, bool under_load);
 void send_whole(struct world *w);
 /* What the primary's log has behind the snapshot, up to there, goes to the other one's, and is committed. */

@@ -29,9 +29,7 @@ static void a_connection_may_be_cut_at_every_frame(void **state)
 	}
 	run_to_end(w, false);
 	assert_true(cuts >= 6); /* begin, tables, state, rows, entries, end */
-	end_receiver(w);
-	assert_equal_to_twin(w, w->b.p);
-	close_sender(w);
+	end_receiver_well(w);
 	world_destroy(w);
 }
 
@@ -43,8 +41,7 @@ static void only_frames_that_are_kept_are_sent_again(void **state)
 	weir_error err = {0};
 	steps(w, 100);
 	begin_sending(w);
-	while (w->frames_count < 4)
-		turn(w);
+	turn_until_frames(w, 4);
 	const uint32_t sent = w->frames_count;
 	snapshot_send_received(w->sender, w->session, 2);
 	assert_int_equal(attach(w, 1, &err), WEIR_E_INVALID);
@@ -55,8 +52,7 @@ static void only_frames_that_are_kept_are_sent_again(void **state)
 	assert_int_equal(w->sink_status, WEIR_E_CANCELLED);
 	CHECK_CONTAINS(w->text, "another connection");
 	w->sink_ended = false;
-	while (w->frames_count < sent - 2)
-		turn(w);
+	turn_until_frames(w, sent - 2);
 	struct snapshot_frame f;
 	CHECK_OK(snapshot_read(cursor_at(w->frames[0]), &f, &err), err);
 	assert_int_equal(f.number, 2);
@@ -80,12 +76,10 @@ static void a_sender_that_hears_nothing_gives_up(void **state)
 	turn(w);
 	assert_false(w->send_ended);
 	w->now_ns += 2000000;
-	while (!w->send_ended)
-		turn(w);
+	turn_until_send_ends(w);
 	assert_int_equal(w->send_status, WEIR_E_TIMEOUT);
 	assert_int_equal(w->sink_status, WEIR_E_TIMEOUT);
 	assert_int_equal(attach(w, 0, &err), WEIR_E_NOT_FOUND);
-	close_sender(w);
 	world_destroy(w);
 }
 
@@ -99,8 +93,7 @@ static void who_steps_down_sends_no_more(void **state)
 	while (snapshot_receiver_next(w->receiver) < 3)
 		turn(w);
 	snapshot_send_abort(w->sender, 0, "another server is its primary");
-	while (!w->send_ended)
-		turn(w);
+	turn_until_send_ends(w);
 	assert_int_equal(w->send_status, WEIR_E_CANCELLED);
 	assert_int_equal(w->sink_status, WEIR_E_CANCELLED);
 	CHECK_CONTAINS(w->text, "another server is its primary");
@@ -110,9 +103,7 @@ static void who_steps_down_sends_no_more(void **state)
 	drop_frames(w);
 	attach_well(w);
 	run_to_end(w, true);
-	end_receiver(w);
-	assert_equal_to_twin(w, w->b.p);
-	close_sender(w);
+	end_receiver_well(w);
 	world_destroy(w);
 }
 
@@ -133,7 +124,6 @@ static void one_snapshot_of_a_partition_at_a_time(void **state)
 	open_sender(w, 0);
 	snapshot_sender_close(w->sender);
 	assert_int_equal(snapshot_send_begin(w->sender, &o, &second, &err), WEIR_E_CLOSED);
-	close_sender(w);
 	world_destroy(w);
 }
 
@@ -148,10 +138,8 @@ static void who_has_hung_up_is_told_no_more(void **state)
 	turn(w);
 	snapshot_send_abort(w->sender, 0, "another server is its primary");
 	cut_connection(w); /* before the session has ended */
-	while (!w->send_ended)
-		turn(w);
+	turn_until_send_ends(w);
 	assert_false(w->sink_ended);
-	close_sender(w);
 	world_destroy(w);
 }
 
@@ -161,12 +149,9 @@ static void who_has_all_may_hang_up(void **state)
 	struct world *w = world_create(28, 0, 0);
 	struct snapshot_frame f = {0};
 	steps(w, 20);
-	open_sender_with(w, 0, 1);
-	begin_session(w);
-	attach_well(w);
+	begin_sending_by_frame(w);
 	for (uint64_t frames = 1; f.kind != SNAPSHOT_END; frames++) {
-		while (w->frames_count == 0)
-			turn(w);
+		turn_until_frames(w, 1);
 		assert_int_equal(snapshot_read(cursor_at(w->frames[0]), &f, NULL), WEIR_OK);
 		drop_frames(w);
 		snapshot_send_received(w->sender, w->session, frames);
@@ -175,7 +160,6 @@ static void who_has_all_may_hang_up(void **state)
 	turn(w), turn(w);
 	assert_true(w->send_ended);
 	assert_int_equal(w->send_status, WEIR_OK);
-	close_sender(w);
 	world_destroy(w);
 }
 
@@ -187,9 +171,7 @@ static void who_acknowledges_nothing_gets_a_window(void **state)
 	(void)state;
 	struct world *w = world_create(50, 0, 0);
 	steps(w, 300);
-	open_sender_with(w, 0, 1);
-	begin_session(w);
-	attach_well(w);
+	begin_sending_by_frame(w);
 	for (uint64_t frames = 1; !w->send_ended; frames++) {
 		struct snapshot_frame f;
 		for (uint32_t i = 0; i < 20; i++)
@@ -203,7 +185,6 @@ static void who_acknowledges_nothing_gets_a_window(void **state)
 			turn(w), turn(w);
 	}
 	assert_int_equal(w->send_status, WEIR_OK);
-	close_sender(w);
 	world_destroy(w);
 }
 
@@ -228,7 +209,6 @@ static void the_pace_is_kept(void **state)
 	assert_true(bytes > RATE / 2);
 	assert_true(took >= least && took <= (double)bytes / RATE + 0.01);
 	end_receiver(w);
-	close_sender(w);
 	world_destroy(w);
 }
 
@@ -314,7 +294,6 @@ static void sessions_share_the_pace(void **state)
 		assert_true(c[i].bytes > (WIDE_CHUNKS / SESSIONS) * WEIR_CHUNK * sizeof(float));
 		partition_destroy(p[i]);
 	}
-	close_sender(w);
 	world_destroy(w);
 }
 
@@ -381,12 +360,11 @@ static void a_sender_has_a_thread(void **state)
 		}
 		if (seed % 3 == 0) {
 			assert_true(w->receive_ended);
-			end_receiver(w);
-			assert_equal_to_twin(w, w->b.p);
+			end_receiver_well(w);
 		} else {
 			end_receiver(w);
 		}
-		snapshot_sender_close(w->sender);
+		snapshot_sender_close(w->sender); /* which has no steps */
 		snapshot_sender_destroy(w->sender);
 		w->sender = NULL;
 		world_destroy(w);

@@ -58,7 +58,6 @@ static void send_under_load(uint64_t seed, uint32_t a_pool, uint32_t b_pool)
 		assert_survives(w, seed);
 	}
 	partition_unpin(w->a.p, &tail);
-	close_sender(w);
 	world_destroy(w);
 }
 
