@@ -8,10 +8,14 @@
 #include "partition_state.h"
 #include "snapshot_receive.h"
 
-void node_init(struct node *n, struct task_queue *loop, const struct clock *clock, uint32_t pool_bytes)
+void node_init(struct node *n, struct task_queue *loop, const struct clock *clock, const struct node_options *options)
 {
-	*n = (struct node){.loop = loop, .clock = clock, .pool_bytes = pool_bytes};
-	if (!pool_bytes)
+	*n = (struct node){.loop = loop, .clock = clock, .options = *options};
+	if (!options->add_tables) {
+		n->options.add_tables = node_add_tables;
+		n->options.tables_end = NODE_TABLES_END;
+	}
+	if (!options->pool_bytes)
 		return;
 	n->disk = faulty_disk_create();
 	folder_create(n->folder);
@@ -19,7 +23,7 @@ void node_init(struct node *n, struct task_queue *loop, const struct clock *cloc
 
 void node_free(struct node *n)
 {
-	if (!n->pool_bytes)
+	if (!n->options.pool_bytes)
 		return;
 	faulty_disk_destroy(n->disk);
 	folder_remove(n->folder);
@@ -61,15 +65,16 @@ struct partition *node_partition(struct node *n, bool tables)
 	                                    .fetch = n->fetch,
 	                                    .sweep = n->sweep,
 	                                    .poster = task_queue_poster(n->loop)};
-	const struct partition_options o = {.partitions = 1,
-	                                    .generation = RECORDS_GENERATION,
-	                                    .store = n->pool_bytes ? &store : NULL,
-	                                    .clock = n->clock,
-	                                    .failed = on_failed};
+	struct partition_options o = n->options.partition;
+	o.partitions = 1;
+	o.generation = RECORDS_GENERATION;
+	o.store = n->options.pool_bytes ? &store : NULL;
+	o.clock = n->clock;
+	o.failed = on_failed;
 	struct partition *p = partition_create(&o, NULL);
 	assert_non_null(p);
 	if (tables)
-		node_add_tables(p);
+		n->options.add_tables(p);
 	return p;
 }
 
@@ -102,13 +107,15 @@ static void on_durable(void *ctx, uint16_t channel, uint64_t durable)
 
 static weir_status each(void *ctx, uint16_t channel, const struct log_entry *e, weir_error *err)
 {
-	(void)channel;
-	return partition_replay(((struct node *)ctx)->p, e, err);
+	struct node *n = ctx;
+	assert_int_equal(channel, 0);
+	n->replayed++;
+	return partition_replay(n->p, e, err);
 }
 
 static weir_status each_cut(void *ctx, uint16_t channel, const struct journal_cut *cut, weir_error *err)
 {
-	(void)channel;
+	assert_int_equal(channel, 0);
 	return partition_replay_cut(((struct node *)ctx)->p, cut, err);
 }
 
@@ -122,10 +129,10 @@ static void open_storage(struct node *n)
 	n->writer = cold_writer_create(&(struct cold_writer_options){.cold = n->cold}, &err);
 	n->fetch = cold_fetch_create(n->cold, 1, &err);
 	n->sweep = cold_sweep_create(n->cold, &err);
-	n->pool = (struct pool){.limit = n->pool_bytes};
+	n->pool = (struct pool){.limit = n->options.pool_bytes};
 }
 
-static void load_rows(struct node *n, uint32_t table)
+static void load_table(struct node *n, uint32_t table)
 {
 	struct cold_scan *scan;
 	struct cold_row row;
@@ -136,6 +143,15 @@ static void load_rows(struct node *n, uint32_t table)
 		status = store_load(partition_store(n->p), row.table, row.key, row.bytes, row.count, false, &err);
 	cold_scan_destroy(scan);
 	assert_true(status == WEIR_E_NOT_FOUND || status == WEIR_E_LIMIT);
+}
+
+static void load_rows(struct node *n)
+{
+	for (uint32_t id = ASYNC_ROWS; id < n->options.tables_end; id++)
+		if (!n->options.lazy || store_table_spec(store_table(partition_store(n->p), id))->kind == WEIR_DENSE)
+			load_table(n, id);
+	if (n->options.lazy)
+		store_expect_cold(partition_store(n->p));
 }
 
 /* The partition is a new one. */
@@ -159,26 +175,28 @@ static void recover(struct node *n)
 	if (header && !n->was_unfinished)
 		CHECK_OK(partition_state_import(n->p, header, bytes, &err), err);
 	free(header);
-	for (uint32_t id = ASYNC_ROWS; id < NODE_TABLES_END && !n->was_unfinished; id++)
-		load_rows(n, id);
+	if (!n->was_unfinished)
+		load_rows(n);
 	struct journal_channel c = {
 	    .first = partition_state_needs(n->p), .flushed = partition_flushed(n->p), .is_void = n->was_unfinished};
 	n->log = log_disk_create(n->journal, 0, c.first);
 	partition_set_log(n->p, n->log);
 	CHECK_OK(journal_replay(n->journal, &c, 1, &(struct journal_reader){.entry = each, .cut = each_cut, .ctx = n}, &err), err);
+	n->last = c.last;
 	if (n->was_unfinished)
 		begin_anew(n);
-	else
-		assert_true(partition_applied(n->p) == c.last || c.restarted);
+	else if (!n->options.partition.replicated)
+		assert_true(partition_applied(n->p) + n->tail == c.last || c.restarted);
 	journal_watch(n->journal, 0, on_durable, n);
 }
 
 void node_start(struct node *n)
 {
-	if (n->pool_bytes)
+	n->replayed = 0;
+	if (n->options.pool_bytes)
 		open_storage(n);
 	n->p = node_partition(n, true);
-	if (n->pool_bytes) {
+	if (n->options.pool_bytes) {
 		recover(n);
 	} else {
 		n->log = log_memory_create();
@@ -189,7 +207,7 @@ void node_start(struct node *n)
 
 void node_stop(struct node *n, enum faulty_crash how, uint64_t seed)
 {
-	if (n->pool_bytes)
+	if (n->options.pool_bytes)
 		faulty_disk_crash(n->disk, how, seed);
 	if (n->p)
 		partition_close(n->p);
@@ -200,7 +218,7 @@ void node_stop(struct node *n, enum faulty_crash how, uint64_t seed)
 		;
 	if (n->p)
 		partition_abandon(n->p);
-	if (n->pool_bytes)
+	if (n->options.pool_bytes)
 		(void)journal_close(n->journal, NULL); /* it cannot: the disk is gone */
 	n->journal = NULL;
 	while (task_queue_run(n->loop, false) > 0)
@@ -229,7 +247,7 @@ struct partition *node_make_room(struct node *n)
 	} else if (n->log) {
 		n->log->ops->destroy(n->log);
 	}
-	n->log = n->pool_bytes ? log_disk_create(n->journal, 0, 1) : log_memory_create();
+	n->log = n->options.pool_bytes ? log_disk_create(n->journal, 0, 1) : log_memory_create();
 	assert_non_null(n->log);
 	return node_partition(n, false);
 }
@@ -237,4 +255,62 @@ struct partition *node_make_room(struct node *n)
 void node_adopt(struct node *n, struct partition *p)
 {
 	n->p = p;
+}
+
+/* --- What a partition must be equal to */
+
+static void count_reply(void *arg, const struct partition_reply *reply)
+{
+	(void)reply;
+	++*(uint32_t *)arg;
+}
+
+struct partition *node_twin(const struct node *n, const struct kept *kept, uint64_t last, int64_t *now_ns)
+{
+	const int64_t now = *now_ns;
+	const struct node_options o = {
+	    .add_tables = n->options.add_tables, .tables_end = n->options.tables_end, .partition = {.ack = n->options.partition.ack}};
+	struct node twin;
+	uint32_t replies = 0, epochs = 0;
+	node_init(&twin, n->loop, n->clock, &o);
+	node_start(&twin);
+	for (uint64_t i = 1; i <= last; i++) {
+		const struct kept *k = &kept[i];
+		*now_ns = k->stamp_ns;
+		if (k->epoch)
+			partition_begin(twin.p, k->epoch);
+		else
+			partition_submit(twin.p, &k->built.record, &k->built.body, k->built.frame, count_reply, &replies);
+		epochs += k->epoch > 0;
+		assert_int_equal(partition_applied(twin.p), i);
+	}
+	*now_ns = now;
+	assert_int_equal(replies + epochs, last);
+	return twin.p;
+}
+
+void assert_equal_row(struct partition *a, struct partition *b, uint32_t table, uint64_t key)
+{
+	static float rows[2][WEIR_CHUNK];
+	const float *stored[2];
+	struct row_state states[2];
+	struct store_table *x = store_table(partition_store(a), table), *y = store_table(partition_store(b), table);
+	store_copy_row(x, key, rows[0], &states[0]);
+	store_copy_row(y, key, rows[1], &states[1]);
+	const uint32_t slots = optimizer_slots(store_table_spec(x)->optimizer.kind);
+	assert_memory_equal(rows[0], rows[1], store_row_elements(x, key) * (1 + slots) * sizeof(float));
+	assert_memory_equal(&states[0], &states[1], sizeof states[0]);
+	const struct row_meta *m = store_find(x, key, &stored[0]), *n = store_find(y, key, &stored[1]);
+	assert_int_equal(m != NULL, n != NULL);
+	if (m)
+		assert_true((stored[0] != NULL) == (stored[1] != NULL) && m->version == n->version && m->count == n->count &&
+		            m->last_push_s == n->last_push_s);
+}
+
+void assert_equal_messages(struct message *a, struct message *b)
+{
+	assert_int_equal(a->bytes, b->bytes);
+	assert_memory_equal(a->spans[0].data, b->spans[0].data, a->bytes);
+	message_release(a);
+	message_release(b);
 }

@@ -11,21 +11,15 @@
 
 #include "cmocka_check.h"
 #include "cold.h"
-#include "cold_fetch.h"
-#include "cold_sweep.h"
-#include "cold_writer.h"
 #include "epochs.h"
-#include "faulty_disk.h"
-#include "folder.h"
 #include "journal_format.h"
-#include "partition_fixture.h"
+#include "node.h"
 #include "partition_state.h"
 #include "random_records.h"
 #include "state.pb-c.h"
-#include "task_queue.h"
 #include "wire.h"
 
-enum { COUNTED_ROWS = ASYNC_DENSE + 1, CHANCE_ROWS, COUNTED_SYNC_ROWS, TABLES_END };
+enum { CHANCE_ROWS = COUNTED_ROWS + 1, COUNTED_SYNC_ROWS, TABLES_END };
 enum {
 	ROUNDS = 4,
 	STEPS_MAX = 60,
@@ -35,35 +29,17 @@ enum {
 	POOL_BYTES = (1 << 20) + (64 << 10)
 };
 
-struct kept {       /* what became a log entry */
-	uint64_t epoch; /* that it began; 0: none */
-	struct built built;
-	int64_t stamp_ns;
-};
-
 struct world {
 	struct prng random;
 	struct clock clock;
 	int64_t now_ns;
-	struct faulty_disk *disk;
-	char folder[FOLDER_BYTES];
 	struct task_queue *loop;
-	struct poster poster;
-	struct journal *journal;
-	struct cold *cold;
-	struct cold_writer *writer;
-	struct cold_fetch *fetch;
-	struct cold_sweep *sweep;
-	struct pool pool;
-	struct fixture f;    /* f.p: the partition */
-	struct log *log;     /* its */
-	uint64_t tail;       /* entries that are not committed, as the next start should find */
-	bool ack_disk, lazy; /* lazy: rows of embedding tables stay below until they are wanted */
-	bool holds;          /* entries are committed late */
-	bool follows;        /* another is primary: no epoch begins here */
-	uint32_t cuts;       /* starts that cut entries off */
-	uint32_t waits;      /* commits that found rows below */
-	uint32_t replayed;   /* entries, by the newest start */
+	struct node n;
+	bool ack_disk;
+	bool holds;     /* entries are committed late */
+	bool follows;   /* another is primary: no epoch begins here */
+	uint32_t cuts;  /* starts that cut entries off */
+	uint32_t waits; /* commits that found rows below */
 	uint64_t epoch;
 	uint64_t committed;            /* the highest index that was told to be */
 	uint64_t survived;             /* the last index that the newest start found, and did not cut off */
@@ -89,7 +65,7 @@ static const struct clock_ops clock_ops = {.monotonic_ns = now_ns, .wall_ns = no
 
 static uint64_t appended(const struct world *w)
 {
-	return w->log->ops->last(w->log);
+	return w->n.log->ops->last(w->n.log);
 }
 
 static void on_appended(void *arg, uint64_t index)
@@ -100,14 +76,14 @@ static void on_appended(void *arg, uint64_t index)
 static void commit(struct world *w, uint64_t index)
 {
 	w->committed = index > w->committed ? index : w->committed;
-	partition_commit_to(w->f.p, index);
-	w->waits += partition_applied(w->f.p) < index;
+	partition_commit_to(w->n.p, index);
+	w->waits += partition_applied(w->n.p) < index;
 }
 
 static void commit_all(struct world *w)
 {
 	commit(w, appended(w));
-	while (partition_applied(w->f.p) < appended(w))
+	while (partition_applied(w->n.p) < appended(w))
 		(void)task_queue_run(w->loop, true);
 }
 
@@ -124,8 +100,8 @@ static void forget_above(struct world *w, uint64_t index)
 
 static void begin(struct world *w)
 {
-	partition_begin(w->f.p, w->epoch);
-	partition_serve(w->f.p);
+	partition_begin(w->n.p, w->epoch);
+	partition_serve(w->n.p);
 	w->kept[appended(w)] = (struct kept){.epoch = w->epoch, .stamp_ns = w->now_ns};
 	if (w->holds)
 		commit_all(w);
@@ -135,8 +111,8 @@ static void begin(struct world *w)
 static void cut_above(struct world *w, uint64_t index)
 {
 	weir_error err = {0};
-	CHECK_OK(partition_truncate(w->f.p, index, &err), err);
-	CHECK_OK(journal_wait(w->journal, &err), err);
+	CHECK_OK(partition_truncate(w->n.p, index, &err), err);
+	CHECK_OK(journal_wait(w->n.journal, &err), err);
 	assert_int_equal(appended(w), index);
 	forget_above(w, index);
 }
@@ -158,54 +134,7 @@ static void cut_some(struct world *w)
 
 /* --- Start */
 
-static void durable_now(void *arg)
-{
-	partition_durable(((struct world *)arg)->f.p);
-}
-
-static void on_durable(void *ctx, uint16_t channel, uint64_t durable)
-{
-	struct world *w = ctx;
-	(void)channel, (void)durable;
-	poster_post(&w->poster, durable_now, w);
-}
-
-static void on_failed(void *arg, const weir_error *err)
-{
-	(void)arg, (void)err; /* a crash under way */
-}
-
-static weir_status each(void *ctx, uint16_t channel, const struct log_entry *e, weir_error *err)
-{
-	struct world *w = ctx;
-	assert_int_equal(channel, 0);
-	w->replayed++;
-	return partition_replay(w->f.p, e, err);
-}
-
-static weir_status each_cut(void *ctx, uint16_t channel, const struct journal_cut *cut, weir_error *err)
-{
-	struct world *w = ctx;
-	assert_int_equal(channel, 0);
-	return partition_replay_cut(w->f.p, cut, err);
-}
-
-static void open_storage(struct world *w)
-{
-	weir_error err = {0};
-	struct journal_options j = {
-	    .disk = faulty_disk_interface(w->disk), .directory = "journal", .holder = "test", .failed = on_failed, .ctx = w};
-	w->loop = task_queue_create();
-	w->poster = task_queue_poster(w->loop);
-	if (journal_open(&w->journal, &j, &err) || cold_open(&w->cold, &(struct cold_options){.path = w->folder}, &err))
-		fail_msg("%s", err.text);
-	w->writer = cold_writer_create(&(struct cold_writer_options){.cold = w->cold}, &err);
-	w->fetch = cold_fetch_create(w->cold, 1, &err);
-	w->sweep = cold_sweep_create(w->cold, &err);
-	w->pool = (struct pool){.limit = POOL_BYTES};
-}
-
-static void add_tables(struct fixture *f)
+static void add_tables(struct partition *p)
 {
 	static const weir_init_segment zero = {.elements = ROW_WIDTH, .kind = WEIR_INIT_ZERO};
 	weir_table_spec spec = {.width = ROW_WIDTH,
@@ -214,88 +143,33 @@ static void add_tables(struct fixture *f)
 	                        .eviction = {.ttl_s = 6},
 	                        .segments_count = 1,
 	                        .segments = &zero};
-	fixture_add_tables(f, WEIR_OPT_ADAGRAD);
+	fixture_add_tables(&(struct fixture){.p = p}, WEIR_OPT_ADAGRAD);
 	spec.optimizer.schedule = (weir_schedule){.kind = WEIR_SCHEDULE_STEP, .period = 2, .gamma = 0.9f};
 	strcpy(spec.name, "counted");
-	assert_int_equal(partition_add_table(f->p, COUNTED_ROWS, &spec, NULL), WEIR_OK);
+	assert_int_equal(partition_add_table(p, COUNTED_ROWS, &spec, NULL), WEIR_OK);
 	strcpy(spec.name, "counted_sync");
 	spec.mode.kind = WEIR_SYNC;
 	spec.admission.count = 2;
-	assert_int_equal(partition_add_table(f->p, COUNTED_SYNC_ROWS, &spec, NULL), WEIR_OK);
+	assert_int_equal(partition_add_table(p, COUNTED_SYNC_ROWS, &spec, NULL), WEIR_OK);
 	strcpy(spec.name, "chance");
 	spec.mode.kind = WEIR_ASYNC;
 	spec.admission = (weir_admission){.kind = WEIR_ADMIT_PROBABILITY, .probability = 0.3f};
 	spec.eviction = (weir_eviction){.min_score = 2, .half_life_s = 2};
-	assert_int_equal(partition_add_table(f->p, CHANCE_ROWS, &spec, NULL), WEIR_OK);
-}
-
-static struct partition *create(struct world *w, struct log *log, const struct store_options *store)
-{
-	struct partition_options o = {.partitions = 1,
-	                              .generation = RECORDS_GENERATION,
-	                              .log = log,
-	                              .store = store,
-	                              .ack = w->ack_disk ? PARTITION_ACK_DISK : PARTITION_ACK_REPLICAS,
-	                              .clock = &w->clock,
-	                              .failed = on_failed,
-	                              .appended = store && w->holds ? on_appended : NULL,
-	                              .driver = w,
-	                              .replicated = store && w->holds};
-	struct partition *p = partition_create(&o, NULL);
-	assert_non_null(p);
-	return p;
-}
-
-static void load_rows(struct world *w, uint32_t table)
-{
-	struct cold_scan *scan;
-	struct cold_row row;
-	weir_error err = {0};
-	assert_int_equal(cold_scan_create(&scan, w->cold, NULL, 0, table, &err), WEIR_OK);
-	weir_status status = WEIR_OK;
-	while (!status && !(status = cold_scan_next(scan, &row, &err)))
-		status = store_load(partition_store(w->f.p), row.table, row.key, row.bytes, row.count, false, &err);
-	cold_scan_destroy(scan);
-	assert_true(status == WEIR_E_NOT_FOUND || status == WEIR_E_LIMIT);
+	assert_int_equal(partition_add_table(p, CHANCE_ROWS, &spec, NULL), WEIR_OK);
 }
 
 static void start(struct world *w)
 {
-	weir_error err = {0};
-	uint8_t *header = NULL;
-	size_t n;
 	w->epoch++;
-	w->replayed = 0;
-	open_storage(w);
-	struct store_options store = {
-	    .pool = &w->pool, .cold = w->cold, .writer = w->writer, .fetch = w->fetch, .sweep = w->sweep, .poster = w->poster};
-	w->f = (struct fixture){.p = create(w, NULL, &store)};
-	add_tables(&w->f);
-	if (cold_get_header(w->cold, 0, &header, &n, &err) == WEIR_OK && partition_state_import(w->f.p, header, n, &err))
-		fail_msg("%s", err.text);
-	free(header);
-	for (uint32_t id = ASYNC_ROWS; id < TABLES_END; id++)
-		if (!w->lazy || store_table_spec(store_table(partition_store(w->f.p), id))->kind == WEIR_DENSE)
-			load_rows(w, id);
-	if (w->lazy)
-		store_expect_cold(partition_store(w->f.p));
-	struct journal_channel c = {.first = partition_state_needs(w->f.p), .flushed = partition_flushed(w->f.p)};
-	w->log = log_disk_create(w->journal, 0, c.first);
-	partition_set_log(w->f.p, w->log);
-	if (journal_replay(w->journal, &c, 1, &(struct journal_reader){.entry = each, .cut = each_cut, .ctx = w}, &err))
-		fail_msg("%s", err.text);
-	if (!w->holds)
-		assert_int_equal(partition_applied(w->f.p) + w->tail, c.last);
-	assert_int_equal(w->log->ops->last(w->log), c.last);
-	journal_watch(w->journal, 0, on_durable, w);
-	partition_recovered(w->f.p);
+	node_start(&w->n);
+	assert_int_equal(appended(w), w->n.last);
 	if (w->holds)
 		cut_some(w);
 	w->survived = appended(w);
 	forget_above(w, w->survived);
 	if (w->holds) /* the primary of the next epoch says so */
 		commit_all(w);
-	w->committed = partition_applied(w->f.p);
+	w->committed = partition_applied(w->n.p);
 }
 
 /* --- Records */
@@ -323,7 +197,7 @@ static void on_reply(void *arg, const struct partition_reply *reply)
 /* One at a time up to its entry, so that it is known which entry is whose; its reply may come later. */
 static void submit(struct world *w, struct built built)
 {
-	struct partition *p = w->f.p;
+	struct partition *p = w->n.p;
 	const uint64_t before = appended(w);
 	bool replied = false;
 	struct ticket *t = malloc(sizeof *t);
@@ -375,7 +249,7 @@ static void step(struct world *w)
 {
 	w->now_ns += 300000000;
 	if (w->holds && below(w, 4) == 0)
-		commit(w, partition_applied(w->f.p) + below(w, (uint32_t)(appended(w) - partition_applied(w->f.p)) + 1));
+		commit(w, partition_applied(w->n.p) + below(w, (uint32_t)(appended(w) - partition_applied(w->n.p)) + 1));
 	switch (below(w, 17)) {
 	case 0:
 	case 1:
@@ -390,7 +264,7 @@ static void step(struct world *w)
 		push_dense(w, below(w, 2) ? SYNC_DENSE : ASYNC_DENSE);
 		break;
 	case 6:
-		submit(w, random_close(&w->random, partition_steps_closed(w->f.p) + 1));
+		submit(w, random_close(&w->random, partition_steps_closed(w->n.p) + 1));
 		break;
 	case 7:
 		submit(w, random_unit_change(&w->random));
@@ -399,10 +273,10 @@ static void step(struct world *w)
 		push_rows(w, ASYNC_ROWS, RECORD_ASSIGN);
 		break;
 	case 9:
-		(void)partition_flush(w->f.p, NULL, NULL);
+		(void)partition_flush(w->n.p, NULL, NULL);
 		break;
 	case 10:
-		journal_sync(w->journal);
+		journal_sync(w->n.journal);
 		break;
 	case 11:
 	case 12:
@@ -426,18 +300,7 @@ static void step(struct world *w)
 
 static void crash_by(struct world *w, enum faulty_crash how)
 {
-	faulty_disk_crash(w->disk, how, prng_u64(&w->random));
-	partition_close(w->f.p);
-	cold_writer_destroy(w->writer);
-	cold_fetch_destroy(w->fetch);
-	cold_sweep_destroy(w->sweep);
-	while (task_queue_run(w->loop, false) > 0)
-		;
-	partition_abandon(w->f.p);
-	(void)journal_close(w->journal, NULL); /* it cannot: the disk is gone */
-	task_queue_destroy(w->loop);
-	partition_destroy(w->f.p);
-	cold_close(w->cold); /* loses what was not flushed */
+	node_stop(&w->n, how, prng_u64(&w->random));
 }
 
 /* Entries at the end that will survive, and are not known to be committed. */
@@ -446,13 +309,7 @@ static void leave_tail(struct world *w)
 	weir_error err = {0};
 	for (uint32_t i = below(w, 4); i > 0; i--)
 		push_rows(w, ASYNC_ROWS, RECORD_ASSIGN);
-	CHECK_OK(journal_wait(w->journal, &err), err);
-}
-
-static void on_twin_reply(void *arg, const struct partition_reply *reply)
-{
-	(void)reply;
-	++*(uint32_t *)arg;
+	CHECK_OK(journal_wait(w->n.journal, &err), err);
 }
 
 static void crash(struct world *w)
@@ -486,35 +343,17 @@ static struct message *state_of(const struct world *w, const struct partition *p
 	return m;
 }
 
-static void assert_equal_row(struct partition *a, struct partition *b, uint32_t table, uint64_t key)
-{
-	float rows[2][3 * DENSE_ELEMENTS];
-	const float *stored[2];
-	struct row_state states[2];
-	struct store_table *x = store_table(partition_store(a), table), *y = store_table(partition_store(b), table);
-	store_copy_row(x, key, rows[0], &states[0]);
-	store_copy_row(y, key, rows[1], &states[1]);
-	assert_memory_equal(rows[0], rows[1], store_row_elements(x, key) * 2 * sizeof(float));
-	assert_memory_equal(&states[0], &states[1], sizeof states[0]);
-	const struct row_meta *m = store_find(x, key, &stored[0]), *n = store_find(y, key, &stored[1]);
-	assert_int_equal(m != NULL, n != NULL);
-	if (m)
-		assert_int_equal(stored[0] != NULL, stored[1] != NULL);
-	if (m)
-		assert_true(m->version == n->version && m->count == n->count && m->last_push_s == n->last_push_s);
-}
-
 /* As a pull would. What leaves memory for it, and what comes, is told to the loop. */
 static void fetch(struct world *w, struct store_table *t, uint64_t key)
 {
 	do
 		assert_int_equal(store_want(t, &key, 1), WEIR_OK);
-	while (store_fetch(partition_store(w->f.p)) > 0 && task_queue_run(w->loop, true) > 0);
+	while (store_fetch(partition_store(w->n.p)) > 0 && task_queue_run(w->loop, true) > 0);
 }
 
 static void assert_equal_rows(struct world *w, struct partition *twin)
 {
-	struct partition *recovered = w->f.p;
+	struct partition *recovered = w->n.p;
 	for (uint32_t id = ASYNC_ROWS; id < TABLES_END; id++) {
 		struct store_table *t = store_table(partition_store(recovered), id);
 		bool dense = store_table_spec(t)->kind == WEIR_DENSE;
@@ -528,30 +367,10 @@ static void assert_equal_rows(struct world *w, struct partition *twin)
 
 static void assert_equal_to_twin(struct world *w)
 {
-	struct fixture twin = {.p = create(w, log_memory_create(), NULL)};
-	const uint64_t last = partition_applied(w->f.p);
-	const int64_t now = w->now_ns;
-	uint32_t replies = 0, epochs = 0;
-	add_tables(&twin);
-	for (uint64_t i = 1; i <= last; i++) {
-		const struct kept *k = &w->kept[i];
-		w->now_ns = k->stamp_ns;
-		if (k->epoch)
-			partition_begin(twin.p, k->epoch);
-		else
-			partition_submit(twin.p, &k->built.record, &k->built.body, k->built.frame, on_twin_reply, &replies);
-		epochs += k->epoch > 0;
-		assert_int_equal(partition_applied(twin.p), i);
-	}
-	w->now_ns = now;
-	assert_int_equal(replies + epochs, last);
-	struct message *a = state_of(w, w->f.p), *b = state_of(w, twin.p);
-	assert_int_equal(a->bytes, b->bytes);
-	assert_memory_equal(a->spans[0].data, b->spans[0].data, a->bytes);
-	message_release(a);
-	message_release(b);
-	assert_equal_rows(w, twin.p);
-	partition_destroy(twin.p);
+	struct partition *twin = node_twin(&w->n, w->kept, partition_applied(w->n.p), &w->now_ns);
+	assert_equal_messages(state_of(w, w->n.p), state_of(w, twin));
+	assert_equal_rows(w, twin);
+	partition_destroy(twin);
 }
 
 /* What a client that was told of entries up to w->acknowledged is told now. */
@@ -560,32 +379,48 @@ static void assert_resume_is_right(struct world *w, uint64_t last_before)
 	const bool lost = w->acknowledged > w->survived;
 	struct record r = {.kind = RECORD_RESUME, .a = w->acknowledged, .b = w->acknowledged_epoch};
 	struct built b = records_build(&r, NULL, 0);
-	struct fixture *f = &w->f;
-	weir_status status = fixture_submit(f, &b);
+	struct fixture f = {.p = w->n.p};
+	weir_status status = fixture_submit(&f, &b);
 	assert_int_equal(status, lost ? WEIR_E_STALE : WEIR_OK);
-	assert_int_equal(f->reply.epoch, w->epoch);
+	assert_int_equal(f.reply.epoch, w->epoch);
 	records_free(&b);
 	if (lost) /* then it begins anew */
 		w->acknowledged = w->acknowledged_epoch = 0;
 	w->recoveries_with_loss += w->survived < last_before;
 }
 
-static void remove_world(struct world *w)
+static struct world *create(uint64_t seed, struct node_options o)
 {
-	forget_above(w, 0);
-	faulty_disk_destroy(w->disk);
-	folder_remove(w->folder);
-}
-
-static void run(uint64_t seed, struct world *w)
-{
+	struct world *w = malloc(sizeof *w);
 	*w = (struct world){.clock = {&clock_ops}, .now_ns = 1000000000};
 	prng_seed(&w->random, seed);
-	w->disk = faulty_disk_create();
-	w->ack_disk = seed % 2;
-	w->lazy = seed / 2 % 2;
-	w->holds = seed > SEEDS / 2;
-	folder_create(w->folder);
+	w->loop = task_queue_create();
+	o.pool_bytes = POOL_BYTES;
+	o.add_tables = add_tables;
+	o.tables_end = TABLES_END;
+	node_init(&w->n, w->loop, &w->clock, &o);
+	return w;
+}
+
+static void close_world(struct world *w)
+{
+	crash_by(w, CRASH_PROCESS);
+	forget_above(w, 0);
+	node_free(&w->n);
+	task_queue_destroy(w->loop);
+	free(w);
+}
+
+static struct world *run(uint64_t seed)
+{
+	const bool ack_disk = seed % 2, holds = seed > SEEDS / 2;
+	struct world *w =
+	    create(seed, (struct node_options){.lazy = seed / 2 % 2,
+	                                       .partition = {.ack = ack_disk ? PARTITION_ACK_DISK : PARTITION_ACK_REPLICAS,
+	                                                     .appended = holds ? on_appended : NULL,
+	                                                     .replicated = holds}});
+	w->ack_disk = ack_disk;
+	w->holds = holds;
 	start(w);
 	begin(w);
 	for (uint32_t round = 0; round < ROUNDS; round++) {
@@ -601,25 +436,23 @@ static void run(uint64_t seed, struct world *w)
 		begin(w);
 		assert_resume_is_right(w, last);
 	}
-	crash(w);
-	remove_world(w);
+	return w;
 }
 
 static void what_survives_a_crash_is_exact(void **state)
 {
 	(void)state;
-	struct world *w = malloc(sizeof *w);
 	uint32_t losses = 0, waits = 0, cuts = 0;
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-		run(seed, w);
+		struct world *w = run(seed);
 		losses += w->recoveries_with_loss;
 		waits += w->waits;
 		cuts += w->cuts;
+		close_world(w);
 	}
 	assert_in_range(losses, SEEDS / 2, UINT32_MAX);
 	assert_in_range(waits, SEEDS / 2, UINT32_MAX);
 	assert_in_range(cuts, SEEDS / 4, UINT32_MAX);
-	free(w);
 }
 
 /* --- Entries that are not committed, as a replica's log may hold them */
@@ -632,27 +465,26 @@ static void on_flushed(void *arg)
 static void flush(struct world *w)
 {
 	bool flushed = false;
-	assert_true(partition_flush(w->f.p, on_flushed, &flushed));
+	assert_true(partition_flush(w->n.p, on_flushed, &flushed));
 	while (!flushed)
 		(void)task_queue_run(w->loop, true);
 }
 
-static void open_world(struct world *w, bool follows)
+static struct world *open_world(bool follows)
 {
-	*w = (struct world){.clock = {&clock_ops}, .now_ns = 1000000000, .follows = follows};
-	prng_seed(&w->random, 1);
-	w->disk = faulty_disk_create();
-	folder_create(w->folder);
+	struct world *w = create(1, (struct node_options){.lazy = false});
+	w->follows = follows;
 	start(w);
 	if (!follows)
 		begin(w);
+	return w;
 }
 
 /* A push as another replica's primary would have sent it. */
 static void append_entry(struct world *w, uint64_t committed, uint64_t key)
 {
 	static const float rate = 1;
-	const uint64_t index = w->log->ops->last(w->log) + 1;
+	const uint64_t index = w->n.log->ops->last(w->n.log) + 1;
 	struct one_row x;
 	struct rows rows = one_row(&x, ASYNC_ROWS, key, (float)index);
 	struct record r = push_record(100, 1, (uint32_t)index, 0, 0);
@@ -668,18 +500,18 @@ static void append_entry(struct world *w, uint64_t committed, uint64_t key)
 	                      .message = b.frame,
 	                      .body = b.body};
 	weir_error err = {0};
-	CHECK_OK(w->log->ops->append(w->log, &e, &err), err);
+	CHECK_OK(w->n.log->ops->append(w->n.log, &e, &err), err);
 	w->kept[index] = (struct kept){.built = b, .stamp_ns = w->now_ns};
 }
 
 static void die_and_start(struct world *w, uint64_t applied, uint64_t tail)
 {
 	crash_by(w, CRASH_PROCESS);
-	w->tail = tail;
+	w->n.tail = tail;
 	start(w);
-	assert_int_equal(partition_applied(w->f.p), applied);
+	assert_int_equal(partition_applied(w->n.p), applied);
 	for (uint64_t i = applied + 1; i <= applied + tail; i++) {
-		const struct log_entry *e = w->log->ops->get(w->log, i);
+		const struct log_entry *e = w->n.log->ops->get(w->n.log, i);
 		assert_non_null(e);
 		assert_true(e->index == i && e->record.batch == (uint32_t)i);
 	}
@@ -689,8 +521,7 @@ static void die_and_start(struct world *w, uint64_t applied, uint64_t tail)
 static void what_is_not_committed_is_kept_and_not_applied(void **state)
 {
 	(void)state;
-	struct world *w = malloc(sizeof *w);
-	open_world(w, true);
+	struct world *w = open_world(true);
 	for (uint64_t i = 1; i <= 10; i++)
 		append_entry(w, i, i);
 	die_and_start(w, 10, 0); /* as a single copy has it */
@@ -714,9 +545,7 @@ static void what_is_not_committed_is_kept_and_not_applied(void **state)
 	begin(w); /* in the place of what was cut off */
 	push_rows(w, ASYNC_ROWS, RECORD_PUSH);
 	die_and_start(w, 18, 0);
-	crash_by(w, CRASH_PROCESS);
-	remove_world(w);
-	free(w);
+	close_world(w);
 }
 
 static uint32_t stored_below(struct world *w, uint32_t table)
@@ -724,7 +553,7 @@ static uint32_t stored_below(struct world *w, uint32_t table)
 	struct cold_scan *scan;
 	struct cold_row row;
 	uint32_t n = 0;
-	assert_int_equal(cold_scan_create(&scan, w->cold, NULL, 0, table, NULL), WEIR_OK);
+	assert_int_equal(cold_scan_create(&scan, w->n.cold, NULL, 0, table, NULL), WEIR_OK);
 	while (cold_scan_next(scan, &row, NULL) == WEIR_OK)
 		n++;
 	cold_scan_destroy(scan);
@@ -735,7 +564,7 @@ static uint32_t stored_below(struct world *w, uint32_t table)
 
 static void check_epochs(const struct world *w, const struct epoch_start *starts, size_t count)
 {
-	Weir__V1__PartitionState *s = unpack_state(w->f.p);
+	Weir__V1__PartitionState *s = unpack_state(w->n.p);
 	assert_int_equal(s->n_epochs, count);
 	for (size_t i = 0; i < count; i++) {
 		assert_int_equal(s->epochs[i]->epoch, starts[i].epoch);
@@ -759,8 +588,7 @@ static void restart(struct world *w, enum faulty_crash how)
 static void where_epochs_began_is_what_the_log_says(void **state)
 {
 	(void)state;
-	struct world *w = malloc(sizeof *w);
-	open_world(w, false);
+	struct world *w = open_world(false);
 	assert_epochs(w, {1, 1});
 	for (uint32_t i = 0; i < 3; i++)
 		push_rows(w, ASYNC_ROWS, RECORD_ASSIGN);
@@ -768,24 +596,22 @@ static void where_epochs_began_is_what_the_log_says(void **state)
 	assert_epochs(w, {1, 1}, {2, 5});
 	flush(w);
 	restart(w, CRASH_PROCESS);
-	assert_int_equal(w->replayed, 0); /* the header alone says so */
+	assert_int_equal(w->n.replayed, 0); /* the header alone says so */
 	assert_epochs(w, {1, 1}, {2, 5}, {3, 6});
 	restart(w, CRASH_UNSYNCED); /* the third has never begun */
 	assert_epochs(w, {1, 1}, {2, 5}, {4, 6});
 	push_rows(w, ASYNC_ROWS, RECORD_ASSIGN);
 	weir_error err = {0};
-	CHECK_OK(journal_wait(w->journal, &err), err);
+	CHECK_OK(journal_wait(w->n.journal, &err), err);
 	restart(w, CRASH_UNSYNCED);
 	assert_epochs(w, {1, 1}, {2, 5}, {4, 6}, {5, 8});
-	crash_by(w, CRASH_PROCESS);
-	remove_world(w);
-	free(w);
+	close_world(w);
 }
 
 /* Every start begins a segment. */
 static void cut_newest_segment(struct world *w, uint64_t bytes)
 {
-	struct disk *disk = faulty_disk_interface(w->disk);
+	struct disk *disk = faulty_disk_interface(w->n.disk);
 	struct disk_file *file;
 	weir_error err = {0};
 	char path[64];
@@ -799,8 +625,7 @@ static void an_epoch_whose_first_entry_is_torn_has_not_begun(void **state)
 {
 	(void)state;
 	const uint32_t bytes = JOURNAL_ENTRY_HEADER_BYTES + RECORD_HEADER_BYTES;
-	struct world *w = malloc(sizeof *w);
-	open_world(w, false);
+	struct world *w = open_world(false);
 	push_rows(w, ASYNC_ROWS, RECORD_ASSIGN);
 	restart(w, CRASH_PROCESS);
 	for (uint32_t kept = 0; kept < bytes; kept += 8) {
@@ -812,17 +637,14 @@ static void an_epoch_whose_first_entry_is_torn_has_not_begun(void **state)
 		begin(w);
 		assert_epochs(w, {1, 1}, {w->epoch, 3});
 	}
-	crash_by(w, CRASH_PROCESS);
-	remove_world(w);
-	free(w);
+	close_world(w);
 }
 
 /* As a server wrote them that had no entries for that. */
 static void an_epoch_that_has_no_first_entry_begins_with_the_first_that_is_of_it(void **state)
 {
 	(void)state;
-	struct world *w = malloc(sizeof *w);
-	open_world(w, true);
+	struct world *w = open_world(true);
 	for (uint64_t i = 1; i <= 3; i++)
 		append_entry(w, i, i);
 	die_and_start(w, 3, 0);
@@ -836,17 +658,14 @@ static void an_epoch_that_has_no_first_entry_begins_with_the_first_that_is_of_it
 	flush(w);
 	die_and_start(w, 6, 0);
 	assert_epochs(w, {1, 1}, {3, 4}, {4, 6});
-	crash_by(w, CRASH_PROCESS);
-	remove_world(w);
-	free(w);
+	close_world(w);
 }
 
 /* Rows that nobody wants any more are found where they are: in RocksDB. */
 static void rows_below_memory_go_too(void **state)
 {
 	(void)state;
-	struct world *w = malloc(sizeof *w);
-	open_world(w, false);
+	struct world *w = open_world(false);
 	for (uint32_t i = 0; i < 40; i++) {
 		push_rows(w, COUNTED_ROWS, RECORD_PUSH);
 		push_rows(w, ASYNC_ROWS, RECORD_PUSH);
@@ -855,22 +674,20 @@ static void rows_below_memory_go_too(void **state)
 	const uint32_t others = stored_below(w, ASYNC_ROWS);
 	assert_true(stored_below(w, COUNTED_ROWS) > 0 && others > 0);
 	crash(w);
-	w->lazy = true;
+	w->n.options.lazy = true;
 	w->now_ns += 6000000000;
 	start(w);
 	begin(w);
-	assert_int_equal(store_table_rows(store_table(partition_store(w->f.p), COUNTED_ROWS)), 0);
+	assert_int_equal(store_table_rows(store_table(partition_store(w->n.p), COUNTED_ROWS)), 0);
 	for (int64_t ms = 1; stored_below(w, COUNTED_ROWS) > 0; ms++) {
-		partition_tick(w->f.p, ms * 1000);
-		journal_sync(w->journal);
+		partition_tick(w->n.p, ms * 1000);
+		journal_sync(w->n.journal);
 		(void)task_queue_run(w->loop, false);
 	}
 	assert_int_equal(stored_below(w, ASYNC_ROWS), others);
-	const struct partition_table_counters *c = partition_table_get_counters(w->f.p, COUNTED_ROWS);
+	const struct partition_table_counters *c = partition_table_get_counters(w->n.p, COUNTED_ROWS);
 	assert_true(c->evicted > 0);
-	crash(w);
-	remove_world(w);
-	free(w);
+	close_world(w);
 }
 
 int main(void)

@@ -186,8 +186,8 @@ static struct world *open_world(uint64_t seed)
 	prng_seed(&w->random, seed);
 	w->loop = task_queue_create();
 	w->reader = scrub_reader_create();
-	node_init(&w->a, w->loop, &w->clock, POOL_BYTES);
-	node_init(&w->b, w->loop, &w->clock, 0);
+	node_init(&w->a, w->loop, &w->clock, &(struct node_options){.pool_bytes = POOL_BYTES});
+	node_init(&w->b, w->loop, &w->clock, &(struct node_options){.pool_bytes = 0});
 	node_start(&w->a);
 	node_start(&w->b);
 	for (uint64_t chunk = 0; chunk < WIDE_CHUNKS; chunk++) /* most of the memory */

@@ -142,46 +142,6 @@ void load(struct world *w)
 
 /* --- Equality */
 
-static void on_twin_reply(void *arg, const struct partition_reply *reply)
-{
-	(void)arg, (void)reply;
-}
-
-/* As of entry `last`. */
-static struct partition *make_twin(struct world *w, uint64_t last)
-{
-	struct node n;
-	const int64_t now = w->now_ns;
-	node_init(&n, w->loop, &w->clock, 0);
-	node_start(&n);
-	for (uint64_t i = 1; i <= last; i++) {
-		const struct kept *k = &w->kept[i];
-		w->now_ns = k->stamp_ns;
-		partition_submit(n.p, &k->built.record, &k->built.body, k->built.frame, on_twin_reply, NULL);
-		assert_int_equal(partition_applied(n.p), i);
-	}
-	w->now_ns = now;
-	return n.p;
-}
-
-static void assert_equal_row(struct partition *a, struct partition *b, uint32_t table, uint64_t key)
-{
-	static float rows[2][WEIR_CHUNK];
-	const float *stored[2];
-	struct row_state states[2];
-	struct store_table *x = store_table(partition_store(a), table), *y = store_table(partition_store(b), table);
-	store_copy_row(x, key, rows[0], &states[0]);
-	store_copy_row(y, key, rows[1], &states[1]);
-	const uint32_t slots = optimizer_slots(store_table_spec(x)->optimizer.kind);
-	assert_memory_equal(rows[0], rows[1], store_row_elements(x, key) * (1 + slots) * sizeof(float));
-	assert_memory_equal(&states[0], &states[1], sizeof states[0]);
-	const struct row_meta *m = store_find(x, key, &stored[0]), *n = store_find(y, key, &stored[1]);
-	assert_int_equal(m != NULL, n != NULL);
-	if (m)
-		assert_true((stored[0] != NULL) == (stored[1] != NULL) && m->version == n->version && m->count == n->count &&
-		            m->last_push_s == n->last_push_s);
-}
-
 static void on_pull_ready(void *arg, weir_status status)
 {
 	assert_int_equal(status, WEIR_OK);
@@ -215,12 +175,8 @@ static void assert_equal_rows(struct world *w, struct partition *p, struct parti
 
 void assert_equal_to_twin(struct world *w, struct partition *p)
 {
-	struct partition *twin = make_twin(w, partition_applied(p));
-	struct message *a = partition_state_export(p), *b = partition_state_export(twin);
-	assert_int_equal(a->bytes, b->bytes);
-	assert_memory_equal(a->spans[0].data, b->spans[0].data, a->bytes);
-	message_release(a);
-	message_release(b);
+	struct partition *twin = node_twin(&w->a, w->kept, partition_applied(p), &w->now_ns);
+	assert_equal_messages(partition_state_export(p), partition_state_export(twin));
 	assert_equal_rows(w, p, twin);
 	partition_destroy(twin);
 }
@@ -283,7 +239,7 @@ void open_sender_with(struct world *w, uint64_t bytes_per_s, size_t window_bytes
 	                                    .bytes_per_s = bytes_per_s,
 	                                    .window_bytes = window_bytes,
 	                                    .cold = w->a.cold,
-	                                    .pool = w->a.pool_bytes ? &w->a.pool : NULL,
+	                                    .pool = w->a.options.pool_bytes ? &w->a.pool : NULL,
 	                                    .clock = &w->clock,
 	                                    .stepped = true};
 	memcpy(o.uuid, records_uuid, sizeof o.uuid);
@@ -497,8 +453,8 @@ struct world *world_create(uint64_t seed, uint32_t a_pool, uint32_t b_pool)
 	*w = (struct world){.clock = {&clock_ops}, .now_ns = 1000000000};
 	prng_seed(&w->random, seed);
 	w->loop = task_queue_create();
-	node_init(&w->a, w->loop, &w->clock, a_pool);
-	node_init(&w->b, w->loop, &w->clock, b_pool);
+	node_init(&w->a, w->loop, &w->clock, &(struct node_options){.pool_bytes = a_pool});
+	node_init(&w->b, w->loop, &w->clock, &(struct node_options){.pool_bytes = b_pool});
 	node_start(&w->a);
 	node_start(&w->b);
 	return w;

@@ -10,11 +10,6 @@
 
 enum { KEYS = 400, ENTRIES_MAX = 4000, POOL_BYTES = (4 << 20) + (256 << 10), FRAMES_MAX = 512 };
 
-struct kept { /* what became a log entry */
-	struct built built;
-	int64_t stamp_ns;
-};
-
 struct world {
 	struct prng random;
 	struct clock clock;
