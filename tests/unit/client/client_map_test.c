@@ -36,6 +36,14 @@ static void await_changes(weir_client *c, uint64_t count)
 	      (unsigned long long)count);
 }
 
+/* What nobody has for a while on a busy machine is not given up. */
+static void be_patient(weir_client *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->patience_ms = PATIENCE_MS;
+	pthread_mutex_unlock(&c->lock);
+}
+
 /* --- Somebody moves partitions about */
 
 struct traffic {
@@ -104,6 +112,8 @@ static void train_while_moving(uint64_t seed, weir_mode mode)
 	struct traffic traffic = {.trainers = trainers, .seed = seed};
 	cluster_start(&c, &(struct cluster_options){.servers = 3, .partitions = 6});
 	threads_open(trainers, TRAINERS, &c, mode);
+	for (uint32_t i = 0; i < TRAINERS; i++)
+		be_patient(trainers[i].trainer.client);
 	mover_open(&traffic.mover, &c);
 	assert_int_equal(pthread_create(&traffic.id, NULL, traffic_main, &traffic), 0);
 	threads_train(trainers, TRAINERS);
@@ -506,9 +516,7 @@ static void test_what_moves_to_a_server_waits_for_its_credit(void **state)
 	mover_open(&m, &c);
 	sem_init(&many.done, 0, 0);
 	trainer_open(&t, &c, "worker", (weir_mode){WEIR_ASYNC});
-	pthread_mutex_lock(&t.client->lock);
-	t.client->patience_ms = PATIENCE_MS;
-	pthread_mutex_unlock(&t.client->lock);
+	be_patient(t.client);
 	assert_ok(weir_unit_lease(t.client, &u, PATIENCE_MS, &err), &err);
 	assert_ok(weir_unit_begin(t.client, &u, AHEAD, &err), &err);
 	for (uint32_t p = 0; p < MANY_PARTITIONS; p++)
