@@ -12,6 +12,8 @@
 
 #include "limits.h"
 
+#define PORT_MAX 65535u
+
 static weir_status in_use(const char *address, weir_error *err)
 {
 	return weir_fail(err, WEIR_E_EXISTS, "%s: in use by another process; stop it or listen elsewhere", address);
@@ -77,9 +79,10 @@ static weir_status check_tcp(const char *address, weir_error *err)
 	char host[WEIR_ADDRESS_BYTES_MAX];
 	const char *colon = strrchr(address, ':');
 	char *end = NULL;
-	unsigned long port = colon && colon[1] ? strtoul(colon + 1, &end, 10) : 65536;
-	if (!colon || colon == address || !end || *end || port > 65535 || strlen(address) >= sizeof host)
-		return weir_fail(err, WEIR_E_INVALID, "address '%s': expected HOST:PORT or unix:/path", address);
+	unsigned long port = colon && colon[1] ? strtoul(colon + 1, &end, 10) : PORT_MAX + 1ul;
+	if (!colon || colon == address || !end || *end || port > PORT_MAX || strlen(address) >= sizeof host)
+		return weir_fail(err, WEIR_E_INVALID, "address '%s': expected HOST:PORT, with a port up to %u, or unix:/path", address,
+		                 PORT_MAX);
 	bool brackets = address[0] == '[' && colon[-1] == ']';
 	snprintf(host, sizeof host, "%.*s", (int)(colon - address) - 2 * brackets, address + brackets);
 	struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM}, *info = NULL;

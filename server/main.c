@@ -24,6 +24,7 @@
 #include "placement.h"
 #include "process.h"
 #include "rewind_follow.h"
+#include "rpc_address.h"
 #include "server.h"
 
 #define SETS_MAX            256u
@@ -122,6 +123,35 @@ static bool parse_option(struct arguments *a, int option, const char *value)
 	}
 }
 
+/* Of a value that parse_option does not take. */
+static void print_refused(int option, const char *name, const char *value)
+{
+	fprintf(stderr, "weir-server: --%s: '%s' is not allowed; expected ", name, value);
+	switch (option) {
+	case 's':
+		fprintf(stderr, "at most %u of them\n", SETS_MAX);
+		break;
+	case 'i':
+		fprintf(stderr, "a number from 0 to %u\n", WEIR_SERVERS_MAX - 1);
+		break;
+	case 'u':
+		fprintf(stderr, "32 hex digits\n");
+		break;
+	case 'g':
+		fprintf(stderr, "a number from 1 on\n");
+		break;
+	case 'r':
+		fprintf(stderr, "an open file's descriptor\n");
+		break;
+	case 'l':
+		fprintf(stderr, "debug, info, warn or error\n");
+		break;
+	default:
+		fprintf(stderr, "human or json\n");
+		break;
+	}
+}
+
 static bool parse_arguments(struct arguments *a, int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -138,7 +168,7 @@ static bool parse_arguments(struct arguments *a, int argc, char **argv)
 		if (option == '?')
 			return false; /* getopt has said why */
 		if (!parse_option(a, option, optarg)) {
-			fprintf(stderr, "weir-server: --%s: '%s' is not allowed\n", options[which].name, optarg);
+			print_refused(option, options[which].name, optarg);
 			return false;
 		}
 	}
@@ -503,6 +533,8 @@ static weir_status prepare(struct parts *p, struct arguments *a, const char *nam
 		status = all_addresses(a, job, &p->addresses, err);
 	if (!status && strncmp(listen, "unix:", 5) == 0)
 		status = disk_system()->ops->make_dirs(disk_system(), job->run_dir, err);
+	if (!status) /* before anybody is waited for */
+		status = rpc_address_check(listen, err);
 	for (uint32_t i = 0; i < p->addresses.count; i++)
 		p->address_list[i] = p->addresses.text[i];
 	for (uint32_t i = 0; i < job->cluster.partitions; i++)

@@ -28,3 +28,18 @@ expect 1 "does not run here" status --job "$DIR/job.yaml"
 expect 1 "nothing.yaml" train "$DIR/nothing.yaml"
 expect 2 "PARTITION is a number, from 0 on, or ledger, not 'first'" move first 1 "$DIR/job.yaml"
 expect 2 "SERVER is a number, from 0 on, not 'ledger'" move ledger ledger "$DIR/job.yaml"
+
+# A server says at once what is wrong with its words, before it waits for the etcd that is not there.
+expect_server() { # expect_server STATUS TEXT ARGUMENTS...
+	local status=$1 text=$2
+	shift 2
+	timeout 60 "$BUILD/weir-server" --job "$DIR/job.yaml" "$@" > "$DIR/out" 2> "$DIR/use.err" < /dev/null
+	local got=$?
+	[ $got = "$status" ] || fail "weir-server $*: exit status $got, not $status"
+	grep -qF -- "$text" "$DIR/use.err" || fail "weir-server $*: does not say '$text': $(cat "$DIR/use.err")"
+}
+expect_server 2 "--index: '300' is not allowed; expected a number from 0 to 255" --index 300
+expect_server 2 "--uuid: '12' is not allowed; expected 32 hex digits" --index 0 --uuid 12
+expect_server 2 "--log-level: 'loud' is not allowed; expected debug, info, warn or error" --index 0 --log-level loud
+expect_server 1 "'127.0.0.1:99999': expected HOST:PORT, with a port up to 65535, or unix:/path" --index 0 --listen 127.0.0.1:99999 \
+	--set cluster.replicas=2 --set cluster.coord=etcd://127.0.0.1:1
