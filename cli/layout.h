@@ -65,6 +65,8 @@ struct rpc;
 /* rpc: borrowed. addresses: "A,B,C", of any servers. E_INVALID: there is none; E_MEMORY. */
 weir_status layout_open(struct layout_asker **out, struct rpc *rpc, const char *addresses, weir_error *err) WEIR_MUST_CHECK;
 void layout_close(struct layout_asker *a); /* NULL is allowed */
+/* Called once, when a change could not be asked for in about a second: "the coordinator does not answer: ..." */
+void layout_when_late(struct layout_asker *a, void (*late)(void *arg, const char *why), void *arg);
 weir_status layout_ask(struct layout_asker *a, struct layout *out, weir_error *err) WEIR_MUST_CHECK;
 /* The same, with `silent`: every server that lives is asked until it answers, or is gone, which takes one that was killed as long as its lease; for patience_ms at most.
  * waits: it does not answer at once; may be NULL. */

@@ -12,6 +12,7 @@
 #define REPEAT_MS 1000u /* what has been asked for and is not so is asked for again: another primary may have come meanwhile */
 #define ANSWER_MS 2000u
 #define CHECK_MS  1000u /* of one server, whether it serves */
+#define LATE_MS   1000  /* then it is said what is waited for */
 
 struct layout_asker {
 	struct rpc *rpc;
@@ -19,7 +20,31 @@ struct layout_asker {
 	struct rpc_channel *channel;  /* NULL: none */
 	uint32_t addresses_count, at; /* of those known; the one asked */
 	char addresses[WEIR_SERVERS_MAX + 1][WEIR_ADDRESS_BYTES_MAX];
+	int64_t away_ms;                          /* since when no change could be asked for; 0: the last one could */
+	bool told;                                /* that it is late */
+	void (*late)(void *arg, const char *why); /* may be NULL */
+	void *late_arg;
 };
+
+/* Whatever may be otherwise in a moment. */
+static bool is_passing(weir_status status)
+{
+	return status == WEIR_E_STALE || status == WEIR_E_UNAVAILABLE || status == WEIR_E_TIMEOUT || status == WEIR_E_CANCELLED;
+}
+
+/* Of a change that was asked for then. That somebody else was faster is an answer, too. */
+static void note_answer(struct layout_asker *a, weir_status status, int64_t asked_ms, const weir_error *why)
+{
+	if (!is_passing(status) || status == WEIR_E_STALE) {
+		a->away_ms = 0;
+		return;
+	}
+	a->away_ms = a->away_ms ? a->away_ms : asked_ms;
+	if (a->told || !a->late || clock_ms(clock_system()) - a->away_ms < LATE_MS)
+		return;
+	a->told = true;
+	a->late(a->late_arg, why->text);
+}
 
 /* --- One call */
 
@@ -233,25 +258,20 @@ struct carrying {
 	uint32_t left;
 };
 
-/* Whatever may be otherwise in a moment. */
-static bool is_passing(weir_status status)
-{
-	return status == WEIR_E_STALE || status == WEIR_E_UNAVAILABLE || status == WEIR_E_TIMEOUT || status == WEIR_E_CANCELLED;
-}
-
 /* Asks for the first goals that are not reached. */
 static weir_status push_on(struct carrying *c, weir_error *err)
 {
 	uint32_t under_way = 0;
-	const int64_t now = clock_ms(clock_system());
 	for (uint32_t i = 0; i < c->plan->count && under_way < LAYOUT_AT_ONCE; i++) {
+		const int64_t asked_ms = clock_ms(clock_system());
 		if (c->reached[i])
 			continue;
 		under_way++;
-		if (c->asked_ms[i] && now - c->asked_ms[i] < REPEAT_MS)
+		if (c->asked_ms[i] && asked_ms - c->asked_ms[i] < REPEAT_MS)
 			continue;
-		c->asked_ms[i] = now;
+		c->asked_ms[i] = asked_ms;
 		const weir_status status = place(c->asker, &c->plan->goals[i], err);
+		note_answer(c->asker, status, asked_ms, err);
 		if (status && !is_passing(status))
 			return status;
 	}
@@ -282,6 +302,8 @@ static weir_status give_up(const struct carrying *c, uint32_t patience_ms, const
 	const struct layout_goal *g = &c->plan->goals[i];
 	char name[LAYOUT_NAME_BYTES];
 	layout_name(g->partition, name);
+	if (c->asker->away_ms)
+		return weir_fail(err, WEIR_E_TIMEOUT, "%s cannot be moved for %u s: %s", name, patience_ms / 1000, last->text);
 	for (uint32_t k = 0; k < g->hosts.count; k++)
 		if (!member_set_has(&layout_get(&c->now, g->partition)->in_sync, g->hosts.ids[k]) &&
 		    !member_set_has(&g->missing, g->hosts.ids[k]))
@@ -352,10 +374,13 @@ weir_status layout_rewind(struct layout_asker *a, const struct layout *l, const 
 	q.job = &job;
 	q.checkpoint = (char *)(uintptr_t)checkpoint;
 	do {
+		const int64_t asked_ms = clock_ms(clock_system());
 		ProtobufCMessage *m = NULL;
 		status = call(a, RPC_REWIND, &q.base, WEIR_CONTROL_TIMEOUT_MS, &weir__v1__rewind_reply__descriptor, &m, err);
-		if (!status)
+		if (!status) { /* where none answers, they begin anew */
 			status = read_next((const Weir__V1__RewindReply *)m, checkpoint, out, err);
+			note_answer(a, status, asked_ms, err);
+		}
 		wire_free(m);
 		if (is_passing(status))
 			pause_for_poll();
@@ -376,6 +401,12 @@ weir_status layout_open(struct layout_asker **out, struct rpc *rpc, const char *
 		return weir_fail(err, WEIR_E_INVALID, "no address of a server is given");
 	a->loop = rpc_loop_create(rpc, "layout", err);
 	return a->loop ? WEIR_OK : WEIR_E_MEMORY;
+}
+
+void layout_when_late(struct layout_asker *a, void (*late)(void *arg, const char *why), void *arg)
+{
+	a->late = late;
+	a->late_arg = arg;
 }
 
 void layout_close(struct layout_asker *a)

@@ -77,6 +77,12 @@ static void print_waits(void *arg, uint32_t server)
 	fprintf(stderr, "server %u does not answer: it is waited for, or for the end of its lease\n", server);
 }
 
+static void print_late(void *arg, const char *why)
+{
+	(void)arg;
+	fprintf(stderr, "waiting, at most %u s: %s\n", PATIENCE_MS / 1000, why);
+}
+
 /* "3 partitions and the ledger" */
 static void print_subjects(uint32_t partitions, bool ledger)
 {
@@ -148,8 +154,10 @@ static weir_status move_all(const struct layout_verb *v, const struct words *w, 
 	weir_status s = layout && plan ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "no memory for a plan");
 	if (s == WEIR_OK)
 		s = layout_open(&asker, rpc, addresses, err);
-	if (s == WEIR_OK)
+	if (s == WEIR_OK) {
+		layout_when_late(asker, print_late, NULL);
 		s = layout_ask_all(asker, layout, LEASE_MS, print_waits, NULL, err);
+	}
 	if (s == WEIR_OK)
 		s = v->plan(plan, layout, w->numbers, err);
 	if (s == WEIR_OK)

@@ -13,14 +13,22 @@
 
 #define PATIENCE_MS 60000u
 
+static void print_late(void *arg, const char *why)
+{
+	(void)arg;
+	fprintf(stderr, "waiting, at most %u s: %s\n", PATIENCE_MS / 1000, why);
+}
+
 static weir_status ask(struct rpc *rpc, const char *addresses, const char *from, weir_error *err)
 {
 	struct layout_asker *asker = NULL;
 	struct layout *layout = calloc(1, sizeof *layout);
 	struct rewind_record next;
 	weir_status s = layout ? layout_open(&asker, rpc, addresses, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for a layout");
-	if (s == WEIR_OK)
+	if (s == WEIR_OK) {
+		layout_when_late(asker, print_late, NULL);
 		s = layout_ask(asker, layout, err);
+	}
 	if (s == WEIR_OK)
 		s = layout_rewind(asker, layout, from && strcmp(from, "latest") != 0 ? from : "", PATIENCE_MS, &next, err);
 	if (s == WEIR_OK)

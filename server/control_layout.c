@@ -158,7 +158,7 @@ static void on_placed(struct authority_placing *change)
 	struct placing *p = change->arg;
 	struct server *s = p->server;
 	static const char stale[] = "the partition's hosts have been changed by somebody else meanwhile",
-	                  away[] = "the coordinator did not say whether the change was made: look at the layout, and try again";
+	                  away[] = "the coordinator does not answer: ask again when it is back"; /* the change may have been made */
 	char name[AUTHORITY_NAME_BYTES];
 	if (!change->status)
 		LOG_AT(s->options.logger, LOG_INFO, "partition placed", "partition=%s hosts=%u first=%u primary=%d",

@@ -20,7 +20,17 @@ before=$(primaries) rows=$(json "$DIR/status.json" .rows)
 wait_for 20 "pushes to go on" trained $((rows + 10000))
 after=$(primaries)
 [ "$after" = "$before" ] || fail "partitions have moved: $before then $after"
+
+# What cannot be done without it says so at once, and once, and is done when it is back.
+to=$(((($(json "$DIR/status.json" '.partitions[0].primary')) + 1) % 3))
+"$WEIR" move 0 $to "$DIR/job.yaml" > "$DIR/move.out" 2> "$DIR/move.err" &
+MOVE=$!
+waits="waiting, at most 120 s: the coordinator does not answer: ask again when it is back"
+wait_for 4 "the move to say what it waits for" grep -qx "$waits" "$DIR/move.err"
 kill -CONT "$etcd"
+wait_for 20 "the move to end" is_gone $MOVE
+wait $MOVE || fail "the move: $(tail -n 1 "$DIR/move.err")"
+[ "$(grep -c waiting "$DIR/move.err")" = 1 ] || fail "it says what it waits for more than once: $(cat "$DIR/move.err")"
 back() { [ "$(grep -c "coordinator connected" "$RUN/server-0.log")" -gt "$connected" ]; }
 wait_for 20 "a server to hear it again" back
 

@@ -660,6 +660,37 @@ static void moves_outlive_a_silent_coordinator(void **state)
 	close_world(w);
 }
 
+struct late {
+	struct world *world;
+	uint32_t times;
+};
+
+/* The coordinator is back once it has been said that it is away. */
+static void bring_back(void *arg, const char *why)
+{
+	struct late *x = arg;
+	assert_true(why[0]);
+	assert_true(x->times);
+	x->times--;
+	coord_memory_down(x->world->cluster.coordinator, false);
+	coord_memory_run(x->world->cluster.coordinator);
+}
+
+static void an_absent_coordinator_is_told_of_once(void **state)
+{
+	(void)state;
+	struct world *w = open_world(2, NULL);
+	struct late x = {.world = w, .times = 1};
+	uint32_t partition, to;
+	assert_true(choose(w, MEMBER_NONE, MEMBER_NONE, &partition, &to));
+	layout_when_late(w->asker, bring_back, &x);
+	coord_memory_down(w->cluster.coordinator, true);
+	move(w, partition, to);
+	assert_int_equal(x.times, 0);
+	await_whole(w);
+	close_world(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -676,6 +707,7 @@ int main(void)
 	    cmocka_unit_test(the_moved_ledger_is_on_disk),
 	    cmocka_unit_test(the_first_server_is_not_missed),
 	    cmocka_unit_test(a_server_that_is_gone_is_replaced),
+	    cmocka_unit_test(an_absent_coordinator_is_told_of_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
