@@ -8,8 +8,10 @@
 #include "weir/status.h"
 
 #define LAYOUT_AT_ONCE    4u      /* partitions that are on the move together */
+#define LAYOUT_DRAINS_MAX 5u      /* so often a drain begins anew before it says that others undo it */
 #define LAYOUT_LEDGER     0xffffu /* in the place of a partition's number, as in weir.proto: the ledger */
 #define LAYOUT_NAME_BYTES 24u
+#define LAYOUT_LIST_BYTES 96u
 
 struct layout_partition {
 	uint16_t primary; /* MEMBER_NONE: there is none now */
@@ -27,6 +29,9 @@ struct layout {
 };
 const struct layout_partition *layout_get(const struct layout *l, uint32_t partition);
 const char *layout_name(uint32_t partition, char out[LAYOUT_NAME_BYTES]); /* "partition 7", "the ledger"; out */
+
+/* What a server has, or is about to be sent: "partitions 1, 5 and the ledger"; a longer list is cut. False: nothing. */
+bool layout_list(const struct layout *l, uint32_t server, char out[LAYOUT_LIST_BYTES]);
 
 /* What a partition is to become: on these servers, of which that one is primary. */
 struct layout_goal {
@@ -81,5 +86,10 @@ weir_status layout_rewind(struct layout_asker *a, const struct layout *l, const 
 weir_status layout_carry_out(struct layout_asker *a, const struct layout_plan *plan, uint32_t patience_ms,
                              void (*reached)(void *arg, const struct layout_goal *g, uint32_t left), void *arg,
                              weir_error *err) WEIR_MUST_CHECK;
+/* A plan is of a layout that others may change while it is carried out. Returns when nothing is on the server, as a look at the layout behind its moves shows; what has come
+ * back is moved again. l: as it is at first. E_STATE: it always came back, *err says what. reached: of each move. */
+weir_status layout_drain(struct layout_asker *a, const struct layout *l, uint32_t server, uint32_t patience_ms,
+                         void (*reached)(void *arg, const struct layout_goal *g, uint32_t left), void *arg,
+                         weir_error *err) WEIR_MUST_CHECK;
 
 #endif

@@ -58,10 +58,18 @@ static weir_status read_words(struct words *w, const struct layout_verb *v, int 
 
 /* --- Carrying out */
 
-static void print_reached(void *arg, const struct layout_goal *g, uint32_t left)
+/* What has moved, as often as it has. */
+struct tally {
+	uint32_t partitions;
+	bool ledger;
+};
+
+static void note_reached(void *arg, const struct layout_goal *g, uint32_t left)
 {
+	struct tally *moved = arg;
 	char name[LAYOUT_NAME_BYTES];
-	(void)arg;
+	moved->ledger |= g->partition == LAYOUT_LEDGER;
+	moved->partitions += g->partition != LAYOUT_LEDGER;
 	fprintf(stderr, "%s:", layout_name(g->partition, name));
 	if (g->primary != MEMBER_NONE)
 		fprintf(stderr, " primary on server %u,", g->primary);
@@ -91,10 +99,9 @@ static void print_subjects(uint32_t partitions, bool ledger)
 	printf("%s%s", partitions && ledger ? " and " : "", ledger ? "the ledger" : "");
 }
 
-static void print_plan(const struct layout_plan *plan, double took_s)
+static void print_moved(const struct tally *moved, double took_s)
 {
-	const bool ledger = plan->count && plan->goals[plan->count - 1].partition == LAYOUT_LEDGER;
-	print_subjects(plan->count - ledger, ledger);
+	print_subjects(moved->partitions, moved->ledger);
 	printf(" moved in %.1f s\n", took_s);
 }
 
@@ -150,6 +157,7 @@ static weir_status move_all(const struct layout_verb *v, const struct words *w, 
 	struct layout_asker *asker = NULL;
 	struct layout *layout = calloc(1, sizeof *layout);
 	struct layout_plan *plan = calloc(1, sizeof *plan);
+	struct tally moved = {0};
 	const double begun = seconds();
 	weir_status s = layout && plan ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "no memory for a plan");
 	if (s == WEIR_OK)
@@ -158,12 +166,14 @@ static weir_status move_all(const struct layout_verb *v, const struct words *w, 
 		layout_when_late(asker, print_late, NULL);
 		s = layout_ask_all(asker, layout, LEASE_MS, print_waits, NULL, err);
 	}
-	if (s == WEIR_OK)
+	if (s == WEIR_OK && !v->plan)
+		s = layout_drain(asker, layout, w->numbers[0], PATIENCE_MS, note_reached, &moved, err);
+	else if (s == WEIR_OK)
 		s = v->plan(plan, layout, w->numbers, err);
-	if (s == WEIR_OK)
-		s = layout_carry_out(asker, plan, PATIENCE_MS, print_reached, NULL, err);
-	if (s == WEIR_OK && plan->count)
-		print_plan(plan, seconds() - begun);
+	if (s == WEIR_OK && v->plan)
+		s = layout_carry_out(asker, plan, PATIENCE_MS, note_reached, &moved, err);
+	if (s == WEIR_OK && (moved.partitions || moved.ledger))
+		print_moved(&moved, seconds() - begun);
 	else if (s == WEIR_OK)
 		printf("nothing to do%s\n", plan->left_count ? "" : ": it is so already");
 	if (s == WEIR_OK)

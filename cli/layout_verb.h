@@ -11,6 +11,7 @@ struct layout_verb {
 	const char *name;                        /* "move" */
 	const char *numbers[LAYOUT_NUMBERS_MAX]; /* (numbers_count) what its first words are: "PARTITION" */
 	uint32_t numbers_count;
+	/* NULL: all that the server of its first number has is moved away (layout_drain). */
 	weir_status (*plan)(struct layout_plan *out, const struct layout *l, const uint32_t *numbers, weir_error *err);
 };
 

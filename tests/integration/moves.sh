@@ -27,6 +27,24 @@ wait_for 10 "server 2 to have nothing" empty
 status '[range(3) as $s | [.partitions[] | select(.primary == $s)] | length] | min >= 2' || fail "primaries are not spread"
 wait_for 10 "all replicas to be in sync" whole
 
+# Two servers are drained at once, and there is no room for what both have: whoever says last that its server is empty is right, and who gives up says why.
+drain_too() {
+	"$WEIR" drain "$1" "$DIR/job.yaml" > "$DIR/drain-$1.out" 2> "$DIR/drain-$1.err"
+	echo "$1 $?" >> "$DIR/drains"
+}
+drain_too 1 & drains=$!
+drain_too 2
+wait $drains
+while read -r server code; do
+	[ "$code" = 0 ] || told "server $server has partition" "given back" "then drain it again" "$DIR/drain-$server.err"
+done < "$DIR/drains"
+read -r server code <<< "$(tail -n 1 "$DIR/drains")"
+holds_nothing() { status "[.partitions[], .ledger | select([.in_sync[].server] | index($server))] | length == 0"; }
+[ "$code" != 0 ] || wait_for 10 "server $server to have nothing" holds_nothing
+"$WEIR" rebalance "$DIR/job.yaml" > "$DIR/out" 2>&1 || fail "rebalance: $(cat "$DIR/out")"
+"$WEIR" move ledger 0 "$DIR/job.yaml" > "$DIR/out" 2>&1 || fail "move of the ledger: $(cat "$DIR/out")"
+wait_for 10 "all replicas to be in sync" whole
+
 "$WEIR" move 8 1 "$DIR/job.yaml" 2> "$DIR/wrong.err" && fail "a partition that is not there moved"
 grep -q "there is no partition 8" "$DIR/wrong.err" || fail "it does not say what is wrong"
 

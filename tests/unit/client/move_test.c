@@ -2,6 +2,7 @@
  * dies in the middle of it. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "await.h"
 #include "cmocka_check.h"
@@ -691,6 +692,48 @@ static void an_absent_coordinator_is_told_of_once(void **state)
 	close_world(w);
 }
 
+/* --- What a drain does not do alone */
+
+struct giver {
+	struct world *world;
+	uint32_t to, times;
+};
+
+/* Another hand puts a partition on the server when the drain has moved the last one away. */
+static void give_back(void *arg, const struct layout_goal *g, uint32_t left)
+{
+	struct giver *x = arg;
+	(void)g;
+	if (left || !x->times)
+		return;
+	x->times--;
+	move(x->world, 0, x->to);
+}
+
+static void a_drain_goes_on_with_what_comes_back(void **state)
+{
+	(void)state;
+	struct world *w = open_world(2, NULL);
+	struct giver x = {.world = w, .to = 1, .times = 2};
+	weir_error err = {0};
+	CHECK_OK(layout_drain(w->asker, look(w), 1, QUIET_MS, give_back, &x, &err), err);
+	assert_int_equal(x.times, 0);
+	await_held(w->cluster.servers[1], 0);
+	close_world(w);
+}
+
+static void a_drain_that_is_always_undone_says_so(void **state)
+{
+	(void)state;
+	struct world *w = open_world(2, NULL);
+	struct giver x = {.world = w, .to = 1, .times = LAYOUT_DRAINS_MAX};
+	weir_error err = {0};
+	assert_int_equal(layout_drain(w->asker, look(w), 1, QUIET_MS, give_back, &x, &err), WEIR_E_STATE);
+	assert_non_null(strstr(err.text, "server 1 has partition 0: moved away 5 times, and given back; wait for the end of"));
+	assert_int_equal(x.times, 0);
+	close_world(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -708,6 +751,8 @@ int main(void)
 	    cmocka_unit_test(the_first_server_is_not_missed),
 	    cmocka_unit_test(a_server_that_is_gone_is_replaced),
 	    cmocka_unit_test(an_absent_coordinator_is_told_of_once),
+	    cmocka_unit_test(a_drain_goes_on_with_what_comes_back),
+	    cmocka_unit_test(a_drain_that_is_always_undone_says_so),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
