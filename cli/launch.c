@@ -204,16 +204,26 @@ static weir_status start_servers(struct train *t, weir_error *err)
 	return s;
 }
 
+/* run.json says what the servers have. A run whose replicas it does not say was begun with others, perhaps. */
+static weir_status keep_shape(struct train *t, weir_error *err)
+{
+	const uint32_t servers = t->job->cluster.servers, replicas = t->job->cluster.replicas;
+	const bool known = t->run.servers == 0 || t->run.replicas > 0;
+	if (t->run.servers == servers && (t->run.replicas == replicas || !known))
+		return WEIR_OK;
+	t->run.replicas = known ? replicas : 0;
+	t->run.servers = servers;
+	return run_state_write(t->job->run_dir, &t->run, err);
+}
+
 weir_status launch_servers(struct train *t, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX + 32];
 	if (t->job->cluster.servers_at_count > 0)
 		return WEIR_OK;
 	weir_status s = start_servers(t, err);
-	if (s == WEIR_OK && t->run.servers != t->job->cluster.servers) {
-		t->run.servers = t->job->cluster.servers;
-		s = run_state_write(t->job->run_dir, &t->run, err);
-	}
+	if (s == WEIR_OK)
+		s = keep_shape(t, err);
 	if (s != WEIR_OK)
 		return s;
 	char places[LEDGER_PLACES_BYTES] = "";

@@ -104,7 +104,7 @@ static weir_status set_run(const struct job *job, const struct checkpoint_manife
 	const bool same_run = memcmp(run.uuid, m->uuid, sizeof run.uuid) == 0;
 	run.generation = generation;
 	run.warm_start[0] = '\0'; /* the checkpoint has the weights */
-	run.servers = 0;
+	run.servers = run.replicas = 0;
 	memcpy(run.uuid, m->uuid, sizeof run.uuid);
 	snprintf(run.restore, sizeof run.restore, "%s", m->name);
 	s = run_state_write(job->run_dir, &run, err);

@@ -29,7 +29,7 @@ static bool parse_uuid(const char *text, uint8_t out[16])
 
 static weir_status take(const struct json *j, const char *path, struct run_state *out, weir_error *err)
 {
-	uint64_t version = 0, servers = 0;
+	uint64_t version = 0, servers = 0, replicas = 0;
 	const char *restore = json_get_text(j, "restore"), *warm_start = json_get_text(j, "warm_start");
 	if (json_get_count(j, "version", &version) && version > RUN_STATE_VERSION)
 		return weir_fail(err, WEIR_E_VERSION, "%s is of version %llu, this program knows %u: use a newer one", path,
@@ -42,7 +42,11 @@ static weir_status take(const struct json *j, const char *path, struct run_state
 	if (json_get_count(j, "servers", &servers) && servers > WEIR_SERVERS_MAX)
 		return weir_fail(err, WEIR_E_CORRUPT, "%s: %llu servers, there are at most %u", path, (unsigned long long)servers,
 		                 WEIR_SERVERS_MAX);
+	if (json_get_count(j, "replicas", &replicas) && replicas > WEIR_REPLICAS_MAX)
+		return weir_fail(err, WEIR_E_CORRUPT, "%s: %llu replicas, there are at most %u", path, (unsigned long long)replicas,
+		                 WEIR_REPLICAS_MAX);
 	out->servers = (uint32_t)servers;
+	out->replicas = (uint32_t)replicas;
 	snprintf(out->restore, sizeof out->restore, "%s", restore ? restore : "");
 	snprintf(out->warm_start, sizeof out->warm_start, "%s", warm_start ? warm_start : "");
 	return WEIR_OK;
@@ -75,6 +79,7 @@ weir_status run_state_write(const char *run_dir, const struct run_state *state, 
 	json_set_text(j, "restore", state->restore);
 	json_set_text(j, "warm_start", state->warm_start);
 	json_set_count(j, "servers", state->servers);
+	json_set_count(j, "replicas", state->replicas);
 	weir_status status = j ? json_write_file(j, path, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for %s", path);
 	json_destroy(j);
 	return status;

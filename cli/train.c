@@ -72,6 +72,18 @@ static void remove_results(const struct job *job)
 	}
 }
 
+/* One copy lies where it was placed, with its journal alone; of several the coordinator knows which are whole. Servers of the one kind cannot read what those of the other left. */
+static weir_status check_replicas(const struct train *t, weir_error *err)
+{
+	const uint32_t has = t->run.replicas, asked = t->job->cluster.replicas;
+	if (t->run.servers == 0 || has == 0 || (has > 1) == (asked > 1))
+		return WEIR_OK;
+	return weir_fail(err, WEIR_E_STATE,
+	                 "the run in %s has %u replica%s of each partition, and cluster.replicas is %u: set it to %u, or restore a "
+	                 "checkpoint first (weir restore)",
+	                 t->job->run_dir, has, has == 1 ? "" : "s", asked, has);
+}
+
 /* That all is there to go on from: what the servers kept or, before they have served, the checkpoint that they begin with. */
 static weir_status check_kept(const struct train *t, weir_error *err)
 {
@@ -88,7 +100,9 @@ static weir_status check_kept(const struct train *t, weir_error *err)
 		                 "--resume: nothing of the run in %s was kept (`log: %s`): restore a checkpoint first (weir restore), or "
 		                 "start it without --resume",
 		                 job->run_dir, on_disk ? "disk" : "memory");
-	weir_status s = on_disk ? run_dir_check_data(job, t->run.servers, &why) : WEIR_OK;
+	weir_status s = check_replicas(t, &why);
+	if (s == WEIR_OK && on_disk)
+		s = run_dir_check_data(job, t->run.servers, &why);
 	if (s == WEIR_OK && has_data)
 		s = coordinator_check_kept(job, &why);
 	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "--resume: %s", why.text);

@@ -1,5 +1,5 @@
-# A run is gone on with as a whole, or not at all: not without a server's folder, not with servers that would not read what was kept, and, with its log in
-# memory, not twice from the same checkpoint.
+# A run is gone on with as a whole, or not at all: not without a server's folder, not with servers that would not read what was kept, not with one copy where there
+# were several, or the reverse, and, with its log in memory, not twice from the same checkpoint.
 . "$(dirname "$0")/lib.sh"
 
 # refused WORD... -- ARGUMENTS...: `weir train --resume` with them fails, says why in its last line, and changes no byte of the run.
@@ -21,6 +21,8 @@ wait_for 60 "the first rows" trained 2000
 kill -TERM "$TRAIN"
 finish_train 30
 refused "log on disk" "set cluster.log to disk" -- --set cluster.log=memory
+holds "$RUN/run.json" '.servers == 2 and .replicas == 1'
+refused "has 1 replica of each partition, and cluster.replicas is 2" "set it to 1" "weir restore" -- --set cluster.replicas=2
 mv "$RUN/server-1" "$DIR/kept"
 refused "server 1" "$RUN/server-1" "weir restore" -- --set train.passes=1
 mkdir "$RUN/server-1"
@@ -32,6 +34,37 @@ wait_for 60 "more rows" trained 10000
 kill -KILL "$TRAIN"
 wait "$TRAIN" 2> /dev/null
 for p in $(left_over); do wait_for 10 "process $p to be gone" is_gone "$p"; done
+rm -r "$RUN"
+
+# --- Several copies of everything. More or fewer of them are no other run; one is.
+write_job 1000 "log: disk, replicas: 2"
+sed -i 's/servers: 2/servers: 3/' "$DIR/job.yaml"
+# ends_resumed ARGUMENTS...: goes on, trains more, and is stopped.
+ends_resumed() {
+	start_train --resume "$@"
+	wait_for 60 "its first look" trained 1
+	wait_for 60 "more rows" trained $(($(json "$DIR/status.json" .rows) + 2000))
+	kill -TERM "$TRAIN"
+	finish_train 30
+	told "stopped by Terminated" "$DIR/train.err"
+	holds "$DIR/report.json" '.audit.double == 0'
+}
+start_train
+wait_for 60 "the first rows" trained 2000
+"$WEIR" checkpoint --job "$DIR/job.yaml" > "$DIR/out" || fail "no checkpoint"
+kill -TERM "$TRAIN"
+finish_train 30
+holds "$RUN/run.json" '.servers == 3 and .replicas == 2'
+refused "has 2 replicas of each partition, and cluster.replicas is 1" "set it to 2" "weir restore" -- --set cluster.replicas=1
+ends_resumed --set cluster.replicas=3
+holds "$RUN/run.json" '.replicas == 3'
+refused "has 3 replicas of each partition, and cluster.replicas is 1" -- --set cluster.replicas=1
+jq 'del(.replicas)' "$RUN/run.json" > "$DIR/earlier.json" && mv "$DIR/earlier.json" "$RUN/run.json" # as an earlier version writes it
+ends_resumed
+holds "$RUN/run.json" '.servers == 3 and (.replicas // 0) == 0'
+"$WEIR" restore "$DIR/job.yaml" --from latest > "$DIR/out" 2> "$DIR/out.err" || fail "$(tail -n 1 "$DIR/out.err")"
+ends_resumed --set cluster.replicas=1
+holds "$RUN/run.json" '.replicas == 1'
 rm -r "$RUN"
 
 # --- In memory: what was trained since the checkpoint is lost, so the next try is another generation
