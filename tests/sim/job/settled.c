@@ -36,7 +36,11 @@ static const char *lacks(const struct actor *a, uint32_t id)
 		return "does not serve";
 	if (!member_set_has(&records_get(id)->isr, (uint16_t)a->index))
 		return "is not in sync";
-	return id == PARTITIONS || partition_applied(s->partitions[id]) == invariants_committed(id) ? NULL : "is not level";
+	if (id == PARTITIONS)
+		return NULL;
+	if (!s->partitions[id]) /* started anew, without a log: it has not read yet that it is to have it */
+		return "does not know of it";
+	return partition_applied(s->partitions[id]) == invariants_committed(id) ? NULL : "is not level";
 }
 
 static bool is_settled(struct job *job, uint32_t id, bool still, char *why, size_t bytes)
