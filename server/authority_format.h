@@ -3,6 +3,7 @@
  *   partition/ID   PartitionRecord   who plays which role (struct replica_record). ID: the partition's, or JOURNAL_LEDGER
  *   hosts/ID       HostsRecord       who shall have it (hosts.h); may not be there
  *   server/INDEX   ServerRecord      who lives, and where; leased
+ *   start/INDEX    ServerRecord      who was started last as that server: nobody else changes a partition's record
  *   next           NextRecord        what follows this generation (rewind.h); as a rule not there
  *
  * The messages are state.proto's; a record's revision is the coordinator's own. */
