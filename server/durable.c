@@ -474,7 +474,7 @@ static weir_status begin_channel(struct server *s, const struct journal_channel 
 	else if (log->ops->first(log) > applied + 1)
 		status = weir_fail(err, WEIR_E_CORRUPT, "%s: recovered up to entry %llu, its log begins with %llu", name,
 		                   (unsigned long long)applied, (unsigned long long)log->ops->first(log));
-	else if (applied != c->last && !server_is_replicated(s))
+	else if (log->ops->last(log) < c->last || (applied != c->last && !server_is_replicated(s)))
 		status = weir_fail(err, WEIR_E_CORRUPT, "%s: recovered up to entry %llu, its log ends at %llu", name,
 		                   (unsigned long long)applied, (unsigned long long)c->last);
 	if (status)

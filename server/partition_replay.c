@@ -121,10 +121,6 @@ static weir_status replay_next(struct partition *p, weir_error *err)
 	if (!e)
 		return weir_fail(err, WEIR_E_CORRUPT, "partition %u: log entry %llu follows %llu", p->options.id,
 		                 (unsigned long long)log->first(p->options.log), (unsigned long long)p->applied);
-	if (e->epoch < epochs_now(&p->epochs))
-		return weir_fail(err, WEIR_E_CORRUPT, "partition %u: log entry %llu of epoch %llu follows one of epoch %llu",
-		                 p->options.id, (unsigned long long)e->index, (unsigned long long)e->epoch,
-		                 (unsigned long long)epochs_now(&p->epochs));
 	weir_status status = entry_check_tables(p, e, err);
 	if (!status)
 		status = fetch(p, e, err);
@@ -144,8 +140,15 @@ static weir_status replay_next(struct partition *p, weir_error *err)
 weir_status partition_replay(struct partition *p, const struct log_entry *e, weir_error *err)
 {
 	const struct log_ops *log = p->options.log->ops;
+	const uint64_t last = log->last(p->options.log);
+	const bool is_of_former = e->index > p->applied && e->epoch < epochs_now(&p->epochs);
+	if (is_of_former) /* a log that has begun anew since, which comes: durable.c looks */
+		return WEIR_OK;
+	if (e->index != last + 1)
+		return weir_fail(err, WEIR_E_CORRUPT, "partition %u: log entry %llu of epoch %llu follows %llu", p->options.id,
+		                 (unsigned long long)e->index, (unsigned long long)e->epoch, (unsigned long long)last);
 	weir_status status = log_disk_restore(p->options.log, e, err);
-	/* What the header has applied may wait in a step of it. Behind a gap are entries of a log that has begun anew since, which comes: durable.c looks. */
+	/* What the header has applied may wait in a step of it. Behind a gap are entries of such a log too. */
 	while (!status && log->first(p->options.log) <= p->applied + 1 && p->applied < log->committed(p->options.log))
 		status = replay_next(p, err);
 	return status;

@@ -16,6 +16,7 @@
 #include "node.h"
 #include "partition_state.h"
 #include "random_records.h"
+#include "snapshot_receive.h"
 #include "state.pb-c.h"
 #include "wire.h"
 
@@ -661,6 +662,51 @@ static void an_epoch_that_has_no_first_entry_begins_with_the_first_that_is_of_it
 	close_world(w);
 }
 
+/* --- A partition whose snapshot was not finished begins anew; the journal may still have what it was before */
+
+static void leave_unfinished(struct world *w)
+{
+	struct cold *cold;
+	size_t bytes;
+	const void *header = snapshot_unfinished(&bytes);
+	weir_error err = {0};
+	crash_by(w, CRASH_PROCESS);
+	CHECK_OK(cold_open(&cold, &(struct cold_options){.path = w->n.folder}, &err), err);
+	CHECK_OK(cold_empty_partition(cold, 0, header, bytes, &err), err);
+	CHECK_OK(cold_flush(cold, &err), err);
+	cold_close(cold);
+	forget_above(w, 0);
+}
+
+/* The power goes before a segment that nobody needs any more is removed. */
+static void flush_and_keep_segments(struct world *w)
+{
+	weir_error err = {0};
+	CHECK_OK(journal_wait(w->n.journal, &err), err);
+	faulty_disk_power_off_at(w->n.disk, faulty_disk_steps(w->n.disk) + 1);
+	flush(w);
+}
+
+static void what_a_log_was_before_it_began_anew_is_not_replayed(void **state)
+{
+	(void)state;
+	struct world *w = open_world(false);
+	for (uint32_t i = 0; i < 4; i++)
+		push_rows(w, ASYNC_ROWS, RECORD_ASSIGN);
+	leave_unfinished(w);
+	w->epoch++;
+	node_start(&w->n);
+	assert_true(w->n.was_unfinished && appended(w) == 0);
+	begin(w);
+	push_rows(w, ASYNC_ROWS, RECORD_ASSIGN);
+	flush_and_keep_segments(w); /* entries 3 to 5 of the former log are in them */
+	restart(w, CRASH_PROCESS);
+	assert_int_equal(w->survived, 2);
+	assert_int_equal(w->n.replayed, 3);
+	assert_epochs(w, {2, 1}, {3, 3});
+	close_world(w);
+}
+
 /* Rows that nobody wants any more are found where they are: in RocksDB. */
 static void rows_below_memory_go_too(void **state)
 {
@@ -697,6 +743,7 @@ int main(void)
 	                                   cmocka_unit_test(where_epochs_began_is_what_the_log_says),
 	                                   cmocka_unit_test(an_epoch_whose_first_entry_is_torn_has_not_begun),
 	                                   cmocka_unit_test(an_epoch_that_has_no_first_entry_begins_with_the_first_that_is_of_it),
+	                                   cmocka_unit_test(what_a_log_was_before_it_began_anew_is_not_replayed),
 	                                   cmocka_unit_test(rows_below_memory_go_too)};
 	return cmocka_run_group_tests_name("partition_recovery", tests, NULL, NULL);
 }
