@@ -12,8 +12,7 @@
 #include "train.h"
 #include "verbs.h"
 
-#define PATIENCE_MS 120000u
-#define LEASE_MS    15000u /* a server that was killed has lost its lease by then, a third of it later than it may */
+#define LEASE_MS 15000u /* a server that was killed has lost its lease by then, a third of it later than it may */
 
 /* The words and options of one call. */
 struct words {
@@ -85,10 +84,10 @@ static void print_waits(void *arg, uint32_t server)
 	fprintf(stderr, "server %u does not answer: it is waited for, or for the end of its lease\n", server);
 }
 
-static void print_late(void *arg, const char *why)
+void layout_print_late(void *arg, const char *why)
 {
 	(void)arg;
-	fprintf(stderr, "waiting, at most %u s: %s\n", PATIENCE_MS / 1000, why);
+	fprintf(stderr, "waiting, at most %u s: %s\n", LAYOUT_PATIENCE_MS / 1000, why);
 }
 
 /* "3 partitions and the ledger" */
@@ -163,15 +162,15 @@ static weir_status move_all(const struct layout_verb *v, const struct words *w, 
 	if (s == WEIR_OK)
 		s = layout_open(&asker, rpc, addresses, err);
 	if (s == WEIR_OK) {
-		layout_when_late(asker, print_late, NULL);
+		layout_when_late(asker, layout_print_late, NULL);
 		s = layout_ask_all(asker, layout, LEASE_MS, print_waits, NULL, err);
 	}
 	if (s == WEIR_OK && !v->plan)
-		s = layout_drain(asker, layout, w->numbers[0], PATIENCE_MS, note_reached, &moved, err);
+		s = layout_drain(asker, layout, w->numbers[0], LAYOUT_PATIENCE_MS, note_reached, &moved, err);
 	else if (s == WEIR_OK)
 		s = v->plan(plan, layout, w->numbers, err);
 	if (s == WEIR_OK && v->plan)
-		s = layout_carry_out(asker, plan, PATIENCE_MS, note_reached, &moved, err);
+		s = layout_carry_out(asker, plan, LAYOUT_PATIENCE_MS, note_reached, &moved, err);
 	if (s == WEIR_OK && (moved.partitions || moved.ledger))
 		print_moved(&moved, seconds() - begun);
 	else if (s == WEIR_OK)

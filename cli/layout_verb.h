@@ -15,6 +15,10 @@ struct layout_verb {
 	weir_status (*plan)(struct layout_plan *out, const struct layout *l, const uint32_t *numbers, weir_error *err);
 };
 
+/* What is asked of a running job waits so long for a coordinator that does not answer; layout_print_late says so (layout_when_late). */
+#define LAYOUT_PATIENCE_MS 120000u
+void layout_print_late(void *arg, const char *why);
+
 /* Its exit status. args: as of verbs.h; behind the numbers, the job file, unless --at says where a server is. */
 int layout_verb_run(const struct layout_verb *v, int count, char **args);
 

@@ -5,19 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "layout.h"
+#include "layout_verb.h"
 #include "options.h"
 #include "rpc.h"
 #include "train.h"
 #include "verbs.h"
-
-#define PATIENCE_MS 60000u
-
-static void print_late(void *arg, const char *why)
-{
-	(void)arg;
-	fprintf(stderr, "waiting, at most %u s: %s\n", PATIENCE_MS / 1000, why);
-}
 
 static weir_status ask(struct rpc *rpc, const char *addresses, const char *from, weir_error *err)
 {
@@ -26,11 +18,11 @@ static weir_status ask(struct rpc *rpc, const char *addresses, const char *from,
 	struct rewind_record next;
 	weir_status s = layout ? layout_open(&asker, rpc, addresses, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for a layout");
 	if (s == WEIR_OK) {
-		layout_when_late(asker, print_late, NULL);
+		layout_when_late(asker, layout_print_late, NULL);
 		s = layout_ask(asker, layout, err);
 	}
 	if (s == WEIR_OK)
-		s = layout_rewind(asker, layout, from && strcmp(from, "latest") != 0 ? from : "", PATIENCE_MS, &next, err);
+		s = layout_rewind(asker, layout, from && strcmp(from, "latest") != 0 ? from : "", LAYOUT_PATIENCE_MS, &next, err);
 	if (s == WEIR_OK)
 		printf("the job goes back to %s, after %" PRIu64 " batches, as generation %" PRIu64 ": its servers begin anew\n",
 		       next.checkpoint, next.step, next.generation);
