@@ -1,4 +1,4 @@
-/* Value codecs: fp32 and bf16 so far; the other ids are reserved and answer "not supported". */
+/* Value codecs: names, layout of tiles; what is done to blocks is in codecs/, for each instruction set. */
 #include "codec.h"
 
 #include <assert.h>
@@ -8,10 +8,13 @@
 #endif
 
 #include "crc32c.h"
+#include "scale.h"
 #include "vector.h"
 
 #define COLD_BYTES_MIN 16384u /* below this a cached copy is as fast */
-#define SCAN_BLOCK     4096u  /* numbers looked at twice while they are in the first-level cache */
+#define COLD_RUN       4096u  /* elements, decoded in the first-level cache before they are written out */
+#define SCALE_BYTES    sizeof(uint16_t)
+#define SCAN_BLOCK     4096u /* numbers looked at twice while they are in the first-level cache */
 
 const char *codec_name(weir_codec codec)
 {
@@ -43,39 +46,136 @@ bool codec_from_name(const char *name, weir_codec *out)
 	return false;
 }
 
-bool codec_supported(weir_codec codec)
+_Static_assert(COLD_RUN % CODEC_SIGN_BLOCK == 0 && COLD_RUN % CODEC_INT8_BLOCK == 0 && COLD_RUN % CODEC_INT4_BLOCK == 0,
+               "a run begins with a block");
+
+/* How an element and the scales of a tile are laid out. */
+struct form {
+	uint16_t bits;       /* of an element; 0: the codec's tiles have no fixed size */
+	uint16_t block;      /* elements of a scale; 0: no scales */
+	uint16_t scale_most; /* a larger one makes infinities */
+	uint16_t infinity;   /* the first code, without its sign, that is not a finite number; 0: all are */
+};
+
+static const struct form *form_of(weir_codec codec)
 {
-	return codec_element_bytes(codec) != 0;
+	static const struct form forms[CODECS_COUNT] = {
+	    [WEIR_CODEC_FP32] = {.bits = 32},
+	    [WEIR_CODEC_BF16] = {.bits = 16, .infinity = 0x7f80},
+	    [WEIR_CODEC_FP16] = {.bits = 16, .infinity = 0x7c00},
+	    [WEIR_CODEC_INT8] = {.bits = 8, .block = CODEC_INT8_BLOCK, .scale_most = INT8_SCALE_MOST},
+	    [WEIR_CODEC_FP8_E4M3] = {.bits = 8, .block = CODEC_INT8_BLOCK, .scale_most = E4M3_SCALE_MOST, .infinity = 0x7f},
+	    [WEIR_CODEC_FP8_E5M2] = {.bits = 8, .block = CODEC_INT8_BLOCK, .scale_most = E5M2_SCALE_MOST, .infinity = 0x7c},
+	    [WEIR_CODEC_INT4] = {.bits = 4, .block = CODEC_INT4_BLOCK, .scale_most = BF16_MOST},
+	    [WEIR_CODEC_SIGN] = {.bits = 1, .block = CODEC_SIGN_BLOCK, .scale_most = BF16_MOST},
+	};
+	static const struct form none = {0};
+	return (unsigned)codec < CODECS_COUNT ? &forms[codec] : &none;
+}
+
+bool codec_is_fixed(weir_codec codec)
+{
+	return form_of(codec)->bits != 0;
 }
 
 size_t codec_element_bytes(weir_codec codec)
 {
-	return codec == WEIR_CODEC_FP32 ? sizeof(float) : codec == WEIR_CODEC_BF16 ? sizeof(uint16_t) : 0;
+	const struct form *f = form_of(codec);
+	return f->block == 0 ? f->bits / 8 : 0;
+}
+
+static size_t scales_count(const struct form *f, size_t n)
+{
+	return f->block ? (n + f->block - 1) / f->block : 0;
+}
+
+static size_t codes_bytes(const struct form *f, size_t n)
+{
+	return (n * f->bits + 7) / 8;
+}
+
+static size_t tile_bytes(const struct form *f, size_t n)
+{
+	return scales_count(f, n) * SCALE_BYTES + codes_bytes(f, n);
 }
 
 size_t codec_bytes(weir_codec codec, size_t n)
 {
-	assert(codec_supported(codec));
-	return n * codec_element_bytes(codec);
+	const struct form *f = form_of(codec);
+	assert(f->bits != 0);
+	return n / CODEC_TILE * tile_bytes(f, CODEC_TILE) + tile_bytes(f, n % CODEC_TILE);
 }
 
-void codec_encode(weir_codec codec, const float *in, size_t n, uint8_t *out)
+/* --- Tile by tile; without scales a row is as one tile */
+
+struct tile {
+	size_t at, n; /* elements */
+	size_t scales, codes;
+	size_t end;
+};
+
+static struct tile tile_first(const struct form *f, size_t n)
 {
-	assert(codec_supported(codec));
-	if (codec == WEIR_CODEC_BF16)
-		vector_ops_best()->bf16_encode(in, n, out);
-	else if (n > 0)
-		memcpy(out, in, n * sizeof *in);
+	size_t m = f->block && n > CODEC_TILE ? CODEC_TILE : n;
+	return (struct tile){.n = m, .codes = scales_count(f, m) * SCALE_BYTES, .end = tile_bytes(f, m)};
 }
 
-void codec_decode(weir_codec codec, const uint8_t *in, size_t n, float *out)
+static struct tile tile_next(const struct form *f, struct tile t, size_t n)
 {
-	assert(codec_supported(codec));
-	if (codec == WEIR_CODEC_BF16)
-		vector_ops_best()->bf16_decode(in, n, out);
-	else if (n > 0)
-		memcpy(out, in, n * sizeof *out);
+	size_t at = t.at + t.n;
+	struct tile next = tile_first(f, n - at);
+	return (struct tile){.at = at, .n = next.n, .scales = t.end, .codes = t.end + next.codes, .end = t.end + next.end};
 }
+
+void codec_encode_with(const struct vector_ops *ops, const struct coding *c, const float *in, float *residual, size_t n,
+                       uint8_t *out)
+{
+	const struct form *f = form_of(c->codec);
+	assert(f->bits != 0 && (c->codec != WEIR_CODEC_INT4 || c->book));
+	for (struct tile t = tile_first(f, n); t.n > 0; t = tile_next(f, t, n))
+		ops->codecs[c->codec].encode(c->book, in + t.at, residual ? residual + t.at : NULL, t.n, out + t.scales, out + t.codes);
+}
+
+void codec_decode_with(const struct vector_ops *ops, const struct coding *c, const uint8_t *in, size_t n, float *out)
+{
+	const struct form *f = form_of(c->codec);
+	assert(f->bits != 0 && (c->codec != WEIR_CODEC_INT4 || c->book));
+	for (struct tile t = tile_first(f, n); t.n > 0; t = tile_next(f, t, n))
+		ops->codecs[c->codec].decode(c->book, in + t.scales, in + t.codes, t.n, out + t.at);
+}
+
+bool codec_is_finite_with(const struct vector_ops *ops, const struct coding *c, const uint8_t *in, size_t n)
+{
+	const struct form *f = form_of(c->codec);
+	assert(f->bits != 0);
+	if (c->codec == WEIR_CODEC_FP32)
+		return ops->all_finite((const float *)(const void *)in, n);
+	for (struct tile t = tile_first(f, n); t.n > 0; t = tile_next(f, t, n)) {
+		if (f->block && !ops->all_below_16(in + t.scales, scales_count(f, t.n), (uint16_t)(f->scale_most + 1)))
+			return false;
+		if (f->infinity && !(f->bits == 16 ? ops->all_below_16(in + t.codes, t.n, f->infinity)
+		                                   : ops->all_below_8(in + t.codes, t.n, (uint8_t)f->infinity)))
+			return false;
+	}
+	return true;
+}
+
+void codec_encode(const struct coding *c, const float *in, float *residual, size_t n, uint8_t *out)
+{
+	codec_encode_with(vector_ops_best(), c, in, residual, n, out);
+}
+
+void codec_decode(const struct coding *c, const uint8_t *in, size_t n, float *out)
+{
+	codec_decode_with(vector_ops_best(), c, in, n, out);
+}
+
+bool codec_is_finite(const struct coding *c, const uint8_t *in, size_t n)
+{
+	return codec_is_finite_with(vector_ops_best(), c, in, n);
+}
+
+/* --- Past the caches */
 
 #if defined(__x86_64__)
 /* Copies with stores that do not read the line they overwrite. */
@@ -103,12 +203,31 @@ static void stream_bytes(uint8_t *out, const uint8_t *in, size_t bytes)
 }
 #endif
 
-void codec_decode_cold(weir_codec codec, const uint8_t *in, size_t n, float *out)
+/* A tile by way of a buffer in the first-level cache; a run of its elements begins where a block does. */
+static void decode_tile_cold(const struct coding *c, const struct form *f, const struct tile *t, const uint8_t *in, float *out)
 {
-	if (codec == WEIR_CODEC_FP32 && n * sizeof *out >= COLD_BYTES_MIN)
+	const struct codec_ops *codec = &vector_ops_best()->codecs[c->codec];
+	float run[COLD_RUN] __attribute__((aligned(64)));
+	for (size_t at = 0, m; at < t->n; at += m) {
+		m = t->n - at < COLD_RUN ? t->n - at : COLD_RUN;
+		const uint8_t *scales = in + t->scales + scales_count(f, at) * SCALE_BYTES, *codes = in + t->codes + codes_bytes(f, at);
+		const bool whole = m == COLD_RUN;
+		codec->decode(c->book, scales, codes, m, whole ? run : out + t->at + at);
+		if (whole)
+			stream_bytes((uint8_t *)(out + t->at + at), (const uint8_t *)run, sizeof run);
+	}
+}
+
+void codec_decode_cold(const struct coding *c, const uint8_t *in, size_t n, float *out)
+{
+	const struct form *f = form_of(c->codec);
+	if (n * sizeof *out < COLD_BYTES_MIN)
+		codec_decode(c, in, n, out);
+	else if (c->codec == WEIR_CODEC_FP32)
 		stream_bytes((uint8_t *)out, in, n * sizeof *out);
 	else
-		codec_decode(codec, in, n, out);
+		for (struct tile t = tile_first(f, n); t.n > 0; t = tile_next(f, t, n))
+			decode_tile_cold(c, f, &t, in, out);
 }
 
 bool codec_all_finite(const float *in, size_t n)

@@ -1,6 +1,6 @@
 /* Vector kernels: one source, compiled once per instruction set with WEIR_ISA = base | avx2 | avx512 and collected in a function
  * table. The table is chosen by the CPU's features. Rules and codecs use only operations that IEEE 754 defines exactly (+ - * /
- * sqrt, integer), element by element or in 16 fixed lanes, without contraction: every variant gives the same bits, which is what
+ * sqrt, integer), element by element or in a fixed number of lanes, without contraction: every variant gives the same bits, which is what
  * lets replicas on different machines stay equal. Private to kernels/ and its tests. */
 #ifndef WEIR_VECTOR_H
 #define WEIR_VECTOR_H
@@ -9,13 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "codec.h"
 #include "optimizer.h"
 
 #define ISA_PASTE(name, isa)  name##_##isa
 #define ISA_EXPAND(name, isa) ISA_PASTE(name, isa)
 #define ISA(name)             ISA_EXPAND(name, WEIR_ISA) /* adam -> adam_avx2 */
 
-#define RULES_COUNT (WEIR_OPT_AVERAGE + 1)
+#define RULES_COUNT  (WEIR_OPT_AVERAGE + 1)
+#define CODECS_COUNT (WEIR_CODEC_TOPK + 1)
 
 /* fp32 numbers as they lie in a message: any alignment. */
 typedef float wire_float __attribute__((aligned(1), may_alias));
@@ -37,12 +39,21 @@ struct rule_args {
 /* value, slot0, slot1, grad: n elements each; slots that a rule does not have are not touched (and may be NULL). */
 typedef void (*rule_fn)(const struct rule_args *a, float *value, float *slot0, float *slot1, const wire_float *grad, size_t n);
 
+/* Blocks of a codec, without regard to tiles: n elements, their scales (a bf16 for each block; NULL where the codec has none) and codes at any alignment.
+ * book: (CODEC_BOOK), int4 alone. residual: as in codec_encode. */
+struct codec_ops {
+	void (*encode)(const float *book, const float *in, float *residual, size_t n, uint8_t *scales, uint8_t *codes);
+	void (*decode)(const float *book, const uint8_t *scales, const uint8_t *codes, size_t n, float *out);
+};
+
 struct vector_ops {
 	const char *name; /* "avx2" */
 	rule_fn rules[RULES_COUNT];
-	void (*bf16_encode)(const float *in, size_t n, uint8_t *out);
-	void (*bf16_decode)(const uint8_t *in, size_t n, float *out);
+	struct codec_ops codecs[CODECS_COUNT]; /* but top-k */
 	bool (*all_finite)(const float *in, size_t n);
+	/* Whether all n numbers, of any sign and at any alignment, are below a limit in magnitude. */
+	bool (*all_below_16)(const uint8_t *in, size_t n, uint16_t limit);
+	bool (*all_below_8)(const uint8_t *in, size_t n, uint8_t limit);
 };
 
 /* The best table for this CPU. */
@@ -52,5 +63,11 @@ const struct vector_ops *vector_ops_variant(unsigned i);
 
 /* optimizer_create with a given table instead of the best. */
 struct optimizer *optimizer_create_with(const struct vector_ops *ops, const weir_optimizer *spec, weir_error *err);
+
+/* codec_encode, codec_decode and codec_is_finite with a given table. */
+void codec_encode_with(const struct vector_ops *ops, const struct coding *c, const float *in, float *residual, size_t n,
+                       uint8_t *out);
+void codec_decode_with(const struct vector_ops *ops, const struct coding *c, const uint8_t *in, size_t n, float *out);
+bool codec_is_finite_with(const struct vector_ops *ops, const struct coding *c, const uint8_t *in, size_t n);
 
 #endif

@@ -178,7 +178,7 @@ static void numbers_encode(enum row_precision precision, const float *in, size_t
 	if (precision == ROWS_INT8)
 		int8_encode(in, n, out);
 	else
-		codec_encode(precision == ROWS_BF16 ? WEIR_CODEC_BF16 : WEIR_CODEC_FP32, in, n, out);
+		codec_encode(&(struct coding){.codec = precision == ROWS_BF16 ? WEIR_CODEC_BF16 : WEIR_CODEC_FP32}, in, NULL, n, out);
 }
 
 static void numbers_decode(enum row_precision precision, const uint8_t *in, size_t n, float *out)
@@ -186,7 +186,7 @@ static void numbers_decode(enum row_precision precision, const uint8_t *in, size
 	if (precision == ROWS_INT8)
 		int8_decode(in, n, out);
 	else
-		codec_decode(precision == ROWS_BF16 ? WEIR_CODEC_BF16 : WEIR_CODEC_FP32, in, n, out);
+		codec_decode(&(struct coding){.codec = precision == ROWS_BF16 ? WEIR_CODEC_BF16 : WEIR_CODEC_FP32}, in, n, out);
 }
 
 /* --- The payload */

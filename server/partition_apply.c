@@ -41,7 +41,7 @@ void values_decode(struct cursor *data, weir_codec codec, size_t n, bool clip, f
 	for (size_t at = 0, m; at < n; at += m) {
 		m = cursor_run(data, codec_element_bytes(codec), n - at, straddle, &run);
 		assert(m > 0);
-		codec_decode(codec, run, m, out + at);
+		codec_decode(&(struct coding){.codec = codec}, run, m, out + at);
 	}
 	for (size_t i = 0; clip && i < n; i++)
 		if (!isfinite(out[i]))

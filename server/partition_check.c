@@ -76,7 +76,7 @@ static weir_status check_data(const struct partition_table *t, const struct reco
                               weir_error *err)
 {
 	weir_codec codec = (weir_codec)s->codec;
-	if (!codec_supported(codec))
+	if (codec_element_bytes(codec) == 0)
 		return weir_fail(err, WEIR_E_UNSUPPORTED, "table %s: codec %s is not supported by this build", t->spec->name,
 		                 codec_name(codec));
 	if (r->kind == RECORD_ASSIGN && r->flags & RECORD_ASSIGN_SLOTS)
@@ -124,7 +124,7 @@ static bool stream_finite(struct cursor data, weir_codec codec, float *scratch)
 	while ((n = cursor_run(&data, element, codec == WEIR_CODEC_FP32 ? SIZE_MAX : FINITE_BLOCK, straddle, &run)) > 0) {
 		const float *values = (const float *)(const void *)run;
 		if (codec != WEIR_CODEC_FP32) {
-			codec_decode(codec, run, n, scratch);
+			codec_decode(&(struct coding){.codec = codec}, run, n, scratch);
 			values = scratch;
 		}
 		if (!codec_all_finite(values, n))

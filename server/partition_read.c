@@ -82,7 +82,7 @@ static void pull_rows(struct partition *p, const struct partition_table *t, stru
 		float *values = direct ? (float *)(void *)out : p->scratch->values;
 		gather(p, t, keys, n, values);
 		if (!direct)
-			codec_encode(codec, values, n * width, out);
+			codec_encode(&(struct coding){.codec = codec}, values, NULL, n * width, out);
 	}
 }
 
@@ -95,7 +95,7 @@ static void pull_chunks(struct partition *p, const struct partition_table *t, st
 		float *values = direct ? (float *)(void *)out : p->scratch->values;
 		store_read_chunk(t->rows, chunk, values);
 		if (!direct)
-			codec_encode(codec, values, n, out);
+			codec_encode(&(struct coding){.codec = codec}, values, NULL, n, out);
 		out += codec_bytes(codec, n);
 	}
 }

@@ -1,6 +1,7 @@
 /* fill, axpy, scale, concat, split, casts, and the sums and searches over all elements. */
 #include <string.h>
 
+#include "code.h"
 #include "ops.h"
 
 struct flat {
@@ -172,7 +173,7 @@ struct cast {
 static void to_bf16_range(void *args, size_t begin, size_t end)
 {
 	const struct cast *c = args;
-	ISA(bf16_encode)(c->fp32 + begin, end - begin, (uint8_t *)(c->bf16 + begin));
+	ISA(bf16_encode)(NULL, c->fp32 + begin, NULL, end - begin, NULL, (uint8_t *)(c->bf16 + begin));
 }
 
 void ISA(cpu_cast_bf16)(struct backend *b, uint16_t *out, const float *in, size_t n)
@@ -184,7 +185,7 @@ void ISA(cpu_cast_bf16)(struct backend *b, uint16_t *out, const float *in, size_
 static void to_fp32_range(void *args, size_t begin, size_t end)
 {
 	const struct cast *c = args;
-	ISA(bf16_decode)((const uint8_t *)(c->bf16 + begin), end - begin, c->fp32 + begin);
+	ISA(bf16_decode)(NULL, NULL, (const uint8_t *)(c->bf16 + begin), end - begin, c->fp32 + begin);
 }
 
 void ISA(cpu_cast_fp32)(struct backend *b, float *out, const uint16_t *bf16, size_t n)

@@ -22,10 +22,6 @@ RULE(ftrl);
 RULE(delayed_nesterov);
 RULE(average);
 
-void ISA(bf16_encode)(const float *in, size_t n, uint8_t *out);
-void ISA(bf16_decode)(const uint8_t *in, size_t n, float *out);
-bool ISA(all_finite)(const float *in, size_t n);
-
 /* The gradient that rules see: scaled, with L2 of the value added. */
 static inline float rule_gradient(const struct rule_args *a, float grad, float value)
 {

@@ -1,4 +1,5 @@
 /* This variant's function table. */
+#include "code.h"
 #include "rule.h"
 
 #define STRING_OF(x)  #x
@@ -21,7 +22,18 @@ const struct vector_ops ISA(vector_ops) = {
             [WEIR_OPT_DELAYED_NESTEROV] = ISA(rule_delayed_nesterov),
             [WEIR_OPT_AVERAGE] = ISA(rule_average),
         },
-    .bf16_encode = ISA(bf16_encode),
-    .bf16_decode = ISA(bf16_decode),
+    .codecs =
+        {
+            [WEIR_CODEC_FP32] = {ISA(fp32_encode), ISA(fp32_decode)},
+            [WEIR_CODEC_BF16] = {ISA(bf16_encode), ISA(bf16_decode)},
+            [WEIR_CODEC_FP16] = {ISA(fp16_encode), ISA(fp16_decode)},
+            [WEIR_CODEC_INT8] = {ISA(int8_encode), ISA(int8_decode)},
+            [WEIR_CODEC_INT4] = {ISA(int4_encode), ISA(int4_decode)},
+            [WEIR_CODEC_SIGN] = {ISA(sign_encode), ISA(sign_decode)},
+            [WEIR_CODEC_FP8_E4M3] = {ISA(fp8_e4m3_encode), ISA(fp8_e4m3_decode)},
+            [WEIR_CODEC_FP8_E5M2] = {ISA(fp8_e5m2_encode), ISA(fp8_e5m2_decode)},
+        },
     .all_finite = ISA(all_finite),
+    .all_below_16 = ISA(all_below_16),
+    .all_below_8 = ISA(all_below_8),
 };

@@ -168,7 +168,7 @@ static weir_status scatter_rows(weir_client *c, const struct pull_item *item, co
 		if (!rows)
 			return WEIR_E_CORRUPT;
 		for (size_t r = 0; r < rows; r++, i++, run += item->row_bytes)
-			codec_decode(spec->pull_codec, run, width, item->values + item->split.order[i] * width);
+			codec_decode(&(struct coding){.codec = spec->pull_codec}, run, width, item->values + item->split.order[i] * width);
 	}
 	return WEIR_OK;
 }
@@ -187,7 +187,7 @@ static weir_status scatter_chunks(const struct pull_item *item, const struct pie
 			size_t n = cursor_run(&data, element, left, straddle, &run);
 			if (!n)
 				return WEIR_E_CORRUPT;
-			codec_decode_cold(spec->pull_codec, run, n, out);
+			codec_decode_cold(&(struct coding){.codec = spec->pull_codec}, run, n, out);
 			out += n;
 			left -= n;
 		}

@@ -41,7 +41,8 @@ static bool write_piece(struct record_writer *w, const struct push_item *item, c
 		return false; /* repeated by record_writer_end */
 	memcpy(index, keys, s.index_bytes);
 	if (!embedding) {
-		codec_encode(item->codec, item->values + keys[0] * WEIR_CHUNK, bytes / item->element_bytes, data);
+		codec_encode(&(struct coding){.codec = item->codec}, item->values + keys[0] * WEIR_CHUNK, NULL,
+		             bytes / item->element_bytes, data);
 		return false;
 	}
 	for (uint32_t i = piece->begin; i < piece->end; i++, data += item->row_bytes) {
@@ -49,7 +50,7 @@ static bool write_piece(struct record_writer *w, const struct push_item *item, c
 		if (item->encoded)
 			memcpy(data, item->encoded + at * item->row_bytes, item->row_bytes);
 		else
-			codec_encode(item->codec, item->values + at * spec->width, spec->width, data);
+			codec_encode(&(struct coding){.codec = item->codec}, item->values + at * spec->width, NULL, spec->width, data);
 	}
 	return false;
 }

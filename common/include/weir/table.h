@@ -115,6 +115,31 @@ typedef enum weir_codec {
 #undef WEIR_CODEC_ENUM
 } weir_codec;
 
+/* The values of what top-k has selected. */
+#define WEIR_VALUES_MAP(X) \
+	X(FP32, 0, "fp32")     \
+	X(BF16, 1, "bf16")     \
+	X(INT8, 2, "int8")     \
+	X(LOG4, 3, "log4") /* a sign and eight levels between the least and the largest magnitude */
+
+typedef enum weir_values {
+#define WEIR_VALUES_ENUM(name, number, text) WEIR_VALUES_##name = number,
+	WEIR_VALUES_MAP(WEIR_VALUES_ENUM)
+#undef WEIR_VALUES_ENUM
+} weir_values;
+
+/* The sixteen values that the codes of int4 stand for. */
+#define WEIR_BOOK_MAP(X)                                        \
+	X(NF4, 0, "nf4")             /* of a normal distribution */ \
+	X(LOG, 1, "log")             /* powers of 2 */              \
+	X(SEGMENTED, 2, "segmented") /* fitted to the table, again and again */
+
+typedef enum weir_book {
+#define WEIR_BOOK_ENUM(name, number, text) WEIR_BOOK_##name = number,
+	WEIR_BOOK_MAP(WEIR_BOOK_ENUM)
+#undef WEIR_BOOK_ENUM
+} weir_book;
+
 typedef enum weir_init_kind {
 	WEIR_INIT_ZERO = 0,
 	WEIR_INIT_CONSTANT = 1, /* a */

@@ -19,6 +19,8 @@ void bench_print(const char *what, double amount, const char *unit, double ratio
 void *bench_alloc(size_t bytes); /* written once; the program ends when there is no memory */
 float *bench_floats(size_t n, uint64_t seed);
 
+/* Every codec in every variant, from memory: encoding with error feedback, and decoding. */
+void bench_codecs(const struct limits_measured *limits);
 void bench_ops(uint32_t threads, const struct limits_measured *limits);
 
 #endif

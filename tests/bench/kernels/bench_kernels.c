@@ -1,6 +1,6 @@
-/* bench_kernels [threads]: speeds of the kernels, with ratios to memcpy and to sgemm measured in the same run. Optimizers,
+/* bench_kernels [threads | codecs]: speeds of the kernels, with ratios to memcpy and to sgemm measured in the same run. Optimizers,
  * codecs and initial values on one thread (a server's executor is one); sgemm and the backend's ops on `threads` (default:
- * all). */
+ * all). `codecs`: of these alone, which takes a gigabyte of memory. */
 #include "bench.h"
 
 #include <stdio.h>
@@ -105,13 +105,19 @@ static double gemm_speed(struct backend *b, __typeof__(cpu_gemm) *op, size_t m, 
 	return 2.0 * (double)m * (double)n * (double)k / seconds;
 }
 
-static struct limits_measured bench_limits(uint32_t threads)
+static double copy_speed(void)
 {
 	struct copy c = {.to = bench_alloc(LARGE * 4), .from = bench_alloc(LARGE * 4), .bytes = LARGE * 4};
-	struct limits_measured limits = {.copy_bytes_per_s = (double)c.bytes / bench_seconds(copy_once, &c)};
-	bench_print("memcpy 64 MiB, one thread", limits.copy_bytes_per_s / 1e9, "GB/s", 0, NULL);
+	double speed = (double)c.bytes / bench_seconds(copy_once, &c);
+	bench_print("memcpy 64 MiB, one thread", speed / 1e9, "GB/s", 0, NULL);
 	free(c.to);
 	free(c.from);
+	return speed;
+}
+
+static struct limits_measured bench_limits(uint32_t threads)
+{
+	struct limits_measured limits = {.copy_bytes_per_s = copy_speed()};
 	static const size_t shapes[][3] = {{2048, 2048, 2048}, {4096, 400, 624}, {4096, 400, 400}, {400, 624, 4096}, {4096, 1, 400}};
 	struct backend *b = backend_cpu_create(threads, NULL);
 	for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
@@ -129,27 +135,14 @@ static struct limits_measured bench_limits(uint32_t threads)
 	return limits;
 }
 
-/* --- Codecs and initial values */
+/* --- The search for NaN, and initial values */
 
 struct flat {
 	float *x;
-	uint8_t *bytes;
 	size_t n;
 	weir_init_segment segment;
 	bool finite;
 };
-
-static void encode_once(void *arg)
-{
-	struct flat *f = arg;
-	codec_encode(WEIR_CODEC_BF16, f->x, f->n, f->bytes);
-}
-
-static void decode_once(void *arg)
-{
-	struct flat *f = arg;
-	codec_decode(WEIR_CODEC_BF16, f->bytes, f->n, f->x);
-}
 
 static void finite_once(void *arg)
 {
@@ -165,13 +158,9 @@ static void init_once(void *arg)
 
 static void bench_flat(const struct limits_measured *limits)
 {
-	struct flat f = {.x = bench_floats(LARGE, 5), .bytes = bench_alloc(LARGE * 2), .n = LARGE};
+	struct flat f = {.x = bench_floats(LARGE, 5), .n = LARGE};
 	const double copied = limits->copy_bytes_per_s;
-	double speed = (double)LARGE * 4 / bench_seconds(encode_once, &f);
-	bench_print("bf16 encode (fp32 bytes)", speed / 1e9, "GB/s", speed / copied, "memcpy");
-	speed = (double)LARGE * 4 / bench_seconds(decode_once, &f);
-	bench_print("bf16 decode (fp32 bytes)", speed / 1e9, "GB/s", speed / copied, "memcpy");
-	speed = (double)LARGE * 4 / bench_seconds(finite_once, &f);
+	double speed = (double)LARGE * 4 / bench_seconds(finite_once, &f);
 	bench_print("search for NaN, from memory", speed / 1e9, "GB/s", speed / copied, "memcpy");
 	f.n = WEIR_CHUNK;
 	speed = (double)f.n * 4 / bench_seconds(finite_once, &f);
@@ -181,7 +170,6 @@ static void bench_flat(const struct limits_measured *limits)
 	f.segment.kind = WEIR_INIT_NORMAL;
 	bench_print("initial values, normal", (double)f.n / bench_seconds(init_once, &f) / 1e6, "M elements/s", 0, NULL);
 	free(f.x);
-	free(f.bytes);
 }
 
 /* --- Optimizers */
@@ -285,9 +273,14 @@ static void bench_sparse(void)
 
 int main(int argc, char **argv)
 {
+	if (argc > 1 && strcmp(argv[1], "codecs") == 0) {
+		bench_codecs(&(struct limits_measured){.copy_bytes_per_s = copy_speed()});
+		return 0;
+	}
 	const uint32_t threads = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 0;
 	printf("kernels: %s; sgemm: %s\n", vector_ops_best()->name, gemm_library_name());
 	const struct limits_measured limits = bench_limits(threads);
+	bench_codecs(&limits);
 	bench_flat(&limits);
 	bench_dense(&limits);
 	bench_sparse();

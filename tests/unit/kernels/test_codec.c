@@ -1,31 +1,27 @@
-/* Codecs: exact values, rounding, special numbers, any alignment, every variant. */
+/* Codecs: names, sizes, tiles, bytes as they were for good, bf16, any alignment, the search for NaN. Rounding of the others is in test_codec_rounding.c. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "book.h"
 #include "check.h"
+#include "check_codec.h"
 #include "codec.h"
 #include "crc32c.h"
 #include "vector.h"
 
-static float float_of(uint32_t bits)
-{
-	float f;
-	memcpy(&f, &bits, sizeof f);
-	return f;
-}
-
 static uint16_t bf16_of(uint32_t bits)
 {
-	float f = float_of(bits);
+	float f = float_from(bits);
 	uint16_t out;
-	codec_encode(WEIR_CODEC_BF16, &f, 1, (uint8_t *)&out);
+	codec_encode(&(struct coding){.codec = WEIR_CODEC_BF16}, &f, NULL, 1, (uint8_t *)&out);
 	return out;
 }
 
@@ -49,13 +45,14 @@ static void every_bf16_survives_a_round_trip(void **state)
 {
 	(void)state;
 	enum { ALL = 1 << 16 };
+	const struct coding bf16 = {.codec = WEIR_CODEC_BF16};
 	uint16_t *codes = malloc(ALL * sizeof *codes), *again = malloc(ALL * sizeof *again);
 	float *values = poisoned_floats(ALL);
 	for (uint32_t i = 0; i < ALL; i++)
 		codes[i] = (uint16_t)i;
 	for (unsigned v = 0; vector_ops_variant(v) != NULL; v++) {
-		vector_ops_variant(v)->bf16_decode((uint8_t *)codes, ALL, values);
-		vector_ops_variant(v)->bf16_encode(values, ALL, (uint8_t *)again);
+		codec_decode_with(vector_ops_variant(v), &bf16, (uint8_t *)codes, ALL, values);
+		codec_encode_with(vector_ops_variant(v), &bf16, values, NULL, ALL, (uint8_t *)again);
 		for (uint32_t i = 0; i < ALL; i++) {
 			bool nan = (i & 0x7fff) > 0x7f80;
 			uint16_t want = nan ? (uint16_t)(i | 0x40) : (uint16_t)i;
@@ -68,6 +65,94 @@ static void every_bf16_survives_a_round_trip(void **state)
 	free(values);
 }
 
+/* --- Layout */
+
+/* What tests/golden has under a name: bytes in hexadecimal. */
+static size_t golden_read(const char *name, uint8_t *out, size_t most)
+{
+	FILE *f = fopen(GOLDEN_DIR "/codecs.hex", "r");
+	assert_non_null(f);
+	char line[256];
+	size_t n = 0;
+	bool mine = false;
+	while (fgets(line, sizeof line, f)) {
+		line[strcspn(line, "\n")] = 0;
+		const bool bytes = strlen(line) == 2 || line[2] == ' ';
+		if (!bytes)
+			mine = strcmp(line, name) == 0;
+		for (char *at = line; bytes && mine && *at; at += strspn(at, " ")) {
+			assert_true(n < most);
+			out[n++] = (uint8_t)strtoul(at, &at, 16);
+		}
+	}
+	fclose(f);
+	return n;
+}
+
+static void golden_bytes(void **state)
+{
+	(void)state;
+	enum { N = 75 };
+	float x[N];
+	for (size_t i = 0; i < N; i++)
+		x[i] = (float)((int)(i * 37 % 101) - 50) / 64 * (i < CODEC_INT4_BLOCK ? 1 : 16);
+	struct coding c;
+	const char *name;
+	for (unsigned i = 0; coding_at(i, &c, &name); i++)
+		for (unsigned v = 0; vector_ops_variant(v) != NULL; v++) {
+			uint8_t want[4 * N], *got = encode_guarded(vector_ops_variant(v), &c, x, NULL, N);
+			assert_int_equal(golden_read(strcmp(name, "int4") == 0 ? "int4 nf4" : name, want, sizeof want),
+			                 codec_bytes(c.codec, N));
+			for (size_t b = 0; b < codec_bytes(c.codec, N); b++)
+				if (got[b] != want[b])
+					fail_msg("%s, %s: byte %zu is %02x, expected %02x", name, vector_ops_variant(v)->name, b, got[b], want[b]);
+			free(got);
+		}
+}
+
+static void sizes_are_those_of_the_parts(void **state)
+{
+	(void)state;
+	static const struct {
+		weir_codec codec;
+		size_t bytes[6]; /* of 0, 1, 3, 1025, a tile, a tile and 65 elements */
+	} sizes[] = {
+	    {WEIR_CODEC_FP32, {0, 4, 12, 4100, 65536, 65796}},         {WEIR_CODEC_BF16, {0, 2, 6, 2050, 32768, 32898}},
+	    {WEIR_CODEC_FP16, {0, 2, 6, 2050, 32768, 32898}},          {WEIR_CODEC_INT8, {0, 3, 5, 1035, 16512, 16512 + 67}},
+	    {WEIR_CODEC_FP8_E4M3, {0, 3, 5, 1035, 16512, 16512 + 67}}, {WEIR_CODEC_FP8_E5M2, {0, 3, 5, 1035, 16512, 16512 + 67}},
+	    {WEIR_CODEC_INT4, {0, 3, 4, 34 + 513, 8704, 8704 + 37}},   {WEIR_CODEC_SIGN, {0, 3, 3, 4 + 129, 2080, 2080 + 11}},
+	};
+	static const size_t elements[6] = {0, 1, 3, 1025, CODEC_TILE, CODEC_TILE + 65};
+	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+		for (size_t e = 0; e < 6; e++)
+			assert_int_equal(codec_bytes(sizes[k].codec, elements[e]), sizes[k].bytes[e]);
+}
+
+/* A row is its tiles, each coded by itself, one behind the other. */
+static void a_row_is_its_tiles(void **state)
+{
+	(void)state;
+	enum { N = 2 * CODEC_TILE + 777 };
+	struct prng rng;
+	prng_seed(&rng, 21);
+	float *x = inputs_make(SCALED, &rng, N);
+	struct coding c;
+	const char *name;
+	for (unsigned i = 0; coding_at(i, &c, &name); i++) {
+		uint8_t *row = encode_guarded(vector_ops_best(), &c, x, NULL, N), *at = row;
+		for (size_t e = 0; e < N; e += CODEC_TILE) {
+			size_t n = N - e < CODEC_TILE ? N - e : CODEC_TILE;
+			uint8_t *tile = encode_guarded(vector_ops_best(), &c, x + e, NULL, n);
+			assert_memory_equal(at, tile, codec_bytes(c.codec, n));
+			at += codec_bytes(c.codec, n);
+			free(tile);
+		}
+		assert_int_equal(at - row, codec_bytes(c.codec, N));
+		free(row);
+	}
+	free(x);
+}
+
 static void encoding_works_at_any_alignment_and_length(void **state)
 {
 	(void)state;
@@ -75,45 +160,27 @@ static void encoding_works_at_any_alignment_and_length(void **state)
 	struct prng rng;
 	prng_seed(&rng, 21);
 	float *in = random_floats(&rng, N, -100, 100);
-	static const weir_codec codecs[] = {WEIR_CODEC_FP32, WEIR_CODEC_BF16};
-	for (size_t c = 0; c < 2; c++)
+	struct coding c;
+	const char *name;
+	for (unsigned i = 0; coding_at(i, &c, &name); i++)
 		for (size_t n = 0; n <= N; n++) {
-			uint8_t wire[N * 4 + 3];
-			memset(wire, 0xee, sizeof wire);
-			float *out = poisoned_floats(N);
-			codec_encode(codecs[c], in, n, wire + 1);
-			assert_int_equal(wire[0], 0xee);
-			assert_int_equal(wire[1 + codec_bytes(codecs[c], n)], 0xee);
-			codec_decode(codecs[c], wire + 1, n, out);
-			for (size_t i = 0; i < n; i++)
-				assert_true(fabs((double)out[i] - (double)in[i]) <= fabs((double)in[i]) * (c == 0 ? 0 : 1.0 / 256));
+			uint8_t wire[N * 4 + 8], moved[N * 4 + 8];
+			float *out = poisoned_floats(N), *same = poisoned_floats(N);
+			codec_encode(&c, in, NULL, n, wire);
+			codec_decode(&c, wire, n, out);
+			for (size_t shift = 1; shift < 4; shift++) {
+				memset(moved, 0xee, sizeof moved);
+				codec_encode(&c, in, NULL, n, moved + shift);
+				assert_memory_equal(moved + shift, wire, codec_bytes(c.codec, n));
+				assert_int_equal(moved[shift - 1], 0xee);
+				assert_int_equal(moved[shift + codec_bytes(c.codec, n)], 0xee);
+				codec_decode(&c, moved + shift, n, same);
+				check_same_bits(name, same, out, n);
+			}
 			assert_true(isnan(out[n]));
 			free(out);
+			free(same);
 		}
-	free(in);
-}
-
-/* Past the caches or not: the same bytes, and none beyond. */
-static void cold_decoding_is_decoding(void **state)
-{
-	(void)state;
-	enum { N = 20000, SHIFTS = 5 };
-	struct prng rng;
-	prng_seed(&rng, 22);
-	float *in = random_floats(&rng, N, -100, 100);
-	uint8_t *wire = malloc(4 * N + 3);
-	memcpy(wire + 3, in, 4 * N);
-	static const size_t lengths[] = {0, 1, 4095, 4096, 4097, 4111, 16384, N};
-	for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)
-		for (size_t shift = 0; shift < SHIFTS; shift++) {
-			float *out = poisoned_floats(N + SHIFTS);
-			codec_decode_cold(WEIR_CODEC_FP32, wire + 3, lengths[l], out + shift);
-			assert_memory_equal(out + shift, in, lengths[l] * sizeof *out);
-			assert_true(shift == 0 || isnan(out[shift - 1]));
-			assert_true(isnan(out[shift + lengths[l]]));
-			free(out);
-		}
-	free(wire);
 	free(in);
 }
 
@@ -123,7 +190,7 @@ static void a_single_nonfinite_number_is_found(void **state)
 	enum { N = 9001 };
 	float *x = malloc(N * sizeof *x);
 	for (size_t i = 0; i < N; i++)
-		x[i] = float_of(i % 2 ? 0xff7fffffu : 0x00000001u); /* the extremes are finite */
+		x[i] = float_from(i % 2 ? 0xff7fffffu : 0x00000001u); /* the extremes are finite */
 	static const size_t places[] = {0, 1, 15, 16, 4095, 4096, 8999, N - 1};
 	static const uint32_t bad[] = {0x7f800000, 0xff800000, 0x7fc00000, 0xff800001};
 	for (unsigned v = 0; vector_ops_variant(v) != NULL; v++) {
@@ -133,7 +200,7 @@ static void a_single_nonfinite_number_is_found(void **state)
 		for (size_t p = 0; p < sizeof places / sizeof *places; p++)
 			for (size_t b = 0; b < sizeof bad / sizeof *bad; b++) {
 				float kept = x[places[p]];
-				x[places[p]] = float_of(bad[b]);
+				x[places[p]] = float_from(bad[b]);
 				assert_false(all_finite(x, N));
 				assert_true(all_finite(x, places[p]));
 				uint32_t crc = 5;
@@ -148,7 +215,7 @@ static void a_single_nonfinite_number_is_found(void **state)
 	free(x);
 }
 
-static void names_and_support_agree_with_the_map(void **state)
+static void names_agree_with_the_map(void **state)
 {
 	(void)state;
 	for (int id = 0; id <= WEIR_CODEC_TOPK; id++) {
@@ -156,15 +223,15 @@ static void names_and_support_agree_with_the_map(void **state)
 		assert_non_null(codec_name((weir_codec)id));
 		assert_true(codec_from_name(codec_name((weir_codec)id), &back));
 		assert_int_equal(back, id);
-		assert_int_equal(codec_supported((weir_codec)id), id == WEIR_CODEC_FP32 || id == WEIR_CODEC_BF16);
+		assert_int_equal(codec_is_fixed((weir_codec)id), id != WEIR_CODEC_TOPK);
+		const bool any_cut = id == WEIR_CODEC_FP32 || id == WEIR_CODEC_BF16 || id == WEIR_CODEC_FP16;
+		assert_int_equal(codec_element_bytes((weir_codec)id), any_cut ? codec_bytes((weir_codec)id, 1) : 0);
 	}
 	weir_codec unused;
 	assert_null(codec_name((weir_codec)200));
-	assert_false(codec_supported((weir_codec)200));
+	assert_false(codec_is_fixed((weir_codec)200));
+	assert_int_equal(codec_element_bytes((weir_codec)200), 0);
 	assert_false(codec_from_name("fp33", &unused));
-	assert_int_equal(codec_bytes(WEIR_CODEC_FP32, 3), 12);
-	assert_int_equal(codec_bytes(WEIR_CODEC_BF16, 3), 6);
-	assert_int_equal(codec_element_bytes(WEIR_CODEC_TOPK), 0);
 }
 
 int main(void)
@@ -172,10 +239,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(bf16_rounds_to_nearest_even),
 	    cmocka_unit_test(every_bf16_survives_a_round_trip),
+	    cmocka_unit_test(golden_bytes),
+	    cmocka_unit_test(sizes_are_those_of_the_parts),
+	    cmocka_unit_test(a_row_is_its_tiles),
 	    cmocka_unit_test(encoding_works_at_any_alignment_and_length),
-	    cmocka_unit_test(cold_decoding_is_decoding),
 	    cmocka_unit_test(a_single_nonfinite_number_is_found),
-	    cmocka_unit_test(names_and_support_agree_with_the_map),
+	    cmocka_unit_test(names_agree_with_the_map),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

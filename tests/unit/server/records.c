@@ -26,7 +26,7 @@ void records_add(struct record_writer *w, const struct record *r, const struct r
 		                    .data_bytes = x->values ? (uint32_t)codec_bytes(x->codec, x->values_count) : 0};
 		uint8_t *encoded = malloc(s.data_bytes + 1);
 		if (x->values)
-			codec_encode(x->codec, x->values, x->values_count, encoded);
+			codec_encode(&(struct coding){.codec = x->codec}, x->values, NULL, x->values_count, encoded);
 		assert_int_equal(record_writer_add(w, &s, x->keys, encoded, false), WEIR_OK);
 		free(encoded);
 	}

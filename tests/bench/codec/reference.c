@@ -1,0 +1,154 @@
+#include "reference.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "prng.h"
+
+const char *const distribution_names[DISTRIBUTIONS] = {"normal", "Laplace", "lognormal-scaled"};
+
+void distribution_fill(enum distribution kind, uint64_t seed, float *x, size_t n)
+{
+	struct prng rng;
+	prng_seed(&rng, seed);
+	float factor = 1;
+	for (size_t i = 0; i < n; i++) {
+		if (kind == DIST_SCALED && i % SCALED_RUN == 0)
+			factor = expf(prng_normal(&rng));
+		if (kind == DIST_LAPLACE) {
+			double u = prng_unit(&rng) - 0.5;
+			x[i] = (float)(copysign(1, u) * -log1p(-2 * fabs(u)));
+		} else
+			x[i] = prng_normal(&rng) * factor;
+	}
+}
+
+double relative_error(const float *x, const float *y, size_t n)
+{
+	double error = 0, all = 0;
+	for (size_t i = 0; i < n; i++) {
+		double d = (double)x[i] - (double)y[i];
+		error += d * d;
+		all += (double)x[i] * (double)x[i];
+	}
+	return error / all;
+}
+
+/* --- Values of a codec, rising, that x / scale goes to the nearest of */
+
+struct levels {
+	double value[512];
+	size_t count;
+};
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static struct levels levels_of(const struct coding *c)
+{
+	struct levels l = {.count = 0};
+	if (c->codec == WEIR_CODEC_INT8)
+		for (int i = -127; i <= 127; i++)
+			l.value[l.count++] = i;
+	else if (c->codec == WEIR_CODEC_INT4)
+		for (size_t i = 0; i < CODEC_BOOK; i++)
+			l.value[l.count++] = (double)c->book[i];
+	else { /* fp8 */
+		const bool e4m3 = c->codec == WEIR_CODEC_FP8_E4M3;
+		const int mantissa = e4m3 ? 3 : 2, low = e4m3 ? -6 : -14, codes = e4m3 ? 0x7f : 0x7c;
+		for (int code = 0; code < codes; code++) {
+			int exponent = code >> mantissa;
+			double fraction = (double)(code & ((1 << mantissa) - 1)) / (1 << mantissa);
+			double value = exponent ? ldexp(1 + fraction, exponent - 1 + low) : ldexp(fraction, low);
+			l.value[l.count++] = value;
+			l.value[l.count++] = -value;
+		}
+	}
+	qsort(l.value, l.count, sizeof *l.value, by_value);
+	return l;
+}
+
+static double nearest(const struct levels *l, double x)
+{
+	size_t low = 0, high = l->count - 1;
+	while (high - low > 1) {
+		size_t middle = (low + high) / 2;
+		if (l->value[middle] <= x)
+			low = middle;
+		else
+			high = middle;
+	}
+	return x - l->value[low] <= l->value[high] - x ? l->value[low] : l->value[high];
+}
+
+static double block_error(const struct levels *l, const float *x, size_t n)
+{
+	double most = 0, error = 0;
+	for (size_t i = 0; i < n; i++)
+		most = fmax(most, fabs((double)x[i]));
+	const double scale = most / l->value[l->count - 1];
+	for (size_t i = 0; i < n && scale > 0; i++) {
+		double d = (double)x[i] - nearest(l, (double)x[i] / scale) * scale;
+		error += d * d;
+	}
+	return error;
+}
+
+static double sign_error(const float *x, size_t n)
+{
+	double mean = 0, error = 0;
+	for (size_t i = 0; i < n; i++)
+		mean += fabs((double)x[i]) / (double)n;
+	for (size_t i = 0; i < n; i++) {
+		double d = fabs((double)x[i]) - mean;
+		error += d * d;
+	}
+	return error;
+}
+
+/* fp16, bf16: `mantissa` bits, normal numbers from 2^low. */
+static double rounding_error(float x, int mantissa, int low)
+{
+	int exponent;
+	(void)frexp((double)x, &exponent);
+	exponent = exponent - 1 > low ? exponent - 1 : low;
+	double unit = ldexp(1, exponent - mantissa), d = (double)x - nearbyint((double)x / unit) * unit;
+	return d * d;
+}
+
+double reference_error(const struct coding *c, const float *x, size_t n)
+{
+	double error = 0, all = 0;
+	const bool scaled = codec_element_bytes(c->codec) == 0, sign = c->codec == WEIR_CODEC_SIGN;
+	const struct levels l = scaled && !sign ? levels_of(c) : (struct levels){0};
+	const size_t block = sign ? CODEC_SIGN_BLOCK : c->codec == WEIR_CODEC_INT4 ? CODEC_INT4_BLOCK : CODEC_INT8_BLOCK;
+	for (size_t i = 0; i < n; i++)
+		all += (double)x[i] * (double)x[i];
+	for (size_t at = 0; scaled && at < n; at += block) {
+		size_t m = n - at < block ? n - at : block;
+		error += sign ? sign_error(x + at, m) : block_error(&l, x + at, m);
+	}
+	for (size_t i = 0; !scaled && c->codec != WEIR_CODEC_FP32 && i < n; i++)
+		error += c->codec == WEIR_CODEC_FP16 ? rounding_error(x[i], 10, -14) : rounding_error(x[i], 7, -126);
+	return error / all;
+}
+
+double coded_error(const struct coding *c, const float *x, size_t n)
+{
+	uint8_t *wire = malloc(codec_bytes(c->codec, WEIR_CHUNK));
+	float *back = malloc(n * sizeof *back);
+	assert(wire && back);
+	for (size_t at = 0, m; at < n; at += m) {
+		m = n - at < WEIR_CHUNK ? n - at : WEIR_CHUNK;
+		codec_encode(c, x + at, NULL, m, wire);
+		codec_decode(c, wire, m, back + at);
+	}
+	double error = relative_error(x, back, n);
+	free(wire);
+	free(back);
+	return error;
+}

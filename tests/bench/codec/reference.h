@@ -1,0 +1,23 @@
+/* What a codec's definition leaves out, in plain float64: blocks, the exact scale, the nearest value. Beside it, what the codec leaves out. */
+#ifndef WEIR_CODEC_REFERENCE_H
+#define WEIR_CODEC_REFERENCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "codec.h"
+
+enum distribution { DIST_NORMAL, DIST_LAPLACE, DIST_SCALED, DISTRIBUTIONS };
+extern const char *const distribution_names[DISTRIBUTIONS];
+#define SCALED_RUN 4096 /* elements that share a factor */
+
+/* n numbers: standard normal; Laplace, by its inverse distribution; normal times exp(m), m standard normal for each run. x (n) */
+void distribution_fill(enum distribution kind, uint64_t seed, float *x, size_t n);
+
+/* Sum of (x - y)^2 over sum of x^2. */
+double relative_error(const float *x, const float *y, size_t n);
+double reference_error(const struct coding *c, const float *x, size_t n);
+/* Coded and decoded as rows of WEIR_CHUNK elements. */
+double coded_error(const struct coding *c, const float *x, size_t n);
+
+#endif

@@ -1,0 +1,122 @@
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "book.h"
+#include "check.h"
+#include "check_codec.h"
+
+#define GUARD 0xee
+
+bool coding_at(unsigned i, struct coding *out, const char **name)
+{
+	static const weir_book books[] = {WEIR_BOOK_NF4, WEIR_BOOK_LOG};
+	static const weir_codec codecs[] = {WEIR_CODEC_FP32,     WEIR_CODEC_BF16, WEIR_CODEC_FP16,
+	                                    WEIR_CODEC_INT8,     WEIR_CODEC_SIGN, WEIR_CODEC_FP8_E4M3,
+	                                    WEIR_CODEC_FP8_E5M2, WEIR_CODEC_INT4, WEIR_CODEC_INT4};
+	const unsigned count = sizeof codecs / sizeof *codecs;
+	if (i >= count)
+		return false;
+	const float *book = codecs[i] == WEIR_CODEC_INT4 ? book_known(books[i - (count - 2)]) : NULL;
+	*out = (struct coding){.codec = codecs[i], .book = book};
+	*name = i == count - 1 ? "int4 log" : codec_name(codecs[i]);
+	return true;
+}
+
+const char *inputs_name(enum inputs kind)
+{
+	static const char *const names[INPUTS] = {"normal", "scaled", "zeros", "equal", "denormal", "tiny", "huge", "sparse"};
+	return names[kind];
+}
+
+float float_from(uint32_t bits)
+{
+	float x;
+	memcpy(&x, &bits, sizeof x);
+	return x;
+}
+
+uint32_t bits_from(float x)
+{
+	uint32_t bits;
+	memcpy(&bits, &x, sizeof bits);
+	return bits;
+}
+
+static float one_input(enum inputs kind, struct prng *rng, size_t i)
+{
+	float sign = prng_u64(rng) & 1 ? -1.0f : 1.0f;
+	switch (kind) {
+	case NORMAL:
+		return prng_normal(rng);
+	case SCALED:
+		return prng_normal(rng) * expf(3 * prng_normal(rng));
+	case EQUAL:
+		return -0.3f;
+	case DENORMAL:
+		return sign * float_from((uint32_t)prng_below(rng, 1u << 23));
+	case TINY: /* about where a scale would be subnormal */
+		return sign * (float)prng_unit(rng) * float_from((uint32_t)(1 + i / 64 % 24) << 23);
+	case HUGE_ONES:
+		return sign * (i % 5 ? 0x1.fffffep127f * (float)prng_unit(rng) : 0x1.fffffep127f);
+	case SPARSE:
+		return i % 37 ? sign * 0.0f : sign * 5;
+	case ZEROS:
+	case INPUTS:
+		break;
+	}
+	return 0;
+}
+
+float *inputs_make(enum inputs kind, struct prng *rng, size_t n)
+{
+	float *x = malloc((n + 1) * sizeof *x);
+	assert_non_null(x);
+	for (size_t i = 0; i < n; i++)
+		x[i] = one_input(kind, rng, i);
+	return x;
+}
+
+uint8_t *encode_guarded(const struct vector_ops *ops, const struct coding *c, const float *x, float *residual, size_t n)
+{
+	size_t bytes = codec_bytes(c->codec, n);
+	uint8_t *wire = malloc(bytes + 2);
+	assert_non_null(wire);
+	memset(wire, GUARD, bytes + 2);
+	codec_encode_with(ops, c, x, residual, n, wire + 1);
+	assert_int_equal(wire[0], GUARD);
+	assert_int_equal(wire[bytes + 1], GUARD);
+	memmove(wire, wire + 1, bytes);
+	return wire;
+}
+
+float *decode_guarded(const struct vector_ops *ops, const struct coding *c, const uint8_t *bytes, size_t n)
+{
+	const uint32_t guard = 0x7fc0beef;
+	size_t size = codec_bytes(c->codec, n);
+	uint8_t *wire = malloc(size + 3);
+	float *out = malloc((n + 2) * sizeof *out);
+	assert_non_null(wire);
+	assert_non_null(out);
+	memcpy(wire + 3, bytes, size);
+	out[0] = out[n + 1] = float_from(guard);
+	codec_decode_with(ops, c, wire + 3, n, out + 1);
+	assert_int_equal(bits_from(out[0]), guard);
+	assert_int_equal(bits_from(out[n + 1]), guard);
+	memmove(out, out + 1, n * sizeof *out);
+	free(wire);
+	return out;
+}
+
+double minifloat_value(uint32_t code, int mantissa, int low)
+{
+	uint32_t exponent = code >> mantissa;
+	double fraction = (double)(code & ((1u << mantissa) - 1)) / (double)(1u << mantissa);
+	return exponent ? ldexp(1 + fraction, (int)exponent - 1 + low) : ldexp(fraction, low);
+}

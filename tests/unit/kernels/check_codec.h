@@ -1,0 +1,31 @@
+/* What the tests of codecs share: all ways of coding, inputs that are hard, and rows that are coded with guards around. Include after cmocka. */
+#ifndef WEIR_TESTS_CHECK_CODEC_H
+#define WEIR_TESTS_CHECK_CODEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "codec.h"
+#include "prng.h"
+#include "vector.h"
+
+/* The i-th coding (int4 with several books) and its name; false when there are no more. */
+bool coding_at(unsigned i, struct coding *out, const char **name);
+
+enum inputs { NORMAL, SCALED, ZEROS, EQUAL, DENORMAL, TINY, HUGE_ONES, SPARSE, INPUTS };
+const char *inputs_name(enum inputs kind);
+/* n finite numbers of a kind, in malloc'ed memory. */
+float *inputs_make(enum inputs kind, struct prng *rng, size_t n);
+
+float float_from(uint32_t bits);
+uint32_t bits_from(float x);
+
+/* Codes x (n) with a variant, at an odd address; fails where bytes around are touched. The bytes: malloc'ed. */
+uint8_t *encode_guarded(const struct vector_ops *ops, const struct coding *c, const float *x, float *residual, size_t n);
+/* And back: malloc'ed. */
+float *decode_guarded(const struct vector_ops *ops, const struct coding *c, const uint8_t *bytes, size_t n);
+
+/* What a format of few bits decodes to, in float64: sign bit, exponent, mantissa (FP16 5 and 10, E4M3 4 and 3, E5M2 5 and 2). */
+double minifloat_value(uint32_t code, int mantissa, int low);
+
+#endif
