@@ -13,8 +13,7 @@
 
 #define COLD_BYTES_MIN 16384u /* below this a cached copy is as fast */
 #define COLD_RUN       4096u  /* elements, decoded in the first-level cache before they are written out */
-#define SCALE_BYTES    sizeof(uint16_t)
-#define SCAN_BLOCK     4096u /* numbers looked at twice while they are in the first-level cache */
+#define SCAN_BLOCK     4096u  /* numbers looked at twice while they are in the first-level cache */
 
 const char *codec_name(weir_codec codec)
 {

@@ -5,7 +5,7 @@
 #define QUIET_BIT     0x40u /* of a bf16: a NaN whose payload is cut off stays a NaN */
 #define FP16_MANTISSA 10
 #define FP16_LOW      (-14)
-#define FP16_MOST     65504.0f
+#define FP16_MOST     0x477fe000 /* 65504, as the bits of a float */
 #define FP16_INFINITY 0x7c00u
 #define FP16_QUIET    0x200u
 
@@ -40,7 +40,7 @@ ALWAYS_INLINE uint32_t bf16_of(uint32_t b)
 {
 	uint32_t rounded = (b + 0x7fffu + ((b >> 16) & 1u)) >> 16;
 	uint32_t nan = (b >> 16) | QUIET_BIT;
-	return (b & ABS_MASK) > INFINITY_BITS ? nan : rounded;
+	return choose((b & ABS_MASK) > INFINITY_BITS, nan, rounded);
 }
 
 ALWAYS_INLINE void bf16_run(const float *restrict in, float *restrict residual, size_t n, bool feedback, wire_u16 *restrict half)
@@ -79,12 +79,11 @@ void ISA(bf16_decode)(const float *book, const uint8_t *restrict scales, const u
 ALWAYS_INLINE uint32_t fp16_of(float x, float *back)
 {
 	uint32_t sign = bits_of(x) & SIGN_MASK, abs = bits_of(x) & ABS_MASK;
-	float magnitude = float_of(abs), rounded;
-	uint32_t finite = minifloat_encode(magnitude > FP16_MOST ? FP16_MOST : magnitude, FP16_MANTISSA, FP16_LOW, &rounded);
-	uint32_t nan = abs > INFINITY_BITS ? FP16_QUIET | ((abs >> 13) & 0x3ffu) : 0;
-	bool special = abs >= INFINITY_BITS;
-	*back = float_of(sign | (special ? abs : bits_of(rounded)));
-	return sign >> 16 | (special ? FP16_INFINITY | nan : finite);
+	float rounded;
+	uint32_t finite = minifloat_encode(float_of((uint32_t)least_of((int32_t)abs, FP16_MOST)), FP16_MANTISSA, FP16_LOW, &rounded);
+	uint32_t nan = choose(abs > INFINITY_BITS, FP16_QUIET | ((abs >> 13) & 0x3ffu), 0);
+	*back = float_of(sign | choose(abs >= INFINITY_BITS, abs, bits_of(rounded)));
+	return sign >> 16 | choose(abs >= INFINITY_BITS, FP16_INFINITY | nan, finite);
 }
 
 ALWAYS_INLINE void fp16_run(const float *restrict in, float *restrict residual, size_t n, bool feedback, wire_u16 *restrict half)

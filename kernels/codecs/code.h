@@ -52,24 +52,41 @@ ALWAYS_INLINE float float_of(uint32_t bits)
 	return x;
 }
 
+/* Both sides are computed; written as a mask because compilers split loops along a conditional. */
+ALWAYS_INLINE uint32_t choose(bool condition, uint32_t yes, uint32_t no)
+{
+	uint32_t mask = -(uint32_t)condition;
+	return (yes & mask) | (no & ~mask);
+}
+
+ALWAYS_INLINE int32_t least_of(int32_t a, int32_t b)
+{
+	return a < b ? a : b;
+}
+
+ALWAYS_INLINE int32_t most_of(int32_t a, int32_t b)
+{
+	return a > b ? a : b;
+}
+
 /* --- Scales */
 
 struct scale {
 	float value, inverse; /* 0, 0: the block is zeros */
 };
 
-static inline float scale_read(const uint8_t *scales, size_t block)
+static inline float scale_read(const uint8_t *at)
 {
-	return float_of((uint32_t)((const wire_u16 *)scales)[block] << 16);
+	return float_of((uint32_t) * (const wire_u16 *)at << 16);
 }
 
 /* The least bf16 that is not below x >= 0, at most `most`; 0 where it would be subnormal. */
-static inline struct scale scale_write(float x, uint32_t most, uint8_t *scales, size_t block)
+static inline struct scale scale_write(float x, uint32_t most, uint8_t *at)
 {
 	uint32_t up = (bits_of(x) + 0xffffu) >> 16;
 	up = up > most ? most : up;
 	up = up < SCALE_LEAST ? 0 : up;
-	((wire_u16 *)scales)[block] = (uint16_t)up;
+	*(wire_u16 *)at = (uint16_t)up;
 	float value = float_of(up << 16);
 	return (struct scale){.value = value, .inverse = up ? 1 / value : 0};
 }
@@ -84,8 +101,7 @@ ALWAYS_INLINE float block_magnitude(const float *restrict in, float *restrict re
 		float acc = in[i];
 		if (feedback)
 			residual[i] = acc += residual[i];
-		int32_t magnitude = (int32_t)(bits_of(acc) & ABS_MASK);
-		most = magnitude > most ? magnitude : most;
+		most = most_of(most, (int32_t)(bits_of(acc) & ABS_MASK));
 	}
 	return float_of((uint32_t)most);
 }

@@ -12,8 +12,9 @@ static const struct fp8 e5m2 = {.mantissa = 2, .low = -14, .most = 57344, .scale
 
 /* Where the scale is the largest that there is, x goes beyond `most` by less than half a step. */
 ALWAYS_INLINE void fp8_block(const struct fp8 f, const float *restrict in, float *restrict residual, size_t n, bool feedback,
-                             struct scale scale, uint8_t *restrict codes)
+                             uint8_t *restrict scales, uint8_t *restrict codes)
 {
+	const struct scale scale = scale_write(block_magnitude(in, residual, n, feedback) / f.most, f.scale_most, scales);
 	for (size_t i = 0; i < n; i++) {
 		float acc = feedback ? residual[i] : in[i];
 		uint32_t x = bits_of(acc * scale.inverse), sign = x & SIGN_MASK;
@@ -27,20 +28,20 @@ ALWAYS_INLINE void fp8_block(const struct fp8 f, const float *restrict in, float
 ALWAYS_INLINE void fp8_run(const struct fp8 f, const float *restrict in, float *restrict residual, size_t n, bool feedback,
                            uint8_t *restrict scales, uint8_t *restrict codes)
 {
-	for (size_t at = 0, block = 0; at < n; at += CODEC_INT8_BLOCK, block++) {
-		size_t m = n - at < CODEC_INT8_BLOCK ? n - at : CODEC_INT8_BLOCK;
-		float *restrict mine = feedback ? residual + at : NULL;
-		struct scale scale = scale_write(block_magnitude(in + at, mine, m, feedback) / f.most, f.scale_most, scales, block);
-		fp8_block(f, in + at, mine, m, feedback, scale, codes + at);
-	}
+	const size_t whole = n - n % CODEC_INT8_BLOCK;
+	size_t at = 0;
+	for (; at < whole; at += CODEC_INT8_BLOCK, scales += SCALE_BYTES) /* of constant size */
+		fp8_block(f, in + at, feedback ? residual + at : NULL, CODEC_INT8_BLOCK, feedback, scales, codes + at);
+	if (at < n)
+		fp8_block(f, in + at, feedback ? residual + at : NULL, n - at, feedback, scales, codes + at);
 }
 
 ALWAYS_INLINE void fp8_decode(const struct fp8 f, const uint8_t *restrict scales, const uint8_t *restrict codes, size_t n,
                               float *restrict out)
 {
-	for (size_t at = 0, block = 0; at < n; at += CODEC_INT8_BLOCK, block++) {
+	for (size_t at = 0; at < n; at += CODEC_INT8_BLOCK, scales += SCALE_BYTES) {
 		size_t end = n - at < CODEC_INT8_BLOCK ? n : at + CODEC_INT8_BLOCK;
-		float scale = scale_read(scales, block);
+		float scale = scale_read(scales);
 		for (size_t i = at; i < end; i++) {
 			uint32_t code = codes[i];
 			float magnitude = minifloat_decode(code & 0x7fu, f.mantissa, f.low, f.special);

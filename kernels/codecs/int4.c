@@ -23,10 +23,10 @@ static inline struct book book_of(const float *value)
 
 static inline uint32_t code_of(const struct book *b, float x)
 {
-	uint32_t code = x > b->middle[7] ? 8 : 0;
-	code += x > b->middle[code + 3] ? 4 : 0;
-	code += x > b->middle[code + 1] ? 2 : 0;
-	code += x > b->middle[code] ? 1 : 0;
+	uint32_t code = (uint32_t)(x > b->middle[7]) << 3;
+	code |= (uint32_t)(x > b->middle[code | 3]) << 2;
+	code |= (uint32_t)(x > b->middle[code | 1]) << 1;
+	code |= (uint32_t)(x > b->middle[code]);
 	return code;
 }
 
@@ -163,8 +163,9 @@ ALWAYS_INLINE uint32_t encode_one(const struct book *b, const float *in, float *
 }
 
 ALWAYS_INLINE void int4_block(const struct book *b, const float *restrict in, float *restrict residual, size_t n, bool feedback,
-                              struct scale scale, uint8_t *restrict codes)
+                              uint8_t *restrict scales, uint8_t *restrict codes)
 {
+	const struct scale scale = scale_write(block_magnitude(in, residual, n, feedback), BF16_MOST, scales);
 	size_t i = encode_registers(b, in, residual, n, feedback, scale, codes);
 	for (; i + 1 < n; i += 2) {
 		uint32_t low = encode_one(b, in + i, feedback ? residual + i : NULL, feedback, scale);
@@ -179,12 +180,12 @@ ALWAYS_INLINE void int4_run(const float *book, const float *restrict in, float *
                             uint8_t *restrict scales, uint8_t *restrict codes)
 {
 	const struct book b = book_of(book);
-	for (size_t at = 0, block = 0; at < n; at += CODEC_INT4_BLOCK, block++) {
-		size_t m = n - at < CODEC_INT4_BLOCK ? n - at : CODEC_INT4_BLOCK;
-		float *restrict mine = feedback ? residual + at : NULL;
-		struct scale scale = scale_write(block_magnitude(in + at, mine, m, feedback), BF16_MOST, scales, block);
-		int4_block(&b, in + at, mine, m, feedback, scale, codes + at / 2);
-	}
+	const size_t whole = n - n % CODEC_INT4_BLOCK;
+	size_t at = 0;
+	for (; at < whole; at += CODEC_INT4_BLOCK, scales += SCALE_BYTES) /* of constant size */
+		int4_block(&b, in + at, feedback ? residual + at : NULL, CODEC_INT4_BLOCK, feedback, scales, codes + at / 2);
+	if (at < n)
+		int4_block(&b, in + at, feedback ? residual + at : NULL, n - at, feedback, scales, codes + at / 2);
 }
 
 void ISA(int4_encode)(const float *book, const float *restrict in, float *restrict residual, size_t n, uint8_t *restrict scales,
@@ -199,9 +200,9 @@ void ISA(int4_encode)(const float *book, const float *restrict in, float *restri
 void ISA(int4_decode)(const float *book, const uint8_t *restrict scales, const uint8_t *restrict codes, size_t n,
                       float *restrict out)
 {
-	for (size_t at = 0, block = 0; at < n; at += CODEC_INT4_BLOCK, block++) {
+	for (size_t at = 0; at < n; at += CODEC_INT4_BLOCK, scales += SCALE_BYTES) {
 		size_t m = n - at < CODEC_INT4_BLOCK ? n - at : CODEC_INT4_BLOCK;
-		float scale = scale_read(scales, block);
+		float scale = scale_read(scales);
 		for (size_t i = decode_registers(book, scale, codes + at / 2, m, out + at); i < m; i++) {
 			uint32_t code = codes[(at + i) / 2] >> (i % 2 * 4) & 0xfu;
 			out[at + i] = book[code] * scale;

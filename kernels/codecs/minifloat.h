@@ -12,8 +12,7 @@
 ALWAYS_INLINE uint32_t minifloat_encode(float magnitude, int mantissa, int low, float *back)
 {
 	const int32_t least = (FLOAT_BIAS + low) << FLOAT_MANTISSA;
-	int32_t exponent = (int32_t)(bits_of(magnitude) & INFINITY_BITS);
-	exponent = exponent > least ? exponent : least;
+	const int32_t exponent = most_of((int32_t)(bits_of(magnitude) & INFINITY_BITS), least);
 	const uint32_t shift = (uint32_t)exponent + ((uint32_t)(FLOAT_MANTISSA - mantissa) << FLOAT_MANTISSA);
 	float sum = magnitude + float_of(shift);
 	*back = sum - float_of(shift);
@@ -27,8 +26,8 @@ ALWAYS_INLINE float minifloat_decode(uint32_t code, int mantissa, int low, uint3
 	float unit = float_of((uint32_t)(FLOAT_BIAS + low - mantissa) << FLOAT_MANTISSA);
 	uint32_t subnormal = bits_of((float)(int32_t)code * unit);
 	uint32_t normal = (code << up) + ((uint32_t)(FLOAT_BIAS + low - 1) << FLOAT_MANTISSA);
-	uint32_t bits = code < 1u << mantissa ? subnormal : normal;
-	return float_of(code >= special ? INFINITY_BITS | code << up : bits);
+	uint32_t bits = choose(code < 1u << mantissa, subnormal, normal);
+	return float_of(choose(code >= special, INFINITY_BITS | code << up, bits));
 }
 
 #endif

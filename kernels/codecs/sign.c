@@ -31,6 +31,56 @@ ALWAYS_INLINE float block_sum(const float *restrict in, float *restrict residual
 	return lane[0];
 }
 
+/* --- Whole registers of the widest kind: how many elements of n were taken */
+
+#if defined(__AVX512F__)
+#define REGISTER 16
+
+ALWAYS_INLINE size_t encode_registers(const float *in, float *residual, size_t n, bool feedback, float scale, uint8_t *codes)
+{
+	const __m512 plus = _mm512_set1_ps(scale), minus = _mm512_set1_ps(-scale);
+	size_t i = 0;
+	for (; i + REGISTER <= n; i += REGISTER) {
+		__m512 acc = _mm512_loadu_ps((feedback ? residual : in) + i);
+		__mmask16 code = _mm512_cmp_ps_mask(acc, _mm512_setzero_ps(), _CMP_LT_OQ);
+		*(wire_u16 *)(codes + i / 8) = (uint16_t)code;
+		if (feedback)
+			_mm512_storeu_ps(residual + i, _mm512_sub_ps(acc, _mm512_mask_blend_ps(code, plus, minus)));
+	}
+	return i;
+}
+
+static inline size_t decode_registers(const uint8_t *codes, size_t n, float scale, float *out)
+{
+	const __m512 plus = _mm512_set1_ps(scale);
+	const __m512 minus = _mm512_xor_ps(plus, _mm512_castsi512_ps(_mm512_set1_epi32((int32_t)SIGN_MASK)));
+	size_t i = 0;
+	for (; i + REGISTER <= n; i += REGISTER)
+		_mm512_storeu_ps(out + i, _mm512_mask_blend_ps(*(const wire_u16 *)(codes + i / 8), plus, minus));
+	return i;
+}
+#else
+ALWAYS_INLINE size_t encode_registers(const float *in, float *residual, size_t n, bool feedback, float scale, uint8_t *codes)
+{
+	(void)in;
+	(void)residual;
+	(void)n;
+	(void)feedback;
+	(void)scale;
+	(void)codes;
+	return 0;
+}
+
+static inline size_t decode_registers(const uint8_t *codes, size_t n, float scale, float *out)
+{
+	(void)codes;
+	(void)n;
+	(void)scale;
+	(void)out;
+	return 0;
+}
+#endif
+
 /* --- Eight elements: their bits, and what those stand for */
 
 #if defined(__AVX2__)
@@ -84,10 +134,11 @@ ALWAYS_INLINE void feed_back_eight(uint8_t code, float scale, float *residual)
 
 /* --- Blocks */
 
-ALWAYS_INLINE void sign_block(const float *restrict in, float *restrict residual, size_t n, bool feedback, float scale,
-                              uint8_t *restrict codes)
+ALWAYS_INLINE void sign_block(const float *restrict in, float *restrict residual, size_t n, bool feedback,
+                              uint8_t *restrict scales, uint8_t *restrict codes)
 {
-	size_t i = 0;
+	const float scale = scale_write(block_sum(in, residual, n, feedback) / (float)n, BF16_MOST, scales).value;
+	size_t i = encode_registers(in, residual, n, feedback, scale, codes);
 	for (; i + 8 <= n; i += 8) {
 		uint8_t code = codes[i / 8] = signs_of_eight((feedback ? residual : in) + i);
 		if (feedback)
@@ -106,12 +157,12 @@ ALWAYS_INLINE void sign_block(const float *restrict in, float *restrict residual
 ALWAYS_INLINE void sign_run(const float *restrict in, float *restrict residual, size_t n, bool feedback, uint8_t *restrict scales,
                             uint8_t *restrict codes)
 {
-	for (size_t at = 0, block = 0; at < n; at += CODEC_SIGN_BLOCK, block++) {
-		size_t m = n - at < CODEC_SIGN_BLOCK ? n - at : CODEC_SIGN_BLOCK;
-		float *restrict mine = feedback ? residual + at : NULL;
-		struct scale scale = scale_write(block_sum(in + at, mine, m, feedback) / (float)m, BF16_MOST, scales, block);
-		sign_block(in + at, mine, m, feedback, scale.value, codes + at / 8);
-	}
+	const size_t whole = n - n % CODEC_SIGN_BLOCK;
+	size_t at = 0;
+	for (; at < whole; at += CODEC_SIGN_BLOCK, scales += SCALE_BYTES) /* of constant size */
+		sign_block(in + at, feedback ? residual + at : NULL, CODEC_SIGN_BLOCK, feedback, scales, codes + at / 8);
+	if (at < n)
+		sign_block(in + at, feedback ? residual + at : NULL, n - at, feedback, scales, codes + at / 8);
 }
 
 void ISA(sign_encode)(const float *book, const float *restrict in, float *restrict residual, size_t n, uint8_t *restrict scales,
@@ -128,9 +179,10 @@ void ISA(sign_decode)(const float *book, const uint8_t *restrict scales, const u
                       float *restrict out)
 {
 	(void)book;
-	for (size_t at = 0, block = 0; at < n; at += CODEC_SIGN_BLOCK, block++) {
-		size_t end = n - at < CODEC_SIGN_BLOCK ? n : at + CODEC_SIGN_BLOCK, i = at;
-		float scale = scale_read(scales, block);
+	for (size_t at = 0; at < n; at += CODEC_SIGN_BLOCK, scales += SCALE_BYTES) {
+		size_t end = n - at < CODEC_SIGN_BLOCK ? n : at + CODEC_SIGN_BLOCK;
+		float scale = scale_read(scales);
+		size_t i = at + decode_registers(codes + at / 8, end - at, scale, out + at);
 		for (; i + 8 <= end; i += 8)
 			decode_eight(codes[i / 8], scale, out + i);
 		for (; i < end; i++)
