@@ -13,6 +13,8 @@
 #define CACHE_LINE       64
 #define PREFETCH_LINES   24 /* cache lines in flight ahead of the row at work */
 #define PREFETCH_ROWS    16
+#define SPARSE_AHEAD     16 /* elements of a row whose cache lines are in flight, of each of value and slots */
+#define SPARSE_BLOCK     256
 #define CATCH_UP_BLOCK   64 /* elements that take all their steps together: values and moments stay in the first-level cache */
 
 struct optimizer {
@@ -214,6 +216,67 @@ void optimizer_apply(const struct optimizer *o, const struct optimizer_scalars *
 	float *slot0 = o->slots > 0 ? slots + first : NULL, *slot1 = o->slots > 1 ? slots + width + first : NULL;
 	o->rule(&a, value + first, slot0, slot1, (const wire_float *)grad, n);
 }
+
+/* --- Of some of a row's elements */
+
+/* Of a row in memory each is a cache line of its own: those of the elements to come are asked for. */
+static inline void prefetch_ahead(const float *x, const uint16_t *offsets, size_t i, size_t count)
+{
+	if (i + SPARSE_AHEAD < count)
+		__builtin_prefetch(&x[offsets[i + SPARSE_AHEAD]], 1);
+}
+
+static void sgd_sparse(const struct rule_args *a, float *value, const uint16_t *offsets, const wire_float *grad, size_t count)
+{
+	const float lr = a->lr, scale = a->grad_scale, l2 = a->k->l2;
+	for (size_t i = 0; i < count; i++) {
+		prefetch_ahead(value, offsets, i, count);
+		float *at = &value[offsets[i]];
+		*at -= lr * (grad[i] * scale + l2 * *at);
+	}
+}
+
+static void gather(float *block, const float *x, const uint16_t *offsets, size_t count, size_t left)
+{
+	for (size_t i = 0; i < count; i++) {
+		prefetch_ahead(x, offsets, i, left);
+		block[i] = x[offsets[i]];
+	}
+}
+
+static void scatter(float *x, const float *block, const uint16_t *offsets, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		x[offsets[i]] = block[i];
+}
+
+void optimizer_apply_sparse(const struct optimizer *o, const struct optimizer_scalars *s, struct row_state *state, float *value,
+                            float *slots, size_t width, size_t first, const uint16_t *offsets, const float *grad, size_t count)
+{
+	assert(state->steps > 0 && optimizer_is_elementwise(o));
+	const struct rule_args a = args_of(o, s, state);
+	const wire_float *pushed = (const wire_float *)grad;
+	float block[1 + WEIR_OPTIMIZER_SLOTS_MAX][SPARSE_BLOCK], *at[1 + WEIR_OPTIMIZER_SLOTS_MAX];
+	if (count == 0)
+		return;
+	assert(first + offsets[count - 1] < width);
+	if (o->kind == WEIR_OPT_SGD) {
+		sgd_sparse(&a, value + first, offsets, pushed, count);
+		return;
+	}
+	for (uint32_t p = 0; p <= o->slots; p++)
+		at[p] = p == 0 ? value + first : slots + (p - 1) * width + first;
+	for (size_t done = 0; done < count; done += SPARSE_BLOCK) {
+		const size_t n = count - done < SPARSE_BLOCK ? count - done : SPARSE_BLOCK;
+		for (uint32_t p = 0; p <= o->slots; p++)
+			gather(block[p], at[p], offsets + done, n, count - done);
+		o->rule(&a, block[0], block[1], block[2], pushed + done, n);
+		for (uint32_t p = 0; p <= o->slots; p++)
+			scatter(at[p], block[p], offsets + done, n);
+	}
+}
+
+/* --- Many rows */
 
 void optimizer_apply_rows(const struct optimizer *o, const struct optimizer_scalars *s, struct row_state *const *states,
                           float *const *rows, size_t width, const float *grads, size_t count)

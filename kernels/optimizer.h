@@ -44,6 +44,10 @@ void optimizer_destroy(struct optimizer *o);
 void optimizer_begin_row(const struct optimizer *o, struct row_state *state);
 void optimizer_apply(const struct optimizer *o, const struct optimizer_scalars *s, struct row_state *state, float *value,
                      float *slots, size_t width, size_t first, const float *grad, size_t n);
+/* The same for the elements first + offsets[i] (rising) of the row alone, grad (count) having what was pushed for them: the others keep value and slots, as if
+ * no push had named them ("lazy"). Element-wise rules only. */
+void optimizer_apply_sparse(const struct optimizer *o, const struct optimizer_scalars *s, struct row_state *state, float *value,
+                            float *slots, size_t width, size_t first, const uint16_t *offsets, const float *grad, size_t count);
 bool optimizer_is_elementwise(const struct optimizer *o); /* runs may be applied as they arrive; otherwise whole rows only */
 /* Many embedding rows of equal width: rows[i] points to value, slots follow at rows[i] + width. grads (count, width), any alignment. Does
  * optimizer_begin_row and the whole row for each, prefetching ahead. */

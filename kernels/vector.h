@@ -54,12 +54,27 @@ struct vector_ops {
 	/* Whether all n numbers, of any sign and at any alignment, are below a limit in magnitude. */
 	bool (*all_below_16)(const uint8_t *in, size_t n, uint16_t limit);
 	bool (*all_below_8)(const uint8_t *in, size_t n, uint8_t limit);
+
+	/* Top-k (topk.h). velocity: NULL, or velocity = factor velocity + grad is what goes into the residual. */
+	void (*topk_accumulate)(const float *grad, float *residual, float *velocity, float factor, size_t n);
+	/* The same, where grad is not NULL; then the offsets of those that reach the threshold, of which the first TOPK_TILE_COUNT_MAX are written and up to
+	 * TOPK_SLACK numbers behind them. Returns how many there are. */
+	size_t (*topk_select)(const float *grad, float *residual, float *velocity, float factor, size_t n, float threshold,
+	                      uint16_t *offsets);
+	/* The magnitudes, as bits, that are not below `least`; out: as many, and TOPK_SLACK. */
+	size_t (*topk_candidates)(const float *x, size_t n, uint32_t least, uint32_t *out);
 };
 
 /* The best table for this CPU. */
 const struct vector_ops *vector_ops_best(void);
 /* The i-th table that this CPU can run, slowest first; NULL when there are no more. For tests and benchmarks. */
 const struct vector_ops *vector_ops_variant(unsigned i);
+
+/* topk.h's, with a given table. */
+struct topk_momentum;
+size_t topk_encode_with(const struct vector_ops *ops, const float *grad, float *residual, const struct topk_momentum *momentum,
+                        size_t n, float threshold, weir_values values, uint8_t *out, uint32_t *selected);
+weir_status topk_threshold_with(const struct vector_ops *ops, const float *x, size_t n, size_t k, float *out, weir_error *err);
 
 /* optimizer_create with a given table instead of the best. */
 struct optimizer *optimizer_create_with(const struct vector_ops *ops, const weir_optimizer *spec, weir_error *err);

@@ -22,6 +22,11 @@ RULE(ftrl);
 RULE(delayed_nesterov);
 RULE(average);
 
+void ISA(topk_accumulate)(const float *restrict grad, float *restrict residual, float *restrict velocity, float factor, size_t n);
+size_t ISA(topk_select)(const float *grad, float *residual, float *velocity, float factor, size_t n, float threshold,
+                        uint16_t *offsets);
+size_t ISA(topk_candidates)(const float *x, size_t n, uint32_t least, uint32_t *out);
+
 /* The gradient that rules see: scaled, with L2 of the value added. */
 static inline float rule_gradient(const struct rule_args *a, float grad, float value)
 {

@@ -1,0 +1,258 @@
+/* bench_topk [--check]: top-k of 64 Mi elements on one core, in every variant, against limits measured in the same run. --check: the status says whether the
+ * targets are met by the best variant. What has a ratio is measured in turn with its limit, RUNS times each. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "bench_select.h"
+#include "prng.h"
+#include "topk.h"
+#include "vector.h"
+
+#define ELEMENTS      ((size_t)64 << 20)
+#define SELECT_FROM   ((size_t)16 << 20) /* elements of which the k-th is searched */
+#define HUGE_PAGE     ((size_t)2 << 20)
+#define RUNS          5
+#define ONE_IN        100            /* elements are sent */
+#define PASS_BYTES    12             /* per element: gradient and residual read, residual written */
+#define RECORDS_ROOM  ((size_t)8192) /* of a tile that sends 1 % */
+#define COPY_TARGET   0.6
+#define APPLY_TARGET  5e9
+#define SELECT_TARGET 5
+
+struct bench {
+	float *grad, *residual, *pristine; /* pristine: the residual to begin with */
+	uint8_t *records;
+	size_t *starts; /* of records */
+	size_t tiles;
+	float threshold;
+};
+
+/* Of this thread: what else runs takes a share of the memory, but no time. */
+static double now_s(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* In huge pages, as the server's rows. */
+static void *allocate(size_t bytes)
+{
+	const size_t size = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+	void *p = aligned_alloc(HUGE_PAGE, size);
+	if (p == NULL) {
+		fprintf(stderr, "bench_topk: no memory for %zu bytes\n", bytes);
+		exit(1);
+	}
+	madvise(p, size, MADV_HUGEPAGE); /* advice: without it the same, more slowly */
+	return memset(p, 0, bytes);
+}
+
+static int rising(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+	return x > y ? 1 : x < y ? -1 : 0;
+}
+
+static double median(double *runs)
+{
+	qsort(runs, RUNS, sizeof *runs, rising);
+	return runs[RUNS / 2];
+}
+
+/* Normal numbers from a pool, at another place for each tile: made once, as long as that takes. */
+static void fill(float *x, size_t n, uint64_t seed)
+{
+	enum { POOL = 1 << 20 };
+	static float pool[POOL + CODEC_TILE];
+	struct prng r;
+	prng_seed(&r, seed);
+	for (size_t i = 0; i < POOL + CODEC_TILE; i++)
+		pool[i] = prng_normal(&r);
+	for (size_t at = 0; at < n; at += CODEC_TILE)
+		memcpy(x + at, pool + prng_below(&r, POOL), (n - at < CODEC_TILE ? n - at : CODEC_TILE) * sizeof *x);
+}
+
+/* --- Encoding against a copy */
+
+/* STREAM's copy (McCalpin 1995): a tile at a time, by ordinary stores, or as a whole, past the caches where the C library does so. Bytes read and written per
+ * second. */
+static double copy_speed(const float *from, float *to, size_t piece)
+{
+	const double start = now_s();
+	for (size_t at = 0; at < ELEMENTS; at += piece)
+		memcpy(to + at, from + at, piece * sizeof *to);
+	__asm__ volatile("" ::"r"(to) : "memory");
+	return 2.0 * sizeof *to * (double)ELEMENTS / (now_s() - start);
+}
+
+static size_t encode_all(struct bench *b, const struct vector_ops *ops, weir_values values, uint64_t *selected)
+{
+	size_t bytes = 0;
+	*selected = 0;
+	for (size_t t = 0; t < b->tiles; t++) {
+		uint32_t reach;
+		b->starts[t] = bytes;
+		bytes += topk_encode_with(ops, b->grad + t * CODEC_TILE, b->residual + t * CODEC_TILE, NULL, CODEC_TILE, b->threshold,
+		                          values, b->records + bytes, &reach);
+		*selected += reach;
+	}
+	return bytes;
+}
+
+static double bench_encode(struct bench *b, const struct vector_ops *ops, weir_values values, const char *name)
+{
+	double encode[RUNS], copy[RUNS], plain[RUNS];
+	uint64_t selected = 0;
+	size_t bytes = 0;
+	for (int r = 0; r < RUNS; r++) {
+		plain[r] = copy_speed(b->pristine, b->residual, CODEC_TILE);
+		copy[r] = copy_speed(b->pristine, b->residual, ELEMENTS);
+		const double start = now_s();
+		bytes = encode_all(b, ops, values, &selected);
+		encode[r] = (double)PASS_BYTES * (double)ELEMENTS / (now_s() - start);
+	}
+	const double speed = median(encode), stored = median(plain), whole = median(copy);
+	const double limit = stored > whole ? stored : whole;
+	printf("encode 1 %%, %s, %-6s %7.2f GB/s, %6.2f G elements/s, %4.2f of a copy (%.2f as a whole, %.2f by tiles); %.2f %% "
+	       "sent, %.2f bits "
+	       "each\n",
+	       name, ops->name, speed / 1e9, speed / PASS_BYTES / 1e9, speed / limit, whole / 1e9, stored / 1e9,
+	       100 * (double)selected / (double)ELEMENTS, 8 * (double)bytes / (double)selected);
+	fflush(stdout);
+	return speed / limit;
+}
+
+/* --- Decoding and SGD */
+
+static double bench_apply(struct bench *b, weir_optimizer_kind kind, const char *rule, weir_values values, const char *name)
+{
+	const weir_optimizer spec = {.kind = kind, .lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .momentum = 0.9f};
+	const struct optimizer_scalars scalars = {.lr = 1e-3f, .grad_scale = 1};
+	struct optimizer *o = optimizer_create(&spec, NULL);
+	struct row_state state = {0};
+	float *slots = allocate(ELEMENTS * optimizer_slots(kind) * sizeof *slots + 64);
+	double apply[RUNS];
+	uint64_t selected;
+	memcpy(b->residual, b->pristine, ELEMENTS * sizeof *b->residual);
+	encode_all(b, vector_ops_best(), values, &selected);
+	for (int r = 0; r < RUNS; r++) {
+		const double start = now_s();
+		optimizer_begin_row(o, &state);
+		for (size_t t = 0; t < b->tiles; t++) {
+			uint16_t offsets[TOPK_TILE_COUNT_MAX];
+			float sent[TOPK_TILE_COUNT_MAX];
+			const size_t count = topk_decode(b->records + b->starts[t], CODEC_TILE, values, offsets, sent);
+			optimizer_apply_sparse(o, &scalars, &state, b->pristine, slots, ELEMENTS, t * CODEC_TILE, offsets, sent, count);
+		}
+		apply[r] = (double)ELEMENTS / (now_s() - start);
+	}
+	const double speed = median(apply);
+	printf("decode and %s of 1 %%, %s %7.2f G elements/s of the table, %.1f M of the record\n", rule, name, speed / 1e9,
+	       speed * (double)selected / (double)ELEMENTS / 1e6);
+	fflush(stdout);
+	optimizer_destroy(o);
+	free(slots);
+	return speed;
+}
+
+/* --- The exact threshold */
+
+typedef float (*select_fn)(float *x, size_t n, size_t k);
+
+static double bench_library(const float *from, float *scratch, select_fn select, size_t k, float *result)
+{
+	double runs[RUNS];
+	for (int r = 0; r < RUNS; r++) {
+		for (size_t i = 0; i < SELECT_FROM; i++)
+			scratch[i] = fabsf(from[i]);
+		const double start = now_s();
+		*result = select(scratch, SELECT_FROM, k);
+		runs[r] = now_s() - start;
+	}
+	return median(runs);
+}
+
+static double bench_threshold(const float *x, float *scratch)
+{
+	const size_t k = SELECT_FROM / ONE_IN;
+	float want = 0, got = 0, library = 0;
+	const double quick = bench_library(x, scratch, quick_select, k, &want);
+	double limit = quick, ratio = 0;
+	printf("k-th of 16 Mi by quickselect: %.1f ms\n", quick * 1e3);
+#if defined(HAS_NTH_ELEMENT)
+	const double nth = bench_library(x, scratch, nth_element_select, k, &library);
+	printf("k-th of 16 Mi by std::nth_element: %.1f ms\n", nth * 1e3);
+	limit = nth < quick ? nth : quick;
+#else
+	library = want;
+#endif
+	for (unsigned v = 0; vector_ops_variant(v) != NULL; v++) {
+		double runs[RUNS];
+		weir_error err = {0};
+		for (int r = 0; r < RUNS; r++) {
+			const double start = now_s();
+			if (topk_threshold_with(vector_ops_variant(v), x, SELECT_FROM, k, &got, &err) != WEIR_OK)
+				exit(1);
+			runs[r] = now_s() - start;
+		}
+		const double mine = median(runs);
+		ratio = limit / mine;
+		printf("k-th of 16 Mi exactly, %-6s %.1f ms, %.1f times as fast\n", vector_ops_variant(v)->name, mine * 1e3, ratio);
+		if (got != want || got != library) {
+			printf("not the same magnitude: %a, %a, %a\n", (double)got, (double)want, (double)library);
+			exit(1);
+		}
+	}
+	fflush(stdout);
+	return ratio;
+}
+
+static bool holds(const char *what, double got, double target)
+{
+	printf("%s: %s (%.3g, target %.3g)\n", got >= target ? "holds" : "DOES NOT HOLD", what, got, target);
+	return got >= target;
+}
+
+int main(int argc, char **argv)
+{
+	struct bench b = {.tiles = ELEMENTS / CODEC_TILE};
+	double encode = 0, apply = INFINITY;
+	weir_error err = {0};
+	static const char *const names[] = {"fp32", "bf16", "int8", "log4"};
+	b.grad = allocate(ELEMENTS * sizeof(float));
+	b.residual = allocate(ELEMENTS * sizeof(float));
+	b.pristine = allocate(ELEMENTS * sizeof(float));
+	b.records = allocate(b.tiles * RECORDS_ROOM);
+	b.starts = allocate(b.tiles * sizeof *b.starts);
+	fill(b.grad, ELEMENTS, 1);
+	fill(b.pristine, ELEMENTS, 2);
+	memcpy(b.residual, b.pristine, ELEMENTS * sizeof(float));
+	topk_accumulate(b.grad, b.residual, NULL, ELEMENTS);
+	if (topk_threshold(b.residual, ELEMENTS, ELEMENTS / ONE_IN, &b.threshold, &err) != WEIR_OK)
+		return 1;
+	for (unsigned v = 0; vector_ops_variant(v) != NULL; v++)
+		for (int values = 0; values <= WEIR_VALUES_LOG4; values++) {
+			const double ratio = bench_encode(&b, vector_ops_variant(v), (weir_values)values, names[values]);
+			if (vector_ops_variant(v) == vector_ops_best())
+				encode = values == 0 || ratio < encode ? ratio : encode;
+		}
+	for (int values = 0; values <= WEIR_VALUES_LOG4; values++)
+		apply = fmin(apply, bench_apply(&b, WEIR_OPT_SGD, "SGD", (weir_values)values, names[values]));
+	bench_apply(&b, WEIR_OPT_MOMENTUM, "momentum", WEIR_VALUES_LOG4, "log4");
+	bench_apply(&b, WEIR_OPT_ADAM, "Adam", WEIR_VALUES_LOG4, "log4");
+	const double select = bench_threshold(b.grad, b.residual);
+	bool all = holds("encoding at least 60 % of a copy's bytes", encode, COPY_TARGET);
+	all = holds("5 G elements/s decoded and applied", apply, APPLY_TARGET) && all;
+	all = holds("the exact threshold 5 times as fast as a library's selection", select, SELECT_TARGET) && all;
+	free(b.grad);
+	free(b.residual);
+	free(b.pristine);
+	free(b.records);
+	free(b.starts);
+	return argc > 1 && strcmp(argv[1], "--check") == 0 && !all;
+}

@@ -1,0 +1,25 @@
+# Nothing is lost: what top-k sends and what it keeps are the gradient in random tiles of many seeds, equal to the bit on every instruction set; thresholds are those
+# of a sort; records damaged at random are refused or harmless, also under sanitizers.
+. tests/claims/lib/common.sh
+tiles=$(pick 2000 100000)
+tables=$(pick 100 3000)
+damaged=$(pick 20000 2000000)
+[ "$QUICK" = 1 ] && echo "QUICK: $tiles tiles, $tables tables, $damaged damaged records instead of 100000, 3000, 2000000"
+failed=0
+run() { # run NAME COMMAND...
+	local name=$1
+	shift
+	"$@" > "$WORK/$name.log" 2>&1 || { failed=$((failed + 1)); cat "$WORK/$name.log"; }
+	grep -E 'random tiles|damaged records|missed k|relative squared error|PASSED' "$WORK/$name.log" | sed "s/^/$name: /"
+}
+for preset in release asan; do
+	folder=$BUILD part=1
+	[ $preset = release ] || folder=$BUILD/asan part=10
+	cmake --preset $preset > "$WORK/cmake.log" 2>&1 && cmake --build "$folder" --target test_topk test_topk_threshold test_topk_decode test_optimizer_sparse >&2 ||
+		{ cat "$WORK/cmake.log" >&2; give_up "the $preset tests do not build"; }
+	run "$preset-tiles" "$folder/tests/test_topk" $((tiles / part))
+	run "$preset-thresholds" "$folder/tests/test_topk_threshold" $((tables / part))
+	run "$preset-damage" "$folder/tests/test_topk_decode" $((damaged / part))
+	run "$preset-sparse" "$folder/tests/test_optimizer_sparse"
+done
+verdict "$failed == 0" "nothing lost, the same bits everywhere, and what is damaged is refused or harmless"
