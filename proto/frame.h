@@ -22,7 +22,14 @@
  *   0  u16 table   2 u8 codec   3 u8 index codec   4 u16 flags   6 u16 0
  *   8  u32 rows    12 u32 width (elements per row; dense: WEIR_CHUNK, the table's last chunk is shorter)
  *   16 u32 index bytes   20 u32 data bytes (both before padding)   24 u64 aux (codec's own)
- * then index stream (keys, u64 each, under INDEX_RAW; for dense tables: chunk numbers), then data stream.
+ * then index stream (for dense tables: chunk numbers), then data stream.
+ *
+ * Index stream (section_keys.h): nothing under INDEX_ALL; u64 each under INDEX_RAW, in any order; nothing for 0 rows; under INDEX_ELIAS_FANO, where keys rise
+ * and differ
+ *   0  u8: bytes of base, 0 to 8, in the low half, bytes of most in the high half
+ *   1  base: the smallest key, little-endian, as few bytes as it needs
+ *   .. most, alike: largest key - base - (rows - 1)
+ *   .. key - base - i of the i-th, from 0 to most: as in elias_fano.h
  */
 #ifndef WEIR_FRAME_H
 #define WEIR_FRAME_H

@@ -10,6 +10,7 @@
 #include "frame.h"
 #include "golden_frames.h"
 #include "pieces.h"
+#include "section_keys.h"
 
 static uint32_t read_stream(struct cursor c, uint32_t digest)
 {
@@ -22,6 +23,22 @@ static uint32_t read_stream(struct cursor c, uint32_t digest)
 	}
 	assert(size - total < 8 && c.left == size - total);
 	return digest;
+}
+
+/* The keys that the section has, whether or not that is what was written. */
+static uint32_t read_keys(const struct section *s, uint32_t digest)
+{
+	struct section_keys k;
+	uint64_t keys[5];
+	size_t n, total = 0;
+	weir_error err = {0};
+	section_keys_begin(&k, s);
+	for (; (n = section_keys_next(&k, keys, 5)) > 0; total += n)
+		digest = crc32c(digest, keys, n * sizeof *keys);
+	assert(total <= s->rows);
+	weir_status status = section_keys_end(&k, s, &err);
+	assert(status ? err.text[0] != '\0' : total == s->rows);
+	return digest + (uint32_t)status;
 }
 
 /* Everything the frame says in one number, and how reading it ended. */
@@ -40,6 +57,7 @@ static weir_status digest_of(const struct message *m, bool verify, uint32_t *dig
 			if (!status) {
 				assert(s.index.left == s.index_bytes && s.data.left == s.data_bytes);
 				*digest = read_stream(s.data, read_stream(s.index, *digest + s.rows));
+				*digest = read_keys(&s, *digest);
 			}
 		}
 		*digest = crc32c(*digest, &r.request_id, sizeof r.request_id);

@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "section_keys.h"
+
 static const uint8_t uuid[16] = {0x50, 0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58, 0x59, 0x5a, 0x5b, 0x5c, 0x5d, 0x5e, 0x5f};
 
 const char *golden_name(uint32_t i)
 {
-	static const char *const names[GOLDEN_FRAMES] = {"frame_push", "frame_pull", "frame_replies", "frame_seal",
-	                                                 "frame_close_step"};
+	static const char *const names[GOLDEN_FRAMES] = {"frame_push", "frame_pull",       "frame_replies",
+	                                                 "frame_seal", "frame_close_step", "frame_coded_keys"};
 	return names[i];
 }
 
@@ -90,6 +92,31 @@ static void close_step(struct record_writer *w)
 	end(w);
 }
 
+/* Small numbers, hashes, and numbers without gaps. */
+static void coded_keys(struct record_writer *w)
+{
+	static const uint64_t small[8] = {103, 105, 109, 116, 118, 120, 127, 153};
+	uint64_t hashes[96], run[40];
+	const uint64_t *lists[3] = {small, hashes, run};
+	const uint32_t counts[3] = {8, 96, 40};
+	for (uint32_t i = 0; i < 96; i++)
+		hashes[i] = 0x0023456789abcdefu + i * 0x02a1111111111111u + i * i;
+	for (uint32_t i = 0; i < 40; i++)
+		run[i] = 1000000 + i;
+	record_writer_begin(w, &(struct record){.kind = RECORD_PULL, .partition = 1, .request_id = 18});
+	for (uint32_t i = 0; i < 3; i++) {
+		struct section s = {.table = (uint16_t)(2 + i), .rows = counts[i], .width = 16};
+		uint8_t *index, *data;
+		section_keys_plan(&s, lists[i]);
+		assert(s.index_codec == INDEX_ELIAS_FANO);
+		weir_status status = record_writer_reserve(w, &s, &index, &data);
+		assert(status == WEIR_OK);
+		(void)status;
+		section_keys_write(&s, lists[i], index);
+	}
+	end(w);
+}
+
 struct message *golden_build(uint32_t i)
 {
 	struct record_writer *w = record_writer_create();
@@ -112,6 +139,9 @@ struct message *golden_build(uint32_t i)
 		break;
 	case GOLDEN_CLOSE_STEP:
 		close_step(w);
+		break;
+	case GOLDEN_CODED_KEYS:
+		coded_keys(w);
 		break;
 	default:
 		assert(!"no such frame");

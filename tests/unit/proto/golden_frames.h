@@ -4,7 +4,7 @@
 
 #include "frame.h"
 
-enum { GOLDEN_PUSH, GOLDEN_PULL, GOLDEN_REPLIES, GOLDEN_SEAL, GOLDEN_CLOSE_STEP, GOLDEN_FRAMES };
+enum { GOLDEN_PUSH, GOLDEN_PULL, GOLDEN_REPLIES, GOLDEN_SEAL, GOLDEN_CLOSE_STEP, GOLDEN_CODED_KEYS, GOLDEN_FRAMES };
 const char *golden_name(uint32_t i);
 struct message *golden_build(uint32_t i);
 /* The committed bytes (hexadecimal text, 16 bytes a line), malloc'ed; returns how many. Asserts that the file is there. */
