@@ -11,23 +11,36 @@
 
 struct row_keys row_keys_of(const struct partition *p, const struct partition_table *t, const struct section *s)
 {
-	struct row_keys k = {.index = s->index, .left = s->rows, .all = s->index_codec == INDEX_ALL};
+	struct row_keys k = {.left = s->rows, .all = s->index_codec == INDEX_ALL};
 	if (k.all) {
 		k.chunk = store_first_chunk(t->rows);
 		k.stride = p->options.partitions;
+	} else {
+		section_keys_begin(&k.listed, s);
 	}
 	return k;
 }
 
+static size_t next_listed(struct row_keys *k, uint64_t *keys, size_t max)
+{
+	if (k->at == k->end && max >= ROW_KEYS_AHEAD)
+		return section_keys_next(&k->listed, keys, max);
+	if (k->at == k->end) {
+		k->at = 0;
+		k->end = (uint32_t)section_keys_next(&k->listed, k->ahead, ROW_KEYS_AHEAD);
+	}
+	const size_t n = k->end - k->at < max ? k->end - k->at : max;
+	memcpy(keys, k->ahead + k->at, n * sizeof *keys);
+	k->at += (uint32_t)n;
+	return n;
+}
+
 size_t row_keys_next(struct row_keys *k, uint64_t *keys, size_t max)
 {
+	if (!k->all)
+		return next_listed(k, keys, max);
 	size_t n = k->left < max ? k->left : max;
 	k->left -= (uint32_t)n;
-	if (!k->all) {
-		weir_status status = cursor_read(&k->index, keys, n * sizeof *keys);
-		assert(status == WEIR_OK);
-		return n;
-	}
 	for (size_t i = 0; i < n; i++, k->chunk += k->stride)
 		keys[i] = k->chunk;
 	return n;
@@ -39,11 +52,8 @@ static weir_status check_index(const struct partition *p, const struct partition
 	bool dense = t->spec->kind == WEIR_DENSE;
 	if (s->flags)
 		return weir_fail(err, WEIR_E_UNSUPPORTED, "table %s: LZ4 sections are not supported by this build", t->spec->name);
-	if (s->index_codec != INDEX_RAW && !(dense && s->index_codec == INDEX_ALL))
-		return weir_fail(err, WEIR_E_UNSUPPORTED, "table %s: index codec %u is not supported here", t->spec->name,
-		                 s->index_codec);
-	if (s->index_codec == INDEX_RAW && s->index_bytes != 8ull * s->rows)
-		return weir_fail(err, WEIR_E_CORRUPT, "table %s: %u index bytes for %u keys", t->spec->name, s->index_bytes, s->rows);
+	if (s->index_codec == INDEX_ALL && !dense)
+		return weir_fail(err, WEIR_E_UNSUPPORTED, "table %s: an embedding has no such thing as all rows", t->spec->name);
 	if (s->index_codec == INDEX_ALL && s->rows != store_chunks(t->rows))
 		return weir_fail(err, WEIR_E_INVALID, "table %s: %u chunks sent as all of them; partition %u has %llu", t->spec->name,
 		                 s->rows, p->options.id, (unsigned long long)store_chunks(t->rows));
@@ -53,23 +63,35 @@ static weir_status check_index(const struct partition *p, const struct partition
 	return WEIR_OK;
 }
 
-/* Elements of all rows together; checks that every key lives here. */
+static bool lives_here(const struct partition *p, const struct partition_table *t, const struct section *s, uint64_t key)
+{
+	return t->spec->kind != WEIR_EMBEDDING || placement_embedding(s->table, key, p->options.partitions) == p->options.id;
+}
+
+/* Elements of all rows together; checks that the keys can be read, and that every one lives here. */
 static weir_status check_keys(const struct partition *p, const struct partition_table *t, const struct section *s,
                               uint64_t *elements, weir_error *err)
 {
 	struct row_keys k = row_keys_of(p, t, s);
-	uint64_t keys[KEYS_BLOCK];
+	uint64_t keys[KEYS_BLOCK], stray = 0;
+	bool strays = false;
 	*elements = 0;
 	for (size_t n; (n = row_keys_next(&k, keys, KEYS_BLOCK)) > 0;)
 		for (size_t i = 0; i < n; i++) {
-			size_t row = store_row_elements(t->rows, keys[i]);
-			if (row == 0 || (t->spec->kind == WEIR_EMBEDDING &&
-			                 placement_embedding(s->table, keys[i], p->options.partitions) != p->options.id))
-				return weir_fail(err, WEIR_E_NOT_FOUND, "table %s: row %llu does not live in partition %u of %u", t->spec->name,
-				                 (unsigned long long)keys[i], p->options.id, p->options.partitions);
+			const size_t row = store_row_elements(t->rows, keys[i]);
 			*elements += row;
+			if (row > 0 && lives_here(p, t, s, keys[i]))
+				continue;
+			stray = keys[i];
+			strays = true;
 		}
-	return WEIR_OK;
+	weir_error why = {0};
+	weir_status status = k.all ? WEIR_OK : section_keys_end(&k.listed, s, &why);
+	if (status) /* what came out of it are no keys */
+		return weir_fail(err, status, "table %s: %s", t->spec->name, why.text);
+	return strays ? weir_fail(err, WEIR_E_NOT_FOUND, "table %s: row %llu does not live in partition %u of %u", t->spec->name,
+	                          (unsigned long long)stray, p->options.id, p->options.partitions)
+	              : WEIR_OK;
 }
 
 static weir_status check_data(const struct partition_table *t, const struct record *r, const struct section *s, uint64_t elements,

@@ -9,9 +9,11 @@
 #include "epochs.h"
 #include "identity.h"
 #include "partition.h"
+#include "section_keys.h"
 #include "step.h"
 
 #define APPLY_ROWS      256u /* embedding rows looked up and applied together */
+#define ROW_KEYS_AHEAD  32u
 #define PARTITION_MOVED "another server is its primary"
 
 struct partition_table {
@@ -167,15 +169,17 @@ static inline struct partition_table *partition_table(const struct partition *p,
 
 /* --- partition_check.c */
 
-/* The row keys of a section, in order, whatever its index codec. */
+/* The row keys of a section, in order, whatever its index codec. Of one that was not checked: at most as many as it has rows. */
 struct row_keys {
-	struct cursor index;
+	struct section_keys listed;
+	uint64_t ahead[ROW_KEYS_AHEAD]; /* decoded together for who asks one by one: [at, end) are left */
+	uint32_t at, end;
 	uint64_t chunk, stride; /* INDEX_ALL: the next chunk */
 	uint32_t left;
 	bool all;
 };
 struct row_keys row_keys_of(const struct partition *p, const struct partition_table *t, const struct section *s);
-size_t row_keys_next(struct row_keys *k, uint64_t *keys, size_t max);
+size_t row_keys_next(struct row_keys *k, uint64_t *keys, size_t max); /* 0 only in the end */
 
 /* Checks every section: known table, its width, supported codecs, keys that live here, and data of the right size
  * (values; a pull has none). E_NOT_FOUND, E_INVALID, E_UNSUPPORTED. *sync: some table is synchronous; of a push all are or none. */

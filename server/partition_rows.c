@@ -10,7 +10,7 @@ weir_status rows_want(struct partition *p, const struct record *r, struct cursor
 		if (frame_next_section(&body, &s, NULL))
 			return WEIR_OK; /* checking it will say so */
 		const struct partition_table *t = partition_table(p, s.table);
-		if (!t || t->spec->kind != WEIR_EMBEDDING || s.index_codec != INDEX_RAW || s.flags || s.index_bytes != 8ull * s.rows)
+		if (!t || t->spec->kind != WEIR_EMBEDDING || s.index_codec == INDEX_ALL || s.flags)
 			continue;
 		struct row_keys k = row_keys_of(p, t, &s);
 		uint64_t keys[WANT_KEYS];

@@ -143,11 +143,11 @@ void tail_leave_above(struct partition *p, uint64_t index)
 
 uint64_t tail_step(const struct partition *p, const struct partition_table *t, const struct section *s)
 {
-	struct row_keys k = row_keys_of(p, t, s);
 	const float *row;
 	uint64_t chunk;
 	if (t->spec->kind == WEIR_EMBEDDING)
 		return t->clock.steps + *t->ahead;
+	struct row_keys k = row_keys_of(p, t, s);
 	if (!row_keys_next(&k, &chunk, 1))
 		return t->clock.steps;
 	const struct row_meta *meta = store_find(t->rows, chunk, &row);

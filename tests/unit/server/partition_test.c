@@ -305,7 +305,8 @@ static void the_same_entries_make_the_same_rows(void **state)
 			                            .values_count = DENSE_ELEMENTS}};
 			struct record push = push_record(1, 1, batch, 0, 0);
 			assert_int_equal(fixture_push(&f[0], &push, sections, 2), WEIR_OK);
-			/* The second gets the same record in other slices. */
+			/* The second gets the same record in other slices, its keys now and then not coded. */
+			sections[0].raw = batch % 3 == 0;
 			struct built b = records_build(&push, sections, 2);
 			struct message *other = records_slice(b.frame, 333);
 			struct built c = {.frame = other};

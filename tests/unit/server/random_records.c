@@ -13,14 +13,32 @@ static void draw_values(struct prng *random, float *out, uint32_t n)
 		out[i] = (float)below(random, 100) - 50;
 }
 
+/* As a client would send them. Returns how many there are without those that come twice. */
+static uint32_t in_order(uint64_t *keys, uint32_t n)
+{
+	uint32_t distinct = 0;
+	for (uint32_t i = 1; i < n; i++)
+		for (uint32_t k = i; k > 0 && keys[k - 1] > keys[k]; k--) {
+			const uint64_t key = keys[k];
+			keys[k] = keys[k - 1];
+			keys[k - 1] = key;
+		}
+	for (uint32_t i = 0; i < n; i++)
+		if (distinct == 0 || keys[i] != keys[distinct - 1])
+			keys[distinct++] = keys[i];
+	return distinct;
+}
+
 struct built random_rows(struct prng *random, const struct record *r, uint16_t table, uint32_t rows_max, uint32_t keys_end)
 {
 	uint64_t keys[RANDOM_ROWS_MAX];
 	float values[RANDOM_ROWS_MAX * ROW_WIDTH];
 	struct rows rows = {.table = table, .width = ROW_WIDTH, .count = 1 + below(random, rows_max), .keys = keys, .values = values};
-	rows.values_count = rows.count * ROW_WIDTH;
 	for (uint32_t i = 0; i < rows.count; i++)
 		keys[i] = below(random, keys_end);
+	if (keys[0] % 2)
+		rows.count = in_order(keys, rows.count);
+	rows.values_count = rows.count * ROW_WIDTH;
 	draw_values(random, values, rows.count * ROW_WIDTH);
 	return records_build(r, &rows, 1);
 }

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "codec.h"
+#include "section_keys.h"
 
 const uint8_t records_uuid[16] = "test-job-uuid-16";
 
@@ -27,7 +28,12 @@ void records_add(struct record_writer *w, const struct record *r, const struct r
 		uint8_t *encoded = malloc(s.data_bytes + 1);
 		if (x->values)
 			codec_encode(&(struct coding){.codec = x->codec}, x->values, NULL, x->values_count, encoded);
-		assert_int_equal(record_writer_add(w, &s, x->keys, encoded, false), WEIR_OK);
+		if (!x->raw)
+			section_keys_plan(&s, x->keys);
+		uint8_t *index = malloc(s.index_bytes + 1);
+		section_keys_write(&s, x->keys, index);
+		assert_int_equal(record_writer_add(w, &s, index, encoded, false), WEIR_OK);
+		free(index);
 		free(encoded);
 	}
 	assert_int_equal(record_writer_end(w), WEIR_OK);

@@ -14,6 +14,7 @@ struct rows { /* one section */
 	const uint64_t *keys;
 	const float *values; /* NULL: keys only */
 	size_t values_count; /* floats */
+	bool raw;            /* keys of 8 bytes each, even where they could be coded */
 };
 
 /* A record whose frame it holds on to. */
