@@ -6,6 +6,7 @@
 
 #include "client.h"
 #include "codec.h"
+#include "section_keys.h"
 #include "split.h"
 
 struct pull_item {
@@ -144,15 +145,19 @@ weir_status pull_pack(struct record_writer *w, const struct request *q)
 		const struct piece *piece = &p->pieces[i];
 		const struct pull_item *item = &p->items[piece->item];
 		const weir_table_spec *spec = &item->table->spec;
-		uint32_t rows = piece->end - piece->begin;
+		const uint32_t rows = piece->end - piece->begin;
+		const uint64_t *keys = item->split.keys + piece->begin;
+		uint8_t *index, *none;
 		struct section s = {.table = (uint16_t)item->table->id,
 		                    .codec = (uint8_t)spec->pull_codec,
 		                    .index_codec = INDEX_RAW,
 		                    .rows = rows,
 		                    .width = spec->kind == WEIR_EMBEDDING ? spec->width : WEIR_CHUNK,
 		                    .index_bytes = rows * (uint32_t)sizeof(uint64_t)};
-		/* A refusal here is repeated by record_writer_end. */
-		(void)record_writer_add(w, &s, item->split.keys + piece->begin, NULL, false);
+		if (spec->kind == WEIR_EMBEDDING)
+			section_keys_plan(&s, keys);
+		if (record_writer_reserve(w, &s, &index, &none) == WEIR_OK) /* else record_writer_end says it again */
+			section_keys_write(&s, keys, index);
 	}
 	return record_writer_end(w);
 }

@@ -5,6 +5,7 @@
 
 #include "codec.h"
 #include "parts.h"
+#include "section_keys.h"
 
 static void destroy(struct operation *op)
 {
@@ -28,6 +29,8 @@ static bool write_piece(struct record_writer *w, const struct push_item *item, c
 	                    .width = embedding ? spec->width : WEIR_CHUNK,
 	                    .index_bytes = rows * (uint32_t)sizeof(uint64_t),
 	                    .data_bytes = (uint32_t)bytes};
+	if (embedding)
+		section_keys_plan(&s, keys);
 	if (!embedding && item->encoded) {
 		const uint8_t *data = item->encoded + keys[0] * WEIR_CHUNK * item->element_bytes;
 		if (item->crcs)
@@ -39,7 +42,7 @@ static bool write_piece(struct record_writer *w, const struct push_item *item, c
 	uint8_t *index, *data;
 	if (record_writer_reserve(w, &s, &index, &data) != WEIR_OK)
 		return false; /* repeated by record_writer_end */
-	memcpy(index, keys, s.index_bytes);
+	section_keys_write(&s, keys, index);
 	if (!embedding) {
 		codec_encode(&(struct coding){.codec = item->codec}, item->values + keys[0] * WEIR_CHUNK, NULL,
 		             bytes / item->element_bytes, data);

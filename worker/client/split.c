@@ -1,8 +1,10 @@
 #include "split.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "key_order.h"
 #include "limits.h"
 #include "placement.h"
 
@@ -45,6 +47,20 @@ static void scatter(struct split *s, const uint64_t *keys, const uint16_t *owner
 	}
 }
 
+static bool order_groups(struct split *s, size_t rows, uint32_t partitions)
+{
+	uint64_t *keys = malloc(rows * sizeof *keys + 1);
+	uint32_t *order = malloc(rows * sizeof *order + 1);
+	for (uint32_t p = 0; keys && order && p < partitions; p++) {
+		const uint32_t begin = s->offsets[p];
+		key_order(s->keys + begin, s->order + begin, s->offsets[p + 1] - begin, keys, order);
+	}
+	const bool done = keys && order;
+	free(keys);
+	free(order);
+	return done;
+}
+
 weir_status split_keys(struct split *s, uint32_t table, const uint64_t *keys, size_t rows, uint32_t partitions)
 {
 	weir_status status = allocate(s, rows, partitions);
@@ -59,7 +75,10 @@ weir_status split_keys(struct split *s, uint32_t table, const uint64_t *keys, si
 		owner[i] = (uint16_t)placement_embedding(table, keys[i], partitions);
 	scatter(s, keys, owner, rows, partitions);
 	free(owner);
-	return WEIR_OK;
+	if (order_groups(s, rows, partitions))
+		return WEIR_OK;
+	split_free(s);
+	return WEIR_E_MEMORY;
 }
 
 weir_status split_chunks(struct split *s, uint32_t table, uint64_t chunks, uint32_t partitions)

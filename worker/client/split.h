@@ -1,4 +1,4 @@
-/* Rows of one push or pull item, grouped by the partition that owns them: a counting sort, stable. */
+/* Rows of one push or pull item, grouped by the partition that owns them, in each group in the order of their keys; equal keys as the caller has them. */
 #ifndef WEIR_SPLIT_H
 #define WEIR_SPLIT_H
 
