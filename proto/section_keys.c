@@ -48,7 +48,8 @@ void section_keys_plan(struct section *s, const uint64_t *keys)
 void section_keys_write(const struct section *s, const uint64_t *keys, uint8_t *index)
 {
 	if (s->index_codec == INDEX_RAW) {
-		memcpy(index, keys, s->index_bytes);
+		if (s->index_bytes)
+			memcpy(index, keys, s->index_bytes);
 		return;
 	}
 	assert(s->index_codec == INDEX_ELIAS_FANO);
