@@ -50,6 +50,7 @@ struct overview_table {
 	char name[WEIR_TABLE_NAME_BYTES_MAX];
 	uint64_t rows, bytes, pushes, pulls;
 	uint64_t rows_stub, pushes_unadmitted, rows_evicted;
+	uint64_t push_bytes, push_plain_bytes; /* as they came, since the servers' start; as they would have been uncompressed */
 };
 
 /* Of partitions that have several. */

@@ -142,6 +142,21 @@ static void print_chaos(FILE *out, const struct report *r)
 	        c->count[CHAOS_WORKER][CHAOS_KILL], c->count[CHAOS_WORKER][CHAOS_PAUSE]);
 }
 
+/* Tables whose pushes came in fewer bytes than as fp32. */
+static void print_compression(FILE *out, const struct overview *s)
+{
+	const char *before = "  compressed  ";
+	for (uint32_t i = 0; i < s->tables_count; i++) {
+		const struct overview_table *t = &s->tables[i];
+		if (!t->push_bytes || t->push_bytes >= t->push_plain_bytes)
+			continue;
+		fprintf(out, "%s%s %.3g", before, t->name, (double)t->push_plain_bytes / (double)t->push_bytes);
+		before = ", ";
+	}
+	if (*before == ',')
+		fprintf(out, " times smaller than fp32 (pushes)\n");
+}
+
 void report_print(const struct report *r, FILE *out)
 {
 	char pushed[16], pulled[16];
@@ -159,6 +174,7 @@ void report_print(const struct report *r, FILE *out)
 	print_passes(out, r);
 	print_speed(out, r);
 	fprintf(out, "  %-11s pushed %s, pulled %s\n", "bytes", pushed, pulled);
+	print_compression(out, s);
 	fprintf(out, "  %-11s p50 %" PRIu64 "   p99 %" PRIu64 "   mean %.2f\n", "staleness", overview_staleness_quantile(s, 0.5),
 	        overview_staleness_quantile(s, 0.99), overview_staleness_mean(s));
 	print_audit(out, r);
@@ -229,6 +245,19 @@ static void put_chaos(struct json *j, const struct chaos *c)
 	json_set_count(j, "chaos.workers_stopped", c->count[CHAOS_WORKER][CHAOS_PAUSE]);
 }
 
+static void put_tables(struct json *j, const struct overview *s)
+{
+	json_set_empty_list(j, "tables");
+	for (uint32_t i = 0; i < s->tables_count; i++) {
+		struct json *item = json_create();
+		json_set_text(item, "name", s->tables[i].name);
+		json_set_count(item, "pushes", s->tables[i].pushes);
+		json_set_count(item, "push_bytes", s->tables[i].push_bytes);
+		json_set_count(item, "push_plain_bytes", s->tables[i].push_plain_bytes);
+		json_append(j, "tables", item);
+	}
+}
+
 static void put_overview(struct json *j, const struct overview *s)
 {
 	json_set_count(j, "rows", s->rows);
@@ -242,6 +271,7 @@ static void put_overview(struct json *j, const struct overview *s)
 	json_set_count(j, "leases_expired", s->leases_expired);
 	json_set_count(j, "batches_dropped", s->batches_dropped);
 	json_set_count(j, "units_skipped", s->units_quarantined);
+	put_tables(j, s);
 }
 
 weir_status report_check_path(const char *path, weir_error *err)

@@ -131,6 +131,8 @@ static void print_status(const struct overview *s)
 		format_bytes(a, sizeof a, (double)t->bytes);
 		printf("table       %s: %" PRIu64 " rows, %s, %" PRIu64 " pushes, %" PRIu64 " pulls\n", t->name, t->rows, a, t->pushes,
 		       t->pulls);
+		if (t->push_bytes < t->push_plain_bytes)
+			printf("  pushed    %.3g times smaller than as fp32\n", (double)t->push_plain_bytes / (double)t->push_bytes);
 		if (t->rows_stub || t->pushes_unadmitted || t->rows_evicted)
 			printf("  keys      %" PRIu64 " counted and not admitted, %" PRIu64 " pushes of rows without effect, %" PRIu64
 			       " rows evicted\n",
@@ -186,6 +188,8 @@ static struct json *table_item(const struct overview_table *t)
 	json_set_count(item, "pushes_unadmitted", t->pushes_unadmitted);
 	json_set_count(item, "pulls", t->pulls);
 	json_set_count(item, "rows_evicted", t->rows_evicted);
+	json_set_count(item, "push_bytes", t->push_bytes);
+	json_set_count(item, "push_plain_bytes", t->push_plain_bytes);
 	return item;
 }
 

@@ -176,6 +176,8 @@ static void read_server_table(struct overview *s, const Weir__V1__TableStatus *i
 			s->tables[t].rows_stub += in->rows_stub;
 			s->tables[t].pushes_unadmitted += in->pushes_unadmitted;
 			s->tables[t].rows_evicted += in->rows_evicted;
+			s->tables[t].push_bytes += in->push_bytes;
+			s->tables[t].push_plain_bytes += in->push_plain_bytes;
 		}
 	for (size_t b = 0; b < in->n_staleness && b < HISTOGRAM_BUCKETS; b++)
 		s->staleness[b] += in->staleness[b];

@@ -23,7 +23,8 @@ enum not_finite_policy { NOT_FINITE_REJECT, NOT_FINITE_CLIP, NOT_FINITE_ACCEPT }
 struct job_table { /* tables.embedding, tables.dense */
 	weir_optimizer optimizer;
 	weir_mode mode;
-	weir_codec push_codec, pull_codec;
+	weir_compression push;
+	weir_codec pull_codec;
 	weir_admission admission; /* embedding */
 	weir_eviction eviction;   /* embedding */
 };

@@ -236,6 +236,56 @@ static weir_status check_schedule(struct reading *r, const char *table, const we
 	return WEIR_OK;
 }
 
+static weir_status check_push(struct reading *r, const char *table, const weir_compression *c, bool dense)
+{
+	char path[JOB_KEY_BYTES_MAX];
+	const bool topk = c->codec == WEIR_CODEC_TOPK;
+	snprintf(path, sizeof path, "tables.%s.push.codec", table);
+	if (!dense && (topk || c->codec == WEIR_CODEC_SIGN))
+		return FAIL(r, path, WEIR_E_INVALID,
+		            "is %s, which is for dense tables: rows of embeddings are few already; expected int8, for example",
+		            topk ? "topk" : "sign");
+	const struct {
+		const char *key;
+		double value, unset;
+	} of_topk[] = {
+	    {"density", (double)c->density, (double)0.01f}, {"momentum", (double)c->momentum, 0}, {"warmup", c->warmup, 0}};
+	for (size_t i = 0; i < sizeof of_topk / sizeof *of_topk && !topk; i++) {
+		snprintf(path, sizeof path, "tables.%s.push.%s", table, of_topk[i].key);
+		if (of_topk[i].value != of_topk[i].unset)
+			return FAIL(r, path, WEIR_E_INVALID, "is %g, but push.codec is not topk; expected push.codec: topk",
+			            of_topk[i].value);
+	}
+	snprintf(path, sizeof path, "tables.%s.push.book", table);
+	if (!dense && c->codec == WEIR_CODEC_INT4 && c->book == WEIR_BOOK_SEGMENTED)
+		return FAIL(r, path, WEIR_E_INVALID, "is segmented, which is fitted to dense tables; expected nf4 or log");
+	snprintf(path, sizeof path, "tables.%s.push.density", table);
+	if (topk && c->density == 0)
+		return FAIL(r, path, WEIR_E_INVALID, "is 0, which would push nothing; expected a number above 0, up to 0.25");
+	snprintf(path, sizeof path, "tables.%s.push.feedback", table);
+	if ((topk || c->codec == WEIR_CODEC_SIGN) && !c->feedback)
+		return FAIL(r, path, WEIR_E_INVALID, "is false; %s without error feedback would lose most of the gradient: expected true",
+		            topk ? "topk" : "sign");
+	return WEIR_OK;
+}
+
+/* What the codec does not use is 0, so that tables which are coded alike are described alike. */
+static weir_compression settled_push(const weir_compression *c, bool dense)
+{
+	weir_compression out = {.codec = c->codec};
+	if (c->codec == WEIR_CODEC_INT4)
+		out.book = c->book;
+	if (c->codec != WEIR_CODEC_FP32 && c->codec != WEIR_CODEC_BF16)
+		out.feedback = c->feedback && dense;
+	if (c->codec != WEIR_CODEC_TOPK)
+		return out;
+	out.values = c->values;
+	out.density = c->density;
+	out.momentum = c->momentum;
+	out.warmup = c->warmup;
+	return out;
+}
+
 static weir_status check_table(struct reading *r, const char *table, const struct job_table *t, uint32_t workers)
 {
 	char path[JOB_KEY_BYTES_MAX];
@@ -265,7 +315,7 @@ static weir_status check_admission(struct reading *r, const weir_admission *a)
 	return WEIR_OK;
 }
 
-static weir_status check_tables(struct reading *r, const struct job *job)
+static weir_status check_tables(struct reading *r, struct job *job)
 {
 	const weir_mode *embedding = &job->tables.embedding.mode, *dense = &job->tables.dense.mode;
 	weir_status status = check_table(r, "embedding", &job->tables.embedding, job->cluster.workers);
@@ -273,8 +323,14 @@ static weir_status check_tables(struct reading *r, const struct job *job)
 		status = check_table(r, "dense", &job->tables.dense, job->cluster.workers);
 	if (status == WEIR_OK)
 		status = check_admission(r, &job->tables.embedding.admission);
+	if (status == WEIR_OK)
+		status = check_push(r, "embedding", &job->tables.embedding.push, false);
+	if (status == WEIR_OK)
+		status = check_push(r, "dense", &job->tables.dense.push, true);
 	if (status != WEIR_OK)
 		return status;
+	job->tables.embedding.push = settled_push(&job->tables.embedding.push, false);
+	job->tables.dense.push = settled_push(&job->tables.dense.push, true);
 	if (embedding->kind == WEIR_SYNC && dense->kind == WEIR_SYNC && embedding->backup != dense->backup)
 		return FAIL(r, "tables.dense.mode.backup", WEIR_E_INVALID, "is %u; expected that of tables.embedding.mode.backup: %u",
 		            dense->backup, embedding->backup);

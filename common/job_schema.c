@@ -68,8 +68,23 @@ static const struct choice schedules[] = {
 #undef ROW
 };
 static const struct choice codecs[] = {
-#define ROW(name, number, text) {text, number, .later = number != WEIR_CODEC_FP32 && number != WEIR_CODEC_BF16},
+#define ROW(name, number, text) {text, number},
 	WEIR_CODEC_MAP(ROW)
+#undef ROW
+};
+static const struct choice pull_codecs[] = {
+#define ROW(name, number, text) {text, number, .later = number > WEIR_CODEC_FP16},
+	WEIR_CODEC_MAP(ROW)
+#undef ROW
+};
+static const struct choice values[] = {
+#define ROW(name, number, text) {text, number},
+	WEIR_VALUES_MAP(ROW)
+#undef ROW
+};
+static const struct choice books[] = {
+#define ROW(name, number, text) {text, number},
+	WEIR_BOOK_MAP(ROW)
 #undef ROW
 };
 
@@ -98,10 +113,14 @@ static const struct choice codecs[] = {
 	CHOICE(p ".mode.kind", t.mode.kind, "async", modes),                                              \
 	U32(p ".mode.backup", t.mode.backup, "0", 0, WEIR_WORKERS_MAX - 1, "workers"),                    \
 	LATER(p ".mode.bound"),                                                                           \
-	CHOICE(p ".push.codec", t.push_codec, "fp32", codecs),                                            \
-	LATER(p ".push.density"),                                                                         \
-	LATER(p ".push.values"),                                                                          \
-	CHOICE(p ".pull.codec", t.pull_codec, "fp32", codecs)
+	CHOICE(p ".push.codec", t.push.codec, "fp32", codecs),                                            \
+	FLOAT(p ".push.density", t.push.density, "0.01", 0, 0.25),                                           \
+	CHOICE(p ".push.values", t.push.values, "log4", values),                                          \
+	CHOICE(p ".push.book", t.push.book, "nf4", books),                                                \
+	BELOW(p ".push.momentum", t.push.momentum, "0", 0, 1),                                            \
+	U32(p ".push.warmup", t.push.warmup, "0", 0, UINT32_MAX, "pushes"),                               \
+	BOOL(p ".push.feedback", t.push.feedback, "true"),                                                \
+	CHOICE(p ".pull.codec", t.pull_codec, "fp32", pull_codecs)
 
 static const struct key keys[] = {
 	TEXT("job", name, NULL),

@@ -53,7 +53,13 @@ weir_status wire_table_make(struct wire_table *out, const weir_table_spec *spec,
 	out->table.optimizer = &out->optimizer;
 	out->table.mode = spec->mode.kind;
 	out->table.backup = spec->mode.backup;
-	out->table.push_codec = spec->push_codec;
+	out->table.push_codec = spec->push.codec;
+	out->table.push_values = spec->push.values;
+	out->table.push_book = spec->push.book;
+	out->table.push_density = spec->push.density;
+	out->table.push_momentum = spec->push.momentum;
+	out->table.push_warmup = spec->push.warmup;
+	out->table.push_feedback = spec->push.feedback;
 	out->table.pull_codec = spec->pull_codec;
 	out->table.seed = spec->seed;
 	out->table.admission = spec->admission.kind;
@@ -128,7 +134,13 @@ weir_status wire_table_read(const Weir__V1__Table *in, weir_table_spec *spec, ui
 	spec->elements = in->elements;
 	optimizer_read(in->optimizer, &spec->optimizer);
 	spec->mode = (weir_mode){(weir_mode_kind)in->mode, in->backup};
-	spec->push_codec = (weir_codec)in->push_codec;
+	spec->push = (weir_compression){.codec = (weir_codec)in->push_codec,
+	                                .values = (weir_values)in->push_values,
+	                                .book = (weir_book)in->push_book,
+	                                .density = in->push_density,
+	                                .momentum = in->push_momentum,
+	                                .warmup = in->push_warmup,
+	                                .feedback = in->push_feedback};
 	spec->pull_codec = (weir_codec)in->pull_codec;
 	spec->segments_count = (uint32_t)in->n_segments;
 	spec->segments = segments;
@@ -151,9 +163,10 @@ weir_status wire_table_read(const Weir__V1__Table *in, weir_table_spec *spec, ui
 	X(optimizer.beta2) X(optimizer.eps) X(optimizer.initial) X(optimizer.weight_decay) X(optimizer.l1) X(optimizer.l2)  \
 	X(optimizer.ftrl_beta) X(optimizer.window) X(optimizer.decay) X(optimizer.schedule.kind)                            \
 	X(optimizer.schedule.warmup) X(optimizer.schedule.total) X(optimizer.schedule.decay) X(optimizer.schedule.period)   \
-	X(optimizer.schedule.min) X(optimizer.schedule.gamma) X(mode.kind) X(mode.backup) X(push_codec) X(pull_codec)       \
+	X(optimizer.schedule.min) X(optimizer.schedule.gamma) X(mode.kind) X(mode.backup) X(pull_codec)       \
 	X(admission.kind) X(admission.count) X(admission.probability) X(eviction.ttl_s) X(eviction.min_score)               \
-	X(eviction.half_life_s) X(segments_count) X(seed)
+	X(eviction.half_life_s) X(segments_count) X(seed) X(push.codec) X(push.values) X(push.book) X(push.density)         \
+	X(push.momentum) X(push.warmup) X(push.feedback)
 /* clang-format on */
 
 bool wire_table_equal(const weir_table_spec *a, const weir_table_spec *b, struct wire_table_difference *first)
@@ -272,6 +285,36 @@ static weir_status check_lifecycle(const weir_table_spec *t, weir_error *err)
 	return WEIR_OK;
 }
 
+static weir_status check_topk(const weir_table_spec *t, weir_error *err)
+{
+	const weir_compression *c = &t->push;
+	if ((unsigned)c->values > WEIR_VALUES_LOG4)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: push values %u are not known", t->name, c->values);
+	if (!(c->density > 0 && c->density <= WEIR_DENSITY_MAX))
+		return weir_fail(err, WEIR_E_INVALID, "table %s: push density %g, expected above 0, at most %g", t->name,
+		                 (double)c->density, (double)WEIR_DENSITY_MAX);
+	if (!(c->momentum >= 0 && c->momentum < 1))
+		return weir_fail(err, WEIR_E_INVALID, "table %s: push momentum %g, expected a number in [0, 1)", t->name,
+		                 (double)c->momentum);
+	return WEIR_OK;
+}
+
+static weir_status check_codecs(const weir_table_spec *t, weir_error *err)
+{
+	const weir_compression *c = &t->push;
+	if ((unsigned)c->codec > WEIR_CODEC_TOPK || (unsigned)t->pull_codec > WEIR_CODEC_TOPK)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: push codec %u, pull codec %u: unknown", t->name, c->codec,
+		                 t->pull_codec);
+	const bool needs_feedback = c->codec == WEIR_CODEC_SIGN || c->codec == WEIR_CODEC_TOPK;
+	if (needs_feedback && t->kind != WEIR_DENSE)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: push codec %u is for dense tables", t->name, c->codec);
+	if (c->codec == WEIR_CODEC_INT4 && (unsigned)c->book > WEIR_BOOK_SEGMENTED)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: code book %u is not known", t->name, c->book);
+	if (c->codec == WEIR_CODEC_INT4 && c->book == WEIR_BOOK_SEGMENTED && t->kind != WEIR_DENSE)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: a segmented code book is for dense tables", t->name);
+	return c->codec == WEIR_CODEC_TOPK ? check_topk(t, err) : WEIR_OK;
+}
+
 weir_status wire_table_check(const weir_table_spec *spec, weir_error *err)
 {
 	weir_status status = check_name(spec->name, err);
@@ -286,8 +329,5 @@ weir_status wire_table_check(const weir_table_spec *spec, weir_error *err)
 	if ((spec->mode.kind != WEIR_ASYNC && spec->mode.kind != WEIR_SYNC) || spec->mode.backup >= WEIR_WORKERS_MAX)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: mode %u with %u backup workers", spec->name, spec->mode.kind,
 		                 spec->mode.backup);
-	if ((unsigned)spec->push_codec > WEIR_CODEC_TOPK || (unsigned)spec->pull_codec > WEIR_CODEC_TOPK)
-		return weir_fail(err, WEIR_E_INVALID, "table %s: push codec %u, pull codec %u: unknown", spec->name, spec->push_codec,
-		                 spec->pull_codec);
-	return WEIR_OK;
+	return check_codecs(spec, err);
 }

@@ -187,7 +187,7 @@ static weir_status submit_push(struct submission *s, struct log_entry *e)
 	if (sync && r->b == 0)
 		return weir_fail(&s->err, WEIR_E_INVALID, "push: a synchronous table without a step");
 	uint32_t table;
-	if (p->options.not_finite != PARTITION_ACCEPT && !sections_finite(r, *s->body, p->scratch->values, &table)) {
+	if (p->options.not_finite != PARTITION_ACCEPT && !sections_finite(p, r, *s->body, &table)) {
 		e->finding = p->options.not_finite == PARTITION_CLIP ? LOG_CLIPPED : LOG_REJECTED;
 		weir_fail(&s->err, WEIR_E_NOT_FINITE, "table %s: a NaN or an infinity in pass %u unit %u batch %u",
 		          partition_table(p, table)->spec->name, r->pass, r->unit, r->batch);
@@ -272,7 +272,7 @@ static weir_status submit_assign(struct submission *s, struct log_entry *e)
 	weir_status status = check_sections(s->p, s->r, *s->body, &sync, &s->err);
 	if (status)
 		return status;
-	if (!sections_finite(s->r, *s->body, s->p->scratch->values, &table))
+	if (!sections_finite(s->p, s->r, *s->body, &table))
 		return weir_fail(&s->err, WEIR_E_NOT_FINITE, "table %s: a NaN or an infinity in assigned rows",
 		                 partition_table(s->p, table)->spec->name);
 	return submission_enter(s, e);

@@ -4,20 +4,17 @@
 #include <math.h>
 #include <string.h>
 
-#include "codec.h"
 #include "partition_internal.h"
-
-#define DECODE_BLOCK 4096u /* elements decoded at a time: stays in the first-level cache */
+#include "section_values.h"
 
 /* One section on its way into rows. */
 struct section_apply {
 	struct partition *p;
 	const struct log_entry *e;
 	struct partition_table *t;
-	weir_codec codec;
-	bool clip;
 	struct optimizer_scalars scalars;
-	struct cursor data;
+	struct section_values values;
+	float book[CODEC_BOOK];
 };
 
 void row_meta_touch(struct row_meta *m, const struct log_entry *e)
@@ -34,18 +31,13 @@ void table_step(struct partition_table *t, float lr)
 	t->clock.lr = lr;
 }
 
-void values_decode(struct cursor *data, weir_codec codec, size_t n, bool clip, float *out)
+/* Of a record that was checked. */
+static void section_apply_open(struct section_apply *a, const struct section *s)
 {
-	uint8_t straddle[sizeof(float)];
-	const uint8_t *run;
-	for (size_t at = 0, m; at < n; at += m) {
-		m = cursor_run(data, codec_element_bytes(codec), n - at, straddle, &run);
-		assert(m > 0);
-		codec_decode(&(struct coding){.codec = codec}, run, m, out + at);
-	}
-	for (size_t i = 0; clip && i < n; i++)
-		if (!isfinite(out[i]))
-			out[i] = 0;
+	const weir_status status = section_values_open(&a->values, s, a->book, NULL);
+	assert(status == WEIR_OK);
+	(void)status;
+	a->values.clip = a->e->finding == LOG_CLIPPED;
 }
 
 /* --- Pushes to asynchronous tables */
@@ -53,23 +45,41 @@ void values_decode(struct cursor *data, weir_codec codec, size_t n, bool clip, f
 /* Whether gradients can be used as they lie in the message. */
 static bool is_raw(const struct section_apply *a)
 {
-	return a->codec == WEIR_CODEC_FP32 && !a->clip;
+	return a->values.coding.codec == WEIR_CODEC_FP32 && !a->values.clip;
 }
 
-static void chunk_in_runs(struct section_apply *a, struct row_state *state, float *value, size_t n)
+static void chunk_as_it_lies(struct section_apply *a, struct row_state *state, float *value, size_t n)
 {
 	uint8_t straddle[sizeof(float)];
 	const uint8_t *run;
 	for (size_t at = 0, m; at < n; at += m) {
-		if (is_raw(a)) {
-			m = cursor_run(&a->data, sizeof(float), n - at, straddle, &run);
-		} else {
-			m = n - at < DECODE_BLOCK ? n - at : DECODE_BLOCK;
-			values_decode(&a->data, a->codec, m, a->clip, a->p->scratch->values);
-			run = (const uint8_t *)a->p->scratch->values;
-		}
+		m = cursor_run(&a->values.data, sizeof(float), n - at, straddle, &run);
 		assert(m > 0);
 		optimizer_apply(a->t->optimizer, &a->scalars, state, value, value + n, n, at, (const float *)(const void *)run, m);
+	}
+}
+
+static size_t tile_of(size_t n, size_t at)
+{
+	return n - at < CODEC_TILE ? n - at : CODEC_TILE;
+}
+
+static void chunk_by_tiles(struct section_apply *a, struct row_state *state, float *value, size_t n)
+{
+	struct apply_scratch *x = a->p->scratch;
+	for (size_t at = 0; at < n; at += CODEC_TILE) {
+		section_tile_decode(&a->values, tile_of(n, at), x->tile, x->values);
+		optimizer_apply(a->t->optimizer, &a->scalars, state, value, value + n, n, at, x->values, tile_of(n, at));
+	}
+}
+
+/* Top-k: the elements that are sent take the step, the others do not. */
+static void chunk_sparsely(struct section_apply *a, struct row_state *state, float *value, size_t n)
+{
+	struct apply_scratch *x = a->p->scratch;
+	for (size_t at = 0; at < n; at += CODEC_TILE) {
+		const size_t count = section_tile_sparse(&a->values, tile_of(n, at), x->tile, x->offsets, x->values);
+		optimizer_apply_sparse(a->t->optimizer, &a->scalars, state, value, value + n, n, at, x->offsets, x->values, count);
 	}
 }
 
@@ -79,14 +89,19 @@ static weir_status apply_chunk(struct section_apply *a, uint64_t chunk)
 	struct row_meta *meta;
 	if (store_upsert(a->t->rows, &chunk, 1, &value, &meta))
 		return WEIR_E_MEMORY;
-	size_t n = store_row_elements(a->t->rows, chunk);
+	const size_t n = store_row_elements(a->t->rows, chunk);
+	const bool is_sparse = a->values.coding.codec == WEIR_CODEC_TOPK && !a->t->full_decay;
 	optimizer_begin_row(a->t->optimizer, &meta->state);
-	if (optimizer_is_elementwise(a->t->optimizer)) {
-		chunk_in_runs(a, &meta->state, value, n);
-	} else {
+	if (!optimizer_is_elementwise(a->t->optimizer)) {
 		float *whole = a->p->scratch->values;
-		values_decode(&a->data, a->codec, n, a->clip, whole);
+		section_row_decode(&a->values, n, a->p->scratch->tile, whole);
 		optimizer_apply(a->t->optimizer, &a->scalars, &meta->state, value, value + n, n, 0, whole, n);
+	} else if (is_raw(a)) {
+		chunk_as_it_lies(a, &meta->state, value, n);
+	} else if (is_sparse) {
+		chunk_sparsely(a, &meta->state, value, n);
+	} else {
+		chunk_by_tiles(a, &meta->state, value, n);
 	}
 	row_meta_touch(meta, a->e);
 	return WEIR_OK;
@@ -105,10 +120,10 @@ static weir_status apply_rows(struct section_apply *a, const uint64_t *keys, siz
 	for (size_t at = 0, m; at < count; at += m) {
 		const uint8_t *run = (const uint8_t *)x->values;
 		if (is_raw(a)) { /* whole rows; one that straddles slices is assembled in x->sum */
-			m = cursor_run(&a->data, width * sizeof(float), count - at, x->sum, &run);
+			m = cursor_run(&a->values.data, width * sizeof(float), count - at, x->sum, &run);
 		} else {
 			m = WEIR_ROW_WIDTH_MAX / width < count - at ? WEIR_ROW_WIDTH_MAX / width : count - at;
-			values_decode(&a->data, a->codec, m * width, a->clip, x->values);
+			section_rows_decode(&a->values, m, width, x->tile, x->values);
 		}
 		assert(m > 0);
 		optimizer_apply_rows(a->t->optimizer, &a->scalars, x->states + at, x->rows + at, width, (const float *)(const void *)run,
@@ -133,22 +148,26 @@ static weir_status apply_some(struct section_apply *a, uint32_t table, const uin
 		if (counts && row_admit(a->t, table, keys[i], a->e, &counts))
 			return WEIR_E_MEMORY;
 		if (!counts)
-			cursor_take(&a->data, store_row_elements(a->t->rows, keys[i]) * codec_element_bytes(a->codec));
+			section_row_skip(&a->values, store_row_elements(a->t->rows, keys[i]));
 		else
 			status = apply_row_or_chunk(a, keys[i]);
 	}
 	return status;
 }
 
+static void count_section(const struct partition *p, struct partition_table *t, const struct section *s)
+{
+	const uint64_t elements = section_elements(p, t, s);
+	counter_bump(&t->counters.pushes, 1);
+	counter_bump(&t->counters.push_bytes, SECTION_HEADER_BYTES + (uint64_t)s->index_bytes + s->data_bytes);
+	counter_bump(&t->counters.push_plain_bytes, SECTION_HEADER_BYTES + s->rows * sizeof(uint64_t) + elements * sizeof(float));
+}
+
 static weir_status apply_section(struct partition *p, const struct log_entry *e, const struct section *s, uint32_t number)
 {
-	struct section_apply a = {.p = p,
-	                          .e = e,
-	                          .t = partition_table(p, s->table),
-	                          .codec = (weir_codec)s->codec,
-	                          .clip = e->finding == LOG_CLIPPED,
-	                          .scalars = {.lr = e->rates[number], .grad_scale = 1},
-	                          .data = s->data};
+	struct section_apply a = {
+	    .p = p, .e = e, .t = partition_table(p, s->table), .scalars = {.lr = e->rates[number], .grad_scale = 1}};
+	section_apply_open(&a, s);
 	struct row_keys k = row_keys_of(p, a.t, s);
 	uint64_t keys[APPLY_ROWS];
 	weir_status status = WEIR_OK;
@@ -162,7 +181,6 @@ static weir_status apply_section(struct partition *p, const struct log_entry *e,
 				status = apply_chunk(&a, keys[i]);
 	}
 	table_step(a.t, a.scalars.lr);
-	counter_bump(&a.t->counters.pushes, 1);
 	return status;
 }
 
@@ -175,9 +193,9 @@ static weir_status apply_async_sections(struct partition *p, const struct log_en
 		struct section s;
 		weir_status status = frame_next_section(&body, &s, NULL);
 		assert(status == WEIR_OK);
+		count_section(p, partition_table(p, s.table), &s);
 		if (partition_table(p, s.table)->spec->mode.kind == WEIR_SYNC) {
 			*sync = true;
-			counter_bump(&partition_table(p, s.table)->counters.pushes, 1);
 			continue;
 		}
 		status = apply_section(p, e, &s, i);
@@ -227,16 +245,16 @@ static weir_status assign_row(struct section_apply *a, uint64_t key)
 	const size_t n = store_row_elements(a->t->rows, key);
 	const size_t slots = a->e->record.flags & RECORD_ASSIGN_SLOTS ? optimizer_slots(a->t->spec->optimizer.kind) : 0;
 	if (replay_skips(a->p, a->p->skip.row++)) {
-		cursor_take(&a->data, n * (1 + slots) * codec_element_bytes(a->codec));
+		section_row_skip(&a->values, n * (1 + slots));
 		return WEIR_OK;
 	}
 	float *value;
 	struct row_meta *meta;
 	if (store_upsert(a->t->rows, &key, 1, &value, &meta))
 		return WEIR_E_MEMORY;
-	values_decode(&a->data, a->codec, n, false, value);
+	section_row_decode(&a->values, n, a->p->scratch->tile, value);
 	if (a->e->record.flags & RECORD_ASSIGN_SLOTS)
-		values_decode(&a->data, a->codec, n * slots, false, value + n);
+		section_row_decode(&a->values, n * slots, a->p->scratch->tile, value + n);
 	else
 		optimizer_init_slots(&a->t->spec->optimizer, value + n, n);
 	meta->state = a->t->full_decay ? optimizer_state_at(&a->t->clock) : (struct row_state){0};
@@ -252,7 +270,8 @@ static weir_status apply_assign(struct partition *p, const struct log_entry *e)
 		struct section s;
 		weir_status status = frame_next_section(&body, &s, NULL);
 		assert(status == WEIR_OK);
-		struct section_apply a = {.p = p, .e = e, .t = partition_table(p, s.table), .codec = (weir_codec)s.codec, .data = s.data};
+		struct section_apply a = {.p = p, .e = e, .t = partition_table(p, s.table)};
+		section_apply_open(&a, &s);
 		struct row_keys k = row_keys_of(p, a.t, &s);
 		uint64_t key;
 		while (row_keys_next(&k, &key, 1))

@@ -2,12 +2,11 @@
 #include <assert.h>
 #include <string.h>
 
-#include "codec.h"
 #include "partition_internal.h"
 #include "placement.h"
+#include "section_values.h"
 
-#define KEYS_BLOCK   512u
-#define FINITE_BLOCK 4096u
+#define KEYS_BLOCK 512u
 
 struct row_keys row_keys_of(const struct partition *p, const struct partition_table *t, const struct section *s)
 {
@@ -44,6 +43,17 @@ size_t row_keys_next(struct row_keys *k, uint64_t *keys, size_t max)
 	for (size_t i = 0; i < n; i++, k->chunk += k->stride)
 		keys[i] = k->chunk;
 	return n;
+}
+
+uint64_t section_elements(const struct partition *p, const struct partition_table *t, const struct section *s)
+{
+	if (t->spec->kind == WEIR_EMBEDDING)
+		return (uint64_t)s->rows * t->spec->width;
+	struct row_keys k = row_keys_of(p, t, s);
+	uint64_t chunk, elements = 0;
+	while (row_keys_next(&k, &chunk, 1))
+		elements += store_row_elements(t->rows, chunk);
+	return elements;
 }
 
 static weir_status check_index(const struct partition *p, const struct partition_table *t, const struct section *s,
@@ -94,18 +104,41 @@ static weir_status check_keys(const struct partition *p, const struct partition_
 	              : WEIR_OK;
 }
 
-static weir_status check_data(const struct partition_table *t, const struct record *r, const struct section *s, uint64_t elements,
-                              weir_error *err)
+/* Of codecs whose rows are more than their elements: every row is there, and nothing else. */
+static weir_status check_coded(const struct partition *p, const struct partition_table *t, const struct section *s,
+                               weir_error *err)
 {
-	weir_codec codec = (weir_codec)s->codec;
-	if (codec_element_bytes(codec) == 0)
-		return weir_fail(err, WEIR_E_UNSUPPORTED, "table %s: codec %s is not supported by this build", t->spec->name,
-		                 codec_name(codec));
+	struct section_values v;
+	float book[CODEC_BOOK];
+	struct row_keys k = row_keys_of(p, t, s);
+	uint64_t key;
+	weir_error why = {0};
+	weir_status status = section_values_open(&v, s, book, &why);
+	while (!status && row_keys_next(&k, &key, 1))
+		status = section_row_check(&v, store_row_elements(t->rows, key), p->scratch->tile, &why);
+	if (status)
+		return weir_fail(err, status, "table %s: %s", t->spec->name, why.text);
+	if (v.data.left)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: %u data bytes for %u rows, %zu too many (%s)", t->spec->name,
+		                 s->data_bytes, s->rows, v.data.left, codec_name(v.coding.codec));
+	return WEIR_OK;
+}
+
+static weir_status check_data(const struct partition *p, const struct partition_table *t, const struct record *r,
+                              const struct section *s, uint64_t elements, weir_error *err)
+{
+	const weir_codec codec = (weir_codec)s->codec;
+	const size_t element = codec_name(codec) ? codec_element_bytes(codec) : 0;
+	if (!element && (r->kind == RECORD_ASSIGN || !codec_name(codec)))
+		return weir_fail(err, WEIR_E_UNSUPPORTED, "table %s: codec %u (%s) is not for this kind of record", t->spec->name,
+		                 s->codec, codec_name(codec) ? codec_name(codec) : "unknown");
+	if (!element)
+		return check_coded(p, t, s, err);
 	if (r->kind == RECORD_ASSIGN && r->flags & RECORD_ASSIGN_SLOTS)
 		elements *= 1 + optimizer_slots(t->spec->optimizer.kind);
-	if (s->data_bytes != elements * codec_element_bytes(codec))
+	if (s->data_bytes != elements * element)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: %u data bytes for %u rows, expected %llu (%s)", t->spec->name,
-		                 s->data_bytes, s->rows, (unsigned long long)(elements * codec_element_bytes(codec)), codec_name(codec));
+		                 s->data_bytes, s->rows, (unsigned long long)(elements * element), codec_name(codec));
 	return WEIR_OK;
 }
 
@@ -125,7 +158,7 @@ weir_status check_sections(const struct partition *p, const struct record *r, st
 		if (!status)
 			status = check_keys(p, t, &s, &elements, err);
 		if (!status && r->kind != RECORD_PULL && r->kind != RECORD_EVICT)
-			status = check_data(t, r, &s, elements, err);
+			status = check_data(p, t, r, &s, elements, err);
 		if (status)
 			return status;
 		const bool synchronous = t->spec->mode.kind == WEIR_SYNC;
@@ -138,31 +171,46 @@ weir_status check_sections(const struct partition *p, const struct record *r, st
 	return WEIR_OK;
 }
 
-static bool stream_finite(struct cursor data, weir_codec codec, float *scratch)
+/* Of a codec that can be cut at any element. */
+static bool stream_finite(const struct section *s, size_t element)
 {
-	size_t element = codec_element_bytes(codec), n;
+	const struct coding coding = {.codec = (weir_codec)s->codec};
+	struct cursor data = s->data;
 	uint8_t straddle[sizeof(float)];
 	const uint8_t *run;
-	while ((n = cursor_run(&data, element, codec == WEIR_CODEC_FP32 ? SIZE_MAX : FINITE_BLOCK, straddle, &run)) > 0) {
-		const float *values = (const float *)(const void *)run;
-		if (codec != WEIR_CODEC_FP32) {
-			codec_decode(&(struct coding){.codec = codec}, run, n, scratch);
-			values = scratch;
-		}
-		if (!codec_all_finite(values, n))
+	for (size_t n; (n = cursor_run(&data, element, SIZE_MAX, straddle, &run)) > 0;)
+		if (!codec_is_finite(&coding, run, n))
 			return false;
-	}
 	return true;
 }
 
-bool sections_finite(const struct record *r, struct cursor body, float *scratch, uint32_t *table)
+static bool section_finite(const struct partition *p, const struct section *s)
+{
+	const struct partition_table *t = partition_table(p, s->table);
+	struct section_values v;
+	float book[CODEC_BOOK];
+	struct row_keys k = row_keys_of(p, t, s);
+	uint64_t key;
+	bool finite = true;
+	const size_t element = codec_element_bytes((weir_codec)s->codec);
+	if (element)
+		return stream_finite(s, element);
+	const weir_status status = section_values_open(&v, s, book, NULL);
+	assert(status == WEIR_OK);
+	(void)status;
+	while (finite && row_keys_next(&k, &key, 1))
+		finite = section_row_is_finite(&v, store_row_elements(t->rows, key), p->scratch->tile);
+	return finite;
+}
+
+bool sections_finite(const struct partition *p, const struct record *r, struct cursor body, uint32_t *table)
 {
 	for (uint32_t i = 0; i < r->sections; i++) {
 		struct section s;
 		weir_status status = frame_next_section(&body, &s, NULL);
 		assert(status == WEIR_OK);
 		*table = s.table;
-		if (!stream_finite(s.data, (weir_codec)s.codec, scratch))
+		if (!section_finite(p, &s))
 			return false;
 	}
 	return true;

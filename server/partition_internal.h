@@ -10,6 +10,7 @@
 #include "identity.h"
 #include "partition.h"
 #include "section_keys.h"
+#include "section_values.h"
 #include "step.h"
 
 #define APPLY_ROWS      256u /* embedding rows looked up and applied together */
@@ -35,6 +36,8 @@ struct apply_scratch {
 	struct row_meta *metas[APPLY_ROWS];
 	struct row_state *states[APPLY_ROWS];
 	float values[WEIR_ROW_WIDTH_MAX];
+	uint8_t tile[SECTION_TILE_BYTES];
+	uint16_t offsets[CODEC_TILE + TOPK_SLACK];
 	float sum[WEIR_ROW_WIDTH_MAX];
 	float row[(1 + WEIR_OPTIMIZER_SLOTS_MAX) * WEIR_ROW_WIDTH_MAX];
 	float rates[WEIR_TABLES_MAX + 1]; /* of the entry that a record becomes */
@@ -180,17 +183,17 @@ struct row_keys {
 };
 struct row_keys row_keys_of(const struct partition *p, const struct partition_table *t, const struct section *s);
 size_t row_keys_next(struct row_keys *k, uint64_t *keys, size_t max); /* 0 only in the end */
+/* Of all its rows. */
+uint64_t section_elements(const struct partition *p, const struct partition_table *t, const struct section *s);
 
 /* Checks every section: known table, its width, supported codecs, keys that live here, and data of the right size
  * (values; a pull has none). E_NOT_FOUND, E_INVALID, E_UNSUPPORTED. *sync: some table is synchronous; of a push all are or none. */
 weir_status check_sections(const struct partition *p, const struct record *r, struct cursor body, bool *sync, weir_error *err);
 /* Whether all values of all sections are finite. On false *table is where. The sections were checked. */
-bool sections_finite(const struct record *r, struct cursor body, float *scratch, uint32_t *table);
+bool sections_finite(const struct partition *p, const struct record *r, struct cursor body, uint32_t *table);
 
 /* --- partition_apply.c */
 
-/* n values from a data stream; clip: those not finite become 0. */
-void values_decode(struct cursor *data, weir_codec codec, size_t n, bool clip, float *out);
 /* Applies an entry. What it returns is the outcome for the one who sent it; p->failed is set when memory ran out. */
 weir_status partition_apply(struct partition *p, const struct log_entry *e);
 void partition_publish(struct partition *p); /* into the counters of the status report */

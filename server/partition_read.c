@@ -100,17 +100,6 @@ static void pull_chunks(struct partition *p, const struct partition_table *t, st
 	}
 }
 
-static uint64_t pull_elements(const struct partition *p, const struct partition_table *t, const struct section *s)
-{
-	if (t->spec->kind == WEIR_EMBEDDING)
-		return (uint64_t)s->rows * t->spec->width;
-	struct row_keys k = row_keys_of(p, t, s);
-	uint64_t chunk, elements = 0;
-	while (row_keys_next(&k, &chunk, 1))
-		elements += store_row_elements(t->rows, chunk);
-	return elements;
-}
-
 /* Fails before anything is gathered when the answer would not fit one message. */
 static weir_status check_reply_size(const struct partition *p, const struct record *r, struct cursor body, weir_error *err)
 {
@@ -120,7 +109,7 @@ static weir_status check_reply_size(const struct partition *p, const struct reco
 		weir_status status = frame_next_section(&body, &s, err);
 		assert(status == WEIR_OK);
 		const struct partition_table *t = partition_table(p, s.table);
-		bytes += SECTION_HEADER_BYTES + 8 + pull_elements(p, t, &s) * codec_element_bytes(t->spec->pull_codec);
+		bytes += SECTION_HEADER_BYTES + 8 + section_elements(p, t, &s) * codec_element_bytes(t->spec->pull_codec);
 	}
 	if (bytes > PULL_REPLY_BYTES_MAX)
 		return weir_fail(err, WEIR_E_LIMIT, "pull: the answer would have %llu bytes, at most %u fit; ask for fewer rows at once",
@@ -137,7 +126,7 @@ static weir_status pull_section(struct partition *p, const struct section *asked
 	                    .index_codec = INDEX_ALL,
 	                    .rows = asked->rows,
 	                    .width = asked->width,
-	                    .data_bytes = (uint32_t)(pull_elements(p, t, asked) * codec_element_bytes(codec))};
+	                    .data_bytes = (uint32_t)(section_elements(p, t, asked) * codec_element_bytes(codec))};
 	uint8_t *index, *out;
 	weir_status status = record_writer_reserve(w, &s, &index, &out);
 	if (status)

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec.h"
 #include "partition_internal.h"
+#include "section_values.h"
 
 void steps_init(struct steps *s)
 {
@@ -104,14 +104,16 @@ struct touch {
 	struct partition_table *t;
 	uint32_t table, order; /* place in the sum */
 	uint64_t key;
-	struct cursor data; /* at the row's values */
-	weir_codec codec;
-	bool clip;
+	struct section_values values; /* at the row's */
 };
 
 struct touches {
 	struct touch *items;
 	size_t count, capacity;
+	struct book {
+		struct book *next;
+		float values[CODEC_BOOK];
+	} * books; /* of the sections that have one */
 };
 
 static weir_status touches_add(struct touches *l, const struct touch *t)
@@ -128,17 +130,33 @@ static weir_status touches_add(struct touches *l, const struct touch *t)
 	return WEIR_OK;
 }
 
+static void touches_free(struct touches *l)
+{
+	for (struct book *b; (b = l->books);) {
+		l->books = b->next;
+		free(b);
+	}
+	free(l->items);
+}
+
 static weir_status collect_section(const struct partition *p, const struct log_entry *e, const struct section *s, uint32_t order,
                                    struct touches *l)
 {
 	struct partition_table *t = partition_table(p, s->table);
 	struct row_keys k = row_keys_of(p, t, s);
-	struct touch touch = {
-	    .t = t, .table = s->table, .order = order, .codec = (weir_codec)s->codec, .clip = e->finding == LOG_CLIPPED};
-	struct cursor data = s->data;
-	weir_status status = WEIR_OK;
+	struct touch touch = {.t = t, .table = s->table, .order = order};
+	struct book *book = calloc(1, sizeof *book);
+	if (!book)
+		return WEIR_E_MEMORY;
+	book->next = l->books;
+	l->books = book;
+	struct section_values values;
+	weir_status status = section_values_open(&values, s, book->values, NULL);
+	assert(status == WEIR_OK);
+	values.clip = e->finding == LOG_CLIPPED;
 	while (!status && row_keys_next(&k, &touch.key, 1)) {
-		touch.data = cursor_take(&data, store_row_elements(t->rows, touch.key) * codec_element_bytes(touch.codec));
+		touch.values = values;
+		section_row_skip(&values, store_row_elements(t->rows, touch.key));
 		status = touches_add(l, &touch);
 	}
 	return status;
@@ -194,9 +212,9 @@ static weir_status apply_group(struct partition *p, const struct log_entry *e, s
 	if (store_upsert(t->rows, &touches->key, 1, &value, &meta))
 		return WEIR_E_MEMORY;
 	const size_t width = store_row_elements(t->rows, touches->key);
-	values_decode(&touches->data, touches->codec, width, touches->clip, sum);
+	section_row_decode(&touches->values, width, p->scratch->tile, sum);
 	for (size_t i = 1; i < n; i++) {
-		values_decode(&touches[i].data, touches[i].codec, width, touches[i].clip, next);
+		section_row_decode(&touches[i].values, width, p->scratch->tile, next);
 		for (size_t j = 0; j < width; j++)
 			sum[j] += next[j];
 	}
@@ -238,7 +256,7 @@ static weir_status reduce(struct partition *p, const struct log_entry *e)
 	}
 	if (!status)
 		status = apply_touches(p, e, &l);
-	free(l.items);
+	touches_free(&l);
 	return status;
 }
 

@@ -131,6 +131,7 @@ static void release(weir_client *c)
 	free(c->scratch);
 	pthread_cond_destroy(&c->changed);
 	pthread_mutex_destroy(&c->lock);
+	pthread_mutex_destroy(&c->coding);
 	free(c);
 }
 
@@ -151,8 +152,7 @@ static void destroy(weir_client *c)
 		if (c->slots[i])
 			operation_free(c->slots[i]);
 	units_free(c);
-	for (uint32_t i = 0; i < WEIR_TABLES_MAX; i++)
-		free(c->tables[i]);
+	tables_free(c);
 	free(c->slots);
 	free(c->slot_generation);
 	for (uint32_t i = 0; i < c->links_count; i++)
@@ -196,6 +196,7 @@ static weir_client *allocate(const weir_options *options, struct rpc *rpc)
 	c->scratch = malloc(c->scratch_bytes);
 	c->writer = record_writer_create();
 	pthread_mutex_init(&c->lock, NULL);
+	pthread_mutex_init(&c->coding, NULL);
 	deadline_cond_init(&c->changed);
 	return c;
 }
@@ -294,6 +295,7 @@ weir_status weir_rejoin(weir_client *c, weir_error *err)
 		return weir_fail(err, failure.status, "%s", failure.text);
 	if (!stale)
 		return weir_fail(err, WEIR_E_STATE, "worker %s is alive: only one that got WEIR_E_STALE rejoins", c->name);
+	tables_forget_residuals(c);
 	return client_join(c, true, err);
 }
 

@@ -25,8 +25,9 @@
 
 struct table {
 	uint32_t id;
-	weir_table_spec spec; /* segments NULL */
-	bool registered;      /* by this client, with every server */
+	weir_table_spec spec;          /* segments NULL */
+	bool registered;               /* by this client, with every server */
+	struct compressor *compressor; /* of pushes to it; NULL: none is needed, or nothing was pushed yet */
 };
 
 /* --- operation.c */
@@ -293,6 +294,7 @@ struct weir_client {
 	weir_error failure; /* status OK while it may go on */
 	uint64_t incarnation;
 	struct table *tables[WEIR_TABLES_MAX];
+	pthread_mutex_t coding; /* a push is being coded: of one, all tables. Taken before `lock` */
 	uint32_t tables_count;
 	struct operation **slots; /* (slots_count) */
 	uint32_t *slot_generation;
@@ -363,6 +365,10 @@ weir_status client_reply_status(const ProtobufCMessage *reply, weir_error *err);
 void client_fill_job(weir_client *c, Weir__V1__JobId *out);
 weir_status client_join(weir_client *c, bool again, weir_error *err);
 weir_status tables_learn(weir_client *c, const Weir__V1__Table *table, struct table **out, weir_error *err);
+/* Made when it is first asked for. NULL: E_MEMORY. Not under the lock. */
+struct compressor *tables_compressor(weir_client *c, uint32_t id, weir_error *err);
+void tables_forget_residuals(weir_client *c);
+void tables_free(weir_client *c);
 
 /* --- ledger.c: calls of the ledger. */
 /* addresses: of servers of the job, separated by commas. E_INVALID, E_LIMIT, or what opening a channel to the first says. */

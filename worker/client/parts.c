@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "codec.h"
+#include "compress.h"
 #include "crc32c.h"
 #include "hash.h"
 
@@ -12,10 +13,12 @@ void push_free(struct push *p)
 	for (size_t i = 0; p->items && i < p->items_count; i++) {
 		split_free(&p->items[i].split);
 		free(p->items[i].crcs);
+		free(p->items[i].wanted);
 	}
 	free(p->items);
 	free(p->pieces);
 	free(p->parts);
+	free(p->coded);
 	free(p);
 }
 
@@ -30,9 +33,11 @@ size_t piece_bytes(const struct push_item *item, uint32_t begin, uint32_t end)
 	const weir_table_spec *spec = &item->table->spec;
 	if (spec->kind == WEIR_EMBEDDING)
 		return (end - begin) * (sizeof(uint64_t) + item->row_bytes);
-	size_t bytes = 0;
-	for (uint32_t i = begin; i < end; i++)
-		bytes += sizeof(uint64_t) + chunk_elements(spec, item->split.keys[i]) * item->element_bytes;
+	size_t bytes = item->compressor ? COMPRESSOR_HEAD_MAX : 0;
+	for (uint32_t i = begin; i < end; i++) {
+		const size_t n = chunk_elements(spec, item->split.keys[i]);
+		bytes += sizeof(uint64_t) + (item->compressor ? compressor_chunk_max(spec, n) : n * item->element_bytes);
+	}
 	return bytes;
 }
 
@@ -282,9 +287,9 @@ static weir_status item_check(struct push_item *item, const weir_push_item *in, 
 	uint64_t elements = embedding ? in->rows * (uint64_t)spec->width : spec->elements;
 	if (elements && (in->values != NULL) == (in->encoded != NULL))
 		return weir_fail(err, WEIR_E_INVALID, "push to table %s: either values or encoded bytes", spec->name);
-	if (!item->element_bytes)
-		return weir_fail(err, WEIR_E_UNSUPPORTED, "push to table %s: codec %s is not supported by this build", spec->name,
-		                 codec_name(item->codec) ? codec_name(item->codec) : "?");
+	if (in->encoded && !item->element_bytes)
+		return weir_fail(err, WEIR_E_UNSUPPORTED, "push to table %s: of codec %s only values can be pushed", spec->name,
+		                 codec_name(item->codec));
 	if (in->encoded && in->encoded_bytes != elements * item->element_bytes)
 		return weir_fail(err, WEIR_E_INVALID, "push to table %s: %zu encoded bytes, %llu elements of %s need %llu", spec->name,
 		                 in->encoded_bytes, (unsigned long long)elements, codec_name(item->codec),
@@ -307,12 +312,17 @@ static weir_status item_open(weir_client *c, struct push_item *out, const weir_p
 	bool embedding = spec->kind == WEIR_EMBEDDING;
 	out->values = in->values;
 	out->encoded = in->encoded;
-	out->codec = assign ? WEIR_CODEC_FP32 : spec->push_codec;
+	out->codec = assign ? WEIR_CODEC_FP32 : spec->push.codec;
 	out->element_bytes = codec_element_bytes(out->codec);
-	out->row_bytes = embedding ? spec->width * out->element_bytes : WEIR_CHUNK * out->element_bytes;
+	out->row_bytes = embedding ? codec_bytes(out->codec, spec->width) : 0;
 	if (out->codec == WEIR_CODEC_FP32 && in->values && !in->encoded)
 		out->encoded = (const uint8_t *)in->values; /* the same bytes */
 	out->borrow = !copy && out->encoded;
+	if (!assign && compressor_is_needed(spec)) {
+		out->compressor = tables_compressor(c, out->table->id, err);
+		if (!out->compressor)
+			return err->status;
+	}
 	weir_status status = item_check(out, in, err);
 	if (status != WEIR_OK)
 		return status;

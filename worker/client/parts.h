@@ -15,9 +15,11 @@ struct push_item {
 	const float *values;
 	const uint8_t *encoded;
 	weir_codec codec;
-	size_t element_bytes, row_bytes;
-	bool borrow;    /* the bytes to send lie in the caller's memory as they are, until done */
-	uint32_t *crcs; /* dense fp32 values: crc32c of each chunk; else NULL */
+	size_t element_bytes, row_bytes; /* as sent, of an embedding's row; element_bytes 0: cannot be cut at any */
+	struct compressor *compressor;   /* dense: it codes the values; NULL: they are sent as they are, or as bf16 */
+	bool *wanted;                    /* with compressor: (chunks) which are to be coded */
+	bool borrow;                     /* the bytes to send lie in the caller's memory as they are, until done */
+	uint32_t *crcs;                  /* dense fp32 values: crc32c of each chunk; else NULL */
 	struct split split;
 };
 
@@ -39,15 +41,25 @@ struct push {
 	uint32_t pieces_count, pieces_capacity;
 	struct part *parts;
 	uint32_t parts_count, parts_capacity;
-	bool failed; /* out of memory while planning */
+	bool failed;    /* out of memory while planning */
+	bool coding;    /* holds the client's lock for that */
+	uint8_t *coded; /* memory for a piece while it is written */
 };
 
 /* Checks the items, groups their rows and cuts them. assign: values are rows, sent as fp32. NULL: *err says why. */
 struct push *push_open(weir_client *c, const weir_push_item *items, size_t count, bool copy, bool assign, weir_error *err);
 void push_free(struct push *p);
-/* Of rows [begin, end) of an item's split: keys and encoded values. */
+/* Of rows [begin, end) of an item's split: keys and encoded values; of what a compressor codes, the most that it can be. */
 size_t piece_bytes(const struct push_item *item, uint32_t begin, uint32_t end);
 /* crc32c of a piece's encoded values, from its chunks'. Needs item->crcs. */
 uint32_t piece_crc(const struct push_item *item, const struct piece *piece);
+
+/* --- piece.c: a piece becomes a section. */
+
+/* Before the first piece is written: wanted (parts_count) are the parts that will be. What fails is ended, too. E_MEMORY, E_BUSY. */
+weir_status coding_begin(weir_client *c, struct push *p, const bool *wanted, weir_error *err);
+void coding_end(weir_client *c, struct push *p);
+/* True when memory was borrowed. */
+bool piece_write(struct record_writer *w, const struct push *p, const struct piece *piece);
 
 #endif

@@ -3,60 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec.h"
 #include "parts.h"
-#include "section_keys.h"
 
 static void destroy(struct operation *op)
 {
 	push_free(op->payload);
 }
 
-/* --- Encoding */
-
-/* One section. Dense runs lie in the caller's memory as they are sent; embedding rows are gathered. True when memory was borrowed. */
-static bool write_piece(struct record_writer *w, const struct push_item *item, const struct piece *piece)
-{
-	const weir_table_spec *spec = &item->table->spec;
-	bool embedding = spec->kind == WEIR_EMBEDDING;
-	uint32_t rows = piece->end - piece->begin;
-	size_t bytes = piece_bytes(item, piece->begin, piece->end) - rows * sizeof(uint64_t);
-	const uint64_t *keys = item->split.keys + piece->begin;
-	struct section s = {.table = (uint16_t)item->table->id,
-	                    .codec = (uint8_t)item->codec,
-	                    .index_codec = INDEX_RAW,
-	                    .rows = rows,
-	                    .width = embedding ? spec->width : WEIR_CHUNK,
-	                    .index_bytes = rows * (uint32_t)sizeof(uint64_t),
-	                    .data_bytes = (uint32_t)bytes};
-	if (embedding)
-		section_keys_plan(&s, keys);
-	if (!embedding && item->encoded) {
-		const uint8_t *data = item->encoded + keys[0] * WEIR_CHUNK * item->element_bytes;
-		if (item->crcs)
-			(void)record_writer_lend(w, &s, keys, data, piece_crc(item, piece));
-		else
-			(void)record_writer_add(w, &s, keys, data, item->borrow);
-		return item->borrow;
-	}
-	uint8_t *index, *data;
-	if (record_writer_reserve(w, &s, &index, &data) != WEIR_OK)
-		return false; /* repeated by record_writer_end */
-	section_keys_write(&s, keys, index);
-	if (!embedding) {
-		codec_encode(&(struct coding){.codec = item->codec}, item->values + keys[0] * WEIR_CHUNK, NULL,
-		             bytes / item->element_bytes, data);
-		return false;
-	}
-	for (uint32_t i = piece->begin; i < piece->end; i++, data += item->row_bytes) {
-		size_t at = item->split.order[i];
-		if (item->encoded)
-			memcpy(data, item->encoded + at * item->row_bytes, item->row_bytes);
-		else
-			codec_encode(&(struct coding){.codec = item->codec}, item->values + at * spec->width, NULL, spec->width, data);
-	}
-	return false;
-}
+/* --- Sending */
 
 /* The caller's memory is no longer pointed to. Any thread. */
 static void on_release(struct message *m)
@@ -142,7 +96,7 @@ static void write_part(struct frame_builder *b, const struct push *p, const stru
 	record_writer_begin(b->writer, r);
 	bool borrowed = false;
 	for (uint32_t i = part->first; i < part->first + part->count; i++)
-		borrowed |= write_piece(b->writer, &p->items[p->pieces[i].item], &p->pieces[i]);
+		borrowed |= piece_write(b->writer, p, &p->pieces[i]);
 	if (record_writer_end(b->writer) != WEIR_OK) {
 		pthread_mutex_lock(&b->op->client->lock);
 		operation_fail(b->op, WEIR_E_MEMORY, "push: out of memory");
@@ -401,8 +355,8 @@ static weir_status push_start(weir_client *c, const weir_batch *batch, struct pu
 		status = err->status;
 		forget_batch(c, batch);
 	}
-	free(wanted);
 	if (!op) {
+		free(wanted);
 		free(applied);
 		push_free(p);
 		return status;
@@ -415,9 +369,13 @@ static weir_status push_start(weir_client *c, const weir_batch *batch, struct pu
 	atomic_fetch_add_explicit(&c->parts_pushed, count, memory_order_relaxed);
 	struct record template = {
 	    .kind = RECORD_PUSH, .pass = batch->pass, .unit = batch->unit, .attempt = batch->attempt, .batch = batch->batch};
-	status = send_parts(op, &template, applied, step);
+	status = coding_begin(c, p, wanted, err);
+	if (!status)
+		status = send_parts(op, &template, applied, step);
+	coding_end(c, p);
 	tell_sent(told, op, status);
 	seal_operation(op, status);
+	free(wanted);
 	free(applied);
 	return WEIR_OK;
 }

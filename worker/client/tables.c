@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client.h"
+#include "compress.h"
 
 struct table *client_table(weir_client *c, uint32_t id, weir_error *err)
 {
@@ -35,6 +36,34 @@ weir_status tables_learn(weir_client *c, const Weir__V1__Table *table, struct ta
 	if (out)
 		*out = c->tables[id];
 	return WEIR_OK;
+}
+
+struct compressor *tables_compressor(weir_client *c, uint32_t id, weir_error *err)
+{
+	pthread_mutex_lock(&c->coding);
+	struct table *t = c->tables[id];
+	if (!t->compressor)
+		t->compressor = compressor_create(&t->spec, err);
+	pthread_mutex_unlock(&c->coding);
+	return t->compressor;
+}
+
+void tables_forget_residuals(weir_client *c)
+{
+	pthread_mutex_lock(&c->coding);
+	for (uint32_t i = 0; i < WEIR_TABLES_MAX; i++)
+		if (c->tables[i] && c->tables[i]->compressor)
+			compressor_forget(c->tables[i]->compressor);
+	pthread_mutex_unlock(&c->coding);
+}
+
+void tables_free(weir_client *c)
+{
+	for (uint32_t i = 0; i < WEIR_TABLES_MAX; i++) {
+		if (c->tables[i])
+			compressor_destroy(c->tables[i]->compressor);
+		free(c->tables[i]);
+	}
 }
 
 /* --- Every partition must know a table before rows of it are asked for; who created it may have died before telling them */

@@ -195,7 +195,7 @@ static weir_table_spec keyed_spec(const struct model *m, const char *name, const
 	    .width = (uint32_t)init->elements,
 	    .optimizer = t->optimizer,
 	    .mode = t->mode,
-	    .push_codec = t->push_codec,
+	    .push = t->push,
 	    .pull_codec = t->pull_codec,
 	    .admission = t->admission,
 	    .eviction = t->eviction,
@@ -216,7 +216,7 @@ static weir_table_spec flat_spec(const struct model *m, const char *name, const 
 	    .elements = layout->elements,
 	    .optimizer = t->optimizer,
 	    .mode = t->mode,
-	    .push_codec = t->push_codec,
+	    .push = t->push,
 	    .pull_codec = t->pull_codec,
 	    .segments_count = layout->count,
 	    .segments = layout->segments,
@@ -244,7 +244,8 @@ weir_table_spec model_table_spec(const struct model *m, enum model_table t)
 		assert(t == MODEL_STATISTICS);
 		spec = flat_spec(m, "statistics", &m->stats, 0.0f);
 		spec.optimizer = (weir_optimizer){.kind = WEIR_OPT_AVERAGE, .window = STATISTICS_WINDOW};
-		spec.push_codec = spec.pull_codec = WEIR_CODEC_FP32;
+		spec.push = (weir_compression){.codec = WEIR_CODEC_FP32};
+		spec.pull_codec = WEIR_CODEC_FP32;
 	}
 	spec.seed = prng_mix(m->job->train.seed, 0x7461626cu, (uint64_t)t);
 	return spec;

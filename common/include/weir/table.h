@@ -97,7 +97,7 @@ typedef struct weir_mode {
 	uint32_t backup; /* sync: backup workers b */
 } weir_mode;
 
-/* Codec ids are in the wire format for good; weir_codec_supported says what this build encodes and decodes. */
+/* Codec ids are in the wire format for good. */
 #define WEIR_CODEC_MAP(X)      \
 	X(FP32, 0, "fp32")         \
 	X(BF16, 1, "bf16")         \
@@ -139,6 +139,20 @@ typedef enum weir_book {
 	WEIR_BOOK_MAP(WEIR_BOOK_ENUM)
 #undef WEIR_BOOK_ENUM
 } weir_book;
+
+/* How gradients are coded on their way to the servers. What a lossy codec leaves out of a dense table stays with the worker and is added to its next push (error
+ * feedback), where `feedback` is set; sign and topk need it. */
+typedef struct weir_compression {
+	weir_codec codec;   /* embedding: neither sign nor topk */
+	weir_values values; /* topk */
+	weir_book book;     /* int4 */
+	float density;      /* topk: share of the elements that a push brings, (0, WEIR_DENSITY_MAX] */
+	float momentum;     /* topk: of a velocity that the worker sums up instead of gradients (DGC), [0, 1); 0: none */
+	uint32_t
+	    warmup; /* topk: pushes of a worker in which the density falls from WEIR_DENSITY_MAX to `density`, each by the same factor; 0: none */
+	bool feedback; /* dense tables, all codecs but fp32 and bf16 */
+} weir_compression;
+#define WEIR_DENSITY_MAX 0.25f /* beyond it int4 takes fewer bytes */
 
 typedef enum weir_init_kind {
 	WEIR_INIT_ZERO = 0,
@@ -186,7 +200,8 @@ typedef struct weir_table_spec {
 	uint64_t elements; /* dense: elements in all */
 	weir_optimizer optimizer;
 	weir_mode mode;
-	weir_codec push_codec, pull_codec;
+	weir_compression push;
+	weir_codec pull_codec;
 	weir_admission admission; /* embedding */
 	weir_eviction eviction;   /* embedding */
 	uint32_t segments_count;

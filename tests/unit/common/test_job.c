@@ -123,7 +123,7 @@ static void values_of_every_kind(void **state)
 	assert_true(job->model.dropout == 0.25f);
 	assert_int_equal(job->tables.embedding.optimizer.kind, WEIR_OPT_ROW_ADAGRAD);
 	assert_true(job->tables.embedding.optimizer.lr == 0.5f);
-	assert_int_equal(job->tables.embedding.push_codec, WEIR_CODEC_BF16);
+	assert_int_equal(job->tables.embedding.push.codec, WEIR_CODEC_BF16);
 	assert_int_equal(job->tables.embedding.mode.backup, 1);
 	assert_int_equal(job->tables.dense.optimizer.schedule.kind, WEIR_SCHEDULE_EXP_RANGE);
 	assert_int_equal(job->tables.dense.optimizer.schedule.period, 10);

@@ -32,7 +32,12 @@ static weir_table_spec dense_table(void)
 	                  .window = 7,
 	                  .schedule = {WEIR_SCHEDULE_WSD, 10, 1ull << 40, 20, 30, 0.25f, 0.75f}},
 	    .mode = {WEIR_SYNC, 2},
-	    .push_codec = WEIR_CODEC_INT8,
+	    .push = {.codec = WEIR_CODEC_TOPK,
+	             .values = WEIR_VALUES_LOG4,
+	             .density = 0.01f,
+	             .momentum = 0.5f,
+	             .warmup = 100,
+	             .feedback = true},
 	    .pull_codec = WEIR_CODEC_BF16,
 	    .segments_count = 4,
 	    .segments = segments,
@@ -92,8 +97,9 @@ static void tables_come_back(void **state)
 	X(kind) X(width) X(elements) X(optimizer.kind) X(optimizer.lr) X(optimizer.momentum) X(optimizer.beta1) X(optimizer.beta2) X(optimizer.eps) \
 	X(optimizer.initial) X(optimizer.weight_decay) X(optimizer.l1) X(optimizer.l2) X(optimizer.ftrl_beta) X(optimizer.window) X(optimizer.decay) \
 	X(optimizer.schedule.kind) X(optimizer.schedule.warmup) X(optimizer.schedule.total) X(optimizer.schedule.decay) X(optimizer.schedule.period) \
-	X(optimizer.schedule.min) X(optimizer.schedule.gamma) X(mode.kind) X(mode.backup) X(push_codec) X(pull_codec) X(admission.kind) \
-	X(admission.count) X(admission.probability) X(eviction.ttl_s) X(eviction.min_score) X(eviction.half_life_s) X(segments_count) X(seed)
+	X(optimizer.schedule.min) X(optimizer.schedule.gamma) X(mode.kind) X(mode.backup) X(pull_codec) X(admission.kind) \
+	X(admission.count) X(admission.probability) X(eviction.ttl_s) X(eviction.min_score) X(eviction.half_life_s) X(segments_count) X(seed) \
+	X(push.codec) X(push.values) X(push.book) X(push.density) X(push.momentum) X(push.warmup) X(push.feedback)
 /* clang-format on */
 
 static void differ(const weir_table_spec *a, const weir_table_spec *b, const char *expected)
@@ -193,7 +199,13 @@ static void hostile_values_are_refused_by_name(void **state)
 	REFUSED(d, optimizer.window = 0, WEIR_E_INVALID, "window");
 	REFUSED(d, mode.kind = (weir_mode_kind)2, WEIR_E_INVALID, "mode 2");
 	REFUSED(d, mode.backup = WEIR_WORKERS_MAX, WEIR_E_INVALID, "4096 backup workers");
-	REFUSED(d, push_codec = (weir_codec)9, WEIR_E_INVALID, "push codec 9");
+	REFUSED(d, push.codec = (weir_codec)9, WEIR_E_INVALID, "push codec 9");
+	REFUSED(d, push.values = (weir_values)4, WEIR_E_INVALID, "push values 4");
+	REFUSED(d, push.density = 0, WEIR_E_INVALID, "push density 0");
+	REFUSED(d, push.density = NAN, WEIR_E_INVALID, "push density nan");
+	REFUSED(d, push.momentum = 1, WEIR_E_INVALID, "push momentum 1");
+	REFUSED(d, push = ((weir_compression){.codec = WEIR_CODEC_INT4, .book = (weir_book)3}), WEIR_E_INVALID, "code book 3");
+	REFUSED(e, push.codec = WEIR_CODEC_SIGN, WEIR_E_INVALID, "push codec 5 is for dense tables");
 	REFUSED(d, pull_codec = (weir_codec)-1, WEIR_E_INVALID, "pull codec 4294967295");
 	REFUSED(e, admission.kind = (weir_admission_kind)3, WEIR_E_INVALID, "admission 3");
 	REFUSED(e, admission.count = 0, WEIR_E_INVALID, "admission by count 0");

@@ -191,7 +191,7 @@ static void who_acknowledges_nothing_gets_a_window(void **state)
 static void the_pace_is_kept(void **state)
 {
 	(void)state;
-	enum { RATE = 300000 };
+	enum { RATE = 200000 };
 	struct world *w = world_create(51, 0, 0);
 	steps(w, 400);
 	open_sender(w, RATE);

@@ -1,0 +1,299 @@
+/* Compressed pushes through a whole job in one process: what comes of them, and that what is left out comes later. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cluster.h"
+#include "cmocka_check.h"
+#include "compress.h"
+#include "prng.h"
+
+enum { ELEMENTS = 3 * WEIR_CHUNK + 1234, GRADIENTS = 12, DRAINS = 150, BATCHES = GRADIENTS + DRAINS, ROWS = 500, WIDTH = 33 };
+
+struct fixture {
+	struct cluster cluster;
+	weir_client *client;
+	uint32_t table;
+	weir_unit unit;
+	float *gradient, *weights; /* (ELEMENTS) */
+	double *sum;               /* (ELEMENTS) of all gradients */
+	struct prng random;
+};
+
+static void setup(struct fixture *f)
+{
+	weir_error err = {0};
+	*f = (struct fixture){.gradient = malloc(ELEMENTS * sizeof *f->gradient),
+	                      .weights = malloc(ELEMENTS * sizeof *f->weights),
+	                      .sum = calloc(ELEMENTS, sizeof *f->sum)};
+	assert_true(f->gradient && f->weights && f->sum);
+	prng_seed(&f->random, 5);
+	cluster_start(&f->cluster, &(struct cluster_options){0});
+	f->client = cluster_trainer(&f->cluster, "worker", 1);
+	CHECK_OK(weir_unit_lease(f->client, &f->unit, -1, &err), err);
+	CHECK_OK(weir_unit_begin(f->client, &f->unit, BATCHES, &err), err);
+}
+
+static void teardown(struct fixture *f)
+{
+	weir_abandon(f->client);
+	cluster_stop(&f->cluster);
+	free(f->gradient);
+	free(f->weights);
+	free(f->sum);
+}
+
+/* SGD at rate 1 from zero: weights are the negative sum of what arrives. */
+static void add_table(struct fixture *f, weir_table_kind kind, const weir_compression *push)
+{
+	const weir_init_segment zero = {.elements = kind == WEIR_DENSE ? ELEMENTS : WIDTH, .kind = WEIR_INIT_ZERO};
+	const weir_table_spec spec = {.name = "table",
+	                              .kind = kind,
+	                              .width = kind == WEIR_DENSE ? 0 : WIDTH,
+	                              .elements = kind == WEIR_DENSE ? ELEMENTS : 0,
+	                              .optimizer = {.kind = WEIR_OPT_SGD, .lr = 1},
+	                              .push = *push,
+	                              .segments_count = 1,
+	                              .segments = &zero};
+	weir_error err = {0};
+	CHECK_OK(weir_table_register(f->client, &spec, &f->table, &err), err);
+}
+
+static void push(struct fixture *f, uint32_t batch, const uint64_t *keys, size_t rows)
+{
+	const weir_batch b = {.pass = f->unit.pass, .unit = f->unit.unit, .batch = batch, .attempt = f->unit.attempt};
+	const weir_push_item item = {.table = f->table, .keys = keys, .rows = rows, .values = f->gradient};
+	weir_ticket ticket;
+	weir_error err = {0};
+	CHECK_OK(weir_push(f->client, &b, &item, 1, NULL, NULL, NULL, &ticket, &err), err);
+	CHECK_OK(weir_wait(f->client, ticket, -1, &err), err);
+}
+
+static void pull(struct fixture *f, const uint64_t *keys, size_t rows)
+{
+	const weir_pull_item item = {.table = f->table, .keys = keys, .rows = rows, .values = f->weights};
+	weir_ticket ticket;
+	weir_error err = {0};
+	CHECK_OK(weir_pull(f->client, NULL, &item, 1, NULL, NULL, &ticket, &err), err);
+	CHECK_OK(weir_wait(f->client, ticket, -1, &err), err);
+}
+
+/* Normal numbers, each run of a thousand of another size. */
+static void draw_gradient(struct fixture *f, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		f->gradient[i] = (float)(prng_normal(&f->random) * exp(sin((double)(i / 1000))));
+	for (size_t i = 0; i < n; i++)
+		f->sum[i] += (double)f->gradient[i];
+}
+
+static double rms(const double *x, size_t n)
+{
+	double sum = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += x[i] * x[i];
+	return sqrt(sum / (double)n);
+}
+
+/* How far the weights are from where all gradients would have brought them, over the size of the sum. */
+static double missing(struct fixture *f, size_t n)
+{
+	double *error = malloc(n * sizeof *error);
+	assert_non_null(error);
+	for (size_t i = 0; i < n; i++)
+		error[i] = (double)f->weights[i] + f->sum[i];
+	const double part = rms(error, n) / rms(f->sum, n);
+	free(error);
+	return part;
+}
+
+struct expected {
+	weir_compression push;
+	double first, last; /* of the sum is missing at most after the gradients, and after as many pushes of zeros as there are */
+	double bits;        /* per element, at most, of all pushes */
+};
+
+static void arrives(const struct expected *x)
+{
+	struct fixture f;
+	weir_stats before, after;
+	setup(&f);
+	add_table(&f, WEIR_DENSE, &x->push);
+	weir_get_stats(f.client, &before);
+	for (uint32_t batch = 0; batch < GRADIENTS; batch++) {
+		draw_gradient(&f, ELEMENTS);
+		push(&f, batch, NULL, 0);
+	}
+	weir_get_stats(f.client, &after);
+	pull(&f, NULL, 0);
+	const double first = missing(&f, ELEMENTS);
+	memset(f.gradient, 0, ELEMENTS * sizeof *f.gradient);
+	for (uint32_t batch = GRADIENTS; batch < BATCHES; batch++)
+		push(&f, batch, NULL, 0);
+	pull(&f, NULL, 0);
+	const double last = missing(&f, ELEMENTS);
+	const double bits = 8.0 * (double)(after.bytes_pushed - before.bytes_pushed) / ((double)GRADIENTS * ELEMENTS);
+	if (!(first <= x->first && last <= x->last && bits <= x->bits))
+		fail_msg("codec %d: %g of the sum is missing, %g in the end, %g bits an element; expected at most %g, %g, %g",
+		         x->push.codec, first, last, bits, x->first, x->last, x->bits);
+	teardown(&f);
+}
+
+static void what_a_dense_push_leaves_out_comes_later(void **state)
+{
+	(void)state;
+	static const struct expected codecs[] = {
+	    {{.codec = WEIR_CODEC_FP32}, 1e-7, 1e-7, 32.2},
+	    {{.codec = WEIR_CODEC_BF16}, 2e-3, 2e-3, 16.2},
+	    {{.codec = WEIR_CODEC_FP16, .feedback = true}, 2e-4, 1e-6, 16.2},
+	    {{.codec = WEIR_CODEC_INT8, .feedback = true}, 3e-3, 1e-6, 8.3},
+	    {{.codec = WEIR_CODEC_FP8_E4M3, .feedback = true}, 1e-2, 1e-6, 8.3},
+	    {{.codec = WEIR_CODEC_FP8_E5M2, .feedback = true}, 3e-2, 1e-6, 8.3},
+	    {{.codec = WEIR_CODEC_INT4, .book = WEIR_BOOK_NF4, .feedback = true}, 4e-2, 1e-6, 4.5},
+	    {{.codec = WEIR_CODEC_INT4, .book = WEIR_BOOK_LOG, .feedback = true}, 6e-2, 1e-6, 4.5},
+	    {{.codec = WEIR_CODEC_INT4, .book = WEIR_BOOK_SEGMENTED, .feedback = true}, 4e-2, 1e-6, 4.5},
+	    {{.codec = WEIR_CODEC_SIGN, .feedback = true}, 0.9, 0.2, 1.2},
+	    {{.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_FP32, .density = 0.05f, .feedback = true}, 0.9, 1e-6, 3.0},
+	    {{.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_BF16, .density = 0.05f, .feedback = true}, 0.9, 1e-6, 1.9},
+	    {{.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_INT8, .density = 0.05f, .feedback = true}, 0.9, 1e-6, 1.3},
+	    {{.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_LOG4, .density = 0.05f, .feedback = true}, 0.9, 1e-6, 1.0},
+	    {{.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_LOG4, .density = 0.05f, .warmup = 6, .feedback = true}, 0.8, 1e-6, 1.9},
+	};
+	for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++)
+		arrives(&codecs[i]);
+}
+
+static void rows_of_embeddings_arrive(void **state)
+{
+	(void)state;
+	static const struct expected codecs[] = {
+	    {{.codec = WEIR_CODEC_FP16}, 5e-4, 0, 0},
+	    {{.codec = WEIR_CODEC_INT8}, 1e-2, 0, 0},
+	    {{.codec = WEIR_CODEC_FP8_E4M3}, 5e-2, 0, 0},
+	    {{.codec = WEIR_CODEC_FP8_E5M2}, 1e-1, 0, 0},
+	    {{.codec = WEIR_CODEC_INT4, .book = WEIR_BOOK_NF4}, 1.5e-1, 0, 0},
+	    {{.codec = WEIR_CODEC_INT4, .book = WEIR_BOOK_LOG}, 2e-1, 0, 0},
+	};
+	uint64_t keys[ROWS];
+	for (uint64_t i = 0; i < ROWS; i++)
+		keys[i] = i * i * 977 + 3;
+	for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++) {
+		struct fixture f;
+		setup(&f);
+		add_table(&f, WEIR_EMBEDDING, &codecs[i].push);
+		draw_gradient(&f, ROWS * WIDTH);
+		push(&f, 0, keys, ROWS);
+		pull(&f, keys, ROWS);
+		const double part = missing(&f, ROWS * WIDTH);
+		if (!(part <= codecs[i].first))
+			fail_msg("codec %d: %g of the rows is missing, expected at most %g", codecs[i].push.codec, part, codecs[i].first);
+		teardown(&f);
+	}
+}
+
+/* The tables of sign and of top-k that an embedding cannot have, and one that a person might ask for. */
+static void tables_that_cannot_be_are_refused(void **state)
+{
+	(void)state;
+	struct fixture f;
+	weir_error err = {0};
+	setup(&f);
+	const weir_init_segment zero = {.elements = WIDTH, .kind = WEIR_INIT_ZERO};
+	weir_table_spec spec = {.name = "table",
+	                        .width = WIDTH,
+	                        .optimizer = {.kind = WEIR_OPT_SGD, .lr = 1},
+	                        .push = {.codec = WEIR_CODEC_TOPK, .density = 0.01f, .feedback = true},
+	                        .segments_count = 1,
+	                        .segments = &zero};
+	assert_int_equal(weir_table_register(f.client, &spec, &f.table, &err), WEIR_E_INVALID);
+	assert_non_null(strstr(err.text, "is for dense tables"));
+	teardown(&f);
+}
+
+/* --- The compressor alone */
+
+enum { SMALL = WEIR_CHUNK + 100 };
+
+static struct compressor *open_compressor(const weir_compression *push)
+{
+	weir_table_spec spec = {.name = "t", .kind = WEIR_DENSE, .elements = SMALL, .push = *push};
+	weir_error err = {0};
+	struct compressor *c = compressor_create(&spec, &err);
+	assert_non_null(c);
+	return c;
+}
+
+/* Codes the chunks that are wanted; returns the bytes. */
+static size_t code(struct compressor *c, const float *gradient, const bool wanted[2], uint8_t *out)
+{
+	weir_error err = {0};
+	size_t bytes = 0;
+	CHECK_OK(compressor_begin(c, gradient, wanted, &err), err);
+	for (uint64_t chunk = 0; chunk < 2; chunk++)
+		if (wanted[chunk])
+			bytes += compressor_chunk(c, chunk, out + bytes);
+	compressor_end(c);
+	return bytes;
+}
+
+static void what_is_not_wanted_leaves_no_residual(void **state)
+{
+	(void)state;
+	static const weir_compression push = {
+	    .codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_FP32, .density = 0.01f, .feedback = true};
+	static float gradient[SMALL];
+	static uint8_t out[SMALL * 5];
+	const bool second[2] = {false, true}, none[2] = {false, false};
+	struct compression_stats s;
+	struct compressor *c = open_compressor(&push);
+	for (size_t i = 0; i < WEIR_CHUNK; i++)
+		gradient[i] = 1;
+	assert_true(code(c, gradient, second, out) > 0); /* all of it zeros */
+	compressor_get_stats(c, &s);
+	assert_true(s.residual_norm == 0);
+	assert_int_equal(code(c, gradient, none, out), 0);
+	compressor_get_stats(c, &s);
+	assert_true(s.residual_norm == 0 && s.pushes == 2);
+	compressor_destroy(c);
+}
+
+static void who_was_taken_for_dead_forgets(void **state)
+{
+	(void)state;
+	static const weir_compression push = {
+	    .codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_LOG4, .density = 0.01f, .momentum = 0.9f, .feedback = true};
+	static float gradient[SMALL];
+	static uint8_t first[SMALL * 5], again[SMALL * 5];
+	const bool both[2] = {true, true};
+	struct compression_stats s;
+	struct prng random;
+	prng_seed(&random, 7);
+	for (size_t i = 0; i < SMALL; i++)
+		gradient[i] = (float)prng_normal(&random);
+	struct compressor *c = open_compressor(&push);
+	const size_t bytes = code(c, gradient, both, first);
+	compressor_get_stats(c, &s);
+	assert_true(s.residual_norm > 0 && s.error > 0 && s.error < 0.5);
+	assert_true(code(c, gradient, both, again) != bytes || memcmp(first, again, bytes) != 0);
+	compressor_forget(c);
+	compressor_get_stats(c, &s);
+	assert_true(s.residual_norm == 0);
+	assert_int_equal(code(c, gradient, both, again), bytes);
+	assert_memory_equal(first, again, bytes);
+	compressor_destroy(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(what_a_dense_push_leaves_out_comes_later), cmocka_unit_test(rows_of_embeddings_arrive),
+	    cmocka_unit_test(tables_that_cannot_be_are_refused),        cmocka_unit_test(what_is_not_wanted_leaves_no_residual),
+	    cmocka_unit_test(who_was_taken_for_dead_forgets),
+	};
+	return cmocka_run_group_tests_name("compressed_push", tests, NULL, NULL);
+}

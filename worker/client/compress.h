@@ -1,0 +1,46 @@
+/* What a worker keeps of a dense table from push to push, so that what a lossy codec leaves out is not lost: the residual (error feedback), top-k's threshold and
+ * velocity, the code book that is fitted to the gradients.
+ *
+ * A push is begun, its chunks are coded in any order, each at most once, and it is ended. A chunk that is not coded, since the servers have its part already,
+ * takes no part: its gradient does not enter the residual. What was coded is not coded again: a push that is repeated is the same bytes. */
+#ifndef WEIR_COMPRESS_H
+#define WEIR_COMPRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weir/status.h"
+#include "weir/table.h"
+
+struct compressor;
+
+/* Whether pushes to the table need one: all but fp32, bf16, and rows of embeddings, which are coded on their own. */
+bool compressor_is_needed(const weir_table_spec *spec);
+/* NULL: E_MEMORY. Takes 4 bytes for each element where there is feedback, with momentum 8. */
+struct compressor *compressor_create(const weir_table_spec *spec, weir_error *err);
+void compressor_destroy(struct compressor *c);
+/* As it was created: this worker was taken for dead, and what it holds does not count. */
+void compressor_forget(struct compressor *c);
+
+/* grad (elements), finite, borrowed until the end; wanted (chunks): those that will be coded. E_MEMORY. */
+weir_status compressor_begin(struct compressor *c, const float *grad, const bool *wanted, weir_error *err);
+void compressor_end(struct compressor *c);
+/* What stands in front of a section's first chunk, and is written there: a code book. */
+size_t compressor_head(const struct compressor *c, uint8_t *out);
+uint64_t compressor_aux(const struct compressor *c); /* of a section's header */
+/* Codes a chunk: at most compressor_chunk_max bytes of its n elements; returns how many. */
+size_t compressor_chunk(struct compressor *c, uint64_t chunk, uint8_t *out);
+size_t compressor_chunk_max(const weir_table_spec *spec, size_t n);
+#define COMPRESSOR_HEAD_MAX 64u
+
+struct compression_stats {
+	uint64_t pushes;
+	double residual_norm; /* now: what would be lost with this worker */
+	double
+	    error; /* 1 - |residual|^2 / |acc|^2 of the last push that was measured: what share of the energy went out; 1 where nothing was measured */
+	double error_mean; /* of all that were */
+};
+void compressor_get_stats(const struct compressor *c, struct compression_stats *out);
+
+#endif

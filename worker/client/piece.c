@@ -1,0 +1,135 @@
+/* A piece of a push becomes a section: dense fp32 values lie in the caller's memory as they are sent, rows of embeddings are gathered, and what is
+ * compressed is coded here, once. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "book.h"
+#include "codec.h"
+#include "compress.h"
+#include "parts.h"
+#include "section_keys.h"
+
+/* --- What a compressor codes */
+
+/* Which chunks of each item are in parts that will be written, and the memory that the largest piece takes. */
+static weir_status note_wanted(struct push *p, const bool *wanted, weir_error *err)
+{
+	size_t most = 0;
+	for (size_t i = 0; i < p->items_count; i++) {
+		struct push_item *item = &p->items[i];
+		if (item->compressor && !(item->wanted = calloc(item->table->spec.elements / WEIR_CHUNK + 1, sizeof *item->wanted)))
+			return weir_fail(err, WEIR_E_MEMORY, "push: out of memory");
+	}
+	for (uint32_t i = 0; i < p->parts_count; i++)
+		for (uint32_t j = 0; wanted[i] && j < p->parts[i].count; j++) {
+			const struct piece *piece = &p->pieces[p->parts[i].first + j];
+			struct push_item *item = &p->items[piece->item];
+			if (!item->compressor)
+				continue;
+			const size_t bytes = piece_bytes(item, piece->begin, piece->end);
+			most = bytes > most ? bytes : most;
+			for (uint32_t at = piece->begin; at < piece->end; at++)
+				item->wanted[item->split.keys[at]] = true;
+		}
+	return most && !(p->coded = malloc(most)) ? weir_fail(err, WEIR_E_MEMORY, "push: out of memory") : WEIR_OK;
+}
+
+weir_status coding_begin(weir_client *c, struct push *p, const bool *wanted, weir_error *err)
+{
+	bool any = false;
+	for (size_t i = 0; i < p->items_count; i++)
+		any |= p->items[i].compressor != NULL;
+	if (!any)
+		return WEIR_OK;
+	if (!rpc_loop_is_current(c->loop))
+		pthread_mutex_lock(&c->coding);
+	else if (pthread_mutex_trylock(&c->coding))
+		return weir_fail(err, WEIR_E_BUSY, "another push is being compressed: a callback cannot wait for it");
+	p->coding = true;
+	weir_status status = note_wanted(p, wanted, err);
+	for (size_t i = 0; i < p->items_count && !status; i++)
+		if (p->items[i].compressor)
+			status = compressor_begin(p->items[i].compressor, p->items[i].values, p->items[i].wanted, err);
+	return status;
+}
+
+void coding_end(weir_client *c, struct push *p)
+{
+	if (!p->coding)
+		return;
+	for (size_t i = 0; i < p->items_count; i++)
+		if (p->items[i].compressor)
+			compressor_end(p->items[i].compressor);
+	p->coding = false;
+	pthread_mutex_unlock(&c->coding);
+}
+
+static void write_coded(struct record_writer *w, const struct push *p, const struct push_item *item, const struct piece *piece,
+                        struct section *s)
+{
+	const uint64_t *keys = item->split.keys + piece->begin;
+	size_t bytes = compressor_head(item->compressor, p->coded);
+	for (uint32_t i = 0; i < s->rows; i++)
+		bytes += compressor_chunk(item->compressor, keys[i], p->coded + bytes);
+	s->aux = compressor_aux(item->compressor);
+	s->data_bytes = (uint32_t)bytes;
+	(void)record_writer_add(w, s, keys, p->coded, false); /* a refusal is repeated by record_writer_end */
+}
+
+/* --- Sections */
+
+static void write_rows(const struct push_item *item, const struct piece *piece, uint8_t *data)
+{
+	const weir_table_spec *spec = &item->table->spec;
+	const struct coding coding = {.codec = item->codec, .book = book_known(spec->push.book)};
+	for (uint32_t i = piece->begin; i < piece->end; i++, data += item->row_bytes) {
+		const size_t at = item->split.order[i];
+		if (item->encoded)
+			memcpy(data, item->encoded + at * item->row_bytes, item->row_bytes);
+		else
+			codec_encode(&coding, item->values + at * spec->width, NULL, spec->width, data);
+	}
+}
+
+bool piece_write(struct record_writer *w, const struct push *p, const struct piece *piece)
+{
+	const struct push_item *item = &p->items[piece->item];
+	const weir_table_spec *spec = &item->table->spec;
+	const bool embedding = spec->kind == WEIR_EMBEDDING;
+	const uint32_t rows = piece->end - piece->begin;
+	const uint64_t *keys = item->split.keys + piece->begin;
+	struct section s = {.table = (uint16_t)item->table->id,
+	                    .codec = (uint8_t)item->codec,
+	                    .index_codec = INDEX_RAW,
+	                    .rows = rows,
+	                    .width = embedding ? spec->width : WEIR_CHUNK,
+	                    .index_bytes = rows * (uint32_t)sizeof(uint64_t)};
+	if (item->compressor) {
+		write_coded(w, p, item, piece, &s);
+		return false;
+	}
+	const size_t bytes = piece_bytes(item, piece->begin, piece->end) - rows * sizeof(uint64_t);
+	s.data_bytes = (uint32_t)bytes;
+	if (!embedding && item->encoded) {
+		const uint8_t *data = item->encoded + keys[0] * WEIR_CHUNK * item->element_bytes;
+		if (item->crcs)
+			(void)record_writer_lend(w, &s, keys, data, piece_crc(item, piece));
+		else
+			(void)record_writer_add(w, &s, keys, data, item->borrow);
+		return item->borrow;
+	}
+	if (embedding) {
+		s.aux = item->codec == WEIR_CODEC_INT4 ? (uint64_t)spec->push.book : 0;
+		section_keys_plan(&s, keys);
+	}
+	uint8_t *index, *data;
+	if (record_writer_reserve(w, &s, &index, &data) != WEIR_OK)
+		return false; /* repeated by record_writer_end */
+	section_keys_write(&s, keys, index);
+	if (embedding)
+		write_rows(item, piece, data);
+	else
+		codec_encode(&(struct coding){.codec = item->codec}, item->values + keys[0] * WEIR_CHUNK, NULL,
+		             bytes / item->element_bytes, data);
+	return false;
+}
