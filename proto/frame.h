@@ -22,6 +22,8 @@
  *   0  u16 table   2 u8 codec   3 u8 index codec   4 u16 flags   6 u16 0
  *   8  u32 rows    12 u32 width (elements per row; dense: WEIR_CHUNK, the table's last chunk is shorter)
  *   16 u32 index bytes   20 u32 data bytes (both before padding)   24 u64 aux (codec's own)
+ * A push's values are coded as kernels/codec.h and kernels/topk.h say, row by row. aux: topk, the codec of the values (weir_values); int4, the code book
+ * (weir_book; one that is segmented comes as 16 fp32 in front of the first row); else 0.
  * then index stream (for dense tables: chunk numbers), then data stream.
  *
  * Index stream (section_keys.h): nothing under INDEX_ALL; u64 each under INDEX_RAW, in any order; nothing for 0 rows; under INDEX_ELIAS_FANO, where keys rise

@@ -134,8 +134,8 @@ typedef struct weir_push_item {
 	const uint64_t *keys; /* embedding: (rows) distinct; dense: NULL, the whole table */
 	size_t rows;
 	const float *values; /* gradients: embedding (rows, width); dense (elements). Encoded with the table's push codec */
-	const void
-	    *encoded; /* instead of values: bytes of the table's codec already encoded (fp32, bf16: element-wise), e.g. on a GPU */
+	const void *
+	    encoded; /* instead of values: bytes of the table's codec already encoded (fp32, bf16, and fp16 of embeddings: element-wise), e.g. on a GPU */
 	size_t encoded_bytes;
 } weir_push_item;
 
