@@ -375,19 +375,26 @@ void end_receiver_well(struct world *w)
 	assert_equal_to_twin(w, w->b.p);
 }
 
+/* Time goes on with the load, and who is silent for long is given up. */
+static void be_heard(struct world *w)
+{
+	snapshot_send_received(w->sender, w->session, snapshot_receiver_received(w->receiver));
+}
+
 static void take_frame(struct world *w)
 {
 	struct message *m = w->frames[0];
 	memmove(w->frames, w->frames + 1, --w->frames_count * sizeof *w->frames);
 	snapshot_receiver_take(w->receiver, cursor_at(m));
 	message_release(m);
+	be_heard(w);
 }
 
 /* It is asked whether its log has become durable, and lets the sender know that it is there. Then it waits for its disk. */
 static void tick_receiver(struct world *w)
 {
 	snapshot_receiver_durable(w->receiver);
-	snapshot_send_received(w->sender, w->session, snapshot_receiver_received(w->receiver));
+	be_heard(w);
 	if (w->b.journal && !w->receive_ended)
 		(void)task_queue_run(w->loop, true);
 }
