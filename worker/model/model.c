@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codec.h"
 #include "model_parts.h"
 #include "prng.h"
 #include "scratch.h"
@@ -204,6 +205,9 @@ static weir_table_spec keyed_spec(const struct model *m, const char *name, const
 	};
 	if (l2 > 0.0f)
 		spec.optimizer.l2 = l2;
+	/* Each row has a scale of its own: one of an element or two takes no fewer bytes than as bf16. */
+	if (t->push.codec > WEIR_CODEC_FP16 && codec_bytes(t->push.codec, spec.width) >= codec_bytes(WEIR_CODEC_BF16, spec.width))
+		spec.push = (weir_compression){.codec = WEIR_CODEC_BF16};
 	snprintf(spec.name, sizeof spec.name, "%s", name);
 	return spec;
 }

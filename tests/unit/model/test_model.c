@@ -285,6 +285,22 @@ static void test_tables_carry_their_own_l2(void **state)
 	fixture_close(f);
 }
 
+/* Rows of one element go as bf16 where a scale for each would cost more; statistics are never compressed. */
+static void test_tables_carry_the_codec_that_suits_them(void **state)
+{
+	(void)state;
+	struct fixture *f = fixture_open(MODEL_DEEPFM, true, DENSE);
+	f->job.tables.embedding.push = (weir_compression){.codec = WEIR_CODEC_INT8};
+	f->job.tables.dense.push = (weir_compression){.codec = WEIR_CODEC_TOPK, .density = 0.01f, .feedback = true};
+	assert_int_equal(model_table_spec(f->model, MODEL_EMBEDDING).push.codec, WEIR_CODEC_INT8);
+	assert_int_equal(model_table_spec(f->model, MODEL_LINEAR).push.codec, WEIR_CODEC_BF16);
+	assert_int_equal(model_table_spec(f->model, MODEL_DENSE).push.codec, WEIR_CODEC_TOPK);
+	assert_int_equal(model_table_spec(f->model, MODEL_STATISTICS).push.codec, WEIR_CODEC_FP32);
+	f->job.tables.embedding.push = (weir_compression){.codec = WEIR_CODEC_FP32};
+	assert_int_equal(model_table_spec(f->model, MODEL_LINEAR).push.codec, WEIR_CODEC_FP32);
+	fixture_close(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -297,6 +313,7 @@ int main(void)
 	    cmocka_unit_test(test_batch_statistics_are_the_batch_s),
 	    cmocka_unit_test(test_dropout_follows_its_seed),
 	    cmocka_unit_test(test_clip_bounds_the_joint_norm),
+	    cmocka_unit_test(test_tables_carry_the_codec_that_suits_them),
 	    cmocka_unit_test(test_misfits_name_the_key),
 	    cmocka_unit_test(test_tables_carry_their_own_l2),
 	};
