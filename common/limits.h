@@ -9,8 +9,9 @@
 #define WEIR_MESSAGE_BYTES_TARGET (1u << 20) /* what senders cut bulk data into */
 #define WEIR_CONTROL_BYTES_MAX    (1u << 20) /* one control (protobuf) message */
 #define WEIR_CONTROL_HEAP_FACTOR  16u        /* unpacked protobuf may use this times its input, plus 64 KiB */
-#define WEIR_FRAME_RECORDS_MAX    4096u      /* records in one frame */
-#define WEIR_RECORD_SECTIONS_MAX  256u       /* table sections in one record */
+#define WEIR_STATE_HEAP_FACTOR    48u   /* the same of our own files: a unit that is closed is 8 bytes there, some 200 unpacked */
+#define WEIR_FRAME_RECORDS_MAX    4096u /* records in one frame */
+#define WEIR_RECORD_SECTIONS_MAX  256u  /* table sections in one record */
 #define WEIR_SECTION_ROWS_MAX     (1u << 18) /* rows in one section */
 /* unacknowledged request bytes per stream; enforced by the sender, checked by the receiver */
 #define WEIR_STREAM_CREDIT_BYTES (16u << 20)

@@ -64,10 +64,10 @@ static const uint8_t *contiguous(const struct message *in, uint8_t **copy)
 	return *copy;
 }
 
-weir_status wire_unpack_state(const ProtobufCMessageDescriptor *type, const void *bytes, size_t n, ProtobufCMessage **out,
-                              weir_error *err)
+static weir_status unpack(const ProtobufCMessageDescriptor *type, const void *bytes, size_t n, size_t heap_factor,
+                          ProtobufCMessage **out, weir_error *err)
 {
-	size_t heap_max = n * WEIR_CONTROL_HEAP_FACTOR + HEAP_BYTES_FLOOR;
+	size_t heap_max = n * heap_factor + HEAP_BYTES_FLOOR;
 	struct allowance allowance = {.left = heap_max};
 	ProtobufCAllocator allocator = {.alloc = capped_alloc, .free = capped_free, .allocator_data = &allowance};
 	*out = protobuf_c_message_unpack(type, &allocator, n, bytes);
@@ -80,6 +80,12 @@ weir_status wire_unpack_state(const ProtobufCMessageDescriptor *type, const void
 	return weir_fail(err, WEIR_E_CORRUPT, "%s: %zu bytes that do not parse", type->name, n);
 }
 
+weir_status wire_unpack_state(const ProtobufCMessageDescriptor *type, const void *bytes, size_t n, ProtobufCMessage **out,
+                              weir_error *err)
+{
+	return unpack(type, bytes, n, WEIR_STATE_HEAP_FACTOR, out, err);
+}
+
 weir_status wire_unpack(const ProtobufCMessageDescriptor *type, const struct message *in, ProtobufCMessage **out, weir_error *err)
 {
 	*out = NULL;
@@ -89,7 +95,7 @@ weir_status wire_unpack(const ProtobufCMessageDescriptor *type, const struct mes
 	const uint8_t *bytes = contiguous(in, &copy);
 	if (!bytes)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", type->name);
-	weir_status status = wire_unpack_state(type, bytes, in->bytes, out, err);
+	weir_status status = unpack(type, bytes, in->bytes, WEIR_CONTROL_HEAP_FACTOR, out, err);
 	free(copy);
 	if (!status)
 		status = wire_check_limits(*out, err);

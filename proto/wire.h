@@ -14,7 +14,7 @@ struct message *wire_pack(const ProtobufCMessage *m);
 /* Unpacks and checks; *out is freed with wire_free. E_CORRUPT or E_LIMIT with a text naming the message and field. */
 weir_status wire_unpack(const ProtobufCMessageDescriptor *type, const struct message *in, ProtobufCMessage **out,
                         weir_error *err) WEIR_MUST_CHECK;
-/* The same for what we have written ourselves (state.proto): of any size, its memory capped alike, its fields checked by whoever reads them. */
+/* The same for what we have written ourselves (state.proto): of any size, its memory capped at WEIR_STATE_HEAP_FACTOR times that, its fields checked by whoever reads them. */
 weir_status wire_unpack_state(const ProtobufCMessageDescriptor *type, const void *bytes, size_t n, ProtobufCMessage **out,
                               weir_error *err) WEIR_MUST_CHECK;
 void wire_free(ProtobufCMessage *m);
