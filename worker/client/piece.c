@@ -47,9 +47,13 @@ weir_status coding_begin(weir_client *c, struct push *p, const bool *wanted, wei
 		return weir_fail(err, WEIR_E_BUSY, "another push is being compressed: a callback cannot wait for it");
 	p->coding = true;
 	weir_status status = note_wanted(p, wanted, err);
-	for (size_t i = 0; i < p->items_count && !status; i++)
-		if (p->items[i].compressor)
-			status = compressor_begin(p->items[i].compressor, p->items[i].values, p->items[i].wanted, err);
+	for (size_t i = 0; i < p->items_count && !status; i++) {
+		struct push_item *item = &p->items[i];
+		if (!item->compressor)
+			continue;
+		status = compressor_begin(item->compressor, item->values, item->wanted, err);
+		item->coding = status == WEIR_OK;
+	}
 	return status;
 }
 
@@ -58,7 +62,7 @@ void coding_end(weir_client *c, struct push *p)
 	if (!p->coding)
 		return;
 	for (size_t i = 0; i < p->items_count; i++)
-		if (p->items[i].compressor)
+		if (p->items[i].coding)
 			compressor_end(p->items[i].compressor);
 	p->coding = false;
 	pthread_mutex_unlock(&c->coding);
