@@ -20,9 +20,20 @@ enum read_from { READ_PRIMARY, READ_ANY };
 enum checkpoint_precision { PRECISION_FP32, PRECISION_BF16, PRECISION_INT8 };
 enum not_finite_policy { NOT_FINITE_REJECT, NOT_FINITE_CLIP, NOT_FINITE_ACCEPT };
 
+enum { JOB_MODE_LOCAL = WEIR_SSP + 1 }; /* mode.kind: local, before it is settled to that of its rounds */
+
+/* mode.kind: local, the worker's part. */
+struct job_local {
+	weir_mode_kind rounds;
+	weir_optimizer inner; /* of a worker's own steps; the table's is the outer one */
+	uint32_t overlap;     /* batches between a fragment's push and when what came of it is taken in */
+	float merge;          /* then: share of it; the rest stays the worker's own */
+};
+
 struct job_table { /* tables.embedding, tables.dense */
 	weir_optimizer optimizer;
 	weir_mode mode;
+	struct job_local local; /* dense */
 	weir_compression push;
 	weir_codec pull_codec;
 	weir_admission admission; /* embedding */

@@ -5,15 +5,11 @@
 
 #include "job_read.h"
 
-static const struct place *place_of(const struct reading *r, const char *path)
+const struct raw *job_raw(const struct reading *r, const char *path)
 {
-	const struct key *key = job_schema_find(path);
 	uint32_t count;
-	return &r->raws[key - job_schema(&count)].place;
+	return &r->raws[job_schema_find(path) - job_schema(&count)];
 }
-
-/* Fails at the place of a whole key path. */
-#define FAIL(r, path, status, ...) job_fail((r), place_of((r), (path)), (path), (status), __VA_ARGS__)
 
 /* --- Names, addresses, folders */
 
@@ -217,126 +213,6 @@ static weir_status check_model(struct reading *r, const struct job *job)
 	return WEIR_OK;
 }
 
-/* --- Tables */
-
-static weir_status check_schedule(struct reading *r, const char *table, const weir_schedule *s)
-{
-	char path[JOB_KEY_BYTES_MAX];
-	bool cyclical =
-	    s->kind == WEIR_SCHEDULE_TRIANGULAR || s->kind == WEIR_SCHEDULE_TRIANGULAR2 || s->kind == WEIR_SCHEDULE_EXP_RANGE;
-	if ((cyclical || s->kind == WEIR_SCHEDULE_STEP) && s->period == 0) {
-		snprintf(path, sizeof path, "tables.%s.optimizer.schedule.period", table);
-		return FAIL(r, path, WEIR_E_INVALID, "is 0; this schedule.kind needs a period: expected a whole number from 1 (steps)");
-	}
-	if (s->kind == WEIR_SCHEDULE_WSD && s->total > 0 && s->decay + s->warmup > s->total) {
-		snprintf(path, sizeof path, "tables.%s.optimizer.schedule.decay", table);
-		return FAIL(r, path, WEIR_E_INVALID, "is %llu; expected warmup + decay within total: %llu (steps)",
-		            (unsigned long long)s->decay, (unsigned long long)s->total);
-	}
-	return WEIR_OK;
-}
-
-static weir_status check_push(struct reading *r, const char *table, const weir_compression *c, bool dense)
-{
-	char path[JOB_KEY_BYTES_MAX];
-	const bool topk = c->codec == WEIR_CODEC_TOPK;
-	snprintf(path, sizeof path, "tables.%s.push.codec", table);
-	if (!dense && (topk || c->codec == WEIR_CODEC_SIGN))
-		return FAIL(r, path, WEIR_E_INVALID,
-		            "is %s, which is for dense tables: rows of embeddings are few already; expected int8, for example",
-		            topk ? "topk" : "sign");
-	const struct {
-		const char *key;
-		double value, unset;
-	} of_topk[] = {
-	    {"density", (double)c->density, (double)0.01f}, {"momentum", (double)c->momentum, 0}, {"warmup", c->warmup, 0}};
-	for (size_t i = 0; i < sizeof of_topk / sizeof *of_topk && !topk; i++) {
-		snprintf(path, sizeof path, "tables.%s.push.%s", table, of_topk[i].key);
-		if (of_topk[i].value != of_topk[i].unset)
-			return FAIL(r, path, WEIR_E_INVALID, "is %g, but push.codec is not topk; expected push.codec: topk",
-			            of_topk[i].value);
-	}
-	snprintf(path, sizeof path, "tables.%s.push.book", table);
-	if (!dense && c->codec == WEIR_CODEC_INT4 && c->book == WEIR_BOOK_SEGMENTED)
-		return FAIL(r, path, WEIR_E_INVALID, "is segmented, which is fitted to dense tables; expected nf4 or log");
-	snprintf(path, sizeof path, "tables.%s.push.density", table);
-	if (topk && c->density == 0)
-		return FAIL(r, path, WEIR_E_INVALID, "is 0, which would push nothing; expected a number above 0, up to 0.25");
-	snprintf(path, sizeof path, "tables.%s.push.feedback", table);
-	if ((topk || c->codec == WEIR_CODEC_SIGN) && !c->feedback)
-		return FAIL(r, path, WEIR_E_INVALID, "is false; %s without error feedback would lose most of the gradient: expected true",
-		            topk ? "topk" : "sign");
-	return WEIR_OK;
-}
-
-/* What the codec does not use is 0, so that tables which are coded alike are described alike. */
-static weir_compression settled_push(const weir_compression *c, bool dense)
-{
-	weir_compression out = {.codec = c->codec};
-	if (c->codec == WEIR_CODEC_INT4)
-		out.book = c->book;
-	if (c->codec != WEIR_CODEC_FP32 && c->codec != WEIR_CODEC_BF16)
-		out.feedback = c->feedback && dense;
-	if (c->codec != WEIR_CODEC_TOPK)
-		return out;
-	out.values = c->values;
-	out.density = c->density;
-	out.momentum = c->momentum;
-	out.warmup = c->warmup;
-	return out;
-}
-
-static weir_status check_table(struct reading *r, const char *table, const struct job_table *t, uint32_t workers)
-{
-	char path[JOB_KEY_BYTES_MAX];
-	snprintf(path, sizeof path, "tables.%s.mode.backup", table);
-	if (t->mode.backup > 0 && t->mode.kind != WEIR_SYNC)
-		return FAIL(r, path, WEIR_E_INVALID, "is %u, but mode.kind is not sync; expected 0", t->mode.backup);
-	if (t->mode.backup >= workers)
-		return FAIL(r, path, WEIR_E_INVALID, "is %u; expected fewer than cluster.workers: %u", t->mode.backup, workers);
-	bool adam = t->optimizer.kind == WEIR_OPT_ADAM || t->optimizer.kind == WEIR_OPT_ADAMW;
-	snprintf(path, sizeof path, "tables.%s.optimizer.decay", table);
-	if (t->optimizer.decay == WEIR_DECAY_FULL && !adam)
-		return FAIL(r, path, WEIR_E_INVALID, "is full, but optimizer.kind is neither adam nor adamw; expected lazy");
-	return check_schedule(r, table, &t->optimizer.schedule);
-}
-
-static weir_status check_admission(struct reading *r, const weir_admission *a)
-{
-	if (a->kind == WEIR_ADMIT_PROBABILITY && a->probability == 0)
-		return FAIL(r, "tables.embedding.admission.probability", WEIR_E_INVALID,
-		            "is 0, which would admit nothing; expected a number above 0, up to 1");
-	if (a->kind != WEIR_ADMIT_COUNT && a->count > 1)
-		return FAIL(r, "tables.embedding.admission.count", WEIR_E_INVALID,
-		            "is %u, but admission.kind is not count; expected admission.kind: count", a->count);
-	if (a->kind != WEIR_ADMIT_PROBABILITY && a->probability < 1)
-		return FAIL(r, "tables.embedding.admission.probability", WEIR_E_INVALID,
-		            "is %g, but admission.kind is not probability; expected admission.kind: probability", (double)a->probability);
-	return WEIR_OK;
-}
-
-static weir_status check_tables(struct reading *r, struct job *job)
-{
-	const weir_mode *embedding = &job->tables.embedding.mode, *dense = &job->tables.dense.mode;
-	weir_status status = check_table(r, "embedding", &job->tables.embedding, job->cluster.workers);
-	if (status == WEIR_OK)
-		status = check_table(r, "dense", &job->tables.dense, job->cluster.workers);
-	if (status == WEIR_OK)
-		status = check_admission(r, &job->tables.embedding.admission);
-	if (status == WEIR_OK)
-		status = check_push(r, "embedding", &job->tables.embedding.push, false);
-	if (status == WEIR_OK)
-		status = check_push(r, "dense", &job->tables.dense.push, true);
-	if (status != WEIR_OK)
-		return status;
-	job->tables.embedding.push = settled_push(&job->tables.embedding.push, false);
-	job->tables.dense.push = settled_push(&job->tables.dense.push, true);
-	if (embedding->kind == WEIR_SYNC && dense->kind == WEIR_SYNC && embedding->backup != dense->backup)
-		return FAIL(r, "tables.dense.mode.backup", WEIR_E_INVALID, "is %u; expected that of tables.embedding.mode.backup: %u",
-		            dense->backup, embedding->backup);
-	return WEIR_OK;
-}
-
 weir_status job_check(struct reading *r, struct job *job)
 {
 	weir_status status = check_names(r, job);
@@ -349,7 +225,7 @@ weir_status job_check(struct reading *r, struct job *job)
 	if (status == WEIR_OK)
 		status = check_model(r, job);
 	if (status == WEIR_OK)
-		status = check_tables(r, job);
+		status = job_check_tables(r, job);
 	if (status == WEIR_OK)
 		status = check_read(r, job);
 	return status;

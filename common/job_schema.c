@@ -45,8 +45,9 @@ static const struct choice froms[] = {{"primary", READ_PRIMARY}, {"any", READ_AN
 static const struct choice precisions[] = {
 	{"fp32", PRECISION_FP32}, {"bf16", PRECISION_BF16}, {"int8", PRECISION_INT8}};
 static const struct choice slot_precisions[] = {{"fp32", PRECISION_FP32}, {"bf16", PRECISION_BF16}};
-static const struct choice modes[] = {{"async", WEIR_ASYNC}, {"sync", WEIR_SYNC}, {"ssp", UINT32_MAX, .later = true},
-	{"local", UINT32_MAX, .later = true}};
+static const struct choice modes[] = {{"async", WEIR_ASYNC}, {"sync", WEIR_SYNC}, {"ssp", WEIR_SSP}, {"local", JOB_MODE_LOCAL}};
+static const struct choice keyed_modes[] = {{"async", WEIR_ASYNC}, {"sync", WEIR_SYNC}, {"ssp", WEIR_SSP}};
+#define round_modes keyed_modes
 static const struct choice optimizers[] = {
 #define ROW(name, number, text, slots) {text, number},
 	WEIR_OPTIMIZER_MAP(ROW)
@@ -88,31 +89,36 @@ static const struct choice books[] = {
 #undef ROW
 };
 
+/* The keys of an optimizer: p its path, o its place in struct job. */
+#define OPTIMIZER_KEYS(p, o, default_kind, default_beta2)                                 \
+	CHOICE(p ".kind", o.kind, default_kind, optimizers),                                  \
+	FLOAT(p ".lr", o.lr, "1.0e-3", 0, ANY_FLOAT),                                         \
+	BELOW(p ".momentum", o.momentum, "0.9", 0, 1),                                        \
+	BELOW(p ".beta1", o.beta1, "0.9", 0, 1),                                              \
+	BELOW(p ".beta2", o.beta2, default_beta2, 0, 1),                                      \
+	FLOAT(p ".eps", o.eps, "1.0e-8", 0, 1),                                               \
+	FLOAT(p ".initial", o.initial, "0", 0, ANY_FLOAT),                                    \
+	FLOAT(p ".weight_decay", o.weight_decay, "0", 0, ANY_FLOAT),                          \
+	FLOAT(p ".l1", o.l1, "0", 0, ANY_FLOAT),                                              \
+	FLOAT(p ".l2", o.l2, "0", 0, ANY_FLOAT),                                              \
+	FLOAT(p ".ftrl_beta", o.ftrl_beta, "1", 0, ANY_FLOAT),                                \
+	U32(p ".window", o.window, "1", 1, UINT32_MAX, "pushes"),                             \
+	CHOICE(p ".decay", o.decay, "lazy", decays),                                          \
+	CHOICE(p ".schedule.kind", o.schedule.kind, "constant", schedules),                   \
+	U64(p ".schedule.warmup", o.schedule.warmup, "0", 0, ANY_U64, "steps"),               \
+	U64(p ".schedule.total", o.schedule.total, "0", 0, ANY_U64, "steps"),                 \
+	U64(p ".schedule.decay", o.schedule.decay, "0", 0, ANY_U64, "steps"),                 \
+	U64(p ".schedule.period", o.schedule.period, "0", 0, ANY_U64, "steps"),               \
+	FLOAT(p ".schedule.min", o.schedule.min, "0", 0, 1),                                  \
+	FLOAT(p ".schedule.gamma", o.schedule.gamma, "1", 0, 1)
+
 /* The keys of one table: p its path, t its place in struct job. */
-#define TABLE_KEYS(p, t)                                                                             \
-	CHOICE(p ".optimizer.kind", t.optimizer.kind, "adam", optimizers),                                \
-	FLOAT(p ".optimizer.lr", t.optimizer.lr, "1.0e-3", 0, ANY_FLOAT),                                 \
-	BELOW(p ".optimizer.momentum", t.optimizer.momentum, "0.9", 0, 1),                                \
-	BELOW(p ".optimizer.beta1", t.optimizer.beta1, "0.9", 0, 1),                                      \
-	BELOW(p ".optimizer.beta2", t.optimizer.beta2, "0.999", 0, 1),                                    \
-	FLOAT(p ".optimizer.eps", t.optimizer.eps, "1.0e-8", 0, 1),                                       \
-	FLOAT(p ".optimizer.initial", t.optimizer.initial, "0", 0, ANY_FLOAT),                            \
-	FLOAT(p ".optimizer.weight_decay", t.optimizer.weight_decay, "0", 0, ANY_FLOAT),                  \
-	FLOAT(p ".optimizer.l1", t.optimizer.l1, "0", 0, ANY_FLOAT),                                      \
-	FLOAT(p ".optimizer.l2", t.optimizer.l2, "0", 0, ANY_FLOAT),                                      \
-	FLOAT(p ".optimizer.ftrl_beta", t.optimizer.ftrl_beta, "1", 0, ANY_FLOAT),                        \
-	U32(p ".optimizer.window", t.optimizer.window, "1", 1, UINT32_MAX, "pushes"),                     \
-	CHOICE(p ".optimizer.decay", t.optimizer.decay, "lazy", decays),                                \
-	CHOICE(p ".optimizer.schedule.kind", t.optimizer.schedule.kind, "constant", schedules),           \
-	U64(p ".optimizer.schedule.warmup", t.optimizer.schedule.warmup, "0", 0, ANY_U64, "steps"),       \
-	U64(p ".optimizer.schedule.total", t.optimizer.schedule.total, "0", 0, ANY_U64, "steps"),         \
-	U64(p ".optimizer.schedule.decay", t.optimizer.schedule.decay, "0", 0, ANY_U64, "steps"),         \
-	U64(p ".optimizer.schedule.period", t.optimizer.schedule.period, "0", 0, ANY_U64, "steps"),       \
-	FLOAT(p ".optimizer.schedule.min", t.optimizer.schedule.min, "0", 0, 1),                          \
-	FLOAT(p ".optimizer.schedule.gamma", t.optimizer.schedule.gamma, "1", 0, 1),                      \
+#define TABLE_KEYS(p, t, modes)                                                                      \
+	OPTIMIZER_KEYS(p ".optimizer", t.optimizer, "adam", "0.999"),                                     \
 	CHOICE(p ".mode.kind", t.mode.kind, "async", modes),                                              \
 	U32(p ".mode.backup", t.mode.backup, "0", 0, WEIR_WORKERS_MAX - 1, "workers"),                    \
-	LATER(p ".mode.bound"),                                                                           \
+	U32(p ".mode.bound", t.mode.bound, "0", 0, WEIR_SSP_BOUND_MAX, "batches"),                        \
+	BOOL(p ".mode.staleness_rate", t.mode.staleness_rate, "false"),                                   \
 	CHOICE(p ".push.codec", t.push.codec, "fp32", codecs),                                            \
 	FLOAT(p ".push.density", t.push.density, "0.01", 0, 0.25),                                           \
 	CHOICE(p ".push.values", t.push.values, "log4", values),                                          \
@@ -177,14 +183,21 @@ static const struct key keys[] = {
 	FLOAT("model.l2.embedding", model.l2.embedding, "0", 0, ANY_FLOAT),
 	FLOAT("model.l2.linear", model.l2.linear, "0", 0, ANY_FLOAT),
 	FLOAT("model.l2.dense", model.l2.dense, "0", 0, ANY_FLOAT),
-	TABLE_KEYS("tables.embedding", tables.embedding),
+	TABLE_KEYS("tables.embedding", tables.embedding, keyed_modes),
 	CHOICE("tables.embedding.admission.kind", tables.embedding.admission.kind, "none", admissions),
 	U32("tables.embedding.admission.count", tables.embedding.admission.count, "1", 1, UINT32_MAX, "pushes"),
 	FLOAT("tables.embedding.admission.probability", tables.embedding.admission.probability, "1", 0, 1),
 	U32("tables.embedding.eviction.ttl_s", tables.embedding.eviction.ttl_s, "0", 0, UINT32_MAX, "seconds"),
 	U32("tables.embedding.eviction.min_score", tables.embedding.eviction.min_score, "0", 0, UINT32_MAX, "pushes"),
 	U32("tables.embedding.eviction.half_life_s", tables.embedding.eviction.half_life_s, "86400", 1, UINT32_MAX, "seconds"),
-	TABLE_KEYS("tables.dense", tables.dense),
+	TABLE_KEYS("tables.dense", tables.dense, modes),
+	U32("tables.dense.mode.steps", tables.dense.mode.local_steps, "0", 0, WEIR_LOCAL_STEPS_MAX, "batches"),
+	CHOICE("tables.dense.mode.rounds", tables.dense.local.rounds, "sync", round_modes),
+	U32("tables.dense.mode.fragments", tables.dense.mode.fragments, "1", 1, WEIR_FRAGMENTS_MAX, "fragments"),
+	U32("tables.dense.mode.overlap", tables.dense.local.overlap, "0", 0, WEIR_LOCAL_STEPS_MAX - 1, "batches"),
+	FLOAT("tables.dense.mode.merge", tables.dense.local.merge, "1", 0, 1),
+	BOOL("tables.dense.mode.by_speed", tables.dense.mode.local_speed, "false"),
+	OPTIMIZER_KEYS("tables.dense.mode.inner", tables.dense.local.inner, "adamw", "0.999"),
 	U32("train.passes", train.passes, "1", 1, WEIR_PASSES_MAX, "passes"),
 	FLOAT("train.clip_norm", train.clip_norm, "0", 0, ANY_FLOAT),
 	CHOICE("train.not_finite", train.not_finite, "reject", not_finites),

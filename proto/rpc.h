@@ -42,6 +42,7 @@
 	X(LEASE, "/weir.v1.Ledger/Lease", false, true)                                \
 	X(PROGRESS, "/weir.v1.Ledger/Progress", false, true)                          \
 	X(STEP, "/weir.v1.Ledger/Step", false, true)                                  \
+	X(CLOCK, "/weir.v1.Ledger/Clock", false, true)                                \
 	X(COMMIT, "/weir.v1.Ledger/Commit", false, true)                              \
 	X(GATE, "/weir.v1.Ledger/Gate", false, true)                                  \
 	X(LEAVE, "/weir.v1.Ledger/Leave", false, true)                                \

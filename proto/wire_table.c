@@ -53,6 +53,11 @@ weir_status wire_table_make(struct wire_table *out, const weir_table_spec *spec,
 	out->table.optimizer = &out->optimizer;
 	out->table.mode = spec->mode.kind;
 	out->table.backup = spec->mode.backup;
+	out->table.bound = spec->mode.bound;
+	out->table.local_steps = spec->mode.local_steps;
+	out->table.fragments = spec->mode.fragments;
+	out->table.local_speed = spec->mode.local_speed;
+	out->table.staleness_rate = spec->mode.staleness_rate;
 	out->table.push_codec = spec->push.codec;
 	out->table.push_values = spec->push.values;
 	out->table.push_book = spec->push.book;
@@ -133,7 +138,13 @@ weir_status wire_table_read(const Weir__V1__Table *in, weir_table_spec *spec, ui
 	spec->width = in->width;
 	spec->elements = in->elements;
 	optimizer_read(in->optimizer, &spec->optimizer);
-	spec->mode = (weir_mode){(weir_mode_kind)in->mode, in->backup};
+	spec->mode = (weir_mode){.kind = (weir_mode_kind)in->mode,
+	                         .backup = in->backup,
+	                         .bound = in->bound,
+	                         .local_steps = in->local_steps,
+	                         .fragments = in->fragments,
+	                         .local_speed = in->local_speed,
+	                         .staleness_rate = in->staleness_rate};
 	spec->push = (weir_compression){.codec = (weir_codec)in->push_codec,
 	                                .values = (weir_values)in->push_values,
 	                                .book = (weir_book)in->push_book,
@@ -164,6 +175,7 @@ weir_status wire_table_read(const Weir__V1__Table *in, weir_table_spec *spec, ui
 	X(optimizer.ftrl_beta) X(optimizer.window) X(optimizer.decay) X(optimizer.schedule.kind)                            \
 	X(optimizer.schedule.warmup) X(optimizer.schedule.total) X(optimizer.schedule.decay) X(optimizer.schedule.period)   \
 	X(optimizer.schedule.min) X(optimizer.schedule.gamma) X(mode.kind) X(mode.backup) X(pull_codec)       \
+	X(mode.bound) X(mode.local_steps) X(mode.fragments) X(mode.local_speed) X(mode.staleness_rate)                      \
 	X(admission.kind) X(admission.count) X(admission.probability) X(eviction.ttl_s) X(eviction.min_score)               \
 	X(eviction.half_life_s) X(segments_count) X(seed) X(push.codec) X(push.values) X(push.book) X(push.density)         \
 	X(push.momentum) X(push.warmup) X(push.feedback)
@@ -308,11 +320,35 @@ static weir_status check_codecs(const weir_table_spec *t, weir_error *err)
 	const bool needs_feedback = c->codec == WEIR_CODEC_SIGN || c->codec == WEIR_CODEC_TOPK;
 	if (needs_feedback && t->kind != WEIR_DENSE)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: push codec %u is for dense tables", t->name, c->codec);
+	if (needs_feedback && !c->feedback)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: push codec %u needs error feedback", t->name, c->codec);
 	if (c->codec == WEIR_CODEC_INT4 && (unsigned)c->book > WEIR_BOOK_SEGMENTED)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: code book %u is not known", t->name, c->book);
 	if (c->codec == WEIR_CODEC_INT4 && c->book == WEIR_BOOK_SEGMENTED && t->kind != WEIR_DENSE)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: a segmented code book is for dense tables", t->name);
 	return c->codec == WEIR_CODEC_TOPK ? check_topk(t, err) : WEIR_OK;
+}
+
+static weir_status check_mode(const weir_table_spec *t, weir_error *err)
+{
+	const weir_mode *m = &t->mode;
+	if ((unsigned)m->kind > WEIR_SSP || m->backup >= WEIR_WORKERS_MAX)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: mode %u with %u backup workers", t->name, m->kind, m->backup);
+	if (m->bound > WEIR_SSP_BOUND_MAX || (m->bound && m->kind != WEIR_SSP))
+		return weir_fail(err, WEIR_E_INVALID, "table %s: mode %u with bound %u", t->name, m->kind, m->bound);
+	if (m->local_steps > WEIR_LOCAL_STEPS_MAX || m->fragments > WEIR_FRAGMENTS_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "table %s: rounds of %u batches, at most %u; in %u fragments, at most %u", t->name,
+		                 m->local_steps, WEIR_LOCAL_STEPS_MAX, m->fragments, WEIR_FRAGMENTS_MAX);
+	if (m->local_steps && t->kind != WEIR_DENSE)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: local steps are for dense tables", t->name);
+	if (!m->local_steps && (m->fragments || m->local_speed))
+		return weir_fail(err, WEIR_E_INVALID, "table %s: fragments and rounds by speed need local steps", t->name);
+	if (m->fragments > m->local_steps)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: %u fragments in rounds of %u batches", t->name, m->fragments,
+		                 m->local_steps);
+	if (m->kind == WEIR_SYNC && m->staleness_rate)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: a synchronous table has no staleness to set its rate by", t->name);
+	return WEIR_OK;
 }
 
 weir_status wire_table_check(const weir_table_spec *spec, weir_error *err)
@@ -324,10 +360,7 @@ weir_status wire_table_check(const weir_table_spec *spec, weir_error *err)
 		status = check_optimizer(spec, err);
 	if (!status)
 		status = check_lifecycle(spec, err);
-	if (status)
-		return status;
-	if ((spec->mode.kind != WEIR_ASYNC && spec->mode.kind != WEIR_SYNC) || spec->mode.backup >= WEIR_WORKERS_MAX)
-		return weir_fail(err, WEIR_E_INVALID, "table %s: mode %u with %u backup workers", spec->name, spec->mode.kind,
-		                 spec->mode.backup);
-	return check_codecs(spec, err);
+	if (!status)
+		status = check_mode(spec, err);
+	return status ? status : check_codecs(spec, err);
 }

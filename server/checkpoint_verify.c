@@ -32,7 +32,7 @@ static uint64_t elements_of(const weir_table_spec *spec, uint64_t key)
 {
 	if (spec->kind == WEIR_EMBEDDING)
 		return spec->width;
-	if (key >= (spec->elements + WEIR_CHUNK - 1) / WEIR_CHUNK)
+	if (key >= weir_chunks(spec->elements))
 		return 0;
 	uint64_t left = spec->elements - key * WEIR_CHUNK;
 	return left < WEIR_CHUNK ? left : WEIR_CHUNK;

@@ -16,6 +16,7 @@
 	X(LEASE, ledger_lease, LeaseRequest, lease_request)                            \
 	X(PROGRESS, ledger_progress, ProgressRequest, progress_request)                \
 	X(STEP, ledger_step, StepRequest, step_request)                                \
+	X(CLOCK, ledger_clock, ClockRequest, clock_request)                            \
 	X(COMMIT, ledger_commit, CommitRequest, commit_request)                        \
 	X(GATE, ledger_gate, GateRequest, gate_request)                                \
 	X(LEAVE, ledger_leave, LeaveRequest, leave_request)                            \

@@ -150,10 +150,17 @@ weir_status ledger_create_like(struct ledger **out, const struct ledger *other, 
 	return ledger_create(out, &other->options, err);
 }
 
+static void close_polls(struct ledger *l, struct ledger_worker *w)
+{
+	const weir_status status = l->changes.recorded ? WEIR_E_UNAVAILABLE : WEIR_E_STALE;
+	ledger_steps_answer(l, w, status, "the ledger is shutting down");
+	ledger_clocks_forget(w, status, "the ledger is shutting down");
+}
+
 void ledger_close(struct ledger *l)
 {
 	for (uint32_t i = 0; i < l->workers_count; i++)
-		ledger_steps_answer(l, l->workers[i]);
+		close_polls(l, l->workers[i]);
 }
 
 void ledger_destroy(struct ledger *l)

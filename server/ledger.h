@@ -41,13 +41,14 @@ weir_status ledger_create_like(struct ledger **out, const struct ledger *other, 
 void ledger_close(struct ledger *l);
 void ledger_destroy(struct ledger *l);
 
-/* Answers a request. May be called later than the request (step: a long poll), once. `reply` is borrowed. */
+/* Answers a request. May be called later than the request (step, clock: long polls), once. `reply` is borrowed. */
 typedef void (*ledger_reply_fn)(void *arg, const ProtobufCMessage *reply);
 void ledger_join(struct ledger *l, const Weir__V1__JoinRequest *q, ledger_reply_fn reply, void *arg);
 void ledger_create_table(struct ledger *l, const Weir__V1__CreateTableRequest *q, ledger_reply_fn reply, void *arg);
 void ledger_lease(struct ledger *l, const Weir__V1__LeaseRequest *q, ledger_reply_fn reply, void *arg);
 void ledger_progress(struct ledger *l, const Weir__V1__ProgressRequest *q, ledger_reply_fn reply, void *arg);
 void ledger_step(struct ledger *l, const Weir__V1__StepRequest *q, ledger_reply_fn reply, void *arg);
+void ledger_clock(struct ledger *l, const Weir__V1__ClockRequest *q, ledger_reply_fn reply, void *arg);
 void ledger_commit(struct ledger *l, const Weir__V1__CommitRequest *q, ledger_reply_fn reply, void *arg);
 void ledger_gate(struct ledger *l, const Weir__V1__GateRequest *q, ledger_reply_fn reply, void *arg);
 void ledger_leave(struct ledger *l, const Weir__V1__LeaveRequest *q, ledger_reply_fn reply, void *arg);

@@ -166,6 +166,7 @@ static Weir__V1__LedgerUnit *export_unit(struct export *x, uint32_t unit)
 	out->watermark = u->watermark;
 	out->totals = u->totals.count ? export_totals(x, &u->totals) : NULL;
 	out->skip = u->skip;
+	out->local_steps = u->local_steps;
 	out->n_stepped = stepped_words(u);
 	out->stepped = u->stepped;
 	out->has_error = u->error != NULL;

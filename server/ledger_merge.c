@@ -93,6 +93,8 @@ static weir_status merge_unit(struct ledger *l, const Weir__V1__LedgerUnit *in, 
 		return corrupt(err, "state of a unit", in->state);
 	if (in->batches > WEIR_UNIT_BATCHES_MAX || in->watermark > WEIR_UNIT_BATCHES_MAX)
 		return corrupt(err, "batches of a unit", in->batches);
+	if (in->local_steps > WEIR_LOCAL_STEPS_MAX)
+		return corrupt(err, "local steps of a unit", in->local_steps);
 	if (in->holder >= WEIR_WORKERS_MAX)
 		return corrupt(err, "holder of a unit", in->holder);
 	struct ledger_unit *u = &l->units[in->unit];
@@ -103,6 +105,7 @@ static weir_status merge_unit(struct ledger *l, const Weir__V1__LedgerUnit *in, 
 	u->batches = in->batches;
 	u->watermark = in->watermark;
 	u->skip = in->skip;
+	u->local_steps = in->local_steps;
 	free(u->error);
 	u->error = in->has_error ? strdup(in->error) : NULL;
 	if (in->has_error && !u->error)

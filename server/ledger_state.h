@@ -23,6 +23,7 @@ struct ledger_unit {
 	uint32_t failures; /* attempts given up explicitly */
 	uint32_t holder;   /* worker, while leased */
 	uint32_t batches, watermark;
+	uint32_t local_steps; /* of its rounds, in every attempt; 0: none */
 	struct totals totals; /* of the batches below the watermark */
 	bool skip;            /* given up: leased only to be sealed and counted */
 	uint64_t *stepped;    /* bit b: batch b has been in a step that has closed; NULL: none */
@@ -43,6 +44,30 @@ struct step_poll {
 	void *arg;
 };
 
+/* A parked ClockRequest. */
+struct clock_poll {
+	bool active;
+	uint64_t wants;
+	ledger_reply_fn reply;
+	void *arg;
+};
+
+/* Of bounded staleness (ledger_clocks.c). Not in the log. */
+struct worker_clock {
+	bool known;    /* the worker has told this ledger */
+	bool entering; /* it got a unit when it had none, and has not asked since: it counts for nothing yet */
+	int64_t shift; /* shift + finished: where it stands among the others */
+	uint64_t finished;
+	struct clock_poll poll;
+};
+
+/* ledger_speed.c; not in the log. */
+struct worker_speed {
+	double per_second; /* batches; 0: not known yet */
+	uint64_t batches;  /* since then */
+	int64_t since_ms;
+};
+
 struct ledger_worker {
 	uint32_t id, pid;
 	char name[WEIR_NAME_BYTES_MAX], host[WEIR_ADDRESS_BYTES_MAX];
@@ -58,6 +83,8 @@ struct ledger_worker {
 	bool dropped;                             /* its last step closed without `dropped_batch` */
 	struct ledger_batch dropped_batch;
 	struct step_poll poll;
+	struct worker_clock clock;
+	struct worker_speed speed;
 	bool changed; /* is in ledger_changes.workers */
 };
 
@@ -184,7 +211,7 @@ bool ledger_unit_is_held(const struct ledger *l, const struct ledger_worker *w, 
 /* Steps. */
 void ledger_steps_forget(struct ledger *l, struct ledger_worker *w, const char *why);
 /* Answers a poll of the worker that waits: the ledger is going away. */
-void ledger_steps_answer(struct ledger *l, struct ledger_worker *w);
+void ledger_steps_answer(struct ledger *l, struct ledger_worker *w, weir_status status, const char *why);
 /* The worker gives a unit up: a batch of it that is in the open step and not done leaves the step, one that waits for a step waits no more. */
 void ledger_steps_forget_unit(struct ledger *l, struct ledger_worker *w, uint32_t pass, uint32_t unit);
 void ledger_steps_advance(struct ledger *l);
@@ -193,8 +220,23 @@ void ledger_steps_free(struct ledger *l);
 struct close_record *ledger_close_make(uint64_t step, const struct step_member *members, uint32_t count, uint32_t included);
 void ledger_close_free(struct close_record *c);
 
+/* Clocks. */
+void ledger_clocks_enter(struct ledger_worker *w); /* it gets a unit, and had none */
+void ledger_clocks_advance(struct ledger *l);      /* somebody holds units no more, or has gone on: who waited may go */
+/* The worker's poll is answered, and what it said does not count. */
+void ledger_clocks_forget(struct ledger_worker *w, weir_status status, const char *why);
+
+/* Speeds. */
+void ledger_speed_begin(struct ledger *l, struct ledger_worker *w); /* it gets a unit, and had none */
+void ledger_speed_add(struct ledger *l, struct ledger_worker *w, uint64_t batches);
+uint32_t ledger_speed_round(const struct ledger *l,
+                            const struct ledger_worker *w); /* batches of its rounds; 0: no table has local steps */
+
 /* Tables. */
 uint32_t ledger_tables_backup(const struct ledger *l); /* of the sync tables */
+uint32_t ledger_tables_bound(const struct ledger *l);  /* the least of the ssp tables'; UINT32_MAX: there are none */
+/* Rounds that units are cut into: the tables' largest, 0: none has local steps; *by_speed: shorter for slower workers. */
+uint32_t ledger_tables_local_steps(const struct ledger *l, bool *by_speed);
 void ledger_tables_free(struct ledger *l);
 /* Adds a table with the next id. Takes spec's segments over, also on failure. */
 weir_status ledger_table_add(struct ledger *l, const weir_table_spec *spec, struct ledger_table **out, weir_error *err);

@@ -210,10 +210,10 @@ void ledger_steps_forget(struct ledger *l, struct ledger_worker *w, const char *
 		poll_answer(l, w, WEIR_E_STALE, why);
 }
 
-void ledger_steps_answer(struct ledger *l, struct ledger_worker *w)
+void ledger_steps_answer(struct ledger *l, struct ledger_worker *w, weir_status status, const char *why)
 {
 	if (w->poll.active)
-		poll_answer(l, w, l->changes.recorded ? WEIR_E_UNAVAILABLE : WEIR_E_STALE, "the ledger is shutting down");
+		poll_answer(l, w, status, why);
 }
 
 void ledger_steps_forget_unit(struct ledger *l, struct ledger_worker *w, uint32_t pass, uint32_t unit)

@@ -15,6 +15,29 @@ uint32_t ledger_tables_backup(const struct ledger *l)
 	return backup;
 }
 
+uint32_t ledger_tables_bound(const struct ledger *l)
+{
+	uint32_t bound = UINT32_MAX;
+	for (uint32_t i = 0; i < l->tables_count; i++) {
+		const weir_mode *mode = &l->tables[i]->spec.mode;
+		if (mode->kind == WEIR_SSP && mode->bound < bound)
+			bound = mode->bound;
+	}
+	return bound;
+}
+
+uint32_t ledger_tables_local_steps(const struct ledger *l, bool *by_speed)
+{
+	uint32_t steps = 0;
+	*by_speed = false;
+	for (uint32_t i = 0; i < l->tables_count; i++) {
+		const weir_mode *mode = &l->tables[i]->spec.mode;
+		steps = mode->local_steps > steps ? mode->local_steps : steps;
+		*by_speed |= mode->local_speed;
+	}
+	return steps;
+}
+
 static void table_free(struct ledger_table *t)
 {
 	wire_table_free(&t->wire);

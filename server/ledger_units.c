@@ -96,10 +96,15 @@ static void unit_hold(struct ledger *l, struct ledger_worker *w, uint32_t unit)
 	struct ledger_unit *u = &l->units[unit];
 	u->state = UNIT_LEASED;
 	u->holder = w->id;
-	u->attempt++;
+	if (!u->attempt++)
+		u->local_steps = ledger_speed_round(l, w);
 	ledger_mark_unit(l, unit);
 	ledger_mark_worker(l, w);
 	assert(w->held_count < WEIR_UNITS_HELD_MAX);
+	if (!w->held_count) {
+		ledger_clocks_enter(w);
+		ledger_speed_begin(l, w);
+	}
 	w->held[w->held_count++] = unit;
 }
 
@@ -246,6 +251,7 @@ static void answer_unit(struct ledger *l, struct lease_answer *a, uint32_t unit)
 	a->unit.watermark = u->watermark;
 	a->unit.sealed = u->attempt > 1;
 	a->unit.skip = u->skip;
+	a->unit.local_steps = u->local_steps;
 	ledger_totals_fill(&a->totals, &u->totals, l->options.partitions);
 	a->unit.totals = &a->totals;
 	a->reply.unit = &a->unit;
@@ -348,6 +354,7 @@ static weir_status commit(struct ledger *l, struct ledger_worker *w, const Weir_
 		}
 		ledger_pass_advance(l);
 		ledger_steps_advance(l);
+		ledger_clocks_advance(l);
 		return WEIR_OK;
 	}
 	bool closed = u->state == UNIT_COMMITTED || u->state == UNIT_QUARANTINED;

@@ -47,8 +47,10 @@ void ledger_worker_end(struct ledger *l, struct ledger_worker *w, bool clean, co
 	while (w->held_count)
 		ledger_unit_return(l, w->held[w->held_count - 1], NULL);
 	ledger_steps_forget(l, w, why);
+	ledger_clocks_forget(w, WEIR_E_STALE, why);
 	ledger_pass_advance(l);
 	ledger_steps_advance(l);
+	ledger_clocks_advance(l);
 }
 
 uint32_t ledger_workers_holding(const struct ledger *l)
@@ -66,6 +68,7 @@ void ledger_report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1
 	ledger_mark_worker(l, w);
 	l->changes.globals = true;
 	w->rows += r->rows;
+	ledger_speed_add(l, w, r->batches);
 	l->report.rows += r->rows;
 	l->report.batches += r->batches;
 	l->report.loss_sum += r->loss_sum;

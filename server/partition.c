@@ -165,6 +165,8 @@ static void rate_sections(struct submission *s, float *rates)
 		struct partition_table *t = partition_table(s->p, section.table);
 		const bool steps = t->spec->mode.kind == WEIR_SYNC;
 		rates[i] = steps ? 0 : (float)schedule_lr(&t->spec->optimizer, tail_step(s->p, t, &section));
+		if (t->spec->mode.staleness_rate && s->reply.staleness > 1)
+			rates[i] /= (float)s->reply.staleness;
 		histogram_record(&t->staleness, s->reply.staleness);
 	}
 }

@@ -69,7 +69,7 @@ bool store_is_still(const struct store *s)
 
 static uint64_t chunks_of(const weir_table_spec *spec)
 {
-	return (spec->elements + WEIR_CHUNK - 1) / WEIR_CHUNK;
+	return weir_chunks(spec->elements);
 }
 
 static weir_status copy_spec(struct store_table *t, const weir_table_spec *spec)

@@ -50,6 +50,7 @@ static void drop_all(weir_client *c, weir_status status, const char *text)
 	}
 	map_forget_waits(c);
 	steps_fail(c, status, text);
+	clocks_fail(c, status, text);
 	pthread_cond_broadcast(&c->changed);
 }
 
@@ -87,15 +88,11 @@ static void drain_submitted(weir_client *c)
 		struct operation *next = op->next;
 		weir_error err = {0};
 		if (client_usable(c, &err) != WEIR_OK) {
-			operation_fail(op, err.status, err.text);
-			for (uint32_t i = 0; i < op->requests_count; i++)
-				request_answer(&op->requests[i]);
-			operation_unhold(op);
-		} else if (op->synchronous) {
-			steps_submit(c, op);
+			operation_end_unsent(op, err.status, err.text);
+		} else if (op->clocked) {
+			clocks_submit(c, op);
 		} else {
-			pull_start(op);
-			operation_unhold(op);
+			pull_go_on(op);
 		}
 		op = next;
 	}
@@ -195,6 +192,8 @@ static weir_client *allocate(const weir_options *options, struct rpc *rpc)
 	c->scratch_bytes = WEIR_ROW_WIDTH_MAX * sizeof(float);
 	c->scratch = malloc(c->scratch_bytes);
 	c->writer = record_writer_create();
+	c->steps.poll = (struct poll){.client = c, .type = &steps_poll_type};
+	c->clocks.poll = (struct poll){.client = c, .type = &clocks_poll_type};
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_mutex_init(&c->coding, NULL);
 	deadline_cond_init(&c->changed);

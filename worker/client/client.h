@@ -19,6 +19,7 @@
 #include "frame.h"
 #include "limits.h"
 #include "map.h"
+#include "poll.h"
 #include "rpc.h"
 #include "weir/weir.h"
 #include "wire.h"
@@ -62,6 +63,7 @@ struct operation {
 	bool has_batch;
 	weir_batch batch;
 	bool synchronous;         /* pull: waits for its batch's step */
+	bool clocked;             /* pull: waits for the slowest workers */
 	bool anywhere;            /* pull: any replica may answer */
 	bool asked_anew;          /* in other words where a partition moves to: nothing of it moves */
 	uint64_t asked_at;        /* map.changes then */
@@ -83,6 +85,8 @@ uint64_t operation_request_id(const struct operation *op, const struct request *
 /* Under the lock: the request of a reply, NULL when its operation is over. */
 struct request *operation_find(weir_client *c, uint64_t request_id);
 void operation_fail(struct operation *op, weir_status status, const char *text); /* the first failure counts */
+/* Under the lock: none of its requests was sent, none will be. Gives the caller's hold back. */
+void operation_end_unsent(struct operation *op, weir_status status, const char *text);
 /* Gives a hold back. From any thread, with or without the lock. */
 void operation_unhold(struct operation *op);
 /* Frees one that nobody has waited for, once the loop is gone. */
@@ -179,7 +183,8 @@ struct part_sent {
 };
 
 struct held_batch {
-	uint64_t step; /* sync: that it belongs to; 0: none yet */
+	uint64_t step;  /* sync: that it belongs to; 0: none yet */
+	uint64_t clock; /* ssp: its number; 0: none yet */
 	bool pushed, complete, refused;
 	uint64_t *applied; /* (partitions) at its pull; NULL before */
 	struct part_sent *parts;
@@ -190,6 +195,7 @@ struct held_unit {
 	struct held_unit *next;
 	uint32_t pass, unit, attempt, data_unit;
 	uint32_t batches, watermark;
+	uint32_t round;        /* the watermark moves by whole rounds of so many batches, and at the unit's end; 0: by each */
 	uint64_t *count;       /* (partitions) parts of the batches below the watermark */
 	uint64_t *fingerprint; /* (partitions) sum of their identities' hashes */
 	uint8_t **present;     /* (partitions) bitmap of parts applied by older attempts; NULL: none */
@@ -197,6 +203,7 @@ struct held_unit {
 	uint64_t *sealed;          /* (partitions) log index by which they were; NULL: none */
 	struct held_batch **batch; /* (batches) */
 	uint32_t outstanding;      /* pushes in flight */
+	bool ends;                 /* it is being committed, or given up */
 	weir_status failure;
 	char failure_text[256];
 };
@@ -204,6 +211,7 @@ struct held_unit *unit_find(weir_client *c, uint32_t pass, uint32_t unit, uint32
 /* The batch's record, made when needed. NULL and *err when the unit is not held, not begun, or out of memory. */
 struct held_batch *batch_find(weir_client *c, const weir_batch *b, struct held_unit **unit, weir_error *err);
 struct held_unit *unit_create(weir_client *c, const Weir__V1__WorkUnit *in);
+uint32_t unit_round(const weir_client *c, uint32_t local_steps); /* under the lock: held_unit.round */
 void unit_free(weir_client *c, struct held_unit *u);
 void unit_forget(weir_client *c, struct held_unit *u);                 /* no longer held */
 bool unit_is_settled(const weir_client *c, const struct held_unit *u); /* all its pushes are acknowledged and stable */
@@ -239,10 +247,11 @@ struct steps {
 	bool member; /* of step `number` with `current` */
 	weir_batch current;
 	uint64_t number;
-	struct asked *asking; /* in flight; NULL: nothing */
+	struct poll poll;
+	bool asked_ready; /* what it asks is when `asked` may begin */
+	weir_batch asked;
 	bool leaving;
-	weir_status failure; /* why it could not leave */
-	int64_t unavailable_since_ms;
+	weir_status failure;  /* why it could not leave */
 	uint64_t closes_sent; /* last step whose close was sent to the servers */
 	uint64_t closed;      /* last step whose close all servers have acknowledged */
 	uint32_t closes_in_flight;
@@ -250,11 +259,32 @@ struct steps {
 };
 void steps_submit(weir_client *c, struct operation *pull); /* under the lock, on the loop */
 void steps_poll(weir_client *c);                           /* the same */
-void steps_ask_anew(weir_client *c);                       /* the same: the ledger is elsewhere now */
 void steps_learn(weir_client *c, Weir__V1__StepClose *const *closes, size_t count);
 weir_status steps_leave(weir_client *c, const struct held_unit *u, weir_error *err); /* waits; without the lock */
 void steps_fail(weir_client *c, weir_status status, const char *text);
 void steps_forget_unit(weir_client *c, uint32_t pass, uint32_t unit); /* it is given up */
+
+extern const struct poll_type steps_poll_type;
+
+/* --- clocks.c: tables of bounded staleness */
+struct clocks {
+	struct poll poll;
+	uint64_t begun;                       /* batches of this incarnation that have their number */
+	uint64_t limit;                       /* those up to it may begin */
+	uint64_t asked_wants, asked_finished; /* by the last request */
+	bool placed;                          /* the ledger has said the shift */
+	int64_t shift;
+	struct operation *waiting; /* pulls of batches beyond the limit */
+};
+void clocks_submit(weir_client *c, struct operation *pull); /* under the lock, on the loop */
+void clocks_poll(weir_client *c);                           /* the same: batches are through, or the ledger is elsewhere */
+/* Under the lock: the unit is about to be given back. Without any the worker has no place among the others: it gets a new one, also from a ledger that begins
+ * meanwhile. */
+void clocks_leave_unit(weir_client *c, struct held_unit *u);
+void clocks_begin(weir_client *c); /* under the lock: as another incarnation */
+void clocks_fail(weir_client *c, weir_status status, const char *text);
+void clocks_forget_unit(weir_client *c, uint32_t pass, uint32_t unit); /* it is given up */
+extern const struct poll_type clocks_poll_type;
 
 /* --- ledger.c */
 #define LEDGER_DOORS_MAX (2 * WEIR_SERVERS_MAX)
@@ -303,6 +333,7 @@ struct weir_client {
 	bool wake_posted;
 	struct held_unit *units;
 	struct steps steps;
+	struct clocks clocks;
 	uint64_t *applied_seen, *stable_seen; /* (partitions) */
 	uint64_t *acknowledged,
 	    *epoch_seen;    /* (partitions) highest index in a reply to this incarnation's pushes and seals; epoch it is seen from */
@@ -390,7 +421,8 @@ void ledger_missed(weir_client *c,
                    uint64_t moves); /* who was asked when there had been so many moves has not got it: asks others */
 
 /* --- pull.c */
-void pull_start(struct operation *op);                                   /* under the lock, on the loop: its step is known */
+void pull_start(struct operation *op); /* under the lock, on the loop: its step is known */
+void pull_go_on(struct operation *op); /* the same: once its batch may begin. Takes the caller's hold */
 weir_status pull_pack(struct record_writer *w, const struct request *q); /* one PULL record; under the lock */
 /* --- read.c: pulls from replicas that are not primary. Under the lock, on the loop. */
 

@@ -78,6 +78,7 @@ static weir_status send_commit(weir_client *c, const weir_unit *unit, Weir__V1__
 	struct held_unit *u = unit_find(c, unit->pass, unit->unit, unit->attempt);
 	if (u)
 		unit_forget(c, u);
+	clocks_poll(c);
 	(void)closed_low_moves(c, ((const Weir__V1__CommitReply *)reply)->closed_low);
 	if (!q->failed)
 		retire(c, unit->pass, unit->unit, unit->attempt);
@@ -120,6 +121,7 @@ weir_status weir_unit_commit(weir_client *c, const weir_unit *unit, weir_error *
 		/* Into numbers of this commit's own: the unit's books go on being reported, and a commit may be tried again. */
 		unit_totals(c, u, sums, sums + c->partitions);
 		batches = u->batches;
+		clocks_leave_unit(c, u);
 	}
 	pthread_mutex_unlock(&c->lock);
 	if (status == WEIR_OK)
@@ -141,6 +143,10 @@ weir_status weir_unit_fail(weir_client *c, const weir_unit *unit, const char *wh
 	q.text = (char *)why;
 	pthread_mutex_lock(&c->lock);
 	steps_forget_unit(c, unit->pass, unit->unit);
+	clocks_forget_unit(c, unit->pass, unit->unit);
+	struct held_unit *u = unit_find(c, unit->pass, unit->unit, unit->attempt);
+	if (u)
+		clocks_leave_unit(c, u);
 	pthread_mutex_unlock(&c->lock);
 	return send_commit(c, unit, &q, err);
 }

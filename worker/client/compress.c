@@ -44,7 +44,7 @@ struct compressor *compressor_create(const weir_table_spec *spec, weir_error *er
 		goto no_memory;
 	c->spec = spec->push;
 	c->elements = spec->elements;
-	c->chunks = (spec->elements + WEIR_CHUNK - 1) / WEIR_CHUNK;
+	c->chunks = weir_chunks(spec->elements);
 	if (c->spec.feedback && !(c->residual = calloc(c->elements, sizeof *c->residual)))
 		goto no_memory;
 	if (c->spec.momentum > 0 && !(c->velocity = calloc(c->elements, sizeof *c->velocity)))
@@ -75,12 +75,6 @@ void compressor_forget(struct compressor *c)
 		memset(c->velocity, 0, c->elements * sizeof *c->velocity);
 	c->pushes = 0;
 	topk_tracker_init(&c->topk);
-}
-
-static uint64_t chunk_elements(const struct compressor *c, uint64_t chunk)
-{
-	const uint64_t left = c->elements - chunk * WEIR_CHUNK;
-	return left < WEIR_CHUNK ? left : WEIR_CHUNK;
 }
 
 static struct topk_momentum momentum_at(const struct compressor *c, uint64_t at)
@@ -118,7 +112,7 @@ static void accumulate(struct compressor *c)
 		const uint64_t at = chunk * WEIR_CHUNK;
 		const struct topk_momentum momentum = momentum_at(c, at);
 		if (c->wanted[chunk])
-			topk_accumulate(c->grad + at, c->residual + at, &momentum, chunk_elements(c, chunk));
+			topk_accumulate(c->grad + at, c->residual + at, &momentum, weir_chunk_elements(c->elements, chunk));
 	}
 	c->accumulated = true;
 }
@@ -146,7 +140,7 @@ static void measure_begin(struct compressor *c)
 	}
 	c->before = 0;
 	for (uint64_t chunk = 0; chunk < c->chunks; chunk++) {
-		const uint64_t at = chunk * WEIR_CHUNK, n = chunk_elements(c, chunk);
+		const uint64_t at = chunk * WEIR_CHUNK, n = weir_chunk_elements(c->elements, chunk);
 		for (uint64_t i = at; i < at + n; i++) {
 			const double acc = (double)c->residual[i] + (c->wanted[chunk] ? (double)c->grad[i] : 0);
 			c->before += acc * acc;
@@ -171,7 +165,7 @@ weir_status compressor_begin(struct compressor *c, const float *grad, const bool
 	c->accumulated = false;
 	c->selected = c->coded = c->share = 0;
 	for (uint64_t chunk = 0; chunk < c->chunks; chunk++)
-		c->share += wanted[chunk] ? chunk_elements(c, chunk) : 0;
+		c->share += wanted[chunk] ? weir_chunk_elements(c->elements, chunk) : 0;
 	if (c->spec.codec == WEIR_CODEC_TOPK)
 		status = choose_threshold(c, err);
 	if (c->spec.codec == WEIR_CODEC_INT4 && c->spec.book == WEIR_BOOK_SEGMENTED && c->pushes % TOPK_EXACT_EVERY == 0)
@@ -235,7 +229,7 @@ static size_t topk_chunk(struct compressor *c, uint64_t at, size_t n, uint8_t *o
 size_t compressor_chunk(struct compressor *c, uint64_t chunk, uint8_t *out)
 {
 	const uint64_t at = chunk * WEIR_CHUNK;
-	const size_t n = chunk_elements(c, chunk);
+	const size_t n = weir_chunk_elements(c->elements, chunk);
 	assert(c->wanted[chunk]);
 	c->coded += n;
 	if (c->spec.codec == WEIR_CODEC_TOPK)

@@ -181,6 +181,7 @@ static weir_status take_join(weir_client *c, const Weir__V1__JoinReply *r, bool 
 	for (uint32_t i = 0; i < c->links_count && i < r->n_boots; i++)
 		c->links[i]->boot = c->links[i]->boot ? c->links[i]->boot : r->boots[i];
 	units_free(c);
+	clocks_begin(c);
 	c->steps.member = c->steps.leaving = false;
 	c->steps.closes_sent = 0; /* what was on its way to the servers was dropped with all else */
 	c->incarnation = r->incarnation;

@@ -81,6 +81,7 @@ static weir_status take_unit(weir_client *c, const Weir__V1__WorkUnit *in, uint6
 	if (status == WEIR_OK && incarnation != c->incarnation)
 		status = weir_fail(err, WEIR_E_STALE, "the unit was leased by an incarnation of worker %s that is dead", c->name);
 	if (status == WEIR_OK) {
+		u->round = unit_round(c, in->local_steps);
 		u->next = c->units;
 		c->units = u;
 	} else {
@@ -92,7 +93,8 @@ static weir_status take_unit(weir_client *c, const Weir__V1__WorkUnit *in, uint6
 	                   .unit = in->unit,
 	                   .attempt = in->attempt,
 	                   .data_unit = in->data_unit,
-	                   .watermark = in->watermark};
+	                   .watermark = in->watermark,
+	                   .local_steps = in->local_steps};
 	return status;
 }
 

@@ -119,7 +119,8 @@ weir_status map_take(weir_client *c, const Weir__V1__PartitionMap *m, weir_error
 		move(c);
 	if (ledger_claim(c, m)) {
 		report_anew(c);
-		steps_ask_anew(c);
+		poll_ask_anew(&c->steps.poll);
+		poll_ask_anew(&c->clocks.poll);
 	}
 	return first && none.status ? weir_fail(err, none.status, "%s", none.text) : WEIR_OK;
 }

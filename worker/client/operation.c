@@ -153,6 +153,14 @@ void operation_unhold(struct operation *op)
 		rpc_loop_post(op->client->loop, finish, op);
 }
 
+void operation_end_unsent(struct operation *op, weir_status status, const char *text)
+{
+	operation_fail(op, status, text);
+	for (uint32_t i = 0; i < op->requests_count; i++)
+		request_answer(&op->requests[i]);
+	operation_unhold(op);
+}
+
 static void describe(const struct operation *op, weir_error *err)
 {
 	if (op->status != WEIR_OK)

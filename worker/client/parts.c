@@ -22,12 +22,6 @@ void push_free(struct push *p)
 	free(p);
 }
 
-static uint64_t chunk_elements(const weir_table_spec *spec, uint64_t chunk)
-{
-	uint64_t left = spec->elements - chunk * WEIR_CHUNK;
-	return left < WEIR_CHUNK ? left : WEIR_CHUNK;
-}
-
 size_t piece_bytes(const struct push_item *item, uint32_t begin, uint32_t end)
 {
 	const weir_table_spec *spec = &item->table->spec;
@@ -35,7 +29,7 @@ size_t piece_bytes(const struct push_item *item, uint32_t begin, uint32_t end)
 		return (end - begin) * (sizeof(uint64_t) + item->row_bytes);
 	size_t bytes = item->compressor ? COMPRESSOR_HEAD_MAX : 0;
 	for (uint32_t i = begin; i < end; i++) {
-		const size_t n = chunk_elements(spec, item->split.keys[i]);
+		const size_t n = weir_chunk_elements(spec->elements, item->split.keys[i]);
 		bytes += sizeof(uint64_t) + (item->compressor ? compressor_chunk_max(spec, n) : n * item->element_bytes);
 	}
 	return bytes;
@@ -46,7 +40,7 @@ uint32_t piece_crc(const struct push_item *item, const struct piece *piece)
 	uint32_t crc = 0;
 	for (uint32_t i = piece->begin; i < piece->end; i++) {
 		uint64_t chunk = item->split.keys[i];
-		crc = crc32c_append(crc, item->crcs[chunk], chunk_elements(&item->table->spec, chunk) * sizeof(float));
+		crc = crc32c_append(crc, item->crcs[chunk], weir_chunk_elements(item->table->spec.elements, chunk) * sizeof(float));
 	}
 	return crc;
 }
@@ -262,18 +256,18 @@ static weir_status plan(struct push *p, uint32_t partitions, weir_error *err)
 
 /* --- Items */
 
-/* Values that are sent as they lie are read once, for this and for their checksums. */
-static bool all_finite(struct push_item *item, const float *values, uint64_t elements)
+/* Values that are sent as they lie are read once, for this and for their checksums; without memory for these the writer reads them again. */
+static bool chunks_finite(struct push_item *item, const weir_push_item *in)
 {
-	const weir_table_spec *spec = &item->table->spec;
-	uint64_t chunks = (elements + WEIR_CHUNK - 1) / WEIR_CHUNK;
-	if (spec->kind == WEIR_DENSE && item->borrow)
-		item->crcs = calloc(chunks, sizeof *item->crcs);
-	if (!item->crcs) /* without them the writer reads the values again */
-		return codec_all_finite(values, elements);
+	const uint64_t elements = item->table->spec.elements, count = in->keys ? in->rows : weir_chunks(elements);
+	if (item->borrow)
+		item->crcs = calloc(weir_chunks(elements), sizeof *item->crcs);
 	bool finite = true;
-	for (uint64_t i = 0; i < chunks && finite; i++)
-		finite = codec_all_finite_crc32c(values + i * WEIR_CHUNK, chunk_elements(spec, i), &item->crcs[i]);
+	for (uint64_t i = 0; i < count && finite; i++) {
+		const uint64_t chunk = in->keys ? in->keys[i] : i, n = weir_chunk_elements(elements, chunk);
+		const float *values = in->values + chunk * WEIR_CHUNK;
+		finite = item->crcs ? codec_all_finite_crc32c(values, n, &item->crcs[chunk]) : codec_all_finite(values, n);
+	}
 	return finite;
 }
 
@@ -281,9 +275,9 @@ static weir_status item_check(struct push_item *item, const weir_push_item *in, 
 {
 	const weir_table_spec *spec = &item->table->spec;
 	bool embedding = spec->kind == WEIR_EMBEDDING;
-	if (embedding ? !in->keys && in->rows : in->keys != NULL)
+	if (embedding ? !in->keys && in->rows : !chunks_are_listed(spec, in->keys, in->rows))
 		return weir_fail(err, WEIR_E_INVALID, "push to table %s: %s", spec->name,
-		                 embedding ? "keys are missing" : "a dense table is pushed whole, without keys");
+		                 embedding ? "keys are missing" : CHUNKS_EXPECTED);
 	uint64_t elements = embedding ? in->rows * (uint64_t)spec->width : spec->elements;
 	if (elements && (in->values != NULL) == (in->encoded != NULL))
 		return weir_fail(err, WEIR_E_INVALID, "push to table %s: either values or encoded bytes", spec->name);
@@ -294,7 +288,7 @@ static weir_status item_check(struct push_item *item, const weir_push_item *in, 
 		return weir_fail(err, WEIR_E_INVALID, "push to table %s: %zu encoded bytes, %llu elements of %s need %llu", spec->name,
 		                 in->encoded_bytes, (unsigned long long)elements, codec_name(item->codec),
 		                 (unsigned long long)(elements * item->element_bytes));
-	if (in->values && !all_finite(item, in->values, elements))
+	if (in->values && !(embedding ? codec_all_finite(in->values, elements) : chunks_finite(item, in)))
 		return weir_fail(err, WEIR_E_NOT_FINITE, "push to table %s: the gradient has a NaN or an infinity; nothing was sent",
 		                 spec->name);
 	return WEIR_OK;
@@ -327,7 +321,8 @@ static weir_status item_open(weir_client *c, struct push_item *out, const weir_p
 	if (status != WEIR_OK)
 		return status;
 	status = embedding ? split_keys(&out->split, out->table->id, in->keys, in->rows, c->partitions)
-	                   : split_chunks(&out->split, out->table->id, (spec->elements + WEIR_CHUNK - 1) / WEIR_CHUNK, c->partitions);
+	                   : split_chunks(&out->split, out->table->id, in->keys, in->keys ? in->rows : weir_chunks(spec->elements),
+	                                  c->partitions);
 	return status == WEIR_OK
 	           ? status
 	           : weir_fail(err, status, "push to table %s: %zu rows: %s", spec->name, in->rows, weir_status_text(status));

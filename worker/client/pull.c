@@ -25,6 +25,10 @@ struct plan_request {
 	size_t reply_bytes;
 };
 
+struct pull_modes { /* of its tables: whether some are */
+	bool synchronous, clocked;
+};
+
 struct pull {
 	struct pull_item *items;
 	size_t items_count;
@@ -49,12 +53,8 @@ static void destroy(struct operation *op)
 	pull_free(op->payload);
 }
 
-static uint64_t chunks_of(const weir_table_spec *spec)
-{
-	return (spec->elements + WEIR_CHUNK - 1) / WEIR_CHUNK;
-}
-
-static weir_status item_open(weir_client *c, struct pull_item *out, const weir_pull_item *in, bool *synchronous, weir_error *err)
+static weir_status item_open(weir_client *c, struct pull_item *out, const weir_pull_item *in, struct pull_modes *modes,
+                             weir_error *err)
 {
 	pthread_mutex_lock(&c->lock);
 	const struct table *t = client_table(c, in->table, err);
@@ -63,17 +63,19 @@ static weir_status item_open(weir_client *c, struct pull_item *out, const weir_p
 		return WEIR_E_NOT_FOUND;
 	const weir_table_spec *spec = &t->spec;
 	bool embedding = spec->kind == WEIR_EMBEDDING;
-	if (embedding ? !in->keys && in->rows : in->keys != NULL)
+	if (embedding ? !in->keys && in->rows : !chunks_are_listed(spec, in->keys, in->rows))
 		return weir_fail(err, WEIR_E_INVALID, "pull of table %s: %s", spec->name,
-		                 embedding ? "keys are missing" : "a dense table is pulled whole, without keys");
+		                 embedding ? "keys are missing" : CHUNKS_EXPECTED);
 	if (!in->values && (!embedding || in->rows))
 		return weir_fail(err, WEIR_E_INVALID, "pull of table %s: no memory for the values", spec->name);
 	out->table = t;
 	out->values = in->values;
 	out->row_bytes = codec_bytes(spec->pull_codec, embedding ? spec->width : WEIR_CHUNK);
-	*synchronous |= spec->mode.kind == WEIR_SYNC;
-	weir_status status = embedding ? split_keys(&out->split, t->id, in->keys, in->rows, c->partitions)
-	                               : split_chunks(&out->split, t->id, chunks_of(spec), c->partitions);
+	modes->synchronous |= spec->mode.kind == WEIR_SYNC;
+	modes->clocked |= spec->mode.kind == WEIR_SSP;
+	weir_status status =
+	    embedding ? split_keys(&out->split, t->id, in->keys, in->rows, c->partitions)
+	              : split_chunks(&out->split, t->id, in->keys, in->keys ? in->rows : weir_chunks(spec->elements), c->partitions);
 	return status == WEIR_OK
 	           ? status
 	           : weir_fail(err, status, "pull of table %s: %zu rows: %s", spec->name, in->rows, weir_status_text(status));
@@ -273,7 +275,18 @@ void pull_start(struct operation *op)
 	}
 }
 
-static struct pull *pull_open(weir_client *c, const weir_pull_item *items, size_t count, bool *synchronous, weir_error *err)
+void pull_go_on(struct operation *op)
+{
+	if (op->synchronous) {
+		steps_submit(op->client, op);
+		return;
+	}
+	pull_start(op);
+	operation_unhold(op);
+}
+
+static struct pull *pull_open(weir_client *c, const weir_pull_item *items, size_t count, struct pull_modes *modes,
+                              weir_error *err)
 {
 	struct pull *p = calloc(1, sizeof *p);
 	if (p)
@@ -285,7 +298,7 @@ static struct pull *pull_open(weir_client *c, const weir_pull_item *items, size_
 	}
 	p->items_count = count;
 	for (size_t i = 0; i < count; i++)
-		if (item_open(c, &p->items[i], &items[i], synchronous, err) != WEIR_OK) {
+		if (item_open(c, &p->items[i], &items[i], modes, err) != WEIR_OK) {
 			pull_free(p);
 			return NULL;
 		}
@@ -302,11 +315,11 @@ weir_status weir_pull(weir_client *c, const weir_batch *batch, const weir_pull_i
                       void *arg, weir_ticket *ticket, weir_error *err)
 {
 	weir_error own = {0};
-	bool synchronous = false;
+	struct pull_modes modes = {0};
 	if (!err)
 		err = &own;
 	err->status = WEIR_OK;
-	struct pull *p = pull_open(c, items, count, &synchronous, err);
+	struct pull *p = pull_open(c, items, count, &modes, err);
 	if (!p)
 		return err->status;
 	struct operation *op = operation_create(c, "pulling", p->plan_count, err);
@@ -323,8 +336,10 @@ weir_status weir_pull(weir_client *c, const weir_batch *batch, const weir_pull_i
 	op->has_batch = batch != NULL;
 	if (batch)
 		op->batch = *batch;
-	op->anywhere = !synchronous;
-	op->synchronous = synchronous && batch && c->options.role == WEIR_TRAINER;
+	const bool waits = batch && c->options.role == WEIR_TRAINER;
+	op->synchronous = modes.synchronous && waits;
+	op->clocked = modes.clocked && waits;
+	op->anywhere = !modes.synchronous && !op->clocked;
 	for (uint32_t i = 0; i < p->plan_count; i++) {
 		struct request *q = &op->requests[i];
 		q->partition = (uint16_t)p->plan[i].partition;

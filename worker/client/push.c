@@ -169,14 +169,13 @@ static void fill_request(struct request *q, const struct part *part, uint32_t in
 /* The builder's hold goes; everything that could not be sent is answered. */
 static void seal_operation(struct operation *op, weir_status status)
 {
-	if (status != WEIR_OK) {
-		pthread_mutex_lock(&op->client->lock);
-		operation_fail(op, status, weir_status_text(status));
-		for (uint32_t i = 0; i < op->requests_count; i++)
-			request_answer(&op->requests[i]);
-		pthread_mutex_unlock(&op->client->lock);
+	if (status == WEIR_OK) {
+		operation_unhold(op);
+		return;
 	}
-	operation_unhold(op);
+	pthread_mutex_lock(&op->client->lock);
+	operation_end_unsent(op, status, weir_status_text(status));
+	pthread_mutex_unlock(&op->client->lock);
 }
 
 /* --- weir_push */
@@ -222,6 +221,7 @@ static void on_push_finish(struct operation *op)
 		}
 	}
 	steps_poll(c);
+	clocks_poll(c);
 }
 
 /* Notes in the unit's books what the batch is made of, and which parts must be sent: wanted (parts_count), returned how many. */
@@ -283,6 +283,7 @@ static void refuse_batch(weir_client *c, const weir_batch *batch)
 	if (b)
 		b->refused = true;
 	steps_poll(c);
+	clocks_poll(c);
 	pthread_mutex_unlock(&c->lock);
 }
 

@@ -81,19 +81,27 @@ weir_status split_keys(struct split *s, uint32_t table, const uint64_t *keys, si
 	return WEIR_E_MEMORY;
 }
 
-weir_status split_chunks(struct split *s, uint32_t table, uint64_t chunks, uint32_t partitions)
+bool chunks_are_listed(const weir_table_spec *spec, const uint64_t *chunks, size_t count)
 {
-	weir_status status = allocate(s, chunks, partitions);
+	bool rising = true;
+	for (size_t i = 1; chunks && i < count; i++)
+		rising &= chunks[i - 1] < chunks[i];
+	return !chunks || (rising && (!count || chunks[count - 1] < weir_chunks(spec->elements)));
+}
+
+weir_status split_chunks(struct split *s, uint32_t table, const uint64_t *chunks, uint64_t count, uint32_t partitions)
+{
+	weir_status status = allocate(s, count, partitions);
 	if (status != WEIR_OK)
 		return status;
-	uint16_t *owner = malloc(chunks * sizeof *owner + 1);
+	uint16_t *owner = malloc(count * sizeof *owner + 1);
 	if (!owner) {
 		split_free(s);
 		return WEIR_E_MEMORY;
 	}
-	for (uint64_t i = 0; i < chunks; i++)
-		owner[i] = (uint16_t)placement_dense(table, i, partitions);
-	scatter(s, NULL, owner, chunks, partitions);
+	for (uint64_t i = 0; i < count; i++)
+		owner[i] = (uint16_t)placement_dense(table, chunks ? chunks[i] : i, partitions);
+	scatter(s, chunks, owner, count, partitions);
 	free(owner);
 	return WEIR_OK;
 }

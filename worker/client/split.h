@@ -2,10 +2,12 @@
 #ifndef WEIR_SPLIT_H
 #define WEIR_SPLIT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "weir/status.h"
+#include "weir/table.h"
 
 struct split {
 	uint32_t *offsets; /* (partitions + 1): group p is [offsets[p], offsets[p + 1]) */
@@ -15,8 +17,11 @@ struct split {
 
 /* Of an embedding table. rows < 2^32 (E_LIMIT). */
 weir_status split_keys(struct split *s, uint32_t table, const uint64_t *keys, size_t rows, uint32_t partitions);
-/* Of a dense table: keys are its chunk numbers; order repeats them. */
-weir_status split_chunks(struct split *s, uint32_t table, uint64_t chunks, uint32_t partitions);
+/* Of a dense table: keys are chunk numbers, those of `chunks` (count), or with NULL all below count. */
+weir_status split_chunks(struct split *s, uint32_t table, const uint64_t *chunks, uint64_t count, uint32_t partitions);
+/* Whether chunks (count) are some of the table's, rising; NULL: all of them. */
+bool chunks_are_listed(const weir_table_spec *spec, const uint64_t *chunks, size_t count);
+#define CHUNKS_EXPECTED "keys of a dense table are numbers of its chunks, rising; none: the whole table"
 void split_free(struct split *s);
 
 #endif

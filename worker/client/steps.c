@@ -22,20 +22,11 @@ static bool current_is_done(weir_client *c)
 	return !b || b->complete || b->refused;
 }
 
-/* A pull that was not sent. */
-static void fail_pull(struct operation *op, weir_status status, const char *text)
-{
-	operation_fail(op, status, text);
-	for (uint32_t i = 0; i < op->requests_count; i++)
-		request_answer(&op->requests[i]);
-	operation_unhold(op);
-}
-
 static void fail_waiting(weir_client *c, weir_status status, const char *text)
 {
 	for (struct operation *op; (op = c->steps.waiting);) {
 		c->steps.waiting = op->next;
-		fail_pull(op, status, text);
+		operation_end_unsent(op, status, text);
 	}
 }
 
@@ -121,10 +112,11 @@ static void release_waiting(weir_client *c)
 	links_wake(c);
 }
 
-static void take_reply(weir_client *c, const Weir__V1__StepReply *r, const weir_batch *ready)
+static void on_reply(weir_client *c, const ProtobufCMessage *reply)
 {
+	const Weir__V1__StepReply *r = (const Weir__V1__StepReply *)reply;
 	struct steps *s = &c->steps;
-	s->unavailable_since_ms = 0;
+	const weir_batch *ready = s->asked_ready ? &s->asked : NULL;
 	steps_learn(c, r->closes, r->n_closes);
 	if (c->stale)
 		return;
@@ -143,78 +135,12 @@ static void take_reply(weir_client *c, const Weir__V1__StepReply *r, const weir_
 	release_waiting(c);
 }
 
-struct asked { /* a StepRequest in flight */
-	weir_client *client;
-	uint64_t incarnation;
-	uint64_t moves; /* of the ledger, then */
-	bool has_ready;
-	weir_batch ready;
-};
-
-static void ask_again(void *arg)
-{
-	weir_client *c = arg;
-	pthread_mutex_lock(&c->lock);
-	steps_poll(c);
-	pthread_mutex_unlock(&c->lock);
-}
-
 static void give_up(weir_client *c, weir_status status, const char *text)
 {
 	fail_waiting(c, status, text);
 	if (c->steps.leaving)
 		c->steps.failure = status;
 	c->steps.leaving = false;
-}
-
-/* No answer: the long poll ran out, or the ledger cannot be reached just now. */
-static void take_failure(weir_client *c, weir_status status, const char *text)
-{
-	struct steps *s = &c->steps;
-	int64_t now = client_now(c);
-	if (status == WEIR_E_UNAVAILABLE || status == WEIR_E_MOVED) {
-		s->unavailable_since_ms = s->unavailable_since_ms ? s->unavailable_since_ms : now;
-		if (now - s->unavailable_since_ms >= c->patience_ms)
-			give_up(c, status, text);
-	} else if (status != WEIR_E_TIMEOUT && status != WEIR_E_CANCELLED) {
-		give_up(c, status, text);
-	}
-	rpc_loop_after(c->loop, WEIR_RETRY_FIRST_MS, ask_again, c);
-}
-
-static void on_step_reply(void *arg, weir_status status, const char *text, struct message *m)
-{
-	struct asked *asked = arg;
-	weir_client *c = asked->client;
-	ProtobufCMessage *reply = NULL;
-	weir_error err = {0};
-	if (status == WEIR_OK)
-		status = wire_unpack(&weir__v1__step_reply__descriptor, m, &reply, &err);
-	else
-		(void)weir_fail(&err, status, "%s", text);
-	if (status == WEIR_OK)
-		status = client_reply_status(reply, &err);
-	pthread_mutex_lock(&c->lock);
-	const bool last = c->steps.asking == asked;
-	if (last)
-		c->steps.asking = NULL;
-	if (status == WEIR_E_UNAVAILABLE || status == WEIR_E_MOVED)
-		ledger_missed(c, asked->moves);
-	if (last && asked->incarnation == c->incarnation && client_usable(c, NULL) == WEIR_OK) {
-		if (status == WEIR_OK)
-			take_reply(c, (const Weir__V1__StepReply *)reply, asked->has_ready ? &asked->ready : NULL);
-		else if (status == WEIR_E_STALE)
-			client_become_stale(c, err.text);
-		else if (client_is_over(status))
-			client_fail(c, status, err.text);
-		else
-			take_failure(c, status, err.text);
-	}
-	steps_poll(c);
-	pthread_cond_broadcast(&c->changed);
-	pthread_mutex_unlock(&c->lock);
-	wire_free(reply);
-	free(asked);
 }
 
 static void fill_batch(Weir__V1__BatchId *out, const weir_batch *b)
@@ -227,42 +153,33 @@ static void fill_batch(Weir__V1__BatchId *out, const weir_batch *b)
 
 static void ask(weir_client *c, const weir_batch *ready)
 {
+	struct steps *s = &c->steps;
 	Weir__V1__StepRequest q = WEIR__V1__STEP_REQUEST__INIT;
 	Weir__V1__JobId job;
 	Weir__V1__BatchId done_id, ready_id;
-	struct asked *asked = calloc(1, sizeof *asked);
-	if (!asked)
-		return;
-	*asked = (struct asked){.client = c, .incarnation = c->incarnation, .moves = c->ledger.moves, .has_ready = ready != NULL};
 	client_fill_job(c, &job);
 	q.job = &job;
 	q.worker = c->worker;
 	q.incarnation = c->incarnation;
-	if (c->steps.member) {
-		fill_batch(&done_id, &c->steps.current);
+	if (s->member) {
+		fill_batch(&done_id, &s->current);
 		q.has_done = true;
 		q.done = &done_id;
 	}
+	s->asked_ready = ready != NULL;
 	if (ready) {
-		asked->ready = *ready;
+		s->asked = *ready;
 		fill_batch(&ready_id, ready);
 		q.has_ready = true;
 		q.ready = &ready_id;
 	}
-	struct rpc_channel *channel;
-	struct message *m = ledger_channel(c, &channel, NULL) == WEIR_OK ? wire_pack(&q.base) : NULL;
-	if (m && rpc_call_start(channel, RPC_STEP, m, WEIR_STEP_POLL_MS, on_step_reply, asked) == WEIR_OK) {
-		c->steps.asking = asked;
-		return;
-	}
-	free(asked);
-	rpc_loop_after(c->loop, WEIR_RETRY_FIRST_MS, ask_again, c);
+	poll_ask(&s->poll, &q.base);
 }
 
 void steps_poll(weir_client *c)
 {
 	struct steps *s = &c->steps;
-	if (s->asking || s->closes_in_flight || client_usable(c, NULL) != WEIR_OK)
+	if (s->poll.asking || s->closes_in_flight || client_usable(c, NULL) != WEIR_OK)
 		return;
 	if (s->waiting && s->member && same_batch(&s->waiting->batch, &s->current)) {
 		release_waiting(c);
@@ -272,26 +189,27 @@ void steps_poll(weir_client *c)
 		ask(c, s->waiting ? &s->waiting->batch : NULL);
 }
 
-void steps_ask_anew(weir_client *c)
-{
-	if (!c->steps.asking)
-		return;
-	c->steps.asking = NULL; /* its answer does not count any more */
-	steps_poll(c);
-}
+const struct poll_type steps_poll_type = {
+    .method = RPC_STEP,
+    .reply = &weir__v1__step_reply__descriptor,
+    .on_reply = on_reply,
+    .give_up = give_up,
+    .go_on = steps_poll,
+};
 
 void steps_submit(weir_client *c, struct operation *pull)
 {
 	struct steps *s = &c->steps;
 	weir_error err = {0};
 	if (!batch_find(c, &pull->batch, NULL, &err)) {
-		fail_pull(pull, err.status, err.text);
+		operation_end_unsent(pull, err.status, err.text);
 		return;
 	}
 	const struct held_unit *u = unit_find(c, s->current.pass, s->current.unit, s->current.attempt);
 	const struct held_batch *b = u && s->current.batch < u->batches ? u->batch[s->current.batch] : NULL;
 	if (s->member && !same_batch(&pull->batch, &s->current) && b && !b->pushed && !b->refused) {
-		fail_pull(pull, WEIR_E_STATE, "the batch before has a step and was not pushed: synchronous tables are pulled after it");
+		operation_end_unsent(pull, WEIR_E_STATE,
+		                     "the batch before has a step and was not pushed: synchronous tables are pulled after it");
 		return;
 	}
 	struct operation **at = &s->waiting;
@@ -304,7 +222,10 @@ void steps_submit(weir_client *c, struct operation *pull)
 
 static void poll_on_loop(void *arg)
 {
-	ask_again(arg);
+	weir_client *c = arg;
+	pthread_mutex_lock(&c->lock);
+	steps_poll(c);
+	pthread_mutex_unlock(&c->lock);
 }
 
 void steps_forget_unit(weir_client *c, uint32_t pass, uint32_t unit)
@@ -318,7 +239,7 @@ void steps_forget_unit(weir_client *c, uint32_t pass, uint32_t unit)
 			continue;
 		}
 		*at = op->next;
-		fail_pull(op, WEIR_E_CANCELLED, "its unit was given up");
+		operation_end_unsent(op, WEIR_E_CANCELLED, "its unit was given up");
 	}
 }
 

@@ -117,15 +117,41 @@ static bool batch_is_stable(const weir_client *c, const struct held_batch *b)
 }
 
 /* The watermark waits for the close of a batch's step as well: parts that wait in a step count only if somebody makes the batch take part in one. */
+static bool batch_is_done(const weir_client *c, const struct held_batch *b)
+{
+	return batch_is_stable(c, b) && b->step <= c->steps.closed;
+}
+
+/* Behind the round that the watermark begins: who executes a round again needs all of its batches. */
+static uint32_t round_end(const struct held_unit *u)
+{
+	const uint32_t end = u->round ? u->watermark + u->round : u->watermark + 1;
+	return end < u->batches ? end : u->batches;
+}
+
 void unit_advance(weir_client *c, struct held_unit *u)
 {
-	while (u->watermark < u->batches && batch_is_stable(c, u->batch[u->watermark]) &&
-	       u->batch[u->watermark]->step <= c->steps.closed) {
-		count_parts(c, u, u->watermark, u->count, u->fingerprint);
-		batch_free(u->batch[u->watermark]);
-		u->batch[u->watermark++] = NULL;
+	for (uint32_t end; (end = round_end(u)) > u->watermark; u->watermark = end) {
+		for (uint32_t b = u->watermark; b < end; b++)
+			if (!batch_is_done(c, u->batch[b]))
+				goto out;
+		for (uint32_t b = u->watermark; b < end; b++) {
+			count_parts(c, u, b, u->count, u->fingerprint);
+			batch_free(u->batch[b]);
+			u->batch[b] = NULL;
+		}
 	}
+out:
 	pthread_cond_broadcast(&c->changed);
+}
+
+/* Fragments of a table begin and end their rounds at different batches: only the unit's end is the end of all. */
+uint32_t unit_round(const weir_client *c, uint32_t local_steps)
+{
+	for (uint32_t id = 0; id < WEIR_TABLES_MAX && local_steps; id++)
+		if (c->tables[id] && c->tables[id]->spec.mode.fragments > 1)
+			return WEIR_UNIT_BATCHES_MAX;
+	return local_steps;
 }
 
 struct held_unit *unit_create(weir_client *c, const Weir__V1__WorkUnit *in)

@@ -249,6 +249,8 @@ weir_table_spec model_table_spec(const struct model *m, enum model_table t)
 		spec = flat_spec(m, "statistics", &m->stats, 0.0f);
 		spec.optimizer = (weir_optimizer){.kind = WEIR_OPT_AVERAGE, .window = STATISTICS_WINDOW};
 		spec.push = (weir_compression){.codec = WEIR_CODEC_FP32};
+		if (spec.mode.local_steps) /* nobody trains them */
+			spec.mode = (weir_mode){.kind = WEIR_ASYNC};
 		spec.pull_codec = WEIR_CODEC_FP32;
 	}
 	spec.seed = prng_mix(m->job->train.seed, 0x7461626cu, (uint64_t)t);

@@ -2,21 +2,32 @@
 
 #include <inttypes.h>
 
-/* Gives a schedule that ends with the training its total: an asynchronous table makes a step of every batch. */
-static weir_status fill_total(weir_table_spec *spec, const struct training_length *length, weir_error *err)
+/* Gives a schedule that ends with the training its total. joined: batches that a step stands for. */
+static weir_status fill_total(const char *table, weir_schedule *s, uint64_t batches, uint64_t joined, weir_error *err)
 {
-	weir_schedule *s = &spec->optimizer.schedule;
 	bool ends = s->kind == WEIR_SCHEDULE_LINEAR || s->kind == WEIR_SCHEDULE_COSINE || s->kind == WEIR_SCHEDULE_WSD;
-	uint64_t joined = spec->mode.kind == WEIR_SYNC ? length->workers : 1;
 	if (!ends || s->total > 0)
 		return WEIR_OK;
-	if (length->batches == 0)
+	if (batches == 0)
 		return weir_fail(err, WEIR_E_INVALID,
 		                 "table %s: its schedule is to last the whole training, but how many rows there are is not known with "
 		                 "data.cache off; set the schedule's total (steps), or data.cache",
-		                 spec->name);
-	s->total = (length->batches + joined - 1) / joined;
+		                 table);
+	s->total = (batches + joined - 1) / joined;
 	return WEIR_OK;
+}
+
+/* An asynchronous table makes a step of every push. */
+static uint64_t joined_by(const weir_table_spec *spec, const struct training_length *length)
+{
+	const uint64_t workers = spec->mode.kind == WEIR_SYNC ? length->workers : 1;
+	return spec->mode.local_steps ? workers * spec->mode.local_steps : workers;
+}
+
+weir_status tables_inner(weir_optimizer *out, const struct job *job, const struct training_length *length, weir_error *err)
+{
+	*out = job->tables.dense.local.inner;
+	return fill_total("dense (mode.inner)", &out->schedule, length->batches, length->workers, err);
 }
 
 struct training_length training_length_of(const struct job *job, const struct dataset_info *data)
@@ -33,12 +44,13 @@ weir_status tables_register(struct tables *t, const struct model *model, const s
 		if (!model_has(model, k))
 			continue;
 		weir_table_spec spec = model_table_spec(model, k);
-		weir_status s = fill_total(&spec, length, err);
+		weir_status s = fill_total(spec.name, &spec.optimizer.schedule, length->batches, joined_by(&spec, length), err);
 		if (s == WEIR_OK)
 			s = weir_table_register(client, &spec, &t->ids[k], err);
 		if (s != WEIR_OK)
 			return s;
 		t->sync[k] = spec.mode.kind == WEIR_SYNC;
+		t->local |= spec.mode.local_steps > 0;
 	}
 	return WEIR_OK;
 }
@@ -68,7 +80,7 @@ size_t tables_pull_items(const struct tables *t, const struct minibatch *m, enum
 {
 	size_t count = 0;
 	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
-		if (!model_has(t->model, k) || (training && k == MODEL_STATISTICS))
+		if (!model_has(t->model, k) || (training && (k == MODEL_STATISTICS || (t->local && k == MODEL_DENSE))))
 			continue;
 		if (set != PULL_ALL && t->sync[k] != (set == PULL_SYNC))
 			continue;
@@ -82,16 +94,20 @@ size_t tables_pull_items(const struct tables *t, const struct minibatch *m, enum
 	return count;
 }
 
-size_t tables_push_items(const struct tables *t, const struct minibatch *m, weir_push_item *items)
+size_t tables_push_items(const struct tables *t, const struct minibatch *m, const uint64_t *chunks, size_t chunks_count,
+                         weir_push_item *items)
 {
 	size_t count = 0;
 	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
-		if (!model_has(t->model, k))
+		if (!model_has(t->model, k) || (t->local && !model_table_is_keyed(k) && !chunks_count))
 			continue;
 		items[count] = (weir_push_item){.table = t->ids[k], .values = m->output.gradients[k]};
 		if (model_table_is_keyed(k)) {
 			items[count].keys = m->keys;
 			items[count].rows = m->input.unique;
+		} else if (t->local && k == MODEL_DENSE) {
+			items[count].keys = chunks;
+			items[count].rows = chunks_count;
 		}
 		count++;
 	}

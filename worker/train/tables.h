@@ -11,6 +11,7 @@ struct tables {
 	const struct model *model;
 	uint32_t ids[MODEL_TABLES];
 	bool sync[MODEL_TABLES]; /* synchronous: not to be pulled ahead */
+	bool local;              /* the worker has a dense table of its own (local.h) */
 };
 
 /* How long the whole training is: what a schedule without a total of its own lasts. */
@@ -28,10 +29,14 @@ weir_status tables_register(struct tables *t, const struct model *model, const s
 weir_status tables_find(struct tables *t, const struct model *model, weir_client *client, weir_error *err);
 
 enum pull_set { PULL_ASYNC, PULL_SYNC, PULL_ALL };
-/* What a minibatch must pull: fills items (MODEL_TABLES), returns how many. `training` leaves the statistics out: training does not read them. */
+/* What a minibatch must pull: fills items (MODEL_TABLES), returns how many. `training` leaves out the statistics, which training does not read, and a dense table that is
+ * the worker's own. */
 size_t tables_pull_items(const struct tables *t, const struct minibatch *m, enum pull_set set, bool training,
                          weir_pull_item *items);
-/* What it pushes. */
-size_t tables_push_items(const struct tables *t, const struct minibatch *m, weir_push_item *items);
+/* What it pushes. Of a dense table that is the worker's own: chunks (count); with none of them the statistics wait, too. */
+size_t tables_push_items(const struct tables *t, const struct minibatch *m, const uint64_t *chunks, size_t count,
+                         weir_push_item *items);
+/* The inner optimizer of the job's dense table, its schedule's total filled in. */
+weir_status tables_inner(weir_optimizer *out, const struct job *job, const struct training_length *length, weir_error *err);
 
 #endif

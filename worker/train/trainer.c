@@ -8,6 +8,7 @@
 
 #include "dataset.h"
 #include "go_back.h"
+#include "local.h"
 #include "prefetch.h"
 #include "prng.h"
 #include "tables.h"
@@ -47,6 +48,8 @@ struct trainer {
 	struct backend *backend;
 	struct model *model;
 	struct tables tables;
+	struct local *local;  /* NULL: the dense table's mode is not local */
+	weir_optimizer inner; /* of it */
 	struct held_unit units[TRAINER_UNITS];
 	struct slot ring[TRAINER_RING];
 	uint64_t started, computed,
@@ -210,6 +213,48 @@ static weir_status start_next(struct trainer *t, bool wait, bool *started, weir_
 	return status == WEIR_OK ? pull(t, s, PULL_ASYNC, err) : status;
 }
 
+/* --- A dense table of the worker's own */
+
+static struct local_batch local_batch_of(const struct trainer *t, const struct slot *s)
+{
+	return (struct local_batch){.client = t->client,
+	                            .table = t->tables.ids[MODEL_DENSE],
+	                            .unit = &s->unit->lease,
+	                            .batch = s->item->index,
+	                            .batches = s->item->batches,
+	                            .sequence = t->computed + 1};
+}
+
+/* Where the inner optimizer's schedule is: a function of the batch, so that a worker that comes later goes on where the others are. */
+static uint64_t inner_step_number(const struct trainer *t, const struct slot *s)
+{
+	const weir_unit *u = &s->unit->lease;
+	const uint64_t units = (uint64_t)u->pass * dataset_get_info(t->dataset)->units + u->unit;
+	return (units * t->job->data.unit_batches + s->item->index) / t->job->cluster.workers;
+}
+
+static weir_status acknowledge(struct trainer *t, bool wait, weir_error *err);
+
+/* Before the batch is computed: what the servers have made of this worker's rounds and of the others' is taken in. */
+static weir_status begin_local(struct trainer *t, struct slot *s, weir_error *err)
+{
+	if (t->local == NULL)
+		return WEIR_OK;
+	const struct local_batch b = local_batch_of(t, s);
+	const uint64_t waits_for = local_waits_for(t->local, &b);
+	weir_status status = WEIR_OK;
+	while (status == WEIR_OK && t->acknowledged < waits_for)
+		status = acknowledge(t, true, err);
+	if (status == WEIR_OK)
+		status = local_acknowledged(t->local, &b, t->acknowledged, err);
+	if (status == WEIR_OK)
+		status = local_begin(t->local, &b, err);
+	s->data.input.parameters[MODEL_DENSE] = local_parameters(t->local);
+	return status;
+}
+
+/* --- Pushing */
+
 /* train.not_finite: clip. Elements that are NaN or infinite become 0. */
 static void clip_not_finite(struct trainer *t, struct slot *s)
 {
@@ -226,11 +271,17 @@ static void clip_not_finite(struct trainer *t, struct slot *s)
 /* A push that libweir refuses because it is not finite has happened as far as its unit is concerned: nothing of the batch is applied. */
 static weir_status push(struct trainer *t, struct slot *s, weir_report *report, weir_error *err)
 {
+	const uint64_t *chunks = NULL;
+	size_t chunks_count = 0;
 	weir_push_item items[MODEL_TABLES];
 	weir_batch id = batch_of(s);
 	if (t->job->train.not_finite == NOT_FINITE_CLIP)
 		clip_not_finite(t, s);
-	size_t count = tables_push_items(&t->tables, &s->data, items);
+	if (t->local != NULL) {
+		const struct local_batch b = local_batch_of(t, s);
+		local_step(t->local, &b, inner_step_number(t, s), s->data.output.gradients[MODEL_DENSE], &chunks, &chunks_count);
+	}
+	size_t count = tables_push_items(&t->tables, &s->data, chunks, chunks_count, items);
 	weir_status status = weir_push(t->client, &id, items, count, NULL, NULL, NULL, &s->ticket, err);
 	if (status != WEIR_E_NOT_FINITE)
 		return status;
@@ -249,6 +300,8 @@ static weir_status compute_next(struct trainer *t, weir_error *err)
 		status = pull(t, s, PULL_SYNC, err);
 	if (status == WEIR_OK)
 		status = settle(t, s, err);
+	if (status == WEIR_OK)
+		status = begin_local(t, s, err);
 	if (status != WEIR_OK)
 		return status;
 	const weir_unit *u = &s->unit->lease;
@@ -329,6 +382,8 @@ static void drop_everything(struct trainer *t)
 		s->item = NULL;
 	}
 	t->computed = t->started;
+	if (t->local != NULL)
+		local_forget(t->local, t->client);
 	prefetcher_flush(t->prefetcher);
 	memset(t->units, 0, sizeof t->units);
 }
@@ -398,6 +453,19 @@ static weir_status open_client(void *trainer, weir_error *err)
 	return s == WEIR_OK ? tables_register(&t->tables, t->model, &length, t->client, err) : s;
 }
 
+static weir_status open_local(struct trainer *t, const struct dataset_info *info, weir_error *err)
+{
+	const struct job_table *table = &t->job->tables.dense;
+	const struct training_length length = training_length_of(t->job, info);
+	const struct local_options options = {.elements = model_table_elements(t->model, MODEL_DENSE),
+	                                      .inner = &t->inner,
+	                                      .fragments = table->mode.fragments,
+	                                      .overlap = table->local.overlap,
+	                                      .merge = table->local.merge};
+	weir_status s = tables_inner(&t->inner, t->job, &length, err);
+	return s == WEIR_OK ? local_create(&t->local, t->backend, &options, err) : s;
+}
+
 static weir_status trainer_open(struct trainer *t, weir_error *err)
 {
 	weir_status s = dataset_open(&t->dataset, t->job, SPLIT_TRAIN, t->options->logger, err);
@@ -409,6 +477,8 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 	if (t->backend == NULL)
 		return err != NULL && err->status != WEIR_OK ? err->status : WEIR_E_UNSUPPORTED;
 	s = model_create(&t->model, t->backend, t->job, info->fields, info->dense_dim, err);
+	if (s == WEIR_OK && t->job->tables.dense.mode.local_steps > 0)
+		s = open_local(t, info, err);
 	for (uint32_t i = 0; i < TRAINER_RING && s == WEIR_OK; i++)
 		s = minibatch_init(&t->ring[i].data, t->backend, t->model, true, err);
 	if (s == WEIR_OK)
@@ -430,6 +500,7 @@ static weir_status trainer_close(struct trainer *t, bool failed, weir_error *err
 		minibatch_free(&t->ring[i].data);
 	}
 	prefetcher_destroy(t->prefetcher);
+	local_destroy(t->local);
 	model_destroy(t->model);
 	if (t->backend != NULL)
 		t->backend->ops->destroy(t->backend);

@@ -18,6 +18,17 @@ extern "C" {
 
 typedef enum weir_table_kind { WEIR_EMBEDDING = 0, WEIR_DENSE = 1 } weir_table_kind;
 
+/* Of a dense table: how many chunks it has, and the elements of one. */
+static inline uint64_t weir_chunks(uint64_t elements)
+{
+	return (elements + WEIR_CHUNK - 1) / WEIR_CHUNK;
+}
+static inline uint64_t weir_chunk_elements(uint64_t elements, uint64_t chunk)
+{
+	const uint64_t left = elements - chunk * WEIR_CHUNK;
+	return left < WEIR_CHUNK ? left : WEIR_CHUNK;
+}
+
 #define WEIR_OPTIMIZER_SLOTS_MAX 2 /* floats per element, at most */
 /* X(NAME, number, "name in job files", optimizer slots: floats per element) */
 #define WEIR_OPTIMIZER_MAP(X)                                         \
@@ -91,11 +102,27 @@ typedef struct weir_optimizer {
 	weir_schedule schedule;
 } weir_optimizer;
 
-typedef enum weir_mode_kind { WEIR_ASYNC = 0, WEIR_SYNC = 1 } weir_mode_kind;
+/* When pushes take effect, and how far workers may drift apart. */
+typedef enum weir_mode_kind {
+	WEIR_ASYNC = 0, /* a push is applied as it comes */
+	WEIR_SYNC = 1,  /* with those of a step, as their mean */
+	WEIR_SSP = 2 /* as it comes; a worker whose batches are more than `bound` ahead of the slowest one's waits (Ho et al. 2013) */
+} weir_mode_kind;
+
 typedef struct weir_mode {
 	weir_mode_kind kind;
 	uint32_t backup; /* sync: backup workers b */
+	uint32_t bound;  /* ssp: s, batches */
+	uint32_t
+	    local_steps; /* dense: H, batches of a round. A worker trains on its own for so long, and pushes what came of it; 0: each batch's gradient */
+	uint32_t
+	    fragments; /* with local_steps: parts of the table that are pushed in turn, spread over a round; 0, 1: all at its end */
+	bool local_speed;    /* with local_steps: slower workers' rounds are shorter in proportion (DyLU, arXiv 2401.09135) */
+	bool staleness_rate; /* async, ssp: a push's rate is divided by its staleness (Zhang et al. 2015) */
 } weir_mode;
+#define WEIR_SSP_BOUND_MAX   1000000u
+#define WEIR_LOCAL_STEPS_MAX 4096u
+#define WEIR_FRAGMENTS_MAX   64u
 
 /* Codec ids are in the wire format for good. */
 #define WEIR_CODEC_MAP(X)      \

@@ -133,7 +133,7 @@ static void finish(struct trainer *t, struct slot *s)
 	weir_push_item items[MODEL_TABLES];
 	await(t, &s->pulled, "pull");
 	model_train(t->model, &s->data.input, 0, &s->data.output);
-	const size_t count = tables_push_items(&t->tables, &s->data, items);
+	const size_t count = tables_push_items(&t->tables, &s->data, NULL, 0, items);
 	check(weir_push(t->client, &s->id, items, count, NULL, NULL, NULL, &s->pushed, &e), &e, "push");
 	weir_progress(t->client, &(weir_report){.rows = SAMPLES, .batches = 1});
 	t->samples += SAMPLES;

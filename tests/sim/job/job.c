@@ -137,12 +137,25 @@ static void choose_replicas(struct job *job)
 	job->read_staleness_entries = (uint64_t)world_between(0, 50);
 }
 
+/* Of the dense table. Without a draw of its own, so that a seed goes on being what it was. */
+static weir_mode choose_mode(bool synchronous)
+{
+	const uint64_t r = prng_mix(world_seed(), 0x6d6f6465u, 0);
+	weir_mode mode = {.kind = synchronous ? WEIR_SYNC : r % 3 == 0 ? WEIR_SSP : WEIR_ASYNC};
+	if (mode.kind == WEIR_SSP)
+		mode.bound = (uint32_t)(r / 3 % 4);
+	if (r / 16 % 3 == 0)
+		mode.local_steps = 1 + (uint32_t)(r / 64 % BATCHES);
+	mode.local_speed = mode.local_steps && r / 1024 % 2;
+	return mode;
+}
+
 static void choose(struct job *job)
 {
 	choose_replicas(job);
 	job->durable = world_chance(0.7);
 	job->ack = (uint32_t)(world_chance(0.4) ? PARTITION_ACK_REPLICAS : world_between(PARTITION_ACK_PRIMARY, PARTITION_ACK_DISK));
-	job->synchronous = world_chance(0.3);
+	job->mode = choose_mode(world_chance(0.3));
 	job->trainers = (uint32_t)world_between(1, TRAINERS_MAX);
 	job->passes = (uint32_t)world_between(1, 5);
 	job->executors = (uint32_t)world_between(1, 2);
@@ -152,15 +165,17 @@ static void choose(struct job *job)
 	job->faults = choose_faults(job);
 	job->heal_ns = world_between(SIM_S, FAULTS_NS);
 	job->pause_ns = world_between(1, 8) * 100 * SIM_MS;
-	world_note(
-	    "%u servers, %u replicas, min_isr %u, backlog %llu, reads within %u ms, %u trainers, %u passes, logs %s%s%s, faults "
-	    "0x%x until %.1f s",
-	    job->servers, job->replicas, job->min_isr, (unsigned long long)job->backlog_bytes, job->read_staleness_ms, job->trainers,
-	    job->passes, job->durable ? "on disk" : "in memory",
-	    job->ack == PARTITION_ACK_DISK      ? ", ack: disk"
-	    : job->ack == PARTITION_ACK_PRIMARY ? ", ack: primary"
+	world_note("%u servers, %u replicas, min_isr %u, backlog %llu, reads within %u ms, %u trainers, %u passes, logs %s%s%s"
+	           ", rounds of %u, faults 0x%x until %.1f s",
+	           job->servers, job->replicas, job->min_isr, (unsigned long long)job->backlog_bytes, job->read_staleness_ms,
+	           job->trainers, job->passes, job->durable ? "on disk" : "in memory",
+	           job->ack == PARTITION_ACK_DISK      ? ", ack: disk"
+	           : job->ack == PARTITION_ACK_PRIMARY ? ", ack: primary"
+	                                               : "",
+	           job->mode.kind == WEIR_SYNC  ? ", synchronous"
+	           : job->mode.kind == WEIR_SSP ? ", bounded"
 	                                        : "",
-	    job->synchronous ? ", synchronous" : "", job->faults, (double)job->heal_ns / 1e9);
+	           job->mode.local_steps, job->faults, (double)job->heal_ns / 1e9);
 }
 
 static void begin_coordinator(struct job *job)
@@ -260,7 +275,7 @@ static void report(struct result *r, const struct job *job)
 	r->slowest_ns = job->slowest_ns;
 	r->replicas = job->replicas;
 	r->durable = job->durable;
-	r->synchronous = job->synchronous;
+	r->synchronous = job->mode.kind == WEIR_SYNC;
 	r->failovers = job->failovers;
 	r->is_lost = job->is_lost;
 	r->exact = job->exact;

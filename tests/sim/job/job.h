@@ -81,7 +81,8 @@ struct job {
 	uint32_t replicas, min_isr;
 	uint64_t backlog_bytes, catch_up_bytes_per_s;
 	struct node *coordinator; /* NULL: there is one copy of everything */
-	bool durable, synchronous;
+	bool durable;
+	weir_mode mode;             /* of the dense table */
 	int64_t compute_ns;         /* for a batch: at most */
 	uint32_t ack;               /* enum partition_ack */
 	uint32_t read_staleness_ms; /* 0: only primaries are read */

@@ -46,7 +46,7 @@ static weir_status add_table(struct trainer *t, const char *name, uint32_t width
 	                        .width = width,
 	                        .elements = elements,
 	                        .optimizer = {.kind = WEIR_OPT_SGD, .lr = 1},
-	                        .mode = {!width && t->actor->job->synchronous ? WEIR_SYNC : WEIR_ASYNC},
+	                        .mode = width ? (weir_mode){WEIR_ASYNC} : t->actor->job->mode,
 	                        .segments_count = 1,
 	                        .segments = &zero};
 	strcpy(spec.name, name);
@@ -75,28 +75,47 @@ static void check_pulled(struct trainer *t, const uint64_t *keys)
 	check_value(t, "chunk", 0, t->pulled_dense[0], t->least_dense);
 }
 
-static weir_status pull(struct trainer *t, const weir_batch *id, const uint64_t *keys, weir_error *err)
+/* The batch whose push brings what came of this one's round. */
+static uint32_t round_end(const weir_unit *u, uint32_t batch)
+{
+	if (!u->local_steps)
+		return batch;
+	const uint32_t end = (batch / u->local_steps + 1) * u->local_steps;
+	return (end < BATCHES ? end : BATCHES) - 1;
+}
+
+static weir_status pull_items(struct trainer *t, const weir_batch *id, const weir_pull_item *items, size_t count, weir_error *err)
 {
 	weir_ticket ticket;
+	weir_status status = weir_pull(t->client, id, items, count, NULL, NULL, &ticket, err);
+	return status ? status : weir_wait(t->client, ticket, WAIT_MS, err);
+}
+
+static weir_status pull(struct trainer *t, const weir_unit *u, const weir_batch *id, const uint64_t *keys, weir_error *err)
+{
 	const weir_pull_item items[] = {{.table = t->rows, .keys = keys, .rows = KEYS, .values = t->pulled_rows},
 	                                {.table = t->dense, .values = t->pulled_dense}};
-	weir_status status = weir_pull(t->client, id, items, 2, NULL, NULL, &ticket, err);
+	weir_batch round = *id;
+	round.batch = round_end(u, id->batch);
+	weir_status status = WEIR_OK;
+	if (u->local_steps && id->batch % u->local_steps == 0)
+		status = pull_items(t, &round, items + 1, 1, err);
 	if (!status)
-		status = weir_wait(t->client, ticket, WAIT_MS, err);
+		status = pull_items(t, id, items, u->local_steps ? 1 : 2, err);
 	if (!status)
 		check_pulled(t, keys);
 	return status;
 }
 
 /* The batch is behind what was pulled for it. Of an attempt that comes later, parts that are applied already are not pushed again, and nothing is promised of them. */
-static void note_pushed(struct trainer *t, const weir_batch *id, const uint64_t *keys, float value)
+static void note_pushed(struct trainer *t, const weir_batch *id, const uint64_t *keys, float value, float dense)
 {
 	if (id->attempt > 1)
 		return;
 	for (uint32_t i = 0; i < KEYS; i++)
 		t->least_rows[keys[i]] = t->pulled_rows[i * WIDTH] + value;
-	if (!t->actor->job->synchronous)
-		t->least_dense = t->pulled_dense[0] + value;
+	if (t->actor->job->mode.kind != WEIR_SYNC && t->least_dense < t->pulled_dense[0] + dense)
+		t->least_dense = t->pulled_dense[0] + dense;
 }
 
 static void forget_pushed(struct trainer *t)
@@ -105,16 +124,27 @@ static void forget_pushed(struct trainer *t)
 	t->least_dense = 0;
 }
 
-static weir_status push(struct trainer *t, const weir_batch *id, const uint64_t *keys, float value, weir_error *err)
+/* What this batch pushes to the dense table; 0: nothing, another of its round does. */
+static float dense_value(const weir_unit *u, uint32_t batch)
+{
+	float sum = 0;
+	if (round_end(u, batch) != batch)
+		return 0;
+	for (uint32_t b = u->local_steps ? batch / u->local_steps * u->local_steps : batch; b <= batch; b++)
+		sum += batch_value(u->data_unit, b);
+	return sum;
+}
+
+static weir_status push(struct trainer *t, const weir_batch *id, const uint64_t *keys, float value, float dense, weir_error *err)
 {
 	weir_ticket ticket;
 	for (uint32_t i = 0; i < KEYS * WIDTH; i++)
 		t->pushed_rows[i] = -value;
 	for (uint32_t i = 0; i < DENSE; i++)
-		t->pushed_dense[i] = -value;
+		t->pushed_dense[i] = -dense;
 	const weir_push_item items[] = {{.table = t->rows, .keys = keys, .rows = KEYS, .values = t->pushed_rows},
 	                                {.table = t->dense, .values = t->pushed_dense}};
-	weir_status status = weir_push(t->client, id, items, 2, NULL, NULL, NULL, &ticket, err);
+	weir_status status = weir_push(t->client, id, items, dense != 0 ? 2 : 1, NULL, NULL, NULL, &ticket, err);
 	return status ? status : weir_wait(t->client, ticket, WAIT_MS, err);
 }
 
@@ -123,14 +153,15 @@ static weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t bat
 	const weir_batch id = {.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
 	uint64_t *keys = t->keys;
 	batch_keys(u->data_unit, batch, keys);
-	weir_status status = pull(t, &id, keys, err);
+	const float value = batch_value(u->data_unit, batch), dense = dense_value(u, batch);
+	weir_status status = pull(t, u, &id, keys, err);
 	thread_sleep(world_between(0, t->actor->job->compute_ns)); /* it computes */
 	if (!status && world_chance(0.5))
-		status = pull(t, &id, keys, err); /* what others have pushed meanwhile */
+		status = pull(t, u, &id, keys, err); /* what others have pushed meanwhile */
 	if (!status)
-		status = push(t, &id, keys, batch_value(u->data_unit, batch), err);
+		status = push(t, &id, keys, value, dense, err);
 	if (!status)
-		note_pushed(t, &id, keys, batch_value(u->data_unit, batch));
+		note_pushed(t, &id, keys, value, dense);
 	t->actor->job->pushes += status == WEIR_OK;
 	return status;
 }

@@ -9,13 +9,12 @@
 
 #include "integer_trainer.h"
 
-static void test_two_trainers_apply_every_batch_once(void **state)
+static void two_trainers_apply_every_batch_once(weir_mode mode)
 {
-	(void)state;
 	struct cluster c;
 	struct trainer_thread t[2];
 	cluster_start(&c, &(struct cluster_options){0});
-	threads_open(t, 2, &c, (weir_mode){WEIR_ASYNC});
+	threads_open(t, 2, &c, mode);
 	threads_train(t, 2);
 	assert_int_equal(t[0].trainer.executed + t[1].trainer.executed, UNITS * BATCHES);
 	assert_sums(&t[0].trainer);
@@ -24,9 +23,30 @@ static void test_two_trainers_apply_every_batch_once(void **state)
 	cluster_stop(&c);
 }
 
-static void test_a_worker_that_dies_in_mid_unit_is_replaced_exactly(void **state)
+static void test_two_trainers_apply_every_batch_once(void **state)
 {
 	(void)state;
+	two_trainers_apply_every_batch_once((weir_mode){WEIR_ASYNC});
+}
+
+static void test_within_a_bound_too(void **state)
+{
+	(void)state;
+	for (uint32_t bound = 0; bound < 3; bound++)
+		two_trainers_apply_every_batch_once((weir_mode){.kind = WEIR_SSP, .bound = bound});
+}
+
+static void test_in_rounds_too(void **state)
+{
+	(void)state;
+	two_trainers_apply_every_batch_once((weir_mode){.local_steps = 4});
+	two_trainers_apply_every_batch_once((weir_mode){.local_steps = 2, .local_speed = true});
+	two_trainers_apply_every_batch_once((weir_mode){.kind = WEIR_SSP, .local_steps = 4});
+}
+
+/* Who comes next finds the round that was begun as it was before, whatever of the others is applied. */
+static void a_worker_that_dies_in_mid_unit_is_replaced_exactly(weir_mode mode)
+{
 	struct cluster c;
 	struct trainer a, b;
 	weir_error err = {0};
@@ -34,17 +54,29 @@ static void test_a_worker_that_dies_in_mid_unit_is_replaced_exactly(void **state
 	for (uint32_t round = 0; round < 3; round++) {
 		char name[32];
 		snprintf(name, sizeof name, "mortal-%u", round);
-		trainer_open(&a, &c, name, (weir_mode){WEIR_ASYNC});
+		trainer_open(&a, &c, name, mode);
 		assert_ok(train(&a, 4 + 5 * round, &err), &err);
 		trainer_abandon(&a);
 	}
-	trainer_open(&b, &c, "survivor", (weir_mode){WEIR_ASYNC});
+	trainer_open(&b, &c, "survivor", mode);
 	assert_ok(train(&b, UINT32_MAX, &err), &err);
 	assert_sums(&b);
 	assert_audit(&c);
 	assert_true(cluster_audit(&c).workers_lost >= 3);
 	trainer_close(&b);
 	cluster_stop(&c);
+}
+
+static void test_a_worker_that_dies_in_mid_unit_is_replaced_exactly(void **state)
+{
+	(void)state;
+	a_worker_that_dies_in_mid_unit_is_replaced_exactly((weir_mode){WEIR_ASYNC});
+}
+
+static void test_in_mid_round_too(void **state)
+{
+	(void)state;
+	a_worker_that_dies_in_mid_unit_is_replaced_exactly((weir_mode){.local_steps = 4});
 }
 
 static void test_a_zombie_is_told_that_it_is_stale_and_may_rejoin(void **state)
@@ -75,13 +107,12 @@ static void test_a_zombie_is_told_that_it_is_stale_and_may_rejoin(void **state)
 	cluster_stop(&c);
 }
 
-static void test_three_synchronous_trainers_with_a_backup(void **state)
+static void three_synchronous_trainers(weir_mode mode)
 {
-	(void)state;
 	struct cluster c;
 	struct trainer_thread t[3];
 	cluster_start(&c, &(struct cluster_options){0});
-	threads_open(t, 3, &c, (weir_mode){WEIR_SYNC, .backup = 1});
+	threads_open(t, 3, &c, mode);
 	threads_train(t, 3);
 	assert_audit(&c);
 	assert_true(cluster_audit(&c).steps_closed > 0);
@@ -89,13 +120,30 @@ static void test_three_synchronous_trainers_with_a_backup(void **state)
 	cluster_stop(&c);
 }
 
+static void test_three_synchronous_trainers_with_a_backup(void **state)
+{
+	(void)state;
+	three_synchronous_trainers((weir_mode){WEIR_SYNC, .backup = 1});
+}
+
+static void test_three_trainers_in_synchronous_rounds(void **state)
+{
+	(void)state;
+	three_synchronous_trainers((weir_mode){WEIR_SYNC, .local_steps = 4});
+	three_synchronous_trainers((weir_mode){WEIR_SYNC, .local_steps = 3, .backup = 1});
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_two_trainers_apply_every_batch_once),
+	    cmocka_unit_test(test_within_a_bound_too),
+	    cmocka_unit_test(test_in_rounds_too),
 	    cmocka_unit_test(test_a_worker_that_dies_in_mid_unit_is_replaced_exactly),
+	    cmocka_unit_test(test_in_mid_round_too),
 	    cmocka_unit_test(test_a_zombie_is_told_that_it_is_stale_and_may_rejoin),
 	    cmocka_unit_test(test_three_synchronous_trainers_with_a_backup),
+	    cmocka_unit_test(test_three_trainers_in_synchronous_rounds),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

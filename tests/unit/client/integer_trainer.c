@@ -63,6 +63,35 @@ static weir_batch batch_id(const weir_unit *u, uint32_t batch)
 	return (weir_batch){.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
 }
 
+/* The last batch of this one's round: the only one that pushes to the dense table, for all of them. */
+static uint32_t round_end(const weir_unit *u, uint32_t batch)
+{
+	if (!u->local_steps)
+		return batch;
+	const uint32_t end = (batch / u->local_steps + 1) * u->local_steps;
+	return (end < BATCHES ? end : BATCHES) - 1;
+}
+
+static float round_value(const weir_unit *u, uint32_t batch)
+{
+	float sum = 0;
+	for (uint32_t b = u->local_steps ? batch / u->local_steps * u->local_steps : batch; b <= batch; b++)
+		sum += batch_value(u->data_unit, b);
+	return sum;
+}
+
+/* What a round begins with is pulled as of the batch that pushes what has come of it. */
+static weir_status pull_round(struct trainer *t, const weir_unit *u, uint32_t batch, weir_error *err)
+{
+	const weir_batch id = batch_id(u, round_end(u, batch));
+	const weir_pull_item pull = {.table = t->dense, .values = t->values};
+	weir_ticket ticket;
+	if (batch % u->local_steps)
+		return WEIR_OK;
+	weir_status status = weir_pull(t->client, &id, &pull, 1, NULL, NULL, &ticket, err);
+	return status ? status : weir_wait(t->client, ticket, PATIENCE_MS, err);
+}
+
 static weir_status pull_batch(struct trainer *t, const weir_unit *u, uint32_t batch, weir_error *err)
 {
 	uint64_t keys[KEYS];
@@ -72,7 +101,9 @@ static weir_status pull_batch(struct trainer *t, const weir_unit *u, uint32_t ba
 	batch_keys(u->data_unit, batch, keys);
 	weir_pull_item pull[] = {{.table = t->embedding, .keys = keys, .rows = KEYS, .values = rows},
 	                         {.table = t->dense, .values = t->values}};
-	weir_status status = weir_pull(t->client, &id, pull, 2, NULL, NULL, &ticket, err);
+	weir_status status = u->local_steps ? pull_round(t, u, batch, err) : WEIR_OK;
+	if (status == WEIR_OK)
+		status = weir_pull(t->client, &id, pull, u->local_steps ? 1 : 2, NULL, NULL, &ticket, err);
 	return status ? status : weir_wait(t->client, ticket, PATIENCE_MS, err);
 }
 
@@ -86,12 +117,12 @@ weir_status push_batch(struct trainer *t, const weir_unit *u, uint32_t batch, we
 	for (uint32_t i = 0; i < KEYS * WIDTH; i++)
 		add[i] = -batch_value(u->data_unit, batch);
 	for (uint32_t i = 0; i < DENSE; i++)
-		t->gradient[i] = -batch_value(u->data_unit, batch);
+		t->gradient[i] = -round_value(u, batch);
 	if (t->not_finite)
 		t->gradient[batch] = 0.0f / 0.0f;
 	weir_push_item push[] = {{.table = t->embedding, .keys = keys, .rows = KEYS, .values = add},
 	                         {.table = t->dense, .values = t->gradient}};
-	weir_status status = weir_push(t->client, &id, push, 2, NULL, NULL, NULL, &ticket, err);
+	weir_status status = weir_push(t->client, &id, push, round_end(u, batch) == batch ? 2 : 1, NULL, NULL, NULL, &ticket, err);
 	if (status == WEIR_OK)
 		status = weir_wait(t->client, ticket, PATIENCE_MS, err);
 	t->executed += status == WEIR_OK;

@@ -80,7 +80,7 @@ static void chunks_stay_in_their_own_order(void **state)
 {
 	(void)state;
 	struct split s;
-	assert_int_equal(split_chunks(&s, TABLE, 100, 8), WEIR_OK);
+	assert_int_equal(split_chunks(&s, TABLE, NULL, 100, 8), WEIR_OK);
 	for (uint32_t g = 0; g < 8; g++)
 		for (uint32_t i = s.offsets[g]; i < s.offsets[g + 1]; i++) {
 			assert_int_equal(placement_dense(TABLE, s.keys[i], 8), g);

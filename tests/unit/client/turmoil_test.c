@@ -161,11 +161,27 @@ static void test_synchronous_turmoil(void **state)
 		turmoil(seed, (weir_mode){WEIR_SYNC, .backup = seed % 2});
 }
 
+static void test_bounded_turmoil(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++)
+		turmoil(seed, (weir_mode){.kind = WEIR_SSP, .bound = (uint32_t)seed % 3});
+}
+
+static void test_turmoil_in_rounds(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++)
+		turmoil(seed, (weir_mode){.kind = (weir_mode_kind)(seed % 3), .local_steps = 1 + (uint32_t)seed % 4});
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_asynchronous_turmoil),
 	    cmocka_unit_test(test_synchronous_turmoil),
+	    cmocka_unit_test(test_bounded_turmoil),
+	    cmocka_unit_test(test_turmoil_in_rounds),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,7 +97,7 @@ static void tables_come_back(void **state)
 	X(kind) X(width) X(elements) X(optimizer.kind) X(optimizer.lr) X(optimizer.momentum) X(optimizer.beta1) X(optimizer.beta2) X(optimizer.eps) \
 	X(optimizer.initial) X(optimizer.weight_decay) X(optimizer.l1) X(optimizer.l2) X(optimizer.ftrl_beta) X(optimizer.window) X(optimizer.decay) \
 	X(optimizer.schedule.kind) X(optimizer.schedule.warmup) X(optimizer.schedule.total) X(optimizer.schedule.decay) X(optimizer.schedule.period) \
-	X(optimizer.schedule.min) X(optimizer.schedule.gamma) X(mode.kind) X(mode.backup) X(pull_codec) X(admission.kind) \
+	X(optimizer.schedule.min) X(optimizer.schedule.gamma) X(mode.kind) X(mode.backup) X(mode.bound) X(mode.local_steps) X(mode.fragments) X(mode.local_speed) X(mode.staleness_rate) X(pull_codec) X(admission.kind) \
 	X(admission.count) X(admission.probability) X(eviction.ttl_s) X(eviction.min_score) X(eviction.half_life_s) X(segments_count) X(seed) \
 	X(push.codec) X(push.values) X(push.book) X(push.density) X(push.momentum) X(push.warmup) X(push.feedback)
 /* clang-format on */
@@ -197,7 +197,15 @@ static void hostile_values_are_refused_by_name(void **state)
 	REFUSED(d, optimizer.schedule.min = NAN, WEIR_E_INVALID, "schedule.min is nan");
 	REFUSED(d, optimizer.schedule.gamma = -1, WEIR_E_INVALID, "schedule.gamma is -1");
 	REFUSED(d, optimizer.window = 0, WEIR_E_INVALID, "window");
-	REFUSED(d, mode.kind = (weir_mode_kind)2, WEIR_E_INVALID, "mode 2");
+	REFUSED(d, mode.kind = (weir_mode_kind)3, WEIR_E_INVALID, "mode 3");
+	REFUSED(d, mode.bound = 1, WEIR_E_INVALID, "mode 1 with bound 1");
+	REFUSED(d, mode = ((weir_mode){.kind = WEIR_SSP, .bound = WEIR_SSP_BOUND_MAX + 1}), WEIR_E_INVALID,
+	        "mode 2 with bound 1000001");
+	REFUSED(d, mode.staleness_rate = true, WEIR_E_INVALID, "no staleness to set its rate by");
+	REFUSED(d, mode.local_steps = WEIR_LOCAL_STEPS_MAX + 1, WEIR_E_LIMIT, "rounds of 4097 batches");
+	REFUSED(d, mode.fragments = 2, WEIR_E_INVALID, "need local steps");
+	REFUSED(d, mode = ((weir_mode){.local_steps = 3, .fragments = 4}), WEIR_E_INVALID, "4 fragments in rounds of 3 batches");
+	REFUSED(e, mode = ((weir_mode){.local_steps = 3}), WEIR_E_INVALID, "local steps are for dense tables");
 	REFUSED(d, mode.backup = WEIR_WORKERS_MAX, WEIR_E_INVALID, "4096 backup workers");
 	REFUSED(d, push.codec = (weir_codec)9, WEIR_E_INVALID, "push codec 9");
 	REFUSED(d, push.values = (weir_values)4, WEIR_E_INVALID, "push values 4");
@@ -205,6 +213,8 @@ static void hostile_values_are_refused_by_name(void **state)
 	REFUSED(d, push.density = NAN, WEIR_E_INVALID, "push density nan");
 	REFUSED(d, push.momentum = 1, WEIR_E_INVALID, "push momentum 1");
 	REFUSED(d, push = ((weir_compression){.codec = WEIR_CODEC_INT4, .book = (weir_book)3}), WEIR_E_INVALID, "code book 3");
+	REFUSED(d, push = ((weir_compression){.codec = WEIR_CODEC_SIGN}), WEIR_E_INVALID, "push codec 5 needs error feedback");
+	REFUSED(d, push.feedback = false, WEIR_E_INVALID, "push codec 8 needs error feedback");
 	REFUSED(e, push.codec = WEIR_CODEC_SIGN, WEIR_E_INVALID, "push codec 5 is for dense tables");
 	REFUSED(d, pull_codec = (weir_codec)-1, WEIR_E_INVALID, "pull codec 4294967295");
 	REFUSED(e, admission.kind = (weir_admission_kind)3, WEIR_E_INVALID, "admission 3");

@@ -93,6 +93,9 @@ typedef struct weir_unit {
 	uint32_t data_unit; /* which of the dataset's units */
 	uint32_t watermark; /* first batch to execute: those below are applied and stable */
 	uint32_t last_pass; /* evaluators: 1 when no pass follows */
+	/* Batches of a round where tables have local steps, counted from the unit's first; 0: there are none. A round's batches push nothing to these tables but its last,
+	 * which brings what came of the round; a batch that has nothing at all to push pushes no items. A unit whose holder has died begins again at a round. */
+	uint32_t local_steps;
 } weir_unit;
 
 /* Takes the next unit, waiting until there is one (timeout_ms < 0: for ever; WEIR_E_TIMEOUT). A trainer may hold several (prefetch).
@@ -118,9 +121,10 @@ typedef void (*weir_done_fn)(void *arg, weir_ticket ticket, weir_status status, 
 
 typedef struct weir_pull_item {
 	uint32_t table;
-	const uint64_t *keys; /* embedding: (rows), any order, duplicates allowed but wasteful; dense: NULL, the whole table */
-	size_t rows;          /* embedding */
-	float *values;        /* embedding: (rows, width); dense: (elements) */
+	/* embedding: (rows), any order, duplicates allowed but wasteful; dense: NULL, the whole table, or chunks of WEIR_CHUNK elements by number (rows), rising */
+	const uint64_t *keys;
+	size_t rows;   /* of keys */
+	float *values; /* embedding: (rows, width); dense: (elements), of which those of the chunks are written */
 } weir_pull_item;
 
 /* batch: the batch that the values are for. Synchronous tables answer with the state at the start of that batch's step, so such a pull
@@ -131,7 +135,8 @@ WEIR_API weir_status weir_pull(weir_client *client, const weir_batch *batch, con
 
 typedef struct weir_push_item {
 	uint32_t table;
-	const uint64_t *keys; /* embedding: (rows) distinct; dense: NULL, the whole table */
+	const uint64_t *
+	    keys; /* embedding: (rows) distinct; dense: NULL, the whole table, or chunks by number as above: every attempt of a batch the same */
 	size_t rows;
 	const float *values; /* gradients: embedding (rows, width); dense (elements). Encoded with the table's push codec */
 	const void *

@@ -1,0 +1,209 @@
+/* Checks over the keys of tables. What a choice leaves unused is settled, so that tables which are alike are described alike. */
+#include <stdio.h>
+#include <string.h>
+
+#include "job_read.h"
+
+static weir_status check_schedule(struct reading *r, const char *optimizer, const weir_schedule *s)
+{
+	char path[JOB_KEY_BYTES_MAX];
+	bool cyclical =
+	    s->kind == WEIR_SCHEDULE_TRIANGULAR || s->kind == WEIR_SCHEDULE_TRIANGULAR2 || s->kind == WEIR_SCHEDULE_EXP_RANGE;
+	if ((cyclical || s->kind == WEIR_SCHEDULE_STEP) && s->period == 0) {
+		snprintf(path, sizeof path, "tables.%s.schedule.period", optimizer);
+		return FAIL(r, path, WEIR_E_INVALID, "is 0; this schedule.kind needs a period: expected a whole number from 1 (steps)");
+	}
+	if (s->kind == WEIR_SCHEDULE_WSD && s->total > 0 && s->decay + s->warmup > s->total) {
+		snprintf(path, sizeof path, "tables.%s.schedule.decay", optimizer);
+		return FAIL(r, path, WEIR_E_INVALID, "is %llu; expected warmup + decay within total: %llu (steps)",
+		            (unsigned long long)s->decay, (unsigned long long)s->total);
+	}
+	return WEIR_OK;
+}
+
+static weir_status check_push(struct reading *r, const char *table, const weir_compression *c, bool dense)
+{
+	char path[JOB_KEY_BYTES_MAX];
+	const bool topk = c->codec == WEIR_CODEC_TOPK;
+	snprintf(path, sizeof path, "tables.%s.push.codec", table);
+	if (!dense && (topk || c->codec == WEIR_CODEC_SIGN))
+		return FAIL(r, path, WEIR_E_INVALID,
+		            "is %s, which is for dense tables: rows of embeddings are few already; expected int8, for example",
+		            topk ? "topk" : "sign");
+	const struct {
+		const char *key;
+		double value, unset;
+	} of_topk[] = {
+	    {"density", (double)c->density, (double)0.01f}, {"momentum", (double)c->momentum, 0}, {"warmup", c->warmup, 0}};
+	for (size_t i = 0; i < sizeof of_topk / sizeof *of_topk && !topk; i++) {
+		snprintf(path, sizeof path, "tables.%s.push.%s", table, of_topk[i].key);
+		if (of_topk[i].value != of_topk[i].unset)
+			return FAIL(r, path, WEIR_E_INVALID, "is %g, but push.codec is not topk; expected push.codec: topk",
+			            of_topk[i].value);
+	}
+	snprintf(path, sizeof path, "tables.%s.push.book", table);
+	if (!dense && c->codec == WEIR_CODEC_INT4 && c->book == WEIR_BOOK_SEGMENTED)
+		return FAIL(r, path, WEIR_E_INVALID, "is segmented, which is fitted to dense tables; expected nf4 or log");
+	snprintf(path, sizeof path, "tables.%s.push.density", table);
+	if (topk && c->density == 0)
+		return FAIL(r, path, WEIR_E_INVALID, "is 0, which would push nothing; expected a number above 0, up to 0.25");
+	snprintf(path, sizeof path, "tables.%s.push.feedback", table);
+	if ((topk || c->codec == WEIR_CODEC_SIGN) && !c->feedback)
+		return FAIL(r, path, WEIR_E_INVALID, "is false; %s without error feedback would lose most of the gradient: expected true",
+		            topk ? "topk" : "sign");
+	return WEIR_OK;
+}
+
+/* What the codec does not use is 0, so that tables which are coded alike are described alike. */
+static weir_compression settled_push(const weir_compression *c, bool dense)
+{
+	weir_compression out = {.codec = c->codec};
+	if (c->codec == WEIR_CODEC_INT4)
+		out.book = c->book;
+	if (c->codec != WEIR_CODEC_FP32 && c->codec != WEIR_CODEC_BF16)
+		out.feedback = c->feedback && dense;
+	if (c->codec != WEIR_CODEC_TOPK)
+		return out;
+	out.values = c->values;
+	out.density = c->density;
+	out.momentum = c->momentum;
+	out.warmup = c->warmup;
+	return out;
+}
+
+/* --- Modes */
+
+/* Keys of the file that the mode has no use for. */
+static weir_status check_mode_keys(struct reading *r, const char *table, const struct job_table *t, bool local)
+{
+	const weir_mode *m = &t->mode;
+	const struct job_local *l = &t->local;
+	const struct {
+		const char *key;
+		bool set;
+	} of_local[] = {{"steps", m->local_steps != 0},
+	                {"rounds", l->rounds != WEIR_SYNC},
+	                {"fragments", m->fragments != 1},
+	                {"overlap", l->overlap != 0},
+	                {"merge", l->merge != 1},
+	                {"by_speed", m->local_speed},
+	                {"inner.kind", l->inner.kind != WEIR_OPT_ADAMW}};
+	char path[JOB_KEY_BYTES_MAX];
+	snprintf(path, sizeof path, "tables.%s.mode.backup", table);
+	if (m->backup > 0 && m->kind != WEIR_SYNC)
+		return FAIL(r, path, WEIR_E_INVALID, "is %u, but mode.kind is not sync; expected 0", m->backup);
+	snprintf(path, sizeof path, "tables.%s.mode.bound", table);
+	if (m->bound > 0 && m->kind != WEIR_SSP)
+		return FAIL(r, path, WEIR_E_INVALID, "is %u, but mode.kind is not ssp; expected 0", m->bound);
+	for (size_t i = 0; i < sizeof of_local / sizeof *of_local && !local && strcmp(table, "dense") == 0; i++) {
+		snprintf(path, sizeof path, "tables.dense.mode.%s", of_local[i].key);
+		if (of_local[i].set)
+			return FAIL(r, path, WEIR_E_INVALID, "is given, but workers take no steps of their own; expected mode.kind: local");
+	}
+	return WEIR_OK;
+}
+
+static weir_status check_local(struct reading *r, const struct job *job)
+{
+	const struct job_table *t = &job->tables.dense;
+	const weir_mode *m = &t->mode;
+	if (m->local_steps == 0)
+		return FAIL(r, "tables.dense.mode.steps", WEIR_E_INVALID,
+		            "is 0; mode.kind: local needs to know how many batches a round has: expected a whole number from 1");
+	if (m->local_steps > job->data.unit_batches)
+		return FAIL(r, "tables.dense.mode.steps", WEIR_E_INVALID,
+		            "is %u; a round ends with its work unit: expected at most data.unit_batches: %u", m->local_steps,
+		            job->data.unit_batches);
+	if (m->fragments > m->local_steps)
+		return FAIL(r, "tables.dense.mode.fragments", WEIR_E_INVALID, "is %u; expected at most mode.steps: %u", m->fragments,
+		            m->local_steps);
+	if (t->local.overlap >= m->local_steps / m->fragments)
+		return FAIL(r, "tables.dense.mode.overlap", WEIR_E_INVALID,
+		            "is %u; a push is to be back before the next one: expected less than mode.steps / mode.fragments: %u",
+		            t->local.overlap, m->local_steps / m->fragments);
+	if (t->local.merge == 0)
+		return FAIL(r, "tables.dense.mode.merge", WEIR_E_INVALID,
+		            "is 0; workers would never take anything in: expected a number above 0, up to 1");
+	return check_schedule(r, "dense.mode.inner", &t->local.inner.schedule);
+}
+
+/* The mode as tables are described by it; of what the file leaves out, nothing. */
+static weir_status settle_mode(struct reading *r, const char *table, struct job_table *t, const struct job *job)
+{
+	char path[JOB_KEY_BYTES_MAX];
+	const bool local = (unsigned)t->mode.kind == JOB_MODE_LOCAL;
+	if (local)
+		t->mode.kind = t->local.rounds;
+	weir_status status = check_mode_keys(r, table, t, local);
+	if (status != WEIR_OK)
+		return status;
+	snprintf(path, sizeof path, "tables.%s.mode.backup", table);
+	if (t->mode.backup >= job->cluster.workers)
+		return FAIL(r, path, WEIR_E_INVALID, "is %u; expected fewer than cluster.workers: %u", t->mode.backup,
+		            job->cluster.workers);
+	snprintf(path, sizeof path, "tables.%s.mode.staleness_rate", table);
+	if (t->mode.staleness_rate && t->mode.kind == WEIR_SYNC)
+		return FAIL(r, path, WEIR_E_INVALID, "is true, but nothing is stale in a synchronous table; expected false");
+	snprintf(path, sizeof path, "tables.%s.mode.kind", table);
+	if (t->mode.kind == WEIR_SSP && job->cluster.ack < JOB_ACK_REPLICAS)
+		return FAIL(r, path, WEIR_E_INVALID,
+		            "is ssp, which counts pushes that are applied; expected cluster.ack: replicas or disk with it");
+	if (local)
+		return check_local(r, job);
+	t->mode.local_steps = t->mode.fragments = 0;
+	t->mode.local_speed = false;
+	t->local = (struct job_local){0};
+	return WEIR_OK;
+}
+
+/* --- */
+
+static weir_status check_table(struct reading *r, const char *table, struct job_table *t, const struct job *job)
+{
+	char path[JOB_KEY_BYTES_MAX];
+	weir_status status = settle_mode(r, table, t, job);
+	if (status != WEIR_OK)
+		return status;
+	bool adam = t->optimizer.kind == WEIR_OPT_ADAM || t->optimizer.kind == WEIR_OPT_ADAMW;
+	snprintf(path, sizeof path, "tables.%s.optimizer.decay", table);
+	if (t->optimizer.decay == WEIR_DECAY_FULL && !adam)
+		return FAIL(r, path, WEIR_E_INVALID, "is full, but optimizer.kind is neither adam nor adamw; expected lazy");
+	snprintf(path, sizeof path, "%s.optimizer", table);
+	return check_schedule(r, path, &t->optimizer.schedule);
+}
+
+static weir_status check_admission(struct reading *r, const weir_admission *a)
+{
+	if (a->kind == WEIR_ADMIT_PROBABILITY && a->probability == 0)
+		return FAIL(r, "tables.embedding.admission.probability", WEIR_E_INVALID,
+		            "is 0, which would admit nothing; expected a number above 0, up to 1");
+	if (a->kind != WEIR_ADMIT_COUNT && a->count > 1)
+		return FAIL(r, "tables.embedding.admission.count", WEIR_E_INVALID,
+		            "is %u, but admission.kind is not count; expected admission.kind: count", a->count);
+	if (a->kind != WEIR_ADMIT_PROBABILITY && a->probability < 1)
+		return FAIL(r, "tables.embedding.admission.probability", WEIR_E_INVALID,
+		            "is %g, but admission.kind is not probability; expected admission.kind: probability", (double)a->probability);
+	return WEIR_OK;
+}
+
+weir_status job_check_tables(struct reading *r, struct job *job)
+{
+	const weir_mode *embedding = &job->tables.embedding.mode, *dense = &job->tables.dense.mode;
+	weir_status status = check_table(r, "embedding", &job->tables.embedding, job);
+	if (status == WEIR_OK)
+		status = check_table(r, "dense", &job->tables.dense, job);
+	if (status == WEIR_OK)
+		status = check_admission(r, &job->tables.embedding.admission);
+	if (status == WEIR_OK)
+		status = check_push(r, "embedding", &job->tables.embedding.push, false);
+	if (status == WEIR_OK)
+		status = check_push(r, "dense", &job->tables.dense.push, true);
+	if (status != WEIR_OK)
+		return status;
+	job->tables.embedding.push = settled_push(&job->tables.embedding.push, false);
+	job->tables.dense.push = settled_push(&job->tables.dense.push, true);
+	if (embedding->kind == WEIR_SYNC && dense->kind == WEIR_SYNC && embedding->backup != dense->backup)
+		return FAIL(r, "tables.dense.mode.backup", WEIR_E_INVALID, "is %u; expected that of tables.embedding.mode.backup: %u",
+		            dense->backup, embedding->backup);
+	return WEIR_OK;
+}

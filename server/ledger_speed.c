@@ -1,0 +1,58 @@
+/* How long a worker's rounds of local steps are: DyLU (arXiv 2401.09135). A worker of speed v takes v / v_ref of the table's local steps, at most all of them, where v_ref
+ * is the 90th percentile of the workers' speeds, so that all need about as long for a round. A unit keeps what its first attempt was given: who executes it again
+ * must cut it alike. Speeds are measured here and not logged. */
+#include <stdlib.h>
+
+#include "ledger_state.h"
+
+#define SPEED_WINDOW_MS  2000
+#define SPEED_KEEP       0.5 /* of the value before, with each window */
+#define SPEED_PERCENTILE 90u
+
+void ledger_speed_begin(struct ledger *l, struct ledger_worker *w)
+{
+	w->speed.batches = 0;
+	w->speed.since_ms = ledger_now(l);
+}
+
+void ledger_speed_add(struct ledger *l, struct ledger_worker *w, uint64_t batches)
+{
+	struct worker_speed *s = &w->speed;
+	const int64_t now = ledger_now(l);
+	s->batches += batches;
+	if (!w->held_count || now - s->since_ms < SPEED_WINDOW_MS)
+		return;
+	const double measured = 1000.0 * (double)s->batches / (double)(now - s->since_ms);
+	s->per_second = s->per_second > 0 ? SPEED_KEEP * s->per_second + (1 - SPEED_KEEP) * measured : measured;
+	ledger_speed_begin(l, w);
+}
+
+static int compare_speeds(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static double reference_speed(const struct ledger *l)
+{
+	double speeds[WEIR_WORKERS_MAX];
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < l->workers_count; i++)
+		if (l->workers[i]->live && l->workers[i]->speed.per_second > 0)
+			speeds[count++] = l->workers[i]->speed.per_second;
+	if (!count)
+		return 0;
+	qsort(speeds, count, sizeof *speeds, compare_speeds);
+	return speeds[(count * SPEED_PERCENTILE + 99) / 100 - 1];
+}
+
+uint32_t ledger_speed_round(const struct ledger *l, const struct ledger_worker *w)
+{
+	bool by_speed;
+	const uint32_t steps = ledger_tables_local_steps(l, &by_speed);
+	const double reference = by_speed && steps ? reference_speed(l) : 0;
+	if (!(reference > 0) || !(w->speed.per_second > 0) || w->speed.per_second >= reference)
+		return steps;
+	const uint32_t mine = (uint32_t)(w->speed.per_second / reference * steps);
+	return mine ? mine : 1;
+}
