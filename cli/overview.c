@@ -13,26 +13,36 @@ void overview_free(struct overview *s)
 	memset(s, 0, sizeof *s);
 }
 
-uint64_t overview_staleness_quantile(const struct overview *s, double q)
+uint64_t counts_quantile(const uint64_t counts[HISTOGRAM_BUCKETS], double q)
 {
 	uint64_t total = 0, below = 0;
 	for (unsigned b = 0; b < HISTOGRAM_BUCKETS; b++)
-		total += s->staleness[b];
+		total += counts[b];
 	for (unsigned b = 0; b < HISTOGRAM_BUCKETS && total > 0; b++) {
-		below += s->staleness[b];
+		below += counts[b];
 		if ((double)below >= q * (double)total && below > 0)
 			return histogram_bucket_bound(b);
 	}
 	return 0;
 }
 
-double overview_staleness_mean(const struct overview *s)
+double counts_mean(const uint64_t counts[HISTOGRAM_BUCKETS])
 {
 	double total = 0, sum = 0;
 	for (unsigned b = 0; b < HISTOGRAM_BUCKETS; b++)
-		if (s->staleness[b] > 0) {
-			total += (double)s->staleness[b];
-			sum += (double)s->staleness[b] * (double)histogram_bucket_bound(b);
+		if (counts[b] > 0) {
+			total += (double)counts[b];
+			sum += (double)counts[b] * (double)histogram_bucket_bound(b);
 		}
 	return total > 0 ? sum / total : 0;
+}
+
+uint64_t overview_staleness_quantile(const struct overview *s, double q)
+{
+	return counts_quantile(s->staleness, q);
+}
+
+double overview_staleness_mean(const struct overview *s)
+{
+	return counts_mean(s->staleness);
 }

@@ -33,6 +33,8 @@ struct overview_worker {
 	bool evaluator, live, left;
 	uint64_t rows, silent_ms;
 	uint32_t units_held;
+	double residual_norm;                  /* of what its lossy codecs have held back */
+	uint64_t staleness[HISTOGRAM_BUCKETS]; /* of its pushes, since the ledger's start; of many workers not told */
 };
 
 struct overview_server {
@@ -50,7 +52,9 @@ struct overview_table {
 	char name[WEIR_TABLE_NAME_BYTES_MAX];
 	uint64_t rows, bytes, pushes, pulls;
 	uint64_t rows_stub, pushes_unadmitted, rows_evicted;
+	const char *push_codec, *pull_codec;
 	uint64_t push_bytes, push_plain_bytes; /* as they came, since the servers' start; as they would have been uncompressed */
+	uint64_t staleness[HISTOGRAM_BUCKETS]; /* of pushes to it */
 };
 
 /* Of partitions that have several. */
@@ -77,6 +81,9 @@ struct overview {
 	double auc, logloss; /* last evaluation; 0: none yet */
 	uint64_t bad_lines, workers_lost, leases_expired, units_quarantined, steps_closed, batches_dropped, redone_batches;
 	uint64_t bytes_pushed, bytes_pulled; /* as the workers counted them */
+	double
+	    energy_sent; /* mean of 1 - |residual|^2 / |acc|^2 over pushes: the share that lossy codecs let through; 1: there are none */
+	double residual_norm, residual_lost; /* of what is held back now; of what was, by workers that are gone */
 	uint64_t duplicates_refused, stale_refused, corrupt_refused, nonfinite_refused;
 	uint64_t scrubs, scrubs_differ;        /* times that replicas of a partition were compared by and by, and were not equal */
 	uint64_t staleness[HISTOGRAM_BUCKETS]; /* of every push, all tables, by common/metrics.h's buckets */
@@ -91,7 +98,10 @@ struct overview {
 };
 
 void overview_free(struct overview *s);
-/* Staleness at quantile q, and its mean (both by bucket bounds); 0 without pushes. */
+/* Of counts by histogram buckets: the value at quantile q, and the mean (both by bucket bounds); 0 where there are none. */
+uint64_t counts_quantile(const uint64_t counts[HISTOGRAM_BUCKETS], double q);
+double counts_mean(const uint64_t counts[HISTOGRAM_BUCKETS]);
+/* Of the staleness of all pushes. */
 uint64_t overview_staleness_quantile(const struct overview *s, double q);
 double overview_staleness_mean(const struct overview *s);
 

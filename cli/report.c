@@ -155,6 +155,23 @@ static void print_compression(FILE *out, const struct overview *s)
 	}
 	if (*before == ',')
 		fprintf(out, " times smaller than fp32 (pushes)\n");
+	if (s->energy_sent < 1)
+		fprintf(out,
+		        "  %-11s %.1f %% of what was to be sent (squares of gradients), with a push; norm of what was lost with workers "
+		        "%.3g\n",
+		        "feedback", 100 * s->energy_sent, s->residual_lost);
+}
+
+static void print_staleness(FILE *out, const struct overview *s)
+{
+	fprintf(out, "  %-11s p50 %" PRIu64 "   p99 %" PRIu64 "   mean %.2f\n", "staleness", overview_staleness_quantile(s, 0.5),
+	        overview_staleness_quantile(s, 0.99), overview_staleness_mean(s));
+	for (uint32_t i = 0; i < s->workers_count; i++) {
+		const struct overview_worker *w = &s->workers[i];
+		if (counts_mean(w->staleness) > 0)
+			fprintf(out, "  %-11s p50 %" PRIu64 "   p99 %" PRIu64 "   mean %.2f   (%s)\n", "", counts_quantile(w->staleness, 0.5),
+			        counts_quantile(w->staleness, 0.99), counts_mean(w->staleness), w->name);
+	}
 }
 
 void report_print(const struct report *r, FILE *out)
@@ -175,8 +192,7 @@ void report_print(const struct report *r, FILE *out)
 	print_speed(out, r);
 	fprintf(out, "  %-11s pushed %s, pulled %s\n", "bytes", pushed, pulled);
 	print_compression(out, s);
-	fprintf(out, "  %-11s p50 %" PRIu64 "   p99 %" PRIu64 "   mean %.2f\n", "staleness", overview_staleness_quantile(s, 0.5),
-	        overview_staleness_quantile(s, 0.99), overview_staleness_mean(s));
+	print_staleness(out, s);
 	print_audit(out, r);
 	if (r->workers_lost || r->servers_lost || s->leases_expired)
 		fprintf(out, "  %-11s %" PRIu64 " workers, %" PRIu64 " servers; %" PRIu64 " leases expired; %" PRIu64 " batches redone\n",
@@ -245,6 +261,37 @@ static void put_chaos(struct json *j, const struct chaos *c)
 	json_set_count(j, "chaos.workers_stopped", c->count[CHAOS_WORKER][CHAOS_PAUSE]);
 }
 
+/* A histogram: its quantiles, and each value's count. */
+static void put_counts(struct json *j, const uint64_t counts[HISTOGRAM_BUCKETS])
+{
+	json_set_count(j, "staleness.p50", counts_quantile(counts, 0.5));
+	json_set_count(j, "staleness.p99", counts_quantile(counts, 0.99));
+	json_set_real(j, "staleness.mean", counts_mean(counts));
+	json_set_empty_list(j, "staleness.counts");
+	for (unsigned b = 0; b < HISTOGRAM_BUCKETS; b++) {
+		if (!counts[b])
+			continue;
+		struct json *item = json_create();
+		json_set_count(item, "upto", histogram_bucket_bound(b));
+		json_set_count(item, "count", counts[b]);
+		json_append(j, "staleness.counts", item);
+	}
+}
+
+static void put_workers(struct json *j, const struct overview *s)
+{
+	json_set_empty_list(j, "workers");
+	for (uint32_t i = 0; i < s->workers_count; i++) {
+		if (s->workers[i].evaluator)
+			continue;
+		struct json *item = json_create();
+		json_set_text(item, "name", s->workers[i].name);
+		json_set_count(item, "rows", s->workers[i].rows);
+		put_counts(item, s->workers[i].staleness);
+		json_append(j, "workers", item);
+	}
+}
+
 static void put_tables(struct json *j, const struct overview *s)
 {
 	json_set_empty_list(j, "tables");
@@ -254,6 +301,9 @@ static void put_tables(struct json *j, const struct overview *s)
 		json_set_count(item, "pushes", s->tables[i].pushes);
 		json_set_count(item, "push_bytes", s->tables[i].push_bytes);
 		json_set_count(item, "push_plain_bytes", s->tables[i].push_plain_bytes);
+		json_set_text(item, "push_codec", s->tables[i].push_codec);
+		json_set_text(item, "pull_codec", s->tables[i].pull_codec);
+		put_counts(item, s->tables[i].staleness);
 		json_append(j, "tables", item);
 	}
 }
@@ -271,7 +321,11 @@ static void put_overview(struct json *j, const struct overview *s)
 	json_set_count(j, "leases_expired", s->leases_expired);
 	json_set_count(j, "batches_dropped", s->batches_dropped);
 	json_set_count(j, "units_skipped", s->units_quarantined);
+	json_set_real(j, "compression.energy_sent", s->energy_sent);
+	json_set_real(j, "compression.residual_norm", s->residual_norm);
+	json_set_real(j, "compression.residual_lost", s->residual_lost);
 	put_tables(j, s);
+	put_workers(j, s);
 }
 
 weir_status report_check_path(const char *path, weir_error *err)

@@ -101,6 +101,9 @@ static void print_status(const struct overview *s)
 		printf(", last AUC %.4f, logloss %.4f", s->auc, s->logloss);
 	printf("\nstaleness   p50 %" PRIu64 ", p99 %" PRIu64 ", mean %.2f\n", overview_staleness_quantile(s, 0.5),
 	       overview_staleness_quantile(s, 0.99), overview_staleness_mean(s));
+	if (s->energy_sent < 1)
+		printf("feedback    %.1f %% of the gradients' squares go out with a push; norm held back %.3g, lost with workers %.3g\n",
+		       100 * s->energy_sent, s->residual_norm, s->residual_lost);
 	printf("refused     %" PRIu64 " duplicates, %" PRIu64 " stale, %" PRIu64 " corrupt, %" PRIu64 " not finite\n",
 	       s->duplicates_refused, s->stale_refused, s->corrupt_refused, s->nonfinite_refused);
 	print_replicas(s);
@@ -132,7 +135,9 @@ static void print_status(const struct overview *s)
 		printf("table       %s: %" PRIu64 " rows, %s, %" PRIu64 " pushes, %" PRIu64 " pulls\n", t->name, t->rows, a, t->pushes,
 		       t->pulls);
 		if (t->push_bytes < t->push_plain_bytes)
-			printf("  pushed    %.3g times smaller than as fp32\n", (double)t->push_plain_bytes / (double)t->push_bytes);
+			printf("  pushed    as %s, %.3g times smaller than as fp32; staleness p50 %" PRIu64 ", p99 %" PRIu64 "\n",
+			       t->push_codec, (double)t->push_plain_bytes / (double)t->push_bytes, counts_quantile(t->staleness, 0.5),
+			       counts_quantile(t->staleness, 0.99));
 		if (t->rows_stub || t->pushes_unadmitted || t->rows_evicted)
 			printf("  keys      %" PRIu64 " counted and not admitted, %" PRIu64 " pushes of rows without effect, %" PRIu64
 			       " rows evicted\n",
@@ -174,6 +179,9 @@ static struct json *worker_item(const struct overview_worker *w)
 	json_set_bool(item, "left", w->left);
 	json_set_count(item, "rows", w->rows);
 	json_set_count(item, "units_held", w->units_held);
+	json_set_real(item, "residual_norm", w->residual_norm);
+	json_set_count(item, "staleness.p50", counts_quantile(w->staleness, 0.5));
+	json_set_count(item, "staleness.p99", counts_quantile(w->staleness, 0.99));
 	return item;
 }
 
@@ -190,6 +198,10 @@ static struct json *table_item(const struct overview_table *t)
 	json_set_count(item, "rows_evicted", t->rows_evicted);
 	json_set_count(item, "push_bytes", t->push_bytes);
 	json_set_count(item, "push_plain_bytes", t->push_plain_bytes);
+	json_set_text(item, "push_codec", t->push_codec);
+	json_set_text(item, "pull_codec", t->pull_codec);
+	json_set_count(item, "staleness.p50", counts_quantile(t->staleness, 0.5));
+	json_set_count(item, "staleness.p99", counts_quantile(t->staleness, 0.99));
 	return item;
 }
 

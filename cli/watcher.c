@@ -1,5 +1,6 @@
 /* Overviews from the wire's status messages. */
 #include "watcher.h"
+#include "codec.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -63,6 +64,9 @@ static void read_totals(struct overview *s, const Weir__V1__WorkerReport *totals
 	s->bytes_pulled = totals->bytes_pulled;
 	s->redone_batches = totals->redone_batches;
 	s->bad_lines = totals->bad_lines;
+	s->energy_sent = totals->energy_measured ? totals->energy_sent / (double)totals->energy_measured : 1;
+	s->residual_norm = totals->residual_norm;
+	s->residual_lost = totals->residual_lost;
 }
 
 static weir_status read_workers(struct overview *s, const Weir__V1__LedgerStatus *l)
@@ -83,6 +87,9 @@ static weir_status read_workers(struct overview *s, const Weir__V1__LedgerStatus
 		out->rows = in->rows;
 		out->silent_ms = in->silent_ms;
 		out->units_held = in->units_held;
+		out->residual_norm = in->residual_norm;
+		for (size_t b = 0; b < in->n_staleness && b < HISTOGRAM_BUCKETS; b++)
+			out->staleness[b] = in->staleness[b];
 		s->workers_live += in->live && in->role == WEIR__V1__ROLE__TRAINER;
 	}
 	return WEIR_OK;
@@ -119,6 +126,19 @@ static weir_status read_servers(struct overview *s, const Weir__V1__LedgerStatus
 	return WEIR_OK;
 }
 
+static const char *codec_text(uint32_t codec)
+{
+	const char *name = codec_name((weir_codec)codec);
+	return name ? name : "unknown";
+}
+
+static void read_table(struct overview_table *out, const Weir__V1__Table *in)
+{
+	copy_text(out->name, sizeof out->name, in->name);
+	out->push_codec = codec_text(in->push_codec);
+	out->pull_codec = codec_text(in->pull_codec);
+}
+
 static weir_status read_tables(struct overview *s, const Weir__V1__LedgerStatus *l)
 {
 	s->tables = calloc(l->n_tables + 1, sizeof *s->tables);
@@ -126,7 +146,7 @@ static weir_status read_tables(struct overview *s, const Weir__V1__LedgerStatus 
 		return WEIR_E_MEMORY;
 	s->tables_count = (uint32_t)l->n_tables;
 	for (size_t i = 0; i < l->n_tables; i++)
-		copy_text(s->tables[i].name, sizeof s->tables[i].name, l->tables[i]->name);
+		read_table(&s->tables[i], l->tables[i]);
 	return WEIR_OK;
 }
 
@@ -165,6 +185,12 @@ static weir_status read_ledger(struct overview *s, const Weir__V1__LedgerStatus 
 
 /* --- Reading a server's answer */
 
+static void add_counts(uint64_t sum[HISTOGRAM_BUCKETS], const Weir__V1__TableStatus *in)
+{
+	for (size_t b = 0; b < in->n_staleness && b < HISTOGRAM_BUCKETS; b++)
+		sum[b] += in->staleness[b];
+}
+
 static void read_server_table(struct overview *s, const Weir__V1__TableStatus *in)
 {
 	for (uint32_t t = 0; t < s->tables_count; t++)
@@ -178,9 +204,9 @@ static void read_server_table(struct overview *s, const Weir__V1__TableStatus *i
 			s->tables[t].rows_evicted += in->rows_evicted;
 			s->tables[t].push_bytes += in->push_bytes;
 			s->tables[t].push_plain_bytes += in->push_plain_bytes;
+			add_counts(s->tables[t].staleness, in);
 		}
-	for (size_t b = 0; b < in->n_staleness && b < HISTOGRAM_BUCKETS; b++)
-		s->staleness[b] += in->staleness[b];
+	add_counts(s->staleness, in);
 }
 
 static void take_durable(const Weir__V1__DurableStatus *in, struct overview_server *out)

@@ -55,7 +55,7 @@
  *   PUSH         identity (pass unit attempt batch part); a = partition's applied index at the pull it was computed from;
  *                b = step (sync; 0: none); sections: keys + gradients, all of synchronous tables or none
  *   PUSH_REPLY   status; a = applied index, or with cluster.ack: primary that of its own entry; b = stable index: applied, and no failover takes it back;
- *                c = epoch that a is seen from
+ *                c = epoch that a is seen from; attempt = staleness: entries that were behind a's of the push when it came
  *   PULL         b = step that must have been applied (0: none); a = log index that must have been applied, where the log has it: of what the client
  *                pushed or saw; c: a replica that is not primary may answer, too, if its state is no older than so many ms, and has a (0: it may
  *                not); else it says E_NOT_CURRENT. Sections: keys only. One table section per (table, partition).

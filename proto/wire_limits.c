@@ -20,6 +20,9 @@
 	X("weir.v1.JoinReply", "tables", WEIR_TABLES_MAX)                            \
 	X("weir.v1.JoinReply", "boots", WEIR_SERVERS_MAX)                            \
 	X("weir.v1.ProgressRequest", "boots", WEIR_SERVERS_MAX)                      \
+	X("weir.v1.ProgressRequest", "staleness", HISTOGRAM_BUCKETS)                 \
+	X("weir.v1.LeaveRequest", "staleness", HISTOGRAM_BUCKETS)                    \
+	X("weir.v1.WorkerStatus", "staleness", HISTOGRAM_BUCKETS)                    \
 	X("weir.v1.PartTotals", "count", WEIR_PARTITIONS_MAX)                        \
 	X("weir.v1.PartTotals", "fingerprint", WEIR_PARTITIONS_MAX)                  \
 	X("weir.v1.LedgerStateReply", "data", WEIR_LEDGER_PIECE_BYTES)               \

@@ -119,6 +119,8 @@ static void write_reply(const struct task *t, const struct partition_reply *repl
 	struct record r = reply_to(q, (uint16_t)id, reply->status, reply->applied);
 	r.b = reply->stable;
 	r.c = (uint32_t)reply->epoch;
+	if (q->record.kind == RECORD_PUSH)
+		r.attempt = reply->staleness;
 	if (q->record.kind == RECORD_SEAL) {
 		r.batch = (uint32_t)reply->epoch;
 		r.c = reply->bitmap_bits;

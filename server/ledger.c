@@ -1,5 +1,6 @@
 /* The ledger's life, its clock tick and its status report. ledger.h says what it is; ledger_state.h what it is made of. */
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -225,6 +226,13 @@ static void fill_worker(const struct ledger *l, Weir__V1__WorkerStatus *out, con
 	out->rows = w->rows;
 	out->silent_ms = (uint64_t)(ledger_now(l) - w->renewed_ms);
 	out->units_held = w->held_count;
+	out->residual_norm = w->residual_norm;
+	if (l->workers_count > WEIR_STATUS_HISTOGRAMS_MAX)
+		return;
+	out->staleness = (uint64_t *)(uintptr_t)w->staleness; /* packing only reads it */
+	for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++)
+		if (w->staleness[i])
+			out->n_staleness = i + 1;
 }
 
 void ledger_status(struct ledger *l, const Weir__V1__StatusRequest *q, ledger_reply_fn reply, void *arg)
@@ -271,7 +279,10 @@ void ledger_status(struct ledger *l, const Weir__V1__StatusRequest *q, ledger_re
 	ledger_totals_fill(&skipped, &l->skipped, l->options.partitions);
 	r.expected = &expected;
 	r.skipped = &skipped;
-	r.totals = &l->report;
+	Weir__V1__WorkerReport totals = l->report;
+	for (uint32_t i = 0; i < l->workers_count; i++)
+		totals.residual_norm = hypot(totals.residual_norm, l->workers[i]->residual_norm);
+	r.totals = &totals;
 	r.workers_lost = l->workers_lost;
 	r.leases_expired = l->leases_expired;
 	r.units_quarantined = l->units_quarantined;

@@ -197,6 +197,7 @@ static Weir__V1__LedgerWorker *export_worker(struct export *x, uint32_t id)
 	out->report_sequence = w->report_sequence;
 	out->granted = w->granted;
 	out->dropped = w->dropped;
+	out->residual_norm = w->residual_norm;
 	out->dropped_batch = w->dropped ? export_batch(x, &w->dropped_batch) : NULL;
 	return out;
 }

@@ -141,6 +141,7 @@ static weir_status merge_worker(struct ledger *l, const Weir__V1__LedgerWorker *
 	for (size_t i = 0; i < in->n_held; i++)
 		w->held[i] = in->held[i];
 	w->rows = in->rows;
+	w->residual_norm = in->residual_norm;
 	w->lease_sequence = in->lease_sequence;
 	w->report_sequence = in->report_sequence;
 	w->granted = in->granted;

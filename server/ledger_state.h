@@ -7,6 +7,7 @@
 
 #include "ledger.h"
 #include "limits.h"
+#include "metrics.h"
 
 #define LEDGER_RETRY_MS 50u /* what a worker that must wait is told */
 
@@ -78,6 +79,8 @@ struct ledger_worker {
 	int64_t renewed_ms;
 	uint32_t held[WEIR_UNITS_HELD_MAX], held_count; /* units of the current pass */
 	uint64_t rows;
+	double residual_norm;                     /* as it said last */
+	uint64_t staleness[HISTOGRAM_BUCKETS];    /* of its pushes, as it has told this ledger; not in the log */
 	uint64_t lease_sequence, report_sequence; /* last ones seen: repeats are answered alike */
 	uint32_t granted;                         /* unit granted for lease_sequence */
 	bool dropped;                             /* its last step closed without `dropped_batch` */
@@ -193,7 +196,8 @@ struct ledger_worker *ledger_worker_find(struct ledger *l, const Weir__V1__JobId
                                          weir_error *err);
 void ledger_worker_end(struct ledger *l, struct ledger_worker *w, bool clean, const char *why);
 uint32_t ledger_workers_holding(const struct ledger *l);
-void ledger_report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1__WorkerReport *r);
+void ledger_report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1__WorkerReport *r, const uint64_t *staleness,
+                       size_t buckets);
 
 /* Units. */
 weir_status ledger_pass_open(struct ledger *l, uint32_t pass);

@@ -1,5 +1,6 @@
 /* Workers of the ledger: they join, renew by whatever they ask, report progress, leave, or are lost when their lease expires. An
  * incarnation ends once: afterwards everything it asks is answered E_STALE, and its units are free for a next attempt. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,8 @@ void ledger_worker_end(struct ledger *l, struct ledger_worker *w, bool clean, co
 {
 	w->live = false;
 	w->left = clean;
+	l->report.residual_lost = hypot(l->report.residual_lost, w->residual_norm);
+	w->residual_norm = 0;
 	ledger_mark_worker(l, w);
 	l->changes.globals = true;
 	if (!clean && w->role != WEIR__V1__ROLE__OBSERVER && w->heard) {
@@ -61,8 +64,11 @@ uint32_t ledger_workers_holding(const struct ledger *l)
 	return n;
 }
 
-void ledger_report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1__WorkerReport *r)
+void ledger_report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1__WorkerReport *r, const uint64_t *staleness,
+                       size_t buckets)
 {
+	for (size_t i = 0; i < buckets && i < HISTOGRAM_BUCKETS; i++)
+		w->staleness[i] += staleness[i];
 	if (!r)
 		return;
 	ledger_mark_worker(l, w);
@@ -76,7 +82,9 @@ void ledger_report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1
 	l->report.bytes_pulled += r->bytes_pulled;
 	l->report.bad_lines += r->bad_lines;
 	l->report.duplicates += r->duplicates;
-	l->report.residual_norm = r->residual_norm;
+	w->residual_norm = r->residual_norm;
+	l->report.energy_sent += r->energy_sent;
+	l->report.energy_measured += r->energy_measured;
 	l->report.nonfinite += r->nonfinite;
 	l->report.redone_batches += r->redone_batches;
 }
@@ -267,7 +275,7 @@ void ledger_progress(struct ledger *l, const Weir__V1__ProgressRequest *q, ledge
 		for (size_t i = 0; i < q->n_units; i++)
 			ledger_unit_watermark(l, w, q->units[i]);
 		if (!q->sequence || q->sequence > w->report_sequence)
-			ledger_report_add(l, w, q->report);
+			ledger_report_add(l, w, q->report, q->staleness, q->n_staleness);
 		if (w->report_sequence != q->sequence)
 			ledger_mark_worker(l, w);
 		w->report_sequence = q->sequence;
@@ -286,7 +294,7 @@ void ledger_leave(struct ledger *l, const Weir__V1__LeaveRequest *q, ledger_repl
 	weir_error err = {0};
 	struct ledger_worker *w = ledger_worker_find(l, q->job, q->worker, q->incarnation, &err);
 	if (w) {
-		ledger_report_add(l, w, q->report);
+		ledger_report_add(l, w, q->report, q->staleness, q->n_staleness);
 		ledger_worker_end(l, w, true, "it left");
 	} else if (q->worker < l->workers_count && l->workers[q->worker]->left &&
 	           l->workers[q->worker]->incarnation == q->incarnation) {

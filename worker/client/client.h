@@ -16,9 +16,11 @@
 #include <stdbool.h>
 
 #include "clock.h"
+#include "compress.h"
 #include "frame.h"
 #include "limits.h"
 #include "map.h"
+#include "metrics.h"
 #include "poll.h"
 #include "rpc.h"
 #include "weir/weir.h"
@@ -29,6 +31,7 @@ struct table {
 	weir_table_spec spec;          /* segments NULL */
 	bool registered;               /* by this client, with every server */
 	struct compressor *compressor; /* of pushes to it; NULL: none is needed, or nothing was pushed yet */
+	struct compression_stats told; /* of it, in the report */
 };
 
 /* --- operation.c */
@@ -238,9 +241,10 @@ weir_status resume_ask(struct link *l, bool moved, bool first); /* moved: only t
 weir_status resume_ask_all(weir_client *c);
 
 /* --- progress.c */
-void progress_start(weir_client *c);                           /* a timer on the loop */
-void report_anew(weir_client *c);                              /* under the lock: the ledger is elsewhere now */
-void report_take(weir_client *c, Weir__V1__WorkerReport *out); /* under the lock: the counts since the last one */
+void progress_start(weir_client *c); /* a timer on the loop */
+void report_anew(weir_client *c);    /* under the lock: the ledger is elsewhere now */
+/* Under the lock: the counts since the last one. staleness (HISTOGRAM_BUCKETS): what of it is to be told is returned. */
+size_t report_take(weir_client *c, Weir__V1__WorkerReport *out, uint64_t *staleness);
 
 /* --- steps.c */
 struct steps {
@@ -349,6 +353,7 @@ struct weir_client {
 		uint32_t pass, unit;
 	} closed_low;
 	Weir__V1__WorkerReport report;
+	uint64_t staleness[HISTOGRAM_BUCKETS]; /* of pushes, since the last report */
 	uint64_t reported_pushed, reported_pulled, reported_duplicates;
 	struct reported *reporting; /* a report in flight, NULL: none */
 	struct message *unreported; /* one that nobody has answered: it goes again as it is; NULL: none */
@@ -398,6 +403,7 @@ weir_status client_join(weir_client *c, bool again, weir_error *err);
 weir_status tables_learn(weir_client *c, const Weir__V1__Table *table, struct table **out, weir_error *err);
 /* Made when it is first asked for. NULL: E_MEMORY. Not under the lock. */
 struct compressor *tables_compressor(weir_client *c, uint32_t id, weir_error *err);
+void tables_note_compression(weir_client *c); /* holding `coding`: what compressors have to tell is there to be reported */
 void tables_forget_residuals(weir_client *c);
 void tables_free(weir_client *c);
 

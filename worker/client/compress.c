@@ -29,7 +29,7 @@ struct compressor {
 	float book[CODEC_BOOK];
 	/* Of pushes that were measured: */
 	uint64_t measured;
-	double error, error_sum;
+	double error, error_sum, residual_norm;
 };
 
 bool compressor_is_needed(const weir_table_spec *spec)
@@ -74,6 +74,7 @@ void compressor_forget(struct compressor *c)
 	if (c->velocity)
 		memset(c->velocity, 0, c->elements * sizeof *c->velocity);
 	c->pushes = 0;
+	c->residual_norm = 0;
 	topk_tracker_init(&c->topk);
 }
 
@@ -124,7 +125,15 @@ static weir_status choose_threshold(struct compressor *c, weir_error *err)
 	if (!c->topk.is_exact_due && c->pushes >= c->spec.warmup)
 		return WEIR_OK;
 	accumulate(c);
-	return topk_threshold(c->residual, c->elements, k, &c->topk.threshold, err);
+	uint64_t first = 0, end = c->chunks;
+	while (first < end && !c->wanted[first])
+		first++;
+	while (end > first && !c->wanted[end - 1])
+		end--;
+	if (first == end)
+		return WEIR_OK;
+	const uint64_t from = first * WEIR_CHUNK, to = end * WEIR_CHUNK < c->elements ? end * WEIR_CHUNK : c->elements;
+	return topk_threshold(c->residual + from, to - from, k < to - from ? k : to - from, &c->topk.threshold, err);
 }
 
 /* --- Pushes */
@@ -150,9 +159,13 @@ static void measure_begin(struct compressor *c)
 
 static void measure_end(struct compressor *c)
 {
+	if (c->before == 0)
+		c->residual_norm = 0;
 	if (c->before <= 0)
 		return;
-	c->error = 1 - energy(c->residual, c->elements) / c->before;
+	const double after = energy(c->residual, c->elements);
+	c->error = 1 - after / c->before;
+	c->residual_norm = sqrt(after);
 	c->error_sum += c->error;
 	c->measured++;
 }
@@ -240,10 +253,29 @@ size_t compressor_chunk(struct compressor *c, uint64_t chunk, uint8_t *out)
 	return codec_bytes(c->spec.codec, n);
 }
 
+const float *compressor_residual(const struct compressor *c)
+{
+	return c->residual;
+}
+
+void compressor_take(struct compressor *c, const bool *chunks)
+{
+	for (uint64_t chunk = 0; chunk < c->chunks; chunk++) {
+		const uint64_t at = chunk * WEIR_CHUNK, n = weir_chunk_elements(c->elements, chunk);
+		if (!chunks[chunk])
+			continue;
+		memset(c->residual + at, 0, n * sizeof *c->residual);
+		if (c->velocity)
+			memset(c->velocity + at, 0, n * sizeof *c->velocity);
+	}
+	c->residual_norm = sqrt(energy(c->residual, c->elements));
+}
+
 void compressor_get_stats(const struct compressor *c, struct compression_stats *out)
 {
 	*out = (struct compression_stats){.pushes = c->pushes,
-	                                  .residual_norm = c->residual ? sqrt(energy(c->residual, c->elements)) : 0,
+	                                  .measured = c->measured,
+	                                  .residual_norm = c->residual_norm,
 	                                  .error = c->error,
-	                                  .error_mean = c->measured ? c->error_sum / (double)c->measured : 1};
+	                                  .error_sum = c->error_sum};
 }

@@ -34,12 +34,15 @@ size_t compressor_chunk(struct compressor *c, uint64_t chunk, uint8_t *out);
 size_t compressor_chunk_max(const weir_table_spec *spec, size_t n);
 #define COMPRESSOR_HEAD_MAX 64u
 
+/* What is kept back (elements), NULL: there is no feedback; and that chunks of it were sent some other way. */
+const float *compressor_residual(const struct compressor *c);
+void compressor_take(struct compressor *c, const bool *chunks);
+
 struct compression_stats {
-	uint64_t pushes;
-	double residual_norm; /* now: what would be lost with this worker */
-	double
-	    error; /* 1 - |residual|^2 / |acc|^2 of the last push that was measured: what share of the energy went out; 1 where nothing was measured */
-	double error_mean; /* of all that were */
+	uint64_t pushes, measured; /* the residual is looked at with some of them */
+	double residual_norm;      /* as the last of these has left it: what would be lost with this worker */
+	double error;     /* 1 - |residual|^2 / |acc|^2 of the last of these: what share of the energy went out; 1: there is none */
+	double error_sum; /* of all of these */
 };
 void compressor_get_stats(const struct compressor *c, struct compression_stats *out);
 

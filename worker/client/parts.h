@@ -55,6 +55,10 @@ size_t piece_bytes(const struct push_item *item, uint32_t begin, uint32_t end);
 /* crc32c of a piece's encoded values, from its chunks'. Needs item->crcs. */
 uint32_t piece_crc(const struct push_item *item, const struct piece *piece);
 
+/* push.c: sends what the servers do not have of it, as this batch's push. Takes p over. */
+weir_status push_start(weir_client *c, const weir_batch *batch, struct push *p, weir_done_fn done, void *arg, weir_ticket *ticket,
+                       weir_error *err);
+
 /* --- piece.c: a piece becomes a section. */
 
 /* Before the first piece is written: wanted (parts_count) are the parts that will be. What fails is ended, too. E_MEMORY, E_BUSY. */

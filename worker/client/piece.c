@@ -64,6 +64,7 @@ void coding_end(weir_client *c, struct push *p)
 	for (size_t i = 0; i < p->items_count; i++)
 		if (p->items[i].coding)
 			compressor_end(p->items[i].compressor);
+	tables_note_compression(c);
 	p->coding = false;
 	pthread_mutex_unlock(&c->coding);
 }

@@ -1,4 +1,5 @@
 /* Progress: a timer on the loop reports watermarks and counts, which renews the leases, and looks after lanes that are down. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,18 +51,34 @@ static void on_progress_reply(void *arg, weir_status status, const char *text, s
 	free(reported);
 }
 
-void report_take(weir_client *c, Weir__V1__WorkerReport *out)
+/* Of all tables together. */
+static double residual_norm(const weir_client *c)
 {
+	double norm = 0;
+	for (uint32_t i = 0; i < WEIR_TABLES_MAX; i++)
+		norm = c->tables[i] ? hypot(norm, c->tables[i]->told.residual_norm) : norm;
+	return norm;
+}
+
+size_t report_take(weir_client *c, Weir__V1__WorkerReport *out, uint64_t *staleness)
+{
+	size_t buckets = 0;
+	for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++)
+		if ((staleness[i] = c->staleness[i]))
+			buckets = i + 1;
+	memset(c->staleness, 0, sizeof c->staleness);
 	uint64_t pushed = atomic_load(&c->bytes_pushed), pulled = atomic_load(&c->bytes_pulled),
 	         duplicates = atomic_load(&c->duplicates);
 	*out = c->report;
 	out->bytes_pushed = pushed - c->reported_pushed;
 	out->bytes_pulled = pulled - c->reported_pulled;
 	out->duplicates = duplicates - c->reported_duplicates;
+	out->residual_norm = residual_norm(c);
 	c->reported_pushed = pushed;
 	c->reported_pulled = pulled;
 	c->reported_duplicates = duplicates;
 	weir__v1__worker_report__init(&c->report);
+	return buckets;
 }
 
 static uint32_t units_count(const weir_client *c)
@@ -80,7 +97,7 @@ static struct message *pack_progress(weir_client *c)
 	uint32_t n = units_count(c), i = 0;
 	Weir__V1__UnitProgress *units = calloc(n + 1u, sizeof *units), **list = calloc(n + 1u, sizeof *list);
 	Weir__V1__PartTotals *totals = calloc(n + 1u, sizeof *totals);
-	uint64_t boots[WEIR_SERVERS_MAX];
+	uint64_t boots[WEIR_SERVERS_MAX], staleness[HISTOGRAM_BUCKETS];
 	struct message *m = NULL;
 	if (units && list && totals) {
 		for (const struct held_unit *u = c->units; u; u = u->next, i++) {
@@ -98,7 +115,8 @@ static struct message *pack_progress(weir_client *c)
 			list[i] = &units[i];
 		}
 		client_fill_job(c, &job);
-		report_take(c, &report);
+		q.n_staleness = report_take(c, &report, staleness);
+		q.staleness = staleness;
 		q.job = &job;
 		q.worker = c->worker;
 		q.incarnation = c->incarnation;

@@ -193,6 +193,8 @@ static weir_status on_push_reply(struct operation *op, struct request *q, const 
 		return weir_fail(err, (weir_status)r->status, "server %s refused batch %u of unit %u of pass %u in partition %u: %s",
 		                 c->links[q->server]->address, op->batch.batch, op->batch.unit, op->batch.pass, q->partition,
 		                 reply_text(r, *body, text, sizeof text));
+	if (r->status == WEIR_OK)
+		c->staleness[histogram_bucket_of(r->attempt)]++;
 	if (r->a > c->applied_seen[q->partition])
 		c->applied_seen[q->partition] = r->a;
 	acknowledge(c, q->partition, r, r->c);
@@ -337,8 +339,8 @@ static void tell_sent(struct operation *told, const struct operation *push, weir
 	operation_unhold(told);
 }
 
-static weir_status push_start(weir_client *c, const weir_batch *batch, struct push *p, weir_done_fn done, void *arg,
-                              weir_ticket *ticket, weir_error *err)
+weir_status push_start(weir_client *c, const weir_batch *batch, struct push *p, weir_done_fn done, void *arg, weir_ticket *ticket,
+                       weir_error *err)
 {
 	uint64_t *applied = calloc(c->partitions, sizeof *applied);
 	bool *wanted = calloc(p->parts_count + 1u, sizeof *wanted);

@@ -48,12 +48,29 @@ struct compressor *tables_compressor(weir_client *c, uint32_t id, weir_error *er
 	return t->compressor;
 }
 
+void tables_note_compression(weir_client *c)
+{
+	pthread_mutex_lock(&c->lock);
+	for (uint32_t id = 0; id < WEIR_TABLES_MAX; id++) {
+		struct table *t = c->tables[id];
+		struct compression_stats s;
+		if (!t || !t->compressor)
+			continue;
+		compressor_get_stats(t->compressor, &s);
+		c->report.energy_sent += s.error_sum - t->told.error_sum;
+		c->report.energy_measured += s.measured - t->told.measured;
+		t->told = s;
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
 void tables_forget_residuals(weir_client *c)
 {
 	pthread_mutex_lock(&c->coding);
 	for (uint32_t i = 0; i < WEIR_TABLES_MAX; i++)
 		if (c->tables[i] && c->tables[i]->compressor)
 			compressor_forget(c->tables[i]->compressor);
+	tables_note_compression(c);
 	pthread_mutex_unlock(&c->coding);
 }
 

@@ -21,12 +21,15 @@
 /* Units held at once: one being computed, one being read, and those waiting for acknowledgements. */
 #define TRAINER_UNITS   4u
 #define TRAINER_POLL_MS 100
+/* Units of a pass for each worker: with fewer, one may get none. */
+#define UNITS_OF_EACH 4u
 
 struct held_unit {
 	weir_unit lease;
 	bool used, begun;
-	bool read;   /* its last batch has come from the reader */
-	bool failed; /* it cannot be read, `why` says why: given back once its batches in the ring are through */
+	uint32_t batches; /* with examples; what error feedback keeps back has one more */
+	bool read;        /* its last batch has come from the reader */
+	bool failed;      /* it cannot be read, `why` says why: given back once its batches in the ring are through */
 	uint32_t in_ring;
 	uint64_t bad_lines; /* not reported yet */
 	char why[WEIR_ERROR_TEXT_BYTES];
@@ -50,6 +53,7 @@ struct trainer {
 	struct tables tables;
 	struct local *local;  /* NULL: the dense table's mode is not local */
 	weir_optimizer inner; /* of it */
+	float chunk[WEIR_CHUNK];
 	struct held_unit units[TRAINER_UNITS];
 	struct slot ring[TRAINER_RING];
 	uint64_t started, computed,
@@ -126,6 +130,40 @@ static weir_status lease_ahead(struct trainer *t, weir_error *err)
 	return s == WEIR_OK ? s : weir_fail(err, s, "the reader refused a unit");
 }
 
+/* Whether something of gradients may stay with the worker. */
+static bool keeps_residuals(const struct trainer *t)
+{
+	return t->job->tables.dense.push.feedback && model_has(t->model, MODEL_DENSE);
+}
+
+/* Nothing stays with a worker that may be needed no more. */
+static weir_status push_residuals(struct trainer *t, const struct held_unit *u, weir_error *err)
+{
+	const weir_batch id = {.pass = u->lease.pass, .unit = u->lease.unit, .attempt = u->lease.attempt, .batch = u->batches};
+	const uint64_t chunk = 0;
+	const weir_pull_item item = {.table = t->tables.ids[MODEL_DENSE], .keys = &chunk, .rows = 1, .values = t->chunk};
+	weir_ticket ticket;
+	weir_status s = WEIR_OK;
+	if (t->tables.sync[MODEL_DENSE]) { /* it needs a step */
+		s = weir_pull(t->client, &id, &item, 1, NULL, NULL, &ticket, err);
+		if (s == WEIR_OK)
+			s = weir_wait(t->client, ticket, -1, err);
+	}
+	if (s == WEIR_OK)
+		s = weir_push_residuals(t->client, &id, err);
+	return s == WEIR_E_DROPPED ? WEIR_OK : s;
+}
+
+/* Nothing else is in hand, and of the last pass there is no more to come, or of the next ones so little that others may take it all. */
+static bool is_perhaps_last(const struct trainer *t, const struct held_unit *u)
+{
+	const bool few = dataset_get_info(t->dataset)->units < UNITS_OF_EACH * t->job->cluster.workers;
+	for (uint32_t i = 0; i < TRAINER_UNITS; i++)
+		if (t->units[i].used && &t->units[i] != u)
+			return false;
+	return few || u->lease.pass + 1 == weir_passes(t->client);
+}
+
 /* Commits units whose batches are all acknowledged; gives back those that could not be read. */
 static weir_status close_units(struct trainer *t, weir_error *err)
 {
@@ -133,8 +171,11 @@ static weir_status close_units(struct trainer *t, weir_error *err)
 		struct held_unit *u = &t->units[i];
 		if (!u->used || !u->read || u->in_ring > 0)
 			continue;
-		weir_status s =
-		    u->failed ? weir_unit_fail(t->client, &u->lease, u->why, err) : weir_unit_commit(t->client, &u->lease, err);
+		weir_status s = WEIR_OK;
+		if (u->begun && keeps_residuals(t) && is_perhaps_last(t, u))
+			s = push_residuals(t, u, err);
+		if (s == WEIR_OK)
+			s = u->failed ? weir_unit_fail(t->client, &u->lease, u->why, err) : weir_unit_commit(t->client, &u->lease, err);
 		if (s != WEIR_OK)
 			return s;
 		u->used = false;
@@ -155,7 +196,8 @@ static weir_status note_item(struct trainer *t, const struct prefetched *item, b
 		return WEIR_OK;
 	}
 	if (!u->begun) {
-		weir_status s = weir_unit_begin(t->client, &u->lease, item->batches, err);
+		u->batches = item->batches;
+		weir_status s = weir_unit_begin(t->client, &u->lease, item->batches + keeps_residuals(t), err);
 		if (s != WEIR_OK)
 			return s;
 		u->begun = true;
@@ -388,6 +430,21 @@ static void drop_everything(struct trainer *t)
 	memset(t->units, 0, sizeof t->units);
 }
 
+/* What was kept back goes out in a unit that is held, or in any that there is; a worker that is stopped while there is none takes it along. */
+static weir_status leave_nothing(struct trainer *t, weir_error *err)
+{
+	struct held_unit fresh = {0};
+	for (uint32_t i = 0; i < TRAINER_UNITS; i++)
+		if (t->units[i].used && t->units[i].begun)
+			return push_residuals(t, &t->units[i], err);
+	weir_status s = weir_unit_lease(t->client, &fresh.lease, 0, err);
+	if (s != WEIR_OK || fresh.lease.state != WEIR_UNIT_LEASED)
+		return s == WEIR_E_TIMEOUT ? WEIR_OK : s;
+	fresh.batches = t->job->data.unit_batches;
+	s = weir_unit_begin(t->client, &fresh.lease, fresh.batches + 1, err);
+	return s == WEIR_OK ? push_residuals(t, &fresh, err) : s;
+}
+
 /* Stopping: what is pulled computes no more, what is pushed is waited for. */
 static weir_status leave_early(struct trainer *t, weir_error *err)
 {
@@ -396,6 +453,8 @@ static weir_status leave_early(struct trainer *t, weir_error *err)
 		s = acknowledge(t, true, err);
 	if (s == WEIR_OK)
 		s = close_units(t, err);
+	if (s == WEIR_OK && keeps_residuals(t))
+		s = leave_nothing(t, err);
 	drop_everything(t);
 	return s == WEIR_OK ? weir_fail(err, WEIR_E_CANCELLED, "stopped by a signal") : s;
 }

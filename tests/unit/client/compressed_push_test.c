@@ -288,12 +288,46 @@ static void who_was_taken_for_dead_forgets(void **state)
 	compressor_destroy(c);
 }
 
+/* Before a worker leaves: nothing is missing any more, and nothing is kept back. */
+static void what_is_kept_back_goes_out_in_full(void **state)
+{
+	(void)state;
+	static const weir_compression pushes[] = {
+	    {.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_LOG4, .density = 0.01f, .feedback = true},
+	    {.codec = WEIR_CODEC_SIGN, .feedback = true},
+	    {.codec = WEIR_CODEC_INT8, .feedback = true},
+	};
+	for (size_t i = 0; i < sizeof pushes / sizeof *pushes; i++) {
+		struct fixture f;
+		weir_error err = {0};
+		weir_stats before, after;
+		setup(&f);
+		add_table(&f, WEIR_DENSE, &pushes[i]);
+		for (uint32_t batch = 0; batch < GRADIENTS; batch++) {
+			draw_gradient(&f, ELEMENTS);
+			push(&f, batch, NULL, 0);
+		}
+		pull(&f, NULL, 0);
+		assert_true(missing(&f, ELEMENTS) > 1e-4);
+		for (uint32_t batch = GRADIENTS; batch < GRADIENTS + 2; batch++) {
+			const weir_batch b = {.pass = f.unit.pass, .unit = f.unit.unit, .batch = batch, .attempt = f.unit.attempt};
+			weir_get_stats(f.client, &before);
+			CHECK_OK(weir_push_residuals(f.client, &b, &err), err);
+			weir_get_stats(f.client, &after);
+			assert_int_equal(after.parts_pushed > before.parts_pushed, batch == GRADIENTS); /* then there is none */
+		}
+		pull(&f, NULL, 0);
+		assert_true(missing(&f, ELEMENTS) < 1e-6);
+		teardown(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(what_a_dense_push_leaves_out_comes_later), cmocka_unit_test(rows_of_embeddings_arrive),
 	    cmocka_unit_test(tables_that_cannot_be_are_refused),        cmocka_unit_test(what_is_not_wanted_leaves_no_residual),
-	    cmocka_unit_test(who_was_taken_for_dead_forgets),
+	    cmocka_unit_test(who_was_taken_for_dead_forgets),           cmocka_unit_test(what_is_kept_back_goes_out_in_full),
 	};
 	return cmocka_run_group_tests_name("compressed_push", tests, NULL, NULL);
 }

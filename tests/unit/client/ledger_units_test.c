@@ -406,6 +406,66 @@ static void test_a_second_join_of_a_live_name_takes_over_at_once(void **state)
 	fixture_close(&f);
 }
 
+static void on_status(void *arg, const ProtobufCMessage *m)
+{
+	*(weir_status *)arg = (weir_status)((const Weir__V1__ProgressReply *)m)->status->code;
+}
+
+static void on_totals(void *arg, const ProtobufCMessage *m)
+{
+	const Weir__V1__LedgerStatus *r = (const Weir__V1__LedgerStatus *)m;
+	double *norms = arg;
+	norms[0] = r->totals->residual_norm;
+	norms[1] = r->totals->residual_lost;
+}
+
+static void report_residual(struct fixture *f, const struct joined *w, double norm)
+{
+	Weir__V1__ProgressRequest q = WEIR__V1__PROGRESS_REQUEST__INIT;
+	Weir__V1__WorkerReport report = WEIR__V1__WORKER_REPORT__INIT;
+	Weir__V1__JobId job = WEIR__V1__JOB_ID__INIT;
+	weir_status status = WEIR_E_INTERNAL;
+	job.uuid.data = (uint8_t *)"fixture's uuid.";
+	job.uuid.len = 16;
+	job.generation = 1;
+	report.residual_norm = norm;
+	q.job = &job;
+	q.worker = w->worker;
+	q.incarnation = w->incarnation;
+	q.report = &report;
+	ledger_progress(f->ledger, &q, on_status, &status);
+	assert_int_equal(status, WEIR_OK);
+}
+
+static void assert_norms(struct fixture *f, double now, double lost)
+{
+	Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
+	double norms[2] = {-1, -1};
+	ledger_status(f->ledger, &q, on_totals, norms);
+	assert_true(norms[0] == now && norms[1] == lost);
+}
+
+static void test_what_the_dead_held_back_is_told(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_open(&f, &(struct ledger_options){.lease_ms = 1000, .passes = 1}, 1);
+	struct joined a = fixture_join(&f, "a", WEIR__V1__ROLE__TRAINER, 1, 4);
+	struct joined b = fixture_join(&f, "b", WEIR__V1__ROLE__TRAINER, 1, 4);
+	report_residual(&f, &a, 3);
+	report_residual(&f, &b, 4);
+	assert_norms(&f, 5, 0);
+	f.now_ms += 900;
+	report_residual(&f, &b, 4);
+	f.now_ms += 200;
+	ledger_tick(f.ledger); /* a is lost */
+	assert_norms(&f, 4, 3);
+	report_residual(&f, &b, 0);
+	assert_int_equal(fixture_leave(&f, &b), WEIR_OK);
+	assert_norms(&f, 0, 3);
+	fixture_close(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -420,6 +480,7 @@ int main(void)
 	    cmocka_unit_test(test_the_gate_opens_without_an_evaluator_after_a_while),
 	    cmocka_unit_test(test_another_dataset_is_refused_with_both_named),
 	    cmocka_unit_test(test_a_second_join_of_a_live_name_takes_over_at_once),
+	    cmocka_unit_test(test_what_the_dead_held_back_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,6 +154,10 @@ typedef struct weir_push_options {
 WEIR_API weir_status weir_push(weir_client *client, const weir_batch *batch, const weir_push_item *items, size_t count,
                                const weir_push_options *options, weir_done_fn done, void *arg, weir_ticket *ticket,
                                weir_error *err);
+/* What error feedback has kept back of dense tables, in full and as this batch's only push: before a worker leaves, as with it that would be lost. The batch is one of a
+ * unit held that has no other push; every trainer counts it in weir_unit_begin, whether it will push it or not. Tables that are synchronous take part when one of them
+ * was pulled for this batch. Blocking. */
+WEIR_API weir_status weir_push_residuals(weir_client *client, const weir_batch *batch, weir_error *err);
 /* Waits for one operation. After it, the ticket is forgotten. An operation started with a callback needs no wait. */
 WEIR_API weir_status weir_wait(weir_client *client, weir_ticket ticket, int64_t timeout_ms, weir_error *err);
 
