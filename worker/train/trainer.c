@@ -21,8 +21,6 @@
 /* Units held at once: one being computed, one being read, and those waiting for acknowledgements. */
 #define TRAINER_UNITS   4u
 #define TRAINER_POLL_MS 100
-/* Units of a pass for each worker: with fewer, one may get none. */
-#define UNITS_OF_EACH 4u
 
 struct held_unit {
 	weir_unit lease;
@@ -154,14 +152,13 @@ static weir_status push_residuals(struct trainer *t, const struct held_unit *u, 
 	return s == WEIR_E_DROPPED ? WEIR_OK : s;
 }
 
-/* Nothing else is in hand, and of the last pass there is no more to come, or of the next ones so little that others may take it all. */
+/* Of the last pass, and nothing else is in hand. */
 static bool is_perhaps_last(const struct trainer *t, const struct held_unit *u)
 {
-	const bool few = dataset_get_info(t->dataset)->units < UNITS_OF_EACH * t->job->cluster.workers;
 	for (uint32_t i = 0; i < TRAINER_UNITS; i++)
 		if (t->units[i].used && &t->units[i] != u)
 			return false;
-	return few || u->lease.pass + 1 == weir_passes(t->client);
+	return u->lease.pass + 1 == weir_passes(t->client);
 }
 
 /* Commits units whose batches are all acknowledged; gives back those that could not be read. */
