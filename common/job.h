@@ -57,6 +57,10 @@ struct job {
 		uint32_t scrub_interval_s; /* 0: never */
 		uint32_t catch_up_mb_s;    /* 10^6 bytes a second of snapshots that a server sends to others */
 		uint32_t executors;        /* threads per server; 0: auto = cores / local servers, at least 1 */
+		struct {
+			uint64_t rate_bits_per_s; /* 0: off */
+			uint32_t latency_ms;
+		} network; /* simulated; all 0: the network as it is */
 	} cluster;
 	struct {
 		enum data_format format;

@@ -18,6 +18,7 @@
 #define U32_OR(p, f, d, lo, hi, u, w) {.path = p, .type = KEY_U32, FIELD(f), .fallback = d, .low = lo, .high = hi, .unit = u, .zero_word = w}
 #define U64(p, f, d, lo, hi, u)       {.path = p, .type = KEY_U64, FIELD(f), .fallback = d, .low = lo, .high = hi, .unit = u}
 #define BYTES(p, f, d, lo, hi)        {.path = p, .type = KEY_BYTES, FIELD(f), .fallback = d, .low = lo, .high = hi}
+#define RATE(p, f, d, lo, hi)         {.path = p, .type = KEY_RATE, FIELD(f), .fallback = d, .low = lo, .high = hi, .zero_word = d}
 #define BOOL(p, f, d)                 {.path = p, .type = KEY_BOOL, FIELD(f), .fallback = d}
 #define FLOAT(p, f, d, lo, hi)        {.path = p, .type = KEY_FLOAT, FIELD(f), .fallback = d, .float_low = lo, .float_high = hi}
 #define BELOW(p, f, d, lo, hi)        {.path = p, .type = KEY_FLOAT, FIELD(f), .fallback = d, .float_low = lo, .float_high = hi, .float_below = true}
@@ -149,6 +150,8 @@ static const struct key keys[] = {
 	U32("cluster.scrub_interval_s", cluster.scrub_interval_s, "300", 0, 1000000, "seconds"),
 	U32("cluster.catch_up_mb_s", cluster.catch_up_mb_s, "200", 1, 1000000, "megabytes a second"),
 	U32_OR("cluster.executors", cluster.executors, "auto", 1, WEIR_THREADS_MAX, "threads", "auto"),
+	RATE("cluster.network.rate", cluster.network.rate_bits_per_s, "off", 100000, 400000000000),
+	U32("cluster.network.latency_ms", cluster.network.latency_ms, "0", 0, 1000, "milliseconds"),
 	CHOICE("data.format", data.format, "criteo", formats),
 	TEXT_LIST("data.train", data.train, "", WEIR_DATA_FILES_MAX),
 	TEXT_LIST("data.valid", data.valid, "", WEIR_DATA_FILES_MAX),
@@ -340,6 +343,10 @@ void job_schema_expected(const struct key *key, char out[JOB_EXPECTED_BYTES])
 	case KEY_BYTES:
 		snprintf(out, JOB_EXPECTED_BYTES, "a size such as 512MiB or 4GiB, from %lluMiB to %lluTiB",
 		         (unsigned long long)(key->low >> 20), (unsigned long long)(key->high >> 40));
+		break;
+	case KEY_RATE:
+		snprintf(out, JOB_EXPECTED_BYTES, "bits a second such as 100Mb/s or 10Gb/s, from %llukb/s to %lluGb/s, or %s",
+		         (unsigned long long)(key->low / 1000), (unsigned long long)(key->high / 1000000000), key->zero_word);
 		break;
 	case KEY_BOOL:
 		append(out, "true or false");

@@ -116,24 +116,39 @@ static bool read_integer(const struct key *key, const char *text, uint64_t *out)
 	return read_digits(text, out, &rest) && *rest == 0 && *out >= key->low && *out <= key->high;
 }
 
-static bool read_bytes(const struct key *key, const char *text, uint64_t *out)
+struct unit {
+	const char *name;
+	uint64_t factor;
+};
+
+/* A whole number and one of the units, with or without spaces between. */
+static bool read_measure(const struct key *key, const struct unit *units, size_t units_count, const char *text, uint64_t *out)
 {
-	static const struct {
-		const char *name;
-		uint64_t factor;
-	} units[] = {
-	    {"", 1},      {"B", 1},        {"KiB", 1ull << 10}, {"MiB", 1ull << 20},  {"GiB", 1ull << 30}, {"TiB", 1ull << 40},
-	    {"kB", 1000}, {"MB", 1000000}, {"GB", 1000000000},  {"TB", 1000000000000}};
 	const char *rest;
 	uint64_t number;
 	if (!read_digits(text, &number, &rest))
 		return false;
 	while (*rest == ' ')
 		rest++;
-	for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+	for (size_t i = 0; i < units_count; i++)
 		if (strcmp(rest, units[i].name) == 0)
 			return !__builtin_mul_overflow(number, units[i].factor, out) && *out >= key->low && *out <= key->high;
 	return false;
+}
+
+static bool read_bytes(const struct key *key, const char *text, uint64_t *out)
+{
+	static const struct unit units[] = {
+	    {"", 1},      {"B", 1},        {"KiB", 1ull << 10}, {"MiB", 1ull << 20},  {"GiB", 1ull << 30}, {"TiB", 1ull << 40},
+	    {"kB", 1000}, {"MB", 1000000}, {"GB", 1000000000},  {"TB", 1000000000000}};
+	return read_measure(key, units, sizeof units / sizeof units[0], text, out);
+}
+
+static bool read_rate(const struct key *key, const char *text, uint64_t *out)
+{
+	static const struct unit units[] = {{"b/s", 1}, {"kb/s", 1000}, {"Mb/s", 1000000}, {"Gb/s", 1000000000}};
+	*out = 0;
+	return strcmp(text, key->zero_word) == 0 || read_measure(key, units, sizeof units / sizeof units[0], text, out);
 }
 
 static bool read_float(const struct key *key, const char *text, float *out)
@@ -249,6 +264,9 @@ static weir_status store_scalar(struct reading *r, const struct raw *raw, const 
 		break;
 	case KEY_BYTES:
 		good = read_bytes(key, text, field);
+		break;
+	case KEY_RATE:
+		good = read_rate(key, text, field);
 		break;
 	case KEY_BOOL:
 		good = read_bool(text, field);

@@ -25,6 +25,8 @@ bool rpc_method_may_retry(enum rpc_method method)
 
 void rpc_destroy(struct rpc *rpc)
 {
-	if (rpc)
-		rpc->ops->destroy(rpc);
+	if (!rpc)
+		return;
+	rpc_shapes_destroy(rpc->shapes);
+	rpc->ops->destroy(rpc);
 }

@@ -85,6 +85,13 @@ struct rpc *rpc_grpc_create(struct logger *logger);   /* may exist several times
 struct rpc *rpc_memory_create(struct logger *logger); /* addresses are "memory:NAME", private to this struct rpc */
 void rpc_destroy(struct rpc *rpc);                    /* after all its loops, servers and channels */
 
+/* A slow network, simulated (rpc_shape.h says how). All loops created from here on are those of one machine; foreign channels stay as they are. */
+struct rpc_network {
+	uint64_t rate_bits_per_s; /* each way; 0: as fast as it is */
+	uint32_t latency_ms;      /* one way, added to what there is */
+};
+weir_status rpc_shape(struct rpc *rpc, const struct rpc_network *network); /* all 0: the network as it is. E_MEMORY */
+
 /* --- Loops */
 struct rpc_loop *rpc_loop_create(struct rpc *rpc, const char *name, weir_error *err); /* starts the thread */
 /* Runs fn(arg) on the loop's thread, in the order posted by one thread. From any thread, also the loop's own (never inline). Never refused: without

@@ -21,12 +21,24 @@ static void call_finish(struct rpc_client_call *c, weir_status status, const cha
 	rpc_channel_check_closed(channel);
 }
 
-static void attempt(void *arg)
+static void attempt_now(void *arg)
 {
 	struct rpc_client_call *c = arg;
 	int64_t until = c->give_up_ns && c->give_up_ns < c->deadline_ns ? c->give_up_ns : c->deadline_ns;
 	int64_t left = until - rpc_now_ns();
 	c->channel->rpc->ops->attempt_start(c, left > 0 ? left : 0);
+}
+
+static bool is_shaped(const struct rpc_client_call *c)
+{
+	return c->channel->loop->shape && !c->channel->foreign;
+}
+
+static void attempt(void *arg)
+{
+	struct rpc_client_call *c = arg;
+	if (!is_shaped(c) || rpc_flow_out(&c->flow, c->channel->loop, c->request->bytes, attempt_now, c))
+		attempt_now(c);
 }
 
 /* Back-off doubles from the first to the cap; jitter takes up to half of it away. */
@@ -57,6 +69,15 @@ static bool retry(struct rpc_client_call *c, bool silent, const char *text)
 	return true;
 }
 
+static void reply_arrived(void *arg)
+{
+	struct rpc_client_call *c = arg;
+	struct message *reply = c->reply;
+	c->reply = NULL;
+	call_finish(c, WEIR_OK, "", reply);
+	message_release(reply);
+}
+
 void rpc_call_on_finish(struct rpc_client_call *c, weir_status status, const char *text, bool silent, struct message *reply)
 {
 	c->attempt = NULL;
@@ -70,6 +91,10 @@ void rpc_call_on_finish(struct rpc_client_call *c, weir_status status, const cha
 		status = WEIR_E_UNAVAILABLE;
 		text = c->failure;
 	}
+	if (reply && status == WEIR_OK && is_shaped(c) && !rpc_flow_in(&c->flow, c->channel->loop, reply->bytes, reply_arrived, c)) {
+		c->reply = message_retain(reply);
+		return;
+	}
 	call_finish(c, status, text, reply);
 }
 
@@ -81,6 +106,8 @@ void rpc_call_cancel(struct rpc_client_call *c)
 		return;
 	}
 	rpc_timer_clear(c->channel->loop, &c->retry);
+	rpc_flow_stop(&c->flow);
+	message_release(c->reply);
 	call_finish(c, WEIR_E_CANCELLED, "the channel was closed", NULL);
 }
 

@@ -152,6 +152,7 @@ struct rpc_loop *rpc_loop_create(struct rpc *rpc, const char *name, weir_error *
 		return NULL;
 	}
 	loop->rpc = rpc;
+	loop->shape = rpc->shape;
 	snprintf(loop->name, sizeof loop->name, "%s", name);
 	pthread_mutex_init(&loop->lock, NULL);
 	pthread_mutex_lock(&loop->lock);

@@ -152,6 +152,16 @@ struct rpc_loop *rpc_call_loop(const struct rpc_call *call)
 	return call->loop;
 }
 
+static void request_arrived(void *arg)
+{
+	struct rpc_call *call = arg;
+	struct rpc_server *server = call->slot->server;
+	struct message *request = call->request;
+	call->request = NULL;
+	server->service.unary(server->ctx, call, call->method, request);
+	message_release(request);
+}
+
 weir_status rpc_call_on_request(struct rpc_server_slot *slot, enum rpc_method method, void *part, struct message *request)
 {
 	struct rpc_call *call = malloc(sizeof *call);
@@ -160,17 +170,28 @@ weir_status rpc_call_on_request(struct rpc_server_slot *slot, enum rpc_method me
 	*call = (struct rpc_call){.slot = slot, .loop = slot->loop, .method = method, .part = part};
 	atomic_init(&call->state, RPC_CALL_LIVE);
 	rpc_link_add(&slot->calls, &call->link);
-	slot->server->service.unary(slot->server->ctx, call, method, request);
+	if (slot->loop->shape && !rpc_flow_in(&call->flow, slot->loop, request->bytes, request_arrived, call))
+		call->request = message_retain(request);
+	else
+		slot->server->service.unary(slot->server->ctx, call, method, request);
 	return WEIR_OK;
+}
+
+static void reply_now(void *arg)
+{
+	struct rpc_call *call = arg;
+	call->slot->server->rpc->ops->call_reply(call->part, call->status, call->text ? call->text : "", call->reply);
+	free(call->text);
+	free(call);
 }
 
 static void reply_on_loop(void *arg)
 {
 	struct rpc_call *call = arg;
 	rpc_link_remove(&call->link);
-	call->slot->server->rpc->ops->call_reply(call->part, call->status, call->text ? call->text : "", call->reply);
-	free(call->text);
-	free(call);
+	const size_t bytes = call->reply ? call->reply->bytes : 0;
+	if (!call->loop->shape || rpc_flow_out(&call->flow, call->loop, bytes, reply_now, call))
+		reply_now(call);
 }
 
 void rpc_call_reply(struct rpc_call *call, weir_status status, const char *text, struct message *reply)
@@ -205,6 +226,11 @@ void rpc_call_abort(struct rpc_call *call)
 	void *part = call->part;
 	const struct rpc_ops *ops = call->slot->server->rpc->ops;
 	rpc_link_remove(&call->link);
-	if (atomic_compare_exchange_strong(&call->state, &live, RPC_CALL_ABORTED))
+	if (call->request) { /* its handler has not been called */
+		rpc_flow_stop(&call->flow);
+		message_release(call->request);
+		free(call);
+		ops->call_reply(part, WEIR_E_UNAVAILABLE, "the server is stopping", NULL);
+	} else if (atomic_compare_exchange_strong(&call->state, &live, RPC_CALL_ABORTED))
 		ops->call_reply(part, WEIR_E_UNAVAILABLE, "the server is stopping", NULL);
 }

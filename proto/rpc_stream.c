@@ -74,6 +74,7 @@ weir_status rpc_stream_open(struct rpc_stream **out, struct rpc_channel *channel
 	s->handler = *handler;
 	s->arg = arg;
 	s->sending = true;
+	rpc_shaped_open(s);
 	atomic_fetch_add(&channel->starting, 1);
 	rpc_loop_post(channel->loop, start_on_loop, s);
 	return WEIR_OK;
@@ -86,6 +87,7 @@ void rpc_stream_on_open(struct rpc_stream *s, struct rpc_server_slot *slot, enum
 	s->loop = slot->loop;
 	s->method = method;
 	s->slot = slot;
+	rpc_shaped_open(s);
 	rpc_link_add(&slot->streams, &s->link);
 	const struct rpc_stream_handler *handler = server->service.stream_open(server->ctx, s, method, &s->arg);
 	if (handler)
@@ -95,6 +97,15 @@ void rpc_stream_on_open(struct rpc_stream *s, struct rpc_server_slot *slot, enum
 }
 
 /* --- Sending */
+
+static void transmit(struct rpc_stream *s, struct message *m, bool waited)
+{
+	s->sending = true;
+	if (s->is_shaped)
+		rpc_shaped_send(s, m, waited);
+	else
+		s->rpc->ops->stream_transmit(s, m);
+}
 
 weir_status rpc_stream_send(struct rpc_stream *s, struct message *m)
 {
@@ -110,29 +121,39 @@ weir_status rpc_stream_send(struct rpc_stream *s, struct message *m)
 		message_release(m);
 		return status;
 	}
-	if (!s->sending) {
-		s->sending = true;
-		s->rpc->ops->stream_transmit(s, m);
-	}
+	if (!s->sending)
+		transmit(s, m, false);
 	return WEIR_OK;
 }
 
 static void finish_when_sent(struct rpc_stream *s)
 {
-	if (s->finishing && !s->finished && !s->sending) {
+	if (s->finishing && !s->finished && !s->sending && (!s->is_shaped || rpc_shaped_is_idle(s))) {
 		s->finished = true;
 		s->rpc->ops->stream_half_close(s);
 	}
 }
 
+void rpc_stream_idle(struct rpc_stream *s)
+{
+	finish_when_sent(s);
+}
+
 void rpc_stream_on_sent(struct rpc_stream *s)
+{
+	if (s->is_shaped)
+		rpc_shaped_on_sent(s);
+	else
+		rpc_stream_sent(s);
+}
+
+void rpc_stream_sent(struct rpc_stream *s)
 {
 	s->sending = false;
 	if (s->ended)
 		return;
 	if (s->queue_count) {
-		s->sending = true;
-		s->rpc->ops->stream_transmit(s, queue_pop(s));
+		transmit(s, queue_pop(s), true);
 	} else if (s->finishing) {
 		finish_when_sent(s);
 	} else if (s->handler.writable) {
@@ -155,6 +176,14 @@ void rpc_stream_on_message(struct rpc_stream *s, struct message *m)
 {
 	if (s->ended)
 		return;
+	if (s->is_shaped)
+		rpc_shaped_on_message(s, m);
+	else
+		rpc_stream_deliver(s, m);
+}
+
+void rpc_stream_deliver(struct rpc_stream *s, struct message *m)
+{
 	s->handler.message(s->arg, s, m);
 	if (s->ended)
 		return;
@@ -164,6 +193,16 @@ void rpc_stream_on_message(struct rpc_stream *s, struct message *m)
 }
 
 void rpc_stream_on_half_close(struct rpc_stream *s)
+{
+	if (s->ended)
+		return;
+	if (s->shaped.arriving)
+		s->shaped.half_closed = true;
+	else
+		rpc_stream_half_closed(s);
+}
+
+void rpc_stream_half_closed(struct rpc_stream *s)
 {
 	if (s->ended)
 		return;
@@ -198,12 +237,18 @@ void rpc_stream_cancel(struct rpc_stream *s, weir_status status, const char *tex
 		return;
 	s->ended = true;
 	queue_drop(s);
+	message_release(rpc_shaped_drop(s));
 	s->rpc->ops->stream_cancel(s, status, text);
 }
 
 void rpc_stream_on_closed(struct rpc_stream *s, weir_status status, const char *text)
 {
+	const bool ended = s->ended;
+	struct message *arriving = rpc_shaped_drop(s); /* has been received */
 	s->ended = true;
+	if (arriving && !ended)
+		s->handler.message(s->arg, s, arriving);
+	message_release(arriving);
 	queue_drop(s);
 	free(s->queue);
 	s->queue = NULL;

@@ -12,6 +12,7 @@
 #include "limits.h"
 #include "prng.h"
 #include "rpc.h"
+#include "rpc_shape.h"
 
 struct rpc_link { /* intrusive circular list */
 	struct rpc_link *prev, *next;
@@ -78,6 +79,8 @@ struct rpc_ops {
 struct rpc {
 	const struct rpc_ops *ops;
 	struct logger *logger;
+	struct rpc_shape *shape;  /* of loops that are created from here on; NULL: the network as it is */
+	struct rpc_shape *shapes; /* all */
 };
 
 /* --- Loops (rpc_loop.c) */
@@ -93,6 +96,7 @@ struct rpc_timer { /* in the loop's heap while set; loop's thread only */
 };
 struct rpc_loop {
 	struct rpc *rpc;
+	struct rpc_shape *shape; /* or NULL */
 	char name[16];
 	pthread_t thread;
 	/* Guarded by lock. */
@@ -110,6 +114,40 @@ struct rpc_loop {
 int64_t rpc_now_ns(void);
 void rpc_timer_set(struct rpc_loop *loop, struct rpc_timer *timer, int64_t due_ns, void (*fn)(void *arg), void *arg);
 void rpc_timer_clear(struct rpc_loop *loop, struct rpc_timer *timer); /* fine when not set */
+
+/* --- A slow network (rpc_shape.c; rpc_shape.h says what it does). Loop's thread only. */
+struct rpc_flow { /* one message on its way through one side of the card */
+	struct rpc_loop *loop;
+	struct rpc_timer timer;
+	enum { RPC_OUT, RPC_IN } side;
+	uint64_t left;      /* bytes that have had no turn */
+	int64_t at_ns;      /* when the last turn ends; before the first: since when it could have one */
+	int64_t latency_ns; /* afterwards */
+	void (*done)(void *arg);
+	void *arg;
+};
+/* True: it is through already; otherwise done(arg) comes from the loop, unless stopped. */
+bool rpc_flow_out(struct rpc_flow *f, struct rpc_loop *loop, size_t message_bytes, void (*done)(void *arg), void *arg);
+bool rpc_flow_in(struct rpc_flow *f, struct rpc_loop *loop, size_t message_bytes, void (*done)(void *arg), void *arg);
+bool rpc_flow_run(struct rpc_flow *f);
+void rpc_flow_stop(struct rpc_flow *f); /* fine when all is zero */
+void rpc_shapes_destroy(struct rpc_shape *newest);
+
+struct rpc_flying { /* departed, and not there before due_ns */
+	struct message *message;
+	int64_t due_ns;
+};
+struct rpc_shaped { /* what a stream has under way */
+	struct rpc_flow out, in;
+	struct message *departing, *arriving; /* in them, or NULL */
+	struct rpc_flying *flying;            /* ring */
+	uint32_t flying_head, flying_count, flying_capacity;
+	struct rpc_timer landing; /* of the first of them */
+	bool opening;             /* the transport is still starting */
+	bool carrying;            /* the transport has a message, or is still starting */
+	bool sent_owed;           /* rpc_stream_sent waits for the transport */
+	bool half_closed;         /* behind `arriving` */
+};
 
 /* --- Channels and unary calls of clients (rpc_channel.c, rpc_call.c) */
 struct rpc_channel {
@@ -137,7 +175,9 @@ struct rpc_client_call {
 	uint32_t failures;
 	bool cancelled;
 	struct rpc_timer retry;
-	void *attempt; /* the transport's, NULL while waiting to retry */
+	void *attempt; /* the transport's, NULL while waiting to retry, and on a slow network */
+	struct rpc_flow flow;
+	struct message *reply; /* coming in on a slow network */
 	char failure[WEIR_ERROR_TEXT_BYTES];
 };
 /* The attempt is over. silent: the peer had been silent until keepalive gave up (no use in trying again). reply is borrowed. */
@@ -179,6 +219,8 @@ struct rpc_call {         /* the handler's end of a unary call; the transport's 
 	weir_status status;
 	char *text; /* malloc'ed or NULL */
 	struct message *reply;
+	struct rpc_flow flow;
+	struct message *request; /* coming in on a slow network: its handler has not been called */
 };
 /* Hands a request (borrowed) to the service; `part` is what call_reply gets. E_MEMORY: nothing was called. */
 weir_status rpc_call_on_request(struct rpc_server_slot *slot, enum rpc_method method, void *part, struct message *request);
@@ -201,12 +243,26 @@ struct rpc_stream {
 	bool finishing, finished;
 	bool ended; /* nothing is sent or delivered any more */
 	bool paused, read_owed;
+	bool is_shaped; /* the network is slow */
+	struct rpc_shaped shaped;
 };
 void rpc_stream_on_open(struct rpc_stream *stream, struct rpc_server_slot *slot, enum rpc_method method); /* server end */
 void rpc_stream_on_sent(struct rpc_stream *stream);
 void rpc_stream_on_message(struct rpc_stream *stream, struct message *m); /* borrowed; asks for the next one by stream_read */
 void rpc_stream_on_half_close(struct rpc_stream *stream);                 /* server end: the client sends no more */
 void rpc_stream_on_closed(struct rpc_stream *stream, weir_status status, const char *text);
+
+/* Between rpc_stream.c and rpc_shape.c: what a slow network delays, and what it goes on to. */
+void rpc_shaped_open(struct rpc_stream *stream);
+void rpc_shaped_send(struct rpc_stream *stream, struct message *m, bool waited); /* waited: for the last one to depart */
+void rpc_shaped_on_sent(struct rpc_stream *stream);
+void rpc_shaped_on_message(struct rpc_stream *stream, struct message *m);
+bool rpc_shaped_is_idle(const struct rpc_stream *stream);   /* nothing of it is on the wire */
+struct message *rpc_shaped_drop(struct rpc_stream *stream); /* forgets all; returns what was coming in, or NULL */
+void rpc_stream_sent(struct rpc_stream *stream);            /* the next message may go */
+void rpc_stream_deliver(struct rpc_stream *stream, struct message *m);
+void rpc_stream_half_closed(struct rpc_stream *stream);
+void rpc_stream_idle(struct rpc_stream *stream);
 
 bool rpc_method_may_retry(enum rpc_method method);
 

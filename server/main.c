@@ -543,6 +543,9 @@ static weir_status prepare(struct parts *p, struct arguments *a, const char *nam
 	p->rpc = status ? NULL : rpc_grpc_create(p->logger);
 	if (!status && (!p->logger || !p->rpc))
 		status = weir_fail(err, WEIR_E_MEMORY, "out of memory");
+	const struct rpc_network network = {job->cluster.network.rate_bits_per_s, job->cluster.network.latency_ms};
+	if (!status && rpc_shape(p->rpc, &network))
+		status = weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	return status;
 }
 

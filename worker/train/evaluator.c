@@ -141,7 +141,8 @@ static weir_status open_client(struct evaluator *e, weir_error *err)
 	                              .role = WEIR_EVALUATOR,
 	                              .connect_timeout_ms = job_server_patience_ms(e->job),
 	                              .log = worker_log_line,
-	                              .log_arg = e->options->logger};
+	                              .log_arg = e->options->logger,
+	                              .network = {e->job->cluster.network.rate_bits_per_s, e->job->cluster.network.latency_ms}};
 	return weir_open(&e->client, &options, err);
 }
 

@@ -503,6 +503,7 @@ static weir_status open_client(void *trainer, weir_error *err)
 	    .dataset_rows = info->rows,
 	    .log = worker_log_line,
 	    .log_arg = t->options->logger,
+	    .network = {t->job->cluster.network.rate_bits_per_s, t->job->cluster.network.latency_ms},
 	};
 	const struct training_length length = training_length_of(t->job, info);
 	weir_status s = weir_open(&t->client, &options, err);

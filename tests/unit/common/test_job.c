@@ -48,6 +48,8 @@ static void a_short_job_has_the_defaults(void **state)
 	assert_int_equal(job->cluster.lease_ms, WEIR_LEASE_TERM_MS);
 	assert_int_equal(job->cluster.min_isr, 0);
 	assert_true(job->cluster.memory_budget_bytes == UINT64_C(4) << 30);
+	assert_true(job->cluster.network.rate_bits_per_s == 0);
+	assert_int_equal(job->cluster.network.latency_ms, 0);
 	assert_int_equal(job->cluster.ack, JOB_ACK_REPLICAS);
 	assert_int_equal(job->data.train_count, 1);
 	assert_string_equal(job->data.train[0], "/data/train.tsv");
@@ -90,7 +92,8 @@ static void values_of_every_kind(void **state)
 	struct job *job = parse("job: all-kinds_1.0\n"
 	                        "run_dir: '/tmp/x y'\n"
 	                        "cluster: {servers: 3, workers: 4, memory_budget: 512 MiB, ack: sent, listen: 'localhost:7000',\n"
-	                        "          servers_at: ['a:1', 'b:2', 'unix:/c'], executors: 2}\n"
+	                        "          servers_at: ['a:1', 'b:2', 'unix:/c'], executors: 2,\n"
+	                        "          network: {rate: 100Mb/s, latency_ms: 5}}\n"
 	                        "data:\n"
 	                        "  format: libsvm\n"
 	                        "  train: [one, two*]\n"
@@ -111,6 +114,8 @@ static void values_of_every_kind(void **state)
 	assert_int_equal(job->cluster.servers_at_count, 3);
 	assert_string_equal(job->cluster.servers_at[2], "unix:/c");
 	assert_int_equal(job->cluster.executors, 2);
+	assert_true(job->cluster.network.rate_bits_per_s == 100000000);
+	assert_int_equal(job->cluster.network.latency_ms, 5);
 	assert_int_equal(job->data.format, DATA_LIBSVM);
 	assert_int_equal(job->data.train_count, 2);
 	assert_string_equal(job->data.train[1], "two*");

@@ -632,7 +632,7 @@ static void test_stream_when_memory_runs_out(void **state)
 	fixture_open(&f, transport);
 	atomic_store(&callocs_left, 1);
 	assert_int_equal(rpc_stream_open(&stream, f.channel, RPC_PUSH_STREAM, &unused, NULL, &err), WEIR_E_MEMORY);
-	if (strcmp(transport, "memory") != 0) { /* whose ends are one allocation */
+	if (strcmp(f.transport, "memory") != 0) { /* whose ends are one allocation */
 		atomic_store(&callocs_left, 2);
 		probe_open(&p, f.channel, f.loop, RPC_PUSH_STREAM, 0, small, SMALLS);
 		assert_int_equal(probe_wait_closed(&p), WEIR_E_UNAVAILABLE);

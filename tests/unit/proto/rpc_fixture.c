@@ -164,7 +164,7 @@ void fixture_open(struct fixture *f, const char *transport)
 {
 	weir_error err = {0};
 	memset(f, 0, sizeof *f);
-	f->transport = transport;
+	f->transport = strncmp(transport, "slow-", 5) == 0 ? transport + 5 : transport;
 	f->rpc = fixture_rpc(transport);
 	assert_non_null(f->rpc);
 	snprintf(f->directory, sizeof f->directory, "/tmp/weir-rpc-XXXXXX");

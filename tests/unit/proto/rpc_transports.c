@@ -3,7 +3,15 @@
 
 #include "rpc_fixture.h"
 
+/* "slow-" before a name: over a network slow enough that messages wait, and fast enough for the suite. */
 struct rpc *fixture_rpc(const char *transport)
 {
-	return strcmp(transport, "memory") == 0 ? rpc_memory_create(NULL) : rpc_grpc_create(NULL);
+	const struct rpc_network slow = {.rate_bits_per_s = 2000000000, .latency_ms = 2};
+	const bool is_slow = strncmp(transport, "slow-", 5) == 0;
+	struct rpc *rpc = strcmp(transport + (is_slow ? 5 : 0), "memory") == 0 ? rpc_memory_create(NULL) : rpc_grpc_create(NULL);
+	if (rpc && is_slow && rpc_shape(rpc, &slow)) {
+		rpc_destroy(rpc);
+		return NULL;
+	}
+	return rpc;
 }

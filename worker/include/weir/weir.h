@@ -57,6 +57,11 @@ typedef struct weir_options {
 	uint32_t connect_timeout_ms;  /* 0: 4000 */
 	void (*log)(void *arg, weir_log_level level, const char *line); /* may be NULL */
 	void *log_arg;
+	/* A slow network to be simulated by this process, at its end of everything it sends and receives; all 0: none. */
+	struct {
+		uint64_t rate_bits_per_s; /* each way; 0: as fast as it is */
+		uint32_t latency_ms;      /* one way */
+	} network;
 } weir_options;
 
 /* --- The job */

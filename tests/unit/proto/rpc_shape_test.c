@@ -1,0 +1,296 @@
+/* A slow network: turns in the buckets to the nanosecond, then messages over both transports: never faster than the rate and the latency say, and as
+ * fast as they say within bounds that hold on a busy machine. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "limits.h"
+#include "rpc_fixture.h"
+#include "rpc_shape.h"
+
+#define MB_S 1000000ull /* megabits a second, as bits */
+#define MS   1000000ll
+
+/* --- Arithmetic */
+
+static void test_wire_bytes(void **state)
+{
+	(void)state;
+	assert_int_equal(shape_wire_bytes(0), 5 + 9 + 90);
+	assert_int_equal(shape_wire_bytes(100), 100 + 5 + 9 + 90);
+	assert_int_equal(shape_wire_bytes(1448 - 14), 1448 + 90); /* one packet, full */
+	assert_int_equal(shape_wire_bytes(1448 - 13), 1449 + 2 * 90);
+	assert_int_equal(shape_wire_bytes(1 << 20), (1 << 20) + 5 + 65 * 9 + 725 * 90);
+}
+
+static void test_turns(void **state)
+{
+	(void)state;
+	struct shape_bucket b = {0};
+	assert_int_equal(shape_span_ns(100 * MB_S, 1538), 123040);
+	assert_int_equal(shape_span_ns(3, 1), 2666666667ll);
+	assert_int_equal(shape_span_ns(0, 1000000), 0);
+	assert_int_equal(shape_book(&b, 100 * MB_S, 1250, 1 * MS), 1 * MS + 100000);
+	assert_int_equal(shape_book(&b, 100 * MB_S, 1250, 0), 1 * MS + 200000); /* behind it */
+	assert_int_equal(shape_book(&b, 100 * MB_S, 1250, 9 * MS), 9 * MS + 100000);
+	assert_int_equal(b.free_ns, 9 * MS + 100000);
+	assert_int_equal(shape_book(&b, 0, 1250, 5 * MS), 5 * MS); /* no rate: nobody waits */
+	assert_int_equal(b.free_ns, 9 * MS + 100000);
+}
+
+static void test_pieces(void **state)
+{
+	(void)state;
+	assert_int_equal(shape_piece_bytes(100 * MB_S), 50000);
+	assert_int_equal(shape_piece_bytes(100000), 1538);
+	assert_int_equal(shape_piece_bytes(10000 * MB_S), 65536);
+	assert_int_equal(shape_piece_bytes(0), 65536);
+}
+
+/* --- Machines: a server, and clients with a card each */
+
+enum { CLIENTS = 3 };
+struct machines {
+	struct fixture f; /* rpc and addresses alone */
+	struct host server;
+	struct rpc_loop *loops[CLIENTS];
+	struct rpc_channel *channels[CLIENTS];
+};
+
+static void machines_start(struct machines *m, const char *transport, struct rpc_network network)
+{
+	weir_error err = {0};
+	*m = (struct machines){.f = {.transport = transport, .rpc = fixture_rpc(transport), .directory = "/tmp/weir-shape-XXXXXX"}};
+	assert_non_null(mkdtemp(m->f.directory));
+	assert_int_equal(rpc_shape(m->f.rpc, &network), WEIR_OK);
+	host_start(&m->f, &m->server);
+	for (int i = 0; i < CLIENTS; i++) {
+		assert_int_equal(rpc_shape(m->f.rpc, &network), WEIR_OK);
+		m->loops[i] = rpc_loop_create(m->f.rpc, "client", &err);
+		assert_non_null(m->loops[i]);
+		assert_int_equal(rpc_channel_open(&m->channels[i], m->f.rpc, m->loops[i], rpc_server_address(m->server.server), &err),
+		                 WEIR_OK);
+	}
+}
+
+static void machines_stop(struct machines *m)
+{
+	for (int i = 0; i < CLIENTS; i++)
+		rpc_channel_close(m->channels[i]);
+	host_stop(&m->server, 0);
+	for (int i = 0; i < CLIENTS; i++)
+		rpc_loop_destroy(m->loops[i]);
+	rpc_destroy(m->f.rpc);
+	assert_int_equal(rmdir(m->f.directory), 0);
+}
+
+static void ask(struct rpc_channel *channel, size_t bytes)
+{
+	struct message *reply;
+	weir_error err = {0};
+	if (rpc_call_wait(channel, RPC_STATUS, pattern_message(1, bytes), 60000, &reply, &err))
+		fail_msg("%s", err.text);
+	assert_true(pattern_is(reply, 1, bytes));
+	message_release(reply);
+}
+
+/* Sends `messages` of `bytes` on each of `streams` echoing streams, one of each client; returns the seconds until all echoes are back. */
+static double echo(struct machines *m, uint32_t streams, uint32_t messages, size_t bytes)
+{
+	struct probe probes[CLIENTS];
+	for (uint32_t i = 0; i < streams; i++) {
+		ask(m->channels[i], 1); /* connected */
+		probe_open(&probes[i], m->channels[i], m->loops[i], RPC_PUSH_STREAM, i, &bytes, 1);
+		probe_send(&probes[i], 1);
+		probe_wait_received(&probes[i], 1);
+	}
+	const double before = seconds_now();
+	for (uint32_t i = 0; i < streams; i++) {
+		probes[i].received = 0;
+		probe_send(&probes[i], messages);
+	}
+	for (uint32_t i = 0; i < streams; i++)
+		probe_wait_received(&probes[i], messages);
+	const double seconds = seconds_now() - before;
+	for (uint32_t i = 0; i < streams; i++) {
+		assert_int_equal(probes[i].received, messages);
+		assert_int_equal(probes[i].wrong, 0);
+		probe_finish(&probes[i]);
+		assert_int_equal(probe_wait_closed(&probes[i]), WEIR_OK);
+	}
+	return seconds;
+}
+
+static double wire_seconds(uint64_t rate, uint32_t messages, size_t bytes)
+{
+	return (double)messages * (double)shape_wire_bytes(bytes) * 8 / (double)rate;
+}
+
+#define BURST_S 0.005 /* what may go early at the few places a message passes */
+
+/* Both ways at once: a full-duplex card echoes at its rate. */
+static void check_rate(const char *transport, uint64_t rate, uint32_t messages, size_t bytes, bool is_slow)
+{
+	struct machines m;
+	machines_start(&m, transport, (struct rpc_network){.rate_bits_per_s = rate});
+	const double least = wire_seconds(rate, messages, bytes), taken = echo(&m, 1, messages, bytes);
+	printf("[          ] %s, %u messages of %zu bytes: %.3f s, at least %.3f s\n", transport, messages, bytes, taken, least);
+	assert_true(taken >= least - BURST_S);
+	if (is_slow) /* so that nothing else takes as long, even under sanitizers */
+		assert_true(taken < 2 * least + 2);
+	machines_stop(&m);
+}
+
+static void test_rate_memory(void **state)
+{
+	(void)state;
+	check_rate("memory", 100 * MB_S, 20, 100000, true);
+	check_rate("memory", 100 * MB_S, 1000, 1000, true);
+	check_rate("memory", 10000 * MB_S, 20, 2000000, false);
+}
+
+static void test_rate_grpc(void **state)
+{
+	(void)state;
+	check_rate("unix", 100 * MB_S, 120, 100000, true);
+	check_rate("unix", 1000 * MB_S, 30, 1 << 20, false);
+}
+
+static void test_senders_share_the_receiver(void **state)
+{
+	(void)state;
+	struct machines m;
+	machines_start(&m, "memory", (struct rpc_network){.rate_bits_per_s = 100 * MB_S});
+	const double taken = echo(&m, CLIENTS, 10, 100000), all = wire_seconds(100 * MB_S, CLIENTS * 10, 100000);
+	assert_true(taken >= all - BURST_S); /* though each alone needs a third of it */
+	machines_stop(&m);
+}
+
+static void test_unary_calls_count(void **state)
+{
+	(void)state;
+	struct machines m;
+	machines_start(&m, "memory", (struct rpc_network){.rate_bits_per_s = 100 * MB_S});
+	const double before = seconds_now();
+	for (int i = 0; i < 3; i++)
+		ask(m.channels[0], 500000); /* there and back, one after the other */
+	assert_true(seconds_now() - before >= wire_seconds(100 * MB_S, 6, 500000) - 6 * BURST_S);
+	machines_stop(&m);
+}
+
+static void check_latency(const char *transport)
+{
+	struct machines m;
+	machines_start(&m, transport, (struct rpc_network){.latency_ms = 20});
+	ask(m.channels[0], 10);
+	const double before = seconds_now();
+	ask(m.channels[0], 10);
+	assert_true(seconds_now() - before >= 0.040);
+	/* A hundred at once are under way together: one after the other would be 4 s. */
+	const double taken = echo(&m, 1, 100, 1000);
+	assert_true(taken >= 0.040);
+	assert_true(taken < 2);
+	machines_stop(&m);
+}
+
+static void test_latency(void **state)
+{
+	(void)state;
+	check_latency("memory");
+	check_latency("unix");
+}
+
+/* What is small comes through while much is under way on other streams: it waits for a piece of each, not for all of it. */
+static void test_small_ones_pass(void **state)
+{
+	(void)state;
+	struct machines m;
+	struct probe bulk, beat;
+	const size_t much = 4 << 20, little = 50;
+	machines_start(&m, "memory", (struct rpc_network){.rate_bits_per_s = 100 * MB_S});
+	ask(m.channels[0], 1);
+	probe_open(&bulk, m.channels[0], m.loops[0], RPC_PUSH_STREAM, 1, &much, 1);
+	probe_open(&beat, m.channels[0], m.loops[0], RPC_HEARTBEAT, 1, &little, 1);
+	probe_send(&bulk, 3); /* a second of it */
+	for (uint32_t i = 1; i <= 3; i++) {
+		beat.received = 0;
+		probe_send(&beat, 1);
+		probe_wait_received(&beat, 1);
+	}
+	pthread_mutex_lock(&bulk.lock);
+	assert_int_equal(bulk.received, 0); /* the first is back after two thirds of a second */
+	pthread_mutex_unlock(&bulk.lock);
+	probe_wait_received(&bulk, 3);
+	assert_int_equal(bulk.wrong, 0);
+	probe_finish(&beat);
+	probe_finish(&bulk);
+	assert_int_equal(probe_wait_closed(&beat), WEIR_OK);
+	assert_int_equal(probe_wait_closed(&bulk), WEIR_OK);
+	machines_stop(&m);
+}
+
+struct look {
+	struct rpc_stream *stream;
+	size_t queued;
+};
+static void look_now(void *arg)
+{
+	struct look *l = arg;
+	l->queued = rpc_stream_queued(l->stream);
+}
+static void resume_now(void *arg)
+{
+	struct service *s = arg;
+	atomic_store(&s->pause, false);
+	rpc_stream_resume(atomic_load(&s->paused));
+}
+
+/* A receiver that takes nothing more stops its sender, whatever the network could carry meanwhile. */
+static void test_a_receiver_that_pauses(void **state)
+{
+	(void)state;
+	enum { SENT = 64 };
+	struct machines m;
+	struct probe p;
+	const size_t bytes = 1000;
+	machines_start(&m, "memory", (struct rpc_network){.latency_ms = 1});
+	atomic_store(&m.server.service.pause, true);
+	probe_open(&p, m.channels[0], m.loops[0], RPC_PULL_STREAM, 1, &bytes, 1);
+	probe_send(&p, SENT);
+	for (int i = 0; i < 50 || !atomic_load(&m.server.service.paused); i++)
+		ask(m.channels[0], 10); /* 2 ms at least */
+	struct look l = {.stream = p.stream};
+	on_loop(m.loops[0], look_now, &l);
+	assert_int_equal(atomic_load(&m.server.service.messages), 1);
+	assert_true(l.queued >= SENT / 2);
+	on_loop(m.server.loop, resume_now, &m.server.service);
+	while (atomic_load(&m.server.service.messages) < SENT)
+		ask(m.channels[0], 10);
+	probe_finish(&p);
+	assert_int_equal(probe_wait_closed(&p), WEIR_OK);
+	machines_stop(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_wire_bytes),
+	    cmocka_unit_test(test_turns),
+	    cmocka_unit_test(test_pieces),
+	    cmocka_unit_test(test_rate_memory),
+	    cmocka_unit_test(test_rate_grpc),
+	    cmocka_unit_test(test_senders_share_the_receiver),
+	    cmocka_unit_test(test_unary_calls_count),
+	    cmocka_unit_test(test_latency),
+	    cmocka_unit_test(test_small_ones_pass),
+	    cmocka_unit_test(test_a_receiver_that_pauses),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
