@@ -16,6 +16,7 @@ enum data_format { DATA_CRITEO, DATA_LIBSVM, DATA_LIBFFM, DATA_PACKED };
 enum split_by { SPLIT_NONE, SPLIT_CRC32 };
 enum model_kind { MODEL_LR, MODEL_FM, MODEL_WIDE_DEEP, MODEL_DEEPFM, MODEL_DCN_V2, MODEL_DLRM };
 enum eval_metric { METRIC_AUC, METRIC_LOGLOSS };
+enum slow_worker { SLOW_NONE, SLOW_ONE, SLOW_ROTATING };
 enum read_from { READ_PRIMARY, READ_ANY };
 enum checkpoint_precision { PRECISION_FP32, PRECISION_BF16, PRECISION_INT8 };
 enum not_finite_policy { NOT_FINITE_REJECT, NOT_FINITE_CLIP, NOT_FINITE_ACCEPT };
@@ -113,6 +114,12 @@ struct job {
 		} early_stop;
 		bool keep_best; /* test with the weights that were best on the validation split */
 		uint64_t seed;
+		struct {
+			uint32_t batch_ms; /* a batch lasts at least; 0: as long as it takes */
+			enum slow_worker slow;
+			uint32_t times;   /* as long for who is slow */
+			uint32_t turn_ms; /* rotating: how long one is */
+		} pace;                               /* made up, for experiments */
 		uint32_t threads;                     /* compute threads per worker; 0: auto */
 		uint32_t allow_skip;                  /* quarantined units tolerated */
 		char warm_start[WEIR_PATH_BYTES_MAX]; /* safetensors file or checkpoint; "": initial values */

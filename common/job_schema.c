@@ -42,6 +42,7 @@ static const struct choice models[] = {{"lr", MODEL_LR}, {"fm", MODEL_FM}, {"wid
 	{"deepfm", MODEL_DEEPFM}, {"dcn_v2", MODEL_DCN_V2}, {"dlrm", MODEL_DLRM}};
 static const struct choice metrics[] = {{"auc", METRIC_AUC}, {"logloss", METRIC_LOGLOSS}};
 static const struct choice not_finites[] = {{"reject", NOT_FINITE_REJECT}, {"clip", NOT_FINITE_CLIP}, {"accept", NOT_FINITE_ACCEPT}};
+static const struct choice slow_workers[] = {{"none", SLOW_NONE}, {"one", SLOW_ONE}, {"rotating", SLOW_ROTATING}};
 static const struct choice froms[] = {{"primary", READ_PRIMARY}, {"any", READ_ANY}};
 static const struct choice precisions[] = {
 	{"fp32", PRECISION_FP32}, {"bf16", PRECISION_BF16}, {"int8", PRECISION_INT8}};
@@ -209,6 +210,10 @@ static const struct key keys[] = {
 	FLOAT("train.early_stop.min_delta", train.early_stop.min_delta, "0", 0, ANY_FLOAT),
 	BOOL("train.keep_best", train.keep_best, "true"),
 	U64("train.seed", train.seed, "1", 0, ANY_U64, NULL),
+	U32("train.pace.batch_ms", train.pace.batch_ms, "0", 0, 3600000, "milliseconds"),
+	CHOICE("train.pace.slow", train.pace.slow, "none", slow_workers),
+	U32("train.pace.times", train.pace.times, "4", 1, 1000, "times"),
+	U32("train.pace.turn_ms", train.pace.turn_ms, "200", 1, 3600000, "milliseconds"),
 	U32_OR("train.threads", train.threads, "auto", 1, WEIR_THREADS_MAX, "threads", "auto"),
 	U32("train.allow_skip", train.allow_skip, "0", 0, WEIR_UNITS_PER_PASS_MAX, "units"),
 	TEXT("train.warm_start", train.warm_start, ""),

@@ -9,6 +9,7 @@
 #include "dataset.h"
 #include "go_back.h"
 #include "local.h"
+#include "pace.h"
 #include "prefetch.h"
 #include "prng.h"
 #include "tables.h"
@@ -43,6 +44,7 @@ struct slot {
 struct trainer {
 	const struct trainer_options *options;
 	const struct job *job;
+	uint32_t number; /* among the workers */
 	weir_client *client;
 	struct dataset *dataset;
 	struct prefetcher *prefetcher;
@@ -344,9 +346,12 @@ static weir_status compute_next(struct trainer *t, weir_error *err)
 	if (status != WEIR_OK)
 		return status;
 	const weir_unit *u = &s->unit->lease;
+	const struct clock *clock = clock_system();
+	const int64_t until_ns = clock_ns(clock) + pace_of(t->job, t->number, clock->ops->wall_ns(clock));
 	model_train(t->model, &s->data.input, trainer_dropout_seed(t->job, u->pass, u->unit, s->item->index), &s->data.output);
 	if (t->job->train.clip_norm > 0.0f)
 		model_clip(t->model, &s->data.input, &s->data.output, t->job->train.clip_norm);
+	pace_wait(clock, until_ns);
 	weir_report report = {.rows = s->item->batch.rows, .batches = 1, .bad_lines = s->unit->bad_lines};
 	report.loss_sum = isfinite(s->data.output.loss_sum) ? s->data.output.loss_sum : 0.0;
 	s->unit->bad_lines = 0;
@@ -568,7 +573,7 @@ static weir_status trainer_close(struct trainer *t, bool failed, weir_error *err
 
 weir_status trainer_run(const struct trainer_options *options, weir_error *err)
 {
-	struct trainer t = {.options = options, .job = options->job};
+	struct trainer t = {.options = options, .job = options->job, .number = pace_worker(options->name)};
 	weir_status s = trainer_open(&t, err);
 	if (s == WEIR_OK)
 		s = train(&t, err);
