@@ -94,6 +94,7 @@ static void on_lease(void *arg, const ProtobufCMessage *m)
 	out->attempt = r->unit->attempt;
 	out->data_unit = r->unit->data_unit;
 	out->watermark = r->unit->watermark;
+	out->local_steps = r->unit->local_steps;
 	out->sealed = r->unit->sealed;
 	out->skip = r->unit->skip;
 	for (size_t p = 0; p < r->unit->totals->n_count; p++)

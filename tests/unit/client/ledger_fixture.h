@@ -32,7 +32,7 @@ struct joined fixture_join(struct fixture *f, const char *name, Weir__V1__Role r
 struct leased {
 	weir_status status;
 	Weir__V1__LeaseState state;
-	uint32_t pass, unit, attempt, data_unit, watermark;
+	uint32_t pass, unit, attempt, data_unit, watermark, local_steps;
 	bool sealed, skip, last;
 	uint32_t total; /* of the watermark's counts, over partitions */
 	char text[WEIR_ERROR_TEXT_BYTES];
