@@ -34,38 +34,6 @@ struct world {
 	int64_t lead; /* largest seen */
 };
 
-static Weir__V1__JobId *job(void)
-{
-	static Weir__V1__JobId id;
-	weir__v1__job_id__init(&id);
-	id.uuid.data = (uint8_t *)"fixture's uuid.";
-	id.uuid.len = 16;
-	id.generation = 1;
-	return &id;
-}
-
-static void on_table(void *arg, const ProtobufCMessage *m)
-{
-	*(uint32_t *)arg = ((const Weir__V1__CreateTableReply *)m)->status->code;
-}
-
-static void create_table(struct fixture *f, const char *name, weir_mode mode)
-{
-	weir_init_segment zero = {.elements = 8};
-	weir_table_spec spec = {
-	    .kind = WEIR_DENSE, .elements = 8, .optimizer = {.lr = 1}, .mode = mode, .segments_count = 1, .segments = &zero};
-	snprintf(spec.name, sizeof spec.name, "%s", name);
-	struct wire_table table;
-	assert_int_equal(wire_table_make(&table, &spec, 0), WEIR_OK);
-	Weir__V1__CreateTableRequest q = WEIR__V1__CREATE_TABLE_REQUEST__INIT;
-	uint32_t status = 99;
-	q.job = job();
-	q.table = &table.table;
-	ledger_create_table(f->ledger, &q, on_table, &status);
-	assert_int_equal(status, WEIR_OK);
-	wire_table_free(&table);
-}
-
 static void enter(struct world *w, uint32_t i)
 {
 	char name[16];
@@ -88,8 +56,8 @@ static void world_open(struct world *w, uint32_t workers, uint32_t bound, uint64
 	memset(w, 0, sizeof *w);
 	w->bound = bound;
 	fixture_open(&w->f, &(struct ledger_options){.lease_ms = 1000, .passes = 1000000}, seed);
-	create_table(&w->f, "loose", (weir_mode){.kind = WEIR_SSP, .bound = bound + 3});
-	create_table(&w->f, "dense", (weir_mode){.kind = WEIR_SSP, .bound = bound});
+	assert_int_equal(fixture_table(&w->f, "loose", (weir_mode){.kind = WEIR_SSP, .bound = bound + 3}), WEIR_OK);
+	assert_int_equal(fixture_table(&w->f, "dense", (weir_mode){.kind = WEIR_SSP, .bound = bound}), WEIR_OK);
 	for (uint32_t i = 0; i < workers; i++) {
 		enter(w, i);
 		lease(w, i);
@@ -114,7 +82,7 @@ static void ask(struct world *w, uint32_t i, uint64_t wants)
 {
 	struct worker *k = &w->workers[i];
 	Weir__V1__ClockRequest q = WEIR__V1__CLOCK_REQUEST__INIT;
-	q.job = job();
+	q.job = fixture_job();
 	q.worker = k->joined.worker;
 	q.incarnation = k->joined.incarnation;
 	q.finished = k->finished;

@@ -43,7 +43,7 @@ void fixture_close(struct fixture *f)
 	ledger_destroy(f->ledger);
 }
 
-static Weir__V1__JobId *job(void)
+Weir__V1__JobId *fixture_job(void)
 {
 	static Weir__V1__JobId id;
 	weir__v1__job_id__init(&id);
@@ -105,7 +105,7 @@ struct leased fixture_lease(struct fixture *f, const struct joined *w, uint64_t 
 {
 	struct leased out = {0};
 	Weir__V1__LeaseRequest q = WEIR__V1__LEASE_REQUEST__INIT;
-	q.job = job();
+	q.job = fixture_job();
 	q.worker = w->worker;
 	q.incarnation = w->incarnation;
 	q.sequence = sequence;
@@ -147,7 +147,7 @@ weir_status fixture_progress(struct fixture *f, const struct joined *w, const st
 	Weir__V1__UnitProgress *list[] = {&p};
 	struct made_totals totals;
 	weir_status status = WEIR_E_INTERNAL;
-	q.job = job();
+	q.job = fixture_job();
 	q.worker = w->worker;
 	q.incarnation = w->incarnation;
 	if (u) {
@@ -168,7 +168,7 @@ static weir_status commit(struct fixture *f, const struct joined *w, const struc
 	Weir__V1__CommitRequest q = WEIR__V1__COMMIT_REQUEST__INIT;
 	struct made_totals totals;
 	weir_status status = WEIR_E_INTERNAL;
-	q.job = job();
+	q.job = fixture_job();
 	q.worker = w->worker;
 	q.incarnation = w->incarnation;
 	q.pass = u->pass;
@@ -195,7 +195,7 @@ weir_status fixture_leave(struct fixture *f, const struct joined *w)
 {
 	Weir__V1__LeaveRequest q = WEIR__V1__LEAVE_REQUEST__INIT;
 	weir_status status = WEIR_E_INTERNAL;
-	q.job = job();
+	q.job = fixture_job();
 	q.worker = w->worker;
 	q.incarnation = w->incarnation;
 	ledger_leave(f->ledger, &q, on_status_field, &status);
@@ -206,7 +206,7 @@ weir_status fixture_gate(struct fixture *f, const struct joined *w, uint32_t pas
 {
 	Weir__V1__GateRequest q = WEIR__V1__GATE_REQUEST__INIT;
 	weir_status status = WEIR_E_INTERNAL;
-	q.job = job();
+	q.job = fixture_job();
 	q.worker = w->worker;
 	q.incarnation = w->incarnation;
 	q.pass = pass;
@@ -244,4 +244,22 @@ struct standing fixture_status(struct fixture *f)
 	Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
 	ledger_status(f->ledger, &q, on_standing, &out);
 	return out;
+}
+
+weir_status fixture_table(struct fixture *f, const char *name, weir_mode mode)
+{
+	const weir_init_segment zero = {.elements = 8};
+	weir_table_spec spec = {
+	    .kind = WEIR_DENSE, .elements = 8, .optimizer = {.lr = 1}, .mode = mode, .segments_count = 1, .segments = &zero};
+	snprintf(spec.name, sizeof spec.name, "%s", name);
+	struct wire_table table;
+	Weir__V1__CreateTableRequest q = WEIR__V1__CREATE_TABLE_REQUEST__INIT;
+	weir_status status = wire_table_make(&table, &spec, 0);
+	if (status)
+		return status;
+	q.job = fixture_job();
+	q.table = &table.table;
+	ledger_create_table(f->ledger, &q, on_status_field, &status);
+	wire_table_free(&table);
+	return status;
 }

@@ -21,6 +21,11 @@ struct fixture {
 void fixture_open(struct fixture *f, const struct ledger_options *options, uint64_t seed);
 void fixture_close(struct fixture *f);
 
+/* What requests name; borrowed. */
+Weir__V1__JobId *fixture_job(void);
+/* A dense table; OK, or what the ledger says. */
+weir_status fixture_table(struct fixture *f, const char *name, weir_mode mode);
+
 struct joined {
 	weir_status status;
 	uint32_t worker;

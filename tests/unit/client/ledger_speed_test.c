@@ -19,42 +19,6 @@ struct world {
 	uint64_t asked;
 };
 
-static Weir__V1__JobId *job(void)
-{
-	static Weir__V1__JobId id;
-	weir__v1__job_id__init(&id);
-	id.uuid.data = (uint8_t *)"fixture's uuid.";
-	id.uuid.len = 16;
-	id.generation = 1;
-	return &id;
-}
-
-static void on_table(void *arg, const ProtobufCMessage *m)
-{
-	*(uint32_t *)arg = ((const Weir__V1__CreateTableReply *)m)->status->code;
-}
-
-static void create_table(struct fixture *f, weir_mode mode)
-{
-	const weir_init_segment zero = {.elements = 8};
-	const weir_table_spec spec = {.name = "dense",
-	                              .kind = WEIR_DENSE,
-	                              .elements = 8,
-	                              .optimizer = {.lr = 1},
-	                              .mode = mode,
-	                              .segments_count = 1,
-	                              .segments = &zero};
-	struct wire_table table;
-	assert_int_equal(wire_table_make(&table, &spec, 0), WEIR_OK);
-	Weir__V1__CreateTableRequest q = WEIR__V1__CREATE_TABLE_REQUEST__INIT;
-	uint32_t status = 99;
-	q.job = job();
-	q.table = &table.table;
-	ledger_create_table(f->ledger, &q, on_table, &status);
-	assert_int_equal(status, WEIR_OK);
-	wire_table_free(&table);
-}
-
 static void enter(struct world *w)
 {
 	char name[16];
@@ -67,7 +31,7 @@ static void world_open(struct world *w, uint32_t workers, bool by_speed)
 {
 	memset(w, 0, sizeof *w);
 	fixture_open(&w->f, &(struct ledger_options){.lease_ms = LEASE_MS, .passes = 1}, 3);
-	create_table(&w->f, (weir_mode){.local_steps = STEPS, .local_speed = by_speed});
+	assert_int_equal(fixture_table(&w->f, "dense", (weir_mode){.local_steps = STEPS, .local_speed = by_speed}), WEIR_OK);
 	for (uint32_t i = 0; i < workers; i++)
 		enter(w);
 }
@@ -93,7 +57,7 @@ static void report(struct world *w, uint32_t i, uint64_t batches)
 	Weir__V1__WorkerReport r = WEIR__V1__WORKER_REPORT__INIT;
 	uint32_t status = 99;
 	r.batches = batches;
-	q.job = job();
+	q.job = fixture_job();
 	q.worker = w->joined[i].worker;
 	q.incarnation = w->joined[i].incarnation;
 	q.report = &r;

@@ -29,16 +29,6 @@ struct world {
 
 static const struct ledger_options options = {.lease_ms = 1000, .passes = 4, .shuffle = true, .gate = true, .allow_skip = 1000};
 
-static Weir__V1__JobId *job(void)
-{
-	static Weir__V1__JobId id;
-	weir__v1__job_id__init(&id);
-	id.uuid.data = (uint8_t *)"fixture's uuid.";
-	id.uuid.len = 16;
-	id.generation = 1;
-	return &id;
-}
-
 static void on_status(void *arg, const ProtobufCMessage *m)
 {
 	(void)m;
@@ -59,7 +49,7 @@ static void create_table(struct world *w, uint32_t number)
 	assert_int_equal(wire_table_make(&table, &spec, 0), WEIR_OK);
 	Weir__V1__CreateTableRequest q = WEIR__V1__CREATE_TABLE_REQUEST__INIT;
 	uint32_t answered = 0;
-	q.job = job();
+	q.job = fixture_job();
 	q.table = &table.table;
 	ledger_create_table(w->f.ledger, &q, on_status, &answered);
 	assert_int_equal(answered, 1);
@@ -74,7 +64,7 @@ static void step(struct world *w, uint32_t i, bool has_done, bool has_ready)
 	ready.unit = done.unit = w->unit[i].unit;
 	done.batch = w->batch[i];
 	ready.batch = has_done ? ++w->batch[i] : w->batch[i];
-	q.job = job();
+	q.job = fixture_job();
 	q.worker = w->worker[i].worker;
 	q.incarnation = w->worker[i].incarnation;
 	q.has_done = has_done;

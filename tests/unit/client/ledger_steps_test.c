@@ -35,42 +35,11 @@ struct world {
 	uint64_t included;
 };
 
-static void on_table(void *arg, const ProtobufCMessage *m)
-{
-	*(uint32_t *)arg = ((const Weir__V1__CreateTableReply *)m)->status->code;
-}
-
-static Weir__V1__JobId *job(void)
-{
-	static Weir__V1__JobId id;
-	weir__v1__job_id__init(&id);
-	id.uuid.data = (uint8_t *)"fixture's uuid.";
-	id.uuid.len = 16;
-	id.generation = 1;
-	return &id;
-}
-
 static void world_open(struct world *w, uint32_t workers, uint32_t backup, uint64_t seed)
 {
 	memset(w, 0, sizeof *w);
 	fixture_open(&w->f, &(struct ledger_options){.lease_ms = 1000, .passes = 1}, seed);
-	weir_init_segment zero = {.elements = 8};
-	weir_table_spec spec = {.name = "dense",
-	                        .kind = WEIR_DENSE,
-	                        .elements = 8,
-	                        .optimizer = {.lr = 1},
-	                        .mode = {WEIR_SYNC, backup},
-	                        .segments_count = 1,
-	                        .segments = &zero};
-	struct wire_table table;
-	assert_int_equal(wire_table_make(&table, &spec, 0), WEIR_OK);
-	Weir__V1__CreateTableRequest q = WEIR__V1__CREATE_TABLE_REQUEST__INIT;
-	uint32_t status = 99;
-	q.job = job();
-	q.table = &table.table;
-	ledger_create_table(w->f.ledger, &q, on_table, &status);
-	assert_int_equal(status, WEIR_OK);
-	wire_table_free(&table);
+	assert_int_equal(fixture_table(&w->f, "dense", (weir_mode){WEIR_SYNC, backup}), WEIR_OK);
 	for (uint32_t i = 0; i < workers; i++) {
 		char name[16];
 		snprintf(name, sizeof name, "worker-%u", i);
@@ -111,7 +80,7 @@ static void step(struct world *w, uint32_t i, bool ready)
 {
 	Weir__V1__StepRequest q = WEIR__V1__STEP_REQUEST__INIT;
 	Weir__V1__BatchId done = WEIR__V1__BATCH_ID__INIT, next = WEIR__V1__BATCH_ID__INIT;
-	q.job = job();
+	q.job = fixture_job();
 	q.worker = w->worker[i].worker;
 	q.incarnation = w->worker[i].incarnation;
 	done.unit = next.unit = w->unit[i].unit;

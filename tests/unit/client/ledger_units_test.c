@@ -423,13 +423,9 @@ static void report_residual(struct fixture *f, const struct joined *w, double no
 {
 	Weir__V1__ProgressRequest q = WEIR__V1__PROGRESS_REQUEST__INIT;
 	Weir__V1__WorkerReport report = WEIR__V1__WORKER_REPORT__INIT;
-	Weir__V1__JobId job = WEIR__V1__JOB_ID__INIT;
 	weir_status status = WEIR_E_INTERNAL;
-	job.uuid.data = (uint8_t *)"fixture's uuid.";
-	job.uuid.len = 16;
-	job.generation = 1;
 	report.residual_norm = norm;
-	q.job = &job;
+	q.job = fixture_job();
 	q.worker = w->worker;
 	q.incarnation = w->incarnation;
 	q.report = &report;
