@@ -39,6 +39,12 @@
 #define CODEC_SIGN_LANES 32u
 #define CODEC_BOOK       16u
 
+/* Of the tile of a row of n elements that begins at `at`. */
+static inline size_t codec_tile_elements(size_t n, size_t at)
+{
+	return n - at < CODEC_TILE ? n - at : CODEC_TILE;
+}
+
 /* What one needs to know to read a stream. */
 struct coding {
 	weir_codec codec;

@@ -2,31 +2,13 @@
 #include <assert.h>
 #include <string.h>
 
+#include "bits.h"
 #include "topk_record.h"
 
-#define ABS_MASK      0x7fffffffu
-#define INFINITY_BITS 0x7f800000u
-#define MIN_BITS      0x00800000u /* FLT_MIN */
-#define BF16_MAX      0x7f7fu
-#define CODE_MAX      127
-#define SIGN_CODE     8u
-
-typedef uint16_t wire_u16 __attribute__((aligned(1), may_alias));
-typedef uint32_t wire_u32 __attribute__((aligned(1), may_alias));
-
-static uint32_t bits_of(float x)
-{
-	uint32_t bits;
-	memcpy(&bits, &x, sizeof bits);
-	return bits;
-}
-
-static float float_of(uint32_t bits)
-{
-	float x;
-	memcpy(&x, &bits, sizeof x);
-	return x;
-}
+#define MIN_BITS  0x00800000u /* FLT_MIN */
+#define BF16_MAX  0x7f7fu
+#define CODE_MAX  127
+#define SIGN_CODE 8u
 
 static float get_float(const uint8_t *in)
 {

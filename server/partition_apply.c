@@ -59,17 +59,12 @@ static void chunk_as_it_lies(struct section_apply *a, struct row_state *state, f
 	}
 }
 
-static size_t tile_of(size_t n, size_t at)
-{
-	return n - at < CODEC_TILE ? n - at : CODEC_TILE;
-}
-
 static void chunk_by_tiles(struct section_apply *a, struct row_state *state, float *value, size_t n)
 {
 	struct apply_scratch *x = a->p->scratch;
 	for (size_t at = 0; at < n; at += CODEC_TILE) {
-		section_tile_decode(&a->values, tile_of(n, at), x->tile, x->values);
-		optimizer_apply(a->t->optimizer, &a->scalars, state, value, value + n, n, at, x->values, tile_of(n, at));
+		section_tile_decode(&a->values, codec_tile_elements(n, at), x->tile, x->values);
+		optimizer_apply(a->t->optimizer, &a->scalars, state, value, value + n, n, at, x->values, codec_tile_elements(n, at));
 	}
 }
 
@@ -78,7 +73,7 @@ static void chunk_sparsely(struct section_apply *a, struct row_state *state, flo
 {
 	struct apply_scratch *x = a->p->scratch;
 	for (size_t at = 0; at < n; at += CODEC_TILE) {
-		const size_t count = section_tile_sparse(&a->values, tile_of(n, at), x->tile, x->offsets, x->values);
+		const size_t count = section_tile_sparse(&a->values, codec_tile_elements(n, at), x->tile, x->offsets, x->values);
 		optimizer_apply_sparse(a->t->optimizer, &a->scalars, state, value, value + n, n, at, x->offsets, x->values, count);
 	}
 }

@@ -94,15 +94,10 @@ size_t section_tile_sparse(struct section_values *v, size_t n, uint8_t *tile, ui
 
 /* --- Rows */
 
-static size_t tile_of(size_t n, size_t at)
-{
-	return n - at < CODEC_TILE ? n - at : CODEC_TILE;
-}
-
 void section_row_decode(struct section_values *v, size_t n, uint8_t *tile, float *out)
 {
 	for (size_t at = 0; at < n; at += CODEC_TILE)
-		section_tile_decode(v, tile_of(n, at), tile, out + at);
+		section_tile_decode(v, codec_tile_elements(n, at), tile, out + at);
 }
 
 /* Rows of codecs that can be cut at any element lie behind each other like one. */
@@ -150,7 +145,7 @@ bool section_row_is_finite(struct section_values *v, size_t n, uint8_t *tile)
 {
 	bool finite = true;
 	for (size_t at = 0; at < n && finite; at += CODEC_TILE) {
-		const size_t m = tile_of(n, at);
+		const size_t m = codec_tile_elements(n, at);
 		const uint8_t *bytes = take_tile(v, m, tile);
 		finite = v->coding.codec == WEIR_CODEC_TOPK ? topk_is_finite(bytes, m, v->values) : codec_is_finite(&v->coding, bytes, m);
 	}
@@ -175,6 +170,6 @@ weir_status section_row_check(struct section_values *v, size_t n, uint8_t *tile,
 	}
 	weir_status status = WEIR_OK;
 	for (size_t at = 0; at < n && !status; at += CODEC_TILE)
-		status = check_record(v, tile_of(n, at), tile, err);
+		status = check_record(v, codec_tile_elements(n, at), tile, err);
 	return status;
 }

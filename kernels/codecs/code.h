@@ -3,8 +3,7 @@
 #ifndef WEIR_CODE_H
 #define WEIR_CODE_H
 
-#include <string.h>
-
+#include "bits.h"
 #include "codec.h"
 #include "scale.h"
 #include "vector.h"
@@ -28,29 +27,8 @@ bool ISA(all_finite)(const float *in, size_t n);
 bool ISA(all_below_16)(const uint8_t *in, size_t n, uint16_t limit);
 bool ISA(all_below_8)(const uint8_t *in, size_t n, uint8_t limit);
 
-typedef uint32_t wire_u32 __attribute__((aligned(1), may_alias));
-typedef uint16_t wire_u16 __attribute__((aligned(1), may_alias));
-
-#define ABS_MASK      0x7fffffffu
-#define SIGN_MASK     0x80000000u
-#define INFINITY_BITS 0x7f800000u
-
 /* Makes one body of each constant `feedback`. */
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
-
-ALWAYS_INLINE uint32_t bits_of(float x)
-{
-	uint32_t bits;
-	memcpy(&bits, &x, sizeof bits);
-	return bits;
-}
-
-ALWAYS_INLINE float float_of(uint32_t bits)
-{
-	float x;
-	memcpy(&x, &bits, sizeof x);
-	return x;
-}
 
 /* Both sides are computed; written as a mask because compilers split loops along a conditional. */
 ALWAYS_INLINE uint32_t choose(bool condition, uint32_t yes, uint32_t no)

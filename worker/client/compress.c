@@ -207,7 +207,7 @@ size_t compressor_chunk_max(const weir_table_spec *spec, size_t n)
 		return codec_bytes(spec->push.codec, n);
 	size_t bytes = 0;
 	for (size_t at = 0; at < n; at += CODEC_TILE)
-		bytes += topk_record_max(n - at < CODEC_TILE ? n - at : CODEC_TILE, spec->push.values);
+		bytes += topk_record_max(codec_tile_elements(n, at), spec->push.values);
 	return bytes;
 }
 
@@ -229,7 +229,7 @@ static size_t topk_chunk(struct compressor *c, uint64_t at, size_t n, uint8_t *o
 {
 	size_t bytes = 0;
 	for (size_t tile = 0; tile < n; tile += CODEC_TILE) {
-		const size_t m = n - tile < CODEC_TILE ? n - tile : CODEC_TILE;
+		const size_t m = codec_tile_elements(n, tile);
 		const struct topk_momentum momentum = momentum_at(c, at + tile);
 		uint32_t selected;
 		bytes += topk_encode(c->accumulated ? NULL : c->grad + at + tile, c->residual + at + tile, &momentum, m,
