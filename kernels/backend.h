@@ -93,6 +93,10 @@ struct backend_ops {
 	 * weight may be NULL (1). dlogit may be NULL. */
 	double (*bce)(struct backend *b, float *dlogit, const float *logit, const float *label, const float *weight, size_t rows,
 	              float scale);
+	/* Softmax cross-entropy of rows over n classes: dlogits (rows, n) = (softmax(z) - [class is the target]) * scale, may be in place on logits, may
+	 * be NULL; losses (rows) = -ln softmax(z)[target], may be NULL; returns the sum of the losses in double (not scaled). targets (rows), each below n. */
+	double (*cross_entropy)(struct backend *b, float *dlogits, float *losses, const float *logits, const uint32_t *targets,
+	                        size_t rows, size_t n, float scale);
 	void (*sigmoid)(struct backend *b, float *p, const float *z, size_t n);
 	void (*cast_bf16)(struct backend *b, uint16_t *out, const float *in, size_t n);
 	void (*cast_fp32)(struct backend *b, float *out, const uint16_t *bf16, size_t n);

@@ -28,6 +28,7 @@
 	X(batch_norm_backward)      \
 	X(dropout)                  \
 	X(bce)                      \
+	X(cross_entropy)            \
 	X(sigmoid)                  \
 	X(cast_bf16)                \
 	X(cast_fp32)
