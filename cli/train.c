@@ -34,6 +34,8 @@ static const char *model_name(enum model_kind kind)
 		return "dcn_v2";
 	case MODEL_DLRM:
 		return "dlrm";
+	case MODEL_NGRAM:
+		return "ngram";
 	}
 	return "unknown";
 }

@@ -138,6 +138,11 @@ bool job_has_test(const struct job *job)
 	return job->data.test_count > 0 || (job->data.split.by != SPLIT_NONE && job->data.split.test > 0);
 }
 
+bool job_is_language(const struct job *job)
+{
+	return job->model.kind == MODEL_NGRAM;
+}
+
 bool job_wants_evaluator(const struct job *job)
 {
 	return job_has_valid(job) || job_has_test(job);

@@ -12,9 +12,9 @@
 
 enum log_place { JOB_LOG_MEMORY, JOB_LOG_DISK };
 enum ack_rung { JOB_ACK_SENT, JOB_ACK_PRIMARY, JOB_ACK_REPLICAS, JOB_ACK_DISK };
-enum data_format { DATA_CRITEO, DATA_LIBSVM, DATA_LIBFFM, DATA_PACKED };
+enum data_format { DATA_CRITEO, DATA_LIBSVM, DATA_LIBFFM, DATA_PACKED, DATA_TEXT };
 enum split_by { SPLIT_NONE, SPLIT_CRC32 };
-enum model_kind { MODEL_LR, MODEL_FM, MODEL_WIDE_DEEP, MODEL_DEEPFM, MODEL_DCN_V2, MODEL_DLRM };
+enum model_kind { MODEL_LR, MODEL_FM, MODEL_WIDE_DEEP, MODEL_DEEPFM, MODEL_DCN_V2, MODEL_DLRM, MODEL_NGRAM };
 enum eval_metric { METRIC_AUC, METRIC_LOGLOSS };
 enum slow_worker { SLOW_NONE, SLOW_ONE, SLOW_ROTATING };
 enum read_from { READ_PRIMARY, READ_ANY };
@@ -69,12 +69,14 @@ struct job {
 		uint32_t train_count, valid_count, test_count;
 		struct {
 			enum split_by by;
-			uint32_t train, valid, test; /* shares; the line's crc32 modulo their sum (reduced) decides */
+			uint32_t train, valid,
+			    test; /* shares; the crc32 of the line (text: of the block) modulo their sum (reduced) decides */
 		} split;
 		uint32_t batch;        /* rows */
 		uint32_t unit_batches; /* batches per work unit */
 		bool shuffle;
 		uint64_t seed;
+		uint32_t context;                /* text: bytes before the one to predict */
 		uint32_t fields;                 /* categorical fields; 0: from the format or the first line */
 		uint32_t dense;                  /* numeric features; 0: from the format */
 		uint32_t min_bad_line_reports;   /* bad lines shown with file:line */
@@ -108,8 +110,8 @@ struct job {
 		float clip_norm; /* global gradient norm; 0: off */
 		enum not_finite_policy not_finite;
 		struct {
-			enum eval_metric metric;
-			uint32_t patience; /* evaluations without improvement; 0: never stop early */
+			enum eval_metric metric; /* text: always METRIC_LOGLOSS, its loss */
+			uint32_t patience;       /* evaluations without improvement; 0: never stop early */
 			float min_delta;
 		} early_stop;
 		bool keep_best; /* test with the weights that were best on the validation split */
@@ -152,6 +154,8 @@ void job_server_dir(const struct job *job, uint32_t index, char out[WEIR_PATH_BY
 /* Whether the job has rows to validate on, and to test on: files of their own, or a share of the split. */
 bool job_has_valid(const struct job *job);
 bool job_has_test(const struct job *job);
+/* Whether the model learns what comes next in a text, rather than who clicks. */
+bool job_is_language(const struct job *job);
 /* How long workers wait for a server that is gone: one whose log is on disk comes back, and partitions with replicas go on elsewhere. 0: no longer than for any
  * peer. */
 uint32_t job_server_patience_ms(const struct job *job);

@@ -199,8 +199,31 @@ static weir_status place_generated(struct reading *r, struct job *job)
 
 /* --- Model */
 
-static weir_status check_model(struct reading *r, const struct job *job)
+/* Text and what learns from it go together; text has neither fields nor an AUC. */
+static weir_status check_language(struct reading *r, struct job *job)
 {
+	const bool text = job->data.format == DATA_TEXT;
+	if (text != job_is_language(job))
+		return text ? FAIL(r, "model.kind", WEIR_E_INVALID, "is a click model, and data.format is text; expected ngram")
+		            : FAIL(r, "data.format", WEIR_E_INVALID, "is of click data, and model.kind is ngram; expected text");
+	if (!text)
+		return WEIR_OK;
+	if (job->data.fields > 0)
+		return FAIL(r, "data.fields", WEIR_E_INVALID, "is %u, and data.format is text, which has data.context; expected auto",
+		            job->data.fields);
+	if (job->data.dense > 0)
+		return FAIL(r, "data.dense", WEIR_E_INVALID, "is %u, and data.format is text; expected auto", job->data.dense);
+	if (job->train.early_stop.metric == METRIC_AUC && job_raw(r, "train.early_stop.metric")->given)
+		return FAIL(r, "train.early_stop.metric", WEIR_E_INVALID, "is auc, which text does not have; expected logloss");
+	job->train.early_stop.metric = METRIC_LOGLOSS;
+	return WEIR_OK;
+}
+
+static weir_status check_model(struct reading *r, struct job *job)
+{
+	weir_status status = check_language(r, job);
+	if (status != WEIR_OK)
+		return status;
 	enum model_kind kind = job->model.kind;
 	bool deep = kind != MODEL_LR && kind != MODEL_FM;
 	if (deep && job->model.hidden_count == 0)

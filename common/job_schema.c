@@ -36,10 +36,11 @@ static const struct choice acks[] = {
 	{"sent", JOB_ACK_SENT}, {"primary", JOB_ACK_PRIMARY}, {"replicas", JOB_ACK_REPLICAS}, {"disk", JOB_ACK_DISK}};
 static const struct choice logs[] = {{"memory", JOB_LOG_MEMORY}, {"disk", JOB_LOG_DISK}};
 static const struct choice formats[] = {
-	{"criteo", DATA_CRITEO}, {"libsvm", DATA_LIBSVM}, {"libffm", DATA_LIBFFM}, {"packed", DATA_PACKED}};
+	{"criteo", DATA_CRITEO}, {"libsvm", DATA_LIBSVM}, {"libffm", DATA_LIBFFM}, {"packed", DATA_PACKED},
+	{"text", DATA_TEXT}};
 static const struct choice splits[] = {{"none", SPLIT_NONE}, {"crc32", SPLIT_CRC32}};
 static const struct choice models[] = {{"lr", MODEL_LR}, {"fm", MODEL_FM}, {"wide_deep", MODEL_WIDE_DEEP},
-	{"deepfm", MODEL_DEEPFM}, {"dcn_v2", MODEL_DCN_V2}, {"dlrm", MODEL_DLRM}};
+	{"deepfm", MODEL_DEEPFM}, {"dcn_v2", MODEL_DCN_V2}, {"dlrm", MODEL_DLRM}, {"ngram", MODEL_NGRAM}};
 static const struct choice metrics[] = {{"auc", METRIC_AUC}, {"logloss", METRIC_LOGLOSS}};
 static const struct choice not_finites[] = {{"reject", NOT_FINITE_REJECT}, {"clip", NOT_FINITE_CLIP}, {"accept", NOT_FINITE_ACCEPT}};
 static const struct choice slow_workers[] = {{"none", SLOW_NONE}, {"one", SLOW_ONE}, {"rotating", SLOW_ROTATING}};
@@ -165,6 +166,7 @@ static const struct key keys[] = {
 	U32("data.unit_batches", data.unit_batches, "16", 1, WEIR_UNIT_BATCHES_MAX, "batches"),
 	BOOL("data.shuffle", data.shuffle, "true"),
 	U64("data.seed", data.seed, "1", 0, ANY_U64, NULL),
+	U32("data.context", data.context, "32", 1, WEIR_CONTEXT_MAX, "bytes"),
 	U32_OR("data.fields", data.fields, "auto", 1, WEIR_FIELDS_MAX, "categorical fields", "auto"),
 	U32_OR("data.dense", data.dense, "auto", 1, WEIR_DENSE_FEATURES_MAX, "numeric features", "auto"),
 	U32("data.bad_line_reports", data.min_bad_line_reports, "5", 0, 1000, "lines"),

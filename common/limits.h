@@ -151,6 +151,9 @@
 #define WEIR_BATCH_ROWS_MAX       (1u << 20)
 #define WEIR_FEATURES_PER_ROW_MAX 16384u
 #define WEIR_DENSE_FEATURES_MAX   4096u
+#define WEIR_CONTEXT_MAX          4096u       /* tokens that a language model sees before the one it predicts */
+#define WEIR_BYTE_TOKENS          256u        /* different tokens of plain text */
+#define WEIR_TEXT_BYTES_MAX       0xffffffffu /* of a part of the data, in memory: positions are spread by 64-bit products */
 
 /* Logs. Enforced by logger.c. */
 #define WEIR_LOG_LINE_BYTES_MAX 4096u /* one line; the rest is cut */

@@ -1,36 +1,14 @@
-/* See dataset.h. A unit is a list of row views, of mapped blocks or of rows parsed for it, and an order over them. */
+/* See dataset.h: opens the sources and cuts them into units. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cache.h"
-#include "dataset.h"
+#include "dataset_internal.h"
 #include "hash.h"
 #include "limits.h"
-#include "load.h"
-#include "packed.h"
-#include "prng.h"
-#include "sources.h"
 
-/* Rows [begin, end) of packed file `file`, or the lines that begin in these bytes of source `file`. */
-struct unit_range {
-	uint32_t file;
-	uint64_t begin, end;
-};
-
-struct dataset {
-	struct dataset_info info;
-	enum split_part part;
-	uint32_t batch;
-	uint64_t unit_rows;
-	struct parser *parser; /* text */
-	struct load_options load;
-	struct sources sources;
-	struct packed **packed; /* (packed_count); none: text units */
-	uint32_t packed_count;
-	struct unit_range *units; /* (info.units) */
-	uint32_t units_capacity;
-};
+static const char *const names[] = {[SPLIT_TRAIN] = "train", [SPLIT_VALID] = "valid", [SPLIT_TEST] = "test"};
 
 static weir_status add_unit(struct dataset *d, uint32_t file, uint64_t begin, uint64_t end, weir_error *err)
 {
@@ -128,13 +106,22 @@ static weir_status cut_text(struct dataset *d, weir_error *err)
 	return status;
 }
 
+static weir_status cut_corpus(struct dataset *d, weir_error *err)
+{
+	const uint64_t rows = d->info.rows = corpus_examples(d->corpus);
+	weir_status status = WEIR_OK;
+	for (uint64_t row = 0; row < rows && status == WEIR_OK; row += d->unit_rows)
+		status = add_unit(d, 0, row, row + d->unit_rows < rows ? row + d->unit_rows : rows, err);
+	return status;
+}
+
 /* Proves that two workers cut the same data the same way: everything but where the files lie and when they were touched. */
 static void take_fingerprint(struct dataset *d)
 {
 	const struct split *s = &d->load.split;
 	const struct dataset_info *i = &d->info;
-	const uint64_t settings[] = {i->fields,    i->dense_dim, i->units,   i->rows,       d->batch,
-	                             d->unit_rows, d->part,      s->modulus, s->valid_from, s->test_from};
+	const uint64_t settings[] = {i->fields, i->dense_dim, i->units,      i->rows,      d->batch,  d->unit_rows,
+	                             d->part,   s->modulus,   s->valid_from, s->test_from, i->context};
 	uint64_t h = hash_bytes(settings, sizeof settings, 1);
 	for (uint32_t f = 0; f < d->sources.count; f++) {
 		const struct source *source = &d->sources.items[f];
@@ -150,7 +137,6 @@ static void take_fingerprint(struct dataset *d)
 /* Which files hold the part, and whether they are split. */
 static weir_status find_sources(struct dataset *d, const struct job *job, weir_error *err)
 {
-	static const char *const names[] = {"train", "valid", "test"};
 	char *const *const lists[] = {job->data.train, job->data.valid, job->data.test};
 	const uint32_t counts[] = {job->data.train_count, job->data.valid_count, job->data.test_count};
 	uint32_t list = (uint32_t)d->part;
@@ -227,6 +213,31 @@ static weir_status open_cache(struct dataset *d, const struct job *job, weir_err
 	return cut_packed(d, err);
 }
 
+static weir_status open_corpus(struct dataset *d, const struct job *job, weir_error *err)
+{
+	d->info.context = job->data.context;
+	weir_status status = corpus_open(&d->corpus, &d->sources, job->data.context, &d->load.split, d->part, err);
+	if (status != WEIR_OK)
+		return status;
+	if (corpus_examples(d->corpus) == 0)
+		return weir_fail(err, WEIR_E_INVALID, "the %s part has no text longer than data.context: %u bytes%s", names[d->part],
+		                 job->data.context, d->load.split.on ? "; data.split cuts it in blocks of 4096 bytes" : "");
+	return cut_corpus(d, err);
+}
+
+/* What reads the sources: it depends on their format. */
+static weir_status open_sources(struct dataset *d, const struct job *job, weir_error *err)
+{
+	if (job->data.format == DATA_TEXT)
+		return open_corpus(d, job, err);
+	if (job->data.format == DATA_PACKED)
+		return open_packed_files(d, err);
+	weir_status status = prepare_parser(d, job, err);
+	if (status != WEIR_OK)
+		return status;
+	return strcmp(job->data.cache, "off") == 0 ? cut_text(d, err) : open_cache(d, job, err);
+}
+
 weir_status dataset_open(struct dataset **out, const struct job *job, enum split_part part, struct logger *logger,
                          weir_error *err)
 {
@@ -244,14 +255,8 @@ weir_status dataset_open(struct dataset **out, const struct job *job, enum split
 	weir_status status = find_sources(d, job, err);
 	if (status == WEIR_OK && d->unit_rows > UINT32_MAX)
 		status = weir_fail(err, WEIR_E_LIMIT, "data.batch times data.unit_batches is more than a unit may have");
-	if (status == WEIR_OK && job->data.format != DATA_PACKED)
-		status = prepare_parser(d, job, err);
-	if (status == WEIR_OK) {
-		if (job->data.format == DATA_PACKED)
-			status = open_packed_files(d, err);
-		else
-			status = strcmp(job->data.cache, "off") == 0 ? cut_text(d, err) : open_cache(d, job, err);
-	}
+	if (status == WEIR_OK)
+		status = open_sources(d, job, err);
 	if (status != WEIR_OK) {
 		dataset_close(d);
 		return status;
@@ -273,188 +278,9 @@ void dataset_close(struct dataset *d)
 	for (uint32_t f = 0; f < d->packed_count; f++)
 		packed_close(d->packed[f]);
 	free(d->packed);
+	corpus_close(d->corpus);
 	free(d->units);
 	free(d->parser);
 	sources_free(&d->sources);
 	free(d);
-}
-
-/* Rows [skip, skip + count) of a view are the unit's rows from `first` on. */
-struct piece {
-	struct rows_view view;
-	uint32_t skip, count;
-	uint64_t first;
-	struct rows owned; /* text: what the view points into */
-};
-
-struct unit_reader {
-	const struct dataset *dataset;
-	struct piece *pieces;
-	uint32_t pieces_count, pieces_capacity;
-	uint64_t rows, bad_lines;
-	uint32_t *order;      /* (rows), or NULL: as in the file */
-	bool weights, values; /* some piece has them */
-};
-
-static weir_status add_piece(struct unit_reader *u, const struct rows_view *view, uint32_t skip, uint32_t count,
-                             struct rows *owned, weir_error *err)
-{
-	if (u->pieces_count == u->pieces_capacity) {
-		uint32_t capacity = u->pieces_capacity * 2 + 8;
-		struct piece *larger = realloc(u->pieces, capacity * sizeof *larger);
-		if (larger == NULL)
-			return weir_fail(err, WEIR_E_MEMORY, "out of memory reading a unit");
-		u->pieces = larger;
-		u->pieces_capacity = capacity;
-	}
-	struct piece *p = &u->pieces[u->pieces_count++];
-	*p = (struct piece){.view = *view, .skip = skip, .count = count, .first = u->rows};
-	if (owned != NULL) {
-		p->owned = *owned;
-		rows_init(owned, p->owned.fields, p->owned.dense_dim, p->owned.bags);
-	}
-	u->rows += count;
-	u->weights |= view->weights != NULL;
-	u->values |= view->values != NULL;
-	return WEIR_OK;
-}
-
-static weir_status take_rows(void *context, enum split_part part, struct rows *rows, weir_error *err)
-{
-	(void)part; /* only one is wanted */
-	struct unit_reader *u = context;
-	struct rows_view view = rows_as_view(rows);
-	if (u->rows + view.count > UINT32_MAX)
-		return weir_fail(err, WEIR_E_LIMIT, "a compressed file holds too many rows for one unit: use data.cache");
-	return add_piece(u, &view, 0, view.count, rows, err);
-}
-
-static weir_status open_text_unit(struct unit_reader *u, const struct unit_range *range, weir_error *err)
-{
-	const struct dataset *d = u->dataset;
-	struct load_range text = {d->sources.items[range->file].path, range->begin, range->end};
-	struct load_options load = d->load;
-	load.wanted[load.split.on ? d->part : SPLIT_TRAIN] = true;
-	load.deliver = take_rows;
-	load.context = u;
-	return load_text(&load, &text, 1, &u->bad_lines, err);
-}
-
-static weir_status open_packed_unit(struct unit_reader *u, const struct unit_range *range, weir_error *err)
-{
-	struct packed *packed = u->dataset->packed[range->file];
-	for (uint64_t row = range->begin; row < range->end;) {
-		uint64_t first;
-		struct rows_view view;
-		uint32_t block = packed_block_of(packed, row, &first);
-		weir_status status = packed_block(packed, block, &view, err);
-		if (status != WEIR_OK)
-			return status;
-		uint64_t end = first + view.count < range->end ? first + view.count : range->end;
-		status = add_piece(u, &view, (uint32_t)(row - first), (uint32_t)(end - row), NULL, err);
-		if (status != WEIR_OK)
-			return status;
-		row = end;
-	}
-	return WEIR_OK;
-}
-
-/* Fisher-Yates (Durstenfeld 1964). */
-static weir_status shuffle(struct unit_reader *u, uint64_t seed, weir_error *err)
-{
-	struct prng r;
-	u->order = malloc((u->rows + 1) * sizeof *u->order);
-	if (u->order == NULL)
-		return weir_fail(err, WEIR_E_MEMORY, "out of memory shuffling a unit");
-	prng_seed(&r, seed);
-	for (uint64_t i = 0; i < u->rows; i++) {
-		uint64_t j = prng_below(&r, i + 1);
-		u->order[i] = u->order[j];
-		u->order[j] = (uint32_t)i;
-	}
-	return WEIR_OK;
-}
-
-weir_status unit_open(struct unit_reader **out, struct dataset *d, uint32_t data_unit, uint64_t order_seed, weir_error *err)
-{
-	if (data_unit >= d->info.units)
-		return weir_fail(err, WEIR_E_INVALID, "unit %u of %u: another cut of the data?", data_unit, d->info.units);
-	struct unit_reader *u = calloc(1, sizeof *u);
-	if (u == NULL)
-		return weir_fail(err, WEIR_E_MEMORY, "out of memory reading a unit");
-	u->dataset = d;
-	const struct unit_range *range = &d->units[data_unit];
-	weir_status status = d->packed_count > 0 ? open_packed_unit(u, range, err) : open_text_unit(u, range, err);
-	if (status == WEIR_OK && order_seed != 0)
-		status = shuffle(u, order_seed, err);
-	if (status != WEIR_OK) {
-		unit_close(u);
-		return status;
-	}
-	*out = u;
-	return WEIR_OK;
-}
-
-uint32_t unit_batches(const struct unit_reader *u)
-{
-	return (uint32_t)((u->rows + u->dataset->batch - 1) / u->dataset->batch);
-}
-
-uint64_t unit_bad_lines(const struct unit_reader *u)
-{
-	return u->bad_lines;
-}
-
-/* The piece that holds a row of the unit, and the row's place in its view. */
-static const struct piece *piece_of(const struct unit_reader *u, uint64_t row, uint32_t *place)
-{
-	uint32_t low = 0, high = u->pieces_count;
-	while (high - low > 1) {
-		uint32_t middle = low + (high - low) / 2;
-		if (u->pieces[middle].first <= row)
-			low = middle;
-		else
-			high = middle;
-	}
-	*place = u->pieces[low].skip + (uint32_t)(row - u->pieces[low].first);
-	return &u->pieces[low];
-}
-
-static size_t keys_of(const struct rows_view *v, uint32_t row)
-{
-	const uint32_t *offsets = v->offsets;
-	return offsets == NULL ? v->fields : offsets[((size_t)row + 1) * v->fields] - offsets[(size_t)row * v->fields];
-}
-
-weir_status unit_read(struct unit_reader *u, uint32_t i, struct batch *b, weir_error *err)
-{
-	const struct dataset *d = u->dataset;
-	assert(i < unit_batches(u));
-	uint64_t first = (uint64_t)i * d->batch, end = first + d->batch < u->rows ? first + d->batch : u->rows;
-	size_t keys = 0;
-	uint32_t place;
-	for (uint64_t r = first; r < end; r++) {
-		const struct piece *p = piece_of(u, u->order == NULL ? r : u->order[r], &place);
-		keys += keys_of(&p->view, place);
-	}
-	if (keys > UINT32_MAX ||
-	    !batch_reserve(b, (uint32_t)(end - first), d->info.fields, d->info.dense_dim, keys, u->weights, u->values))
-		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a batch of %llu rows and %zu keys",
-		                 (unsigned long long)(end - first), keys);
-	for (uint64_t r = first; r < end; r++) {
-		const struct piece *p = piece_of(u, u->order == NULL ? r : u->order[r], &place);
-		batch_append(b, &p->view, place);
-	}
-	return WEIR_OK;
-}
-
-void unit_close(struct unit_reader *u)
-{
-	if (u == NULL)
-		return;
-	for (uint32_t i = 0; i < u->pieces_count; i++)
-		rows_free(&u->pieces[i].owned);
-	free(u->pieces);
-	free(u->order);
-	free(u);
 }

@@ -1,4 +1,5 @@
-/* Click data: files cut into units, units read as batches.
+/* Data: files cut into units, units read as batches. What follows is said of click data; of text (data.format: text) it holds with the examples of corpus.h for
+ * rows, in units of exact ranges, without a cache.
  *
  * A dataset is a list of files (after globbing, sorted) cut into units: packed files by exact row ranges (unit_batches * batch rows),
  * plain text by byte ranges of about that many rows aligned at line starts, gzip and LZ4 files whole. The cut is a function of files
@@ -18,16 +19,22 @@
 
 enum split_part { SPLIT_TRAIN, SPLIT_VALID, SPLIT_TEST };
 
-/* rows examples. Categorical features are bags: bag (r * fields + f) is keys[offsets[bag] .. offsets[bag + 1]). */
+/* rows examples.
+ * Of click data, categorical features are bags: bag (r * fields + f) is keys[offsets[bag] .. offsets[bag + 1]).
+ * Of text, tokens and what follows them; all else is 0 or NULL. */
 struct batch {
 	uint32_t rows, fields, dense_dim;
+	uint32_t context;  /* 0: click data */
+	uint32_t *tokens;  /* (rows, context) */
+	uint32_t *targets; /* (rows) */
 	float *labels;     /* (rows) 0 or 1 */
 	float *weights;    /* (rows) or NULL: all 1 */
 	float *dense;      /* (rows, dense_dim), normalised; NULL when dense_dim is 0 */
 	uint32_t *offsets; /* (rows * fields + 1) */
 	uint64_t *keys;    /* (offsets[rows * fields]); the field is mixed into the key, so that equal ids of two fields differ */
 	float *values;     /* the same count, or NULL: all 1 */
-	size_t capacity;   /* of the allocation; batch_free */
+	void *memory;      /* (capacity) all of the above; batch_free */
+	size_t capacity;
 };
 void batch_free(struct batch *b);
 
@@ -35,7 +42,8 @@ struct dataset_info {
 	uint64_t fingerprint, rows; /* rows 0: unknown */
 	uint64_t bad_lines;         /* left out of packed data when it was built; of text, unit_bad_lines tells */
 	uint32_t units, fields, dense_dim;
-	bool one_hot; /* every bag has exactly one key and no values */
+	uint32_t context; /* 0: click data */
+	bool one_hot;     /* every bag has exactly one key and no values */
 };
 
 struct dataset;

@@ -87,6 +87,17 @@ static size_t aligned(size_t bytes)
 	return (bytes + 63) & ~(size_t)63;
 }
 
+/* The batch's memory, made larger where it must; NULL when out of memory. */
+static uint8_t *batch_memory(struct batch *b, size_t bytes)
+{
+	if (b->memory != NULL && b->capacity >= bytes)
+		return b->memory;
+	free(b->memory);
+	void *memory = aligned_alloc(64, aligned(bytes + 1));
+	*b = (struct batch){.capacity = memory == NULL ? 0 : bytes, .memory = memory};
+	return memory;
+}
+
 bool batch_reserve(struct batch *b, uint32_t rows, uint32_t fields, uint32_t dense_dim, size_t keys, bool weights, bool values)
 {
 	size_t bags = (size_t)rows * fields;
@@ -96,14 +107,9 @@ bool batch_reserve(struct batch *b, uint32_t rows, uint32_t fields, uint32_t den
 	size_t offsets_at = dense_at + aligned((size_t)rows * dense_dim * sizeof(float));
 	size_t values_at = offsets_at + aligned((bags + 1) * sizeof(uint32_t));
 	size_t bytes = values_at + (values ? aligned(keys * sizeof(float)) : 0);
-	uint8_t *base = (uint8_t *)b->keys; /* the allocation begins with the keys */
-	if (b->capacity < bytes || base == NULL) {
-		free(base);
-		base = aligned_alloc(64, aligned(bytes + 1));
-		*b = (struct batch){.capacity = base == NULL ? 0 : bytes, .keys = (uint64_t *)base};
-		if (base == NULL)
-			return false;
-	}
+	uint8_t *base = batch_memory(b, bytes);
+	if (base == NULL)
+		return false;
 	*b = (struct batch){.rows = 0,
 	                    .fields = fields,
 	                    .dense_dim = dense_dim,
@@ -113,8 +119,23 @@ bool batch_reserve(struct batch *b, uint32_t rows, uint32_t fields, uint32_t den
 	                    .dense = dense_dim > 0 ? (float *)(base + dense_at) : NULL,
 	                    .offsets = (uint32_t *)(base + offsets_at),
 	                    .values = values ? (float *)(base + values_at) : NULL,
+	                    .memory = b->memory,
 	                    .capacity = b->capacity};
 	b->offsets[0] = 0;
+	return true;
+}
+
+bool batch_reserve_tokens(struct batch *b, uint32_t rows, uint32_t context)
+{
+	const size_t targets_at = aligned((size_t)rows * context * sizeof(uint32_t));
+	uint8_t *base = batch_memory(b, targets_at + rows * sizeof(uint32_t));
+	if (base == NULL)
+		return false;
+	*b = (struct batch){.context = context,
+	                    .tokens = (uint32_t *)base,
+	                    .targets = (uint32_t *)(base + targets_at),
+	                    .memory = b->memory,
+	                    .capacity = b->capacity};
 	return true;
 }
 
@@ -149,6 +170,6 @@ void batch_append(struct batch *b, const struct rows_view *v, uint32_t i)
 
 void batch_free(struct batch *b)
 {
-	free(b->keys);
+	free(b->memory);
 	*b = (struct batch){0};
 }

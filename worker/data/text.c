@@ -188,6 +188,11 @@ static weir_status decode_some(struct text *t, char *out, size_t n, size_t *got,
 	return WEIR_OK;
 }
 
+weir_status text_next_bytes(struct text *t, void *out, size_t n, size_t *got, weir_error *err)
+{
+	return t->kind == TEXT_PLAIN ? read_some(t, &t->at, out, n, got, err) : decode_some(t, out, n, got, err);
+}
+
 static bool keep_carry(struct text *t, const char *data, size_t n)
 {
 	if (n > t->carry_capacity) {

@@ -26,6 +26,8 @@ weir_status text_open(struct text **out, const char *path, uint64_t begin, uint6
 /* The next lines, about TEXT_CHUNK_BYTES; size 0 at the end. E_CORRUPT for damaged or truncated compression, E_LIMIT for a line that no chunk
  * holds. One thread at a time. */
 weir_status text_next(struct text *t, struct text_chunk *out, weir_error *err);
+/* The next n bytes, whatever lines they are of; fewer at the end only. Of one file either lines are read or bytes. */
+weir_status text_next_bytes(struct text *t, void *out, size_t n, size_t *got, weir_error *err);
 void text_close(struct text *t);
 
 /* IEEE CRC-32 as in zlib, of a line: decides its split. */

@@ -29,16 +29,19 @@ static const struct {
     [MODEL_DEEPFM] = {"deepfm", {.linear = true, .embedding = true, .fm = true, .tower = true}},
     [MODEL_DCN_V2] = {"dcn_v2", {.embedding = true, .tower = true, .cross = true}},
     [MODEL_DLRM] = {"dlrm", {.embedding = true, .tower = true, .interaction = true}},
+    [MODEL_NGRAM] = {"ngram", {.ngram = true}},
 };
 
 static weir_status check(const struct job *job, const struct parts *p, uint32_t fields, uint32_t dense_dim, weir_error *err)
 {
 	const char *kind = kinds[job->model.kind].name;
-	if (fields == 0)
+	if (fields == 0 && !p->ngram)
 		return weir_fail(err, WEIR_E_INVALID, "the data has no categorical fields: model %s has nothing to look up", kind);
-	if (p->embedding && job->model.dim == 0)
+	if (p->ngram && job->data.context == 0)
+		return weir_fail(err, WEIR_E_INVALID, "data.context is 0: model %s needs at least 1", kind);
+	if ((p->embedding || p->ngram) && job->model.dim == 0)
 		return weir_fail(err, WEIR_E_INVALID, "model.dim is 0: model %s needs embeddings of at least 1", kind);
-	if (p->tower && job->model.hidden_count == 0)
+	if ((p->tower || p->ngram) && job->model.hidden_count == 0)
 		return weir_fail(err, WEIR_E_INVALID, "model.hidden is empty: model %s needs at least one hidden layer", kind);
 	if (p->cross && job->model.cross_layers == 0)
 		return weir_fail(err, WEIR_E_INVALID, "model.cross_layers is 0: model %s needs at least one", kind);
@@ -105,8 +108,12 @@ weir_status model_create(struct model **out, struct backend *b, const struct job
 	m->dim = parts->embedding ? job->model.dim : 0;
 	m->embedding_init = (weir_init_segment){.elements = m->dim, .kind = WEIR_INIT_NORMAL, .a = job->model.init_std};
 	m->linear_init = (weir_init_segment){.elements = 1, .kind = WEIR_INIT_ZERO};
-	add_linear(m);
-	add_deep(m);
+	if (parts->ngram) {
+		ngram_init(&m->ngram, b, job, &m->params, &m->stats);
+	} else {
+		add_linear(m);
+		add_deep(m);
+	}
 	*out = m;
 	return WEIR_OK;
 }
@@ -119,6 +126,7 @@ void model_destroy(struct model *m)
 	tower_free(&m->bottom);
 	cross_free(&m->cross);
 	interaction_free(&m->interaction);
+	ngram_free(&m->ngram);
 	float **buffers[] = {&m->logit, &m->dlogit, &m->pair, &m->sum, &m->x, &m->dx, &m->joined, &m->djoined};
 	for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
 		scratch_free(m->backend, buffers[i]);
@@ -146,9 +154,11 @@ uint32_t model_facts(const struct model *m, struct model_fact facts[MODEL_FACTS_
 	uint32_t n = 0;
 	facts[n].key = "model.kind";
 	snprintf(facts[n++].value, sizeof facts->value, "%s", kinds[job->model.kind].name);
-	if (m->parts.embedding)
-		fact_number(&facts[n++], "model.dim", m->dim);
-	if (m->parts.tower) {
+	if (m->parts.ngram)
+		fact_number(&facts[n++], "data.context", job->data.context);
+	if (m->parts.embedding || m->parts.ngram)
+		fact_number(&facts[n++], "model.dim", job->model.dim);
+	if (m->parts.tower || m->parts.ngram) {
 		fact_layers(&facts[n++], "model.hidden", job->model.hidden, job->model.hidden_count);
 		facts[n].key = "model.batch_norm";
 		snprintf(facts[n++].value, sizeof facts->value, "%s", job->model.batch_norm ? "true" : "false");

@@ -1,4 +1,6 @@
-/* Click models. Every model is a sum of parts that add to one logit per example:
+/* Models: of clicks, and of what comes next in a text (MODEL_NGRAM: ngram.h).
+ *
+ * Every click model is a sum of parts that add to one logit per example:
  *
  *     logit = bias
  *           + linear     sum of first-order weights of the example's keys, and of its numeric features      LR FM W&D DeepFM
@@ -30,7 +32,7 @@ static inline bool model_table_is_keyed(enum model_table t)
 
 struct model;
 
-/* Builds job->model over `fields` bags and dense_dim numeric features. E_INVALID names the key of the job file that does not fit. */
+/* Builds job->model over `fields` bags and dense_dim numeric features; of text both are 0. E_INVALID names the key of the job file that does not fit. */
 weir_status model_create(struct model **out, struct backend *b, const struct job *job, uint32_t fields, uint32_t dense_dim,
                          weir_error *err);
 void model_destroy(struct model *m);
@@ -53,7 +55,7 @@ uint64_t model_table_elements(const struct model *m, enum model_table t);
 /* Names and shapes inside MODEL_DENSE or MODEL_STATISTICS. */
 const struct layout *model_layout(const struct model *m, enum model_table t);
 
-/* A batch with the rows it needs. */
+/* A batch with the rows it needs; of text, all but rows, tokens, targets and the flat parameters is 0. */
 struct model_input {
 	uint32_t rows;
 	const float *labels;         /* (rows) */
@@ -64,6 +66,8 @@ struct model_input {
 	const uint32_t *index;       /* (nnz) into the unique rows */
 	const float *values;         /* (nnz) or NULL */
 	size_t unique;
+	const uint32_t *tokens;  /* (rows, context) */
+	const uint32_t *targets; /* (rows) */
 	const float
 	    *parameters[MODEL_TABLES]; /* embedding (unique, dim), linear (unique), dense (elements), statistics (elements; host) */
 };
@@ -71,12 +75,13 @@ struct model_input {
 /* What a batch makes: gradients of the tables, and in place of a gradient the batch's own statistics. Caller's memory. */
 struct model_output {
 	float *gradients[MODEL_TABLES]; /* shapes of parameters */
-	double loss_sum;                /* sum over the rows of weight * cross-entropy */
+	double loss_sum;                /* sum over the rows of weight * cross-entropy, nats */
 };
 
 /* Memory for batches of up to `rows`. */
 weir_status model_reserve(struct model *m, uint32_t rows, weir_error *err);
-/* logits (rows) of a batch, by running statistics and without dropout; valid until the next call. */
+/* (rows), by running statistics and without dropout; valid until the next call: the logits of a click, or the logarithm of the probability of each
+ * target. */
 const float *model_score(struct model *m, const struct model_input *in);
 /* Forward and backward. Gradients are of the mean loss over the batch. `seed` makes the dropout masks. */
 void model_train(struct model *m, const struct model_input *in, uint64_t seed, struct model_output *out);

@@ -5,10 +5,12 @@
 #include "cross.h"
 #include "interaction.h"
 #include "model.h"
+#include "ngram.h"
 #include "tower.h"
 
 struct parts {
 	bool linear, embedding, fm, tower, cross, interaction;
+	bool ngram; /* alone */
 };
 
 struct model {
@@ -24,6 +26,7 @@ struct model {
 	struct tower tower, bottom;
 	struct cross cross;
 	struct interaction interaction;
+	struct ngram ngram;
 
 	uint32_t rows;         /* reserved */
 	float *logit, *dlogit; /* (rows) */

@@ -17,11 +17,21 @@ static bool joined_gradient(const struct model *m)
 	return joins(m) && m->parts.cross;
 }
 
+static weir_status no_memory(weir_status s, uint32_t rows, weir_error *err)
+{
+	return weir_fail(err, s, "out of memory for the activations of a batch of %u rows", rows);
+}
+
 weir_status model_reserve(struct model *m, uint32_t rows, weir_error *err)
 {
 	if (rows <= m->rows)
 		return WEIR_OK;
 	struct backend *b = m->backend;
+	if (m->parts.ngram) {
+		const weir_status made = ngram_reserve(&m->ngram, rows);
+		m->rows = made == WEIR_OK ? rows : 0;
+		return made == WEIR_OK ? made : no_memory(made, rows, err);
+	}
 	struct {
 		float **buffer;
 		size_t width;
@@ -47,7 +57,7 @@ weir_status model_reserve(struct model *m, uint32_t rows, weir_error *err)
 	if (s == WEIR_OK && m->parts.interaction)
 		s = interaction_reserve(&m->interaction, rows);
 	m->rows = s == WEIR_OK ? rows : 0;
-	return s == WEIR_OK ? s : weir_fail(err, s, "out of memory for the activations of a batch of %u rows", rows);
+	return s == WEIR_OK ? s : no_memory(s, rows, err);
 }
 
 static void linear_forward(struct model *m, const struct model_input *in)
@@ -126,9 +136,19 @@ static void forward(struct model *m, const struct model_input *in, const struct 
 	b->ops->bias_act(b, m->logit, params + m->bias, in->rows, 1, ACT_NONE);
 }
 
+static struct ngram_batch ngram_batch_of(const struct model_input *in)
+{
+	return (struct ngram_batch){.rows = in->rows, .tokens = in->tokens, .targets = in->targets};
+}
+
 const float *model_score(struct model *m, const struct model_input *in)
 {
-	forward(m, in, &(struct forward_mode){.running = in->parameters[MODEL_STATISTICS]});
+	const struct forward_mode mode = {.running = in->parameters[MODEL_STATISTICS]};
+	if (m->parts.ngram) {
+		const struct ngram_batch text = ngram_batch_of(in);
+		return ngram_score(&m->ngram, &text, in->parameters[MODEL_DENSE], &mode);
+	}
+	forward(m, in, &mode);
 	return m->logit;
 }
 
@@ -174,7 +194,13 @@ void model_train(struct model *m, const struct model_input *in, uint64_t seed, s
 {
 	struct backend *b = m->backend;
 	float *dparams = out->gradients[MODEL_DENSE];
-	forward(m, in, &(struct forward_mode){.training = true, .seed = seed, .batch_stats = out->gradients[MODEL_STATISTICS]});
+	const struct forward_mode mode = {.training = true, .seed = seed, .batch_stats = out->gradients[MODEL_STATISTICS]};
+	if (m->parts.ngram) {
+		const struct ngram_batch text = ngram_batch_of(in);
+		out->loss_sum = ngram_train(&m->ngram, &text, in->parameters[MODEL_DENSE], &mode, dparams);
+		return;
+	}
+	forward(m, in, &mode);
 	out->loss_sum = b->ops->bce(b, m->dlogit, m->logit, in->labels, in->weights, in->rows, 1.0f / (float)in->rows);
 	b->ops->bias_act_backward(b, m->dlogit, m->dlogit, m->logit, dparams + m->bias, in->rows, 1, ACT_NONE);
 	if (m->parts.linear)

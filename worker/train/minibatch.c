@@ -92,6 +92,12 @@ static weir_status reserve(struct minibatch *m, size_t rows, size_t nnz, weir_er
 
 weir_status minibatch_load(struct minibatch *m, const struct batch *batch, weir_error *err)
 {
+	if (batch->context > 0) { /* text has no keys */
+		m->input.rows = batch->rows;
+		m->input.tokens = batch->tokens;
+		m->input.targets = batch->targets;
+		return model_reserve(m->model, batch->rows, err);
+	}
 	size_t bags = (size_t)batch->rows * batch->fields, nnz = batch->offsets[bags];
 	weir_status s = reserve(m, batch->rows, nnz, err);
 	if (s != WEIR_OK)

@@ -38,6 +38,22 @@ static void an_evaluator_runs_where_it_has_rows_and_is_waited_for_where_it_decid
 	expect_evaluation(", valid: /data/valid.tsv", "train: {keep_best: false, early_stop: {patience: 2}}\n", true, true);
 }
 
+static void a_model_of_text_is_judged_by_its_loss(void **state)
+{
+	(void)state;
+	struct job *job = parse("job: demo\ndata: {format: text, train: a, context: 8}\nmodel: {kind: ngram}\n", NULL, 0);
+	assert_true(job_is_language(job));
+	assert_int_equal(job->data.format, DATA_TEXT);
+	assert_int_equal(job->data.context, 8);
+	assert_int_equal(job->train.early_stop.metric, METRIC_LOGLOSS);
+	job_free(job);
+	job = parse(BASE, NULL, 0);
+	assert_false(job_is_language(job));
+	assert_int_equal(job->data.context, 32);
+	assert_int_equal(job->train.early_stop.metric, METRIC_AUC);
+	job_free(job);
+}
+
 static void a_short_job_has_the_defaults(void **state)
 {
 	(void)state;
@@ -221,6 +237,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_short_job_has_the_defaults),
+	    cmocka_unit_test(a_model_of_text_is_judged_by_its_loss),
 	    cmocka_unit_test(an_evaluator_runs_where_it_has_rows_and_is_waited_for_where_it_decides),
 	    cmocka_unit_test(replicas_go_with_an_etcd_or_with_none_named),
 	    cmocka_unit_test(values_of_every_kind),

@@ -1,0 +1,210 @@
+/* See dataset.h. A unit is a list of row views, of mapped blocks or of rows parsed for it, or a range of a corpus's examples, and an order over them. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "dataset_internal.h"
+#include "prng.h"
+
+/* Rows [skip, skip + count) of a view are the unit's rows from `first` on. */
+struct piece {
+	struct rows_view view;
+	uint32_t skip, count;
+	uint64_t first;
+	struct rows owned; /* text: what the view points into */
+};
+
+struct unit_reader {
+	const struct dataset *dataset;
+	struct piece *pieces;
+	uint32_t pieces_count, pieces_capacity;
+	uint64_t rows, bad_lines;
+	uint64_t first_example; /* of a corpus */
+	uint32_t *order;        /* (rows), or NULL: as in the file */
+	bool weights, values;   /* some piece has them */
+};
+
+static weir_status add_piece(struct unit_reader *u, const struct rows_view *view, uint32_t skip, uint32_t count,
+                             struct rows *owned, weir_error *err)
+{
+	if (u->pieces_count == u->pieces_capacity) {
+		uint32_t capacity = u->pieces_capacity * 2 + 8;
+		struct piece *larger = realloc(u->pieces, capacity * sizeof *larger);
+		if (larger == NULL)
+			return weir_fail(err, WEIR_E_MEMORY, "out of memory reading a unit");
+		u->pieces = larger;
+		u->pieces_capacity = capacity;
+	}
+	struct piece *p = &u->pieces[u->pieces_count++];
+	*p = (struct piece){.view = *view, .skip = skip, .count = count, .first = u->rows};
+	if (owned != NULL) {
+		p->owned = *owned;
+		rows_init(owned, p->owned.fields, p->owned.dense_dim, p->owned.bags);
+	}
+	u->rows += count;
+	u->weights |= view->weights != NULL;
+	u->values |= view->values != NULL;
+	return WEIR_OK;
+}
+
+static weir_status take_rows(void *context, enum split_part part, struct rows *rows, weir_error *err)
+{
+	(void)part; /* only one is wanted */
+	struct unit_reader *u = context;
+	struct rows_view view = rows_as_view(rows);
+	if (u->rows + view.count > UINT32_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "a compressed file holds too many rows for one unit: use data.cache");
+	return add_piece(u, &view, 0, view.count, rows, err);
+}
+
+static weir_status open_text_unit(struct unit_reader *u, const struct unit_range *range, weir_error *err)
+{
+	const struct dataset *d = u->dataset;
+	struct load_range text = {d->sources.items[range->file].path, range->begin, range->end};
+	struct load_options load = d->load;
+	load.wanted[load.split.on ? d->part : SPLIT_TRAIN] = true;
+	load.deliver = take_rows;
+	load.context = u;
+	return load_text(&load, &text, 1, &u->bad_lines, err);
+}
+
+static weir_status open_packed_unit(struct unit_reader *u, const struct unit_range *range, weir_error *err)
+{
+	struct packed *packed = u->dataset->packed[range->file];
+	for (uint64_t row = range->begin; row < range->end;) {
+		uint64_t first;
+		struct rows_view view;
+		uint32_t block = packed_block_of(packed, row, &first);
+		weir_status status = packed_block(packed, block, &view, err);
+		if (status != WEIR_OK)
+			return status;
+		uint64_t end = first + view.count < range->end ? first + view.count : range->end;
+		status = add_piece(u, &view, (uint32_t)(row - first), (uint32_t)(end - row), NULL, err);
+		if (status != WEIR_OK)
+			return status;
+		row = end;
+	}
+	return WEIR_OK;
+}
+
+/* Fisher-Yates (Durstenfeld 1964). */
+static weir_status shuffle(struct unit_reader *u, uint64_t seed, weir_error *err)
+{
+	struct prng r;
+	u->order = malloc((u->rows + 1) * sizeof *u->order);
+	if (u->order == NULL)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory shuffling a unit");
+	prng_seed(&r, seed);
+	for (uint64_t i = 0; i < u->rows; i++) {
+		uint64_t j = prng_below(&r, i + 1);
+		u->order[i] = u->order[j];
+		u->order[j] = (uint32_t)i;
+	}
+	return WEIR_OK;
+}
+
+weir_status unit_open(struct unit_reader **out, struct dataset *d, uint32_t data_unit, uint64_t order_seed, weir_error *err)
+{
+	if (data_unit >= d->info.units)
+		return weir_fail(err, WEIR_E_INVALID, "unit %u of %u: another cut of the data?", data_unit, d->info.units);
+	struct unit_reader *u = calloc(1, sizeof *u);
+	if (u == NULL)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory reading a unit");
+	u->dataset = d;
+	const struct unit_range *range = &d->units[data_unit];
+	weir_status status = WEIR_OK;
+	if (d->corpus != NULL) {
+		u->first_example = range->begin;
+		u->rows = range->end - range->begin;
+	} else {
+		status = d->packed_count > 0 ? open_packed_unit(u, range, err) : open_text_unit(u, range, err);
+	}
+	if (status == WEIR_OK && order_seed != 0)
+		status = shuffle(u, order_seed, err);
+	if (status != WEIR_OK) {
+		unit_close(u);
+		return status;
+	}
+	*out = u;
+	return WEIR_OK;
+}
+
+uint32_t unit_batches(const struct unit_reader *u)
+{
+	return (uint32_t)((u->rows + u->dataset->batch - 1) / u->dataset->batch);
+}
+
+uint64_t unit_bad_lines(const struct unit_reader *u)
+{
+	return u->bad_lines;
+}
+
+/* The piece that holds a row of the unit, and the row's place in its view. */
+static const struct piece *piece_of(const struct unit_reader *u, uint64_t row, uint32_t *place)
+{
+	uint32_t low = 0, high = u->pieces_count;
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+		if (u->pieces[middle].first <= row)
+			low = middle;
+		else
+			high = middle;
+	}
+	*place = u->pieces[low].skip + (uint32_t)(row - u->pieces[low].first);
+	return &u->pieces[low];
+}
+
+static size_t keys_of(const struct rows_view *v, uint32_t row)
+{
+	const uint32_t *offsets = v->offsets;
+	return offsets == NULL ? v->fields : offsets[((size_t)row + 1) * v->fields] - offsets[(size_t)row * v->fields];
+}
+
+/* Rows [first, end) of a unit of text. In order they are as in the files; shuffled, those of a unit come from everywhere. */
+static weir_status read_examples(const struct unit_reader *u, uint64_t first, uint64_t end, struct batch *b, weir_error *err)
+{
+	const struct dataset *d = u->dataset;
+	if (!batch_reserve_tokens(b, (uint32_t)(end - first), d->info.context))
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a batch of %llu rows", (unsigned long long)(end - first));
+	for (uint64_t r = first; r < end; r++) {
+		const uint64_t example =
+		    u->order == NULL ? u->first_example + r : corpus_spread(d->corpus, u->first_example + u->order[r]);
+		corpus_read(d->corpus, example, b->tokens + (size_t)b->rows * d->info.context, &b->targets[b->rows]);
+		b->rows++;
+	}
+	return WEIR_OK;
+}
+
+weir_status unit_read(struct unit_reader *u, uint32_t i, struct batch *b, weir_error *err)
+{
+	const struct dataset *d = u->dataset;
+	assert(i < unit_batches(u));
+	uint64_t first = (uint64_t)i * d->batch, end = first + d->batch < u->rows ? first + d->batch : u->rows;
+	if (d->corpus != NULL)
+		return read_examples(u, first, end, b, err);
+	size_t keys = 0;
+	uint32_t place;
+	for (uint64_t r = first; r < end; r++) {
+		const struct piece *p = piece_of(u, u->order == NULL ? r : u->order[r], &place);
+		keys += keys_of(&p->view, place);
+	}
+	if (keys > UINT32_MAX ||
+	    !batch_reserve(b, (uint32_t)(end - first), d->info.fields, d->info.dense_dim, keys, u->weights, u->values))
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a batch of %llu rows and %zu keys",
+		                 (unsigned long long)(end - first), keys);
+	for (uint64_t r = first; r < end; r++) {
+		const struct piece *p = piece_of(u, u->order == NULL ? r : u->order[r], &place);
+		batch_append(b, &p->view, place);
+	}
+	return WEIR_OK;
+}
+
+void unit_close(struct unit_reader *u)
+{
+	if (u == NULL)
+		return;
+	for (uint32_t i = 0; i < u->pieces_count; i++)
+		rows_free(&u->pieces[i].owned);
+	free(u->pieces);
+	free(u->order);
+	free(u);
+}
