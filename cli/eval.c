@@ -2,19 +2,20 @@
 #include <inttypes.h>
 
 #include "json.h"
+#include "report.h"
 #include "scoring.h"
 #include "verbs.h"
 
-static weir_status print_json(const struct scoring *s, const struct quality *q, weir_error *err)
+static weir_status print_json(const struct scoring *s, bool language, const struct quality *q, weir_error *err)
 {
 	struct json *j = json_create();
 	if (!j)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for the result");
 	json_set_text(j, "part", scoring_part_name(s->part));
 	json_set_text(j, "weights", s->source);
-	json_set_real(j, "auc", q->auc);
-	json_set_real(j, "logloss", q->logloss);
-	json_set_real(j, "calibration", q->calibration);
+	report_put_quality(j, "", language, q->auc, q->logloss);
+	if (!language)
+		json_set_real(j, "calibration", q->calibration);
 	json_set_count(j, "rows", q->rows);
 	weir_status status = json_print(j, stdout, err);
 	json_destroy(j);
@@ -25,11 +26,15 @@ static weir_status evaluate(const struct scoring_verb *v, weir_error *err)
 {
 	struct scoring s = {0};
 	struct quality q = {0};
+	const bool language = job_is_language(v->scoring.job);
 	weir_status status = scoring_open(&s, &v->scoring, err);
 	if (status == WEIR_OK)
 		status = scorer_evaluate(s.scorer, s.data, &q, err);
 	if (status == WEIR_OK && v->as_json)
-		status = print_json(&s, &q, err);
+		status = print_json(&s, language, &q, err);
+	else if (status == WEIR_OK && language)
+		printf("%s: loss %.4f nats a byte, %.4f bits a byte (%" PRIu64 " bytes, weights of %s)\n", scoring_part_name(s.part),
+		       q.logloss, report_bits(q.logloss), q.rows, s.source);
 	else if (status == WEIR_OK)
 		printf("%s: AUC %.4f, logloss %.4f, calibration %.3f (%" PRIu64 " rows, weights of %s)\n", scoring_part_name(s.part),
 		       q.auc, q.logloss, q.calibration, q.rows, s.source);

@@ -83,6 +83,8 @@ static void say_all(struct words *w, const struct live *l, const struct overview
 		say(w, "loss %.4f", l->loss);
 	if (s->auc > 0)
 		say(w, "auc %.4f", s->auc);
+	else if (s->logloss > 0) /* of text */
+		say(w, "valid %.4f", s->logloss);
 	say_doing(w, l, s->state);
 	say(w, "pushed %s, pulled %s", pushed, pulled);
 	say(w, "staleness p50 %llu p99 %llu", (unsigned long long)overview_staleness_quantile(s, 0.5),

@@ -1,4 +1,5 @@
-/* weir predict: the probability of a click for each row of a part, one a line, in the order of the files. */
+/* weir predict: the probability of a click for each row of a part, one a line, in the order of the files; of text, the natural logarithm of the probability of
+ * each byte that has a context. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,11 +16,11 @@ struct output {
 	uint64_t rows;
 };
 
-static weir_status write_rows(void *arg, const struct batch *batch, const float *probabilities, weir_error *err)
+static weir_status write_rows(void *arg, const struct batch *batch, const float *scores, weir_error *err)
 {
 	struct output *o = arg;
 	for (uint32_t r = 0; r < batch->rows; r++)
-		fprintf(o->file, "%.9g\n", (double)probabilities[r]);
+		fprintf(o->file, "%.9g\n", (double)scores[r]);
 	o->rows += batch->rows;
 	return ferror(o->file) ? weir_fail(err, WEIR_E_IO, "cannot write %s: %s", o->path, strerror(errno)) : WEIR_OK;
 }

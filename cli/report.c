@@ -24,9 +24,9 @@ static void read_scores(const struct json *j, const char *part, struct report_sc
 	char path[64];
 	snprintf(path, sizeof path, "%s.auc", part);
 	out->auc = out->logloss = out->calibration = NAN;
-	out->known = json_get_real(j, path, &out->auc);
+	json_get_real(j, path, &out->auc);
 	snprintf(path, sizeof path, "%s.logloss", part);
-	json_get_real(j, path, &out->logloss);
+	out->known = json_get_real(j, path, &out->logloss);
 	snprintf(path, sizeof path, "%s.calibration", part);
 	json_get_real(j, path, &out->calibration);
 	snprintf(path, sizeof path, "%s.rows", part);
@@ -76,18 +76,32 @@ void report_free(struct report *r)
 
 /* --- For people */
 
-static void print_scores(FILE *out, const char *part, const struct report_scores *s)
+double report_bits(double nats)
 {
-	if (s->known)
+	return nats / log(2);
+}
+
+static void print_scores(FILE *out, const struct report *r, const char *part, const struct report_scores *s)
+{
+	if (s->known && r->language)
+		fprintf(out, "  %-11s loss %.4f nats a byte   %.4f bits a byte   (%" PRIu64 " bytes)\n", part, s->logloss,
+		        report_bits(s->logloss), s->rows);
+	else if (s->known)
 		fprintf(out, "  %-11s AUC %.4f   logloss %.4f   calibration %.3f   (%" PRIu64 " rows)\n", part, s->auc, s->logloss,
 		        s->calibration, s->rows);
 }
 
 static void print_passes(FILE *out, const struct report *r)
 {
-	for (uint32_t i = 0; i < r->passes_count; i++)
-		fprintf(out, "  %-11s pass %u: AUC %.4f   logloss %.4f%s\n", i == 0 ? "passes" : "", r->passes[i].pass, r->passes[i].auc,
-		        r->passes[i].logloss, r->passes[i].pass == r->best_pass ? "   best" : "");
+	for (uint32_t i = 0; i < r->passes_count; i++) {
+		const struct report_pass *p = &r->passes[i];
+		fprintf(out, "  %-11s pass %u: ", i == 0 ? "passes" : "", p->pass);
+		if (r->language)
+			fprintf(out, "loss %.4f", p->logloss);
+		else
+			fprintf(out, "AUC %.4f   logloss %.4f", p->auc, p->logloss);
+		fprintf(out, "%s\n", p->pass == r->best_pass ? "   best" : "");
+	}
 }
 
 /* What is known of generated data. */
@@ -184,8 +198,8 @@ void report_print(const struct report *r, FILE *out)
 	        r->was_finished ? "already finished"
 	        : r->finished   ? "finished"
 	                        : "NOT FINISHED");
-	print_scores(out, "test", &r->test);
-	print_scores(out, "valid", &r->valid);
+	print_scores(out, r, "test", &r->test);
+	print_scores(out, r, "valid", &r->valid);
 	if (r->generated)
 		print_planted(out, r);
 	print_passes(out, r);
@@ -210,17 +224,33 @@ void report_print(const struct report *r, FILE *out)
 
 /* --- As JSON */
 
-static void put_scores(struct json *j, const char *part, const struct report_scores *s)
+static void put_real(struct json *j, const char *part, const char *name, double value)
+{
+	char path[64];
+	snprintf(path, sizeof path, "%s%s%s", part, *part ? "." : "", name);
+	json_set_real(j, path, value);
+}
+
+/* What tells how good a model is. */
+void report_put_quality(struct json *j, const char *part, bool language, double auc, double logloss)
+{
+	if (language) {
+		put_real(j, part, "loss", logloss);
+		put_real(j, part, "bits_per_byte", report_bits(logloss));
+	} else {
+		put_real(j, part, "auc", auc);
+		put_real(j, part, "logloss", logloss);
+	}
+}
+
+static void put_scores(struct json *j, const struct report *r, const char *part, const struct report_scores *s)
 {
 	char path[64];
 	if (!s->known)
 		return;
-	snprintf(path, sizeof path, "%s.auc", part);
-	json_set_real(j, path, s->auc);
-	snprintf(path, sizeof path, "%s.logloss", part);
-	json_set_real(j, path, s->logloss);
-	snprintf(path, sizeof path, "%s.calibration", part);
-	json_set_real(j, path, s->calibration);
+	report_put_quality(j, part, r->language, s->auc, s->logloss);
+	if (!r->language)
+		put_real(j, part, "calibration", s->calibration);
 	snprintf(path, sizeof path, "%s.rows", part);
 	json_set_count(j, path, s->rows);
 }
@@ -231,8 +261,7 @@ static void put_passes(struct json *j, const struct report *r)
 	for (uint32_t i = 0; i < r->passes_count; i++) {
 		struct json *item = json_create();
 		json_set_count(item, "pass", r->passes[i].pass);
-		json_set_real(item, "auc", r->passes[i].auc);
-		json_set_real(item, "logloss", r->passes[i].logloss);
+		report_put_quality(item, "", r->language, r->passes[i].auc, r->passes[i].logloss);
 		json_append(j, "passes", item);
 	}
 	if (r->best_pass)
@@ -351,8 +380,8 @@ weir_status report_write(const struct report *r, const char *path, weir_error *e
 	json_set_text(j, "job", r->job);
 	json_set_text(j, "model", r->model);
 	json_set_bool(j, "finished", r->finished);
-	put_scores(j, "test", &r->test);
-	put_scores(j, "valid", &r->valid);
+	put_scores(j, r, "test", &r->test);
+	put_scores(j, r, "valid", &r->valid);
 	put_passes(j, r);
 	json_set_real(j, "samples_per_s", report_samples_per_s(r));
 	json_set_real(j, "wall_s", r->wall_s);

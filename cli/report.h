@@ -9,11 +9,12 @@
 #include "audit.h"
 #include "chaos.h"
 #include "job.h"
+#include "json.h"
 #include "overview.h"
 
 struct report_scores {
 	bool known;
-	double auc, logloss, calibration;
+	double auc, logloss, calibration; /* of text: logloss alone */
 	uint64_t rows;
 };
 
@@ -24,6 +25,7 @@ struct report_pass {
 
 struct report {
 	const char *job, *model;
+	bool language;     /* a model of text: it has a loss in place of AUC, logloss and calibration */
 	bool finished;     /* every pass is done (or stopped early); otherwise the audit says nothing */
 	bool was_finished; /* before this run, which found nothing to do */
 	struct report_scores valid, test;
@@ -47,6 +49,9 @@ struct report {
 };
 
 double report_samples_per_s(const struct report *r);
+double report_bits(double nats);
+/* A model's quality inside `part` ("" for j itself), as reports name it: auc and logloss, or of text loss (nats a byte) and bits_per_byte. */
+void report_put_quality(struct json *j, const char *part, bool language, double auc, double logloss);
 /* Reads the evaluator's RUN_DIR/evaluation.json into valid, test, passes, best_pass. E_NOT_FOUND when there is none. */
 weir_status report_read_evaluation(struct report *r, const char *path, weir_error *err) WEIR_MUST_CHECK;
 void report_free(struct report *r);

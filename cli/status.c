@@ -99,6 +99,8 @@ static void print_status(const struct overview *s)
 	printf("trained     %" PRIu64 " rows, pushed %s, pulled %s", s->rows, a, b);
 	if (s->auc > 0)
 		printf(", last AUC %.4f, logloss %.4f", s->auc, s->logloss);
+	else if (s->logloss > 0) /* of text */
+		printf(", last loss %.4f", s->logloss);
 	printf("\nstaleness   p50 %" PRIu64 ", p99 %" PRIu64 ", mean %.2f\n", overview_staleness_quantile(s, 0.5),
 	       overview_staleness_quantile(s, 0.99), overview_staleness_mean(s));
 	if (s->energy_sent < 1)

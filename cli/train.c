@@ -369,6 +369,7 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 	weir_status s = WEIR_OK;
 	r->job = t->job->name;
 	r->model = model_name(t->job->model.kind);
+	r->language = job_is_language(t->job);
 	r->end = &t->seen;
 	r->finished = t->seen_any && t->seen.state == JOB_FINISHED && !t->server_gone;
 	r->was_finished = r->finished && t->was_finished;

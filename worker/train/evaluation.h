@@ -1,7 +1,7 @@
 /* What an evaluator found, pass by pass, and its file RUN_DIR/evaluation.json:
  *     {"best_pass": 3, "valid": {"auc", "logloss", "calibration", "rows"}, "test": {...}, "passes": [{"pass", "auc", "logloss"}, ...]}
  * Passes count from 1 there. best_pass is the one whose weights are in best.safetensors, null while none are; valid and test are of it. A part that
- * was not evaluated, and a number that is undefined, is null.
+ * was not evaluated, and a number that is undefined, is null. Of text, logloss is the loss, in nats a byte; the others are null.
  *
  * The file is the evaluator's memory: written before the ledger hears of a pass, read when an evaluator starts. A pass that is evaluated again (the ledger
  * had not heard of it, or the job was set back to a checkpoint) is forgotten first, with all that came after it. */

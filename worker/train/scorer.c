@@ -1,6 +1,7 @@
 #include "scorer.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,8 +27,8 @@ struct scorer {
 	struct tables tables;      /* with a client */
 	struct snapshot *snapshot; /* with a file */
 	struct scoring ring[SCORER_RING];
-	float *probabilities; /* (probabilities_capacity) */
-	size_t probabilities_capacity;
+	float *scores; /* (scores_capacity) of a batch */
+	size_t scores_capacity;
 };
 
 weir_status scorer_open(struct scorer **out, const struct scorer_options *options, weir_error *err)
@@ -40,9 +41,9 @@ weir_status scorer_open(struct scorer **out, const struct scorer_options *option
 	weir_status status = WEIR_OK;
 	if (options->path != NULL) {
 		status = snapshot_open(&s->snapshot, options->path, err);
-		if (status == WEIR_OK && snapshot_fields(s->snapshot) == 0)
-			status = weir_fail(err, WEIR_E_INVALID, "%s was not written by weir: its metadata do not name the number of fields",
-			                   options->path);
+		if (status == WEIR_OK && snapshot_fields(s->snapshot) == 0 && !job_is_language(options->job))
+			status = weir_fail(err, WEIR_E_INVALID,
+			                   "%s is not of a click model of weir: its metadata do not name a number of fields", options->path);
 		if (status == WEIR_OK) {
 			s->options.fields = snapshot_fields(s->snapshot);
 			s->options.dense_dim = snapshot_dense_dim(s->snapshot);
@@ -74,7 +75,7 @@ void scorer_close(struct scorer *s)
 	if (s->backend != NULL)
 		s->backend->ops->destroy(s->backend);
 	snapshot_close(s->snapshot);
-	free(s->probabilities);
+	free(s->scores);
 	free(s);
 }
 
@@ -86,7 +87,7 @@ static weir_status pull(struct scorer *s, struct minibatch *m, bool keyed, weir_
 	for (size_t i = 0; i < all; i++)
 		if ((items[i].keys != NULL) == keyed)
 			items[count++] = items[i];
-	return weir_pull(s->options.client, NULL, items, count, NULL, NULL, ticket, err);
+	return count > 0 ? weir_pull(s->options.client, NULL, items, count, NULL, NULL, ticket, err) : WEIR_OK;
 }
 
 /* Flat tables are read once per run and shared by all batches. */
@@ -129,18 +130,21 @@ static weir_status finish(struct scorer *s, struct scoring *b, scorer_rows_fn ro
 		status = weir_wait(s->options.client, b->ticket, -1, err);
 	b->ticket = 0;
 	uint32_t n = b->data.input.rows;
-	if (status == WEIR_OK && n > s->probabilities_capacity) {
-		free(s->probabilities);
-		s->probabilities = malloc(n * sizeof(float));
-		s->probabilities_capacity = s->probabilities != NULL ? n : 0;
-		if (s->probabilities == NULL)
+	if (status == WEIR_OK && n > s->scores_capacity) {
+		free(s->scores);
+		s->scores = malloc(n * sizeof(float));
+		s->scores_capacity = s->scores != NULL ? n : 0;
+		if (s->scores == NULL)
 			status = weir_fail(err, WEIR_E_MEMORY, "out of memory for the scores of a batch");
 	}
 	if (status != WEIR_OK)
 		return status;
-	const float *logits = model_score(s->model, &b->data.input);
-	s->backend->ops->sigmoid(s->backend, s->probabilities, logits, n);
-	return rows(arg, &b->item->batch, s->probabilities, err);
+	const float *out = model_score(s->model, &b->data.input);
+	if (job_is_language(s->options.job))
+		s->backend->ops->to_host(s->backend, s->scores, out, n * sizeof(float));
+	else
+		s->backend->ops->sigmoid(s->backend, s->scores, out, n);
+	return rows(arg, &b->item->batch, s->scores, err);
 }
 
 struct run {
@@ -257,7 +261,7 @@ static weir_status collect(void *arg, const struct batch *batch, const float *pr
 	return WEIR_OK;
 }
 
-weir_status scorer_evaluate(struct scorer *s, struct dataset *data, struct quality *out, weir_error *err)
+static weir_status evaluate_clicks(struct scorer *s, struct dataset *data, struct quality *out, weir_error *err)
 {
 	struct collected c = {0};
 	weir_status status = scorer_run(s, data, collect, &c, err);
@@ -272,6 +276,35 @@ weir_status scorer_evaluate(struct scorer *s, struct dataset *data, struct quali
 	free(c.labels);
 	free(c.probabilities);
 	return status;
+}
+
+struct total {
+	double loss;
+	uint64_t rows;
+};
+
+/* In the order of the text: the same weights give the same bits. */
+static weir_status add_losses(void *arg, const struct batch *batch, const float *scores, weir_error *err)
+{
+	struct total *t = arg;
+	(void)err;
+	for (uint32_t r = 0; r < batch->rows; r++)
+		t->loss -= (double)scores[r];
+	t->rows += batch->rows;
+	return WEIR_OK;
+}
+
+static weir_status evaluate_text(struct scorer *s, struct dataset *data, struct quality *out, weir_error *err)
+{
+	struct total t = {0};
+	weir_status status = scorer_run(s, data, add_losses, &t, err);
+	*out = (struct quality){.auc = NAN, .calibration = NAN, .logloss = t.loss / (double)t.rows, .rows = t.rows};
+	return status;
+}
+
+weir_status scorer_evaluate(struct scorer *s, struct dataset *data, struct quality *out, weir_error *err)
+{
+	return job_is_language(s->options.job) ? evaluate_text(s, data, out, err) : evaluate_clicks(s, data, out, err);
 }
 
 weir_status scorer_save(struct scorer *s, const char *path, weir_error *err)

@@ -21,12 +21,14 @@ struct scorer_options {
 weir_status scorer_open(struct scorer **out, const struct scorer_options *options, weir_error *err);
 void scorer_close(struct scorer *s);
 
-/* probabilities (rows), in the order of the files. A status other than WEIR_OK stops the run with it. */
-typedef weir_status (*scorer_rows_fn)(void *arg, const struct batch *batch, const float *probabilities, weir_error *err);
+/* scores (rows), in the order of the files: the probability of a click; of text, the logarithm of the probability of what follows. A status other than WEIR_OK
+ * stops the run with it. */
+typedef weir_status (*scorer_rows_fn)(void *arg, const struct batch *batch, const float *scores, weir_error *err);
 weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn rows, void *arg, weir_error *err);
 
 struct quality {
-	double auc, logloss, calibration; /* score.h; NaN where undefined */
+	double auc, logloss,
+	    calibration; /* score.h; NaN where undefined. Of text, logloss is the mean loss in nats a token, the others are NaN */
 	uint64_t rows;
 };
 weir_status scorer_evaluate(struct scorer *s, struct dataset *data, struct quality *out, weir_error *err);

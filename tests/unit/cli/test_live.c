@@ -35,6 +35,10 @@ static void test_the_line_says_everything(void **state)
 	s.auc = 0; /* nothing is evaluated yet */
 	live_format(line, sizeof line, &l, &s, 300);
 	assert_null(strstr(line, "auc"));
+	s.logloss = 1.875; /* of text, which has no AUC */
+	live_format(line, sizeof line, &l, &s, 0);
+	assert_non_null(strstr(line, "loss 0.4500, valid 1.8750, "));
+	s.logloss = 0;
 	s.state = JOB_FINISHED;
 	s.workers_live = 0;
 	live_format(line, sizeof line, &l, &s, 300);

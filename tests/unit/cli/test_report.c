@@ -211,6 +211,53 @@ static void test_report_as_json(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
+/* A model of text has its loss, in nats and in bits, and none of the figures of clicks. */
+static void test_report_of_a_text(void **state)
+{
+	(void)state;
+	char dir[] = "/tmp/weir-report-XXXXXX", evaluation[64], path[64], text[4096] = {0};
+	assert_non_null(mkdtemp(dir));
+	snprintf(evaluation, sizeof evaluation, "%s/evaluation.json", dir);
+	snprintf(path, sizeof path, "%s/report.json", dir);
+	FILE *out = fopen(evaluation, "w");
+	fputs(
+	    "{\"best_pass\": 1, \"valid\": {\"auc\": null, \"logloss\": 1.75, \"calibration\": null, \"rows\": 100}, \"test\": null,"
+	    "\"passes\": [{\"pass\": 1, \"auc\": null, \"logloss\": 1.75}]}",
+	    out);
+	fclose(out);
+	struct overview_partition p[PARTITIONS];
+	struct overview s = agreeing(p);
+	struct report r = {.job = "j", .model = "ngram", .language = true, .finished = true, .end = &s};
+	weir_error e = {0};
+	assert_int_equal(report_read_evaluation(&r, evaluation, &e), WEIR_OK);
+	assert_int_equal(report_write(&r, path, &e), WEIR_OK);
+	struct json *j = NULL, *pass = NULL;
+	double loss = 0, bits = 0, none;
+	assert_int_equal(json_read_file(path, &j, &e), WEIR_OK);
+	assert_true(json_get_real(j, "valid.loss", &loss) && loss == 1.75);
+	assert_true(json_get_real(j, "valid.bits_per_byte", &bits) && fabs(bits - 1.75 / log(2)) < 1e-12);
+	assert_false(json_get_real(j, "valid.auc", &none) || json_get_real(j, "valid.logloss", &none) ||
+	             json_get_real(j, "valid.calibration", &none) || json_get_real(j, "test.loss", &none));
+	pass = json_list_get(j, "passes", 0);
+	assert_true(json_get_real(pass, "loss", &loss) && loss == 1.75);
+	assert_true(json_get_real(pass, "bits_per_byte", &bits) && fabs(bits - 1.75 / log(2)) < 1e-12);
+	out = fmemopen(text, sizeof text, "w");
+	report_print(&r, out);
+	fclose(out);
+	static const char *const said[] = {"valid       loss 1.7500 nats a byte   2.5247 bits a byte   (100 bytes)",
+	                                   "pass 1: loss 1.7500   best"};
+	for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+		if (strstr(text, said[i]) == NULL)
+			fail_msg("'%s' is not in: %s", said[i], text);
+	assert_null(strstr(text, "AUC"));
+	json_destroy(pass);
+	json_destroy(j);
+	report_free(&r);
+	unlink(evaluation);
+	unlink(path);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 /* The figures of a job that was finished before are those of its training; its speed is not this run's. */
 static void test_a_run_that_trained_nothing_has_no_speed(void **state)
 {
@@ -260,6 +307,7 @@ int main(void)
 	    cmocka_unit_test(test_audit_finds_double_application_and_silence),
 	    cmocka_unit_test(test_audit_fails_where_replicas_differ),
 	    cmocka_unit_test(test_report_as_json),
+	    cmocka_unit_test(test_report_of_a_text),
 	    cmocka_unit_test(test_a_run_that_trained_nothing_has_no_speed),
 	    cmocka_unit_test(test_a_broken_evaluation_is_located),
 	};

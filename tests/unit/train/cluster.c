@@ -12,7 +12,7 @@
 #include "prng.h"
 #include "server.h"
 
-enum { FIELDS = 4, IDS = 60, PARTITIONS = 4 };
+enum { FIELDS = 4, IDS = 60, PARTITIONS = 4, LETTERS = 16 };
 
 /* libsvm lines; an id of field f is f * IDS + n, and its weight is a pure function of it. */
 static void write_data(const char *path, uint32_t rows)
@@ -32,6 +32,23 @@ static void write_data(const char *path, uint32_t rows)
 		for (unsigned k = 0; k < FIELDS; k++)
 			fprintf(f, " %u:1", ids[k]);
 		fputc('\n', f);
+	}
+	fclose(f);
+}
+
+/* Letters, each of them the one that the two before it say in seven of eight cases, else any. */
+static void write_text(const char *path, uint32_t bytes)
+{
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	struct prng r;
+	prng_seed(&r, 13);
+	uint64_t before = 0, last = 0;
+	for (uint32_t i = 0; i < bytes; i++) {
+		const uint64_t next = prng_below(&r, 8) > 0 ? prng_mix(6, before, last) % LETTERS : prng_below(&r, LETTERS);
+		before = last;
+		last = next;
+		fputc('a' + (int)next, f);
 	}
 	fclose(f);
 }
@@ -82,30 +99,41 @@ static void start_servers(struct cluster *c)
 	snprintf(c->ledger, sizeof c->ledger, "%s", addresses[0]);
 }
 
-void cluster_start(struct cluster *c, uint32_t rows, const char *settings)
+/* The data are in folder/data, and `format` says how to read them. */
+static void start(struct cluster *c, uint32_t size, void (*write)(const char *path, uint32_t size), const char *format,
+                  const char *settings)
 {
-	static const char format[] = "job: test\n"
-	                             "cluster: {servers: %u, workers: 1, partitions: %u}\n"
-	                             "data:\n"
-	                             "  format: libsvm\n"
-	                             "  train: '%s/data.libsvm'\n"
-	                             "  fields: %u\n"
-	                             "  cache: 'off'\n"
-	                             "%s";
+	static const char job[] = "job: test\n"
+	                          "cluster: {servers: %u, workers: 1, partitions: %u}\n"
+	                          "data:\n"
+	                          "  train: '%s/data'\n"
+	                          "%s"
+	                          "%s";
 	char path[96], text[4096], run_dir[96];
 	weir_error err = {0};
 	*c = (struct cluster){0};
 	snprintf(c->folder, sizeof c->folder, "/tmp/weir-train-XXXXXX");
 	assert_non_null(mkdtemp(c->folder));
-	snprintf(path, sizeof path, "%s/data.libsvm", c->folder);
-	write_data(path, rows);
-	snprintf(text, sizeof text, format, CLUSTER_SERVERS, PARTITIONS, c->folder, FIELDS, settings);
+	snprintf(path, sizeof path, "%s/data", c->folder);
+	write(path, size);
+	snprintf(text, sizeof text, job, CLUSTER_SERVERS, PARTITIONS, c->folder, format, settings);
 	snprintf(run_dir, sizeof run_dir, "run_dir=%s", c->folder);
 	const char *const sets[] = {run_dir};
 	CHECK_OK(job_parse(text, "test", sets, 1, &c->job, &err), err);
 	c->rpc = rpc_grpc_create(NULL);
 	assert_non_null(c->rpc);
 	start_servers(c);
+}
+
+void cluster_start(struct cluster *c, uint32_t rows, const char *settings)
+{
+	_Static_assert(FIELDS == 4, "of the lines that are written");
+	start(c, rows, write_data, "  format: libsvm\n  fields: 4\n  cache: 'off'\n", settings);
+}
+
+void cluster_start_text(struct cluster *c, uint32_t bytes, const char *settings)
+{
+	start(c, bytes, write_text, "  format: text\n", settings);
 }
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)

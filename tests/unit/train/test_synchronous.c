@@ -22,6 +22,16 @@ static const char settings[] =
     "  dense: {optimizer: {kind: %s, lr: 1.0e-2}, mode: {kind: sync}}\n"
     "train: {passes: 2, seed: 9, clip_norm: 0.5, threads: 1}\n";
 
+static const char text_settings[] =
+    "  context: 8\n"
+    "  split: {by: crc32}\n"
+    "  batch: 64\n"
+    "  unit_batches: 4\n"
+    "  shuffle: true\n"
+    "model: {kind: ngram, dim: 8, hidden: [16, 8], batch_norm: true, dropout: 0.25, init_std: 0.1}\n"
+    "tables: {dense: {optimizer: {kind: adam, lr: 1.0e-2}, mode: {kind: sync}}}\n"
+    "train: {passes: 2, seed: 9, clip_norm: 0.5, threads: 1, keep_best: false}\n";
+
 struct compare {
 	const struct local_loop *local;
 	enum model_table table;
@@ -88,18 +98,23 @@ static void expect_equal(struct cluster *c)
 	dataset_close(data);
 }
 
+static void check_cluster(struct cluster *c)
+{
+	weir_error err = {0};
+	atomic_bool stop = false;
+	CHECK_OK(trainer_run(&(struct trainer_options){.job = c->job, .ledger = c->ledger, .name = "worker-0", .stop = &stop}, &err),
+	         err);
+	expect_equal(c);
+	cluster_stop(c);
+}
+
 static void check_kind(const char *kind, const char *rule)
 {
 	struct cluster c;
 	char text[1024];
-	weir_error err = {0};
-	atomic_bool stop = false;
 	snprintf(text, sizeof text, settings, kind, rule);
 	cluster_start(&c, 2000, text);
-	CHECK_OK(trainer_run(&(struct trainer_options){.job = c.job, .ledger = c.ledger, .name = "worker-0", .stop = &stop}, &err),
-	         err);
-	expect_equal(&c);
-	cluster_stop(&c);
+	check_cluster(&c);
 }
 
 static void test_deepfm_with_adam(void **state)
@@ -114,11 +129,20 @@ static void test_dcn_v2_with_lamb(void **state)
 	check_kind("dcn_v2", "lamb");
 }
 
+static void test_text(void **state)
+{
+	(void)state;
+	struct cluster c;
+	cluster_start_text(&c, 10000, text_settings);
+	check_cluster(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_deepfm_with_adam),
 	    cmocka_unit_test(test_dcn_v2_with_lamb),
+	    cmocka_unit_test(test_text),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
