@@ -55,6 +55,7 @@ struct overview_table {
 	const char *push_codec, *pull_codec;
 	uint64_t push_bytes, push_plain_bytes; /* as they came, since the servers' start; as they would have been uncompressed */
 	uint64_t staleness[HISTOGRAM_BUCKETS]; /* of pushes to it */
+	uint64_t pull_bytes, pull_plain_bytes; /* the same of pulls */
 };
 
 /* Of partitions that have several. */

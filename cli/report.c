@@ -156,19 +156,38 @@ static void print_chaos(FILE *out, const struct report *r)
 	        c->count[CHAOS_WORKER][CHAOS_KILL], c->count[CHAOS_WORKER][CHAOS_PAUSE]);
 }
 
-/* Tables whose pushes came in fewer bytes than as fp32. */
-static void print_compression(FILE *out, const struct overview *s)
+struct table_bytes {
+	uint64_t bytes, plain;
+};
+
+static struct table_bytes pushes_of(const struct overview_table *t)
+{
+	return (struct table_bytes){t->push_bytes, t->push_plain_bytes};
+}
+
+static struct table_bytes pulls_of(const struct overview_table *t)
+{
+	return (struct table_bytes){t->pull_bytes, t->pull_plain_bytes};
+}
+
+/* Tables of which something came in fewer bytes than as fp32. */
+static void print_compression(FILE *out, const struct overview *s, const char *what,
+                              struct table_bytes (*of)(const struct overview_table *))
 {
 	const char *before = "  compressed  ";
 	for (uint32_t i = 0; i < s->tables_count; i++) {
-		const struct overview_table *t = &s->tables[i];
-		if (!t->push_bytes || t->push_bytes >= t->push_plain_bytes)
+		const struct table_bytes b = of(&s->tables[i]);
+		if (!b.bytes || b.bytes >= b.plain)
 			continue;
-		fprintf(out, "%s%s %.3g", before, t->name, (double)t->push_plain_bytes / (double)t->push_bytes);
+		fprintf(out, "%s%s %.3g", before, s->tables[i].name, (double)b.plain / (double)b.bytes);
 		before = ", ";
 	}
 	if (*before == ',')
-		fprintf(out, " times smaller than fp32 (pushes)\n");
+		fprintf(out, " times smaller than fp32 (%s)\n", what);
+}
+
+static void print_feedback(FILE *out, const struct overview *s)
+{
 	if (s->energy_sent < 1)
 		fprintf(out,
 		        "  %-11s %.1f %% of what was to be sent (squares of gradients), with a push; norm of what was lost with workers "
@@ -205,7 +224,9 @@ void report_print(const struct report *r, FILE *out)
 	print_passes(out, r);
 	print_speed(out, r);
 	fprintf(out, "  %-11s pushed %s, pulled %s\n", "bytes", pushed, pulled);
-	print_compression(out, s);
+	print_compression(out, s, "pushes", pushes_of);
+	print_compression(out, s, "pulls", pulls_of);
+	print_feedback(out, s);
 	print_staleness(out, s);
 	print_audit(out, r);
 	if (r->workers_lost || r->servers_lost || s->leases_expired)
@@ -333,6 +354,8 @@ static void put_tables(struct json *j, const struct overview *s)
 		json_set_text(item, "push_codec", s->tables[i].push_codec);
 		json_set_text(item, "pull_codec", s->tables[i].pull_codec);
 		put_counts(item, s->tables[i].staleness);
+		json_set_count(item, "pull_bytes", s->tables[i].pull_bytes);
+		json_set_count(item, "pull_plain_bytes", s->tables[i].pull_plain_bytes);
 		json_append(j, "tables", item);
 	}
 }

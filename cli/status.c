@@ -140,6 +140,8 @@ static void print_status(const struct overview *s)
 			printf("  pushed    as %s, %.3g times smaller than as fp32; staleness p50 %" PRIu64 ", p99 %" PRIu64 "\n",
 			       t->push_codec, (double)t->push_plain_bytes / (double)t->push_bytes, counts_quantile(t->staleness, 0.5),
 			       counts_quantile(t->staleness, 0.99));
+		if (t->pull_bytes < t->pull_plain_bytes)
+			printf("  pulled    %.3g times smaller than as fp32\n", (double)t->pull_plain_bytes / (double)t->pull_bytes);
 		if (t->rows_stub || t->pushes_unadmitted || t->rows_evicted)
 			printf("  keys      %" PRIu64 " counted and not admitted, %" PRIu64 " pushes of rows without effect, %" PRIu64
 			       " rows evicted\n",
@@ -204,6 +206,8 @@ static struct json *table_item(const struct overview_table *t)
 	json_set_text(item, "pull_codec", t->pull_codec);
 	json_set_count(item, "staleness.p50", counts_quantile(t->staleness, 0.5));
 	json_set_count(item, "staleness.p99", counts_quantile(t->staleness, 0.99));
+	json_set_count(item, "pull_bytes", t->pull_bytes);
+	json_set_count(item, "pull_plain_bytes", t->pull_plain_bytes);
 	return item;
 }
 

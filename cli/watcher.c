@@ -205,6 +205,8 @@ static void read_server_table(struct overview *s, const Weir__V1__TableStatus *i
 			s->tables[t].push_bytes += in->push_bytes;
 			s->tables[t].push_plain_bytes += in->push_plain_bytes;
 			add_counts(s->tables[t].staleness, in);
+			s->tables[t].pull_bytes += in->pull_bytes;
+			s->tables[t].pull_plain_bytes += in->pull_plain_bytes;
 		}
 	add_counts(s->staleness, in);
 }

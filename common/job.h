@@ -36,7 +36,7 @@ struct job_table { /* tables.embedding, tables.dense */
 	weir_mode mode;
 	struct job_local local; /* dense */
 	weir_compression push;
-	weir_codec pull_codec;
+	weir_pull_coding pull;
 	weir_admission admission; /* embedding */
 	weir_eviction eviction;   /* embedding */
 };

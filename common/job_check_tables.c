@@ -71,6 +71,40 @@ static weir_compression settled_push(const weir_compression *c, bool dense)
 	return out;
 }
 
+static weir_status check_pull(struct reading *r, const char *table, const weir_pull_coding *c, bool dense)
+{
+	char path[JOB_KEY_BYTES_MAX];
+	snprintf(path, sizeof path, "tables.%s.pull.codec", table);
+	if (!dense && c->codec > WEIR_CODEC_INT8)
+		return FAIL(r, path, WEIR_E_INVALID,
+		            "is a codec of differences, which are of dense tables; expected one of fp32, bf16, fp16, int8");
+	snprintf(path, sizeof path, "tables.%s.pull.density", table);
+	if (c->codec == WEIR_CODEC_TOPK && c->density == 0)
+		return FAIL(r, path, WEIR_E_INVALID, "is 0, which would bring nothing; expected a number above 0, up to 0.25");
+	if (c->codec != WEIR_CODEC_TOPK && c->density != 0.02f)
+		return FAIL(r, path, WEIR_E_INVALID, "is %g, but pull.codec is not topk; expected pull.codec: topk", (double)c->density);
+	snprintf(path, sizeof path, "tables.%s.pull.every", table);
+	if (c->every > 1 && (!dense || c->codec == WEIR_CODEC_FP32))
+		return FAIL(r, path, WEIR_E_INVALID, "is %u, but %s; expected 1", c->every,
+		            dense ? "pull.codec is fp32" : "rows of embeddings come as they are");
+	return WEIR_OK;
+}
+
+static weir_pull_coding settled_pull(const weir_pull_coding *c, bool dense)
+{
+	weir_pull_coding out = {.codec = c->codec};
+	if (!dense || c->codec == WEIR_CODEC_FP32)
+		return out;
+	out.every = c->every;
+	if (c->codec == WEIR_CODEC_INT4)
+		out.book = c->book;
+	if (c->codec == WEIR_CODEC_TOPK) {
+		out.values = c->values;
+		out.density = c->density;
+	}
+	return out;
+}
+
 /* --- Modes */
 
 /* Keys of the file that the mode has no use for. */
@@ -198,10 +232,16 @@ weir_status job_check_tables(struct reading *r, struct job *job)
 		status = check_push(r, "embedding", &job->tables.embedding.push, false);
 	if (status == WEIR_OK)
 		status = check_push(r, "dense", &job->tables.dense.push, true);
+	if (status == WEIR_OK)
+		status = check_pull(r, "embedding", &job->tables.embedding.pull, false);
+	if (status == WEIR_OK)
+		status = check_pull(r, "dense", &job->tables.dense.pull, true);
 	if (status != WEIR_OK)
 		return status;
 	job->tables.embedding.push = settled_push(&job->tables.embedding.push, false);
 	job->tables.dense.push = settled_push(&job->tables.dense.push, true);
+	job->tables.embedding.pull = settled_pull(&job->tables.embedding.pull, false);
+	job->tables.dense.pull = settled_pull(&job->tables.dense.pull, true);
 	if (embedding->kind == WEIR_SYNC && dense->kind == WEIR_SYNC && embedding->backup != dense->backup)
 		return FAIL(r, "tables.dense.mode.backup", WEIR_E_INVALID, "is %u; expected that of tables.embedding.mode.backup: %u",
 		            dense->backup, embedding->backup);

@@ -76,11 +76,9 @@ static const struct choice codecs[] = {
 	WEIR_CODEC_MAP(ROW)
 #undef ROW
 };
-static const struct choice pull_codecs[] = {
-#define ROW(name, number, text) {text, number, .later = number > WEIR_CODEC_FP16},
-	WEIR_CODEC_MAP(ROW)
-#undef ROW
-};
+static const struct choice pull_codecs[] = {{"fp32", WEIR_CODEC_FP32}, {"bf16", WEIR_CODEC_BF16}, {"fp16", WEIR_CODEC_FP16},
+	{"int8", WEIR_CODEC_INT8}, {"int4", WEIR_CODEC_INT4}, {"fp8_e4m3", WEIR_CODEC_FP8_E4M3}, {"fp8_e5m2", WEIR_CODEC_FP8_E5M2},
+	{"topk", WEIR_CODEC_TOPK}};
 static const struct choice values[] = {
 #define ROW(name, number, text) {text, number},
 	WEIR_VALUES_MAP(ROW)
@@ -129,7 +127,11 @@ static const struct choice books[] = {
 	BELOW(p ".push.momentum", t.push.momentum, "0", 0, 1),                                            \
 	U32(p ".push.warmup", t.push.warmup, "0", 0, UINT32_MAX, "pushes"),                               \
 	BOOL(p ".push.feedback", t.push.feedback, "true"),                                                \
-	CHOICE(p ".pull.codec", t.pull_codec, "fp32", pull_codecs)
+	CHOICE(p ".pull.codec", t.pull.codec, "fp32", pull_codecs),                                       \
+	FLOAT(p ".pull.density", t.pull.density, "0.02", 0, 0.25),                                        \
+	CHOICE(p ".pull.values", t.pull.values, "bf16", values),                                          \
+	CHOICE(p ".pull.book", t.pull.book, "nf4", books),                                                \
+	U32(p ".pull.every", t.pull.every, "1", 1, UINT32_MAX, "pushes")
 
 static const struct key keys[] = {
 	TEXT("job", name, NULL),

@@ -26,6 +26,16 @@
  * (weir_book; one that is segmented comes as 16 fp32 in front of the first row); else 0.
  * then index stream (for dense tables: chunk numbers), then data stream.
  *
+ * Pulls. A section that asks says with `codec` how it wants the values: fp32, or as the table's pulls are coded (weir_pull_coding). What comes is fp32, or that:
+ * of an embedding its rows, as those of a push (int8: a row with a NaN or an infinity is all bytes 0xff, which decode as NaN); of a dense table, if it is not fp32,
+ * differences from what the asker holds, which the data stream says, of each chunk as it is asked for:
+ *   0  u64 origin of what it holds   8 u64 version; 0, 0: nothing
+ * and the answer has the origin in aux, and of each chunk
+ *   0  u64 version that its bytes lead to     8 u32 bytes that follow
+ *   12 u32 differences; 0: n x f32, the values of that version, or of no bytes: it is held already
+ *   16 the differences that lead to the newest versions, oldest first: u32 bytes | as in difference.h
+ * Who is no primary, or has no memory, answers fp32 instead. server/reference.h says what a version is.
+ *
  * Index stream (section_keys.h): nothing under INDEX_ALL; u64 each under INDEX_RAW, in any order; nothing for 0 rows; under INDEX_ELIAS_FANO, where keys rise
  * and differ
  *   0  u8: bytes of base, 0 to 8, in the low half, bytes of most in the high half
@@ -49,7 +59,11 @@
 #define RECORD_HEADER_BYTES  64u
 #define SECTION_HEADER_BYTES 32u
 #define FRAME_PARTITION_ALL  0xffffu
-#define FRAME_BYTES_MAX      (WEIR_MESSAGE_BYTES_MAX - 16u) /* what a writer builds: with its protobuf envelope it fits a message */
+/* Of pulled differences: */
+#define PULL_HELD_BYTES          16u
+#define DIFFERENCES_HEADER_BYTES 16u
+#define DIFFERENCE_LENGTH_BYTES  4u
+#define FRAME_BYTES_MAX          (WEIR_MESSAGE_BYTES_MAX - 16u) /* what a writer builds: with its protobuf envelope it fits a message */
 
 /* Kinds, and what the general fields carry:
  *   PUSH         identity (pass unit attempt batch part); a = partition's applied index at the pull it was computed from;
@@ -58,7 +72,7 @@
  *                c = epoch that a is seen from; attempt = staleness: entries that were behind a's of the push when it came
  *   PULL         b = step that must have been applied (0: none); a = log index that must have been applied, where the log has it: of what the client
  *                pushed or saw; c: a replica that is not primary may answer, too, if its state is no older than so many ms, and has a (0: it may
- *                not); else it says E_NOT_CURRENT. Sections: keys only. One table section per (table, partition).
+ *                not); else it says E_NOT_CURRENT. Sections: keys, and what is held of them. One table section per (table, partition).
  *   PULL_REPLY   status; a = applied index; sections as asked, in the asked order, data without keys
  *   SEAL         pass unit attempt; partition may be ALL
  *   SEAL_REPLY   one reply record per partition; status; a, b as of PUSH_REPLY, batch = epoch that a is seen from; c = bits; one section (table 0,

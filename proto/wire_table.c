@@ -65,7 +65,11 @@ weir_status wire_table_make(struct wire_table *out, const weir_table_spec *spec,
 	out->table.push_momentum = spec->push.momentum;
 	out->table.push_warmup = spec->push.warmup;
 	out->table.push_feedback = spec->push.feedback;
-	out->table.pull_codec = spec->pull_codec;
+	out->table.pull_codec = spec->pull.codec;
+	out->table.pull_values = spec->pull.values;
+	out->table.pull_book = spec->pull.book;
+	out->table.pull_density = spec->pull.density;
+	out->table.pull_every = spec->pull.every;
 	out->table.seed = spec->seed;
 	out->table.admission = spec->admission.kind;
 	out->table.admission_count = spec->admission.count;
@@ -152,7 +156,11 @@ weir_status wire_table_read(const Weir__V1__Table *in, weir_table_spec *spec, ui
 	                                .momentum = in->push_momentum,
 	                                .warmup = in->push_warmup,
 	                                .feedback = in->push_feedback};
-	spec->pull_codec = (weir_codec)in->pull_codec;
+	spec->pull = (weir_pull_coding){.codec = (weir_codec)in->pull_codec,
+	                                .values = (weir_values)in->pull_values,
+	                                .book = (weir_book)in->pull_book,
+	                                .density = in->pull_density,
+	                                .every = in->pull_every};
 	spec->segments_count = (uint32_t)in->n_segments;
 	spec->segments = segments;
 	spec->seed = in->seed;
@@ -174,11 +182,11 @@ weir_status wire_table_read(const Weir__V1__Table *in, weir_table_spec *spec, ui
 	X(optimizer.beta2) X(optimizer.eps) X(optimizer.initial) X(optimizer.weight_decay) X(optimizer.l1) X(optimizer.l2)  \
 	X(optimizer.ftrl_beta) X(optimizer.window) X(optimizer.decay) X(optimizer.schedule.kind)                            \
 	X(optimizer.schedule.warmup) X(optimizer.schedule.total) X(optimizer.schedule.decay) X(optimizer.schedule.period)   \
-	X(optimizer.schedule.min) X(optimizer.schedule.gamma) X(mode.kind) X(mode.backup) X(pull_codec)       \
+	X(optimizer.schedule.min) X(optimizer.schedule.gamma) X(mode.kind) X(mode.backup) X(pull.codec)       \
 	X(mode.bound) X(mode.local_steps) X(mode.fragments) X(mode.local_speed) X(mode.staleness_rate)                      \
 	X(admission.kind) X(admission.count) X(admission.probability) X(eviction.ttl_s) X(eviction.min_score)               \
 	X(eviction.half_life_s) X(segments_count) X(seed) X(push.codec) X(push.values) X(push.book) X(push.density)         \
-	X(push.momentum) X(push.warmup) X(push.feedback)
+	X(push.momentum) X(push.warmup) X(push.feedback) X(pull.values) X(pull.book) X(pull.density) X(pull.every)
 /* clang-format on */
 
 bool wire_table_equal(const weir_table_spec *a, const weir_table_spec *b, struct wire_table_difference *first)
@@ -311,12 +319,31 @@ static weir_status check_topk(const weir_table_spec *t, weir_error *err)
 	return WEIR_OK;
 }
 
+static weir_status check_pull(const weir_table_spec *t, weir_error *err)
+{
+	const weir_pull_coding *c = &t->pull;
+	const bool dense = t->kind == WEIR_DENSE;
+	if (c->codec == WEIR_CODEC_SIGN || (!dense && c->codec > WEIR_CODEC_INT8))
+		return weir_fail(err, WEIR_E_INVALID, "table %s: pull codec %u is not for %s tables", t->name, c->codec,
+		                 dense ? "dense" : "embedding");
+	if (c->codec == WEIR_CODEC_INT4 && (unsigned)c->book > WEIR_BOOK_SEGMENTED)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: code book %u of pulls is not known", t->name, c->book);
+	if (c->codec != WEIR_CODEC_TOPK)
+		return WEIR_OK;
+	if ((unsigned)c->values > WEIR_VALUES_LOG4)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: pull values %u are not known", t->name, c->values);
+	if (!(c->density > 0 && c->density <= WEIR_DENSITY_MAX))
+		return weir_fail(err, WEIR_E_INVALID, "table %s: pull density %g, expected above 0, at most %g", t->name,
+		                 (double)c->density, (double)WEIR_DENSITY_MAX);
+	return WEIR_OK;
+}
+
 static weir_status check_codecs(const weir_table_spec *t, weir_error *err)
 {
 	const weir_compression *c = &t->push;
-	if ((unsigned)c->codec > WEIR_CODEC_TOPK || (unsigned)t->pull_codec > WEIR_CODEC_TOPK)
+	if ((unsigned)c->codec > WEIR_CODEC_TOPK || (unsigned)t->pull.codec > WEIR_CODEC_TOPK)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: push codec %u, pull codec %u: unknown", t->name, c->codec,
-		                 t->pull_codec);
+		                 t->pull.codec);
 	const bool needs_feedback = c->codec == WEIR_CODEC_SIGN || c->codec == WEIR_CODEC_TOPK;
 	if (needs_feedback && t->kind != WEIR_DENSE)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: push codec %u is for dense tables", t->name, c->codec);
@@ -326,7 +353,8 @@ static weir_status check_codecs(const weir_table_spec *t, weir_error *err)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: code book %u is not known", t->name, c->book);
 	if (c->codec == WEIR_CODEC_INT4 && c->book == WEIR_BOOK_SEGMENTED && t->kind != WEIR_DENSE)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: a segmented code book is for dense tables", t->name);
-	return c->codec == WEIR_CODEC_TOPK ? check_topk(t, err) : WEIR_OK;
+	const weir_status status = c->codec == WEIR_CODEC_TOPK ? check_topk(t, err) : WEIR_OK;
+	return status ? status : check_pull(t, err);
 }
 
 static weir_status check_mode(const weir_table_spec *t, weir_error *err)

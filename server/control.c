@@ -307,6 +307,8 @@ static void visit_table(struct status_tour *g, const struct partition *p, uint32
 	sum->status.rows_evicted += relaxed(&c->evicted);
 	sum->status.push_bytes += relaxed(&c->push_bytes);
 	sum->status.push_plain_bytes += relaxed(&c->push_plain_bytes);
+	sum->status.pull_bytes += relaxed(&c->pull_bytes);
+	sum->status.pull_plain_bytes += relaxed(&c->pull_plain_bytes);
 	for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
 		sum->staleness[i] += relaxed(&h->bucket[i]);
 		if (sum->staleness[i] && sum->status.n_staleness < i + 1)

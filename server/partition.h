@@ -43,6 +43,7 @@ enum partition_ack {
 struct partition_options {
 	uint32_t id, partitions;
 	uint64_t generation;
+	uint64_t boot;                     /* a number that no other process of the job has: of what trainers are told to hold */
 	struct log *log;                   /* taken over; NULL: partition_set_log follows recovery's first steps */
 	const struct store_options *store; /* copied but for its callbacks, which are the partition's; NULL: all rows in memory */
 	uint32_t ack;                      /* enum partition_ack */
@@ -83,6 +84,7 @@ struct partition_table_counters {
 	_Atomic uint64_t unadmitted,
 	    evicted; /* rows of pushes that found no admission; rows that went; these and what follows not of the time before a recovery */
 	_Atomic uint64_t push_bytes, push_plain_bytes; /* sections as they came; and with keys of 8 bytes and values of 4 */
+	_Atomic uint64_t pull_bytes, pull_plain_bytes; /* sections as they were asked and answered; and the same */
 };
 
 struct partition_reply {

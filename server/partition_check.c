@@ -142,6 +142,21 @@ static weir_status check_data(const struct partition *p, const struct partition_
 	return WEIR_OK;
 }
 
+/* What is asked for, and what is said to be held. */
+static weir_status check_asked(const struct partition_table *t, const struct section *s, weir_error *err)
+{
+	const weir_codec codec = (weir_codec)s->codec;
+	const bool differences = codec != WEIR_CODEC_FP32 && t->spec->kind == WEIR_DENSE;
+	const uint64_t held = differences ? (uint64_t)s->rows * PULL_HELD_BYTES : 0;
+	if (codec != WEIR_CODEC_FP32 && codec != t->spec->pull.codec)
+		return weir_fail(err, WEIR_E_UNSUPPORTED, "table %s: its pulls are coded as %s or fp32, asked was codec %u",
+		                 t->spec->name, codec_name(t->spec->pull.codec), s->codec);
+	if (s->data_bytes != held)
+		return weir_fail(err, WEIR_E_INVALID, "table %s: %u bytes say what is held of %u rows, expected %llu", t->spec->name,
+		                 s->data_bytes, s->rows, (unsigned long long)held);
+	return WEIR_OK;
+}
+
 weir_status check_sections(const struct partition *p, const struct record *r, struct cursor body, bool *sync, weir_error *err)
 {
 	*sync = false;
@@ -157,6 +172,8 @@ weir_status check_sections(const struct partition *p, const struct record *r, st
 		status = check_index(p, t, &s, err);
 		if (!status)
 			status = check_keys(p, t, &s, &elements, err);
+		if (!status && r->kind == RECORD_PULL)
+			status = check_asked(t, &s, err);
 		if (!status && r->kind != RECORD_PULL && r->kind != RECORD_EVICT)
 			status = check_data(p, t, r, &s, elements, err);
 		if (status)

@@ -1,7 +1,7 @@
 /* What the files of a partition share: partition.c (records in, entries into the log), partition_check.c (is a record right?), partition_role.c
  * (epochs begin, the log's end is cut off), partition_empty.c (all of it goes), partition_tail.c (what is in the log and not applied yet), partition_commit.c (committed entries in order,
  * replies out), partition_wait.c (who waits for what), partition_apply.c (entries to rows), partition_tables.c (which tables there are), partition_admit.c and partition_evict.c (which rows),
- * step.c (synchronous steps), partition_read.c (pulls and scans), partition_follow.c (pulls of a replica that is not primary). Nobody else includes this. */
+ * step.c (synchronous steps), partition_read.c (pulls and scans), partition_differences.c (pulls of what has changed), partition_follow.c (pulls of a replica that is not primary). Nobody else includes this. */
 #ifndef WEIR_PARTITION_INTERNAL_H
 #define WEIR_PARTITION_INTERNAL_H
 
@@ -9,6 +9,7 @@
 #include "epochs.h"
 #include "identity.h"
 #include "partition.h"
+#include "reference.h"
 #include "section_keys.h"
 #include "section_values.h"
 #include "step.h"
@@ -25,6 +26,7 @@ struct partition_table {
 	bool full_decay;              /* rows that a push leaves out take its step too: optimizer_catch_up */
 	struct optimizer_clock clock; /* state: counts the applied entries that brought rows of this table */
 	uint32_t *ahead; /* (1; dense: chunks here) what entries in the tail will add to the count of the table; of the chunk */
+	struct reference *reference; /* dense: what trainers hold of it; NULL: nobody has asked */
 	struct histogram staleness;
 	struct partition_table_counters counters;
 };
@@ -133,6 +135,7 @@ struct partition {
 	bool moved;          /* another replica is primary */
 	bool paused;         /* records wait */
 	bool halted;         /* what it has is to go */
+	uint64_t origins;    /* references that it has begun, ever */
 	weir_status failed;  /* an entry could not be applied: nothing is accepted any more */
 	struct apply_scratch *scratch;
 	struct epochs epochs;               /* of what is applied */
@@ -169,6 +172,19 @@ static inline struct partition_table *partition_table(const struct partition *p,
 {
 	return id < p->tables_end ? p->tables[id] : NULL;
 }
+
+/* --- partition_differences.c: pulls of dense tables by trainers that hold something of them */
+
+/* Of what the section asks for, at most: what its table's pulls are coded as, or fp32. */
+uint64_t pull_answer_max(const struct partition *p, const struct partition_table *t, const struct section *s);
+/* Whether the section is answered with differences. Then the next two, one after the other: versions are made, and *bytes is the answer's data (E_MEMORY:
+ * answer in fp32); it is written. */
+bool wants_differences(const struct partition *p, const struct partition_table *t, const struct section *s);
+weir_status differences_prepare(struct partition *p, struct partition_table *t, const struct section *s,
+                                size_t *bytes) WEIR_MUST_CHECK;
+void differences_write(const struct partition *p, const struct partition_table *t, const struct section *s, uint8_t *out);
+/* Nobody asks here any more for what is held. */
+void references_drop(struct partition *p);
 
 /* --- partition_check.c */
 

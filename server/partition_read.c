@@ -72,31 +72,42 @@ static void gather(struct partition *p, const struct partition_table *t, const u
 		memcpy(out, row_now(p, t, keys[i]), t->spec->width * sizeof *out);
 }
 
+/* Of a codec that tells finite numbers alone. */
+static void encode_row(weir_codec codec, const float *row, size_t n, uint8_t *out)
+{
+	if (codec_all_finite(row, n))
+		codec_encode(&(struct coding){.codec = codec}, row, NULL, n, out);
+	else
+		memset(out, 0xff, codec_bytes(codec, n)); /* NaN, all of it: the scale is */
+}
+
 static void pull_rows(struct partition *p, const struct partition_table *t, struct row_keys *k, weir_codec codec, uint8_t *out)
 {
 	const size_t width = t->spec->width, row_bytes = codec_bytes(codec, width);
+	const bool is_cut_anywhere = codec_element_bytes(codec) > 0;
 	const bool direct = codec == WEIR_CODEC_FP32 && is_float_aligned(out);
 	const size_t block = direct || width * GATHER_ROWS <= WEIR_ROW_WIDTH_MAX ? GATHER_ROWS : WEIR_ROW_WIDTH_MAX / width;
 	uint64_t keys[GATHER_ROWS];
 	for (size_t n; (n = row_keys_next(k, keys, block)) > 0; out += n * row_bytes) {
 		float *values = direct ? (float *)(void *)out : p->scratch->values;
 		gather(p, t, keys, n, values);
-		if (!direct)
+		if (!direct && is_cut_anywhere)
 			codec_encode(&(struct coding){.codec = codec}, values, NULL, n * width, out);
+		for (size_t i = 0; i < n && !is_cut_anywhere; i++)
+			encode_row(codec, values + i * width, width, out + i * row_bytes);
 	}
 }
 
-static void pull_chunks(struct partition *p, const struct partition_table *t, struct row_keys *k, weir_codec codec, uint8_t *out)
+static void pull_chunks(struct partition *p, const struct partition_table *t, struct row_keys *k, uint8_t *out)
 {
 	uint64_t chunk;
 	while (row_keys_next(k, &chunk, 1)) {
-		const size_t n = store_row_elements(t->rows, chunk);
-		const bool direct = codec == WEIR_CODEC_FP32 && is_float_aligned(out);
-		float *values = direct ? (float *)(void *)out : p->scratch->values;
+		const size_t bytes = store_row_elements(t->rows, chunk) * sizeof(float);
+		float *values = is_float_aligned(out) ? (float *)(void *)out : p->scratch->values;
 		store_read_chunk(t->rows, chunk, values);
-		if (!direct)
-			codec_encode(&(struct coding){.codec = codec}, values, NULL, n, out);
-		out += codec_bytes(codec, n);
+		if (!is_float_aligned(out))
+			memcpy(out, values, bytes);
+		out += bytes;
 	}
 }
 
@@ -109,7 +120,7 @@ static weir_status check_reply_size(const struct partition *p, const struct reco
 		weir_status status = frame_next_section(&body, &s, err);
 		assert(status == WEIR_OK);
 		const struct partition_table *t = partition_table(p, s.table);
-		bytes += SECTION_HEADER_BYTES + 8 + section_elements(p, t, &s) * codec_element_bytes(t->spec->pull_codec);
+		bytes += SECTION_HEADER_BYTES + 8 + pull_answer_max(p, t, &s);
 	}
 	if (bytes > PULL_REPLY_BYTES_MAX)
 		return weir_fail(err, WEIR_E_LIMIT, "pull: the answer would have %llu bytes, at most %u fit; ask for fewer rows at once",
@@ -117,26 +128,52 @@ static weir_status check_reply_size(const struct partition *p, const struct reco
 	return WEIR_OK;
 }
 
+static void count_pull(struct partition *p, struct partition_table *t, const struct section *asked, const struct section *answer)
+{
+	const uint64_t keys = asked->rows * sizeof(uint64_t), elements = section_elements(p, t, asked);
+	counter_bump(&t->counters.pulls, 1);
+	counter_bump(&t->counters.pull_bytes,
+	             SECTION_HEADER_BYTES + (uint64_t)asked->index_bytes + asked->data_bytes + answer->data_bytes);
+	counter_bump(&t->counters.pull_plain_bytes, SECTION_HEADER_BYTES + keys + elements * sizeof(float));
+}
+
+/* The answer's header, but for where it is from. *differences: what it is made of. */
+static struct section plan_answer(struct partition *p, struct partition_table *t, const struct section *asked, bool *differences)
+{
+	struct section s = {
+	    .table = asked->table, .codec = asked->codec, .index_codec = INDEX_ALL, .rows = asked->rows, .width = asked->width};
+	size_t bytes;
+	*differences = wants_differences(p, t, asked) && differences_prepare(p, t, asked, &bytes) == WEIR_OK;
+	if (*differences) {
+		s.aux = reference_origin(t->reference);
+		s.data_bytes = (uint32_t)bytes;
+		return s;
+	}
+	if (t->spec->kind == WEIR_DENSE)
+		s.codec = WEIR_CODEC_FP32;
+	const uint64_t elements = section_elements(p, t, asked);
+	s.data_bytes = (uint32_t)(t->spec->kind == WEIR_DENSE ? elements * sizeof(float)
+	                                                      : asked->rows * codec_bytes((weir_codec)s.codec, t->spec->width));
+	return s;
+}
+
 static weir_status pull_section(struct partition *p, const struct section *asked, struct record_writer *w)
 {
 	struct partition_table *t = partition_table(p, asked->table);
-	weir_codec codec = t->spec->pull_codec;
-	struct section s = {.table = asked->table,
-	                    .codec = (uint8_t)codec,
-	                    .index_codec = INDEX_ALL,
-	                    .rows = asked->rows,
-	                    .width = asked->width,
-	                    .data_bytes = (uint32_t)(section_elements(p, t, asked) * codec_element_bytes(codec))};
+	bool differences;
+	const struct section s = plan_answer(p, t, asked, &differences);
 	uint8_t *index, *out;
 	weir_status status = record_writer_reserve(w, &s, &index, &out);
 	if (status)
 		return status;
 	struct row_keys k = row_keys_of(p, t, asked);
-	if (t->spec->kind == WEIR_EMBEDDING)
-		pull_rows(p, t, &k, codec, out);
+	if (differences)
+		differences_write(p, t, asked, out);
+	else if (t->spec->kind == WEIR_EMBEDDING)
+		pull_rows(p, t, &k, (weir_codec)s.codec, out);
 	else
-		pull_chunks(p, t, &k, codec, out);
-	counter_bump(&t->counters.pulls, 1);
+		pull_chunks(p, t, &k, out);
+	count_pull(p, t, asked, &s);
 	return WEIR_OK;
 }
 

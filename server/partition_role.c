@@ -103,6 +103,7 @@ void partition_step_down(struct partition *p)
 	deferred_end(p, WEIR_E_MOVED);
 	parked_wake(p, INT64_MIN);
 	atomic_store_explicit(&p->counters.disk_full, false, memory_order_relaxed);
+	references_drop(p);
 }
 
 /* --- The end of the log */

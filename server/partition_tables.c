@@ -9,8 +9,10 @@
 
 static void table_free(struct partition_table *t)
 {
-	if (t)
-		free(t->ahead);
+	if (!t)
+		return;
+	reference_destroy(t->reference);
+	free(t->ahead);
 	free(t);
 }
 

@@ -197,6 +197,7 @@ static weir_status make_partition(struct server *s, uint32_t id, struct partitio
 	struct partition_options o = {.id = id,
 	                              .partitions = s->options.partitions,
 	                              .generation = s->options.generation,
+	                              .boot = s->options.boot,
 	                              .clock = s->options.clock,
 	                              .logger = s->options.logger,
 	                              .not_finite = s->options.not_finite,

@@ -32,6 +32,7 @@ struct table {
 	bool registered;               /* by this client, with every server */
 	struct compressor *compressor; /* of pushes to it; NULL: none is needed, or nothing was pushed yet */
 	struct compression_stats told; /* of it, in the report */
+	struct held *held;             /* what pulls of it are differences from; NULL alike */
 };
 
 /* --- operation.c */
@@ -404,6 +405,7 @@ weir_status tables_learn(weir_client *c, const Weir__V1__Table *table, struct ta
 /* Made when it is first asked for. NULL: E_MEMORY. Not under the lock. */
 struct compressor *tables_compressor(weir_client *c, uint32_t id, weir_error *err);
 void tables_note_compression(weir_client *c); /* holding `coding`: what compressors have to tell is there to be reported */
+struct held *tables_held(weir_client *c, uint32_t id, weir_error *err); /* alike */
 void tables_forget_residuals(weir_client *c);
 void tables_free(weir_client *c);
 
@@ -429,7 +431,7 @@ void ledger_missed(weir_client *c,
 /* --- pull.c */
 void pull_start(struct operation *op); /* under the lock, on the loop: its step is known */
 void pull_go_on(struct operation *op); /* the same: once its batch may begin. Takes the caller's hold */
-weir_status pull_pack(struct record_writer *w, const struct request *q); /* one PULL record; under the lock */
+weir_status pull_pack(struct record_writer *w, struct request *q); /* one PULL record; under the lock, on the loop */
 /* --- read.c: pulls from replicas that are not primary. Under the lock, on the loop. */
 
 /* Where a pull's request goes: each replica in its turn, where any may answer. */

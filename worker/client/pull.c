@@ -1,18 +1,25 @@
 /* Pull: the rows of all items, grouped by partition, one PULL record per partition and about a message's worth of answer; answers are
- * decoded straight from the received slices into the caller's memory. */
+ * decoded straight from the received slices into the caller's memory. Of dense tables whose pulls are coded a batch's pull asks for what has changed since the version
+ * that is held (held.h), which is then copied. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client.h"
 #include "codec.h"
+#include "held.h"
+#include "little_endian.h"
 #include "section_keys.h"
 #include "split.h"
+
+#define REPLY_HEADERS_BYTES 256u /* about */
 
 struct pull_item {
 	const struct table *table;
 	float *values;
-	size_t row_bytes; /* encoded, of a whole row */
+	weir_codec codec;  /* that is asked for */
+	struct held *held; /* NULL: not differences */
+	size_t row_bytes;  /* encoded, of a whole row; at most */
 	struct split split;
 };
 
@@ -53,8 +60,9 @@ static void destroy(struct operation *op)
 	pull_free(op->payload);
 }
 
-static weir_status item_open(weir_client *c, struct pull_item *out, const weir_pull_item *in, struct pull_modes *modes,
-                             weir_error *err)
+/* coded: as the table's pulls are; else in fp32. */
+static weir_status item_open(weir_client *c, struct pull_item *out, const weir_pull_item *in, bool coded,
+                             struct pull_modes *modes, weir_error *err)
 {
 	pthread_mutex_lock(&c->lock);
 	const struct table *t = client_table(c, in->table, err);
@@ -70,7 +78,13 @@ static weir_status item_open(weir_client *c, struct pull_item *out, const weir_p
 		return weir_fail(err, WEIR_E_INVALID, "pull of table %s: no memory for the values", spec->name);
 	out->table = t;
 	out->values = in->values;
-	out->row_bytes = codec_bytes(spec->pull_codec, embedding ? spec->width : WEIR_CHUNK);
+	out->codec = coded ? spec->pull.codec : WEIR_CODEC_FP32;
+	const bool differences = coded && held_is_needed(spec);
+	if (differences && !(out->held = tables_held(c, t->id, err)))
+		return WEIR_E_MEMORY;
+	out->row_bytes = embedding     ? codec_bytes(out->codec, spec->width)
+	                 : differences ? WEIR_CHUNK * sizeof(float) + DIFFERENCES_HEADER_BYTES
+	                               : WEIR_CHUNK * sizeof(float);
 	modes->synchronous |= spec->mode.kind == WEIR_SYNC;
 	modes->clocked |= spec->mode.kind == WEIR_SSP;
 	weir_status status =
@@ -132,7 +146,27 @@ static bool plan_partition(struct pull *p, uint32_t partition)
 	return true;
 }
 
-weir_status pull_pack(struct record_writer *w, const struct request *q)
+static void write_held(const struct pull_item *item, const uint64_t *chunks, uint32_t count, uint8_t *out)
+{
+	for (uint32_t i = 0; i < count; i++, out += PULL_HELD_BYTES) {
+		const struct held_version v = held_version(item->held, chunks[i]);
+		put64(out, v.origin);
+		put64(out + 8, v.version);
+	}
+}
+
+/* Of the answer to one piece, about. */
+static size_t expected_bytes(const struct pull_item *item, const struct piece *piece, bool differences)
+{
+	size_t bytes = 0;
+	if (!differences)
+		return (piece->end - piece->begin) * item->row_bytes;
+	for (uint32_t i = piece->begin; i < piece->end; i++)
+		bytes += held_expected(item->held, item->split.keys[i]);
+	return bytes;
+}
+
+weir_status pull_pack(struct record_writer *w, struct request *q)
 {
 	const struct operation *op = q->op;
 	const struct pull *p = op->payload;
@@ -143,23 +177,32 @@ weir_status pull_pack(struct record_writer *w, const struct request *q)
 	                         .b = op->floor,
 	                         .c = q->elsewhere ? op->client->read.staleness_ms : 0};
 	record_writer_begin(w, &r);
+	q->reply_bytes = REPLY_HEADERS_BYTES;
 	for (uint32_t i = q->first; i < q->first + q->count; i++) {
 		const struct piece *piece = &p->pieces[i];
 		const struct pull_item *item = &p->items[piece->item];
 		const weir_table_spec *spec = &item->table->spec;
 		const uint32_t rows = piece->end - piece->begin;
 		const uint64_t *keys = item->split.keys + piece->begin;
-		uint8_t *index, *none;
+		const bool differences = item->held && !q->elsewhere; /* others than primaries have none */
+		uint8_t *index, *held;
 		struct section s = {.table = (uint16_t)item->table->id,
-		                    .codec = (uint8_t)spec->pull_codec,
+		                    .codec = (uint8_t)(item->held && !differences ? WEIR_CODEC_FP32 : item->codec),
 		                    .index_codec = INDEX_RAW,
 		                    .rows = rows,
 		                    .width = spec->kind == WEIR_EMBEDDING ? spec->width : WEIR_CHUNK,
-		                    .index_bytes = rows * (uint32_t)sizeof(uint64_t)};
+		                    .index_bytes = rows * (uint32_t)sizeof(uint64_t),
+		                    .data_bytes = differences ? rows * PULL_HELD_BYTES : 0};
 		if (spec->kind == WEIR_EMBEDDING)
 			section_keys_plan(&s, keys);
-		if (record_writer_reserve(w, &s, &index, &none) == WEIR_OK) /* else record_writer_end says it again */
-			section_keys_write(&s, keys, index);
+		if (differences)
+			held_begin(item->held, op->client->incarnation);
+		q->reply_bytes += expected_bytes(item, piece, differences);
+		if (record_writer_reserve(w, &s, &index, &held) != WEIR_OK) /* record_writer_end says it again */
+			continue;
+		section_keys_write(&s, keys, index);
+		if (differences)
+			write_held(item, keys, rows, held);
 	}
 	return record_writer_end(w);
 }
@@ -175,26 +218,24 @@ static weir_status scatter_rows(weir_client *c, const struct pull_item *item, co
 		if (!rows)
 			return WEIR_E_CORRUPT;
 		for (size_t r = 0; r < rows; r++, i++, run += item->row_bytes)
-			codec_decode(&(struct coding){.codec = spec->pull_codec}, run, width, item->values + item->split.order[i] * width);
+			codec_decode(&(struct coding){.codec = item->codec}, run, width, item->values + item->split.order[i] * width);
 	}
 	return WEIR_OK;
 }
 
-/* Chunks of a dense table, element runs as they lie in the slices. */
+/* Chunks of a dense table in fp32, element runs as they lie in the slices. */
 static weir_status scatter_chunks(const struct pull_item *item, const struct piece *piece, struct cursor data)
 {
 	const weir_table_spec *spec = &item->table->spec;
-	size_t element = codec_element_bytes(spec->pull_codec);
-	uint8_t straddle[8];
+	uint8_t straddle[sizeof(float)];
 	for (uint32_t i = piece->begin; i < piece->end; i++) {
-		uint64_t first = item->split.keys[i] * WEIR_CHUNK;
-		uint64_t left = spec->elements - first < WEIR_CHUNK ? spec->elements - first : WEIR_CHUNK;
-		for (float *out = item->values + first; left;) {
+		uint64_t left = weir_chunk_elements(spec->elements, item->split.keys[i]);
+		for (float *out = item->values + item->split.keys[i] * WEIR_CHUNK; left;) {
 			const uint8_t *run;
-			size_t n = cursor_run(&data, element, left, straddle, &run);
+			size_t n = cursor_run(&data, sizeof(float), left, straddle, &run);
 			if (!n)
 				return WEIR_E_CORRUPT;
-			codec_decode_cold(&(struct coding){.codec = spec->pull_codec}, run, n, out);
+			codec_decode_cold(&(struct coding){.codec = WEIR_CODEC_FP32}, run, n, out);
 			out += n;
 			left -= n;
 		}
@@ -202,10 +243,50 @@ static weir_status scatter_chunks(const struct pull_item *item, const struct pie
 	return WEIR_OK;
 }
 
+/* Differences from what is held, and the result. E_NOT_CURRENT: some of it must be asked for again; the rest is in. */
+static weir_status take_differences(weir_client *c, const struct pull_item *item, const struct piece *piece,
+                                    const struct section *s, weir_error *err)
+{
+	const weir_table_spec *spec = &item->table->spec;
+	struct cursor data = s->data;
+	weir_status lacks = WEIR_OK;
+	assert(c->scratch_bytes >= HELD_SCRATCH_BYTES);
+	for (uint32_t i = piece->begin; i < piece->end; i++) {
+		const uint64_t chunk = item->split.keys[i];
+		const weir_status status = held_take(item->held, chunk, s->aux, &data, c->scratch, err);
+		if (status && status != WEIR_E_NOT_CURRENT)
+			return status;
+		lacks = status ? status : lacks;
+		if (!status)
+			memcpy(item->values + chunk * WEIR_CHUNK, held_values(item->held, chunk), weir_chunk_elements(spec->elements, chunk) * sizeof(float));
+	}
+	return lacks;
+}
+
+static weir_status take_section(weir_client *c, const struct pull_item *item, const struct piece *piece, const struct section *s,
+                                weir_error *err)
+{
+	const weir_table_spec *spec = &item->table->spec;
+	if (item->held && s->codec != WEIR_CODEC_FP32)
+		return take_differences(c, item, piece, s, err);
+	const weir_status status =
+	    spec->kind == WEIR_EMBEDDING ? scatter_rows(c, item, piece, s->data) : scatter_chunks(item, piece, s->data);
+	return status ? weir_fail(err, status, "the answer has %u bytes, too few for %u rows", s->data_bytes, s->rows) : WEIR_OK;
+}
+
+/* Who cannot tell differences answers in fp32. */
+static bool is_answer(const struct pull_item *item, const struct piece *piece, const struct section *s)
+{
+	return s->table == item->table->id && s->rows == piece->end - piece->begin &&
+	       (s->codec == item->codec || (item->held && s->codec == WEIR_CODEC_FP32));
+}
+
+/* E_NOT_CURRENT: it must be asked again. */
 static weir_status take_sections(struct operation *op, const struct request *q, struct cursor *body, weir_error *err)
 {
 	weir_client *c = op->client;
 	const struct pull *p = op->payload;
+	weir_status lacks = WEIR_OK;
 	for (uint32_t i = q->first; i < q->first + q->count; i++) {
 		const struct piece *piece = &p->pieces[i];
 		const struct pull_item *item = &p->items[piece->item];
@@ -214,16 +295,17 @@ static weir_status take_sections(struct operation *op, const struct request *q, 
 		weir_status status = frame_next_section(body, &s, err);
 		if (status != WEIR_OK)
 			return status;
-		if (s.table != item->table->id || s.rows != piece->end - piece->begin || s.codec != spec->pull_codec)
+		if (!is_answer(item, piece, &s))
 			return weir_fail(err, WEIR_E_CORRUPT,
 			                 "pull of table %s: the answer has %u rows of table %u in codec %u, asked were %u in codec %u",
-			                 spec->name, s.rows, s.table, s.codec, piece->end - piece->begin, spec->pull_codec);
-		status = spec->kind == WEIR_EMBEDDING ? scatter_rows(c, item, piece, s.data) : scatter_chunks(item, piece, s.data);
-		if (status != WEIR_OK)
-			return weir_fail(err, status, "pull of table %s: the answer has %u bytes, too few for %u rows", spec->name,
-			                 s.data_bytes, s.rows);
+			                 spec->name, s.rows, s.table, s.codec, piece->end - piece->begin, item->codec);
+		weir_error why = {0};
+		status = take_section(c, item, piece, &s, &why);
+		if (status && status != WEIR_E_NOT_CURRENT)
+			return weir_fail(err, status, "pull of table %s: %s", spec->name, why.text);
+		lacks = status ? status : lacks;
 	}
-	return WEIR_OK;
+	return lacks ? weir_fail(err, lacks, "what came are differences from what is not held") : WEIR_OK;
 }
 
 /* What was applied when these values were read: the push of this batch will say so. */
@@ -236,9 +318,18 @@ static void remember_applied(struct operation *op, uint16_t partition, uint64_t 
 	struct held_batch *b = op->has_batch ? batch_find(c, &op->batch, NULL, NULL) : NULL;
 	if (b && !b->applied)
 		b->applied = calloc(c->partitions, sizeof *b->applied);
-	if (b && b->applied)
+	if (b && b->applied && (!b->applied[partition] || applied < b->applied[partition])) /* of several pulls: the oldest */
 		b->applied[partition] = applied;
 	pthread_mutex_unlock(&c->lock);
+}
+
+static weir_status ask_again(struct request *q)
+{
+	weir_client *c = q->op->client;
+	pthread_mutex_lock(&c->lock);
+	link_queue_pull(c->links[q->server], q);
+	pthread_mutex_unlock(&c->lock);
+	return WEIR_E_BUSY;
 }
 
 static weir_status on_reply(struct operation *op, struct request *q, const struct record *r, struct cursor *body, weir_error *err)
@@ -246,17 +337,15 @@ static weir_status on_reply(struct operation *op, struct request *q, const struc
 	weir_client *c = op->client;
 	/* A primary that has yet to commit what this client pushed is waited for, as its pushes are. */
 	const bool behind = r->status == WEIR_E_NOT_CURRENT && !op->floor;
-	if (behind || ((r->status == WEIR_E_NOT_CURRENT || r->status == WEIR_E_BUSY) && q->retries++ < WEIR_RETRY_MAX)) {
-		pthread_mutex_lock(&c->lock);
-		link_queue_pull(c->links[q->server], q);
-		pthread_mutex_unlock(&c->lock);
-		return WEIR_E_BUSY;
-	}
+	if (behind || ((r->status == WEIR_E_NOT_CURRENT || r->status == WEIR_E_BUSY) && q->retries++ < WEIR_RETRY_MAX))
+		return ask_again(q);
 	char text[256];
 	if (r->status != WEIR_OK)
 		return weir_fail(err, (weir_status)r->status, "server %s refused a pull from partition %u: %s",
 		                 c->links[q->server]->address, q->partition, reply_text(r, *body, text, sizeof text));
 	weir_status status = take_sections(op, q, body, err);
+	if (status == WEIR_E_NOT_CURRENT && q->retries++ < WEIR_RETRY_MAX)
+		return ask_again(q);
 	if (status == WEIR_OK)
 		remember_applied(op, q->partition, r->a);
 	return status;
@@ -285,7 +374,7 @@ void pull_go_on(struct operation *op)
 	operation_unhold(op);
 }
 
-static struct pull *pull_open(weir_client *c, const weir_pull_item *items, size_t count, struct pull_modes *modes,
+static struct pull *pull_open(weir_client *c, const weir_pull_item *items, size_t count, bool coded, struct pull_modes *modes,
                               weir_error *err)
 {
 	struct pull *p = calloc(1, sizeof *p);
@@ -298,7 +387,7 @@ static struct pull *pull_open(weir_client *c, const weir_pull_item *items, size_
 	}
 	p->items_count = count;
 	for (size_t i = 0; i < count; i++)
-		if (item_open(c, &p->items[i], &items[i], modes, err) != WEIR_OK) {
+		if (item_open(c, &p->items[i], &items[i], coded, modes, err) != WEIR_OK) {
 			pull_free(p);
 			return NULL;
 		}
@@ -319,7 +408,7 @@ weir_status weir_pull(weir_client *c, const weir_batch *batch, const weir_pull_i
 	if (!err)
 		err = &own;
 	err->status = WEIR_OK;
-	struct pull *p = pull_open(c, items, count, &modes, err);
+	struct pull *p = pull_open(c, items, count, batch != NULL, &modes, err);
 	if (!p)
 		return err->status;
 	struct operation *op = operation_create(c, "pulling", p->plan_count, err);
@@ -345,7 +434,7 @@ weir_status weir_pull(weir_client *c, const weir_batch *batch, const weir_pull_i
 		q->partition = (uint16_t)p->plan[i].partition;
 		q->first = p->plan[i].first;
 		q->count = p->plan[i].count;
-		q->reply_bytes = p->plan[i].reply_bytes + 256;
+		q->reply_bytes = p->plan[i].reply_bytes + REPLY_HEADERS_BYTES;
 	}
 	if (ticket)
 		*ticket = op->ticket;

@@ -4,6 +4,7 @@
 
 #include "client.h"
 #include "compress.h"
+#include "held.h"
 
 struct table *client_table(weir_client *c, uint32_t id, weir_error *err)
 {
@@ -64,6 +65,16 @@ void tables_note_compression(weir_client *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
+struct held *tables_held(weir_client *c, uint32_t id, weir_error *err)
+{
+	pthread_mutex_lock(&c->coding);
+	struct table *t = c->tables[id];
+	if (!t->held)
+		t->held = held_create(&t->spec, err);
+	pthread_mutex_unlock(&c->coding);
+	return t->held;
+}
+
 void tables_forget_residuals(weir_client *c)
 {
 	pthread_mutex_lock(&c->coding);
@@ -77,8 +88,10 @@ void tables_forget_residuals(weir_client *c)
 void tables_free(weir_client *c)
 {
 	for (uint32_t i = 0; i < WEIR_TABLES_MAX; i++) {
-		if (c->tables[i])
-			compressor_destroy(c->tables[i]->compressor);
+		if (!c->tables[i])
+			continue;
+		compressor_destroy(c->tables[i]->compressor);
+		held_destroy(c->tables[i]->held);
 		free(c->tables[i]);
 	}
 }

@@ -207,7 +207,7 @@ static weir_table_spec keyed_spec(const struct model *m, const char *name, const
 	    .optimizer = t->optimizer,
 	    .mode = t->mode,
 	    .push = t->push,
-	    .pull_codec = t->pull_codec,
+	    .pull = t->pull,
 	    .admission = t->admission,
 	    .eviction = t->eviction,
 	    .segments_count = 1,
@@ -218,6 +218,8 @@ static weir_table_spec keyed_spec(const struct model *m, const char *name, const
 	/* Each row has a scale of its own: one of an element or two takes no fewer bytes than as bf16. */
 	if (t->push.codec > WEIR_CODEC_FP16 && codec_bytes(t->push.codec, spec.width) >= codec_bytes(WEIR_CODEC_BF16, spec.width))
 		spec.push = (weir_compression){.codec = WEIR_CODEC_BF16};
+	if (t->pull.codec > WEIR_CODEC_FP16 && codec_bytes(t->pull.codec, spec.width) >= codec_bytes(WEIR_CODEC_BF16, spec.width))
+		spec.pull = (weir_pull_coding){.codec = WEIR_CODEC_BF16};
 	snprintf(spec.name, sizeof spec.name, "%s", name);
 	return spec;
 }
@@ -231,7 +233,7 @@ static weir_table_spec flat_spec(const struct model *m, const char *name, const 
 	    .optimizer = t->optimizer,
 	    .mode = t->mode,
 	    .push = t->push,
-	    .pull_codec = t->pull_codec,
+	    .pull = t->pull,
 	    .segments_count = layout->count,
 	    .segments = layout->segments,
 	};
@@ -259,9 +261,9 @@ weir_table_spec model_table_spec(const struct model *m, enum model_table t)
 		spec = flat_spec(m, "statistics", &m->stats, 0.0f);
 		spec.optimizer = (weir_optimizer){.kind = WEIR_OPT_AVERAGE, .window = STATISTICS_WINDOW};
 		spec.push = (weir_compression){.codec = WEIR_CODEC_FP32};
+		spec.pull = (weir_pull_coding){.codec = WEIR_CODEC_FP32};
 		if (spec.mode.local_steps) /* nobody trains them */
 			spec.mode = (weir_mode){.kind = WEIR_ASYNC};
-		spec.pull_codec = WEIR_CODEC_FP32;
 	}
 	spec.seed = prng_mix(m->job->train.seed, 0x7461626cu, (uint64_t)t);
 	return spec;

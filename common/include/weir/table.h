@@ -181,6 +181,16 @@ typedef struct weir_compression {
 } weir_compression;
 #define WEIR_DENSITY_MAX 0.25f /* beyond it int4 takes fewer bytes */
 
+/* How values are coded on their way to trainers. A row of an embedding comes as it is, in this codec. Of a dense table with another codec than fp32 come
+ * differences from what the trainer holds: what one leaves out is in the next. Who does not train gets fp32. */
+typedef struct weir_pull_coding {
+	weir_codec codec;   /* embedding: fp32, bf16, fp16 or int8; dense: all but sign */
+	weir_values values; /* topk */
+	weir_book book;     /* int4 */
+	float density;      /* topk: share of the elements that a difference brings, (0, WEIR_DENSITY_MAX] */
+	uint32_t every;     /* dense, not fp32: pushes to a chunk from one difference to the next; 0: as 1 */
+} weir_pull_coding;
+
 typedef enum weir_init_kind {
 	WEIR_INIT_ZERO = 0,
 	WEIR_INIT_CONSTANT = 1, /* a */
@@ -228,7 +238,7 @@ typedef struct weir_table_spec {
 	weir_optimizer optimizer;
 	weir_mode mode;
 	weir_compression push;
-	weir_codec pull_codec;
+	weir_pull_coding pull;
 	weir_admission admission; /* embedding */
 	weir_eviction eviction;   /* embedding */
 	uint32_t segments_count;

@@ -156,6 +156,8 @@ static void choose(struct job *job)
 	job->durable = world_chance(0.7);
 	job->ack = (uint32_t)(world_chance(0.4) ? PARTITION_ACK_REPLICAS : world_between(PARTITION_ACK_PRIMARY, PARTITION_ACK_DISK));
 	job->mode = choose_mode(world_chance(0.3));
+	if (prng_mix(world_seed(), 0x70756c6cu, 0) % 2)
+		job->pull = (weir_pull_coding){.codec = WEIR_CODEC_BF16, .every = 1};
 	job->trainers = (uint32_t)world_between(1, TRAINERS_MAX);
 	job->passes = (uint32_t)world_between(1, 5);
 	job->executors = (uint32_t)world_between(1, 2);

@@ -83,6 +83,7 @@ struct job {
 	struct node *coordinator; /* NULL: there is one copy of everything */
 	bool durable;
 	weir_mode mode;             /* of the dense table */
+	weir_pull_coding pull;      /* alike. Differences of small whole numbers are exact as bf16 */
 	int64_t compute_ns;         /* for a batch: at most */
 	uint32_t ack;               /* enum partition_ack */
 	uint32_t read_staleness_ms; /* 0: only primaries are read */

@@ -46,6 +46,7 @@ static weir_status add_table(struct trainer *t, const char *name, uint32_t width
 	                        .width = width,
 	                        .elements = elements,
 	                        .optimizer = {.kind = WEIR_OPT_SGD, .lr = 1},
+	                        .pull = width ? (weir_pull_coding){0} : t->actor->job->pull,
 	                        .mode = width ? (weir_mode){WEIR_ASYNC} : t->actor->job->mode,
 	                        .segments_count = 1,
 	                        .segments = &zero};

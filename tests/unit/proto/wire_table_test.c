@@ -38,7 +38,7 @@ static weir_table_spec dense_table(void)
 	             .momentum = 0.5f,
 	             .warmup = 100,
 	             .feedback = true},
-	    .pull_codec = WEIR_CODEC_BF16,
+	    .pull = {.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_BF16, .book = WEIR_BOOK_LOG, .density = 0.02f, .every = 3},
 	    .segments_count = 4,
 	    .segments = segments,
 	    .seed = 0x0123456789abcdefull,
@@ -97,9 +97,10 @@ static void tables_come_back(void **state)
 	X(kind) X(width) X(elements) X(optimizer.kind) X(optimizer.lr) X(optimizer.momentum) X(optimizer.beta1) X(optimizer.beta2) X(optimizer.eps) \
 	X(optimizer.initial) X(optimizer.weight_decay) X(optimizer.l1) X(optimizer.l2) X(optimizer.ftrl_beta) X(optimizer.window) X(optimizer.decay) \
 	X(optimizer.schedule.kind) X(optimizer.schedule.warmup) X(optimizer.schedule.total) X(optimizer.schedule.decay) X(optimizer.schedule.period) \
-	X(optimizer.schedule.min) X(optimizer.schedule.gamma) X(mode.kind) X(mode.backup) X(mode.bound) X(mode.local_steps) X(mode.fragments) X(mode.local_speed) X(mode.staleness_rate) X(pull_codec) X(admission.kind) \
+	X(optimizer.schedule.min) X(optimizer.schedule.gamma) X(mode.kind) X(mode.backup) X(mode.bound) X(mode.local_steps) X(mode.fragments) X(mode.local_speed) X(mode.staleness_rate) X(pull.codec) X(admission.kind) \
 	X(admission.count) X(admission.probability) X(eviction.ttl_s) X(eviction.min_score) X(eviction.half_life_s) X(segments_count) X(seed) \
-	X(push.codec) X(push.values) X(push.book) X(push.density) X(push.momentum) X(push.warmup) X(push.feedback)
+	X(push.codec) X(push.values) X(push.book) X(push.density) X(push.momentum) X(push.warmup) X(push.feedback) \
+	X(pull.values) X(pull.book) X(pull.density) X(pull.every)
 /* clang-format on */
 
 static void differ(const weir_table_spec *a, const weir_table_spec *b, const char *expected)
@@ -216,7 +217,14 @@ static void hostile_values_are_refused_by_name(void **state)
 	REFUSED(d, push = ((weir_compression){.codec = WEIR_CODEC_SIGN}), WEIR_E_INVALID, "push codec 5 needs error feedback");
 	REFUSED(d, push.feedback = false, WEIR_E_INVALID, "push codec 8 needs error feedback");
 	REFUSED(e, push.codec = WEIR_CODEC_SIGN, WEIR_E_INVALID, "push codec 5 is for dense tables");
-	REFUSED(d, pull_codec = (weir_codec)-1, WEIR_E_INVALID, "pull codec 4294967295");
+	REFUSED(d, pull.codec = (weir_codec)-1, WEIR_E_INVALID, "pull codec 4294967295");
+	REFUSED(d, pull.codec = WEIR_CODEC_SIGN, WEIR_E_INVALID, "pull codec 5 is not for dense tables");
+	REFUSED(d, pull.values = (weir_values)4, WEIR_E_INVALID, "pull values 4");
+	REFUSED(d, pull.density = 0, WEIR_E_INVALID, "pull density 0");
+	REFUSED(d, pull.density = 0.3f, WEIR_E_INVALID, "pull density 0.3");
+	REFUSED(d, pull = ((weir_pull_coding){.codec = WEIR_CODEC_INT4, .book = (weir_book)3}), WEIR_E_INVALID, "code book 3");
+	REFUSED(e, pull.codec = WEIR_CODEC_INT4, WEIR_E_INVALID, "pull codec 4 is not for embedding tables");
+	REFUSED(e, pull.codec = WEIR_CODEC_TOPK, WEIR_E_INVALID, "pull codec 8 is not for embedding tables");
 	REFUSED(e, admission.kind = (weir_admission_kind)3, WEIR_E_INVALID, "admission 3");
 	REFUSED(e, admission.count = 0, WEIR_E_INVALID, "admission by count 0");
 	REFUSED(e, admission = ((weir_admission){WEIR_ADMIT_PROBABILITY, 0, 0}), WEIR_E_INVALID, "admission with probability 0");
