@@ -20,8 +20,10 @@ struct compressor {
 	/* Of the push under way: */
 	const float *grad;
 	const bool *wanted;
-	bool accumulated; /* the residual has taken the gradient in already */
-	uint64_t share;   /* elements of the chunks that are wanted */
+	bool accumulated;    /* the residual has taken the gradient in already */
+	uint64_t share;      /* elements of the chunks that are wanted */
+	uint64_t first, end; /* elements: from the first wanted chunk to the last */
+	uint64_t run_end;    /* of the first run of them: what `grad` has for others may be anything */
 	uint64_t selected, coded;
 	double before; /* |acc|^2, where it is measured; < 0: not in this push */
 	/* Top-k, int4: */
@@ -122,18 +124,10 @@ static void accumulate(struct compressor *c)
 static weir_status choose_threshold(struct compressor *c, weir_error *err)
 {
 	const uint64_t k = wanted_count(c);
-	if (!c->topk.is_exact_due && c->pushes >= c->spec.warmup)
+	if (!c->share || (!c->topk.is_exact_due && c->pushes >= c->spec.warmup))
 		return WEIR_OK;
 	accumulate(c);
-	uint64_t first = 0, end = c->chunks;
-	while (first < end && !c->wanted[first])
-		first++;
-	while (end > first && !c->wanted[end - 1])
-		end--;
-	if (first == end)
-		return WEIR_OK;
-	const uint64_t from = first * WEIR_CHUNK, to = end * WEIR_CHUNK < c->elements ? end * WEIR_CHUNK : c->elements;
-	return topk_threshold(c->residual + from, to - from, k < to - from ? k : to - from, &c->topk.threshold, err);
+	return topk_threshold(c->residual + c->first, c->end - c->first, k, &c->topk.threshold, err);
 }
 
 /* --- Pushes */
@@ -170,19 +164,32 @@ static void measure_end(struct compressor *c)
 	c->measured++;
 }
 
+static void note_share(struct compressor *c, const bool *wanted)
+{
+	c->selected = c->coded = c->share = c->first = c->end = c->run_end = 0;
+	for (uint64_t chunk = 0; chunk < c->chunks; chunk++) {
+		if (!wanted[chunk])
+			continue;
+		const uint64_t n = weir_chunk_elements(c->elements, chunk);
+		const uint64_t at = chunk * WEIR_CHUNK;
+		c->first = c->share ? c->first : at;
+		c->run_end = !c->share || c->run_end == at ? at + n : c->run_end;
+		c->end = at + n;
+		c->share += n;
+	}
+}
+
 weir_status compressor_begin(struct compressor *c, const float *grad, const bool *wanted, weir_error *err)
 {
 	weir_status status = WEIR_OK;
 	c->grad = grad;
 	c->wanted = wanted;
 	c->accumulated = false;
-	c->selected = c->coded = c->share = 0;
-	for (uint64_t chunk = 0; chunk < c->chunks; chunk++)
-		c->share += wanted[chunk] ? weir_chunk_elements(c->elements, chunk) : 0;
+	note_share(c, wanted);
 	if (c->spec.codec == WEIR_CODEC_TOPK)
 		status = choose_threshold(c, err);
 	if (c->spec.codec == WEIR_CODEC_INT4 && c->spec.book == WEIR_BOOK_SEGMENTED && c->pushes % TOPK_EXACT_EVERY == 0)
-		book_fit(grad, c->elements, c->book);
+		book_fit(grad + c->first, c->run_end - c->first, c->book);
 	measure_begin(c);
 	return status;
 }

@@ -281,7 +281,7 @@ static weir_status item_check(struct push_item *item, const weir_push_item *in, 
 	uint64_t elements = embedding ? in->rows * (uint64_t)spec->width : spec->elements;
 	if (elements && (in->values != NULL) == (in->encoded != NULL))
 		return weir_fail(err, WEIR_E_INVALID, "push to table %s: either values or encoded bytes", spec->name);
-	if (in->encoded && !item->element_bytes)
+	if (in->encoded && (!item->element_bytes || item->compressor))
 		return weir_fail(err, WEIR_E_UNSUPPORTED, "push to table %s: of codec %s only values can be pushed", spec->name,
 		                 codec_name(item->codec));
 	if (in->encoded && in->encoded_bytes != elements * item->element_bytes)

@@ -143,9 +143,11 @@ typedef struct weir_push_item {
 	const uint64_t *
 	    keys; /* embedding: (rows) distinct; dense: NULL, the whole table, or chunks by number as above: every attempt of a batch the same */
 	size_t rows;
-	const float *values; /* gradients: embedding (rows, width); dense (elements). Encoded with the table's push codec */
-	const void *
-	    encoded; /* instead of values: bytes of the table's codec already encoded (fp32, bf16, and fp16 of embeddings: element-wise), e.g. on a GPU */
+	const float *
+	    values; /* gradients: embedding (rows, width); dense (elements), of which the named chunks are read. Encoded with the table's push codec */
+	/* Instead of values: bytes of the table's codec already encoded (fp32, bf16, and fp16 of embeddings: element-wise), e.g. on a GPU. Laid out as values are: of a dense
+	 * table all of it, of which the named chunks are read. E_UNSUPPORTED where the client codes itself, to keep what that leaves out. */
+	const void *encoded;
 	size_t encoded_bytes;
 } weir_push_item;
 
