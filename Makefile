@@ -4,17 +4,17 @@
 #   make run      train config/demo.yaml on two servers and two workers, then logistic regression beside it
 #   make test     every test: release, AddressSanitizer + UBSan, ThreadSanitizer
 #   make bench    measure this machine and Weir on it
-#   make soak     fuzzing (with clang), then the tests that kill and interleave, ROUNDS times over
+#   make soak     SOAK_MINUTES (150) of fuzzing, simulated jobs, programs that are killed, memory; soak-fuzz, soak-sim, soak-chaos, soak-memory: all the time for one
 #   make bundle   a folder and an archive of the programs with their libraries, for other machines
 #   make format | tidy | clean
 #
 # JOBS is how many compilers and tests run at once.
 
 JOBS ?= $(shell nproc)
-ROUNDS ?= 20
+SOAK_MINUTES ?= 150
 PROGRAMS := weir weir-server weir-worker
 
-.PHONY: all programs run test bench soak bundle format tidy clean packages-run packages-test packages-image
+.PHONY: all programs run test bench soak soak-fuzz soak-sim soak-chaos soak-memory bundle format tidy clean packages-run packages-test packages-image
 all: programs
 
 packages-run:
@@ -42,8 +42,8 @@ bench: packages-run
 	@$(MAKE) --no-print-directory programs
 	@scripts/bench.sh
 
-soak: packages-test
-	@JOBS=$(JOBS) ROUNDS=$(ROUNDS) scripts/soak.sh
+soak soak-fuzz soak-sim soak-chaos soak-memory: packages-test
+	@JOBS=$(JOBS) SOAK_MINUTES=$(SOAK_MINUTES) scripts/soak.sh $(filter-out soak,$(@:soak-%=%))
 
 bundle: packages-image
 	@$(MAKE) --no-print-directory programs

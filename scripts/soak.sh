@@ -1,34 +1,101 @@
-#!/bin/sh
-# What `make soak` runs: each fuzz target for FUZZ_SECONDS where there is clang, what `make test` has no time for under sanitizers, simulated jobs
-# from new seeds for SIM_SECONDS, then the tests of whole programs and of threads, ROUNDS times each or until one fails. What a fuzz target fails on is left in build/fuzz.
-set -eu
+#!/usr/bin/env bash
+# soak.sh [fuzz|sim|chaos|memory]...: what `make test` has no time for. SOAK_MINUTES (150) in all, divided among those that are named; none: all four. Building is not counted.
+#   fuzz     every fuzz target alike: libFuzzer where there is clang, else the smoke programs under AddressSanitizer. What one fails on is left in build/fuzz
+#   sim      simulated jobs, and the explorer of the replicas' protocol, from new seeds
+#   chaos    programs that are killed, disks that fail, machines that die, as released; what threads share under ThreadSanitizer. In random order, again and again
+#   memory   a long job whose processes must not grow (soak_memory.sh), then what is patient or random under AddressSanitizer, which looks for leaks
+# Ends at the first failure.
+set -euo pipefail
 cd "$(dirname "$0")/.."
-: "${JOBS:=$(nproc)}" "${ROUNDS:=20}" "${FUZZ_SECONDS:=60}" "${SIM_SECONDS:=300}"
+: "${JOBS:=$(nproc)}" "${SOAK_MINUTES:=150}"
+[ $# -gt 0 ] || set -- fuzz sim chaos memory
+seconds=$((SOAK_MINUTES * 60 / $#))
 
-if command -v clang >/dev/null; then
-	cmake --preset fuzz >/dev/null
-	cmake --build build/fuzz -j "$JOBS" --target weir_fuzzers
-	for program in build/fuzz/fuzz/fuzz_*; do
-		name=${program##*/fuzz_}
-		corpus=build/fuzz/corpus/$name
-		mkdir -p "$corpus"
-		build/fuzz/fuzz/smoke_"$name" --write "$corpus"
-		echo "== $name: $FUZZ_SECONDS s"
-		"$program" -max_total_time="$FUZZ_SECONDS" -max_len=65536 -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
-			-artifact_prefix=build/fuzz/"$name"- "$corpus"
+# build PRESET FOLDER TARGET...
+build() {
+	local preset=$1 folder=$2
+	shift 2
+	echo "== $preset: build"
+	mkdir -p "$folder"
+	cmake --preset "$preset" > "$folder/configure.log" 2>&1 || { cat "$folder/configure.log"; exit 1; }
+	cmake --build "$folder" -j "$JOBS" --target "$@" > "$folder/build.log" 2>&1 || { tail -n 100 "$folder/build.log"; exit 1; }
+}
+
+# fuzz_one FOLDER NAME SECONDS: runs one target, prints its executions
+fuzz_one() {
+	local folder=$1 name=$2 log=$1/$2.log corpus=$1/corpus/$2 status=0
+	mkdir -p "$corpus"
+	if [ -x "$folder/fuzz/fuzz_$name" ]; then
+		"$folder/fuzz/smoke_$name" --write "$corpus"
+		"$folder/fuzz/fuzz_$name" -max_total_time="$3" -max_len=65536 -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
+			-artifact_prefix="$folder/$name-" "$corpus" > "$log" 2>&1 || status=$?
+		echo "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") executions in $3 s"
+	else
+		timeout "$3" "$folder/fuzz/smoke_$name" 4000000000 > "$log" 2>&1 || status=$?
+		[ $status != 124 ] || status=0
+		echo "$name: smoke for $3 s"
+	fi
+	[ $status = 0 ] || { tail -n 60 "$log"; echo "$name: CRASHED (status $status)"; return 1; }
+}
+
+soak_fuzz() {
+	local folder=build/asan names name each
+	if command -v clang > /dev/null; then
+		folder=build/fuzz
+		build fuzz build/fuzz weir_fuzzers
+	else
+		build asan build/asan weir_tests
+	fi
+	names=$(sed -n 's/^weir_fuzz(\([a-z_]*\).*/\1/p' tests/fuzz/CMakeLists.txt)
+	each=$((seconds / $(wc -w <<< "$names")))
+	[ "$each" -gt 0 ] || each=1
+	echo "== fuzz: $each s for each of $(wc -w <<< "$names") targets"
+	for name in $names; do
+		fuzz_one "$folder" "$name" "$each"
 	done
-fi
+}
 
-echo "== under sanitizers: the patient tests, and all rounds of the random ones"
-cmake --preset tsan >/dev/null
-cmake --build build/tsan -j "$JOBS" --target weir_tests weir_patient_tests
-ctest --test-dir build/tsan -L tsan -L "patient|rounds" -j "$JOBS" --output-on-failure
-cmake --preset asan >/dev/null
-cmake --build build/asan -j "$JOBS" --target weir_tests weir_patient_tests
-ctest --test-dir build/asan -L "patient|rounds" -j "$JOBS" --output-on-failure
+soak_sim() {
+	build release build simulator replica_explorer
+	local seed
+	seed=$(date +%s)000
+	echo "== simulated jobs from seed $seed: $((seconds * 3 / 4)) s; then the replicas' protocol: $((seconds / 4)) s"
+	build/tests/sim --seed "$seed" --seconds $((seconds * 3 / 4)) --jobs "$JOBS"
+	build/tests/replica_explorer --seed "$seed" --seconds $((seconds / 4 + 1))
+}
 
-cmake --preset release >/dev/null
-cmake --build build -j "$JOBS" --target all
-echo "== simulated jobs: $SIM_SECONDS s"
-build/tests/sim --seed "$(date +%s)000" --seconds "$SIM_SECONDS" --jobs "$JOBS"
-exec ctest --test-dir build -L 'integration|tsan' --repeat "until-fail:$ROUNDS" -j "$JOBS" --output-on-failure
+# run_tests SECONDS FOLDER LABELS: the tests with these labels in random order, some at once, over and over until the time is up
+run_tests() {
+	local until=$((SECONDS + $1)) folder=$2 labels=$3 some
+	echo "== $folder: tests of $labels, $1 s"
+	while [ $SECONDS -lt $until ]; do
+		for some in $(ctest --test-dir "$folder" -N -L "$labels" | sed -n 's/^ *Test *#[0-9]*: //p' | shuf | xargs -n $((2 * JOBS)) | tr ' ' '|'); do
+			[ $SECONDS -lt $until ] || return 0
+			ctest --test-dir "$folder" -R "^($some)\$" -j $((2 * JOBS)) --output-on-failure --no-tests=error > "$folder/soak.log" 2>&1 || { cat "$folder/soak.log"; return 1; }
+			sed -n 's/^ *[0-9/]* Test *#[0-9]*: /  /p' "$folder/soak.log"
+		done
+	done
+}
+
+soak_chaos() {
+	build release build all
+	build tsan build/tsan weir_tests weir_patient_tests
+	run_tests $((seconds / 2)) build 'integration|crash'
+	run_tests $((seconds / 2)) build/tsan tsan
+}
+
+soak_memory() {
+	build release build weir weir-server weir-worker
+	build asan build/asan weir_tests weir_patient_tests weir-server weir-worker
+	echo "== a job whose processes must not grow: $((seconds / 2)) s"
+	scripts/soak_memory.sh $((seconds / 2))
+	run_tests $((seconds / 2)) build/asan 'patient|rounds'
+}
+
+for part; do
+	case $part in
+	fuzz | sim | chaos | memory) "soak_$part" ;;
+	*) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+	esac
+done
+echo "soaked: $*, $SOAK_MINUTES minutes"

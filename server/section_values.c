@@ -19,8 +19,9 @@ static weir_status open_book(struct section_values *v, const struct section *s, 
 		return weir_fail(err, WEIR_E_CORRUPT, "section of table %u: %u bytes, its code book has %zu", s->table, s->data_bytes,
 		                 CODEC_BOOK * sizeof *book);
 	for (size_t i = 0; i < CODEC_BOOK; i++)
-		if (!isfinite(book[i]))
-			return weir_fail(err, WEIR_E_CORRUPT, "section of table %u: its code book has a NaN or an infinity", s->table);
+		if (!(fabsf(book[i]) <= 1)) /* NaN as well; times a scale that is finite it would be infinite */
+			return weir_fail(err, WEIR_E_CORRUPT, "section of table %u: its code book has %g, not from -1 to 1", s->table,
+			                 (double)book[i]);
 	return WEIR_OK;
 }
 

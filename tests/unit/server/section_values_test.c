@@ -251,7 +251,7 @@ static void a_book_that_is_no_book_is_refused(void **state)
 	memcpy(f.bytes + 8, &nan, sizeof nan);
 	message_release(f.message);
 	make_message(&f, f.count);
-	refused(&f, WEIR_E_CORRUPT, "a NaN or an infinity");
+	refused(&f, WEIR_E_CORRUPT, "not from -1 to 1");
 	teardown(&f);
 }
 

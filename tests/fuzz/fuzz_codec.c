@@ -1,0 +1,121 @@
+/* Rows of each codec of fixed size, of any bytes: every instruction set decodes them alike, also past the caches, and what is called finite is.
+ * Input: u8 which coding, u16 elements, then for a fitted book 16 fp32, and the row (zeros behind the last byte). */
+#include "fuzz.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "book.h"
+#include "vector.h"
+
+#define HEADER       3u
+#define CODINGS      10u
+#define ELEMENTS_MAX (2u * CODEC_TILE + 1)
+
+/* The last one has a book from the input. False: no book that servers would take. */
+static bool coding_of(uint8_t which, const uint8_t **data, size_t *left, float book[CODEC_BOOK], struct coding *out)
+{
+	static const weir_codec codecs[CODINGS] = {WEIR_CODEC_FP32, WEIR_CODEC_BF16,     WEIR_CODEC_FP16,     WEIR_CODEC_INT8,
+	                                           WEIR_CODEC_SIGN, WEIR_CODEC_FP8_E4M3, WEIR_CODEC_FP8_E5M2, WEIR_CODEC_INT4,
+	                                           WEIR_CODEC_INT4, WEIR_CODEC_INT4};
+	const uint8_t i = which % CODINGS;
+	*out = (struct coding){.codec = codecs[i],
+	                       .book = i < 7    ? NULL
+	                               : i == 7 ? book_known(WEIR_BOOK_NF4)
+	                                        : book_known(WEIR_BOOK_LOG)};
+	if (i < CODINGS - 1)
+		return true;
+	if (*left < CODEC_BOOK * sizeof *book)
+		return false;
+	memcpy(book, *data, CODEC_BOOK * sizeof *book);
+	*data += CODEC_BOOK * sizeof *book;
+	*left -= CODEC_BOOK * sizeof *book;
+	out->book = book;
+	for (size_t k = 0; k < CODEC_BOOK; k++)
+		if (!(fabsf(book[k]) <= 1))
+			return false;
+	return true;
+}
+
+/* The same bits, or both a NaN: which one is not said. */
+static void expect_alike(const float *a, const float *b, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		assert(memcmp(&a[i], &b[i], sizeof *a) == 0 || (isnan(a[i]) && isnan(b[i])));
+}
+
+/* What is finite can be coded, and is finite again; bf16 alone rounds what is near the limit to infinity. */
+static void code_again(const struct coding *c, const float *x, size_t n, bool finite)
+{
+	uint8_t *again = malloc(codec_bytes(c->codec, n));
+	assert(again);
+	if (finite) {
+		codec_encode(c, x, NULL, n, again);
+		assert(c->codec == WEIR_CODEC_BF16 || codec_is_finite(c, again, n));
+	}
+	free(again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	float book[CODEC_BOOK];
+	struct coding c;
+	if (size < HEADER)
+		return 0;
+	const size_t n = 1 + ((size_t)data[1] | (size_t)data[2] << 8) % ELEMENTS_MAX;
+	const uint8_t *row = data + HEADER;
+	size_t left = size - HEADER;
+	if (!coding_of(data[0], &row, &left, book, &c))
+		return 0;
+	const size_t bytes = codec_bytes(c.codec, n);
+	uint8_t *in = calloc(1, bytes);
+	float *want = malloc(n * sizeof *want), *got = malloc(n * sizeof *got);
+	assert(in && want && got);
+	memcpy(in, row, left < bytes ? left : bytes);
+	codec_decode_with(vector_ops_variant(0), &c, in, n, want);
+	const bool finite = codec_all_finite(want, n), known = codec_is_finite_with(vector_ops_variant(0), &c, in, n);
+	assert(known == finite ||
+	       (finite && codec_element_bytes(c.codec) == 0)); /* of a scale that is too large, as nobody writes it */
+	for (unsigned v = 1; vector_ops_variant(v); v++) {
+		codec_decode_with(vector_ops_variant(v), &c, in, n, got);
+		expect_alike(got, want, n);
+		assert(codec_is_finite_with(vector_ops_variant(v), &c, in, n) == known);
+	}
+	codec_decode_cold(&c, in, n, got);
+	expect_alike(got, want, n);
+	code_again(&c, want, n, finite);
+	free(in);
+	free(want);
+	free(got);
+	return 0;
+}
+
+/* A row of each codec: short ones, and of a tile and a bit. */
+uint8_t *fuzz_seed(uint32_t i, size_t *size)
+{
+	float x[ELEMENTS_MAX], book[CODEC_BOOK];
+	struct coding c;
+	if (i >= 2 * CODINGS)
+		return NULL;
+	const size_t n = i < CODINGS ? 77 : CODEC_TILE + 300;
+	const bool has_book = i % CODINGS == CODINGS - 1;
+	const uint8_t *from = (const uint8_t *)book_known(WEIR_BOOK_NF4);
+	size_t left = sizeof book;
+	const bool known = coding_of((uint8_t)i, &from, &left, book, &c);
+	assert(known);
+	(void)known;
+	for (size_t k = 0; k < n; k++)
+		x[k] = sinf((float)k) * (k % 50 == 0 ? 1e6f : 1);
+	const size_t head = HEADER + (has_book ? sizeof book : 0);
+	uint8_t *seed = malloc(head + codec_bytes(c.codec, n));
+	assert(seed);
+	*size = head + codec_bytes(c.codec, n);
+	seed[0] = (uint8_t)i;
+	seed[1] = (uint8_t)(n - 1);
+	seed[2] = (uint8_t)((n - 1) >> 8);
+	memcpy(seed + HEADER, book, has_book ? sizeof book : 0);
+	codec_encode(&c, x, NULL, n, seed + head);
+	return seed;
+}
