@@ -22,7 +22,7 @@ model: {kind: deepfm, dim: 8, hidden: [64, 32]}
 tables:
   embedding: {optimizer: {kind: adam, lr: 1.0e-4}}
   dense: {optimizer: {kind: adam, lr: 1.0e-4}}
-train: {passes: 10000, seed: 1, evaluate_every: 0}
+train: {passes: 10000, seed: 1}
 JOB
 build/weir train "$folder/job.yaml" --set "run_dir=$folder/run" > "$folder/out" 2> "$folder/err" &
 train=$!

@@ -1,0 +1,38 @@
+# Every decoder fuzzed: each target runs for a while on a corpus of its own without a crash, and what is special (zeros, equal, denormal, NaN, infinity, nothing) is
+# tried in every codec, also under sanitizers. Prints executions and crashes of each target.
+. tests/claims/lib/common.sh
+names=$(sed -n 's/^weir_fuzz(\([a-z_]*\).*/\1/p' tests/fuzz/CMakeLists.txt)
+count=$(wc -w <<< "$names")
+each=$(pick 20 $((3600 / count))) # an hour in all
+[ "$QUICK" = 1 ] && echo "QUICK: $each s for each target instead of $((3600 / count))"
+crashes=0
+cmake --preset asan > "$WORK/cmake.log" 2>&1 && cmake --build "$BUILD/asan" --target test_codec_special >&2 || { cat "$WORK/cmake.log" >&2; give_up "the tests do not build under sanitizers"; }
+need_tests test_codec_special
+for folder in "$BUILD" "$BUILD/asan"; do
+	"$folder/tests/test_codec_special" > "$WORK/special" 2>&1 && echo "$folder: $(grep -c 'OK \]' "$WORK/special") cases of what is special" ||
+		{ crashes=$((crashes + 1)); cat "$WORK/special"; }
+done
+smoke=$BUILD/asan
+if command -v clang > /dev/null; then
+	smoke=$BUILD/fuzz
+	cmake --preset fuzz > "$WORK/cmake.log" 2>&1 && cmake --build "$smoke" --target weir_fuzzers >&2 || { cat "$WORK/cmake.log" >&2; give_up "the fuzz targets do not build"; }
+else
+	echo "no clang: the targets run over mutations of their seeds, without coverage"
+	cmake --build "$smoke" --target $(sed 's/^/smoke_/' <<< "$names") >&2 || give_up "the fuzz targets do not build"
+fi
+for name in $names; do
+	status=0 ran="smoke"
+	if [ -x "$smoke/fuzz/fuzz_$name" ]; then
+		mkdir -p "$WORK/corpus/$name"
+		"$smoke/fuzz/smoke_$name" --write "$WORK/corpus/$name"
+		"$smoke/fuzz/fuzz_$name" -max_total_time="$each" -max_len=65536 -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
+			-artifact_prefix="$WORK/$name-" "$WORK/corpus/$name" > "$WORK/$name.log" 2>&1 || status=$?
+		ran="$(sed -n 's/^stat::number_of_executed_units: *//p' "$WORK/$name.log") executions"
+	else
+		timeout "$each" "$smoke/fuzz/smoke_$name" 4000000000 > "$WORK/$name.log" 2>&1 || status=$?
+		[ $status != 124 ] || status=0
+	fi
+	[ $status = 0 ] || { crashes=$((crashes + 1)); tail -n 60 "$WORK/$name.log"; }
+	echo "$name: $ran in $each s, $([ $status = 0 ] && echo "no crash" || echo CRASHED)"
+done
+verdict "$crashes == 0" "$count fuzz targets and every codec's special inputs without a crash"
