@@ -1,5 +1,5 @@
 /* Rows of each codec of fixed size, of any bytes: every instruction set decodes them alike, also past the caches, and what is called finite is.
- * Input: u8 which coding, u16 elements, then for a fitted book 16 fp32, and the row (zeros behind the last byte). */
+ * Input: u8 which coding (bit 7: a long row), u16 elements, then for a fitted book 16 fp32, and the row (zeros behind the last byte). */
 #include "fuzz.h"
 
 #include <assert.h>
@@ -12,6 +12,8 @@
 
 #define HEADER       3u
 #define CODINGS      10u
+#define LONG         0x80u /* the row may have more than a tile */
+#define SHORT_MAX    2100u
 #define ELEMENTS_MAX (2u * CODEC_TILE + 1)
 
 /* The last one has a book from the input. False: no book that servers would take. */
@@ -20,7 +22,7 @@ static bool coding_of(uint8_t which, const uint8_t **data, size_t *left, float b
 	static const weir_codec codecs[CODINGS] = {WEIR_CODEC_FP32, WEIR_CODEC_BF16,     WEIR_CODEC_FP16,     WEIR_CODEC_INT8,
 	                                           WEIR_CODEC_SIGN, WEIR_CODEC_FP8_E4M3, WEIR_CODEC_FP8_E5M2, WEIR_CODEC_INT4,
 	                                           WEIR_CODEC_INT4, WEIR_CODEC_INT4};
-	const uint8_t i = which % CODINGS;
+	const uint8_t i = (which & (LONG - 1)) % CODINGS;
 	*out = (struct coding){.codec = codecs[i],
 	                       .book = i < 7    ? NULL
 	                               : i == 7 ? book_known(WEIR_BOOK_NF4)
@@ -64,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct coding c;
 	if (size < HEADER)
 		return 0;
-	const size_t n = 1 + ((size_t)data[1] | (size_t)data[2] << 8) % ELEMENTS_MAX;
+	const size_t n = 1 + ((size_t)data[1] | (size_t)data[2] << 8) % (data[0] & LONG ? ELEMENTS_MAX : SHORT_MAX);
 	const uint8_t *row = data + HEADER;
 	size_t left = size - HEADER;
 	if (!coding_of(data[0], &row, &left, book, &c))
@@ -112,7 +114,7 @@ uint8_t *fuzz_seed(uint32_t i, size_t *size)
 	uint8_t *seed = malloc(head + codec_bytes(c.codec, n));
 	assert(seed);
 	*size = head + codec_bytes(c.codec, n);
-	seed[0] = (uint8_t)i;
+	seed[0] = (uint8_t)(i % CODINGS + (i < CODINGS ? 0 : LONG));
 	seed[1] = (uint8_t)(n - 1);
 	seed[2] = (uint8_t)((n - 1) >> 8);
 	memcpy(seed + HEADER, book, has_book ? sizeof book : 0);
