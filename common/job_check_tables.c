@@ -57,7 +57,7 @@ static weir_status check_push(struct reading *r, const char *table, const weir_c
 /* What the codec does not use is 0, so that tables which are coded alike are described alike. */
 static weir_compression settled_push(const weir_compression *c, bool dense)
 {
-	weir_compression out = {.codec = c->codec};
+	weir_compression out = {.codec = c->codec, .lz4 = c->lz4};
 	if (c->codec == WEIR_CODEC_INT4)
 		out.book = c->book;
 	if (c->codec != WEIR_CODEC_FP32 && c->codec != WEIR_CODEC_BF16)

@@ -89,6 +89,11 @@ static const struct choice books[] = {
 	WEIR_BOOK_MAP(ROW)
 #undef ROW
 };
+static const struct choice packings[] = {
+#define ROW(name, number, text) {text, number},
+	WEIR_LZ4_MAP(ROW)
+#undef ROW
+};
 
 /* The keys of an optimizer: p its path, o its place in struct job. */
 #define OPTIMIZER_KEYS(p, o, default_kind, default_beta2)                                 \
@@ -126,6 +131,7 @@ static const struct choice books[] = {
 	CHOICE(p ".push.book", t.push.book, "nf4", books),                                                \
 	BELOW(p ".push.momentum", t.push.momentum, "0", 0, 1),                                            \
 	U32(p ".push.warmup", t.push.warmup, "0", 0, UINT32_MAX, "pushes"),                               \
+	CHOICE(p ".push.lz4", t.push.lz4, "off", packings),                                               \
 	BOOL(p ".push.feedback", t.push.feedback, "true"),                                                \
 	CHOICE(p ".pull.codec", t.pull.codec, "fp32", pull_codecs),                                       \
 	FLOAT(p ".pull.density", t.pull.density, "0.02", 0, 0.25),                                        \

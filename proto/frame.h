@@ -24,6 +24,7 @@
  *   16 u32 index bytes   20 u32 data bytes (both before padding)   24 u64 aux (codec's own)
  * A push's values are coded as kernels/codec.h and kernels/topk.h say, row by row. aux: topk, the codec of the values (weir_values); int4, the code book
  * (weir_book; one that is segmented comes as 16 fp32 in front of the first row); else 0.
+ * flags: SECTION_LZ4_INDEX, SECTION_LZ4_DATA: that stream is packed (section_lz4.h): u32 bytes that it was, then a block of LZ4. Pushes only.
  * then index stream (for dense tables: chunk numbers), then data stream.
  *
  * Pulls. A section that asks says with `codec` how it wants the values: fp32, or as the table's pulls are coded (weir_pull_coding). What comes is fp32, or that:

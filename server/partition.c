@@ -8,6 +8,7 @@
 
 #include "partition_internal.h"
 #include "partition_state.h"
+#include "section_lz4.h"
 #include "wire.h"
 
 static void on_store_failed(void *arg, weir_status status, const char *text)
@@ -386,6 +387,22 @@ static void submission_append(struct submission *s, const struct log_entry *e)
 	entry_appended(p, e->index);
 }
 
+/* From here on a push is without LZ4. */
+static weir_status submission_unpack(struct submission *s)
+{
+	struct unpacked *u = &s->unpacked;
+	if (s->r->kind != RECORD_PUSH || u->sections || !record_is_packed(s->r, *s->body))
+		return WEIR_OK;
+	weir_status status = record_unpack(s->r, *s->body, &u->r, &u->sections, &s->err);
+	if (status)
+		return status;
+	u->body = cursor_at(u->sections);
+	s->r = &u->r;
+	s->body = &u->body;
+	s->message = u->sections;
+	return WEIR_OK;
+}
+
 /* Why no record is looked at here. */
 static weir_status check_role(struct submission *s)
 {
@@ -411,6 +428,11 @@ void submission_run(struct submission *s)
 	s->after = tail_decides(p, s->r);
 	if (s->after) {
 		submissions_add(&p->unsettled, s);
+		return;
+	}
+	s->reply.status = submission_unpack(s);
+	if (s->reply.status) {
+		submission_answer(s);
 		return;
 	}
 	if (!has_rows(s)) {

@@ -61,7 +61,7 @@ static weir_status check_index(const struct partition *p, const struct partition
 {
 	bool dense = t->spec->kind == WEIR_DENSE;
 	if (s->flags)
-		return weir_fail(err, WEIR_E_UNSUPPORTED, "table %s: LZ4 sections are not supported by this build", t->spec->name);
+		return weir_fail(err, WEIR_E_UNSUPPORTED, "table %s: LZ4 is for pushes", t->spec->name);
 	if (s->index_codec == INDEX_ALL && !dense)
 		return weir_fail(err, WEIR_E_UNSUPPORTED, "table %s: an embedding has no such thing as all rows", t->spec->name);
 	if (s->index_codec == INDEX_ALL && s->rows != store_chunks(t->rows))

@@ -59,6 +59,11 @@ struct submission {
 	uint64_t index;       /* of the entry that it has become; 0: none */
 	uint64_t survives;    /* the reply waits until this log index is safe */
 	struct message *made; /* EVICT: the entry's frame */
+	struct unpacked {     /* a push that came with LZ4: what r, body and message are then */
+		struct record r;
+		struct cursor body;
+		struct message *sections;
+	} unpacked;
 	struct partition_reply reply;
 	weir_error err;
 };

@@ -248,6 +248,7 @@ static void submission_free(struct submission *s)
 {
 	struct partition *p = s->p;
 	message_release(s->made);
+	message_release(s->unpacked.sections);
 	if (p->spare)
 		free(s);
 	else

@@ -21,6 +21,7 @@
 #include "limits.h"
 #include "map.h"
 #include "metrics.h"
+#include "pack.h"
 #include "poll.h"
 #include "rpc.h"
 #include "weir/weir.h"
@@ -33,6 +34,7 @@ struct table {
 	struct compressor *compressor; /* of pushes to it; NULL: none is needed, or nothing was pushed yet */
 	struct compression_stats told; /* of it, in the report */
 	struct held *held;             /* what pulls of it are differences from; NULL alike */
+	struct pack_trial pack_index, pack_data;
 };
 
 /* --- operation.c */

@@ -312,6 +312,7 @@ static weir_status item_open(weir_client *c, struct push_item *out, const weir_p
 	if (out->codec == WEIR_CODEC_FP32 && in->values && !in->encoded)
 		out->encoded = (const uint8_t *)in->values; /* the same bytes */
 	out->borrow = !copy && out->encoded;
+	out->pack = !assign && spec->push.lz4 == WEIR_LZ4_AUTO;
 	if (!assign && compressor_is_needed(spec)) {
 		out->compressor = tables_compressor(c, out->table->id, err);
 		if (!out->compressor)

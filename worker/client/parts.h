@@ -11,7 +11,7 @@
 #include "split.h"
 
 struct push_item {
-	const struct table *table;
+	struct table *table;
 	const float *values;
 	const uint8_t *encoded;
 	weir_codec codec;
@@ -19,6 +19,7 @@ struct push_item {
 	struct compressor *compressor;   /* dense: it codes the values; NULL: they are sent as they are, or as bf16 */
 	bool *wanted;                    /* with compressor: (chunks) which are to be coded */
 	bool coding;                     /* the compressor is in this push */
+	bool pack;                       /* by LZ4, where it pays */
 	bool borrow;                     /* the bytes to send lie in the caller's memory as they are, until done */
 	uint32_t *crcs;                  /* dense fp32 values: crc32c of each chunk; else NULL */
 	struct split split;

@@ -6,6 +6,7 @@
 #include "book.h"
 #include "codec.h"
 #include "compress.h"
+#include "pack.h"
 #include "parts.h"
 #include "section_keys.h"
 
@@ -69,6 +70,49 @@ void coding_end(weir_client *c, struct push *p)
 	pthread_mutex_unlock(&c->coding);
 }
 
+/* --- LZ4 */
+
+struct packing {
+	bool index, data; /* streams that are tried */
+};
+
+static struct packing packing_due(const struct push_item *item, const struct section *s)
+{
+	struct packing due = {false, false};
+	if (item->pack) {
+		due.index = pack_is_due(&item->table->pack_index, s->index_bytes);
+		due.data = pack_is_due(&item->table->pack_data, s->data_bytes);
+	}
+	return due;
+}
+
+/* Adds the section with those streams packed that get smaller so; false: neither did, and nothing is written. */
+static bool add_packed(struct record_writer *w, const struct push_item *item, struct packing due, struct section s,
+                       const void *index, const void *data)
+{
+	struct table *t = item->table;
+	const size_t index_bytes = s.index_bytes;
+	uint8_t *packed = due.index || due.data ? malloc(index_bytes + s.data_bytes) : NULL;
+	if (!packed)
+		return false;
+	size_t bytes = due.index ? pack_stream(&t->pack_index, index, index_bytes, packed) : 0;
+	if (bytes) {
+		s.flags |= SECTION_LZ4_INDEX;
+		s.index_bytes = (uint32_t)bytes;
+		index = packed;
+	}
+	bytes = due.data ? pack_stream(&t->pack_data, data, s.data_bytes, packed + index_bytes) : 0;
+	if (bytes) {
+		s.flags |= SECTION_LZ4_DATA;
+		s.data_bytes = (uint32_t)bytes;
+		data = packed + index_bytes;
+	}
+	if (s.flags)
+		(void)record_writer_add(w, &s, index, data, false); /* a refusal is repeated by record_writer_end */
+	free(packed);
+	return s.flags != 0;
+}
+
 static void write_coded(struct record_writer *w, const struct push *p, const struct push_item *item, const struct piece *piece,
                         struct section *s)
 {
@@ -78,7 +122,8 @@ static void write_coded(struct record_writer *w, const struct push *p, const str
 		bytes += compressor_chunk(item->compressor, keys[i], p->coded + bytes);
 	s->aux = compressor_aux(item->compressor);
 	s->data_bytes = (uint32_t)bytes;
-	(void)record_writer_add(w, s, keys, p->coded, false); /* a refusal is repeated by record_writer_end */
+	if (!add_packed(w, item, packing_due(item, s), *s, keys, p->coded))
+		(void)record_writer_add(w, s, keys, p->coded, false); /* a refusal is repeated by record_writer_end */
 }
 
 /* --- Sections */
@@ -93,6 +138,35 @@ static void write_rows(const struct push_item *item, const struct piece *piece, 
 			memcpy(data, item->encoded + at * item->row_bytes, item->row_bytes);
 		else
 			codec_encode(&coding, item->values + at * spec->width, NULL, spec->width, data);
+	}
+}
+
+/* Both streams of a section whose values are gathered or coded here, without a residual. */
+static void fill(const struct push_item *item, const struct piece *piece, const struct section *s, uint8_t *index, uint8_t *data)
+{
+	const uint64_t *keys = item->split.keys + piece->begin;
+	section_keys_write(s, keys, index);
+	if (item->table->spec.kind == WEIR_EMBEDDING)
+		write_rows(item, piece, data);
+	else
+		codec_encode(&(struct coding){.codec = item->codec}, item->values + keys[0] * WEIR_CHUNK, NULL,
+		             s->data_bytes / item->element_bytes, data);
+}
+
+static void write_filled(struct record_writer *w, const struct push_item *item, const struct piece *piece,
+                         const struct section *s)
+{
+	const struct packing due = packing_due(item, s);
+	uint8_t *own = due.index || due.data ? malloc((size_t)s->index_bytes + s->data_bytes) : NULL, *index, *data;
+	if (own) {
+		index = own;
+		data = own + s->index_bytes;
+		fill(item, piece, s, index, data);
+		if (!add_packed(w, item, due, *s, index, data))
+			(void)record_writer_add(w, s, index, data, false); /* a refusal is repeated by record_writer_end */
+		free(own);
+	} else if (record_writer_reserve(w, s, &index, &data) == WEIR_OK) { /* as is this one */
+		fill(item, piece, s, index, data);
 	}
 }
 
@@ -117,6 +191,8 @@ bool piece_write(struct record_writer *w, const struct push *p, const struct pie
 	s.data_bytes = (uint32_t)bytes;
 	if (!embedding && item->encoded) {
 		const uint8_t *data = item->encoded + keys[0] * WEIR_CHUNK * item->element_bytes;
+		if (add_packed(w, item, packing_due(item, &s), s, keys, data))
+			return false;
 		if (item->crcs)
 			(void)record_writer_lend(w, &s, keys, data, piece_crc(item, piece));
 		else
@@ -127,14 +203,6 @@ bool piece_write(struct record_writer *w, const struct push *p, const struct pie
 		s.aux = item->codec == WEIR_CODEC_INT4 ? (uint64_t)spec->push.book : 0;
 		section_keys_plan(&s, keys);
 	}
-	uint8_t *index, *data;
-	if (record_writer_reserve(w, &s, &index, &data) != WEIR_OK)
-		return false; /* repeated by record_writer_end */
-	section_keys_write(&s, keys, index);
-	if (embedding)
-		write_rows(item, piece, data);
-	else
-		codec_encode(&(struct coding){.codec = item->codec}, item->values + keys[0] * WEIR_CHUNK, NULL,
-		             bytes / item->element_bytes, data);
+	write_filled(w, item, piece, &s);
 	return false;
 }

@@ -1,4 +1,4 @@
-/* Text files read as chunks of whole lines: plain, gzip or LZ4 frame, told by their first bytes. The only user of zlib and lz4. */
+/* Text files read as chunks of whole lines: plain, gzip or LZ4 frame, told by their first bytes. The only user of zlib and of LZ4's frames. */
 #ifndef WEIR_TEXT_H
 #define WEIR_TEXT_H
 

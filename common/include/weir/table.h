@@ -167,6 +167,17 @@ typedef enum weir_book {
 #undef WEIR_BOOK_ENUM
 } weir_book;
 
+/* Whether what is sent is packed by LZ4. */
+#define WEIR_LZ4_MAP(X) \
+	X(OFF, 0, "off")    \
+	X(AUTO, 1, "auto") /* where a trial says that it pays: gradients that are mostly zeros */
+
+typedef enum weir_lz4 {
+#define WEIR_LZ4_ENUM(name, number, text) WEIR_LZ4_##name = number,
+	WEIR_LZ4_MAP(WEIR_LZ4_ENUM)
+#undef WEIR_LZ4_ENUM
+} weir_lz4;
+
 /* How gradients are coded on their way to the servers. What a lossy codec leaves out of a dense table stays with the worker and is added to its next push (error
  * feedback), where `feedback` is set; sign and topk need it. */
 typedef struct weir_compression {
@@ -178,6 +189,7 @@ typedef struct weir_compression {
 	uint32_t
 	    warmup; /* topk: pushes of a worker in which the density falls from WEIR_DENSITY_MAX to `density`, each by the same factor; 0: none */
 	bool feedback; /* dense tables, all codecs but fp32 and bf16 */
+	weir_lz4 lz4;
 } weir_compression;
 #define WEIR_DENSITY_MAX 0.25f /* beyond it int4 takes fewer bytes */
 

@@ -11,6 +11,7 @@
 #include "cluster.h"
 #include "cmocka_check.h"
 #include "compress.h"
+#include "pack.h"
 #include "prng.h"
 
 enum { ELEMENTS = 3 * WEIR_CHUNK + 1234, GRADIENTS = 12, DRAINS = 150, BATCHES = GRADIENTS + DRAINS, ROWS = 500, WIDTH = 33 };
@@ -196,6 +197,97 @@ static void rows_of_embeddings_arrive(void **state)
 	}
 }
 
+/* Most of it zeros, as of layers behind a ReLU: runs of dead units, and single ones. */
+static void draw_mostly_zeros(struct fixture *f, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const bool is_zero = (i / 64 + i / 4096) % 3 || prng_below(&f->random, 4);
+		f->gradient[i] = is_zero ? 0 : (float)prng_normal(&f->random);
+	}
+}
+
+/* What four pushes come to, in weights, and their bytes. */
+static uint64_t packed_push(const weir_compression *push_as, weir_table_kind kind, bool zeros, float *weights)
+{
+	const size_t n = kind == WEIR_DENSE ? ELEMENTS : ROWS * WIDTH;
+	struct fixture f;
+	weir_stats before, after;
+	uint64_t keys[ROWS];
+	for (uint64_t i = 0; i < ROWS; i++)
+		keys[i] = i * 3;
+	const uint64_t *rows = kind == WEIR_DENSE ? NULL : keys;
+	setup(&f);
+	add_table(&f, kind, push_as);
+	weir_get_stats(f.client, &before);
+	for (uint32_t batch = 0; batch < 4; batch++) {
+		if (zeros)
+			draw_mostly_zeros(&f, n);
+		else
+			draw_gradient(&f, n);
+		push(&f, batch, rows, rows ? ROWS : 0);
+	}
+	weir_get_stats(f.client, &after);
+	pull(&f, rows, rows ? ROWS : 0);
+	memcpy(weights, f.weights, n * sizeof *weights);
+	teardown(&f);
+	return after.bytes_pushed - before.bytes_pushed;
+}
+
+static void zeros_are_packed_and_noise_is_not(void **state)
+{
+	(void)state;
+	static const struct {
+		weir_table_kind kind;
+		weir_compression push;
+		double share; /* of the bytes without, at most */
+	} cases[] = {
+	    {WEIR_DENSE, {.codec = WEIR_CODEC_FP32}, 0.2},     {WEIR_DENSE, {.codec = WEIR_CODEC_BF16}, 0.25},
+	    {WEIR_DENSE, {.codec = WEIR_CODEC_INT8}, 0.35},    {WEIR_EMBEDDING, {.codec = WEIR_CODEC_FP32}, 0.4},
+	    {WEIR_EMBEDDING, {.codec = WEIR_CODEC_INT8}, 0.7},
+	};
+	float *without = malloc(ELEMENTS * sizeof *without), *with = malloc(ELEMENTS * sizeof *with);
+	assert_true(without && with);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		for (int zeros = 0; zeros < 2; zeros++) {
+			weir_compression push_as = cases[i].push;
+			const size_t n = cases[i].kind == WEIR_DENSE ? ELEMENTS : ROWS * WIDTH;
+			const uint64_t plain = packed_push(&push_as, cases[i].kind, zeros, without);
+			push_as.lz4 = WEIR_LZ4_AUTO;
+			const uint64_t packed = packed_push(&push_as, cases[i].kind, zeros, with);
+			assert_memory_equal(with, without, n * sizeof *with);
+			const double share = (double)packed / (double)plain;
+			if (zeros ? share > cases[i].share : packed != plain)
+				fail_msg("case %zu, zeros %d: %g of %llu bytes", i, zeros, share, (unsigned long long)plain);
+		}
+	free(without);
+	free(with);
+}
+
+static void a_trial_decides(void **state)
+{
+	(void)state;
+	enum { BYTES = 4 * PACK_SAMPLE_BYTES };
+	static uint8_t noise[BYTES], zeros[BYTES], out[BYTES];
+	struct pack_trial t = {0};
+	struct prng random;
+	uint32_t due = 0;
+	prng_seed(&random, 9);
+	for (size_t i = 0; i < BYTES; i++)
+		noise[i] = (uint8_t)prng_below(&random, 256);
+	for (uint32_t i = 0; i < 3 * PACK_TRIAL_EVERY; i++)
+		if (pack_is_due(&t, BYTES)) {
+			assert_int_equal(pack_stream(&t, noise, BYTES, out), 0);
+			due++;
+		}
+	assert_int_equal(due, 4); /* the first two, the 65th and the 129th */
+	assert_true(pack_is_due(&t, BYTES));
+	assert_in_range(pack_stream(&t, zeros, BYTES, out), 1, BYTES / 100);
+	assert_true(pack_is_due(&t, BYTES)); /* since it paid */
+	assert_int_equal(pack_stream(&t, noise, BYTES, out), 0);
+	assert_false(pack_is_due(&t, BYTES));
+	assert_false(pack_is_due(&(struct pack_trial){0}, PACK_BYTES_MIN - 1));
+}
+
 /* The tables of sign and of top-k that an embedding cannot have, and one that a person might ask for. */
 static void tables_that_cannot_be_are_refused(void **state)
 {
@@ -325,9 +417,14 @@ static void what_is_kept_back_goes_out_in_full(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_a_dense_push_leaves_out_comes_later), cmocka_unit_test(rows_of_embeddings_arrive),
-	    cmocka_unit_test(tables_that_cannot_be_are_refused),        cmocka_unit_test(what_is_not_wanted_leaves_no_residual),
-	    cmocka_unit_test(who_was_taken_for_dead_forgets),           cmocka_unit_test(what_is_kept_back_goes_out_in_full),
+	    cmocka_unit_test(what_a_dense_push_leaves_out_comes_later),
+	    cmocka_unit_test(rows_of_embeddings_arrive),
+	    cmocka_unit_test(tables_that_cannot_be_are_refused),
+	    cmocka_unit_test(what_is_not_wanted_leaves_no_residual),
+	    cmocka_unit_test(who_was_taken_for_dead_forgets),
+	    cmocka_unit_test(zeros_are_packed_and_noise_is_not),
+	    cmocka_unit_test(a_trial_decides),
+	    cmocka_unit_test(what_is_kept_back_goes_out_in_full),
 	};
 	return cmocka_run_group_tests_name("compressed_push", tests, NULL, NULL);
 }

@@ -37,7 +37,8 @@ static weir_table_spec dense_table(void)
 	             .density = 0.01f,
 	             .momentum = 0.5f,
 	             .warmup = 100,
-	             .feedback = true},
+	             .feedback = true,
+	             .lz4 = WEIR_LZ4_AUTO},
 	    .pull = {.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_BF16, .book = WEIR_BOOK_LOG, .density = 0.02f, .every = 3},
 	    .segments_count = 4,
 	    .segments = segments,
@@ -100,7 +101,7 @@ static void tables_come_back(void **state)
 	X(optimizer.schedule.min) X(optimizer.schedule.gamma) X(mode.kind) X(mode.backup) X(mode.bound) X(mode.local_steps) X(mode.fragments) X(mode.local_speed) X(mode.staleness_rate) X(pull.codec) X(admission.kind) \
 	X(admission.count) X(admission.probability) X(eviction.ttl_s) X(eviction.min_score) X(eviction.half_life_s) X(segments_count) X(seed) \
 	X(push.codec) X(push.values) X(push.book) X(push.density) X(push.momentum) X(push.warmup) X(push.feedback) \
-	X(pull.values) X(pull.book) X(pull.density) X(pull.every)
+	X(pull.values) X(pull.book) X(pull.density) X(pull.every) X(push.lz4)
 /* clang-format on */
 
 static void differ(const weir_table_spec *a, const weir_table_spec *b, const char *expected)
@@ -215,6 +216,7 @@ static void hostile_values_are_refused_by_name(void **state)
 	REFUSED(d, push.momentum = 1, WEIR_E_INVALID, "push momentum 1");
 	REFUSED(d, push = ((weir_compression){.codec = WEIR_CODEC_INT4, .book = (weir_book)3}), WEIR_E_INVALID, "code book 3");
 	REFUSED(d, push = ((weir_compression){.codec = WEIR_CODEC_SIGN}), WEIR_E_INVALID, "push codec 5 needs error feedback");
+	REFUSED(d, push.lz4 = (weir_lz4)2, WEIR_E_INVALID, "push lz4 2");
 	REFUSED(d, push.feedback = false, WEIR_E_INVALID, "push codec 8 needs error feedback");
 	REFUSED(e, push.codec = WEIR_CODEC_SIGN, WEIR_E_INVALID, "push codec 5 is for dense tables");
 	REFUSED(d, pull.codec = (weir_codec)-1, WEIR_E_INVALID, "pull codec 4294967295");
