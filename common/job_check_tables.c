@@ -1,4 +1,5 @@
 /* Checks over the keys of tables. What a choice leaves unused is settled, so that tables which are alike are described alike. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,8 +34,10 @@ static weir_status check_push(struct reading *r, const char *table, const weir_c
 	const struct {
 		const char *key;
 		double value, unset;
-	} of_topk[] = {
-	    {"density", (double)c->density, (double)0.01f}, {"momentum", (double)c->momentum, 0}, {"warmup", c->warmup, 0}};
+	} of_topk[] = {{"density", (double)c->density, (double)0.01f},
+	               {"momentum", (double)c->momentum, 0},
+	               {"warmup", c->warmup, 0},
+	               {"clip", (double)c->clip, 0}};
 	for (size_t i = 0; i < sizeof of_topk / sizeof *of_topk && !topk; i++) {
 		snprintf(path, sizeof path, "tables.%s.push.%s", table, of_topk[i].key);
 		if (of_topk[i].value != of_topk[i].unset)
@@ -55,7 +58,7 @@ static weir_status check_push(struct reading *r, const char *table, const weir_c
 }
 
 /* What the codec does not use is 0, so that tables which are coded alike are described alike. */
-static weir_compression settled_push(const weir_compression *c, bool dense)
+static weir_compression settled_push(const weir_compression *c, bool dense, uint32_t workers)
 {
 	weir_compression out = {.codec = c->codec, .lz4 = c->lz4};
 	if (c->codec == WEIR_CODEC_INT4)
@@ -68,6 +71,8 @@ static weir_compression settled_push(const weir_compression *c, bool dense)
 	out.density = c->density;
 	out.momentum = c->momentum;
 	out.warmup = c->warmup;
+	out.clip =
+	    c->clip / sqrtf((float)workers); /* the norm of a sum of independent gradients grows with the root of their count */
 	return out;
 }
 
@@ -238,8 +243,8 @@ weir_status job_check_tables(struct reading *r, struct job *job)
 		status = check_pull(r, "dense", &job->tables.dense.pull, true);
 	if (status != WEIR_OK)
 		return status;
-	job->tables.embedding.push = settled_push(&job->tables.embedding.push, false);
-	job->tables.dense.push = settled_push(&job->tables.dense.push, true);
+	job->tables.embedding.push = settled_push(&job->tables.embedding.push, false, job->cluster.workers);
+	job->tables.dense.push = settled_push(&job->tables.dense.push, true, job->cluster.workers);
 	job->tables.embedding.pull = settled_pull(&job->tables.embedding.pull, false);
 	job->tables.dense.pull = settled_pull(&job->tables.dense.pull, true);
 	if (embedding->kind == WEIR_SYNC && dense->kind == WEIR_SYNC && embedding->backup != dense->backup)

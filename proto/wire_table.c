@@ -71,6 +71,7 @@ weir_status wire_table_make(struct wire_table *out, const weir_table_spec *spec,
 	out->table.pull_density = spec->pull.density;
 	out->table.pull_every = spec->pull.every;
 	out->table.push_lz4 = spec->push.lz4;
+	out->table.push_clip = spec->push.clip;
 	out->table.seed = spec->seed;
 	out->table.admission = spec->admission.kind;
 	out->table.admission_count = spec->admission.count;
@@ -157,7 +158,8 @@ weir_status wire_table_read(const Weir__V1__Table *in, weir_table_spec *spec, ui
 	                                .momentum = in->push_momentum,
 	                                .warmup = in->push_warmup,
 	                                .feedback = in->push_feedback,
-	                                .lz4 = (weir_lz4)in->push_lz4};
+	                                .lz4 = (weir_lz4)in->push_lz4,
+	                                .clip = in->push_clip};
 	spec->pull = (weir_pull_coding){.codec = (weir_codec)in->pull_codec,
 	                                .values = (weir_values)in->pull_values,
 	                                .book = (weir_book)in->pull_book,
@@ -188,7 +190,7 @@ weir_status wire_table_read(const Weir__V1__Table *in, weir_table_spec *spec, ui
 	X(mode.bound) X(mode.local_steps) X(mode.fragments) X(mode.local_speed) X(mode.staleness_rate)                      \
 	X(admission.kind) X(admission.count) X(admission.probability) X(eviction.ttl_s) X(eviction.min_score)               \
 	X(eviction.half_life_s) X(segments_count) X(seed) X(push.codec) X(push.values) X(push.book) X(push.density)         \
-	X(push.momentum) X(push.warmup) X(push.feedback) X(pull.values) X(pull.book) X(pull.density) X(pull.every) X(push.lz4)
+	X(push.momentum) X(push.warmup) X(push.feedback) X(pull.values) X(pull.book) X(pull.density) X(pull.every) X(push.lz4) X(push.clip)
 /* clang-format on */
 
 bool wire_table_equal(const weir_table_spec *a, const weir_table_spec *b, struct wire_table_difference *first)
@@ -318,6 +320,8 @@ static weir_status check_topk(const weir_table_spec *t, weir_error *err)
 	if (!(c->momentum >= 0 && c->momentum < 1))
 		return weir_fail(err, WEIR_E_INVALID, "table %s: push momentum %g, expected a number in [0, 1)", t->name,
 		                 (double)c->momentum);
+	if (!(c->clip >= 0 && isfinite(c->clip)))
+		return weir_fail(err, WEIR_E_INVALID, "table %s: push clip %g, expected a number from 0", t->name, (double)c->clip);
 	return WEIR_OK;
 }
 

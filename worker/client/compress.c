@@ -20,6 +20,7 @@ struct compressor {
 	/* Of the push under way: */
 	const float *grad;
 	const bool *wanted;
+	float scale;         /* what it is multiplied by: clipping */
 	bool accumulated;    /* the residual has taken the gradient in already */
 	uint64_t share;      /* elements of the chunks that are wanted */
 	uint64_t first, end; /* elements: from the first wanted chunk to the last */
@@ -93,6 +94,30 @@ static double energy(const float *x, uint64_t n)
 	return sum;
 }
 
+/* --- Clipping */
+
+/* Of the whole gradient, so that it does not depend on what is sent of it. */
+static float clip_scale(const struct compressor *c)
+{
+	const double norm = c->spec.clip > 0 ? sqrt(energy(c->grad, c->elements)) : 0;
+	return norm > (double)c->spec.clip ? (float)((double)c->spec.clip / norm) : 1;
+}
+
+/* n elements of the gradient from `at` on, n <= CODEC_TILE; room (n). */
+static const float *clipped(const struct compressor *c, uint64_t at, size_t n, float *room)
+{
+	if (c->scale == 1)
+		return c->grad + at;
+	for (size_t i = 0; i < n; i++)
+		room[i] = c->grad[at + i] * c->scale;
+	return room;
+}
+
+static size_t tile_of(uint64_t n, uint64_t at)
+{
+	return n - at < CODEC_TILE ? (size_t)(n - at) : CODEC_TILE;
+}
+
 /* --- Top-k: how much, and from where on */
 
 static double density_now(const struct compressor *c)
@@ -112,10 +137,13 @@ static uint64_t wanted_count(const struct compressor *c)
 static void accumulate(struct compressor *c)
 {
 	for (uint64_t chunk = 0; chunk < c->chunks; chunk++) {
-		const uint64_t at = chunk * WEIR_CHUNK;
-		const struct topk_momentum momentum = momentum_at(c, at);
-		if (c->wanted[chunk])
-			topk_accumulate(c->grad + at, c->residual + at, &momentum, weir_chunk_elements(c->elements, chunk));
+		const uint64_t end = chunk * WEIR_CHUNK + weir_chunk_elements(c->elements, chunk);
+		for (uint64_t at = chunk * WEIR_CHUNK; at < end && c->wanted[chunk]; at += CODEC_TILE) {
+			const size_t n = tile_of(end, at);
+			const struct topk_momentum momentum = momentum_at(c, at);
+			float room[CODEC_TILE];
+			topk_accumulate(clipped(c, at, n, room), c->residual + at, &momentum, n);
+		}
 	}
 	c->accumulated = true;
 }
@@ -145,7 +173,7 @@ static void measure_begin(struct compressor *c)
 	for (uint64_t chunk = 0; chunk < c->chunks; chunk++) {
 		const uint64_t at = chunk * WEIR_CHUNK, n = weir_chunk_elements(c->elements, chunk);
 		for (uint64_t i = at; i < at + n; i++) {
-			const double acc = (double)c->residual[i] + (c->wanted[chunk] ? (double)c->grad[i] : 0);
+			const double acc = (double)c->residual[i] + (c->wanted[chunk] ? (double)(c->grad[i] * c->scale) : 0);
 			c->before += acc * acc;
 		}
 	}
@@ -183,6 +211,7 @@ weir_status compressor_begin(struct compressor *c, const float *grad, const bool
 {
 	weir_status status = WEIR_OK;
 	c->grad = grad;
+	c->scale = clip_scale(c);
 	c->wanted = wanted;
 	c->accumulated = false;
 	note_share(c, wanted);
@@ -238,8 +267,9 @@ static size_t topk_chunk(struct compressor *c, uint64_t at, size_t n, uint8_t *o
 	for (size_t tile = 0; tile < n; tile += CODEC_TILE) {
 		const size_t m = codec_tile_elements(n, tile);
 		const struct topk_momentum momentum = momentum_at(c, at + tile);
+		float room[CODEC_TILE];
 		uint32_t selected;
-		bytes += topk_encode(c->accumulated ? NULL : c->grad + at + tile, c->residual + at + tile, &momentum, m,
+		bytes += topk_encode(c->accumulated ? NULL : clipped(c, at + tile, m, room), c->residual + at + tile, &momentum, m,
 		                     c->topk.threshold, c->spec.values, out + bytes, &selected);
 		c->selected += selected;
 	}

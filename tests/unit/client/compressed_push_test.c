@@ -414,6 +414,48 @@ static void what_is_kept_back_goes_out_in_full(void **state)
 	}
 }
 
+/* A gradient beyond the norm is coded as one that the caller has scaled down, with and without momentum, in pushes with an exact threshold and with one that is not. */
+static void a_gradient_is_clipped_before_it_is_summed_up(void **state)
+{
+	(void)state;
+	static float gradient[SMALL], scaled[SMALL];
+	static uint8_t out[SMALL * 5], expected[SMALL * 5];
+	const bool both[2] = {true, true};
+	for (int momentum = 0; momentum < 2; momentum++) {
+		weir_compression push = {.codec = WEIR_CODEC_TOPK,
+		                         .values = WEIR_VALUES_FP32,
+		                         .density = 0.01f,
+		                         .momentum = momentum ? 0.9f : 0,
+		                         .feedback = true};
+		struct compressor *plain = open_compressor(&push);
+		push.clip = 3;
+		struct compressor *clipping = open_compressor(&push);
+		struct prng random;
+		prng_seed(&random, 8);
+		for (int step = 0; step < 4; step++) {
+			double norm = 0;
+			const float size = step == 2 ? 1e-3f : 1; /* below the norm: as it is */
+			for (size_t i = 0; i < SMALL; i++) {
+				gradient[i] = size * (float)prng_normal(&random);
+				norm += (double)gradient[i] * (double)gradient[i];
+			}
+			norm = sqrt(norm);
+			for (size_t i = 0; i < SMALL; i++)
+				scaled[i] = norm > 3 ? gradient[i] * (float)(3 / norm) : gradient[i];
+			assert_int_equal(norm > 3, step != 2);
+			const size_t bytes = code(plain, scaled, both, expected);
+			assert_int_equal(code(clipping, gradient, both, out), bytes);
+			assert_memory_equal(out, expected, bytes);
+		}
+		struct compression_stats a, b;
+		compressor_get_stats(plain, &a);
+		compressor_get_stats(clipping, &b);
+		assert_true(a.residual_norm == b.residual_norm && a.residual_norm > 0 && a.error_sum == b.error_sum);
+		compressor_destroy(plain);
+		compressor_destroy(clipping);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -425,6 +467,7 @@ int main(void)
 	    cmocka_unit_test(zeros_are_packed_and_noise_is_not),
 	    cmocka_unit_test(a_trial_decides),
 	    cmocka_unit_test(what_is_kept_back_goes_out_in_full),
+	    cmocka_unit_test(a_gradient_is_clipped_before_it_is_summed_up),
 	};
 	return cmocka_run_group_tests_name("compressed_push", tests, NULL, NULL);
 }

@@ -38,7 +38,8 @@ static weir_table_spec dense_table(void)
 	             .momentum = 0.5f,
 	             .warmup = 100,
 	             .feedback = true,
-	             .lz4 = WEIR_LZ4_AUTO},
+	             .lz4 = WEIR_LZ4_AUTO,
+	             .clip = 0.5f},
 	    .pull = {.codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_BF16, .book = WEIR_BOOK_LOG, .density = 0.02f, .every = 3},
 	    .segments_count = 4,
 	    .segments = segments,
@@ -101,7 +102,7 @@ static void tables_come_back(void **state)
 	X(optimizer.schedule.min) X(optimizer.schedule.gamma) X(mode.kind) X(mode.backup) X(mode.bound) X(mode.local_steps) X(mode.fragments) X(mode.local_speed) X(mode.staleness_rate) X(pull.codec) X(admission.kind) \
 	X(admission.count) X(admission.probability) X(eviction.ttl_s) X(eviction.min_score) X(eviction.half_life_s) X(segments_count) X(seed) \
 	X(push.codec) X(push.values) X(push.book) X(push.density) X(push.momentum) X(push.warmup) X(push.feedback) \
-	X(pull.values) X(pull.book) X(pull.density) X(pull.every) X(push.lz4)
+	X(pull.values) X(pull.book) X(pull.density) X(pull.every) X(push.lz4) X(push.clip)
 /* clang-format on */
 
 static void differ(const weir_table_spec *a, const weir_table_spec *b, const char *expected)
@@ -216,6 +217,8 @@ static void hostile_values_are_refused_by_name(void **state)
 	REFUSED(d, push.momentum = 1, WEIR_E_INVALID, "push momentum 1");
 	REFUSED(d, push = ((weir_compression){.codec = WEIR_CODEC_INT4, .book = (weir_book)3}), WEIR_E_INVALID, "code book 3");
 	REFUSED(d, push = ((weir_compression){.codec = WEIR_CODEC_SIGN}), WEIR_E_INVALID, "push codec 5 needs error feedback");
+	REFUSED(d, push.clip = INFINITY, WEIR_E_INVALID, "push clip inf");
+	REFUSED(d, push.clip = -1, WEIR_E_INVALID, "push clip -1");
 	REFUSED(d, push.lz4 = (weir_lz4)2, WEIR_E_INVALID, "push lz4 2");
 	REFUSED(d, push.feedback = false, WEIR_E_INVALID, "push codec 8 needs error feedback");
 	REFUSED(e, push.codec = WEIR_CODEC_SIGN, WEIR_E_INVALID, "push codec 5 is for dense tables");
