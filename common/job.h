@@ -119,8 +119,8 @@ struct job {
 		struct {
 			uint32_t batch_ms; /* a batch lasts at least; 0: as long as it takes */
 			enum slow_worker slow;
-			uint32_t times;   /* as long for who is slow */
-			uint32_t turn_ms; /* rotating: how long one is */
+			uint32_t times;                   /* as long for who is slow */
+			uint32_t turn_ms;                 /* rotating: how long one is */
 		} pace;                               /* made up, for experiments */
 		uint32_t threads;                     /* compute threads per worker; 0: auto */
 		uint32_t allow_skip;                  /* quarantined units tolerated */

@@ -258,7 +258,8 @@ static weir_status take_differences(weir_client *c, const struct pull_item *item
 			return status;
 		lacks = status ? status : lacks;
 		if (!status)
-			memcpy(item->values + chunk * WEIR_CHUNK, held_values(item->held, chunk), weir_chunk_elements(spec->elements, chunk) * sizeof(float));
+			memcpy(item->values + chunk * WEIR_CHUNK, held_values(item->held, chunk),
+			       weir_chunk_elements(spec->elements, chunk) * sizeof(float));
 	}
 	return lacks;
 }

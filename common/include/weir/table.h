@@ -190,7 +190,8 @@ typedef struct weir_compression {
 	    warmup; /* topk: pushes of a worker in which the density falls from WEIR_DENSITY_MAX to `density`, each by the same factor; 0: none */
 	bool feedback; /* dense tables, all codecs but fp32 and bf16 */
 	weir_lz4 lz4;
-	float clip; /* topk: most that the norm of a worker's gradient may be; it is scaled down to that before it is summed up (DGC, section 3.3). 0: any */
+	float
+	    clip; /* topk: most that the norm of a worker's gradient may be; it is scaled down to that before it is summed up (DGC, section 3.3). 0: any */
 } weir_compression;
 #define WEIR_DENSITY_MAX 0.25f /* beyond it int4 takes fewer bytes */
 
