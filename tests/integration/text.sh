@@ -1,0 +1,58 @@
+# A model of text from its file to its report: it learns what its bytes' frequencies cannot tell; then it is evaluated, predicted with, exported and begun with.
+# With the text of WEIR_DATA, where there is one, it takes a few more steps.
+. "$(dirname "$0")/lib.sh"
+# Eight words in an order that the one before decides as a rule: 2.5 nats a byte by frequency, well below one with a context.
+awk 'BEGIN {
+	srand(5); split("ship sails over the wide green evening sea", w, " ")
+	for (i = 0; i < 30000; i++) { at = rand() < 0.8 ? at % 8 + 1 : int(rand() * 8) + 1; printf "%s%s", w[at], i % 9 == 8 ? "\n" : " " }
+}' > "$DIR/text.txt"
+cat > "$DIR/job.yaml" <<-JOB
+	job: it
+	run_dir: $RUN
+	cluster: {servers: 2, workers: 2, partitions: 8, lease_ms: 3001}
+	data:
+	  format: text
+	  context: 12
+	  train: $DIR/text.txt
+	  split: {by: crc32, train: 6, valid: 2, test: 2}
+	  batch: 128
+	  unit_batches: 8
+	model: {kind: ngram, dim: 8, hidden: [64], init_std: 0.3}
+	tables: {dense: {optimizer: {kind: adam, lr: 5.0e-3}}}
+	train: {passes: 2, threads: 1}
+JOB
+start_train
+finish_train 100
+[ $STATUS = 0 ] || fail "exit status $STATUS"
+audited
+holds "$DIR/report.json" '.finished and .model == "ngram" and (.passes | length) == 2'
+holds "$DIR/report.json" '.test.loss > 0.1 and .test.loss < 0.9 and (.test.bits_per_byte - .test.loss / (2 | log) | fabs) < 1e-9'
+holds "$DIR/report.json" '(.test | has("auc") or has("logloss")) == false and .passes[1].loss <= .passes[0].loss'
+grep -q "nats a byte" "$DIR/train.out" || fail "the report does not say the loss"
+nothing_left
+
+"$WEIR" eval --job "$DIR/job.yaml" --json > "$DIR/eval.json" 2> "$DIR/eval.err" || fail "weir eval"
+jq -es '.[0].rows == .[1].test.rows and (.[0].loss - .[1].test.loss | fabs) < 1e-6' "$DIR/eval.json" "$DIR/report.json" > /dev/null ||
+	fail "weir eval says $(cat "$DIR/eval.json"), the report $(jq -c .test "$DIR/report.json")"
+"$WEIR" predict --job "$DIR/job.yaml" --out "$DIR/scores.txt" > /dev/null 2> "$DIR/predict.err" || fail "weir predict"
+awk -v loss="$(json "$DIR/report.json" .test.loss)" -v rows="$(json "$DIR/report.json" .test.rows)" \
+	'{ if ($1 > 0) exit 1; sum -= $1 } END { d = sum / NR - loss; exit !(NR == rows && d * d < 1e-10) }' "$DIR/scores.txt" ||
+	fail "the logarithms of the bytes' probabilities do not add up to the loss"
+"$WEIR" export --job "$DIR/job.yaml" --out "$DIR/model.safetensors" > /dev/null 2> "$DIR/export.err" || fail "weir export"
+
+# Weights as exported are a beginning: one pass more from them starts far below where chance does.
+start_train --set run_dir="$RUN-2" --set train.warm_start="$DIR/model.safetensors" --set train.passes=1
+finish_train 100
+[ $STATUS = 0 ] || fail "exit status $STATUS with the exported weights"
+holds "$DIR/report.json" '.test.loss < 0.9'
+"$WEIR" train "$DIR/job.yaml" --set model.kind=lr > "$DIR/out" 2> "$DIR/use.err" && fail "text is no click data"
+told model.kind "expected ngram" "$DIR/use.err"
+
+text=${WEIR_DATA:-/nowhere}/tinyshakespeare/input.txt
+if [ -r "$text" ]; then
+	head -c 200000 "$text" > "$DIR/text.txt"
+	start_train --fresh --set train.passes=1
+	finish_train 100
+	[ $STATUS = 0 ] || fail "exit status $STATUS on $text"
+	holds "$DIR/report.json" '.test.loss > 1.5 and .test.loss < 2.9' # of its bytes' frequencies alone: 3.3
+fi
