@@ -188,6 +188,7 @@ static void note_beginning(struct train *t, const struct overview *now)
 		return;
 	t->rows_before = now->rows;
 	t->was_finished = now->state == JOB_FINISHED;
+	t->curve.known = curve_complete(now);
 }
 
 static void note_rows(struct train *t, const struct overview *now, int64_t now_ms)
@@ -200,6 +201,14 @@ static void note_rows(struct train *t, const struct overview *now, int64_t now_m
 		t->first_rows_ms = now_ms;
 	}
 	t->last_rows_ms = now_ms;
+}
+
+/* Training begins when its workers are started. */
+static void note_passes(struct train *t, const struct overview *now, int64_t now_ms)
+{
+	const double before_s = (double)(t->looked_ms - t->workers_ms) / 1e3, now_s = (double)(now_ms - t->workers_ms) / 1e3;
+	curve_look(&t->curve, t->seen_any ? &t->seen : NULL, before_s, now, now_s);
+	t->looked_ms = now_ms;
 }
 
 /* What was known of the generation before is not so any more. */
@@ -287,6 +296,7 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 	if (!t->seen_any)
 		note_beginning(t, &now);
 	note_rows(t, &now, now_ms);
+	note_passes(t, &now, now_ms);
 	overview_free(&t->seen);
 	t->seen = now;
 	t->seen_ms = asked_ms;

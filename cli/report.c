@@ -276,6 +276,14 @@ static void put_scores(struct json *j, const struct report *r, const char *part,
 	json_set_count(j, path, s->rows);
 }
 
+static void put_point(struct json *j, const struct curve_point *p)
+{
+	json_set_real(j, "seconds", p->seconds);
+	json_set_count(j, "rows", p->rows);
+	json_set_count(j, "bytes_pushed", p->bytes_pushed);
+	json_set_count(j, "bytes_pulled", p->bytes_pulled);
+}
+
 static void put_passes(struct json *j, const struct report *r)
 {
 	json_set_empty_list(j, "passes");
@@ -283,6 +291,9 @@ static void put_passes(struct json *j, const struct report *r)
 		struct json *item = json_create();
 		json_set_count(item, "pass", r->passes[i].pass);
 		report_put_quality(item, "", r->language, r->passes[i].auc, r->passes[i].logloss);
+		const struct curve_point *p = r->curve ? curve_find(r->curve, r->passes[i].pass) : NULL;
+		if (p)
+			put_point(item, p);
 		json_append(j, "passes", item);
 	}
 	if (r->best_pass)

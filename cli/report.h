@@ -8,6 +8,7 @@
 
 #include "audit.h"
 #include "chaos.h"
+#include "curve.h"
 #include "job.h"
 #include "json.h"
 #include "overview.h"
@@ -32,6 +33,7 @@ struct report {
 	uint32_t best_pass;         /* counts from 1; 0: none */
 	struct report_pass *passes; /* (passes_count) */
 	uint32_t passes_count;
+	const struct curve *curve; /* of the passes that this run saw end; NULL: of none */
 	double wall_s, train_s; /* from start to end; from the first trained row to the end of the last pass, 0 when there was none */
 	uint64_t train_rows;    /* trained in train_s */
 	uint64_t run_rows;      /* trained by this run; those of the whole job are in `end` */

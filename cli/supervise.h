@@ -1,4 +1,4 @@
-/* Child processes of `weir train`: started beside our own program, each with a log file and in a process group of its own (a terminal's Ctrl-C
+/* Child processes of `weir train`, and the runs of `weir sweep`: started beside our own program, each with a log file and in a process group of its own (a terminal's Ctrl-C
  * reaches only us), and killed by the kernel when we die. One thread owns a supervisor: the kernel ties a child's fate to the
  * thread that started it.
  *
@@ -15,7 +15,7 @@
 #include "limits.h"
 #include "weir/status.h"
 
-enum child_role { CHILD_SERVER, CHILD_TRAINER, CHILD_EVALUATOR, CHILD_IMPORTER, CHILD_COORDINATOR, CHILD_ROLES };
+enum child_role { CHILD_SERVER, CHILD_TRAINER, CHILD_EVALUATOR, CHILD_IMPORTER, CHILD_COORDINATOR, CHILD_RUN, CHILD_ROLES };
 enum child_state { CHILD_NEW, CHILD_RUNNING, CHILD_PAUSING /* to be started again */, CHILD_ENDED };
 
 #define CHILD_ARGUMENTS_MAX 256u

@@ -371,6 +371,7 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 	r->model = model_name(t->job->model.kind);
 	r->language = job_is_language(t->job);
 	r->end = &t->seen;
+	r->curve = &t->curve;
 	r->finished = t->seen_any && t->seen.state == JOB_FINISHED && !t->server_gone;
 	r->was_finished = r->finished && t->was_finished;
 	r->servers_lost = t->servers_lost;
@@ -446,6 +447,7 @@ static void train_free(struct train *t)
 		launch_end(t, TRAIN_SERVERS_END_MS);
 	supervisor_destroy(t->supervisor);
 	overview_free(&t->seen);
+	curve_free(&t->curve);
 	replicas_free(&t->replicas);
 	free(t->addresses);
 	if (t->signal_fd >= 0)

@@ -4,6 +4,7 @@
 #define WEIR_TRAIN_H
 
 #include "chaos.h"
+#include "curve.h"
 #include "job.h"
 #include "live.h"
 #include "options.h"
@@ -43,11 +44,12 @@ struct train {
 
 	/* The job as last seen, as this run found it, and when rows were first and last seen to grow. */
 	struct overview seen;
-	int64_t seen_ms; /* when that was asked for */
+	int64_t seen_ms, looked_ms; /* when that was asked for, and answered */
 	bool seen_any, was_finished;
 	uint64_t rows_before, first_rows;
 	int64_t first_rows_ms, last_rows_ms;
 
+	struct curve curve;
 	uint64_t rewinds, batches_undone; /* times that the job went back to a checkpoint, and how many batches of it that cost */
 	struct replicas replicas;
 	struct chaos chaos;

@@ -1,4 +1,4 @@
-/* YAML to one raw text per key of the schema: the only user of libyaml. */
+/* YAML to one raw text per key of the schema: cli/sweep_file.c is the other user of libyaml. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>

@@ -110,6 +110,14 @@ void json_append(struct json *j, const char *path, struct json *item)
 	json_destroy(item);
 }
 
+void json_append_text(struct json *j, const char *path, const char *value)
+{
+	if (!get(j, path))
+		set(j, path, json_array());
+	if (json_array_append_new(get(j, path), json_string(value)) != 0)
+		j->broken = true;
+}
+
 void json_set_object(struct json *j, const char *path, struct json *child)
 {
 	if (child && !child->broken)

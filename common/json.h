@@ -21,6 +21,8 @@ void json_set_bool(struct json *j, const char *path, bool value);
 void json_set_empty_list(struct json *j, const char *path);
 /* Appends item to the list at path (made when absent) and takes item over; a NULL item breaks j, whose writing fails then. */
 void json_append(struct json *j, const char *path, struct json *item);
+/* The same of a text. */
+void json_append_text(struct json *j, const char *path, const char *value);
 
 /* An object at a path; takes child over, and a NULL or broken one breaks j. */
 void json_set_object(struct json *j, const char *path, struct json *child);

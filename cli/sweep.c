@@ -1,0 +1,61 @@
+/* weir sweep: runs a job again and again with other settings and seeds, and compares what came of it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sweep.h"
+#include "verbs.h"
+
+static weir_status finish(const struct sweep *s, const struct sweep_result *results, const struct sweep_outcome *o,
+                          weir_error *err)
+{
+	const uint32_t all = s->runs_count * s->seeds_count;
+	char *table = sweep_table(s, results);
+	if (table)
+		fputs(table, stdout);
+	free(table);
+	fflush(stdout);
+	if (o->stop_signal)
+		return weir_fail(err, WEIR_E_CANCELLED, "stopped by %s with %u of %u runs finished; the same command goes on",
+		                 strsignal(o->stop_signal), o->ran + o->kept, all);
+	return o->failed ? weir_fail(err, WEIR_E_STATE, "%u of %u runs failed; the same command runs them again", o->failed, all)
+	                 : WEIR_OK;
+}
+
+static weir_status run(const char *path, bool keep_going, weir_error *err)
+{
+	struct sweep *s = NULL;
+	struct sweep_outcome outcome = {0};
+	weir_status status = sweep_file_read(&s, path, err);
+	if (status == WEIR_OK)
+		status = sweep_check_jobs(s, err);
+	if (status != WEIR_OK) {
+		sweep_free(s);
+		return status;
+	}
+	const uint32_t all = s->runs_count * s->seeds_count;
+	struct sweep_result *results = calloc(all, sizeof *results);
+	status = results ? sweep_run_all(s, keep_going, results, &outcome, err)
+	                 : weir_fail(err, WEIR_E_MEMORY, "no memory for the results of %u runs", all);
+	if (status == WEIR_OK)
+		status = finish(s, results, &outcome, err);
+	for (uint32_t i = 0; results && i < all; i++)
+		sweep_result_free(&results[i]);
+	free(results);
+	sweep_free(s);
+	return status;
+}
+
+int verb_sweep(int count, char **args)
+{
+	bool keep_going = false;
+	const char *path = NULL;
+	weir_error err = {0};
+	const struct option options[] = {{"--keep-going", OPTION_FLAG, &keep_going}};
+	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &path, 1, &err);
+	if (s == WEIR_OK && !path)
+		s = weir_fail(&err, WEIR_E_INVALID, "needs a file of what to run: SWEEP.yaml");
+	if (s != WEIR_OK)
+		return verb_usage("sweep", &err);
+	return run(path, keep_going, &err) == WEIR_OK ? EXIT_SUCCESS : verb_fail("sweep", &err);
+}
