@@ -203,14 +203,6 @@ static void note_rows(struct train *t, const struct overview *now, int64_t now_m
 	t->last_rows_ms = now_ms;
 }
 
-/* Training begins when its workers are started. */
-static void note_passes(struct train *t, const struct overview *now, int64_t now_ms)
-{
-	const double before_s = (double)(t->looked_ms - t->workers_ms) / 1e3, now_s = (double)(now_ms - t->workers_ms) / 1e3;
-	curve_look(&t->curve, t->seen_any ? &t->seen : NULL, before_s, now, now_s);
-	t->looked_ms = now_ms;
-}
-
 /* What was known of the generation before is not so any more. */
 static void forget_generation(struct train *t, const struct overview *now)
 {
@@ -296,7 +288,7 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 	if (!t->seen_any)
 		note_beginning(t, &now);
 	note_rows(t, &now, now_ms);
-	note_passes(t, &now, now_ms);
+	curve_look(&t->curve, t->seen_any ? &t->seen : NULL, &now, (double)(now_ms - t->workers_ms) / 1e3);
 	overview_free(&t->seen);
 	t->seen = now;
 	t->seen_ms = asked_ms;

@@ -371,6 +371,7 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 	r->model = model_name(t->job->model.kind);
 	r->language = job_is_language(t->job);
 	r->end = &t->seen;
+	curve_end(&t->curve, &t->seen);
 	r->curve = &t->curve;
 	r->finished = t->seen_any && t->seen.state == JOB_FINISHED && !t->server_gone;
 	r->was_finished = r->finished && t->was_finished;

@@ -44,7 +44,7 @@ struct train {
 
 	/* The job as last seen, as this run found it, and when rows were first and last seen to grow. */
 	struct overview seen;
-	int64_t seen_ms, looked_ms; /* when that was asked for, and answered */
+	int64_t seen_ms; /* when that was asked for */
 	bool seen_any, was_finished;
 	uint64_t rows_before, first_rows;
 	int64_t first_rows_ms, last_rows_ms;

@@ -49,6 +49,7 @@ holds "$OUT/results.json" '.runs[0].times_fewer_bytes == 1 and .runs[1].times_fe
 holds "$OUT/results.json" 'all(.runs[].seeds[]; [.passes[].pass] == [1, 2] and .passes[0].seconds <= .passes[1].seconds)'
 holds "$OUT/results.json" 'all(.runs[].seeds[].passes[]; .rows > 0 and .bytes_pushed > 0 and .bytes_pulled > 0 and .seconds > 0)'
 holds "$OUT/results.json" 'all(.runs[].seeds[]; .passes[0].bytes_pushed < .passes[1].bytes_pushed and .passes[1].bytes_pushed <= .bytes_pushed)'
+holds "$OUT/results.json" 'all(.runs[].seeds[]; .passes[1].rows == 2 * .passes[0].rows)'
 holds "$OUT/fp32-1.json" '.finished and .audit.ok'
 [ "$(json "$OUT/fp32-1.json" .test.auc)" != "$(json "$OUT/fp32-2.json" .test.auc)" ] || fail "seeds make no difference"
 [ "$(grep -c '^| ' "$OUT/table.md")" = 3 ] || fail "the table: $(cat "$OUT/table.md")"

@@ -46,37 +46,57 @@ static void test_passes_that_are_complete(void **state)
 	assert_int_equal(curve_complete(&s), 3);
 }
 
-static void test_an_end_is_between_the_looks_around_it(void **state)
+static void test_bytes_are_those_at_the_rows_of_the_pass(void **state)
 {
 	(void)state;
 	struct curve c = {0};
 	const struct overview a = at(JOB_RUNNING, 0, 800), b = at(JOB_RUNNING, 1, 1200), d = at(JOB_RUNNING, 3, 3200);
-	curve_look(&c, NULL, 0, &a, 2);
+	curve_look(&c, NULL, &a, 2);
 	assert_int_equal(c.count, 0);
-	curve_look(&c, &a, 2, &b, 4);
-	is_at(&c, 1, 3, 1000);
-	curve_look(&c, &b, 4, &d, 9); /* two passes at once */
-	is_at(&c, 2, 6, 2000);
-	is_at(&c, 3, 8.5, 3000);
+	curve_look(&c, &a, &b, 4);
+	is_at(&c, 1, 4, 1000);
+	curve_look(&c, &b, &d, 9); /* two passes at once */
+	is_at(&c, 2, 9, 2000);
+	is_at(&c, 3, 9, 3000);
 	assert_int_equal(c.count, 3);
 	assert_null(curve_find(&c, 4));
 	curve_free(&c);
 }
 
-static void test_where_rows_do_not_tell_the_later_look_counts(void **state)
+static void test_what_is_told_late_is_waited_for(void **state)
 {
 	(void)state;
 	struct curve c = {0};
-	const struct overview a = at(JOB_RUNNING, 0, 1100), b = at(JOB_EVALUATING, 0, 1300); /* lost work was done again */
-	curve_look(&c, NULL, 0, &a, 1);
-	curve_look(&c, &a, 1, &b, 2);
-	is_at(&c, 1, 2, 1300);
-	const struct overview late = at(JOB_RUNNING, 2, 1900); /* counts are on their way */
-	curve_look(&c, &b, 2, &late, 3);
-	is_at(&c, 2, 3, 1900);
+	const struct overview a = at(JOB_EVALUATING, 0, 0), b = at(JOB_RUNNING, 1, 600), d = at(JOB_RUNNING, 2, 1800),
+	                      e = at(JOB_FINISHED, 2, 2900);
+	curve_look(&c, NULL, &a, 1);
+	curve_look(&c, &a, &b, 2);
+	assert_int_equal(c.told, 0);
+	curve_look(&c, &b, &d, 3);
+	is_at(&c, 1, 1, 1000);
+	curve_look(&c, &d, &e, 4);
+	is_at(&c, 2, 3, 2000);
+	assert_int_equal(c.told, 2);
+	curve_end(&c, &e); /* units were given up: of the last pass there were fewer rows */
+	is_at(&c, 3, 4, 2900);
+	curve_free(&c);
+}
+
+static void test_rows_that_were_told_before_the_pass_was_complete(void **state)
+{
+	(void)state;
+	struct curve c = {0};
+	const struct overview a = at(JOB_RUNNING, 0, 1000), b = at(JOB_EVALUATING, 0, 1000), d = at(JOB_RUNNING, 1, 2100),
+	                      e = at(JOB_RUNNING, 2, 2300);
+	curve_look(&c, NULL, &a, 1);
+	curve_look(&c, &a, &b, 2);
+	is_at(&c, 1, 2, 1000);
+	curve_look(&c, &b, &d, 3);
+	curve_look(&c, &d, &e, 4); /* lost work was done again */
+	is_at(&c, 2, 4, 2100);
 	curve_free(&c);
 	const struct overview first = at(JOB_FINISHED, 0, 1000); /* all was over before the first look */
-	curve_look(&c, NULL, 0, &first, 7);
+	curve_look(&c, NULL, &first, 7);
 	is_at(&c, 1, 7, 1000);
 	curve_free(&c);
 }
@@ -87,15 +107,15 @@ static void test_a_job_that_goes_back_makes_its_passes_again(void **state)
 	struct curve c = {.known = 1}; /* resumed: the first pass is of an earlier run */
 	const struct overview a = at(JOB_RUNNING, 1, 1500), b = at(JOB_RUNNING, 3, 3500), back = at(JOB_RUNNING, 2, 2100),
 	                      again = at(JOB_EVALUATING, 2, 3000);
-	curve_look(&c, NULL, 0, &a, 1);
-	curve_look(&c, &a, 1, &b, 5);
+	curve_look(&c, NULL, &a, 1);
+	curve_look(&c, &a, &b, 5);
 	assert_null(curve_find(&c, 1));
-	is_at(&c, 2, 2, 2000);
-	is_at(&c, 3, 4, 3000);
-	curve_look(&c, &b, 5, &back, 6);
+	is_at(&c, 2, 5, 2000);
+	is_at(&c, 3, 5, 3000);
+	curve_look(&c, &b, &back, 6);
 	assert_null(curve_find(&c, 3));
-	is_at(&c, 2, 2, 2000);
-	curve_look(&c, &back, 6, &again, 8);
+	is_at(&c, 2, 5, 2000);
+	curve_look(&c, &back, &again, 8);
 	is_at(&c, 3, 8, 3000);
 	assert_int_equal(c.count, 2);
 	curve_free(&c);
@@ -105,8 +125,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_passes_that_are_complete),
-	    cmocka_unit_test(test_an_end_is_between_the_looks_around_it),
-	    cmocka_unit_test(test_where_rows_do_not_tell_the_later_look_counts),
+	    cmocka_unit_test(test_bytes_are_those_at_the_rows_of_the_pass),
+	    cmocka_unit_test(test_what_is_told_late_is_waited_for),
+	    cmocka_unit_test(test_rows_that_were_told_before_the_pass_was_complete),
 	    cmocka_unit_test(test_a_job_that_goes_back_makes_its_passes_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
