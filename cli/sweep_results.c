@@ -192,7 +192,7 @@ static void put_table(FILE *out, const struct sweep *s, const struct sweep_resul
 	fprintf(out, "`weir sweep %s`: %s, seed%s", s->path, s->base, s->seeds_count > 1 ? "s" : "");
 	for (uint32_t i = 0; i < s->seeds_count; i++)
 		fprintf(out, "%s %" PRIu64, i ? "," : "", s->seeds[i]);
-	fprintf(out, "; means over them (least to most).\n\n");
+	fputs(s->seeds_count > 1 ? "; means over them (least to most).\n\n" : ".\n\n", out);
 	fprintf(out, "| run | %s | pushed | pulled | in all | times fewer bytes than %s | training, s |\n", value, s->runs[0].name);
 	fputs("|---|---|---|---|---|---|---|\n", out);
 	for (uint32_t i = 0; i < s->runs_count; i++)

@@ -260,8 +260,8 @@ static weir_status do_all(struct runner *r)
 	const uint32_t all = r->sweep->runs_count * r->sweep->seeds_count;
 	struct task *t = malloc(sizeof *t); /* its paths are too long for a stack that others build on */
 	weir_status s = t ? WEIR_OK : weir_fail(r->err, WEIR_E_MEMORY, "no memory for a run");
-	fprintf(stderr, "%s: %u runs with %u seeds each; results in %s\n", r->sweep->path, r->sweep->runs_count,
-	        r->sweep->seeds_count, r->sweep->out);
+	fprintf(stderr, "%s: %u run%s with %u seed%s each; results in %s\n", r->sweep->path, r->sweep->runs_count,
+	        r->sweep->runs_count > 1 ? "s" : "", r->sweep->seeds_count, r->sweep->seeds_count > 1 ? "s" : "", r->sweep->out);
 	for (uint32_t i = 0; i < all && s == WEIR_OK && !r->outcome->stop_signal; i++) {
 		make_task(r->sweep, i, t);
 		s = do_task(r, t);

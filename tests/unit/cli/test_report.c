@@ -149,6 +149,9 @@ static void test_report_as_json(void **state)
 	    .job = "j", .model = "fm", .finished = true, .end = &s, .train_s = 2, .train_rows = 3000, .wall_s = 4, .workers_lost = 1};
 	r.audit = audit_run(&s);
 	audit_add_replicas(&r.audit, &(struct overview_replicas){.compared = 4});
+	struct curve_point ends[] = {{.pass = 2, .seconds = 1.5, .rows = 3500, .bytes_pushed = 9, .bytes_pulled = 10}};
+	const struct curve curve = {.points = ends, .count = 1};
+	r.curve = &curve;
 	r.generated = true;
 	r.bayes_auc = 0.97;
 	r.data_rows = 500;
@@ -204,6 +207,16 @@ static void test_report_as_json(void **state)
 			fail_msg("%s is %g, not %g", expected[i].path, value, expected[i].value);
 	}
 	assert_int_equal(json_list_length(j, "passes"), 2);
+	struct json *first = json_list_get(j, "passes", 0), *second = json_list_get(j, "passes", 1);
+	double seconds = 0;
+	uint64_t rows = 0, pushed = 0, pulled = 0;
+	assert_false(json_get_real(first, "seconds", &seconds) || json_get_count(first, "bytes_pushed", &pushed));
+	assert_true(json_get_real(second, "seconds", &seconds) && seconds == 1.5);
+	assert_true(json_get_count(second, "rows", &rows) && rows == 3500);
+	assert_true(json_get_count(second, "bytes_pushed", &pushed) && pushed == 9);
+	assert_true(json_get_count(second, "bytes_pulled", &pulled) && pulled == 10);
+	json_destroy(first);
+	json_destroy(second);
 	json_destroy(j);
 	report_free(&r);
 	unlink(evaluation);
