@@ -29,6 +29,8 @@ finish_train 100
 audited
 all_passes "$DIR/report.json" $PASSES
 holds "$DIR/report.json" ".best_pass < 5 and .samples_per_s * .train_s < 0.8 * .rows" # its own, not those of the run before
+holds "$DIR/report.json" "([.passes[] | has(\"seconds\")] | (first | not) and last and . == sort)" # likewise: of passes whose end it saw
+holds "$DIR/report.json" "[.passes[] | select(.seconds) | .bytes_pushed] | . == (sort | unique)"
 cp "$DIR/report.json" "$DIR/finished.json"
 
 # --- Resumed once more; and with another model
@@ -39,7 +41,9 @@ finish_train 60
 grep -q "already finished" "$DIR/train.out" || fail "it does not say that the job was finished: $(cat "$DIR/train.out")"
 audited
 holds "$DIR/report.json" '.finished and .samples_per_s == 0 and .train_s == 0'
-[ "$(jq -S '[.test, .valid, .passes, .best_pass, .rows]' "$DIR/finished.json")" = "$(jq -S '[.test, .valid, .passes, .best_pass, .rows]' "$DIR/report.json")" ] ||
+holds "$DIR/report.json" 'all(.passes[]; has("seconds") | not)'
+figures() { jq -S '[.test, .valid, [.passes[] | {pass, auc, logloss}], .best_pass, .rows]' "$1"; }
+[ "$(figures "$DIR/finished.json")" = "$(figures "$DIR/report.json")" ] ||
 	fail "other figures than before: $(cat "$DIR/report.json")"
 start_train --resume --set model.dim=4
 finish_train 60
