@@ -96,10 +96,14 @@ static double energy(const float *x, uint64_t n)
 
 /* --- Clipping */
 
-/* Of the whole gradient, so that it does not depend on what is sent of it. */
+/* Of the chunks that take part: there is no gradient of others. */
 static float clip_scale(const struct compressor *c)
 {
-	const double norm = c->spec.clip > 0 ? sqrt(energy(c->grad, c->elements)) : 0;
+	double norm = 0;
+	for (uint64_t chunk = 0; chunk < c->chunks && c->spec.clip > 0; chunk++)
+		if (c->wanted[chunk])
+			norm += energy(c->grad + chunk * WEIR_CHUNK, weir_chunk_elements(c->elements, chunk));
+	norm = sqrt(norm);
 	return norm > (double)c->spec.clip ? (float)((double)c->spec.clip / norm) : 1;
 }
 
@@ -111,11 +115,6 @@ static const float *clipped(const struct compressor *c, uint64_t at, size_t n, f
 	for (size_t i = 0; i < n; i++)
 		room[i] = c->grad[at + i] * c->scale;
 	return room;
-}
-
-static size_t tile_of(uint64_t n, uint64_t at)
-{
-	return n - at < CODEC_TILE ? (size_t)(n - at) : CODEC_TILE;
 }
 
 /* --- Top-k: how much, and from where on */
@@ -139,7 +138,7 @@ static void accumulate(struct compressor *c)
 	for (uint64_t chunk = 0; chunk < c->chunks; chunk++) {
 		const uint64_t end = chunk * WEIR_CHUNK + weir_chunk_elements(c->elements, chunk);
 		for (uint64_t at = chunk * WEIR_CHUNK; at < end && c->wanted[chunk]; at += CODEC_TILE) {
-			const size_t n = tile_of(end, at);
+			const size_t n = codec_tile_elements(end, at);
 			const struct topk_momentum momentum = momentum_at(c, at);
 			float room[CODEC_TILE];
 			topk_accumulate(clipped(c, at, n, room), c->residual + at, &momentum, n);
