@@ -78,7 +78,7 @@ void ledger_pass_advance(struct ledger *l)
 	}
 	if (gate_holds(l))
 		return;
-	if (l->completed == l->options.passes)
+	if (l->completed >= l->options.passes)
 		l->finished = l->changes.globals = true;
 	else if (ledger_pass_open(l, l->pass + 1) != WEIR_OK)
 		job_fail(l, "the ledger has no memory for the next pass");
@@ -283,7 +283,7 @@ static void answer_evaluator(struct ledger *l, struct lease_answer *a)
 	if (l->completed > l->evaluated) {
 		a->reply.state = WEIR__V1__LEASE_STATE__EVALUATE;
 		a->reply.pass = l->completed - 1;
-		a->reply.last = l->completed == l->options.passes;
+		a->reply.last = l->completed >= l->options.passes;
 	} else if (l->finished) {
 		a->reply.state = WEIR__V1__LEASE_STATE__FINISHED;
 	}

@@ -210,8 +210,8 @@ weir_status compressor_begin(struct compressor *c, const float *grad, const bool
 {
 	weir_status status = WEIR_OK;
 	c->grad = grad;
-	c->scale = clip_scale(c);
 	c->wanted = wanted;
+	c->scale = clip_scale(c);
 	c->accumulated = false;
 	note_share(c, wanted);
 	if (c->spec.codec == WEIR_CODEC_TOPK)
