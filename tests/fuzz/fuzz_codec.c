@@ -22,7 +22,7 @@ static bool coding_of(uint8_t which, const uint8_t **data, size_t *left, float b
 	static const weir_codec codecs[CODINGS] = {WEIR_CODEC_FP32, WEIR_CODEC_BF16,     WEIR_CODEC_FP16,     WEIR_CODEC_INT8,
 	                                           WEIR_CODEC_SIGN, WEIR_CODEC_FP8_E4M3, WEIR_CODEC_FP8_E5M2, WEIR_CODEC_INT4,
 	                                           WEIR_CODEC_INT4, WEIR_CODEC_INT4};
-	const uint8_t i = (which & (LONG - 1)) % CODINGS;
+	const unsigned i = (which & (LONG - 1)) % CODINGS;
 	*out = (struct coding){.codec = codecs[i],
 	                       .book = i < 7    ? NULL
 	                               : i == 7 ? book_known(WEIR_BOOK_NF4)
