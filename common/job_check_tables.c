@@ -44,6 +44,11 @@ static weir_status check_push(struct reading *r, const char *table, const weir_c
 			return FAIL(r, path, WEIR_E_INVALID, "is %g, but push.codec is not topk; expected push.codec: topk",
 			            of_topk[i].value);
 	}
+	snprintf(path, sizeof path, "tables.%s.push.rows", table);
+	if (c->rows == 0)
+		return FAIL(r, path, WEIR_E_INVALID, "is 0, which would push nothing; expected a number above 0, up to 1");
+	if (dense && c->rows != 1)
+		return FAIL(r, path, WEIR_E_INVALID, "is %g; it is a share of an embedding table's rows: expected 1", (double)c->rows);
 	snprintf(path, sizeof path, "tables.%s.push.book", table);
 	if (!dense && c->codec == WEIR_CODEC_INT4 && c->book == WEIR_BOOK_SEGMENTED)
 		return FAIL(r, path, WEIR_E_INVALID, "is segmented, which is fitted to dense tables; expected nf4 or log");
@@ -60,7 +65,7 @@ static weir_status check_push(struct reading *r, const char *table, const weir_c
 /* What the codec does not use is 0, so that tables which are coded alike are described alike. */
 static weir_compression settled_push(const weir_compression *c, bool dense, uint32_t workers)
 {
-	weir_compression out = {.codec = c->codec, .lz4 = c->lz4};
+	weir_compression out = {.codec = c->codec, .lz4 = c->lz4, .rows = c->rows < 1 ? c->rows : 0};
 	if (c->codec == WEIR_CODEC_INT4)
 		out.book = c->book;
 	if (c->codec != WEIR_CODEC_FP32 && c->codec != WEIR_CODEC_BF16)

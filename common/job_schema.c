@@ -131,6 +131,7 @@ static const struct choice packings[] = {
 	CHOICE(p ".push.book", t.push.book, "nf4", books),                                                \
 	BELOW(p ".push.momentum", t.push.momentum, "0", 0, 1),                                            \
 	U32(p ".push.warmup", t.push.warmup, "0", 0, UINT32_MAX, "pushes"),                               \
+	FLOAT(p ".push.rows", t.push.rows, "1", 0, 1),                                                     \
 	FLOAT(p ".push.clip", t.push.clip, "0", 0, ANY_FLOAT),                                            \
 	CHOICE(p ".push.lz4", t.push.lz4, "off", packings),                                               \
 	BOOL(p ".push.feedback", t.push.feedback, "true"),                                                \

@@ -50,10 +50,12 @@
 #define WEIR_PROGRESS_INTERVAL_MS 1000u /* a worker reports at least this often */
 #define WEIR_UNIT_FAILURES_MAX    3u    /* explicit failures of a unit; then it is quarantined */
 #define WEIR_UNITS_HELD_MAX       4u    /* units one worker holds at once */
+#define WEIR_KEPT_ROWS_BYTES_MAX \
+	(32u << 20) /* of a table, that a worker keeps back (push.rows): all of it fits one push; enforced by kept_rows.c */
 #define WEIR_STATUS_HISTOGRAMS_MAX 256u /* a job of more workers does not tell the staleness of each */
-#define WEIR_STEP_MEMBERS_MAX     WEIR_WORKERS_MAX
-#define WEIR_STEP_CLOSES_KEPT     3u     /* closed steps that the ledger tells again; older ones are known everywhere */
-#define WEIR_GATE_PATIENCE_MS     10000u /* a pass opens without its evaluation when no evaluator was alive for so long */
+#define WEIR_STEP_MEMBERS_MAX      WEIR_WORKERS_MAX
+#define WEIR_STEP_CLOSES_KEPT      3u     /* closed steps that the ledger tells again; older ones are known everywhere */
+#define WEIR_GATE_PATIENCE_MS      10000u /* a pass opens without its evaluation when no evaluator was alive for so long */
 
 #define WEIR_EPOCHS_KEPT 256u /* starts of a server that a partition remembers; enforced by epochs.c */
 

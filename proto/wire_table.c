@@ -72,6 +72,7 @@ weir_status wire_table_make(struct wire_table *out, const weir_table_spec *spec,
 	out->table.pull_every = spec->pull.every;
 	out->table.push_lz4 = spec->push.lz4;
 	out->table.push_clip = spec->push.clip;
+	out->table.push_rows = spec->push.rows;
 	out->table.seed = spec->seed;
 	out->table.admission = spec->admission.kind;
 	out->table.admission_count = spec->admission.count;
@@ -159,7 +160,8 @@ weir_status wire_table_read(const Weir__V1__Table *in, weir_table_spec *spec, ui
 	                                .warmup = in->push_warmup,
 	                                .feedback = in->push_feedback,
 	                                .lz4 = (weir_lz4)in->push_lz4,
-	                                .clip = in->push_clip};
+	                                .clip = in->push_clip,
+	                                .rows = in->push_rows};
 	spec->pull = (weir_pull_coding){.codec = (weir_codec)in->pull_codec,
 	                                .values = (weir_values)in->pull_values,
 	                                .book = (weir_book)in->pull_book,
@@ -190,7 +192,8 @@ weir_status wire_table_read(const Weir__V1__Table *in, weir_table_spec *spec, ui
 	X(mode.bound) X(mode.local_steps) X(mode.fragments) X(mode.local_speed) X(mode.staleness_rate)                      \
 	X(admission.kind) X(admission.count) X(admission.probability) X(eviction.ttl_s) X(eviction.min_score)               \
 	X(eviction.half_life_s) X(segments_count) X(seed) X(push.codec) X(push.values) X(push.book) X(push.density)         \
-	X(push.momentum) X(push.warmup) X(push.feedback) X(pull.values) X(pull.book) X(pull.density) X(pull.every) X(push.lz4) X(push.clip)
+	X(push.momentum) X(push.warmup) X(push.feedback) X(pull.values) X(pull.book) X(pull.density) X(pull.every) X(push.lz4) X(push.clip) \
+	X(push.rows)
 /* clang-format on */
 
 bool wire_table_equal(const weir_table_spec *a, const weir_table_spec *b, struct wire_table_difference *first)
@@ -359,6 +362,10 @@ static weir_status check_codecs(const weir_table_spec *t, weir_error *err)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: code book %u is not known", t->name, c->book);
 	if (c->codec == WEIR_CODEC_INT4 && c->book == WEIR_BOOK_SEGMENTED && t->kind != WEIR_DENSE)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: a segmented code book is for dense tables", t->name);
+	if (!(c->rows >= 0 && c->rows < 1) || (c->rows > 0 && t->kind == WEIR_DENSE))
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "table %s: push rows %g, expected 0 (all), or of an embedding table a share below 1", t->name,
+		                 (double)c->rows);
 	if ((unsigned)c->lz4 > WEIR_LZ4_AUTO)
 		return weir_fail(err, WEIR_E_INVALID, "table %s: push lz4 %u is not known", t->name, c->lz4);
 	const weir_status status = c->codec == WEIR_CODEC_TOPK ? check_topk(t, err) : WEIR_OK;

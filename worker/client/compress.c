@@ -294,12 +294,10 @@ const float *compressor_residual(const struct compressor *c)
 	return c->residual;
 }
 
-void compressor_take(struct compressor *c, const bool *chunks)
+void compressor_take(struct compressor *c, const uint64_t *chunks, size_t count)
 {
-	for (uint64_t chunk = 0; chunk < c->chunks; chunk++) {
-		const uint64_t at = chunk * WEIR_CHUNK, n = weir_chunk_elements(c->elements, chunk);
-		if (!chunks[chunk])
-			continue;
+	for (size_t i = 0; i < count; i++) {
+		const uint64_t at = chunks[i] * WEIR_CHUNK, n = weir_chunk_elements(c->elements, chunks[i]);
 		memset(c->residual + at, 0, n * sizeof *c->residual);
 		if (c->velocity)
 			memset(c->velocity + at, 0, n * sizeof *c->velocity);

@@ -36,7 +36,7 @@ size_t compressor_chunk_max(const weir_table_spec *spec, size_t n);
 
 /* What is kept back (elements), NULL: there is no feedback; and that chunks of it were sent some other way. */
 const float *compressor_residual(const struct compressor *c);
-void compressor_take(struct compressor *c, const bool *chunks);
+void compressor_take(struct compressor *c, const uint64_t *chunks, size_t count);
 
 struct compression_stats {
 	uint64_t pushes, measured; /* the residual is looked at with some of them */

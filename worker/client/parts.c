@@ -281,9 +281,9 @@ static weir_status item_check(struct push_item *item, const weir_push_item *in, 
 	uint64_t elements = embedding ? in->rows * (uint64_t)spec->width : spec->elements;
 	if (elements && (in->values != NULL) == (in->encoded != NULL))
 		return weir_fail(err, WEIR_E_INVALID, "push to table %s: either values or encoded bytes", spec->name);
-	if (in->encoded && (!item->element_bytes || item->compressor))
-		return weir_fail(err, WEIR_E_UNSUPPORTED, "push to table %s: of codec %s only values can be pushed", spec->name,
-		                 codec_name(item->codec));
+	if (in->encoded && (!item->element_bytes || item->compressor || item->kept))
+		return weir_fail(err, WEIR_E_UNSUPPORTED, "push to table %s: of codec %s%s only values can be pushed", spec->name,
+		                 codec_name(item->codec), item->kept ? " with some of the rows" : "");
 	if (in->encoded && in->encoded_bytes != elements * item->element_bytes)
 		return weir_fail(err, WEIR_E_INVALID, "push to table %s: %zu encoded bytes, %llu elements of %s need %llu", spec->name,
 		                 in->encoded_bytes, (unsigned long long)elements, codec_name(item->codec),
@@ -309,7 +309,9 @@ static weir_status item_open(weir_client *c, struct push_item *out, const weir_p
 	out->codec = assign ? WEIR_CODEC_FP32 : spec->push.codec;
 	out->element_bytes = codec_element_bytes(out->codec);
 	out->row_bytes = embedding ? codec_bytes(out->codec, spec->width) : 0;
-	if (out->codec == WEIR_CODEC_FP32 && in->values && !in->encoded)
+	if (!assign && spec->push.rows > 0 && !(out->kept = tables_kept(c, out->table->id, err)))
+		return err->status;
+	if (out->codec == WEIR_CODEC_FP32 && in->values && !in->encoded && !out->kept)
 		out->encoded = (const uint8_t *)in->values; /* the same bytes */
 	out->borrow = !copy && out->encoded;
 	out->pack = !assign && spec->push.lz4 == WEIR_LZ4_AUTO;

@@ -18,7 +18,9 @@ struct push_item {
 	size_t element_bytes, row_bytes; /* as sent, of an embedding's row; element_bytes 0: cannot be cut at any */
 	struct compressor *compressor;   /* dense: it codes the values; NULL: they are sent as they are, or as bf16 */
 	bool *wanted;                    /* with compressor: (chunks) which are to be coded */
-	bool coding;                     /* the compressor is in this push */
+	struct kept_rows *kept;          /* embedding: it chooses the rows that are sent; NULL: all are */
+	uint32_t rows_max;               /* with it: of one piece */
+	bool coding;                     /* either is in this push */
 	bool pack;                       /* by LZ4, where it pays */
 	bool borrow;                     /* the bytes to send lie in the caller's memory as they are, until done */
 	uint32_t *crcs;                  /* dense fp32 values: crc32c of each chunk; else NULL */

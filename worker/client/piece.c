@@ -6,13 +6,14 @@
 #include "book.h"
 #include "codec.h"
 #include "compress.h"
+#include "kept_rows.h"
 #include "pack.h"
 #include "parts.h"
 #include "section_keys.h"
 
 /* --- What a compressor codes */
 
-/* Which chunks of each item are in parts that will be written, and the memory that the largest piece takes. */
+/* Of what is in parts that will be written: the chunks of each item, rows of a piece at most, and the memory that the largest coded piece takes. */
 static weir_status note_wanted(struct push *p, const bool *wanted, weir_error *err)
 {
 	size_t most = 0;
@@ -25,6 +26,8 @@ static weir_status note_wanted(struct push *p, const bool *wanted, weir_error *e
 		for (uint32_t j = 0; wanted[i] && j < p->parts[i].count; j++) {
 			const struct piece *piece = &p->pieces[p->parts[i].first + j];
 			struct push_item *item = &p->items[piece->item];
+			const uint32_t rows = piece->end - piece->begin;
+			item->rows_max = rows > item->rows_max ? rows : item->rows_max;
 			if (!item->compressor)
 				continue;
 			const size_t bytes = piece_bytes(item, piece->begin, piece->end);
@@ -39,7 +42,7 @@ weir_status coding_begin(weir_client *c, struct push *p, const bool *wanted, wei
 {
 	bool any = false;
 	for (size_t i = 0; i < p->items_count; i++)
-		any |= p->items[i].compressor != NULL;
+		any |= p->items[i].compressor || p->items[i].kept;
 	if (!any)
 		return WEIR_OK;
 	if (!rpc_loop_is_current(c->loop))
@@ -50,9 +53,10 @@ weir_status coding_begin(weir_client *c, struct push *p, const bool *wanted, wei
 	weir_status status = note_wanted(p, wanted, err);
 	for (size_t i = 0; i < p->items_count && !status; i++) {
 		struct push_item *item = &p->items[i];
-		if (!item->compressor)
-			continue;
-		status = compressor_begin(item->compressor, item->values, item->wanted, err);
+		if (item->compressor)
+			status = compressor_begin(item->compressor, item->values, item->wanted, err);
+		else if (item->kept)
+			status = kept_rows_begin(item->kept, item->rows_max, err);
 		item->coding = status == WEIR_OK;
 	}
 	return status;
@@ -62,9 +66,13 @@ void coding_end(weir_client *c, struct push *p)
 {
 	if (!p->coding)
 		return;
-	for (size_t i = 0; i < p->items_count; i++)
-		if (p->items[i].coding)
-			compressor_end(p->items[i].compressor);
+	for (size_t i = 0; i < p->items_count; i++) {
+		const struct push_item *item = &p->items[i];
+		if (item->coding && item->compressor)
+			compressor_end(item->compressor);
+		else if (item->coding && item->kept)
+			kept_rows_end(item->kept);
+	}
 	tables_note_compression(c);
 	p->coding = false;
 	pthread_mutex_unlock(&c->coding);
@@ -128,81 +136,98 @@ static void write_coded(struct record_writer *w, const struct push *p, const str
 
 /* --- Sections */
 
-static void write_rows(const struct push_item *item, const struct piece *piece, uint8_t *data)
+/* The rows of a piece that are sent. */
+static struct rows rows_of(const struct push_item *item, const struct piece *piece)
+{
+	const struct rows all = {.keys = item->split.keys + piece->begin,
+	                         .order = item->split.order + piece->begin,
+	                         .values = item->values,
+	                         .count = piece->end - piece->begin};
+	return item->kept ? kept_rows_select(item->kept, &all) : all;
+}
+
+static void write_rows(const struct push_item *item, const struct rows *rows, uint8_t *data)
 {
 	const weir_table_spec *spec = &item->table->spec;
 	const struct coding coding = {.codec = item->codec, .book = book_known(spec->push.book)};
-	for (uint32_t i = piece->begin; i < piece->end; i++, data += item->row_bytes) {
-		const size_t at = item->split.order[i];
+	for (uint32_t i = 0; i < rows->count; i++, data += item->row_bytes) {
+		const size_t at = rows->order ? rows->order[i] : i;
 		if (item->encoded)
 			memcpy(data, item->encoded + at * item->row_bytes, item->row_bytes);
 		else
-			codec_encode(&coding, item->values + at * spec->width, NULL, spec->width, data);
+			codec_encode(&coding, rows->values + at * spec->width, NULL, spec->width, data);
 	}
 }
 
 /* Both streams of a section whose values are gathered or coded here, without a residual. */
-static void fill(const struct push_item *item, const struct piece *piece, const struct section *s, uint8_t *index, uint8_t *data)
+static void fill(const struct push_item *item, const struct rows *rows, const struct section *s, uint8_t *index, uint8_t *data)
 {
-	const uint64_t *keys = item->split.keys + piece->begin;
-	section_keys_write(s, keys, index);
+	section_keys_write(s, rows->keys, index);
 	if (item->table->spec.kind == WEIR_EMBEDDING)
-		write_rows(item, piece, data);
+		write_rows(item, rows, data);
 	else
-		codec_encode(&(struct coding){.codec = item->codec}, item->values + keys[0] * WEIR_CHUNK, NULL,
+		codec_encode(&(struct coding){.codec = item->codec}, item->values + rows->keys[0] * WEIR_CHUNK, NULL,
 		             s->data_bytes / item->element_bytes, data);
 }
 
-static void write_filled(struct record_writer *w, const struct push_item *item, const struct piece *piece,
-                         const struct section *s)
+static void write_filled(struct record_writer *w, const struct push_item *item, const struct rows *rows, const struct section *s)
 {
 	const struct packing due = packing_due(item, s);
 	uint8_t *own = due.index || due.data ? malloc((size_t)s->index_bytes + s->data_bytes) : NULL, *index, *data;
 	if (own) {
 		index = own;
 		data = own + s->index_bytes;
-		fill(item, piece, s, index, data);
+		fill(item, rows, s, index, data);
 		if (!add_packed(w, item, due, *s, index, data))
 			(void)record_writer_add(w, s, index, data, false); /* a refusal is repeated by record_writer_end */
 		free(own);
 	} else if (record_writer_reserve(w, s, &index, &data) == WEIR_OK) { /* as is this one */
-		fill(item, piece, s, index, data);
+		fill(item, rows, s, index, data);
 	}
+}
+
+static bool write_dense(struct record_writer *w, const struct push_item *item, const struct piece *piece, struct section *s)
+{
+	const struct rows chunks = {.keys = item->split.keys + piece->begin};
+	s->data_bytes = (uint32_t)piece_bytes(item, piece->begin, piece->end) - s->index_bytes;
+	if (!item->encoded) {
+		write_filled(w, item, &chunks, s);
+		return false;
+	}
+	const uint8_t *data = item->encoded + chunks.keys[0] * WEIR_CHUNK * item->element_bytes;
+	if (add_packed(w, item, packing_due(item, s), *s, chunks.keys, data))
+		return false;
+	if (item->crcs)
+		(void)record_writer_lend(w, s, chunks.keys, data, piece_crc(item, piece));
+	else
+		(void)record_writer_add(w, s, chunks.keys, data, item->borrow);
+	return item->borrow;
+}
+static void write_embedding(struct record_writer *w, const struct push_item *item, const struct piece *piece, struct section *s)
+{
+	const weir_table_spec *spec = &item->table->spec;
+	const struct rows rows = rows_of(item, piece);
+	s->rows = rows.count;
+	s->width = spec->width;
+	s->data_bytes = (uint32_t)(rows.count * item->row_bytes);
+	s->aux = item->codec == WEIR_CODEC_INT4 ? (uint64_t)spec->push.book : 0;
+	section_keys_plan(s, rows.keys);
+	write_filled(w, item, &rows, s);
 }
 
 bool piece_write(struct record_writer *w, const struct push *p, const struct piece *piece)
 {
 	const struct push_item *item = &p->items[piece->item];
-	const weir_table_spec *spec = &item->table->spec;
-	const bool embedding = spec->kind == WEIR_EMBEDDING;
-	const uint32_t rows = piece->end - piece->begin;
-	const uint64_t *keys = item->split.keys + piece->begin;
-	struct section s = {.table = (uint16_t)item->table->id,
-	                    .codec = (uint8_t)item->codec,
-	                    .index_codec = INDEX_RAW,
-	                    .rows = rows,
-	                    .width = embedding ? spec->width : WEIR_CHUNK,
-	                    .index_bytes = rows * (uint32_t)sizeof(uint64_t)};
-	if (item->compressor) {
-		write_coded(w, p, item, piece, &s);
+	struct section s = {.table = (uint16_t)item->table->id, .codec = (uint8_t)item->codec, .index_codec = INDEX_RAW};
+	if (item->table->spec.kind == WEIR_EMBEDDING) {
+		write_embedding(w, item, piece, &s);
 		return false;
 	}
-	const size_t bytes = piece_bytes(item, piece->begin, piece->end) - rows * sizeof(uint64_t);
-	s.data_bytes = (uint32_t)bytes;
-	if (!embedding && item->encoded) {
-		const uint8_t *data = item->encoded + keys[0] * WEIR_CHUNK * item->element_bytes;
-		if (add_packed(w, item, packing_due(item, &s), s, keys, data))
-			return false;
-		if (item->crcs)
-			(void)record_writer_lend(w, &s, keys, data, piece_crc(item, piece));
-		else
-			(void)record_writer_add(w, &s, keys, data, item->borrow);
-		return item->borrow;
-	}
-	if (embedding) {
-		s.aux = item->codec == WEIR_CODEC_INT4 ? (uint64_t)spec->push.book : 0;
-		section_keys_plan(&s, keys);
-	}
-	write_filled(w, item, piece, &s);
+	s.rows = piece->end - piece->begin;
+	s.width = WEIR_CHUNK;
+	s.index_bytes = s.rows * (uint32_t)sizeof(uint64_t);
+	if (!item->compressor)
+		return write_dense(w, item, piece, &s);
+	write_coded(w, p, item, piece, &s);
 	return false;
 }

@@ -5,6 +5,7 @@
 #include "client.h"
 #include "compress.h"
 #include "held.h"
+#include "kept_rows.h"
 
 struct table *client_table(weir_client *c, uint32_t id, weir_error *err)
 {
@@ -49,15 +50,28 @@ struct compressor *tables_compressor(weir_client *c, uint32_t id, weir_error *er
 	return t->compressor;
 }
 
+struct kept_rows *tables_kept(weir_client *c, uint32_t id, weir_error *err)
+{
+	pthread_mutex_lock(&c->coding);
+	struct table *t = c->tables[id];
+	if (!t->kept)
+		t->kept = kept_rows_create(&t->spec, err);
+	pthread_mutex_unlock(&c->coding);
+	return t->kept;
+}
+
 void tables_note_compression(weir_client *c)
 {
 	pthread_mutex_lock(&c->lock);
 	for (uint32_t id = 0; id < WEIR_TABLES_MAX; id++) {
 		struct table *t = c->tables[id];
 		struct compression_stats s;
-		if (!t || !t->compressor)
+		if (!t || (!t->compressor && !t->kept))
 			continue;
-		compressor_get_stats(t->compressor, &s);
+		if (t->compressor)
+			compressor_get_stats(t->compressor, &s);
+		else
+			kept_rows_get_stats(t->kept, &s);
 		c->report.energy_sent += s.error_sum - t->told.error_sum;
 		c->report.energy_measured += s.measured - t->told.measured;
 		t->told = s;
@@ -78,9 +92,13 @@ struct held *tables_held(weir_client *c, uint32_t id, weir_error *err)
 void tables_forget_residuals(weir_client *c)
 {
 	pthread_mutex_lock(&c->coding);
-	for (uint32_t i = 0; i < WEIR_TABLES_MAX; i++)
-		if (c->tables[i] && c->tables[i]->compressor)
-			compressor_forget(c->tables[i]->compressor);
+	for (uint32_t i = 0; i < WEIR_TABLES_MAX; i++) {
+		struct table *t = c->tables[i];
+		if (t && t->compressor)
+			compressor_forget(t->compressor);
+		if (t && t->kept)
+			kept_rows_forget(t->kept);
+	}
 	tables_note_compression(c);
 	pthread_mutex_unlock(&c->coding);
 }
@@ -91,6 +109,7 @@ void tables_free(weir_client *c)
 		if (!c->tables[i])
 			continue;
 		compressor_destroy(c->tables[i]->compressor);
+		kept_rows_destroy(c->tables[i]->kept);
 		held_destroy(c->tables[i]->held);
 		free(c->tables[i]);
 	}

@@ -1,6 +1,7 @@
 #include "tables.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 /* Gives a schedule that ends with the training its total. joined: batches that a step stands for. */
 static weir_status fill_total(const char *table, weir_schedule *s, uint64_t batches, uint64_t joined, weir_error *err)
@@ -50,6 +51,7 @@ weir_status tables_register(struct tables *t, const struct model *model, const s
 		if (s != WEIR_OK)
 			return s;
 		t->sync[k] = spec.mode.kind == WEIR_SYNC;
+		t->keeps[k] = spec.push.feedback || spec.push.rows > 0;
 		t->local |= spec.mode.local_steps > 0;
 	}
 	return WEIR_OK;
@@ -112,4 +114,41 @@ size_t tables_push_items(const struct tables *t, const struct minibatch *m, cons
 		count++;
 	}
 	return count;
+}
+
+bool tables_keep_residuals(const struct tables *t)
+{
+	bool any = false;
+	for (enum model_table k = 0; k < MODEL_TABLES; k++)
+		any |= t->keeps[k];
+	return any;
+}
+
+/* A push to a synchronous table needs a step, which comes with a pull of one: of any row, or chunk. */
+static weir_status join_step(const struct tables *t, weir_client *client, const weir_batch *batch, weir_error *err)
+{
+	enum model_table k = 0;
+	while (k < MODEL_TABLES && !(t->keeps[k] && t->sync[k]))
+		k++;
+	if (k == MODEL_TABLES)
+		return WEIR_OK;
+	const uint64_t key = 0;
+	float *values = malloc(WEIR_CHUNK * sizeof *values);
+	if (!values)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a row of table %u", t->ids[k]);
+	const weir_pull_item item = {.table = t->ids[k], .keys = &key, .rows = 1, .values = values};
+	weir_ticket ticket;
+	weir_status s = weir_pull(client, batch, &item, 1, NULL, NULL, &ticket, err);
+	if (s == WEIR_OK)
+		s = weir_wait(client, ticket, -1, err);
+	free(values);
+	return s;
+}
+
+weir_status tables_push_residuals(const struct tables *t, weir_client *client, const weir_batch *batch, weir_error *err)
+{
+	weir_status s = join_step(t, client, batch, err);
+	if (s == WEIR_OK)
+		s = weir_push_residuals(client, batch, err);
+	return s == WEIR_E_DROPPED ? WEIR_OK : s;
 }

@@ -10,8 +10,9 @@
 struct tables {
 	const struct model *model;
 	uint32_t ids[MODEL_TABLES];
-	bool sync[MODEL_TABLES]; /* synchronous: not to be pulled ahead */
-	bool local;              /* the worker has a dense table of its own (local.h) */
+	bool sync[MODEL_TABLES];  /* synchronous: not to be pulled ahead */
+	bool keeps[MODEL_TABLES]; /* something of its gradients may stay with the worker */
+	bool local;               /* the worker has a dense table of its own (local.h) */
 };
 
 /* How long the whole training is: what a schedule without a total of its own lasts. */
@@ -36,6 +37,9 @@ size_t tables_pull_items(const struct tables *t, const struct minibatch *m, enum
 /* What it pushes. Of a dense table that is the worker's own: chunks (count); with none of them the statistics wait, too. */
 size_t tables_push_items(const struct tables *t, const struct minibatch *m, const uint64_t *chunks, size_t count,
                          weir_push_item *items);
+/* Whether something of gradients may stay with the worker; and what sends it, as the push of a batch of its own. What was dropped since the step is over is no error. */
+bool tables_keep_residuals(const struct tables *t);
+weir_status tables_push_residuals(const struct tables *t, weir_client *client, const weir_batch *batch, weir_error *err);
 /* The inner optimizer of the job's dense table, its schedule's total filled in. */
 weir_status tables_inner(weir_optimizer *out, const struct job *job, const struct training_length *length, weir_error *err);
 

@@ -53,7 +53,6 @@ struct trainer {
 	struct tables tables;
 	struct local *local;  /* NULL: the dense table's mode is not local */
 	weir_optimizer inner; /* of it */
-	float chunk[WEIR_CHUNK];
 	struct held_unit units[TRAINER_UNITS];
 	struct slot ring[TRAINER_RING];
 	uint64_t started, computed,
@@ -130,28 +129,11 @@ static weir_status lease_ahead(struct trainer *t, weir_error *err)
 	return s == WEIR_OK ? s : weir_fail(err, s, "the reader refused a unit");
 }
 
-/* Whether something of gradients may stay with the worker. */
-static bool keeps_residuals(const struct trainer *t)
-{
-	return t->job->tables.dense.push.feedback && model_has(t->model, MODEL_DENSE);
-}
-
 /* Nothing stays with a worker that may be needed no more. */
 static weir_status push_residuals(struct trainer *t, const struct held_unit *u, weir_error *err)
 {
 	const weir_batch id = {.pass = u->lease.pass, .unit = u->lease.unit, .attempt = u->lease.attempt, .batch = u->batches};
-	const uint64_t chunk = 0;
-	const weir_pull_item item = {.table = t->tables.ids[MODEL_DENSE], .keys = &chunk, .rows = 1, .values = t->chunk};
-	weir_ticket ticket;
-	weir_status s = WEIR_OK;
-	if (t->tables.sync[MODEL_DENSE]) { /* it needs a step */
-		s = weir_pull(t->client, &id, &item, 1, NULL, NULL, &ticket, err);
-		if (s == WEIR_OK)
-			s = weir_wait(t->client, ticket, -1, err);
-	}
-	if (s == WEIR_OK)
-		s = weir_push_residuals(t->client, &id, err);
-	return s == WEIR_E_DROPPED ? WEIR_OK : s;
+	return tables_push_residuals(&t->tables, t->client, &id, err);
 }
 
 /* Of the last pass, and nothing else is in hand. */
@@ -171,7 +153,7 @@ static weir_status close_units(struct trainer *t, weir_error *err)
 		if (!u->used || !u->read || u->in_ring > 0)
 			continue;
 		weir_status s = WEIR_OK;
-		if (u->begun && keeps_residuals(t) && is_perhaps_last(t, u))
+		if (u->begun && tables_keep_residuals(&t->tables) && is_perhaps_last(t, u))
 			s = push_residuals(t, u, err);
 		if (s == WEIR_OK)
 			s = u->failed ? weir_unit_fail(t->client, &u->lease, u->why, err) : weir_unit_commit(t->client, &u->lease, err);
@@ -196,7 +178,7 @@ static weir_status note_item(struct trainer *t, const struct prefetched *item, b
 	}
 	if (!u->begun) {
 		u->batches = item->batches;
-		weir_status s = weir_unit_begin(t->client, &u->lease, item->batches + keeps_residuals(t), err);
+		weir_status s = weir_unit_begin(t->client, &u->lease, item->batches + tables_keep_residuals(&t->tables), err);
 		if (s != WEIR_OK)
 			return s;
 		u->begun = true;
@@ -455,7 +437,7 @@ static weir_status leave_early(struct trainer *t, weir_error *err)
 		s = acknowledge(t, true, err);
 	if (s == WEIR_OK)
 		s = close_units(t, err);
-	if (s == WEIR_OK && keeps_residuals(t))
+	if (s == WEIR_OK && tables_keep_residuals(&t->tables))
 		s = leave_nothing(t, err);
 	drop_everything(t);
 	return s == WEIR_OK ? weir_fail(err, WEIR_E_CANCELLED, "stopped by a signal") : s;

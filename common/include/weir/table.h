@@ -189,6 +189,8 @@ typedef struct weir_compression {
 	uint32_t
 	    warmup; /* topk: pushes of a worker in which the density falls from WEIR_DENSITY_MAX to `density`, each by the same factor; 0: none */
 	bool feedback; /* dense tables, all codecs but fp32 and bf16 */
+	float
+	    rows; /* embedding: share of a push's rows that it brings, those of the greatest norm; the others wait for the row's next gradient. 0: all */
 	weir_lz4 lz4;
 	float
 	    clip; /* topk: most that the norm of a worker's gradient may be; it is scaled down to that before it is summed up (DGC, section 3.3). 0: any */

@@ -414,6 +414,40 @@ static void what_is_kept_back_goes_out_in_full(void **state)
 	}
 }
 
+/* A quarter of the rows takes a quarter of the bytes, and with the residuals nothing is missing. */
+static void rows_that_weigh_less_come_later(void **state)
+{
+	(void)state;
+	uint64_t keys[ROWS];
+	uint64_t bytes[2];
+	for (uint64_t i = 0; i < ROWS; i++)
+		keys[i] = i * i * 977 + 3;
+	for (int some = 0; some < 2; some++) {
+		const weir_compression as = {.codec = WEIR_CODEC_FP32, .rows = some ? 0.25f : 0};
+		struct fixture f;
+		weir_error err = {0};
+		weir_stats before, after;
+		setup(&f);
+		add_table(&f, WEIR_EMBEDDING, &as);
+		weir_get_stats(f.client, &before);
+		for (uint32_t batch = 0; batch < GRADIENTS; batch++) {
+			draw_gradient(&f, ROWS * WIDTH);
+			push(&f, batch, keys, ROWS);
+		}
+		weir_get_stats(f.client, &after);
+		bytes[some] = after.bytes_pushed - before.bytes_pushed;
+		pull(&f, keys, ROWS);
+		assert_int_equal(missing(&f, ROWS * WIDTH) > 0.1, some);
+		const weir_batch b = {.pass = f.unit.pass, .unit = f.unit.unit, .batch = GRADIENTS, .attempt = f.unit.attempt};
+		CHECK_OK(weir_push_residuals(f.client, &b, &err), err);
+		pull(&f, keys, ROWS);
+		assert_true(missing(&f, ROWS * WIDTH) < 1e-6);
+		teardown(&f);
+	}
+	if (!(bytes[1] < bytes[0] / 3))
+		fail_msg("%llu bytes, of all rows %llu", (unsigned long long)bytes[1], (unsigned long long)bytes[0]);
+}
+
 /* A gradient beyond the norm is coded as one that the caller has scaled down, with and without momentum, in pushes with an exact threshold and with one that is not. */
 static void a_gradient_is_clipped_before_it_is_summed_up(void **state)
 {
@@ -467,6 +501,7 @@ int main(void)
 	    cmocka_unit_test(zeros_are_packed_and_noise_is_not),
 	    cmocka_unit_test(a_trial_decides),
 	    cmocka_unit_test(what_is_kept_back_goes_out_in_full),
+	    cmocka_unit_test(rows_that_weigh_less_come_later),
 	    cmocka_unit_test(a_gradient_is_clipped_before_it_is_summed_up),
 	};
 	return cmocka_run_group_tests_name("compressed_push", tests, NULL, NULL);

@@ -53,6 +53,7 @@ static weir_table_spec embedding_table(void)
 	return (weir_table_spec){.name = "e",
 	                         .width = 16,
 	                         .optimizer = {.kind = WEIR_OPT_ADAM, .lr = 0.1f, .decay = WEIR_DECAY_FULL},
+	                         .push = {.codec = WEIR_CODEC_INT8, .rows = 0.25f},
 	                         .admission = {.kind = WEIR_ADMIT_COUNT, .count = 3, .probability = 0.25f},
 	                         .eviction = {.ttl_s = 60, .min_score = 2, .half_life_s = 30},
 	                         .segments_count = 1,
@@ -102,7 +103,7 @@ static void tables_come_back(void **state)
 	X(optimizer.schedule.min) X(optimizer.schedule.gamma) X(mode.kind) X(mode.backup) X(mode.bound) X(mode.local_steps) X(mode.fragments) X(mode.local_speed) X(mode.staleness_rate) X(pull.codec) X(admission.kind) \
 	X(admission.count) X(admission.probability) X(eviction.ttl_s) X(eviction.min_score) X(eviction.half_life_s) X(segments_count) X(seed) \
 	X(push.codec) X(push.values) X(push.book) X(push.density) X(push.momentum) X(push.warmup) X(push.feedback) \
-	X(pull.values) X(pull.book) X(pull.density) X(pull.every) X(push.lz4) X(push.clip)
+	X(pull.values) X(pull.book) X(pull.density) X(pull.every) X(push.lz4) X(push.clip) X(push.rows)
 /* clang-format on */
 
 static void differ(const weir_table_spec *a, const weir_table_spec *b, const char *expected)
@@ -219,6 +220,9 @@ static void hostile_values_are_refused_by_name(void **state)
 	REFUSED(d, push = ((weir_compression){.codec = WEIR_CODEC_SIGN}), WEIR_E_INVALID, "push codec 5 needs error feedback");
 	REFUSED(d, push.clip = INFINITY, WEIR_E_INVALID, "push clip inf");
 	REFUSED(d, push.clip = -1, WEIR_E_INVALID, "push clip -1");
+	REFUSED(d, push.rows = 0.5f, WEIR_E_INVALID, "push rows 0.5, expected 0 (all), or of an embedding table a share below 1");
+	REFUSED(e, push.rows = 1, WEIR_E_INVALID, "push rows 1");
+	REFUSED(e, push.rows = NAN, WEIR_E_INVALID, "push rows nan");
 	REFUSED(d, push.lz4 = (weir_lz4)2, WEIR_E_INVALID, "push lz4 2");
 	REFUSED(d, push.feedback = false, WEIR_E_INVALID, "push codec 8 needs error feedback");
 	REFUSED(e, push.codec = WEIR_CODEC_SIGN, WEIR_E_INVALID, "push codec 5 is for dense tables");
