@@ -48,6 +48,15 @@ verdict() {
 	exit 1
 }
 
+# Adam at the workers, whose steps go out as top-k 1 % with log4 values; rows of embeddings as int8.
+CODED=(--set 'tables.dense.mode={kind: local, steps: 1, rounds: async, inner: {kind: adam, lr: 1.0e-3, schedule: {kind: cosine}}}'
+	--set 'tables.dense.optimizer={kind: sgd, lr: 1, schedule: {kind: constant}}'
+	--set 'tables.dense.push={codec: topk, density: 0.01, values: log4}' --set 'tables.embedding.push={codec: int8}')
+# config/frappe-deep.yaml as it would be without: the servers' Adam, fp32 both ways.
+deep_fp32_job() {
+	sed -e '/^    \(mode\|push\|pull\):/d' -e '/Workers take/d' -e 's/{kind: sgd, lr: 1}/{kind: adam, lr: 1.0e-3, schedule: {kind: cosine}}/' config/frappe-deep.yaml > "$WORK/deep-fp32.yaml"
+}
+
 # A generated click job of moderate size, for claims 3 and 4. The rates end at 0, so that what differs is not the last batches' noise.
 # click_job ROWS [PASSES]
 click_job() {
