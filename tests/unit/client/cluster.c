@@ -55,6 +55,7 @@ void cluster_start_server(struct cluster *c, uint32_t i)
 	                                      .servers = addresses,
 	                                      .partition_server = placed};
 	const struct durable_options durable = {.disk = disk_system(),
+	                                        .journal_segment_bytes = 4 << 20,
 	                                        .path = path,
 	                                        .memory_budget_bytes = options->memory_budget_bytes,
 	                                        .rows_at_start = options->rows_at_start,

@@ -8,6 +8,8 @@
 #include "partition_state.h"
 #include "snapshot_receive.h"
 
+enum { SEGMENT_BYTES = 4 << 20 }; /* the disk has each as a whole in memory, and every start begins one */
+
 void node_init(struct node *n, struct task_queue *loop, const struct clock *clock, const struct node_options *options)
 {
 	*n = (struct node){.loop = loop, .clock = clock, .options = *options};
@@ -122,8 +124,12 @@ static weir_status each_cut(void *ctx, uint16_t channel, const struct journal_cu
 static void open_storage(struct node *n)
 {
 	weir_error err = {0};
-	struct journal_options j = {
-	    .disk = faulty_disk_interface(n->disk), .directory = "journal", .holder = "test", .failed = on_failed, .ctx = n};
+	struct journal_options j = {.disk = faulty_disk_interface(n->disk),
+	                            .directory = "journal",
+	                            .holder = "test",
+	                            .segment_bytes = SEGMENT_BYTES,
+	                            .failed = on_failed,
+	                            .ctx = n};
 	CHECK_OK(journal_open(&n->journal, &j, &err), err);
 	CHECK_OK(cold_open(&n->cold, &(struct cold_options){.path = n->folder}, &err), err);
 	n->writer = cold_writer_create(&(struct cold_writer_options){.cold = n->cold}, &err);

@@ -26,6 +26,7 @@ static void on_failed(void *arg, const weir_error *err)
 static void start(struct world *w)
 {
 	const struct durable_options durable = {.disk = disk_system(),
+	                                        .journal_segment_bytes = 4 << 20,
 	                                        .path = w->folder,
 	                                        .memory_budget_bytes = 256u << 20,
 	                                        .fsync_interval_ms = 10,

@@ -34,6 +34,7 @@ void world_start(struct world *w, uint32_t i)
 	const struct promising_options promising = {
 	    .disk = faulty_disk_interface(w->disks[i]), .path = "folder", .machine_boot = {1}, .failed = on_failed};
 	const struct durable_options durable = {.disk = disk_system(),
+	                                        .journal_segment_bytes = 4 << 20,
 	                                        .path = path,
 	                                        .machine_boot = {1},
 	                                        .memory_budget_bytes = w->setting.memory_bytes ? w->setting.memory_bytes : 256u << 20,
