@@ -1,7 +1,7 @@
 # Servers of a job with replicas end, and do not come back: `weir rebalance` puts what they had on those that live, at once, while their leases last, too; it says what it
 # leaves where it is, and why. `weir train` tells when all copies are there again, whoever is gone. Every push is applied exactly once.
 . "$(dirname "$0")/lib.sh"
-write_job 400 "replicas: 2, log: disk"
+write_job 1000 "replicas: 2, log: disk"
 sed -i 's/servers: 2/servers: 3/' "$DIR/job.yaml"
 
 # status EXPRESSION: whether it holds of what the job says about itself

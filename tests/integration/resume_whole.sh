@@ -15,7 +15,7 @@ refused() {
 }
 
 # --- Its log on disk
-write_job 100 "log: disk"
+write_job 1000 "log: disk"
 start_train
 wait_for 60 "the first rows" trained 2000
 kill -TERM "$TRAIN"
@@ -68,7 +68,7 @@ holds "$RUN/run.json" '.replicas == 1'
 rm -r "$RUN"
 
 # --- In memory: what was trained since the checkpoint is lost, so the next try is another generation
-write_job 100
+write_job 1000
 start_train
 wait_for 60 "the first rows" trained 2000
 "$WEIR" checkpoint --job "$DIR/job.yaml" > "$DIR/out" || fail "no checkpoint"
