@@ -19,7 +19,7 @@ rows() {
 	header=$(od -An -tu8 -N8 "$1" | tr -d ' ')
 	offsets=$(tail -c +9 "$1" | head -c "$header" | jq -r ".[\"$2\"].data_offsets | \"\\(.[0]) \\(.[1])\"")
 	set -- "$1" "$3" $offsets
-	tail -c +$((9 + header + $3)) "$1" | head -c $(($4 - $3)) | od -An -v -tx1 -w"$2" | sort
+	tail -c +$((9 + header + $3)) "$1" | head -c $(($4 - $3)) | od -An -v -tx8 -w"$2" | LC_ALL=C sort
 }
 
 export_under 1GiB large
