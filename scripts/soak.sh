@@ -2,7 +2,7 @@
 # soak.sh [fuzz|sim|chaos|memory]...: what `make test` has no time for. SOAK_MINUTES (150) in all, divided among those that are named; none: all four. Building is not counted.
 #   fuzz     every fuzz target alike: libFuzzer where there is clang, else the smoke programs under AddressSanitizer. What one fails on is left in build/fuzz
 #   sim      simulated jobs, and the explorer of the replicas' protocol, from new seeds
-#   chaos    programs that are killed, disks that fail, machines that die, as released; what threads share under ThreadSanitizer. In random order, again and again
+#   chaos    programs that are killed, disks that fail, machines that die, and what is random, as released; what threads share under ThreadSanitizer. In random order, again and again
 #   memory   a long job whose processes must not grow (soak_memory.sh), then what is patient or random under AddressSanitizer, which looks for leaks
 # Ends at the first failure.
 set -euo pipefail
@@ -80,7 +80,7 @@ run_tests() {
 soak_chaos() {
 	build release build all
 	build tsan build/tsan weir_tests weir_patient_tests
-	run_tests $((seconds / 2)) build 'integration|crash'
+	run_tests $((seconds / 2)) build 'integration|crash|rounds'
 	run_tests $((seconds / 2)) build/tsan tsan
 }
 

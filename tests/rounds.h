@@ -1,5 +1,5 @@
-/* How often a test tries what is random. WEIR_ROUNDS_PART=N asks for one of N rounds: `make test` does so under sanitizers, where each takes ten times as long as
- * released; released, and in `make soak`, tests have all of them. What is a case of its own is no round. */
+/* How often a test tries what is random, or the same with other numbers. WEIR_ROUNDS_PART=N asks for one of N rounds: `make test` does so, `make soak` has all of
+ * them. What is a case of its own is no round. */
 #ifndef WEIR_TESTS_ROUNDS_H
 #define WEIR_TESTS_ROUNDS_H
 

@@ -9,6 +9,7 @@
 
 #include "integer_trainer.h"
 #include "prng.h"
+#include "rounds.h"
 
 /* Cuts random streams of a client every few milliseconds, CUTS times. On the client's own loop. */
 enum { CUTS = 40 };
@@ -41,7 +42,7 @@ enum { LOST_MS = 27000 };
 static void test_broken_streams_lose_and_repeat_nothing(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 2; seed++) {
+	for (uint64_t seed = 1; seed <= rounds(2); seed++) {
 		struct cluster c;
 		struct trainer t;
 		weir_error err = {0};

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "integer_trainer.h"
+#include "rounds.h"
 
 static void two_trainers_apply_every_batch_once(weir_mode mode)
 {
@@ -32,7 +33,7 @@ static void test_two_trainers_apply_every_batch_once(void **state)
 static void test_within_a_bound_too(void **state)
 {
 	(void)state;
-	for (uint32_t bound = 0; bound < 3; bound++)
+	for (uint32_t bound = 0; bound < 1 + rounds(2); bound++)
 		two_trainers_apply_every_batch_once((weir_mode){.kind = WEIR_SSP, .bound = bound});
 }
 

@@ -10,6 +10,7 @@
 #include "placement.h"
 #include "replication.h"
 #include "roles.h"
+#include "rounds.h"
 #include "server_internal.h"
 
 enum { SERVERS = 3, PARTITIONS = 6, TRAINERS = 2, STALENESS_MS = 2000 };
@@ -85,14 +86,14 @@ static void train_while_a_server_dies(uint32_t server, struct cluster_options op
 static void asynchronous_pushes_outlive_their_server(void **state)
 {
 	(void)state;
-	for (uint32_t server = 0; server < SERVERS; server++)
+	for (uint32_t server = 0; server < rounds(SERVERS); server++)
 		train_while_a_server_dies(server, (struct cluster_options){.replicas = 2}, (weir_mode){WEIR_ASYNC});
 }
 
 static void steps_outlive_a_server(void **state)
 {
 	(void)state;
-	for (uint32_t server = 0; server < 2; server++)
+	for (uint32_t server = 0; server < rounds(2); server++)
 		train_while_a_server_dies(server, (struct cluster_options){.replicas = 2}, (weir_mode){WEIR_SYNC});
 }
 

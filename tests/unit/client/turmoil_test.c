@@ -12,6 +12,7 @@
 
 #include "integer_trainer.h"
 #include "prng.h"
+#include "rounds.h"
 
 enum { SEEDS = 2, ACTORS = 3, EVENTS = 25 }; /* misfortunes of one actor; then it works to the end */
 
@@ -150,28 +151,28 @@ static void turmoil(uint64_t seed, weir_mode mode)
 static void test_asynchronous_turmoil(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= SEEDS; seed++)
+	for (uint64_t seed = 1; seed <= rounds(SEEDS); seed++)
 		turmoil(seed, (weir_mode){WEIR_ASYNC});
 }
 
 static void test_synchronous_turmoil(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= SEEDS; seed++)
+	for (uint64_t seed = 1; seed <= rounds(SEEDS); seed++)
 		turmoil(seed, (weir_mode){WEIR_SYNC, .backup = seed % 2});
 }
 
 static void test_bounded_turmoil(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= SEEDS; seed++)
+	for (uint64_t seed = 1; seed <= rounds(SEEDS); seed++)
 		turmoil(seed, (weir_mode){.kind = WEIR_SSP, .bound = (uint32_t)seed % 3});
 }
 
 static void test_turmoil_in_rounds(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= SEEDS; seed++)
+	for (uint64_t seed = 1; seed <= rounds(SEEDS); seed++)
 		turmoil(seed, (weir_mode){.kind = (weir_mode_kind)(seed % 3), .local_steps = 1 + (uint32_t)seed % 4});
 }
 

@@ -11,6 +11,7 @@
 #include "cmocka_check.h"
 #include "local.h"
 #include "prng.h"
+#include "rounds.h"
 
 enum { ELEMENTS = 2 * WEIR_CHUNK + 19000, CHUNKS = 3, FRAGMENTS_MAX = 3, BATCHES_MAX = 16, PARTITIONS = 8, ROW_WIDTH = 4 };
 #define INNER_RATE     0.25f
@@ -341,9 +342,9 @@ static void one_fragment(void **state)
 {
 	(void)state;
 	const weir_optimizer_kind sgd = WEIR_OPT_SGD, momentum = WEIR_OPT_MOMENTUM, nesterov = WEIR_OPT_NESTEROV;
-	static const char rounds[] = "00010001", rest[] = "0001000101", short_unit[] = "001", every[] = "1111";
+	static const char whole[] = "00010001", rest[] = "0001000101", short_unit[] = "001", every[] = "1111";
 	const struct scenario cases[] = {
-	    {.steps = 4, .fragments = 1, .merge = 1, .inner = sgd, .outer = sgd, .pushes = rounds},
+	    {.steps = 4, .fragments = 1, .merge = 1, .inner = sgd, .outer = sgd, .pushes = whole},
 	    {.steps = 4, .fragments = 1, .merge = 1, .inner = momentum, .outer = nesterov, .pushes = rest},
 	    {.steps = 4, .fragments = 1, .merge = 1, .inner = momentum, .outer = nesterov, .late = true, .pushes = rest},
 	    {.steps = 100, .fragments = 1, .merge = 1, .inner = sgd, .outer = nesterov, .pushes = short_unit},
@@ -361,21 +362,21 @@ static void fragments_in_turn(void **state)
 	static const struct {
 		uint32_t steps, shortened, fragments;
 		const char *pushes;
-	} rounds[] = {
+	} all[] = {
 	    {4, 0, 2, "0102010203"}, {4, 0, 3, "1204120417"}, {7, 0, 3, "010200401027"}, {3, 0, 3, "124127"},
 	    {4, 2, 3, "34347"},      {4, 1, 3, "7777"},       {4, 3, 2, "1021023"},
 	};
-	for (size_t i = 0; i < sizeof rounds / sizeof *rounds; i++)
-		for (uint32_t kind = 0; kind < 4; kind++)
-			follows_the_definition(&(struct scenario){.steps = rounds[i].steps,
-			                                          .shortened = rounds[i].shortened,
-			                                          .fragments = rounds[i].fragments,
+	for (uint32_t i = 0; i < sizeof all / sizeof *all; i++)
+		for (uint32_t kind = i; kind < i + rounds(4); kind++)
+			follows_the_definition(&(struct scenario){.steps = all[i].steps,
+			                                          .shortened = all[i].shortened,
+			                                          .fragments = all[i].fragments,
 			                                          .overlap = kind & 1,
 			                                          .merge = kind & 2 ? 0.5f : 1,
 			                                          .inner = i % 2 ? WEIR_OPT_SGD : WEIR_OPT_MOMENTUM,
 			                                          .outer = WEIR_OPT_NESTEROV,
 			                                          .late = i % 3 == 0,
-			                                          .pushes = rounds[i].pushes});
+			                                          .pushes = all[i].pushes});
 }
 
 static void more_fragments_than_chunks_are_refused(void **state)
