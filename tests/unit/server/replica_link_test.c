@@ -8,6 +8,7 @@
 #include "pieces.h"
 #include "replica_frames.h"
 #include "replica_node.h"
+#include "rounds.h"
 #include "rpc_fixture.h"
 #include "wire.h"
 
@@ -136,14 +137,15 @@ static void entries_arrive_at_both_followers(void **state)
 	for (int doors = 0; doors < 2; doors++) {
 		static struct node_world w;
 		begin(&w, doors);
-		for (uint32_t round = 0; round < 4; round++)
-			append_all(&w, 30, 0);
+		const uint32_t times = rounds(4), each = 30;
+		for (uint32_t i = 0; i < times; i++)
+			append_all(&w, each, 0);
 		append_all(&w, 1, WEIR_ENTRY_BYTES_MAX - 256); /* hardly fits a frame */
 		wait_all(&w);
 		for (uint16_t i = 1; i < NODES; i++) {
 			const struct asked a = ask(&w.nodes[0], i);
 			assert_int_equal(a.stats.connects, 1);
-			assert_true(a.stats.entries >= NODE_PARTITIONS * 122);
+			assert_true(a.stats.entries >= NODE_PARTITIONS * (times * each + 2));
 			assert_true(a.stats.frames < a.stats.entries); /* they go together */
 		}
 		assert_logs_equal(&w);
@@ -190,7 +192,7 @@ static void entries_survive_messages_lost_and_repeated(void **state)
 	begin(&w, true);
 	for (uint32_t i = 0; i < NODES; i++)
 		on_loop(w.nodes[i].home, set_faults, &w.nodes[i]);
-	for (uint32_t round = 0; round < 10; round++)
+	for (uint32_t i = 0; i < 2 + rounds(8); i++)
 		append_all(&w, 10, 0);
 	wait_all(&w);
 	assert_logs_equal(&w);
