@@ -134,6 +134,11 @@ static weir_status check_data(const struct partition *p, const struct partition_
 		                 s->codec, codec_name(codec) ? codec_name(codec) : "unknown");
 	if (!element)
 		return check_coded(p, t, s, err);
+	struct section_values v;
+	float book[CODEC_BOOK];
+	weir_error why = {0};
+	if (section_values_open(&v, s, book, &why))
+		return weir_fail(err, why.status, "table %s: %s", t->spec->name, why.text);
 	if (r->kind == RECORD_ASSIGN && r->flags & RECORD_ASSIGN_SLOTS)
 		elements *= 1 + optimizer_slots(t->spec->optimizer.kind);
 	if (s->data_bytes != elements * element)

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "codec.h"
 #include "partition_fixture.h"
 #include "prng.h"
 
@@ -211,6 +212,43 @@ static void assigned_rows_are_what_was_sent(void **state)
 	fixture_close(&f);
 }
 
+/* Of codecs whose elements are numbers, too: it is refused before it is an entry. */
+static void a_section_with_an_aux_that_its_codec_has_not_is_refused(void **state)
+{
+	(void)state;
+	static const uint8_t kinds[] = {RECORD_PUSH, RECORD_ASSIGN};
+	static const weir_codec codecs[] = {WEIR_CODEC_FP32, WEIR_CODEC_BF16, WEIR_CODEC_FP16, WEIR_CODEC_INT8};
+	static const uint64_t key = 7;
+	static const float values[ROW_WIDTH] = {1};
+	struct fixture f;
+	fixture_open(&f, &(struct fixture_options){0});
+	for (size_t i = 0; i < sizeof kinds * sizeof codecs / sizeof *codecs; i++) {
+		const struct section section = {.table = ASYNC_ROWS,
+		                                .codec = (uint8_t)codecs[i / sizeof kinds],
+		                                .rows = 1,
+		                                .width = ROW_WIDTH,
+		                                .index_bytes = sizeof key,
+		                                .data_bytes = (uint32_t)codec_bytes(codecs[i / sizeof kinds], ROW_WIDTH),
+		                                .aux = 1};
+		struct record_writer *w = record_writer_create();
+		struct built b = {0};
+		struct frame_header h;
+		record_writer_begin(w, &(struct record){.kind = kinds[i % sizeof kinds], .pass = 1, .unit = 1, .attempt = 1});
+		assert_int_equal(record_writer_add(w, &section, &key, values, false), WEIR_OK);
+		assert_int_equal(record_writer_end(w), WEIR_OK);
+		b.frame = records_finish(w);
+		record_writer_destroy(w);
+		struct cursor c = cursor_at(b.frame);
+		assert_int_equal(frame_open(&c, &h, NULL), WEIR_OK);
+		assert_int_equal(frame_next_record(&c, true, &b.record, &b.body, NULL), WEIR_OK);
+		assert_int_equal(fixture_submit(&f, &b), WEIR_E_UNSUPPORTED);
+		assert_non_null(strstr(f.text, "async_rows"));
+		records_free(&b);
+	}
+	assert_int_equal(partition_applied(f.p), 0);
+	fixture_close(&f);
+}
+
 static void wrong_sections_are_refused_by_name(void **state)
 {
 	(void)state;
@@ -337,6 +375,7 @@ int main(void)
 	    cmocka_unit_test(a_push_that_is_not_finite_is_refused_whole_and_done),
 	    cmocka_unit_test(clip_counts_what_is_not_finite_as_zero),
 	    cmocka_unit_test(assigned_rows_are_what_was_sent),
+	    cmocka_unit_test(a_section_with_an_aux_that_its_codec_has_not_is_refused),
 	    cmocka_unit_test(wrong_sections_are_refused_by_name),
 	    cmocka_unit_test(a_table_registered_twice_must_be_the_same),
 	    cmocka_unit_test(the_same_entries_make_the_same_rows),
