@@ -81,6 +81,9 @@ static void lane_give_up(struct lane *lane)
 	lane->dead = true;
 	client_log(lane->link->client, WEIR_LOG_ERROR, "%s", text);
 	(void)lane_drop(lane, FRAME_PARTITION_ALL, WEIR_E_UNAVAILABLE, text);
+	/* Its RESUME is dropped too, which pulls wait for: only another stream asks that again. */
+	if (lane->method == RPC_PUSH_STREAM && lane->stream)
+		rpc_stream_cancel(lane->stream, WEIR_E_UNAVAILABLE, "no answer");
 }
 
 void links_forgive_pause(weir_client *c)
