@@ -27,8 +27,7 @@ static size_t row_elements(const struct scan *s, uint64_t key)
 	const weir_table_spec *spec = &s->table->spec;
 	if (spec->kind == WEIR_EMBEDDING)
 		return spec->width;
-	uint64_t first = key * WEIR_CHUNK;
-	return first >= spec->elements ? 0 : spec->elements - first < WEIR_CHUNK ? spec->elements - first : WEIR_CHUNK;
+	return key < weir_chunks(spec->elements) ? weir_chunk_elements(spec->elements, key) : 0;
 }
 
 /* --- Rows that come again */
