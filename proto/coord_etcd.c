@@ -12,7 +12,8 @@
 
 #include "wire.h"
 
-#define NS_PER_MS 1000000ll
+#define NS_PER_MS   1000000ll
+#define LEASE_S_MAX 86400 /* counted of a lease that is longer: its nanoseconds fit many times */
 
 static void attempt(void *arg);
 
@@ -42,6 +43,12 @@ static void tell(struct etcd *e, enum coord_state state, const char *text)
 		return;
 	e->state = state;
 	e->handler.state(e->arg, state, text);
+}
+
+/* Of what an etcd says, which may be anything. One that is longer is renewed as if it were not. */
+static int64_t term_ns(int64_t seconds)
+{
+	return (seconds < LEASE_S_MAX ? seconds : LEASE_S_MAX) * 1000 * NS_PER_MS;
 }
 
 /* --- Endpoints */
@@ -133,7 +140,7 @@ static void renewed(void *arg, struct rpc_stream *stream, struct message *m)
 		etcd_lost(e);
 		return;
 	}
-	e->held_until_ns = e->sent_ns + seconds * 1000 * NS_PER_MS;
+	e->held_until_ns = e->sent_ns + term_ns(seconds);
 	rpc_timer_clear(e->loop, &e->timer);
 	rpc_timer_set(e->loop, &e->timer, rpc_now_ns() + etcd_patience_ns(e), renew, e);
 	if (e->connected)
@@ -167,8 +174,14 @@ static void granted(void *arg, weir_status status, const char *text, struct mess
 		etcd_leave(e, text);
 		return;
 	}
+	const int64_t seconds = unpacked ? ((Etcdserverpb__LeaseGrantResponse *)unpacked)->ttl : 0;
+	if (unpacked && seconds <= 0) {
+		wire_free(unpacked);
+		etcd_leave(e, "a lease of no time was granted");
+		return;
+	}
 	if (unpacked) {
-		e->lease_ns = ((Etcdserverpb__LeaseGrantResponse *)unpacked)->ttl * 1000 * NS_PER_MS;
+		e->lease_ns = term_ns(seconds);
 		e->held_until_ns = e->sent_ns + e->lease_ns;
 		wire_free(unpacked);
 	}
