@@ -132,6 +132,8 @@ static weir_status identity_parse(const struct json *j, const char *path, struct
 	json_destroy(same);
 	if (!same)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", path);
+	if (out->epoch >= INT64_MAX) /* JSON has no next one */
+		return weir_fail(err, WEIR_E_CORRUPT, "%s: damaged, its epoch is the last there is", path);
 	return crc == kept ? WEIR_OK : weir_fail(err, WEIR_E_CORRUPT, "%s: damaged, its checksum is another", path);
 }
 

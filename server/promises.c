@@ -114,7 +114,7 @@ static weir_status decode(struct promises *p, uint8_t *bytes, size_t n, struct s
 	if (get32(bytes + 12) != p->slots)
 		return weir_fail(err, WEIR_E_STATE, "%s is of a job of %u partitions, this one has %u", p->path, get32(bytes + 12) - 1,
 		                 p->options.partitions);
-	if (n != file_bytes(p->slots) || bytes[56] > 1 || bytes[57] > PROMISES_LOG_SYNCED)
+	if (n != file_bytes(p->slots) || get64(bytes + 48) == UINT64_MAX || bytes[56] > 1 || bytes[57] > PROMISES_LOG_SYNCED)
 		return damaged(p, "its header makes no sense", err);
 	*start = (struct start){.incarnation = get64(bytes + 48), .clean = bytes[56], .log = (enum promises_log)bytes[57]};
 	memcpy(start->machine_boot, bytes + 32, ID_BYTES);

@@ -664,6 +664,17 @@ static void what_is_not_ours_is_refused(void **state)
 	}
 }
 
+/* What follows would not be larger. */
+static void the_last_of_all_incarnations_is_refused(void **state)
+{
+	(void)state;
+	struct faulty_disk *d = disk_with_promises();
+	for (size_t at = 48; at < 56; at++)
+		change_field(d, at, 0xff);
+	refuse(d, WEIR_E_CORRUPT, "damaged");
+	faulty_disk_destroy(d);
+}
+
 /* --- Golden bytes */
 
 static void the_bytes_are_those_of_the_format(void **state)
@@ -705,6 +716,7 @@ int main(void)
 	    cmocka_unit_test(a_file_of_another_length_is_refused),
 	    cmocka_unit_test(a_torn_file_is_refused),
 	    cmocka_unit_test(what_is_not_ours_is_refused),
+	    cmocka_unit_test(the_last_of_all_incarnations_is_refused),
 	    cmocka_unit_test(the_bytes_are_those_of_the_format),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
