@@ -123,8 +123,9 @@ static double number_of(const json_t *object, const char *key)
 static bool pass_of(const json_t *number, uint32_t *out)
 {
 	const json_int_t pass = json_integer_value(number); /* 0 when it is no integer */
-	*out = (uint32_t)(pass - 1);
-	return pass >= 1 && pass <= UINT32_MAX;
+	const bool fits = pass >= 1 && pass <= UINT32_MAX;
+	*out = fits ? (uint32_t)(pass - 1) : 0;
+	return fits;
 }
 
 static bool take_quality(const json_t *part, struct quality *out)

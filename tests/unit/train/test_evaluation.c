@@ -110,7 +110,8 @@ static void test_a_pass_that_is_done_again_is_forgotten_with_all_after_it(void *
 static void test_a_missing_file_is_no_passes_and_a_broken_one_is_named(void **state)
 {
 	(void)state;
-	static const char *const broken[] = {"{", "[]", "{\"passes\": []}", "{\"best_pass\": null, \"passes\": [{\"pass\": 0}]}"};
+	static const char *const broken[] = {"{", "[]", "{\"passes\": []}", "{\"best_pass\": null, \"passes\": [{\"pass\": 0}]}",
+	                                     "{\"best_pass\": null, \"passes\": [{\"pass\": -9223372036854775808}]}"};
 	struct evaluation e;
 	char path[64];
 	weir_error err = {0};
