@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "limits.h"
+
 #define DOORS_MAX    (2 * WEIR_SERVERS_MAX)
 #define SHARE_MS_MIN 200u /* of one server, however many there are */
 
