@@ -47,6 +47,8 @@ struct s3_answer {
 weir_status s3_perform(struct s3_service *s, const struct s3_request *q, const char *doing, struct s3_answer *a, weir_error *err);
 void s3_answer_free(struct s3_answer *a);
 
+/* --- Texts (s3_text.c) */
+
 /* The text between <tag> and </tag>, the first after *at, its entities resolved; *at moves behind it. False: there is none that fits. */
 bool s3_xml_text(const char **at, const char *tag, char *out, size_t out_bytes);
 /* Every byte but letters, digits, - . _ ~ as %XX; '/' too unless it may stay. False: it does not fit. */
