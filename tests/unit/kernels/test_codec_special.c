@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "book.h"
 #include "check.h"
 #include "check_codec.h"
 #include "topk.h"
@@ -19,6 +20,24 @@
 
 static const size_t sizes[] = {1, 2, 63, 64, 65, 256, 257, 1024, 1025, CODEC_TILE, CODEC_TILE + 1};
 #define SIZES (sizeof sizes / sizeof *sizes)
+
+/* coding_at's, and int4 with a book that was fitted. */
+static bool every_coding_at(unsigned i, struct coding *out, const char **name)
+{
+	static const float lumps[] = {-1, -0.11f, 0.05f, 0.052f, 0.6f};
+	static float book[CODEC_BOOK];
+	float x[CODEC_INT4_BLOCK];
+	if (coding_at(i, out, name))
+		return true;
+	if (i == 0 || !coding_at(i - 1, out, name))
+		return false;
+	for (size_t k = 0; k < CODEC_INT4_BLOCK; k++)
+		x[k] = lumps[k % (sizeof lumps / sizeof *lumps)];
+	book_fit(x, CODEC_INT4_BLOCK, book);
+	*out = (struct coding){.codec = WEIR_CODEC_INT4, .book = book};
+	*name = "int4 segmented";
+	return true;
+}
 
 /* How far a codec may be from one number that all elements have, as a part of it: half a step of its codes, and the rounding of its scale. */
 static float equal_error(weir_codec codec)
@@ -80,7 +99,7 @@ static void zeros_equal_and_denormal_numbers(void **state)
 	static const enum inputs kinds[] = {ZEROS, EQUAL, DENORMAL};
 	struct coding c;
 	const char *name;
-	for (unsigned i = 0; coding_at(i, &c, &name); i++)
+	for (unsigned i = 0; every_coding_at(i, &c, &name); i++)
 		for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
 			for (size_t s = 0; s < SIZES; s++)
 				check_row(&c, name, kinds[k], sizes[s]);
@@ -92,7 +111,7 @@ static void nothing_at_all(void **state)
 	struct coding c;
 	const char *name;
 	float x = 1, residual = 2;
-	for (unsigned i = 0; coding_at(i, &c, &name); i++) {
+	for (unsigned i = 0; every_coding_at(i, &c, &name); i++) {
 		assert_int_equal(codec_bytes(c.codec, 0), 0);
 		for (unsigned v = 0; vector_ops_variant(v); v++) {
 			uint8_t *bytes = encode_guarded(vector_ops_variant(v), &c, &x, &residual, 0);
@@ -125,7 +144,7 @@ static void nan_and_infinity_are_seen(void **state)
 			assert_false(codec_all_finite(x, n));
 			uint32_t crc = 0;
 			assert_false(codec_all_finite_crc32c(x, n, &crc));
-			for (unsigned i = 0; coding_at(i, &c, &name); i++) {
+			for (unsigned i = 0; every_coding_at(i, &c, &name); i++) {
 				if (!codec_element_bytes(c.codec))
 					continue;
 				uint8_t *bytes = encode_guarded(vector_ops_best(), &c, x, NULL, n);
@@ -149,7 +168,7 @@ static void scales_that_are_not_finite_are_seen(void **state)
 	struct prng rng;
 	prng_seed(&rng, 43);
 	float *x = inputs_make(NORMAL, &rng, N);
-	for (unsigned i = 0; coding_at(i, &c, &name); i++) {
+	for (unsigned i = 0; every_coding_at(i, &c, &name); i++) {
 		if (codec_element_bytes(c.codec))
 			continue;
 		const size_t block = c.codec == WEIR_CODEC_INT4   ? CODEC_INT4_BLOCK
@@ -185,6 +204,29 @@ static size_t code_topk(float value, weir_values values, float threshold, float 
 	return topk_encode(grad, residual, NULL, TILE, threshold, values, record, selected);
 }
 
+/* NaN and infinity, as they may be sent: of fp32 and bf16 an element, of the others what all elements are multiples of. Refused, or seen. record: all of a
+ * tile is in it. */
+static void strangers_numbers_are_seen(uint8_t *record, size_t bytes, weir_values values)
+{
+	static const size_t from_end[] = {4, 2, 4 + TILE, 8 + TILE / 2}; /* by kind; of log4 the least, then the most */
+	uint8_t *at = record + bytes - from_end[values], kept[8];
+	const size_t width = values == WEIR_VALUES_BF16 ? 2 : 4, places = values == WEIR_VALUES_LOG4 ? 2 : 1;
+	weir_error err;
+	size_t whole;
+	memcpy(kept, at, width * places);
+	for (size_t place = 0; place < places; place++)
+		for (size_t k = 0; k < NOT_FINITE; k++) {
+			uint32_t number = not_finite[k];
+			if (width == 2)
+				number = number >> 16 | (number & 0xffff ? 0x40 : 0); /* a NaN stays one */
+			memcpy(at + place * width, &number, width);
+			if (topk_check(record, bytes, TILE, values, &whole, &err) == WEIR_OK && topk_is_finite(record, TILE, values))
+				fail_msg("values %u: %08x in place %zu is taken", (unsigned)values, not_finite[k], place);
+			memcpy(at, kept, width * places);
+		}
+	assert_true(topk_is_finite(record, TILE, values));
+}
+
 static void top_k_of_what_is_special(void **state)
 {
 	(void)state;
@@ -216,11 +258,34 @@ static void top_k_of_what_is_special(void **state)
 		for (size_t i = 0; i < TILE; i++)
 			if (fabsf(dense[i] - EQUAL_TO) > 0x1p-8f || bits_from(residual[i]) != bits_from(EQUAL_TO - dense[i]))
 				fail_msg("values %u: %a of %a, residual %a", kind, (double)dense[i], (double)EQUAL_TO, (double)residual[i]);
-		for (size_t k = 0; k < NOT_FINITE && values == WEIR_VALUES_FP32;
-		     k++) { /* NaN and infinity, as a stranger may send them */
-			memcpy(record + bytes - 4, &not_finite[k], 4);
-			assert_false(topk_is_finite(record, TILE, values));
+		strangers_numbers_are_seen(record, bytes, values);
+	}
+}
+
+/* One element, of which nothing, something or all is sent. */
+static void top_k_of_one_element(void **state)
+{
+	(void)state;
+	uint8_t record[64];
+	weir_error err = {0};
+	for (unsigned kind = 0; kind <= WEIR_VALUES_LOG4; kind++) {
+		const weir_values values = (weir_values)kind;
+		const float numbers[] = {0, FLT_MIN / 4, 1, -FLT_MAX};
+		for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+			float residual = 0, dense = 7;
+			uint32_t selected;
+			size_t bytes;
+			const size_t n = topk_encode(&numbers[i], &residual, NULL, 1, TOPK_THRESHOLD_MIN, values, record, &selected);
+			assert_int_equal(selected, i >= 2);
+			assert_int_equal(topk_check(record, n, 1, values, &bytes, &err), WEIR_OK);
+			assert_int_equal(bytes, n);
+			assert_true(topk_is_finite(record, 1, values));
+			topk_decode_dense(record, 1, values, &dense);
+			assert_true(bits_from(residual) == bits_from(numbers[i] - dense) && (selected || dense == 0));
 		}
+		float kept = 3;
+		topk_accumulate(&kept, &kept, NULL, 0);
+		assert_true(kept == 3.0f);
 	}
 }
 
@@ -229,7 +294,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(zeros_equal_and_denormal_numbers), cmocka_unit_test(nothing_at_all),
 	    cmocka_unit_test(nan_and_infinity_are_seen),        cmocka_unit_test(scales_that_are_not_finite_are_seen),
-	    cmocka_unit_test(top_k_of_what_is_special),
+	    cmocka_unit_test(top_k_of_what_is_special),         cmocka_unit_test(top_k_of_one_element),
 	};
 	return cmocka_run_group_tests_name("codec_special", tests, NULL, NULL);
 }
