@@ -46,7 +46,7 @@ soak_fuzz() {
 	else
 		build asan build/asan weir_tests
 	fi
-	names=$(sed -n 's/^weir_fuzz(\([a-z_]*\).*/\1/p' tests/fuzz/CMakeLists.txt)
+	names=$(sed -n 's/^weir_fuzz(\([a-z0-9_]*\).*/\1/p' tests/fuzz/CMakeLists.txt)
 	each=$((seconds / $(wc -w <<< "$names")))
 	[ "$each" -gt 0 ] || each=1
 	echo "== fuzz: $each s for each of $(wc -w <<< "$names") targets"

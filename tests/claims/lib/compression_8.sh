@@ -1,7 +1,7 @@
 # Every decoder fuzzed: each target runs for a while on a corpus of its own without a crash, and what is special (zeros, equal, denormal, NaN, infinity, nothing) is
 # tried in every codec, also under sanitizers. Prints executions and crashes of each target.
 . tests/claims/lib/common.sh
-names=$(sed -n 's/^weir_fuzz(\([a-z_]*\).*/\1/p' tests/fuzz/CMakeLists.txt)
+names=$(sed -n 's/^weir_fuzz(\([a-z0-9_]*\).*/\1/p' tests/fuzz/CMakeLists.txt)
 count=$(wc -w <<< "$names")
 each=$(pick 20 $((3600 / count))) # an hour in all
 [ "$QUICK" = 1 ] && echo "QUICK: $each s for each target instead of $((3600 / count))"
