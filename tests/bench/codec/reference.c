@@ -4,24 +4,27 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "prng.h"
-
 const char *const distribution_names[DISTRIBUTIONS] = {"normal", "Laplace", "lognormal-scaled"};
 
-void distribution_fill(enum distribution kind, uint64_t seed, float *x, size_t n)
+void distribution_draw(enum distribution kind, struct prng *r, float *x, size_t n)
 {
-	struct prng rng;
-	prng_seed(&rng, seed);
 	float factor = 1;
 	for (size_t i = 0; i < n; i++) {
 		if (kind == DIST_SCALED && i % SCALED_RUN == 0)
-			factor = expf(prng_normal(&rng));
+			factor = expf(prng_normal(r));
 		if (kind == DIST_LAPLACE) {
-			double u = prng_unit(&rng) - 0.5;
+			double u = prng_unit(r) - 0.5;
 			x[i] = (float)(copysign(1, u) * -log1p(-2 * fabs(u)));
 		} else
-			x[i] = prng_normal(&rng) * factor;
+			x[i] = prng_normal(r) * factor;
 	}
+}
+
+void distribution_fill(enum distribution kind, uint64_t seed, float *x, size_t n)
+{
+	struct prng r;
+	prng_seed(&r, seed);
+	distribution_draw(kind, &r, x, n);
 }
 
 double relative_error(const float *x, const float *y, size_t n)

@@ -6,12 +6,14 @@
 #include <stdint.h>
 
 #include "codec.h"
+#include "prng.h"
 
 enum distribution { DIST_NORMAL, DIST_LAPLACE, DIST_SCALED, DISTRIBUTIONS };
 extern const char *const distribution_names[DISTRIBUTIONS];
 #define SCALED_RUN 4096 /* elements that share a factor */
 
 /* n numbers: standard normal; Laplace, by its inverse distribution; normal times exp(m), m standard normal for each run. x (n) */
+void distribution_draw(enum distribution kind, struct prng *r, float *x, size_t n);
 void distribution_fill(enum distribution kind, uint64_t seed, float *x, size_t n);
 
 /* Sum of (x - y)^2 over sum of x^2. */

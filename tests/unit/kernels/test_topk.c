@@ -122,9 +122,9 @@ static void random_tile(struct tile *t, uint64_t seed)
 	t->has_momentum = prng_below(&r, 2);
 	t->has_grad = prng_below(&r, 4) > 0;
 	t->factor = 0.9f;
-	topk_fill(t->grad, t->n, (enum distribution)prng_below(&r, DISTRIBUTIONS), &r);
-	topk_fill(t->residual, t->n, (enum distribution)prng_below(&r, DISTRIBUTIONS), &r);
-	topk_fill(t->velocity, t->n, NORMAL, &r);
+	distribution_draw((enum distribution)prng_below(&r, DISTRIBUTIONS), &r, t->grad, t->n);
+	distribution_draw((enum distribution)prng_below(&r, DISTRIBUTIONS), &r, t->residual, t->n);
+	distribution_draw(DIST_NORMAL, &r, t->velocity, t->n);
 	const float scale = ldexpf(1, (int)prng_below(&r, 200) - 100);
 	for (size_t i = 0; i < t->n; i++) {
 		t->grad[i] *= scale;
@@ -354,7 +354,7 @@ static void denormals_add_up(void **state)
 /* --- What the codes cost */
 
 /* Squared error over the squares of what is sent, where the largest 1 of 100 of a table are. */
-static double relative_error(enum distribution d, weir_values values, uint32_t tiles)
+static double error_of_values(enum distribution d, weir_values values, uint32_t tiles)
 {
 	struct prng r;
 	static uint8_t record[RECORD_MAX];
@@ -364,7 +364,7 @@ static double relative_error(enum distribution d, weir_values values, uint32_t t
 	weir_error err = {0};
 	assert_non_null(x);
 	prng_seed(&r, 5);
-	topk_fill(x, n, d, &r);
+	distribution_draw(d, &r, x, n);
 	assert_int_equal(topk_threshold(x, n, n / 100, &threshold, &err), WEIR_OK);
 	for (size_t i = 0; i < n; i++)
 		all += fabsf(x[i]) >= threshold ? (double)x[i] * (double)x[i] : 0;
@@ -388,10 +388,10 @@ static void errors_are_those_of_the_codes(void **state)
 	static const double most[][DISTRIBUTIONS] = {
 	    [WEIR_VALUES_INT8] = {1.3e-5, 2.1e-5, 4.5e-5}, [WEIR_VALUES_LOG4] = {3.8e-4, 1.1e-3, 3.6e-3}};
 	for (int d = 0; d < DISTRIBUTIONS; d++) {
-		const double exact = relative_error((enum distribution)d, WEIR_VALUES_FP32, 64);
-		const double bf16 = relative_error((enum distribution)d, WEIR_VALUES_BF16, 64);
-		const double int8 = relative_error((enum distribution)d, WEIR_VALUES_INT8, 64);
-		const double log4 = relative_error((enum distribution)d, WEIR_VALUES_LOG4, 64);
+		const double exact = error_of_values((enum distribution)d, WEIR_VALUES_FP32, 64);
+		const double bf16 = error_of_values((enum distribution)d, WEIR_VALUES_BF16, 64);
+		const double int8 = error_of_values((enum distribution)d, WEIR_VALUES_INT8, 64);
+		const double log4 = error_of_values((enum distribution)d, WEIR_VALUES_LOG4, 64);
 		print_message("%s: relative squared error of bf16 %.2g, int8 %.2g, log4 %.2g\n", distribution_names[d], bf16, int8, log4);
 		assert_true(exact == 0);
 		assert_true(bf16 > 0 && bf16 < 4e-6);

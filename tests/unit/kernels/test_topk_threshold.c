@@ -74,7 +74,7 @@ static void the_exact_threshold_is_that_of_a_sort(void **state)
 	for (uint32_t seed = 0; seed < seeds; seed++) {
 		const enum distribution d = (enum distribution)(seed % DISTRIBUTIONS);
 		const size_t n = seed < DISTRIBUTIONS ? LARGE - seed : 1 + (size_t)prng_below(&r, 20000);
-		topk_fill(x, n, d, &r);
+		distribution_draw(d, &r, x, n);
 		check_ranks(distribution_names[d], x, n);
 	}
 	free(x);
@@ -281,9 +281,9 @@ static void corrected_thresholds_track_the_count(void **state)
 		struct prng r;
 		struct tracking calm = {0}, jumps = {.has_jumps = true};
 		prng_seed(&r, 34);
-		topk_fill(pool, 2 * TABLE, d == LAPLACE ? LAPLACE : NORMAL, &r);
+		distribution_draw(d == DIST_LAPLACE ? DIST_LAPLACE : DIST_NORMAL, &r, pool, 2 * TABLE);
 		for (size_t i = 0; i < TABLE; i++)
-			scales[i] = d != LOGNORMAL_SCALED ? 1 : i % 4096 > 0 ? scales[i - 1] : expf(prng_normal(&r));
+			scales[i] = d != DIST_SCALED ? 1 : i % 4096 > 0 ? scales[i - 1] : expf(prng_normal(&r));
 		track(d, pool, scales, steady, &calm);
 		track(d, pool, scales, steady, &jumps);
 		print_message(
