@@ -13,27 +13,13 @@
 #include "prefetch.h"
 #include "prng.h"
 #include "tables.h"
+#include "units.h"
 #include "worker_log.h"
 
 /* Batches pulled ahead of the one that computes: one hides the pull, more would only make gradients staler. */
 #define TRAINER_AHEAD 1u
 /* Batches in hand: pulled ahead, computing, and pushed but not yet acknowledged. */
 #define TRAINER_RING (TRAINER_AHEAD + 4u)
-/* Units held at once: one being computed, one being read, and those waiting for acknowledgements. */
-#define TRAINER_UNITS   4u
-#define TRAINER_POLL_MS 100
-
-struct held_unit {
-	weir_unit lease;
-	bool used, begun;
-	uint32_t batches; /* with examples; what error feedback keeps back has one more */
-	bool read;        /* its last batch has come from the reader */
-	bool failed;      /* it cannot be read, `why` says why: given back once its batches in the ring are through */
-	uint32_t in_ring;
-	uint64_t bad_lines; /* not reported yet */
-	char why[WEIR_ERROR_TEXT_BYTES];
-};
-
 struct slot {
 	struct minibatch data;
 	struct prefetched *item;
@@ -53,11 +39,10 @@ struct trainer {
 	struct tables tables;
 	struct local *local;  /* NULL: the dense table's mode is not local */
 	weir_optimizer inner; /* of it */
-	struct held_unit units[TRAINER_UNITS];
+	struct units units;
 	struct slot ring[TRAINER_RING];
 	uint64_t started, computed,
 	    acknowledged; /* batches so far; acknowledged <= computed <= started <= acknowledged + TRAINER_RING */
-	bool finished;    /* the ledger has no more work */
 };
 
 uint64_t trainer_order_seed(const struct job *job, uint32_t pass, uint32_t unit)
@@ -92,103 +77,6 @@ static weir_batch batch_of(const struct slot *s)
 	return (weir_batch){.pass = u->pass, .unit = u->unit, .batch = s->item->index, .attempt = u->attempt};
 }
 
-/* --- Units */
-
-/* Takes one more unit when the reader would soon have nothing to read. */
-static weir_status lease_ahead(struct trainer *t, weir_error *err)
-{
-	struct held_unit *free_unit = NULL;
-	uint32_t unread = 0, used = 0;
-	for (uint32_t i = 0; i < TRAINER_UNITS; i++) {
-		used += t->units[i].used;
-		unread += t->units[i].used && !t->units[i].read;
-		if (!t->units[i].used)
-			free_unit = &t->units[i];
-	}
-	if (t->finished || unread >= 2 || free_unit == NULL || atomic_load(t->options->stop))
-		return WEIR_OK;
-	weir_unit lease;
-	weir_status s = weir_unit_lease(t->client, &lease, used > 0 ? 0 : TRAINER_POLL_MS, err);
-	if (s == WEIR_E_TIMEOUT)
-		return WEIR_OK;
-	if (s != WEIR_OK)
-		return s;
-	if (lease.state == WEIR_UNIT_FINISHED) {
-		t->finished = true;
-		return WEIR_OK;
-	}
-	*free_unit = (struct held_unit){.lease = lease, .used = true};
-	const struct prefetch_unit wanted = {
-	    .tag = (uint64_t)(free_unit - t->units),
-	    .data_unit = lease.data_unit,
-	    .order_seed = trainer_order_seed(t->job, lease.pass, lease.unit),
-	    .first_batch = lease.watermark,
-	    .end_batch = UINT32_MAX,
-	};
-	s = prefetcher_submit(t->prefetcher, &wanted);
-	return s == WEIR_OK ? s : weir_fail(err, s, "the reader refused a unit");
-}
-
-/* Nothing stays with a worker that may be needed no more. */
-static weir_status push_residuals(struct trainer *t, const struct held_unit *u, weir_error *err)
-{
-	const weir_batch id = {.pass = u->lease.pass, .unit = u->lease.unit, .attempt = u->lease.attempt, .batch = u->batches};
-	return tables_push_residuals(&t->tables, t->client, &id, err);
-}
-
-/* Of the last pass, and nothing else is in hand. */
-static bool is_perhaps_last(const struct trainer *t, const struct held_unit *u)
-{
-	for (uint32_t i = 0; i < TRAINER_UNITS; i++)
-		if (t->units[i].used && &t->units[i] != u)
-			return false;
-	return u->lease.pass + 1 == weir_passes(t->client);
-}
-
-/* Commits units whose batches are all acknowledged; gives back those that could not be read. */
-static weir_status close_units(struct trainer *t, weir_error *err)
-{
-	for (uint32_t i = 0; i < TRAINER_UNITS; i++) {
-		struct held_unit *u = &t->units[i];
-		if (!u->used || !u->read || u->in_ring > 0)
-			continue;
-		weir_status s = WEIR_OK;
-		if (u->begun && tables_keep_residuals(&t->tables) && is_perhaps_last(t, u))
-			s = push_residuals(t, u, err);
-		if (s == WEIR_OK)
-			s = u->failed ? weir_unit_fail(t->client, &u->lease, u->why, err) : weir_unit_commit(t->client, &u->lease, err);
-		if (s != WEIR_OK)
-			return s;
-		u->used = false;
-	}
-	return WEIR_OK;
-}
-
-/* What the reader's item says about its unit; *usable: it holds a batch. */
-static weir_status note_item(struct trainer *t, const struct prefetched *item, bool *usable, weir_error *err)
-{
-	struct held_unit *u = &t->units[item->unit.tag];
-	assert(u->used);
-	*usable = false;
-	if (item->status != WEIR_OK) {
-		LOG_AT(t->options->logger, LOG_ERROR, "unit unreadable", "unit=%u why=\"%s\"", item->unit.data_unit, item->error.text);
-		snprintf(u->why, sizeof u->why, "%s", item->error.text);
-		u->read = u->failed = true;
-		return WEIR_OK;
-	}
-	if (!u->begun) {
-		u->batches = item->batches;
-		weir_status s = weir_unit_begin(t->client, &u->lease, item->batches + tables_keep_residuals(&t->tables), err);
-		if (s != WEIR_OK)
-			return s;
-		u->begun = true;
-		u->bad_lines = item->bad_lines;
-	}
-	u->read = item->last;
-	*usable = !item->empty;
-	return WEIR_OK;
-}
-
 /* --- The stages of a batch */
 
 static weir_status pull(struct trainer *t, struct slot *s, enum pull_set set, weir_error *err)
@@ -215,13 +103,13 @@ static weir_status start_next(struct trainer *t, bool wait, bool *started, weir_
 {
 	struct prefetched *item = NULL;
 	*started = false;
-	weir_status status = prefetcher_next(t->prefetcher, &item, wait ? TRAINER_POLL_MS : 0);
+	weir_status status = prefetcher_next(t->prefetcher, &item, wait ? UNITS_POLL_MS : 0);
 	if (status == WEIR_E_TIMEOUT)
 		return WEIR_OK;
 	if (status != WEIR_OK)
 		return weir_fail(err, status, "the reader stopped");
 	bool usable;
-	status = note_item(t, item, &usable, err);
+	status = units_note(&t->units, item, &usable, err);
 	if (status != WEIR_OK || !usable) {
 		prefetcher_recycle(t->prefetcher, item);
 		*started = status == WEIR_OK;
@@ -229,7 +117,7 @@ static weir_status start_next(struct trainer *t, bool wait, bool *started, weir_
 	}
 	struct slot *s = slot_at(t, t->started++);
 	s->item = item;
-	s->unit = &t->units[item->unit.tag];
+	s->unit = &t->units.held[item->unit.tag];
 	s->unit->in_ring++;
 	*started = true;
 	status = minibatch_load(&s->data, &item->batch, err);
@@ -372,7 +260,7 @@ static weir_status acknowledge(struct trainer *t, bool wait, weir_error *err)
 /* One turn: fill the pipeline, compute one batch, see what is acknowledged. */
 static weir_status turn(struct trainer *t, weir_error *err)
 {
-	weir_status s = lease_ahead(t, err);
+	weir_status s = units_lease_ahead(&t->units, err);
 	bool stopping = atomic_load(t->options->stop), more = true;
 	while (s == WEIR_OK && more && !stopping && t->started - t->computed <= TRAINER_AHEAD &&
 	       t->started - t->acknowledged < TRAINER_RING) {
@@ -385,15 +273,7 @@ static weir_status turn(struct trainer *t, weir_error *err)
 	bool full = t->computed - t->acknowledged + TRAINER_AHEAD >= TRAINER_RING;
 	if (s == WEIR_OK)
 		s = acknowledge(t, full || !computes, err);
-	return s == WEIR_OK ? close_units(t, err) : s;
-}
-
-static bool holds_units(const struct trainer *t)
-{
-	for (uint32_t i = 0; i < TRAINER_UNITS; i++)
-		if (t->units[i].used)
-			return true;
-	return false;
+	return s == WEIR_OK ? units_close(&t->units, err) : s;
 }
 
 /* Lets go of everything in hand: what was under way has completed one way or another when this returns. */
@@ -411,22 +291,7 @@ static void drop_everything(struct trainer *t)
 	if (t->local != NULL)
 		local_forget(t->local, t->client);
 	prefetcher_flush(t->prefetcher);
-	memset(t->units, 0, sizeof t->units);
-}
-
-/* What was kept back goes out in a unit that is held, or in any that there is; a worker that is stopped while there is none takes it along. */
-static weir_status leave_nothing(struct trainer *t, weir_error *err)
-{
-	struct held_unit fresh = {0};
-	for (uint32_t i = 0; i < TRAINER_UNITS; i++)
-		if (t->units[i].used && t->units[i].begun)
-			return push_residuals(t, &t->units[i], err);
-	weir_status s = weir_unit_lease(t->client, &fresh.lease, 0, err);
-	if (s != WEIR_OK || fresh.lease.state != WEIR_UNIT_LEASED)
-		return s == WEIR_E_TIMEOUT ? WEIR_OK : s;
-	fresh.batches = t->job->data.unit_batches;
-	s = weir_unit_begin(t->client, &fresh.lease, fresh.batches + 1, err);
-	return s == WEIR_OK ? push_residuals(t, &fresh, err) : s;
+	units_drop(&t->units);
 }
 
 /* Stopping: what is pulled computes no more, what is pushed is waited for. */
@@ -436,9 +301,9 @@ static weir_status leave_early(struct trainer *t, weir_error *err)
 	while (s == WEIR_OK && t->acknowledged < t->computed)
 		s = acknowledge(t, true, err);
 	if (s == WEIR_OK)
-		s = close_units(t, err);
-	if (s == WEIR_OK && tables_keep_residuals(&t->tables))
-		s = leave_nothing(t, err);
+		s = units_close(&t->units, err);
+	if (s == WEIR_OK)
+		s = units_leave_nothing(&t->units, err);
 	drop_everything(t);
 	return s == WEIR_OK ? weir_fail(err, WEIR_E_CANCELLED, "stopped by a signal") : s;
 }
@@ -451,13 +316,13 @@ static weir_status begin_anew(struct trainer *t, weir_error *err)
 	const struct go_back g = {
 	    .client = &t->client, .open = open_client, .arg = t, .stop = t->options->stop, .logger = t->options->logger};
 	drop_everything(t);
-	t->finished = false;
+	t->units.finished = false;
 	return go_back(&g, err);
 }
 
 static weir_status train(struct trainer *t, weir_error *err)
 {
-	while (!t->finished || holds_units(t)) {
+	while (!t->units.finished || units_any(&t->units)) {
 		if (atomic_load(t->options->stop))
 			return leave_early(t, err);
 		weir_status s = turn(t, err);
@@ -527,6 +392,7 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 		s = minibatch_init(&t->ring[i].data, t->backend, t->model, true, err);
 	if (s == WEIR_OK)
 		s = prefetcher_create(&t->prefetcher, t->dataset, t->job->data.prefetch > 0 ? t->job->data.prefetch : 1, err);
+	t->units = (struct units){.options = t->options, .tables = &t->tables, .client = &t->client, .prefetcher = t->prefetcher};
 	return s == WEIR_OK ? open_client(t, err) : s;
 }
 

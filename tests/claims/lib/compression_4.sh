@@ -1,11 +1,11 @@
 # Local SGD of a language model, an n-gram MLP of 1.32 M parameters with a context of 32 bytes on Shakespeare's works: rounds of 50, 200 and 500 batches, pushed as int8 and pulled as
-# bf16, reach the loss of synchronous training on as many bytes within 1 % with at least 100 times fewer bytes. Then four workers whose rounds are asynchronous: Delayed Nesterov at the
-# servers is better than plain Nesterov at the same outer rate. Both sides have the best of the rates that are tried on them.
+# bf16, against synchronous training on as many bytes of text: one of them at least reaches its loss within 1 % with 100 times fewer bytes on the wire. Then four workers whose rounds are asynchronous: Delayed Nesterov at the
+# servers is better than plain Nesterov at the same outer rate. Synchronous training has the best of two rates.
 . tests/claims/lib/common.sh
 need_programs
 [ -e "$WEIR_DATA/tinyshakespeare/input.txt" ] || give_up "the text is not there: set WEIR_DATA"
-passes=$(pick 1 3) lengths=$(pick 50 "50 200 500") rates=$(pick 4.0e-3 "2.0e-3 4.0e-3")
-[ "$QUICK" = 1 ] && echo "QUICK: 1 pass instead of 3, rounds of 50 batches alone, one rate"
+passes=$(pick 1 2) lengths=$(pick 50 "50 200 500") rates=$(pick 4.0e-3 "2.0e-3 4.0e-3")
+[ "$QUICK" = 1 ] && echo "QUICK: 1 pass instead of 2, rounds of 50 batches alone, synchronous training with one rate"
 CONSTANT=(--set tables.dense.optimizer.schedule.kind=constant)
 local_rounds() { # local_rounds STEPS RATE: sets LOCAL
 	LOCAL=(--set tables.dense.mode.kind=local --set "tables.dense.mode.steps=$1" --set "data.unit_batches=$1" --set tables.dense.mode.inner.kind=adam
@@ -29,13 +29,9 @@ done
 sync_loss=$(least "${losses[@]}")
 holds=False
 for steps in $lengths; do
-	losses=()
-	for rate in $rates; do
-		local_rounds "$steps" "$rate"
-		run "local-$steps-$rate" --set cluster.workers=2 "${LOCAL[@]}" --set tables.dense.optimizer.kind=sgd --set tables.dense.optimizer.lr=1
-		losses+=("$loss")
-	done
-	more=$(python3 -c "print(f'{100 * ($(least "${losses[@]}") / $sync_loss - 1):.2f}')")
+	local_rounds "$steps" 4.0e-3
+	run "local-$steps" --set cluster.workers=2 "${LOCAL[@]}" --set tables.dense.optimizer.kind=sgd --set tables.dense.optimizer.lr=1
+	more=$(python3 -c "print(f'{100 * ($loss / $sync_loss - 1):.2f}')")
 	fewer=$((sync_bytes / bytes))
 	echo "rounds of $steps batches: loss $more % above synchronous training's, $fewer times fewer bytes"
 	! true_that "$more <= 1 and $fewer >= 100" || holds=True
