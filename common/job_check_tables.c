@@ -62,23 +62,20 @@ static weir_status check_push(struct reading *r, const char *table, const weir_c
 	return WEIR_OK;
 }
 
-/* What the codec does not use is 0, so that tables which are coded alike are described alike. */
-static weir_compression settled_push(const weir_compression *c, bool dense, uint32_t workers)
+/* What the codec does not use becomes 0, so that tables which are coded alike are described alike. In place: jobs are compared as bytes. */
+static void settle_push(weir_compression *c, bool dense, uint32_t workers)
 {
-	weir_compression out = {.codec = c->codec, .lz4 = c->lz4, .rows = c->rows < 1 ? c->rows : 0};
-	if (c->codec == WEIR_CODEC_INT4)
-		out.book = c->book;
-	if (c->codec != WEIR_CODEC_FP32 && c->codec != WEIR_CODEC_BF16)
-		out.feedback = c->feedback && dense;
-	if (c->codec != WEIR_CODEC_TOPK)
-		return out;
-	out.values = c->values;
-	out.density = c->density;
-	out.momentum = c->momentum;
-	out.warmup = c->warmup;
-	out.clip =
-	    c->clip / sqrtf((float)workers); /* the norm of a sum of independent gradients grows with the root of their count */
-	return out;
+	const bool topk = c->codec == WEIR_CODEC_TOPK, exact = c->codec == WEIR_CODEC_FP32 || c->codec == WEIR_CODEC_BF16;
+	c->feedback = c->feedback && dense && !exact;
+	c->rows = c->rows < 1 ? c->rows : 0;
+	if (c->codec != WEIR_CODEC_INT4)
+		c->book = WEIR_BOOK_NF4;
+	c->clip /= sqrtf((float)workers); /* the norm of a sum of independent gradients grows with the root of their count */
+	if (topk)
+		return;
+	c->values = WEIR_VALUES_FP32;
+	c->density = c->momentum = c->clip = 0;
+	c->warmup = 0;
 }
 
 static weir_status check_pull(struct reading *r, const char *table, const weir_pull_coding *c, bool dense)
@@ -168,6 +165,11 @@ static weir_status check_local(struct reading *r, const struct job *job)
 	if (t->local.merge == 0)
 		return FAIL(r, "tables.dense.mode.merge", WEIR_E_INVALID,
 		            "is 0; workers would never take anything in: expected a number above 0, up to 1");
+	if (t->push.momentum != 0)
+		return FAIL(
+		    r, "tables.dense.push.momentum", WEIR_E_INVALID,
+		    "is %g, but with mode.kind: local no gradients are pushed; expected 0: the outer optimizer has momentum of its own",
+		    (double)t->push.momentum);
 	return check_schedule(r, "dense.mode.inner", &t->local.inner.schedule);
 }
 
@@ -248,10 +250,18 @@ weir_status job_check_tables(struct reading *r, struct job *job)
 		status = check_pull(r, "dense", &job->tables.dense.pull, true);
 	if (status != WEIR_OK)
 		return status;
-	job->tables.embedding.push = settled_push(&job->tables.embedding.push, false, job->cluster.workers);
-	job->tables.dense.push = settled_push(&job->tables.dense.push, true, job->cluster.workers);
+	settle_push(&job->tables.embedding.push, false, job->cluster.workers);
+	settle_push(&job->tables.dense.push, true, job->cluster.workers);
 	job->tables.embedding.pull = settled_pull(&job->tables.embedding.pull, false);
 	job->tables.dense.pull = settled_pull(&job->tables.dense.pull, true);
+	if (!weir_modes_agree(embedding, dense))
+		return FAIL(
+		    r, "tables.embedding.mode.kind", WEIR_E_INVALID,
+		    "is %s, and tables.dense.mode makes batches wait in another way (%s%s): workers would wait for each other for ever; "
+		    "expected async, or the same of both%s",
+		    embedding->kind == WEIR_SYNC ? "sync" : "ssp", dense->local_steps ? "local, rounds: " : "",
+		    dense->kind == WEIR_SYNC ? "sync" : "ssp",
+		    dense->local_steps > 1 ? ", for with local rounds rows of embeddings are async" : "");
 	if (embedding->kind == WEIR_SYNC && dense->kind == WEIR_SYNC && embedding->backup != dense->backup)
 		return FAIL(r, "tables.dense.mode.backup", WEIR_E_INVALID, "is %u; expected that of tables.embedding.mode.backup: %u",
 		            dense->backup, embedding->backup);

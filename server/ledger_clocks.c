@@ -8,6 +8,8 @@
 
 #include "ledger_state.h"
 
+#define CLOCK_MAX (1ull << 53) /* batches of a worker, far beyond what any finishes; sums of some such do not overflow */
+
 static bool is_member(const struct ledger_worker *w)
 {
 	return w->live && w->held_count > 0 && !w->clock.entering;
@@ -122,6 +124,10 @@ void ledger_clock(struct ledger *l, const Weir__V1__ClockRequest *q, ledger_repl
 	struct ledger_worker *w = ledger_worker_find(l, q->job, q->worker, q->incarnation, &err);
 	if (w && w->role != WEIR__V1__ROLE__TRAINER)
 		(void)weir_fail(&err, WEIR_E_STATE, "worker %s is not a trainer: it has no clock", w->name);
+	else if (w &&
+	         (q->finished > CLOCK_MAX || q->wants > CLOCK_MAX || q->shift > (int64_t)CLOCK_MAX || q->shift < -(int64_t)CLOCK_MAX))
+		(void)weir_fail(&err, WEIR_E_INVALID, "worker %s says that it has finished %llu batches, %lld beside the others", w->name,
+		                (unsigned long long)q->finished, (long long)q->shift);
 	else if (w && q->wants && !w->held_count)
 		(void)weir_fail(&err, WEIR_E_STATE, "worker %s holds no unit of which a batch could begin", w->name);
 	if (err.status) {

@@ -103,6 +103,15 @@ static weir_status create_table(struct ledger *l, const Weir__V1__CreateTableReq
 		                         "table %s exists with %s %.9g, not %.9g: use another name or the same description", spec.name,
 		                         first.field, first.a, first.b);
 	}
+	for (uint32_t i = 0; i < l->tables_count; i++)
+		if (!weir_modes_agree(&l->tables[i]->spec.mode, &spec.mode)) {
+			free((void *)spec.segments);
+			return weir_fail(
+			    err, WEIR_E_INVALID,
+			    "table %s makes batches wait in another way than table %s: workers would wait for each other for ever; "
+			    "make one of them asynchronous, or both alike",
+			    spec.name, l->tables[i]->spec.name);
+		}
 	return ledger_table_add(l, &spec, out, err);
 }
 

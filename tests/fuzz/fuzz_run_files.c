@@ -41,7 +41,7 @@ static void write_file(uint8_t kind, const uint8_t *data, size_t n)
 	}
 	snprintf(path, sizeof path, "%s/%s", folder, names[kind]);
 	FILE *f = fopen(path, "w");
-	const bool written = f && fwrite(data, 1, n, f) == n && fclose(f) == 0;
+	const bool written = f && (n == 0 || fwrite(data, 1, n, f) == n) && fclose(f) == 0;
 	assert(written);
 	(void)written;
 }

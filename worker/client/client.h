@@ -29,12 +29,13 @@
 
 struct table {
 	uint32_t id;
-	weir_table_spec spec;          /* segments NULL */
-	bool registered;               /* by this client, with every server */
-	struct compressor *compressor; /* of pushes to it; NULL: none is needed, or nothing was pushed yet */
-	struct kept_rows *kept;        /* NULL alike; a table has one of both at most */
-	struct compression_stats told; /* of that, in the report */
-	struct held *held;             /* what pulls of it are differences from; NULL alike */
+	weir_table_spec spec; /* segments NULL */
+	bool registered;      /* by this client, with every server */
+	struct compressor
+	    *_Atomic compressor;        /* of pushes to it; NULL: none is needed, or nothing was pushed yet. Used holding `coding` */
+	struct kept_rows *_Atomic kept; /* NULL alike; a table has one of both at most */
+	struct compression_stats told;  /* of that, in the report */
+	struct held *_Atomic held;      /* what pulls of it are differences from; NULL alike */
 	struct pack_trial pack_index, pack_data;
 };
 
@@ -280,6 +281,7 @@ struct clocks {
 	uint64_t begun;                       /* batches of this incarnation that have their number */
 	uint64_t limit;                       /* those up to it may begin */
 	uint64_t asked_wants, asked_finished; /* by the last request */
+	bool told;                            /* the ledger has heard of them, as far as is known */
 	bool placed;                          /* the ledger has said the shift */
 	int64_t shift;
 	struct operation *waiting; /* pulls of batches beyond the limit */

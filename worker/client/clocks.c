@@ -72,7 +72,7 @@ void clocks_poll(weir_client *c)
 	if (!k->begun || client_usable(c, NULL) != WEIR_OK)
 		return;
 	const uint64_t now = finished(c), wants = wanted(c);
-	const bool news = now > k->asked_finished;
+	const bool news = !k->told || now > k->asked_finished;
 	/* What is parked there would not learn of it; what is not will be answered at once. */
 	if (k->poll.asking ? !news || !k->asked_wants : !news && !wants)
 		return;
@@ -84,15 +84,23 @@ void clocks_poll(weir_client *c)
 	q.incarnation = c->incarnation;
 	q.finished = k->asked_finished = now;
 	q.wants = k->asked_wants = wants;
+	k->told = true;
 	q.has_shift = k->placed;
 	q.shift = k->shift;
 	poll_ask(&k->poll, &q.base);
+}
+
+/* A ledger that begins grants nobody anything until it has heard of each, also of who waits for nothing. */
+static void on_lost(weir_client *c)
+{
+	c->clocks.told = false;
 }
 
 const struct poll_type clocks_poll_type = {
     .method = RPC_CLOCK,
     .reply = &weir__v1__clock_reply__descriptor,
     .on_reply = on_reply,
+    .on_lost = on_lost,
     .give_up = clocks_fail,
     .go_on = clocks_poll,
 };

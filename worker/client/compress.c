@@ -86,7 +86,7 @@ static struct topk_momentum momentum_at(const struct compressor *c, uint64_t at)
 	return (struct topk_momentum){.velocity = c->velocity ? c->velocity + at : NULL, .factor = c->spec.momentum};
 }
 
-static double energy(const float *x, uint64_t n)
+double compression_energy(const float *x, uint64_t n)
 {
 	double sum = 0;
 	for (uint64_t i = 0; i < n; i++)
@@ -102,7 +102,7 @@ static float clip_scale(const struct compressor *c)
 	double norm = 0;
 	for (uint64_t chunk = 0; chunk < c->chunks && c->spec.clip > 0; chunk++)
 		if (c->wanted[chunk])
-			norm += energy(c->grad + chunk * WEIR_CHUNK, weir_chunk_elements(c->elements, chunk));
+			norm += compression_energy(c->grad + chunk * WEIR_CHUNK, weir_chunk_elements(c->elements, chunk));
 	norm = sqrt(norm);
 	return norm > (double)c->spec.clip ? (float)((double)c->spec.clip / norm) : 1;
 }
@@ -154,7 +154,8 @@ static weir_status choose_threshold(struct compressor *c, weir_error *err)
 	if (!c->share || (!c->topk.is_exact_due && c->pushes >= c->spec.warmup))
 		return WEIR_OK;
 	accumulate(c);
-	return topk_threshold(c->residual + c->first, c->end - c->first, k, &c->topk.threshold, err);
+	const weir_status status = topk_threshold(c->residual + c->first, c->end - c->first, k, &c->topk.threshold, err);
+	return c->pushes > 0 ? WEIR_OK : status; /* without the memory for it the last one does */
 }
 
 /* --- Pushes */
@@ -165,7 +166,7 @@ static void measure_begin(struct compressor *c)
 	if (!c->residual || c->pushes % MEASURE_EVERY)
 		return;
 	if (c->accumulated) {
-		c->before = energy(c->residual, c->elements);
+		c->before = compression_energy(c->residual, c->elements);
 		return;
 	}
 	c->before = 0;
@@ -184,7 +185,7 @@ static void measure_end(struct compressor *c)
 		c->residual_norm = 0;
 	if (c->before <= 0)
 		return;
-	const double after = energy(c->residual, c->elements);
+	const double after = compression_energy(c->residual, c->elements);
 	c->error = 1 - after / c->before;
 	c->residual_norm = sqrt(after);
 	c->error_sum += c->error;
@@ -302,7 +303,7 @@ void compressor_take(struct compressor *c, const uint64_t *chunks, size_t count)
 		if (c->velocity)
 			memset(c->velocity + at, 0, n * sizeof *c->velocity);
 	}
-	c->residual_norm = sqrt(energy(c->residual, c->elements));
+	c->residual_norm = sqrt(compression_energy(c->residual, c->elements));
 }
 
 void compressor_get_stats(const struct compressor *c, struct compression_stats *out)

@@ -44,6 +44,7 @@ struct compression_stats {
 	double error;     /* 1 - |residual|^2 / |acc|^2 of the last of these: what share of the energy went out; 1: there is none */
 	double error_sum; /* of all of these */
 };
+double compression_energy(const float *x, uint64_t n); /* |x|^2 */
 void compressor_get_stats(const struct compressor *c, struct compression_stats *out);
 
 #endif

@@ -99,14 +99,6 @@ void kept_rows_end(struct kept_rows *k)
 
 /* --- Selecting */
 
-static double energy(const float *x, uint32_t n)
-{
-	double sum = 0;
-	for (uint32_t i = 0; i < n; i++)
-		sum += (double)x[i] * (double)x[i];
-	return sum;
-}
-
 static void add(float *to, const float *x, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -138,7 +130,7 @@ static uint32_t gather(struct kept_rows *k, const struct rows *all)
 		k->keys[n++] = all->keys[i];
 	}
 	for (uint32_t i = 0; i < n; i++)
-		k->norms[i] = (float)sqrt(energy(k->values + (size_t)i * k->width, k->width));
+		k->norms[i] = (float)sqrt(compression_energy(k->values + (size_t)i * k->width, k->width));
 	return n;
 }
 

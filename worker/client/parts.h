@@ -46,7 +46,7 @@ struct push {
 	struct part *parts;
 	uint32_t parts_count, parts_capacity;
 	bool failed;    /* out of memory while planning */
-	bool coding;    /* holds the client's lock for that */
+	bool coding;    /* holds client->coding */
 	uint8_t *coded; /* memory for a piece while it is written */
 };
 

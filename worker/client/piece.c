@@ -38,6 +38,17 @@ static weir_status note_wanted(struct push *p, const bool *wanted, weir_error *e
 	return most && !(p->coded = malloc(most)) ? weir_fail(err, WEIR_E_MEMORY, "push: out of memory") : WEIR_OK;
 }
 
+/* Out of memory: nothing of the push will be sent, and its batch is executed again. What compressors have taken in of it must not come twice. */
+static void coding_abort(struct push *p)
+{
+	for (size_t i = 0; i < p->items_count; i++) {
+		struct push_item *item = &p->items[i];
+		if (item->compressor)
+			compressor_forget(item->compressor);
+		item->coding = false;
+	}
+}
+
 weir_status coding_begin(weir_client *c, struct push *p, const bool *wanted, weir_error *err)
 {
 	bool any = false;
@@ -59,6 +70,8 @@ weir_status coding_begin(weir_client *c, struct push *p, const bool *wanted, wei
 			status = kept_rows_begin(item->kept, item->rows_max, err);
 		item->coding = status == WEIR_OK;
 	}
+	if (status)
+		coding_abort(p);
 	return status;
 }
 

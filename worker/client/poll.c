@@ -27,9 +27,13 @@ static void take_failure(struct poll *p, weir_status status, const char *text)
 		p->unavailable_since_ms = p->unavailable_since_ms ? p->unavailable_since_ms : now;
 		if (now - p->unavailable_since_ms >= c->patience_ms)
 			p->type->give_up(c, status, text);
-	} else if (status != WEIR_E_TIMEOUT && status != WEIR_E_CANCELLED) {
-		p->type->give_up(c, status, text);
+	} else {
+		p->unavailable_since_ms = 0;
+		if (status != WEIR_E_TIMEOUT && status != WEIR_E_CANCELLED)
+			p->type->give_up(c, status, text);
 	}
+	if (p->type->on_lost)
+		p->type->on_lost(c);
 	rpc_loop_after(c->loop, WEIR_RETRY_FIRST_MS, go_on, p);
 }
 
@@ -94,7 +98,9 @@ void poll_ask(struct poll *p, const ProtobufCMessage *q)
 
 void poll_ask_anew(struct poll *p)
 {
-	if (!p->asking)
+	if (p->type->on_lost)
+		p->type->on_lost(p->client);
+	else if (!p->asking)
 		return;
 	p->asking = NULL; /* its answer does not count any more */
 	p->type->go_on(p->client);

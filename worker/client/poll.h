@@ -11,6 +11,8 @@ struct poll_type {
 	const ProtobufCMessageDescriptor *reply;
 	void (*on_reply)(weir_client *c, const ProtobufCMessage *reply);       /* that refuses nothing */
 	void (*give_up)(weir_client *c, weir_status status, const char *text); /* the ledger has been away for too long, or refuses */
+	void (*on_lost)(
+	    weir_client *c); /* the ledger may not have heard what was asked, or is another one; NULL: that is nothing to it */
 	void (*go_on)(weir_client *c); /* asks, if there is something to ask and nothing in flight */
 };
 

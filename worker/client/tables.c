@@ -40,24 +40,27 @@ weir_status tables_learn(weir_client *c, const Weir__V1__Table *table, struct ta
 	return WEIR_OK;
 }
 
+/* Without a lock: a callback may be the first to need one, and `coding` is held by who waits for the loop. */
 struct compressor *tables_compressor(weir_client *c, uint32_t id, weir_error *err)
 {
-	pthread_mutex_lock(&c->coding);
 	struct table *t = c->tables[id];
-	if (!t->compressor)
-		t->compressor = compressor_create(&t->spec, err);
-	pthread_mutex_unlock(&c->coding);
-	return t->compressor;
+	struct compressor *there = t->compressor, *made = there ? NULL : compressor_create(&t->spec, err);
+	if (made && !atomic_compare_exchange_strong(&t->compressor, &there, made)) /* another thread was first */
+		compressor_destroy(made);
+	else if (made)
+		there = made;
+	return there;
 }
 
 struct kept_rows *tables_kept(weir_client *c, uint32_t id, weir_error *err)
 {
-	pthread_mutex_lock(&c->coding);
 	struct table *t = c->tables[id];
-	if (!t->kept)
-		t->kept = kept_rows_create(&t->spec, err);
-	pthread_mutex_unlock(&c->coding);
-	return t->kept;
+	struct kept_rows *there = t->kept, *made = there ? NULL : kept_rows_create(&t->spec, err);
+	if (made && !atomic_compare_exchange_strong(&t->kept, &there, made)) /* another thread was first */
+		kept_rows_destroy(made);
+	else if (made)
+		there = made;
+	return there;
 }
 
 void tables_note_compression(weir_client *c)
@@ -81,12 +84,13 @@ void tables_note_compression(weir_client *c)
 
 struct held *tables_held(weir_client *c, uint32_t id, weir_error *err)
 {
-	pthread_mutex_lock(&c->coding);
 	struct table *t = c->tables[id];
-	if (!t->held)
-		t->held = held_create(&t->spec, err);
-	pthread_mutex_unlock(&c->coding);
-	return t->held;
+	struct held *there = t->held, *made = there ? NULL : held_create(&t->spec, err);
+	if (made && !atomic_compare_exchange_strong(&t->held, &there, made)) /* another thread was first */
+		held_destroy(made);
+	else if (made)
+		there = made;
+	return there;
 }
 
 void tables_forget_residuals(weir_client *c)

@@ -60,11 +60,18 @@ static bool begins_unit(const struct local *l, const struct local_batch *b)
 	return l->fresh || l->pass != b->unit->pass || l->unit != b->unit->unit || l->attempt != b->unit->attempt;
 }
 
-/* Whether what came of the fragment's push is to be taken in before this batch; a shortened round may bring the next push before its time. */
+/* Batches from a push to when what came of it is taken in: before any next push, also of a round that is shortened. */
+static uint32_t overlap_of(const struct local *l, const struct local_batch *b)
+{
+	const uint32_t apart = round_steps(b) / l->options.fragments;
+	return apart > l->options.overlap ? l->options.overlap : apart ? apart - 1 : 0;
+}
+
+/* Whether what came of the fragment's push is to be taken in before this batch. */
 static bool is_due(const struct local *l, const struct local_batch *b, uint32_t f)
 {
 	const struct fragment *x = &l->fragments[f];
-	return x->pushed && (b->batch > x->batch + l->options.overlap || is_pushed(l, b, b->batch, f));
+	return x->pushed && (b->batch > x->batch + overlap_of(l, b) || is_pushed(l, b, b->batch, f));
 }
 
 /* --- Values */

@@ -148,7 +148,7 @@ static weir_status join_step(const struct tables *t, weir_client *client, const 
 weir_status tables_push_residuals(const struct tables *t, weir_client *client, const weir_batch *batch, weir_error *err)
 {
 	weir_status s = join_step(t, client, batch, err);
-	if (s == WEIR_OK)
+	if (s == WEIR_OK || s == WEIR_E_STATE)
 		s = weir_push_residuals(client, batch, err);
 	return s == WEIR_E_DROPPED ? WEIR_OK : s;
 }

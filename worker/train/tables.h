@@ -37,7 +37,8 @@ size_t tables_pull_items(const struct tables *t, const struct minibatch *m, enum
 /* What it pushes. Of a dense table that is the worker's own: chunks (count); with none of them the statistics wait, too. */
 size_t tables_push_items(const struct tables *t, const struct minibatch *m, const uint64_t *chunks, size_t count,
                          weir_push_item *items);
-/* Whether something of gradients may stay with the worker; and what sends it, as the push of a batch of its own. What was dropped since the step is over is no error. */
+/* Whether something of gradients may stay with the worker; and what sends it, as the push of a batch of its own. What was dropped since the step is over is no error. In
+ * the middle of a synchronous round, which has its step already, only what asynchronous tables have kept back goes out. */
 bool tables_keep_residuals(const struct tables *t);
 weir_status tables_push_residuals(const struct tables *t, weir_client *client, const weir_batch *batch, weir_error *err);
 /* The inner optimizer of the job's dense table, its schedule's total filled in. */

@@ -166,17 +166,45 @@ static weir_status begin_local(struct trainer *t, struct slot *s, weir_error *er
 
 /* --- Pushing */
 
+static size_t gradient_elements(const struct trainer *t, const struct slot *s, enum model_table k)
+{
+	return model_table_elements(t->model, k) * (model_table_is_keyed(k) ? s->data.input.unique : 1);
+}
+
+static bool gradient_is_finite(const struct trainer *t, const struct slot *s, enum model_table k)
+{
+	const size_t n = gradient_elements(t, s, k);
+	return n == 0 || t->backend->ops->all_finite(t->backend, s->data.output.gradients[k], n);
+}
+
 /* train.not_finite: clip. Elements that are NaN or infinite become 0. */
 static void clip_not_finite(struct trainer *t, struct slot *s)
 {
 	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
 		float *g = s->data.output.gradients[k];
-		size_t n = model_table_elements(t->model, k) * (model_table_is_keyed(k) ? s->data.input.unique : 1);
-		if (n == 0 || t->backend->ops->all_finite(t->backend, g, n))
-			continue;
+		const size_t n = gradient_is_finite(t, s, k) ? 0 : gradient_elements(t, s, k);
 		for (size_t i = 0; i < n; i++)
 			g[i] = isfinite(g[i]) ? g[i] : 0.0f;
 	}
+}
+
+/* Of a batch that trains a table of the worker's own: what is not finite would stay in it, and in its optimizer's moments. Such a batch is left out: its gradients are 0. */
+static bool leave_out_not_finite(struct trainer *t, struct slot *s)
+{
+	bool finite = true;
+	for (enum model_table k = 0; k < MODEL_TABLES; k++)
+		finite &= gradient_is_finite(t, s, k);
+	for (enum model_table k = 0; k < MODEL_TABLES && !finite; k++)
+		if (gradient_elements(t, s, k) > 0)
+			memset(s->data.output.gradients[k], 0, gradient_elements(t, s, k) * sizeof(float));
+	return finite;
+}
+
+static void note_not_finite(const struct trainer *t, const weir_batch *id, weir_report *report, const char *why)
+{
+	report->nonfinite++;
+	LOG_AT(t->options->logger, LOG_WARN, "gradient not finite", "pass=%u unit=%u batch=%u is left out: %s", id->pass, id->unit,
+	       id->batch, why);
 }
 
 /* A push that libweir refuses because it is not finite has happened as far as its unit is concerned: nothing of the batch is applied. */
@@ -190,16 +218,16 @@ static weir_status push(struct trainer *t, struct slot *s, weir_report *report, 
 		clip_not_finite(t, s);
 	if (t->local != NULL) {
 		const struct local_batch b = local_batch_of(t, s);
+		if (t->job->train.not_finite == NOT_FINITE_REJECT && !leave_out_not_finite(t, s))
+			note_not_finite(t, &id, report, "it would stay in the worker's own parameters");
 		local_step(t->local, &b, inner_step_number(t, s), s->data.output.gradients[MODEL_DENSE], &chunks, &chunks_count);
 	}
 	size_t count = tables_push_items(&t->tables, &s->data, chunks, chunks_count, items);
 	weir_status status = weir_push(t->client, &id, items, count, NULL, NULL, NULL, &s->ticket, err);
 	if (status != WEIR_E_NOT_FINITE)
 		return status;
-	report->nonfinite++;
 	s->ticket = 0;
-	LOG_AT(t->options->logger, LOG_WARN, "gradient not finite", "pass=%u unit=%u batch=%u is left out: %s", id.pass, id.unit,
-	       id.batch, err->text);
+	note_not_finite(t, &id, report, err->text);
 	return WEIR_OK;
 }
 

@@ -42,16 +42,21 @@ weir_status units_lease_ahead(struct units *all, weir_error *err)
 static weir_status push_residuals(struct units *all, const struct held_unit *u, weir_error *err)
 {
 	const weir_batch id = {.pass = u->lease.pass, .unit = u->lease.unit, .attempt = u->lease.attempt, .batch = u->batches};
-	return tables_push_residuals(all->tables, *all->client, &id, err);
+	const weir_status s = tables_push_residuals(all->tables, *all->client, &id, err);
+	if (s != WEIR_E_LIMIT)
+		return s;
+	LOG_AT(all->options->logger, LOG_WARN, "residuals stay",
+	       "what was kept back is too much for one push, and stays with this worker: %s", err->text);
+	return WEIR_OK;
 }
 
-/* Of the last pass, and nothing else is in hand. */
+/* Of the last pass, or of one after which training may stop early; and nothing else is in hand. */
 static bool is_perhaps_last(const struct units *all, const struct held_unit *u)
 {
 	for (uint32_t i = 0; i < UNITS_HELD; i++)
 		if (all->held[i].used && &all->held[i] != u)
 			return false;
-	return u->lease.pass + 1 == weir_passes(*all->client);
+	return all->options->job->train.early_stop.patience > 0 || u->lease.pass + 1 == weir_passes(*all->client);
 }
 
 weir_status units_close(struct units *all, weir_error *err)

@@ -120,7 +120,15 @@ typedef struct weir_mode {
 	bool local_speed;    /* with local_steps: slower workers' rounds are shorter in proportion (DyLU, arXiv 2401.09135) */
 	bool staleness_rate; /* async, ssp: a push's rate is divided by its staleness (Zhang et al. 2015) */
 } weir_mode;
-#define WEIR_SSP_BOUND_MAX   1000000u
+#define WEIR_SSP_BOUND_MAX 1000000u
+/* Tables of a job by which batches wait for other workers wait alike: a worker that waits by one of them says nothing of the other meanwhile, and a round is one batch of
+ * every table. Asynchronous tables go with any. */
+static inline bool weir_modes_agree(const weir_mode *a, const weir_mode *b)
+{
+	const bool long_rounds = a->local_steps > 1 || b->local_steps > 1;
+	return a->kind == WEIR_ASYNC || b->kind == WEIR_ASYNC ||
+	       (a->kind == b->kind && (!long_rounds || a->local_steps == b->local_steps));
+}
 #define WEIR_LOCAL_STEPS_MAX 4096u
 #define WEIR_FRAGMENTS_MAX   64u
 

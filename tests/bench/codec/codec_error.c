@@ -6,6 +6,7 @@
 
 #include "book.h"
 #include "reference.h"
+#include "topk_error.h"
 
 #define ELEMENTS  ((size_t)16 << 20)
 #define SEED      7
@@ -18,6 +19,7 @@ struct entry {
 	weir_codec codec;
 	weir_book book;
 	double figures[DISTRIBUTIONS];
+	weir_values values; /* top-k */
 };
 static const struct entry entries[] = {
     {.name = "fp32", .codec = WEIR_CODEC_FP32},
@@ -30,11 +32,41 @@ static const struct entry entries[] = {
     {.name = "int4 log", .codec = WEIR_CODEC_INT4, .book = WEIR_BOOK_LOG},
     {.name = "int4 segmented", .codec = WEIR_CODEC_INT4, .book = WEIR_BOOK_SEGMENTED},
     {.name = "sign", .codec = WEIR_CODEC_SIGN},
+    {.name = "topk fp32", .codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_FP32},
+    {.name = "topk bf16", .codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_BF16},
+    {.name = "topk int8", .codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_INT8, .figures = {1.4e-5, 3e-5}},
+    {.name = "topk log4", .codec = WEIR_CODEC_TOPK, .values = WEIR_VALUES_LOG4, .figures = {.0005, .0017}},
 };
+
+static bool tell(const struct entry *e, enum distribution kind, double ours, double reference, double limit)
+{
+	const bool holds = ours <= limit;
+	char told[32] = "-";
+	if (e->figures[kind] > 0)
+		snprintf(told, sizeof told, "%.3g", e->figures[kind]);
+	printf("%-16s %-18s %12.4g %12.4g %10s %12.4g  %s\n", e->name, distribution_names[kind], ours, reference, told, limit,
+	       holds ? "holds" : "DOES NOT HOLD");
+	return holds;
+}
+
+/* Of the elements that are sent: a hundredth, in whole tiles. */
+static bool measure_topk(const struct entry *e, enum distribution kind, const float *x, size_t n)
+{
+	const size_t whole = n / CODEC_TILE * CODEC_TILE;
+	float *copy = malloc(whole * sizeof *copy + 1);
+	if (copy == NULL || whole == 0)
+		return false;
+	memcpy(copy, x, whole * sizeof *copy);
+	const struct topk_error got = topk_error_of(e->values, copy, whole);
+	free(copy);
+	return tell(e, kind, got.coded, got.reference, TOLERANCE * (e->figures[kind] > 0 ? e->figures[kind] : got.reference));
+}
 
 /* Whether it holds. */
 static bool measure(const struct entry *e, enum distribution kind, const float *x, size_t n)
 {
+	if (e->codec == WEIR_CODEC_TOPK)
+		return measure_topk(e, kind, x, n);
 	float fitted[CODEC_BOOK];
 	const bool segmented = e->codec == WEIR_CODEC_INT4 && e->book == WEIR_BOOK_SEGMENTED;
 	struct coding c = {.codec = e->codec, .book = e->codec != WEIR_CODEC_INT4 ? NULL : segmented ? fitted : book_known(e->book)};
@@ -44,13 +76,7 @@ static bool measure(const struct entry *e, enum distribution kind, const float *
 	const struct coding plain = {.codec = e->codec, .book = segmented ? book_known(WEIR_BOOK_NF4) : c.book};
 	const double reference = reference_error(&plain, x, n), figure = e->figures[kind], ours = coded_error(&c, x, n);
 	const double limit = (figure > 0 ? figure : reference) * (segmented ? 1 : TOLERANCE);
-	const bool holds = ours <= limit;
-	char told[32] = "-";
-	if (figure > 0)
-		snprintf(told, sizeof told, "%.3g", figure);
-	printf("%-16s %-18s %12.4g %12.4g %10s %12.4g  %s\n", e->name, distribution_names[kind], ours, reference, told, limit,
-	       holds ? "holds" : "DOES NOT HOLD");
-	return holds;
+	return tell(e, kind, ours, reference, limit);
 }
 
 int main(int argc, char **argv)

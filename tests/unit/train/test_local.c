@@ -75,11 +75,18 @@ static uint64_t fragment_begin(uint32_t fragments, uint32_t f)
 	return at < ELEMENTS ? at : ELEMENTS;
 }
 
+/* What is pushed is taken in before the next fragment is, also where rounds are shortened. */
+static uint32_t overlap_of(const struct scenario *s)
+{
+	const uint32_t apart = (s->shortened ? s->shortened : s->steps) / s->fragments;
+	return s->overlap < apart ? s->overlap : apart ? apart - 1 : 0;
+}
+
 static void reference_begin(struct reference *r, const struct scenario *s, uint32_t batch, bool first)
 {
 	for (uint32_t f = 0; f < s->fragments; f++) {
 		const uint64_t begin = fragment_begin(s->fragments, f), end = fragment_begin(s->fragments, f + 1);
-		if (!first && !(r->pushed[f] && (batch > r->pushed_by[f] + s->overlap || mask_of(s, batch) >> f & 1)))
+		if (!first && !(r->pushed[f] && (batch > r->pushed_by[f] + overlap_of(s) || mask_of(s, batch) >> f & 1)))
 			continue;
 		const float merge = first ? 1 : s->merge;
 		for (uint64_t i = begin; i < end; i++) {

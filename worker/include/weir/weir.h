@@ -20,7 +20,7 @@
  * `values` and `encoded` of a pull or push point to is borrowed until that operation completes (its callback runs, or weir_wait on it
  * returns); with `copy` set, a push's values only during the call. Handles are the caller's until closed.
  * Callbacks run on the library's own thread, exactly once per operation that was accepted; an operation that was refused
- * (a status other than WEIR_OK) never calls back. A callback must be short and must not call weir_wait, weir_unit_* or weir_close.
+ * (a status other than WEIR_OK) never calls back. A callback must be short and must not call weir_wait, weir_unit_*, weir_push_residuals, weir_rejoin or weir_close.
  * Threads. One client may be used by several threads; operations started by one thread are sent in its order.
  * Errors. weir_error (may be NULL) gets a sentence. WEIR_E_STALE: this worker was taken for dead; drop residuals, call weir_rejoin.
  * WEIR_E_LOST: a server was started again and has nothing any more; close the client, and start the job anew.
@@ -161,7 +161,7 @@ typedef struct weir_push_options {
 WEIR_API weir_status weir_push(weir_client *client, const weir_batch *batch, const weir_push_item *items, size_t count,
                                const weir_push_options *options, weir_done_fn done, void *arg, weir_ticket *ticket,
                                weir_error *err);
-/* What error feedback has kept back of dense tables, in full and as this batch's only push: before a worker leaves, as with it that would be lost. The batch is one of a
+/* What error feedback has kept back, in full and as this batch's only push: before a worker leaves, as with it that would be lost. The batch is one of a
  * unit held that has no other push; every trainer counts it in weir_unit_begin, whether it will push it or not. Tables that are synchronous take part when one of them
  * was pulled for this batch. Blocking. */
 WEIR_API weir_status weir_push_residuals(weir_client *client, const weir_batch *batch, weir_error *err);
