@@ -37,9 +37,9 @@ for steps in $lengths; do
 	! true_that "$more <= 1 and $fewer >= 100" || holds=True
 done
 local_rounds 50 2.0e-3
-ASYNC=(--set cluster.workers=4 "${LOCAL[@]}" --set tables.dense.mode.rounds=async --set tables.dense.optimizer.lr=0.7 --set tables.dense.optimizer.momentum=0.9)
+ASYNC=(--set cluster.workers=4 "${LOCAL[@]}" --set tables.dense.mode.rounds=async --set tables.dense.optimizer.lr=0.5 --set tables.dense.optimizer.momentum=0.5)
 run async-nesterov "${ASYNC[@]}" --set tables.dense.optimizer.kind=nesterov
 plain=$loss
 run async-delayed-nesterov "${ASYNC[@]}" --set tables.dense.optimizer.kind=delayed_nesterov --set tables.dense.optimizer.window=4
-echo "asynchronous rounds of four workers, outer rate 0.7: loss $(mean "$loss") with Delayed Nesterov, $(mean "$plain") with plain Nesterov"
+echo "asynchronous rounds of four workers, outer rate 0.5, momentum 0.5: loss $(mean "$loss") with Delayed Nesterov, $(mean "$plain") with plain Nesterov"
 verdict "$holds and $loss < $plain" "local SGD within 1 % of synchronous training's loss in 100 times fewer bytes, and Delayed Nesterov better than Nesterov"
