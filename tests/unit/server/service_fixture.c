@@ -123,7 +123,7 @@ weir_status cluster_register_width(struct client *c, uint32_t width, weir_error 
 uint32_t cluster_register_embeddings(struct client *c)
 {
 	weir_error err = {0};
-	uint32_t async, sync;
+	uint32_t async = 0, sync = 0;
 	if (register_table(c, CLUSTER_ASYNC, WEIR_ASYNC, CLUSTER_WIDTH, &async, &err) ||
 	    register_table(c, CLUSTER_SYNC, WEIR_SYNC, CLUSTER_WIDTH, &sync, &err))
 		fail_msg("%s", err.text);
