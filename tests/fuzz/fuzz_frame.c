@@ -1,16 +1,18 @@
 /* A frame from a stranger, cut into spans: read whole, twice, alike however it is cut, within its own bytes.
- * Input: u8 bytes per span, u8 (bit 0: make the frame header's checksum right, bit 1: verify records), the frame. */
+ * Input: cut_input.h, of a frame; the checksum that is made right is its header's. */
 #include "fuzz.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "crc32c.h"
+#include "cut_input.h"
 #include "frame.h"
 #include "golden_frames.h"
+#include "little_endian.h"
 #include "pieces.h"
 #include "section_keys.h"
+
+#define VERIFY 2u /* a flag of the input: the records' checksums count */
 
 static uint32_t read_stream(struct cursor c, uint32_t digest)
 {
@@ -65,19 +67,17 @@ static weir_status digest_of(const struct message *m, bool verify, uint32_t *dig
 	return status;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void repair(uint8_t *bytes, size_t n)
 {
-	if (size < 2)
-		return 0;
-	size_t n = size - 2, cut = data[0] ? data[0] : 256;
-	bool verify = data[1] & 2;
-	uint8_t *bytes = malloc(n ? n : 1);
-	assert(bytes);
-	memcpy(bytes, data + 2, n);
-	if (data[1] & 1 && n >= FRAME_HEADER_BYTES) {
-		memset(bytes + 12, 0, 4);
-		memcpy(bytes + 12, &(uint32_t){crc32c(0, bytes, FRAME_HEADER_BYTES)}, 4);
-	}
+	if (n < FRAME_HEADER_BYTES)
+		return;
+	put32(bytes + 12, 0);
+	put32(bytes + 12, crc32c(0, bytes, FRAME_HEADER_BYTES));
+}
+
+static void check(const uint8_t *bytes, size_t n, size_t cut, uint8_t flags)
+{
+	const bool verify = flags & VERIFY;
 	uint32_t whole, parts;
 	weir_error err = {0};
 	struct message *one = pieces_of(bytes, n, n + 1), *many = pieces_of(bytes, n, cut);
@@ -86,22 +86,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(digest_of(many, verify, &parts, &err) == status && parts == whole);
 	message_release(one);
 	message_release(many);
-	free(bytes);
-	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	return cut_input(data, size, repair, check);
 }
 
 uint8_t *fuzz_seed(uint32_t i, size_t *size)
 {
 	if (i >= 2 * GOLDEN_FRAMES)
 		return NULL;
-	struct message *m = golden_build(i / 2);
-	uint8_t *bytes = pieces_join(m), *seed = malloc(m->bytes + 2);
-	assert(seed);
-	*size = m->bytes + 2;
-	seed[0] = (uint8_t)(5 + 20 * i);
-	seed[1] = i % 2 ? 3 : 1;
-	memcpy(seed + 2, bytes, m->bytes);
-	free(bytes);
-	message_release(m);
-	return seed;
+	return cut_input_seed((uint8_t)(5 + 20 * i), CUT_INPUT_REPAIR | (i % 2 ? VERIFY : 0), golden_build(i / 2), size);
 }

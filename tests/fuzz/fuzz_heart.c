@@ -1,5 +1,5 @@
 /* A heartbeat from a stranger: refused, or read within its bounds, the same however the bytes are cut, and written again as it was.
- * Input: u8 bytes per span, u8 (bit 0: make the checksum right), the heartbeat. */
+ * Input: cut_input.h, of a heartbeat. */
 #include "fuzz.h"
 
 #include <assert.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "crc32c.h"
+#include "cut_input.h"
 #include "heart_format.h"
 #include "journal.h"
 #include "little_endian.h"
@@ -50,7 +51,7 @@ static struct message *again(const struct message *m)
 	return out;
 }
 
-static void check(const uint8_t *bytes, size_t n, size_t cut)
+static void check_cut(const uint8_t *bytes, size_t n, size_t cut)
 {
 	struct message *m = pieces_of(bytes, n, cut), *written = again(m);
 	assert(!written || (written->bytes == n && memcmp(written->spans[0].data, bytes, n) == 0));
@@ -58,20 +59,16 @@ static void check(const uint8_t *bytes, size_t n, size_t cut)
 	message_release(m);
 }
 
+static void check(const uint8_t *bytes, size_t n, size_t cut, uint8_t flags)
+{
+	(void)flags;
+	check_cut(bytes, n, n + 1);
+	check_cut(bytes, n, cut);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	if (size < 2)
-		return 0;
-	const size_t n = size - 2;
-	uint8_t *bytes = malloc(n ? n : 1);
-	assert(bytes);
-	memcpy(bytes, data + 2, n);
-	if (data[1] & 1)
-		repair(bytes, n);
-	check(bytes, n, n + 1);
-	check(bytes, n, data[0] ? data[0] : 256);
-	free(bytes);
-	return 0;
+	return cut_input(data, size, repair, check);
 }
 
 /* A heartbeat with so many items, of all kinds. */
@@ -87,14 +84,8 @@ static uint8_t *example(uint32_t items, size_t *size)
 		    .message = {
 		        .kind = kinds[i % 4], .epoch = 2, .incarnation = 2, .first = i + 1, .last = i, .commit = i, .gap = i % 8 == 1}};
 	struct message *m = heart_pack(&h, list);
-	uint8_t *out = malloc(m->bytes + 2);
-	assert(m && out);
-	out[0] = 7;
-	out[1] = 1;
-	memcpy(out + 2, m->spans[0].data, m->bytes);
-	*size = m->bytes + 2;
-	message_release(m);
-	return out;
+	assert(m);
+	return cut_input_seed(7, CUT_INPUT_REPAIR, m, size);
 }
 
 uint8_t *fuzz_seed(uint32_t i, size_t *size)

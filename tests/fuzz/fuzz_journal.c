@@ -1,5 +1,5 @@
 /* A segment of a journal from a stranger: its header, then entries until one is bad; the same however the bytes are cut, within their own bounds.
- * Input: u8 bytes per span, u8 (bit 0: make each entry's checksums right), the segment. */
+ * Input: cut_input.h, of a segment. */
 #include "fuzz.h"
 
 #include <assert.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "crc32c.h"
+#include "cut_input.h"
 #include "journal_format.h"
 #include "little_endian.h"
 #include "pieces.h"
@@ -86,26 +87,22 @@ static weir_status digest_of(const struct message *m, uint32_t *digest, weir_err
 	return status;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void check(const uint8_t *bytes, size_t n, size_t cut, uint8_t flags)
 {
-	if (size < 2)
-		return 0;
-	size_t n = size - 2, cut = data[0] ? data[0] : 256;
-	uint8_t *bytes = malloc(n ? n : 1);
-	assert(bytes);
-	memcpy(bytes, data + 2, n);
-	if (data[1] & 1)
-		repair(bytes, n);
 	uint32_t whole, parts;
 	weir_error err = {0};
+	(void)flags;
 	struct message *one = pieces_of(bytes, n, n + 1), *many = pieces_of(bytes, n, cut);
 	weir_status status = digest_of(one, &whole, &err);
 	assert(status == WEIR_OK || err.text[0]);
 	assert(digest_of(many, &parts, NULL) == status && parts == whole);
 	message_release(one);
 	message_release(many);
-	free(bytes);
-	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	return cut_input(data, size, repair, check);
 }
 
 /* An entry with two rates and a body of `body_bytes`, at `out`; returns its bytes. */
@@ -142,7 +139,7 @@ uint8_t *fuzz_seed(uint32_t i, size_t *size)
 	seed[1] = i % 2;
 	struct journal_segment_header segment = {.number = 1 + i};
 	struct journal_entry_header mark = {.bytes = JOURNAL_ENTRY_HEADER_BYTES, .channel = JOURNAL_MARK};
-	size_t at = 2;
+	size_t at = CUT_INPUT_HEADER;
 	journal_put_segment(seed + at, &segment);
 	if (i % 3 == 2) {
 		put32(seed + at + 8, 1);

@@ -1,12 +1,11 @@
 /* A frame of another server's replicas: refused, or read within its bounds, alike however it is cut, and alike once written anew.
- * Input: u8 bytes per span, u8 (bit 0: make every checksum right), the frame. */
+ * Input: cut_input.h, of a frame. */
 #include "fuzz.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "crc32c.h"
+#include "cut_input.h"
 #include "journal_format.h"
 #include "little_endian.h"
 #include "pieces.h"
@@ -127,8 +126,9 @@ static weir_status digest_of(const struct message *m, struct record_writer *w, u
 	return status;
 }
 
-static void check(const uint8_t *bytes, size_t n, size_t cut)
+static void check(const uint8_t *bytes, size_t n, size_t cut, uint8_t flags)
 {
+	(void)flags;
 	uint32_t whole, parts, anew;
 	struct record_writer *w = record_writer_create();
 	struct message *one = pieces_of(bytes, n, n + 1), *many = pieces_of(bytes, n, cut);
@@ -144,31 +144,11 @@ static void check(const uint8_t *bytes, size_t n, size_t cut)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	if (size < 2)
-		return 0;
-	const size_t n = size - 2;
-	uint8_t *bytes = malloc(n ? n : 1);
-	assert(bytes);
-	memcpy(bytes, data + 2, n);
-	if (data[1] & 1)
-		repair(bytes, n);
-	check(bytes, n, data[0] ? data[0] : 256);
-	free(bytes);
-	return 0;
+	return cut_input(data, size, repair, check);
 }
 
 uint8_t *fuzz_seed(uint32_t i, size_t *size)
 {
 	struct message *m = replica_frames_build(i);
-	if (!m)
-		return NULL;
-	uint8_t *bytes = pieces_join(m), *seed = malloc(m->bytes + 2);
-	assert(seed);
-	*size = m->bytes + 2;
-	seed[0] = (uint8_t)(3 + 30 * i);
-	seed[1] = 1;
-	memcpy(seed + 2, bytes, m->bytes);
-	free(bytes);
-	message_release(m);
-	return seed;
+	return m ? cut_input_seed((uint8_t)(3 + 30 * i), CUT_INPUT_REPAIR, m, size) : NULL;
 }

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client.h"
 #include "little_endian.h"
@@ -22,8 +21,7 @@ enum { PARTITIONS = 2, ROWS_TABLE = 1, DENSE_TABLE = 2, WIDTH = 4, ELEMENTS = 30
 #define SECTIONS_MAX  3u
 #define PATIENCE_MS   10u /* below a pause: nothing is tried again */
 #define GUARD         0x5eu
-#define LATE          0xffu  /* SAYS goes into it */
-#define LATE_US       250000 /* beyond the client's tick */
+#define LATE          0xffu /* SAYS goes into it */
 
 static const uint8_t uuid[16] = "fuzz-job-uuid-16";
 
@@ -31,11 +29,12 @@ static const uint8_t uuid[16] = "fuzz-job-uuid-16";
 
 static struct {
 	pthread_mutex_t lock;
+	pthread_cond_t given_up; /* late: no more */
 	const uint8_t *data;
 	size_t left;
 	enum { NOTHING, LEASE, JOIN, SAYS } said; /* by the ledger */
 	bool late;
-} input = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} input = {.lock = PTHREAD_MUTEX_INITIALIZER, .given_up = PTHREAD_COND_INITIALIZER};
 
 static const uint8_t *take(size_t n)
 {
@@ -224,9 +223,8 @@ static void on_message(void *arg, struct rpc_stream *stream, struct message *m)
 		status = frame_open(&c, &h, NULL);
 	assert(status == WEIR_OK);
 	pthread_mutex_lock(&input.lock);
-	if (input.late)
-		(void)usleep(LATE_US);
-	input.late = false;
+	while (input.late)
+		pthread_cond_wait(&input.given_up, &input.lock);
 	for (uint32_t i = 0; i < h.records; i++) {
 		status = frame_next_record(&c, true, &r, &body, NULL);
 		assert(status == WEIR_OK);
@@ -352,6 +350,15 @@ static int look_at(void *arg, uint64_t key, const float *values, size_t elements
 	return 0;
 }
 
+/* The server, which was late, may answer. */
+static void stop_waiting(void)
+{
+	pthread_mutex_lock(&input.lock);
+	input.late = false;
+	pthread_cond_signal(&input.given_up);
+	pthread_mutex_unlock(&input.lock);
+}
+
 static void use(weir_client *c)
 {
 	weir_unit u = {0};
@@ -360,6 +367,7 @@ static void use(weir_client *c)
 	weir_status status = weir_unit_lease(c, &u, 1, &err);
 	check(status, &err);
 	pull(c);
+	stop_waiting();
 	pull(c);
 	if (!status && u.state == WEIR_UNIT_LEASED && u.watermark < WEIR_UNIT_BATCHES_MAX)
 		push(c, &u);

@@ -1,13 +1,13 @@
 /* Records of a client that asks a partition, one after the other: refused with a sentence or taken, alike however the frame is cut; and two partitions that were asked alike are equal.
- * Input: u8 bytes per span, u8 (bit 0: make the checksums right), the frame. */
+ * Input: cut_input.h, of a frame. */
 #include "fuzz.h"
 
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "crc32c.h"
+#include "cut_input.h"
 #include "little_endian.h"
 #include "partition_state.h"
 #include "pieces.h"
@@ -159,24 +159,20 @@ static struct message *state_after(const uint8_t *bytes, size_t n, size_t cut, s
 	return state;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void check(const uint8_t *bytes, size_t n, size_t cut, uint8_t flags)
 {
-	struct asked once, cut;
-	if (size < 2)
-		return 0;
-	const size_t n = size - 2;
-	uint8_t *bytes = malloc(n ? n : 1);
-	assert(bytes);
-	memcpy(bytes, data + 2, n);
-	if (data[1] & 1)
-		repair(bytes, n);
-	struct message *a = state_after(bytes, n, n + 1, &once), *b = state_after(bytes, n, data[0] ? data[0] : 256, &cut);
-	assert(once.digest == cut.digest && once.replies == cut.replies);
+	struct asked once, in_pieces;
+	(void)flags;
+	struct message *a = state_after(bytes, n, n + 1, &once), *b = state_after(bytes, n, cut, &in_pieces);
+	assert(once.digest == in_pieces.digest && once.replies == in_pieces.replies);
 	assert(a->bytes == b->bytes && memcmp(a->spans[0].data, b->spans[0].data, a->bytes) == 0);
 	message_release(a);
 	message_release(b);
-	free(bytes);
-	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	return cut_input(data, size, repair, check);
 }
 
 /* --- Seeds */
@@ -263,14 +259,6 @@ uint8_t *fuzz_seed(uint32_t i, size_t *size)
 	assert(w);
 	write_records(w, i % 4);
 	struct message *m = record_writer_finish(w, nobody, GENERATION, NULL, NULL);
-	uint8_t *bytes = pieces_join(m), *seed = malloc(m->bytes + 2);
-	assert(seed);
-	seed[0] = (uint8_t)(11 + 30 * i);
-	seed[1] = i < 4;
-	memcpy(seed + 2, bytes, m->bytes);
-	*size = m->bytes + 2;
-	free(bytes);
-	message_release(m);
 	record_writer_destroy(w);
-	return seed;
+	return cut_input_seed((uint8_t)(11 + 30 * i), i < 4 ? CUT_INPUT_REPAIR : 0, m, size);
 }
