@@ -40,28 +40,21 @@ weir_status tables_learn(weir_client *c, const Weir__V1__Table *table, struct ta
 	return WEIR_OK;
 }
 
-/* Without a lock: a callback may be the first to need one, and `coding` is held by who waits for the loop. */
-struct compressor *tables_compressor(weir_client *c, uint32_t id, weir_error *err)
-{
-	struct table *t = c->tables[id];
-	struct compressor *there = t->compressor, *made = there ? NULL : compressor_create(&t->spec, err);
-	if (made && !atomic_compare_exchange_strong(&t->compressor, &there, made)) /* another thread was first */
-		compressor_destroy(made);
-	else if (made)
-		there = made;
-	return there;
-}
-
-struct kept_rows *tables_kept(weir_client *c, uint32_t id, weir_error *err)
-{
-	struct table *t = c->tables[id];
-	struct kept_rows *there = t->kept, *made = there ? NULL : kept_rows_create(&t->spec, err);
-	if (made && !atomic_compare_exchange_strong(&t->kept, &there, made)) /* another thread was first */
-		kept_rows_destroy(made);
-	else if (made)
-		there = made;
-	return there;
-}
+/* What a table has once somebody needs it. Without a lock: a callback may be the first, and `coding` is held by who waits for the loop. */
+#define TABLE_PART(get, part, member)                                                                         \
+	struct part *get(weir_client *c, uint32_t id, weir_error *err)                                            \
+	{                                                                                                         \
+		struct table *t = c->tables[id];                                                                      \
+		struct part *there = t->member, *made = there ? NULL : part##_create(&t->spec, err);                  \
+		if (made && !atomic_compare_exchange_strong(&t->member, &there, made)) /* another thread was first */ \
+			part##_destroy(made);                                                                             \
+		else if (made)                                                                                        \
+			there = made;                                                                                     \
+		return there;                                                                                         \
+	}
+TABLE_PART(tables_compressor, compressor, compressor)
+TABLE_PART(tables_kept, kept_rows, kept)
+TABLE_PART(tables_held, held, held)
 
 void tables_note_compression(weir_client *c)
 {
@@ -80,17 +73,6 @@ void tables_note_compression(weir_client *c)
 		t->told = s;
 	}
 	pthread_mutex_unlock(&c->lock);
-}
-
-struct held *tables_held(weir_client *c, uint32_t id, weir_error *err)
-{
-	struct table *t = c->tables[id];
-	struct held *there = t->held, *made = there ? NULL : held_create(&t->spec, err);
-	if (made && !atomic_compare_exchange_strong(&t->held, &there, made)) /* another thread was first */
-		held_destroy(made);
-	else if (made)
-		there = made;
-	return there;
 }
 
 void tables_forget_residuals(weir_client *c)
