@@ -14,9 +14,11 @@ pick() { if [ "$QUICK" = 1 ]; then echo "$1"; else echo "$2"; fi; } # pick QUICK
 need_programs() {
 	make -s programs >&2 || give_up "the programs do not build"
 }
-need_tests() { # need_tests TARGET...
-	cmake --build "$BUILD" --target "$@" >&2 || give_up "the tests do not build"
+need_built() { # need_built PRESET FOLDER TARGET...
+	cmake --preset "$1" > "$WORK/cmake.log" 2>&1 || { cat "$WORK/cmake.log" >&2; give_up "the preset $1 cannot be configured"; }
+	cmake --build "$2" --target "${@:3}" >&2 || give_up "the tests do not build with the preset $1"
 }
+need_tests() { need_built release "$BUILD" "$@"; } # need_tests TARGET...
 
 # train NAME JOB [ARGUMENTS...]: leaves $WORK/NAME.json; the run directory goes with the folder.
 train() {

@@ -6,7 +6,7 @@ count=$(wc -w <<< "$names")
 each=$(pick 6 $((3600 / count))) # an hour in all
 [ "$QUICK" = 1 ] && echo "QUICK: $each s for each target instead of $((3600 / count))"
 crashes=0
-cmake --preset asan > "$WORK/cmake.log" 2>&1 && cmake --build "$BUILD/asan" --target test_codec_special >&2 || { cat "$WORK/cmake.log" >&2; give_up "the tests do not build under sanitizers"; }
+need_built asan "$BUILD/asan" test_codec_special
 need_tests test_codec_special
 for folder in "$BUILD" "$BUILD/asan"; do
 	"$folder/tests/test_codec_special" > "$WORK/special" 2>&1 && echo "$folder: $(grep -c 'OK \]' "$WORK/special") cases of what is special" ||
@@ -15,10 +15,10 @@ done
 smoke=$BUILD/asan
 if command -v clang > /dev/null; then
 	smoke=$BUILD/fuzz
-	cmake --preset fuzz > "$WORK/cmake.log" 2>&1 && cmake --build "$smoke" --target weir_fuzzers >&2 || { cat "$WORK/cmake.log" >&2; give_up "the fuzz targets do not build"; }
+	need_built fuzz "$smoke" weir_fuzzers
 else
 	echo "no clang: the targets run over mutations of their seeds, without coverage"
-	cmake --build "$smoke" --target $(sed 's/^/smoke_/' <<< "$names") >&2 || give_up "the fuzz targets do not build"
+	need_built asan "$smoke" $(sed 's/^/smoke_/' <<< "$names")
 fi
 for name in $names; do
 	status=0 ran="smoke"

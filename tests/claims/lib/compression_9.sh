@@ -15,8 +15,7 @@ run() { # run NAME COMMAND...
 for preset in release asan; do
 	folder=$BUILD part=1
 	[ $preset = release ] || folder=$BUILD/asan part=10
-	cmake --preset $preset > "$WORK/cmake.log" 2>&1 && cmake --build "$folder" --target test_topk test_topk_threshold test_topk_decode test_optimizer_sparse >&2 ||
-		{ cat "$WORK/cmake.log" >&2; give_up "the $preset tests do not build"; }
+	need_built $preset "$folder" test_topk test_topk_threshold test_topk_decode test_optimizer_sparse
 	run "$preset-tiles" "$folder/tests/test_topk" $((tiles / part))
 	run "$preset-thresholds" "$folder/tests/test_topk_threshold" $((tables / part))
 	run "$preset-damage" "$folder/tests/test_topk_decode" $((damaged / part))

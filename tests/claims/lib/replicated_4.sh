@@ -4,7 +4,6 @@
 . tests/claims/lib/common.sh
 command -v etcd > /dev/null || give_up "there is no etcd: install the package etcd-server"
 need_programs
-cmake --preset release > "$WORK/cmake.log" 2>&1 || { cat "$WORK/cmake.log" >&2; give_up "the tests cannot be configured"; }
 need_tests hour
 minutes=$(pick 10 60) seeds=$(pick 1 4) rows=$(pick 400000 1500000) runs=$(pick 2 3)
 [ "$QUICK" = 1 ] && echo "QUICK: $minutes simulated minutes of one seed instead of 60 of four, two real jobs of each kind instead of three, shorter ones"
