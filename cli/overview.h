@@ -81,6 +81,7 @@ struct overview {
 	double loss_sum;     /* over rows */
 	double auc, logloss; /* last evaluation; 0: none yet */
 	uint64_t bad_lines, workers_lost, leases_expired, units_quarantined, steps_closed, batches_dropped, redone_batches;
+	uint64_t batches_not_finite;         /* whose gradients were not */
 	uint64_t bytes_pushed, bytes_pulled; /* as the workers counted them */
 	double
 	    energy_sent; /* mean of 1 - |residual|^2 / |acc|^2 over pushes: the share that lossy codecs let through; 1: there are none */

@@ -239,6 +239,9 @@ void report_print(const struct report *r, FILE *out)
 		        r->rewinds, r->batches_undone);
 	if (r->chaos)
 		print_chaos(out, r);
+	if (s->batches_not_finite)
+		fprintf(out, "  %-11s gradients of %" PRIu64 " batches (train.not_finite); the workers' logs name them\n", "not finite",
+		        s->batches_not_finite);
 	if (r->bad_lines)
 		fprintf(out, "  %-11s %" PRIu64 " were left out; the workers' logs show the first ones\n", "bad lines", r->bad_lines);
 }
@@ -383,6 +386,7 @@ static void put_overview(struct json *j, const struct overview *s)
 	json_set_count(j, "stale_refused", s->stale_refused);
 	json_set_count(j, "leases_expired", s->leases_expired);
 	json_set_count(j, "batches_dropped", s->batches_dropped);
+	json_set_count(j, "batches_not_finite", s->batches_not_finite);
 	json_set_count(j, "units_skipped", s->units_quarantined);
 	json_set_real(j, "compression.energy_sent", s->energy_sent);
 	json_set_real(j, "compression.residual_norm", s->residual_norm);

@@ -108,6 +108,8 @@ static void print_status(const struct overview *s)
 		       100 * s->energy_sent, s->residual_norm, s->residual_lost);
 	printf("refused     %" PRIu64 " duplicates, %" PRIu64 " stale, %" PRIu64 " corrupt, %" PRIu64 " not finite\n",
 	       s->duplicates_refused, s->stale_refused, s->corrupt_refused, s->nonfinite_refused);
+	if (s->batches_not_finite)
+		printf("not finite  gradients of %" PRIu64 " batches; the workers' logs name them\n", s->batches_not_finite);
 	print_replicas(s);
 	if (s->scrubs)
 		printf("scrubs      %" PRIu64 " comparisons of copies, %" PRIu64 " found that they differ\n", s->scrubs,
@@ -292,6 +294,7 @@ static weir_status print_json(const struct overview *s, weir_error *err)
 	json_set_count(j, "stale_refused", s->stale_refused);
 	json_set_count(j, "corrupt_refused", s->corrupt_refused);
 	json_set_count(j, "nonfinite_refused", s->nonfinite_refused);
+	json_set_count(j, "batches_not_finite", s->batches_not_finite);
 	json_set_count(j, "workers_lost", s->workers_lost);
 	json_set_count(j, "leases_expired", s->leases_expired);
 	put_lists(j, s);

@@ -177,18 +177,22 @@ static bool gradient_is_finite(const struct trainer *t, const struct slot *s, en
 	return n == 0 || t->backend->ops->all_finite(t->backend, s->data.output.gradients[k], n);
 }
 
-/* train.not_finite: clip. Elements that are NaN or infinite become 0. */
-static void clip_not_finite(struct trainer *t, struct slot *s)
+/* train.not_finite: clip. Elements that are NaN or infinite become 0. Whether there were any. */
+static bool clip_not_finite(struct trainer *t, struct slot *s)
 {
+	bool clipped = false;
 	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
 		float *g = s->data.output.gradients[k];
 		const size_t n = gradient_is_finite(t, s, k) ? 0 : gradient_elements(t, s, k);
+		clipped |= n > 0;
 		for (size_t i = 0; i < n; i++)
 			g[i] = isfinite(g[i]) ? g[i] : 0.0f;
 	}
+	return clipped;
 }
 
-/* Of a batch that trains a table of the worker's own: what is not finite would stay in it, and in its optimizer's moments. Such a batch is left out: its gradients are 0. */
+/* Of a batch that trains a table of the worker's own: what is not finite would stay in it, and in its optimizer's moments. Such a batch is left out: its gradients are 0.
+ * Whether it is. */
 static bool leave_out_not_finite(struct trainer *t, struct slot *s)
 {
 	bool finite = true;
@@ -197,14 +201,14 @@ static bool leave_out_not_finite(struct trainer *t, struct slot *s)
 	for (enum model_table k = 0; k < MODEL_TABLES && !finite; k++)
 		if (gradient_elements(t, s, k) > 0)
 			memset(s->data.output.gradients[k], 0, gradient_elements(t, s, k) * sizeof(float));
-	return finite;
+	return !finite;
 }
 
-static void note_not_finite(const struct trainer *t, const weir_batch *id, weir_report *report, const char *why)
+static void note_not_finite(const struct trainer *t, const weir_batch *id, weir_report *report, const char *what, const char *why)
 {
 	report->nonfinite++;
-	LOG_AT(t->options->logger, LOG_WARN, "gradient not finite", "pass=%u unit=%u batch=%u is left out: %s", id->pass, id->unit,
-	       id->batch, why);
+	LOG_AT(t->options->logger, LOG_WARN, "gradient not finite", "pass=%u unit=%u batch=%u %s: %s", id->pass, id->unit, id->batch,
+	       what, why);
 }
 
 /* A push that libweir refuses because it is not finite has happened as far as its unit is concerned: nothing of the batch is applied. */
@@ -214,12 +218,12 @@ static weir_status push(struct trainer *t, struct slot *s, weir_report *report, 
 	size_t chunks_count = 0;
 	weir_push_item items[MODEL_TABLES];
 	weir_batch id = batch_of(s);
-	if (t->job->train.not_finite == NOT_FINITE_CLIP)
-		clip_not_finite(t, s);
+	if (t->job->train.not_finite == NOT_FINITE_CLIP && clip_not_finite(t, s))
+		note_not_finite(t, &id, report, "is clipped", "elements that were not finite are 0");
 	if (t->local != NULL) {
 		const struct local_batch b = local_batch_of(t, s);
-		if (t->job->train.not_finite == NOT_FINITE_REJECT && !leave_out_not_finite(t, s))
-			note_not_finite(t, &id, report, "it would stay in the worker's own parameters");
+		if (t->job->train.not_finite == NOT_FINITE_REJECT && leave_out_not_finite(t, s))
+			note_not_finite(t, &id, report, "is left out", "it would stay in the worker's own parameters");
 		local_step(t->local, &b, inner_step_number(t, s), s->data.output.gradients[MODEL_DENSE], &chunks, &chunks_count);
 	}
 	size_t count = tables_push_items(&t->tables, &s->data, chunks, chunks_count, items);
@@ -227,7 +231,7 @@ static weir_status push(struct trainer *t, struct slot *s, weir_report *report, 
 	if (status != WEIR_E_NOT_FINITE)
 		return status;
 	s->ticket = 0;
-	note_not_finite(t, &id, report, err->text);
+	note_not_finite(t, &id, report, "is left out", err->text);
 	return WEIR_OK;
 }
 
