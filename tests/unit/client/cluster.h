@@ -45,7 +45,7 @@ void cluster_start_server(struct cluster *c, uint32_t i);
 void cluster_restart(struct cluster *c, uint32_t i);
 /* What a dead server has promised is gone. */
 void cluster_lose_promises(struct cluster *c, uint32_t i);
-/* A trainer of a dataset of `units`. */
+/* A trainer of a dataset of `units`. name must last as long as the client. */
 weir_client *cluster_trainer(struct cluster *c, const char *name, uint32_t units);
 uint32_t cluster_table(weir_client *client, const char *name, weir_table_kind kind, uint64_t size, weir_mode mode);
 

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "cluster.h"
+#include "cluster_replicas.h"
 #include "cmocka_check.h"
+#include "journal.h"
 #include "prng.h"
 #include "rounds.h"
 
@@ -21,6 +22,7 @@ struct shared {
 
 struct worker {
 	struct shared *shared;
+	char name[16];
 	weir_client *client;
 	pthread_t thread;
 	uint32_t index, tables[TABLES];
@@ -33,6 +35,18 @@ static void say(struct worker *w, const char *what, weir_status status, const we
 {
 	if (!*w->failure)
 		snprintf(w->failure, sizeof w->failure, "%s: %s: %.120s", what, weir_status_name(status), err->text);
+}
+
+static void worker_open(struct worker *w, struct shared *s, struct cluster *c, uint32_t index)
+{
+	*w = (struct worker){.shared = s, .index = index};
+	snprintf(w->name, sizeof w->name, "worker-%u", index);
+	w->client = cluster_trainer(c, w->name, WORKERS);
+	for (uint32_t t = 0; t < TABLES; t++) {
+		char name[16];
+		snprintf(name, sizeof name, "table-%u", t);
+		w->tables[t] = cluster_table(w->client, name, WEIR_DENSE, WORKERS, (weir_mode){.kind = WEIR_SSP, .bound = s->bound});
+	}
 }
 
 /* values (TABLES, WORKERS) of batch n, counted from 1. */
@@ -122,15 +136,8 @@ static void keeps_to(uint32_t bound)
 	weir_error err = {0};
 	assert_int_equal(pthread_barrier_init(&s.barrier, NULL, WORKERS), 0);
 	cluster_start(&c, &(struct cluster_options){0});
-	for (uint32_t i = 0; i < WORKERS; i++) {
-		char name[16];
-		snprintf(name, sizeof name, "worker-%u", i);
-		w[i] = (struct worker){.shared = &s, .index = i, .client = cluster_trainer(&c, name, WORKERS)};
-		for (uint32_t t = 0; t < TABLES; t++) {
-			snprintf(name, sizeof name, "table-%u", t);
-			w[i].tables[t] = cluster_table(w[i].client, name, WEIR_DENSE, WORKERS, (weir_mode){.kind = WEIR_SSP, .bound = bound});
-		}
-	}
+	for (uint32_t i = 0; i < WORKERS; i++)
+		worker_open(&w[i], &s, &c, i);
 	for (uint32_t i = 0; i < WORKERS; i++)
 		assert_int_equal(pthread_create(&w[i].thread, NULL, train, &w[i]), 0);
 	for (uint32_t i = 0; i < WORKERS; i++)
@@ -168,11 +175,61 @@ static void a_bound_is_kept(void **state)
 	keeps_to(10);
 }
 
+/* Waits until the ledger has answered that so many batches are through. How many may begin by that. */
+static uint64_t told(weir_client *c, uint64_t finished)
+{
+	pthread_mutex_lock(&c->lock);
+	while (c->clocks.asked_finished < finished || c->clocks.poll.asking)
+		pthread_cond_wait(&c->changed, &c->lock);
+	const uint64_t limit = c->clocks.limit;
+	pthread_mutex_unlock(&c->lock);
+	return limit;
+}
+
+/* A ledger that takes over grants nobody anything until it has heard of everybody: also of a worker that has told the old one all, and waits for nothing. */
+static void who_waits_for_nothing_tells_another_ledger(void **state)
+{
+	enum { PAIR = 2, EACH = 5 };
+	static const uint32_t before[] = {0, 1, 0, 0, 1};
+	uint32_t done[PAIR] = {0};
+	struct cluster c;
+	struct cluster_replica ledger;
+	struct worker w[PAIR];
+	struct shared s = {.bound = 1, .batches = EACH};
+	weir_unit u[PAIR] = {0};
+	weir_error err = {0};
+	(void)state;
+	cluster_start(&c, &(struct cluster_options){.replicas = 2});
+	for (uint32_t i = 0; i < PAIR; i++) {
+		worker_open(&w[i], &s, &c, i);
+		CHECK_OK(weir_unit_lease(w[i].client, &u[i], -1, &err), err);
+		CHECK_OK(weir_unit_begin(w[i].client, &u[i], EACH, &err), err);
+	}
+	for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
+		assert_true(run_batch(&w[before[i]], &u[before[i]], done[before[i]], false));
+		(void)told(w[before[i]].client, ++done[before[i]]);
+	}
+	/* Worker 1 began beside the other when that was through with one, and was then through with one itself. */
+	assert_int_equal(told(w[0].client, 3), 4);
+	cluster_await_in_sync(&c, 2);
+	cluster_kill_server(&c, cluster_await_primary(&c, JOURNAL_LEDGER, &ledger));
+	for (uint32_t i = 0; i < PAIR; i++) { /* the first one waits for what the other has to tell */
+		for (uint32_t batch = done[i]; batch < EACH; batch++)
+			if (!run_batch(&w[i], &u[i], batch, false))
+				fail_msg("worker %u: %s", i, w[i].failure);
+		CHECK_OK(weir_unit_commit(w[i].client, &u[i], &err), err);
+	}
+	for (uint32_t i = 0; i < PAIR; i++)
+		weir_abandon(w[i].client);
+	cluster_stop(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(zero_orders_as_steps_do),
 	    cmocka_unit_test(a_bound_is_kept),
+	    cmocka_unit_test(who_waits_for_nothing_tells_another_ledger),
 	};
 	return cmocka_run_group_tests_name("staleness", tests, NULL, NULL);
 }
