@@ -41,15 +41,15 @@
 #define WEIR_CATCH_UP_STEPS_MAX   4096u /* steps that a row left out takes at once, at most; enforced by optimizer.c (full decay) */
 
 /* Work. Enforced by the ledger and the partitions. */
-#define WEIR_UNIT_BATCHES_MAX     4096u  /* batches of one work unit */
-#define WEIR_BATCH_PARTS_MAX      64u    /* parts of one batch in one partition */
-#define WEIR_UNITS_OPEN_MAX       65536u /* units open at once in a partition */
-#define WEIR_UNITS_PER_PASS_MAX   (1u << 30)
-#define WEIR_UNIT_ATTEMPTS_MAX    16u   /* then the unit is quarantined */
-#define WEIR_LEASE_TERM_MS        4000u /* default; renewed by progress */
-#define WEIR_PROGRESS_INTERVAL_MS 1000u /* a worker reports at least this often */
-#define WEIR_UNIT_FAILURES_MAX    3u    /* explicit failures of a unit; then it is quarantined */
-#define WEIR_UNITS_HELD_MAX       4u    /* units one worker holds at once */
+#define WEIR_UNIT_BATCHES_MAX     4096u      /* batches of one work unit */
+#define WEIR_BATCH_PARTS_MAX      64u        /* parts of one batch in one partition */
+#define WEIR_UNITS_OPEN_MAX       65536u     /* units open at once in a partition */
+#define WEIR_UNITS_PER_PASS_MAX   (1u << 22) /* the ledger holds them all in memory */
+#define WEIR_UNIT_ATTEMPTS_MAX    16u        /* then the unit is quarantined */
+#define WEIR_LEASE_TERM_MS        4000u      /* default; renewed by progress */
+#define WEIR_PROGRESS_INTERVAL_MS 1000u      /* a worker reports at least this often */
+#define WEIR_UNIT_FAILURES_MAX    3u         /* explicit failures of a unit; then it is quarantined */
+#define WEIR_UNITS_HELD_MAX       4u         /* units one worker holds at once */
 #define WEIR_KEPT_ROWS_BYTES_MAX \
 	(32u << 20) /* of a table, that a worker keeps back (push.rows): all of it fits one push; enforced by kept_rows.c */
 #define WEIR_STATUS_HISTOGRAMS_MAX 256u /* a job of more workers does not tell the staleness of each */

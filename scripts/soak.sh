@@ -27,7 +27,7 @@ fuzz_one() {
 	mkdir -p "$corpus"
 	if [ -x "$folder/fuzz/fuzz_$name" ]; then
 		"$folder/fuzz/smoke_$name" --write "$corpus"
-		"$folder/fuzz/fuzz_$name" -max_total_time="$3" -max_len=65536 -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
+		"$folder/fuzz/fuzz_$name" -max_total_time="$3" -max_len=65536 -timeout=30 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
 			-artifact_prefix="$folder/$name-" "$corpus" > "$log" 2>&1 || status=$?
 		echo "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") executions in $3 s"
 	else

@@ -145,10 +145,11 @@ void section_row_skip(struct section_values *v, size_t n)
 bool section_row_is_finite(struct section_values *v, size_t n, uint8_t *tile)
 {
 	bool finite = true;
-	for (size_t at = 0; at < n && finite; at += CODEC_TILE) {
+	for (size_t at = 0; at < n; at += CODEC_TILE) { /* all of it: the next row is behind */
 		const size_t m = codec_tile_elements(n, at);
 		const uint8_t *bytes = take_tile(v, m, tile);
-		finite = v->coding.codec == WEIR_CODEC_TOPK ? topk_is_finite(bytes, m, v->values) : codec_is_finite(&v->coding, bytes, m);
+		finite &=
+		    v->coding.codec == WEIR_CODEC_TOPK ? topk_is_finite(bytes, m, v->values) : codec_is_finite(&v->coding, bytes, m);
 	}
 	return finite;
 }

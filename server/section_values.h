@@ -26,6 +26,7 @@ weir_status section_values_open(struct section_values *v, const struct section *
                                 weir_error *err) WEIR_MUST_CHECK;
 /* Whether the next row, of n elements, is one. tile (SECTION_TILE_BYTES). Moves behind it. E_CORRUPT. */
 weir_status section_row_check(struct section_values *v, size_t n, uint8_t *tile, weir_error *err) WEIR_MUST_CHECK;
+/* Alike. */
 bool section_row_is_finite(struct section_values *v, size_t n, uint8_t *tile);
 void section_row_skip(struct section_values *v, size_t n);
 /* The next row: out (n). */

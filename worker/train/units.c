@@ -56,7 +56,8 @@ static bool is_perhaps_last(const struct units *all, const struct held_unit *u)
 	for (uint32_t i = 0; i < UNITS_HELD; i++)
 		if (all->held[i].used && &all->held[i] != u)
 			return false;
-	return all->options->job->train.early_stop.patience > 0 || u->lease.pass + 1 == weir_passes(*all->client);
+	const uint32_t patience = all->options->job->train.early_stop.patience;
+	return u->lease.pass + 1 == weir_passes(*all->client) || (patience > 0 && u->lease.pass >= patience);
 }
 
 weir_status units_close(struct units *all, weir_error *err)

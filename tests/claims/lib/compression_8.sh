@@ -25,7 +25,7 @@ for name in $names; do
 	if [ -x "$smoke/fuzz/fuzz_$name" ]; then
 		mkdir -p "$WORK/corpus/$name"
 		"$smoke/fuzz/smoke_$name" --write "$WORK/corpus/$name"
-		"$smoke/fuzz/fuzz_$name" -max_total_time="$each" -max_len=65536 -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
+		"$smoke/fuzz/fuzz_$name" -max_total_time="$each" -max_len=65536 -timeout=30 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
 			-artifact_prefix="$WORK/$name-" "$WORK/corpus/$name" > "$WORK/$name.log" 2>&1 || status=$?
 		ran="$(sed -n 's/^stat::number_of_executed_units: *//p' "$WORK/$name.log") executions"
 	else

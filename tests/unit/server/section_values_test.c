@@ -278,6 +278,24 @@ static void what_is_not_finite_is_found_and_clipped(void **state)
 	teardown(&f);
 }
 
+static void the_row_behind_one_that_is_not_finite_is_looked_at(void **state)
+{
+	(void)state;
+	static const uint16_t infinite = 0x7f80; /* a bf16 */
+	for (size_t row = 0; row < 3; row++) {
+		struct fixture f;
+		setup(&f, WEIR_CODEC_INT4, WEIR_BOOK_NF4, LONG_ROW);
+		memcpy(f.bytes + f.starts[row], &infinite, sizeof infinite); /* in its first tile */
+		message_release(f.message);
+		make_message(&f, f.count);
+		struct section_values v = open_section(&f);
+		for (size_t i = 0; i < ROWS; i++)
+			assert_int_equal(section_row_is_finite(&v, f.n, f.tile), i != row);
+		assert_int_equal(v.data.left, 0);
+		teardown(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +305,7 @@ int main(void)
 	    cmocka_unit_test(what_is_too_short_is_refused),
 	    cmocka_unit_test(a_book_that_is_no_book_is_refused),
 	    cmocka_unit_test(what_is_not_finite_is_found_and_clipped),
+	    cmocka_unit_test(the_row_behind_one_that_is_not_finite_is_looked_at),
 	};
 	return cmocka_run_group_tests_name("section_values", tests, NULL, NULL);
 }
