@@ -1,7 +1,9 @@
-/* weir status: what a running job says about itself. */
+/* weir status: what a running job says about itself, once or again and again. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "audit.h"
 #include "json.h"
@@ -303,45 +305,99 @@ static weir_status print_json(const struct overview *s, weir_error *err)
 	return status;
 }
 
-static weir_status show(const char *address, struct logger *logger, bool as_json, weir_error *err)
+struct question {
+	const struct job *job; /* or */
+	const char *at;        /* where its ledger is */
+	bool as_json;
+	struct logger *logger;
+};
+
+static weir_status open_watcher(const struct question *q, struct watcher **out, weir_error *err)
 {
-	struct watcher *w = NULL;
+	char address[LEDGER_PLACES_BYTES];
+	*out = NULL;
+	weir_status status = q->at ? WEIR_OK : launch_find_ledger(q->job, NULL, address, err);
+	return status == WEIR_OK ? watcher_open(out, q->at ? q->at : address, q->logger, err) : status;
+}
+
+static weir_status show(const struct question *q, struct watcher *w, enum job_state *state, weir_error *err)
+{
 	struct overview s = {0};
-	weir_status status = watcher_open(&w, address, logger, err);
-	if (status == WEIR_OK)
-		status = watcher_poll(w, WEIR_CONTROL_TIMEOUT_MS, &s, err);
-	if (status == WEIR_OK && as_json)
+	weir_status status = watcher_poll(w, WEIR_CONTROL_TIMEOUT_MS, &s, err);
+	if (status == WEIR_OK && q->as_json)
 		status = print_json(&s, err);
 	else if (status == WEIR_OK)
 		print_status(&s);
+	*state = s.state;
 	overview_free(&s);
+	return status;
+}
+
+static weir_status show_once(const struct question *q, weir_error *err)
+{
+	struct watcher *w;
+	enum job_state state;
+	weir_status status = open_watcher(q, &w, err);
+	if (status == WEIR_OK)
+		status = show(q, w, &state, err);
 	watcher_close(w);
 	return status;
+}
+
+/* Until the job has ended, or nobody reads any more. That it cannot be asked just now is said once, and it is asked again. */
+static weir_status show_often(const struct question *q, uint64_t every_ms, weir_error *err)
+{
+	const struct timespec pause = {.tv_sec = (time_t)(every_ms / 1000), .tv_nsec = (long)(every_ms % 1000) * 1000000};
+	struct watcher *w = NULL;
+	weir_error said = {0};
+	for (;;) {
+		enum job_state state = JOB_RUNNING;
+		weir_status status = w ? WEIR_OK : open_watcher(q, &w, err);
+		if (status == WEIR_OK)
+			status = show(q, w, &state, err);
+		if (status == WEIR_OK && fflush(stdout) != 0)
+			status = weir_fail(err, WEIR_E_IO, "standard output: %s", strerror(errno));
+		if (state == JOB_FINISHED || state == JOB_FAILED || status == WEIR_E_IO || status == WEIR_E_MEMORY) {
+			watcher_close(w);
+			return status;
+		}
+		if (status != WEIR_OK) {
+			if (strcmp(said.text, err->text) != 0)
+				fprintf(stderr, "%s\n", err->text);
+			said = *err;
+			watcher_close(w);
+			w = NULL;
+		}
+		(void)nanosleep(&pause, NULL);
+	}
 }
 
 int verb_status(int count, char **args)
 {
 	struct job_options jo = {0};
-	struct logger *logger = NULL;
+	struct question q = {0};
 	struct job *job = NULL;
-	const char *at = NULL, *word = NULL;
-	char address[LEDGER_PLACES_BYTES];
-	bool as_json = false;
+	const char *word = NULL;
+	uint64_t every_ms = 0;
 	weir_error err = {0};
-	const struct option options[] = {JOB_OPTIONS(&jo), {"--at", OPTION_TEXT, &at}, {"--json", OPTION_FLAG, &as_json}};
+	const struct option options[] = {JOB_OPTIONS(&jo),
+	                                 {"--at", OPTION_TEXT, &q.at},
+	                                 {"--json", OPTION_FLAG, &q.as_json},
+	                                 {"--every-ms", OPTION_COUNT, &every_ms}};
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
 	jo.path = word ? word : jo.path;
-	if (s == WEIR_OK && !at && !jo.path)
+	if (s == WEIR_OK && !q.at && !jo.path)
 		s = weir_fail(&err, WEIR_E_INVALID, "needs --job FILE or --at ADDRESS");
 	if (s == WEIR_OK)
-		s = job_options_logger(&jo, "weir", LOG_ERROR, &logger, &err);
+		s = job_options_logger(&jo, "weir", LOG_ERROR, &q.logger, &err);
 	if (s != WEIR_OK)
 		return verb_usage("status", &err);
-	if (!at && (s = job_options_load(&jo, &job, &err)) == WEIR_OK)
-		s = launch_find_ledger(job, NULL, address, &err);
+	if (!q.at)
+		s = job_options_load(&jo, &job, &err);
+	q.job = job;
 	if (s == WEIR_OK)
-		s = show(at ? at : address, logger, as_json, &err);
+		s = every_ms ? show_often(&q, every_ms, &err) : show_once(&q, &err);
 	job_free(job);
-	logger_destroy(logger);
+	logger_destroy(q.logger);
 	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("status", &err);
 }

@@ -9,7 +9,7 @@ grep -q "$DIR/file" "$DIR/train.err" || fail "the folder is not named"
 
 start_train
 first=$TRAIN
-wait_for 30 "the first rows" trained 100
+wait_for 30 "the first rows" status ".rows >= 100"
 "$WEIR" train "$DIR/job.yaml" > "$DIR/second.out" 2> "$DIR/second.err" && fail "a second run in the same folder"
 grep -q "another .weir train. runs in $RUN" "$DIR/second.err" || fail "the other run is not told: $(cat "$DIR/second.err")"
 kill -TERM "$first"

@@ -40,9 +40,9 @@ round() {
 	local name=$1 n
 	rm -rf "$RUN"
 	start_train
-	wait_for 60 "$name: the first rows" trained 20000
+	wait_for 60 "$name: the first rows" status ".rows >= 20000"
 	"$WEIR" checkpoint --job "$DIR/job.yaml" > "$DIR/first.out" || fail "$name: no checkpoint"
-	wait_for 60 "$name: more rows" trained 30000
+	wait_for 60 "$name: more rows" status ".rows >= 30000"
 	"$WEIR" checkpoint --job "$DIR/job.yaml" --json > "$DIR/second.json" || fail "$name: no second checkpoint"
 	is_gone "$TRAIN" && fail "$name: the job ended before its checkpoint; make it longer"
 	kill_all

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 write_job 30
 start_train
-wait_for 60 "the first rows" trained 10000
+wait_for 60 "the first rows" status ".rows >= 10000"
 "$WEIR" checkpoint --job "$DIR/job.yaml" > "$DIR/first.out" || fail "no checkpoint"
 CK=$RUN/checkpoints
 NAME=$(basename "$CK"/ck-*.json .json)

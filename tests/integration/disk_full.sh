@@ -14,7 +14,7 @@ fill() { mount -o remount,size=$(($(df --output=used -k "$RUN" | tail -n 1) + 30
 servers_said() { grep -qs "$1" "$RUN/server-0.log" && grep -qs "$1" "$RUN/server-1.log"; }
 
 start_train --set cluster.flush_interval_ms=600000
-wait_for 60 "the first rows" trained 5000
+wait_for 60 "the first rows" status ".rows >= 5000"
 fill
 kill -TERM "$TRAIN"
 told=$SECONDS
@@ -33,11 +33,10 @@ wait_for 30 "both servers to go on" servers_said "room again"
 # --- No room at all: then for what a pass leaves, not for more log. Pushes wait, or the evaluation, and so does everybody; then they go on
 shrink() { mount -o remount,size=$(($(df --output=used -k "$RUN" | tail -n 1) + $1))k "$RUN" 2> /dev/null; } # not when more was written meanwhile
 room() { wait_for 10 "the file system to be made smaller" shrink "$1"; }
-status() { "$WEIR" status --job "$DIR/job.yaml" --json > "$DIR/status.json" 2> /dev/null && jq -e "$1" "$DIR/status.json" > /dev/null; }
 held_up() { # hardly a row for twice the length of a lease
 	local rows up
 	is_gone "$TRAIN" && fail "a full disk has ended the run: $(tail -n 1 "$DIR/train.err")"
-	status true || return 1
+	status . || return 1
 	read -r rows up <<< "$(json "$DIR/status.json" '"\(.rows) \(.servers[0].uptime_ms)"')"
 	[ -n "$since" ] && [ "$rows" -lt $((from + 1000)) ] || { from=$rows since=$up; return 1; }
 	[ "$up" -gt $((since + 2 * 3001)) ]
@@ -52,7 +51,7 @@ for left in 0 2048; do
 done
 rows=$(json "$DIR/status.json" .rows)
 mount -o remount,size=4g "$RUN"
-wait_for 60 "training to go on" trained $((rows + 20000))
+wait_for 60 "training to go on" status ".rows >= $((rows + 20000))"
 kill -TERM "$TRAIN"
 finish_train 12
 holds "$DIR/report.json" ".audit.double == 0 and .workers_lost == 0 and .rows >= 5000"

@@ -2,7 +2,7 @@
 . "$(dirname "$0")/lib.sh"
 write_job 50
 start_train
-wait_for 30 "the first rows" trained 2000
+wait_for 30 "the first rows" status ".rows >= 2000"
 kill -TERM "$TRAIN"
 told=$SECONDS
 finish_train 12
@@ -13,7 +13,7 @@ holds "$DIR/report.json" "(.finished | not) and .workers_lost == 0 and .audit.do
 nothing_left
 
 start_train
-wait_for 30 "the first rows" trained 2000
+wait_for 30 "the first rows" status ".rows >= 2000"
 kill -STOP "$(pid_of worker-0)" # it cannot drain
 kill -INT "$TRAIN"
 said() { grep -q "$1" "$DIR/train.err"; }

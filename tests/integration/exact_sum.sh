@@ -16,8 +16,9 @@ for i in 0 1; do
 	wait_for 10 "server $i" grep -q READY "$DIR/ready-$i"
 done
 ledger=unix:$RUN/server-0.sock
-job_says() { "$WEIR" status --at $ledger --json > "$DIR/status.json" 2> /dev/null && jq -e "$1" "$DIR/status.json" > /dev/null; }
-at_work() { job_says ".workers[] | select(.name == \"$1\" and .live) | .units_held > 0"; } # it holds a unit
+JOB_AT=(--at $ledger)
+# await_work NAME: it holds a unit
+await_work() { wait_for 20 "$1 to hold a unit" status ".workers[] | select(.name == \"$1\" and .live) | .units_held > 0"; }
 mkfifo "$DIR/gate"
 start_worker() {
 	"$BUILD/tests/exact_sum" worker $ledger "worker-$1" "$DIR/gate" 2>> "$RUN/worker-$1.log" &
@@ -27,16 +28,16 @@ for i in 0 1 2; do start_worker $i; done
 
 for ((k = 0; k < kills; k++)); do
 	i=$((k % 3))
-	wait_for 20 "worker-$i to hold a unit" at_work worker-$i
+	await_work worker-$i
 	eval "victim=\$worker_$i"
 	kill -KILL "$victim"
 	wait "$victim" 2> /dev/null
 	start_worker $i
 done
-wait_for 60 "all units but those that wait at the gate" job_says ".committed == 100"
-wait_for 20 "worker-2 to hold a unit" at_work worker-2
+wait_for 60 "all units but those that wait at the gate" status ".committed == 100"
+await_work worker-2
 kill -STOP $worker_2
-wait_for 20 "a lease to expire" job_says ".leases_expired > 0"
+wait_for 20 "a lease to expire" status ".leases_expired > 0"
 kill -CONT $worker_2
 exec 9<> "$DIR/gate" # the job may end
 for i in 0 1 2; do

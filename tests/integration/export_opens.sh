@@ -25,7 +25,7 @@ opens() {
 }
 
 start_train
-wait_for 60 "the first rows" trained 20000
+wait_for 60 "the first rows" status ".rows >= 20000"
 "$WEIR" export --job "$DIR/job.yaml" --out "$DIR/running.safetensors" > "$DIR/out" 2> "$DIR/export.err" || fail "weir export of a running job"
 grep -q "the running job at" "$DIR/out" || fail "exported something else: $(cat "$DIR/out")"
 opens "$DIR/running.safetensors"

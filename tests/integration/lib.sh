@@ -37,10 +37,28 @@ PATIENCE=5
 wait_for() {
 	local until=$((SECONDS + $1 * PATIENCE)) what=$2
 	shift 2
+	if [ "$1" = status ]; then
+		await_status $((until - SECONDS)) "$2" || fail "waited too long for $what"
+		return
+	fi
 	until "$@"; do
 		[ $SECONDS -lt $until ] || fail "waited too long for $what"
-		sleep 0.2 # `weir status` and jq are a tenth of a second of a core
+		sleep 0.1
 	done
+}
+
+# status EXPRESSION: whether it holds of what the job says about itself, which is left in status.json.
+JOB_AT=(--job "$DIR/job.yaml")
+status() {
+	"$WEIR" status "${JOB_AT[@]}" --json > "$DIR/status.json" 2> /dev/null && jq -e "$1" "$DIR/status.json" > /dev/null
+}
+WHOLE='[.partitions[] | select((.in_sync | length) == 2)] | length == 8'
+
+# await_status SECONDS EXPRESSION: one process asks all the time, as starting one for each question would take a third of a core.
+await_status() {
+	timeout "$1" "$WEIR" status "${JOB_AT[@]}" --json --every-ms 100 2> /dev/null |
+		jq -c -n "first(inputs | select([try ($2) catch false] | any))" > "$DIR/status.json" 2> /dev/null
+	[ -s "$DIR/status.json" ]
 }
 
 # json FILE EXPRESSION: what jq makes of the document.
@@ -105,7 +123,7 @@ start_train() {
 
 # stop_train SECONDS: a drain; PASSES is then how many passes the run needs to end soon after it is resumed.
 stop_train() {
-	trained 0 || fail "no status"
+	status . || fail "no status"
 	PASSES=$(($(json "$DIR/status.json" .pass) + 2))
 	kill -TERM "$TRAIN"
 	finish_train "$1"
@@ -119,11 +137,6 @@ finish_train() {
 }
 
 is_gone() { ! kill -0 "$1" 2> /dev/null || grep -q '^State:.*Z' "/proc/$1/status" 2> /dev/null; }
-
-# Whether at least $1 rows are trained.
-trained() {
-	"$WEIR" status --job "$DIR/job.yaml" --json > "$DIR/status.json" 2> /dev/null && jq -e ".rows >= $1" "$DIR/status.json" > /dev/null
-}
 
 # pid_of NAME: of a child by its --name, or --index for servers.
 pid_of() {

@@ -23,14 +23,14 @@ refused "$DIR/locked" "$DIR/locked" -- "$WEIR" train "$DIR/job.yaml" --set "run_
 mkdir "$DIR/ck"
 (read_only "$DIR/ck" "$WEIR" train "$DIR/job.yaml" --report "$DIR/report.json" --set "checkpoint.dir=$DIR/ck") > "$DIR/train.out" 2> "$DIR/train.err" < /dev/null &
 TRAIN=$!
-wait_for 60 "the first rows" trained 5000
+wait_for 60 "the first rows" status ".rows >= 5000"
 # The status shows what the process has, not what is kept free for it, and no row below memory as there is none.
 holds "$DIR/status.json" '.servers | length == 2 and all(.durable | .memory_bytes > 0 and .memory_bytes < 300e6 and .resident_rows > 0 and .cold_rows == 0)'
 "$WEIR" checkpoint --job "$DIR/job.yaml" > "$DIR/out" 2> "$DIR/out.err" && fail "a checkpoint in a read-only folder"
 told "$DIR/ck" "$DIR/out.err"
 [ -z "$(ls "$DIR/ck")" ] || fail "files in a read-only folder"
 rows=$(json "$DIR/status.json" .rows)
-wait_for 60 "the job to go on" trained $((rows + 5000))
+wait_for 60 "the job to go on" status ".rows >= $((rows + 5000))"
 for p in $TRAIN $(left_over); do kill -KILL "$p" 2> /dev/null; done
 wait "$TRAIN" 2> /dev/null
 for p in $(left_over); do wait_for 10 "process $p to be gone" is_gone "$p"; done
@@ -42,7 +42,7 @@ refused "$RUN/server-0" "$RUN/server-0" -- "$BUILD/weir-server" --job "$DIR/job.
 
 # --- a restore
 start_train --resume
-wait_for 60 "more rows" trained $((rows + 10000))
+wait_for 60 "more rows" status ".rows >= $((rows + 10000))"
 "$WEIR" checkpoint --job "$DIR/job.yaml" > "$DIR/out" || fail "no checkpoint"
 kill -TERM "$TRAIN"
 finish_train 60

@@ -4,9 +4,6 @@
 write_job 1000 "replicas: 2, log: disk"
 sed -i 's/servers: 2/servers: 3/' "$DIR/job.yaml"
 
-# status EXPRESSION: whether it holds of what the job says about itself
-status() { "$WEIR" status --job "$DIR/job.yaml" --json > "$DIR/status.json" 2> /dev/null && jq -e "$1" "$DIR/status.json" > /dev/null; }
-whole() { status '[.partitions[] | select((.in_sync | length) == 2)] | length == 8'; }
 # How many partitions server $1 has a replica of.
 held() { status . && json "$DIR/status.json" "[.partitions[] | select([.in_sync[].server] | index($1))] | length"; }
 rebalance() { "$WEIR" rebalance "$DIR/job.yaml" > "$DIR/rebalance.out" 2> "$DIR/rebalance.err" || fail "rebalance: $(cat "$DIR/rebalance.err")"; }
@@ -14,8 +11,8 @@ told_whole() { grep -c "all 8 partitions, and the ledger, have 2 replicas in syn
 told_more() { [ "$(told_whole)" -gt "$told" ]; }
 
 start_train
-wait_for 30 "the first rows" trained 5000
-wait_for 20 "all replicas to be in sync" whole
+wait_for 30 "the first rows" status ".rows >= 5000"
+wait_for 20 "all replicas to be in sync" status "$WHOLE"
 
 # One that is added takes its share, is killed, and gone for good.
 first=$(command_line "$(pid_of server-0)")
@@ -33,7 +30,7 @@ grep -q "server 3 does not answer: it is waited for, or for the end of its lease
 grep -q "partitions.* moved in" "$DIR/rebalance.out" || fail "nothing moved: $(cat "$DIR/rebalance.out")"
 [ "$(wc -l < "$DIR/rebalance.out")" = 1 ] || fail "something was left: $(cat "$DIR/rebalance.out")"
 cp "$DIR/rebalance.out" "$DIR/added.out"
-whole || fail "replicas are missing"
+status "$WHOLE" || fail "replicas are missing"
 [ "$(held 3)" = 0 ] || fail "server 3 has something"
 for server in 0 1 2; do
 	[ "$(held $server)" -ge 5 ] || fail "server $server has $(held $server) replicas"
@@ -46,7 +43,7 @@ for server in 2 1; do
 	kill -TERM "$victim"
 	wait_for 20 "its end to be told" grep -q "server-$server (pid $victim) .*: it is not started again" "$DIR/train.err"
 	rebalance
-	[ $server = 1 ] || whole || fail "replicas are missing: $(cat "$DIR/rebalance.out")"
+	[ $server = 1 ] || status "$WHOLE" || fail "replicas are missing: $(cat "$DIR/rebalance.out")"
 	[ "$(held $server)" = 0 ] || fail "server $server has something"
 done
 [ "$(held 0)" = 8 ] || fail "server 0 does not have everything"
@@ -55,7 +52,7 @@ grep -q "^8 partitions and the ledger keep a place on server 1, which is gone: e
 	fail "it does not say what it leaves: $(cat "$DIR/rebalance.out")"
 
 rows=$(json "$DIR/status.json" .rows)
-wait_for 20 "pushes to go on" trained $((rows + 5000))
+wait_for 20 "pushes to go on" status ".rows >= $((rows + 5000))"
 kill -TERM "$TRAIN"
 finish_train 20
 [ $STATUS = 1 ] || fail "exit status $STATUS"

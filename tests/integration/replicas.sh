@@ -10,16 +10,14 @@ told "cluster.replicas is 2" "etcd is not on PATH" "apt-get install etcd-server"
 [ ! -e "$RUN/run.json" ] || fail "a run was begun"
 [ ! -e "$RUN/generated.tsv" ] || fail "data were made for nothing"
 
-status() { "$WEIR" status --job "$DIR/job.yaml" --json > "$DIR/status.json" 2> /dev/null; }
-whole() { status && jq -e '[.partitions[] | select((.in_sync | length) == 2)] | length == 8' "$DIR/status.json" > /dev/null; }
 told_whole() { grep -c "all 8 partitions, and the ledger, have 2 replicas in sync again" "$DIR/train.err"; }
 whole_again() { [ "$(told_whole)" -gt "$before" ]; }
 
 # With its log in memory the server comes back with nothing, tables least of all; there the one that has the ledger is killed.
 for log in disk memory; do
 	start_train --fresh --set cluster.log=$log
-	wait_for 30 "the first rows" trained 5000
-	wait_for 20 "all replicas to be in sync" whole
+	wait_for 30 "the first rows" status ".rows >= 5000"
+	wait_for 20 "all replicas to be in sync" status "$WHOLE"
 	server=$(json "$DIR/status.json" '.partitions[7].primary')
 	[ $log = memory ] && server=$(json "$DIR/status.json" .ledger.server)
 	victim=$(pid_of server-$server) || fail "server-$server does not run"
@@ -38,7 +36,7 @@ done
 
 # All of them are ended by hand: that is told at once, and no worker is waited for.
 start_train --fresh --set train.passes=1000
-wait_for 30 "the first rows" trained 5000
+wait_for 30 "the first rows" status ".rows >= 5000"
 for server in 0 1 2; do
 	kill -TERM "$(pid_of server-$server)"
 	wait_for 20 "the end of server-$server to be told" grep -q "server-$server .*pid.*ended with status 0" "$DIR/train.err"

@@ -3,21 +3,19 @@
 . "$(dirname "$0")/lib.sh"
 write_job 1000 "replicas: 2, log: disk"
 sed -i 's/servers: 2/servers: 3/' "$DIR/job.yaml"
-status() { "$WEIR" status --job "$DIR/job.yaml" --json > "$DIR/status.json" 2> /dev/null; }
-whole() { status && jq -e '[.partitions[] | select((.in_sync | length) == 2)] | length == 8' "$DIR/status.json" > /dev/null; }
-primaries() { wait_for 10 "a status" status && jq -c '[.partitions[] | [.id, .primary, .epoch]]' "$DIR/status.json"; }
+primaries() { wait_for 10 "a status" status . && jq -c '[.partitions[] | [.id, .primary, .epoch]]' "$DIR/status.json"; }
 etcd() { for p in $(left_over); do command_line "$p" | grep -q -- "--data-dir $RUN/etcd " && echo "$p" && return 0; done; return 1; }
 away() { grep -q "coordinator away" "$RUN/server-0.log" && grep -q "coordinator away" "$RUN/server-1.log" && grep -q "coordinator away" "$RUN/server-2.log"; }
 
 start_train
-wait_for 30 "the first rows" trained 5000
-wait_for 20 "all replicas to be in sync" whole
+wait_for 30 "the first rows" status ".rows >= 5000"
+wait_for 20 "all replicas to be in sync" status "$WHOLE"
 etcd=$(etcd) || fail "there is no etcd"
 connected=$(grep -c "coordinator connected" "$RUN/server-0.log")
 kill -STOP "$etcd"
 wait_for 20 "every server to notice" away
 before=$(primaries) rows=$(json "$DIR/status.json" .rows)
-wait_for 20 "pushes to go on" trained $((rows + 10000))
+wait_for 20 "pushes to go on" status ".rows >= $((rows + 10000))"
 after=$(primaries)
 [ "$after" = "$before" ] || fail "partitions have moved: $before then $after"
 
@@ -45,7 +43,7 @@ again() { pid_of server-2 > /dev/null && [ "$(grep -c "server-2: serving " "$RUN
 again && fail "it serves without knowing which generation"
 kill -CONT "$etcd"
 wait_for 20 "server 2 to begin" again
-wait_for 20 "all replicas to be in sync" whole
+wait_for 20 "all replicas to be in sync" status "$WHOLE"
 [ "$(waits)" = 1 ] || fail "it says that it waits $(waits) times"
 
 # It dies: `weir train` starts it again, on what it had.
@@ -54,7 +52,7 @@ kill -KILL "$etcd"
 wait_for 20 "its end to be told" grep -q "etcd (pid $etcd) was killed by signal 9 (Killed): it is started again" "$DIR/train.err"
 wait_for 20 "a server to hear it again" back
 rows=$(json "$DIR/status.json" .rows)
-wait_for 20 "pushes to go on" trained $((rows + 1000))
+wait_for 20 "pushes to go on" status ".rows >= $((rows + 1000))"
 
 stop_train 20
 [ $STATUS = 1 ] || fail "exit status $STATUS"

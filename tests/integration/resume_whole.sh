@@ -17,7 +17,7 @@ refused() {
 # --- Its log on disk
 write_job 1000 "log: disk"
 start_train
-wait_for 60 "the first rows" trained 2000
+wait_for 60 "the first rows" status ".rows >= 2000"
 kill -TERM "$TRAIN"
 finish_train 30
 refused "log on disk" "set cluster.log to disk" -- --set cluster.log=memory
@@ -30,7 +30,7 @@ refused "server 1" "$RUN/server-1" "weir restore" -- --set train.passes=1
 rmdir "$RUN/server-1"
 mv "$DIR/kept" "$RUN/server-1"
 start_train --resume
-wait_for 60 "more rows" trained 10000
+wait_for 60 "more rows" status ".rows >= 10000"
 kill -KILL "$TRAIN"
 wait "$TRAIN" 2> /dev/null
 for p in $(left_over); do wait_for 10 "process $p to be gone" is_gone "$p"; done
@@ -42,15 +42,15 @@ sed -i 's/servers: 2/servers: 3/' "$DIR/job.yaml"
 # ends_resumed ARGUMENTS...: goes on, trains more, and is stopped.
 ends_resumed() {
 	start_train --resume "$@"
-	wait_for 60 "its first look" trained 1
-	wait_for 60 "more rows" trained $(($(json "$DIR/status.json" .rows) + 2000))
+	wait_for 60 "its first look" status ".rows >= 1"
+	wait_for 60 "more rows" status ".rows >= $(($(json "$DIR/status.json" .rows) + 2000))"
 	kill -TERM "$TRAIN"
 	finish_train 30
 	told "stopped by Terminated" "$DIR/train.err"
 	holds "$DIR/report.json" '.audit.double == 0'
 }
 start_train
-wait_for 60 "the first rows" trained 2000
+wait_for 60 "the first rows" status ".rows >= 2000"
 "$WEIR" checkpoint --job "$DIR/job.yaml" > "$DIR/out" || fail "no checkpoint"
 kill -TERM "$TRAIN"
 finish_train 30
@@ -70,13 +70,13 @@ rm -r "$RUN"
 # --- In memory: what was trained since the checkpoint is lost, so the next try is another generation
 write_job 1000
 start_train
-wait_for 60 "the first rows" trained 2000
+wait_for 60 "the first rows" status ".rows >= 2000"
 "$WEIR" checkpoint --job "$DIR/job.yaml" > "$DIR/out" || fail "no checkpoint"
 kill -TERM "$TRAIN"
 finish_train 30
 "$WEIR" restore "$DIR/job.yaml" --from latest > "$DIR/out" 2> "$DIR/out.err" || fail "$(tail -n 1 "$DIR/out.err")"
 start_train --resume
-wait_for 60 "more rows" trained 10000
+wait_for 60 "more rows" status ".rows >= 10000"
 kill -TERM "$TRAIN"
 finish_train 30
 told "stopped by Terminated" "weir restore --from latest" "$DIR/train.err"
@@ -84,7 +84,7 @@ refused "nothing of the run" "weir restore" --
 "$WEIR" restore "$DIR/job.yaml" --from latest > "$DIR/out" 2> "$DIR/out.err" || fail "$(tail -n 1 "$DIR/out.err")"
 holds "$RUN/run.json" '.generation == 3'
 start_train --resume
-wait_for 60 "rows once more" trained 10000
+wait_for 60 "rows once more" status ".rows >= 10000"
 kill -TERM "$TRAIN"
 finish_train 30
 holds "$DIR/report.json" '.audit.double == 0'

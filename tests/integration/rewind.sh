@@ -5,18 +5,17 @@
 write_job 12 "replicas: 2, fsync_interval_ms: 50"
 sed -i -e 's/servers: 2/servers: 3/' "$DIR/job.yaml"
 sed -i '/^  seed: 5/a\  split: {by: crc32, train: 90, valid: 10, test: 0}' "$DIR/job.yaml"
-status() { "$WEIR" status --job "$DIR/job.yaml" --json > "$DIR/status.json" 2> /dev/null; }
-whole() { status && jq -e '[.partitions[] | select((.in_sync | length) == 2)] | length == 8' "$DIR/status.json" > /dev/null; }
-of_generation() { status && jq -e ".generation == $1" "$DIR/status.json" > /dev/null; }
-further() { trained $((rows + 3000)); }
-train_on() { rows=$(json "$DIR/status.json" .rows) && wait_for 30 "more rows" further; }
+train_on() { wait_for 30 "more rows" status ".rows >= $(($(json "$DIR/status.json" .rows) + 3000))"; }
 take_checkpoint() {
 	"$WEIR" checkpoint --job "$DIR/job.yaml" --json > "$DIR/checkpoint.json" 2> "$DIR/checkpoint.err" || fail "no checkpoint: $(tail -n 1 "$DIR/checkpoint.err")"
 	name=$(json "$DIR/checkpoint.json" .name)
 }
 said_lost() { grep -qs "$1" "$RUN"/server-*.log; }
-# The two servers that have partition 7.
-pair() { status && jq -e '.partitions[7].in_sync | length == 2' "$DIR/status.json" > /dev/null && both=$(json "$DIR/status.json" '.partitions[7].in_sync[].server'); }
+# find_pair: `both` are then the two servers that have partition 7.
+find_pair() {
+	wait_for 30 "two replicas" status '.partitions[7].in_sync | length == 2'
+	both=$(json "$DIR/status.json" '.partitions[7].in_sync[].server')
+}
 kill_pair() {
 	local pids="" server
 	for server in $both; do pids+=" $(pid_of "server-$server")" || fail "server-$server does not run"; done
@@ -25,13 +24,13 @@ kill_pair() {
 
 # --- By itself
 start_train --fresh --set cluster.log=memory
-wait_for 30 "the first rows" trained 3000
-wait_for 30 "all replicas to be in sync" whole
+wait_for 30 "the first rows" status ".rows >= 3000"
+wait_for 30 "all replicas to be in sync" status "$WHOLE"
 take_checkpoint
 train_on
-wait_for 30 "two replicas" pair
+find_pair
 kill_pair
-wait_for 30 "the job to go back" of_generation 2
+wait_for 30 "the job to go back" status ".generation == 2"
 wait_for 30 "weir train to say so" grep -q "the job goes back to checkpoint $name, after .* batches, as generation 2: .* no server has a full log of it any more; .* batches that were trained since are undone" "$DIR/train.err"
 said_lost "partition lost" || said_lost "ledger lost" || fail "nothing was lost"
 wait_for 30 "the run's file to name it" jq -e ".generation == 2 and .restore == \"$name\"" "$RUN/run.json" > /dev/null
@@ -45,17 +44,16 @@ grep -h "goes back to" "$DIR/train.err"
 
 # --- On command: server b, which alone is in sync, loses its folder and does not come back
 start_train --fresh --set cluster.log=disk --set train.passes=20
-wait_for 30 "the first rows" trained 3000
-wait_for 30 "all replicas to be in sync" whole
+wait_for 30 "the first rows" status ".rows >= 3000"
+wait_for 30 "all replicas to be in sync" status "$WHOLE"
 take_checkpoint
 train_on
-wait_for 30 "two replicas" pair
+find_pair
 b=$(json "$DIR/status.json" '.partitions[7].primary')
 a=$(for s in $both; do [ "$s" = "$b" ] || echo "$s"; done)
 pid_a=$(pid_of server-$a) && pid_b=$(pid_of server-$b) || fail "they do not run"
 kill -STOP "$pid_a"
-without_a() { status && jq -e "[.partitions[].in_sync[] | select(.server == $a)] | length == 0" "$DIR/status.json" > /dev/null; }
-wait_for 30 "the others to go on without server-$a" without_a
+wait_for 30 "the others to go on without server-$a" status "[.partitions[].in_sync[] | select(.server == $a)] | length == 0"
 train_on
 mv "$RUN/server-$b" "$DIR/lost" && touch "$RUN/server-$b"
 kill -KILL "$pid_b"
@@ -64,7 +62,7 @@ is_not_started_again() { grep -q "server-$b (pid [0-9]*) ended with status 1" "$
 wait_for 30 "server-$b to be given up" is_not_started_again
 "$WEIR" rewind "$DIR/job.yaml" > "$DIR/rewind.out" 2> "$DIR/rewind.err" || fail "no rewind: $(tail -n 1 "$DIR/rewind.err")"
 grep -q "the job goes back to $name, after .* batches, as generation 2" "$DIR/rewind.out" || fail "$(cat "$DIR/rewind.out")"
-wait_for 60 "the job to go back" of_generation 2
+wait_for 60 "the job to go back" status ".generation == 2"
 finish_train 120
 [ $STATUS = 0 ] || fail "exit status $STATUS"
 audited
@@ -75,11 +73,11 @@ grep -h "goes back to" "$DIR/train.err"
 # --- Without a checkpoint
 rm -rf "$RUN"
 start_train --fresh --set cluster.log=memory
-wait_for 30 "the first rows" trained 3000
-wait_for 30 "all replicas to be in sync" whole
+wait_for 30 "the first rows" status ".rows >= 3000"
+wait_for 30 "all replicas to be in sync" status "$WHOLE"
 "$WEIR" rewind "$DIR/job.yaml" > "$DIR/out" 2> "$DIR/rewind.err" && fail "it goes back to nothing"
 told "holds no checkpoint of this run" "$DIR/rewind.err"
-wait_for 30 "two replicas" pair
+find_pair
 kill_pair
 wait_for 30 "it to be said" said_lost "no checkpoint.*holds no checkpoint of this run: the job must begin anew"
 finish_train 60

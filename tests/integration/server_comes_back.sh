@@ -5,6 +5,7 @@ write_job 50
 mkdir "$RUN"
 "$WEIR" datagen --rows 20000 --ids 20000 --seed 3 --out "$RUN/generated.tsv" > /dev/null || fail "no data" # as `weir train` would
 ledger=unix:$RUN/server-0.sock
+JOB_AT=(--at $ledger)
 serve() {
 	"$BUILD/weir-server" --job "$DIR/job.yaml" --index "$1" --ready-fd 3 3> "$DIR/ready-$1" 2>> "$DIR/server-$1.err" &
 	eval "server_$1=$!"
@@ -14,7 +15,6 @@ work() {
 	"$BUILD/weir-worker" --job "$DIR/job.yaml" --ledger $ledger --name "$1" 2> "$DIR/$1.err" &
 	eval "${1//-/_}=$!"
 }
-trained_rows() { "$WEIR" status --at $ledger --json > "$DIR/status.json" 2> /dev/null && jq -e ".rows >= $1" "$DIR/status.json" > /dev/null; }
 anew() {
 	for i in 0 1; do
 		eval "pid=\$server_$i"
@@ -39,7 +39,7 @@ serve 0
 serve 1
 work worker-0
 work worker-1
-wait_for 30 "the first rows" trained_rows 2000
+wait_for 30 "the first rows" status ".rows >= 2000"
 
 kill -KILL $server_1
 wait $server_1 2> /dev/null
@@ -51,7 +51,7 @@ ended worker-2 "$RUN/server-1.sock" "log: memory"
 
 anew
 work worker-3
-wait_for 30 "the first rows" trained_rows 2000
+wait_for 30 "the first rows" status ".rows >= 2000"
 kill -KILL $server_0
 wait $server_0 2> /dev/null
 serve 0
@@ -61,4 +61,4 @@ ended worker-4 "server 0 was started again" "log: memory" "start it anew"
 
 anew
 work worker-5
-wait_for 30 "rows of a job begun anew" trained_rows 2000
+wait_for 30 "rows of a job begun anew" status ".rows >= 2000"

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 write_job 50
 start_train
-wait_for 30 "the first rows" trained 2000
+wait_for 30 "the first rows" status ".rows >= 2000"
 victim=$(pid_of server-1) || fail "server-1 does not run"
 kill -KILL "$victim"
 killed=$(date +%s%N)

@@ -108,7 +108,7 @@ write_job 8 "log: disk, fsync_interval_ms: 50"
 start_train
 rows=2000
 for name in server-1 server-0; do
-	wait_for 60 "$rows rows" trained $rows
+	wait_for 60 "$rows rows" status ".rows >= $rows"
 	victim=$(pid_of $name) || fail "$name does not run"
 	kill -KILL "$victim"
 	wait_for 60 "$name to be started again" grep -q "^$name (pid $victim) was killed .* started again" "$DIR/train.err"

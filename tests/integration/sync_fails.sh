@@ -11,7 +11,7 @@ boot_of() { od -An -v -tx1 -j32 -N16 "$RUN/$1/PROMISES" | tr -d ' \n'; }
 fails_under() {
 	rm -rf "$RUN" "$DIR/broken"
 	LD_PRELOAD=$FAIL WEIR_FAIL_WHEN=$DIR/broken WEIR_FAIL_PATH=$1 start_train
-	wait_for 60 "the first rows" trained 2000
+	wait_for 60 "the first rows" status ".rows >= 2000"
 	local server=${1%%/*}
 	[ "$(boot_of "$server")" != 00000000000000000000000000000000 ] || fail "$server does not know the machine's boot"
 	touch "$DIR/broken"

@@ -3,9 +3,9 @@
 . "$(dirname "$0")/lib.sh"
 write_job 60
 start_train
-wait_for 60 "the first rows" trained 20000
+wait_for 60 "the first rows" status ".rows >= 20000"
 "$WEIR" checkpoint --job "$DIR/job.yaml" > /dev/null || fail "no checkpoint"
-wait_for 60 "more rows" trained 40000
+wait_for 60 "more rows" status ".rows >= 40000"
 "$WEIR" checkpoint --job "$DIR/job.yaml" --json > "$DIR/second.json" || fail "no second checkpoint"
 kill -TERM "$TRAIN"
 finish_train 30

@@ -2,7 +2,7 @@
 . "$(dirname "$0")/lib.sh"
 write_job 16
 start_train
-wait_for 30 "the first rows" trained 2000
+wait_for 30 "the first rows" status ".rows >= 2000"
 victim=$(pid_of worker-0) || fail "worker-0 does not run"
 kill -KILL "$victim"
 finish_train 110

@@ -2,7 +2,7 @@
 . "$(dirname "$0")/lib.sh"
 write_job 12
 start_train
-wait_for 30 "the first rows" trained 1000
+wait_for 30 "the first rows" status ".rows >= 1000"
 kill -STOP "$(pid_of worker-1)"
 finish_train 200 # a drain, and as many passes as a sanitizer and a busy machine make slow
 [ $STATUS = 0 ] || fail "exit status $STATUS"
