@@ -8,7 +8,7 @@
 	X(train, "JOB.yaml [--resume | --fresh] [--chaos SEED] [--set A.B=C]... [--report OUT.json]",                           \
 	  "start servers and workers here, train, evaluate, report")                                                            \
 	X(sweep, "SWEEP.yaml [--keep-going]", "run a job with other settings and seeds; a table, and plots")                    \
-	X(status, "(JOB.yaml | --at ADDRESS) [--json] [--every-ms N]", "show a running job")                                                   \
+	X(status, "(JOB.yaml | --at ADDRESS) [--json] [--every-ms N]", "show a running job")                                    \
 	X(eval, "JOB.yaml [--part valid|test] [--json]", "AUC, logloss and calibration of a running job's or the best weights") \
 	X(predict, "JOB.yaml --out SCORES.txt [--part valid|test]", "write one score a line, in the order of the rows")         \
 	X(datagen, "--rows N [--ids N] [--seed S] --out FILE",                                                                  \
