@@ -14,16 +14,16 @@
 #include "little_endian.h"
 #include "pieces.h"
 #include "placement.h"
+#include "stub_job.h"
 
 enum { PARTITIONS = 2, ROWS_TABLE = 1, DENSE_TABLE = 2, WIDTH = 4, ELEMENTS = 300, KEYS = 5 };
 #define ANSWER_BYTES  24u
 #define SECTION_BYTES 16u
 #define SECTIONS_MAX  3u
+#define ADDRESS       "memory:fuzz"
 #define PATIENCE_MS   10u /* below a pause: nothing is tried again */
 #define GUARD         0x5eu
 #define LATE          0xffu /* SAYS goes into it */
-
-static const uint8_t uuid[16] = "fuzz-job-uuid-16";
 
 /* --- The input: read by the server's thread, one call or record after the other */
 
@@ -48,13 +48,6 @@ static const uint8_t *take(size_t n)
 
 /* --- The server */
 
-static struct message *packed(const ProtobufCMessage *m)
-{
-	struct message *out = wire_pack(m);
-	assert(out);
-	return out;
-}
-
 static weir_table_spec spec_of(uint32_t id)
 {
 	static const weir_init_segment zero[] = {{.elements = WIDTH}, {.elements = ELEMENTS}};
@@ -78,65 +71,9 @@ static weir_table_spec spec_of(uint32_t id)
 
 static struct message *join_reply(void)
 {
-	Weir__V1__JoinReply r = WEIR__V1__JOIN_REPLY__INIT;
-	Weir__V1__Status ok = WEIR__V1__STATUS__INIT;
-	Weir__V1__JobId job = WEIR__V1__JOB_ID__INIT;
-	Weir__V1__PartitionMap map = WEIR__V1__PARTITION_MAP__INIT;
-	char address[] = "memory:fuzz", *servers[] = {address};
-	uint32_t server[PARTITIONS] = {0};
-	uint64_t epoch[PARTITIONS] = {1, 1};
-	struct wire_table wire[2];
-	Weir__V1__Table *tables[] = {&wire[0].table, &wire[1].table};
 	const weir_table_spec specs[] = {spec_of(ROWS_TABLE), spec_of(DENSE_TABLE)};
-	for (uint32_t i = 0; i < 2; i++) {
-		const weir_status status = wire_table_make(&wire[i], &specs[i], ROWS_TABLE + i);
-		assert(status == WEIR_OK);
-		(void)status;
-	}
-	job.uuid = (ProtobufCBinaryData){sizeof uuid, (uint8_t *)(uintptr_t)uuid};
-	job.generation = 1;
-	map.revision = 1;
-	map.servers = servers;
-	map.server = server;
-	map.epoch = epoch;
-	map.n_servers = 1;
-	map.n_server = map.n_epoch = PARTITIONS;
-	r.status = &ok;
-	r.job = &job;
-	r.map = &map;
-	r.incarnation = 1;
-	r.lease_ms = 60000;
-	r.partitions = PARTITIONS;
-	r.passes = 1;
-	r.patience_ms = PATIENCE_MS;
-	r.tables = tables;
-	r.n_tables = 2;
-	struct message *m = packed(&r.base);
-	wire_table_free(&wire[0]);
-	wire_table_free(&wire[1]);
-	return m;
-}
-
-static struct message *lease_reply(void)
-{
-	Weir__V1__LeaseReply r = WEIR__V1__LEASE_REPLY__INIT;
-	Weir__V1__Status ok = WEIR__V1__STATUS__INIT;
-	Weir__V1__WorkUnit unit = WEIR__V1__WORK_UNIT__INIT;
-	unit.attempt = 2;
-	unit.sealed = true;
-	r.status = &ok;
-	r.state = WEIR__V1__LEASE_STATE__UNIT;
-	r.unit = &unit;
-	return packed(&r.base);
-}
-
-/* What every other question is content with. */
-static struct message *plain_ok(void)
-{
-	Weir__V1__LeaveReply r = WEIR__V1__LEAVE_REPLY__INIT;
-	Weir__V1__Status ok = WEIR__V1__STATUS__INIT;
-	r.status = &ok;
-	return packed(&r.base);
+	return stub_join_reply(&(struct stub_job){
+	    .address = ADDRESS, .partitions = PARTITIONS, .patience_ms = PATIENCE_MS, .specs = specs, .specs_count = 2});
 }
 
 /* NULL: the input has no more. */
@@ -202,7 +139,7 @@ static struct message *answer_record(const struct record *r)
 		    w, &(struct record){.kind = RECORD_RESUME_REPLY, .partition = r->partition, .request_id = r->request_id});
 	if (r->kind == RECORD_RESUME || put_answer(w, r)) {
 		const weir_status status = record_writer_end(w);
-		m = status ? NULL : record_writer_finish(w, uuid, 1, NULL, NULL);
+		m = status ? NULL : record_writer_finish(w, stub_uuid, 1, NULL, NULL);
 		if (m && !is_whole(m)) {
 			message_release(m);
 			m = NULL;
@@ -266,9 +203,9 @@ static void on_call(void *ctx, struct rpc_call *call, enum rpc_method method, st
 	struct message *m = method == RPC_SCAN    ? scan_reply()
 	                    : told                ? next_message()
 	                    : method == RPC_JOIN  ? join_reply()
-	                    : method == RPC_LEASE ? lease_reply()
+	                    : method == RPC_LEASE ? stub_lease_reply(2)
 	                    : method == RPC_MAP   ? NULL
-	                                          : plain_ok();
+	                                          : stub_ok();
 	pthread_mutex_unlock(&input.lock);
 	rpc_call_reply(call, m ? WEIR_OK : WEIR_E_GENERATION, m ? "" : "no answer is left", m);
 }
@@ -284,8 +221,7 @@ static struct rpc *network(void)
 		return rpc;
 	rpc = rpc_memory_create(NULL);
 	loop = rpc ? rpc_loop_create(rpc, "server", NULL) : NULL;
-	const weir_status status =
-	    loop ? rpc_server_start(&server, rpc, "memory:fuzz", &loop, 1, &service, NULL, NULL) : WEIR_E_MEMORY;
+	const weir_status status = loop ? rpc_server_start(&server, rpc, ADDRESS, &loop, 1, &service, NULL, NULL) : WEIR_E_MEMORY;
 	assert(status == WEIR_OK);
 	(void)status;
 	return rpc;
@@ -380,8 +316,7 @@ static void use(weir_client *c)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const weir_options o = {
-	    .ledger = "memory:fuzz", .name = "fuzz", .role = WEIR_TRAINER, .dataset_units = 1, .connect_timeout_ms = 1};
+	const weir_options o = {.ledger = ADDRESS, .name = "fuzz", .role = WEIR_TRAINER, .dataset_units = 1, .connect_timeout_ms = 1};
 	weir_client *c = NULL;
 	weir_error err = {0};
 	if (size < 1)
@@ -485,7 +420,7 @@ static void put_answers(struct out *o, uint32_t i)
 	static const float values[ELEMENTS] = {4, 5, 6};
 	const uint64_t keys[] = {1, i == 3 ? (uint64_t)1 << 48 : 0}; /* a chunk whose first element would be the 2^64th */
 	if (i % SAYS)
-		put_ledger(o, i % SAYS == LEASE ? lease_reply() : join_reply());
+		put_ledger(o, i % SAYS == LEASE ? stub_lease_reply(2) : join_reply());
 	for (uint32_t p = 0; p < PARTITIONS; p++) { /* seals */
 		put_header(o, 1, 16, 2);
 		put_section(o, 0, WEIR_CODEC_FP32, 0, 0, NULL, 0, bitmap, sizeof bitmap);

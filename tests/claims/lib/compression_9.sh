@@ -1,4 +1,4 @@
-# Nothing is lost: what top-k sends and what it keeps are the gradient in random tiles of many seeds, equal to the bit on every instruction set; thresholds are those
+# A push that is sent again is the same bytes. Nothing is lost: what top-k sends and what it keeps are the gradient in random tiles of many seeds, equal to the bit on every instruction set; thresholds are those
 # of a sort; records damaged at random are refused or harmless, also under sanitizers.
 . tests/claims/lib/common.sh
 tiles=$(pick 2000 100000)
@@ -10,15 +10,16 @@ run() { # run NAME COMMAND...
 	local name=$1
 	shift
 	"$@" > "$WORK/$name.log" 2>&1 || { failed=$((failed + 1)); cat "$WORK/$name.log"; }
-	grep -E 'random tiles|damaged records|missed k|relative squared error|PASSED' "$WORK/$name.log" | sed "s/^/$name: /"
+	grep -E 'sent again|random tiles|damaged records|missed k|relative squared error|PASSED' "$WORK/$name.log" | sed "s/^/$name: /"
 }
 for preset in release asan; do
 	folder=$BUILD part=1
 	[ $preset = release ] || folder=$BUILD/asan part=10
-	need_built $preset "$folder" test_topk test_topk_threshold test_topk_decode test_optimizer_sparse
+	need_built $preset "$folder" test_topk test_topk_threshold test_topk_decode test_optimizer_sparse test_resent
 	run "$preset-tiles" "$folder/tests/test_topk" $((tiles / part))
 	run "$preset-thresholds" "$folder/tests/test_topk_threshold" $((tables / part))
 	run "$preset-damage" "$folder/tests/test_topk_decode" $((damaged / part))
 	run "$preset-sparse" "$folder/tests/test_optimizer_sparse"
+	run "$preset-resent" "$folder/tests/test_resent"
 done
-verdict "$failed == 0" "nothing lost, the same bits everywhere, and what is damaged is refused or harmless"
+verdict "$failed == 0" "retried pushes are the same bytes, nothing lost, the same bits everywhere, and what is damaged is refused or harmless"
