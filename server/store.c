@@ -84,22 +84,28 @@ static weir_status copy_spec(struct store_table *t, const weir_table_spec *spec)
 	return WEIR_OK;
 }
 
+/* Of a dense table whose pulls are coded: what trainers hold of it, and the newest differences (reference.h). */
+static uint64_t held_bytes(const struct store_table *t)
+{
+	return t->spec.pull.codec == WEIR_CODEC_FP32 ? 0 : store_chunks(t) * WEIR_CHUNK * 2 * sizeof(float);
+}
+
 /* Dense rows are all used by every batch: they stay. */
 static weir_status promise_dense(struct store_table *t, weir_error *err)
 {
 	struct pool *pool = t->store->options.pool;
-	const uint64_t bytes = slab_cost(&t->slab, store_chunks(t));
+	const uint64_t bytes = slab_cost(&t->slab, store_chunks(t)) + held_bytes(t);
 	if (t->spec.kind != WEIR_DENSE)
 		return WEIR_OK;
 	if (pool_promise(pool, bytes)) {
 		t->promised = bytes;
 		return WEIR_OK;
 	}
-	return weir_fail(
-	    err, WEIR_E_LIMIT,
-	    "table %s: its dense rows and optimizer state stay in memory, and with those of other tables they are more than "
-	    "cluster.memory_budget, %llu bytes: raise it, or use more servers",
-	    t->spec.name, (unsigned long long)pool->limit);
+	return weir_fail(err, WEIR_E_LIMIT,
+	                 "table %s: its dense rows and optimizer state stay in memory, and what coded pulls need; with those of "
+	                 "other tables they are "
+	                 "more than cluster.memory_budget, %llu bytes: raise it, or use more servers",
+	                 t->spec.name, (unsigned long long)pool->limit);
 }
 
 static weir_status prepare_rows(struct store_table *t)

@@ -889,6 +889,16 @@ static void dense_tables_that_cannot_stay_in_memory_are_refused(void **state)
 	spec.elements = WEIR_CHUNK;
 	assert_int_equal(store_add_table(s, 2, &spec, 0, 1, &t, &err), WEIR_E_LIMIT); /* 3 and 1 do not fit: a row has its tail */
 	store_destroy(s);
+
+	pool = (struct pool){.limit = 1 << 20}; /* coded pulls take twice as much again */
+	s = store_create(&(struct store_options){.pool = &pool});
+	spec.elements = 2 * WEIR_CHUNK;
+	spec.pull.codec = WEIR_CODEC_INT8;
+	assert_int_equal(store_add_table(s, 1, &spec, 0, 1, &t, &err), WEIR_E_LIMIT);
+	assert_non_null(strstr(err.text, "coded pulls"));
+	spec.elements = WEIR_CHUNK;
+	assert_int_equal(store_add_table(s, 1, &spec, 0, 1, &t, &err), WEIR_OK);
+	store_destroy(s);
 }
 
 int main(void)
