@@ -14,7 +14,7 @@ JOBS ?= $(shell nproc)
 SOAK_MINUTES ?= 150
 PROGRAMS := weir weir-server weir-worker
 
-.PHONY: all programs run test bench soak soak-fuzz soak-sim soak-chaos soak-memory bundle format tidy clean packages-run packages-test packages-image
+.PHONY: all programs run test bench soak soak-fuzz soak-sim soak-chaos soak-memory bundle format tidy clean packages-run packages-test packages-soak packages-image
 all: programs
 
 packages-run:
@@ -22,6 +22,9 @@ packages-run:
 
 packages-test:
 	@scripts/packages.sh run test
+
+packages-soak:
+	@scripts/packages.sh run test soak
 
 packages-image:
 	@scripts/packages.sh run image
@@ -42,7 +45,7 @@ bench: packages-run
 	@$(MAKE) --no-print-directory programs
 	@scripts/bench.sh
 
-soak soak-fuzz soak-sim soak-chaos soak-memory: packages-test
+soak soak-fuzz soak-sim soak-chaos soak-memory: packages-soak
 	@JOBS=$(JOBS) SOAK_MINUTES=$(SOAK_MINUTES) scripts/soak.sh $(filter-out soak,$(@:soak-%=%))
 
 bundle: packages-image

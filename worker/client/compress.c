@@ -173,7 +173,8 @@ static void measure_begin(struct compressor *c)
 	for (uint64_t chunk = 0; chunk < c->chunks; chunk++) {
 		const uint64_t at = chunk * WEIR_CHUNK, n = weir_chunk_elements(c->elements, chunk);
 		for (uint64_t i = at; i < at + n; i++) {
-			const double acc = (double)c->residual[i] + (c->wanted[chunk] ? (double)(c->grad[i] * c->scale) : 0);
+			const double moved = c->velocity ? (double)(c->spec.momentum * c->velocity[i]) : 0;
+			const double acc = (double)c->residual[i] + (c->wanted[chunk] ? moved + (double)(c->grad[i] * c->scale) : 0);
 			c->before += acc * acc;
 		}
 	}

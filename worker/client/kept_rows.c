@@ -209,7 +209,8 @@ void kept_rows_get_stats(const struct kept_rows *k, struct compression_stats *ou
 {
 	*out = (struct compression_stats){.pushes = k->pushes,
 	                                  .measured = k->pushes,
-	                                  .residual_norm = sqrt(k->kept > 0 ? k->kept : 0),
+	                                  .residual_norm = k->rows ? sqrt(fmax(k->kept, 0))
+	                                                           : 0, /* sums and differences of doubles: not 0 by itself */
 	                                  .error = k->error,
 	                                  .error_sum = k->error_sum};
 }

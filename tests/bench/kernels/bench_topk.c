@@ -14,7 +14,6 @@
 #include "vector.h"
 
 #define ELEMENTS      ((size_t)64 << 20)
-#define SELECT_FROM   ((size_t)16 << 20) /* elements of which the k-th is searched */
 #define HUGE_PAGE     ((size_t)2 << 20)
 #define RUNS          5
 #define ONE_IN        100              /* elements are sent */
@@ -183,10 +182,10 @@ static double bench_library(const float *from, float *scratch, select_fn select,
 {
 	double runs[RUNS];
 	for (int r = 0; r < RUNS; r++) {
-		for (size_t i = 0; i < SELECT_FROM; i++)
+		for (size_t i = 0; i < ELEMENTS; i++)
 			scratch[i] = fabsf(from[i]);
 		const double start = now_s();
-		*result = select(scratch, SELECT_FROM, k);
+		*result = select(scratch, ELEMENTS, k);
 		runs[r] = now_s() - start;
 	}
 	return median(runs);
@@ -194,14 +193,14 @@ static double bench_library(const float *from, float *scratch, select_fn select,
 
 static double bench_threshold(const float *x, float *scratch)
 {
-	const size_t k = SELECT_FROM / ONE_IN;
+	const size_t k = ELEMENTS / ONE_IN;
 	float want = 0, got = 0, library = 0;
 	const double quick = bench_library(x, scratch, quick_select, k, &want);
 	double limit = quick, ratio = 0;
-	printf("k-th of 16 Mi by quickselect: %.1f ms\n", quick * 1e3);
+	printf("k-th of 64 Mi by quickselect: %.1f ms\n", quick * 1e3);
 #if defined(HAS_NTH_ELEMENT)
 	const double nth = bench_library(x, scratch, nth_element_select, k, &library);
-	printf("k-th of 16 Mi by std::nth_element: %.1f ms\n", nth * 1e3);
+	printf("k-th of 64 Mi by std::nth_element: %.1f ms\n", nth * 1e3);
 	limit = nth < quick ? nth : quick;
 #else
 	library = want;
@@ -211,13 +210,13 @@ static double bench_threshold(const float *x, float *scratch)
 		weir_error err = {0};
 		for (int r = 0; r < RUNS; r++) {
 			const double start = now_s();
-			if (topk_threshold_with(vector_ops_variant(v), x, SELECT_FROM, k, &got, &err) != WEIR_OK)
+			if (topk_threshold_with(vector_ops_variant(v), x, ELEMENTS, k, &got, &err) != WEIR_OK)
 				exit(1);
 			runs[r] = now_s() - start;
 		}
 		const double mine = median(runs);
 		ratio = limit / mine;
-		printf("k-th of 16 Mi exactly, %-6s %.1f ms, %.1f times as fast\n", vector_ops_variant(v)->name, mine * 1e3, ratio);
+		printf("k-th of 64 Mi exactly, %-6s %.1f ms, %.1f times as fast\n", vector_ops_variant(v)->name, mine * 1e3, ratio);
 		if (got != want || got != library) {
 			printf("not the same magnitude: %a, %a, %a\n", (double)got, (double)want, (double)library);
 			exit(1);

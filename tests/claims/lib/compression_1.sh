@@ -4,5 +4,6 @@
 need_tests bench_topk
 "$BUILD/tests/bench_topk" --check | tee "$WORK/topk"
 met=${PIPESTATUS[0]}
+grep -q 'std::nth_element' "$WORK/topk" || give_up "the benchmark is built without a C++ compiler: there is no std::nth_element to compare with"
 [ "$(grep -c '^\(holds\|DOES NOT HOLD\)' "$WORK/topk")" = 4 ] || give_up "the benchmark did not come to its end"
 verdict "$met == 0" "encoding, applying and selecting at the speeds above"

@@ -15,11 +15,13 @@ run() { # run NAME COMMAND...
 for preset in release asan; do
 	folder=$BUILD part=1
 	[ $preset = release ] || folder=$BUILD/asan part=10
-	need_built $preset "$folder" test_topk test_topk_threshold test_topk_decode test_optimizer_sparse test_resent
+	need_built $preset "$folder" test_topk test_topk_threshold test_topk_decode test_optimizer_sparse test_resent test_codec_variants test_compressed_push test_kept_rows
 	run "$preset-tiles" "$folder/tests/test_topk" $((tiles / part))
 	run "$preset-thresholds" "$folder/tests/test_topk_threshold" $((tables / part))
 	run "$preset-damage" "$folder/tests/test_topk_decode" $((damaged / part))
 	run "$preset-sparse" "$folder/tests/test_optimizer_sparse"
-	run "$preset-resent" "$folder/tests/test_resent"
+	for test in resent codec_variants compressed_push kept_rows; do
+		run "$preset-$test" "$folder/tests/test_$test"
+	done
 done
-verdict "$failed == 0" "retried pushes are the same bytes, nothing lost, the same bits everywhere, and what is damaged is refused or harmless"
+verdict "$failed == 0" "retried pushes are the same bytes, nothing is lost by any codec, the same bits everywhere, and what is damaged is refused or harmless"
