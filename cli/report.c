@@ -11,6 +11,7 @@
 
 #include "json.h"
 #include "live.h"
+#include "overview_json.h"
 
 double report_samples_per_s(const struct report *r)
 {
@@ -325,74 +326,23 @@ static void put_chaos(struct json *j, const struct chaos *c)
 	json_set_count(j, "chaos.workers_stopped", c->count[CHAOS_WORKER][CHAOS_PAUSE]);
 }
 
-/* A histogram: its quantiles, and each value's count. */
-static void put_counts(struct json *j, const uint64_t counts[HISTOGRAM_BUCKETS])
+static void put_overview(struct json *j, const struct overview *s)
 {
-	json_set_count(j, "staleness.p50", counts_quantile(counts, 0.5));
-	json_set_count(j, "staleness.p99", counts_quantile(counts, 0.99));
-	json_set_real(j, "staleness.mean", counts_mean(counts));
-	json_set_empty_list(j, "staleness.counts");
-	for (unsigned b = 0; b < HISTOGRAM_BUCKETS; b++) {
-		if (!counts[b])
-			continue;
+	overview_put_totals(j, s);
+	json_set_empty_list(j, "tables");
+	for (uint32_t i = 0; i < s->tables_count; i++) {
 		struct json *item = json_create();
-		json_set_count(item, "upto", histogram_bucket_bound(b));
-		json_set_count(item, "count", counts[b]);
-		json_append(j, "staleness.counts", item);
+		overview_put_table(item, &s->tables[i]);
+		json_append(j, "tables", item);
 	}
-}
-
-static void put_workers(struct json *j, const struct overview *s)
-{
 	json_set_empty_list(j, "workers");
 	for (uint32_t i = 0; i < s->workers_count; i++) {
 		if (s->workers[i].evaluator)
 			continue;
 		struct json *item = json_create();
-		json_set_text(item, "name", s->workers[i].name);
-		json_set_count(item, "rows", s->workers[i].rows);
-		put_counts(item, s->workers[i].staleness);
+		overview_put_worker(item, &s->workers[i]);
 		json_append(j, "workers", item);
 	}
-}
-
-static void put_tables(struct json *j, const struct overview *s)
-{
-	json_set_empty_list(j, "tables");
-	for (uint32_t i = 0; i < s->tables_count; i++) {
-		struct json *item = json_create();
-		json_set_text(item, "name", s->tables[i].name);
-		json_set_count(item, "pushes", s->tables[i].pushes);
-		json_set_count(item, "push_bytes", s->tables[i].push_bytes);
-		json_set_count(item, "push_plain_bytes", s->tables[i].push_plain_bytes);
-		json_set_text(item, "push_codec", s->tables[i].push_codec);
-		json_set_text(item, "pull_codec", s->tables[i].pull_codec);
-		put_counts(item, s->tables[i].staleness);
-		json_set_count(item, "pull_bytes", s->tables[i].pull_bytes);
-		json_set_count(item, "pull_plain_bytes", s->tables[i].pull_plain_bytes);
-		json_append(j, "tables", item);
-	}
-}
-
-static void put_overview(struct json *j, const struct overview *s)
-{
-	json_set_count(j, "rows", s->rows);
-	json_set_count(j, "bytes.pushed", s->bytes_pushed);
-	json_set_count(j, "bytes.pulled", s->bytes_pulled);
-	json_set_count(j, "staleness.p50", overview_staleness_quantile(s, 0.5));
-	json_set_count(j, "staleness.p99", overview_staleness_quantile(s, 0.99));
-	json_set_real(j, "staleness.mean", overview_staleness_mean(s));
-	json_set_count(j, "duplicates_refused", s->duplicates_refused);
-	json_set_count(j, "stale_refused", s->stale_refused);
-	json_set_count(j, "leases_expired", s->leases_expired);
-	json_set_count(j, "batches_dropped", s->batches_dropped);
-	json_set_count(j, "batches_not_finite", s->batches_not_finite);
-	json_set_count(j, "units_skipped", s->units_quarantined);
-	json_set_real(j, "compression.energy_sent", s->energy_sent);
-	json_set_real(j, "compression.residual_norm", s->residual_norm);
-	json_set_real(j, "compression.residual_lost", s->residual_lost);
-	put_tables(j, s);
-	put_workers(j, s);
 }
 
 weir_status report_check_path(const char *path, weir_error *err)

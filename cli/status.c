@@ -9,6 +9,7 @@
 #include "json.h"
 #include "live.h"
 #include "options.h"
+#include "overview_json.h"
 #include "train.h"
 #include "verbs.h"
 
@@ -180,38 +181,26 @@ static struct json *server_item(const struct overview_server *v)
 static struct json *worker_item(const struct overview_worker *w)
 {
 	struct json *item = json_create();
-	json_set_text(item, "name", w->name);
+	overview_put_worker(item, w);
 	json_set_count(item, "pid", w->pid);
 	json_set_bool(item, "evaluator", w->evaluator);
 	json_set_bool(item, "live", w->live);
 	json_set_bool(item, "left", w->left);
-	json_set_count(item, "rows", w->rows);
 	json_set_count(item, "units_held", w->units_held);
 	json_set_real(item, "residual_norm", w->residual_norm);
-	json_set_count(item, "staleness.p50", counts_quantile(w->staleness, 0.5));
-	json_set_count(item, "staleness.p99", counts_quantile(w->staleness, 0.99));
 	return item;
 }
 
 static struct json *table_item(const struct overview_table *t)
 {
 	struct json *item = json_create();
-	json_set_text(item, "name", t->name);
+	overview_put_table(item, t);
 	json_set_count(item, "rows", t->rows);
 	json_set_count(item, "rows_stub", t->rows_stub);
 	json_set_count(item, "bytes", t->bytes);
-	json_set_count(item, "pushes", t->pushes);
 	json_set_count(item, "pushes_unadmitted", t->pushes_unadmitted);
 	json_set_count(item, "pulls", t->pulls);
 	json_set_count(item, "rows_evicted", t->rows_evicted);
-	json_set_count(item, "push_bytes", t->push_bytes);
-	json_set_count(item, "push_plain_bytes", t->push_plain_bytes);
-	json_set_text(item, "push_codec", t->push_codec);
-	json_set_text(item, "pull_codec", t->pull_codec);
-	json_set_count(item, "staleness.p50", counts_quantile(t->staleness, 0.5));
-	json_set_count(item, "staleness.p99", counts_quantile(t->staleness, 0.99));
-	json_set_count(item, "pull_bytes", t->pull_bytes);
-	json_set_count(item, "pull_plain_bytes", t->pull_plain_bytes);
 	return item;
 }
 
@@ -283,22 +272,14 @@ static weir_status print_json(const struct overview *s, weir_error *err)
 	json_set_count(j, "units", s->units);
 	json_set_count(j, "committed", s->committed);
 	json_set_count(j, "replicas", s->replicas);
-	json_set_count(j, "rows", s->rows);
+	overview_put_totals(j, s);
 	json_set_real(j, "auc", s->auc);
 	json_set_real(j, "logloss", s->logloss);
-	json_set_count(j, "bytes.pushed", s->bytes_pushed);
-	json_set_count(j, "bytes.pulled", s->bytes_pulled);
-	json_set_count(j, "staleness.p50", overview_staleness_quantile(s, 0.5));
-	json_set_count(j, "staleness.p99", overview_staleness_quantile(s, 0.99));
 	json_set_count(j, "scrubs.compared", s->scrubs);
 	json_set_count(j, "scrubs.differed", s->scrubs_differ);
-	json_set_count(j, "duplicates_refused", s->duplicates_refused);
-	json_set_count(j, "stale_refused", s->stale_refused);
 	json_set_count(j, "corrupt_refused", s->corrupt_refused);
 	json_set_count(j, "nonfinite_refused", s->nonfinite_refused);
-	json_set_count(j, "batches_not_finite", s->batches_not_finite);
 	json_set_count(j, "workers_lost", s->workers_lost);
-	json_set_count(j, "leases_expired", s->leases_expired);
 	put_lists(j, s);
 	weir_status status = json_print(j, stdout, err);
 	json_destroy(j);

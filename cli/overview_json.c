@@ -1,0 +1,55 @@
+#include "overview_json.h"
+
+/* A histogram: its quantiles, and the count of each bucket that has any. */
+static void put_staleness(struct json *j, const uint64_t counts[HISTOGRAM_BUCKETS])
+{
+	json_set_count(j, "staleness.p50", counts_quantile(counts, 0.5));
+	json_set_count(j, "staleness.p99", counts_quantile(counts, 0.99));
+	json_set_real(j, "staleness.mean", counts_mean(counts));
+	json_set_empty_list(j, "staleness.counts");
+	for (unsigned b = 0; b < HISTOGRAM_BUCKETS; b++) {
+		if (!counts[b])
+			continue;
+		struct json *item = json_create();
+		json_set_count(item, "upto", histogram_bucket_bound(b));
+		json_set_count(item, "count", counts[b]);
+		json_append(j, "staleness.counts", item);
+	}
+}
+
+void overview_put_totals(struct json *j, const struct overview *s)
+{
+	json_set_count(j, "rows", s->rows);
+	json_set_count(j, "bytes.pushed", s->bytes_pushed);
+	json_set_count(j, "bytes.pulled", s->bytes_pulled);
+	put_staleness(j, s->staleness);
+	json_set_count(j, "duplicates_refused", s->duplicates_refused);
+	json_set_count(j, "stale_refused", s->stale_refused);
+	json_set_count(j, "leases_expired", s->leases_expired);
+	json_set_count(j, "batches_dropped", s->batches_dropped);
+	json_set_count(j, "batches_not_finite", s->batches_not_finite);
+	json_set_count(j, "units_skipped", s->units_quarantined);
+	json_set_real(j, "compression.energy_sent", s->energy_sent);
+	json_set_real(j, "compression.residual_norm", s->residual_norm);
+	json_set_real(j, "compression.residual_lost", s->residual_lost);
+}
+
+void overview_put_table(struct json *j, const struct overview_table *t)
+{
+	json_set_text(j, "name", t->name);
+	json_set_count(j, "pushes", t->pushes);
+	json_set_count(j, "push_bytes", t->push_bytes);
+	json_set_count(j, "push_plain_bytes", t->push_plain_bytes);
+	json_set_text(j, "push_codec", t->push_codec);
+	json_set_text(j, "pull_codec", t->pull_codec);
+	put_staleness(j, t->staleness);
+	json_set_count(j, "pull_bytes", t->pull_bytes);
+	json_set_count(j, "pull_plain_bytes", t->pull_plain_bytes);
+}
+
+void overview_put_worker(struct json *j, const struct overview_worker *w)
+{
+	json_set_text(j, "name", w->name);
+	json_set_count(j, "rows", w->rows);
+	put_staleness(j, w->staleness);
+}
