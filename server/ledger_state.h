@@ -213,6 +213,8 @@ bool ledger_unit_has_stepped(const struct ledger *l, const struct ledger_batch *
 bool ledger_unit_is_held(const struct ledger *l, const struct ledger_worker *w, const struct ledger_batch *b);
 
 /* Steps. */
+/* Who leaves says what it has done in the open step (NULL: nothing): that counts without it. */
+void ledger_step_done(struct ledger *l, struct ledger_worker *w, const Weir__V1__BatchId *done);
 void ledger_steps_forget(struct ledger *l, struct ledger_worker *w, const char *why);
 /* Answers a poll of the worker that waits: the ledger is going away. */
 void ledger_steps_answer(struct ledger *l, struct ledger_worker *w, weir_status status, const char *why);

@@ -234,6 +234,14 @@ static void report_done(struct ledger *l, struct ledger_worker *w, const struct 
 	*dropped = w->dropped && same_batch(&w->dropped_batch, done);
 }
 
+void ledger_step_done(struct ledger *l, struct ledger_worker *w, const Weir__V1__BatchId *done)
+{
+	const struct ledger_batch batch = read_batch(done);
+	bool dropped;
+	if (done)
+		report_done(l, w, &batch, &dropped);
+}
+
 void ledger_step(struct ledger *l, const Weir__V1__StepRequest *q, ledger_reply_fn reply, void *arg)
 {
 	weir_error err = {0};

@@ -42,7 +42,7 @@ static weir_status add_rows(struct leftovers *l, const struct table *t, weir_err
 	return WEIR_OK;
 }
 
-/* Under c->coding. step: the batch has one. */
+/* Under c->coding. step: the batch takes part in one. Else what synchronous tables have kept back stays, as their part of the push would be dropped. */
 static weir_status find_items(weir_client *c, bool step, struct leftovers *l, weir_error *err)
 {
 	weir_status status = WEIR_OK;
@@ -128,7 +128,7 @@ weir_status weir_push_residuals(weir_client *c, const weir_batch *batch, weir_er
 	err->status = WEIR_OK;
 	pthread_mutex_lock(&c->lock);
 	const struct held_batch *b = batch_find(c, batch, NULL, err);
-	const bool step = b && b->step;
+	const bool step = b && b->step && steps_takes_part(c, batch);
 	pthread_mutex_unlock(&c->lock);
 	if (!b)
 		return err->status;

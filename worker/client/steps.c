@@ -11,6 +11,11 @@ static bool same_batch(const weir_batch *a, const weir_batch *b)
 	return a->pass == b->pass && a->unit == b->unit && a->batch == b->batch;
 }
 
+bool steps_takes_part(const weir_client *c, const weir_batch *batch)
+{
+	return c->steps.member && same_batch(&c->steps.current, batch);
+}
+
 /* Whether the current batch may be reported done: its push is through, or it will have none. */
 static bool current_is_done(weir_client *c)
 {
@@ -149,6 +154,16 @@ static void fill_batch(Weir__V1__BatchId *out, const weir_batch *b)
 	out->pass = b->pass;
 	out->unit = b->unit;
 	out->batch = b->batch;
+}
+
+bool steps_done(weir_client *c, Weir__V1__BatchId *out)
+{
+	const weir_batch *now = &c->steps.current;
+	const struct held_unit *u = unit_find(c, now->pass, now->unit, now->attempt);
+	const struct held_batch *b = c->steps.member && u && now->batch < u->batches ? u->batch[now->batch] : NULL;
+	if (b && b->complete)
+		fill_batch(out, now);
+	return b && b->complete;
 }
 
 static void ask(weir_client *c, const weir_batch *ready)

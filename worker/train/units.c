@@ -123,9 +123,12 @@ weir_status units_leave_nothing(struct units *all, weir_error *err)
 	for (uint32_t i = 0; i < UNITS_HELD; i++)
 		if (all->held[i].used && all->held[i].begun)
 			return push_residuals(all, &all->held[i], err);
-	weir_status s = weir_unit_lease(*all->client, &fresh.lease, 0, err);
-	if (s != WEIR_OK || fresh.lease.state != WEIR_UNIT_LEASED)
+	weir_status s = weir_unit_lease(*all->client, &fresh.lease, LAST_LEASE_MS, err);
+	if (s != WEIR_OK || fresh.lease.state != WEIR_UNIT_LEASED) {
+		LOG_AT(all->options->logger, LOG_WARN, "residuals stay",
+		       "no unit is left whose batch they could be: what was kept back is lost with this worker");
 		return s == WEIR_E_TIMEOUT ? WEIR_OK : s;
+	}
 	fresh.batches = all->options->job->data.unit_batches;
 	s = weir_unit_begin(*all->client, &fresh.lease, fresh.batches + 1, err);
 	return s == WEIR_OK ? push_residuals(all, &fresh, err) : s;

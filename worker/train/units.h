@@ -9,6 +9,7 @@
 /* Held at once: one being computed, one being read, and those waiting for acknowledgements. */
 #define UNITS_HELD    4u
 #define UNITS_POLL_MS 100
+#define LAST_LEASE_MS 2000 /* who leaves waits so long for a unit to leave its residuals with: from pass to pass */
 
 struct held_unit {
 	weir_unit lease;

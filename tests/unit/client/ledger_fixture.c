@@ -191,13 +191,14 @@ weir_status fixture_fail(struct fixture *f, const struct joined *w, const struct
 	return commit(f, w, u, 0, why);
 }
 
-weir_status fixture_leave(struct fixture *f, const struct joined *w)
+weir_status fixture_leave(struct fixture *f, const struct joined *w, Weir__V1__BatchId *done)
 {
 	Weir__V1__LeaveRequest q = WEIR__V1__LEAVE_REQUEST__INIT;
 	weir_status status = WEIR_E_INTERNAL;
 	q.job = fixture_job();
 	q.worker = w->worker;
 	q.incarnation = w->incarnation;
+	q.done = done;
 	ledger_leave(f->ledger, &q, on_status_field, &status);
 	return status;
 }

@@ -47,7 +47,7 @@ weir_status fixture_progress(struct fixture *f, const struct joined *w, const st
 /* Commits with `batches` parts in every partition. */
 weir_status fixture_commit(struct fixture *f, const struct joined *w, const struct leased *u, uint32_t batches);
 weir_status fixture_fail(struct fixture *f, const struct joined *w, const struct leased *u, const char *why);
-weir_status fixture_leave(struct fixture *f, const struct joined *w);
+weir_status fixture_leave(struct fixture *f, const struct joined *w, Weir__V1__BatchId *done); /* done: NULL, or of its step */
 weir_status fixture_gate(struct fixture *f, const struct joined *w, uint32_t pass, bool stop);
 
 struct standing {

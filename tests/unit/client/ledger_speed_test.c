@@ -147,7 +147,7 @@ static void who_has_left_does_not_count(void **state)
 	expect_rounds(&w, (const uint32_t[]){STEPS, STEPS});
 	pass_window(&w, (const uint64_t[]){1, 4});
 	expect_rounds(&w, (const uint32_t[]){2, STEPS});
-	assert_int_equal(fixture_leave(&w.f, &w.joined[1]), WEIR_OK);
+	assert_int_equal(fixture_leave(&w.f, &w.joined[1], NULL), WEIR_OK);
 	assert_int_equal(next_unit(&w, 0), STEPS);
 	fixture_close(&w.f);
 }
@@ -198,7 +198,7 @@ static void every_attempt_of_a_unit_has_the_same_rounds(void **state)
 	pass_window(&w, (const uint64_t[]){1, 4});
 	expect_rounds(&w, (const uint32_t[]){2, STEPS});
 	const struct leased slow = w.unit[0];
-	assert_int_equal(fixture_leave(&w.f, &w.joined[0]), WEIR_OK);
+	assert_int_equal(fixture_leave(&w.f, &w.joined[0], NULL), WEIR_OK);
 	assert_int_equal(next_unit(&w, 1), 2); /* the one that was given back */
 	assert_int_equal(w.unit[1].unit, slow.unit);
 	assert_int_equal(w.unit[1].attempt, slow.attempt + 1);

@@ -125,7 +125,7 @@ static void request_random(struct world *w)
 		break;
 	case 8:
 		if (prng_below(&w->random, 20) == 0)
-			(void)fixture_leave(f, j);
+			(void)fixture_leave(f, j, NULL);
 		break;
 	case 9:
 		(void)fixture_gate(f, &w->worker[0], fixture_status(f).pass, false);

@@ -263,6 +263,29 @@ static void test_a_unit_given_up_leaves_its_step(void **state)
 	fixture_close(&w.f);
 }
 
+/* What a worker has done in the open step counts when it leaves; what it has not is executed again by another. */
+static void test_what_is_done_counts_without_who_leaves(void **state)
+{
+	(void)state;
+	for (int done = 0; done < 2; done++) {
+		struct world w;
+		Weir__V1__BatchId batch = WEIR__V1__BATCH_ID__INIT;
+		world_open(&w, 2, 0, 1);
+		for (uint32_t i = 0; i < 2; i++)
+			step(&w, i, true);
+		step(&w, 0, true); /* step 2 = both */
+		step(&w, 0, true);
+		assert_false(w.answer[0].come);
+		batch.unit = w.unit[1].unit;
+		batch.batch = w.batch[1];
+		assert_int_equal(fixture_leave(&w.f, &w.worker[1], done ? &batch : NULL), WEIR_OK);
+		assert_int_equal(w.answer[0].step, 3);
+		assert_int_equal(w.answer[0].included, done ? 2 : 1);
+		assert_int_equal(w.answer[0].excluded, 0);
+		fixture_close(&w.f);
+	}
+}
+
 /* Random turns, deaths and rejoins; nobody may wait for ever and no step may close twice. */
 static void run_seed(uint64_t seed, uint32_t backup)
 {
@@ -321,6 +344,7 @@ int main(void)
 	    cmocka_unit_test(test_a_batch_is_in_one_close_only),
 	    cmocka_unit_test(test_the_seat_of_a_dead_worker_keeps_its_batch_out_of_the_next_step),
 	    cmocka_unit_test(test_a_unit_given_up_leaves_its_step),
+	    cmocka_unit_test(test_what_is_done_counts_without_who_leaves),
 	    cmocka_unit_test(test_random_schedules_always_move_on),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,8 +132,8 @@ static void actor_commit(struct world *w, struct actor *a)
 
 static void actor_leave(struct world *w, int i)
 {
-	if (fixture_leave(&w->f, &w->now[i].joined) == WEIR_OK) {
-		assert_int_equal(fixture_leave(&w->f, &w->now[i].joined), WEIR_OK); /* a repeat */
+	if (fixture_leave(&w->f, &w->now[i].joined, NULL) == WEIR_OK) {
+		assert_int_equal(fixture_leave(&w->f, &w->now[i].joined, NULL), WEIR_OK); /* a repeat */
 		w->now[i].heard_ms = INT64_MIN / 2;
 		w->now[i].held_count = 0;
 	}
@@ -326,7 +326,7 @@ static void test_observers_leave_no_trace(void **state)
 		struct joined o = fixture_join(&f, name, WEIR__V1__ROLE__OBSERVER, 0, 0);
 		assert_int_equal(o.status, WEIR_OK);
 		assert_int_equal(fixture_status(&f).workers, 1);
-		assert_int_equal(fixture_leave(&f, &o), WEIR_OK);
+		assert_int_equal(fixture_leave(&f, &o, NULL), WEIR_OK);
 		assert_int_equal(fixture_status(&f).workers, 0);
 	}
 	fixture_close(&f);
@@ -457,7 +457,7 @@ static void test_what_the_dead_held_back_is_told(void **state)
 	ledger_tick(f.ledger); /* a is lost */
 	assert_norms(&f, 4, 3);
 	report_residual(&f, &b, 0);
-	assert_int_equal(fixture_leave(&f, &b), WEIR_OK);
+	assert_int_equal(fixture_leave(&f, &b, NULL), WEIR_OK);
 	assert_norms(&f, 0, 3);
 	fixture_close(&f);
 }
