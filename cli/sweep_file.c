@@ -218,6 +218,12 @@ static weir_status read_set(struct reader *r, const char *path, const yaml_node_
 	return s;
 }
 
+static weir_status read_set_of_all(struct reader *r, const char *path, const yaml_node_t *node, void *out)
+{
+	(void)out;
+	return read_set(r, path, node, &r->sweep->all);
+}
+
 static weir_status read_runs(struct reader *r, const char *path, const yaml_node_t *node, void *out)
 {
 	static const struct field fields[] = {{"name", read_name, "a word for the table"}, {"set", read_set, NULL}};
@@ -238,11 +244,10 @@ static weir_status read_runs(struct reader *r, const char *path, const yaml_node
 
 static weir_status read_document(struct reader *r)
 {
-	static const struct field fields[] = {{"base", read_base, "a job file"},
-	                                      {"seeds", read_seeds, NULL},
-	                                      {"metric", read_metric, NULL},
-	                                      {"out", read_out, "a folder for the results"},
-	                                      {"runs", read_runs, "a list of {name: NAME, set: [KEY=VALUE, ...]}"}};
+	static const struct field fields[] = {
+	    {"base", read_base, "a job file"}, {"seeds", read_seeds, NULL},
+	    {"metric", read_metric, NULL},     {"out", read_out, "a folder for the results"},
+	    {"set", read_set_of_all, NULL},    {"runs", read_runs, "a list of {name: NAME, set: [KEY=VALUE, ...]}"}};
 	yaml_node_t *root = yaml_document_get_root_node(&r->yaml);
 	if (!root)
 		return weir_fail(r->err, WEIR_E_INVALID, "%s: empty; expected base, out and runs", r->sweep->path);
@@ -324,8 +329,9 @@ void sweep_free(struct sweep *s)
 
 void sweep_sets(const struct sweep *s, const struct sweep_run *run, uint64_t seed, struct sweep_sets *out)
 {
-	memcpy(out->items, run->sets, run->sets_count * sizeof *run->sets);
-	out->count = run->sets_count;
+	memcpy(out->items, s->all.sets, s->all.sets_count * sizeof *run->sets);
+	memcpy(out->items + s->all.sets_count, run->sets, run->sets_count * sizeof *run->sets);
+	out->count = s->all.sets_count + run->sets_count;
 	snprintf(out->own[0], sizeof out->own[0], "run_dir=%s/" SWEEP_RUN_DIR, s->out);
 	snprintf(out->own[1], sizeof out->own[1], "train.seed=%llu", (unsigned long long)seed);
 	out->items[out->count++] = out->own[0];
@@ -337,6 +343,9 @@ static weir_status check_job(struct sweep *s, const struct sweep_run *run, weir_
 	struct sweep_sets sets;
 	struct job *job = NULL;
 	weir_error why = {0};
+	if (s->all.sets_count + run->sets_count > SWEEP_SETS_MAX)
+		return weir_fail(err, WEIR_E_INVALID, "%s:%u: run %s sets %u keys, with those of all runs; at most %u", s->path,
+		                 run->line, run->name, s->all.sets_count + run->sets_count, SWEEP_SETS_MAX);
 	sweep_sets(s, run, s->seeds[0], &sets);
 	weir_status status = job_load(s->base, sets.items, sets.count, &job, &why);
 	if (status == WEIR_OK && !job_has_valid(job))

@@ -3,6 +3,7 @@
  *     seeds: [1, 2, 3]                   # train.seed of each run's repetitions; these by default
  *     metric: auc                        # auc | logloss (of text: its loss)
  *     out: runs/frappe-codecs            # folder of reports, table and plots
+ *     set: [train.passes=12]             # of all runs, before each one's own
  *     runs:
  *     - {name: fp32}
  *     - {name: int8, set: [tables.embedding.push.codec=int8]}
@@ -36,6 +37,7 @@ struct sweep {
 	bool has_test, language; /* of the jobs, once they are checked */
 	uint64_t seeds[SWEEP_SEEDS_MAX];
 	uint32_t seeds_count;
+	struct sweep_run all; /* what is set for all of them */
 	struct sweep_run runs[SWEEP_RUNS_MAX];
 	uint32_t runs_count;
 };
@@ -47,7 +49,7 @@ void sweep_free(struct sweep *s);
 
 /* Where all runs train, one after the other: data that are generated or packed there are made once. */
 #define SWEEP_RUN_DIR "run"
-/* What a run's repetition sets: the run's own, and behind them the sweep's two. Texts of those stay in `own`. */
+/* What a run's repetition sets: what all do, the run's own, and behind them the sweep's two. Texts of those stay in `own`. */
 struct sweep_sets {
 	const char *items[SWEEP_SETS_MAX + 2];
 	uint32_t count;

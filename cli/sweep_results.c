@@ -287,6 +287,9 @@ static weir_status write_json(const struct sweep *s, const struct sweep_result *
 	json_set_text(j, "base", s->base);
 	json_set_text(j, "metric", sweep_metric_name(s));
 	json_set_text(j, "part", s->has_test ? "test" : "valid");
+	json_set_empty_list(j, "set");
+	for (uint32_t i = 0; i < s->all.sets_count; i++)
+		json_append_text(j, "set", s->all.sets[i]);
 	json_set_empty_list(j, "runs");
 	for (uint32_t i = 0; i < s->runs_count; i++)
 		json_append(j, "runs", run_json(s, results, i));

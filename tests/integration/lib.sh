@@ -43,7 +43,7 @@ wait_for() {
 	fi
 	until "$@"; do
 		[ $SECONDS -lt $until ] || fail "waited too long for $what"
-		sleep 0.1
+		sleep 0.2
 	done
 }
 

@@ -48,6 +48,14 @@ static void test_a_file_gives_what_is_to_be_run(void **state)
 	assert_string_equal(sets.items[2], "run_dir=/tmp/o/run");
 	assert_string_equal(sets.items[3], "train.seed=9");
 	sweep_free(s);
+
+	assert_int_equal(sweep_file_parse(&s, HEAD "set: [train.passes=3]\nruns: [{name: a, set: [model.dim=4]}]", "s.yaml", &err),
+	                 WEIR_OK);
+	sweep_sets(s, &s->runs[0], 1, &sets);
+	assert_int_equal(sets.count, 4);
+	assert_string_equal(sets.items[0], "train.passes=3"); /* the run's own comes later, and wins */
+	assert_string_equal(sets.items[1], "model.dim=4");
+	sweep_free(s);
 }
 
 static void test_there_are_three_seeds_and_auc_unless_said(void **state)
