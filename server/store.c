@@ -103,8 +103,7 @@ static weir_status promise_dense(struct store_table *t, weir_error *err)
 	}
 	return weir_fail(err, WEIR_E_LIMIT,
 	                 "table %s: its dense rows and optimizer state stay in memory, and what coded pulls need; with those of "
-	                 "other tables they are "
-	                 "more than cluster.memory_budget, %llu bytes: raise it, or use more servers",
+	                 "other tables they are more than cluster.memory_budget, %llu bytes: raise it, or use more servers",
 	                 t->spec.name, (unsigned long long)pool->limit);
 }
 

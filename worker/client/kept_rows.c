@@ -207,10 +207,7 @@ void kept_rows_take(struct kept_rows *k, uint64_t key)
 
 void kept_rows_get_stats(const struct kept_rows *k, struct compression_stats *out)
 {
-	*out = (struct compression_stats){.pushes = k->pushes,
-	                                  .measured = k->pushes,
-	                                  .residual_norm = k->rows ? sqrt(fmax(k->kept, 0))
-	                                                           : 0, /* sums and differences of doubles: not 0 by itself */
-	                                  .error = k->error,
-	                                  .error_sum = k->error_sum};
+	const double kept = k->rows ? fmax(k->kept, 0) : 0; /* a sum that rounds is not 0 by itself */
+	*out = (struct compression_stats){
+	    .pushes = k->pushes, .measured = k->pushes, .residual_norm = sqrt(kept), .error = k->error, .error_sum = k->error_sum};
 }

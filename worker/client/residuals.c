@@ -128,7 +128,7 @@ weir_status weir_push_residuals(weir_client *c, const weir_batch *batch, weir_er
 	err->status = WEIR_OK;
 	pthread_mutex_lock(&c->lock);
 	const struct held_batch *b = batch_find(c, batch, NULL, err);
-	const bool step = b && b->step && steps_takes_part(c, batch);
+	const bool step = b && steps_takes_part(c, batch);
 	pthread_mutex_unlock(&c->lock);
 	if (!b)
 		return err->status;
