@@ -7,7 +7,8 @@
  * Ownership. A message passed in is taken over (its reference moves), also on failure. A message passed to a callback is
  * borrowed: retain it to keep it.
  * Nothing hangs: every call has a deadline, every stream and channel has keepalive; a dead peer ends its calls and streams with
- * E_UNAVAILABLE within WEIR_DEAD_PEER_MS and a text with its address and what was asked. */
+ * E_UNAVAILABLE within WEIR_DEAD_PEER_MS and a text with its address and what was asked. But for one: gRPC pings behind what it has to write, so the
+ * silence of a stopped process on the same machine goes unnoticed by a stream whose unix socket is full; it can be cancelled. */
 #ifndef WEIR_RPC_H
 #define WEIR_RPC_H
 

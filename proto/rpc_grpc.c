@@ -76,6 +76,18 @@ static void sleep_alone(struct grpc_loop *l, int64_t timeout_ns)
 	pthread_mutex_unlock(&l->lock);
 }
 
+/* What is done next; false: nothing in that time, or no more. */
+static bool take_event(struct grpc_loop *l, int64_t timeout_ns)
+{
+	grpc_event e = grpc_completion_queue_next(l->cq, deadline_after(timeout_ns), NULL);
+	if (e.type != GRPC_OP_COMPLETE)
+		return false;
+	struct rpc_tag *tag = e.tag;
+	TAKEN_OVER(tag);
+	tag->fn(tag, e.success != 0);
+	return true;
+}
+
 static void loop_wait(struct rpc_loop *loop, int64_t timeout_ns)
 {
 	struct grpc_loop *l = (struct grpc_loop *)loop;
@@ -83,12 +95,7 @@ static void loop_wait(struct rpc_loop *loop, int64_t timeout_ns)
 		sleep_alone(l, timeout_ns);
 		return;
 	}
-	grpc_event e = grpc_completion_queue_next(l->cq, deadline_after(timeout_ns), NULL);
-	if (e.type != GRPC_OP_COMPLETE)
-		return;
-	struct rpc_tag *tag = e.tag;
-	TAKEN_OVER(tag);
-	tag->fn(tag, e.success != 0);
+	(void)take_event(l, timeout_ns);
 }
 
 /* Whether the loop has no connection; then it is awake now. */
@@ -120,8 +127,8 @@ static void loop_finish(struct rpc_loop *loop)
 	grpc_call_unref(l->wake_call);
 	grpc_channel_destroy(l->wake_channel);
 	grpc_completion_queue_shutdown(l->cq);
-	while (grpc_completion_queue_next(l->cq, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL).type != GRPC_QUEUE_SHUTDOWN)
-		;
+	while (take_event(l, -1))
+		; /* the last of streams that have ended */
 }
 
 static void loop_free(struct rpc_loop *loop)
@@ -349,13 +356,14 @@ void grpc_stream_read(struct rpc_stream *stream)
 {
 	struct grpc_stream *s = (struct grpc_stream *)stream;
 	grpc_op op = {.op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &s->incoming};
+	s->reading = true;
 	grpc_stream_batch(s, &op, 1, &s->received);
 }
 
 static void stream_opened(struct rpc_tag *tag, bool ok)
 {
 	struct grpc_stream *s = (struct grpc_stream *)(void *)((char *)tag - offsetof(struct grpc_stream, opened));
-	if (ok)
+	if (ok && !s->told)
 		rpc_stream_on_sent(&s->base);
 	grpc_stream_batch_done(s);
 }
@@ -363,7 +371,7 @@ static void stream_opened(struct rpc_tag *tag, bool ok)
 static void stream_sent(struct rpc_tag *tag, bool ok)
 {
 	struct grpc_stream *s = (struct grpc_stream *)(void *)((char *)tag - offsetof(struct grpc_stream, sent));
-	if (ok)
+	if (ok && !s->told)
 		rpc_stream_on_sent(&s->base);
 	grpc_stream_batch_done(s);
 }
@@ -373,6 +381,7 @@ static void stream_received(struct rpc_tag *tag, bool ok)
 	struct grpc_stream *s = (struct grpc_stream *)(void *)((char *)tag - offsetof(struct grpc_stream, received));
 	grpc_byte_buffer *b = s->incoming;
 	s->incoming = NULL;
+	s->reading = false;
 	if (ok && b) {
 		struct message *m = grpc_buffer_message(b);
 		if (!m)
@@ -410,34 +419,49 @@ struct grpc_stream *grpc_stream_new(void (*ended)(struct rpc_tag *tag, bool ok))
 	return s;
 }
 
-static void stream_closed(void *arg)
+static void stream_tell(struct grpc_stream *s)
 {
-	struct grpc_stream *s = arg;
+	weir_status status = s->why;
+	bool silent;
+	s->told = true;
+	if (!status && s->base.slot)
+		status = s->cancelled ? WEIR_E_CANCELLED : WEIR_OK;
+	else if (!status)
+		status =
+		    grpc_status_read(s->status, s->details, s->base.channel->address, s->base.method, s->text, sizeof s->text, &silent);
+	rpc_stream_on_closed(&s->base, status, s->text);
+}
+
+static void stream_free(struct grpc_stream *s)
+{
 	struct rpc_server *server = s->base.slot ? s->base.slot->server : NULL;
 	enum rpc_method method = s->base.method;
-	weir_status status = s->why;
-	if (!status && server)
-		status = s->cancelled ? WEIR_E_CANCELLED : WEIR_OK;
-	else if (!status) {
-		bool silent;
-		status = grpc_status_read(s->status, s->details, s->base.channel->address, method, s->text, sizeof s->text, &silent);
-	}
 	if (s->call)
 		grpc_call_unref(s->call);
 	grpc_metadata_array_destroy(&s->initial);
 	grpc_metadata_array_destroy(&s->trailing);
 	grpc_slice_unref(s->details);
-	rpc_stream_on_closed(&s->base, status, s->text);
 	free(s);
 	if (server)
 		rpc_server_leave(server, method);
 }
 
+static void stream_never_started(void *arg)
+{
+	stream_tell(arg);
+	stream_free(arg);
+}
+
+/* A client's stream may end long before the last batch: what is on its way to a peer that has stopped reading is in gRPC's hands until the connection
+ * ends, which over a unix socket is when that process runs on or is killed. */
 void grpc_stream_batch_done(struct grpc_stream *s)
 {
 	assert(s->batches > 0);
-	if (--s->batches == 0 && s->over)
-		stream_closed(s);
+	s->batches--;
+	if (s->over && !s->told && (s->batches == 0 || (!s->base.slot && !s->reading)))
+		stream_tell(s);
+	if (s->over && s->batches == 0)
+		stream_free(s);
 }
 
 static void stream_half_close(struct rpc_stream *stream)
@@ -455,7 +479,7 @@ static void stream_cancel(struct rpc_stream *stream, weir_status status, const c
 	s->why = status;
 	snprintf(s->text, sizeof s->text, "%s", text);
 	if (!s->call) { /* cancelled before it was started */
-		rpc_loop_post(stream->loop, stream_closed, s);
+		rpc_loop_post(stream->loop, stream_never_started, s);
 		return;
 	}
 	if (stream->slot)

@@ -42,6 +42,8 @@ struct grpc_stream {
 	grpc_slice details;
 	int cancelled;    /* server: the client is gone */
 	bool over;        /* `ended` has come */
+	bool reading;     /* `received` is in progress */
+	bool told;        /* of its end */
 	bool status_sent; /* server */
 	weir_status why;  /* set by cancel: what this side is told, whatever gRPC says */
 	char text[WEIR_ERROR_TEXT_BYTES];
@@ -52,7 +54,8 @@ void grpc_stream_transmit(struct rpc_stream *stream, struct message *m);
 void grpc_stream_read(struct rpc_stream *stream);
 /* Starts a batch of the stream; tag->fn must be followed by grpc_stream_batch_done. */
 void grpc_stream_batch(struct grpc_stream *s, const grpc_op *ops, size_t n, struct rpc_tag *tag);
-void grpc_stream_batch_done(struct grpc_stream *s); /* ends and frees the stream after its last batch */
+/* Ends the stream when nothing more can come of it, and frees it after its last batch. */
+void grpc_stream_batch_done(struct grpc_stream *s);
 
 /* Server (rpc_grpc_server.c) */
 struct rpc_server *grpc_server_new(struct rpc *rpc);

@@ -180,6 +180,7 @@ void grpc_client_stream_start(struct rpc_stream *stream)
 	};
 	grpc_stream_batch(s, &end, 1, &s->ended);
 	grpc_stream_batch(s, &open, 1, &s->opened);
+	s->reading = true;
 	grpc_stream_batch(s, receive, 2, &s->received);
 }
 

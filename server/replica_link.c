@@ -339,6 +339,15 @@ static weir_status link_connect(struct link *k, weir_error *err)
 	return rpc_channel_open(&k->channel, l->options.rpc, l->options.loop, address, err);
 }
 
+/* The server may have begun anew elsewhere while its former process stands still, whose full sockets never end. */
+static void leave_former_address(struct link *k)
+{
+	char address[WEIR_ADDRESS_BYTES_MAX];
+	const struct replica_links_options *o = &k->links->options;
+	if (k->stream && o->address(o->arg, k->to, address) && strcmp(rpc_channel_address(k->channel), address) != 0)
+		rpc_stream_cancel(k->stream, WEIR_E_UNAVAILABLE, "the server is at another address now");
+}
+
 static void link_open(struct link *k)
 {
 	static const struct rpc_stream_handler handler = {.message = on_message, .writable = on_writable, .closed = on_closed};
@@ -452,6 +461,7 @@ void replica_links_tick(struct replica_links *l)
 		struct link *k = &l->peers[i];
 		if (!k->shares)
 			continue;
+		leave_former_address(k);
 		k->wait -= k->wait > 0;
 		if (k->acknowledging.first != NOBODY || k->shipping.first != NOBODY)
 			link_open(k);

@@ -169,6 +169,47 @@ static void test_stopped_tcp(void **state)
 	lose_peer("127.0.0.1:0", SIGSTOP);
 }
 
+/* Nothing more goes through, pings neither; but whoever cancels the stream need not wait for the peer. */
+static void cancel_when_full(const char *listen)
+{
+	static const size_t sizes[] = {1 << 20};
+	struct rpc *rpc;
+	struct rpc_loop *loop;
+	struct rpc_channel *channel;
+	struct child child;
+	struct probe p;
+	weir_error err = {0};
+	child_start(&child, listen);
+	rpc = rpc_grpc_create(NULL);
+	loop = rpc_loop_create(rpc, "client", &err);
+	assert_non_null(loop);
+	assert_int_equal(rpc_channel_open(&channel, rpc, loop, child.address, &err), WEIR_OK);
+	probe_open(&p, channel, loop, RPC_PUSH_STREAM, 0, sizes, 1);
+	probe_send(&p, 2);
+	probe_wait_received(&p, 2);
+	assert_int_equal(kill(child.pid, SIGSTOP), 0);
+	probe_send(&p, 32);
+	const double before = seconds_now();
+	probe_cancel(&p);
+	assert_int_equal(probe_wait_closed(&p), WEIR_E_CANCELLED);
+	assert_true(seconds_now() - before < WEIR_DEAD_PEER_MS * 1e-3);
+	rpc_channel_close(channel);
+	child_end(&child); /* until then the kernel has some of a message, and gRPC the rest */
+	rpc_loop_destroy(loop);
+	rpc_destroy(rpc);
+}
+
+static void test_cancelled_when_full(void **state)
+{
+	(void)state;
+	char address[128], directory[] = "/tmp/weir-dead-XXXXXX";
+	unix_address(address, sizeof address, directory);
+	cancel_when_full(address);
+	unlink(address + 5);
+	assert_int_equal(rmdir(directory), 0);
+	cancel_when_full("127.0.0.1:0");
+}
+
 /* A killed server leaves its socket behind; the next one takes it over, but never from a live one. */
 static void test_stale_socket_is_taken_over(void **state)
 {
@@ -205,6 +246,7 @@ int main(void)
 	    cmocka_unit_test(test_killed_tcp),
 	    cmocka_unit_test(test_stopped_unix),
 	    cmocka_unit_test(test_stopped_tcp),
+	    cmocka_unit_test(test_cancelled_when_full),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -283,6 +283,31 @@ static void a_server_that_moves_is_found(void **state)
 	world_close(&w);
 }
 
+/* Its former process stands still: it has its sockets, reads none, and so ends no stream. */
+static void a_server_that_moves_from_one_that_stands_still_is_found(void **state)
+{
+	(void)state;
+	static struct node_world w;
+	struct node *n = &w.nodes[1];
+	struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+	begin(&w, true);
+	rpc_loop_post(n->door, stand_at, &gate);
+	append_all(&w, 16, 256 << 10);
+	while (ask(&w.nodes[0], 1).room)
+		(void)sched_yield();
+	struct rpc_server *former = n->server;
+	struct rpc_loop *door = n->door;
+	n->door = n->home;
+	node_start(n); /* elsewhere */
+	wait_all(&w);
+	assert_logs_equal(&w);
+	gate_open(&gate);
+	rpc_server_stop(former, 0);
+	n->door = door;
+	n->streams_count = 0;
+	world_close(&w);
+}
+
 /* --- What goes together */
 
 static struct replica_message from_2_to_1(enum replica_message_kind kind, uint64_t last)
@@ -466,6 +491,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(a_slow_follower_is_not_sent_more_than_it_takes),
 	    cmocka_unit_test(a_server_that_comes_late_is_found),
 	    cmocka_unit_test(a_server_that_moves_is_found),
+	    cmocka_unit_test(a_server_that_moves_from_one_that_stands_still_is_found),
 	    cmocka_unit_test(acknowledgements_take_each_others_place),
 	    cmocka_unit_test(a_stream_that_is_none_of_a_replicas_is_ended),
 	};
