@@ -441,12 +441,14 @@ static void put_answers(struct out *o, uint32_t i)
 uint8_t *fuzz_seed(uint32_t i, size_t *size)
 {
 	static struct out o;
-	if (i > 4)
+	if (i > 5)
 		return NULL;
 	o.n = 0;
-	put(&o, &(uint8_t){i == 4 ? LATE : (uint8_t)(i % SAYS)}, 1);
-	if (i < 4)
-		put_answers(&o, i);
+	put(&o, &(uint8_t){i == 5 ? LATE : (uint8_t)(i % 4 % SAYS)}, 1);
+	if (i < 5)
+		put_answers(&o, i % 4);
+	if (i == 4)
+		o.data[1] = WEIR_E_BUSY; /* of a seal, which is not asked again */
 	uint8_t *seed = malloc(o.n);
 	assert(seed);
 	memcpy(seed, o.data, o.n);

@@ -51,6 +51,7 @@ struct request {
 	uint16_t part;
 	uint32_t server; /* at which it is, or was last */
 	bool answered;
+	bool asked_again;      /* by on_reply, on the loop: what came is not its answer */
 	bool elsewhere;        /* pull: at a replica that is not primary (read.c) */
 	uint32_t first, count; /* pull: its pieces */
 	uint32_t retries;
@@ -78,7 +79,7 @@ struct operation {
 	uint64_t floor;           /* pull: the step that must have been applied; close: the step */
 	struct request *requests; /* (requests_count) */
 	uint32_t requests_count;
-	/* On the loop, under the lock except for pulls. A status other than OK makes the operation fail, but E_BUSY: asked again, no answer yet. */
+	/* On the loop, under the lock except for pulls. A status other than OK makes the operation fail. */
 	weir_status (*on_reply)(struct operation *op, struct request *q, const struct record *r, struct cursor *body,
 	                        weir_error *err);
 	void (*on_finish)(struct operation *op); /* under the lock, once; may be NULL */

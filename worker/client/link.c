@@ -276,7 +276,8 @@ static void take_record(struct lane *lane, const struct record *r, struct cursor
 	} else {
 		status = op->on_reply(op, q, r, body, &err);
 	}
-	if (status == WEIR_E_BUSY) {
+	if (q->asked_again) {
+		q->asked_again = false;
 		lane_pump(lane);
 		pthread_mutex_unlock(&c->lock);
 		return;

@@ -330,7 +330,8 @@ static weir_status ask_again(struct request *q)
 	pthread_mutex_lock(&c->lock);
 	link_queue_pull(c->links[q->server], q);
 	pthread_mutex_unlock(&c->lock);
-	return WEIR_E_BUSY;
+	q->asked_again = true;
+	return WEIR_OK;
 }
 
 static weir_status on_reply(struct operation *op, struct request *q, const struct record *r, struct cursor *body, weir_error *err)
