@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,4 +120,30 @@ double minifloat_value(uint32_t code, int mantissa, int low)
 	uint32_t exponent = code >> mantissa;
 	double fraction = (double)(code & ((1u << mantissa) - 1)) / (double)(1u << mantissa);
 	return exponent ? ldexp(1 + fraction, (int)exponent - 1 + low) : ldexp(fraction, low);
+}
+
+float golden_input(size_t i)
+{
+	return (float)((int)(i * 37 % 101) - 50) / 64 * (i < CODEC_INT4_BLOCK ? 1 : 16);
+}
+
+size_t golden_read(const char *name, uint8_t *out, size_t most)
+{
+	FILE *f = fopen(GOLDEN_DIR "/codecs.hex", "r");
+	assert_non_null(f);
+	char line[256];
+	size_t n = 0;
+	bool mine = false;
+	while (fgets(line, sizeof line, f)) {
+		line[strcspn(line, "\n")] = 0;
+		const bool bytes = strlen(line) == 2 || line[2] == ' ';
+		if (!bytes)
+			mine = strcmp(line, name) == 0;
+		for (char *at = line; bytes && mine && *at; at += strspn(at, " ")) {
+			assert_true(n < most);
+			out[n++] = (uint8_t)strtoul(at, &at, 16);
+		}
+	}
+	fclose(f);
+	return n;
 }

@@ -28,4 +28,9 @@ float *decode_guarded(const struct vector_ops *ops, const struct coding *c, cons
 /* What a format of few bits decodes to, in float64: sign bit, exponent, mantissa (FP16 5 and 10, E4M3 4 and 3, E5M2 5 and 2). */
 double minifloat_value(uint32_t code, int mantissa, int low);
 
+/* tests/golden/codecs.hex: what these elements, multiples of 1/64, are in a codec: bytes, at most so many. */
+enum { GOLDEN_ELEMENTS = 75 };
+float golden_input(size_t i);
+size_t golden_read(const char *name, uint8_t *out, size_t most);
+
 #endif

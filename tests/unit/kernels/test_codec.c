@@ -67,35 +67,13 @@ static void every_bf16_survives_a_round_trip(void **state)
 
 /* --- Layout */
 
-/* What tests/golden has under a name: bytes in hexadecimal. */
-static size_t golden_read(const char *name, uint8_t *out, size_t most)
-{
-	FILE *f = fopen(GOLDEN_DIR "/codecs.hex", "r");
-	assert_non_null(f);
-	char line[256];
-	size_t n = 0;
-	bool mine = false;
-	while (fgets(line, sizeof line, f)) {
-		line[strcspn(line, "\n")] = 0;
-		const bool bytes = strlen(line) == 2 || line[2] == ' ';
-		if (!bytes)
-			mine = strcmp(line, name) == 0;
-		for (char *at = line; bytes && mine && *at; at += strspn(at, " ")) {
-			assert_true(n < most);
-			out[n++] = (uint8_t)strtoul(at, &at, 16);
-		}
-	}
-	fclose(f);
-	return n;
-}
-
 static void golden_bytes(void **state)
 {
 	(void)state;
-	enum { N = 75 };
+	enum { N = GOLDEN_ELEMENTS };
 	float x[N];
 	for (size_t i = 0; i < N; i++)
-		x[i] = (float)((int)(i * 37 % 101) - 50) / 64 * (i < CODEC_INT4_BLOCK ? 1 : 16);
+		x[i] = golden_input(i);
 	struct coding c;
 	const char *name;
 	for (unsigned i = 0; coding_at(i, &c, &name); i++)

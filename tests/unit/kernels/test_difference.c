@@ -6,6 +6,7 @@
 #include "cmocka_check.h"
 
 #include "check.h"
+#include "check_codec.h"
 #include "difference.h"
 #include "topk_record.h"
 
@@ -221,9 +222,38 @@ static void what_is_expected_is_about_what_comes(void **state)
 	}
 }
 
+/* What a difference is in each codec whose tiles have fixed sizes; the fitted book is one that was fitted before. */
+static void golden_bytes(void **state)
+{
+	(void)state;
+	static const float book[CODEC_BOOK] = {-1,       -0.75f,   -0.5f,   -0.375f, -0.25f,  -0.125f, -0.0625f, 0,
+	                                       0.03125f, 0.09375f, 0.1875f, 0.3125f, 0.4375f, 0.625f,  0.8125f,  1};
+	enum { N = GOLDEN_ELEMENTS };
+	for (size_t c = 0; codings[c].codec != WEIR_CODEC_TOPK; c++) {
+		const bool int4 = codings[c].codec == WEIR_CODEC_INT4;
+		const char *name = !int4                              ? codec_name(codings[c].codec)
+		                   : codings[c].book == WEIR_BOOK_NF4 ? "int4 nf4"
+		                   : codings[c].book == WEIR_BOOK_LOG ? "int4 log"
+		                                                      : "int4 segmented";
+		struct difference_fit fit = {.made = 1};
+		uint8_t want[4 * N], got[4 * N];
+		size_t bytes;
+		memcpy(fit.book, book, sizeof book);
+		for (size_t i = 0; i < N; i++) {
+			reference[i] = (float)(i % 5) - 2;
+			value[i] = reference[i] + golden_input(i);
+		}
+		assert_true(difference_max(&codings[c], N) <= sizeof got);
+		assert_int_equal(difference_make(&codings[c], &fit, value, reference, N, work, got, &bytes), DIFFERENCE_MADE);
+		assert_int_equal(golden_read(name, want, sizeof want), bytes);
+		assert_memory_equal(got, want, bytes);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(golden_bytes),
 	    cmocka_unit_test(differences_lead_to_the_value),
 	    cmocka_unit_test(one_difference_takes_most_of_it),
 	    cmocka_unit_test(topk_brings_what_has_changed_and_no_more),
