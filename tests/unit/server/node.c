@@ -54,7 +54,7 @@ void node_add_tables(struct partition *p)
 	                              .segments_count = 1,
 	                              .segments = &zeros};
 	struct fixture f = {.p = p};
-	fixture_add_tables(&f, WEIR_OPT_ADAGRAD);
+	fixture_add_tables(&f, &(struct fixture_options){.optimizer = WEIR_OPT_ADAGRAD});
 	assert_int_equal(partition_add_table(p, COUNTED_ROWS, &counted, NULL), WEIR_OK);
 	assert_int_equal(partition_add_table(p, WIDE_DENSE, &wide, NULL), WEIR_OK);
 }

@@ -66,7 +66,7 @@ static void open_world(struct world *w, enum partition_ack ack)
 	                                    .clock = clock_system()};
 	w->f.p = partition_create(&o, NULL);
 	assert_non_null(w->f.p);
-	fixture_add_tables(&w->f, WEIR_OPT_SGD);
+	fixture_add_tables(&w->f, &(struct fixture_options){.optimizer = WEIR_OPT_SGD});
 	partition_recovered(w->f.p);
 	partition_begin(w->f.p, 1);
 	partition_commit_to(w->f.p, 1);

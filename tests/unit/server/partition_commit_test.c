@@ -79,7 +79,7 @@ static void open_world(struct world *w, bool holds)
 	                                    .clock = &w->clock};
 	w->f.p = partition_create(&o, NULL);
 	assert_non_null(w->f.p);
-	fixture_add_tables(&w->f, WEIR_OPT_SGD);
+	fixture_add_tables(&w->f, &(struct fixture_options){.optimizer = WEIR_OPT_SGD});
 	add_table(w, TIMED_ROWS, WEIR_EMBEDDING, "timed_rows");
 	add_table(w, TIMED_DENSE, WEIR_DENSE, "timed_dense");
 	add_table(w, SHORT_ROWS, WEIR_EMBEDDING, "short_rows");

@@ -10,7 +10,7 @@
 
 #include "hash.h"
 
-static void add_table(struct fixture *f, uint32_t id, weir_table_kind kind, weir_mode_kind mode, weir_optimizer_kind optimizer)
+static void add_table(struct fixture *f, uint32_t id, weir_table_kind kind, weir_mode mode, weir_optimizer_kind optimizer)
 {
 	const weir_init_segment zero = {.elements = kind == WEIR_DENSE ? DENSE_ELEMENTS : ROW_WIDTH, .kind = WEIR_INIT_ZERO};
 	weir_table_spec spec = {
@@ -18,7 +18,7 @@ static void add_table(struct fixture *f, uint32_t id, weir_table_kind kind, weir
 	    .width = kind == WEIR_EMBEDDING ? ROW_WIDTH : 0,
 	    .elements = kind == WEIR_DENSE ? DENSE_ELEMENTS : 0,
 	    .optimizer = {.kind = optimizer, .lr = 1, .momentum = 0.9f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-6f, .window = 1},
-	    .mode = {.kind = mode},
+	    .mode = mode,
 	    .segments_count = 1,
 	    .segments = &zero};
 	strcpy(spec.name, id == ASYNC_ROWS   ? "async_rows"
@@ -41,15 +41,17 @@ void fixture_open(struct fixture *f, const struct fixture_options *options)
 	                              .not_finite = options->not_finite};
 	f->p = partition_create(&o, NULL);
 	assert_non_null(f->p);
-	fixture_add_tables(f, options->optimizer);
+	fixture_add_tables(f, options);
 }
 
-void fixture_add_tables(struct fixture *f, weir_optimizer_kind optimizer)
+void fixture_add_tables(struct fixture *f, const struct fixture_options *options)
 {
-	add_table(f, ASYNC_ROWS, WEIR_EMBEDDING, WEIR_ASYNC, optimizer);
-	add_table(f, SYNC_ROWS, WEIR_EMBEDDING, WEIR_SYNC, optimizer);
-	add_table(f, SYNC_DENSE, WEIR_DENSE, WEIR_SYNC, optimizer);
-	add_table(f, ASYNC_DENSE, WEIR_DENSE, WEIR_ASYNC, optimizer);
+	const weir_mode async = {.kind = WEIR_ASYNC}, sync = {.kind = WEIR_SYNC};
+	const weir_mode rated = {.kind = WEIR_ASYNC, .staleness_rate = options->staleness_rate};
+	add_table(f, ASYNC_ROWS, WEIR_EMBEDDING, rated, options->optimizer);
+	add_table(f, SYNC_ROWS, WEIR_EMBEDDING, sync, options->optimizer);
+	add_table(f, SYNC_DENSE, WEIR_DENSE, sync, options->optimizer);
+	add_table(f, ASYNC_DENSE, WEIR_DENSE, async, options->optimizer);
 }
 
 void fixture_close(struct fixture *f)

@@ -20,9 +20,10 @@ struct fixture {
 struct fixture_options {
 	weir_optimizer_kind optimizer;
 	uint32_t not_finite;
+	bool staleness_rate; /* of ASYNC_ROWS */
 };
 void fixture_open(struct fixture *f, const struct fixture_options *options);
-void fixture_add_tables(struct fixture *f, weir_optimizer_kind optimizer); /* to f->p; fixture_open does */
+void fixture_add_tables(struct fixture *f, const struct fixture_options *options); /* to f->p; fixture_open does */
 void fixture_close(struct fixture *f);
 weir_status fixture_submit(struct fixture *f, const struct built *b);
 /* Builds, submits, frees. */

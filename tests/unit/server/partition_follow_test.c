@@ -35,7 +35,7 @@ static void open_world(struct world *w)
 	                                    .clock = &w->clock};
 	w->f.p = partition_create(&o, NULL);
 	assert_non_null(w->f.p);
-	fixture_add_tables(&w->f, WEIR_OPT_SGD);
+	fixture_add_tables(&w->f, &(struct fixture_options){.optimizer = WEIR_OPT_SGD});
 	partition_recovered(w->f.p);
 	partition_step_down(w->f.p);
 }

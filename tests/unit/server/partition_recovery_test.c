@@ -144,7 +144,7 @@ static void add_tables(struct partition *p)
 	                        .eviction = {.ttl_s = 6},
 	                        .segments_count = 1,
 	                        .segments = &zero};
-	fixture_add_tables(&(struct fixture){.p = p}, WEIR_OPT_ADAGRAD);
+	fixture_add_tables(&(struct fixture){.p = p}, &(struct fixture_options){.optimizer = WEIR_OPT_ADAGRAD});
 	spec.optimizer.schedule = (weir_schedule){.kind = WEIR_SCHEDULE_STEP, .period = 2, .gamma = 0.9f};
 	strcpy(spec.name, "counted");
 	assert_int_equal(partition_add_table(p, COUNTED_ROWS, &spec, NULL), WEIR_OK);

@@ -122,7 +122,7 @@ static void epochs_begin_behind_a_header_without_them(void **state)
 	struct fixture f = {.p = partition_create(&o, NULL)};
 	struct message *g = golden();
 	weir_error err = {0};
-	fixture_add_tables(&f, WEIR_OPT_ADAGRAD);
+	fixture_add_tables(&f, &(struct fixture_options){.optimizer = WEIR_OPT_ADAGRAD});
 	CHECK_OK(partition_state_import(f.p, g->spans[0].data, g->bytes, &err), err);
 	CHECK_OK(log->ops->restart(log, partition_applied(f.p) + 1, &err), err);
 	partition_recovered(f.p);

@@ -144,6 +144,22 @@ static void staleness_is_counted_per_table(void **state)
 	fixture_close(&f);
 }
 
+/* Of five pushes that were computed from the same values the rates are 1, 1, 1/2, 1/3 and 1/4 of the table's. */
+static void a_stale_push_has_a_smaller_rate_where_the_table_says_so(void **state)
+{
+	(void)state;
+	const struct fixture_options rated = {.optimizer = WEIR_OPT_SGD, .staleness_rate = true};
+	struct fixture f;
+	fixture_open(&f, &rated);
+	float expected = 0;
+	for (uint32_t batch = 0; batch < 5; batch++) {
+		assert_int_equal(push_one(&f, 1, 1, batch, 0, 1), WEIR_OK);
+		expected -= 1 / (float)(batch > 1 ? batch : 1);
+		assert_true(fixture_row(&f, ASYNC_ROWS, 10) == expected);
+	}
+	fixture_close(&f);
+}
+
 static weir_status push_values(struct fixture *f, uint32_t batch, float bad)
 {
 	struct one_row x;
@@ -372,6 +388,7 @@ int main(void)
 	    cmocka_unit_test(a_closed_unit_is_never_unknown),
 	    cmocka_unit_test(the_closed_set_has_a_limit_that_the_low_water_mark_relieves),
 	    cmocka_unit_test(staleness_is_counted_per_table),
+	    cmocka_unit_test(a_stale_push_has_a_smaller_rate_where_the_table_says_so),
 	    cmocka_unit_test(a_push_that_is_not_finite_is_refused_whole_and_done),
 	    cmocka_unit_test(clip_counts_what_is_not_finite_as_zero),
 	    cmocka_unit_test(assigned_rows_are_what_was_sent),

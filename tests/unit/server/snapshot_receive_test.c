@@ -125,7 +125,7 @@ static void another_schema_is_refused(void **state)
 	struct world *w = record(44, 50);
 	w->into = node_make_room(&w->b);
 	struct fixture f = {.p = w->into};
-	fixture_add_tables(&f, WEIR_OPT_SGD);
+	fixture_add_tables(&f, &(struct fixture_options){.optimizer = WEIR_OPT_SGD});
 	const struct snapshot_receiver_options o = receiver_options(w);
 	create_receiver(w, &o);
 	for (uint32_t i = 0; i < w->recorded_count && !w->receive_ended; i++)

@@ -18,7 +18,12 @@ enum { ELEMENTS = 2 * WEIR_CHUNK + 19000, CHUNKS = 3, FRAGMENTS_MAX = 3, BATCHES
 #define INNER_MOMENTUM 0.5f
 #define OUTER_RATE     0.7f
 #define OUTER_MOMENTUM 0.9f
+#define OUTER_BETA1    0.9f
+#define OUTER_BETA2    0.95f
+#define OUTER_EPS      1e-8f
+#define OUTER_DECAY    0.01f
 #define MERGED_ERROR   1e-6f /* of a merge, which the definition writes in another form */
+#define ADAMW_ERROR    1e-5f /* of its correction, and of the steps after it */
 
 struct scenario {
 	uint32_t steps, shortened, fragments, overlap; /* shortened: 0, or what the lease says instead of the table */
@@ -40,8 +45,9 @@ static uint32_t mask_of(const struct scenario *s, uint32_t batch)
 /* --- The definition */
 
 struct reference {
-	float *own, *global, *server, *inner, *outer; /* (ELEMENTS); the last two: velocities */
-	bool pushed[FRAGMENTS_MAX];                   /* and not taken in yet */
+	float *own, *global, *server, *inner, *outer, *squares; /* (ELEMENTS); the last three: velocities, or moments */
+	uint32_t outer_steps[FRAGMENTS_MAX];
+	bool pushed[FRAGMENTS_MAX]; /* and not taken in yet */
 	uint32_t pushed_by[FRAGMENTS_MAX];
 	bool applied[BATCHES_MAX]; /* what an earlier attempt pushed counts, what is pushed again does not */
 };
@@ -55,7 +61,8 @@ static float *numbers(void)
 
 static void reference_open(struct reference *r)
 {
-	*r = (struct reference){.own = numbers(), .global = numbers(), .server = numbers(), .inner = numbers(), .outer = numbers()};
+	*r = (struct reference){
+	    .own = numbers(), .global = numbers(), .server = numbers(), .inner = numbers(), .outer = numbers(), .squares = numbers()};
 }
 
 static void reference_close(struct reference *r)
@@ -65,6 +72,7 @@ static void reference_close(struct reference *r)
 	free(r->server);
 	free(r->inner);
 	free(r->outer);
+	free(r->squares);
 }
 
 /* Three chunks in one, two or three fragments. */
@@ -97,9 +105,25 @@ static void reference_begin(struct reference *r, const struct scenario *s, uint3
 	}
 }
 
-static void outer_step(struct reference *r, const struct scenario *s, uint64_t i)
+/* Of the t-th push. */
+static void adamw_step(struct reference *r, uint32_t t, uint64_t i, double delta)
+{
+	const double m = OUTER_BETA1 * (double)r->outer[i] + (1 - (double)OUTER_BETA1) * delta;
+	const double v = OUTER_BETA2 * (double)r->squares[i] + (1 - (double)OUTER_BETA2) * delta * delta;
+	const double unbiased_m = m / (1 - pow(OUTER_BETA1, t)), unbiased_v = v / (1 - pow(OUTER_BETA2, t));
+	const double x = r->server[i];
+	r->outer[i] = (float)m;
+	r->squares[i] = (float)v;
+	r->server[i] = (float)(x - OUTER_RATE * (unbiased_m / (sqrt(unbiased_v) + OUTER_EPS) + OUTER_DECAY * x));
+}
+
+static void outer_step(struct reference *r, const struct scenario *s, uint32_t t, uint64_t i)
 {
 	const float delta = r->global[i] - r->own[i];
+	if (s->outer == WEIR_OPT_ADAMW) {
+		adamw_step(r, t, i, delta);
+		return;
+	}
 	if (s->outer == WEIR_OPT_SGD) {
 		r->server[i] -= OUTER_RATE * delta;
 		return;
@@ -117,8 +141,9 @@ static void reference_step(struct reference *r, const struct scenario *s, uint32
 	for (uint32_t f = 0; f < s->fragments; f++) {
 		if (!(mask_of(s, batch) >> f & 1))
 			continue;
+		r->outer_steps[f] += !r->applied[batch];
 		for (uint64_t i = fragment_begin(s->fragments, f); i < fragment_begin(s->fragments, f + 1) && !r->applied[batch]; i++)
-			outer_step(r, s, i);
+			outer_step(r, s, r->outer_steps[f], i);
 		r->pushed[f] = true;
 		r->pushed_by[f] = batch;
 	}
@@ -162,7 +187,13 @@ static void register_tables(struct worker *w, weir_mode mode)
 	    .name = "dense",
 	    .kind = WEIR_DENSE,
 	    .elements = ELEMENTS,
-	    .optimizer = {.kind = w->scenario->outer, .lr = OUTER_RATE, .momentum = OUTER_MOMENTUM},
+	    .optimizer = {.kind = w->scenario->outer,
+	                  .lr = OUTER_RATE,
+	                  .momentum = OUTER_MOMENTUM,
+	                  .beta1 = OUTER_BETA1,
+	                  .beta2 = OUTER_BETA2,
+	                  .eps = OUTER_EPS,
+	                  .weight_decay = w->scenario->outer == WEIR_OPT_ADAMW ? OUTER_DECAY : 0},
 	    .mode = mode,
 	    .segments_count = 1,
 	    .segments = &uniform,
@@ -273,7 +304,7 @@ static void pull_server(struct worker *w)
 
 static void run_both(struct worker *w, struct reference *r, const weir_unit *u, uint32_t from, uint32_t to)
 {
-	const float error = w->scenario->merge == 1.0f ? 0 : MERGED_ERROR;
+	const float error = w->scenario->outer == WEIR_OPT_ADAMW ? ADAMW_ERROR : w->scenario->merge == 1.0f ? 0 : MERGED_ERROR;
 	float *grad = numbers();
 	for (uint32_t batch = from; batch < to; batch++) {
 		worker_begin(w, u, batch);
@@ -348,12 +379,14 @@ static void follows_the_definition(const struct scenario *s)
 static void one_fragment(void **state)
 {
 	(void)state;
-	const weir_optimizer_kind sgd = WEIR_OPT_SGD, momentum = WEIR_OPT_MOMENTUM, nesterov = WEIR_OPT_NESTEROV;
+	const weir_optimizer_kind sgd = WEIR_OPT_SGD, momentum = WEIR_OPT_MOMENTUM, nesterov = WEIR_OPT_NESTEROV,
+	                          adamw = WEIR_OPT_ADAMW;
 	static const char whole[] = "00010001", rest[] = "0001000101", short_unit[] = "001", every[] = "1111";
 	const struct scenario cases[] = {
 	    {.steps = 4, .fragments = 1, .merge = 1, .inner = sgd, .outer = sgd, .pushes = whole},
 	    {.steps = 4, .fragments = 1, .merge = 1, .inner = momentum, .outer = nesterov, .pushes = rest},
 	    {.steps = 4, .fragments = 1, .merge = 1, .inner = momentum, .outer = nesterov, .late = true, .pushes = rest},
+	    {.steps = 4, .fragments = 1, .merge = 1, .inner = sgd, .outer = adamw, .pushes = rest},
 	    {.steps = 100, .fragments = 1, .merge = 1, .inner = sgd, .outer = nesterov, .pushes = short_unit},
 	    {.steps = 4, .fragments = 1, .overlap = 2, .merge = 1, .inner = sgd, .outer = nesterov, .pushes = rest},
 	    {.steps = 4, .fragments = 1, .overlap = 1, .merge = 0.5f, .inner = sgd, .outer = sgd, .pushes = rest},
