@@ -323,13 +323,17 @@ uint64_t weir_incarnation(const weir_client *c)
 	return c->incarnation;
 }
 
-void weir_get_stats(const weir_client *c, weir_stats *out)
+void weir_get_stats(weir_client *c, weir_stats *out)
 {
+	pthread_mutex_lock(&c->lock);
+	const double norm = residual_norm(c);
+	pthread_mutex_unlock(&c->lock);
 	*out = (weir_stats){.bytes_pushed = atomic_load(&c->bytes_pushed),
 	                    .bytes_pulled = atomic_load(&c->bytes_pulled),
 	                    .parts_pushed = atomic_load(&c->parts_pushed),
 	                    .duplicates = atomic_load(&c->duplicates),
 	                    .pushes_in_flight = atomic_load(&c->pushes_in_flight),
 	                    .pulls_in_flight = atomic_load(&c->pulls_in_flight),
-	                    .batches_dropped = atomic_load(&c->batches_dropped)};
+	                    .batches_dropped = atomic_load(&c->batches_dropped),
+	                    .residual_norm = norm};
 }

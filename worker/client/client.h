@@ -249,6 +249,8 @@ weir_status resume_ask_all(weir_client *c);
 /* --- progress.c */
 void progress_start(weir_client *c); /* a timer on the loop */
 void report_anew(weir_client *c);    /* under the lock: the ledger is elsewhere now */
+/* Under the lock: of what all tables have kept back, as last measured. */
+double residual_norm(const weir_client *c);
 /* Under the lock: the counts since the last one. staleness (HISTOGRAM_BUCKETS): what of it is to be told is returned. */
 size_t report_take(weir_client *c, Weir__V1__WorkerReport *out, uint64_t *staleness);
 

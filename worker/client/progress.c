@@ -51,8 +51,7 @@ static void on_progress_reply(void *arg, weir_status status, const char *text, s
 	free(reported);
 }
 
-/* Of all tables together. */
-static double residual_norm(const weir_client *c)
+double residual_norm(const weir_client *c)
 {
 	double norm = 0;
 	for (uint32_t i = 0; i < WEIR_TABLES_MAX; i++)

@@ -118,6 +118,7 @@ void units_drop(struct units *all)
 weir_status units_leave_nothing(struct units *all, weir_error *err)
 {
 	struct held_unit fresh = {0};
+	weir_stats stats;
 	if (!tables_keep_residuals(all->tables))
 		return WEIR_OK;
 	for (uint32_t i = 0; i < UNITS_HELD; i++)
@@ -125,8 +126,12 @@ weir_status units_leave_nothing(struct units *all, weir_error *err)
 			return push_residuals(all, &all->held[i], err);
 	weir_status s = weir_unit_lease(*all->client, &fresh.lease, LAST_LEASE_MS, err);
 	if (s != WEIR_OK || fresh.lease.state != WEIR_UNIT_LEASED) {
-		LOG_AT(all->options->logger, LOG_WARN, "residuals stay",
-		       "no unit is left whose batch they could be: what was kept back is lost with this worker");
+		weir_get_stats(*all->client, &stats);
+		if (stats.residual_norm > 0)
+			LOG_AT(all->options->logger, LOG_WARN, "residuals stay",
+			       "no unit is left whose batch they could be: what was kept back (norm %.3g when last measured) is lost with "
+			       "this worker",
+			       stats.residual_norm);
 		return s == WEIR_E_TIMEOUT ? WEIR_OK : s;
 	}
 	fresh.batches = all->options->job->data.unit_batches;
