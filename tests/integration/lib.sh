@@ -97,7 +97,7 @@ read_only() {
 # write_job [PASSES [EXTRA CLUSTER KEYS]]
 write_job() {
 	local pace=0
-	[ "${1:-2}" -lt 1000 ] || pace=10
+	[ "${1:-2}" -lt 1000 ] || pace=30
 	cat > "$DIR/job.yaml" <<-JOB
 		job: it
 		run_dir: $RUN
