@@ -19,7 +19,7 @@ void job_server_dir(const struct job *job, uint32_t index, char out[WEIR_PATH_BY
 
 uint32_t job_server_patience_ms(const struct job *job)
 {
-	return job->cluster.log == JOB_LOG_DISK || job->cluster.replicas > 1 ? WEIR_SERVER_PATIENCE_MS : 0;
+	return job->cluster.log == JOB_LOG_DISK || job->cluster.replicas > 1 ? WEIR_SERVER_PATIENCE_MS : WEIR_STALL_PATIENCE_MS;
 }
 
 weir_status job_fail(struct reading *r, const struct place *place, const char *path, weir_status status, const char *format, ...)

@@ -156,8 +156,8 @@ bool job_has_valid(const struct job *job);
 bool job_has_test(const struct job *job);
 /* Whether the model learns what comes next in a text, rather than who clicks. */
 bool job_is_language(const struct job *job);
-/* How long workers wait for a server that is gone: one whose log is on disk comes back, and partitions with replicas go on elsewhere. 0: no longer than for any
- * peer. */
+/* How long workers wait for a server that cannot be reached: one whose log is on disk comes back, partitions with replicas go on elsewhere, and one whose only log is in
+ * memory may stand still for a while. */
 uint32_t job_server_patience_ms(const struct job *job);
 /* Whether an evaluator has anything to do, and whether passes wait for its verdict: only when it decides something. */
 bool job_wants_evaluator(const struct job *job);

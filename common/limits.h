@@ -118,25 +118,27 @@
 #define WEIR_ROWS_AT_START (4u << 20) /* of a server, loaded before it serves: some four seconds */
 
 /* Time. */
-#define WEIR_DEAD_PEER_MS         5000u /* a silent peer is reported after this */
-#define WEIR_PAUSE_MS             1000u /* a loop that did not run for this long was stopped, and so heard nobody */
-#define WEIR_KEEPALIVE_MS         1500u
-#define WEIR_CONNECT_TIMEOUT_MS   4000u
-#define WEIR_CONNECT_ATTEMPT_MS   3000u   /* to one address, once */
-#define WEIR_CONTROL_TIMEOUT_MS   5000u   /* default deadline of a control call */
-#define WEIR_STEP_POLL_MS         30000u  /* a long poll for a step; then it is asked again */
-#define WEIR_PARK_TIMEOUT_MS      3000u   /* a parked pull answers NOT_CURRENT after this */
-#define WEIR_READ_PARK_MS         100u    /* and one that a replica has parked which is not primary, after this */
-#define WEIR_READ_SILENT_MS       500u    /* a client asks the primary what such a replica has not answered for so long, */
-#define WEIR_READ_PAUSE_MS        1000u   /* and leaves that alone for this */
-#define WEIR_MAP_REFRESH_MS       5000u   /* who reads from replicas asks who they are at least as often */
-#define WEIR_DRAIN_MS             10000u  /* SIGTERM to exit */
-#define WEIR_READY_TIMEOUT_MS     10000u  /* a server that `weir train` starts serves within this */
-#define WEIR_RECOVERY_TIMEOUT_MS  600000u /* one that recovers from its disk or a checkpoint, within this */
-#define WEIR_SERVER_PATIENCE_MS   120000u /* clients wait this long for a server whose log is on disk to come back */
-#define WEIR_CHILD_RESTARTS_MAX   16u     /* in a row, of one killed process by `weir train` */
-#define WEIR_CHILD_STEADY_MS      2000u   /* a process that lived for so long starts counting anew */
-#define WEIR_CHILD_PAUSE_FIRST_MS 250u    /* before the first restart; doubles */
+#define WEIR_DEAD_PEER_MS        5000u /* a silent peer is reported after this */
+#define WEIR_PAUSE_MS            1000u /* a loop that did not run for this long was stopped, and so heard nobody */
+#define WEIR_KEEPALIVE_MS        1500u
+#define WEIR_CONNECT_TIMEOUT_MS  4000u
+#define WEIR_CONNECT_ATTEMPT_MS  3000u   /* to one address, once */
+#define WEIR_CONTROL_TIMEOUT_MS  5000u   /* default deadline of a control call */
+#define WEIR_STEP_POLL_MS        30000u  /* a long poll for a step; then it is asked again */
+#define WEIR_PARK_TIMEOUT_MS     3000u   /* a parked pull answers NOT_CURRENT after this */
+#define WEIR_READ_PARK_MS        100u    /* and one that a replica has parked which is not primary, after this */
+#define WEIR_READ_SILENT_MS      500u    /* a client asks the primary what such a replica has not answered for so long, */
+#define WEIR_READ_PAUSE_MS       1000u   /* and leaves that alone for this */
+#define WEIR_MAP_REFRESH_MS      5000u   /* who reads from replicas asks who they are at least as often */
+#define WEIR_DRAIN_MS            10000u  /* SIGTERM to exit */
+#define WEIR_READY_TIMEOUT_MS    10000u  /* a server that `weir train` starts serves within this */
+#define WEIR_RECOVERY_TIMEOUT_MS 600000u /* one that recovers from its disk or a checkpoint, within this */
+#define WEIR_SERVER_PATIENCE_MS  120000u /* clients wait this long for a server whose log is on disk to come back */
+#define WEIR_STALL_PATIENCE_MS \
+	30000u /* and this long for one whose log is in memory: where it died, all is lost, but it may only be busy */
+#define WEIR_CHILD_RESTARTS_MAX   16u   /* in a row, of one killed process by `weir train` */
+#define WEIR_CHILD_STEADY_MS      2000u /* a process that lived for so long starts counting anew */
+#define WEIR_CHILD_PAUSE_FIRST_MS 250u  /* before the first restart; doubles */
 #define WEIR_CHILD_PAUSE_CAP_MS   4000u
 #define WEIR_LINK_DOWN_MS         200u  /* a client asks where partitions are when a lost connection is not back after this, */
 #define WEIR_LINK_SILENT_MS       1000u /* or when one that works has not answered for this long */

@@ -93,7 +93,7 @@ read_only() {
 	fi
 }
 
-# A job that trains in seconds, or, with 1000 passes, until it is stopped: then no faster than that the machine has time for others, some 10,000 rows a second.
+# A job that trains in seconds, or, with 1000 passes, until it is stopped: then no faster than that the machine has time for others, some 4,000 rows a second.
 # write_job [PASSES [EXTRA CLUSTER KEYS]]
 write_job() {
 	local pace=0
