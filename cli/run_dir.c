@@ -101,6 +101,13 @@ weir_status run_dir_remove(const char *path, weir_error *err)
 	return WEIR_OK;
 }
 
+static bool has_best(const struct job *job)
+{
+	char path[WEIR_PATH_BYTES_MAX + 32];
+	snprintf(path, sizeof path, "%s/best.safetensors", job->run_dir);
+	return access(path, F_OK) == 0;
+}
+
 void run_dir_advice(const struct job *job, char *out, size_t bytes)
 {
 	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX];
@@ -113,7 +120,8 @@ void run_dir_advice(const struct job *job, char *out, size_t bytes)
 		snprintf(out, bytes, "`weir restore --from latest` sets it back to checkpoint %s, and `weir train --resume` goes on",
 		         name);
 	else
-		snprintf(out, bytes, "nothing of it is kept to go on from: run the job again (`log: disk` and checkpoints keep it)");
+		snprintf(out, bytes, "nothing of it is kept to go on from%s: run the job again (`log: disk` and checkpoints keep it)",
+		         has_best(job) ? ", but its best weights are, for `weir eval`, `predict` and `export`" : "");
 }
 
 /* When servers and workers last wrote: into their logs, or a server's folder. 0: they never did. */
