@@ -41,8 +41,10 @@ static weir_status check_push(struct reading *r, const char *table, const weir_c
 	for (size_t i = 0; i < sizeof of_topk / sizeof *of_topk && !topk; i++) {
 		snprintf(path, sizeof path, "tables.%s.push.%s", table, of_topk[i].key);
 		if (of_topk[i].value != of_topk[i].unset)
-			return FAIL(r, path, WEIR_E_INVALID, "is %g, but push.codec is not topk; expected push.codec: topk",
-			            of_topk[i].value);
+			return FAIL(r, path, WEIR_E_INVALID, "is %g, but %s", of_topk[i].value,
+			            dense
+			                ? "push.codec is not topk; expected push.codec: topk"
+			                : "topk is for dense tables; expected none, or push.rows, the share of a push's rows that it brings");
 	}
 	snprintf(path, sizeof path, "tables.%s.push.rows", table);
 	if (c->rows == 0)
@@ -50,12 +52,17 @@ static weir_status check_push(struct reading *r, const char *table, const weir_c
 	if (dense && c->rows != 1)
 		return FAIL(r, path, WEIR_E_INVALID, "is %g; it is a share of an embedding table's rows: expected 1", (double)c->rows);
 	snprintf(path, sizeof path, "tables.%s.push.book", table);
+	if (c->codec != WEIR_CODEC_INT4 && c->book != WEIR_BOOK_NF4)
+		return FAIL(r, path, WEIR_E_INVALID, "is %s, but push.codec is not int4; expected push.codec: int4",
+		            c->book == WEIR_BOOK_LOG ? "log" : "segmented");
 	if (!dense && c->codec == WEIR_CODEC_INT4 && c->book == WEIR_BOOK_SEGMENTED)
 		return FAIL(r, path, WEIR_E_INVALID, "is segmented, which is fitted to dense tables; expected nf4 or log");
 	snprintf(path, sizeof path, "tables.%s.push.density", table);
 	if (topk && c->density == 0)
 		return FAIL(r, path, WEIR_E_INVALID, "is 0, which would push nothing; expected a number above 0, up to 0.25");
 	snprintf(path, sizeof path, "tables.%s.push.feedback", table);
+	if (!dense && !c->feedback)
+		return FAIL(r, path, WEIR_E_INVALID, "is false; embedding tables have none: expected no such key");
 	if ((topk || c->codec == WEIR_CODEC_SIGN) && !c->feedback)
 		return FAIL(r, path, WEIR_E_INVALID, "is false; %s without error feedback would lose most of the gradient: expected true",
 		            topk ? "topk" : "sign");
