@@ -367,6 +367,10 @@ weir_status report_write(const struct report *r, const char *path, weir_error *e
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for the report");
 	json_set_text(j, "job", r->job);
 	json_set_text(j, "model", r->model);
+	if (r->network_bits_per_s || r->network_latency_ms) {
+		json_set_count(j, "network.rate_bits_per_s", r->network_bits_per_s);
+		json_set_count(j, "network.latency_ms", r->network_latency_ms);
+	}
 	json_set_bool(j, "finished", r->finished);
 	put_scores(j, r, "test", &r->test);
 	put_scores(j, r, "valid", &r->valid);

@@ -26,6 +26,8 @@ struct report_pass {
 
 struct report {
 	const char *job, *model;
+	uint64_t network_bits_per_s; /* simulated; 0: as fast as it is */
+	uint32_t network_latency_ms;
 	bool language;     /* a model of text: it has a loss in place of AUC, logloss and calibration */
 	bool finished;     /* every pass is done (or stopped early); otherwise the audit says nothing */
 	bool was_finished; /* before this run, which found nothing to do */

@@ -300,6 +300,11 @@ static void note_start(struct train *t)
 		snprintf(replicas, sizeof replicas, " with %u replicas of each partition", job->cluster.replicas);
 	live_note(&t->live, "%s: %u servers%s, %u workers, model %s; logs in %s", job->name, job->cluster.servers, replicas,
 	          job->cluster.workers, model_name(job->model.kind), job->run_dir);
+	char rate[32] = "any rate";
+	if (job->cluster.network.rate_bits_per_s)
+		snprintf(rate, sizeof rate, "%.4g Mb/s each way", (double)job->cluster.network.rate_bits_per_s * 1e-6);
+	if (job->cluster.network.rate_bits_per_s || job->cluster.network.latency_ms)
+		live_note(&t->live, "a simulated network: %s and %u ms for each process", rate, job->cluster.network.latency_ms);
 }
 
 static weir_status start(struct train *t, weir_error *err)
@@ -369,6 +374,8 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 	weir_status s = WEIR_OK;
 	r->job = t->job->name;
 	r->model = model_name(t->job->model.kind);
+	r->network_bits_per_s = t->job->cluster.network.rate_bits_per_s;
+	r->network_latency_ms = t->job->cluster.network.latency_ms;
 	r->language = job_is_language(t->job);
 	r->end = &t->seen;
 	curve_end(&t->curve, &t->seen);
