@@ -186,7 +186,7 @@ static const struct key keys[] = {
 	U32("data.prefetch", data.prefetch, "4", 1, WEIR_PREFETCH_MAX, "batches"),
 	TEXT("data.cache", data.cache, "auto"),
 	U64("data.generate.rows", data.generate.rows, "0", 0, WEIR_GENERATE_ROWS_MAX, "rows"),
-	U64("data.generate.ids", data.generate.ids, "1000000", 1, WEIR_GENERATE_ROWS_MAX, "ids"),
+	U64("data.generate.ids", data.generate.ids, "1000000", WEIR_GENERATE_IDS_MIN, WEIR_GENERATE_IDS_MAX, "ids"),
 	U64("data.generate.seed", data.generate.seed, "1", 0, ANY_U64, NULL),
 	CHOICE("model.kind", model.kind, "deepfm", models),
 	U32("model.dim", model.dim, "16", 1, WEIR_DIM_MAX, "elements"),

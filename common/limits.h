@@ -188,6 +188,8 @@
 #define WEIR_PREFETCH_MAX      1024u /* batches */
 #define WEIR_PASSES_MAX        1000000u
 #define WEIR_GENERATE_ROWS_MAX (1ull << 40)
+#define WEIR_GENERATE_IDS_MIN  (26u * 512u) /* some for each field */
+#define WEIR_GENERATE_IDS_MAX  (1ull << 28)
 #define WEIR_LEASE_TERM_MS_MAX 3600000u
 
 _Static_assert(WEIR_MESSAGE_BYTES_TARGET * 2 <= WEIR_MESSAGE_BYTES_MAX,

@@ -252,9 +252,9 @@ weir_status generate_criteo(const struct generate_options *o, struct generate_tr
 {
 	if (o->rows == 0 || o->rows > GENERATE_ROWS_MAX)
 		return weir_fail(err, WEIR_E_LIMIT, "generate: rows must be 1 to %llu", (unsigned long long)GENERATE_ROWS_MAX);
-	if (o->ids < PLANTED_IDS_MIN || o->ids > PLANTED_IDS_MAX)
-		return weir_fail(err, WEIR_E_LIMIT, "generate: ids must be %llu to %llu", (unsigned long long)PLANTED_IDS_MIN,
-		                 (unsigned long long)PLANTED_IDS_MAX);
+	if (o->ids < WEIR_GENERATE_IDS_MIN || o->ids > WEIR_GENERATE_IDS_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "generate: ids is %llu; expected %u to %llu", (unsigned long long)o->ids,
+		                 WEIR_GENERATE_IDS_MIN, WEIR_GENERATE_IDS_MAX);
 	struct generation g = {.options = o,
 	                       .split = split_of(o->split_train, o->split_valid, o->split_test),
 	                       .blocks = (o->rows + BLOCK_ROWS - 1) / BLOCK_ROWS};

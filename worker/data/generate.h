@@ -10,7 +10,7 @@
 struct generate_options {
 	const char *path; /* Criteo TSV is written here, and path.truth.json beside it, both atomically */
 	uint64_t rows;    /* 1 to GENERATE_ROWS_MAX */
-	uint64_t ids;     /* of all categorical vocabularies together; PLANTED_IDS_MIN to PLANTED_IDS_MAX */
+	uint64_t ids;     /* of all categorical vocabularies together; WEIR_GENERATE_IDS_MIN to WEIR_GENERATE_IDS_MAX */
 	uint64_t seed;
 	uint32_t threads;                              /* 0: one per core; the bytes do not depend on it */
 	uint32_t split_train, split_valid, split_test; /* shares, as in the job; all 0: no split */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "hash.h"
+#include "limits.h"
 #include "prng.h"
 
 #define SHRINK_RANK_ALONE  8.0
@@ -274,7 +275,8 @@ static bool calibrate(struct planted *p)
 
 struct planted *planted_create(uint64_t ids, uint64_t seed)
 {
-	assert(ids >= PLANTED_IDS_MIN && ids <= PLANTED_IDS_MAX);
+	_Static_assert(WEIR_GENERATE_IDS_MIN == PLANTED_FIELDS * 512, "512 a field");
+	assert(ids >= WEIR_GENERATE_IDS_MIN && ids <= WEIR_GENERATE_IDS_MAX);
 	struct planted *p = calloc(1, sizeof *p);
 	if (p == NULL)
 		return NULL;

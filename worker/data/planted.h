@@ -23,8 +23,6 @@
 #define PLANTED_FIELDS  26u
 #define PLANTED_PAIRS   4u
 #define PLANTED_TRIPLES 1u
-#define PLANTED_IDS_MIN (PLANTED_FIELDS * 512ull)
-#define PLANTED_IDS_MAX (1ull << 28)
 
 struct planted_row {
 	int32_t numbers[PLANTED_NUMBERS]; /* >= 0; -1: missing */

@@ -150,7 +150,7 @@ static void errors_are_clear(void **state)
 	o.rows = 10;
 	o.ids = 5;
 	assert_int_equal(generate_criteo(&o, &truth, &err), WEIR_E_LIMIT);
-	o.ids = PLANTED_IDS_MIN;
+	o.ids = WEIR_GENERATE_IDS_MIN;
 	o.path = "/nonexistent/folder/x.tsv";
 	assert_int_equal(generate_criteo(&o, &truth, &err), WEIR_E_IO);
 	CHECK_CONTAINS(err.text, o.path);
