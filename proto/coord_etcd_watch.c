@@ -108,7 +108,7 @@ static bool watch_open(struct etcd_watch *w)
 	etcd_range_end(w->name, end);
 	create.key = w->name;
 	create.range_end = end;
-	create.start_revision = (int64_t)w->next - 1;
+	create.start_revision = (int64_t)(w->next - 1); /* of any number: what calls itself an etcd may have said it */
 	request.request_union_case = ETCDSERVERPB__WATCH_REQUEST__REQUEST_UNION_CREATE_REQUEST;
 	request.create_request = &create;
 	struct message *m = wire_pack(&request.base);

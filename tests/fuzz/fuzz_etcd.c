@@ -308,7 +308,7 @@ uint8_t *fuzz_seed(uint32_t i, size_t *size)
 	Etcdserverpb__TxnResponse txn = ETCDSERVERPB__TXN_RESPONSE__INIT;
 	Etcdserverpb__Event event[2] = {ETCDSERVERPB__EVENT__INIT, ETCDSERVERPB__EVENT__INIT}, *events[] = {&event[0], &event[1]};
 	Etcdserverpb__WatchResponse watched = ETCDSERVERPB__WATCH_RESPONSE__INIT;
-	static const int64_t ttls_s[] = {6, 6, 6, 0, INT64_MAX, 1};
+	static const int64_t ttls_s[] = {6, 6, 6, 0, INT64_MAX, 1, 6};
 	if (i >= sizeof ttls_s / sizeof *ttls_s)
 		return NULL;
 	header.revision = 9;
@@ -332,7 +332,17 @@ uint8_t *fuzz_seed(uint32_t i, size_t *size)
 	uint8_t *seed = malloc(4096), *at = put_connection(seed, ttls_s[i]);
 	assert(seed);
 	/* 0: the renewals, 1: the watch, 2 and 3: the read and the transaction */
+	if (i == 6)
+		kv[1].mod_revision = INT64_MAX;
 	at = put_piece(at, 1, &watched.base);
+	if (i == 6) { /* nothing can follow that; 4: the renewals at the other endpoint, where the watch is opened again */
+		Etcdserverpb__WatchResponse ended = ETCDSERVERPB__WATCH_RESPONSE__INIT;
+		Etcdserverpb__LeaseKeepAliveResponse renewed = ETCDSERVERPB__LEASE_KEEP_ALIVE_RESPONSE__INIT;
+		ended.canceled = true;
+		renewed.ttl = ttls_s[i];
+		at = put_piece(at, 1, &ended.base);
+		at = put_piece(at, 4, &renewed.base);
+	}
 	at = put_piece(at, 2, &range.base);
 	at = put_piece(at, 2, &txn.base);
 	if (i == 2) {
