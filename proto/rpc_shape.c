@@ -260,7 +260,8 @@ static void arrived(void *arg)
 	struct rpc_stream *s = arg;
 	struct message *m = s->shaped.arriving;
 	s->shaped.arriving = NULL;
-	rpc_stream_deliver(s, m);
+	if (!s->ended) /* else the client has gone meanwhile */
+		rpc_stream_deliver(s, m);
 	message_release(m);
 	if (s->shaped.half_closed)
 		rpc_stream_half_closed(s);
