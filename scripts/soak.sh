@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # soak.sh [fuzz|sim|chaos|memory]...: what `make test` has no time for. SOAK_MINUTES (150) in all, divided among those that are named; none: all four. Building is not counted.
-#   fuzz     every fuzz target alike: libFuzzer where there is clang, else the smoke programs under AddressSanitizer. What one fails on is left in build/fuzz
+#   fuzz     every fuzz target alike, JOBS at once: libFuzzer where there is clang, else the smoke programs under AddressSanitizer. What one fails on is left in build/fuzz
 #   sim      simulated jobs, and the explorer of the replicas' protocol, from new seeds
 #   chaos    programs that are killed, disks that fail, machines that die, and what is random, as released; what threads share under ThreadSanitizer. In random order, again and again
 #   memory   a long job whose processes must not grow (soak_memory.sh), then what is patient or random under AddressSanitizer, which looks for leaks
-# Ends at the first failure.
+# Ends at the first failure, but fuzzes every target.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 : "${JOBS:=$(nproc)}" "${SOAK_MINUTES:=150}"
@@ -21,25 +21,25 @@ build() {
 	cmake --build "$folder" -j "$JOBS" --target "$@" > "$folder/build.log" 2>&1 || { tail -n 100 "$folder/build.log"; exit 1; }
 }
 
-# fuzz_one FOLDER NAME SECONDS: runs one target, prints its executions
+# fuzz_one FOLDER SECONDS NAME: runs one target, prints its executions
 fuzz_one() {
-	local folder=$1 name=$2 log=$1/$2.log corpus=$1/corpus/$2 status=0
+	local folder=$1 seconds=$2 name=$3 log=$1/$3.log corpus=$1/corpus/$3 status=0
 	mkdir -p "$corpus"
 	if [ -x "$folder/fuzz/fuzz_$name" ]; then
 		"$folder/fuzz/smoke_$name" --write "$corpus"
-		"$folder/fuzz/fuzz_$name" -max_total_time="$3" -max_len=65536 -timeout=30 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
+		"$folder/fuzz/fuzz_$name" -max_total_time="$seconds" -max_len=65536 -timeout=30 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
 			-artifact_prefix="$folder/$name-" "$corpus" > "$log" 2>&1 || status=$?
-		echo "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") executions in $3 s"
+		echo "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") executions in $seconds s"
 	else
-		timeout "$3" "$folder/fuzz/smoke_$name" 4000000000 > "$log" 2>&1 || status=$?
+		timeout "$seconds" "$folder/fuzz/smoke_$name" 4000000000 > "$log" 2>&1 || status=$?
 		[ $status != 124 ] || status=0
-		echo "$name: smoke for $3 s"
+		echo "$name: smoke for $seconds s"
 	fi
 	[ $status = 0 ] || { tail -n 60 "$log"; echo "$name: CRASHED (status $status)"; return 1; }
 }
 
 soak_fuzz() {
-	local folder=build/asan names name each
+	local folder=build/asan names count each
 	if command -v clang > /dev/null; then
 		folder=build/fuzz
 		build fuzz build/fuzz weir_fuzzers
@@ -47,12 +47,12 @@ soak_fuzz() {
 		build asan build/asan weir_tests
 	fi
 	names=$(sed -n 's/^weir_fuzz(\([a-z0-9_]*\).*/\1/p' tests/fuzz/CMakeLists.txt)
-	each=$((seconds / $(wc -w <<< "$names")))
+	count=$(wc -w <<< "$names")
+	each=$((seconds * JOBS / count))
 	[ "$each" -gt 0 ] || each=1
-	echo "== fuzz: $each s for each of $(wc -w <<< "$names") targets"
-	for name in $names; do
-		fuzz_one "$folder" "$name" "$each"
-	done
+	echo "== fuzz: $count targets, $each s each, $JOBS at once"
+	export -f fuzz_one
+	xargs -P "$JOBS" -n 1 bash -c 'fuzz_one "$@"' fuzz_one "$folder" "$each" <<< "$names" || { echo "a fuzz target crashed" >&2; exit 1; }
 }
 
 soak_sim() {
