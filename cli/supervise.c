@@ -182,31 +182,48 @@ bool child_killed(const struct child *c)
 	return c->state == CHILD_ENDED && WIFSIGNALED(c->wait_status);
 }
 
-void log_tail(const char *path, uint32_t lines, char *out, size_t bytes)
+/* The end of a file, without the newlines behind its last line; "" when there is none. */
+static size_t read_end(const char *path, char text[LOG_TAIL_BYTES + 1])
 {
-	char text[LOG_TAIL_BYTES + 1];
-	out[0] = '\0';
+	text[0] = '\0';
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return;
+		return 0;
 	off_t size = lseek(fd, 0, SEEK_END);
 	ssize_t n = pread(fd, text, LOG_TAIL_BYTES, size > LOG_TAIL_BYTES ? size - LOG_TAIL_BYTES : 0);
 	close(fd);
 	while (n > 0 && text[n - 1] == '\n')
 		n--;
-	if (n <= 0)
-		return;
-	text[n] = '\0';
-	char *start = text + n;
+	text[n > 0 ? n : 0] = '\0';
+	return n > 0 ? (size_t)n : 0;
+}
+
+void log_tail(const char *path, uint32_t lines, char *out, size_t bytes)
+{
+	char text[LOG_TAIL_BYTES + 1];
+	out[0] = '\0';
+	char *start = text + read_end(path, text);
 	for (uint32_t seen = 0; start > text; start--)
 		if (start[-1] == '\n' && ++seen == lines)
 			break;
 	size_t used = 0;
-	for (char *line = start, *next; line && used + 1 < bytes; line = next) {
+	for (char *line = start, *next; line && *line && used + 1 < bytes; line = next) {
 		if ((next = strchr(line, '\n')))
 			*next++ = '\0';
 		used += (size_t)snprintf(out + used, bytes - used, "%s  %s", used ? "\n" : "", line);
 	}
+}
+
+/* The last line that the program itself has said, "weir-server: ...": behind it a thread may still have logged. Else the last line. */
+static const char *last_words(char text[LOG_TAIL_BYTES + 1])
+{
+	const char *last = "", *words = NULL;
+	for (char *line, *next = text; (line = strsep(&next, "\n"));) {
+		last = line;
+		if (strncmp(line, "weir", 4) == 0)
+			words = line;
+	}
+	return words ? words : last;
 }
 
 static int describe_status(int wait_status, char *out, size_t bytes)
@@ -219,12 +236,10 @@ static int describe_status(int wait_status, char *out, size_t bytes)
 
 void child_describe_end(const struct child *c, char *out, size_t bytes)
 {
-	char last[LOG_TAIL_BYTES / 8];
+	char text[LOG_TAIL_BYTES + 1];
 	int n = describe_status(c->wait_status, out, bytes);
-	if (WIFSIGNALED(c->wait_status) || n >= (int)bytes)
-		return;
-	log_tail(c->log_path, 1, last, sizeof last);
-	snprintf(out + n, bytes - (size_t)n, "%s%s", last[0] ? ":" : "", last[0] ? last + 1 : "");
+	if (!WIFSIGNALED(c->wait_status) && n < (int)bytes && read_end(c->log_path, text))
+		snprintf(out + n, bytes - (size_t)n, ": %s", last_words(text));
 }
 
 /* --- Readiness */

@@ -69,7 +69,7 @@ struct child *supervisor_child(struct supervisor *s, uint32_t i);
 /* Kills what still runs, waits for it, frees. */
 void supervisor_destroy(struct supervisor *s);
 
-/* "was killed by signal 9 (Killed)", "ended with status 1: <last line of its log>". */
+/* "was killed by signal 9 (Killed)", "ended with status 1: <what it said last>". */
 void child_describe_end(const struct child *c, char *out, size_t bytes);
 /* The last `lines` lines of a file, indented by two spaces each; "" when there is none. */
 void log_tail(const char *path, uint32_t lines, char *out, size_t bytes);

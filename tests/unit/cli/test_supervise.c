@@ -143,6 +143,17 @@ static void test_a_killed_child_comes_back_and_a_failed_one_is_explained(void **
 	assert_string_equal(text, "ended with status 1: broken file");
 }
 
+static void test_what_a_program_said_last_is_not_what_its_threads_logged_behind_it(void **state)
+{
+	struct fixture *f = *state;
+	char text[256];
+	struct child *c = add(f, CHILD_SERVER, "server-0", "printf 'info one\\nweir-server: no disk\\nwarn two\\n' >&2; exit 1");
+	assert_int_equal(child_start(f->supervisor, c, false, &f->err), WEIR_OK);
+	assert_ptr_equal(wait_end(f), c);
+	child_describe_end(c, text, sizeof text);
+	assert_string_equal(text, "ended with status 1: weir-server: no disk");
+}
+
 static void test_restarts_are_limited(void **state)
 {
 	struct fixture *f = *state;
@@ -242,10 +253,15 @@ static void test_log_tail_takes_the_last_lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    SUPERVISED(test_ready_line_gives_the_address),   SUPERVISED(test_death_before_ready_shows_the_log),
-	    SUPERVISED(test_silence_before_ready_times_out), SUPERVISED(test_a_killed_child_comes_back_and_a_failed_one_is_explained),
-	    SUPERVISED(test_restarts_are_limited),           SUPERVISED(test_a_deaf_child_is_killed),
-	    SUPERVISED(test_children_die_with_their_parent), SUPERVISED(test_a_missing_program_is_named),
+	    SUPERVISED(test_ready_line_gives_the_address),
+	    SUPERVISED(test_death_before_ready_shows_the_log),
+	    SUPERVISED(test_silence_before_ready_times_out),
+	    SUPERVISED(test_a_killed_child_comes_back_and_a_failed_one_is_explained),
+	    SUPERVISED(test_restarts_are_limited),
+	    SUPERVISED(test_a_deaf_child_is_killed),
+	    SUPERVISED(test_children_die_with_their_parent),
+	    SUPERVISED(test_a_missing_program_is_named),
+	    SUPERVISED(test_what_a_program_said_last_is_not_what_its_threads_logged_behind_it),
 	    SUPERVISED(test_log_tail_takes_the_last_lines),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
