@@ -105,6 +105,7 @@ static weir_status set_run(const struct job *job, const struct checkpoint_manife
 	run.generation = generation;
 	run.warm_start[0] = '\0'; /* the checkpoint has the weights */
 	run.servers = run.replicas = 0;
+	run.finished = false;
 	memcpy(run.uuid, m->uuid, sizeof run.uuid);
 	snprintf(run.restore, sizeof run.restore, "%s", m->name);
 	s = run_state_write(job->run_dir, &run, err);

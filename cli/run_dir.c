@@ -15,6 +15,7 @@
 
 #include "checkpoint_find.h"
 #include "disk.h"
+#include "run_state.h"
 
 enum { LOOK_MS = 50 }; /* longer than another program looks whether the directory is used */
 
@@ -145,14 +146,20 @@ static time_t last_written(const struct job *job)
 weir_status run_dir_not_running(const struct job *job, weir_error *err)
 {
 	char advice[WEIR_ERROR_TEXT_BYTES / 4], when[32];
+	struct run_state run;
+	weir_error none = {0};
 	struct tm utc;
 	const time_t last = last_written(job);
 	if (last == 0)
 		return weir_fail(err, WEIR_E_NOT_FOUND,
 		                 "job %s does not run here: nothing ran in %s; start it with `weir train`, or give --at ADDRESS",
 		                 job->name, job->run_dir);
-	run_dir_advice(job, advice, sizeof advice);
 	strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", gmtime_r(&last, &utc));
+	if (run_state_read(job->run_dir, &run, &none) == WEIR_OK && run.finished)
+		return weir_fail(err, WEIR_E_NOT_FOUND, "job %s has finished: in %s its servers and workers last wrote at %s UTC%s",
+		                 job->name, job->run_dir, when,
+		                 has_best(job) ? "; `weir eval`, `predict` and `export` take its best weights" : "");
+	run_dir_advice(job, advice, sizeof advice);
 	return weir_fail(err, WEIR_E_NOT_FOUND, "job %s does not run here: in %s its servers and workers last wrote at %s UTC; %s",
 	                 job->name, job->run_dir, when, advice);
 }

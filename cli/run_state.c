@@ -47,6 +47,7 @@ static weir_status take(const struct json *j, const char *path, struct run_state
 		                 WEIR_REPLICAS_MAX);
 	out->servers = (uint32_t)servers;
 	out->replicas = (uint32_t)replicas;
+	out->finished = json_get_bool(j, "finished");
 	snprintf(out->restore, sizeof out->restore, "%s", restore ? restore : "");
 	snprintf(out->warm_start, sizeof out->warm_start, "%s", warm_start ? warm_start : "");
 	return WEIR_OK;
@@ -80,6 +81,7 @@ weir_status run_state_write(const char *run_dir, const struct run_state *state, 
 	json_set_text(j, "warm_start", state->warm_start);
 	json_set_count(j, "servers", state->servers);
 	json_set_count(j, "replicas", state->replicas);
+	json_set_bool(j, "finished", state->finished);
 	weir_status status = j ? json_write_file(j, path, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for %s", path);
 	json_destroy(j);
 	return status;

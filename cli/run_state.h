@@ -1,12 +1,13 @@
 /* runs/<job>/run.json: which run of the job this folder holds, so that it can be resumed.
  *
- *   {"version": 1, "uuid": "32 hex digits", "generation": 2, "restore": "ck-...", "warm_start": "", "servers": 2, "replicas": 1}
+ *   {"version": 1, "uuid": "32 hex digits", "generation": 2, "restore": "ck-...", "warm_start": "", "servers": 2, "replicas": 1, "finished": false}
  *
  * `weir train` writes it when it starts servers for the first time; `weir train --resume` starts them again with the same uuid and generation;
  * an import of its weights that was cut off is done again. `weir restore` sets a new generation and the checkpoint that servers of that generation begin with. */
 #ifndef WEIR_RUN_STATE_H
 #define WEIR_RUN_STATE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "limits.h"
@@ -19,6 +20,7 @@ struct run_state {
 	char warm_start[WEIR_PATH_BYTES_MAX];         /* weights to import before workers start; "": none, or that is done */
 	uint32_t servers;  /* that have served in this generation, and so have what is trained since; 0: none yet */
 	uint32_t replicas; /* of each partition, as they served it last; 0: not known, an earlier version began the generation */
+	bool finished;     /* nothing was left to train when `weir train` ended */
 };
 
 /* E_NOT_FOUND when the folder holds no run; E_CORRUPT, E_VERSION with the path. */

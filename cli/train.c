@@ -110,12 +110,22 @@ static weir_status check_kept(const struct train *t, weir_error *err)
 	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "--resume: %s", why.text);
 }
 
+static weir_status note_finished(struct train *t, bool finished, weir_error *err)
+{
+	if (t->job->cluster.servers_at_count > 0 || t->run.finished == finished)
+		return WEIR_OK;
+	t->run.finished = finished;
+	return run_state_write(t->job->run_dir, &t->run, err);
+}
+
 static weir_status resume_run(struct train *t, weir_error *err)
 {
 	weir_status s = run_state_read(t->job->run_dir, &t->run, err);
 	if (s == WEIR_E_NOT_FOUND)
 		return weir_fail(err, s, "--resume: %s holds no run of this job: start it without --resume", t->job->run_dir);
-	return s == WEIR_OK ? check_kept(t, err) : s;
+	if (s == WEIR_OK)
+		s = check_kept(t, err);
+	return s == WEIR_OK ? note_finished(t, false, err) : s;
 }
 
 /* A new run never writes over the data of another, nor takes the place of one that `weir restore` has set up. */
@@ -390,10 +400,12 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 	r->bad_lines += t->seen.bad_lines;
 	r->workers_lost = t->seen.workers_lost > t->workers_killed ? t->seen.workers_lost : t->workers_killed;
 	measure_speed(t, r);
-	if (r->finished)
+	if (r->finished) {
 		make_audit(t, r);
+		s = note_finished(t, true, err);
+	}
 	run_path(t->job, "evaluation.json", path);
-	if (job_wants_evaluator(t->job) && report_read_evaluation(r, path, &missing) != WEIR_OK && r->finished)
+	if (s == WEIR_OK && job_wants_evaluator(t->job) && report_read_evaluation(r, path, &missing) != WEIR_OK && r->finished)
 		s = weir_fail(err, missing.status, "the evaluator left no result: %s; see the end of %s/evaluator.log", missing.text,
 		              t->job->run_dir);
 	report_print(r, stdout);

@@ -32,6 +32,8 @@ holds "$DIR/report.json" ".best_pass < 5 and .samples_per_s * .train_s < 0.8 * .
 holds "$DIR/report.json" "([.passes[] | has(\"seconds\")] | (first | not) and last and . == sort)" # likewise: of passes whose end it saw
 holds "$DIR/report.json" "[.passes[] | select(.seconds) | .bytes_pushed] | . == (sort | unique)"
 cp "$DIR/report.json" "$DIR/finished.json"
+"$WEIR" status --job "$DIR/job.yaml" > "$DIR/out" 2> "$DIR/status.err" && fail "a status of a job that has finished"
+told "job it has finished" "last wrote at $(date -u +%Y-)" "take its best weights" "$DIR/status.err"
 
 # --- Resumed once more; and with another model
 kept=$(results)
