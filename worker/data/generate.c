@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -206,21 +207,32 @@ static weir_status score_truth(const struct generation *g, struct generate_truth
 	return status == WEIR_OK ? status : weir_fail(err, status, "out of memory scoring %s", g->options->path);
 }
 
+/* Whatever a killed program left there is written over. Not what another one writes, or has put in place before the lock was ours. */
+static weir_status open_alone(const char *path, int *fd, weir_error *err)
+{
+	struct stat locked, named;
+	*fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	if (*fd < 0)
+		return weir_fail(err, WEIR_E_IO, "cannot create %s: %s", path, strerror(errno));
+	if (flock(*fd, LOCK_EX | LOCK_NB) == 0 && fstat(*fd, &locked) == 0 && stat(path, &named) == 0 &&
+	    locked.st_ino == named.st_ino && ftruncate(*fd, 0) == 0)
+		return WEIR_OK;
+	close(*fd);
+	return weir_fail(err, WEIR_E_BUSY, "cannot write %s: another program does", path);
+}
+
 static weir_status write_file(struct generation *g, struct generate_truth *out, weir_error *err)
 {
 	const char *path = g->options->path;
 	char *temporary;
-	if (asprintf(&temporary, "%s.%ld.tmp", path, (long)getpid()) < 0)
+	if (asprintf(&temporary, "%s.tmp", path) < 0)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory writing %s", path);
-	weir_status status = WEIR_OK;
-	g->fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	if (g->fd < 0) {
-		status = weir_fail(err, WEIR_E_IO, "cannot create %s: %s", path, strerror(errno));
+	weir_status status = open_alone(temporary, &g->fd, err);
+	if (status != WEIR_OK) {
 		free(temporary);
 		return status;
 	}
 	run_threads(g);
-	close(g->fd);
 	if (g->write_errno != 0)
 		status = weir_fail(err, g->write_errno == ENOMEM ? WEIR_E_MEMORY : WEIR_E_IO, "cannot write %s: %s", path,
 		                   strerror(g->write_errno));
@@ -230,6 +242,7 @@ static weir_status write_file(struct generation *g, struct generate_truth *out, 
 		status = weir_fail(err, WEIR_E_IO, "cannot complete %s: %s", path, strerror(errno));
 	if (status != WEIR_OK)
 		unlink(temporary);
+	close(g->fd);
 	free(temporary);
 	return status == WEIR_OK ? truth_write(g->options, out, err) : status;
 }

@@ -88,7 +88,7 @@ weir_status packed_writer_open(struct packed_writer **out, const char *path, uin
 	    .at = sizeof(struct header),
 	    .header = {
 	        .magic = PACKED_MAGIC, .version = PACKED_VERSION, .identity = identity, .fields = fields, .dense_dim = dense_dim}};
-	if (w->path == NULL || asprintf(&w->temporary, "%s.%ld.tmp", path, (long)getpid()) < 0) {
+	if (w->path == NULL || asprintf(&w->temporary, "%s.tmp", path) < 0) {
 		w->temporary = NULL;
 		writer_free(w);
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory writing %s", path);

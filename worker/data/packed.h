@@ -30,7 +30,7 @@ struct packed_info {
 };
 
 struct packed_writer;
-/* Writes `path` under a temporary name beside it. Errors name the path. */
+/* Writes `path` as `path`.tmp, over what a killed program left there: one writer of a path at a time, which the cache's lock sees to. Errors name the path. */
 weir_status packed_writer_open(struct packed_writer **out, const char *path, uint64_t identity, uint32_t fields,
                                uint32_t dense_dim, weir_error *err);
 weir_status packed_writer_add(struct packed_writer *w, const struct rows_view *rows, weir_error *err);

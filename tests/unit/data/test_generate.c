@@ -1,9 +1,11 @@
 /* Generated data: reproducible, of the announced shape, and its truth is the truth. */
 #include "fixture.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -105,6 +107,27 @@ static void truth_agrees_with_the_file_and_the_model(void **state)
 	free(text);
 }
 
+static void what_a_killed_program_left_is_written_over_but_not_what_another_writes(void **state)
+{
+	char path[256], temporary[264];
+	struct generate_truth truth;
+	struct stat st;
+	weir_error err = {0};
+	const struct generate_options o = options_of(state, "left.tsv", path);
+	snprintf(temporary, sizeof temporary, "%s.tmp", path);
+	const int fd = open(temporary, O_WRONLY | O_CREAT, 0644);
+	assert_true(fd >= 0 && pwrite(fd, "left", 4, 1 << 30) == 4);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	assert_int_equal(generate_criteo(&o, &truth, &err), WEIR_E_BUSY);
+	CHECK_CONTAINS(err.text, "left.tsv.tmp");
+	assert_int_equal(stat(path, &st), -1);
+	close(fd);
+	CHECK_OK(generate_criteo(&o, &truth, &err), err);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_size, truth.bytes);
+	assert_int_equal(stat(temporary, &st), -1);
+}
+
 static void rows_parse_and_ids_follow_a_power_law(void **state)
 {
 	char path[256];
@@ -166,6 +189,7 @@ int main(void)
 	    cmocka_unit_test(bytes_depend_on_the_options_alone),
 	    cmocka_unit_test(truth_agrees_with_the_file_and_the_model),
 	    cmocka_unit_test(rows_parse_and_ids_follow_a_power_law),
+	    cmocka_unit_test(what_a_killed_program_left_is_written_over_but_not_what_another_writes),
 	    cmocka_unit_test(errors_are_clear),
 	};
 	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);

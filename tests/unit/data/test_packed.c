@@ -123,6 +123,26 @@ static void abandoned_file_leaves_nothing(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
+static void what_a_killed_writer_left_is_written_over(void **state)
+{
+	char path[256], temporary[264];
+	struct packed_writer *w;
+	struct packed *p;
+	weir_error err = {0};
+	sample_path(state, "d.packed", path);
+	snprintf(temporary, sizeof temporary, "%s.tmp", path);
+	FILE *f = fopen(temporary, "w");
+	assert_true(
+	    f &&
+	    fputs("left by a killed writer, longer than an empty file of packed rows: .....................................", f) > 0);
+	assert_int_equal(fclose(f), 0);
+	CHECK_OK(packed_writer_open(&w, path, 1, 2, 0, &err), err);
+	CHECK_OK(packed_writer_commit(w, 0, &err), err);
+	CHECK_OK(packed_open(&p, path, &err), err);
+	packed_close(p);
+	assert_int_equal(access(temporary, F_OK), -1);
+}
+
 static void unwritable_place_is_an_error(void **state)
 {
 	(void)state;
@@ -138,6 +158,7 @@ int main(void)
 	    cmocka_unit_test(blocks_come_back),
 	    cmocka_unit_test(every_flipped_byte_is_noticed),
 	    cmocka_unit_test(abandoned_file_leaves_nothing),
+	    cmocka_unit_test(what_a_killed_writer_left_is_written_over),
 	    cmocka_unit_test(unwritable_place_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
