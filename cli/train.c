@@ -308,8 +308,9 @@ static void note_start(struct train *t)
 	char replicas[64] = "";
 	if (job->cluster.replicas > 1)
 		snprintf(replicas, sizeof replicas, " with %u replicas of each partition", job->cluster.replicas);
-	live_note(&t->live, "%s: %u servers%s, %u workers, model %s; logs in %s", job->name, job->cluster.servers, replicas,
-	          job->cluster.workers, model_name(job->model.kind), job->run_dir);
+	live_note(&t->live, "%s: %u server%s%s, %u worker%s, model %s; logs in %s", job->name, job->cluster.servers,
+	          job->cluster.servers == 1 ? "" : "s", replicas, job->cluster.workers, job->cluster.workers == 1 ? "" : "s",
+	          model_name(job->model.kind), job->run_dir);
 	char rate[32] = "any rate";
 	if (job->cluster.network.rate_bits_per_s)
 		snprintf(rate, sizeof rate, "%.4g Mb/s each way", (double)job->cluster.network.rate_bits_per_s * 1e-6);
