@@ -10,6 +10,7 @@
 #include "live.h"
 #include "options.h"
 #include "overview_json.h"
+#include "report.h"
 #include "train.h"
 #include "verbs.h"
 
@@ -273,8 +274,8 @@ static weir_status print_json(const struct overview *s, weir_error *err)
 	json_set_count(j, "committed", s->committed);
 	json_set_count(j, "replicas", s->replicas);
 	overview_put_totals(j, s);
-	json_set_real(j, "auc", s->auc);
-	json_set_real(j, "logloss", s->logloss);
+	if (s->logloss > 0) /* some pass has been evaluated; of text, which has no AUC, or of clicks */
+		report_put_quality(j, "", s->auc == 0, s->auc, s->logloss);
 	json_set_count(j, "scrubs.compared", s->scrubs);
 	json_set_count(j, "scrubs.differed", s->scrubs_differ);
 	json_set_count(j, "corrupt_refused", s->corrupt_refused);

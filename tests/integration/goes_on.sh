@@ -14,6 +14,7 @@ all_passes() { holds "$1" "[.passes[].pass] == [range(1; $2 + 1)] and .best_pass
 # --- The evaluator is killed, the job stopped, and resumed
 start_train
 wait_for 60 "two passes" evaluated 2
+status '.auc > 0.5 and .logloss > 0 and .rows > 0' || fail "the status has other figures: $(cat "$DIR/status.json")"
 "$WEIR" checkpoint --job "$DIR/job.yaml" > "$DIR/checkpoint.out" || fail "no checkpoint"
 kill -KILL "$(pid_of evaluator)" || fail "the evaluator is not there"
 wait_for 60 "five passes" evaluated 5
