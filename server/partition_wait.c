@@ -259,14 +259,16 @@ void submission_answer(struct submission *s)
 {
 	struct partition *p = s->p;
 	s->reply.applied = p->applied;
-	s->reply.stable = stable(p);
 	s->reply.epoch = epochs_now(&p->epochs);
 	s->reply.text = s->err.text[0] ? s->err.text : NULL;
 	if (s->r->kind == RECORD_SEAL && s->reply.status == WEIR_OK)
 		tell_parts(s);
 	if (must_survive(s))
 		s->survives = p->applied;
-	if (s->survives <= safe(p)) {
+	const bool may_go = s->survives <= safe(p);
+	/* Looked at after that: the journal's thread moves it, and who waits for what is stable is told once. */
+	s->reply.stable = stable(p);
+	if (may_go) {
 		s->on_reply(s->arg, &s->reply);
 	} else if (!defer(s)) {
 		s->reply = (struct partition_reply){.status = WEIR_E_MEMORY, .epoch = s->reply.epoch};

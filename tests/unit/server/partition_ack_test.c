@@ -10,6 +10,7 @@ struct world {
 	struct fixture f;
 	struct log *log;
 	uint64_t appended, stable, on_disks;
+	uint64_t stable_soon; /* what is stable once somebody has looked */
 };
 
 /* A record, and what it was told. */
@@ -27,7 +28,10 @@ static void on_appended(void *arg, uint64_t index)
 
 static uint64_t stable_index(void *arg)
 {
-	return ((const struct world *)arg)->stable;
+	struct world *w = arg;
+	const uint64_t stable = w->stable;
+	w->stable = w->stable_soon > stable ? w->stable_soon : stable;
+	return stable;
 }
 
 static uint64_t on_disks_index(void *arg)
@@ -190,6 +194,23 @@ static void who_resumes_is_told_when_it_is_stable(void **state)
 	close_world(&w);
 }
 
+/* As a journal's thread does, whose fsync ends while the answer is made. */
+static void who_resumes_is_not_told_less_than_it_waited_for(void **state)
+{
+	(void)state;
+	struct world w;
+	struct asked first, resumed;
+	open_world(&w, PARTITION_ACK_REPLICAS);
+	push(&w, &first, 0, 0, 1);
+	partition_commit_to(w.f.p, 2);
+	assert_told(&first, WEIR_OK, 2, 1);
+	w.stable_soon = 2;
+	resume(&w, &resumed, 2, 1);
+	settle(&w, 2, 2, 2);
+	assert_told(&resumed, WEIR_OK, 2, 2);
+	close_world(&w);
+}
+
 /* It was never committed, another primary wrote something else there, and this one is primary again. */
 static void who_resumes_is_told_at_once_what_a_failover_has_taken(void **state)
 {
@@ -300,6 +321,7 @@ int main(void)
 	    cmocka_unit_test(primary_answers_what_is_in_its_log),
 	    cmocka_unit_test(primary_answers_nothing_else_before_it_is_applied),
 	    cmocka_unit_test(who_resumes_is_told_when_it_is_stable),
+	    cmocka_unit_test(who_resumes_is_not_told_less_than_it_waited_for),
 	    cmocka_unit_test(who_resumes_is_told_at_once_what_a_failover_has_taken),
 	    cmocka_unit_test(replicas_answers_a_push_when_it_is_applied_and_a_seal_when_that_is_stable),
 	    cmocka_unit_test(who_steps_down_leaves_nobody_waiting),
