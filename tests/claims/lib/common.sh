@@ -20,12 +20,13 @@ need_built() { # need_built PRESET FOLDER TARGET...
 }
 need_tests() { need_built release "$BUILD" "$@"; } # need_tests TARGET...
 
-# train NAME JOB [ARGUMENTS...]: leaves $WORK/NAME.json; the run directory goes with the folder.
+# train NAME JOB [ARGUMENTS...]: leaves $WORK/NAME.json; the run directory goes with the folder. LIMIT_S: it is stopped after so many seconds, and reports the
+# passes that it has seen end.
 train() {
 	local name=$1 job=$2
 	shift 2
-	"$BUILD/weir" train "$job" --report "$WORK/$name.json" --set "job=$name" --set "run_dir=$WORK/$name" "$@" > "$WORK/$name.out" 2> "$WORK/$name.err" ||
-		{ cat "$WORK/$name.out" "$WORK/$name.err" >&2; give_up "weir train $name failed"; }
+	timeout "${LIMIT_S:-0}" "$BUILD/weir" train "$job" --report "$WORK/$name.json" --set "job=$name" --set "run_dir=$WORK/$name" "$@" > "$WORK/$name.out" 2> "$WORK/$name.err" ||
+		{ [ $? = 124 ] && [ -s "$WORK/$name.json" ]; } || { cat "$WORK/$name.out" "$WORK/$name.err" >&2; give_up "weir train $name failed"; }
 }
 
 # wait_for SECONDS WHAT COMMAND...: until the command succeeds.
