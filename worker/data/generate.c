@@ -214,11 +214,15 @@ static weir_status open_alone(const char *path, int *fd, weir_error *err)
 	*fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 	if (*fd < 0)
 		return weir_fail(err, WEIR_E_IO, "cannot create %s: %s", path, strerror(errno));
-	if (flock(*fd, LOCK_EX | LOCK_NB) == 0 && fstat(*fd, &locked) == 0 && stat(path, &named) == 0 &&
-	    locked.st_ino == named.st_ino && ftruncate(*fd, 0) == 0)
-		return WEIR_OK;
-	close(*fd);
-	return weir_fail(err, WEIR_E_BUSY, "cannot write %s: another program does", path);
+	weir_status status = WEIR_OK;
+	if (flock(*fd, LOCK_EX | LOCK_NB) != 0 || fstat(*fd, &locked) != 0 || stat(path, &named) != 0 ||
+	    locked.st_ino != named.st_ino)
+		status = weir_fail(err, WEIR_E_BUSY, "cannot write %s: another program does", path);
+	else if (ftruncate(*fd, 0) != 0)
+		status = weir_fail(err, WEIR_E_IO, "cannot write %s: %s", path, strerror(errno));
+	if (status != WEIR_OK)
+		close(*fd);
+	return status;
 }
 
 static weir_status write_file(struct generation *g, struct generate_truth *out, weir_error *err)
