@@ -29,6 +29,9 @@ enum {
 
 const uint32_t plot_colours[PLOT_COLOURS] = {0x2f7fd0, 0xd8611f, 0x2a9153, 0xd0489a, 0x8f6fd6, 0x9b7f16, 0x14909c, 0xd94f4f};
 
+/* The first is a line without gaps; of each colour a line may be drawn with each. */
+static const char *const dashes[PLOT_DASHES] = {"", "6 3", "2 3", "10 3 2 3", "12 6", "2 7", "10 3 2 3 2 3", "6 3 6 9"};
+
 /* --- Axes */
 
 struct axis {
@@ -204,9 +207,11 @@ static void put_axes(FILE *out, const struct plot *p, const struct axis *x, cons
 
 static void put_stroke(FILE *out, const struct plot_line *l)
 {
-	fprintf(out, "fill=\"none\" stroke=\"#%06x\" stroke-width=\"%s\" stroke-linejoin=\"round\"%s%s",
-	        plot_colours[l->style % PLOT_COLOURS], l->faint ? "1" : "2.2", l->faint ? " stroke-opacity=\"0.4\"" : "",
-	        l->style >= PLOT_COLOURS ? " stroke-dasharray=\"6 3\"" : "");
+	const char *dash = dashes[l->style / PLOT_COLOURS % PLOT_DASHES];
+	fprintf(out, "fill=\"none\" stroke=\"#%06x\" stroke-width=\"%s\" stroke-linejoin=\"round\"%s",
+	        plot_colours[l->style % PLOT_COLOURS], l->faint ? "1" : "2.2", l->faint ? " stroke-opacity=\"0.4\"" : "");
+	if (*dash)
+		fprintf(out, " stroke-dasharray=\"%s\"", dash);
 }
 
 static void put_line(FILE *out, const struct plot *p, const struct plot_line *l, const struct axis *x, const struct axis *y)

@@ -9,12 +9,13 @@
 /* Colours of lines, (PLOT_COLOURS) 0xRRGGBB; the contrast to white and to a dark page is at least 3 (WCAG 2.1, 1.4.11). */
 #define PLOT_COLOURS 8u
 extern const uint32_t plot_colours[PLOT_COLOURS];
+#define PLOT_DASHES 8u /* kinds of lines of one colour */
 
 struct plot_line {
 	const char *name; /* for the legend; NULL: not in it */
 	const double *x, *y;
 	uint32_t count;
-	uint32_t style; /* a colour, and beyond PLOT_COLOURS the same ones dashed */
+	uint32_t style; /* a colour, and beyond PLOT_COLOURS the same ones dashed, in another way each time */
 	bool faint;     /* thin and pale, without points */
 };
 

@@ -225,18 +225,29 @@ static void test_points_that_cannot_be_shown_are_left_out(void **state)
 	free(text);
 }
 
-/* Beyond the colours that there are, lines are dashed. */
+/* Beyond the colours that there are, lines are dashed: no two are drawn alike. */
 static void test_lines_can_be_told_apart(void **state)
 {
 	(void)state;
+	enum { LINES = PLOT_COLOURS * PLOT_DASHES };
 	static const double x[] = {1, 2}, y[] = {1, 2};
-	struct plot_line lines[2 * PLOT_COLOURS];
-	for (uint32_t i = 0; i < 2 * PLOT_COLOURS; i++)
+	struct plot_line lines[LINES];
+	const char *strokes[LINES];
+	for (uint32_t i = 0; i < LINES; i++)
 		lines[i] = (struct plot_line){.name = "l", .x = x, .y = y, .count = 2, .style = i};
-	const struct plot p = {.title = "", .x_label = "", .y_label = "", .lines = lines, .lines_count = 2 * PLOT_COLOURS};
+	const struct plot p = {.title = "", .x_label = "", .y_label = "", .lines = lines, .lines_count = LINES};
 	char *text = plot_svg(&p);
 	well_formed(text);
-	assert_int_equal(count(text, "stroke-dasharray"), 2 * PLOT_COLOURS); /* of each its line and its legend */
+	const char *at = strstr(text, "<path "); /* the axes; the legend's follow */
+	for (uint32_t i = 0; i < LINES; i++) {
+		at = strstr(at + 1, "<path ");
+		assert_non_null(at);
+		at = strstr(at, "fill=");
+		assert_non_null(at);
+		strokes[i] = at;
+		for (uint32_t j = 0; j < i; j++)
+			assert_true(strncmp(strokes[j], at, strcspn(at, "/")) != 0);
+	}
 	free(text);
 }
 
