@@ -302,14 +302,13 @@ static weir_status read_set(struct reading *r, const char *set)
 		return read_plain(r, key, value, set);
 	if (key || job_schema_is_map(path))
 		return read_text(r, path, value, set);
-	char *dot = strrchr(path, '.'), shown[VALUE_SHOWN + 16];
+	char shown[VALUE_SHOWN + 16];
 	snprintf(shown, sizeof shown, "'%.*s'", VALUE_SHOWN, value);
-	if (dot)
+	for (char *dot = strrchr(path, '.'); dot; dot = strrchr(path, '.')) { /* cut up to a map that there is */
 		*dot = 0;
-	if (dot && job_schema_is_map(path))
-		return fail_unknown(r, &place, path, dot + 1, shown);
-	if (dot)
-		*dot = '.';
+		if (job_schema_is_map(path))
+			return fail_unknown(r, &place, path, dot + 1, shown);
+	}
 	return fail_unknown(r, &place, "", path, shown);
 }
 
