@@ -217,11 +217,12 @@ int verb_bench(int count, char **args)
 		weir_fail(&err, WEIR_E_MEMORY, "no memory for a benchmark");
 		return verb_fail("bench", &err);
 	}
-	const struct option options[] = {{"--json", OPTION_FLAG, &as_json},
-	                                 {"--rounds", OPTION_COUNT, &b->rounds},
-	                                 {"--threads", OPTION_COUNT, &b->threads},
-	                                 {"--quick", OPTION_FLAG, &b->quick},
-	                                 {"--no-apply", OPTION_FLAG, &b->no_apply}};
+	const struct option options[] = {
+	    {"--json", OPTION_FLAG, &as_json, NULL, "as JSON"},
+	    {"--rounds", OPTION_COUNT, &b->rounds, "N", "how often each figure is measured"},
+	    {"--threads", OPTION_COUNT, &b->threads, "N", "gemm, loader, log: with so many threads"},
+	    {"--quick", OPTION_FLAG, &b->quick, NULL, "less of everything"},
+	    {"--no-apply", OPTION_FLAG, &b->no_apply, NULL, "push: have the server discard what it gets"}};
 	const struct benchmark *chosen = NULL;
 	if (options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err) != WEIR_OK ||
 	    !(chosen = find(word, &err))) {

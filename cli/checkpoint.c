@@ -257,9 +257,9 @@ int verb_checkpoint(int count, char **args)
 {
 	struct checkpoint_verb v = {0};
 	const struct option options[] = {JOB_OPTIONS(&v.options),
-	                                 {"--at", OPTION_TEXT, &v.at},
-	                                 {"--from", OPTION_TEXT, &v.from},
-	                                 {"--json", OPTION_FLAG, &v.json}};
+	                                 AT_OPTION(v.at),
+	                                 {"--from", OPTION_TEXT, &v.from, "NAME", "which checkpoint to verify: its name, or latest"},
+	                                 {"--json", OPTION_FLAG, &v.json, NULL, "what was done, as JSON"}};
 	const char *words[2] = {NULL, NULL};
 	weir_error err = {0};
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, words, 2, &err);

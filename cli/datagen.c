@@ -15,10 +15,10 @@ int verb_datagen(int count, char **args)
 	const char *out = NULL;
 	weir_error err = {0};
 	struct generate_truth truth = {0};
-	const struct option options[] = {{"--rows", OPTION_COUNT, &rows},
-	                                 {"--ids", OPTION_COUNT, &ids},
-	                                 {"--seed", OPTION_COUNT, &seed},
-	                                 {"--out", OPTION_TEXT, &out}};
+	const struct option options[] = {{"--rows", OPTION_COUNT, &rows, "N", "how many rows"},
+	                                 {"--ids", OPTION_COUNT, &ids, "N", "how many ids are planted (1000000)"},
+	                                 {"--seed", OPTION_COUNT, &seed, "S", "the same seed, the same file"},
+	                                 {"--out", OPTION_TEXT, &out, "FILE", "the file to write"}};
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, NULL, 0, &err);
 	if (s == WEIR_OK && (rows == 0 || !out))
 		s = weir_fail(&err, WEIR_E_INVALID, "needs --rows N and --out FILE");

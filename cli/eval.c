@@ -45,6 +45,7 @@ static weir_status evaluate(const struct scoring_verb *v, weir_error *err)
 int verb_eval(int count, char **args)
 {
 	struct scoring_verb v = {.name = "eval", .run = evaluate};
-	const struct option options[] = {JOB_OPTIONS(&v.job), SCORING_OPTIONS(&v.scoring), {"--json", OPTION_FLAG, &v.as_json}};
+	const struct option options[] = {
+	    JOB_OPTIONS(&v.job), SCORING_OPTIONS(&v.scoring), {"--json", OPTION_FLAG, &v.as_json, NULL, "as JSON"}};
 	return scoring_verb_main(&v, options, sizeof options / sizeof *options, count, args);
 }

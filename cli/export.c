@@ -22,6 +22,7 @@ int verb_export(int count, char **args)
 {
 	struct scoring_verb v = {
 	    .name = "export", .run = export_weights, .needs_out = true, .scoring = {.any_part = true, .path_only = true}};
-	const struct option options[] = {JOB_OPTIONS(&v.job), {"--at", OPTION_TEXT, &v.scoring.at}, {"--out", OPTION_TEXT, &v.out}};
+	const struct option options[] = {
+	    JOB_OPTIONS(&v.job), AT_OPTION(v.scoring.at), {"--out", OPTION_TEXT, &v.out, "MODEL.safetensors", "the file to write"}};
 	return scoring_verb_main(&v, options, sizeof options / sizeof *options, count, args);
 }

@@ -55,7 +55,10 @@ static void import_free(struct import *i)
 int verb_import(int count, char **args)
 {
 	struct import i = {0};
-	const struct option options[] = {JOB_OPTIONS(&i.options), {"--at", OPTION_TEXT, &i.at}, {"--in", OPTION_TEXT, &i.in}};
+	const struct option options[] = {
+	    JOB_OPTIONS(&i.options),
+	    AT_OPTION(i.at),
+	    {"--in", OPTION_TEXT, &i.in, "PATH", "weights as a safetensors file, or a checkpoint's folder"}};
 	const char *word = NULL;
 	weir_error err = {0};
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);

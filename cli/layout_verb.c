@@ -43,7 +43,7 @@ static weir_status read_number(const char *word, const char *what, uint32_t *out
 
 static weir_status read_words(struct words *w, const struct layout_verb *v, int count, char **args, weir_error *err)
 {
-	const struct option options[] = {JOB_OPTIONS(&w->options), {"--at", OPTION_TEXT, &w->at}};
+	const struct option options[] = {JOB_OPTIONS(&w->options), AT_OPTION(w->at)};
 	const char *words[LAYOUT_NUMBERS_MAX + 1] = {NULL};
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, words, v->numbers_count + 1, err);
 	for (uint32_t i = 0; i < v->numbers_count && s == WEIR_OK; i++)

@@ -72,12 +72,26 @@ static const struct option *find_option(const char *word, const struct option *o
 	return NULL;
 }
 
+static void print_options(const struct option *options, uint32_t options_count)
+{
+	for (uint32_t i = 0; i < options_count; i++) {
+		const struct option *o = &options[i];
+		char left[64];
+		snprintf(left, sizeof left, "%s %s", o->name, o->value ? o->value : "");
+		printf("  %-24s %s\n", left, o->what);
+	}
+}
+
 weir_status options_parse(int count, char **args, const struct option *options, uint32_t options_count, const char **positional,
                           uint32_t positional_max, weir_error *err)
 {
 	uint32_t words = 0;
 	for (int i = 1; i < count; i++) {
 		const char *value = NULL;
+		if (strcmp(args[i], "--help") == 0) {
+			print_options(options, options_count);
+			exit(EXIT_SUCCESS);
+		}
 		if (args[i][0] != '-') {
 			if (words == positional_max)
 				return weir_fail(err, WEIR_E_INVALID, "did not expect '%s'", args[i]);

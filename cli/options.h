@@ -26,10 +26,12 @@ struct option {
 	const char *name; /* with its dashes: "--job" */
 	enum option_kind kind;
 	void *out;
+	const char *value; /* what stands for its value in the help: "N"; NULL for a flag */
+	const char *what;  /* the help's line about it */
 };
 
 /* Reads args[1..count). The words that are no options go to positional (at most positional_max; more are an error).
- * E_INVALID with a text that names the word and the nearest option. */
+ * E_INVALID with a text that names the word and the nearest option. At --help: prints a line about each option, and exits. */
 weir_status options_parse(int count, char **args, const struct option *options, uint32_t options_count, const char **positional,
                           uint32_t positional_max, weir_error *err) WEIR_MUST_CHECK;
 
@@ -39,10 +41,17 @@ struct job_options {
 	struct option_list sets;
 	const char *log_level, *log_format;
 };
-#define JOB_OPTIONS(o)                                                                                                     \
-	{"--job", OPTION_TEXT, &(o)->path}, {"--set", OPTION_LIST, &(o)->sets}, {"--log-level", OPTION_TEXT, &(o)->log_level}, \
-	{                                                                                                                      \
-		"--log-format", OPTION_TEXT, &(o)->log_format                                                                      \
+#define JOB_OPTIONS(o)                                                                                                        \
+	{"--job", OPTION_TEXT, &(o)->path, "JOB.yaml", "the job file; the same as JOB.yaml without --job"},                       \
+	    {"--set", OPTION_LIST, &(o)->sets, "A.B=C", "another value for a key of the job file; may be given again and again"}, \
+	    {"--log-level", OPTION_TEXT, &(o)->log_level, "LEVEL", "debug, info, warn or error"},                                 \
+	{                                                                                                                         \
+		"--log-format", OPTION_TEXT, &(o)->log_format, "FORMAT", "human or json"                                              \
+	}
+/* What every verb has that speaks to a job which runs. */
+#define AT_OPTION(at)                                                                          \
+	{                                                                                          \
+		"--at", OPTION_TEXT, &(at), "ADDRESS", "HOST:PORT of any of the running job's servers" \
 	}
 
 /* The job file is `word` (NULL: none was given) or --job's. E_INVALID when it is neither. */

@@ -173,7 +173,8 @@ int verb_restore(int count, char **args)
 	struct job *job = NULL;
 	const char *from = NULL, *word = NULL;
 	weir_error err = {0};
-	const struct option options[] = {JOB_OPTIONS(&jo), {"--from", OPTION_TEXT, &from}};
+	const struct option options[] = {JOB_OPTIONS(&jo),
+	                                 {"--from", OPTION_TEXT, &from, "NAME", "which checkpoint: its name, or latest"}};
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
 	if (s == WEIR_OK)
 		s = job_options_take(&jo, word, &err);

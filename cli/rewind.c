@@ -52,7 +52,10 @@ int verb_rewind(int count, char **args)
 	struct logger *logger = NULL;
 	const char *from = NULL, *at = NULL, *word = NULL;
 	weir_error err = {0};
-	const struct option options[] = {JOB_OPTIONS(&jo), {"--from", OPTION_TEXT, &from}, {"--at", OPTION_TEXT, &at}};
+	const struct option options[] = {
+	    JOB_OPTIONS(&jo),
+	    {"--from", OPTION_TEXT, &from, "NAME", "which checkpoint: its name, or latest (if not given)"},
+	    AT_OPTION(at)};
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
 	jo.path = word ? word : jo.path;
 	if (s == WEIR_OK && !at && !jo.path)

@@ -20,10 +20,11 @@ struct scoring_options {
 	struct logger *logger;
 };
 
-#define SCORING_OPTIONS(o)                                                      \
-	{"--at", OPTION_TEXT, &(o)->at}, {"--weights", OPTION_TEXT, &(o)->weights}, \
-	{                                                                           \
-		"--part", OPTION_TEXT, &(o)->part                                       \
+#define SCORING_OPTIONS(o)                                                                                                     \
+	AT_OPTION((o)->at),                                                                                                        \
+	    {"--weights", OPTION_TEXT, &(o)->weights, "FILE", "weights as a safetensors file; else of the job, running or ended"}, \
+	{                                                                                                                          \
+		"--part", OPTION_TEXT, &(o)->part, "PART", "valid or test"                                                             \
 	}
 
 struct scoring {

@@ -363,9 +363,9 @@ int verb_status(int count, char **args)
 	uint64_t every_ms = 0;
 	weir_error err = {0};
 	const struct option options[] = {JOB_OPTIONS(&jo),
-	                                 {"--at", OPTION_TEXT, &q.at},
-	                                 {"--json", OPTION_FLAG, &q.as_json},
-	                                 {"--every-ms", OPTION_COUNT, &every_ms}};
+	                                 AT_OPTION(q.at),
+	                                 {"--json", OPTION_FLAG, &q.as_json, NULL, "as JSON"},
+	                                 {"--every-ms", OPTION_COUNT, &every_ms, "N", "again each N milliseconds, until stopped"}};
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
 	jo.path = word ? word : jo.path;
 	if (s == WEIR_OK && !q.at && !jo.path)

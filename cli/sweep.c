@@ -51,7 +51,8 @@ int verb_sweep(int count, char **args)
 	bool keep_going = false;
 	const char *path = NULL;
 	weir_error err = {0};
-	const struct option options[] = {{"--keep-going", OPTION_FLAG, &keep_going}};
+	const struct option options[] = {
+	    {"--keep-going", OPTION_FLAG, &keep_going, NULL, "where a run fails, go on with the others"}};
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &path, 1, &err);
 	if (s == WEIR_OK && !path)
 		s = weir_fail(&err, WEIR_E_INVALID, "needs a file of what to run: SWEEP.yaml");

@@ -482,11 +482,12 @@ static void train_free(struct train *t)
 int verb_train(int count, char **args)
 {
 	struct train t = {.clock = clock_system(), .run_dir_fd = -1, .signal_fd = -1, .chaos.seed = CHAOS_OFF};
-	const struct option options[] = {JOB_OPTIONS(&t.options),
-	                                 {"--report", OPTION_TEXT, &t.report_path},
-	                                 {"--resume", OPTION_FLAG, &t.resume},
-	                                 {"--fresh", OPTION_FLAG, &t.fresh},
-	                                 {"--chaos", OPTION_COUNT, &t.chaos.seed}};
+	const struct option options[] = {
+	    JOB_OPTIONS(&t.options),
+	    {"--report", OPTION_TEXT, &t.report_path, "OUT.json", "write the report there, as JSON"},
+	    {"--resume", OPTION_FLAG, &t.resume, NULL, "go on with the earlier run of this job"},
+	    {"--fresh", OPTION_FLAG, &t.fresh, NULL, "delete the earlier run of this job, and begin anew"},
+	    {"--chaos", OPTION_COUNT, &t.chaos.seed, "SEED", "kill and stop processes at random meanwhile"}};
 	const char *word = NULL;
 	t.start_ms = clock_ms(t.clock);
 	live_init(&t.live, stderr, getenv("TERM"));

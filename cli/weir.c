@@ -28,11 +28,6 @@ static void print_help(FILE *out)
 	             "config/reference.yaml.\n");
 }
 
-static void print_verb(const struct verb *v)
-{
-	printf("usage: weir %s %s\n\n  %s\n", v->name, v->arguments, v->what);
-}
-
 static bool asks_for_help(int count, char **args)
 {
 	for (int i = 1; i < count; i++)
@@ -43,10 +38,11 @@ static bool asks_for_help(int count, char **args)
 
 static int run_verb(const struct verb *v, int count, char **args)
 {
+	char help[] = "--help", *only_help[] = {args[0], help, NULL};
 	if (!asks_for_help(count, args))
 		return v->run(count, args);
-	print_verb(v);
-	return EXIT_SUCCESS;
+	printf("usage: weir %s %s\n\n  %s\n\n", v->name, v->arguments, v->what);
+	return v->run(2, only_help); /* which shows its options (options_parse), and ends */
 }
 
 static int unknown_verb(const char *word)
