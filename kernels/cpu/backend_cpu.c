@@ -73,7 +73,7 @@ void cpu_destroy(struct backend *b)
 	struct cpu_backend *c = cpu_of(b);
 	pool_destroy(c->pool);
 	free(c->gemm_scratch);
-	free(c->slots);
+	unique_free(&c->table);
 	free(c);
 }
 
@@ -114,6 +114,11 @@ void cpu_to_host(struct backend *b, void *host, const void *device, size_t bytes
 	(void)b;
 	if (bytes > 0)
 		memcpy(host, device, bytes);
+}
+
+size_t cpu_unique(struct backend *b, const uint64_t *keys, size_t n, uint64_t *unique_keys, uint32_t *index)
+{
+	return unique_of(&cpu_of(b)->table, keys, n, unique_keys, index);
 }
 
 struct spread {

@@ -7,6 +7,7 @@
 
 #include "backend.h"
 #include "pool.h"
+#include "unique.h"
 #include "vector.h"
 
 /* An element-wise part smaller than this is not worth a second thread. */
@@ -36,18 +37,11 @@ struct gemm_args {
 /* One thread's share of a gemm, itself a gemm. scratch: CPU_GEMM_SCRATCH_BYTES, this thread's. */
 typedef void (*gemm_fn)(const struct gemm_args *g, void *scratch);
 
-struct unique_slot {
-	uint64_t key;
-	uint32_t index, stamp; /* valid when stamp is that of the present call */
-};
-
 struct cpu_backend {
 	struct backend base;
 	struct pool *pool;
 	const struct cpu_variant *variant;
-	struct unique_slot *slots; /* (slots_count), a power of two */
-	size_t slots_count;
-	uint32_t stamp;
+	struct unique_table table;
 	void *gemm_scratch; /* (threads, CPU_GEMM_SCRATCH_BYTES), touched by our own kernel only */
 };
 

@@ -140,7 +140,7 @@ static void unique_survives_its_stamp_running_over(void **state)
 	uint64_t distinct[3];
 	uint32_t index[3];
 	assert_int_equal(b->ops->unique(b, keys, 3, distinct, index), 2);
-	((struct cpu_backend *)b)->stamp = UINT32_MAX;
+	((struct cpu_backend *)b)->table.stamp = UINT32_MAX;
 	assert_int_equal(b->ops->unique(b, keys, 3, distinct, index), 2);
 	assert_int_equal(b->ops->unique(b, keys + 1, 2, distinct, index), 2);
 	assert_int_equal(distinct[0], 6);

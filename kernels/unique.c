@@ -4,38 +4,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu.h"
 #include "hash.h"
+#include "unique.h"
 
 #define SLOTS_MIN      1024
 #define PREFETCH_AHEAD 16
 
-static void reserve(struct cpu_backend *c, size_t n)
+static void reserve(struct unique_table *t, size_t n)
 {
 	size_t need = SLOTS_MIN;
 	while (need < 2 * n)
 		need *= 2;
-	if (need > c->slots_count) {
-		free(c->slots);
-		c->slots = calloc(need, sizeof *c->slots);
-		assert(c->slots != NULL); /* an op cannot fail; this is a fraction of the batch's own memory */
-		c->slots_count = need;
-		c->stamp = 0;
+	if (need > t->slots_count) {
+		free(t->slots);
+		t->slots = calloc(need, sizeof *t->slots);
+		assert(t->slots != NULL); /* an op cannot fail; this is a fraction of the batch's own memory */
+		t->slots_count = need;
+		t->stamp = 0;
 	}
-	if (++c->stamp == 0) {
-		memset(c->slots, 0, c->slots_count * sizeof *c->slots);
-		c->stamp = 1;
+	if (++t->stamp == 0) {
+		memset(t->slots, 0, t->slots_count * sizeof *t->slots);
+		t->stamp = 1;
 	}
 }
 
-size_t cpu_unique(struct backend *b, const uint64_t *keys, size_t n, uint64_t *unique_keys, uint32_t *index)
+size_t unique_of(struct unique_table *t, const uint64_t *keys, size_t n, uint64_t *unique_keys, uint32_t *index)
 {
-	struct cpu_backend *c = cpu_of(b);
 	assert(n < UINT32_MAX);
-	reserve(c, n);
-	struct unique_slot *slots = c->slots;
-	const uint64_t mask = c->slots_count - 1;
-	const uint32_t stamp = c->stamp;
+	reserve(t, n);
+	struct unique_slot *slots = t->slots;
+	const uint64_t mask = t->slots_count - 1;
+	const uint32_t stamp = t->stamp;
 	uint32_t count = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (i + PREFETCH_AHEAD < n)
@@ -51,4 +50,10 @@ size_t cpu_unique(struct backend *b, const uint64_t *keys, size_t n, uint64_t *u
 		index[i] = slots[at].index;
 	}
 	return count;
+}
+
+void unique_free(struct unique_table *t)
+{
+	free(t->slots);
+	*t = (struct unique_table){0};
 }

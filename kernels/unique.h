@@ -1,0 +1,31 @@
+/* Distinct keys of a batch, in host memory: what both compute backends do before anything is sent to a device. */
+#ifndef WEIR_UNIQUE_H
+#define WEIR_UNIQUE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct unique_slot {
+	uint64_t key;
+	uint32_t index, stamp; /* valid when stamp is that of the present call */
+};
+
+/* Zero-initialise before use. */
+struct unique_table {
+	struct unique_slot *slots; /* (slots_count), a power of two */
+	size_t slots_count;
+	uint32_t stamp;
+};
+
+/* keys (n) -> unique_keys (<= n) in order of first use, index (n) into it; returns how many. */
+size_t unique_of(struct unique_table *t, const uint64_t *keys, size_t n, uint64_t *unique_keys, uint32_t *index);
+void unique_free(struct unique_table *t);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
