@@ -32,7 +32,7 @@ packages-image:
 programs:
 	@mkdir -p build
 	@cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
-	@cmake --build build -j $(JOBS) --target $(PROGRAMS)
+	@cmake --build build -j $(JOBS) --target $(PROGRAMS) weir_device
 
 run: packages-run
 	@$(MAKE) --no-print-directory programs
@@ -54,7 +54,7 @@ bundle: packages-image
 	@scripts/bundle.sh
 
 format:
-	git ls-files '*.c' '*.h' | xargs clang-format -i
+	git ls-files '*.c' '*.h' '*.cu' '*.cpp' | xargs clang-format -i
 
 tidy:
 	git ls-files '*.c' | xargs -P $(JOBS) -n 8 clang-tidy -p build --quiet

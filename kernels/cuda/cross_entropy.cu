@@ -1,0 +1,78 @@
+/* Softmax cross-entropy, a block for each row of logits. With m the row's largest logit, which keeps every exponent at or below 0:
+ *     loss = ln sum_j exp(z_j - m) + m - z_target,  dloss/dz_j = exp(z_j - m) / sum - [j = target]
+ * Three passes over a row, which stays in the cache; each thread meets the same elements in each, so that dlogits may be the logits. */
+#include <math.h>
+
+#include "launch.h"
+
+#define PER_THREAD 8 /* classes for which another warp is worth it */
+
+/* The block's largest, in every thread; warps (32) is shared memory. */
+static __device__ float block_largest(float v, float *warps)
+{
+	for (unsigned step = CUDA_LANES / 2; step > 0; step /= 2)
+		v = fmaxf(v, __shfl_down_sync(ALL_LANES, v, step, CUDA_LANES));
+	if (threadIdx.x % CUDA_LANES == 0)
+		warps[threadIdx.x / CUDA_LANES] = v;
+	__syncthreads();
+	float most = warps[0];
+	for (unsigned w = 1; w < blockDim.x / CUDA_LANES; w++)
+		most = fmaxf(most, warps[w]);
+	return most;
+}
+
+/* row_loss (rows). A target that is no class has a loss of NaN. */
+static __global__ void cross_entropy_kernel(double *row_loss, float *dlogits, float *losses, const float *logits,
+                                            const uint32_t *targets, size_t n, float scale)
+{
+	SHARED(double, sums, [CUDA_LANES]);
+	SHARED(float, largest, [CUDA_LANES]);
+	const size_t r = blockIdx.x;
+	const float *z = logits + r * n;
+	float *dz = dlogits != NULL ? dlogits + r * n : NULL;
+	const uint32_t target = targets[r];
+	const double of_target = target < n ? (double)z[target] : (double)NAN; /* before it is written over */
+	float m = -INFINITY, nothing = 0;
+	for (size_t j = threadIdx.x; j < n; j += blockDim.x) {
+		m = fmaxf(m, z[j]);
+		nothing += z[j] * 0; /* NaN for NaN and for infinities, which fmaxf would lose */
+	}
+	m = block_largest(m, largest) + (float)block_sum((double)nothing, sums);
+	double sum = 0;
+	for (size_t j = threadIdx.x; j < n; j += blockDim.x) {
+		const float e = expf(z[j] - m);
+		if (dz != NULL)
+			dz[j] = e;
+		sum += (double)e;
+	}
+	sum = block_sum(sum, sums);
+	if (dz != NULL) {
+		const float by = (float)((double)scale / sum);
+		for (size_t j = threadIdx.x; j < n; j += blockDim.x)
+			dz[j] = j == target ? dz[j] * by - scale : dz[j] * by;
+	}
+	if (threadIdx.x == 0) {
+		const double loss = log(sum) + (double)m - of_target;
+		row_loss[r] = loss;
+		if (losses != NULL)
+			losses[r] = (float)loss;
+	}
+}
+
+double cuda_cross_entropy(struct backend *b, float *dlogits, float *losses, const float *logits, const uint32_t *targets,
+                          size_t rows, size_t n, float scale)
+{
+	struct cuda_backend *c = cuda_of(b);
+	if (rows > CUDA_GRID_MAX)
+		cuda_failed_limit(c, "more rows than a launch can have blocks");
+	unsigned threads = CUDA_LANES;
+	while (threads < CUDA_THREADS && (size_t)threads * PER_THREAD < n)
+		threads *= 2;
+	const size_t size = (rows + 1) * sizeof(double);
+	void *row_loss;
+	if (!cuda_workspace(c, 1, &size, &row_loss))
+		return NAN;
+	LAUNCH(c, cross_entropy_kernel, dim3((unsigned)rows), threads, (double *)row_loss, dlogits, losses, logits, targets, n,
+	       scale);
+	return cuda_sum_of(c, (double *)row_loss, rows);
+}

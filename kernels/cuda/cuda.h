@@ -1,0 +1,171 @@
+/* The CUDA backend's insides. One file per subject, as in ../cpu: a kernel (one thread's work) and the op that launches it.
+ *
+ * Order. All work goes to one stream, so ops run as issued and a workspace may be used again by the next op at once.
+ * Determinism. Every sum is taken in an order fixed by the shapes alone: no atomic on a float, no order of blocks. Nothing is contracted
+ * behind our back (--fmad=false): where a fused multiply-add is meant it is written fmaf, so that a source has the same bits everywhere.
+ * Errors. Ops return nothing, so the first failure is kept (cuda_failed), later work is not started, and sync tells it.
+ * The runtime and cuBLAS are seen here only; tests/cuda_host has both for the CPU, on which the same sources are tested. */
+#ifndef WEIR_CUDA_H
+#define WEIR_CUDA_H
+
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+#include <type_traits>
+
+#include "backend.h"
+#include "unique.h"
+
+#if defined(CUDA_HOST_EMULATED)
+#define CUDA_BACKEND_NAME "cuda (emulated)"
+#else
+#define CUDA_BACKEND_NAME "cuda"
+#endif
+
+#define CUDA_THREADS             256u /* of a block, unless a kernel says otherwise */
+#define CUDA_LANES               32u  /* of a warp */
+#define CUDA_ALIGNMENT           256u /* of buffers and of what a workspace is cut in, bytes */
+#define CUDA_CAPABILITY_MIN      75   /* compute capability 7.5, 10 major + minor */
+#define CUDA_NAME_BYTES          320u
+#define CUDA_STAGE_BYTES         ((size_t)4 << 20) /* of a pinned staging buffer */
+#define CUDA_STAGES              2u
+#define CUDA_BLAS_WORKSPACE      ((size_t)32 << 20) /* what cuBLAS wants for Hopper, bytes */
+#define CUDA_BUDGET_SHARE        0.9                /* of the memory that is free when the backend is made */
+#define CUDA_REDUCE_BLOCKS       1024u              /* a long sum is cut in at most this many blocks */
+#define CUDA_REDUCE_PER_THREAD   16u                /* elements that a thread adds before another block is worth it */
+#define CUDA_GRID_MAX            0x7fffffffu        /* blocks of a launch */
+#define CUDA_SCATTER_CHUNK       256u               /* uses of a row that are added one after the other */
+#define CUDA_COLUMN_PARTS        256u               /* a column sum is cut in at most this many parts */
+#define CUDA_COLUMN_ROWS_PER_ROW 16u                /* rows that a thread adds before another part is worth it */
+
+/* How fp32 matrix products are computed. tf32 and bf16 round the factors to 11 and 8 bits, and use matrix units. */
+enum cuda_math { CUDA_MATH_FP32, CUDA_MATH_TF32, CUDA_MATH_BF16 };
+#define CUDA_MATH_DEFAULT CUDA_MATH_FP32 /* so that results are the CPU's up to rounding */
+
+struct cuda_block {
+	void *at;
+	size_t bytes;
+	bool used;
+};
+
+/* Device memory that is kept for reuse. */
+struct cuda_pool {
+	struct cuda_block *blocks; /* (count of capacity) */
+	size_t count, capacity;
+	size_t budget, held; /* bytes; held of the device, used or not */
+};
+
+/* A pinned buffer on its way to or from the device. */
+struct cuda_stage {
+	unsigned char *at; /* (CUDA_STAGE_BYTES) */
+	cudaEvent_t done;
+};
+
+struct cuda_backend {
+	struct backend base;
+	int device;
+	char name[CUDA_NAME_BYTES]; /* "cuda:0 (NVIDIA H200)" */
+	enum cuda_math math;
+	cudaStream_t stream;
+	cublasHandle_t blas;
+	void *blas_workspace;
+	struct cuda_pool pool;
+	struct cuda_stage stages[CUDA_STAGES];
+	void *workspace;
+	size_t workspace_bytes;
+	double *answer; /* pinned: what an op returns */
+	struct unique_table table;
+	weir_error fault;     /* the first failure, for good */
+	weir_error shortness; /* the last buffer that could not be had, until told */
+};
+
+static inline struct cuda_backend *cuda_of(struct backend *b)
+{
+	return (struct cuda_backend *)b;
+}
+
+/* --- Errors (errors.cu) */
+
+/* Keeps the first failure: which call of which op, and what the runtime says. */
+void cuda_failed(struct cuda_backend *c, const char *call, cudaError_t code);
+void cuda_failed_blas(struct cuda_backend *c, const char *call, cublasStatus_t code);
+void cuda_failed_limit(struct cuda_backend *c, const char *what);
+static inline bool cuda_ok(const struct cuda_backend *c)
+{
+	return c->fault.status == WEIR_OK;
+}
+/* Evaluates `call` unless something has failed, and keeps its failure. True when it succeeded. */
+#define CUDA_TRY(c, call) cuda_try((c), #call, cuda_ok(c) ? (call) : cudaSuccess)
+static inline bool cuda_try(struct cuda_backend *c, const char *call, cudaError_t code)
+{
+	if (code != cudaSuccess)
+		cuda_failed(c, call, code);
+	return cuda_ok(c);
+}
+
+/* --- Memory (memory.cu) */
+
+bool cuda_memory_open(struct cuda_backend *c); /* false: cuda_ok is false too */
+void cuda_memory_close(struct cuda_backend *c);
+void *cuda_pool_take(struct cuda_backend *c, size_t bytes); /* not zeroed; NULL when out of memory */
+void cuda_pool_give(struct cuda_backend *c, void *p);
+/* One op's scratch memory of sum(sizes) bytes, cut in `count` aligned parts; the next op has it again. False: out of memory, which is kept. */
+bool cuda_workspace(struct cuda_backend *c, size_t count, const size_t *sizes, void **parts);
+/* `bytes` at `device` are copied to pinned memory and waited for; NULL after a failure. At most sizeof(double) * 2 bytes. */
+const void *cuda_read_back(struct cuda_backend *c, const void *device, size_t bytes);
+
+/* --- Building blocks */
+
+enum column_kind {
+	COLUMN_SUM,             /* sum of a */
+	COLUMN_CENTRED_SQUARES, /* sum of (a - mean)^2 */
+	COLUMN_SUM_AND_PRODUCT, /* sum of a; sum of a b */
+};
+size_t cuda_column_partial_bytes(enum column_kind kind, size_t rows, size_t n);
+/* out (1 or 2, n) = sums over the rows of a, b (rows, n), in double; mean (n). (column_sums.cu) */
+void cuda_column_sums(struct cuda_backend *c, enum column_kind kind, double *out, double *partial, const float *a, const float *b,
+                      const double *mean, size_t rows, size_t n);
+/* The sum of partial (n), on the device, in a fixed order; NaN after a failure. partial has room for one more. (reduce.cu) */
+double cuda_sum_of(struct cuda_backend *c, double *partial, size_t n);
+/* Blocks into which a sum over n elements is cut. */
+unsigned cuda_reduce_blocks(size_t n);
+
+/* --- Ops. Each has the type that backend_ops gives it. */
+#define CUDA_OPS(X)             \
+	X(buffer_alloc)             \
+	X(buffer_free)              \
+	X(to_device)                \
+	X(to_host)                  \
+	X(gemm)                     \
+	X(bias_act)                 \
+	X(bias_act_backward)        \
+	X(fill)                     \
+	X(axpy)                     \
+	X(scale)                    \
+	X(concat)                   \
+	X(split)                    \
+	X(sum_squares)              \
+	X(all_finite)               \
+	X(gather_pool)              \
+	X(scatter_sum)              \
+	X(unique)                   \
+	X(fm)                       \
+	X(fm_backward)              \
+	X(row_sum)                  \
+	X(cross)                    \
+	X(cross_backward)           \
+	X(dot_interaction)          \
+	X(dot_interaction_backward) \
+	X(batch_norm)               \
+	X(batch_norm_backward)      \
+	X(dropout)                  \
+	X(bce)                      \
+	X(cross_entropy)            \
+	X(sigmoid)                  \
+	X(cast_bf16)                \
+	X(cast_fp32)
+
+#define CUDA_DECLARE(op) std::remove_pointer<decltype(backend_ops::op)>::type cuda_##op;
+CUDA_OPS(CUDA_DECLARE)
+#undef CUDA_DECLARE
+
+#endif

@@ -1,0 +1,163 @@
+/* fill, axpy, scale, concat, split, and casts: each element read once and written once, four at a time where they lie so. */
+#include "launch.h"
+
+template <int V> static __global__ void fill_kernel(float *x, float value, size_t n)
+{
+	const size_t i = thread_number() * V;
+	if (i >= n)
+		return;
+	pack<V> p;
+	for (int k = 0; k < V; k++)
+		p.v[k] = value;
+	store<V>(x + i, p);
+}
+
+void cuda_fill(struct backend *b, float *x, float value, size_t n)
+{
+	struct cuda_backend *c = cuda_of(b);
+	if (pack_width(n, ADDRESS(x)) == 4)
+		LAUNCH(c, fill_kernel<4>, blocks_for(c, n / 4), CUDA_THREADS, x, value, n);
+	else
+		LAUNCH(c, fill_kernel<1>, blocks_for(c, n), CUDA_THREADS, x, value, n);
+}
+
+template <int V> static __global__ void axpy_kernel(float *y, float a, const float *x, size_t n)
+{
+	const size_t i = thread_number() * V;
+	if (i >= n)
+		return;
+	pack<V> to = load<V>(y + i);
+	const pack<V> from = load<V>(x + i);
+	for (int k = 0; k < V; k++)
+		to.v[k] += a * from.v[k];
+	store<V>(y + i, to);
+}
+
+void cuda_axpy(struct backend *b, float *y, float a, const float *x, size_t n)
+{
+	struct cuda_backend *c = cuda_of(b);
+	if (pack_width(n, ADDRESS(x) | ADDRESS(y)) == 4)
+		LAUNCH(c, axpy_kernel<4>, blocks_for(c, n / 4), CUDA_THREADS, y, a, x, n);
+	else
+		LAUNCH(c, axpy_kernel<1>, blocks_for(c, n), CUDA_THREADS, y, a, x, n);
+}
+
+template <int V> static __global__ void scale_kernel(float *x, float a, size_t n)
+{
+	const size_t i = thread_number() * V;
+	if (i >= n)
+		return;
+	pack<V> p = load<V>(x + i);
+	for (int k = 0; k < V; k++)
+		p.v[k] *= a;
+	store<V>(x + i, p);
+}
+
+void cuda_scale(struct backend *b, float *x, float a, size_t n)
+{
+	struct cuda_backend *c = cuda_of(b);
+	if (pack_width(n, ADDRESS(x)) == 4)
+		LAUNCH(c, scale_kernel<4>, blocks_for(c, n / 4), CUDA_THREADS, x, a, n);
+	else
+		LAUNCH(c, scale_kernel<1>, blocks_for(c, n), CUDA_THREADS, x, a, n);
+}
+
+/* --- Columns beside each other. Widths that are multiples of 4 keep every pack on one side. */
+
+template <int V>
+static __global__ void concat_kernel(float *out, const float *A, size_t na, const float *B, size_t nb, size_t total)
+{
+	const size_t i = thread_number() * V;
+	if (i >= total)
+		return;
+	const size_t r = quotient(i, na + nb), j = i - r * (na + nb);
+	store<V>(out + i, j < na ? load<V>(A + r * na + j) : load<V>(B + r * nb + (j - na)));
+}
+
+void cuda_concat(struct backend *b, float *out, const float *A, size_t na, const float *B, size_t nb, size_t rows)
+{
+	struct cuda_backend *c = cuda_of(b);
+	const size_t total = rows * (na + nb);
+	if (pack_width(na | nb, ADDRESS(out) | ADDRESS(A) | ADDRESS(B)) == 4)
+		LAUNCH(c, concat_kernel<4>, blocks_for(c, total / 4), CUDA_THREADS, out, A, na, B, nb, total);
+	else
+		LAUNCH(c, concat_kernel<1>, blocks_for(c, total), CUDA_THREADS, out, A, na, B, nb, total);
+}
+
+template <int V> static __global__ void split_kernel(const float *in, float *A, size_t na, float *B, size_t nb, size_t total)
+{
+	const size_t i = thread_number() * V;
+	if (i >= total)
+		return;
+	const size_t r = quotient(i, na + nb), j = i - r * (na + nb);
+	store<V>(j < na ? A + r * na + j : B + r * nb + (j - na), load<V>(in + i));
+}
+
+void cuda_split(struct backend *b, const float *in, float *A, size_t na, float *B, size_t nb, size_t rows)
+{
+	struct cuda_backend *c = cuda_of(b);
+	const size_t total = rows * (na + nb);
+	if (pack_width(na | nb, ADDRESS(in) | ADDRESS(A) | ADDRESS(B)) == 4)
+		LAUNCH(c, split_kernel<4>, blocks_for(c, total / 4), CUDA_THREADS, in, A, na, B, nb, total);
+	else
+		LAUNCH(c, split_kernel<1>, blocks_for(c, total), CUDA_THREADS, in, A, na, B, nb, total);
+}
+
+/* --- Casts. bf16 is the upper half of an fp32, rounded to nearest even; a NaN stays one (kernels/codecs/cast.c has the same bits). */
+
+#define BF16_QUIET_BIT 0x40u
+#define INFINITY_BITS  0x7f800000u
+#define ABS_MASK       0x7fffffffu
+
+template <int V> struct alignas(V * sizeof(uint16_t)) halves {
+	uint16_t v[V];
+};
+
+static __device__ inline uint16_t bf16_of(float x)
+{
+	const uint32_t bits = __float_as_uint(x);
+	const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16, nan = (bits >> 16) | BF16_QUIET_BIT;
+	return (uint16_t)((bits & ABS_MASK) > INFINITY_BITS ? nan : rounded);
+}
+
+template <int V> static __global__ void to_bf16_kernel(uint16_t *out, const float *in, size_t n)
+{
+	const size_t i = thread_number() * V;
+	if (i >= n)
+		return;
+	const pack<V> x = load<V>(in + i);
+	halves<V> h;
+	for (int k = 0; k < V; k++)
+		h.v[k] = bf16_of(x.v[k]);
+	*(halves<V> *)(out + i) = h;
+}
+
+void cuda_cast_bf16(struct backend *b, uint16_t *out, const float *in, size_t n)
+{
+	struct cuda_backend *c = cuda_of(b);
+	if (pack_width(n, ADDRESS(in) | ADDRESS(out) * 2) == 4) /* halves are aligned to half as much */
+		LAUNCH(c, to_bf16_kernel<4>, blocks_for(c, n / 4), CUDA_THREADS, out, in, n);
+	else
+		LAUNCH(c, to_bf16_kernel<1>, blocks_for(c, n), CUDA_THREADS, out, in, n);
+}
+
+template <int V> static __global__ void to_fp32_kernel(float *out, const uint16_t *in, size_t n)
+{
+	const size_t i = thread_number() * V;
+	if (i >= n)
+		return;
+	const halves<V> h = *(const halves<V> *)(in + i);
+	pack<V> x;
+	for (int k = 0; k < V; k++)
+		x.v[k] = __uint_as_float((uint32_t)h.v[k] << 16);
+	store<V>(out + i, x);
+}
+
+void cuda_cast_fp32(struct backend *b, float *out, const uint16_t *bf16, size_t n)
+{
+	struct cuda_backend *c = cuda_of(b);
+	if (pack_width(n, ADDRESS(out) | ADDRESS(bf16) * 2) == 4)
+		LAUNCH(c, to_fp32_kernel<4>, blocks_for(c, n / 4), CUDA_THREADS, out, bf16, n);
+	else
+		LAUNCH(c, to_fp32_kernel<1>, blocks_for(c, n), CUDA_THREADS, out, bf16, n);
+}

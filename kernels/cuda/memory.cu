@@ -1,0 +1,235 @@
+/* Device memory: a pool over cudaMalloc with a budget, one workspace for all ops, and copies through pinned buffers.
+ *
+ * The pool. cudaMalloc and cudaFree wait for the device, so a block that is given back is kept, and taken again for a size of the same class: at most an
+ * eighth larger than was asked for. All work is on one stream, so a block can be taken again before what used it has run. When the
+ * budget or the device is exhausted, blocks that nobody uses are freed before anybody is refused. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda.h"
+
+#define CLASSES_PER_DOUBLING 8
+#define MIB                  1048576.0
+
+/* The size of the class that bytes falls in. */
+static size_t class_of(size_t bytes)
+{
+	size_t step = CUDA_ALIGNMENT;
+	while (step * CLASSES_PER_DOUBLING * 2 <= bytes)
+		step *= 2;
+	return bytes == 0 ? CUDA_ALIGNMENT : (bytes + step - 1) / step * step;
+}
+
+static void forget(struct cuda_pool *pool, size_t i)
+{
+	pool->held -= pool->blocks[i].bytes;
+	pool->blocks[i] = pool->blocks[--pool->count];
+}
+
+/* Back to the device, what nobody uses. */
+static void trim(struct cuda_backend *c)
+{
+	struct cuda_pool *pool = &c->pool;
+	for (size_t i = pool->count; i-- > 0;)
+		if (!pool->blocks[i].used) {
+			cudaFree(pool->blocks[i].at);
+			forget(pool, i);
+		}
+}
+
+static bool make_room_for_one(struct cuda_pool *pool)
+{
+	if (pool->count < pool->capacity)
+		return true;
+	const size_t capacity = pool->capacity == 0 ? 64 : 2 * pool->capacity;
+	struct cuda_block *blocks = (struct cuda_block *)realloc(pool->blocks, capacity * sizeof *blocks);
+	if (blocks == NULL)
+		return false;
+	pool->blocks = blocks;
+	pool->capacity = capacity;
+	return true;
+}
+
+/* Says what could not be had, so that sync can tell. */
+static void *too_little(struct cuda_backend *c, size_t bytes)
+{
+	size_t used = 0;
+	for (size_t i = 0; i < c->pool.count; i++)
+		used += c->pool.blocks[i].used ? c->pool.blocks[i].bytes : 0;
+	weir_fail(
+	    &c->shortness, WEIR_E_MEMORY,
+	    "%s: out of memory: %.1f MiB more than the %.1f MiB in use, of a budget of %.1f MiB; make data.batch smaller, end other "
+	    "programs on the device, or use device: cpu",
+	    c->name, (double)bytes / MIB, (double)used / MIB, (double)c->pool.budget / MIB);
+	return NULL;
+}
+
+void *cuda_pool_take(struct cuda_backend *c, size_t bytes)
+{
+	struct cuda_pool *pool = &c->pool;
+	if (bytes > pool->budget)
+		return too_little(c, bytes);
+	const size_t size = class_of(bytes);
+	for (size_t i = 0; i < pool->count; i++)
+		if (!pool->blocks[i].used && pool->blocks[i].bytes == size) {
+			pool->blocks[i].used = true;
+			return pool->blocks[i].at;
+		}
+	if (pool->held + size > pool->budget)
+		trim(c);
+	if (pool->held + size > pool->budget || !make_room_for_one(pool))
+		return too_little(c, bytes);
+	void *p = NULL;
+	cudaError_t code = cudaMalloc(&p, size);
+	if (code == cudaErrorMemoryAllocation) {
+		(void)cudaGetLastError(); /* it would be told of the next launch */
+		trim(c);
+		code = cudaMalloc(&p, size);
+	}
+	if (code != cudaSuccess) {
+		(void)cudaGetLastError();
+		if (code != cudaErrorMemoryAllocation)
+			cuda_failed(c, "cudaMalloc", code);
+		return too_little(c, bytes);
+	}
+	pool->blocks[pool->count++] = cuda_block{p, size, true};
+	pool->held += size;
+	return p;
+}
+
+void cuda_pool_give(struct cuda_backend *c, void *p)
+{
+	for (size_t i = 0; i < c->pool.count; i++)
+		if (c->pool.blocks[i].at == p)
+			c->pool.blocks[i].used = false;
+}
+
+void *cuda_buffer_alloc(struct backend *b, size_t bytes)
+{
+	struct cuda_backend *c = cuda_of(b);
+	void *p = cuda_ok(c) ? cuda_pool_take(c, bytes) : NULL;
+	if (p == NULL)
+		return NULL;
+	if (bytes > 0 && !CUDA_TRY(c, cudaMemsetAsync(p, 0, bytes, c->stream))) {
+		cuda_pool_give(c, p);
+		return NULL;
+	}
+	return p;
+}
+
+void cuda_buffer_free(struct backend *b, void *p)
+{
+	cuda_pool_give(cuda_of(b), p);
+}
+
+static size_t aligned(size_t bytes)
+{
+	return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
+}
+
+bool cuda_workspace(struct cuda_backend *c, size_t count, const size_t *sizes, void **parts)
+{
+	size_t total = 0;
+	for (size_t i = 0; i < count; i++)
+		total += aligned(sizes[i]);
+	if (!cuda_ok(c))
+		return false;
+	if (total > c->workspace_bytes) {
+		if (c->workspace != NULL)
+			cuda_pool_give(c, c->workspace);
+		c->workspace = cuda_pool_take(c, total);
+		c->workspace_bytes = c->workspace != NULL ? total : 0;
+		if (c->workspace == NULL) {
+			if (cuda_ok(c))
+				c->fault = c->shortness; /* an op that cannot be done is not done later either */
+			return false;
+		}
+	}
+#if defined(CUDA_HOST_EMULATED)
+	cudaMemsetAsync(c->workspace, 0xff, total, c->stream); /* what an op takes for granted shows */
+#endif
+	unsigned char *at = (unsigned char *)c->workspace;
+	for (size_t i = 0; i < count; i++) {
+		parts[i] = at;
+		at += aligned(sizes[i]);
+	}
+	return true;
+}
+
+const void *cuda_read_back(struct cuda_backend *c, const void *device, size_t bytes)
+{
+	CUDA_TRY(c, cudaMemcpyAsync(c->answer, device, bytes, cudaMemcpyDeviceToHost, c->stream));
+	return CUDA_TRY(c, cudaStreamSynchronize(c->stream)) ? c->answer : NULL;
+}
+
+/* --- Copies. Ordinary memory goes through two pinned buffers in turn: while one is on its way, the other is filled or emptied. */
+
+void cuda_to_device(struct backend *b, void *device, const void *host, size_t bytes)
+{
+	struct cuda_backend *c = cuda_of(b);
+	const unsigned char *from = (const unsigned char *)host;
+	unsigned char *to = (unsigned char *)device;
+	for (unsigned turn = 0; bytes > 0 && cuda_ok(c); turn++) {
+		struct cuda_stage *stage = &c->stages[turn % CUDA_STAGES];
+		const size_t piece = bytes < CUDA_STAGE_BYTES ? bytes : CUDA_STAGE_BYTES;
+		if (!CUDA_TRY(c, cudaEventSynchronize(stage->done))) /* what it held is on the device */
+			return;
+		memcpy(stage->at, from, piece);
+		CUDA_TRY(c, cudaMemcpyAsync(to, stage->at, piece, cudaMemcpyHostToDevice, c->stream));
+		CUDA_TRY(c, cudaEventRecord(stage->done, c->stream));
+		from += piece;
+		to += piece;
+		bytes -= piece;
+	}
+}
+
+void cuda_to_host(struct backend *b, void *host, const void *device, size_t bytes)
+{
+	struct cuda_backend *c = cuda_of(b);
+	const size_t pieces = (bytes + CUDA_STAGE_BYTES - 1) / CUDA_STAGE_BYTES;
+	/* piece i is asked for before piece i - 1 is copied out */
+	for (size_t i = 0; i <= pieces && cuda_ok(c); i++) {
+		if (i < pieces) {
+			struct cuda_stage *stage = &c->stages[i % CUDA_STAGES];
+			const size_t at = i * CUDA_STAGE_BYTES, size = bytes - at < CUDA_STAGE_BYTES ? bytes - at : CUDA_STAGE_BYTES;
+			CUDA_TRY(c, cudaMemcpyAsync(stage->at, (const unsigned char *)device + at, size, cudaMemcpyDeviceToHost, c->stream));
+			CUDA_TRY(c, cudaEventRecord(stage->done, c->stream));
+		}
+		if (i > 0) {
+			struct cuda_stage *stage = &c->stages[(i - 1) % CUDA_STAGES];
+			const size_t at = (i - 1) * CUDA_STAGE_BYTES, size = bytes - at < CUDA_STAGE_BYTES ? bytes - at : CUDA_STAGE_BYTES;
+			if (CUDA_TRY(c, cudaEventSynchronize(stage->done)))
+				memcpy((unsigned char *)host + at, stage->at, size);
+		}
+	}
+}
+
+/* --- Life */
+
+bool cuda_memory_open(struct cuda_backend *c)
+{
+	size_t available = 0, total = 0;
+	if (!CUDA_TRY(c, cudaMemGetInfo(&available, &total)))
+		return false;
+	c->pool.budget = (size_t)((double)available * CUDA_BUDGET_SHARE);
+	CUDA_TRY(c, cudaHostAlloc((void **)&c->answer, 2 * sizeof *c->answer, cudaHostAllocDefault));
+	for (unsigned i = 0; i < CUDA_STAGES; i++) {
+		CUDA_TRY(c, cudaHostAlloc((void **)&c->stages[i].at, CUDA_STAGE_BYTES, cudaHostAllocDefault));
+		CUDA_TRY(c, cudaEventCreateWithFlags(&c->stages[i].done, cudaEventDisableTiming));
+	}
+	return cuda_ok(c);
+}
+
+void cuda_memory_close(struct cuda_backend *c)
+{
+	for (size_t i = 0; i < c->pool.count; i++)
+		cudaFree(c->pool.blocks[i].at);
+	free(c->pool.blocks);
+	cudaFreeHost(c->answer);
+	for (unsigned i = 0; i < CUDA_STAGES; i++) {
+		cudaFreeHost(c->stages[i].at);
+		if (c->stages[i].done != NULL)
+			cudaEventDestroy(c->stages[i].done);
+	}
+}
