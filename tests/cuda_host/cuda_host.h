@@ -1,0 +1,46 @@
+/* A CUDA device in this process, for tests of kernels where there is none: the .cu sources compiled as C++, their threads run one at a time
+ * on the CPU, each with a stack of its own, in an order that a seed gives. What shows:
+ *     a missing barrier         threads run far apart between barriers, in another order with each seed
+ *     a barrier that diverged   aborts, with the kernel and the places where its threads wait; the same for the lanes of a warp
+ *     memory nobody wrote       device and shared memory begin as NaNs
+ *     the host at device memory it can be touched by kernels and copies alone: elsewhere it is a segmentation fault
+ *     a kernel at host memory   a pointer that is given to a kernel and is not device memory aborts
+ *     a copy not waited for     work is queued, and done when the stream is waited for, not before
+ * What does not: timing, the memory order of real warps, more than one thread of the host (calls are from one at a time). */
+#ifndef WEIR_TESTS_CUDA_HOST_H
+#define WEIR_TESTS_CUDA_HOST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CUDA_HOST_MEMORY ((size_t)1 << 30) /* of the device */
+
+/* The machine as the runtime sees it. Tests change it, and set it back with cuda_host_reset. */
+struct cuda_host {
+	uint64_t seed;         /* of the order of threads and blocks */
+	int devices;           /* how many the driver shows */
+	int driver;            /* version; 0: none is installed */
+	int capability;        /* 10 major + minor */
+	const char *name;      /* of each device */
+	size_t memory_bytes;   /* at most CUDA_HOST_MEMORY */
+	const char *fail_call; /* a call of the runtime that fails, or NULL */
+	int fail_code;         /* cudaError_t */
+};
+extern struct cuda_host cuda_host;
+void cuda_host_reset(void);
+/* Bytes of device memory that nobody has freed. */
+size_t cuda_host_allocated(void);
+
+/* The entry of the emulated backend, of the name "cuda (emulated)". */
+struct backend *weir_backend_cuda_create(uint32_t device, weir_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

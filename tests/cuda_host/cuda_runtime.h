@@ -1,0 +1,275 @@
+/* What the backend uses of CUDA's runtime and of its device language, for the CPU (cuda_host.h). Stands where the toolkit's header of this name does. */
+#ifndef WEIR_TESTS_CUDA_RUNTIME_H
+#define WEIR_TESTS_CUDA_RUNTIME_H
+
+#include <float.h>
+#include <functional>
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <type_traits>
+
+#define CUDA_HOST_EMULATED 1
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+
+/* --- The device language */
+
+struct uint3 {
+	unsigned x, y, z;
+};
+struct dim3 {
+	unsigned x, y, z;
+	constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+
+/* Of the thread that runs. */
+extern uint3 threadIdx, blockIdx;
+extern dim3 blockDim, gridDim;
+
+/* The block's shared memory for one declaration, full of NaNs when the block begins; `place` tells declarations apart. */
+void *cuda_host_shared(const void *place, size_t bytes, size_t alignment);
+/* What the launch asked for beyond that. */
+void *cuda_host_shared_dynamic(void);
+#define CUDA_HOST_SHARED(type, name, dims) \
+	typedef type name##_shared dims;       \
+	static const char name##_place = 0;    \
+	name##_shared &name = *(name##_shared *)cuda_host_shared(&name##_place, sizeof(name##_shared), alignof(name##_shared))
+
+enum cuda_host_votes { CUDA_HOST_NO_VOTE, CUDA_HOST_COUNT };
+/* Waits for all threads of the block; returns in how many of them `vote` is true. */
+unsigned cuda_host_barrier(bool vote, const char *file, int line);
+/* Waits for the lanes in mask; in[] of every lane in it. The result holds until the lane's next call. */
+const uint64_t *cuda_host_exchange(unsigned mask, uint64_t value, const char *file, int line);
+unsigned cuda_host_lane(void);
+[[noreturn]] void cuda_host_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#define CUDA_HOST_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
+
+static inline void __syncthreads(CUDA_HOST_HERE)
+{
+	cuda_host_barrier(false, file, line);
+}
+static inline int __syncthreads_or(int vote, CUDA_HOST_HERE)
+{
+	return cuda_host_barrier(vote != 0, file, line) != 0;
+}
+static inline int __syncthreads_and(int vote, CUDA_HOST_HERE)
+{
+	return cuda_host_barrier(vote == 0, file, line) == 0;
+}
+static inline int __syncthreads_count(int vote, CUDA_HOST_HERE)
+{
+	return (int)cuda_host_barrier(vote != 0, file, line);
+}
+static inline void __syncwarp(unsigned mask = 0xffffffffu, CUDA_HOST_HERE)
+{
+	cuda_host_exchange(mask, 0, file, line);
+}
+
+/* The value of lane `source`, which must take part. */
+template <typename T> static inline T cuda_host_shuffle(unsigned mask, T v, unsigned source, const char *file, int line)
+{
+	static_assert(sizeof(T) <= sizeof(uint64_t), "a lane's value");
+	uint64_t bits = 0;
+	memcpy(&bits, &v, sizeof v);
+	const uint64_t *all = cuda_host_exchange(mask, bits, file, line);
+	if (!(mask >> source & 1))
+		cuda_host_die("%s:%d: a shuffle reads lane %u, which is not in its mask %#x", file, line, source, mask);
+	memcpy(&v, &all[source], sizeof v);
+	return v;
+}
+template <typename T> static inline T __shfl_sync(unsigned mask, T v, int source, int width = 32, CUDA_HOST_HERE)
+{
+	const unsigned lane = cuda_host_lane(), w = (unsigned)width;
+	return cuda_host_shuffle(mask, v, lane / w * w + (unsigned)source % w, file, line);
+}
+template <typename T> static inline T __shfl_down_sync(unsigned mask, T v, unsigned delta, int width = 32, CUDA_HOST_HERE)
+{
+	const unsigned lane = cuda_host_lane(), w = (unsigned)width;
+	return cuda_host_shuffle(mask, v, lane % w + delta < w ? lane + delta : lane, file, line);
+}
+template <typename T> static inline T __shfl_up_sync(unsigned mask, T v, unsigned delta, int width = 32, CUDA_HOST_HERE)
+{
+	const unsigned lane = cuda_host_lane(), w = (unsigned)width;
+	return cuda_host_shuffle(mask, v, lane % w >= delta ? lane - delta : lane, file, line);
+}
+template <typename T> static inline T __shfl_xor_sync(unsigned mask, T v, int lanes, int width = 32, CUDA_HOST_HERE)
+{
+	const unsigned lane = cuda_host_lane(), w = (unsigned)width, other = lane ^ (unsigned)lanes;
+	return cuda_host_shuffle(mask, v, other / w == lane / w ? other : lane, file, line);
+}
+static inline unsigned __ballot_sync(unsigned mask, int vote, CUDA_HOST_HERE)
+{
+	const uint64_t *all = cuda_host_exchange(mask, vote != 0, file, line);
+	unsigned set = 0;
+	for (unsigned lane = 0; lane < 32; lane++)
+		if (mask >> lane & 1 && all[lane] != 0)
+			set |= 1u << lane;
+	return set;
+}
+static inline int __any_sync(unsigned mask, int vote, CUDA_HOST_HERE)
+{
+	return __ballot_sync(mask, vote, file, line) != 0;
+}
+static inline int __all_sync(unsigned mask, int vote, CUDA_HOST_HERE)
+{
+	return __ballot_sync(mask, vote, file, line) == mask;
+}
+
+static inline int __popc(unsigned x)
+{
+	return __builtin_popcount(x);
+}
+static inline int __popcll(unsigned long long x)
+{
+	return __builtin_popcountll(x);
+}
+static inline int __clz(int x)
+{
+	return x == 0 ? 32 : __builtin_clz((unsigned)x);
+}
+static inline int __ffs(int x)
+{
+	return __builtin_ffs(x);
+}
+static inline unsigned __float_as_uint(float x)
+{
+	unsigned bits;
+	memcpy(&bits, &x, sizeof bits);
+	return bits;
+}
+static inline float __uint_as_float(unsigned bits)
+{
+	float x;
+	memcpy(&x, &bits, sizeof x);
+	return x;
+}
+
+/* One thread runs at a time, and is left at barriers only: plain arithmetic is atomic. Of integers alone: a sum of floats would depend on
+ * the order. */
+template <typename T> static inline T atomicAdd(T *at, T v)
+{
+	static_assert(std::is_integral<T>::value, "a sum of floats depends on its order");
+	const T old = *at;
+	*at = (T)(old + v);
+	return old;
+}
+template <typename T> static inline T atomicMax(T *at, T v)
+{
+	const T old = *at;
+	*at = old > v ? old : v;
+	return old;
+}
+template <typename T> static inline T atomicMin(T *at, T v)
+{
+	const T old = *at;
+	*at = old < v ? old : v;
+	return old;
+}
+template <typename T> static inline T atomicOr(T *at, T v)
+{
+	const T old = *at;
+	*at = old | v;
+	return old;
+}
+template <typename T> static inline T atomicExch(T *at, T v)
+{
+	const T old = *at;
+	*at = v;
+	return old;
+}
+template <typename T> static inline T atomicCAS(T *at, T expected, T v)
+{
+	const T old = *at;
+	if (old == expected)
+		*at = v;
+	return old;
+}
+
+/* --- The runtime */
+
+enum cudaError_t {
+	cudaSuccess = 0,
+	cudaErrorInvalidValue = 1,
+	cudaErrorMemoryAllocation = 2,
+	cudaErrorInvalidConfiguration = 9,
+	cudaErrorInsufficientDriver = 35,
+	cudaErrorDevicesUnavailable = 46,
+	cudaErrorNoDevice = 100,
+	cudaErrorInvalidDevice = 101,
+	cudaErrorNoKernelImageForDevice = 209,
+	cudaErrorECCUncorrectable = 214,
+	cudaErrorUnsupportedPtxVersion = 222,
+	cudaErrorIllegalAddress = 700,
+	cudaErrorLaunchOutOfResources = 701,
+	cudaErrorUnknown = 999,
+};
+enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
+enum { cudaStreamNonBlocking = 1, cudaHostAllocDefault = 0, cudaEventDisableTiming = 2 };
+
+struct cudaDeviceProp {
+	char name[256];
+	int major, minor;
+	size_t totalGlobalMem;
+	int multiProcessorCount;
+};
+typedef struct cuda_host_stream *cudaStream_t;
+typedef struct cuda_host_event *cudaEvent_t;
+
+cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaDriverGetVersion(int *version);
+cudaError_t cudaRuntimeGetVersion(int *version);
+cudaError_t cudaGetLastError(void);
+const char *cudaGetErrorString(cudaError_t code);
+const char *cudaGetErrorName(cudaError_t code);
+cudaError_t cudaMemGetInfo(size_t *available, size_t *total);
+cudaError_t cudaMalloc(void **p, size_t bytes);
+cudaError_t cudaFree(void *p);
+cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned flags);
+cudaError_t cudaFreeHost(void *p);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+
+/* --- Launches */
+
+/* Queues one launch; each thread calls `thread`. */
+cudaError_t cuda_host_queue_launch(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
+                                   std::function<void()> thread);
+/* Queues what a library does on a stream. */
+void cuda_host_queue(cudaStream_t stream, std::function<void()> work);
+/* Aborts unless p is NULL or in device memory. */
+void cuda_host_check_pointer(const char *kernel, unsigned argument, const void *p);
+
+template <typename T> static inline void cuda_host_check_argument(const char *kernel, unsigned argument, const T &value)
+{
+	if constexpr (std::is_pointer<T>::value)
+		cuda_host_check_pointer(kernel, argument, (const void *)value);
+	else
+		(void)kernel, (void)argument, (void)value;
+}
+
+template <typename... P>
+cudaError_t cuda_host_launch(const char *name, dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
+                             void (*kernel)(P...), P... args)
+{
+	unsigned number = 0;
+	(cuda_host_check_argument(name, ++number, args), ...);
+	return cuda_host_queue_launch(name, grid, block, shared_bytes, stream, [=]() { kernel(args...); });
+}
+
+#endif

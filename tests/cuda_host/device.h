@@ -1,0 +1,10 @@
+/* What the emulator's files share. */
+#ifndef WEIR_TESTS_CUDA_DEVICE_H
+#define WEIR_TESTS_CUDA_DEVICE_H
+
+#include "cuda_runtime.h"
+
+/* Runs every block of a launch, now. */
+void cuda_host_run_grid(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &thread);
+
+#endif

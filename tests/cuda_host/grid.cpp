@@ -1,0 +1,286 @@
+/* Runs a grid: blocks one after the other, the threads of a block each on a fiber. A thread runs until it waits, at the block's
+ * barrier or for lanes of its warp; then the next. In which order, the seed says, anew for each round. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern "C" {
+#include "prng.h"
+}
+#include "cuda_host.h"
+#include "device.h"
+#include "fiber.h"
+
+#define THREADS_MAX       1024u
+#define LANES             32u
+#define SHARED_BYTES      ((size_t)48 << 10) /* what a launch may have without asking */
+#define SHARED_PLACES_MAX 32u
+#define POISON            0xff
+
+enum wait { READY, AT_BARRIER, AT_EXCHANGE, ENDED };
+
+struct lane_thread {
+	struct fiber *fiber; /* NULL before it begins */
+	enum wait wait;
+	const char *file; /* where it waits */
+	int line;
+	bool vote;
+};
+
+/* Lanes that exchange values: of one mask, at one place. */
+struct exchange {
+	unsigned mask, arrived;
+	const char *file;
+	int line;
+	uint64_t in[LANES];
+};
+struct warp {
+	struct exchange of[LANES];  /* of different masks; free where nobody has arrived */
+	uint64_t out[LANES][LANES]; /* by lane: what it was given last */
+};
+
+static struct {
+	const char *kernel;
+	const std::function<void()> *thread;
+	unsigned threads, number; /* the one that runs */
+	struct lane_thread at[THREADS_MAX];
+	struct warp warps[THREADS_MAX / LANES];
+	unsigned votes; /* of the last barrier */
+	alignas(128) unsigned char shared[SHARED_BYTES];
+	size_t shared_used, dynamic_at;
+	struct {
+		const void *place;
+		size_t at;
+	} places[SHARED_PLACES_MAX];
+	unsigned places_count;
+	struct prng order;
+} now;
+
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
+
+void cuda_host_die(const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	fprintf(stderr, "emulated device: kernel %s, block (%u, %u): ", now.kernel != NULL ? now.kernel : "none", blockIdx.x,
+	        blockIdx.y);
+	vfprintf(stderr, format, args);
+	fprintf(stderr, "\n");
+	va_end(args);
+	abort();
+}
+
+/* --- Shared memory */
+
+static size_t reserve_shared(size_t bytes, size_t alignment)
+{
+	const size_t at = (now.shared_used + alignment - 1) / alignment * alignment;
+	if (at + bytes > SHARED_BYTES)
+		cuda_host_die("more than %zu bytes of shared memory", SHARED_BYTES);
+	now.shared_used = at + bytes;
+	return at;
+}
+
+void *cuda_host_shared(const void *place, size_t bytes, size_t alignment)
+{
+	for (unsigned i = 0; i < now.places_count; i++)
+		if (now.places[i].place == place)
+			return now.shared + now.places[i].at;
+	if (now.places_count == SHARED_PLACES_MAX)
+		cuda_host_die("more than %u shared arrays", SHARED_PLACES_MAX);
+	const size_t at = reserve_shared(bytes, alignment);
+	now.places[now.places_count].place = place;
+	now.places[now.places_count++].at = at;
+	return now.shared + at;
+}
+
+void *cuda_host_shared_dynamic(void)
+{
+	return now.shared + now.dynamic_at;
+}
+
+/* --- Waiting */
+
+unsigned cuda_host_lane(void)
+{
+	return now.number % LANES;
+}
+
+static void wait_here(enum wait wait, const char *file, int line)
+{
+	struct lane_thread *t = &now.at[now.number];
+	t->wait = wait;
+	t->file = file;
+	t->line = line;
+	fiber_yield();
+}
+
+unsigned cuda_host_barrier(bool vote, const char *file, int line)
+{
+	now.at[now.number].vote = vote;
+	wait_here(AT_BARRIER, file, line);
+	return now.votes;
+}
+
+/* The exchange of this mask that lanes wait in, or a free one: each lane waits in one, so that there are enough. */
+static struct exchange *exchange_of(struct warp *w, unsigned mask)
+{
+	struct exchange *unused = NULL;
+	for (unsigned i = 0; i < LANES; i++)
+		if (w->of[i].arrived == 0)
+			unused = &w->of[i];
+		else if (w->of[i].mask == mask)
+			return &w->of[i];
+	return unused;
+}
+
+const uint64_t *cuda_host_exchange(unsigned mask, uint64_t value, const char *file, int line)
+{
+	const unsigned lane = now.number % LANES, first = now.number - lane;
+	struct warp *w = &now.warps[first / LANES];
+	if (!(mask >> lane & 1))
+		cuda_host_die("%s:%d: lane %u is not in its own mask %#x", file, line, lane, mask);
+	struct exchange *e = exchange_of(w, mask);
+	if (e->arrived == 0) {
+		e->mask = mask;
+		e->file = file;
+		e->line = line;
+	} else if (e->line != line || strcmp(e->file, file) != 0) {
+		cuda_host_die("the lanes %#x of a warp diverged: some wait at %s:%d, others at %s:%d", mask, e->file, e->line, file,
+		              line);
+	}
+	e->in[lane] = value;
+	e->arrived |= 1u << lane;
+	if (e->arrived != e->mask) {
+		wait_here(AT_EXCHANGE, file, line);
+		return w->out[lane];
+	}
+	for (unsigned l = 0; l < LANES; l++)
+		if (mask >> l & 1) {
+			memcpy(w->out[l], e->in, sizeof e->in);
+			if (now.at[first + l].wait == AT_EXCHANGE)
+				now.at[first + l].wait = READY;
+		}
+	e->arrived = 0;
+	return w->out[lane];
+}
+
+/* --- A block */
+
+static void thread_body(void *)
+{
+	(*now.thread)();
+}
+
+static void run_thread(unsigned number)
+{
+	struct lane_thread *t = &now.at[number];
+	now.number = number;
+	threadIdx.x = number % blockDim.x;
+	threadIdx.y = number / blockDim.x % blockDim.y;
+	threadIdx.z = number / blockDim.x / blockDim.y;
+	if (t->fiber == NULL)
+		t->fiber = fiber_begin(thread_body, NULL);
+	else
+		fiber_resume(t->fiber);
+	if (fiber_ended(t->fiber)) {
+		t->wait = ENDED;
+		fiber_release(t->fiber);
+		t->fiber = NULL;
+	}
+}
+
+/* One round over all threads that are ready, in an order of its own. */
+static bool run_round(void)
+{
+	bool ran = false;
+	const uint64_t seed = prng_u64(&now.order);
+	const unsigned n = now.threads, start = (unsigned)(seed % n);
+	unsigned step = (unsigned)(seed >> 32) % n;
+	for (unsigned a = 0, b = 0;; step++) { /* the next that shares no divisor with n: every thread has its turn */
+		for (a = n, b = step; b != 0;) {
+			const unsigned r = a % b;
+			a = b;
+			b = r;
+		}
+		if (a == 1)
+			break;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		const unsigned number = (unsigned)((start + (uint64_t)i * step) % n);
+		if (now.at[number].wait == READY) {
+			run_thread(number);
+			ran = true;
+		}
+	}
+	return ran;
+}
+
+/* All wait for each other: at one barrier, or something is wrong. */
+static bool release_barrier(void)
+{
+	const struct lane_thread *first = NULL;
+	unsigned ended = 0;
+	for (unsigned i = 0; i < now.threads; i++)
+		if (now.at[i].wait == ENDED)
+			ended++;
+		else if (first == NULL)
+			first = &now.at[i];
+	if (first == NULL)
+		return false;
+	if (ended > 0)
+		cuda_host_die("%u of %u threads have ended, and others wait at %s:%d", ended, now.threads, first->file, first->line);
+	now.votes = 0;
+	for (unsigned i = 0; i < now.threads; i++) {
+		struct lane_thread *t = &now.at[i];
+		if (t->wait != AT_BARRIER || t->line != first->line || strcmp(t->file, first->file) != 0)
+			cuda_host_die("threads diverged: thread %u waits at %s:%d, another at %s:%d", i, t->file, t->line, first->file,
+			              first->line);
+		now.votes += t->vote;
+	}
+	for (unsigned i = 0; i < now.threads; i++)
+		now.at[i].wait = READY;
+	return true;
+}
+
+static void run_block(unsigned threads, size_t shared_bytes)
+{
+	now.threads = threads;
+	memset(now.shared, POISON, now.shared_used);
+	now.shared_used = now.places_count = 0;
+	now.dynamic_at = reserve_shared(shared_bytes, 128);
+	memset(now.shared, POISON, shared_bytes);
+	for (unsigned i = 0; i < threads; i++)
+		now.at[i].wait = READY;
+	for (unsigned i = 0; i < (threads + LANES - 1) / LANES; i++)
+		for (unsigned l = 0; l < LANES; l++)
+			now.warps[i].of[l].arrived = 0;
+	do {
+		while (run_round())
+			;
+	} while (release_barrier());
+}
+
+void cuda_host_run_grid(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &thread)
+{
+	const uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
+	static bool poisoned;
+	if (!poisoned)
+		memset(now.shared, POISON, SHARED_BYTES);
+	poisoned = true;
+	now.kernel = kernel;
+	now.thread = &thread;
+	prng_seed(&now.order, cuda_host.seed);
+	gridDim = grid;
+	blockDim = block;
+	for (uint64_t i = 0; i < blocks; i++) {
+		const uint64_t b = prng_permute(cuda_host.seed, blocks, i);
+		blockIdx.x = (unsigned)(b % grid.x);
+		blockIdx.y = (unsigned)(b / grid.x % grid.y);
+		blockIdx.z = (unsigned)(b / grid.x / grid.y);
+		run_block(block.x * block.y * block.z, shared_bytes);
+	}
+	now.kernel = NULL;
+}

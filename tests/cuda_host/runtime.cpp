@@ -1,0 +1,397 @@
+/* The runtime: device memory that only queued work can touch, streams that are queues, and a machine that fails as it is told to. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "cuda_host.h"
+#include "device.h"
+
+#define RUNTIME_VERSION   13000
+#define BLOCK_THREADS_MAX 1024u
+#define GRID_Y_MAX        65535u
+#define MEMORY_ALIGNMENT  ((size_t)256)
+#define MULTIPROCESSORS   4
+#define POISON            0xff
+
+struct cuda_host cuda_host;
+
+static const struct cuda_host an_ordinary_machine = {.seed = 1,
+                                                     .devices = 1,
+                                                     .driver = RUNTIME_VERSION,
+                                                     .capability = 90,
+                                                     .name = "emulated device",
+                                                     .memory_bytes = (size_t)256 << 20,
+                                                     .fail_call = NULL,
+                                                     .fail_code = 0};
+
+void cuda_host_reset(void)
+{
+	cuda_host = an_ordinary_machine;
+}
+__attribute__((constructor)) static void reset_at_start(void)
+{
+	cuda_host_reset();
+}
+
+static bool fails(const char *call)
+{
+	return cuda_host.fail_call != NULL && strcmp(cuda_host.fail_call, call) == 0;
+}
+#define MAY_FAIL(call) \
+	if (fails(call))   \
+	return (cudaError_t)cuda_host.fail_code
+
+/* --- Device memory: mapped twice. At the addresses that the program sees it is out of reach except while kernels and libraries run; copies and
+ * the runtime itself use the other. */
+
+static struct {
+	unsigned char *base;  /* as the program sees it */
+	unsigned char *inner; /* as the runtime does */
+	size_t reach;         /* bytes of it that were ever given out */
+	unsigned open;
+	std::map<size_t, size_t> given; /* offset: bytes */
+	size_t allocated;
+} memory;
+
+static void map_memory(void)
+{
+	if (memory.base != NULL)
+		return;
+	const int file = memfd_create("emulated device", MFD_CLOEXEC);
+	assert(file >= 0);
+	const int sized = ftruncate(file, (off_t)CUDA_HOST_MEMORY);
+	assert(sized == 0);
+	void *base = mmap(NULL, CUDA_HOST_MEMORY, PROT_NONE, MAP_SHARED | MAP_NORESERVE, file, 0);
+	void *inner = mmap(NULL, CUDA_HOST_MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+	assert(base != MAP_FAILED && inner != MAP_FAILED);
+	memory.base = (unsigned char *)base;
+	memory.inner = (unsigned char *)inner;
+	close(file);
+}
+
+static void open_memory(void)
+{
+	if (memory.open++ == 0 && memory.reach > 0)
+		mprotect(memory.base, memory.reach, PROT_READ | PROT_WRITE);
+}
+
+static void close_memory(void)
+{
+	if (--memory.open == 0 && memory.reach > 0)
+		mprotect(memory.base, memory.reach, PROT_NONE);
+}
+
+static bool in_memory(const void *p)
+{
+	const unsigned char *at = (const unsigned char *)p;
+	return memory.base != NULL && at >= memory.base && at < memory.base + CUDA_HOST_MEMORY;
+}
+
+/* Where the runtime has what a program knows as p. */
+static void *inner(const void *p)
+{
+	return in_memory(p) ? memory.inner + ((const unsigned char *)p - memory.base) : (unsigned char *)(uintptr_t)p;
+}
+
+void cuda_host_check_pointer(const char *kernel, unsigned argument, const void *p)
+{
+	if (p != NULL && !in_memory(p))
+		cuda_host_die("argument %u of %s is not in device memory", argument, kernel);
+}
+
+size_t cuda_host_allocated(void)
+{
+	return memory.allocated;
+}
+
+/* The lowest gap that is large enough. */
+static bool find_gap(size_t bytes, size_t *at)
+{
+	*at = 0;
+	for (const auto &block : memory.given) {
+		if (block.first - *at >= bytes)
+			return true;
+		*at = block.first + block.second;
+	}
+	return *at + bytes <= CUDA_HOST_MEMORY;
+}
+
+cudaError_t cudaMalloc(void **p, size_t bytes)
+{
+	MAY_FAIL("cudaMalloc");
+	const size_t size = (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
+	size_t at;
+	map_memory();
+	if (memory.allocated + size > cuda_host.memory_bytes || !find_gap(size, &at))
+		return cudaErrorMemoryAllocation;
+	memory.given[at] = size;
+	memory.allocated += size;
+	if (at + size > memory.reach)
+		memory.reach = (at + size + 4095) / 4096 * 4096;
+	memset(memory.inner + at, POISON, size);
+	*p = memory.base + at;
+	return cudaSuccess;
+}
+
+static void run_everything(void);
+
+cudaError_t cudaFree(void *p)
+{
+	run_everything(); /* as on a device, where it waits */
+	if (p == NULL)
+		return cudaSuccess;
+	const auto block = memory.given.find((size_t)((unsigned char *)p - memory.base));
+	if (block == memory.given.end())
+		return cudaErrorInvalidValue;
+	memory.allocated -= block->second;
+	memory.given.erase(block);
+	return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
+{
+	*total = cuda_host.memory_bytes;
+	*available = cuda_host.memory_bytes - memory.allocated;
+	return cudaSuccess;
+}
+
+/* --- Pinned memory: what copies may be queued with. */
+
+static std::map<const unsigned char *, size_t> pinned;
+
+cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned flags)
+{
+	(void)flags;
+	MAY_FAIL("cudaHostAlloc");
+	*p = malloc(bytes);
+	assert(*p != NULL);
+	memset(*p, POISON, bytes);
+	pinned[(const unsigned char *)*p] = bytes;
+	return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void *p)
+{
+	run_everything();
+	pinned.erase((const unsigned char *)p);
+	free(p);
+	return cudaSuccess;
+}
+
+static bool is_pinned(const void *p)
+{
+	const unsigned char *at = (const unsigned char *)p;
+	auto block = pinned.upper_bound(at);
+	if (block == pinned.begin())
+		return false;
+	--block;
+	return at < block->first + block->second;
+}
+
+/* --- Streams */
+
+struct cuda_host_stream {
+	std::vector<std::function<void()>> queue;
+	cudaError_t failed = cudaSuccess; /* for good, as after a fault of a kernel */
+};
+struct cuda_host_event {
+	cudaStream_t stream = NULL;
+};
+
+static std::vector<cudaStream_t> streams;
+
+static void run_queue(cudaStream_t stream)
+{
+	std::vector<std::function<void()>> work;
+	work.swap(stream->queue);
+	for (const auto &w : work)
+		w();
+}
+
+static void run_everything(void)
+{
+	for (cudaStream_t s : streams)
+		run_queue(s);
+}
+
+void cuda_host_queue(cudaStream_t stream, std::function<void()> work)
+{
+	stream->queue.push_back([work = std::move(work)]() {
+		open_memory();
+		work();
+		close_memory();
+	});
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+	(void)flags;
+	MAY_FAIL("cudaStreamCreateWithFlags");
+	*stream = new cuda_host_stream;
+	streams.push_back(*stream);
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+	run_queue(stream);
+	for (size_t i = 0; i < streams.size(); i++)
+		if (streams[i] == stream)
+			streams.erase(streams.begin() + (long)i);
+	delete stream;
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+	MAY_FAIL("cudaStreamSynchronize");
+	run_queue(stream);
+	return stream->failed;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+	(void)flags;
+	*event = new cuda_host_event;
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+	delete event;
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+	event->stream = stream;
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+	if (event->stream != NULL)
+		run_queue(event->stream);
+	return cudaSuccess;
+}
+
+/* Copies from ordinary memory are done with it on return, and those to it are complete. */
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	MAY_FAIL("cudaMemcpyAsync");
+	if ((kind != cudaMemcpyDeviceToHost && !in_memory(to)) || (kind != cudaMemcpyHostToDevice && !in_memory(from)))
+		return cudaErrorInvalidValue;
+	const void *host = kind == cudaMemcpyDeviceToHost ? to : kind == cudaMemcpyHostToDevice ? from : NULL;
+	stream->queue.push_back([=]() { memcpy(inner(to), inner(from), bytes); });
+	if (host != NULL && !is_pinned(host))
+		run_queue(stream);
+	return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t stream)
+{
+	MAY_FAIL("cudaMemsetAsync");
+	if (!in_memory(p))
+		return cudaErrorInvalidValue;
+	stream->queue.push_back([=]() { memset(inner(p), value, bytes); });
+	return cudaSuccess;
+}
+
+cudaError_t cuda_host_queue_launch(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
+                                   std::function<void()> thread)
+{
+	MAY_FAIL("launch");
+	const uint64_t threads = (uint64_t)block.x * block.y * block.z;
+	if (threads == 0 || threads > BLOCK_THREADS_MAX || grid.x == 0 || grid.y == 0 || grid.x > INT32_MAX || grid.y > GRID_Y_MAX)
+		return cudaErrorInvalidConfiguration;
+	cuda_host_queue(stream, [=]() { cuda_host_run_grid(kernel, grid, block, shared_bytes, thread); });
+	return cudaSuccess;
+}
+
+/* --- Devices and errors */
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+	if (cuda_host.driver < RUNTIME_VERSION)
+		return cudaErrorInsufficientDriver;
+	*count = cuda_host.devices;
+	return cuda_host.devices > 0 ? cudaSuccess : cudaErrorNoDevice;
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
+{
+	if (device < 0 || device >= cuda_host.devices)
+		return cudaErrorInvalidDevice;
+	*p = cudaDeviceProp();
+	snprintf(p->name, sizeof p->name, "%s", cuda_host.name);
+	p->major = cuda_host.capability / 10;
+	p->minor = cuda_host.capability % 10;
+	p->totalGlobalMem = cuda_host.memory_bytes;
+	p->multiProcessorCount = MULTIPROCESSORS;
+	return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+	MAY_FAIL("cudaSetDevice");
+	return device >= 0 && device < cuda_host.devices ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+	*version = cuda_host.driver;
+	return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+	*version = RUNTIME_VERSION;
+	return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+	return cudaSuccess; /* calls return their own */
+}
+
+#define CODES(X)                                                                                      \
+	X(cudaSuccess, "no error")                                                                        \
+	X(cudaErrorInvalidValue, "invalid argument")                                                      \
+	X(cudaErrorMemoryAllocation, "out of memory")                                                     \
+	X(cudaErrorInvalidConfiguration, "invalid configuration argument")                                \
+	X(cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version")    \
+	X(cudaErrorDevicesUnavailable, "CUDA-capable device(s) is/are busy or unavailable")               \
+	X(cudaErrorNoDevice, "no CUDA-capable device is detected")                                        \
+	X(cudaErrorInvalidDevice, "invalid device ordinal")                                               \
+	X(cudaErrorNoKernelImageForDevice, "no kernel image is available for execution on the device")    \
+	X(cudaErrorECCUncorrectable, "uncorrectable ECC error encountered")                               \
+	X(cudaErrorUnsupportedPtxVersion, "the provided PTX was compiled with an unsupported toolchain.") \
+	X(cudaErrorIllegalAddress, "an illegal memory access was encountered")                            \
+	X(cudaErrorLaunchOutOfResources, "too many resources requested for launch")                       \
+	X(cudaErrorUnknown, "unknown error")
+
+const char *cudaGetErrorString(cudaError_t code)
+{
+#define CODE_TEXT(name, text) \
+	if (code == name)         \
+		return text;
+	CODES(CODE_TEXT)
+#undef CODE_TEXT
+	return "unrecognized error code";
+}
+
+const char *cudaGetErrorName(cudaError_t code)
+{
+#define CODE_NAME(name, text) \
+	if (code == name)         \
+		return #name;
+	CODES(CODE_NAME)
+#undef CODE_NAME
+	return "unrecognized error code";
+}
