@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,22 +10,83 @@
 
 #include "check_backend.h"
 
-#define THREADS_MOST 3
+#if defined(WEIR_CUDA_HOST)
+#include "cuda_host.h"
+#endif
+#include "mirror.h"
 
-void on_every_backend(uint64_t seed, backend_test fn)
+#define THREADS_MOST 3
+#define SKIPPED      77
+
+static void run(const char *name, struct backend *b, uint64_t seed, backend_test fn)
 {
+	struct prng rng;
+	prng_seed(&rng, seed);
+	print_message("           %s\n", name);
+	fn(b, &rng);
+	b->ops->destroy(b);
+}
+
+static const char *device_asked_for(void)
+{
+	return getenv("WEIR_TEST_DEVICE");
+}
+
+void on_every_cpu_backend(uint64_t seed, backend_test fn)
+{
+	if (device_asked_for() != NULL)
+		return;
 	for (unsigned i = 0; cpu_variant_at(i) != NULL; i++)
 		for (uint32_t threads = 1; threads <= THREADS_MOST; threads++) {
-			struct prng rng;
-			prng_seed(&rng, seed);
 			weir_error err = {0};
+			char name[64];
 			struct backend *b = backend_cpu_create_with(cpu_variant_at(i), threads, &err);
 			if (b == NULL)
 				fail_msg("%s", err.text);
-			print_message("           %s, %u threads\n", cpu_variant_at(i)->name, threads);
-			fn(b, &rng);
-			b->ops->destroy(b);
+			snprintf(name, sizeof name, "%s, %u threads", cpu_variant_at(i)->name, threads);
+			run(name, b, seed, fn);
 		}
+}
+
+#if defined(WEIR_CUDA_HOST)
+static void on_the_emulated_device(uint64_t seed, backend_test fn)
+{
+	static const uint64_t orders[] = {1, 2, 3};
+	for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+		weir_error err = {0};
+		char name[64];
+		cuda_host_reset();
+		cuda_host.seed = orders[i];
+		struct backend *b = weir_backend_cuda_create(0, &err);
+		if (b == NULL)
+			fail_msg("%s", err.text);
+		snprintf(name, sizeof name, "%s, order %u", b->ops->name, (unsigned)orders[i]);
+		run(name, mirror_of(b), seed, fn);
+		assert_int_equal(cuda_host_allocated(), 0);
+	}
+}
+#else
+static void on_the_emulated_device(uint64_t seed, backend_test fn)
+{
+	(void)seed, (void)fn;
+}
+#endif
+
+void on_every_backend(uint64_t seed, backend_test fn)
+{
+	const char *device = device_asked_for();
+	if (device == NULL) {
+		on_every_cpu_backend(seed, fn);
+		on_the_emulated_device(seed, fn);
+		return;
+	}
+	weir_error err = {0};
+	struct backend *b = backend_open(device, 1, &err);
+	if (b == NULL) {
+		fprintf(stderr, "skipped: %s\n", err.text);
+		exit(err.status == WEIR_E_UNSUPPORTED ? SKIPPED : 1);
+	}
+	run(b->ops->name, is_cpu(b) ? b : mirror_of(b), seed, fn);
 }
 
 void numeric_gradient(loss_fn loss, void *context, double *x, size_t n, double *gradient)

@@ -1,13 +1,20 @@
-/* Running a test on every CPU backend of this machine, and gradients by finite differences. Include after cmocka. */
+/* Running a test on every backend of this machine, and gradients by finite differences. Include after cmocka. */
 #ifndef WEIR_TESTS_CHECK_BACKEND_H
 #define WEIR_TESTS_CHECK_BACKEND_H
 
 #include "check.h"
 #include "cpu.h"
 
-/* Runs fn on each instruction set with 1, 2 and 3 threads, with the same seed, and prints which one runs when it fails. */
+/* Runs fn with the same seed on each instruction set with 1, 2 and 3 threads, and on the emulated CUDA device with three orders of its threads; prints
+ * which one runs when it fails. Where WEIR_TEST_DEVICE is set, on that device alone: "cuda", say. Ops are given host arrays everywhere (mirror.h). */
 typedef void (*backend_test)(struct backend *b, struct prng *rng);
 void on_every_backend(uint64_t seed, backend_test fn);
+/* The same, but of the CPU's backends alone, for what only they have. Nothing where WEIR_TEST_DEVICE is set. */
+void on_every_cpu_backend(uint64_t seed, backend_test fn);
+static inline bool is_cpu(const struct backend *b)
+{
+	return b->ops->name[0] == 'c' && b->ops->name[1] == 'p';
+}
 
 /* gradient (n) of loss at x (n) by central differences in float64. x is restored. */
 typedef double (*loss_fn)(void *context);

@@ -84,7 +84,7 @@ static void cover(struct backend *b, struct prng *rng)
 static void ranges_cover_every_item_once(void **state)
 {
 	(void)state;
-	on_every_backend(1, cover);
+	on_every_cpu_backend(1, cover);
 }
 
 int main(void)

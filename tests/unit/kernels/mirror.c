@@ -1,0 +1,425 @@
+/* An array that an op has twice (in place) is one buffer on the device too: arrays are known by their address. Memory ops (buffer_alloc and so
+ * on) are the device's own. */
+#include <assert.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "mirror.h"
+
+#define ARRAYS_MAX  16
+#define GUARD_BYTES ((size_t)256) /* also keeps the alignment of what lies between */
+#define GUARD       0x5a
+
+struct array {
+	void *host;
+	size_t bytes;
+	unsigned char *buffer; /* guard, array, guard */
+};
+
+struct mirror {
+	struct backend base;
+	struct backend_ops ops;
+	struct backend *device;
+	struct array arrays[ARRAYS_MAX];
+	size_t count;
+};
+
+static struct mirror *mirror(struct backend *b)
+{
+	return (struct mirror *)b;
+}
+
+static void check_device(struct mirror *m)
+{
+	weir_error err = {0};
+	if (m->device->ops->sync(m->device, &err) != WEIR_OK)
+		fail_msg("%s", err.text);
+}
+
+/* The array's place on the device; NULL for NULL. */
+static void *there(struct mirror *m, const void *host, size_t bytes)
+{
+	const struct backend_ops *ops = m->device->ops;
+	if (host == NULL)
+		return NULL;
+	for (size_t i = 0; i < m->count; i++)
+		if (m->arrays[i].host == host && m->arrays[i].bytes > 0 && bytes > 0) {
+			assert(bytes <= m->arrays[i].bytes);
+			return m->arrays[i].buffer + GUARD_BYTES;
+		}
+	assert(m->count < ARRAYS_MAX);
+	struct array *a = &m->arrays[m->count++];
+	*a = (struct array){(void *)(uintptr_t)host, bytes, ops->buffer_alloc(m->device, bytes + 2 * GUARD_BYTES)};
+	if (a->buffer == NULL)
+		check_device(m);
+	assert_non_null(a->buffer);
+	unsigned char *whole = malloc(bytes + 2 * GUARD_BYTES);
+	assert_non_null(whole);
+	memset(whole, GUARD, bytes + 2 * GUARD_BYTES);
+	memcpy(whole + GUARD_BYTES, host, bytes);
+	ops->to_device(m->device, a->buffer, whole, bytes + 2 * GUARD_BYTES);
+	free(whole);
+	return a->buffer + GUARD_BYTES;
+}
+
+static float *floats(struct mirror *m, const float *host, size_t n)
+{
+	return there(m, host, n * sizeof *host);
+}
+static uint32_t *words(struct mirror *m, const uint32_t *host, size_t n)
+{
+	return there(m, host, n * sizeof *host);
+}
+
+/* Arrays come back, and with them what was written beside them. */
+static void back(struct mirror *m)
+{
+	const struct backend_ops *ops = m->device->ops;
+	for (size_t i = 0; i < m->count; i++) {
+		struct array *a = &m->arrays[i];
+		const size_t bytes = a->bytes + 2 * GUARD_BYTES, last = GUARD_BYTES + a->bytes;
+		unsigned char *whole = malloc(bytes), *now = whole + GUARD_BYTES;
+		assert_non_null(whole);
+		ops->to_host(m->device, whole, a->buffer, bytes);
+		for (size_t j = 0; j < bytes; j++)
+			if ((j < GUARD_BYTES || j >= last) && whole[j] != GUARD)
+				fail_msg("array %zu of an op, of %zu bytes: byte %td was written", i, a->bytes,
+				         (ptrdiff_t)j - (ptrdiff_t)GUARD_BYTES);
+		if (a->bytes > 0 &&
+		    memcmp(now, a->host, a->bytes) != 0) /* a constant, which may lie where nobody can write, is as it was */
+			memcpy(a->host, now, a->bytes);
+		free(whole);
+		ops->buffer_free(m->device, a->buffer);
+	}
+	m->count = 0;
+	check_device(m);
+}
+
+/* --- Life and memory */
+
+static void mirror_destroy(struct backend *b)
+{
+	mirror(b)->device->ops->destroy(mirror(b)->device);
+	free(b);
+}
+static weir_status mirror_sync(struct backend *b, weir_error *err)
+{
+	return mirror(b)->device->ops->sync(mirror(b)->device, err);
+}
+static void *mirror_buffer_alloc(struct backend *b, size_t bytes)
+{
+	return mirror(b)->device->ops->buffer_alloc(mirror(b)->device, bytes);
+}
+static void mirror_buffer_free(struct backend *b, void *p)
+{
+	mirror(b)->device->ops->buffer_free(mirror(b)->device, p);
+}
+static void mirror_to_device(struct backend *b, void *device, const void *host, size_t bytes)
+{
+	mirror(b)->device->ops->to_device(mirror(b)->device, device, host, bytes);
+}
+static void mirror_to_host(struct backend *b, void *host, const void *device, size_t bytes)
+{
+	mirror(b)->device->ops->to_host(mirror(b)->device, host, device, bytes);
+}
+
+/* --- Ops. RUN(m, op, ...) issues it on the device and brings the arrays back. */
+
+#define RUN(m, op, ...)                                 \
+	do {                                                \
+		(m)->device->ops->op((m)->device, __VA_ARGS__); \
+		back(m);                                        \
+	} while (0)
+#define RUN_FOR(m, type, op, ...)                                      \
+	do {                                                               \
+		type result_ = (m)->device->ops->op((m)->device, __VA_ARGS__); \
+		back(m);                                                       \
+		return result_;                                                \
+	} while (0)
+
+/* Elements from the first to the last of a matrix with a stride: beyond the last row's end nothing need be there. */
+static size_t strided(size_t rows, size_t columns, size_t stride)
+{
+	return rows == 0 || columns == 0 ? 0 : (rows - 1) * stride + columns;
+}
+
+static void mirror_gemm(struct backend *b, bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha, const float *A,
+                        size_t lda, const float *B, size_t ldb, float beta, float *C, size_t ldc)
+{
+	struct mirror *s = mirror(b);
+	float *to = floats(s, C, strided(m, n, ldc));
+	const float *left = floats(s, A, trans_a ? strided(k, m, lda) : strided(m, k, lda));
+	const float *right = floats(s, B, trans_b ? strided(n, k, ldb) : strided(k, n, ldb));
+	RUN(s, gemm, trans_a, trans_b, m, n, k, alpha, left, lda, right, ldb, beta, to, ldc);
+}
+
+static void mirror_bias_act(struct backend *b, float *y, const float *bias, size_t rows, size_t n, enum activation act)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, y, rows * n);
+	RUN(m, bias_act, to, floats(m, bias, n), rows, n, act);
+}
+
+static void mirror_bias_act_backward(struct backend *b, float *dx, const float *dy, const float *y, float *dbias, size_t rows,
+                                     size_t n, enum activation act)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, dx, rows * n), *to_bias = floats(m, dbias, n);
+	const float *from = floats(m, dy, rows * n);
+	RUN(m, bias_act_backward, to, from, floats(m, y, rows * n), to_bias, rows, n, act);
+}
+
+static void mirror_fill(struct backend *b, float *x, float value, size_t n)
+{
+	struct mirror *m = mirror(b);
+	RUN(m, fill, floats(m, x, n), value, n);
+}
+
+static void mirror_axpy(struct backend *b, float *y, float a, const float *x, size_t n)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, y, n);
+	RUN(m, axpy, to, a, floats(m, x, n), n);
+}
+
+static void mirror_scale(struct backend *b, float *x, float a, size_t n)
+{
+	struct mirror *m = mirror(b);
+	RUN(m, scale, floats(m, x, n), a, n);
+}
+
+static void mirror_concat(struct backend *b, float *out, const float *A, size_t na, const float *B, size_t nb, size_t rows)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, out, rows * (na + nb));
+	const float *left = floats(m, A, rows * na), *right = floats(m, B, rows * nb);
+	RUN(m, concat, to, left, na, right, nb, rows);
+}
+
+static void mirror_split(struct backend *b, const float *in, float *A, size_t na, float *B, size_t nb, size_t rows)
+{
+	struct mirror *m = mirror(b);
+	float *left = floats(m, A, rows * na), *right = floats(m, B, rows * nb);
+	RUN(m, split, floats(m, in, rows * (na + nb)), left, na, right, nb, rows);
+}
+
+static double mirror_sum_squares(struct backend *b, const float *x, size_t n)
+{
+	struct mirror *m = mirror(b);
+	RUN_FOR(m, double, sum_squares, floats(m, x, n), n);
+}
+
+static bool mirror_all_finite(struct backend *b, const float *x, size_t n)
+{
+	struct mirror *m = mirror(b);
+	RUN_FOR(m, bool, all_finite, floats(m, x, n), n);
+}
+
+static void mirror_gather_pool(struct backend *b, float *out, const float *rows, size_t unique, size_t width,
+                               const uint32_t *offsets, const uint32_t *index, const float *weight, size_t bags)
+{
+	struct mirror *m = mirror(b);
+	const size_t uses = offsets[bags];
+	float *to = floats(m, out, bags * width);
+	const float *from = floats(m, rows, unique * width), *by = floats(m, weight, uses);
+	const uint32_t *which = words(m, index, uses);
+	RUN(m, gather_pool, to, from, unique, width, words(m, offsets, bags + 1), which, by, bags);
+}
+
+static void mirror_scatter_sum(struct backend *b, float *drows, size_t unique, size_t width, const float *dout,
+                               const uint32_t *offsets, const uint32_t *index, const float *weight, size_t bags)
+{
+	struct mirror *m = mirror(b);
+	const size_t uses = offsets[bags];
+	float *to = floats(m, drows, unique * width);
+	const float *from = floats(m, dout, bags * width), *by = floats(m, weight, uses);
+	const uint32_t *which = words(m, index, uses);
+	RUN(m, scatter_sum, to, unique, width, from, words(m, offsets, bags + 1), which, by, bags);
+}
+
+static size_t mirror_unique(struct backend *b, const uint64_t *keys, size_t n, uint64_t *unique_keys, uint32_t *index)
+{
+	struct mirror *m = mirror(b); /* of host memory on every backend */
+	return m->device->ops->unique(m->device, keys, n, unique_keys, index);
+}
+
+static void mirror_fm(struct backend *b, float *out, float *sum, const float *x, size_t rows, size_t fields, size_t dim)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, out, rows), *to_sum = floats(m, sum, rows * dim);
+	RUN(m, fm, to, to_sum, floats(m, x, rows * fields * dim), rows, fields, dim);
+}
+
+static void mirror_fm_backward(struct backend *b, float *dx, const float *dout, const float *sum, const float *x, size_t rows,
+                               size_t fields, size_t dim)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, dx, rows * fields * dim);
+	const float *from = floats(m, dout, rows), *sums = floats(m, sum, rows * dim);
+	RUN(m, fm_backward, to, from, sums, floats(m, x, rows * fields * dim), rows, fields, dim);
+}
+
+static void mirror_row_sum(struct backend *b, float *out, const float *x, size_t rows, size_t n)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, out, rows);
+	RUN(m, row_sum, to, floats(m, x, rows * n), rows, n);
+}
+
+static void mirror_cross(struct backend *b, float *out, const float *x0, const float *x, const float *u, size_t rows, size_t n)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, out, rows * n);
+	const float *first = floats(m, x0, rows * n), *last = floats(m, x, rows * n);
+	RUN(m, cross, to, first, last, floats(m, u, rows * n), rows, n);
+}
+
+static void mirror_cross_backward(struct backend *b, float *du, float *dx0, float *dx, const float *dout, const float *x0,
+                                  const float *u, size_t rows, size_t n)
+{
+	struct mirror *m = mirror(b);
+	float *to_u = floats(m, du, rows * n), *to_x0 = floats(m, dx0, rows * n), *to_x = floats(m, dx, rows * n);
+	const float *from = floats(m, dout, rows * n), *first = floats(m, x0, rows * n);
+	RUN(m, cross_backward, to_u, to_x0, to_x, from, first, floats(m, u, rows * n), rows, n);
+}
+
+static void mirror_dot_interaction(struct backend *b, float *out, const float *x, size_t rows, size_t vectors, size_t dim)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, out, vectors == 0 ? 0 : rows * (vectors * (vectors - 1) / 2));
+	RUN(m, dot_interaction, to, floats(m, x, rows * vectors * dim), rows, vectors, dim);
+}
+
+static void mirror_dot_interaction_backward(struct backend *b, float *dx, const float *dout, const float *x, size_t rows,
+                                            size_t vectors, size_t dim)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, dx, rows * vectors * dim);
+	const float *from = floats(m, dout, vectors == 0 ? 0 : rows * (vectors * (vectors - 1) / 2));
+	RUN(m, dot_interaction_backward, to, from, floats(m, x, rows * vectors * dim), rows, vectors, dim);
+}
+
+static void mirror_batch_norm(struct backend *b, float *y, float *xhat, float *mean, float *inv_std, float *batch_mean,
+                              float *batch_var, const float *x, const float *gamma, const float *beta, size_t rows, size_t n,
+                              float eps, bool training)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, y, rows * n), *to_hat = floats(m, xhat, rows * n);
+	float *middle = floats(m, mean, n), *spread = floats(m, inv_std, n), *to_mean = floats(m, batch_mean, n),
+	      *to_var = floats(m, batch_var, n);
+	const float *from = floats(m, x, rows * n), *by = floats(m, gamma, n);
+	RUN(m, batch_norm, to, to_hat, middle, spread, to_mean, to_var, from, by, floats(m, beta, n), rows, n, eps, training);
+}
+
+static void mirror_batch_norm_backward(struct backend *b, float *dx, float *dgamma, float *dbeta, const float *dy,
+                                       const float *xhat, const float *gamma, const float *inv_std, size_t rows, size_t n)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, dx, rows * n), *to_gamma = floats(m, dgamma, n), *to_beta = floats(m, dbeta, n);
+	const float *from = floats(m, dy, rows * n), *hat = floats(m, xhat, rows * n), *by = floats(m, gamma, n);
+	RUN(m, batch_norm_backward, to, to_gamma, to_beta, from, hat, by, floats(m, inv_std, n), rows, n);
+}
+
+static void mirror_dropout(struct backend *b, float *x, size_t n, float p, uint64_t seed)
+{
+	struct mirror *m = mirror(b);
+	RUN(m, dropout, floats(m, x, n), n, p, seed);
+}
+
+static double mirror_bce(struct backend *b, float *dlogit, const float *logit, const float *label, const float *weight,
+                         size_t rows, float scale)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, dlogit, rows);
+	const float *z = floats(m, logit, rows), *y = floats(m, label, rows);
+	RUN_FOR(m, double, bce, to, z, y, floats(m, weight, rows), rows, scale);
+}
+
+static double mirror_cross_entropy(struct backend *b, float *dlogits, float *losses, const float *logits, const uint32_t *targets,
+                                   size_t rows, size_t n, float scale)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, dlogits, rows * n), *to_losses = floats(m, losses, rows);
+	const float *z = floats(m, logits, rows * n);
+	RUN_FOR(m, double, cross_entropy, to, to_losses, z, words(m, targets, rows), rows, n, scale);
+}
+
+static void mirror_sigmoid(struct backend *b, float *p, const float *z, size_t n)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, p, n);
+	RUN(m, sigmoid, to, floats(m, z, n), n);
+}
+
+static void mirror_cast_bf16(struct backend *b, uint16_t *out, const float *in, size_t n)
+{
+	struct mirror *m = mirror(b);
+	uint16_t *to = there(m, out, n * sizeof *out);
+	RUN(m, cast_bf16, to, floats(m, in, n), n);
+}
+
+static void mirror_cast_fp32(struct backend *b, float *out, const uint16_t *bf16, size_t n)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, out, n);
+	RUN(m, cast_fp32, to, there(m, bf16, n * sizeof *bf16), n);
+}
+
+#define MIRROR_OPS(X)           \
+	X(destroy)                  \
+	X(sync)                     \
+	X(buffer_alloc)             \
+	X(buffer_free)              \
+	X(to_device)                \
+	X(to_host)                  \
+	X(gemm)                     \
+	X(bias_act)                 \
+	X(bias_act_backward)        \
+	X(fill)                     \
+	X(axpy)                     \
+	X(scale)                    \
+	X(concat)                   \
+	X(split)                    \
+	X(sum_squares)              \
+	X(all_finite)               \
+	X(gather_pool)              \
+	X(scatter_sum)              \
+	X(unique)                   \
+	X(fm)                       \
+	X(fm_backward)              \
+	X(row_sum)                  \
+	X(cross)                    \
+	X(cross_backward)           \
+	X(dot_interaction)          \
+	X(dot_interaction_backward) \
+	X(batch_norm)               \
+	X(batch_norm_backward)      \
+	X(dropout)                  \
+	X(bce)                      \
+	X(cross_entropy)            \
+	X(sigmoid)                  \
+	X(cast_bf16)                \
+	X(cast_fp32)
+
+struct backend *mirror_of(struct backend *device)
+{
+	struct mirror *m = calloc(1, sizeof *m);
+	assert_non_null(m);
+	m->device = device;
+	m->base.ops = &m->ops;
+	m->ops = (struct backend_ops){.name = device->ops->name,
+#define MIRROR_ENTRY(op) .op = mirror_##op,
+	                              MIRROR_OPS(MIRROR_ENTRY)
+#undef MIRROR_ENTRY
+	};
+	/* an op that is new must be here too */
+	for (size_t i = 0; i < sizeof m->ops / sizeof(void *); i++)
+		assert_true(((void *const *)&m->ops)[i] != NULL);
+	return &m->base;
+}

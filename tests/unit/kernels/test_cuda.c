@@ -1,0 +1,309 @@
+/* The CUDA backend on the emulated device: what it says where there is no device or it fails, its memory, and that no result depends on the order
+ * in which threads and blocks run. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "check_backend.h"
+#include "cuda_host.h"
+#include "mirror.h"
+
+/* Of cudaError_t. */
+enum { OUT_OF_MEMORY = 2, INSUFFICIENT_DRIVER = 35, ILLEGAL_ADDRESS = 700, OUT_OF_RESOURCES = 701 };
+
+static int ordinary_machine(void **state)
+{
+	(void)state;
+	cuda_host_reset();
+	return 0;
+}
+
+static void check_contains(const char *text, const char *part)
+{
+	if (strstr(text, part) == NULL)
+		fail_msg("'%s' is not in '%s'", part, text);
+}
+
+static void check_refused(uint32_t device, const char *why)
+{
+	weir_error err = {0};
+	struct backend *b = weir_backend_cuda_create(device, &err);
+	assert_null(b);
+	assert_int_equal(err.status, WEIR_E_UNSUPPORTED);
+	check_contains(err.text, why);
+	check_contains(err.text, "use device: cpu");
+	assert_int_equal(cuda_host_allocated(), 0);
+}
+
+static struct backend *open_device(void)
+{
+	weir_error err = {0};
+	struct backend *b = weir_backend_cuda_create(0, &err);
+	if (b == NULL)
+		fail_msg("%s", err.text);
+	assert_string_equal(b->ops->name, "cuda (emulated)");
+	return b;
+}
+
+static void a_machine_without_a_device_is_told_what_to_do(void **state)
+{
+	(void)state;
+	cuda_host.driver = 0;
+	check_refused(0, "there is no NVIDIA driver here");
+	cuda_host.driver = 12040;
+	check_refused(0, "the driver is for CUDA 12.4, this program for 13.0");
+	cuda_host_reset();
+	cuda_host.devices = 0;
+	check_refused(0, "the driver shows none");
+	cuda_host_reset();
+	cuda_host.devices = 2;
+	cuda_host.name = "NVIDIA A100-SXM4-40GB MIG 1g.5gb";
+	check_refused(2, "no device cuda:2: this machine shows 2, the last of them cuda:1 (NVIDIA A100-SXM4-40GB MIG 1g.5gb)");
+	check_refused(UINT32_MAX, "no device cuda:4294967295");
+	cuda_host.capability = 70;
+	check_refused(1, "cuda:1 (NVIDIA A100-SXM4-40GB MIG 1g.5gb) has compute capability 7.0; 7.5 is needed");
+}
+
+/* Every call that making a backend needs, failing: nothing is left behind. */
+static void a_backend_that_cannot_be_made_names_the_call(void **state)
+{
+	(void)state;
+	static const char *const calls[] = {"cudaSetDevice", "cudaStreamCreateWithFlags", "cudaHostAlloc", "cublasCreate"};
+	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+		cuda_host.fail_call = calls[i];
+		cuda_host.fail_code = OUT_OF_MEMORY;
+		check_refused(0, calls[i]);
+	}
+	cuda_host_reset();
+	cuda_host.memory_bytes = 1 << 20;
+	check_refused(0, "out of memory");
+}
+
+static void a_failure_is_kept_until_it_is_told(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *call, *told, *text;
+		int code;
+	} cases[] = {
+	    {"launch", "fill_kernel<4>", "too many resources requested for launch (cudaErrorLaunchOutOfResources)", OUT_OF_RESOURCES},
+	    {"cudaStreamSynchronize", "cudaStreamSynchronize", "an illegal memory access was encountered (cudaErrorIllegalAddress)",
+	     ILLEGAL_ADDRESS},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct backend *b = open_device();
+		float *x = b->ops->buffer_alloc(b, 64 * sizeof *x);
+		cuda_host.fail_call = cases[i].call;
+		cuda_host.fail_code = cases[i].code;
+		b->ops->fill(b, x, 1, 64);
+		for (int again = 0; again < 2; again++) {
+			weir_error err = {0};
+			assert_int_equal(b->ops->sync(b, &err), WEIR_E_INTERNAL);
+			check_contains(err.text, "cuda:0 (emulated device)");
+			check_contains(err.text, cases[i].told);
+			check_contains(err.text, cases[i].text);
+			check_contains(err.text, "use device: cpu");
+			cuda_host_reset(); /* what has failed stays failed */
+		}
+		assert_true(isnan(b->ops->sum_squares(b, x, 64)));
+		assert_false(b->ops->all_finite(b, x, 64));
+		assert_null(b->ops->buffer_alloc(b, 1));
+		b->ops->destroy(b);
+		assert_int_equal(cuda_host_allocated(), 0);
+	}
+}
+
+static void memory_that_is_not_there_is_refused_and_told_once(void **state)
+{
+	(void)state;
+	cuda_host.memory_bytes = (size_t)100 << 20;
+	struct backend *b = open_device();
+	weir_error err = {0};
+	void *half = b->ops->buffer_alloc(b, (size_t)30 << 20);
+	assert_non_null(half);
+	assert_null(b->ops->buffer_alloc(b, (size_t)40 << 20)); /* 90 % are the budget, 32 MiB are cuBLAS's */
+	assert_int_equal(b->ops->sync(b, &err), WEIR_E_MEMORY);
+	check_contains(err.text,
+	               "cuda:0 (emulated device): out of memory: 40.0 MiB more than the 62.0 MiB in use, of a budget of 90.0 MiB");
+	check_contains(err.text, "make data.batch smaller");
+	assert_int_equal(b->ops->sync(b, &err), WEIR_OK);
+	assert_null(b->ops->buffer_alloc(b, SIZE_MAX / 2));
+	/* what is given back serves others, also of another size */
+	b->ops->buffer_free(b, half);
+	void *other = b->ops->buffer_alloc(b, (size_t)40 << 20);
+	assert_non_null(other);
+	b->ops->buffer_free(b, other);
+	assert_ptr_equal(b->ops->buffer_alloc(b, (size_t)40 << 20), other);
+	b->ops->destroy(b);
+	assert_int_equal(cuda_host_allocated(), 0);
+}
+
+static void an_op_without_memory_fails_for_good(void **state)
+{
+	(void)state;
+	cuda_host.memory_bytes = (size_t)64 << 20;
+	struct backend *b = open_device();
+	const size_t n = 5 << 20;
+	float *x = b->ops->buffer_alloc(b, n * sizeof *x);
+	assert_non_null(x);
+	weir_error err = {0};
+	(void)b->ops->cross_entropy(b, NULL, NULL, x, (const uint32_t *)x, n, 1, 1); /* 40 MiB for the losses */
+	assert_int_equal(b->ops->sync(b, &err), WEIR_E_MEMORY);
+	check_contains(err.text, "out of memory");
+	assert_int_equal(b->ops->sync(b, &err), WEIR_E_MEMORY);
+	b->ops->destroy(b);
+}
+
+static void buffers_are_zeroed_and_copies_are_whole(void **state)
+{
+	(void)state;
+	static const size_t sizes[] = {1, 63, 256, 1000, ((size_t)4 << 20) - 1, (size_t)4 << 20, ((size_t)13 << 20) + 5};
+	struct backend *b = open_device();
+	struct prng rng;
+	prng_seed(&rng, 3);
+	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+		for (int again = 0; again < 2; again++) { /* the second time it has been used */
+			const size_t n = sizes[s];
+			unsigned char *from = malloc(n), *to = malloc(n), *there = b->ops->buffer_alloc(b, n);
+			assert_non_null(there);
+			b->ops->to_host(b, to, there, n);
+			for (size_t i = 0; i < n; i++)
+				if (to[i] != 0)
+					fail_msg("byte %zu of %zu is %u", i, n, to[i]);
+			for (size_t i = 0; i < n; i++)
+				from[i] = (unsigned char)prng_u64(&rng);
+			b->ops->to_device(b, there, from, n);
+			memset(to, 0, n);
+			b->ops->to_host(b, to, there, n);
+			assert_memory_equal(to, from, n);
+			b->ops->buffer_free(b, there);
+			free(from);
+			free(to);
+		}
+	b->ops->to_device(b, NULL, NULL, 0);
+	b->ops->to_host(b, NULL, NULL, 0);
+	void *empty = b->ops->buffer_alloc(b, 0);
+	assert_non_null(empty);
+	b->ops->buffer_free(b, empty);
+	weir_error err = {0};
+	assert_int_equal(b->ops->sync(b, &err), WEIR_OK);
+	b->ops->destroy(b);
+}
+
+/* --- Orders. Each writes all that it computes to out (OUT), for one order of threads and blocks. */
+
+enum { OUT = 60000 };
+
+static void sums(struct backend *b, struct prng *rng, float *out)
+{
+	enum { N = 50001, ROWS = 2 };
+	float *x = random_floats(rng, N, -1, 1), *label = random_floats(rng, N, 0, 1);
+	const uint32_t targets[ROWS] = {7, 2999};
+	const double all[] = {b->ops->sum_squares(b, x, N), b->ops->bce(b, out, x, label, NULL, N, 1),
+	                      b->ops->cross_entropy(b, out + N, NULL, x, targets, ROWS, 3000, 1)};
+	memcpy(out + N + ROWS * 3000, all, sizeof all);
+	free(x);
+	free(label);
+}
+
+static void columns(struct backend *b, struct prng *rng, float *out)
+{
+	enum { ROWS = 1500, N = 17 };
+	float *x = random_floats(rng, (size_t)ROWS * N, -1, 1), *ones = random_floats(rng, N, 1, 2),
+	      *y = malloc(2 * (size_t)ROWS * N * sizeof *y);
+	float *s = out + ROWS * N;
+	b->ops->batch_norm(b, y, y + ROWS * N, s, s + N, s + 2 * N, s + 3 * N, x, ones, ones, ROWS, N, 1e-5f, true);
+	b->ops->batch_norm_backward(b, out, s + 4 * N, s + 5 * N, x, y + ROWS * N, ones, s + N, ROWS, N);
+	b->ops->bias_act_backward(b, y, x, x, s + 6 * N, ROWS, N, ACT_SIGMOID);
+	b->ops->bias_act_backward(b, y, x, x, s + 7 * N, ROWS * N, 1, ACT_SIGMOID);
+	free(x);
+	free(ones);
+	free(y);
+}
+
+static void interactions(struct backend *b, struct prng *rng, float *out)
+{
+	enum { ROWS = 5, VECTORS = 37, DIM = 50, PAIRS = VECTORS * (VECTORS - 1) / 2 };
+	float *x = random_floats(rng, (size_t)ROWS * VECTORS * DIM, -1, 1);
+	b->ops->dot_interaction(b, out, x, ROWS, VECTORS, DIM);
+	b->ops->dot_interaction_backward(b, out + ROWS * PAIRS, out, x, ROWS, VECTORS, DIM);
+	float *rest = out + ROWS * PAIRS + ROWS * VECTORS * DIM;
+	b->ops->fm(b, rest, rest + ROWS, x, ROWS, VECTORS, DIM);
+	b->ops->row_sum(b, rest + ROWS + ROWS * DIM, x, ROWS, VECTORS * DIM);
+	free(x);
+}
+
+static void embeddings(struct backend *b, struct prng *rng, float *out)
+{
+	enum { BAGS = 6000, UNIQUE = 40, WIDTH = 12 };
+	uint32_t *offsets = malloc((BAGS + 1) * sizeof *offsets), *index = malloc(BAGS * sizeof *index);
+	for (uint32_t i = 0; i <= BAGS; i++)
+		offsets[i] = i;
+	for (size_t i = 0; i < BAGS; i++) /* rows of every length, most of the uses are of a few */
+		index[i] = (uint32_t)prng_below(rng, 1 + prng_below(rng, UNIQUE));
+	float *dout = random_floats(rng, (size_t)BAGS * WIDTH, -1, 1), *weight = random_floats(rng, BAGS, -1, 1);
+	b->ops->scatter_sum(b, out, UNIQUE, WIDTH, dout, offsets, index, weight, BAGS);
+	b->ops->scatter_sum(b, out + UNIQUE * WIDTH, UNIQUE, 5, dout, offsets, index, NULL, BAGS);
+	free(offsets);
+	free(index);
+	free(dout);
+	free(weight);
+}
+
+static void no_result_depends_on_the_order_of_threads(void **state)
+{
+	(void)state;
+	static void (*const all[])(struct backend * b, struct prng * rng, float *out) = {sums, columns, interactions, embeddings};
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		float *first = NULL;
+		for (uint64_t order = 1; order <= 6; order++) {
+			cuda_host.seed = order;
+			struct backend *b = mirror_of(open_device());
+			struct prng rng;
+			prng_seed(&rng, 5);
+			float *out = calloc(OUT, sizeof *out);
+			all[i](b, &rng, out);
+			b->ops->destroy(b);
+			if (first == NULL) {
+				first = out;
+				continue;
+			}
+			check_same_bits("in another order", out, first, OUT);
+			free(out);
+		}
+		free(first);
+	}
+}
+
+static void a_target_that_is_no_class_is_not_a_number(void **state)
+{
+	(void)state;
+	struct backend *b = mirror_of(open_device());
+	const float z[] = {1, 2, 3, 4};
+	const uint32_t targets[] = {1, 2};
+	float losses[2];
+	assert_true(isnan(b->ops->cross_entropy(b, NULL, losses, z, targets, 2, 2, 1)));
+	assert_true(isfinite(losses[0]) && isnan(losses[1]));
+	b->ops->destroy(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup(a_machine_without_a_device_is_told_what_to_do, ordinary_machine),
+	    cmocka_unit_test_setup(a_backend_that_cannot_be_made_names_the_call, ordinary_machine),
+	    cmocka_unit_test_setup(a_failure_is_kept_until_it_is_told, ordinary_machine),
+	    cmocka_unit_test_setup(memory_that_is_not_there_is_refused_and_told_once, ordinary_machine),
+	    cmocka_unit_test_setup(an_op_without_memory_fails_for_good, ordinary_machine),
+	    cmocka_unit_test_setup(buffers_are_zeroed_and_copies_are_whole, ordinary_machine),
+	    cmocka_unit_test_setup(no_result_depends_on_the_order_of_threads, ordinary_machine),
+	    cmocka_unit_test_setup(a_target_that_is_no_class_is_not_a_number, ordinary_machine),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
