@@ -192,30 +192,50 @@ static void run_thread(unsigned number)
 	}
 }
 
-/* One round over all threads that are ready, in an order of its own. */
-static bool run_round(void)
+/* A step that shares no divisor with n, so that n steps visit all of n. */
+static unsigned stride_of(unsigned n, unsigned step)
+{
+	for (;; step++) {
+		unsigned a = n, b = step % n;
+		while (b != 0) {
+			const unsigned rest = a % b;
+			a = b;
+			b = rest;
+		}
+		if (a == 1)
+			return step % n;
+	}
+}
+
+/* One round over those of threads [first, first + n) that are ready, in an order of its own. False when none was. */
+static bool run_round(unsigned first, unsigned n)
 {
 	bool ran = false;
 	const uint64_t seed = prng_u64(&now.order);
-	const unsigned n = now.threads, start = (unsigned)(seed % n);
-	unsigned step = (unsigned)(seed >> 32) % n;
-	for (unsigned a = 0, b = 0;; step++) { /* the next that shares no divisor with n: every thread has its turn */
-		for (a = n, b = step; b != 0;) {
-			const unsigned r = a % b;
-			a = b;
-			b = r;
-		}
-		if (a == 1)
-			break;
-	}
+	const unsigned start = (unsigned)(seed % n), stride = stride_of(n, (unsigned)(seed >> 32) % n);
 	for (unsigned i = 0; i < n; i++) {
-		const unsigned number = (unsigned)((start + (uint64_t)i * step) % n);
+		const unsigned number = first + (unsigned)((start + (uint64_t)i * stride) % n);
 		if (now.at[number].wait == READY) {
 			run_thread(number);
 			ran = true;
 		}
 	}
 	return ran;
+}
+
+/* Until all threads wait for others. In every other phase, as a coin has it, warps go one after the other as far as they can, so that one may be far
+ * ahead of the rest. */
+static void run_phase(void)
+{
+	const uint64_t seed = prng_u64(&now.order);
+	const unsigned warps = (now.threads + LANES - 1) / LANES, stride = stride_of(warps, (unsigned)(seed >> 32) % warps);
+	for (unsigned i = 0; i < warps && seed % 2 == 0; i++) {
+		const unsigned first = (unsigned)((seed / 2 + (uint64_t)i * stride) % warps) * LANES;
+		while (run_round(first, now.threads - first < LANES ? now.threads - first : LANES))
+			;
+	}
+	while (run_round(0, now.threads))
+		;
 }
 
 /* All wait for each other: at one barrier, or something is wrong. */
@@ -257,10 +277,9 @@ static void run_block(unsigned threads, size_t shared_bytes)
 	for (unsigned i = 0; i < (threads + LANES - 1) / LANES; i++)
 		for (unsigned l = 0; l < LANES; l++)
 			now.warps[i].of[l].arrived = 0;
-	do {
-		while (run_round())
-			;
-	} while (release_barrier());
+	do
+		run_phase();
+	while (release_barrier());
 }
 
 void cuda_host_run_grid(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &thread)

@@ -106,6 +106,33 @@ static void a_missing_barrier_shows(void **state)
 	device_close(&d);
 }
 
+static void overtaking_kernel(unsigned *out)
+{
+	SHARED(unsigned, value, [1]);
+	out[thread_number()] = 1;
+	for (unsigned round = 0; round < 8; round++) {
+		if (threadIdx.x == 0)
+			value[0] = round;
+		__syncthreads();
+		for (unsigned i = 0; i < 5; i++)
+			__syncwarp();
+		out[thread_number()] &= value[0] == round; /* a barrier is missing: the first warp may be in its next round */
+	}
+}
+
+static void a_warp_may_be_far_ahead_of_another(void **state)
+{
+	(void)state;
+	struct device d;
+	device_open(&d);
+	unsigned wrong = 0;
+	run(&d, overtaking_kernel, BLOCKS, THREADS);
+	for (unsigned i = 0; i < N; i++)
+		wrong += d.host[i] != 1;
+	assert_true(wrong > 0);
+	device_close(&d);
+}
+
 static void lanes_kernel(unsigned *out)
 {
 	const unsigned lane = threadIdx.x % 32;
@@ -339,6 +366,7 @@ int main(void)
 	    cmocka_unit_test(every_thread_runs_once),
 	    cmocka_unit_test(barriers_keep_a_block_together),
 	    cmocka_unit_test(a_missing_barrier_shows),
+	    cmocka_unit_test(a_warp_may_be_far_ahead_of_another),
 	    cmocka_unit_test(lanes_exchange_values),
 	    cmocka_unit_test(blocks_vote),
 	    cmocka_unit_test(counts_are_exact),

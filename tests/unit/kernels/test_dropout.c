@@ -42,6 +42,11 @@ static void try_share(struct backend *b, struct prng *rng)
 		single->ops->dropout(single, again, N, rates[r], 99);
 		check_same_bits("the same mask everywhere", again, x, N);
 		single->ops->destroy(single);
+		float *fewer = ones();
+		b->ops->dropout(b, fewer, N - 1, rates[r], 99); /* a length that is moved in vectors */
+		check_same_bits("the same mask for fewer", fewer, x, N - 1);
+		assert_true(fewer[N - 1] == 1);
+		free(fewer);
 		free(x);
 		free(again);
 	}

@@ -62,7 +62,7 @@ static void try_sums(struct backend *b, struct prng *rng)
 
 static void try_copies(struct backend *b, struct prng *rng)
 {
-	static const size_t widths[][2] = {{1, 1}, {16, 0}, {0, 3}, {13, 624}, {128, 351}};
+	static const size_t widths[][2] = {{1, 1}, {16, 0}, {0, 3}, {13, 624}, {128, 351}, {12, 40}};
 	for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
 		const size_t rows = 77, na = widths[w][0], nb = widths[w][1];
 		float *A = random_floats(rng, rows * na, -1, 1), *B = random_floats(rng, rows * nb, -1, 1);

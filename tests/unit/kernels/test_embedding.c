@@ -17,7 +17,7 @@ struct bags {
 	float *weight, *rows;
 };
 
-enum bag_kind { ONE_HOT, MULTI_HOT, ALL_ONE_ROW, ALL_EMPTY };
+enum bag_kind { ONE_HOT, MULTI_HOT, MANY_HOT, ALL_ONE_ROW, ALL_EMPTY };
 
 static struct bags random_bags(struct prng *rng, size_t count, size_t unique, size_t width, enum bag_kind kind)
 {
@@ -25,7 +25,8 @@ static struct bags random_bags(struct prng *rng, size_t count, size_t unique, si
 	s.offsets = malloc((count + 1) * sizeof *s.offsets);
 	s.offsets[0] = 0;
 	for (size_t i = 0; i < count; i++) {
-		uint32_t size = kind == ONE_HOT ? 1 : kind == ALL_EMPTY ? 0 : (uint32_t)prng_below(rng, 4); /* with empty bags */
+		const uint32_t most = kind == MANY_HOT ? 11 : 3;
+		uint32_t size = kind == ONE_HOT ? 1 : kind == ALL_EMPTY ? 0 : (uint32_t)prng_below(rng, most + 1); /* with empty bags */
 		s.offsets[i + 1] = s.offsets[i] + size;
 	}
 	s.uses = s.offsets[count];
@@ -103,6 +104,67 @@ static void try_pooling(struct backend *b, struct prng *rng)
 			}
 }
 
+/* One row used a hundred thousand times, and beside it rows of about as many uses as a device adds one after the other. */
+static void try_a_popular_row(struct backend *b, struct prng *rng)
+{
+	enum { POPULAR = 100000 };
+	static const uint32_t uses_of[] = {POPULAR, 0, 1, 255, 256, 257, 511, 512, 513, 3};
+	enum { UNIQUE = sizeof uses_of / sizeof *uses_of, WIDTH = 8 };
+	struct bags s = {.unique = UNIQUE, .width = WIDTH};
+	for (size_t r = 0; r < UNIQUE; r++)
+		s.count += uses_of[r];
+	s.uses = s.count;
+	s.offsets = malloc((s.count + 1) * sizeof *s.offsets);
+	s.index = malloc(s.uses * sizeof *s.index);
+	for (size_t i = 0; i <= s.count; i++)
+		s.offsets[i] = (uint32_t)i;
+	for (size_t r = 0, i = 0; r < UNIQUE; r++)
+		for (size_t u = 0; u < uses_of[r]; u++)
+			s.index[i++] = (uint32_t)r;
+	for (size_t i = s.uses; i > 1; i--) { /* in any order */
+		const size_t other = prng_below(rng, i);
+		const uint32_t kept = s.index[i - 1];
+		s.index[i - 1] = s.index[other];
+		s.index[other] = kept;
+	}
+	s.weight = random_floats(rng, s.uses, 0, 2);
+	s.rows = random_floats(rng, s.unique * s.width, -1, 1);
+	float *dout = random_floats(rng, s.count * WIDTH, 0, 1), *drows = poisoned_floats(UNIQUE * WIDTH);
+	double want[UNIQUE * WIDTH] = {0};
+	for (size_t i = 0; i < s.count; i++)
+		for (size_t j = 0; j < WIDTH; j++)
+			want[s.index[i] * WIDTH + j] += (double)s.weight[i] * (double)dout[i * WIDTH + j];
+	b->ops->scatter_sum(b, drows, UNIQUE, WIDTH, dout, s.offsets, s.index, s.weight, s.count);
+	check_close("a popular row", drows, want, UNIQUE * WIDTH, 1e-4, 0);
+	check_rerun(b, &s, s.weight, dout, drows);
+	free_bags(&s);
+	free(dout);
+	free(drows);
+}
+
+/* What is not finite stays where it is used, and uses before the first bag's are nobody's. */
+static void try_ends(struct backend *b, struct prng *rng)
+{
+	(void)rng;
+	enum { WIDTH = 4, BAGS = 3, UNIQUE = 4 };
+	const uint32_t offsets[BAGS + 1] = {2, 3, 3, 5}, index[] = {0, 0, 1, 2, 3};
+	const float weight[] = {NAN, NAN, 1, INFINITY, 1};
+	const float rows[UNIQUE * WIDTH] = {1, 1, 1, 1, 2, NAN, 2, 2, 0, 1, 1, -1, 4, 4, -INFINITY, 4};
+	float out[BAGS * WIDTH], drows[UNIQUE * WIDTH];
+	b->ops->gather_pool(b, out, rows, UNIQUE, WIDTH, offsets, index, weight, BAGS);
+	assert_true(out[0] == 2 && isnan(out[1]) && out[2] == 2 && out[3] == 2);
+	for (size_t j = 0; j < WIDTH; j++)
+		assert_true(out[WIDTH + j] == 0);
+	assert_true(isnan(out[8]) && out[9] == INFINITY && isnan(out[10]) && out[11] == -INFINITY); /* inf * 0 and inf - inf */
+	const float dout[BAGS * WIDTH] = {1, 2, 3, 4, NAN, NAN, NAN, NAN, 1, 0, -1, 1};
+	b->ops->scatter_sum(b, drows, UNIQUE, WIDTH, dout, offsets, index, weight, BAGS);
+	for (size_t j = 0; j < WIDTH; j++) {
+		assert_true(drows[j] == 0); /* the NaN weights are before the first bag */
+		assert_true(drows[WIDTH + j] == dout[j] && drows[3 * WIDTH + j] == dout[2 * WIDTH + j]);
+	}
+	assert_true(drows[8] == INFINITY && isnan(drows[9]) && drows[10] == -INFINITY && drows[11] == INFINITY);
+}
+
 static void try_unique(struct backend *b, struct prng *rng)
 {
 	static const size_t counts[] = {0, 1, 2, 511, 512, 513, 20000, 100, 70000};
@@ -139,6 +201,18 @@ static void pooling_and_its_gradient_match_float64(void **state)
 	on_every_backend(61, try_pooling);
 }
 
+static void a_popular_row_is_summed_whole(void **state)
+{
+	(void)state;
+	on_every_backend(63, try_a_popular_row);
+}
+
+static void what_is_not_finite_stays_where_it_is_used(void **state)
+{
+	(void)state;
+	on_every_backend(64, try_ends);
+}
+
 static void unique_keeps_the_order_of_first_use(void **state)
 {
 	(void)state;
@@ -163,8 +237,8 @@ static void unique_survives_its_stamp_running_over(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(pooling_and_its_gradient_match_float64),
-	    cmocka_unit_test(unique_keeps_the_order_of_first_use),
+	    cmocka_unit_test(pooling_and_its_gradient_match_float64),    cmocka_unit_test(a_popular_row_is_summed_whole),
+	    cmocka_unit_test(what_is_not_finite_stays_where_it_is_used), cmocka_unit_test(unique_keeps_the_order_of_first_use),
 	    cmocka_unit_test(unique_survives_its_stamp_running_over),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
