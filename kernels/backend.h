@@ -4,6 +4,9 @@
  * GPU device memory). Index arrays are uint32_t in the same memory. to_device/to_host copy. Ops are ordered as issued on one
  * backend; sync waits. Outputs never alias inputs unless the comment says in place. Every op is deterministic: the same
  * inputs give the same bits on the same backend and thread count, and is checked against float64 in tests/unit.
+ *
+ * Errors. Ops return nothing. A device's first failure is kept: ops after it do nothing (numbers they return are NaN, all_finite is false), and sync
+ * returns it, naming the device, the call and what to do. Memory that buffer_alloc could not have is told by the next sync, once.
  * One backend object is used by one thread; it may use `threads` workers inside. */
 #ifndef WEIR_BACKEND_H
 #define WEIR_BACKEND_H
@@ -20,6 +23,7 @@ enum activation { ACT_NONE, ACT_RELU, ACT_SIGMOID, ACT_TANH, ACT_GELU };
 
 struct backend_ops {
 	const char *name; /* "cpu", "cuda" */
+	bool host_memory; /* buffers are ordinary memory: anybody may read and write them, and ops take any memory */
 	void (*destroy)(struct backend *b);
 	weir_status (*sync)(struct backend *b, weir_error *err);
 
@@ -53,10 +57,12 @@ struct backend_ops {
 	/* out (bags, width): bag j = sum of weight * rows[index]; an empty bag is 0. */
 	void (*gather_pool)(struct backend *b, float *out, const float *rows, size_t unique, size_t width, const uint32_t *offsets,
 	                    const uint32_t *index, const float *weight, size_t bags);
-	/* drows (unique, width) = for each row the sum over its uses of weight * dout[bag], in order of use. */
+	/* drows (unique, width) = for each row the sum over its uses of weight * dout[bag], in order of use. CUDA: the same for rows of at most 256 uses;
+	 * longer ones are added in runs of 256 uses from the first, each in order, and then the runs in order. */
 	void (*scatter_sum)(struct backend *b, float *drows, size_t unique, size_t width, const float *dout, const uint32_t *offsets,
 	                    const uint32_t *index, const float *weight, size_t bags);
-	/* keys (n) -> unique_keys (<= n) in order of first use, index (n) into it; returns how many. Host memory. */
+	/* keys (n) -> unique_keys (<= n) in order of first use, index (n) into it; returns how many. All are host memory, on every backend: keys are what a
+	 * batch is read as, and what is pulled by. */
 	size_t (*unique)(struct backend *b, const uint64_t *keys, size_t n, uint64_t *unique_keys, uint32_t *index);
 
 	/* --- interactions. x (rows, fields, dim) */
@@ -94,7 +100,8 @@ struct backend_ops {
 	double (*bce)(struct backend *b, float *dlogit, const float *logit, const float *label, const float *weight, size_t rows,
 	              float scale);
 	/* Softmax cross-entropy of rows over n classes: dlogits (rows, n) = (softmax(z) - [class is the target]) * scale, may be in place on logits, may
-	 * be NULL; losses (rows) = -ln softmax(z)[target], may be NULL; returns the sum of the losses in double (not scaled). targets (rows), each below n. */
+	 * be NULL; losses (rows) = -ln softmax(z)[target], may be NULL; returns the sum of the losses in double (not scaled). targets (rows), each below n:
+	 * the CPU asserts it, CUDA makes that row's loss NaN. */
 	double (*cross_entropy)(struct backend *b, float *dlogits, float *losses, const float *logits, const uint32_t *targets,
 	                        size_t rows, size_t n, float scale);
 	void (*sigmoid)(struct backend *b, float *p, const float *z, size_t n);

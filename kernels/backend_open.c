@@ -42,9 +42,10 @@ static void *open_library(weir_error *err)
 		snprintf(reason, sizeof reason, "%s", dlerror());
 	}
 	if (reason[0] != '\0')
-		weir_fail(err, WEIR_E_UNSUPPORTED, "no CUDA backend found: %s; use device: cpu", reason);
+		weir_fail(err, WEIR_E_UNSUPPORTED, "no CUDA backend found: %s: install the CUDA libraries, or use device: cpu", reason);
 	else
-		weir_fail(err, WEIR_E_UNSUPPORTED, "no CUDA backend found: %s is not in %s; use device: cpu", CUDA_LIBRARY, folder);
+		weir_fail(err, WEIR_E_UNSUPPORTED, "no CUDA backend found: %s is not in %s: build it where nvcc is, or use device: cpu",
+		          CUDA_LIBRARY, folder);
 	return NULL;
 }
 

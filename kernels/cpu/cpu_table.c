@@ -9,6 +9,7 @@ const struct cpu_variant ISA(cpu_variant) = {
     .name = NAME_OF(WEIR_ISA),
     .own_gemm = ISA(cpu_own_gemm),
     .ops = {.name = "cpu",
+            .host_memory = true,
             .destroy = cpu_destroy,
             .sync = cpu_sync,
             .buffer_alloc = cpu_buffer_alloc,

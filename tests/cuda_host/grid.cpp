@@ -9,8 +9,8 @@ extern "C" {
 #include "prng.h"
 }
 #include "cuda_host.h"
-#include "device.h"
 #include "fiber.h"
+#include "grid.h"
 
 #define THREADS_MAX       1024u
 #define LANES             32u

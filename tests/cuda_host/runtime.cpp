@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cuda_host.h"
-#include "device.h"
+#include "grid.h"
 
 #define RUNTIME_VERSION   13000
 #define BLOCK_THREADS_MAX 1024u

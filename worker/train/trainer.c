@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "dataset.h"
+#include "device.h"
 #include "go_back.h"
 #include "local.h"
 #include "pace.h"
@@ -414,7 +415,7 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 		return s;
 	const struct dataset_info *info = dataset_get_info(t->dataset);
 	bool one_machine = strcmp(t->job->cluster.listen, "auto") == 0;
-	t->backend = backend_open(t->job->device, trainer_threads(t->job, one_machine ? t->job->cluster.workers : 1), err);
+	t->backend = device_open(t->job->device, trainer_threads(t->job, one_machine ? t->job->cluster.workers : 1), err);
 	if (t->backend == NULL)
 		return err != NULL && err->status != WEIR_OK ? err->status : WEIR_E_UNSUPPORTED;
 	s = model_create(&t->model, t->backend, t->job, info->fields, info->dense_dim, err);

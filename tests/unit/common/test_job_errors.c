@@ -317,7 +317,8 @@ static const struct mistake mistakes[] = {
      NULL,
      WEIR_E_INVALID,
      {"checkpoint.endpoint: is given, and checkpoint.dir is no s3://BUCKET/PREFIX"}},
-    {BASE "device: cuda:1\n", NULL, WEIR_E_UNSUPPORTED, {"device: 'cuda:1' is not in this release; available: auto, cpu"}},
+    {BASE "device: 'cuda:'\n", NULL, WEIR_E_INVALID, {"device: is 'cuda:'; expected auto, cpu, cuda or cuda:N"}},
+    {BASE "device: cuda:1x\n", NULL, WEIR_E_INVALID, {"device: is 'cuda:1x'; expected auto, cpu, cuda or cuda:N"}},
     /* What does not go together. */
     {BASE "device: gpu\n", NULL, WEIR_E_INVALID, {"device: is 'gpu'; expected auto, cpu, cuda or cuda:N"}},
     {"job: 'a/b'\ndata: {train: a}\n", NULL, WEIR_E_INVALID, {"bad.yaml:1:6: job: is 'a/b'; expected a name"}},

@@ -1,6 +1,6 @@
 /* What the emulator's files share. */
-#ifndef WEIR_TESTS_CUDA_DEVICE_H
-#define WEIR_TESTS_CUDA_DEVICE_H
+#ifndef WEIR_TESTS_CUDA_GRID_H
+#define WEIR_TESTS_CUDA_GRID_H
 
 #include "cuda_runtime.h"
 
