@@ -32,10 +32,11 @@
 #define CUDA_BUDGET_SHARE        0.9                /* of the memory that is free when the backend is made */
 #define CUDA_REDUCE_BLOCKS       1024u              /* a long sum is cut in at most this many blocks */
 #define CUDA_REDUCE_PER_THREAD   16u                /* elements that a thread adds before another block is worth it */
-#define CUDA_GRID_MAX            0x7fffffffu        /* blocks of a launch */
-#define CUDA_SCATTER_CHUNK       256u               /* uses of a row that are added one after the other */
-#define CUDA_COLUMN_PARTS        256u               /* a column sum is cut in at most this many parts */
-#define CUDA_COLUMN_ROWS_PER_ROW 16u                /* rows that a thread adds before another part is worth it */
+#define CUDA_ANSWER_BYTES        64u
+#define CUDA_GRID_MAX            0x7fffffffu /* blocks of a launch */
+#define CUDA_SCATTER_CHUNK       256u        /* uses of a row that are added one after the other */
+#define CUDA_COLUMN_PARTS        256u        /* a column sum is cut in at most this many parts */
+#define CUDA_COLUMN_ROWS_PER_ROW 16u         /* rows that a thread adds before another part is worth it */
 
 /* How fp32 matrix products are computed. tf32 and bf16 round the factors to 11 and 8 bits, and use matrix units. */
 enum cuda_math { CUDA_MATH_FP32, CUDA_MATH_TF32, CUDA_MATH_BF16 };
@@ -72,7 +73,7 @@ struct cuda_backend {
 	struct cuda_stage stages[CUDA_STAGES];
 	void *workspace;
 	size_t workspace_bytes;
-	double *answer; /* pinned: what an op returns */
+	void *answer; /* (CUDA_ANSWER_BYTES), pinned: what an op reads back */
 	struct unique_table table;
 	weir_error fault;     /* the first failure, for good */
 	weir_error shortness; /* the last buffer that could not be had, until told */
@@ -110,7 +111,7 @@ void *cuda_pool_take(struct cuda_backend *c, size_t bytes); /* not zeroed; NULL 
 void cuda_pool_give(struct cuda_backend *c, void *p);
 /* One op's scratch memory of sum(sizes) bytes, cut in `count` aligned parts; the next op has it again. False: out of memory, which is kept. */
 bool cuda_workspace(struct cuda_backend *c, size_t count, const size_t *sizes, void **parts);
-/* `bytes` at `device` are copied to pinned memory and waited for; NULL after a failure. At most sizeof(double) * 2 bytes. */
+/* `bytes` at `device`, at most CUDA_ANSWER_BYTES, are copied to `answer` and waited for; NULL after a failure. */
 const void *cuda_read_back(struct cuda_backend *c, const void *device, size_t bytes);
 
 /* --- Building blocks */

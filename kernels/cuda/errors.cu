@@ -13,6 +13,9 @@ static const char *remedy(cudaError_t code)
 	case cudaErrorECCUncorrectable:
 	case cudaErrorDevicesUnavailable:
 		return "see what nvidia-smi says of the device, or use device: cpu";
+	case cudaErrorIllegalAddress:
+	case cudaErrorLaunchFailure: /* told of a later call than the one that failed */
+		return "CUDA_LAUNCH_BLOCKING=1 in the environment shows which kernel; use device: cpu to go on without it";
 	default:
 		return "see what nvidia-smi says of the device; use device: cpu to go on without it";
 	}

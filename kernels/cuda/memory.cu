@@ -213,7 +213,7 @@ bool cuda_memory_open(struct cuda_backend *c)
 	if (!CUDA_TRY(c, cudaMemGetInfo(&available, &total)))
 		return false;
 	c->pool.budget = (size_t)((double)available * CUDA_BUDGET_SHARE);
-	CUDA_TRY(c, cudaHostAlloc((void **)&c->answer, 2 * sizeof *c->answer, cudaHostAllocDefault));
+	CUDA_TRY(c, cudaHostAlloc(&c->answer, CUDA_ANSWER_BYTES, cudaHostAllocDefault));
 	for (unsigned i = 0; i < CUDA_STAGES; i++) {
 		CUDA_TRY(c, cudaHostAlloc((void **)&c->stages[i].at, CUDA_STAGE_BYTES, cudaHostAllocDefault));
 		CUDA_TRY(c, cudaEventCreateWithFlags(&c->stages[i].done, cudaEventDisableTiming));

@@ -170,13 +170,13 @@ static bool read_range(struct cuda_backend *c, const uint32_t *offsets, size_t b
 	*first = *n = 0;
 	if (bags == 0)
 		return true;
-	const uint32_t *at = (const uint32_t *)cuda_read_back(c, offsets, sizeof *at);
-	if (at == NULL)
+	uint32_t *ends = (uint32_t *)c->answer;
+	CUDA_TRY(c, cudaMemcpyAsync(&ends[0], offsets, sizeof *ends, cudaMemcpyDeviceToHost, c->stream));
+	CUDA_TRY(c, cudaMemcpyAsync(&ends[1], offsets + bags, sizeof *ends, cudaMemcpyDeviceToHost, c->stream));
+	if (!CUDA_TRY(c, cudaStreamSynchronize(c->stream)))
 		return false;
-	*first = *at;
-	if ((at = (const uint32_t *)cuda_read_back(c, offsets + bags, sizeof *at)) == NULL)
-		return false;
-	*n = *at - *first;
+	*first = ends[0];
+	*n = ends[1] - ends[0];
 	if (*n > USES_MAX)
 		cuda_failed_limit(c, "more uses in a batch than a sort can count");
 	return cuda_ok(c);

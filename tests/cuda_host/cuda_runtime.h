@@ -208,6 +208,7 @@ enum cudaError_t {
 	cudaErrorUnsupportedPtxVersion = 222,
 	cudaErrorIllegalAddress = 700,
 	cudaErrorLaunchOutOfResources = 701,
+	cudaErrorLaunchFailure = 719,
 	cudaErrorUnknown = 999,
 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };

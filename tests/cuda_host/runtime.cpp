@@ -374,6 +374,7 @@ cudaError_t cudaGetLastError(void)
 	X(cudaErrorUnsupportedPtxVersion, "the provided PTX was compiled with an unsupported toolchain.") \
 	X(cudaErrorIllegalAddress, "an illegal memory access was encountered")                            \
 	X(cudaErrorLaunchOutOfResources, "too many resources requested for launch")                       \
+	X(cudaErrorLaunchFailure, "unspecified launch failure")                                           \
 	X(cudaErrorUnknown, "unknown error")
 
 const char *cudaGetErrorString(cudaError_t code)
