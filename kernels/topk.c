@@ -10,8 +10,7 @@
 size_t topk_record_max(size_t n, weir_values values)
 {
 	const size_t most = n < TOPK_TILE_COUNT_MAX ? n : TOPK_TILE_COUNT_MAX;
-	const size_t padding = 8; /* a smaller record may have as much more of it, in two places */
-	return topk_layout(n, most, values).bytes + padding;
+	return topk_layout(n, most, values).bytes + TOPK_RECORD_PADDING;
 }
 
 static size_t write_record(const uint16_t *offsets, const float *chosen, size_t n, size_t count, weir_values values, uint8_t *out)

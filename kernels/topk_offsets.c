@@ -12,42 +12,6 @@ _Static_assert(CODEC_TILE == 4 * TOPK_TILE_COUNT_MAX,
                "offsets of the fullest record have fewer than 2 low bits, of one less full by one 2");
 _Static_assert(2 * CODEC_TILE <= UINT16_MAX, "what corrupt bits make of an offset is a 16-bit number");
 
-static uint32_t padded(uint32_t bits)
-{
-	return (bits + 31) / 32 * 4;
-}
-
-static uint32_t value_bytes(size_t count, weir_values values)
-{
-	const uint32_t n = (uint32_t)count;
-	switch (values) {
-	case WEIR_VALUES_FP32:
-		return 4 * n;
-	case WEIR_VALUES_BF16:
-		return padded(16 * n);
-	case WEIR_VALUES_INT8:
-		return 4 + padded(8 * n);
-	case WEIR_VALUES_LOG4:
-		return 8 + padded(4 * n);
-	}
-	return 0;
-}
-
-struct topk_layout topk_layout(size_t n, size_t count, weir_values values)
-{
-	struct topk_layout l = {.values_at = TOPK_RECORD_HEADER, .bytes = TOPK_RECORD_HEADER};
-	if (count == 0)
-		return l;
-	const uint32_t most = (uint32_t)n - 1, numbers = (uint32_t)count;
-	l.low_bits = most < numbers ? 0 : 31 - (uint32_t)__builtin_clz(most / numbers);
-	l.low_bytes = padded(numbers * l.low_bits);
-	l.high_bytes = padded(numbers + (most >> l.low_bits));
-	l.value_bytes = value_bytes(count, values);
-	l.values_at += l.low_bytes + l.high_bytes;
-	l.bytes = l.values_at + l.value_bytes;
-	return l;
-}
-
 void topk_offsets_encode(const uint16_t *offsets, size_t count, const struct topk_layout *l, uint8_t *out)
 {
 	uint64_t high[HIGH_WORDS_MAX], low = 0;

@@ -2,9 +2,11 @@
 #ifndef WEIR_TOPK_RECORD_H
 #define WEIR_TOPK_RECORD_H
 
+#include "bits.h"
 #include "topk.h"
 
-#define TOPK_LEVELS 8u
+#define TOPK_LEVELS         8u
+#define TOPK_RECORD_PADDING 8u /* bytes that a smaller record may have more of, in two places */
 
 struct topk_layout {
 	uint32_t low_bits; /* of an offset, as they are */
@@ -12,8 +14,113 @@ struct topk_layout {
 	uint32_t values_at, bytes;
 };
 
+/* Bits in whole words, as bytes. */
+ALWAYS_INLINE uint32_t topk_padded(uint32_t bits)
+{
+	return (bits + 31) / 32 * 4;
+}
+
+/* Of values, without what pads them to whole words. */
+ALWAYS_INLINE uint32_t topk_value_bytes(uint32_t count, weir_values values)
+{
+	switch (values) {
+	case WEIR_VALUES_FP32:
+		return 4 * count;
+	case WEIR_VALUES_BF16:
+		return 2 * count;
+	case WEIR_VALUES_INT8:
+		return 4 + count;
+	case WEIR_VALUES_LOG4:
+		return 8 + (count + 1) / 2;
+	}
+	return 0;
+}
+
 /* Of count elements (0 to TOPK_TILE_COUNT_MAX) of a tile of n (count to CODEC_TILE). */
-struct topk_layout topk_layout(size_t n, size_t count, weir_values values);
+ALWAYS_INLINE struct topk_layout topk_layout(size_t n, size_t count, weir_values values)
+{
+	const uint32_t most = (uint32_t)n - 1, numbers = (uint32_t)count;
+	struct topk_layout l = {0, 0, 0, 0, TOPK_RECORD_HEADER, TOPK_RECORD_HEADER};
+	if (count == 0)
+		return l;
+	l.low_bits = most < numbers ? 0 : log2_of(most / numbers);
+	l.low_bytes = topk_padded(numbers * l.low_bits);
+	l.high_bytes = topk_padded(numbers + (most >> l.low_bits));
+	l.value_bytes = topk_padded(8 * topk_value_bytes(numbers, values));
+	l.values_at += l.low_bytes + l.high_bytes;
+	l.bytes = l.values_at + l.value_bytes;
+	return l;
+}
+
+/* --- One value */
+
+#define TOPK_BF16_MAX  0x7f7fu
+#define TOPK_INT8_MOST 127
+#define TOPK_LOG4_SIGN 8u /* in a code */
+
+/* To the nearest, ties to even, but never to infinity; x is finite. */
+ALWAYS_INLINE uint32_t topk_bf16(float x)
+{
+	const uint32_t b = bits_of(x), magnitude = b & ABS_MASK;
+	const uint32_t rounded = (magnitude + 0x7fffu + ((b >> 16) & 1u)) >> 16;
+	return (rounded < TOPK_BF16_MAX ? rounded : TOPK_BF16_MAX) | (b >> 16 & 0x8000u);
+}
+
+/* Of the largest magnitude. */
+ALWAYS_INLINE float topk_int8_scale(float most)
+{
+	const float scale = most / TOPK_INT8_MOST;
+	if (scale < FLT_MIN)
+		return 0;
+	return scale * TOPK_INT8_MOST > FLT_MAX ? float_of(bits_of(scale) - 1) : scale;
+}
+
+/* x / scale to the nearest integer, ties to even: what is added leaves no bits for a fraction. */
+ALWAYS_INLINE int32_t topk_int8_code(float x, float inverse)
+{
+	const float shift = 12582912.0f; /* 1.5 * 2^23 */
+	return (int32_t)(bits_of(x * inverse + shift) - bits_of(shift));
+}
+
+ALWAYS_INLINE float root_of(float x)
+{
+#if defined(__CUDA_ARCH__)
+	return __fsqrt_rn(x);
+#else
+	return __builtin_sqrtf(x);
+#endif
+}
+
+/* level (TOPK_LEVELS) of a record whose extreme magnitudes are these. */
+ALWAYS_INLINE void topk_levels(float least, float most, float *level)
+{
+	const float ratio = most / least;
+	const float whole = ratio > FLT_MAX ? FLT_MAX : ratio;
+	const float r = root_of(root_of(root_of(whole)));
+	float at = least * root_of(r);
+	for (unsigned j = 0; j < TOPK_LEVELS; j++) {
+		level[j] = at < most ? at : most;
+		at *= r;
+	}
+}
+
+/* middle (TOPK_LEVELS - 1) between levels. */
+ALWAYS_INLINE void topk_middles(const float *level, float *middle)
+{
+	for (unsigned j = 0; j + 1 < TOPK_LEVELS; j++)
+		middle[j] = level[j] / 2 + level[j + 1] / 2;
+}
+
+ALWAYS_INLINE uint32_t topk_log4_code(float x, const float *middle)
+{
+	const float magnitude = float_of(bits_of(x) & ABS_MASK);
+	uint32_t above = 0;
+	for (unsigned j = 0; j + 1 < TOPK_LEVELS; j++)
+		above += magnitude > middle[j];
+	return above | (bits_of(x) >> 31) * TOPK_LOG4_SIGN;
+}
+
+/* --- Parts */
 
 void topk_offsets_encode(const uint16_t *offsets, size_t count, const struct topk_layout *l, uint8_t *out);
 /* False where the bytes are not rising offsets below n; what is in `offsets` (count) then means nothing. */

@@ -5,10 +5,7 @@
 #include "bits.h"
 #include "topk_record.h"
 
-#define MIN_BITS  0x00800000u /* FLT_MIN */
-#define BF16_MAX  0x7f7fu
-#define CODE_MAX  127
-#define SIGN_CODE 8u
+#define MIN_BITS 0x00800000u /* FLT_MIN */
 
 static float get_float(const uint8_t *in)
 {
@@ -35,11 +32,8 @@ static void extremes(const float *x, size_t count, float *least, float *most)
 static void bf16_encode(const float *restrict x, size_t count, uint8_t *restrict out)
 {
 	wire_u16 *half = (wire_u16 *)out;
-	for (size_t i = 0; i < count; i++) {
-		const uint32_t b = bits_of(x[i]), magnitude = b & ABS_MASK;
-		const uint32_t rounded = (magnitude + 0x7fffu + ((b >> 16) & 1u)) >> 16;
-		half[i] = (uint16_t)((rounded < BF16_MAX ? rounded : BF16_MAX) | (b >> 16 & 0x8000u));
-	}
+	for (size_t i = 0; i < count; i++)
+		half[i] = (uint16_t)topk_bf16(x[i]);
 }
 
 static void bf16_decode(const uint8_t *restrict in, size_t count, float *restrict out)
@@ -51,27 +45,16 @@ static void bf16_decode(const uint8_t *restrict in, size_t count, float *restric
 
 /* --- int8 */
 
-/* x to the nearest integer, ties to even: what is added leaves no bits for a fraction. |x| < 2^22 */
-static int nearest(float x)
-{
-	const float shift = 0x1.8p23f;
-	return (int)(bits_of(x + shift) - bits_of(shift));
-}
-
 static void int8_encode(const float *restrict x, size_t count, uint8_t *restrict out)
 {
 	float least, most;
 	extremes(x, count, &least, &most);
-	float scale = most / CODE_MAX;
-	if (scale < FLT_MIN)
-		scale = 0;
-	else if (scale * CODE_MAX > FLT_MAX)
-		scale = float_of(bits_of(scale) - 1);
+	const float scale = topk_int8_scale(most);
 	const float inverse = scale > 0 ? 1 / scale : 0;
 	memcpy(out, &scale, sizeof scale);
 	out += sizeof scale;
 	for (size_t i = 0; i < count; i++)
-		out[i] = (uint8_t)nearest(x[i] * inverse);
+		out[i] = (uint8_t)topk_int8_code(x[i], inverse);
 }
 
 static void int8_decode(const uint8_t *restrict in, size_t count, float *restrict out)
@@ -86,40 +69,21 @@ static bool int8_check(const uint8_t *in, size_t count)
 	const uint32_t scale = bits_of(get_float(in));
 	int wrong = (scale != 0 && scale < MIN_BITS) || scale > ABS_MASK;
 	for (size_t i = 0; i < count; i++)
-		wrong |= (int8_t)in[4 + i] < -CODE_MAX || (scale == 0 && in[4 + i] != 0);
+		wrong |= (int8_t)in[4 + i] < -TOPK_INT8_MOST || (scale == 0 && in[4 + i] != 0);
 	return !wrong;
 }
 
 /* --- log4 */
-
-static void levels(float least, float most, float *level)
-{
-	const float ratio = most / least;
-	const float whole = ratio > FLT_MAX ? FLT_MAX : ratio;
-	const float r = __builtin_sqrtf(__builtin_sqrtf(__builtin_sqrtf(whole)));
-	float at = least * __builtin_sqrtf(r);
-	for (unsigned j = 0; j < TOPK_LEVELS; j++) {
-		level[j] = at < most ? at : most;
-		at *= r;
-	}
-}
 
 static void log4_encode(const float *restrict x, size_t count, uint8_t *restrict out)
 {
 	uint8_t code[TOPK_TILE_COUNT_MAX + 1];
 	float level[TOPK_LEVELS], middle[TOPK_LEVELS - 1], extreme[2];
 	extremes(x, count, &extreme[0], &extreme[1]);
-	levels(extreme[0], extreme[1], level);
-	for (unsigned j = 0; j + 1 < TOPK_LEVELS; j++)
-		middle[j] = level[j] / 2 + level[j + 1] / 2;
-	for (size_t i = 0; i < count; i++) {
-		const uint32_t bits = bits_of(x[i]);
-		const float magnitude = float_of(bits & ABS_MASK);
-		unsigned above = 0;
-		for (unsigned j = 0; j + 1 < TOPK_LEVELS; j++)
-			above += magnitude > middle[j];
-		code[i] = (uint8_t)(above | (bits >> 31) * SIGN_CODE);
-	}
+	topk_levels(extreme[0], extreme[1], level);
+	topk_middles(level, middle);
+	for (size_t i = 0; i < count; i++)
+		code[i] = (uint8_t)topk_log4_code(x[i], middle);
 	code[count] = 0;
 	memcpy(out, extreme, sizeof extreme);
 	out += sizeof extreme;
@@ -130,9 +94,9 @@ static void log4_encode(const float *restrict x, size_t count, uint8_t *restrict
 static void log4_decode(const uint8_t *restrict in, size_t count, float *restrict out)
 {
 	float book[2 * TOPK_LEVELS];
-	levels(get_float(in), get_float(in + 4), book);
+	topk_levels(get_float(in), get_float(in + 4), book);
 	for (unsigned j = 0; j < TOPK_LEVELS; j++)
-		book[SIGN_CODE + j] = -book[j];
+		book[TOPK_LOG4_SIGN + j] = -book[j];
 	in += 8;
 	for (size_t i = 0; i < count; i++)
 		out[i] = book[in[i / 2] >> i % 2 * 4 & 15];
@@ -147,25 +111,10 @@ static bool log4_check(const uint8_t *in, size_t count)
 
 /* --- All */
 
-static size_t bytes_unpadded(weir_values values, size_t count)
-{
-	switch (values) {
-	case WEIR_VALUES_FP32:
-		return 4 * count;
-	case WEIR_VALUES_BF16:
-		return 2 * count;
-	case WEIR_VALUES_INT8:
-		return 4 + count;
-	case WEIR_VALUES_LOG4:
-		return 8 + (count + 1) / 2;
-	}
-	return 0;
-}
-
 void topk_values_encode(weir_values values, const float *x, size_t count, uint8_t *out)
 {
 	assert(count > 0 && count <= TOPK_TILE_COUNT_MAX);
-	for (size_t end = bytes_unpadded(values, count); end % 4 != 0; end++)
+	for (uint32_t end = topk_value_bytes((uint32_t)count, values); end % 4 != 0; end++)
 		out[end] = 0;
 	switch (values) {
 	case WEIR_VALUES_FP32:
@@ -203,7 +152,7 @@ void topk_values_decode(weir_values values, const uint8_t *in, size_t count, flo
 
 bool topk_values_check(weir_values values, const uint8_t *in, size_t count)
 {
-	for (size_t end = bytes_unpadded(values, count); end % 4 != 0; end++)
+	for (uint32_t end = topk_value_bytes((uint32_t)count, values); end % 4 != 0; end++)
 		if (in[end] != 0)
 			return false;
 	return values == WEIR_VALUES_INT8 ? int8_check(in, count) : values == WEIR_VALUES_LOG4 ? log4_check(in, count) : true;
@@ -222,7 +171,7 @@ bool topk_values_are_finite(weir_values values, const uint8_t *in, size_t count)
 			found |= (((const wire_u16 *)in)[i] & (ABS_MASK >> 16)) >= INFINITY_BITS >> 16;
 		return found == 0;
 	case WEIR_VALUES_INT8:
-		return get_float(in) * CODE_MAX <= FLT_MAX;
+		return get_float(in) * TOPK_INT8_MOST <= FLT_MAX;
 	case WEIR_VALUES_LOG4: /* no level is above it */
 		return get_float(in + 4) <= FLT_MAX;
 	}

@@ -1,34 +1,9 @@
-/* int4: the nearest of a book's 16 values, two codes to a byte. The nearest is known by the 15 points in the middle between two: its code is how many of
- * them x is above, found in four comparisons. */
+/* int4: the nearest of a book's 16 values, two codes to a byte. */
 #include "code.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
-
-struct book {
-	float value[CODEC_BOOK];
-	float middle[CODEC_BOOK]; /* the last is none */
-};
-
-static inline struct book book_of(const float *value)
-{
-	struct book b;
-	memcpy(b.value, value, sizeof b.value);
-	for (size_t i = 0; i + 1 < CODEC_BOOK; i++)
-		b.middle[i] = (value[i] + value[i + 1]) * 0.5f;
-	b.middle[CODEC_BOOK - 1] = 0;
-	return b;
-}
-
-static inline uint32_t code_of(const struct book *b, float x)
-{
-	uint32_t code = (uint32_t)(x > b->middle[7]) << 3;
-	code |= (uint32_t)(x > b->middle[code | 3]) << 2;
-	code |= (uint32_t)(x > b->middle[code | 1]) << 1;
-	code |= (uint32_t)(x > b->middle[code]);
-	return code;
-}
 
 /* --- Runs of whole registers: how many elements of n were taken */
 
@@ -156,7 +131,7 @@ static inline size_t decode_registers(const float *book, float scale, const uint
 ALWAYS_INLINE uint32_t encode_one(const struct book *b, const float *in, float *residual, bool feedback, struct scale scale)
 {
 	float acc = feedback ? *residual : *in;
-	uint32_t code = code_of(b, acc * scale.inverse);
+	uint32_t code = int4_code(b, acc * scale.inverse);
 	if (feedback)
 		*residual = acc - b->value[code] * scale.value;
 	return code;

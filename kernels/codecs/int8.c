@@ -1,9 +1,6 @@
 /* int8: the nearest of -127 to 127 steps. */
 #include "code.h"
 
-#define INT8_MOST   127
-#define INT8_ROUNDS 12582912.0f /* 1.5 * 2^23: adding it rounds to an integer, by which the sum's bits differ from its own */
-
 ALWAYS_INLINE void int8_block(const float *restrict in, float *restrict residual, size_t n, bool feedback,
                               uint8_t *restrict scales, uint8_t *restrict codes)
 {
@@ -11,8 +8,7 @@ ALWAYS_INLINE void int8_block(const float *restrict in, float *restrict residual
 	    scale_write(block_magnitude(in, residual, n, feedback) / (float)INT8_MOST, INT8_SCALE_MOST, scales);
 	for (size_t i = 0; i < n; i++) {
 		float acc = feedback ? residual[i] : in[i];
-		int32_t code = (int32_t)(bits_of(acc * scale.inverse + INT8_ROUNDS) - bits_of(INT8_ROUNDS));
-		code = most_of(least_of(code, INT8_MOST), -INT8_MOST); /* beyond it where the scale is the largest that there is */
+		int32_t code = int8_code(acc, scale.inverse);
 		codes[i] = (uint8_t)code;
 		if (feedback)
 			residual[i] = acc - (float)code * scale.value;
