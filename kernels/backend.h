@@ -15,11 +15,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "codec.h"
+#include "topk.h"
 #include "weir/status.h"
 
 struct backend;
 
 enum activation { ACT_NONE, ACT_RELU, ACT_SIGMOID, ACT_TANH, ACT_GELU };
+
+/* What goes into a row's residual: grad * scale, by way of the velocity where there is one. */
+struct topk_row {
+	const float *grad; /* (n); NULL: the residual is the sum already */
+	float *residual;   /* (n) */
+	struct topk_momentum momentum;
+	float scale;
+	size_t n;
+};
 
 struct backend_ops {
 	const char *name; /* "cpu", "cuda" */
@@ -107,6 +118,22 @@ struct backend_ops {
 	void (*sigmoid)(struct backend *b, float *p, const float *z, size_t n);
 	void (*cast_bf16)(struct backend *b, uint16_t *out, const float *in, size_t n);
 	void (*cast_fp32)(struct backend *b, float *out, const uint16_t *bf16, size_t n);
+
+	/* --- compression: the bytes that codec.h and topk.h describe, equal on every backend. Rows begin at an address that is a multiple of 4. */
+	/* codec_encode, for all codecs but top-k. out (codec_bytes); residual (n) or NULL. */
+	void (*encode)(struct backend *b, const struct coding *coding, const float *in, float *residual, size_t n, uint8_t *out);
+	/* codec_decode, of bytes that were checked. */
+	void (*decode)(struct backend *b, const struct coding *coding, const uint8_t *in, size_t n, float *out);
+	/* topk_accumulate of row->grad. */
+	void (*topk_accumulate)(struct backend *b, const struct topk_row *row);
+	/* topk_threshold; out: host memory. */
+	weir_status (*topk_threshold)(struct backend *b, const float *x, size_t n, size_t k, float *out, weir_error *err);
+	/* topk_encode of every tile of a row, the records one behind the other in out (at most codec_tiles(n) of topk_record_max bytes); ends (tiles): where each
+	 * ends, in bytes; selected (tiles): how many elements reach the threshold. */
+	void (*topk_encode)(struct backend *b, const struct topk_row *row, float threshold, weir_values values, uint8_t *out,
+	                    uint32_t *ends, uint32_t *selected);
+	/* topk_decode_dense of every tile: records that were checked, and where each ends. */
+	void (*topk_decode)(struct backend *b, const uint8_t *in, const uint32_t *ends, size_t n, weir_values values, float *out);
 };
 
 struct backend {

@@ -45,6 +45,11 @@ static inline size_t codec_tile_elements(size_t n, size_t at)
 	return n - at < CODEC_TILE ? n - at : CODEC_TILE;
 }
 
+static inline size_t codec_tiles(size_t n)
+{
+	return (n + CODEC_TILE - 1) / CODEC_TILE;
+}
+
 /* What one needs to know to read a stream. */
 struct coding {
 	weir_codec codec;

@@ -10,12 +10,12 @@
 size_t topk_record_max(size_t n, weir_values values)
 {
 	const size_t most = n < TOPK_TILE_COUNT_MAX ? n : TOPK_TILE_COUNT_MAX;
-	return topk_layout(n, most, values).bytes + TOPK_RECORD_PADDING;
+	return topk_layout_of(n, most, values).bytes + TOPK_RECORD_PADDING;
 }
 
 static size_t write_record(const uint16_t *offsets, const float *chosen, size_t n, size_t count, weir_values values, uint8_t *out)
 {
-	const struct topk_layout l = topk_layout(n, count, values);
+	const struct topk_layout l = topk_layout_of(n, count, values);
 	put16(out, (uint16_t)count);
 	put16(out + 2, (uint16_t)(l.bytes / 4));
 	if (count > 0) {
@@ -41,7 +41,7 @@ size_t topk_encode_with(const struct vector_ops *ops, const float *grad, float *
 	const size_t bytes = write_record(offsets, chosen, n, count, values, out);
 	if (count == 0)
 		return bytes;
-	topk_values_decode(values, out + bytes - topk_layout(n, count, values).value_bytes, count, decoded);
+	topk_values_decode(values, out + bytes - topk_layout_of(n, count, values).value_bytes, count, decoded);
 	for (size_t i = 0; i < count; i++)
 		residual[offsets[i]] = chosen[i] - decoded[i];
 	for (size_t i = 0; velocity != NULL && i < count; i++)

@@ -17,7 +17,7 @@ weir_status topk_check(const uint8_t *in, size_t left, size_t n, weir_values val
 	if (count > n || count > TOPK_TILE_COUNT_MAX)
 		return weir_fail(err, WEIR_E_CORRUPT, TOPK_WHY "%zu elements of a tile of %zu; at most %u", count, n,
 		                 TOPK_TILE_COUNT_MAX);
-	const struct topk_layout l = topk_layout(n, count, values);
+	const struct topk_layout l = topk_layout_of(n, count, values);
 	if (said != l.bytes || said > left)
 		return weir_fail(err, WEIR_E_CORRUPT, TOPK_WHY "%zu elements take %u bytes; it says %zu, and %zu are there", count,
 		                 l.bytes, said, left);
@@ -32,7 +32,7 @@ weir_status topk_check(const uint8_t *in, size_t left, size_t n, weir_values val
 bool topk_is_finite(const uint8_t *in, size_t n, weir_values values)
 {
 	const size_t count = get16(in);
-	return count == 0 || topk_values_are_finite(values, in + topk_layout(n, count, values).values_at, count);
+	return count == 0 || topk_values_are_finite(values, in + topk_layout_of(n, count, values).values_at, count);
 }
 
 size_t topk_decode(const uint8_t *in, size_t n, weir_values values, uint16_t *offsets, float *out)
@@ -40,7 +40,7 @@ size_t topk_decode(const uint8_t *in, size_t n, weir_values values, uint16_t *of
 	const size_t count = get16(in);
 	if (count == 0)
 		return 0;
-	const struct topk_layout l = topk_layout(n, count, values);
+	const struct topk_layout l = topk_layout_of(n, count, values);
 	const bool rise = topk_offsets_decode(in + TOPK_RECORD_HEADER, n, count, &l, offsets);
 	assert(rise);
 	topk_values_decode(values, in + l.values_at, count, out);

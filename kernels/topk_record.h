@@ -37,7 +37,7 @@ ALWAYS_INLINE uint32_t topk_value_bytes(uint32_t count, weir_values values)
 }
 
 /* Of count elements (0 to TOPK_TILE_COUNT_MAX) of a tile of n (count to CODEC_TILE). */
-ALWAYS_INLINE struct topk_layout topk_layout(size_t n, size_t count, weir_values values)
+ALWAYS_INLINE struct topk_layout topk_layout_of(size_t n, size_t count, weir_values values)
 {
 	const uint32_t most = (uint32_t)n - 1, numbers = (uint32_t)count;
 	struct topk_layout l = {0, 0, 0, 0, TOPK_RECORD_HEADER, TOPK_RECORD_HEADER};

@@ -79,7 +79,18 @@ void cpu_to_host(struct backend *b, void *host, const void *device, size_t bytes
 size_t cpu_unique(struct backend *b, const uint64_t *keys, size_t n, uint64_t *unique_keys, uint32_t *index);
 void cpu_gemm(struct backend *b, bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha, const float *A,
               size_t lda, const float *B, size_t ldb, float beta, float *C, size_t ldc);
-/* The same through our own kernel, whatever library was found. */
+#define CPU_COMPRESSION_OPS(X) \
+	X(encode)                  \
+	X(decode)                  \
+	X(topk_accumulate)         \
+	X(topk_threshold)          \
+	X(topk_encode)             \
+	X(topk_decode)
+/* Each has the type that backend_ops gives it. */
+#define CPU_DECLARE_SAME(op) __typeof__(*((struct backend_ops *)0)->op) cpu_##op;
+CPU_COMPRESSION_OPS(CPU_DECLARE_SAME)
+#undef CPU_DECLARE_SAME
+/* cpu_gemm through our own kernel, whatever library was found. */
 void cpu_gemm_own(struct backend *b, bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha, const float *A,
                   size_t lda, const float *B, size_t ldb, float beta, float *C, size_t ldc);
 /* A library's sgemm, single-threaded; NULL when none was found at build time. */

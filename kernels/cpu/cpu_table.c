@@ -18,8 +18,11 @@ const struct cpu_variant ISA(cpu_variant) = {
             .to_host = cpu_to_host,
             .gemm = cpu_gemm,
             .unique = cpu_unique,
+#define CPU_SAME(op) .op = cpu_##op,
+            CPU_COMPRESSION_OPS(CPU_SAME)
+#undef CPU_SAME
 #define CPU_ENTRY(op) .op = ISA(cpu_##op),
-            CPU_VARIANT_OPS(CPU_ENTRY)
+                CPU_VARIANT_OPS(CPU_ENTRY)
 #undef CPU_ENTRY
     },
 };

@@ -163,7 +163,13 @@ unsigned cuda_reduce_blocks(size_t n);
 	X(cross_entropy)            \
 	X(sigmoid)                  \
 	X(cast_bf16)                \
-	X(cast_fp32)
+	X(cast_fp32)                \
+	X(encode)                   \
+	X(decode)                   \
+	X(topk_accumulate)          \
+	X(topk_threshold)           \
+	X(topk_encode)              \
+	X(topk_decode)
 
 #define CUDA_DECLARE(op) std::remove_pointer<decltype(backend_ops::op)>::type cuda_##op;
 CUDA_OPS(CUDA_DECLARE)

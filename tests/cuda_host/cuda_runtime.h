@@ -151,6 +151,15 @@ static inline float __uint_as_float(unsigned bits)
 	return x;
 }
 
+static inline unsigned min(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+static inline unsigned max(unsigned a, unsigned b)
+{
+	return a > b ? a : b;
+}
+
 /* One thread runs at a time, and is left at barriers only: plain arithmetic is atomic. Of integers alone: a sum of floats would depend on
  * the order. */
 template <typename T> static inline T atomicAdd(T *at, T v)

@@ -371,6 +371,69 @@ static void mirror_cast_fp32(struct backend *b, float *out, const uint16_t *bf16
 	RUN(m, cast_fp32, to, there(m, bf16, n * sizeof *bf16), n);
 }
 
+/* --- Compression. Bytes of an output are as many as there is room for. */
+
+static void mirror_encode(struct backend *b, const struct coding *coding, const float *in, float *residual, size_t n,
+                          uint8_t *out)
+{
+	struct mirror *m = mirror(b);
+	uint8_t *to = there(m, out, codec_bytes(coding->codec, n));
+	float *left = floats(m, residual, n);
+	RUN(m, encode, coding, floats(m, in, n), left, n, to);
+}
+
+static void mirror_decode(struct backend *b, const struct coding *coding, const uint8_t *in, size_t n, float *out)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, out, n);
+	RUN(m, decode, coding, there(m, in, codec_bytes(coding->codec, n)), n, to);
+}
+
+static struct topk_row row_there(struct mirror *m, const struct topk_row *row)
+{
+	struct topk_row r = *row;
+	r.residual = floats(m, row->residual, row->n);
+	r.grad = floats(m, row->grad, row->n);
+	r.momentum.velocity = floats(m, row->momentum.velocity, row->n);
+	return r;
+}
+
+static void mirror_topk_accumulate(struct backend *b, const struct topk_row *row)
+{
+	struct mirror *m = mirror(b);
+	const struct topk_row r = row_there(m, row);
+	RUN(m, topk_accumulate, &r);
+}
+
+static weir_status mirror_topk_threshold(struct backend *b, const float *x, size_t n, size_t k, float *out, weir_error *err)
+{
+	struct mirror *m = mirror(b);
+	RUN_FOR(m, weir_status, topk_threshold, floats(m, x, n), n, k, out, err);
+}
+
+static void mirror_topk_encode(struct backend *b, const struct topk_row *row, float threshold, weir_values values, uint8_t *out,
+                               uint32_t *ends, uint32_t *selected)
+{
+	struct mirror *m = mirror(b);
+	const struct topk_row r = row_there(m, row);
+	const size_t tiles = codec_tiles(row->n);
+	size_t room = 0;
+	for (size_t at = 0; at < row->n; at += CODEC_TILE)
+		room += topk_record_max(codec_tile_elements(row->n, at), values);
+	uint8_t *to = there(m, out, room);
+	uint32_t *to_ends = words(m, ends, tiles);
+	RUN(m, topk_encode, &r, threshold, values, to, to_ends, words(m, selected, tiles));
+}
+
+static void mirror_topk_decode(struct backend *b, const uint8_t *in, const uint32_t *ends, size_t n, weir_values values,
+                               float *out)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, out, n);
+	const uint8_t *from = there(m, in, ends[codec_tiles(n) - 1]);
+	RUN(m, topk_decode, from, words(m, ends, codec_tiles(n)), n, values, to);
+}
+
 #define MIRROR_OPS(X)           \
 	X(destroy)                  \
 	X(sync)                     \
@@ -404,6 +467,12 @@ static void mirror_cast_fp32(struct backend *b, float *out, const uint16_t *bf16
 	X(bce)                      \
 	X(cross_entropy)            \
 	X(sigmoid)                  \
+	X(encode)                   \
+	X(decode)                   \
+	X(topk_accumulate)          \
+	X(topk_threshold)           \
+	X(topk_encode)              \
+	X(topk_decode)              \
 	X(cast_bf16)                \
 	X(cast_fp32)
 

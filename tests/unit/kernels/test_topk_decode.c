@@ -171,7 +171,7 @@ static void as_many_records_as_there_are_sets(void **state)
 	for (size_t n = 5; n <= 9; n += 2) {
 		uint64_t sets = 1;
 		for (size_t count = 1; count <= n; count++) {
-			const struct topk_layout l = topk_layout(n, count, WEIR_VALUES_FP32);
+			const struct topk_layout l = topk_layout_of(n, count, WEIR_VALUES_FP32);
 			uint8_t record[64] = {(uint8_t)count, 0, (uint8_t)(l.bytes / 4), 0};
 			uint32_t taken = 0;
 			sets = sets * (n - count + 1) / count;
@@ -199,14 +199,14 @@ static void layouts_fit(void **state)
 		for (size_t n = 1; n <= CODEC_TILE; n += n < 300 ? 1 : 97) {
 			const size_t most = n < TOPK_TILE_COUNT_MAX ? n : TOPK_TILE_COUNT_MAX;
 			for (size_t count = 0; count <= most; count++) {
-				const struct topk_layout l = topk_layout(n, count, (weir_values)values);
+				const struct topk_layout l = topk_layout_of(n, count, (weir_values)values);
 				assert_true(l.bytes <= topk_record_max(n, (weir_values)values));
 				assert_true(l.low_bytes <= TOPK_TILE_COUNT_MAX / 4 && l.high_bytes <= 3 * TOPK_TILE_COUNT_MAX / 8);
 				assert_true(l.bytes / 4 <= UINT16_MAX && l.bytes % 4 == 0);
 			}
 		}
 	for (size_t count = 1; count <= TOPK_TILE_COUNT_MAX; count++) {
-		const struct topk_layout l = topk_layout(CODEC_TILE, count, WEIR_VALUES_FP32);
+		const struct topk_layout l = topk_layout_of(CODEC_TILE, count, WEIR_VALUES_FP32);
 		assert_true(l.low_bytes <= TOPK_TILE_COUNT_MAX / 4 && l.high_bytes <= 3 * TOPK_TILE_COUNT_MAX / 8);
 	}
 }
