@@ -8,8 +8,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "backend.h"
 #include "dataset.h"
-#include "device.h"
 #include "disk.h"
 #include "generate.h"
 #include "prng.h"
@@ -285,7 +285,7 @@ static weir_status prepare(struct train *t, struct report *r, weir_error *err)
 	if (t->chaos.seed != CHAOS_OFF && t->job->cluster.servers_at_count > 0)
 		return weir_fail(err, WEIR_E_INVALID,
 		                 "--chaos hits the servers that this command starts; cluster.servers_at names others");
-	weir_status s = device_check(t->job->device, err);
+	weir_status s = backend_check(t->job->device, err);
 	if (s == WEIR_OK)
 		s = run_dir_lock(t->job, &t->run_dir_fd, err);
 	if (s == WEIR_OK)

@@ -41,6 +41,10 @@ struct backend_ops {
 	/* --- memory */
 	void *(*buffer_alloc)(struct backend *b, size_t bytes); /* zeroed; NULL when out of memory */
 	void (*buffer_free)(struct backend *b, void *p);
+	/* Memory of the host, for what goes there and what comes back: copies of it are the fastest. Zeroed. */
+	void *(*host_alloc)(struct backend *b, size_t bytes);
+	void (*host_free)(struct backend *b, void *p);
+	/* The host's memory may be used again at once; that from host_alloc after the next sync or to_host. */
 	void (*to_device)(struct backend *b, void *device, const void *host, size_t bytes);
 	void (*to_host)(struct backend *b, void *host, const void *device, size_t bytes); /* complete on return */
 
@@ -144,5 +148,7 @@ struct backend {
 struct backend *backend_cpu_create(uint32_t threads, weir_error *err);
 /* "auto", "cpu", "cuda", "cuda:N". cuda opens libweir_cuda.so beside the program; without it or without a device a clear E_UNSUPPORTED. */
 struct backend *backend_open(const char *device, uint32_t threads, weir_error *err);
+/* Whether backend_open would find it, without anything that stays: what it would say. */
+weir_status backend_check(const char *device, weir_error *err);
 
 #endif

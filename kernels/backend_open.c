@@ -88,3 +88,13 @@ struct backend *backend_open(const char *device, uint32_t threads, weir_error *e
 	weir_fail(err, WEIR_E_INVALID, "device is \"%s\"; expected auto, cpu, cuda or cuda:N", device);
 	return NULL;
 }
+
+weir_status backend_check(const char *device, weir_error *err)
+{
+	weir_error why = {0};
+	struct backend *b = backend_open(device, 1, &why);
+	if (b == NULL)
+		return weir_fail(err, why.status, "%s", why.text);
+	b->ops->destroy(b);
+	return WEIR_OK;
+}

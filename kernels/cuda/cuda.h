@@ -61,6 +61,13 @@ struct cuda_stage {
 	cudaEvent_t done;
 };
 
+/* Pinned memory that the backend's user has. */
+struct cuda_pinned {
+	unsigned char *at;
+	size_t bytes;
+	struct cuda_pinned *next;
+};
+
 struct cuda_backend {
 	struct backend base;
 	int device;
@@ -70,6 +77,7 @@ struct cuda_backend {
 	cublasHandle_t blas;
 	void *blas_workspace;
 	struct cuda_pool pool;
+	struct cuda_pinned *pinned;
 	struct cuda_stage stages[CUDA_STAGES];
 	void *workspace;
 	size_t workspace_bytes;
@@ -134,6 +142,8 @@ unsigned cuda_reduce_blocks(size_t n);
 #define CUDA_OPS(X)             \
 	X(buffer_alloc)             \
 	X(buffer_free)              \
+	X(host_alloc)               \
+	X(host_free)                \
 	X(to_device)                \
 	X(to_host)                  \
 	X(gemm)                     \

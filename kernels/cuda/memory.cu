@@ -163,6 +163,49 @@ const void *cuda_read_back(struct cuda_backend *c, const void *device, size_t by
 	return CUDA_TRY(c, cudaStreamSynchronize(c->stream)) ? c->answer : NULL;
 }
 
+/* --- Pinned memory */
+
+void *cuda_host_alloc(struct backend *b, size_t bytes)
+{
+	struct cuda_backend *c = cuda_of(b);
+	struct cuda_pinned *p = cuda_ok(c) ? (struct cuda_pinned *)calloc(1, sizeof *p) : NULL;
+	if (p == NULL)
+		return NULL;
+	const size_t size = bytes > 0 ? bytes : 1;
+	if (cudaHostAlloc((void **)&p->at, size, cudaHostAllocDefault) != cudaSuccess) {
+		(void)cudaGetLastError(); /* it would be told of the next launch */
+		free(p);
+		return NULL;
+	}
+	p->bytes = size;
+	p->next = c->pinned;
+	c->pinned = p;
+	return memset(p->at, 0, size);
+}
+
+void cuda_host_free(struct backend *b, void *at)
+{
+	struct cuda_backend *c = cuda_of(b);
+	for (struct cuda_pinned **p = &c->pinned; *p != NULL; p = &(*p)->next)
+		if ((*p)->at == at) {
+			struct cuda_pinned *gone = *p;
+			*p = gone->next;
+			cudaStreamSynchronize(c->stream); /* a copy of it may be under way */
+			cudaFreeHost(gone->at);
+			free(gone);
+			return;
+		}
+}
+
+static bool is_pinned(const struct cuda_backend *c, const void *at, size_t bytes)
+{
+	const unsigned char *from = (const unsigned char *)at;
+	for (const struct cuda_pinned *p = c->pinned; p != NULL; p = p->next)
+		if (from >= p->at && from + bytes <= p->at + p->bytes)
+			return true;
+	return false;
+}
+
 /* --- Copies. Ordinary memory goes through two pinned buffers in turn: while one is on its way, the other is filled or emptied. */
 
 void cuda_to_device(struct backend *b, void *device, const void *host, size_t bytes)
@@ -170,6 +213,10 @@ void cuda_to_device(struct backend *b, void *device, const void *host, size_t by
 	struct cuda_backend *c = cuda_of(b);
 	const unsigned char *from = (const unsigned char *)host;
 	unsigned char *to = (unsigned char *)device;
+	if (is_pinned(c, host, bytes)) {
+		CUDA_TRY(c, cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, c->stream));
+		return;
+	}
 	for (unsigned turn = 0; bytes > 0 && cuda_ok(c); turn++) {
 		struct cuda_stage *stage = &c->stages[turn % CUDA_STAGES];
 		const size_t piece = bytes < CUDA_STAGE_BYTES ? bytes : CUDA_STAGE_BYTES;
@@ -188,6 +235,11 @@ void cuda_to_host(struct backend *b, void *host, const void *device, size_t byte
 {
 	struct cuda_backend *c = cuda_of(b);
 	const size_t pieces = (bytes + CUDA_STAGE_BYTES - 1) / CUDA_STAGE_BYTES;
+	if (is_pinned(c, host, bytes)) {
+		CUDA_TRY(c, cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, c->stream));
+		CUDA_TRY(c, cudaStreamSynchronize(c->stream));
+		return;
+	}
 	/* piece i is asked for before piece i - 1 is copied out */
 	for (size_t i = 0; i <= pieces && cuda_ok(c); i++) {
 		if (i < pieces) {
@@ -226,6 +278,8 @@ void cuda_memory_close(struct cuda_backend *c)
 	for (size_t i = 0; i < c->pool.count; i++)
 		cudaFree(c->pool.blocks[i].at);
 	free(c->pool.blocks);
+	while (c->pinned != NULL)
+		cuda_host_free(&c->base, c->pinned->at);
 	cudaFreeHost(c->answer);
 	for (unsigned i = 0; i < CUDA_STAGES; i++) {
 		cudaFreeHost(c->stages[i].at);

@@ -19,7 +19,7 @@ struct local {
 	struct local_options options;
 	weir_optimizer inner;
 	struct optimizer *optimizer;
-	float *own, *global, *incoming; /* (elements); own is the backend's memory */
+	float *own, *global, *incoming; /* (elements); own is from host_alloc */
 	float *slots;                   /* (elements * slots), chunk by chunk */
 	struct row_state *states;       /* (chunks) */
 	uint64_t *chunks;               /* (chunks): 0, 1, 2 .. */
@@ -249,7 +249,7 @@ void local_forget(struct local *l, weir_client *client)
 static bool allocate(struct local *l, struct backend *b)
 {
 	const uint64_t n = l->options.elements, chunks = weir_chunks(n), slots = optimizer_slots(l->inner.kind);
-	l->own = b->ops->buffer_alloc(b, n * sizeof *l->own);
+	l->own = b->ops->host_alloc(b, n * sizeof *l->own);
 	l->global = malloc(n * sizeof *l->global);
 	l->incoming = malloc(n * sizeof *l->incoming);
 	l->slots = malloc(n * slots * sizeof *l->slots + 1);
@@ -303,7 +303,7 @@ void local_destroy(struct local *l)
 	if (!l)
 		return;
 	if (l->own)
-		l->backend->ops->buffer_free(l->backend, l->own);
+		l->backend->ops->host_free(l->backend, l->own);
 	if (l->optimizer)
 		optimizer_destroy(l->optimizer);
 	free(l->global);

@@ -14,14 +14,14 @@ static size_t with_slack(size_t wanted)
 static void release(struct backend *b, void *p)
 {
 	if (p != NULL)
-		b->ops->buffer_free(b, p);
+		b->ops->host_free(b, p);
 }
 
 /* A fresh buffer in place of `old`; NULL when out of memory. */
 static void *replace(struct backend *b, void *old, size_t bytes)
 {
 	release(b, old);
-	return b->ops->buffer_alloc(b, bytes > 0 ? bytes : 1);
+	return b->ops->host_alloc(b, bytes > 0 ? bytes : 1);
 }
 
 /* Room for `rows` rows of table t (flat tables: 1). */

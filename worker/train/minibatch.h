@@ -1,7 +1,7 @@
 /* A batch in hand: its examples, the distinct keys they use, the parameters pulled for it and the gradients made from it. Buffers grow to the
  * largest batch seen and are reused, so that a steady state allocates nothing.
  *
- * Buffers are the backend's memory and libweir reads and writes them directly: backends whose memory the host cannot reach are refused. */
+ * Buffers are the host's memory, which libweir reads and writes directly; staging.h brings them to the backend and back. */
 #ifndef WEIR_MINIBATCH_H
 #define WEIR_MINIBATCH_H
 

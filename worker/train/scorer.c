@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device.h"
 #include "prefetch.h"
 #include "score.h"
 #include "snapshot.h"
+#include "staging.h"
 #include "tables.h"
 
 /* Batches under way at once: pulls of all but one overlap with computing. */
@@ -25,6 +25,7 @@ struct scorer {
 	struct scorer_options options;
 	struct backend *backend;
 	struct model *model;
+	struct staging *staging;
 	struct tables tables;      /* with a client */
 	struct snapshot *snapshot; /* with a file */
 	struct scoring ring[SCORER_RING];
@@ -50,13 +51,18 @@ weir_status scorer_open(struct scorer **out, const struct scorer_options *option
 			s->options.dense_dim = snapshot_dense_dim(s->snapshot);
 		}
 	}
-	if (status == WEIR_OK && (s->backend = device_open(options->job->device, options->threads, err)) == NULL)
+	if (status == WEIR_OK && (s->backend = backend_open(options->job->device, options->threads, err)) == NULL)
 		status = err != NULL && err->status != WEIR_OK ? err->status : WEIR_E_UNSUPPORTED;
 	if (status == WEIR_OK)
 		status = model_create(&s->model, s->backend, options->job, s->options.fields, s->options.dense_dim, err);
 	if (status == WEIR_OK)
 		status = s->snapshot != NULL ? snapshot_bind(s->snapshot, s->model, err)
 		                             : tables_find(&s->tables, s->model, options->client, err);
+	const struct staging_shape shape = {.fields = s->options.fields,
+	                                    .dense_dim = s->options.dense_dim,
+	                                    .context = job_is_language(options->job) ? options->job->data.context : 0};
+	if (status == WEIR_OK)
+		status = staging_create(&s->staging, s->backend, s->model, &shape, err);
 	for (size_t i = 0; i < SCORER_RING && status == WEIR_OK; i++)
 		status = minibatch_init(&s->ring[i].data, s->backend, s->model, false, err);
 	if (status == WEIR_OK)
@@ -72,6 +78,7 @@ void scorer_close(struct scorer *s)
 		return;
 	for (size_t i = 0; i < SCORER_RING; i++)
 		minibatch_free(&s->ring[i].data);
+	staging_destroy(s->staging);
 	model_destroy(s->model);
 	if (s->backend != NULL)
 		s->backend->ops->destroy(s->backend);
@@ -105,11 +112,7 @@ static weir_status load_flat(struct scorer *s, weir_error *err)
 		if (status != WEIR_OK)
 			return status;
 	}
-	for (size_t i = 1; i < SCORER_RING; i++)
-		for (enum model_table k = 0; k < MODEL_TABLES; k++)
-			if (!model_table_is_keyed(k))
-				s->ring[i].data.input.parameters[k] = first->parameters[k];
-	return WEIR_OK;
+	return staging_load_flat(s->staging, &first->input, err);
 }
 
 static weir_status start(struct scorer *s, struct scoring *b, struct prefetched *item, weir_error *err)
@@ -140,12 +143,8 @@ static weir_status finish(struct scorer *s, struct scoring *b, scorer_rows_fn ro
 	}
 	if (status != WEIR_OK)
 		return status;
-	const float *out = model_score(s->model, &b->data.input);
-	if (job_is_language(s->options.job))
-		s->backend->ops->to_host(s->backend, s->scores, out, n * sizeof(float));
-	else
-		s->backend->ops->sigmoid(s->backend, s->scores, out, n);
-	return rows(arg, &b->item->batch, s->scores, err);
+	status = staging_score(s->staging, &b->data.input, s->scores, err);
+	return status == WEIR_OK ? rows(arg, &b->item->batch, s->scores, err) : status;
 }
 
 struct run {

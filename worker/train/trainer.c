@@ -6,13 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "codec.h"
 #include "dataset.h"
-#include "device.h"
 #include "go_back.h"
 #include "local.h"
 #include "pace.h"
 #include "prefetch.h"
 #include "prng.h"
+#include "staging.h"
 #include "tables.h"
 #include "units.h"
 #include "worker_log.h"
@@ -37,6 +38,7 @@ struct trainer {
 	struct prefetcher *prefetcher;
 	struct backend *backend;
 	struct model *model;
+	struct staging *staging;
 	struct tables tables;
 	struct local *local;  /* NULL: the dense table's mode is not local */
 	weir_optimizer inner; /* of it */
@@ -175,7 +177,7 @@ static size_t gradient_elements(const struct trainer *t, const struct slot *s, e
 static bool gradient_is_finite(const struct trainer *t, const struct slot *s, enum model_table k)
 {
 	const size_t n = gradient_elements(t, s, k);
-	return n == 0 || t->backend->ops->all_finite(t->backend, s->data.output.gradients[k], n);
+	return n == 0 || codec_all_finite(s->data.output.gradients[k], n);
 }
 
 /* train.not_finite: clip. Elements that are NaN or infinite become 0. Whether there were any. */
@@ -251,9 +253,10 @@ static weir_status compute_next(struct trainer *t, weir_error *err)
 	const weir_unit *u = &s->unit->lease;
 	const struct clock *clock = clock_system();
 	const int64_t until_ns = clock_ns(clock) + pace_of(t->job, t->number, clock->ops->wall_ns(clock));
-	model_train(t->model, &s->data.input, trainer_dropout_seed(t->job, u->pass, u->unit, s->item->index), &s->data.output);
-	if (t->job->train.clip_norm > 0.0f)
-		model_clip(t->model, &s->data.input, &s->data.output, t->job->train.clip_norm);
+	status = staging_train(t->staging, &s->data.input, trainer_dropout_seed(t->job, u->pass, u->unit, s->item->index),
+	                       t->job->train.clip_norm, &s->data.output, err);
+	if (status != WEIR_OK)
+		return status;
 	pace_wait(clock, until_ns);
 	weir_report report = {.rows = s->item->batch.rows, .batches = 1, .bad_lines = s->unit->bad_lines};
 	report.loss_sum = isfinite(s->data.output.loss_sum) ? s->data.output.loss_sum : 0.0;
@@ -415,12 +418,15 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 		return s;
 	const struct dataset_info *info = dataset_get_info(t->dataset);
 	bool one_machine = strcmp(t->job->cluster.listen, "auto") == 0;
-	t->backend = device_open(t->job->device, trainer_threads(t->job, one_machine ? t->job->cluster.workers : 1), err);
+	t->backend = backend_open(t->job->device, trainer_threads(t->job, one_machine ? t->job->cluster.workers : 1), err);
 	if (t->backend == NULL)
 		return err != NULL && err->status != WEIR_OK ? err->status : WEIR_E_UNSUPPORTED;
 	s = model_create(&t->model, t->backend, t->job, info->fields, info->dense_dim, err);
 	if (s == WEIR_OK && t->job->tables.dense.mode.local_steps > 0)
 		s = open_local(t, info, err);
+	const struct staging_shape shape = {.fields = info->fields, .dense_dim = info->dense_dim, .context = info->context};
+	if (s == WEIR_OK)
+		s = staging_create(&t->staging, t->backend, t->model, &shape, err);
 	for (uint32_t i = 0; i < TRAINER_RING && s == WEIR_OK; i++)
 		s = minibatch_init(&t->ring[i].data, t->backend, t->model, true, err);
 	if (s == WEIR_OK)
@@ -444,6 +450,7 @@ static weir_status trainer_close(struct trainer *t, bool failed, weir_error *err
 	}
 	prefetcher_destroy(t->prefetcher);
 	local_destroy(t->local);
+	staging_destroy(t->staging);
 	model_destroy(t->model);
 	if (t->backend != NULL)
 		t->backend->ops->destroy(t->backend);

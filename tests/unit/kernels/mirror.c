@@ -120,6 +120,14 @@ static void mirror_buffer_free(struct backend *b, void *p)
 {
 	mirror(b)->device->ops->buffer_free(mirror(b)->device, p);
 }
+static void *mirror_host_alloc(struct backend *b, size_t bytes)
+{
+	return mirror(b)->device->ops->host_alloc(mirror(b)->device, bytes);
+}
+static void mirror_host_free(struct backend *b, void *p)
+{
+	mirror(b)->device->ops->host_free(mirror(b)->device, p);
+}
 static void mirror_to_device(struct backend *b, void *device, const void *host, size_t bytes)
 {
 	mirror(b)->device->ops->to_device(mirror(b)->device, device, host, bytes);
@@ -439,6 +447,8 @@ static void mirror_topk_decode(struct backend *b, const uint8_t *in, const uint3
 	X(sync)                     \
 	X(buffer_alloc)             \
 	X(buffer_free)              \
+	X(host_alloc)               \
+	X(host_free)                \
 	X(to_device)                \
 	X(to_host)                  \
 	X(gemm)                     \

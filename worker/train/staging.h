@@ -1,0 +1,29 @@
+/* Batches on their way to the backend and back. Where the backend's memory is the host's, the model reads and writes a minibatch as it is; where it is a device's, what
+ * the model reads is copied there first, and the gradients come back. One batch at a time: a trainer has one of these for all the batches of its ring. */
+#ifndef WEIR_STAGING_H
+#define WEIR_STAGING_H
+
+#include "model.h"
+
+struct staging;
+
+struct staging_shape {
+	uint32_t fields, dense_dim, context; /* of the data: dataset.h */
+};
+
+/* Borrows both. E_MEMORY. */
+weir_status staging_create(struct staging **out, struct backend *b, struct model *model, const struct staging_shape *shape,
+                           weir_error *err);
+void staging_destroy(struct staging *s);
+
+/* model_train of a batch in host memory, then model_clip where clip_norm is above 0. Out's gradients are host memory, too, and there on return. What failed on a device:
+ * E_MEMORY, E_UNSUPPORTED or E_IO, and what to do. */
+weir_status staging_train(struct staging *s, const struct model_input *in, uint64_t seed, float clip_norm,
+                          struct model_output *out, weir_error *err);
+
+/* What model_score reads of the flat tables, from now on. */
+weir_status staging_load_flat(struct staging *s, const struct model_input *in, weir_error *err);
+/* scores (rows), host memory: model_score's, of clicks as probabilities. */
+weir_status staging_score(struct staging *s, const struct model_input *in, float *scores, weir_error *err);
+
+#endif
