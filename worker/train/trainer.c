@@ -421,6 +421,7 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 	t->backend = backend_open(t->job->device, trainer_threads(t->job, one_machine ? t->job->cluster.workers : 1), err);
 	if (t->backend == NULL)
 		return err != NULL && err->status != WEIR_OK ? err->status : WEIR_E_UNSUPPORTED;
+	LOG_AT(t->options->logger, LOG_INFO, "computing", "device=%s", t->backend->ops->name);
 	s = model_create(&t->model, t->backend, t->job, info->fields, info->dense_dim, err);
 	if (s == WEIR_OK && t->job->tables.dense.mode.local_steps > 0)
 		s = open_local(t, info, err);

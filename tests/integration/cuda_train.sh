@@ -1,0 +1,46 @@
+# device: cuda trains what device: cpu does: each kind of model, to the same AUC or loss, on an emulated device; and the evaluator, eval and predict are on it, too.
+. "$(dirname "$0")/lib.sh"
+[ -e "$BUILD/tests/emulated/libweir_cuda.so" ] || { echo "the CUDA backend is not built for an emulated device here: skipped"; exit 77; }
+# The programs look for the backend beside themselves.
+mkdir "$DIR/bin"
+cp "$BUILD/weir" "$BUILD/weir-server" "$BUILD/weir-worker" "$BUILD/tests/emulated/libweir_cuda.so" "$DIR/bin" || fail "cannot copy the programs"
+WEIR=$DIR/bin/weir
+awk 'BEGIN { srand(5); split("ship sails over the wide green sea", w, " "); for (i = 0; i < 6000; i++) printf "%s ", w[at = rand() < 0.8 ? at % 7 + 1 : int(rand() * 7) + 1] }' > "$DIR/text.txt"
+clicks='generate: {rows: 3000, ids: 13312, seed: 3}, batch: 256, unit_batches: 4, seed: 1'
+text="format: text, context: 6, train: $DIR/text.txt, split: {by: crc32, train: 6, valid: 2, test: 2}, batch: 256, unit_batches: 4"
+# compare NUMBER DATA MODEL TABLES: one worker and one server in step, so that both devices see the same batches
+compare() {
+	cat > "$DIR/job.yaml" <<-JOB
+		job: it
+		run_dir: $RUN
+		cluster: {servers: 1, workers: 1, partitions: 4}
+		data: {$2}
+		model: {$3}
+		tables: {$4}
+		train: {passes: 2, seed: 1, threads: 1, clip_norm: 1}
+	JOB
+	for device in cpu cuda; do
+		start_train --fresh --set "device=$device"
+		finish_train 60
+		[ $STATUS = 0 ] || fail "$3, device $device: exit status $STATUS"
+		audited
+		cp "$DIR/report.json" "$DIR/$device.json"
+	done
+	grep -q "device=cuda" "$RUN/worker-0.log" || fail "the worker's log does not say that it computed on a CUDA device"
+	jq -es --arg figure "$1" '(.[0].test[$figure] - .[1].test[$figure] | fabs) < 0.001' "$DIR/cpu.json" "$DIR/cuda.json" > /dev/null ||
+		fail "$3: $1 is $(json "$DIR/cpu.json" ".test.$1") on the CPU, $(json "$DIR/cuda.json" ".test.$1") on the device"
+}
+sync='embedding: {mode: {kind: sync}}, dense: {mode: {kind: sync}, optimizer: {kind: adam, lr: 1.0e-3}}'
+compare auc "$clicks" 'kind: deepfm, dim: 4, hidden: [16, 8], batch_norm: true, dropout: 0.2' "$sync"
+compare auc "$clicks" 'kind: dcn_v2, dim: 4, hidden: [16], cross_layers: 2' "$sync"
+compare auc "$clicks" 'kind: dlrm, dim: 4, hidden: [16], bottom: [8, 4]' "$sync"
+compare auc "$clicks" 'kind: lr' 'embedding: {mode: {kind: sync}}, dense: {mode: {kind: sync}}'
+compare loss "$text" 'kind: ngram, dim: 4, hidden: [16]' 'dense: {mode: {kind: sync}, optimizer: {kind: adam, lr: 5.0e-3}}'
+# The worker's own steps, and what is sent of them, are the host's.
+compare loss "$text" 'kind: ngram, dim: 4, hidden: [16]' \
+	'dense: {mode: {kind: local, steps: 2, inner: {kind: adam, lr: 5.0e-3}}, optimizer: {kind: sgd, lr: 1}, push: {codec: topk, density: 0.1}}'
+
+"$WEIR" eval --job "$DIR/job.yaml" --set device=cuda --json > "$DIR/eval.json" 2> "$DIR/eval.err" || fail "weir eval"
+jq -es '(.[0].loss - .[1].test.loss | fabs) < 1e-5' "$DIR/eval.json" "$DIR/cuda.json" > /dev/null ||
+	fail "weir eval says $(cat "$DIR/eval.json"), the report $(jq -c .test "$DIR/cuda.json")"
+nothing_left
