@@ -11,6 +11,7 @@
 #include "limits.h"
 
 #define CUDA_LIBRARY "libweir_cuda.so"
+#define CUDA_DRIVER  "libcuda.so.1"
 #define CUDA_ENTRY   "weir_backend_cuda_create"
 
 typedef struct backend *(*cuda_create_fn)(uint32_t device, weir_error *err);
@@ -69,6 +70,15 @@ static struct backend *open_cuda(uint32_t device, weir_error *err)
 	return b;
 }
 
+/* Without the driver there is no device, and no need to load CUDA's libraries, which are large. */
+static bool has_driver(void)
+{
+	void *driver = dlopen(CUDA_DRIVER, RTLD_LAZY | RTLD_LOCAL);
+	if (driver != NULL)
+		dlclose(driver);
+	return driver != NULL;
+}
+
 struct backend *backend_open(const char *device, uint32_t threads, weir_error *err)
 {
 	if (strcmp(device, "cpu") == 0)
@@ -76,7 +86,7 @@ struct backend *backend_open(const char *device, uint32_t threads, weir_error *e
 	if (strcmp(device, "cuda") == 0)
 		return open_cuda(0, err);
 	if (strcmp(device, "auto") == 0) {
-		struct backend *b = open_cuda(0, NULL);
+		struct backend *b = has_driver() ? open_cuda(0, NULL) : NULL;
 		return b != NULL ? b : backend_cpu_create(threads, err);
 	}
 	if (strncmp(device, "cuda:", 5) == 0 && device[5] >= '0' && device[5] <= '9') {

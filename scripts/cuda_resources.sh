@@ -1,6 +1,6 @@
 #!/bin/sh
 # What each CUDA kernel takes of a device, as the assembler tells it: a table of registers, shared memory, stack and spills, in bytes, for each compute
-# capability that is named (default: those that libweir_cuda.so is built for). Needs nvcc, and no device. Ends with 1 where a kernel of ours spills.
+# capability that is named (default: 75 80 86 89 90). Needs nvcc, and no device. Ends with 1 where a kernel of ours spills.
 #
 #   scripts/cuda_resources.sh [CAPABILITY ...]
 set -eu
@@ -16,7 +16,7 @@ echo "|---|---|---:|---:|---:|---:|---:|"
 for capability in "$@"; do
 	for source in kernels/cuda/*.cu; do
 		case $source in */sort_cub.cu) continue ;; esac # CUB's kernels are CUB's
-		nvcc -std=c++20 -O3 --fmad=false -Wno-deprecated-gpu-targets -arch="sm_$capability" -cubin -Xptxas -v -Ikernels/cuda -Ikernels -Icommon/include -I. \
+		nvcc -std=c++20 -O3 --fmad=false -Wno-deprecated-gpu-targets -arch="sm_$capability" -cubin -Xptxas -v -Ikernels/cuda -Ikernels -Ikernels/codecs -Icommon/include -I. \
 			"$source" -o "$scratch/cubin" >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; exit 1; }
 		c++filt <"$scratch/log" | awk -v capability="$capability" '
 			/Compiling entry function/ {
