@@ -14,8 +14,10 @@
 #include "cuda_host.h"
 #endif
 #include "mirror.h"
+#include "rounds.h"
 
 #define THREADS_MOST 3
+#define ORDERS       3 /* of an emulated device's threads */
 #define SKIPPED      77
 
 static void run(const char *name, struct backend *b, uint64_t seed, backend_test fn)
@@ -51,16 +53,16 @@ void on_every_cpu_backend(uint64_t seed, backend_test fn)
 #if defined(WEIR_CUDA_HOST)
 static void on_the_emulated_device(uint64_t seed, backend_test fn)
 {
-	static const uint64_t orders[] = {1, 2, 3};
-	for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+	const uint64_t orders = rounds(ORDERS);
+	for (uint64_t order = seed; order < seed + orders; order++) {
 		weir_error err = {0};
 		char name[64];
 		cuda_host_reset();
-		cuda_host.seed = orders[i];
+		cuda_host.seed = order;
 		struct backend *b = weir_backend_cuda_create(0, &err);
 		if (b == NULL)
 			fail_msg("%s", err.text);
-		snprintf(name, sizeof name, "%s, order %u", b->ops->name, (unsigned)orders[i]);
+		snprintf(name, sizeof name, "%s, order %u", b->ops->name, (unsigned)order);
 		run(name, mirror_of(b), seed, fn);
 		assert_int_equal(cuda_host_allocated(), 0);
 	}

@@ -5,7 +5,7 @@
 #include "check.h"
 #include "cpu.h"
 
-/* Runs fn with the same seed on each instruction set with 1, 2 and 3 threads, and on the emulated CUDA device with three orders of its threads; prints
+/* Runs fn with the same seed on each instruction set with 1, 2 and 3 threads, and on the emulated CUDA device with some orders of its threads (rounds.h); prints
  * which one runs when it fails. Where WEIR_TEST_DEVICE is set, on that device alone: "cuda", say. Ops are given host arrays everywhere (mirror.h). */
 typedef void (*backend_test)(struct backend *b, struct prng *rng);
 void on_every_backend(uint64_t seed, backend_test fn);
