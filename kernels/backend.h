@@ -140,6 +140,49 @@ struct backend_ops {
 	void (*topk_decode)(struct backend *b, const uint8_t *in, const uint32_t *ends, size_t n, weir_values values, float *out);
 };
 
+/* All of them in order, but for a backend's life. */
+#define BACKEND_OPS(X)          \
+	X(buffer_alloc)             \
+	X(buffer_free)              \
+	X(host_alloc)               \
+	X(host_free)                \
+	X(to_device)                \
+	X(to_host)                  \
+	X(gemm)                     \
+	X(bias_act)                 \
+	X(bias_act_backward)        \
+	X(fill)                     \
+	X(axpy)                     \
+	X(scale)                    \
+	X(concat)                   \
+	X(split)                    \
+	X(sum_squares)              \
+	X(all_finite)               \
+	X(gather_pool)              \
+	X(scatter_sum)              \
+	X(unique)                   \
+	X(fm)                       \
+	X(fm_backward)              \
+	X(row_sum)                  \
+	X(cross)                    \
+	X(cross_backward)           \
+	X(dot_interaction)          \
+	X(dot_interaction_backward) \
+	X(batch_norm)               \
+	X(batch_norm_backward)      \
+	X(dropout)                  \
+	X(bce)                      \
+	X(cross_entropy)            \
+	X(sigmoid)                  \
+	X(cast_bf16)                \
+	X(cast_fp32)                \
+	X(encode)                   \
+	X(decode)                   \
+	X(topk_accumulate)          \
+	X(topk_threshold)           \
+	X(topk_encode)              \
+	X(topk_decode)
+
 struct backend {
 	const struct backend_ops *ops;
 };

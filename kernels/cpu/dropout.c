@@ -1,8 +1,8 @@
 /* Inverted dropout (Srivastava et al. 2014). Element i is kept iff a 32-bit hash of (seed, i) is at least p 2^32: no state, any
- * order, the same mask again for backward. The hash is Wellons' "lowbias32" (2018) with the seed mixed in before and between its
- * rounds. */
+ * order, the same mask again for backward. */
 #include <assert.h>
 
+#include "dropout_mask.h"
 #include "ops.h"
 #include "prng.h"
 
@@ -12,18 +12,6 @@ struct drop {
 	float scale;
 	uint64_t seed;
 };
-
-static inline uint32_t mask_hash(uint32_t i, uint32_t seed0, uint32_t seed1)
-{
-	uint32_t h = i ^ seed0;
-	h ^= h >> 16;
-	h *= 0x7feb352du;
-	h ^= h >> 15;
-	h += seed1;
-	h *= 0x846ca68bu;
-	h ^= h >> 16;
-	return h;
-}
 
 static void drop_range(void *args, size_t begin, size_t end)
 {

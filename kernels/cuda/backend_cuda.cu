@@ -43,7 +43,7 @@ size_t cuda_unique(struct backend *b, const uint64_t *keys, size_t n, uint64_t *
 
 #define CUDA_ENTRY(op) .op = cuda_##op,
 static const struct backend_ops cuda_ops = {
-    .name = CUDA_BACKEND_NAME, .host_memory = false, .destroy = cuda_destroy, .sync = cuda_sync, CUDA_OPS(CUDA_ENTRY)};
+    .name = CUDA_BACKEND_NAME, .host_memory = false, .destroy = cuda_destroy, .sync = cuda_sync, BACKEND_OPS(CUDA_ENTRY)};
 #undef CUDA_ENTRY
 
 /* --- Is there a device? */

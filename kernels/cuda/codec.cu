@@ -145,10 +145,34 @@ template <weir_codec CODEC> static __device__ inline float value_of(const struct
 	}
 }
 
-/* Which elements a lane has: their place in the tile, and how many there are. */
-static __device__ inline uint32_t each_left(uint32_t n, uint32_t at)
+/* What a lane of a warp has: up to EACH elements from `at` of its tile on, base of the row; `left` in the tile, 0: none. */
+struct lane_span {
+	struct tile_place tile;
+	size_t base;
+	uint32_t at, left;
+};
+
+/* False for all lanes of a warp where its tile is not there. */
+template <weir_codec CODEC> static __device__ inline bool find_span(size_t n, struct lane_span *s)
 {
-	return at < n ? n - at : 0;
+	const size_t span = thread_number() / CUDA_LANES, tile = span / SPANS;
+	if (tile * CODEC_TILE >= n)
+		return false;
+	s->tile = place_of<CODEC>(tile, n);
+	s->at = (uint32_t)(span % SPANS) * SPAN + threadIdx.x % CUDA_LANES * EACH;
+	s->left = s->at < s->tile.n ? s->tile.n - s->at : 0;
+	s->base = tile * CODEC_TILE + s->at;
+	return true;
+}
+
+/* Where each thread finds the book; all threads of a block take part. */
+template <weir_codec CODEC> static __device__ inline void share_book(struct book *shared, const struct book &given)
+{
+	if (CODEC != WEIR_CODEC_INT4)
+		return;
+	if (threadIdx.x == 0)
+		*shared = given;
+	__syncthreads();
 }
 
 template <weir_codec CODEC, int V>
@@ -156,22 +180,15 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
     encode_kernel(const float *in, float *residual, size_t n, struct book given, uint8_t *out)
 {
 	SHARED(struct book, book, [1]);
-	if (CODEC == WEIR_CODEC_INT4) {
-		if (threadIdx.x == 0)
-			book[0] = given;
-		__syncthreads();
-	}
-	const size_t span = thread_number() / CUDA_LANES, tile = span / SPANS;
-	if (tile * CODEC_TILE >= n)
+	share_book<CODEC>(book, given);
+	struct lane_span s;
+	if (!find_span<CODEC>(n, &s))
 		return;
-	const struct tile_place p = place_of<CODEC>(tile, n);
-	const uint32_t lane = threadIdx.x % CUDA_LANES, at = (uint32_t)(span % SPANS) * SPAN + lane * EACH, left = each_left(p.n, at);
-	const size_t base = tile * CODEC_TILE + at;
 	float acc[EACH];
-	load_each<V>(acc, in + base, left);
+	load_each<V>(acc, in + s.base, s.left);
 	if (residual != NULL) {
 		float kept[EACH];
-		load_each<V>(kept, residual + base, left);
+		load_each<V>(kept, residual + s.base, s.left);
 		for (uint32_t k = 0; k < EACH; k++)
 			acc[k] += kept[k];
 	}
@@ -182,51 +199,45 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 		most = max(most, __shfl_xor_sync(ALL_LANES, most, step, CUDA_LANES));
 	const uint32_t bits = scale_for<CODEC>(float_of(most));
 	const struct scale scale = scale_of(bits);
-	if (left == 0)
+	if (s.left == 0)
 		return;
-	if (at % form<CODEC>::block == 0)
-		put_scale(out + p.scales + at / form<CODEC>::block * SCALE_BYTES, bits);
+	if (s.at % form<CODEC>::block == 0)
+		put_scale(out + s.tile.scales + s.at / form<CODEC>::block * SCALE_BYTES, bits);
 	uint64_t codes = 0;
 	for (uint32_t k = 0; k < EACH; k++) {
 		float back;
 		const uint32_t code = code_of<CODEC>(book, acc[k], scale.inverse, &back);
-		codes |= (uint64_t)(k < left ? code : 0) << k * form<CODEC>::bits;
+		codes |= (uint64_t)(k < s.left ? code : 0) << k * form<CODEC>::bits;
 		acc[k] -= back * scale.value;
 	}
-	const uint32_t here = left < EACH ? left : EACH, bytes = (here * form<CODEC>::bits + 7) / 8;
-	uint8_t *to = out + p.codes + at * form<CODEC>::bits / 8;
+	const uint32_t here = s.left < EACH ? s.left : EACH, bytes = (here * form<CODEC>::bits + 7) / 8;
+	uint8_t *to = out + s.tile.codes + s.at * form<CODEC>::bits / 8;
 	if (form<CODEC>::bits == 8)
 		store_codes<uint64_t>(to, codes, bytes);
 	else
 		store_codes<uint32_t>(to, (uint32_t)codes, bytes);
 	if (residual != NULL)
-		store_each<V>(residual + base, acc, left);
+		store_each<V>(residual + s.base, acc, s.left);
 }
 
 template <weir_codec CODEC, int V>
 static __global__ void __launch_bounds__(CUDA_THREADS) decode_kernel(const uint8_t *in, size_t n, struct book given, float *out)
 {
 	SHARED(struct book, book, [1]);
-	if (CODEC == WEIR_CODEC_INT4) {
-		if (threadIdx.x == 0)
-			book[0] = given;
-		__syncthreads();
-	}
-	const size_t span = thread_number() / CUDA_LANES, tile = span / SPANS;
-	if (tile * CODEC_TILE >= n)
+	share_book<CODEC>(book, given);
+	struct lane_span s;
+	if (!find_span<CODEC>(n, &s))
 		return;
-	const struct tile_place p = place_of<CODEC>(tile, n);
-	const uint32_t lane = threadIdx.x % CUDA_LANES, at = (uint32_t)(span % SPANS) * SPAN + lane * EACH, left = each_left(p.n, at);
-	if (left == 0)
+	if (s.left == 0)
 		return;
-	const uint32_t here = left < EACH ? left : EACH, bytes = (here * form<CODEC>::bits + 7) / 8;
-	const uint8_t *from = in + p.codes + at * form<CODEC>::bits / 8;
+	const uint32_t here = s.left < EACH ? s.left : EACH, bytes = (here * form<CODEC>::bits + 7) / 8;
+	const uint8_t *from = in + s.tile.codes + s.at * form<CODEC>::bits / 8;
 	const uint64_t codes = form<CODEC>::bits == 8 ? load_codes<uint64_t>(from, bytes) : load_codes<uint32_t>(from, bytes);
-	const float scale = get_scale(in + p.scales + at / form<CODEC>::block * SCALE_BYTES);
+	const float scale = get_scale(in + s.tile.scales + s.at / form<CODEC>::block * SCALE_BYTES);
 	float x[EACH];
 	for (uint32_t k = 0; k < EACH; k++)
 		x[k] = value_of<CODEC>(book, (uint32_t)(codes >> k * form<CODEC>::bits) & ((1u << form<CODEC>::bits) - 1)) * scale;
-	store_each<V>(out + tile * CODEC_TILE + at, x, left);
+	store_each<V>(out + s.base, x, s.left);
 }
 
 /* --- sign */

@@ -139,50 +139,8 @@ double cuda_sum_of(struct cuda_backend *c, double *partial, size_t n);
 unsigned cuda_reduce_blocks(size_t n);
 
 /* --- Ops. Each has the type that backend_ops gives it. */
-#define CUDA_OPS(X)             \
-	X(buffer_alloc)             \
-	X(buffer_free)              \
-	X(host_alloc)               \
-	X(host_free)                \
-	X(to_device)                \
-	X(to_host)                  \
-	X(gemm)                     \
-	X(bias_act)                 \
-	X(bias_act_backward)        \
-	X(fill)                     \
-	X(axpy)                     \
-	X(scale)                    \
-	X(concat)                   \
-	X(split)                    \
-	X(sum_squares)              \
-	X(all_finite)               \
-	X(gather_pool)              \
-	X(scatter_sum)              \
-	X(unique)                   \
-	X(fm)                       \
-	X(fm_backward)              \
-	X(row_sum)                  \
-	X(cross)                    \
-	X(cross_backward)           \
-	X(dot_interaction)          \
-	X(dot_interaction_backward) \
-	X(batch_norm)               \
-	X(batch_norm_backward)      \
-	X(dropout)                  \
-	X(bce)                      \
-	X(cross_entropy)            \
-	X(sigmoid)                  \
-	X(cast_bf16)                \
-	X(cast_fp32)                \
-	X(encode)                   \
-	X(decode)                   \
-	X(topk_accumulate)          \
-	X(topk_threshold)           \
-	X(topk_encode)              \
-	X(topk_decode)
-
 #define CUDA_DECLARE(op) std::remove_pointer<decltype(backend_ops::op)>::type cuda_##op;
-CUDA_OPS(CUDA_DECLARE)
+BACKEND_OPS(CUDA_DECLARE)
 #undef CUDA_DECLARE
 
 #endif

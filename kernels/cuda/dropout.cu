@@ -1,22 +1,12 @@
-/* Inverted dropout (Srivastava et al. 2014) with the masks of kernels/cpu/dropout.c, element for element: the hash is the same. */
+/* Inverted dropout (Srivastava et al. 2014) with the masks of kernels/cpu/dropout.c, element for element (dropout_mask.h). */
 #include <assert.h>
 
 #include "launch.h"
 
+#include "dropout_mask.h"
+
 extern "C" {
 #include "common/prng.h"
-}
-
-static __device__ inline uint32_t mask_hash(uint32_t i, uint32_t seed0, uint32_t seed1)
-{
-	uint32_t h = i ^ seed0;
-	h ^= h >> 16;
-	h *= 0x7feb352du;
-	h ^= h >> 15;
-	h += seed1;
-	h *= 0x846ca68bu;
-	h ^= h >> 16;
-	return h;
 }
 
 template <int V>

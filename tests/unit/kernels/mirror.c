@@ -442,50 +442,6 @@ static void mirror_topk_decode(struct backend *b, const uint8_t *in, const uint3
 	RUN(m, topk_decode, from, words(m, ends, codec_tiles(n)), n, values, to);
 }
 
-#define MIRROR_OPS(X)           \
-	X(destroy)                  \
-	X(sync)                     \
-	X(buffer_alloc)             \
-	X(buffer_free)              \
-	X(host_alloc)               \
-	X(host_free)                \
-	X(to_device)                \
-	X(to_host)                  \
-	X(gemm)                     \
-	X(bias_act)                 \
-	X(bias_act_backward)        \
-	X(fill)                     \
-	X(axpy)                     \
-	X(scale)                    \
-	X(concat)                   \
-	X(split)                    \
-	X(sum_squares)              \
-	X(all_finite)               \
-	X(gather_pool)              \
-	X(scatter_sum)              \
-	X(unique)                   \
-	X(fm)                       \
-	X(fm_backward)              \
-	X(row_sum)                  \
-	X(cross)                    \
-	X(cross_backward)           \
-	X(dot_interaction)          \
-	X(dot_interaction_backward) \
-	X(batch_norm)               \
-	X(batch_norm_backward)      \
-	X(dropout)                  \
-	X(bce)                      \
-	X(cross_entropy)            \
-	X(sigmoid)                  \
-	X(encode)                   \
-	X(decode)                   \
-	X(topk_accumulate)          \
-	X(topk_threshold)           \
-	X(topk_encode)              \
-	X(topk_decode)              \
-	X(cast_bf16)                \
-	X(cast_fp32)
-
 struct backend *mirror_of(struct backend *device)
 {
 	struct mirror *m = calloc(1, sizeof *m);
@@ -494,7 +450,9 @@ struct backend *mirror_of(struct backend *device)
 	m->base.ops = &m->ops;
 	m->ops = (struct backend_ops){.name = device->ops->name,
 #define MIRROR_ENTRY(op) .op = mirror_##op,
-	                              MIRROR_OPS(MIRROR_ENTRY)
+	                              .destroy = mirror_destroy,
+	                              .sync = mirror_sync,
+	                              BACKEND_OPS(MIRROR_ENTRY)
 #undef MIRROR_ENTRY
 	};
 	/* an op that is new must be here too */
