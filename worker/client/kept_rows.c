@@ -1,5 +1,6 @@
 #include "kept_rows.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,8 @@
 struct kept_row {
 	UT_hash_handle hh;
 	uint64_t key;
-	double energy; /* |values|^2 */
+	double energy;    /* |values|^2 */
+	float importance; /* that it was kept with */
 	float values[];
 };
 
@@ -26,7 +28,8 @@ struct kept_rows {
 	uint32_t room;
 	uint64_t *keys;       /* (room) */
 	float *values;        /* (room, width) */
-	float *norms;         /* (room) */
+	double *energies;     /* (room) */
+	float *importance;    /* (room) the more, the sooner a row is sent */
 	double kept;          /* energy of all rows */
 	double before, after; /* of the push under way: of what there was to send, and of what was kept of it */
 	uint64_t pushes;
@@ -62,14 +65,20 @@ void kept_rows_forget(struct kept_rows *k)
 	k->kept = 0;
 }
 
+static void free_piece(struct kept_rows *k)
+{
+	free(k->keys);
+	free(k->values);
+	free(k->energies);
+	free(k->importance);
+}
+
 void kept_rows_destroy(struct kept_rows *k)
 {
 	if (!k)
 		return;
 	kept_rows_forget(k);
-	free(k->keys);
-	free(k->values);
-	free(k->norms);
+	free_piece(k);
 	free(k);
 }
 
@@ -78,13 +87,12 @@ weir_status kept_rows_begin(struct kept_rows *k, uint32_t rows_max, weir_error *
 	k->before = k->after = 0;
 	if (rows_max <= k->room)
 		return WEIR_OK;
-	free(k->keys);
-	free(k->values);
-	free(k->norms);
+	free_piece(k);
 	k->keys = malloc(rows_max * sizeof *k->keys);
 	k->values = malloc((size_t)rows_max * k->width * sizeof *k->values);
-	k->norms = malloc(rows_max * sizeof *k->norms);
-	k->room = k->keys && k->values && k->norms ? rows_max : 0;
+	k->energies = malloc(rows_max * sizeof *k->energies);
+	k->importance = malloc(rows_max * sizeof *k->importance);
+	k->room = k->keys && k->values && k->energies && k->importance ? rows_max : 0;
 	return k->room ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "push: out of memory for %u rows", rows_max);
 }
 
@@ -112,13 +120,15 @@ static struct kept_row *find(const struct kept_rows *k, uint64_t key)
 	return row;
 }
 
-/* Gradients of equal keys and what is kept of them become one row each; returns how many. */
+/* Gradients of equal keys and what is kept of them become one row each, and so do their scores; returns how many. */
 static uint32_t gather(struct kept_rows *k, const struct rows *all)
 {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < all->count; i++) {
-		const float *values = all->values + (size_t)(all->order ? all->order[i] : i) * k->width;
+		const size_t at = all->order ? all->order[i] : i;
+		const float *values = all->values + at * k->width, score = all->scores ? all->scores[at] : 0;
 		if (n && k->keys[n - 1] == all->keys[i]) {
+			k->importance[n - 1] += score;
 			add(k->values + (size_t)(n - 1) * k->width, values, k->width);
 			continue;
 		}
@@ -127,10 +137,15 @@ static uint32_t gather(struct kept_rows *k, const struct rows *all)
 		const struct kept_row *row = find(k, all->keys[i]);
 		if (row)
 			add(to, row->values, k->width);
+		k->importance[n] = row ? row->importance + score : score;
 		k->keys[n++] = all->keys[i];
 	}
-	for (uint32_t i = 0; i < n; i++)
-		k->norms[i] = (float)sqrt(compression_energy(k->values + (size_t)i * k->width, k->width));
+	for (uint32_t i = 0; i < n; i++) {
+		k->energies[i] = compression_energy(k->values + (size_t)i * k->width, k->width);
+		if (!all->scores)
+			k->importance[i] = (float)fmin(sqrt(k->energies[i]), FLT_MAX);
+		k->importance[i] = fminf(k->importance[i], FLT_MAX);
+	}
 	return n;
 }
 
@@ -148,32 +163,54 @@ static struct kept_row *make(struct kept_rows *k, uint64_t key)
 }
 
 /* Row i of the piece stays behind; false: there is no room for it. */
-static bool keep(struct kept_rows *k, uint32_t i, double energy)
+static bool keep(struct kept_rows *k, uint32_t i)
 {
 	struct kept_row *row = find(k, k->keys[i]);
 	if (!row)
 		row = make(k, k->keys[i]);
 	if (!row)
 		return false;
-	k->kept += energy - row->energy;
-	row->energy = energy;
+	k->kept += k->energies[i] - row->energy;
+	row->energy = k->energies[i];
+	row->importance = k->importance[i];
 	memcpy(row->values, k->values + (size_t)i * k->width, k->width * sizeof *row->values);
+	return true;
+}
+
+/* Rows above it are sent, and as many of those at it as there are places. */
+struct bar {
+	float height;
+	size_t places;
+};
+
+static struct bar bar_of(const struct kept_rows *k, uint32_t n, size_t wanted)
+{
+	struct bar bar = {.places = wanted};
+	if (wanted >= n || topk_threshold(k->importance, n, wanted, &bar.height, NULL) != WEIR_OK)
+		return (struct bar){.places = n};
+	for (uint32_t i = 0; i < n; i++)
+		bar.places -= k->importance[i] > bar.height;
+	return bar;
+}
+
+static bool clears(struct bar *bar, float importance)
+{
+	if (importance < bar->height || (importance <= bar->height && bar->places == 0))
+		return false;
+	bar->places -= importance <= bar->height;
 	return true;
 }
 
 struct rows kept_rows_select(struct kept_rows *k, const struct rows *all)
 {
 	const uint32_t n = gather(k, all);
-	const size_t wanted = (size_t)ceil(k->share * n);
-	float least = 0;
+	struct bar bar = bar_of(k, n, (size_t)ceil(k->share * n));
 	uint32_t count = 0;
-	if (wanted < n && topk_threshold(k->norms, n, wanted, &least, NULL) != WEIR_OK)
-		least = 0;
 	for (uint32_t i = 0; i < n; i++) {
-		const double norm = (double)k->norms[i], energy_here = norm * norm;
-		k->before += energy_here;
-		if (k->norms[i] < least && count + (n - i) > 1 && keep(k, i, energy_here)) {
-			k->after += energy_here;
+		k->before += k->energies[i];
+		const bool last_chance = count == 0 && i == n - 1;
+		if (!clears(&bar, k->importance[i]) && !last_chance && keep(k, i)) {
+			k->after += k->energies[i];
 			continue;
 		}
 		kept_rows_take(k, k->keys[i]);

@@ -1,5 +1,7 @@
-/* What a worker keeps of an embedding table from push to push where only some of its rows are sent: of each push those of the greatest norm go out, and the gradients
- * of the others are kept, to be added to the row's next one (top-k by row norm with error feedback).
+/* What a worker keeps of an embedding table from push to push where only some of its rows are sent: of each push the most important ones go out, and the gradients
+ * of the others are kept, to be added to the row's next one (error feedback). How important a row is says the norm of what there is to send of it or, where the caller
+ * has scores, the sum of those since it was last sent: so a row's turn comes. Where rows are tokens and scores the attention they get, this is AccTFM's token-level
+ * top-k: whole tokens are kept, at one comparison each.
  *
  * As with a compressor, a push is begun, pieces of it are selected from, each once, and it is ended. What there is no room for is sent. */
 #ifndef WEIR_KEPT_ROWS_H
@@ -17,6 +19,7 @@ struct rows {
 	const uint64_t *keys;  /* (count), in order */
 	const uint32_t *order; /* (count) where each has its values, in rows of the table's width; NULL: as the keys are */
 	const float *values;
+	const float *scores; /* as values are, one for each row, finite and at least 0; NULL: norms decide */
 	uint32_t count;
 };
 

@@ -1,5 +1,6 @@
 #include "parts.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -271,6 +272,18 @@ static bool chunks_finite(struct push_item *item, const weir_push_item *in)
 	return finite;
 }
 
+static weir_status scores_check(const weir_table_spec *spec, const weir_push_item *in, weir_error *err)
+{
+	if (in->scores && spec->kind != WEIR_EMBEDDING)
+		return weir_fail(err, WEIR_E_INVALID, "push to table %s: scores are of rows, and a dense table has none", spec->name);
+	for (size_t i = 0; in->scores && i < in->rows; i++)
+		if (!(in->scores[i] >= 0 && isfinite(in->scores[i])))
+			return weir_fail(err, WEIR_E_INVALID,
+			                 "push to table %s: the score of row %zu is %g; it must be finite and at least 0", spec->name, i,
+			                 (double)in->scores[i]);
+	return WEIR_OK;
+}
+
 static weir_status item_check(struct push_item *item, const weir_push_item *in, weir_error *err)
 {
 	const weir_table_spec *spec = &item->table->spec;
@@ -291,7 +304,7 @@ static weir_status item_check(struct push_item *item, const weir_push_item *in, 
 	if (in->values && !(embedding ? codec_all_finite(in->values, elements) : chunks_finite(item, in)))
 		return weir_fail(err, WEIR_E_NOT_FINITE, "push to table %s: the gradient has a NaN or an infinity; nothing was sent",
 		                 spec->name);
-	return WEIR_OK;
+	return scores_check(spec, in, err);
 }
 
 static weir_status item_open(weir_client *c, struct push_item *out, const weir_push_item *in, bool copy, bool assign,
@@ -305,6 +318,7 @@ static weir_status item_open(weir_client *c, struct push_item *out, const weir_p
 	const weir_table_spec *spec = &out->table->spec;
 	bool embedding = spec->kind == WEIR_EMBEDDING;
 	out->values = in->values;
+	out->scores = in->scores;
 	out->encoded = in->encoded;
 	out->codec = assign ? WEIR_CODEC_FP32 : spec->push.codec;
 	out->element_bytes = codec_element_bytes(out->codec);

@@ -13,6 +13,7 @@
 struct push_item {
 	struct table *table;
 	const float *values;
+	const float *scores; /* with `kept`: (rows) of the caller; NULL: none */
 	const uint8_t *encoded;
 	weir_codec codec;
 	size_t element_bytes, row_bytes; /* as sent, of an embedding's row; element_bytes 0: cannot be cut at any */

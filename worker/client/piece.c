@@ -155,6 +155,7 @@ static struct rows rows_of(const struct push_item *item, const struct piece *pie
 	const struct rows all = {.keys = item->split.keys + piece->begin,
 	                         .order = item->split.order + piece->begin,
 	                         .values = item->values,
+	                         .scores = item->scores,
 	                         .count = piece->end - piece->begin};
 	return item->kept ? kept_rows_select(item->kept, &all) : all;
 }

@@ -73,14 +73,19 @@ static void add_table(struct fixture *f, weir_table_kind kind, const weir_compre
 	CHECK_OK(weir_table_register(f->client, &spec, &f->table, &err), err);
 }
 
-static void push(struct fixture *f, uint32_t batch, const uint64_t *keys, size_t rows)
+static weir_status push_item(struct fixture *f, uint32_t batch, const weir_push_item *item, weir_error *err)
 {
 	const weir_batch b = {.pass = f->unit.pass, .unit = f->unit.unit, .batch = batch, .attempt = f->unit.attempt};
-	const weir_push_item item = {.table = f->table, .keys = keys, .rows = rows, .values = f->gradient};
 	weir_ticket ticket;
+	const weir_status status = weir_push(f->client, &b, item, 1, NULL, NULL, NULL, &ticket, err);
+	return status ? status : weir_wait(f->client, ticket, -1, err);
+}
+
+static void push(struct fixture *f, uint32_t batch, const uint64_t *keys, size_t rows)
+{
 	weir_error err = {0};
-	CHECK_OK(weir_push(f->client, &b, &item, 1, NULL, NULL, NULL, &ticket, &err), err);
-	CHECK_OK(weir_wait(f->client, ticket, -1, &err), err);
+	CHECK_OK(push_item(f, batch, &(weir_push_item){.table = f->table, .keys = keys, .rows = rows, .values = f->gradient}, &err),
+	         err);
 }
 
 static void pull(struct fixture *f, const uint64_t *keys, size_t rows)
@@ -464,6 +469,62 @@ static void rows_that_weigh_less_come_later(void **state)
 		fail_msg("%llu bytes, of all rows %llu", (unsigned long long)bytes[1], (unsigned long long)bytes[0]);
 }
 
+/* Every fourth token matters, whatever its gradient: these alone arrive, across parts and partitions, and the others with the residuals. */
+static void tokens_with_the_greatest_scores_come_first(void **state)
+{
+	(void)state;
+	uint64_t keys[ROWS];
+	float scores[ROWS];
+	struct fixture f;
+	weir_error err = {0};
+	setup(&f);
+	add_table(&f, WEIR_EMBEDDING, &(weir_compression){.codec = WEIR_CODEC_FP32, .rows = 0.5f});
+	draw_gradient(&f, ROWS * WIDTH);
+	for (uint32_t i = 0; i < ROWS; i++) {
+		keys[i] = (uint64_t)(ROWS - i) * 977;
+		scores[i] = i % 4 == 0 ? 2 : (float)i / ROWS;
+	}
+	const weir_push_item item = {.table = f.table, .keys = keys, .rows = ROWS, .values = f.gradient, .scores = scores};
+	CHECK_OK(push_item(&f, 0, &item, &err), err);
+	pull(&f, keys, ROWS);
+	uint32_t arrived = 0;
+	for (uint32_t i = 0; i < ROWS; i++) {
+		const bool sent = f.weights[i * WIDTH] != 0;
+		arrived += sent;
+		if (i % 4 == 0)
+			assert_true(sent && f.weights[i * WIDTH] == -f.gradient[i * WIDTH]);
+	}
+	assert_in_range(arrived, ROWS / 2, ROWS / 2 + f.cluster.partitions); /* each part of a push has its share, rounded up */
+	const weir_batch b = {.pass = f.unit.pass, .unit = f.unit.unit, .batch = 1, .attempt = f.unit.attempt};
+	CHECK_OK(weir_push_residuals(f.client, &b, &err), err);
+	pull(&f, keys, ROWS);
+	assert_true(missing(&f, ROWS * WIDTH) < 1e-6);
+	teardown(&f);
+}
+
+static void scores_that_cannot_be_are_refused(void **state)
+{
+	(void)state;
+	const float bad[] = {-1, NAN, INFINITY};
+	const uint64_t keys[2] = {4, 9};
+	for (size_t i = 0; i <= sizeof bad / sizeof *bad; i++) {
+		const bool dense = i == sizeof bad / sizeof *bad;
+		const float scores[2] = {1, dense ? 1 : bad[i]};
+		struct fixture f;
+		weir_error err = {0};
+		setup(&f);
+		add_table(&f, dense ? WEIR_DENSE : WEIR_EMBEDDING,
+		          &(weir_compression){.codec = WEIR_CODEC_FP32, .rows = dense ? 0 : 0.5f});
+		draw_gradient(&f, dense ? ELEMENTS : 2 * WIDTH);
+		const weir_push_item item = {
+		    .table = f.table, .keys = dense ? NULL : keys, .rows = dense ? 0 : 2, .values = f.gradient, .scores = scores};
+		assert_int_equal(push_item(&f, 0, &item, &err), WEIR_E_INVALID);
+		assert_non_null(strstr(err.text, dense ? "a dense table has none" : "the score of row 1"));
+		push(&f, 0, item.keys, item.rows); /* nothing was sent: the batch is still to be pushed */
+		teardown(&f);
+	}
+}
+
 /* A gradient beyond the norm is coded as one that the caller has scaled down, with and without momentum, in pushes with an exact threshold and with one that is not. */
 static void a_gradient_is_clipped_before_it_is_summed_up(void **state)
 {
@@ -518,6 +579,8 @@ int main(void)
 	    cmocka_unit_test(a_trial_decides),
 	    cmocka_unit_test(what_is_kept_back_goes_out_in_full),
 	    cmocka_unit_test(rows_that_weigh_less_come_later),
+	    cmocka_unit_test(tokens_with_the_greatest_scores_come_first),
+	    cmocka_unit_test(scores_that_cannot_be_are_refused),
 	    cmocka_unit_test(a_gradient_is_clipped_before_it_is_summed_up),
 	};
 	return cmocka_run_group_tests_name("compressed_push", tests, NULL, NULL);

@@ -115,6 +115,54 @@ static void what_is_kept_comes_later(void **state)
 	kept_rows_destroy(k);
 }
 
+struct scored {
+	uint64_t keys[2];  /* of the rows that are to be sent */
+	float first, last; /* their values */
+};
+
+/* Every push is the same; so many must send what is expected of them. */
+static void push_scored(struct kept_rows *k, const struct rows *all, const struct scored *expected, size_t pushes)
+{
+	weir_error err = {0};
+	for (size_t i = 0; i < pushes; i++) {
+		CHECK_OK(kept_rows_begin(k, all->count, &err), err);
+		const struct rows out = kept_rows_select(k, all);
+		kept_rows_end(k);
+		assert_int_equal(out.count, 2);
+		assert_memory_equal(out.keys, expected[i].keys, sizeof expected[i].keys);
+		assert_true(out.values[0] == expected[i].first && out.values[WIDTH] == expected[i].last);
+	}
+	kept_rows_destroy(k);
+}
+
+/* The greatest scores go out whatever their gradients are, and what a row has scored since it was sent adds up: its turn comes. */
+static void scores_choose(void **state)
+{
+	(void)state;
+	enum { TOKENS = 5 };
+	const uint64_t keys[TOKENS] = {10, 20, 30, 40, 50};
+	const uint32_t order[TOKENS] = {4, 3, 2, 1, 0};
+	const float scores[TOKENS] = {0, .4f, .3f, 1, .1f}; /* of 50, 40, 30, 20, 10 */
+	const struct scored expected[] = {{{20, 40}, 1, 1}, {{20, 30}, 1, 2}, {{20, 40}, 1, 2}};
+	float values[TOKENS * WIDTH];
+	for (uint32_t i = 0; i < TOKENS * WIDTH; i++)
+		values[i] = i < WIDTH ? 1000 : 1; /* 50's is by far the greatest */
+	const struct rows all = {.keys = keys, .order = order, .values = values, .scores = scores, .count = TOKENS};
+	push_scored(open_rows(WIDTH, 0.375f), &all, expected, 3);
+}
+
+/* Of equal ones no more go out than the share, the first by key; the scores of one key count together. */
+static void equal_scores_keep_to_the_share(void **state)
+{
+	(void)state;
+	enum { TOKENS = 10 };
+	const uint64_t keys[TOKENS] = {1, 2, 3, 4, 5, 6, 7, 8, 8, 8};
+	const float scores[TOKENS] = {1, 1, 1, 1, 1, 1, 1, .5f, .25f, .5f}, zeros[TOKENS * WIDTH] = {0};
+	const struct scored expected[] = {{{1, 8}, 0, 0}, {{2, 3}, 0, 0}, {{4, 5}, 0, 0}};
+	const struct rows all = {.keys = keys, .values = zeros, .scores = scores, .count = TOKENS};
+	push_scored(open_rows(WIDTH, 0.25f), &all, expected, 3);
+}
+
 static void a_row_at_least_is_sent(void **state)
 {
 	(void)state;
@@ -158,8 +206,8 @@ static void what_there_is_no_room_for_is_sent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_is_kept_comes_later),
-	    cmocka_unit_test(a_row_at_least_is_sent),
+	    cmocka_unit_test(what_is_kept_comes_later),          cmocka_unit_test(scores_choose),
+	    cmocka_unit_test(equal_scores_keep_to_the_share),    cmocka_unit_test(a_row_at_least_is_sent),
 	    cmocka_unit_test(what_there_is_no_room_for_is_sent),
 	};
 	return cmocka_run_group_tests_name("kept_rows", tests, NULL, NULL);

@@ -149,6 +149,10 @@ typedef struct weir_push_item {
 	 * table all of it, of which the named chunks are read. E_UNSUPPORTED where the client codes itself, to keep what that leaves out. */
 	const void *encoded;
 	size_t encoded_bytes;
+	/* Embedding tables of which a push brings a share of the rows (push.rows): (rows) how important each is, finite and at least 0. Those with the greatest sums of
+	 * scores since they were last sent go out, the others' gradients wait; e.g. of rows that are tokens the attention they get. NULL: norms of gradients
+	 * decide. Read before weir_push returns; without push.rows they choose nothing. */
+	const float *scores;
 } weir_push_item;
 
 typedef struct weir_push_options {
