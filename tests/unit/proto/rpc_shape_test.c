@@ -260,7 +260,7 @@ static void test_a_receiver_that_pauses(void **state)
 	struct machines m;
 	struct probe p;
 	const size_t bytes = 1000;
-	machines_start(&m, "memory", (struct rpc_network){.latency_ms = 1});
+	machines_start(&m, "memory", (struct rpc_network){.rate_bits_per_s = 10 * MB_S, .latency_ms = 1});
 	atomic_store(&m.server.service.pause, true);
 	probe_open(&p, m.channels[0], m.loops[0], RPC_PULL_STREAM, 1, &bytes, 1);
 	probe_send(&p, SENT);
