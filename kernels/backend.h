@@ -76,6 +76,9 @@ struct backend_ops {
 	 * longer ones are added in runs of 256 uses from the first, each in order, and then the runs in order. */
 	void (*scatter_sum)(struct backend *b, float *drows, size_t unique, size_t width, const float *dout, const uint32_t *offsets,
 	                    const uint32_t *index, const float *weight, size_t bags);
+	/* Row to[i] of out (.., width) = row from[i] of in (.., width), for i below n; of NULL: row i. The rows of `to` are distinct. */
+	void (*copy_rows)(struct backend *b, float *out, const uint32_t *to, const float *in, const uint32_t *from, size_t width,
+	                  size_t n);
 	/* keys (n) -> unique_keys (<= n) in order of first use, index (n) into it; returns how many. All are host memory, on every backend: keys are what a
 	 * batch is read as, and what is pulled by. */
 	size_t (*unique)(struct backend *b, const uint64_t *keys, size_t n, uint64_t *unique_keys, uint32_t *index);
@@ -160,6 +163,7 @@ struct backend_ops {
 	X(all_finite)               \
 	X(gather_pool)              \
 	X(scatter_sum)              \
+	X(copy_rows)                \
 	X(unique)                   \
 	X(fm)                       \
 	X(fm_backward)              \

@@ -17,6 +17,7 @@
 	X(all_finite)               \
 	X(gather_pool)              \
 	X(scatter_sum)              \
+	X(copy_rows)                \
 	X(fm)                       \
 	X(fm_backward)              \
 	X(row_sum)                  \

@@ -251,6 +251,25 @@ static void mirror_scatter_sum(struct backend *b, float *drows, size_t unique, s
 	RUN(m, scatter_sum, to, unique, width, from, words(m, offsets, bags + 1), which, by, bags);
 }
 
+/* Rows up to the last of those that are named. */
+static size_t rows_of(const uint32_t *index, size_t n)
+{
+	size_t rows = index == NULL ? n : 0;
+	for (size_t i = 0; i < n && index != NULL; i++)
+		rows = index[i] >= rows ? index[i] + 1 : rows;
+	return rows;
+}
+
+static void mirror_copy_rows(struct backend *b, float *out, const uint32_t *to, const float *in, const uint32_t *from,
+                             size_t width, size_t n)
+{
+	struct mirror *m = mirror(b);
+	float *there_out = floats(m, out, rows_of(to, n) * width);
+	const float *there_in = floats(m, in, rows_of(from, n) * width);
+	const uint32_t *there_to = words(m, to, n);
+	RUN(m, copy_rows, there_out, there_to, there_in, words(m, from, n), width, n);
+}
+
 static size_t mirror_unique(struct backend *b, const uint64_t *keys, size_t n, uint64_t *unique_keys, uint32_t *index)
 {
 	struct mirror *m = mirror(b); /* of host memory on every backend */

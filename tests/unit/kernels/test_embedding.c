@@ -165,6 +165,54 @@ static void try_ends(struct backend *b, struct prng *rng)
 	assert_true(drows[8] == INFINITY && isnan(drows[9]) && drows[10] == -INFINITY && drows[11] == INFINITY);
 }
 
+/* n of the numbers below `most`, each at most once, in any order. */
+static uint32_t *some_of(struct prng *rng, size_t n, size_t most)
+{
+	uint32_t *all = malloc((most + 1) * sizeof *all);
+	for (size_t i = 0; i < most; i++)
+		all[i] = (uint32_t)i;
+	for (size_t i = 0; i < n; i++) {
+		const size_t other = i + prng_below(rng, most - i);
+		const uint32_t kept = all[i];
+		all[i] = all[other];
+		all[other] = kept;
+	}
+	return all;
+}
+
+/* Whatever bits the rows have, and nothing beside them. */
+static void check_copy(struct backend *b, struct prng *rng, size_t n, size_t width, bool to_some, bool from_some)
+{
+	const size_t out_rows = n + 1 + prng_below(rng, n + 1), in_rows = n + prng_below(rng, n + 1) + 1;
+	uint32_t *to = to_some ? some_of(rng, n, out_rows) : NULL, *from = from_some ? malloc((n + 1) * sizeof *from) : NULL;
+	float *in = poisoned_floats(in_rows * width), *out = random_floats(rng, out_rows * width, -1, 1);
+	for (size_t i = 0; i < n && from_some; i++)
+		from[i] = (uint32_t)prng_below(rng, in_rows); /* a row may be copied twice */
+	for (size_t i = 0; i < in_rows * width; i++) {
+		const uint32_t bits = (uint32_t)prng_u64(rng);
+		memcpy(&in[i], &bits, sizeof bits);
+	}
+	float *want = copy_floats(out, out_rows * width);
+	for (size_t i = 0; i < n; i++)
+		memcpy(want + (to_some ? to[i] : i) * width, in + (from_some ? from[i] : i) * width, width * sizeof *want);
+	b->ops->copy_rows(b, out, to, in, from, width, n);
+	check_same_bits("copy_rows", out, want, out_rows * width);
+	free(to);
+	free(from);
+	free(in);
+	free(out);
+	free(want);
+}
+
+static void try_copying_rows(struct backend *b, struct prng *rng)
+{
+	static const size_t counts[] = {0, 1, 5, 2500};
+	for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+		for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+			for (unsigned which = 0; which < 4; which++)
+				check_copy(b, rng, counts[c], widths[w], which & 1, which & 2);
+}
+
 static void try_unique(struct backend *b, struct prng *rng)
 {
 	static const size_t counts[] = {0, 1, 2, 511, 512, 513, 20000, 100, 70000};
@@ -213,6 +261,12 @@ static void what_is_not_finite_stays_where_it_is_used(void **state)
 	on_every_backend(64, try_ends);
 }
 
+static void rows_are_copied_bit_for_bit(void **state)
+{
+	(void)state;
+	on_every_backend(65, try_copying_rows);
+}
+
 static void unique_keeps_the_order_of_first_use(void **state)
 {
 	(void)state;
@@ -239,7 +293,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(pooling_and_its_gradient_match_float64),    cmocka_unit_test(a_popular_row_is_summed_whole),
 	    cmocka_unit_test(what_is_not_finite_stays_where_it_is_used), cmocka_unit_test(unique_keeps_the_order_of_first_use),
-	    cmocka_unit_test(unique_survives_its_stamp_running_over),
+	    cmocka_unit_test(unique_survives_its_stamp_running_over),    cmocka_unit_test(rows_are_copied_bit_for_bit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
