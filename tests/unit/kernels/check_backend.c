@@ -20,10 +20,16 @@
 #define ORDERS       3 /* of an emulated device's threads */
 #define SKIPPED      77
 
+struct backend *unmirrored(struct backend *b)
+{
+	return is_cpu(b) ? b : mirror_device(b);
+}
+
 static void run(const char *name, struct backend *b, uint64_t seed, backend_test fn)
 {
+	const char *other = getenv("WEIR_TEST_SEED");
 	struct prng rng;
-	prng_seed(&rng, seed);
+	prng_seed(&rng, other != NULL ? prng_mix(seed, strtoull(other, NULL, 10), 0) : seed);
 	print_message("           %s\n", name);
 	fn(b, &rng);
 	b->ops->destroy(b);

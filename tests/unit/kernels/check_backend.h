@@ -5,7 +5,7 @@
 #include "check.h"
 #include "cpu.h"
 
-/* Runs fn with the same seed on each instruction set with 1, 2 and 3 threads, and on the emulated CUDA device with some orders of its threads (rounds.h); prints
+/* Runs fn with numbers from the same seed (WEIR_TEST_SEED in the environment makes others of it) on each instruction set with 1, 2 and 3 threads, and on the emulated CUDA device with some orders of its threads (rounds.h); prints
  * which one runs when it fails. Where WEIR_TEST_DEVICE is set, on that device alone: "cuda", say. Ops are given host arrays everywhere (mirror.h). */
 typedef void (*backend_test)(struct backend *b, struct prng *rng);
 void on_every_backend(uint64_t seed, backend_test fn);
@@ -15,6 +15,9 @@ static inline bool is_cpu(const struct backend *b)
 {
 	return b->ops->name[0] == 'c' && b->ops->name[1] == 'p';
 }
+
+/* What fn is given, but with the ops of the backend itself, which on a device take its buffers alone. */
+struct backend *unmirrored(struct backend *b);
 
 /* gradient (n) of loss at x (n) by central differences in float64. x is restored. */
 typedef double (*loss_fn)(void *context);

@@ -461,6 +461,11 @@ static void mirror_topk_decode(struct backend *b, const uint8_t *in, const uint3
 	RUN(m, topk_decode, from, words(m, ends, codec_tiles(n)), n, values, to);
 }
 
+struct backend *mirror_device(struct backend *b)
+{
+	return mirror(b)->device;
+}
+
 struct backend *mirror_of(struct backend *device)
 {
 	struct mirror *m = calloc(1, sizeof *m);

@@ -7,5 +7,7 @@
 
 /* Takes over `device`, which is destroyed with it. Its name is the device's. Fails the test where the device reports a failure. */
 struct backend *mirror_of(struct backend *device);
+/* The device that `b`, of mirror_of, is over: still `b`'s. */
+struct backend *mirror_device(struct backend *b);
 
 #endif

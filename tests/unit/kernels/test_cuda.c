@@ -1,4 +1,4 @@
-/* The CUDA backend on the emulated device: what it says where there is no device or it fails, its memory, and that no result depends on the order
+/* The CUDA backend on the emulated device: what it says where there is no device or it fails, its budget of memory, and that no result depends on the order
  * in which threads and blocks run. */
 #include <math.h>
 #include <setjmp.h>
@@ -13,6 +13,7 @@
 #include "check_backend.h"
 #include "cuda_host.h"
 #include "mirror.h"
+#include "op_cases.h"
 
 /* Of cudaError_t. */
 enum { OUT_OF_MEMORY = 2, INSUFFICIENT_DRIVER = 35, ILLEGAL_ADDRESS = 700, OUT_OF_RESOURCES = 701 };
@@ -160,122 +161,24 @@ static void an_op_without_memory_fails_for_good(void **state)
 	b->ops->destroy(b);
 }
 
-static void buffers_are_zeroed_and_copies_are_whole(void **state)
-{
-	(void)state;
-	static const size_t sizes[] = {1, 63, 256, 1000, ((size_t)4 << 20) - 1, (size_t)4 << 20, ((size_t)13 << 20) + 5};
-	struct backend *b = open_device();
-	struct prng rng;
-	prng_seed(&rng, 3);
-	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
-		for (int again = 0; again < 2; again++) { /* the second time it has been used */
-			const size_t n = sizes[s];
-			unsigned char *from = malloc(n), *to = malloc(n), *there = b->ops->buffer_alloc(b, n);
-			assert_non_null(there);
-			b->ops->to_host(b, to, there, n);
-			for (size_t i = 0; i < n; i++)
-				if (to[i] != 0)
-					fail_msg("byte %zu of %zu is %u", i, n, to[i]);
-			for (size_t i = 0; i < n; i++)
-				from[i] = (unsigned char)prng_u64(&rng);
-			b->ops->to_device(b, there, from, n);
-			memset(to, 0, n);
-			b->ops->to_host(b, to, there, n);
-			assert_memory_equal(to, from, n);
-			b->ops->buffer_free(b, there);
-			free(from);
-			free(to);
-		}
-	b->ops->to_device(b, NULL, NULL, 0);
-	b->ops->to_host(b, NULL, NULL, 0);
-	void *empty = b->ops->buffer_alloc(b, 0);
-	assert_non_null(empty);
-	b->ops->buffer_free(b, empty);
-	weir_error err = {0};
-	assert_int_equal(b->ops->sync(b, &err), WEIR_OK);
-	b->ops->destroy(b);
-}
-
-/* --- Orders. Each writes all that it computes to out (OUT), for one order of threads and blocks. */
-
-enum { OUT = 60000 };
-
-static void sums(struct backend *b, struct prng *rng, float *out)
-{
-	enum { N = 50001, ROWS = 2 };
-	float *x = random_floats(rng, N, -1, 1), *label = random_floats(rng, N, 0, 1);
-	const uint32_t targets[ROWS] = {7, 2999};
-	const double all[] = {b->ops->sum_squares(b, x, N), b->ops->bce(b, out, x, label, NULL, N, 1),
-	                      b->ops->cross_entropy(b, out + N, NULL, x, targets, ROWS, 3000, 1)};
-	memcpy(out + N + ROWS * 3000, all, sizeof all);
-	free(x);
-	free(label);
-}
-
-static void columns(struct backend *b, struct prng *rng, float *out)
-{
-	enum { ROWS = 1500, N = 17 };
-	float *x = random_floats(rng, (size_t)ROWS * N, -1, 1), *ones = random_floats(rng, N, 1, 2),
-	      *y = malloc(2 * (size_t)ROWS * N * sizeof *y);
-	float *s = out + ROWS * N;
-	b->ops->batch_norm(b, y, y + ROWS * N, s, s + N, s + 2 * N, s + 3 * N, x, ones, ones, ROWS, N, 1e-5f, true);
-	b->ops->batch_norm_backward(b, out, s + 4 * N, s + 5 * N, x, y + ROWS * N, ones, s + N, ROWS, N);
-	b->ops->bias_act_backward(b, y, x, x, s + 6 * N, ROWS, N, ACT_SIGMOID);
-	b->ops->bias_act_backward(b, y, x, x, s + 7 * N, ROWS * N, 1, ACT_SIGMOID);
-	free(x);
-	free(ones);
-	free(y);
-}
-
-static void interactions(struct backend *b, struct prng *rng, float *out)
-{
-	enum { ROWS = 5, VECTORS = 37, DIM = 50, PAIRS = VECTORS * (VECTORS - 1) / 2 };
-	float *x = random_floats(rng, (size_t)ROWS * VECTORS * DIM, -1, 1);
-	b->ops->dot_interaction(b, out, x, ROWS, VECTORS, DIM);
-	b->ops->dot_interaction_backward(b, out + ROWS * PAIRS, out, x, ROWS, VECTORS, DIM);
-	float *rest = out + ROWS * PAIRS + ROWS * VECTORS * DIM;
-	b->ops->fm(b, rest, rest + ROWS, x, ROWS, VECTORS, DIM);
-	b->ops->row_sum(b, rest + ROWS + ROWS * DIM, x, ROWS, VECTORS * DIM);
-	free(x);
-}
-
-static void embeddings(struct backend *b, struct prng *rng, float *out)
-{
-	enum { BAGS = 6000, UNIQUE = 40, WIDTH = 12 };
-	uint32_t *offsets = malloc((BAGS + 1) * sizeof *offsets), *index = malloc(BAGS * sizeof *index);
-	for (uint32_t i = 0; i <= BAGS; i++)
-		offsets[i] = i;
-	for (size_t i = 0; i < BAGS; i++) /* rows of every length, most of the uses are of a few */
-		index[i] = (uint32_t)prng_below(rng, 1 + prng_below(rng, UNIQUE));
-	float *dout = random_floats(rng, (size_t)BAGS * WIDTH, -1, 1), *weight = random_floats(rng, BAGS, -1, 1);
-	b->ops->scatter_sum(b, out, UNIQUE, WIDTH, dout, offsets, index, weight, BAGS);
-	b->ops->scatter_sum(b, out + UNIQUE * WIDTH, UNIQUE, 5, dout, offsets, index, NULL, BAGS);
-	free(offsets);
-	free(index);
-	free(dout);
-	free(weight);
-}
-
 static void no_result_depends_on_the_order_of_threads(void **state)
 {
 	(void)state;
-	static void (*const all[])(struct backend * b, struct prng * rng, float *out) = {sums, columns, interactions, embeddings};
-	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+	for (unsigned i = 0, more = 1; more; i++) {
 		float *first = NULL;
-		for (uint64_t order = 1; order <= 6; order++) {
+		for (uint64_t order = 1; order <= 6 && more; order++) {
 			cuda_host.seed = order;
 			struct backend *b = mirror_of(open_device());
 			struct prng rng;
 			prng_seed(&rng, 5);
-			float *out = calloc(OUT, sizeof *out);
-			all[i](b, &rng, out);
+			float *out = calloc(OP_CASE_RESULTS, sizeof *out);
+			assert_non_null(out);
+			more = op_case_run(i, b, &rng, out);
 			b->ops->destroy(b);
-			if (first == NULL) {
-				first = out;
-				continue;
-			}
-			check_same_bits("in another order", out, first, OUT);
-			free(out);
+			if (first != NULL)
+				check_same_bits("in another order", out, first, OP_CASE_RESULTS);
+			free(first);
+			first = out;
 		}
 		free(first);
 	}
@@ -301,7 +204,6 @@ int main(void)
 	    cmocka_unit_test_setup(a_failure_is_kept_until_it_is_told, ordinary_machine),
 	    cmocka_unit_test_setup(memory_that_is_not_there_is_refused_and_told_once, ordinary_machine),
 	    cmocka_unit_test_setup(an_op_without_memory_fails_for_good, ordinary_machine),
-	    cmocka_unit_test_setup(buffers_are_zeroed_and_copies_are_whole, ordinary_machine),
 	    cmocka_unit_test_setup(no_result_depends_on_the_order_of_threads, ordinary_machine),
 	    cmocka_unit_test_setup(a_target_that_is_no_class_is_not_a_number, ordinary_machine),
 	};

@@ -1,0 +1,112 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "op_cases.h"
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+static void sums(struct backend *b, struct prng *rng, float *out)
+{
+	enum { N = 50001, ROWS = 2 };
+	float *x = random_floats(rng, N, -1, 1), *label = random_floats(rng, N, 0, 1);
+	const uint32_t targets[ROWS] = {7, 2999};
+	const double all[] = {b->ops->sum_squares(b, x, N), b->ops->bce(b, out, x, label, NULL, N, 1),
+	                      b->ops->cross_entropy(b, out + N, NULL, x, targets, ROWS, 3000, 1)};
+	memcpy(out + N + ROWS * 3000, all, sizeof all);
+	free(x);
+	free(label);
+}
+
+static void columns(struct backend *b, struct prng *rng, float *out)
+{
+	enum { ROWS = 1500, N = 17 };
+	float *x = random_floats(rng, (size_t)ROWS * N, -1, 1), *ones = random_floats(rng, N, 1, 2),
+	      *y = malloc(2 * (size_t)ROWS * N * sizeof *y);
+	float *s = out + ROWS * N;
+	b->ops->batch_norm(b, y, y + ROWS * N, s, s + N, s + 2 * N, s + 3 * N, x, ones, ones, ROWS, N, 1e-5f, true);
+	b->ops->batch_norm_backward(b, out, s + 4 * N, s + 5 * N, x, y + ROWS * N, ones, s + N, ROWS, N);
+	b->ops->bias_act_backward(b, y, x, x, s + 6 * N, ROWS, N, ACT_SIGMOID);
+	b->ops->bias_act_backward(b, y, x, x, s + 7 * N, ROWS * N, 1, ACT_SIGMOID);
+	free(x);
+	free(ones);
+	free(y);
+}
+
+static void interactions(struct backend *b, struct prng *rng, float *out)
+{
+	enum { ROWS = 5, VECTORS = 37, DIM = 50, PAIRS = VECTORS * (VECTORS - 1) / 2 };
+	float *x = random_floats(rng, (size_t)ROWS * VECTORS * DIM, -1, 1);
+	b->ops->dot_interaction(b, out, x, ROWS, VECTORS, DIM);
+	b->ops->dot_interaction_backward(b, out + ROWS * PAIRS, out, x, ROWS, VECTORS, DIM);
+	float *rest = out + ROWS * PAIRS + ROWS * VECTORS * DIM;
+	b->ops->fm(b, rest, rest + ROWS, x, ROWS, VECTORS, DIM);
+	b->ops->row_sum(b, rest + ROWS + ROWS * DIM, x, ROWS, VECTORS * DIM);
+	free(x);
+}
+
+static void embeddings(struct backend *b, struct prng *rng, float *out)
+{
+	enum { BAGS = 6000, UNIQUE = 40, WIDTH = 12 };
+	uint32_t *offsets = malloc((BAGS + 1) * sizeof *offsets), *index = malloc(BAGS * sizeof *index);
+	for (uint32_t i = 0; i <= BAGS; i++)
+		offsets[i] = i;
+	for (size_t i = 0; i < BAGS; i++) /* rows of every length, most of the uses are of a few */
+		index[i] = (uint32_t)prng_below(rng, 1 + prng_below(rng, UNIQUE));
+	float *dout = random_floats(rng, (size_t)BAGS * WIDTH, -1, 1), *weight = random_floats(rng, BAGS, -1, 1);
+	b->ops->scatter_sum(b, out, UNIQUE, WIDTH, dout, offsets, index, weight, BAGS);
+	b->ops->scatter_sum(b, out + UNIQUE * WIDTH, UNIQUE, 5, dout, offsets, index, NULL, BAGS);
+	free(offsets);
+	free(index);
+	free(dout);
+	free(weight);
+}
+
+/* A matrix product, whose order of sums is the library's. */
+static void products(struct backend *b, struct prng *rng, float *out)
+{
+	enum { M = 70, N = 65, K = 300 };
+	float *A = random_floats(rng, M * K, -1, 1), *B = random_floats(rng, K * N, -1, 1);
+	b->ops->gemm(b, false, false, M, N, K, 1, A, K, B, N, 0, out, N);
+	b->ops->gemm(b, true, false, M, N, K, 1, A, M, B, N, 0, out + M * N, N);
+	free(A);
+	free(B);
+}
+
+static void compressed(struct backend *b, struct prng *rng, float *out)
+{
+	enum { N = CODEC_TILE + 777, TILES = 2 };
+	const struct coding int8 = {.codec = WEIR_CODEC_INT8};
+	float *grad = random_floats(rng, N, -1, 1), *residual = random_floats(rng, N, -1, 1);
+	uint8_t *bytes = calloc(codec_bytes(WEIR_CODEC_FP32, N), 2); /* room for either */
+	uint32_t ends[TILES], selected[TILES];
+	float threshold = 0;
+	weir_error err = {0};
+	b->ops->encode(b, &int8, grad, residual, N, bytes);
+	memcpy(out, bytes, codec_bytes(WEIR_CODEC_INT8, N));
+	float *to = out + codec_bytes(WEIR_CODEC_INT8, N) / sizeof *out + 1;
+	assert_int_equal(b->ops->topk_threshold(b, residual, N, N / 20, &threshold, &err), WEIR_OK);
+	const struct topk_row row = {.grad = grad, .residual = residual, .scale = 0.5f, .n = N};
+	b->ops->topk_encode(b, &row, threshold, WEIR_VALUES_LOG4, bytes, ends, selected);
+	memcpy(to, bytes, ends[TILES - 1]);
+	memcpy(to + N, residual, N * sizeof *residual);
+	memcpy(to + 2 * N, selected, sizeof selected);
+	free(grad);
+	free(residual);
+	free(bytes);
+}
+
+bool op_case_run(unsigned i, struct backend *b, struct prng *rng, float *out)
+{
+	static void (*const cases[])(struct backend *, struct prng *, float *) = {sums,       columns,  interactions,
+	                                                                          embeddings, products, compressed};
+	if (i >= COUNT(cases))
+		return false;
+	cases[i](b, rng, out);
+	return true;
+}
