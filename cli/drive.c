@@ -269,6 +269,14 @@ static void look_for_lost(struct train *t, uint32_t timeout_ms)
 		end_lost(t, what);
 }
 
+/* A run whose events cannot be written goes on without them. */
+static void write_events(struct train *t)
+{
+	weir_error e = {0};
+	if (events_look(&t->events, &t->seen, t->clock->ops->wall_ns(t->clock) / 1000000, &e) != WEIR_OK)
+		live_note(&t->live, "%s", e.text);
+}
+
 static bool look(struct train *t, uint32_t timeout_ms, bool force)
 {
 	struct overview now;
@@ -297,6 +305,7 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 		t->finished_ms = now_ms;
 	replicas_look(&t->replicas, &t->live, &t->seen, now_ms);
 	live_show(&t->live, &t->seen, now_ms, force);
+	write_events(t);
 	if (t->seen.lost[0])
 		end_lost(t, t->seen.lost);
 	return true;

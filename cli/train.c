@@ -52,6 +52,8 @@ static void run_path(const struct job *job, const char *name, char out[WEIR_PATH
 	snprintf(out, WEIR_PATH_BYTES_MAX + 64, "%s/%s", job->run_dir, name);
 }
 
+#define EVENTS_FOLDER "events"
+
 /* --- Which run */
 
 static weir_status remove_data(const struct job *job, weir_error *err)
@@ -163,6 +165,11 @@ static weir_status new_run(struct train *t, weir_error *err)
 	if (s != WEIR_OK)
 		return s;
 	remove_results(t->job);
+	char events[WEIR_PATH_BYTES_MAX + 64];
+	run_path(t->job, EVENTS_FOLDER, events);
+	s = run_dir_remove(events, err);
+	if (s != WEIR_OK)
+		return s;
 	struct entropy *e = entropy_system();
 	t->run = (struct run_state){.generation = 1};
 	snprintf(t->run.warm_start, sizeof t->run.warm_start, "%s", t->job->train.warm_start);
@@ -321,6 +328,13 @@ static void note_start(struct train *t)
 		live_note(&t->live, "a simulated network: %s and %u ms for each process", rate, job->cluster.network.latency_ms);
 }
 
+static weir_status open_events(struct train *t, weir_error *err)
+{
+	char folder[WEIR_PATH_BYTES_MAX + 64];
+	run_path(t->job, EVENTS_FOLDER, folder);
+	return events_open(&t->events, folder, t->clock->ops->wall_ns(t->clock) / 1000000, err);
+}
+
 static weir_status start(struct train *t, weir_error *err)
 {
 	char dir[WEIR_PATH_BYTES_MAX], ledger[LEDGER_PLACES_BYTES];
@@ -340,6 +354,8 @@ static weir_status start(struct train *t, weir_error *err)
 		s = launch_find_ledger(t->job, NULL, ledger, err);
 	if (s == WEIR_OK) /* forks come first: gRPC starts threads */
 		s = watcher_open(&t->watcher, ledger, t->logger, err);
+	if (s == WEIR_OK)
+		s = open_events(t, err);
 	if (s == WEIR_OK)
 		note_start(t);
 	return s;
@@ -472,6 +488,7 @@ static void train_free(struct train *t)
 	supervisor_destroy(t->supervisor);
 	overview_free(&t->seen);
 	curve_free(&t->curve);
+	events_close(&t->events);
 	replicas_free(&t->replicas);
 	free(t->addresses);
 	if (t->signal_fd >= 0)

@@ -5,6 +5,7 @@
 
 #include "chaos.h"
 #include "curve.h"
+#include "events.h"
 #include "job.h"
 #include "live.h"
 #include "options.h"
@@ -36,6 +37,7 @@ struct train {
 	struct supervisor *supervisor;
 	struct watcher *watcher;
 	struct live live;
+	struct events events;
 	struct coordinator coordinator;
 	int run_dir_fd;                            /* holds the lock on the run directory; -1 */
 	int signal_fd;                             /* SIGCHLD, SIGINT, SIGTERM */

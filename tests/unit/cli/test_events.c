@@ -1,0 +1,203 @@
+/* What TensorBoard will find: records whose checksums hold, and the scalars of a job as it was looked at. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmocka_check.h"
+#include "crc32c.h"
+#include "events.h"
+#include "little_endian.h"
+#include "run_dir.h"
+#include "tensorboard.pb-c.h"
+
+enum { FILE_BYTES_MAX = 1 << 16, EVENTS_MAX = 16 };
+
+struct fixture {
+	char folder[64], path[512];
+	struct events events;
+	Weir__Tensorboard__Event *read[EVENTS_MAX];
+	size_t count;
+};
+
+static void setup(struct fixture *f)
+{
+	weir_error err = {0};
+	*f = (struct fixture){.folder = "/tmp/weir-events-XXXXXX"};
+	assert_non_null(mkdtemp(f->folder));
+	CHECK_OK(events_open(&f->events, f->folder, 1700000000123, &err), err);
+}
+
+static uint32_t unmasked(uint32_t masked)
+{
+	const uint32_t c = masked - 0xa282ead8u;
+	return c >> 17 | c << 15;
+}
+
+static void read_events(struct fixture *f, const uint8_t *bytes, size_t n)
+{
+	for (size_t at = 0; at < n;) {
+		const size_t body = (size_t)get64(bytes + at);
+		assert_in_range(body, 1, n - at - 16);
+		assert_int_equal(unmasked(get32(bytes + at + 8)), crc32c(0, bytes + at, 8));
+		assert_int_equal(unmasked(get32(bytes + at + 12 + body)), crc32c(0, bytes + at + 12, body));
+		assert_true(f->count < EVENTS_MAX);
+		f->read[f->count] = weir__tensorboard__event__unpack(NULL, body, bytes + at + 12);
+		assert_non_null(f->read[f->count++]);
+		at += 12 + body + 4;
+	}
+}
+
+/* Closes the one file there is, and reads it. */
+static void read_back(struct fixture *f)
+{
+	static uint8_t bytes[FILE_BYTES_MAX];
+	events_close(&f->events);
+	DIR *d = opendir(f->folder);
+	assert_non_null(d);
+	for (const struct dirent *e; (e = readdir(d));)
+		if (strncmp(e->d_name, "events.out.tfevents.1700000000.", 31) == 0)
+			snprintf(f->path, sizeof f->path, "%s/%s", f->folder, e->d_name);
+	closedir(d);
+	FILE *in = fopen(f->path, "rb");
+	assert_non_null(in);
+	const size_t n = fread(bytes, 1, sizeof bytes, in);
+	fclose(in);
+	read_events(f, bytes, n);
+}
+
+static void teardown(struct fixture *f)
+{
+	weir_error err = {0};
+	for (size_t i = 0; i < f->count; i++)
+		weir__tensorboard__event__free_unpacked(f->read[i], NULL);
+	CHECK_OK(run_dir_remove(f->folder, &err), err);
+}
+
+/* NaN: there is none. */
+static double value_of(const Weir__Tensorboard__Event *e, const char *tag)
+{
+	for (size_t i = 0; e->summary && i < e->summary->n_value; i++)
+		if (strcmp(e->summary->value[i]->tag, tag) == 0)
+			return (double)e->summary->value[i]->simple_value;
+	return NAN;
+}
+
+static void look(struct fixture *f, const struct overview *s, int64_t wall_ms)
+{
+	weir_error err = {0};
+	CHECK_OK(events_look(&f->events, s, wall_ms, &err), err);
+}
+
+static void a_file_begins_with_its_version(void **state)
+{
+	(void)state;
+	struct fixture f;
+	setup(&f);
+	read_back(&f);
+	assert_int_equal(f.count, 1);
+	assert_string_equal(f.read[0]->file_version, "brain.Event:2");
+	assert_true(f.read[0]->wall_time == 1700000000.123);
+	teardown(&f);
+}
+
+static void losses_are_means_since_the_look_before(void **state)
+{
+	(void)state;
+	struct fixture f;
+	setup(&f);
+	struct overview s = {.rows = 1000, .batches = 10, .loss_sum = 700, .workers_live = 2, .bytes_pushed = 5e6, .energy_sent = 1};
+	look(&f, &s, 1700000001000);
+	s.rows = 1500;
+	s.loss_sum = 1000;
+	look(&f, &s, 1700000001500); /* too soon */
+	s.rows = 3000;
+	s.batches = 30;
+	s.loss_sum = 1700;
+	look(&f, &s, 1700000003000);
+	read_back(&f);
+	assert_int_equal(f.count, 3);
+	assert_true(value_of(f.read[1], "train/loss") == (double)0.7f);
+	assert_true(isnan(value_of(f.read[1], "train/samples_per_s"))); /* since when is not known */
+	assert_true(value_of(f.read[1], "workers/live") == 2 && value_of(f.read[1], "bytes/pushed") == 5e6);
+	assert_true(value_of(f.read[2], "train/loss") == 0.5);
+	assert_true(value_of(f.read[2], "train/samples_per_s") == 1000);
+	assert_int_equal(f.read[2]->step, 30);
+	assert_true(isnan(value_of(f.read[2], "valid/auc")));
+	teardown(&f);
+}
+
+static void an_evaluation_is_written_once_and_at_once(void **state)
+{
+	(void)state;
+	struct fixture f;
+	setup(&f);
+	struct overview s = {.rows = 1000, .batches = 10, .loss_sum = 700};
+	look(&f, &s, 1700000001000);
+	s.auc = 0.75;
+	s.logloss = 0.5;
+	look(&f, &s, 1700000001001);
+	look(&f, &s, 1700000001002);
+	s.auc = 0; /* of text */
+	s.logloss = 2;
+	look(&f, &s, 1700000001003);
+	read_back(&f);
+	assert_int_equal(f.count, 4);
+	assert_true(value_of(f.read[2], "valid/auc") == 0.75 && value_of(f.read[2], "valid/logloss") == 0.5);
+	assert_true(value_of(f.read[3], "valid/loss") == 2 && value_of(f.read[3], "valid/perplexity") == (double)(float)exp(2));
+	assert_true(isnan(value_of(f.read[3], "valid/auc")));
+	teardown(&f);
+}
+
+/* The job has gone back to a checkpoint: fewer rows than before are no loss. */
+static void fewer_rows_make_no_loss(void **state)
+{
+	(void)state;
+	struct fixture f;
+	setup(&f);
+	look(&f, &(struct overview){.rows = 1000, .batches = 10, .loss_sum = 700}, 1700000001000);
+	look(&f, &(struct overview){.rows = 500, .batches = 5, .loss_sum = 400}, 1700000003000);
+	read_back(&f);
+	assert_int_equal(f.count, 3);
+	assert_true(isnan(value_of(f.read[2], "train/loss")));
+	assert_int_equal(f.read[2]->step, 5);
+	teardown(&f);
+}
+
+static void what_cannot_be_written_is_told_once(void **state)
+{
+	(void)state;
+	struct fixture f;
+	weir_error err = {0};
+	setup(&f);
+	fclose(f.events.out);
+	f.events.out = fopen("/dev/full", "wb");
+	assert_non_null(f.events.out);
+	const struct overview s = {.rows = 1000, .batches = 10, .loss_sum = 700};
+	assert_int_equal(events_look(&f.events, &s, 1700000001000, &err), WEIR_E_IO);
+	assert_non_null(strstr(err.text, "No space left"));
+	CHECK_OK(events_look(&f.events, &s, 1700000009000, &err), err);
+	read_back(&f);
+	assert_int_equal(f.count, 1);
+	teardown(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_file_begins_with_its_version),
+	    cmocka_unit_test(losses_are_means_since_the_look_before),
+	    cmocka_unit_test(an_evaluation_is_written_once_and_at_once),
+	    cmocka_unit_test(fewer_rows_make_no_loss),
+	    cmocka_unit_test(what_cannot_be_written_is_told_once),
+	};
+	return cmocka_run_group_tests_name("events", tests, NULL, NULL);
+}
