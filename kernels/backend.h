@@ -67,6 +67,7 @@ struct backend_ops {
 	/* Sum of squares in a fixed order, in double. */
 	double (*sum_squares)(struct backend *b, const float *x, size_t n);
 	bool (*all_finite)(struct backend *b, const float *x, size_t n);
+	void (*zero_not_finite)(struct backend *b, float *x, size_t n); /* x = 0 where it is NaN or infinite */
 
 	/* --- embeddings. Bags: bag j is index[offsets[j] .. offsets[j+1]); index points into rows (unique, width); weight (nnz) or NULL for 1. */
 	/* out (bags, width): bag j = sum of weight * rows[index]; an empty bag is 0. */
@@ -127,8 +128,11 @@ struct backend_ops {
 	void (*cast_fp32)(struct backend *b, float *out, const uint16_t *bf16, size_t n);
 
 	/* --- compression: the bytes that codec.h and topk.h describe, equal on every backend. Rows begin at an address that is a multiple of 4. */
-	/* codec_encode, for all codecs but top-k. out (codec_bytes); residual (n) or NULL. */
+	/* codec_encode, for all codecs but top-k. in (n) or NULL; residual (n) or NULL; out (codec_bytes). */
 	void (*encode)(struct backend *b, const struct coding *coding, const float *in, float *residual, size_t n, uint8_t *out);
+	/* Each of the rows of in (rows, width) on its own, as those of embeddings are sent: out (rows, codec_bytes(width)), one behind the other. For all
+	 * codecs but sign and top-k, which embeddings cannot have. */
+	void (*encode_rows)(struct backend *b, const struct coding *coding, const float *in, size_t rows, size_t width, uint8_t *out);
 	/* codec_decode, of bytes that were checked. */
 	void (*decode)(struct backend *b, const struct coding *coding, const uint8_t *in, size_t n, float *out);
 	/* topk_accumulate of row->grad. */
@@ -161,6 +165,7 @@ struct backend_ops {
 	X(split)                    \
 	X(sum_squares)              \
 	X(all_finite)               \
+	X(zero_not_finite)          \
 	X(gather_pool)              \
 	X(scatter_sum)              \
 	X(copy_rows)                \
@@ -181,6 +186,7 @@ struct backend_ops {
 	X(cast_bf16)                \
 	X(cast_fp32)                \
 	X(encode)                   \
+	X(encode_rows)              \
 	X(decode)                   \
 	X(topk_accumulate)          \
 	X(topk_threshold)           \
@@ -191,6 +197,9 @@ struct backend {
 	const struct backend_ops *ops;
 };
 
+/* The calling thread, any, in ordinary memory; of the ops memory, fill, sum_squares, all_finite and compression alone: what codes pushes where nothing else is
+ * computed, without a matrix library. Static. */
+struct backend *backend_plain(void);
 /* threads 0: as many as the machine has cores. */
 struct backend *backend_cpu_create(uint32_t threads, weir_error *err);
 /* "auto", "cpu", "cuda", "cuda:N". cuda opens libweir_cuda.so beside the program; without it or without a device a clear E_UNSUPPORTED. */

@@ -129,8 +129,13 @@ static struct tile tile_next(const struct form *f, struct tile t, size_t n)
 void codec_encode_with(const struct vector_ops *ops, const struct coding *c, const float *in, float *residual, size_t n,
                        uint8_t *out)
 {
+	static const float zeros[CODEC_TILE];
 	const struct form *f = form_of(c->codec);
-	assert(f->bits != 0 && (c->codec != WEIR_CODEC_INT4 || c->book));
+	assert(f->bits != 0 && (c->codec != WEIR_CODEC_INT4 || c->book) && (in || residual || !n));
+	for (size_t at = 0; !in && at < n; at += CODEC_TILE)
+		codec_encode_with(ops, c, zeros, residual + at, codec_tile_elements(n, at), out + codec_bytes(c->codec, at));
+	if (!in)
+		return;
 	for (struct tile t = tile_first(f, n); t.n > 0; t = tile_next(f, t, n))
 		ops->codecs[c->codec].encode(c->book, in + t.at, residual ? residual + t.at : NULL, t.n, out + t.scales, out + t.codes);
 }

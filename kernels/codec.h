@@ -64,7 +64,7 @@ bool codec_is_fixed(weir_codec codec);
 size_t codec_bytes(weir_codec codec, size_t n);
 /* Bytes per element for codecs whose stream may be cut at any element (fp32, bf16, fp16); 0 otherwise. */
 size_t codec_element_bytes(weir_codec codec);
-/* A row. out (codec_bytes), any alignment; residual (n) or NULL. Needs finite numbers, and finite sums with the residual, but for fp32, bf16 and fp16 without one. */
+/* A row. out (codec_bytes), any alignment; residual (n) or NULL; in (n), NULL: zeros, so that what is coded is the residual. Needs finite numbers, and finite sums with the residual, but for fp32, bf16 and fp16 without one. */
 void codec_encode(const struct coding *c, const float *in, float *residual, size_t n, uint8_t *out);
 /* Of any bytes; what they say may be NaN or infinite: scales are the sender's. */
 void codec_decode(const struct coding *c, const uint8_t *in, size_t n, float *out);

@@ -54,6 +54,7 @@ struct vector_ops {
 	/* Whether all n numbers, of any sign and at any alignment, are below a limit in magnitude. */
 	bool (*all_below_16)(const uint8_t *in, size_t n, uint16_t limit);
 	bool (*all_below_8)(const uint8_t *in, size_t n, uint8_t limit);
+	double (*sum_squares)(const float *x, size_t n);
 
 	/* Top-k (topk.h). velocity: NULL, or velocity = factor velocity + grad is what goes into the residual. */
 	void (*topk_accumulate)(const float *grad, float *residual, float *velocity, float factor, size_t n);

@@ -24,6 +24,7 @@ CODEC_FUNCTIONS(sign);
 bool ISA(all_finite)(const float *in, size_t n);
 bool ISA(all_below_16)(const uint8_t *in, size_t n, uint16_t limit);
 bool ISA(all_below_8)(const uint8_t *in, size_t n, uint8_t limit);
+double ISA(sum_squares)(const float *x, size_t n);
 
 static inline float scale_read(const uint8_t *at)
 {

@@ -1,14 +1,11 @@
-/* The CPU backend: its life, its memory, and how ranges are spread over threads. */
+/* The CPU backend: its life, and how ranges are spread over threads. */
 #include <assert.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
 #include "cpu.h"
 
-#define HUGE_PAGE_BYTES ((size_t)2 << 20)
-#define THREADS_MAX     256u
+#define THREADS_MAX 256u
 
 extern const struct cpu_variant cpu_variant_base;
 #if defined(__x86_64__)
@@ -34,11 +31,6 @@ static uint32_t cores(void)
 	return count < 1 ? 1 : (uint32_t)count;
 }
 
-static void *aligned_bytes(size_t alignment, size_t bytes)
-{
-	return aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
-}
-
 struct backend *backend_cpu_create_with(const struct cpu_variant *variant, uint32_t threads, weir_error *err)
 {
 	threads = threads == 0 ? cores() : threads;
@@ -49,7 +41,7 @@ struct backend *backend_cpu_create_with(const struct cpu_variant *variant, uint3
 	c->base.ops = &variant->ops;
 	c->variant = variant;
 	c->pool = pool_create(threads);
-	c->gemm_scratch = aligned_bytes(CPU_LINE_BYTES, threads * CPU_GEMM_SCRATCH_BYTES);
+	c->gemm_scratch = cpu_aligned_bytes(CPU_LINE_BYTES, threads * CPU_GEMM_SCRATCH_BYTES);
 	if (c->pool == NULL || c->gemm_scratch == NULL)
 		goto failed;
 	return &c->base;
@@ -75,45 +67,6 @@ void cpu_destroy(struct backend *b)
 	free(c->gemm_scratch);
 	unique_free(&c->table);
 	free(c);
-}
-
-weir_status cpu_sync(struct backend *b, weir_error *err)
-{
-	(void)b, (void)err; /* every op is complete when it returns */
-	return WEIR_OK;
-}
-
-void *cpu_buffer_alloc(struct backend *b, size_t bytes)
-{
-	(void)b;
-	const bool huge = bytes >= 2 * HUGE_PAGE_BYTES;
-	void *p = aligned_bytes(huge ? HUGE_PAGE_BYTES : CPU_LINE_BYTES, bytes);
-	if (p == NULL)
-		return NULL;
-	if (huge)
-		madvise(p, bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES,
-		        MADV_HUGEPAGE); /* advice only: a refusal costs speed, nothing else */
-	return memset(p, 0, bytes);
-}
-
-void cpu_buffer_free(struct backend *b, void *p)
-{
-	(void)b;
-	free(p);
-}
-
-void cpu_to_device(struct backend *b, void *device, const void *host, size_t bytes)
-{
-	(void)b;
-	if (bytes > 0)
-		memcpy(device, host, bytes);
-}
-
-void cpu_to_host(struct backend *b, void *host, const void *device, size_t bytes)
-{
-	(void)b;
-	if (bytes > 0)
-		memcpy(host, device, bytes);
 }
 
 size_t cpu_unique(struct backend *b, const uint64_t *keys, size_t n, uint64_t *unique_keys, uint32_t *index)

@@ -9,6 +9,14 @@ void cpu_encode(struct backend *b, const struct coding *coding, const float *in,
 	codec_encode(coding, in, residual, n, out);
 }
 
+void cpu_encode_rows(struct backend *b, const struct coding *coding, const float *in, size_t rows, size_t width, uint8_t *out)
+{
+	const size_t row_bytes = codec_bytes(coding->codec, width);
+	(void)b;
+	for (size_t r = 0; r < rows; r++)
+		codec_encode(coding, in + r * width, NULL, width, out + r * row_bytes);
+}
+
 void cpu_decode(struct backend *b, const struct coding *coding, const uint8_t *in, size_t n, float *out)
 {
 	(void)b;

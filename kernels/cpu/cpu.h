@@ -69,9 +69,17 @@ static inline size_t cpu_grain(size_t elements)
 	return 1 + CPU_GRAIN / (elements + 1);
 }
 
+/* Elements of a block of a long sum; at least 1. */
+static inline size_t cpu_reduce_block(size_t n)
+{
+	const size_t block = (n + CPU_REDUCE_BLOCKS - 1) / CPU_REDUCE_BLOCKS;
+	return block > 0 ? block : 1;
+}
+
 /* Ops that are the same in every variant. */
 void cpu_destroy(struct backend *b);
 weir_status cpu_sync(struct backend *b, weir_error *err);
+void *cpu_aligned_bytes(size_t alignment, size_t bytes); /* not zeroed; freed by free */
 void *cpu_buffer_alloc(struct backend *b, size_t bytes);
 void cpu_buffer_free(struct backend *b, void *p);
 void cpu_to_device(struct backend *b, void *device, const void *host, size_t bytes);
@@ -81,6 +89,7 @@ void cpu_gemm(struct backend *b, bool trans_a, bool trans_b, size_t m, size_t n,
               size_t lda, const float *B, size_t ldb, float beta, float *C, size_t ldc);
 #define CPU_COMPRESSION_OPS(X) \
 	X(encode)                  \
+	X(encode_rows)             \
 	X(decode)                  \
 	X(topk_accumulate)         \
 	X(topk_threshold)          \

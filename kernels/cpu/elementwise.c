@@ -1,4 +1,4 @@
-/* fill, axpy, scale, concat, split, casts, and the sums and searches over all elements. */
+/* fill, axpy, scale, what is not finite, concat, split, casts, and the sums and searches over all elements. */
 #include <string.h>
 
 #include "code.h"
@@ -53,6 +53,19 @@ void ISA(cpu_scale)(struct backend *b, float *x, float a, size_t n)
 	cpu_parallel(b, n, CPU_GRAIN, scale_range, &f);
 }
 
+static void zero_range(void *args, size_t begin, size_t end)
+{
+	const struct flat *f = args;
+	for (size_t i = begin; i < end; i++)
+		f->y[i] = (bits_of(f->y[i]) & ABS_MASK) >= INFINITY_BITS ? 0 : f->y[i];
+}
+
+void ISA(cpu_zero_not_finite)(struct backend *b, float *x, size_t n)
+{
+	struct flat f = {.y = x};
+	cpu_parallel(b, n, CPU_GRAIN, zero_range, &f);
+}
+
 struct sides {
 	float *joined;       /* (rows, na + nb) */
 	float *left, *right; /* (rows, na), (rows, nb) */
@@ -102,7 +115,7 @@ struct blocks {
 
 static struct blocks blocks_of(const float *x, size_t n)
 {
-	return (struct blocks){.x = x, .n = n, .block = (n + CPU_REDUCE_BLOCKS - 1) / CPU_REDUCE_BLOCKS};
+	return (struct blocks){.x = x, .n = n, .block = cpu_reduce_block(n)};
 }
 
 static size_t blocks_grain(size_t n)
@@ -110,27 +123,12 @@ static size_t blocks_grain(size_t n)
 	return 1 + CPU_GRAIN / (n / CPU_REDUCE_BLOCKS + 1);
 }
 
-static double squares_of(const float *x, size_t n)
-{
-	double lane[16] = {0};
-	size_t i = 0;
-	for (; i + 16 <= n; i += 16)
-		for (size_t l = 0; l < 16; l++)
-			lane[l] += (double)x[i + l] * x[i + l];
-	for (size_t l = 0; i < n; i++, l++)
-		lane[l] += (double)x[i] * x[i];
-	double sum = 0;
-	for (size_t l = 0; l < 16; l++)
-		sum += lane[l];
-	return sum;
-}
-
 static void squares_range(void *args, size_t begin, size_t end)
 {
 	struct blocks *s = args;
 	for (size_t i = begin; i < end; i++) {
 		size_t at = least(i * s->block, s->n);
-		s->sum[i] = squares_of(s->x + at, least(s->block, s->n - at));
+		s->sum[i] = ISA(sum_squares)(s->x + at, least(s->block, s->n - at));
 	}
 }
 

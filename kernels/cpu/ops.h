@@ -15,6 +15,7 @@
 	X(split)                    \
 	X(sum_squares)              \
 	X(all_finite)               \
+	X(zero_not_finite)          \
 	X(gather_pool)              \
 	X(scatter_sum)              \
 	X(copy_rows)                \

@@ -2,148 +2,12 @@
  *
  * int8, fp8 and int4: a warp takes SPAN elements, 8 neighbours a lane; lanes that share a scale find the largest magnitude among them. sign: a warp takes a block, and
  * lane l the elements l, l + 32, ..: so that each lane's sum is one of the CPU's, and a ballot is four bytes of codes. */
-#include "launch.h"
+#include "codec_lane.h"
 
-#include "minifloat.h"
-
-#define SPAN   256u
-#define EACH   8u /* elements of a lane */
 #define SPANS  (CODEC_TILE / SPAN)
 #define ROUNDS (CODEC_SIGN_BLOCK / CUDA_LANES)
 
-/* How tiles lie: as in codec.h. */
-template <weir_codec CODEC> struct form {
-	static const uint32_t bits = CODEC == WEIR_CODEC_INT4 ? 4 : CODEC == WEIR_CODEC_SIGN ? 1 : 8;
-	static const uint32_t block = CODEC == WEIR_CODEC_INT4   ? CODEC_INT4_BLOCK
-	                              : CODEC == WEIR_CODEC_SIGN ? CODEC_SIGN_BLOCK
-	                                                         : CODEC_INT8_BLOCK;
-	static const uint32_t tile_bytes = CODEC_TILE / block * SCALE_BYTES + CODEC_TILE / 8 * bits;
-};
-
-/* Where the scales and the codes of a tile are, and how many elements it has. */
-struct tile_place {
-	size_t scales, codes;
-	uint32_t n;
-};
-
-template <weir_codec CODEC> static __device__ inline struct tile_place place_of(size_t tile, size_t n)
-{
-	const size_t left = n - tile * CODEC_TILE;
-	struct tile_place p = {tile * form<CODEC>::tile_bytes, 0, (uint32_t)(left < CODEC_TILE ? left : CODEC_TILE)};
-	p.codes = p.scales + (p.n + form<CODEC>::block - 1) / form<CODEC>::block * SCALE_BYTES;
-	return p;
-}
-
-/* A tile that is not whole may have its codes at any even address. */
-static __device__ inline void put_scale(uint8_t *at, uint32_t bits)
-{
-	*(uint16_t *)at = (uint16_t)bits;
-}
-
-static __device__ inline float get_scale(const uint8_t *at)
-{
-	return float_of((uint32_t) * (const uint16_t *)at << 16);
-}
-
-/* --- A lane's neighbours */
-
-template <int V> static __device__ inline void load_each(float x[EACH], const float *p, uint32_t n)
-{
-	if (V == 4 && n >= EACH) {
-		const pack<4> low = load<4>(p), high = load<4>(p + 4);
-		for (uint32_t k = 0; k < 4; k++) {
-			x[k] = low.v[k];
-			x[4 + k] = high.v[k];
-		}
-		return;
-	}
-	for (uint32_t k = 0; k < EACH; k++)
-		x[k] = k < n ? p[k] : 0;
-}
-
-template <int V> static __device__ inline void store_each(float *p, const float x[EACH], uint32_t n)
-{
-	if (V == 4 && n >= EACH) {
-		store<4>(p, pack<4>{{x[0], x[1], x[2], x[3]}});
-		store<4>(p + 4, pack<4>{{x[4], x[5], x[6], x[7]}});
-		return;
-	}
-	for (uint32_t k = 0; k < EACH && k < n; k++)
-		p[k] = x[k];
-}
-
-/* `bytes` of codes, in one piece where they lie so. */
-template <typename T> static __device__ inline void store_codes(uint8_t *at, T codes, uint32_t bytes)
-{
-	if (bytes == sizeof codes && (uintptr_t)at % sizeof codes == 0) {
-		*(T *)at = codes;
-		return;
-	}
-	for (uint32_t i = 0; i < bytes; i++)
-		at[i] = (uint8_t)(codes >> 8 * i);
-}
-
-template <typename T> static __device__ inline T load_codes(const uint8_t *at, uint32_t bytes)
-{
-	if (bytes == sizeof(T) && (uintptr_t)at % sizeof(T) == 0)
-		return *(const T *)at;
-	T codes = 0;
-	for (uint32_t i = 0; i < bytes; i++)
-		codes |= (T)at[i] << 8 * i;
-	return codes;
-}
-
 /* --- int8, fp8, int4 */
-
-/* The scale for a block whose largest magnitude is this. */
-template <weir_codec CODEC> static __device__ inline uint32_t scale_for(float most)
-{
-	switch (CODEC) {
-	case WEIR_CODEC_FP8_E4M3:
-		return scale_bits(most / fp8_e4m3().most, E4M3_SCALE_MOST);
-	case WEIR_CODEC_FP8_E5M2:
-		return scale_bits(most / fp8_e5m2().most, E5M2_SCALE_MOST);
-	case WEIR_CODEC_INT4:
-		return scale_bits(most, BF16_MOST);
-	default:
-		return scale_bits(most / (float)INT8_MOST, INT8_SCALE_MOST);
-	}
-}
-
-/* The code of acc, and *back what it is a multiple of the scale by. */
-template <weir_codec CODEC>
-static __device__ inline uint32_t code_of(const struct book *book, float acc, float inverse, float *back)
-{
-	uint32_t code;
-	switch (CODEC) {
-	case WEIR_CODEC_FP8_E4M3:
-		return fp8_code(fp8_e4m3(), acc * inverse, back);
-	case WEIR_CODEC_FP8_E5M2:
-		return fp8_code(fp8_e5m2(), acc * inverse, back);
-	case WEIR_CODEC_INT4:
-		code = int4_code(book, acc * inverse);
-		*back = book->value[code];
-		return code;
-	default:
-		code = (uint32_t)int8_code(acc, inverse);
-		*back = (float)(int32_t)code;
-		return code & 0xffu;
-	}
-}
-
-template <weir_codec CODEC> static __device__ inline float value_of(const struct book *book, uint32_t code)
-{
-	switch (CODEC) {
-	case WEIR_CODEC_FP8_E4M3:
-		return fp8_value(fp8_e4m3(), code);
-	case WEIR_CODEC_FP8_E5M2:
-		return fp8_value(fp8_e5m2(), code);
-	case WEIR_CODEC_INT4:
-		return book->value[code];
-	default:
-		return (float)(int8_t)code;
-	}
-}
 
 /* What a lane of a warp has: up to EACH elements from `at` of its tile on, base of the row; `left` in the tile, 0: none. */
 struct lane_span {
@@ -165,16 +29,6 @@ template <weir_codec CODEC> static __device__ inline bool find_span(size_t n, st
 	return true;
 }
 
-/* Where each thread finds the book; all threads of a block take part. */
-template <weir_codec CODEC> static __device__ inline void share_book(struct book *shared, const struct book &given)
-{
-	if (CODEC != WEIR_CODEC_INT4)
-		return;
-	if (threadIdx.x == 0)
-		*shared = given;
-	__syncthreads();
-}
-
 template <weir_codec CODEC, int V>
 static __global__ void __launch_bounds__(CUDA_THREADS)
     encode_kernel(const float *in, float *residual, size_t n, struct book given, uint8_t *out)
@@ -184,40 +38,26 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 	struct lane_span s;
 	if (!find_span<CODEC>(n, &s))
 		return;
-	float acc[EACH];
-	load_each<V>(acc, in + s.base, s.left);
+	float acc[EACH] = {0};
+	if (in != NULL)
+		load_each<V>(acc, in + s.base, s.left);
 	if (residual != NULL) {
 		float kept[EACH];
 		load_each<V>(kept, residual + s.base, s.left);
 		for (uint32_t k = 0; k < EACH; k++)
 			acc[k] += kept[k];
 	}
-	uint32_t most = 0;
-	for (uint32_t k = 0; k < EACH; k++)
-		most = max(most, bits_of(acc[k]) & ABS_MASK);
-	for (uint32_t step = form<CODEC>::block / EACH / 2; step > 0; step /= 2)
-		most = max(most, __shfl_xor_sync(ALL_LANES, most, step, CUDA_LANES));
-	const uint32_t bits = scale_for<CODEC>(float_of(most));
-	const struct scale scale = scale_of(bits);
+	const uint32_t bits = scale_of_lanes<CODEC>(acc, form<CODEC>::block / EACH);
 	if (s.left == 0)
 		return;
-	if (s.at % form<CODEC>::block == 0)
-		put_scale(out + s.tile.scales + s.at / form<CODEC>::block * SCALE_BYTES, bits);
-	uint64_t codes = 0;
-	for (uint32_t k = 0; k < EACH; k++) {
-		float back;
-		const uint32_t code = code_of<CODEC>(book, acc[k], scale.inverse, &back);
-		codes |= (uint64_t)(k < s.left ? code : 0) << k * form<CODEC>::bits;
-		acc[k] -= back * scale.value;
-	}
-	const uint32_t here = s.left < EACH ? s.left : EACH, bytes = (here * form<CODEC>::bits + 7) / 8;
-	uint8_t *to = out + s.tile.codes + s.at * form<CODEC>::bits / 8;
-	if (form<CODEC>::bits == 8)
-		store_codes<uint64_t>(to, codes, bytes);
-	else
-		store_codes<uint32_t>(to, (uint32_t)codes, bytes);
+	put_each<CODEC>(acc, bits, s.at, s.left, book, out + s.tile.scales, out + s.tile.codes);
 	if (residual != NULL)
 		store_each<V>(residual + s.base, acc, s.left);
+}
+
+static __device__ inline float scale_at(const uint8_t *at)
+{
+	return float_of((uint32_t) * (const uint16_t *)at << 16);
 }
 
 template <weir_codec CODEC, int V>
@@ -233,7 +73,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS) decode_kernel(const uint8
 	const uint32_t here = s.left < EACH ? s.left : EACH, bytes = (here * form<CODEC>::bits + 7) / 8;
 	const uint8_t *from = in + s.tile.codes + s.at * form<CODEC>::bits / 8;
 	const uint64_t codes = form<CODEC>::bits == 8 ? load_codes<uint64_t>(from, bytes) : load_codes<uint32_t>(from, bytes);
-	const float scale = get_scale(in + s.tile.scales + s.at / form<CODEC>::block * SCALE_BYTES);
+	const float scale = scale_at(in + s.tile.scales + s.at / form<CODEC>::block * SCALE_BYTES);
 	float x[EACH];
 	for (uint32_t k = 0; k < EACH; k++)
 		x[k] = value_of<CODEC>(book, (uint32_t)(codes >> k * form<CODEC>::bits) & ((1u << form<CODEC>::bits) - 1)) * scale;
@@ -257,7 +97,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 #pragma unroll
 	for (uint32_t k = 0; k < ROUNDS; k++) {
 		const uint32_t i = k * CUDA_LANES + lane;
-		acc[k] = i < here ? in[base + i] : 0;
+		acc[k] = i < here && in != NULL ? in[base + i] : 0;
 		if (residual != NULL && i < here)
 			acc[k] += residual[base + i];
 		sum += fabsf(acc[k]);
@@ -274,7 +114,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 			residual[base + i] = acc[k] - (acc[k] < 0 ? -scale : scale);
 	}
 	if (lane == 0)
-		put_scale(out + p.scales + first / CODEC_SIGN_BLOCK * SCALE_BYTES, bits);
+		store_codes<uint16_t>(out + p.scales + first / CODEC_SIGN_BLOCK * SCALE_BYTES, (uint16_t)bits, SCALE_BYTES);
 	const uint32_t bytes = (here + 7) / 8, done = lane * 4;
 	if (done < bytes)
 		store_codes<uint32_t>(out + p.codes + first / 8 + done, own, bytes - done < 4 ? bytes - done : 4);
@@ -287,7 +127,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS) sign_decode_kernel(const 
 		return;
 	const struct tile_place p = place_of<WEIR_CODEC_SIGN>(i / CODEC_TILE, n);
 	const uint32_t at = (uint32_t)(i % CODEC_TILE);
-	const float scale = get_scale(in + p.scales + at / CODEC_SIGN_BLOCK * SCALE_BYTES);
+	const float scale = scale_at(in + p.scales + at / CODEC_SIGN_BLOCK * SCALE_BYTES);
 	out[i] = float_of(bits_of(scale) ^ (uint32_t)(in[p.codes + at / 8] >> at % 8 & 1) << 31);
 }
 
@@ -298,7 +138,7 @@ template <weir_codec CODEC> static __global__ void cast_kernel(const float *in, 
 	const size_t i = thread_number();
 	if (i >= n)
 		return;
-	const float acc = residual != NULL ? in[i] + residual[i] : in[i];
+	const float given = in != NULL ? in[i] : 0, acc = residual != NULL ? given + residual[i] : given;
 	float back = acc;
 	if (CODEC == WEIR_CODEC_FP32) {
 		((uint32_t *)out)[i] = bits_of(acc);
@@ -327,12 +167,6 @@ template <weir_codec CODEC> static __global__ void uncast_kernel(const uint8_t *
 }
 
 /* --- Ops */
-
-static struct book book_given(const struct coding *coding)
-{
-	static const float none[CODEC_BOOK] = {0};
-	return book_of(coding->book != NULL ? coding->book : none);
-}
 
 /* Blocks whose warps have a span each. */
 static dim3 span_blocks(struct cuda_backend *c, size_t n)

@@ -34,6 +34,7 @@
 #define CUDA_REDUCE_PER_THREAD   16u                /* elements that a thread adds before another block is worth it */
 #define CUDA_ANSWER_BYTES        64u
 #define CUDA_GRID_MAX            0x7fffffffu /* blocks of a launch */
+#define CUDA_ROW_WIDTH_MAX       0x7fffffffu /* elements of a row that is coded on its own */
 #define CUDA_SCATTER_CHUNK       256u        /* uses of a row that are added one after the other */
 #define CUDA_COLUMN_PARTS        256u        /* a column sum is cut in at most this many parts */
 #define CUDA_COLUMN_ROWS_PER_ROW 16u         /* rows that a thread adds before another part is worth it */

@@ -1,5 +1,7 @@
-/* fill, axpy, scale, concat, split, and casts: each element read once and written once, four at a time where they lie so. */
+/* fill, axpy, scale, what is not finite, concat, split, and casts: each element read once and written once, four at a time where they lie so. */
 #include "launch.h"
+
+#include "bits.h"
 
 template <int V> static __global__ void fill_kernel(float *x, float value, size_t n)
 {
@@ -60,6 +62,26 @@ void cuda_scale(struct backend *b, float *x, float a, size_t n)
 		LAUNCH(c, scale_kernel<4>, blocks_for(c, n / 4), CUDA_THREADS, x, a, n);
 	else
 		LAUNCH(c, scale_kernel<1>, blocks_for(c, n), CUDA_THREADS, x, a, n);
+}
+
+template <int V> static __global__ void zero_not_finite_kernel(float *x, size_t n)
+{
+	const size_t i = thread_number() * V;
+	if (i >= n)
+		return;
+	pack<V> p = load<V>(x + i);
+	for (int k = 0; k < V; k++)
+		p.v[k] = (bits_of(p.v[k]) & ABS_MASK) >= INFINITY_BITS ? 0 : p.v[k];
+	store<V>(x + i, p);
+}
+
+void cuda_zero_not_finite(struct backend *b, float *x, size_t n)
+{
+	struct cuda_backend *c = cuda_of(b);
+	if (pack_width(n, ADDRESS(x)) == 4)
+		LAUNCH(c, zero_not_finite_kernel<4>, blocks_for(c, n / 4), CUDA_THREADS, x, n);
+	else
+		LAUNCH(c, zero_not_finite_kernel<1>, blocks_for(c, n), CUDA_THREADS, x, n);
 }
 
 /* --- Columns beside each other. Widths that are multiples of 4 keep every pack on one side. */

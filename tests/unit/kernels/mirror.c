@@ -229,6 +229,12 @@ static bool mirror_all_finite(struct backend *b, const float *x, size_t n)
 	RUN_FOR(m, bool, all_finite, floats(m, x, n), n);
 }
 
+static void mirror_zero_not_finite(struct backend *b, float *x, size_t n)
+{
+	struct mirror *m = mirror(b);
+	RUN(m, zero_not_finite, floats(m, x, n), n);
+}
+
 static void mirror_gather_pool(struct backend *b, float *out, const float *rows, size_t unique, size_t width,
                                const uint32_t *offsets, const uint32_t *index, const float *weight, size_t bags)
 {
@@ -407,6 +413,14 @@ static void mirror_encode(struct backend *b, const struct coding *coding, const 
 	uint8_t *to = there(m, out, codec_bytes(coding->codec, n));
 	float *left = floats(m, residual, n);
 	RUN(m, encode, coding, floats(m, in, n), left, n, to);
+}
+
+static void mirror_encode_rows(struct backend *b, const struct coding *coding, const float *in, size_t rows, size_t width,
+                               uint8_t *out)
+{
+	struct mirror *m = mirror(b);
+	uint8_t *to = there(m, out, rows * codec_bytes(coding->codec, width));
+	RUN(m, encode_rows, coding, floats(m, in, rows * width), rows, width, to);
 }
 
 static void mirror_decode(struct backend *b, const struct coding *coding, const uint8_t *in, size_t n, float *out)

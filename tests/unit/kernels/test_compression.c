@@ -84,6 +84,7 @@ static void try_codecs(struct backend *b, struct prng *rng)
 			for (unsigned i = 0; coding_at(i, &c, &name); i++) {
 				check_codec(b, &c, name, x, NULL, n);
 				check_codec(b, &c, name, x, residual, n);
+				check_codec(b, &c, name, NULL, residual, n);
 			}
 			free(x);
 			free(residual);
@@ -94,6 +95,70 @@ static void codecs_make_the_same_bytes(void **state)
 {
 	(void)state;
 	on_every_backend(501, try_codecs);
+}
+
+/* What is coded without an input is the residual, as with zeros. */
+static void nothing_added_is_zeros_added(void **state)
+{
+	(void)state;
+	enum { N = CODEC_TILE + 1000 };
+	static float zeros[N];
+	struct prng rng;
+	struct coding c;
+	const char *name;
+	prng_seed(&rng, 507);
+	float *residual = inputs_make(NORMAL, &rng, N);
+	for (unsigned i = 0; coding_at(i, &c, &name); i++) {
+		const size_t bytes = codec_bytes(c.codec, N);
+		uint8_t *got = guarded(bytes), *want = guarded(bytes);
+		float *left = copy_floats(residual, N), *want_left = copy_floats(residual, N);
+		codec_encode(&c, zeros, want_left, N, want);
+		codec_encode(&c, NULL, left, N, got);
+		check_bytes(name, N, got, want, bytes);
+		check_same_bits(name, left, want_left, N);
+		free(got);
+		free(want);
+		free(left);
+		free(want_left);
+	}
+	free(residual);
+}
+
+/* --- Rows of embeddings */
+
+static void check_rows(struct backend *b, const struct coding *c, const char *name, const float *x, size_t rows, size_t width)
+{
+	const size_t row_bytes = codec_bytes(c->codec, width), bytes = rows * row_bytes;
+	uint8_t *got = guarded(bytes), *want = guarded(bytes);
+	for (size_t r = 0; r < rows; r++)
+		codec_encode(c, x + r * width, NULL, width, want + r * row_bytes);
+	b->ops->encode_rows(b, c, x, rows, width, got);
+	check_bytes(name, rows * width, got, want, bytes);
+	free(got);
+	free(want);
+}
+
+static void try_rows(struct backend *b, struct prng *rng)
+{
+	static const size_t widths[] = {1, 3, 4, 9, 16, 33, 64, 70, 128, 255, 257, 1100, CODEC_TILE + 300};
+	for (size_t w = 0; w < COUNT(widths); w++) {
+		const size_t width = widths[w], rows = width > CODEC_TILE ? 2 : 1 + prng_below(rng, 40);
+		struct coding c;
+		const char *name;
+		float *x = inputs_make(kind_at(w, w % KINDS), rng, rows * width);
+		for (unsigned i = 0; coding_at(i, &c, &name); i++)
+			if (c.codec != WEIR_CODEC_SIGN) {
+				check_rows(b, &c, name, x, rows, width);
+				check_rows(b, &c, name, x, 0, width);
+			}
+		free(x);
+	}
+}
+
+static void rows_are_coded_each_on_its_own(void **state)
+{
+	(void)state;
+	on_every_backend(508, try_rows);
 }
 
 /* Casts keep what is not a number. */
@@ -352,9 +417,10 @@ static void thresholds_are_exact(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(codecs_make_the_same_bytes), cmocka_unit_test(casts_keep_what_is_no_number),
-	    cmocka_unit_test(any_bytes_decode_alike),     cmocka_unit_test(top_k_makes_the_same_records),
-	    cmocka_unit_test(accumulating_is_the_same),   cmocka_unit_test(thresholds_are_exact),
+	    cmocka_unit_test(codecs_make_the_same_bytes),     cmocka_unit_test(nothing_added_is_zeros_added),
+	    cmocka_unit_test(rows_are_coded_each_on_its_own), cmocka_unit_test(casts_keep_what_is_no_number),
+	    cmocka_unit_test(any_bytes_decode_alike),         cmocka_unit_test(top_k_makes_the_same_records),
+	    cmocka_unit_test(accumulating_is_the_same),       cmocka_unit_test(thresholds_are_exact),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,11 +50,19 @@ static void try_sums(struct backend *b, struct prng *rng)
 		assert_true(!is_cpu(b) ||
 		            got == single->ops->sum_squares(single, x, n)); /* whatever the threads and the instruction set */
 		single->ops->destroy(single);
+		struct backend *plain = backend_plain();
+		assert_true(!is_cpu(b) || got == plain->ops->sum_squares(plain, x, n));
 		assert_true(b->ops->all_finite(b, x, n));
 		if (n > 0) {
 			x[prng_below(rng, n)] = prng_below(rng, 2) ? NAN : -INFINITY;
 			assert_false(b->ops->all_finite(b, x, n));
 			assert_false(isfinite(b->ops->sum_squares(b, x, n)));
+			float *zeroed = copy_floats(x, n);
+			for (size_t i = 0; i < n; i++)
+				zeroed[i] = isfinite(x[i]) ? x[i] : 0;
+			b->ops->zero_not_finite(b, x, n);
+			check_same_bits("what is finite", x, zeroed, n);
+			free(zeroed);
 		}
 		free(x);
 	}

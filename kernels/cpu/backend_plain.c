@@ -1,0 +1,56 @@
+/* The plain backend (backend.h): a part of the CPU's ops, of the best instruction set, without threads or a matrix library. */
+#include "cpu.h"
+
+static void plain_destroy(struct backend *b)
+{
+	(void)b; /* there is one, for good */
+}
+
+static void plain_fill(struct backend *b, float *x, float value, size_t n)
+{
+	(void)b;
+	for (size_t i = 0; i < n; i++)
+		x[i] = value;
+}
+
+/* As cpu_sum_squares does it. */
+static double plain_sum_squares(struct backend *b, const float *x, size_t n)
+{
+	const struct vector_ops *ops = vector_ops_best();
+	const size_t block = cpu_reduce_block(n);
+	double sum = 0;
+	(void)b;
+	for (size_t at = 0; at < n; at += block)
+		sum += ops->sum_squares(x + at, n - at < block ? n - at : block);
+	return sum;
+}
+
+static bool plain_all_finite(struct backend *b, const float *x, size_t n)
+{
+	(void)b;
+	return codec_all_finite(x, n);
+}
+
+static const struct backend_ops plain_ops = {.name = "plain",
+                                             .host_memory = true,
+                                             .destroy = plain_destroy,
+                                             .sync = cpu_sync,
+                                             .buffer_alloc = cpu_buffer_alloc,
+                                             .buffer_free = cpu_buffer_free,
+                                             .host_alloc = cpu_buffer_alloc,
+                                             .host_free = cpu_buffer_free,
+                                             .to_device = cpu_to_device,
+                                             .to_host = cpu_to_host,
+                                             .fill = plain_fill,
+                                             .sum_squares = plain_sum_squares,
+                                             .all_finite = plain_all_finite,
+#define PLAIN_ENTRY(op) .op = cpu_##op,
+                                             CPU_COMPRESSION_OPS(PLAIN_ENTRY)
+#undef PLAIN_ENTRY
+};
+
+struct backend *backend_plain(void)
+{
+	static struct backend plain = {&plain_ops};
+	return &plain;
+}

@@ -1,0 +1,52 @@
+/* Memory of the CPU's backends: the host's. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "cpu.h"
+
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+
+void *cpu_aligned_bytes(size_t alignment, size_t bytes)
+{
+	return aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
+}
+
+weir_status cpu_sync(struct backend *b, weir_error *err)
+{
+	(void)b, (void)err; /* every op is complete when it returns */
+	return WEIR_OK;
+}
+
+void *cpu_buffer_alloc(struct backend *b, size_t bytes)
+{
+	(void)b;
+	const bool huge = bytes >= 2 * HUGE_PAGE_BYTES;
+	void *p = cpu_aligned_bytes(huge ? HUGE_PAGE_BYTES : CPU_LINE_BYTES, bytes);
+	if (p == NULL)
+		return NULL;
+	if (huge)
+		madvise(p, bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES,
+		        MADV_HUGEPAGE); /* advice only: a refusal costs speed, nothing else */
+	return memset(p, 0, bytes);
+}
+
+void cpu_buffer_free(struct backend *b, void *p)
+{
+	(void)b;
+	free(p);
+}
+
+void cpu_to_device(struct backend *b, void *device, const void *host, size_t bytes)
+{
+	(void)b;
+	if (bytes > 0)
+		memcpy(device, host, bytes);
+}
+
+void cpu_to_host(struct backend *b, void *host, const void *device, size_t bytes)
+{
+	(void)b;
+	if (bytes > 0)
+		memcpy(host, device, bytes);
+}

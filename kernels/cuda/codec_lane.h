@@ -1,0 +1,186 @@
+/* Value codecs (codec.h), as far as a lane is concerned: where a tile's scales and codes lie, neighbours that are loaded and stored together, and the code of a number.
+ * Included by the files that have the kernels. */
+#ifndef WEIR_CUDA_CODEC_LANE_H
+#define WEIR_CUDA_CODEC_LANE_H
+
+#include "launch.h"
+
+#include "minifloat.h"
+
+#define SPAN 256u /* elements of a warp */
+#define EACH 8u   /* of a lane */
+
+/* How tiles lie: as in codec.h. */
+template <weir_codec CODEC> struct form {
+	static const uint32_t bits = CODEC == WEIR_CODEC_INT4 ? 4 : CODEC == WEIR_CODEC_SIGN ? 1 : 8;
+	static const uint32_t block = CODEC == WEIR_CODEC_INT4   ? CODEC_INT4_BLOCK
+	                              : CODEC == WEIR_CODEC_SIGN ? CODEC_SIGN_BLOCK
+	                                                         : CODEC_INT8_BLOCK;
+	static const uint32_t tile_bytes = CODEC_TILE / block * SCALE_BYTES + CODEC_TILE / 8 * bits;
+};
+
+/* Where the scales and the codes of a tile are, and how many elements it has. */
+struct tile_place {
+	size_t scales, codes;
+	uint32_t n;
+};
+
+template <weir_codec CODEC> static __device__ inline struct tile_place place_of(size_t tile, size_t n)
+{
+	const size_t left = n - tile * CODEC_TILE;
+	struct tile_place p = {tile * form<CODEC>::tile_bytes, 0, (uint32_t)(left < CODEC_TILE ? left : CODEC_TILE)};
+	p.codes = p.scales + (p.n + form<CODEC>::block - 1) / form<CODEC>::block * SCALE_BYTES;
+	return p;
+}
+
+/* --- A lane's neighbours */
+
+template <int V> static __device__ inline void load_each(float x[EACH], const float *p, uint32_t n)
+{
+	if (V == 4 && n >= EACH) {
+		const pack<4> low = load<4>(p), high = load<4>(p + 4);
+		for (uint32_t k = 0; k < 4; k++) {
+			x[k] = low.v[k];
+			x[4 + k] = high.v[k];
+		}
+		return;
+	}
+	for (uint32_t k = 0; k < EACH; k++)
+		x[k] = k < n ? p[k] : 0;
+}
+
+template <int V> static __device__ inline void store_each(float *p, const float x[EACH], uint32_t n)
+{
+	if (V == 4 && n >= EACH) {
+		store<4>(p, pack<4>{{x[0], x[1], x[2], x[3]}});
+		store<4>(p + 4, pack<4>{{x[4], x[5], x[6], x[7]}});
+		return;
+	}
+	for (uint32_t k = 0; k < EACH && k < n; k++)
+		p[k] = x[k];
+}
+
+/* `bytes` of codes, in one piece where they lie so. */
+template <typename T> static __device__ inline void store_codes(uint8_t *at, T codes, uint32_t bytes)
+{
+	if (bytes == sizeof codes && (uintptr_t)at % sizeof codes == 0) {
+		*(T *)at = codes;
+		return;
+	}
+	for (uint32_t i = 0; i < bytes; i++)
+		at[i] = (uint8_t)(codes >> 8 * i);
+}
+
+template <typename T> static __device__ inline T load_codes(const uint8_t *at, uint32_t bytes)
+{
+	if (bytes == sizeof(T) && (uintptr_t)at % sizeof(T) == 0)
+		return *(const T *)at;
+	T codes = 0;
+	for (uint32_t i = 0; i < bytes; i++)
+		codes |= (T)at[i] << 8 * i;
+	return codes;
+}
+
+/* --- int8, fp8, int4 */
+
+/* The scale for a block whose largest magnitude is this. */
+template <weir_codec CODEC> static __device__ inline uint32_t scale_for(float most)
+{
+	switch (CODEC) {
+	case WEIR_CODEC_FP8_E4M3:
+		return scale_bits(most / fp8_e4m3().most, E4M3_SCALE_MOST);
+	case WEIR_CODEC_FP8_E5M2:
+		return scale_bits(most / fp8_e5m2().most, E5M2_SCALE_MOST);
+	case WEIR_CODEC_INT4:
+		return scale_bits(most, BF16_MOST);
+	default:
+		return scale_bits(most / (float)INT8_MOST, INT8_SCALE_MOST);
+	}
+}
+
+/* The code of acc, and *back what it is a multiple of the scale by. */
+template <weir_codec CODEC>
+static __device__ inline uint32_t code_of(const struct book *book, float acc, float inverse, float *back)
+{
+	uint32_t code;
+	switch (CODEC) {
+	case WEIR_CODEC_FP8_E4M3:
+		return fp8_code(fp8_e4m3(), acc * inverse, back);
+	case WEIR_CODEC_FP8_E5M2:
+		return fp8_code(fp8_e5m2(), acc * inverse, back);
+	case WEIR_CODEC_INT4:
+		code = int4_code(book, acc * inverse);
+		*back = book->value[code];
+		return code;
+	default:
+		code = (uint32_t)int8_code(acc, inverse);
+		*back = (float)(int32_t)code;
+		return code & 0xffu;
+	}
+}
+
+template <weir_codec CODEC> static __device__ inline float value_of(const struct book *book, uint32_t code)
+{
+	switch (CODEC) {
+	case WEIR_CODEC_FP8_E4M3:
+		return fp8_value(fp8_e4m3(), code);
+	case WEIR_CODEC_FP8_E5M2:
+		return fp8_value(fp8_e5m2(), code);
+	case WEIR_CODEC_INT4:
+		return book->value[code];
+	default:
+		return (float)(int8_t)code;
+	}
+}
+
+/* Where each thread finds the book; all threads of a block take part. */
+template <weir_codec CODEC> static __device__ inline void share_book(struct book *shared, const struct book &given)
+{
+	if (CODEC != WEIR_CODEC_INT4)
+		return;
+	if (threadIdx.x == 0)
+		*shared = given;
+	__syncthreads();
+}
+
+static inline struct book book_given(const struct coding *coding)
+{
+	static const float none[CODEC_BOOK] = {0};
+	return book_of(coding->book != NULL ? coding->book : none);
+}
+
+/* The scale of what lanes have, a power of 2 of them side by side, which share one. All lanes of the warp take part; those without elements have zeros. */
+template <weir_codec CODEC> static __device__ inline uint32_t scale_of_lanes(const float acc[EACH], uint32_t lanes)
+{
+	uint32_t most = 0;
+	for (uint32_t k = 0; k < EACH; k++)
+		most = max(most, bits_of(acc[k]) & ABS_MASK);
+	for (uint32_t step = lanes / 2; step > 0; step /= 2)
+		most = max(most, __shfl_xor_sync(ALL_LANES, most, step, CUDA_LANES));
+	return scale_for<CODEC>(float_of(most));
+}
+
+/* Writes the codes of a lane's elements, which begin at `at` of their tile, and the scale, if they begin its block; acc becomes what is left out. left: in the tile, from 1. */
+template <weir_codec CODEC>
+static __device__ inline void put_each(float acc[EACH], uint32_t bits, uint32_t at, uint32_t left, const struct book *book,
+                                       uint8_t *scales, uint8_t *codes)
+{
+	const struct scale scale = scale_of(bits);
+	if (at % form<CODEC>::block == 0)
+		store_codes<uint16_t>(scales + at / form<CODEC>::block * SCALE_BYTES, (uint16_t)bits, SCALE_BYTES);
+	uint64_t all = 0;
+	for (uint32_t k = 0; k < EACH; k++) {
+		float back;
+		const uint32_t code = code_of<CODEC>(book, acc[k], scale.inverse, &back);
+		all |= (uint64_t)(k < left ? code : 0) << k * form<CODEC>::bits;
+		acc[k] -= back * scale.value;
+	}
+	const uint32_t here = left < EACH ? left : EACH, bytes = (here * form<CODEC>::bits + 7) / 8;
+	codes += at * form<CODEC>::bits / 8;
+	if (form<CODEC>::bits == 8)
+		store_codes<uint64_t>(codes, all, bytes);
+	else
+		store_codes<uint32_t>(codes, (uint32_t)all, bytes);
+}
+
+#endif
