@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "limits.h"
+#include "sgd.h"
 #include "vector.h"
 
 /* Bias corrections of the first steps are kept, later ones computed: the same function, the same bits. */
@@ -50,9 +51,14 @@ uint32_t optimizer_slots(weir_optimizer_kind kind)
 	return 0;
 }
 
+float optimizer_first_slot(const weir_optimizer *o)
+{
+	return o->kind == WEIR_OPT_ADAGRAD ? o->initial : 0;
+}
+
 void optimizer_init_slots(const weir_optimizer *o, float *slots, size_t n)
 {
-	const float first = o->kind == WEIR_OPT_ADAGRAD ? o->initial : 0;
+	const float first = optimizer_first_slot(o);
 	const size_t total = n * optimizer_slots(o->kind);
 	for (size_t i = 0; i < total; i++)
 		slots[i] = first;
@@ -187,16 +193,33 @@ bool optimizer_is_elementwise(const struct optimizer *o)
 
 /* --- Application */
 
-static inline struct rule_args args_of(const struct optimizer *o, const struct optimizer_scalars *s, struct row_state *state)
+/* What depends on how many steps the row has taken, with this one. */
+static inline void set_steps(const struct optimizer *o, struct optimizer_step *step, uint32_t steps)
 {
-	struct rule_args a = {.k = &o->k, .lr = s->lr, .grad_scale = s->grad_scale, .state = state};
-	if (o->corrections != NULL) {
-		struct correction c =
-		    state->steps < CORRECTIONS_KEPT ? o->corrections[state->steps] : corrections_at(&o->k, state->steps);
-		a.correction1 = c.first;
-		a.correction2 = c.second;
-	}
-	return a;
+	step->steps = steps;
+	if (o->corrections == NULL)
+		return;
+	const struct correction c = steps < CORRECTIONS_KEPT ? o->corrections[steps] : corrections_at(&o->k, steps);
+	step->correction1 = c.first;
+	step->correction2 = c.second;
+}
+
+static inline void set_row(const struct optimizer *o, struct optimizer_step *step, struct row_state *state)
+{
+	set_steps(o, step, state->steps);
+	step->accumulator = &state->accumulator;
+}
+
+static inline struct optimizer_step step_without_row(const struct optimizer *o, const struct optimizer_scalars *s)
+{
+	return (struct optimizer_step){.k = o->k, .kind = o->kind, .lr = s->lr, .grad_scale = s->grad_scale};
+}
+
+struct optimizer_step optimizer_step_of(const struct optimizer *o, const struct optimizer_scalars *s, uint32_t steps)
+{
+	struct optimizer_step step = step_without_row(o, s);
+	set_steps(o, &step, steps);
+	return step;
 }
 
 void optimizer_begin_row(const struct optimizer *o, struct row_state *state)
@@ -207,14 +230,21 @@ void optimizer_begin_row(const struct optimizer *o, struct row_state *state)
 		state->steps++;
 }
 
+static void apply_run(const struct optimizer *o, const struct optimizer_step *step, float *value, float *slots, size_t width,
+                      size_t first, const float *grad, size_t n)
+{
+	float *slot0 = o->slots > 0 ? slots + first : NULL, *slot1 = o->slots > 1 ? slots + width + first : NULL;
+	o->rule(step, value + first, slot0, slot1, (const wire_float *)grad, n);
+}
+
 void optimizer_apply(const struct optimizer *o, const struct optimizer_scalars *s, struct row_state *state, float *value,
                      float *slots, size_t width, size_t first, const float *grad, size_t n)
 {
 	assert(state->steps > 0); /* optimizer_begin_row came first */
 	assert(first + n <= width && (optimizer_is_elementwise(o) || n == width));
-	const struct rule_args a = args_of(o, s, state);
-	float *slot0 = o->slots > 0 ? slots + first : NULL, *slot1 = o->slots > 1 ? slots + width + first : NULL;
-	o->rule(&a, value + first, slot0, slot1, (const wire_float *)grad, n);
+	struct optimizer_step step = step_without_row(o, s);
+	set_row(o, &step, state);
+	apply_run(o, &step, value, slots, width, first, grad, n);
 }
 
 /* --- Of some of a row's elements */
@@ -226,13 +256,13 @@ static inline void prefetch_ahead(const float *x, const uint16_t *offsets, size_
 		__builtin_prefetch(&x[offsets[i + SPARSE_AHEAD]], 1);
 }
 
-static void sgd_sparse(const struct rule_args *a, float *value, const uint16_t *offsets, const wire_float *grad, size_t count)
+static void sgd_sparse(const struct optimizer_step *s, float *value, const uint16_t *offsets, const wire_float *grad,
+                       size_t count)
 {
-	const float lr = a->lr, scale = a->grad_scale, l2 = a->k->l2;
+	const struct optimizer_step local = *s; /* a copy: the stores below cannot change it */
 	for (size_t i = 0; i < count; i++) {
 		prefetch_ahead(value, offsets, i, count);
-		float *at = &value[offsets[i]];
-		*at -= lr * (grad[i] * scale + l2 * *at);
+		sgd_element(&local, &value[offsets[i]], grad[i]);
 	}
 }
 
@@ -254,14 +284,15 @@ void optimizer_apply_sparse(const struct optimizer *o, const struct optimizer_sc
                             float *slots, size_t width, size_t first, const uint16_t *offsets, const float *grad, size_t count)
 {
 	assert(state->steps > 0 && optimizer_is_elementwise(o));
-	const struct rule_args a = args_of(o, s, state);
 	const wire_float *pushed = (const wire_float *)grad;
 	float block[1 + WEIR_OPTIMIZER_SLOTS_MAX][SPARSE_BLOCK], *at[1 + WEIR_OPTIMIZER_SLOTS_MAX];
 	if (count == 0)
 		return;
 	assert(first + offsets[count - 1] < width);
+	struct optimizer_step step = step_without_row(o, s);
+	set_row(o, &step, state);
 	if (o->kind == WEIR_OPT_SGD) {
-		sgd_sparse(&a, value + first, offsets, pushed, count);
+		sgd_sparse(&step, value + first, offsets, pushed, count);
 		return;
 	}
 	for (uint32_t p = 0; p <= o->slots; p++)
@@ -270,7 +301,7 @@ void optimizer_apply_sparse(const struct optimizer *o, const struct optimizer_sc
 		const size_t n = count - done < SPARSE_BLOCK ? count - done : SPARSE_BLOCK;
 		for (uint32_t p = 0; p <= o->slots; p++)
 			gather(block[p], at[p], offsets + done, n, count - done);
-		o->rule(&a, block[0], block[1], block[2], pushed + done, n);
+		o->rule(&step, block[0], block[1], block[2], pushed + done, n);
 		for (uint32_t p = 0; p <= o->slots; p++)
 			scatter(at[p], block[p], offsets + done, n);
 	}
@@ -285,6 +316,7 @@ void optimizer_apply_rows(const struct optimizer *o, const struct optimizer_scal
 	size_t ahead = PREFETCH_LINES / row_lines;
 	ahead = ahead < 1 ? 1 : ahead > PREFETCH_ROWS ? PREFETCH_ROWS : ahead;
 	const wire_float *grad = (const wire_float *)grads;
+	struct optimizer_step step = step_without_row(o, s);
 	for (size_t i = 0; i < count; i++, grad += width) {
 		if (i + ahead < count) {
 			const char *next = (const char *)rows[i + ahead];
@@ -293,9 +325,9 @@ void optimizer_apply_rows(const struct optimizer *o, const struct optimizer_scal
 				__builtin_prefetch(next + at, 1);
 		}
 		optimizer_begin_row(o, states[i]);
-		const struct rule_args a = args_of(o, s, states[i]);
+		set_row(o, &step, states[i]);
 		float *slot0 = rows[i] + width;
-		o->rule(&a, rows[i], slot0, slot0 + width, grad, width);
+		o->rule(&step, rows[i], slot0, slot0 + width, grad, width);
 	}
 }
 
@@ -320,13 +352,15 @@ void optimizer_catch_up(const struct optimizer *o, const struct optimizer_clock 
 	const uint32_t now = optimizer_state_at(clock).steps;
 	if (state->steps >= now)
 		return;
+	struct optimizer_step step = step_without_row(o, &scalars);
 	const uint32_t behind = now - state->steps, taken = behind < WEIR_CATCH_UP_STEPS_MAX ? behind : WEIR_CATCH_UP_STEPS_MAX;
 	for (size_t first = 0; first < width; first += CATCH_UP_BLOCK) {
 		const size_t n = width - first < CATCH_UP_BLOCK ? width - first : CATCH_UP_BLOCK;
 		struct row_state at = *state;
 		for (uint32_t i = 0; i < taken; i++) {
 			optimizer_begin_row(o, &at);
-			optimizer_apply(o, &scalars, &at, value, slots, width, first, none, n);
+			set_row(o, &step, &at);
+			apply_run(o, &step, value, slots, width, first, none, n);
 		}
 	}
 	state->steps = now;

@@ -30,9 +30,26 @@ struct optimizer_clock {
 	float lr;       /* of the last of them, after the schedule */
 };
 
+/* What of a table's optimizer does not change from step to step. */
+struct rule_constants {
+	float momentum, beta1, beta2, one_minus_beta1, one_minus_beta2, eps, initial, weight_decay, l1, l2, ftrl_beta;
+	uint32_t window;
+};
+
+/* One step of a rule made out in numbers: all that rules/ need beside value, slots and gradient, and what a backend is given (update). */
+struct optimizer_step {
+	struct rule_constants k;
+	weir_optimizer_kind kind;
+	float lr, grad_scale;
+	float correction1, correction2; /* Adam family: 1 / (1 - beta^t) */
+	uint32_t steps;                 /* of the row, this one among them */
+	float *accumulator;             /* row-wise Adagrad: the row's; of many rows, theirs */
+};
+
 /* fp32 numbers per element kept beside the value (0 to 2). */
 uint32_t optimizer_slots(weir_optimizer_kind kind);
-/* The first values of the slots of a row of n elements: slots (slots * n). */
+/* The first value of every slot, and those of the slots of a row of n elements: slots (slots * n). */
+float optimizer_first_slot(const weir_optimizer *o);
 void optimizer_init_slots(const weir_optimizer *o, float *slots, size_t n);
 weir_status optimizer_check(const weir_optimizer *o, weir_error *err) WEIR_MUST_CHECK;
 
@@ -48,6 +65,8 @@ void optimizer_apply(const struct optimizer *o, const struct optimizer_scalars *
  * no push had named them ("lazy"). Element-wise rules only. */
 void optimizer_apply_sparse(const struct optimizer *o, const struct optimizer_scalars *s, struct row_state *state, float *value,
                             float *slots, size_t width, size_t first, const uint16_t *offsets, const float *grad, size_t count);
+/* The step of rows that have taken steps - 1 before it; without an accumulator. */
+struct optimizer_step optimizer_step_of(const struct optimizer *o, const struct optimizer_scalars *s, uint32_t steps);
 bool optimizer_is_elementwise(const struct optimizer *o); /* runs may be applied as they arrive; otherwise whole rows only */
 /* Many embedding rows of equal width: rows[i] points to value, slots follow at rows[i] + width. grads (count, width), any alignment. Does
  * optimizer_begin_row and the whole row for each, prefetching ahead. */

@@ -22,22 +22,9 @@
 /* fp32 numbers as they lie in a message: any alignment. */
 typedef float wire_float __attribute__((aligned(1), may_alias));
 
-/* What of a table's optimizer does not change from push to push. */
-struct rule_constants {
-	float momentum, beta1, beta2, one_minus_beta1, one_minus_beta2, eps, initial, weight_decay, l1, l2, ftrl_beta;
-	uint32_t window;
-};
-
-/* One application of a rule to one row. */
-struct rule_args {
-	const struct rule_constants *k;
-	float lr, grad_scale;
-	float correction1, correction2; /* Adam family: 1 / (1 - beta^t) */
-	struct row_state *state;        /* steps counts this push already */
-};
-
 /* value, slot0, slot1, grad: n elements each; slots that a rule does not have are not touched (and may be NULL). */
-typedef void (*rule_fn)(const struct rule_args *a, float *value, float *slot0, float *slot1, const wire_float *grad, size_t n);
+typedef void (*rule_fn)(const struct optimizer_step *s, float *value, float *slot0, float *slot1, const wire_float *grad,
+                        size_t n);
 
 /* Blocks of a codec, without regard to tiles: n elements, their scales (a bf16 for each block; NULL where the codec has none) and codes at any alignment.
  * book: (CODEC_BOOK), int4 alone. residual: as in codec_encode. */

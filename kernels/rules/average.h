@@ -1,0 +1,43 @@
+/* The mean of what is pushed, over windows of N pushes: running statistics of batch norm, where workers push what they measured.
+ * With t = 1..N counting the pushes of the present window:
+ *   first window:  the value is the mean of the pushes so far; so the first push replaces the initial value;
+ *   later windows: `start` holds the value at the window's start, and each push replaces one Nth of it: p += (g - start) / N.
+ * So at the end of a window the value is the mean of that window's pushes, and in between that of the last N with those of the
+ * window before standing in by their mean. No rate, no L2. Rounding errors do not outlive a window. */
+#ifndef WEIR_RULE_AVERAGE_H
+#define WEIR_RULE_AVERAGE_H
+
+#include "arithmetic.h"
+
+enum average_place { AVERAGE_FIRST, AVERAGE_FIRST_WINDOW, AVERAGE_WINDOW_BEGINS, AVERAGE_WINDOW };
+
+ALWAYS_INLINE enum average_place average_place(const struct optimizer_step *s)
+{
+	if (s->steps == 1 || s->k.window == 1)
+		return AVERAGE_FIRST;
+	if (s->steps <= s->k.window)
+		return AVERAGE_FIRST_WINDOW;
+	return (s->steps - 1) % s->k.window == 0 ? AVERAGE_WINDOW_BEGINS : AVERAGE_WINDOW;
+}
+
+/* The share of a push. */
+ALWAYS_INLINE float average_share(const struct optimizer_step *s, enum average_place place)
+{
+	return 1.0f / (float)(place == AVERAGE_FIRST_WINDOW ? s->steps : s->k.window);
+}
+
+ALWAYS_INLINE void average_element(const struct optimizer_step *s, enum average_place place, float share, float *value,
+                                   float *start, float grad)
+{
+	const float g = grad * s->grad_scale;
+	if (place == AVERAGE_WINDOW_BEGINS)
+		*start = *value;
+	if (place == AVERAGE_FIRST)
+		*value = g;
+	else if (place == AVERAGE_FIRST_WINDOW)
+		*value += (g - *value) * share;
+	else
+		*value += (g - *start) * share;
+}
+
+#endif

@@ -1,0 +1,24 @@
+/* LAMB (You et al. 2020, algorithm 2) with phi(z) = min(z, 10) as its authors' code has it. The trust ratio is taken over the
+ * row: for a dense table that is a chunk of 65,536 elements, not a layer (a departure from the paper). Whole rows only. */
+#ifndef WEIR_RULE_LAMB_H
+#define WEIR_RULE_LAMB_H
+
+#include "adam.h"
+
+#define LAMB_NORM_MAX 10.0f
+
+/* r = mhat / (sqrt(vhat) + eps) + wd p, from moments already updated. */
+ALWAYS_INLINE float lamb_direction(const struct optimizer_step *s, float m, float v, float p)
+{
+	return adam_direction(s, m, v) + s->k.weight_decay * p;
+}
+
+/* By what the directions of a row are multiplied whose p and r have these sums of squares. */
+ALWAYS_INLINE float lamb_rate(const struct optimizer_step *s, float p_squares, float r_squares)
+{
+	const float p_norm = __builtin_sqrtf(p_squares), r_norm = __builtin_sqrtf(r_squares);
+	const float trust = p_norm > 0 && r_norm > 0 ? (p_norm < LAMB_NORM_MAX ? p_norm : LAMB_NORM_MAX) / r_norm : 1.0f;
+	return s->lr * trust;
+}
+
+#endif
