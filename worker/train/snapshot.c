@@ -193,13 +193,25 @@ struct snapshot {
 	struct key_index index[MODEL_TABLES];
 };
 
+/* Tensors are read where they lie. */
+static weir_status check_aligned(const struct snapshot *s, weir_error *err)
+{
+	for (uint32_t i = 0; i < safetensors_count(s->file); i++)
+		if (!safetensor_is_aligned(safetensors_at(s->file, i)))
+			return weir_fail(err, WEIR_E_UNSUPPORTED, "%s: tensor '%s' is not aligned to its elements", s->path,
+			                 safetensors_at(s->file, i)->name);
+	return WEIR_OK;
+}
+
 weir_status snapshot_open(struct snapshot **out, const char *path, weir_error *err)
 {
 	struct snapshot *s = calloc(1, sizeof *s);
 	if (s == NULL)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	snprintf(s->path, sizeof s->path, "%s", path);
-	weir_status status = safetensors_open(&s->file, disk_system(), path, err);
+	weir_status status = safetensors_open(&s->file, path, err);
+	if (status == WEIR_OK)
+		status = check_aligned(s, err);
 	if (status == WEIR_OK)
 		*out = s;
 	else
