@@ -31,14 +31,21 @@ struct job_local {
 	float merge;          /* then: share of it; the rest stays the worker's own */
 };
 
+/* pull.cache: rows that a worker keeps for the batches after (worker/train/row_cache.h). */
+struct job_row_cache {
+	uint64_t memory_bytes; /* of the rows; 0: no cache */
+	uint32_t max_age;      /* batches */
+};
+
 struct job_table { /* tables.embedding, tables.dense */
 	weir_optimizer optimizer;
 	weir_mode mode;
 	struct job_local local; /* dense */
 	weir_compression push;
 	weir_pull_coding pull;
-	weir_admission admission; /* embedding */
-	weir_eviction eviction;   /* embedding */
+	struct job_row_cache cache; /* embedding */
+	weir_admission admission;   /* embedding */
+	weir_eviction eviction;     /* embedding */
 };
 
 struct job {

@@ -239,6 +239,33 @@ static weir_status check_admission(struct reading *r, const weir_admission *a)
 	return WEIR_OK;
 }
 
+/* Rows that are as old as the cache lets them be are for tables that do not promise otherwise. */
+static weir_status check_cache(struct reading *r, const struct job *job)
+{
+	const struct job_table *t = &job->tables.embedding;
+	const char *memory = "tables.embedding.pull.cache.memory";
+	if (t->cache.memory_bytes == 0 && t->cache.max_age != 8)
+		return FAIL(r, "tables.embedding.pull.cache.max_age", WEIR_E_INVALID,
+		            "is %u, but pull.cache.memory is off; expected pull.cache.memory: 256MiB, for example", t->cache.max_age);
+	if (t->cache.memory_bytes == 0)
+		return WEIR_OK;
+	if (job_is_language(job))
+		return FAIL(r, memory, WEIR_E_INVALID,
+		            "is given, but model.kind is ngram, whose weights are all in the dense table; expected off");
+	if (t->mode.kind != WEIR_ASYNC)
+		return FAIL(
+		    r, memory, WEIR_E_INVALID,
+		    "is given, but tables.embedding.mode.kind is %s, which says how old what is read may be: rows in a cache are older; "
+		    "expected off, or mode.kind: async",
+		    t->mode.kind == WEIR_SYNC ? "sync" : "ssp");
+	if (t->mode.staleness_rate)
+		return FAIL(
+		    r, memory, WEIR_E_INVALID,
+		    "is given, but tables.embedding.mode.staleness_rate is true: how old rows in a cache are servers do not know; "
+		    "expected off, or mode.staleness_rate: false");
+	return WEIR_OK;
+}
+
 weir_status job_check_tables(struct reading *r, struct job *job)
 {
 	const weir_mode *embedding = &job->tables.embedding.mode, *dense = &job->tables.dense.mode;
@@ -255,8 +282,12 @@ weir_status job_check_tables(struct reading *r, struct job *job)
 		status = check_pull(r, "embedding", &job->tables.embedding.pull, false);
 	if (status == WEIR_OK)
 		status = check_pull(r, "dense", &job->tables.dense.pull, true);
+	if (status == WEIR_OK)
+		status = check_cache(r, job);
 	if (status != WEIR_OK)
 		return status;
+	if (job->tables.embedding.cache.memory_bytes == 0)
+		job->tables.embedding.cache.max_age = 0;
 	settle_push(&job->tables.embedding.push, false, job->cluster.workers);
 	settle_push(&job->tables.dense.push, true, job->cluster.workers);
 	job->tables.embedding.pull = settled_pull(&job->tables.embedding.pull, false);

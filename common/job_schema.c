@@ -18,6 +18,7 @@
 #define U32_OR(p, f, d, lo, hi, u, w) {.path = p, .type = KEY_U32, FIELD(f), .fallback = d, .low = lo, .high = hi, .unit = u, .zero_word = w}
 #define U64(p, f, d, lo, hi, u)       {.path = p, .type = KEY_U64, FIELD(f), .fallback = d, .low = lo, .high = hi, .unit = u}
 #define BYTES(p, f, d, lo, hi)        {.path = p, .type = KEY_BYTES, FIELD(f), .fallback = d, .low = lo, .high = hi}
+#define BYTES_OR(p, f, d, lo, hi, w)  {.path = p, .type = KEY_BYTES, FIELD(f), .fallback = d, .low = lo, .high = hi, .zero_word = w}
 #define RATE(p, f, d, lo, hi)         {.path = p, .type = KEY_RATE, FIELD(f), .fallback = d, .low = lo, .high = hi, .zero_word = d}
 #define BOOL(p, f, d)                 {.path = p, .type = KEY_BOOL, FIELD(f), .fallback = d}
 #define FLOAT(p, f, d, lo, hi)        {.path = p, .type = KEY_FLOAT, FIELD(f), .fallback = d, .float_low = lo, .float_high = hi}
@@ -200,6 +201,8 @@ static const struct key keys[] = {
 	FLOAT("model.l2.linear", model.l2.linear, "0", 0, ANY_FLOAT),
 	FLOAT("model.l2.dense", model.l2.dense, "0", 0, ANY_FLOAT),
 	TABLE_KEYS("tables.embedding", tables.embedding, keyed_modes),
+	BYTES_OR("tables.embedding.pull.cache.memory", tables.embedding.cache.memory_bytes, "off", WEIR_ROW_CACHE_BYTES_MIN, WEIR_ROW_CACHE_BYTES_MAX, "off"),
+	U32("tables.embedding.pull.cache.max_age", tables.embedding.cache.max_age, "8", 1, WEIR_ROW_CACHE_AGE_MAX, "batches"),
 	CHOICE("tables.embedding.admission.kind", tables.embedding.admission.kind, "none", admissions),
 	U32("tables.embedding.admission.count", tables.embedding.admission.count, "1", 1, UINT32_MAX, "pushes"),
 	FLOAT("tables.embedding.admission.probability", tables.embedding.admission.probability, "1", 0, 1),
@@ -358,8 +361,9 @@ void job_schema_expected(const struct key *key, char out[JOB_EXPECTED_BYTES])
 		expected_number(key, out);
 		break;
 	case KEY_BYTES:
-		snprintf(out, JOB_EXPECTED_BYTES, "a size such as 512MiB or 4GiB, from %lluMiB to %lluTiB",
-		         (unsigned long long)(key->low >> 20), (unsigned long long)(key->high >> 40));
+		snprintf(out, JOB_EXPECTED_BYTES, "a size such as 512MiB or 4GiB, from %lluMiB to %lluTiB%s%s",
+		         (unsigned long long)(key->low >> 20), (unsigned long long)(key->high >> 40), key->zero_word ? ", or " : "",
+		         key->zero_word ? key->zero_word : "");
 		break;
 	case KEY_RATE:
 		snprintf(out, JOB_EXPECTED_BYTES, "bits a second such as 100Mb/s or 10Gb/s, from %llukb/s to %lluGb/s, or %s",

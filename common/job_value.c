@@ -106,9 +106,14 @@ static bool read_digits(const char *text, uint64_t *out, const char **rest)
 	return errno == 0;
 }
 
+static bool is_zero_word(const struct key *key, const char *text)
+{
+	return key->zero_word && strcmp(text, key->zero_word) == 0;
+}
+
 static bool read_integer(const struct key *key, const char *text, uint64_t *out)
 {
-	if (key->zero_word && strcmp(text, key->zero_word) == 0) {
+	if (is_zero_word(key, text)) {
 		*out = 0;
 		return true;
 	}
@@ -141,14 +146,15 @@ static bool read_bytes(const struct key *key, const char *text, uint64_t *out)
 	static const struct unit units[] = {
 	    {"", 1},      {"B", 1},        {"KiB", 1ull << 10}, {"MiB", 1ull << 20},  {"GiB", 1ull << 30}, {"TiB", 1ull << 40},
 	    {"kB", 1000}, {"MB", 1000000}, {"GB", 1000000000},  {"TB", 1000000000000}};
-	return read_measure(key, units, sizeof units / sizeof units[0], text, out);
+	*out = 0;
+	return is_zero_word(key, text) || read_measure(key, units, sizeof units / sizeof units[0], text, out);
 }
 
 static bool read_rate(const struct key *key, const char *text, uint64_t *out)
 {
 	static const struct unit units[] = {{"b/s", 1}, {"kb/s", 1000}, {"Mb/s", 1000000}, {"Gb/s", 1000000000}};
 	*out = 0;
-	return strcmp(text, key->zero_word) == 0 || read_measure(key, units, sizeof units / sizeof units[0], text, out);
+	return is_zero_word(key, text) || read_measure(key, units, sizeof units / sizeof units[0], text, out);
 }
 
 static bool read_float(const struct key *key, const char *text, float *out)

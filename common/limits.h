@@ -159,6 +159,12 @@
 #define WEIR_BYTE_TOKENS          256u        /* different tokens of plain text */
 #define WEIR_TEXT_BYTES_MAX       0xffffffffu /* of a part of the data, in memory: positions are spread by 64-bit products */
 
+/* Rows that a worker keeps from batch to batch. Enforced by the job's schema; how many they are, by row_cache.c, where a place is 31 bits. */
+#define WEIR_ROW_CACHE_BYTES_MIN (1ull << 20)
+#define WEIR_ROW_CACHE_BYTES_MAX (1ull << 40)
+#define WEIR_ROW_CACHE_ROWS_MAX  (1u << 30)
+#define WEIR_ROW_CACHE_AGE_MAX   1000000u /* batches */
+
 /* Logs. Enforced by logger.c. */
 #define WEIR_LOG_LINE_BYTES_MAX 4096u /* one line; the rest is cut */
 #define WEIR_LOG_SITE_LINES_MAX 10u   /* lines per second of one call site */
