@@ -42,6 +42,11 @@ uint64_t overview_staleness_quantile(const struct overview *s, double q)
 	return counts_quantile(s->staleness, q);
 }
 
+double overview_hit_ratio(const struct overview *s)
+{
+	return s->keys ? (double)s->keys_cached / (double)s->keys : 0;
+}
+
 double overview_staleness_mean(const struct overview *s)
 {
 	return counts_mean(s->staleness);

@@ -83,6 +83,7 @@ struct overview {
 	uint64_t bad_lines, workers_lost, leases_expired, units_quarantined, steps_closed, batches_dropped, redone_batches;
 	uint64_t batches_not_finite;         /* whose gradients were not */
 	uint64_t bytes_pushed, bytes_pulled; /* as the workers counted them */
+	uint64_t keys, keys_cached;          /* distinct keys of batches, and those whose rows needed no pull; 0: workers keep none */
 	double
 	    energy_sent; /* mean of 1 - |residual|^2 / |acc|^2 over pushes: the share that lossy codecs let through; 1: there are none */
 	double residual_norm, residual_lost; /* of what is held back now; of what was, by workers that are gone */
@@ -103,6 +104,8 @@ void overview_free(struct overview *s);
 /* Of counts by histogram buckets: the value at quantile q, and the mean (both by bucket bounds); 0 where there are none. */
 uint64_t counts_quantile(const uint64_t counts[HISTOGRAM_BUCKETS], double q);
 double counts_mean(const uint64_t counts[HISTOGRAM_BUCKETS]);
+/* The share of keys whose rows needed no pull. */
+double overview_hit_ratio(const struct overview *s);
 /* Of the staleness of all pushes. */
 uint64_t overview_staleness_quantile(const struct overview *s, double q);
 double overview_staleness_mean(const struct overview *s);

@@ -22,6 +22,11 @@ void overview_put_totals(struct json *j, const struct overview *s)
 	json_set_count(j, "rows", s->rows);
 	json_set_count(j, "bytes.pushed", s->bytes_pushed);
 	json_set_count(j, "bytes.pulled", s->bytes_pulled);
+	if (s->keys) {
+		json_set_count(j, "row_cache.keys", s->keys);
+		json_set_count(j, "row_cache.hits", s->keys_cached);
+		json_set_real(j, "row_cache.hit_ratio", overview_hit_ratio(s));
+	}
 	put_staleness(j, s->staleness);
 	json_set_count(j, "duplicates_refused", s->duplicates_refused);
 	json_set_count(j, "stale_refused", s->stale_refused);

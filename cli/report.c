@@ -225,6 +225,9 @@ void report_print(const struct report *r, FILE *out)
 	print_passes(out, r);
 	print_speed(out, r);
 	fprintf(out, "  %-11s pushed %s, pulled %s\n", "bytes", pushed, pulled);
+	if (s->keys)
+		fprintf(out, "  %-11s %.1f %% of %" PRIu64 " rows that batches needed; the others were pulled\n", "row cache",
+		        100 * overview_hit_ratio(s), s->keys);
 	print_compression(out, s, "pushes", pushes_of);
 	print_compression(out, s, "pulls", pulls_of);
 	print_feedback(out, s);

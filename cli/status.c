@@ -107,6 +107,9 @@ static void print_status(const struct overview *s)
 		printf(", last loss %.4f", s->logloss);
 	printf("\nstaleness   p50 %" PRIu64 ", p99 %" PRIu64 ", mean %.2f\n", overview_staleness_quantile(s, 0.5),
 	       overview_staleness_quantile(s, 0.99), overview_staleness_mean(s));
+	if (s->keys)
+		printf("row cache   %.1f %% of %" PRIu64 " rows that batches needed; the others were pulled\n",
+		       100 * overview_hit_ratio(s), s->keys);
 	if (s->energy_sent < 1)
 		printf("feedback    %.1f %% of the gradients' squares go out with a push; norm held back %.3g, lost with workers %.3g\n",
 		       100 * s->energy_sent, s->residual_norm, s->residual_lost);

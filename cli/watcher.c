@@ -64,6 +64,8 @@ static void read_totals(struct overview *s, const Weir__V1__WorkerReport *totals
 	s->bytes_pulled = totals->bytes_pulled;
 	s->redone_batches = totals->redone_batches;
 	s->bad_lines = totals->bad_lines;
+	s->keys = totals->keys;
+	s->keys_cached = totals->keys_cached;
 	s->batches_not_finite = totals->nonfinite;
 	s->energy_sent = totals->energy_measured ? totals->energy_sent / (double)totals->energy_measured : 1;
 	s->residual_norm = totals->residual_norm;

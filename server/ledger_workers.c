@@ -87,6 +87,8 @@ void ledger_report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1
 	l->report.energy_measured += r->energy_measured;
 	l->report.nonfinite += r->nonfinite;
 	l->report.redone_batches += r->redone_batches;
+	l->report.keys += r->keys;
+	l->report.keys_cached += r->keys_cached;
 }
 
 /* The first trainer's dataset is the job's; others must have the same. */

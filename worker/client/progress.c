@@ -201,5 +201,7 @@ void weir_progress(weir_client *c, const weir_report *r)
 	c->report.bad_lines += r->bad_lines;
 	c->report.nonfinite += r->nonfinite;
 	c->report.loss_sum += r->loss_sum;
+	c->report.keys += r->keys;
+	c->report.keys_cached += r->keys_cached;
 	pthread_mutex_unlock(&c->lock);
 }

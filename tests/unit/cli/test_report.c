@@ -143,6 +143,8 @@ static void test_report_as_json(void **state)
 	s.rows = 4000;
 	s.bytes_pushed = 11;
 	s.bytes_pulled = 12;
+	s.keys = 8;
+	s.keys_cached = 6;
 	s.staleness[histogram_bucket_of(3)] = 5;
 	s.duplicates_refused = 6;
 	struct report r = {
@@ -178,6 +180,9 @@ static void test_report_as_json(void **state)
 	                {"rows", 4000},
 	                {"bytes.pushed", 11},
 	                {"bytes.pulled", 12},
+	                {"row_cache.keys", 8},
+	                {"row_cache.hits", 6},
+	                {"row_cache.hit_ratio", 0.75},
 	                {"staleness.p50", 3},
 	                {"staleness.p99", 3},
 	                {"staleness.mean", 3},

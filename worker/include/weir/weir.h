@@ -198,6 +198,8 @@ WEIR_API weir_status weir_clocks(weir_client *client, uint32_t table, weir_table
 typedef struct weir_report { /* a trainer's progress since the last call, summed up by the ledger */
 	uint64_t rows, batches, bad_lines, nonfinite;
 	double loss_sum;
+	/* Of a trainer that keeps rows of embeddings: distinct keys of its batches, and those whose rows needed no pull. */
+	uint64_t keys, keys_cached;
 } weir_report;
 WEIR_API void weir_progress(weir_client *client, const weir_report *report);
 
