@@ -117,5 +117,12 @@ weir_status minibatch_load(struct minibatch *m, const struct batch *batch, weir_
 	m->input.index = m->index;
 	m->input.values = batch->values;
 	m->input.unique = unique;
+	minibatch_want(m, m->keys, unique);
 	return WEIR_OK;
+}
+
+void minibatch_want(struct minibatch *m, const uint64_t *keys, size_t count)
+{
+	m->wanted = keys;
+	m->wanted_count = count;
 }

@@ -13,12 +13,14 @@ struct minibatch {
 	struct backend *backend;
 	struct model *model;
 	bool gradients;
-	uint64_t *keys;        /* (unique) distinct, in order of first use */
+	uint64_t *keys;         /* (unique) distinct, in order of first use */
+	const uint64_t *wanted; /* (wanted_count) whose rows are to be pulled: all of them, or what minibatch_want said */
+	size_t wanted_count;
 	uint32_t *index;       /* (nnz) into keys */
 	uint32_t *row_offsets; /* (rows + 1) */
 	size_t nnz_capacity, rows_capacity;
 	size_t unique_capacity[MODEL_TABLES]; /* rows that parameters and gradients hold */
-	float *parameters[MODEL_TABLES];      /* what the model reads: embedding (unique, dim), linear (unique), dense, statistics */
+	float *parameters[MODEL_TABLES];      /* what is pulled: embedding (wanted, dim), linear (wanted), dense, statistics */
 	struct model_output output;           /* gradients of the same shapes */
 	struct model_input input;             /* points into the above and into the batch */
 };
@@ -28,5 +30,7 @@ weir_status minibatch_init(struct minibatch *m, struct backend *b, struct model 
 void minibatch_free(struct minibatch *m);
 /* Finds the distinct keys of `batch`, which is borrowed until the next call, and makes room. */
 weir_status minibatch_load(struct minibatch *m, const struct batch *batch, weir_error *err);
+/* Only these of the batch's keys are to be pulled. Borrowed. */
+void minibatch_want(struct minibatch *m, const uint64_t *keys, size_t count);
 
 #endif

@@ -8,13 +8,13 @@ struct buffer {
 	size_t capacity; /* bytes */
 };
 
-enum part { LABELS, WEIGHTS, NUMBERS, OFFSETS, ROW_OFFSETS, INDEX, VALUES, TOKENS, TARGETS, SCORES, PARTS };
+enum part { LABELS, WEIGHTS, NUMBERS, OFFSETS, ROW_OFFSETS, INDEX, VALUES, TOKENS, TARGETS, PLACES, SCORES, PARTS };
 
 struct staging {
 	struct backend *backend;
 	struct model *model;
 	struct staging_shape shape;
-	struct buffer parts[PARTS], parameters[MODEL_TABLES], gradients[MODEL_TABLES];
+	struct buffer parts[PARTS], parameters[MODEL_TABLES], pulled[MODEL_TABLES], gradients[MODEL_TABLES];
 	struct model_input input; /* in the backend's memory */
 	struct model_output output;
 	bool failed; /* out of memory, in the batch at hand */
@@ -53,6 +53,7 @@ void staging_destroy(struct staging *s)
 		release(s, &s->parts[p]);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
 		release(s, &s->parameters[t]);
+		release(s, &s->pulled[t]);
 		release(s, &s->gradients[t]);
 	}
 	free(s);
@@ -98,8 +99,24 @@ static void load_parameters(struct staging *s, const struct model_input *in, boo
 			                             : copied(s, &s->parameters[t], in->parameters[t], table_bytes(s, in, t));
 }
 
+/* Keyed tables, of which the host has the rows that were pulled, and the backend those that it keeps. */
+static void load_cached(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached)
+{
+	const uint32_t *places = copied(s, &s->parts[PLACES], cached->words, row_cache_words(cached) * sizeof *places);
+	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
+		if (!model_table_is_keyed(t) || !model_has(s->model, t))
+			continue;
+		const size_t bytes = cached->misses * model_table_elements(s->model, t) * sizeof(float);
+		const float *pulled = copied(s, &s->pulled[t], in->parameters[t], bytes);
+		float *rows = room(s, &s->parameters[t], table_bytes(s, in, t));
+		if (!s->failed)
+			row_cache_join(cached, places, t, pulled, rows);
+		s->input.parameters[t] = rows;
+	}
+}
+
 /* All but the flat tables. */
-static void load_batch(struct staging *s, const struct model_input *in)
+static void load_batch(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached)
 {
 	const size_t rows = in->rows, bags = rows * s->shape.fields, nnz = in->offsets != NULL ? in->offsets[bags] : 0;
 	struct model_input *to = &s->input;
@@ -114,7 +131,10 @@ static void load_batch(struct staging *s, const struct model_input *in)
 	to->values = copied(s, &s->parts[VALUES], in->values, nnz * sizeof(float));
 	to->tokens = copied(s, &s->parts[TOKENS], in->tokens, rows * s->shape.context * sizeof(uint32_t));
 	to->targets = copied(s, &s->parts[TARGETS], in->targets, rows * sizeof(uint32_t));
-	load_parameters(s, in, true);
+	if (cached != NULL)
+		load_cached(s, in, cached);
+	else
+		load_parameters(s, in, true);
 }
 
 static void room_for_gradients(struct staging *s, const struct model_input *in, const struct model_output *out)
@@ -145,10 +165,10 @@ static weir_status settled(struct staging *s, weir_error *err)
 	return weir_fail(err, WEIR_E_MEMORY, "out of memory for a batch: make data.batch smaller");
 }
 
-weir_status staging_train(struct staging *s, const struct model_input *in, uint64_t seed, float clip_norm,
-                          struct model_output *out, weir_error *err)
+weir_status staging_train(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached, uint64_t seed,
+                          float clip_norm, struct model_output *out, weir_error *err)
 {
-	load_batch(s, in);
+	load_batch(s, in, cached);
 	load_parameters(s, in, false);
 	room_for_gradients(s, in, out);
 	if (s->failed)
@@ -169,7 +189,7 @@ weir_status staging_load_flat(struct staging *s, const struct model_input *in, w
 weir_status staging_score(struct staging *s, const struct model_input *in, float *scores, weir_error *err)
 {
 	const struct backend_ops *ops = s->backend->ops;
-	load_batch(s, in);
+	load_batch(s, in, NULL);
 	float *made = room(s, &s->parts[SCORES], in->rows * sizeof *made);
 	if (s->failed)
 		return settled(s, err);

@@ -4,6 +4,7 @@
 #define WEIR_STAGING_H
 
 #include "model.h"
+#include "row_cache.h"
 
 struct staging;
 
@@ -16,10 +17,11 @@ weir_status staging_create(struct staging **out, struct backend *b, struct model
                            weir_error *err);
 void staging_destroy(struct staging *s);
 
-/* model_train of a batch in host memory, then model_clip where clip_norm is above 0. Out's gradients are host memory, too, and there on return. What failed on a device:
+/* model_train of a batch in host memory, then model_clip where clip_norm is above 0. cached: NULL, or what a cache has of its rows; `in` has the others then,
+ * as they were pulled. Out's gradients are host memory, too, and there on return. What failed on a device:
  * E_MEMORY, E_UNSUPPORTED or E_IO, and what to do. */
-weir_status staging_train(struct staging *s, const struct model_input *in, uint64_t seed, float clip_norm,
-                          struct model_output *out, weir_error *err);
+weir_status staging_train(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached, uint64_t seed,
+                          float clip_norm, struct model_output *out, weir_error *err);
 
 /* What model_score reads of the flat tables, from now on. */
 weir_status staging_load_flat(struct staging *s, const struct model_input *in, weir_error *err);

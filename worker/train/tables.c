@@ -88,8 +88,8 @@ size_t tables_pull_items(const struct tables *t, const struct minibatch *m, enum
 			continue;
 		items[count] = (weir_pull_item){.table = t->ids[k], .values = m->parameters[k]};
 		if (model_table_is_keyed(k)) {
-			items[count].keys = m->keys;
-			items[count].rows = m->input.unique;
+			items[count].keys = m->wanted;
+			items[count].rows = m->wanted_count;
 		}
 		count++;
 	}

@@ -24,6 +24,7 @@
 #define TRAINER_RING (TRAINER_AHEAD + 4u)
 struct slot {
 	struct minibatch data;
+	struct row_cache_batch cached;
 	struct prefetched *item;
 	struct held_unit *unit;
 	weir_ticket ticket; /* of the pull, then of the push; 0: nothing under way */
@@ -39,6 +40,7 @@ struct trainer {
 	struct backend *backend;
 	struct model *model;
 	struct staging *staging;
+	struct row_cache *row_cache; /* NULL: none */
 	struct tables tables;
 	struct local *local;  /* NULL: the dense table's mode is not local */
 	weir_optimizer inner; /* of it */
@@ -101,6 +103,16 @@ static weir_status settle(struct trainer *t, struct slot *s, weir_error *err)
 	return weir_wait(t->client, ticket, -1, err);
 }
 
+/* Keys whose rows are cached are not pulled. */
+static weir_status look_up(struct trainer *t, struct slot *s, weir_error *err)
+{
+	if (t->row_cache == NULL)
+		return WEIR_OK;
+	const weir_status status = row_cache_look_up(t->row_cache, t->started, s->data.keys, s->data.input.unique, &s->cached, err);
+	minibatch_want(&s->data, s->cached.missing, s->cached.misses);
+	return status;
+}
+
 /* Takes the reader's next batch into the ring and starts its pull. *started tells whether there was one. */
 static weir_status start_next(struct trainer *t, bool wait, bool *started, weir_error *err)
 {
@@ -124,6 +136,8 @@ static weir_status start_next(struct trainer *t, bool wait, bool *started, weir_
 	s->unit->in_ring++;
 	*started = true;
 	status = minibatch_load(&s->data, &item->batch, err);
+	if (status == WEIR_OK)
+		status = look_up(t, s, err);
 	return status == WEIR_OK ? pull(t, s, PULL_ASYNC, err) : status;
 }
 
@@ -253,12 +267,17 @@ static weir_status compute_next(struct trainer *t, weir_error *err)
 	const weir_unit *u = &s->unit->lease;
 	const struct clock *clock = clock_system();
 	const int64_t until_ns = clock_ns(clock) + pace_of(t->job, t->number, clock->ops->wall_ns(clock));
-	status = staging_train(t->staging, &s->data.input, trainer_dropout_seed(t->job, u->pass, u->unit, s->item->index),
-	                       t->job->train.clip_norm, &s->data.output, err);
+	status = staging_train(t->staging, &s->data.input, t->row_cache != NULL ? &s->cached : NULL,
+	                       trainer_dropout_seed(t->job, u->pass, u->unit, s->item->index), t->job->train.clip_norm,
+	                       &s->data.output, err);
 	if (status != WEIR_OK)
 		return status;
 	pace_wait(clock, until_ns);
 	weir_report report = {.rows = s->item->batch.rows, .batches = 1, .bad_lines = s->unit->bad_lines};
+	if (t->row_cache != NULL) {
+		report.keys = s->data.input.unique;
+		report.keys_cached = s->cached.hits;
+	}
 	report.loss_sum = isfinite(s->data.output.loss_sum) ? s->data.output.loss_sum : 0.0;
 	s->unit->bad_lines = 0;
 	status = push(t, s, &report, err);
@@ -326,6 +345,8 @@ static void drop_everything(struct trainer *t)
 	t->computed = t->started;
 	if (t->local != NULL)
 		local_forget(t->local, t->client);
+	if (t->row_cache != NULL)
+		row_cache_forget(t->row_cache);
 	prefetcher_flush(t->prefetcher);
 	units_drop(&t->units);
 }
@@ -428,6 +449,8 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 	const struct staging_shape shape = {.fields = info->fields, .dense_dim = info->dense_dim, .context = info->context};
 	if (s == WEIR_OK)
 		s = staging_create(&t->staging, t->backend, t->model, &shape, err);
+	if (s == WEIR_OK && t->job->tables.embedding.cache.memory_bytes > 0)
+		s = row_cache_create(&t->row_cache, t->backend, t->model, &t->job->tables.embedding.cache, err);
 	for (uint32_t i = 0; i < TRAINER_RING && s == WEIR_OK; i++)
 		s = minibatch_init(&t->ring[i].data, t->backend, t->model, true, err);
 	if (s == WEIR_OK)
@@ -448,10 +471,12 @@ static weir_status trainer_close(struct trainer *t, bool failed, weir_error *err
 		if (t->ring[i].item != NULL)
 			prefetcher_recycle(t->prefetcher, t->ring[i].item);
 		minibatch_free(&t->ring[i].data);
+		row_cache_batch_free(&t->ring[i].cached);
 	}
 	prefetcher_destroy(t->prefetcher);
 	local_destroy(t->local);
 	staging_destroy(t->staging);
+	row_cache_destroy(t->row_cache);
 	model_destroy(t->model);
 	if (t->backend != NULL)
 		t->backend->ops->destroy(t->backend);
