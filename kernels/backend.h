@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "codec.h"
+#include "optimizer.h"
 #include "topk.h"
 #include "weir/status.h"
 
@@ -61,6 +62,8 @@ struct backend_ops {
 	void (*fill)(struct backend *b, float *x, float value, size_t n);
 	void (*axpy)(struct backend *b, float *y, float a, const float *x, size_t n); /* y += a x */
 	void (*scale)(struct backend *b, float *x, float a, size_t n);
+	void (*lerp)(struct backend *b, float *y, float t, const float *x, size_t n); /* y += t (x - y); where t is 1: y = x */
+	void (*subtract)(struct backend *b, float *out, const float *x, const float *y, size_t n); /* out = x - y */
 	/* out (rows, na + nb) = [A (rows, na) | B (rows, nb)], and its reverse. */
 	void (*concat)(struct backend *b, float *out, const float *A, size_t na, const float *B, size_t nb, size_t rows);
 	void (*split)(struct backend *b, const float *in, float *A, size_t na, float *B, size_t nb, size_t rows);
@@ -127,6 +130,11 @@ struct backend_ops {
 	void (*cast_bf16)(struct backend *b, uint16_t *out, const float *in, size_t n);
 	void (*cast_fp32)(struct backend *b, float *out, const uint16_t *bf16, size_t n);
 
+	/* --- update rules */
+	/* A step on a dense tensor, whose rows of WEIR_CHUNK elements (the last one shorter) are each done as optimizer_apply does, to the same bits on every
+	 * backend. value, grad (n); slots: one row's behind the other's, NULL where the rule has none; step->accumulator (rows), in the same memory. */
+	void (*update)(struct backend *b, const struct optimizer_step *step, float *value, float *slots, const float *grad, size_t n);
+
 	/* --- compression: the bytes that codec.h and topk.h describe, equal on every backend. Rows begin at an address that is a multiple of 4. */
 	/* codec_encode, for all codecs but top-k. in (n) or NULL; residual (n) or NULL; out (codec_bytes). */
 	void (*encode)(struct backend *b, const struct coding *coding, const float *in, float *residual, size_t n, uint8_t *out);
@@ -161,6 +169,8 @@ struct backend_ops {
 	X(fill)                     \
 	X(axpy)                     \
 	X(scale)                    \
+	X(lerp)                     \
+	X(subtract)                 \
 	X(concat)                   \
 	X(split)                    \
 	X(sum_squares)              \
@@ -185,6 +195,7 @@ struct backend_ops {
 	X(sigmoid)                  \
 	X(cast_bf16)                \
 	X(cast_fp32)                \
+	X(update)                   \
 	X(encode)                   \
 	X(encode_rows)              \
 	X(decode)                   \

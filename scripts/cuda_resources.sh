@@ -16,7 +16,7 @@ echo "|---|---|---:|---:|---:|---:|---:|"
 for capability in "$@"; do
 	for source in kernels/cuda/*.cu; do
 		case $source in */sort_cub.cu) continue ;; esac # CUB's kernels are CUB's
-		nvcc -std=c++20 -O3 --fmad=false -Wno-deprecated-gpu-targets -arch="sm_$capability" -cubin -Xptxas -v -Ikernels/cuda -Ikernels -Ikernels/codecs -Icommon/include -I. \
+		nvcc -std=c++20 -O3 --fmad=false -Wno-deprecated-gpu-targets -arch="sm_$capability" -cubin -Xptxas -v -Ikernels/cuda -Ikernels -Ikernels/codecs -Ikernels/rules -Icommon/include -I. \
 			"$source" -o "$scratch/cubin" >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; exit 1; }
 		c++filt <"$scratch/log" | awk -v capability="$capability" '
 			/Compiling entry function/ {

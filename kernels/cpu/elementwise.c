@@ -1,4 +1,4 @@
-/* fill, axpy, scale, what is not finite, concat, split, casts, and the sums and searches over all elements. */
+/* fill, axpy, scale, lerp, subtract, what is not finite, concat, split, casts, and the sums and searches over all elements. */
 #include <string.h>
 
 #include "code.h"
@@ -64,6 +64,46 @@ void ISA(cpu_zero_not_finite)(struct backend *b, float *x, size_t n)
 {
 	struct flat f = {.y = x};
 	cpu_parallel(b, n, CPU_GRAIN, zero_range, &f);
+}
+
+static void lerp_range(void *args, size_t begin, size_t end)
+{
+	const struct flat *f = args;
+	float *restrict y = f->y;
+	const float *restrict x = f->x;
+	const float t = f->a;
+	if (t == 1) {
+		memcpy(y + begin, x + begin, (end - begin) * sizeof *y);
+		return;
+	}
+	for (size_t i = begin; i < end; i++)
+		y[i] += t * (x[i] - y[i]);
+}
+
+void ISA(cpu_lerp)(struct backend *b, float *y, float t, const float *x, size_t n)
+{
+	struct flat f = {.y = y, .x = x, .a = t};
+	cpu_parallel(b, n, CPU_GRAIN, lerp_range, &f);
+}
+
+struct difference {
+	float *out;
+	const float *x, *y;
+};
+
+static void subtract_range(void *args, size_t begin, size_t end)
+{
+	const struct difference *d = args;
+	float *restrict out = d->out;
+	const float *restrict x = d->x, *restrict y = d->y;
+	for (size_t i = begin; i < end; i++)
+		out[i] = x[i] - y[i];
+}
+
+void ISA(cpu_subtract)(struct backend *b, float *out, const float *x, const float *y, size_t n)
+{
+	struct difference d = {out, x, y};
+	cpu_parallel(b, n, CPU_GRAIN, subtract_range, &d);
 }
 
 struct sides {

@@ -11,6 +11,8 @@
 	X(fill)                     \
 	X(axpy)                     \
 	X(scale)                    \
+	X(lerp)                     \
+	X(subtract)                 \
 	X(concat)                   \
 	X(split)                    \
 	X(sum_squares)              \
@@ -33,7 +35,8 @@
 	X(cross_entropy)            \
 	X(sigmoid)                  \
 	X(cast_bf16)                \
-	X(cast_fp32)
+	X(cast_fp32)                \
+	X(update)
 
 /* Each has the type that backend_ops gives it. */
 #define CPU_DECLARE(op) __typeof__(*((struct backend_ops *)0)->op) ISA(cpu_##op);

@@ -1,4 +1,4 @@
-/* fill, axpy, scale, what is not finite, concat, split, and casts: each element read once and written once, four at a time where they lie so. */
+/* fill, axpy, scale, lerp, subtract, what is not finite, concat, split, and casts: each element read once and written once, four at a time where they lie so. */
 #include "launch.h"
 
 #include "bits.h"
@@ -82,6 +82,50 @@ void cuda_zero_not_finite(struct backend *b, float *x, size_t n)
 		LAUNCH(c, zero_not_finite_kernel<4>, blocks_for(c, n / 4), CUDA_THREADS, x, n);
 	else
 		LAUNCH(c, zero_not_finite_kernel<1>, blocks_for(c, n), CUDA_THREADS, x, n);
+}
+
+template <int V> static __global__ void lerp_kernel(float *y, float t, const float *x, size_t n)
+{
+	const size_t i = thread_number() * V;
+	if (i >= n)
+		return;
+	const pack<V> from = load<V>(x + i);
+	pack<V> to = load<V>(y + i);
+	for (int k = 0; k < V; k++)
+		to.v[k] += t * (from.v[k] - to.v[k]);
+	store<V>(y + i, to);
+}
+
+void cuda_lerp(struct backend *b, float *y, float t, const float *x, size_t n)
+{
+	struct cuda_backend *c = cuda_of(b);
+	if (t == 1)
+		CUDA_TRY(c, cudaMemcpyAsync(y, x, n * sizeof *y, cudaMemcpyDeviceToDevice, c->stream));
+	else if (pack_width(n, ADDRESS(x) | ADDRESS(y)) == 4)
+		LAUNCH(c, lerp_kernel<4>, blocks_for(c, n / 4), CUDA_THREADS, y, t, x, n);
+	else
+		LAUNCH(c, lerp_kernel<1>, blocks_for(c, n), CUDA_THREADS, y, t, x, n);
+}
+
+template <int V> static __global__ void subtract_kernel(float *out, const float *x, const float *y, size_t n)
+{
+	const size_t i = thread_number() * V;
+	if (i >= n)
+		return;
+	pack<V> from = load<V>(x + i);
+	const pack<V> by = load<V>(y + i);
+	for (int k = 0; k < V; k++)
+		from.v[k] -= by.v[k];
+	store<V>(out + i, from);
+}
+
+void cuda_subtract(struct backend *b, float *out, const float *x, const float *y, size_t n)
+{
+	struct cuda_backend *c = cuda_of(b);
+	if (pack_width(n, ADDRESS(out) | ADDRESS(x) | ADDRESS(y)) == 4)
+		LAUNCH(c, subtract_kernel<4>, blocks_for(c, n / 4), CUDA_THREADS, out, x, y, n);
+	else
+		LAUNCH(c, subtract_kernel<1>, blocks_for(c, n), CUDA_THREADS, out, x, y, n);
 }
 
 /* --- Columns beside each other. Widths that are multiples of 4 keep every pack on one side. */

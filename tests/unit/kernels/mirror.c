@@ -202,6 +202,21 @@ static void mirror_scale(struct backend *b, float *x, float a, size_t n)
 	RUN(m, scale, floats(m, x, n), a, n);
 }
 
+static void mirror_lerp(struct backend *b, float *y, float t, const float *x, size_t n)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, y, n);
+	RUN(m, lerp, to, t, floats(m, x, n), n);
+}
+
+static void mirror_subtract(struct backend *b, float *out, const float *x, const float *y, size_t n)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, out, n);
+	const float *from = floats(m, x, n);
+	RUN(m, subtract, to, from, floats(m, y, n), n);
+}
+
 static void mirror_concat(struct backend *b, float *out, const float *A, size_t na, const float *B, size_t nb, size_t rows)
 {
 	struct mirror *m = mirror(b);
@@ -402,6 +417,16 @@ static void mirror_cast_fp32(struct backend *b, float *out, const uint16_t *bf16
 	struct mirror *m = mirror(b);
 	float *to = floats(m, out, n);
 	RUN(m, cast_fp32, to, there(m, bf16, n * sizeof *bf16), n);
+}
+
+static void mirror_update(struct backend *b, const struct optimizer_step *step, float *value, float *slots, const float *grad,
+                          size_t n)
+{
+	struct mirror *m = mirror(b);
+	struct optimizer_step there_step = *step;
+	float *to = floats(m, value, n), *to_slots = floats(m, slots, n * optimizer_slots(step->kind));
+	there_step.accumulator = floats(m, step->accumulator, weir_chunks(n));
+	RUN(m, update, &there_step, to, to_slots, floats(m, grad, n), n);
 }
 
 /* --- Compression. Bytes of an output are as many as there is room for. */

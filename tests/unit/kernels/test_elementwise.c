@@ -35,6 +35,32 @@ static void try_flat(struct backend *b, struct prng *rng)
 	}
 }
 
+static void try_between(struct backend *b, struct prng *rng)
+{
+	static const float shares[] = {0, 0.25f, 0.3f, 1};
+	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+		for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+			const size_t n = sizes[s];
+			const float t = shares[i];
+			float *x = random_floats(rng, n, -3, 3), *y = random_floats(rng, n, -3, 3), *out = poisoned_floats(n);
+			float *want = copy_floats(y, n), *difference = poisoned_floats(n);
+			for (size_t k = 0; k < n; k++) {
+				want[k] = t == 1 ? x[k] : want[k] + t * (x[k] - want[k]);
+				difference[k] = x[k] - y[k];
+			}
+			b->ops->subtract(b, out, x, y, n);
+			check_same_bits("subtract", out, difference, n);
+			assert_true(isnan(out[n]));
+			b->ops->lerp(b, y, t, x, n);
+			check_same_bits("lerp", y, want, n);
+			free(x);
+			free(y);
+			free(out);
+			free(want);
+			free(difference);
+		}
+}
+
 static void try_sums(struct backend *b, struct prng *rng)
 {
 	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
@@ -131,6 +157,12 @@ static void fill_axpy_and_scale(void **state)
 	on_every_backend(41, try_flat);
 }
 
+static void lerp_and_subtract(void **state)
+{
+	(void)state;
+	on_every_backend(47, try_between);
+}
+
 static void sums_of_squares_and_finiteness(void **state)
 {
 	(void)state;
@@ -159,6 +191,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(fill_axpy_and_scale),
+	    cmocka_unit_test(lerp_and_subtract),
 	    cmocka_unit_test(sums_of_squares_and_finiteness),
 	    cmocka_unit_test(concat_and_split_are_inverse),
 	    cmocka_unit_test(casts_round_to_bf16),
