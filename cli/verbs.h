@@ -16,6 +16,8 @@
 	X(export, "JOB.yaml [--at ADDRESS] --out MODEL.safetensors",                                                            \
 	  "write a running job's weights, or the best of one that has ended")                                                   \
 	X(import, "JOB.yaml [--at ADDRESS] --in MODEL.safetensors|CHECKPOINT", "set the weights of a job that does not train")  \
+	X(merge, "--method linear|slerp|task MODEL... --out OUT [--weights W,W] [--base MODEL] [--type F32|BF16|F16]",          \
+	  "make one model of several, without training: safetensors files, or folders")                                         \
 	X(checkpoint, "(JOB.yaml | --at ADDRESS) [--json]  |  checkpoint verify JOB.yaml [--from NAME|latest] [--json]",        \
 	  "write a checkpoint of a running job, or verify one")                                                                 \
 	X(restore, "JOB.yaml --from NAME|latest", "verify a checkpoint and make `weir train --resume` go on from it")           \

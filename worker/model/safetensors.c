@@ -98,8 +98,23 @@ static weir_status write_header(struct disk_file *f, const char *text, uint64_t 
 	return s;
 }
 
+static weir_status write_made(struct disk_file *f, uint64_t at, const struct safetensor *t, weir_error *err)
+{
+	uint64_t block[SAFETENSORS_BLOCK];
+	const uint64_t elements = safetensor_elements(t), width = types[t->type].bytes;
+	weir_status s = WEIR_OK;
+	for (uint64_t first = 0; first < elements && s == WEIR_OK; first += SAFETENSORS_BLOCK) {
+		const uint64_t n = elements - first < SAFETENSORS_BLOCK ? elements - first : SAFETENSORS_BLOCK;
+		t->make(t->arg, first, n, block);
+		s = f->disk->ops->write_at(f, at + first * width, block, n * width, err);
+	}
+	return s;
+}
+
 static weir_status write_tensor(struct disk_file *f, uint64_t at, const struct safetensor *t, weir_error *err)
 {
+	if (t->make != NULL)
+		return write_made(f, at, t, err);
 	const uint64_t bytes = safetensor_bytes(t);
 	if (t->file != NULL)
 		return disk_copy_bytes(t->file, bytes, f, at, err);

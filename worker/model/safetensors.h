@@ -25,6 +25,7 @@
 #define SAFETENSORS_HEADER_BYTES_MAX (100u << 20)
 #define SAFETENSORS_FILE_BYTES_MAX   (1ull << 38)
 #define SAFETENSORS_FILES_MAX        1024u /* that an index names */
+#define SAFETENSORS_BLOCK            16384u
 
 enum safetensor_type { SAFETENSOR_F32, SAFETENSOR_U64, SAFETENSOR_BF16, SAFETENSOR_F16 };
 const char *safetensor_type_name(enum safetensor_type type); /* "BF16" */
@@ -37,6 +38,9 @@ struct safetensor {
 	uint64_t shape[SAFETENSORS_DIMS_MAX];
 	const void *data;       /* writing: borrowed; reading: inside the file, at any address */
 	struct disk_file *file; /* writing: begins with the tensor's bytes; NULL: they are at data */
+	/* Writing: puts elements [first, first + n) at out, SAFETENSORS_BLOCK at most; NULL: they are as above. */
+	void (*make)(const void *arg, uint64_t first, uint64_t n, void *out);
+	const void *arg;
 };
 
 /* Elements of the shape, and their bytes. */
@@ -46,6 +50,8 @@ uint64_t safetensor_bytes(const struct safetensor *t);
 bool safetensor_is_aligned(const struct safetensor *t);
 /* n elements from `first` on as fp32; not of U64. */
 void safetensor_floats(const struct safetensor *t, uint64_t first, uint64_t n, float *out);
+/* And fp32 as n elements of that type, to the nearest. */
+void safetensor_round(enum safetensor_type type, const float *in, uint64_t n, void *out);
 
 /* Writes atomically: a temporary name, sync, rename. metadata: pairs of strings for "__metadata__", ended by NULL; may be NULL. */
 weir_status safetensors_write(struct disk *disk, const char *path, const struct safetensor *tensors, uint32_t count,
@@ -61,5 +67,7 @@ const struct safetensor *safetensors_at(const struct safetensors *s, uint32_t i)
 const struct safetensor *safetensors_find(const struct safetensors *s, const char *name); /* NULL when absent */
 /* "" when absent; of several files the first one's that has it. */
 const char *safetensors_metadata(const struct safetensors *s, const char *key);
+/* All texts of the first file's: pairs as safetensors_write takes them, borrowed, in a list of the caller's to free; NULL: out of memory. */
+const char **safetensors_metadata_list(const struct safetensors *s);
 
 #endif

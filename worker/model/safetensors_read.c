@@ -1,4 +1,5 @@
 /* Reading: a file is mapped, and its header checked as a whole, before anything is looked at. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -37,11 +38,23 @@ bool safetensor_is_aligned(const struct safetensor *t)
 	return (uintptr_t)t->data % width == 0;
 }
 
-void safetensor_floats(const struct safetensor *t, uint64_t first, uint64_t n, float *out)
+static struct coding coding_of(enum safetensor_type type)
 {
 	static const weir_codec codecs[] = {
 	    [SAFETENSOR_F32] = WEIR_CODEC_FP32, [SAFETENSOR_BF16] = WEIR_CODEC_BF16, [SAFETENSOR_F16] = WEIR_CODEC_FP16};
-	const struct coding coding = {.codec = codecs[t->type]};
+	assert(type != SAFETENSOR_U64);
+	return (struct coding){.codec = codecs[type]};
+}
+
+void safetensor_round(enum safetensor_type type, const float *in, uint64_t n, void *out)
+{
+	const struct coding coding = coding_of(type);
+	codec_encode(&coding, in, NULL, n, out);
+}
+
+void safetensor_floats(const struct safetensor *t, uint64_t first, uint64_t n, float *out)
+{
+	const struct coding coding = coding_of(t->type);
 	codec_decode(&coding, (const uint8_t *)t->data + first * codec_element_bytes(coding.codec), n, out);
 }
 
@@ -372,4 +385,22 @@ const char *safetensors_metadata(const struct safetensors *s, const char *key)
 			return value;
 	}
 	return "";
+}
+
+const char **safetensors_metadata_list(const struct safetensors *s)
+{
+	const char *key;
+	json_t *value, *metadata = s->files_count > 0 ? s->files[0].metadata : NULL;
+	const char **list = calloc(2 * json_object_size(metadata) + 1, sizeof *list);
+	size_t n = 0;
+	if (list == NULL)
+		return NULL;
+	json_object_foreach(metadata, key, value)
+	{
+		if (!json_is_string(value))
+			continue;
+		list[n++] = key;
+		list[n++] = json_string_value(value);
+	}
+	return list;
 }

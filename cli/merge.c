@@ -1,0 +1,202 @@
+/* weir merge: several models' weights become one's. A model is a safetensors file, or a folder as `transformers` has it. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "disk.h"
+#include "limits.h"
+#include "merge.h"
+#include "options.h"
+#include "verbs.h"
+
+static const char *const method_names[] = {[MERGE_LINEAR] = "linear", [MERGE_SLERP] = "slerp", [MERGE_TASK] = "task"};
+enum { METHODS = sizeof method_names / sizeof *method_names };
+
+/* What of a model's folder goes with its weights. */
+static const char *const suffixes[] = {".json", ".txt", ".model", ".jinja"};
+
+struct verb_merge {
+	const char *method, *weights, *base, *type, *out;
+	const char *models[MERGE_INPUTS_MAX + 1];
+	struct merge merge;
+	struct safetensors *opened[MERGE_INPUTS_MAX], *base_opened;
+};
+
+/* --- Models */
+
+static bool is_folder(const char *path)
+{
+	struct stat about;
+	return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+static weir_status open_model(const char *model, struct safetensors **out, weir_error *err)
+{
+	static const char *const files[] = {"model.safetensors", "model.safetensors.index.json", "adapter_model.safetensors"};
+	char path[WEIR_PATH_BYTES_MAX];
+	if (!is_folder(model))
+		return safetensors_open(out, model, err);
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		struct stat about;
+		snprintf(path, sizeof path, "%s/%s", model, files[i]);
+		if (stat(path, &about) == 0)
+			return safetensors_open(out, path, err);
+	}
+	return weir_fail(err, WEIR_E_NOT_FOUND, "%s has no %s, nor %s", model, files[0], files[1]);
+}
+
+static weir_status open_models(struct verb_merge *v, weir_error *err)
+{
+	struct merge *m = &v->merge;
+	weir_status s = WEIR_OK;
+	for (uint32_t i = 0; i < m->count && s == WEIR_OK; i++) {
+		s = open_model(v->models[i], &v->opened[i], err);
+		m->inputs[i] = v->opened[i];
+		m->names[i] = v->models[i];
+	}
+	if (s == WEIR_OK && v->base)
+		s = open_model(v->base, &v->base_opened, err);
+	m->base = v->base_opened;
+	return s;
+}
+
+/* --- What was asked for */
+
+static weir_status read_method(struct verb_merge *v, weir_error *err)
+{
+	for (int i = 0; v->method && i < METHODS; i++)
+		if (strcmp(v->method, method_names[i]) == 0) {
+			v->merge.method = (enum merge_method)i;
+			return WEIR_OK;
+		}
+	return weir_fail(err, WEIR_E_INVALID, "--method is %s; expected linear, slerp or task", v->method ? v->method : "missing");
+}
+
+/* "0.5,2": how many numbers; 0: it is no list of at most MERGE_INPUTS_MAX. */
+static uint32_t read_numbers(const char *text, double out[MERGE_INPUTS_MAX])
+{
+	for (uint32_t n = 0; n < MERGE_INPUTS_MAX; text++) {
+		char *end;
+		out[n] = strtod(text, &end);
+		if (end == text || !isfinite(out[n++]))
+			return 0;
+		if (*end == '\0')
+			return n;
+		if (*end != ',')
+			return 0;
+		text = end;
+	}
+	return 0;
+}
+
+static weir_status read_weights(struct verb_merge *v, weir_error *err)
+{
+	struct merge *m = &v->merge;
+	const uint32_t expected = m->method == MERGE_SLERP ? 1 : m->count;
+	double given[MERGE_INPUTS_MAX], sum = 0;
+	for (uint32_t i = 0; i < m->count; i++)
+		given[i] = m->method == MERGE_SLERP ? 0.5 : 1;
+	if (v->weights && read_numbers(v->weights, given) != expected)
+		return weir_fail(err, WEIR_E_INVALID, "--weights is %s; expected %u number%s with commas between them", v->weights,
+		                 expected, expected == 1 ? "" : "s");
+	memcpy(m->method == MERGE_SLERP ? m->weights + 1 : m->weights, given, expected * sizeof *given);
+	for (uint32_t i = 0; i < m->count; i++)
+		sum += m->weights[i];
+	return m->method != MERGE_LINEAR || sum > 0 || sum < 0
+	           ? WEIR_OK
+	           : weir_fail(err, WEIR_E_INVALID, "--weights are 0 together: linear takes the mean by them");
+}
+
+static weir_status check_arguments(struct verb_merge *v, weir_error *err)
+{
+	weir_status s = read_method(v, err);
+	if (s != WEIR_OK)
+		return s;
+	uint32_t count = 0;
+	while (count <= MERGE_INPUTS_MAX && v->models[count])
+		count++;
+	if (count > MERGE_INPUTS_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "more than %u models", MERGE_INPUTS_MAX);
+	if (v->merge.method == MERGE_SLERP ? count != 2 : count < (v->merge.method == MERGE_TASK ? 1u : 2u))
+		return weir_fail(err, WEIR_E_INVALID, "%u model%s; %s takes %s", count, count == 1 ? "" : "s", v->method,
+		                 v->merge.method == MERGE_SLERP  ? "two"
+		                 : v->merge.method == MERGE_TASK ? "one at least, and --base"
+		                                                 : "two at least");
+	if ((v->base != NULL) != (v->merge.method == MERGE_TASK))
+		return weir_fail(err, WEIR_E_INVALID, "--base is %s",
+		                 v->base ? "of task alone" : "missing: task adds to it what models have learnt");
+	if (!v->out)
+		return weir_fail(err, WEIR_E_INVALID, "--out is missing: the file or folder to write");
+	v->merge.count = count;
+	v->merge.as_first = v->type == NULL;
+	if (v->type && (!safetensor_type_from_name(v->type, &v->merge.type) || v->merge.type == SAFETENSOR_U64))
+		return weir_fail(err, WEIR_E_INVALID, "--type is %s; expected F32, BF16 or F16", v->type);
+	return read_weights(v, err);
+}
+
+/* --- The result */
+
+struct copying {
+	const char *from, *to;
+	weir_error *err;
+};
+
+static weir_status copy_beside(void *arg, const char *name)
+{
+	const struct copying *c = arg;
+	char from[WEIR_PATH_BYTES_MAX], to[WEIR_PATH_BYTES_MAX];
+	const size_t n = strlen(name);
+	bool wanted = strstr(name, ".safetensors") == NULL && strstr(name, ".bin") == NULL; /* not the weights, nor their index */
+	bool known = false;
+	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
+		known |= n > strlen(suffixes[i]) && strcmp(name + n - strlen(suffixes[i]), suffixes[i]) == 0;
+	if (!wanted || !known)
+		return WEIR_OK;
+	snprintf(from, sizeof from, "%s/%s", c->from, name);
+	snprintf(to, sizeof to, "%s/%s", c->to, name);
+	return disk_copy_file(disk_system(), from, to, c->err);
+}
+
+static weir_status write_result(struct verb_merge *v, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX];
+	if (!is_folder(v->models[0]))
+		return merge_write(&v->merge, v->out, err);
+	struct disk *disk = disk_system();
+	struct copying c = {.from = v->models[0], .to = v->out, .err = err};
+	snprintf(path, sizeof path, "%s/model.safetensors", v->out);
+	weir_status s = disk->ops->make_dirs(disk, v->out, err);
+	if (s == WEIR_OK)
+		s = disk->ops->list(disk, v->models[0], copy_beside, &c, err);
+	return s == WEIR_OK ? merge_write(&v->merge, path, err) : s;
+}
+
+int verb_merge(int count, char **args)
+{
+	static struct verb_merge v;
+	const struct option options[] = {
+	    {"--method", OPTION_TEXT, &v.method, "METHOD",
+	     "linear: the mean; slerp: of two, along the arc; task: base + what models have learnt since"},
+	    {"--weights", OPTION_TEXT, &v.weights, "W,W,...",
+	     "of each model (linear: all alike; task: 1); of slerp how far towards the second (0.5)"},
+	    {"--base", OPTION_TEXT, &v.base, "MODEL", "task: the model that the others were trained from"},
+	    {"--type", OPTION_TEXT, &v.type, "F32|BF16|F16", "of the result's elements (as the first model's)"},
+	    {"--out", OPTION_TEXT, &v.out, "OUT", "a file, or where the first model is a folder, a folder"}};
+	weir_error err = {0};
+	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, v.models, MERGE_INPUTS_MAX + 1, &err);
+	if (s == WEIR_OK)
+		s = check_arguments(&v, &err);
+	if (s != WEIR_OK)
+		return verb_usage("merge", &err);
+	s = open_models(&v, &err);
+	if (s == WEIR_OK)
+		s = write_result(&v, &err);
+	if (s == WEIR_OK)
+		printf("%s: %u models merged (%s), %u tensors\n", v.out, v.merge.count, v.method, safetensors_count(v.merge.inputs[0]));
+	for (uint32_t i = 0; i < MERGE_INPUTS_MAX; i++)
+		safetensors_close(v.opened[i]);
+	safetensors_close(v.base_opened);
+	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("merge", &err);
+}

@@ -1,0 +1,170 @@
+#include "merge.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SOURCES_MAX (MERGE_INPUTS_MAX + 1)
+
+/* One tensor of the result: sum over the sources of factor * source. */
+struct mix {
+	const struct safetensor *sources[SOURCES_MAX];
+	double factors[SOURCES_MAX];
+	uint32_t count;
+	enum safetensor_type type;
+};
+
+/* --- What is merged with what */
+
+static bool same_shape(const struct safetensor *a, const struct safetensor *b)
+{
+	return a->dims == b->dims && memcmp(a->shape, b->shape, a->dims * sizeof *a->shape) == 0;
+}
+
+static void format_shape(char *out, size_t bytes, const struct safetensor *t)
+{
+	size_t at = (size_t)snprintf(out, bytes, "[");
+	for (uint32_t d = 0; d < t->dims && at < bytes; d++)
+		at += (size_t)snprintf(out + at, bytes - at, "%s%" PRIu64, d ? ", " : "", t->shape[d]);
+	if (at < bytes)
+		snprintf(out + at, bytes - at, "]");
+}
+
+static weir_status check_same(const struct safetensor *first, const struct safetensor *other, const char *name, weir_error *err)
+{
+	char shapes[2][160];
+	const bool whole = first->type == SAFETENSOR_U64;
+	if (other == NULL)
+		return weir_fail(err, WEIR_E_INVALID, "%s has no tensor '%s', which the first model has: merged are models of one kind",
+		                 name, first->name);
+	format_shape(shapes[0], sizeof shapes[0], first);
+	format_shape(shapes[1], sizeof shapes[1], other);
+	if (!same_shape(first, other) || (other->type == SAFETENSOR_U64) != whole)
+		return weir_fail(err, WEIR_E_INVALID, "tensor '%s' is %s of shape %s in the first model, %s of %s in %s", first->name,
+		                 safetensor_type_name(first->type), shapes[0], safetensor_type_name(other->type), shapes[1], name);
+	if (whole && memcmp(first->data, other->data, safetensor_bytes(first)) != 0)
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "'%s' is not the same in the first model and in %s: rows with other keys cannot be merged", first->name,
+		                 name);
+	return WEIR_OK;
+}
+
+/* The other way round: nothing that the first model has not. */
+static weir_status check_none_more(const struct safetensors *first, const struct safetensors *other, const char *name,
+                                   weir_error *err)
+{
+	for (uint32_t i = 0; i < safetensors_count(other); i++)
+		if (safetensors_find(first, safetensors_at(other, i)->name) == NULL)
+			return weir_fail(err, WEIR_E_INVALID,
+			                 "%s has a tensor '%s', which the first model has not: merged are models of one kind", name,
+			                 safetensors_at(other, i)->name);
+	return WEIR_OK;
+}
+
+/* --- Factors */
+
+/* cos of the angle between two tensors; 1 where one of them is 0. */
+static double cosine(const struct safetensor *a, const struct safetensor *b)
+{
+	float x[SAFETENSORS_BLOCK], y[SAFETENSORS_BLOCK];
+	double xx = 0, yy = 0, xy = 0;
+	const uint64_t elements = safetensor_elements(a);
+	for (uint64_t first = 0; first < elements; first += SAFETENSORS_BLOCK) {
+		const uint64_t n = elements - first < SAFETENSORS_BLOCK ? elements - first : SAFETENSORS_BLOCK;
+		safetensor_floats(a, first, n, x);
+		safetensor_floats(b, first, n, y);
+		for (uint64_t i = 0; i < n; i++) {
+			xx += (double)x[i] * (double)x[i];
+			yy += (double)y[i] * (double)y[i];
+			xy += (double)x[i] * (double)y[i];
+		}
+	}
+	return xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : 1;
+}
+
+static void slerp_factors(struct mix *x, double t)
+{
+	const double c = cosine(x->sources[0], x->sources[1]);
+	x->factors[0] = 1 - t;
+	x->factors[1] = t;
+	if (fabs(c) > MERGE_PARALLEL_COS)
+		return;
+	const double angle = acos(c);
+	x->factors[0] = sin((1 - t) * angle) / sin(angle);
+	x->factors[1] = sin(t * angle) / sin(angle);
+}
+
+static void choose_factors(const struct merge *m, struct mix *x)
+{
+	double sum = 0;
+	for (uint32_t i = 0; i < m->count; i++)
+		sum += m->weights[i];
+	for (uint32_t i = 0; i < m->count; i++)
+		x->factors[i] = m->method == MERGE_LINEAR ? m->weights[i] / sum : m->weights[i];
+	if (m->method == MERGE_SLERP)
+		slerp_factors(x, m->weights[1]);
+	if (m->method == MERGE_TASK)
+		x->factors[m->count] = 1 - sum;
+}
+
+/* --- Writing */
+
+static void make_mixed(const void *arg, uint64_t first, uint64_t n, void *out)
+{
+	const struct mix *x = arg;
+	double sum[SAFETENSORS_BLOCK] = {0};
+	float values[SAFETENSORS_BLOCK];
+	for (uint32_t i = 0; i < x->count; i++) {
+		safetensor_floats(x->sources[i], first, n, values);
+		for (uint64_t e = 0; e < n; e++)
+			sum[e] += x->factors[i] * (double)values[e];
+	}
+	for (uint64_t e = 0; e < n; e++)
+		values[e] = (float)sum[e];
+	safetensor_round(x->type, values, n, out);
+}
+
+static weir_status mix_tensor(const struct merge *m, const struct safetensor *first, struct mix *x, struct safetensor *out,
+                              weir_error *err)
+{
+	*out = *first;
+	*x = (struct mix){.type = m->as_first ? first->type : m->type};
+	for (uint32_t i = 0; i < m->count + (m->method == MERGE_TASK); i++) {
+		const bool is_base = i == m->count;
+		const struct safetensor *t = safetensors_find(is_base ? m->base : m->inputs[i], first->name);
+		const weir_status status = check_same(first, t, is_base ? "the base" : m->names[i], err);
+		if (status != WEIR_OK)
+			return status;
+		x->sources[x->count++] = t;
+	}
+	if (first->type == SAFETENSOR_U64)
+		return WEIR_OK;
+	choose_factors(m, x);
+	out->type = x->type;
+	out->make = make_mixed;
+	out->arg = x;
+	return WEIR_OK;
+}
+
+weir_status merge_write(const struct merge *m, const char *path, weir_error *err)
+{
+	const struct safetensors *first = m->inputs[0];
+	const uint32_t count = safetensors_count(first);
+	struct mix *mixes = calloc(count + 1, sizeof *mixes);
+	struct safetensor *tensors = calloc(count + 1, sizeof *tensors);
+	const char **metadata = safetensors_metadata_list(first);
+	weir_status status =
+	    mixes && tensors && metadata ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory for %u tensors", count);
+	for (uint32_t i = 1; i < m->count && status == WEIR_OK; i++)
+		status = check_none_more(first, m->inputs[i], m->names[i], err);
+	for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
+		status = mix_tensor(m, safetensors_at(first, i), &mixes[i], &tensors[i], err);
+	if (status == WEIR_OK)
+		status = safetensors_write(disk_system(), path, tensors, count, metadata[0] ? metadata : NULL, err);
+	free(metadata);
+	free(tensors);
+	free(mixes);
+	return status;
+}
