@@ -172,14 +172,99 @@ struct json *json_list_get(const struct json *j, const char *path, size_t i)
 	return item ? wrap(json_incref(item)) : NULL;
 }
 
-weir_status json_parse(const char *text, size_t bytes, const char *name, struct json **out, weir_error *err)
+static weir_status parse(const char *text, size_t bytes, size_t flags, const char *name, struct json **out, weir_error *err)
 {
 	json_error_t where;
-	json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
+	json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES | flags, &where);
 	if (!root)
 		return weir_fail(err, WEIR_E_PARSE, "%s:%d:%d: %s", name, where.line, where.column, where.text);
 	*out = wrap(root);
 	return *out ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "no memory to read %s", name);
+}
+
+weir_status json_parse(const char *text, size_t bytes, const char *name, struct json **out, weir_error *err)
+{
+	return parse(text, bytes, 0, name, out, err);
+}
+
+weir_status json_parse_strings(const char *text, size_t bytes, const char *name, struct json **out, weir_error *err)
+{
+	return parse(text, bytes, JSON_ALLOW_NUL, name, out, err);
+}
+
+/* --- Value by value: a json_value is jansson's json_t. */
+
+static const json_t *inner(const struct json_value *v)
+{
+	return (const json_t *)v;
+}
+
+const struct json_value *json_root(const struct json *j)
+{
+	return (const struct json_value *)j->root;
+}
+
+const struct json_value *json_member(const struct json_value *v, const char *key)
+{
+	return (const struct json_value *)json_object_get(inner(v), key);
+}
+
+const struct json_value *json_element(const struct json_value *v, size_t i)
+{
+	return (const struct json_value *)json_array_get(inner(v), i);
+}
+
+bool json_is_absent(const struct json_value *v)
+{
+	return !v || json_is_null(inner(v));
+}
+
+bool json_is_list(const struct json_value *v)
+{
+	return json_is_array(inner(v));
+}
+
+bool json_is_map(const struct json_value *v)
+{
+	return json_is_object(inner(v));
+}
+
+size_t json_length(const struct json_value *v)
+{
+	return json_is_list(v) ? json_array_size(inner(v)) : json_object_size(inner(v));
+}
+
+const char *json_value_text(const struct json_value *v, size_t *bytes)
+{
+	const char *text = json_string_value(inner(v));
+	if (bytes)
+		*bytes = json_string_length(inner(v));
+	return text;
+}
+
+bool json_value_count(const struct json_value *v, uint64_t *out)
+{
+	if (!json_is_integer(inner(v)) || json_integer_value(inner(v)) < 0)
+		return false;
+	*out = (uint64_t)json_integer_value(inner(v));
+	return true;
+}
+
+bool json_value_bool(const struct json_value *v, bool absent, bool *out)
+{
+	*out = json_is_absent(v) ? absent : json_is_true(inner(v));
+	return json_is_absent(v) || json_is_boolean(inner(v));
+}
+
+bool json_each(const struct json_value *v,
+               bool (*each)(void *arg, const char *key, size_t bytes, const struct json_value *member), void *arg)
+{
+	json_t *object = (json_t *)(uintptr_t)v; /* iterating changes nothing, but jansson does not say so */
+	for (void *at = json_object_iter(object); at; at = json_object_iter_next(object, at))
+		if (!each(arg, json_object_iter_key(at), json_object_iter_key_len(at),
+		          (const struct json_value *)json_object_iter_value(at)))
+			return false;
+	return true;
 }
 
 weir_status json_read_file(const char *path, struct json **out, weir_error *err)

@@ -1,4 +1,5 @@
-/* JSON documents by dotted paths ("test.auc"); the only user of jansson is json.c. Objects on the way are made as needed. */
+/* JSON documents by dotted paths ("test.auc"); the only user of jansson is json.c. Objects on the way are made as needed.
+ * Documents whose keys are no paths, such as vocabularies, are read value by value (below). */
 #ifndef WEIR_JSON_H
 #define WEIR_JSON_H
 
@@ -38,6 +39,26 @@ struct json *json_list_get(const struct json *j, const char *path,
 
 /* name: of where the text is from, for errors: E_PARSE with line and column. */
 weir_status json_parse(const char *text, size_t bytes, const char *name, struct json **out, weir_error *err) WEIR_MUST_CHECK;
+/* The same of text that may have zero bytes in its strings: json_value_text tells their length. */
+weir_status json_parse_strings(const char *text, size_t bytes, const char *name, struct json **out,
+                               weir_error *err) WEIR_MUST_CHECK;
+
+/* A value inside a document, borrowed from it. NULL is one that is absent: it may be asked too, and is and has nothing. */
+struct json_value;
+const struct json_value *json_root(const struct json *j);
+const struct json_value *json_member(const struct json_value *v, const char *key); /* NULL: no object, or not in it */
+const struct json_value *json_element(const struct json_value *v, size_t i);       /* NULL: no list, or not in it */
+bool json_is_absent(const struct json_value *v);                                   /* or null */
+bool json_is_list(const struct json_value *v);
+bool json_is_map(const struct json_value *v);
+size_t json_length(const struct json_value *v);                           /* elements of a list, members of an object; else 0 */
+const char *json_value_text(const struct json_value *v, size_t *bytes);   /* NULL: no text. A NUL follows it */
+bool json_value_count(const struct json_value *v, uint64_t *out);         /* false: not a whole number from 0 */
+bool json_value_bool(const struct json_value *v, bool absent, bool *out); /* false: neither a bool nor absent */
+/* Calls `each` with every member, in the order of the text, while it answers true. Returns whether it always did. */
+bool json_each(const struct json_value *v,
+               bool (*each)(void *arg, const char *key, size_t bytes, const struct json_value *member), void *arg);
+
 /* The text in malloc'ed memory; NULL: out of memory. */
 char *json_text(const struct json *j);
 /* The one form that equal documents have: no white space, keys sorted. Likewise. */
