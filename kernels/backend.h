@@ -24,6 +24,20 @@ struct backend;
 
 enum activation { ACT_NONE, ACT_RELU, ACT_SIGMOID, ACT_TANH, ACT_GELU };
 
+/* Causal self-attention over `batch` sequences of `length` tokens; rows = batch * length. A row of qkv is [queries (heads, dim) | keys (kv_heads, dim) |
+ * values (kv_heads, dim)]: query head h looks at key and value head h / (heads / kv_heads) (Ainslie et al. 2023). */
+struct attention_shape {
+	size_t batch, length, heads, kv_heads, dim; /* heads is a multiple of kv_heads; dim at most ATTENTION_DIM_MAX */
+	float scale;                                /* of a query's product with a key; 1 / sqrt(dim) */
+};
+#define ATTENTION_DIM_MAX 256u
+static inline size_t attention_width(const struct attention_shape *s)
+{
+	return (s->heads + 2 * s->kv_heads) * s->dim;
+}
+
+#define TARGET_NONE 0xffffffffu /* of a row that has no loss */
+
 /* What goes into a row's residual: grad * scale, by way of the velocity where there is one. */
 struct topk_row {
 	const float *grad; /* (n); NULL: the residual is the sum already */
@@ -153,6 +167,53 @@ struct backend_ops {
 	                    uint32_t *ends, uint32_t *selected);
 	/* topk_decode_dense of every tile: records that were checked, and where each ends. */
 	void (*topk_decode)(struct backend *b, const uint8_t *in, const uint32_t *ends, size_t n, weir_values values, float *out);
+
+	/* --- transformers. Gradients marked += are added to, so that they add up over micro-batches and where paths join. */
+	void (*copy)(struct backend *b, float *to, const float *from, size_t n);
+	/* out (rows, n) = x + y + bias (n). bias may be NULL; out may be x or y. */
+	void (*add)(struct backend *b, float *out, const float *x, const float *y, const float *bias, size_t rows, size_t n);
+	/* out (n) += column sums of x (rows, n): a bias's gradient. */
+	void (*column_sum)(struct backend *b, float *out, const float *x, size_t rows, size_t n);
+	/* Layer norm (Ba et al. 2016, eq. 4) of each row: y = gamma * (x - mean) * inv_std + beta. mean, inv_std (rows) are kept. beta may be NULL. */
+	void (*layer_norm)(struct backend *b, float *y, float *mean, float *inv_std, const float *x, const float *gamma,
+	                   const float *beta, size_t rows, size_t n, float eps);
+	/* dx +=, dgamma +=, dbeta +=; the last two may be NULL. */
+	void (*layer_norm_backward)(struct backend *b, float *dx, float *dgamma, float *dbeta, const float *dy, const float *x,
+	                            const float *gamma, const float *mean, const float *inv_std, size_t rows, size_t n);
+	/* RMS norm (Zhang, Sennrich 2019, eq. 4) of each row: y = gamma * x * inv_rms, inv_rms (rows) = 1 / sqrt(mean of x^2 + eps). */
+	void (*rms_norm)(struct backend *b, float *y, float *inv_rms, const float *x, const float *gamma, size_t rows, size_t n,
+	                 float eps);
+	/* dx +=, dgamma +=; dgamma may be NULL. */
+	void (*rms_norm_backward)(struct backend *b, float *dx, float *dgamma, const float *dy, const float *x, const float *gamma,
+	                          const float *inv_rms, size_t rows, size_t n);
+	/* Rotary positions (Su et al. 2021, eq. 34), in place on the first heads * dim columns of x (rows, stride): of each head, elements i and i + dim / 2
+	 * turn by the angle of cosines[t, i] and sines[t, i] (length, dim / 2), row r being at t = r % length; `back`: by its negative, which is the
+	 * gradient. dim is even. */
+	void (*rope)(struct backend *b, float *x, size_t stride, const float *cosines, const float *sines, size_t rows, size_t length,
+	             size_t heads, size_t dim, bool back);
+	/* out (rows, heads * dim) = softmax(scale q k^T, of this and earlier tokens) v, in blocks with a running maximum (Dao et al. 2022, algorithm 1): no
+	 * memory that grows with length^2. log_sums (batch, heads, length) = ln of each row's sum of exponents, kept. */
+	void (*attention)(struct backend *b, float *out, float *log_sums, const float *qkv, const struct attention_shape *s);
+	/* dqkv = its gradient; scores are computed again. */
+	void (*attention_backward)(struct backend *b, float *dqkv, const float *dout, const float *out, const float *log_sums,
+	                           const float *qkv, const struct attention_shape *s);
+	/* SwiGLU (Shazeer 2020, eq. 6): y (rows, n) = gate * sigmoid(gate) * up, x (rows, 2 n) = [gate | up]. */
+	void (*swiglu)(struct backend *b, float *y, const float *x, size_t rows, size_t n);
+	/* dx (rows, 2 n), which may be x. */
+	void (*swiglu_backward)(struct backend *b, float *dx, const float *dy, const float *x, size_t rows, size_t n);
+	/* x (rows, n) += bias, in place; y = gelu(x). bias may be NULL. Its gradient: bias_act_backward with ACT_GELU of x. */
+	void (*gelu)(struct backend *b, float *y, float *x, const float *bias, size_t rows, size_t n);
+	/* out (rows, width) = table[tokens[r]] + positions[r % length]; positions (length, width) may be NULL. tokens (rows), each below `vocabulary`: the CPU
+	 * asserts it, CUDA makes that row NaN. */
+	void (*embed)(struct backend *b, float *out, const float *table, const float *positions, const uint32_t *tokens,
+	              size_t vocabulary, size_t rows, size_t length, size_t width);
+	/* dtable (vocabulary, width) +=, dpositions (length, width) +=, over rows in order. Each may be NULL. */
+	void (*embed_backward)(struct backend *b, float *dtable, float *dpositions, const float *dout, const uint32_t *tokens,
+	                       size_t vocabulary, size_t rows, size_t length, size_t width);
+	/* cross_entropy where there are many classes: row r of logits is at r * stride, and becomes (softmax(z) - [class is the target]) * scale when
+	 * `gradient`. A target of TARGET_NONE has no loss and no gradient. losses (rows) may be NULL; *loss, in the backend's memory, += their sum. */
+	void (*classifier)(struct backend *b, double *loss, float *losses, float *logits, size_t stride, const uint32_t *targets,
+	                   size_t rows, size_t n, float scale, bool gradient);
 };
 
 /* All of them in order, but for a backend's life. */
@@ -202,7 +263,23 @@ struct backend_ops {
 	X(topk_accumulate)          \
 	X(topk_threshold)           \
 	X(topk_encode)              \
-	X(topk_decode)
+	X(topk_decode)              \
+	X(copy)                     \
+	X(add)                      \
+	X(column_sum)               \
+	X(layer_norm)               \
+	X(layer_norm_backward)      \
+	X(rms_norm)                 \
+	X(rms_norm_backward)        \
+	X(rope)                     \
+	X(attention)                \
+	X(attention_backward)       \
+	X(swiglu)                   \
+	X(swiglu_backward)          \
+	X(gelu)                     \
+	X(embed)                    \
+	X(embed_backward)           \
+	X(classifier)
 
 struct backend {
 	const struct backend_ops *ops;

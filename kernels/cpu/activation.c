@@ -97,6 +97,58 @@ void ISA(cpu_bias_act)(struct backend *b, float *y, const float *bias, size_t ro
 	cpu_parallel(b, rows, cpu_grain(n), forward_range, &f);
 }
 
+struct gelu {
+	float *y, *x;
+	const float *bias;
+	size_t n;
+};
+
+static void gelu_range(void *args, size_t begin, size_t end)
+{
+	const struct gelu *a = args;
+	const float *restrict bias = a->bias;
+	for (size_t r = begin; r < end; r++) {
+		float *restrict x = a->x + r * a->n, *restrict y = a->y + r * a->n;
+		for (size_t j = 0; bias != NULL && j < a->n; j++)
+			x[j] += bias[j];
+		for (size_t j = 0; j < a->n; j++)
+			y[j] = act_value(x[j], ACT_GELU);
+	}
+}
+
+void ISA(cpu_gelu)(struct backend *b, float *y, float *x, const float *bias, size_t rows, size_t n)
+{
+	struct gelu a = {y, x, bias, n};
+	cpu_parallel(b, rows, cpu_grain(n), gelu_range, &a);
+}
+
+struct columns {
+	float *out;
+	const float *x;
+	size_t rows, n;
+};
+
+static void column_sum_range(void *args, size_t begin, size_t end)
+{
+	const struct columns *a = args;
+	for (size_t c = begin; c < end; c += CPU_COLUMNS) {
+		const size_t columns = least(CPU_COLUMNS, end - c);
+		double sum[CPU_COLUMNS] = {0};
+		for (size_t r = 0; r < a->rows; r++)
+			for (size_t j = 0; j < columns; j++)
+				sum[j] += (double)a->x[r * a->n + c + j];
+		for (size_t j = 0; j < columns; j++)
+			a->out[c + j] += (float)sum[j];
+	}
+}
+
+void ISA(cpu_column_sum)(struct backend *b, float *out, const float *x, size_t rows, size_t n)
+{
+	struct columns a = {out, x, rows, n};
+	const size_t grain = cpu_grain(rows);
+	cpu_parallel(b, n, grain < CPU_COLUMNS ? CPU_COLUMNS : grain, column_sum_range, &a);
+}
+
 struct backward {
 	float *dx, *dbias;
 	const float *dy, *y;

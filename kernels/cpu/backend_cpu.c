@@ -41,8 +41,8 @@ struct backend *backend_cpu_create_with(const struct cpu_variant *variant, uint3
 	c->base.ops = &variant->ops;
 	c->variant = variant;
 	c->pool = pool_create(threads);
-	c->gemm_scratch = cpu_aligned_bytes(CPU_LINE_BYTES, threads * CPU_GEMM_SCRATCH_BYTES);
-	if (c->pool == NULL || c->gemm_scratch == NULL)
+	c->scratch = cpu_aligned_bytes(CPU_LINE_BYTES, threads * CPU_SCRATCH_BYTES);
+	if (c->pool == NULL || c->scratch == NULL)
 		goto failed;
 	return &c->base;
 failed:
@@ -64,7 +64,7 @@ void cpu_destroy(struct backend *b)
 {
 	struct cpu_backend *c = cpu_of(b);
 	pool_destroy(c->pool);
-	free(c->gemm_scratch);
+	free(c->scratch);
 	unique_free(&c->table);
 	free(c);
 }

@@ -11,11 +11,11 @@
 #include "vector.h"
 
 /* An element-wise part smaller than this is not worth a second thread. */
-#define CPU_GRAIN              16384
-#define CPU_LINE_BYTES         64
-#define CPU_REDUCE_BLOCKS      64 /* a long sum is cut in this many blocks */
-#define CPU_COLUMNS            64 /* columns of a column sum worked on together */
-#define CPU_GEMM_SCRATCH_BYTES ((size_t)5 << 18)
+#define CPU_GRAIN         16384
+#define CPU_LINE_BYTES    64
+#define CPU_REDUCE_BLOCKS 64 /* a long sum is cut in this many blocks */
+#define CPU_COLUMNS       64 /* columns of a column sum worked on together */
+#define CPU_SCRATCH_BYTES ((size_t)5 << 18)
 
 /* Sixteen floats at any float address: one AVX-512 register, two of AVX2, four of SSE2. */
 typedef float vf16 __attribute__((vector_size(64), aligned(4), may_alias));
@@ -34,7 +34,7 @@ struct gemm_args {
 	float *C;
 	size_t ldc;
 };
-/* One thread's share of a gemm, itself a gemm. scratch: CPU_GEMM_SCRATCH_BYTES, this thread's. */
+/* One thread's share of a gemm, itself a gemm. scratch: CPU_SCRATCH_BYTES, this thread's. */
 typedef void (*gemm_fn)(const struct gemm_args *g, void *scratch);
 
 struct cpu_backend {
@@ -42,7 +42,7 @@ struct cpu_backend {
 	struct pool *pool;
 	const struct cpu_variant *variant;
 	struct unique_table table;
-	void *gemm_scratch; /* (threads, CPU_GEMM_SCRATCH_BYTES), touched by our own kernel only */
+	void *scratch; /* (threads, CPU_SCRATCH_BYTES), touched by our own gemm and attention only */
 };
 
 struct cpu_variant {

@@ -3,6 +3,7 @@
  * A row's sum is taken in 16 lanes, whatever the instruction set; losses are added in blocks fixed by the number of rows. */
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "ops.h"
 #include "vector_math.h"
@@ -14,8 +15,9 @@ struct cross_entropy {
 	float *dlogits, *losses;
 	const float *logits;
 	const uint32_t *targets;
-	size_t rows, n, block;
+	size_t rows, n, stride, block;
 	float scale;
+	bool masked; /* TARGET_NONE may be */
 	double sum[CPU_REDUCE_BLOCKS];
 };
 
@@ -80,12 +82,17 @@ static void times(float *x, float by, size_t n)
 
 static double row_loss(const struct cross_entropy *a, size_t r)
 {
-	const float *z = a->logits + r * a->n;
+	const float *z = a->logits + r * a->stride;
 	const uint32_t target = a->targets[r];
+	float *dz = a->dlogits != NULL ? a->dlogits + r * a->stride : NULL;
+	if (target == TARGET_NONE && a->masked) {
+		if (dz != NULL)
+			memset(dz, 0, a->n * sizeof *dz);
+		return 0;
+	}
 	assert(target < a->n);
 	const float m = largest(z, a->n);
 	const double of_target = (double)z[target];
-	float *dz = a->dlogits != NULL ? a->dlogits + r * a->n : NULL;
 	const double sum = row_exponents(dz, z, a->n, m);
 	if (dz != NULL) {
 		times(dz, (float)((double)a->scale / sum), a->n);
@@ -110,15 +117,41 @@ static void cross_entropy_range(void *args, size_t begin, size_t end)
 	}
 }
 
+static double sum_of_losses(struct backend *b, struct cross_entropy *a)
+{
+	a->block = (a->rows + CPU_REDUCE_BLOCKS - 1) / CPU_REDUCE_BLOCKS;
+	cpu_parallel(b, CPU_REDUCE_BLOCKS, cpu_grain(a->block * a->n), cross_entropy_range, a);
+	double sum = 0;
+	for (size_t i = 0; i < CPU_REDUCE_BLOCKS; i++)
+		sum += a->sum[i];
+	return sum;
+}
+
 double ISA(cpu_cross_entropy)(struct backend *b, float *dlogits, float *losses, const float *logits, const uint32_t *targets,
                               size_t rows, size_t n, float scale)
 {
-	struct cross_entropy a = {
-	    .dlogits = dlogits, .losses = losses, .logits = logits, .targets = targets, .rows = rows, .n = n, .scale = scale};
-	a.block = (rows + CPU_REDUCE_BLOCKS - 1) / CPU_REDUCE_BLOCKS;
-	cpu_parallel(b, CPU_REDUCE_BLOCKS, cpu_grain(a.block * n), cross_entropy_range, &a);
-	double sum = 0;
-	for (size_t i = 0; i < CPU_REDUCE_BLOCKS; i++)
-		sum += a.sum[i];
-	return sum;
+	struct cross_entropy a = {.dlogits = dlogits,
+	                          .losses = losses,
+	                          .logits = logits,
+	                          .targets = targets,
+	                          .rows = rows,
+	                          .n = n,
+	                          .stride = n,
+	                          .scale = scale};
+	return sum_of_losses(b, &a);
+}
+
+void ISA(cpu_classifier)(struct backend *b, double *loss, float *losses, float *logits, size_t stride, const uint32_t *targets,
+                         size_t rows, size_t n, float scale, bool gradient)
+{
+	struct cross_entropy a = {.dlogits = gradient ? logits : NULL,
+	                          .losses = losses,
+	                          .logits = logits,
+	                          .targets = targets,
+	                          .rows = rows,
+	                          .n = n,
+	                          .stride = stride,
+	                          .scale = scale,
+	                          .masked = true};
+	*loss += sum_of_losses(b, &a);
 }

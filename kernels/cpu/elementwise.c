@@ -1,4 +1,4 @@
-/* fill, axpy, scale, lerp, subtract, what is not finite, concat, split, casts, and the sums and searches over all elements. */
+/* fill, copy, axpy, add, scale, lerp, subtract, what is not finite, concat, split, casts, and the sums and searches over all elements. */
 #include <string.h>
 
 #include "code.h"
@@ -104,6 +104,49 @@ void ISA(cpu_subtract)(struct backend *b, float *out, const float *x, const floa
 {
 	struct difference d = {out, x, y};
 	cpu_parallel(b, n, CPU_GRAIN, subtract_range, &d);
+}
+
+static void copy_range(void *args, size_t begin, size_t end)
+{
+	const struct flat *f = args;
+	memcpy(f->y + begin, f->x + begin, (end - begin) * sizeof *f->y);
+}
+
+void ISA(cpu_copy)(struct backend *b, float *to, const float *from, size_t n)
+{
+	struct flat f = {.y = to, .x = from};
+	cpu_parallel(b, n, CPU_GRAIN, copy_range, &f);
+}
+
+struct sum {
+	float *out;
+	const float *x, *y, *bias;
+	size_t n;
+};
+
+static void add_range(void *args, size_t begin, size_t end)
+{
+	const struct sum *a = args;
+	const float *bias = a->bias;
+	for (size_t r = begin; r < end; r++) {
+		const float *x = a->x + r * a->n, *y = a->y + r * a->n;
+		float *out = a->out + r * a->n; /* may be x or y */
+		if (bias != NULL) {
+			IN_PLACE_LOOP
+			for (size_t j = 0; j < a->n; j++)
+				out[j] = x[j] + (y[j] + bias[j]);
+		} else {
+			IN_PLACE_LOOP
+			for (size_t j = 0; j < a->n; j++)
+				out[j] = x[j] + y[j];
+		}
+	}
+}
+
+void ISA(cpu_add)(struct backend *b, float *out, const float *x, const float *y, const float *bias, size_t rows, size_t n)
+{
+	struct sum a = {out, x, y, bias, n};
+	cpu_parallel(b, rows, cpu_grain(n), add_range, &a);
 }
 
 struct sides {

@@ -34,7 +34,7 @@ static void gemm_part(void *arg, uint32_t part)
 		g.C += begin;
 		g.n = end - begin;
 	}
-	s->fn(&g, s->scratch + part * CPU_GEMM_SCRATCH_BYTES);
+	s->fn(&g, s->scratch + part * CPU_SCRATCH_BYTES);
 }
 
 /* C = beta C */
@@ -56,7 +56,7 @@ static void gemm_with(struct cpu_backend *c, const struct gemm_args *g, gemm_fn 
 		return;
 	const double shares = 2.0 * (double)g->m * (double)g->n * (double)g->k / FLOPS_PER_PART;
 	const uint32_t threads = pool_threads(c->pool);
-	struct split s = {.g = *g, .fn = fn, .scratch = c->gemm_scratch, .parts = shares < threads ? 1 + (uint32_t)shares : threads};
+	struct split s = {.g = *g, .fn = fn, .scratch = c->scratch, .parts = shares < threads ? 1 + (uint32_t)shares : threads};
 	s.parts = s.parts < threads ? s.parts : threads;
 	if (s.parts == 1)
 		gemm_part(&s, 0);

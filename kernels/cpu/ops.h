@@ -36,7 +36,23 @@
 	X(sigmoid)                  \
 	X(cast_bf16)                \
 	X(cast_fp32)                \
-	X(update)
+	X(update)                   \
+	X(copy)                     \
+	X(add)                      \
+	X(column_sum)               \
+	X(layer_norm)               \
+	X(layer_norm_backward)      \
+	X(rms_norm)                 \
+	X(rms_norm_backward)        \
+	X(rope)                     \
+	X(attention)                \
+	X(attention_backward)       \
+	X(swiglu)                   \
+	X(swiglu_backward)          \
+	X(gelu)                     \
+	X(embed)                    \
+	X(embed_backward)           \
+	X(classifier)
 
 /* Each has the type that backend_ops gives it. */
 #define CPU_DECLARE(op) __typeof__(*((struct backend_ops *)0)->op) ISA(cpu_##op);

@@ -14,7 +14,7 @@ enum { MR = 6, NV = 1 };
 enum { MR = 3, NV = 1 };
 #endif
 enum { NR = NV * 16, KC = 256, MC = 20 * MR, NC = 1024 };
-_Static_assert((MC + NC) * KC * sizeof(float) <= CPU_GEMM_SCRATCH_BYTES, "the panels must fit a thread's scratch");
+_Static_assert((MC + NC) * KC * sizeof(float) <= CPU_SCRATCH_BYTES, "the panels must fit a thread's scratch");
 _Static_assert(NC % NR == 0, "a panel of B is whole strips");
 
 /* alpha op(A)[i0 .. i0 + mc, p0 .. p0 + kc] as strips (mc / MR rounded up, kc, MR). */

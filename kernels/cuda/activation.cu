@@ -93,6 +93,34 @@ void cuda_bias_act(struct backend *b, float *y, const float *bias, size_t rows, 
 	}
 }
 
+/* x += bias, which may be NULL; y = gelu(x). */
+template <int V> static __global__ void gelu_kernel(float *y, float *x, const float *bias, size_t n, size_t total)
+{
+	const size_t i = thread_number() * V;
+	if (i >= total)
+		return;
+	pack<V> p = load<V>(x + i);
+	if (bias != NULL) {
+		const pack<V> add = load<V>(bias + remainder_of(i, n));
+		for (int k = 0; k < V; k++)
+			p.v[k] += add.v[k];
+		store<V>(x + i, p);
+	}
+	for (int k = 0; k < V; k++)
+		p.v[k] = act_value<ACT_GELU>(p.v[k]);
+	store<V>(y + i, p);
+}
+
+void cuda_gelu(struct backend *b, float *y, float *x, const float *bias, size_t rows, size_t n)
+{
+	struct cuda_backend *c = cuda_of(b);
+	const size_t total = rows * n;
+	if (pack_width(n, ADDRESS(y) | ADDRESS(x) | ADDRESS(bias)) == 4)
+		LAUNCH(c, gelu_kernel<4>, blocks_for(c, total / 4), CUDA_THREADS, y, x, bias, n, total);
+	else
+		LAUNCH(c, gelu_kernel<1>, blocks_for(c, total), CUDA_THREADS, y, x, bias, n, total);
+}
+
 /* dx may be dy. */
 template <int V, int ACT>
 static __global__ void bias_act_backward_kernel(float *dx, const float *dy, const float *y, size_t total)
@@ -115,22 +143,29 @@ template <int ACT> static void backward(struct cuda_backend *c, float *dx, const
 		LAUNCH(c, (bias_act_backward_kernel<1, ACT>), blocks_for(c, total), CUDA_THREADS, dx, dy, y, total);
 }
 
-static __global__ void round_kernel(float *out, const double *in, size_t n)
+template <bool ADD> static __global__ void round_kernel(float *out, const double *in, size_t n)
 {
 	const size_t i = thread_number();
 	if (i < n)
-		out[i] = (float)in[i];
+		out[i] = ADD ? out[i] + (float)in[i] : (float)in[i];
 }
 
-static void bias_gradient(struct cuda_backend *c, float *dbias, const float *dx, size_t rows, size_t n)
+/* out (n) = or += column sums of x (rows, n) */
+template <bool ADD> static void sum_columns(struct cuda_backend *c, float *out, const float *x, size_t rows, size_t n)
 {
 	const size_t sizes[] = {n * sizeof(double), cuda_column_partial_bytes(COLUMN_SUM, rows, n)};
 	void *parts[2];
 	if (!cuda_workspace(c, 2, sizes, parts))
 		return;
 	double *sum = (double *)parts[0];
-	cuda_column_sums(c, COLUMN_SUM, sum, (double *)parts[1], dx, NULL, NULL, rows, n);
-	LAUNCH(c, round_kernel, blocks_for(c, n), CUDA_THREADS, dbias, sum, n);
+	const struct column_input in = {.a = x, .rows = rows, .n = n};
+	cuda_column_sums(c, COLUMN_SUM, sum, (double *)parts[1], &in);
+	LAUNCH(c, round_kernel<ADD>, blocks_for(c, n), CUDA_THREADS, out, sum, n);
+}
+
+void cuda_column_sum(struct backend *b, float *out, const float *x, size_t rows, size_t n)
+{
+	sum_columns<true>(cuda_of(b), out, x, rows, n);
 }
 
 void cuda_bias_act_backward(struct backend *b, float *dx, const float *dy, const float *y, float *dbias, size_t rows, size_t n,
@@ -156,7 +191,7 @@ void cuda_bias_act_backward(struct backend *b, float *dx, const float *dy, const
 		break;
 	}
 	if (dbias != NULL)
-		bias_gradient(c, dbias, dx, rows, n);
+		sum_columns<false>(c, dbias, dx, rows, n);
 }
 
 template <int V> static __global__ void sigmoid_kernel(float *p, const float *z, size_t n)

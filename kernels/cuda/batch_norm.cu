@@ -48,9 +48,11 @@ static void measure(struct cuda_backend *c, float *mean, float *inv_std, float *
 	if (!cuda_workspace(c, 3, sizes, parts))
 		return;
 	double *sum = (double *)parts[0], *squares = (double *)parts[1], *partial = (double *)parts[2];
-	cuda_column_sums(c, COLUMN_SUM, sum, partial, x, NULL, NULL, rows, n);
+	struct column_input in = {.a = x, .rows = rows, .n = n};
+	cuda_column_sums(c, COLUMN_SUM, sum, partial, &in);
 	LAUNCH(c, mean_kernel, blocks_for(c, n), CUDA_THREADS, sum, mean, batch_mean, rows, n);
-	cuda_column_sums(c, COLUMN_CENTRED_SQUARES, squares, partial, x, NULL, sum, rows, n);
+	in.mean = sum;
+	cuda_column_sums(c, COLUMN_CENTRED_SQUARES, squares, partial, &in);
 	LAUNCH(c, variance_kernel, blocks_for(c, n), CUDA_THREADS, squares, inv_std, batch_var, rows, n, eps);
 }
 
@@ -103,7 +105,8 @@ void cuda_batch_norm_backward(struct backend *b, float *dx, float *dgamma, float
 		return;
 	double *sums = (double *)parts[0];
 	float *means = (float *)parts[1];
-	cuda_column_sums(c, COLUMN_SUM_AND_PRODUCT, sums, (double *)parts[2], dy, xhat, NULL, rows, n);
+	const struct column_input in = {.a = dy, .b = xhat, .rows = rows, .n = n};
+	cuda_column_sums(c, COLUMN_SUM_AND_PRODUCT, sums, (double *)parts[2], &in);
 	LAUNCH(c, gradient_sums_kernel, blocks_for(c, n), CUDA_THREADS, sums, means, dgamma, dbeta, rows, n);
 	LAUNCH(c, norm_backward_kernel, blocks_for(c, rows * n), CUDA_THREADS, dx, dy, xhat, gamma, inv_std, means, n, rows * n);
 }

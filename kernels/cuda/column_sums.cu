@@ -17,20 +17,31 @@ static unsigned parts_of(size_t rows, size_t n)
 	return (unsigned)(parts == 0 ? 1 : parts > CUDA_COLUMN_PARTS ? CUDA_COLUMN_PARTS : parts);
 }
 
+/* Sums of a column. */
+static __host__ __device__ constexpr unsigned results_of(int kind)
+{
+	return kind == COLUMN_SUM_AND_PRODUCT || kind == COLUMN_SUM_AND_NORMED ? 2 : 1;
+}
+
 size_t cuda_column_partial_bytes(enum column_kind kind, size_t rows, size_t n)
 {
-	return (kind == COLUMN_SUM_AND_PRODUCT ? 2 : 1) * parts_of(rows, n) * n * sizeof(double);
+	return results_of(kind) * parts_of(rows, n) * n * sizeof(double);
 }
 
 struct column_terms {
 	double v[2];
 };
 
-template <int KIND> static __device__ inline column_terms terms(const float *a, const float *b, double mean, size_t at)
+/* Of the element at (r, j); mean is its column's. */
+template <int KIND>
+static __device__ inline column_terms terms(const float *a, const float *b, double mean, const float *row_mean,
+                                            const float *row_inv, size_t r, size_t at)
 {
 	const double x = (double)a[at];
 	if (KIND == COLUMN_SUM_AND_PRODUCT)
 		return column_terms{{x, x * (double)b[at]}};
+	if (KIND == COLUMN_SUM_AND_NORMED)
+		return column_terms{{x, x * (double)((b[at] - (row_mean != NULL ? row_mean[r] : 0)) * row_inv[r])}};
 	if (KIND == COLUMN_CENTRED_SQUARES)
 		return column_terms{{(x - mean) * (x - mean), 0}};
 	return column_terms{{x, 0}};
@@ -38,11 +49,11 @@ template <int KIND> static __device__ inline column_terms terms(const float *a, 
 
 /* partial (results, parts, n); block (x, y): columns x * columns .., part y. */
 template <int KIND>
-static __global__ void column_parts_kernel(double *partial, const float *a, const float *b, const double *mean, size_t rows,
-                                           size_t n, unsigned columns)
+static __global__ void column_parts_kernel(double *partial, const float *a, const float *b, const double *mean,
+                                           const float *row_mean, const float *row_inv, size_t rows, size_t n, unsigned columns)
 {
 	SHARED(double, sums, [CUDA_THREADS]);
-	const unsigned results = KIND == COLUMN_SUM_AND_PRODUCT ? 2 : 1;
+	const unsigned results = results_of(KIND);
 	const unsigned column = threadIdx.x % columns, row = threadIdx.x / columns, at_once = blockDim.x / columns;
 	const size_t j = (size_t)blockIdx.x * columns + column, part = blockIdx.y, parts = gridDim.y;
 	const size_t per_part = (rows + parts - 1) / parts, first = part * per_part;
@@ -51,7 +62,7 @@ static __global__ void column_parts_kernel(double *partial, const float *a, cons
 	if (j < n) {
 		const double centre = KIND == COLUMN_CENTRED_SQUARES ? mean[j] : 0;
 		for (size_t r = first + row; r < last; r += at_once) {
-			const column_terms t = terms<KIND>(a, b, centre, r * n + j);
+			const column_terms t = terms<KIND>(a, b, centre, row_mean, row_inv, r, r * n + j);
 			for (unsigned k = 0; k < results; k++)
 				sum.v[k] += t.v[k];
 		}
@@ -82,11 +93,18 @@ static __global__ void column_totals_kernel(double *out, const double *partial, 
 	out[i] = sum;
 }
 
-void cuda_column_sums(struct cuda_backend *c, enum column_kind kind, double *out, double *partial, const float *a, const float *b,
-                      const double *mean, size_t rows, size_t n)
+template <int KIND>
+static void column_parts(struct cuda_backend *c, double *partial, const struct column_input *in, dim3 grid, unsigned columns)
 {
-	const unsigned columns = columns_of(n), parts = parts_of(rows, n);
-	const size_t tiles = (n + columns - 1) / columns, total = (kind == COLUMN_SUM_AND_PRODUCT ? 2 : 1) * n;
+	LAUNCH(c, column_parts_kernel<KIND>, grid, CUDA_THREADS, partial, in->a, in->b, in->mean, in->row_mean, in->row_inv, in->rows,
+	       in->n, columns);
+}
+
+void cuda_column_sums(struct cuda_backend *c, enum column_kind kind, double *out, double *partial, const struct column_input *in)
+{
+	const size_t n = in->n;
+	const unsigned columns = columns_of(n), parts = parts_of(in->rows, n);
+	const size_t tiles = (n + columns - 1) / columns, total = results_of(kind) * n;
 	if (tiles > CUDA_GRID_MAX) {
 		cuda_failed_limit(c, "more columns than a launch can have");
 		return;
@@ -94,13 +112,16 @@ void cuda_column_sums(struct cuda_backend *c, enum column_kind kind, double *out
 	const dim3 grid((unsigned)tiles, parts);
 	switch (kind) {
 	case COLUMN_SUM:
-		LAUNCH(c, column_parts_kernel<COLUMN_SUM>, grid, CUDA_THREADS, partial, a, b, mean, rows, n, columns);
+		column_parts<COLUMN_SUM>(c, partial, in, grid, columns);
 		break;
 	case COLUMN_CENTRED_SQUARES:
-		LAUNCH(c, column_parts_kernel<COLUMN_CENTRED_SQUARES>, grid, CUDA_THREADS, partial, a, b, mean, rows, n, columns);
+		column_parts<COLUMN_CENTRED_SQUARES>(c, partial, in, grid, columns);
 		break;
 	case COLUMN_SUM_AND_PRODUCT:
-		LAUNCH(c, column_parts_kernel<COLUMN_SUM_AND_PRODUCT>, grid, CUDA_THREADS, partial, a, b, mean, rows, n, columns);
+		column_parts<COLUMN_SUM_AND_PRODUCT>(c, partial, in, grid, columns);
+		break;
+	case COLUMN_SUM_AND_NORMED:
+		column_parts<COLUMN_SUM_AND_NORMED>(c, partial, in, grid, columns);
 		break;
 	}
 	LAUNCH(c, column_totals_kernel, blocks_for(c, total), CUDA_THREADS, out, partial, parts, n, total);

@@ -21,16 +21,26 @@ static __device__ float block_largest(float v, float *warps)
 	return most;
 }
 
-/* row_loss (rows). A target that is no class has a loss of NaN. */
+/* row_loss (rows); rows of logits are `stride` apart. A target that is no class has a loss of NaN; `masked`: TARGET_NONE has none. */
 static __global__ void cross_entropy_kernel(double *row_loss, float *dlogits, float *losses, const float *logits,
-                                            const uint32_t *targets, size_t n, float scale)
+                                            const uint32_t *targets, size_t n, size_t stride, float scale, bool masked)
 {
 	SHARED(double, sums, [CUDA_LANES]);
 	SHARED(float, largest, [CUDA_LANES]);
 	const size_t r = blockIdx.x;
-	const float *z = logits + r * n;
-	float *dz = dlogits != NULL ? dlogits + r * n : NULL;
+	const float *z = logits + r * stride;
+	float *dz = dlogits != NULL ? dlogits + r * stride : NULL;
 	const uint32_t target = targets[r];
+	if (masked && target == TARGET_NONE) { /* all threads of the block, or none */
+		for (size_t j = threadIdx.x; dz != NULL && j < n; j += blockDim.x)
+			dz[j] = 0;
+		if (threadIdx.x == 0) {
+			row_loss[r] = 0;
+			if (losses != NULL)
+				losses[r] = 0;
+		}
+		return;
+	}
 	const double of_target = target < n ? (double)z[target] : (double)NAN; /* before it is written over */
 	float m = -INFINITY, nothing = 0;
 	for (size_t j = threadIdx.x; j < n; j += blockDim.x) {
@@ -59,20 +69,44 @@ static __global__ void cross_entropy_kernel(double *row_loss, float *dlogits, fl
 	}
 }
 
+static unsigned threads_for(size_t n)
+{
+	unsigned threads = CUDA_LANES;
+	while (threads < CUDA_THREADS && (size_t)threads * PER_THREAD < n)
+		threads *= 2;
+	return threads;
+}
+
+/* (rows), and room for one more; NULL after a failure. */
+static double *losses_of_rows(struct cuda_backend *c, size_t rows)
+{
+	const size_t size = (rows + 1) * sizeof(double);
+	void *row_loss;
+	if (rows > CUDA_GRID_MAX)
+		cuda_failed_limit(c, "more rows than a launch can have blocks");
+	return cuda_workspace(c, 1, &size, &row_loss) ? (double *)row_loss : NULL;
+}
+
 double cuda_cross_entropy(struct backend *b, float *dlogits, float *losses, const float *logits, const uint32_t *targets,
                           size_t rows, size_t n, float scale)
 {
 	struct cuda_backend *c = cuda_of(b);
-	if (rows > CUDA_GRID_MAX)
-		cuda_failed_limit(c, "more rows than a launch can have blocks");
-	unsigned threads = CUDA_LANES;
-	while (threads < CUDA_THREADS && (size_t)threads * PER_THREAD < n)
-		threads *= 2;
-	const size_t size = (rows + 1) * sizeof(double);
-	void *row_loss;
-	if (!cuda_workspace(c, 1, &size, &row_loss))
+	double *row_loss = losses_of_rows(c, rows);
+	if (row_loss == NULL)
 		return NAN;
-	LAUNCH(c, cross_entropy_kernel, dim3((unsigned)rows), threads, (double *)row_loss, dlogits, losses, logits, targets, n,
-	       scale);
-	return cuda_sum_of(c, (double *)row_loss, rows);
+	LAUNCH(c, cross_entropy_kernel, dim3((unsigned)rows), threads_for(n), row_loss, dlogits, losses, logits, targets, n, n, scale,
+	       false);
+	return cuda_sum_of(c, row_loss, rows);
+}
+
+void cuda_classifier(struct backend *b, double *loss, float *losses, float *logits, size_t stride, const uint32_t *targets,
+                     size_t rows, size_t n, float scale, bool gradient)
+{
+	struct cuda_backend *c = cuda_of(b);
+	double *row_loss = losses_of_rows(c, rows);
+	if (row_loss == NULL)
+		return;
+	LAUNCH(c, cross_entropy_kernel, dim3((unsigned)rows), threads_for(n), row_loss, gradient ? logits : NULL, losses, logits,
+	       targets, n, stride, scale, true);
+	cuda_add_sum(c, loss, row_loss, rows);
 }

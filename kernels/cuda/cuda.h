@@ -129,13 +129,22 @@ enum column_kind {
 	COLUMN_SUM,             /* sum of a */
 	COLUMN_CENTRED_SQUARES, /* sum of (a - mean)^2 */
 	COLUMN_SUM_AND_PRODUCT, /* sum of a; sum of a b */
+	COLUMN_SUM_AND_NORMED,  /* sum of a; sum of a (b - row_mean) row_inv */
+};
+/* What is added: a, b (rows, n); mean (n), of the columns; row_mean (or NULL: 0), row_inv (rows). */
+struct column_input {
+	const float *a = NULL, *b = NULL;
+	const double *mean = NULL;
+	const float *row_mean = NULL, *row_inv = NULL;
+	size_t rows = 0, n = 0;
 };
 size_t cuda_column_partial_bytes(enum column_kind kind, size_t rows, size_t n);
-/* out (1 or 2, n) = sums over the rows of a, b (rows, n), in double; mean (n). (column_sums.cu) */
-void cuda_column_sums(struct cuda_backend *c, enum column_kind kind, double *out, double *partial, const float *a, const float *b,
-                      const double *mean, size_t rows, size_t n);
+/* out (1 or 2, n) = sums over the rows, in double. (column_sums.cu) */
+void cuda_column_sums(struct cuda_backend *c, enum column_kind kind, double *out, double *partial, const struct column_input *in);
 /* The sum of partial (n), on the device, in a fixed order; NaN after a failure. partial has room for one more. (reduce.cu) */
 double cuda_sum_of(struct cuda_backend *c, double *partial, size_t n);
+/* *to += the sum of partial (n), all on the device. (reduce.cu) */
+void cuda_add_sum(struct cuda_backend *c, double *to, const double *partial, size_t n);
 /* Blocks into which a sum over n elements is cut. */
 unsigned cuda_reduce_blocks(size_t n);
 

@@ -1,4 +1,4 @@
-/* fill, axpy, scale, lerp, subtract, what is not finite, concat, split, and casts: each element read once and written once, four at a time where they lie so. */
+/* fill, copy, axpy, add, scale, lerp, subtract, what is not finite, concat, split, and casts: each element read once and written once, four at a time where they lie so. */
 #include "launch.h"
 
 #include "bits.h"
@@ -126,6 +126,42 @@ void cuda_subtract(struct backend *b, float *out, const float *x, const float *y
 		LAUNCH(c, subtract_kernel<4>, blocks_for(c, n / 4), CUDA_THREADS, out, x, y, n);
 	else
 		LAUNCH(c, subtract_kernel<1>, blocks_for(c, n), CUDA_THREADS, out, x, y, n);
+}
+
+void cuda_copy(struct backend *b, float *to, const float *from, size_t n)
+{
+	struct cuda_backend *c = cuda_of(b);
+	if (n > 0)
+		CUDA_TRY(c, cudaMemcpyAsync(to, from, n * sizeof *to, cudaMemcpyDeviceToDevice, c->stream));
+}
+
+/* out may be x or y. */
+template <int V>
+static __global__ void add_kernel(float *out, const float *x, const float *y, const float *bias, size_t n, size_t total)
+{
+	const size_t i = thread_number() * V;
+	if (i >= total)
+		return;
+	pack<V> sum = load<V>(y + i);
+	if (bias != NULL) {
+		const pack<V> add = load<V>(bias + remainder_of(i, n));
+		for (int k = 0; k < V; k++)
+			sum.v[k] += add.v[k];
+	}
+	const pack<V> p = load<V>(x + i);
+	for (int k = 0; k < V; k++)
+		sum.v[k] = p.v[k] + sum.v[k];
+	store<V>(out + i, sum);
+}
+
+void cuda_add(struct backend *b, float *out, const float *x, const float *y, const float *bias, size_t rows, size_t n)
+{
+	struct cuda_backend *c = cuda_of(b);
+	const size_t total = rows * n;
+	if (pack_width(n, ADDRESS(out) | ADDRESS(x) | ADDRESS(y) | ADDRESS(bias)) == 4)
+		LAUNCH(c, add_kernel<4>, blocks_for(c, total / 4), CUDA_THREADS, out, x, y, bias, n, total);
+	else
+		LAUNCH(c, add_kernel<1>, blocks_for(c, total), CUDA_THREADS, out, x, y, bias, n, total);
 }
 
 /* --- Columns beside each other. Widths that are multiples of 4 keep every pack on one side. */

@@ -49,6 +49,23 @@ static __global__ void sum_kernel(double *out, const double *partial, size_t n)
 		*out = sum;
 }
 
+/* One block: *to += the sum of partial (n). */
+static __global__ void add_sum_kernel(double *to, const double *partial, size_t n)
+{
+	SHARED(double, warps, [CUDA_LANES]);
+	double sum = 0;
+	for (size_t i = threadIdx.x; i < n; i += blockDim.x)
+		sum += partial[i];
+	sum = block_sum(sum, warps);
+	if (threadIdx.x == 0)
+		*to += sum;
+}
+
+void cuda_add_sum(struct cuda_backend *c, double *to, const double *partial, size_t n)
+{
+	LAUNCH(c, add_sum_kernel, dim3(1), CUDA_THREADS, to, partial, n);
+}
+
 double cuda_sum_of(struct cuda_backend *c, double *partial, size_t n)
 {
 	LAUNCH(c, sum_kernel, dim3(1), CUDA_THREADS, partial + n, partial, n);

@@ -505,6 +505,144 @@ struct backend *mirror_device(struct backend *b)
 	return mirror(b)->device;
 }
 
+/* --- Transformers */
+
+static void mirror_copy(struct backend *b, float *to, const float *from, size_t n)
+{
+	struct mirror *m = mirror(b);
+	float *there_to = floats(m, to, n);
+	RUN(m, copy, there_to, floats(m, from, n), n);
+}
+
+static void mirror_add(struct backend *b, float *out, const float *x, const float *y, const float *bias, size_t rows, size_t n)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, out, rows * n);
+	const float *left = floats(m, x, rows * n), *right = floats(m, y, rows * n);
+	RUN(m, add, to, left, right, floats(m, bias, n), rows, n);
+}
+
+static void mirror_column_sum(struct backend *b, float *out, const float *x, size_t rows, size_t n)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, out, n);
+	RUN(m, column_sum, to, floats(m, x, rows * n), rows, n);
+}
+
+static void mirror_layer_norm(struct backend *b, float *y, float *mean, float *inv_std, const float *x, const float *gamma,
+                              const float *beta, size_t rows, size_t n, float eps)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, y, rows * n), *to_mean = floats(m, mean, rows), *to_inv = floats(m, inv_std, rows);
+	const float *from = floats(m, x, rows * n), *by = floats(m, gamma, n);
+	RUN(m, layer_norm, to, to_mean, to_inv, from, by, floats(m, beta, n), rows, n, eps);
+}
+
+static void mirror_layer_norm_backward(struct backend *b, float *dx, float *dgamma, float *dbeta, const float *dy, const float *x,
+                                       const float *gamma, const float *mean, const float *inv_std, size_t rows, size_t n)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, dx, rows * n), *to_gamma = floats(m, dgamma, n), *to_beta = floats(m, dbeta, n);
+	const float *from = floats(m, dy, rows * n), *at = floats(m, x, rows * n), *by = floats(m, gamma, n),
+	            *middle = floats(m, mean, rows);
+	RUN(m, layer_norm_backward, to, to_gamma, to_beta, from, at, by, middle, floats(m, inv_std, rows), rows, n);
+}
+
+static void mirror_rms_norm(struct backend *b, float *y, float *inv_rms, const float *x, const float *gamma, size_t rows,
+                            size_t n, float eps)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, y, rows * n), *to_inv = floats(m, inv_rms, rows);
+	const float *from = floats(m, x, rows * n);
+	RUN(m, rms_norm, to, to_inv, from, floats(m, gamma, n), rows, n, eps);
+}
+
+static void mirror_rms_norm_backward(struct backend *b, float *dx, float *dgamma, const float *dy, const float *x,
+                                     const float *gamma, const float *inv_rms, size_t rows, size_t n)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, dx, rows * n), *to_gamma = floats(m, dgamma, n);
+	const float *from = floats(m, dy, rows * n), *at = floats(m, x, rows * n), *by = floats(m, gamma, n);
+	RUN(m, rms_norm_backward, to, to_gamma, from, at, by, floats(m, inv_rms, rows), rows, n);
+}
+
+static void mirror_rope(struct backend *b, float *x, size_t stride, const float *cosines, const float *sines, size_t rows,
+                        size_t length, size_t heads, size_t dim, bool back_)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, x, strided(rows, heads * dim, stride));
+	const float *cosine = floats(m, cosines, length * (dim / 2));
+	RUN(m, rope, to, stride, cosine, floats(m, sines, length * (dim / 2)), rows, length, heads, dim, back_);
+}
+
+static void mirror_attention(struct backend *b, float *out, float *log_sums, const float *qkv, const struct attention_shape *s)
+{
+	struct mirror *m = mirror(b);
+	const size_t rows = s->batch * s->length;
+	float *to = floats(m, out, rows * s->heads * s->dim), *to_sums = floats(m, log_sums, rows * s->heads);
+	RUN(m, attention, to, to_sums, floats(m, qkv, rows * attention_width(s)), s);
+}
+
+static void mirror_attention_backward(struct backend *b, float *dqkv, const float *dout, const float *out, const float *log_sums,
+                                      const float *qkv, const struct attention_shape *s)
+{
+	struct mirror *m = mirror(b);
+	const size_t rows = s->batch * s->length, width = s->heads * s->dim;
+	float *to = floats(m, dqkv, rows * attention_width(s));
+	const float *from = floats(m, dout, rows * width), *result = floats(m, out, rows * width),
+	            *sums = floats(m, log_sums, rows * s->heads);
+	RUN(m, attention_backward, to, from, result, sums, floats(m, qkv, rows * attention_width(s)), s);
+}
+
+static void mirror_swiglu(struct backend *b, float *y, const float *x, size_t rows, size_t n)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, y, rows * n);
+	RUN(m, swiglu, to, floats(m, x, rows * 2 * n), rows, n);
+}
+
+static void mirror_swiglu_backward(struct backend *b, float *dx, const float *dy, const float *x, size_t rows, size_t n)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, dx, rows * 2 * n);
+	const float *from = floats(m, dy, rows * n);
+	RUN(m, swiglu_backward, to, from, floats(m, x, rows * 2 * n), rows, n);
+}
+
+static void mirror_gelu(struct backend *b, float *y, float *x, const float *bias, size_t rows, size_t n)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, y, rows * n), *at = floats(m, x, rows * n);
+	RUN(m, gelu, to, at, floats(m, bias, n), rows, n);
+}
+
+static void mirror_embed(struct backend *b, float *out, const float *table, const float *positions, const uint32_t *tokens,
+                         size_t vocabulary, size_t rows, size_t length, size_t width)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, out, rows * width);
+	const float *from = floats(m, table, vocabulary * width), *places = floats(m, positions, length * width);
+	RUN(m, embed, to, from, places, words(m, tokens, rows), vocabulary, rows, length, width);
+}
+
+static void mirror_embed_backward(struct backend *b, float *dtable, float *dpositions, const float *dout, const uint32_t *tokens,
+                                  size_t vocabulary, size_t rows, size_t length, size_t width)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, dtable, vocabulary * width), *to_places = floats(m, dpositions, length * width);
+	const float *from = floats(m, dout, rows * width);
+	RUN(m, embed_backward, to, to_places, from, words(m, tokens, rows), vocabulary, rows, length, width);
+}
+
+static void mirror_classifier(struct backend *b, double *loss, float *losses, float *logits, size_t stride,
+                              const uint32_t *targets, size_t rows, size_t n, float scale, bool gradient)
+{
+	struct mirror *m = mirror(b);
+	double *to = there(m, loss, sizeof *loss);
+	float *to_losses = floats(m, losses, rows), *z = floats(m, logits, strided(rows, n, stride));
+	RUN(m, classifier, to, to_losses, z, stride, words(m, targets, rows), rows, n, scale, gradient);
+}
+
 struct backend *mirror_of(struct backend *device)
 {
 	struct mirror *m = calloc(1, sizeof *m);

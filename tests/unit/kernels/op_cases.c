@@ -101,10 +101,34 @@ static void compressed(struct backend *b, struct prng *rng, float *out)
 	free(bytes);
 }
 
+static void transformers(struct backend *b, struct prng *rng, float *out)
+{
+	enum { LENGTH = 70, ROWS = 2 * LENGTH, HEADS = 4, KV_HEADS = 2, DIM = 12, WIDTH = HEADS * DIM, TOKENS = 9 };
+	const struct attention_shape s = {2, LENGTH, HEADS, KV_HEADS, DIM, 0.3f};
+	const size_t all = ROWS * attention_width(&s), n = (size_t)ROWS * WIDTH;
+	float *qkv = random_floats(rng, all, -1, 1), *dout = random_floats(rng, n, -1, 1), *scratch = calloc(4 * n, sizeof *scratch);
+	uint32_t tokens[ROWS];
+	double loss = 0;
+	for (size_t i = 0; i < ROWS; i++)
+		tokens[i] = (uint32_t)prng_below(rng, TOKENS);
+	float *dqkv = out + n, *table = dqkv + all, *dx = table + TOKENS * WIDTH, *sums = dx + n;
+	b->ops->attention(b, out, scratch, qkv, &s);
+	b->ops->attention_backward(b, dqkv, dout, out, scratch, qkv, &s);
+	b->ops->embed_backward(b, table, NULL, dout, tokens, TOKENS, ROWS, LENGTH, WIDTH);
+	b->ops->layer_norm(b, scratch, scratch + n, scratch + n + ROWS, dout, qkv, qkv + WIDTH, ROWS, WIDTH, 1e-5f);
+	b->ops->layer_norm_backward(b, dx, sums, sums + WIDTH, out, dout, qkv, scratch + n, scratch + n + ROWS, ROWS, WIDTH);
+	b->ops->column_sum(b, sums + 2 * WIDTH, dout, ROWS, WIDTH);
+	b->ops->classifier(b, &loss, sums + 3 * WIDTH, dout, WIDTH, tokens, ROWS, WIDTH, 1, false);
+	memcpy(sums + 3 * WIDTH + ROWS, &loss, sizeof loss);
+	free(qkv);
+	free(dout);
+	free(scratch);
+}
+
 bool op_case_run(unsigned i, struct backend *b, struct prng *rng, float *out)
 {
-	static void (*const cases[])(struct backend *, struct prng *, float *) = {sums,       columns,  interactions,
-	                                                                          embeddings, products, compressed};
+	static void (*const cases[])(struct backend *, struct prng *, float *) = {sums,     columns,    interactions, embeddings,
+	                                                                          products, compressed, transformers};
 	if (i >= COUNT(cases))
 		return false;
 	cases[i](b, rng, out);

@@ -117,6 +117,45 @@ static void try_far_out(struct backend *b, struct prng *rng)
 	}
 }
 
+/* Rows of the classifier lie `stride` apart, and some have no target. */
+static void try_classifier(struct backend *b, struct prng *rng)
+{
+	static const size_t rows[] = {0, 1, 3, 65, 130}, classes[] = {1, 17, 300, 1000};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		for (size_t k = 0; k < sizeof classes / sizeof *classes; k++) {
+			struct sample s = sample_of(rng, rows[i], classes[k], 8);
+			const size_t stride = s.n + k, all = s.rows == 0 ? 0 : (s.rows - 1) * stride + s.n;
+			float *z = poisoned_floats(all), *kept;
+			double want = 0.5, got = 0.5, again = 0.5;
+			(void)reference(&s, 0.125);
+			for (size_t r = 0; r < s.rows; r++) {
+				memcpy(z + r * stride, s.z + r * s.n, s.n * sizeof *z);
+				if (i != 1 && r % 3 != 1) {
+					want += s.losses64[r];
+					continue;
+				}
+				s.targets[r] = TARGET_NONE;
+				s.losses64[r] = 0;
+				memset(s.dz64 + r * s.n, 0, s.n * sizeof *s.dz64);
+			}
+			kept = copy_floats(z, all);
+			b->ops->classifier(b, &again, s.losses, z, stride, s.targets, s.rows, s.n, 0.125f, false);
+			check_same_bits("logits without a gradient", z, kept, all);
+			b->ops->classifier(b, &got, NULL, z, stride, s.targets, s.rows, s.n, 0.125f, true);
+			if (!(fabs(got - want) <= 2e-6 * (double)(s.rows + 1) + 1e-6 * want) || got != again)
+				fail_msg("%zu rows of %zu: loss is %.12g and %.12g, expected %.12g", s.rows, s.n, got, again, want);
+			check_close("losses", s.losses, s.losses64, s.rows, 1e-6, 2e-6);
+			for (size_t r = 0; r < s.rows; r++) {
+				check_close("dlogits", z + r * stride, s.dz64 + r * s.n, s.n, 2e-6, 1e-8);
+				for (size_t j = s.n; r + 1 < s.rows && j < stride; j++)
+					assert_true(isnan(z[r * stride + j])); /* between rows */
+			}
+			free(z);
+			free(kept);
+			sample_free(&s);
+		}
+}
+
 static void losses_and_gradients_match_float64(void **state)
 {
 	(void)state;
@@ -135,12 +174,19 @@ static void logits_far_out_do_not_overflow(void **state)
 	on_every_backend(113, try_far_out);
 }
 
+static void rows_without_a_target_have_no_loss(void **state)
+{
+	(void)state;
+	on_every_backend(114, try_classifier);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(losses_and_gradients_match_float64),
 	    cmocka_unit_test(gradients_are_those_of_the_loss),
 	    cmocka_unit_test(logits_far_out_do_not_overflow),
+	    cmocka_unit_test(rows_without_a_target_have_no_loss),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

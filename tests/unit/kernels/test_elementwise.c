@@ -151,6 +151,36 @@ static void try_row_sum(struct backend *b, struct prng *rng)
 	}
 }
 
+static void try_residual(struct backend *b, struct prng *rng)
+{
+	static const size_t shapes[][2] = {{0, 5}, {1, 1}, {3, 17}, {700, 3}, {129, 400}};
+	for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+		const size_t rows = shapes[s][0], n = shapes[s][1], all = rows * n;
+		float *x = random_floats(rng, all, -1, 1), *y = random_floats(rng, all, -1, 1), *bias = random_floats(rng, n, -1, 1);
+		float *out = poisoned_floats(all), *want = poisoned_floats(all), *sums = copy_floats(bias, n);
+		double *sums64 = to_doubles(bias, n);
+		for (int with_bias = 0; with_bias < 2; with_bias++) {
+			for (size_t i = 0; i < all; i++)
+				want[i] = x[i] + (with_bias ? y[i] + bias[i % n] : y[i]);
+			b->ops->add(b, out, x, y, with_bias ? bias : NULL, rows, n);
+			check_same_bits("add", out, want, all);
+		}
+		assert_true(isnan(out[all]));
+		for (size_t i = 0; i < all; i++)
+			sums64[i % n] += (double)x[i];
+		b->ops->column_sum(b, sums, x, rows, n);
+		check_close("column sums", sums, sums64, n, 1e-6, 1e-6);
+		b->ops->add(b, x, x, y, bias, rows, n);
+		check_same_bits("add in place", x, want, all);
+		b->ops->copy(b, y, want, all);
+		check_same_bits("copy", y, want, all);
+		float *floats[] = {x, y, bias, out, want, sums};
+		for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
+			free(floats[i]);
+		free(sums64);
+	}
+}
+
 static void fill_axpy_and_scale(void **state)
 {
 	(void)state;
@@ -187,6 +217,12 @@ static void row_sums(void **state)
 	on_every_backend(45, try_row_sum);
 }
 
+static void copies_sums_and_column_sums(void **state)
+{
+	(void)state;
+	on_every_backend(46, try_residual);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -196,6 +232,7 @@ int main(void)
 	    cmocka_unit_test(concat_and_split_are_inverse),
 	    cmocka_unit_test(casts_round_to_bf16),
 	    cmocka_unit_test(row_sums),
+	    cmocka_unit_test(copies_sums_and_column_sums),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

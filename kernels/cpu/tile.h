@@ -1,0 +1,107 @@
+/* Small matrix products for kernels that are made of them: C (m, n) = A B or += A B from tiles of MR rows by NR columns in registers, as own_gemm.c's, but
+ * nothing is packed: A's elements are read one at a time, at whatever strides, so that it may be a transposed or a row of a larger matrix; B's
+ * rows are as long as n rounded up to NR. Include in files compiled with contraction. */
+#ifndef WEIR_TILE_H
+#define WEIR_TILE_H
+
+#include "ops.h"
+
+#if defined(__AVX512F__)
+enum { TILE_ROWS = 12, TILE_VECTORS = 2 };
+#elif defined(__AVX2__)
+enum { TILE_ROWS = 6, TILE_VECTORS = 1 };
+#else
+enum { TILE_ROWS = 3, TILE_VECTORS = 1 };
+#endif
+enum { TILE_COLUMNS = TILE_VECTORS * 16 };
+
+struct product {
+	size_t m, n, k;
+	const float *A; /* element (i, p) is at A[i * row + p * column] */
+	size_t row, column;
+	const float *B; /* (k, ldb); ldb is at least n rounded up to TILE_COLUMNS */
+	size_t ldb;
+	float *C; /* (m, ldc) */
+	size_t ldc;
+	bool add; /* += */
+};
+
+static inline size_t tile_columns(size_t n)
+{
+	return (n + TILE_COLUMNS - 1) / TILE_COLUMNS * TILE_COLUMNS;
+}
+
+/* `rows` is a constant where it is called. */
+static inline __attribute__((always_inline)) void tile_rows(const struct product *g, size_t i, size_t j, int rows)
+{
+	vf16 sum[TILE_ROWS][TILE_VECTORS] = {0};
+	const float *a = g->A + i * g->row, *b = g->B + j;
+	const size_t row = g->row, column = g->column, ldb = g->ldb;
+	for (size_t p = 0; p < g->k; p++, a += column, b += ldb) {
+		vf16 line[TILE_VECTORS];
+#pragma GCC unroll 2
+		for (int v = 0; v < TILE_VECTORS; v++)
+			line[v] = VF16_AT(b + 16 * v);
+#pragma GCC unroll 12
+		for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+			for (int v = 0; v < TILE_VECTORS; v++)
+				sum[r][v] += a[(size_t)r * row] * line[v];
+	}
+	float *C = g->C + i * g->ldc + j;
+	const size_t columns = least(TILE_COLUMNS, g->n - j);
+	if (columns == TILE_COLUMNS) {
+#pragma GCC unroll 12
+		for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+			for (int v = 0; v < TILE_VECTORS; v++) {
+				float *c = C + (size_t)r * g->ldc + 16 * v;
+				if (g->add)
+					sum[r][v] += VF16_AT(c);
+				VF16_PUT(c, sum[r][v]);
+			}
+		return;
+	}
+	float edge[TILE_ROWS][TILE_COLUMNS];
+#pragma GCC unroll 12
+	for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+		for (int v = 0; v < TILE_VECTORS; v++)
+			VF16_PUT(&edge[r][16 * v], sum[r][v]);
+	for (int r = 0; r < rows; r++)
+		for (size_t c = 0; c < columns; c++)
+			C[(size_t)r * g->ldc + c] = g->add ? C[(size_t)r * g->ldc + c] + edge[r][c] : edge[r][c];
+}
+
+static void product(const struct product *g)
+{
+	for (size_t j = 0; j < g->n; j += TILE_COLUMNS) {
+		size_t i = 0;
+		for (; i + TILE_ROWS <= g->m; i += TILE_ROWS)
+			tile_rows(g, i, j, TILE_ROWS);
+		switch (g->m - i) {
+#define LAST_ROWS(rows)           \
+	case rows:                    \
+		tile_rows(g, i, j, rows); \
+		break;
+			LAST_ROWS(1)
+			LAST_ROWS(2)
+#if defined(__AVX2__)
+			LAST_ROWS(3)
+			LAST_ROWS(4)
+			LAST_ROWS(5)
+#endif
+#if defined(__AVX512F__)
+			LAST_ROWS(6)
+			LAST_ROWS(7)
+			LAST_ROWS(8)
+			LAST_ROWS(9)
+			LAST_ROWS(10)
+			LAST_ROWS(11)
+#endif
+#undef LAST_ROWS
+		}
+	}
+}
+
+#endif

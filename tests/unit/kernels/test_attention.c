@@ -1,0 +1,292 @@
+/* Causal attention and rotary positions: against float64 from the definitions, gradients against finite differences, shapes at and beside the blocks'
+ * edges, groups of query heads, scores far out. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "check_backend.h"
+
+struct sample {
+	struct attention_shape s;
+	size_t rows, width, row; /* of qkv; of out */
+	float *qkv, *out, *log_sums, *dout, *dqkv;
+	double *qkv64, *out64, *log_sums64, *dout64;
+};
+
+static struct sample sample_of(struct prng *rng, struct attention_shape s, double spread)
+{
+	struct sample a = {.s = s, .rows = s.batch * s.length, .width = attention_width(&s), .row = s.heads * s.dim};
+	a.qkv = random_floats(rng, a.rows * a.width, -spread, spread);
+	a.dout = random_floats(rng, a.rows * a.row, -1, 1);
+	a.out = poisoned_floats(a.rows * a.row);
+	a.log_sums = poisoned_floats(a.rows * s.heads);
+	a.dqkv = poisoned_floats(a.rows * a.width);
+	a.qkv64 = to_doubles(a.qkv, a.rows * a.width);
+	a.dout64 = to_doubles(a.dout, a.rows * a.row);
+	a.out64 = malloc((a.rows * a.row + 1) * sizeof *a.out64);
+	a.log_sums64 = malloc((a.rows * s.heads + 1) * sizeof *a.log_sums64);
+	return a;
+}
+
+static void sample_free(struct sample *a)
+{
+	float *floats[] = {a->qkv, a->out, a->log_sums, a->dout, a->dqkv};
+	double *doubles[] = {a->qkv64, a->out64, a->log_sums64, a->dout64};
+	for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
+		free(floats[i]);
+	for (size_t i = 0; i < sizeof doubles / sizeof *doubles; i++)
+		free(doubles[i]);
+}
+
+struct head {
+	const double *q, *k, *v; /* of the sequence's first token */
+};
+
+static struct head head_of(const struct sample *a, size_t sequence, size_t h)
+{
+	const struct attention_shape *s = &a->s;
+	const double *rows = a->qkv64 + sequence * s->length * a->width;
+	const size_t key_head = h / (s->heads / s->kv_heads);
+	const double *k = rows + (s->heads + key_head) * s->dim;
+	return (struct head){rows + h * s->dim, k, k + s->kv_heads * s->dim};
+}
+
+/* p (t + 1) = the weights of token t; returns ln of the sum of exponents. */
+static double weights_of(const struct sample *a, const struct head *h, size_t t, double *p)
+{
+	double most = -INFINITY, sum = 0;
+	for (size_t u = 0; u <= t; u++) {
+		p[u] = 0;
+		for (size_t d = 0; d < a->s.dim; d++)
+			p[u] += h->q[t * a->width + d] * h->k[u * a->width + d] * (double)a->s.scale;
+		most = fmax(most, p[u]);
+	}
+	for (size_t u = 0; u <= t; u++)
+		sum += exp(p[u] - most);
+	for (size_t u = 0; u <= t; u++)
+		p[u] = exp(p[u] - most) / sum;
+	return most + log(sum);
+}
+
+static void reference(struct sample *a)
+{
+	const struct attention_shape *s = &a->s;
+	double *p = malloc((s->length + 1) * sizeof *p);
+	for (size_t i = 0; i < s->batch * s->heads * s->length; i++) {
+		const size_t t = i % s->length, h = i / s->length % s->heads, sequence = i / s->length / s->heads;
+		const struct head head = head_of(a, sequence, h);
+		double *out = a->out64 + (sequence * s->length + t) * a->row + h * s->dim;
+		a->log_sums64[i] = weights_of(a, &head, t, p);
+		for (size_t d = 0; d < s->dim; d++) {
+			out[d] = 0;
+			for (size_t u = 0; u <= t; u++)
+				out[d] += p[u] * head.v[u * a->width + d];
+		}
+	}
+	free(p);
+}
+
+/* dqkv64 by the chain rule, from the weights themselves. */
+static void reference_backward(const struct sample *a, double *dqkv)
+{
+	const struct attention_shape *s = &a->s;
+	double *p = malloc((s->length + 1) * sizeof *p), *dp = malloc((s->length + 1) * sizeof *dp);
+	memset(dqkv, 0, a->rows * a->width * sizeof *dqkv);
+	for (size_t i = 0; i < s->batch * s->heads * s->length; i++) {
+		const size_t t = i % s->length, h = i / s->length % s->heads, sequence = i / s->length / s->heads;
+		const struct head head = head_of(a, sequence, h);
+		const double *dout = a->dout64 + (sequence * s->length + t) * a->row + h * s->dim;
+		double *dq = dqkv + (head.q - a->qkv64), *dk = dqkv + (head.k - a->qkv64), *dv = dqkv + (head.v - a->qkv64);
+		double mean = 0;
+		weights_of(a, &head, t, p);
+		for (size_t u = 0; u <= t; u++) {
+			dp[u] = 0;
+			for (size_t d = 0; d < s->dim; d++) {
+				dp[u] += dout[d] * head.v[u * a->width + d];
+				dv[u * a->width + d] += p[u] * dout[d];
+			}
+			mean += p[u] * dp[u];
+		}
+		for (size_t u = 0; u <= t; u++)
+			for (size_t d = 0; d < s->dim; d++) {
+				const double ds = p[u] * (dp[u] - mean) * (double)s->scale;
+				dq[t * a->width + d] += ds * head.k[u * a->width + d];
+				dk[u * a->width + d] += ds * head.q[t * a->width + d];
+			}
+	}
+	free(p);
+	free(dp);
+}
+
+static void run(struct backend *b, struct sample *a)
+{
+	b->ops->attention(b, a->out, a->log_sums, a->qkv, &a->s);
+	b->ops->attention_backward(b, a->dqkv, a->dout, a->out, a->log_sums, a->qkv, &a->s);
+}
+
+static void check_all(struct backend *b, struct sample *a, double relative, double absolute)
+{
+	double *dqkv = malloc((a->rows * a->width + 1) * sizeof *dqkv);
+	reference(a);
+	reference_backward(a, dqkv);
+	run(b, a);
+	check_close("out", a->out, a->out64, a->rows * a->row, relative, absolute);
+	check_close("log_sums", a->log_sums, a->log_sums64, a->rows * a->s.heads, 2e-6, 2e-6);
+	check_close("dqkv", a->dqkv, dqkv, a->rows * a->width, relative, 4 * absolute);
+	free(dqkv);
+}
+
+/* Blocks are of 64 on the CPU; of 32, 16 and 8 on a device, by the heads' size. */
+static const struct attention_shape shapes[] = {
+    {1, 1, 1, 1, 1, 1.0f},    {2, 1, 3, 1, 5, 0.5f},   {1, 2, 2, 2, 16, 0.25f}, {0, 7, 2, 1, 8, 1.0f},   {3, 9, 4, 2, 6, 0.4f},
+    {1, 31, 2, 1, 33, 0.2f},  {2, 33, 2, 2, 32, 0.2f}, {1, 64, 1, 1, 20, 0.2f}, {1, 65, 6, 2, 12, 0.3f}, {1, 40, 2, 1, 80, 0.1f},
+    {1, 20, 1, 1, 144, 0.1f}, {1, 9, 1, 1, 256, 0.1f}, {1, 130, 1, 1, 4, 0.5f}, {5, 3, 8, 1, 2, 0.7f},
+};
+
+static void try_shapes(struct backend *b, struct prng *rng)
+{
+	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+		struct sample a = sample_of(rng, shapes[i], 2);
+		check_all(b, &a, 1e-5, 4e-6);
+		sample_free(&a);
+	}
+}
+
+static double loss(void *context)
+{
+	struct sample *a = context;
+	double sum = 0;
+	reference(a);
+	for (size_t i = 0; i < a->rows * a->row; i++)
+		sum += a->dout64[i] * a->out64[i];
+	return sum;
+}
+
+static void try_differences(struct backend *b, struct prng *rng)
+{
+	struct sample a = sample_of(rng, (struct attention_shape){2, 7, 4, 2, 3, 0.6f}, 1.5);
+	const size_t n = a.rows * a.width;
+	double *want = malloc(n * sizeof *want);
+	numeric_gradient(loss, &a, a.qkv64, n, want);
+	run(b, &a);
+	check_close("dqkv", a.dqkv, want, n, 1e-5, 1e-5);
+	sample_free(&a);
+	free(want);
+}
+
+/* Scores of some hundred: weights of nearly 1 and of nearly 0, among them a block whose scores lie far below those before. */
+static void try_far_out(struct backend *b, struct prng *rng)
+{
+	struct sample a = sample_of(rng, (struct attention_shape){1, 150, 2, 1, 4, 1.0f}, 12);
+	for (size_t t = 64; t < 128; t++) /* keys opposite to all queries' first element */
+		a.qkv64[t * a.width + 8] = a.qkv[t * a.width + 8] = -90;
+	for (size_t t = 0; t < 150; t++)
+		a.qkv64[t * a.width] = a.qkv[t * a.width] = 12;
+	reference(&a);
+	run(b, &a);
+	check_close("out", a.out, a.out64, a.rows * a.row, 1e-3, 1e-3);
+	for (size_t i = 0; i < a.rows * a.width; i++)
+		assert_true(isfinite(a.dqkv[i]));
+	sample_free(&a);
+}
+
+/* What comes later is not seen: it changes no bit of what comes before, nor of another sequence. A NaN is not lost where it is seen. */
+static void try_later_tokens(struct backend *b, struct prng *rng)
+{
+	struct sample a = sample_of(rng, (struct attention_shape){2, 70, 2, 1, 8, 0.3f}, 1);
+	run(b, &a);
+	float *before = copy_floats(a.out, a.rows * a.row);
+	const size_t changed = 37;
+	for (size_t j = 0; j < a.width; j++)
+		a.qkv[changed * a.width + j] += 5;
+	run(b, &a);
+	check_same_bits("earlier tokens", a.out, before, changed * a.row);
+	check_same_bits("the other sequence", a.out + 70 * a.row, before + 70 * a.row, 70 * a.row);
+	for (size_t i = changed * a.row; i < 70 * a.row; i++)
+		assert_true(a.out[i] != before[i]);
+	a.qkv[changed * a.width + 2 * 8] = NAN; /* in a key */
+	run(b, &a);
+	for (size_t i = changed * a.row; i < 70 * a.row; i++)
+		assert_true(isnan(a.out[i]));
+	check_same_bits("the other sequence", a.out + 70 * a.row, before + 70 * a.row, 70 * a.row);
+	free(before);
+	sample_free(&a);
+}
+
+/* --- Rotary positions */
+
+static void try_rope(struct backend *b, struct prng *rng)
+{
+	static const struct {
+		size_t rows, length, heads, dim, stride;
+	} cases[] = {{0, 3, 2, 4, 8}, {1, 1, 1, 2, 2}, {10, 5, 3, 6, 25}, {14, 7, 2, 64, 300}, {600, 300, 1, 16, 16}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const size_t rows = cases[i].rows, length = cases[i].length, heads = cases[i].heads, dim = cases[i].dim,
+		             stride = cases[i].stride, n = rows * stride, half = dim / 2;
+		float *angle = random_floats(rng, length * half, -4, 4), *x = random_floats(rng, n, -1, 1), *was = copy_floats(x, n);
+		float *cosines = copy_floats(angle, length * half), *sines = copy_floats(angle, length * half);
+		double *want = to_doubles(x, n);
+		for (size_t k = 0; k < length * half; k++) {
+			cosines[k] = cosf(angle[k]);
+			sines[k] = sinf(angle[k]);
+		}
+		for (size_t k = 0; k < rows * heads * half; k++) {
+			const size_t r = k / half / heads, at = r * stride + k / half % heads * dim + k % half;
+			const double by = (double)angle[r % length * half + k % half], u = want[at], v = want[at + half];
+			want[at] = u * cos(by) - v * sin(by);
+			want[at + half] = v * cos(by) + u * sin(by);
+		}
+		b->ops->rope(b, x, stride, cosines, sines, rows, length, heads, dim, false);
+		check_close("turned", x, want, n, 1e-6, 1e-6);
+		double *kept = to_doubles(was, n);
+		b->ops->rope(b, x, stride, cosines, sines, rows, length, heads, dim, true);
+		check_close("turned back", x, kept, n, 1e-6, 1e-6);
+		float *all[] = {angle, x, was, cosines, sines};
+		for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+			free(all[k]);
+		free(want);
+		free(kept);
+	}
+}
+
+static void attention_matches_float64(void **state)
+{
+	(void)state;
+	on_every_backend(211, try_shapes);
+}
+static void gradients_are_those_of_the_loss(void **state)
+{
+	(void)state;
+	on_every_backend(212, try_differences);
+}
+static void scores_far_out_do_not_overflow(void **state)
+{
+	(void)state;
+	on_every_backend(213, try_far_out);
+}
+static void later_tokens_are_not_seen(void **state)
+{
+	(void)state;
+	on_every_backend(214, try_later_tokens);
+}
+static void rotary_positions_turn_pairs(void **state)
+{
+	(void)state;
+	on_every_backend(215, try_rope);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(attention_matches_float64),      cmocka_unit_test(gradients_are_those_of_the_loss),
+	    cmocka_unit_test(scores_far_out_do_not_overflow), cmocka_unit_test(later_tokens_are_not_seen),
+	    cmocka_unit_test(rotary_positions_turn_pairs),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
