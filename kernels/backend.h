@@ -285,7 +285,7 @@ struct backend {
 	const struct backend_ops *ops;
 };
 
-/* The calling thread, any, in ordinary memory; of the ops memory, fill, sum_squares, all_finite and compression alone: what codes pushes where nothing else is
+/* The calling thread, any, in ordinary memory; of the ops memory, fill, sum_squares, all_finite, zero_not_finite and compression alone: what codes pushes where nothing else is
  * computed, without a matrix library. Static. */
 struct backend *backend_plain(void);
 /* threads 0: as many as the machine has cores. */

@@ -1,4 +1,5 @@
 /* The plain backend (backend.h): a part of the CPU's ops, of the best instruction set, without threads or a matrix library. */
+#include "bits.h"
 #include "cpu.h"
 
 static void plain_destroy(struct backend *b)
@@ -31,6 +32,13 @@ static bool plain_all_finite(struct backend *b, const float *x, size_t n)
 	return codec_all_finite(x, n);
 }
 
+static void plain_zero_not_finite(struct backend *b, float *x, size_t n)
+{
+	(void)b;
+	for (size_t i = 0; i < n; i++)
+		x[i] = float_of(choose((bits_of(x[i]) & ABS_MASK) < INFINITY_BITS, bits_of(x[i]), 0));
+}
+
 static const struct backend_ops plain_ops = {.name = "plain",
                                              .host_memory = true,
                                              .destroy = plain_destroy,
@@ -44,6 +52,7 @@ static const struct backend_ops plain_ops = {.name = "plain",
                                              .fill = plain_fill,
                                              .sum_squares = plain_sum_squares,
                                              .all_finite = plain_all_finite,
+                                             .zero_not_finite = plain_zero_not_finite,
 #define PLAIN_ENTRY(op) .op = cpu_##op,
                                              CPU_COMPRESSION_OPS(PLAIN_ENTRY)
 #undef PLAIN_ENTRY

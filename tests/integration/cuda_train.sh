@@ -1,10 +1,6 @@
 # device: cuda trains what device: cpu does, to the same AUC or loss, on an emulated device; the evaluator and weir eval are on it, too.
 . "$(dirname "$0")/lib.sh"
-[ -e "$BUILD/tests/emulated/libweir_cuda.so" ] || { echo "the CUDA backend is not built for an emulated device here: skipped"; exit 77; }
-# The programs look for the backend beside themselves.
-mkdir "$DIR/bin"
-cp "$BUILD/weir" "$BUILD/weir-server" "$BUILD/weir-worker" "$BUILD/tests/emulated/libweir_cuda.so" "$DIR/bin" || fail "cannot copy the programs"
-WEIR=$DIR/bin/weir
+emulate_device || { echo "the CUDA backend is not built for an emulated device here: skipped"; exit 77; }
 awk 'BEGIN { srand(5); split("ship sails over the wide green sea", w, " "); for (i = 0; i < 6000; i++) printf "%s ", w[at = rand() < 0.8 ? at % 7 + 1 : int(rand() * 7) + 1] }' > "$DIR/text.txt"
 clicks='generate: {rows: 3000, ids: 13312, seed: 3}, batch: 256, unit_batches: 4, seed: 1'
 text="format: text, context: 6, train: $DIR/text.txt, split: {by: crc32, train: 6, valid: 2, test: 2}, batch: 256, unit_batches: 4"
@@ -34,7 +30,7 @@ sync='embedding: {mode: {kind: sync}}, dense: {mode: {kind: sync}, optimizer: {k
 compare auc "$clicks" 'kind: deepfm, dim: 4, hidden: [16, 8], batch_norm: true, dropout: 0.2' "$sync"
 compare auc "$clicks" 'kind: dlrm, dim: 4, hidden: [16], bottom: [8, 4]' "$sync"
 compare loss "$text" 'kind: ngram, dim: 4, hidden: [16]' 'dense: {mode: {kind: sync}, optimizer: {kind: adam, lr: 5.0e-3}}'
-# The worker's own steps, and what is sent of them, are the host's.
+# The worker's own steps are the device's; what is sent of them is coded as the host does it.
 compare loss "$text" 'kind: ngram, dim: 4, hidden: [16]' \
 	'dense: {mode: {kind: local, steps: 2, inner: {kind: adam, lr: 5.0e-3}}, optimizer: {kind: sgd, lr: 1}, push: {codec: topk, density: 0.1}}'
 

@@ -6,6 +6,14 @@ WEIR=$BUILD/weir
 DIR=$(mktemp -d /tmp/weir-it-XXXXXX)
 RUN=$DIR/run
 
+# From here on the programs find an emulated CUDA device, as they look for the backend beside themselves. Fails where it is not built.
+emulate_device() {
+	[ -e "$BUILD/tests/emulated/libweir_cuda.so" ] || return 1
+	mkdir "$DIR/bin"
+	cp "$BUILD/weir" "$BUILD/weir-server" "$BUILD/weir-worker" "$BUILD/tests/emulated/libweir_cuda.so" "$DIR/bin" || fail "cannot copy the programs"
+	WEIR=$DIR/bin/weir
+}
+
 command_line() { { tr '\0' ' ' < "/proc/$1/cmdline"; } 2> /dev/null; }
 
 # Processes of this test's run: all of them name its folder on their command line. (One grep for all, as this is polled; it reads what to look for, so

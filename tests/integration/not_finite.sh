@@ -1,5 +1,5 @@
 # A value too large to be squared makes a batch's gradients infinite: the batch is left out or clipped, counted, and named in the worker's log, whether its gradients
-# go to the servers or into parameters of the worker's own; the model stays finite.
+# go to the servers or into parameters of the worker's own, and these a device's; the model stays finite.
 . "$(dirname "$0")/lib.sh"
 awk 'BEGIN { for (i = 0; i < 6000; i++) print (i * 7919 % 3 == 0) " " i % 50 ":1 " 50 + i % 3 ":1 " 60 + i % 7 ":" (i == 1234 ? "3e38" : "1") }' > "$DIR/rows.libsvm"
 head -n 600 "$DIR/rows.libsvm" > "$DIR/valid.libsvm"
@@ -34,3 +34,6 @@ once reject "is left out"
 once reject "is left out" "${LOCAL[@]}"
 once clip "is clipped"
 once clip "is clipped" "${LOCAL[@]}"
+emulate_device || exit 0
+once reject "is left out" "${LOCAL[@]}" --set device=cuda
+once clip "is clipped" "${LOCAL[@]}" --set device=cuda

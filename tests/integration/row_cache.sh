@@ -40,10 +40,7 @@ holds "$DIR/cached.json" '.row_cache.hit_ratio > 0.3 and .row_cache.hits < .row_
 grep -q '^  row cache  ' "$DIR/train.out" || fail "the report does not tell of the cache"
 saves plain cached
 
-[ -e "$BUILD/tests/emulated/libweir_cuda.so" ] || { nothing_left; exit 0; }
-mkdir "$DIR/bin" # the programs look for the backend beside themselves
-cp "$BUILD/weir" "$BUILD/weir-server" "$BUILD/weir-worker" "$BUILD/tests/emulated/libweir_cuda.so" "$DIR/bin" || fail "cannot copy the programs"
-WEIR=$DIR/bin/weir
+emulate_device || { nothing_left; exit 0; }
 train device "${CACHE[@]}" --set device=cuda
 grep -q "device=cuda" "$RUN/worker-0.log" || fail "the worker's log does not say that it computed on a CUDA device"
 saves plain device

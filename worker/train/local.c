@@ -1,7 +1,6 @@
 #include "local.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "optimizer.h"
 
@@ -19,14 +18,16 @@ struct local {
 	struct local_options options;
 	weir_optimizer inner;
 	struct optimizer *optimizer;
-	float *own, *global, *incoming; /* (elements); own is from host_alloc */
-	float *slots;                   /* (elements * slots), chunk by chunk */
-	struct row_state *states;       /* (chunks) */
-	uint64_t *chunks;               /* (chunks): 0, 1, 2 .. */
-	uint64_t *pushed;               /* (chunks): of a batch */
-	struct fragment *fragments;     /* (fragments) */
-	bool fresh;                     /* nothing is pulled yet */
-	uint32_t pass, unit, attempt;   /* the one that it is in */
+	float *own, *global;          /* (elements), the backend's memory */
+	float *slots;                 /* (elements * slots), chunk by chunk, the backend's; NULL: the inner rule has none */
+	float *accumulators;          /* (chunks), the backend's */
+	uint32_t steps;               /* that the inner optimizer has taken */
+	float *incoming;              /* (elements), from host_alloc: what is pulled */
+	uint64_t *chunks;             /* (chunks): 0, 1, 2 .. */
+	uint64_t *pushed;             /* (chunks): of a batch */
+	struct fragment *fragments;   /* (fragments) */
+	bool fresh;                   /* nothing is pulled yet */
+	uint32_t pass, unit, attempt; /* the one that it is in */
 	uint64_t last_push;
 };
 
@@ -84,16 +85,10 @@ static uint64_t elements_of(const struct local *l, const struct fragment *x)
 
 static void take_in(struct local *l, struct fragment *x, float merge)
 {
+	const struct backend_ops *ops = l->backend->ops;
 	const uint64_t at = x->first * WEIR_CHUNK, n = elements_of(l, x);
-	float *own = l->own + at, *global = l->global + at;
-	const float *incoming = l->incoming + at;
-	memcpy(global, incoming, n * sizeof *global);
-	if (merge == 1.0f) {
-		memcpy(own, incoming, n * sizeof *own);
-		return;
-	}
-	for (uint64_t i = 0; i < n; i++)
-		own[i] += merge * (incoming[i] - own[i]);
+	ops->to_device(l->backend, l->global + at, l->incoming + at, n * sizeof *l->global);
+	ops->lerp(l->backend, l->own + at, merge, l->global + at, n);
 }
 
 /* --- Pulls */
@@ -194,12 +189,11 @@ const float *local_parameters(const struct local *l)
 static void inner_step(struct local *l, uint64_t rate_step, const float *grad)
 {
 	const struct optimizer_scalars scalars = {.lr = (float)schedule_lr(&l->inner, rate_step), .grad_scale = 1};
-	const uint64_t slots = optimizer_slots(l->inner.kind);
-	for (uint64_t chunk = 0; chunk < weir_chunks(l->options.elements); chunk++) {
-		const uint64_t at = chunk * WEIR_CHUNK, n = weir_chunk_elements(l->options.elements, chunk);
-		optimizer_begin_row(l->optimizer, &l->states[chunk]);
-		optimizer_apply(l->optimizer, &scalars, &l->states[chunk], l->own + at, l->slots + at * slots, n, 0, grad + at, n);
-	}
+	if (l->steps != UINT32_MAX)
+		l->steps++;
+	struct optimizer_step step = optimizer_step_of(l->optimizer, &scalars, l->steps);
+	step.accumulator = l->accumulators;
+	l->backend->ops->update(l->backend, &step, l->own, l->slots, grad, l->options.elements);
 }
 
 void local_step(struct local *l, const struct local_batch *b, uint64_t rate_step, float *grad, const uint64_t **chunks,
@@ -213,8 +207,7 @@ void local_step(struct local *l, const struct local_batch *b, uint64_t rate_step
 		if (!is_pushed(l, b, b->batch, f))
 			continue;
 		const uint64_t at = x->first * WEIR_CHUNK, n = elements_of(l, x);
-		for (uint64_t i = at; i < at + n; i++)
-			grad[i] = l->global[i] - l->own[i];
+		l->backend->ops->subtract(l->backend, grad + at, l->global + at, l->own + at, n);
 		for (uint64_t chunk = x->first; chunk < x->end; chunk++)
 			l->pushed[(*count)++] = chunk;
 		x->pushed = true;
@@ -227,14 +220,14 @@ void local_step(struct local *l, const struct local_batch *b, uint64_t rate_step
 
 static void first_values(struct local *l)
 {
-	const uint64_t slots = optimizer_slots(l->inner.kind);
+	const struct backend_ops *ops = l->backend->ops;
+	const uint64_t n = l->options.elements;
 	l->fresh = true;
 	l->last_push = 0;
-	memset(l->states, 0, weir_chunks(l->options.elements) * sizeof *l->states);
-	for (uint64_t chunk = 0; chunk < weir_chunks(l->options.elements) && slots; chunk++) {
-		const uint64_t n = weir_chunk_elements(l->options.elements, chunk);
-		optimizer_init_slots(&l->inner, l->slots + chunk * WEIR_CHUNK * slots, n);
-	}
+	l->steps = 0;
+	if (l->slots)
+		ops->fill(l->backend, l->slots, optimizer_first_slot(&l->inner), n * optimizer_slots(l->inner.kind));
+	ops->fill(l->backend, l->accumulators, l->inner.initial, weir_chunks(n));
 	for (uint32_t f = 0; f < l->options.fragments; f++)
 		l->fragments[f].pushed = l->fragments[f].pulling = false;
 }
@@ -243,21 +236,24 @@ void local_forget(struct local *l, weir_client *client)
 {
 	for (uint32_t f = 0; f < l->options.fragments; f++)
 		(void)settle(&l->fragments[f], client, NULL);
+	(void)l->backend->ops->sync(l->backend, NULL); /* what was pulled may be on its way still, and is pulled again */
 	first_values(l);
 }
 
-static bool allocate(struct local *l, struct backend *b)
+static bool allocate(struct local *l)
 {
+	struct backend *b = l->backend;
 	const uint64_t n = l->options.elements, chunks = weir_chunks(n), slots = optimizer_slots(l->inner.kind);
-	l->own = b->ops->host_alloc(b, n * sizeof *l->own);
-	l->global = malloc(n * sizeof *l->global);
-	l->incoming = malloc(n * sizeof *l->incoming);
-	l->slots = malloc(n * slots * sizeof *l->slots + 1);
-	l->states = malloc(chunks * sizeof *l->states);
+	l->own = b->ops->buffer_alloc(b, n * sizeof *l->own);
+	l->global = b->ops->buffer_alloc(b, n * sizeof *l->global);
+	l->slots = slots ? b->ops->buffer_alloc(b, n * slots * sizeof *l->slots) : NULL;
+	l->accumulators = b->ops->buffer_alloc(b, chunks * sizeof *l->accumulators);
+	l->incoming = b->ops->host_alloc(b, n * sizeof *l->incoming);
 	l->chunks = malloc(chunks * sizeof *l->chunks);
 	l->pushed = malloc(chunks * sizeof *l->pushed);
 	l->fragments = calloc(l->options.fragments, sizeof *l->fragments);
-	if (!l->own || !l->global || !l->incoming || !l->slots || !l->states || !l->chunks || !l->pushed || !l->fragments)
+	if (!l->own || !l->global || (slots && !l->slots) || !l->accumulators || !l->incoming || !l->chunks || !l->pushed ||
+	    !l->fragments)
 		return false;
 	for (uint64_t i = 0; i < chunks; i++)
 		l->chunks[i] = i;
@@ -266,6 +262,13 @@ static bool allocate(struct local *l, struct backend *b)
 		l->fragments[f].end = (f + 1) * chunks / l->options.fragments;
 	}
 	return true;
+}
+
+/* A device says itself what it has too little of. */
+static weir_status out_of_memory(struct local *l, weir_error *err)
+{
+	const weir_status status = l->backend->ops->sync(l->backend, err);
+	return status != WEIR_OK ? status : weir_fail(err, WEIR_E_MEMORY, "out of memory for a worker's own weights");
 }
 
 weir_status local_create(struct local **out, struct backend *b, const struct local_options *options, weir_error *err)
@@ -286,9 +289,7 @@ weir_status local_create(struct local **out, struct backend *b, const struct loc
 	l->inner = *options->inner;
 	l->options.inner = &l->inner;
 	l->optimizer = optimizer_create(&l->inner, err);
-	weir_status status = !l->optimizer     ? WEIR_E_INVALID
-	                     : !allocate(l, b) ? weir_fail(err, WEIR_E_MEMORY, "out of memory for a worker's own weights")
-	                                       : WEIR_OK;
+	weir_status status = !l->optimizer ? WEIR_E_INVALID : !allocate(l) ? out_of_memory(l, err) : WEIR_OK;
 	if (status != WEIR_OK) {
 		local_destroy(l);
 		return status;
@@ -302,14 +303,13 @@ void local_destroy(struct local *l)
 {
 	if (!l)
 		return;
-	if (l->own)
-		l->backend->ops->host_free(l->backend, l->own);
-	if (l->optimizer)
-		optimizer_destroy(l->optimizer);
-	free(l->global);
-	free(l->incoming);
-	free(l->slots);
-	free(l->states);
+	float *const there[] = {l->own, l->global, l->slots, l->accumulators};
+	for (size_t i = 0; i < sizeof there / sizeof *there; i++)
+		if (there[i])
+			l->backend->ops->buffer_free(l->backend, there[i]);
+	if (l->incoming)
+		l->backend->ops->host_free(l->backend, l->incoming);
+	optimizer_destroy(l->optimizer);
 	free(l->chunks);
 	free(l->pushed);
 	free(l->fragments);

@@ -6,6 +6,8 @@
  * fragment was at the servers when it was last pulled. It is pulled again once that push is acknowledged, and taken in `overlap` batches after it:
  * own = merge * pulled + (1 - merge) * own. A unit begins with everything pulled: nothing of one reaches into the next but the inner optimizer's moments.
  *
+ * All of it is where the worker computes: a device gets what was pulled, and gives what is pushed.
+ *
  * Pulls and pushes of a round name the batch that pushes next: synchronous rounds are steps whose members are such batches. */
 #ifndef WEIR_TRAIN_LOCAL_H
 #define WEIR_TRAIN_LOCAL_H
@@ -22,7 +24,8 @@ struct local_options {
 	float merge;
 };
 
-/* Takes 12 bytes for each element, and the inner optimizer's slots. E_INVALID: there are fewer chunks than fragments; E_MEMORY. */
+/* Takes 8 bytes of the backend's memory for each element, and the inner optimizer's slots; and 4 of the host's. E_INVALID: there are fewer chunks than fragments;
+ * E_MEMORY. */
 weir_status local_create(struct local **out, struct backend *b, const struct local_options *options, weir_error *err);
 void local_destroy(struct local *l);
 /* As it was created: what is under way has been dropped with all else. Waits for pulls. */
@@ -45,8 +48,8 @@ weir_status local_acknowledged(struct local *l, const struct local_batch *b, uin
 weir_status local_begin(struct local *l, const struct local_batch *b, weir_error *err);
 /* What the model reads: (elements), the backend's memory, the same throughout. */
 const float *local_parameters(const struct local *l);
-/* A step of its own. rate_step: where the inner optimizer's schedule is. grad (elements) becomes the deltas of the chunks that this batch pushes:
- * (*count) of them, by number, borrowed; 0: nothing of this table. */
+/* A step of its own. rate_step: where the inner optimizer's schedule is. grad (elements), the backend's memory, becomes the deltas of the chunks that this batch
+ * pushes: (*count) of them, rising, by number, borrowed; 0: nothing of this table. */
 void local_step(struct local *l, const struct local_batch *b, uint64_t rate_step, float *grad, const uint64_t **chunks,
                 size_t *count);
 

@@ -17,6 +17,7 @@ struct staging {
 	struct buffer parts[PARTS], parameters[MODEL_TABLES], pulled[MODEL_TABLES], gradients[MODEL_TABLES];
 	struct model_input input; /* in the backend's memory */
 	struct model_output output;
+	bool kept[MODEL_TABLES];
 	bool failed; /* out of memory, in the batch at hand */
 };
 
@@ -94,7 +95,7 @@ static void load_parameters(struct staging *s, const struct model_input *in, boo
 {
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
 		if (model_table_is_keyed(t) == keyed)
-			s->input.parameters[t] = t == MODEL_STATISTICS /* which the model reads on the host */
+			s->input.parameters[t] = s->kept[t] || t == MODEL_STATISTICS /* which the model reads on the host */
 			                             ? in->parameters[t]
 			                             : copied(s, &s->parameters[t], in->parameters[t], table_bytes(s, in, t));
 }
@@ -149,9 +150,26 @@ static void room_for_gradients(struct staging *s, const struct model_input *in, 
 static void bring_back(struct staging *s, const struct model_input *in, struct model_output *out)
 {
 	for (enum model_table t = 0; t < MODEL_TABLES && !is_host(s); t++)
-		if (out->gradients[t] != NULL)
+		if (out->gradients[t] != NULL && !s->kept[t])
 			s->backend->ops->to_host(s->backend, out->gradients[t], s->output.gradients[t], table_bytes(s, in, t));
 	out->loss_sum = s->output.loss_sum;
+}
+
+void staging_keep(struct staging *s, enum model_table t)
+{
+	s->kept[t] = true;
+}
+
+float *staging_gradient(const struct staging *s, enum model_table t)
+{
+	return s->output.gradients[t];
+}
+
+void staging_bring_back(struct staging *s, enum model_table t, uint64_t first, uint64_t n, float *to)
+{
+	const float *from = s->output.gradients[t] + first;
+	if (from != to)
+		s->backend->ops->to_host(s->backend, to, from, n * sizeof *to);
 }
 
 /* What went wrong since the last time; what has been asked for is done. */

@@ -17,6 +17,13 @@ weir_status staging_create(struct staging **out, struct backend *b, struct model
                            weir_error *err);
 void staging_destroy(struct staging *s);
 
+/* From now on this table's parameters are the backend's memory, and so is its gradient, which stays there. */
+void staging_keep(struct staging *s, enum model_table t);
+/* The last batch's gradient of a table that is kept. */
+float *staging_gradient(const struct staging *s, enum model_table t);
+/* So many of its elements from `first` on to `to`, host memory. */
+void staging_bring_back(struct staging *s, enum model_table t, uint64_t first, uint64_t n, float *to);
+
 /* model_train of a batch in host memory, then model_clip where clip_norm is above 0. cached: NULL, or what a cache has of its rows; `in` has the others then,
  * as they were pulled. Out's gradients are host memory, too, and there on return. What failed on a device:
  * E_MEMORY, E_UNSUPPORTED or E_IO, and what to do. */

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "codec.h"
 #include "dataset.h"
 #include "go_back.h"
 #include "local.h"
@@ -183,15 +182,24 @@ static weir_status begin_local(struct trainer *t, struct slot *s, weir_error *er
 
 /* --- Pushing */
 
-static size_t gradient_elements(const struct trainer *t, const struct slot *s, enum model_table k)
+/* A batch's gradient of one table, in the memory of that backend. */
+struct gradient {
+	struct backend *where;
+	float *at; /* (n) */
+	size_t n;
+};
+
+static struct gradient gradient_of(const struct trainer *t, const struct slot *s, enum model_table k)
 {
-	return model_table_elements(t->model, k) * (model_table_is_keyed(k) ? s->data.input.unique : 1);
+	const size_t n = model_table_elements(t->model, k) * (model_table_is_keyed(k) ? s->data.input.unique : 1);
+	if (t->local != NULL && k == MODEL_DENSE)
+		return (struct gradient){t->backend, staging_gradient(t->staging, k), n};
+	return (struct gradient){backend_plain(), s->data.output.gradients[k], n};
 }
 
-static bool gradient_is_finite(const struct trainer *t, const struct slot *s, enum model_table k)
+static bool is_finite(const struct gradient *g)
 {
-	const size_t n = gradient_elements(t, s, k);
-	return n == 0 || codec_all_finite(s->data.output.gradients[k], n);
+	return g->n == 0 || g->where->ops->all_finite(g->where, g->at, g->n);
 }
 
 /* train.not_finite: clip. Elements that are NaN or infinite become 0. Whether there were any. */
@@ -199,11 +207,11 @@ static bool clip_not_finite(struct trainer *t, struct slot *s)
 {
 	bool clipped = false;
 	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
-		float *g = s->data.output.gradients[k];
-		const size_t n = gradient_is_finite(t, s, k) ? 0 : gradient_elements(t, s, k);
-		clipped |= n > 0;
-		for (size_t i = 0; i < n; i++)
-			g[i] = isfinite(g[i]) ? g[i] : 0.0f;
+		const struct gradient g = gradient_of(t, s, k);
+		if (is_finite(&g))
+			continue;
+		g.where->ops->zero_not_finite(g.where, g.at, g.n);
+		clipped = true;
 	}
 	return clipped;
 }
@@ -213,11 +221,15 @@ static bool clip_not_finite(struct trainer *t, struct slot *s)
 static bool leave_out_not_finite(struct trainer *t, struct slot *s)
 {
 	bool finite = true;
-	for (enum model_table k = 0; k < MODEL_TABLES; k++)
-		finite &= gradient_is_finite(t, s, k);
-	for (enum model_table k = 0; k < MODEL_TABLES && !finite; k++)
-		if (gradient_elements(t, s, k) > 0)
-			memset(s->data.output.gradients[k], 0, gradient_elements(t, s, k) * sizeof(float));
+	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
+		const struct gradient g = gradient_of(t, s, k);
+		finite &= is_finite(&g);
+	}
+	for (enum model_table k = 0; k < MODEL_TABLES && !finite; k++) {
+		const struct gradient g = gradient_of(t, s, k);
+		if (g.n > 0)
+			g.where->ops->fill(g.where, g.at, 0, g.n);
+	}
 	return !finite;
 }
 
@@ -226,6 +238,18 @@ static void note_not_finite(const struct trainer *t, const weir_batch *id, weir_
 	report->nonfinite++;
 	LOG_AT(t->options->logger, LOG_WARN, "gradient not finite", "pass=%u unit=%u batch=%u %s: %s", id->pass, id->unit, id->batch,
 	       what, why);
+}
+
+/* Pushes are read from the host's memory. */
+static weir_status bring_back_deltas(struct trainer *t, struct slot *s, const uint64_t *chunks, size_t count, weir_error *err)
+{
+	const uint64_t elements = model_table_elements(t->model, MODEL_DENSE);
+	for (size_t i = 0; i < count; i++) {
+		const uint64_t first = chunks[i] * WEIR_CHUNK;
+		staging_bring_back(t->staging, MODEL_DENSE, first, weir_chunk_elements(elements, chunks[i]),
+		                   s->data.output.gradients[MODEL_DENSE] + first);
+	}
+	return t->backend->ops->sync(t->backend, err);
 }
 
 /* A push that libweir refuses because it is not finite has happened as far as its unit is concerned: nothing of the batch is applied. */
@@ -241,7 +265,10 @@ static weir_status push(struct trainer *t, struct slot *s, weir_report *report, 
 		const struct local_batch b = local_batch_of(t, s);
 		if (t->job->train.not_finite == NOT_FINITE_REJECT && leave_out_not_finite(t, s))
 			note_not_finite(t, &id, report, "is left out", "it would stay in the worker's own parameters");
-		local_step(t->local, &b, inner_step_number(t, s), s->data.output.gradients[MODEL_DENSE], &chunks, &chunks_count);
+		local_step(t->local, &b, inner_step_number(t, s), staging_gradient(t->staging, MODEL_DENSE), &chunks, &chunks_count);
+		const weir_status status = bring_back_deltas(t, s, chunks, chunks_count, err);
+		if (status != WEIR_OK)
+			return status;
 	}
 	size_t count = tables_push_items(&t->tables, &s->data, chunks, chunks_count, items);
 	weir_status status = weir_push(t->client, &id, items, count, NULL, NULL, NULL, &s->ticket, err);
@@ -449,6 +476,8 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 	const struct staging_shape shape = {.fields = info->fields, .dense_dim = info->dense_dim, .context = info->context};
 	if (s == WEIR_OK)
 		s = staging_create(&t->staging, t->backend, t->model, &shape, err);
+	if (s == WEIR_OK && t->local != NULL)
+		staging_keep(t->staging, MODEL_DENSE);
 	if (s == WEIR_OK && t->job->tables.embedding.cache.memory_bytes > 0)
 		s = row_cache_create(&t->row_cache, t->backend, t->model, &t->job->tables.embedding.cache, err);
 	for (uint32_t i = 0; i < TRAINER_RING && s == WEIR_OK; i++)

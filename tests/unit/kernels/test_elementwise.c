@@ -88,6 +88,9 @@ static void try_sums(struct backend *b, struct prng *rng)
 				zeroed[i] = isfinite(x[i]) ? x[i] : 0;
 			b->ops->zero_not_finite(b, x, n);
 			check_same_bits("what is finite", x, zeroed, n);
+			zeroed[prng_below(rng, n)] = INFINITY;
+			plain->ops->zero_not_finite(plain, zeroed, n);
+			assert_true(plain->ops->all_finite(plain, zeroed, n));
 			free(zeroed);
 		}
 		free(x);

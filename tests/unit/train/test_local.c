@@ -1,4 +1,4 @@
-/* Rounds of local steps against a plain loop: after every batch a worker's own values and the servers' are those of the definition. When each fragment is
+/* Rounds of local steps, on the CPU and on a device, against a plain loop: after every batch a worker's own values and the servers' are those of the definition. When each fragment is
  * pushed is written out by hand for every case. */
 #include <math.h>
 #include <pthread.h>
@@ -12,6 +12,10 @@
 #include "local.h"
 #include "prng.h"
 #include "rounds.h"
+
+#if defined(WEIR_CUDA_HOST)
+#include "cuda_host.h"
+#endif
 
 enum { ELEMENTS = 2 * WEIR_CHUNK + 19000, CHUNKS = 3, FRAGMENTS_MAX = 3, BATCHES_MAX = 16, PARTITIONS = 8, ROW_WIDTH = 4 };
 #define INNER_RATE     0.25f
@@ -30,6 +34,7 @@ struct scenario {
 	float merge;
 	weir_optimizer_kind inner, outer;
 	bool late;          /* acknowledgements are seen when they are needed */
+	bool device;        /* emulated */
 	const char *pushes; /* by batch of a unit: the fragments that it pushes, a bit each */
 };
 
@@ -177,8 +182,31 @@ struct worker {
 	struct local *local;
 	uint32_t dense, rows;
 	uint64_t sequence; /* pushes that are acknowledged */
-	float *grad, *pulled;
+	float *grad, *own, *pulled;
+	float *grad_there; /* the backend's memory */
 };
+
+static struct backend *open_backend(bool device)
+{
+	weir_error err = {0};
+	struct backend *b = NULL;
+#if defined(WEIR_CUDA_HOST)
+	if (device)
+		b = weir_backend_cuda_create(0, &err);
+#endif
+	if (!device)
+		b = backend_cpu_create(1, &err);
+	if (b == NULL)
+		fail_msg("%s", err.text);
+	return b;
+}
+
+/* The worker's own values. */
+static const float *own_of(struct worker *w)
+{
+	w->backend->ops->to_host(w->backend, w->own, local_parameters(w->local), ELEMENTS * sizeof *w->own);
+	return w->own;
+}
 
 static void register_tables(struct worker *w, weir_mode mode)
 {
@@ -208,10 +236,15 @@ static void worker_open(struct worker *w, struct cluster *c, const struct scenar
 {
 	weir_error err = {0};
 	const weir_optimizer inner = {.kind = s->inner, .lr = INNER_RATE, .momentum = INNER_MOMENTUM};
-	*w = (struct worker){.scenario = s, .client = cluster_trainer(c, name, units), .grad = numbers(), .pulled = numbers()};
+	*w = (struct worker){.scenario = s,
+	                     .client = cluster_trainer(c, name, units),
+	                     .grad = numbers(),
+	                     .own = numbers(),
+	                     .pulled = numbers(),
+	                     .backend = open_backend(s->device)};
+	w->grad_there = w->backend->ops->buffer_alloc(w->backend, ELEMENTS * sizeof *w->grad_there);
+	assert_non_null(w->grad_there);
 	register_tables(w, (weir_mode){.kind = kind, .local_steps = s->steps, .fragments = s->fragments});
-	w->backend = backend_cpu_create(1, &err);
-	assert_non_null(w->backend);
 	const struct local_options options = {
 	    .elements = ELEMENTS, .inner = &inner, .fragments = s->fragments, .overlap = s->overlap, .merge = s->merge};
 	CHECK_OK(local_create(&w->local, w->backend, &options, &err), err);
@@ -222,8 +255,11 @@ static void worker_close(struct worker *w)
 	weir_error err = {0};
 	CHECK_OK(weir_close(w->client, &err), err);
 	local_destroy(w->local);
+	w->backend->ops->buffer_free(w->backend, w->grad_there);
+	CHECK_OK(w->backend->ops->sync(w->backend, &err), err);
 	w->backend->ops->destroy(w->backend);
 	free(w->grad);
+	free(w->own);
 	free(w->pulled);
 }
 
@@ -284,7 +320,9 @@ static void worker_step(struct worker *w, const weir_unit *u, uint32_t batch)
 	const weir_batch id = {.pass = u->pass, .unit = u->unit, .attempt = u->attempt, .batch = batch};
 	size_t count;
 	weir_ticket ticket;
-	local_step(w->local, &b, 0, w->grad, &chunks, &count);
+	w->backend->ops->to_device(w->backend, w->grad_there, w->grad, ELEMENTS * sizeof *w->grad);
+	local_step(w->local, &b, 0, w->grad_there, &chunks, &count);
+	w->backend->ops->to_host(w->backend, w->grad, w->grad_there, ELEMENTS * sizeof *w->grad);
 	expect_chunks(w, batch, chunks, count);
 	const weir_push_item items[] = {{.table = w->rows, .keys = &key, .rows = 1, .values = one},
 	                                {.table = w->dense, .keys = chunks, .rows = count, .values = w->grad}};
@@ -309,12 +347,12 @@ static void run_both(struct worker *w, struct reference *r, const weir_unit *u, 
 	for (uint32_t batch = from; batch < to; batch++) {
 		worker_begin(w, u, batch);
 		reference_begin(r, w->scenario, batch, batch == from);
-		expect_close("own, before it", batch, local_parameters(w->local), r->own, error);
-		gradient(local_parameters(w->local), u->unit, batch, w->grad);
+		expect_close("own, before it", batch, own_of(w), r->own, error);
+		gradient(w->own, u->unit, batch, w->grad);
 		gradient(r->own, u->unit, batch, grad);
 		worker_step(w, u, batch);
 		reference_step(r, w->scenario, batch, grad);
-		expect_close("own", batch, local_parameters(w->local), r->own, error);
+		expect_close("own", batch, own_of(w), r->own, error);
 		pull_server(w);
 		expect_close("server", batch, w->pulled, r->server, error);
 	}
@@ -376,9 +414,8 @@ static void follows_the_definition(const struct scenario *s)
 	reference_close(&r);
 }
 
-static void one_fragment(void **state)
+static void whole_tables(bool device)
 {
-	(void)state;
 	const weir_optimizer_kind sgd = WEIR_OPT_SGD, momentum = WEIR_OPT_MOMENTUM, nesterov = WEIR_OPT_NESTEROV,
 	                          adamw = WEIR_OPT_ADAMW;
 	static const char whole[] = "00010001", rest[] = "0001000101", short_unit[] = "001", every[] = "1111";
@@ -392,13 +429,15 @@ static void one_fragment(void **state)
 	    {.steps = 4, .fragments = 1, .overlap = 1, .merge = 0.5f, .inner = sgd, .outer = sgd, .pushes = rest},
 	    {.steps = 4, .shortened = 1, .fragments = 1, .merge = 1, .inner = sgd, .outer = sgd, .pushes = every},
 	};
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-		follows_the_definition(&cases[i]);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct scenario s = cases[i];
+		s.device = device;
+		follows_the_definition(&s);
+	}
 }
 
-static void fragments_in_turn(void **state)
+static void fragments(bool device)
 {
-	(void)state;
 	static const struct {
 		uint32_t steps, shortened, fragments;
 		const char *pushes;
@@ -407,7 +446,7 @@ static void fragments_in_turn(void **state)
 	    {4, 2, 3, "34347"},      {4, 1, 3, "7777"},       {4, 3, 2, "1021023"},
 	};
 	for (uint32_t i = 0; i < sizeof all / sizeof *all; i++)
-		for (uint32_t kind = i; kind < i + rounds(4); kind++)
+		for (uint32_t kind = i; kind < i + rounds(device ? 1 : 4); kind++)
 			follows_the_definition(&(struct scenario){.steps = all[i].steps,
 			                                          .shortened = all[i].shortened,
 			                                          .fragments = all[i].fragments,
@@ -416,17 +455,43 @@ static void fragments_in_turn(void **state)
 			                                          .inner = i % 2 ? WEIR_OPT_SGD : WEIR_OPT_MOMENTUM,
 			                                          .outer = WEIR_OPT_NESTEROV,
 			                                          .late = i % 3 == 0,
+			                                          .device = device,
 			                                          .pushes = all[i].pushes});
 }
+
+static void one_fragment(void **state)
+{
+	(void)state;
+	whole_tables(false);
+}
+
+static void fragments_in_turn(void **state)
+{
+	(void)state;
+	fragments(false);
+}
+
+#if defined(WEIR_CUDA_HOST)
+static void one_fragment_on_a_device(void **state)
+{
+	(void)state;
+	whole_tables(true);
+}
+
+static void fragments_in_turn_on_a_device(void **state)
+{
+	(void)state;
+	fragments(true);
+}
+#endif
 
 static void more_fragments_than_chunks_are_refused(void **state)
 {
 	(void)state;
 	weir_error err = {0};
 	const weir_optimizer inner = {.kind = WEIR_OPT_SGD, .lr = 1};
-	struct backend *b = backend_cpu_create(1, &err);
+	struct backend *b = open_backend(false);
 	struct local *l = NULL;
-	assert_non_null(b);
 	for (uint32_t fragments = 0; fragments <= CHUNKS + 1; fragments += CHUNKS + 1) {
 		const struct local_options o = {.elements = ELEMENTS, .inner = &inner, .fragments = fragments, .merge = 1};
 		assert_int_equal(local_create(&l, b, &o, &err), WEIR_E_INVALID);
@@ -435,6 +500,26 @@ static void more_fragments_than_chunks_are_refused(void **state)
 	}
 	b->ops->destroy(b);
 }
+
+#if defined(WEIR_CUDA_HOST)
+static void a_device_without_room_is_told(void **state)
+{
+	(void)state;
+	weir_error err = {0};
+	const weir_optimizer inner = {.kind = WEIR_OPT_ADAM, .lr = 1, .eps = 1};
+	const struct local_options o = {.elements = (uint64_t)1 << 24, .inner = &inner, .fragments = 1, .merge = 1};
+	struct local *l = NULL;
+	cuda_host.memory_bytes = (size_t)128 << 20;
+	struct backend *b = open_backend(true);
+	assert_int_equal(local_create(&l, b, &o, &err), WEIR_E_MEMORY);
+	assert_null(l);
+	CHECK_CONTAINS(err.text, "out of memory");
+	CHECK_CONTAINS(err.text, "of a budget of");
+	b->ops->destroy(b);
+	cuda_host_reset();
+	assert_int_equal(cuda_host_allocated(), 0);
+}
+#endif
 
 /* --- A worker that is taken for dead in mid-round, and gets the unit again */
 
@@ -488,6 +573,22 @@ static void a_worker_taken_for_dead_in_mid_round(void **state)
 	}
 }
 
+#if defined(WEIR_CUDA_HOST)
+static void a_worker_on_a_device_taken_for_dead(void **state)
+{
+	(void)state;
+	taken_for_dead(&(struct scenario){.steps = 4,
+	                                  .fragments = 2,
+	                                  .overlap = 1,
+	                                  .merge = 1,
+	                                  .inner = WEIR_OPT_MOMENTUM,
+	                                  .outer = WEIR_OPT_NESTEROV,
+	                                  .device = true,
+	                                  .pushes = "0102010203"},
+	               5);
+}
+#endif
+
 /* --- Two workers, whose rounds are synchronous steps */
 
 enum { SYNC_UNITS = 12, ROUNDS_MAX = 64 };
@@ -532,9 +633,9 @@ static void run_sync_unit(struct member *m, const weir_unit *u)
 		if (batch % w->scenario->steps == 0) {
 			assert_true(m->rounds < ROUNDS_MAX);
 			m->step[m->rounds] = closed_steps(w);
-			m->values[m->rounds++] = hash_of(local_parameters(w->local));
+			m->values[m->rounds++] = hash_of(own_of(w));
 		}
-		gradient(local_parameters(w->local), u->unit, batch, w->grad);
+		gradient(own_of(w), u->unit, batch, w->grad);
 		worker_step(w, u, batch);
 	}
 }
@@ -591,11 +692,17 @@ static void workers_in_one_step_begin_with_equal_values(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(one_fragment),
-	    cmocka_unit_test(fragments_in_turn),
-	    cmocka_unit_test(more_fragments_than_chunks_are_refused),
-	    cmocka_unit_test(a_worker_taken_for_dead_in_mid_round),
-	    cmocka_unit_test(workers_in_one_step_begin_with_equal_values),
+		cmocka_unit_test(one_fragment),
+		cmocka_unit_test(fragments_in_turn),
+#if defined(WEIR_CUDA_HOST)
+		cmocka_unit_test(one_fragment_on_a_device),
+		cmocka_unit_test(fragments_in_turn_on_a_device),
+		cmocka_unit_test(a_device_without_room_is_told),
+		cmocka_unit_test(a_worker_on_a_device_taken_for_dead),
+#endif
+		cmocka_unit_test(more_fragments_than_chunks_are_refused),
+		cmocka_unit_test(a_worker_taken_for_dead_in_mid_round),
+		cmocka_unit_test(workers_in_one_step_begin_with_equal_values),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
