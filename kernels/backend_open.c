@@ -1,6 +1,7 @@
 /* Opens a backend by name. CUDA is a shared object, libweir_cuda.so, looked for beside the program and in lib/ next to it;
- * nothing else links CUDA. It exports one function:
- *     struct backend *weir_backend_cuda_create(uint32_t device, weir_error *err); */
+ * nothing else links CUDA. It exports
+ *     struct backend *weir_backend_cuda_create(uint32_t device, weir_error *err);
+ *     const struct backend_ops *weir_backend_cuda_ops(void);      its table, also where there is no device */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "backend.h"
+#include "cublas_places.h"
 #include "limits.h"
 
 #define CUDA_LIBRARY "libweir_cuda.so"
@@ -28,6 +30,45 @@ static void program_folder(char *out, size_t bytes)
 		*slash = '\0';
 }
 
+/* Without the driver there is no device, and no need to load CUDA's libraries, which are large. */
+static bool has_driver(void)
+{
+	void *driver = dlopen(CUDA_DRIVER, RTLD_LAZY | RTLD_LOCAL);
+	if (driver != NULL)
+		dlclose(driver);
+	return driver != NULL;
+}
+
+/* NULL: `reason` says why. */
+static void *open_at(const char *path, char *reason, size_t bytes)
+{
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (library != NULL)
+		return library;
+	snprintf(reason, bytes, "%s", dlerror());
+	if (cublas_open(reason) && (library = dlopen(path, RTLD_NOW | RTLD_LOCAL)) == NULL)
+		snprintf(reason, bytes, "%s", dlerror());
+	return library;
+}
+
+static void refuse(const char *folder, const char *reason, weir_error *err)
+{
+	if (reason[0] == '\0')
+		weir_fail(err, WEIR_E_UNSUPPORTED, "no CUDA backend found: %s is not in %s: build it where nvcc is, or use device: cpu",
+		          CUDA_LIBRARY, folder);
+	else if (!has_driver())
+		weir_fail(err, WEIR_E_UNSUPPORTED,
+		          "no CUDA device: there is no NVIDIA driver here (%s is not found); install it, or use device: cpu",
+		          CUDA_DRIVER);
+	else if (cublas_is_missing(reason))
+		weir_fail(err, WEIR_E_UNSUPPORTED,
+		          "no CUDA backend found: %s: install cuBLAS (it is in the CUDA toolkit, and in PyTorch's packages), set "
+		          "LD_LIBRARY_PATH to the folder that it is in, or use device: cpu",
+		          reason);
+	else
+		weir_fail(err, WEIR_E_UNSUPPORTED, "no CUDA backend found: %s: install the CUDA libraries, or use device: cpu", reason);
+}
+
 static void *open_library(weir_error *err)
 {
 	static const char *const places[] = {"", "lib/", "../lib/"};
@@ -35,18 +76,11 @@ static void *open_library(weir_error *err)
 	program_folder(folder, sizeof folder);
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
 		snprintf(path, sizeof path, "%s/%s" CUDA_LIBRARY, folder, places[i]);
-		if (access(path, F_OK) != 0)
-			continue;
-		void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+		void *library = access(path, F_OK) == 0 ? open_at(path, reason, sizeof reason) : NULL;
 		if (library != NULL)
 			return library;
-		snprintf(reason, sizeof reason, "%s", dlerror());
 	}
-	if (reason[0] != '\0')
-		weir_fail(err, WEIR_E_UNSUPPORTED, "no CUDA backend found: %s: install the CUDA libraries, or use device: cpu", reason);
-	else
-		weir_fail(err, WEIR_E_UNSUPPORTED, "no CUDA backend found: %s is not in %s: build it where nvcc is, or use device: cpu",
-		          CUDA_LIBRARY, folder);
+	refuse(folder, reason, err);
 	return NULL;
 }
 
@@ -68,15 +102,6 @@ static struct backend *open_cuda(uint32_t device, weir_error *err)
 	if (b == NULL)
 		dlclose(library);
 	return b;
-}
-
-/* Without the driver there is no device, and no need to load CUDA's libraries, which are large. */
-static bool has_driver(void)
-{
-	void *driver = dlopen(CUDA_DRIVER, RTLD_LAZY | RTLD_LOCAL);
-	if (driver != NULL)
-		dlclose(driver);
-	return driver != NULL;
 }
 
 struct backend *backend_open(const char *device, uint32_t threads, weir_error *err)

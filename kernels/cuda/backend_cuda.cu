@@ -7,6 +7,7 @@
 #define DRIVER_FOR_RUNTIME "580" /* the first driver that CUDA 13 runs on */
 
 extern "C" WEIR_API struct backend *weir_backend_cuda_create(uint32_t device, weir_error *err);
+extern "C" WEIR_API const struct backend_ops *weir_backend_cuda_ops(void);
 
 static void cuda_destroy(struct backend *b)
 {
@@ -45,6 +46,11 @@ size_t cuda_unique(struct backend *b, const uint64_t *keys, size_t n, uint64_t *
 static const struct backend_ops cuda_ops = {
     .name = CUDA_BACKEND_NAME, .host_memory = false, .destroy = cuda_destroy, .sync = cuda_sync, BACKEND_OPS(CUDA_ENTRY)};
 #undef CUDA_ENTRY
+
+const struct backend_ops *weir_backend_cuda_ops(void)
+{
+	return &cuda_ops;
+}
 
 /* --- Is there a device? */
 

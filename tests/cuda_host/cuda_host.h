@@ -39,6 +39,7 @@ size_t cuda_host_allocated(void);
 
 /* The entry of the emulated backend, of the name "cuda (emulated)". */
 struct backend *weir_backend_cuda_create(uint32_t device, weir_error *err);
+const struct backend_ops *weir_backend_cuda_ops(void);
 
 #ifdef __cplusplus
 }
