@@ -5,7 +5,7 @@
 #   make test     every test: release, AddressSanitizer + UBSan, ThreadSanitizer
 #   make bench    measure this machine and Weir on it
 #   make soak     SOAK_MINUTES (150) of fuzzing, simulated jobs, programs that are killed, memory; soak-fuzz, soak-sim, soak-chaos, soak-memory: all the time for one
-#   make bundle   a folder and an archive of the programs with their libraries, for other machines
+#   make bundle   a folder and an archive of the programs with their libraries, for other machines; with the CUDA backend where nvcc is
 #   make format | tidy | clean
 #
 # JOBS is how many compilers and tests run at once.

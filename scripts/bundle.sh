@@ -1,23 +1,37 @@
 #!/bin/sh
 # Makes build/bundle/weir-VERSION-linux-x86_64 and an archive of it: the programs, libweir, and every library they need but glibc's own, found
-# relative to where the folder stands. Runs on any x86-64 Linux with the glibc of the build machine or a later one.
+# relative to where the folder stands. Runs on any x86-64 Linux with the glibc of the build machine or a later one. Where nvcc is found the CUDA backend is in it,
+# for CUDA_ARCHITECTURES (75;80;86;89;90) and with code for the driver to compile for all later ones; of CUDA it needs the driver and cuBLAS, which are not in it.
 set -eu
 cd "$(dirname "$0")/.."
 version=$(sed -n 's/^project(weir VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 name="weir-$version-linux-$(uname -m)"
 out="build/bundle/$name"
 bytes_max=$((40 << 20))
+cublas='^libcublas(Lt)?\.so'
+PATH="$PATH:/usr/local/cuda/bin"
 glibc='^(linux-vdso|ld-linux-.*|libc|libm|libpthread|libdl|librt|libresolv|libnss_.*|libutil|libmvec)\.so'
 
 rm -rf build/bundle
 mkdir -p "$out/bin" "$out/lib" "$out/include" "$out/licenses"
 cp build/weir build/weir-server build/weir-worker "$out/bin"
 cp build/libweir.so "$out/lib"
+if command -v nvcc >/dev/null; then
+	cuda=build/bundle-cuda
+	cmake -S . -B "$cuda" -DWEIR_CORE_ONLY=ON -DWEIR_CUDA=ON -DBUILD_TESTING=OFF "-DWEIR_CUDA_ARCHITECTURES=${CUDA_ARCHITECTURES:-75;80;86;89;90}" >build/bundle-cuda.log
+	cmake --build "$cuda" -j "${JOBS:-$(nproc)}" --target weir_cuda >>build/bundle-cuda.log 2>&1 || { tail -n 50 build/bundle-cuda.log >&2; exit 1; }
+	cp "$cuda/lib/libweir_cuda.so" "$out/lib"
+	for licence in /usr/local/cuda/EULA.txt /usr/local/cuda/dist-info/nvidia_cuda_runtime-*/licenses/*; do
+		[ ! -e "$licence" ] || cp "$licence" "$out/licenses/cuda-runtime"
+	done
+else
+	echo "bundle: there is no nvcc here: it will train on CPUs only" >&2
+fi
 cp -r config LICENSE README.md docs "$out"
 cp -r common/include/weir worker/include/weir "$out/include"
 
 # All that the loader would load, by name and by where this machine has it.
-ldd "$out"/bin/* "$out/lib/libweir.so" | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u | grep -Ev "$glibc" >build/bundle/libraries
+ldd "$out"/bin/* "$out"/lib/libweir*.so | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u | grep -Ev "$glibc|$cublas" >build/bundle/libraries
 while read -r soname path; do
 	[ "$soname" = libweir.so ] || cp -L "$path" "$out/lib/$soname"
 	real=$(readlink -f "$path")
@@ -30,15 +44,20 @@ rm build/bundle/libraries
 chmod u+w "$out"/bin/* "$out"/lib/*
 strip --strip-unneeded "$out"/bin/* "$out"/lib/*
 for file in "$out"/bin/*; do patchelf --set-rpath '$ORIGIN/../lib' "$file"; done
-for file in "$out"/lib/*; do patchelf --set-rpath '$ORIGIN' "$file"; done
+for file in "$out"/lib/*; do
+	case $file in
+	*/libweir_cuda.so) patchelf --set-rpath '$ORIGIN:/usr/local/cuda/lib64' "$file" ;;
+	*) patchelf --set-rpath '$ORIGIN' "$file" ;;
+	esac
+done
 
-# The bundle must stand alone: moved elsewhere it runs, and it takes nothing but glibc from the machine.
+# The bundle must stand alone: moved elsewhere it runs, and it takes nothing but glibc, and for GPUs cuBLAS, from the machine.
 elsewhere=$(mktemp -d)
 trap 'rm -rf "$elsewhere"' EXIT
 cp -r "$out" "$elsewhere/moved"
 env -u LD_LIBRARY_PATH -u LD_PRELOAD "$elsewhere/moved/bin/weir" version
 foreign=$(env -u LD_LIBRARY_PATH -u LD_PRELOAD ldd "$elsewhere"/moved/bin/* "$elsewhere"/moved/lib/* |
-	awk -v home="$elsewhere/moved/" '$2 == "=>" && index($3, home) != 1 {print $1, $3, $4}' | sort -u | grep -Ev "$glibc" || true)
+	awk -v home="$elsewhere/moved/" '$2 == "=>" && index($3, home) != 1 {print $1, $3, $4}' | sort -u | grep -Ev "$glibc|$cublas" || true)
 if [ -n "$foreign" ]; then
 	echo "bundle: not from the bundle: $foreign" >&2
 	exit 1
