@@ -1,0 +1,39 @@
+/* Bytes that grow: what normalizers and pre-tokenizers write. Kept and written again, by one thread. */
+#ifndef WEIR_BUFFER_H
+#define WEIR_BUFFER_H
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct buffer {
+	char *data; /* (size) */
+	size_t size, capacity;
+};
+
+/* False when out of memory, or beyond `bytes_max` in all: nothing is appended then. */
+static inline bool buffer_append(struct buffer *b, const char *data, size_t bytes, size_t bytes_max)
+{
+	if (bytes > bytes_max || b->size > bytes_max - bytes)
+		return false;
+	if (b->data == NULL || b->size + bytes > b->capacity) {
+		const size_t capacity = (b->size + bytes) * 3 / 2 + 256;
+		char *larger = (char *)realloc(b->data, capacity);
+		if (larger == NULL)
+			return false;
+		b->data = larger;
+		b->capacity = capacity;
+	}
+	if (bytes > 0)
+		memcpy(b->data + b->size, data, bytes);
+	b->size += bytes;
+	return true;
+}
+
+static inline void buffer_free(struct buffer *b)
+{
+	free(b->data);
+	*b = (struct buffer){0};
+}
+
+#endif

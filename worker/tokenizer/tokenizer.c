@@ -1,0 +1,218 @@
+/* See tokenizer.h: files to a tokenizer, and its questions answered. */
+#include "tokenizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "disk.h"
+#include "hash.h"
+#include "tokenizer_internal.h"
+
+/* --- Opening */
+
+static void take_bytes(struct tokenizer *t)
+{
+	static const char name[] = "bytes";
+	t->bytes = true;
+	t->info = (struct tokenizer_info){.vocabulary = WEIR_BYTE_TOKENS, .bos = TOKEN_NONE, .eos = TOKEN_NONE};
+	hash128_bytes(name, sizeof name, t->info.fingerprint);
+}
+
+static weir_status keep_text(char **text, const char *content, weir_error *err)
+{
+	free(*text);
+	return (*text = strdup(content)) != NULL ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory for a tokenizer");
+}
+
+/* The token as bos or eos. Where there is none of this content, there is none. */
+static weir_status set_end(const struct tokenizer *t, const char *content, uint32_t *id, char **text, weir_error *err)
+{
+	*id = tokenizer_id(t, content, strlen(content));
+	if (*id != TOKEN_NONE)
+		return keep_text(text, content, err);
+	free(*text);
+	*text = NULL;
+	return WEIR_OK;
+}
+
+/* By the names that models give them. */
+static weir_status guess_ends(struct tokenizer *t, weir_error *err)
+{
+	static const char *const bos[] = {"<s>", "<|begin_of_text|>", "<bos>", "<|startoftext|>"};
+	static const char *const eos[] = {"</s>", "<|end_of_text|>", "<|endoftext|>", "<eos>", "<|im_end|>", "<|eot_id|>"};
+	weir_status status = WEIR_OK;
+	t->info.bos = t->info.eos = TOKEN_NONE;
+	for (size_t i = 0; i < sizeof bos / sizeof *bos && t->info.bos == TOKEN_NONE && status == WEIR_OK; i++)
+		status = set_end(t, bos[i], &t->info.bos, &t->info.bos_text, err);
+	for (size_t i = 0; i < sizeof eos / sizeof *eos && t->info.eos == TOKEN_NONE && status == WEIR_OK; i++)
+		status = set_end(t, eos[i], &t->info.eos, &t->info.eos_text, err);
+	return status;
+}
+
+weir_status tokenizer_parse(struct tokenizer **out, const char *text, size_t bytes, const char *name, weir_error *err)
+{
+	struct json *j = NULL;
+	struct tokenizer *t = calloc(1, sizeof *t);
+	weir_status status = t == NULL ? weir_fail(err, WEIR_E_MEMORY, "out of memory for a tokenizer")
+	                               : json_parse_strings(text, bytes, name, &j, err);
+	if (status == WEIR_OK) {
+		status = tokenizer_read(t, json_root(j), name, err);
+		json_destroy(j);
+	}
+	if (status == WEIR_OK) {
+		hash128_bytes(text, bytes, t->info.fingerprint);
+		status = guess_ends(t, err);
+	}
+	if (status != WEIR_OK) {
+		tokenizer_close(t);
+		return status;
+	}
+	*out = t;
+	return WEIR_OK;
+}
+
+/* --- A folder */
+
+/* "eos_token": "</s>", or {"content": "</s>"}. */
+static const char *token_text(const struct json_value *config, const char *key)
+{
+	const struct json_value *v = json_member(config, key);
+	return json_value_text(json_is_map(v) ? json_member(v, "content") : v, NULL);
+}
+
+/* "chat_template": TEXT, or [{"name": "default", "template": TEXT}, ...]. */
+static const char *template_text(const struct json_value *config)
+{
+	const struct json_value *v = json_member(config, "chat_template");
+	for (size_t i = 0; json_is_list(v) && i < json_length(v); i++) {
+		const char *name = json_value_text(json_member(json_element(v, i), "name"), NULL);
+		if (name != NULL && strcmp(name, "default") == 0)
+			return json_value_text(json_member(json_element(v, i), "template"), NULL);
+	}
+	return json_value_text(v, NULL);
+}
+
+static weir_status take_config(struct tokenizer *t, const struct json_value *config, weir_error *err)
+{
+	const char *const bos = token_text(config, "bos_token"), *const eos = token_text(config, "eos_token");
+	const char *template = template_text(config);
+	weir_status status = WEIR_OK;
+	if (bos != NULL)
+		status = set_end(t, bos, &t->info.bos, &t->info.bos_text, err);
+	if (status == WEIR_OK && eos != NULL)
+		status = set_end(t, eos, &t->info.eos, &t->info.eos_text, err);
+	return status == WEIR_OK && template != NULL ? keep_text(&t->info.chat_template, template, err) : status;
+}
+
+/* A file beside tokenizer.json; *text NULL where there is none. */
+static weir_status read_beside(const char *folder, const char *name, size_t bytes_max, char path[WEIR_PATH_BYTES_MAX],
+                               char **text, size_t *bytes, weir_error *err)
+{
+	*text = NULL;
+	if (snprintf(path, WEIR_PATH_BYTES_MAX, "%s/%s", folder, name) >= (int)WEIR_PATH_BYTES_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "the path of a tokenizer is too long: %.200s", folder);
+	const weir_status status = disk_read_file(disk_system(), path, bytes_max, text, bytes, err);
+	return status == WEIR_E_NOT_FOUND ? WEIR_OK : status;
+}
+
+static weir_status read_folder(struct tokenizer *t, const char *folder, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX], *text;
+	size_t bytes;
+	struct json *j;
+	weir_status status = read_beside(folder, "tokenizer_config.json", TOKENIZER_FILE_BYTES_MAX, path, &text, &bytes, err);
+	if (status == WEIR_OK && text != NULL) {
+		status = json_parse(text, bytes, path, &j, err);
+		if (status == WEIR_OK) {
+			status = take_config(t, json_root(j), err);
+			json_destroy(j);
+		}
+		free(text);
+	}
+	if (status != WEIR_OK)
+		return status;
+	status = read_beside(folder, "chat_template.jinja", TOKENIZER_TEMPLATE_MAX, path, &text, &bytes, err);
+	if (status == WEIR_OK && text != NULL) {
+		free(t->info.chat_template);
+		t->info.chat_template = text;
+	}
+	return status;
+}
+
+static weir_status open_file(struct tokenizer **out, const char *path, weir_error *err)
+{
+	char *text;
+	size_t bytes;
+	weir_status status = disk_read_file(disk_system(), path, TOKENIZER_FILE_BYTES_MAX, &text, &bytes, err);
+	if (status != WEIR_OK)
+		return status;
+	status = tokenizer_parse(out, text, bytes, path, err);
+	free(text);
+	return status;
+}
+
+static weir_status open_place(struct tokenizer **out, const char *place, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX];
+	struct stat st;
+	if (stat(place, &st) != 0 || !S_ISDIR(st.st_mode))
+		return open_file(out, place, err);
+	if (snprintf(path, sizeof path, "%s/tokenizer.json", place) >= (int)sizeof path)
+		return weir_fail(err, WEIR_E_LIMIT, "the path of a tokenizer is too long: %.200s", place);
+	weir_status status = open_file(out, path, err);
+	if (status != WEIR_OK)
+		return status;
+	status = read_folder(*out, place, err);
+	if (status != WEIR_OK)
+		tokenizer_close(*out);
+	return status;
+}
+
+weir_status tokenizer_open(struct tokenizer **out, const char *place, weir_error *err)
+{
+	if (strcmp(place, "bytes") != 0)
+		return open_place(out, place, err);
+	*out = calloc(1, sizeof **out);
+	if (*out == NULL)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a tokenizer");
+	take_bytes(*out);
+	return WEIR_OK;
+}
+
+void tokenizer_close(struct tokenizer *t)
+{
+	if (t == NULL)
+		return;
+	string_table_free(&t->model);
+	string_table_free(&t->others);
+	added_set_free(&t->raw);
+	added_set_free(&t->normalized);
+	normalizer_free(&t->normalizer);
+	pre_tokenizer_free(&t->pre);
+	bpe_free(&t->bpe);
+	decoding_free(&t->decoding);
+	free(t->info.chat_template);
+	free(t->info.bos_text);
+	free(t->info.eos_text);
+	free(t);
+}
+
+/* --- Questions */
+
+const struct tokenizer_info *tokenizer_get_info(const struct tokenizer *t)
+{
+	return &t->info;
+}
+
+uint32_t tokenizer_id(const struct tokenizer *t, const char *content, size_t bytes)
+{
+	const uint32_t id = string_table_find(&t->model, content, bytes);
+	return id != STRING_NONE ? id : string_table_find(&t->others, content, bytes);
+}
+
+const char *tokenizer_content(const struct tokenizer *t, uint32_t id, size_t *bytes)
+{
+	const char *content = string_table_get(&t->model, id, bytes);
+	return content != NULL ? content : string_table_get(&t->others, id, bytes);
+}

@@ -1,0 +1,32 @@
+/* UTF-8 as RFC 3629 has it: shortest forms, no surrogates, nothing above U+10FFFF. */
+#ifndef WEIR_UTF8_H
+#define WEIR_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weir/status.h"
+
+#define UTF8_CHARACTER_MAX     4u             /* bytes of a character */
+#define UTF8_REPLACEMENT       "\xef\xbf\xbd" /* U+FFFD */
+#define UTF8_REPLACEMENT_BYTES 3u
+
+/* How many bytes from the start are whole characters: `bytes` where all are. */
+size_t utf8_valid(const char *text, size_t bytes);
+/* What stands where utf8_valid stopped: the bytes that one U+FFFD replaces, as the Unicode standard recommends (3.9, "maximal subpart"). `bytes` > 0. */
+size_t utf8_invalid(const char *text, size_t bytes);
+/* Whether the text, which utf8_invalid covers whole, is the beginning of a character that more bytes may complete. */
+bool utf8_begins(const char *text, size_t bytes);
+
+/* Of valid text alone: bytes of the character that begins with this one; the character at *at, which moves past it. */
+static inline size_t utf8_length(char first)
+{
+	const uint8_t b = (uint8_t)first;
+	return b < 0x80 ? 1 : b < 0xe0 ? 2 : b < 0xf0 ? 3 : 4;
+}
+uint32_t utf8_next(const char *text, size_t *at);
+/* Writes a character, not a surrogate and at most U+10FFFF; returns its bytes. */
+size_t utf8_put(uint32_t c, char out[UTF8_CHARACTER_MAX]);
+
+#endif
