@@ -244,7 +244,7 @@ static weir_status check_cache(struct reading *r, const struct job *job)
 {
 	const struct job_table *t = &job->tables.embedding;
 	const char *memory = "tables.embedding.pull.cache.memory";
-	if (t->cache.memory_bytes == 0 && t->cache.max_age != 8)
+	if (!job_raw(r, memory)->given && job_raw(r, "tables.embedding.pull.cache.max_age")->given)
 		return FAIL(r, "tables.embedding.pull.cache.max_age", WEIR_E_INVALID,
 		            "is %u, but pull.cache.memory is off; expected pull.cache.memory: 256MiB, for example", t->cache.max_age);
 	if (t->cache.memory_bytes == 0)

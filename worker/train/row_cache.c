@@ -3,16 +3,18 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "hash.h"
 
-#define PREFETCH_AHEAD 16
-#define CACHED         (1u << 31)   /* with a place: the row is there; else that is where it will be, */
-#define NOWHERE        (CACHED - 1) /* or it is not kept */
-#define BATCHES_MAX    (1u << 31)   /* of one numbering: then all is forgotten */
-#define SET_ALIGNMENT  64
-#define WORDS_OF_A_KEY 3 /* at most: of one that is pulled and kept */
-#define MIB            1048576.0
+#define PREFETCH_AHEAD  16
+#define CACHED          (1u << 31)   /* with a place: the row is there; else that is where it will be, */
+#define NOWHERE         (CACHED - 1) /* or it is not kept */
+#define BATCHES_MAX     (1u << 31)   /* of one numbering: then all is forgotten */
+#define SET_BYTES       128
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+#define WORDS_OF_A_KEY  3 /* at most: of one that is pulled and kept */
+#define MIB             1048576.0
 
 /* Batches are counted from 1, since all was last forgotten. */
 struct set {
@@ -20,8 +22,10 @@ struct set {
 	uint32_t used[ROW_CACHE_WAYS];  /* the last batch that had the row; 0: the place is free */
 	uint32_t until[ROW_CACHE_WAYS]; /* the last batch that the row serves */
 };
-_Static_assert(sizeof(struct set) == 2 * SET_ALIGNMENT, "a look-up touches two lines of the processor's cache");
+_Static_assert(sizeof(struct set) == SET_BYTES, "a look-up touches two lines of the processor's cache");
 _Static_assert(WEIR_ROW_CACHE_ROWS_MAX < NOWHERE, "a place and what is said of it are one word");
+_Static_assert(WEIR_ROW_CACHE_BYTES_MIN >= ROW_CACHE_WAYS * (WEIR_DIM_MAX + 1) * sizeof(float),
+               "there is a set, however wide rows are");
 _Static_assert(WEIR_ROW_CACHE_AGE_MAX < BATCHES_MAX, "batches and what they add to them are 32 bits");
 
 struct row_cache {
@@ -33,8 +37,9 @@ struct row_cache {
 	uint32_t sets_count;
 	float *values[MODEL_TABLES]; /* (places, width); NULL: no keyed table */
 	size_t widths[MODEL_TABLES];
-	uint32_t *found; /* (found_capacity) of each key of a batch */
-	size_t found_capacity;
+	uint32_t *found; /* (capacity) of each key of a batch: its place, or NOWHERE */
+	uint32_t *new;   /* (capacity) which keys are not there */
+	size_t capacity;
 };
 
 static weir_status no_room(struct backend *b, const struct job_row_cache *options, weir_error *err)
@@ -47,12 +52,13 @@ static weir_status no_room(struct backend *b, const struct job_row_cache *option
 
 static weir_status make_places(struct row_cache *c, const struct job_row_cache *options, uint64_t places, weir_error *err)
 {
-	const size_t bytes = c->sets_count * sizeof *c->sets;
-	c->sets = aligned_alloc(SET_ALIGNMENT, bytes);
+	const size_t bytes = (c->sets_count * sizeof *c->sets + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+	c->sets = aligned_alloc(HUGE_PAGE_BYTES, bytes);
 	if (c->sets == NULL)
 		return weir_fail(err, WEIR_E_MEMORY,
 		                 "no room for the keys of tables.embedding.pull.cache.memory, %.0f MiB of the host's: make it smaller",
 		                 (double)bytes / MIB);
+	madvise(c->sets, bytes, MADV_HUGEPAGE); /* advice: without it look-ups are slower, not wrong */
 	row_cache_forget(c);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
 		if (c->widths[t] > 0) {
@@ -78,6 +84,7 @@ weir_status row_cache_create(struct row_cache **out, struct backend *b, const st
 	}
 	assert(row_bytes > 0);
 	const uint64_t sets = options->memory_bytes / (row_bytes * ROW_CACHE_WAYS), places = sets * ROW_CACHE_WAYS;
+	assert(sets > 0);
 	weir_status s = WEIR_OK;
 	if (places > WEIR_ROW_CACHE_ROWS_MAX)
 		s = weir_fail(
@@ -134,9 +141,12 @@ static inline uint32_t find(const struct set *s, uint64_t key)
 static inline uint32_t oldest(const struct set *s)
 {
 	uint32_t way = 0;
-	for (uint32_t w = 1; w < ROW_CACHE_WAYS; w++)
-		if (s->used[w] < s->used[way] || (s->used[w] == s->used[way] && s->until[w] < s->until[way]))
-			way = w;
+	uint64_t least = UINT64_MAX;
+	for (uint32_t w = 0; w < ROW_CACHE_WAYS; w++) {
+		const uint64_t rank = (uint64_t)s->used[w] << 32 | s->until[w];
+		way = rank < least ? w : way;
+		least = rank < least ? rank : least;
+	}
 	return way;
 }
 
@@ -170,20 +180,31 @@ static uint32_t new_place(struct row_cache *c, uint64_t key)
 	return at * ROW_CACHE_WAYS + way;
 }
 
-/* First what the batch's rows are in already, so that none of them makes room for another. */
+/* Inlined at once: gcc 12 takes a function that only prefetches for one without effects, and leaves its calls out. */
+static inline __attribute__((always_inline)) void prefetch_set(const struct row_cache *c, uint64_t key)
+{
+	const struct set *s = &c->sets[set_of(c, hash_u64(key))];
+	__builtin_prefetch(s->keys, 1);
+	__builtin_prefetch(s->used, 1);
+}
+
+/* First the rows that are there, so that none of them makes room for another of the batch. */
 static void find_all(struct row_cache *c, const uint64_t *keys, size_t n)
 {
+	uint32_t *found = c->found, *new = c->new;
+	size_t news = 0;
 	for (size_t i = 0; i < n; i++) {
-		if (i + PREFETCH_AHEAD < n) {
-			const struct set *later = &c->sets[set_of(c, hash_u64(keys[i + PREFETCH_AHEAD]))];
-			__builtin_prefetch(later->keys);
-			__builtin_prefetch(later->used, 1);
-		}
-		c->found[i] = known_place(c, keys[i]);
+		if (i + PREFETCH_AHEAD < n)
+			prefetch_set(c, keys[i + PREFETCH_AHEAD]);
+		found[i] = known_place(c, keys[i]);
+		new[news] = (uint32_t)i;
+		news += found[i] == NOWHERE;
 	}
-	for (size_t i = 0; i < n; i++)
-		if (c->found[i] == NOWHERE)
-			c->found[i] = new_place(c, keys[i]);
+	for (size_t i = 0; i < news; i++) {
+		if (i + PREFETCH_AHEAD < news)
+			prefetch_set(c, keys[new[i + PREFETCH_AHEAD]]);
+		found[new[i]] = new_place(c, keys[new[i]]);
+	}
 }
 
 static void begin_batch(struct row_cache *c, uint64_t batch)
@@ -207,17 +228,18 @@ static weir_status reserve(struct row_cache *c, struct row_cache_batch *out, siz
 {
 	const size_t capacity = n + n / 4 + 1;
 	out->cache = c;
-	if (n >= c->found_capacity) {
+	if (n >= c->capacity) {
 		free(c->found);
-		c->found = malloc(capacity * sizeof *c->found);
-		c->found_capacity = c->found != NULL ? capacity : 0;
+		c->found = malloc(2 * capacity * sizeof *c->found);
+		c->new = c->found + capacity;
+		c->capacity = c->found != NULL ? capacity : 0;
 	}
 	if (n >= out->capacity) {
 		out->missing = replace(c->backend, out->missing, capacity * sizeof *out->missing);
 		out->words = replace(c->backend, out->words, WORDS_OF_A_KEY * capacity * sizeof *out->words);
 		out->capacity = out->missing != NULL && out->words != NULL ? capacity : 0;
 	}
-	if (n < c->found_capacity && n < out->capacity)
+	if (n < c->capacity && n < out->capacity)
 		return WEIR_OK;
 	return weir_fail(err, WEIR_E_MEMORY, "out of memory for a batch: make data.batch smaller");
 }

@@ -223,6 +223,22 @@ static void each_table_has_its_own_mode(void **state)
 	job_free(job);
 }
 
+/* What is off is as if it were not there, whatever else the file says of it. */
+static void a_cache_of_rows_can_be_turned_off(void **state)
+{
+	(void)state;
+	const char *text = BASE "tables: {embedding: {pull: {cache: {memory: 3MiB, max_age: 5}}}}\n",
+	           *off[] = {"tables.embedding.pull.cache.memory=off"};
+	struct job *job = parse(text, NULL, 0);
+	assert_int_equal(job->tables.embedding.cache.memory_bytes, 3 << 20);
+	assert_int_equal(job->tables.embedding.cache.max_age, 5);
+	job_free(job);
+	job = parse(text, off, 1);
+	assert_int_equal(job->tables.embedding.cache.memory_bytes, 0);
+	assert_int_equal(job->tables.embedding.cache.max_age, 0);
+	job_free(job);
+}
+
 static void the_nearest_word(void **state)
 {
 	(void)state;
@@ -246,6 +262,7 @@ int main(void)
 	    cmocka_unit_test(anchors_share_settings),
 	    cmocka_unit_test(generated_data_is_a_file_of_the_run_split_by_line),
 	    cmocka_unit_test(each_table_has_its_own_mode),
+	    cmocka_unit_test(a_cache_of_rows_can_be_turned_off),
 	    cmocka_unit_test(the_nearest_word),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

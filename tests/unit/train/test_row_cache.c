@@ -390,7 +390,7 @@ static void try_far_numbers(struct backend *backend, uint64_t seed)
 			assert_int_equal(hits, 0);
 		join(&b);
 	}
-	begin(&b, UINT64_MAX / 2, NULL, 0);
+	begin(&b, UINT64_MAX / 2, keys, 0);
 	join(&b);
 	bench_close(&b);
 }
