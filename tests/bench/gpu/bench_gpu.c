@@ -1,0 +1,301 @@
+/* bench_gpu [--device D] [--elements N,N..] [--out FILE] [--check] [--quick] [compression | model]...
+ *
+ * What the backend's ops take on a device, the bytes that they have to move, and what share that is of a copy's speed in the same run. N in units of 2^20 (16,64,256).
+ * FILE gets one line for each, separated by tabs: name, n, seconds, bytes, share of a copy, FLOPs. --check: the status says whether compression is as fast as it
+ * should be. --quick: little of everything, also of an emulated device. */
+#include "bench_gpu.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "codec.h"
+#include "prng.h"
+
+#define ROUNDS         9
+#define SECONDS        4e-3
+#define COPY_BYTES     ((size_t)512 << 20)
+#define CALLS_MAX      1000
+#define MIB            ((size_t)1 << 20)
+#define POOL           MIB /* normal numbers, of which all are made */
+#define SIZES_MAX      8
+#define SKIPPED        77
+#define QUICK_ELEMENTS (2 * (size_t)CODEC_TILE + 77)
+#define QUICK_COPY     ((size_t)64 << 10)
+
+static double now_s(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int rising(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static double median(double *x, unsigned n)
+{
+	qsort(x, n, sizeof *x, rising);
+	return x[n / 2];
+}
+
+/* --- Memory */
+
+void *gpu_bytes(struct gpu_bench *g, size_t bytes)
+{
+	return g->b->ops->buffer_alloc(g->b, bytes);
+}
+
+void gpu_free(struct gpu_bench *g, void *p)
+{
+	if (p != NULL)
+		g->b->ops->buffer_free(g->b, p);
+}
+
+/* From a pool, at another place for each tile: made once, as long as that takes. */
+float *gpu_normal(struct gpu_bench *g, size_t n, uint64_t seed)
+{
+	const size_t pool = g->quick ? 2 * CODEC_TILE : POOL + CODEC_TILE;
+	float *host = malloc(pool * sizeof *host), *there = gpu_bytes(g, pool * sizeof *there), *x = gpu_bytes(g, n * sizeof *x);
+	struct prng r;
+	prng_seed(&r, seed);
+	for (size_t i = 0; host != NULL && there != NULL && i < pool; i++)
+		host[i] = prng_normal(&r);
+	if (host != NULL && there != NULL && x != NULL) {
+		g->b->ops->to_device(g->b, there, host, pool * sizeof *host);
+		for (size_t at = 0; at < n; at += CODEC_TILE)
+			g->b->ops->copy(g->b, x + at, there + prng_below(&r, (pool - CODEC_TILE) / 4) * 4, codec_tile_elements(n, at));
+	}
+	gpu_free(g, there);
+	free(host);
+	return x;
+}
+
+/* --- Measuring */
+
+static bool settled(struct gpu_bench *g, weir_error *err)
+{
+	return g->b->ops->sync(g->b, err) == WEIR_OK;
+}
+
+/* Seconds of a call; < 0: it failed. */
+static double measure(struct gpu_bench *g, const struct gpu_subject *s, unsigned calls, weir_error *err)
+{
+	if (s->reset != NULL)
+		s->reset(s->arg);
+	if (!settled(g, err))
+		return -1;
+	const double start = now_s();
+	for (unsigned i = 0; i < calls; i++)
+		s->run(s->arg, i);
+	return settled(g, err) ? (now_s() - start) / calls : -1;
+}
+
+/* Calls for a measurement that is long enough; the first ones take memory and load kernels. 0: it failed. */
+static unsigned calls_for(struct gpu_bench *g, const struct gpu_subject *s, weir_error *err)
+{
+	const unsigned most = s->calls_max > 0 ? s->calls_max : CALLS_MAX;
+	if (measure(g, s, 1, err) < 0)
+		return 0;
+	const double each = measure(g, s, 1, err);
+	const double calls = g->seconds / (each > 1e-9 ? each : 1e-9);
+	return each < 0 ? 0 : calls < 1 ? 1 : calls > most ? most : (unsigned)calls;
+}
+
+static void copy_once(void *arg, unsigned call)
+{
+	struct gpu_bench *g = arg;
+	(void)call;
+	g->b->ops->copy(g->b, g->to, g->from, g->copy_bytes / sizeof(float));
+}
+
+static bool measure_copy(struct gpu_bench *g, weir_error *err)
+{
+	const struct gpu_subject copy = {.name = "copy", .run = copy_once, .arg = g};
+	const unsigned calls = g->quick ? 1 : 4;
+	const double seconds = measure(g, &copy, calls, err);
+	g->copy_speed = 2.0 * (double)g->copy_bytes / seconds;
+	return seconds >= 0;
+}
+
+static void show(const struct gpu_result *r)
+{
+	printf("%-34s %11zu %10.1f us", r->name, r->n, r->seconds * 1e6);
+	if (r->bytes > 0)
+		printf(" %9.1f MB %8.1f GB/s %6.3f of a copy", r->bytes / 1e6, r->bytes / r->seconds / 1e9, r->of_copy);
+	if (r->flops > 0)
+		printf(" %8.2f TFLOP/s", r->flops / r->seconds / 1e12);
+	printf("\n");
+	fflush(stdout);
+}
+
+bool gpu_measure(struct gpu_bench *g, const struct gpu_subject *s)
+{
+	double seconds[ROUNDS], shares[ROUNDS];
+	weir_error err = {0};
+	unsigned calls = calls_for(g, s, &err);
+	for (unsigned r = 0; r < g->rounds && calls > 0; r++) {
+		if (!measure_copy(g, &err) || (seconds[r] = measure(g, s, calls, &err)) < 0)
+			calls = 0;
+		else
+			shares[r] = s->bytes / seconds[r] / g->copy_speed;
+	}
+	if (calls == 0) {
+		printf("%-34s %11zu failed: %s\n", s->name, s->n, err.text);
+		return false;
+	}
+	if (g->count == GPU_RESULTS_MAX)
+		abort();
+	struct gpu_result *to = &g->results[g->count++];
+	*to = (struct gpu_result){.n = s->n, .bytes = s->bytes, .flops = s->flops};
+	snprintf(to->name, sizeof to->name, "%s", s->name);
+	to->seconds = median(seconds, g->rounds);
+	to->of_copy = median(shares, g->rounds);
+	show(to);
+	return true;
+}
+
+const struct gpu_result *gpu_result_of(const struct gpu_bench *g, const char *name, size_t n)
+{
+	for (unsigned i = 0; i < g->count; i++)
+		if (g->results[i].n == n && strcmp(g->results[i].name, name) == 0)
+			return &g->results[i];
+	return NULL;
+}
+
+/* --- Targets */
+
+static bool holds(const struct gpu_bench *g, const char *name, size_t n, double least)
+{
+	const struct gpu_result *r = gpu_result_of(g, name, n);
+	const bool held = r != NULL && r->of_copy >= least;
+	printf("%s: %s of %zu Mi at %.2f of a copy (target %.2f)\n", held ? "holds" : "DOES NOT HOLD", name, n / MIB,
+	       r != NULL ? r->of_copy : NAN, least);
+	return held;
+}
+
+static bool check(const struct gpu_bench *g)
+{
+	bool all = holds(g, "top-k 1 % int8", 64 * MIB, 0.85);
+	all &= holds(g, "top-k 1 % int8", 256 * MIB, 0.85);
+	all &= holds(g, "top-k 1 % int8", 16 * MIB, 0.70);
+	all &= holds(g, "top-k 1 % int8, DGC", 64 * MIB, 0.80);
+	all &= holds(g, "int8 with feedback", 64 * MIB, 0.85);
+	return all;
+}
+
+/* --- The program */
+
+struct asked {
+	const char *device, *out;
+	size_t sizes[SIZES_MAX], sizes_count;
+	bool check, quick, compression, model;
+};
+
+static int usage(void)
+{
+	fprintf(stderr, "bench_gpu [--device D] [--elements N,N..] [--out FILE] [--check] [--quick] [compression | model]...\n");
+	return 2;
+}
+
+static bool read_sizes(const char *text, struct asked *a)
+{
+	a->sizes_count = 0;
+	while (a->sizes_count < SIZES_MAX) {
+		char *end;
+		const unsigned long mib = strtoul(text, &end, 10);
+		if (end == text || mib == 0 || mib > 1024 || (*end != ',' && *end != '\0'))
+			return false;
+		a->sizes[a->sizes_count++] = mib * MIB;
+		if (*end == '\0')
+			return true;
+		text = end + 1;
+	}
+	return false;
+}
+
+static bool read_arguments(int argc, char **argv, struct asked *a)
+{
+	*a = (struct asked){.device = "cuda", .sizes = {16 * MIB, 64 * MIB, 256 * MIB}, .sizes_count = 3};
+	for (int i = 1; i < argc; i++) {
+		const bool more = i + 1 < argc;
+		if (strcmp(argv[i], "--device") == 0 && more)
+			a->device = argv[++i];
+		else if (strcmp(argv[i], "--out") == 0 && more)
+			a->out = argv[++i];
+		else if (strcmp(argv[i], "--elements") == 0 && more && read_sizes(argv[i + 1], a))
+			i++;
+		else if (strcmp(argv[i], "--check") == 0)
+			a->check = true;
+		else if (strcmp(argv[i], "--quick") == 0)
+			a->quick = true;
+		else if (strcmp(argv[i], "compression") == 0)
+			a->compression = true;
+		else if (strcmp(argv[i], "model") == 0)
+			a->model = true;
+		else
+			return false;
+	}
+	if (!a->compression && !a->model)
+		a->compression = a->model = true;
+	if (a->quick) {
+		a->sizes[0] = QUICK_ELEMENTS;
+		a->sizes_count = 1;
+	}
+	return true;
+}
+
+static bool write_results(const struct gpu_bench *g, const char *path)
+{
+	FILE *out = fopen(path, "w");
+	if (out == NULL)
+		return false;
+	for (unsigned i = 0; i < g->count; i++) {
+		const struct gpu_result *r = &g->results[i];
+		fprintf(out, "%s\t%zu\t%.9g\t%.0f\t%.4f\t%.0f\n", r->name, r->n, r->seconds, r->bytes, r->of_copy, r->flops);
+	}
+	return fclose(out) == 0;
+}
+
+int main(int argc, char **argv)
+{
+	static struct gpu_bench g;
+	struct asked a;
+	weir_error err = {0};
+	if (!read_arguments(argc, argv, &a))
+		return usage();
+	g = (struct gpu_bench){.b = backend_open(a.device, 0, &err),
+	                       .quick = a.quick,
+	                       .rounds = a.quick ? 1 : ROUNDS,
+	                       .seconds = a.quick ? 0 : SECONDS,
+	                       .copy_bytes = a.quick ? QUICK_COPY : COPY_BYTES};
+	if (g.b == NULL) {
+		fprintf(stderr, "bench_gpu: %s\n", err.text);
+		return err.status == WEIR_E_UNSUPPORTED ? SKIPPED : 1;
+	}
+	g.from = gpu_normal(&g, g.copy_bytes / sizeof(float), 1);
+	g.to = gpu_bytes(&g, g.copy_bytes);
+	if (!measure_copy(&g, &err) || !measure_copy(&g, &err)) {
+		fprintf(stderr, "bench_gpu: %s\n", err.text);
+		return 1;
+	}
+	printf("backend %s; a copy within its memory: %.1f GB/s, read and written\n", g.b->ops->name, g.copy_speed / 1e9);
+	for (size_t i = 0; i < a.sizes_count && a.compression; i++)
+		bench_compression(&g, a.sizes[i]);
+	if (a.model)
+		bench_model(&g);
+	const bool written = a.out == NULL || write_results(&g, a.out);
+	if (!written)
+		fprintf(stderr, "bench_gpu: cannot write %s\n", a.out);
+	const bool sound = settled(&g, &err);
+	if (!sound)
+		fprintf(stderr, "bench_gpu: %s\n", err.text);
+	gpu_free(&g, g.from);
+	gpu_free(&g, g.to);
+	g.b->ops->destroy(g.b);
+	return (a.check && !check(&g)) || !written || !sound;
+}
