@@ -186,7 +186,7 @@ static const struct benchmark *find(const char *word, weir_error *err)
 	}
 	const char *near = word ? job_nearest(word, names, BENCHMARKS) : NULL;
 	weir_fail(err, WEIR_E_INVALID, "%s%s%s%s",
-	          word ? "no benchmark '" : "needs one of push, pull, store, cold, log, optim, gemm, loader", word ? word : "",
+	          word ? "no benchmark '" : "needs one of push, pull, store, cold, log, optim, gemm, loader, step", word ? word : "",
 	          near   ? "': did you mean "
 	          : word ? "'"
 	                 : "",
@@ -220,9 +220,13 @@ int verb_bench(int count, char **args)
 	const struct option options[] = {
 	    {"--json", OPTION_FLAG, &as_json, NULL, "as JSON"},
 	    {"--rounds", OPTION_COUNT, &b->rounds, "N", "how often each figure is measured"},
-	    {"--threads", OPTION_COUNT, &b->threads, "N", "gemm, loader, log: with so many threads"},
+	    {"--threads", OPTION_COUNT, &b->threads, "N", "gemm, loader, log, step: with so many threads"},
 	    {"--quick", OPTION_FLAG, &b->quick, NULL, "less of everything"},
-	    {"--no-apply", OPTION_FLAG, &b->no_apply, NULL, "push: have the server discard what it gets"}};
+	    {"--no-apply", OPTION_FLAG, &b->no_apply, NULL, "push: have the server discard what it gets"},
+	    {"--fields", OPTION_COUNT, &b->fields, "N", "step: ids of an example"},
+	    {"--ids", OPTION_COUNT, &b->ids, "N", "step: distinct ids of a field"},
+	    {"--set", OPTION_LIST, &b->sets, "A.B=C",
+	     "step: a value for a key of its job: device, data.batch, model.kind, ..; again and again"}};
 	const struct benchmark *chosen = NULL;
 	if (options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err) != WEIR_OK ||
 	    !(chosen = find(word, &err))) {

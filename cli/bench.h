@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "json.h"
+#include "options.h"
 #include "weir/status.h"
 
 #define BENCH_SUBJECTS_MAX 48u
@@ -29,11 +30,13 @@ struct bench_subject {
 };
 
 struct bench {
-	struct json *json; /* --json: results are appended to "results"; else NULL and they are printed */
-	uint64_t rounds;   /* 0: the benchmark's own */
-	uint64_t threads;  /* 0: one per core */
-	bool quick;        /* small sizes, for tests of the benchmark itself */
-	bool no_apply;     /* push: the server side discards */
+	struct json *json;       /* --json: results are appended to "results"; else NULL and they are printed */
+	uint64_t rounds;         /* 0: the benchmark's own */
+	uint64_t threads;        /* 0: one per core */
+	bool quick;              /* small sizes, for tests of the benchmark itself */
+	bool no_apply;           /* push: the server side discards */
+	uint64_t fields, ids;    /* step: of an example, of a field; 0: the benchmark's own */
+	struct option_list sets; /* step: other values for keys of its job */
 	struct bench_subject subjects[BENCH_SUBJECTS_MAX];
 	uint32_t count;
 };
@@ -64,7 +67,7 @@ double raw_loopback_run(void *arg, weir_error *err);
 double raw_fma_run(void *arg, weir_error *err);
 
 /* --- The benchmarks */
-#define BENCH_MAP(X)        X(push) X(pull) X(store) X(cold) X(log) X(optim) X(gemm) X(loader)
+#define BENCH_MAP(X)        X(push) X(pull) X(store) X(cold) X(log) X(optim) X(gemm) X(loader) X(step)
 #define BENCH_DECLARE(name) weir_status bench_##name(struct bench *b, weir_error *err);
 BENCH_MAP(BENCH_DECLARE)
 #undef BENCH_DECLARE

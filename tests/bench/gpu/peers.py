@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""The obvious PyTorch code for what bench_gpu and `weir bench step` measure, on the same device: peers.py [compression] [dlrm] [--out FILE] [--quick] [--device D].
+
+FILE gets name, n and seconds of a call, separated by tabs, under the names that the others use. Where there are several ways (as they are written, and by torch.compile; gradients of
+embeddings sparse or dense), the fastest counts. Exit status 77: there is no PyTorch here, or no device."""
+import argparse
+import statistics
+import sys
+import time
+
+try:
+    import torch
+    from torch import nn
+except ImportError:
+    print("peers: there is no PyTorch here", file=sys.stderr)
+    sys.exit(77)
+
+MI = 1 << 20
+DIM, FIELDS, DENSE = 128, 26, 13
+BOTTOM, TOP = [512, 256, 128], [1024, 1024, 512, 256]
+
+
+class Bench:
+    def __init__(self, args):
+        self.device, self.quick, self.rows = torch.device(args.device), args.quick, []
+        self.ids = 100 if args.quick else 40000  # of a field
+
+    def wait(self):
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+
+    def keep(self, name, n, seconds):
+        self.rows.append((name, n, seconds))
+        print(f"{name:<44} {n:>11} {seconds * 1e6:10.1f} us", flush=True)
+
+    def calls(self, run, rounds, calls, prepare=lambda: None):
+        """Median seconds of one of `calls` calls in a row: run(i)."""
+        seconds = []
+        for r in range(rounds + 1):
+            prepare()
+            self.wait()
+            start = time.perf_counter()
+            for i in range(calls):
+                run(i)
+            self.wait()
+            if r > 0:
+                seconds.append((time.perf_counter() - start) / calls)
+        return statistics.median(seconds)
+
+    def fastest(self, name, n, ways, measure):
+        """ways: {how: function}. One that fails is told, and left out."""
+        best = None
+        for how, function in ways.items():
+            try:
+                seconds = measure(function)
+            except Exception as e:  # a compiler may refuse what runs as it is written
+                self.wait_after_failure(e, f"{name}, {how}")
+                continue
+            print(f"  {name}, {how}: {seconds * 1e6:.1f} us", flush=True)
+            best = seconds if best is None else min(best, seconds)
+        if best is not None:
+            self.keep(name, n, best)
+
+    def wait_after_failure(self, e, what):
+        print(f"  {what}: failed: {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}", flush=True)
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+
+def compiled(function):
+    return torch.compile(function) if hasattr(torch, "compile") else function
+
+
+# --- Compression with error feedback. Each takes gradient, residual and velocity, and changes the latter two in place.
+
+
+def quantised(values):
+    scale = values.abs().max() / 127
+    return (values / scale).round().clamp(-127, 127).to(torch.int8), scale
+
+
+def topk_int8(grad, residual, velocity, k):
+    residual.add_(grad)
+    _, index = torch.topk(residual.abs(), k, sorted=False)
+    values = residual[index]
+    codes, scale = quantised(values)
+    residual[index] = values - codes * scale
+    return index.to(torch.int32), codes, scale
+
+
+def topk_dgc(grad, residual, velocity, k):
+    velocity.mul_(0.9).add_(grad)
+    residual.add_(velocity)
+    _, index = torch.topk(residual.abs(), k, sorted=False)
+    values = residual[index]
+    codes, scale = quantised(values)
+    residual[index] = values - codes * scale
+    velocity[index] = 0
+    return index.to(torch.int32), codes, scale
+
+
+def dense_int8(grad, residual, velocity, k):
+    acc = (residual + grad).view(-1, 256)
+    scale = acc.abs().amax(1, keepdim=True) / 127
+    codes = (acc / scale).round().clamp(-127, 127).to(torch.int8)
+    residual.copy_((acc - codes * scale).view(-1))
+    return codes, scale
+
+
+def compression(b):
+    for n in [1 << 16] if b.quick else [16 * MI, 64 * MI, 256 * MI]:
+        grad, pristine = torch.randn(n, device=b.device), torch.randn(n, device=b.device)
+        sets = 2 if b.quick or n > 64 * MI else 4
+        residual = [pristine.clone() for _ in range(sets)]
+        velocity = [pristine.clone() for _ in range(sets)]
+
+        def restore():
+            for i in range(sets):
+                residual[i].copy_(pristine)
+                velocity[i].copy_(pristine)
+
+        for name, function in [("top-k 1 % int8", topk_int8), ("top-k 1 % int8, DGC", topk_dgc), ("int8 with feedback", dense_int8)]:
+            ways = {"as written": function}
+            if function is dense_int8:  # of topk there is nothing to fuse but what is cheap
+                ways["torch.compile"] = compiled(function)
+            b.fastest(name, n, ways, lambda f: b.calls(lambda i: f(grad, residual[i], velocity[i], n // 100), 2 if b.quick else 5, sets, restore))
+
+
+# --- A DLRM step (Naumov 2019)
+
+
+def tower(sizes, last):
+    layers = []
+    for i, (a, c) in enumerate(zip(sizes, sizes[1:])):
+        layers.append(nn.Linear(a, c))
+        if i + 2 < len(sizes) or last:
+            layers.append(nn.ReLU())
+    return nn.Sequential(*layers)
+
+
+class Dense(nn.Module):
+    """All but the look-up."""
+
+    def __init__(self):
+        super().__init__()
+        self.bottom = tower([DENSE] + BOTTOM, True)
+        pairs = (FIELDS + 1) * FIELDS // 2
+        self.top = tower([DIM + pairs] + TOP + [1], False)
+        i, j = torch.tril_indices(FIELDS + 1, FIELDS + 1, -1)
+        self.register_buffer("i", i)
+        self.register_buffer("j", j)
+
+    def forward(self, numbers, rows, labels):
+        x = self.bottom(numbers)
+        t = torch.cat([x.unsqueeze(1), rows], 1)
+        pairs = torch.bmm(t, t.transpose(1, 2))[:, self.i, self.j]
+        logit = self.top(torch.cat([x, pairs], 1)).squeeze(1)
+        return nn.functional.binary_cross_entropy_with_logits(logit, labels)
+
+
+def batches(b, rows, count):
+    """On the host, in pinned memory where there is a device; ids follow a power law."""
+    g = torch.Generator().manual_seed(1)
+    for _ in range(count):
+        ids = (torch.rand(rows, FIELDS, generator=g) ** 4 * b.ids).to(torch.int64).clamp_(max=b.ids - 1) + torch.arange(FIELDS) * b.ids
+        batch = (ids, torch.randn(rows, DENSE, generator=g), (torch.rand(rows, generator=g) < 0.25).float())
+        yield tuple(t.pin_memory() for t in batch) if b.device.type == "cuda" else batch
+
+
+def step_of(b, embedding, dense, run, update):
+    """One step: the batch to the device, forward, backward, and plain SGD where `update` says so."""
+    optimizers = [torch.optim.SGD(m.parameters(), lr=0.01) for m in (dense, embedding)]
+
+    def step(batch):
+        ids, numbers, labels = (t.to(b.device, non_blocking=True) for t in batch)
+        run(numbers, embedding(ids), labels).backward()
+        for o in optimizers:
+            if update:
+                o.step()
+            o.zero_grad(set_to_none=True)
+
+    return step
+
+
+def dlrm(b):
+    rows, count = (64, 2) if b.quick else (65536, 4)
+    data = list(batches(b, rows, count))
+    dense = Dense().to(b.device)
+    runs = {"torch.compile": compiled(dense), "as written": dense}  # compiled once: it takes long
+    embeddings = {kind: nn.Embedding(FIELDS * b.ids, DIM, sparse=kind == "sparse").to(b.device) for kind in ("sparse", "dense")}
+    for precision, name in [("highest", "fp32"), ("high", "tf32")]:
+        if hasattr(torch, "set_float32_matmul_precision"):
+            torch.set_float32_matmul_precision(precision)
+        for what, update in [("", True), (", without the update", False)]:
+            ways = {f"{kind} gradients of embeddings, {how}": (kind, how) for kind in embeddings for how in runs}
+
+            def measure(way):
+                step = step_of(b, embeddings[way[0]], dense, runs[way[1]], update)
+                for batch in data:
+                    step(batch)
+                return b.calls(lambda i: step(data[i % count]), 1 if b.quick else 5, count)
+
+            b.fastest(f"dlrm step {name}{what}", rows, ways, measure)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("groups", nargs="*", choices=[[], "compression", "dlrm"])
+    parser.add_argument("--out")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--device", default="cuda")
+    args = parser.parse_args()
+    if args.device == "cuda" and not torch.cuda.is_available():
+        print("peers: PyTorch sees no device here", file=sys.stderr)
+        sys.exit(77)
+    torch.manual_seed(1)
+    b = Bench(args)
+    name = torch.cuda.get_device_name() if b.device.type == "cuda" else "the CPU"
+    print(f"PyTorch {torch.__version__} on {name}")
+    for group in args.groups or ["compression", "dlrm"]:
+        {"compression": compression, "dlrm": dlrm}[group](b)
+    if args.out:
+        with open(args.out, "w") as out:
+            for row in b.rows:
+                out.write(f"{row[0]}\t{row[1]}\t{row[2]:.9g}\n")
+
+
+if __name__ == "__main__":
+    main()
