@@ -4,28 +4,30 @@
 #define WEIR_VERBS_H
 
 /* X(name, "arguments", "what it does") */
-#define VERB_MAP(X)                                                                                                         \
-	X(train, "JOB.yaml [--resume | --fresh] [--chaos SEED] [--set A.B=C]... [--report OUT.json]",                           \
-	  "start servers and workers here, train, evaluate, report")                                                            \
-	X(sweep, "SWEEP.yaml [--keep-going]", "run a job with other settings and seeds; a table, and plots")                    \
-	X(status, "(JOB.yaml | --at ADDRESS) [--json] [--every-ms N]", "show a running job")                                    \
-	X(eval, "JOB.yaml [--part valid|test] [--json]", "AUC, logloss and calibration of a running job's or the best weights") \
-	X(predict, "JOB.yaml --out SCORES.txt [--part valid|test]", "write one score a line, in the order of the rows")         \
-	X(datagen, "--rows N [--ids N] [--seed S] --out FILE",                                                                  \
-	  "write click data from a planted model; 13312 to 268435456 ids (1000000)")                                            \
-	X(export, "JOB.yaml [--at ADDRESS] --out MODEL.safetensors",                                                            \
-	  "write a running job's weights, or the best of one that has ended")                                                   \
-	X(import, "JOB.yaml [--at ADDRESS] --in MODEL.safetensors|CHECKPOINT", "set the weights of a job that does not train")  \
-	X(merge, "--method linear|slerp|task MODEL... --out OUT [--weights W,W] [--base MODEL] [--type F32|BF16|F16]",          \
-	  "make one model of several, without training: safetensors files, or folders")                                         \
-	X(checkpoint, "(JOB.yaml | --at ADDRESS) [--json]  |  checkpoint verify JOB.yaml [--from NAME|latest] [--json]",        \
-	  "write a checkpoint of a running job, or verify one")                                                                 \
-	X(restore, "JOB.yaml --from NAME|latest", "verify a checkpoint and make `weir train --resume` go on from it")           \
-	X(move, "PARTITION SERVER (JOB.yaml | --at ADDRESS)", "bring a partition's primary to another server of a running job") \
-	X(drain, "SERVER (JOB.yaml | --at ADDRESS)",                                                                            \
-	  "bring all that a server has to the others, so that it can be stopped for good")                                      \
-	X(rebalance, "(JOB.yaml | --at ADDRESS)", "give every server its share, those too that were added to a running job")    \
-	X(rewind, "(JOB.yaml | --at ADDRESS) [--from NAME|latest]", "have a running job go back to a checkpoint")               \
+#define VERB_MAP(X)                                                                                                              \
+	X(train, "JOB.yaml [--resume | --fresh] [--chaos SEED] [--set A.B=C]... [--report OUT.json]",                                \
+	  "start servers and workers here, train, evaluate, report")                                                                 \
+	X(sweep, "SWEEP.yaml [--keep-going]", "run a job with other settings and seeds; a table, and plots")                         \
+	X(status, "(JOB.yaml | --at ADDRESS) [--json] [--every-ms N]", "show a running job")                                         \
+	X(eval, "JOB.yaml [--part valid|test] [--json]", "AUC, logloss and calibration of a running job's or the best weights")      \
+	X(predict, "JOB.yaml --out SCORES.txt [--part valid|test]", "write one score a line, in the order of the rows")              \
+	X(datagen, "--rows N [--ids N] [--seed S] --out FILE",                                                                       \
+	  "write click data from a planted model; 13312 to 268435456 ids (1000000)")                                                 \
+	X(export, "JOB.yaml [--at ADDRESS] --out MODEL.safetensors",                                                                 \
+	  "write a running job's weights, or the best of one that has ended")                                                        \
+	X(import, "JOB.yaml [--at ADDRESS] --in MODEL.safetensors|CHECKPOINT", "set the weights of a job that does not train")       \
+	X(merge, "--method linear|slerp|task MODEL... --out OUT [--weights W,W] [--base MODEL] [--type F32|BF16|F16]",               \
+	  "make one model of several, without training: safetensors files, or folders")                                              \
+	X(checkpoint, "(JOB.yaml | --at ADDRESS) [--json]  |  checkpoint verify JOB.yaml [--from NAME|latest] [--json]",             \
+	  "write a checkpoint of a running job, or verify one")                                                                      \
+	X(restore, "JOB.yaml --from NAME|latest", "verify a checkpoint and make `weir train --resume` go on from it")                \
+	X(move, "PARTITION SERVER (JOB.yaml | --at ADDRESS)", "bring a partition's primary to another server of a running job")      \
+	X(drain, "SERVER (JOB.yaml | --at ADDRESS)",                                                                                 \
+	  "bring all that a server has to the others, so that it can be stopped for good")                                           \
+	X(rebalance, "(JOB.yaml | --at ADDRESS)", "give every server its share, those too that were added to a running job")         \
+	X(rewind, "(JOB.yaml | --at ADDRESS) [--from NAME|latest]", "have a running job go back to a checkpoint")                    \
+	X(tokenize, "--tokenizer FOLDER|FILE|bytes --in FILE... --out TOKENS.bin [--format text|jsonl] [--chat NAME] [--eos TOKEN]", \
+	  "make a file of tokens from texts, or from JSONL for instruction tuning")                                                  \
 	X(bench, "push|pull|store|cold|log|optim|gemm|loader [--json]", "measure against this machine's own limits")
 
 #define VERB_DECLARE(name, arguments, what) int verb_##name(int count, char **args);

@@ -76,7 +76,7 @@ const char *decoder_next(struct decoder *d, uint32_t id, size_t *bytes)
 {
 	const struct decoding *how = &d->t->decoding;
 	*bytes = 0;
-	if (d->t->bytes) {
+	if (d->t->info.bytes) {
 		d->buffer[0] = (char)id;
 		*bytes = id < WEIR_BYTE_TOKENS;
 		return d->buffer;

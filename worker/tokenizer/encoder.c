@@ -40,7 +40,7 @@ weir_status encoder_create(struct encoder **out, const struct tokenizer *t, weir
 	if (e == NULL)
 		return out_of_memory(err);
 	e->t = t;
-	if (!t->bytes) {
+	if (!t->info.bytes) {
 		e->patterns = pattern_scratch_create();
 		e->words = bpe_scratch_create();
 		if (e->patterns == NULL || e->words == NULL) {
@@ -170,7 +170,7 @@ weir_status encoder_run(struct encoder *e, const char *text, size_t bytes, const
 	if (how->affixes)
 		status = put(out, t->before.ids, t->before.count, err);
 	if (status == WEIR_OK)
-		status = t->bytes ? encode_bytes(e, bytes, err) : encode_text(e, bytes, err);
+		status = t->info.bytes ? encode_bytes(e, bytes, err) : encode_text(e, bytes, err);
 	if (status == WEIR_OK && how->affixes)
 		status = put(out, t->behind.ids, t->behind.count, err);
 	return status;

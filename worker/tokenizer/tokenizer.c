@@ -14,8 +14,7 @@
 static void take_bytes(struct tokenizer *t)
 {
 	static const char name[] = "bytes";
-	t->bytes = true;
-	t->info = (struct tokenizer_info){.vocabulary = WEIR_BYTE_TOKENS, .bos = TOKEN_NONE, .eos = TOKEN_NONE};
+	t->info = (struct tokenizer_info){.bytes = true, .vocabulary = WEIR_BYTE_TOKENS, .bos = TOKEN_NONE, .eos = TOKEN_NONE};
 	hash128_bytes(name, sizeof name, t->info.fingerprint);
 }
 

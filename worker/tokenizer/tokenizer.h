@@ -27,6 +27,7 @@ struct tokenizer_info {
 	uint32_t vocabulary;       /* the greatest id + 1 */
 	uint32_t bos, eos;         /* TOKEN_NONE: there is none */
 	uint8_t fingerprint[16];   /* of the file: equal ones give equal ids */
+	bool bytes;                /* a byte is a token: texts need not be UTF-8 */
 	char *bos_text, *eos_text; /* NULL: there is none */
 	char *chat_template;       /* Jinja, as the folder has it; NULL: none */
 };

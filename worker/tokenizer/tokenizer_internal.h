@@ -31,8 +31,7 @@ struct decoding {
 };
 
 struct tokenizer {
-	struct tokenizer_info info;
-	bool bytes;                 /* a byte is a token, and nothing of what follows is used */
+	struct tokenizer_info info; /* where `bytes` is set nothing of what follows is used */
 	struct string_table model;  /* the model's vocabulary */
 	struct string_table others; /* added tokens that are not in it */
 	struct added_set raw, normalized;

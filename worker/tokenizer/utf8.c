@@ -51,6 +51,23 @@ bool utf8_begins(const char *text, size_t bytes)
 	return b >= 0xc2 && b < 0xf5 && bytes < utf8_length(text[0]) && utf8_invalid(text, bytes) == bytes;
 }
 
+bool utf8_repair(const char *text, size_t bytes, struct buffer *out, size_t bytes_max, uint64_t *replaced)
+{
+	for (size_t at = 0; at < bytes;) {
+		const size_t valid = utf8_valid(text + at, bytes - at);
+		if (!buffer_append(out, text + at, valid, bytes_max))
+			return false;
+		at += valid;
+		if (at == bytes)
+			break;
+		if (!buffer_append(out, UTF8_REPLACEMENT, UTF8_REPLACEMENT_BYTES, bytes_max))
+			return false;
+		at += utf8_invalid(text + at, bytes - at);
+		++*replaced;
+	}
+	return true;
+}
+
 uint32_t utf8_next(const char *text, size_t *at)
 {
 	const uint8_t *t = (const uint8_t *)text + *at;

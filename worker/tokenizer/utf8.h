@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "weir/status.h"
+#include "buffer.h"
 
 #define UTF8_CHARACTER_MAX     4u             /* bytes of a character */
 #define UTF8_REPLACEMENT       "\xef\xbf\xbd" /* U+FFFD */
@@ -18,6 +18,9 @@ size_t utf8_valid(const char *text, size_t bytes);
 size_t utf8_invalid(const char *text, size_t bytes);
 /* Whether the text, which utf8_invalid covers whole, is the beginning of a character that more bytes may complete. */
 bool utf8_begins(const char *text, size_t bytes);
+
+/* Appends the text with U+FFFD for each piece that is not valid. *replaced += how many. False: more than bytes_max, or out of memory. */
+bool utf8_repair(const char *text, size_t bytes, struct buffer *out, size_t bytes_max, uint64_t *replaced);
 
 /* Of valid text alone: bytes of the character that begins with this one; the character at *at, which moves past it. */
 static inline size_t utf8_length(char first)

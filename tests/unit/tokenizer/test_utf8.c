@@ -61,10 +61,23 @@ static void what_more_bytes_may_complete_is_told(void **state)
 	assert_false(utf8_begins("a", 1));
 }
 
+static void repaired_text_has_a_replacement_for_each_part(void **state)
+{
+	(void)state;
+	struct buffer out = {0};
+	uint64_t replaced = 0;
+	assert_true(utf8_repair("a\xff\xf0\x9f\x98z\xe2\x82", 8, &out, 100, &replaced));
+	assert_int_equal(replaced, 3);
+	assert_int_equal(out.size, 11);
+	assert_memory_equal(out.data, "a\xef\xbf\xbd\xef\xbf\xbdz\xef\xbf\xbd", 11);
+	assert_false(utf8_repair("more", 4, &out, 12, &replaced));
+	buffer_free(&out);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(every_character_comes_back),
-	                                   cmocka_unit_test(ill_formed_text_is_told_by_its_parts),
-	                                   cmocka_unit_test(what_more_bytes_may_complete_is_told)};
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(every_character_comes_back), cmocka_unit_test(ill_formed_text_is_told_by_its_parts),
+	    cmocka_unit_test(what_more_bytes_may_complete_is_told), cmocka_unit_test(repaired_text_has_a_replacement_for_each_part)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,296 @@
+/* Files of text become token files: which tokens count, bad lines and bad bytes, and the same file by any number of threads. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "fixture.h"
+
+#include "disk.h"
+#include "prng.h"
+#include "tokenize.h"
+
+static struct tokenizer *tokenizer_of(const char *name)
+{
+	struct tokenizer *t;
+	char path[512];
+	weir_error err = {0};
+	snprintf(path, sizeof path, "%s/tokenizers/%s.json", GOLDEN_DIR, name);
+	CHECK_OK(tokenizer_open(&t, strcmp(name, "bytes") == 0 ? name : path, &err), err);
+	return t;
+}
+
+struct run {
+	struct tokenizer *tokenizer;
+	struct tokenize_options options;
+	struct sources sources;
+	char path[256];
+	struct token_file_info info;
+};
+
+static void run_begin(struct run *r, const struct folder *f, const char *tokenizer, const char *pattern)
+{
+	char whole[256], *patterns[] = {whole};
+	weir_error err = {0};
+	*r = (struct run){.tokenizer = tokenizer_of(tokenizer)};
+	snprintf(whole, sizeof whole, "%s/%s", f->path, pattern);
+	snprintf(r->path, sizeof r->path, "%s/out.bin", f->path);
+	CHECK_OK(sources_find(&r->sources, patterns, 1, &err), err);
+	r->options = (struct tokenize_options){.sources = &r->sources,
+	                                       .record = {.tokenizer = r->tokenizer, .eos = tokenizer_get_info(r->tokenizer)->eos},
+	                                       .threads = 1,
+	                                       .bad_lines_max = 100};
+}
+
+static void run_end(struct run *r)
+{
+	sources_free(&r->sources);
+	tokenizer_close(r->tokenizer);
+}
+
+/* The document's text, or with `counted` that of the tokens that count alone. */
+static char *text_of(const struct run *r, uint64_t document, bool counted)
+{
+	struct token_file *f;
+	struct decoder *d;
+	weir_error err = {0};
+	CHECK_OK(token_file_open(&f, r->path, &err), err);
+	CHECK_OK(decoder_create(&d, r->tokenizer, false, &err), err);
+	const uint64_t first = document == 0 ? 0 : token_file_end(f, document - 1), count = token_file_end(f, document) - first;
+	uint32_t *ids = malloc(count * sizeof *ids);
+	uint8_t *counts = malloc(count);
+	char *out = malloc(count * 64 + 1);
+	size_t n = 0;
+	CHECK_OK(token_file_read(f, first, count, ids, counts, &err), err);
+	for (uint64_t i = 0; i < count; i++) {
+		size_t bytes;
+		const char *text = decoder_next(d, ids[i], &bytes);
+		memcpy(out + n, text, counted && !counts[i] ? 0 : bytes);
+		n += counted && !counts[i] ? 0 : bytes;
+	}
+	out[n] = 0;
+	free(ids);
+	free(counts);
+	decoder_free(d);
+	token_file_close(f);
+	return out;
+}
+
+static void expect_text(const struct run *r, uint64_t document, const char *all, const char *counted)
+{
+	char *got_all = text_of(r, document, false), *got_counted = text_of(r, document, true);
+	assert_string_equal(got_all, all);
+	assert_string_equal(got_counted, counted);
+	free(got_all);
+	free(got_counted);
+}
+
+static void texts_are_documents_that_end(void **state)
+{
+	const struct folder *f = *state;
+	char path[256];
+	struct run r;
+	weir_error err = {0};
+	write_bytes(f, "a.txt", "First file.\n", 12, path);
+	write_compressed(f, "b.txt.gz", TEXT_GZIP, "The second,\nof two lines", 24, path);
+	write_bytes(f, "c.txt", "", 0, path);
+	run_begin(&r, f, "llama3", "?.txt*");
+	CHECK_OK(tokenize(&r.options, r.path, &r.info, &err), err);
+	assert_int_equal(r.info.documents, 2);
+	assert_false(r.info.masked);
+	expect_text(&r, 0, "<|begin_of_text|>First file.\n<|end_of_text|>", "<|begin_of_text|>First file.\n<|end_of_text|>");
+	expect_text(&r, 1, "<|begin_of_text|>The second,\nof two lines<|end_of_text|>",
+	            "<|begin_of_text|>The second,\nof two lines<|end_of_text|>");
+	r.options.record.eos = TOKEN_NONE;
+	CHECK_OK(tokenize(&r.options, r.path, &r.info, &err), err);
+	expect_text(&r, 0, "<|begin_of_text|>First file.\n", "<|begin_of_text|>First file.\n");
+	run_end(&r);
+}
+
+static void prompts_and_questions_do_not_count(void **state)
+{
+	const struct folder *f = *state;
+	static const char lines[] =
+	    "{\"text\": \"All of it\"}\n"
+	    "\n  \r\n"
+	    "{\"prompt\": \"Two and two is\", \"completion\": \" four.\"}\n"
+	    "{\"prompt\": \"\", \"completion\": \"x\"}\n"
+	    "{\"prompt\": \"only\", \"completion\": \"\"}\n"
+	    "{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}, {\"role\": \"assistant\", \"content\": \"Hello \\u0000.\"},"
+	    " {\"role\": \"user\", \"content\": \"2\"}, {\"role\": \"assistant\", \"content\": \"two\"}]}\n"
+	    "{\"text\": \"\"}";
+	char path[256];
+	struct run r;
+	weir_error err = {0};
+	write_bytes(f, "records.jsonl", lines, sizeof lines - 1, path);
+	run_begin(&r, f, "llama3", "records.jsonl");
+	r.options.record.chat = CHAT_LLAMA3;
+	CHECK_OK(tokenize(&r.options, r.path, &r.info, &err), err);
+	assert_int_equal(r.info.documents, 5);
+	assert_true(r.info.masked && r.info.bad_records == 0);
+	expect_text(&r, 0, "<|begin_of_text|>All of it<|end_of_text|>", "<|begin_of_text|>All of it<|end_of_text|>");
+	expect_text(&r, 1, "<|begin_of_text|>Two and two is four.<|end_of_text|>", " four.<|end_of_text|>");
+	expect_text(&r, 2, "<|begin_of_text|>x<|end_of_text|>", "x<|end_of_text|>");
+	expect_text(&r, 3, "<|begin_of_text|>only<|end_of_text|>", "<|end_of_text|>");
+	char *all = text_of(&r, 4, true);
+	assert_string_equal(all, "Hello "); /* the byte 0 ends it here */
+	assert_string_equal(all + 7, ".<|eot_id|>two<|eot_id|>");
+	free(all);
+	run_end(&r);
+}
+
+/* "four." is one piece with what stands before it, whose merges reach across: the token that does counts. */
+static void a_token_of_both_counts(void **state)
+{
+	const struct folder *f = *state;
+	static const char line[] = "{\"prompt\": \"th\", \"completion\": \"e\"}";
+	char path[256];
+	struct run r;
+	weir_error err = {0};
+	write_bytes(f, "across.jsonl", line, sizeof line - 1, path);
+	run_begin(&r, f, "gpt2", "across.jsonl");
+	CHECK_OK(tokenize(&r.options, r.path, &r.info, &err), err);
+	expect_text(&r, 0, "the<|endoftext|>", "the<|endoftext|>");
+	run_end(&r);
+}
+
+static void bad_lines_are_counted_and_named(void **state)
+{
+	const struct folder *f = *state;
+	static const char lines[] = "{\"text\": \"good\"}\n"
+	                            "{\"text\": 7}\n"
+	                            "{\"text\": \"not closed}\n"
+	                            "{\"messages\": [{\"role\": \"user\"}]}\n"
+	                            "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}]}\n"
+	                            "[]\n"
+	                            "{\"text\": \"good \xff too\"}\n"
+	                            "{\"text\": \"good\", \"text\": \"twice\"}\n";
+	char path[256];
+	struct run r;
+	weir_error err = {0};
+	write_bytes(f, "bad.jsonl", lines, sizeof lines - 1, path);
+	run_begin(&r, f, "llama3", "bad.jsonl");
+	CHECK_OK(tokenize(&r.options, r.path, &r.info, &err), err);
+	assert_true(r.info.documents == 1 && r.info.bad_records == 7 && r.info.replaced == 0);
+	r.options.replace = true;
+	CHECK_OK(tokenize(&r.options, r.path, &r.info, &err), err);
+	assert_true(r.info.documents == 2 && r.info.bad_records == 6 && r.info.replaced == 1);
+	expect_text(&r, 1, "<|begin_of_text|>good \xef\xbf\xbd too<|end_of_text|>",
+	            "<|begin_of_text|>good \xef\xbf\xbd too<|end_of_text|>");
+	r.options.bad_lines_max = 5;
+	assert_int_equal(tokenize(&r.options, r.path, &r.info, &err), WEIR_E_LIMIT);
+	CHECK_CONTAINS(err.text, "more than 5 bad lines, the first at ");
+	CHECK_CONTAINS(err.text, "bad.jsonl:2: neither \"text\"");
+	run_end(&r);
+}
+
+static void invalid_utf8_is_named_by_file_and_byte_or_replaced(void **state)
+{
+	const struct folder *f = *state;
+	char path[256];
+	struct run r;
+	weir_error err = {0};
+	write_bytes(f, "latin.txt", "na\xefve caf\xe9", 10, path);
+	run_begin(&r, f, "llama3", "latin.txt");
+	assert_int_equal(tokenize(&r.options, r.path, &r.info, &err), WEIR_E_INVALID);
+	CHECK_CONTAINS(err.text, "latin.txt: invalid UTF-8 at byte 2 of the file");
+	r.options.replace = true;
+	CHECK_OK(tokenize(&r.options, r.path, &r.info, &err), err);
+	assert_int_equal(r.info.replaced, 2);
+	expect_text(&r, 0, "<|begin_of_text|>na\xef\xbf\xbdve caf\xef\xbf\xbd<|end_of_text|>",
+	            "<|begin_of_text|>na\xef\xbf\xbdve caf\xef\xbf\xbd<|end_of_text|>");
+	run_end(&r);
+	run_begin(&r, f, "bytes", "latin.txt");
+	CHECK_OK(tokenize(&r.options, r.path, &r.info, &err), err);
+	assert_true(r.info.tokens == 10 && r.info.replaced == 0 && r.info.vocabulary == 256);
+	run_end(&r);
+}
+
+/* Some megabytes of lines in several files. */
+static void make_files(const struct folder *f)
+{
+	struct prng p;
+	prng_seed(&p, 11);
+	for (int k = 0; k < 4; k++) {
+		char name[32], path[256], *text = malloc(2 << 20);
+		size_t n = 0;
+		while (n < (1300u << 10) + 1000u * (unsigned)k) {
+			const uint64_t kind = prng_below(&p, 20);
+			n += (size_t)sprintf(text + n,
+			                     kind == 0   ? "{\"bad\": %llu}\n"
+			                     : kind == 1 ? "{\"prompt\": \"%llu\", \"completion\": \"is a number\"}\n"
+			                                 : "{\"text\": \"%llu ",
+			                     (unsigned long long)prng_below(&p, 100000));
+			for (uint64_t w = kind < 2 ? 0 : 1 + prng_below(&p, 60); w > 0; w--)
+				n += (size_t)sprintf(text + n, "word%llu %s", (unsigned long long)prng_below(&p, 500), w == 1 ? "\"}\n" : "");
+		}
+		snprintf(name, sizeof name, "many-%d.jsonl%s", k, k == 1 ? ".gz" : k == 2 ? ".lz4" : "");
+		write_compressed(f, name, k == 1 ? TEXT_GZIP : k == 2 ? TEXT_LZ4 : TEXT_PLAIN, text, n, path);
+		free(text);
+	}
+}
+
+static void any_number_of_threads_writes_the_same(void **state)
+{
+	const struct folder *f = *state;
+	char *first = NULL;
+	size_t first_size = 0;
+	weir_error err = {0};
+	struct run r;
+	make_files(f);
+	run_begin(&r, f, "gpt2", "many-*");
+	r.options.bad_lines_max = UINT64_MAX;
+	for (uint32_t threads = 1; threads <= 5; threads += 2) {
+		char *bytes;
+		size_t size;
+		r.options.threads = threads;
+		CHECK_OK(tokenize(&r.options, r.path, &r.info, &err), err);
+		assert_true(r.info.documents > 8000 && r.info.bad_records > 300 && r.info.masked);
+		CHECK_OK(disk_read_file(disk_system(), r.path, 64 << 20, &bytes, &size, &err), err);
+		if (first == NULL) {
+			first = bytes;
+			first_size = size;
+			continue;
+		}
+		assert_int_equal(size, first_size);
+		assert_memory_equal(bytes, first, size);
+		free(bytes);
+	}
+	free(first);
+	char wanted[WEIR_ERROR_TEXT_BYTES] = "";
+	r.options.bad_lines_max = 100;
+	for (r.options.threads = 1; r.options.threads <= 5; r.options.threads += 2) {
+		assert_int_equal(tokenize(&r.options, r.path, &r.info, &err), WEIR_E_LIMIT);
+		if (!wanted[0])
+			strcpy(wanted, err.text);
+		assert_string_equal(err.text, wanted);
+	}
+	run_end(&r);
+}
+
+static void a_line_too_long_and_a_folder_that_is_not_there(void **state)
+{
+	const struct folder *f = *state;
+	char path[256];
+	struct run r;
+	weir_error err = {0};
+	write_bytes(f, "one.txt", "x", 1, path);
+	run_begin(&r, f, "bytes", "one.txt");
+	assert_int_equal(tokenize(&r.options, "/nowhere/out.bin", &r.info, &err), WEIR_E_IO);
+	CHECK_CONTAINS(err.text, "/nowhere/out.bin");
+	unlink(path);
+	assert_int_equal(tokenize(&r.options, r.path, &r.info, &err), WEIR_E_NOT_FOUND);
+	CHECK_CONTAINS(err.text, "one.txt");
+	run_end(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(texts_are_documents_that_end),
+	                                   cmocka_unit_test(prompts_and_questions_do_not_count),
+	                                   cmocka_unit_test(a_token_of_both_counts),
+	                                   cmocka_unit_test(bad_lines_are_counted_and_named),
+	                                   cmocka_unit_test(invalid_utf8_is_named_by_file_and_byte_or_replaced),
+	                                   cmocka_unit_test(any_number_of_threads_writes_the_same),
+	                                   cmocka_unit_test(a_line_too_long_and_a_folder_that_is_not_there)};
+	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+}
