@@ -37,7 +37,7 @@
 #define WEIR_CHUNK_ELEMENTS       65536u       /* one row of a dense table */
 #define WEIR_ROW_WIDTH_MAX        65536u       /* elements of one row */
 #define WEIR_TABLE_ELEMENTS_MAX   (1ull << 40) /* of a dense table */
-#define WEIR_TABLE_SEGMENTS_MAX   512u         /* initialiser segments of a dense table */
+#define WEIR_TABLE_SEGMENTS_MAX   2048u        /* initialiser segments of a dense table: its tensors */
 #define WEIR_CATCH_UP_STEPS_MAX   4096u /* steps that a row left out takes at once, at most; enforced by optimizer.c (full decay) */
 
 /* Work. Enforced by the ledger and the partitions. */
@@ -191,6 +191,8 @@
 #define WEIR_DIM_MAX           4096u /* width of an embedding */
 #define WEIR_LAYER_WIDTH_MAX   65536u
 #define WEIR_CROSS_LAYERS_MAX  16u
+#define WEIR_LAYERS_MAX        126u       /* of a transformer; enforced by transformer_config.c, as this is */
+#define WEIR_POSITIONS_MAX     (1u << 20) /* that its configuration may speak of */
 #define WEIR_THREADS_MAX       1024u /* of one kind in one process */
 #define WEIR_PREFETCH_MAX      1024u /* batches */
 #define WEIR_PASSES_MAX        1000000u

@@ -9,7 +9,7 @@
 #include "weir/status.h"
 #include "weir/table.h"
 
-#define LAYOUT_NAME_BYTES 48
+#define LAYOUT_NAME_BYTES 96
 
 struct tensor {
 	char name[LAYOUT_NAME_BYTES]; /* "tower.0.weight" */
