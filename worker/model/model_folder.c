@@ -1,0 +1,154 @@
+#include "model_folder.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "safetensors.h"
+
+struct model_weights {
+	const struct layout *layout; /* borrowed */
+	struct safetensors *file;
+	const struct safetensor **tensors; /* (layout->count) */
+};
+
+static weir_status path_in(const char *folder, const char *name, char path[WEIR_PATH_BYTES_MAX], weir_error *err)
+{
+	const int n = snprintf(path, WEIR_PATH_BYTES_MAX, "%s/%s", folder, name);
+	return n < (int)WEIR_PATH_BYTES_MAX
+	           ? WEIR_OK
+	           : weir_fail(err, WEIR_E_LIMIT, "%s: the path of a folder is at most %u bytes", folder, WEIR_PATH_BYTES_MAX - 64);
+}
+
+weir_status model_folder_config(const char *folder, struct transformer_config *out, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX];
+	const weir_status s = path_in(folder, "config.json", path, err);
+	return s == WEIR_OK ? transformer_config_read(path, out, err) : s;
+}
+
+/* --- Which tensors */
+
+static const char *const prefix = "transformer.";
+
+/* The tensor's name without what older files of GPT-2 leave out. */
+static const char *short_name(const char *name)
+{
+	return strncmp(name, prefix, strlen(prefix)) == 0 ? name + strlen(prefix) : name;
+}
+
+static const struct safetensor *find(const struct safetensors *file, const char *name)
+{
+	const struct safetensor *t = safetensors_find(file, name);
+	return t != NULL ? t : safetensors_find(file, short_name(name));
+}
+
+static weir_status check_shape(const struct safetensor *t, const struct tensor *want, const char *folder, weir_error *err)
+{
+	const bool vector = want->cols == 0;
+	if (t->type == SAFETENSOR_U64)
+		return weir_fail(err, WEIR_E_INVALID, "%s: tensor '%s' is of whole numbers", folder, t->name);
+	if (t->dims == (vector ? 1 : 2) && t->shape[0] == want->rows && (vector || t->shape[1] == want->cols))
+		return WEIR_OK;
+	char got[96] = "";
+	for (uint32_t i = 0; i < t->dims && strlen(got) < sizeof got - 24; i++)
+		snprintf(got + strlen(got), sizeof got - strlen(got), "%s%" PRIu64, i > 0 ? ", " : "", t->shape[i]);
+	if (vector)
+		return weir_fail(err, WEIR_E_INVALID, "%s: tensor '%s' has shape [%s], its config.json says [%u]", folder, t->name, got,
+		                 want->rows);
+	return weir_fail(err, WEIR_E_INVALID, "%s: tensor '%s' has shape [%s], its config.json says [%u, %u]", folder, t->name, got,
+	                 want->rows, want->cols);
+}
+
+/* What files have beside the weights: attention's mask, frequencies of rotary positions, a head that is the embedding. */
+static bool is_beside(const struct layout *layout, const char *name)
+{
+	static const char *const endings[] = {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq"};
+	const size_t length = strlen(name);
+	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+		if (length >= strlen(endings[i]) && strcmp(name + length - strlen(endings[i]), endings[i]) == 0)
+			return true;
+	return strcmp(name, "lm_head.weight") == 0 && layout_find(layout, name) == NULL;
+}
+
+static weir_status check_none_more(const struct model_weights *w, const char *folder, weir_error *err)
+{
+	for (uint32_t i = 0; i < safetensors_count(w->file); i++) {
+		const char *name = safetensors_at(w->file, i)->name;
+		bool known = is_beside(w->layout, name);
+		for (uint32_t k = 0; k < w->layout->count && !known; k++)
+			known = strcmp(w->layout->tensors[k].name, name) == 0 || strcmp(short_name(w->layout->tensors[k].name), name) == 0;
+		if (!known)
+			return weir_fail(err, WEIR_E_UNSUPPORTED,
+			                 "%s: tensor '%s' is none of this model's: its config.json says nothing of it", folder, name);
+	}
+	return WEIR_OK;
+}
+
+static weir_status match(struct model_weights *w, const char *folder, weir_error *err)
+{
+	const struct layout *layout = w->layout;
+	weir_status s = WEIR_OK;
+	for (uint32_t i = 0; i < layout->count && s == WEIR_OK; i++) {
+		const struct tensor *want = &layout->tensors[i];
+		w->tensors[i] = find(w->file, want->name);
+		s = w->tensors[i] == NULL ? weir_fail(err, WEIR_E_NOT_FOUND,
+		                                      "%s: there is no tensor '%s', which its config.json asks for", folder, want->name)
+		                          : check_shape(w->tensors[i], want, folder, err);
+	}
+	return s == WEIR_OK ? check_none_more(w, folder, err) : s;
+}
+
+weir_status model_folder_open(struct model_weights **out, const char *folder, const struct layout *layout, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX], index[WEIR_PATH_BYTES_MAX];
+	weir_status s = path_in(folder, "model.safetensors", path, err);
+	if (s == WEIR_OK)
+		s = path_in(folder, "model.safetensors.index.json", index, err);
+	if (s != WEIR_OK)
+		return s;
+	struct model_weights *w = calloc(1, sizeof *w);
+	if (w != NULL)
+		w->tensors = calloc(layout->count + 1, sizeof *w->tensors);
+	if (w == NULL || w->tensors == NULL) {
+		free(w);
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for %s", folder);
+	}
+	w->layout = layout;
+	s = safetensors_open(&w->file, access(index, F_OK) == 0 ? index : path, err);
+	if (s == WEIR_OK)
+		s = match(w, folder, err);
+	if (s == WEIR_OK)
+		*out = w;
+	else
+		model_folder_close(w);
+	return s;
+}
+
+void model_folder_close(struct model_weights *w)
+{
+	if (w == NULL)
+		return;
+	safetensors_close(w->file);
+	free(w->tensors);
+	free(w);
+}
+
+void model_folder_read(const struct model_weights *w, uint64_t first, uint64_t n, float *out)
+{
+	const struct layout *layout = w->layout;
+	assert(first + n <= layout->elements);
+	for (uint32_t i = 0; i < layout->count && n > 0; i++) {
+		const struct tensor *t = &layout->tensors[i];
+		if (first >= t->offset + t->elements)
+			continue;
+		const uint64_t at = first - t->offset, count = t->elements - at < n ? t->elements - at : n;
+		safetensor_floats(w->tensors[i], at, count, out);
+		first += count;
+		n -= count;
+		out += count;
+	}
+}

@@ -1,0 +1,230 @@
+/* A transformer's life and memory. */
+#include "transformer.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "limits.h"
+#include "transformer_parts.h"
+
+#define HEAD_BYTES  ((size_t)128 << 20) /* of logits at once */
+#define LINE_FLOATS ((size_t)16)        /* what is carved begins at multiples of this */
+
+static weir_status check(const struct transformer_options *o, weir_error *err)
+{
+	if (!(o->dropout >= 0 && o->dropout < 1))
+		return weir_fail(err, WEIR_E_INVALID, "dropout is %g: expected at least 0 and below 1", (double)o->dropout);
+	if (!(o->lora.dropout >= 0 && o->lora.dropout < 1))
+		return weir_fail(err, WEIR_E_INVALID, "dropout of adapters is %g: expected at least 0 and below 1",
+		                 (double)o->lora.dropout);
+	if (o->lora.rank > WEIR_LAYER_WIDTH_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "rank of adapters is %u: at most %u", o->lora.rank, WEIR_LAYER_WIDTH_MAX);
+	if (o->lora.rank > 0 && !(o->lora.alpha > 0 && isfinite(o->lora.alpha)))
+		return weir_fail(err, WEIR_E_INVALID, "alpha of adapters is %g: expected above 0", (double)o->lora.alpha);
+	return WEIR_OK;
+}
+
+static weir_status no_memory(weir_error *err, const char *what)
+{
+	return weir_fail(err, WEIR_E_MEMORY, "out of memory for %s", what);
+}
+
+weir_status transformer_create(struct transformer **out, struct backend *b, const struct transformer_config *config,
+                               const struct transformer_options *options, struct layout *trained, weir_error *err)
+{
+	weir_status s = check(options, err);
+	struct transformer *t = s == WEIR_OK ? calloc(1, sizeof *t) : NULL;
+	if (t == NULL)
+		return s == WEIR_OK ? no_memory(err, "a transformer") : s;
+	t->backend = b;
+	t->config = *config;
+	t->options = *options;
+	t->trained = trained;
+	t->layers = calloc(config->layers, sizeof *t->layers);
+	t->states = calloc(config->layers, sizeof *t->states);
+	const bool frozen = options->lora.rank > 0;
+	if (frozen)
+		t->frozen_layout = calloc(1, sizeof *t->frozen_layout);
+	if (t->layers == NULL || t->states == NULL || (frozen && t->frozen_layout == NULL))
+		s = no_memory(err, "a transformer");
+	if (s == WEIR_OK)
+		s = transformer_place(t, err);
+	if (s == WEIR_OK && frozen && (t->frozen = b->ops->buffer_alloc(b, t->frozen_layout->elements * sizeof(float))) == NULL)
+		s = no_memory(err, "a model's frozen weights");
+	if (s == WEIR_OK)
+		*out = t;
+	else
+		transformer_destroy(t);
+	return s;
+}
+
+static void release(struct backend *b, void *buffer)
+{
+	if (buffer != NULL)
+		b->ops->buffer_free(b, buffer);
+}
+
+void transformer_destroy(struct transformer *t)
+{
+	if (t == NULL)
+		return;
+	release(t->backend, t->memory);
+	release(t->backend, t->frozen);
+	release(t->backend, t->loss);
+	free(t->frozen_layout);
+	free(t->layers);
+	free(t->states);
+	free(t);
+}
+
+const struct transformer_config *transformer_config_of(const struct transformer *t)
+{
+	return &t->config;
+}
+
+const struct layout *transformer_weights(const struct transformer *t)
+{
+	return t->frozen_layout != NULL ? t->frozen_layout : t->trained;
+}
+
+float *transformer_frozen(struct transformer *t)
+{
+	return t->frozen;
+}
+
+/* --- Memory: laid out twice, to count and then to point. */
+
+struct carving {
+	float *memory; /* NULL: only counted */
+	size_t used;
+};
+
+static float *take(struct carving *c, size_t elements)
+{
+	float *p = c->memory != NULL ? c->memory + c->used : NULL;
+	c->used += (elements + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+	return p;
+}
+
+static void take_state(struct carving *c, const struct transformer *t, struct layer_state *s, size_t rows)
+{
+	const struct transformer_config *m = &t->config;
+	s->normed = take(c, rows * m->width);
+	s->mean = take(c, rows);
+	s->inv = take(c, rows);
+	s->qkv = take(c, rows * qkv_width(m));
+	s->attended = take(c, rows * m->heads * m->head_dim);
+	s->log_sums = take(c, rows * m->heads);
+	s->middle = take(c, rows * m->width);
+	s->mlp_normed = take(c, rows * m->width);
+	s->mlp_mean = take(c, rows);
+	s->mlp_inv = take(c, rows);
+	s->raised = take(c, rows * t->layers[0].up.out);
+	s->active = take(c, rows * m->hidden);
+}
+
+/* Of each layer its own, or one for all of them. */
+static void take_states(struct carving *c, struct transformer *t, size_t rows, bool training)
+{
+	float *x = take(c, rows * t->config.width);
+	for (uint32_t i = 0; i < t->config.layers; i++) {
+		struct layer_state *s = &t->states[i];
+		if (i > 0 && (!training || t->options.recompute))
+			*s = t->states[0];
+		else
+			take_state(c, t, s, rows);
+		s->x = training && i > 0 ? take(c, rows * t->config.width) : x;
+	}
+	t->out = training ? take(c, rows * t->config.width) : x;
+}
+
+static void take_gradients(struct carving *c, struct transformer *t, size_t rows)
+{
+	const struct transformer_config *m = &t->config;
+	t->dx = take(c, rows * m->width);
+	t->dbranch = take(c, t->options.dropout > 0 ? rows * m->width : 0);
+	t->dnormed = take(c, rows * m->width);
+	t->dattended = take(c, rows * m->heads * m->head_dim);
+	t->dqkv = take(c, rows * qkv_width(m));
+	t->dactive = take(c, rows * m->hidden);
+}
+
+static size_t take_all(float *memory, struct transformer *t, size_t rows, size_t length, bool training)
+{
+	const struct transformer_config *m = &t->config;
+	struct carving c = {.memory = memory};
+	const uint32_t rank = t->options.lora.rank;
+	const size_t queries = (size_t)m->heads * m->head_dim, widest = m->hidden > queries ? m->hidden : queries;
+	take_states(&c, t, rows, training);
+	if (training)
+		take_gradients(&c, t, rows);
+	t->last_mean = take(&c, rows);
+	t->last_inv = take(&c, rows);
+	t->last_normed = take(&c, rows * m->width);
+	t->losses = take(&c, rows);
+	t->logits = take(&c, t->head_rows * t->head_stride);
+	t->cosines = take(&c, is_gpt2(t) ? 0 : length * (m->head_dim / 2));
+	t->sines = take(&c, is_gpt2(t) ? 0 : length * (m->head_dim / 2));
+	t->low = take(&c, rows * rank);
+	t->dlow = take(&c, training ? rows * rank : 0);
+	t->dropped = take(&c, training && t->options.lora.dropout > 0 ? rows * (widest > m->width ? widest : m->width) : 0);
+	return c.used;
+}
+
+/* The angle of a position is computed as transformers does (rope_frequencies), its cosine then exactly. */
+static weir_status make_angles(struct transformer *t, uint32_t length)
+{
+	const size_t half = t->config.head_dim / 2, n = length * half;
+	float *frequencies = malloc((half + 1) * sizeof *frequencies), *cosines = malloc((n + 1) * sizeof *cosines),
+	      *sines = malloc((n + 1) * sizeof *sines);
+	const bool made = frequencies != NULL && cosines != NULL && sines != NULL;
+	if (made) {
+		rope_frequencies(&t->config.rope, t->config.head_dim, frequencies);
+		for (size_t i = 0; i < n; i++) {
+			const float angle = (float)(i / half) * frequencies[i % half];
+			cosines[i] = (float)cos((double)angle);
+			sines[i] = (float)sin((double)angle);
+		}
+		t->backend->ops->to_device(t->backend, t->cosines, cosines, n * sizeof *cosines);
+		t->backend->ops->to_device(t->backend, t->sines, sines, n * sizeof *sines);
+	}
+	free(frequencies);
+	free(cosines);
+	free(sines);
+	return made ? WEIR_OK : WEIR_E_MEMORY;
+}
+
+weir_status transformer_reserve(struct transformer *t, uint32_t sequences, uint32_t length, bool training, weir_error *err)
+{
+	struct backend *b = t->backend;
+	if (length == 0 || length > t->config.context)
+		return weir_fail(err, WEIR_E_LIMIT, "sequences of %u tokens: this model has positions for 1 to %u", length,
+		                 t->config.context);
+	if (sequences <= t->sequences && length <= t->length && training <= t->trains)
+		return WEIR_OK;
+	release(b, t->memory);
+	sequences = sequences > t->sequences ? sequences : t->sequences;
+	length = length > t->length ? length : t->length;
+	t->trains |= training;
+	t->sequences = t->length = 0;
+	const size_t rows = (size_t)sequences * length, stride = (t->config.vocabulary + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+	size_t at_once = HEAD_BYTES / (stride * sizeof(float));
+	at_once = at_once < rows ? at_once : rows;
+	t->head_stride = stride;
+	t->head_rows = at_once > TRANSFORMER_LOGITS_ROWS ? at_once : TRANSFORMER_LOGITS_ROWS;
+	t->memory = b->ops->buffer_alloc(b, take_all(NULL, t, rows, length, t->trains) * sizeof(float));
+	if (t->loss == NULL)
+		t->loss = b->ops->buffer_alloc(b, sizeof *t->loss);
+	weir_status s = t->memory != NULL && t->loss != NULL ? WEIR_OK : WEIR_E_MEMORY;
+	if (s == WEIR_OK)
+		take_all(t->memory, t, rows, length, t->trains);
+	if (s == WEIR_OK && !is_gpt2(t))
+		s = make_angles(t, length);
+	if (s != WEIR_OK)
+		return weir_fail(err, s, "out of memory for the activations of %u sequences of %u tokens", sequences, length);
+	t->sequences = sequences;
+	t->length = length;
+	return WEIR_OK;
+}
