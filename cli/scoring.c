@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device.h"
 #include "train.h"
 
 const char *scoring_part_name(enum split_part part)
@@ -127,6 +128,8 @@ int scoring_verb_main(struct scoring_verb *v, const struct option *options, uint
 		return verb_usage(v->name, &err);
 	s = job_options_load(&v->job, &job, &err);
 	v->scoring.job = job;
+	if (s == WEIR_OK)
+		device_show(job, 0);
 	if (s == WEIR_OK)
 		s = v->run(v, &err);
 	job_free(job);

@@ -10,6 +10,7 @@
 
 #include "backend.h"
 #include "dataset.h"
+#include "device.h"
 #include "disk.h"
 #include "generate.h"
 #include "prng.h"
@@ -292,7 +293,9 @@ static weir_status prepare(struct train *t, struct report *r, weir_error *err)
 	if (t->chaos.seed != CHAOS_OFF && t->job->cluster.servers_at_count > 0)
 		return weir_fail(err, WEIR_E_INVALID,
 		                 "--chaos hits the servers that this command starts; cluster.servers_at names others");
-	weir_status s = backend_check(t->job->device, err);
+	device_show(t->job, 0);
+	const struct backend_options where = device_options(t->job, 0, 1, true);
+	weir_status s = backend_check(&where, err);
 	if (s == WEIR_OK)
 		s = run_dir_lock(t->job, &t->run_dir_fd, err);
 	if (s == WEIR_OK)

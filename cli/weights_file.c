@@ -11,7 +11,7 @@ weir_status weights_file_open(struct weights_file *w, const struct job *job, con
 	weir_status s = import_is_checkpoint(path) ? WEIR_OK : snapshot_open(&w->snapshot, path, err);
 	if (s == WEIR_OK)
 		s = dataset_open(&w->data, job, SPLIT_TRAIN, logger, err);
-	if (s == WEIR_OK && !(w->backend = backend_open("cpu", 1, err)))
+	if (s == WEIR_OK && !(w->backend = backend_cpu_create(1, err)))
 		s = err->status;
 	if (s != WEIR_OK)
 		return s;

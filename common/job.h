@@ -19,6 +19,7 @@ enum eval_metric { METRIC_AUC, METRIC_LOGLOSS };
 enum slow_worker { SLOW_NONE, SLOW_ONE, SLOW_ROTATING };
 enum read_from { READ_PRIMARY, READ_ANY };
 enum checkpoint_precision { PRECISION_FP32, PRECISION_BF16, PRECISION_INT8 };
+enum train_precision { TRAIN_FP32, TRAIN_TF32, TRAIN_BF16, TRAIN_FP16 };
 enum not_finite_policy { NOT_FINITE_REJECT, NOT_FINITE_CLIP, NOT_FINITE_ACCEPT };
 
 enum { JOB_MODE_LOCAL = WEIR_SSP + 1 }; /* mode.kind: local, before it is settled to that of its rounds */
@@ -116,6 +117,8 @@ struct job {
 		uint32_t passes;
 		float clip_norm; /* global gradient norm; 0: off */
 		enum not_finite_policy not_finite;
+		enum train_precision precision; /* of the factors of matrix products */
+		uint64_t device_memory_bytes;   /* 0: auto */
 		struct {
 			enum eval_metric metric; /* text: always METRIC_LOGLOSS, its loss */
 			uint32_t patience;       /* evaluations without improvement; 0: never stop early */
@@ -133,7 +136,7 @@ struct job {
 		uint32_t allow_skip;                  /* quarantined units tolerated */
 		char warm_start[WEIR_PATH_BYTES_MAX]; /* safetensors file or checkpoint; "": initial values */
 	} train;
-	char device[32]; /* auto | cpu | cuda | cuda:N */
+	char device[WEIR_DEVICE_BYTES_MAX]; /* auto | cpu | cuda | cuda:N | cuda:GPU-... | cuda:MIG-... */
 	struct {
 		char dir[WEIR_PATH_BYTES_MAX]; /* a folder, or s3://BUCKET[/PREFIX]; default run_dir/checkpoints */
 		char endpoint[WEIR_ADDRESS_BYTES_MAX], region[WEIR_NAME_BYTES_MAX]; /* of S3; "": Amazon's, us-east-1 */

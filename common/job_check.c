@@ -21,13 +21,37 @@ static weir_status check_names(struct reading *r, struct job *job)
 		            "is '%.60s'; expected a name of letters, digits, '_', '-' and '.', not starting with '.'", job->name);
 	if (job->run_dir[0] == 0)
 		snprintf(job->run_dir, sizeof job->run_dir, "runs/%s", job->name);
-	const char *device = job->device;
+	return WEIR_OK;
+}
+
+/* --- Where a worker computes */
+
+static bool is_device(const char *device)
+{
 	if (strcmp(device, "auto") == 0 || strcmp(device, "cpu") == 0 || strcmp(device, "cuda") == 0)
-		return WEIR_OK;
-	size_t digits = strncmp(device, "cuda:", 5) == 0 ? strspn(device + 5, "0123456789") : 0;
-	if (digits > 0 && device[5 + digits] == 0)
-		return WEIR_OK;
-	return FAIL(r, "device", WEIR_E_INVALID, "is '%s'; expected auto, cpu, cuda or cuda:N", device);
+		return true;
+	if (strncmp(device, "cuda:", 5) != 0)
+		return false;
+	const char *which = device + 5;
+	const size_t digits = strspn(which, "0123456789"), named = strspn(which, "0123456789abcdefABCDEFGPUMIG-/");
+	if (strncmp(which, "GPU-", 4) == 0 || strncmp(which, "MIG-", 4) == 0)
+		return named > 4 && which[named] == 0;
+	return digits > 0 && digits < 10 && which[digits] == 0;
+}
+
+static weir_status check_device(struct reading *r, const struct job *job)
+{
+	static const char *const precisions[] = {"fp32", "tf32", "bf16", "fp16"};
+	if (!is_device(job->device))
+		return FAIL(
+		    r, "device", WEIR_E_INVALID,
+		    "is '%s'; expected auto, cpu, cuda, cuda:N, or cuda: and what nvidia-smi -L calls the device, GPU-... or MIG-...",
+		    job->device);
+	if (job->train.precision != TRAIN_FP32 && strcmp(job->device, "cpu") == 0)
+		return FAIL(r, "train.precision", WEIR_E_UNSUPPORTED,
+		            "is %s, and device is cpu, which computes in fp32 alone; expected fp32, or device: cuda",
+		            precisions[job->train.precision]);
+	return WEIR_OK;
 }
 
 /* The port of HOST:PORT (or [IPv6]:PORT), or -1. */
@@ -239,6 +263,8 @@ static weir_status check_model(struct reading *r, struct job *job)
 weir_status job_check(struct reading *r, struct job *job)
 {
 	weir_status status = check_names(r, job);
+	if (status == WEIR_OK)
+		status = check_device(r, job);
 	if (status == WEIR_OK)
 		status = check_cluster(r, job);
 	if (status == WEIR_OK)

@@ -44,6 +44,7 @@ static const struct choice models[] = {{"lr", MODEL_LR}, {"fm", MODEL_FM}, {"wid
 	{"deepfm", MODEL_DEEPFM}, {"dcn_v2", MODEL_DCN_V2}, {"dlrm", MODEL_DLRM}, {"ngram", MODEL_NGRAM}};
 static const struct choice metrics[] = {{"auc", METRIC_AUC}, {"logloss", METRIC_LOGLOSS}};
 static const struct choice not_finites[] = {{"reject", NOT_FINITE_REJECT}, {"clip", NOT_FINITE_CLIP}, {"accept", NOT_FINITE_ACCEPT}};
+static const struct choice products[] = {{"fp32", TRAIN_FP32}, {"tf32", TRAIN_TF32}, {"bf16", TRAIN_BF16}, {"fp16", TRAIN_FP16}};
 static const struct choice slow_workers[] = {{"none", SLOW_NONE}, {"one", SLOW_ONE}, {"rotating", SLOW_ROTATING}};
 static const struct choice froms[] = {{"primary", READ_PRIMARY}, {"any", READ_ANY}};
 static const struct choice precisions[] = {
@@ -220,6 +221,8 @@ static const struct key keys[] = {
 	U32("train.passes", train.passes, "1", 1, WEIR_PASSES_MAX, "passes"),
 	FLOAT("train.clip_norm", train.clip_norm, "0", 0, ANY_FLOAT),
 	CHOICE("train.not_finite", train.not_finite, "reject", not_finites),
+	CHOICE("train.precision", train.precision, "fp32", products),
+	BYTES_OR("train.device_memory", train.device_memory_bytes, "auto", 64 * MIB, BUDGET_MAX, "auto"),
 	CHOICE("train.early_stop.metric", train.early_stop.metric, "auc", metrics),
 	U32("train.early_stop.patience", train.early_stop.patience, "0", 0, WEIR_PASSES_MAX, "evaluations"),
 	FLOAT("train.early_stop.min_delta", train.early_stop.min_delta, "0", 0, ANY_FLOAT),

@@ -15,7 +15,7 @@ enum key_type {
 	KEY_TEXT,  /* char[size] */
 	KEY_U32,   /* low..high */
 	KEY_U64,   /* low..high */
-	KEY_BYTES, /* uint64_t, low..high; "4GiB" */
+	KEY_BYTES, /* uint64_t, low..high; "4GiB"; zero_word */
 	KEY_RATE,  /* uint64_t, bits a second, low..high; "100Mb/s"; zero_word */
 	KEY_BOOL,
 	KEY_FLOAT,     /* float, float_low..float_high */

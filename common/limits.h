@@ -186,6 +186,7 @@
 #define WEIR_CONFIG_BYTES_MAX  (1u << 20)
 #define WEIR_PATH_BYTES_MAX    4096u
 #define WEIR_NAME_BYTES_MAX    64u
+#define WEIR_DEVICE_BYTES_MAX  96u /* "cuda:MIG-GPU-<UUID>/13/0" is the longest */
 #define WEIR_HIDDEN_LAYERS_MAX 16u
 #define WEIR_DATA_FILES_MAX    65536u
 #define WEIR_DIM_MAX           4096u /* width of an embedding */

@@ -38,6 +38,14 @@ static inline size_t attention_width(const struct attention_shape *s)
 
 #define TARGET_NONE 0xffffffffu /* of a row that has no loss */
 
+/* How the factors of matrix products are rounded: to 24, 11, 8 or 11 bits; fp16 has nothing beyond 65504. Their sums, and all that is not a product, are fp32. */
+enum compute_precision { COMPUTE_FP32, COMPUTE_TF32, COMPUTE_BF16, COMPUTE_FP16 };
+static inline const char *compute_precision_name(enum compute_precision precision)
+{
+	static const char *const names[] = {"fp32", "tf32", "bf16", "fp16"};
+	return names[precision];
+}
+
 /* What goes into a row's residual: grad * scale, by way of the velocity where there is one. */
 struct topk_row {
 	const float *grad; /* (n); NULL: the residual is the sum already */
@@ -47,11 +55,18 @@ struct topk_row {
 	size_t n;
 };
 
+/* What a backend says of itself. Memory: of a device, in bytes; all 0 on the CPU. */
+struct backend_info {
+	const char *device; /* "cpu", "cuda:0 (NVIDIA H200)"; the backend's own */
+	uint64_t memory_budget, memory_held, memory_used, memory_used_most;
+};
+
 struct backend_ops {
 	const char *name; /* "cpu", "cuda" */
 	bool host_memory; /* buffers are ordinary memory: anybody may read and write them, and ops take any memory */
 	void (*destroy)(struct backend *b);
 	weir_status (*sync)(struct backend *b, weir_error *err);
+	void (*info)(const struct backend *b, struct backend_info *out);
 
 	/* --- memory */
 	void *(*buffer_alloc)(struct backend *b, size_t bytes); /* zeroed; NULL when out of memory */
@@ -290,9 +305,20 @@ struct backend {
 struct backend *backend_plain(void);
 /* threads 0: as many as the machine has cores. */
 struct backend *backend_cpu_create(uint32_t threads, weir_error *err);
-/* "auto", "cpu", "cuda", "cuda:N". cuda opens libweir_cuda.so beside the program; without it or without a device a clear E_UNSUPPORTED. */
-struct backend *backend_open(const char *device, uint32_t threads, weir_error *err);
-/* Whether backend_open would find it, without anything that stays: what it would say. */
-weir_status backend_check(const char *device, weir_error *err);
+
+struct backend_options {
+	/* "auto" (a CUDA device, or the CPU where there is none), "cpu", "cuda" (any CUDA device), "cuda:N", or "cuda:" and what nvidia-smi -L calls it:
+	 * GPU-... or MIG-..., or how that begins. */
+	const char *device;
+	enum compute_precision precision; /* the CPU has fp32 alone, and refuses others */
+	uint32_t threads;                 /* of the CPU; 0: as many as the machine has cores */
+	uint32_t turn;                    /* any of several devices: the one of this number, counted round */
+	uint64_t memory_bytes;            /* of a device, at most; 0: nine tenths of what is free */
+};
+
+/* cuda opens libweir_cuda.so beside the program; without it or without a device a clear E_UNSUPPORTED. */
+struct backend *backend_open(const struct backend_options *options, weir_error *err);
+/* Whether backend_open would find a device that it can use: what it would say, and nothing that stays. What that device has free is not asked. */
+weir_status backend_check(const struct backend_options *options, weir_error *err);
 
 #endif

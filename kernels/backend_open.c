@@ -1,10 +1,8 @@
 /* Opens a backend by name. CUDA is a shared object, libweir_cuda.so, looked for beside the program and in lib/ next to it;
- * nothing else links CUDA. It exports
- *     struct backend *weir_backend_cuda_create(uint32_t device, weir_error *err);
- *     const struct backend_ops *weir_backend_cuda_ops(void);      its table, also where there is no device */
+ * nothing else links CUDA. It exports three functions: weir_backend_cuda_create and weir_backend_cuda_check, of the types below, for all devices whose names
+ * begin with "cuda", and for "auto"; and weir_backend_cuda_ops, its table, also where there is no device. */
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,9 +12,11 @@
 
 #define CUDA_LIBRARY "libweir_cuda.so"
 #define CUDA_DRIVER  "libcuda.so.1"
-#define CUDA_ENTRY   "weir_backend_cuda_create"
+#define CUDA_CREATE  "weir_backend_cuda_create"
+#define CUDA_CHECK   "weir_backend_cuda_check"
 
-typedef struct backend *(*cuda_create_fn)(uint32_t device, weir_error *err);
+typedef struct backend *(*cuda_create_fn)(const struct backend_options *options, weir_error *err);
+typedef weir_status (*cuda_check_fn)(const struct backend_options *options, weir_error *err);
 
 /* The program's folder without the last slash; "." when it cannot be told. */
 static void program_folder(char *out, size_t bytes)
@@ -84,52 +84,123 @@ static void *open_library(weir_error *err)
 	return NULL;
 }
 
-/* The library stays open: the backend's code is in it. */
-static struct backend *open_cuda(uint32_t device, weir_error *err)
+/* Its function `name` in *function, a pointer to a function. The library, or NULL. */
+static void *open_function(const char *name, void *function, weir_error *err)
 {
 	void *library = open_library(err);
 	if (library == NULL)
 		return NULL;
-	cuda_create_fn create;
-	void *symbol = dlsym(library, CUDA_ENTRY);
+	void *symbol = dlsym(library, name);
 	if (symbol == NULL) {
-		weir_fail(err, WEIR_E_UNSUPPORTED, "no CUDA backend found: %s has no %s; use device: cpu", CUDA_LIBRARY, CUDA_ENTRY);
+		weir_fail(err, WEIR_E_UNSUPPORTED, "no CUDA backend found: %s has no %s; use device: cpu", CUDA_LIBRARY, name);
 		dlclose(library);
 		return NULL;
 	}
-	memcpy(&create, &symbol, sizeof create);
-	struct backend *b = create(device, err);
-	if (b == NULL)
+	memcpy(function, &symbol, sizeof symbol);
+	return library;
+}
+
+/* The library stays open: the backend's code is in it. */
+static struct backend *open_cuda(const struct backend_options *options, weir_error *err)
+{
+	cuda_create_fn create;
+	void *library = open_function(CUDA_CREATE, &create, err);
+	struct backend *b = library != NULL ? create(options, err) : NULL;
+	if (b == NULL && library != NULL)
 		dlclose(library);
 	return b;
 }
 
-struct backend *backend_open(const char *device, uint32_t threads, weir_error *err)
+static weir_status check_cuda(const struct backend_options *options, weir_error *err)
+{
+	cuda_check_fn check;
+	void *library = open_function(CUDA_CHECK, &check, err);
+	if (library == NULL)
+		return WEIR_E_UNSUPPORTED;
+	const weir_status status = check(options, err);
+	dlclose(library);
+	return status;
+}
+
+/* --- By name */
+
+enum place { PLACE_CPU, PLACE_CUDA, PLACE_AUTO, PLACE_NONE };
+
+static enum place place_of(const char *device)
 {
 	if (strcmp(device, "cpu") == 0)
-		return backend_cpu_create(threads, err);
+		return PLACE_CPU;
+	if (strcmp(device, "auto") == 0)
+		return PLACE_AUTO;
 	if (strcmp(device, "cuda") == 0)
-		return open_cuda(0, err);
-	if (strcmp(device, "auto") == 0) {
-		struct backend *b = has_driver() ? open_cuda(0, NULL) : NULL;
-		return b != NULL ? b : backend_cpu_create(threads, err);
+		return PLACE_CUDA;
+	if (strncmp(device, "cuda:", 5) != 0)
+		return PLACE_NONE;
+	const char *which = device + 5;
+	if (strncmp(which, "GPU-", 4) == 0 || strncmp(which, "MIG-", 4) == 0)
+		return which[4] != '\0' ? PLACE_CUDA : PLACE_NONE;
+	const size_t digits = strspn(which, "0123456789");
+	return digits > 0 && digits < 10 && which[digits] == '\0' ? PLACE_CUDA : PLACE_NONE;
+}
+
+static weir_status no_such_place(const struct backend_options *o, weir_error *err)
+{
+	return weir_fail(err, WEIR_E_INVALID, "device is \"%s\"; expected auto, cpu, cuda, cuda:N, cuda:GPU-... or cuda:MIG-...",
+	                 o->device);
+}
+
+/* The CPU has one precision. why: there is no device, NULL where none was asked for. */
+static weir_status check_cpu(const struct backend_options *o, const char *why, weir_error *err)
+{
+	const char *precision = compute_precision_name(o->precision);
+	if (o->precision == COMPUTE_FP32)
+		return WEIR_OK;
+	if (why == NULL)
+		return weir_fail(err, WEIR_E_UNSUPPORTED,
+		                 "train.precision is %s, which the CPU does not compute: use fp32, or device: cuda", precision);
+	return weir_fail(err, WEIR_E_UNSUPPORTED,
+	                 "train.precision is %s, which the CPU does not compute, and device: auto finds no other: %s", precision,
+	                 why);
+}
+
+static struct backend *open_cpu(const struct backend_options *o, const char *why, weir_error *err)
+{
+	return check_cpu(o, why, err) == WEIR_OK ? backend_cpu_create(o->threads, err) : NULL;
+}
+
+#define NO_DRIVER "there is no NVIDIA driver here (" CUDA_DRIVER ")"
+
+struct backend *backend_open(const struct backend_options *o, weir_error *err)
+{
+	weir_error why = {.text = NO_DRIVER};
+	struct backend *b;
+	switch (place_of(o->device)) {
+	case PLACE_CPU:
+		return open_cpu(o, NULL, err);
+	case PLACE_CUDA:
+		return open_cuda(o, err);
+	case PLACE_AUTO:
+		b = has_driver() ? open_cuda(o, &why) : NULL;
+		return b != NULL ? b : open_cpu(o, why.text, err);
+	case PLACE_NONE:
+		break;
 	}
-	if (strncmp(device, "cuda:", 5) == 0 && device[5] >= '0' && device[5] <= '9') {
-		char *end;
-		unsigned long n = strtoul(device + 5, &end, 10);
-		if (*end == '\0' && n <= UINT32_MAX)
-			return open_cuda((uint32_t)n, err);
-	}
-	weir_fail(err, WEIR_E_INVALID, "device is \"%s\"; expected auto, cpu, cuda or cuda:N", device);
+	no_such_place(o, err);
 	return NULL;
 }
 
-weir_status backend_check(const char *device, weir_error *err)
+weir_status backend_check(const struct backend_options *o, weir_error *err)
 {
-	weir_error why = {0};
-	struct backend *b = backend_open(device, 1, &why);
-	if (b == NULL)
-		return weir_fail(err, why.status, "%s", why.text);
-	b->ops->destroy(b);
-	return WEIR_OK;
+	weir_error why = {.text = NO_DRIVER};
+	switch (place_of(o->device)) {
+	case PLACE_CPU:
+		return check_cpu(o, NULL, err);
+	case PLACE_CUDA:
+		return check_cuda(o, err);
+	case PLACE_AUTO:
+		return has_driver() && check_cuda(o, &why) == WEIR_OK ? WEIR_OK : check_cpu(o, why.text, err);
+	case PLACE_NONE:
+		break;
+	}
+	return no_such_place(o, err);
 }

@@ -6,8 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device.h"
 #include "evaluator.h"
 #include "job.h"
+#include "pace.h"
 #include "trainer.h"
 
 #define SETS_MAX 256u
@@ -80,9 +82,14 @@ static bool parse_arguments(struct arguments *a, int argc, char **argv)
 	return optind == argc && a->job != NULL && a->ledger != NULL && a->name != NULL;
 }
 
+static bool is_evaluator(const struct arguments *a)
+{
+	return strcmp(a->role, "evaluator") == 0;
+}
+
 static weir_status run(const struct arguments *a, const struct job *job, struct logger *logger, weir_error *err)
 {
-	if (strcmp(a->role, "evaluator") == 0)
+	if (is_evaluator(a))
 		return evaluator_run(
 		    &(struct evaluator_options){
 		        .job = job, .ledger = a->ledger, .name = a->name, .logger = logger, .stop = &stop_requested},
@@ -110,6 +117,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "weir-worker: %s\n", err.text);
 		return 2;
 	}
+	device_show(job, is_evaluator(&a) ? job->cluster.workers : pace_worker(a.name));
 	struct logger *logger = logger_create(&(struct logger_options){.level = a.level, .format = a.format, .who = a.name});
 	s = run(&a, job, logger, &err);
 	logger_destroy(logger);

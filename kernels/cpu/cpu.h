@@ -80,6 +80,7 @@ static inline size_t cpu_reduce_block(size_t n)
 void cpu_destroy(struct backend *b);
 weir_status cpu_sync(struct backend *b, weir_error *err);
 void *cpu_aligned_bytes(size_t alignment, size_t bytes); /* not zeroed; freed by free */
+void cpu_info(const struct backend *b, struct backend_info *out);
 void *cpu_buffer_alloc(struct backend *b, size_t bytes);
 void cpu_buffer_free(struct backend *b, void *p);
 void cpu_to_device(struct backend *b, void *device, const void *host, size_t bytes);

@@ -12,6 +12,7 @@ const struct cpu_variant ISA(cpu_variant) = {
             .host_memory = true,
             .destroy = cpu_destroy,
             .sync = cpu_sync,
+            .info = cpu_info,
             .buffer_alloc = cpu_buffer_alloc,
             .buffer_free = cpu_buffer_free,
             .host_alloc = cpu_buffer_alloc,

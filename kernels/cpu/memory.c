@@ -18,6 +18,12 @@ weir_status cpu_sync(struct backend *b, weir_error *err)
 	return WEIR_OK;
 }
 
+void cpu_info(const struct backend *b, struct backend_info *out)
+{
+	(void)b;
+	*out = (struct backend_info){.device = "cpu"};
+}
+
 void *cpu_buffer_alloc(struct backend *b, size_t bytes)
 {
 	(void)b;

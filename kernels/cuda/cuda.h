@@ -25,11 +25,13 @@
 #define CUDA_LANES               32u  /* of a warp */
 #define CUDA_ALIGNMENT           256u /* of buffers and of what a workspace is cut in, bytes */
 #define CUDA_CAPABILITY_MIN      75   /* compute capability 7.5, 10 major + minor */
+#define CUDA_CAPABILITY_BF16     80   /* and tf32 */
 #define CUDA_NAME_BYTES          320u
 #define CUDA_STAGE_BYTES         ((size_t)4 << 20) /* of a pinned staging buffer */
 #define CUDA_STAGES              2u
 #define CUDA_BLAS_WORKSPACE      ((size_t)32 << 20) /* what cuBLAS wants for Hopper, bytes */
 #define CUDA_BUDGET_SHARE        0.9                /* of the memory that is free when the backend is made */
+#define CUDA_MEMORY_MIN          ((size_t)64 << 20) /* that must be free, for cuBLAS and a small model */
 #define CUDA_REDUCE_BLOCKS       1024u              /* a long sum is cut in at most this many blocks */
 #define CUDA_REDUCE_PER_THREAD   16u                /* elements that a thread adds before another block is worth it */
 #define CUDA_ANSWER_BYTES        64u
@@ -38,10 +40,6 @@
 #define CUDA_SCATTER_CHUNK       256u        /* uses of a row that are added one after the other */
 #define CUDA_COLUMN_PARTS        256u        /* a column sum is cut in at most this many parts */
 #define CUDA_COLUMN_ROWS_PER_ROW 16u         /* rows that a thread adds before another part is worth it */
-
-/* How fp32 matrix products are computed. tf32 and bf16 round the factors to 11 and 8 bits, and use matrix units. */
-enum cuda_math { CUDA_MATH_FP32, CUDA_MATH_TF32, CUDA_MATH_BF16 };
-#define CUDA_MATH_DEFAULT CUDA_MATH_FP32 /* so that results are the CPU's up to rounding */
 
 struct cuda_block {
 	void *at;
@@ -54,6 +52,7 @@ struct cuda_pool {
 	struct cuda_block *blocks; /* (count of capacity) */
 	size_t count, capacity;
 	size_t budget, held; /* bytes; held of the device, used or not */
+	size_t used, used_most;
 };
 
 /* A pinned buffer on its way to or from the device. */
@@ -69,11 +68,18 @@ struct cuda_pinned {
 	struct cuda_pinned *next;
 };
 
+/* The device that was chosen (device.cu). */
+struct cuda_device {
+	int number;
+	char name[CUDA_NAME_BYTES]; /* "cuda:0 (NVIDIA H200)" */
+	int capability;             /* 10 major + minor */
+	bool exclusive;             /* in exclusive-process mode */
+};
+
 struct cuda_backend {
 	struct backend base;
-	int device;
-	char name[CUDA_NAME_BYTES]; /* "cuda:0 (NVIDIA H200)" */
-	enum cuda_math math;
+	struct cuda_device device;
+	enum compute_precision precision;
 	cudaStream_t stream;
 	cublasHandle_t blas;
 	void *blas_workspace;
@@ -93,8 +99,17 @@ static inline struct cuda_backend *cuda_of(struct backend *b)
 	return (struct cuda_backend *)b;
 }
 
+/* --- The device (device.cu) */
+
+/* Whether the device that is asked for is there and can be used. */
+weir_status cuda_device_find(struct cuda_device *out, const struct backend_options *options, weir_error *err);
+/* Makes it the one that this thread computes on. */
+weir_status cuda_device_open(const struct cuda_device *d, weir_error *err);
+
 /* --- Errors (errors.cu) */
 
+/* What helps, by the kind of failure: "...; use device: cpu to go on without it". */
+const char *cuda_remedy(cudaError_t code);
 /* Keeps the first failure: which call of which op, and what the runtime says. */
 void cuda_failed(struct cuda_backend *c, const char *call, cudaError_t code);
 void cuda_failed_blas(struct cuda_backend *c, const char *call, cublasStatus_t code);
@@ -114,7 +129,8 @@ static inline bool cuda_try(struct cuda_backend *c, const char *call, cudaError_
 
 /* --- Memory (memory.cu) */
 
-bool cuda_memory_open(struct cuda_backend *c); /* false: cuda_ok is false too */
+bool cuda_memory_open(struct cuda_backend *c,
+                      uint64_t budget_bytes); /* 0: CUDA_BUDGET_SHARE of what is free. False: cuda_ok is false too */
 void cuda_memory_close(struct cuda_backend *c);
 void *cuda_pool_take(struct cuda_backend *c, size_t bytes); /* not zeroed; NULL when out of memory */
 void cuda_pool_give(struct cuda_backend *c, void *p);

@@ -13,14 +13,16 @@ static __global__ void scale_matrix_kernel(float *C, float beta, size_t n, size_
 	C[at] = beta == 0 ? 0 : beta * C[at];
 }
 
-static cublasComputeType_t compute_type(enum cuda_math math)
+static cublasComputeType_t compute_type(enum compute_precision precision)
 {
-	switch (math) {
-	case CUDA_MATH_TF32:
+	switch (precision) {
+	case COMPUTE_TF32:
 		return CUBLAS_COMPUTE_32F_FAST_TF32;
-	case CUDA_MATH_BF16:
+	case COMPUTE_BF16:
 		return CUBLAS_COMPUTE_32F_FAST_16BF;
-	case CUDA_MATH_FP32:
+	case COMPUTE_FP16:
+		return CUBLAS_COMPUTE_32F_FAST_16F;
+	case COMPUTE_FP32:
 		break;
 	}
 	return CUBLAS_COMPUTE_32F;
@@ -42,7 +44,7 @@ void cuda_gemm(struct backend *b, bool trans_a, bool trans_b, size_t m, size_t n
 	}
 	const cublasStatus_t status = cublasGemmEx(c->blas, trans_b ? CUBLAS_OP_T : CUBLAS_OP_N, trans_a ? CUBLAS_OP_T : CUBLAS_OP_N,
 	                                           (int)n, (int)m, (int)k, &alpha, B, CUDA_R_32F, (int)ldb, A, CUDA_R_32F, (int)lda,
-	                                           &beta, C, CUDA_R_32F, (int)ldc, compute_type(c->math), CUBLAS_GEMM_DEFAULT);
+	                                           &beta, C, CUDA_R_32F, (int)ldc, compute_type(c->precision), CUBLAS_GEMM_DEFAULT);
 	if (status != CUBLAS_STATUS_SUCCESS)
 		cuda_failed_blas(c, "cublasGemmEx", status);
 }

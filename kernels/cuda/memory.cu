@@ -54,15 +54,27 @@ static bool make_room_for_one(struct cuda_pool *pool)
 /* Says what could not be had, so that sync can tell. */
 static void *too_little(struct cuda_backend *c, size_t bytes)
 {
-	size_t used = 0;
-	for (size_t i = 0; i < c->pool.count; i++)
-		used += c->pool.blocks[i].used ? c->pool.blocks[i].bytes : 0;
+	const struct cuda_pool *pool = &c->pool;
+	size_t available = 0, total = 0;
+	const char *what = "train.device_memory is the budget: raise it, make data.batch smaller, or use device: cpu";
+	if (pool->held + bytes <= pool->budget && cudaMemGetInfo(&available, &total) == cudaSuccess) /* the device has no more */
+		what = "others have the rest: end other programs on the device (nvidia-smi shows them), make data.batch smaller, or use "
+		       "device: cpu";
 	weir_fail(
 	    &c->shortness, WEIR_E_MEMORY,
-	    "%s: out of memory: %.1f MiB more than the %.1f MiB in use, of a budget of %.1f MiB; make data.batch smaller, end other "
-	    "programs on the device, or use device: cpu",
-	    c->name, (double)bytes / MIB, (double)used / MIB, (double)c->pool.budget / MIB);
+	    "%s: out of memory: %.1f MiB were asked for, and %.1f MiB are in use, of a budget of %.1f MiB (the device has %.1f MiB "
+	    "free of %.1f MiB); %s",
+	    c->device.name, (double)bytes / MIB, (double)pool->used / MIB, (double)pool->budget / MIB, (double)available / MIB,
+	    (double)total / MIB, what);
 	return NULL;
+}
+
+static void *use(struct cuda_pool *pool, struct cuda_block *block)
+{
+	block->used = true;
+	pool->used += block->bytes;
+	pool->used_most = pool->used > pool->used_most ? pool->used : pool->used_most;
+	return block->at;
 }
 
 void *cuda_pool_take(struct cuda_backend *c, size_t bytes)
@@ -72,10 +84,8 @@ void *cuda_pool_take(struct cuda_backend *c, size_t bytes)
 		return too_little(c, bytes);
 	const size_t size = class_of(bytes);
 	for (size_t i = 0; i < pool->count; i++)
-		if (!pool->blocks[i].used && pool->blocks[i].bytes == size) {
-			pool->blocks[i].used = true;
-			return pool->blocks[i].at;
-		}
+		if (!pool->blocks[i].used && pool->blocks[i].bytes == size)
+			return use(pool, &pool->blocks[i]);
 	if (pool->held + size > pool->budget)
 		trim(c);
 	if (pool->held + size > pool->budget || !make_room_for_one(pool))
@@ -93,16 +103,19 @@ void *cuda_pool_take(struct cuda_backend *c, size_t bytes)
 			cuda_failed(c, "cudaMalloc", code);
 		return too_little(c, bytes);
 	}
-	pool->blocks[pool->count++] = cuda_block{p, size, true};
+	pool->blocks[pool->count] = cuda_block{p, size, false};
 	pool->held += size;
-	return p;
+	return use(pool, &pool->blocks[pool->count++]);
 }
 
 void cuda_pool_give(struct cuda_backend *c, void *p)
 {
-	for (size_t i = 0; i < c->pool.count; i++)
-		if (c->pool.blocks[i].at == p)
-			c->pool.blocks[i].used = false;
+	struct cuda_pool *pool = &c->pool;
+	for (size_t i = 0; i < pool->count; i++)
+		if (pool->blocks[i].at == p && pool->blocks[i].used) {
+			pool->blocks[i].used = false;
+			pool->used -= pool->blocks[i].bytes;
+		}
 }
 
 void *cuda_buffer_alloc(struct backend *b, size_t bytes)
@@ -259,12 +272,30 @@ void cuda_to_host(struct backend *b, void *host, const void *device, size_t byte
 
 /* --- Life */
 
-bool cuda_memory_open(struct cuda_backend *c)
+static bool set_budget(struct cuda_backend *c, uint64_t budget_bytes)
 {
 	size_t available = 0, total = 0;
 	if (!CUDA_TRY(c, cudaMemGetInfo(&available, &total)))
 		return false;
-	c->pool.budget = (size_t)((double)available * CUDA_BUDGET_SHARE);
+	c->pool.budget = budget_bytes > 0 ? (size_t)budget_bytes : (size_t)((double)available * CUDA_BUDGET_SHARE);
+	if (available < CUDA_MEMORY_MIN)
+		weir_fail(
+		    &c->fault, WEIR_E_MEMORY,
+		    "%s has %.1f MiB free of %.1f MiB, and %.0f MiB are needed at least: end other programs on it (nvidia-smi shows "
+		    "them), choose another device, or use device: cpu",
+		    c->device.name, (double)available / MIB, (double)total / MIB, (double)CUDA_MEMORY_MIN / MIB);
+	else if (c->pool.budget > available)
+		weir_fail(&c->fault, WEIR_E_MEMORY,
+		          "%s has %.1f MiB free of %.1f MiB, and train.device_memory is %.1f MiB: make it smaller, or auto, end other "
+		          "programs on the device (nvidia-smi shows them), or use device: cpu",
+		          c->device.name, (double)available / MIB, (double)total / MIB, (double)c->pool.budget / MIB);
+	return cuda_ok(c);
+}
+
+bool cuda_memory_open(struct cuda_backend *c, uint64_t budget_bytes)
+{
+	if (!set_budget(c, budget_bytes))
+		return false;
 	CUDA_TRY(c, cudaHostAlloc(&c->answer, CUDA_ANSWER_BYTES, cudaHostAllocDefault));
 	for (unsigned i = 0; i < CUDA_STAGES; i++) {
 		CUDA_TRY(c, cudaHostAlloc((void **)&c->stages[i].at, CUDA_STAGE_BYTES, cudaHostAllocDefault));

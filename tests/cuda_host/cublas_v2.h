@@ -6,7 +6,12 @@
 
 enum cublasStatus_t { CUBLAS_STATUS_SUCCESS = 0, CUBLAS_STATUS_ALLOC_FAILED = 3, CUBLAS_STATUS_INVALID_VALUE = 7 };
 enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
-enum cublasComputeType_t { CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_32F_FAST_16BF };
+enum cublasComputeType_t {
+	CUBLAS_COMPUTE_32F,
+	CUBLAS_COMPUTE_32F_FAST_TF32,
+	CUBLAS_COMPUTE_32F_FAST_16BF,
+	CUBLAS_COMPUTE_32F_FAST_16F
+};
 enum cudaDataType { CUDA_R_32F };
 enum cublasGemmAlgo_t { CUBLAS_GEMM_DEFAULT };
 typedef struct cuda_host_blas *cublasHandle_t;

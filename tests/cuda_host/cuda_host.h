@@ -24,11 +24,14 @@ extern "C" {
 /* The machine as the runtime sees it. Tests change it, and set it back with cuda_host_reset. */
 struct cuda_host {
 	uint64_t seed;         /* of the order of threads and blocks */
-	int devices;           /* how many the driver shows */
+	int devices;           /* how many there are; CUDA_VISIBLE_DEVICES says which of them, by number or UUID, the driver shows */
 	int driver;            /* version; 0: none is installed */
 	int capability;        /* 10 major + minor */
-	const char *name;      /* of each device */
+	const char *name;      /* of each device; with " MIG " in it, they are instances, of which a process is shown one */
+	int compute_mode;      /* cudaComputeMode */
+	bool taken;            /* by another process: in exclusive-process mode */
 	size_t memory_bytes;   /* at most CUDA_HOST_MEMORY */
+	size_t memory_taken;   /* of that, by other processes */
 	const char *fail_call; /* a call of the runtime that fails, or NULL */
 	int fail_code;         /* cudaError_t */
 };
@@ -37,8 +40,12 @@ void cuda_host_reset(void);
 /* Bytes of device memory that nobody has freed. */
 size_t cuda_host_allocated(void);
 
-/* The entry of the emulated backend, of the name "cuda (emulated)". */
-struct backend *weir_backend_cuda_create(uint32_t device, weir_error *err);
+/* The UUID of a device: "GPU-00000000-0000-0000-0000-000000000007" of number 7. Static memory, until the next call. */
+const char *cuda_host_uuid(int device);
+
+/* The entries of the emulated backend, of the name "cuda (emulated)". */
+struct backend *weir_backend_cuda_create(const struct backend_options *options, weir_error *err);
+weir_status weir_backend_cuda_check(const struct backend_options *options, weir_error *err);
 const struct backend_ops *weir_backend_cuda_ops(void);
 
 #ifdef __cplusplus

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,7 +27,10 @@ static const struct cuda_host an_ordinary_machine = {.seed = 1,
                                                      .driver = RUNTIME_VERSION,
                                                      .capability = 90,
                                                      .name = "emulated device",
+                                                     .compute_mode = cudaComputeModeDefault,
+                                                     .taken = false,
                                                      .memory_bytes = (size_t)256 << 20,
+                                                     .memory_taken = 0,
                                                      .fail_call = NULL,
                                                      .fail_code = 0};
 
@@ -128,7 +132,7 @@ cudaError_t cudaMalloc(void **p, size_t bytes)
 	const size_t size = (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
 	size_t at;
 	map_memory();
-	if (memory.allocated + size > cuda_host.memory_bytes || !find_gap(size, &at))
+	if (memory.allocated + cuda_host.memory_taken + size > cuda_host.memory_bytes || !find_gap(size, &at))
 		return cudaErrorMemoryAllocation;
 	memory.given[at] = size;
 	memory.allocated += size;
@@ -157,7 +161,7 @@ cudaError_t cudaFree(void *p)
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
 {
 	*total = cuda_host.memory_bytes;
-	*available = cuda_host.memory_bytes - memory.allocated;
+	*available = cuda_host.memory_bytes - cuda_host.memory_taken - memory.allocated;
 	return cudaSuccess;
 }
 
@@ -316,20 +320,69 @@ cudaError_t cuda_host_queue_launch(const char *kernel, dim3 grid, dim3 block, si
 
 /* --- Devices and errors */
 
+const char *cuda_host_uuid(int device)
+{
+	static char text[48];
+	snprintf(text, sizeof text, "%s-00000000-0000-0000-0000-%012x", strstr(cuda_host.name, " MIG ") ? "MIG" : "GPU", device);
+	return text;
+}
+
+/* By number, by UUID or how that begins, or by the older name of an instance: MIG-GPU-<its device's UUID>/<number>/0. */
+static bool is_named(int device, const char *name, size_t length)
+{
+	char number[16], older[16];
+	const std::string text(name, length);
+	snprintf(number, sizeof number, "%d", device);
+	snprintf(older, sizeof older, "/%d/0", device);
+	if (text.compare(0, 8, "MIG-GPU-") == 0)
+		return text.find(older) != std::string::npos;
+	return length > 0 && (text == number || strncmp(cuda_host_uuid(device), name, length) == 0);
+}
+
+/* The devices that the driver shows, in its order; up to the first name of CUDA_VISIBLE_DEVICES that is none. The driver reads that once; here it is read each time. */
+static std::vector<int> shown()
+{
+	std::vector<int> all;
+	const char *names = getenv("CUDA_VISIBLE_DEVICES");
+	for (int i = 0; names == NULL && i < cuda_host.devices; i++)
+		all.push_back(i);
+	for (bool more = names != NULL; more;) {
+		const size_t length = strcspn(names, ",");
+		int i = 0;
+		while (i < cuda_host.devices && !is_named(i, names, length))
+			i++;
+		more = i < cuda_host.devices && names[length] == ',';
+		if (i < cuda_host.devices)
+			all.push_back(i);
+		names += length + 1;
+	}
+	if (strstr(cuda_host.name, " MIG ") != NULL && all.size() > 1)
+		all.resize(1);
+	return all;
+}
+
 cudaError_t cudaGetDeviceCount(int *count)
 {
+	MAY_FAIL("cudaGetDeviceCount");
 	if (cuda_host.driver < RUNTIME_VERSION)
 		return cudaErrorInsufficientDriver;
-	*count = cuda_host.devices;
-	return cuda_host.devices > 0 ? cudaSuccess : cudaErrorNoDevice;
+	*count = (int)shown().size();
+	return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
+}
+
+static bool is_shown(int device)
+{
+	return device >= 0 && device < (int)shown().size();
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
 {
-	if (device < 0 || device >= cuda_host.devices)
+	MAY_FAIL("cudaGetDeviceProperties");
+	if (!is_shown(device))
 		return cudaErrorInvalidDevice;
 	*p = cudaDeviceProp();
 	snprintf(p->name, sizeof p->name, "%s", cuda_host.name);
+	p->uuid.bytes[15] = (char)shown()[(size_t)device];
 	p->major = cuda_host.capability / 10;
 	p->minor = cuda_host.capability % 10;
 	p->totalGlobalMem = cuda_host.memory_bytes;
@@ -337,10 +390,25 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
 	return cudaSuccess;
 }
 
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
+{
+	if (!is_shown(device))
+		return cudaErrorInvalidDevice;
+	if (attribute != cudaDevAttrComputeMode)
+		return cudaErrorInvalidValue;
+	*value = cuda_host.compute_mode;
+	return cudaSuccess;
+}
+
 cudaError_t cudaSetDevice(int device)
 {
 	MAY_FAIL("cudaSetDevice");
-	return device >= 0 && device < cuda_host.devices ? cudaSuccess : cudaErrorInvalidDevice;
+	if (!is_shown(device))
+		return cudaErrorInvalidDevice;
+	if (cuda_host.compute_mode == cudaComputeModeProhibited ||
+	    (cuda_host.compute_mode == cudaComputeModeExclusiveProcess && cuda_host.taken))
+		return cudaErrorDevicesUnavailable;
+	return cudaSuccess;
 }
 
 cudaError_t cudaDriverGetVersion(int *version)
@@ -371,10 +439,13 @@ cudaError_t cudaGetLastError(void)
 	X(cudaErrorInvalidDevice, "invalid device ordinal")                                               \
 	X(cudaErrorNoKernelImageForDevice, "no kernel image is available for execution on the device")    \
 	X(cudaErrorECCUncorrectable, "uncorrectable ECC error encountered")                               \
+	X(cudaErrorDeviceAlreadyInUse, "exclusive-thread device already in use by a different thread")    \
 	X(cudaErrorUnsupportedPtxVersion, "the provided PTX was compiled with an unsupported toolchain.") \
 	X(cudaErrorIllegalAddress, "an illegal memory access was encountered")                            \
 	X(cudaErrorLaunchOutOfResources, "too many resources requested for launch")                       \
 	X(cudaErrorLaunchFailure, "unspecified launch failure")                                           \
+	X(cudaErrorSystemNotReady, "system not yet initialized")                                          \
+	X(cudaErrorMpsMaxClientsReached, "MPS client limit has been reached")                             \
 	X(cudaErrorUnknown, "unknown error")
 
 const char *cudaGetErrorString(cudaError_t code)

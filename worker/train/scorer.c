@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device.h"
 #include "prefetch.h"
 #include "score.h"
 #include "snapshot.h"
@@ -51,7 +52,8 @@ weir_status scorer_open(struct scorer **out, const struct scorer_options *option
 			s->options.dense_dim = snapshot_dense_dim(s->snapshot);
 		}
 	}
-	if (status == WEIR_OK && (s->backend = backend_open(options->job->device, options->threads, err)) == NULL)
+	const struct backend_options where = device_options(options->job, options->turn, options->threads, false);
+	if (status == WEIR_OK && (s->backend = backend_open(&where, err)) == NULL)
 		status = err != NULL && err->status != WEIR_OK ? err->status : WEIR_E_UNSUPPORTED;
 	if (status == WEIR_OK)
 		status = model_create(&s->model, s->backend, options->job, s->options.fields, s->options.dense_dim, err);

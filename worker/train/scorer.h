@@ -11,6 +11,7 @@ struct scorer;
 struct scorer_options {
 	const struct job *job; /* outlives the scorer */
 	uint32_t threads;      /* compute threads; 0: all cores */
+	uint32_t turn;         /* at this machine's devices (device.h) */
 	/* One of: */
 	weir_client *client; /* of a running job whose tables exist (E_NOT_FOUND otherwise); borrowed */
 	const char *path;    /* of a safetensors file */

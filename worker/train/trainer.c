@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "dataset.h"
+#include "device.h"
 #include "go_back.h"
 #include "local.h"
 #include "pace.h"
@@ -21,6 +22,8 @@
 #define TRAINER_AHEAD 1u
 /* Batches in hand: pulled ahead, computing, and pushed but not yet acknowledged. */
 #define TRAINER_RING (TRAINER_AHEAD + 4u)
+#define MIB          1048576.0
+
 struct slot {
 	struct minibatch data;
 	struct row_cache_batch cached;
@@ -466,10 +469,15 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 		return s;
 	const struct dataset_info *info = dataset_get_info(t->dataset);
 	bool one_machine = strcmp(t->job->cluster.listen, "auto") == 0;
-	t->backend = backend_open(t->job->device, trainer_threads(t->job, one_machine ? t->job->cluster.workers : 1), err);
+	const struct backend_options where =
+	    device_options(t->job, t->number, trainer_threads(t->job, one_machine ? t->job->cluster.workers : 1), true);
+	t->backend = backend_open(&where, err);
 	if (t->backend == NULL)
 		return err != NULL && err->status != WEIR_OK ? err->status : WEIR_E_UNSUPPORTED;
-	LOG_AT(t->options->logger, LOG_INFO, "computing", "device=%s", t->backend->ops->name);
+	struct backend_info computes;
+	t->backend->ops->info(t->backend, &computes);
+	LOG_AT(t->options->logger, LOG_INFO, "computing", "device=%s precision=%s memory=%.1fMiB", computes.device,
+	       compute_precision_name(where.precision), (double)computes.memory_budget / MIB);
 	s = model_create(&t->model, t->backend, t->job, info->fields, info->dense_dim, err);
 	if (s == WEIR_OK && t->job->tables.dense.mode.local_steps > 0)
 		s = open_local(t, info, err);
@@ -488,6 +496,16 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 	return s == WEIR_OK ? open_client(t, err) : s;
 }
 
+static void log_memory(const struct trainer *t)
+{
+	struct backend_info i = {0};
+	if (t->backend != NULL)
+		t->backend->ops->info(t->backend, &i);
+	if (i.memory_budget > 0)
+		LOG_AT(t->options->logger, LOG_INFO, "device memory", "device=%s in_use_at_most=%.1fMiB held=%.1fMiB budget=%.1fMiB",
+		       i.device, (double)i.memory_used_most / MIB, (double)i.memory_held / MIB, (double)i.memory_budget / MIB);
+}
+
 /* failed: leaves nothing behind in order, as a crash would; what is in flight cannot be waited for. */
 static weir_status trainer_close(struct trainer *t, bool failed, weir_error *err)
 {
@@ -503,6 +521,7 @@ static weir_status trainer_close(struct trainer *t, bool failed, weir_error *err
 		row_cache_batch_free(&t->ring[i].cached);
 	}
 	prefetcher_destroy(t->prefetcher);
+	log_memory(t);
 	local_destroy(t->local);
 	staging_destroy(t->staging);
 	row_cache_destroy(t->row_cache);

@@ -220,7 +220,7 @@ int main(int argc, char **argv)
 	prng_seed(&t.prng, 1);
 	t.rows = strtoull(argv[2], NULL, 10);
 	check(job_parse(JOB, "zipf.yaml", NULL, 0, &t.job, &e), &e, "job");
-	if (!(t.backend = backend_open("cpu", 0, &e)))
+	if (!(t.backend = backend_cpu_create(0, &e)))
 		check(e.status, &e, "backend");
 	check(model_create(&t.model, t.backend, t.job, FIELDS, NUMBERS, &e), &e, "model");
 	weir_options options = {.ledger = argv[1], .name = "zipf", .dataset_fingerprint = 1, .dataset_units = UNITS};

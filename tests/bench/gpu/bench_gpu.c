@@ -268,7 +268,7 @@ int main(int argc, char **argv)
 	weir_error err = {0};
 	if (!read_arguments(argc, argv, &a))
 		return usage();
-	g = (struct gpu_bench){.b = backend_open(a.device, 0, &err),
+	g = (struct gpu_bench){.b = backend_open(&(struct backend_options){.device = a.device}, &err),
 	                       .quick = a.quick,
 	                       .rounds = a.quick ? 1 : ROUNDS,
 	                       .seconds = a.quick ? 0 : SECONDS,

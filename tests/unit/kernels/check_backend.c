@@ -65,7 +65,7 @@ static void on_the_emulated_device(uint64_t seed, backend_test fn)
 		char name[64];
 		cuda_host_reset();
 		cuda_host.seed = order;
-		struct backend *b = weir_backend_cuda_create(0, &err);
+		struct backend *b = weir_backend_cuda_create(&(struct backend_options){.device = "cuda"}, &err);
 		if (b == NULL)
 			fail_msg("%s", err.text);
 		snprintf(name, sizeof name, "%s, order %u", b->ops->name, (unsigned)order);
@@ -89,7 +89,7 @@ void on_every_backend(uint64_t seed, backend_test fn)
 		return;
 	}
 	weir_error err = {0};
-	struct backend *b = backend_open(device, 1, &err);
+	struct backend *b = backend_open(&(struct backend_options){.device = device, .threads = 1}, &err);
 	if (b == NULL) {
 		fprintf(stderr, "skipped: %s\n", err.text);
 		exit(err.status == WEIR_E_UNSUPPORTED ? SKIPPED : 1);

@@ -112,6 +112,11 @@ static weir_status mirror_sync(struct backend *b, weir_error *err)
 {
 	return mirror(b)->device->ops->sync(mirror(b)->device, err);
 }
+static void mirror_info(const struct backend *b, struct backend_info *out)
+{
+	const struct backend *device = ((const struct mirror *)b)->device;
+	device->ops->info(device, out);
+}
 static void *mirror_buffer_alloc(struct backend *b, size_t bytes)
 {
 	return mirror(b)->device->ops->buffer_alloc(mirror(b)->device, bytes);
@@ -653,6 +658,7 @@ struct backend *mirror_of(struct backend *device)
 #define MIRROR_ENTRY(op) .op = mirror_##op,
 	                              .destroy = mirror_destroy,
 	                              .sync = mirror_sync,
+	                              .info = mirror_info,
 	                              BACKEND_OPS(MIRROR_ENTRY)
 #undef MIRROR_ENTRY
 	};

@@ -15,7 +15,7 @@ static void cpu_opens_and_its_memory_is_zeroed(void **state)
 {
 	(void)state;
 	weir_error err = {0};
-	struct backend *b = backend_open("cpu", 0, &err);
+	struct backend *b = backend_open(&(struct backend_options){.device = "cpu"}, &err);
 	assert_non_null(b);
 	assert_string_equal(b->ops->name, "cpu");
 	static const size_t sizes[] = {0, 1, 63, 64, 65, 1000, (size_t)5 << 20};
@@ -39,7 +39,7 @@ static void cpu_opens_and_its_memory_is_zeroed(void **state)
 static void auto_falls_back_to_the_cpu(void **state)
 {
 	(void)state;
-	struct backend *b = backend_open("auto", 2, NULL);
+	struct backend *b = backend_open(&(struct backend_options){.device = "auto", .threads = 2}, NULL);
 	assert_non_null(b);
 	b->ops->destroy(b);
 }
@@ -50,7 +50,7 @@ static void cuda_without_its_library_says_what_to_do(void **state)
 	static const char *const devices[] = {"cuda", "cuda:0", "cuda:7"};
 	for (size_t i = 0; i < 3; i++) {
 		weir_error err = {0};
-		struct backend *b = backend_open(devices[i], 1, &err);
+		struct backend *b = backend_open(&(struct backend_options){.device = devices[i], .threads = 1}, &err);
 		if (b != NULL) { /* a build with CUDA on a machine with a device */
 			b->ops->destroy(b);
 			continue;
@@ -64,22 +64,49 @@ static void cuda_without_its_library_says_what_to_do(void **state)
 static void an_unknown_device_is_refused(void **state)
 {
 	(void)state;
-	static const char *const devices[] = {"", "gpu", "cuda:", "cuda:x", "cuda:1x", "cuda:-1", "cuda:99999999999", "CPU"};
+	static const char *const devices[] = {
+	    "", "gpu", "cuda:", "cuda:x", "cuda:1x", "cuda:GPU", "cuda:MIG-", "cuda:99999999999", "CPU", "cuda:-1"};
 	for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
 		weir_error err = {0};
-		assert_null(backend_open(devices[i], 1, &err));
+		const struct backend_options o = {.device = devices[i], .threads = 1};
+		assert_null(backend_open(&o, &err));
 		assert_int_equal(err.status, WEIR_E_INVALID);
 		assert_non_null(strstr(err.text, "cuda:N"));
+		assert_int_equal(backend_check(&o, &err), WEIR_E_INVALID);
+	}
+}
+
+/* Nothing is computed in another precision than was asked for. */
+static void the_cpu_refuses_what_it_does_not_compute(void **state)
+{
+	(void)state;
+	static const enum compute_precision precisions[] = {COMPUTE_TF32, COMPUTE_BF16, COMPUTE_FP16};
+	for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++) {
+		const char *name = compute_precision_name(precisions[i]);
+		struct backend_options o = {.device = "cpu", .precision = precisions[i], .threads = 1};
+		weir_error err = {0};
+		assert_null(backend_open(&o, &err));
+		assert_int_equal(err.status, WEIR_E_UNSUPPORTED);
+		assert_non_null(strstr(err.text, name));
+		assert_non_null(strstr(err.text, "which the CPU does not compute: use fp32, or device: cuda"));
+		o.device = "auto";
+		struct backend *b = backend_open(&o, &err);
+		assert_int_equal(backend_check(&o, NULL), b != NULL ? WEIR_OK : WEIR_E_UNSUPPORTED);
+		if (b != NULL) { /* there is a device here */
+			b->ops->destroy(b);
+			continue;
+		}
+		assert_non_null(strstr(err.text, name));
+		assert_non_null(strstr(err.text, "device: auto finds no other: "));
 	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(cpu_opens_and_its_memory_is_zeroed),
-	    cmocka_unit_test(auto_falls_back_to_the_cpu),
-	    cmocka_unit_test(cuda_without_its_library_says_what_to_do),
-	    cmocka_unit_test(an_unknown_device_is_refused),
+	    cmocka_unit_test(cpu_opens_and_its_memory_is_zeroed),       cmocka_unit_test(auto_falls_back_to_the_cpu),
+	    cmocka_unit_test(cuda_without_its_library_says_what_to_do), cmocka_unit_test(an_unknown_device_is_refused),
+	    cmocka_unit_test(the_cpu_refuses_what_it_does_not_compute),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,11 +31,15 @@ static void check_contains(const char *text, const char *part)
 		fail_msg("'%s' is not in '%s'", part, text);
 }
 
-static void check_refused(uint32_t device, const char *why)
+static struct backend *create(uint64_t memory_bytes, weir_error *err)
+{
+	return weir_backend_cuda_create(&(struct backend_options){.device = "cuda", .memory_bytes = memory_bytes}, err);
+}
+
+static void check_refused(const char *why)
 {
 	weir_error err = {0};
-	struct backend *b = weir_backend_cuda_create(device, &err);
-	assert_null(b);
+	assert_null(create(0, &err));
 	assert_int_equal(err.status, WEIR_E_UNSUPPORTED);
 	check_contains(err.text, why);
 	check_contains(err.text, "use device: cpu");
@@ -45,30 +49,11 @@ static void check_refused(uint32_t device, const char *why)
 static struct backend *open_device(void)
 {
 	weir_error err = {0};
-	struct backend *b = weir_backend_cuda_create(0, &err);
+	struct backend *b = create(0, &err);
 	if (b == NULL)
 		fail_msg("%s", err.text);
 	assert_string_equal(b->ops->name, "cuda (emulated)");
 	return b;
-}
-
-static void a_machine_without_a_device_is_told_what_to_do(void **state)
-{
-	(void)state;
-	cuda_host.driver = 0;
-	check_refused(0, "there is no NVIDIA driver here");
-	cuda_host.driver = 12040;
-	check_refused(0, "the driver is for CUDA 12.4, this program for 13.0");
-	cuda_host_reset();
-	cuda_host.devices = 0;
-	check_refused(0, "the driver shows none");
-	cuda_host_reset();
-	cuda_host.devices = 2;
-	cuda_host.name = "NVIDIA A100-SXM4-40GB MIG 1g.5gb";
-	check_refused(2, "no device cuda:2: this machine shows 2, the last of them cuda:1 (NVIDIA A100-SXM4-40GB MIG 1g.5gb)");
-	check_refused(UINT32_MAX, "no device cuda:4294967295");
-	cuda_host.capability = 70;
-	check_refused(1, "cuda:1 (NVIDIA A100-SXM4-40GB MIG 1g.5gb) has compute capability 7.0; 7.5 is needed");
 }
 
 /* Every call that making a backend needs, failing: nothing is left behind. */
@@ -79,11 +64,8 @@ static void a_backend_that_cannot_be_made_names_the_call(void **state)
 	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
 		cuda_host.fail_call = calls[i];
 		cuda_host.fail_code = OUT_OF_MEMORY;
-		check_refused(0, calls[i]);
+		check_refused(calls[i]);
 	}
-	cuda_host_reset();
-	cuda_host.memory_bytes = 1 << 20;
-	check_refused(0, "out of memory");
 }
 
 static void a_failure_is_kept_until_it_is_told(void **state)
@@ -130,9 +112,10 @@ static void memory_that_is_not_there_is_refused_and_told_once(void **state)
 	assert_non_null(half);
 	assert_null(b->ops->buffer_alloc(b, (size_t)40 << 20)); /* 90 % are the budget, 32 MiB are cuBLAS's */
 	assert_int_equal(b->ops->sync(b, &err), WEIR_E_MEMORY);
-	check_contains(err.text,
-	               "cuda:0 (emulated device): out of memory: 40.0 MiB more than the 62.0 MiB in use, of a budget of 90.0 MiB");
-	check_contains(err.text, "make data.batch smaller");
+	check_contains(
+	    err.text,
+	    "cuda:0 (emulated device): out of memory: 40.0 MiB were asked for, and 62.0 MiB are in use, of a budget of 90.0 MiB");
+	check_contains(err.text, "train.device_memory is the budget: raise it, make data.batch smaller, or use device: cpu");
 	assert_int_equal(b->ops->sync(b, &err), WEIR_OK);
 	assert_null(b->ops->buffer_alloc(b, SIZE_MAX / 2));
 	/* what is given back serves others, also of another size */
@@ -142,6 +125,49 @@ static void memory_that_is_not_there_is_refused_and_told_once(void **state)
 	b->ops->buffer_free(b, other);
 	assert_ptr_equal(b->ops->buffer_alloc(b, (size_t)40 << 20), other);
 	b->ops->destroy(b);
+	assert_int_equal(cuda_host_allocated(), 0);
+}
+
+/* Within the budget, but other programs have taken the device's memory since. */
+static void memory_that_others_have_is_told_of_them(void **state)
+{
+	(void)state;
+	struct backend *b = open_device();
+	weir_error err = {0};
+	cuda_host.memory_taken = (size_t)200 << 20;
+	assert_null(b->ops->buffer_alloc(b, (size_t)40 << 20));
+	assert_int_equal(b->ops->sync(b, &err), WEIR_E_MEMORY);
+	check_contains(err.text, "40.0 MiB were asked for");
+	check_contains(err.text,
+	               "(the device has 24.0 MiB free of 256.0 MiB); others have the rest: end other programs on the device");
+	b->ops->destroy(b);
+}
+
+static void the_budget_is_what_the_job_says(void **state)
+{
+	(void)state;
+	const uint64_t budget = (uint64_t)80 << 20;
+	weir_error err = {0};
+	struct backend *b = create(budget, &err);
+	struct backend_info info;
+	assert_non_null(b);
+	b->ops->info(b, &info);
+	assert_string_equal(info.device, "cuda:0 (emulated device)");
+	assert_int_equal(info.memory_budget, budget);
+	assert_int_equal(info.memory_used, (size_t)32 << 20); /* cuBLAS's */
+	void *x = b->ops->buffer_alloc(b, (size_t)40 << 20), *y = b->ops->buffer_alloc(b, (size_t)8 << 20);
+	assert_non_null(x);
+	assert_non_null(y);
+	assert_null(b->ops->buffer_alloc(b, 1));
+	b->ops->buffer_free(b, x);
+	b->ops->info(b, &info);
+	assert_int_equal(info.memory_used, (size_t)40 << 20);
+	assert_int_equal(info.memory_held, budget); /* for whoever wants it next */
+	assert_int_equal(info.memory_used_most, budget);
+	b->ops->destroy(b);
+	b = create((uint64_t)300 << 20, &err);
+	assert_null(b);
+	check_contains(err.text, "cuda:0 (emulated device) has 256.0 MiB free of 256.0 MiB, and train.device_memory is 300.0 MiB");
 	assert_int_equal(cuda_host_allocated(), 0);
 }
 
@@ -199,10 +225,11 @@ static void a_target_that_is_no_class_is_not_a_number(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup(a_machine_without_a_device_is_told_what_to_do, ordinary_machine),
 	    cmocka_unit_test_setup(a_backend_that_cannot_be_made_names_the_call, ordinary_machine),
 	    cmocka_unit_test_setup(a_failure_is_kept_until_it_is_told, ordinary_machine),
 	    cmocka_unit_test_setup(memory_that_is_not_there_is_refused_and_told_once, ordinary_machine),
+	    cmocka_unit_test_setup(memory_that_others_have_is_told_of_them, ordinary_machine),
+	    cmocka_unit_test_setup(the_budget_is_what_the_job_says, ordinary_machine),
 	    cmocka_unit_test_setup(an_op_without_memory_fails_for_good, ordinary_machine),
 	    cmocka_unit_test_setup(no_result_depends_on_the_order_of_threads, ordinary_machine),
 	    cmocka_unit_test_setup(a_target_that_is_no_class_is_not_a_number, ordinary_machine),

@@ -6,8 +6,9 @@ static void the_cpu_is_always_there(void **state)
 {
 	(void)state;
 	weir_error err = {0};
-	CHECK_OK(backend_check("cpu", &err), err);
-	struct backend *b = backend_open("cpu", 1, &err);
+	const struct backend_options o = {.device = "cpu", .threads = 1};
+	CHECK_OK(backend_check(&o, &err), err);
+	struct backend *b = backend_open(&o, &err);
 	assert_non_null(b);
 	assert_string_equal(b->ops->name, "cpu");
 	assert_true(b->ops->host_memory);
@@ -20,7 +21,9 @@ static void the_library_beside_the_program_is_opened(void **state)
 	static const char *const devices[] = {"cuda", "cuda:0"};
 	for (size_t i = 0; i < 2; i++) {
 		weir_error err = {0};
-		struct backend *b = backend_open(devices[i], 1, &err);
+		const struct backend_options o = {.device = devices[i], .precision = COMPUTE_BF16};
+		CHECK_OK(backend_check(&o, &err), err);
+		struct backend *b = backend_open(&o, &err);
 		if (b == NULL)
 			fail_msg("%s: %s", devices[i], err.text);
 		assert_string_equal(b->ops->name, "cuda (emulated)");
@@ -34,12 +37,12 @@ static void a_device_that_is_not_there_is_refused_with_what_to_do(void **state)
 {
 	(void)state;
 	weir_error err = {0};
-	assert_int_equal(backend_check("cuda:1", &err), WEIR_E_UNSUPPORTED);
-	CHECK_CONTAINS(err.text, "no device cuda:1: this machine shows 1");
+	assert_int_equal(backend_check(&(struct backend_options){.device = "cuda:1"}, &err), WEIR_E_UNSUPPORTED);
+	CHECK_CONTAINS(err.text, "no device cuda:1: the driver shows this process cuda:0 (emulated device, GPU-");
 	CHECK_CONTAINS(err.text, "use device: cpu");
 	err = (weir_error){0};
-	assert_int_equal(backend_check("gpu", &err), WEIR_E_INVALID);
-	CHECK_CONTAINS(err.text, "expected auto, cpu, cuda or cuda:N");
+	assert_int_equal(backend_check(&(struct backend_options){.device = "gpu"}, &err), WEIR_E_INVALID);
+	CHECK_CONTAINS(err.text, "expected auto, cpu, cuda, cuda:N, cuda:GPU-... or cuda:MIG-...");
 }
 
 int main(void)

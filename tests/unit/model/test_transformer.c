@@ -39,7 +39,7 @@ static void on_backends(void (*fn)(struct backend *b))
 	}
 #if defined(WEIR_CUDA_HOST)
 	cuda_host_reset();
-	struct backend *b = weir_backend_cuda_create(0, &err);
+	struct backend *b = weir_backend_cuda_create(&(struct backend_options){.device = "cuda"}, &err);
 	if (b == NULL)
 		fail_msg("%s", err.text);
 	fn(b);

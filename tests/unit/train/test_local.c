@@ -192,7 +192,7 @@ static struct backend *open_backend(bool device)
 	struct backend *b = NULL;
 #if defined(WEIR_CUDA_HOST)
 	if (device)
-		b = weir_backend_cuda_create(0, &err);
+		b = weir_backend_cuda_create(&(struct backend_options){.device = "cuda"}, &err);
 #endif
 	if (!device)
 		b = backend_cpu_create(1, &err);

@@ -223,7 +223,7 @@ static void on_each_backend(on_backend fn, uint64_t seed)
 #if defined(WEIR_CUDA_HOST)
 	cuda_host_reset();
 	cuda_host.seed = seed;
-	struct backend *device = weir_backend_cuda_create(0, &err);
+	struct backend *device = weir_backend_cuda_create(&(struct backend_options){.device = "cuda"}, &err);
 	if (device == NULL)
 		fail_msg("%s", err.text);
 	fn(device, seed);
@@ -428,7 +428,7 @@ static void more_than_there_is_is_refused(void **state)
 #if defined(WEIR_CUDA_HOST)
 	cuda_host_reset();
 	cuda_host.memory_bytes = (size_t)100 << 20;
-	struct backend *device = weir_backend_cuda_create(0, &err);
+	struct backend *device = weir_backend_cuda_create(&(struct backend_options){.device = "cuda"}, &err);
 	assert_non_null(device);
 	assert_int_equal(create_with(device, (uint64_t)80 << 20, &err), WEIR_E_MEMORY);
 	CHECK_CONTAINS(err.text, "no room for tables.embedding.pull.cache.memory, 80 MiB: make it smaller; cuda:0 (emulated device): "
