@@ -1,0 +1,18 @@
+# A DLRM step (26 tables, dim 128, batch 65,536, generated data) gives at least 1.2 times the samples of a second of PyTorch's, by torch.compile or as written, whichever is faster, of the same
+# precision; and coding and pushing a batch's gradients keep the worker for at most 5 % of a step.
+. tests/claims/lib/cuda.sh
+need_programs
+need_gpu
+mkdir -p "$WORK/weir/bin" "$WORK/weir/lib"
+cp "$BUILD/weir" "$BUILD/weir-server" "$BUILD/weir-worker" "$WORK/weir/bin"
+cp "$BUILD/cuda/lib/libweir_cuda.so" "$WORK/weir/lib"
+"$WORK/weir/bin/weir" bench step --json --set device=cuda --set tables.embedding.push.codec=int8 > "$WORK/step.json" || give_up "the step cannot be measured"
+need_peers dlrm
+speed() { python3 -c 'import json, sys; print(*[round(r["value"]) for r in json.load(open(sys.argv[1]))["results"] if r["name"] == sys.argv[2]])' "$WORK/step.json" "$1"; }
+for name in batch compute step "push alone" "step and push" "pull, step, push"; do echo "$name: $(speed "$name") samples/s"; done
+peer=$(awk -F'\t' '$1 == "dlrm step fp32" { printf "%.0f", $2 / $3 }' "$WORK/peers")
+[ -n "$peer" ] || give_up "PyTorch did not come to its end"
+times=$(python3 -c "print(f'{$(speed step) / $peer:.2f}')")
+share=$(python3 -c "print(f'{$(speed step) / $(speed "push alone"):.4f}')")
+echo "PyTorch: $peer samples/s; the step is $times times as fast; a push keeps the worker for $share of a step"
+verdict "$times >= 1.2 and $share <= 0.05" "1.2 times PyTorch's samples a second, coding and pushing at most 5 % of a step"
