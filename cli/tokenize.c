@@ -35,7 +35,7 @@ static weir_status check_arguments(struct verb_tokenize *v, weir_error *err)
 	o->format = strcmp(v->format, "text") == 0    ? TOKENIZE_TEXT
 	            : strcmp(v->format, "jsonl") == 0 ? TOKENIZE_JSONL
 	                                              : TOKENIZE_BY_NAME;
-	if (strcmp(v->chat, "auto") != 0 && !chat_format_of(v->chat, &o->record.chat))
+	if (!chat_format_of(v->chat, &o->record.chat))
 		return weir_fail(err, WEIR_E_INVALID, "--chat is %s; expected auto, chatml, llama2, llama3, alpaca or none", v->chat);
 	o->replace = strcmp(v->invalid, "replace") == 0;
 	if (!o->replace && strcmp(v->invalid, "fail") != 0)
@@ -66,8 +66,7 @@ static weir_status settle(struct verb_tokenize *v, weir_error *err)
 	const struct tokenizer_info *t = tokenizer_get_info(v->opened);
 	r->tokenizer = v->opened;
 	r->eos = t->eos;
-	if (strcmp(v->chat, "auto") == 0 && t->chat_template)
-		r->chat = chat_recognise(t->chat_template);
+	r->chat = chat_settle(r->chat, t->chat_template);
 	if (strcmp(v->eos, "none") == 0)
 		r->eos = TOKEN_NONE;
 	else if (strcmp(v->eos, "auto") != 0 && (r->eos = tokenizer_id(v->opened, v->eos, strlen(v->eos))) == TOKEN_NONE)

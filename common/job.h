@@ -12,7 +12,10 @@
 
 enum log_place { JOB_LOG_MEMORY, JOB_LOG_DISK };
 enum ack_rung { JOB_ACK_SENT, JOB_ACK_PRIMARY, JOB_ACK_REPLICAS, JOB_ACK_DISK };
-enum data_format { DATA_CRITEO, DATA_LIBSVM, DATA_LIBFFM, DATA_PACKED, DATA_TEXT };
+enum data_format { DATA_CRITEO, DATA_LIBSVM, DATA_LIBFFM, DATA_PACKED, DATA_TEXT, DATA_TOKENS };
+enum data_packing { PACKING_PACKED, PACKING_APART };
+enum chat_format { CHAT_AUTO, CHAT_NONE, CHAT_CHATML, CHAT_LLAMA2, CHAT_LLAMA3, CHAT_ALPACA };
+enum invalid_utf8 { INVALID_UTF8_FAIL, INVALID_UTF8_REPLACE };
 enum split_by { SPLIT_NONE, SPLIT_CRC32 };
 enum model_kind { MODEL_LR, MODEL_FM, MODEL_WIDE_DEEP, MODEL_DEEPFM, MODEL_DCN_V2, MODEL_DLRM, MODEL_NGRAM };
 enum eval_metric { METRIC_AUC, METRIC_LOGLOSS };
@@ -84,16 +87,21 @@ struct job {
 		uint32_t unit_batches; /* batches per work unit */
 		bool shuffle;
 		uint64_t seed;
-		uint32_t context;                /* text: bytes before the one to predict */
-		uint32_t fields;                 /* categorical fields; 0: from the format or the first line */
-		uint32_t dense;                  /* numeric features; 0: from the format */
-		uint32_t min_bad_line_reports;   /* bad lines shown with file:line */
-		uint64_t bad_lines_max;          /* more than this fails the job */
-		uint64_t hash_buckets;           /* 0: keys are hashed to 64 bits, no buckets */
-		uint32_t threads;                /* parsing threads per worker */
-		uint32_t prefetch;               /* batches ready ahead */
-		char cache[WEIR_PATH_BYTES_MAX]; /* packed cache: "auto" = run_dir/cache, "off", or a directory */
-		struct {                         /* generated data (weir datagen); rows 0: none */
+		uint32_t context;                    /* text: bytes before the one to predict */
+		uint32_t sequence;                   /* tokens: of one sequence */
+		char tokenizer[WEIR_PATH_BYTES_MAX]; /* tokens, of texts: "bytes", a folder or a tokenizer.json */
+		enum data_packing packing;           /* tokens */
+		enum chat_format chat;               /* tokens, of JSONL: how conversations are written */
+		enum invalid_utf8 invalid_utf8;      /* tokens, of texts */
+		uint32_t fields;                     /* categorical fields; 0: from the format or the first line */
+		uint32_t dense;                      /* numeric features; 0: from the format */
+		uint32_t min_bad_line_reports;       /* bad lines shown with file:line */
+		uint64_t bad_lines_max;              /* more than this fails the job */
+		uint64_t hash_buckets;               /* 0: keys are hashed to 64 bits, no buckets */
+		uint32_t threads;                    /* parsing threads per worker */
+		uint32_t prefetch;                   /* batches ready ahead */
+		char cache[WEIR_PATH_BYTES_MAX];     /* packed cache: "auto" = run_dir/cache, "off", or a directory */
+		struct {                             /* generated data (weir datagen); rows 0: none */
 			uint64_t rows, ids, seed;
 		} generate;
 	} data;

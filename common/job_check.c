@@ -223,10 +223,23 @@ static weir_status place_generated(struct reading *r, struct job *job)
 
 /* --- Model */
 
+static weir_status check_tokens(struct reading *r, const struct job *job)
+{
+	if (job->data.format == DATA_TOKENS)
+		return FAIL(r, "data.format", WEIR_E_UNSUPPORTED,
+		            "is tokens, which no model.kind of this release reads; expected text for ngram, clicks for all others");
+	if (job->data.tokenizer[0] != 0)
+		return FAIL(r, "data.tokenizer", WEIR_E_INVALID, "is given, and data.format is not tokens; expected both or neither");
+	return WEIR_OK;
+}
+
 /* Text and what learns from it go together; text has neither fields nor an AUC. */
 static weir_status check_language(struct reading *r, struct job *job)
 {
 	const bool text = job->data.format == DATA_TEXT;
+	weir_status status = check_tokens(r, job);
+	if (status != WEIR_OK)
+		return status;
 	if (text != job_is_language(job))
 		return text ? FAIL(r, "model.kind", WEIR_E_INVALID, "is a click model, and data.format is text; expected ngram")
 		            : FAIL(r, "data.format", WEIR_E_INVALID, "is of click data, and model.kind is ngram; expected text");

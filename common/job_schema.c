@@ -38,7 +38,11 @@ static const struct choice acks[] = {
 static const struct choice logs[] = {{"memory", JOB_LOG_MEMORY}, {"disk", JOB_LOG_DISK}};
 static const struct choice formats[] = {
 	{"criteo", DATA_CRITEO}, {"libsvm", DATA_LIBSVM}, {"libffm", DATA_LIBFFM}, {"packed", DATA_PACKED},
-	{"text", DATA_TEXT}};
+	{"text", DATA_TEXT}, {"tokens", DATA_TOKENS}};
+static const struct choice packings_of_tokens[] = {{"packed", PACKING_PACKED}, {"apart", PACKING_APART}};
+static const struct choice chats[] = {{"auto", CHAT_AUTO}, {"none", CHAT_NONE}, {"chatml", CHAT_CHATML}, {"llama2", CHAT_LLAMA2},
+	{"llama3", CHAT_LLAMA3}, {"alpaca", CHAT_ALPACA}};
+static const struct choice invalids[] = {{"fail", INVALID_UTF8_FAIL}, {"replace", INVALID_UTF8_REPLACE}};
 static const struct choice splits[] = {{"none", SPLIT_NONE}, {"crc32", SPLIT_CRC32}};
 static const struct choice models[] = {{"lr", MODEL_LR}, {"fm", MODEL_FM}, {"wide_deep", MODEL_WIDE_DEEP},
 	{"deepfm", MODEL_DEEPFM}, {"dcn_v2", MODEL_DCN_V2}, {"dlrm", MODEL_DLRM}, {"ngram", MODEL_NGRAM}};
@@ -179,6 +183,11 @@ static const struct key keys[] = {
 	BOOL("data.shuffle", data.shuffle, "true"),
 	U64("data.seed", data.seed, "1", 0, ANY_U64, NULL),
 	U32("data.context", data.context, "32", 1, WEIR_CONTEXT_MAX, "bytes"),
+	U32("data.sequence", data.sequence, "256", 1, WEIR_SEQUENCE_MAX, "tokens"),
+	TEXT("data.tokenizer", data.tokenizer, ""),
+	CHOICE("data.packing", data.packing, "packed", packings_of_tokens),
+	CHOICE("data.chat", data.chat, "auto", chats),
+	CHOICE("data.invalid_utf8", data.invalid_utf8, "fail", invalids),
 	U32_OR("data.fields", data.fields, "auto", 1, WEIR_FIELDS_MAX, "categorical fields", "auto"),
 	U32_OR("data.dense", data.dense, "auto", 1, WEIR_DENSE_FEATURES_MAX, "numeric features", "auto"),
 	U32("data.bad_line_reports", data.min_bad_line_reports, "5", 0, 1000, "lines"),

@@ -127,13 +127,10 @@ static weir_status build(const struct cache_options *o, const struct cache_key *
 	return WEIR_OK;
 }
 
-static weir_status lock_cache(const struct cache_options *o, const struct cache_key *k, int *fd, weir_error *err)
+weir_status cache_lock(const char *dir, const char *path, int *fd, weir_error *err)
 {
-	char path[WEIR_PATH_BYTES_MAX];
 	struct disk *disk = disk_system();
-	weir_status status = disk->ops->make_dirs(disk, o->dir, err);
-	if (status == WEIR_OK)
-		status = path_of(path, o, k, ".lock", err);
+	weir_status status = disk->ops->make_dirs(disk, dir, err);
 	if (status != WEIR_OK)
 		return status;
 	*fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -158,7 +155,9 @@ weir_status cache_open(struct packed **out, const struct cache_options *o, enum 
 	int lock;
 	if ((*out = open_current(o, &key, file)) != NULL)
 		return WEIR_OK;
-	weir_status status = lock_cache(o, &key, &lock, err);
+	weir_status status = path_of(path, o, &key, ".lock", err);
+	if (status == WEIR_OK)
+		status = cache_lock(o->dir, path, &lock, err);
 	if (status != WEIR_OK)
 		return status;
 	if ((*out = open_current(o, &key, file)) == NULL) { /* nobody built it while we waited */

@@ -5,8 +5,8 @@
 #include "tokenizer.h"
 #include "utf8.h"
 
-static const char *const names[] = {
-    [CHAT_NONE] = "none", [CHAT_CHATML] = "chatml", [CHAT_LLAMA2] = "llama2", [CHAT_LLAMA3] = "llama3", [CHAT_ALPACA] = "alpaca"};
+static const char *const names[] = {[CHAT_AUTO] = "auto",     [CHAT_NONE] = "none",     [CHAT_CHATML] = "chatml",
+                                    [CHAT_LLAMA2] = "llama2", [CHAT_LLAMA3] = "llama3", [CHAT_ALPACA] = "alpaca"};
 
 const char *chat_format_name(enum chat_format format)
 {
@@ -81,6 +81,11 @@ enum chat_format chat_recognise(const char *jinja)
 			return known[i].format;
 	}
 	return CHAT_NONE;
+}
+
+enum chat_format chat_settle(enum chat_format format, const char *jinja)
+{
+	return format != CHAT_AUTO ? format : jinja == NULL ? CHAT_NONE : chat_recognise(jinja);
 }
 
 /* --- Rendering */

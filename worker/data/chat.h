@@ -15,17 +15,18 @@
 #include <stdint.h>
 
 #include "buffer.h"
+#include "job.h"
 #include "weir/status.h"
 
 #define CHAT_MESSAGES_MAX 1024u
 
-enum chat_format { CHAT_NONE, CHAT_CHATML, CHAT_LLAMA2, CHAT_LLAMA3, CHAT_ALPACA };
-
 const char *chat_format_name(enum chat_format format);
-/* False: there is none of this name. */
+/* False: there is none of this name. "auto" is CHAT_AUTO. */
 bool chat_format_of(const char *name, enum chat_format *out);
 /* The format that a Jinja template is, verbatim but for runs of spaces, newlines written as \n, and what it adds when an answer is asked for. CHAT_NONE: another. */
 enum chat_format chat_recognise(const char *jinja);
+/* CHAT_AUTO becomes what the tokenizer's template (NULL: none) is; others stay. */
+enum chat_format chat_settle(enum chat_format format, const char *jinja);
 
 struct chat_message {
 	const char *role, *content; /* NUL-terminated; the content may have NULs in it */

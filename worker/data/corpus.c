@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "limits.h"
+#include "spread.h"
 
 struct span {
 	uint64_t first; /* example */
@@ -19,7 +20,7 @@ struct corpus {
 	struct span *spans; /* (spans_count) */
 	uint32_t spans_count, spans_capacity;
 	uint64_t examples;
-	uint64_t stride; /* of corpus_spread: coprime to examples */
+	uint64_t stride; /* of corpus_spread */
 };
 
 static weir_status out_of_memory(weir_error *err)
@@ -89,26 +90,6 @@ static weir_status read_file(struct corpus *c, const char *path, const struct sp
 	return status == WEIR_OK ? end_span(c, begin, err) : status;
 }
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-	while (b != 0) {
-		const uint64_t rest = a % b;
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
-/* Multiples of the golden section of a circle keep as far from each other as can be (Swierczkowski 1958); the next whole number from there on that is coprime to n
- * visits all. */
-static uint64_t stride_of(uint64_t n)
-{
-	uint64_t stride = (uint64_t)((double)n * 0.6180339887498949) + 1;
-	while (common_divisor(stride, n) != 1)
-		stride++;
-	return stride;
-}
-
 weir_status corpus_open(struct corpus **out, const struct sources *sources, uint32_t context, const struct split *split,
                         enum split_part part, weir_error *err)
 {
@@ -124,7 +105,7 @@ weir_status corpus_open(struct corpus **out, const struct sources *sources, uint
 		corpus_close(c);
 		return status;
 	}
-	c->stride = c->examples > 0 ? stride_of(c->examples) : 1;
+	c->stride = spread_stride(c->examples);
 	*out = c;
 	return WEIR_OK;
 }
@@ -146,7 +127,7 @@ uint64_t corpus_examples(const struct corpus *c)
 uint64_t corpus_spread(const struct corpus *c, uint64_t i)
 {
 	assert(i < c->examples);
-	return i * (c->stride % c->examples) % c->examples;
+	return spread_place(c->examples, c->stride, i);
 }
 
 void corpus_read(const struct corpus *c, uint64_t i, uint32_t *context, uint32_t *target)

@@ -4,7 +4,7 @@
  * part as that of a line does (split.h). Blocks of one part that follow one another are a span; without a split a file is one. An example lies inside
  * a span: what one part predicts, no other one reads. The first `context` tokens of a span are not predicted.
  *
- * Whoever reads examples does not know where tokens come from: files of other tokens need another corpus_open. */
+ * Models that predict after every token have sequences.h. */
 #ifndef WEIR_CORPUS_H
 #define WEIR_CORPUS_H
 
@@ -21,7 +21,7 @@ struct corpus;
 weir_status corpus_open(struct corpus **out, const struct sources *sources, uint32_t context, const struct split *split,
                         enum split_part part, weir_error *err);
 uint64_t corpus_examples(const struct corpus *c);
-/* Another order: a permutation of the examples in which neighbours lie far from each other, so that any stretch of it is from the whole text. */
+/* Another order (spread.h), any stretch of which is from the whole text. */
 uint64_t corpus_spread(const struct corpus *c, uint64_t i);
 /* Example i in the order of the files: its context (context), and what follows. Thread-safe. */
 void corpus_read(const struct corpus *c, uint64_t i, uint32_t *context, uint32_t *target);

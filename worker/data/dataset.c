@@ -8,7 +8,7 @@
 #include "hash.h"
 #include "limits.h"
 
-static const char *const names[] = {[SPLIT_TRAIN] = "train", [SPLIT_VALID] = "valid", [SPLIT_TEST] = "test"};
+const char *const dataset_part_names[] = {[SPLIT_TRAIN] = "train", [SPLIT_VALID] = "valid", [SPLIT_TEST] = "test"};
 
 static weir_status add_unit(struct dataset *d, uint32_t file, uint64_t begin, uint64_t end, weir_error *err)
 {
@@ -106,10 +106,10 @@ static weir_status cut_text(struct dataset *d, weir_error *err)
 	return status;
 }
 
-static weir_status cut_corpus(struct dataset *d, weir_error *err)
+weir_status dataset_cut_rows(struct dataset *d, uint64_t rows, weir_error *err)
 {
-	const uint64_t rows = d->info.rows = corpus_examples(d->corpus);
 	weir_status status = WEIR_OK;
+	d->info.rows = rows;
 	for (uint64_t row = 0; row < rows && status == WEIR_OK; row += d->unit_rows)
 		status = add_unit(d, 0, row, row + d->unit_rows < rows ? row + d->unit_rows : rows, err);
 	return status;
@@ -120,9 +120,10 @@ static void take_fingerprint(struct dataset *d)
 {
 	const struct split *s = &d->load.split;
 	const struct dataset_info *i = &d->info;
-	const uint64_t settings[] = {i->fields, i->dense_dim, i->units,      i->rows,      d->batch,  d->unit_rows,
-	                             d->part,   s->modulus,   s->valid_from, s->test_from, i->context};
+	const uint64_t settings[] = {i->fields, i->dense_dim, i->units,      i->rows,      d->batch,   d->unit_rows,
+	                             d->part,   s->modulus,   s->valid_from, s->test_from, i->context, i->sequence};
 	uint64_t h = hash_bytes(settings, sizeof settings, 1);
+	h = hash_bytes(i->tokenizer, sizeof i->tokenizer, h);
 	for (uint32_t f = 0; f < d->sources.count; f++) {
 		const struct source *source = &d->sources.items[f];
 		const char *slash = strrchr(source->path, '/');
@@ -146,7 +147,7 @@ static weir_status find_sources(struct dataset *d, const struct job *job, weir_e
 		d->load.split = split_of(job->data.split.train, job->data.split.valid, job->data.split.test);
 	}
 	if (counts[list] == 0)
-		return weir_fail(err, WEIR_E_INVALID, "data.%s names no file%s", names[list],
+		return weir_fail(err, WEIR_E_INVALID, "data.%s names no file%s", dataset_part_names[list],
 		                 list == SPLIT_TRAIN ? "" : " and there is no data.split");
 	if (d->load.split.on && job->data.format == DATA_PACKED)
 		return weir_fail(err, WEIR_E_INVALID,
@@ -197,11 +198,16 @@ static weir_status open_packed_files(struct dataset *d, weir_error *err)
 	return cut_packed(d, err);
 }
 
+void dataset_cache_dir(const struct job *job, char out[WEIR_PATH_BYTES_MAX + 16])
+{
+	const bool own = strcmp(job->data.cache, "auto") == 0 || job->data.cache[0] == 0;
+	snprintf(out, WEIR_PATH_BYTES_MAX + 16, "%s%s", own ? job->run_dir : job->data.cache, own ? "/cache" : "");
+}
+
 static weir_status open_cache(struct dataset *d, const struct job *job, weir_error *err)
 {
 	char dir[WEIR_PATH_BYTES_MAX + 16];
-	bool own = strcmp(job->data.cache, "auto") == 0 || job->data.cache[0] == 0;
-	snprintf(dir, sizeof dir, "%s%s", own ? job->run_dir : job->data.cache, own ? "/cache" : "");
+	dataset_cache_dir(job, dir);
 	struct cache_options o = {.dir = dir, .sources = &d->sources, .load = d->load};
 	d->packed = calloc(1, sizeof(struct packed *));
 	if (d->packed == NULL)
@@ -220,9 +226,10 @@ static weir_status open_corpus(struct dataset *d, const struct job *job, weir_er
 	if (status != WEIR_OK)
 		return status;
 	if (corpus_examples(d->corpus) == 0)
-		return weir_fail(err, WEIR_E_INVALID, "the %s part has no text longer than data.context: %u bytes%s", names[d->part],
-		                 job->data.context, d->load.split.on ? "; data.split cuts it in blocks of 4096 bytes" : "");
-	return cut_corpus(d, err);
+		return weir_fail(err, WEIR_E_INVALID, "the %s part has no text longer than data.context: %u bytes%s",
+		                 dataset_part_names[d->part], job->data.context,
+		                 d->load.split.on ? "; data.split cuts it in blocks of 4096 bytes" : "");
+	return dataset_cut_rows(d, corpus_examples(d->corpus), err);
 }
 
 /* What reads the sources: it depends on their format. */
@@ -230,6 +237,8 @@ static weir_status open_sources(struct dataset *d, const struct job *job, weir_e
 {
 	if (job->data.format == DATA_TEXT)
 		return open_corpus(d, job, err);
+	if (job->data.format == DATA_TOKENS)
+		return dataset_open_tokens(d, job, err);
 	if (job->data.format == DATA_PACKED)
 		return open_packed_files(d, err);
 	weir_status status = prepare_parser(d, job, err);
@@ -279,6 +288,10 @@ void dataset_close(struct dataset *d)
 		packed_close(d->packed[f]);
 	free(d->packed);
 	corpus_close(d->corpus);
+	sequences_close(d->sequences);
+	for (uint32_t f = 0; f < d->token_files_count; f++)
+		token_file_close(d->token_files[f]);
+	free(d->token_files);
 	free(d->units);
 	free(d->parser);
 	sources_free(&d->sources);

@@ -1,5 +1,6 @@
 /* Data: files cut into units, units read as batches. What follows is said of click data; of text (data.format: text) it holds with the examples of corpus.h for
- * rows, in units of exact ranges, without a cache.
+ * rows, in units of exact ranges, without a cache; of tokens (data.format: tokens) with the sequences of sequences.h for rows, in such units, from token files
+ * or from a cache of texts (token_cache.h).
  *
  * A dataset is a list of files (after globbing, sorted) cut into units: packed files by exact row ranges (unit_batches * batch rows),
  * plain text by byte ranges of about that many rows aligned at line starts, gzip and LZ4 files whole. The cut is a function of files
@@ -21,12 +22,15 @@ enum split_part { SPLIT_TRAIN, SPLIT_VALID, SPLIT_TEST };
 
 /* rows examples.
  * Of click data, categorical features are bags: bag (r * fields + f) is keys[offsets[bag] .. offsets[bag + 1]).
- * Of text, tokens and what follows them; all else is 0 or NULL. */
+ * Of text, tokens and what follows them; of tokens, sequences and what follows each of theirs, or TARGET_NONE (backend.h) where that does not count. All else is 0 or
+ * NULL. */
 struct batch {
 	uint32_t rows, fields, dense_dim;
-	uint32_t context;  /* 0: click data */
-	uint32_t *tokens;  /* (rows, context) */
-	uint32_t *targets; /* (rows) */
+	uint32_t context;  /* text; else 0 */
+	uint32_t sequence; /* tokens; else 0 */
+	uint32_t *tokens;  /* (rows, context) or (rows, sequence) */
+	uint32_t *targets; /* (rows) or (rows, sequence) */
+	uint64_t counted;  /* tokens: targets that are not TARGET_NONE; may be 0 */
 	float *labels;     /* (rows) 0 or 1 */
 	float *weights;    /* (rows) or NULL: all 1 */
 	float *dense;      /* (rows, dense_dim), normalised; NULL when dense_dim is 0 */
@@ -40,10 +44,13 @@ void batch_free(struct batch *b);
 
 struct dataset_info {
 	uint64_t fingerprint, rows; /* rows 0: unknown */
-	uint64_t bad_lines;         /* left out of packed data when it was built; of text, unit_bad_lines tells */
+	uint64_t bad_lines;         /* left out of packed data, or of tokens, when it was built; of text, unit_bad_lines tells */
 	uint32_t units, fields, dense_dim;
-	uint32_t context; /* 0: click data */
-	bool one_hot;     /* every bag has exactly one key and no values */
+	uint32_t context;      /* text; else 0 */
+	uint32_t sequence;     /* tokens; else 0 */
+	uint32_t vocabulary;   /* tokens: each is below this */
+	uint8_t tokenizer[16]; /* tokens: its fingerprint */
+	bool one_hot;          /* every bag has exactly one key and no values */
 };
 
 struct dataset;

@@ -139,6 +139,20 @@ bool batch_reserve_tokens(struct batch *b, uint32_t rows, uint32_t context)
 	return true;
 }
 
+bool batch_reserve_sequences(struct batch *b, uint32_t rows, uint32_t sequence)
+{
+	const size_t targets_at = aligned((size_t)rows * sequence * sizeof(uint32_t));
+	uint8_t *base = batch_memory(b, 2 * targets_at);
+	if (base == NULL)
+		return false;
+	*b = (struct batch){.sequence = sequence,
+	                    .tokens = (uint32_t *)base,
+	                    .targets = (uint32_t *)(base + targets_at),
+	                    .memory = b->memory,
+	                    .capacity = b->capacity};
+	return true;
+}
+
 void batch_append(struct batch *b, const struct rows_view *v, uint32_t i)
 {
 	uint32_t r = b->rows, fields = v->fields;

@@ -43,6 +43,8 @@ struct rows_view rows_as_view(const struct rows *r);
 bool batch_reserve(struct batch *b, uint32_t rows, uint32_t fields, uint32_t dense_dim, size_t keys, bool weights, bool values);
 /* The same for text: rows is 0 then, as above. */
 bool batch_reserve_tokens(struct batch *b, uint32_t rows, uint32_t context);
+/* The same of sequences. */
+bool batch_reserve_sequences(struct batch *b, uint32_t rows, uint32_t sequence);
 /* Row i of the view becomes row b->rows of the batch, which has room. */
 void batch_append(struct batch *b, const struct rows_view *v, uint32_t i);
 

@@ -34,7 +34,7 @@ static weir_status out_of_memory(const struct token_writer *w, weir_error *err)
 
 static void *grown(struct section *s, size_t bytes)
 {
-	if (s->size + bytes > s->capacity) {
+	if (s->data == NULL || s->size + bytes > s->capacity) {
 		const size_t capacity = (s->size + bytes) * 2 + 4096;
 		uint8_t *larger = realloc(s->data, capacity);
 		if (larger == NULL)

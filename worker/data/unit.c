@@ -1,4 +1,4 @@
-/* See dataset.h. A unit is a list of row views, of mapped blocks or of rows parsed for it, or a range of a corpus's examples, and an order over them. */
+/* See dataset.h. A unit is a list of row views, of mapped blocks or of rows parsed for it, or a range of a corpus's examples or of sequences, and an order over them. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@ struct unit_reader {
 	struct piece *pieces;
 	uint32_t pieces_count, pieces_capacity;
 	uint64_t rows, bad_lines;
-	uint64_t first_example; /* of a corpus */
+	uint64_t first_example; /* of a corpus, or first sequence */
 	uint32_t *order;        /* (rows), or NULL: as in the file */
 	bool weights, values;   /* some piece has them */
 };
@@ -112,7 +112,7 @@ weir_status unit_open(struct unit_reader **out, struct dataset *d, uint32_t data
 	u->dataset = d;
 	const struct unit_range *range = &d->units[data_unit];
 	weir_status status = WEIR_OK;
-	if (d->corpus != NULL) {
+	if (d->corpus != NULL || d->sequences != NULL) {
 		u->first_example = range->begin;
 		u->rows = range->end - range->begin;
 	} else {
@@ -174,6 +174,24 @@ static weir_status read_examples(const struct unit_reader *u, uint64_t first, ui
 	return WEIR_OK;
 }
 
+/* The same of tokens. */
+static weir_status read_sequences(const struct unit_reader *u, uint64_t first, uint64_t end, struct batch *b, weir_error *err)
+{
+	const struct dataset *d = u->dataset;
+	const uint32_t length = d->info.sequence;
+	weir_status status = WEIR_OK;
+	if (!batch_reserve_sequences(b, (uint32_t)(end - first), length))
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a batch of %llu sequences of %u tokens",
+		                 (unsigned long long)(end - first), length);
+	for (uint64_t r = first; r < end && status == WEIR_OK; r++, b->rows++) {
+		const uint64_t i =
+		    u->order == NULL ? u->first_example + r : sequences_spread(d->sequences, u->first_example + u->order[r]);
+		const size_t at = (size_t)b->rows * length;
+		status = sequences_read(d->sequences, i, b->tokens + at, b->targets + at, &b->counted, err);
+	}
+	return status;
+}
+
 weir_status unit_read(struct unit_reader *u, uint32_t i, struct batch *b, weir_error *err)
 {
 	const struct dataset *d = u->dataset;
@@ -181,6 +199,8 @@ weir_status unit_read(struct unit_reader *u, uint32_t i, struct batch *b, weir_e
 	uint64_t first = (uint64_t)i * d->batch, end = first + d->batch < u->rows ? first + d->batch : u->rows;
 	if (d->corpus != NULL)
 		return read_examples(u, first, end, b, err);
+	if (d->sequences != NULL)
+		return read_sequences(u, first, end, b, err);
 	size_t keys = 0;
 	uint32_t place;
 	for (uint64_t r = first; r < end; r++) {

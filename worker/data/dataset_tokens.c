@@ -1,0 +1,125 @@
+/* See dataset.h: tokens, from token files or from texts that are tokenized first. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataset_internal.h"
+#include "token_cache.h"
+
+static weir_status add_file(struct dataset *d, struct token_file *f, weir_error *err)
+{
+	struct token_file **larger = realloc(d->token_files, (d->token_files_count + 1) * sizeof *larger);
+	if (larger == NULL) {
+		token_file_close(f);
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening the data");
+	}
+	d->token_files = larger;
+	d->token_files[d->token_files_count++] = f;
+	return WEIR_OK;
+}
+
+static weir_status open_files(struct dataset *d, weir_error *err)
+{
+	weir_status status = WEIR_OK;
+	for (uint32_t i = 0; i < d->sources.count && status == WEIR_OK; i++) {
+		struct token_file *f;
+		status = token_file_open(&f, d->sources.items[i].path, err);
+		if (status == WEIR_OK)
+			status = add_file(d, f, err);
+	}
+	return status;
+}
+
+/* --- Texts */
+
+static weir_status tokenize_texts(struct dataset *d, const struct job *job, const struct tokenizer *t, weir_error *err)
+{
+	const struct tokenizer_info *info = tokenizer_get_info(t);
+	char dir[WEIR_PATH_BYTES_MAX + 16];
+	struct token_file *f;
+	const struct token_cache_options o = {
+	    .dir = dir,
+	    .tokenize = {.sources = &d->sources,
+	                 .record = {.tokenizer = t, .chat = chat_settle(job->data.chat, info->chat_template), .eos = info->eos},
+	                 .replace = job->data.invalid_utf8 == INVALID_UTF8_REPLACE,
+	                 .threads = d->load.threads,
+	                 .logger = d->load.logger,
+	                 .bad_line_reports = d->load.bad_line_reports,
+	                 .bad_lines_max = d->load.bad_lines_max}};
+	dataset_cache_dir(job, dir);
+	weir_status status = token_cache_open(&f, &o, err);
+	return status == WEIR_OK ? add_file(d, f, err) : status;
+}
+
+static weir_status open_texts(struct dataset *d, const struct job *job, weir_error *err)
+{
+	struct tokenizer *t;
+	if (job->data.tokenizer[0] == 0)
+		return weir_fail(err, WEIR_E_INVALID, "data.tokenizer is missing: %s is no token file, but a text",
+		                 d->sources.items[0].path);
+	if (strcmp(job->data.cache, "off") == 0)
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "data.cache is off, and %s is a text, which becomes a token file there: expected auto, a folder, or "
+		                 "files of weir tokenize",
+		                 d->sources.items[0].path);
+	weir_status status = tokenizer_open(&t, job->data.tokenizer, err);
+	if (status != WEIR_OK)
+		return status;
+	status = tokenize_texts(d, job, t, err);
+	tokenizer_close(t);
+	return status;
+}
+
+/* --- All */
+
+/* That the files are of one tokenizer, and have no more bad lines than they may. */
+static weir_status check_files(struct dataset *d, weir_error *err)
+{
+	const struct token_file_info *first = token_file_get_info(d->token_files[0]);
+	for (uint32_t i = 0; i < d->token_files_count; i++) {
+		const struct token_file_info *info = token_file_get_info(d->token_files[i]);
+		if (memcmp(info->fingerprint, first->fingerprint, sizeof info->fingerprint) != 0 || info->vocabulary != first->vocabulary)
+			return weir_fail(err, WEIR_E_INVALID, "%s and %s are of different tokenizers", token_file_path(d->token_files[0]),
+			                 token_file_path(d->token_files[i]));
+		d->info.bad_lines += info->bad_records;
+	}
+	if (d->info.bad_lines > d->load.bad_lines_max)
+		return weir_fail(err, WEIR_E_LIMIT, "%llu bad lines were left out of the data, more than data.bad_lines_max %llu",
+		                 (unsigned long long)d->info.bad_lines, (unsigned long long)d->load.bad_lines_max);
+	d->info.vocabulary = first->vocabulary;
+	memcpy(d->info.tokenizer, first->fingerprint, sizeof d->info.tokenizer);
+	return WEIR_OK;
+}
+
+static weir_status cut_sequences(struct dataset *d, const struct job *job, weir_error *err)
+{
+	const struct sequences_options o = {.files = d->token_files,
+	                                    .files_count = d->token_files_count,
+	                                    .length = job->data.sequence,
+	                                    .apart = job->data.packing == PACKING_APART,
+	                                    .split = d->load.split,
+	                                    .part = d->part};
+	d->info.sequence = job->data.sequence;
+	weir_status status = sequences_open(&d->sequences, &o, err);
+	if (status != WEIR_OK)
+		return status;
+	if (sequences_count(d->sequences) == 0)
+		return weir_fail(err, WEIR_E_INVALID, "the %s part has no two tokens that follow one another%s",
+		                 dataset_part_names[d->part],
+		                 d->load.split.on ? "; data.split cuts documents in blocks of 4096 tokens" : "");
+	return dataset_cut_rows(d, sequences_count(d->sequences), err);
+}
+
+weir_status dataset_open_tokens(struct dataset *d, const struct job *job, weir_error *err)
+{
+	uint32_t tokens = 0;
+	for (uint32_t i = 0; i < d->sources.count; i++)
+		tokens += token_file_begins(d->sources.items[i].path);
+	if (tokens > 0 && tokens < d->sources.count)
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "some of the data are token files, and some are texts (%s and others): expected one of the two",
+		                 d->sources.items[0].path);
+	weir_status status = tokens > 0 ? open_files(d, err) : open_texts(d, job, err);
+	if (status == WEIR_OK)
+		status = check_files(d, err);
+	return status == WEIR_OK ? cut_sequences(d, job, err) : status;
+}
