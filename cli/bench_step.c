@@ -13,6 +13,7 @@
 
 #include "backend.h"
 #include "bench_net.h"
+#include "device.h"
 #include "job.h"
 #include "minibatch.h"
 #include "model.h"
@@ -305,7 +306,8 @@ static weir_status prepare(struct step_bench *b, const struct bench *bench, weir
 	weir_status s = make_job(b, bench, err);
 	if (s != WEIR_OK)
 		return s;
-	b->backend = backend_open(b->job->device, (uint32_t)bench->threads, err);
+	const struct backend_options where = device_options(b->job, 0, (uint32_t)bench->threads, true);
+	b->backend = backend_open(&where, err);
 	if (!b->backend)
 		return err->status;
 	const struct staging_shape shape = {.fields = b->fields, .dense_dim = STEP_DENSE};
@@ -351,8 +353,10 @@ weir_status bench_step(struct bench *bench, weir_error *err)
 	if (s == WEIR_OK)
 		s = connect_server(b, err);
 	if (s == WEIR_OK) {
-		bench_note(bench, "device %s, batches of %u rows, %u ids each, %zu of them distinct", b->backend->ops->name, b->rows,
-		           b->fields, b->ring[0].data.input.unique);
+		struct backend_info info;
+		b->backend->ops->info(b->backend, &info);
+		bench_note(bench, "device %s, batches of %u rows, %u ids each, %zu of them distinct", info.device, b->rows, b->fields,
+		           b->ring[0].data.input.unique);
 		static const char unit[] = "samples/s";
 		uint32_t full = bench_add(bench, unit, run_step, b, BENCH_NO_LIMIT, 0, "step");
 		bench_add(bench, unit, run_batch, b, full, 0, "batch");

@@ -283,7 +283,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "bench_gpu: %s\n", err.text);
 		return 1;
 	}
-	printf("backend %s; a copy within its memory: %.1f GB/s, read and written\n", g.b->ops->name, g.copy_speed / 1e9);
+	struct backend_info info;
+	g.b->ops->info(g.b, &info);
+	printf("%s; a copy within its memory: %.1f GB/s, read and written\n", info.device, g.copy_speed / 1e9);
 	for (size_t i = 0; i < a.sizes_count && a.compression; i++)
 		bench_compression(&g, a.sizes[i]);
 	if (a.model)

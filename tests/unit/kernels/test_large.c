@@ -187,7 +187,7 @@ static int open_device(void **state)
 	const char *device = getenv("WEIR_TEST_DEVICE");
 	weir_error err = {0};
 	struct prng rng;
-	b = backend_open(device != NULL ? device : "cuda", 1, &err);
+	b = backend_open(&(struct backend_options){.device = device != NULL ? device : "cuda", .threads = 1}, &err);
 	if (b == NULL) {
 		fprintf(stderr, "skipped: %s\n", err.text);
 		exit(err.status == WEIR_E_UNSUPPORTED ? SKIPPED : 1);

@@ -12,7 +12,7 @@ int main(int argc, char **argv)
 	}
 	weir_error err = {0};
 	struct llm_parity p;
-	struct backend *b = backend_open(argc == 4 ? argv[3] : "cpu", 0, &err);
+	struct backend *b = backend_open(&(struct backend_options){.device = argc == 4 ? argv[3] : "cpu"}, &err);
 	const weir_status s = b != NULL ? llm_parity_measure(b, argv[1], argv[2], false, &p, stdout, &err) : err.status;
 	if (b != NULL)
 		b->ops->destroy(b);
