@@ -17,7 +17,10 @@ struct named_op {
 };
 static const struct named_op ops[] = {
 #define NAMED_OP(op) {#op, offsetof(struct backend_ops, op)},
-    {"destroy", offsetof(struct backend_ops, destroy)}, {"sync", offsetof(struct backend_ops, sync)}, BACKEND_OPS(NAMED_OP)
+    {"destroy", offsetof(struct backend_ops, destroy)},
+    {"sync", offsetof(struct backend_ops, sync)},
+    {"info", offsetof(struct backend_ops, info)},
+    BACKEND_OPS(NAMED_OP)
 #undef NAMED_OP
 };
 enum { OPS = sizeof ops / sizeof *ops };
