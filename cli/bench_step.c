@@ -22,7 +22,7 @@
 #include "staging.h"
 #include "tables.h"
 
-enum { STEP_RING = 4, STEP_STEPS = 12, STEP_ROUNDS = 7, STEP_DENSE = 13, STEP_FIELDS_MAX = 4096 };
+enum { STEP_RING = 4, STEP_STEPS = 8, STEP_ROUNDS = 5, STEP_DENSE = 13, STEP_FIELDS_MAX = 4096 };
 
 /* One batch of the ring, and the pull or push that it waits for. */
 struct step_slot {

@@ -200,8 +200,8 @@ one tests 120 run_tests
 one bench 70 run_bench
 one peers-compression 60 run_peers compression
 one training 70 run_training
-one step-fp32 45 run_step
-one step-int8 45 run_step --set tables.embedding.push.codec=int8
+one step-fp32 60 run_step
+one step-int8 60 run_step --set tables.embedding.push.codec=int8
 one sanitizer 90 run_sanitizer
 one peers-dlrm 120 run_peers dlrm
 

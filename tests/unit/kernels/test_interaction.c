@@ -160,6 +160,57 @@ static void try_cross(struct backend *b, struct prng *rng)
 	}
 }
 
+/* All that the ops make of x (rows, fields, dim) and of a gradient per pair: out has what each row has got, one row behind the other, `each` of them. */
+static void all_of(struct backend *b, const float *x, const float *dpairs, struct shape s, float *out, size_t each)
+{
+	const size_t width = s.fields * s.dim, pairs = s.fields * (s.fields - 1) / 2, n = s.rows * width;
+	float *second = poisoned_floats(s.rows), *sum = poisoned_floats(s.rows * s.dim), *dots = poisoned_floats(s.rows * pairs),
+	      *dfm = calloc(n, sizeof *dfm), *ddots = poisoned_floats(n), *crossed = poisoned_floats(n);
+	assert_non_null(dfm);
+	b->ops->fm(b, second, sum, x, s.rows, s.fields, s.dim);
+	b->ops->fm_backward(b, dfm, second, sum, x, s.rows, s.fields, s.dim);
+	b->ops->dot_interaction(b, dots, x, s.rows, s.fields, s.dim);
+	b->ops->dot_interaction_backward(b, ddots, dpairs, x, s.rows, s.fields, s.dim);
+	b->ops->cross(b, crossed, x, x, x, s.rows, width);
+	const struct {
+		float *made;
+		size_t width;
+	} parts[] = {{second, 1}, {sum, s.dim}, {dots, pairs}, {dfm, width}, {ddots, width}, {crossed, width}};
+	for (size_t r = 0; r < s.rows; r++) {
+		float *to = out + r * each;
+		for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+			memcpy(to, parts[i].made + r * parts[i].width, parts[i].width * sizeof *to);
+			to += parts[i].width;
+		}
+		assert_int_equal(to - out, (r + 1) * each);
+	}
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		free(parts[i].made);
+}
+
+/* An example that is not finite does nothing to the others, bit for bit. */
+static void try_not_finite(struct backend *b, struct prng *rng)
+{
+	const struct shape s = {.rows = 5, .fields = 7, .dim = 12};
+	const size_t width = s.fields * s.dim, pairs = s.fields * (s.fields - 1) / 2, each = 1 + s.dim + pairs + 3 * width, bad = 2;
+	float *x = random_floats(rng, s.rows * width, -1, 1), *dpairs = random_floats(rng, s.rows * pairs, -1, 1);
+	float *clean = poisoned_floats(s.rows * each), *soiled = poisoned_floats(s.rows * each);
+	all_of(b, x, dpairs, s, clean, each);
+	x[bad * width + 5] = NAN;
+	x[bad * width + width - 1] = INFINITY;
+	all_of(b, x, dpairs, s, soiled, each);
+	for (size_t r = 0; r < s.rows; r++) {
+		if (r != bad)
+			check_same_bits("an example beside one that is not finite", soiled + r * each, clean + r * each, each);
+		else
+			assert_false(isfinite(soiled[r * each]));
+	}
+	free(x);
+	free(dpairs);
+	free(clean);
+	free(soiled);
+}
+
 static void fm_and_its_gradient(void **state)
 {
 	(void)state;
@@ -178,12 +229,19 @@ static void cross_and_its_gradient(void **state)
 	on_every_backend(73, try_cross);
 }
 
+static void what_is_not_finite_stays_in_its_example(void **state)
+{
+	(void)state;
+	on_every_backend(54, try_not_finite);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(fm_and_its_gradient),
 	    cmocka_unit_test(dot_interaction_and_its_gradient),
 	    cmocka_unit_test(cross_and_its_gradient),
+	    cmocka_unit_test(what_is_not_finite_stays_in_its_example),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
