@@ -5,7 +5,9 @@
  *     memory nobody wrote       device and shared memory begin as NaNs
  *     the host at device memory it can be touched by kernels and copies alone: elsewhere it is a segmentation fault
  *     a kernel at host memory   a pointer that is given to a kernel and is not device memory aborts
- *     a copy not waited for     work is queued, and done when the stream is waited for, not before
+ *     a copy not waited for     work is queued, and done when its stream is waited for, not before
+ *     an event not waited for   meanwhile the other streams do nothing, some or all of their work, as the seed has it
+ *     what a graph cannot have  waiting, allocating and copies of ordinary memory end a capture, as on a device
  * What does not: timing, the memory order of real warps, more than one thread of the host (calls are from one at a time). */
 #ifndef WEIR_TESTS_CUDA_HOST_H
 #define WEIR_TESTS_CUDA_HOST_H
@@ -23,7 +25,7 @@ extern "C" {
 
 /* The machine as the runtime sees it. Tests change it, and set it back with cuda_host_reset. */
 struct cuda_host {
-	uint64_t seed;         /* of the order of threads and blocks */
+	uint64_t seed;         /* of the order of threads, blocks and, when the first is made, of streams */
 	int devices;           /* how many there are; CUDA_VISIBLE_DEVICES says which of them, by number or UUID, the driver shows */
 	int driver;            /* version; 0: none is installed */
 	int capability;        /* 10 major + minor */
@@ -42,6 +44,9 @@ size_t cuda_host_allocated(void);
 
 /* The UUID of a device: "GPU-00000000-0000-0000-0000-000000000007" of number 7. Static memory, until the next call. */
 const char *cuda_host_uuid(int device);
+
+/* Launches of graphs so far. */
+size_t cuda_host_graph_launches(void);
 
 /* The entries of the emulated backend, of the name "cuda (emulated)". */
 struct backend *weir_backend_cuda_create(const struct backend_options *options, weir_error *err);

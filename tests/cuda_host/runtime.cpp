@@ -1,4 +1,4 @@
-/* The runtime: device memory that only queued work can touch, streams that are queues, and a machine that fails as it is told to. */
+/* The runtime: device memory that only queued work can touch, and a machine that fails as it is told to. Streams are in streams.cpp. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,18 +7,15 @@
 
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cuda_host.h"
-#include "grid.h"
+#include "streams.h"
 
-#define RUNTIME_VERSION   13000
-#define BLOCK_THREADS_MAX 1024u
-#define GRID_Y_MAX        65535u
-#define MEMORY_ALIGNMENT  ((size_t)256)
-#define MULTIPROCESSORS   4
-#define POISON            0xff
+#define RUNTIME_VERSION  13000
+#define MEMORY_ALIGNMENT ((size_t)256)
+#define MULTIPROCESSORS  4
+#define POISON           0xff
 
 struct cuda_host cuda_host;
 
@@ -43,13 +40,10 @@ __attribute__((constructor)) static void reset_at_start(void)
 	cuda_host_reset();
 }
 
-static bool fails(const char *call)
+bool cuda_host_fails(const char *call)
 {
 	return cuda_host.fail_call != NULL && strcmp(cuda_host.fail_call, call) == 0;
 }
-#define MAY_FAIL(call) \
-	if (fails(call))   \
-	return (cudaError_t)cuda_host.fail_code
 
 /* --- Device memory: mapped twice. At the addresses that the program sees it is out of reach except while kernels and libraries run; copies and
  * the runtime itself use the other. */
@@ -79,33 +73,32 @@ static void map_memory(void)
 	close(file);
 }
 
-static void open_memory(void)
+void cuda_host_open_memory(void)
 {
 	if (memory.open++ == 0 && memory.reach > 0)
 		mprotect(memory.base, memory.reach, PROT_READ | PROT_WRITE);
 }
 
-static void close_memory(void)
+void cuda_host_close_memory(void)
 {
 	if (--memory.open == 0 && memory.reach > 0)
 		mprotect(memory.base, memory.reach, PROT_NONE);
 }
 
-static bool in_memory(const void *p)
+bool cuda_host_in_memory(const void *p)
 {
 	const unsigned char *at = (const unsigned char *)p;
 	return memory.base != NULL && at >= memory.base && at < memory.base + CUDA_HOST_MEMORY;
 }
 
-/* Where the runtime has what a program knows as p. */
-static void *inner(const void *p)
+void *cuda_host_inner(const void *p)
 {
-	return in_memory(p) ? memory.inner + ((const unsigned char *)p - memory.base) : (unsigned char *)(uintptr_t)p;
+	return cuda_host_in_memory(p) ? memory.inner + ((const unsigned char *)p - memory.base) : (unsigned char *)(uintptr_t)p;
 }
 
 void cuda_host_check_pointer(const char *kernel, unsigned argument, const void *p)
 {
-	if (p != NULL && !in_memory(p))
+	if (p != NULL && !cuda_host_in_memory(p))
 		cuda_host_die("argument %u of %s is not in device memory", argument, kernel);
 }
 
@@ -129,6 +122,7 @@ static bool find_gap(size_t bytes, size_t *at)
 cudaError_t cudaMalloc(void **p, size_t bytes)
 {
 	MAY_FAIL("cudaMalloc");
+	REFUSED_WHILE_CAPTURING();
 	const size_t size = (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
 	size_t at;
 	map_memory();
@@ -143,11 +137,10 @@ cudaError_t cudaMalloc(void **p, size_t bytes)
 	return cudaSuccess;
 }
 
-static void run_everything(void);
-
 cudaError_t cudaFree(void *p)
 {
-	run_everything(); /* as on a device, where it waits */
+	REFUSED_WHILE_CAPTURING();
+	cuda_host_run_everything(); /* as on a device, where it waits */
 	if (p == NULL)
 		return cudaSuccess;
 	const auto block = memory.given.find((size_t)((unsigned char *)p - memory.base));
@@ -173,6 +166,7 @@ cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned flags)
 {
 	(void)flags;
 	MAY_FAIL("cudaHostAlloc");
+	REFUSED_WHILE_CAPTURING();
 	*p = malloc(bytes);
 	assert(*p != NULL);
 	memset(*p, POISON, bytes);
@@ -182,13 +176,14 @@ cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned flags)
 
 cudaError_t cudaFreeHost(void *p)
 {
-	run_everything();
+	REFUSED_WHILE_CAPTURING();
+	cuda_host_run_everything();
 	pinned.erase((const unsigned char *)p);
 	free(p);
 	return cudaSuccess;
 }
 
-static bool is_pinned(const void *p)
+bool cuda_host_is_pinned(const void *p)
 {
 	const unsigned char *at = (const unsigned char *)p;
 	auto block = pinned.upper_bound(at);
@@ -196,126 +191,6 @@ static bool is_pinned(const void *p)
 		return false;
 	--block;
 	return at < block->first + block->second;
-}
-
-/* --- Streams */
-
-struct cuda_host_stream {
-	std::vector<std::function<void()>> queue;
-	cudaError_t failed = cudaSuccess; /* for good, as after a fault of a kernel */
-};
-struct cuda_host_event {
-	cudaStream_t stream = NULL;
-};
-
-static std::vector<cudaStream_t> streams;
-
-static void run_queue(cudaStream_t stream)
-{
-	std::vector<std::function<void()>> work;
-	work.swap(stream->queue);
-	for (const auto &w : work)
-		w();
-}
-
-static void run_everything(void)
-{
-	for (cudaStream_t s : streams)
-		run_queue(s);
-}
-
-void cuda_host_queue(cudaStream_t stream, std::function<void()> work)
-{
-	stream->queue.push_back([work = std::move(work)]() {
-		open_memory();
-		work();
-		close_memory();
-	});
-}
-
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
-{
-	(void)flags;
-	MAY_FAIL("cudaStreamCreateWithFlags");
-	*stream = new cuda_host_stream;
-	streams.push_back(*stream);
-	return cudaSuccess;
-}
-
-cudaError_t cudaStreamDestroy(cudaStream_t stream)
-{
-	run_queue(stream);
-	for (size_t i = 0; i < streams.size(); i++)
-		if (streams[i] == stream)
-			streams.erase(streams.begin() + (long)i);
-	delete stream;
-	return cudaSuccess;
-}
-
-cudaError_t cudaStreamSynchronize(cudaStream_t stream)
-{
-	MAY_FAIL("cudaStreamSynchronize");
-	run_queue(stream);
-	return stream->failed;
-}
-
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
-{
-	(void)flags;
-	*event = new cuda_host_event;
-	return cudaSuccess;
-}
-
-cudaError_t cudaEventDestroy(cudaEvent_t event)
-{
-	delete event;
-	return cudaSuccess;
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
-{
-	event->stream = stream;
-	return cudaSuccess;
-}
-
-cudaError_t cudaEventSynchronize(cudaEvent_t event)
-{
-	if (event->stream != NULL)
-		run_queue(event->stream);
-	return cudaSuccess;
-}
-
-/* Copies from ordinary memory are done with it on return, and those to it are complete. */
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
-{
-	MAY_FAIL("cudaMemcpyAsync");
-	if ((kind != cudaMemcpyDeviceToHost && !in_memory(to)) || (kind != cudaMemcpyHostToDevice && !in_memory(from)))
-		return cudaErrorInvalidValue;
-	const void *host = kind == cudaMemcpyDeviceToHost ? to : kind == cudaMemcpyHostToDevice ? from : NULL;
-	stream->queue.push_back([=]() { memcpy(inner(to), inner(from), bytes); });
-	if (host != NULL && !is_pinned(host))
-		run_queue(stream);
-	return cudaSuccess;
-}
-
-cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t stream)
-{
-	MAY_FAIL("cudaMemsetAsync");
-	if (!in_memory(p))
-		return cudaErrorInvalidValue;
-	stream->queue.push_back([=]() { memset(inner(p), value, bytes); });
-	return cudaSuccess;
-}
-
-cudaError_t cuda_host_queue_launch(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
-                                   std::function<void()> thread)
-{
-	MAY_FAIL("launch");
-	const uint64_t threads = (uint64_t)block.x * block.y * block.z;
-	if (threads == 0 || threads > BLOCK_THREADS_MAX || grid.x == 0 || grid.y == 0 || grid.x > INT32_MAX || grid.y > GRID_Y_MAX)
-		return cudaErrorInvalidConfiguration;
-	cuda_host_queue(stream, [=]() { cuda_host_run_grid(kernel, grid, block, shared_bytes, thread); });
-	return cudaSuccess;
 }
 
 /* --- Devices and errors */
@@ -446,6 +321,10 @@ cudaError_t cudaGetLastError(void)
 	X(cudaErrorLaunchFailure, "unspecified launch failure")                                           \
 	X(cudaErrorSystemNotReady, "system not yet initialized")                                          \
 	X(cudaErrorMpsMaxClientsReached, "MPS client limit has been reached")                             \
+	X(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing")          \
+	X(cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture")   \
+	X(cudaErrorStreamCaptureUnmatched, "capture was not initiated in this stream")                    \
+	X(cudaErrorStreamCaptureIsolation, "dependency created on uncaptured work in another stream")     \
 	X(cudaErrorUnknown, "unknown error")
 
 const char *cudaGetErrorString(cudaError_t code)

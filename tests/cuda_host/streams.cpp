@@ -1,0 +1,313 @@
+/* Streams, events and graphs. A stream is a queue. Something is done when the host waits, and then it is chosen at random which stream goes on, by one
+ * piece of work or as far as it can. */
+#include <utility>
+#include <vector>
+
+extern "C" {
+#include "prng.h"
+}
+
+#include "cuda_host.h"
+#include "grid.h"
+#include "streams.h"
+
+#define BLOCK_THREADS_MAX 1024u
+#define GRID_Y_MAX        65535u
+
+struct cuda_host_event {
+	size_t number; /* in `moments` */
+};
+
+/* Of each event that there ever was: how often it was recorded, and up to which of these its stream has come. */
+struct moment {
+	uint64_t recorded, reached;
+};
+static std::vector<struct moment> moments;
+
+struct work {
+	std::function<void()> run; /* or else it waits for an event */
+	size_t event;
+	uint64_t until;
+};
+
+typedef std::vector<std::function<void()>> graph_work;
+struct cuda_host_graph {
+	graph_work work;
+};
+struct cuda_host_graph_exec {
+	graph_work work;
+};
+
+struct cuda_host_stream {
+	std::vector<struct work> queue;
+	size_t begun;       /* of them; all are forgotten when the last is done */
+	cudaError_t failed; /* for good, as after a fault of a kernel */
+	cuda_host_graph *capture;
+	bool capture_failed;
+};
+
+static std::vector<cudaStream_t> streams;
+static struct prng order;
+static size_t graph_launches;
+
+size_t cuda_host_graph_launches(void)
+{
+	return graph_launches;
+}
+
+/* --- Doing what is queued */
+
+static bool can_go_on(const struct cuda_host_stream *s)
+{
+	if (s->queue.empty())
+		return false;
+	const struct work &next = s->queue[s->begun];
+	return next.run || moments[next.event].reached >= next.until;
+}
+
+static void run_one(cudaStream_t s)
+{
+	const std::function<void()> run = std::move(s->queue[s->begun].run);
+	if (++s->begun == s->queue.size()) {
+		s->queue.clear();
+		s->begun = 0;
+	}
+	if (run)
+		run();
+}
+
+static void run_until(const std::function<bool()> &done)
+{
+	while (!done()) {
+		std::vector<cudaStream_t> ready;
+		for (cudaStream_t s : streams)
+			if (can_go_on(s))
+				ready.push_back(s);
+		if (ready.empty())
+			cuda_host_die("streams wait for events that nobody will record");
+		cudaStream_t chosen = ready[prng_below(&order, ready.size())];
+		const bool far = prng_below(&order, 2) == 0;
+		do
+			run_one(chosen);
+		while (far && can_go_on(chosen) && !done());
+	}
+}
+
+static void run_stream(cudaStream_t stream)
+{
+	run_until([=]() { return stream->queue.empty(); });
+}
+
+void cuda_host_run_everything(void)
+{
+	for (cudaStream_t s : streams)
+		run_stream(s);
+}
+
+/* --- Queueing */
+
+bool cuda_host_ends_capture(void)
+{
+	bool any = false;
+	for (cudaStream_t s : streams)
+		if (s->capture != NULL)
+			any = s->capture_failed = true;
+	return any;
+}
+
+static cudaError_t push(cudaStream_t stream, std::function<void()> run)
+{
+	if (stream->capture == NULL)
+		stream->queue.push_back({std::move(run), 0, 0});
+	else if (stream->capture_failed)
+		return cudaErrorStreamCaptureInvalidated;
+	else
+		stream->capture->work.push_back(std::move(run));
+	return cudaSuccess;
+}
+
+void cuda_host_queue(cudaStream_t stream, std::function<void()> work)
+{
+	push(stream, [work = std::move(work)]() {
+		cuda_host_open_memory();
+		work();
+		cuda_host_close_memory();
+	});
+}
+
+/* Copies from ordinary memory are done with it on return, and those to it are complete. */
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	MAY_FAIL("cudaMemcpyAsync");
+	if ((kind != cudaMemcpyDeviceToHost && !cuda_host_in_memory(to)) ||
+	    (kind != cudaMemcpyHostToDevice && !cuda_host_in_memory(from)))
+		return cudaErrorInvalidValue;
+	const void *host = kind == cudaMemcpyDeviceToHost ? to : kind == cudaMemcpyHostToDevice ? from : NULL;
+	const bool ordinary = host != NULL && !cuda_host_is_pinned(host);
+	if (ordinary)
+		REFUSED_WHILE_CAPTURING();
+	const cudaError_t code = push(stream, [=]() { memcpy(cuda_host_inner(to), cuda_host_inner(from), bytes); });
+	if (ordinary)
+		run_stream(stream);
+	return code;
+}
+
+cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t stream)
+{
+	MAY_FAIL("cudaMemsetAsync");
+	if (!cuda_host_in_memory(p))
+		return cudaErrorInvalidValue;
+	return push(stream, [=]() { memset(cuda_host_inner(p), value, bytes); });
+}
+
+cudaError_t cuda_host_queue_launch(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
+                                   std::function<void()> thread)
+{
+	MAY_FAIL("launch");
+	const uint64_t threads = (uint64_t)block.x * block.y * block.z;
+	if (threads == 0 || threads > BLOCK_THREADS_MAX || grid.x == 0 || grid.y == 0 || grid.x > INT32_MAX || grid.y > GRID_Y_MAX)
+		return cudaErrorInvalidConfiguration;
+	return push(stream, [=]() {
+		cuda_host_open_memory();
+		cuda_host_run_grid(kernel, grid, block, shared_bytes, thread);
+		cuda_host_close_memory();
+	});
+}
+
+/* --- Streams */
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+	(void)flags;
+	MAY_FAIL("cudaStreamCreateWithFlags");
+	if (streams.empty())
+		prng_seed(&order, cuda_host.seed);
+	*stream = new cuda_host_stream();
+	streams.push_back(*stream);
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+	run_stream(stream);
+	for (size_t i = 0; i < streams.size(); i++)
+		if (streams[i] == stream)
+			streams.erase(streams.begin() + (long)i);
+	delete stream;
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+	MAY_FAIL("cudaStreamSynchronize");
+	REFUSED_WHILE_CAPTURING();
+	run_stream(stream);
+	return stream->failed;
+}
+
+/* --- Events */
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+	(void)flags;
+	MAY_FAIL("cudaEventCreateWithFlags");
+	*event = new cuda_host_event{moments.size()};
+	moments.push_back({0, 0});
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+	delete event;
+	return cudaSuccess;
+}
+
+/* Events of a capture would have to be of it alone: nobody needs them. */
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+	MAY_FAIL("cudaEventRecord");
+	if (stream->capture != NULL)
+		REFUSED_WHILE_CAPTURING();
+	const size_t e = event->number;
+	const uint64_t now = ++moments[e].recorded;
+	return push(stream, [=]() { moments[e].reached = now; });
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+	MAY_FAIL("cudaEventSynchronize");
+	const size_t e = event->number;
+	run_until([=]() { return moments[e].reached >= moments[e].recorded; });
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+	(void)flags;
+	MAY_FAIL("cudaStreamWaitEvent");
+	if (stream->capture != NULL) {
+		stream->capture_failed = true;
+		return cudaErrorStreamCaptureIsolation;
+	}
+	stream->queue.push_back({NULL, event->number, moments[event->number].recorded});
+	return cudaSuccess;
+}
+
+/* --- Graphs */
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
+{
+	(void)mode;
+	MAY_FAIL("cudaStreamBeginCapture");
+	REFUSED_WHILE_CAPTURING();
+	stream->capture = new cuda_host_graph;
+	stream->capture_failed = false;
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+	*graph = NULL;
+	if (stream->capture == NULL)
+		return cudaErrorStreamCaptureUnmatched;
+	cuda_host_graph *captured = stream->capture;
+	stream->capture = NULL;
+	if (!stream->capture_failed && !cuda_host_fails("cudaStreamEndCapture")) {
+		*graph = captured;
+		return cudaSuccess;
+	}
+	delete captured;
+	MAY_FAIL("cudaStreamEndCapture");
+	return cudaErrorStreamCaptureInvalidated;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
+{
+	(void)flags;
+	MAY_FAIL("cudaGraphInstantiate");
+	*exec = new cuda_host_graph_exec{graph->work};
+	return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
+	MAY_FAIL("cudaGraphLaunch");
+	graph_launches++;
+	return push(stream, [work = exec->work]() {
+		for (const auto &w : work)
+			w();
+	});
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+	delete graph;
+	return cudaSuccess;
+}
+
+/* What is under way of it goes on. */
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+	delete exec;
+	return cudaSuccess;
+}
