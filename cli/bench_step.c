@@ -40,6 +40,7 @@ struct step_bench {
 	struct tables tables;
 	struct step_slot ring[STEP_RING];
 	struct model_input there; /* the first batch on the device */
+	const uint64_t *seed;     /* there, too */
 	struct model_output made;
 	uint32_t rows, fields, steps;
 	uint64_t ids, next; /* of a field; the batch in turn */
@@ -106,8 +107,13 @@ static weir_status put_first(struct step_bench *b, weir_error *err)
 	const struct minibatch *m = &b->ring[0].data;
 	const struct model_input *in = &m->input;
 	const size_t bags = (size_t)b->rows * b->fields;
+	static const uint64_t seed = 1;
 	bool whole = true;
 	b->there = *in;
+	b->seed = put(b, &seed, sizeof seed, &whole);
+	b->made.loss_sum = m->output.loss_sum;
+	if (!b->backend->ops->host_memory)
+		whole &= (b->made.loss_sum = b->backend->ops->buffer_alloc(b->backend, sizeof *b->made.loss_sum)) != NULL;
 	b->there.labels = put(b, in->labels, b->rows * sizeof(float), &whole);
 	b->there.dense = put(b, in->dense, (size_t)b->rows * STEP_DENSE * sizeof(float), &whole);
 	b->there.offsets = put(b, in->offsets, (bags + 1) * sizeof(uint32_t), &whole);
@@ -129,7 +135,8 @@ static void take_back_first(struct step_bench *b)
 {
 	if (!b->backend || b->backend->ops->host_memory)
 		return;
-	const void *const parts[] = {b->there.labels, b->there.dense, b->there.offsets, b->there.row_offsets, b->there.index};
+	const void *const parts[] = {b->there.labels, b->there.dense, b->there.offsets, b->there.row_offsets,
+	                             b->there.index,  b->seed,        b->made.loss_sum};
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
 		if (parts[i])
 			b->backend->ops->buffer_free(b->backend, (void *)(uintptr_t)parts[i]);
@@ -165,7 +172,7 @@ static double run_compute(void *arg, weir_error *err)
 	struct step_bench *b = arg;
 	const double start = bench_now_s();
 	for (uint32_t i = 0; i < b->steps; i++)
-		model_train(b->model, &b->there, i, &b->made);
+		model_train(b->model, &b->there, b->seed, &b->made);
 	return b->backend->ops->sync(b->backend, err) == WEIR_OK ? speed(b, start) : -1;
 }
 

@@ -10,16 +10,9 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define GOLDEN         0x9e3779b97f4a7c15ull
-#define FEISTEL_ROUNDS 6
+#include "prng_mix.h"
 
-/* splitmix64's finaliser: a bijection in which every input bit reaches every output bit. */
-static uint64_t avalanche(uint64_t x)
-{
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return x ^ x >> 31;
-}
+#define FEISTEL_ROUNDS 6
 
 static uint64_t rotate(uint64_t x, int k)
 {
@@ -29,7 +22,7 @@ static uint64_t rotate(uint64_t x, int k)
 void prng_seed(struct prng *r, uint64_t seed)
 {
 	for (uint64_t i = 0; i < 4; i++)
-		r->s[i] = avalanche(seed + (i + 1) * GOLDEN);
+		r->s[i] = prng_avalanche(seed + (i + 1) * PRNG_GOLDEN);
 }
 
 uint64_t prng_u64(struct prng *r)
@@ -71,9 +64,7 @@ float prng_normal(struct prng *r)
 
 uint64_t prng_mix(uint64_t seed, uint64_t a, uint64_t b)
 {
-	uint64_t x = avalanche(seed + GOLDEN);
-	x = avalanche((x ^ a) + GOLDEN);
-	return avalanche((x ^ b) + GOLDEN);
+	return prng_mix_of(seed, a, b);
 }
 
 /* Natural logarithm of 0 < x < 1 to about 1e-12: x = m * 2^e with m in [sqrt(1/2), sqrt(2)), log m = 2 atanh((m-1)/(m+1)). */

@@ -1,12 +1,15 @@
 /* Compute backends behind one vtable: CPU here, CUDA as a shared object opened at run time. A model is written once against this.
  *
  * Memory. Tensors are row-major fp32 in the backend's own memory (buffer_alloc; on the CPU ordinary 64-byte aligned memory, on a
- * GPU device memory). Index arrays are uint32_t in the same memory. to_device/to_host copy. Ops are ordered as issued on one
- * backend; sync waits. Outputs never alias inputs unless the comment says in place. Every op is deterministic: the same
- * inputs give the same bits on the same backend and thread count, and is checked against float64 in tests/unit.
+ * GPU device memory). Index arrays are uint32_t in the same memory, and so are numbers that ops take or make: nothing waits for them. to_device/to_host
+ * copy. Outputs never alias inputs unless the comment says in place. Every op is deterministic: the same inputs give the same bits on the same backend and
+ * thread count, and is checked against float64 in tests/unit.
  *
- * Errors. Ops return nothing. A device's first failure is kept: ops after it do nothing (numbers they return are NaN, all_finite is false), and sync
- * returns it, naming the device, the call and what to do. Memory that buffer_alloc could not have is told by the next sync, once.
+ * Order. Ops are done as issued, those of the stream that was chosen last. What is on different streams is ordered by marks alone: buffers that both use
+ * need one. Without choosing all goes to STREAM_COMPUTE. On the CPU every op is complete when it returns, and streams and marks are nothing.
+ *
+ * Errors. Ops return nothing. A device's first failure is kept: ops after it do nothing (all_finite is false), and sync and await_mark
+ * return it, naming the device, the call and what to do. Memory that buffer_alloc could not have is told by the next of them, once.
  * One backend object is used by one thread; it may use `threads` workers inside. */
 #ifndef WEIR_BACKEND_H
 #define WEIR_BACKEND_H
@@ -46,6 +49,14 @@ static inline const char *compute_precision_name(enum compute_precision precisio
 	return names[precision];
 }
 
+/* What a device does side by side: computing, what goes there for the next batch, and what becomes of the results of the last. */
+enum backend_stream { STREAM_COMPUTE, STREAM_IN, STREAM_OUT, BACKEND_STREAMS };
+
+/* What has been issued on a stream up to some moment. Zeroed: nothing, which is done. */
+struct backend_mark {
+	void *event;
+};
+
 /* What goes into a row's residual: grad * scale, by way of the velocity where there is one. */
 struct topk_row {
 	const float *grad; /* (n); NULL: the residual is the sum already */
@@ -65,21 +76,33 @@ struct backend_ops {
 	const char *name; /* "cpu", "cuda" */
 	bool host_memory; /* buffers are ordinary memory: anybody may read and write them, and ops take any memory */
 	void (*destroy)(struct backend *b);
-	weir_status (*sync)(struct backend *b, weir_error *err);
+	weir_status (*sync)(struct backend *b, weir_error *err); /* waits for all streams */
 	void (*info)(const struct backend *b, struct backend_info *out);
 
 	/* --- memory */
-	void *(*buffer_alloc)(struct backend *b, size_t bytes); /* zeroed; NULL when out of memory */
-	void (*buffer_free)(struct backend *b, void *p);
+	void *(*buffer_alloc)(struct backend *b, size_t bytes); /* zeroed, by the chosen stream; NULL when out of memory */
+	void (*buffer_free)(struct backend *b, void *p);        /* ops that use it need not be done */
 	/* Memory of the host, for what goes there and what comes back: copies of it are the fastest. Zeroed. */
 	void *(*host_alloc)(struct backend *b, size_t bytes);
-	void (*host_free)(struct backend *b, void *p);
-	/* The host's memory may be used again at once; that from host_alloc after the next sync or to_host. */
+	void (*host_free)(struct backend *b, void *p); /* waits for all streams */
+	/* The host's memory may be used again at once; that from host_alloc when a later mark of this stream has been awaited. */
 	void (*to_device)(struct backend *b, void *device, const void *host, size_t bytes);
 	void (*to_host)(struct backend *b, void *host, const void *device, size_t bytes); /* complete on return */
+	/* host is of host_alloc: there when a later mark of this stream has been awaited. */
+	void (*to_host_later)(struct backend *b, void *host, const void *device, size_t bytes);
+
+	/* --- order */
+	void (*choose_stream)(struct backend *b, enum backend_stream s);
+	void (*set_mark)(struct backend *b, struct backend_mark *m); /* on the chosen stream; again moves it */
+	void (*free_mark)(struct backend *b, struct backend_mark *m);
+	/* What is issued on the chosen stream from now on begins when what is marked is done. */
+	void (*follow_mark)(struct backend *b, const struct backend_mark *m);
+	/* The host waits until what is marked is done. What has failed, as sync. */
+	weir_status (*await_mark)(struct backend *b, const struct backend_mark *m, weir_error *err);
 
 	/* --- dense algebra */
-	/* C (m, n) = alpha * op(A) op(B) + beta * C, row-major; op(A) is (m, k), op(B) is (k, n); lda/ldb/ldc are row strides in elements. */
+	/* C (m, n) = alpha * op(A) op(B) + beta * C, row-major; op(A) is (m, k), op(B) is (k, n); lda/ldb/ldc are row strides in elements. On
+	 * STREAM_COMPUTE alone. */
 	void (*gemm)(struct backend *b, bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha, const float *A,
 	             size_t lda, const float *B, size_t ldb, float beta, float *C, size_t ldc);
 	/* y (rows, n) += bias (n), then y = act(y), in place. bias may be NULL. */
@@ -96,8 +119,10 @@ struct backend_ops {
 	/* out (rows, na + nb) = [A (rows, na) | B (rows, nb)], and its reverse. */
 	void (*concat)(struct backend *b, float *out, const float *A, size_t na, const float *B, size_t nb, size_t rows);
 	void (*split)(struct backend *b, const float *in, float *A, size_t na, float *B, size_t nb, size_t rows);
-	/* Sum of squares in a fixed order, in double. */
-	double (*sum_squares)(struct backend *b, const float *x, size_t n);
+	/* *out = the sum of squares, in a fixed order. */
+	void (*sum_squares)(struct backend *b, double *out, const float *x, size_t n);
+	/* x *= limit / norm where the norm, the root of the sum of squares (parts), is finite and above limit. */
+	void (*clip)(struct backend *b, float *x, size_t n, const double *squares, size_t parts, float limit);
 	bool (*all_finite)(struct backend *b, const float *x, size_t n);
 	void (*zero_not_finite)(struct backend *b, float *x, size_t n); /* x = 0 where it is NaN or infinite */
 
@@ -105,10 +130,10 @@ struct backend_ops {
 	/* out (bags, width): bag j = sum of weight * rows[index]; an empty bag is 0. */
 	void (*gather_pool)(struct backend *b, float *out, const float *rows, size_t unique, size_t width, const uint32_t *offsets,
 	                    const uint32_t *index, const float *weight, size_t bags);
-	/* drows (unique, width) = for each row the sum over its uses of weight * dout[bag], in order of use. CUDA: the same for rows of at most 256 uses;
-	 * longer ones are added in runs of 256 uses from the first, each in order, and then the runs in order. */
+	/* drows (unique, width) = for each row the sum over its uses of weight * dout[bag], in order of use; `uses` is offsets[bags], and offsets[0] is 0.
+	 * CUDA: the same for rows of at most 256 uses; longer ones are added in runs of 256 uses from the first, each in order, and then the runs in order. */
 	void (*scatter_sum)(struct backend *b, float *drows, size_t unique, size_t width, const float *dout, const uint32_t *offsets,
-	                    const uint32_t *index, const float *weight, size_t bags);
+	                    const uint32_t *index, const float *weight, size_t bags, size_t uses);
 	/* Row to[i] of out (.., width) = row from[i] of in (.., width), for i below n; of NULL: row i. The rows of `to` are distinct. */
 	void (*copy_rows)(struct backend *b, float *out, const uint32_t *to, const float *in, const uint32_t *from, size_t width,
 	                  size_t n);
@@ -143,18 +168,18 @@ struct backend_ops {
 	/* With the batch's statistics. dx may be in place on dy. */
 	void (*batch_norm_backward)(struct backend *b, float *dx, float *dgamma, float *dbeta, const float *dy, const float *xhat,
 	                            const float *gamma, const float *inv_std, size_t rows, size_t n);
-	/* Inverted dropout, in place: element i is kept iff hash(seed, i) says so, and scaled by 1/(1-p). The same seed gives the same mask,
+	/* Inverted dropout, in place: element i is kept iff hash(*seed, salt, i) says so, and scaled by 1/(1-p). The same seed and salt give the same mask,
 	 * so backward is the same call on the gradient. */
-	void (*dropout)(struct backend *b, float *x, size_t n, float p, uint64_t seed);
-	/* Binary cross-entropy with logits: dlogit (rows) = weight * (sigmoid(z) - label) * scale; returns sum of weight * loss in double (not scaled).
-	 * weight may be NULL (1). dlogit may be NULL. */
-	double (*bce)(struct backend *b, float *dlogit, const float *logit, const float *label, const float *weight, size_t rows,
-	              float scale);
-	/* Softmax cross-entropy of rows over n classes: dlogits (rows, n) = (softmax(z) - [class is the target]) * scale, may be in place on logits, may
-	 * be NULL; losses (rows) = -ln softmax(z)[target], may be NULL; returns the sum of the losses in double (not scaled). targets (rows), each below n:
+	void (*dropout)(struct backend *b, float *x, size_t n, float p, const uint64_t *seed, uint64_t salt);
+	/* Binary cross-entropy with logits: dlogit (rows) = weight * (sigmoid(z) - label) * scale; *loss = sum of weight * loss (not scaled).
+	 * weight may be NULL (1). loss and dlogit may be NULL. */
+	void (*bce)(struct backend *b, double *loss, float *dlogit, const float *logit, const float *label, const float *weight,
+	            size_t rows, float scale);
+	/* Softmax cross-entropy of rows over n classes: dlogits (rows, n) = (softmax(z) - [class is the target]) * scale, may be in place on logits;
+	 * losses (rows) = -ln softmax(z)[target]; *loss = the sum of the losses (not scaled). Each of the three may be NULL. targets (rows), each below n:
 	 * the CPU asserts it, CUDA makes that row's loss NaN. */
-	double (*cross_entropy)(struct backend *b, float *dlogits, float *losses, const float *logits, const uint32_t *targets,
-	                        size_t rows, size_t n, float scale);
+	void (*cross_entropy)(struct backend *b, double *loss, float *dlogits, float *losses, const float *logits,
+	                      const uint32_t *targets, size_t rows, size_t n, float scale);
 	void (*sigmoid)(struct backend *b, float *p, const float *z, size_t n);
 	void (*cast_bf16)(struct backend *b, uint16_t *out, const float *in, size_t n);
 	void (*cast_fp32)(struct backend *b, float *out, const uint16_t *bf16, size_t n);
@@ -239,6 +264,12 @@ struct backend_ops {
 	X(host_free)                \
 	X(to_device)                \
 	X(to_host)                  \
+	X(to_host_later)            \
+	X(choose_stream)            \
+	X(set_mark)                 \
+	X(free_mark)                \
+	X(follow_mark)              \
+	X(await_mark)               \
 	X(gemm)                     \
 	X(bias_act)                 \
 	X(bias_act_backward)        \
@@ -250,6 +281,7 @@ struct backend_ops {
 	X(concat)                   \
 	X(split)                    \
 	X(sum_squares)              \
+	X(clip)                     \
 	X(all_finite)               \
 	X(zero_not_finite)          \
 	X(gather_pool)              \
@@ -300,7 +332,7 @@ struct backend {
 	const struct backend_ops *ops;
 };
 
-/* The calling thread, any, in ordinary memory; of the ops memory, fill, sum_squares, all_finite, zero_not_finite and compression alone: what codes pushes where nothing else is
+/* The calling thread, any, in ordinary memory; of the ops memory, order, fill, sum_squares, all_finite, zero_not_finite and compression alone: what codes pushes where nothing else is
  * computed, without a matrix library. Static. */
 struct backend *backend_plain(void);
 /* threads 0: as many as the machine has cores. */

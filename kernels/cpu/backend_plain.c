@@ -15,7 +15,7 @@ static void plain_fill(struct backend *b, float *x, float value, size_t n)
 }
 
 /* As cpu_sum_squares does it. */
-static double plain_sum_squares(struct backend *b, const float *x, size_t n)
+static void plain_sum_squares(struct backend *b, double *out, const float *x, size_t n)
 {
 	const struct vector_ops *ops = vector_ops_best();
 	const size_t block = cpu_reduce_block(n);
@@ -23,7 +23,7 @@ static double plain_sum_squares(struct backend *b, const float *x, size_t n)
 	(void)b;
 	for (size_t at = 0; at < n; at += block)
 		sum += ops->sum_squares(x + at, n - at < block ? n - at : block);
-	return sum;
+	*out = sum;
 }
 
 static bool plain_all_finite(struct backend *b, const float *x, size_t n)
@@ -50,6 +50,12 @@ static const struct backend_ops plain_ops = {.name = "plain",
                                              .host_free = cpu_buffer_free,
                                              .to_device = cpu_to_device,
                                              .to_host = cpu_to_host,
+                                             .to_host_later = cpu_to_host,
+                                             .choose_stream = cpu_choose_stream,
+                                             .set_mark = cpu_set_mark,
+                                             .free_mark = cpu_set_mark,
+                                             .follow_mark = cpu_follow_mark,
+                                             .await_mark = cpu_await_mark,
                                              .fill = plain_fill,
                                              .sum_squares = plain_sum_squares,
                                              .all_finite = plain_all_finite,

@@ -36,8 +36,8 @@ static void bce_range(void *args, size_t begin, size_t end)
 	}
 }
 
-double ISA(cpu_bce)(struct backend *b, float *dlogit, const float *logit, const float *label, const float *weight, size_t rows,
-                    float scale)
+void ISA(cpu_bce)(struct backend *b, double *loss, float *dlogit, const float *logit, const float *label, const float *weight,
+                  size_t rows, float scale)
 {
 	struct bce a = {.dlogit = dlogit, .logit = logit, .label = label, .weight = weight, .rows = rows, .scale = scale};
 	a.block = (rows + CPU_REDUCE_BLOCKS - 1) / CPU_REDUCE_BLOCKS;
@@ -46,5 +46,6 @@ double ISA(cpu_bce)(struct backend *b, float *dlogit, const float *logit, const 
 	double sum = 0;
 	for (size_t i = 0; i < CPU_REDUCE_BLOCKS; i++)
 		sum += a.sum[i];
-	return sum;
+	if (loss != NULL)
+		*loss = sum;
 }

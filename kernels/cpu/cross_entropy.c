@@ -127,8 +127,8 @@ static double sum_of_losses(struct backend *b, struct cross_entropy *a)
 	return sum;
 }
 
-double ISA(cpu_cross_entropy)(struct backend *b, float *dlogits, float *losses, const float *logits, const uint32_t *targets,
-                              size_t rows, size_t n, float scale)
+void ISA(cpu_cross_entropy)(struct backend *b, double *loss, float *dlogits, float *losses, const float *logits,
+                            const uint32_t *targets, size_t rows, size_t n, float scale)
 {
 	struct cross_entropy a = {.dlogits = dlogits,
 	                          .losses = losses,
@@ -138,7 +138,9 @@ double ISA(cpu_cross_entropy)(struct backend *b, float *dlogits, float *losses, 
 	                          .n = n,
 	                          .stride = n,
 	                          .scale = scale};
-	return sum_of_losses(b, &a);
+	const double sum = sum_of_losses(b, &a);
+	if (loss != NULL)
+		*loss = sum;
 }
 
 void ISA(cpu_classifier)(struct backend *b, double *loss, float *losses, float *logits, size_t stride, const uint32_t *targets,

@@ -29,11 +29,14 @@ static void drop_range(void *args, size_t begin, size_t end)
 	}
 }
 
-void ISA(cpu_dropout)(struct backend *b, float *x, size_t n, float p, uint64_t seed)
+void ISA(cpu_dropout)(struct backend *b, float *x, size_t n, float p, const uint64_t *seed, uint64_t salt)
 {
 	assert(p >= 0 && p < 1);
 	if (p == 0)
 		return;
-	struct drop d = {.x = x, .threshold = (uint32_t)((double)p * 0x1p32), .scale = (float)(1 / (1 - (double)p)), .seed = seed};
+	struct drop d = {.x = x,
+	                 .threshold = (uint32_t)((double)p * 0x1p32),
+	                 .scale = (float)(1 / (1 - (double)p)),
+	                 .seed = prng_mix(*seed, salt, 0)};
 	cpu_parallel(b, n, CPU_GRAIN, drop_range, &d);
 }

@@ -1,4 +1,5 @@
-/* fill, copy, axpy, add, scale, lerp, subtract, what is not finite, concat, split, casts, and the sums and searches over all elements. */
+/* fill, copy, axpy, add, scale, clip, lerp, subtract, what is not finite, concat, split, casts, and the sums and searches over all elements. */
+#include <math.h>
 #include <string.h>
 
 #include "code.h"
@@ -215,14 +216,24 @@ static void squares_range(void *args, size_t begin, size_t end)
 	}
 }
 
-double ISA(cpu_sum_squares)(struct backend *b, const float *x, size_t n)
+void ISA(cpu_sum_squares)(struct backend *b, double *out, const float *x, size_t n)
 {
 	struct blocks s = blocks_of(x, n);
 	cpu_parallel(b, CPU_REDUCE_BLOCKS, blocks_grain(n), squares_range, &s);
 	double sum = 0;
 	for (size_t i = 0; i < CPU_REDUCE_BLOCKS; i++)
 		sum += s.sum[i];
-	return sum;
+	*out = sum;
+}
+
+void ISA(cpu_clip)(struct backend *b, float *x, size_t n, const double *squares, size_t parts, float limit)
+{
+	double sum = 0;
+	for (size_t i = 0; i < parts; i++)
+		sum += squares[i];
+	const double norm = sqrt(sum);
+	if (norm > (double)limit && isfinite(norm))
+		ISA(cpu_scale)(b, x, (float)((double)limit / norm), n);
 }
 
 static void finite_range(void *args, size_t begin, size_t end)

@@ -1,4 +1,4 @@
-/* Memory of the CPU's backends: the host's. */
+/* Memory of the CPU's backends: the host's. And their order, which is that of calls. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -55,4 +55,26 @@ void cpu_to_host(struct backend *b, void *host, const void *device, size_t bytes
 	(void)b;
 	if (bytes > 0)
 		memcpy(host, device, bytes);
+}
+
+/* What a stream or a mark would order is in order. */
+void cpu_choose_stream(struct backend *b, enum backend_stream s)
+{
+	(void)b, (void)s;
+}
+
+void cpu_set_mark(struct backend *b, struct backend_mark *m)
+{
+	(void)b, (void)m;
+}
+
+void cpu_follow_mark(struct backend *b, const struct backend_mark *m)
+{
+	(void)b, (void)m;
+}
+
+weir_status cpu_await_mark(struct backend *b, const struct backend_mark *m, weir_error *err)
+{
+	(void)m;
+	return cpu_sync(b, err);
 }

@@ -16,6 +16,7 @@
 	X(concat)                   \
 	X(split)                    \
 	X(sum_squares)              \
+	X(clip)                     \
 	X(all_finite)               \
 	X(zero_not_finite)          \
 	X(gather_pool)              \

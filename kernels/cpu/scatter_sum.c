@@ -1,6 +1,7 @@
 /* The gradient of the look-up: each use of a row adds its bag's gradient, in order of use whatever the number of threads. Rows
  * are dealt to threads in groups of 16 (so that frequent rows, which come first, are shared out, and no cache line is); every
  * thread walks all uses, collects its own ones without branching, and then adds them with the rows prefetched. */
+#include <assert.h>
 #include <string.h>
 
 #include "ops.h"
@@ -81,8 +82,9 @@ static void scatter_part(void *args, uint32_t part)
 }
 
 void ISA(cpu_scatter_sum)(struct backend *b, float *drows, size_t unique, size_t width, const float *dout,
-                          const uint32_t *offsets, const uint32_t *index, const float *weight, size_t bags)
+                          const uint32_t *offsets, const uint32_t *index, const float *weight, size_t bags, size_t uses)
 {
+	assert(offsets[0] == 0 && offsets[bags] == uses);
 	struct pool *pool = cpu_of(b)->pool;
 	struct scatter s = {drows, dout, offsets, index, weight, unique, width, bags, 1};
 	const size_t work = bags * width / CPU_GRAIN;

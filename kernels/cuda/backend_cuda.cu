@@ -11,29 +11,13 @@ extern "C" WEIR_API const struct backend_ops *weir_backend_cuda_ops(void);
 static void cuda_destroy(struct backend *b)
 {
 	struct cuda_backend *c = cuda_of(b);
-	if (c->stream != NULL)
-		cudaStreamSynchronize(c->stream); /* what fails now nobody waits for */
+	cuda_wait_for_all(c); /* what fails now nobody waits for */
 	if (c->blas != NULL)
 		cublasDestroy(c->blas);
 	cuda_memory_close(c);
-	if (c->stream != NULL)
-		cudaStreamDestroy(c->stream);
+	cuda_streams_close(c);
 	unique_free(&c->table);
 	free(c);
-}
-
-static weir_status cuda_sync(struct backend *b, weir_error *err)
-{
-	struct cuda_backend *c = cuda_of(b);
-	CUDA_TRY(c, cudaStreamSynchronize(c->stream));
-	if (!cuda_ok(c))
-		return weir_fail(err, c->fault.status, "%s", c->fault.text);
-	if (c->shortness.status != WEIR_OK) {
-		const weir_error told = c->shortness;
-		c->shortness.status = WEIR_OK;
-		return weir_fail(err, told.status, "%s", told.text);
-	}
-	return WEIR_OK;
 }
 
 static void cuda_info(const struct backend *b, struct backend_info *out)
@@ -66,7 +50,7 @@ static void open_blas(struct cuda_backend *c)
 {
 	cublasStatus_t status = cublasCreate(&c->blas);
 	if (status == CUBLAS_STATUS_SUCCESS)
-		status = cublasSetStream(c->blas, c->stream);
+		status = cublasSetStream(c->blas, c->streams[STREAM_COMPUTE].at);
 	/* memory of ours, so that cuBLAS allocates none later */
 	if (status == CUBLAS_STATUS_SUCCESS && (c->blas_workspace = cuda_pool_take(c, CUDA_BLAS_WORKSPACE)) == NULL && cuda_ok(c))
 		c->fault = c->shortness;
@@ -95,8 +79,7 @@ struct backend *weir_backend_cuda_create(const struct backend_options *options, 
 	c->base.ops = &cuda_ops;
 	c->device = device;
 	c->precision = options->precision;
-	CUDA_TRY(c, cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking));
-	if (cuda_ok(c) && cuda_memory_open(c, options->memory_bytes))
+	if (cuda_streams_open(c) && cuda_memory_open(c, options->memory_bytes))
 		open_blas(c);
 	if (!cuda_ok(c)) {
 		weir_fail(err, WEIR_E_UNSUPPORTED, "%s", c->fault.text);

@@ -25,15 +25,16 @@ static __global__ void bce_kernel(double *partial, float *dlogit, const float *l
 		partial[blockIdx.x] = sum;
 }
 
-double cuda_bce(struct backend *b, float *dlogit, const float *logit, const float *label, const float *weight, size_t rows,
-                float scale)
+void cuda_bce(struct backend *b, double *loss, float *dlogit, const float *logit, const float *label, const float *weight,
+              size_t rows, float scale)
 {
 	struct cuda_backend *c = cuda_of(b);
 	const unsigned blocks = cuda_reduce_blocks(rows);
-	const size_t size = (blocks + 1) * sizeof(double);
+	const size_t size = blocks * sizeof(double);
 	void *partial;
 	if (!cuda_workspace(c, 1, &size, &partial))
-		return NAN;
+		return;
 	LAUNCH(c, bce_kernel, dim3(blocks), CUDA_THREADS, (double *)partial, dlogit, logit, label, weight, rows, scale);
-	return cuda_sum_of(c, (double *)partial, blocks);
+	if (loss != NULL)
+		cuda_sum_of(c, loss, (const double *)partial, blocks);
 }

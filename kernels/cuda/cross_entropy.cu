@@ -77,26 +77,27 @@ static unsigned threads_for(size_t n)
 	return threads;
 }
 
-/* (rows), and room for one more; NULL after a failure. */
+/* (rows); NULL after a failure. */
 static double *losses_of_rows(struct cuda_backend *c, size_t rows)
 {
-	const size_t size = (rows + 1) * sizeof(double);
+	const size_t size = rows * sizeof(double);
 	void *row_loss;
 	if (rows > CUDA_GRID_MAX)
 		cuda_failed_limit(c, "more rows than a launch can have blocks");
 	return cuda_workspace(c, 1, &size, &row_loss) ? (double *)row_loss : NULL;
 }
 
-double cuda_cross_entropy(struct backend *b, float *dlogits, float *losses, const float *logits, const uint32_t *targets,
-                          size_t rows, size_t n, float scale)
+void cuda_cross_entropy(struct backend *b, double *loss, float *dlogits, float *losses, const float *logits,
+                        const uint32_t *targets, size_t rows, size_t n, float scale)
 {
 	struct cuda_backend *c = cuda_of(b);
 	double *row_loss = losses_of_rows(c, rows);
 	if (row_loss == NULL)
-		return NAN;
+		return;
 	LAUNCH(c, cross_entropy_kernel, dim3((unsigned)rows), threads_for(n), row_loss, dlogits, losses, logits, targets, n, n, scale,
 	       false);
-	return cuda_sum_of(c, row_loss, rows);
+	if (loss != NULL)
+		cuda_sum_of(c, loss, row_loss, rows);
 }
 
 void cuda_classifier(struct backend *b, double *loss, float *losses, float *logits, size_t stride, const uint32_t *targets,

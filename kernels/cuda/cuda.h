@@ -1,6 +1,6 @@
 /* The CUDA backend's insides. One file per subject, as in ../cpu: a kernel (one thread's work) and the op that launches it.
  *
- * Order. All work goes to one stream, so ops run as issued and a workspace may be used again by the next op at once.
+ * Order. An op's work goes to the stream that was chosen last, each of which has a workspace: the next op on it may use that again at once.
  * Determinism. Every sum is taken in an order fixed by the shapes alone: no atomic on a float, no order of blocks. Nothing is contracted
  * behind our back (--fmad=false): where a fused multiply-add is meant it is written fmaf, so that a source has the same bits everywhere.
  * Errors. Ops return nothing, so the first failure is kept (cuda_failed), later work is not started, and sync tells it.
@@ -28,7 +28,7 @@
 #define CUDA_CAPABILITY_BF16     80   /* and tf32 */
 #define CUDA_NAME_BYTES          320u
 #define CUDA_STAGE_BYTES         ((size_t)4 << 20) /* of a pinned staging buffer */
-#define CUDA_STAGES              2u
+#define CUDA_STAGES              4u
 #define CUDA_BLAS_WORKSPACE      ((size_t)32 << 20) /* what cuBLAS wants for Hopper, bytes */
 #define CUDA_BUDGET_SHARE        0.9                /* of the memory that is free when the backend is made */
 #define CUDA_MEMORY_MIN          ((size_t)64 << 20) /* that must be free, for cuBLAS and a small model */
@@ -58,7 +58,7 @@ struct cuda_pool {
 /* A pinned buffer on its way to or from the device. */
 struct cuda_stage {
 	unsigned char *at; /* (CUDA_STAGE_BYTES) */
-	cudaEvent_t done;
+	cudaEvent_t done;  /* it may be used again */
 };
 
 /* Pinned memory that the backend's user has. */
@@ -76,18 +76,26 @@ struct cuda_device {
 	bool exclusive;             /* in exclusive-process mode */
 };
 
+struct cuda_stream {
+	cudaStream_t at;
+	cudaEvent_t joined; /* what others were to wait for last */
+	void *workspace;
+	size_t workspace_bytes;
+};
+
 struct cuda_backend {
 	struct backend base;
 	struct cuda_device device;
 	enum compute_precision precision;
-	cudaStream_t stream;
-	cublasHandle_t blas;
+	struct cuda_stream streams[BACKEND_STREAMS];
+	enum backend_stream chosen;
+	cudaStream_t stream; /* the chosen one */
+	cublasHandle_t blas; /* on STREAM_COMPUTE: a handle has one stream, and loses its workspace with it */
 	void *blas_workspace;
 	struct cuda_pool pool;
 	struct cuda_pinned *pinned;
 	struct cuda_stage stages[CUDA_STAGES];
-	void *workspace;
-	size_t workspace_bytes;
+	unsigned stage_turn;
 	void *answer; /* (CUDA_ANSWER_BYTES), pinned: what an op reads back */
 	struct unique_table table;
 	weir_error fault;     /* the first failure, for good */
@@ -127,16 +135,25 @@ static inline bool cuda_try(struct cuda_backend *c, const char *call, cudaError_
 	return cuda_ok(c);
 }
 
-/* --- Memory (memory.cu) */
+/* --- Streams (streams.cu) */
+
+bool cuda_streams_open(struct cuda_backend *c); /* false: cuda_ok is false too */
+void cuda_streams_close(struct cuda_backend *c);
+/* What is issued on the chosen stream from now on begins when all that is issued on the others is done. */
+void cuda_join(struct cuda_backend *c);
+void cuda_wait_for_all(struct cuda_backend *c); /* also after a failure */
+weir_status cuda_sync(struct backend *b, weir_error *err);
+
+/* --- Memory (memory.cu, copies.cu) */
 
 bool cuda_memory_open(struct cuda_backend *c,
                       uint64_t budget_bytes); /* 0: CUDA_BUDGET_SHARE of what is free. False: cuda_ok is false too */
 void cuda_memory_close(struct cuda_backend *c);
 void *cuda_pool_take(struct cuda_backend *c, size_t bytes); /* not zeroed; NULL when out of memory */
 void cuda_pool_give(struct cuda_backend *c, void *p);
-/* One op's scratch memory of sum(sizes) bytes, cut in `count` aligned parts; the next op has it again. False: out of memory, which is kept. */
+/* One op's scratch memory of sum(sizes) bytes, cut in `count` aligned parts; the stream's next op has it again. False: out of memory, which is kept. */
 bool cuda_workspace(struct cuda_backend *c, size_t count, const size_t *sizes, void **parts);
-/* `bytes` at `device`, at most CUDA_ANSWER_BYTES, are copied to `answer` and waited for; NULL after a failure. */
+/* `bytes` at `device`, at most CUDA_ANSWER_BYTES, are copied to `answer` and waited for; good until the next time. NULL after a failure. */
 const void *cuda_read_back(struct cuda_backend *c, const void *device, size_t bytes);
 
 /* --- Building blocks */
@@ -157,9 +174,9 @@ struct column_input {
 size_t cuda_column_partial_bytes(enum column_kind kind, size_t rows, size_t n);
 /* out (1 or 2, n) = sums over the rows, in double. (column_sums.cu) */
 void cuda_column_sums(struct cuda_backend *c, enum column_kind kind, double *out, double *partial, const struct column_input *in);
-/* The sum of partial (n), on the device, in a fixed order; NaN after a failure. partial has room for one more. (reduce.cu) */
-double cuda_sum_of(struct cuda_backend *c, double *partial, size_t n);
-/* *to += the sum of partial (n), all on the device. (reduce.cu) */
+/* *out = the sum of partial (n), in a fixed order. (reduce.cu) */
+void cuda_sum_of(struct cuda_backend *c, double *out, const double *partial, size_t n);
+/* *to += that sum. (reduce.cu) */
 void cuda_add_sum(struct cuda_backend *c, double *to, const double *partial, size_t n);
 /* Blocks into which a sum over n elements is cut. */
 unsigned cuda_reduce_blocks(size_t n);

@@ -3,25 +3,29 @@
 
 #include "launch.h"
 
+#include "common/prng_mix.h"
 #include "dropout_mask.h"
 
-extern "C" {
-#include "common/prng.h"
-}
-
+/* stretch: which 2^32 elements of all these are; they have a seed of their own. */
 template <int V>
-static __global__ void dropout_kernel(float *x, size_t n, uint32_t threshold, float scale, uint32_t seed0, uint32_t seed1)
+static __global__ void dropout_kernel(float *x, size_t n, uint32_t threshold, float scale, const uint64_t *seed, uint64_t salt,
+                                      uint64_t stretch)
 {
+	SHARED(uint64_t, mixed, [1]);
+	if (threadIdx.x == 0)
+		mixed[0] = prng_mix_of(prng_mix_of(*seed, salt, 0), stretch, 0);
+	__syncthreads();
 	const size_t i = thread_number() * V;
 	if (i >= n)
 		return;
+	const uint32_t seed0 = (uint32_t)mixed[0], seed1 = (uint32_t)(mixed[0] >> 32);
 	pack<V> p = load<V>(x + i);
 	for (unsigned k = 0; k < V; k++)
 		p.v[k] = mask_hash((uint32_t)i + k, seed0, seed1) >= threshold ? p.v[k] * scale : 0;
 	store<V>(x + i, p);
 }
 
-void cuda_dropout(struct backend *b, float *x, size_t n, float p, uint64_t seed)
+void cuda_dropout(struct backend *b, float *x, size_t n, float p, const uint64_t *seed, uint64_t salt)
 {
 	assert(p >= 0 && p < 1);
 	if (p == 0)
@@ -29,14 +33,12 @@ void cuda_dropout(struct backend *b, float *x, size_t n, float p, uint64_t seed)
 	struct cuda_backend *c = cuda_of(b);
 	const uint32_t threshold = (uint32_t)((double)p * 0x1p32);
 	const float scale = (float)(1 / (1 - (double)p));
-	const size_t stretch = (size_t)1 << 32; /* elements that share a seed */
+	const size_t stretch = (size_t)1 << 32;
 	for (size_t i = 0; i * stretch < n; i++, x += stretch) {
 		const size_t count = n - i * stretch < stretch ? n - i * stretch : stretch;
-		const uint64_t mixed = prng_mix(seed, i, 0);
-		const uint32_t seed0 = (uint32_t)mixed, seed1 = (uint32_t)(mixed >> 32);
 		if (pack_width(count, ADDRESS(x)) == 4)
-			LAUNCH(c, dropout_kernel<4>, blocks_for(c, count / 4), CUDA_THREADS, x, count, threshold, scale, seed0, seed1);
+			LAUNCH(c, dropout_kernel<4>, blocks_for(c, count / 4), CUDA_THREADS, x, count, threshold, scale, seed, salt, i);
 		else
-			LAUNCH(c, dropout_kernel<1>, blocks_for(c, count), CUDA_THREADS, x, count, threshold, scale, seed0, seed1);
+			LAUNCH(c, dropout_kernel<1>, blocks_for(c, count), CUDA_THREADS, x, count, threshold, scale, seed, salt, i);
 	}
 }

@@ -1,4 +1,5 @@
 /* Matrix products by cuBLAS, which counts by columns: a row-major C is the column-major C^T = op(B)^T op(A)^T, of the same memory. */
+#include <assert.h>
 #include <stdint.h>
 
 #include "launch.h"
@@ -32,6 +33,7 @@ void cuda_gemm(struct backend *b, bool trans_a, bool trans_b, size_t m, size_t n
                size_t lda, const float *B, size_t ldb, float beta, float *C, size_t ldc)
 {
 	struct cuda_backend *c = cuda_of(b);
+	assert(c->chosen == STREAM_COMPUTE);
 	if (m == 0 || n == 0 || !cuda_ok(c))
 		return;
 	if (k == 0 || alpha == 0) {

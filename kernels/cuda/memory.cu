@@ -1,8 +1,9 @@
-/* Device memory: a pool over cudaMalloc with a budget, one workspace for all ops, and copies through pinned buffers.
+/* Device memory: a pool over cudaMalloc with a budget, a workspace for the ops of each stream, and copies through pinned buffers.
  *
  * The pool. cudaMalloc and cudaFree wait for the device, so a block that is given back is kept, and taken again for a size of the same class: at most an
- * eighth larger than was asked for. All work is on one stream, so a block can be taken again before what used it has run. When the
+ * eighth larger than was asked for. It can be taken again before what used it has run: the stream that takes it waits for the others. When the
  * budget or the device is exhausted, blocks that nobody uses are freed before anybody is refused. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,7 @@ static void forget(struct cuda_pool *pool, size_t i)
 static void trim(struct cuda_backend *c)
 {
 	struct cuda_pool *pool = &c->pool;
+	cuda_wait_for_all(c); /* it may still be written */
 	for (size_t i = pool->count; i-- > 0;)
 		if (!pool->blocks[i].used) {
 			cudaFree(pool->blocks[i].at);
@@ -84,8 +86,10 @@ void *cuda_pool_take(struct cuda_backend *c, size_t bytes)
 		return too_little(c, bytes);
 	const size_t size = class_of(bytes);
 	for (size_t i = 0; i < pool->count; i++)
-		if (!pool->blocks[i].used && pool->blocks[i].bytes == size)
+		if (!pool->blocks[i].used && pool->blocks[i].bytes == size) {
+			cuda_join(c);
 			return use(pool, &pool->blocks[i]);
+		}
 	if (pool->held + size > pool->budget)
 		trim(c);
 	if (pool->held + size > pool->budget || !make_room_for_one(pool))
@@ -136,33 +140,35 @@ void cuda_buffer_free(struct backend *b, void *p)
 	cuda_pool_give(cuda_of(b), p);
 }
 
+/* A part of no bytes has a place, too. */
 static size_t aligned(size_t bytes)
 {
-	return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
+	return bytes == 0 ? CUDA_ALIGNMENT : (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
 }
 
 bool cuda_workspace(struct cuda_backend *c, size_t count, const size_t *sizes, void **parts)
 {
+	struct cuda_stream *s = &c->streams[c->chosen];
 	size_t total = 0;
 	for (size_t i = 0; i < count; i++)
 		total += aligned(sizes[i]);
 	if (!cuda_ok(c))
 		return false;
-	if (total > c->workspace_bytes) {
-		if (c->workspace != NULL)
-			cuda_pool_give(c, c->workspace);
-		c->workspace = cuda_pool_take(c, total);
-		c->workspace_bytes = c->workspace != NULL ? total : 0;
-		if (c->workspace == NULL) {
+	if (total > s->workspace_bytes) {
+		if (s->workspace != NULL)
+			cuda_pool_give(c, s->workspace);
+		s->workspace = cuda_pool_take(c, total);
+		s->workspace_bytes = s->workspace != NULL ? total : 0;
+		if (s->workspace == NULL) {
 			if (cuda_ok(c))
 				c->fault = c->shortness; /* an op that cannot be done is not done later either */
 			return false;
 		}
 	}
 #if defined(CUDA_HOST_EMULATED)
-	cudaMemsetAsync(c->workspace, 0xff, total, c->stream); /* what an op takes for granted shows */
+	cudaMemsetAsync(s->workspace, 0xff, total, c->stream); /* what an op takes for granted shows */
 #endif
-	unsigned char *at = (unsigned char *)c->workspace;
+	unsigned char *at = (unsigned char *)s->workspace;
 	for (size_t i = 0; i < count; i++) {
 		parts[i] = at;
 		at += aligned(sizes[i]);
@@ -203,7 +209,7 @@ void cuda_host_free(struct backend *b, void *at)
 		if ((*p)->at == at) {
 			struct cuda_pinned *gone = *p;
 			*p = gone->next;
-			cudaStreamSynchronize(c->stream); /* a copy of it may be under way */
+			cuda_wait_for_all(c); /* a copy of it may be under way */
 			cudaFreeHost(gone->at);
 			free(gone);
 			return;
@@ -219,7 +225,19 @@ static bool is_pinned(const struct cuda_backend *c, const void *at, size_t bytes
 	return false;
 }
 
-/* --- Copies. Ordinary memory goes through two pinned buffers in turn: while one is on its way, the other is filled or emptied. */
+/* --- Copies. Ordinary memory goes through pinned buffers in turn: while one is on its way, the next is filled or emptied. */
+
+static struct cuda_stage *stage_of(struct cuda_backend *c, unsigned turn)
+{
+	return &c->stages[turn % CUDA_STAGES];
+}
+
+/* The next in turn, once what it held has got where it was to go; NULL after a failure. */
+static struct cuda_stage *next_stage(struct cuda_backend *c)
+{
+	struct cuda_stage *stage = stage_of(c, c->stage_turn++);
+	return CUDA_TRY(c, cudaEventSynchronize(stage->done)) ? stage : NULL;
+}
 
 void cuda_to_device(struct backend *b, void *device, const void *host, size_t bytes)
 {
@@ -230,10 +248,10 @@ void cuda_to_device(struct backend *b, void *device, const void *host, size_t by
 		CUDA_TRY(c, cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, c->stream));
 		return;
 	}
-	for (unsigned turn = 0; bytes > 0 && cuda_ok(c); turn++) {
-		struct cuda_stage *stage = &c->stages[turn % CUDA_STAGES];
+	while (bytes > 0 && cuda_ok(c)) {
+		struct cuda_stage *stage = next_stage(c);
 		const size_t piece = bytes < CUDA_STAGE_BYTES ? bytes : CUDA_STAGE_BYTES;
-		if (!CUDA_TRY(c, cudaEventSynchronize(stage->done))) /* what it held is on the device */
+		if (stage == NULL)
 			return;
 		memcpy(stage->at, from, piece);
 		CUDA_TRY(c, cudaMemcpyAsync(to, stage->at, piece, cudaMemcpyHostToDevice, c->stream));
@@ -244,28 +262,37 @@ void cuda_to_device(struct backend *b, void *device, const void *host, size_t by
 	}
 }
 
+void cuda_to_host_later(struct backend *b, void *host, const void *device, size_t bytes)
+{
+	struct cuda_backend *c = cuda_of(b);
+	assert(bytes == 0 || is_pinned(c, host, bytes));
+	CUDA_TRY(c, cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, c->stream));
+}
+
 void cuda_to_host(struct backend *b, void *host, const void *device, size_t bytes)
 {
 	struct cuda_backend *c = cuda_of(b);
 	const size_t pieces = (bytes + CUDA_STAGE_BYTES - 1) / CUDA_STAGE_BYTES;
 	if (is_pinned(c, host, bytes)) {
-		CUDA_TRY(c, cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, c->stream));
+		cuda_to_host_later(b, host, device, bytes);
 		CUDA_TRY(c, cudaStreamSynchronize(c->stream));
 		return;
 	}
 	/* piece i is asked for before piece i - 1 is copied out */
 	for (size_t i = 0; i <= pieces && cuda_ok(c); i++) {
+		struct cuda_stage *before = stage_of(c, c->stage_turn - 1);
 		if (i < pieces) {
-			struct cuda_stage *stage = &c->stages[i % CUDA_STAGES];
+			struct cuda_stage *stage = next_stage(c);
 			const size_t at = i * CUDA_STAGE_BYTES, size = bytes - at < CUDA_STAGE_BYTES ? bytes - at : CUDA_STAGE_BYTES;
+			if (stage == NULL)
+				return;
 			CUDA_TRY(c, cudaMemcpyAsync(stage->at, (const unsigned char *)device + at, size, cudaMemcpyDeviceToHost, c->stream));
 			CUDA_TRY(c, cudaEventRecord(stage->done, c->stream));
 		}
 		if (i > 0) {
-			struct cuda_stage *stage = &c->stages[(i - 1) % CUDA_STAGES];
 			const size_t at = (i - 1) * CUDA_STAGE_BYTES, size = bytes - at < CUDA_STAGE_BYTES ? bytes - at : CUDA_STAGE_BYTES;
-			if (CUDA_TRY(c, cudaEventSynchronize(stage->done)))
-				memcpy((unsigned char *)host + at, stage->at, size);
+			if (CUDA_TRY(c, cudaEventSynchronize(before->done)))
+				memcpy((unsigned char *)host + at, before->at, size);
 		}
 	}
 }

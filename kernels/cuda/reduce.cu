@@ -66,23 +66,48 @@ void cuda_add_sum(struct cuda_backend *c, double *to, const double *partial, siz
 	LAUNCH(c, add_sum_kernel, dim3(1), CUDA_THREADS, to, partial, n);
 }
 
-double cuda_sum_of(struct cuda_backend *c, double *partial, size_t n)
+void cuda_sum_of(struct cuda_backend *c, double *out, const double *partial, size_t n)
 {
-	LAUNCH(c, sum_kernel, dim3(1), CUDA_THREADS, partial + n, partial, n);
-	const double *sum = (const double *)cuda_read_back(c, partial + n, sizeof *sum);
-	return sum != NULL ? *sum : NAN;
+	LAUNCH(c, sum_kernel, dim3(1), CUDA_THREADS, out, partial, n);
 }
 
-double cuda_sum_squares(struct backend *b, const float *x, size_t n)
+void cuda_sum_squares(struct backend *b, double *out, const float *x, size_t n)
 {
 	struct cuda_backend *c = cuda_of(b);
 	const unsigned blocks = cuda_reduce_blocks(n);
-	const size_t size = (blocks + 1) * sizeof(double);
+	const size_t size = blocks * sizeof(double);
 	void *partial;
 	if (!cuda_workspace(c, 1, &size, &partial))
-		return NAN;
+		return;
 	LAUNCH(c, squares_kernel, dim3(blocks), CUDA_THREADS, (double *)partial, x, n, pack_width(0, ADDRESS(x)) == 4);
-	return cuda_sum_of(c, (double *)partial, blocks);
+	cuda_sum_of(c, out, (const double *)partial, blocks);
+}
+
+template <int V> static __global__ void clip_kernel(float *x, size_t n, const double *squares, size_t parts, float limit)
+{
+	const size_t i = thread_number() * V;
+	if (i >= n)
+		return;
+	double sum = 0;
+	for (size_t k = 0; k < parts; k++)
+		sum += squares[k];
+	const double norm = sqrt(sum);
+	if (!(norm > (double)limit) || isinf(norm))
+		return;
+	const float by = (float)((double)limit / norm);
+	pack<V> p = load<V>(x + i);
+	for (int k = 0; k < V; k++)
+		p.v[k] *= by;
+	store<V>(x + i, p);
+}
+
+void cuda_clip(struct backend *b, float *x, size_t n, const double *squares, size_t parts, float limit)
+{
+	struct cuda_backend *c = cuda_of(b);
+	if (pack_width(n, ADDRESS(x)) == 4)
+		LAUNCH(c, clip_kernel<4>, blocks_for(c, n / 4), CUDA_THREADS, x, n, squares, parts, limit);
+	else
+		LAUNCH(c, clip_kernel<1>, blocks_for(c, n), CUDA_THREADS, x, n, squares, parts, limit);
 }
 
 /* Sets *found when some element is not finite; every thread that writes writes the same. */

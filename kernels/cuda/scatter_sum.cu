@@ -16,15 +16,15 @@
  * of row r are [begin[r], end[r]), both 0 for a row without any. */
 
 /* use (n) counts up; bag (n): the last bag that begins at or before it, by halving. */
-static __global__ void expand_kernel(uint32_t *use, uint32_t *bag, const uint32_t *offsets, size_t bags, size_t first, size_t n)
+static __global__ void expand_kernel(uint32_t *use, uint32_t *bag, const uint32_t *offsets, size_t bags, size_t n)
 {
 	const size_t u = thread_number();
 	if (u >= n)
 		return;
-	size_t low = 0, high = bags; /* offsets[low] <= first + u < offsets[high] */
+	size_t low = 0, high = bags; /* offsets[low] <= u < offsets[high] */
 	while (high - low > 1) {
 		const size_t middle = (low + high) / 2;
-		if (offsets[middle] <= first + u)
+		if (offsets[middle] <= u)
 			low = middle;
 		else
 			high = middle;
@@ -164,30 +164,13 @@ static void add_rows(struct cuda_backend *c, float *drows, size_t unique, size_t
 	       tiles * width);
 }
 
-/* offsets[0] and offsets[bags], which only the device knows. */
-static bool read_range(struct cuda_backend *c, const uint32_t *offsets, size_t bags, size_t *first, size_t *n)
-{
-	*first = *n = 0;
-	if (bags == 0)
-		return true;
-	uint32_t *ends = (uint32_t *)c->answer;
-	CUDA_TRY(c, cudaMemcpyAsync(&ends[0], offsets, sizeof *ends, cudaMemcpyDeviceToHost, c->stream));
-	CUDA_TRY(c, cudaMemcpyAsync(&ends[1], offsets + bags, sizeof *ends, cudaMemcpyDeviceToHost, c->stream));
-	if (!CUDA_TRY(c, cudaStreamSynchronize(c->stream)))
-		return false;
-	*first = ends[0];
-	*n = ends[1] - ends[0];
-	if (*n > USES_MAX)
-		cuda_failed_limit(c, "more uses in a batch than a sort can count");
-	return cuda_ok(c);
-}
-
 void cuda_scatter_sum(struct backend *b, float *drows, size_t unique, size_t width, const float *dout, const uint32_t *offsets,
-                      const uint32_t *index, const float *weight, size_t bags)
+                      const uint32_t *index, const float *weight, size_t bags, size_t n)
 {
 	struct cuda_backend *c = cuda_of(b);
-	size_t first, n;
-	if (!cuda_ok(c) || !read_range(c, offsets, bags, &first, &n))
+	if (n > USES_MAX)
+		cuda_failed_limit(c, "more uses in a batch than a sort can count");
+	if (!cuda_ok(c))
 		return;
 	if (n == 0) {
 		CUDA_TRY(c, cudaMemsetAsync(drows, 0, unique * width * sizeof *drows, c->stream));
@@ -205,20 +188,18 @@ void cuda_scatter_sum(struct backend *b, float *drows, size_t unique, size_t wid
 	void *parts[PARTS];
 	if (!cuda_workspace(c, PARTS, sizes, parts))
 		return;
-	LAUNCH(c, expand_kernel, blocks_for(c, n), CUDA_THREADS, (uint32_t *)parts[USE], (uint32_t *)parts[BAG], offsets, bags, first,
-	       n);
+	LAUNCH(c, expand_kernel, blocks_for(c, n), CUDA_THREADS, (uint32_t *)parts[USE], (uint32_t *)parts[BAG], offsets, bags, n);
 	if (!cuda_ok(c))
 		return;
 	cuda_try(c, "sort by row",
-	         cuda_sort(parts[TEMPORARY], temporary, index + first, (uint32_t *)parts[SORTED_ROW], (const uint32_t *)parts[USE],
+	         cuda_sort(parts[TEMPORARY], temporary, index, (uint32_t *)parts[SORTED_ROW], (const uint32_t *)parts[USE],
 	                   (uint32_t *)parts[SORTED_USE], n, bits, c->stream));
 	CUDA_TRY(c, cudaMemsetAsync(parts[BEGIN], 0, of_rows, c->stream));
 	CUDA_TRY(c, cudaMemsetAsync(parts[END], 0, of_rows, c->stream));
 	LAUNCH(c, bounds_kernel, blocks_for(c, n), CUDA_THREADS, (uint32_t *)parts[BEGIN], (uint32_t *)parts[END],
 	       (const uint32_t *)parts[SORTED_ROW], n);
-	const float *weights = weight != NULL ? weight + first : NULL;
 	if (pack_width(width, ADDRESS(drows) | ADDRESS(dout)) == 4)
-		add_rows<4>(c, drows, unique, width, dout, weights, parts, n);
+		add_rows<4>(c, drows, unique, width, dout, weight, parts, n);
 	else
-		add_rows<1>(c, drows, unique, width, dout, weights, parts, n);
+		add_rows<1>(c, drows, unique, width, dout, weight, parts, n);
 }

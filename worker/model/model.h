@@ -65,9 +65,9 @@ struct model_input {
 	const uint32_t *row_offsets; /* (rows + 1) a whole example as one bag: every fields-th of offsets */
 	const uint32_t *index;       /* (nnz) into the unique rows */
 	const float *values;         /* (nnz) or NULL */
-	size_t unique;
-	const uint32_t *tokens;  /* (rows, context) */
-	const uint32_t *targets; /* (rows) */
+	size_t unique, uses;         /* uses: nnz */
+	const uint32_t *tokens;      /* (rows, context) */
+	const uint32_t *targets;     /* (rows) */
 	const float
 	    *parameters[MODEL_TABLES]; /* embedding (unique, dim), linear (unique), dense (elements), statistics (elements; host) */
 };
@@ -75,7 +75,7 @@ struct model_input {
 /* What a batch makes: gradients of the tables, and in place of a gradient the batch's own statistics. Caller's memory. */
 struct model_output {
 	float *gradients[MODEL_TABLES]; /* shapes of parameters */
-	double loss_sum;                /* sum over the rows of weight * cross-entropy, nats */
+	double *loss_sum;               /* (1) sum over the rows of weight * cross-entropy, nats */
 };
 
 /* Memory for batches of up to `rows`. */
@@ -83,9 +83,9 @@ weir_status model_reserve(struct model *m, uint32_t rows, weir_error *err);
 /* (rows), by running statistics and without dropout; valid until the next call: the logits of a click, or the logarithm of the probability of each
  * target. */
 const float *model_score(struct model *m, const struct model_input *in);
-/* Forward and backward. Gradients are of the mean loss over the batch. `seed` makes the dropout masks. */
-void model_train(struct model *m, const struct model_input *in, uint64_t seed, struct model_output *out);
-/* Scales all gradients so that their joint norm is at most clip_norm; returns the norm before. */
-double model_clip(struct model *m, const struct model_input *in, struct model_output *out, float clip_norm);
+/* Forward and backward. Gradients are of the mean loss over the batch. seed (1) makes the dropout masks. */
+void model_train(struct model *m, const struct model_input *in, const uint64_t *seed, const struct model_output *out);
+/* Scales all gradients so that their joint norm is at most clip_norm, unless it is not finite. */
+void model_clip(struct model *m, const struct model_input *in, const struct model_output *out, float clip_norm);
 
 #endif

@@ -35,6 +35,7 @@ struct model {
 	float *x, *dx;         /* (rows, fields, dim) pooled embeddings */
 	float *joined;         /* (rows, features) x and numeric features side by side, when there are any */
 	float *djoined;        /* (rows, features) */
+	double *squares;       /* (MODEL_TABLES) of each gradient's norm */
 };
 
 #endif

@@ -27,6 +27,8 @@ weir_status model_reserve(struct model *m, uint32_t rows, weir_error *err)
 	if (rows <= m->rows)
 		return WEIR_OK;
 	struct backend *b = m->backend;
+	if (m->squares == NULL && (m->squares = b->ops->buffer_alloc(b, MODEL_TABLES * sizeof *m->squares)) == NULL)
+		return no_memory(WEIR_E_MEMORY, rows, err);
 	if (m->parts.ngram) {
 		const weir_status made = ngram_reserve(&m->ngram, rows);
 		m->rows = made == WEIR_OK ? rows : 0;
@@ -73,7 +75,8 @@ static void linear_forward(struct model *m, const struct model_input *in)
 static void linear_backward(struct model *m, const struct model_input *in, float *const *gradients)
 {
 	struct backend *b = m->backend;
-	b->ops->scatter_sum(b, gradients[MODEL_LINEAR], in->unique, 1, m->dlogit, in->row_offsets, in->index, in->values, in->rows);
+	b->ops->scatter_sum(b, gradients[MODEL_LINEAR], in->unique, 1, m->dlogit, in->row_offsets, in->index, in->values, in->rows,
+	                    in->uses);
 	if (m->dense_dim > 0)
 		b->ops->gemm(b, true, false, m->dense_dim, 1, in->rows, 1.0f, in->dense, m->dense_dim, m->dlogit, 1, 0.0f,
 		             gradients[MODEL_DENSE] + m->numeric, 1);
@@ -190,18 +193,18 @@ static void deep_backward(struct model *m, const struct model_input *in, float *
 	}
 }
 
-void model_train(struct model *m, const struct model_input *in, uint64_t seed, struct model_output *out)
+void model_train(struct model *m, const struct model_input *in, const uint64_t *seed, const struct model_output *out)
 {
 	struct backend *b = m->backend;
 	float *dparams = out->gradients[MODEL_DENSE];
 	const struct forward_mode mode = {.training = true, .seed = seed, .batch_stats = out->gradients[MODEL_STATISTICS]};
 	if (m->parts.ngram) {
 		const struct ngram_batch text = ngram_batch_of(in);
-		out->loss_sum = ngram_train(&m->ngram, &text, in->parameters[MODEL_DENSE], &mode, dparams);
+		ngram_train(&m->ngram, &text, in->parameters[MODEL_DENSE], &mode, dparams, out->loss_sum);
 		return;
 	}
 	forward(m, in, &mode);
-	out->loss_sum = b->ops->bce(b, m->dlogit, m->logit, in->labels, in->weights, in->rows, 1.0f / (float)in->rows);
+	b->ops->bce(b, out->loss_sum, m->dlogit, m->logit, in->labels, in->weights, in->rows, 1.0f / (float)in->rows);
 	b->ops->bias_act_backward(b, m->dlogit, m->dlogit, m->logit, dparams + m->bias, in->rows, 1, ACT_NONE);
 	if (m->parts.linear)
 		linear_backward(m, in, out->gradients);
@@ -213,7 +216,7 @@ void model_train(struct model *m, const struct model_input *in, uint64_t seed, s
 		b->ops->fm_backward(b, m->dx, m->dlogit, m->sum, m->x, in->rows, m->fields, m->dim);
 	if (m->parts.embedding)
 		b->ops->scatter_sum(b, out->gradients[MODEL_EMBEDDING], in->unique, m->dim, m->dx, in->offsets, in->index, in->values,
-		                    (size_t)in->rows * m->fields);
+		                    (size_t)in->rows * m->fields, in->uses);
 }
 
 /* Elements of a table's gradient in this batch; statistics are not a gradient. */
@@ -223,17 +226,14 @@ static size_t gradient_elements(const struct model *m, const struct model_input 
 	return t == MODEL_DENSE ? elements : t == MODEL_STATISTICS ? 0 : in->unique * elements;
 }
 
-double model_clip(struct model *m, const struct model_input *in, struct model_output *out, float clip_norm)
+void model_clip(struct model *m, const struct model_input *in, const struct model_output *out, float clip_norm)
 {
 	struct backend *b = m->backend;
-	double squares = 0.0;
+	size_t parts = 0;
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
 		if (gradient_elements(m, in, t) > 0)
-			squares += b->ops->sum_squares(b, out->gradients[t], gradient_elements(m, in, t));
-	double norm = sqrt(squares);
-	if (norm > (double)clip_norm && isfinite(norm))
-		for (enum model_table t = 0; t < MODEL_TABLES; t++)
-			if (gradient_elements(m, in, t) > 0)
-				b->ops->scale(b, out->gradients[t], (float)((double)clip_norm / norm), gradient_elements(m, in, t));
-	return norm;
+			b->ops->sum_squares(b, &m->squares[parts++], out->gradients[t], gradient_elements(m, in, t));
+	for (enum model_table t = 0; t < MODEL_TABLES; t++)
+		if (gradient_elements(m, in, t) > 0)
+			b->ops->clip(b, out->gradients[t], gradient_elements(m, in, t), m->squares, parts, clip_norm);
 }

@@ -83,24 +83,24 @@ const float *ngram_score(struct ngram *n, const struct ngram_batch *in, const fl
 {
 	struct backend *b = n->backend;
 	(void)forward(n, in, params, mode);
-	(void)b->ops->cross_entropy(b, NULL, n->scores, n->logits, in->targets, in->rows, n->tokens, 1.0f);
+	b->ops->cross_entropy(b, NULL, NULL, n->scores, n->logits, in->targets, in->rows, n->tokens, 1.0f);
 	b->ops->scale(b, n->scores, -1.0f, in->rows);
 	return n->scores;
 }
 
-double ngram_train(struct ngram *n, const struct ngram_batch *in, const float *params, const struct forward_mode *mode,
-                   float *dparams)
+void ngram_train(struct ngram *n, const struct ngram_batch *in, const float *params, const struct forward_mode *mode,
+                 float *dparams, double *loss)
 {
 	struct backend *b = n->backend;
 	const struct backend_ops *ops = b->ops;
 	const size_t width = tower_width(&n->tower), rows = in->rows;
 	const float *y = forward(n, in, params, mode);
 	float *dlogits = n->logits, *dy = tower_output_gradient(&n->tower);
-	const double loss = ops->cross_entropy(b, dlogits, NULL, n->logits, in->targets, rows, n->tokens, 1.0f / (float)rows);
+	ops->cross_entropy(b, loss, dlogits, NULL, n->logits, in->targets, rows, n->tokens, 1.0f / (float)rows);
 	ops->bias_act_backward(b, dlogits, dlogits, dlogits, dparams + n->bias, rows, n->tokens, ACT_NONE);
 	ops->gemm(b, true, false, n->tokens, width, rows, 1.0f, dlogits, n->tokens, y, width, 0.0f, dparams + n->head, width);
 	ops->gemm(b, false, false, rows, width, n->tokens, 1.0f, dlogits, n->tokens, params + n->head, width, 0.0f, dy, width);
 	tower_backward(&n->tower, n->x, in->rows, params, dparams, n->dx, n->context * n->dim);
-	ops->scatter_sum(b, dparams + n->embedding, n->tokens, n->dim, n->dx, n->bags, in->tokens, NULL, rows * n->context);
-	return loss;
+	ops->scatter_sum(b, dparams + n->embedding, n->tokens, n->dim, n->dx, n->bags, in->tokens, NULL, rows * n->context,
+	                 rows * n->context);
 }

@@ -34,8 +34,8 @@ struct ngram_batch {
 };
 /* (rows) the logarithm of the probability of each target; valid until the next call. */
 const float *ngram_score(struct ngram *n, const struct ngram_batch *in, const float *params, const struct forward_mode *mode);
-/* Writes the gradient of the mean loss into dparams; returns the sum of the losses. */
-double ngram_train(struct ngram *n, const struct ngram_batch *in, const float *params, const struct forward_mode *mode,
-                   float *dparams);
+/* Writes the gradient of the mean loss into dparams, and the sum of the losses into loss (1). */
+void ngram_train(struct ngram *n, const struct ngram_batch *in, const float *params, const struct forward_mode *mode,
+                 float *dparams, double *loss);
 
 #endif

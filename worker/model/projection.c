@@ -1,7 +1,5 @@
 #include "projection.h"
 
-#include "prng.h"
-
 /* What enters the adapter: x, or x with some of it dropped. */
 static const float *input_of(const struct projection *p, const struct adapter *a, const struct projection_pass *pass,
                              const float *x, size_t rows)
@@ -10,7 +8,7 @@ static const float *input_of(const struct projection *p, const struct adapter *a
 	if (!pass->training || pass->dropout == 0)
 		return x;
 	ops->copy(pass->backend, pass->dropped, x, rows * p->in);
-	ops->dropout(pass->backend, pass->dropped, rows * p->in, pass->dropout, prng_mix(pass->seed, a->seed, 0));
+	ops->dropout(pass->backend, pass->dropped, rows * p->in, pass->dropout, pass->seed, a->salt);
 	return pass->dropped;
 }
 
@@ -55,7 +53,7 @@ static void adapter_backward(const struct projection *p, const struct adapter *a
 		return;
 	}
 	ops->gemm(b, false, false, rows, p->in, rank, 1, pass->dlow, rank, A, p->in, 0, pass->dropped, p->in);
-	ops->dropout(b, pass->dropped, rows * p->in, pass->dropout, prng_mix(pass->seed, a->seed, 0));
+	ops->dropout(b, pass->dropped, rows * p->in, pass->dropout, pass->seed, a->salt);
 	ops->axpy(b, dx, 1, pass->dropped, rows * p->in);
 }
 

@@ -11,7 +11,7 @@
 struct adapter {
 	uint64_t a, b; /* offsets in the adapters' space */
 	uint32_t column, out;
-	uint64_t seed; /* its own, of dropout */
+	uint64_t salt; /* of its dropout */
 };
 
 struct projection {
@@ -33,7 +33,7 @@ struct projection_pass {
 	float scale; /* of the adapters: alpha / rank */
 	float dropout;
 	bool training;
-	uint64_t seed;
+	const uint64_t *seed;        /* (1), the backend's */
 	float *dropped, *low, *dlow; /* scratch: (rows, the widest input) where there is dropout, (rows, rank) */
 };
 

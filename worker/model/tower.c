@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "prng.h"
 #include "scratch.h"
 
 void tower_init(struct tower *t, struct backend *b, const char *name, uint32_t in, const uint32_t *widths, uint32_t count,
@@ -100,7 +99,7 @@ const float *tower_forward(struct tower *t, const float *x, uint32_t rows, const
 			normalise(t, l, rows, params, mode);
 		b->ops->bias_act(b, l->y, t->batch_norm ? NULL : params + l->bias, rows, l->out, ACT_RELU);
 		if (mode->training && t->dropout > 0.0f)
-			b->ops->dropout(b, l->y, (size_t)rows * l->out, t->dropout, prng_mix(mode->seed, i, 0));
+			b->ops->dropout(b, l->y, (size_t)rows * l->out, t->dropout, mode->seed, i);
 		x = l->y;
 	}
 	return x;

@@ -44,7 +44,7 @@ uint32_t tower_width(const struct tower *t); /* of the output */
 /* How a forward pass runs. */
 struct forward_mode {
 	bool training;
-	uint64_t seed;        /* training: of the dropout masks */
+	const uint64_t *seed; /* training: (1) of the dropout masks; device */
 	float *batch_stats;   /* training: statistics of this batch, laid out as the running ones; device */
 	const float *running; /* evaluation: running statistics; host */
 };

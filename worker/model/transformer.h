@@ -79,9 +79,9 @@ struct token_batch {
 
 /* `trained`, `gradients`: (elements of `trained`), the backend's memory. */
 struct transformer_step {
-	float scale;     /* of each token's loss in the gradient: 1 / the number of targets of all batches that are added up */
-	bool accumulate; /* gradients += instead of = */
-	uint64_t seed;   /* of dropout */
+	float scale;          /* of each token's loss in the gradient: 1 / the number of targets of all batches that are added up */
+	bool accumulate;      /* gradients += instead of = */
+	const uint64_t *seed; /* (1) of dropout, the backend's memory; NULL where there is none */
 };
 /* Forward and backward. *loss, in the backend's memory, += the sum of the losses (not scaled). */
 void transformer_train(struct transformer *t, const struct token_batch *in, const float *trained, float *gradients,

@@ -47,7 +47,7 @@ static void place_adapter(struct placing *p, struct projection *j, const struct 
 	if (lora->rank == 0 || !lora->targets[part->target])
 		return;
 	struct adapter *a = &j->adapters[j->adapters_count++];
-	*a = (struct adapter){.column = column, .out = part->out, .seed = p->t->trained->count};
+	*a = (struct adapter){.column = column, .out = part->out, .salt = p->t->trained->count};
 	a->a = layout_add(p->t->trained, lora->rank, j->in, WEIR_INIT_UNIFORM, 1 / sqrtf((float)j->in), "%s%s.%u.%s.lora_A.weight",
 	                  base, p->layer, p->index, part->name);
 	a->b = layout_add(p->t->trained, part->out, lora->rank, WEIR_INIT_ZERO, 0, "%s%s.%u.%s.lora_B.weight", base, p->layer,

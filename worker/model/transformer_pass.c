@@ -1,15 +1,15 @@
 /* Forward and backward of a transformer's layers. */
 #include <assert.h>
 
-#include "prng.h"
 #include "transformer_parts.h"
 
-/* Where there is dropout; its masks' seeds differ from those of adapters by the last word. */
+/* Where there is dropout. */
 enum site { SITE_EMBEDDING, SITE_ATTENTION, SITE_MLP, SITES };
 
-static uint64_t mask_seed(const struct pass *pass, uint32_t layer, enum site site)
+/* What tells a mask from others of its seed, also from those of adapters, which count from 0. */
+static uint64_t salt_of(uint32_t layer, enum site site)
 {
-	return prng_mix(pass->p.seed, (uint64_t)layer * SITES + site, 1);
+	return 1ull << 32 | ((uint64_t)layer * SITES + site);
 }
 
 void norm_forward(const struct pass *pass, const struct norm *n, const float *x, float *y, float *mean, float *inv)
@@ -66,7 +66,7 @@ static void add_part(const struct pass *pass, const struct projection *j, float 
 	const float *bias = projection_bias(j, &pass->p);
 	if (pass->dropout > 0) {
 		b->ops->bias_act(b, y, bias, pass->rows, width, ACT_NONE);
-		b->ops->dropout(b, y, pass->rows * width, pass->dropout, mask_seed(pass, layer, site));
+		b->ops->dropout(b, y, pass->rows * width, pass->dropout, pass->p.seed, salt_of(layer, site));
 		bias = NULL;
 	}
 	b->ops->add(b, out, x, y, bias, pass->rows, width);
@@ -81,7 +81,7 @@ static const float *part_gradient(const struct pass *pass, uint32_t layer, enum 
 	if (pass->dropout == 0)
 		return t->dx;
 	b->ops->copy(b, t->dbranch, t->dx, n);
-	b->ops->dropout(b, t->dbranch, n, pass->dropout, mask_seed(pass, layer, site));
+	b->ops->dropout(b, t->dbranch, n, pass->dropout, pass->p.seed, salt_of(layer, site));
 	return t->dbranch;
 }
 
@@ -128,7 +128,7 @@ void transformer_forward(const struct pass *pass)
 	b->ops->embed(b, t->states[0].x, w + t->tokens, is_gpt2(t) ? w + t->positions : NULL, pass->in->tokens, c->vocabulary,
 	              pass->rows, pass->in->length, c->width);
 	if (pass->dropout > 0)
-		b->ops->dropout(b, t->states[0].x, pass->rows * c->width, pass->dropout, mask_seed(pass, 0, SITE_EMBEDDING));
+		b->ops->dropout(b, t->states[0].x, pass->rows * c->width, pass->dropout, pass->p.seed, salt_of(0, SITE_EMBEDDING));
 	for (uint32_t i = 0; i < c->layers; i++) {
 		const struct projection *down = &t->layers[i].down;
 		float *next = i + 1 < c->layers ? t->states[i + 1].x : t->out;
@@ -189,7 +189,7 @@ void transformer_backward(const struct pass *pass)
 	if (dw == NULL)
 		return;
 	if (pass->dropout > 0)
-		b->ops->dropout(b, t->dx, pass->rows * c->width, pass->dropout, mask_seed(pass, 0, SITE_EMBEDDING));
+		b->ops->dropout(b, t->dx, pass->rows * c->width, pass->dropout, pass->p.seed, salt_of(0, SITE_EMBEDDING));
 	b->ops->embed_backward(b, dw + t->tokens, is_gpt2(t) ? dw + t->positions : NULL, t->dx, pass->in->tokens, c->vocabulary,
 	                       pass->rows, pass->in->length, c->width);
 }

@@ -46,6 +46,8 @@ static bool grow_table(struct minibatch *m, enum model_table t, size_t rows, boo
 weir_status minibatch_init(struct minibatch *m, struct backend *b, struct model *model, bool gradients, weir_error *err)
 {
 	*m = (struct minibatch){.backend = b, .model = model, .gradients = gradients};
+	if (gradients && (m->output.loss_sum = replace(b, NULL, sizeof *m->output.loss_sum)) == NULL)
+		return out_of_memory(err);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
 		if (!model_table_is_keyed(t) && model_has(model, t) && !grow_table(m, t, 1, gradients)) {
 			minibatch_free(m);
@@ -61,6 +63,7 @@ void minibatch_free(struct minibatch *m)
 	release(m->backend, m->keys);
 	release(m->backend, m->index);
 	release(m->backend, m->row_offsets);
+	release(m->backend, m->output.loss_sum);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
 		release(m->backend, m->parameters[t]);
 		release(m->backend, m->output.gradients[t]);
@@ -118,6 +121,7 @@ weir_status minibatch_load(struct minibatch *m, const struct batch *batch, weir_
 	m->input.values = batch->values;
 	m->input.unique = unique;
 	minibatch_want(m, m->keys, unique);
+	m->input.uses = nnz;
 	return WEIR_OK;
 }
 

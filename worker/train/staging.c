@@ -8,7 +8,7 @@ struct buffer {
 	size_t capacity; /* bytes */
 };
 
-enum part { LABELS, WEIGHTS, NUMBERS, OFFSETS, ROW_OFFSETS, INDEX, VALUES, TOKENS, TARGETS, PLACES, SCORES, PARTS };
+enum part { LABELS, WEIGHTS, NUMBERS, OFFSETS, ROW_OFFSETS, INDEX, VALUES, TOKENS, TARGETS, PLACES, SEED, LOSS, SCORES, PARTS };
 
 struct staging {
 	struct backend *backend;
@@ -123,6 +123,7 @@ static void load_batch(struct staging *s, const struct model_input *in, const st
 	struct model_input *to = &s->input;
 	to->rows = in->rows;
 	to->unique = in->unique;
+	to->uses = in->uses;
 	to->labels = copied(s, &s->parts[LABELS], in->labels, rows * sizeof(float));
 	to->weights = copied(s, &s->parts[WEIGHTS], in->weights, rows * sizeof(float));
 	to->dense = copied(s, &s->parts[NUMBERS], in->dense, rows * s->shape.dense_dim * sizeof(float));
@@ -143,16 +144,20 @@ static void room_for_gradients(struct staging *s, const struct model_input *in, 
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
 		s->output.gradients[t] =
 		    out->gradients[t] == NULL || is_host(s) ? out->gradients[t] : room(s, &s->gradients[t], table_bytes(s, in, t));
+	s->output.loss_sum = is_host(s) ? out->loss_sum : room(s, &s->parts[LOSS], sizeof *out->loss_sum);
 }
 
 /* --- And back */
 
-static void bring_back(struct staging *s, const struct model_input *in, struct model_output *out)
+static void bring_back(struct staging *s, const struct model_input *in, const struct model_output *out)
 {
-	for (enum model_table t = 0; t < MODEL_TABLES && !is_host(s); t++)
+	const struct backend_ops *ops = s->backend->ops;
+	if (is_host(s))
+		return;
+	for (enum model_table t = 0; t < MODEL_TABLES; t++)
 		if (out->gradients[t] != NULL && !s->kept[t])
-			s->backend->ops->to_host(s->backend, out->gradients[t], s->output.gradients[t], table_bytes(s, in, t));
-	out->loss_sum = s->output.loss_sum;
+			ops->to_host_later(s->backend, out->gradients[t], s->output.gradients[t], table_bytes(s, in, t));
+	ops->to_host_later(s->backend, out->loss_sum, s->output.loss_sum, sizeof *out->loss_sum);
 }
 
 void staging_keep(struct staging *s, enum model_table t)
@@ -184,14 +189,15 @@ static weir_status settled(struct staging *s, weir_error *err)
 }
 
 weir_status staging_train(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached, uint64_t seed,
-                          float clip_norm, struct model_output *out, weir_error *err)
+                          float clip_norm, const struct model_output *out, weir_error *err)
 {
 	load_batch(s, in, cached);
 	load_parameters(s, in, false);
 	room_for_gradients(s, in, out);
+	const uint64_t *there = copied(s, &s->parts[SEED], &seed, sizeof seed);
 	if (s->failed)
 		return settled(s, err);
-	model_train(s->model, &s->input, seed, &s->output);
+	model_train(s->model, &s->input, there, &s->output);
 	if (clip_norm > 0)
 		model_clip(s->model, &s->input, &s->output, clip_norm);
 	bring_back(s, in, out);

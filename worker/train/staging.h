@@ -28,7 +28,7 @@ void staging_bring_back(struct staging *s, enum model_table t, uint64_t first, u
  * as they were pulled. Out's gradients are host memory, too, and there on return. What failed on a device:
  * E_MEMORY, E_UNSUPPORTED or E_IO, and what to do. */
 weir_status staging_train(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached, uint64_t seed,
-                          float clip_norm, struct model_output *out, weir_error *err);
+                          float clip_norm, const struct model_output *out, weir_error *err);
 
 /* What model_score reads of the flat tables, from now on. */
 weir_status staging_load_flat(struct staging *s, const struct model_input *in, weir_error *err);

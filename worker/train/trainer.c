@@ -308,7 +308,7 @@ static weir_status compute_next(struct trainer *t, weir_error *err)
 		report.keys = s->data.input.unique;
 		report.keys_cached = s->cached.hits;
 	}
-	report.loss_sum = isfinite(s->data.output.loss_sum) ? s->data.output.loss_sum : 0.0;
+	report.loss_sum = isfinite(*s->data.output.loss_sum) ? *s->data.output.loss_sum : 0.0;
 	s->unit->bad_lines = 0;
 	status = push(t, s, &report, err);
 	prefetcher_recycle(t->prefetcher, s->item);

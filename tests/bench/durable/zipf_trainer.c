@@ -131,8 +131,9 @@ static void finish(struct trainer *t, struct slot *s)
 {
 	weir_error e = {0};
 	weir_push_item items[MODEL_TABLES];
+	const uint64_t seed = 0;
 	await(t, &s->pulled, "pull");
-	model_train(t->model, &s->data.input, 0, &s->data.output);
+	model_train(t->model, &s->data.input, &seed, &s->data.output);
 	const size_t count = tables_push_items(&t->tables, &s->data, NULL, 0, items);
 	check(weir_push(t->client, &s->id, items, count, NULL, NULL, NULL, &s->pushed, &e), &e, "push");
 	weir_progress(t->client, &(weir_report){.rows = SAMPLES, .batches = 1});

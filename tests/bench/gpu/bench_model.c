@@ -43,7 +43,7 @@ static void scatter(void *arg, unsigned call)
 {
 	const struct step *s = arg;
 	(void)call;
-	s->b->ops->scatter_sum(s->b, s->table, s->unique, DIM, s->dx, s->offsets, s->index, NULL, s->uses);
+	s->b->ops->scatter_sum(s->b, s->table, s->unique, DIM, s->dx, s->offsets, s->index, NULL, s->uses, s->uses);
 }
 static void copy_rows(void *arg, unsigned call)
 {
@@ -116,7 +116,8 @@ static void drop(void *arg, unsigned call)
 {
 	const struct step *s = arg;
 	(void)call;
-	s->b->ops->dropout(s->b, s->z, s->rows * HIDDEN, 0.5f, 7);
+	const void *seed = s->small[0];
+	s->b->ops->dropout(s->b, s->z, s->rows * HIDDEN, 0.5f, seed, 7);
 }
 static void join(void *arg, unsigned call)
 {

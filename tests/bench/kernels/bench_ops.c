@@ -24,6 +24,7 @@ struct batch {
 	size_t unique;
 	float *table, *x, *dx, *out, *sum, *hidden, *xhat, *dhidden, *small[7], *pairs;
 	double loss;
+	uint64_t seed;
 };
 
 /* Ids with a power law, as click data has: id = range * u^4 per field. */
@@ -62,13 +63,13 @@ static void gather_linear_once(void *arg)
 static void scatter_once(void *arg)
 {
 	struct batch *t = arg;
-	t->b->ops->scatter_sum(t->b, t->table, t->unique, DIM, t->x, t->offsets, t->index, NULL, USES);
+	t->b->ops->scatter_sum(t->b, t->table, t->unique, DIM, t->x, t->offsets, t->index, NULL, USES, USES);
 }
 
 static void scatter_linear_once(void *arg)
 {
 	struct batch *t = arg;
-	t->b->ops->scatter_sum(t->b, t->table, t->unique, 1, t->out, t->row_offsets, t->index, NULL, ROWS);
+	t->b->ops->scatter_sum(t->b, t->table, t->unique, 1, t->out, t->row_offsets, t->index, NULL, ROWS, USES);
 }
 
 static void fm_once(void *arg)
@@ -136,19 +137,19 @@ static void norm_backward_once(void *arg)
 static void dropout_once(void *arg)
 {
 	struct batch *t = arg;
-	t->b->ops->dropout(t->b, t->hidden, (size_t)ROWS * HIDDEN, 0.5f, 7);
+	t->b->ops->dropout(t->b, t->hidden, (size_t)ROWS * HIDDEN, 0.5f, &t->seed, 7);
 }
 
 static void bce_once(void *arg)
 {
 	struct batch *t = arg;
-	t->loss = t->b->ops->bce(t->b, t->small[6], t->out, t->small[5], NULL, ROWS, 1);
+	t->b->ops->bce(t->b, &t->loss, t->small[6], t->out, t->small[5], NULL, ROWS, 1);
 }
 
 static void squares_once(void *arg)
 {
 	struct batch *t = arg;
-	t->loss = t->b->ops->sum_squares(t->b, t->x, (size_t)USES * DIM);
+	t->b->ops->sum_squares(t->b, &t->loss, t->x, (size_t)USES * DIM);
 }
 
 void bench_ops(uint32_t threads, const struct limits_measured *limits)

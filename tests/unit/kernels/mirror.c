@@ -142,6 +142,34 @@ static void mirror_to_host(struct backend *b, void *host, const void *device, si
 	mirror(b)->device->ops->to_host(mirror(b)->device, host, device, bytes);
 }
 
+static void mirror_to_host_later(struct backend *b, void *host, const void *device, size_t bytes)
+{
+	mirror(b)->device->ops->to_host_later(mirror(b)->device, host, device, bytes);
+}
+
+/* --- Order */
+
+static void mirror_choose_stream(struct backend *b, enum backend_stream s)
+{
+	mirror(b)->device->ops->choose_stream(mirror(b)->device, s);
+}
+static void mirror_set_mark(struct backend *b, struct backend_mark *m)
+{
+	mirror(b)->device->ops->set_mark(mirror(b)->device, m);
+}
+static void mirror_free_mark(struct backend *b, struct backend_mark *m)
+{
+	mirror(b)->device->ops->free_mark(mirror(b)->device, m);
+}
+static void mirror_follow_mark(struct backend *b, const struct backend_mark *m)
+{
+	mirror(b)->device->ops->follow_mark(mirror(b)->device, m);
+}
+static weir_status mirror_await_mark(struct backend *b, const struct backend_mark *m, weir_error *err)
+{
+	return mirror(b)->device->ops->await_mark(mirror(b)->device, m, err);
+}
+
 /* --- Ops. RUN(m, op, ...) issues it on the device and brings the arrays back. */
 
 #define RUN(m, op, ...)                                 \
@@ -237,10 +265,18 @@ static void mirror_split(struct backend *b, const float *in, float *A, size_t na
 	RUN(m, split, floats(m, in, rows * (na + nb)), left, na, right, nb, rows);
 }
 
-static double mirror_sum_squares(struct backend *b, const float *x, size_t n)
+static void mirror_sum_squares(struct backend *b, double *out, const float *x, size_t n)
 {
 	struct mirror *m = mirror(b);
-	RUN_FOR(m, double, sum_squares, floats(m, x, n), n);
+	double *to = there(m, out, sizeof *out);
+	RUN(m, sum_squares, to, floats(m, x, n), n);
+}
+
+static void mirror_clip(struct backend *b, float *x, size_t n, const double *squares, size_t parts, float limit)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, x, n);
+	RUN(m, clip, to, n, there(m, squares, parts * sizeof *squares), parts, limit);
 }
 
 static bool mirror_all_finite(struct backend *b, const float *x, size_t n)
@@ -267,14 +303,13 @@ static void mirror_gather_pool(struct backend *b, float *out, const float *rows,
 }
 
 static void mirror_scatter_sum(struct backend *b, float *drows, size_t unique, size_t width, const float *dout,
-                               const uint32_t *offsets, const uint32_t *index, const float *weight, size_t bags)
+                               const uint32_t *offsets, const uint32_t *index, const float *weight, size_t bags, size_t uses)
 {
 	struct mirror *m = mirror(b);
-	const size_t uses = offsets[bags];
 	float *to = floats(m, drows, unique * width);
 	const float *from = floats(m, dout, bags * width), *by = floats(m, weight, uses);
 	const uint32_t *which = words(m, index, uses);
-	RUN(m, scatter_sum, to, unique, width, from, words(m, offsets, bags + 1), which, by, bags);
+	RUN(m, scatter_sum, to, unique, width, from, words(m, offsets, bags + 1), which, by, bags, uses);
 }
 
 /* Rows up to the last of those that are named. */
@@ -379,28 +414,31 @@ static void mirror_batch_norm_backward(struct backend *b, float *dx, float *dgam
 	RUN(m, batch_norm_backward, to, to_gamma, to_beta, from, hat, by, floats(m, inv_std, n), rows, n);
 }
 
-static void mirror_dropout(struct backend *b, float *x, size_t n, float p, uint64_t seed)
+static void mirror_dropout(struct backend *b, float *x, size_t n, float p, const uint64_t *seed, uint64_t salt)
 {
 	struct mirror *m = mirror(b);
-	RUN(m, dropout, floats(m, x, n), n, p, seed);
+	float *to = floats(m, x, n);
+	RUN(m, dropout, to, n, p, there(m, seed, sizeof *seed), salt);
 }
 
-static double mirror_bce(struct backend *b, float *dlogit, const float *logit, const float *label, const float *weight,
-                         size_t rows, float scale)
+static void mirror_bce(struct backend *b, double *loss, float *dlogit, const float *logit, const float *label,
+                       const float *weight, size_t rows, float scale)
 {
 	struct mirror *m = mirror(b);
+	double *to_loss = there(m, loss, sizeof *loss);
 	float *to = floats(m, dlogit, rows);
 	const float *z = floats(m, logit, rows), *y = floats(m, label, rows);
-	RUN_FOR(m, double, bce, to, z, y, floats(m, weight, rows), rows, scale);
+	RUN(m, bce, to_loss, to, z, y, floats(m, weight, rows), rows, scale);
 }
 
-static double mirror_cross_entropy(struct backend *b, float *dlogits, float *losses, const float *logits, const uint32_t *targets,
-                                   size_t rows, size_t n, float scale)
+static void mirror_cross_entropy(struct backend *b, double *loss, float *dlogits, float *losses, const float *logits,
+                                 const uint32_t *targets, size_t rows, size_t n, float scale)
 {
 	struct mirror *m = mirror(b);
+	double *to_loss = there(m, loss, sizeof *loss);
 	float *to = floats(m, dlogits, rows * n), *to_losses = floats(m, losses, rows);
 	const float *z = floats(m, logits, rows * n);
-	RUN_FOR(m, double, cross_entropy, to, to_losses, z, words(m, targets, rows), rows, n, scale);
+	RUN(m, cross_entropy, to_loss, to, to_losses, z, words(m, targets, rows), rows, n, scale);
 }
 
 static void mirror_sigmoid(struct backend *b, float *p, const float *z, size_t n)

@@ -16,8 +16,10 @@ static void sums(struct backend *b, struct prng *rng, float *out)
 	enum { N = 50001, ROWS = 2 };
 	float *x = random_floats(rng, N, -1, 1), *label = random_floats(rng, N, 0, 1);
 	const uint32_t targets[ROWS] = {7, 2999};
-	const double all[] = {b->ops->sum_squares(b, x, N), b->ops->bce(b, out, x, label, NULL, N, 1),
-	                      b->ops->cross_entropy(b, out + N, NULL, x, targets, ROWS, 3000, 1)};
+	double all[3];
+	b->ops->sum_squares(b, &all[0], x, N);
+	b->ops->bce(b, &all[1], out, x, label, NULL, N, 1);
+	b->ops->cross_entropy(b, &all[2], out + N, NULL, x, targets, ROWS, 3000, 1);
 	memcpy(out + N + ROWS * 3000, all, sizeof all);
 	free(x);
 	free(label);
@@ -59,8 +61,8 @@ static void embeddings(struct backend *b, struct prng *rng, float *out)
 	for (size_t i = 0; i < BAGS; i++) /* rows of every length, most of the uses are of a few */
 		index[i] = (uint32_t)prng_below(rng, 1 + prng_below(rng, UNIQUE));
 	float *dout = random_floats(rng, (size_t)BAGS * WIDTH, -1, 1), *weight = random_floats(rng, BAGS, -1, 1);
-	b->ops->scatter_sum(b, out, UNIQUE, WIDTH, dout, offsets, index, weight, BAGS);
-	b->ops->scatter_sum(b, out + UNIQUE * WIDTH, UNIQUE, 5, dout, offsets, index, NULL, BAGS);
+	b->ops->scatter_sum(b, out, UNIQUE, WIDTH, dout, offsets, index, weight, BAGS, BAGS);
+	b->ops->scatter_sum(b, out + UNIQUE * WIDTH, UNIQUE, 5, dout, offsets, index, NULL, BAGS, BAGS);
 	free(offsets);
 	free(index);
 	free(dout);

@@ -94,7 +94,6 @@ static void a_failure_is_kept_until_it_is_told(void **state)
 			check_contains(err.text, "use device: cpu");
 			cuda_host_reset(); /* what has failed stays failed */
 		}
-		assert_true(isnan(b->ops->sum_squares(b, x, 64)));
 		assert_false(b->ops->all_finite(b, x, 64));
 		assert_null(b->ops->buffer_alloc(b, 1));
 		b->ops->destroy(b);
@@ -180,7 +179,7 @@ static void an_op_without_memory_fails_for_good(void **state)
 	float *x = b->ops->buffer_alloc(b, n * sizeof *x);
 	assert_non_null(x);
 	weir_error err = {0};
-	(void)b->ops->cross_entropy(b, NULL, NULL, x, (const uint32_t *)x, n, 1, 1); /* 40 MiB for the losses */
+	b->ops->cross_entropy(b, NULL, NULL, NULL, x, (const uint32_t *)x, n, 1, 1); /* 40 MiB for the losses */
 	assert_int_equal(b->ops->sync(b, &err), WEIR_E_MEMORY);
 	check_contains(err.text, "out of memory");
 	assert_int_equal(b->ops->sync(b, &err), WEIR_E_MEMORY);
@@ -217,7 +216,9 @@ static void a_target_that_is_no_class_is_not_a_number(void **state)
 	const float z[] = {1, 2, 3, 4};
 	const uint32_t targets[] = {1, 2};
 	float losses[2];
-	assert_true(isnan(b->ops->cross_entropy(b, NULL, losses, z, targets, 2, 2, 1)));
+	double loss = 0;
+	b->ops->cross_entropy(b, &loss, NULL, losses, z, targets, 2, 2, 1);
+	assert_true(isnan(loss));
 	assert_true(isfinite(losses[0]) && isnan(losses[1]));
 	b->ops->destroy(b);
 }

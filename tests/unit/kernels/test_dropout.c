@@ -13,6 +13,11 @@
 
 enum { N = 200001 };
 
+static void drop(struct backend *b, float *x, size_t n, float p, uint64_t seed, uint64_t salt)
+{
+	b->ops->dropout(b, x, n, p, &seed, salt);
+}
+
 static float *ones(void)
 {
 	float *x = malloc(N * sizeof *x);
@@ -28,7 +33,7 @@ static void try_share(struct backend *b, struct prng *rng)
 	for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
 		float *x = ones(), *again = ones();
 		size_t dropped = 0, pairs = 0;
-		b->ops->dropout(b, x, N, rates[r], 99);
+		drop(b, x, N, rates[r], 99, 3);
 		const float kept = (float)(1 / (1 - (double)rates[r]));
 		for (size_t i = 0; i < N; i++) {
 			assert_true(x[i] == 0 || x[i] == kept);
@@ -39,11 +44,11 @@ static void try_share(struct backend *b, struct prng *rng)
 		assert_true(fabs(share - p) <= 4 * sqrt(p * (1 - p) / N));
 		assert_true(fabs(both - p * p) <= 8 * sqrt(p / N)); /* neighbours are independent */
 		struct backend *single = backend_cpu_create_with(cpu_variant_at(0), 1, NULL);
-		single->ops->dropout(single, again, N, rates[r], 99);
+		drop(single, again, N, rates[r], 99, 3);
 		check_same_bits("the same mask everywhere", again, x, N);
 		single->ops->destroy(single);
 		float *fewer = ones();
-		b->ops->dropout(b, fewer, N - 1, rates[r], 99); /* a length that is moved in vectors */
+		drop(b, fewer, N - 1, rates[r], 99, 3); /* a length that is moved in vectors */
 		check_same_bits("the same mask for fewer", fewer, x, N - 1);
 		assert_true(fewer[N - 1] == 1);
 		free(fewer);
@@ -55,12 +60,12 @@ static void try_share(struct backend *b, struct prng *rng)
 static void try_seeds(struct backend *b, struct prng *rng)
 {
 	(void)rng;
-	/* masks of neighbouring seeds agree on half of the elements */
+	/* masks of neighbouring seeds agree on half of the elements, and so do those of neighbouring salts */
 	for (uint64_t seed = 0; seed < 8; seed++) {
 		float *x = ones(), *y = ones();
 		size_t equal = 0;
-		b->ops->dropout(b, x, N, 0.5f, seed);
-		b->ops->dropout(b, y, N, 0.5f, seed + 1);
+		drop(b, x, N, 0.5f, seed / 2, 7);
+		drop(b, y, N, 0.5f, seed / 2 + seed % 2, 8 - seed % 2);
 		for (size_t i = 0; i < N; i++)
 			equal += x[i] == y[i];
 		assert_true(fabs((double)equal / N - 0.5) <= 4 * 0.5 / sqrt(N));

@@ -1,4 +1,5 @@
 /* Element-wise ops, copies, casts, sums over all elements. */
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,6 +36,13 @@ static void try_flat(struct backend *b, struct prng *rng)
 	}
 }
 
+static double squares_of(struct backend *b, const float *x, size_t n)
+{
+	double sum = NAN;
+	b->ops->sum_squares(b, &sum, x, n);
+	return sum;
+}
+
 static void try_between(struct backend *b, struct prng *rng)
 {
 	static const float shares[] = {0, 0.25f, 0.3f, 1};
@@ -69,20 +77,19 @@ static void try_sums(struct backend *b, struct prng *rng)
 		double want = 0;
 		for (size_t i = 0; i < n; i++)
 			want += (double)x[i] * x[i];
-		double got = b->ops->sum_squares(b, x, n);
+		double got = squares_of(b, x, n);
 		assert_true(fabs(got - want) <= 1e-12 * want);
-		assert_true(got == b->ops->sum_squares(b, x, n));
+		assert_true(got == squares_of(b, x, n));
 		struct backend *single = backend_cpu_create_with(cpu_variant_at(0), 1, NULL);
-		assert_true(!is_cpu(b) ||
-		            got == single->ops->sum_squares(single, x, n)); /* whatever the threads and the instruction set */
+		assert_true(!is_cpu(b) || got == squares_of(single, x, n)); /* whatever the threads and the instruction set */
 		single->ops->destroy(single);
 		struct backend *plain = backend_plain();
-		assert_true(!is_cpu(b) || got == plain->ops->sum_squares(plain, x, n));
+		assert_true(!is_cpu(b) || got == squares_of(plain, x, n));
 		assert_true(b->ops->all_finite(b, x, n));
 		if (n > 0) {
 			x[prng_below(rng, n)] = prng_below(rng, 2) ? NAN : -INFINITY;
 			assert_false(b->ops->all_finite(b, x, n));
-			assert_false(isfinite(b->ops->sum_squares(b, x, n)));
+			assert_false(isfinite(squares_of(b, x, n)));
 			float *zeroed = copy_floats(x, n);
 			for (size_t i = 0; i < n; i++)
 				zeroed[i] = isfinite(x[i]) ? x[i] : 0;
@@ -95,6 +102,30 @@ static void try_sums(struct backend *b, struct prng *rng)
 		}
 		free(x);
 	}
+}
+
+static void try_clip(struct backend *b, struct prng *rng)
+{
+	static const struct {
+		double squares[3];
+		float limit;
+		double by;
+	} cases[] = {
+	    {{9, 0, 16}, 2.5f, 0.5},        {{9, 0, 16}, 5, 1},     {{9, 0, 16}, 6, 1},          {{0, 0, 0}, 1, 1},
+	    {{4, 4, 1e300}, 1e-3f, 1e-153}, {{1, NAN, 1}, 0.5f, 1}, {{INFINITY, 1, 1}, 0.5f, 1}, {{DBL_MAX, DBL_MAX, 0}, 0.5f, 1},
+	};
+	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+		for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+			const size_t n = sizes[s];
+			float *x = random_floats(rng, n, -3, 3);
+			double *want = to_doubles(x, n);
+			for (size_t i = 0; i < n; i++)
+				want[i] *= cases[c].by;
+			b->ops->clip(b, x, n, cases[c].squares, 3, cases[c].limit);
+			check_close("clipped", x, want, n, cases[c].by == 1 ? 0 : 1e-7, 1e-44);
+			free(x);
+			free(want);
+		}
 }
 
 static void try_copies(struct backend *b, struct prng *rng)
@@ -226,6 +257,12 @@ static void copies_sums_and_column_sums(void **state)
 	on_every_backend(46, try_residual);
 }
 
+static void what_is_too_long_is_made_as_long_as_it_may_be(void **state)
+{
+	(void)state;
+	on_every_backend(47, try_clip);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -236,6 +273,7 @@ int main(void)
 	    cmocka_unit_test(casts_round_to_bf16),
 	    cmocka_unit_test(row_sums),
 	    cmocka_unit_test(copies_sums_and_column_sums),
+	    cmocka_unit_test(what_is_too_long_is_made_as_long_as_it_may_be),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

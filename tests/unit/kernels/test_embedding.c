@@ -54,7 +54,7 @@ static const size_t widths[] = {1, 2, 15, 16, 17, 33, 64};
 static void check_rerun(struct backend *b, const struct bags *s, const float *weight, const float *dout, const float *drows)
 {
 	float *again = poisoned_floats(s->unique * s->width);
-	b->ops->scatter_sum(b, again, s->unique, s->width, dout, s->offsets, s->index, weight, s->count);
+	b->ops->scatter_sum(b, again, s->unique, s->width, dout, s->offsets, s->index, weight, s->count, s->uses);
 	check_same_bits("scatter_sum again", again, drows, s->unique * s->width);
 	free(again);
 }
@@ -74,11 +74,11 @@ static void check_pooling(struct backend *b, struct prng *rng, const struct bags
 			}
 	b->ops->gather_pool(b, out, s->rows, s->unique, s->width, s->offsets, s->index, weight, s->count);
 	check_close("gather_pool", out, want, n, 1e-5, 1e-6);
-	b->ops->scatter_sum(b, drows, s->unique, s->width, dout, s->offsets, s->index, weight, s->count);
+	b->ops->scatter_sum(b, drows, s->unique, s->width, dout, s->offsets, s->index, weight, s->count, s->uses);
 	check_close("scatter_sum", drows, want_rows, m, 2e-5, 1e-4);
 	assert_true(isnan(out[n]) && isnan(drows[m]));
 	struct backend *single = backend_cpu_create_with(cpu_variant_at(0), 1, NULL);
-	single->ops->scatter_sum(single, again, s->unique, s->width, dout, s->offsets, s->index, weight, s->count);
+	single->ops->scatter_sum(single, again, s->unique, s->width, dout, s->offsets, s->index, weight, s->count, s->uses);
 	if (is_cpu(b) || s->uses <= IN_ORDER_ON_DEVICE)
 		check_same_bits("scatter_sum on one thread", again, drows, m); /* in order of use */
 	check_rerun(b, s, weight, dout, drows);
@@ -134,7 +134,7 @@ static void try_a_popular_row(struct backend *b, struct prng *rng)
 	for (size_t i = 0; i < s.count; i++)
 		for (size_t j = 0; j < WIDTH; j++)
 			want[s.index[i] * WIDTH + j] += (double)s.weight[i] * (double)dout[i * WIDTH + j];
-	b->ops->scatter_sum(b, drows, UNIQUE, WIDTH, dout, s.offsets, s.index, s.weight, s.count);
+	b->ops->scatter_sum(b, drows, UNIQUE, WIDTH, dout, s.offsets, s.index, s.weight, s.count, s.uses);
 	check_close("a popular row", drows, want, UNIQUE * WIDTH, 1e-4, 0);
 	check_rerun(b, &s, s.weight, dout, drows);
 	free_bags(&s);
@@ -142,7 +142,7 @@ static void try_a_popular_row(struct backend *b, struct prng *rng)
 	free(drows);
 }
 
-/* What is not finite stays where it is used, and uses before the first bag's are nobody's. */
+/* What is not finite stays where it is used, and what comes before the first bag is nobody's. */
 static void try_ends(struct backend *b, struct prng *rng)
 {
 	(void)rng;
@@ -157,9 +157,10 @@ static void try_ends(struct backend *b, struct prng *rng)
 		assert_true(out[WIDTH + j] == 0);
 	assert_true(isnan(out[8]) && out[9] == INFINITY && isnan(out[10]) && out[11] == -INFINITY); /* inf * 0 and inf - inf */
 	const float dout[BAGS * WIDTH] = {1, 2, 3, 4, NAN, NAN, NAN, NAN, 1, 0, -1, 1};
-	b->ops->scatter_sum(b, drows, UNIQUE, WIDTH, dout, offsets, index, weight, BAGS);
+	const uint32_t from_zero[BAGS + 1] = {0, 1, 1, 3};
+	b->ops->scatter_sum(b, drows, UNIQUE, WIDTH, dout, from_zero, index + 2, weight + 2, BAGS, 3);
 	for (size_t j = 0; j < WIDTH; j++) {
-		assert_true(drows[j] == 0); /* the NaN weights are before the first bag */
+		assert_true(drows[j] == 0); /* nobody uses it */
 		assert_true(drows[WIDTH + j] == dout[j] && drows[3 * WIDTH + j] == dout[2 * WIDTH + j]);
 	}
 	assert_true(drows[8] == INFINITY && isnan(drows[9]) && drows[10] == -INFINITY && drows[11] == INFINITY);

@@ -24,6 +24,7 @@ struct fixture {
 	uint32_t tokens[ROWS * CONTEXT], targets[ROWS];
 	float *parameters[MODEL_TABLES];
 	size_t elements[MODEL_TABLES];
+	double loss_sum;
 	double *exact; /* (elements of the dense table) float64 copies, to be moved */
 };
 
@@ -59,6 +60,7 @@ static struct fixture *fixture_open(bool batch_norm, float dropout, uint32_t thr
 			f->parameters[t][i] = t == MODEL_STATISTICS ? 0.5f + (float)prng_unit(&r) : 0.5f * prng_normal(&r);
 		f->in.parameters[t] = f->parameters[t];
 	}
+	f->out.loss_sum = &f->loss_sum;
 	f->exact = malloc(f->elements[MODEL_DENSE] * sizeof *f->exact);
 	for (size_t i = 0; i < f->elements[MODEL_DENSE]; i++)
 		f->exact[i] = (double)f->parameters[MODEL_DENSE][i];
@@ -162,6 +164,11 @@ static void expect_near(double got, double expected, double relative, const char
 		fail_msg("%s[%zu] is %.9g, reference says %.9g", what, at, got, expected);
 }
 
+static void train(struct fixture *f, uint64_t seed)
+{
+	model_train(f->model, &f->in, &seed, &f->out);
+}
+
 static void check(bool batch_norm)
 {
 	struct fixture *f = fixture_open(batch_norm, 0, 1);
@@ -171,8 +178,8 @@ static void check(bool batch_norm)
 	const float *got = model_score(f->model, &f->in);
 	for (uint32_t i = 0; i < ROWS; i++)
 		expect_near((double)got[i], scores[i], 2e-6, "score", i);
-	model_train(f->model, &f->in, 1, &f->out);
-	expect_near(f->out.loss_sum / ROWS, reference(f, true, scores), 1e-6, "loss", 0);
+	train(f, 1);
+	expect_near(f->loss_sum / ROWS, reference(f, true, scores), 1e-6, "loss", 0);
 	for (size_t i = 0; i < f->elements[MODEL_DENSE]; i++) {
 		const double value = f->exact[i];
 		f->exact[i] = value + step;
@@ -217,12 +224,12 @@ static void gradients_repeat_bit_for_bit(void **state)
 	for (uint32_t threads = 1; threads <= 2; threads++) {
 		struct fixture *f = fixture_open(true, 0.5f, threads), *g = fixture_open(true, 0.5f, threads);
 		const size_t bytes = f->elements[MODEL_DENSE] * sizeof(float);
-		model_train(f->model, &f->in, 5, &f->out);
-		model_train(g->model, &g->in, 6, &g->out);
+		train(f, 5);
+		train(g, 6);
 		assert_memory_not_equal(f->out.gradients[MODEL_DENSE], g->out.gradients[MODEL_DENSE], bytes);
-		model_train(g->model, &g->in, 5, &g->out);
+		train(g, 5);
 		assert_memory_equal(f->out.gradients[MODEL_DENSE], g->out.gradients[MODEL_DENSE], bytes);
-		assert_true(f->out.loss_sum == g->out.loss_sum);
+		assert_true(f->loss_sum == g->loss_sum);
 		fixture_close(f);
 		fixture_close(g);
 	}

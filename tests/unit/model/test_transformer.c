@@ -115,6 +115,7 @@ struct fixture {
 	float *on_device, *gradients;
 	uint32_t *tokens; /* the backend's */
 	double *loss;     /* the backend's */
+	uint64_t *seed;   /* the backend's */
 };
 
 static struct fixture *fixture_open(struct backend *b, const char *model, const struct transformer_options *options)
@@ -150,6 +151,7 @@ static struct fixture *fixture_open(struct backend *b, const char *model, const 
 	f->on_device = b->ops->buffer_alloc(b, n * sizeof(float));
 	f->gradients = b->ops->buffer_alloc(b, n * sizeof(float));
 	f->loss = b->ops->buffer_alloc(b, sizeof *f->loss);
+	f->seed = b->ops->buffer_alloc(b, sizeof *f->seed);
 	f->tokens = b->ops->buffer_alloc(b, 2 * ROWS * sizeof(uint32_t));
 	uint32_t tokens[2 * ROWS];
 	prng_seed(&rng, 6); /* the same of every kind */
@@ -164,7 +166,7 @@ static struct fixture *fixture_open(struct backend *b, const char *model, const 
 
 static void fixture_close(struct fixture *f)
 {
-	void *buffers[] = {f->on_device, f->gradients, f->loss, f->tokens};
+	void *buffers[] = {f->on_device, f->gradients, f->loss, f->seed, f->tokens};
 	for (size_t i = 0; i < COUNT(buffers); i++)
 		f->b->ops->buffer_free(f->b, buffers[i]);
 	transformer_destroy(f->t);
@@ -177,10 +179,11 @@ static double train(struct fixture *f, uint64_t seed, float *gradients)
 {
 	struct backend *b = f->b;
 	const size_t bytes = f->layout.elements * sizeof(float);
-	const struct transformer_step step = {.scale = 1 / (float)f->counted, .seed = seed};
+	const struct transformer_step step = {.scale = 1 / (float)f->counted, .seed = f->seed};
 	double loss = 0;
 	b->ops->to_device(b, f->on_device, f->trained, bytes);
 	b->ops->to_device(b, f->loss, &loss, sizeof loss);
+	b->ops->to_device(b, f->seed, &seed, sizeof seed);
 	b->ops->fill(b, f->gradients, NAN, f->layout.elements); /* what is not written is seen */
 	transformer_train(f->t, &f->batch, f->on_device, f->gradients, &step, f->loss);
 	b->ops->to_host(b, &loss, f->loss, sizeof loss);

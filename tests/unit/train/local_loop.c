@@ -188,7 +188,8 @@ static weir_status run_unit(struct local_loop *l, uint32_t pass, uint32_t unit, 
 		if (s != WEIR_OK)
 			break;
 		pull(l);
-		model_train(l->model, &l->batch.input, trainer_dropout_seed(l->job, pass, unit, i), &l->batch.output);
+		const uint64_t seed = trainer_dropout_seed(l->job, pass, unit, i);
+		model_train(l->model, &l->batch.input, &seed, &l->batch.output);
 		if (l->job->train.clip_norm > 0.0f)
 			model_clip(l->model, &l->batch.input, &l->batch.output, l->job->train.clip_norm);
 		push(l);
