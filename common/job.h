@@ -38,7 +38,8 @@ struct job_local {
 /* pull.cache: rows that a worker keeps for the batches after (worker/train/row_cache.h). */
 struct job_row_cache {
 	uint64_t memory_bytes; /* of the rows; 0: no cache */
-	uint32_t max_age;      /* batches */
+	uint32_t max_age;      /* batches that a row may serve after the one that pulled it, */
+	uint32_t max_uses;     /* and how many of them */
 };
 
 struct job_table { /* tables.embedding, tables.dense */

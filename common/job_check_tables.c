@@ -243,10 +243,12 @@ static weir_status check_admission(struct reading *r, const weir_admission *a)
 static weir_status check_cache(struct reading *r, const struct job *job)
 {
 	const struct job_table *t = &job->tables.embedding;
-	const char *memory = "tables.embedding.pull.cache.memory";
-	if (!job_raw(r, memory)->given && job_raw(r, "tables.embedding.pull.cache.max_age")->given)
-		return FAIL(r, "tables.embedding.pull.cache.max_age", WEIR_E_INVALID,
-		            "is %u, but pull.cache.memory is off; expected pull.cache.memory: 256MiB, for example", t->cache.max_age);
+	const char *memory = "tables.embedding.pull.cache.memory",
+	           *others[] = {"tables.embedding.pull.cache.max_age", "tables.embedding.pull.cache.max_uses"};
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (job_raw(r, others[i])->given && !job_raw(r, memory)->given)
+			return FAIL(r, others[i], WEIR_E_INVALID,
+			            "is given, but pull.cache.memory is off; expected pull.cache.memory: 256MiB, for example");
 	if (t->cache.memory_bytes == 0)
 		return WEIR_OK;
 	if (job_is_language(job))
@@ -287,7 +289,7 @@ weir_status job_check_tables(struct reading *r, struct job *job)
 	if (status != WEIR_OK)
 		return status;
 	if (job->tables.embedding.cache.memory_bytes == 0)
-		job->tables.embedding.cache.max_age = 0;
+		job->tables.embedding.cache = (struct job_row_cache){0};
 	settle_push(&job->tables.embedding.push, false, job->cluster.workers);
 	settle_push(&job->tables.dense.push, true, job->cluster.workers);
 	job->tables.embedding.pull = settled_pull(&job->tables.embedding.pull, false);

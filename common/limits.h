@@ -165,7 +165,7 @@
 #define WEIR_ROW_CACHE_BYTES_MIN (1ull << 20)
 #define WEIR_ROW_CACHE_BYTES_MAX (1ull << 40)
 #define WEIR_ROW_CACHE_ROWS_MAX  (1u << 30)
-#define WEIR_ROW_CACHE_AGE_MAX   1000000u /* batches */
+#define WEIR_ROW_CACHE_AGE_MAX   65535u /* batches; and times that a row is used */
 
 /* Logs. Enforced by logger.c. */
 #define WEIR_LOG_LINE_BYTES_MAX 4096u /* one line; the rest is cut */
@@ -195,8 +195,8 @@
 #define WEIR_CROSS_LAYERS_MAX  16u
 #define WEIR_LAYERS_MAX        126u       /* of a transformer; enforced by transformer_config.c, as this is */
 #define WEIR_POSITIONS_MAX     (1u << 20) /* that its configuration may speak of */
-#define WEIR_THREADS_MAX       1024u /* of one kind in one process */
-#define WEIR_PREFETCH_MAX      1024u /* batches */
+#define WEIR_THREADS_MAX       1024u      /* of one kind in one process */
+#define WEIR_PREFETCH_MAX      1024u      /* batches */
 #define WEIR_PASSES_MAX        1000000u
 #define WEIR_GENERATE_ROWS_MAX (1ull << 40)
 #define WEIR_GENERATE_IDS_MIN  (26u * 512u) /* some for each field */

@@ -20,7 +20,7 @@ train() {
 	audited
 	cp "$DIR/report.json" "$DIR/$name.json"
 }
-CACHE=(--set tables.embedding.pull.cache.memory=1MiB --set tables.embedding.pull.cache.max_age=4)
+CACHE=(--set "tables.embedding.pull.cache={memory: 1MiB, max_age: 8, max_uses: 4}")
 
 # Rows that one keyed table was asked for, by the bytes that both were: they have the same keys and messages, and 8 values or 1.
 pulled_rows='[.tables[] | {(.name): .pull_plain_bytes}] | add | (.embedding - .linear) / 4 / (8 - 1)'

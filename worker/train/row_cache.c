@@ -10,31 +10,32 @@
 #define PREFETCH_AHEAD  16
 #define CACHED          (1u << 31)   /* with a place: the row is there; else that is where it will be, */
 #define NOWHERE         (CACHED - 1) /* or it is not kept */
-#define BATCHES_MAX     (1u << 31)   /* of one numbering: then all is forgotten */
-#define SET_BYTES       128
+#define BATCHES_MAX     UINT32_MAX   /* of one numbering: then all is forgotten */
+#define LINE_BYTES      64
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define WORDS_OF_A_KEY  3 /* at most: of one that is pulled and kept */
 #define MIB             1048576.0
 
 /* Batches are counted from 1, since all was last forgotten. */
-struct set {
-	uint64_t keys[ROW_CACHE_WAYS];
-	uint32_t used[ROW_CACHE_WAYS];  /* the last batch that had the row; 0: the place is free */
-	uint32_t until[ROW_CACHE_WAYS]; /* the last batch that the row serves */
+struct way {
+	uint64_t key;
+	uint32_t used;         /* the last batch that had the row; 0: the place is free */
+	uint16_t batches_left; /* after that one, that the row may serve, */
+	uint16_t uses_left;    /* and how many of them */
 };
-_Static_assert(sizeof(struct set) == SET_BYTES, "a look-up touches two lines of the processor's cache");
+_Static_assert(ROW_CACHE_WAYS * sizeof(struct way) == 2 * LINE_BYTES, "a set is two lines of the processor's cache");
 _Static_assert(WEIR_ROW_CACHE_ROWS_MAX < NOWHERE, "a place and what is said of it are one word");
 _Static_assert(WEIR_ROW_CACHE_BYTES_MIN >= ROW_CACHE_WAYS * (WEIR_DIM_MAX + 1) * sizeof(float),
                "there is a set, however wide rows are");
-_Static_assert(WEIR_ROW_CACHE_AGE_MAX < BATCHES_MAX, "batches and what they add to them are 32 bits");
+_Static_assert(WEIR_ROW_CACHE_AGE_MAX <= UINT16_MAX, "what is left of it is 16 bits");
 
 struct row_cache {
 	struct backend *backend;
-	uint32_t max_age;
+	uint16_t max_age, max_uses;
 	uint64_t first; /* the number of batch 1 */
 	uint32_t now;   /* the batch that was looked up last; 0: none */
-	struct set *sets;
-	uint32_t sets_count;
+	uint32_t sets;
+	struct way *ways;            /* (sets, ROW_CACHE_WAYS) */
 	float *values[MODEL_TABLES]; /* (places, width); NULL: no keyed table */
 	size_t widths[MODEL_TABLES];
 	uint32_t *found; /* (capacity) of each key of a batch: its place, or NOWHERE */
@@ -52,13 +53,13 @@ static weir_status no_room(struct backend *b, const struct job_row_cache *option
 
 static weir_status make_places(struct row_cache *c, const struct job_row_cache *options, uint64_t places, weir_error *err)
 {
-	const size_t bytes = (c->sets_count * sizeof *c->sets + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
-	c->sets = aligned_alloc(HUGE_PAGE_BYTES, bytes);
-	if (c->sets == NULL)
+	const size_t bytes = (places * sizeof *c->ways + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+	c->ways = aligned_alloc(HUGE_PAGE_BYTES, bytes);
+	if (c->ways == NULL)
 		return weir_fail(err, WEIR_E_MEMORY,
 		                 "no room for the keys of tables.embedding.pull.cache.memory, %.0f MiB of the host's: make it smaller",
 		                 (double)bytes / MIB);
-	madvise(c->sets, bytes, MADV_HUGEPAGE); /* advice: without it look-ups are slower, not wrong */
+	madvise(c->ways, bytes, MADV_HUGEPAGE); /* advice: without it look-ups are slower, not wrong */
 	row_cache_forget(c);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
 		if (c->widths[t] > 0) {
@@ -76,7 +77,8 @@ weir_status row_cache_create(struct row_cache **out, struct backend *b, const st
 	if (c == NULL)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	c->backend = b;
-	c->max_age = options->max_age;
+	c->max_age = (uint16_t)options->max_age;
+	c->max_uses = (uint16_t)(options->max_uses < options->max_age ? options->max_uses : options->max_age);
 	uint64_t row_bytes = 0;
 	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
 		c->widths[t] = model_table_is_keyed(t) ? model_table_elements(model, t) : 0;
@@ -92,7 +94,7 @@ weir_status row_cache_create(struct row_cache **out, struct backend *b, const st
 		    "tables.embedding.pull.cache.memory is %.0f MiB, %llu rows of %llu bytes: expected at most %u rows, %.0f MiB",
 		    (double)options->memory_bytes / MIB, (unsigned long long)places, (unsigned long long)row_bytes,
 		    WEIR_ROW_CACHE_ROWS_MAX, (double)(WEIR_ROW_CACHE_ROWS_MAX * row_bytes) / MIB);
-	c->sets_count = (uint32_t)sets;
+	c->sets = (uint32_t)sets;
 	if (s == WEIR_OK)
 		s = make_places(c, options, places, err);
 	if (s == WEIR_OK)
@@ -109,83 +111,84 @@ void row_cache_destroy(struct row_cache *c)
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
 		if (c->values[t] != NULL)
 			c->backend->ops->buffer_free(c->backend, c->values[t]);
-	free(c->sets);
+	free(c->ways);
 	free(c->found);
 	free(c);
 }
 
 void row_cache_forget(struct row_cache *c)
 {
-	memset(c->sets, 0, c->sets_count * sizeof *c->sets);
+	memset(c->ways, 0, (size_t)c->sets * ROW_CACHE_WAYS * sizeof *c->ways);
 	c->now = 0;
 }
 
 /* --- Looking up */
 
-static inline uint32_t set_of(const struct row_cache *c, uint64_t hash)
+static inline struct way *set_of(const struct row_cache *c, uint64_t hash)
 {
-	return (uint32_t)(((hash >> 32) * c->sets_count) >> 32);
+	return c->ways + ((hash >> 32) * c->sets >> 32) * ROW_CACHE_WAYS;
 }
 
-/* The way that has the key, or ROW_CACHE_WAYS. */
-static inline uint32_t find(const struct set *s, uint64_t key)
+/* Where the key's row is in its set, or NULL. */
+static inline struct way *find(struct way *set, uint64_t key)
 {
-	uint32_t way = ROW_CACHE_WAYS;
-	for (uint32_t w = 0; w < ROW_CACHE_WAYS; w++)
-		if (s->keys[w] == key && s->used[w] != 0)
-			way = w;
-	return way;
+	struct way *at = NULL;
+	for (struct way *w = set; w < set + ROW_CACHE_WAYS; w++)
+		if (w->key == key && w->used != 0)
+			at = w;
+	return at;
 }
 
-/* The way whose row goes first. */
-static inline uint32_t oldest(const struct set *s)
+/* Whose row goes first: of those used longest ago the one that has the least to serve. */
+static inline struct way *oldest(struct way *set)
 {
-	uint32_t way = 0;
+	struct way *at = NULL;
 	uint64_t least = UINT64_MAX;
-	for (uint32_t w = 0; w < ROW_CACHE_WAYS; w++) {
-		const uint64_t rank = (uint64_t)s->used[w] << 32 | s->until[w];
-		way = rank < least ? w : way;
+	for (struct way *w = set; w < set + ROW_CACHE_WAYS; w++) {
+		const uint64_t rank = (uint64_t)w->used << 32 | (uint32_t)w->batches_left << 16 | w->uses_left;
+		at = rank < least ? w : at;
 		least = rank < least ? rank : least;
 	}
-	return way;
+	return at;
 }
 
-/* Where the row is; one that is too old is pulled again to where it was. NOWHERE: it is new. */
+static inline uint32_t place_of(const struct row_cache *c, const struct way *way)
+{
+	return (uint32_t)(way - c->ways);
+}
+
+/* Where the row is; one that has served is pulled again, to where it was. NOWHERE: it is new. */
 static uint32_t known_place(struct row_cache *c, uint64_t key)
 {
-	const uint32_t at = set_of(c, hash_u64(key));
-	struct set *s = &c->sets[at];
-	const uint32_t way = find(s, key);
-	if (way == ROW_CACHE_WAYS)
+	struct way *way = find(set_of(c, hash_u64(key)), key);
+	if (way == NULL)
 		return NOWHERE;
-	const bool serves = s->until[way] >= c->now;
-	s->used[way] = c->now;
-	if (!serves)
-		s->until[way] = c->now + c->max_age;
-	return (serves ? CACHED : 0) | (at * ROW_CACHE_WAYS + way);
+	const uint32_t passed = c->now - way->used;
+	const bool serves = passed <= way->batches_left && way->uses_left > 0;
+	way->used = c->now;
+	way->batches_left = serves ? (uint16_t)(way->batches_left - passed) : c->max_age;
+	way->uses_left = serves ? (uint16_t)(way->uses_left - 1) : c->max_uses;
+	return (serves ? CACHED : 0) | place_of(c, way);
 }
 
 /* The place of a row that is new. NOWHERE: this batch uses all of its set's. */
 static uint32_t new_place(struct row_cache *c, uint64_t key)
 {
 	const uint64_t hash = hash_u64(key);
-	const uint32_t at = set_of(c, hash);
-	struct set *s = &c->sets[at];
-	const uint32_t way = oldest(s);
-	if (s->used[way] == c->now)
+	struct way *way = oldest(set_of(c, hash));
+	if (way->used == c->now)
 		return NOWHERE;
-	s->keys[way] = key;
-	s->used[way] = c->now;
-	s->until[way] = c->now + 1 + (uint32_t)(((hash & UINT32_MAX) * c->max_age) >> 32);
-	return at * ROW_CACHE_WAYS + way;
+	const uint64_t uses = ((hash & UINT32_MAX) * (c->max_uses + 1u)) >> 32; /* 0 to max_uses */
+	*way = (struct way){.key = key, .used = c->now, .batches_left = c->max_age, .uses_left = (uint16_t)uses};
+	return place_of(c, way);
 }
 
 /* Inlined at once: gcc 12 takes a function that only prefetches for one without effects, and leaves its calls out. */
 static inline __attribute__((always_inline)) void prefetch_set(const struct row_cache *c, uint64_t key)
 {
-	const struct set *s = &c->sets[set_of(c, hash_u64(key))];
-	__builtin_prefetch(s->keys, 1);
-	__builtin_prefetch(s->used, 1);
+	const struct way *set = set_of(c, hash_u64(key));
+	__builtin_prefetch(set, 1);
+	__builtin_prefetch(set + ROW_CACHE_WAYS / 2, 1);
 }
 
 /* First the rows that are there, so that none of them makes room for another of the batch. */
@@ -209,7 +212,7 @@ static void find_all(struct row_cache *c, const uint64_t *keys, size_t n)
 
 static void begin_batch(struct row_cache *c, uint64_t batch)
 {
-	if (c->now > 0 && batch - c->first >= BATCHES_MAX - c->max_age)
+	if (c->now > 0 && batch - c->first >= BATCHES_MAX)
 		row_cache_forget(c);
 	if (c->now == 0)
 		c->first = batch;

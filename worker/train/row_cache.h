@@ -2,10 +2,11 @@
  * batches before it.
  *
  * Keys are the host's; values are in the backend's memory, an array for each keyed table of the model, whose rows are of the same keys and so in the same places. A key's
- * hash chooses a set of ROW_CACHE_WAYS places. Where all are taken the row goes that was used longest ago, of several the one whose time is up first.
+ * hash chooses a set of ROW_CACHE_WAYS places. Where all are taken the row goes that was used longest ago, of several the one that has the least to serve.
  *
- * Staleness. A row serves the max_age batches after the one that pulled it; then it is pulled again, into its place. What is pushed in between, by this worker too, shows only
- * then. A row that is new in the cache serves for less, by its hash, or rows that are in every batch would for ever be pulled all in one.
+ * Staleness. A row may serve the max_age batches after the one that pulled it, and max_uses of them use it; then it is pulled again, into its place. What is pushed in between, by
+ * this worker too, shows only then: each batch that uses a row pushes to it, so max_uses bounds what the row lacks of this worker's pushes, and max_age what it lacks of time. A row that
+ * is new in the cache serves fewer, by its hash: rows that are in every batch would for ever be pulled all in one.
  *
  * Order. A batch is looked up when its pull begins, ahead of some that have yet to compute, and its rows are joined when it computes: both in the order of batches. A look-up
  * says what the places will hold by then. A row that a batch before is still pulling counts as cached, as that batch is joined first; and a place that a later batch has been

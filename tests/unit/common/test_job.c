@@ -227,15 +227,17 @@ static void each_table_has_its_own_mode(void **state)
 static void a_cache_of_rows_can_be_turned_off(void **state)
 {
 	(void)state;
-	const char *text = BASE "tables: {embedding: {pull: {cache: {memory: 3MiB, max_age: 5}}}}\n",
+	const char *text = BASE "tables: {embedding: {pull: {cache: {memory: 3MiB, max_age: 5, max_uses: 2}}}}\n",
 	           *off[] = {"tables.embedding.pull.cache.memory=off"};
 	struct job *job = parse(text, NULL, 0);
 	assert_int_equal(job->tables.embedding.cache.memory_bytes, 3 << 20);
 	assert_int_equal(job->tables.embedding.cache.max_age, 5);
+	assert_int_equal(job->tables.embedding.cache.max_uses, 2);
 	job_free(job);
 	job = parse(text, off, 1);
 	assert_int_equal(job->tables.embedding.cache.memory_bytes, 0);
 	assert_int_equal(job->tables.embedding.cache.max_age, 0);
+	assert_int_equal(job->tables.embedding.cache.max_uses, 0);
 	job_free(job);
 }
 
