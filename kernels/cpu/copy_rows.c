@@ -24,7 +24,8 @@ static inline __attribute__((always_inline)) void copy(const struct copy *c, siz
 	for (size_t i = begin; i < end; i++) {
 		if (i + PREFETCH_AHEAD < c->n) {
 			__builtin_prefetch(c->in + row(c->from, i + PREFETCH_AHEAD) * width);
-			__builtin_prefetch(c->out + row(c->to, i + PREFETCH_AHEAD) * width, 1);
+			if (c->to != NULL)
+				__builtin_prefetch(c->out + c->to[i + PREFETCH_AHEAD] * width, 1);
 		}
 		memcpy(c->out + row(c->to, i) * width, c->in + row(c->from, i) * width, width * sizeof *c->out);
 	}

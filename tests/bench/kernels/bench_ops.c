@@ -72,6 +72,12 @@ static void scatter_linear_once(void *arg)
 	t->b->ops->scatter_sum(t->b, t->table, t->unique, 1, t->out, t->row_offsets, t->index, NULL, ROWS, USES);
 }
 
+static void copy_once(void *arg)
+{
+	struct batch *t = arg;
+	t->b->ops->copy_rows(t->b, t->x, NULL, t->table, t->index, DIM, USES);
+}
+
 static void fm_once(void *arg)
 {
 	struct batch *t = arg;
@@ -186,6 +192,7 @@ void bench_ops(uint32_t threads, const struct limits_measured *limits)
 	    {"gather_pool, width 1, bags of 39", gather_linear_once, USES, "M rows/s", 0},
 	    {"scatter_sum, width 16, one-hot", scatter_once, USES, "M rows/s", 2.0 * (double)x},
 	    {"scatter_sum, width 1, bags of 39", scatter_linear_once, USES, "M rows/s", 0},
+	    {"copy_rows, width 16, by index", copy_once, USES, "M rows/s", 2.0 * (double)x},
 	    {"fm 39 x 16", fm_once, ROWS, "M rows/s", (double)x},
 	    {"fm backward", fm_backward_once, ROWS, "M rows/s", 3.0 * (double)x},
 	    {"cross 624", cross_once, ROWS, "M rows/s", 2.0 * (double)x},
