@@ -154,11 +154,13 @@ struct backend_ops {
 	/* du = dout * x0; dx0 += dout * u; dx += dout. dx0 and dx may be one buffer. */
 	void (*cross_backward)(struct backend *b, float *du, float *dx0, float *dx, const float *dout, const float *x0,
 	                       const float *u, size_t rows, size_t n);
-	/* DLRM dot interaction (Naumov 2019): x (rows, vectors, dim) -> strictly lower triangle of x x^T: out (rows, vectors*(vectors-1)/2). */
-	void (*dot_interaction)(struct backend *b, float *out, const float *x, size_t rows, size_t vectors, size_t dim);
-	/* dx = its gradient (rows, vectors, dim). */
-	void (*dot_interaction_backward)(struct backend *b, float *dx, const float *dout, const float *x, size_t rows, size_t vectors,
-	                                 size_t dim);
+	/* DLRM dot interaction (Naumov 2019) of the V vectors of each row: that of first (rows, dim), unless it is NULL, and those of x (rows, fields, dim).
+	 * out (rows, [dim +] V (V - 1) / 2): first's vector, and the strictly lower triangle of all their products. */
+	void (*dot_interaction)(struct backend *b, float *out, const float *first, const float *x, size_t rows, size_t fields,
+	                        size_t dim);
+	/* dfirst (rows, dim), NULL with first, and dx (rows, fields, dim) = its gradient. */
+	void (*dot_interaction_backward)(struct backend *b, float *dfirst, float *dx, const float *dout, const float *first,
+	                                 const float *x, size_t rows, size_t fields, size_t dim);
 
 	/* --- layers */
 	/* Batch norm over rows (Ioffe 2015): y = gamma * (x - mean)/sqrt(var + eps) + beta. training: batch statistics into mean, inv_std (n), and

@@ -13,10 +13,7 @@ struct interaction {
 	struct backend *backend;
 	uint32_t fields, dim;
 	bool bottom;
-	float *vectors, *dvectors;   /* (rows, bottom + fields, dim); unused without a bottom vector */
-	float *pairs, *dpairs;       /* (rows, V (V - 1) / 2), V = bottom + fields */
-	float *features, *dfeatures; /* (rows, dim + pairs); unused without a bottom vector */
-	float *dbottom;              /* (rows, dim) */
+	float *features, *dfeatures; /* (rows, [dim +] V (V - 1) / 2), V = bottom + fields */
 	uint32_t rows;
 };
 
@@ -28,7 +25,7 @@ uint32_t interaction_width(const struct interaction *i); /* of the features */
 const float *interaction_forward(struct interaction *i, const float *bottom, const float *x, uint32_t rows);
 /* Where the caller puts d(loss)/d(features) before interaction_backward. */
 float *interaction_output_gradient(struct interaction *i);
-/* Writes dbottom (unless NULL) and dx. x as in forward. */
-void interaction_backward(struct interaction *i, const float *x, uint32_t rows, float *dbottom, float *dx);
+/* Writes dbottom, NULL with bottom, and dx. bottom and x as in forward. */
+void interaction_backward(struct interaction *i, const float *bottom, const float *x, uint32_t rows, float *dbottom, float *dx);
 
 #endif

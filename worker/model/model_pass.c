@@ -169,7 +169,7 @@ static void deep_backward(struct model *m, const struct model_input *in, float *
 	float *dfeatures = joined_gradient(m) ? m->djoined : m->dx;
 	uint32_t columns = joined_gradient(m) ? m->features : m->fields * m->dim;
 	if (m->parts.interaction) {
-		features = m->bottom.count > 0 ? m->interaction.features : m->interaction.pairs;
+		features = m->interaction.features;
 		dfeatures = interaction_output_gradient(&m->interaction);
 		columns = m->features;
 	}
@@ -187,7 +187,8 @@ static void deep_backward(struct model *m, const struct model_input *in, float *
 		b->ops->split(b, m->djoined, m->dx, (size_t)m->fields * m->dim, m->joined, m->dense_dim, in->rows);
 	if (m->parts.interaction) {
 		bool bottom = m->bottom.count > 0;
-		interaction_backward(&m->interaction, m->x, in->rows, bottom ? tower_output_gradient(&m->bottom) : NULL, m->dx);
+		interaction_backward(&m->interaction, bottom ? tower_output(&m->bottom) : NULL, m->x, in->rows,
+		                     bottom ? tower_output_gradient(&m->bottom) : NULL, m->dx);
 		if (bottom)
 			tower_backward(&m->bottom, in->dense, in->rows, params, dparams, NULL, 0);
 	}

@@ -28,7 +28,7 @@ struct step {
 	float *table;              /* (unique, DIM) */
 	float *x, *dx;             /* (rows, VECTORS, DIM) */
 	float *y, *dy, *z;         /* (rows, HIDDEN) */
-	float *pairs;              /* (rows, PAIRS) */
+	float *pairs;              /* (rows, DIM + PAIRS) */
 	float *small[SMALLS];      /* (rows) each, of HIDDEN at least */
 	size_t m, n, k;            /* of a matrix product */
 };
@@ -55,13 +55,13 @@ static void dots(void *arg, unsigned call)
 {
 	const struct step *s = arg;
 	(void)call;
-	s->b->ops->dot_interaction(s->b, s->pairs, s->x, s->rows, VECTORS, DIM);
+	s->b->ops->dot_interaction(s->b, s->pairs, s->y, s->x, s->rows, FIELDS, DIM);
 }
 static void dots_backward(void *arg, unsigned call)
 {
 	const struct step *s = arg;
 	(void)call;
-	s->b->ops->dot_interaction_backward(s->b, s->dx, s->pairs, s->x, s->rows, VECTORS, DIM);
+	s->b->ops->dot_interaction_backward(s->b, s->dy, s->dx, s->pairs, s->y, s->x, s->rows, FIELDS, DIM);
 }
 static void fm(void *arg, unsigned call)
 {
@@ -193,7 +193,7 @@ static bool step_open(struct step *s, struct gpu_bench *g)
 	s->y = gpu_normal(g, y, 14);
 	s->dy = gpu_normal(g, y, 15);
 	s->z = gpu_normal(g, y, 16);
-	s->pairs = gpu_normal(g, s->rows * PAIRS, 17);
+	s->pairs = gpu_normal(g, s->rows * (DIM + PAIRS), 17);
 	for (unsigned i = 0; i < SMALLS; i++)
 		whole &= (s->small[i] = gpu_normal(g, smalls, 20 + i)) != NULL;
 	return whole && s->offsets != NULL && s->index != NULL && s->table != NULL && s->x != NULL && s->dx != NULL && s->y != NULL &&
@@ -214,7 +214,7 @@ static void step_close(struct step *s)
 static void bench_ops(struct step *s)
 {
 	const double each = sizeof(float), x = each * (double)s->uses * DIM, h = each * (double)s->rows * HIDDEN,
-	             rows = each * (double)s->unique * DIM, pairs = each * (double)s->rows * PAIRS,
+	             rows = each * (double)s->unique * DIM, features = each * (double)s->rows * (DIM + PAIRS),
 	             vectors = each * (double)s->rows * VECTORS * DIM, fm_x = each * (double)s->uses * FM_DIM,
 	             c = each * (double)s->rows * CROSS;
 	const struct {
@@ -225,8 +225,8 @@ static void bench_ops(struct step *s)
 	    {"gather_pool, one-hot", x + rows, gather},
 	    {"scatter_sum, one-hot", x + rows, scatter},
 	    {"copy_rows", x + rows, copy_rows},
-	    {"dot_interaction", vectors + pairs, dots},
-	    {"dot_interaction backward", 2 * vectors + pairs, dots_backward},
+	    {"dot_interaction", vectors + features, dots},
+	    {"dot_interaction backward", 2 * vectors + features, dots_backward},
 	    {"concat 128 + 351", 2 * each * (double)s->rows * (DIM + PAIRS), join},
 	    {"bias + relu, 1,024", 2 * h, relu},
 	    {"relu backward with bias, 1,024", 3 * h, relu_backward},

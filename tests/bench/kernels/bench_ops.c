@@ -99,13 +99,13 @@ static void cross_once(void *arg)
 static void dots_once(void *arg)
 {
 	struct batch *t = arg;
-	t->b->ops->dot_interaction(t->b, t->pairs, t->x, ROWS, VECTORS, DIM);
+	t->b->ops->dot_interaction(t->b, t->pairs, NULL, t->x, ROWS, VECTORS, DIM);
 }
 
 static void dots_backward_once(void *arg)
 {
 	struct batch *t = arg;
-	t->b->ops->dot_interaction_backward(t->b, t->dx, t->pairs, t->x, ROWS, VECTORS, DIM);
+	t->b->ops->dot_interaction_backward(t->b, NULL, t->dx, t->pairs, NULL, t->x, ROWS, VECTORS, DIM);
 }
 
 static void relu_once(void *arg)

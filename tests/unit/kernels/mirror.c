@@ -377,20 +377,28 @@ static void mirror_cross_backward(struct backend *b, float *du, float *dx0, floa
 	RUN(m, cross_backward, to_u, to_x0, to_x, from, first, floats(m, u, rows * n), rows, n);
 }
 
-static void mirror_dot_interaction(struct backend *b, float *out, const float *x, size_t rows, size_t vectors, size_t dim)
+static size_t dots_width(const float *first, size_t fields, size_t dim)
 {
-	struct mirror *m = mirror(b);
-	float *to = floats(m, out, vectors == 0 ? 0 : rows * (vectors * (vectors - 1) / 2));
-	RUN(m, dot_interaction, to, floats(m, x, rows * vectors * dim), rows, vectors, dim);
+	const size_t vectors = fields + (first != NULL);
+	return (first != NULL ? dim : 0) + (vectors > 0 ? vectors * (vectors - 1) / 2 : 0);
 }
 
-static void mirror_dot_interaction_backward(struct backend *b, float *dx, const float *dout, const float *x, size_t rows,
-                                            size_t vectors, size_t dim)
+static void mirror_dot_interaction(struct backend *b, float *out, const float *first, const float *x, size_t rows, size_t fields,
+                                   size_t dim)
 {
 	struct mirror *m = mirror(b);
-	float *to = floats(m, dx, rows * vectors * dim);
-	const float *from = floats(m, dout, vectors == 0 ? 0 : rows * (vectors * (vectors - 1) / 2));
-	RUN(m, dot_interaction_backward, to, from, floats(m, x, rows * vectors * dim), rows, vectors, dim);
+	float *to = floats(m, out, rows * dots_width(first, fields, dim));
+	const float *there_first = floats(m, first, rows * dim);
+	RUN(m, dot_interaction, to, there_first, floats(m, x, rows * fields * dim), rows, fields, dim);
+}
+
+static void mirror_dot_interaction_backward(struct backend *b, float *dfirst, float *dx, const float *dout, const float *first,
+                                            const float *x, size_t rows, size_t fields, size_t dim)
+{
+	struct mirror *m = mirror(b);
+	float *to_first = floats(m, dfirst, rows * dim), *to = floats(m, dx, rows * fields * dim);
+	const float *from = floats(m, dout, rows * dots_width(first, fields, dim)), *there_first = floats(m, first, rows * dim);
+	RUN(m, dot_interaction_backward, to_first, to, from, there_first, floats(m, x, rows * fields * dim), rows, fields, dim);
 }
 
 static void mirror_batch_norm(struct backend *b, float *y, float *xhat, float *mean, float *inv_std, float *batch_mean,

@@ -44,8 +44,8 @@ static void interactions(struct backend *b, struct prng *rng, float *out)
 {
 	enum { ROWS = 5, VECTORS = 37, DIM = 50, PAIRS = VECTORS * (VECTORS - 1) / 2 };
 	float *x = random_floats(rng, (size_t)ROWS * VECTORS * DIM, -1, 1);
-	b->ops->dot_interaction(b, out, x, ROWS, VECTORS, DIM);
-	b->ops->dot_interaction_backward(b, out + ROWS * PAIRS, out, x, ROWS, VECTORS, DIM);
+	b->ops->dot_interaction(b, out, NULL, x, ROWS, VECTORS, DIM);
+	b->ops->dot_interaction_backward(b, NULL, out + ROWS * PAIRS, out, NULL, x, ROWS, VECTORS, DIM);
 	float *rest = out + ROWS * PAIRS + ROWS * VECTORS * DIM;
 	b->ops->fm(b, rest, rest + ROWS, x, ROWS, VECTORS, DIM);
 	b->ops->row_sum(b, rest + ROWS + ROWS * DIM, x, ROWS, VECTORS * DIM);

@@ -22,6 +22,7 @@ struct context {
 	struct shape shape;
 	double *x;
 	const float *dout;
+	bool first; /* of dots: each row's first vector is an output, too, and comes apart from the others */
 };
 
 static double fm_row(const double *x, size_t fields, size_t dim)
@@ -72,49 +73,116 @@ static void try_fm(struct backend *b, struct prng *rng)
 	}
 }
 
-static double dots_loss(void *context)
+/* out (rows, [dim +] pairs), or NULL; returns the loss. */
+static double dots(const struct context *c, double *out)
 {
-	const struct context *c = context;
 	const size_t fields = c->shape.fields, dim = c->shape.dim;
 	const float *dout = c->dout;
 	double loss = 0;
-	for (size_t r = 0; r < c->shape.rows; r++)
+	for (size_t r = 0; r < c->shape.rows; r++) {
+		const double *x = c->x + r * fields * dim;
+		for (size_t d = 0; d < dim && c->first; d++) {
+			loss += *dout++ * x[d];
+			if (out != NULL)
+				*out++ = x[d];
+		}
+		for (size_t i = 1; i < fields; i++)
+			for (size_t j = 0; j < i; j++) {
+				double product = 0;
+				for (size_t d = 0; d < dim; d++)
+					product += x[i * dim + d] * x[j * dim + d];
+				loss += *dout++ * product;
+				if (out != NULL)
+					*out++ = product;
+			}
+	}
+	return loss;
+}
+
+static double dots_loss(void *context)
+{
+	return dots(context, NULL);
+}
+
+/* Its gradient, by the chain rule: what finite differences take too long for. */
+static void dots_gradient(const struct context *c, double *gradient)
+{
+	const size_t fields = c->shape.fields, dim = c->shape.dim;
+	const float *dout = c->dout;
+	memset(gradient, 0, c->shape.rows * fields * dim * sizeof *gradient);
+	for (size_t r = 0; r < c->shape.rows; r++) {
+		const double *x = c->x + r * fields * dim;
+		double *dx = gradient + r * fields * dim;
+		for (size_t d = 0; d < dim && c->first; d++)
+			dx[d] = *dout++;
 		for (size_t i = 1; i < fields; i++)
 			for (size_t j = 0; j < i; j++, dout++)
-				for (size_t d = 0; d < dim; d++)
-					loss += *dout * c->x[(r * fields + i) * dim + d] * c->x[(r * fields + j) * dim + d];
-	return loss;
+				for (size_t d = 0; d < dim; d++) {
+					dx[i * dim + d] += *dout * x[j * dim + d];
+					dx[j * dim + d] += *dout * x[i * dim + d];
+				}
+	}
+}
+
+/* The vectors of `from` (rows, fields, dim): each row's first in one array, the others in another; and back. */
+static void part_first(const struct shape *s, float *from, float *first, float *others, bool back)
+{
+	const size_t row = s->fields * s->dim, rest = row - s->dim;
+	for (size_t r = 0; r < s->rows; r++) {
+		float *whole = from + r * row, *a = first + r * s->dim, *b = others + r * rest;
+		memcpy(back ? whole : a, back ? a : whole, s->dim * sizeof *a);
+		memcpy(back ? whole + s->dim : b, back ? b : whole + s->dim, rest * sizeof *b);
+	}
+}
+
+static void try_dots_of(struct backend *b, struct prng *rng, const struct shape *s, bool first, bool small)
+{
+	const size_t rows = s->rows, fields = s->fields, dim = s->dim, n = rows * fields * dim;
+	const size_t results = rows * (fields * (fields - 1) / 2 + (first ? dim : 0));
+	float *x = random_floats(rng, n, -1, 1), *dout = random_floats(rng, results, -1, 1);
+	float *one = poisoned_floats(rows * dim), *others = poisoned_floats(n), *done = poisoned_floats(rows * dim),
+	      *dothers = poisoned_floats(n);
+	float *out = poisoned_floats(results), *dx = poisoned_floats(n);
+	double *xd = to_doubles(x, n), *want = malloc((results + 1) * sizeof *want), *gradient = malloc(n * sizeof *gradient);
+	struct context c = {*s, xd, dout, first};
+	dots(&c, want);
+	if (small)
+		numeric_gradient(dots_loss, &c, xd, n, gradient);
+	else
+		dots_gradient(&c, gradient);
+	if (first) {
+		part_first(s, x, one, others, false);
+		b->ops->dot_interaction(b, out, one, others, rows, fields - 1, dim);
+		b->ops->dot_interaction_backward(b, done, dothers, dout, one, others, rows, fields - 1, dim);
+		part_first(s, dx, done, dothers, true);
+	} else {
+		b->ops->dot_interaction(b, out, NULL, x, rows, fields, dim);
+		b->ops->dot_interaction_backward(b, NULL, dx, dout, NULL, x, rows, fields, dim);
+	}
+	check_close("dot_interaction", out, want, results, 1e-5, 2e-5);
+	assert_true(isnan(out[results]) && isnan(dothers[n]));
+	check_close("dot_interaction_backward", dx, gradient, n, 1e-5, 2e-5);
+	free(x);
+	free(dout);
+	free(one);
+	free(others);
+	free(done);
+	free(dothers);
+	free(out);
+	free(dx);
+	free(xd);
+	free(want);
+	free(gradient);
 }
 
 static void try_dots(struct backend *b, struct prng *rng)
 {
-	for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
-		const size_t rows = shapes[s].rows, fields = shapes[s].fields, dim = shapes[s].dim, n = rows * fields * dim;
-		const size_t pairs = rows * fields * (fields - 1) / 2;
-		float *x = random_floats(rng, n, -1, 1), *dout = random_floats(rng, pairs, -1, 1);
-		float *out = poisoned_floats(pairs), *dx = poisoned_floats(n);
-		double *xd = to_doubles(x, n), *want = calloc(pairs + 1, sizeof *want), *gradient = malloc(n * sizeof *gradient);
-		size_t at = 0;
-		for (size_t r = 0; r < rows; r++)
-			for (size_t i = 1; i < fields; i++)
-				for (size_t j = 0; j < i; j++, at++)
-					for (size_t d = 0; d < dim; d++)
-						want[at] += xd[(r * fields + i) * dim + d] * xd[(r * fields + j) * dim + d];
-		b->ops->dot_interaction(b, out, x, rows, fields, dim);
-		check_close("dot_interaction", out, want, pairs, 1e-5, 1e-5);
-		assert_true(isnan(out[pairs]));
-		struct context c = {shapes[s], xd, dout};
-		numeric_gradient(dots_loss, &c, xd, n, gradient);
-		b->ops->dot_interaction_backward(b, dx, dout, x, rows, fields, dim);
-		check_close("dot_interaction_backward", dx, gradient, n, 1e-5, 1e-5);
-		free(x);
-		free(dout);
-		free(out);
-		free(dx);
-		free(xd);
-		free(want);
-		free(gradient);
-	}
+	static const struct shape large[] = {{9, 27, 64}, {2, 28, 132}, {3, 29, 68}, {11, 5, 260}, {1, 20, 36}};
+	for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+		for (int first = 0; first <= 1; first++)
+			try_dots_of(b, rng, &shapes[s], first, true);
+	for (size_t s = 0; s < sizeof large / sizeof *large; s++)
+		try_dots_of(b, rng, &large[s], s % 2 == 0, false);
 }
 
 static void try_cross(struct backend *b, struct prng *rng)
@@ -169,8 +237,8 @@ static void all_of(struct backend *b, const float *x, const float *dpairs, struc
 	assert_non_null(dfm);
 	b->ops->fm(b, second, sum, x, s.rows, s.fields, s.dim);
 	b->ops->fm_backward(b, dfm, second, sum, x, s.rows, s.fields, s.dim);
-	b->ops->dot_interaction(b, dots, x, s.rows, s.fields, s.dim);
-	b->ops->dot_interaction_backward(b, ddots, dpairs, x, s.rows, s.fields, s.dim);
+	b->ops->dot_interaction(b, dots, NULL, x, s.rows, s.fields, s.dim);
+	b->ops->dot_interaction_backward(b, NULL, ddots, dpairs, NULL, x, s.rows, s.fields, s.dim);
 	b->ops->cross(b, crossed, x, x, x, s.rows, width);
 	const struct {
 		float *made;
