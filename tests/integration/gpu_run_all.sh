@@ -2,15 +2,15 @@
 . "$(dirname "$0")/lib.sh"
 [ -e "$BUILD/tests/emulated/libweir_cuda.so" ] || { echo "the CUDA backend is not built for an emulated device here: skipped"; exit 77; }
 RUN_ALL=$(dirname "$0")/../bench/gpu/run_all.sh
-mkdir -p "$DIR/bundle/bin" "$DIR/bundle/lib" "$DIR/out"
-cp "$BUILD/weir" "$BUILD/weir-server" "$BUILD/weir-worker" "$DIR/bundle/bin" || fail "cannot copy the programs"
-cp "$BUILD/tests/emulated/libweir_cuda.so" "$DIR/bundle/lib" || fail "cannot copy the backend"
+mkdir -p "$DIR/weir/bin" "$DIR/weir/lib" "$DIR/out"
+cp "$BUILD/weir" "$BUILD/weir-server" "$BUILD/weir-worker" "$DIR/weir/bin" || fail "cannot copy the programs"
+tar -C "$DIR" -czf "$DIR/weir.tar.gz" weir || fail "cannot make an archive"
 if [ ! -e /dev/nvidiactl ] && ! nvidia-smi -L > /dev/null 2>&1; then
 	"$RUN_ALL" > "$DIR/no-gpu.out" 2> "$DIR/no-gpu.err"
 	[ $? = 77 ] || fail "without a GPU its exit status is not 77"
 	told "there is no GPU here" "$DIR/no-gpu.err"
 fi
-WEIR_GPU=emulated WEIR_GPU_BUILD=$BUILD/gpu-dry WEIR_BUNDLE=$DIR/bundle OUT=$DIR/out PYTHON=python3 LIMIT_S=780 "$RUN_ALL" > "$DIR/run_all.out" 2> "$DIR/run_all.err"
+WEIR_GPU=emulated WEIR_GPU_BUILD=$BUILD/gpu-dry WEIR_BUNDLE=$DIR/weir.tar.gz OUT=$DIR/out PYTHON=python3 LIMIT_S=780 "$RUN_ALL" > "$DIR/run_all.out" 2> "$DIR/run_all.err"
 status=$?
 cat "$DIR/run_all.out"
 [ $status = 0 ] || { cat "$DIR"/out/*.log; fail "exit status $status"; }

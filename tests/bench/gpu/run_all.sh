@@ -129,7 +129,10 @@ unpack_bundle() {
 	*) cp -r "$given/." "$bundle" ;;
 	esac
 }
-has_bundle() { [ -x "$bundle/bin/weir" ] || { echo "skipped: there is no bundle here"; return 77; }; }
+has_bundle() {
+	[ -x "$bundle/bin/weir" ] || { echo "skipped: there is no bundle here"; return 77; }
+	[ $emulated = 0 ] || cp "$build/lib/libweir_cuda.so" "$bundle/lib"
+}
 run_training() {
 	has_bundle || return
 	if [ $emulated = 1 ]; then QUICK=1 "$here/same_auc.sh" "$bundle/bin/weir"; else "$here/same_auc.sh" "$bundle/bin/weir"; fi
