@@ -165,7 +165,7 @@ static void look_ups_reach_beyond_four_gigabytes(void **state)
 		for (size_t i = 0; i < sizeof seen / sizeof *seen; i++)
 			check_bytes("a row looked up", seen[i], out + seen[i] * WIDTH, pool + seen[i] % UNIQUE * WIDTH, WIDTH * sizeof *out);
 		b->ops->fill(b, out, 1, BAGS * WIDTH);
-		b->ops->scatter_sum(b, rows, UNIQUE, WIDTH, out, offsets, index, NULL, BAGS);
+		b->ops->scatter_sum(b, rows, UNIQUE, WIDTH, out, offsets, index, NULL, BAGS, BAGS);
 		b->ops->to_host(b, sums, rows, UNIQUE * WIDTH * sizeof *sums);
 		check_sync();
 		for (size_t r = 0; r < UNIQUE; r++)
