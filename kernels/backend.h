@@ -57,6 +57,12 @@ struct backend_mark {
 	void *event;
 };
 
+/* A layer: x (rows, in) W^T + bias, where W is (out, in) as PyTorch's nn.Linear has it. */
+struct linear {
+	const float *x, *W;
+	size_t rows, in, out;
+};
+
 /* What goes into a row's residual: grad * scale, by way of the velocity where there is one. */
 struct topk_row {
 	const float *grad; /* (n); NULL: the residual is the sum already */
@@ -69,6 +75,7 @@ struct topk_row {
 /* What a backend says of itself. Memory: of a device, in bytes; all 0 on the CPU. */
 struct backend_info {
 	const char *device; /* "cpu", "cuda:0 (NVIDIA H200)"; the backend's own */
+	enum compute_precision precision;
 	uint64_t memory_budget, memory_held, memory_used, memory_used_most;
 };
 
@@ -111,6 +118,12 @@ struct backend_ops {
 	 * from its result: for ACT_GELU y is the activation's input. */
 	void (*bias_act_backward)(struct backend *b, float *dx, const float *dy, const float *y, float *dbias, size_t rows, size_t n,
 	                          enum activation act);
+	/* y (rows, out) = act(x W^T + bias), bias (out) or NULL: gemm, then bias_act; where gemm may be. */
+	void (*linear)(struct backend *b, float *y, const struct linear *l, const float *bias, enum activation act);
+	/* Of dz (rows, out), the gradient of x W^T + bias: dW (out, in) = dz^T x, and dx (rows, columns) = dz W + beta dx, for x's first `columns` columns. dx
+	 * NULL: not needed. */
+	void (*linear_backward)(struct backend *b, float *dW, float *dx, size_t columns, float beta, const float *dz,
+	                        const struct linear *l);
 	void (*fill)(struct backend *b, float *x, float value, size_t n);
 	void (*axpy)(struct backend *b, float *y, float a, const float *x, size_t n); /* y += a x */
 	void (*scale)(struct backend *b, float *x, float a, size_t n);
@@ -275,6 +288,8 @@ struct backend_ops {
 	X(gemm)                     \
 	X(bias_act)                 \
 	X(bias_act_backward)        \
+	X(linear)                   \
+	X(linear_backward)          \
 	X(fill)                     \
 	X(axpy)                     \
 	X(scale)                    \

@@ -104,6 +104,9 @@ void cpu_gemm(struct backend *b, bool trans_a, bool trans_b, size_t m, size_t n,
 #define CPU_DECLARE_SAME(op) __typeof__(*((struct backend_ops *)0)->op) cpu_##op;
 CPU_COMPRESSION_OPS(CPU_DECLARE_SAME)
 #undef CPU_DECLARE_SAME
+void cpu_linear(struct backend *b, float *y, const struct linear *l, const float *bias, enum activation act);
+void cpu_linear_backward(struct backend *b, float *dW, float *dx, size_t columns, float beta, const float *dz,
+                         const struct linear *l);
 /* cpu_gemm through our own kernel, whatever library was found. */
 void cpu_gemm_own(struct backend *b, bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha, const float *A,
                   size_t lda, const float *B, size_t ldb, float beta, float *C, size_t ldc);

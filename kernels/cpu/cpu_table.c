@@ -26,6 +26,8 @@ const struct cpu_variant ISA(cpu_variant) = {
             .follow_mark = cpu_follow_mark,
             .await_mark = cpu_await_mark,
             .gemm = cpu_gemm,
+            .linear = cpu_linear,
+            .linear_backward = cpu_linear_backward,
             .unique = cpu_unique,
 #define CPU_SAME(op) .op = cpu_##op,
             CPU_COMPRESSION_OPS(CPU_SAME)

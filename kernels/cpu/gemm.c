@@ -78,3 +78,17 @@ void cpu_gemm_own(struct backend *b, bool trans_a, bool trans_b, size_t m, size_
 	const struct gemm_args g = {trans_a, trans_b, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc};
 	gemm_with(cpu_of(b), &g, cpu_of(b)->variant->own_gemm);
 }
+
+void cpu_linear(struct backend *b, float *y, const struct linear *l, const float *bias, enum activation act)
+{
+	b->ops->gemm(b, false, true, l->rows, l->out, l->in, 1.0f, l->x, l->in, l->W, l->in, 0.0f, y, l->out);
+	b->ops->bias_act(b, y, bias, l->rows, l->out, act);
+}
+
+void cpu_linear_backward(struct backend *b, float *dW, float *dx, size_t columns, float beta, const float *dz,
+                         const struct linear *l)
+{
+	b->ops->gemm(b, true, false, l->out, l->in, l->rows, 1.0f, dz, l->out, l->x, l->in, 0.0f, dW, l->in);
+	if (dx != NULL && columns > 0)
+		b->ops->gemm(b, false, false, l->rows, columns, l->out, 1.0f, dz, l->out, l->W, l->in, beta, dx, columns);
+}

@@ -12,8 +12,7 @@ static void cuda_destroy(struct backend *b)
 {
 	struct cuda_backend *c = cuda_of(b);
 	cuda_wait_for_all(c); /* what fails now nobody waits for */
-	if (c->blas != NULL)
-		cublasDestroy(c->blas);
+	cuda_products_close(c);
 	cuda_memory_close(c);
 	cuda_streams_close(c);
 	unique_free(&c->table);
@@ -24,7 +23,7 @@ static void cuda_info(const struct backend *b, struct backend_info *out)
 {
 	const struct cuda_backend *c = (const struct cuda_backend *)b;
 	const struct cuda_pool *pool = &c->pool;
-	*out = backend_info{c->device.name, pool->budget, pool->held, pool->used, pool->used_most};
+	*out = backend_info{c->device.name, c->precision, pool->budget, pool->held, pool->used, pool->used_most};
 }
 
 size_t cuda_unique(struct backend *b, const uint64_t *keys, size_t n, uint64_t *unique_keys, uint32_t *index)
@@ -46,20 +45,6 @@ const struct backend_ops *weir_backend_cuda_ops(void)
 	return &cuda_ops;
 }
 
-static void open_blas(struct cuda_backend *c)
-{
-	cublasStatus_t status = cublasCreate(&c->blas);
-	if (status == CUBLAS_STATUS_SUCCESS)
-		status = cublasSetStream(c->blas, c->streams[STREAM_COMPUTE].at);
-	/* memory of ours, so that cuBLAS allocates none later */
-	if (status == CUBLAS_STATUS_SUCCESS && (c->blas_workspace = cuda_pool_take(c, CUDA_BLAS_WORKSPACE)) == NULL && cuda_ok(c))
-		c->fault = c->shortness;
-	if (status == CUBLAS_STATUS_SUCCESS && cuda_ok(c))
-		status = cublasSetWorkspace(c->blas, c->blas_workspace, CUDA_BLAS_WORKSPACE);
-	if (status != CUBLAS_STATUS_SUCCESS)
-		cuda_failed_blas(c, "cublasCreate", status);
-}
-
 weir_status weir_backend_cuda_check(const struct backend_options *options, weir_error *err)
 {
 	struct cuda_device device;
@@ -79,9 +64,7 @@ struct backend *weir_backend_cuda_create(const struct backend_options *options, 
 	c->base.ops = &cuda_ops;
 	c->device = device;
 	c->precision = options->precision;
-	if (cuda_streams_open(c) && cuda_memory_open(c, options->memory_bytes))
-		open_blas(c);
-	if (!cuda_ok(c)) {
+	if (!cuda_streams_open(c) || !cuda_memory_open(c, options->memory_bytes) || !cuda_products_open(c)) {
 		weir_fail(err, WEIR_E_UNSUPPORTED, "%s", c->fault.text);
 		cuda_destroy(&c->base);
 		return NULL;

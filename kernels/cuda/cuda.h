@@ -8,6 +8,7 @@
 #ifndef WEIR_CUDA_H
 #define WEIR_CUDA_H
 
+#include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 #include <type_traits>
@@ -30,6 +31,7 @@
 #define CUDA_STAGE_BYTES         ((size_t)4 << 20) /* of a pinned staging buffer */
 #define CUDA_STAGES              4u
 #define CUDA_BLAS_WORKSPACE      ((size_t)32 << 20) /* what cuBLAS wants for Hopper, bytes */
+#define CUDA_PLANS_MAX           256u               /* shapes of products whose algorithm is kept */
 #define CUDA_BUDGET_SHARE        0.9                /* of the memory that is free when the backend is made */
 #define CUDA_MEMORY_MIN          ((size_t)64 << 20) /* that must be free, for cuBLAS and a small model */
 #define CUDA_REDUCE_BLOCKS       1024u              /* a long sum is cut in at most this many blocks */
@@ -91,6 +93,8 @@ struct cuda_backend {
 	enum backend_stream chosen;
 	cudaStream_t stream; /* the chosen one */
 	cublasHandle_t blas; /* on STREAM_COMPUTE: a handle has one stream, and loses its workspace with it */
+	cublasLtHandle_t lt;
+	struct cuda_plans *plans;
 	void *blas_workspace;
 	struct cuda_pool pool;
 	struct cuda_pinned *pinned;
@@ -155,6 +159,24 @@ void cuda_pool_give(struct cuda_backend *c, void *p);
 bool cuda_workspace(struct cuda_backend *c, size_t count, const size_t *sizes, void **parts);
 /* `bytes` at `device`, at most CUDA_ANSWER_BYTES, are copied to `answer` and waited for; good until the next time. NULL after a failure. */
 const void *cuda_read_back(struct cuda_backend *c, const void *device, size_t bytes);
+
+/* --- Matrix products (product.cu) */
+
+/* Row-major C (m, n) = act(alpha op(A) op(B) + beta C + bias), none of m, n, k 0, all at most INT32_MAX. */
+struct cuda_product {
+	cudaDataType type; /* of A and B; C, bias and all sums are fp32 */
+	bool trans_a, trans_b;
+	size_t m, n, k;
+	float alpha, beta;
+	const void *A, *B;
+	float *C;
+	size_t lda, ldb, ldc;
+	const float *bias; /* (n), or NULL; with it, or with an activation, ldc is n */
+	enum activation act;
+};
+void cuda_multiply(struct cuda_backend *c, const struct cuda_product *p);
+bool cuda_products_open(struct cuda_backend *c); /* false: cuda_ok is false too */
+void cuda_products_close(struct cuda_backend *c);
 
 /* --- Building blocks */
 

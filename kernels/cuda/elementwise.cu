@@ -1,7 +1,6 @@
 /* fill, copy, axpy, add, scale, lerp, subtract, what is not finite, concat, split, and casts: each element read once and written once, four at a time where they lie so. */
-#include "launch.h"
+#include "half.h"
 
-#include "bits.h"
 
 template <int V> static __global__ void fill_kernel(float *x, float value, size_t n)
 {
@@ -205,22 +204,7 @@ void cuda_split(struct backend *b, const float *in, float *A, size_t na, float *
 		LAUNCH(c, split_kernel<1>, blocks_for(c, total), CUDA_THREADS, in, A, na, B, nb, total);
 }
 
-/* --- Casts. bf16 is the upper half of an fp32, rounded to nearest even; a NaN stays one (kernels/codecs/cast.c has the same bits). */
-
-#define BF16_QUIET_BIT 0x40u
-#define INFINITY_BITS  0x7f800000u
-#define ABS_MASK       0x7fffffffu
-
-template <int V> struct alignas(V * sizeof(uint16_t)) halves {
-	uint16_t v[V];
-};
-
-static __device__ inline uint16_t bf16_of(float x)
-{
-	const uint32_t bits = __float_as_uint(x);
-	const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16, nan = (bits >> 16) | BF16_QUIET_BIT;
-	return (uint16_t)((bits & ABS_MASK) > INFINITY_BITS ? nan : rounded);
-}
+/* --- Casts */
 
 template <int V> static __global__ void to_bf16_kernel(uint16_t *out, const float *in, size_t n)
 {
@@ -230,7 +214,7 @@ template <int V> static __global__ void to_bf16_kernel(uint16_t *out, const floa
 	const pack<V> x = load<V>(in + i);
 	halves<V> h;
 	for (int k = 0; k < V; k++)
-		h.v[k] = bf16_of(x.v[k]);
+		h.v[k] = (uint16_t)bf16_of(bits_of(x.v[k]));
 	*(halves<V> *)(out + i) = h;
 }
 

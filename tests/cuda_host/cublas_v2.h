@@ -4,15 +4,16 @@
 
 #include "cuda_runtime.h"
 
-enum cublasStatus_t { CUBLAS_STATUS_SUCCESS = 0, CUBLAS_STATUS_ALLOC_FAILED = 3, CUBLAS_STATUS_INVALID_VALUE = 7 };
-enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
-enum cublasComputeType_t {
-	CUBLAS_COMPUTE_32F,
-	CUBLAS_COMPUTE_32F_FAST_TF32,
-	CUBLAS_COMPUTE_32F_FAST_16BF,
-	CUBLAS_COMPUTE_32F_FAST_16F
+enum cublasStatus_t {
+	CUBLAS_STATUS_SUCCESS = 0,
+	CUBLAS_STATUS_ALLOC_FAILED = 3,
+	CUBLAS_STATUS_INVALID_VALUE = 7,
+	CUBLAS_STATUS_EXECUTION_FAILED = 13,
+	CUBLAS_STATUS_NOT_SUPPORTED = 15
 };
-enum cudaDataType { CUDA_R_32F };
+enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
+enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_32F_FAST_TF32 = 77 };
+enum cudaDataType { CUDA_R_32F = 0, CUDA_R_16F = 2, CUDA_R_16BF = 14 };
 enum cublasGemmAlgo_t { CUBLAS_GEMM_DEFAULT };
 typedef struct cuda_host_blas *cublasHandle_t;
 

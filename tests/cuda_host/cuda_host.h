@@ -34,6 +34,8 @@ struct cuda_host {
 	bool taken;            /* by another process: in exclusive-process mode */
 	size_t memory_bytes;   /* at most CUDA_HOST_MEMORY */
 	size_t memory_taken;   /* of that, by other processes */
+	bool no_algorithm;     /* cuBLASLt has none */
+	unsigned heuristics;   /* how often it was asked for one */
 	const char *fail_call; /* a call of the runtime that fails, or NULL */
 	int fail_code;         /* cudaError_t */
 };

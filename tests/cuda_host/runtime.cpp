@@ -28,6 +28,8 @@ static const struct cuda_host an_ordinary_machine = {.seed = 1,
                                                      .taken = false,
                                                      .memory_bytes = (size_t)256 << 20,
                                                      .memory_taken = 0,
+                                                     .no_algorithm = false,
+                                                     .heuristics = 0,
                                                      .fail_call = NULL,
                                                      .fail_code = 0};
 

@@ -51,8 +51,8 @@ const float *cross_forward(struct cross *c, const float *x0, uint32_t rows, cons
 	const float *x = x0;
 	for (uint32_t i = 0; i < c->count; i++) {
 		struct cross_layer *l = &c->layers[i];
-		b->ops->gemm(b, false, true, rows, c->n, c->n, 1.0f, x, c->n, params + l->weight, c->n, 0.0f, l->u, c->n);
-		b->ops->bias_act(b, l->u, params + l->bias, rows, c->n, ACT_NONE);
+		const struct linear layer = {.x = x, .W = params + l->weight, .rows = rows, .in = c->n, .out = c->n};
+		b->ops->linear(b, l->u, &layer, params + l->bias, ACT_NONE);
 		b->ops->cross(b, l->out, x0, x, l->u, rows, c->n);
 		x = l->out;
 	}
@@ -72,11 +72,11 @@ void cross_backward(struct cross *c, const float *x0, uint32_t rows, const float
 	for (uint32_t i = c->count; i-- > 0;) {
 		struct cross_layer *l = &c->layers[i];
 		const float *x = i > 0 ? c->layers[i - 1].out : x0;
+		const struct linear layer = {.x = x, .W = params + l->weight, .rows = rows, .in = c->n, .out = c->n};
 		ops->fill(b, dx, 0.0f, (size_t)rows * c->n);
 		ops->cross_backward(b, c->du, dx0, dx, dout, x0, l->u, rows, c->n);
 		ops->bias_act_backward(b, c->du, c->du, l->u, dparams + l->bias, rows, c->n, ACT_NONE);
-		ops->gemm(b, true, false, c->n, c->n, rows, 1.0f, c->du, c->n, x, c->n, 0.0f, dparams + l->weight, c->n);
-		ops->gemm(b, false, false, rows, c->n, c->n, 1.0f, c->du, c->n, params + l->weight, c->n, 1.0f, dx, c->n);
+		ops->linear_backward(b, dparams + l->weight, dx, c->n, 1.0f, c->du, &layer);
 		float *t = dout;
 		dout = dx;
 		dx = t;

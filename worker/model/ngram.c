@@ -65,17 +65,21 @@ weir_status ngram_reserve(struct ngram *n, uint32_t rows)
 	return s;
 }
 
+static struct linear head_of(const struct ngram *n, const float *y, uint32_t rows, const float *params)
+{
+	return (struct linear){.x = y, .W = params + n->head, .rows = rows, .in = tower_width(&n->tower), .out = n->tokens};
+}
+
 /* Returns the tower's output (rows, width). */
 static const float *forward(struct ngram *n, const struct ngram_batch *in, const float *params, const struct forward_mode *mode)
 {
 	struct backend *b = n->backend;
-	const size_t width = tower_width(&n->tower);
 	assert(in->rows <= n->rows);
 	b->ops->gather_pool(b, n->x, params + n->embedding, n->tokens, n->dim, n->bags, in->tokens, NULL,
 	                    (size_t)in->rows * n->context);
 	const float *y = tower_forward(&n->tower, n->x, in->rows, params, mode);
-	b->ops->gemm(b, false, true, in->rows, n->tokens, width, 1.0f, y, width, params + n->head, width, 0.0f, n->logits, n->tokens);
-	b->ops->bias_act(b, n->logits, params + n->bias, in->rows, n->tokens, ACT_NONE);
+	const struct linear head = head_of(n, y, in->rows, params);
+	b->ops->linear(b, n->logits, &head, params + n->bias, ACT_NONE);
 	return y;
 }
 
@@ -93,13 +97,12 @@ void ngram_train(struct ngram *n, const struct ngram_batch *in, const float *par
 {
 	struct backend *b = n->backend;
 	const struct backend_ops *ops = b->ops;
-	const size_t width = tower_width(&n->tower), rows = in->rows;
-	const float *y = forward(n, in, params, mode);
+	const size_t rows = in->rows;
+	const struct linear head = head_of(n, forward(n, in, params, mode), in->rows, params);
 	float *dlogits = n->logits, *dy = tower_output_gradient(&n->tower);
 	ops->cross_entropy(b, loss, dlogits, NULL, n->logits, in->targets, rows, n->tokens, 1.0f / (float)rows);
 	ops->bias_act_backward(b, dlogits, dlogits, dlogits, dparams + n->bias, rows, n->tokens, ACT_NONE);
-	ops->gemm(b, true, false, n->tokens, width, rows, 1.0f, dlogits, n->tokens, y, width, 0.0f, dparams + n->head, width);
-	ops->gemm(b, false, false, rows, width, n->tokens, 1.0f, dlogits, n->tokens, params + n->head, width, 0.0f, dy, width);
+	ops->linear_backward(b, dparams + n->head, dy, head.in, 0.0f, dlogits, &head);
 	tower_backward(&n->tower, n->x, in->rows, params, dparams, n->dx, n->context * n->dim);
 	ops->scatter_sum(b, dparams + n->embedding, n->tokens, n->dim, n->dx, n->bags, in->tokens, NULL, rows * n->context,
 	                 rows * n->context);

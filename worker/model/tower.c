@@ -87,6 +87,11 @@ static void normalise(struct tower *t, struct tower_layer *l, uint32_t rows, con
 	                   l->out, TOWER_BN_EPS, mode->training);
 }
 
+static struct linear linear_of(const struct tower_layer *l, const float *x, uint32_t rows, const float *params)
+{
+	return (struct linear){.x = x, .W = params + l->weight, .rows = rows, .in = l->in, .out = l->out};
+}
+
 const float *tower_forward(struct tower *t, const float *x, uint32_t rows, const float *params, const struct forward_mode *mode)
 {
 	assert(rows <= t->rows);
@@ -94,10 +99,12 @@ const float *tower_forward(struct tower *t, const float *x, uint32_t rows, const
 	for (uint32_t i = 0; i < t->count; i++) {
 		struct tower_layer *l = &t->layers[i];
 		float *z = t->batch_norm ? t->dx : l->y;
-		b->ops->gemm(b, false, true, rows, l->out, l->in, 1.0f, x, l->in, params + l->weight, l->in, 0.0f, z, l->out);
-		if (t->batch_norm)
+		const struct linear layer = linear_of(l, x, rows, params);
+		b->ops->linear(b, z, &layer, t->batch_norm ? NULL : params + l->bias, t->batch_norm ? ACT_NONE : ACT_RELU);
+		if (t->batch_norm) {
 			normalise(t, l, rows, params, mode);
-		b->ops->bias_act(b, l->y, t->batch_norm ? NULL : params + l->bias, rows, l->out, ACT_RELU);
+			b->ops->bias_act(b, l->y, NULL, rows, l->out, ACT_RELU);
+		}
 		if (mode->training && t->dropout > 0.0f)
 			b->ops->dropout(b, l->y, (size_t)rows * l->out, t->dropout, mode->seed, i);
 		x = l->y;
@@ -129,12 +136,9 @@ void tower_backward(struct tower *t, const float *x, uint32_t rows, const float 
 			dz = spare;
 			spare = dy;
 		}
-		const float *in = i > 0 ? t->layers[i - 1].y : x;
-		ops->gemm(b, true, false, l->out, l->in, rows, 1.0f, dz, l->out, in, l->in, 0.0f, dparams + l->weight, l->in);
+		const struct linear layer = linear_of(l, i > 0 ? t->layers[i - 1].y : x, rows, params);
 		float *out = i > 0 ? spare : dx;
-		uint32_t cols = i > 0 ? l->in : dx_cols;
-		if (out != NULL && cols > 0)
-			ops->gemm(b, false, false, rows, cols, l->out, 1.0f, dz, l->out, params + l->weight, l->in, 0.0f, out, cols);
+		ops->linear_backward(b, dparams + l->weight, out, i > 0 ? l->in : dx_cols, 0.0f, dz, &layer);
 		dy = out;
 		spare = dz;
 	}

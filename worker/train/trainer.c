@@ -477,7 +477,7 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 	struct backend_info computes;
 	t->backend->ops->info(t->backend, &computes);
 	LOG_AT(t->options->logger, LOG_INFO, "computing", "device=%s precision=%s memory=%.1fMiB", computes.device,
-	       compute_precision_name(where.precision), (double)computes.memory_budget / MIB);
+	       compute_precision_name(computes.precision), (double)computes.memory_budget / MIB);
 	s = model_create(&t->model, t->backend, t->job, info->fields, info->dense_dim, err);
 	if (s == WEIR_OK && t->job->tables.dense.mode.local_steps > 0)
 		s = open_local(t, info, err);

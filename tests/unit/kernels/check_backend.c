@@ -57,44 +57,65 @@ void on_every_cpu_backend(uint64_t seed, backend_test fn)
 }
 
 #if defined(WEIR_CUDA_HOST)
-static void on_the_emulated_device(uint64_t seed, backend_test fn)
+static void on_the_emulated_device(uint64_t seed, enum compute_precision precision, uint64_t orders, backend_test fn)
 {
-	const uint64_t orders = rounds(ORDERS);
 	for (uint64_t order = seed; order < seed + orders; order++) {
 		weir_error err = {0};
 		char name[64];
 		cuda_host_reset();
 		cuda_host.seed = order;
-		struct backend *b = weir_backend_cuda_create(&(struct backend_options){.device = "cuda"}, &err);
+		struct backend *b = weir_backend_cuda_create(&(struct backend_options){.device = "cuda", .precision = precision}, &err);
 		if (b == NULL)
 			fail_msg("%s", err.text);
-		snprintf(name, sizeof name, "%s, order %u", b->ops->name, (unsigned)order);
+		snprintf(name, sizeof name, "%s, %s, order %u", b->ops->name, compute_precision_name(precision), (unsigned)order);
 		run(name, mirror_of(b), seed, fn);
 		assert_int_equal(cuda_host_allocated(), 0);
 	}
 }
 #else
-static void on_the_emulated_device(uint64_t seed, backend_test fn)
+static void on_the_emulated_device(uint64_t seed, enum compute_precision precision, uint64_t orders, backend_test fn)
 {
-	(void)seed, (void)fn;
+	(void)seed, (void)precision, (void)orders, (void)fn;
 }
 #endif
 
+/* The device that was asked for; NULL where it is there, but not of this precision. */
+static struct backend *open_asked_for(enum compute_precision precision)
+{
+	weir_error err = {0};
+	const struct backend_options o = {.device = device_asked_for(), .precision = precision, .threads = 1};
+	struct backend *b = backend_open(&o, &err);
+	if (b != NULL)
+		return is_cpu(b) ? b : mirror_of(b);
+	fprintf(stderr, "skipped: %s\n", err.text);
+	if (precision == COMPUTE_FP32 || err.status != WEIR_E_UNSUPPORTED)
+		exit(err.status == WEIR_E_UNSUPPORTED ? SKIPPED : 1);
+	return NULL;
+}
+
 void on_every_backend(uint64_t seed, backend_test fn)
 {
-	const char *device = device_asked_for();
-	if (device == NULL) {
+	if (device_asked_for() == NULL) {
 		on_every_cpu_backend(seed, fn);
-		on_the_emulated_device(seed, fn);
+		on_the_emulated_device(seed, COMPUTE_FP32, rounds(ORDERS), fn);
 		return;
 	}
-	weir_error err = {0};
-	struct backend *b = backend_open(&(struct backend_options){.device = device, .threads = 1}, &err);
-	if (b == NULL) {
-		fprintf(stderr, "skipped: %s\n", err.text);
-		exit(err.status == WEIR_E_UNSUPPORTED ? SKIPPED : 1);
+	struct backend *b = open_asked_for(COMPUTE_FP32);
+	run(b->ops->name, b, seed, fn);
+}
+
+void on_every_precision(uint64_t seed, backend_test fn)
+{
+	on_every_backend(seed, fn);
+	for (enum compute_precision p = COMPUTE_TF32; p <= COMPUTE_FP16; p++) {
+		if (device_asked_for() == NULL) {
+			on_the_emulated_device(seed, p, 1, fn);
+			continue;
+		}
+		struct backend *b = open_asked_for(p);
+		if (b != NULL)
+			run(compute_precision_name(p), b, seed, fn);
 	}
-	run(b->ops->name, is_cpu(b) ? b : mirror_of(b), seed, fn);
 }
 
 void numeric_gradient(loss_fn loss, void *context, double *x, size_t n, double *gradient)

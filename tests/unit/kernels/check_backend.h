@@ -9,6 +9,8 @@
  * which one runs when it fails. Where WEIR_TEST_DEVICE is set, on that device alone: "cuda", say. Ops are given host arrays everywhere (mirror.h). */
 typedef void (*backend_test)(struct backend *b, struct prng *rng);
 void on_every_backend(uint64_t seed, backend_test fn);
+/* The same with each precision that a backend has (backend_info). */
+void on_every_precision(uint64_t seed, backend_test fn);
 /* The same, but of the CPU's backends alone, for what only they have. Nothing where WEIR_TEST_DEVICE is set. */
 void on_every_cpu_backend(uint64_t seed, backend_test fn);
 static inline bool is_cpu(const struct backend *b)

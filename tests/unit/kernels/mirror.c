@@ -216,6 +216,28 @@ static void mirror_bias_act_backward(struct backend *b, float *dx, const float *
 	RUN(m, bias_act_backward, to, from, floats(m, y, rows * n), to_bias, rows, n, act);
 }
 
+static void mirror_linear(struct backend *b, float *y, const struct linear *l, const float *bias, enum activation act)
+{
+	struct mirror *m = mirror(b);
+	struct linear there = *l;
+	float *to = floats(m, y, l->rows * l->out);
+	there.x = floats(m, l->x, l->rows * l->in);
+	there.W = floats(m, l->W, l->out * l->in);
+	RUN(m, linear, to, &there, floats(m, bias, l->out), act);
+}
+
+static void mirror_linear_backward(struct backend *b, float *dW, float *dx, size_t columns, float beta, const float *dz,
+                                   const struct linear *l)
+{
+	struct mirror *m = mirror(b);
+	struct linear there = *l;
+	float *to_W = floats(m, dW, l->out * l->in), *to_x = floats(m, dx, l->rows * columns);
+	const float *from = floats(m, dz, l->rows * l->out);
+	there.x = floats(m, l->x, l->rows * l->in);
+	there.W = floats(m, l->W, l->out * l->in);
+	RUN(m, linear_backward, to_W, to_x, columns, beta, from, &there);
+}
+
 static void mirror_fill(struct backend *b, float *x, float value, size_t n)
 {
 	struct mirror *m = mirror(b);

@@ -1,0 +1,23 @@
+/* Numbers of 16 bits: what kernels read and write of them. */
+#ifndef WEIR_CUDA_HALF_H
+#define WEIR_CUDA_HALF_H
+
+#include "launch.h"
+#include "minifloat.h"
+
+#define FP16_OVERFLOW 0x477ff000u /* 65520, as the bits of a float: what is not below rounds to infinity */
+
+template <int V> struct alignas(V * sizeof(uint16_t)) halves {
+	uint16_t v[V];
+};
+
+/* IEEE binary16, to nearest even. (The codec of this name keeps finite numbers finite.) */
+static __device__ inline uint16_t fp16_rounded(float x)
+{
+	const uint32_t bits = bits_of(x), abs = bits & ABS_MASK;
+	float back;
+	const uint32_t code = fp16_of(x, &back);
+	return (uint16_t)(abs >= FP16_OVERFLOW && abs < INFINITY_BITS ? (bits & SIGN_MASK) >> 16 | FP16_INFINITY : code);
+}
+
+#endif
