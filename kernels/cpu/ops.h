@@ -69,6 +69,16 @@ void ISA(cpu_own_gemm)(const struct gemm_args *g, void *scratch);
 #define IN_PLACE_LOOP _Pragma("GCC ivdep")
 #endif
 
+/* Floats of one register, at any float address. What has to stay in registers is made of these: of wider vectors the compiler keeps the parts in memory. */
+#if defined(__AVX512F__)
+enum { REGISTER_LANES = 16 };
+#elif defined(__AVX2__)
+enum { REGISTER_LANES = 8 };
+#else
+enum { REGISTER_LANES = 4 };
+#endif
+typedef float vregister __attribute__((vector_size(REGISTER_LANES * sizeof(float)), aligned(4), may_alias));
+
 static inline size_t least(size_t a, size_t b)
 {
 	return a < b ? a : b;

@@ -1,5 +1,5 @@
 /* Our own sgemm, for machines without a library: the blocking of Goto and van de Geijn 2008 (fig. 8) around a register tile of
- * MR rows by NV vectors of 16. Panels of A (MC, KC) and B (KC, NC) are packed into strips of MR rows and NR columns, zero-
+ * MR rows by NR columns. Panels of A (MC, KC) and B (KC, NC) are packed into strips of MR rows and NR columns, zero-
  * padded, so that the inner kernel has no edges. One thread; gemm.c splits. This file alone is compiled with contraction:
  * nothing replicated depends on it. */
 #include <string.h>
@@ -7,13 +7,13 @@
 #include "ops.h"
 
 #if defined(__AVX512F__)
-enum { MR = 12, NV = 2 };
+enum { MR = 12, NR = 32 };
 #elif defined(__AVX2__)
-enum { MR = 6, NV = 1 };
+enum { MR = 6, NR = 16 };
 #else
-enum { MR = 3, NV = 1 };
+enum { MR = 3, NR = 16 };
 #endif
-enum { NR = NV * 16, KC = 256, MC = 20 * MR, NC = 1024 };
+enum { NV = NR / REGISTER_LANES, KC = 256, MC = 20 * MR, NC = 1024 };
 _Static_assert((MC + NC) * KC * sizeof(float) <= CPU_SCRATCH_BYTES, "the panels must fit a thread's scratch");
 _Static_assert(NC % NR == 0, "a panel of B is whole strips");
 
@@ -45,12 +45,12 @@ static void pack_b(const struct gemm_args *g, size_t p0, size_t kc, size_t j0, s
 /* tile (MR, NR) = strip of A (kc, MR) times strip of B (kc, NR) */
 static void inner_kernel(size_t kc, const float *restrict a, const float *restrict b, float *restrict tile)
 {
-	vf16 sum[MR][NV] = {0};
+	vregister sum[MR][NV] = {0};
 	for (size_t p = 0; p < kc; p++, a += MR, b += NR) {
-		vf16 row[NV];
+		vregister row[NV];
 #pragma GCC unroll 4
 		for (int v = 0; v < NV; v++)
-			row[v] = VF16_AT(b + 16 * v);
+			row[v] = *(const vregister *)(b + REGISTER_LANES * v);
 #pragma GCC unroll 16
 		for (int r = 0; r < MR; r++)
 #pragma GCC unroll 4
@@ -61,7 +61,7 @@ static void inner_kernel(size_t kc, const float *restrict a, const float *restri
 	for (int r = 0; r < MR; r++)
 #pragma GCC unroll 4
 		for (int v = 0; v < NV; v++)
-			VF16_PUT(tile + r * NR + 16 * v, sum[r][v]);
+			*(vregister *)(tile + r * NR + REGISTER_LANES * v) = sum[r][v];
 }
 
 /* C (rows, columns) = tile + beta C */

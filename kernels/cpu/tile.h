@@ -7,13 +7,11 @@
 #include "ops.h"
 
 #if defined(__AVX512F__)
-enum { TILE_ROWS = 12, TILE_VECTORS = 2 };
-#elif defined(__AVX2__)
-enum { TILE_ROWS = 6, TILE_VECTORS = 1 };
+enum { TILE_ROWS = 12 };
 #else
-enum { TILE_ROWS = 3, TILE_VECTORS = 1 };
+enum { TILE_ROWS = 6 };
 #endif
-enum { TILE_COLUMNS = TILE_VECTORS * 16 };
+enum { TILE_VECTORS = 2, TILE_COLUMNS = TILE_VECTORS * REGISTER_LANES };
 
 struct product {
 	size_t m, n, k;
@@ -34,43 +32,34 @@ static inline size_t tile_columns(size_t n)
 /* `rows` is a constant where it is called. */
 static inline __attribute__((always_inline)) void tile_rows(const struct product *g, size_t i, size_t j, int rows)
 {
-	vf16 sum[TILE_ROWS][TILE_VECTORS] = {0};
+	vregister sum[TILE_ROWS][TILE_VECTORS] = {0};
 	const float *a = g->A + i * g->row, *b = g->B + j;
 	const size_t row = g->row, column = g->column, ldb = g->ldb;
 	for (size_t p = 0; p < g->k; p++, a += column, b += ldb) {
-		vf16 line[TILE_VECTORS];
-#pragma GCC unroll 2
-		for (int v = 0; v < TILE_VECTORS; v++)
-			line[v] = VF16_AT(b + 16 * v);
+		const vregister line[TILE_VECTORS] = {*(const vregister *)b, *(const vregister *)(b + REGISTER_LANES)};
 #pragma GCC unroll 12
 		for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
 			for (int v = 0; v < TILE_VECTORS; v++)
 				sum[r][v] += a[(size_t)r * row] * line[v];
 	}
-	float *C = g->C + i * g->ldc + j;
+	float *C = g->C + i * g->ldc + j, edge[TILE_ROWS * TILE_COLUMNS];
 	const size_t columns = least(TILE_COLUMNS, g->n - j);
-	if (columns == TILE_COLUMNS) {
-#pragma GCC unroll 12
-		for (int r = 0; r < rows; r++)
-#pragma GCC unroll 2
-			for (int v = 0; v < TILE_VECTORS; v++) {
-				float *c = C + (size_t)r * g->ldc + 16 * v;
-				if (g->add)
-					sum[r][v] += VF16_AT(c);
-				VF16_PUT(c, sum[r][v]);
-			}
-		return;
-	}
-	float edge[TILE_ROWS][TILE_COLUMNS];
+	const bool whole = columns == TILE_COLUMNS;
+	float *to = whole ? C : edge;
+	const size_t stride = whole ? g->ldc : TILE_COLUMNS;
 #pragma GCC unroll 12
 	for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
-		for (int v = 0; v < TILE_VECTORS; v++)
-			VF16_PUT(&edge[r][16 * v], sum[r][v]);
-	for (int r = 0; r < rows; r++)
+		for (int v = 0; v < TILE_VECTORS; v++) {
+			vregister *c = (vregister *)(to + (size_t)r * stride + REGISTER_LANES * v);
+			if (whole && g->add)
+				sum[r][v] += *c;
+			*c = sum[r][v];
+		}
+	for (int r = 0; !whole && r < rows; r++)
 		for (size_t c = 0; c < columns; c++)
-			C[(size_t)r * g->ldc + c] = g->add ? C[(size_t)r * g->ldc + c] + edge[r][c] : edge[r][c];
+			C[(size_t)r * g->ldc + c] = edge[r * TILE_COLUMNS + (int)c] + (g->add ? C[(size_t)r * g->ldc + c] : 0);
 }
 
 static void product(const struct product *g)
@@ -86,11 +75,9 @@ static void product(const struct product *g)
 		break;
 			LAST_ROWS(1)
 			LAST_ROWS(2)
-#if defined(__AVX2__)
 			LAST_ROWS(3)
 			LAST_ROWS(4)
 			LAST_ROWS(5)
-#endif
 #if defined(__AVX512F__)
 			LAST_ROWS(6)
 			LAST_ROWS(7)
