@@ -91,7 +91,7 @@ static weir_status valid_text(const struct tokenizing *z, struct piece *p, const
 	if (valid == *bytes)
 		return WEIR_OK;
 	if (!o->replace)
-		return weir_fail(&p->error, WEIR_E_INVALID, "invalid UTF-8 at byte %llu of the file", (unsigned long long)(at + valid));
+		return weir_fail(&p->error, WEIR_E_INVALID, "invalid UTF-8 at byte %llu of the file", (unsigned long long)at + valid);
 	p->repaired.size = 0;
 	if (!utf8_repair(*text, *bytes, &p->repaired, TOKENIZER_TEXT_BYTES_MAX, &p->replaced))
 		return weir_fail(&p->error, WEIR_E_LIMIT, "it is longer than %u bytes once U+FFFD is put for what is invalid",

@@ -58,21 +58,19 @@ static char *text_of(const struct run *r, uint64_t document, bool counted)
 	const uint64_t first = document == 0 ? 0 : token_file_end(f, document - 1), count = token_file_end(f, document) - first;
 	uint32_t *ids = malloc(count * sizeof *ids);
 	uint8_t *counts = malloc(count);
-	char *out = malloc(count * 64 + 1);
-	size_t n = 0;
+	struct buffer out = {0};
 	CHECK_OK(token_file_read(f, first, count, ids, counts, &err), err);
 	for (uint64_t i = 0; i < count; i++) {
 		size_t bytes;
 		const char *text = decoder_next(d, ids[i], &bytes);
-		memcpy(out + n, text, counted && !counts[i] ? 0 : bytes);
-		n += counted && !counts[i] ? 0 : bytes;
+		assert_true(buffer_append(&out, text, counted && !counts[i] ? 0 : bytes, 1 << 20));
 	}
-	out[n] = 0;
+	assert_true(buffer_append(&out, "", 1, 1 << 20));
 	free(ids);
 	free(counts);
 	decoder_free(d);
 	token_file_close(f);
-	return out;
+	return out.data;
 }
 
 static void expect_text(const struct run *r, uint64_t document, const char *all, const char *counted)

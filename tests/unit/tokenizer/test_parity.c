@@ -31,33 +31,19 @@ static struct json *parse(const char *text, size_t bytes)
 	return j;
 }
 
-/* What the decoder makes of the ids: raw bytes, each ill-formed piece replaced as Hugging Face's does. */
-static char *decode(struct decoder *d, const struct token_list *ids, size_t *bytes)
+/* What the decoder makes of the ids: each ill-formed piece replaced, as Hugging Face's library does. */
+static struct buffer decode(struct decoder *d, const struct token_list *ids)
 {
-	char *raw = malloc(ids->count * 64 + 1), *out;
-	size_t n = 0, made = 0;
+	struct buffer raw = {0}, out = {0};
+	uint64_t replaced = 0;
 	decoder_restart(d);
 	for (size_t i = 0; i < ids->count; i++) {
 		size_t more;
 		const char *text = decoder_next(d, ids->ids[i], &more);
-		assert_true(more <= 64);
-		memcpy(raw + n, text, more);
-		n += more;
+		assert_true(buffer_append(&raw, text, more, FILE_BYTES_MAX));
 	}
-	out = malloc(3 * n + 1);
-	for (size_t at = 0; at < n;) {
-		const size_t valid = utf8_valid(raw + at, n - at);
-		memcpy(out + made, raw + at, valid);
-		made += valid;
-		at += valid;
-		if (at < n) {
-			memcpy(out + made, UTF8_REPLACEMENT, UTF8_REPLACEMENT_BYTES);
-			made += UTF8_REPLACEMENT_BYTES;
-			at += utf8_invalid(raw + at, n - at);
-		}
-	}
-	free(raw);
-	*bytes = made;
+	assert_true(utf8_repair(raw.data, raw.size, &out, FILE_BYTES_MAX, &replaced));
+	buffer_free(&raw);
 	return out;
 }
 
@@ -84,16 +70,16 @@ static void compare(struct subject *s, size_t line, const char *text, size_t byt
 		fail_msg("%s, string %zu '%.200s': %zu tokens, expected %zu; the first %zu are equal", s->name, line, text, ids.count,
 		         json_length(wanted), same);
 	char key[32];
-	size_t decoded_bytes, wanted_bytes = bytes;
+	size_t wanted_bytes = bytes;
 	snprintf(key, sizeof key, "%zu", line);
 	const char *other = json_value_text(json_member(json_member(root, "decoded"), key), &wanted_bytes);
 	const char *wanted_text = other == NULL ? text : other;
 	wanted_bytes = other == NULL ? bytes : wanted_bytes;
-	char *decoded = decode(s->decoder, &ids, &decoded_bytes);
-	if (decoded_bytes != wanted_bytes || memcmp(decoded, wanted_text, decoded_bytes) != 0)
-		fail_msg("%s, string %zu '%.200s': decoded as '%.*s', expected '%s'", s->name, line, text, (int)decoded_bytes, decoded,
-		         wanted_text);
-	free(decoded);
+	struct buffer decoded = decode(s->decoder, &ids);
+	if (decoded.size != wanted_bytes || (wanted_bytes > 0 && memcmp(decoded.data, wanted_text, wanted_bytes) != 0))
+		fail_msg("%s, string %zu '%.200s': decoded as '%.*s', expected '%s'", s->name, line, text, (int)decoded.size,
+		         decoded.data, wanted_text);
+	buffer_free(&decoded);
 	free(ids.ids);
 }
 
