@@ -114,7 +114,7 @@ static void measure(struct run *r, unsigned steps, uint32_t threads)
 	if (optimizer == NULL)
 		die(err.text);
 	for (unsigned i = 0; i < WARM_UP + steps; i++) {
-		const struct transformer_step step = {.scale = (float)(1 / rows), .seed = i};
+		const struct transformer_step step = {.scale = (float)(1 / rows)};
 		const struct optimizer_step update = optimizer_step_of(optimizer, &scalars, i + 1);
 		const double zero = 0;
 		r->b->ops->to_device(r->b, r->loss, &zero, sizeof zero);
@@ -149,7 +149,7 @@ int main(int argc, char **argv)
 	const uint32_t threads = (uint32_t)atoi(argv[2]), steps = (uint32_t)atoi(argv[5]);
 	if (steps == 0 || steps > STEPS_MAX)
 		die("from 1 to 1000 steps");
-	r.b = backend_open(argv[1], threads, &err);
+	r.b = backend_open(&(struct backend_options){.device = argv[1], .threads = threads}, &err);
 	if (r.b == NULL)
 		die(err.text);
 	open_model(&r, (uint32_t)atoi(argv[3]), (uint32_t)atoi(argv[4]));
