@@ -150,8 +150,8 @@ struct backend_ops {
 	/* Row to[i] of out (.., width) = row from[i] of in (.., width), for i below n; of NULL: row i. The rows of `to` are distinct. */
 	void (*copy_rows)(struct backend *b, float *out, const uint32_t *to, const float *in, const uint32_t *from, size_t width,
 	                  size_t n);
-	/* keys (n) -> unique_keys (<= n) in order of first use, index (n) into it; returns how many. All are host memory, on every backend: keys are what a
-	 * batch is read as, and what is pulled by. */
+	/* keys (n) -> unique_keys (<= n) in order of first use, index (n) into it; returns how many. All are host memory, on every backend, and there on
+	 * return: keys are what a batch is read as, and what is pulled by. */
 	size_t (*unique)(struct backend *b, const uint64_t *keys, size_t n, uint64_t *unique_keys, uint32_t *index);
 
 	/* --- interactions. x (rows, fields, dim) */

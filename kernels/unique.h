@@ -1,4 +1,4 @@
-/* Distinct keys of a batch, in host memory: what both compute backends do before anything is sent to a device. */
+/* Distinct keys of a batch, on the host: what the CPU backend does, and CUDA's where there are few (cuda/unique.cu). */
 #ifndef WEIR_UNIQUE_H
 #define WEIR_UNIQUE_H
 

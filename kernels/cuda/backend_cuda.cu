@@ -26,11 +26,6 @@ static void cuda_info(const struct backend *b, struct backend_info *out)
 	*out = backend_info{c->device.name, c->precision, pool->budget, pool->held, pool->used, pool->used_most};
 }
 
-size_t cuda_unique(struct backend *b, const uint64_t *keys, size_t n, uint64_t *unique_keys, uint32_t *index)
-{
-	return unique_of(&cuda_of(b)->table, keys, n, unique_keys, index);
-}
-
 #define CUDA_ENTRY(op) .op = cuda_##op,
 static const struct backend_ops cuda_ops = {.name = CUDA_BACKEND_NAME,
                                             .host_memory = false,

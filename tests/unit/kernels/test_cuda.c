@@ -101,6 +101,30 @@ static void a_failure_is_kept_until_it_is_told(void **state)
 	}
 }
 
+/* Keys are what is pulled and pushed by: there is no batch without them. */
+static void keys_are_found_by_the_host_after_a_failure(void **state)
+{
+	(void)state;
+	enum { N = 50000, DISTINCT = 1000 };
+	static uint64_t keys[N], distinct[N];
+	static uint32_t index[N];
+	for (size_t i = 0; i < N; i++)
+		keys[i] = i * 7 % DISTINCT;
+	struct backend *b = open_device();
+	weir_error err = {0};
+	cuda_host.fail_call = "launch";
+	cuda_host.fail_code = OUT_OF_RESOURCES;
+	for (int again = 0; again < 2; again++) {
+		assert_int_equal(b->ops->unique(b, keys, N, distinct, index), DISTINCT);
+		for (size_t i = 0; i < N; i++)
+			assert_true(distinct[index[i]] == keys[i]);
+		assert_int_equal(b->ops->sync(b, &err), WEIR_E_INTERNAL);
+		check_contains(err.text, "insert_kernel");
+		cuda_host_reset();
+	}
+	b->ops->destroy(b);
+}
+
 static void memory_that_is_not_there_is_refused_and_told_once(void **state)
 {
 	(void)state;
@@ -228,6 +252,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup(a_backend_that_cannot_be_made_names_the_call, ordinary_machine),
 	    cmocka_unit_test_setup(a_failure_is_kept_until_it_is_told, ordinary_machine),
+	    cmocka_unit_test_setup(keys_are_found_by_the_host_after_a_failure, ordinary_machine),
 	    cmocka_unit_test_setup(memory_that_is_not_there_is_refused_and_told_once, ordinary_machine),
 	    cmocka_unit_test_setup(memory_that_others_have_is_told_of_them, ordinary_machine),
 	    cmocka_unit_test_setup(the_budget_is_what_the_job_says, ordinary_machine),

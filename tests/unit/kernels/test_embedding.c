@@ -216,7 +216,7 @@ static void try_copying_rows(struct backend *b, struct prng *rng)
 
 static void try_unique(struct backend *b, struct prng *rng)
 {
-	static const size_t counts[] = {0, 1, 2, 511, 512, 513, 20000, 100, 70000};
+	static const size_t counts[] = {0, 1, 2, 511, 512, 513, 20000, 100, 40000};
 	static const uint64_t ranges[] = {1, 3, 1000, UINT64_MAX};
 	for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
 		for (size_t r = 0; r < sizeof ranges / sizeof *ranges; r++) {
