@@ -1,49 +1,5 @@
-/* Bias and activation, forward and backward; the logistic function. The formulas are those of kernels/cpu/activation.c.
- * GELU in its tanh form (Hendrycks, Gimpel 2016, sec. 2): x sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3). */
-#include "launch.h"
-
-#define GELU_A 0.7978845608f
-#define GELU_B 0.044715f
-
-static __device__ inline float logistic(float x)
-{
-	return 1 / (1 + expf(-x));
-}
-
-template <int ACT> static __device__ inline float act_value(float x)
-{
-	switch (ACT) {
-	case ACT_RELU:
-		return x < 0 ? 0 : x; /* NaN passes */
-	case ACT_SIGMOID:
-		return logistic(x);
-	case ACT_TANH:
-		return tanhf(x);
-	case ACT_GELU:
-		return x * logistic(2 * GELU_A * (x + GELU_B * x * x * x));
-	default:
-		return x;
-	}
-}
-
-/* dy act'(.); y is the activation's output, for GELU its input. */
-template <int ACT> static __device__ inline float act_gradient(float dy, float y)
-{
-	switch (ACT) {
-	case ACT_RELU:
-		return y > 0 ? dy : 0;
-	case ACT_SIGMOID:
-		return dy * (y * (1 - y));
-	case ACT_TANH:
-		return dy * (1 - y * y);
-	case ACT_GELU: {
-		const float s = logistic(2 * GELU_A * (y + GELU_B * y * y * y));
-		return dy * (s + y * s * (1 - s) * (2 * GELU_A * (1 + 3 * GELU_B * y * y)));
-	}
-	default:
-		return dy;
-	}
-}
+/* Bias and activation, forward and backward; the logistic function. */
+#include "act.h"
 
 /* y (total / n, n); bias (n) or NULL */
 template <int V, int ACT> static __global__ void bias_act_kernel(float *y, const float *bias, size_t n, size_t total)
@@ -122,8 +78,7 @@ void cuda_gelu(struct backend *b, float *y, float *x, const float *bias, size_t 
 }
 
 /* dx may be dy. */
-template <int V, int ACT>
-static __global__ void bias_act_backward_kernel(float *dx, const float *dy, const float *y, size_t total)
+template <int V, int ACT> static __global__ void act_backward_kernel(float *dx, const float *dy, const float *y, size_t total)
 {
 	const size_t i = thread_number() * V;
 	if (i >= total)
@@ -135,37 +90,34 @@ static __global__ void bias_act_backward_kernel(float *dx, const float *dy, cons
 	store<V>(dx + i, d);
 }
 
-template <int ACT> static void backward(struct cuda_backend *c, float *dx, const float *dy, const float *y, size_t total)
+/* out (n) = or += column sums of what is in `in`. */
+static void sum_columns(struct cuda_backend *c, enum column_kind kind, float *out, bool add, const struct column_input *in)
 {
-	if (pack_width(total, ADDRESS(dx) | ADDRESS(dy) | ADDRESS(y)) == 4)
-		LAUNCH(c, (bias_act_backward_kernel<4, ACT>), blocks_for(c, total / 4), CUDA_THREADS, dx, dy, y, total);
-	else
-		LAUNCH(c, (bias_act_backward_kernel<1, ACT>), blocks_for(c, total), CUDA_THREADS, dx, dy, y, total);
-}
-
-template <bool ADD> static __global__ void round_kernel(float *out, const double *in, size_t n)
-{
-	const size_t i = thread_number();
-	if (i < n)
-		out[i] = ADD ? out[i] + (float)in[i] : (float)in[i];
-}
-
-/* out (n) = or += column sums of x (rows, n) */
-template <bool ADD> static void sum_columns(struct cuda_backend *c, float *out, const float *x, size_t rows, size_t n)
-{
-	const size_t sizes[] = {n * sizeof(double), cuda_column_partial_bytes(COLUMN_SUM, rows, n)};
-	void *parts[2];
-	if (!cuda_workspace(c, 2, sizes, parts))
-		return;
-	double *sum = (double *)parts[0];
-	const struct column_input in = {.a = x, .rows = rows, .n = n};
-	cuda_column_sums(c, COLUMN_SUM, sum, (double *)parts[1], &in);
-	LAUNCH(c, round_kernel<ADD>, blocks_for(c, n), CUDA_THREADS, out, sum, n);
+	const size_t size = cuda_column_partial_bytes(kind, in->rows, in->n);
+	void *partial;
+	if (cuda_workspace(c, 1, &size, &partial))
+		cuda_column_sums_rounded(c, kind, out, add, (double *)partial, in);
 }
 
 void cuda_column_sum(struct backend *b, float *out, const float *x, size_t rows, size_t n)
 {
-	sum_columns<true>(cuda_of(b), out, x, rows, n);
+	const struct column_input in = {.a = x, .rows = rows, .n = n};
+	sum_columns(cuda_of(b), COLUMN_SUM, out, true, &in);
+}
+
+/* With the bias's gradient in the same pass where it is wanted. */
+template <int ACT>
+static void backward(struct cuda_backend *c, enum column_kind kind, float *dx, const float *dy, const float *y, float *dbias,
+                     size_t rows, size_t n)
+{
+	const struct column_input in = {.a = dy, .b = y, .rows = rows, .n = n, .dx = dx};
+	const size_t total = rows * n;
+	if (dbias != NULL)
+		sum_columns(c, kind, dbias, false, &in);
+	else if (pack_width(total, ADDRESS(dx) | ADDRESS(dy) | ADDRESS(y)) == 4)
+		LAUNCH(c, (act_backward_kernel<4, ACT>), blocks_for(c, total / 4), CUDA_THREADS, dx, dy, y, total);
+	else
+		LAUNCH(c, (act_backward_kernel<1, ACT>), blocks_for(c, total), CUDA_THREADS, dx, dy, y, total);
 }
 
 void cuda_bias_act_backward(struct backend *b, float *dx, const float *dy, const float *y, float *dbias, size_t rows, size_t n,
@@ -175,23 +127,25 @@ void cuda_bias_act_backward(struct backend *b, float *dx, const float *dy, const
 	switch (act) {
 	case ACT_NONE:
 		if (dx != dy)
-			backward<ACT_NONE>(c, dx, dy, y, rows * n);
+			backward<ACT_NONE>(c, COLUMN_SUM, dx, dy, y, NULL, rows, n);
+		if (dbias != NULL) {
+			const struct column_input in = {.a = dy, .rows = rows, .n = n};
+			sum_columns(c, COLUMN_SUM, dbias, false, &in);
+		}
 		break;
 	case ACT_RELU:
-		backward<ACT_RELU>(c, dx, dy, y, rows * n);
+		backward<ACT_RELU>(c, COLUMN_RELU, dx, dy, y, dbias, rows, n);
 		break;
 	case ACT_SIGMOID:
-		backward<ACT_SIGMOID>(c, dx, dy, y, rows * n);
+		backward<ACT_SIGMOID>(c, COLUMN_SIGMOID, dx, dy, y, dbias, rows, n);
 		break;
 	case ACT_TANH:
-		backward<ACT_TANH>(c, dx, dy, y, rows * n);
+		backward<ACT_TANH>(c, COLUMN_TANH, dx, dy, y, dbias, rows, n);
 		break;
 	case ACT_GELU:
-		backward<ACT_GELU>(c, dx, dy, y, rows * n);
+		backward<ACT_GELU>(c, COLUMN_GELU, dx, dy, y, dbias, rows, n);
 		break;
 	}
-	if (dbias != NULL)
-		sum_columns<false>(c, dbias, dx, rows, n);
 }
 
 template <int V> static __global__ void sigmoid_kernel(float *p, const float *z, size_t n)

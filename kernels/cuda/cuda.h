@@ -185,17 +185,25 @@ enum column_kind {
 	COLUMN_CENTRED_SQUARES, /* sum of (a - mean)^2 */
 	COLUMN_SUM_AND_PRODUCT, /* sum of a; sum of a b */
 	COLUMN_SUM_AND_NORMED,  /* sum of a; sum of a (b - row_mean) row_inv */
+	COLUMN_RELU,            /* dx = a act'(.), given what bias_act_backward is given in b; sum of dx */
+	COLUMN_SIGMOID,
+	COLUMN_TANH,
+	COLUMN_GELU,
 };
-/* What is added: a, b (rows, n); mean (n), of the columns; row_mean (or NULL: 0), row_inv (rows). */
+/* What is added: a, b (rows, n); mean (n), of the columns; row_mean (or NULL: 0), row_inv (rows). And what is written on the way: dx (rows, n), may be a. */
 struct column_input {
 	const float *a = NULL, *b = NULL;
 	const double *mean = NULL;
 	const float *row_mean = NULL, *row_inv = NULL;
 	size_t rows = 0, n = 0;
+	float *dx = NULL;
 };
 size_t cuda_column_partial_bytes(enum column_kind kind, size_t rows, size_t n);
 /* out (1 or 2, n) = sums over the rows, in double. (column_sums.cu) */
 void cuda_column_sums(struct cuda_backend *c, enum column_kind kind, double *out, double *partial, const struct column_input *in);
+/* The same, rounded; add: to what is in out. */
+void cuda_column_sums_rounded(struct cuda_backend *c, enum column_kind kind, float *out, bool add, double *partial,
+                              const struct column_input *in);
 /* *out = the sum of partial (n), in a fixed order. (reduce.cu) */
 void cuda_sum_of(struct cuda_backend *c, double *out, const double *partial, size_t n);
 /* *to += that sum. (reduce.cu) */
