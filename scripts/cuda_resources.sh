@@ -15,10 +15,11 @@ gencode=""
 for capability in "$@"; do gencode="$gencode -gencode=arch=compute_$capability,code=sm_$capability"; done
 
 # CUB's kernels are CUB's.
-export gencode scratch
+launcher=$(command -v ccache || true) # which keeps what the assembler said, too
+export gencode scratch launcher
 find kernels/cuda -name '*.cu' ! -name sort_cub.cu | sort | xargs -P "${JOBS:-$(nproc)}" -I{} sh -c '
 	name=$(basename {} .cu)
-	nvcc -std=c++20 -O3 --fmad=false -Wno-deprecated-gpu-targets $gencode -c -Xptxas -v -Ikernels/cuda -Ikernels -Ikernels/codecs -Ikernels/rules -Icommon/include -I. \
+	$launcher nvcc -std=c++20 -O3 --fmad=false -Wno-deprecated-gpu-targets $gencode -c -Xptxas -v -Ikernels/cuda -Ikernels -Ikernels/codecs -Ikernels/rules -Icommon/include -I. \
 		{} -o "$scratch/$name.o" >"$scratch/$name.log" 2>&1 || { cat "$scratch/$name.log" >&2; exit 255; }'
 
 # A line for each kernel and capability: file, kernel, capability, registers, shared, stack, spill stores, spill loads

@@ -2,7 +2,7 @@
 . "$(dirname "$0")/lib.sh"
 [ -e "$BUILD/tests/emulated/libweir_cuda.so" ] || { echo "the CUDA backend is not built for an emulated device here: skipped"; exit 77; }
 RUN_ALL=$(dirname "$0")/../bench/gpu/run_all.sh
-mkdir -p "$DIR/weir/bin" "$DIR/weir/lib" "$DIR/out"
+mkdir -p "$DIR/weir/bin" "$DIR/weir/lib"
 cp "$BUILD/weir" "$BUILD/weir-server" "$BUILD/weir-worker" "$DIR/weir/bin" || fail "cannot copy the programs"
 tar -C "$DIR" -czf "$DIR/weir.tar.gz" weir || fail "cannot make an archive"
 if [ ! -e /dev/nvidiactl ] && ! nvidia-smi -L > /dev/null 2>&1; then
@@ -13,17 +13,19 @@ fi
 WEIR_GPU=emulated WEIR_GPU_BUILD=$BUILD/gpu-dry WEIR_BUNDLE=$DIR/weir.tar.gz OUT=$DIR/out PYTHON=python3 LIMIT_S=780 "$RUN_ALL" > "$DIR/run_all.out" 2> "$DIR/run_all.err"
 status=$?
 cat "$DIR/run_all.out"
-[ $status = 0 ] || { cat "$DIR"/out/*.log; fail "exit status $status"; }
-for step in machine bundle build-tests backend tests bench training step-fp32 step-int8; do
-	grep -q "^$step .* ok$" "$DIR/out/steps.txt" || fail "$step did not run"
+LOGS=$BUILD/gpu-dry/out
+[ $status = 0 ] || { cat "$LOGS"/*.log; fail "exit status $status"; }
+for step in machine bundle build-tests backend tests bench training step-fp32 step-tf32; do
+	grep -q "^$step .* ok$" "$LOGS/steps.txt" || fail "$step did not run"
 done
-[ "$(grep -c '^top-k 1 % int8' "$DIR/out/bench.tsv")" -ge 3 ] || fail "the benchmark has no figures"
+[ "$(grep -c '^top-k 1 % int8' "$LOGS/bench.tsv")" -ge 3 ] || fail "the benchmark has no figures"
+tar -tzf "$DIR/out/logs.tar.gz" | grep -q bench.tsv || fail "the archive has no results"
 grep -q '^AUC .* on the device' "$DIR/out/table.txt" || fail "the table has no AUC"
 grep -q '^pull, step, push .* of the step$' "$DIR/out/table.txt" || fail "the table has no step"
 
 # A step that fails stops no other, and the status tells.
-WEIR_GPU=emulated WEIR_GPU_BUILD=$BUILD/gpu-dry WEIR_BUNDLE=$DIR/nowhere OUT=$DIR/out PYTHON=false LIMIT_S=120 "$RUN_ALL" > "$DIR/run_all.out" 2> "$DIR/run_all.err"
+WEIR_GPU=emulated WEIR_GPU_BUILD=$BUILD/gpu-dry WEIR_BUNDLE=$DIR/nowhere PYTHON=false LIMIT_S=120 "$RUN_ALL" > "$DIR/run_all.out" 2> "$DIR/run_all.err"
 [ $? = 1 ] || fail "a step failed, and the exit status is not 1"
-grep -q '^bundle .*FAILED' "$DIR/out/steps.txt" || fail "a bundle that is not there was unpacked"
-grep -q '^bench .* ok$' "$DIR/out/steps.txt" || fail "the benchmark did not run after a step that failed"
+grep -q '^bundle .*FAILED' "$LOGS/steps.txt" || fail "a bundle that is not there was unpacked"
+grep -q '^bench .* ok$' "$LOGS/steps.txt" || fail "the benchmark did not run after a step that failed"
 nothing_left

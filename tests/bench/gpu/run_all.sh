@@ -3,7 +3,7 @@
 # and prints one table. Needs nvcc, cc and CMake, and no network; PyTorch, compute-sanitizer and the bundle (`make bundle`) are used where they are.
 #
 #   WEIR_BUNDLE   the bundle, an archive or a folder (build/bundle/weir-*.tar.*)
-#   OUT           a folder for logs and results (build/gpu/out)
+#   OUT           a folder that gets the table, and an archive of all logs and results, which are in build/gpu/out
 #   LIMIT_S       seconds in all (530)
 #   WEIR_GPU=emulated: the same with an emulated device, in small, to see that this script runs
 #
@@ -12,22 +12,22 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 build=${WEIR_GPU_BUILD:-$root/build/gpu}
-OUT=${OUT:-$build/out}
+logs=$build/out
 LIMIT_S=${LIMIT_S:-530}
 emulated=0 patience=1
 [ "${WEIR_GPU:-}" != emulated ] || emulated=1 patience=5 # and a machine that may be slow, and busy
 PATH="$PATH:/usr/local/cuda/bin"
 python=${PYTHON:-python3}
 jobs=$(nproc)
-mkdir -p "$OUT" "$build"
-steps=$OUT/steps.txt failed=0
+steps=$logs/steps.txt failed=0
+mkdir -p "$logs"
 
 if [ $emulated = 0 ] && [ ! -e /dev/nvidiactl ] && ! nvidia-smi -L > /dev/null 2>&1; then
 	echo "run_all: there is no GPU here; WEIR_GPU=emulated shows that this script runs" >&2
 	exit 77
 fi
 
-# step NAME SECONDS COMMAND...: within that time and what is left in all. Its output is in OUT/NAME.log.
+# step NAME SECONDS COMMAND...: within that time and what is left in all. Its output is in build/gpu/out/NAME.log.
 step() {
 	local name=$1 limit=$(($2 * patience)) left=$((LIMIT_S - SECONDS)) status=0 start=$SECONDS said
 	shift 2
@@ -35,16 +35,16 @@ step() {
 	if [ "$limit" -lt 5 ]; then
 		status=124
 	else
-		timeout --kill-after=5 "$limit" "$@" > "$OUT/$name.log" 2>&1 || status=$?
+		timeout --kill-after=5 "$limit" "$@" > "$logs/$name.log" 2>&1 || status=$?
 	fi
 	case $status in
 	0) said=ok ;;
-	77) said="skipped: $(tail -n 1 "$OUT/$name.log" | sed 's/^skipped: //')" ;;
+	77) said="skipped: $(tail -n 1 "$logs/$name.log" | sed 's/^skipped: //')" ;;
 	124 | 137) said="OUT OF TIME after $((SECONDS - start)) s" failed=1 ;;
 	*) said="FAILED (status $status)" failed=1 ;;
 	esac
 	printf '%-16s %4d s  %s\n' "$name" $((SECONDS - start)) "$said" | tee -a "$steps"
-	case $said in FAILED* | OUT*) tail -n 25 "$OUT/$name.log" 2> /dev/null | sed 's/^/    /' ;; esac
+	case $said in FAILED* | OUT*) tail -n 25 "$logs/$name.log" 2> /dev/null | sed 's/^/    /' ;; esac
 	return $status
 }
 
@@ -97,10 +97,10 @@ run_tests() {
 	[ $emulated = 0 ] || which=(-R '^gpu_(dropout|reruns)$')
 	export WEIR_TEST_SEED=${WEIR_TEST_SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
 	echo "WEIR_TEST_SEED=$WEIR_TEST_SEED"
-	ctest --test-dir "$build" "${which[@]}" -j 4 --output-on-failure --no-tests=error > "$OUT/ctest.log" 2>&1
+	ctest --test-dir "$build" "${which[@]}" -j 4 --output-on-failure --no-tests=error > "$logs/ctest.log" 2>&1
 	local status=$?
-	cat "$OUT/ctest.log"
-	if grep -q 'Skipped' "$OUT/ctest.log"; then
+	cat "$logs/ctest.log"
+	if grep -q 'Skipped' "$logs/ctest.log"; then
 		echo "tests were skipped, though there is a device:"
 		WEIR_TEST_DEVICE=cuda "$build/tests/test_dropout" 2>&1 | tail -n 1
 		status=1
@@ -111,12 +111,12 @@ run_sanitizer() { QUICK=1 LIMIT_S=75 JOBS=6 "$here/sanitize.sh" "$build"; }
 run_bench() {
 	local how=(--check)
 	[ $emulated = 0 ] || how=(--quick)
-	"$build/tests/bench_gpu" "${how[@]}" --out "$OUT/bench.tsv"
+	"$build/tests/bench_gpu" "${how[@]}" --out "$logs/bench.tsv"
 }
 run_peers() { # run_peers GROUP
 	local how=()
 	[ $emulated = 0 ] || how=(--quick --device cpu)
-	"$python" "$here/peers.py" "$1" "${how[@]}" --out "$OUT/peers-$1.tsv"
+	"$python" "$here/peers.py" "$1" "${how[@]}" --out "$logs/peers-$1.tsv"
 }
 
 unpack_bundle() {
@@ -137,41 +137,42 @@ run_training() {
 	has_bundle || return
 	if [ $emulated = 1 ]; then QUICK=1 "$here/same_auc.sh" "$bundle/bin/weir"; else "$here/same_auc.sh" "$bundle/bin/weir"; fi
 }
-run_step() {
+run_step() { # run_step PRECISION
 	local how=()
 	has_bundle || return
 	[ $emulated = 0 ] || how=(--quick)
-	"$bundle/bin/weir" bench step --json --set device=cuda "${how[@]}" "$@"
+	"$bundle/bin/weir" bench step --json --set device=cuda --set "train.precision=$1" --set tables.embedding.push.codec=int8 "${how[@]}" > "$logs/step-$1.json"
 }
 
-tell_step() { # tell_step FILE PEERS
-	"$python" - "$@" <<-'PY'
+tell_step() { # tell_step PRECISION
+	"$python" - "$1" "$logs/step-$1.json" "$logs/peers-dlrm.tsv" <<-'PY'
 		import json, os, sys
-		results = {r["name"]: r["value"] for r in json.load(open(sys.argv[1]))["results"]}
+		precision, step, peers = sys.argv[1:]
+		results = {r["name"]: r["value"] for r in json.load(open(step))["results"]}
 		for name, value in results.items():
 		    print(f"{name:<34} {value:12.0f} samples/s  {value / results['step']:8.2f} of the step")
-		if os.path.exists(sys.argv[2]):
-		    for line in open(sys.argv[2]):
-		        name, rows, seconds = line.rstrip("\n").split("\t")
+		for line in open(peers) if os.path.exists(peers) else []:
+		    name, rows, seconds = line.rstrip("\n").split("\t")
+		    if f" {precision}" in name:
 		        speed = int(rows) / float(seconds)
-		        print(f"PyTorch: {name:<25} {speed:12.0f} samples/s; the step is {results['step'] / speed:.2f} times as fast")
+		        print(f"PyTorch: {name:<35} {speed:12.0f} samples/s; the step is {results['step'] / speed:.2f} times as fast")
 	PY
 }
 tell_all() {
-	cat "$OUT/machine.log"
+	cat "$logs/machine.log"
 	echo
 	cat "$steps"
-	if [ -s "$OUT/bench.tsv" ]; then
+	if [ -s "$logs/bench.tsv" ]; then
 		echo
-		awk -f "$here/compare.awk" "$([ -s "$OUT/peers-compression.tsv" ] && echo "$OUT/peers-compression.tsv" || echo /dev/null)" "$OUT/bench.tsv"
-		grep -h '^\(holds\|DOES NOT HOLD\)' "$OUT/bench.log"
+		awk -f "$here/compare.awk" "$([ -s "$logs/peers-compression.tsv" ] && echo "$logs/peers-compression.tsv" || echo /dev/null)" "$logs/bench.tsv"
+		grep -h '^\(holds\|DOES NOT HOLD\)' "$logs/bench.log"
 	fi
-	for kind in fp32 int8; do
-		[ -s "$OUT/step-$kind.log" ] && grep -q results "$OUT/step-$kind.log" || continue
-		printf '\nDLRM, gradients of embeddings as %s\n' "$kind"
-		tell_step "$OUT/step-$kind.log" "$OUT/peers-dlrm.tsv"
+	for precision in fp32 tf32; do
+		[ -s "$logs/step-$precision.json" ] || continue
+		printf '\nDLRM, products in %s, gradients of embeddings pushed as int8\n' "$precision"
+		tell_step "$precision"
 	done
-	[ ! -e "$OUT/training.log" ] || { echo; grep AUC "$OUT/training.log"; }
+	[ ! -e "$logs/training.log" ] || { echo; grep AUC "$logs/training.log"; }
 }
 
 # What timeout starts is a program: this script again.
@@ -181,6 +182,7 @@ if [ "${1:-}" = --one ]; then
 	"$@"
 	exit
 fi
+rm -f "$logs"/*.log "$logs"/*.tsv "$logs"/*.json "$logs/table.txt" # of another run
 : > "$steps"
 bundle=$(mktemp -d /tmp/weir-gpu-XXXXXX)
 trap 'rm -rf "$bundle"' EXIT
@@ -189,12 +191,11 @@ one() { # one NAME SECONDS FUNCTION [ARGUMENTS...]
 	shift 2
 	step "$name" "$limit" bash "$here/run_all.sh" --one "$bundle" "$@"
 }
-export OUT
 prefix=$(torch_cuda)
 [ -z "$prefix" ] || export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$prefix/lib"
 
 one machine 20 tell_machine
-cat "$OUT/machine.log"
+cat "$logs/machine.log"
 one bundle 60 unpack_bundle
 one build-tests 200 build_tests
 one build-backend 240 build_backend
@@ -203,12 +204,15 @@ one tests 120 run_tests
 one bench 70 run_bench
 one peers-compression 60 run_peers compression
 one training 70 run_training
-one step-fp32 60 run_step
-one step-int8 60 run_step --set tables.embedding.push.codec=int8
+one step-fp32 60 run_step fp32
+one step-tf32 60 run_step tf32
 one sanitizer 90 run_sanitizer
 one peers-dlrm 120 run_peers dlrm
 
 echo
-tell_all | tee "$OUT/table.txt"
-printf '\n%d seconds; logs and results are in %s\n' "$SECONDS" "$OUT"
+tell_all | tee "$logs/table.txt"
+printf '\n%d seconds; logs and results are in %s\n' "$SECONDS" "$logs"
+if [ -n "${OUT:-}" ]; then
+	mkdir -p "$OUT" && cp "$logs/table.txt" "$OUT" && tar -C "$logs" -czf "$OUT/logs.tar.gz" .
+fi
 exit $failed

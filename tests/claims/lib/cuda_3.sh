@@ -6,7 +6,7 @@ need_gpu
 mkdir -p "$WORK/weir/bin" "$WORK/weir/lib"
 cp "$BUILD/weir" "$BUILD/weir-server" "$BUILD/weir-worker" "$WORK/weir/bin"
 cp "$BUILD/cuda/lib/libweir_cuda.so" "$WORK/weir/lib"
-"$WORK/weir/bin/weir" bench step --json --set device=cuda --set tables.embedding.push.codec=int8 > "$WORK/step.json" || give_up "the step cannot be measured"
+"$WORK/weir/bin/weir" bench step --json --set device=cuda --set train.precision=fp32 --set tables.embedding.push.codec=int8 > "$WORK/step.json" || give_up "the step cannot be measured"
 need_peers dlrm
 speed() { python3 -c 'import json, sys; print(*[round(r["value"]) for r in json.load(open(sys.argv[1]))["results"] if r["name"] == sys.argv[2]])' "$WORK/step.json" "$1"; }
 for name in batch compute step "push alone" "step and push" "pull, step, push"; do echo "$name: $(speed "$name") samples/s"; done
