@@ -42,13 +42,15 @@ static bool has_driver(void)
 /* NULL: `reason` says why. */
 static void *open_at(const char *path, char *reason, size_t bytes)
 {
-	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (library != NULL)
-		return library;
-	snprintf(reason, bytes, "%s", dlerror());
-	if (cublas_open(reason) && (library = dlopen(path, RTLD_NOW | RTLD_LOCAL)) == NULL)
+	for (unsigned missing = 0; missing <= CUBLAS_LIBRARIES; missing++) {
+		void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+		if (library != NULL)
+			return library;
 		snprintf(reason, bytes, "%s", dlerror());
-	return library;
+		if (!cublas_open(reason))
+			break;
+	}
+	return NULL;
 }
 
 static void refuse(const char *folder, const char *reason, weir_error *err)

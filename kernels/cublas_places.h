@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#define CUBLAS_LIBRARIES 2u /* libcublas, libcublasLt */
+
 /* Whether a library could not be opened, as `reason` of dlerror says, because cuBLAS is not found. */
 bool cublas_is_missing(const char *reason);
 /* Opens it, for good, from where else it may be, so that the next dlopen finds it. */
