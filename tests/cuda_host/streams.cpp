@@ -1,5 +1,5 @@
 /* Streams, events and graphs. A stream is a queue. Something is done when the host waits, and then it is chosen at random which stream goes on, by one
- * piece of work or as far as it can. */
+ * piece of work or by many. */
 #include <utility>
 #include <vector>
 
@@ -86,10 +86,11 @@ static void run_until(const std::function<bool()> &done)
 		if (ready.empty())
 			cuda_host_die("streams wait for events that nobody will record");
 		cudaStream_t chosen = ready[prng_below(&order, ready.size())];
-		const bool far = prng_below(&order, 2) == 0;
+		static const unsigned few_to_many[] = {1, 3, 9, 27, 81};
+		unsigned most = few_to_many[prng_below(&order, 5)];
 		do
 			run_one(chosen);
-		while (far && can_go_on(chosen) && !done());
+		while (--most > 0 && can_go_on(chosen) && !done());
 	}
 }
 

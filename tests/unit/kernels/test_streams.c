@@ -168,7 +168,7 @@ static void a_buffer_is_taken_again_when_all_streams_are_done_with_it(void **sta
 /* Ops with scratch memory of their own, side by side. */
 static void try_scratch(struct backend *given, struct prng *rng)
 {
-	enum { MANY = 100000, TIMES = 3 };
+	enum { MANY = 10000, TIMES = 8 };
 	struct backend *b = unmirrored(given);
 	struct backend_mark done[BACKEND_STREAMS] = {{0}};
 	float *host = random_floats(rng, MANY, -2, 2), *x[BACKEND_STREAMS];
@@ -184,6 +184,7 @@ static void try_scratch(struct backend *given, struct prng *rng)
 		b->ops->to_device(b, x[s], host, MANY * sizeof(float));
 		b->ops->scale(b, x[s], (float)(1u << s), MANY);
 	}
+	check_sync(b);
 	for (unsigned i = 0; i < TIMES; i++)
 		for (unsigned s = 0; s < BACKEND_STREAMS; s++) {
 			b->ops->choose_stream(b, s);
