@@ -77,7 +77,11 @@ struct backend_info {
 	const char *device; /* "cpu", "cuda:0 (NVIDIA H200)"; the backend's own */
 	enum compute_precision precision;
 	uint64_t memory_budget, memory_held, memory_used, memory_used_most;
+	uint64_t replays;         /* runs of ops that were one call */
+	const char *not_replayed; /* why one was not, the last time; NULL: each that could be was */
 };
+
+#define BACKEND_REPLAY_KEY_BYTES 256u
 
 struct backend_ops {
 	const char *name; /* "cpu", "cuda" */
@@ -106,6 +110,11 @@ struct backend_ops {
 	void (*follow_mark)(struct backend *b, const struct backend_mark *m);
 	/* The host waits until what is marked is done. What has failed, as sync. */
 	weir_status (*await_mark)(struct backend *b, const struct backend_mark *m, weir_error *err);
+	/* A run of ops: what issue(arg) issues, on STREAM_COMPUTE. A device does a run that it has met by one call, so the key says all that its ops are given, shapes and pointers; what
+	 * buffers hold is as it is each time. issue may be called twice, or not at all, and only issues ops: it copies nothing from or to the host, and has no memory allocated. */
+	void (*replay)(struct backend *b, const void *key, size_t bytes, void (*issue)(void *arg), void *arg);
+	/* Of buffers that are gone, or will be, and that keys did not name. */
+	void (*forget_replays)(struct backend *b);
 
 	/* --- dense algebra */
 	/* C (m, n) = alpha * op(A) op(B) + beta * C, row-major; op(A) is (m, k), op(B) is (k, n); lda/ldb/ldc are row strides in elements. On
@@ -285,6 +294,8 @@ struct backend_ops {
 	X(free_mark)                \
 	X(follow_mark)              \
 	X(await_mark)               \
+	X(replay)                   \
+	X(forget_replays)           \
 	X(gemm)                     \
 	X(bias_act)                 \
 	X(bias_act_backward)        \

@@ -88,6 +88,8 @@ void cpu_to_host(struct backend *b, void *host, const void *device, size_t bytes
 void cpu_choose_stream(struct backend *b, enum backend_stream s);
 void cpu_set_mark(struct backend *b, struct backend_mark *m);
 void cpu_follow_mark(struct backend *b, const struct backend_mark *m);
+void cpu_replay(struct backend *b, const void *key, size_t bytes, void (*issue)(void *arg), void *arg);
+void cpu_forget_replays(struct backend *b);
 weir_status cpu_await_mark(struct backend *b, const struct backend_mark *m, weir_error *err);
 size_t cpu_unique(struct backend *b, const uint64_t *keys, size_t n, uint64_t *unique_keys, uint32_t *index);
 void cpu_gemm(struct backend *b, bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha, const float *A,

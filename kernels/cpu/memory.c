@@ -78,3 +78,14 @@ weir_status cpu_await_mark(struct backend *b, const struct backend_mark *m, weir
 	(void)m;
 	return cpu_sync(b, err);
 }
+
+void cpu_replay(struct backend *b, const void *key, size_t bytes, void (*issue)(void *arg), void *arg)
+{
+	(void)b, (void)key, (void)bytes;
+	issue(arg);
+}
+
+void cpu_forget_replays(struct backend *b)
+{
+	(void)b;
+}

@@ -12,6 +12,7 @@ static void cuda_destroy(struct backend *b)
 {
 	struct cuda_backend *c = cuda_of(b);
 	cuda_wait_for_all(c); /* what fails now nobody waits for */
+	cuda_forget_replays(b);
 	cuda_products_close(c);
 	cuda_memory_close(c);
 	cuda_streams_close(c);
@@ -23,7 +24,14 @@ static void cuda_info(const struct backend *b, struct backend_info *out)
 {
 	const struct cuda_backend *c = (const struct cuda_backend *)b;
 	const struct cuda_pool *pool = &c->pool;
-	*out = backend_info{c->device.name, c->precision, pool->budget, pool->held, pool->used, pool->used_most};
+	*out = backend_info{.device = c->device.name,
+	                    .precision = c->precision,
+	                    .memory_budget = pool->budget,
+	                    .memory_held = pool->held,
+	                    .memory_used = pool->used,
+	                    .memory_used_most = pool->used_most,
+	                    .replays = c->replays,
+	                    .not_replayed = c->not_replayed.status != WEIR_OK ? c->not_replayed.text : NULL};
 }
 
 #define CUDA_ENTRY(op) .op = cuda_##op,

@@ -37,6 +37,7 @@
 #define CUDA_REDUCE_BLOCKS       1024u              /* a long sum is cut in at most this many blocks */
 #define CUDA_REDUCE_PER_THREAD   16u                /* elements that a thread adds before another block is worth it */
 #define CUDA_ANSWER_BYTES        64u
+#define CUDA_GRAPHS              32u         /* runs of ops that are remembered */
 #define CUDA_GRID_MAX            0x7fffffffu /* blocks of a launch */
 #define CUDA_ROW_WIDTH_MAX       0x7fffffffu /* elements of a row that is coded on its own */
 #define CUDA_SCATTER_CHUNK       256u        /* uses of a row that are added one after the other */
@@ -85,6 +86,15 @@ struct cuda_stream {
 	size_t workspace_bytes;
 };
 
+/* A run of ops (replay.cu). */
+struct cuda_graph {
+	unsigned char key[BACKEND_REPLAY_KEY_BYTES]; /* (key_bytes) */
+	size_t key_bytes;
+	uint64_t used;         /* when last; 0: never, the place is free */
+	cudaGraphExec_t whole; /* NULL: issued once so far */
+	bool refused;          /* cannot be a graph */
+};
+
 struct cuda_backend {
 	struct backend base;
 	struct cuda_device device;
@@ -102,8 +112,11 @@ struct cuda_backend {
 	unsigned stage_turn;
 	void *answer; /* (CUDA_ANSWER_BYTES), pinned: what an op reads back */
 	struct unique_table table;
-	weir_error fault;     /* the first failure, for good */
-	weir_error shortness; /* the last buffer that could not be had, until told */
+	struct cuda_graph graphs[CUDA_GRAPHS];
+	uint64_t replay_turn, replays;
+	weir_error not_replayed; /* the last failure to make a graph */
+	weir_error fault;        /* the first failure, for good */
+	weir_error shortness;    /* the last buffer that could not be had, until told */
 };
 
 static inline struct cuda_backend *cuda_of(struct backend *b)

@@ -1,7 +1,6 @@
 /* fill, copy, axpy, add, scale, lerp, subtract, what is not finite, concat, split, and casts: each element read once and written once, four at a time where they lie so. */
 #include "half.h"
 
-
 template <int V> static __global__ void fill_kernel(float *x, float value, size_t n)
 {
 	const size_t i = thread_number() * V;

@@ -23,6 +23,10 @@ const char *cuda_remedy(cudaError_t code)
 	case cudaErrorECCUncorrectable:
 	case cudaErrorDevicesUnavailable:
 		return "see what nvidia-smi says of the device, or use device: cpu";
+	case cudaErrorStreamCaptureUnsupported:
+	case cudaErrorStreamCaptureInvalidated:
+	case cudaErrorStreamCaptureIsolation:
+		return "an op was called that cannot be part of a run of ops (backend.h, replay)";
 	case cudaErrorIllegalAddress:
 	case cudaErrorLaunchFailure: /* told of a later call than the one that failed */
 		return "CUDA_LAUNCH_BLOCKING=1 in the environment shows which kernel; use device: cpu to go on without it";

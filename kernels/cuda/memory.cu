@@ -155,6 +155,8 @@ bool cuda_workspace(struct cuda_backend *c, size_t count, const size_t *sizes, v
 	if (!cuda_ok(c))
 		return false;
 	if (total > s->workspace_bytes) {
+		if (c->chosen == STREAM_COMPUTE)
+			cuda_forget_replays(&c->base); /* which have its address */
 		if (s->workspace != NULL)
 			cuda_pool_give(c, s->workspace);
 		s->workspace = cuda_pool_take(c, total);

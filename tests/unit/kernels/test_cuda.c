@@ -125,6 +125,133 @@ static void keys_are_found_by_the_host_after_a_failure(void **state)
 	b->ops->destroy(b);
 }
 
+/* A mark that is awaited tells what failed on any stream. */
+static void a_mark_tells_what_has_failed(void **state)
+{
+	(void)state;
+	struct backend *b = open_device();
+	struct backend_mark m = {0};
+	float *x = b->ops->buffer_alloc(b, 64 * sizeof *x);
+	weir_error err = {0};
+	b->ops->choose_stream(b, STREAM_OUT);
+	b->ops->set_mark(b, &m);
+	b->ops->choose_stream(b, STREAM_COMPUTE);
+	assert_int_equal(b->ops->await_mark(b, &m, &err), WEIR_OK);
+	cuda_host.fail_call = "launch";
+	cuda_host.fail_code = OUT_OF_RESOURCES;
+	b->ops->fill(b, x, 1, 64);
+	cuda_host_reset();
+	assert_int_equal(b->ops->await_mark(b, &m, &err), WEIR_E_INTERNAL);
+	check_contains(err.text, "fill_kernel");
+	b->ops->free_mark(b, &m);
+	b->ops->destroy(b);
+	static const char *const calls[] = {"cudaEventRecord", "cudaStreamWaitEvent", "cudaEventSynchronize"};
+	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+		b = open_device();
+		b->ops->set_mark(b, &m);
+		cuda_host.fail_call = calls[i];
+		cuda_host.fail_code = ILLEGAL_ADDRESS;
+		b->ops->follow_mark(b, &m);
+		b->ops->set_mark(b, &m);
+		assert_int_equal(b->ops->await_mark(b, &m, &err), WEIR_E_INTERNAL);
+		check_contains(err.text, calls[i]);
+		cuda_host_reset();
+		b->ops->free_mark(b, &m);
+		b->ops->destroy(b);
+	}
+}
+
+struct run {
+	struct backend *b;
+	float *x; /* (64) */
+	bool reads_back;
+};
+
+static void add_one(void *arg)
+{
+	const struct run *r = arg;
+	float got[64];
+	r->b->ops->axpy(r->b, r->x, 1, r->x + 64, 64);
+	if (r->reads_back) /* which no run may */
+		r->b->ops->to_host(r->b, got, r->x, sizeof got);
+}
+
+/* Runs `add_one` `times` times; returns why it is not replayed. */
+static const char *run_again(struct run *r, unsigned times)
+{
+	struct backend *b = r->b;
+	struct backend_info info;
+	float got[64];
+	weir_error err = {0};
+	b->ops->fill(b, r->x, 0, 64);
+	for (unsigned i = 0; i < times; i++)
+		b->ops->replay(b, r, sizeof *r, add_one, r);
+	b->ops->to_host(b, got, r->x, sizeof got);
+	if (b->ops->sync(b, &err) != WEIR_OK)
+		fail_msg("%s", err.text);
+	for (size_t i = 0; i < 64; i++)
+		assert_true(got[i] == (float)times);
+	b->ops->info(b, &info);
+	return info.not_replayed;
+}
+
+static void run_open(struct run *r, bool reads_back)
+{
+	memset(r, 0, sizeof *r); /* it is its own key */
+	r->b = open_device();
+	r->x = r->b->ops->buffer_alloc(r->b, 128 * sizeof *r->x);
+	r->reads_back = reads_back;
+	r->b->ops->fill(r->b, r->x + 64, 1, 64);
+}
+
+/* It is issued op by op, and what failed is known. */
+static void a_run_that_cannot_be_one_call_is_done_all_the_same(void **state)
+{
+	(void)state;
+	static const char *const calls[] = {"cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaGraphInstantiate"};
+	struct run r;
+	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+		run_open(&r, false);
+		cuda_host.fail_call = calls[i];
+		cuda_host.fail_code = OUT_OF_MEMORY;
+		const size_t before = cuda_host_graph_launches();
+		const char *why = run_again(&r, 4);
+		assert_non_null(why);
+		check_contains(why, calls[i]);
+		check_contains(why, "out of memory (cudaErrorMemoryAllocation)");
+		cuda_host_reset();
+		(void)run_again(&r, 3); /* not tried again */
+		assert_int_equal(cuda_host_graph_launches(), before);
+		r.b->ops->destroy(r.b);
+	}
+	run_open(&r, true);
+	const char *why = run_again(&r, 4);
+	assert_non_null(why);
+	check_contains(why, "cudaErrorStreamCapture");
+	check_contains(why, "cannot be part of a run");
+	r.b->ops->destroy(r.b);
+	assert_int_equal(cuda_host_allocated(), 0);
+}
+
+static void a_run_that_is_one_call_fails_as_an_op_does(void **state)
+{
+	(void)state;
+	struct run r;
+	weir_error err = {0};
+	run_open(&r, false);
+	const size_t before = cuda_host_graph_launches();
+	assert_null(run_again(&r, 4));
+	assert_int_equal(cuda_host_graph_launches() - before, 3);
+	cuda_host.fail_call = "cudaGraphLaunch";
+	cuda_host.fail_code = ILLEGAL_ADDRESS;
+	r.b->ops->replay(r.b, &r, sizeof r, add_one, &r);
+	cuda_host_reset();
+	assert_int_equal(r.b->ops->sync(r.b, &err), WEIR_E_INTERNAL);
+	check_contains(err.text, "cudaGraphLaunch");
+	r.b->ops->replay(r.b, &r, sizeof r, add_one, &r); /* nothing, as any op */
+	r.b->ops->destroy(r.b);
+}
+
 static void memory_that_is_not_there_is_refused_and_told_once(void **state)
 {
 	(void)state;
@@ -253,6 +380,9 @@ int main(void)
 	    cmocka_unit_test_setup(a_backend_that_cannot_be_made_names_the_call, ordinary_machine),
 	    cmocka_unit_test_setup(a_failure_is_kept_until_it_is_told, ordinary_machine),
 	    cmocka_unit_test_setup(keys_are_found_by_the_host_after_a_failure, ordinary_machine),
+	    cmocka_unit_test_setup(a_mark_tells_what_has_failed, ordinary_machine),
+	    cmocka_unit_test_setup(a_run_that_cannot_be_one_call_is_done_all_the_same, ordinary_machine),
+	    cmocka_unit_test_setup(a_run_that_is_one_call_fails_as_an_op_does, ordinary_machine),
 	    cmocka_unit_test_setup(memory_that_is_not_there_is_refused_and_told_once, ordinary_machine),
 	    cmocka_unit_test_setup(memory_that_others_have_is_told_of_them, ordinary_machine),
 	    cmocka_unit_test_setup(the_budget_is_what_the_job_says, ordinary_machine),

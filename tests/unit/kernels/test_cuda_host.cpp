@@ -246,6 +246,144 @@ static void work_waits_until_it_is_waited_for(void **state)
 	device_close(&d);
 }
 
+/* --- Streams, events, graphs */
+
+static void add_kernel(unsigned *to, const unsigned *from)
+{
+	to[thread_number()] += from[thread_number()];
+}
+
+/* One stream copies numbers there, another adds them up; `waits`: for the copy. Whether the sums are right. */
+static bool adds_up(uint64_t seed, bool waits)
+{
+	struct device d;
+	cudaStream_t in;
+	cudaEvent_t there;
+	void *host, *sums;
+	device_open(&d);
+	cudaStreamDestroy(d.stream);
+	cuda_host.seed = seed;
+	assert_int_equal(cudaStreamCreateWithFlags(&d.stream, cudaStreamNonBlocking), cudaSuccess);
+	assert_int_equal(cudaStreamCreateWithFlags(&in, cudaStreamNonBlocking), cudaSuccess);
+	assert_int_equal(cudaEventCreateWithFlags(&there, cudaEventDisableTiming), cudaSuccess);
+	assert_int_equal(cudaHostAlloc(&host, sizeof d.host, cudaHostAllocDefault), cudaSuccess);
+	assert_int_equal(cudaMalloc(&sums, sizeof d.host), cudaSuccess);
+	for (unsigned i = 0; i < N; i++)
+		((unsigned *)host)[i] = i + 1;
+	cudaMemsetAsync(sums, 0, sizeof d.host, d.stream);
+	cudaMemcpyAsync(d.memory, host, sizeof d.host, cudaMemcpyHostToDevice, in);
+	cudaEventRecord(there, in);
+	if (waits)
+		cudaStreamWaitEvent(d.stream, there, 0);
+	cuda_host_launch("add", dim3(BLOCKS), dim3(THREADS), 0, d.stream, add_kernel, (unsigned *)sums, (const unsigned *)d.memory);
+	cudaMemcpyAsync(d.host, sums, sizeof d.host, cudaMemcpyDeviceToHost, d.stream);
+	bool right = true;
+	for (unsigned i = 0; i < N; i++)
+		right &= d.host[i] == i + 1;
+	cudaEventDestroy(there);
+	cudaStreamDestroy(in);
+	cudaFreeHost(host);
+	cudaFree(sums);
+	device_close(&d);
+	return right;
+}
+
+static void a_missing_wait_shows(void **state)
+{
+	(void)state;
+	unsigned wrong = 0;
+	for (uint64_t seed = 1; seed <= 12; seed++) {
+		assert_true(adds_up(seed, true));
+		wrong += !adds_up(seed, false);
+	}
+	assert_true(wrong > 0 && wrong < 12); /* and a lucky order hides it */
+}
+
+static void an_event_is_reached_and_no_more(void **state)
+{
+	(void)state;
+	struct device d;
+	cudaEvent_t first;
+	void *pinned;
+	device_open(&d);
+	assert_int_equal(cudaEventCreateWithFlags(&first, cudaEventDisableTiming), cudaSuccess);
+	assert_int_equal(cudaHostAlloc(&pinned, 2 * sizeof(unsigned), cudaHostAllocDefault), cudaSuccess);
+	unsigned *here = (unsigned *)pinned;
+	here[0] = here[1] = 5;
+	assert_int_equal(cudaEventSynchronize(first), cudaSuccess); /* never recorded: done */
+	cudaMemsetAsync(d.memory, 0, sizeof d.host, d.stream);
+	cudaMemcpyAsync(&here[0], d.memory, sizeof *here, cudaMemcpyDeviceToHost, d.stream);
+	cudaEventRecord(first, d.stream);
+	cudaMemcpyAsync(&here[1], d.memory, sizeof *here, cudaMemcpyDeviceToHost, d.stream);
+	cudaEventSynchronize(first);
+	assert_int_equal(here[0], 0);
+	assert_int_equal(here[1], 5);
+	cudaStreamSynchronize(d.stream);
+	assert_int_equal(here[1], 0);
+	cudaEventDestroy(first);
+	cudaFreeHost(pinned);
+	device_close(&d);
+}
+
+static void graphs_do_again_what_was_captured(void **state)
+{
+	(void)state;
+	struct device d;
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+	void *ones;
+	device_open(&d);
+	assert_int_equal(cudaMalloc(&ones, sizeof d.host), cudaSuccess);
+	for (unsigned i = 0; i < N; i++)
+		d.host[i] = 1;
+	cudaMemcpyAsync(ones, d.host, sizeof d.host, cudaMemcpyHostToDevice, d.stream);
+	cudaMemsetAsync(d.memory, 0, sizeof d.host, d.stream);
+	assert_int_equal(cudaStreamBeginCapture(d.stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+	for (unsigned i = 0; i < 2; i++)
+		cuda_host_launch("add", dim3(BLOCKS), dim3(THREADS), 0, d.stream, add_kernel, d.memory, (const unsigned *)ones);
+	assert_int_equal(cudaStreamEndCapture(d.stream, &graph), cudaSuccess);
+	assert_int_equal(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+	cudaGraphDestroy(graph);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(cudaGraphLaunch(exec, d.stream), cudaSuccess);
+	cudaGraphExecDestroy(exec); /* what is under way goes on */
+	cudaMemcpyAsync(d.host, d.memory, sizeof d.host, cudaMemcpyDeviceToHost, d.stream);
+	for (unsigned i = 0; i < N; i++)
+		assert_int_equal(d.host[i], 6); /* and nothing while it was captured */
+	cudaFree(ones);
+	device_close(&d);
+}
+
+static void a_capture_refuses_what_a_graph_cannot_have(void **state)
+{
+	(void)state;
+	struct device d;
+	cudaStream_t other;
+	cudaEvent_t event;
+	cudaGraph_t graph;
+	void *p;
+	device_open(&d);
+	assert_int_equal(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), cudaSuccess);
+	assert_int_equal(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
+	cudaEventRecord(event, other);
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(cudaStreamBeginCapture(d.stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+		const cudaError_t code = i == 0   ? cudaMalloc(&p, 100)
+		                         : i == 1 ? cudaStreamSynchronize(d.stream)
+		                         : i == 2 ? cudaMemcpyAsync(d.memory, d.host, 4, cudaMemcpyHostToDevice, d.stream)
+		                         : i == 3 ? cudaHostAlloc(&p, 100, cudaHostAllocDefault)
+		                                  : cudaStreamWaitEvent(d.stream, event, 0);
+		assert_int_equal(code, i < 4 ? cudaErrorStreamCaptureUnsupported : cudaErrorStreamCaptureIsolation);
+		assert_int_equal(cudaMemsetAsync(d.memory, 0, 4, d.stream), cudaErrorStreamCaptureInvalidated);
+		assert_int_equal(cudaStreamEndCapture(d.stream, &graph), cudaErrorStreamCaptureInvalidated);
+		assert_null(graph);
+	}
+	assert_int_equal(cudaMemsetAsync(d.memory, 0, 4, d.stream), cudaSuccess);
+	cudaEventDestroy(event);
+	cudaStreamDestroy(other);
+	device_close(&d);
+}
+
 /* --- What ends a program: each in a process of its own. */
 
 /* Runs `body` in a child; returns how it ended, and what it said. */
@@ -372,6 +510,10 @@ int main(void)
 	    cmocka_unit_test(counts_are_exact),
 	    cmocka_unit_test(memory_begins_as_nans),
 	    cmocka_unit_test(work_waits_until_it_is_waited_for),
+	    cmocka_unit_test(a_missing_wait_shows),
+	    cmocka_unit_test(an_event_is_reached_and_no_more),
+	    cmocka_unit_test(graphs_do_again_what_was_captured),
+	    cmocka_unit_test(a_capture_refuses_what_a_graph_cannot_have),
 	    cmocka_unit_test(what_is_wrong_ends_the_program),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,95 @@
+/* Runs of ops as CUDA graphs. The first time a run is issued as it is, so that workspaces have grown to what it needs and kernels are loaded; the second time it is captured instead;
+ * from then on it is one launch. A capture holds the pointers that ops were given, and the workspace's: when that moves, all graphs go.
+ *
+ * Where a capture fails its run is issued op by op, then and later; what failed is kept for info. A device that is really broken fails there, too, and for good. */
+#include <assert.h>
+#include <string.h>
+
+#include "cuda.h"
+
+static void discard(struct cuda_graph *g)
+{
+	if (g->whole != NULL)
+		cudaGraphExecDestroy(g->whole); /* one that is under way goes on */
+	*g = cuda_graph{};
+}
+
+void cuda_forget_replays(struct backend *b)
+{
+	for (struct cuda_graph &g : cuda_of(b)->graphs)
+		discard(&g);
+}
+
+static struct cuda_graph *find(struct cuda_backend *c, const void *key, size_t bytes)
+{
+	for (struct cuda_graph &g : c->graphs)
+		if (g.used > 0 && g.key_bytes == bytes && memcmp(g.key, key, bytes) == 0)
+			return &g;
+	return NULL;
+}
+
+/* In the place of the one that was used longest ago. */
+static void remember(struct cuda_backend *c, const void *key, size_t bytes)
+{
+	struct cuda_graph *oldest = &c->graphs[0];
+	for (struct cuda_graph &g : c->graphs)
+		if (g.used < oldest->used)
+			oldest = &g;
+	discard(oldest);
+	memcpy(oldest->key, key, bytes);
+	oldest->key_bytes = bytes;
+	oldest->used = ++c->replay_turn;
+}
+
+/* What `issue` issues, as a graph; NULL after a failure, which is kept. */
+static cudaGraphExec_t capture(struct cuda_backend *c, void (*issue)(void *arg), void *arg)
+{
+	cudaGraph_t graph = NULL;
+	cudaGraphExec_t whole = NULL;
+	if (!CUDA_TRY(c, cudaStreamBeginCapture(c->stream, cudaStreamCaptureModeThreadLocal)))
+		return NULL;
+	issue(arg);
+	const cudaError_t code = cudaStreamEndCapture(c->stream, &graph); /* also after a failure: or the stream stays as it is */
+	if (cuda_try(c, "cudaStreamEndCapture", cuda_ok(c) ? code : cudaSuccess))
+		CUDA_TRY(c, cudaGraphInstantiate(&whole, graph, 0));
+	if (graph != NULL)
+		cudaGraphDestroy(graph);
+	return whole;
+}
+
+/* What fails here and not elsewhere costs speed, nothing else. */
+static void make(struct cuda_backend *c, struct cuda_graph *g, void (*issue)(void *arg), void *arg)
+{
+	const weir_error shortness = c->shortness;
+	g->whole = capture(c, issue, arg);
+	if (cuda_ok(c))
+		return;
+	g->refused = true;
+	c->not_replayed = c->fault;
+	c->fault.status = WEIR_OK;
+	c->shortness = shortness;
+	(void)cudaGetLastError(); /* it would be told of the next launch */
+}
+
+void cuda_replay(struct backend *b, const void *key, size_t bytes, void (*issue)(void *arg), void *arg)
+{
+	struct cuda_backend *c = cuda_of(b);
+	assert(c->chosen == STREAM_COMPUTE && bytes <= BACKEND_REPLAY_KEY_BYTES);
+	if (!cuda_ok(c))
+		return;
+	struct cuda_graph *g = find(c, key, bytes);
+	if (g == NULL) {
+		issue(arg);
+		remember(c, key, bytes); /* after it: where its workspace grew, all were forgotten */
+		return;
+	}
+	g->used = ++c->replay_turn;
+	if (g->whole == NULL && !g->refused)
+		make(c, g, issue, arg);
+	if (g->whole == NULL) {
+		issue(arg);
+		return;
+	}
+	CUDA_TRY(c, cudaGraphLaunch(g->whole, c->stream));
+	c->replays++;
+}
