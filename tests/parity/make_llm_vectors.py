@@ -4,6 +4,7 @@
     make_llm_vectors.py golden FOLDER           three models of random weights, each a folder in FOLDER as tests/golden/llm has them
     make_llm_vectors.py of MODEL OUT            vectors of the model folder MODEL, to the file OUT
     make_llm_vectors.py entries MODEL OUT       the same, of each tensor its norm and some entries only
+    --seed N                                    other weights and tokens
 
 A file of vectors (safetensors) has
     tokens, targets      U64 (steps, sequences, length); a target of 2^32 - 1 has no loss
@@ -24,6 +25,9 @@ STEPS, NONE = 10, 2**32 - 1
 ENTRIES = 16
 
 
+SEED = 7  # of weights; --seed gives another, of tokens too
+
+
 def make_model(kind):
     if kind == "gpt2":
         config = GPT2Config(vocab_size=61, n_positions=16, n_embd=16, n_layer=2, n_head=2, n_inner=40, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)
@@ -39,7 +43,7 @@ def make_model(kind):
         config = LlamaConfig(vocab_size=37, hidden_size=12, intermediate_size=20, num_hidden_layers=1, num_attention_heads=3, num_key_value_heads=1,
                              max_position_embeddings=32, attention_bias=True, mlp_bias=True, tie_word_embeddings=True)
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-    generator = torch.Generator().manual_seed(7)
+    generator = torch.Generator().manual_seed(SEED)
     with torch.no_grad():
         for name, p in model.named_parameters():  # norms' weights near 1, no zeros, nothing that cancels out
             center = 1.0 if p.dim() == 1 and "bias" not in name else 0.0
@@ -48,7 +52,7 @@ def make_model(kind):
 
 
 def make_tokens(vocabulary, sequences, length):
-    generator = torch.Generator().manual_seed(11)
+    generator = torch.Generator().manual_seed(SEED + 4)
     tokens = torch.randint(vocabulary, (STEPS, sequences, length + 1), generator=generator)
     targets = tokens[:, :, 1:].clone()
     targets[:, 0, : length // 3] = NONE  # a prompt
@@ -99,8 +103,13 @@ def entries_of(vectors):
 
 
 def main():
+    global SEED
     torch.set_num_threads(2)
     what = sys.argv[1:]
+    if "--seed" in what:
+        at = what.index("--seed")
+        SEED = int(what[at + 1])
+        del what[at : at + 2]
     if len(what) == 2 and what[0] == "golden":
         for kind, sequences, length in (("gpt2", 2, 13), ("llama", 2, 21), ("llama_biased", 3, 9)):
             folder = os.path.join(what[1], kind)
