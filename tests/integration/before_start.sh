@@ -30,7 +30,7 @@ refused 70000 -- --fresh --set cluster.listen=127.0.0.1:70000
 refused "--report" "$DIR/nowhere" -- --fresh --report "$DIR/nowhere/out.json"
 refused "--report" "is a folder" -- --fresh --report "$DIR"
 refused nothing.tsv -- --fresh --set data.generate.rows=0 --set "data.train=$DIR/nothing.tsv"
-refused "no " "use device: cpu" -- --fresh --set device=cuda:4000000000
+refused "no " "use device: cpu" -- --fresh --set device=cuda:999
 refused "device: cpu" -- --fresh --set device=cuda
 nothing_left
 
