@@ -7,7 +7,6 @@
 #define ZERO       7u    /* the place of 0: seven values below it, eight above */
 #define BINS       2048u /* of [-1, 1] */
 #define ITERATIONS 64u
-#define BLOCKS_MAX 16384u /* looked at: 1 Mi elements */
 
 static const float nf4[CODEC_BOOK] = {-1.0f,
                                       -0.6961928009986877f,
@@ -93,10 +92,21 @@ static bool is_rising(const float *value)
 	return rising;
 }
 
+static size_t blocks_of(size_t n)
+{
+	return (n + CODEC_INT4_BLOCK - 1) / CODEC_INT4_BLOCK;
+}
+
+size_t book_every(size_t n)
+{
+	const size_t most = BOOK_SAMPLE_MAX / CODEC_INT4_BLOCK, every = (blocks_of(n) + most - 1) / most;
+	return every > 0 ? every : 1;
+}
+
 void book_fit(const float *x, size_t n, float out[CODEC_BOOK])
 {
 	struct bin bins[BINS] = {0};
-	const size_t blocks = (n + CODEC_INT4_BLOCK - 1) / CODEC_INT4_BLOCK, every = (blocks + BLOCKS_MAX - 1) / BLOCKS_MAX;
+	const size_t blocks = blocks_of(n), every = book_every(n);
 	for (size_t b = 0; b < blocks; b += every) {
 		size_t at = b * CODEC_INT4_BLOCK;
 		add_block(bins, x + at, n - at < CODEC_INT4_BLOCK ? n - at : CODEC_INT4_BLOCK);

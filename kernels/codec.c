@@ -239,6 +239,11 @@ bool codec_all_finite(const float *in, size_t n)
 	return vector_ops_best()->all_finite(in, n);
 }
 
+double codec_sum_squares(const float *in, size_t n)
+{
+	return vector_ops_best()->sum_squares(in, n);
+}
+
 bool codec_all_finite_crc32c(const float *in, size_t n, uint32_t *crc)
 {
 	bool finite = true;

@@ -73,7 +73,9 @@ void codec_decode_cold(const struct coding *c, const uint8_t *in, size_t n, floa
 
 /* Whether all are finite, one pass. */
 bool codec_all_finite(const float *in, size_t n);
-/* The same, and the crc32c of their bytes appended to *crc, in one pass over memory. */
+/* In double, in an order that n alone decides. */
+double codec_sum_squares(const float *in, size_t n);
+/* Whether all are finite, and the crc32c of their bytes appended to *crc, in one pass over memory. */
 bool codec_all_finite_crc32c(const float *in, size_t n, uint32_t *crc);
 /* Whether a coded row decodes to finite numbers: its scales are looked at, and elements of codecs that have codes for others. What codec_encode made of finite
  * numbers always does, but for bf16 of those that round to infinity. */

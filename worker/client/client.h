@@ -16,7 +16,6 @@
 #include <stdbool.h>
 
 #include "clock.h"
-#include "compress.h"
 #include "frame.h"
 #include "limits.h"
 #include "map.h"
@@ -29,12 +28,11 @@
 
 struct table {
 	uint32_t id;
-	weir_table_spec spec; /* segments NULL */
-	bool registered;      /* by this client, with every server */
-	struct compressor
-	    *_Atomic compressor;        /* of pushes to it; NULL: none is needed, or nothing was pushed yet. Used holding `coding` */
+	weir_table_spec spec;           /* segments NULL */
+	bool registered;                /* by this client, with every server */
+	struct coder *_Atomic coder;    /* of pushes to it; NULL: none is needed, or nothing was pushed yet. Used holding `coding` */
 	struct kept_rows *_Atomic kept; /* NULL alike; a table has one of both at most */
-	struct compression_stats told;  /* of that, in the report */
+	weir_encoder_stats told;        /* of that, in the report */
 	struct held *_Atomic held;      /* what pulls of it are differences from; NULL alike */
 	struct pack_trial pack_index, pack_data;
 };
@@ -414,9 +412,9 @@ void client_fill_job(weir_client *c, Weir__V1__JobId *out);
 weir_status client_join(weir_client *c, bool again, weir_error *err);
 weir_status tables_learn(weir_client *c, const Weir__V1__Table *table, struct table **out, weir_error *err);
 /* Made when it is first asked for. NULL: E_MEMORY. Not under the lock. */
-struct compressor *tables_compressor(weir_client *c, uint32_t id, weir_error *err);
+struct coder *tables_coder(weir_client *c, uint32_t id, weir_error *err);
 struct kept_rows *tables_kept(weir_client *c, uint32_t id, weir_error *err);
-void tables_note_compression(weir_client *c); /* holding `coding`: what compressors have to tell is there to be reported */
+void tables_note_compression(weir_client *c); /* holding `coding`: what encoders have to tell is there to be reported */
 struct held *tables_held(weir_client *c, uint32_t id, weir_error *err); /* alike */
 void tables_forget_residuals(weir_client *c);
 void tables_free(weir_client *c);

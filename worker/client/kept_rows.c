@@ -8,6 +8,7 @@
 #define HASH_NONFATAL_OOM 1 /* what was not added has no hh.tbl */
 #include <uthash.h>
 
+#include "codec.h"
 #include "limits.h"
 #include "topk.h"
 
@@ -141,7 +142,7 @@ static uint32_t gather(struct kept_rows *k, const struct rows *all)
 		k->keys[n++] = all->keys[i];
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		k->energies[i] = compression_energy(k->values + (size_t)i * k->width, k->width);
+		k->energies[i] = codec_sum_squares(k->values + (size_t)i * k->width, k->width);
 		if (!all->scores)
 			k->importance[i] = (float)fmin(sqrt(k->energies[i]), FLT_MAX);
 		k->importance[i] = fminf(k->importance[i], FLT_MAX);
@@ -242,9 +243,9 @@ void kept_rows_take(struct kept_rows *k, uint64_t key)
 		drop(k, row);
 }
 
-void kept_rows_get_stats(const struct kept_rows *k, struct compression_stats *out)
+void kept_rows_get_stats(const struct kept_rows *k, weir_encoder_stats *out)
 {
 	const double kept = k->rows ? fmax(k->kept, 0) : 0; /* a sum that rounds is not 0 by itself */
-	*out = (struct compression_stats){
+	*out = (weir_encoder_stats){
 	    .pushes = k->pushes, .measured = k->pushes, .residual_norm = sqrt(kept), .error = k->error, .error_sum = k->error_sum};
 }

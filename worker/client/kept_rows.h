@@ -3,14 +3,15 @@
  * has scores, the sum of those since it was last sent: so a row's turn comes. Where rows are tokens and scores the attention they get, this is AccTFM's token-level
  * top-k: whole tokens are kept, at one comparison each.
  *
- * As with a compressor, a push is begun, pieces of it are selected from, each once, and it is ended. What there is no room for is sent. */
+ * As with an encoder, a push is begun, pieces of it are selected from, each once, and it is ended. What there is no room for is sent. */
 #ifndef WEIR_KEPT_ROWS_H
 #define WEIR_KEPT_ROWS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "compress.h"
+#include "weir/encoder.h"
+#include "weir/table.h"
 
 struct kept_rows;
 
@@ -40,6 +41,6 @@ size_t kept_rows_count(const struct kept_rows *k);
 void kept_rows_copy(const struct kept_rows *k, uint64_t *keys, float *values);
 /* It was sent some other way. */
 void kept_rows_take(struct kept_rows *k, uint64_t key);
-void kept_rows_get_stats(const struct kept_rows *k, struct compression_stats *out);
+void kept_rows_get_stats(const struct kept_rows *k, weir_encoder_stats *out);
 
 #endif

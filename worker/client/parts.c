@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "codec.h"
-#include "compress.h"
 #include "crc32c.h"
 #include "hash.h"
 
@@ -28,10 +27,10 @@ size_t piece_bytes(const struct push_item *item, uint32_t begin, uint32_t end)
 	const weir_table_spec *spec = &item->table->spec;
 	if (spec->kind == WEIR_EMBEDDING)
 		return (end - begin) * (sizeof(uint64_t) + item->row_bytes);
-	size_t bytes = item->compressor ? COMPRESSOR_HEAD_MAX : 0;
+	size_t bytes = item->encoder ? CODER_HEAD_MAX : 0;
 	for (uint32_t i = begin; i < end; i++) {
 		const size_t n = weir_chunk_elements(spec->elements, item->split.keys[i]);
-		bytes += sizeof(uint64_t) + (item->compressor ? compressor_chunk_max(spec, n) : n * item->element_bytes);
+		bytes += sizeof(uint64_t) + (item->encoder ? compressor_chunk_max(&spec->push, n) : n * item->element_bytes);
 	}
 	return bytes;
 }
@@ -284,27 +283,59 @@ static weir_status scores_check(const weir_table_spec *spec, const weir_push_ite
 	return WEIR_OK;
 }
 
+/* Rows that the caller has coded. */
+static bool rows_finite(const struct push_item *item, const weir_push_item *in)
+{
+	const struct coding coding = {.codec = item->codec};
+	const uint8_t *rows = in->encoded;
+	bool finite = true;
+	for (size_t i = 0; i < in->rows && finite; i++)
+		finite = codec_is_finite(&coding, rows + i * item->row_bytes, item->table->spec.width);
+	return finite;
+}
+
+/* What a dense table's bytes say, if the caller has coded them, its servers look at. */
+static bool item_finite(struct push_item *item, const weir_push_item *in)
+{
+	const weir_table_spec *spec = &item->table->spec;
+	if (spec->kind == WEIR_EMBEDDING)
+		return in->encoded ? rows_finite(item, in) : codec_all_finite(in->values, in->rows * spec->width);
+	return in->encoded || chunks_finite(item, in);
+}
+
+static weir_status finite_check(struct push_item *item, const weir_push_item *in, weir_error *err)
+{
+	const weir_table_spec *spec = &item->table->spec;
+	weir_status status = WEIR_OK;
+	if (item->encoder)
+		status = item->encoder->check(item->encoder->arg, in->values, in->keys, in->keys ? in->rows : 0, err);
+	else if (!item_finite(item, in))
+		status = WEIR_E_NOT_FINITE;
+	if (status != WEIR_E_NOT_FINITE)
+		return status;
+	return weir_fail(err, WEIR_E_NOT_FINITE, "push to table %s: the gradient has a NaN or an infinity; nothing was sent",
+	                 spec->name);
+}
+
 static weir_status item_check(struct push_item *item, const weir_push_item *in, weir_error *err)
 {
 	const weir_table_spec *spec = &item->table->spec;
-	bool embedding = spec->kind == WEIR_EMBEDDING;
+	const bool embedding = spec->kind == WEIR_EMBEDDING;
 	if (embedding ? !in->keys && in->rows : !chunks_are_listed(spec, in->keys, in->rows))
 		return weir_fail(err, WEIR_E_INVALID, "push to table %s: %s", spec->name,
 		                 embedding ? "keys are missing" : CHUNKS_EXPECTED);
-	uint64_t elements = embedding ? in->rows * (uint64_t)spec->width : spec->elements;
+	const uint64_t elements = embedding ? in->rows * (uint64_t)spec->width : spec->elements;
 	if (elements && (in->values != NULL) == (in->encoded != NULL))
 		return weir_fail(err, WEIR_E_INVALID, "push to table %s: either values or encoded bytes", spec->name);
-	if (in->encoded && (!item->element_bytes || item->compressor || item->kept))
+	if (in->encoded && (embedding ? item->kept != NULL : !item->element_bytes || item->encoder))
 		return weir_fail(err, WEIR_E_UNSUPPORTED, "push to table %s: of codec %s%s only values can be pushed", spec->name,
 		                 codec_name(item->codec), item->kept ? " with some of the rows" : "");
-	if (in->encoded && in->encoded_bytes != elements * item->element_bytes)
+	const uint64_t bytes = embedding ? in->rows * (uint64_t)item->row_bytes : elements * item->element_bytes;
+	if (in->encoded && in->encoded_bytes != bytes)
 		return weir_fail(err, WEIR_E_INVALID, "push to table %s: %zu encoded bytes, %llu elements of %s need %llu", spec->name,
-		                 in->encoded_bytes, (unsigned long long)elements, codec_name(item->codec),
-		                 (unsigned long long)(elements * item->element_bytes));
-	if (in->values && !(embedding ? codec_all_finite(in->values, elements) : chunks_finite(item, in)))
-		return weir_fail(err, WEIR_E_NOT_FINITE, "push to table %s: the gradient has a NaN or an infinity; nothing was sent",
-		                 spec->name);
-	return scores_check(spec, in, err);
+		                 in->encoded_bytes, (unsigned long long)elements, codec_name(item->codec), (unsigned long long)bytes);
+	const weir_status status = finite_check(item, in, err);
+	return status ? status : scores_check(spec, in, err);
 }
 
 static weir_status item_open(weir_client *c, struct push_item *out, const weir_push_item *in, bool copy, bool assign,
@@ -330,9 +361,10 @@ static weir_status item_open(weir_client *c, struct push_item *out, const weir_p
 	out->borrow = !copy && out->encoded;
 	out->pack = !assign && spec->push.lz4 == WEIR_LZ4_AUTO;
 	if (!assign && compressor_is_needed(spec)) {
-		out->compressor = tables_compressor(c, out->table->id, err);
-		if (!out->compressor)
+		const struct coder *coder = tables_coder(c, out->table->id, err);
+		if (!coder)
 			return err->status;
+		out->encoder = &coder->encoder;
 	}
 	weir_status status = item_check(out, in, err);
 	if (status != WEIR_OK)

@@ -8,6 +8,7 @@
 #define WEIR_PARTS_H
 
 #include "client.h"
+#include "coder.h"
 #include "split.h"
 
 struct push_item {
@@ -17,14 +18,15 @@ struct push_item {
 	const uint8_t *encoded;
 	weir_codec codec;
 	size_t element_bytes, row_bytes; /* as sent, of an embedding's row; element_bytes 0: cannot be cut at any */
-	struct compressor *compressor;   /* dense: it codes the values; NULL: they are sent as they are, or as bf16 */
-	bool *wanted;                    /* with compressor: (chunks) which are to be coded */
-	struct kept_rows *kept;          /* embedding: it chooses the rows that are sent; NULL: all are */
-	uint32_t rows_max;               /* with it: of one piece */
-	bool coding;                     /* either is in this push */
-	bool pack;                       /* by LZ4, where it pays */
-	bool borrow;                     /* the bytes to send lie in the caller's memory as they are, until done */
-	uint32_t *crcs;                  /* dense fp32 values: crc32c of each chunk; else NULL */
+	const weir_encoder
+	    *encoder;           /* dense: it codes the values, which it alone reads; NULL: they are sent as they are, or as bf16 */
+	bool *wanted;           /* with encoder: (chunks) which are to be coded */
+	struct kept_rows *kept; /* embedding: it chooses the rows that are sent; NULL: all are */
+	uint32_t rows_max;      /* with it: of one piece */
+	bool coding;            /* either is in this push */
+	bool pack;              /* by LZ4, where it pays */
+	bool borrow;            /* the bytes to send lie in the caller's memory as they are, until done */
+	uint32_t *crcs;         /* dense fp32 values: crc32c of each chunk; else NULL */
 	struct split split;
 };
 
@@ -48,13 +50,14 @@ struct push {
 	uint32_t parts_count, parts_capacity;
 	bool failed;    /* out of memory while planning */
 	bool coding;    /* holds client->coding */
-	uint8_t *coded; /* memory for a piece while it is written */
+	uint8_t *coded; /* (coded_room): memory for a piece while it is written */
+	size_t coded_room;
 };
 
 /* Checks the items, groups their rows and cuts them. assign: values are rows, sent as fp32. NULL: *err says why. */
 struct push *push_open(weir_client *c, const weir_push_item *items, size_t count, bool copy, bool assign, weir_error *err);
 void push_free(struct push *p);
-/* Of rows [begin, end) of an item's split: keys and encoded values; of what a compressor codes, the most that it can be. */
+/* Of rows [begin, end) of an item's split: keys and encoded values; of what an encoder codes, the most that it can be. */
 size_t piece_bytes(const struct push_item *item, uint32_t begin, uint32_t end);
 /* crc32c of a piece's encoded values, from its chunks'. Needs item->crcs. */
 uint32_t piece_crc(const struct push_item *item, const struct piece *piece);

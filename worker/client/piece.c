@@ -1,17 +1,16 @@
 /* A piece of a push becomes a section: dense fp32 values lie in the caller's memory as they are sent, rows of embeddings are gathered, and what is
- * compressed is coded here, once. */
+ * compressed is coded by its table's encoder, once. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "book.h"
 #include "codec.h"
-#include "compress.h"
 #include "kept_rows.h"
 #include "pack.h"
 #include "parts.h"
 #include "section_keys.h"
 
-/* --- What a compressor codes */
+/* --- What an encoder codes */
 
 /* Of what is in parts that will be written: the chunks of each item, rows of a piece at most, and the memory that the largest coded piece takes. */
 static weir_status note_wanted(struct push *p, const bool *wanted, weir_error *err)
@@ -19,7 +18,7 @@ static weir_status note_wanted(struct push *p, const bool *wanted, weir_error *e
 	size_t most = 0;
 	for (size_t i = 0; i < p->items_count; i++) {
 		struct push_item *item = &p->items[i];
-		if (item->compressor && !(item->wanted = calloc(item->table->spec.elements / WEIR_CHUNK + 1, sizeof *item->wanted)))
+		if (item->encoder && !(item->wanted = calloc(item->table->spec.elements / WEIR_CHUNK + 1, sizeof *item->wanted)))
 			return weir_fail(err, WEIR_E_MEMORY, "push: out of memory");
 	}
 	for (uint32_t i = 0; i < p->parts_count; i++)
@@ -28,23 +27,24 @@ static weir_status note_wanted(struct push *p, const bool *wanted, weir_error *e
 			struct push_item *item = &p->items[piece->item];
 			const uint32_t rows = piece->end - piece->begin;
 			item->rows_max = rows > item->rows_max ? rows : item->rows_max;
-			if (!item->compressor)
+			if (!item->encoder)
 				continue;
 			const size_t bytes = piece_bytes(item, piece->begin, piece->end);
 			most = bytes > most ? bytes : most;
 			for (uint32_t at = piece->begin; at < piece->end; at++)
 				item->wanted[item->split.keys[at]] = true;
 		}
+	p->coded_room = most;
 	return most && !(p->coded = malloc(most)) ? weir_fail(err, WEIR_E_MEMORY, "push: out of memory") : WEIR_OK;
 }
 
-/* Out of memory: nothing of the push will be sent, and its batch is executed again. What compressors have taken in of it must not come twice. */
+/* Nothing of the push will be sent, and its batch is executed again. What encoders have taken in of it must not come twice. */
 static void coding_abort(struct push *p)
 {
 	for (size_t i = 0; i < p->items_count; i++) {
 		struct push_item *item = &p->items[i];
-		if (item->compressor)
-			compressor_forget(item->compressor);
+		if (item->encoder)
+			item->encoder->forget(item->encoder->arg);
 		item->coding = false;
 	}
 }
@@ -53,7 +53,7 @@ weir_status coding_begin(weir_client *c, struct push *p, const bool *wanted, wei
 {
 	bool any = false;
 	for (size_t i = 0; i < p->items_count; i++)
-		any |= p->items[i].compressor || p->items[i].kept;
+		any |= p->items[i].encoder || p->items[i].kept;
 	if (!any)
 		return WEIR_OK;
 	if (!rpc_loop_is_current(c->loop))
@@ -64,8 +64,8 @@ weir_status coding_begin(weir_client *c, struct push *p, const bool *wanted, wei
 	weir_status status = note_wanted(p, wanted, err);
 	for (size_t i = 0; i < p->items_count && !status; i++) {
 		struct push_item *item = &p->items[i];
-		if (item->compressor)
-			status = compressor_begin(item->compressor, item->values, item->wanted, err);
+		if (item->encoder)
+			status = item->encoder->begin(item->encoder->arg, item->values, item->wanted, err);
 		else if (item->kept)
 			status = kept_rows_begin(item->kept, item->rows_max, err);
 		item->coding = status == WEIR_OK;
@@ -81,8 +81,8 @@ void coding_end(weir_client *c, struct push *p)
 		return;
 	for (size_t i = 0; i < p->items_count; i++) {
 		const struct push_item *item = &p->items[i];
-		if (item->coding && item->compressor)
-			compressor_end(item->compressor);
+		if (item->coding && item->encoder)
+			item->encoder->end(item->encoder->arg);
 		else if (item->coding && item->kept)
 			kept_rows_end(item->kept);
 	}
@@ -138,10 +138,11 @@ static void write_coded(struct record_writer *w, const struct push *p, const str
                         struct section *s)
 {
 	const uint64_t *keys = item->split.keys + piece->begin;
-	size_t bytes = compressor_head(item->compressor, p->coded);
+	const weir_encoder *e = item->encoder;
+	size_t bytes = coder_head(e, &item->table->spec.push, p->coded);
 	for (uint32_t i = 0; i < s->rows; i++)
-		bytes += compressor_chunk(item->compressor, keys[i], p->coded + bytes);
-	s->aux = compressor_aux(item->compressor);
+		bytes += e->chunk(e->arg, keys[i], p->coded + bytes, p->coded_room - bytes);
+	s->aux = coder_aux(&item->table->spec.push);
 	s->data_bytes = (uint32_t)bytes;
 	if (!add_packed(w, item, packing_due(item, s), *s, keys, p->coded))
 		(void)record_writer_add(w, s, keys, p->coded, false); /* a refusal is repeated by record_writer_end */
@@ -240,7 +241,7 @@ bool piece_write(struct record_writer *w, const struct push *p, const struct pie
 	s.rows = piece->end - piece->begin;
 	s.width = WEIR_CHUNK;
 	s.index_bytes = s.rows * (uint32_t)sizeof(uint64_t);
-	if (!item->compressor)
+	if (!item->encoder)
 		return write_dense(w, item, piece, &s);
 	write_coded(w, p, item, piece, &s);
 	return false;

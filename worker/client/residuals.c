@@ -2,7 +2,6 @@
  * what is kept back of their chunks and rows stays. */
 #include <stdlib.h>
 
-#include "compress.h"
 #include "kept_rows.h"
 #include "parts.h"
 
@@ -20,11 +19,14 @@ struct leftovers {
 	size_t count;
 };
 
-static void add_dense(struct leftovers *l, const struct table *t)
+static weir_status add_dense(struct leftovers *l, const struct table *t, weir_error *err)
 {
-	const float *residual = compressor_residual(t->compressor);
-	if (residual && !is_zero(residual, t->spec.elements))
+	const weir_encoder *e = &t->coder->encoder;
+	const float *residual = NULL;
+	const weir_status status = e->residual(e->arg, &residual, err);
+	if (!status && residual && !is_zero(residual, t->spec.elements))
 		l->items[l->count++] = (weir_push_item){.table = t->id, .values = residual};
+	return status;
 }
 
 static weir_status add_rows(struct leftovers *l, const struct table *t, weir_error *err)
@@ -50,8 +52,8 @@ static weir_status find_items(weir_client *c, bool step, struct leftovers *l, we
 		const struct table *t = c->tables[id];
 		if (!t || (t->spec.mode.kind == WEIR_SYNC && !step))
 			continue;
-		if (t->compressor)
-			add_dense(l, t);
+		if (t->coder)
+			status = add_dense(l, t, err);
 		else if (t->kept)
 			status = add_rows(l, t, err);
 	}
@@ -86,8 +88,8 @@ static weir_status find_brought(const struct held_unit *u, uint32_t batch, const
 /* It is kept back no longer. */
 static void take(struct table *t, const struct brought *b)
 {
-	if (t->compressor)
-		compressor_take(t->compressor, b->keys, b->count);
+	if (t->coder)
+		t->coder->encoder.take(t->coder->encoder.arg, b->keys, b->count);
 	for (size_t i = 0; i < b->count && t->kept; i++)
 		kept_rows_take(t->kept, b->keys[i]);
 }

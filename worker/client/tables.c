@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "client.h"
-#include "compress.h"
+#include "coder.h"
 #include "held.h"
 #include "kept_rows.h"
 
@@ -52,7 +52,7 @@ weir_status tables_learn(weir_client *c, const Weir__V1__Table *table, struct ta
 			there = made;                                                                                     \
 		return there;                                                                                         \
 	}
-TABLE_PART(tables_compressor, compressor, compressor)
+TABLE_PART(tables_coder, coder, coder)
 TABLE_PART(tables_kept, kept_rows, kept)
 TABLE_PART(tables_held, held, held)
 
@@ -61,11 +61,11 @@ void tables_note_compression(weir_client *c)
 	pthread_mutex_lock(&c->lock);
 	for (uint32_t id = 0; id < WEIR_TABLES_MAX; id++) {
 		struct table *t = c->tables[id];
-		struct compression_stats s;
-		if (!t || (!t->compressor && !t->kept))
+		weir_encoder_stats s;
+		if (!t || (!t->coder && !t->kept))
 			continue;
-		if (t->compressor)
-			compressor_get_stats(t->compressor, &s);
+		if (t->coder)
+			t->coder->encoder.stats(t->coder->encoder.arg, &s);
 		else
 			kept_rows_get_stats(t->kept, &s);
 		c->report.energy_sent += s.error_sum - t->told.error_sum;
@@ -80,8 +80,8 @@ void tables_forget_residuals(weir_client *c)
 	pthread_mutex_lock(&c->coding);
 	for (uint32_t i = 0; i < WEIR_TABLES_MAX; i++) {
 		struct table *t = c->tables[i];
-		if (t && t->compressor)
-			compressor_forget(t->compressor);
+		if (t && t->coder)
+			t->coder->encoder.forget(t->coder->encoder.arg);
 		if (t && t->kept)
 			kept_rows_forget(t->kept);
 	}
@@ -94,11 +94,30 @@ void tables_free(weir_client *c)
 	for (uint32_t i = 0; i < WEIR_TABLES_MAX; i++) {
 		if (!c->tables[i])
 			continue;
-		compressor_destroy(c->tables[i]->compressor);
+		coder_destroy(c->tables[i]->coder);
 		kept_rows_destroy(c->tables[i]->kept);
 		held_destroy(c->tables[i]->held);
 		free(c->tables[i]);
 	}
+}
+
+weir_status weir_table_encoder(weir_client *c, uint32_t table, const weir_encoder *encoder, weir_error *err)
+{
+	pthread_mutex_lock(&c->lock);
+	struct table *t = client_table(c, table, err);
+	pthread_mutex_unlock(&c->lock);
+	if (!t)
+		return WEIR_E_NOT_FOUND;
+	if (!compressor_is_needed(&t->spec))
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "table %s: an encoder is for dense tables with another push codec than fp32 and bf16", t->spec.name);
+	struct coder *none = NULL, *made = coder_of(encoder, &t->spec, err);
+	if (!made)
+		return err ? err->status : WEIR_E_INVALID;
+	if (atomic_compare_exchange_strong(&t->coder, &none, made))
+		return WEIR_OK;
+	coder_destroy(made);
+	return weir_fail(err, WEIR_E_STATE, "table %s: its encoder must come before the first push to it, and once", t->spec.name);
 }
 
 /* --- Every partition must know a table before rows of it are asked for; who created it may have died before telling them */

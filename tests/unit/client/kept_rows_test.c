@@ -94,7 +94,7 @@ static void what_is_kept_comes_later(void **state)
 		assert_true(least >= most * (1 - 1e-5));
 		for (uint32_t key = 0; key < KEYS; key++)
 			rest += norm_of(owed[key]) * norm_of(owed[key]);
-		struct compression_stats s;
+		weir_encoder_stats s;
 		kept_rows_get_stats(k, &s);
 		assert_true(fabs(s.residual_norm - sqrt(rest)) < 1e-3 * sqrt(rest));
 		assert_true(s.error > 0.25 && s.error < 1 && s.pushes == (uint64_t)round + 1);
@@ -109,7 +109,7 @@ static void what_is_kept_comes_later(void **state)
 			assert_true(fabs(owed[keys[i]][j] - (double)values[i * WIDTH + j]) < 1e-4);
 		kept_rows_take(k, keys[i]);
 	}
-	struct compression_stats s;
+	weir_encoder_stats s;
 	kept_rows_get_stats(k, &s);
 	assert_true(kept_rows_count(k) == 0 && s.residual_norm < 1e-3);
 	kept_rows_destroy(k);

@@ -32,6 +32,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "weir/encoder.h"
 #include "weir/status.h"
 #include "weir/table.h"
 
@@ -84,6 +85,13 @@ WEIR_API weir_status weir_table_register(weir_client *client, const weir_table_s
 /* Finds a table of the job by name; spec->segments is NULL in the answer. */
 WEIR_API weir_status weir_table_find(weir_client *client, const char *name, weir_table_spec *spec, uint32_t *table,
                                      weir_error *err);
+
+/* Has pushes to a dense table coded by an encoder of the trainer's, in place of libweir's own: where gradients are computed, say, so that they need not come to the host.
+ * `values` of such a table's items are handed to it as they are, not read: they may be addresses of a device. They are used up when weir_push returns.
+ * Before the first push to the table, once (else E_STATE). *encoder is copied; what its `arg` points to must live until the client is closed or abandoned, which calls none
+ * of it. It is called within weir_push, weir_push_residuals and weir_rejoin, on their caller's thread; one call at a time, but for `check` of pushes from several threads.
+ * E_INVALID: for embeddings, or codecs fp32 and bf16, which leave nothing to keep: see weir_push_item.encoded. */
+WEIR_API weir_status weir_table_encoder(weir_client *client, uint32_t table, const weir_encoder *encoder, weir_error *err);
 
 /* --- Work */
 typedef enum weir_unit_state {
@@ -145,8 +153,9 @@ typedef struct weir_push_item {
 	size_t rows;
 	const float *
 	    values; /* gradients: embedding (rows, width); dense (elements), of which the named chunks are read. Encoded with the table's push codec */
-	/* Instead of values: bytes of the table's codec already encoded (fp32, bf16, and fp16 of embeddings: element-wise), e.g. on a GPU. Laid out as values are: of a dense
-	 * table all of it, of which the named chunks are read. E_UNSUPPORTED where the client codes itself, to keep what that leaves out. */
+	/* Instead of values: bytes of the table's push codec already encoded, e.g. on a GPU. Of embeddings without push.rows: row for row, each coded on its own. Of dense
+	 * tables, fp32 and bf16: laid out as values are, all of it, of which the named chunks are read; whether those are finite the servers alone say. E_UNSUPPORTED
+	 * elsewhere: what is left out is kept, by libweir or by the table's encoder. */
 	const void *encoded;
 	size_t encoded_bytes;
 	/* Embedding tables of which a push brings a share of the rows (push.rows): (rows) how important each is, finite and at least 0. Those with the greatest sums of
