@@ -2,8 +2,8 @@
  *
  *     batch              a batch's distinct keys
  *     compute            forward and backward of a batch that is on the device
- *     step               the same of a batch in the host's memory, to gradients there: what a worker does between pull and push
- *     push alone         how long weir_push keeps the worker: it codes, and hands over
+ *     step               the same of a batch in the host's memory: what a worker does between pull and push
+ *     push alone         how long a push keeps the worker: gradients are coded, where they are, and come to the host, and weir_push hands them over
  *     step and push      with a weir-server that applies, as many pushes under way as a worker has
  *     pull, step, push   all of it, the next batch's pull under way while one computes
  *
@@ -14,6 +14,7 @@
 #include "backend.h"
 #include "bench_net.h"
 #include "device.h"
+#include "gradients.h"
 #include "job.h"
 #include "minibatch.h"
 #include "model.h"
@@ -37,6 +38,7 @@ struct step_bench {
 	struct backend *backend;
 	struct model *model;
 	struct staging *staging;
+	struct gradients *gradients;
 	struct tables tables;
 	struct step_slot ring[STEP_RING];
 	struct model_input there; /* the first batch on the device */
@@ -79,7 +81,7 @@ static size_t elements(const struct step_bench *b, const struct minibatch *m, en
 /* The batch, and in place of a pull parameters of a model's usual size. */
 static weir_status make_slot(struct step_bench *b, struct step_slot *s, struct prng *rng, weir_error *err)
 {
-	weir_status status = minibatch_init(&s->data, b->backend, b->model, true, err);
+	weir_status status = minibatch_init(&s->data, b->backend, b->model, gradients_come_back(b->gradients), err);
 	if (status == WEIR_OK)
 		status = make_batch(b, s, rng, err);
 	if (status == WEIR_OK)
@@ -124,7 +126,7 @@ static weir_status put_first(struct step_bench *b, weir_error *err)
 		if (t != MODEL_STATISTICS) /* which the model reads on the host */
 			b->there.parameters[t] = put(b, in->parameters[t], bytes, &whole);
 		b->made.gradients[t] = m->output.gradients[t];
-		if (m->output.gradients[t] && !b->backend->ops->host_memory)
+		if (model_has(b->model, t) && !b->backend->ops->host_memory)
 			whole &= (b->made.gradients[t] = b->backend->ops->buffer_alloc(b->backend, bytes)) != NULL;
 	}
 	const weir_status s = b->backend->ops->sync(b->backend, err);
@@ -217,6 +219,8 @@ static weir_status push(struct step_bench *b, struct step_slot *s, weir_error *e
 	weir_batch id;
 	weir_status status = bench_server_batch(&b->server, &id, err);
 	const size_t count = tables_push_items(&b->tables, &s->data, NULL, 0, items);
+	if (status == WEIR_OK)
+		status = gradients_bring_back(b->gradients, b->staging, &s->data, items, count, err);
 	return status == WEIR_OK ? weir_push(b->server.client, &id, items, count, NULL, NULL, NULL, &s->push, err) : status;
 }
 
@@ -234,8 +238,10 @@ static double run_push(void *arg, weir_error *err)
 	double seconds = 0;
 	for (uint32_t i = 0; i < b->steps; i++) {
 		struct step_slot *s = &b->ring[i % STEP_RING];
+		weir_status status = step(b, s, err);
 		const double start = bench_now_s();
-		weir_status status = push(b, s, err);
+		if (status == WEIR_OK)
+			status = push(b, s, err);
 		seconds += bench_now_s() - start;
 		if (status == WEIR_OK)
 			status = settle(b, &s->push, err);
@@ -321,6 +327,8 @@ static weir_status prepare(struct step_bench *b, const struct bench *bench, weir
 	s = model_create(&b->model, b->backend, b->job, b->fields, STEP_DENSE, err);
 	if (s == WEIR_OK)
 		s = staging_create(&b->staging, b->backend, b->model, &shape, err);
+	if (s == WEIR_OK)
+		s = gradients_create(&b->gradients, b->backend, b->model, err);
 	for (uint32_t i = 0; i < STEP_RING && s == WEIR_OK; i++)
 		s = make_slot(b, &b->ring[i], &rng, err);
 	return s == WEIR_OK ? put_first(b, err) : s;
@@ -330,7 +338,9 @@ static weir_status connect_server(struct step_bench *b, weir_error *err)
 {
 	const struct training_length length = {.batches = 1u << 20, .workers = 1};
 	weir_status s = bench_server_start(&b->server, err);
-	return s == WEIR_OK ? tables_register(&b->tables, b->model, &length, b->server.client, err) : s;
+	if (s == WEIR_OK)
+		s = tables_register(&b->tables, b->model, &length, b->server.client, err);
+	return s == WEIR_OK ? gradients_register(b->gradients, b->server.client, b->tables.ids, err) : s;
 }
 
 static void release(struct step_bench *b)
@@ -344,6 +354,7 @@ static void release(struct step_bench *b)
 		minibatch_free(&b->ring[i].data);
 		batch_free(&b->ring[i].batch);
 	}
+	gradients_destroy(b->gradients);
 	staging_destroy(b->staging);
 	model_destroy(b->model);
 	if (b->backend)

@@ -102,8 +102,10 @@ static bool host_room(struct coded *k, size_t bytes)
 	uint8_t *host = ops->host_alloc(k->backend, room);
 	if (!host)
 		return false;
-	if (k->used)
+	if (k->used) {
+		(void)ops->sync(k->backend, NULL); /* they may be on their way; what has failed is told again */
 		memcpy(host, k->host, k->used);
+	}
 	if (k->host)
 		ops->host_free(k->backend, k->host);
 	k->host = host;
@@ -113,14 +115,14 @@ static bool host_room(struct coded *k, size_t bytes)
 
 /* --- Coding */
 
-/* What the launch has coded comes to the host. */
+/* What the launch has coded comes to the host; who sends it waits. */
 static weir_status bring(struct coded *k, size_t bytes, weir_error *err)
 {
 	if (!host_room(k, bytes))
 		return no_memory(k, err);
-	k->backend->ops->to_host(k->backend, k->host + k->used, k->device, bytes);
+	k->backend->ops->to_host_later(k->backend, k->host + k->used, k->device, bytes);
 	k->used += bytes;
-	return k->backend->ops->sync(k->backend, err);
+	return WEIR_OK;
 }
 
 weir_status coded_topk(struct coded *k, uint64_t first, const struct topk_row *row, float threshold, weir_values values,

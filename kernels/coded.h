@@ -15,7 +15,8 @@ void coded_destroy(struct coded *k); /* NULL: nothing */
 
 /* Another push: what the last one has coded is no longer there. */
 void coded_begin(struct coded *k);
-/* Codes the run of chunks that begins with `first`: row->n elements, or n; as the ops do. *selected grows by how many reach the threshold. */
+/* Codes the run of chunks that begins with `first`: row->n elements, or n; as the ops do. Its bytes are on the host after the backend's next sync. *selected grows by how
+ * many reach the threshold. */
 weir_status coded_topk(struct coded *k, uint64_t first, const struct topk_row *row, float threshold, weir_values values,
                        uint64_t *selected, weir_error *err);
 weir_status coded_fixed(struct coded *k, uint64_t first, const struct coding *coding, const float *in, float *residual, size_t n,

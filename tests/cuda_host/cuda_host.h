@@ -43,6 +43,8 @@ extern struct cuda_host cuda_host;
 void cuda_host_reset(void);
 /* Bytes of device memory that nobody has freed. */
 size_t cuda_host_allocated(void);
+/* Bytes that copies have brought to the host, since the process began. */
+size_t cuda_host_brought(void);
 
 /* The UUID of a device: "GPU-00000000-0000-0000-0000-000000000007" of number 7. Static memory, until the next call. */
 const char *cuda_host_uuid(int device);

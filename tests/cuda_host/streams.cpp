@@ -136,6 +136,13 @@ void cuda_host_queue(cudaStream_t stream, std::function<void()> work)
 	});
 }
 
+static size_t brought;
+
+size_t cuda_host_brought(void)
+{
+	return brought;
+}
+
 /* Copies from ordinary memory are done with it on return, and those to it are complete. */
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -147,7 +154,10 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 	const bool ordinary = host != NULL && !cuda_host_is_pinned(host);
 	if (ordinary)
 		REFUSED_WHILE_CAPTURING();
-	const cudaError_t code = push(stream, [=]() { memcpy(cuda_host_inner(to), cuda_host_inner(from), bytes); });
+	const cudaError_t code = push(stream, [=]() {
+		memcpy(cuda_host_inner(to), cuda_host_inner(from), bytes);
+		brought += kind == cudaMemcpyDeviceToHost ? bytes : 0;
+	});
 	if (ordinary)
 		run_stream(stream);
 	return code;

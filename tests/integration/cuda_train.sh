@@ -1,4 +1,4 @@
-# device: cuda trains what device: cpu does, to the same AUC or loss, on an emulated device; the evaluator and weir eval are on it, too.
+# device: cuda trains what device: cpu does, to the same AUC or loss with as many bytes pushed, on an emulated device; the evaluator and weir eval are on it, too.
 . "$(dirname "$0")/lib.sh"
 emulate_device || { echo "the CUDA backend is not built for an emulated device here: skipped"; exit 77; }
 awk 'BEGIN { srand(5); split("ship sails over the wide green sea", w, " "); for (i = 0; i < 6000; i++) printf "%s ", w[at = rand() < 0.8 ? at % 7 + 1 : int(rand() * 7) + 1] }' > "$DIR/text.txt"
@@ -25,12 +25,18 @@ compare() {
 	grep -q "device=cuda" "$RUN/worker-0.log" || fail "the worker's log does not say that it computed on a CUDA device"
 	jq -es --arg figure "$1" '(.[0].test[$figure] - .[1].test[$figure] | fabs) < 0.001' "$DIR/cpu.json" "$DIR/cuda.json" > /dev/null ||
 		fail "$3: $1 is $(json "$DIR/cpu.json" ".test.$1") on the CPU, $(json "$DIR/cuda.json" ".test.$1") on the device"
+	# of a small table top-k sends some more, or fewer, as rounding has it
+	jq -es '(.[0].bytes.pushed - .[1].bytes.pushed | fabs) < 0.1 * .[0].bytes.pushed' "$DIR/cpu.json" "$DIR/cuda.json" > /dev/null ||
+		fail "$3: $(json "$DIR/cpu.json" .bytes.pushed) bytes were pushed from the CPU, $(json "$DIR/cuda.json" .bytes.pushed) from the device"
 }
 sync='embedding: {mode: {kind: sync}}, dense: {mode: {kind: sync}, optimizer: {kind: adam, lr: 1.0e-3}}'
 compare auc "$clicks" 'kind: deepfm, dim: 4, hidden: [16, 8], batch_norm: true, dropout: 0.2' "$sync"
+# Gradients are coded where they are made: top-k with what it leaves out kept there, and rows as int8.
+compare auc "$clicks" 'kind: deepfm, dim: 16, hidden: [64, 32]' \
+	'embedding: {mode: {kind: sync}, push: {codec: int8}}, dense: {mode: {kind: sync}, optimizer: {kind: adam, lr: 1.0e-3}, push: {codec: topk, density: 0.02, values: int8}}'
 compare auc "$clicks" 'kind: dlrm, dim: 4, hidden: [16], bottom: [8, 4]' "$sync"
 compare loss "$text" 'kind: ngram, dim: 4, hidden: [16]' 'dense: {mode: {kind: sync}, optimizer: {kind: adam, lr: 5.0e-3}}'
-# The worker's own steps are the device's; what is sent of them is coded as the host does it.
+# The worker's own steps are the device's, and what is sent of them is coded there.
 compare loss "$text" 'kind: ngram, dim: 4, hidden: [16]' \
 	'dense: {mode: {kind: local, steps: 2, inner: {kind: adam, lr: 5.0e-3}}, optimizer: {kind: sgd, lr: 1}, push: {codec: topk, density: 0.1}}'
 

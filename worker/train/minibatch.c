@@ -1,5 +1,7 @@
 #include "minibatch.h"
 
+#include <string.h>
+
 static weir_status out_of_memory(weir_error *err)
 {
 	return weir_fail(err, WEIR_E_MEMORY, "out of memory for a batch: make data.batch smaller");
@@ -25,7 +27,7 @@ static void *replace(struct backend *b, void *old, size_t bytes)
 }
 
 /* Room for `rows` rows of table t (flat tables: 1). */
-static bool grow_table(struct minibatch *m, enum model_table t, size_t rows, bool gradients)
+static bool grow_table(struct minibatch *m, enum model_table t, size_t rows)
 {
 	if (rows <= m->unique_capacity[t])
 		return true;
@@ -34,22 +36,25 @@ static bool grow_table(struct minibatch *m, enum model_table t, size_t rows, boo
 	size_t bytes = rows * model_table_elements(m->model, t) * sizeof(float);
 	m->unique_capacity[t] = 0;
 	m->parameters[t] = replace(m->backend, m->parameters[t], bytes);
-	if (gradients)
+	if (m->gradients[t])
 		m->output.gradients[t] = replace(m->backend, m->output.gradients[t], bytes);
-	if (m->parameters[t] == NULL || (gradients && m->output.gradients[t] == NULL))
+	if (m->parameters[t] == NULL || (m->gradients[t] && m->output.gradients[t] == NULL))
 		return false;
 	m->unique_capacity[t] = rows;
 	m->input.parameters[t] = m->parameters[t];
 	return true;
 }
 
-weir_status minibatch_init(struct minibatch *m, struct backend *b, struct model *model, bool gradients, weir_error *err)
+weir_status minibatch_init(struct minibatch *m, struct backend *b, struct model *model, const bool *gradients, weir_error *err)
 {
-	*m = (struct minibatch){.backend = b, .model = model, .gradients = gradients};
-	if (gradients && (m->output.loss_sum = replace(b, NULL, sizeof *m->output.loss_sum)) == NULL)
-		return out_of_memory(err);
+	*m = (struct minibatch){.backend = b, .model = model};
+	if (gradients != NULL) {
+		memcpy(m->gradients, gradients, sizeof m->gradients);
+		if ((m->output.loss_sum = replace(b, NULL, sizeof *m->output.loss_sum)) == NULL)
+			return out_of_memory(err);
+	}
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
-		if (!model_table_is_keyed(t) && model_has(model, t) && !grow_table(m, t, 1, gradients)) {
+		if (!model_table_is_keyed(t) && model_has(model, t) && !grow_table(m, t, 1)) {
 			minibatch_free(m);
 			return out_of_memory(err);
 		}
@@ -107,7 +112,7 @@ weir_status minibatch_load(struct minibatch *m, const struct batch *batch, weir_
 		return s;
 	size_t unique = m->backend->ops->unique(m->backend, batch->keys, nnz, m->keys, m->index);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
-		if (model_table_is_keyed(t) && model_has(m->model, t) && !grow_table(m, t, unique, m->gradients))
+		if (model_table_is_keyed(t) && model_has(m->model, t) && !grow_table(m, t, unique))
 			return out_of_memory(err);
 	for (uint32_t i = 0; i <= batch->rows; i++)
 		m->row_offsets[i] = batch->offsets[(size_t)i * batch->fields];

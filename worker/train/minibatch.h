@@ -12,7 +12,7 @@
 struct minibatch {
 	struct backend *backend;
 	struct model *model;
-	bool gradients;
+	bool gradients[MODEL_TABLES];
 	uint64_t *keys;         /* (unique) distinct, in order of first use */
 	const uint64_t *wanted; /* (wanted_count) whose rows are to be pulled: all of them, or what minibatch_want said */
 	size_t wanted_count;
@@ -21,12 +21,14 @@ struct minibatch {
 	size_t nnz_capacity, rows_capacity;
 	size_t unique_capacity[MODEL_TABLES]; /* rows that parameters and gradients hold */
 	float *parameters[MODEL_TABLES];      /* what is pulled: embedding (wanted, dim), linear (wanted), dense, statistics */
-	struct model_output output;           /* gradients of the same shapes */
+	struct model_output output;           /* gradients of the same shapes; NULL where they do not come to the host */
 	struct model_input input;             /* points into the above and into the batch */
 };
 
-/* gradients: whether output is needed (not for scoring). Flat tables are allocated here. */
-weir_status minibatch_init(struct minibatch *m, struct backend *b, struct model *model, bool gradients, weir_error *err);
+/* gradients (MODEL_TABLES): whose there is to be room for; NULL: of none, for scoring. Flat tables are allocated here. */
+weir_status minibatch_init(struct minibatch *m, struct backend *b, struct model *model, const bool *gradients, weir_error *err);
+#define MINIBATCH_ALL ((const bool[MODEL_TABLES]){true, true, true, true})
+_Static_assert(MODEL_TABLES == 4, "each is in MINIBATCH_ALL");
 void minibatch_free(struct minibatch *m);
 /* Finds the distinct keys of `batch`, which is borrowed until the next call, and makes room. */
 weir_status minibatch_load(struct minibatch *m, const struct batch *batch, weir_error *err);

@@ -66,7 +66,7 @@ weir_status scorer_open(struct scorer **out, const struct scorer_options *option
 	if (status == WEIR_OK)
 		status = staging_create(&s->staging, s->backend, s->model, &shape, err);
 	for (size_t i = 0; i < SCORER_RING && status == WEIR_OK; i++)
-		status = minibatch_init(&s->ring[i].data, s->backend, s->model, false, err);
+		status = minibatch_init(&s->ring[i].data, s->backend, s->model, NULL, err);
 	if (status == WEIR_OK)
 		*out = s;
 	else

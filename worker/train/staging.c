@@ -142,23 +142,13 @@ static void load_batch(struct staging *s, const struct model_input *in, const st
 static void room_for_gradients(struct staging *s, const struct model_input *in, const struct model_output *out)
 {
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
-		s->output.gradients[t] =
-		    out->gradients[t] == NULL || is_host(s) ? out->gradients[t] : room(s, &s->gradients[t], table_bytes(s, in, t));
+		s->output.gradients[t] = is_host(s)               ? out->gradients[t]
+		                         : model_has(s->model, t) ? room(s, &s->gradients[t], table_bytes(s, in, t))
+		                                                  : NULL;
 	s->output.loss_sum = is_host(s) ? out->loss_sum : room(s, &s->parts[LOSS], sizeof *out->loss_sum);
 }
 
-/* --- And back */
-
-static void bring_back(struct staging *s, const struct model_input *in, const struct model_output *out)
-{
-	const struct backend_ops *ops = s->backend->ops;
-	if (is_host(s))
-		return;
-	for (enum model_table t = 0; t < MODEL_TABLES; t++)
-		if (out->gradients[t] != NULL && !s->kept[t])
-			ops->to_host_later(s->backend, out->gradients[t], s->output.gradients[t], table_bytes(s, in, t));
-	ops->to_host_later(s->backend, out->loss_sum, s->output.loss_sum, sizeof *out->loss_sum);
-}
+/* --- Training and scoring */
 
 void staging_keep(struct staging *s, enum model_table t)
 {
@@ -168,13 +158,6 @@ void staging_keep(struct staging *s, enum model_table t)
 float *staging_gradient(const struct staging *s, enum model_table t)
 {
 	return s->output.gradients[t];
-}
-
-void staging_bring_back(struct staging *s, enum model_table t, uint64_t first, uint64_t n, float *to)
-{
-	const float *from = s->output.gradients[t] + first;
-	if (from != to)
-		s->backend->ops->to_host(s->backend, to, from, n * sizeof *to);
 }
 
 /* What went wrong since the last time; what has been asked for is done. */
@@ -200,7 +183,8 @@ weir_status staging_train(struct staging *s, const struct model_input *in, const
 	model_train(s->model, &s->input, there, &s->output);
 	if (clip_norm > 0)
 		model_clip(s->model, &s->input, &s->output, clip_norm);
-	bring_back(s, in, out);
+	if (!is_host(s))
+		s->backend->ops->to_host_later(s->backend, out->loss_sum, s->output.loss_sum, sizeof *out->loss_sum);
 	return settled(s, err);
 }
 

@@ -1,5 +1,5 @@
 /* Batches on their way to the backend and back. Where the backend's memory is the host's, the model reads and writes a minibatch as it is; where it is a device's, what
- * the model reads is copied there first, and the gradients come back. One batch at a time: a trainer has one of these for all the batches of its ring. */
+ * the model reads is copied there first, and gradients.h says what becomes of the gradients. One batch at a time: a trainer has one of these for all the batches of its ring. */
 #ifndef WEIR_STAGING_H
 #define WEIR_STAGING_H
 
@@ -17,18 +17,16 @@ weir_status staging_create(struct staging **out, struct backend *b, struct model
                            weir_error *err);
 void staging_destroy(struct staging *s);
 
-/* From now on this table's parameters are the backend's memory, and so is its gradient, which stays there. */
+/* From now on this table's parameters are the backend's memory. */
 void staging_keep(struct staging *s, enum model_table t);
-/* The last batch's gradient of a table that is kept. */
-float *staging_gradient(const struct staging *s, enum model_table t);
-/* So many of its elements from `first` on to `to`, host memory. */
-void staging_bring_back(struct staging *s, enum model_table t, uint64_t first, uint64_t n, float *to);
 
 /* model_train of a batch in host memory, then model_clip where clip_norm is above 0. cached: NULL, or what a cache has of its rows; `in` has the others then,
- * as they were pulled. Out's gradients are host memory, too, and there on return. What failed on a device:
+ * as they were pulled. Gradients are in the backend's memory then: where that is the host's, out's own. What failed on a device:
  * E_MEMORY, E_UNSUPPORTED or E_IO, and what to do. */
 weir_status staging_train(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached, uint64_t seed,
                           float clip_norm, const struct model_output *out, weir_error *err);
+/* A table's gradient of the last batch; NULL: the model has no such table. */
+float *staging_gradient(const struct staging *s, enum model_table t);
 
 /* What model_score reads of the flat tables, from now on. */
 weir_status staging_load_flat(struct staging *s, const struct model_input *in, weir_error *err);

@@ -9,6 +9,7 @@
 #include "dataset.h"
 #include "device.h"
 #include "go_back.h"
+#include "gradients.h"
 #include "local.h"
 #include "pace.h"
 #include "prefetch.h"
@@ -42,6 +43,7 @@ struct trainer {
 	struct backend *backend;
 	struct model *model;
 	struct staging *staging;
+	struct gradients *gradients;
 	struct row_cache *row_cache; /* NULL: none */
 	struct tables tables;
 	struct local *local;  /* NULL: the dense table's mode is not local */
@@ -185,24 +187,21 @@ static weir_status begin_local(struct trainer *t, struct slot *s, weir_error *er
 
 /* --- Pushing */
 
-/* A batch's gradient of one table, in the memory of that backend. */
+/* Of one table, in the backend's memory. */
 struct gradient {
-	struct backend *where;
 	float *at; /* (n) */
 	size_t n;
 };
 
 static struct gradient gradient_of(const struct trainer *t, const struct slot *s, enum model_table k)
 {
-	const size_t n = model_table_elements(t->model, k) * (model_table_is_keyed(k) ? s->data.input.unique : 1);
-	if (t->local != NULL && k == MODEL_DENSE)
-		return (struct gradient){t->backend, staging_gradient(t->staging, k), n};
-	return (struct gradient){backend_plain(), s->data.output.gradients[k], n};
+	return (struct gradient){.at = staging_gradient(t->staging, k),
+	                         .n = model_table_elements(t->model, k) * (model_table_is_keyed(k) ? s->data.input.unique : 1)};
 }
 
-static bool is_finite(const struct gradient *g)
+static bool is_finite(const struct trainer *t, struct gradient g)
 {
-	return g->n == 0 || g->where->ops->all_finite(g->where, g->at, g->n);
+	return g.n == 0 || t->backend->ops->all_finite(t->backend, g.at, g.n);
 }
 
 /* train.not_finite: clip. Elements that are NaN or infinite become 0. Whether there were any. */
@@ -211,9 +210,9 @@ static bool clip_not_finite(struct trainer *t, struct slot *s)
 	bool clipped = false;
 	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
 		const struct gradient g = gradient_of(t, s, k);
-		if (is_finite(&g))
+		if (is_finite(t, g))
 			continue;
-		g.where->ops->zero_not_finite(g.where, g.at, g.n);
+		t->backend->ops->zero_not_finite(t->backend, g.at, g.n);
 		clipped = true;
 	}
 	return clipped;
@@ -224,14 +223,12 @@ static bool clip_not_finite(struct trainer *t, struct slot *s)
 static bool leave_out_not_finite(struct trainer *t, struct slot *s)
 {
 	bool finite = true;
-	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
-		const struct gradient g = gradient_of(t, s, k);
-		finite &= is_finite(&g);
-	}
+	for (enum model_table k = 0; k < MODEL_TABLES; k++)
+		finite &= is_finite(t, gradient_of(t, s, k));
 	for (enum model_table k = 0; k < MODEL_TABLES && !finite; k++) {
 		const struct gradient g = gradient_of(t, s, k);
 		if (g.n > 0)
-			g.where->ops->fill(g.where, g.at, 0, g.n);
+			t->backend->ops->fill(t->backend, g.at, 0, g.n);
 	}
 	return !finite;
 }
@@ -241,18 +238,6 @@ static void note_not_finite(const struct trainer *t, const weir_batch *id, weir_
 	report->nonfinite++;
 	LOG_AT(t->options->logger, LOG_WARN, "gradient not finite", "pass=%u unit=%u batch=%u %s: %s", id->pass, id->unit, id->batch,
 	       what, why);
-}
-
-/* Pushes are read from the host's memory. */
-static weir_status bring_back_deltas(struct trainer *t, struct slot *s, const uint64_t *chunks, size_t count, weir_error *err)
-{
-	const uint64_t elements = model_table_elements(t->model, MODEL_DENSE);
-	for (size_t i = 0; i < count; i++) {
-		const uint64_t first = chunks[i] * WEIR_CHUNK;
-		staging_bring_back(t->staging, MODEL_DENSE, first, weir_chunk_elements(elements, chunks[i]),
-		                   s->data.output.gradients[MODEL_DENSE] + first);
-	}
-	return t->backend->ops->sync(t->backend, err);
 }
 
 /* A push that libweir refuses because it is not finite has happened as far as its unit is concerned: nothing of the batch is applied. */
@@ -269,12 +254,11 @@ static weir_status push(struct trainer *t, struct slot *s, weir_report *report, 
 		if (t->job->train.not_finite == NOT_FINITE_REJECT && leave_out_not_finite(t, s))
 			note_not_finite(t, &id, report, "is left out", "it would stay in the worker's own parameters");
 		local_step(t->local, &b, inner_step_number(t, s), staging_gradient(t->staging, MODEL_DENSE), &chunks, &chunks_count);
-		const weir_status status = bring_back_deltas(t, s, chunks, chunks_count, err);
-		if (status != WEIR_OK)
-			return status;
 	}
-	size_t count = tables_push_items(&t->tables, &s->data, chunks, chunks_count, items);
-	weir_status status = weir_push(t->client, &id, items, count, NULL, NULL, NULL, &s->ticket, err);
+	const size_t count = tables_push_items(&t->tables, &s->data, chunks, chunks_count, items);
+	weir_status status = gradients_bring_back(t->gradients, t->staging, &s->data, items, count, err);
+	if (status == WEIR_OK)
+		status = weir_push(t->client, &id, items, count, NULL, NULL, NULL, &s->ticket, err);
 	if (status != WEIR_E_NOT_FINITE)
 		return status;
 	s->ticket = 0;
@@ -446,7 +430,9 @@ static weir_status open_client(void *trainer, weir_error *err)
 	};
 	const struct training_length length = training_length_of(t->job, info);
 	weir_status s = weir_open(&t->client, &options, err);
-	return s == WEIR_OK ? tables_register(&t->tables, t->model, &length, t->client, err) : s;
+	if (s == WEIR_OK)
+		s = tables_register(&t->tables, t->model, &length, t->client, err);
+	return s == WEIR_OK ? gradients_register(t->gradients, t->client, t->tables.ids, err) : s;
 }
 
 static weir_status open_local(struct trainer *t, const struct dataset_info *info, weir_error *err)
@@ -484,12 +470,14 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 	const struct staging_shape shape = {.fields = info->fields, .dense_dim = info->dense_dim, .context = info->context};
 	if (s == WEIR_OK)
 		s = staging_create(&t->staging, t->backend, t->model, &shape, err);
+	if (s == WEIR_OK)
+		s = gradients_create(&t->gradients, t->backend, t->model, err);
 	if (s == WEIR_OK && t->local != NULL)
 		staging_keep(t->staging, MODEL_DENSE);
 	if (s == WEIR_OK && t->job->tables.embedding.cache.memory_bytes > 0)
 		s = row_cache_create(&t->row_cache, t->backend, t->model, &t->job->tables.embedding.cache, err);
 	for (uint32_t i = 0; i < TRAINER_RING && s == WEIR_OK; i++)
-		s = minibatch_init(&t->ring[i].data, t->backend, t->model, true, err);
+		s = minibatch_init(&t->ring[i].data, t->backend, t->model, gradients_come_back(t->gradients), err);
 	if (s == WEIR_OK)
 		s = prefetcher_create(&t->prefetcher, t->dataset, t->job->data.prefetch > 0 ? t->job->data.prefetch : 1, err);
 	t->units = (struct units){.options = t->options, .tables = &t->tables, .client = &t->client, .prefetcher = t->prefetcher};
@@ -523,6 +511,7 @@ static weir_status trainer_close(struct trainer *t, bool failed, weir_error *err
 	prefetcher_destroy(t->prefetcher);
 	log_memory(t);
 	local_destroy(t->local);
+	gradients_destroy(t->gradients);
 	staging_destroy(t->staging);
 	row_cache_destroy(t->row_cache);
 	model_destroy(t->model);

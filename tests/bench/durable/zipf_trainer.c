@@ -185,7 +185,7 @@ static void train(struct trainer *t, double seconds)
 	weir_error e = {0};
 	for (uint32_t i = 0; i < RING; i++) {
 		batch_make(&t->ring[i].batch);
-		check(minibatch_init(&t->ring[i].data, t->backend, t->model, true, &e), &e, "minibatch");
+		check(minibatch_init(&t->ring[i].data, t->backend, t->model, MINIBATCH_ALL, &e), &e, "minibatch");
 	}
 	const double begun = now();
 	double half = 0;

@@ -117,7 +117,7 @@ weir_status local_loop_open(struct local_loop **out, const struct job *job, stru
 		if (model_has(l->model, k))
 			s = open_table(&l->tables[k], l->model, k, err);
 	if (s == WEIR_OK)
-		s = minibatch_init(&l->batch, l->backend, l->model, true, err);
+		s = minibatch_init(&l->batch, l->backend, l->model, MINIBATCH_ALL, err);
 	*out = l;
 	return s;
 }
