@@ -173,21 +173,21 @@ static void try_backward(struct backend *b, struct prng *rng)
 static void try_empty(struct backend *b, struct prng *rng)
 {
 	(void)rng;
-	float one = 1, bias[2] = {-1, 3}, y[4], dW[2] = {NAN, NAN}, dx[2] = {NAN, 5};
-	struct linear l = {&one, &one, 2, 0, 2};
+	float ones[2] = {1, 1}, bias[2] = {-1, 3}, y[4], dW[2] = {NAN, NAN}, dx[2] = {NAN, 5};
+	struct linear l = {ones, ones, 2, 0, 2};
 	b->ops->linear(b, y, &l, bias, ACT_RELU);
 	assert_true(y[0] == 0 && y[1] == 3 && y[2] == 0 && y[3] == 3);
 	b->ops->linear(b, y, &l, NULL, ACT_NONE);
 	assert_true(y[0] == 0 && y[3] == 0);
-	l = (struct linear){&one, &one, 0, 1, 2};
+	l = (struct linear){ones, ones, 0, 1, 2};
 	y[0] = 7;
 	b->ops->linear(b, y, &l, bias, ACT_RELU);
 	assert_true(y[0] == 7);
-	b->ops->linear_backward(b, dW, dx, 1, 0, &one, &l);
+	b->ops->linear_backward(b, dW, dx, 1, 0, ones, &l);
 	assert_true(dW[0] == 0 && dW[1] == 0 && isnan(dx[0]));
-	l = (struct linear){&one, &one, 1, 1, 0};
+	l = (struct linear){ones, ones, 1, 1, 0};
 	b->ops->linear(b, y, &l, bias, ACT_RELU);
-	b->ops->linear_backward(b, dW, dx, 1, 0, &one, &l);
+	b->ops->linear_backward(b, dW, dx, 1, 0, ones, &l);
 	assert_true(y[0] == 7 && dx[0] == 0 && dx[1] == 5);
 }
 

@@ -118,6 +118,15 @@ static void copies_and_ops_run_in_the_order_of_their_calls(void **state)
 	on_every_backend(713, try_order);
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+/* AddressSanitizer ends the process at what malloc refuses, unless it is told otherwise. */
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "allocator_may_return_null=1";
+}
+#endif
+
 /* More than any device has. */
 static void try_too_much(struct backend *b, struct prng *rng)
 {
