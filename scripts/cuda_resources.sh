@@ -3,7 +3,7 @@
 # thread, and the largest shared memory, stack and spills, in bytes. Needs nvcc, and no device; JOBS compilers at once. docs/CUDA-KERNELS.md is what it prints.
 # Ends with 1 where a kernel that compresses, looks up or adds rows spills; others are told on stderr.
 #
-#   scripts/cuda_resources.sh [CAPABILITY ...]
+#   scripts/cuda_resources.sh [CAPABILITY ...]      SOURCES="codec topk_encode": of these files alone
 set -eu
 cd "$(dirname "$0")/.."
 PATH="$PATH:/usr/local/cuda/bin"
@@ -17,14 +17,14 @@ for capability in "$@"; do gencode="$gencode -gencode=arch=compute_$capability,c
 # CUB's kernels are CUB's.
 launcher=$(command -v ccache || true) # which keeps what the assembler said, too
 export gencode scratch launcher
-find kernels/cuda -name '*.cu' ! -name sort_cub.cu | sort | xargs -P "${JOBS:-$(nproc)}" -I{} sh -c '
+if [ -n "${SOURCES:-}" ]; then printf 'kernels/cuda/%s.cu\n' $SOURCES; else find kernels/cuda -name '*.cu' ! -name sort_cub.cu | sort; fi | xargs -P "${JOBS:-$(nproc)}" -I{} sh -c '
 	name=$(basename {} .cu)
 	$launcher nvcc -std=c++20 -O3 --fmad=false -Wno-deprecated-gpu-targets $gencode -c -Xptxas -v -Ikernels/cuda -Ikernels -Ikernels/codecs -Ikernels/rules -Icommon/include -I. \
 		{} -o "$scratch/$name.o" >"$scratch/$name.log" 2>&1 || { cat "$scratch/$name.log" >&2; exit 255; }'
 
 # A line for each kernel and capability: file, kernel, capability, registers, shared, stack, spill stores, spill loads
 for log in "$scratch"/*.log; do
-	c++filt <"$log" | awk -v file="$(basename "$log" .log)" '
+	c++filt <"$log" | sed 's/\([<,] *\)([A-Za-z_: ]*)/\1/g' | awk -v file="$(basename "$log" .log)" '
 		/Compiling entry function/ {
 			split($0, quoted, "\x27")
 			kernel = quoted[2]
@@ -32,7 +32,6 @@ for log in "$scratch"/*.log; do
 			sub(/^void /, "", kernel)
 			sub(/^\(anonymous namespace\)::/, "", kernel)
 			sub(/\(.*$/, "", kernel)
-			gsub(/\(weir_[a-z]+\)/, "", kernel)
 			gsub(/\|/, "\\|", kernel)
 		}
 		/bytes stack frame/ { stack = $1; stores = $5; loads = $9 }
