@@ -180,7 +180,8 @@ static double run_compute(void *arg, weir_error *err)
 
 static weir_status step(struct step_bench *b, struct step_slot *s, weir_error *err)
 {
-	return staging_train(b->staging, &s->data.input, NULL, 1, b->job->train.clip_norm, &s->data.output, err);
+	const struct staging_step step = {.seed = 1, .clip_norm = b->job->train.clip_norm};
+	return staging_train(b->staging, &s->data.input, NULL, &step, &s->data.output, err);
 }
 
 static double run_step(void *arg, weir_error *err)

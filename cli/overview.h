@@ -82,6 +82,9 @@ struct overview {
 	double auc, logloss; /* last evaluation; 0: none yet */
 	uint64_t bad_lines, workers_lost, leases_expired, units_quarantined, steps_closed, batches_dropped, redone_batches;
 	uint64_t batches_not_finite;         /* whose gradients were not */
+	uint64_t scale_skipped;              /* batches left out because their loss scale was too large for fp16 */
+	double loss_scale;                   /* the last that a worker told; 0: they have none */
+	uint64_t device_bytes;               /* of a device's memory that a worker had in use at most; 0: none computes on one */
 	uint64_t bytes_pushed, bytes_pulled; /* as the workers counted them */
 	uint64_t keys, keys_cached;          /* distinct keys of batches, and those whose rows needed no pull; 0: workers keep none */
 	double

@@ -33,6 +33,12 @@ void overview_put_totals(struct json *j, const struct overview *s)
 	json_set_count(j, "leases_expired", s->leases_expired);
 	json_set_count(j, "batches_dropped", s->batches_dropped);
 	json_set_count(j, "batches_not_finite", s->batches_not_finite);
+	if (s->loss_scale > 0) {
+		json_set_count(j, "loss_scale.skipped", s->scale_skipped);
+		json_set_real(j, "loss_scale.last", s->loss_scale);
+	}
+	if (s->device_bytes)
+		json_set_count(j, "device.bytes_most", s->device_bytes);
 	json_set_count(j, "units_skipped", s->units_quarantined);
 	json_set_real(j, "compression.energy_sent", s->energy_sent);
 	json_set_real(j, "compression.residual_norm", s->residual_norm);

@@ -246,6 +246,9 @@ void report_print(const struct report *r, FILE *out)
 	if (s->batches_not_finite)
 		fprintf(out, "  %-11s gradients of %" PRIu64 " batches (train.not_finite); the workers' logs name them\n", "not finite",
 		        s->batches_not_finite);
+	if (s->loss_scale > 0)
+		fprintf(out, "  %-11s %g at last; %" PRIu64 " batches were left out to make it smaller\n", "loss scale", s->loss_scale,
+		        s->scale_skipped);
 	if (r->bad_lines)
 		fprintf(out, "  %-11s %" PRIu64 " were left out; the workers' logs show the first ones\n", "bad lines", r->bad_lines);
 }

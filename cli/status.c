@@ -117,6 +117,8 @@ static void print_status(const struct overview *s)
 	       s->duplicates_refused, s->stale_refused, s->corrupt_refused, s->nonfinite_refused);
 	if (s->batches_not_finite)
 		printf("not finite  gradients of %" PRIu64 " batches; the workers' logs name them\n", s->batches_not_finite);
+	if (s->loss_scale > 0)
+		printf("loss scale  %g; %" PRIu64 " batches were left out to make it smaller\n", s->loss_scale, s->scale_skipped);
 	print_replicas(s);
 	if (s->scrubs)
 		printf("scrubs      %" PRIu64 " comparisons of copies, %" PRIu64 " found that they differ\n", s->scrubs,

@@ -67,6 +67,9 @@ static void read_totals(struct overview *s, const Weir__V1__WorkerReport *totals
 	s->keys = totals->keys;
 	s->keys_cached = totals->keys_cached;
 	s->batches_not_finite = totals->nonfinite;
+	s->scale_skipped = totals->scale_skipped;
+	s->loss_scale = totals->loss_scale;
+	s->device_bytes = totals->device_bytes;
 	s->energy_sent = totals->energy_measured ? totals->energy_sent / (double)totals->energy_measured : 1;
 	s->residual_norm = totals->residual_norm;
 	s->residual_lost = totals->residual_lost;

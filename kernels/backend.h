@@ -63,6 +63,13 @@ struct linear {
 	size_t rows, in, out;
 };
 
+/* Some numbers among others that an op is given at once. */
+struct floats {
+	float *at; /* (n) */
+	size_t n;
+};
+#define BACKEND_FLOATS_MAX 8u
+
 /* What goes into a row's residual: grad * scale, by way of the velocity where there is one. */
 struct topk_row {
 	const float *grad; /* (n); NULL: the residual is the sum already */
@@ -146,7 +153,10 @@ struct backend_ops {
 	/* x *= limit / norm where the norm, the root of the sum of squares (parts), is finite and above limit. */
 	void (*clip)(struct backend *b, float *x, size_t n, const double *squares, size_t parts, float limit);
 	bool (*all_finite)(struct backend *b, const float *x, size_t n);
-	void (*zero_not_finite)(struct backend *b, float *x, size_t n); /* x = 0 where it is NaN or infinite */
+	void (*zero_not_finite)(struct backend *b, float *x, size_t n);           /* x = 0 where it is NaN or infinite */
+	void (*scale_by)(struct backend *b, float *x, size_t n, const float *by); /* x *= *by */
+	/* x /= *by of `count` arrays, at most BACKEND_FLOATS_MAX, by is a power of two; *not_finite = 1 where any element of them is NaN or infinite, else 0. */
+	void (*unscale)(struct backend *b, const struct floats *x, size_t count, const float *by, uint32_t *not_finite);
 
 	/* --- embeddings. Bags: bag j is index[offsets[j] .. offsets[j+1]); index points into rows (unique, width); weight (nnz) or NULL for 1. */
 	/* out (bags, width): bag j = sum of weight * rows[index]; an empty bag is 0. */
@@ -312,6 +322,8 @@ struct backend_ops {
 	X(clip)                     \
 	X(all_finite)               \
 	X(zero_not_finite)          \
+	X(scale_by)                 \
+	X(unscale)                  \
 	X(gather_pool)              \
 	X(scatter_sum)              \
 	X(copy_rows)                \

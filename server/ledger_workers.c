@@ -89,6 +89,9 @@ void ledger_report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1
 	l->report.redone_batches += r->redone_batches;
 	l->report.keys += r->keys;
 	l->report.keys_cached += r->keys_cached;
+	l->report.scale_skipped += r->scale_skipped;
+	l->report.loss_scale = r->loss_scale > 0 ? r->loss_scale : l->report.loss_scale;
+	l->report.device_bytes = r->device_bytes > l->report.device_bytes ? r->device_bytes : l->report.device_bytes;
 }
 
 /* The first trainer's dataset is the job's; others must have the same. */

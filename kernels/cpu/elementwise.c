@@ -255,6 +255,23 @@ bool ISA(cpu_all_finite)(struct backend *b, const float *x, size_t n)
 	return finite;
 }
 
+/* --- Loss scaling */
+
+void ISA(cpu_scale_by)(struct backend *b, float *x, size_t n, const float *by)
+{
+	ISA(cpu_scale)(b, x, *by, n);
+}
+
+void ISA(cpu_unscale)(struct backend *b, const struct floats *x, size_t count, const float *by, uint32_t *not_finite)
+{
+	bool finite = true;
+	for (size_t i = 0; i < count; i++) {
+		ISA(cpu_scale)(b, x[i].at, 1 / *by, x[i].n);
+		finite &= ISA(cpu_all_finite)(b, x[i].at, x[i].n);
+	}
+	*not_finite = !finite;
+}
+
 /* --- Casts */
 
 struct cast {

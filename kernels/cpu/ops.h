@@ -19,6 +19,8 @@
 	X(clip)                     \
 	X(all_finite)               \
 	X(zero_not_finite)          \
+	X(scale_by)                 \
+	X(unscale)                  \
 	X(gather_pool)              \
 	X(scatter_sum)              \
 	X(copy_rows)                \

@@ -203,5 +203,8 @@ void weir_progress(weir_client *c, const weir_report *r)
 	c->report.loss_sum += r->loss_sum;
 	c->report.keys += r->keys;
 	c->report.keys_cached += r->keys_cached;
+	c->report.scale_skipped += r->scale_skipped;
+	c->report.loss_scale = r->loss_scale > 0 ? r->loss_scale : c->report.loss_scale;
+	c->report.device_bytes = r->device_bytes > c->report.device_bytes ? r->device_bytes : c->report.device_bytes;
 	pthread_mutex_unlock(&c->lock);
 }

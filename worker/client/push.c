@@ -402,6 +402,14 @@ weir_status weir_push(weir_client *c, const weir_batch *batch, const weir_push_i
 	return push_start(c, batch, p, done, arg, ticket, err);
 }
 
+weir_status weir_leave_out(weir_client *c, const weir_batch *batch, weir_error *err)
+{
+	if (!batch || c->options.role != WEIR_TRAINER)
+		return weir_fail(err, WEIR_E_STATE, "only a trainer leaves batches out, and only those of units it has leased");
+	refuse_batch(c, batch);
+	return WEIR_OK;
+}
+
 /* --- weir_assign */
 
 weir_status weir_assign(weir_client *c, uint32_t table, const uint64_t *keys, size_t rows, const float *values, weir_error *err)

@@ -68,6 +68,7 @@ struct model_input {
 	size_t unique, uses;         /* uses: nnz */
 	const uint32_t *tokens;      /* (rows, context) */
 	const uint32_t *targets;     /* (rows) */
+	const float *loss_scale;     /* (1) that all gradients are multiplied by; NULL: 1 */
 	const float
 	    *parameters[MODEL_TABLES]; /* embedding (unique, dim), linear (unique), dense (elements), statistics (elements; host) */
 };
@@ -76,6 +77,7 @@ struct model_input {
 struct model_output {
 	float *gradients[MODEL_TABLES]; /* shapes of parameters */
 	double *loss_sum;               /* (1) sum over the rows of weight * cross-entropy, nats */
+	uint32_t *not_finite;           /* (1) of model_unscale: 1 where a gradient has a NaN or an infinity, else 0 */
 };
 
 /* Memory for batches of up to `rows`. */
@@ -85,6 +87,8 @@ weir_status model_reserve(struct model *m, uint32_t rows, weir_error *err);
 const float *model_score(struct model *m, const struct model_input *in);
 /* Forward and backward. Gradients are of the mean loss over the batch. seed (1) makes the dropout masks. */
 void model_train(struct model *m, const struct model_input *in, const uint64_t *seed, const struct model_output *out);
+/* Takes in->loss_scale out of all gradients. */
+void model_unscale(struct model *m, const struct model_input *in, const struct model_output *out);
 /* Scales all gradients so that their joint norm is at most clip_norm, unless it is not finite. */
 void model_clip(struct model *m, const struct model_input *in, const struct model_output *out, float clip_norm);
 

@@ -198,7 +198,8 @@ void model_train(struct model *m, const struct model_input *in, const uint64_t *
 {
 	struct backend *b = m->backend;
 	float *dparams = out->gradients[MODEL_DENSE];
-	const struct forward_mode mode = {.training = true, .seed = seed, .batch_stats = out->gradients[MODEL_STATISTICS]};
+	const struct forward_mode mode = {
+	    .training = true, .seed = seed, .batch_stats = out->gradients[MODEL_STATISTICS], .loss_scale = in->loss_scale};
 	if (m->parts.ngram) {
 		const struct ngram_batch text = ngram_batch_of(in);
 		ngram_train(&m->ngram, &text, in->parameters[MODEL_DENSE], &mode, dparams, out->loss_sum);
@@ -206,6 +207,8 @@ void model_train(struct model *m, const struct model_input *in, const uint64_t *
 	}
 	forward(m, in, &mode);
 	b->ops->bce(b, out->loss_sum, m->dlogit, m->logit, in->labels, in->weights, in->rows, 1.0f / (float)in->rows);
+	if (in->loss_scale != NULL)
+		b->ops->scale_by(b, m->dlogit, in->rows, in->loss_scale);
 	b->ops->bias_act_backward(b, m->dlogit, m->dlogit, m->logit, dparams + m->bias, in->rows, 1, ACT_NONE);
 	if (m->parts.linear)
 		linear_backward(m, in, out->gradients);
@@ -225,6 +228,16 @@ static size_t gradient_elements(const struct model *m, const struct model_input 
 {
 	uint64_t elements = model_table_elements(m, t);
 	return t == MODEL_DENSE ? elements : t == MODEL_STATISTICS ? 0 : in->unique * elements;
+}
+
+void model_unscale(struct model *m, const struct model_input *in, const struct model_output *out)
+{
+	struct floats all[MODEL_TABLES];
+	size_t count = 0;
+	for (enum model_table t = 0; t < MODEL_TABLES; t++)
+		if (gradient_elements(m, in, t) > 0)
+			all[count++] = (struct floats){out->gradients[t], gradient_elements(m, in, t)};
+	m->backend->ops->unscale(m->backend, all, count, in->loss_scale, out->not_finite);
 }
 
 void model_clip(struct model *m, const struct model_input *in, const struct model_output *out, float clip_norm)

@@ -101,6 +101,8 @@ void ngram_train(struct ngram *n, const struct ngram_batch *in, const float *par
 	const struct linear head = head_of(n, forward(n, in, params, mode), in->rows, params);
 	float *dlogits = n->logits, *dy = tower_output_gradient(&n->tower);
 	ops->cross_entropy(b, loss, dlogits, NULL, n->logits, in->targets, rows, n->tokens, 1.0f / (float)rows);
+	if (mode->loss_scale != NULL)
+		ops->scale_by(b, dlogits, rows * n->tokens, mode->loss_scale);
 	ops->bias_act_backward(b, dlogits, dlogits, dlogits, dparams + n->bias, rows, n->tokens, ACT_NONE);
 	ops->linear_backward(b, dparams + n->head, dy, head.in, 0.0f, dlogits, &head);
 	tower_backward(&n->tower, n->x, in->rows, params, dparams, n->dx, n->context * n->dim);

@@ -44,9 +44,10 @@ uint32_t tower_width(const struct tower *t); /* of the output */
 /* How a forward pass runs. */
 struct forward_mode {
 	bool training;
-	const uint64_t *seed; /* training: (1) of the dropout masks; device */
-	float *batch_stats;   /* training: statistics of this batch, laid out as the running ones; device */
-	const float *running; /* evaluation: running statistics; host */
+	const uint64_t *seed;    /* training: (1) of the dropout masks; device */
+	float *batch_stats;      /* training: statistics of this batch, laid out as the running ones; device */
+	const float *running;    /* evaluation: running statistics; host */
+	const float *loss_scale; /* training: (1) that the loss's gradient is multiplied by; device; NULL: 1 */
 };
 
 /* x (rows, in) -> output (rows, width), valid until the next forward. */

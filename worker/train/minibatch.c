@@ -50,8 +50,12 @@ weir_status minibatch_init(struct minibatch *m, struct backend *b, struct model 
 	*m = (struct minibatch){.backend = b, .model = model};
 	if (gradients != NULL) {
 		memcpy(m->gradients, gradients, sizeof m->gradients);
-		if ((m->output.loss_sum = replace(b, NULL, sizeof *m->output.loss_sum)) == NULL)
+		m->output.loss_sum = replace(b, NULL, sizeof *m->output.loss_sum);
+		m->output.not_finite = replace(b, NULL, sizeof *m->output.not_finite);
+		if (m->output.loss_sum == NULL || m->output.not_finite == NULL) {
+			minibatch_free(m);
 			return out_of_memory(err);
+		}
 	}
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
 		if (!model_table_is_keyed(t) && model_has(model, t) && !grow_table(m, t, 1)) {
@@ -69,6 +73,7 @@ void minibatch_free(struct minibatch *m)
 	release(m->backend, m->index);
 	release(m->backend, m->row_offsets);
 	release(m->backend, m->output.loss_sum);
+	release(m->backend, m->output.not_finite);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
 		release(m->backend, m->parameters[t]);
 		release(m->backend, m->output.gradients[t]);

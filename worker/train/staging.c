@@ -8,7 +8,24 @@ struct buffer {
 	size_t capacity; /* bytes */
 };
 
-enum part { LABELS, WEIGHTS, NUMBERS, OFFSETS, ROW_OFFSETS, INDEX, VALUES, TOKENS, TARGETS, PLACES, SEED, LOSS, SCORES, PARTS };
+enum part {
+	LABELS,
+	WEIGHTS,
+	NUMBERS,
+	OFFSETS,
+	ROW_OFFSETS,
+	INDEX,
+	VALUES,
+	TOKENS,
+	TARGETS,
+	PLACES,
+	SEED,
+	LOSS,
+	SCALE,
+	NOT_FINITE,
+	SCORES,
+	PARTS
+};
 
 struct staging {
 	struct backend *backend;
@@ -146,6 +163,7 @@ static void room_for_gradients(struct staging *s, const struct model_input *in, 
 		                         : model_has(s->model, t) ? room(s, &s->gradients[t], table_bytes(s, in, t))
 		                                                  : NULL;
 	s->output.loss_sum = is_host(s) ? out->loss_sum : room(s, &s->parts[LOSS], sizeof *out->loss_sum);
+	s->output.not_finite = is_host(s) ? out->not_finite : room(s, &s->parts[NOT_FINITE], sizeof *out->not_finite);
 }
 
 /* --- Training and scoring */
@@ -171,20 +189,35 @@ static weir_status settled(struct staging *s, weir_error *err)
 	return weir_fail(err, WEIR_E_MEMORY, "out of memory for a batch: make data.batch smaller");
 }
 
-weir_status staging_train(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached, uint64_t seed,
-                          float clip_norm, const struct model_output *out, weir_error *err)
+/* What tells how it went. */
+static void bring_back(struct staging *s, const struct model_output *out)
 {
+	const struct backend_ops *ops = s->backend->ops;
+	if (is_host(s))
+		return;
+	ops->to_host_later(s->backend, out->loss_sum, s->output.loss_sum, sizeof *out->loss_sum);
+	if (s->input.loss_scale != NULL)
+		ops->to_host_later(s->backend, out->not_finite, s->output.not_finite, sizeof *out->not_finite);
+}
+
+weir_status staging_train(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached,
+                          const struct staging_step *step, const struct model_output *out, weir_error *err)
+{
+	const float *scale = step->loss_scale > 0 ? &step->loss_scale : NULL;
+	*out->not_finite = 0;
 	load_batch(s, in, cached);
 	load_parameters(s, in, false);
 	room_for_gradients(s, in, out);
-	const uint64_t *there = copied(s, &s->parts[SEED], &seed, sizeof seed);
+	const uint64_t *seed = copied(s, &s->parts[SEED], &step->seed, sizeof *seed);
+	s->input.loss_scale = copied(s, &s->parts[SCALE], scale, sizeof *scale);
 	if (s->failed)
 		return settled(s, err);
-	model_train(s->model, &s->input, there, &s->output);
-	if (clip_norm > 0)
-		model_clip(s->model, &s->input, &s->output, clip_norm);
-	if (!is_host(s))
-		s->backend->ops->to_host_later(s->backend, out->loss_sum, s->output.loss_sum, sizeof *out->loss_sum);
+	model_train(s->model, &s->input, seed, &s->output);
+	if (scale != NULL)
+		model_unscale(s->model, &s->input, &s->output);
+	if (step->clip_norm > 0)
+		model_clip(s->model, &s->input, &s->output, step->clip_norm);
+	bring_back(s, out);
 	return settled(s, err);
 }
 

@@ -20,11 +20,17 @@ void staging_destroy(struct staging *s);
 /* From now on this table's parameters are the backend's memory. */
 void staging_keep(struct staging *s, enum model_table t);
 
-/* model_train of a batch in host memory, then model_clip where clip_norm is above 0. cached: NULL, or what a cache has of its rows; `in` has the others then,
- * as they were pulled. Gradients are in the backend's memory then: where that is the host's, out's own. What failed on a device:
- * E_MEMORY, E_UNSUPPORTED or E_IO, and what to do. */
-weir_status staging_train(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached, uint64_t seed,
-                          float clip_norm, const struct model_output *out, weir_error *err);
+struct staging_step {
+	uint64_t seed;    /* of dropout */
+	float clip_norm;  /* 0: no clipping */
+	float loss_scale; /* a power of two; 0: none */
+};
+
+/* model_train of a batch in host memory, the loss scaled and its gradients unscaled, then model_clip. cached: NULL, or what a cache has of its rows; `in` has the others
+ * then, as they were pulled. Gradients are in the backend's memory then: where that is the host's, out's own. out->not_finite is 0 without a loss scale. What failed on a
+ * device: E_MEMORY, E_UNSUPPORTED or E_IO, and what to do. */
+weir_status staging_train(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached,
+                          const struct staging_step *step, const struct model_output *out, weir_error *err);
 /* A table's gradient of the last batch; NULL: the model has no such table. */
 float *staging_gradient(const struct staging *s, enum model_table t);
 

@@ -11,6 +11,8 @@
 #include "go_back.h"
 #include "gradients.h"
 #include "local.h"
+#include "loss_scale.h"
+#include "not_finite.h"
 #include "pace.h"
 #include "prefetch.h"
 #include "prng.h"
@@ -48,6 +50,7 @@ struct trainer {
 	struct tables tables;
 	struct local *local;  /* NULL: the dense table's mode is not local */
 	weir_optimizer inner; /* of it */
+	struct loss_scale scale;
 	struct units units;
 	struct slot ring[TRAINER_RING];
 	uint64_t started, computed,
@@ -187,50 +190,20 @@ static weir_status begin_local(struct trainer *t, struct slot *s, weir_error *er
 
 /* --- Pushing */
 
-/* Of one table, in the backend's memory. */
-struct gradient {
-	float *at; /* (n) */
-	size_t n;
-};
-
-static struct gradient gradient_of(const struct trainer *t, const struct slot *s, enum model_table k)
+/* Whether the batch is left out because the loss was scaled by too much: that is not the batch's fault, and no matter of train.not_finite. */
+static bool is_scaled_out(struct trainer *t, struct slot *s, float scale, weir_report *report)
 {
-	return (struct gradient){.at = staging_gradient(t->staging, k),
-	                         .n = model_table_elements(t->model, k) * (model_table_is_keyed(k) ? s->data.input.unique : 1)};
-}
-
-static bool is_finite(const struct trainer *t, struct gradient g)
-{
-	return g.n == 0 || t->backend->ops->all_finite(t->backend, g.at, g.n);
-}
-
-/* train.not_finite: clip. Elements that are NaN or infinite become 0. Whether there were any. */
-static bool clip_not_finite(struct trainer *t, struct slot *s)
-{
-	bool clipped = false;
-	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
-		const struct gradient g = gradient_of(t, s, k);
-		if (is_finite(t, g))
-			continue;
-		t->backend->ops->zero_not_finite(t->backend, g.at, g.n);
-		clipped = true;
+	if (scale == 0)
+		return false;
+	const bool out = loss_scale_note(&t->scale, scale, *s->data.output.not_finite == 0);
+	report->loss_scale = t->scale.value;
+	report->scale_skipped = out;
+	if (out) {
+		const weir_batch id = batch_of(s);
+		LOG_AT(t->options->logger, LOG_INFO, "loss scale too large", "pass=%u unit=%u batch=%u is left out: %g, from now on %g",
+		       id.pass, id.unit, id.batch, (double)scale, (double)t->scale.value);
 	}
-	return clipped;
-}
-
-/* Of a batch that trains a table of the worker's own: what is not finite would stay in it, and in its optimizer's moments. Such a batch is left out: its gradients are 0.
- * Whether it is. */
-static bool leave_out_not_finite(struct trainer *t, struct slot *s)
-{
-	bool finite = true;
-	for (enum model_table k = 0; k < MODEL_TABLES; k++)
-		finite &= is_finite(t, gradient_of(t, s, k));
-	for (enum model_table k = 0; k < MODEL_TABLES && !finite; k++) {
-		const struct gradient g = gradient_of(t, s, k);
-		if (g.n > 0)
-			t->backend->ops->fill(t->backend, g.at, 0, g.n);
-	}
-	return !finite;
+	return out;
 }
 
 static void note_not_finite(const struct trainer *t, const weir_batch *id, weir_report *report, const char *what, const char *why)
@@ -240,18 +213,25 @@ static void note_not_finite(const struct trainer *t, const weir_batch *id, weir_
 	       what, why);
 }
 
-/* A push that libweir refuses because it is not finite has happened as far as its unit is concerned: nothing of the batch is applied. */
-static weir_status push(struct trainer *t, struct slot *s, weir_report *report, weir_error *err)
+/* A push that libweir refuses because it is not finite has happened as far as its unit is concerned: nothing of the batch is applied. So it is with one that is left out, but
+ * where the batch's place is in a round of local steps: there it goes on with gradients of 0. */
+static weir_status push(struct trainer *t, struct slot *s, bool left_out, weir_report *report, weir_error *err)
 {
 	const uint64_t *chunks = NULL;
 	size_t chunks_count = 0;
 	weir_push_item items[MODEL_TABLES];
 	weir_batch id = batch_of(s);
-	if (t->job->train.not_finite == NOT_FINITE_CLIP && clip_not_finite(t, s))
+	const struct trained_batch made = {t->backend, t->model, t->staging, s->data.input.unique};
+	if (left_out && t->local == NULL)
+		return weir_leave_out(t->client, &id, err);
+	if (left_out)
+		trained_zero(&made);
+	if (t->job->train.not_finite == NOT_FINITE_CLIP && trained_clip_not_finite(&made))
 		note_not_finite(t, &id, report, "is clipped", "elements that were not finite are 0");
 	if (t->local != NULL) {
 		const struct local_batch b = local_batch_of(t, s);
-		if (t->job->train.not_finite == NOT_FINITE_REJECT && leave_out_not_finite(t, s))
+		/* it would stay in the table, and in its optimizer's moments: the batch's gradients are 0 */
+		if (t->job->train.not_finite == NOT_FINITE_REJECT && trained_zero_not_finite(&made))
 			note_not_finite(t, &id, report, "is left out", "it would stay in the worker's own parameters");
 		local_step(t->local, &b, inner_step_number(t, s), staging_gradient(t->staging, MODEL_DENSE), &chunks, &chunks_count);
 	}
@@ -264,6 +244,13 @@ static weir_status push(struct trainer *t, struct slot *s, weir_report *report, 
 	s->ticket = 0;
 	note_not_finite(t, &id, report, "is left out", err->text);
 	return WEIR_OK;
+}
+
+static uint64_t device_bytes(const struct trainer *t)
+{
+	struct backend_info info;
+	t->backend->ops->info(t->backend, &info);
+	return info.memory_used_most;
 }
 
 static weir_status compute_next(struct trainer *t, weir_error *err)
@@ -281,9 +268,10 @@ static weir_status compute_next(struct trainer *t, weir_error *err)
 	const weir_unit *u = &s->unit->lease;
 	const struct clock *clock = clock_system();
 	const int64_t until_ns = clock_ns(clock) + pace_of(t->job, t->number, clock->ops->wall_ns(clock));
-	status = staging_train(t->staging, &s->data.input, t->row_cache != NULL ? &s->cached : NULL,
-	                       trainer_dropout_seed(t->job, u->pass, u->unit, s->item->index), t->job->train.clip_norm,
-	                       &s->data.output, err);
+	const struct staging_step step = {.seed = trainer_dropout_seed(t->job, u->pass, u->unit, s->item->index),
+	                                  .clip_norm = t->job->train.clip_norm,
+	                                  .loss_scale = t->scale.value};
+	status = staging_train(t->staging, &s->data.input, t->row_cache != NULL ? &s->cached : NULL, &step, &s->data.output, err);
 	if (status != WEIR_OK)
 		return status;
 	pace_wait(clock, until_ns);
@@ -293,8 +281,10 @@ static weir_status compute_next(struct trainer *t, weir_error *err)
 		report.keys_cached = s->cached.hits;
 	}
 	report.loss_sum = isfinite(*s->data.output.loss_sum) ? *s->data.output.loss_sum : 0.0;
+	report.device_bytes = device_bytes(t);
 	s->unit->bad_lines = 0;
-	status = push(t, s, &report, err);
+	const bool left_out = is_scaled_out(t, s, step.loss_scale, &report);
+	status = push(t, s, left_out, &report, err);
 	prefetcher_recycle(t->prefetcher, s->item);
 	s->item = NULL;
 	if (status != WEIR_OK)
@@ -464,6 +454,7 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 	t->backend->ops->info(t->backend, &computes);
 	LOG_AT(t->options->logger, LOG_INFO, "computing", "device=%s precision=%s memory=%.1fMiB", computes.device,
 	       compute_precision_name(computes.precision), (double)computes.memory_budget / MIB);
+	t->scale = loss_scale_first(computes.precision == COMPUTE_FP16);
 	s = model_create(&t->model, t->backend, t->job, info->fields, info->dense_dim, err);
 	if (s == WEIR_OK && t->job->tables.dense.mode.local_steps > 0)
 		s = open_local(t, info, err);

@@ -6,7 +6,8 @@
  *
  * While batch n computes, n + 1 is being pulled and n - 1 pushed. Synchronous tables are pulled only when their batch computes, because
  * their state is that of the step. A unit commits when all its batches are acknowledged, without holding up the next unit.
- * Everything that a batch does is a function of the job and of (pass, unit, batch), so whoever re-executes it does the same. */
+ * Everything that a batch does is a function of the job and of (pass, unit, batch), so whoever re-executes it does the same: to the last bit, but for
+ * train.precision: fp16, where a worker has a loss scale of its own. */
 #ifndef WEIR_TRAINER_H
 #define WEIR_TRAINER_H
 

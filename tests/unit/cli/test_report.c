@@ -145,6 +145,9 @@ static void test_report_as_json(void **state)
 	s.bytes_pulled = 12;
 	s.keys = 8;
 	s.keys_cached = 6;
+	s.scale_skipped = 3;
+	s.loss_scale = 8192;
+	s.device_bytes = 77;
 	s.staleness[histogram_bucket_of(3)] = 5;
 	s.duplicates_refused = 6;
 	struct report r = {
@@ -180,6 +183,9 @@ static void test_report_as_json(void **state)
 	                {"rows", 4000},
 	                {"bytes.pushed", 11},
 	                {"bytes.pulled", 12},
+	                {"loss_scale.skipped", 3},
+	                {"loss_scale.last", 8192},
+	                {"device.bytes_most", 77},
 	                {"row_cache.keys", 8},
 	                {"row_cache.hits", 6},
 	                {"row_cache.hit_ratio", 0.75},

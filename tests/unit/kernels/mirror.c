@@ -324,6 +324,23 @@ static void mirror_zero_not_finite(struct backend *b, float *x, size_t n)
 	RUN(m, zero_not_finite, floats(m, x, n), n);
 }
 
+static void mirror_scale_by(struct backend *b, float *x, size_t n, const float *by)
+{
+	struct mirror *m = mirror(b);
+	float *to = floats(m, x, n);
+	RUN(m, scale_by, to, n, floats(m, by, 1));
+}
+
+static void mirror_unscale(struct backend *b, const struct floats *x, size_t count, const float *by, uint32_t *not_finite)
+{
+	struct mirror *m = mirror(b);
+	struct floats to[BACKEND_FLOATS_MAX];
+	for (size_t i = 0; i < count; i++)
+		to[i] = (struct floats){floats(m, x[i].at, x[i].n), x[i].n};
+	const float *scale = floats(m, by, 1);
+	RUN(m, unscale, to, count, scale, words(m, not_finite, 1));
+}
+
 static void mirror_gather_pool(struct backend *b, float *out, const float *rows, size_t unique, size_t width,
                                const uint32_t *offsets, const uint32_t *index, const float *weight, size_t bags)
 {

@@ -104,6 +104,39 @@ static void try_sums(struct backend *b, struct prng *rng)
 	}
 }
 
+static void try_unscale(struct backend *b, struct prng *rng)
+{
+	static const size_t lengths[][4] = {{1, 0, 0, 0}, {3, 5000, 1, 0}, {4096, 4097, 12289, 17}, {0, 0, 0, 0}, {70000, 1, 0, 33}};
+	for (size_t s = 0; s < sizeof lengths / sizeof *lengths; s++)
+		for (int bad = 0; bad < 3; bad++) {
+			const float scale = ldexpf(1, (int)prng_below(rng, 25));
+			float *x[4], *want[4];
+			struct floats all[4];
+			uint32_t not_finite = 77;
+			for (size_t i = 0; i < 4; i++) {
+				x[i] = random_floats(rng, lengths[s][i], -1e5, 1e5);
+				if (bad > 0 && lengths[s][i] > 0 && i == s % 3) /* the last one of its array, or any */
+					x[i][bad == 1 ? lengths[s][i] - 1 : prng_below(rng, lengths[s][i])] = prng_below(rng, 2) ? NAN : -INFINITY;
+				want[i] = copy_floats(x[i], lengths[s][i]);
+				for (size_t k = 0; k < lengths[s][i]; k++)
+					want[i][k] /= scale;
+				all[i] = (struct floats){x[i], lengths[s][i]};
+			}
+			b->ops->unscale(b, all, 4, &scale, &not_finite);
+			assert_int_equal(not_finite, bad > 0 && lengths[s][s % 3] > 0);
+			for (size_t i = 0; i < 4; i++) {
+				for (size_t k = 0; k < lengths[s][i]; k++)
+					assert_true(x[i][k] == want[i][k] || (isnan(x[i][k]) && isnan(want[i][k])));
+				free(x[i]);
+				free(want[i]);
+			}
+		}
+	float x[] = {1, -2, 3, 0.5f, INFINITY}, by = 4;
+	b->ops->scale_by(b, x, 5, &by);
+	b->ops->scale_by(b, x, 0, &by);
+	assert_true(x[0] == 4 && x[1] == -8 && x[2] == 12 && x[3] == 2 && isinf(x[4]));
+}
+
 static void try_clip(struct backend *b, struct prng *rng)
 {
 	static const struct {
@@ -233,6 +266,12 @@ static void sums_of_squares_and_finiteness(void **state)
 	on_every_backend(42, try_sums);
 }
 
+static void what_is_scaled_is_unscaled_and_looked_at(void **state)
+{
+	(void)state;
+	on_every_backend(49, try_unscale);
+}
+
 static void concat_and_split_are_inverse(void **state)
 {
 	(void)state;
@@ -269,6 +308,7 @@ int main(void)
 	    cmocka_unit_test(fill_axpy_and_scale),
 	    cmocka_unit_test(lerp_and_subtract),
 	    cmocka_unit_test(sums_of_squares_and_finiteness),
+	    cmocka_unit_test(what_is_scaled_is_unscaled_and_looked_at),
 	    cmocka_unit_test(concat_and_split_are_inverse),
 	    cmocka_unit_test(casts_round_to_bf16),
 	    cmocka_unit_test(row_sums),

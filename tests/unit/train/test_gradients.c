@@ -105,7 +105,9 @@ static void teardown(struct fixture *f)
 static void train(struct fixture *f)
 {
 	weir_error err = {0};
-	CHECK_OK(staging_train(f->staging, &f->m.input, NULL, f->pushed, 1, &f->m.output, &err), err);
+	CHECK_OK(staging_train(f->staging, &f->m.input, NULL, &(struct staging_step){.seed = f->pushed, .clip_norm = 1}, &f->m.output,
+	                       &err),
+	         err);
 }
 
 /* chunks (count): NULL, all. */

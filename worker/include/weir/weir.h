@@ -168,6 +168,10 @@ typedef struct weir_push_options {
 	int copy; /* values may be reused as soon as weir_push returns */
 } weir_push_options;
 
+/* Of a batch whose gradients are not to be had: it pushes nothing, and is done, as one that weir_push refuses because it is not finite. Only batches of units that this client
+ * has leased; each pushes or is left out, once. */
+WEIR_API weir_status weir_leave_out(weir_client *client, const weir_batch *batch, weir_error *err);
+
 /* The one push of a batch: all tables in one call. Refuses NaN and infinities with WEIR_E_NOT_FINITE, naming the table (nothing is sent then).
  * Completes when every part is acknowledged; in a job with `ack: sent`, which copies values, when it is on its way: what goes wrong then is told by
  * weir_unit_commit. Blocks while the client's send credit is used up. */
@@ -209,6 +213,9 @@ typedef struct weir_report { /* a trainer's progress since the last call, summed
 	double loss_sum;
 	/* Of a trainer that keeps rows of embeddings: distinct keys of its batches, and those whose rows needed no pull. */
 	uint64_t keys, keys_cached;
+	uint64_t scale_skipped; /* batches left out because the loss was scaled by too much for fp16 */
+	double loss_scale;      /* now; 0: it is not scaled */
+	uint64_t device_bytes;  /* of a device's memory, in use at most so far */
 } weir_report;
 WEIR_API void weir_progress(weir_client *client, const weir_report *report);
 

@@ -1,0 +1,41 @@
+# train.precision: fp16 on an emulated device: batches whose gradients overflow are left out, each counted as one that is done, the scale of the loss falls until they do
+# not, and training goes on; also where a worker takes steps of its own.
+. "$(dirname "$0")/lib.sh"
+[ -e "$BUILD/tests/emulated/libweir_cuda.so" ] || { echo "the CUDA backend is not built for an emulated device here: skipped"; exit 77; }
+mkdir "$DIR/bin"
+cp "$BUILD/weir" "$BUILD/weir-server" "$BUILD/weir-worker" "$BUILD/tests/emulated/libweir_cuda.so" "$DIR/bin" || fail "cannot copy the programs"
+WEIR=$DIR/bin/weir
+# Values so large that a new model is sure of every row, half of the time wrongly: the gradient of a batch of one row is then 1, and 2^16 of it more than fp16 has.
+awk 'BEGIN { srand(3); for (i = 0; i < 200; i++) print (rand() < 0.5) " " int(rand() * 9) ":900 " 20 + int(rand() * 9) ":900 " 40 + int(rand() * 9) ":900" }' > "$DIR/rows.libsvm"
+cat > "$DIR/job.yaml" <<-JOB
+	job: it
+	run_dir: $RUN
+	device: cuda
+	cluster: {servers: 1, workers: 1, partitions: 4}
+	data: {format: libsvm, train: '$DIR/rows.libsvm', fields: 3, batch: 1, unit_batches: 16}
+	model: {kind: deepfm, dim: 4, hidden: [8]}
+	train: {passes: 1, seed: 1, threads: 1, precision: fp16}
+JOB
+# trains [ARGUMENTS...]: to the end, with batches left out
+trains() {
+	start_train --fresh "$@"
+	finish_train 60
+	[ $STATUS = 0 ] || fail "exit status $STATUS: $*"
+	audited
+	holds "$DIR/report.json" '.loss_scale.skipped > 0 and .loss_scale.last < 65536 and .loss_scale.last == pow(2; 16 - .loss_scale.skipped)'
+	holds "$DIR/report.json" '.batches_not_finite == 0 and .rows == 200 and .device.bytes_most > 0'
+	[ "$(grep -c "loss scale too large.*is left out" "$RUN/worker-0.log")" = "$(json "$DIR/report.json" .loss_scale.skipped)" ] ||
+		fail "the worker's log does not name the batches that were left out"
+	grep -q "loss scale *[0-9]* at last; [0-9]* batches were left out" "$DIR/train.out" || fail "the report does not tell"
+	grep -q "precision=fp16" "$RUN/worker-0.log" && grep -q "device memory.*in_use_at_most=" "$RUN/worker-0.log" || fail "the worker's log does not tell"
+	nothing_left
+}
+trains
+trains --set 'tables.embedding.mode={kind: sync}' --set 'tables.dense.mode={kind: sync}'
+trains --set 'tables.dense.mode={kind: local, steps: 4, rounds: async, inner: {kind: sgd, lr: 1.0e-3}}' --set 'tables.dense.optimizer={kind: sgd, lr: 1}'
+
+# What is not computed is refused before anything is started.
+start_train --fresh --set device=auto
+finish_train 60
+[ $STATUS != 0 ] || fail "fp16 was accepted where there is no driver"
+told "train.precision is fp16, which the CPU does not compute, and device: auto finds no other" "$DIR/train.err"
