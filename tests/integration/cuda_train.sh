@@ -35,6 +35,16 @@ compare auc "$clicks" 'kind: deepfm, dim: 4, hidden: [16, 8], batch_norm: true, 
 compare auc "$clicks" 'kind: deepfm, dim: 16, hidden: [64, 32]' \
 	'embedding: {mode: {kind: sync}, push: {codec: int8}}, dense: {mode: {kind: sync}, optimizer: {kind: adam, lr: 1.0e-3}, push: {codec: topk, density: 0.02, values: int8}}'
 compare auc "$clicks" 'kind: dlrm, dim: 4, hidden: [16], bottom: [8, 4]' "$sync"
+# Products of other precisions end near by.
+for precision in tf32 bf16 fp16; do
+	start_train --fresh --set device=cuda --set "train.precision=$precision"
+	finish_train 60
+	[ $STATUS = 0 ] || fail "train.precision=$precision: exit status $STATUS"
+	audited
+	grep -q "precision=$precision" "$RUN/worker-0.log" || fail "the worker's log does not say that it computed in $precision"
+	jq -es '(.[0].test.auc - .[1].test.auc | fabs) < 0.003' "$DIR/cpu.json" "$DIR/report.json" > /dev/null ||
+		fail "$precision: the AUC is $(json "$DIR/report.json" .test.auc), on the CPU $(json "$DIR/cpu.json" .test.auc)"
+done
 compare loss "$text" 'kind: ngram, dim: 4, hidden: [16]' 'dense: {mode: {kind: sync}, optimizer: {kind: adam, lr: 5.0e-3}}'
 # The worker's own steps are the device's, and what is sent of them is coded there.
 compare loss "$text" 'kind: ngram, dim: 4, hidden: [16]' \

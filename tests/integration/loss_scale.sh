@@ -1,10 +1,7 @@
 # train.precision: fp16 on an emulated device: batches whose gradients overflow are left out, each counted as one that is done, the scale of the loss falls until they do
 # not, and training goes on; also where a worker takes steps of its own.
 . "$(dirname "$0")/lib.sh"
-[ -e "$BUILD/tests/emulated/libweir_cuda.so" ] || { echo "the CUDA backend is not built for an emulated device here: skipped"; exit 77; }
-mkdir "$DIR/bin"
-cp "$BUILD/weir" "$BUILD/weir-server" "$BUILD/weir-worker" "$BUILD/tests/emulated/libweir_cuda.so" "$DIR/bin" || fail "cannot copy the programs"
-WEIR=$DIR/bin/weir
+emulate_device || { echo "the CUDA backend is not built for an emulated device here: skipped"; exit 77; }
 # Values so large that a new model is sure of every row, half of the time wrongly: the gradient of a batch of one row is then 1, and 2^16 of it more than fp16 has.
 awk 'BEGIN { srand(3); for (i = 0; i < 200; i++) print (rand() < 0.5) " " int(rand() * 9) ":900 " 20 + int(rand() * 9) ":900 " 40 + int(rand() * 9) ":900" }' > "$DIR/rows.libsvm"
 cat > "$DIR/job.yaml" <<-JOB

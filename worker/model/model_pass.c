@@ -1,6 +1,7 @@
 /* Forward and backward of a model, part by part. */
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "model_parts.h"
 #include "scratch.h"
@@ -17,9 +18,11 @@ static bool joined_gradient(const struct model *m)
 	return joins(m) && m->parts.cross;
 }
 
-static weir_status no_memory(weir_status s, uint32_t rows, weir_error *err)
+static weir_status no_memory(const struct model *m, uint32_t rows, weir_error *err)
 {
-	return weir_fail(err, s, "out of memory for the activations of a batch of %u rows", rows);
+	char what[32];
+	snprintf(what, sizeof what, "a batch of %u rows", rows);
+	return scratch_refused(m->backend, what, err);
 }
 
 weir_status model_reserve(struct model *m, uint32_t rows, weir_error *err)
@@ -28,11 +31,11 @@ weir_status model_reserve(struct model *m, uint32_t rows, weir_error *err)
 		return WEIR_OK;
 	struct backend *b = m->backend;
 	if (m->squares == NULL && (m->squares = b->ops->buffer_alloc(b, MODEL_TABLES * sizeof *m->squares)) == NULL)
-		return no_memory(WEIR_E_MEMORY, rows, err);
+		return no_memory(m, rows, err);
 	if (m->parts.ngram) {
 		const weir_status made = ngram_reserve(&m->ngram, rows);
 		m->rows = made == WEIR_OK ? rows : 0;
-		return made == WEIR_OK ? made : no_memory(made, rows, err);
+		return made == WEIR_OK ? made : no_memory(m, rows, err);
 	}
 	struct {
 		float **buffer;
@@ -59,7 +62,7 @@ weir_status model_reserve(struct model *m, uint32_t rows, weir_error *err)
 	if (s == WEIR_OK && m->parts.interaction)
 		s = interaction_reserve(&m->interaction, rows);
 	m->rows = s == WEIR_OK ? rows : 0;
-	return s == WEIR_OK ? s : no_memory(s, rows, err);
+	return s == WEIR_OK ? s : no_memory(m, rows, err);
 }
 
 static void linear_forward(struct model *m, const struct model_input *in)

@@ -15,6 +15,15 @@ static inline weir_status scratch_grow(struct backend *b, float **buffer, size_t
 	return *buffer != NULL ? WEIR_OK : WEIR_E_MEMORY;
 }
 
+/* "out of memory for the activations of" what; and what a device says of its memory. */
+static inline weir_status scratch_refused(struct backend *b, const char *what, weir_error *err)
+{
+	weir_error why = {0};
+	(void)b->ops->sync(b, &why);
+	return weir_fail(err, WEIR_E_MEMORY, "out of memory for the activations of %s%s%s", what, why.text[0] != '\0' ? ": " : "",
+	                 why.text);
+}
+
 static inline void scratch_free(struct backend *b, float **buffer)
 {
 	if (*buffer != NULL)

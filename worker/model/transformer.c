@@ -3,10 +3,12 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "limits.h"
+#include "scratch.h"
 #include "transformer_parts.h"
 
 #define HEAD_BYTES  ((size_t)128 << 20) /* of logits at once */
@@ -222,8 +224,11 @@ weir_status transformer_reserve(struct transformer *t, uint32_t sequences, uint3
 		take_all(t->memory, t, rows, length, t->trains);
 	if (s == WEIR_OK && !is_gpt2(t))
 		s = make_angles(t, length);
-	if (s != WEIR_OK)
-		return weir_fail(err, s, "out of memory for the activations of %u sequences of %u tokens", sequences, length);
+	if (s != WEIR_OK) {
+		char what[64];
+		snprintf(what, sizeof what, "%u sequences of %u tokens", sequences, length);
+		return scratch_refused(b, what, err);
+	}
 	t->sequences = sequences;
 	t->length = length;
 	return WEIR_OK;
