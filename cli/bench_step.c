@@ -307,7 +307,7 @@ static weir_status make_job(struct step_bench *b, const struct bench *bench, wei
 	b->fields = bench->fields ? (uint32_t)bench->fields : 26;
 	b->ids = bench->ids ? bench->ids : bench->quick ? 100 : 40000;
 	b->steps = bench->quick ? 2 : STEP_STEPS;
-	if (b->job->model.kind == MODEL_NGRAM || (b->job->tables.dense.mode.local_steps > 0))
+	if (job_is_language(b->job) || (b->job->tables.dense.mode.local_steps > 0))
 		return weir_fail(err, WEIR_E_UNSUPPORTED, "bench step measures click models whose batches are pushed one by one");
 	return b->fields <= STEP_FIELDS_MAX ? WEIR_OK
 	                                    : weir_fail(err, WEIR_E_INVALID, "--fields %u: at most %d", b->fields, STEP_FIELDS_MAX);
@@ -325,7 +325,8 @@ static weir_status prepare(struct step_bench *b, const struct bench *bench, weir
 	if (!b->backend)
 		return err->status;
 	const struct staging_shape shape = {.fields = b->fields, .dense_dim = STEP_DENSE};
-	s = model_create(&b->model, b->backend, b->job, b->fields, STEP_DENSE, err);
+	const struct model_data data = {.fields = b->fields, .dense_dim = STEP_DENSE};
+	s = model_create(&b->model, b->backend, b->job, &data, err);
 	if (s == WEIR_OK)
 		s = staging_create(&b->staging, b->backend, b->model, &shape, err);
 	if (s == WEIR_OK)

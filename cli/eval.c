@@ -1,20 +1,21 @@
 /* weir eval: how good the weights of a job are on a part of its data. */
 #include <inttypes.h>
+#include <math.h>
 
 #include "json.h"
 #include "report.h"
 #include "scoring.h"
 #include "verbs.h"
 
-static weir_status print_json(const struct scoring *s, bool language, const struct quality *q, weir_error *err)
+static weir_status print_json(const struct scoring *s, enum report_of of, const struct quality *q, weir_error *err)
 {
 	struct json *j = json_create();
 	if (!j)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for the result");
 	json_set_text(j, "part", scoring_part_name(s->part));
 	json_set_text(j, "weights", s->source);
-	report_put_quality(j, "", language, q->auc, q->logloss);
-	if (!language)
+	report_put_quality(j, "", of, q->auc, q->logloss);
+	if (of == REPORT_CLICKS)
 		json_set_real(j, "calibration", q->calibration);
 	json_set_count(j, "rows", q->rows);
 	weir_status status = json_print(j, stdout, err);
@@ -26,13 +27,16 @@ static weir_status evaluate(const struct scoring_verb *v, weir_error *err)
 {
 	struct scoring s = {0};
 	struct quality q = {0};
-	const bool language = job_is_language(v->scoring.job);
+	const enum report_of of = report_reads(v->scoring.job);
 	weir_status status = scoring_open(&s, &v->scoring, err);
 	if (status == WEIR_OK)
 		status = scorer_evaluate(s.scorer, s.data, &q, err);
 	if (status == WEIR_OK && v->as_json)
-		status = print_json(&s, language, &q, err);
-	else if (status == WEIR_OK && language)
+		status = print_json(&s, of, &q, err);
+	else if (status == WEIR_OK && of == REPORT_TOKENS)
+		printf("%s: loss %.4f nats a token, perplexity %.4f (%" PRIu64 " tokens, weights of %s)\n", scoring_part_name(s.part),
+		       q.logloss, exp(q.logloss), q.rows, s.source);
+	else if (status == WEIR_OK && of == REPORT_TEXT)
 		printf("%s: loss %.4f nats a byte, %.4f bits a byte (%" PRIu64 " bytes, weights of %s)\n", scoring_part_name(s.part),
 		       q.logloss, report_bits(q.logloss), q.rows, s.source);
 	else if (status == WEIR_OK)

@@ -58,14 +58,14 @@ int verb_import(int count, char **args)
 	const struct option options[] = {
 	    JOB_OPTIONS(&i.options),
 	    AT_OPTION(i.at),
-	    {"--in", OPTION_TEXT, &i.in, "PATH", "weights as a safetensors file, or a checkpoint's folder"}};
+	    {"--in", OPTION_TEXT, &i.in, "PATH", "weights as a safetensors file, a model folder, or a checkpoint's folder"}};
 	const char *word = NULL;
 	weir_error err = {0};
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
 	if (s == WEIR_OK)
 		s = job_options_take(&i.options, word, &err);
 	if (s == WEIR_OK && !i.in)
-		s = weir_fail(&err, WEIR_E_INVALID, "needs --in FILE.safetensors, or --in a checkpoint");
+		s = weir_fail(&err, WEIR_E_INVALID, "needs --in FILE.safetensors, --in a model folder, or --in a checkpoint");
 	if (s == WEIR_OK)
 		s = job_options_logger(&i.options, "weir", LOG_WARN, &i.logger, &err);
 	if (s != WEIR_OK)

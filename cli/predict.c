@@ -1,5 +1,5 @@
 /* weir predict: the probability of a click for each row of a part, one a line, in the order of the files; of text, the natural logarithm of the probability of
- * each byte that has a context. */
+ * each byte that has a context; of tokens, that of all targets of a sequence that count. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,8 +19,13 @@ struct output {
 static weir_status write_rows(void *arg, const struct batch *batch, const float *scores, weir_error *err)
 {
 	struct output *o = arg;
-	for (uint32_t r = 0; r < batch->rows; r++)
-		fprintf(o->file, "%.9g\n", (double)scores[r]);
+	const uint32_t each = batch->sequence > 0 ? batch->sequence : 1;
+	for (uint32_t r = 0; r < batch->rows; r++) {
+		double sum = 0;
+		for (uint32_t i = 0; i < each; i++)
+			sum += (double)scores[(size_t)r * each + i];
+		fprintf(o->file, "%.9g\n", sum);
+	}
 	o->rows += batch->rows;
 	return ferror(o->file) ? weir_fail(err, WEIR_E_IO, "cannot write %s: %s", o->path, strerror(errno)) : WEIR_OK;
 }

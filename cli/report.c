@@ -84,7 +84,10 @@ double report_bits(double nats)
 
 static void print_scores(FILE *out, const struct report *r, const char *part, const struct report_scores *s)
 {
-	if (s->known && r->language)
+	if (s->known && r->of == REPORT_TOKENS)
+		fprintf(out, "  %-11s loss %.4f nats a token   perplexity %.4f   (%" PRIu64 " tokens)\n", part, s->logloss,
+		        exp(s->logloss), s->rows);
+	else if (s->known && r->of == REPORT_TEXT)
 		fprintf(out, "  %-11s loss %.4f nats a byte   %.4f bits a byte   (%" PRIu64 " bytes)\n", part, s->logloss,
 		        report_bits(s->logloss), s->rows);
 	else if (s->known)
@@ -97,7 +100,7 @@ static void print_passes(FILE *out, const struct report *r)
 	for (uint32_t i = 0; i < r->passes_count; i++) {
 		const struct report_pass *p = &r->passes[i];
 		fprintf(out, "  %-11s pass %u: ", i == 0 ? "passes" : "", p->pass);
-		if (r->language)
+		if (r->of != REPORT_CLICKS)
 			fprintf(out, "loss %.4f", p->logloss);
 		else
 			fprintf(out, "AUC %.4f   logloss %.4f", p->auc, p->logloss);
@@ -263,11 +266,19 @@ static void put_real(struct json *j, const char *part, const char *name, double 
 }
 
 /* What tells how good a model is. */
-void report_put_quality(struct json *j, const char *part, bool language, double auc, double logloss)
+enum report_of report_reads(const struct job *job)
 {
-	if (language) {
+	return job_is_transformer(job) ? REPORT_TOKENS : job_is_language(job) ? REPORT_TEXT : REPORT_CLICKS;
+}
+
+void report_put_quality(struct json *j, const char *part, enum report_of of, double auc, double logloss)
+{
+	if (of != REPORT_CLICKS) {
 		put_real(j, part, "loss", logloss);
-		put_real(j, part, "bits_per_byte", report_bits(logloss));
+		if (of == REPORT_TOKENS)
+			put_real(j, part, "perplexity", exp(logloss));
+		else
+			put_real(j, part, "bits_per_byte", report_bits(logloss));
 	} else {
 		put_real(j, part, "auc", auc);
 		put_real(j, part, "logloss", logloss);
@@ -279,8 +290,8 @@ static void put_scores(struct json *j, const struct report *r, const char *part,
 	char path[64];
 	if (!s->known)
 		return;
-	report_put_quality(j, part, r->language, s->auc, s->logloss);
-	if (!r->language)
+	report_put_quality(j, part, r->of, s->auc, s->logloss);
+	if (r->of == REPORT_CLICKS)
 		put_real(j, part, "calibration", s->calibration);
 	snprintf(path, sizeof path, "%s.rows", part);
 	json_set_count(j, path, s->rows);
@@ -300,7 +311,7 @@ static void put_passes(struct json *j, const struct report *r)
 	for (uint32_t i = 0; i < r->passes_count; i++) {
 		struct json *item = json_create();
 		json_set_count(item, "pass", r->passes[i].pass);
-		report_put_quality(item, "", r->language, r->passes[i].auc, r->passes[i].logloss);
+		report_put_quality(item, "", r->of, r->passes[i].auc, r->passes[i].logloss);
 		const struct curve_point *p = r->curve ? curve_find(r->curve, r->passes[i].pass) : NULL;
 		if (p)
 			put_point(item, p);

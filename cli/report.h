@@ -24,11 +24,15 @@ struct report_pass {
 	double auc, logloss;
 };
 
+/* What a model reads, and so what is said of it. */
+enum report_of { REPORT_CLICKS, REPORT_TEXT, REPORT_TOKENS };
+enum report_of report_reads(const struct job *job);
+
 struct report {
 	const char *job, *model;
 	uint64_t network_bits_per_s; /* simulated; 0: as fast as it is */
 	uint32_t network_latency_ms;
-	bool language;     /* a model of text: it has a loss in place of AUC, logloss and calibration */
+	enum report_of of; /* of text and tokens there is a loss in place of AUC, logloss and calibration */
 	bool finished;     /* every pass is done (or stopped early); otherwise the audit says nothing */
 	bool was_finished; /* before this run, which found nothing to do */
 	struct report_scores valid, test;
@@ -55,7 +59,7 @@ struct report {
 double report_samples_per_s(const struct report *r);
 double report_bits(double nats);
 /* A model's quality inside `part` ("" for j itself), as reports name it: auc and logloss, or of text loss (nats a byte) and bits_per_byte. */
-void report_put_quality(struct json *j, const char *part, bool language, double auc, double logloss);
+void report_put_quality(struct json *j, const char *part, enum report_of of, double auc, double logloss);
 /* Reads the evaluator's RUN_DIR/evaluation.json into valid, test, passes, best_pass. E_NOT_FOUND when there is none. */
 weir_status report_read_evaluation(struct report *r, const char *path, weir_error *err) WEIR_MUST_CHECK;
 void report_free(struct report *r);

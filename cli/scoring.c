@@ -91,11 +91,11 @@ weir_status scoring_open(struct scoring *s, const struct scoring_options *o, wei
 	if (status != WEIR_OK)
 		return status;
 	const struct dataset_info *info = dataset_get_info(s->data);
-	struct scorer_options options = {.job = o->job,
-	                                 .client = s->client,
-	                                 .path = s->client ? NULL : path,
-	                                 .fields = info->fields,
-	                                 .dense_dim = info->dense_dim};
+	struct scorer_options options = {
+	    .job = o->job,
+	    .client = s->client,
+	    .path = s->client ? NULL : path,
+	    .data = {.fields = info->fields, .dense_dim = info->dense_dim, .vocabulary = info->vocabulary}};
 	return scorer_open(&s->scorer, &options, err);
 }
 

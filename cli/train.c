@@ -38,6 +38,10 @@ static const char *model_name(enum model_kind kind)
 		return "dlrm";
 	case MODEL_NGRAM:
 		return "ngram";
+	case MODEL_GPT2:
+		return "gpt2";
+	case MODEL_LLAMA:
+		return "llama";
 	}
 	return "unknown";
 }
@@ -409,7 +413,7 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 	r->model = model_name(t->job->model.kind);
 	r->network_bits_per_s = t->job->cluster.network.rate_bits_per_s;
 	r->network_latency_ms = t->job->cluster.network.latency_ms;
-	r->language = job_is_language(t->job);
+	r->of = report_reads(t->job);
 	r->end = &t->seen;
 	curve_end(&t->curve, &t->seen);
 	r->curve = &t->curve;

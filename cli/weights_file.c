@@ -3,12 +3,14 @@
 
 #include "backend.h"
 #include "import_checkpoint.h"
+#include "model_folder.h"
 
 weir_status weights_file_open(struct weights_file *w, const struct job *job, const char *path, struct logger *logger,
                               weir_error *err)
 {
 	*w = (struct weights_file){0};
-	weir_status s = import_is_checkpoint(path) ? WEIR_OK : snapshot_open(&w->snapshot, path, err);
+	const bool checkpoint = import_is_checkpoint(path) && !model_folder_is(path);
+	weir_status s = checkpoint ? WEIR_OK : snapshot_open(&w->snapshot, path, err);
 	if (s == WEIR_OK)
 		s = dataset_open(&w->data, job, SPLIT_TRAIN, logger, err);
 	if (s == WEIR_OK && !(w->backend = backend_cpu_create(1, err)))
@@ -16,7 +18,8 @@ weir_status weights_file_open(struct weights_file *w, const struct job *job, con
 	if (s != WEIR_OK)
 		return s;
 	const struct dataset_info *info = dataset_get_info(w->data);
-	s = model_create(&w->model, w->backend, job, info->fields, info->dense_dim, err);
+	const struct model_data shape = {.fields = info->fields, .dense_dim = info->dense_dim, .vocabulary = info->vocabulary};
+	s = model_create(&w->model, w->backend, job, &shape, err);
 	if (s != WEIR_OK)
 		return s;
 	return w->snapshot ? snapshot_bind(w->snapshot, w->model, err) : import_checkpoint_check(job, path, w->model, err);

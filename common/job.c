@@ -140,7 +140,12 @@ bool job_has_test(const struct job *job)
 
 bool job_is_language(const struct job *job)
 {
-	return job->model.kind == MODEL_NGRAM;
+	return job->model.kind == MODEL_NGRAM || job_is_transformer(job);
+}
+
+bool job_is_transformer(const struct job *job)
+{
+	return job->model.kind == MODEL_GPT2 || job->model.kind == MODEL_LLAMA;
 }
 
 bool job_wants_evaluator(const struct job *job)

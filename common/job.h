@@ -17,7 +17,18 @@ enum data_packing { PACKING_PACKED, PACKING_APART };
 enum chat_format { CHAT_AUTO, CHAT_NONE, CHAT_CHATML, CHAT_LLAMA2, CHAT_LLAMA3, CHAT_ALPACA };
 enum invalid_utf8 { INVALID_UTF8_FAIL, INVALID_UTF8_REPLACE };
 enum split_by { SPLIT_NONE, SPLIT_CRC32 };
-enum model_kind { MODEL_LR, MODEL_FM, MODEL_WIDE_DEEP, MODEL_DEEPFM, MODEL_DCN_V2, MODEL_DLRM, MODEL_NGRAM };
+enum model_kind {
+	MODEL_LR,
+	MODEL_FM,
+	MODEL_WIDE_DEEP,
+	MODEL_DEEPFM,
+	MODEL_DCN_V2,
+	MODEL_DLRM,
+	MODEL_NGRAM,
+	MODEL_GPT2,
+	MODEL_LLAMA
+};
+enum recompute { RECOMPUTE_OFF, RECOMPUTE_LAYERS };
 enum eval_metric { METRIC_AUC, METRIC_LOGLOSS };
 enum slow_worker { SLOW_NONE, SLOW_ONE, SLOW_ROTATING };
 enum read_from { READ_PRIMARY, READ_ANY };
@@ -118,6 +129,19 @@ struct job {
 		struct {
 			float embedding, linear, dense; /* l2 per table: see weir_optimizer */
 		} l2;
+		/* gpt2, llama */
+		char from[WEIR_PATH_BYTES_MAX]; /* a model folder, which says what of the next three lines is; "": they do */
+		uint32_t layers, heads, kv_heads, width, feed_forward; /* kv_heads, feed_forward 0: auto */
+		uint32_t vocabulary, positions;                        /* 0: the data's; data.sequence */
+		float norm_eps, rope_theta;
+		bool tied_head;
+		enum recompute recompute;
+		struct {
+			uint32_t rank; /* 0: none */
+			float alpha, dropout;
+			char **targets; /* (targets_count) none: auto */
+			uint32_t targets_count;
+		} lora;
 	} model;
 	struct {
 		struct job_table embedding, dense;
@@ -175,6 +199,7 @@ bool job_has_valid(const struct job *job);
 bool job_has_test(const struct job *job);
 /* Whether the model learns what comes next in a text, rather than who clicks. */
 bool job_is_language(const struct job *job);
+bool job_is_transformer(const struct job *job);
 /* How long workers wait for a server that cannot be reached: one whose log is on disk comes back, partitions with replicas go on elsewhere, and one whose only log is in
  * memory may stand still for a while. */
 uint32_t job_server_patience_ms(const struct job *job);

@@ -223,56 +223,6 @@ static weir_status place_generated(struct reading *r, struct job *job)
 
 /* --- Model */
 
-static weir_status check_tokens(struct reading *r, const struct job *job)
-{
-	if (job->data.format == DATA_TOKENS)
-		return FAIL(r, "data.format", WEIR_E_UNSUPPORTED,
-		            "is tokens, which no model.kind of this release reads; expected text for ngram, clicks for all others");
-	if (job->data.tokenizer[0] != 0)
-		return FAIL(r, "data.tokenizer", WEIR_E_INVALID, "is given, and data.format is not tokens; expected both or neither");
-	return WEIR_OK;
-}
-
-/* Text and what learns from it go together; text has neither fields nor an AUC. */
-static weir_status check_language(struct reading *r, struct job *job)
-{
-	const bool text = job->data.format == DATA_TEXT;
-	weir_status status = check_tokens(r, job);
-	if (status != WEIR_OK)
-		return status;
-	if (text != job_is_language(job))
-		return text ? FAIL(r, "model.kind", WEIR_E_INVALID, "is a click model, and data.format is text; expected ngram")
-		            : FAIL(r, "data.format", WEIR_E_INVALID, "is of click data, and model.kind is ngram; expected text");
-	if (!text)
-		return WEIR_OK;
-	if (job->data.fields > 0)
-		return FAIL(r, "data.fields", WEIR_E_INVALID, "is %u, and data.format is text, which has data.context; expected auto",
-		            job->data.fields);
-	if (job->data.dense > 0)
-		return FAIL(r, "data.dense", WEIR_E_INVALID, "is %u, and data.format is text; expected auto", job->data.dense);
-	if (job->train.early_stop.metric == METRIC_AUC && job_raw(r, "train.early_stop.metric")->given)
-		return FAIL(r, "train.early_stop.metric", WEIR_E_INVALID, "is auc, which text does not have; expected logloss");
-	job->train.early_stop.metric = METRIC_LOGLOSS;
-	return WEIR_OK;
-}
-
-static weir_status check_model(struct reading *r, struct job *job)
-{
-	weir_status status = check_language(r, job);
-	if (status != WEIR_OK)
-		return status;
-	enum model_kind kind = job->model.kind;
-	bool deep = kind != MODEL_LR && kind != MODEL_FM;
-	if (deep && job->model.hidden_count == 0)
-		return FAIL(r, "model.hidden", WEIR_E_INVALID,
-		            "is empty; this model.kind has a deep part: expected a list such as [400, 400]");
-	uint32_t bottom = job->model.bottom_count;
-	if (kind == MODEL_DLRM && (bottom == 0 || job->model.bottom[bottom - 1] != job->model.dim))
-		return FAIL(r, "model.bottom", WEIR_E_INVALID,
-		            "expected a list that ends with model.dim: %u, because dlrm crosses it with embeddings", job->model.dim);
-	return WEIR_OK;
-}
-
 weir_status job_check(struct reading *r, struct job *job)
 {
 	weir_status status = check_names(r, job);
@@ -285,7 +235,7 @@ weir_status job_check(struct reading *r, struct job *job)
 	if (status == WEIR_OK)
 		status = place_generated(r, job);
 	if (status == WEIR_OK)
-		status = check_model(r, job);
+		status = job_check_model(r, job);
 	if (status == WEIR_OK)
 		status = job_check_tables(r, job);
 	if (status == WEIR_OK)

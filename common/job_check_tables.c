@@ -253,7 +253,7 @@ static weir_status check_cache(struct reading *r, const struct job *job)
 		return WEIR_OK;
 	if (job_is_language(job))
 		return FAIL(r, memory, WEIR_E_INVALID,
-		            "is given, but model.kind is ngram, whose weights are all in the dense table; expected off");
+		            "is given, but of a language model all weights are in the dense table; expected off");
 	if (t->mode.kind != WEIR_ASYNC)
 		return FAIL(
 		    r, memory, WEIR_E_INVALID,

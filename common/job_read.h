@@ -40,6 +40,7 @@ void job_value_free_all(struct job *job);
 /* What no key can say alone: values that do not go together or that this release cannot do yet. */
 weir_status job_check(struct reading *r, struct job *job);
 weir_status job_check_tables(struct reading *r, struct job *job);
+weir_status job_check_model(struct reading *r, struct job *job);
 
 /* Fails with "file:line:column: path: what". path may be "". */
 weir_status job_fail(struct reading *r, const struct place *place, const char *path, weir_status status, const char *format, ...)

@@ -45,7 +45,9 @@ static const struct choice chats[] = {{"auto", CHAT_AUTO}, {"none", CHAT_NONE}, 
 static const struct choice invalids[] = {{"fail", INVALID_UTF8_FAIL}, {"replace", INVALID_UTF8_REPLACE}};
 static const struct choice splits[] = {{"none", SPLIT_NONE}, {"crc32", SPLIT_CRC32}};
 static const struct choice models[] = {{"lr", MODEL_LR}, {"fm", MODEL_FM}, {"wide_deep", MODEL_WIDE_DEEP},
-	{"deepfm", MODEL_DEEPFM}, {"dcn_v2", MODEL_DCN_V2}, {"dlrm", MODEL_DLRM}, {"ngram", MODEL_NGRAM}};
+	{"deepfm", MODEL_DEEPFM}, {"dcn_v2", MODEL_DCN_V2}, {"dlrm", MODEL_DLRM}, {"ngram", MODEL_NGRAM},
+	{"gpt2", MODEL_GPT2}, {"llama", MODEL_LLAMA}};
+static const struct choice recomputes[] = {{"off", RECOMPUTE_OFF}, {"layers", RECOMPUTE_LAYERS}};
 static const struct choice metrics[] = {{"auc", METRIC_AUC}, {"logloss", METRIC_LOGLOSS}};
 static const struct choice not_finites[] = {{"reject", NOT_FINITE_REJECT}, {"clip", NOT_FINITE_CLIP}, {"accept", NOT_FINITE_ACCEPT}};
 static const struct choice products[] = {{"fp32", TRAIN_FP32}, {"tf32", TRAIN_TF32}, {"bf16", TRAIN_BF16}, {"fp16", TRAIN_FP16}};
@@ -210,6 +212,22 @@ static const struct key keys[] = {
 	FLOAT("model.l2.embedding", model.l2.embedding, "0", 0, ANY_FLOAT),
 	FLOAT("model.l2.linear", model.l2.linear, "0", 0, ANY_FLOAT),
 	FLOAT("model.l2.dense", model.l2.dense, "0", 0, ANY_FLOAT),
+	TEXT("model.from", model.from, ""),
+	U32("model.layers", model.layers, "12", 1, WEIR_LAYERS_MAX, "layers"),
+	U32("model.heads", model.heads, "12", 1, WEIR_LAYER_WIDTH_MAX, "heads"),
+	U32_OR("model.kv_heads", model.kv_heads, "auto", 1, WEIR_LAYER_WIDTH_MAX, "heads", "auto"),
+	U32("model.width", model.width, "768", 1, WEIR_LAYER_WIDTH_MAX, "elements"),
+	U32_OR("model.feed_forward", model.feed_forward, "auto", 1, WEIR_LAYER_WIDTH_MAX, "elements", "auto"),
+	U32_OR("model.vocabulary", model.vocabulary, "auto", 1, WEIR_VOCABULARY_MAX, "tokens", "auto"),
+	U32_OR("model.positions", model.positions, "auto", 1, WEIR_POSITIONS_MAX, "tokens", "auto"),
+	FLOAT("model.norm_eps", model.norm_eps, "1.0e-5", 1e-12, 0.1),
+	FLOAT("model.rope_theta", model.rope_theta, "10000", 2, ANY_FLOAT),
+	BOOL("model.tied_head", model.tied_head, "true"),
+	CHOICE("model.recompute", model.recompute, "off", recomputes),
+	U32("model.lora.rank", model.lora.rank, "0", 0, WEIR_LAYER_WIDTH_MAX, "ranks"),
+	FLOAT("model.lora.alpha", model.lora.alpha, "16", 1e-6, ANY_FLOAT),
+	BELOW("model.lora.dropout", model.lora.dropout, "0", 0, 1),
+	TEXT_LIST("model.lora.targets", model.lora.targets, "", WEIR_LORA_TARGETS_MAX),
 	TABLE_KEYS("tables.embedding", tables.embedding, keyed_modes),
 	BYTES_OR("tables.embedding.pull.cache.memory", tables.embedding.cache.memory_bytes, "off", WEIR_ROW_CACHE_BYTES_MIN, WEIR_ROW_CACHE_BYTES_MAX, "off"),
 	U32("tables.embedding.pull.cache.max_age", tables.embedding.cache.max_age, "16", 1, WEIR_ROW_CACHE_AGE_MAX, "batches"),

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define JOB_KEYS_MAX       224u
+#define JOB_KEYS_MAX       256u
 #define JOB_KEY_BYTES_MAX  96u /* of a whole path, with its NUL */
 #define JOB_EXPECTED_BYTES 384u
 

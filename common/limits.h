@@ -195,6 +195,8 @@
 #define WEIR_CROSS_LAYERS_MAX  16u
 #define WEIR_LAYERS_MAX        126u       /* of a transformer; enforced by transformer_config.c, as this is */
 #define WEIR_POSITIONS_MAX     (1u << 20) /* that its configuration may speak of */
+#define WEIR_HEAD_WIDTH_MAX    256u       /* elements of a head of attention */
+#define WEIR_LORA_TARGETS_MAX  16u        /* names of projections with adapters */
 #define WEIR_THREADS_MAX       1024u      /* of one kind in one process */
 #define WEIR_PREFETCH_MAX      1024u      /* batches */
 #define WEIR_PASSES_MAX        1000000u

@@ -30,10 +30,14 @@ static const struct {
     [MODEL_DCN_V2] = {"dcn_v2", {.embedding = true, .tower = true, .cross = true}},
     [MODEL_DLRM] = {"dlrm", {.embedding = true, .tower = true, .interaction = true}},
     [MODEL_NGRAM] = {"ngram", {.ngram = true}},
+    [MODEL_GPT2] = {"gpt2", {.transformer = true}},
+    [MODEL_LLAMA] = {"llama", {.transformer = true}},
 };
 
 static weir_status check(const struct job *job, const struct parts *p, uint32_t fields, uint32_t dense_dim, weir_error *err)
 {
+	if (p->transformer) /* its shape says what fits */
+		return WEIR_OK;
 	const char *kind = kinds[job->model.kind].name;
 	if (fields == 0 && !p->ngram)
 		return weir_fail(err, WEIR_E_INVALID, "the data has no categorical fields: model %s has nothing to look up", kind);
@@ -90,11 +94,11 @@ static void add_deep(struct model *m)
 		m->head = layout_add(&m->params, 1, width, WEIR_INIT_UNIFORM, 1.0f / sqrtf((float)width), "head.weight");
 }
 
-weir_status model_create(struct model **out, struct backend *b, const struct job *job, uint32_t fields, uint32_t dense_dim,
+weir_status model_create(struct model **out, struct backend *b, const struct job *job, const struct model_data *data,
                          weir_error *err)
 {
 	const struct parts *parts = &kinds[job->model.kind].parts;
-	weir_status s = check(job, parts, fields, dense_dim, err);
+	weir_status s = check(job, parts, data->fields, data->dense_dim, err);
 	if (s != WEIR_OK)
 		return s;
 	struct model *m = calloc(1, sizeof *m);
@@ -103,19 +107,24 @@ weir_status model_create(struct model **out, struct backend *b, const struct job
 	m->backend = b;
 	m->job = job;
 	m->parts = *parts;
-	m->fields = fields;
-	m->dense_dim = dense_dim;
+	m->fields = data->fields;
+	m->dense_dim = data->dense_dim;
 	m->dim = parts->embedding ? job->model.dim : 0;
 	m->embedding_init = (weir_init_segment){.elements = m->dim, .kind = WEIR_INIT_NORMAL, .a = job->model.init_std};
 	m->linear_init = (weir_init_segment){.elements = 1, .kind = WEIR_INIT_ZERO};
-	if (parts->ngram) {
+	if (parts->transformer) {
+		s = model_make_transformer(m, data->vocabulary, err);
+	} else if (parts->ngram) {
 		ngram_init(&m->ngram, b, job, &m->params, &m->stats);
 	} else {
 		add_linear(m);
 		add_deep(m);
 	}
-	*out = m;
-	return WEIR_OK;
+	if (s == WEIR_OK)
+		*out = m;
+	else
+		model_destroy(m);
+	return s;
 }
 
 void model_destroy(struct model *m)
@@ -127,6 +136,7 @@ void model_destroy(struct model *m)
 	cross_free(&m->cross);
 	interaction_free(&m->interaction);
 	ngram_free(&m->ngram);
+	transformer_destroy(m->transformer);
 	float **buffers[] = {&m->logit, &m->dlogit, &m->pair, &m->sum, &m->x, &m->dx, &m->joined, &m->djoined};
 	for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
 		scratch_free(m->backend, buffers[i]);
@@ -135,7 +145,7 @@ void model_destroy(struct model *m)
 	free(m);
 }
 
-static void fact_number(struct model_fact *f, const char *key, uint32_t value)
+void model_fact_number(struct model_fact *f, const char *key, uint32_t value)
 {
 	f->key = key;
 	snprintf(f->value, sizeof f->value, "%u", value);
@@ -156,21 +166,28 @@ uint32_t model_facts(const struct model *m, struct model_fact facts[MODEL_FACTS_
 	uint32_t n = 0;
 	facts[n].key = "model.kind";
 	snprintf(facts[n++].value, sizeof facts->value, "%s", kinds[job->model.kind].name);
+	if (m->parts.transformer)
+		return model_transformer_facts(m, facts, n);
 	if (m->parts.ngram)
-		fact_number(&facts[n++], "data.context", job->data.context);
+		model_fact_number(&facts[n++], "data.context", job->data.context);
 	if (m->parts.embedding || m->parts.ngram)
-		fact_number(&facts[n++], "model.dim", job->model.dim);
+		model_fact_number(&facts[n++], "model.dim", job->model.dim);
 	if (m->parts.tower || m->parts.ngram) {
 		fact_layers(&facts[n++], "model.hidden", job->model.hidden, job->model.hidden_count);
 		facts[n].key = "model.batch_norm";
 		snprintf(facts[n++].value, sizeof facts->value, "%s", job->model.batch_norm ? "true" : "false");
 	}
 	if (m->parts.cross)
-		fact_number(&facts[n++], "model.cross_layers", job->model.cross_layers);
+		model_fact_number(&facts[n++], "model.cross_layers", job->model.cross_layers);
 	if (m->parts.interaction && m->dense_dim > 0)
 		fact_layers(&facts[n++], "model.bottom", job->model.bottom, job->model.bottom_count);
 	assert(n <= MODEL_FACTS_MAX);
 	return n;
+}
+
+bool model_is_whole_transformer(const struct model *m)
+{
+	return m->parts.transformer && transformer_frozen(m->transformer) == NULL;
 }
 
 bool model_has(const struct model *m, enum model_table t)

@@ -1,4 +1,4 @@
-/* Models: of clicks, and of what comes next in a text (MODEL_NGRAM: ngram.h).
+/* Models: of clicks, and of what comes next in a text (MODEL_NGRAM: ngram.h; MODEL_GPT2, MODEL_LLAMA: transformer.h).
  *
  * Every click model is a sum of parts that add to one logit per example:
  *
@@ -32,14 +32,21 @@ static inline bool model_table_is_keyed(enum model_table t)
 
 struct model;
 
-/* Builds job->model over `fields` bags and dense_dim numeric features; of text both are 0. E_INVALID names the key of the job file that does not fit. */
-weir_status model_create(struct model **out, struct backend *b, const struct job *job, uint32_t fields, uint32_t dense_dim,
+/* What it is built over. */
+struct model_data {
+	uint32_t fields, dense_dim; /* clicks: bags, and numeric features of a row */
+	uint32_t vocabulary;        /* tokens: each is below this */
+};
+
+/* Builds job->model. E_INVALID names the key of the job file that does not fit; what is said of a folder that model.from names, model_folder.h. With adapters
+ * (model.lora) the frozen weights are read from there, too. */
+weir_status model_create(struct model **out, struct backend *b, const struct job *job, const struct model_data *data,
                          weir_error *err);
 void model_destroy(struct model *m);
 
 /* What tells a model's weights from another's: the keys of the job file that say which tensors there are and what they mean, and their values,
  * model.kind first. A key that this kind does not use is left out. Returns how many. */
-#define MODEL_FACTS_MAX  6u
+#define MODEL_FACTS_MAX  12u
 #define MODEL_FACT_BYTES (12u * WEIR_HIDDEN_LAYERS_MAX)
 struct model_fact {
 	const char *key;
@@ -47,6 +54,8 @@ struct model_fact {
 };
 uint32_t model_facts(const struct model *m, struct model_fact facts[MODEL_FACTS_MAX]);
 
+/* Whether the dense table has all weights of a transformer, by Hugging Face's names. */
+bool model_is_whole_transformer(const struct model *m);
 bool model_has(const struct model *m, enum model_table t);
 /* The description of one of the model's tables, by the job's optimizers, modes and codecs. Borrows the model's segments. */
 weir_table_spec model_table_spec(const struct model *m, enum model_table t);
@@ -55,7 +64,7 @@ uint64_t model_table_elements(const struct model *m, enum model_table t);
 /* Names and shapes inside MODEL_DENSE or MODEL_STATISTICS. */
 const struct layout *model_layout(const struct model *m, enum model_table t);
 
-/* A batch with the rows it needs; of text, all but rows, tokens, targets and the flat parameters is 0. */
+/* A batch with the rows it needs; of text and tokens, all but rows, tokens, targets, what they count and the flat parameters is 0. */
 struct model_input {
 	uint32_t rows;
 	const float *labels;         /* (rows) */
@@ -66,8 +75,10 @@ struct model_input {
 	const uint32_t *index;       /* (nnz) into the unique rows */
 	const float *values;         /* (nnz) or NULL */
 	size_t unique, uses;         /* uses: nnz */
-	const uint32_t *tokens;      /* (rows, context) */
-	const uint32_t *targets;     /* (rows) */
+	uint32_t sequence;           /* tokens: of a row; else 0 */
+	uint64_t counted;            /* tokens: targets that are not TARGET_NONE */
+	const uint32_t *tokens;      /* (rows, context) or (rows, sequence) */
+	const uint32_t *targets;     /* (rows) or (rows, sequence) */
 	const float *loss_scale;     /* (1) that all gradients are multiplied by; NULL: 1 */
 	const float
 	    *parameters[MODEL_TABLES]; /* embedding (unique, dim), linear (unique), dense (elements), statistics (elements; host) */
@@ -76,16 +87,18 @@ struct model_input {
 /* What a batch makes: gradients of the tables, and in place of a gradient the batch's own statistics. Caller's memory. */
 struct model_output {
 	float *gradients[MODEL_TABLES]; /* shapes of parameters */
-	double *loss_sum;               /* (1) sum over the rows of weight * cross-entropy, nats */
-	uint32_t *not_finite;           /* (1) of model_unscale: 1 where a gradient has a NaN or an infinity, else 0 */
+	double *loss_sum;     /* (1) sum over the rows of weight * cross-entropy, nats; of tokens, over the targets that count */
+	uint32_t *not_finite; /* (1) of model_unscale: 1 where a gradient has a NaN or an infinity, else 0 */
 };
 
-/* Memory for batches of up to `rows`. */
-weir_status model_reserve(struct model *m, uint32_t rows, weir_error *err);
-/* (rows), by running statistics and without dropout; valid until the next call: the logits of a click, or the logarithm of the probability of each
- * target. */
+/* Memory for batches of up to `rows`, to train or only to score. */
+weir_status model_reserve(struct model *m, uint32_t rows, bool training, weir_error *err);
+/* Scores of a row: 1, or one for each target of its tokens. */
+uint32_t model_row_scores(const struct model *m);
+/* (rows, model_row_scores), by running statistics and without dropout; valid until the next call: the logits of a click, or the logarithm of the
+ * probability of each target, 0 for TARGET_NONE. */
 const float *model_score(struct model *m, const struct model_input *in);
-/* Forward and backward. Gradients are of the mean loss over the batch. seed (1) makes the dropout masks. */
+/* Forward and backward. Gradients are of the mean loss over the batch's rows, or targets that count. seed (1) makes the dropout masks. */
 void model_train(struct model *m, const struct model_input *in, const uint64_t *seed, const struct model_output *out);
 /* Takes in->loss_scale out of all gradients. */
 void model_unscale(struct model *m, const struct model_input *in, const struct model_output *out);

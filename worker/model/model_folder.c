@@ -23,6 +23,13 @@ static weir_status path_in(const char *folder, const char *name, char path[WEIR_
 	           : weir_fail(err, WEIR_E_LIMIT, "%s: the path of a folder is at most %u bytes", folder, WEIR_PATH_BYTES_MAX - 64);
 }
 
+bool model_folder_is(const char *folder)
+{
+	char path[WEIR_PATH_BYTES_MAX];
+	weir_error ignored;
+	return path_in(folder, "config.json", path, &ignored) == WEIR_OK && access(path, F_OK) == 0;
+}
+
 weir_status model_folder_config(const char *folder, struct transformer_config *out, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX];

@@ -5,6 +5,8 @@
 #include "layout.h"
 #include "transformer_config.h"
 
+/* Whether a path is one: it has a config.json. */
+bool model_folder_is(const char *path);
 weir_status model_folder_config(const char *folder, struct transformer_config *out, weir_error *err) WEIR_MUST_CHECK;
 /* The folder's weights, read tensor by tensor as fp32. GPT-2's may lack "transformer." before their names, as those first published do. E_NOT_FOUND names a tensor
  * that is missing, E_INVALID one of another shape, E_UNSUPPORTED one that the model does not have. */

@@ -7,10 +7,12 @@
 #include "model.h"
 #include "ngram.h"
 #include "tower.h"
+#include "transformer.h"
 
 struct parts {
 	bool linear, embedding, fm, tower, cross, interaction;
-	bool ngram; /* alone */
+	bool ngram;       /* alone */
+	bool transformer; /* alone */
 };
 
 struct model {
@@ -27,6 +29,7 @@ struct model {
 	struct cross cross;
 	struct interaction interaction;
 	struct ngram ngram;
+	struct transformer *transformer;
 
 	uint32_t rows;         /* reserved */
 	float *logit, *dlogit; /* (rows) */
@@ -37,5 +40,12 @@ struct model {
 	float *djoined;        /* (rows, features) */
 	double *squares;       /* (MODEL_TABLES) of each gradient's norm */
 };
+
+void model_fact_number(struct model_fact *f, const char *key, uint32_t value);
+
+/* --- Transformers, by the job's keys or a model folder (model_transformer.c) */
+weir_status model_make_transformer(struct model *m, uint32_t vocabulary, weir_error *err);
+/* The facts behind the first n; returns how many there are then. */
+uint32_t model_transformer_facts(const struct model *m, struct model_fact *facts, uint32_t n);
 
 #endif

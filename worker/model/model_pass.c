@@ -25,13 +25,20 @@ static weir_status no_memory(const struct model *m, uint32_t rows, weir_error *e
 	return scratch_refused(m->backend, what, err);
 }
 
-weir_status model_reserve(struct model *m, uint32_t rows, weir_error *err)
+uint32_t model_row_scores(const struct model *m)
 {
-	if (rows <= m->rows)
-		return WEIR_OK;
+	return m->parts.transformer ? m->job->data.sequence : 1;
+}
+
+weir_status model_reserve(struct model *m, uint32_t rows, bool training, weir_error *err)
+{
 	struct backend *b = m->backend;
 	if (m->squares == NULL && (m->squares = b->ops->buffer_alloc(b, MODEL_TABLES * sizeof *m->squares)) == NULL)
 		return no_memory(m, rows, err);
+	if (m->parts.transformer)
+		return transformer_reserve(m->transformer, rows, m->job->data.sequence, training, err);
+	if (rows <= m->rows)
+		return WEIR_OK;
 	if (m->parts.ngram) {
 		const weir_status made = ngram_reserve(&m->ngram, rows);
 		m->rows = made == WEIR_OK ? rows : 0;
@@ -147,8 +154,17 @@ static struct ngram_batch ngram_batch_of(const struct model_input *in)
 	return (struct ngram_batch){.rows = in->rows, .tokens = in->tokens, .targets = in->targets};
 }
 
+static struct token_batch tokens_of(const struct model_input *in)
+{
+	return (struct token_batch){.sequences = in->rows, .length = in->sequence, .tokens = in->tokens, .targets = in->targets};
+}
+
 const float *model_score(struct model *m, const struct model_input *in)
 {
+	if (m->parts.transformer) {
+		const struct token_batch batch = tokens_of(in);
+		return transformer_score(m->transformer, &batch, in->parameters[MODEL_DENSE]);
+	}
 	const struct forward_mode mode = {.running = in->parameters[MODEL_STATISTICS]};
 	if (m->parts.ngram) {
 		const struct ngram_batch text = ngram_batch_of(in);
@@ -197,12 +213,25 @@ static void deep_backward(struct model *m, const struct model_input *in, float *
 	}
 }
 
+static void train_transformer(struct model *m, const struct model_input *in, const uint64_t *seed, const struct model_output *out)
+{
+	const struct token_batch batch = tokens_of(in);
+	const struct transformer_step step = {
+	    .scale = in->counted > 0 ? (float)(1 / (double)in->counted) : 0, .seed = seed, .loss_scale = in->loss_scale};
+	m->backend->ops->fill(m->backend, (float *)out->loss_sum, 0, sizeof *out->loss_sum / sizeof(float)); /* is added to */
+	transformer_train(m->transformer, &batch, in->parameters[MODEL_DENSE], out->gradients[MODEL_DENSE], &step, out->loss_sum);
+}
+
 void model_train(struct model *m, const struct model_input *in, const uint64_t *seed, const struct model_output *out)
 {
 	struct backend *b = m->backend;
 	float *dparams = out->gradients[MODEL_DENSE];
 	const struct forward_mode mode = {
 	    .training = true, .seed = seed, .batch_stats = out->gradients[MODEL_STATISTICS], .loss_scale = in->loss_scale};
+	if (m->parts.transformer) {
+		train_transformer(m, in, seed, out);
+		return;
+	}
 	if (m->parts.ngram) {
 		const struct ngram_batch text = ngram_batch_of(in);
 		ngram_train(&m->ngram, &text, in->parameters[MODEL_DENSE], &mode, dparams, out->loss_sum);

@@ -82,6 +82,7 @@ struct transformer_step {
 	float scale;          /* of each token's loss in the gradient: 1 / the number of targets of all batches that are added up */
 	bool accumulate;      /* gradients += instead of = */
 	const uint64_t *seed; /* (1) of dropout, the backend's memory; NULL where there is none */
+	const float *loss_scale; /* (1) that all gradients are multiplied by, the backend's memory; NULL: 1 */
 };
 /* Forward and backward. *loss, in the backend's memory, += the sum of the losses (not scaled). */
 void transformer_train(struct transformer *t, const struct token_batch *in, const float *trained, float *gradients,

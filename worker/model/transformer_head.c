@@ -30,9 +30,10 @@ static void head_forward(const struct pass *pass, size_t first, size_t count, si
 	                      pass->p.weights + t->head, width, 0, t->logits, stride);
 }
 
-/* Losses of all rows; with a gradient, dnormed (rows, width) and the head's. */
-static void classify(const struct pass *pass, float scale, bool gradient, float *losses, double *loss)
+/* Losses of all rows; with a step, dnormed (rows, width) and the head's gradient. */
+static void classify(const struct pass *pass, const struct transformer_step *step, float *losses, double *loss)
 {
+	const bool gradient = step != NULL;
 	struct transformer *t = pass->t;
 	struct backend *b = t->backend;
 	const size_t width = t->config.width, classes = t->config.vocabulary, stride = t->head_stride;
@@ -42,9 +43,11 @@ static void classify(const struct pass *pass, float scale, bool gradient, float 
 		const float *normed = t->last_normed + first * width;
 		head_forward(pass, first, count, stride);
 		b->ops->classifier(b, loss, losses != NULL ? losses + first : NULL, t->logits, stride, pass->in->targets + first, count,
-		                   classes, scale, gradient);
+		                   classes, gradient ? step->scale : 1, gradient);
 		if (!gradient)
 			continue;
+		if (step->loss_scale != NULL)
+			b->ops->scale_by(b, t->logits, count * stride, step->loss_scale);
 		b->ops->gemm(b, false, false, count, width, classes, 1, t->logits, stride, pass->p.weights + t->head, width, 0,
 		             t->dnormed + first * width, width);
 		if (pass->p.dweights != NULL)
@@ -85,7 +88,7 @@ void transformer_train(struct transformer *t, const struct token_batch *in, cons
 	pass.p.dadapters = t->frozen != NULL ? gradients : NULL;
 	begin_gradients(&pass);
 	transformer_forward(&pass);
-	classify(&pass, step->scale, true, NULL, loss);
+	classify(&pass, step, NULL, loss);
 	t->backend->ops->fill(t->backend, t->dx, 0, pass.rows * t->config.width);
 	norm_backward(&pass, &t->last_norm, t->dx, t->dnormed, t->out, t->last_mean, t->last_inv);
 	transformer_backward(&pass);
@@ -95,7 +98,7 @@ const float *transformer_score(struct transformer *t, const struct token_batch *
 {
 	const struct pass pass = pass_of(t, in, trained);
 	transformer_forward(&pass);
-	classify(&pass, 1, false, t->losses, t->loss);
+	classify(&pass, NULL, t->losses, t->loss);
 	t->backend->ops->scale(t->backend, t->losses, -1, pass.rows);
 	return t->losses;
 }

@@ -38,12 +38,12 @@ static weir_status open_scorer(struct evaluator *e, weir_error *err)
 	if (e->scorer != NULL)
 		return WEIR_OK;
 	const struct dataset_info *info = dataset_get_info(e->valid != NULL ? e->valid : e->test != NULL ? e->test : e->train);
-	const struct scorer_options options = {.job = e->job,
-	                                       .threads = e->job->train.threads,
-	                                       .turn = e->job->cluster.workers,
-	                                       .client = e->client,
-	                                       .fields = info->fields,
-	                                       .dense_dim = info->dense_dim};
+	const struct scorer_options options = {
+	    .job = e->job,
+	    .threads = e->job->train.threads,
+	    .turn = e->job->cluster.workers,
+	    .client = e->client,
+	    .data = {.fields = info->fields, .dense_dim = info->dense_dim, .vocabulary = info->vocabulary}};
 	return scorer_open(&e->scorer, &options, err);
 }
 

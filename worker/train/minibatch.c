@@ -100,16 +100,18 @@ static weir_status reserve(struct minibatch *m, size_t rows, size_t nnz, weir_er
 			return out_of_memory(err);
 		m->rows_capacity = rows;
 	}
-	return model_reserve(m->model, (uint32_t)rows, err);
+	return model_reserve(m->model, (uint32_t)rows, m->output.loss_sum != NULL, err);
 }
 
 weir_status minibatch_load(struct minibatch *m, const struct batch *batch, weir_error *err)
 {
-	if (batch->context > 0) { /* text has no keys */
+	if (batch->context > 0 || batch->sequence > 0) { /* text and tokens have no keys */
 		m->input.rows = batch->rows;
+		m->input.sequence = batch->sequence;
+		m->input.counted = batch->counted;
 		m->input.tokens = batch->tokens;
 		m->input.targets = batch->targets;
-		return model_reserve(m->model, batch->rows, err);
+		return model_reserve(m->model, batch->rows, m->output.loss_sum != NULL, err);
 	}
 	size_t bags = (size_t)batch->rows * batch->fields, nnz = batch->offsets[bags];
 	weir_status s = reserve(m, batch->rows, nnz, err);

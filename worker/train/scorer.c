@@ -48,21 +48,24 @@ weir_status scorer_open(struct scorer **out, const struct scorer_options *option
 			status = weir_fail(err, WEIR_E_INVALID,
 			                   "%s is not of a click model of weir: its metadata do not name a number of fields", options->path);
 		if (status == WEIR_OK) {
-			s->options.fields = snapshot_fields(s->snapshot);
-			s->options.dense_dim = snapshot_dense_dim(s->snapshot);
+			s->options.data = (struct model_data){.fields = snapshot_fields(s->snapshot),
+			                                      .dense_dim = snapshot_dense_dim(s->snapshot),
+			                                      .vocabulary = snapshot_vocabulary(s->snapshot)};
 		}
 	}
 	const struct backend_options where = device_options(options->job, options->turn, options->threads, false);
 	if (status == WEIR_OK && (s->backend = backend_open(&where, err)) == NULL)
 		status = err != NULL && err->status != WEIR_OK ? err->status : WEIR_E_UNSUPPORTED;
 	if (status == WEIR_OK)
-		status = model_create(&s->model, s->backend, options->job, s->options.fields, s->options.dense_dim, err);
+		status = model_create(&s->model, s->backend, options->job, &s->options.data, err);
 	if (status == WEIR_OK)
 		status = s->snapshot != NULL ? snapshot_bind(s->snapshot, s->model, err)
 		                             : tables_find(&s->tables, s->model, options->client, err);
-	const struct staging_shape shape = {.fields = s->options.fields,
-	                                    .dense_dim = s->options.dense_dim,
-	                                    .context = job_is_language(options->job) ? options->job->data.context : 0};
+	const struct job *job = options->job;
+	const struct staging_shape shape = {.fields = s->options.data.fields,
+	                                    .dense_dim = s->options.data.dense_dim,
+	                                    .context = job->data.format == DATA_TEXT ? job->data.context : 0,
+	                                    .sequence = job->data.format == DATA_TOKENS ? job->data.sequence : 0};
 	if (status == WEIR_OK)
 		status = staging_create(&s->staging, s->backend, s->model, &shape, err);
 	for (size_t i = 0; i < SCORER_RING && status == WEIR_OK; i++)
@@ -135,7 +138,7 @@ static weir_status finish(struct scorer *s, struct scoring *b, scorer_rows_fn ro
 	if (b->ticket != 0)
 		status = weir_wait(s->options.client, b->ticket, -1, err);
 	b->ticket = 0;
-	uint32_t n = b->data.input.rows;
+	const size_t n = (size_t)b->data.input.rows * model_row_scores(s->model);
 	if (status == WEIR_OK && n > s->scores_capacity) {
 		free(s->scores);
 		s->scores = malloc(n * sizeof(float));
@@ -215,10 +218,14 @@ static weir_status run_all(struct run *r, weir_error *err)
 weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn rows, void *arg, weir_error *err)
 {
 	const struct dataset_info *info = dataset_get_info(data);
-	if (info->fields != s->options.fields || info->dense_dim != s->options.dense_dim)
+	const struct model_data *model = &s->options.data;
+	if (info->fields != model->fields || info->dense_dim != model->dense_dim)
 		return weir_fail(err, WEIR_E_INVALID,
 		                 "the data have %u fields and %u numeric features, the model was trained with %u and %u", info->fields,
-		                 info->dense_dim, s->options.fields, s->options.dense_dim);
+		                 info->dense_dim, model->fields, model->dense_dim);
+	if (info->vocabulary > model->vocabulary)
+		return weir_fail(err, WEIR_E_INVALID, "the data have tokens below %u, the model was trained with those below %u",
+		                 info->vocabulary, model->vocabulary);
 	struct run r = {.scorer = s, .data = data, .rows = rows, .arg = arg, .units = info->units};
 	weir_status status = prefetcher_create(&r.prefetcher, data, SCORER_PREFETCH, err);
 	if (status != WEIR_OK)
@@ -290,9 +297,10 @@ static weir_status add_losses(void *arg, const struct batch *batch, const float 
 {
 	struct total *t = arg;
 	(void)err;
-	for (uint32_t r = 0; r < batch->rows; r++)
-		t->loss -= (double)scores[r];
-	t->rows += batch->rows;
+	const size_t n = (size_t)batch->rows * (batch->sequence > 0 ? batch->sequence : 1);
+	for (size_t i = 0; i < n; i++)
+		t->loss -= (double)scores[i];
+	t->rows += batch->sequence > 0 ? batch->counted : batch->rows;
 	return WEIR_OK;
 }
 
@@ -312,5 +320,5 @@ weir_status scorer_evaluate(struct scorer *s, struct dataset *data, struct quali
 weir_status scorer_save(struct scorer *s, const char *path, weir_error *err)
 {
 	assert(s->options.client != NULL);
-	return snapshot_save(path, &s->tables, s->options.client, s->options.fields, s->options.dense_dim, err);
+	return snapshot_save(path, &s->tables, s->options.client, s->options.data.fields, s->options.data.dense_dim, err);
 }

@@ -4,6 +4,7 @@
 
 #include "dataset.h"
 #include "job.h"
+#include "model.h"
 #include "weir/weir.h"
 
 struct scorer;
@@ -16,21 +17,21 @@ struct scorer_options {
 	weir_client *client; /* of a running job whose tables exist (E_NOT_FOUND otherwise); borrowed */
 	const char *path;    /* of a safetensors file */
 	/* With client: what the job's data look like (dataset_get_info). With path the file says it. */
-	uint32_t fields, dense_dim;
+	struct model_data data;
 };
 
 weir_status scorer_open(struct scorer **out, const struct scorer_options *options, weir_error *err);
 void scorer_close(struct scorer *s);
 
-/* scores (rows), in the order of the files: the probability of a click; of text, the logarithm of the probability of what follows. A status other than WEIR_OK
- * stops the run with it. */
+/* scores, in the order of the files: (rows) the probability of a click; of text, the logarithm of the probability of what follows; of tokens, (rows, sequence) that of each
+ * target, 0 for TARGET_NONE. A status other than WEIR_OK stops the run with it. */
 typedef weir_status (*scorer_rows_fn)(void *arg, const struct batch *batch, const float *scores, weir_error *err);
 weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn rows, void *arg, weir_error *err);
 
 struct quality {
 	double auc, logloss,
-	    calibration; /* score.h; NaN where undefined. Of text, logloss is the mean loss in nats a token, the others are NaN */
-	uint64_t rows;
+	    calibration; /* score.h; NaN where undefined. Of text and tokens, logloss is the mean loss in nats a target, the others are NaN */
+	uint64_t rows; /* of tokens: targets that count */
 };
 weir_status scorer_evaluate(struct scorer *s, struct dataset *data, struct quality *out, weir_error *err);
 /* Saves a running job's weights (snapshot.h). Needs a client. */

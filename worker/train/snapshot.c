@@ -7,6 +7,7 @@
 
 #include "hash.h"
 #include "init.h"
+#include "model_folder.h"
 #include "optimizer.h"
 #include "placement.h"
 #include "safetensors.h"
@@ -187,7 +188,9 @@ struct key_index {
 };
 
 struct snapshot {
-	struct safetensors *file;
+	struct safetensors *file;     /* NULL: a model folder */
+	struct model_weights *folder; /* once it is bound */
+	uint32_t vocabulary;          /* of a folder */
 	const struct model *model;
 	char path[4096];
 	struct key_index index[MODEL_TABLES];
@@ -209,9 +212,16 @@ weir_status snapshot_open(struct snapshot **out, const char *path, weir_error *e
 	if (s == NULL)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	snprintf(s->path, sizeof s->path, "%s", path);
-	weir_status status = safetensors_open(&s->file, path, err);
-	if (status == WEIR_OK)
-		status = check_aligned(s, err);
+	weir_status status = WEIR_OK;
+	if (model_folder_is(path)) {
+		struct transformer_config config;
+		status = model_folder_config(path, &config, err);
+		s->vocabulary = status == WEIR_OK ? config.vocabulary : 0;
+	} else {
+		status = safetensors_open(&s->file, path, err);
+		if (status == WEIR_OK)
+			status = check_aligned(s, err);
+	}
 	if (status == WEIR_OK)
 		*out = s;
 	else
@@ -229,12 +239,13 @@ void snapshot_close(struct snapshot *s)
 		optimizer_destroy(s->index[k].optimizer);
 	}
 	safetensors_close(s->file);
+	model_folder_close(s->folder);
 	free(s);
 }
 
 static uint32_t metadata_number(const struct snapshot *s, const char *key)
 {
-	return (uint32_t)strtoul(safetensors_metadata(s->file, key), NULL, 10);
+	return s->file != NULL ? (uint32_t)strtoul(safetensors_metadata(s->file, key), NULL, 10) : 0;
 }
 
 uint32_t snapshot_fields(const struct snapshot *s)
@@ -244,6 +255,10 @@ uint32_t snapshot_fields(const struct snapshot *s)
 uint32_t snapshot_dense_dim(const struct snapshot *s)
 {
 	return metadata_number(s, "dense_dim");
+}
+uint32_t snapshot_vocabulary(const struct snapshot *s)
+{
+	return s->file != NULL ? metadata_number(s, "model.vocabulary") : s->vocabulary;
 }
 
 /* A file of a model without full decay has no clocks: its rows stay as they begin. */
@@ -333,9 +348,24 @@ static weir_status check_facts(const struct snapshot *s, const struct model *mod
 	return WEIR_OK;
 }
 
+/* A model folder has the weights of a whole transformer, and of nothing else. */
+static weir_status bind_folder(struct snapshot *s, weir_error *err)
+{
+	if (!model_is_whole_transformer(s->model))
+		return weir_fail(
+		    err, WEIR_E_INVALID,
+		    "%s is a model folder, and the job trains no such model: expected model.kind gpt2 or llama, without model.lora",
+		    s->path);
+	model_folder_close(s->folder);
+	s->folder = NULL;
+	return model_folder_open(&s->folder, s->path, model_layout(s->model, MODEL_DENSE), err);
+}
+
 weir_status snapshot_bind(struct snapshot *s, const struct model *model, weir_error *err)
 {
 	s->model = model;
+	if (s->file == NULL)
+		return bind_folder(s, err);
 	weir_status status = check_facts(s, model, err);
 	for (enum model_table k = 0; k < MODEL_TABLES && status == WEIR_OK; k++)
 		if (model_has(model, k))
@@ -346,6 +376,10 @@ weir_status snapshot_bind(struct snapshot *s, const struct model *model, weir_er
 static void flat_values(const struct snapshot *s, enum model_table k, float *out)
 {
 	const struct layout *layout = model_layout(s->model, k);
+	if (s->file == NULL) {
+		model_folder_read(s->folder, 0, layout->elements, out);
+		return;
+	}
 	for (uint32_t i = 0; i < layout->count; i++) {
 		const struct tensor *t = &layout->tensors[i];
 		memcpy(out + t->offset, safetensors_find(s->file, t->name)->data, t->elements * sizeof(float));

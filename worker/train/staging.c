@@ -148,8 +148,11 @@ static void load_batch(struct staging *s, const struct model_input *in, const st
 	to->row_offsets = copied(s, &s->parts[ROW_OFFSETS], in->row_offsets, (rows + 1) * sizeof(uint32_t));
 	to->index = copied(s, &s->parts[INDEX], in->index, nnz * sizeof(uint32_t));
 	to->values = copied(s, &s->parts[VALUES], in->values, nnz * sizeof(float));
-	to->tokens = copied(s, &s->parts[TOKENS], in->tokens, rows * s->shape.context * sizeof(uint32_t));
-	to->targets = copied(s, &s->parts[TARGETS], in->targets, rows * sizeof(uint32_t));
+	to->sequence = in->sequence;
+	to->counted = in->counted;
+	to->tokens = copied(s, &s->parts[TOKENS], in->tokens, rows * (s->shape.context + s->shape.sequence) * sizeof(uint32_t));
+	to->targets =
+	    copied(s, &s->parts[TARGETS], in->targets, rows * (s->shape.sequence > 0 ? s->shape.sequence : 1) * sizeof(uint32_t));
 	if (cached != NULL)
 		load_cached(s, in, cached);
 	else
@@ -231,14 +234,15 @@ weir_status staging_score(struct staging *s, const struct model_input *in, float
 {
 	const struct backend_ops *ops = s->backend->ops;
 	load_batch(s, in, NULL);
-	float *made = room(s, &s->parts[SCORES], in->rows * sizeof *made);
+	const size_t n = (size_t)in->rows * model_row_scores(s->model);
+	float *made = room(s, &s->parts[SCORES], n * sizeof *made);
 	if (s->failed)
 		return settled(s, err);
 	const float *out = model_score(s->model, &s->input);
-	if (s->shape.context == 0) {
-		ops->sigmoid(s->backend, made, out, in->rows);
+	if (s->shape.context == 0 && s->shape.sequence == 0) {
+		ops->sigmoid(s->backend, made, out, n);
 		out = made;
 	}
-	ops->to_host(s->backend, scores, out, in->rows * sizeof *scores);
+	ops->to_host(s->backend, scores, out, n * sizeof *scores);
 	return settled(s, err);
 }

@@ -9,7 +9,7 @@
 struct staging;
 
 struct staging_shape {
-	uint32_t fields, dense_dim, context; /* of the data: dataset.h */
+	uint32_t fields, dense_dim, context, sequence; /* of the data: dataset.h */
 };
 
 /* Borrows both. E_MEMORY. */
@@ -36,7 +36,7 @@ float *staging_gradient(const struct staging *s, enum model_table t);
 
 /* What model_score reads of the flat tables, from now on. */
 weir_status staging_load_flat(struct staging *s, const struct model_input *in, weir_error *err);
-/* scores (rows), host memory: model_score's, of clicks as probabilities. */
+/* scores (rows, model_row_scores), host memory: model_score's, of clicks as probabilities. */
 weir_status staging_score(struct staging *s, const struct model_input *in, float *scores, weir_error *err);
 
 #endif

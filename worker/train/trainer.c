@@ -282,6 +282,8 @@ static weir_status compute_next(struct trainer *t, weir_error *err)
 	}
 	report.loss_sum = isfinite(*s->data.output.loss_sum) ? *s->data.output.loss_sum : 0.0;
 	report.device_bytes = device_bytes(t);
+	if (s->data.input.sequence > 0) /* so that the mean over rows is that over targets */
+		report.loss_sum *= s->data.input.counted > 0 ? (double)report.rows / (double)s->data.input.counted : 0;
 	s->unit->bad_lines = 0;
 	const bool left_out = is_scaled_out(t, s, step.loss_scale, &report);
 	status = push(t, s, left_out, &report, err);
@@ -455,10 +457,12 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 	LOG_AT(t->options->logger, LOG_INFO, "computing", "device=%s precision=%s memory=%.1fMiB", computes.device,
 	       compute_precision_name(computes.precision), (double)computes.memory_budget / MIB);
 	t->scale = loss_scale_first(computes.precision == COMPUTE_FP16);
-	s = model_create(&t->model, t->backend, t->job, info->fields, info->dense_dim, err);
+	const struct model_data data = {.fields = info->fields, .dense_dim = info->dense_dim, .vocabulary = info->vocabulary};
+	s = model_create(&t->model, t->backend, t->job, &data, err);
 	if (s == WEIR_OK && t->job->tables.dense.mode.local_steps > 0)
 		s = open_local(t, info, err);
-	const struct staging_shape shape = {.fields = info->fields, .dense_dim = info->dense_dim, .context = info->context};
+	const struct staging_shape shape = {
+	    .fields = info->fields, .dense_dim = info->dense_dim, .context = info->context, .sequence = info->sequence};
 	if (s == WEIR_OK)
 		s = staging_create(&t->staging, t->backend, t->model, &shape, err);
 	if (s == WEIR_OK)

@@ -223,7 +223,8 @@ int main(int argc, char **argv)
 	check(job_parse(JOB, "zipf.yaml", NULL, 0, &t.job, &e), &e, "job");
 	if (!(t.backend = backend_cpu_create(0, &e)))
 		check(e.status, &e, "backend");
-	check(model_create(&t.model, t.backend, t.job, FIELDS, NUMBERS, &e), &e, "model");
+	check(model_create(&t.model, t.backend, t.job, &(struct model_data){.fields = FIELDS, .dense_dim = NUMBERS}, &e), &e,
+	      "model");
 	weir_options options = {.ledger = argv[1], .name = "zipf", .dataset_fingerprint = 1, .dataset_units = UNITS};
 	check(weir_open(&t.client, &options, &e), &e, "open");
 	const struct training_length length = {.workers = 1};

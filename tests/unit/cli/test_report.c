@@ -251,7 +251,7 @@ static void test_report_of_a_text(void **state)
 	fclose(out);
 	struct overview_partition p[PARTITIONS];
 	struct overview s = agreeing(p);
-	struct report r = {.job = "j", .model = "ngram", .language = true, .finished = true, .end = &s};
+	struct report r = {.job = "j", .model = "ngram", .of = REPORT_TEXT, .finished = true, .end = &s};
 	weir_error e = {0};
 	assert_int_equal(report_read_evaluation(&r, evaluation, &e), WEIR_OK);
 	assert_int_equal(report_write(&r, path, &e), WEIR_OK);

@@ -54,6 +54,29 @@ static void a_model_of_text_is_judged_by_its_loss(void **state)
 	job_free(job);
 }
 
+static void transformers_read_tokens(void **state)
+{
+	(void)state;
+	struct job *job = parse("job: demo\ndata: {format: tokens, train: a}\nmodel: {kind: gpt2}\n", NULL, 0);
+	assert_true(job_is_language(job) && job_is_transformer(job));
+	assert_true(job->model.layers == 12 && job->model.heads == 12 && job->model.width == 768 && job->model.kv_heads == 0);
+	assert_true(job->model.tied_head && job->model.recompute == RECOMPUTE_OFF && job->model.lora.rank == 0);
+	assert_int_equal(job->train.early_stop.metric, METRIC_LOGLOSS);
+	assert_string_equal(job->train.warm_start, "");
+	job_free(job);
+	job = parse("job: demo\ndata: {format: tokens, train: a}\nmodel: {kind: llama, from: /m, recompute: layers}\n", NULL, 0);
+	assert_string_equal(job->train.warm_start, "/m"); /* all of its weights are trained */
+	assert_int_equal(job->model.recompute, RECOMPUTE_LAYERS);
+	job_free(job);
+	job = parse("job: demo\ndata: {format: tokens, train: a}\nmodel: {kind: llama, from: /m, lora: {rank: 8, targets: [q_proj, "
+	            "up_proj]}}\n",
+	            NULL, 0);
+	assert_string_equal(job->train.warm_start, ""); /* adapters begin as they do */
+	assert_true(job->model.lora.rank == 8 && job->model.lora.targets_count == 2);
+	assert_string_equal(job->model.lora.targets[1], "up_proj");
+	job_free(job);
+}
+
 static void a_short_job_has_the_defaults(void **state)
 {
 	(void)state;
@@ -254,6 +277,7 @@ static void the_nearest_word(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(transformers_read_tokens),
 	    cmocka_unit_test(a_short_job_has_the_defaults),
 	    cmocka_unit_test(a_model_of_text_is_judged_by_its_loss),
 	    cmocka_unit_test(an_evaluator_runs_where_it_has_rows_and_is_waited_for_where_it_decides),

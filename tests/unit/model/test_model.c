@@ -93,8 +93,10 @@ static struct fixture *fixture_open(enum model_kind kind, bool batch_norm, uint3
 	f->dense_dim = dense_dim;
 	f->backend = backend_cpu_create(1, &err);
 	assert_non_null(f->backend);
-	assert_int_equal(model_create(&f->model, f->backend, &f->job, FIELDS, dense_dim, &err), WEIR_OK);
-	assert_int_equal(model_reserve(f->model, ROWS, &err), WEIR_OK);
+	assert_int_equal(
+	    model_create(&f->model, f->backend, &f->job, &(struct model_data){.fields = FIELDS, .dense_dim = dense_dim}, &err),
+	    WEIR_OK);
+	assert_int_equal(model_reserve(f->model, ROWS, true, &err), WEIR_OK);
 	make_batch(f, &r);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
 		size_t row = model_table_elements(f->model, t);
@@ -232,8 +234,9 @@ static void test_dropout_follows_its_seed(void **state)
 	model_destroy(f->model);
 	f->job.model.dropout = 0.5f;
 	weir_error err = {0};
-	assert_int_equal(model_create(&f->model, f->backend, &f->job, FIELDS, DENSE, &err), WEIR_OK);
-	assert_int_equal(model_reserve(f->model, ROWS, &err), WEIR_OK);
+	assert_int_equal(
+	    model_create(&f->model, f->backend, &f->job, &(struct model_data){.fields = FIELDS, .dense_dim = DENSE}, &err), WEIR_OK);
+	assert_int_equal(model_reserve(f->model, ROWS, true, &err), WEIR_OK);
 	size_t bytes = f->elements[MODEL_DENSE] * sizeof(float);
 	float *first = malloc(bytes);
 	train(f, 5);
@@ -281,11 +284,13 @@ static void test_misfits_name_the_key(void **state)
 	job.model.bottom[1] = 5;
 	struct model *m = NULL;
 	weir_error err = {0};
-	assert_int_equal(model_create(&m, NULL, &job, FIELDS, DENSE, &err), WEIR_E_INVALID);
+	assert_int_equal(model_create(&m, NULL, &job, &(struct model_data){.fields = FIELDS, .dense_dim = DENSE}, &err),
+	                 WEIR_E_INVALID);
 	assert_non_null(strstr(err.text, "model.bottom"));
 	job = small_job(MODEL_DEEPFM, false);
 	job.model.hidden_count = 0;
-	assert_int_equal(model_create(&m, NULL, &job, FIELDS, DENSE, &err), WEIR_E_INVALID);
+	assert_int_equal(model_create(&m, NULL, &job, &(struct model_data){.fields = FIELDS, .dense_dim = DENSE}, &err),
+	                 WEIR_E_INVALID);
 	assert_non_null(strstr(err.text, "model.hidden"));
 }
 

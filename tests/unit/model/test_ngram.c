@@ -45,8 +45,8 @@ static struct fixture *fixture_open(bool batch_norm, float dropout, uint32_t thr
 	f->job.model.init_std = 0.5f;
 	f->backend = backend_cpu_create(threads, &err);
 	assert_non_null(f->backend);
-	assert_int_equal(model_create(&f->model, f->backend, &f->job, 0, 0, &err), WEIR_OK);
-	assert_int_equal(model_reserve(f->model, ROWS, &err), WEIR_OK);
+	assert_int_equal(model_create(&f->model, f->backend, &f->job, &(struct model_data){0}, &err), WEIR_OK);
+	assert_int_equal(model_reserve(f->model, ROWS, true, &err), WEIR_OK);
 	for (uint32_t i = 0; i < ROWS * CONTEXT; i++) /* some twice in a context, some never, the first and the last */
 		f->tokens[i] = i % 4 == 0 ? 255 * (i % 8 / 4) : (uint32_t)prng_below(&r, 5) * 40;
 	for (uint32_t i = 0; i < ROWS; i++)
@@ -243,11 +243,11 @@ static void misfits_name_the_key(void **state)
 	struct model *m = NULL;
 	weir_error err = {0};
 	job.model.hidden_count = 0;
-	assert_int_equal(model_create(&m, NULL, &job, 0, 0, &err), WEIR_E_INVALID);
+	assert_int_equal(model_create(&m, NULL, &job, &(struct model_data){0}, &err), WEIR_E_INVALID);
 	assert_non_null(strstr(err.text, "model.hidden"));
 	job = f->job;
 	job.data.context = 0;
-	assert_int_equal(model_create(&m, NULL, &job, 0, 0, &err), WEIR_E_INVALID);
+	assert_int_equal(model_create(&m, NULL, &job, &(struct model_data){0}, &err), WEIR_E_INVALID);
 	assert_non_null(strstr(err.text, "data.context"));
 	fixture_close(f);
 }

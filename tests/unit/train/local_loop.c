@@ -112,7 +112,8 @@ weir_status local_loop_open(struct local_loop **out, const struct job *job, stru
 	l->job = job;
 	l->data = data;
 	l->backend = backend_cpu_create(1, err);
-	weir_status s = model_create(&l->model, l->backend, job, info->fields, info->dense_dim, err);
+	const struct model_data shape = {.fields = info->fields, .dense_dim = info->dense_dim, .vocabulary = info->vocabulary};
+	weir_status s = model_create(&l->model, l->backend, job, &shape, err);
 	for (enum model_table k = 0; k < MODEL_TABLES && s == WEIR_OK; k++)
 		if (model_has(l->model, k))
 			s = open_table(&l->tables[k], l->model, k, err);

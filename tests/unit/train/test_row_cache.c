@@ -118,7 +118,7 @@ static void bench_open(struct bench *b, struct backend *backend, const char *kin
 	*b = (struct bench){.backend = backend};
 	snprintf(text, sizeof text, "job: x\ndata: {train: a}\nmodel: {kind: %s, dim: %d}\n", kind, DIM);
 	CHECK_OK(job_parse(text, "test", NULL, 0, &b->job, &err), err);
-	CHECK_OK(model_create(&b->model, backend, b->job, 3, 0, &err), err);
+	CHECK_OK(model_create(&b->model, backend, b->job, &(struct model_data){.fields = 3}, &err), err);
 	size_t width = model_table_elements(b->model, MODEL_EMBEDDING) + model_table_elements(b->model, MODEL_LINEAR);
 	const struct job_row_cache options = {
 	    .memory_bytes = (sets * ROW_CACHE_WAYS + 3) * width * sizeof(float), .max_age = max_age, .max_uses = max_uses};
@@ -428,7 +428,7 @@ static weir_status create_with(struct backend *backend, uint64_t memory_bytes, w
 	struct row_cache *cache = NULL;
 	const char *sets[] = {"model.kind=lr"};
 	CHECK_OK(job_parse("job: x\ndata: {train: a}\n", "test", sets, 1, &job, err), *err);
-	CHECK_OK(model_create(&model, backend, job, 3, 0, err), *err);
+	CHECK_OK(model_create(&model, backend, job, &(struct model_data){.fields = 3}, err), *err);
 	const weir_status s = row_cache_create(&cache, backend, model, &(struct job_row_cache){memory_bytes, 8, 8}, err);
 	row_cache_destroy(cache);
 	model_destroy(model);

@@ -1,0 +1,132 @@
+/* A transformer as a job has it: its shape by the job's keys, or by the folder that model.from names, with the weights there for what is frozen. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model_folder.h"
+#include "model_parts.h"
+
+#define READ_ELEMENTS         ((uint64_t)1 << 20) /* of frozen weights at once */
+#define FEED_FORWARD_MULTIPLE 32u
+
+/* Llama's feed-forward part has three matrices instead of two: two thirds of four times the width (Shazeer 2020, sec. 3). */
+static uint32_t feed_forward_of(const struct job *job)
+{
+	if (job->model.feed_forward > 0 || job->model.kind == MODEL_GPT2)
+		return job->model.feed_forward;
+	const uint32_t exact = (8 * job->model.width + 2) / 3;
+	return (exact + FEED_FORWARD_MULTIPLE - 1) / FEED_FORWARD_MULTIPLE * FEED_FORWARD_MULTIPLE;
+}
+
+static weir_status shape_by_keys(const struct job *job, uint32_t vocabulary, struct transformer_config *out, weir_error *err)
+{
+	*out = (struct transformer_config){.family = job->model.kind == MODEL_GPT2 ? TRANSFORMER_GPT2 : TRANSFORMER_LLAMA,
+	                                   .vocabulary = job->model.vocabulary > 0 ? job->model.vocabulary : vocabulary,
+	                                   .context = job->model.positions > 0 ? job->model.positions : job->data.sequence,
+	                                   .layers = job->model.layers,
+	                                   .heads = job->model.heads,
+	                                   .kv_heads = job->model.kv_heads,
+	                                   .width = job->model.width,
+	                                   .hidden = feed_forward_of(job),
+	                                   .norm_eps = job->model.norm_eps,
+	                                   .tied_head = job->model.tied_head,
+	                                   .rope = {.theta = (double)job->model.rope_theta}};
+	transformer_config_default(out);
+	return transformer_config_check(out, "model", err);
+}
+
+static weir_status shape_by_folder(const struct job *job, struct transformer_config *out, weir_error *err)
+{
+	const weir_status s = model_folder_config(job->model.from, out, err);
+	if (s == WEIR_OK && (out->family == TRANSFORMER_GPT2) != (job->model.kind == MODEL_GPT2))
+		return weir_fail(err, WEIR_E_INVALID, "model.from: %s is of a %s, and model.kind is %s", job->model.from,
+		                 out->family == TRANSFORMER_GPT2 ? "gpt2" : "llama", job->model.kind == MODEL_GPT2 ? "gpt2" : "llama");
+	return s;
+}
+
+static weir_status shape_of(const struct job *job, uint32_t vocabulary, struct transformer_config *out, weir_error *err)
+{
+	const bool from = job->model.from[0] != '\0';
+	const weir_status s = from ? shape_by_folder(job, out, err) : shape_by_keys(job, vocabulary, out, err);
+	if (s != WEIR_OK)
+		return s;
+	if (vocabulary > out->vocabulary)
+		return weir_fail(err, WEIR_E_INVALID, "data.tokenizer has %u tokens, and the model embeds %u (%s)", vocabulary,
+		                 out->vocabulary, from ? "vocab_size in model.from's config.json" : "model.vocabulary");
+	if (job->data.sequence > out->context)
+		return weir_fail(err, WEIR_E_INVALID, "data.sequence is %u, and the model has positions for %u (%s)", job->data.sequence,
+		                 out->context, from ? "in model.from's config.json" : "model.positions");
+	return WEIR_OK;
+}
+
+static void take_targets(const struct job *job, struct lora_options *out)
+{
+	static const char *const names[] = {
+#define LORA_NAME(name) #name,
+	    LORA_TARGETS(LORA_NAME)
+#undef LORA_NAME
+	};
+	for (uint32_t i = 0; i < job->model.lora.targets_count; i++)
+		for (unsigned t = 0; t < LORA_TARGETS_COUNT; t++)
+			out->targets[t] |= strcmp(job->model.lora.targets[i], names[t]) == 0;
+	if (job->model.lora.targets_count > 0)
+		return;
+	if (job->model.kind == MODEL_GPT2)
+		out->targets[LORA_c_attn] = true;
+	else
+		out->targets[LORA_q_proj] = out->targets[LORA_v_proj] = true;
+}
+
+static weir_status load_frozen(struct model *m, weir_error *err)
+{
+	float *to = transformer_frozen(m->transformer);
+	if (to == NULL)
+		return WEIR_OK;
+	struct backend *b = m->backend;
+	struct model_weights *w = NULL;
+	const struct layout *layout = transformer_weights(m->transformer);
+	float *part = malloc(READ_ELEMENTS * sizeof *part);
+	if (part == NULL)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for the weights of %s", m->job->model.from);
+	const weir_status s = model_folder_open(&w, m->job->model.from, layout, err);
+	for (uint64_t at = 0, n; s == WEIR_OK && at < layout->elements; at += n) {
+		n = layout->elements - at < READ_ELEMENTS ? layout->elements - at : READ_ELEMENTS;
+		model_folder_read(w, at, n, part);
+		b->ops->to_device(b, to + at, part, n * sizeof *part);
+	}
+	model_folder_close(w);
+	free(part);
+	return s;
+}
+
+weir_status model_make_transformer(struct model *m, uint32_t vocabulary, weir_error *err)
+{
+	const struct job *job = m->job;
+	struct transformer_config config;
+	struct transformer_options options = {.dropout = job->model.dropout, .recompute = job->model.recompute == RECOMPUTE_LAYERS};
+	options.lora.rank = job->model.lora.rank;
+	options.lora.alpha = job->model.lora.alpha;
+	options.lora.dropout = job->model.lora.dropout;
+	take_targets(job, &options.lora);
+	weir_status s = shape_of(job, vocabulary, &config, err);
+	if (s == WEIR_OK)
+		s = transformer_create(&m->transformer, m->backend, &config, &options, &m->params, err);
+	return s == WEIR_OK ? load_frozen(m, err) : s;
+}
+
+uint32_t model_transformer_facts(const struct model *m, struct model_fact *facts, uint32_t n)
+{
+	const struct transformer_config *c = transformer_config_of(m->transformer);
+	model_fact_number(&facts[n++], "model.vocabulary", c->vocabulary);
+	model_fact_number(&facts[n++], "model.layers", c->layers);
+	model_fact_number(&facts[n++], "model.heads", c->heads);
+	model_fact_number(&facts[n++], "model.kv_heads", c->kv_heads);
+	model_fact_number(&facts[n++], "model.width", c->width);
+	model_fact_number(&facts[n++], "model.feed_forward", c->hidden);
+	if (m->job->model.lora.rank == 0)
+		return n;
+	model_fact_number(&facts[n++], "model.lora.rank", m->job->model.lora.rank);
+	facts[n].key = "model.lora.alpha";
+	snprintf(facts[n++].value, sizeof facts->value, "%g", (double)m->job->model.lora.alpha);
+	return n;
+}
