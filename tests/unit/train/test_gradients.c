@@ -77,7 +77,7 @@ static void setup(struct fixture *f, const char *embedding, const char *dense)
 	const struct staging_shape shape = {.fields = info->fields};
 	cuda_host_reset();
 	assert_non_null(f->backend = weir_backend_cuda_create(&(struct backend_options){.device = "cuda"}, &err));
-	CHECK_OK(model_create(&f->model, f->backend, f->cluster.job, info->fields, 0, &err), err);
+	CHECK_OK(model_create(&f->model, f->backend, f->cluster.job, &(struct model_data){.fields = info->fields}, &err), err);
 	CHECK_OK(staging_create(&f->staging, f->backend, f->model, &shape, &err), err);
 	CHECK_OK(gradients_create(&f->gradients, f->backend, f->model, &err), err);
 	CHECK_OK(minibatch_init(&f->m, f->backend, f->model, gradients_come_back(f->gradients), &err), err);

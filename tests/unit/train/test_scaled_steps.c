@@ -33,8 +33,8 @@ static void open(struct trained *t, struct backend *b, float weight)
 	prng_seed(&rng, 11);
 	*t = (struct trained){.b = b};
 	CHECK_OK(job_parse(job_text, "test", NULL, 0, &t->job, &err), err);
-	CHECK_OK(model_create(&t->model, b, t->job, FIELDS, 0, &err), err);
-	CHECK_OK(model_reserve(t->model, ROWS, &err), err);
+	CHECK_OK(model_create(&t->model, b, t->job, &(struct model_data){.fields = FIELDS}, &err), err);
+	CHECK_OK(model_reserve(t->model, ROWS, true, &err), err);
 	CHECK_OK(staging_create(&t->staging, b, t->model, &(struct staging_shape){.fields = FIELDS}, &err), err);
 	for (uint32_t i = 0; i <= ROWS * FIELDS; i++)
 		t->offsets[i] = i;
