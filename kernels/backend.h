@@ -8,7 +8,7 @@
  * Order. Ops are done as issued, those of the stream that was chosen last. What is on different streams is ordered by marks alone: buffers that both use
  * need one. Without choosing all goes to STREAM_COMPUTE. On the CPU every op is complete when it returns, and streams and marks are nothing.
  *
- * Errors. Ops return nothing. A device's first failure is kept: ops after it do nothing (all_finite is false), and sync and await_mark
+ * Errors. Ops return nothing. A device's first failure is kept: ops after it do nothing (all_finite is false), and sync, sync_stream and await_mark
  * return it, naming the device, the call and what to do. Memory that buffer_alloc could not have is told by the next of them, once.
  * One backend object is used by one thread; it may use `threads` workers inside. */
 #ifndef WEIR_BACKEND_H
@@ -110,8 +110,9 @@ struct backend_ops {
 	void (*to_host_later)(struct backend *b, void *host, const void *device, size_t bytes);
 
 	/* --- order */
-	void (*choose_stream)(struct backend *b, enum backend_stream s);
-	void (*set_mark)(struct backend *b, struct backend_mark *m); /* on the chosen stream; again moves it */
+	enum backend_stream (*choose_stream)(struct backend *b, enum backend_stream s); /* returns the one before */
+	weir_status (*sync_stream)(struct backend *b, weir_error *err); /* as sync, but waits for the chosen one alone */
+	void (*set_mark)(struct backend *b, struct backend_mark *m);    /* on the chosen stream; again moves it */
 	void (*free_mark)(struct backend *b, struct backend_mark *m);
 	/* What is issued on the chosen stream from now on begins when what is marked is done. */
 	void (*follow_mark)(struct backend *b, const struct backend_mark *m);
@@ -300,6 +301,7 @@ struct backend_ops {
 	X(to_host)                  \
 	X(to_host_later)            \
 	X(choose_stream)            \
+	X(sync_stream)              \
 	X(set_mark)                 \
 	X(free_mark)                \
 	X(follow_mark)              \

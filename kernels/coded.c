@@ -65,7 +65,7 @@ void coded_begin(struct coded *k)
 
 static weir_status no_memory(const struct coded *k, weir_error *err)
 {
-	const weir_status status = k->backend->ops->sync(k->backend, err);
+	const weir_status status = k->backend->ops->sync_stream(k->backend, err);
 	return status ? status : weir_fail(err, WEIR_E_MEMORY, "out of memory for what a push is coded to");
 }
 
@@ -103,7 +103,7 @@ static bool host_room(struct coded *k, size_t bytes)
 	if (!host)
 		return false;
 	if (k->used) {
-		(void)ops->sync(k->backend, NULL); /* they may be on their way; what has failed is told again */
+		(void)ops->sync_stream(k->backend, NULL); /* they may be on their way; what has failed is told again */
 		memcpy(host, k->host, k->used);
 	}
 	if (k->host)
@@ -135,7 +135,7 @@ weir_status coded_topk(struct coded *k, uint64_t first, const struct topk_row *r
 		return no_memory(k, err);
 	ops->topk_encode(k->backend, row, threshold, values, k->device, k->marks, k->marks + tiles);
 	ops->to_host(k->backend, k->host_marks, k->marks, 2 * tiles * sizeof *k->marks);
-	const weir_status status = ops->sync(k->backend, err); /* else where records end may be anything */
+	const weir_status status = ops->sync_stream(k->backend, err); /* else where records end may be anything */
 	if (status)
 		return status;
 	const uint32_t *ends = k->host_marks;

@@ -271,7 +271,7 @@ static weir_status fit_book(struct compressor *c, weir_error *err)
 	weir_status status = WEIR_E_MEMORY;
 	if (sample && which) {
 		const size_t taken = bring_sample(c->backend, x, n, sample, which);
-		status = c->backend->ops->sync(c->backend, err);
+		status = c->backend->ops->sync_stream(c->backend, err);
 		if (!status)
 			book_fit(sample, taken, c->book);
 	} else
@@ -317,7 +317,7 @@ static weir_status code_runs(struct compressor *c, weir_error *err)
 		             ? coded_topk(c->coded, run.chunk, &row, c->topk.threshold, c->spec.values, &c->selected, err)
 		             : coded_fixed(c->coded, run.chunk, &coding, input(c, run.at), row.residual, run.count, err);
 	}
-	return status ? status : c->backend->ops->sync(c->backend, err);
+	return status ? status : c->backend->ops->sync_stream(c->backend, err);
 }
 
 static size_t code_topk(struct compressor *c, uint64_t at, size_t n, uint8_t *out)
@@ -346,7 +346,7 @@ static weir_status check_values(void *arg, const float *values, const uint64_t *
 		               last = chunks[end - 1] * WEIR_CHUNK + weir_chunk_elements(c->elements, chunks[end - 1]);
 		finite = b->ops->all_finite(b, values + at, last - at);
 	}
-	const weir_status status = finite ? WEIR_OK : b->ops->sync(b, err);
+	const weir_status status = finite ? WEIR_OK : b->ops->sync_stream(b, err);
 	return finite || status ? status : weir_fail(err, WEIR_E_NOT_FINITE, "there is a NaN or an infinity");
 }
 
@@ -424,7 +424,7 @@ static weir_status get_residual(void *arg, const float **out, weir_error *err)
 		                 (unsigned long long)c->elements);
 	b->ops->to_host(b, c->shown, c->residual, c->elements * sizeof *c->shown);
 	*out = c->shown;
-	return b->ops->sync(b, err);
+	return b->ops->sync_stream(b, err);
 }
 
 static void take_chunks(void *arg, const uint64_t *chunks, size_t count)

@@ -85,7 +85,7 @@ void *cpu_buffer_alloc(struct backend *b, size_t bytes);
 void cpu_buffer_free(struct backend *b, void *p);
 void cpu_to_device(struct backend *b, void *device, const void *host, size_t bytes);
 void cpu_to_host(struct backend *b, void *host, const void *device, size_t bytes);
-void cpu_choose_stream(struct backend *b, enum backend_stream s);
+enum backend_stream cpu_choose_stream(struct backend *b, enum backend_stream s);
 void cpu_set_mark(struct backend *b, struct backend_mark *m);
 void cpu_follow_mark(struct backend *b, const struct backend_mark *m);
 void cpu_replay(struct backend *b, const void *key, size_t bytes, void (*issue)(void *arg), void *arg);

@@ -21,6 +21,7 @@ const struct cpu_variant ISA(cpu_variant) = {
             .to_host = cpu_to_host,
             .to_host_later = cpu_to_host,
             .choose_stream = cpu_choose_stream,
+            .sync_stream = cpu_sync,
             .set_mark = cpu_set_mark,
             .free_mark = cpu_set_mark,
             .follow_mark = cpu_follow_mark,

@@ -58,9 +58,10 @@ void cpu_to_host(struct backend *b, void *host, const void *device, size_t bytes
 }
 
 /* What a stream or a mark would order is in order. */
-void cpu_choose_stream(struct backend *b, enum backend_stream s)
+enum backend_stream cpu_choose_stream(struct backend *b, enum backend_stream s)
 {
 	(void)b, (void)s;
+	return STREAM_COMPUTE;
 }
 
 void cpu_set_mark(struct backend *b, struct backend_mark *m)

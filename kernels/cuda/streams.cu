@@ -21,11 +21,13 @@ void cuda_streams_close(struct cuda_backend *c)
 	}
 }
 
-void cuda_choose_stream(struct backend *b, enum backend_stream s)
+enum backend_stream cuda_choose_stream(struct backend *b, enum backend_stream s)
 {
 	struct cuda_backend *c = cuda_of(b);
+	const enum backend_stream before = c->chosen;
 	c->chosen = s;
 	c->stream = c->streams[s].at;
+	return before;
 }
 
 void cuda_join(struct cuda_backend *c)
@@ -93,6 +95,13 @@ weir_status cuda_await_mark(struct backend *b, const struct backend_mark *m, wei
 	struct cuda_backend *c = cuda_of(b);
 	if (m->event != NULL)
 		CUDA_TRY(c, cudaEventSynchronize((cudaEvent_t)m->event));
+	return tell(c, err);
+}
+
+weir_status cuda_sync_stream(struct backend *b, weir_error *err)
+{
+	struct cuda_backend *c = cuda_of(b);
+	CUDA_TRY(c, cudaStreamSynchronize(c->stream));
 	return tell(c, err);
 }
 

@@ -169,12 +169,11 @@ static bool find(struct cuda_backend *c, const uint64_t *keys, size_t n, uint64_
 size_t cuda_unique(struct backend *b, const uint64_t *keys, size_t n, uint64_t *unique_keys, uint32_t *index)
 {
 	struct cuda_backend *c = cuda_of(b);
-	const enum backend_stream chosen = c->chosen;
 	size_t count = 0;
 	if (n < KEYS_LEAST || n > KEYS_MOST)
 		return unique_of(&c->table, keys, n, unique_keys, index);
-	cuda_choose_stream(b, STREAM_IN);
+	const enum backend_stream before = cuda_choose_stream(b, STREAM_IN);
 	const bool is_found = find(c, keys, n, unique_keys, index, &count);
-	cuda_choose_stream(b, chosen);
+	cuda_choose_stream(b, before);
 	return is_found ? count : unique_of(&c->table, keys, n, unique_keys, index);
 }

@@ -211,5 +211,5 @@ weir_status gradients_bring_back(struct gradients *g, const struct staging *s, c
 		                              .count = items[i].rows};
 		give(g, &from, &items[i]);
 	}
-	return g->backend->ops->sync(g->backend, err);
+	return g->backend->ops->sync_stream(g->backend, err);
 }

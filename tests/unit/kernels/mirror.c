@@ -149,9 +149,13 @@ static void mirror_to_host_later(struct backend *b, void *host, const void *devi
 
 /* --- Order */
 
-static void mirror_choose_stream(struct backend *b, enum backend_stream s)
+static enum backend_stream mirror_choose_stream(struct backend *b, enum backend_stream s)
 {
-	mirror(b)->device->ops->choose_stream(mirror(b)->device, s);
+	return mirror(b)->device->ops->choose_stream(mirror(b)->device, s);
+}
+static weir_status mirror_sync_stream(struct backend *b, weir_error *err)
+{
+	return mirror(b)->device->ops->sync_stream(mirror(b)->device, err);
 }
 static void mirror_set_mark(struct backend *b, struct backend_mark *m)
 {
