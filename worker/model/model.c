@@ -131,6 +131,7 @@ void model_destroy(struct model *m)
 {
 	if (m == NULL)
 		return;
+	m->backend->ops->forget_replays(m->backend);
 	tower_free(&m->tower);
 	tower_free(&m->bottom);
 	cross_free(&m->cross);

@@ -39,6 +39,7 @@ weir_status model_reserve(struct model *m, uint32_t rows, bool training, weir_er
 		return transformer_reserve(m->transformer, rows, m->job->data.sequence, training, err);
 	if (rows <= m->rows)
 		return WEIR_OK;
+	b->ops->forget_replays(b);
 	if (m->parts.ngram) {
 		const weir_status made = ngram_reserve(&m->ngram, rows);
 		m->rows = made == WEIR_OK ? rows : 0;
@@ -72,24 +73,43 @@ weir_status model_reserve(struct model *m, uint32_t rows, bool training, weir_er
 	return s == WEIR_OK ? s : no_memory(m, rows, err);
 }
 
-static void linear_forward(struct model *m, const struct model_input *in)
+/* What is read by key: the logit's first-order part, and the pooled embeddings. */
+static void look_up(struct model *m, const struct model_input *in)
 {
 	struct backend *b = m->backend;
-	b->ops->gather_pool(b, m->logit, in->parameters[MODEL_LINEAR], in->unique, 1, in->row_offsets, in->index, in->values,
-	                    in->rows);
-	if (m->dense_dim > 0)
-		b->ops->gemm(b, false, false, in->rows, 1, m->dense_dim, 1.0f, in->dense, m->dense_dim,
-		             in->parameters[MODEL_DENSE] + m->numeric, 1, 1.0f, m->logit, 1);
+	if (m->parts.linear)
+		b->ops->gather_pool(b, m->logit, in->parameters[MODEL_LINEAR], in->unique, 1, in->row_offsets, in->index, in->values,
+		                    in->rows);
+	if (m->parts.embedding)
+		b->ops->gather_pool(b, m->x, in->parameters[MODEL_EMBEDDING], in->unique, m->dim, in->offsets, in->index, in->values,
+		                    (size_t)in->rows * m->fields);
 }
 
-static void linear_backward(struct model *m, const struct model_input *in, float *const *gradients)
+/* And its gradients. */
+static void look_up_backward(struct model *m, const struct model_input *in, float *const *gradients)
 {
 	struct backend *b = m->backend;
-	b->ops->scatter_sum(b, gradients[MODEL_LINEAR], in->unique, 1, m->dlogit, in->row_offsets, in->index, in->values, in->rows,
-	                    in->uses);
-	if (m->dense_dim > 0)
-		b->ops->gemm(b, true, false, m->dense_dim, 1, in->rows, 1.0f, in->dense, m->dense_dim, m->dlogit, 1, 0.0f,
-		             gradients[MODEL_DENSE] + m->numeric, 1);
+	if (m->parts.linear)
+		b->ops->scatter_sum(b, gradients[MODEL_LINEAR], in->unique, 1, m->dlogit, in->row_offsets, in->index, in->values,
+		                    in->rows, in->uses);
+	if (m->parts.embedding)
+		b->ops->scatter_sum(b, gradients[MODEL_EMBEDDING], in->unique, m->dim, m->dx, in->offsets, in->index, in->values,
+		                    (size_t)in->rows * m->fields, in->uses);
+}
+
+/* logit += numeric features (rows, dense_dim) . w (dense_dim) */
+static void numeric_forward(struct model *m, const struct model_input *in)
+{
+	struct backend *b = m->backend;
+	b->ops->gemm(b, false, false, in->rows, 1, m->dense_dim, 1.0f, in->dense, m->dense_dim,
+	             in->parameters[MODEL_DENSE] + m->numeric, 1, 1.0f, m->logit, 1);
+}
+
+static void numeric_backward(struct model *m, const struct model_input *in, float *dparams)
+{
+	struct backend *b = m->backend;
+	b->ops->gemm(b, true, false, m->dense_dim, 1, in->rows, 1.0f, in->dense, m->dense_dim, m->dlogit, 1, 0.0f,
+	             dparams + m->numeric, 1);
 }
 
 /* logit += y (rows, n) . w (n) */
@@ -122,18 +142,15 @@ static const float *features_forward(struct model *m, const struct model_input *
 	return m->joined;
 }
 
+/* From what was looked up to the logit. */
 static void forward(struct model *m, const struct model_input *in, const struct forward_mode *mode)
 {
-	assert(in->rows <= m->rows);
 	struct backend *b = m->backend;
 	const float *params = in->parameters[MODEL_DENSE];
-	if (m->parts.linear)
-		linear_forward(m, in);
-	else
+	if (!m->parts.linear)
 		b->ops->fill(b, m->logit, 0.0f, in->rows);
-	if (m->parts.embedding)
-		b->ops->gather_pool(b, m->x, in->parameters[MODEL_EMBEDDING], in->unique, m->dim, in->offsets, in->index, in->values,
-		                    (size_t)in->rows * m->fields);
+	else if (m->dense_dim > 0)
+		numeric_forward(m, in);
 	if (m->parts.fm) {
 		b->ops->fm(b, m->pair, m->sum, m->x, in->rows, m->fields, m->dim);
 		b->ops->axpy(b, m->logit, 1.0f, m->pair, in->rows);
@@ -170,6 +187,8 @@ const float *model_score(struct model *m, const struct model_input *in)
 		const struct ngram_batch text = ngram_batch_of(in);
 		return ngram_score(&m->ngram, &text, in->parameters[MODEL_DENSE], &mode);
 	}
+	assert(in->rows <= m->rows);
+	look_up(m, in);
 	forward(m, in, &mode);
 	return m->logit;
 }
@@ -213,6 +232,53 @@ static void deep_backward(struct model *m, const struct model_input *in, float *
 	}
 }
 
+/* --- Training. What lies between the pooled embeddings and their gradient, of text all, is a run of ops that is the same in each batch of so many rows. */
+
+struct step {
+	struct model *m;
+	const struct model_input *in;
+	const uint64_t *seed;
+	const struct model_output *out;
+};
+
+/* All that its ops are given beyond the model's own buffers; without a gap, as it is compared byte by byte. */
+struct step_key {
+	const void *labels, *weights, *dense, *tokens, *targets, *parameters, *seed, *loss_scale, *gradient, *statistics, *loss;
+	uint64_t rows;
+};
+_Static_assert(sizeof(struct step_key) == 12 * sizeof(uint64_t) && sizeof(struct step_key) <= BACKEND_REPLAY_KEY_BYTES,
+               "no gaps");
+
+static struct step_key key_of(const struct step *s)
+{
+	return (struct step_key){.labels = s->in->labels,
+	                         .weights = s->in->weights,
+	                         .dense = s->in->dense,
+	                         .tokens = s->in->tokens,
+	                         .targets = s->in->targets,
+	                         .parameters = s->in->parameters[MODEL_DENSE],
+	                         .seed = s->seed,
+	                         .loss_scale = s->in->loss_scale,
+	                         .gradient = s->out->gradients[MODEL_DENSE],
+	                         .statistics = s->out->gradients[MODEL_STATISTICS],
+	                         .loss = s->out->loss_sum,
+	                         .rows = s->in->rows};
+}
+
+static struct forward_mode training_mode(const struct step *s)
+{
+	return (struct forward_mode){
+	    .training = true, .seed = s->seed, .batch_stats = s->out->gradients[MODEL_STATISTICS], .loss_scale = s->in->loss_scale};
+}
+
+static void train_text(void *arg)
+{
+	const struct step *s = arg;
+	const struct forward_mode mode = training_mode(s);
+	const struct ngram_batch text = ngram_batch_of(s->in);
+	ngram_train(&s->m->ngram, &text, s->in->parameters[MODEL_DENSE], &mode, s->out->gradients[MODEL_DENSE], s->out->loss_sum);
+}
+
 static void train_transformer(struct model *m, const struct model_input *in, const uint64_t *seed, const struct model_output *out)
 {
 	const struct token_batch batch = tokens_of(in);
@@ -222,37 +288,46 @@ static void train_transformer(struct model *m, const struct model_input *in, con
 	transformer_train(m->transformer, &batch, in->parameters[MODEL_DENSE], out->gradients[MODEL_DENSE], &step, out->loss_sum);
 }
 
-void model_train(struct model *m, const struct model_input *in, const uint64_t *seed, const struct model_output *out)
+static void train_clicks(void *arg)
 {
+	const struct step *s = arg;
+	struct model *m = s->m;
 	struct backend *b = m->backend;
-	float *dparams = out->gradients[MODEL_DENSE];
-	const struct forward_mode mode = {
-	    .training = true, .seed = seed, .batch_stats = out->gradients[MODEL_STATISTICS], .loss_scale = in->loss_scale};
-	if (m->parts.transformer) {
-		train_transformer(m, in, seed, out);
-		return;
-	}
-	if (m->parts.ngram) {
-		const struct ngram_batch text = ngram_batch_of(in);
-		ngram_train(&m->ngram, &text, in->parameters[MODEL_DENSE], &mode, dparams, out->loss_sum);
-		return;
-	}
+	const struct model_input *in = s->in;
+	float *dparams = s->out->gradients[MODEL_DENSE];
+	const struct forward_mode mode = training_mode(s);
 	forward(m, in, &mode);
-	b->ops->bce(b, out->loss_sum, m->dlogit, m->logit, in->labels, in->weights, in->rows, 1.0f / (float)in->rows);
+	b->ops->bce(b, s->out->loss_sum, m->dlogit, m->logit, in->labels, in->weights, in->rows, 1.0f / (float)in->rows);
 	if (in->loss_scale != NULL)
 		b->ops->scale_by(b, m->dlogit, in->rows, in->loss_scale);
 	b->ops->bias_act_backward(b, m->dlogit, m->dlogit, m->logit, dparams + m->bias, in->rows, 1, ACT_NONE);
-	if (m->parts.linear)
-		linear_backward(m, in, out->gradients);
+	if (m->parts.linear && m->dense_dim > 0)
+		numeric_backward(m, in, dparams);
 	if (m->parts.tower)
 		deep_backward(m, in, dparams);
 	else if (m->parts.fm)
 		b->ops->fill(b, m->dx, 0.0f, (size_t)in->rows * m->fields * m->dim);
 	if (m->parts.fm)
 		b->ops->fm_backward(b, m->dx, m->dlogit, m->sum, m->x, in->rows, m->fields, m->dim);
-	if (m->parts.embedding)
-		b->ops->scatter_sum(b, out->gradients[MODEL_EMBEDDING], in->unique, m->dim, m->dx, in->offsets, in->index, in->values,
-		                    (size_t)in->rows * m->fields, in->uses);
+}
+
+void model_train(struct model *m, const struct model_input *in, const uint64_t *seed, const struct model_output *out)
+{
+	const struct backend_ops *ops = m->backend->ops;
+	struct step step = {m, in, seed, out};
+	const struct step_key key = key_of(&step);
+	if (m->parts.transformer) {
+		train_transformer(m, in, seed, out);
+		return;
+	}
+	assert(in->rows <= m->rows);
+	if (m->parts.ngram) {
+		ops->replay(m->backend, &key, sizeof key, train_text, &step);
+		return;
+	}
+	look_up(m, in);
+	ops->replay(m->backend, &key, sizeof key, train_clicks, &step);
+	look_up_backward(m, in, out->gradients);
 }
 
 /* Elements of a table's gradient in this batch; statistics are not a gradient. */
