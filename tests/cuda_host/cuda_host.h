@@ -43,6 +43,8 @@ extern struct cuda_host cuda_host;
 void cuda_host_reset(void);
 /* Bytes of device memory that nobody has freed. */
 size_t cuda_host_allocated(void);
+/* How often the host has waited for work that was not done yet, since the process began. */
+size_t cuda_host_waits(void);
 /* Bytes that copies have brought to the host, since the process began. */
 size_t cuda_host_brought(void);
 

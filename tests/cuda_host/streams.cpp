@@ -76,8 +76,16 @@ static void run_one(cudaStream_t s)
 		run();
 }
 
+static size_t waits;
+
+size_t cuda_host_waits(void)
+{
+	return waits;
+}
+
 static void run_until(const std::function<bool()> &done)
 {
+	waits += !done();
 	while (!done()) {
 		std::vector<cudaStream_t> ready;
 		for (cudaStream_t s : streams)

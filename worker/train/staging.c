@@ -1,5 +1,6 @@
 #include "staging.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* A buffer of the backend that grows to the largest batch seen. */
@@ -19,21 +20,31 @@ enum part {
 	TOKENS,
 	TARGETS,
 	PLACES,
-	SEED,
+	STEP,
 	LOSS,
-	SCALE,
 	NOT_FINITE,
 	SCORES,
 	PARTS
+};
+
+/* Of a batch, in the backend's memory. */
+struct set {
+	struct buffer parts[PARTS], parameters[MODEL_TABLES], pulled[MODEL_TABLES], gradients[MODEL_TABLES];
+	struct model_input input;
+	struct model_output output;
+	struct staging_step *step;           /* the host's, of host_alloc */
+	struct model_output host;            /* where the host wants it */
+	struct backend_mark there, computed; /* its input is; it is */
 };
 
 struct staging {
 	struct backend *backend;
 	struct model *model;
 	struct staging_shape shape;
-	struct buffer parts[PARTS], parameters[MODEL_TABLES], pulled[MODEL_TABLES], gradients[MODEL_TABLES];
-	struct model_input input; /* in the backend's memory */
-	struct model_output output;
+	struct set sets[STAGING_SETS];
+	struct set *set;              /* of the batch at hand */
+	uint64_t launched, collected; /* batches; collected <= launched <= collected + STAGING_SETS */
+	struct backend_mark before, back;
 	bool kept[MODEL_TABLES];
 	bool failed; /* out of memory, in the batch at hand */
 };
@@ -52,8 +63,12 @@ weir_status staging_create(struct staging **out, struct backend *b, struct model
 	s->backend = b;
 	s->model = model;
 	s->shape = *shape;
+	s->set = s->sets;
 	*out = s;
-	return WEIR_OK;
+	bool whole = true;
+	for (uint32_t i = 0; i < STAGING_SETS; i++)
+		whole &= (s->sets[i].step = b->ops->host_alloc(b, sizeof *s->sets[i].step)) != NULL;
+	return whole ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory");
 }
 
 static void release(struct staging *s, struct buffer *b)
@@ -63,23 +78,35 @@ static void release(struct staging *s, struct buffer *b)
 	*b = (struct buffer){0};
 }
 
+static void set_free(struct staging *s, struct set *set)
+{
+	for (enum part p = 0; p < PARTS; p++)
+		release(s, &set->parts[p]);
+	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
+		release(s, &set->parameters[t]);
+		release(s, &set->pulled[t]);
+		release(s, &set->gradients[t]);
+	}
+	if (set->step != NULL)
+		s->backend->ops->host_free(s->backend, set->step);
+	s->backend->ops->free_mark(s->backend, &set->there);
+	s->backend->ops->free_mark(s->backend, &set->computed);
+}
+
 void staging_destroy(struct staging *s)
 {
 	if (s == NULL)
 		return;
-	for (enum part p = 0; p < PARTS; p++)
-		release(s, &s->parts[p]);
-	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
-		release(s, &s->parameters[t]);
-		release(s, &s->pulled[t]);
-		release(s, &s->gradients[t]);
-	}
+	for (uint32_t i = 0; i < STAGING_SETS; i++)
+		set_free(s, &s->sets[i]);
+	s->backend->ops->free_mark(s->backend, &s->before);
+	s->backend->ops->free_mark(s->backend, &s->back);
 	free(s);
 }
 
 /* --- There */
 
-/* Room for so many bytes and a quarter more, so that slowly growing batches seldom move. NULL: out of memory, which is kept. */
+/* Room for so many bytes and a quarter more, the chosen stream's, so that slowly growing batches seldom move. NULL: out of memory, which is kept. */
 static void *room(struct staging *s, struct buffer *b, size_t bytes)
 {
 	if (b->at == NULL || bytes > b->capacity) {
@@ -112,24 +139,24 @@ static void load_parameters(struct staging *s, const struct model_input *in, boo
 {
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
 		if (model_table_is_keyed(t) == keyed)
-			s->input.parameters[t] = s->kept[t] || t == MODEL_STATISTICS /* which the model reads on the host */
-			                             ? in->parameters[t]
-			                             : copied(s, &s->parameters[t], in->parameters[t], table_bytes(s, in, t));
+			s->set->input.parameters[t] = s->kept[t] || t == MODEL_STATISTICS /* which the model reads on the host */
+			                                  ? in->parameters[t]
+			                                  : copied(s, &s->set->parameters[t], in->parameters[t], table_bytes(s, in, t));
 }
 
 /* Keyed tables, of which the host has the rows that were pulled, and the backend those that it keeps. */
 static void load_cached(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached)
 {
-	const uint32_t *places = copied(s, &s->parts[PLACES], cached->words, row_cache_words(cached) * sizeof *places);
+	const uint32_t *places = copied(s, &s->set->parts[PLACES], cached->words, row_cache_words(cached) * sizeof *places);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
 		if (!model_table_is_keyed(t) || !model_has(s->model, t))
 			continue;
 		const size_t bytes = cached->misses * model_table_elements(s->model, t) * sizeof(float);
-		const float *pulled = copied(s, &s->pulled[t], in->parameters[t], bytes);
-		float *rows = room(s, &s->parameters[t], table_bytes(s, in, t));
+		const float *pulled = copied(s, &s->set->pulled[t], in->parameters[t], bytes);
+		float *rows = room(s, &s->set->parameters[t], table_bytes(s, in, t));
 		if (!s->failed)
 			row_cache_join(cached, places, t, pulled, rows);
-		s->input.parameters[t] = rows;
+		s->set->input.parameters[t] = rows;
 	}
 }
 
@@ -137,22 +164,22 @@ static void load_cached(struct staging *s, const struct model_input *in, const s
 static void load_batch(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached)
 {
 	const size_t rows = in->rows, bags = rows * s->shape.fields, nnz = in->offsets != NULL ? in->offsets[bags] : 0;
-	struct model_input *to = &s->input;
+	struct model_input *to = &s->set->input;
 	to->rows = in->rows;
 	to->unique = in->unique;
 	to->uses = in->uses;
-	to->labels = copied(s, &s->parts[LABELS], in->labels, rows * sizeof(float));
-	to->weights = copied(s, &s->parts[WEIGHTS], in->weights, rows * sizeof(float));
-	to->dense = copied(s, &s->parts[NUMBERS], in->dense, rows * s->shape.dense_dim * sizeof(float));
-	to->offsets = copied(s, &s->parts[OFFSETS], in->offsets, (bags + 1) * sizeof(uint32_t));
-	to->row_offsets = copied(s, &s->parts[ROW_OFFSETS], in->row_offsets, (rows + 1) * sizeof(uint32_t));
-	to->index = copied(s, &s->parts[INDEX], in->index, nnz * sizeof(uint32_t));
-	to->values = copied(s, &s->parts[VALUES], in->values, nnz * sizeof(float));
+	to->labels = copied(s, &s->set->parts[LABELS], in->labels, rows * sizeof(float));
+	to->weights = copied(s, &s->set->parts[WEIGHTS], in->weights, rows * sizeof(float));
+	to->dense = copied(s, &s->set->parts[NUMBERS], in->dense, rows * s->shape.dense_dim * sizeof(float));
+	to->offsets = copied(s, &s->set->parts[OFFSETS], in->offsets, (bags + 1) * sizeof(uint32_t));
+	to->row_offsets = copied(s, &s->set->parts[ROW_OFFSETS], in->row_offsets, (rows + 1) * sizeof(uint32_t));
+	to->index = copied(s, &s->set->parts[INDEX], in->index, nnz * sizeof(uint32_t));
+	to->values = copied(s, &s->set->parts[VALUES], in->values, nnz * sizeof(float));
 	to->sequence = in->sequence;
 	to->counted = in->counted;
-	to->tokens = copied(s, &s->parts[TOKENS], in->tokens, rows * (s->shape.context + s->shape.sequence) * sizeof(uint32_t));
-	to->targets =
-	    copied(s, &s->parts[TARGETS], in->targets, rows * (s->shape.sequence > 0 ? s->shape.sequence : 1) * sizeof(uint32_t));
+	to->tokens = copied(s, &s->set->parts[TOKENS], in->tokens, rows * (s->shape.context + s->shape.sequence) * sizeof(uint32_t));
+	to->targets = copied(s, &s->set->parts[TARGETS], in->targets,
+	                     rows * (s->shape.sequence > 0 ? s->shape.sequence : 1) * sizeof(uint32_t));
 	if (cached != NULL)
 		load_cached(s, in, cached);
 	else
@@ -162,11 +189,13 @@ static void load_batch(struct staging *s, const struct model_input *in, const st
 static void room_for_gradients(struct staging *s, const struct model_input *in, const struct model_output *out)
 {
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)
-		s->output.gradients[t] = is_host(s)               ? out->gradients[t]
-		                         : model_has(s->model, t) ? room(s, &s->gradients[t], table_bytes(s, in, t))
-		                                                  : NULL;
-	s->output.loss_sum = is_host(s) ? out->loss_sum : room(s, &s->parts[LOSS], sizeof *out->loss_sum);
-	s->output.not_finite = is_host(s) ? out->not_finite : room(s, &s->parts[NOT_FINITE], sizeof *out->not_finite);
+		s->set->output.gradients[t] = is_host(s)               ? out->gradients[t]
+		                              : model_has(s->model, t) ? room(s, &s->set->gradients[t], table_bytes(s, in, t))
+		                                                       : NULL;
+	s->set->output.loss_sum = is_host(s) ? out->loss_sum : room(s, &s->set->parts[LOSS], sizeof *out->loss_sum);
+	s->set->output.not_finite = is_host(s) ? out->not_finite : room(s, &s->set->parts[NOT_FINITE], sizeof *out->not_finite);
+	s->set->host = *out;
+	*out->not_finite = 0;
 }
 
 /* --- Training and scoring */
@@ -176,12 +205,12 @@ void staging_keep(struct staging *s, enum model_table t)
 	s->kept[t] = true;
 }
 
-float *staging_gradient(const struct staging *s, enum model_table t)
+static struct set *set_of(struct staging *s, uint64_t batch)
 {
-	return s->output.gradients[t];
+	return &s->sets[batch % STAGING_SETS];
 }
 
-/* What went wrong since the last time; what has been asked for is done. */
+/* Every stream waited for: what went wrong since the last time. */
 static weir_status settled(struct staging *s, weir_error *err)
 {
 	const bool failed = s->failed;
@@ -192,36 +221,84 @@ static weir_status settled(struct staging *s, weir_error *err)
 	return weir_fail(err, WEIR_E_MEMORY, "out of memory for a batch: make data.batch smaller");
 }
 
+/* The set at hand. step: in the backend's memory. */
+static void train(struct staging *s, const struct staging_step *step)
+{
+	struct set *set = s->set;
+	const bool scaled = set->step->loss_scale > 0;
+	set->input.loss_scale = scaled ? &step->loss_scale : NULL;
+	model_train(s->model, &set->input, &step->seed, &set->output);
+	if (scaled)
+		model_unscale(s->model, &set->input, &set->output);
+	if (set->step->clip_norm > 0)
+		model_clip(s->model, &set->input, &set->output, set->step->clip_norm);
+}
+
 /* What tells how it went. */
-static void bring_back(struct staging *s, const struct model_output *out)
+static void bring_back(struct staging *s, const struct set *set)
 {
 	const struct backend_ops *ops = s->backend->ops;
 	if (is_host(s))
 		return;
-	ops->to_host_later(s->backend, out->loss_sum, s->output.loss_sum, sizeof *out->loss_sum);
-	if (s->input.loss_scale != NULL)
-		ops->to_host_later(s->backend, out->not_finite, s->output.not_finite, sizeof *out->not_finite);
+	ops->to_host_later(s->backend, set->host.loss_sum, set->output.loss_sum, sizeof *set->host.loss_sum);
+	if (set->input.loss_scale != NULL)
+		ops->to_host_later(s->backend, set->host.not_finite, set->output.not_finite, sizeof *set->host.not_finite);
+}
+
+weir_status staging_launch(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached,
+                           const struct staging_step *step, const struct model_output *out, weir_error *err)
+{
+	struct backend *b = s->backend;
+	assert(s->launched - s->collected < STAGING_SETS);
+	struct set *set = s->set = set_of(s, s->launched);
+	b->ops->set_mark(b, &s->before);
+	const enum backend_stream chosen =
+	    b->ops->choose_stream(b, STREAM_IN); /* nobody reads there: the set's last batch is collected */
+	load_batch(s, in, cached);
+	load_parameters(s, in, false);
+	*set->step = *step;
+	const struct staging_step *there = copied(s, &set->parts[STEP], set->step, sizeof *there);
+	b->ops->set_mark(b, &set->there);
+	b->ops->choose_stream(b, STREAM_COMPUTE);
+	b->ops->follow_mark(b, &s->before);
+	b->ops->follow_mark(b, &set->there);
+	room_for_gradients(s, in, out);
+	if (!s->failed) {
+		train(s, there);
+		b->ops->set_mark(b, &set->computed);
+		s->launched++;
+	}
+	b->ops->choose_stream(b, chosen);
+	return s->failed ? settled(s, err) : WEIR_OK;
+}
+
+weir_status staging_collect(struct staging *s, weir_error *err)
+{
+	struct backend *b = s->backend;
+	assert(s->collected < s->launched);
+	const struct set *set = set_of(s, s->collected++);
+	b->ops->follow_mark(b, &set->computed);
+	bring_back(s, set);
+	b->ops->set_mark(b, &s->back);
+	return b->ops->await_mark(b, &s->back, err);
+}
+
+float *staging_gradient(const struct staging *s, enum model_table t)
+{
+	return s->sets[(s->collected - 1) % STAGING_SETS].output.gradients[t];
 }
 
 weir_status staging_train(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached,
                           const struct staging_step *step, const struct model_output *out, weir_error *err)
 {
-	const float *scale = step->loss_scale > 0 ? &step->loss_scale : NULL;
-	*out->not_finite = 0;
-	load_batch(s, in, cached);
-	load_parameters(s, in, false);
-	room_for_gradients(s, in, out);
-	const uint64_t *seed = copied(s, &s->parts[SEED], &step->seed, sizeof *seed);
-	s->input.loss_scale = copied(s, &s->parts[SCALE], scale, sizeof *scale);
-	if (s->failed)
-		return settled(s, err);
-	model_train(s->model, &s->input, seed, &s->output);
-	if (scale != NULL)
-		model_unscale(s->model, &s->input, &s->output);
-	if (step->clip_norm > 0)
-		model_clip(s->model, &s->input, &s->output, step->clip_norm);
-	bring_back(s, out);
-	return settled(s, err);
+	const weir_status status = staging_launch(s, in, cached, step, out, err);
+	return status == WEIR_OK ? staging_collect(s, err) : status;
+}
+
+void staging_drop(struct staging *s)
+{
+	(void)settled(s, NULL); /* what has failed for good is told again */
+	s->collected = s->launched;
 }
 
 weir_status staging_load_flat(struct staging *s, const struct model_input *in, weir_error *err)
@@ -235,10 +312,10 @@ weir_status staging_score(struct staging *s, const struct model_input *in, float
 	const struct backend_ops *ops = s->backend->ops;
 	load_batch(s, in, NULL);
 	const size_t n = (size_t)in->rows * model_row_scores(s->model);
-	float *made = room(s, &s->parts[SCORES], n * sizeof *made);
+	float *made = room(s, &s->set->parts[SCORES], n * sizeof *made);
 	if (s->failed)
 		return settled(s, err);
-	const float *out = model_score(s->model, &s->input);
+	const float *out = model_score(s->model, &s->set->input);
 	if (s->shape.context == 0 && s->shape.sequence == 0) {
 		ops->sigmoid(s->backend, made, out, n);
 		out = made;

@@ -1,10 +1,18 @@
 /* Batches on their way to the backend and back. Where the backend's memory is the host's, the model reads and writes a minibatch as it is; where it is a device's, what
- * the model reads is copied there first, and gradients.h says what becomes of the gradients. One batch at a time: a trainer has one of these for all the batches of its ring. */
+ * the model reads is copied there first, and gradients.h says what becomes of the gradients.
+ *
+ * A batch is launched, and collected in the order of launches; STAGING_SETS of them may be between the two. On a device nothing waits in between: a batch goes
+ * there on STREAM_IN and computes on STREAM_COMPUTE while what is issued on the chosen stream, best a third one, makes use of the one before. The chosen stream stays
+ * chosen: a batch computes when what was issued on it before the launch is done, as that may still read the gradients of an earlier batch; what is issued on it after
+ * collecting finds the batch computed. On the host a batch is computed when it is launched. */
 #ifndef WEIR_STAGING_H
 #define WEIR_STAGING_H
 
 #include "model.h"
 #include "row_cache.h"
+
+/* Batches on the device at once: one computes while the next one is on its way and the one before is pushed. */
+#define STAGING_SETS 2u
 
 struct staging;
 
@@ -27,12 +35,20 @@ struct staging_step {
 };
 
 /* model_train of a batch in host memory, the loss scaled and its gradients unscaled, then model_clip. cached: NULL, or what a cache has of its rows; `in` has the others
- * then, as they were pulled. Gradients are in the backend's memory then: where that is the host's, out's own. out->not_finite is 0 without a loss scale. What failed on a
- * device: E_MEMORY, E_UNSUPPORTED or E_IO, and what to do. */
+ * then, as they were pulled. What `in` and `cached` point to stays as it is until the batch is collected. What failed on a device: E_MEMORY, E_UNSUPPORTED or E_IO,
+ * and what to do. */
+weir_status staging_launch(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached,
+                           const struct staging_step *step, const struct model_output *out, weir_error *err);
+/* Waits for the batch that was launched first. Its loss is where `out` has it, not_finite too (0 without a loss scale), and its gradients in the backend's memory until STAGING_SETS more are launched:
+ * where that is the host's, out's own. */
+weir_status staging_collect(struct staging *s, weir_error *err);
+/* A table's gradient of the batch collected last; NULL: the model has no such table. */
+float *staging_gradient(const struct staging *s, enum model_table t);
+/* Both, of one batch. */
 weir_status staging_train(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached,
                           const struct staging_step *step, const struct model_output *out, weir_error *err);
-/* A table's gradient of the last batch; NULL: the model has no such table. */
-float *staging_gradient(const struct staging *s, enum model_table t);
+/* Waits for all that the device does. What is launched is not to be collected. */
+void staging_drop(struct staging *s);
 
 /* What model_score reads of the flat tables, from now on. */
 weir_status staging_load_flat(struct staging *s, const struct model_input *in, weir_error *err);

@@ -23,9 +23,11 @@
 
 /* Batches pulled ahead of the one that computes: one hides the pull, more would only make gradients staler. */
 #define TRAINER_AHEAD 1u
-/* Batches in hand: pulled ahead, computing, and pushed but not yet acknowledged. */
-#define TRAINER_RING (TRAINER_AHEAD + 4u)
-#define MIB          1048576.0
+/* Batches pushed but not yet acknowledged: with so many the next one waits. */
+#define TRAINER_PUSHED 4u
+/* Batches in hand: pulled ahead, computing, pushed. */
+#define TRAINER_RING_MAX (TRAINER_AHEAD + STAGING_SETS - 1u + TRAINER_PUSHED)
+#define MIB              1048576.0
 
 struct slot {
 	struct minibatch data;
@@ -33,6 +35,8 @@ struct slot {
 	struct prefetched *item;
 	struct held_unit *unit;
 	weir_ticket ticket; /* of the pull, then of the push; 0: nothing under way */
+	struct staging_step step;
+	int64_t until_ns; /* train.pace: it lasts at least till then */
 };
 
 struct trainer {
@@ -52,9 +56,13 @@ struct trainer {
 	weir_optimizer inner; /* of it */
 	struct loss_scale scale;
 	struct units units;
-	struct slot ring[TRAINER_RING];
-	uint64_t started, computed,
-	    acknowledged; /* batches so far; acknowledged <= computed <= started <= acknowledged + TRAINER_RING */
+	uint32_t
+	    goes_on; /* batches that compute while the one before them is pushed; 0: each is pushed before the next one computes */
+	uint32_t ring_count;
+	struct slot ring[TRAINER_RING_MAX]; /* (ring_count) */
+	/* Batches so far; acknowledged <= computed <= launched <= started <= acknowledged + ring_count. Those that are launched and not computed are staging's. */
+	uint64_t started, launched, computed, acknowledged;
+	bool not_replayed; /* it has been told */
 };
 
 uint64_t trainer_order_seed(const struct job *job, uint32_t pass, uint32_t unit)
@@ -80,7 +88,7 @@ uint32_t trainer_threads(const struct job *job, uint32_t local)
 
 static struct slot *slot_at(struct trainer *t, uint64_t n)
 {
-	return &t->ring[n % TRAINER_RING];
+	return &t->ring[n % t->ring_count];
 }
 
 static weir_batch batch_of(const struct slot *s)
@@ -191,8 +199,9 @@ static weir_status begin_local(struct trainer *t, struct slot *s, weir_error *er
 /* --- Pushing */
 
 /* Whether the batch is left out because the loss was scaled by too much: that is not the batch's fault, and no matter of train.not_finite. */
-static bool is_scaled_out(struct trainer *t, struct slot *s, float scale, weir_report *report)
+static bool is_scaled_out(struct trainer *t, struct slot *s, weir_report *report)
 {
+	const float scale = s->step.loss_scale;
 	if (scale == 0)
 		return false;
 	const bool out = loss_scale_note(&t->scale, scale, *s->data.output.not_finite == 0);
@@ -253,9 +262,9 @@ static uint64_t device_bytes(const struct trainer *t)
 	return info.memory_used_most;
 }
 
-static weir_status compute_next(struct trainer *t, weir_error *err)
+static weir_status launch_next(struct trainer *t, weir_error *err)
 {
-	struct slot *s = slot_at(t, t->computed);
+	struct slot *s = slot_at(t, t->launched);
 	weir_status status = settle(t, s, err);
 	if (status == WEIR_OK)
 		status = pull(t, s, PULL_SYNC, err);
@@ -267,14 +276,36 @@ static weir_status compute_next(struct trainer *t, weir_error *err)
 		return status;
 	const weir_unit *u = &s->unit->lease;
 	const struct clock *clock = clock_system();
-	const int64_t until_ns = clock_ns(clock) + pace_of(t->job, t->number, clock->ops->wall_ns(clock));
-	const struct staging_step step = {.seed = trainer_dropout_seed(t->job, u->pass, u->unit, s->item->index),
-	                                  .clip_norm = t->job->train.clip_norm,
-	                                  .loss_scale = t->scale.value};
-	status = staging_train(t->staging, &s->data.input, t->row_cache != NULL ? &s->cached : NULL, &step, &s->data.output, err);
+	s->until_ns = clock_ns(clock) + pace_of(t->job, t->number, clock->ops->wall_ns(clock));
+	s->step = (struct staging_step){.seed = trainer_dropout_seed(t->job, u->pass, u->unit, s->item->index),
+	                                .clip_norm = t->job->train.clip_norm,
+	                                .loss_scale = t->scale.value};
+	status = staging_launch(t->staging, &s->data.input, t->row_cache != NULL ? &s->cached : NULL, &s->step, &s->data.output, err);
+	t->launched += status == WEIR_OK;
+	return status;
+}
+
+/* Once, as each batch would say it. */
+static void note_not_replayed(struct trainer *t)
+{
+	struct backend_info info;
+	t->backend->ops->info(t->backend, &info);
+	if (info.not_replayed == NULL || t->not_replayed)
+		return;
+	t->not_replayed = true;
+	LOG_AT(t->options->logger, LOG_WARN, "ops one by one", "a batch's ops are not one call to the device, which takes longer: %s",
+	       info.not_replayed);
+}
+
+/* The oldest batch that is launched: what has come of it goes to the servers. */
+static weir_status push_next(struct trainer *t, weir_error *err)
+{
+	struct slot *s = slot_at(t, t->computed);
+	weir_status status = staging_collect(t->staging, err);
 	if (status != WEIR_OK)
 		return status;
-	pace_wait(clock, until_ns);
+	note_not_replayed(t);
+	pace_wait(clock_system(), s->until_ns);
 	weir_report report = {.rows = s->item->batch.rows, .batches = 1, .bad_lines = s->unit->bad_lines};
 	if (t->row_cache != NULL) {
 		report.keys = s->data.input.unique;
@@ -285,7 +316,7 @@ static weir_status compute_next(struct trainer *t, weir_error *err)
 	if (s->data.input.sequence > 0) /* so that the mean over rows is that over targets */
 		report.loss_sum *= s->data.input.counted > 0 ? (double)report.rows / (double)s->data.input.counted : 0;
 	s->unit->bad_lines = 0;
-	const bool left_out = is_scaled_out(t, s, step.loss_scale, &report);
+	const bool left_out = is_scaled_out(t, s, &report);
 	status = push(t, s, left_out, &report, err);
 	prefetcher_recycle(t->prefetcher, s->item);
 	s->item = NULL;
@@ -318,20 +349,22 @@ static weir_status acknowledge(struct trainer *t, bool wait, weir_error *err)
 
 /* --- The loop */
 
-/* One turn: fill the pipeline, compute one batch, see what is acknowledged. */
+/* One turn: fill the pipeline, launch one batch, push one, see what is acknowledged. */
 static weir_status turn(struct trainer *t, weir_error *err)
 {
 	weir_status s = units_lease_ahead(&t->units, err);
 	bool stopping = atomic_load(t->options->stop), more = true;
 	while (s == WEIR_OK && more && !stopping && t->started - t->computed <= TRAINER_AHEAD &&
-	       t->started - t->acknowledged < TRAINER_RING) {
+	       t->started - t->acknowledged < t->ring_count) {
 		bool idle = t->started == t->acknowledged;
 		s = start_next(t, idle, &more, err);
 	}
-	bool computes = t->computed < t->started;
-	if (s == WEIR_OK && computes)
-		s = compute_next(t, err);
-	bool full = t->computed - t->acknowledged + TRAINER_AHEAD >= TRAINER_RING;
+	bool computes = t->computed < t->started, launches = t->launched < t->started;
+	if (s == WEIR_OK && launches)
+		s = launch_next(t, err);
+	while (s == WEIR_OK && t->launched - t->computed > (launches ? t->goes_on : 0))
+		s = push_next(t, err);
+	bool full = t->computed - t->acknowledged >= TRAINER_PUSHED;
 	if (s == WEIR_OK)
 		s = acknowledge(t, full || !computes, err);
 	return s == WEIR_OK ? units_close(&t->units, err) : s;
@@ -340,6 +373,7 @@ static weir_status turn(struct trainer *t, weir_error *err)
 /* Lets go of everything in hand: what was under way has completed one way or another when this returns. */
 static void drop_everything(struct trainer *t)
 {
+	staging_drop(t->staging);
 	for (; t->acknowledged < t->started; t->acknowledged++) {
 		struct slot *s = slot_at(t, t->acknowledged);
 		weir_error ignored = {0};
@@ -348,7 +382,7 @@ static void drop_everything(struct trainer *t)
 			prefetcher_recycle(t->prefetcher, s->item);
 		s->item = NULL;
 	}
-	t->computed = t->started;
+	t->computed = t->launched = t->started;
 	if (t->local != NULL)
 		local_forget(t->local, t->client);
 	if (t->row_cache != NULL)
@@ -357,10 +391,12 @@ static void drop_everything(struct trainer *t)
 	units_drop(&t->units);
 }
 
-/* Stopping: what is pulled computes no more, what is pushed is waited for. */
+/* Stopping: what is pulled computes no more, what computes is pushed, what is pushed is waited for. */
 static weir_status leave_early(struct trainer *t, weir_error *err)
 {
 	weir_status s = WEIR_OK;
+	while (s == WEIR_OK && t->computed < t->launched)
+		s = push_next(t, err);
 	while (s == WEIR_OK && t->acknowledged < t->computed)
 		s = acknowledge(t, true, err);
 	if (s == WEIR_OK)
@@ -440,6 +476,28 @@ static weir_status open_local(struct trainer *t, const struct dataset_info *info
 	return s == WEIR_OK ? local_create(&t->local, t->backend, &options, err) : s;
 }
 
+/* A device computes a batch while the one before is pushed. Not where the batch is to begin with what that push brings, nor where it may not begin before it. */
+static uint32_t goes_on(const struct trainer *t)
+{
+	bool in_turn = t->backend->ops->host_memory || t->local != NULL || t->job->train.pace.batch_ms > 0;
+	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
+		const weir_mode mode = model_has(t->model, k) ? model_table_spec(t->model, k).mode : (weir_mode){0};
+		in_turn |= mode.kind == WEIR_SYNC || (mode.kind == WEIR_SSP && mode.bound < STAGING_SETS - 1);
+	}
+	return in_turn ? 0 : STAGING_SETS - 1;
+}
+
+static void make_ring(struct trainer *t)
+{
+	struct backend_info i;
+	t->goes_on = goes_on(t);
+	t->ring_count = TRAINER_AHEAD + t->goes_on + TRAINER_PUSHED;
+	t->backend->ops->info(t->backend, &i);
+	t->scale = loss_scale_first(i.precision == COMPUTE_FP16);
+	LOG_AT(t->options->logger, LOG_INFO, "computing", "device=%s precision=%s memory=%.1fMiB batches_at_once=%u", i.device,
+	       compute_precision_name(i.precision), (double)i.memory_budget / MIB, t->goes_on + 1);
+}
+
 static weir_status trainer_open(struct trainer *t, weir_error *err)
 {
 	weir_status s = dataset_open(&t->dataset, t->job, SPLIT_TRAIN, t->options->logger, err);
@@ -452,11 +510,6 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 	t->backend = backend_open(&where, err);
 	if (t->backend == NULL)
 		return err != NULL && err->status != WEIR_OK ? err->status : WEIR_E_UNSUPPORTED;
-	struct backend_info computes;
-	t->backend->ops->info(t->backend, &computes);
-	LOG_AT(t->options->logger, LOG_INFO, "computing", "device=%s precision=%s memory=%.1fMiB", computes.device,
-	       compute_precision_name(computes.precision), (double)computes.memory_budget / MIB);
-	t->scale = loss_scale_first(computes.precision == COMPUTE_FP16);
 	const struct model_data data = {.fields = info->fields, .dense_dim = info->dense_dim, .vocabulary = info->vocabulary};
 	s = model_create(&t->model, t->backend, t->job, &data, err);
 	if (s == WEIR_OK && t->job->tables.dense.mode.local_steps > 0)
@@ -471,22 +524,31 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 		staging_keep(t->staging, MODEL_DENSE);
 	if (s == WEIR_OK && t->job->tables.embedding.cache.memory_bytes > 0)
 		s = row_cache_create(&t->row_cache, t->backend, t->model, &t->job->tables.embedding.cache, err);
-	for (uint32_t i = 0; i < TRAINER_RING && s == WEIR_OK; i++)
+	if (s == WEIR_OK)
+		make_ring(t);
+	for (uint32_t i = 0; i < t->ring_count && s == WEIR_OK; i++)
 		s = minibatch_init(&t->ring[i].data, t->backend, t->model, gradients_come_back(t->gradients), err);
 	if (s == WEIR_OK)
 		s = prefetcher_create(&t->prefetcher, t->dataset, t->job->data.prefetch > 0 ? t->job->data.prefetch : 1, err);
 	t->units = (struct units){.options = t->options, .tables = &t->tables, .client = &t->client, .prefetcher = t->prefetcher};
-	return s == WEIR_OK ? open_client(t, err) : s;
+	if (s == WEIR_OK)
+		s = open_client(t, err);
+	if (s == WEIR_OK)
+		s = t->backend->ops->sync(t->backend, err); /* what has been allocated is zeroed, whichever stream comes first */
+	t->backend->ops->choose_stream(t->backend, STREAM_OUT);
+	return s;
 }
 
-static void log_memory(const struct trainer *t)
+static void log_device(const struct trainer *t)
 {
 	struct backend_info i = {0};
 	if (t->backend != NULL)
 		t->backend->ops->info(t->backend, &i);
 	if (i.memory_budget > 0)
-		LOG_AT(t->options->logger, LOG_INFO, "device memory", "device=%s in_use_at_most=%.1fMiB held=%.1fMiB budget=%.1fMiB",
-		       i.device, (double)i.memory_used_most / MIB, (double)i.memory_held / MIB, (double)i.memory_budget / MIB);
+		LOG_AT(t->options->logger, LOG_INFO, "device used",
+		       "device=%s in_use_at_most=%.1fMiB held=%.1fMiB budget=%.1fMiB replays=%llu", i.device,
+		       (double)i.memory_used_most / MIB, (double)i.memory_held / MIB, (double)i.memory_budget / MIB,
+		       (unsigned long long)i.replays);
 }
 
 /* failed: leaves nothing behind in order, as a crash would; what is in flight cannot be waited for. */
@@ -497,14 +559,14 @@ static weir_status trainer_close(struct trainer *t, bool failed, weir_error *err
 		weir_abandon(t->client);
 	else if (t->client != NULL)
 		s = weir_close(t->client, err);
-	for (uint32_t i = 0; i < TRAINER_RING; i++) {
+	for (uint32_t i = 0; i < t->ring_count; i++) {
 		if (t->ring[i].item != NULL)
 			prefetcher_recycle(t->prefetcher, t->ring[i].item);
 		minibatch_free(&t->ring[i].data);
 		row_cache_batch_free(&t->ring[i].cached);
 	}
 	prefetcher_destroy(t->prefetcher);
-	log_memory(t);
+	log_device(t);
 	local_destroy(t->local);
 	gradients_destroy(t->gradients);
 	staging_destroy(t->staging);

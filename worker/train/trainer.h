@@ -2,10 +2,11 @@
  *
  * A pipeline over a ring of batches, all on one thread (reading, network and arithmetic have their own below it):
  *
- *     read ahead (prefetch.h) -> start: distinct keys, pull -> compute: wait for the pull, forward, backward, push -> acknowledged
+ *     read ahead (prefetch.h) -> start: distinct keys, pull -> launch: wait for the pull, forward, backward -> push -> acknowledged
  *
- * While batch n computes, n + 1 is being pulled and n - 1 pushed. Synchronous tables are pulled only when their batch computes, because
- * their state is that of the step. A unit commits when all its batches are acknowledged, without holding up the next unit.
+ * While batch n computes, n + 1 is being pulled and n - 1 pushed; on a device n + 1 is launched while n computes (staging.h), where no table's mode has
+ * it wait for the push of n. What becomes of a batch's gradients there is issued on STREAM_OUT, which is the trainer's. Synchronous tables are pulled only when their
+ * batch is launched, because their state is that of the step. A unit commits when all its batches are acknowledged, without holding up the next unit.
  * Everything that a batch does is a function of the job and of (pass, unit, batch), so whoever re-executes it does the same: to the last bit, but for
  * train.precision: fp16, where a worker has a loss scale of its own. */
 #ifndef WEIR_TRAINER_H
