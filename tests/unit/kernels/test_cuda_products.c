@@ -45,13 +45,16 @@ static void an_algorithm_is_asked_for_once(void **state)
 	assert_int_equal(cuda_host.heuristics, 1);
 	b->ops->linear(b, x + 4096, &l, NULL, ACT_RELU); /* another epilogue */
 	assert_int_equal(cuda_host.heuristics, 2);
-	const struct linear odd = {x + 1, x, 8, 16, 4}; /* another alignment */
-	b->ops->linear(b, x + 4096, &odd, NULL, ACT_RELU);
-	assert_int_equal(cuda_host.heuristics, 3);
+	const struct linear odd_x = {x + 1, x, 8, 16, 4}, odd_W = {x, x + 1, 8, 16, 4}; /* other alignments */
+	b->ops->linear(b, x + 4096, &odd_x, NULL, ACT_RELU);
+	b->ops->linear(b, x + 4096, &odd_W, NULL, ACT_RELU);
+	b->ops->linear(b, x + 4097, &l, NULL, ACT_RELU);
+	b->ops->linear(b, x + 4096, &l, x + 2, ACT_RELU);
+	assert_int_equal(cuda_host.heuristics, 6);
 	b->ops->linear_backward(b, x + 8192, x + 16384, 16, 0, x, &l);
-	assert_int_equal(cuda_host.heuristics, 5);
+	assert_int_equal(cuda_host.heuristics, 8);
 	b->ops->linear(b, x + 4096, &l, x, ACT_RELU);
-	assert_int_equal(cuda_host.heuristics, 5);
+	assert_int_equal(cuda_host.heuristics, 8);
 	check_sound(b);
 	b->ops->destroy(b);
 }

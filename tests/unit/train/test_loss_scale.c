@@ -63,6 +63,8 @@ static void batches_under_way_together_halve_it_once(void **state)
 	assert_true(s.value == used / 2);
 	assert_true(loss_scale_note(&s, s.value, false));
 	assert_true(s.value == used / 4);
+	assert_true(loss_scale_note(&s, used, false)); /* one that began long ago */
+	assert_true(s.value == used / 4);
 }
 
 int main(void)
