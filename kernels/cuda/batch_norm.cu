@@ -84,14 +84,20 @@ static __global__ void gradient_sums_kernel(const double *sums, float *means, fl
 }
 
 /* dx may be dy. */
+template <int V>
 static __global__ void norm_backward_kernel(float *dx, const float *dy, const float *xhat, const float *gamma,
                                             const float *inv_std, const float *means, size_t n, size_t total)
 {
-	const size_t i = thread_number();
+	const size_t i = thread_number() * V;
 	if (i >= total)
 		return;
 	const size_t j = remainder_of(i, n);
-	dx[i] = gamma[j] * inv_std[j] * (dy[i] - means[j] - xhat[i] * means[n + j]);
+	pack<V> d = load<V>(dy + i);
+	const pack<V> hat = load<V>(xhat + i), g = load<V>(gamma + j), s = load<V>(inv_std + j), mean = load<V>(means + j),
+	              along = load<V>(means + n + j);
+	for (int k = 0; k < V; k++)
+		d.v[k] = g.v[k] * s.v[k] * (d.v[k] - mean.v[k] - hat.v[k] * along.v[k]);
+	store<V>(dx + i, d);
 }
 
 void cuda_batch_norm_backward(struct backend *b, float *dx, float *dgamma, float *dbeta, const float *dy, const float *xhat,
@@ -108,5 +114,9 @@ void cuda_batch_norm_backward(struct backend *b, float *dx, float *dgamma, float
 	const struct column_input in = {.a = dy, .b = xhat, .rows = rows, .n = n};
 	cuda_column_sums(c, COLUMN_SUM_AND_PRODUCT, sums, (double *)parts[2], &in);
 	LAUNCH(c, gradient_sums_kernel, blocks_for(c, n), CUDA_THREADS, sums, means, dgamma, dbeta, rows, n);
-	LAUNCH(c, norm_backward_kernel, blocks_for(c, rows * n), CUDA_THREADS, dx, dy, xhat, gamma, inv_std, means, n, rows * n);
+	const size_t total = rows * n;
+	if (pack_width(n, ADDRESS(dx) | ADDRESS(dy) | ADDRESS(xhat) | ADDRESS(gamma) | ADDRESS(inv_std)) == 4)
+		LAUNCH(c, norm_backward_kernel<4>, blocks_for(c, total / 4), CUDA_THREADS, dx, dy, xhat, gamma, inv_std, means, n, total);
+	else
+		LAUNCH(c, norm_backward_kernel<1>, blocks_for(c, total), CUDA_THREADS, dx, dy, xhat, gamma, inv_std, means, n, total);
 }

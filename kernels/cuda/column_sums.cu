@@ -76,6 +76,7 @@ static __global__ void column_parts_kernel(double *partial, const float *a, cons
 	column_terms sum = {{0, 0}};
 	if (j < n) {
 		const double centre = KIND == COLUMN_CENTRED_SQUARES ? mean[j] : 0;
+#pragma unroll 4
 		for (size_t r = first + row; r < last; r += at_once) {
 			const column_terms t = terms<KIND>(a, b, centre, row_mean, row_inv, dx, r, r * n + j);
 			for (unsigned k = 0; k < results; k++)

@@ -1,19 +1,17 @@
-/* Embedding look-up with sum pooling: a thread for V columns of a bag, so that neighbours read neighbouring columns of one row. A bag's uses
- * are added in order; the rows of several are on their way at once. */
+/* Embedding look-up with sum pooling, of all fields in one launch: a thread for V columns of some bags, so that neighbours read neighbouring columns of one row.
+ * A bag's uses are added in order. What each bag's first use brings is on its way for all bags of a thread at once, as most bags have one use; of longer
+ * ones the rows of several uses. Rows are read once for each use, and bags written once. */
 #include "launch.h"
 
-#define IN_FLIGHT 4 /* rows asked for before the first is added */
+#define IN_FLIGHT    4  /* rows asked for before the first is added */
+#define BAGS_MANY    4u /* of a thread, where there are bags enough for all threads of a large device */
+#define THREADS_MANY ((size_t)1 << 17)
 
+/* Adds uses [u, last) of a bag. */
 template <int V>
-static __global__ void gather_kernel(float *out, const float *rows, size_t width, const uint32_t *offsets, const uint32_t *index,
-                                     const float *weight, size_t total)
+static __device__ inline void add_uses(pack<V> *sum, const float *rows, size_t width, size_t j, const uint32_t *index,
+                                       const float *weight, uint32_t u, uint32_t last)
 {
-	const size_t i = thread_number() * V; /* in out (bags, width) */
-	if (i >= total)
-		return;
-	const size_t bag = quotient(i, width), j = i - bag * width, last = offsets[bag + 1];
-	size_t u = offsets[bag];
-	pack<V> sum = {{0}};
 	for (; u + IN_FLIGHT <= last; u += IN_FLIGHT) {
 		pack<V> row[IN_FLIGHT];
 		float by[IN_FLIGHT];
@@ -25,15 +23,66 @@ static __global__ void gather_kernel(float *out, const float *rows, size_t width
 #pragma unroll
 		for (int k = 0; k < IN_FLIGHT; k++)
 			for (int v = 0; v < V; v++)
-				sum.v[v] += by[k] * row[k].v[v];
+				sum->v[v] += by[k] * row[k].v[v];
 	}
 	for (; u < last; u++) {
 		const pack<V> row = load<V>(rows + index[u] * width + j);
 		const float by = weight != NULL ? weight[u] : 1;
 		for (int v = 0; v < V; v++)
-			sum.v[v] += by * row.v[v];
+			sum->v[v] += by * row.v[v];
 	}
-	store<V>(out + i, sum);
+}
+
+template <int V, unsigned BAGS>
+static __global__ void gather_kernel(float *out, const float *rows, size_t width, const uint32_t *offsets, const uint32_t *index,
+                                     const float *weight, size_t total)
+{
+	const size_t first = ((size_t)blockIdx.x * BAGS * CUDA_THREADS + threadIdx.x) * V, step = (size_t)CUDA_THREADS * V;
+	size_t j[BAGS] = {0};
+	uint32_t u[BAGS] = {0}, last[BAGS] = {0};
+	pack<V> row[BAGS] = {};
+	float by[BAGS] = {0};
+#pragma unroll
+	for (unsigned k = 0; k < BAGS; k++) {
+		const size_t i = first + k * step; /* in out (bags, width) */
+		if (i >= total)
+			continue;
+		const size_t bag = quotient(i, width);
+		j[k] = i - bag * width;
+		u[k] = offsets[bag];
+		last[k] = offsets[bag + 1];
+	}
+#pragma unroll
+	for (unsigned k = 0; k < BAGS; k++)
+		if (u[k] < last[k]) {
+			row[k] = load<V>(rows + index[u[k]] * width + j[k]);
+			by[k] = weight != NULL ? weight[u[k]] : 1;
+		}
+#pragma unroll
+	for (unsigned k = 0; k < BAGS; k++) {
+		const size_t i = first + k * step;
+		pack<V> sum = {{0}};
+		if (i >= total)
+			continue;
+		if (u[k] < last[k]) {
+			for (int v = 0; v < V; v++)
+				sum.v[v] += by[k] * row[k].v[v];
+			add_uses<V>(&sum, rows, width, j[k], index, weight, u[k] + 1, last[k]);
+		}
+		store<V>(out + i, sum);
+	}
+}
+
+template <int V>
+static void gather(struct cuda_backend *c, float *out, const float *rows, size_t width, const uint32_t *offsets,
+                   const uint32_t *index, const float *weight, size_t bags)
+{
+	const size_t total = bags * width, threads = total / V, fewer = (threads + BAGS_MANY - 1) / BAGS_MANY;
+	if (fewer >= THREADS_MANY)
+		LAUNCH(c, (gather_kernel<V, BAGS_MANY>), blocks_for(c, fewer), CUDA_THREADS, out, rows, width, offsets, index, weight,
+		       total);
+	else
+		LAUNCH(c, (gather_kernel<V, 1>), blocks_for(c, threads), CUDA_THREADS, out, rows, width, offsets, index, weight, total);
 }
 
 void cuda_gather_pool(struct backend *b, float *out, const float *rows, size_t unique, size_t width, const uint32_t *offsets,
@@ -41,9 +90,8 @@ void cuda_gather_pool(struct backend *b, float *out, const float *rows, size_t u
 {
 	(void)unique;
 	struct cuda_backend *c = cuda_of(b);
-	const size_t total = bags * width;
 	if (pack_width(width, ADDRESS(out) | ADDRESS(rows)) == 4)
-		LAUNCH(c, gather_kernel<4>, blocks_for(c, total / 4), CUDA_THREADS, out, rows, width, offsets, index, weight, total);
+		gather<4>(c, out, rows, width, offsets, index, weight, bags);
 	else
-		LAUNCH(c, gather_kernel<1>, blocks_for(c, total), CUDA_THREADS, out, rows, width, offsets, index, weight, total);
+		gather<1>(c, out, rows, width, offsets, index, weight, bags);
 }

@@ -12,10 +12,10 @@
 #define IN_FLIGHT 4                   /* rows of dout asked for before the first is added */
 #define USES_MAX  ((size_t)INT32_MAX) /* of one call: what the sort counts to */
 
-/* In all of the following: row (n) sorted, use (n) in that order, bag (n) of use u, weight (n) of use u or NULL, and the sorted uses
- * of row r are [begin[r], end[r]), both 0 for a row without any. */
+/* In all of the following: row (n) sorted, use (n) in that order, bag (n) of use u, weight (n) of use u, and the sorted uses
+ * of row r are [begin[r], end[r]), both 0 for a row without any. Without weights (NULL) nothing needs the uses' numbers, and use (n) are their bags. */
 
-/* use (n) counts up; bag (n): the last bag that begins at or before it, by halving. */
+/* use (n) counts up; bag (n): the last bag that begins at or before it, by halving. bag NULL: that is in use. */
 static __global__ void expand_kernel(uint32_t *use, uint32_t *bag, const uint32_t *offsets, size_t bags, size_t n)
 {
 	const size_t u = thread_number();
@@ -29,8 +29,9 @@ static __global__ void expand_kernel(uint32_t *use, uint32_t *bag, const uint32_
 		else
 			high = middle;
 	}
-	use[u] = (uint32_t)u;
-	bag[u] = (uint32_t)low;
+	use[u] = (uint32_t)(bag != NULL ? u : low);
+	if (bag != NULL)
+		bag[u] = (uint32_t)low;
 }
 
 /* row (n) is sorted. */
@@ -57,7 +58,7 @@ static __device__ inline pack<V> sum_of_uses(const uint32_t *use, const uint32_t
 #pragma unroll
 		for (int k = 0; k < IN_FLIGHT; k++) {
 			const uint32_t u = use[at + k];
-			from[k] = load<V>(dout + bag[u] * width + j);
+			from[k] = load<V>(dout + (weight != NULL ? bag[u] : u) * width + j);
 			by[k] = weight != NULL ? weight[u] : 1;
 		}
 #pragma unroll
@@ -67,7 +68,7 @@ static __device__ inline pack<V> sum_of_uses(const uint32_t *use, const uint32_t
 	}
 	for (; at < last; at++) {
 		const uint32_t u = use[at];
-		const pack<V> from = load<V>(dout + bag[u] * width + j);
+		const pack<V> from = load<V>(dout + (weight != NULL ? bag[u] : u) * width + j);
 		const float by = weight != NULL ? weight[u] : 1;
 		for (int v = 0; v < V; v++)
 			sum.v[v] += by * from.v[v];
@@ -183,12 +184,19 @@ void cuda_scatter_sum(struct backend *b, float *drows, size_t unique, size_t wid
 	const size_t temporary = cuda_sort_bytes(n, bits, &code), of_uses = n * sizeof(uint32_t), of_rows = unique * sizeof(uint32_t);
 	if (!cuda_try(c, "sort by row", code))
 		return;
-	const size_t sizes[PARTS] = {
-	    of_uses, of_uses, of_uses, of_uses, of_rows, of_rows, (n + CHUNK - 1) / CHUNK * 2 * width * sizeof(float), temporary};
+	const size_t sizes[PARTS] = {of_uses,
+	                             of_uses,
+	                             of_uses,
+	                             weight != NULL ? of_uses : 0,
+	                             of_rows,
+	                             of_rows,
+	                             (n + CHUNK - 1) / CHUNK * 2 * width * sizeof(float),
+	                             temporary};
 	void *parts[PARTS];
 	if (!cuda_workspace(c, PARTS, sizes, parts))
 		return;
-	LAUNCH(c, expand_kernel, blocks_for(c, n), CUDA_THREADS, (uint32_t *)parts[USE], (uint32_t *)parts[BAG], offsets, bags, n);
+	LAUNCH(c, expand_kernel, blocks_for(c, n), CUDA_THREADS, (uint32_t *)parts[USE],
+	       weight != NULL ? (uint32_t *)parts[BAG] : NULL, offsets, bags, n);
 	if (!cuda_ok(c))
 		return;
 	cuda_try(c, "sort by row",

@@ -104,6 +104,27 @@ static void try_pooling(struct backend *b, struct prng *rng)
 			}
 }
 
+/* So many that a device gives several to a thread: the bits of one thread. */
+static void try_many_bags(struct backend *b, struct prng *rng)
+{
+	static const size_t sizes[][2] = {{175003, 3}, {132003, 16}}; /* bags, width */
+	struct backend *single = backend_cpu_create_with(cpu_variant_at(0), 1, NULL);
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		struct bags s = random_bags(rng, sizes[i][0], 1000, sizes[i][1], MULTI_HOT);
+		const float *weight = i == 0 ? s.weight : NULL;
+		const size_t n = s.count * s.width;
+		float *out = poisoned_floats(n), *want = poisoned_floats(n);
+		b->ops->gather_pool(b, out, s.rows, s.unique, s.width, s.offsets, s.index, weight, s.count);
+		single->ops->gather_pool(single, want, s.rows, s.unique, s.width, s.offsets, s.index, weight, s.count);
+		check_same_bits("gather_pool of many bags", out, want, n);
+		assert_true(isnan(out[n]));
+		free(out);
+		free(want);
+		free_bags(&s);
+	}
+	single->ops->destroy(single);
+}
+
 /* One row used a hundred thousand times, and beside it rows of about as many uses as a device adds one after the other. */
 static void try_a_popular_row(struct backend *b, struct prng *rng)
 {
@@ -250,6 +271,12 @@ static void pooling_and_its_gradient_match_float64(void **state)
 	on_every_backend(61, try_pooling);
 }
 
+static void many_bags_are_pooled_in_order(void **state)
+{
+	(void)state;
+	on_every_backend(66, try_many_bags);
+}
+
 static void a_popular_row_is_summed_whole(void **state)
 {
 	(void)state;
@@ -292,9 +319,13 @@ static void unique_survives_its_stamp_running_over(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(pooling_and_its_gradient_match_float64),    cmocka_unit_test(a_popular_row_is_summed_whole),
-	    cmocka_unit_test(what_is_not_finite_stays_where_it_is_used), cmocka_unit_test(unique_keeps_the_order_of_first_use),
-	    cmocka_unit_test(unique_survives_its_stamp_running_over),    cmocka_unit_test(rows_are_copied_bit_for_bit),
+	    cmocka_unit_test(pooling_and_its_gradient_match_float64),
+	    cmocka_unit_test(a_popular_row_is_summed_whole),
+	    cmocka_unit_test(many_bags_are_pooled_in_order),
+	    cmocka_unit_test(what_is_not_finite_stays_where_it_is_used),
+	    cmocka_unit_test(unique_keeps_the_order_of_first_use),
+	    cmocka_unit_test(unique_survives_its_stamp_running_over),
+	    cmocka_unit_test(rows_are_copied_bit_for_bit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
