@@ -14,7 +14,7 @@ start_train --set train.device_memory=64MiB
 finish_train 60
 [ $STATUS = 1 ] || fail "exit status $STATUS with too little memory"
 told "worker-0" "out of memory for" "cuda:0 (emulated device): out of memory: " "MiB were asked for" "of a budget of 64.0 MiB" "train.device_memory is the budget: raise it" "$DIR/train.err"
-grep -q "device memory.*budget=64.0MiB" "$RUN/worker-0.log" || fail "the worker's log does not say what it had"
+grep -q "device used.*budget=64.0MiB" "$RUN/worker-0.log" || fail "the worker's log does not say what it had"
 start_train --resume
 finish_train 120
 [ $STATUS = 0 ] || fail "exit status $STATUS of the resumed run"
