@@ -111,7 +111,8 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 	f->b = weir_backend_cuda_create(&(struct backend_options){.device = "cuda"}, &err);
 	if (f->b == NULL)
 		fail_msg("%s", err.text);
-	CHECK_OK(model_create(&f->model, f->b, &f->job, f->shape.fields, f->shape.dense_dim, &err), err);
+	const struct model_data data = {.fields = f->shape.fields, .dense_dim = f->shape.dense_dim};
+	CHECK_OK(model_create(&f->model, f->b, &f->job, &data, &err), err);
 	CHECK_OK(staging_create(&f->staging, f->b, f->model, &f->shape, &err), err);
 	for (unsigned i = 0; i < BATCHES; i++) {
 		struct example *e = &f->batches[i];
@@ -126,7 +127,7 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 		e->out.loss_sum = part(f, e, sizeof *e->out.loss_sum);
 		e->out.not_finite = part(f, e, sizeof *e->out.not_finite);
 	}
-	CHECK_OK(model_reserve(f->model, ROWS, &err), err);
+	CHECK_OK(model_reserve(f->model, ROWS, true, &err), err);
 	CHECK_OK(f->b->ops->sync(f->b, &err), err);
 }
 
