@@ -12,6 +12,7 @@ A file of vectors (safetensors) has
     grad.NAME            of every tensor's, of the first; with `entries`: norm.NAME, and grad.NAME at positions that at_entries says
     losses               (steps) before each step of AdamW (rate 1e-3, betas 0.9 and 0.95, decay 0.1 of all tensors)
     after.NAME           of every tensor, after the last step; with `entries` as above
+    least.NAME           BF16, of each element of those: the least root of Adam's second moment after a step, over the tensor's largest gradient of that step
 """
 import json
 import os
@@ -21,7 +22,7 @@ import torch
 from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, LlamaConfig
 
-STEPS, NONE = 10, 2**32 - 1
+STEPS, NONE, BETA2 = 10, 2**32 - 1, 0.95
 ENTRIES = 16
 
 
@@ -70,8 +71,8 @@ def loss_of(model, tokens, targets):
 def vectors_of(model, tokens, targets):
     model.eval()
     out = {"tokens": tokens.to(torch.uint64), "targets": targets.to(torch.uint64)}
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
-    losses = []
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, BETA2), eps=1e-8, weight_decay=0.1)
+    losses, least = [], {}
     for step in range(STEPS):
         optimizer.zero_grad()
         logits, loss = loss_of(model, tokens[step], targets[step])
@@ -82,9 +83,14 @@ def vectors_of(model, tokens, targets):
             for name, p in model.named_parameters():
                 out["grad." + name] = p.grad.clone()
         optimizer.step()
+        for name, p in model.named_parameters():
+            root = (optimizer.state[p]["exp_avg_sq"] / (1 - BETA2 ** (step + 1))).sqrt()
+            relative = torch.where(root > 0, root / p.grad.abs().max(), torch.inf)  # what has had no gradient has not been stepped
+            least[name] = torch.minimum(least.get(name, relative), relative)
     out["losses"] = torch.tensor(losses)
     for name, p in model.named_parameters():
         out["after." + name] = p.detach().clone()
+        out["least." + name] = least[name].to(torch.bfloat16)
     return out
 
 
@@ -98,7 +104,8 @@ def entries_of(vectors):
         flat = v.flatten()
         at = torch.arange(1, ENTRIES + 1) * flat.numel() // ENTRIES - 1
         out[name] = flat[at].clone()
-        out["norm." + name] = flat.double().norm().float().reshape(1)
+        if not name.startswith("least."):
+            out["norm." + name] = flat.double().norm().float().reshape(1)
     return out
 
 

@@ -28,6 +28,22 @@ static const char *const models[] = {"gpt2", "llama", "llama_biased"};
 
 /* --- On the CPU, and on an emulated device */
 
+static void on_the_emulated_device(enum compute_precision precision, void (*fn)(struct backend *b))
+{
+#if defined(WEIR_CUDA_HOST)
+	weir_error err = {0};
+	cuda_host_reset();
+	struct backend *b = weir_backend_cuda_create(&(struct backend_options){.device = "cuda", .precision = precision}, &err);
+	if (b == NULL)
+		fail_msg("%s", err.text);
+	fn(b);
+	b->ops->destroy(b);
+	assert_int_equal(cuda_host_allocated(), 0);
+#else
+	(void)precision, (void)fn;
+#endif
+}
+
 static void on_backends(void (*fn)(struct backend *b))
 {
 	weir_error err = {0};
@@ -37,15 +53,7 @@ static void on_backends(void (*fn)(struct backend *b))
 		fn(b);
 		b->ops->destroy(b);
 	}
-#if defined(WEIR_CUDA_HOST)
-	cuda_host_reset();
-	struct backend *b = weir_backend_cuda_create(&(struct backend_options){.device = "cuda"}, &err);
-	if (b == NULL)
-		fail_msg("%s", err.text);
-	fn(b);
-	b->ops->destroy(b);
-	assert_int_equal(cuda_host_allocated(), 0);
-#endif
+	on_the_emulated_device(COMPUTE_FP32, fn);
 }
 
 /* --- Parity */
@@ -62,11 +70,16 @@ static void check_parity(struct backend *b, const char *folder, const char *vect
 	struct llm_parity p;
 	if (llm_parity_measure(b, folder, vectors, recompute, &p, NULL, &err) != WEIR_OK)
 		fail_msg("%s", err.text);
-	expect_within(p.logits, LLM_PARITY_LOGITS, "logits", "", folder);
-	expect_within(p.loss, LLM_PARITY_LOSS, "loss", "", folder);
-	expect_within(p.gradient, LLM_PARITY_GRADIENT, "gradient", p.gradient_name, folder);
-	expect_within(p.losses, LLM_PARITY_STEPS, "losses of ten steps", "", folder);
-	expect_within(p.weights, LLM_PARITY_STEPS, "after ten steps", p.weights_name, folder);
+	struct backend_info info;
+	b->ops->info(b, &info);
+	const struct llm_tolerance *t = llm_tolerance_of(info.precision);
+	expect_within(p.logits, t->logits, "logits", "", folder);
+	expect_within(p.loss, t->loss, "loss", "", folder);
+	expect_within(p.gradient, t->gradient, "gradient", p.gradient_name, folder);
+	expect_within(p.losses, t->losses, "losses of ten steps", "", folder);
+	expect_within(p.weights, t->weights, "after ten steps", p.weights_name, folder);
+	/* of 16 bits, and of tf32, no more than that, but no less either: products are rounded */
+	assert_true(info.precision == COMPUTE_FP32 || p.logits > llm_tolerance_of(COMPUTE_FP32)->logits);
 }
 
 static void try_parity(struct backend *b)
@@ -84,6 +97,13 @@ static void logits_gradients_and_steps_are_pytorch_s(void **state)
 {
 	(void)state;
 	on_backends(try_parity);
+}
+
+static void other_precisions_are_as_near_as_their_digits(void **state)
+{
+	(void)state;
+	for (enum compute_precision p = COMPUTE_TF32; p <= COMPUTE_FP16; p++)
+		on_the_emulated_device(p, try_parity);
 }
 
 static void the_small_llama_of_the_test_data_is_pytorch_s(void **state)
@@ -501,6 +521,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(logits_gradients_and_steps_are_pytorch_s),
+	    cmocka_unit_test(other_precisions_are_as_near_as_their_digits),
 	    cmocka_unit_test(the_small_llama_of_the_test_data_is_pytorch_s),
 	    cmocka_unit_test(gradients_add_up_over_batches),
 	    cmocka_unit_test(layers_computed_again_give_the_same_bits),
