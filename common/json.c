@@ -96,6 +96,11 @@ void json_set_bool(struct json *j, const char *path, bool value)
 	set(j, path, json_boolean(value));
 }
 
+void json_set_null(struct json *j, const char *path)
+{
+	set(j, path, json_null());
+}
+
 void json_set_empty_list(struct json *j, const char *path)
 {
 	set(j, path, json_array());

@@ -19,6 +19,7 @@ void json_set_real(struct json *j, const char *path, double value); /* a NaN or 
 void json_set_count(struct json *j, const char *path, uint64_t value);
 void json_set_text(struct json *j, const char *path, const char *value);
 void json_set_bool(struct json *j, const char *path, bool value);
+void json_set_null(struct json *j, const char *path);
 void json_set_empty_list(struct json *j, const char *path);
 /* Appends item to the list at path (made when absent) and takes item over; a NULL item breaks j, whose writing fails then. */
 void json_append(struct json *j, const char *path, struct json *item);

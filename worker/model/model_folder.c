@@ -7,33 +7,27 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "safetensors.h"
+#include "adapter_folder.h"
+#include "new_folder.h"
 
 struct model_weights {
 	const struct layout *layout; /* borrowed */
+	const char *says;            /* what tells which tensors there must be: "its config.json" */
 	struct safetensors *file;
 	const struct safetensor **tensors; /* (layout->count) */
 };
-
-static weir_status path_in(const char *folder, const char *name, char path[WEIR_PATH_BYTES_MAX], weir_error *err)
-{
-	const int n = snprintf(path, WEIR_PATH_BYTES_MAX, "%s/%s", folder, name);
-	return n < (int)WEIR_PATH_BYTES_MAX
-	           ? WEIR_OK
-	           : weir_fail(err, WEIR_E_LIMIT, "%s: the path of a folder is at most %u bytes", folder, WEIR_PATH_BYTES_MAX - 64);
-}
 
 bool model_folder_is(const char *folder)
 {
 	char path[WEIR_PATH_BYTES_MAX];
 	weir_error ignored;
-	return path_in(folder, "config.json", path, &ignored) == WEIR_OK && access(path, F_OK) == 0;
+	return folder_file(folder, "config.json", path, &ignored) == WEIR_OK && access(path, F_OK) == 0;
 }
 
 weir_status model_folder_config(const char *folder, struct transformer_config *out, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX];
-	const weir_status s = path_in(folder, "config.json", path, err);
+	const weir_status s = folder_file(folder, "config.json", path, err);
 	return s == WEIR_OK ? transformer_config_read(path, out, err) : s;
 }
 
@@ -53,7 +47,8 @@ static const struct safetensor *find(const struct safetensors *file, const char 
 	return t != NULL ? t : safetensors_find(file, short_name(name));
 }
 
-static weir_status check_shape(const struct safetensor *t, const struct tensor *want, const char *folder, weir_error *err)
+static weir_status check_shape(const struct model_weights *w, const struct safetensor *t, const struct tensor *want,
+                               const char *folder, weir_error *err)
 {
 	const bool vector = want->cols == 0;
 	if (t->type == SAFETENSOR_U64)
@@ -64,9 +59,9 @@ static weir_status check_shape(const struct safetensor *t, const struct tensor *
 	for (uint32_t i = 0; i < t->dims && strlen(got) < sizeof got - 24; i++)
 		snprintf(got + strlen(got), sizeof got - strlen(got), "%s%" PRIu64, i > 0 ? ", " : "", t->shape[i]);
 	if (vector)
-		return weir_fail(err, WEIR_E_INVALID, "%s: tensor '%s' has shape [%s], its config.json says [%u]", folder, t->name, got,
+		return weir_fail(err, WEIR_E_INVALID, "%s: tensor '%s' has shape [%s], %s says [%u]", folder, t->name, got, w->says,
 		                 want->rows);
-	return weir_fail(err, WEIR_E_INVALID, "%s: tensor '%s' has shape [%s], its config.json says [%u, %u]", folder, t->name, got,
+	return weir_fail(err, WEIR_E_INVALID, "%s: tensor '%s' has shape [%s], %s says [%u, %u]", folder, t->name, got, w->says,
 	                 want->rows, want->cols);
 }
 
@@ -89,8 +84,8 @@ static weir_status check_none_more(const struct model_weights *w, const char *fo
 		for (uint32_t k = 0; k < w->layout->count && !known; k++)
 			known = strcmp(w->layout->tensors[k].name, name) == 0 || strcmp(short_name(w->layout->tensors[k].name), name) == 0;
 		if (!known)
-			return weir_fail(err, WEIR_E_UNSUPPORTED,
-			                 "%s: tensor '%s' is none of this model's: its config.json says nothing of it", folder, name);
+			return weir_fail(err, WEIR_E_UNSUPPORTED, "%s: tensor '%s' is none of this model's: %s says nothing of it", folder,
+			                 name, w->says);
 	}
 	return WEIR_OK;
 }
@@ -102,19 +97,30 @@ static weir_status match(struct model_weights *w, const char *folder, weir_error
 	for (uint32_t i = 0; i < layout->count && s == WEIR_OK; i++) {
 		const struct tensor *want = &layout->tensors[i];
 		w->tensors[i] = find(w->file, want->name);
-		s = w->tensors[i] == NULL ? weir_fail(err, WEIR_E_NOT_FOUND,
-		                                      "%s: there is no tensor '%s', which its config.json asks for", folder, want->name)
-		                          : check_shape(w->tensors[i], want, folder, err);
+		s = w->tensors[i] == NULL
+		        ? weir_fail(err, WEIR_E_NOT_FOUND, "%s: there is no tensor '%s', which %s asks for", folder, want->name, w->says)
+		        : check_shape(w, w->tensors[i], want, folder, err);
 	}
 	return s == WEIR_OK ? check_none_more(w, folder, err) : s;
 }
 
-weir_status model_folder_open(struct model_weights **out, const char *folder, const struct layout *layout, weir_error *err)
+/* An index says that there are several files. */
+static weir_status path_of_weights(const char *folder, const char *stem, char path[WEIR_PATH_BYTES_MAX], weir_error *err)
 {
-	char path[WEIR_PATH_BYTES_MAX], index[WEIR_PATH_BYTES_MAX];
-	weir_status s = path_in(folder, "model.safetensors", path, err);
-	if (s == WEIR_OK)
-		s = path_in(folder, "model.safetensors.index.json", index, err);
+	char name[SAFETENSORS_NAME_BYTES];
+	snprintf(name, sizeof name, "%s.safetensors.index.json", stem);
+	weir_status s = folder_file(folder, name, path, err);
+	if (s != WEIR_OK || access(path, F_OK) == 0)
+		return s;
+	snprintf(name, sizeof name, "%s.safetensors", stem);
+	return folder_file(folder, name, path, err);
+}
+
+static weir_status open_weights(struct model_weights **out, const char *folder, const char *stem, const char *says,
+                                const struct layout *layout, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX];
+	weir_status s = path_of_weights(folder, stem, path, err);
 	if (s != WEIR_OK)
 		return s;
 	struct model_weights *w = calloc(1, sizeof *w);
@@ -125,7 +131,8 @@ weir_status model_folder_open(struct model_weights **out, const char *folder, co
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for %s", folder);
 	}
 	w->layout = layout;
-	s = safetensors_open(&w->file, access(index, F_OK) == 0 ? index : path, err);
+	w->says = says;
+	s = safetensors_open(&w->file, path, err);
 	if (s == WEIR_OK)
 		s = match(w, folder, err);
 	if (s == WEIR_OK)
@@ -133,6 +140,16 @@ weir_status model_folder_open(struct model_weights **out, const char *folder, co
 	else
 		model_folder_close(w);
 	return s;
+}
+
+weir_status model_folder_open(struct model_weights **out, const char *folder, const struct layout *layout, weir_error *err)
+{
+	return open_weights(out, folder, "model", "its config.json", layout, err);
+}
+
+weir_status adapter_folder_open(struct model_weights **out, const char *folder, const struct layout *layout, weir_error *err)
+{
+	return open_weights(out, folder, "adapter_model", "the base model", layout, err);
 }
 
 void model_folder_close(struct model_weights *w)

@@ -3,18 +3,40 @@
 #define WEIR_MODEL_FOLDER_H
 
 #include "layout.h"
+#include "safetensors.h"
 #include "transformer_config.h"
+
+#define MODEL_FILE_BYTES (4ull << 30) /* of a file of weights that is written, at most, unless one tensor alone has more */
 
 /* Whether a path is one: it has a config.json. */
 bool model_folder_is(const char *path);
 weir_status model_folder_config(const char *folder, struct transformer_config *out, weir_error *err) WEIR_MUST_CHECK;
-/* The folder's weights, read tensor by tensor as fp32. GPT-2's may lack "transformer." before their names, as those first published do. E_NOT_FOUND names a tensor
- * that is missing, E_INVALID one of another shape, E_UNSUPPORTED one that the model does not have. */
+/* The folder's weights, read tensor by tensor as fp32. GPT-2's may lack "transformer." before their names, as those first published do.
+ * E_NOT_FOUND names a tensor that is missing, E_INVALID one of another shape, E_UNSUPPORTED one that the model does not have. */
 struct model_weights;
 weir_status model_folder_open(struct model_weights **out, const char *folder, const struct layout *layout,
                               weir_error *err) WEIR_MUST_CHECK;
+/* The same of the adapters in a folder of PEFT's (adapter_folder.h). */
+weir_status adapter_folder_open(struct model_weights **out, const char *folder, const struct layout *layout,
+                                weir_error *err) WEIR_MUST_CHECK;
 void model_folder_close(struct model_weights *w);
 /* Elements [first, first + n) of the layout's flat space. */
 void model_folder_read(const struct model_weights *w, uint64_t first, uint64_t n, float *out);
+
+/* --- Writing */
+
+struct model_folder {
+	const char *path;
+	bool replace; /* a model folder that is there (new_folder.h) */
+	enum safetensor_type type;
+	uint64_t file_bytes; /* of a file of weights, as MODEL_FILE_BYTES */
+	const char *
+	    base; /* the folder that the model began with: its config.json and generation_config.json are kept; NULL: there is none */
+	const char *tokenizer; /* a folder, or a tokenizer.json: it is copied with what goes with it; NULL: there is none */
+	uint32_t bos, eos;     /* tokens, where there is no base; UINT32_MAX: none */
+};
+/* weights: (layout's elements). E_EXISTS: something is in the way; E_INVALID names a tensor that has no place in f->type. */
+weir_status model_folder_write(const struct model_folder *f, const struct transformer_config *config, const struct layout *layout,
+                               const float *weights, weir_error *err) WEIR_MUST_CHECK;
 
 #endif

@@ -56,6 +56,11 @@ void safetensor_round(enum safetensor_type type, const float *in, uint64_t n, vo
 /* Writes atomically: a temporary name, sync, rename. metadata: pairs of strings for "__metadata__", ended by NULL; may be NULL. */
 weir_status safetensors_write(struct disk *disk, const char *path, const struct safetensor *tensors, uint32_t count,
                               const char *const *metadata, weir_error *err) WEIR_MUST_CHECK;
+/* The same into FOLDER, as STEM.safetensors; tensors that would make it longer than file_bytes go, in their order, to several files of at most so much (or of one
+ * tensor), with an index. E_LIMIT: more than SAFETENSORS_FILES_MAX. */
+weir_status safetensors_write_folder(struct disk *disk, const char *folder, const char *stem, const struct safetensor *tensors,
+                                     uint32_t count, uint64_t file_bytes, const char *const *metadata,
+                                     weir_error *err) WEIR_MUST_CHECK;
 
 struct safetensors;
 /* A file, or where path ends in ".json" an index with its files, which lie beside it. E_CORRUPT says what does not hold, and where; E_UNSUPPORTED names an element

@@ -86,6 +86,11 @@ const struct transformer_config *transformer_config_of(const struct transformer 
 	return &t->config;
 }
 
+const struct lora_options *transformer_lora_of(const struct transformer *t)
+{
+	return &t->options.lora;
+}
+
 const struct layout *transformer_weights(const struct transformer *t)
 {
 	return t->frozen_layout != NULL ? t->frozen_layout : t->trained;

@@ -61,6 +61,7 @@ weir_status transformer_create(struct transformer **out, struct backend *b, cons
                                weir_error *err) WEIR_MUST_CHECK;
 void transformer_destroy(struct transformer *t);
 const struct transformer_config *transformer_config_of(const struct transformer *t);
+const struct lora_options *transformer_lora_of(const struct transformer *t);
 /* The model's weights: `trained`, or those frozen. */
 const struct layout *transformer_weights(const struct transformer *t);
 /* (elements of transformer_weights) of the backend, zeros at first; NULL where nothing is frozen. */
@@ -94,7 +95,7 @@ const float *transformer_score(struct transformer *t, const struct token_batch *
 const float *transformer_logits(struct transformer *t, const struct token_batch *in, const float *trained, size_t first,
                                 size_t count);
 
-/* merged (elements of transformer_weights) = the frozen weights with the adapters in them. */
+/* merged (elements of transformer_weights) = the frozen weights with the adapters in them; merged may be the frozen weights themselves. */
 void transformer_merge(struct transformer *t, const float *trained, float *merged);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "json.h"
 #include "weir/status.h"
 
 enum transformer_family { TRANSFORMER_GPT2, TRANSFORMER_LLAMA };
@@ -38,6 +39,9 @@ void transformer_config_default(struct transformer_config *c);
 weir_status transformer_config_check(const struct transformer_config *c, const char *name, weir_error *err) WEIR_MUST_CHECK;
 /* A config.json. E_UNSUPPORTED names an architecture or an option that is not computed here. */
 weir_status transformer_config_read(const char *path, struct transformer_config *out, weir_error *err) WEIR_MUST_CHECK;
+
+/* Sets the keys of a config.json that say the same, in the words of transformers 4, which later ones understand, too. */
+void transformer_config_put(const struct transformer_config *c, struct json *j);
 
 /* inverse_frequencies (head_dim / 2) of rotary positions: token t turns pair i by t * inverse_frequencies[i]. In the fp32 operations that transformers
  * uses, since at position 10,000 a last bit is an angle's third decimal. */

@@ -134,7 +134,8 @@ void transformer_merge(struct transformer *t, const float *trained, float *merge
 {
 	const struct token_batch none = {0};
 	const struct pass pass = pass_of(t, &none, trained);
-	t->backend->ops->copy(t->backend, merged, pass.p.weights, transformer_weights(t)->elements);
+	if (merged != pass.p.weights)
+		t->backend->ops->copy(t->backend, merged, pass.p.weights, transformer_weights(t)->elements);
 	for (uint32_t i = 0; i < t->config.layers; i++) {
 		const struct transformer_layer *l = &t->layers[i];
 		const struct projection *all[] = {&l->qkv, &l->o, &l->up, &l->down};

@@ -1,0 +1,195 @@
+/* Writes model folders, and folders of adapters, as Hugging Face's libraries have them. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "adapter_folder.h"
+#include "json.h"
+#include "model_folder.h"
+#include "new_folder.h"
+
+#define F16_MAX 65520.0f /* from here on nothing is rounded to a finite fp16 */
+
+/* --- Weights */
+
+struct converted {
+	const float *from;
+	enum safetensor_type type;
+};
+
+static void convert(const void *arg, uint64_t first, uint64_t n, void *out)
+{
+	const struct converted *c = arg;
+	safetensor_round(c->type, c->from + first, n, out);
+}
+
+static weir_status check_range(const struct tensor *t, const float *x, enum safetensor_type type, weir_error *err)
+{
+	for (uint64_t i = 0; i < t->elements && type == SAFETENSOR_F16; i++)
+		if (isfinite(x[i]) && fabsf(x[i]) >= F16_MAX)
+			return weir_fail(err, WEIR_E_INVALID, "tensor '%s' has %g, which F16 does not reach: expected BF16 or F32", t->name,
+			                 (double)x[i]);
+	return WEIR_OK;
+}
+
+/* The tensors of a flat space to a folder's files, called STEM.safetensors. */
+static weir_status write_weights(const char *folder, const char *stem, const struct layout *layout, const float *weights,
+                                 enum safetensor_type type, uint64_t file_bytes, weir_error *err)
+{
+	static const char *const metadata[] = {"format", "pt", NULL}; /* transformers asks for it */
+	struct safetensor *tensors = calloc(layout->count + 1, sizeof *tensors);
+	struct converted *converted = calloc(layout->count + 1, sizeof *converted);
+	weir_status s = tensors != NULL && converted != NULL
+	                    ? WEIR_OK
+	                    : weir_fail(err, WEIR_E_MEMORY, "out of memory for %u tensors", layout->count);
+	for (uint32_t i = 0; i < layout->count && s == WEIR_OK; i++) {
+		const struct tensor *t = &layout->tensors[i];
+		s = check_range(t, weights + t->offset, type, err);
+		converted[i] = (struct converted){.from = weights + t->offset, .type = type};
+		tensors[i] = (struct safetensor){.type = type, .dims = t->cols > 0 ? 2 : 1, .shape = {t->rows, t->cols}};
+		tensors[i].make = convert;
+		tensors[i].arg = &converted[i];
+		snprintf(tensors[i].name, sizeof tensors[i].name, "%s", t->name);
+	}
+	if (s == WEIR_OK)
+		s = safetensors_write_folder(disk_system(), folder, stem, tensors, layout->count, file_bytes, metadata, err);
+	free(converted);
+	free(tensors);
+	return s;
+}
+
+/* --- What stands beside them */
+
+static weir_status copy(const char *from, const char *to, const char *as, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX];
+	const weir_status s = folder_file(to, as, path, err);
+	return s == WEIR_OK ? disk_copy_file(disk_system(), from, path, err) : s;
+}
+
+static weir_status copy_if_there(const char *from, const char *to, const char *name, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX];
+	const weir_status s = folder_file(from, name, path, err);
+	return s == WEIR_OK && access(path, F_OK) == 0 ? copy(path, to, name, err) : s;
+}
+
+/* place: a folder, the tokenizer.json in it, or a file of such a kind by another name, which stands alone. */
+static weir_status copy_tokenizer(const char *place, const char *to, weir_error *err)
+{
+	static const char tokenizer[] = "tokenizer.json";
+	static const char *const files[] = {
+	    tokenizer,    "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
+	    "merges.txt", "tokenizer.model",       "chat_template.jinja",     "chat_template.json"};
+	char folder[WEIR_PATH_BYTES_MAX];
+	struct stat about;
+	if (stat(place, &about) != 0)
+		return weir_fail(err, WEIR_E_NOT_FOUND, "there is no tokenizer at %s", place);
+	snprintf(folder, sizeof folder, "%s", place);
+	if (!S_ISDIR(about.st_mode)) {
+		const char *slash = strrchr(place, '/'), *name = slash != NULL ? slash + 1 : place;
+		if (strcmp(name, tokenizer) != 0)
+			return copy(place, to, tokenizer, err);
+		snprintf(folder, sizeof folder, "%.*s", slash != NULL ? (int)(slash - place) + 1 : 1, slash != NULL ? place : ".");
+	}
+	weir_status s = WEIR_OK;
+	for (size_t i = 0; i < sizeof files / sizeof *files && s == WEIR_OK; i++)
+		s = copy_if_there(folder, to, files[i], err);
+	return s;
+}
+
+static const char *torch_type(enum safetensor_type type)
+{
+	static const char *const names[] = {
+	    [SAFETENSOR_F32] = "float32", [SAFETENSOR_BF16] = "bfloat16", [SAFETENSOR_F16] = "float16"};
+	return names[type];
+}
+
+static void put_token(struct json *j, const char *key, uint32_t id)
+{
+	if (id == UINT32_MAX)
+		json_set_null(j, key);
+	else
+		json_set_count(j, key, id);
+}
+
+/* The base's own, where there is one: it knows more than what is computed here asks for. */
+static weir_status make_config(const struct model_folder *f, const struct transformer_config *config, struct json **out,
+                               weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX];
+	weir_status s = WEIR_OK;
+	if (f->base != NULL) {
+		s = folder_file(f->base, "config.json", path, err);
+		return s == WEIR_OK ? json_read_file(path, out, err) : s;
+	}
+	*out = json_create();
+	if (*out == NULL)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for a config.json");
+	transformer_config_put(config, *out);
+	put_token(*out, "bos_token_id", f->bos);
+	put_token(*out, "eos_token_id", f->eos);
+	return s;
+}
+
+static weir_status write_config(const struct model_folder *f, const char *folder, const struct transformer_config *config,
+                                weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX];
+	struct json *j = NULL;
+	weir_status s = make_config(f, config, &j, err);
+	if (s == WEIR_OK)
+		s = folder_file(folder, "config.json", path, err);
+	if (s == WEIR_OK) {
+		json_set_text(j, "torch_dtype", torch_type(f->type)); /* transformers 4 */
+		json_set_text(j, "dtype", torch_type(f->type));       /* 5 */
+		s = json_write_file(j, path, err);
+	}
+	json_destroy(j);
+	return s;
+}
+
+/* --- Folders */
+
+static weir_status write_model(const struct model_folder *f, const char *folder, const struct transformer_config *config,
+                               const struct layout *layout, const float *weights, weir_error *err)
+{
+	weir_status s = write_config(f, folder, config, err);
+	if (s == WEIR_OK && f->tokenizer != NULL)
+		s = copy_tokenizer(f->tokenizer, folder, err);
+	if (s == WEIR_OK && f->base != NULL)
+		s = copy_if_there(f->base, folder, "generation_config.json", err);
+	return s == WEIR_OK ? write_weights(folder, "model", layout, weights, f->type, f->file_bytes, err) : s;
+}
+
+weir_status model_folder_write(const struct model_folder *f, const struct transformer_config *config, const struct layout *layout,
+                               const float *weights, weir_error *err)
+{
+	struct new_folder folder;
+	weir_status s = new_folder_begin(&folder, f->path, f->replace, err);
+	if (s != WEIR_OK)
+		return s;
+	s = write_model(f, folder.temporary, config, layout, weights, err);
+	return new_folder_end(&folder, s, err);
+}
+
+weir_status adapter_folder_write(const struct model_folder *f, enum transformer_family family, const struct lora_options *lora,
+                                 const struct layout *layout, const float *weights, weir_error *err)
+{
+	struct new_folder folder;
+	char path[WEIR_PATH_BYTES_MAX];
+	weir_status s = new_folder_begin(&folder, f->path, f->replace, err);
+	if (s != WEIR_OK)
+		return s;
+	struct json *j = adapter_config_make(f->base, family, lora);
+	s = folder_file(folder.temporary, "adapter_config.json", path, err);
+	if (s == WEIR_OK)
+		s = j != NULL ? json_write_file(j, path, err) : weir_fail(err, WEIR_E_MEMORY, "out of memory for %s", path);
+	if (s == WEIR_OK)
+		s = write_weights(folder.temporary, "adapter_model", layout, weights, f->type, UINT64_MAX, err);
+	json_destroy(j);
+	return new_folder_end(&folder, s, err);
+}
