@@ -1,4 +1,4 @@
-/* A safetensors file, a model folder, or a checkpoint, as the weights of a job's model: opened, and known to fit. */
+/* A safetensors file, a model folder or one of adapters, or a checkpoint, as the weights of a job's model: opened, and known to fit. */
 #ifndef WEIR_WEIGHTS_FILE_H
 #define WEIR_WEIGHTS_FILE_H
 

@@ -137,7 +137,9 @@ struct job {
 		bool tied_head;
 		enum recompute recompute;
 		struct {
-			uint32_t rank; /* 0: none */
+			char from
+			    [WEIR_PATH_BYTES_MAX]; /* a folder of PEFT's that adapters begin with, which says rank, alpha and targets; "": none */
+			uint32_t rank;             /* 0: none, but for those of `from` */
 			float alpha, dropout;
 			char **targets; /* (targets_count) none: auto */
 			uint32_t targets_count;

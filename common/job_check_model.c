@@ -69,6 +69,20 @@ static weir_status check_shape(struct reading *r, const struct job *job)
 	return WEIR_OK;
 }
 
+static weir_status check_lora_from(struct reading *r, const struct job *job)
+{
+	static const char *const said[] = {"model.lora.rank", "model.lora.alpha", "model.lora.targets"};
+	if (job->model.lora.from[0] == '\0')
+		return WEIR_OK;
+	if (job->model.from[0] == '\0')
+		return FAIL(r, "model.lora.from", WEIR_E_INVALID,
+		            "is given, and there is no model.from; expected a folder with the model that the adapters are of");
+	for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+		if (job_raw(r, said[i])->given)
+			return FAIL(r, said[i], WEIR_E_INVALID, "is given, and model.lora.from says what it is; expected one of them");
+	return WEIR_OK;
+}
+
 static weir_status check_transformer(struct reading *r, const struct job *job)
 {
 	static const char *const shape[] = {"model.layers",       "model.heads",      "model.kv_heads",  "model.width",
@@ -82,14 +96,16 @@ static weir_status check_transformer(struct reading *r, const struct job *job)
 		return FAIL(r, "model.lora.rank", WEIR_E_INVALID,
 		            "is %u, and there is no model.from; expected a folder with the model that the adapters are of",
 		            job->model.lora.rank);
-	return from ? WEIR_OK : check_shape(r, job);
+	const weir_status status = check_lora_from(r, job);
+	return status == WEIR_OK && !from ? check_shape(r, job) : status;
 }
 
-/* Where all weights are trained, training begins with those of model.from. */
+/* Where all weights are trained, training begins with those of model.from; adapters begin anew, or with those of model.lora.from. */
 static void begin_from(struct job *job)
 {
+	const char *weights = job->model.lora.from[0] != '\0' ? job->model.lora.from : job->model.from;
 	if (job->model.lora.rank == 0 && job->train.warm_start[0] == '\0')
-		snprintf(job->train.warm_start, sizeof job->train.warm_start, "%s", job->model.from);
+		snprintf(job->train.warm_start, sizeof job->train.warm_start, "%s", weights);
 }
 
 static weir_status check_targets(struct reading *r, const struct job *job)

@@ -224,6 +224,7 @@ static const struct key keys[] = {
 	FLOAT("model.rope_theta", model.rope_theta, "10000", 2, ANY_FLOAT),
 	BOOL("model.tied_head", model.tied_head, "true"),
 	CHOICE("model.recompute", model.recompute, "off", recomputes),
+	TEXT("model.lora.from", model.lora.from, ""),
 	U32("model.lora.rank", model.lora.rank, "0", 0, WEIR_LAYER_WIDTH_MAX, "ranks"),
 	FLOAT("model.lora.alpha", model.lora.alpha, "16", 1e-6, ANY_FLOAT),
 	BELOW("model.lora.dropout", model.lora.dropout, "0", 0, 1),

@@ -186,6 +186,11 @@ uint32_t model_facts(const struct model *m, struct model_fact facts[MODEL_FACTS_
 	return n;
 }
 
+struct transformer *model_transformer(const struct model *m)
+{
+	return m->transformer;
+}
+
 bool model_is_whole_transformer(const struct model *m)
 {
 	return m->parts.transformer && transformer_frozen(m->transformer) == NULL;

@@ -54,6 +54,9 @@ struct model_fact {
 };
 uint32_t model_facts(const struct model *m, struct model_fact facts[MODEL_FACTS_MAX]);
 
+/* Of what a gpt2 or llama is made; NULL: it is neither. Its weights, or its adapters, are the dense table. */
+struct transformer;
+struct transformer *model_transformer(const struct model *m);
 /* Whether the dense table has all weights of a transformer, by Hugging Face's names. */
 bool model_is_whole_transformer(const struct model *m);
 bool model_has(const struct model *m, enum model_table t);

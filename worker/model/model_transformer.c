@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapter_folder.h"
 #include "model_folder.h"
 #include "model_parts.h"
 
@@ -77,6 +78,18 @@ static void take_targets(const struct job *job, struct lora_options *out)
 		out->targets[LORA_q_proj] = out->targets[LORA_v_proj] = true;
 }
 
+/* The folder that model.lora.from names says all but their dropout. */
+static weir_status take_lora(const struct job *job, struct lora_options *out, weir_error *err)
+{
+	out->dropout = job->model.lora.dropout;
+	if (job->model.lora.from[0] != '\0')
+		return adapter_folder_read(job->model.lora.from, out, err);
+	out->rank = job->model.lora.rank;
+	out->alpha = job->model.lora.alpha;
+	take_targets(job, out);
+	return WEIR_OK;
+}
+
 static weir_status load_frozen(struct model *m, weir_error *err)
 {
 	float *to = transformer_frozen(m->transformer);
@@ -104,11 +117,9 @@ weir_status model_make_transformer(struct model *m, uint32_t vocabulary, weir_er
 	const struct job *job = m->job;
 	struct transformer_config config;
 	struct transformer_options options = {.dropout = job->model.dropout, .recompute = job->model.recompute == RECOMPUTE_LAYERS};
-	options.lora.rank = job->model.lora.rank;
-	options.lora.alpha = job->model.lora.alpha;
-	options.lora.dropout = job->model.lora.dropout;
-	take_targets(job, &options.lora);
-	weir_status s = shape_of(job, vocabulary, &config, err);
+	weir_status s = take_lora(job, &options.lora, err);
+	if (s == WEIR_OK)
+		s = shape_of(job, vocabulary, &config, err);
 	if (s == WEIR_OK)
 		s = transformer_create(&m->transformer, m->backend, &config, &options, &m->params, err);
 	return s == WEIR_OK ? load_frozen(m, err) : s;
@@ -123,10 +134,11 @@ uint32_t model_transformer_facts(const struct model *m, struct model_fact *facts
 	model_fact_number(&facts[n++], "model.kv_heads", c->kv_heads);
 	model_fact_number(&facts[n++], "model.width", c->width);
 	model_fact_number(&facts[n++], "model.feed_forward", c->hidden);
-	if (m->job->model.lora.rank == 0)
+	const struct lora_options *lora = transformer_lora_of(m->transformer);
+	if (lora->rank == 0)
 		return n;
-	model_fact_number(&facts[n++], "model.lora.rank", m->job->model.lora.rank);
+	model_fact_number(&facts[n++], "model.lora.rank", lora->rank);
 	facts[n].key = "model.lora.alpha";
-	snprintf(facts[n++].value, sizeof facts->value, "%g", (double)m->job->model.lora.alpha);
+	snprintf(facts[n++].value, sizeof facts->value, "%g", (double)lora->alpha);
 	return n;
 }

@@ -11,6 +11,7 @@
 #include "snapshot.h"
 #include "staging.h"
 #include "tables.h"
+#include "transformer.h"
 
 /* Batches under way at once: pulls of all but one overlap with computing. */
 #define SCORER_RING     4u
@@ -58,6 +59,8 @@ weir_status scorer_open(struct scorer **out, const struct scorer_options *option
 		status = err != NULL && err->status != WEIR_OK ? err->status : WEIR_E_UNSUPPORTED;
 	if (status == WEIR_OK)
 		status = model_create(&s->model, s->backend, options->job, &s->options.data, err);
+	if (status == WEIR_OK && model_transformer(s->model) != NULL) /* adapters do not say it, their model does */
+		s->options.data.vocabulary = transformer_config_of(model_transformer(s->model))->vocabulary;
 	if (status == WEIR_OK)
 		status = s->snapshot != NULL ? snapshot_bind(s->snapshot, s->model, err)
 		                             : tables_find(&s->tables, s->model, options->client, err);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapter_folder.h"
 #include "hash.h"
 #include "init.h"
 #include "model_folder.h"
@@ -107,11 +108,7 @@ static weir_status save_flat(struct save *s, const struct tables *t, enum model_
 	s->flat[k] = malloc(layout->elements * sizeof(float));
 	if (s->flat[k] == NULL)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for the dense parameters");
-	weir_ticket ticket = 0;
-	const weir_pull_item item = {.table = t->ids[k], .values = s->flat[k]};
-	weir_status status = weir_pull(client, NULL, &item, 1, NULL, NULL, &ticket, err);
-	if (status == WEIR_OK)
-		status = weir_wait(client, ticket, -1, err);
+	weir_status status = tables_read_flat(t, k, client, s->flat[k], err);
 	for (uint32_t i = 0; i < layout->count && status == WEIR_OK; i++) {
 		const struct tensor *from = &layout->tensors[i];
 		struct safetensor *to = &s->tensors[s->count++];
@@ -188,9 +185,10 @@ struct key_index {
 };
 
 struct snapshot {
-	struct safetensors *file;     /* NULL: a model folder */
+	struct safetensors *file;     /* NULL: a folder */
 	struct model_weights *folder; /* once it is bound */
-	uint32_t vocabulary;          /* of a folder */
+	bool adapters;                /* a folder of adapters */
+	uint32_t vocabulary;          /* of a model folder */
 	const struct model *model;
 	char path[4096];
 	struct key_index index[MODEL_TABLES];
@@ -213,7 +211,9 @@ weir_status snapshot_open(struct snapshot **out, const char *path, weir_error *e
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	snprintf(s->path, sizeof s->path, "%s", path);
 	weir_status status = WEIR_OK;
-	if (model_folder_is(path)) {
+	if (adapter_folder_is(path)) {
+		s->adapters = true;
+	} else if (model_folder_is(path)) {
 		struct transformer_config config;
 		status = model_folder_config(path, &config, err);
 		s->vocabulary = status == WEIR_OK ? config.vocabulary : 0;
@@ -348,17 +348,44 @@ static weir_status check_facts(const struct snapshot *s, const struct model *mod
 	return WEIR_OK;
 }
 
-/* A model folder has the weights of a whole transformer, and of nothing else. */
+/* That what a folder of adapters says is what the model has: its tensors do not tell alpha. */
+static weir_status check_lora(const struct snapshot *s, weir_error *err)
+{
+	const struct transformer *t = model_transformer(s->model);
+	if (t == NULL || transformer_lora_of(t)->rank == 0)
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "%s is a folder of adapters, and the job trains none: expected model.lora.from, or model.lora.rank",
+		                 s->path);
+	const struct lora_options *ours = transformer_lora_of(t);
+	struct lora_options theirs = {0};
+	const weir_status status = adapter_folder_read(s->path, &theirs, err);
+	if (status != WEIR_OK)
+		return status;
+	if (theirs.rank != ours->rank)
+		return weir_fail(err, WEIR_E_INVALID, "%s: its adapters have rank %u, the job's model.lora.rank %u", s->path, theirs.rank,
+		                 ours->rank);
+	if (theirs.alpha < ours->alpha || theirs.alpha > ours->alpha)
+		return weir_fail(err, WEIR_E_INVALID, "%s: its adapters have alpha %g, the job's model.lora.alpha %g", s->path,
+		                 (double)theirs.alpha, (double)ours->alpha);
+	return WEIR_OK;
+}
+
+/* A model folder has the weights of a whole transformer, and of nothing else; one of adapters those alone. */
 static weir_status bind_folder(struct snapshot *s, weir_error *err)
 {
+	const struct layout *layout = model_layout(s->model, MODEL_DENSE);
+	model_folder_close(s->folder);
+	s->folder = NULL;
+	if (s->adapters) {
+		const weir_status status = check_lora(s, err);
+		return status == WEIR_OK ? adapter_folder_open(&s->folder, s->path, layout, err) : status;
+	}
 	if (!model_is_whole_transformer(s->model))
 		return weir_fail(
 		    err, WEIR_E_INVALID,
 		    "%s is a model folder, and the job trains no such model: expected model.kind gpt2 or llama, without model.lora",
 		    s->path);
-	model_folder_close(s->folder);
-	s->folder = NULL;
-	return model_folder_open(&s->folder, s->path, model_layout(s->model, MODEL_DENSE), err);
+	return model_folder_open(&s->folder, s->path, layout, err);
 }
 
 weir_status snapshot_bind(struct snapshot *s, const struct model *model, weir_error *err)
@@ -373,7 +400,7 @@ weir_status snapshot_bind(struct snapshot *s, const struct model *model, weir_er
 	return status;
 }
 
-static void flat_values(const struct snapshot *s, enum model_table k, float *out)
+void snapshot_read_flat(const struct snapshot *s, enum model_table k, float *out)
 {
 	const struct layout *layout = model_layout(s->model, k);
 	if (s->file == NULL) {
@@ -390,7 +417,7 @@ void snapshot_fill_flat(const struct snapshot *s, struct minibatch *m)
 {
 	for (enum model_table k = 0; k < MODEL_TABLES; k++)
 		if (!model_table_is_keyed(k) && model_has(s->model, k))
-			flat_values(s, k, m->parameters[k]);
+			snapshot_read_flat(s, k, m->parameters[k]);
 }
 
 /* A row that was never pushed. */
@@ -447,7 +474,7 @@ static weir_status assign_flat(const struct snapshot *s, enum model_table k, uin
 	float *flat = malloc(layout->elements * sizeof(float));
 	if (flat == NULL)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for the dense parameters");
-	flat_values(s, k, flat);
+	snapshot_read_flat(s, k, flat);
 	weir_status status = weir_assign(client, table, NULL, 0, flat, err);
 	free(flat);
 	return status;

@@ -14,15 +14,18 @@ weir_status snapshot_save(const char *path, const struct tables *tables, weir_cl
                           weir_error *err);
 
 struct snapshot;
-/* Any safetensors file, or a model folder (model_folder.h); what does not fit shows when a model is bound. */
+/* Any safetensors file, a model folder (model_folder.h) or one of adapters (adapter_folder.h); what does not fit shows when a model is bound. */
 weir_status snapshot_open(struct snapshot **out, const char *path, weir_error *err);
 void snapshot_close(struct snapshot *s);
 /* What the model saw when it was saved: model_create needs it. 0: weir did not write the file. */
 uint32_t snapshot_fields(const struct snapshot *s);
 uint32_t snapshot_dense_dim(const struct snapshot *s);
-uint32_t snapshot_vocabulary(const struct snapshot *s); /* of a transformer; else 0 */
+uint32_t
+snapshot_vocabulary(const struct snapshot *s); /* of a transformer; else 0. A folder of adapters leaves it to their model. */
 /* Prepares for a model. E_INVALID when the file is of another model, naming what differs (the key of the job file with both values) or the tensor. */
 weir_status snapshot_bind(struct snapshot *s, const struct model *model, weir_error *err);
+/* A flat table's values: (model_table_elements). */
+void snapshot_read_flat(const struct snapshot *s, enum model_table k, float *out);
 /* Fills the flat tables, or the rows of a loaded minibatch's keys. */
 void snapshot_fill_flat(const struct snapshot *s, struct minibatch *m);
 void snapshot_fill_rows(const struct snapshot *s, struct minibatch *m);

@@ -77,6 +77,14 @@ weir_status tables_find(struct tables *t, const struct model *model, weir_client
 	return WEIR_OK;
 }
 
+weir_status tables_read_flat(const struct tables *t, enum model_table k, weir_client *client, float *out, weir_error *err)
+{
+	weir_ticket ticket = 0;
+	const weir_pull_item item = {.table = t->ids[k], .values = out};
+	const weir_status s = weir_pull(client, NULL, &item, 1, NULL, NULL, &ticket, err);
+	return s == WEIR_OK ? weir_wait(client, ticket, -1, err) : s;
+}
+
 size_t tables_pull_items(const struct tables *t, const struct minibatch *m, enum pull_set set, bool training,
                          weir_pull_item *items)
 {

@@ -29,6 +29,9 @@ weir_status tables_register(struct tables *t, const struct model *model, const s
 /* Evaluators and observers find them. E_NOT_FOUND while no trainer has registered them. */
 weir_status tables_find(struct tables *t, const struct model *model, weir_client *client, weir_error *err);
 
+/* A flat table as the servers hold it now: (model_table_elements). */
+weir_status tables_read_flat(const struct tables *t, enum model_table k, weir_client *client, float *out, weir_error *err);
+
 enum pull_set { PULL_ASYNC, PULL_SYNC, PULL_ALL };
 /* What a minibatch must pull: fills items (MODEL_TABLES), returns how many. `training` leaves out the statistics, which training does not read, and a dense table that is
  * the worker's own. */

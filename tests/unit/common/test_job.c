@@ -75,6 +75,9 @@ static void transformers_read_tokens(void **state)
 	assert_true(job->model.lora.rank == 8 && job->model.lora.targets_count == 2);
 	assert_string_equal(job->model.lora.targets[1], "up_proj");
 	job_free(job);
+	job = parse("job: demo\ndata: {format: tokens, train: a}\nmodel: {kind: llama, from: /m, lora: {from: /a}}\n", NULL, 0);
+	assert_string_equal(job->train.warm_start, "/a"); /* or as others left them */
+	job_free(job);
 }
 
 static void a_short_job_has_the_defaults(void **state)

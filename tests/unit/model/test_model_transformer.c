@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "adapter_folder.h"
 #include "model.h"
 
 static struct job small_job(enum model_kind kind)
@@ -124,6 +126,54 @@ static void gradients_are_of_the_targets_that_count(void **state)
 	b->ops->destroy(b);
 }
 
+/* Two projections of each layer, as a folder that other tests would begin with. */
+static void write_adapters(struct backend *b, struct job job, const char *folder)
+{
+	static char *targets[] = {"k_proj", "down_proj"};
+	job.model.lora.rank = 3;
+	job.model.lora.alpha = 6;
+	job.model.lora.targets = targets;
+	job.model.lora.targets_count = 2;
+	struct model *m = create(b, &job, 61);
+	float *zeros = calloc(model_table_elements(m, MODEL_DENSE), sizeof *zeros);
+	const struct model_folder f = {.path = folder, .base = job.model.from, .replace = true};
+	weir_error err = {0};
+	if (adapter_folder_write(&f, TRANSFORMER_LLAMA, transformer_lora_of(model_transformer(m)), model_layout(m, MODEL_DENSE),
+	                         zeros, &err) != WEIR_OK)
+		fail_msg("%s", err.text);
+	free(zeros);
+	model_destroy(m);
+}
+
+static void folders_give_the_shape_of_adapters(void **state)
+{
+	(void)state;
+	weir_error err = {0};
+	struct backend *b = backend_cpu_create(1, &err);
+	struct job job = small_job(MODEL_LLAMA);
+	char folder[] = "/tmp/weir-model-adapters-XXXXXX";
+	assert_non_null(mkdtemp(folder));
+	snprintf(job.model.from, sizeof job.model.from, "%s/llama", GOLDEN_DIR);
+	write_adapters(b, job, folder);
+	snprintf(job.model.lora.from, sizeof job.model.lora.from, "%s", folder);
+	job.model.lora.dropout = 0.5f;
+	struct model *m = create(b, &job, 61);
+	const struct lora_options *lora = transformer_lora_of(model_transformer(m));
+	assert_true(lora->rank == 3 && lora->alpha > 5.9f && lora->alpha < 6.1f && lora->dropout > 0.4f);
+	assert_true(lora->targets[LORA_k_proj] && lora->targets[LORA_down_proj] && !lora->targets[LORA_q_proj]);
+	assert_int_equal(model_layout(m, MODEL_DENSE)->count, 8);
+	assert_string_equal(fact(m, "model.lora.alpha"), "6");
+	model_destroy(m);
+	static const char *const files[] = {"adapter_config.json", "adapter_model.safetensors"};
+	for (int i = 0; i < 2; i++) {
+		char path[96];
+		snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+		assert_int_equal(unlink(path), 0);
+	}
+	assert_int_equal(rmdir(folder), 0);
+	b->ops->destroy(b);
+}
+
 static void expect_refused(struct backend *b, const struct job *job, uint32_t vocabulary, weir_status status, const char *says)
 {
 	weir_error err = {0};
@@ -178,6 +228,7 @@ int main(void)
 	    cmocka_unit_test(keys_give_the_shape),
 	    cmocka_unit_test(gradients_are_of_the_targets_that_count),
 	    cmocka_unit_test(folders_give_the_shape_and_what_is_frozen),
+	    cmocka_unit_test(folders_give_the_shape_of_adapters),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
