@@ -84,11 +84,9 @@ weir_status scoring_open(struct scoring *s, const struct scoring_options *o, wei
 	weir_status status = choose_part(s, o, err);
 	if (status == WEIR_OK)
 		status = find_weights(s, o, path, err);
-	if (status == WEIR_OK && !s->client && o->path_only)
-		return WEIR_OK;
-	if (status == WEIR_OK)
+	if (status == WEIR_OK && (s->client || !o->find_only))
 		status = dataset_open(&s->data, o->job, s->part, o->logger, err);
-	if (status != WEIR_OK)
+	if (status != WEIR_OK || o->find_only)
 		return status;
 	const struct dataset_info *info = dataset_get_info(s->data);
 	struct scorer_options options = {
@@ -122,6 +120,8 @@ int scoring_verb_main(struct scoring_verb *v, const struct option *options, uint
 		s = weir_fail(&err, WEIR_E_INVALID, "needs --out FILE");
 	if (s == WEIR_OK)
 		s = check_part(v->scoring.part, &err);
+	if (s == WEIR_OK && v->check)
+		s = v->check(v, &err);
 	if (s == WEIR_OK)
 		s = job_options_logger(&v->job, "weir", LOG_WARN, &v->scoring.logger, &err);
 	if (s != WEIR_OK)

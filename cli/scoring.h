@@ -12,19 +12,23 @@
 struct scoring_options {
 	const struct job *job;
 	const char *at; /* --at: the ledger's address; NULL: where the job says */
-	const char
-	    *weights;     /* --weights: a safetensors file; NULL: the running job, or RUN_DIR/best.safetensors when it does not run */
+	const char *
+	    weights; /* --weights: a safetensors file, or a folder of a model or of adapters; NULL: the running job, or RUN_DIR/best.safetensors when it does not run */
 	const char *part; /* --part: "valid" or "test"; NULL: test, else valid */
 	bool any_part;    /* the data only say what rows look like: without the other parts, the training part does */
-	bool path_only;   /* weights in a file are found, not opened: then there are neither data nor a scorer */
+	bool find_only;   /* weights are found, not opened: there is no scorer, and data only of a running job */
 	struct logger *logger;
 };
 
-#define SCORING_OPTIONS(o)                                                                                                     \
-	AT_OPTION((o)->at),                                                                                                        \
-	    {"--weights", OPTION_TEXT, &(o)->weights, "FILE", "weights as a safetensors file; else of the job, running or ended"}, \
-	{                                                                                                                          \
-		"--part", OPTION_TEXT, &(o)->part, "PART", "valid or test"                                                             \
+#define WEIGHTS_OPTION(weights)                                                         \
+	{                                                                                   \
+		"--weights", OPTION_TEXT, &(weights), "PATH",                                   \
+		    "a safetensors file, or a folder of a model or of adapters; else the job's" \
+	}
+#define SCORING_OPTIONS(o)                                         \
+	AT_OPTION((o)->at), WEIGHTS_OPTION((o)->weights),              \
+	{                                                              \
+		"--part", OPTION_TEXT, &(o)->part, "PART", "valid or test" \
 	}
 
 struct scoring {
@@ -48,7 +52,8 @@ struct scoring_verb {
 	struct scoring_options scoring; /* its job and logger are there when run is called */
 	const char *out;                /* --out */
 	bool needs_out;
-	bool as_json; /* --json */
+	bool as_json;                                                        /* --json */
+	weir_status (*check)(const struct scoring_verb *v, weir_error *err); /* of its own options; NULL: all are good */
 	weir_status (*run)(const struct scoring_verb *v, weir_error *err);
 };
 

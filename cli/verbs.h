@@ -13,8 +13,8 @@
 	X(predict, "JOB.yaml --out SCORES.txt [--part valid|test]", "write one score a line, in the order of the rows")              \
 	X(datagen, "--rows N [--ids N] [--seed S] --out FILE",                                                                       \
 	  "write click data from a planted model; 13312 to 268435456 ids (1000000)")                                                 \
-	X(export, "JOB.yaml [--at ADDRESS] --out MODEL.safetensors",                                                                 \
-	  "write a running job's weights, or the best of one that has ended")                                                        \
+	X(export, "JOB.yaml [--at ADDRESS] --out OUT [--format safetensors|hf|peft] [--type F32|BF16|F16] [--replace]",              \
+	  "write a running job's weights, or the best of one that has ended: a file, or a folder for transformers or PEFT")          \
 	X(import, "JOB.yaml [--at ADDRESS] --in MODEL.safetensors|CHECKPOINT", "set the weights of a job that does not train")       \
 	X(merge, "--method linear|slerp|task MODEL... --out OUT [--weights W,W] [--base MODEL] [--type F32|BF16|F16]",               \
 	  "make one model of several, without training: safetensors files, or folders")                                              \

@@ -1,5 +1,5 @@
 # Transformers from a text's bytes to a report: a GPT-2 and a Llama learn what bytes' frequencies cannot tell; one is evaluated, exported, and is then a model folder to
-# begin with, to evaluate and to train adapters of.
+# begin with, to evaluate and to train adapters of, which are exported in their model and alone, and begun with again.
 . "$(dirname "$0")/lib.sh"
 awk 'BEGIN {
 	srand(5); split("ship sails over the wide green evening sea", w, " ")
@@ -32,20 +32,65 @@ jq -es '.[0].rows == .[1].valid.rows and (.[0].loss - .[1].valid.loss | fabs) < 
 awk -v loss="$(json "$DIR/report.json" .valid.loss)" -v tokens="$(json "$DIR/report.json" .valid.rows)" \
 	'{ if ($1 > 0) exit 1; sum -= $1 } END { d = sum / tokens - loss; exit !(d * d < 1e-10) }' "$DIR/scores.txt" || fail "the sequences' scores do not add up to the loss"
 
-# Exported weights have Hugging Face's names: with a config.json beside them they are a model folder.
-mkdir "$DIR/model"
-"$WEIR" export --job "$DIR/job.yaml" --out "$DIR/model/model.safetensors" > /dev/null 2> "$DIR/export.err" || fail "weir export"
-echo '{"model_type": "gpt2", "vocab_size": 256, "n_positions": 24, "n_layer": 2, "n_head": 2, "n_embd": 32}' > "$DIR/model/config.json"
+export_to() { # export_to OUT JOB [ARGUMENTS...]
+	"$WEIR" export --job "$2" --out "$DIR/$1" "${@:3}" > /dev/null 2> "$DIR/export.err" || fail "weir export $*"
+}
+not_exported() { "$WEIR" export --job "$1" "${@:2}" > "$DIR/out" 2> "$DIR/use.err" && fail "weir export $*"; }
+loss_of() { # loss_of JOB [ARGUMENTS...]
+	"$WEIR" eval --job "$1" --json "${@:2}" > "$DIR/eval.json" 2> "$DIR/eval.err" || fail "weir eval $*"
+	json "$DIR/eval.json" .loss
+}
+near() { awk -v a="$1" -v b="$2" -v within="$3" 'BEGIN { d = a - b; exit !(d < within && d > -within) }' || fail "$1 and $2 are further apart than $3"; }
+
+# The folder has what the file has, and is the same model; in several files, too, and near it in bf16.
+best=$(json "$DIR/eval.json" .loss)
+export_to file.safetensors "$DIR/job.yaml"
+cmp "$DIR/file.safetensors" "$RUN/best.safetensors" || fail "the file is not the best weights"
+export_to model "$DIR/job.yaml" --format hf
+near "$(loss_of "$DIR/job.yaml" --weights "$DIR/model")" "$best" 1e-9
+export_to parts "$DIR/job.yaml" --format hf --type BF16 --file-bytes 20k
+[ -e "$DIR/parts/model-00002-of-00004.safetensors" ] && [ -e "$DIR/parts/model.safetensors.index.json" ] || fail "not in several files: $(ls "$DIR/parts")"
+near "$(loss_of "$DIR/job.yaml" --weights "$DIR/parts")" "$best" 0.01
+not_exported "$DIR/job.yaml" --format hf --out "$DIR/parts"
+told "parts has a model in it" --replace "$DIR/use.err"
+export_to parts "$DIR/job.yaml" --format hf --replace
+diff -r "$DIR/parts" "$DIR/model" || fail "replaced is not the same"
+touch "$DIR/parts/notes"
+not_exported "$DIR/job.yaml" --format hf --out "$DIR/parts" --replace
+told "has notes in it" "$DIR/use.err"
+not_exported "$DIR/job.yaml" --format peft --out "$DIR/none"
+told "trains no adapters" "$DIR/use.err"
+not_exported "$DIR/job.yaml" --format gguf --out "$DIR/none"
+told gguf "expected safetensors, hf or peft" "$DIR/use.err"
 sed -e "s#model: .*#model: {kind: gpt2, from: $DIR/model}#; s/passes: 3/passes: 1/" "$DIR/job.yaml" > "$DIR/from.yaml"
 start_train_of() { # start_train_of JOB [ARGUMENTS...]
 	JOB=$1 && shift
 	"$WEIR" train "$JOB" --fresh --report "$DIR/report.json" "$@" > "$DIR/train.out" 2> "$DIR/train.err" || fail "weir train $JOB: $(cat "$DIR/train.err")"
 }
-best=$(json "$DIR/eval.json" .loss)
 start_train_of "$DIR/from.yaml" --set tables.dense.optimizer.lr=1.0e-6
 holds "$DIR/report.json" "(.valid.loss - $best | fabs) < 0.02" # where it was left
-start_train_of "$DIR/from.yaml" --set 'model.lora={rank: 4, targets: [c_attn, c_fc, c_proj]}' --set tables.dense.optimizer.lr=2.0e-3
+sed -e "s#from: $DIR/model#&, lora: {rank: 4, alpha: 6, targets: [c_attn, c_fc, c_proj]}#; s/lr: 3.0e-3/lr: 2.0e-3/" "$DIR/from.yaml" > "$DIR/lora.yaml"
+start_train_of "$DIR/lora.yaml"
 holds "$DIR/report.json" ".valid.loss < $best + 0.02"
+
+# In their model the adapters say what they say beside it, and alone they are weights to evaluate, to import and to begin with.
+lora=$(loss_of "$DIR/lora.yaml")
+export_to merged "$DIR/lora.yaml" --format hf
+near "$(loss_of "$DIR/job.yaml" --weights "$DIR/merged")" "$lora" 1e-5
+export_to adapters "$DIR/lora.yaml" --format peft
+sed -e "s#from: $DIR/model#&, lora: {from: $DIR/adapters}#" "$DIR/from.yaml" > "$DIR/adapted.yaml"
+near "$(loss_of "$DIR/lora.yaml" --weights "$DIR/adapters")" "$lora" 1e-9
+near "$(loss_of "$DIR/adapted.yaml" --weights "$DIR/adapters")" "$lora" 1e-9
+export_to merged_again "$DIR/adapted.yaml" --weights "$DIR/adapters" --format hf
+diff -r "$DIR/merged_again" "$DIR/merged" || fail "adapters of a folder are merged otherwise"
+start_train_of "$DIR/adapted.yaml" --set tables.dense.optimizer.lr=1.0e-6
+holds "$DIR/report.json" "(.valid.loss - $lora | fabs) < 0.02"
+export_to again "$DIR/adapted.yaml" --format peft
+cmp "$DIR/again/adapter_config.json" "$DIR/adapters/adapter_config.json" || fail "another adapter_config.json"
+"$WEIR" eval --job "$DIR/from.yaml" --weights "$DIR/adapters" > "$DIR/out" 2> "$DIR/use.err" && fail "adapters without model.lora"
+told "is a folder of adapters, and the job trains none" "$DIR/use.err"
+"$WEIR" eval --job "$DIR/lora.yaml" --weights "$DIR/adapters" --set model.lora.alpha=8 > "$DIR/out" 2> "$DIR/use.err" && fail "adapters of another alpha"
+told "alpha 6, the job's model.lora.alpha 8" "$DIR/use.err"
 
 sed -e 's/kind: gpt2, layers: 2, heads: 2/kind: llama, layers: 2, heads: 4, kv_heads: 2/; s/{kind: adamw, lr: 3.0e-3, weight_decay: 0.01}}/{kind: adamw, lr: 3.0e-3}, mode: {kind: sync}}/' \
 	-e 's/dropout: 0.05/recompute: layers/' "$DIR/job.yaml" > "$DIR/llama.yaml"
