@@ -181,6 +181,8 @@ static weir_status parse(const char *text, size_t bytes, size_t flags, const cha
 {
 	json_error_t where;
 	json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES | flags, &where);
+	if (!root && json_error_code(&where) == json_error_numeric_overflow)
+		root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL | flags, &where);
 	if (!root)
 		return weir_fail(err, WEIR_E_PARSE, "%s:%d:%d: %s", name, where.line, where.column, where.text);
 	*out = wrap(root);

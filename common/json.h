@@ -38,7 +38,8 @@ size_t json_list_length(const struct json *j, const char *path);      /* 0 when 
 struct json *json_list_get(const struct json *j, const char *path,
                            size_t i); /* a reference of its own: destroy it; NULL when absent */
 
-/* name: of where the text is from, for errors: E_PARSE with line and column. */
+/* name: of where the text is from, for errors: E_PARSE with line and column. Where a whole number is beyond 64 bits, as Python writes them, all of the document's are
+ * read as reals. */
 weir_status json_parse(const char *text, size_t bytes, const char *name, struct json **out, weir_error *err) WEIR_MUST_CHECK;
 /* The same of text that may have zero bytes in its strings: json_value_text tells their length. */
 weir_status json_parse_strings(const char *text, size_t bytes, const char *name, struct json **out,

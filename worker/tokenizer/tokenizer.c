@@ -111,8 +111,9 @@ static weir_status read_beside(const char *folder, const char *name, size_t byte
 	*text = NULL;
 	if (snprintf(path, WEIR_PATH_BYTES_MAX, "%s/%s", folder, name) >= (int)WEIR_PATH_BYTES_MAX)
 		return weir_fail(err, WEIR_E_LIMIT, "the path of a tokenizer is too long: %.200s", folder);
-	const weir_status status = disk_read_file(disk_system(), path, bytes_max, text, bytes, err);
-	return status == WEIR_E_NOT_FOUND ? WEIR_OK : status;
+	weir_error why = {0}; /* not the caller's: that a file is absent is no failure */
+	const weir_status status = disk_read_file(disk_system(), path, bytes_max, text, bytes, &why);
+	return status == WEIR_OK || status == WEIR_E_NOT_FOUND ? WEIR_OK : weir_fail(err, status, "%s", why.text);
 }
 
 static weir_status read_folder(struct tokenizer *t, const char *folder, weir_error *err)

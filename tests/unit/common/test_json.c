@@ -73,9 +73,28 @@ static void members_come_in_order_until_one_says_enough(void **state)
 	json_destroy(k);
 }
 
+/* Python writes whole numbers of any length: tokenizer_config.json has such a one. */
+static void whole_numbers_may_be_long(void **state)
+{
+	(void)state;
+	static const char text[] = "{\"model_max_length\": 1000000000000000019884624838656, \"eos\": \"</s>\"}",
+	                  endless[] = "[1e999]";
+	struct json *j = NULL;
+	weir_error err = {0};
+	double real = 0;
+	uint64_t count = 0;
+	CHECK_OK(json_parse(text, sizeof text - 1, "long", &j, &err), err);
+	assert_true(json_get_real(j, "model_max_length", &real) && real > 0.999e30 && real < 1.001e30);
+	assert_false(json_get_count(j, "model_max_length", &count));
+	assert_string_equal(json_get_text(j, "eos"), "</s>");
+	json_destroy(j);
+	assert_int_equal(json_parse(endless, sizeof endless - 1, "endless", &j, &err), WEIR_E_PARSE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(values_are_what_they_are), cmocka_unit_test(what_is_absent_has_nothing),
-	                                   cmocka_unit_test(members_come_in_order_until_one_says_enough)};
+	                                   cmocka_unit_test(members_come_in_order_until_one_says_enough),
+	                                   cmocka_unit_test(whole_numbers_may_be_long)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

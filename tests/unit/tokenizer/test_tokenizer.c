@@ -314,11 +314,14 @@ static void a_folder_says_what_ends_a_text_and_how_chats_are_written(void **stat
 	assert_int_equal(tokenizer_open(&t, folder, &err), WEIR_E_NOT_FOUND);
 	CHECK_CONTAINS(err.text, "tokenizer.json");
 	write_text(folder, "tokenizer.json", "{" ADDED "," LLAMA MODEL "}");
+	err = (weir_error){0};
 	CHECK_OK(tokenizer_open(&t, folder, &err), err);
+	assert_string_equal(err.text, ""); /* what need not be there is not spoken of */
 	assert_true(tokenizer_get_info(t)->eos == 2 && tokenizer_get_info(t)->chat_template == NULL);
 	tokenizer_close(t);
 	write_text(folder, "tokenizer_config.json",
-	           "{\"bos_token\":\"nowhere\",\"eos_token\":{\"content\":\"<x>\"},\"chat_template\":[{\"name\":\"default\","
+	           "{\"model_max_length\":1000000000000000019884624838656,\"bos_token\":\"nowhere\",\"eos_token\":{\"content\":\"<x>"
+	           "\"},\"chat_template\":[{\"name\":\"default\","
 	           "\"template\":\"{{ a }}\"}]}");
 	CHECK_OK(tokenizer_open(&t, folder, &err), err);
 	const struct tokenizer_info *info = tokenizer_get_info(t);
