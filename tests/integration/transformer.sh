@@ -97,6 +97,17 @@ sed -e 's/kind: gpt2, layers: 2, heads: 2/kind: llama, layers: 2, heads: 4, kv_h
 start_train_of "$DIR/llama.yaml"
 holds "$DIR/report.json" '.finished and .model == "llama" and .valid.loss > 0.1 and .valid.loss < 1.1'
 
+# A job that runs is exported, too, all of its servers' parts.
+sed -i -e 's/passes: 3/passes: 1000/' "$DIR/llama.yaml"
+cp "$DIR/llama.yaml" "$DIR/job.yaml"
+start_train --fresh
+wait_for 60 "a first pass" status '.pass > 1'
+export_to running "$DIR/llama.yaml" --format hf
+kill -TERM "$TRAIN"
+finish_train 60
+running=$(loss_of "$DIR/llama.yaml" --weights "$DIR/running")
+near "$running" 0.6 0.5
+
 "$WEIR" train "$DIR/from.yaml" --fresh --set data.sequence=25 > "$DIR/out" 2> "$DIR/use.err" && fail "a sequence longer than the model's positions"
 told data.sequence "positions for 24" "$DIR/use.err"
 "$WEIR" train "$DIR/from.yaml" --fresh --set model.kind=llama > "$DIR/out" 2> "$DIR/use.err" && fail "a folder of another family"
