@@ -202,7 +202,7 @@ size_t checkpoint_payload_encode(const struct checkpoint_file_header *h, const s
 			column[i] = meta_column(&rows->metas[i], c);
 		at = column_encode(at, column, b->rows);
 	}
-	for (uint32_t i = 0; i < b->rows; i++, at += checkpoint_values_bytes(h->values, b->elements))
+	for (uint32_t i = 0; i < b->rows && b->elements; i++, at += checkpoint_values_bytes(h->values, b->elements))
 		numbers_encode(h->values, rows->rows + i * stride, b->elements, at);
 	for (uint32_t i = 0; i < b->rows && slots; i++, at += checkpoint_values_bytes(h->slots, slots))
 		numbers_encode(h->slots, rows->rows + i * stride + b->elements, slots, at);
@@ -222,7 +222,7 @@ bool checkpoint_payload_decode(const struct checkpoint_file_header *h, const str
 	}
 	if (!at || (size_t)(end - at) != numbers_bytes(h, b))
 		return false;
-	for (uint32_t i = 0; i < b->rows; i++, at += checkpoint_values_bytes(h->values, b->elements))
+	for (uint32_t i = 0; i < b->rows && b->elements; i++, at += checkpoint_values_bytes(h->values, b->elements))
 		numbers_decode(h->values, at, b->elements, values + i * stride);
 	for (uint32_t i = 0; i < b->rows && slots; i++, at += checkpoint_values_bytes(h->slots, slots))
 		numbers_decode(h->slots, at, slots, values + i * stride + b->elements);
