@@ -266,7 +266,7 @@ weir_status launch_warm_start(struct train *t, weir_error *err)
 	(void)supervisor_end(t->supervisor, CHILD_IMPORTER, WEIR_RECOVERY_TIMEOUT_MS);
 	if (!child_succeeded(c)) {
 		child_describe_end(c, end, sizeof end);
-		return weir_fail(err, WEIR_E_INVALID, "train.warm_start: the import %s", end);
+		return weir_fail(err, WEIR_E_INVALID, "the weights to begin with: the import %s", end);
 	}
 	t->run.warm_start[0] = '\0'; /* all of it is durable: it is not to be done again over what is trained from here on */
 	return t->job->cluster.servers_at_count > 0 ? WEIR_OK : run_state_write(t->job->run_dir, &t->run, err);

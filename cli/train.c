@@ -214,17 +214,17 @@ static bool is_of_earlier_run(const struct job *job, const char *path)
 /* That the weights to begin with can be imported, and will still be there. */
 static weir_status check_warm_start(struct train *t, weir_error *err)
 {
-	const char *path = t->job->train.warm_start;
+	const char *path = t->job->train.warm_start, *key = strcmp(path, t->job->model.from) == 0 ? "model.from" : "train.warm_start";
 	struct weights_file weights;
 	weir_error why = {0};
 	if (!path[0] || t->resume)
 		return WEIR_OK;
 	if (is_of_earlier_run(t->job, path))
-		return weir_fail(err, WEIR_E_INVALID,
-		                 "train.warm_start: %s is of the earlier run, which a new one deletes: copy it elsewhere first", path);
+		return weir_fail(err, WEIR_E_INVALID, "%s: %s is of the earlier run, which a new one deletes: copy it elsewhere first",
+		                 key, path);
 	weir_status s = weights_file_open(&weights, t->job, path, t->logger, &why);
 	weights_file_close(&weights);
-	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "train.warm_start: %s", why.text);
+	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "%s: %s", key, why.text);
 }
 
 /* Without a split the scores of the planted model are those of all rows. */
@@ -273,9 +273,13 @@ static weir_status prepare_data(struct train *t, struct report *r, weir_error *e
 	}
 	if (s != WEIR_OK)
 		return s;
-	r->bad_lines = dataset_get_info(data)->bad_lines;
+	const struct dataset_info *info = dataset_get_info(data);
+	const struct model_data shape = {.fields = info->fields, .dense_dim = info->dense_dim, .vocabulary = info->vocabulary};
+	r->bad_lines = info->bad_lines;
+	if (!t->resume)
+		s = model_check(t->job, &shape, err);
 	dataset_close(data);
-	return WEIR_OK;
+	return s;
 }
 
 /* From here on these signals are read, not delivered; children get an empty mask again. Before any thread is made. */

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # soak.sh [fuzz|sim|chaos|memory]...: what `make test` has no time for. SOAK_MINUTES (150) in all, divided among those that are named; none: all four. Building is not counted.
-#   fuzz     every fuzz target alike, JOBS at once: libFuzzer where there is clang, else the smoke programs under AddressSanitizer. What one fails on is left in build/fuzz
+#   fuzz     every fuzz target alike, JOBS at once: libFuzzer where there is clang, else the smoke programs under AddressSanitizer. What one fails on is left in
+#            build/fuzz. FUZZ_TARGETS names some: "job parse"
 #   sim      simulated jobs, and the explorer of the replicas' protocol, from new seeds
 #   chaos    programs that are killed, disks that fail, machines that die, and what is random, as released; what threads share under ThreadSanitizer. In random order, again and again
 #   memory   a long job whose processes must not grow (soak_memory.sh), then what is patient or random under AddressSanitizer, which looks for leaks
@@ -46,13 +47,14 @@ soak_fuzz() {
 	else
 		build asan build/asan weir_tests
 	fi
-	names=$(sed -n 's/^weir_fuzz(\([a-z0-9_]*\).*/\1/p' tests/fuzz/CMakeLists.txt)
+	names=${FUZZ_TARGETS:-}
+	[ -n "$names" ] || names=$(sed -n 's/^weir_fuzz(\([a-z0-9_]*\).*/\1/p' tests/fuzz/CMakeLists.txt)
 	count=$(wc -w <<< "$names")
 	each=$((seconds * JOBS / count))
 	[ "$each" -gt 0 ] || each=1
 	echo "== fuzz: $count targets, $each s each, $JOBS at once"
 	export -f fuzz_one
-	xargs -P "$JOBS" -n 1 bash -c 'fuzz_one "$@"' fuzz_one "$folder" "$each" <<< "$names" || { echo "a fuzz target crashed" >&2; exit 1; }
+	xargs -P "$JOBS" -n 1 bash -c 'fuzz_one "$@"' fuzz_one "$folder" "$each" <<< "${names// /$'\n'}" || { echo "a fuzz target crashed" >&2; exit 1; }
 }
 
 soak_sim() {
@@ -95,7 +97,7 @@ soak_memory() {
 for part; do
 	case $part in
 	fuzz | sim | chaos | memory) "soak_$part" ;;
-	*) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+	*) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 	esac
 done
 echo "soaked: $*, $SOAK_MINUTES minutes"

@@ -1,6 +1,8 @@
 /* See dataset.h: tokens, from token files or from texts that are tokenized first. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "dataset_internal.h"
 #include "token_cache.h"
@@ -26,6 +28,31 @@ static weir_status open_files(struct dataset *d, weir_error *err)
 		if (status == WEIR_OK)
 			status = add_file(d, f, err);
 	}
+	return status;
+}
+
+/* That the files were made by the tokenizer that the job names; where it names none, by that of the folder that the model begins with. */
+static weir_status check_tokenizer(const struct dataset *d, const struct job *job, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX + 16];
+	const bool named = job->data.tokenizer[0] != 0;
+	const char *key = named ? "data.tokenizer" : "model.from";
+	struct tokenizer *t;
+	snprintf(path, sizeof path, named ? "%s" : "%s/tokenizer.json", named ? job->data.tokenizer : job->model.from);
+	if (!named && (job->model.from[0] == 0 || access(path, F_OK) != 0))
+		return WEIR_OK;
+	weir_status status = tokenizer_open(&t, path, err);
+	if (status != WEIR_OK)
+		return status;
+	for (uint32_t i = 0; i < d->token_files_count && status == WEIR_OK; i++)
+		if (memcmp(token_file_get_info(d->token_files[i])->fingerprint, tokenizer_get_info(t)->fingerprint,
+		           sizeof tokenizer_get_info(t)->fingerprint) != 0)
+			status =
+			    weir_fail(err, WEIR_E_INVALID,
+			              "%s: its tokens are of another tokenizer than %s (%s): make it anew with weir tokenize, or name in "
+			              "data.tokenizer the one that has made it",
+			              token_file_path(d->token_files[i]), path, key);
+	tokenizer_close(t);
 	return status;
 }
 
@@ -119,6 +146,8 @@ weir_status dataset_open_tokens(struct dataset *d, const struct job *job, weir_e
 		                 "some of the data are token files, and some are texts (%s and others): expected one of the two",
 		                 d->sources.items[0].path);
 	weir_status status = tokens > 0 ? open_files(d, err) : open_texts(d, job, err);
+	if (status == WEIR_OK && tokens > 0)
+		status = check_tokenizer(d, job, err);
 	if (status == WEIR_OK)
 		status = check_files(d, err);
 	return status == WEIR_OK ? cut_sequences(d, job, err) : status;

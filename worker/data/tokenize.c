@@ -112,7 +112,7 @@ static void encode_text(const struct tokenizing *z, struct piece *p)
 		return;
 	const weir_error inner = p->error;
 	weir_fail(&p->error, p->status, "%s: %s%s", path_of(z, p), inner.text,
-	          valid == WEIR_E_INVALID ? "; if that is wanted, U+FFFD is put in its place" : "");
+	          valid == WEIR_E_INVALID ? "; U+FFFD is put in its place where --invalid, or data.invalid_utf8, is replace" : "");
 }
 
 static bool is_blank(const char *text, size_t bytes)

@@ -94,6 +94,13 @@ static void add_deep(struct model *m)
 		m->head = layout_add(&m->params, 1, width, WEIR_INIT_UNIFORM, 1.0f / sqrtf((float)width), "head.weight");
 }
 
+weir_status model_check(const struct job *job, const struct model_data *data, weir_error *err)
+{
+	const struct parts *parts = &kinds[job->model.kind].parts;
+	const weir_status s = check(job, parts, data->fields, data->dense_dim, err);
+	return s == WEIR_OK && parts->transformer ? model_check_transformer(job, data->vocabulary, err) : s;
+}
+
 weir_status model_create(struct model **out, struct backend *b, const struct job *job, const struct model_data *data,
                          weir_error *err)
 {

@@ -43,6 +43,8 @@ struct model_data {
 weir_status model_create(struct model **out, struct backend *b, const struct job *job, const struct model_data *data,
                          weir_error *err);
 void model_destroy(struct model *m);
+/* Whether it could be: what model_create would say but for memory and the backend, and, of model.from, that its weights are there. */
+weir_status model_check(const struct job *job, const struct model_data *data, weir_error *err);
 
 /* What tells a model's weights from another's: the keys of the job file that say which tensors there are and what they mean, and their values,
  * model.kind first. A key that this kind does not use is left out. Returns how many. */

@@ -10,6 +10,8 @@
 #include "adapter_folder.h"
 #include "new_folder.h"
 
+#define FINITE_BLOCK 4096u /* elements looked at at once */
+
 struct model_weights {
 	const struct layout *layout; /* borrowed */
 	const char *says;            /* what tells which tensors there must be: "its config.json" */
@@ -98,7 +100,9 @@ static weir_status match(struct model_weights *w, const char *folder, weir_error
 		const struct tensor *want = &layout->tensors[i];
 		w->tensors[i] = find(w->file, want->name);
 		s = w->tensors[i] == NULL
-		        ? weir_fail(err, WEIR_E_NOT_FOUND, "%s: there is no tensor '%s', which %s asks for", folder, want->name, w->says)
+		        ? weir_fail(err, WEIR_E_NOT_FOUND,
+		                    "%s: there is no tensor '%s', which %s asks for: expected all of a model's files, and of one model",
+		                    folder, want->name, w->says)
 		        : check_shape(w, w->tensors[i], want, folder, err);
 	}
 	return s == WEIR_OK ? check_none_more(w, folder, err) : s;
@@ -159,6 +163,35 @@ void model_folder_close(struct model_weights *w)
 	safetensors_close(w->file);
 	free(w->tensors);
 	free(w);
+}
+
+/* Reads it in blocks. */
+static bool is_finite(const struct safetensor *t)
+{
+	float block[FINITE_BLOCK];
+	const uint64_t elements = safetensor_elements(t);
+	for (uint64_t at = 0; at < elements; at += FINITE_BLOCK) {
+		const uint64_t n = elements - at < FINITE_BLOCK ? elements - at : FINITE_BLOCK;
+		float nothing = 0;
+		safetensor_floats(t, at, n, block);
+		for (uint64_t i = 0; i < n; i++)
+			nothing += block[i] * 0; /* NaN for NaN and for infinities */
+		if (nothing != 0)
+			return false;
+	}
+	return true;
+}
+
+weir_status model_folder_check_finite(const struct model_weights *w, const char *folder, weir_error *err)
+{
+	for (uint32_t i = 0; i < w->layout->count; i++)
+		if (!is_finite(w->tensors[i]))
+			return weir_fail(
+			    err, WEIR_E_INVALID,
+			    "%s: tensor '%s' has a NaN or an infinity: nothing can be trained from it; the file is damaged, or its "
+			    "training had failed",
+			    folder, w->tensors[i]->name);
+	return WEIR_OK;
 }
 
 void model_folder_read(const struct model_weights *w, uint64_t first, uint64_t n, float *out)

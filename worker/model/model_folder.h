@@ -20,6 +20,8 @@ weir_status model_folder_open(struct model_weights **out, const char *folder, co
 weir_status adapter_folder_open(struct model_weights **out, const char *folder, const struct layout *layout,
                                 weir_error *err) WEIR_MUST_CHECK;
 void model_folder_close(struct model_weights *w);
+/* That every weight is a number. All of them are read. E_INVALID names the tensor. */
+weir_status model_folder_check_finite(const struct model_weights *w, const char *folder, weir_error *err) WEIR_MUST_CHECK;
 /* Elements [first, first + n) of the layout's flat space. */
 void model_folder_read(const struct model_weights *w, uint64_t first, uint64_t n, float *out);
 

@@ -45,6 +45,7 @@ void model_fact_number(struct model_fact *f, const char *key, uint32_t value);
 
 /* --- Transformers, by the job's keys or a model folder (model_transformer.c) */
 weir_status model_make_transformer(struct model *m, uint32_t vocabulary, weir_error *err);
+weir_status model_check_transformer(const struct job *job, uint32_t vocabulary, weir_error *err);
 /* The facts behind the first n; returns how many there are then. */
 uint32_t model_transformer_facts(const struct model *m, struct model_fact *facts, uint32_t n);
 

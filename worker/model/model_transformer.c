@@ -101,7 +101,9 @@ static weir_status load_frozen(struct model *m, weir_error *err)
 	float *part = malloc(READ_ELEMENTS * sizeof *part);
 	if (part == NULL)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for the weights of %s", m->job->model.from);
-	const weir_status s = model_folder_open(&w, m->job->model.from, layout, err);
+	weir_status s = model_folder_open(&w, m->job->model.from, layout, err);
+	if (s == WEIR_OK)
+		s = model_folder_check_finite(w, m->job->model.from, err);
 	for (uint64_t at = 0, n; s == WEIR_OK && at < layout->elements; at += n) {
 		n = layout->elements - at < READ_ELEMENTS ? layout->elements - at : READ_ELEMENTS;
 		model_folder_read(w, at, n, part);
@@ -112,14 +114,58 @@ static weir_status load_frozen(struct model *m, weir_error *err)
 	return s;
 }
 
+/* What the job says of it. */
+static weir_status settle(const struct job *job, uint32_t vocabulary, struct transformer_config *config,
+                          struct transformer_options *options, weir_error *err)
+{
+	*options = (struct transformer_options){.dropout = job->model.dropout, .recompute = job->model.recompute == RECOMPUTE_LAYERS};
+	const weir_status s = take_lora(job, &options->lora, err);
+	return s == WEIR_OK ? shape_of(job, vocabulary, config, err) : s;
+}
+
+/* That the folder that the job names has the weights of the whole model. */
+static weir_status check_folder(const struct transformer *t, const char *folder, bool finite, weir_error *err)
+{
+	struct model_weights *w = NULL;
+	weir_status s = model_folder_open(&w, folder, transformer_weights(t), err);
+	if (s == WEIR_OK && finite)
+		s = model_folder_check_finite(w, folder, err);
+	model_folder_close(w);
+	return s;
+}
+
+static weir_status check_as(const struct job *job, const struct transformer_config *config, struct transformer_options options,
+                            bool finite, weir_error *err)
+{
+	struct transformer *t = NULL;
+	struct layout *trained = calloc(1, sizeof *trained);
+	options.bare = true;
+	weir_status s = trained != NULL ? transformer_create(&t, NULL, config, &options, trained, err)
+	                                : weir_fail(err, WEIR_E_MEMORY, "out of memory for a model's layout");
+	if (s == WEIR_OK && job->model.from[0] != '\0')
+		s = check_folder(t, job->model.from, finite, err);
+	transformer_destroy(t);
+	free(trained);
+	return s;
+}
+
+/* All weights are looked at by whoever sets them; those that stay frozen, here. */
+weir_status model_check_transformer(const struct job *job, uint32_t vocabulary, weir_error *err)
+{
+	struct transformer_config config;
+	struct transformer_options options;
+	const weir_status s = settle(job, vocabulary, &config, &options, err);
+	return s == WEIR_OK ? check_as(job, &config, options, options.lora.rank > 0, err) : s;
+}
+
 weir_status model_make_transformer(struct model *m, uint32_t vocabulary, weir_error *err)
 {
 	const struct job *job = m->job;
 	struct transformer_config config;
-	struct transformer_options options = {.dropout = job->model.dropout, .recompute = job->model.recompute == RECOMPUTE_LAYERS};
-	weir_status s = take_lora(job, &options.lora, err);
-	if (s == WEIR_OK)
-		s = shape_of(job, vocabulary, &config, err);
+	struct transformer_options options;
+	weir_status s = settle(job, vocabulary, &config, &options, err);
+	if (s == WEIR_OK && options.lora.rank > 0) /* before there is memory for what a folder only speaks of */
+		s = check_as(job, &config, options, false, err);
 	if (s == WEIR_OK)
 		s = transformer_create(&m->transformer, m->backend, &config, &options, &m->params, err);
 	return s == WEIR_OK ? load_frozen(m, err) : s;

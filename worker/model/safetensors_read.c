@@ -87,7 +87,7 @@ static weir_status map_open(struct mapped *out, int fd, const char *path, weir_e
 
 static weir_status map_file(struct mapped *out, const char *path, weir_error *err)
 {
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe, which is refused, is not waited for */
 	if (fd < 0)
 		return cannot_read(path, err);
 	const weir_status status = map_open(out, fd, path, err);
@@ -130,7 +130,11 @@ static weir_status read_tensor(struct safetensor *t, const char *path, const cha
 		return weir_fail(err, WEIR_E_UNSUPPORTED,
 		                 "%s: tensor '%s' has elements of type %.16s: F32, BF16, F16 and U64 can be read", path, name, type);
 	const json_int_t b = json_integer_value(begin), e = json_integer_value(end);
-	if (b < 0 || e < b || (uint64_t)e > bytes || (uint64_t)(e - b) != safetensor_bytes(t))
+	if (b >= 0 && b <= e && (uint64_t)(e - b) == safetensor_bytes(t) && (uint64_t)e > bytes)
+		return weir_fail(err, WEIR_E_CORRUPT,
+		                 "%s: tensor '%s' ends at byte %" PRId64 " of %" PRIu64 ": the file is cut short; copy it again", path,
+		                 name, (int64_t)e, bytes);
+	if (b < 0 || e < b || (uint64_t)(e - b) != safetensor_bytes(t))
 		return weir_fail(err, WEIR_E_CORRUPT,
 		                 "%s: tensor '%s' lies at [%" PRId64 ", %" PRId64 ") of %" PRIu64 " bytes, its shape needs %" PRIu64,
 		                 path, name, (int64_t)b, (int64_t)e, bytes, safetensor_bytes(t));
@@ -226,7 +230,8 @@ static weir_status read_file(struct safetensors *s, struct mapped *file, const c
 		                 header, file->bytes);
 	json_t *root = json_loadb(file->at + HEADER_AT, header, JSON_REJECT_DUPLICATES, &why);
 	if (!json_is_object(root))
-		status = weir_fail(err, WEIR_E_CORRUPT, "%s: its header is not a JSON object: %s", path, why.text);
+		status = weir_fail(err, WEIR_E_CORRUPT, "%s: its header is not a JSON object: %s", path,
+		                   root == NULL ? why.text : "it is of another type");
 	else
 		status = read_header(s, file, path, root, file->at + HEADER_AT + header, file->bytes - HEADER_AT - header, err);
 	json_decref(root);
@@ -287,7 +292,8 @@ static weir_status open_index(struct safetensors *s, const char *path, weir_erro
 		return status;
 	json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why), *files = json_object();
 	if (!json_is_object(root))
-		status = weir_fail(err, WEIR_E_CORRUPT, "%s is not a JSON object: %s", path, why.text);
+		status = weir_fail(err, WEIR_E_CORRUPT, "%s is not a JSON object: %s", path,
+		                   root == NULL ? why.text : "it is of another type");
 	else
 		status = read_weight_map(json_object_get(root, "weight_map"), files, path, err);
 	if (status == WEIR_OK)

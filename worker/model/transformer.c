@@ -53,7 +53,8 @@ weir_status transformer_create(struct transformer **out, struct backend *b, cons
 		s = no_memory(err, "a transformer");
 	if (s == WEIR_OK)
 		s = transformer_place(t, err);
-	if (s == WEIR_OK && frozen && (t->frozen = b->ops->buffer_alloc(b, t->frozen_layout->elements * sizeof(float))) == NULL)
+	if (s == WEIR_OK && frozen && !options->bare &&
+	    (t->frozen = b->ops->buffer_alloc(b, t->frozen_layout->elements * sizeof(float))) == NULL)
 		s = no_memory(err, "a model's frozen weights");
 	if (s == WEIR_OK)
 		*out = t;

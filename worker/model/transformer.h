@@ -51,6 +51,7 @@ struct transformer_options {
 	struct lora_options lora;
 	float dropout;  /* of the embeddings, and of what each part adds to the residual stream */
 	bool recompute; /* layers are computed again in backward */
+	bool bare;      /* only to see what it is made of: without memory for what is frozen, and without a backend */
 };
 
 struct transformer;

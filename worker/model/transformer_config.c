@@ -58,8 +58,8 @@ weir_status transformer_config_check(const struct transformer_config *c, const c
 	    {gpt2 ? "n_layer" : "num_hidden_layers", c->layers, WEIR_LAYERS_MAX},
 	    {gpt2 ? "n_head" : "num_attention_heads", c->heads, WEIR_LAYER_WIDTH_MAX},
 	    {"num_key_value_heads", c->kv_heads, WEIR_LAYER_WIDTH_MAX},
-	    {"head_dim", c->head_dim, ATTENTION_DIM_MAX},
 	    {gpt2 ? "n_embd" : "hidden_size", c->width, WEIR_LAYER_WIDTH_MAX},
+	    {"head_dim", c->head_dim, ATTENTION_DIM_MAX},
 	    {gpt2 ? "n_inner" : "intermediate_size", c->hidden, 4 * WEIR_LAYER_WIDTH_MAX},
 	};
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -166,7 +166,7 @@ static void read_gpt2(struct reader *r, struct transformer_config *c)
 	want_flag(r, "scale_attn_weights", true);
 	want_flag(r, "scale_attn_by_inverse_layer_idx", false);
 	want_flag(r, "add_cross_attention", false);
-	c->context = count(r, has(r, "n_positions") ? "n_positions" : "n_ctx", true);
+	c->context = count(r, has(r, "n_ctx") && !has(r, "n_positions") ? "n_ctx" : "n_positions", true);
 	c->layers = count(r, "n_layer", true);
 	c->heads = count(r, "n_head", true);
 	c->width = count(r, "n_embd", true);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "limits.h"
 #include "transformer_parts.h"
 
 static const char *const target_names[] = {
@@ -151,5 +152,8 @@ weir_status transformer_place(struct transformer *t, weir_error *err)
 	if (gpt2)
 		t->last_norm.bias = layout_add(w, c->width, 0, WEIR_INIT_ZERO, 0, "transformer.ln_f.bias");
 	t->head = c->tied_head ? t->tokens : layout_add(w, c->vocabulary, c->width, WEIR_INIT_NORMAL, p.std, "lm_head.weight");
+	if (w->elements > WEIR_TABLE_ELEMENTS_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "a model of %llu weights: at most %llu can be had", (unsigned long long)w->elements,
+		                 (unsigned long long)WEIR_TABLE_ELEMENTS_MAX);
 	return check_targets(&p, err);
 }

@@ -377,15 +377,18 @@ static weir_status bind_folder(struct snapshot *s, weir_error *err)
 	model_folder_close(s->folder);
 	s->folder = NULL;
 	if (s->adapters) {
-		const weir_status status = check_lora(s, err);
-		return status == WEIR_OK ? adapter_folder_open(&s->folder, s->path, layout, err) : status;
+		weir_status status = check_lora(s, err);
+		if (status != WEIR_OK || (status = adapter_folder_open(&s->folder, s->path, layout, err)) != WEIR_OK)
+			return status;
+		return model_folder_check_finite(s->folder, s->path, err);
 	}
 	if (!model_is_whole_transformer(s->model))
 		return weir_fail(
 		    err, WEIR_E_INVALID,
 		    "%s is a model folder, and the job trains no such model: expected model.kind gpt2 or llama, without model.lora",
 		    s->path);
-	return model_folder_open(&s->folder, s->path, layout, err);
+	const weir_status status = model_folder_open(&s->folder, s->path, layout, err);
+	return status == WEIR_OK ? model_folder_check_finite(s->folder, s->path, err) : status;
 }
 
 weir_status snapshot_bind(struct snapshot *s, const struct model *model, weir_error *err)

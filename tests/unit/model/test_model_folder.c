@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -93,7 +94,7 @@ static void what_cannot_be_computed_is_named(void **state)
 	    {"{", WEIR_E_PARSE, "config.json"},
 	    {"[]", WEIR_E_UNSUPPORTED, "model_type is ''"},
 	    {"{\"model_type\": \"mamba\"}", WEIR_E_UNSUPPORTED, "model_type is 'mamba': gpt2 and llama"},
-	    {"{\"model_type\": \"gpt2\"}", WEIR_E_INVALID, "n_ctx is missing"},
+	    {"{\"model_type\": \"gpt2\"}", WEIR_E_INVALID, "n_positions is missing"},
 	    {"{" GPT2 ", \"n_head\": 7}", WEIR_E_PARSE, "n_head"},
 	    {"{" GPT2 ", \"activation_function\": \"gelu\"}", WEIR_E_UNSUPPORTED, "activation_function is 'gelu': only gelu_new"},
 	    {"{" GPT2 ", \"scale_attn_by_inverse_layer_idx\": true}", WEIR_E_UNSUPPORTED, "scale_attn_by_inverse_layer_idx is true"},
@@ -256,6 +257,41 @@ static void weights_that_do_not_fit_are_named(void **state)
 	assert_non_null(strstr(err.text, "model.safetensors"));
 }
 
+static void weights_that_are_no_numbers_are_named(void **state)
+{
+	(void)state;
+	const struct layout layout = small_layout();
+	for (int i = 0; i < 9; i++) {
+		float odd[8];
+		memcpy(odd, numbers, sizeof odd);
+		if (i < 8)
+			odd[i] = i % 2 == 0 ? NAN : -INFINITY;
+		const struct safetensor tensors[] = {{.name = "ln_f.bias", .dims = 1, .shape = {2}, .data = odd + 6},
+		                                     {.name = "wte.weight", .dims = 2, .shape = {2, 3}, .data = odd}};
+		struct model_weights *w;
+		weir_error err = {0};
+		write_weights(tensors, 2);
+		assert_int_equal(model_folder_open(&w, folder, &layout, &err), WEIR_OK);
+		assert_int_equal(model_folder_check_finite(w, folder, &err), i < 8 ? WEIR_E_INVALID : WEIR_OK);
+		assert_true(i == 8 || strstr(err.text, i < 6 ? "'wte.weight' has a NaN" : "'ln_f.bias' has a NaN") != NULL);
+		model_folder_close(w);
+	}
+	unlink(weights_path);
+}
+
+/* Nobody waits for who would write into it. */
+static void a_pipe_is_no_file_of_weights(void **state)
+{
+	(void)state;
+	const struct layout layout = small_layout();
+	struct model_weights *w = NULL;
+	weir_error err = {0};
+	assert_int_equal(mkfifo(weights_path, 0600), 0);
+	assert_int_equal(model_folder_open(&w, folder, &layout, &err), WEIR_E_INVALID);
+	assert_non_null(strstr(err.text, "model.safetensors is not a file"));
+	unlink(weights_path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -264,6 +300,8 @@ int main(void)
 	    cmocka_unit_test(frequencies_are_scaled_as_llama_3_1_does),
 	    cmocka_unit_test(weights_are_found_by_either_name),
 	    cmocka_unit_test(weights_that_do_not_fit_are_named),
+	    cmocka_unit_test(weights_that_are_no_numbers_are_named),
+	    cmocka_unit_test(a_pipe_is_no_file_of_weights),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,0 +1,177 @@
+/* A model folder, damaged: refused with a sentence, or a model whose weights are all there to be read. Input: u8 (bit 0: there is an index, bit 1: adapters of the first projections), u16
+ * and u16, little-endian, the bytes of config.json and of the index, then those, then the bytes of the file of weights, "w". */
+#include "fuzz.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "model_folder.h"
+#include "transformer.h"
+
+enum { HEADER = 5, HAS_INDEX = 1, ADAPTERS = 2 };
+#define ELEMENTS_MAX (1u << 20) /* of a model whose weights are read */
+
+static void write_file(const char *path, const uint8_t *data, size_t size)
+{
+	FILE *f = fopen(path, "w");
+	const bool wrote = f != NULL && fwrite(data, 1, size, f) == size && fclose(f) == 0;
+	assert(wrote);
+	(void)wrote;
+}
+
+static void read_weights(const char *folder, const struct layout *layout)
+{
+	struct model_weights *w;
+	weir_error err = {0};
+	if (model_folder_open(&w, folder, layout, &err) != WEIR_OK) {
+		assert(err.text[0]);
+		return;
+	}
+	if (model_folder_check_finite(w, folder, &err) != WEIR_OK)
+		assert(err.text[0]);
+	if (layout->elements <= ELEMENTS_MAX) {
+		float *all = malloc(layout->elements * sizeof *all);
+		assert(all);
+		model_folder_read(w, 0, layout->elements, all);
+		free(all);
+	}
+	model_folder_close(w);
+}
+
+static void read_folder(const char *folder, bool adapters)
+{
+	static struct layout trained;
+	struct transformer_config config;
+	struct transformer_options options = {.bare = true};
+	struct transformer *t;
+	weir_error err = {0};
+	if (model_folder_config(folder, &config, &err) != WEIR_OK) {
+		assert(err.text[0]);
+		return;
+	}
+	if (adapters) {
+		options.lora.rank = 2;
+		options.lora.alpha = 4;
+		options.lora.targets[config.family == TRANSFORMER_GPT2 ? LORA_c_attn : LORA_q_proj] = true;
+	}
+	trained.count = 0;
+	trained.elements = 0;
+	if (transformer_create(&t, NULL, &config, &options, &trained, &err) != WEIR_OK) {
+		assert(err.text[0]);
+		return;
+	}
+	read_weights(folder, transformer_weights(t));
+	transformer_destroy(t);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static char folder[32], config[64], index[64], weights[64];
+	if (size < HEADER)
+		return 0;
+	if (folder[0] == '\0') {
+		snprintf(folder, sizeof folder, "/dev/shm/weir-fuzz-%d", (int)getpid());
+		snprintf(config, sizeof config, "%s/config.json", folder);
+		snprintf(index, sizeof index, "%s/model.safetensors.index.json", folder);
+	}
+	const size_t rest = size - HEADER, asked = data[1] | (size_t)data[2] << 8, config_bytes = asked < rest ? asked : rest;
+	const size_t behind = rest - config_bytes, more = data[3] | (size_t)data[4] << 8, index_bytes = more < behind ? more : behind;
+	const uint8_t *at = data + HEADER;
+	const bool indexed = data[0] & HAS_INDEX;
+	mkdir(folder, 0700);
+	snprintf(weights, sizeof weights, "%s/%s", folder, indexed ? "w" : "model.safetensors");
+	write_file(config, at, config_bytes);
+	if (indexed)
+		write_file(index, at + config_bytes, index_bytes);
+	write_file(weights, at + config_bytes + index_bytes, behind - index_bytes);
+	read_folder(folder, data[0] & ADAPTERS);
+	unlink(config);
+	unlink(index);
+	unlink(weights);
+	rmdir(folder);
+	return 0;
+}
+
+/* --- Seeds: the smallest models, as their layouts say */
+
+static const char *const configs[] = {
+    "{\"model_type\":\"gpt2\",\"vocab_size\":3,\"n_positions\":2,\"n_layer\":1,\"n_head\":1,\"n_embd\":2}",
+    ("{\"model_type\":\"llama\",\"vocab_size\":3,\"max_position_embeddings\":2,\"num_hidden_layers\":1,\"num_attention_heads\":2,"
+     "\"num_key_value_heads\":1,\"head_dim\":2,\"hidden_size\":4,\"intermediate_size\":3,\"rope_scaling\":{\"rope_type\":"
+     "\"llama3\","
+     "\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_embeddings\":2}}"),
+};
+
+/* The bytes at out of a file of `folder`. */
+static size_t take_file(const char *folder, const char *name, uint8_t *out, size_t most)
+{
+	char path[96];
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	FILE *f = fopen(path, "r");
+	assert(f);
+	const size_t n = fread(out, 1, most, f);
+	fclose(f);
+	unlink(path);
+	return n;
+}
+
+static size_t weights_of(const char *folder, uint8_t *out, size_t most)
+{
+	static struct layout layout;
+	static struct safetensor tensors[64];
+	static const float numbers[256];
+	struct transformer_config config;
+	const struct transformer_options options = {.bare = true};
+	struct transformer *t;
+	weir_error err = {0};
+	char path[96];
+	layout = (struct layout){.count = 0};
+	weir_status s = model_folder_config(folder, &config, &err);
+	assert(s == WEIR_OK);
+	s = transformer_create(&t, NULL, &config, &options, &layout, &err);
+	assert(s == WEIR_OK && layout.count <= 64);
+	for (uint32_t i = 0; i < layout.count; i++) {
+		const struct tensor *from = &layout.tensors[i];
+		tensors[i] = (struct safetensor){.dims = from->cols > 0 ? 2 : 1, .shape = {from->rows, from->cols}, .data = numbers};
+		snprintf(tensors[i].name, sizeof tensors[i].name, "%s", from->name);
+		assert(from->elements <= 256);
+	}
+	snprintf(path, sizeof path, "%s/w", folder);
+	s = safetensors_write(disk_system(), path, tensors, layout.count, NULL, &err);
+	assert(s == WEIR_OK);
+	(void)s;
+	transformer_destroy(t);
+	return take_file(folder, "w", out, most);
+}
+
+uint8_t *fuzz_seed(uint32_t i, size_t *size)
+{
+	static const char index[] = "{\"weight_map\":{\"a\":\"w\"}}";
+	const size_t families = sizeof configs / sizeof *configs;
+	char folder[] = "/tmp/weir-fuzz-XXXXXX", path[64];
+	if (i >= 4 * families)
+		return NULL;
+	const char *config = configs[i % families];
+	const uint8_t flags = (uint8_t)(i / families);
+	const size_t config_bytes = strlen(config), index_bytes = flags & HAS_INDEX ? strlen(index) : 0;
+	uint8_t *out = calloc(1, 8192);
+	const bool made = out != NULL && mkdtemp(folder) != NULL;
+	assert(made);
+	(void)made;
+	snprintf(path, sizeof path, "%s/config.json", folder);
+	write_file(path, (const uint8_t *)config, config_bytes);
+	out[0] = flags;
+	memcpy(out + 1, &(uint16_t){(uint16_t)config_bytes}, 2);
+	memcpy(out + 3, &(uint16_t){(uint16_t)index_bytes}, 2);
+	memcpy(out + HEADER, config, config_bytes);
+	memcpy(out + HEADER + config_bytes, index, index_bytes);
+	*size = HEADER + config_bytes + index_bytes;
+	*size += weights_of(folder, out + *size, 8192 - *size);
+	unlink(path);
+	rmdir(folder);
+	return out;
+}
