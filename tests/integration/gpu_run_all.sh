@@ -21,13 +21,15 @@ status=$?
 cat "$DIR/run_all.out"
 LOGS=$BUILD/gpu-dry/out
 [ $status = 0 ] || { cat "$LOGS"/*.log; fail "exit status $status"; }
-for step in machine bundle build-tests backend tests bench training step-fp32 step-tf32; do
+for step in machine bundle build-tests backend tests bench training step-fp32 step-tf32 gpt2; do
 	grep -q "^$step .* ok$" "$LOGS/steps.txt" || fail "$step did not run"
 done
 [ "$(grep -c '^top-k 1 % int8' "$LOGS/bench.tsv")" -ge 3 ] || fail "the benchmark has no figures"
 tar -tzf "$DIR/out/logs.tar.gz" | grep -q bench.tsv || fail "the archive has no results"
 grep -q '^AUC .* on the device' "$DIR/out/table.txt" || fail "the table has no AUC"
 grep -q '^pull, step, push .* of the step$' "$DIR/out/table.txt" || fail "the table has no step"
+
+grep -q 'tokens/s; .* forward and backward' "$DIR/out/table.txt" || fail "the table has no step of GPT-2"
 
 # A step that fails stops no other, and the status tells.
 WEIR_GPU=emulated WEIR_GPU_BUILD=$BUILD/gpu-dry WEIR_BUNDLE=$DIR/nowhere PYTHON=false LIMIT_S=120 "$RUN_ALL" > "$DIR/run_all.out" 2> "$DIR/run_all.err"

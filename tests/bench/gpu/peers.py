@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The obvious PyTorch code for what bench_gpu and `weir bench step` measure, on the same device: peers.py [compression] [dlrm] [--out FILE] [--quick] [--device D].
+"""The obvious PyTorch code for what bench_gpu and `weir bench step` measure, on the same device: peers.py [compression] [dlrm] [gpt2] [--out FILE] [--quick] [--device D].
 
 FILE gets name, n and seconds of a call, separated by tabs, under the names that the others use. Where there are several ways (as they are written, and by torch.compile; gradients of
 embeddings sparse or dense), the fastest counts. Exit status 77: there is no PyTorch here, or no device."""
@@ -203,9 +203,72 @@ def dlrm(b):
             b.fastest(f"dlrm step {name}{what}", rows, ways, measure)
 
 
+# --- A training step of GPT-2's 124M shape (Radford et al. 2019), bf16 by autocast
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.o = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        rows, length, width = x.shape
+        q, k, v = (t.view(rows, length, self.heads, -1).transpose(1, 2) for t in self.qkv(self.ln_1(x)).split(width, 2))
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.o(y.transpose(1, 2).reshape(rows, length, width))
+        return x + self.down(nn.functional.gelu(self.up(self.ln_2(x)), approximate="tanh"))
+
+
+class GPT2(nn.Module):
+    def __init__(self, vocabulary, positions, layers, heads, width):
+        super().__init__()
+        self.tokens, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(positions, width)
+        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.last = nn.LayerNorm(width)
+        for p in self.parameters():
+            if p.dim() > 1:
+                nn.init.normal_(p, std=0.02)
+
+    def forward(self, tokens, targets):
+        x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]
+        for block in self.blocks:
+            x = block(x)
+        logits = nn.functional.linear(self.last(x), self.tokens.weight)
+        return nn.functional.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
+
+
+def gpt2(b):
+    rows, length = (2, 16) if b.quick else (16, 1024)
+    vocabulary, shape = (512, (1024, 2, 2, 32)) if b.quick else (50304, (1024, 12, 12, 768))  # 50257 rounded up, which tensor cores like
+    if hasattr(torch, "set_float32_matmul_precision"):
+        torch.set_float32_matmul_precision("high")
+    tokens, targets = (torch.randint(min(vocabulary, 50257), (rows, length), device=b.device) for _ in range(2))
+
+    def measure(way):
+        model = GPT2(vocabulary, *shape).to(b.device)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.01, fused=True)
+        run = compiled(model) if way else model
+
+        def step(i):
+            with torch.autocast(b.device.type, dtype=torch.bfloat16):
+                loss = run(tokens, targets)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+
+        step(0)
+        step(0)
+        return b.calls(step, 1 if b.quick else 5, 2 if b.quick else 4)
+
+    b.fastest("gpt2 step bf16", rows * length, {"torch.compile": True, "as written": False}, measure)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("groups", nargs="*", choices=[[], "compression", "dlrm"])
+    parser.add_argument("groups", nargs="*", choices=[[], "compression", "dlrm", "gpt2"])
     parser.add_argument("--out")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--device", default="cuda")
@@ -217,8 +280,8 @@ def main():
     b = Bench(args)
     name = torch.cuda.get_device_name() if b.device.type == "cuda" else "the CPU"
     print(f"PyTorch {torch.__version__} on {name}")
-    for group in args.groups or ["compression", "dlrm"]:
-        {"compression": compression, "dlrm": dlrm}[group](b)
+    for group in args.groups or ["compression", "dlrm", "gpt2"]:
+        {"compression": compression, "dlrm": dlrm, "gpt2": gpt2}[group](b)
     if args.out:
         with open(args.out, "w") as out:
             for row in b.rows:

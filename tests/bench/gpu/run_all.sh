@@ -76,10 +76,10 @@ configure() {
 build_tests() { # with an emulated device: few of them
 	configure || return
 	if [ $emulated = 1 ]; then
-		cmake --build "$build" -j "$jobs" --target bench_gpu test_dropout test_reruns weir_cuda_emulated &&
+		cmake --build "$build" -j "$jobs" --target bench_gpu bench_llm test_dropout test_reruns weir_cuda_emulated &&
 			mkdir -p "$build/lib" && cp "$build/tests/emulated/libweir_cuda.so" "$build/lib"
 	else
-		cmake --build "$build" -j "$jobs" --target bench_gpu weir_gpu_tests
+		cmake --build "$build" -j "$jobs" --target bench_gpu bench_llm weir_gpu_tests
 	fi
 }
 build_backend() {
@@ -144,6 +144,23 @@ run_step() { # run_step PRECISION
 	"$bundle/bin/weir" bench step --json --set device=cuda --set "train.precision=$1" --set tables.embedding.push.codec=int8 "${how[@]}" > "$logs/step-$1.json"
 }
 
+run_gpt2() { # 16 x 1024 tokens a step
+	local how=(16 1024 20 bf16)
+	[ $emulated = 0 ] || how=(2 16 2 bf16 small)
+	"$build/tests/bench_llm" cuda 1 "${how[@]}" > "$logs/gpt2.json"
+}
+
+tell_gpt2() {
+	"$python" - "$logs/gpt2.json" "$logs/peers-gpt2.tsv" <<-'PY'
+		import json, os, sys
+		ours = json.load(open(sys.argv[1]))
+		print(f"{ours['tokens_per_s']:12.0f} tokens/s; {ours['pass_ms']:.1f} ms forward and backward, {ours['update_ms']:.1f} ms AdamW; {ours['device']}")
+		for line in open(sys.argv[2]) if os.path.exists(sys.argv[2]) else []:
+		    name, tokens, seconds = line.rstrip("\n").split("\t")
+		    speed = int(tokens) / float(seconds)
+		    print(f"{speed:12.0f} tokens/s PyTorch's; Weir is {ours['tokens_per_s'] / speed:.2f} times as fast")
+	PY
+}
 tell_step() { # tell_step PRECISION
 	"$python" - "$1" "$logs/step-$1.json" "$logs/peers-dlrm.tsv" <<-'PY'
 		import json, os, sys
@@ -172,6 +189,7 @@ tell_all() {
 		printf '\nDLRM, products in %s, gradients of embeddings pushed as int8\n' "$precision"
 		tell_step "$precision"
 	done
+	[ ! -s "$logs/gpt2.json" ] || { printf '\nA training step of GPT-2, products in bf16\n'; tell_gpt2; }
 	[ ! -e "$logs/training.log" ] || { echo; grep AUC "$logs/training.log"; }
 }
 
@@ -206,6 +224,8 @@ one peers-compression 60 run_peers compression
 one training 70 run_training
 one step-fp32 60 run_step fp32
 one step-tf32 60 run_step tf32
+one gpt2 45 run_gpt2
+one peers-gpt2 75 run_peers gpt2
 one sanitizer 90 run_sanitizer
 one peers-dlrm 120 run_peers dlrm
 

@@ -1,7 +1,8 @@
-/* bench_llm DEVICE THREADS SEQUENCES LENGTH STEPS: training steps (forward, backward, AdamW of all weights) of a model of GPT-2's 124M shape, random weights and tokens.
- * One line of JSON: tokens/s of the median step, and the same of each part that can be told apart. */
+/* bench_llm DEVICE THREADS SEQUENCES LENGTH STEPS [PRECISION [small]]: training steps (forward, backward, AdamW of all weights) of a model of GPT-2's 124M shape, random weights and tokens.
+ * With `small`, of one that a rehearsal can afford. One line of JSON: tokens/s of the median step, and the same of each part that can be told apart. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "clock.h"
@@ -36,7 +37,7 @@ static void *memory(struct run *r, size_t bytes)
 	return p;
 }
 
-static void open_model(struct run *r, uint32_t sequences, uint32_t length)
+static void open_model(struct run *r, uint32_t sequences, uint32_t length, bool small)
 {
 	struct transformer_config config = {.family = TRANSFORMER_GPT2,
 	                                    .vocabulary = 50257,
@@ -45,6 +46,11 @@ static void open_model(struct run *r, uint32_t sequences, uint32_t length)
 	                                    .heads = 12,
 	                                    .width = 768,
 	                                    .tied_head = true};
+	if (small) {
+		config.vocabulary = 512;
+		config.layers = config.heads = 2;
+		config.width = 32;
+	}
 	const struct transformer_options options = {0};
 	weir_error err = {0};
 	transformer_config_default(&config);
@@ -132,27 +138,43 @@ static void measure(struct run *r, unsigned steps, uint32_t threads)
 		processor[i - WARM_UP] = processor_seconds() - processor_began;
 	}
 	const double whole = median(wholes, steps);
-	printf("{\"device\": \"%s\", \"threads\": %u, \"sequences\": %u, \"length\": %u, \"steps\": %u, \"tokens_per_s\": %.1f, "
+	struct backend_info info;
+	r->b->ops->info(r->b, &info);
+	printf("{\"device\": \"%s\", \"precision\": \"%s\", \"weights\": %llu, \"threads\": %u, \"sequences\": %u, \"length\": %u, "
+	       "\"steps\": %u, \"tokens_per_s\": %.1f, "
 	       "\"step_ms\": %.1f, \"fastest_ms\": %.1f, \"pass_ms\": %.1f, \"update_ms\": %.1f, \"processor_ms\": %.1f, \"loss\": "
 	       "%.5f}\n",
-	       r->b->ops->name, threads, r->batch.sequences, r->batch.length, steps, rows / whole, whole * 1e3, wholes[0] * 1e3,
-	       median(passes, steps) * 1e3, median(updates, steps) * 1e3, median(processor, steps) * 1e3, loss / rows);
+	       info.device, compute_precision_name(info.precision), (unsigned long long)r->layout.elements, threads,
+	       r->batch.sequences, r->batch.length, steps, rows / whole, whole * 1e3, wholes[0] * 1e3, median(passes, steps) * 1e3,
+	       median(updates, steps) * 1e3, median(processor, steps) * 1e3, loss / rows);
 	optimizer_destroy(optimizer);
+}
+
+static enum compute_precision precision_of(const char *name)
+{
+	for (enum compute_precision p = COMPUTE_FP32; p <= COMPUTE_FP16; p++)
+		if (strcmp(name, compute_precision_name(p)) == 0)
+			return p;
+	die("PRECISION is fp32, tf32, bf16 or fp16");
+	return COMPUTE_FP32;
 }
 
 int main(int argc, char **argv)
 {
 	static struct run r;
 	weir_error err = {0};
-	if (argc != 6)
-		die("usage: bench_llm DEVICE THREADS SEQUENCES LENGTH STEPS");
+	const bool small = argc == 8 && strcmp(argv[7], "small") == 0;
+	if (argc < 6 || argc > 8 || (argc == 8 && !small))
+		die("usage: bench_llm DEVICE THREADS SEQUENCES LENGTH STEPS [PRECISION [small]]");
 	const uint32_t threads = (uint32_t)atoi(argv[2]), steps = (uint32_t)atoi(argv[5]);
 	if (steps == 0 || steps > STEPS_MAX)
 		die("from 1 to 1000 steps");
-	r.b = backend_open(&(struct backend_options){.device = argv[1], .threads = threads}, &err);
+	const struct backend_options options = {
+	    .device = argv[1], .threads = threads, .precision = precision_of(argc > 6 ? argv[6] : "fp32")};
+	r.b = backend_open(&options, &err);
 	if (r.b == NULL)
 		die(err.text);
-	open_model(&r, (uint32_t)atoi(argv[3]), (uint32_t)atoi(argv[4]));
+	open_model(&r, (uint32_t)atoi(argv[3]), (uint32_t)atoi(argv[4]), small);
 	measure(&r, steps, threads);
 	transformer_destroy(r.t);
 	r.b->ops->destroy(r.b);
