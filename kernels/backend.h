@@ -28,10 +28,12 @@ struct backend;
 enum activation { ACT_NONE, ACT_RELU, ACT_SIGMOID, ACT_TANH, ACT_GELU };
 
 /* Causal self-attention over `batch` sequences of `length` tokens; rows = batch * length. A row of qkv is [queries (heads, dim) | keys (kv_heads, dim) |
- * values (kv_heads, dim)]: query head h looks at key and value head h / (heads / kv_heads) (Ainslie et al. 2023). */
+ * values (kv_heads, dim)]: query head h looks at key and value head h / (heads / kv_heads) (Ainslie et al. 2023). Where a text grows, `first` leaves out the queries
+ * that were answered before: their keys and values are looked at as all others are. */
 struct attention_shape {
 	size_t batch, length, heads, kv_heads, dim; /* heads is a multiple of kv_heads; dim at most ATTENTION_DIM_MAX */
 	float scale;                                /* of a query's product with a key; 1 / sqrt(dim) */
+	size_t first;                               /* of the tokens whose queries are answered; 0 but in attention */
 };
 #define ATTENTION_DIM_MAX 256u
 static inline size_t attention_width(const struct attention_shape *s)
@@ -266,8 +268,8 @@ struct backend_ops {
 	 * gradient. dim is even. */
 	void (*rope)(struct backend *b, float *x, size_t stride, const float *cosines, const float *sines, size_t rows, size_t length,
 	             size_t heads, size_t dim, bool back);
-	/* out (rows, heads * dim) = softmax(scale q k^T, of this and earlier tokens) v, in blocks with a running maximum (Dao et al. 2022, algorithm 1): no
-	 * memory that grows with length^2. log_sums (batch, heads, length) = ln of each row's sum of exponents, kept. */
+	/* out (batch * (length - first), heads * dim) = softmax(scale q k^T, of this and earlier tokens) v, in blocks with a running maximum (Dao et al. 2022,
+	 * algorithm 1): no memory that grows with length^2. log_sums (batch, heads, length - first) = ln of each row's sum of exponents, kept. */
 	void (*attention)(struct backend *b, float *out, float *log_sums, const float *qkv, const struct attention_shape *s);
 	/* dqkv = its gradient; scores are computed again. */
 	void (*attention_backward)(struct backend *b, float *dqkv, const float *dout, const float *out, const float *log_sums,

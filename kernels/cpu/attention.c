@@ -149,8 +149,9 @@ static void forward_block(const struct attention *a, size_t sequence, size_t hea
 		                           .add = true};
 		product(&pv);
 	}
-	float *out = a->out + (sequence * s->length + first) * s->heads * dim + head * dim;
-	float *log_sums = a->log_sums + (sequence * s->heads + head) * s->length + first;
+	const size_t queries = s->length - s->first, row = first - s->first;
+	float *out = a->out + (sequence * queries + row) * s->heads * dim + head * dim;
+	float *log_sums = a->log_sums + (sequence * s->heads + head) * queries + row;
 	for (size_t c = 0; c < k.count; c++) {
 		const float inv = 1 / t->sum[c];
 		for (size_t d = 0; d < dim; d++)
@@ -159,13 +160,19 @@ static void forward_block(const struct attention *a, size_t sequence, size_t hea
 	}
 }
 
+/* Of one head. */
+static size_t query_blocks(const struct attention_shape *s)
+{
+	return (s->length - s->first + QUERIES - 1) / QUERIES;
+}
+
 static void forward_part(void *args, uint32_t part)
 {
 	const struct attention *a = args;
-	const size_t blocks = (a->s->length + QUERIES - 1) / QUERIES;
+	const size_t blocks = query_blocks(a->s);
 	for (size_t i = a->tasks * part / a->parts; i < a->tasks * (part + 1) / a->parts; i++) {
 		const size_t head = i / blocks % a->s->heads, sequence = i / blocks / a->s->heads;
-		forward_block(a, sequence, head, i % blocks * QUERIES, (void *)(a->scratch + part * CPU_SCRATCH_BYTES));
+		forward_block(a, sequence, head, a->s->first + i % blocks * QUERIES, (void *)(a->scratch + part * CPU_SCRATCH_BYTES));
 	}
 }
 
@@ -173,8 +180,8 @@ static void run(struct backend *b, struct attention *a, pool_fn fn)
 {
 	const struct cpu_backend *c = cpu_of(b);
 	const struct attention_shape *s = a->s;
-	assert(s->kv_heads > 0 && s->heads % s->kv_heads == 0 && s->dim <= ATTENTION_DIM_MAX);
-	const size_t work = s->batch * s->heads * s->length * (s->length + QUERIES) * s->dim / CPU_GRAIN;
+	assert(s->kv_heads > 0 && s->heads % s->kv_heads == 0 && s->dim <= ATTENTION_DIM_MAX && s->first <= s->length);
+	const size_t work = s->batch * s->heads * (s->length - s->first) * (s->length + QUERIES) * s->dim / CPU_GRAIN;
 	const uint32_t threads = pool_threads(c->pool);
 	a->scratch = c->scratch;
 	a->parts = a->tasks < threads ? (uint32_t)a->tasks : threads;
@@ -186,7 +193,7 @@ static void run(struct backend *b, struct attention *a, pool_fn fn)
 void ISA(cpu_attention)(struct backend *b, float *out, float *log_sums, const float *qkv, const struct attention_shape *s)
 {
 	struct attention a = {.s = s, .out = out, .log_sums = log_sums, .qkv = qkv};
-	a.tasks = s->batch * s->heads * ((s->length + QUERIES - 1) / QUERIES);
+	a.tasks = s->batch * s->heads * query_blocks(s);
 	run(b, &a, forward_part);
 }
 
@@ -319,6 +326,7 @@ static void backward_part(void *args, uint32_t part)
 void ISA(cpu_attention_backward)(struct backend *b, float *dqkv, const float *dout, const float *out, const float *log_sums,
                                  const float *qkv, const struct attention_shape *s)
 {
+	assert(s->first == 0);
 	struct attention a = {.s = s, .out = (float *)out, .log_sums = (float *)log_sums, .dqkv = dqkv, .dout = dout, .qkv = qkv};
 	a.tasks = s->batch * s->kv_heads;
 	run(b, &a, backward_part);

@@ -128,10 +128,11 @@ static __device__ inline float row_total(float v)
 	return v;
 }
 
-/* Block (sequence and head, tile of queries). */
+/* Block (sequence and head, tile of queries from `before` on). */
 template <unsigned DIM>
-static __global__ void __launch_bounds__(THREADS) attention_kernel(float *out, float *log_sums, const float *qkv, size_t length,
-                                                                   size_t heads, size_t kv_heads, size_t dim, float scale)
+static __global__ void __launch_bounds__(THREADS)
+    attention_kernel(float *out, float *log_sums, const float *qkv, size_t before, size_t length, size_t heads, size_t kv_heads,
+                     size_t dim, float scale)
 {
 	constexpr unsigned SIDE = forward_side(DIM), R = SIDE / ACROSS;
 	SHARED(float, queries, [SIDE][DIM + 1]);
@@ -139,7 +140,8 @@ static __global__ void __launch_bounds__(THREADS) attention_kernel(float *out, f
 	SHARED(float, weights, [SIDE][SIDE + 1]);
 	const unsigned ty = threadIdx.x / ACROSS, tx = threadIdx.x % ACROSS;
 	const place p = place_of(blockIdx.x / heads, blockIdx.x % heads, length, heads, kv_heads, dim);
-	const size_t first = (size_t)blockIdx.y * SIDE, end = first + SIDE < length ? first + SIDE : length;
+	const size_t answered = length - before, first = before + (size_t)blockIdx.y * SIDE,
+	             end = first + SIDE < length ? first + SIDE : length;
 	float most[R], sum[R], acc[R][DIM / ACROSS];
 	for (unsigned k = 0; k < R; k++) {
 		most[k] = -INFINITY;
@@ -183,9 +185,10 @@ static __global__ void __launch_bounds__(THREADS) attention_kernel(float *out, f
 		for (unsigned l = 0; l < DIM / ACROSS; l++)
 			acc[k][l] /= sum[k];
 		if (tx == 0 && r < length)
-			log_sums[p.sums + r] = most[k] + logf(sum[k]);
+			log_sums[(size_t)blockIdx.x * answered + r - before] = most[k] + logf(sum[k]);
 	}
-	store_tile<SIDE, DIM>(out + p.out, p.out_stride, first, length, dim, acc, 1);
+	store_tile<SIDE, DIM>(out + (blockIdx.x / heads * answered) * p.out_stride + blockIdx.x % heads * dim, p.out_stride,
+	                      first - before, answered, dim, acc, 1);
 }
 
 /* delta (batch, heads, length) = the sum of dout * out over a head's columns; a warp for each. */
@@ -317,8 +320,8 @@ static dim3 tiles_for(struct cuda_backend *c, size_t columns, size_t length, uns
 template <unsigned DIM>
 static void forward(struct cuda_backend *c, float *out, float *log_sums, const float *qkv, const struct attention_shape *s)
 {
-	LAUNCH(c, attention_kernel<DIM>, tiles_for(c, s->batch * s->heads, s->length, forward_side(DIM)), THREADS, out, log_sums, qkv,
-	       s->length, s->heads, s->kv_heads, s->dim, s->scale);
+	LAUNCH(c, attention_kernel<DIM>, tiles_for(c, s->batch * s->heads, s->length - s->first, forward_side(DIM)), THREADS, out,
+	       log_sums, qkv, s->first, s->length, s->heads, s->kv_heads, s->dim, s->scale);
 }
 
 void cuda_attention(struct backend *b, float *out, float *log_sums, const float *qkv, const struct attention_shape *s)

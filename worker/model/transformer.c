@@ -116,6 +116,13 @@ static float *take(struct carving *c, size_t elements)
 	return p;
 }
 
+/* What there is to be memory for. */
+struct room {
+	uint32_t sequences, length;
+	uint32_t decodes; /* tokens of one sequence that grows; 0: none does */
+	bool training;
+};
+
 static void take_state(struct carving *c, const struct transformer *t, struct layer_state *s, size_t rows)
 {
 	const struct transformer_config *m = &t->config;
@@ -134,7 +141,7 @@ static void take_state(struct carving *c, const struct transformer *t, struct la
 }
 
 /* Of each layer its own, or one for all of them. */
-static void take_states(struct carving *c, struct transformer *t, size_t rows, bool training)
+static void take_states(struct carving *c, struct transformer *t, size_t rows, bool training, size_t decodes)
 {
 	float *x = take(c, rows * t->config.width);
 	for (uint32_t i = 0; i < t->config.layers; i++) {
@@ -144,6 +151,8 @@ static void take_states(struct carving *c, struct transformer *t, size_t rows, b
 		else
 			take_state(c, t, s, rows);
 		s->x = training && i > 0 ? take(c, rows * t->config.width) : x;
+		if (decodes > 0)
+			s->qkv = take(c, decodes * qkv_width(&t->config));
 	}
 	t->out = training ? take(c, rows * t->config.width) : x;
 }
@@ -159,13 +168,15 @@ static void take_gradients(struct carving *c, struct transformer *t, size_t rows
 	t->dactive = take(c, rows * m->hidden);
 }
 
-static size_t take_all(float *memory, struct transformer *t, size_t rows, size_t length, bool training)
+static size_t take_all(float *memory, struct transformer *t, const struct room *r)
 {
+	const bool training = r->training;
+	const size_t rows = (size_t)r->sequences * r->length, length = r->length > r->decodes ? r->length : r->decodes;
 	const struct transformer_config *m = &t->config;
 	struct carving c = {.memory = memory};
 	const uint32_t rank = t->options.lora.rank;
 	const size_t queries = (size_t)m->heads * m->head_dim, widest = m->hidden > queries ? m->hidden : queries;
-	take_states(&c, t, rows, training);
+	take_states(&c, t, rows, training, r->decodes);
 	if (training)
 		take_gradients(&c, t, rows);
 	t->last_mean = take(&c, rows);
@@ -204,38 +215,63 @@ static weir_status make_angles(struct transformer *t, uint32_t length)
 	return made ? WEIR_OK : WEIR_E_MEMORY;
 }
 
-weir_status transformer_reserve(struct transformer *t, uint32_t sequences, uint32_t length, bool training, weir_error *err)
+static weir_status check_length(const struct transformer *t, uint32_t length, weir_error *err)
+{
+	return length > 0 && length <= t->config.context
+	           ? WEIR_OK
+	           : weir_fail(err, WEIR_E_LIMIT, "sequences of %u tokens: this model has positions for 1 to %u", length,
+	                       t->config.context);
+}
+
+/* In place of what was reserved. */
+static weir_status reserve(struct transformer *t, const struct room *r, weir_error *err)
 {
 	struct backend *b = t->backend;
-	if (length == 0 || length > t->config.context)
-		return weir_fail(err, WEIR_E_LIMIT, "sequences of %u tokens: this model has positions for 1 to %u", length,
-		                 t->config.context);
-	if (sequences <= t->sequences && length <= t->length && training <= t->trains)
-		return WEIR_OK;
 	release(b, t->memory);
-	sequences = sequences > t->sequences ? sequences : t->sequences;
-	length = length > t->length ? length : t->length;
-	t->trains |= training;
-	t->sequences = t->length = 0;
-	const size_t rows = (size_t)sequences * length, stride = (t->config.vocabulary + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+	t->sequences = t->length = t->decodes = 0;
+	const size_t rows = (size_t)r->sequences * r->length;
+	const size_t stride = (t->config.vocabulary + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
 	size_t at_once = HEAD_BYTES / (stride * sizeof(float));
 	at_once = at_once < rows ? at_once : rows;
+	t->trains = r->training;
 	t->head_stride = stride;
 	t->head_rows = at_once > TRANSFORMER_LOGITS_ROWS ? at_once : TRANSFORMER_LOGITS_ROWS;
-	t->memory = b->ops->buffer_alloc(b, take_all(NULL, t, rows, length, t->trains) * sizeof(float));
+	t->memory = b->ops->buffer_alloc(b, take_all(NULL, t, r) * sizeof(float));
 	if (t->loss == NULL)
 		t->loss = b->ops->buffer_alloc(b, sizeof *t->loss);
 	weir_status s = t->memory != NULL && t->loss != NULL ? WEIR_OK : WEIR_E_MEMORY;
 	if (s == WEIR_OK)
-		take_all(t->memory, t, rows, length, t->trains);
+		take_all(t->memory, t, r);
 	if (s == WEIR_OK && !is_gpt2(t))
-		s = make_angles(t, length);
+		s = make_angles(t, r->length > r->decodes ? r->length : r->decodes);
 	if (s != WEIR_OK) {
 		char what[64];
-		snprintf(what, sizeof what, "%u sequences of %u tokens", sequences, length);
+		snprintf(what, sizeof what, "%u sequences of %u tokens", r->sequences, r->decodes > 0 ? r->decodes : r->length);
 		return scratch_refused(b, what, err);
 	}
-	t->sequences = sequences;
-	t->length = length;
+	t->sequences = r->sequences;
+	t->length = r->length;
+	t->decodes = r->decodes;
 	return WEIR_OK;
+}
+
+weir_status transformer_reserve(struct transformer *t, uint32_t sequences, uint32_t length, bool training, weir_error *err)
+{
+	const weir_status s = check_length(t, length, err);
+	if (s != WEIR_OK)
+		return s;
+	if (sequences <= t->sequences && length <= t->length && training <= t->trains)
+		return WEIR_OK;
+	const struct room r = {.sequences = sequences > t->sequences ? sequences : t->sequences,
+	                       .length = length > t->length ? length : t->length,
+	                       .training = training || t->trains};
+	return reserve(t, &r, err);
+}
+
+weir_status transformer_reserve_decoding(struct transformer *t, uint32_t length, weir_error *err)
+{
+	const struct room r = {
+	    .sequences = 1, .length = length < TRANSFORMER_DECODE_ROWS ? length : TRANSFORMER_DECODE_ROWS, .decodes = length};
+	const weir_status s = check_length(t, length, err);
+	return s == WEIR_OK ? reserve(t, &r, err) : s;
 }

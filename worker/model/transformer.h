@@ -96,6 +96,14 @@ const float *transformer_score(struct transformer *t, const struct token_batch *
 const float *transformer_logits(struct transformer *t, const struct token_batch *in, const float *trained, size_t first,
                                 size_t count);
 
+/* --- One sequence, token after token. What attention needs of earlier tokens is kept, so that each of them is computed once. */
+#define TRANSFORMER_DECODE_ROWS 64u /* tokens at once, at most */
+/* Memory for a sequence that grows to `length` tokens. What was reserved before is not any more. E_LIMIT: longer than its positions. */
+weir_status transformer_reserve_decoding(struct transformer *t, uint32_t length, weir_error *err) WEIR_MUST_CHECK;
+/* (vocabulary) the logits of what follows `count` tokens, the backend's, of a sequence whose first `before` tokens were given by earlier calls; valid until the next. */
+const float *transformer_decode(struct transformer *t, const uint32_t *tokens, uint32_t before, uint32_t count,
+                                const float *trained);
+
 /* merged (elements of transformer_weights) = the frozen weights with the adapters in them; merged may be the frozen weights themselves. */
 void transformer_merge(struct transformer *t, const float *trained, float *merged);
 

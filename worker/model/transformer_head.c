@@ -113,6 +113,18 @@ const float *transformer_logits(struct transformer *t, const struct token_batch 
 	return t->logits;
 }
 
+const float *transformer_decode(struct transformer *t, const uint32_t *tokens, uint32_t before, uint32_t count,
+                                const float *trained)
+{
+	const struct token_batch in = {.sequences = 1, .length = count, .tokens = tokens};
+	struct pass pass = pass_of(t, &in, trained);
+	assert(count > 0 && before + count <= t->decodes);
+	pass.before = before;
+	transformer_forward(&pass);
+	head_forward(&pass, count - 1, 1, t->config.vocabulary);
+	return t->logits;
+}
+
 /* W += scale B A */
 static void merge_projection(const struct pass *pass, const struct projection *p, float *merged)
 {

@@ -18,10 +18,11 @@ struct transformer_layer {
 
 /* What forward keeps of a layer for backward. rows = sequences * length. */
 struct layer_state {
-	float *x;                  /* (rows, width) what enters it */
-	float *normed;             /* (rows, width) */
-	float *mean, *inv;         /* (rows) of the norm */
-	float *qkv;                /* (rows, attention_width) turned by their positions */
+	float *x;          /* (rows, width) what enters it */
+	float *normed;     /* (rows, width) */
+	float *mean, *inv; /* (rows) of the norm */
+	float
+	    *qkv; /* (rows, attention_width) turned by their positions; decoding: (decodes, attention_width), of all tokens so far */
 	float *attended;           /* (rows, heads * head_dim) */
 	float *log_sums;           /* (rows * heads) */
 	float *middle;             /* (rows, width) x between the two parts */
@@ -43,6 +44,7 @@ struct transformer {
 	struct transformer_layer *layers; /* (layers) */
 
 	uint32_t sequences, length; /* reserved */
+	uint32_t decodes;           /* tokens that a sequence may grow to; 0: not reserved */
 	bool trains;
 	float *memory;                                   /* all that follows */
 	struct layer_state *states;                      /* (layers); with recompute they share all but x, as in scoring all */
@@ -62,6 +64,7 @@ struct pass {
 	struct transformer *t;
 	const struct token_batch *in;
 	size_t rows;
+	size_t before; /* decoding: tokens of the sequence that were given before */
 	struct projection_pass p;
 	float dropout;
 };

@@ -40,11 +40,12 @@ static struct attention_shape shape_of(const struct pass *pass)
 {
 	const struct transformer_config *c = &pass->t->config;
 	return (struct attention_shape){.batch = pass->in->sequences,
-	                                .length = pass->in->length,
+	                                .length = pass->before + pass->in->length,
 	                                .heads = c->heads,
 	                                .kv_heads = c->kv_heads,
 	                                .dim = c->head_dim,
-	                                .scale = (float)(1 / __builtin_sqrt((double)c->head_dim))};
+	                                .scale = (float)(1 / __builtin_sqrt((double)c->head_dim)),
+	                                .first = pass->before};
 }
 
 /* Queries and keys are the first columns of qkv. */
@@ -52,8 +53,9 @@ static void turn(const struct pass *pass, float *qkv, bool back)
 {
 	const struct transformer *t = pass->t;
 	const struct transformer_config *c = &t->config;
+	const size_t angles = pass->before * (c->head_dim / 2);
 	if (!is_gpt2(t))
-		t->backend->ops->rope(t->backend, qkv, qkv_width(c), t->cosines, t->sines, pass->rows, pass->in->length,
+		t->backend->ops->rope(t->backend, qkv, qkv_width(c), t->cosines + angles, t->sines + angles, pass->rows, pass->in->length,
 		                      c->heads + c->kv_heads, c->head_dim, back);
 }
 
@@ -92,10 +94,11 @@ static void attention_forward(const struct pass *pass, uint32_t layer)
 	const struct transformer_layer *l = &t->layers[layer];
 	const struct layer_state *s = &t->states[layer];
 	const struct attention_shape shape = shape_of(pass);
+	float *qkv = s->qkv + pass->before * l->qkv.out;
 	norm_forward(pass, &l->attention_norm, s->x, s->normed, s->mean, s->inv);
-	projection_forward(&l->qkv, &pass->p, s->normed, s->qkv, pass->rows);
-	b->ops->bias_act(b, s->qkv, projection_bias(&l->qkv, &pass->p), pass->rows, l->qkv.out, ACT_NONE);
-	turn(pass, s->qkv, false);
+	projection_forward(&l->qkv, &pass->p, s->normed, qkv, pass->rows);
+	b->ops->bias_act(b, qkv, projection_bias(&l->qkv, &pass->p), pass->rows, l->qkv.out, ACT_NONE);
+	turn(pass, qkv, false);
 	b->ops->attention(b, s->attended, s->log_sums, s->qkv, &shape);
 	projection_forward(&l->o, &pass->p, s->attended, s->middle, pass->rows);
 	add_part(pass, &l->o, s->middle, s->x, s->middle, layer, SITE_ATTENTION);
@@ -125,8 +128,8 @@ void transformer_forward(const struct pass *pass)
 	const struct transformer_config *c = &t->config;
 	struct backend *b = t->backend;
 	const float *w = pass->p.weights;
-	b->ops->embed(b, t->states[0].x, w + t->tokens, is_gpt2(t) ? w + t->positions : NULL, pass->in->tokens, c->vocabulary,
-	              pass->rows, pass->in->length, c->width);
+	b->ops->embed(b, t->states[0].x, w + t->tokens, is_gpt2(t) ? w + t->positions + pass->before * c->width : NULL,
+	              pass->in->tokens, c->vocabulary, pass->rows, pass->in->length, c->width);
 	if (pass->dropout > 0)
 		b->ops->dropout(b, t->states[0].x, pass->rows * c->width, pass->dropout, pass->p.seed, salt_of(0, SITE_EMBEDDING));
 	for (uint32_t i = 0; i < c->layers; i++) {

@@ -683,8 +683,8 @@ static void mirror_rope(struct backend *b, float *x, size_t stride, const float 
 static void mirror_attention(struct backend *b, float *out, float *log_sums, const float *qkv, const struct attention_shape *s)
 {
 	struct mirror *m = mirror(b);
-	const size_t rows = s->batch * s->length;
-	float *to = floats(m, out, rows * s->heads * s->dim), *to_sums = floats(m, log_sums, rows * s->heads);
+	const size_t rows = s->batch * s->length, answered = s->batch * (s->length - s->first);
+	float *to = floats(m, out, answered * s->heads * s->dim), *to_sums = floats(m, log_sums, answered * s->heads);
 	RUN(m, attention, to, to_sums, floats(m, qkv, rows * attention_width(s)), s);
 }
 

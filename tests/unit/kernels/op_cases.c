@@ -106,7 +106,7 @@ static void compressed(struct backend *b, struct prng *rng, float *out)
 static void transformers(struct backend *b, struct prng *rng, float *out)
 {
 	enum { LENGTH = 70, ROWS = 2 * LENGTH, HEADS = 4, KV_HEADS = 2, DIM = 12, WIDTH = HEADS * DIM, TOKENS = 9 };
-	const struct attention_shape s = {2, LENGTH, HEADS, KV_HEADS, DIM, 0.3f};
+	const struct attention_shape s = {2, LENGTH, HEADS, KV_HEADS, DIM, 0.3f, 0};
 	const size_t all = ROWS * attention_width(&s), n = (size_t)ROWS * WIDTH;
 	float *qkv = random_floats(rng, all, -1, 1), *dout = random_floats(rng, n, -1, 1), *scratch = calloc(4 * n, sizeof *scratch);
 	uint32_t tokens[ROWS];

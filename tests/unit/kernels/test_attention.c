@@ -144,9 +144,10 @@ static void check_all(struct backend *b, struct sample *a, double relative, doub
 
 /* Blocks are of 64 on the CPU; of 32, 16 and 8 on a device, by the heads' size. */
 static const struct attention_shape shapes[] = {
-    {1, 1, 1, 1, 1, 1.0f},    {2, 1, 3, 1, 5, 0.5f},   {1, 2, 2, 2, 16, 0.25f}, {0, 7, 2, 1, 8, 1.0f},   {3, 9, 4, 2, 6, 0.4f},
-    {1, 31, 2, 1, 33, 0.2f},  {2, 33, 2, 2, 32, 0.2f}, {1, 64, 1, 1, 20, 0.2f}, {1, 65, 6, 2, 12, 0.3f}, {1, 40, 2, 1, 80, 0.1f},
-    {1, 20, 1, 1, 144, 0.1f}, {1, 9, 1, 1, 256, 0.1f}, {1, 130, 1, 1, 4, 0.5f}, {5, 3, 8, 1, 2, 0.7f},
+    {1, 1, 1, 1, 1, 1.0f, 0},   {2, 1, 3, 1, 5, 0.5f, 0},   {1, 2, 2, 2, 16, 0.25f, 0},  {0, 7, 2, 1, 8, 1.0f, 0},
+    {3, 9, 4, 2, 6, 0.4f, 0},   {1, 31, 2, 1, 33, 0.2f, 0}, {2, 33, 2, 2, 32, 0.2f, 0},  {1, 64, 1, 1, 20, 0.2f, 0},
+    {1, 65, 6, 2, 12, 0.3f, 0}, {1, 40, 2, 1, 80, 0.1f, 0}, {1, 20, 1, 1, 144, 0.1f, 0}, {1, 9, 1, 1, 256, 0.1f, 0},
+    {1, 130, 1, 1, 4, 0.5f, 0}, {5, 3, 8, 1, 2, 0.7f, 0},
 };
 
 static void try_shapes(struct backend *b, struct prng *rng)
@@ -170,7 +171,7 @@ static double loss(void *context)
 
 static void try_differences(struct backend *b, struct prng *rng)
 {
-	struct sample a = sample_of(rng, (struct attention_shape){2, 7, 4, 2, 3, 0.6f}, 1.5);
+	struct sample a = sample_of(rng, (struct attention_shape){2, 7, 4, 2, 3, 0.6f, 0}, 1.5);
 	const size_t n = a.rows * a.width;
 	double *want = malloc(n * sizeof *want);
 	numeric_gradient(loss, &a, a.qkv64, n, want);
@@ -183,7 +184,7 @@ static void try_differences(struct backend *b, struct prng *rng)
 /* Scores of some hundred: weights of nearly 1 and of nearly 0, among them a block whose scores lie far below those before. */
 static void try_far_out(struct backend *b, struct prng *rng)
 {
-	struct sample a = sample_of(rng, (struct attention_shape){1, 150, 2, 1, 4, 1.0f}, 12);
+	struct sample a = sample_of(rng, (struct attention_shape){1, 150, 2, 1, 4, 1.0f, 0}, 12);
 	for (size_t t = 64; t < 128; t++) /* keys opposite to all queries' first element */
 		a.qkv64[t * a.width + 8] = a.qkv[t * a.width + 8] = -90;
 	for (size_t t = 0; t < 150; t++)
@@ -199,7 +200,7 @@ static void try_far_out(struct backend *b, struct prng *rng)
 /* What comes later is not seen: it changes no bit of what comes before, nor of another sequence. A NaN is not lost where it is seen. */
 static void try_later_tokens(struct backend *b, struct prng *rng)
 {
-	struct sample a = sample_of(rng, (struct attention_shape){2, 70, 2, 1, 8, 0.3f}, 1);
+	struct sample a = sample_of(rng, (struct attention_shape){2, 70, 2, 1, 8, 0.3f, 0}, 1);
 	run(b, &a);
 	float *before = copy_floats(a.out, a.rows * a.row);
 	const size_t changed = 37;
@@ -217,6 +218,31 @@ static void try_later_tokens(struct backend *b, struct prng *rng)
 	check_same_bits("the other sequence", a.out + 70 * a.row, before + 70 * a.row, 70 * a.row);
 	free(before);
 	sample_free(&a);
+}
+
+/* Queries of the last tokens alone: what they are answered among all. */
+static void try_last_tokens(struct backend *b, struct prng *rng)
+{
+	static const size_t cases[][2] = {{1, 0}, {70, 69}, {70, 64}, {70, 1}, {70, 70}, {130, 65}, {33, 31}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct sample a = sample_of(rng, (struct attention_shape){2, cases[i][0], 4, 2, 12, 0.3f, 0}, 2);
+		const size_t answered = cases[i][0] - cases[i][1];
+		float *out = poisoned_floats(2 * answered * a.row), *log_sums = poisoned_floats(2 * answered * 4);
+		struct attention_shape last = a.s;
+		last.first = cases[i][1];
+		reference(&a);
+		b->ops->attention(b, out, log_sums, a.qkv, &last);
+		for (size_t sequence = 0; sequence < 2; sequence++) {
+			const size_t at = sequence * a.s.length + last.first;
+			check_close("out", out + sequence * answered * a.row, a.out64 + at * a.row, answered * a.row, 1e-5, 4e-6);
+			for (size_t h = sequence * 4; h < sequence * 4 + 4; h++)
+				check_close("log_sums", log_sums + h * answered, a.log_sums64 + h * a.s.length + last.first, answered, 2e-6,
+				            2e-6);
+		}
+		free(out);
+		free(log_sums);
+		sample_free(&a);
+	}
 }
 
 /* --- Rotary positions */
@@ -275,6 +301,11 @@ static void later_tokens_are_not_seen(void **state)
 	(void)state;
 	on_every_backend(214, try_later_tokens);
 }
+static void the_last_tokens_are_answered_alone(void **state)
+{
+	(void)state;
+	on_every_backend(216, try_last_tokens);
+}
 static void rotary_positions_turn_pairs(void **state)
 {
 	(void)state;
@@ -286,7 +317,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(attention_matches_float64),      cmocka_unit_test(gradients_are_those_of_the_loss),
 	    cmocka_unit_test(scores_far_out_do_not_overflow), cmocka_unit_test(later_tokens_are_not_seen),
-	    cmocka_unit_test(rotary_positions_turn_pairs),
+	    cmocka_unit_test(rotary_positions_turn_pairs),    cmocka_unit_test(the_last_tokens_are_answered_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -319,6 +319,56 @@ static void scores_are_the_loss_of_each_token(void **state)
 	on_backends(try_scores);
 }
 
+static struct transformer_options adapters_of(const char *model, float dropout)
+{
+	struct transformer_options o = {.lora = {.rank = 3, .alpha = 6, .dropout = dropout}};
+	const bool gpt2 = strcmp(model, "gpt2") == 0;
+	for (unsigned t = gpt2 ? LORA_c_attn : LORA_q_proj; t <= (gpt2 ? LORA_c_proj : LORA_down_proj); t++)
+		o.lora.targets[t] = true;
+	return o;
+}
+
+/* Logits behind each piece of a sequence that grows are those of the sequence as a whole, however it is cut, and after a second sequence in the same memory. */
+static void check_decoding(struct backend *b, const char *model, const struct transformer_options *options)
+{
+	static const uint32_t cuts[][LENGTH] = {{1, 1, 1, 1, 1, 1, 1, 1, 1}, {4, 1, 1, 3}, {9}, {2, 7}};
+	struct fixture *f = fixture_open(b, model, options);
+	const uint32_t classes = transformer_config_of(f->t)->vocabulary;
+	float *whole = new_floats((size_t)LENGTH * classes), *got = new_floats(classes);
+	weir_error err = {0};
+	b->ops->to_device(b, f->on_device, f->trained, f->layout.elements * sizeof(float));
+	b->ops->to_host(b, whole, transformer_logits(f->t, &f->batch, f->on_device, LENGTH, LENGTH),
+	                (size_t)LENGTH * classes * sizeof *whole);
+	assert_int_equal(transformer_reserve_decoding(f->t, LENGTH, &err), WEIR_OK);
+	(void)transformer_decode(f->t, f->tokens, 0, LENGTH, f->on_device);
+	for (size_t i = 0; i < COUNT(cuts); i++)
+		for (uint32_t k = 0, at = 0; at < LENGTH; at += cuts[i][k++]) {
+			const uint32_t count = cuts[i][k];
+			const float *logits = transformer_decode(f->t, f->tokens + LENGTH + at, at, count, f->on_device);
+			b->ops->to_host(b, got, logits, classes * sizeof *got);
+			expect_near(model, got, whole + (size_t)(at + count - 1) * classes, classes, 2e-6);
+		}
+	assert_int_equal(transformer_reserve_decoding(f->t, transformer_config_of(f->t)->context + 1, &err), WEIR_E_LIMIT);
+	free(whole);
+	free(got);
+	fixture_close(f);
+}
+
+static void try_decoding(struct backend *b)
+{
+	for (size_t i = 0; i < COUNT(models); i++) {
+		const struct transformer_options plain = {0}, adapters = adapters_of(models[i], 0.3f);
+		check_decoding(b, models[i], &plain);
+		check_decoding(b, models[i], &adapters);
+	}
+}
+
+static void a_sequence_that_grows_has_the_logits_of_the_whole(void **state)
+{
+	(void)state;
+	on_backends(try_decoding);
+}
+
 /* The slope of the loss along a direction is the gradient's product with it; masks are those of the seed. */
 static void check_slope(struct backend *b, const char *model, const struct transformer_options *options)
 {
@@ -353,15 +403,6 @@ static void check_slope(struct backend *b, const char *model, const struct trans
 	free(kept);
 	free(along);
 	fixture_close(f);
-}
-
-static struct transformer_options adapters_of(const char *model, float dropout)
-{
-	struct transformer_options o = {.lora = {.rank = 3, .alpha = 6, .dropout = dropout}};
-	const bool gpt2 = strcmp(model, "gpt2") == 0;
-	for (unsigned t = gpt2 ? LORA_c_attn : LORA_q_proj; t <= (gpt2 ? LORA_c_proj : LORA_down_proj); t++)
-		o.lora.targets[t] = true;
-	return o;
 }
 
 static void try_dropout(struct backend *b)
@@ -526,6 +567,7 @@ int main(void)
 	    cmocka_unit_test(gradients_add_up_over_batches),
 	    cmocka_unit_test(layers_computed_again_give_the_same_bits),
 	    cmocka_unit_test(scores_are_the_loss_of_each_token),
+	    cmocka_unit_test(a_sequence_that_grows_has_the_logits_of_the_whole),
 	    cmocka_unit_test(dropout_s_gradient_is_that_of_its_masks),
 	    cmocka_unit_test(adapters_are_the_merged_model),
 	    cmocka_unit_test(adapters_are_tables_of_their_own),
