@@ -135,6 +135,15 @@ static double wire_seconds(uint64_t rate, uint32_t messages, size_t bytes)
 
 #define BURST_S 0.005 /* what may go early at the few places a message passes */
 
+static double echo_without_limit(const char *transport, uint32_t messages, size_t bytes)
+{
+	struct machines m;
+	machines_start(&m, transport, (struct rpc_network){0});
+	const double taken = echo(&m, 1, messages, bytes);
+	machines_stop(&m);
+	return taken;
+}
+
 /* Both ways at once: a full-duplex card echoes at its rate. */
 static void check_rate(const char *transport, uint64_t rate, uint32_t messages, size_t bytes, bool is_slow)
 {
@@ -143,9 +152,9 @@ static void check_rate(const char *transport, uint64_t rate, uint32_t messages, 
 	const double least = wire_seconds(rate, messages, bytes), taken = echo(&m, 1, messages, bytes);
 	printf("[          ] %s, %u messages of %zu bytes: %.3f s, at least %.3f s\n", transport, messages, bytes, taken, least);
 	assert_true(taken >= least - BURST_S);
-	if (is_slow) /* so that nothing else takes as long, even under sanitizers */
-		assert_true(taken < 2 * least + 2);
 	machines_stop(&m);
+	if (is_slow) /* so that little else takes as long: what this machine needs for the messages themselves, under sanitizers and beside others, is no fault of the rate's */
+		assert_true(taken < 2 * least + 2 || taken < 2 * least + 4 * echo_without_limit(transport, messages, bytes));
 }
 
 static void test_rate_memory(void **state)
