@@ -6,9 +6,9 @@
 
 #include "adapter_folder.h"
 #include "disk.h"
+#include "job_weights.h"
 #include "scoring.h"
 #include "snapshot.h"
-#include "tables.h"
 #include "tokenizer.h"
 #include "verbs.h"
 
@@ -19,15 +19,6 @@ struct verb_export {
 	const char *format, *type;
 	uint64_t file_bytes; /* 0: MODEL_FILE_BYTES */
 	bool replace;
-};
-
-/* A job's weights in this process. */
-struct exported {
-	struct backend *backend;
-	struct model *model;
-	struct snapshot *snapshot; /* NULL: of the running job */
-	struct tables tables;
-	float *trained; /* (elements of the dense table) */
 };
 
 static bool read_format(const char *text, enum export_format *out)
@@ -58,50 +49,6 @@ static weir_status check(const struct scoring_verb *v, weir_error *err)
 	return WEIR_OK;
 }
 
-/* --- Weights */
-
-/* On the CPU, where fp32 is computed as fp32. */
-static weir_status make_model(struct exported *x, const struct scoring *s, const struct job *job, weir_error *err)
-{
-	struct model_data shape = {0};
-	weir_status status = WEIR_OK;
-	if (s->client) {
-		const struct dataset_info *info = dataset_get_info(s->data);
-		shape = (struct model_data){.fields = info->fields, .dense_dim = info->dense_dim, .vocabulary = info->vocabulary};
-	} else {
-		status = snapshot_open(&x->snapshot, s->source, err);
-		if (status == WEIR_OK)
-			shape.vocabulary = snapshot_vocabulary(x->snapshot);
-	}
-	if (status == WEIR_OK && !(x->backend = backend_cpu_create(0, err)))
-		status = err->status;
-	if (status == WEIR_OK)
-		status = model_create(&x->model, x->backend, job, &shape, err);
-	if (status == WEIR_OK)
-		status = s->client ? tables_find(&x->tables, x->model, s->client, err) : snapshot_bind(x->snapshot, x->model, err);
-	return status;
-}
-
-static weir_status read_trained(struct exported *x, const struct scoring *s, weir_error *err)
-{
-	x->trained = malloc(model_table_elements(x->model, MODEL_DENSE) * sizeof *x->trained);
-	if (!x->trained)
-		return weir_fail(err, WEIR_E_MEMORY, "out of memory for the weights");
-	if (s->client)
-		return tables_read_flat(&x->tables, MODEL_DENSE, s->client, x->trained, err);
-	snapshot_read_flat(x->snapshot, MODEL_DENSE, x->trained);
-	return WEIR_OK;
-}
-
-static void release(struct exported *x)
-{
-	free(x->trained);
-	model_destroy(x->model);
-	if (x->backend)
-		x->backend->ops->destroy(x->backend);
-	snapshot_close(x->snapshot);
-}
-
 /* --- Folders */
 
 /* Tokens that a config.json names are those of the data's tokenizer. */
@@ -117,7 +64,7 @@ static weir_status read_tokens(const char *place, struct model_folder *f, weir_e
 	return WEIR_OK;
 }
 
-static weir_status write_model(const struct exported *x, const struct job *job, struct model_folder *f, weir_error *err)
+static weir_status write_model(const struct job_weights *x, const struct job *job, struct model_folder *f, weir_error *err)
 {
 	struct transformer *t = model_transformer(x->model);
 	float *weights = x->trained;
@@ -137,7 +84,7 @@ static weir_status write_model(const struct exported *x, const struct job *job, 
 	return status == WEIR_OK ? model_folder_write(f, transformer_config_of(t), transformer_weights(t), weights, err) : status;
 }
 
-static weir_status write_adapters(const struct exported *x, const struct model_folder *f, weir_error *err)
+static weir_status write_adapters(const struct job_weights *x, const struct model_folder *f, weir_error *err)
 {
 	struct transformer *t = model_transformer(x->model);
 	if (!transformer_frozen(t))
@@ -150,7 +97,7 @@ static weir_status write_adapters(const struct exported *x, const struct model_f
 static weir_status write_folder(const struct verb_export *e, const struct scoring *s, enum export_format format, weir_error *err)
 {
 	const struct job *job = e->verb.scoring.job;
-	struct exported x = {0};
+	struct job_weights x = {0};
 	struct model_folder f = {.path = e->verb.out,
 	                         .replace = e->replace,
 	                         .file_bytes = e->file_bytes > 0 ? e->file_bytes : MODEL_FILE_BYTES,
@@ -159,12 +106,12 @@ static weir_status write_folder(const struct verb_export *e, const struct scorin
 		return weir_fail(err, WEIR_E_INVALID, "--format %s is of gpt2 and llama alone; expected safetensors", e->format);
 	if (e->type)
 		(void)safetensor_type_from_name(e->type, &f.type);
-	weir_status status = make_model(&x, s, job, err);
+	weir_status status = job_weights_open(&x, s, job, NULL, err);
 	if (status == WEIR_OK)
-		status = read_trained(&x, s, err);
+		status = job_weights_read(&x, s, err);
 	if (status == WEIR_OK)
 		status = format == EXPORT_MODEL ? write_model(&x, job, &f, err) : write_adapters(&x, &f, err);
-	release(&x);
+	job_weights_close(&x);
 	return status;
 }
 
@@ -173,13 +120,13 @@ static weir_status write_folder(const struct verb_export *e, const struct scorin
 static weir_status write_file(const struct verb_export *e, const struct scoring *s, weir_error *err)
 {
 	const struct dataset_info *info = s->client ? dataset_get_info(s->data) : NULL;
-	struct exported x = {0};
+	struct job_weights x = {0};
 	if (!s->client)
 		return disk_copy_file(disk_system(), s->source, e->verb.out, err);
-	weir_status status = make_model(&x, s, e->verb.scoring.job, err);
+	weir_status status = job_weights_open(&x, s, e->verb.scoring.job, NULL, err);
 	if (status == WEIR_OK)
 		status = snapshot_save(e->verb.out, &x.tables, s->client, info->fields, info->dense_dim, err);
-	release(&x);
+	job_weights_close(&x);
 	return status;
 }
 

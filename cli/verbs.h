@@ -11,6 +11,8 @@
 	X(status, "(JOB.yaml | --at ADDRESS) [--json] [--every-ms N]", "show a running job")                                         \
 	X(eval, "JOB.yaml [--part valid|test] [--json]", "AUC, logloss and calibration of a running job's or the best weights")      \
 	X(predict, "JOB.yaml --out SCORES.txt [--part valid|test]", "write one score a line, in the order of the rows")              \
+	X(generate, "JOB.yaml|MODEL_FOLDER [--prompt TEXT] [--max-tokens N] [--temperature T] [--top-p P] [--seed N] [--chat]",      \
+	  "let a running job's weights, its best ones, or a model folder's say how a text goes on")                                  \
 	X(datagen, "--rows N [--ids N] [--seed S] --out FILE",                                                                       \
 	  "write click data from a planted model; 13312 to 268435456 ids (1000000)")                                                 \
 	X(export, "JOB.yaml [--at ADDRESS] --out OUT [--format safetensors|hf|peft] [--type F32|BF16|F16] [--replace]",              \

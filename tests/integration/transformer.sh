@@ -32,6 +32,23 @@ jq -es '.[0].rows == .[1].valid.rows and (.[0].loss - .[1].valid.loss | fabs) < 
 awk -v loss="$(json "$DIR/report.json" .valid.loss)" -v tokens="$(json "$DIR/report.json" .valid.rows)" \
 	'{ if ($1 > 0) exit 1; sum -= $1 } END { d = sum / tokens - loss; exit !(d * d < 1e-10) }' "$DIR/scores.txt" || fail "the sequences' scores do not add up to the loss"
 
+# What was learnt, looked at: the likeliest words follow one another as they do in the text.
+generate() { # generate WHOSE OPTIONS...: the text goes to $DIR/said
+	"$WEIR" generate "$@" --prompt "ship sails over" --max-tokens 12 > "$DIR/said" 2> "$DIR/said.err" || fail "weir generate: $(cat "$DIR/said.err")"
+}
+generate "$DIR/job.yaml" --temperature 0 && cp "$DIR/said" "$DIR/greedy"
+grep -q "^ the" "$DIR/greedy" || fail "behind 'ship sails over' comes '$(cat "$DIR/greedy")'"
+grep -q "9 more: the model has no more positions; weights of .*best.safetensors" "$DIR/said.err" || fail "$(cat "$DIR/said.err")"
+generate "$DIR/job.yaml" --temperature 1.5 --seed 5 && cp "$DIR/said" "$DIR/drawn"
+generate "$DIR/job.yaml" --temperature 1.5 --seed 5
+cmp -s "$DIR/said" "$DIR/drawn" || fail "the same seed, another text"
+generate "$DIR/job.yaml" --temperature 1.5 --seed 6
+cmp -s "$DIR/said" "$DIR/drawn" && fail "another seed, the same text"
+generate "$DIR/job.yaml" --temperature 1.5 --top-k 1
+cmp -s "$DIR/said" "$DIR/greedy" || fail "of one token another one was drawn"
+"$WEIR" generate "$DIR/job.yaml" --prompt "more than there are positions for" > "$DIR/out" 2> "$DIR/use.err" && fail "a prompt that is too long"
+told "33 tokens" "positions for 24" "$DIR/use.err"
+
 export_to() { # export_to OUT JOB [ARGUMENTS...]
 	"$WEIR" export --job "$2" --out "$DIR/$1" "${@:3}" > /dev/null 2> "$DIR/export.err" || fail "weir export $*"
 }
@@ -91,6 +108,14 @@ cmp "$DIR/again/adapter_config.json" "$DIR/adapters/adapter_config.json" || fail
 told "is a folder of adapters, and the job trains none" "$DIR/use.err"
 "$WEIR" eval --job "$DIR/lora.yaml" --weights "$DIR/adapters" --set model.lora.alpha=8 > "$DIR/out" 2> "$DIR/use.err" && fail "adapters of another alpha"
 told "alpha 6, the job's model.lora.alpha 8" "$DIR/use.err"
+
+# A model folder says what its job says, with no job at all; adapters are in the model that they are of.
+generate "$DIR/model" --tokenizer bytes --temperature 0
+cmp -s "$DIR/said" "$DIR/greedy" || fail "the folder says '$(cat "$DIR/said")', the job '$(cat "$DIR/greedy")'"
+generate "$DIR/lora.yaml" --weights "$DIR/adapters" --temperature 0
+grep -q "^ the" "$DIR/said" || fail "adapters say '$(cat "$DIR/said")'"
+"$WEIR" generate "$DIR/model" --prompt x --tokenizer bytes --chat > "$DIR/out" 2> "$DIR/use.err" && fail "a chat without a template"
+told "no chat template" "bytes" "$DIR/use.err"
 
 sed -e 's/kind: gpt2, layers: 2, heads: 2/kind: llama, layers: 2, heads: 4, kv_heads: 2/; s/{kind: adamw, lr: 3.0e-3, weight_decay: 0.01}}/{kind: adamw, lr: 3.0e-3}, mode: {kind: sync}}/' \
 	-e 's/dropout: 0.05/recompute: layers/' "$DIR/job.yaml" > "$DIR/llama.yaml"

@@ -346,7 +346,8 @@ static void check_decoding(struct backend *b, const char *model, const struct tr
 			const uint32_t count = cuts[i][k];
 			const float *logits = transformer_decode(f->t, f->tokens + LENGTH + at, at, count, f->on_device);
 			b->ops->to_host(b, got, logits, classes * sizeof *got);
-			expect_near(model, got, whole + (size_t)(at + count - 1) * classes, classes, 2e-6);
+			expect_near(model, got, whole + (size_t)(at + count - 1) * classes, classes,
+			            1e-5); /* products of fewer rows are summed in another order */
 		}
 	assert_int_equal(transformer_reserve_decoding(f->t, transformer_config_of(f->t)->context + 1, &err), WEIR_E_LIMIT);
 	free(whole);
