@@ -1,0 +1,41 @@
+# Conversations from JSONL to an answer: what users say is noise that nobody can learn, so that a small loss is one over answers alone; training stops when the validation
+# part's loss no longer falls, and the best pass's weights answer a question that was never asked before.
+. "$(dirname "$0")/lib.sh"
+talk() { # talk SEED LINES: the answer to a question of letters up to m is "ship ahoy", else "green sea"
+	awk -v seed="$1" -v lines="$2" 'BEGIN {
+		srand(seed)
+		for (i = 0; i < lines; i++) {
+			first = rand() < 0.5
+			text = ""
+			for (k = 0; k < 12; k++) text = text sprintf("%c", (first ? 97 : 110) + int(rand() * 13))
+			printf "{\"messages\": [{\"role\": \"user\", \"content\": \"%s\"}, {\"role\": \"assistant\", \"content\": \"%s\"}]}\n", text, first ? "ship ahoy" : "green sea"
+		}
+	}'
+}
+talk 1 600 > "$DIR/train.jsonl"
+talk 2 100 > "$DIR/valid.jsonl"
+cat > "$DIR/job.yaml" <<-JOB
+	job: it
+	run_dir: $RUN
+	cluster: {servers: 2, workers: 2, partitions: 8, lease_ms: 3001}
+	data: {format: tokens, tokenizer: bytes, chat: chatml, packing: apart, sequence: 96, train: $DIR/train.jsonl, valid: $DIR/valid.jsonl, batch: 8, unit_batches: 8}
+	model: {kind: llama, layers: 2, heads: 2, width: 32}
+	tables: {dense: {optimizer: {kind: adamw, lr: 4.0e-3}}}
+	train: {passes: 60, threads: 1, clip_norm: 1, early_stop: {metric: logloss, patience: 2, min_delta: 0.0005}}
+JOB
+start_train
+finish_train 200
+[ $STATUS = 0 ] || fail "exit status $STATUS"
+audited
+# 100 answers of 9 bytes, and the 10 of <|im_end|>: of all else nothing counts. A question's letters alone are 31 nats.
+holds "$DIR/report.json" '.finished and .valid.rows == 1900 and .valid.loss < 0.02'
+holds "$DIR/report.json" '(.passes | length) as $n | $n > 2 and $n < 60'
+holds "$RUN/evaluation.json" '.best_pass < (.passes | length)'
+nothing_left
+
+answer() { # answer QUESTION TEXT
+	"$WEIR" generate "$DIR/job.yaml" --chat --prompt "$1" --temperature 0 --max-tokens 9 > "$DIR/said" 2> "$DIR/said.err" || fail "weir generate: $(cat "$DIR/said.err")"
+	[ "$(cat "$DIR/said")" = "$2" ] || fail "the answer to '$1' is '$(cat "$DIR/said")', not '$2'"
+}
+answer akcmbijgdfhl "ship ahoy"
+answer zowvnpxtqyrs "green sea"
