@@ -11,6 +11,7 @@
 #include "options.h"
 #include "overview_json.h"
 #include "report.h"
+#include "status_http.h"
 #include "train.h"
 #include "verbs.h"
 
@@ -307,6 +308,11 @@ static weir_status open_watcher(const struct question *q, struct watcher **out, 
 	return status == WEIR_OK ? watcher_open(out, q->at ? q->at : address, q->logger, err) : status;
 }
 
+static weir_status open_for_pages(void *question, struct watcher **out, weir_error *err)
+{
+	return open_watcher(question, out, err);
+}
+
 static weir_status show(const struct question *q, struct watcher *w, enum job_state *state, weir_error *err)
 {
 	struct overview s = {0};
@@ -366,11 +372,14 @@ int verb_status(int count, char **args)
 	struct job *job = NULL;
 	const char *word = NULL;
 	uint64_t every_ms = 0;
+	const char *http = NULL;
 	weir_error err = {0};
 	const struct option options[] = {JOB_OPTIONS(&jo),
 	                                 AT_OPTION(q.at),
 	                                 {"--json", OPTION_FLAG, &q.as_json, NULL, "as JSON"},
-	                                 {"--every-ms", OPTION_COUNT, &every_ms, "N", "again each N milliseconds, until stopped"}};
+	                                 {"--every-ms", OPTION_COUNT, &every_ms, "N", "again each N milliseconds, until stopped"},
+	                                 {"--http", OPTION_TEXT, &http, "[HOST:]PORT",
+	                                  "serve it for Prometheus, at /metrics, until stopped; on loopback unless HOST is given"}};
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
 	jo.path = word ? word : jo.path;
 	if (s == WEIR_OK && !q.at && !jo.path)
@@ -382,7 +391,9 @@ int verb_status(int count, char **args)
 	if (!q.at)
 		s = job_options_load(&jo, &job, &err);
 	q.job = job;
-	if (s == WEIR_OK)
+	if (s == WEIR_OK && http)
+		s = status_http(&(struct status_http_options){.address = http, .open = open_for_pages, .arg = &q}, &err);
+	else if (s == WEIR_OK)
 		s = every_ms ? show_often(&q, every_ms, &err) : show_once(&q, &err);
 	job_free(job);
 	logger_destroy(q.logger);

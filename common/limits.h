@@ -171,6 +171,11 @@
 #define WEIR_LOG_LINE_BYTES_MAX 4096u /* one line; the rest is cut */
 #define WEIR_LOG_SITE_LINES_MAX 10u   /* lines per second of one call site */
 
+/* Pages over HTTP. Enforced by http_server.c. */
+#define WEIR_HTTP_CONNECTIONS_MAX   32u
+#define WEIR_HTTP_TIMEOUT_S         10u         /* of a connection that says nothing */
+#define WEIR_HTTP_REQUEST_BYTES_MAX (32u << 10) /* memory of one */
+
 /* Checkpoints. Enforced by blob.c and checkpoint_*.c. */
 #define WEIR_BLOB_NAME_BYTES_MAX           192u       /* of an object, with its NUL */
 #define WEIR_BLOB_PART_BYTES               (8u << 20) /* of a multipart upload; S3 wants 5 MiB or more */

@@ -1,0 +1,265 @@
+/* Every name is in one list, with its type, its help and where its number is: the text cannot have a series without them. */
+#include "overview_metrics.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define EXPOSED_BITS 24u /* of staleness: upper bounds 2^k - 1 for k = 0..24, then +Inf */
+
+_Static_assert(METRICS_PARTITIONS_MAX >= WEIR_PARTITIONS_MAX, "every partition has its series");
+
+static double units_remaining(const struct overview *s)
+{
+	if (s->state == JOB_FINISHED || s->state == JOB_FAILED)
+		return 0;
+	const double passes = s->passes > s->pass ? s->passes - s->pass : 0;
+	return passes * s->units - s->committed;
+}
+
+static double whole_partitions(const struct overview *s)
+{
+	uint32_t n = 0;
+	for (uint32_t p = 0; p < s->partitions_count; p++)
+		n += s->partitions[p].reported && (s->replicas < 2 || s->partitions[p].in_sync_count >= s->replicas);
+	return n;
+}
+
+/* X(name, type, help, number): of the job as a whole. */
+#define JOB_MAP(X)                                                                                                               \
+	X("weir_job_generation", "gauge", "Grows each time the job goes back to a checkpoint.", s->generation)                       \
+	X("weir_job_running", "gauge", "1 while the job trains or evaluates.",                                                       \
+	  s->state == JOB_RUNNING || s->state == JOB_EVALUATING)                                                                     \
+	X("weir_job_failed", "gauge", "1 once the job has failed.", s->state == JOB_FAILED)                                          \
+	X("weir_pass", "gauge", "The pass under way, from 1.", s->pass + 1.0)                                                        \
+	X("weir_passes", "gauge", "Passes of the job.", s->passes)                                                                   \
+	X("weir_pass_units", "gauge", "Work units of a pass.", s->units)                                                             \
+	X("weir_units_committed_total", "counter", "Work units of this pass and the ones before that are committed.",                \
+	  (double)s->pass * s->units + s->committed)                                                                                 \
+	X("weir_units_remaining", "gauge", "Work units of this pass and the following that are not committed.", units_remaining(s))  \
+	X("weir_rows_total", "counter", "Examples trained.",                                                                         \
+	  s->rows) X("weir_batches_total", "counter", "Batches trained.",                                                            \
+	             s->batches) X("weir_loss_total", "counter", "Sum of the loss over the examples trained.", s->loss_sum)          \
+	    X("weir_validation_auc_ratio", "gauge", "AUC of the last evaluation; 0: none yet.",                                      \
+	      s->auc) X("weir_validation_logloss", "gauge", "Loss of the last evaluation; 0: none yet.",                             \
+	                s->logloss) X("weir_workers_live", "gauge", "Trainers that hold a lease with the ledger.", s->workers_live)  \
+	        X("weir_workers_lost_total", "counter", "Workers that were taken for dead.", s->workers_lost) X(                     \
+	            "weir_leases_expired_total", "counter", "Leases of work units that ran out.",                                    \
+	            s->leases_expired) X("weir_units_quarantined_total", "counter", "Work units given up.",                          \
+	                                 s->units_quarantined) X("weir_steps_closed_total", "counter",                               \
+	                                                         "Closed steps of synchronous tables.", s->steps_closed)             \
+	            X("weir_batches_dropped_total", "counter", "Batches that came too late for their step.", s->batches_dropped) X(  \
+	                "weir_batches_redone_total", "counter", "Batches executed again, as a server had lost them.",                \
+	                s->redone_batches) X("weir_batches_not_finite_total", "counter",                                             \
+	                                     "Batches whose gradients were NaN or infinite.", s->batches_not_finite)                 \
+	                X("weir_batches_scaled_out_total", "counter", "Batches left out as their loss scale was too large.",         \
+	                  s->scale_skipped) X("weir_loss_scale", "gauge", "Loss scale of fp16; 0: there is none.", s->loss_scale)    \
+	                    X("weir_bad_lines_total", "counter", "Lines of the data that could not be read.",                        \
+	                      s->bad_lines) X("weir_push_bytes_total", "counter", "Bytes that workers pushed.", s->bytes_pushed)     \
+	                        X("weir_pull_bytes_total", "counter", "Bytes that workers pulled.",                                  \
+	                          s->bytes_pulled) X("weir_row_cache_keys_total",                                                    \
+	                                             "counter", "Distinct keys of the batches of workers that keep rows.", s->keys)  \
+	                            X("weir_row_cache_hits_total", "counter", "Those whose rows needed no pull.", s->keys_cached)    \
+	                                X("weir_compression_energy_sent_ratio", "gauge",                                             \
+	                                  "Mean share of the gradients' squares that codecs let through.",                           \
+	                                  s->energy_sent) X("weir_residual_norm", "gauge", "Norm of what lossy codecs hold back.",   \
+	                                                    s->residual_norm) X("weir_residual_lost_norm", "gauge",                  \
+	                                                                        "Norm of what workers that are gone held back.",     \
+	                                                                        s->residual_lost)                                    \
+	                                    X("weir_duplicates_refused_total", "counter",                                            \
+	                                      "Parts of pushes that were applied already.",                                          \
+	                                      s->duplicates_refused) X("weir_stale_refused_total", "counter",                        \
+	                                                               "Pushes of attempts that were sealed.", s->stale_refused)     \
+	                                        X("weir_corrupt_refused_total", "counter", "Messages whose checksum was wrong.",     \
+	                                          s->corrupt_refused) X("weir_not_finite_refused_total", "counter",                  \
+	                                                                "Pushes with NaN or infinite values.", s->nonfinite_refused) \
+	                                            X("weir_scrubs_total", "counter", "Comparisons of a partition's replicas.",      \
+	                                              s->scrubs) X("weir_scrubs_differ_total", "counter",                            \
+	                                                           "Those that found a difference.", s->scrubs_differ)               \
+	                                                X("weir_replicas", "gauge", "Replicas that each partition shall have.",      \
+	                                                  s->replicas) X("weir_partitions", "gauge", "Partitions of the job.",       \
+	                                                                 s->partitions_count) X("weir_partitions_whole", "gauge",    \
+	                                                                                        "Partitions with a primary that "    \
+	                                                                                        "answers and all replicas in sync.", \
+	                                                                                        whole_partitions(s))                 \
+	                                                    X("weir_servers", "gauge", "Servers of the job.", s->servers_count)      \
+	                                                        X("weir_servers_answering", "gauge",                                 \
+	                                                          "Servers that answered just now.", s->servers_answered)            \
+	                                                            X("weir_device_memory_bytes", "gauge",                           \
+	                                                              "Memory of a device that a worker had in use at "              \
+	                                                              "most; 0: none computes on one.",                              \
+	                                                              s->device_bytes)
+
+/* Of server v, table t, worker w, partition p. */
+#define SERVER_MAP(X)                                                                                                \
+	X("weir_server_up", "gauge", "1: it answered just now.", v->answered)                                            \
+	X("weir_server_uptime_seconds", "gauge", "Since the process started.", (double)v->uptime_ms / 1e3)               \
+	X("weir_server_connections", "gauge", "Clients with open streams.", v->connections)                              \
+	X("weir_server_partitions", "gauge", "Partitions that it is primary of.", v->partitions)                         \
+	X("weir_server_draining", "gauge", "1: it is about to end.", v->draining)                                        \
+	X("weir_server_received_bytes_total", "counter", "Frames of pushes that came.", v->bytes_pushed)                 \
+	X("weir_server_sent_bytes_total", "counter", "Frames of pulls that went.", v->bytes_pulled)                      \
+	X("weir_server_journal_bytes", "gauge", "Of segment files of its log.", v->journal_bytes)                        \
+	X("weir_server_flush_lag_entries", "gauge", "Log entries applied and not flushed.", v->flush_lag)                \
+	X("weir_server_disk_full", "gauge", "1: pushes wait for space.", v->disk_full)                                   \
+	X("weir_server_recovery_seconds", "gauge", "That its last start took to recover.", (double)v->recovery_ms / 1e3) \
+	X("weir_server_rows_resident", "gauge", "Rows in memory.", v->resident_rows)                                     \
+	X("weir_server_rows_cold", "gauge", "Rows on disk only, about.", v->cold_rows)                                   \
+	X("weir_server_row_hits_total", "counter", "Rows asked for that were in memory.", v->hits)                       \
+	X("weir_server_row_misses_total", "counter", "Rows asked for that were not.", v->misses)                         \
+	X("weir_server_memory_bytes", "gauge", "What the process has beyond what it began with.", v->memory_bytes)       \
+	X("weir_server_memory_budget_bytes", "gauge", "Of that; 0: there is no budget.", v->budget_bytes)
+#define TABLE_MAP(X)                                                                                                  \
+	X("weir_table_rows", "gauge", "Rows that are stored.", t->rows)                                                   \
+	X("weir_table_bytes", "gauge", "Memory of its rows.", t->bytes)                                                   \
+	X("weir_table_stub_rows", "gauge", "Keys counted and not admitted.", t->rows_stub)                                \
+	X("weir_table_pushes_total", "counter", "Records of pushes with rows of it.", t->pushes)                          \
+	X("weir_table_pulls_total", "counter", "Records of pulls with rows of it.", t->pulls)                             \
+	X("weir_table_unadmitted_rows_total", "counter", "Rows of pushes that found no admission.", t->pushes_unadmitted) \
+	X("weir_table_evicted_rows_total", "counter", "Rows that went by ttl_s or min_score.", t->rows_evicted)           \
+	X("weir_table_push_bytes_total", "counter", "Sections of pushes as they came.", t->push_bytes)                    \
+	X("weir_table_push_plain_bytes_total", "counter", "The same as they would be uncompressed.", t->push_plain_bytes) \
+	X("weir_table_pull_bytes_total", "counter", "Sections of pulls as they were answered.", t->pull_bytes)            \
+	X("weir_table_pull_plain_bytes_total", "counter", "The same as they would be uncompressed.", t->pull_plain_bytes)
+#define WORKER_MAP(X)                                                                                \
+	X("weir_worker_live", "gauge", "1: it is live.", w->live)                                        \
+	X("weir_worker_rows_total", "counter", "Examples it has trained.", w->rows)                      \
+	X("weir_worker_units_held", "gauge", "Work units that it holds.", w->units_held)                 \
+	X("weir_worker_silent_seconds", "gauge", "Since it was last heard.", (double)w->silent_ms / 1e3) \
+	X("weir_worker_residual_norm", "gauge", "Norm of what its codecs hold back.", w->residual_norm)
+#define PARTITION_MAP(X)                                                                                         \
+	X("weir_partition_up", "gauge", "1: it has a primary that answers.", p->reported)                            \
+	X("weir_partition_epoch", "gauge", "Grows when the primary changes.", p->epoch)                              \
+	X("weir_partition_in_sync_replicas", "gauge", "Replicas that have all that is committed.", p->in_sync_count) \
+	X("weir_partition_rows", "gauge", "Rows that are stored.", p->rows)                                          \
+	X("weir_partition_parts_applied_total", "counter", "Parts of pushes that were applied.", p->applied.count)
+
+static void put_header(FILE *out, const char *name, const char *type, const char *help)
+{
+	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* Names are what people chose. */
+static void put_label(FILE *out, const char *label, const char *value)
+{
+	fprintf(out, "{%s=\"", label);
+	for (; *value; value++) {
+		if (*value == '\n')
+			fputs("\\n", out);
+		else
+			fprintf(out, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
+	}
+	fputs("\"", out);
+}
+
+static void put_job(FILE *out, const struct overview *s)
+{
+#define PUT(metric, type, help, number)  \
+	put_header(out, metric, type, help); \
+	fprintf(out, metric " %.17g\n", (double)(number));
+	JOB_MAP(PUT)
+#undef PUT
+}
+
+static void put_servers(FILE *out, const struct overview *s)
+{
+#define PUT(metric, type, help, number)                                               \
+	put_header(out, metric, type, help);                                              \
+	for (uint32_t i = 0; i < s->servers_count; i++) {                                 \
+		const struct overview_server *v = &s->servers[i];                             \
+		fprintf(out, metric "{server=\"%" PRIu32 "\"} %.17g\n", i, (double)(number)); \
+	}
+	SERVER_MAP(PUT)
+#undef PUT
+}
+
+static void put_tables(FILE *out, const struct overview *s)
+{
+#define PUT(metric, type, help, number)                                                                                \
+	put_header(out, metric, type, help);                                                                               \
+	for (uint32_t i = 0; i < s->tables_count; i++) {                                                                   \
+		const struct overview_table *t = &s->tables[i];                                                                \
+		fputs(metric, out);                                                                                            \
+		put_label(out, "table", t->name);                                                                              \
+		fprintf(out, ",push_codec=\"%s\",pull_codec=\"%s\"} %.17g\n", t->push_codec, t->pull_codec, (double)(number)); \
+	}
+	TABLE_MAP(PUT)
+#undef PUT
+}
+
+static void put_workers(FILE *out, const struct overview *s)
+{
+	const uint32_t count = s->workers_count < METRICS_WORKERS_MAX ? s->workers_count : METRICS_WORKERS_MAX;
+#define PUT(metric, type, help, number)                   \
+	put_header(out, metric, type, help);                  \
+	for (uint32_t i = 0; i < count; i++) {                \
+		const struct overview_worker *w = &s->workers[i]; \
+		if (w->evaluator)                                 \
+			continue;                                     \
+		fputs(metric, out);                               \
+		put_label(out, "worker", w->name);                \
+		fprintf(out, "} %.17g\n", (double)(number));      \
+	}
+	WORKER_MAP(PUT)
+#undef PUT
+}
+
+static void put_partitions(FILE *out, const struct overview *s)
+{
+	const uint32_t count = s->partitions_count < METRICS_PARTITIONS_MAX ? s->partitions_count : METRICS_PARTITIONS_MAX;
+#define PUT(metric, type, help, number)                                                  \
+	put_header(out, metric, type, help);                                                 \
+	for (uint32_t i = 0; i < count; i++) {                                               \
+		const struct overview_partition *p = &s->partitions[i];                          \
+		fprintf(out, metric "{partition=\"%" PRIu32 "\"} %.17g\n", i, (double)(number)); \
+	}
+	PARTITION_MAP(PUT)
+#undef PUT
+}
+
+/* The sum is by bucket bounds, as what travels is counts. */
+static void put_staleness(FILE *out, const struct overview *s)
+{
+	put_header(out, "weir_staleness_pushes", "histogram", "Pushes that a table took between a pull and the push made of it.");
+	for (uint32_t i = 0; i < s->tables_count; i++) {
+		const struct overview_table *t = &s->tables[i];
+		uint64_t below = 0;
+		unsigned next = 0;
+		for (unsigned k = 0; k <= EXPOSED_BITS; k++) {
+			const uint64_t bound = (1ull << k) - 1;
+			for (; histogram_bucket_bound(next) <= bound; next++)
+				below += t->staleness[next];
+			fputs("weir_staleness_pushes_bucket", out);
+			put_label(out, "table", t->name);
+			fprintf(out, ",le=\"%" PRIu64 "\"} %" PRIu64 "\n", bound, below);
+		}
+		for (; next < HISTOGRAM_BUCKETS; next++)
+			below += t->staleness[next];
+		fputs("weir_staleness_pushes_bucket", out);
+		put_label(out, "table", t->name);
+		fprintf(out, ",le=\"+Inf\"} %" PRIu64 "\nweir_staleness_pushes_sum", below);
+		put_label(out, "table", t->name);
+		fprintf(out, "} %.17g\nweir_staleness_pushes_count", counts_mean(t->staleness) * (double)below);
+		put_label(out, "table", t->name);
+		fprintf(out, "} %" PRIu64 "\n", below);
+	}
+}
+
+char *overview_metrics(const struct overview *s)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&text, &bytes);
+	if (!out)
+		return NULL;
+	put_job(out, s);
+	put_servers(out, s);
+	put_tables(out, s);
+	put_workers(out, s);
+	put_partitions(out, s);
+	put_staleness(out, s);
+	const bool failed = ferror(out) != 0;
+	if (fclose(out) == 0 && !failed)
+		return text;
+	free(text);
+	return NULL;
+}

@@ -1,0 +1,117 @@
+#include "cmocka_check.h"
+#include "overview_metrics.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct overview_worker workers[] = {{.name = "a\"b\\", .live = true, .rows = 7}, {.name = "evaluator", .evaluator = true}};
+static struct overview_server servers[] = {{.answered = true, .uptime_ms = 1500}, {.answered = false}};
+static struct overview_table tables[] = {{.name = "dense", .push_codec = "topk", .pull_codec = "fp32", .push_bytes = 10}};
+static struct overview_partition partitions[] = {{.reported = true, .epoch = 3, .in_sync_count = 2},
+                                                 {.reported = true, .in_sync_count = 1}};
+
+static struct overview make(void)
+{
+	memset(tables[0].staleness, 0, sizeof tables[0].staleness);
+	tables[0].staleness[0] = 2;
+	tables[0].staleness[3] = 1;
+	return (struct overview){.pass = 1,
+	                         .passes = 3,
+	                         .units = 10,
+	                         .committed = 4,
+	                         .replicas = 2,
+	                         .loss_sum = 0.5,
+	                         .workers = workers,
+	                         .workers_count = 2,
+	                         .servers = servers,
+	                         .servers_count = 2,
+	                         .tables = tables,
+	                         .tables_count = 1,
+	                         .partitions = partitions,
+	                         .partitions_count = 2};
+}
+
+static void has(const char *text, const char *line)
+{
+	char whole[256];
+	snprintf(whole, sizeof whole, "\n%s\n", line);
+	if (!strstr(text, whole))
+		fail_msg("'%s' is not a line of:\n%s", line, text);
+}
+
+static void test_numbers(void **state)
+{
+	(void)state;
+	struct overview s = make();
+	char *text = overview_metrics(&s);
+	has(text, "weir_units_remaining 16");
+	has(text, "weir_units_committed_total 14");
+	has(text, "weir_loss_total 0.5");
+	has(text, "weir_partitions_whole 1");
+	has(text, "weir_server_up{server=\"1\"} 0");
+	has(text, "weir_server_uptime_seconds{server=\"0\"} 1.5");
+	has(text, "weir_worker_rows_total{worker=\"a\\\"b\\\\\"} 7");
+	has(text, "weir_table_push_bytes_total{table=\"dense\",push_codec=\"topk\",pull_codec=\"fp32\"} 10");
+	has(text, "weir_partition_epoch{partition=\"0\"} 3");
+	has(text, "weir_staleness_pushes_bucket{table=\"dense\",le=\"1\"} 2");
+	has(text, "weir_staleness_pushes_bucket{table=\"dense\",le=\"3\"} 3");
+	has(text, "weir_staleness_pushes_count{table=\"dense\"} 3");
+	assert_null(strstr(text, "worker=\"evaluator\""));
+	free(text);
+	s.state = JOB_FINISHED;
+	text = overview_metrics(&s);
+	has(text, "weir_units_remaining 0");
+	free(text);
+}
+
+/* Each name has its header once, before its samples; names end as their types ask. */
+static void test_headers(void **state)
+{
+	(void)state;
+	struct overview s = make();
+	char *text = overview_metrics(&s), *rest = NULL, type[16] = "", name[128] = "";
+	unsigned names = 0;
+	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		if (strncmp(line, "# HELP ", 7) == 0) {
+			char help[128], next[128];
+			assert_int_equal(sscanf(line, "# HELP %127s %127[^\n]", next, help), 2);
+			assert_string_not_equal(next, name);
+			snprintf(name, sizeof name, "%s", next);
+			names++;
+		} else if (strncmp(line, "# TYPE ", 7) == 0) {
+			char again[128];
+			assert_int_equal(sscanf(line, "# TYPE %127s %15s", again, type), 2);
+			assert_string_equal(again, name);
+			const bool total = strlen(name) > 6 && strcmp(name + strlen(name) - 6, "_total") == 0;
+			assert_int_equal(total, strcmp(type, "counter") == 0);
+		} else {
+			assert_int_equal(strncmp(line, name, strlen(name)), 0);
+		}
+	}
+	assert_true(names >= 40);
+	free(text);
+}
+
+static void test_workers_are_bounded(void **state)
+{
+	(void)state;
+	struct overview s = make();
+	s.workers_count = METRICS_WORKERS_MAX + 5;
+	s.workers = calloc(s.workers_count, sizeof *s.workers);
+	for (uint32_t i = 0; i < s.workers_count; i++)
+		snprintf(s.workers[i].name, sizeof s.workers[i].name, "worker-%u", i);
+	char *text = overview_metrics(&s);
+	unsigned count = 0;
+	for (const char *at = text; (at = strstr(at, "weir_worker_live{")); at++)
+		count++;
+	assert_int_equal(count, METRICS_WORKERS_MAX);
+	free(text);
+	free(s.workers);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_numbers), cmocka_unit_test(test_headers),
+	                                   cmocka_unit_test(test_workers_are_bounded)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
