@@ -25,69 +25,52 @@ static double whole_partitions(const struct overview *s)
 }
 
 /* X(name, type, help, number): of the job as a whole. */
-#define JOB_MAP(X)                                                                                                               \
-	X("weir_job_generation", "gauge", "Grows each time the job goes back to a checkpoint.", s->generation)                       \
-	X("weir_job_running", "gauge", "1 while the job trains or evaluates.",                                                       \
-	  s->state == JOB_RUNNING || s->state == JOB_EVALUATING)                                                                     \
-	X("weir_job_failed", "gauge", "1 once the job has failed.", s->state == JOB_FAILED)                                          \
-	X("weir_pass", "gauge", "The pass under way, from 1.", s->pass + 1.0)                                                        \
-	X("weir_passes", "gauge", "Passes of the job.", s->passes)                                                                   \
-	X("weir_pass_units", "gauge", "Work units of a pass.", s->units)                                                             \
-	X("weir_units_committed_total", "counter", "Work units of this pass and the ones before that are committed.",                \
-	  (double)s->pass * s->units + s->committed)                                                                                 \
-	X("weir_units_remaining", "gauge", "Work units of this pass and the following that are not committed.", units_remaining(s))  \
-	X("weir_rows_total", "counter", "Examples trained.",                                                                         \
-	  s->rows) X("weir_batches_total", "counter", "Batches trained.",                                                            \
-	             s->batches) X("weir_loss_total", "counter", "Sum of the loss over the examples trained.", s->loss_sum)          \
-	    X("weir_validation_auc_ratio", "gauge", "AUC of the last evaluation; 0: none yet.",                                      \
-	      s->auc) X("weir_validation_logloss", "gauge", "Loss of the last evaluation; 0: none yet.",                             \
-	                s->logloss) X("weir_workers_live", "gauge", "Trainers that hold a lease with the ledger.", s->workers_live)  \
-	        X("weir_workers_lost_total", "counter", "Workers that were taken for dead.", s->workers_lost) X(                     \
-	            "weir_leases_expired_total", "counter", "Leases of work units that ran out.",                                    \
-	            s->leases_expired) X("weir_units_quarantined_total", "counter", "Work units given up.",                          \
-	                                 s->units_quarantined) X("weir_steps_closed_total", "counter",                               \
-	                                                         "Closed steps of synchronous tables.", s->steps_closed)             \
-	            X("weir_batches_dropped_total", "counter", "Batches that came too late for their step.", s->batches_dropped) X(  \
-	                "weir_batches_redone_total", "counter", "Batches executed again, as a server had lost them.",                \
-	                s->redone_batches) X("weir_batches_not_finite_total", "counter",                                             \
-	                                     "Batches whose gradients were NaN or infinite.", s->batches_not_finite)                 \
-	                X("weir_batches_scaled_out_total", "counter", "Batches left out as their loss scale was too large.",         \
-	                  s->scale_skipped) X("weir_loss_scale", "gauge", "Loss scale of fp16; 0: there is none.", s->loss_scale)    \
-	                    X("weir_bad_lines_total", "counter", "Lines of the data that could not be read.",                        \
-	                      s->bad_lines) X("weir_push_bytes_total", "counter", "Bytes that workers pushed.", s->bytes_pushed)     \
-	                        X("weir_pull_bytes_total", "counter", "Bytes that workers pulled.",                                  \
-	                          s->bytes_pulled) X("weir_row_cache_keys_total",                                                    \
-	                                             "counter", "Distinct keys of the batches of workers that keep rows.", s->keys)  \
-	                            X("weir_row_cache_hits_total", "counter", "Those whose rows needed no pull.", s->keys_cached)    \
-	                                X("weir_compression_energy_sent_ratio", "gauge",                                             \
-	                                  "Mean share of the gradients' squares that codecs let through.",                           \
-	                                  s->energy_sent) X("weir_residual_norm", "gauge", "Norm of what lossy codecs hold back.",   \
-	                                                    s->residual_norm) X("weir_residual_lost_norm", "gauge",                  \
-	                                                                        "Norm of what workers that are gone held back.",     \
-	                                                                        s->residual_lost)                                    \
-	                                    X("weir_duplicates_refused_total", "counter",                                            \
-	                                      "Parts of pushes that were applied already.",                                          \
-	                                      s->duplicates_refused) X("weir_stale_refused_total", "counter",                        \
-	                                                               "Pushes of attempts that were sealed.", s->stale_refused)     \
-	                                        X("weir_corrupt_refused_total", "counter", "Messages whose checksum was wrong.",     \
-	                                          s->corrupt_refused) X("weir_not_finite_refused_total", "counter",                  \
-	                                                                "Pushes with NaN or infinite values.", s->nonfinite_refused) \
-	                                            X("weir_scrubs_total", "counter", "Comparisons of a partition's replicas.",      \
-	                                              s->scrubs) X("weir_scrubs_differ_total", "counter",                            \
-	                                                           "Those that found a difference.", s->scrubs_differ)               \
-	                                                X("weir_replicas", "gauge", "Replicas that each partition shall have.",      \
-	                                                  s->replicas) X("weir_partitions", "gauge", "Partitions of the job.",       \
-	                                                                 s->partitions_count) X("weir_partitions_whole", "gauge",    \
-	                                                                                        "Partitions with a primary that "    \
-	                                                                                        "answers and all replicas in sync.", \
-	                                                                                        whole_partitions(s))                 \
-	                                                    X("weir_servers", "gauge", "Servers of the job.", s->servers_count)      \
-	                                                        X("weir_servers_answering", "gauge",                                 \
-	                                                          "Servers that answered just now.", s->servers_answered)            \
-	                                                            X("weir_device_memory_bytes", "gauge",                           \
-	                                                              "Memory of a device that a worker had in use at "              \
-	                                                              "most; 0: none computes on one.",                              \
-	                                                              s->device_bytes)
+/* clang-format off */
+#define JOB_MAP(X) \
+	X("weir_job_generation", "gauge", "Grows each time the job goes back to a checkpoint.", s->generation) \
+	X("weir_job_running", "gauge", "1 while the job trains or evaluates.", s->state == JOB_RUNNING || s->state == JOB_EVALUATING) \
+	X("weir_job_failed", "gauge", "1 once the job has failed.", s->state == JOB_FAILED) \
+	X("weir_pass", "gauge", "The pass under way, from 1.", s->pass + 1.0) \
+	X("weir_passes", "gauge", "Passes of the job.", s->passes) \
+	X("weir_pass_units", "gauge", "Work units of a pass.", s->units) \
+	X("weir_units_committed_total", "counter", "Work units of this pass and the ones before that are committed.", (double)s->pass * s->units + s->committed) \
+	X("weir_units_remaining", "gauge", "Work units of this pass and the following that are not committed.", units_remaining(s)) \
+	X("weir_rows_total", "counter", "Examples trained.", s->rows) \
+	X("weir_batches_total", "counter", "Batches trained.", s->batches) \
+	X("weir_loss_total", "counter", "Sum of the loss over the examples trained.", s->loss_sum) \
+	X("weir_validation_auc_ratio", "gauge", "AUC of the last evaluation; 0: none yet.", s->auc) \
+	X("weir_validation_logloss", "gauge", "Loss of the last evaluation; 0: none yet.", s->logloss) \
+	X("weir_workers_live", "gauge", "Trainers that hold a lease with the ledger.", s->workers_live) \
+	X("weir_workers_lost_total", "counter", "Workers that were taken for dead.", s->workers_lost) \
+	X("weir_leases_expired_total", "counter", "Leases of work units that ran out.", s->leases_expired) \
+	X("weir_units_quarantined_total", "counter", "Work units given up.", s->units_quarantined) \
+	X("weir_steps_closed_total", "counter", "Closed steps of synchronous tables.", s->steps_closed) \
+	X("weir_batches_dropped_total", "counter", "Batches that came too late for their step.", s->batches_dropped) \
+	X("weir_batches_redone_total", "counter", "Batches executed again, as a server had lost them.", s->redone_batches) \
+	X("weir_batches_not_finite_total", "counter", "Batches whose gradients were NaN or infinite.", s->batches_not_finite) \
+	X("weir_batches_scaled_out_total", "counter", "Batches left out as their loss scale was too large.", s->scale_skipped) \
+	X("weir_loss_scale", "gauge", "Loss scale of fp16; 0: there is none.", s->loss_scale) \
+	X("weir_bad_lines_total", "counter", "Lines of the data that could not be read.", s->bad_lines) \
+	X("weir_push_bytes_total", "counter", "Bytes that workers pushed.", s->bytes_pushed) \
+	X("weir_pull_bytes_total", "counter", "Bytes that workers pulled.", s->bytes_pulled) \
+	X("weir_row_cache_keys_total", "counter", "Distinct keys of the batches of workers that keep rows.", s->keys) \
+	X("weir_row_cache_hits_total", "counter", "Those whose rows needed no pull.", s->keys_cached) \
+	X("weir_compression_energy_sent_ratio", "gauge", "Mean share of the gradients' squares that codecs let through.", s->energy_sent) \
+	X("weir_residual_norm", "gauge", "Norm of what lossy codecs hold back.", s->residual_norm) \
+	X("weir_residual_lost_norm", "gauge", "Norm of what workers that are gone held back.", s->residual_lost) \
+	X("weir_duplicates_refused_total", "counter", "Parts of pushes that were applied already.", s->duplicates_refused) \
+	X("weir_stale_refused_total", "counter", "Pushes of attempts that were sealed.", s->stale_refused) \
+	X("weir_corrupt_refused_total", "counter", "Messages whose checksum was wrong.", s->corrupt_refused) \
+	X("weir_not_finite_refused_total", "counter", "Pushes with NaN or infinite values.", s->nonfinite_refused) \
+	X("weir_scrubs_total", "counter", "Comparisons of a partition's replicas.", s->scrubs) \
+	X("weir_scrubs_differ_total", "counter", "Those that found a difference.", s->scrubs_differ) \
+	X("weir_replicas", "gauge", "Replicas that each partition shall have.", s->replicas) \
+	X("weir_partitions", "gauge", "Partitions of the job.", s->partitions_count) \
+	X("weir_partitions_whole", "gauge", "Partitions with a primary that answers and all replicas in sync.", whole_partitions(s)) \
+	X("weir_servers", "gauge", "Servers of the job.", s->servers_count) \
+	X("weir_servers_answering", "gauge", "Servers that answered just now.", s->servers_answered) \
+	X("weir_device_memory_bytes", "gauge", "Memory of a device that a worker had in use at most; 0: none computes on one.", s->device_bytes)
+/* clang-format on */
 
 /* Of server v, table t, worker w, partition p. */
 #define SERVER_MAP(X)                                                                                                \
