@@ -144,7 +144,7 @@ static void run_batch(struct worker *w, uint32_t batch)
 	batch_keys(unit, batch, keys);
 	pull(w, &id, keys, KEYS, rows);
 	pthread_mutex_lock(&w->client->lock);
-	w->step[batch] = w->client->steps.closed + 1;
+	w->step[batch] = batch_find(w->client, &id, NULL, &err)->step; /* others' steps may have closed since */
 	pthread_mutex_unlock(&w->client->lock);
 	for (uint64_t i = 0; i < ELEMENTS; i++)
 		w->gradient[i] = gradient(w->values[i], unit, batch, i);

@@ -99,7 +99,7 @@ struct bound {
 };
 static const struct bound bounds[] = {
     {"Table", "name", 63},
-    {"Table", "segments", 512},
+    {"Table", "segments", 2048},
     {"Dataset", "description", 4096},
     {"PartitionMap", "servers", 256},
     {"PartitionMap", "server", 1024},
