@@ -10,12 +10,12 @@ static void memory_that_is_used_counts(void **state)
 	(void)state;
 	enum { BYTES = 64 << 20 };
 	const uint64_t before = process_memory();
-	char *memory = malloc(BYTES);
+	volatile char *memory = malloc(BYTES); /* volatile: what nobody reads would not be written */
 	assert_non_null(memory);
-	memset(memory, 1, BYTES);
+	for (size_t i = 0; i < BYTES; i += 4096)
+		memory[i] = 1;
 	assert_true(process_memory() >= before + BYTES / 2);
-	assert_int_equal(memory[BYTES - 1], 1);
-	free(memory);
+	free((void *)memory);
 }
 
 static void the_boot_of_the_machine_is_the_kernels(void **state)
