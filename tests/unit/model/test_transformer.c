@@ -15,6 +15,7 @@
 #include "llm_parity.h"
 #include "model_folder.h"
 #include "prng.h"
+#include "rounds.h"
 #if defined(WEIR_CUDA_HOST)
 #include "cuda_host.h"
 #endif
@@ -101,9 +102,10 @@ static void logits_gradients_and_steps_are_pytorch_s(void **state)
 
 static void other_precisions_are_as_near_as_their_digits(void **state)
 {
+	static const enum compute_precision tried[] = {COMPUTE_BF16, COMPUTE_FP16, COMPUTE_TF32};
 	(void)state;
-	for (enum compute_precision p = COMPUTE_TF32; p <= COMPUTE_FP16; p++)
-		on_the_emulated_device(p, try_parity);
+	for (uint32_t i = 0; i < rounds(COUNT(tried)); i++)
+		on_the_emulated_device(tried[i], try_parity);
 }
 
 static void the_small_llama_of_the_test_data_is_pytorch_s(void **state)
