@@ -18,6 +18,11 @@ double report_samples_per_s(const struct report *r)
 	return r->train_s > 0 ? (double)r->train_rows / r->train_s : 0;
 }
 
+double report_tokens_per_s(const struct report *r)
+{
+	return report_samples_per_s(r) * r->sequence;
+}
+
 /* --- From the evaluator */
 
 static void read_scores(const struct json *j, const char *part, struct report_scores *out)
@@ -141,13 +146,16 @@ static void print_audit(FILE *out, const struct report *r)
 /* Of this run, not of those that it goes on from. */
 static void print_speed(FILE *out, const struct report *r)
 {
-	char rate[16];
+	char rate[16], tokens[16], of_tokens[64] = "";
 	format_count(rate, sizeof rate, report_samples_per_s(r));
+	format_count(tokens, sizeof tokens, report_tokens_per_s(r));
+	if (r->sequence > 0)
+		snprintf(of_tokens, sizeof of_tokens, " of %" PRIu32 " tokens, %s tokens/s", r->sequence, tokens);
 	if (r->run_rows == 0)
 		fprintf(out, "  %-11s this run trained no rows, in %.1f s\n", "speed", r->wall_s);
 	else
-		fprintf(out, "  %-11s %s samples/s, %" PRIu64 " rows, %.1f s of training in %.1f s\n", "speed", rate, r->run_rows,
-		        r->train_s, r->wall_s);
+		fprintf(out, "  %-11s %s samples/s%s, %" PRIu64 " rows, %.1f s of training in %.1f s\n", "speed", rate, of_tokens,
+		        r->run_rows, r->train_s, r->wall_s);
 }
 
 static void print_chaos(FILE *out, const struct report *r)
@@ -393,6 +401,8 @@ weir_status report_write(const struct report *r, const char *path, weir_error *e
 	put_scores(j, r, "valid", &r->valid);
 	put_passes(j, r);
 	json_set_real(j, "samples_per_s", report_samples_per_s(r));
+	if (r->sequence > 0)
+		json_set_real(j, "tokens_per_s", report_tokens_per_s(r));
 	json_set_real(j, "wall_s", r->wall_s);
 	json_set_real(j, "train_s", r->train_s);
 	put_overview(j, r->end);

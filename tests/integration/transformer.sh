@@ -22,6 +22,8 @@ finish_train 100
 audited
 holds "$DIR/report.json" '.finished and .model == "gpt2" and (.passes | length) == 3'
 holds "$DIR/report.json" '.valid.loss > 0.1 and .valid.loss < 1.1 and (.valid.perplexity - (.valid.loss | exp) | fabs) < 1e-9'
+holds "$DIR/report.json" '.samples_per_s > 0 and (.tokens_per_s - 24 * .samples_per_s | fabs) < 1e-6 * .tokens_per_s'
+grep -q "samples/s of 24 tokens, .* tokens/s" "$DIR/train.out" || fail "the report does not say the speed in tokens"
 grep -q "nats a token" "$DIR/train.out" || fail "the report does not say the loss"
 nothing_left
 
