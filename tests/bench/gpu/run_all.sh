@@ -224,10 +224,10 @@ one peers-compression 60 run_peers compression
 one training 70 run_training
 one step-fp32 60 run_step fp32
 one step-tf32 60 run_step tf32
+one peers-dlrm 120 run_peers dlrm # steps at the end are what a slow build leaves out
 one gpt2 45 run_gpt2
 one peers-gpt2 75 run_peers gpt2
 one sanitizer 90 run_sanitizer
-one peers-dlrm 120 run_peers dlrm
 
 echo
 tell_all | tee "$logs/table.txt"
