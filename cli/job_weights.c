@@ -2,11 +2,12 @@
 
 #include <stdlib.h>
 
+#include "data_shape.h"
+
 static weir_status find_shape(struct job_weights *w, const struct scoring *s, struct model_data *out, weir_error *err)
 {
 	if (s->client) {
-		const struct dataset_info *info = dataset_get_info(s->data);
-		*out = (struct model_data){.fields = info->fields, .dense_dim = info->dense_dim, .vocabulary = info->vocabulary};
+		*out = model_data_of(dataset_get_info(s->data));
 		return WEIR_OK;
 	}
 	const weir_status status = snapshot_open(&w->snapshot, s->source, err);

@@ -6,8 +6,6 @@
 
 #define EXPOSED_BITS 24u /* of staleness: upper bounds 2^k - 1 for k = 0..24, then +Inf */
 
-_Static_assert(METRICS_PARTITIONS_MAX >= WEIR_PARTITIONS_MAX, "every partition has its series");
-
 static double units_remaining(const struct overview *s)
 {
 	if (s->state == JOB_FINISHED || s->state == JOB_FAILED)
@@ -143,60 +141,59 @@ static void put_job(FILE *out, const struct overview *s)
 #undef PUT
 }
 
+/* A series for each of `count`: ONE finds number i, LABELS opens its labels. */
+#define PUT_EACH(metric, type, help, number)         \
+	put_header(out, metric, type, help);             \
+	for (uint32_t i = 0; i < count; i++) {           \
+		ONE;                                         \
+		fputs(metric, out);                          \
+		LABELS;                                      \
+		fprintf(out, "} %.17g\n", (double)(number)); \
+	}
+
 static void put_servers(FILE *out, const struct overview *s)
 {
-#define PUT(metric, type, help, number)                                               \
-	put_header(out, metric, type, help);                                              \
-	for (uint32_t i = 0; i < s->servers_count; i++) {                                 \
-		const struct overview_server *v = &s->servers[i];                             \
-		fprintf(out, metric "{server=\"%" PRIu32 "\"} %.17g\n", i, (double)(number)); \
-	}
-	SERVER_MAP(PUT)
-#undef PUT
+	const uint32_t count = s->servers_count;
+#define ONE    const struct overview_server *v = &s->servers[i]
+#define LABELS fprintf(out, "{server=\"%" PRIu32 "\"", i)
+	SERVER_MAP(PUT_EACH)
+#undef ONE
+#undef LABELS
 }
 
 static void put_tables(FILE *out, const struct overview *s)
 {
-#define PUT(metric, type, help, number)                                                                                \
-	put_header(out, metric, type, help);                                                                               \
-	for (uint32_t i = 0; i < s->tables_count; i++) {                                                                   \
-		const struct overview_table *t = &s->tables[i];                                                                \
-		fputs(metric, out);                                                                                            \
-		put_label(out, "table", t->name);                                                                              \
-		fprintf(out, ",push_codec=\"%s\",pull_codec=\"%s\"} %.17g\n", t->push_codec, t->pull_codec, (double)(number)); \
-	}
-	TABLE_MAP(PUT)
-#undef PUT
+	const uint32_t count = s->tables_count;
+#define ONE const struct overview_table *t = &s->tables[i]
+#define LABELS                        \
+	put_label(out, "table", t->name); \
+	fprintf(out, ",push_codec=\"%s\",pull_codec=\"%s\"", t->push_codec, t->pull_codec)
+	TABLE_MAP(PUT_EACH)
+#undef ONE
+#undef LABELS
 }
 
 static void put_workers(FILE *out, const struct overview *s)
 {
-	const uint32_t count = s->workers_count < METRICS_WORKERS_MAX ? s->workers_count : METRICS_WORKERS_MAX;
-#define PUT(metric, type, help, number)                   \
-	put_header(out, metric, type, help);                  \
-	for (uint32_t i = 0; i < count; i++) {                \
-		const struct overview_worker *w = &s->workers[i]; \
-		if (w->evaluator)                                 \
-			continue;                                     \
-		fputs(metric, out);                               \
-		put_label(out, "worker", w->name);                \
-		fprintf(out, "} %.17g\n", (double)(number));      \
-	}
-	WORKER_MAP(PUT)
-#undef PUT
+	const uint32_t count = s->workers_count < WEIR_METRICS_WORKERS_MAX ? s->workers_count : WEIR_METRICS_WORKERS_MAX;
+#define ONE                                           \
+	const struct overview_worker *w = &s->workers[i]; \
+	if (w->evaluator)                                 \
+	continue
+#define LABELS put_label(out, "worker", w->name)
+	WORKER_MAP(PUT_EACH)
+#undef ONE
+#undef LABELS
 }
 
 static void put_partitions(FILE *out, const struct overview *s)
 {
-	const uint32_t count = s->partitions_count < METRICS_PARTITIONS_MAX ? s->partitions_count : METRICS_PARTITIONS_MAX;
-#define PUT(metric, type, help, number)                                                  \
-	put_header(out, metric, type, help);                                                 \
-	for (uint32_t i = 0; i < count; i++) {                                               \
-		const struct overview_partition *p = &s->partitions[i];                          \
-		fprintf(out, metric "{partition=\"%" PRIu32 "\"} %.17g\n", i, (double)(number)); \
-	}
-	PARTITION_MAP(PUT)
-#undef PUT
+	const uint32_t count = s->partitions_count;
+#define ONE    const struct overview_partition *p = &s->partitions[i]
+#define LABELS fprintf(out, "{partition=\"%" PRIu32 "\"", i)
+	PARTITION_MAP(PUT_EACH)
+#undef ONE
+#undef LABELS
 }
 
 /* The sum is by bucket bounds, as what travels is counts. */

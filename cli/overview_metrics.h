@@ -6,10 +6,6 @@
 
 #include "overview.h"
 
-/* Beyond these a job's workers, or partitions, are only in the sums: each is a series of several names. */
-#define METRICS_WORKERS_MAX    256u
-#define METRICS_PARTITIONS_MAX 1024u
-
 /* Text exposition, version 0.0.4, in malloc'ed memory. NULL when out of memory. */
 char *overview_metrics(const struct overview *s);
 

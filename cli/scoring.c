@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "data_shape.h"
 #include "device.h"
 #include "train.h"
 
@@ -90,10 +91,7 @@ weir_status scoring_open(struct scoring *s, const struct scoring_options *o, wei
 		return status;
 	const struct dataset_info *info = dataset_get_info(s->data);
 	struct scorer_options options = {
-	    .job = o->job,
-	    .client = s->client,
-	    .path = s->client ? NULL : path,
-	    .data = {.fields = info->fields, .dense_dim = info->dense_dim, .vocabulary = info->vocabulary}};
+	    .job = o->job, .client = s->client, .path = s->client ? NULL : path, .data = model_data_of(info)};
 	return scorer_open(&s->scorer, &options, err);
 }
 

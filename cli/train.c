@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "backend.h"
+#include "data_shape.h"
 #include "dataset.h"
 #include "device.h"
 #include "disk.h"
@@ -20,31 +21,6 @@
 #include "weights_file.h"
 
 enum { TRAIN_SERVERS_END_MS = 2000, TRAIN_SCRUB_MS = WEIR_SCRUB_PATIENCE_MS + 10000 };
-
-static const char *model_name(enum model_kind kind)
-{
-	switch (kind) {
-	case MODEL_LR:
-		return "lr";
-	case MODEL_FM:
-		return "fm";
-	case MODEL_WIDE_DEEP:
-		return "wide_deep";
-	case MODEL_DEEPFM:
-		return "deepfm";
-	case MODEL_DCN_V2:
-		return "dcn_v2";
-	case MODEL_DLRM:
-		return "dlrm";
-	case MODEL_NGRAM:
-		return "ngram";
-	case MODEL_GPT2:
-		return "gpt2";
-	case MODEL_LLAMA:
-		return "llama";
-	}
-	return "unknown";
-}
 
 /* --- Preparing */
 
@@ -274,7 +250,7 @@ static weir_status prepare_data(struct train *t, struct report *r, weir_error *e
 	if (s != WEIR_OK)
 		return s;
 	const struct dataset_info *info = dataset_get_info(data);
-	const struct model_data shape = {.fields = info->fields, .dense_dim = info->dense_dim, .vocabulary = info->vocabulary};
+	const struct model_data shape = model_data_of(info);
 	r->bad_lines = info->bad_lines;
 	if (!t->resume)
 		s = model_check(t->job, &shape, err);
@@ -331,7 +307,7 @@ static void note_start(struct train *t)
 		snprintf(replicas, sizeof replicas, " with %u replicas of each partition", job->cluster.replicas);
 	live_note(&t->live, "%s: %u server%s%s, %u worker%s, model %s; logs in %s", job->name, job->cluster.servers,
 	          job->cluster.servers == 1 ? "" : "s", replicas, job->cluster.workers, job->cluster.workers == 1 ? "" : "s",
-	          model_name(job->model.kind), job->run_dir);
+	          model_kind_name(job->model.kind), job->run_dir);
 	char rate[32] = "any rate";
 	if (job->cluster.network.rate_bits_per_s)
 		snprintf(rate, sizeof rate, "%.4g Mb/s each way", (double)job->cluster.network.rate_bits_per_s * 1e-6);
@@ -414,7 +390,7 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 	weir_error missing = {0};
 	weir_status s = WEIR_OK;
 	r->job = t->job->name;
-	r->model = model_name(t->job->model.kind);
+	r->model = model_kind_name(t->job->model.kind);
 	r->network_bits_per_s = t->job->cluster.network.rate_bits_per_s;
 	r->network_latency_ms = t->job->cluster.network.latency_ms;
 	r->of = report_reads(t->job);

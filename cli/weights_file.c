@@ -3,6 +3,7 @@
 
 #include "adapter_folder.h"
 #include "backend.h"
+#include "data_shape.h"
 #include "import_checkpoint.h"
 #include "model_folder.h"
 
@@ -19,7 +20,7 @@ weir_status weights_file_open(struct weights_file *w, const struct job *job, con
 	if (s != WEIR_OK)
 		return s;
 	const struct dataset_info *info = dataset_get_info(w->data);
-	const struct model_data shape = {.fields = info->fields, .dense_dim = info->dense_dim, .vocabulary = info->vocabulary};
+	const struct model_data shape = model_data_of(info);
 	s = model_create(&w->model, w->backend, job, &shape, err);
 	if (s != WEIR_OK)
 		return s;

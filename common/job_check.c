@@ -221,7 +221,7 @@ static weir_status place_generated(struct reading *r, struct job *job)
 	return WEIR_OK;
 }
 
-/* --- Model */
+/* --- All of it */
 
 weir_status job_check(struct reading *r, struct job *job)
 {

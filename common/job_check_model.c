@@ -1,5 +1,6 @@
 /* Models, and the data that they learn from. */
 #include "job_read.h"
+#include "lora_target.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -110,18 +111,14 @@ static void begin_from(struct job *job)
 
 static weir_status check_targets(struct reading *r, const struct job *job)
 {
-	static const char *const names[] = {"q_proj",  "k_proj",    "v_proj", "o_proj", "gate_proj",
-	                                    "up_proj", "down_proj", "c_attn", "c_proj", "c_fc"};
 	for (uint32_t i = 0; i < job->model.lora.targets_count; i++) {
-		bool known = false;
-		for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-			known |= strcmp(job->model.lora.targets[i], names[k]) == 0;
-		if (!known)
+		const char *name = job->model.lora.targets[i];
+		if (lora_target_find(name, strlen(name)) == LORA_TARGETS_COUNT)
 			return FAIL(
 			    r, "model.lora.targets", WEIR_E_INVALID,
 			    "has %.40s: expected names among q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj (llama), c_attn, "
 			    "c_proj, c_fc (gpt2)",
-			    job->model.lora.targets[i]);
+			    name);
 	}
 	return WEIR_OK;
 }

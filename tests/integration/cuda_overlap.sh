@@ -43,16 +43,7 @@ done
 small_job 2 200 'mode: {kind: async}, push: {codec: int8}, pull: {cache: {memory: 1MiB}}' 'mode: {kind: async}, push: {codec: topk, density: 0.05}'
 start_train --fresh --set device=cuda
 wait_for 30 "the first rows" status ".rows >= 2000"
-victim=$(pid_of worker-1) || fail "worker-1 does not run"
-stopped_at_work() { # a worker between two units holds no lease: another try
-	kill -STOP "$victim"
-	status '.workers[] | select(.name == "worker-1") | .units_held > 0' && return 0
-	kill -CONT "$victim"
-	return 1
-}
-wait_for 10 "worker-1 to hold a unit" stopped_at_work
-wait_for 30 "the lease to expire" status ".leases_expired > 0"
-kill -CONT "$victim"
+sleep_past_lease worker-1
 rejoined() { grep -q "taken for dead" "$RUN/worker-1.log"; }
 wait_for 30 "worker-1 to join anew" rejoined
 status . || fail "no status"

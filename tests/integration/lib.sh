@@ -156,6 +156,32 @@ pid_of() {
 	return 1
 }
 
+# sleep_past_lease WORKER: stops it while it holds a unit until its lease has run out, then lets it go on. (A worker between two units holds no lease: another try.)
+sleep_past_lease() {
+	local victim
+	victim=$(pid_of "$1") || fail "$1 does not run"
+	stopped_at_work() {
+		kill -STOP "$victim"
+		status ".workers[] | select(.name == \"$1\") | .units_held > 0" && return 0
+		kill -CONT "$victim"
+		return 1
+	}
+	wait_for 10 "$1 to hold a unit" stopped_at_work "$1"
+	wait_for 30 "the lease to expire" status ".leases_expired > 0"
+	kill -CONT "$victim"
+}
+
+# told_alike PART: of a language model, `weir eval` says what the report says of that part of the data, and what `weir predict` gives adds up to it.
+told_alike() {
+	"$WEIR" eval --job "$DIR/job.yaml" --json > "$DIR/eval.json" 2> "$DIR/eval.err" || fail "weir eval"
+	jq -es ".[0].rows == .[1].$1.rows and (.[0].loss - .[1].$1.loss | fabs) < 1e-6" "$DIR/eval.json" "$DIR/report.json" > /dev/null ||
+		fail "weir eval says $(cat "$DIR/eval.json"), the report $(jq -c ".$1" "$DIR/report.json")"
+	"$WEIR" predict --job "$DIR/job.yaml" --out "$DIR/scores.txt" > /dev/null 2> "$DIR/predict.err" || fail "weir predict"
+	awk -v loss="$(json "$DIR/report.json" ".$1.loss")" -v targets="$(json "$DIR/report.json" ".$1.rows")" \
+		'{ if ($1 > 0) exit 1; sum -= $1 } END { d = sum / targets - loss; exit !(d * d < 1e-10) }' "$DIR/scores.txt" ||
+		fail "the logarithms of probabilities do not add up to the loss"
+}
+
 nothing_left() {
 	[ -z "$(left_over)" ] || fail "processes are left: $(left_over)"
 	local files # what was put aside of a server is as it was killed

@@ -31,13 +31,8 @@ holds "$DIR/report.json" '(.test | has("auc") or has("logloss")) == false and .p
 grep -q "nats a byte" "$DIR/train.out" || fail "the report does not say the loss"
 nothing_left
 
-"$WEIR" eval --job "$DIR/job.yaml" --json > "$DIR/eval.json" 2> "$DIR/eval.err" || fail "weir eval"
-jq -es '.[0].rows == .[1].test.rows and (.[0].loss - .[1].test.loss | fabs) < 1e-6' "$DIR/eval.json" "$DIR/report.json" > /dev/null ||
-	fail "weir eval says $(cat "$DIR/eval.json"), the report $(jq -c .test "$DIR/report.json")"
-"$WEIR" predict --job "$DIR/job.yaml" --out "$DIR/scores.txt" > /dev/null 2> "$DIR/predict.err" || fail "weir predict"
-awk -v loss="$(json "$DIR/report.json" .test.loss)" -v rows="$(json "$DIR/report.json" .test.rows)" \
-	'{ if ($1 > 0) exit 1; sum -= $1 } END { d = sum / NR - loss; exit !(NR == rows && d * d < 1e-10) }' "$DIR/scores.txt" ||
-	fail "the logarithms of the bytes' probabilities do not add up to the loss"
+told_alike test
+[ "$(wc -l < "$DIR/scores.txt")" = "$(json "$DIR/report.json" .test.rows)" ] || fail "not a line for each byte"
 "$WEIR" export --job "$DIR/job.yaml" --out "$DIR/model.safetensors" > /dev/null 2> "$DIR/export.err" || fail "weir export"
 
 # Weights as exported are a beginning: one pass more from them starts far below where chance does.

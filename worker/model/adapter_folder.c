@@ -10,12 +10,6 @@
 #include "new_folder.h"
 #include "safetensors.h"
 
-static const char *const target_names[] = {
-#define TARGET_NAME(name) #name,
-    LORA_TARGETS(TARGET_NAME)
-#undef TARGET_NAME
-};
-
 bool adapter_folder_is(const char *folder)
 {
 	char path[WEIR_PATH_BYTES_MAX];
@@ -93,11 +87,7 @@ static enum lora_target target_of(const char *name)
 	size_t begin = length - ending;
 	while (begin > 0 && name[begin - 1] != '.')
 		begin--;
-	for (unsigned t = 0; t < LORA_TARGETS_COUNT; t++)
-		if (strlen(target_names[t]) == length - ending - begin &&
-		    strncmp(name + begin, target_names[t], length - ending - begin) == 0)
-			return (enum lora_target)t;
-	return LORA_TARGETS_COUNT;
+	return lora_target_find(name + begin, length - ending - begin);
 }
 
 static weir_status read_targets(const char *path, struct lora_options *out, weir_error *err)
@@ -159,6 +149,6 @@ struct json *adapter_config_make(const char *base, enum transformer_family famil
 	json_set_bool(j, "inference_mode", true);
 	for (unsigned t = 0; t < LORA_TARGETS_COUNT; t++)
 		if (lora->targets[t])
-			json_append_text(j, "target_modules", target_names[t]);
+			json_append_text(j, "target_modules", lora_target_name(t));
 	return j;
 }

@@ -34,11 +34,16 @@ static const struct {
     [MODEL_LLAMA] = {"llama", {.transformer = true}},
 };
 
+const char *model_kind_name(enum model_kind kind)
+{
+	return kinds[kind].name;
+}
+
 static weir_status check(const struct job *job, const struct parts *p, uint32_t fields, uint32_t dense_dim, weir_error *err)
 {
 	if (p->transformer) /* its shape says what fits */
 		return WEIR_OK;
-	const char *kind = kinds[job->model.kind].name;
+	const char *kind = model_kind_name(job->model.kind);
 	if (fields == 0 && !p->ngram)
 		return weir_fail(err, WEIR_E_INVALID, "the data has no categorical fields: model %s has nothing to look up", kind);
 	if (p->ngram && job->data.context == 0)
@@ -173,7 +178,7 @@ uint32_t model_facts(const struct model *m, struct model_fact facts[MODEL_FACTS_
 	const struct job *job = m->job;
 	uint32_t n = 0;
 	facts[n].key = "model.kind";
-	snprintf(facts[n++].value, sizeof facts->value, "%s", kinds[job->model.kind].name);
+	snprintf(facts[n++].value, sizeof facts->value, "%s", model_kind_name(job->model.kind));
 	if (m->parts.transformer)
 		return model_transformer_facts(m, facts, n);
 	if (m->parts.ngram)

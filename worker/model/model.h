@@ -32,6 +32,9 @@ static inline bool model_table_is_keyed(enum model_table t)
 
 struct model;
 
+/* As job files have it: "deepfm". */
+const char *model_kind_name(enum model_kind kind);
+
 /* What it is built over. */
 struct model_data {
 	uint32_t fields, dense_dim; /* clicks: bags, and numeric features of a row */

@@ -41,7 +41,8 @@ static weir_status shape_by_folder(const struct job *job, struct transformer_con
 	const weir_status s = model_folder_config(job->model.from, out, err);
 	if (s == WEIR_OK && (out->family == TRANSFORMER_GPT2) != (job->model.kind == MODEL_GPT2))
 		return weir_fail(err, WEIR_E_INVALID, "model.from: %s is of a %s, and model.kind is %s", job->model.from,
-		                 out->family == TRANSFORMER_GPT2 ? "gpt2" : "llama", job->model.kind == MODEL_GPT2 ? "gpt2" : "llama");
+		                 model_kind_name(out->family == TRANSFORMER_GPT2 ? MODEL_GPT2 : MODEL_LLAMA),
+		                 model_kind_name(job->model.kind));
 	return s;
 }
 
@@ -62,14 +63,10 @@ static weir_status shape_of(const struct job *job, uint32_t vocabulary, struct t
 
 static void take_targets(const struct job *job, struct lora_options *out)
 {
-	static const char *const names[] = {
-#define LORA_NAME(name) #name,
-	    LORA_TARGETS(LORA_NAME)
-#undef LORA_NAME
-	};
-	for (uint32_t i = 0; i < job->model.lora.targets_count; i++)
-		for (unsigned t = 0; t < LORA_TARGETS_COUNT; t++)
-			out->targets[t] |= strcmp(job->model.lora.targets[i], names[t]) == 0;
+	for (uint32_t i = 0; i < job->model.lora.targets_count; i++) {
+		const char *name = job->model.lora.targets[i];
+		out->targets[lora_target_find(name, strlen(name))] = true; /* the job was checked */
+	}
 	if (job->model.lora.targets_count > 0)
 		return;
 	if (job->model.kind == MODEL_GPT2)

@@ -19,26 +19,8 @@
 
 #include "backend.h"
 #include "layout.h"
+#include "lora_target.h"
 #include "transformer_config.h"
-
-/* X(name): what adapters may be of; the last part of the projection's name. */
-#define LORA_TARGETS(X) \
-	X(q_proj)           \
-	X(k_proj)           \
-	X(v_proj)           \
-	X(o_proj)           \
-	X(gate_proj)        \
-	X(up_proj)          \
-	X(down_proj)        \
-	X(c_attn)           \
-	X(c_fc)             \
-	X(c_proj) /* both of GPT-2's of that name */
-enum lora_target {
-#define LORA_ENUM(name) LORA_##name,
-	LORA_TARGETS(LORA_ENUM)
-#undef LORA_ENUM
-	    LORA_TARGETS_COUNT
-};
 
 struct lora_options {
 	uint32_t rank; /* 0: none, all weights are trained */

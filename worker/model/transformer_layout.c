@@ -7,12 +7,6 @@
 #include "limits.h"
 #include "transformer_parts.h"
 
-static const char *const target_names[] = {
-#define TARGET_NAME(name) #name,
-    LORA_TARGETS(TARGET_NAME)
-#undef TARGET_NAME
-};
-
 /* One of the projections that are computed as one. */
 struct part {
 	const char *name; /* "self_attn.q_proj" */
@@ -121,11 +115,11 @@ static weir_status check_targets(const struct placing *p, weir_error *err)
 		const size_t at = strlen(known);
 		any |= lora->targets[i];
 		if (p->found[i])
-			snprintf(known + at, sizeof known - at, "%s%s", at > 0 ? ", " : "", target_names[i]);
+			snprintf(known + at, sizeof known - at, "%s%s", at > 0 ? ", " : "", lora_target_name(i));
 	}
 	for (unsigned i = 0; i < LORA_TARGETS_COUNT && lora->rank > 0; i++)
 		if (lora->targets[i] && !p->found[i])
-			return weir_fail(err, WEIR_E_UNSUPPORTED, "adapters of %s: this model has %s", target_names[i], known);
+			return weir_fail(err, WEIR_E_UNSUPPORTED, "adapters of %s: this model has %s", lora_target_name(i), known);
 	if (lora->rank > 0 && !any)
 		return weir_fail(err, WEIR_E_INVALID, "adapters of no projection: this model has %s", known);
 	return WEIR_OK;

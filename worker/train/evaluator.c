@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "data_shape.h"
 #include "dataset.h"
 #include "disk.h"
 #include "evaluation.h"
@@ -38,12 +39,11 @@ static weir_status open_scorer(struct evaluator *e, weir_error *err)
 	if (e->scorer != NULL)
 		return WEIR_OK;
 	const struct dataset_info *info = dataset_get_info(e->valid != NULL ? e->valid : e->test != NULL ? e->test : e->train);
-	const struct scorer_options options = {
-	    .job = e->job,
-	    .threads = e->job->train.threads,
-	    .turn = e->job->cluster.workers,
-	    .client = e->client,
-	    .data = {.fields = info->fields, .dense_dim = info->dense_dim, .vocabulary = info->vocabulary}};
+	const struct scorer_options options = {.job = e->job,
+	                                       .threads = e->job->train.threads,
+	                                       .turn = e->job->cluster.workers,
+	                                       .client = e->client,
+	                                       .data = model_data_of(info)};
 	return scorer_open(&e->scorer, &options, err);
 }
 

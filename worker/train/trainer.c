@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "data_shape.h"
 #include "dataset.h"
 #include "device.h"
 #include "go_back.h"
@@ -510,7 +511,7 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 	t->backend = backend_open(&where, err);
 	if (t->backend == NULL)
 		return err != NULL && err->status != WEIR_OK ? err->status : WEIR_E_UNSUPPORTED;
-	const struct model_data data = {.fields = info->fields, .dense_dim = info->dense_dim, .vocabulary = info->vocabulary};
+	const struct model_data data = model_data_of(info);
 	s = model_create(&t->model, t->backend, t->job, &data, err);
 	if (s == WEIR_OK && t->job->tables.dense.mode.local_steps > 0)
 		s = open_local(t, info, err);

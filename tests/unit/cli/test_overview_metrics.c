@@ -96,7 +96,7 @@ static void test_workers_are_bounded(void **state)
 {
 	(void)state;
 	struct overview s = make();
-	s.workers_count = METRICS_WORKERS_MAX + 5;
+	s.workers_count = WEIR_METRICS_WORKERS_MAX + 5;
 	s.workers = calloc(s.workers_count, sizeof *s.workers);
 	for (uint32_t i = 0; i < s.workers_count; i++)
 		snprintf(s.workers[i].name, sizeof s.workers[i].name, "worker-%u", i);
@@ -104,7 +104,7 @@ static void test_workers_are_bounded(void **state)
 	unsigned count = 0;
 	for (const char *at = text; (at = strstr(at, "weir_worker_live{")); at++)
 		count++;
-	assert_int_equal(count, METRICS_WORKERS_MAX);
+	assert_int_equal(count, WEIR_METRICS_WORKERS_MAX);
 	free(text);
 	free(s.workers);
 }
