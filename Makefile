@@ -6,6 +6,7 @@
 #   make bench    measure this machine and Weir on it
 #   make soak     SOAK_MINUTES (150) of fuzzing, simulated jobs, programs that are killed, memory; soak-fuzz, soak-sim, soak-chaos, soak-memory: all the time for one
 #   make bundle   a folder and an archive of the programs with their libraries, for other machines; with the CUDA backend where nvcc is
+#   make image    the images of docker/ as archives, by buildah: no Docker engine is needed
 #   make format | tidy | clean
 #
 # JOBS is how many compilers and tests run at once.
@@ -14,7 +15,7 @@ JOBS ?= $(shell nproc)
 SOAK_MINUTES ?= 150
 PROGRAMS := weir weir-server weir-worker
 
-.PHONY: all programs run test bench soak soak-fuzz soak-sim soak-chaos soak-memory bundle format tidy clean packages-run packages-test packages-soak packages-image
+.PHONY: all programs run test bench soak soak-fuzz soak-sim soak-chaos soak-memory bundle image format tidy clean packages-run packages-test packages-soak packages-image packages-containers
 all: programs
 
 packages-run:
@@ -28,6 +29,9 @@ packages-soak:
 
 packages-image:
 	@scripts/packages.sh run image
+
+packages-containers:
+	@scripts/packages.sh containers
 
 programs:
 	@mkdir -p build
@@ -52,6 +56,9 @@ bundle: packages-image
 	@$(MAKE) --no-print-directory programs
 	@cmake --build build -j $(JOBS) --target weir_shared
 	@scripts/bundle.sh
+
+image: packages-containers
+	@scripts/image.sh
 
 format:
 	git ls-files '*.c' '*.h' '*.cu' '*.cpp' | xargs clang-format -i

@@ -1,9 +1,9 @@
 /* weir bench gemm: the backend's matrix product against the fused multiply-adds that the same threads do on registers. */
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "backend.h"
 #include "bench.h"
+#include "process.h"
 
 struct gemm_bench {
 	struct backend *backend;
@@ -56,7 +56,7 @@ weir_status bench_gemm(struct bench *bench, weir_error *err)
 	                              {.m = 1024, .n = 1024, .k = 1024},
 	                              {.m = 2048, .n = 256, .k = 13}};
 	enum { SHAPES = sizeof shapes / sizeof *shapes };
-	uint32_t threads = (uint32_t)(bench->threads ? bench->threads : (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
+	uint32_t threads = bench->threads ? (uint32_t)bench->threads : process_cores();
 	struct backend *backend = backend_cpu_create(threads, err);
 	if (!backend)
 		return err->status;

@@ -140,7 +140,7 @@ static weir_status take_one(struct checkpoint_verb *v, weir_error *err)
 {
 	struct asker a = {0};
 	Weir__V1__CheckpointReply *last = NULL;
-	char address[LEDGER_PLACES_BYTES];
+	char address[JOB_PLACES_BYTES];
 	weir_status s = launch_find_ledger(v->job, v->at, address, err);
 	if (s == WEIR_OK)
 		s = asker_open(&a, address, v->logger, err);

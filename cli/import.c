@@ -22,7 +22,7 @@ struct import {
 
 static weir_status import(struct import *i, weir_error *err)
 {
-	char address[LEDGER_PLACES_BYTES], name[WEIR_NAME_BYTES_MAX];
+	char address[JOB_PLACES_BYTES], name[WEIR_NAME_BYTES_MAX];
 	weir_status s = launch_find_ledger(i->job, i->at, address, err);
 	snprintf(name, sizeof name, "weir-%d", (int)getpid());
 	if (s == WEIR_OK)

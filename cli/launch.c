@@ -61,54 +61,44 @@ weir_status launch_choose_addresses(struct train *t, weir_error *err)
 	return WEIR_OK;
 }
 
-/* So many servers, the first ones, may have the ledger. */
-static uint32_t places_count(const struct job *job)
-{
-	return job->cluster.replicas > 1 ? job->cluster.servers : 1;
-}
-
 /* Adds an address to "A,B". */
-static void add_place(char out[LEDGER_PLACES_BYTES], const char *address)
+static void add_place(char out[JOB_PLACES_BYTES], const char *address)
 {
 	const size_t used = strlen(out);
-	snprintf(out + used, LEDGER_PLACES_BYTES - used, "%s%s", used ? "," : "", address);
+	snprintf(out + used, JOB_PLACES_BYTES - used, "%s%s", used ? "," : "", address);
 }
 
 /* HOST:PORT of the servers that may have the ledger, by cluster.listen. False: it does not say. */
-static bool places_by_listen(const struct job *job, char out[LEDGER_PLACES_BYTES], weir_error *err)
+static bool places_by_listen(const struct job *job, char out[JOB_PLACES_BYTES], weir_error *err)
 {
 	char host[WEIR_ADDRESS_BYTES_MAX], address[WEIR_ADDRESS_BYTES_MAX + 16];
 	unsigned port = 0;
 	out[0] = '\0';
 	if (strcmp(job->cluster.listen, "auto") == 0 || split_listen(job->cluster.listen, host, sizeof host, &port, err) || port == 0)
 		return false;
-	for (uint32_t i = 0; i < places_count(job); i++) {
+	for (uint32_t i = 0; i < job_ledger_places_count(job); i++) {
 		snprintf(address, sizeof address, "%s:%u", host, port + i);
 		add_place(out, address);
 	}
 	return true;
 }
 
-weir_status launch_find_ledger(const struct job *job, const char *at, char out[LEDGER_PLACES_BYTES], weir_error *err)
+weir_status launch_find_ledger(const struct job *job, const char *at, char out[JOB_PLACES_BYTES], weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX + 32], *text = NULL;
 	size_t bytes = 0;
 	struct run_state ended;
 	weir_error why = {0};
 	if (at) {
-		snprintf(out, LEDGER_PLACES_BYTES, "%s", at);
+		snprintf(out, JOB_PLACES_BYTES, "%s", at);
 		return WEIR_OK;
 	}
-	if (job->cluster.servers_at_count > 0) {
-		out[0] = '\0';
-		for (uint32_t i = 0; i < places_count(job); i++)
-			add_place(out, job->cluster.servers_at[i]);
+	if (job_ledger_places(job, out))
 		return WEIR_OK;
-	}
 	ledger_file(job, path);
 	const bool used = run_dir_is_used(job);
-	if (used && disk_read_file(disk_system(), path, LEDGER_PLACES_BYTES, &text, &bytes, NULL) == WEIR_OK) {
-		snprintf(out, LEDGER_PLACES_BYTES, "%.*s", (int)strcspn(text, "\n"), text);
+	if (used && disk_read_file(disk_system(), path, JOB_PLACES_BYTES, &text, &bytes, NULL) == WEIR_OK) {
+		snprintf(out, JOB_PLACES_BYTES, "%.*s", (int)strcspn(text, "\n"), text);
 		free(text);
 		return WEIR_OK;
 	}
@@ -226,8 +216,8 @@ weir_status launch_servers(struct train *t, weir_error *err)
 		s = keep_shape(t, err);
 	if (s != WEIR_OK)
 		return s;
-	char places[LEDGER_PLACES_BYTES] = "";
-	for (uint32_t i = 0; i < places_count(t->job); i++)
+	char places[JOB_PLACES_BYTES] = "";
+	for (uint32_t i = 0; i < job_ledger_places_count(t->job); i++)
 		add_place(places, t->addresses[i]);
 	ledger_file(t->job, path);
 	return disk_write_file(disk_system(), path, places, strlen(places), err);
@@ -247,7 +237,7 @@ static weir_status start_worker(struct train *t, enum child_role role, const cha
 
 weir_status launch_warm_start(struct train *t, weir_error *err)
 {
-	char ledger[LEDGER_PLACES_BYTES], end[WEIR_ERROR_TEXT_BYTES / 2];
+	char ledger[JOB_PLACES_BYTES], end[WEIR_ERROR_TEXT_BYTES / 2];
 	if (!t->run.warm_start[0])
 		return WEIR_OK;
 	live_note(&t->live, "starting from the weights in %s", t->run.warm_start);
@@ -274,7 +264,7 @@ weir_status launch_warm_start(struct train *t, weir_error *err)
 
 weir_status launch_workers(struct train *t, weir_error *err)
 {
-	char name[WEIR_NAME_BYTES_MAX], ledger[LEDGER_PLACES_BYTES];
+	char name[WEIR_NAME_BYTES_MAX], ledger[JOB_PLACES_BYTES];
 	weir_status s = launch_find_ledger(t->job, NULL, ledger, err);
 	for (uint32_t i = 0; i < t->job->cluster.workers && s == WEIR_OK; i++) {
 		snprintf(name, sizeof name, "worker-%u", i);

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "clock.h"
+#include "health.h"
 #include "layout.h"
 #include "rpc.h"
 #include "wire.h"
@@ -174,25 +175,9 @@ static void pause_for_poll(void)
 /* One that is ending does not count. */
 static bool serves(const struct layout_asker *a, const char *address)
 {
-	const Grpc__Health__V1__HealthCheckRequest q = GRPC__HEALTH__V1__HEALTH_CHECK_REQUEST__INIT;
-	struct rpc_channel *channel = NULL;
-	struct message *request = wire_pack(&q.base), *reply = NULL;
-	ProtobufCMessage *m = NULL;
+	bool does = false;
 	weir_error ignored = {0};
-	weir_status status = request ? rpc_channel_open(&channel, a->rpc, a->loop, address, &ignored) : WEIR_E_MEMORY;
-	if (!status)
-		status = rpc_call_wait(channel, RPC_HEALTH_CHECK, request, CHECK_MS, &reply, &ignored);
-	else
-		message_release(request);
-	if (!status)
-		status = wire_unpack(&grpc__health__v1__health_check_response__descriptor, reply, &m, &ignored);
-	const bool does = !status && ((const Grpc__Health__V1__HealthCheckResponse *)m)->status ==
-	                                 GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING;
-	wire_free(m);
-	message_release(reply);
-	if (channel)
-		rpc_channel_close(channel);
-	return does;
+	return health_check(a->rpc, a->loop, address, "", CHECK_MS, &does, &ignored) == WEIR_OK && does;
 }
 
 /* Asks those that live and have not answered yet. Whether none is silent. */

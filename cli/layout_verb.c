@@ -185,7 +185,7 @@ static weir_status move_all(const struct layout_verb *v, const struct words *w, 
 
 static weir_status run(const struct layout_verb *v, const struct words *w, weir_error *err)
 {
-	char addresses[LEDGER_PLACES_BYTES];
+	char addresses[JOB_PLACES_BYTES];
 	weir_status s = launch_find_ledger(w->job, w->at, addresses, err);
 	struct rpc *rpc = s == WEIR_OK ? rpc_grpc_create(w->logger) : NULL;
 	if (s == WEIR_OK && !rpc)

@@ -33,7 +33,7 @@ static weir_status ask(struct rpc *rpc, const char *addresses, const char *from,
 
 static weir_status run(const struct job *job, const char *at, const char *from, struct logger *logger, weir_error *err)
 {
-	char addresses[LEDGER_PLACES_BYTES];
+	char addresses[JOB_PLACES_BYTES];
 	weir_status s = launch_find_ledger(job, at, addresses, err);
 	struct rpc *rpc = s == WEIR_OK ? rpc_grpc_create(logger) : NULL;
 	if (s == WEIR_OK && !rpc)

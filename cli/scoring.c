@@ -50,7 +50,7 @@ static weir_status choose_part(struct scoring *s, const struct scoring_options *
 /* Joins the running job as an observer. */
 static weir_status join(struct scoring *s, const struct scoring_options *o, weir_error *err)
 {
-	char address[LEDGER_PLACES_BYTES], name[WEIR_NAME_BYTES_MAX];
+	char address[JOB_PLACES_BYTES], name[WEIR_NAME_BYTES_MAX];
 	weir_status status = launch_find_ledger(o->job, o->at, address, err);
 	if (status != WEIR_OK)
 		return status;

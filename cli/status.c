@@ -302,7 +302,7 @@ struct question {
 
 static weir_status open_watcher(const struct question *q, struct watcher **out, weir_error *err)
 {
-	char address[LEDGER_PLACES_BYTES];
+	char address[JOB_PLACES_BYTES];
 	*out = NULL;
 	weir_status status = q->at ? WEIR_OK : launch_find_ledger(q->job, NULL, address, err);
 	return status == WEIR_OK ? watcher_open(out, q->at ? q->at : address, q->logger, err) : status;

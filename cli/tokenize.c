@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "clock.h"
 #include "limits.h"
 #include "options.h"
+#include "process.h"
 #include "tokenize.h"
 #include "verbs.h"
 
@@ -115,12 +115,11 @@ static weir_status run(struct verb_tokenize *v, weir_error *err)
 int verb_tokenize(int count, char **args)
 {
 	static struct verb_tokenize v;
-	const long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	v = (struct verb_tokenize){.format = "auto",
 	                           .chat = "auto",
 	                           .eos = "auto",
 	                           .invalid = "fail",
-	                           .threads = cores > 0 ? (uint64_t)cores : 1,
+	                           .threads = process_cores(),
 	                           .bad_lines_max = BAD_LINES_MAX};
 	const struct option options[] = {
 	    {"--tokenizer", OPTION_TEXT, &v.tokenizer, "FOLDER|FILE|bytes",

@@ -324,7 +324,7 @@ static weir_status open_events(struct train *t, weir_error *err)
 
 static weir_status start(struct train *t, weir_error *err)
 {
-	char dir[WEIR_PATH_BYTES_MAX], ledger[LEDGER_PLACES_BYTES];
+	char dir[WEIR_PATH_BYTES_MAX], ledger[JOB_PLACES_BYTES];
 	weir_status s = supervisor_own_dir(dir, sizeof dir, err);
 	if (s == WEIR_OK)
 		s = supervisor_create(&t->supervisor, dir, t->job->run_dir, t->clock, err);

@@ -76,11 +76,9 @@ weir_status launch_workers(struct train *t, weir_error *err) WEIR_MUST_CHECK;
 uint32_t launch_server_index(const struct child *server); /* its number */
 /* Ends the servers, workers first, and removes what was only for the run. */
 void launch_end(struct train *t, uint32_t timeout_ms);
-/* "A,B,C": every server that may have the ledger: with replicas all of those that the job began with. */
-#define LEDGER_PLACES_BYTES (WEIR_SERVERS_MAX * WEIR_ADDRESS_BYTES_MAX)
-/* Where the ledger of a job is: where `at` says (--at; may be NULL), else from RUN_DIR/ledger.address, else as
+/* Where the ledger of a job may be, "A,B,C": where `at` says (--at; may be NULL), else as cluster.servers_at or RUN_DIR/ledger.address has it, else as
  * cluster.listen says. E_NOT_FOUND when it cannot be known, or the job ran here and does not any more. */
-weir_status launch_find_ledger(const struct job *job, const char *at, char out[LEDGER_PLACES_BYTES],
+weir_status launch_find_ledger(const struct job *job, const char *at, char out[JOB_PLACES_BYTES],
                                weir_error *err) WEIR_MUST_CHECK;
 
 /* --- coordinator.c */

@@ -9,6 +9,7 @@
 	  "start servers and workers here, train, evaluate, report")                                                                 \
 	X(sweep, "SWEEP.yaml [--keep-going]", "run a job with other settings and seeds; a table, and plots")                         \
 	X(status, "(JOB.yaml | --at ADDRESS) [--json] [--every-ms N]", "show a running job")                                         \
+	X(health, "--at ADDRESS [--ready] [JOB.yaml]", "whether one server serves, and is in sync")                                  \
 	X(eval, "JOB.yaml [--part valid|test] [--json]", "AUC, logloss and calibration of a running job's or the best weights")      \
 	X(predict, "JOB.yaml --out SCORES.txt [--part valid|test]", "write one score a line, in the order of the rows")              \
 	X(generate, "JOB.yaml|MODEL_FOLDER [--prompt TEXT] [--max-tokens N] [--temperature T] [--top-p P] [--seed N] [--chat]",      \

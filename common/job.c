@@ -22,6 +22,20 @@ uint32_t job_server_patience_ms(const struct job *job)
 	return job->cluster.log == JOB_LOG_DISK || job->cluster.replicas > 1 ? WEIR_SERVER_PATIENCE_MS : WEIR_STALL_PATIENCE_MS;
 }
 
+uint32_t job_ledger_places_count(const struct job *job)
+{
+	return job->cluster.replicas > 1 ? job->cluster.servers : 1;
+}
+
+bool job_ledger_places(const struct job *job, char out[JOB_PLACES_BYTES])
+{
+	size_t used = 0;
+	out[0] = '\0';
+	for (uint32_t i = 0; i < job_ledger_places_count(job) && i < job->cluster.servers_at_count; i++)
+		used += (size_t)snprintf(out + used, JOB_PLACES_BYTES - used, "%s%s", i ? "," : "", job->cluster.servers_at[i]);
+	return used > 0;
+}
+
 weir_status job_fail(struct reading *r, const struct place *place, const char *path, weir_status status, const char *format, ...)
 {
 	char what[WEIR_ERROR_TEXT_BYTES];

@@ -196,6 +196,10 @@ weir_status job_parse(const char *text, const char *name, const char *const *set
 void job_free(struct job *job);
 /* The folder of a server's log and rows (`log: disk`): run_dir/server-<index>. */
 void job_server_dir(const struct job *job, uint32_t index, char out[WEIR_PATH_BYTES_MAX + 32]);
+/* Servers that may have the ledger, of those that cluster.servers_at names: "A,B". False: it names none. */
+#define JOB_PLACES_BYTES (WEIR_SERVERS_MAX * WEIR_ADDRESS_BYTES_MAX)
+bool job_ledger_places(const struct job *job, char out[JOB_PLACES_BYTES]);
+uint32_t job_ledger_places_count(const struct job *job); /* the first so many servers may have it */
 /* Whether the job has rows to validate on, and to test on: files of their own, or a share of the split. */
 bool job_has_valid(const struct job *job);
 bool job_has_test(const struct job *job);

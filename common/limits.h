@@ -131,6 +131,7 @@
 #define WEIR_READ_PAUSE_MS       1000u   /* and leaves that alone for this */
 #define WEIR_MAP_REFRESH_MS      5000u   /* who reads from replicas asks who they are at least as often */
 #define WEIR_DRAIN_MS            10000u  /* SIGTERM to exit */
+#define WEIR_HAND_OVER_MS        2000u   /* of that, at most: a server's partitions become others' */
 #define WEIR_READY_TIMEOUT_MS    10000u  /* a server that `weir train` starts serves within this */
 #define WEIR_RECOVERY_TIMEOUT_MS 600000u /* one that recovers from its disk or a checkpoint, within this */
 #define WEIR_SERVER_PATIENCE_MS  120000u /* clients wait this long for a server whose log is on disk to come back */

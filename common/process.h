@@ -7,6 +7,10 @@
 
 /* Bytes of memory of its own: resident, and no file's. 0 when the system does not say. */
 uint64_t process_memory(void);
+/* Processors that its threads may use: the machine's, of these those that it is bound to, and no more than its control group (cgroup v2, a container's) has time for. */
+uint32_t process_cores(void);
+/* cpu.max of a control group, "QUOTA PERIOD" in microseconds or "max PERIOD", as processors, rounded up; at least 1. 0: no limit. */
+uint32_t process_quota_cores(const char *cpu_max);
 /* Names the start of the machine (in a container, of its host) since which the page cache has lived. False, and zeros, when the system does not say. */
 bool process_machine_boot(uint8_t id[16]);
 

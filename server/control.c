@@ -6,6 +6,7 @@
 
 #include "checkpoint_coordinator.h"
 #include "durable.h"
+#include "hosting.h"
 #include "rewind.h"
 #include "roles.h"
 #include "scrub.h"
@@ -506,12 +507,23 @@ void control_map(struct server *s, struct rpc_call *call, struct message *reques
 
 /* --- Health */
 
+/* One answer for every service of this server, but for "ready": whether it can be counted on where another one is stopped. That one may have the only other
+ * full copy of a partition, so not before this one is in sync in all that it is to have. */
 void control_health(struct server *s, struct rpc_call *call, struct message *request)
 {
-	(void)request; /* one answer for every service of this server */
+	weir_error err = {0};
+	ProtobufCMessage *m = NULL;
+	weir_status status = wire_unpack(&grpc__health__v1__health_check_request__descriptor, request, &m, &err);
+	if (status) {
+		rpc_call_reply(call, status, err.text, NULL);
+		return;
+	}
+	const bool whole = strcmp(((const Grpc__Health__V1__HealthCheckRequest *)m)->service, "ready") != 0 || !roles_hosting(s) ||
+	                   hosting_is_whole(roles_hosting(s));
+	wire_free(m);
 	Grpc__Health__V1__HealthCheckResponse reply = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
-	reply.status = atomic_load(&s->draining) ? GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING
-	                                         : GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING;
+	reply.status = whole && !atomic_load(&s->draining) ? GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING
+	                                                   : GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING;
 	answer(call, &reply.base);
 }
 

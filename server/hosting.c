@@ -8,13 +8,22 @@
 #include "replication.h"
 #include "server_internal.h"
 
+struct hosted {
+	struct hosting_view view;
+	uint64_t leaves_below; /* roles of earlier epochs go to other servers */
+};
 struct hosting {
 	const struct server *server;
 	pthread_mutex_t lock;
 	/* Guarded by it. */
-	bool all, lives[WEIR_SERVERS_MAX];
-	struct hosting_view of[]; /* (partitions, then the ledger) */
+	bool all, leaves, lives[WEIR_SERVERS_MAX];
+	struct hosted of[]; /* (partitions, then the ledger) */
 };
+
+static uint16_t self_of(const struct hosting *h)
+{
+	return (uint16_t)h->server->options.index;
+}
 
 /* --- What is known */
 
@@ -23,8 +32,8 @@ static struct hosting_view *view_of(struct hosting *h, uint16_t partition)
 {
 	const uint32_t partitions = h->server->options.partitions;
 	if (partition == JOURNAL_LEDGER)
-		return &h->of[partitions];
-	return partition < partitions ? &h->of[partition] : NULL;
+		return &h->of[partitions].view;
+	return partition < partitions ? &h->of[partition].view : NULL;
 }
 
 struct hosting *hosting_create(const struct server *s)
@@ -36,8 +45,9 @@ struct hosting *hosting_create(const struct server *s)
 	h->server = s;
 	pthread_mutex_init(&h->lock, NULL);
 	for (uint32_t p = 0; p < count; p++) {
-		h->of[p].wanted.primary = h->of[p].seen.primary = MEMBER_NONE;
-		h->of[p].wanted.hosts = server_first_hosts(s, p < s->options.partitions ? (uint16_t)p : JOURNAL_LEDGER);
+		struct hosting_view *v = &h->of[p].view;
+		v->wanted.primary = v->seen.primary = MEMBER_NONE;
+		v->wanted.hosts = server_first_hosts(s, p < s->options.partitions ? (uint16_t)p : JOURNAL_LEDGER);
 	}
 	return h;
 }
@@ -99,11 +109,64 @@ bool hosting_look(struct hosting *h, uint16_t partition, struct hosting_view *ou
 	return all;
 }
 
+/* Partitions, and the ledger where the job has one. */
+static uint32_t hosted_count(const struct hosting *h)
+{
+	return h->server->options.partitions + (h->server->ledger_loop != NULL);
+}
+
+bool hosting_is_whole(struct hosting *h)
+{
+	pthread_mutex_lock(&h->lock);
+	bool whole = h->all && !h->leaves;
+	for (uint32_t p = 0; p < hosted_count(h) && whole; p++) {
+		const struct hosting_view *v = &h->of[p].view;
+		whole = !member_set_has(&v->wanted.hosts, self_of(h)) || member_set_has(&v->seen.isr, self_of(h));
+	}
+	pthread_mutex_unlock(&h->lock);
+	return whole;
+}
+
+/* --- Leaving */
+
+void hosting_leave(struct hosting *h)
+{
+	pthread_mutex_lock(&h->lock);
+	h->leaves = true;
+	for (uint32_t p = 0; p <= h->server->options.partitions; p++)
+		h->of[p].leaves_below = h->of[p].view.seen.epoch + 1;
+	pthread_mutex_unlock(&h->lock);
+}
+
+static bool is_leaving(const struct hosting *h, const struct hosted *x)
+{
+	const struct replica_record *seen = &x->view.seen;
+	return seen->primary == self_of(h) && seen->epoch < x->leaves_below && seen->isr.count > 1;
+}
+
+bool hosting_is_leaving(struct hosting *h)
+{
+	bool any = false;
+	pthread_mutex_lock(&h->lock);
+	for (uint32_t p = 0; p < hosted_count(h) && !any; p++)
+		any = is_leaving(h, &h->of[p]);
+	pthread_mutex_unlock(&h->lock);
+	return any;
+}
+
+static bool leaves(struct hosting *h, uint16_t partition)
+{
+	pthread_mutex_lock(&h->lock);
+	const bool does = is_leaving(h, &h->of[partition == JOURNAL_LEDGER ? h->server->options.partitions : partition]);
+	pthread_mutex_unlock(&h->lock);
+	return does;
+}
+
 /* --- What is done */
 
 bool hosting_is_wanted(struct hosting *h, uint16_t partition, const struct replica_record *own)
 {
-	const uint16_t self = (uint16_t)h->server->options.index;
+	const uint16_t self = self_of(h);
 	struct hosting_view v;
 	if (!hosting_look(h, partition, &v))
 		return own != NULL;
@@ -128,6 +191,22 @@ static uint16_t next_primary(const struct hosts_record *wanted, const struct rep
 	return wanted->hosts.ids[partition % wanted->hosts.count];
 }
 
+/* Another one in sync; partitions spread. */
+static uint16_t successor(const struct replica_record *now, uint16_t self, uint16_t partition)
+{
+	struct member_set others = now->isr;
+	member_set_remove(&others, self);
+	return others.count ? others.ids[partition % others.count] : self;
+}
+
+static void move(struct hosting *h, struct replication *x, uint16_t to, uint64_t epoch)
+{
+	char name[AUTHORITY_NAME_BYTES];
+	if (replication_move(x, to) == WEIR_OK)
+		LOG_AT(h->server->options.logger, LOG_INFO, "partition moves", "partition=%s to=%u epoch=%llu",
+		       authority_name(replication_partition(x), name), to, (unsigned long long)epoch);
+}
+
 static void drop(struct hosting *h, struct replication *x, uint16_t member)
 {
 	char name[AUTHORITY_NAME_BYTES];
@@ -150,16 +229,18 @@ static void drop_unwanted(struct hosting *h, struct replication *x, const struct
 void hosting_bring_about(struct hosting *h, struct replication *x)
 {
 	const struct replica *r = replication_replica(x);
-	const uint16_t partition = replication_partition(x), self = (uint16_t)h->server->options.index;
-	char name[AUTHORITY_NAME_BYTES];
+	const uint16_t partition = replication_partition(x), self = self_of(h);
 	struct hosting_view v;
 	if (!replica_serves(r) || !hosting_look(h, partition, &v))
 		return;
 	const struct replica_record *now = replica_get_record(r);
+	if (leaves(h, partition)) {
+		move(h, x, successor(now, self, partition), now->epoch);
+		return;
+	}
 	const bool covered = is_covered(&v.wanted.hosts, &now->isr);
 	const uint16_t next = next_primary(&v.wanted, now, partition);
 	drop_unwanted(h, x, &v.wanted.hosts, covered && next == self);
-	if (covered && next != self && replication_move(x, next) == WEIR_OK)
-		LOG_AT(h->server->options.logger, LOG_INFO, "partition moves", "partition=%s to=%u epoch=%llu",
-		       authority_name(partition, name), next, (unsigned long long)now->epoch);
+	if (covered && next != self)
+		move(h, x, next, now->epoch);
 }

@@ -39,6 +39,13 @@ bool hosting_look(struct hosting *h, uint16_t partition, struct hosting_view *ou
 
 /* Whether the server has a lease with the coordinator. Any thread. */
 bool hosting_lives(struct hosting *h, uint32_t server);
+/* Whether this server is in sync wherever it is to have a replica, and about to leave nowhere. Any thread. */
+bool hosting_is_whole(struct hosting *h);
+
+/* This server is about to end: what it is primary of goes to others in sync. Each role goes once, so that servers that end together do not pass it to and fro. Any thread. */
+void hosting_leave(struct hosting *h);
+/* Whether there is a role left of that which another one could have. Any thread. */
+bool hosting_is_leaving(struct hosting *h);
 
 /* Whether this server has a part in it. own: its replica's record; NULL: it has no replica. */
 bool hosting_is_wanted(struct hosting *h, uint16_t partition, const struct replica_record *own);

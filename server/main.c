@@ -41,9 +41,9 @@ struct arguments {
 	uint32_t index;
 	uint8_t uuid[16];
 	uint64_t generation;
-	const char *restore;          /* a checkpoint's name; NULL: from nothing */
-	const char *listen, *servers; /* NULL: from the job file */
-	int ready_fd;                 /* -1: none, or said */
+	const char *restore;                      /* a checkpoint's name; NULL: from nothing */
+	const char *listen, *advertise, *servers; /* NULL: from the job file */
+	int ready_fd;                             /* -1: none, or said */
 	enum log_level level;
 	enum log_format format;
 };
@@ -54,7 +54,7 @@ struct addresses {
 };
 
 static const char usage[] = "usage: weir-server --job FILE --index I [--uuid HEX32] [--generation N] [--restore CHECKPOINT]\n"
-                            "                   [--listen ADDRESS]\n"
+                            "                   [--listen ADDRESS] [--advertise ADDRESS]\n"
                             "                   [--servers ADDRESS,ADDRESS,...] [--ready-fd N] [--set a.b=c]...\n"
                             "                   [--log-level debug|info|warn|error] [--log-format human|json]\n";
 
@@ -105,6 +105,9 @@ static bool parse_option(struct arguments *a, int option, const char *value)
 	case 'a':
 		a->listen = value;
 		return true;
+	case 'A':
+		a->advertise = value;
+		return strlen(value) < WEIR_ADDRESS_BYTES_MAX && strchr(value, ':');
 	case 'S':
 		a->servers = value;
 		return true;
@@ -140,6 +143,9 @@ static void print_refused(int option, const char *name, const char *value)
 	case 'g':
 		fprintf(stderr, "a number from 1 on\n");
 		break;
+	case 'A':
+		fprintf(stderr, "HOST:PORT\n");
+		break;
 	case 'r':
 		fprintf(stderr, "an open file's descriptor\n");
 		break;
@@ -155,12 +161,19 @@ static void print_refused(int option, const char *name, const char *value)
 static bool parse_arguments(struct arguments *a, int argc, char **argv)
 {
 	static const struct option options[] = {
-	    {"job", required_argument, NULL, 'j'},        {"set", required_argument, NULL, 's'},
-	    {"index", required_argument, NULL, 'i'},      {"uuid", required_argument, NULL, 'u'},
-	    {"generation", required_argument, NULL, 'g'}, {"restore", required_argument, NULL, 'R'},
-	    {"listen", required_argument, NULL, 'a'},     {"servers", required_argument, NULL, 'S'},
-	    {"ready-fd", required_argument, NULL, 'r'},   {"log-level", required_argument, NULL, 'l'},
-	    {"log-format", required_argument, NULL, 'f'}, {NULL, 0, NULL, 0},
+	    {"job", required_argument, NULL, 'j'},
+	    {"set", required_argument, NULL, 's'},
+	    {"index", required_argument, NULL, 'i'},
+	    {"uuid", required_argument, NULL, 'u'},
+	    {"generation", required_argument, NULL, 'g'},
+	    {"restore", required_argument, NULL, 'R'},
+	    {"listen", required_argument, NULL, 'a'},
+	    {"servers", required_argument, NULL, 'S'},
+	    {"advertise", required_argument, NULL, 'A'},
+	    {"ready-fd", required_argument, NULL, 'r'},
+	    {"log-level", required_argument, NULL, 'l'},
+	    {"log-format", required_argument, NULL, 'f'},
+	    {NULL, 0, NULL, 0},
 	};
 	*a = (struct arguments){.generation = 1, .ready_fd = -1, .level = LOG_INFO, .format = LOG_HUMAN};
 	int which = 0;
@@ -242,9 +255,9 @@ static uint32_t executors_of(const struct job *job)
 {
 	if (job->cluster.executors)
 		return job->cluster.executors;
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	long local = job->cluster.servers_at_count ? 1 : (long)job->cluster.servers + job->cluster.workers;
-	return cores > local ? (uint32_t)(cores / local) : 1;
+	const uint32_t local = job->cluster.servers_at_count ? 1 : job->cluster.servers + job->cluster.workers;
+	const uint32_t share = process_cores() / local;
+	return share ? share : 1;
 }
 
 /* That a push is sent is for its client to know; servers answer it as for the next rung. */
@@ -460,6 +473,7 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	                                 .logger = p->logger,
 	                                 .name = name,
 	                                 .listen = listen,
+	                                 .advertise = a->advertise,
 	                                 .generation = a->generation,
 	                                 .boot = entropy_system()->ops->u64(entropy_system()),
 	                                 .index = a->index,
@@ -635,7 +649,8 @@ int main(int argc, char **argv)
 	}
 	serve(p, &a, &set, argv);
 	logger_write(p->logger, LOG_INFO, NULL, "draining", "timeout_ms=%u", WEIR_DRAIN_MS);
-	server_drain(p->server, WEIR_DRAIN_MS - DRAIN_MARGIN_MS);
+	server_hand_over(p->server, WEIR_HAND_OVER_MS);
+	server_drain(p->server, WEIR_DRAIN_MS - WEIR_HAND_OVER_MS - DRAIN_MARGIN_MS);
 	clean_up(p);
 	return 0;
 }

@@ -178,9 +178,10 @@ weir_status roles_create(struct server *s, const struct server_options *o, weir_
 		r->coordinator = coord_memory_create(s->options.clock);
 	if (server_is_replicated(s))
 		snprintf(r->address, sizeof r->address, "%s",
-		         o->index >= o->servers ? o->listen
-		         : o->addresses         ? o->addresses[o->index]
-		                                : "");
+		         o->advertise             ? o->advertise
+		         : o->index >= o->servers ? o->listen
+		         : o->addresses           ? o->addresses[o->index]
+		                                  : "");
 	if (r->shared.etcd &&
 	    (!(r->session = rpc_loop_create(o->rpc, "coord", err)) || !(r->keeper = rpc_loop_create(o->rpc, "coord-keeper", err))))
 		return WEIR_E_MEMORY;

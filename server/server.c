@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "checkpoint_coordinator.h"
@@ -13,6 +14,7 @@
 #include "deadline.h"
 #include "durable.h"
 #include "heart_loop.h"
+#include "hosting.h"
 #include "journal.h"
 #include "ledger_log.h"
 #include "ledger_role.h"
@@ -22,7 +24,8 @@
 #include "server_internal.h"
 #include "service.h"
 
-#define TICK_MS 100u
+#define TICK_MS           100u
+#define HAND_OVER_POLL_MS 5u
 
 /* --- What is under way */
 
@@ -550,6 +553,16 @@ static void end_checkpoints(struct server *s)
 	rewind_stop(s->rewind);
 	s->coordinator = NULL;
 	s->takes = NULL;
+}
+
+void server_hand_over(struct server *s, uint32_t timeout_ms)
+{
+	struct hosting *h = roles_hosting(s);
+	if (!h)
+		return;
+	hosting_leave(h);
+	for (uint32_t waited_ms = 0; waited_ms < timeout_ms && hosting_is_leaving(h); waited_ms += HAND_OVER_POLL_MS)
+		nanosleep(&(struct timespec){.tv_nsec = HAND_OVER_POLL_MS * 1000000L}, NULL);
 }
 
 void server_drain(struct server *s, uint32_t timeout_ms)

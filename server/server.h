@@ -74,13 +74,14 @@ struct server_options {
 	uint32_t min_isr;              /* so many must have an entry before it counts; 0: 1 of 2 replicas, 2 of 3 */
 	uint32_t scrub_interval_ms;    /* between two scrubs of a partition that has replicas (scrub.h); 0: only when asked */
 	const struct coordinator_options *coordinator; /* needed where there are replicas; NULL: none. Copied */
-	const char *const *addresses;                  /* (servers) as clients reach them, "": not known; NULL: none is. Copied */
-	uint32_t executors;                            /* threads that own partitions; connections spread over them */
-	uint32_t not_finite;                           /* enum partition_not_finite */
-	uint32_t ack;                                  /* enum partition_ack */
-	const struct durable_options *durable;         /* NULL: the log is in memory; copied */
-	const struct promising_options *promising;     /* needed then where there are replicas; NULL: nothing is written */
-	const struct checkpoint_options *checkpoint;   /* NULL: none can be taken; copied */
+	const char *advertise; /* where others reach it; NULL: at its place in `addresses`, or, added, where it listens. Copied */
+	const char *const *addresses;                /* (servers) as clients reach them, "": not known; NULL: none is. Copied */
+	uint32_t executors;                          /* threads that own partitions; connections spread over them */
+	uint32_t not_finite;                         /* enum partition_not_finite */
+	uint32_t ack;                                /* enum partition_ack */
+	const struct durable_options *durable;       /* NULL: the log is in memory; copied */
+	const struct promising_options *promising;   /* needed then where there are replicas; NULL: nothing is written */
+	const struct checkpoint_options *checkpoint; /* NULL: none can be taken; copied */
 	const char *
 	    restore; /* the checkpoint that this generation begins with; NULL or "": from nothing. A folder that was filled already goes on from there */
 	const struct rewind_record
@@ -99,6 +100,9 @@ weir_status server_create(struct server **out, const struct server_options *opti
 const char *server_address(const struct server *s); /* with the real port */
 /* Whether it has been told what the coordinator has; without one, always. Until then it serves, but has no partition. Any thread. */
 bool server_is_coordinated(const struct server *s);
+/* Where partitions have replicas, before server_drain: what it is primary of goes to others in sync, in a fifth of the time in which these would find it dead. For
+ * timeout_ms at most. From a thread that is no loop. */
+void server_hand_over(struct server *s, uint32_t timeout_ms);
 /* Not serving any more (health says so): accepts no connections, answers what has arrived, ends the streams, at most timeout_ms. */
 void server_drain(struct server *s, uint32_t timeout_ms);
 /* Stops, drained or not, and frees. From a thread that is no loop. */

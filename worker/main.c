@@ -15,7 +15,7 @@
 #define SETS_MAX 256u
 
 struct arguments {
-	const char *job, *ledger, *name, *role;
+	const char *job, *ledger, *name, *role; /* ledger NULL: by cluster.servers_at */
 	const char *sets[SETS_MAX];
 	uint32_t sets_count;
 	enum log_level level;
@@ -33,7 +33,7 @@ static void on_signal(int number)
 }
 
 static const char usage[] =
-    "usage: weir-worker --job FILE --ledger ADDRESS --name NAME [--role trainer|evaluator] [--set a.b=c]...\n"
+    "usage: weir-worker --job FILE --name NAME [--ledger ADDRESS,...] [--role trainer|evaluator] [--set a.b=c]...\n"
     "                   [--log-level debug|info|warn|error] [--log-format human|json]\n";
 
 static bool parse_option(struct arguments *a, int option)
@@ -79,7 +79,7 @@ static bool parse_arguments(struct arguments *a, int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
 		if (!parse_option(a, option))
 			return false;
-	return optind == argc && a->job != NULL && a->ledger != NULL && a->name != NULL;
+	return optind == argc && a->job != NULL && a->name != NULL;
 }
 
 static bool is_evaluator(const struct arguments *a)
@@ -117,6 +117,13 @@ int main(int argc, char **argv)
 		fprintf(stderr, "weir-worker: %s\n", err.text);
 		return 2;
 	}
+	char places[JOB_PLACES_BYTES];
+	if (!a.ledger && !job_ledger_places(job, places)) {
+		fprintf(stderr, "weir-worker: where the job's servers are is not known: give --ledger, or cluster.servers_at\n");
+		job_free(job);
+		return 2;
+	}
+	a.ledger = a.ledger ? a.ledger : places;
 	device_show(job, is_evaluator(&a) ? job->cluster.workers : pace_worker(a.name));
 	struct logger *logger = logger_create(&(struct logger_options){.level = a.level, .format = a.format, .who = a.name});
 	s = run(&a, job, logger, &err);

@@ -14,7 +14,7 @@ expect 0 "weir 0." version
 expect 0 "usage: weir train JOB.yaml" train --help
 expect 0 "usage: weir eval" eval "$DIR/job.yaml" -h
 expect 0 "--set A.B=C" eval "$DIR/job.yaml" -h
-for verb in train sweep status eval predict datagen export import checkpoint restore move drain rebalance rewind bench; do
+for verb in train sweep status eval predict datagen export import checkpoint restore health move drain rebalance rewind bench; do
 	expect 0 "usage: weir $verb" $verb nonsense --help
 	grep -qE '^  --[a-z-]+( [A-Z][A-Za-z.=]*)?  +[A-Za-z]' "$DIR/out" || fail "weir $verb --help says nothing about its options"
 done
@@ -27,6 +27,8 @@ expect 2 "give one of them" train "$DIR/job.yaml" --resume --fresh
 expect 2 "did you mean '--report'" train --repotr x
 expect 2 "--job FILE or --at ADDRESS" status
 expect 2 "did you mean store" bench stoer
+expect 2 "needs --at ADDRESS" health
+expect 1 "127.0.0.1:1" health --at 127.0.0.1:1
 expect 2 "--rows is 'many'" datagen --rows many --out x
 expect 1 "hiden" train "$DIR/job.yaml" --set model.hiden=3
 expect 1 "does not run here" status --job "$DIR/job.yaml"

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "planted.h"
+#include "process.h"
 #include "score.h"
 #include "split.h"
 #include "truth.h"
@@ -135,8 +136,8 @@ static void *generate_thread(void *argument)
 static void run_threads(struct generation *g)
 {
 	pthread_t threads[THREADS_MAX];
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	uint32_t wanted = g->options->threads > 0 ? g->options->threads : cores > 0 ? (uint32_t)cores : 1, started = 0;
+	const uint32_t wanted = g->options->threads > 0 ? g->options->threads : process_cores();
+	uint32_t started = 0;
 	while (started + 1 < wanted && started < THREADS_MAX && pthread_create(&threads[started], NULL, generate_thread, g) == 0)
 		started++;
 	generate_thread(g);

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "data_shape.h"
 #include "dataset.h"
@@ -17,6 +16,7 @@
 #include "pace.h"
 #include "prefetch.h"
 #include "prng.h"
+#include "process.h"
 #include "staging.h"
 #include "tables.h"
 #include "units.h"
@@ -81,10 +81,10 @@ uint64_t trainer_dropout_seed(const struct job *job, uint32_t pass, uint32_t uni
 
 uint32_t trainer_threads(const struct job *job, uint32_t local)
 {
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	const uint32_t share = local ? process_cores() / local : 0;
 	if (job->train.threads > 0)
 		return job->train.threads;
-	return cores > (long)local && local > 0 ? (uint32_t)(cores / local) : 1;
+	return share ? share : 1;
 }
 
 static struct slot *slot_at(struct trainer *t, uint64_t n)

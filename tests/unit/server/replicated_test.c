@@ -4,9 +4,11 @@
 #include "await.h"
 #include "cmocka_check.h"
 #include "heart_loop.h"
+#include "hosting.h"
 #include "on_loop.h"
 #include "partition_state.h"
 #include "placement.h"
+#include "roles.h"
 #include "world_fixture.h"
 
 enum { REPLICAS = 2, BATCHES = 60, KEYS = WORLD_KEYS };
@@ -184,6 +186,76 @@ static void who_is_taken_for_dead_is_primary_no_more(void **state)
 	(void)world_await_in_sync(w, REPLICAS * CLUSTER_PARTITIONS);
 	heart_loop_hush(w->servers[1]->heart);
 	await_no_primary(w, 1);
+	world_push_batches(w, BATCHES);
+	check_all(w);
+	world_close(w);
+}
+
+static bool is_ready(struct world *w, uint32_t server)
+{
+	Grpc__Health__V1__HealthCheckRequest q = GRPC__HEALTH__V1__HEALTH_CHECK_REQUEST__INIT;
+	ProtobufCMessage *m;
+	weir_error err = {0};
+	q.service = (char[]){"ready"};
+	assert_int_equal(client_call(&w->clients[server], RPC_HEALTH_CHECK, &q.base,
+	                             &grpc__health__v1__health_check_response__descriptor, &m, &err),
+	                 WEIR_OK);
+	const bool is = ((const Grpc__Health__V1__HealthCheckResponse *)m)->status ==
+	                GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING;
+	wire_free(m);
+	return is;
+}
+
+/* Whatever it lacks is sent slowly. */
+static void who_is_not_in_sync_is_not_ready(void **state)
+{
+	(void)state;
+	const struct world_setting setting = {
+	    .executors = 2, .replicas = REPLICAS, .backlog_bytes = 1, .catch_up_bytes_per_s = 4 << 20, .dense = true};
+	struct world *w = world_open(&setting);
+	world_push_batches(w, BATCHES);
+	(void)world_await_in_sync(w, REPLICAS * CLUSTER_PARTITIONS);
+	for (uint32_t i = 0; i < WORLD_SERVERS; i++)
+		AWAIT(is_ready(w, i), "server %u is in sync, and not ready", i);
+	world_push_batch(w, 1);
+	world_lose_disk(w, 1);
+	assert_true(is_ready(w, 0));
+	world_restart(w, 1);
+	assert_false(is_ready(w, 1));
+	AWAIT(is_ready(w, 1), "it does not become ready");
+	assert_int_equal(world_totals(w).in_sync, REPLICAS * CLUSTER_PARTITIONS);
+	check_all(w);
+	world_close(w);
+}
+
+/* While it lives, and stays in sync. */
+static void who_leaves_hands_over(void **state)
+{
+	(void)state;
+	struct world *w = world_open(&(struct world_setting){.executors = 2, .replicas = REPLICAS});
+	world_push_batches(w, BATCHES);
+	(void)world_await_in_sync(w, REPLICAS * CLUSTER_PARTITIONS);
+	assert_int_not_equal(count_primaries(w, 1), 0);
+	AWAIT(is_ready(w, 1), "it does not become ready");
+	server_hand_over(w->servers[1], WEIR_HAND_OVER_MS);
+	assert_false(is_ready(w, 1));
+	await_no_primary(w, 1);
+	world_push_batches(w, BATCHES);
+	(void)world_await_in_sync(w, REPLICAS * CLUSTER_PARTITIONS);
+	check_all(w);
+	world_close(w);
+}
+
+/* Each role goes once, and stays where it comes to. */
+static void who_leave_together_come_to_an_end(void **state)
+{
+	(void)state;
+	struct world *w = world_open(&(struct world_setting){.executors = 2, .replicas = REPLICAS});
+	(void)world_await_in_sync(w, REPLICAS * CLUSTER_PARTITIONS);
+	for (uint32_t i = 0; i < WORLD_SERVERS; i++)
+		hosting_leave(roles_hosting(w->servers[i]));
+	for (uint32_t i = 0; i < WORLD_SERVERS; i++)
+		AWAIT(!hosting_is_leaving(roles_hosting(w->servers[i])), "server %u passes roles on and on", i);
 	world_push_batches(w, BATCHES);
 	check_all(w);
 	world_close(w);
@@ -399,6 +471,9 @@ int main(void)
 	    cmocka_unit_test(with_one_executor),
 	    cmocka_unit_test(with_several_executors),
 	    cmocka_unit_test(who_is_taken_for_dead_is_primary_no_more),
+	    cmocka_unit_test(who_is_not_in_sync_is_not_ready),
+	    cmocka_unit_test(who_leaves_hands_over),
+	    cmocka_unit_test(who_leave_together_come_to_an_end),
 	    cmocka_unit_test(a_server_without_its_log_is_brought_up),
 	    cmocka_unit_test(a_server_with_its_log_goes_on_from_it),
 	    cmocka_unit_test(on_disk_pushes_are_answered_from_all_disks),
