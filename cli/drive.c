@@ -306,6 +306,7 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 	replicas_look(&t->replicas, &t->live, &t->seen, now_ms);
 	live_show(&t->live, &t->seen, now_ms, force);
 	write_events(t);
+	job_pages_note(t->pages, &t->seen, now_ms);
 	if (t->seen.lost[0])
 		end_lost(t, t->seen.lost);
 	return true;

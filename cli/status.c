@@ -6,20 +6,12 @@
 #include <time.h>
 
 #include "audit.h"
-#include "json.h"
 #include "live.h"
 #include "options.h"
-#include "overview_json.h"
-#include "report.h"
 #include "status_http.h"
+#include "status_json.h"
 #include "train.h"
 #include "verbs.h"
-
-static const char *state_name(enum job_state state)
-{
-	static const char *const names[] = {"running", "evaluating", "finished", "failed"};
-	return names[state];
-}
 
 static void print_durable(const struct overview_server *v)
 {
@@ -92,7 +84,7 @@ static void print_replicas(const struct overview *s)
 static void print_status(const struct overview *s)
 {
 	char a[16], b[16];
-	printf("job         %s, pass %u of %u, %u of %u units committed%s%s\n", state_name(s->state), s->pass + 1, s->passes,
+	printf("job         %s, pass %u of %u, %u of %u units committed%s%s\n", overview_state_name(s->state), s->pass + 1, s->passes,
 	       s->committed, s->units, s->failure[0] ? ": " : "", s->failure);
 	if (s->lost[0])
 		printf("lost        %s\n", s->lost);
@@ -161,138 +153,6 @@ static void print_status(const struct overview *s)
 	}
 }
 
-static struct json *server_item(const struct overview_server *v)
-{
-	struct json *item = json_create();
-	json_set_text(item, "address", v->address);
-	json_set_bool(item, "answered", v->answered);
-	json_set_count(item, "pid", v->pid);
-	json_set_count(item, "uptime_ms", v->uptime_ms);
-	json_set_bool(item, "draining", v->draining);
-	if (!v->durable)
-		return item;
-	json_set_count(item, "durable.recovery_ms", v->recovery_ms);
-	json_set_count(item, "durable.replayed_entries", v->replayed_entries);
-	json_set_count(item, "durable.journal_bytes", v->journal_bytes);
-	json_set_count(item, "durable.flush_lag_entries", v->flush_lag);
-	json_set_bool(item, "durable.disk_full", v->disk_full);
-	json_set_count(item, "durable.resident_rows", v->resident_rows);
-	json_set_count(item, "durable.cold_rows", v->cold_rows);
-	json_set_count(item, "durable.hits", v->hits);
-	json_set_count(item, "durable.misses", v->misses);
-	json_set_count(item, "durable.memory_bytes", v->memory_bytes);
-	json_set_count(item, "durable.budget_bytes", v->budget_bytes);
-	return item;
-}
-
-static struct json *worker_item(const struct overview_worker *w)
-{
-	struct json *item = json_create();
-	overview_put_worker(item, w);
-	json_set_count(item, "pid", w->pid);
-	json_set_bool(item, "evaluator", w->evaluator);
-	json_set_bool(item, "live", w->live);
-	json_set_bool(item, "left", w->left);
-	json_set_count(item, "units_held", w->units_held);
-	json_set_real(item, "residual_norm", w->residual_norm);
-	return item;
-}
-
-static struct json *table_item(const struct overview_table *t)
-{
-	struct json *item = json_create();
-	overview_put_table(item, t);
-	json_set_count(item, "rows", t->rows);
-	json_set_count(item, "rows_stub", t->rows_stub);
-	json_set_count(item, "bytes", t->bytes);
-	json_set_count(item, "pushes_unadmitted", t->pushes_unadmitted);
-	json_set_count(item, "pulls", t->pulls);
-	json_set_count(item, "rows_evicted", t->rows_evicted);
-	return item;
-}
-
-static void put_in_sync(struct json *item, const uint32_t *servers, uint32_t count)
-{
-	json_set_empty_list(item, "in_sync");
-	for (uint32_t i = 0; i < count; i++) {
-		struct json *server = json_create();
-		json_set_count(server, "server", servers[i]);
-		json_append(item, "in_sync", server);
-	}
-}
-
-static struct json *ledger_item(const struct overview *s)
-{
-	struct json *item = json_create();
-	json_set_count(item, "server", s->ledger.server);
-	json_set_count(item, "epoch", s->ledger.epoch);
-	put_in_sync(item, s->ledger.in_sync, s->ledger.in_sync_count);
-	return item;
-}
-
-static struct json *partition_item(const struct overview *s, uint32_t id)
-{
-	const struct overview_partition *p = &s->partitions[id];
-	struct json *item = json_create();
-	json_set_count(item, "id", id);
-	json_set_bool(item, "reported", p->reported);
-	if (!p->reported) {
-		json_set_empty_list(item, "in_sync");
-		return item;
-	}
-	json_set_count(item, "primary", p->primary);
-	json_set_count(item, "epoch", p->epoch);
-	put_in_sync(item, p->in_sync, p->in_sync_count);
-	return item;
-}
-
-static void put_lists(struct json *j, const struct overview *s)
-{
-	json_set_count(j, "generation", s->generation);
-	json_set_text(j, "checkpoint", s->checkpoint);
-	json_set_text(j, "rewound", s->rewound);
-	json_set_text(j, "lost", s->lost);
-	json_set_object(j, "ledger", ledger_item(s));
-	json_set_empty_list(j, "partitions");
-	for (uint32_t i = 0; i < s->partitions_count; i++)
-		json_append(j, "partitions", partition_item(s, i));
-	json_set_empty_list(j, "servers");
-	for (uint32_t i = 0; i < s->servers_count; i++)
-		json_append(j, "servers", server_item(&s->servers[i]));
-	json_set_empty_list(j, "workers");
-	for (uint32_t i = 0; i < s->workers_count; i++)
-		json_append(j, "workers", worker_item(&s->workers[i]));
-	json_set_empty_list(j, "tables");
-	for (uint32_t i = 0; i < s->tables_count; i++)
-		json_append(j, "tables", table_item(&s->tables[i]));
-}
-
-static weir_status print_json(const struct overview *s, weir_error *err)
-{
-	struct json *j = json_create();
-	if (!j)
-		return weir_fail(err, WEIR_E_MEMORY, "no memory for the status");
-	json_set_text(j, "state", state_name(s->state));
-	json_set_text(j, "failure", s->failure);
-	json_set_count(j, "pass", s->pass + 1u);
-	json_set_count(j, "passes", s->passes);
-	json_set_count(j, "units", s->units);
-	json_set_count(j, "committed", s->committed);
-	json_set_count(j, "replicas", s->replicas);
-	overview_put_totals(j, s);
-	if (s->logloss > 0) /* some pass has been evaluated; of text, which has no AUC, or of clicks */
-		report_put_quality(j, "", s->auc == 0, s->auc, s->logloss);
-	json_set_count(j, "scrubs.compared", s->scrubs);
-	json_set_count(j, "scrubs.differed", s->scrubs_differ);
-	json_set_count(j, "corrupt_refused", s->corrupt_refused);
-	json_set_count(j, "nonfinite_refused", s->nonfinite_refused);
-	json_set_count(j, "workers_lost", s->workers_lost);
-	put_lists(j, s);
-	weir_status status = json_print(j, stdout, err);
-	json_destroy(j);
-	return status;
-}
-
 struct question {
 	const struct job *job; /* or */
 	const char *at;        /* where its ledger is */
@@ -318,7 +178,7 @@ static weir_status show(const struct question *q, struct watcher *w, enum job_st
 	struct overview s = {0};
 	weir_status status = watcher_poll(w, WEIR_CONTROL_TIMEOUT_MS, &s, err);
 	if (status == WEIR_OK && q->as_json)
-		status = print_json(&s, err);
+		status = status_json_print(&s, stdout, err);
 	else if (status == WEIR_OK)
 		print_status(&s);
 	*state = s.state;
@@ -374,12 +234,13 @@ int verb_status(int count, char **args)
 	uint64_t every_ms = 0;
 	const char *http = NULL;
 	weir_error err = {0};
-	const struct option options[] = {JOB_OPTIONS(&jo),
-	                                 AT_OPTION(q.at),
-	                                 {"--json", OPTION_FLAG, &q.as_json, NULL, "as JSON"},
-	                                 {"--every-ms", OPTION_COUNT, &every_ms, "N", "again each N milliseconds, until stopped"},
-	                                 {"--http", OPTION_TEXT, &http, "[HOST:]PORT",
-	                                  "serve it for Prometheus, at /metrics, until stopped; on loopback unless HOST is given"}};
+	const struct option options[] = {
+	    JOB_OPTIONS(&jo),
+	    AT_OPTION(q.at),
+	    {"--json", OPTION_FLAG, &q.as_json, NULL, "as JSON"},
+	    {"--every-ms", OPTION_COUNT, &every_ms, "N", "again each N milliseconds, until stopped"},
+	    {"--http", OPTION_TEXT, &http, "[HOST:]PORT",
+	     "show it on a page, and to Prometheus at /metrics, until stopped; on loopback unless HOST is given"}};
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
 	jo.path = word ? word : jo.path;
 	if (s == WEIR_OK && !q.at && !jo.path)
@@ -392,7 +253,9 @@ int verb_status(int count, char **args)
 		s = job_options_load(&jo, &job, &err);
 	q.job = job;
 	if (s == WEIR_OK && http)
-		s = status_http(&(struct status_http_options){.address = http, .open = open_for_pages, .arg = &q}, &err);
+		s = status_http(
+		    &(struct status_http_options){.address = http, .name = job ? job->name : q.at, .open = open_for_pages, .arg = &q},
+		    &err);
 	else if (s == WEIR_OK)
 		s = every_ms ? show_often(&q, every_ms, &err) : show_once(&q, &err);
 	job_free(job);

@@ -1,4 +1,4 @@
-/* `weir status --http`: what a running job says about itself, at /metrics; asked anew for each request. */
+/* `weir status --http`: what a running job says about itself, over HTTP (job_pages.h). */
 #ifndef WEIR_STATUS_HTTP_H
 #define WEIR_STATUS_HTTP_H
 
@@ -6,12 +6,13 @@
 
 struct status_http_options {
 	const char *address; /* http_server.h's */
+	const char *name;    /* of the job, or where it is */
 	/* Opens a watcher of the job; again after one that could not ask it, as the job may be elsewhere then. */
 	weir_status (*open)(void *arg, struct watcher **out, weir_error *err);
 	void *arg;
 };
 
-/* Serves until SIGINT or SIGTERM, whether the job runs or not. Says on stdout where. Before any thread is made. */
+/* Looks at it every two seconds until SIGINT or SIGTERM, whether the job runs or not. Says on stdout where. Before any thread is made. */
 weir_status status_http(const struct status_http_options *options, weir_error *err) WEIR_MUST_CHECK;
 
 #endif

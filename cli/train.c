@@ -322,6 +322,14 @@ static weir_status open_events(struct train *t, weir_error *err)
 	return events_open(&t->events, folder, t->clock->ops->wall_ns(t->clock) / 1000000, err);
 }
 
+static weir_status open_pages(struct train *t, weir_error *err)
+{
+	const weir_status s = t->http ? job_pages_start(&t->pages, t->http, t->job->name, err) : WEIR_OK;
+	if (t->pages)
+		live_note(&t->live, "http://%s/ shows it", job_pages_address(t->pages));
+	return s;
+}
+
 static weir_status start(struct train *t, weir_error *err)
 {
 	char dir[WEIR_PATH_BYTES_MAX], ledger[JOB_PLACES_BYTES];
@@ -343,6 +351,8 @@ static weir_status start(struct train *t, weir_error *err)
 		s = watcher_open(&t->watcher, ledger, t->logger, err);
 	if (s == WEIR_OK)
 		s = open_events(t, err);
+	if (s == WEIR_OK)
+		s = open_pages(t, err);
 	if (s == WEIR_OK)
 		note_start(t);
 	return s;
@@ -470,6 +480,7 @@ static int train(struct train *t)
 
 static void train_free(struct train *t)
 {
+	job_pages_stop(t->pages);
 	watcher_close(t->watcher);
 	if (t->supervisor)
 		launch_end(t, TRAIN_SERVERS_END_MS);
@@ -493,6 +504,8 @@ int verb_train(int count, char **args)
 	const struct option options[] = {
 	    JOB_OPTIONS(&t.options),
 	    {"--report", OPTION_TEXT, &t.report_path, "OUT.json", "write the report there, as JSON"},
+	    {"--http", OPTION_TEXT, &t.http, "[HOST:]PORT",
+	     "show the run on a page, and to Prometheus at /metrics; on loopback unless HOST is given"},
 	    {"--resume", OPTION_FLAG, &t.resume, NULL, "go on with the earlier run of this job"},
 	    {"--fresh", OPTION_FLAG, &t.fresh, NULL, "delete the earlier run of this job, and begin anew"},
 	    {"--chaos", OPTION_COUNT, &t.chaos.seed, "SEED", "kill and stop processes at random meanwhile"}};

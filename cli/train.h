@@ -7,6 +7,7 @@
 #include "curve.h"
 #include "events.h"
 #include "job.h"
+#include "job_pages.h"
 #include "live.h"
 #include "options.h"
 #include "overview.h"
@@ -29,6 +30,7 @@ struct coordinator {
 struct train {
 	struct job_options options;
 	const char *report_path; /* --report, or NULL */
+	const char *http;        /* --http, or NULL */
 	bool resume, fresh;      /* --resume, --fresh */
 	struct run_state run;    /* what the servers are started as */
 	struct job *job;
@@ -38,6 +40,7 @@ struct train {
 	struct watcher *watcher;
 	struct live live;
 	struct events events;
+	struct job_pages *pages; /* NULL: none */
 	struct coordinator coordinator;
 	int run_dir_fd;                            /* holds the lock on the run directory; -1 */
 	int signal_fd;                             /* SIGCHLD, SIGINT, SIGTERM */

@@ -9,8 +9,13 @@
 
 #include "limits.h"
 
+#define CLOSING_MAX 16u
+
 struct http_server {
 	struct MHD_Daemon *daemon;
+	/* Open, the oldest first; those beyond WEIR_HTTP_CONNECTIONS_MAX are about to be closed. The server's thread has them. */
+	MHD_socket open[WEIR_HTTP_CONNECTIONS_MAX + CLOSING_MAX];
+	unsigned open_count;
 	http_page_fn page;
 	void *arg;
 	char address[INET_ADDRSTRLEN + sizeof ":65535"];
@@ -57,6 +62,25 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
 	return answer(c, page.code, page.type, page.text, MHD_RESPMEM_MUST_FREE);
 }
 
+/* The oldest connection makes room for the newest, so that nobody is kept out by who only holds connections open. */
+static void on_connection(void *arg, struct MHD_Connection *c, void **context, enum MHD_ConnectionNotificationCode what)
+{
+	struct http_server *s = arg;
+	const MHD_socket fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	(void)context;
+	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+		s->open[s->open_count++] = fd;
+		if (s->open_count > WEIR_HTTP_CONNECTIONS_MAX)
+			(void)shutdown(s->open[s->open_count - 1 - WEIR_HTTP_CONNECTIONS_MAX], SHUT_RDWR);
+		return;
+	}
+	unsigned i = 0;
+	while (s->open[i] != fd)
+		i++;
+	s->open_count--;
+	memmove(&s->open[i], &s->open[i + 1], (s->open_count - i) * sizeof *s->open);
+}
+
 static weir_status parse_address(const char *text, struct sockaddr_in *out, weir_error *err)
 {
 	char host[INET_ADDRSTRLEN] = "127.0.0.1", *end;
@@ -99,10 +123,10 @@ weir_status http_server_start(struct http_server **out, const char *address, htt
 	s->page = page;
 	s->arg = arg;
 	errno = 0;
-	s->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD, 0, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR, &at,
-	                             MHD_OPTION_CONNECTION_LIMIT, WEIR_HTTP_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-	                             WEIR_HTTP_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)WEIR_HTTP_REQUEST_BYTES_MAX,
-	                             MHD_OPTION_END);
+	s->daemon = MHD_start_daemon(
+	    MHD_USE_POLL_INTERNAL_THREAD, 0, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR, &at, MHD_OPTION_CONNECTION_LIMIT,
+	    WEIR_HTTP_CONNECTIONS_MAX + CLOSING_MAX, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_CONNECTION_TIMEOUT,
+	    WEIR_HTTP_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)WEIR_HTTP_REQUEST_BYTES_MAX, MHD_OPTION_END);
 	if (!s->daemon)
 		status = weir_fail(err, WEIR_E_IO, "cannot serve pages at %s: %s", address, strerror(errno));
 	if (!status)

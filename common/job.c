@@ -17,6 +17,13 @@ void job_server_dir(const struct job *job, uint32_t index, char out[WEIR_PATH_BY
 	snprintf(out, WEIR_PATH_BYTES_MAX + 32, "%s/server-%u", job->run_dir, index);
 }
 
+bool job_monitor_address(const struct job *job, uint32_t place, char out[WEIR_ADDRESS_BYTES_MAX])
+{
+	const uint32_t port = job->metrics.port + (job->cluster.servers_at_count ? 0 : place);
+	snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%.200s:%u", job->metrics.host, port);
+	return job->metrics.port > 0;
+}
+
 uint32_t job_server_patience_ms(const struct job *job)
 {
 	return job->cluster.log == JOB_LOG_DISK || job->cluster.replicas > 1 ? WEIR_SERVER_PATIENCE_MS : WEIR_STALL_PATIENCE_MS;

@@ -185,6 +185,10 @@ struct job {
 		uint32_t max_staleness_ms; /* these two: with READ_ANY */
 		uint64_t max_staleness_entries;
 	} read;
+	struct {
+		char host[WEIR_ADDRESS_BYTES_MAX]; /* IPv4 */
+		uint32_t port;                     /* 0: off */
+	} metrics;
 };
 
 /* Reads and checks `path`, then applies `sets` ("a.b=c") in order. ${NAME} in strings is replaced from the environment here,
@@ -195,6 +199,9 @@ weir_status job_parse(const char *text, const char *name, const char *const *set
                       weir_error *err);
 void job_free(struct job *job);
 /* The folder of a server's log and rows (`log: disk`): run_dir/server-<index>. */
+/* Where a process of the job shows its pages (monitor.h); false: it does not. place: among those that `weir train` starts on one machine, which are told apart by their
+ * ports: servers first, then workers, then the evaluator. */
+bool job_monitor_address(const struct job *job, uint32_t place, char out[WEIR_ADDRESS_BYTES_MAX]);
 void job_server_dir(const struct job *job, uint32_t index, char out[WEIR_PATH_BYTES_MAX + 32]);
 /* Servers that may have the ledger, of those that cluster.servers_at names: "A,B". False: it names none. */
 #define JOB_PLACES_BYTES (WEIR_SERVERS_MAX * WEIR_ADDRESS_BYTES_MAX)

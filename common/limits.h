@@ -172,11 +172,13 @@
 #define WEIR_LOG_LINE_BYTES_MAX 4096u /* one line; the rest is cut */
 #define WEIR_LOG_SITE_LINES_MAX 10u   /* lines per second of one call site */
 
-/* Pages over HTTP. Enforced by http_server.c, and the last one by overview_metrics.c. */
+/* Pages over HTTP. Enforced by http_server.c, and the last ones by overview_metrics.c, history.c and gpu.c. */
 #define WEIR_HTTP_CONNECTIONS_MAX   32u
 #define WEIR_HTTP_TIMEOUT_S         10u         /* of a connection that says nothing */
 #define WEIR_HTTP_REQUEST_BYTES_MAX (32u << 10) /* memory of one */
 #define WEIR_METRICS_WORKERS_MAX    256u        /* with series of their own; all are in the sums */
+#define WEIR_HISTORY_POINTS         600u        /* of a job's curves, however long it runs */
+#define WEIR_GPUS_MAX               32u         /* of a machine, alike */
 
 /* Checkpoints. Enforced by blob.c and checkpoint_*.c. */
 #define WEIR_BLOB_NAME_BYTES_MAX           192u       /* of an object, with its NUL */

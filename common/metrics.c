@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exposition.h"
+
 #define EXACT_BUCKETS  16u /* values 0 to 15 have a bucket each */
 #define OCTAVE_BUCKETS 8u
 #define EXACT_BITS     4u
@@ -184,16 +186,6 @@ uint64_t histogram_quantile(struct histogram *h, double q)
 
 /* --- Exposition */
 
-static void write_help(FILE *out, const char *help)
-{
-	for (; *help; help++) {
-		if (*help == '\\' || *help == '\n')
-			fputs(*help == '\n' ? "\\n" : "\\\\", out);
-		else
-			fputc(*help, out);
-	}
-}
-
 static void write_sample(FILE *out, const struct metric *e, const char *suffix)
 {
 	fprintf(out, "%s%s", e->name, suffix);
@@ -251,31 +243,18 @@ static bool is_first_of_name(struct metrics *m, const struct metric *e)
 	return at == e;
 }
 
-char *metrics_text(struct metrics *m)
+void metrics_series(FILE *out, struct metrics *m)
 {
 	static const char *const types[] = {"counter", "gauge", "histogram"};
-	char *text = NULL;
-	size_t bytes = 0;
-	FILE *out = open_memstream(&text, &bytes);
-	if (!out)
-		return NULL;
 	pthread_mutex_lock(&m->lock);
 	for (struct metric *e = m->first; e; e = e->next) {
 		/* All series of a name stand together under one header. */
 		if (!is_first_of_name(m, e))
 			continue;
-		fprintf(out, "# HELP %s ", e->name);
-		write_help(out, e->help);
-		fprintf(out, "\n# TYPE %s %s\n", e->name, types[e->kind]);
+		exposition_header(out, e->name, types[e->kind], e->help);
 		for (struct metric *same = e; same; same = same->next)
 			if (strcmp(same->name, e->name) == 0)
 				write_metric(out, same);
 	}
 	pthread_mutex_unlock(&m->lock);
-	bool failed = ferror(out) != 0;
-	if (fclose(out) != 0 || failed) {
-		free(text);
-		return NULL;
-	}
-	return text;
 }

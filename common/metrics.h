@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct metrics;
 struct counter {
@@ -35,6 +36,10 @@ static inline void counter_add(struct counter *c, uint64_t n)
 {
 	atomic_fetch_add_explicit(&c->value, n, memory_order_relaxed);
 }
+static inline void counter_set(struct counter *c, uint64_t n) /* of a count that is kept elsewhere */
+{
+	atomic_store_explicit(&c->value, n, memory_order_relaxed);
+}
 static inline uint64_t counter_get(struct counter *c)
 {
 	return atomic_load_explicit(&c->value, memory_order_relaxed);
@@ -49,7 +54,6 @@ uint64_t histogram_quantile(struct histogram *h, double q);
 /* Which bucket a value falls in, and a bucket's largest value: for histograms that travel. */
 unsigned histogram_bucket_of(uint64_t value);
 uint64_t histogram_bucket_bound(unsigned bucket);
-/* Prometheus text exposition (version 0.0.4) into malloc'ed memory. NULL when out of memory. */
-char *metrics_text(struct metrics *m);
+void metrics_series(FILE *out, struct metrics *m); /* Prometheus' text exposition, version 0.0.4 */
 
 #endif

@@ -1,9 +1,13 @@
 #include "process.h"
 
+#include <dirent.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#include "exposition.h"
 
 uint64_t process_memory(void)
 {
@@ -64,4 +68,50 @@ bool process_machine_boot(uint8_t id[16])
 	if (digits < 32)
 		memset(id, 0, 16);
 	return digits == 32;
+}
+
+/* --- For Prometheus */
+
+/* Entries of a folder of /proc/self; 0: it cannot be read. */
+static uint64_t count_entries(const char *path)
+{
+	uint64_t n = 0;
+	DIR *d = opendir(path);
+	for (const struct dirent *e; d && (e = readdir(d));)
+		n += e->d_name[0] != '.';
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static double seconds(struct timeval t)
+{
+	return (double)t.tv_sec + (double)t.tv_usec / 1e6;
+}
+
+static void put(FILE *out, const char *name, const char *type, const char *help, double number)
+{
+	if (number > 0)
+		exposition_number(out, name, type, help, number);
+}
+
+void process_series(FILE *out)
+{
+	unsigned long long size = 0, resident = 0;
+	struct rlimit files = {0};
+	struct rusage used = {0};
+	const double page = (double)sysconf(_SC_PAGESIZE);
+	FILE *f = fopen("/proc/self/statm", "re");
+	if (f && fscanf(f, "%llu %llu", &size, &resident) != 2)
+		size = resident = 0;
+	if (f)
+		fclose(f);
+	(void)getrlimit(RLIMIT_NOFILE, &files);
+	(void)getrusage(RUSAGE_SELF, &used);
+	put(out, "process_resident_memory_bytes", "gauge", "Resident memory.", (double)resident * page);
+	put(out, "process_virtual_memory_bytes", "gauge", "Virtual memory.", (double)size * page);
+	put(out, "process_open_fds", "gauge", "Open file descriptors.", (double)count_entries("/proc/self/fd"));
+	put(out, "process_max_fds", "gauge", "File descriptors that it may have open.", (double)files.rlim_cur);
+	put(out, "process_threads", "gauge", "Threads.", (double)count_entries("/proc/self/task"));
+	put(out, "process_cpu_seconds_total", "counter", "Processor time.", seconds(used.ru_utime) + seconds(used.ru_stime));
 }

@@ -4,7 +4,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
+/* Its memory, descriptors, threads and processor time as Prometheus' client libraries name them (process_*); what the system does not say is left out. */
+void process_series(FILE *out);
 /* Bytes of memory of its own: resident, and no file's. 0 when the system does not say. */
 uint64_t process_memory(void);
 /* Processors that its threads may use: the machine's, of these those that it is bound to, and no more than its control group (cgroup v2, a container's) has time for. */

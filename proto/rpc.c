@@ -1,4 +1,6 @@
 /* The table of methods, and destruction of a transport. */
+#include <string.h>
+
 #include "rpc_transport.h"
 
 static const struct {
@@ -14,6 +16,10 @@ const char *rpc_method_path(enum rpc_method method)
 {
 	return methods[method].path;
 }
+const char *rpc_method_name(enum rpc_method method)
+{
+	return strrchr(methods[method].path, '/') + 1;
+}
 bool rpc_method_is_stream(enum rpc_method method)
 {
 	return methods[method].stream;
@@ -21,6 +27,18 @@ bool rpc_method_is_stream(enum rpc_method method)
 bool rpc_method_may_retry(enum rpc_method method)
 {
 	return methods[method].retry;
+}
+
+void rpc_observe(struct rpc *rpc, rpc_observe_fn fn, void *arg)
+{
+	rpc->observe = fn;
+	rpc->observe_arg = arg;
+}
+
+void rpc_note(struct rpc *rpc, enum rpc_method method, bool served, int64_t ns)
+{
+	if (rpc->observe)
+		rpc->observe(rpc->observe_arg, method, served, ns);
 }
 
 void rpc_destroy(struct rpc *rpc)

@@ -73,6 +73,7 @@ enum rpc_method {
 	    RPC_METHODS
 };
 const char *rpc_method_path(enum rpc_method method);
+const char *rpc_method_name(enum rpc_method method); /* the last part of its path */
 bool rpc_method_is_stream(enum rpc_method method);
 
 struct rpc;      /* a transport */
@@ -92,6 +93,12 @@ struct rpc_network {
 	uint32_t latency_ms;      /* one way, added to what there is */
 };
 weir_status rpc_shape(struct rpc *rpc, const struct rpc_network *network); /* all 0: the network as it is. E_MEMORY */
+
+/* Told how long every call took that has ended, well or not: a unary call, as who made it waited for it or (served) as it was answered here, and a record of a data
+ * stream, under the stream's method. On the loops' threads, several at once. */
+typedef void (*rpc_observe_fn)(void *arg, enum rpc_method method, bool served, int64_t ns);
+void rpc_observe(struct rpc *rpc, rpc_observe_fn fn, void *arg);                 /* before its first loop */
+void rpc_note(struct rpc *rpc, enum rpc_method method, bool served, int64_t ns); /* for who serves data streams, or uses them */
 
 /* --- Loops */
 struct rpc_loop *rpc_loop_create(struct rpc *rpc, const char *name, weir_error *err); /* starts the thread */

@@ -15,6 +15,7 @@ static void call_finish(struct rpc_client_call *c, weir_status status, const cha
 {
 	struct rpc_channel *channel = c->channel;
 	rpc_link_remove(&c->link);
+	rpc_note(channel->rpc, c->method, false, rpc_now_ns() - c->start_ns);
 	c->done(c->arg, status, text, status == WEIR_OK ? reply : NULL);
 	message_release(c->request);
 	free(c);

@@ -167,7 +167,7 @@ weir_status rpc_call_on_request(struct rpc_server_slot *slot, enum rpc_method me
 	struct rpc_call *call = malloc(sizeof *call);
 	if (!call)
 		return WEIR_E_MEMORY;
-	*call = (struct rpc_call){.slot = slot, .loop = slot->loop, .method = method, .part = part};
+	*call = (struct rpc_call){.slot = slot, .loop = slot->loop, .method = method, .part = part, .start_ns = rpc_now_ns()};
 	atomic_init(&call->state, RPC_CALL_LIVE);
 	rpc_link_add(&slot->calls, &call->link);
 	if (slot->loop->shape && !rpc_flow_in(&call->flow, slot->loop, request->bytes, request_arrived, call))
@@ -180,6 +180,7 @@ weir_status rpc_call_on_request(struct rpc_server_slot *slot, enum rpc_method me
 static void reply_now(void *arg)
 {
 	struct rpc_call *call = arg;
+	rpc_note(call->slot->server->rpc, call->method, true, rpc_now_ns() - call->start_ns);
 	call->slot->server->rpc->ops->call_reply(call->part, call->status, call->text ? call->text : "", call->reply);
 	free(call->text);
 	free(call);

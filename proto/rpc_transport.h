@@ -81,6 +81,8 @@ struct rpc {
 	struct logger *logger;
 	struct rpc_shape *shape;  /* of loops that are created from here on; NULL: the network as it is */
 	struct rpc_shape *shapes; /* all */
+	rpc_observe_fn observe;   /* or NULL */
+	void *observe_arg;
 };
 
 /* --- Loops (rpc_loop.c) */
@@ -215,6 +217,7 @@ struct rpc_call {         /* the handler's end of a unary call; the transport's 
 	struct rpc_server_slot *slot;
 	struct rpc_loop *loop;
 	enum rpc_method method;
+	int64_t start_ns;
 	atomic_int state;
 	weir_status status;
 	char *text; /* malloc'ed or NULL */

@@ -276,6 +276,7 @@ struct status_tour {
 	uint64_t duplicates, stale, nonfinite;
 	Weir__V1__DurableStatus durable;
 	bool rows_below; /* some partition's may be on disk only */
+	uint64_t requests, request_bytes;
 };
 
 static uint64_t relaxed(const _Atomic uint64_t *c)
@@ -295,6 +296,8 @@ static void visit_table(struct status_tour *g, const struct partition *p, uint32
 		sum->status.id = id;
 		sum->status.name = sum->name;
 		sum->status.staleness = sum->staleness;
+		sum->status.push_codec = store_table_spec(t)->push.codec;
+		sum->status.pull_codec = store_table_spec(t)->pull.codec;
 		g->tables[id] = sum;
 	}
 	struct table_sum *sum = g->tables[id];
@@ -341,6 +344,7 @@ static void visit_partition(struct status_tour *g, struct partition *p)
 	weir__v1__partition_status__init(out);
 	out->id = partition_id(p);
 	out->applied = relaxed(&c->applied);
+	out->log_last = partition_log(p)->ops->last(partition_log(p));
 	out->parts_applied = relaxed(&c->parts_applied);
 	out->fingerprint = relaxed(&c->fingerprint);
 	out->parts_dropped = relaxed(&c->parts_dropped);
@@ -370,12 +374,17 @@ static void visit_partition(struct status_tour *g, struct partition *p)
 
 static void status_visit(struct executor *e, void *arg)
 {
+	struct status_tour *g = arg;
 	struct server *s = e->server;
+	for (const struct sink *k = e->streams; k; k = k->next) {
+		g->requests += k->requests;
+		g->request_bytes += k->request_bytes;
+	}
 	for (uint32_t p = 0; p < s->options.partitions; p++)
 		if (s->partitions[p] && server_executor(s, p) == e) {
-			visit_store(arg, s->partitions[p]);
+			visit_store(g, s->partitions[p]);
 			if (!partition_is_moved(s->partitions[p]))
-				visit_partition(arg, s->partitions[p]);
+				visit_partition(g, s->partitions[p]);
 		}
 }
 
@@ -414,6 +423,8 @@ static void fill_server_status(const struct status_tour *g, Weir__V1__ServerStat
 	out->draining = atomic_load(&s->draining);
 	out->pid = (uint32_t)getpid();
 	out->boot = s->options.boot;
+	out->requests = g->requests;
+	out->request_bytes = g->request_bytes;
 	out->replicas = server_replicas(s);
 }
 

@@ -14,6 +14,7 @@ struct request {
 	struct message *message; /* retained */
 	struct record record;
 	struct cursor body;
+	int64_t begun_ns;
 	uint32_t outstanding; /* tasks not back yet */
 	weir_status status;   /* to all partitions: the first that is not OK */
 	uint64_t applied;
@@ -164,6 +165,8 @@ static void request_step(struct request *q)
 		if (record_writer_end(q->sink->writer))
 			sink_fail(q->sink, WEIR_E_MEMORY, "the reply does not fit in memory");
 	}
+	const struct server_options *o = &server_of(q->sink)->options;
+	rpc_note(o->rpc, q->sink->method, true, clock_ns(o->clock) - q->begun_ns);
 	sink_wrote(q->sink);
 	request_free(q);
 }
@@ -288,6 +291,7 @@ static struct request *request_create(struct sink *k, struct message *m, const s
 		return NULL;
 	q->sink = k;
 	q->message = message_retain(m);
+	q->begun_ns = clock_ns(server_of(k)->options.clock);
 	q->record = *r;
 	q->body = *body;
 	k->requests++;

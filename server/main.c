@@ -20,11 +20,13 @@
 #include "hash.h"
 #include "job.h"
 #include "job_checkpoint.h"
+#include "monitor.h"
 #include "partition.h"
 #include "placement.h"
 #include "process.h"
 #include "rewind_follow.h"
 #include "rpc_address.h"
+#include "self_series.h"
 #include "server.h"
 
 #define SETS_MAX            256u
@@ -41,9 +43,9 @@ struct arguments {
 	uint32_t index;
 	uint8_t uuid[16];
 	uint64_t generation;
-	const char *restore;                      /* a checkpoint's name; NULL: from nothing */
-	const char *listen, *advertise, *servers; /* NULL: from the job file */
-	int ready_fd;                             /* -1: none, or said */
+	const char *restore;                             /* a checkpoint's name; NULL: from nothing */
+	const char *listen, *advertise, *servers, *http; /* NULL: from the job file */
+	int ready_fd;                                    /* -1: none, or said */
 	enum log_level level;
 	enum log_format format;
 };
@@ -53,10 +55,11 @@ struct addresses {
 	char text[WEIR_SERVERS_MAX][WEIR_ADDRESS_BYTES_MAX];
 };
 
-static const char usage[] = "usage: weir-server --job FILE --index I [--uuid HEX32] [--generation N] [--restore CHECKPOINT]\n"
-                            "                   [--listen ADDRESS] [--advertise ADDRESS]\n"
-                            "                   [--servers ADDRESS,ADDRESS,...] [--ready-fd N] [--set a.b=c]...\n"
-                            "                   [--log-level debug|info|warn|error] [--log-format human|json]\n";
+static const char usage[] =
+    "usage: weir-server --job FILE --index I [--uuid HEX32] [--generation N] [--restore CHECKPOINT]\n"
+    "                   [--listen ADDRESS] [--advertise ADDRESS]\n"
+    "                   [--servers ADDRESS,ADDRESS,...] [--ready-fd N] [--http [HOST:]PORT] [--set a.b=c]...\n"
+    "                   [--log-level debug|info|warn|error] [--log-format human|json]\n";
 
 /* --- Arguments */
 
@@ -111,6 +114,9 @@ static bool parse_option(struct arguments *a, int option, const char *value)
 	case 'S':
 		a->servers = value;
 		return true;
+	case 'h':
+		a->http = value;
+		return true;
 	case 'r':
 		if (!parse_number(value, INT32_MAX, &n))
 			return false;
@@ -161,19 +167,13 @@ static void print_refused(int option, const char *name, const char *value)
 static bool parse_arguments(struct arguments *a, int argc, char **argv)
 {
 	static const struct option options[] = {
-	    {"job", required_argument, NULL, 'j'},
-	    {"set", required_argument, NULL, 's'},
-	    {"index", required_argument, NULL, 'i'},
-	    {"uuid", required_argument, NULL, 'u'},
-	    {"generation", required_argument, NULL, 'g'},
-	    {"restore", required_argument, NULL, 'R'},
-	    {"listen", required_argument, NULL, 'a'},
-	    {"servers", required_argument, NULL, 'S'},
-	    {"advertise", required_argument, NULL, 'A'},
-	    {"ready-fd", required_argument, NULL, 'r'},
-	    {"log-level", required_argument, NULL, 'l'},
-	    {"log-format", required_argument, NULL, 'f'},
-	    {NULL, 0, NULL, 0},
+	    {"job", required_argument, NULL, 'j'},        {"set", required_argument, NULL, 's'},
+	    {"index", required_argument, NULL, 'i'},      {"uuid", required_argument, NULL, 'u'},
+	    {"generation", required_argument, NULL, 'g'}, {"restore", required_argument, NULL, 'R'},
+	    {"listen", required_argument, NULL, 'a'},     {"servers", required_argument, NULL, 'S'},
+	    {"advertise", required_argument, NULL, 'A'},  {"ready-fd", required_argument, NULL, 'r'},
+	    {"log-level", required_argument, NULL, 'l'},  {"log-format", required_argument, NULL, 'f'},
+	    {"http", required_argument, NULL, 'h'},       {NULL, 0, NULL, 0},
 	};
 	*a = (struct arguments){.generation = 1, .ready_fd = -1, .level = LOG_INFO, .format = LOG_HUMAN};
 	int which = 0;
@@ -311,6 +311,9 @@ struct parts {
 	struct logger *logger;
 	struct rpc *rpc;
 	struct server *server;
+	struct metrics *metrics;         /* of calls */
+	struct self_series *self_series; /* these three NULL: it shows no pages */
+	struct monitor *monitor;
 	struct addresses addresses;
 	const char *address_list[WEIR_SERVERS_MAX];
 	uint32_t partition_server[WEIR_PARTITIONS_MAX];
@@ -521,6 +524,52 @@ static weir_status check_index(const struct arguments *a, const struct job *job,
 	return WEIR_OK;
 }
 
+/* --- Pages */
+
+static bool monitor_address_of(const struct arguments *a, const struct job *job, char out[WEIR_ADDRESS_BYTES_MAX])
+{
+	if (a->http)
+		snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%s", a->http);
+	return a->http || job_monitor_address(job, a->index, out);
+}
+
+/* From the first call on how long they take is noted. */
+static weir_status prepare_monitor(struct parts *p, const struct arguments *a, weir_error *err)
+{
+	char address[WEIR_ADDRESS_BYTES_MAX];
+	if (!monitor_address_of(a, p->job, address))
+		return WEIR_OK;
+	p->metrics = metrics_create();
+	p->self_series = p->metrics ? self_series_create(p->rpc, p->metrics) : NULL;
+	return p->self_series ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory");
+}
+
+static weir_status start_monitor(struct parts *p, const struct arguments *a, weir_error *err)
+{
+	char address[WEIR_ADDRESS_BYTES_MAX];
+	if (!p->self_series)
+		return WEIR_OK;
+	(void)monitor_address_of(a, p->job, address);
+	weir_status status = self_series_open(p->self_series, server_address(p->server), a->index, err);
+	const struct monitor_options options = {
+	    .address = address, .metrics = p->metrics, .series = self_series_write, .arg = p->self_series};
+	if (!status)
+		status = monitor_start(&p->monitor, &options, err);
+	if (!status)
+		logger_write(p->logger, LOG_INFO, NULL, "pages", "at=http://%s/metrics", monitor_address(p->monitor));
+	return status;
+}
+
+/* Before the server ends. */
+static void stop_monitor(struct parts *p)
+{
+	monitor_stop(p->monitor);
+	self_series_close(p->self_series);
+	p->monitor = NULL;
+}
+
+/* --- Starting, serving, ending */
+
 static weir_status prepare(struct parts *p, struct arguments *a, const char *name, char listen[WEIR_ADDRESS_BYTES_MAX],
                            weir_error *err)
 {
@@ -560,7 +609,7 @@ static weir_status prepare(struct parts *p, struct arguments *a, const char *nam
 	const struct rpc_network network = {job->cluster.network.rate_bits_per_s, job->cluster.network.latency_ms};
 	if (!status && rpc_shape(p->rpc, &network))
 		status = weir_fail(err, WEIR_E_MEMORY, "out of memory");
-	return status;
+	return status ? status : prepare_monitor(p, a, err);
 }
 
 /* Whoever waits for this server is told that it is ready once it can get partitions. Until then a signal ends the wait, and stays pending. */
@@ -586,9 +635,12 @@ static uint32_t partitions_of(const struct parts *p, uint32_t index)
 
 static void clean_up(struct parts *p)
 {
+	stop_monitor(p);
 	server_destroy(p->server);
 	if (p->rpc)
 		rpc_destroy(p->rpc);
+	self_series_destroy(p->self_series);
+	metrics_destroy(p->metrics);
 	if (p->logger)
 		logger_destroy(p->logger);
 	job_free(p->job);
@@ -641,6 +693,8 @@ int main(int argc, char **argv)
 		status = set_aside(p, &a, name, &err);
 	if (!status)
 		status = start(p, &a, name, listen, &err);
+	if (!status)
+		status = start_monitor(p, &a, &err);
 	if (status) {
 		fprintf(stderr, "weir-server: %s\n", err.text);
 		if (p)

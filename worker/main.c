@@ -9,6 +9,7 @@
 #include "device.h"
 #include "evaluator.h"
 #include "job.h"
+#include "monitor.h"
 #include "pace.h"
 #include "trainer.h"
 
@@ -16,6 +17,7 @@
 
 struct arguments {
 	const char *job, *ledger, *name, *role; /* ledger NULL: by cluster.servers_at */
+	const char *http;                       /* NULL: from the job file */
 	const char *sets[SETS_MAX];
 	uint32_t sets_count;
 	enum log_level level;
@@ -33,8 +35,8 @@ static void on_signal(int number)
 }
 
 static const char usage[] =
-    "usage: weir-worker --job FILE --name NAME [--ledger ADDRESS,...] [--role trainer|evaluator] [--set a.b=c]...\n"
-    "                   [--log-level debug|info|warn|error] [--log-format human|json]\n";
+    "usage: weir-worker --job FILE --name NAME [--ledger ADDRESS,...] [--role trainer|evaluator]\n"
+    "                   [--http [HOST:]PORT] [--set a.b=c]... [--log-level debug|info|warn|error] [--log-format human|json]\n";
 
 static bool parse_option(struct arguments *a, int option)
 {
@@ -51,6 +53,9 @@ static bool parse_option(struct arguments *a, int option)
 	case 'r':
 		a->role = optarg;
 		return strcmp(optarg, "trainer") == 0 || strcmp(optarg, "evaluator") == 0;
+	case 'h':
+		a->http = optarg;
+		return true;
 	case 's':
 		if (a->sets_count == SETS_MAX)
 			return false;
@@ -69,10 +74,15 @@ static bool parse_option(struct arguments *a, int option)
 static bool parse_arguments(struct arguments *a, int argc, char **argv)
 {
 	static const struct option options[] = {
-	    {"job", required_argument, NULL, 'j'},        {"ledger", required_argument, NULL, 'l'},
-	    {"name", required_argument, NULL, 'n'},       {"role", required_argument, NULL, 'r'},
-	    {"set", required_argument, NULL, 's'},        {"log-level", required_argument, NULL, 'v'},
-	    {"log-format", required_argument, NULL, 'f'}, {NULL, 0, NULL, 0},
+	    {"job", required_argument, NULL, 'j'},
+	    {"ledger", required_argument, NULL, 'l'},
+	    {"name", required_argument, NULL, 'n'},
+	    {"role", required_argument, NULL, 'r'},
+	    {"set", required_argument, NULL, 's'},
+	    {"log-level", required_argument, NULL, 'v'},
+	    {"log-format", required_argument, NULL, 'f'},
+	    {"http", required_argument, NULL, 'h'},
+	    {NULL, 0, NULL, 0},
 	};
 	*a = (struct arguments){.role = "trainer", .level = LOG_INFO};
 	int option;
@@ -87,7 +97,26 @@ static bool is_evaluator(const struct arguments *a)
 	return strcmp(a->role, "evaluator") == 0;
 }
 
-static weir_status run(const struct arguments *a, const struct job *job, struct logger *logger, weir_error *err)
+/* NULL: it shows no pages. */
+static weir_status start_monitor(struct monitor **out, const struct arguments *a, const struct job *job, struct metrics *metrics,
+                                 struct logger *logger, weir_error *err)
+{
+	const uint32_t number = is_evaluator(a) ? job->cluster.workers : pace_worker(a->name);
+	char address[WEIR_ADDRESS_BYTES_MAX];
+	*out = NULL;
+	if (a->http)
+		snprintf(address, sizeof address, "%s", a->http);
+	else if (!job_monitor_address(job, job->cluster.servers + number, address))
+		return WEIR_OK;
+	const struct monitor_options options = {.address = address, .metrics = metrics, .device = true};
+	const weir_status status = monitor_start(out, &options, err);
+	if (status == WEIR_OK)
+		logger_write(logger, LOG_INFO, NULL, "pages", "at=http://%s/metrics", monitor_address(*out));
+	return status;
+}
+
+static weir_status run(const struct arguments *a, const struct job *job, struct metrics *metrics, struct logger *logger,
+                       weir_error *err)
 {
 	if (is_evaluator(a))
 		return evaluator_run(
@@ -95,7 +124,8 @@ static weir_status run(const struct arguments *a, const struct job *job, struct 
 		        .job = job, .ledger = a->ledger, .name = a->name, .logger = logger, .stop = &stop_requested},
 		    err);
 	return trainer_run(
-	    &(struct trainer_options){.job = job, .ledger = a->ledger, .name = a->name, .logger = logger, .stop = &stop_requested},
+	    &(struct trainer_options){
+	        .job = job, .ledger = a->ledger, .name = a->name, .logger = logger, .metrics = metrics, .stop = &stop_requested},
 	    err);
 }
 
@@ -126,7 +156,14 @@ int main(int argc, char **argv)
 	a.ledger = a.ledger ? a.ledger : places;
 	device_show(job, is_evaluator(&a) ? job->cluster.workers : pace_worker(a.name));
 	struct logger *logger = logger_create(&(struct logger_options){.level = a.level, .format = a.format, .who = a.name});
-	s = run(&a, job, logger, &err);
+	struct metrics *metrics = metrics_create();
+	struct monitor *monitor = NULL;
+	s = logger && metrics ? start_monitor(&monitor, &a, job, metrics, logger, &err)
+	                      : weir_fail(&err, WEIR_E_MEMORY, "out of memory");
+	if (s == WEIR_OK)
+		s = run(&a, job, metrics, logger, &err);
+	monitor_stop(monitor);
+	metrics_destroy(metrics);
 	logger_destroy(logger);
 	job_free(job);
 	if (s == WEIR_OK || s == WEIR_E_CANCELLED)

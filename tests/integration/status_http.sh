@@ -19,10 +19,11 @@ trains() { get /metrics && [ "$(cat "$DIR/code")" = 200 ] && awk '$1 == "weir_ro
 "$WEIR" status "${JOB_AT[@]}" --http 0 > "$DIR/http.out" 2> "$DIR/http.err" &
 HTTP=$!
 wait_for 10 "the address" test -s "$DIR/http.out"
-AT=$(sed 's,/metrics$,,' "$DIR/http.out")
+AT=$(sed 's,/$,,' "$DIR/http.out")
 case $AT in http://127.0.0.1:*) ;; *) fail "not on loopback: $AT" ;; esac
 get /healthz && [ "$(cat "$DIR/code")" = 200 ] || fail "/healthz: $(cat "$DIR/code")"
 get /readyz && [ "$(cat "$DIR/code")" = 503 ] || fail "/readyz before the job runs: $(cat "$DIR/code")"
+get /status.json && [ "$(cat "$DIR/code")" = 503 ] || fail "/status.json before the job runs: $(cat "$DIR/code")"
 get /none && [ "$(cat "$DIR/code")" = 404 ] || fail "/none: $(cat "$DIR/code")"
 
 start_train
@@ -37,6 +38,8 @@ if command -v promtool > /dev/null; then
 else
 	echo "there is no promtool here: not checked with it"
 fi
+get /status.json && holds "$DIR/page" '.job == "it" and .rows > 0 and (.curve | type) == "array" and (.partitions | length) == 8'
+get / && grep -q "<h1 id=\"job\">" "$DIR/page" || fail "there is no page for people"
 get /readyz && [ "$(cat "$DIR/code")" = 200 ] || fail "/readyz: $(cat "$DIR/code")"
 
 stop_train 30

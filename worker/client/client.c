@@ -200,12 +200,21 @@ static weir_client *allocate(const weir_options *options, struct rpc *rpc)
 	return c;
 }
 
+static void tell_duration(void *client, enum rpc_method method, bool served, int64_t ns)
+{
+	const weir_client *c = client;
+	(void)served;
+	c->options.observed(c->options.observed_arg, rpc_method_name(method), ns);
+}
+
 weir_status client_open(weir_client **out, const weir_options *options, struct rpc *rpc, weir_error *err)
 {
 	weir_status status = check_options(options, err);
 	if (status != WEIR_OK)
 		return status;
 	weir_client *c = allocate(options, rpc);
+	if (c && options->observed)
+		rpc_observe(rpc, tell_duration, c);
 	if (!c || !c->scratch || !c->writer || !(c->loop = rpc_loop_create(rpc, c->name, err))) {
 		if (c)
 			release(c);

@@ -59,7 +59,9 @@ struct request {
 struct operation {
 	weir_client *client;
 	weir_ticket ticket;
-	const char *what; /* "pushing", "pulling"...: for error texts */
+	const char *what;       /* "pushing", "pulling"...: for error texts */
+	enum rpc_method stream; /* on which its records go */
+	int64_t begun_ns;
 	atomic_uint holds;
 	bool finished, forgotten; /* forgotten: nobody waits for it */
 	weir_status status;

@@ -67,6 +67,8 @@ struct operation *operation_create_locked(weir_client *c, const char *what, uint
 	}
 	op->client = c;
 	op->what = what;
+	op->stream = RPC_PUSH_STREAM;
+	op->begun_ns = clock_ns(c->clock);
 	op->requests = (struct request *)(op + 1);
 	op->requests_count = requests;
 	for (uint32_t i = 0; i < requests; i++)
@@ -134,6 +136,7 @@ static void finish(void *arg)
 	struct operation *op = arg;
 	weir_client *c = op->client;
 	pthread_mutex_lock(&c->lock);
+	rpc_note(c->rpc, op->stream, false, clock_ns(c->clock) - op->begun_ns);
 	if (op->on_finish)
 		op->on_finish(op);
 	pthread_mutex_unlock(&c->lock);

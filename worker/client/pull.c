@@ -418,6 +418,7 @@ weir_status weir_pull(weir_client *c, const weir_batch *batch, const weir_pull_i
 		pull_free(p);
 		return err->status;
 	}
+	op->stream = RPC_PULL_STREAM;
 	op->payload = p;
 	op->destroy = destroy;
 	op->done = done;

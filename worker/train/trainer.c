@@ -19,6 +19,7 @@
 #include "process.h"
 #include "staging.h"
 #include "tables.h"
+#include "trainer_metrics.h"
 #include "units.h"
 #include "worker_log.h"
 
@@ -37,6 +38,7 @@ struct slot {
 	struct held_unit *unit;
 	weir_ticket ticket; /* of the pull, then of the push; 0: nothing under way */
 	struct staging_step step;
+	int64_t launched_ns;
 	int64_t until_ns; /* train.pace: it lasts at least till then */
 };
 
@@ -56,6 +58,7 @@ struct trainer {
 	struct local *local;  /* NULL: the dense table's mode is not local */
 	weir_optimizer inner; /* of it */
 	struct loss_scale scale;
+	struct trainer_metrics metrics;
 	struct units units;
 	uint32_t
 	    goes_on; /* batches that compute while the one before them is pushed; 0: each is pushed before the next one computes */
@@ -134,7 +137,10 @@ static weir_status start_next(struct trainer *t, bool wait, bool *started, weir_
 {
 	struct prefetched *item = NULL;
 	*started = false;
+	const int64_t since_ns = clock_ns(clock_system());
 	weir_status status = prefetcher_next(t->prefetcher, &item, wait ? UNITS_POLL_MS : 0);
+	if (wait)
+		trainer_metrics_spent(t->metrics.read_wait, since_ns);
 	if (status == WEIR_E_TIMEOUT)
 		return WEIR_OK;
 	if (status != WEIR_OK)
@@ -266,18 +272,21 @@ static uint64_t device_bytes(const struct trainer *t)
 static weir_status launch_next(struct trainer *t, weir_error *err)
 {
 	struct slot *s = slot_at(t, t->launched);
+	const struct clock *clock = clock_system();
+	const int64_t since_ns = clock_ns(clock);
 	weir_status status = settle(t, s, err);
 	if (status == WEIR_OK)
 		status = pull(t, s, PULL_SYNC, err);
 	if (status == WEIR_OK)
 		status = settle(t, s, err);
+	trainer_metrics_spent(t->metrics.pull_wait, since_ns);
 	if (status == WEIR_OK)
 		status = begin_local(t, s, err);
 	if (status != WEIR_OK)
 		return status;
 	const weir_unit *u = &s->unit->lease;
-	const struct clock *clock = clock_system();
-	s->until_ns = clock_ns(clock) + pace_of(t->job, t->number, clock->ops->wall_ns(clock));
+	s->launched_ns = clock_ns(clock);
+	s->until_ns = s->launched_ns + pace_of(t->job, t->number, clock->ops->wall_ns(clock));
 	s->step = (struct staging_step){.seed = trainer_dropout_seed(t->job, u->pass, u->unit, s->item->index),
 	                                .clip_norm = t->job->train.clip_norm,
 	                                .loss_scale = t->scale.value};
@@ -307,6 +316,7 @@ static weir_status push_next(struct trainer *t, weir_error *err)
 		return status;
 	note_not_replayed(t);
 	pace_wait(clock_system(), s->until_ns);
+	trainer_metrics_spent(t->metrics.compute, s->launched_ns);
 	weir_report report = {.rows = s->item->batch.rows, .batches = 1, .bad_lines = s->unit->bad_lines};
 	if (t->row_cache != NULL) {
 		report.keys = s->data.input.unique;
@@ -325,6 +335,9 @@ static weir_status push_next(struct trainer *t, weir_error *err)
 		return status;
 	t->computed++;
 	weir_progress(t->client, &report);
+	weir_stats stats;
+	weir_get_stats(t->client, &stats);
+	trainer_metrics_note(&t->metrics, &report, &stats, t->started - t->acknowledged);
 	return WEIR_OK;
 }
 
@@ -333,7 +346,10 @@ static weir_status acknowledge(struct trainer *t, bool wait, weir_error *err)
 {
 	while (t->acknowledged < t->computed) {
 		struct slot *s = slot_at(t, t->acknowledged);
+		const int64_t since_ns = clock_ns(clock_system());
 		weir_status status = s->ticket == 0 ? WEIR_OK : weir_wait(t->client, s->ticket, wait ? -1 : 0, err);
+		if (wait)
+			trainer_metrics_spent(t->metrics.push_wait, since_ns);
 		if (status == WEIR_E_TIMEOUT)
 			return WEIR_OK;
 		s->ticket = 0;
@@ -455,6 +471,8 @@ static weir_status open_client(void *trainer, weir_error *err)
 	    .dataset_rows = info->rows,
 	    .log = worker_log_line,
 	    .log_arg = t->options->logger,
+	    .observed = trainer_metrics_observe,
+	    .observed_arg = &t->metrics,
 	    .network = {t->job->cluster.network.rate_bits_per_s, t->job->cluster.network.latency_ms},
 	};
 	const struct training_length length = training_length_of(t->job, info);
@@ -583,10 +601,13 @@ static weir_status trainer_close(struct trainer *t, bool failed, weir_error *err
 weir_status trainer_run(const struct trainer_options *options, weir_error *err)
 {
 	struct trainer t = {.options = options, .job = options->job, .number = pace_worker(options->name)};
-	weir_status s = trainer_open(&t, err);
+	weir_status s = trainer_metrics_open(&t.metrics, options->metrics, err);
+	if (s == WEIR_OK)
+		s = trainer_open(&t, err);
 	if (s == WEIR_OK)
 		s = train(&t, err);
 	bool failed = s != WEIR_OK && s != WEIR_E_CANCELLED;
 	weir_status closed = trainer_close(&t, failed, failed ? NULL : err);
+	trainer_metrics_close(&t.metrics);
 	return s == WEIR_OK ? closed : s;
 }

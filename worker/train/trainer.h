@@ -16,6 +16,7 @@
 
 #include "job.h"
 #include "logger.h"
+#include "metrics.h"
 #include "weir/weir.h"
 
 struct trainer_options {
@@ -23,6 +24,7 @@ struct trainer_options {
 	const char *ledger; /* address */
 	const char *name;
 	struct logger *logger;
+	struct metrics *metrics;
 	const atomic_bool *stop; /* set from outside: finish the batch in hand, leave */
 };
 

@@ -1,11 +1,10 @@
 #include "cmocka_check.h"
 #include "http_server.h"
 
-#include <arpa/inet.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+
+#include "http_ask.h"
+#include "limits.h"
 
 static void page(void *arg, const char *path, struct http_page *out)
 {
@@ -15,23 +14,6 @@ static void page(void *arg, const char *path, struct http_page *out)
 	    .code = known ? HTTP_OK : HTTP_NOT_FOUND, .type = "text/plain", .text = strcmp(path, "/none") ? strdup(path) : NULL};
 }
 
-/* Sends `request` and reads until the server closes. */
-static void ask(const struct http_server *s, const char *request, char *out, size_t bytes)
-{
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	at.sin_port = htons((uint16_t)atoi(strrchr(http_server_address(s), ':') + 1));
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-	size_t n = 0;
-	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
-	assert_int_equal(write(fd, request, strlen(request)), strlen(request));
-	for (ssize_t got; n + 1 < bytes && (got = read(fd, out + n, bytes - n - 1)) > 0;)
-		n += (size_t)got;
-	out[n] = '\0';
-	close(fd);
-}
-
-#define HEAD " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
-
 static void test_answers_what_page_makes(void **state)
 {
 	(void)state;
@@ -40,14 +22,14 @@ static void test_answers_what_page_makes(void **state)
 	char reply[4096];
 	assert_int_equal(http_server_start(&s, "0", page, NULL, &err), WEIR_OK);
 	assert_ptr_equal(strstr(http_server_address(s), "127.0.0.1:"), http_server_address(s));
-	ask(s, "GET /metrics?a=b" HEAD "\r\n", reply, sizeof reply);
+	http_ask(http_server_address(s), "GET /metrics?a=b" HTTP_HEAD "\r\n", reply, sizeof reply);
 	assert_ptr_equal(strstr(reply, "HTTP/1.1 200"), reply);
 	assert_string_equal(strstr(reply, "\r\n\r\n"), "\r\n\r\n/metrics");
-	ask(s, "GET /other" HEAD "\r\n", reply, sizeof reply);
+	http_ask(http_server_address(s), "GET /other" HTTP_HEAD "\r\n", reply, sizeof reply);
 	assert_ptr_equal(strstr(reply, "HTTP/1.1 404"), reply);
-	ask(s, "GET /none" HEAD "\r\n", reply, sizeof reply);
+	http_ask(http_server_address(s), "GET /none" HTTP_HEAD "\r\n", reply, sizeof reply);
 	assert_ptr_equal(strstr(reply, "HTTP/1.1 503"), reply);
-	ask(s, "POST /metrics" HEAD "Content-Length: 3\r\n\r\nabc", reply, sizeof reply);
+	http_ask(http_server_address(s), "POST /metrics" HTTP_HEAD "Content-Length: 3\r\n\r\nabc", reply, sizeof reply);
 	assert_ptr_equal(strstr(reply, "HTTP/1.1 405"), reply);
 	http_server_stop(s);
 }
@@ -76,9 +58,50 @@ static void test_port_in_use(void **state)
 	http_server_stop(first);
 }
 
+static void test_a_head_that_is_too_long(void **state)
+{
+	(void)state;
+	struct http_server *s;
+	weir_error err = {0};
+	char reply[4096], *request = malloc(2 * WEIR_HTTP_REQUEST_BYTES_MAX);
+	assert_int_equal(http_server_start(&s, "0", page, NULL, &err), WEIR_OK);
+	memset(request, 'a', 2 * WEIR_HTTP_REQUEST_BYTES_MAX);
+	memcpy(request, "GET /", 5);
+	request[WEIR_HTTP_REQUEST_BYTES_MAX + 100] = '\0';
+	http_ask(http_server_address(s), request, reply, sizeof reply);
+	assert_ptr_equal(strstr(reply, "HTTP/1.1 414"), reply);
+	http_server_stop(s);
+	free(request);
+}
+
+/* Who only holds connections open makes room for who asks. */
+static void test_the_oldest_connection_makes_room(void **state)
+{
+	(void)state;
+	struct http_server *s;
+	weir_error err = {0};
+	char reply[4096];
+	int slow[WEIR_HTTP_CONNECTIONS_MAX];
+	assert_int_equal(http_server_start(&s, "0", page, NULL, &err), WEIR_OK);
+	for (unsigned i = 0; i < WEIR_HTTP_CONNECTIONS_MAX; i++)
+		slow[i] = http_begin(http_server_address(s), "GET /met");
+	http_ask(http_server_address(s), "GET /metrics" HTTP_HEAD "\r\n", reply, sizeof reply);
+	assert_ptr_equal(strstr(reply, "HTTP/1.1 200"), reply);
+	http_end(slow[0], reply, sizeof reply); /* it has been closed */
+	assert_null(strstr(reply, " 200 "));
+	assert_int_equal(write(slow[WEIR_HTTP_CONNECTIONS_MAX - 1], "rics" HTTP_HEAD "\r\n", strlen("rics" HTTP_HEAD "\r\n")),
+	                 strlen("rics" HTTP_HEAD "\r\n"));
+	http_end(slow[WEIR_HTTP_CONNECTIONS_MAX - 1], reply, sizeof reply);
+	assert_ptr_equal(strstr(reply, "HTTP/1.1 200"), reply);
+	for (unsigned i = 1; i + 1 < WEIR_HTTP_CONNECTIONS_MAX; i++)
+		close(slow[i]);
+	http_server_stop(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_answers_what_page_makes), cmocka_unit_test(test_refuses_addresses),
-	                                   cmocka_unit_test(test_port_in_use)};
+	                                   cmocka_unit_test(test_port_in_use), cmocka_unit_test(test_a_head_that_is_too_long),
+	                                   cmocka_unit_test(test_the_oldest_connection_makes_room)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 
 #include "cmocka_check.h"
 #include "process.h"
+#include "written.h"
 
 static void memory_that_is_used_counts(void **state)
 {
@@ -71,13 +72,29 @@ static void processors_are_those_that_it_is_bound_to(void **state)
 	assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
+static void series_are_those_of_this_process(void **state)
+{
+	(void)state;
+	struct written w;
+	process_series(written_begin(&w));
+	char *text = written_end(&w);
+	static const char *const names[] = {"process_resident_memory_bytes", "process_virtual_memory_bytes", "process_open_fds",
+	                                    "process_max_fds", "process_cpu_seconds_total"};
+	for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+		char begin[64];
+		snprintf(begin, sizeof begin, "\n%s ", names[i]);
+		CHECK_CONTAINS(text, begin);
+	}
+	CHECK_CONTAINS(text, "\nprocess_threads 1\n");
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(memory_that_is_used_counts),
-	    cmocka_unit_test(the_boot_of_the_machine_is_the_kernels),
-	    cmocka_unit_test(a_quota_is_processors_rounded_up),
-	    cmocka_unit_test(processors_are_those_that_it_is_bound_to),
+	    cmocka_unit_test(memory_that_is_used_counts),       cmocka_unit_test(the_boot_of_the_machine_is_the_kernels),
+	    cmocka_unit_test(a_quota_is_processors_rounded_up), cmocka_unit_test(processors_are_those_that_it_is_bound_to),
+	    cmocka_unit_test(series_are_those_of_this_process),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,6 +58,10 @@ typedef struct weir_options {
 	uint32_t connect_timeout_ms;  /* 0: 4000 */
 	void (*log)(void *arg, weir_log_level level, const char *line); /* may be NULL */
 	void *log_arg;
+	/* How long each operation on rows and each call of the job took, under the name of the protocol's method, as "PullStream" or "Lease". On libweir's threads, and not
+	 * from two at once. May be NULL. */
+	void (*observed)(void *arg, const char *method, int64_t ns);
+	void *observed_arg;
 	/* A slow network to be simulated by this process, at its end of everything it sends and receives; all 0: none. */
 	struct {
 		uint64_t rate_bits_per_s; /* each way; 0: as fast as it is */

@@ -13,6 +13,12 @@ void overview_free(struct overview *s)
 	memset(s, 0, sizeof *s);
 }
 
+const char *overview_state_name(enum job_state state)
+{
+	static const char *const names[] = {"running", "evaluating", "finished", "failed"};
+	return names[state];
+}
+
 uint64_t counts_quantile(const uint64_t counts[HISTOGRAM_BUCKETS], double q)
 {
 	uint64_t total = 0, below = 0;

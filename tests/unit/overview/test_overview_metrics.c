@@ -1,5 +1,7 @@
 #include "cmocka_check.h"
 #include "overview_metrics.h"
+#include "overview_read.h"
+#include "written.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +17,8 @@ static struct overview make(void)
 	memset(tables[0].staleness, 0, sizeof tables[0].staleness);
 	tables[0].staleness[0] = 2;
 	tables[0].staleness[3] = 1;
-	return (struct overview){.pass = 1,
+	return (struct overview){.has_ledger = true,
+	                         .pass = 1,
 	                         .passes = 3,
 	                         .units = 10,
 	                         .committed = 4,
@@ -31,6 +34,13 @@ static struct overview make(void)
 	                         .partitions_count = 2};
 }
 
+static char *text_of(const struct overview *s)
+{
+	struct written w;
+	overview_series(written_begin(&w), s);
+	return written_end(&w);
+}
+
 static void has(const char *text, const char *line)
 {
 	char whole[256];
@@ -43,7 +53,7 @@ static void test_numbers(void **state)
 {
 	(void)state;
 	struct overview s = make();
-	char *text = overview_metrics(&s);
+	char *text = text_of(&s);
 	has(text, "weir_units_remaining 16");
 	has(text, "weir_units_committed_total 14");
 	has(text, "weir_loss_total 0.5");
@@ -59,7 +69,7 @@ static void test_numbers(void **state)
 	assert_null(strstr(text, "worker=\"evaluator\""));
 	free(text);
 	s.state = JOB_FINISHED;
-	text = overview_metrics(&s);
+	text = text_of(&s);
 	has(text, "weir_units_remaining 0");
 	free(text);
 }
@@ -69,7 +79,7 @@ static void test_headers(void **state)
 {
 	(void)state;
 	struct overview s = make();
-	char *text = overview_metrics(&s), *rest = NULL, type[16] = "", name[128] = "";
+	char *text = text_of(&s), *rest = NULL, type[16] = "", name[128] = "";
 	unsigned names = 0;
 	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
 		if (strncmp(line, "# HELP ", 7) == 0) {
@@ -100,7 +110,7 @@ static void test_workers_are_bounded(void **state)
 	s.workers = calloc(s.workers_count, sizeof *s.workers);
 	for (uint32_t i = 0; i < s.workers_count; i++)
 		snprintf(s.workers[i].name, sizeof s.workers[i].name, "worker-%u", i);
-	char *text = overview_metrics(&s);
+	char *text = text_of(&s);
 	unsigned count = 0;
 	for (const char *at = text; (at = strstr(at, "weir_worker_live{")); at++)
 		count++;
@@ -109,9 +119,43 @@ static void test_workers_are_bounded(void **state)
 	free(s.workers);
 }
 
+/* A server without the ledger tells of itself alone. */
+static void test_alone(void **state)
+{
+	(void)state;
+	struct overview s = {0};
+	weir_error err = {0};
+	Weir__V1__ServerStatus in = WEIR__V1__SERVER_STATUS__INIT;
+	Weir__V1__PartitionStatus p = WEIR__V1__PARTITION_STATUS__INIT, *partition_list[] = {&p};
+	Weir__V1__TableStatus t = WEIR__V1__TABLE_STATUS__INIT, *table_list[] = {&t};
+	p.id = 3;
+	p.applied = 10;
+	p.log_last = 14;
+	t.name = "dense";
+	t.push_codec = WEIR_CODEC_TOPK;
+	t.push_bytes = 77;
+	in.requests = 5;
+	in.duplicates_refused = 6;
+	in.n_partitions = in.n_tables = 1;
+	in.partitions = partition_list;
+	in.tables = table_list;
+	assert_int_equal(overview_read_alone(&s, 2, &in, &err), WEIR_OK);
+	char *text = text_of(&s);
+	has(text, "weir_server_requests{server=\"2\"} 5");
+	has(text, "weir_partition_replication_lag_entries{partition=\"3\"} 4");
+	has(text, "weir_table_push_bytes_total{table=\"dense\",push_codec=\"topk\",pull_codec=\"fp32\"} 77");
+	has(text, "weir_duplicates_refused_total 6");
+	has(text, "weir_servers_answering 1");
+	assert_null(strstr(text, "server=\"0\""));
+	assert_null(strstr(text, "partition=\"0\""));
+	assert_null(strstr(text, "weir_rows_total"));
+	free(text);
+	overview_free(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_numbers), cmocka_unit_test(test_headers),
-	                                   cmocka_unit_test(test_workers_are_bounded)};
+	                                   cmocka_unit_test(test_workers_are_bounded), cmocka_unit_test(test_alone)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "exposition.h"
+
 #define EXPOSED_BITS 24u /* of staleness: upper bounds 2^k - 1 for k = 0..24, then +Inf */
 
 static double units_remaining(const struct overview *s)
@@ -22,7 +24,7 @@ static double whole_partitions(const struct overview *s)
 	return n;
 }
 
-/* X(name, type, help, number): of the job as a whole. */
+/* X(name, type, help, number): what the ledger knows. */
 /* clang-format off */
 #define JOB_MAP(X) \
 	X("weir_job_generation", "gauge", "Grows each time the job goes back to a checkpoint.", s->generation) \
@@ -56,6 +58,12 @@ static double whole_partitions(const struct overview *s)
 	X("weir_compression_energy_sent_ratio", "gauge", "Mean share of the gradients' squares that codecs let through.", s->energy_sent) \
 	X("weir_residual_norm", "gauge", "Norm of what lossy codecs hold back.", s->residual_norm) \
 	X("weir_residual_lost_norm", "gauge", "Norm of what workers that are gone held back.", s->residual_lost) \
+	X("weir_partitions", "gauge", "Partitions of the job.", s->partitions_count) \
+	X("weir_servers", "gauge", "Servers of the job.", s->servers_count) \
+	X("weir_device_memory_bytes", "gauge", "Memory of a device that a worker had in use at most; 0: none computes on one.", s->device_bytes)
+
+/* What servers know: of the job their sum, of one alone what it does. */
+#define SERVERS_MAP(X) \
 	X("weir_duplicates_refused_total", "counter", "Parts of pushes that were applied already.", s->duplicates_refused) \
 	X("weir_stale_refused_total", "counter", "Pushes of attempts that were sealed.", s->stale_refused) \
 	X("weir_corrupt_refused_total", "counter", "Messages whose checksum was wrong.", s->corrupt_refused) \
@@ -63,11 +71,8 @@ static double whole_partitions(const struct overview *s)
 	X("weir_scrubs_total", "counter", "Comparisons of a partition's replicas.", s->scrubs) \
 	X("weir_scrubs_differ_total", "counter", "Those that found a difference.", s->scrubs_differ) \
 	X("weir_replicas", "gauge", "Replicas that each partition shall have.", s->replicas) \
-	X("weir_partitions", "gauge", "Partitions of the job.", s->partitions_count) \
 	X("weir_partitions_whole", "gauge", "Partitions with a primary that answers and all replicas in sync.", whole_partitions(s)) \
-	X("weir_servers", "gauge", "Servers of the job.", s->servers_count) \
-	X("weir_servers_answering", "gauge", "Servers that answered just now.", s->servers_answered) \
-	X("weir_device_memory_bytes", "gauge", "Memory of a device that a worker had in use at most; 0: none computes on one.", s->device_bytes)
+	X("weir_servers_answering", "gauge", "Servers that answered just now.", s->servers_answered)
 /* clang-format on */
 
 /* Of server v, table t, worker w, partition p. */
@@ -79,6 +84,8 @@ static double whole_partitions(const struct overview *s)
 	X("weir_server_draining", "gauge", "1: it is about to end.", v->draining)                                        \
 	X("weir_server_received_bytes_total", "counter", "Frames of pushes that came.", v->bytes_pushed)                 \
 	X("weir_server_sent_bytes_total", "counter", "Frames of pulls that went.", v->bytes_pulled)                      \
+	X("weir_server_requests", "gauge", "Pushes and pulls that have come and are not answered.", v->requests)         \
+	X("weir_server_request_bytes", "gauge", "Of them.", v->request_bytes)                                            \
 	X("weir_server_journal_bytes", "gauge", "Of segment files of its log.", v->journal_bytes)                        \
 	X("weir_server_flush_lag_entries", "gauge", "Log entries applied and not flushed.", v->flush_lag)                \
 	X("weir_server_disk_full", "gauge", "1: pushes wait for space.", v->disk_full)                                   \
@@ -107,43 +114,30 @@ static double whole_partitions(const struct overview *s)
 	X("weir_worker_units_held", "gauge", "Work units that it holds.", w->units_held)                 \
 	X("weir_worker_silent_seconds", "gauge", "Since it was last heard.", (double)w->silent_ms / 1e3) \
 	X("weir_worker_residual_norm", "gauge", "Norm of what its codecs hold back.", w->residual_norm)
-#define PARTITION_MAP(X)                                                                                         \
-	X("weir_partition_up", "gauge", "1: it has a primary that answers.", p->reported)                            \
-	X("weir_partition_epoch", "gauge", "Grows when the primary changes.", p->epoch)                              \
-	X("weir_partition_in_sync_replicas", "gauge", "Replicas that have all that is committed.", p->in_sync_count) \
-	X("weir_partition_rows", "gauge", "Rows that are stored.", p->rows)                                          \
+#define PARTITION_MAP(X)                                                                                            \
+	X("weir_partition_up", "gauge", "1: it has a primary that answers.", p->reported)                               \
+	X("weir_partition_epoch", "gauge", "Grows when the primary changes.", p->epoch)                                 \
+	X("weir_partition_in_sync_replicas", "gauge", "Replicas that have all that is committed.", p->in_sync_count)    \
+	X("weir_partition_replication_lag_entries", "gauge", "Log entries that wait for replicas.", p->replication_lag) \
+	X("weir_partition_units_open", "gauge", "Work units begun and not closed.", p->units_open)                      \
+	X("weir_partition_rows", "gauge", "Rows that are stored.", p->rows)                                             \
 	X("weir_partition_parts_applied_total", "counter", "Parts of pushes that were applied.", p->applied.count)
 
-static void put_header(FILE *out, const char *name, const char *type, const char *help)
+static void put_sums(FILE *out, const struct overview *s)
 {
-	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-/* Names are what people chose. */
-static void put_label(FILE *out, const char *label, const char *value)
-{
-	fprintf(out, "{%s=\"", label);
-	for (; *value; value++) {
-		if (*value == '\n')
-			fputs("\\n", out);
-		else
-			fprintf(out, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
-	}
-	fputs("\"", out);
-}
-
-static void put_job(FILE *out, const struct overview *s)
-{
-#define PUT(metric, type, help, number)  \
-	put_header(out, metric, type, help); \
+#define PUT(metric, type, help, number)         \
+	exposition_header(out, metric, type, help); \
 	fprintf(out, metric " %.17g\n", (double)(number));
-	JOB_MAP(PUT)
+	if (s->has_ledger) {
+		JOB_MAP(PUT)
+	}
+	SERVERS_MAP(PUT)
 #undef PUT
 }
 
 /* A series for each of `count`: ONE finds number i, LABELS opens its labels. */
 #define PUT_EACH(metric, type, help, number)         \
-	put_header(out, metric, type, help);             \
+	exposition_header(out, metric, type, help);      \
 	for (uint32_t i = 0; i < count; i++) {           \
 		ONE;                                         \
 		fputs(metric, out);                          \
@@ -154,7 +148,10 @@ static void put_job(FILE *out, const struct overview *s)
 static void put_servers(FILE *out, const struct overview *s)
 {
 	const uint32_t count = s->servers_count;
-#define ONE    const struct overview_server *v = &s->servers[i]
+#define ONE                                           \
+	const struct overview_server *v = &s->servers[i]; \
+	if (s->alone && !v->answered)                     \
+	continue
 #define LABELS fprintf(out, "{server=\"%" PRIu32 "\"", i)
 	SERVER_MAP(PUT_EACH)
 #undef ONE
@@ -165,8 +162,8 @@ static void put_tables(FILE *out, const struct overview *s)
 {
 	const uint32_t count = s->tables_count;
 #define ONE const struct overview_table *t = &s->tables[i]
-#define LABELS                        \
-	put_label(out, "table", t->name); \
+#define LABELS                               \
+	exposition_label(out, "table", t->name); \
 	fprintf(out, ",push_codec=\"%s\",pull_codec=\"%s\"", t->push_codec, t->pull_codec)
 	TABLE_MAP(PUT_EACH)
 #undef ONE
@@ -180,7 +177,7 @@ static void put_workers(FILE *out, const struct overview *s)
 	const struct overview_worker *w = &s->workers[i]; \
 	if (w->evaluator)                                 \
 	continue
-#define LABELS put_label(out, "worker", w->name)
+#define LABELS exposition_label(out, "worker", w->name)
 	WORKER_MAP(PUT_EACH)
 #undef ONE
 #undef LABELS
@@ -189,7 +186,10 @@ static void put_workers(FILE *out, const struct overview *s)
 static void put_partitions(FILE *out, const struct overview *s)
 {
 	const uint32_t count = s->partitions_count;
-#define ONE    const struct overview_partition *p = &s->partitions[i]
+#define ONE                                                 \
+	const struct overview_partition *p = &s->partitions[i]; \
+	if (s->alone && !p->reported)                           \
+	continue
 #define LABELS fprintf(out, "{partition=\"%" PRIu32 "\"", i)
 	PARTITION_MAP(PUT_EACH)
 #undef ONE
@@ -199,7 +199,8 @@ static void put_partitions(FILE *out, const struct overview *s)
 /* The sum is by bucket bounds, as what travels is counts. */
 static void put_staleness(FILE *out, const struct overview *s)
 {
-	put_header(out, "weir_staleness_pushes", "histogram", "Pushes that a table took between a pull and the push made of it.");
+	exposition_header(out, "weir_staleness_pushes", "histogram",
+	                  "Pushes that a table took between a pull and the push made of it.");
 	for (uint32_t i = 0; i < s->tables_count; i++) {
 		const struct overview_table *t = &s->tables[i];
 		uint64_t below = 0;
@@ -209,37 +210,28 @@ static void put_staleness(FILE *out, const struct overview *s)
 			for (; histogram_bucket_bound(next) <= bound; next++)
 				below += t->staleness[next];
 			fputs("weir_staleness_pushes_bucket", out);
-			put_label(out, "table", t->name);
+			exposition_label(out, "table", t->name);
 			fprintf(out, ",le=\"%" PRIu64 "\"} %" PRIu64 "\n", bound, below);
 		}
 		for (; next < HISTOGRAM_BUCKETS; next++)
 			below += t->staleness[next];
 		fputs("weir_staleness_pushes_bucket", out);
-		put_label(out, "table", t->name);
+		exposition_label(out, "table", t->name);
 		fprintf(out, ",le=\"+Inf\"} %" PRIu64 "\nweir_staleness_pushes_sum", below);
-		put_label(out, "table", t->name);
+		exposition_label(out, "table", t->name);
 		fprintf(out, "} %.17g\nweir_staleness_pushes_count", counts_mean(t->staleness) * (double)below);
-		put_label(out, "table", t->name);
+		exposition_label(out, "table", t->name);
 		fprintf(out, "} %" PRIu64 "\n", below);
 	}
 }
 
-char *overview_metrics(const struct overview *s)
+void overview_series(FILE *out, const struct overview *s)
 {
-	char *text = NULL;
-	size_t bytes = 0;
-	FILE *out = open_memstream(&text, &bytes);
-	if (!out)
-		return NULL;
-	put_job(out, s);
+	put_sums(out, s);
 	put_servers(out, s);
 	put_tables(out, s);
-	put_workers(out, s);
+	if (s->has_ledger)
+		put_workers(out, s);
 	put_partitions(out, s);
 	put_staleness(out, s);
-	const bool failed = ferror(out) != 0;
-	if (fclose(out) == 0 && !failed)
-		return text;
-	free(text);
-	return NULL;
 }

@@ -1,5 +1,5 @@
-/* What a running job says about itself: the ledger's status and every server's, asked at once and put together. Plain numbers,
- * no wire types: the live line, the audit, the report and `weir status` read it. */
+/* What a running job says about itself: the ledger's status and every server's, asked at once and put together; or what one server says of itself. Plain numbers,
+ * no wire types: the live line, the audit, the report, `weir status` and the pages for Prometheus read it. */
 #ifndef WEIR_OVERVIEW_H
 #define WEIR_OVERVIEW_H
 
@@ -24,7 +24,8 @@ struct overview_partition {
 	uint32_t in_sync[WEIR_REPLICAS_MAX], in_sync_count;  /* and these have all that is committed */
 	struct part_sum expected, skipped, applied, dropped; /* skipped: of units that were given up */
 	uint64_t twice;                                      /* identities found applied when about to be applied */
-	uint64_t rows;
+	uint64_t rows, units_open;
+	uint64_t replication_lag; /* log entries that wait for replicas */
 };
 
 struct overview_worker {
@@ -42,7 +43,8 @@ struct overview_server {
 	bool answered, draining;
 	uint32_t pid;
 	uint64_t uptime_ms, connections, partitions, bytes_pushed, bytes_pulled;
-	bool durable; /* its log is on disk, and what follows is told */
+	uint64_t requests, request_bytes; /* of data streams, that have come and are not answered */
+	bool durable;                     /* its log is on disk, and what follows is told */
 	bool disk_full;
 	uint64_t recovery_ms, replayed_entries, journal_bytes, flush_lag; /* of its start; now; entries applied and not flushed */
 	uint64_t resident_rows, cold_rows, hits, misses, memory_bytes, budget_bytes;
@@ -71,6 +73,8 @@ struct overview_place {
 };
 
 struct overview {
+	bool has_ledger; /* else what it alone knows is 0 */
+	bool alone;      /* of one server: no other was asked, and sums over servers are its numbers */
 	enum job_state state;
 	uint64_t generation;                             /* of the job, from 1 */
 	char checkpoint[WEIR_CHECKPOINT_NAME_BYTES_MAX]; /* that it began with; "": none */
@@ -103,6 +107,7 @@ struct overview {
 	struct overview_table *tables;         /* (tables_count) */
 };
 
+const char *overview_state_name(enum job_state state);
 void overview_free(struct overview *s);
 /* Of counts by histogram buckets: the value at quantile q, and the mean (both by bucket bounds); 0 where there are none. */
 uint64_t counts_quantile(const uint64_t counts[HISTOGRAM_BUCKETS], double q);

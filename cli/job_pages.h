@@ -1,0 +1,21 @@
+/* A running job over HTTP, for `weir train` and `weir status`: / for people, a page that draws what /status.json says (`weir status --json`, and how it came to that), and
+ * what common/monitor.h has, for Prometheus. All show the last look that was noted. */
+#ifndef WEIR_JOB_PAGES_H
+#define WEIR_JOB_PAGES_H
+
+#include <stdint.h>
+
+#include "overview.h"
+#include "weir/status.h"
+
+struct job_pages;
+/* address: http_server.h's; name: of the job, or where it is. */
+weir_status job_pages_start(struct job_pages **out, const char *address, const char *name, weir_error *err) WEIR_MUST_CHECK;
+const char *job_pages_address(const struct job_pages *p); /* HOST:PORT */
+/* A look at the job; now_ms: of any clock that does not go back. From one thread at a time. p NULL: nobody looks. */
+void job_pages_note(struct job_pages *p, const struct overview *s, int64_t now_ms);
+/* It could not be asked: until the next look there is nothing to see. */
+void job_pages_note_failure(struct job_pages *p, const weir_error *why);
+void job_pages_stop(struct job_pages *p); /* NULL is fine */
+
+#endif

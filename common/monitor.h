@@ -1,0 +1,27 @@
+/* What a process shows of itself over HTTP (http_server.h): /metrics for Prometheus, /healthz (it runs), /readyz (it does what it is there for; else 503 and why). */
+#ifndef WEIR_MONITOR_H
+#define WEIR_MONITOR_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "http_server.h"
+#include "metrics.h"
+
+struct monitor_options {
+	const char *address;     /* http_server.h's */
+	struct metrics *metrics; /* borrowed; NULL: none */
+	bool device;             /* of the machine's GPUs, too (gpu.h) */
+	/* Writes what else there is. An error: there is nothing to see, and the process is not ready. NULL: it always is. */
+	weir_status (*series)(void *arg, FILE *out, weir_error *err);
+	/* Makes a page that is none of the three; false: there is no such page. May be NULL. */
+	bool (*page)(void *arg, const char *path, struct http_page *out);
+	void *arg; /* of both, which the server's thread alone calls */
+};
+
+struct monitor;
+weir_status monitor_start(struct monitor **out, const struct monitor_options *options, weir_error *err) WEIR_MUST_CHECK;
+const char *monitor_address(const struct monitor *m); /* HOST:PORT */
+void monitor_stop(struct monitor *m);                 /* NULL is fine */
+
+#endif

@@ -1,0 +1,12 @@
+/* An overview for Prometheus. The numbers are those that `weir status` shows: one count, shown twice. */
+#ifndef WEIR_OVERVIEW_METRICS_H
+#define WEIR_OVERVIEW_METRICS_H
+
+#include <stdio.h>
+
+#include "overview.h"
+
+/* Text exposition, version 0.0.4. */
+void overview_series(FILE *out, const struct overview *s);
+
+#endif

@@ -1,0 +1,110 @@
+#include "self_series.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "limits.h"
+#include "overview_metrics.h"
+#include "overview_read.h"
+
+struct self_series {
+	struct rpc *rpc;
+	struct metrics *metrics;
+	struct histogram *_Atomic calls[RPC_METHODS][2]; /* made by, served to others; NULL: none yet */
+	struct rpc_loop *loop;
+	struct rpc_channel *channel;
+	uint32_t index;
+};
+
+static struct histogram *find_histogram(struct self_series *s, enum rpc_method method, bool served)
+{
+	static const char *const names[2][2] = {{"weir_rpc_client_seconds", "Time that calls of others took."},
+	                                        {"weir_rpc_server_seconds", "Time until calls of others were answered."}};
+	struct histogram *h = atomic_load_explicit(&s->calls[method][served], memory_order_acquire);
+	char label[64];
+	if (h)
+		return h;
+	snprintf(label, sizeof label, "method=\"%s\"", rpc_method_name(method));
+	h = metrics_histogram(s->metrics, names[served][0], label, names[served][1]);
+	atomic_store_explicit(&s->calls[method][served], h, memory_order_release); /* whoever came first made it */
+	return h;
+}
+
+static void on_call(void *arg, enum rpc_method method, bool served, int64_t ns)
+{
+	struct histogram *h = find_histogram(arg, method, served);
+	if (h)
+		histogram_record(h, (uint64_t)ns);
+}
+
+struct self_series *self_series_create(struct rpc *rpc, struct metrics *metrics)
+{
+	struct self_series *s = calloc(1, sizeof *s);
+	if (!s)
+		return NULL;
+	s->rpc = rpc;
+	s->metrics = metrics;
+	rpc_observe(rpc, on_call, s);
+	return s;
+}
+
+weir_status self_series_open(struct self_series *s, const char *address, uint32_t index, weir_error *err)
+{
+	s->index = index;
+	s->loop = rpc_loop_create(s->rpc, "self", err);
+	return s->loop ? rpc_channel_open(&s->channel, s->rpc, s->loop, address, err) : WEIR_E_MEMORY;
+}
+
+static weir_status ask(struct self_series *s, enum rpc_method method, const ProtobufCMessageDescriptor *type,
+                       ProtobufCMessage **out, weir_error *err)
+{
+	const Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
+	struct message *request = wire_pack(&q.base), *reply = NULL;
+	if (!request)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
+	weir_status status = rpc_call_wait(s->channel, method, request, WEIR_CONTROL_TIMEOUT_MS, &reply, err);
+	if (!status)
+		status = wire_unpack(type, reply, out, err);
+	message_release(reply);
+	return status;
+}
+
+weir_status self_series_write(void *self_series, FILE *out, weir_error *err)
+{
+	struct self_series *s = self_series;
+	struct overview o = {0};
+	ProtobufCMessage *ledger = NULL, *server = NULL;
+	weir_error not_here = {0};
+	weir_status status = ask(s, RPC_JOB_STATUS, &weir__v1__ledger_status__descriptor, &ledger, &not_here) == WEIR_OK
+	                         ? overview_read_ledger(&o, (const Weir__V1__LedgerStatus *)ledger, err)
+	                         : WEIR_OK;
+	if (!status)
+		status = ask(s, RPC_STATUS, &weir__v1__server_status__descriptor, &server, err);
+	if (!status && ((const Weir__V1__ServerStatus *)server)->draining)
+		status = weir_fail(err, WEIR_E_UNAVAILABLE, "the server is about to end");
+	if (!status)
+		status = overview_read_alone(&o, s->index, (const Weir__V1__ServerStatus *)server, err);
+	if (!status)
+		overview_series(out, &o);
+	wire_free(server);
+	wire_free(ledger);
+	overview_free(&o);
+	return status;
+}
+
+void self_series_close(struct self_series *s)
+{
+	if (!s)
+		return;
+	if (s->channel)
+		rpc_channel_close(s->channel);
+	if (s->loop)
+		rpc_loop_destroy(s->loop);
+	s->channel = NULL;
+	s->loop = NULL;
+}
+
+void self_series_destroy(struct self_series *s)
+{
+	free(s);
+}
