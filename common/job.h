@@ -150,7 +150,8 @@ struct job {
 	} tables;
 	struct {
 		uint32_t passes;
-		float clip_norm; /* global gradient norm; 0: off */
+		uint32_t accumulate; /* parts that a batch is computed in, at most, one after the other; language models */
+		float clip_norm;     /* global gradient norm; 0: off */
 		enum not_finite_policy not_finite;
 		enum train_precision precision; /* of the factors of matrix products */
 		uint64_t device_memory_bytes;   /* 0: auto */

@@ -97,6 +97,9 @@ static weir_status check_transformer(struct reading *r, const struct job *job)
 		return FAIL(r, "model.lora.rank", WEIR_E_INVALID,
 		            "is %u, and there is no model.from; expected a folder with the model that the adapters are of",
 		            job->model.lora.rank);
+	if (job->train.accumulate > job->data.batch)
+		return FAIL(r, "train.accumulate", WEIR_E_INVALID, "is %u, and data.batch is %u; expected at most as many parts as rows",
+		            job->train.accumulate, job->data.batch);
 	const weir_status status = check_lora_from(r, job);
 	return status == WEIR_OK && !from ? check_shape(r, job) : status;
 }
@@ -136,6 +139,9 @@ weir_status job_check_model(struct reading *r, struct job *job)
 	}
 	if (job->model.from[0] != '\0')
 		return FAIL(r, "model.from", WEIR_E_INVALID, "is given, and model.kind is none of it; expected gpt2 or llama");
+	if (job->train.accumulate > 1)
+		return FAIL(r, "train.accumulate", WEIR_E_INVALID, "is %u, and model.kind is neither gpt2 nor llama; expected 1",
+		            job->train.accumulate);
 	const bool deep = kind != MODEL_LR && kind != MODEL_FM;
 	if (deep && job->model.hidden_count == 0)
 		return FAIL(r, "model.hidden", WEIR_E_INVALID,

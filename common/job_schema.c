@@ -248,6 +248,7 @@ static const struct key keys[] = {
 	BOOL("tables.dense.mode.by_speed", tables.dense.mode.local_speed, "false"),
 	OPTIMIZER_KEYS("tables.dense.mode.inner", tables.dense.local.inner, "adamw", "0.999"),
 	U32("train.passes", train.passes, "1", 1, WEIR_PASSES_MAX, "passes"),
+	U32("train.accumulate", train.accumulate, "1", 1, WEIR_BATCH_ROWS_MAX, "parts"),
 	FLOAT("train.clip_norm", train.clip_norm, "0", 0, ANY_FLOAT),
 	CHOICE("train.not_finite", train.not_finite, "reject", not_finites),
 	CHOICE("train.precision", train.precision, "fp32", products),

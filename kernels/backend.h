@@ -205,9 +205,9 @@ struct backend_ops {
 	/* With the batch's statistics. dx may be in place on dy. */
 	void (*batch_norm_backward)(struct backend *b, float *dx, float *dgamma, float *dbeta, const float *dy, const float *xhat,
 	                            const float *gamma, const float *inv_std, size_t rows, size_t n);
-	/* Inverted dropout, in place: element i is kept iff hash(*seed, salt, i) says so, and scaled by 1/(1-p). The same seed and salt give the same mask,
+	/* Inverted dropout, in place: x[i] is kept iff hash(*seed, salt, first + i) says so, and scaled by 1/(1-p). The same seed and salt give the same mask,
 	 * so backward is the same call on the gradient. */
-	void (*dropout)(struct backend *b, float *x, size_t n, float p, const uint64_t *seed, uint64_t salt);
+	void (*dropout)(struct backend *b, float *x, size_t first, size_t n, float p, const uint64_t *seed, uint64_t salt);
 	/* Binary cross-entropy with logits: dlogit (rows) = weight * (sigmoid(z) - label) * scale; *loss = sum of weight * loss (not scaled).
 	 * weight may be NULL (1). loss and dlogit may be NULL. */
 	void (*bce)(struct backend *b, double *loss, float *dlogit, const float *logit, const float *label, const float *weight,

@@ -6,9 +6,9 @@
 #include "common/prng_mix.h"
 #include "dropout_mask.h"
 
-/* stretch: which 2^32 elements of all these are; they have a seed of their own. */
+/* x[0] is element `first` of a stretch of 2^32 elements, which has a seed of its own. */
 template <int V>
-static __global__ void dropout_kernel(float *x, size_t n, uint32_t threshold, float scale, const uint64_t *seed, uint64_t salt,
+static __global__ void dropout_kernel(float *x, uint32_t first, size_t n, uint32_t threshold, float scale, const uint64_t *seed, uint64_t salt,
                                       uint64_t stretch)
 {
 	SHARED(uint64_t, mixed, [1]);
@@ -21,11 +21,11 @@ static __global__ void dropout_kernel(float *x, size_t n, uint32_t threshold, fl
 	const uint32_t seed0 = (uint32_t)mixed[0], seed1 = (uint32_t)(mixed[0] >> 32);
 	pack<V> p = load<V>(x + i);
 	for (unsigned k = 0; k < V; k++)
-		p.v[k] = mask_hash((uint32_t)i + k, seed0, seed1) >= threshold ? p.v[k] * scale : 0;
+		p.v[k] = mask_hash(first + (uint32_t)i + k, seed0, seed1) >= threshold ? p.v[k] * scale : 0;
 	store<V>(x + i, p);
 }
 
-void cuda_dropout(struct backend *b, float *x, size_t n, float p, const uint64_t *seed, uint64_t salt)
+void cuda_dropout(struct backend *b, float *x, size_t first, size_t n, float p, const uint64_t *seed, uint64_t salt)
 {
 	assert(p >= 0 && p < 1);
 	if (p == 0)
@@ -33,12 +33,14 @@ void cuda_dropout(struct backend *b, float *x, size_t n, float p, const uint64_t
 	struct cuda_backend *c = cuda_of(b);
 	const uint32_t threshold = (uint32_t)((double)p * 0x1p32);
 	const float scale = (float)(1 / (1 - (double)p));
-	const size_t stretch = (size_t)1 << 32;
-	for (size_t i = 0; i * stretch < n; i++, x += stretch) {
-		const size_t count = n - i * stretch < stretch ? n - i * stretch : stretch;
+	for (size_t done = 0, count; done < n; done += count, x += count) {
+		const uint64_t at = first + done, stretch = at >> 32, left = ((stretch + 1) << 32) - at;
+		count = n - done < left ? n - done : left;
 		if (pack_width(count, ADDRESS(x)) == 4)
-			LAUNCH(c, dropout_kernel<4>, blocks_for(c, count / 4), CUDA_THREADS, x, count, threshold, scale, seed, salt, i);
+			LAUNCH(c, dropout_kernel<4>, blocks_for(c, count / 4), CUDA_THREADS, x, (uint32_t)at, count, threshold, scale, seed, salt,
+			       stretch);
 		else
-			LAUNCH(c, dropout_kernel<1>, blocks_for(c, count), CUDA_THREADS, x, count, threshold, scale, seed, salt, i);
+			LAUNCH(c, dropout_kernel<1>, blocks_for(c, count), CUDA_THREADS, x, (uint32_t)at, count, threshold, scale, seed, salt,
+			       stretch);
 	}
 }

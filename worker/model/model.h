@@ -106,7 +106,8 @@ uint32_t model_row_scores(const struct model *m);
 /* (rows, model_row_scores), by running statistics and without dropout; valid until the next call: the logits of a click, or the logarithm of the
  * probability of each target, 0 for TARGET_NONE. */
 const float *model_score(struct model *m, const struct model_input *in);
-/* Forward and backward. Gradients are of the mean loss over the batch's rows, or targets that count. seed (1) makes the dropout masks. */
+/* Forward and backward, of tokens part by part (train.accumulate). Gradients are of the mean loss over the batch's rows, or targets that count. seed (1) makes the
+ * dropout masks. */
 void model_train(struct model *m, const struct model_input *in, const uint64_t *seed, const struct model_output *out);
 /* Takes in->loss_scale out of all gradients. */
 void model_unscale(struct model *m, const struct model_input *in, const struct model_output *out);

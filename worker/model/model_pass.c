@@ -36,7 +36,14 @@ weir_status model_reserve(struct model *m, uint32_t rows, bool training, weir_er
 	if (m->squares == NULL && (m->squares = b->ops->buffer_alloc(b, MODEL_TABLES * sizeof *m->squares)) == NULL)
 		return no_memory(m, rows, err);
 	if (m->parts.transformer)
-		return transformer_reserve(m->transformer, rows, m->job->data.sequence, training, err);
+/* Of a batch of `rows` in training: train.accumulate. */
+static uint32_t rows_at_once(const struct model *m, uint32_t rows)
+{
+	const uint32_t parts = m->job->train.accumulate, most = parts > 1 ? (m->job->data.batch + parts - 1) / parts : rows;
+	return most < rows ? most : rows;
+}
+
+		return transformer_reserve(m->transformer, training ? rows_at_once(m, rows) : rows, m->job->data.sequence, training, err);
 	if (rows <= m->rows)
 		return WEIR_OK;
 	b->ops->forget_replays(b);
@@ -171,15 +178,17 @@ static struct ngram_batch ngram_batch_of(const struct model_input *in)
 	return (struct ngram_batch){.rows = in->rows, .tokens = in->tokens, .targets = in->targets};
 }
 
-static struct token_batch tokens_of(const struct model_input *in)
+static struct token_batch tokens_of(const struct model_input *in, uint32_t first, uint32_t rows)
 {
-	return (struct token_batch){.sequences = in->rows, .length = in->sequence, .tokens = in->tokens, .targets = in->targets};
+	const size_t before = (size_t)first * in->sequence;
+	return (struct token_batch){
+	    .sequences = rows, .length = in->sequence, .tokens = in->tokens + before, .targets = in->targets + before};
 }
 
 const float *model_score(struct model *m, const struct model_input *in)
 {
 	if (m->parts.transformer) {
-		const struct token_batch batch = tokens_of(in);
+		const struct token_batch batch = tokens_of(in, 0, in->rows);
 		return transformer_score(m->transformer, &batch, in->parameters[MODEL_DENSE]);
 	}
 	const struct forward_mode mode = {.running = in->parameters[MODEL_STATISTICS]};
@@ -281,11 +290,16 @@ static void train_text(void *arg)
 
 static void train_transformer(struct model *m, const struct model_input *in, const uint64_t *seed, const struct model_output *out)
 {
-	const struct token_batch batch = tokens_of(in);
-	const struct transformer_step step = {
+	const uint32_t most = rows_at_once(m, in->rows);
+	struct transformer_step step = {
 	    .scale = in->counted > 0 ? (float)(1 / (double)in->counted) : 0, .seed = seed, .loss_scale = in->loss_scale};
-	m->backend->ops->fill(m->backend, (float *)out->loss_sum, 0, sizeof *out->loss_sum / sizeof(float)); /* is added to */
-	transformer_train(m->transformer, &batch, in->parameters[MODEL_DENSE], out->gradients[MODEL_DENSE], &step, out->loss_sum);
+	m->backend->ops->fill(m->backend, (float *)out->loss_sum, 0, sizeof *out->loss_sum / sizeof(float));
+	for (uint32_t first = 0, rows; first < in->rows; first += rows) {
+		rows = in->rows - first < most ? in->rows - first : most;
+		const struct token_batch part = tokens_of(in, first, rows);
+		step.first = (size_t)first * in->sequence;
+		transformer_train(m->transformer, &part, in->parameters[MODEL_DENSE], out->gradients[MODEL_DENSE], &step, out->loss_sum);
+	}
 }
 
 static void train_clicks(void *arg)

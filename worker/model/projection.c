@@ -8,7 +8,7 @@ static const float *input_of(const struct projection *p, const struct adapter *a
 	if (!pass->training || pass->dropout == 0)
 		return x;
 	ops->copy(pass->backend, pass->dropped, x, rows * p->in);
-	ops->dropout(pass->backend, pass->dropped, rows * p->in, pass->dropout, pass->seed, a->salt);
+	ops->dropout(pass->backend, pass->dropped, pass->first * p->in, rows * p->in, pass->dropout, pass->seed, a->salt);
 	return pass->dropped;
 }
 
@@ -53,7 +53,7 @@ static void adapter_backward(const struct projection *p, const struct adapter *a
 		return;
 	}
 	ops->gemm(b, false, false, rows, p->in, rank, 1, pass->dlow, rank, A, p->in, 0, pass->dropped, p->in);
-	ops->dropout(b, pass->dropped, rows * p->in, pass->dropout, pass->seed, a->salt);
+	ops->dropout(b, pass->dropped, pass->first * p->in, rows * p->in, pass->dropout, pass->seed, a->salt);
 	ops->axpy(b, dx, 1, pass->dropped, rows * p->in);
 }
 

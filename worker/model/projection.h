@@ -33,6 +33,7 @@ struct projection_pass {
 	float scale; /* of the adapters: alpha / rank */
 	float dropout;
 	bool training;
+	size_t first;                /* rows of the batch before these: dropout's masks are the whole batch's */
 	const uint64_t *seed;        /* (1), the backend's */
 	float *dropped, *low, *dlow; /* scratch: (rows, the widest input) where there is dropout, (rows, rank) */
 };

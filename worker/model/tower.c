@@ -106,7 +106,7 @@ const float *tower_forward(struct tower *t, const float *x, uint32_t rows, const
 			b->ops->bias_act(b, l->y, NULL, rows, l->out, ACT_RELU);
 		}
 		if (mode->training && t->dropout > 0.0f)
-			b->ops->dropout(b, l->y, (size_t)rows * l->out, t->dropout, mode->seed, i);
+			b->ops->dropout(b, l->y, 0, (size_t)rows * l->out, t->dropout, mode->seed, i);
 		x = l->y;
 	}
 	return x;

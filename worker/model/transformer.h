@@ -63,9 +63,9 @@ struct token_batch {
 
 /* `trained`, `gradients`: (elements of `trained`), the backend's memory. */
 struct transformer_step {
-	float scale;          /* of each token's loss in the gradient: 1 / the number of targets of all batches that are added up */
-	bool accumulate;      /* gradients += instead of = */
-	const uint64_t *seed; /* (1) of dropout, the backend's memory; NULL where there is none */
+	float scale;  /* of each token's loss in the gradient: 1 / the number of targets of all parts that are added up */
+	size_t first; /* tokens of the batch's parts before this one, whose gradients these are added to; 0: it is the first */
+	const uint64_t *seed; /* (1) of dropout, whose masks are the whole batch's; the backend's memory; NULL where there is none */
 	const float *loss_scale; /* (1) that all gradients are multiplied by, the backend's memory; NULL: 1 */
 };
 /* Forward and backward. *loss, in the backend's memory, += the sum of the losses (not scaled). */

@@ -83,7 +83,8 @@ void transformer_train(struct transformer *t, const struct token_batch *in, cons
 	pass.p.training = true;
 	pass.p.seed = step->seed;
 	pass.p.dropout = t->options.lora.dropout;
-	pass.p.beta = step->accumulate ? 1 : 0;
+	pass.p.first = step->first;
+	pass.p.beta = step->first > 0 ? 1 : 0;
 	pass.p.dweights = t->frozen != NULL ? NULL : gradients;
 	pass.p.dadapters = t->frozen != NULL ? gradients : NULL;
 	begin_gradients(&pass);

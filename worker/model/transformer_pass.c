@@ -6,10 +6,13 @@
 /* Where there is dropout. */
 enum site { SITE_EMBEDDING, SITE_ATTENTION, SITE_MLP, SITES };
 
-/* What tells a mask from others of its seed, also from those of adapters, which count from 0. */
-static uint64_t salt_of(uint32_t layer, enum site site)
+/* Some of x (rows, width). What tells its mask from others of its seed, also from those of adapters, counts from 2^32. */
+static void drop(const struct pass *pass, float *x, uint32_t layer, enum site site)
 {
-	return 1ull << 32 | ((uint64_t)layer * SITES + site);
+	const struct transformer *t = pass->t;
+	const size_t width = t->config.width;
+	t->backend->ops->dropout(t->backend, x, pass->p.first * width, pass->rows * width, pass->dropout, pass->p.seed,
+	                         1ull << 32 | ((uint64_t)layer * SITES + site));
 }
 
 void norm_forward(const struct pass *pass, const struct norm *n, const float *x, float *y, float *mean, float *inv)
@@ -68,7 +71,7 @@ static void add_part(const struct pass *pass, const struct projection *j, float 
 	const float *bias = projection_bias(j, &pass->p);
 	if (pass->dropout > 0) {
 		b->ops->bias_act(b, y, bias, pass->rows, width, ACT_NONE);
-		b->ops->dropout(b, y, pass->rows * width, pass->dropout, pass->p.seed, salt_of(layer, site));
+		drop(pass, y, layer, site);
 		bias = NULL;
 	}
 	b->ops->add(b, out, x, y, bias, pass->rows, width);
@@ -83,7 +86,7 @@ static const float *part_gradient(const struct pass *pass, uint32_t layer, enum 
 	if (pass->dropout == 0)
 		return t->dx;
 	b->ops->copy(b, t->dbranch, t->dx, n);
-	b->ops->dropout(b, t->dbranch, n, pass->dropout, pass->p.seed, salt_of(layer, site));
+	drop(pass, t->dbranch, layer, site);
 	return t->dbranch;
 }
 
@@ -131,7 +134,7 @@ void transformer_forward(const struct pass *pass)
 	b->ops->embed(b, t->states[0].x, w + t->tokens, is_gpt2(t) ? w + t->positions + pass->before * c->width : NULL,
 	              pass->in->tokens, c->vocabulary, pass->rows, pass->in->length, c->width);
 	if (pass->dropout > 0)
-		b->ops->dropout(b, t->states[0].x, pass->rows * c->width, pass->dropout, pass->p.seed, salt_of(0, SITE_EMBEDDING));
+		drop(pass, t->states[0].x, 0, SITE_EMBEDDING);
 	for (uint32_t i = 0; i < c->layers; i++) {
 		const struct projection *down = &t->layers[i].down;
 		float *next = i + 1 < c->layers ? t->states[i + 1].x : t->out;
@@ -192,7 +195,7 @@ void transformer_backward(const struct pass *pass)
 	if (dw == NULL)
 		return;
 	if (pass->dropout > 0)
-		b->ops->dropout(b, t->dx, pass->rows * c->width, pass->dropout, pass->p.seed, salt_of(0, SITE_EMBEDDING));
+		drop(pass, t->dx, 0, SITE_EMBEDDING);
 	b->ops->embed_backward(b, dw + t->tokens, is_gpt2(t) ? dw + t->positions : NULL, t->dx, pass->in->tokens, c->vocabulary,
 	                       pass->rows, pass->in->length, c->width);
 }

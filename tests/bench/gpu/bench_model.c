@@ -117,7 +117,7 @@ static void drop(void *arg, unsigned call)
 	const struct step *s = arg;
 	(void)call;
 	const void *seed = s->small[0];
-	s->b->ops->dropout(s->b, s->z, s->rows * HIDDEN, 0.5f, seed, 7);
+	s->b->ops->dropout(s->b, s->z, 0, s->rows * HIDDEN, 0.5f, seed, 7);
 }
 static void join(void *arg, unsigned call)
 {

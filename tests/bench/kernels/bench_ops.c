@@ -143,7 +143,7 @@ static void norm_backward_once(void *arg)
 static void dropout_once(void *arg)
 {
 	struct batch *t = arg;
-	t->b->ops->dropout(t->b, t->hidden, (size_t)ROWS * HIDDEN, 0.5f, &t->seed, 7);
+	t->b->ops->dropout(t->b, t->hidden, 0, (size_t)ROWS * HIDDEN, 0.5f, &t->seed, 7);
 }
 
 static void bce_once(void *arg)

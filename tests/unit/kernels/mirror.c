@@ -476,11 +476,11 @@ static void mirror_batch_norm_backward(struct backend *b, float *dx, float *dgam
 	RUN(m, batch_norm_backward, to, to_gamma, to_beta, from, hat, by, floats(m, inv_std, n), rows, n);
 }
 
-static void mirror_dropout(struct backend *b, float *x, size_t n, float p, const uint64_t *seed, uint64_t salt)
+static void mirror_dropout(struct backend *b, float *x, size_t first, size_t n, float p, const uint64_t *seed, uint64_t salt)
 {
 	struct mirror *m = mirror(b);
 	float *to = floats(m, x, n);
-	RUN(m, dropout, to, n, p, there(m, seed, sizeof *seed), salt);
+	RUN(m, dropout, to, first, n, p, there(m, seed, sizeof *seed), salt);
 }
 
 static void mirror_bce(struct backend *b, double *loss, float *dlogit, const float *logit, const float *label,

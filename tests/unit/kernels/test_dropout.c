@@ -15,7 +15,7 @@ enum { N = 200001 };
 
 static void drop(struct backend *b, float *x, size_t n, float p, uint64_t seed, uint64_t salt)
 {
-	b->ops->dropout(b, x, n, p, &seed, salt);
+	b->ops->dropout(b, x, 0, n, p, &seed, salt);
 }
 
 static float *ones(void)
@@ -74,6 +74,27 @@ static void try_seeds(struct backend *b, struct prng *rng)
 	}
 }
 
+/* Parts of a mask are the whole one's, on both sides of where the seed of a stretch begins. */
+static void try_parts(struct backend *b, struct prng *rng)
+{
+	enum { LENGTH = 20001 };
+	(void)rng;
+	const uint64_t seed = 5, begin = (1ull << 32) - 1003;
+	float *whole = ones(), *parts = ones(), *other = ones();
+	b->ops->dropout(b, whole, begin, LENGTH, 0.5f, &seed, 3);
+	for (size_t at = 0, n = 1; at < LENGTH; at += n, n = 2 * n < LENGTH - at ? 2 * n : LENGTH - at)
+		b->ops->dropout(b, parts + at, begin + at, n, 0.5f, &seed, 3);
+	check_same_bits("in parts", parts, whole, LENGTH);
+	b->ops->dropout(b, other, 0, LENGTH, 0.5f, &seed, 3);
+	size_t equal = 0;
+	for (size_t i = 0; i < LENGTH; i++)
+		equal += other[i] == whole[i];
+	assert_true(fabs((double)equal / LENGTH - 0.5) <= 4 * 0.5 / sqrt(LENGTH));
+	free(whole);
+	free(parts);
+	free(other);
+}
+
 static void the_share_is_right_and_the_mask_repeats(void **state)
 {
 	(void)state;
@@ -86,11 +107,18 @@ static void seeds_give_independent_masks(void **state)
 	on_every_backend(92, try_seeds);
 }
 
+static void parts_have_the_mask_of_the_whole(void **state)
+{
+	(void)state;
+	on_every_backend(93, try_parts);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_share_is_right_and_the_mask_repeats),
 	    cmocka_unit_test(seeds_give_independent_masks),
+	    cmocka_unit_test(parts_have_the_mask_of_the_whole),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

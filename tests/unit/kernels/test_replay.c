@@ -50,7 +50,7 @@ static void issue(void *arg)
 	struct backend *b = l->b;
 	b->ops->gemm(b, false, true, l->rows, OUT, IN, 1, l->x, IN, l->w, IN, 0, l->y, OUT);
 	b->ops->bias_act(b, l->y, l->bias, l->rows, OUT, ACT_RELU);
-	b->ops->dropout(b, l->y, l->rows * OUT, 0.3f, l->seed, 5);
+	b->ops->dropout(b, l->y, 0, l->rows * OUT, 0.3f, l->seed, 5);
 	b->ops->sum_squares(b, l->sum, l->y, l->rows * OUT);
 	b->ops->bias_act_backward(b, l->y, l->y, l->y, l->dbias, l->rows, OUT, ACT_RELU);
 	b->ops->gemm(b, true, false, OUT, IN, l->rows, 1, l->y, OUT, l->x, IN, 0, l->dw, IN);

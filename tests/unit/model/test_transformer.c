@@ -234,32 +234,48 @@ static float *new_floats(size_t n)
 
 /* --- What follows from the whole model */
 
-/* A batch's gradient is the sum of its sequences', one by one, each longer than what comes after it. */
+static struct transformer_options adapters_of(const char *model, float dropout)
+{
+	struct transformer_options o = {.lora = {.rank = 3, .alpha = 6, .dropout = dropout}};
+	const bool gpt2 = strcmp(model, "gpt2") == 0;
+	for (unsigned t = gpt2 ? LORA_c_attn : LORA_q_proj; t <= (gpt2 ? LORA_c_proj : LORA_down_proj); t++)
+		o.lora.targets[t] = true;
+	return o;
+}
+
+/* A batch's gradient is the sum of its sequences', one by one, each longer than what comes after it; what is dropped of them is what is dropped of the batch. */
+static void check_accumulation(struct backend *b, const char *model, const struct transformer_options *options)
+{
+	struct fixture *f = fixture_open(b, model, options);
+	const size_t n = f->layout.elements;
+	float *whole = new_floats(n), *parts = new_floats(n);
+	double loss = train(f, 1, whole), sum = 0;
+	b->ops->to_device(b, f->loss, &sum, sizeof sum);
+	b->ops->fill(b, f->gradients, NAN, n);
+	for (uint32_t s = 0; s < SEQUENCES; s++) {
+		const size_t first = (size_t)s * LENGTH;
+		const struct token_batch one = {1, LENGTH, f->batch.tokens + first, f->batch.targets + first};
+		const struct transformer_step step = {.scale = 1 / (float)f->counted, .first = first, .seed = f->seed};
+		transformer_train(f->t, &one, f->on_device, f->gradients, &step, f->loss);
+	}
+	b->ops->to_host(b, parts, f->gradients, n * sizeof *parts);
+	b->ops->to_host(b, &sum, f->loss, sizeof sum);
+	for (uint32_t k = 0; k < f->layout.count; k++) {
+		const struct tensor *t = &f->layout.tensors[k];
+		expect_near(t->name, parts + t->offset, whole + t->offset, t->elements, strstr(t->name, "c_attn.bias") ? 1e-4 : 1e-5);
+	}
+	assert_true(fabs(sum / (double)f->counted - loss) < 1e-9 + 1e-6 * loss);
+	free(whole);
+	free(parts);
+	fixture_close(f);
+}
+
 static void try_accumulation(struct backend *b)
 {
 	for (size_t i = 0; i < COUNT(models); i++) {
-		const struct transformer_options plain = {0};
-		struct fixture *f = fixture_open(b, models[i], &plain);
-		const size_t n = f->layout.elements;
-		float *whole = new_floats(n), *parts = new_floats(n);
-		double loss = train(f, 1, whole), sum = 0;
-		b->ops->to_device(b, f->loss, &sum, sizeof sum);
-		b->ops->fill(b, f->gradients, NAN, n);
-		for (uint32_t s = 0; s < SEQUENCES; s++) {
-			const struct token_batch one = {1, LENGTH, f->batch.tokens + s * LENGTH, f->batch.targets + s * LENGTH};
-			const struct transformer_step step = {.scale = 1 / (float)f->counted, .accumulate = s > 0};
-			transformer_train(f->t, &one, f->on_device, f->gradients, &step, f->loss);
-		}
-		b->ops->to_host(b, parts, f->gradients, n * sizeof *parts);
-		b->ops->to_host(b, &sum, f->loss, sizeof sum);
-		for (uint32_t k = 0; k < f->layout.count; k++) {
-			const struct tensor *t = &f->layout.tensors[k];
-			expect_near(t->name, parts + t->offset, whole + t->offset, t->elements, strstr(t->name, "c_attn.bias") ? 1e-4 : 1e-5);
-		}
-		assert_true(fabs(sum / (double)f->counted - loss) < 1e-9 + 1e-6 * loss);
-		free(whole);
-		free(parts);
-		fixture_close(f);
+		const struct transformer_options all[] = {{.dropout = 0}, {.dropout = 0.2f}, adapters_of(models[i], 0.3f)};
+		for (size_t k = 0; k < COUNT(all); k++)
+			check_accumulation(b, models[i], &all[k]);
 	}
 }
 
@@ -319,15 +335,6 @@ static void scores_are_the_loss_of_each_token(void **state)
 {
 	(void)state;
 	on_backends(try_scores);
-}
-
-static struct transformer_options adapters_of(const char *model, float dropout)
-{
-	struct transformer_options o = {.lora = {.rank = 3, .alpha = 6, .dropout = dropout}};
-	const bool gpt2 = strcmp(model, "gpt2") == 0;
-	for (unsigned t = gpt2 ? LORA_c_attn : LORA_q_proj; t <= (gpt2 ? LORA_c_proj : LORA_down_proj); t++)
-		o.lora.targets[t] = true;
-	return o;
 }
 
 /* Logits behind each piece of a sequence that grows are those of the sequence as a whole, however it is cut, and after a second sequence in the same memory. */
