@@ -79,13 +79,26 @@ static weir_status write_moment(struct events *e, struct moment *m, uint64_t ste
 
 /* --- Looks */
 
+static void add_speed(struct moment *m, const struct overview *s, double samples_per_s)
+{
+	const double mfu = overview_mfu(s, samples_per_s, s->workers_live);
+	add(m, "train/samples_per_s", samples_per_s);
+	if (s->row_tokens)
+		add(m, "train/tokens_per_s", samples_per_s * s->row_tokens);
+	if (mfu > 0)
+		add(m, "train/mfu", mfu);
+}
+
 static void add_training(struct moment *m, const struct events *e, const struct overview *s, double seconds)
 {
 	const uint64_t rows = s->rows > e->rows ? s->rows - e->rows : 0; /* fewer: the job has gone back to a checkpoint */
 	if (rows > 0) {
 		add(m, "train/loss", (s->loss_sum - e->loss_sum) / (double)rows);
-		add(m, "train/samples_per_s", e->written_ms > 0 ? (double)rows / seconds : NAN);
+		add_speed(m, s, e->written_ms > 0 ? (double)rows / seconds : NAN);
 	}
+	if (s->gradient_norm > 0)
+		add(m, "train/gradient_norm", s->gradient_norm);
+	add(m, "train/learning_rate", overview_learning_rate(s));
 	add(m, "workers/live", s->workers_live);
 	add(m, "bytes/pushed", (double)s->bytes_pushed);
 	add(m, "bytes/pulled", (double)s->bytes_pulled);

@@ -62,14 +62,18 @@ WEIR_PRINTF(2, 3) static void say(struct words *w, const char *format, ...)
 	w->columns += wanted;
 }
 
-static void say_doing(struct words *w, const struct live *l, enum job_state state)
+static void say_doing(struct words *w, const struct live *l, const struct overview *s)
 {
 	char rate[16];
-	format_count(rate, sizeof rate, l->samples_per_s);
-	if (state == JOB_RUNNING)
-		say(w, "%s samples/s", rate);
-	else
-		say(w, "%s", state == JOB_EVALUATING ? "evaluating" : state == JOB_FINISHED ? "finished" : "failed");
+	const double mfu = overview_mfu(s, l->samples_per_s, s->workers_live);
+	format_count(rate, sizeof rate, l->samples_per_s * (s->row_tokens ? s->row_tokens : 1));
+	if (s->state != JOB_RUNNING) {
+		say(w, "%s", s->state == JOB_EVALUATING ? "evaluating" : s->state == JOB_FINISHED ? "finished" : "failed");
+		return;
+	}
+	say(w, "%s %s/s", rate, s->row_tokens ? "tokens" : "samples");
+	if (mfu > 0)
+		say(w, "MFU %.3g %%", 100 * mfu);
 }
 
 static void say_all(struct words *w, const struct live *l, const struct overview *s)
@@ -85,7 +89,11 @@ static void say_all(struct words *w, const struct live *l, const struct overview
 		say(w, "auc %.4f", s->auc);
 	else if (s->logloss > 0) /* of text */
 		say(w, "valid %.4f", s->logloss);
-	say_doing(w, l, s->state);
+	if (overview_perplexity(s) > 0)
+		say(w, "perplexity %.4g", overview_perplexity(s));
+	say_doing(w, l, s);
+	if (s->gradient_norm > 0)
+		say(w, "gradient norm %.3g, lr %.3g", s->gradient_norm, overview_learning_rate(s));
 	say(w, "pushed %s, pulled %s", pushed, pulled);
 	say(w, "staleness p50 %llu p99 %llu", (unsigned long long)overview_staleness_quantile(s, 0.5),
 	    (unsigned long long)overview_staleness_quantile(s, 0.99));

@@ -37,12 +37,26 @@ void overview_put_totals(struct json *j, const struct overview *s)
 		json_set_count(j, "loss_scale.skipped", s->scale_skipped);
 		json_set_real(j, "loss_scale.last", s->loss_scale);
 	}
+	if (s->gradient_norm > 0)
+		json_set_real(j, "gradient_norm", s->gradient_norm);
+	if (overview_learning_rate(s) > 0)
+		json_set_real(j, "learning_rate", overview_learning_rate(s));
 	if (s->device_bytes)
 		json_set_count(j, "device.bytes_most", s->device_bytes);
 	json_set_count(j, "units_skipped", s->units_quarantined);
 	json_set_real(j, "compression.energy_sent", s->energy_sent);
 	json_set_real(j, "compression.residual_norm", s->residual_norm);
 	json_set_real(j, "compression.residual_lost", s->residual_lost);
+}
+
+void overview_put_speed(struct json *j, const struct overview *s, double samples_per_s, uint32_t workers)
+{
+	const double mfu = overview_mfu(s, samples_per_s, workers);
+	json_set_real(j, "samples_per_s", samples_per_s);
+	if (s->row_tokens)
+		json_set_real(j, "tokens_per_s", samples_per_s * s->row_tokens);
+	if (mfu > 0)
+		json_set_real(j, "mfu", mfu);
 }
 
 void overview_put_table(struct json *j, const struct overview_table *t)
@@ -56,6 +70,8 @@ void overview_put_table(struct json *j, const struct overview_table *t)
 	put_staleness(j, t->staleness);
 	json_set_count(j, "pull_bytes", t->pull_bytes);
 	json_set_count(j, "pull_plain_bytes", t->pull_plain_bytes);
+	json_set_count(j, "steps", t->steps);
+	json_set_real(j, "learning_rate", t->learning_rate);
 }
 
 void overview_put_worker(struct json *j, const struct overview_worker *w)

@@ -18,9 +18,17 @@ double report_samples_per_s(const struct report *r)
 	return r->train_s > 0 ? (double)r->train_rows / r->train_s : 0;
 }
 
-double report_tokens_per_s(const struct report *r)
+void report_format_speed(char out[REPORT_SPEED_BYTES], const struct overview *s, double samples_per_s, uint32_t workers)
 {
-	return report_samples_per_s(r) * r->sequence;
+	char samples[16], tokens[16], of_tokens[48] = "", share[24] = "";
+	const double mfu = overview_mfu(s, samples_per_s, workers);
+	format_count(samples, sizeof samples, samples_per_s);
+	format_count(tokens, sizeof tokens, samples_per_s * s->row_tokens);
+	if (s->row_tokens)
+		snprintf(of_tokens, sizeof of_tokens, " of %" PRIu32 " tokens, %s tokens/s", s->row_tokens, tokens);
+	if (mfu > 0)
+		snprintf(share, sizeof share, ", MFU %.3g %%", 100 * mfu);
+	snprintf(out, REPORT_SPEED_BYTES, "%s samples/s%s%s", samples, of_tokens, share);
 }
 
 /* --- From the evaluator */
@@ -146,16 +154,13 @@ static void print_audit(FILE *out, const struct report *r)
 /* Of this run, not of those that it goes on from. */
 static void print_speed(FILE *out, const struct report *r)
 {
-	char rate[16], tokens[16], of_tokens[64] = "";
-	format_count(rate, sizeof rate, report_samples_per_s(r));
-	format_count(tokens, sizeof tokens, report_tokens_per_s(r));
-	if (r->sequence > 0)
-		snprintf(of_tokens, sizeof of_tokens, " of %" PRIu32 " tokens, %s tokens/s", r->sequence, tokens);
+	char speed[REPORT_SPEED_BYTES];
+	report_format_speed(speed, r->end, report_samples_per_s(r), r->workers);
 	if (r->run_rows == 0)
 		fprintf(out, "  %-11s this run trained no rows, in %.1f s\n", "speed", r->wall_s);
 	else
-		fprintf(out, "  %-11s %s samples/s%s, %" PRIu64 " rows, %.1f s of training in %.1f s\n", "speed", rate, of_tokens,
-		        r->run_rows, r->train_s, r->wall_s);
+		fprintf(out, "  %-11s %s, %" PRIu64 " rows, %.1f s of training in %.1f s\n", "speed", speed, r->run_rows, r->train_s,
+		        r->wall_s);
 }
 
 static void print_chaos(FILE *out, const struct report *r)
@@ -239,6 +244,8 @@ void report_print(const struct report *r, FILE *out)
 	if (s->keys)
 		fprintf(out, "  %-11s %.1f %% of %" PRIu64 " rows that batches needed; the others were pulled\n", "row cache",
 		        100 * overview_hit_ratio(s), s->keys);
+	if (s->gradient_norm > 0)
+		fprintf(out, "  %-11s norm %.4g, learning rate %.4g, at last\n", "gradient", s->gradient_norm, overview_learning_rate(s));
 	print_compression(out, s, "pushes", pushes_of);
 	print_compression(out, s, "pulls", pulls_of);
 	print_feedback(out, s);
@@ -400,9 +407,7 @@ weir_status report_write(const struct report *r, const char *path, weir_error *e
 	put_scores(j, r, "test", &r->test);
 	put_scores(j, r, "valid", &r->valid);
 	put_passes(j, r);
-	json_set_real(j, "samples_per_s", report_samples_per_s(r));
-	if (r->sequence > 0)
-		json_set_real(j, "tokens_per_s", report_tokens_per_s(r));
+	overview_put_speed(j, r->end, report_samples_per_s(r), r->workers);
 	json_set_real(j, "wall_s", r->wall_s);
 	json_set_real(j, "train_s", r->train_s);
 	put_overview(j, r->end);

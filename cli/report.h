@@ -33,7 +33,7 @@ struct report {
 	uint64_t network_bits_per_s; /* simulated; 0: as fast as it is */
 	uint32_t network_latency_ms;
 	enum report_of of; /* of text and tokens there is a loss in place of AUC, logloss and calibration */
-	uint32_t sequence; /* tokens of a sample; 0: samples are not of tokens */
+	uint32_t workers;  /* of the job */
 	bool finished;     /* every pass is done (or stopped early); otherwise the audit says nothing */
 	bool was_finished; /* before this run, which found nothing to do */
 	struct report_scores valid, test;
@@ -58,8 +58,9 @@ struct report {
 };
 
 double report_samples_per_s(const struct report *r);
-/* 0 where samples are not of tokens. */
-double report_tokens_per_s(const struct report *r);
+/* "295 k samples/s", and of a language model its tokens a second, and MFU where it is known. */
+#define REPORT_SPEED_BYTES 96
+void report_format_speed(char out[REPORT_SPEED_BYTES], const struct overview *s, double samples_per_s, uint32_t workers);
 double report_bits(double nats);
 /* A model's quality inside `part` ("" for j itself), as reports name it: auc and logloss, or of text loss (nats a byte) and bits_per_byte. */
 void report_put_quality(struct json *j, const char *part, enum report_of of, double auc, double logloss);

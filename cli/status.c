@@ -81,6 +81,17 @@ static void print_replicas(const struct overview *s)
 	print_in_sync(s->ledger.in_sync, s->ledger.in_sync_count, s->replicas);
 }
 
+/* How fast it learns. */
+static void print_training(const struct overview *s)
+{
+	char speed[REPORT_SPEED_BYTES];
+	report_format_speed(speed, s, s->rows_per_s, s->workers_live);
+	if (s->rows_per_s > 0)
+		printf("speed       %s\n", speed);
+	if (s->gradient_norm > 0)
+		printf("gradient    norm %.4g, learning rate %.4g\n", s->gradient_norm, overview_learning_rate(s));
+}
+
 static void print_status(const struct overview *s)
 {
 	char a[16], b[16];
@@ -98,7 +109,11 @@ static void print_status(const struct overview *s)
 		printf(", last AUC %.4f, logloss %.4f", s->auc, s->logloss);
 	else if (s->logloss > 0) /* of text */
 		printf(", last loss %.4f", s->logloss);
-	printf("\nstaleness   p50 %" PRIu64 ", p99 %" PRIu64 ", mean %.2f\n", overview_staleness_quantile(s, 0.5),
+	if (overview_perplexity(s) > 0)
+		printf(", perplexity %.4g", overview_perplexity(s));
+	printf("\n");
+	print_training(s);
+	printf("staleness   p50 %" PRIu64 ", p99 %" PRIu64 ", mean %.2f\n", overview_staleness_quantile(s, 0.5),
 	       overview_staleness_quantile(s, 0.99), overview_staleness_mean(s));
 	if (s->keys)
 		printf("row cache   %.1f %% of %" PRIu64 " rows that batches needed; the others were pulled\n",

@@ -404,7 +404,7 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 	r->network_bits_per_s = t->job->cluster.network.rate_bits_per_s;
 	r->network_latency_ms = t->job->cluster.network.latency_ms;
 	r->of = report_reads(t->job);
-	r->sequence = r->of == REPORT_TOKENS ? t->job->data.sequence : 0;
+	r->workers = t->job->cluster.workers;
 	r->end = &t->seen;
 	curve_end(&t->curve, &t->seen);
 	r->curve = &t->curve;

@@ -154,6 +154,7 @@ struct job {
 		float clip_norm;     /* global gradient norm; 0: off */
 		enum not_finite_policy not_finite;
 		enum train_precision precision; /* of the factors of matrix products */
+		float peak_flops;               /* operations that a worker's device can do in a second; 0: unknown */
 		uint64_t device_memory_bytes;   /* 0: auto */
 		struct {
 			enum eval_metric metric; /* text: always METRIC_LOGLOSS, its loss */

@@ -252,6 +252,7 @@ static const struct key keys[] = {
 	FLOAT("train.clip_norm", train.clip_norm, "0", 0, ANY_FLOAT),
 	CHOICE("train.not_finite", train.not_finite, "reject", not_finites),
 	CHOICE("train.precision", train.precision, "fp32", products),
+	FLOAT("train.peak_flops", train.peak_flops, "0", 0, ANY_FLOAT),
 	BYTES_OR("train.device_memory", train.device_memory_bytes, "auto", 64 * MIB, BUDGET_MAX, "auto"),
 	CHOICE("train.early_stop.metric", train.early_stop.metric, "auc", metrics),
 	U32("train.early_stop.patience", train.early_stop.patience, "0", 0, WEIR_PASSES_MAX, "evaluations"),

@@ -1,6 +1,7 @@
 /* What is computed from a overview. */
 #include "overview.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,24 @@ uint64_t overview_staleness_quantile(const struct overview *s, double q)
 double overview_hit_ratio(const struct overview *s)
 {
 	return s->keys ? (double)s->keys_cached / (double)s->keys : 0;
+}
+
+double overview_mfu(const struct overview *s, double samples_per_s, uint32_t workers)
+{
+	return workers ? samples_per_s * s->row_least_s / workers : 0;
+}
+
+double overview_learning_rate(const struct overview *s)
+{
+	for (uint32_t i = 0; i < s->tables_count && s->inner_rate == 0; i++)
+		if (strcmp(s->tables[i].name, "dense") == 0)
+			return s->tables[i].learning_rate;
+	return s->inner_rate;
+}
+
+double overview_perplexity(const struct overview *s)
+{
+	return s->row_tokens && s->logloss > 0 ? exp(s->logloss) : 0;
 }
 
 double overview_staleness_mean(const struct overview *s)

@@ -58,6 +58,8 @@ struct overview_table {
 	uint64_t push_bytes, push_plain_bytes; /* as they came, since the servers' start; as they would have been uncompressed */
 	uint64_t staleness[HISTOGRAM_BUCKETS]; /* of pushes to it */
 	uint64_t pull_bytes, pull_plain_bytes; /* the same of pulls */
+	uint64_t steps;                        /* that its optimizer has taken, in the partition that has taken the most, */
+	double learning_rate;                  /* and the rate of the last of them */
 };
 
 /* Of partitions that have several. */
@@ -82,12 +84,18 @@ struct overview {
 	struct overview_place ledger;
 	uint32_t pass, passes, units, committed; /* pass counts from 0; units in a pass, committed of this pass */
 	uint64_t rows, batches, dataset_rows;
+	double rows_per_s;   /* over the last seconds; 0: nobody trains, or not known */
 	double loss_sum;     /* over rows */
 	double auc, logloss; /* last evaluation; 0: none yet */
 	uint64_t bad_lines, workers_lost, leases_expired, units_quarantined, steps_closed, batches_dropped, redone_batches;
-	uint64_t batches_not_finite;         /* whose gradients were not */
-	uint64_t scale_skipped;              /* batches left out because their loss scale was too large for fp16 */
-	double loss_scale;                   /* the last that a worker told; 0: they have none */
+	uint64_t batches_not_finite; /* whose gradients were not */
+	uint64_t scale_skipped;      /* batches left out because their loss scale was too large for fp16 */
+	double loss_scale;           /* the last that a worker told; 0: they have none */
+	/* As a worker told last; 0: not known. */
+	double gradient_norm;                /* of a batch, before it was clipped */
+	double inner_rate;                   /* learning rate of workers that take steps of their own */
+	uint32_t row_tokens;                 /* of a language model: tokens of a row */
+	double row_least_s;                  /* seconds that a row would take at the most that a worker's device can do */
 	uint64_t device_bytes;               /* of a device's memory that a worker had in use at most; 0: none computes on one */
 	uint64_t bytes_pushed, bytes_pulled; /* as the workers counted them */
 	uint64_t keys, keys_cached;          /* distinct keys of batches, and those whose rows needed no pull; 0: workers keep none */
@@ -114,6 +122,12 @@ uint64_t counts_quantile(const uint64_t counts[HISTOGRAM_BUCKETS], double q);
 double counts_mean(const uint64_t counts[HISTOGRAM_BUCKETS]);
 /* The share of keys whose rows needed no pull. */
 double overview_hit_ratio(const struct overview *s);
+/* At so many samples a second of so many workers: the share of what their devices can do that training makes use of (model FLOPs utilization). 0: not known. */
+double overview_mfu(const struct overview *s, double samples_per_s, uint32_t workers);
+/* Of the last step: of the dense table's optimizer, or, where workers take steps of their own, of theirs. 0: not known. */
+double overview_learning_rate(const struct overview *s);
+/* Of a language model, by the last evaluation, a token; 0: not known. */
+double overview_perplexity(const struct overview *s);
 /* Of the staleness of all pushes. */
 uint64_t overview_staleness_quantile(const struct overview *s, double q);
 double overview_staleness_mean(const struct overview *s);

@@ -36,10 +36,17 @@ static double whole_partitions(const struct overview *s)
 	X("weir_units_committed_total", "counter", "Work units of this pass and the ones before that are committed.", (double)s->pass * s->units + s->committed) \
 	X("weir_units_remaining", "gauge", "Work units of this pass and the following that are not committed.", units_remaining(s)) \
 	X("weir_rows_total", "counter", "Examples trained.", s->rows) \
+	X("weir_tokens_total", "counter", "Of a language model: tokens trained.", (double)s->rows * s->row_tokens) \
 	X("weir_batches_total", "counter", "Batches trained.", s->batches) \
 	X("weir_loss_total", "counter", "Sum of the loss over the examples trained.", s->loss_sum) \
 	X("weir_validation_auc_ratio", "gauge", "AUC of the last evaluation; 0: none yet.", s->auc) \
 	X("weir_validation_logloss", "gauge", "Loss of the last evaluation; 0: none yet.", s->logloss) \
+	X("weir_validation_perplexity", "gauge", "Of a language model, by the last evaluation; 0: none yet.", overview_perplexity(s)) \
+	X("weir_samples_per_second", "gauge", "Examples that workers train; 0: not known.", s->rows_per_s) \
+	X("weir_tokens_per_second", "gauge", "Of a language model: tokens of those.", s->rows_per_s * s->row_tokens) \
+	X("weir_mfu_ratio", "gauge", "Share of train.peak_flops that training makes use of; 0: not known.", overview_mfu(s, s->rows_per_s, s->workers_live)) \
+	X("weir_gradient_norm", "gauge", "Of a batch's gradient, before it was clipped; 0: not known.", s->gradient_norm) \
+	X("weir_learning_rate", "gauge", "Of the last step of dense weights; 0: not known.", overview_learning_rate(s)) \
 	X("weir_workers_live", "gauge", "Trainers that hold a lease with the ledger.", s->workers_live) \
 	X("weir_workers_lost_total", "counter", "Workers that were taken for dead.", s->workers_lost) \
 	X("weir_leases_expired_total", "counter", "Leases of work units that ran out.", s->leases_expired) \
@@ -107,7 +114,9 @@ static double whole_partitions(const struct overview *s)
 	X("weir_table_push_bytes_total", "counter", "Sections of pushes as they came.", t->push_bytes)                    \
 	X("weir_table_push_plain_bytes_total", "counter", "The same as they would be uncompressed.", t->push_plain_bytes) \
 	X("weir_table_pull_bytes_total", "counter", "Sections of pulls as they were answered.", t->pull_bytes)            \
-	X("weir_table_pull_plain_bytes_total", "counter", "The same as they would be uncompressed.", t->pull_plain_bytes)
+	X("weir_table_pull_plain_bytes_total", "counter", "The same as they would be uncompressed.", t->pull_plain_bytes) \
+	X("weir_table_steps_total", "counter", "Of its optimizer.", t->steps)                                             \
+	X("weir_table_learning_rate", "gauge", "Of the last of them.", t->learning_rate)
 #define WORKER_MAP(X)                                                                                \
 	X("weir_worker_live", "gauge", "1: it is live.", w->live)                                        \
 	X("weir_worker_rows_total", "counter", "Examples it has trained.", w->rows)                      \

@@ -43,6 +43,10 @@ static void read_totals(struct overview *s, const Weir__V1__WorkerReport *totals
 	s->batches_not_finite = totals->nonfinite;
 	s->scale_skipped = totals->scale_skipped;
 	s->loss_scale = totals->loss_scale;
+	s->gradient_norm = totals->gradient_norm;
+	s->inner_rate = totals->learning_rate;
+	s->row_tokens = totals->row_tokens;
+	s->row_least_s = totals->row_least_s;
 	s->device_bytes = totals->device_bytes;
 	s->energy_sent = totals->energy_measured ? totals->energy_sent / (double)totals->energy_measured : 1;
 	s->residual_norm = totals->residual_norm;
@@ -144,6 +148,7 @@ weir_status overview_read_ledger(struct overview *s, const Weir__V1__LedgerStatu
 	s->units = l->units;
 	s->committed = l->committed;
 	s->dataset_rows = l->dataset_rows;
+	s->rows_per_s = l->rows_per_s;
 	s->auc = l->auc;
 	s->logloss = l->logloss;
 	s->workers_lost = l->workers_lost;
@@ -188,6 +193,10 @@ static void read_server_table(struct overview *s, const Weir__V1__TableStatus *i
 			add_counts(s->tables[t].staleness, in);
 			s->tables[t].pull_bytes += in->pull_bytes;
 			s->tables[t].pull_plain_bytes += in->pull_plain_bytes;
+			if (in->steps > s->tables[t].steps) {
+				s->tables[t].steps = in->steps;
+				s->tables[t].learning_rate = in->learning_rate;
+			}
 		}
 	add_counts(s->staleness, in);
 }

@@ -302,6 +302,11 @@ static void visit_table(struct status_tour *g, const struct partition *p, uint32
 	}
 	struct table_sum *sum = g->tables[id];
 	const struct partition_table_counters *c = partition_table_get_counters(p, id);
+	const struct optimizer_clock clock = partition_table_clock(p, id);
+	if (clock.steps > sum->status.steps) {
+		sum->status.steps = clock.steps;
+		sum->status.learning_rate = (double)clock.lr;
+	}
 	sum->status.rows += store_table_rows(t);
 	sum->status.bytes += store_table_bytes(t);
 	sum->status.pushes += relaxed(&c->pushes);

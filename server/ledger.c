@@ -283,6 +283,7 @@ void ledger_status(struct ledger *l, const Weir__V1__StatusRequest *q, ledger_re
 	for (uint32_t i = 0; i < l->workers_count; i++)
 		totals.residual_norm = hypot(totals.residual_norm, l->workers[i]->residual_norm);
 	r.totals = &totals;
+	r.rows_per_s = ledger_workers_holding(l) ? l->speed.per_second : 0;
 	r.workers_lost = l->workers_lost;
 	r.leases_expired = l->leases_expired;
 	r.units_quarantined = l->units_quarantined;

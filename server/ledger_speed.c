@@ -1,4 +1,4 @@
-/* How long a worker's rounds of local steps are: DyLU (arXiv 2401.09135). A worker of speed v takes v / v_ref of the table's local steps, at most all of them, where v_ref
+/* How fast rows are trained, and how long a worker's rounds of local steps are: DyLU (arXiv 2401.09135). A worker of speed v takes v / v_ref of the table's local steps, at most all of them, where v_ref
  * is the 90th percentile of the workers' speeds, so that all need about as long for a round. A unit keeps what its first attempt was given: who executes it again
  * must cut it alike. Speeds are measured here and not logged. */
 #include <stdlib.h>
@@ -9,22 +9,37 @@
 #define SPEED_KEEP       0.5 /* of the value before, with each window */
 #define SPEED_PERCENTILE 90u
 
-void ledger_speed_begin(struct ledger *l, struct ledger_worker *w)
+static void begin(struct speed *s, int64_t now)
 {
-	w->speed.batches = 0;
-	w->speed.since_ms = ledger_now(l);
+	s->count = 0;
+	s->since_ms = now;
 }
 
-void ledger_speed_add(struct ledger *l, struct ledger_worker *w, uint64_t batches)
+/* A window ends with something, so that what comes seldom is not taken for nothing in between. */
+static void add(struct speed *s, int64_t now, uint64_t count)
 {
-	struct worker_speed *s = &w->speed;
-	const int64_t now = ledger_now(l);
-	s->batches += batches;
-	if (!w->held_count || now - s->since_ms < SPEED_WINDOW_MS)
+	s->count += count;
+	if (!count || now - s->since_ms < SPEED_WINDOW_MS)
 		return;
-	const double measured = 1000.0 * (double)s->batches / (double)(now - s->since_ms);
+	const double measured = 1000.0 * (double)s->count / (double)(now - s->since_ms);
 	s->per_second = s->per_second > 0 ? SPEED_KEEP * s->per_second + (1 - SPEED_KEEP) * measured : measured;
-	ledger_speed_begin(l, w);
+	begin(s, now);
+}
+
+void ledger_speed_begin(struct ledger *l, struct ledger_worker *w)
+{
+	const int64_t now = ledger_now(l);
+	begin(&w->speed, now);
+	if (!l->speed.since_ms)
+		begin(&l->speed, now);
+}
+
+void ledger_speed_add(struct ledger *l, struct ledger_worker *w, const Weir__V1__WorkerReport *r)
+{
+	const int64_t now = ledger_now(l);
+	if (w->held_count)
+		add(&w->speed, now, r->batches);
+	add(&l->speed, now, r->rows);
 }
 
 static int compare_speeds(const void *a, const void *b)

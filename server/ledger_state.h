@@ -63,9 +63,9 @@ struct worker_clock {
 };
 
 /* ledger_speed.c; not in the log. */
-struct worker_speed {
-	double per_second; /* batches; 0: not known yet */
-	uint64_t batches;  /* since then */
+struct speed {
+	double per_second; /* 0: not known yet */
+	uint64_t count;    /* since then */
 	int64_t since_ms;
 };
 
@@ -87,8 +87,8 @@ struct ledger_worker {
 	struct ledger_batch dropped_batch;
 	struct step_poll poll;
 	struct worker_clock clock;
-	struct worker_speed speed;
-	bool changed; /* is in ledger_changes.workers */
+	struct speed speed; /* batches */
+	bool changed;       /* is in ledger_changes.workers */
 };
 
 struct step_member {
@@ -163,6 +163,7 @@ struct ledger {
 	struct ledger_steps steps;
 	struct totals expected, skipped; /* of committed units, of quarantined ones */
 	Weir__V1__WorkerReport report;
+	struct speed speed; /* rows of all workers */
 	double auc, logloss;
 	uint64_t workers_lost, leases_expired, units_quarantined;
 	struct epochs epochs;
@@ -234,7 +235,7 @@ void ledger_clocks_forget(struct ledger_worker *w, weir_status status, const cha
 
 /* Speeds. */
 void ledger_speed_begin(struct ledger *l, struct ledger_worker *w); /* it gets a unit, and had none */
-void ledger_speed_add(struct ledger *l, struct ledger_worker *w, uint64_t batches);
+void ledger_speed_add(struct ledger *l, struct ledger_worker *w, const Weir__V1__WorkerReport *r);
 uint32_t ledger_speed_round(const struct ledger *l,
                             const struct ledger_worker *w); /* batches of its rounds; 0: no table has local steps */
 

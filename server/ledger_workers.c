@@ -74,7 +74,7 @@ void ledger_report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1
 	ledger_mark_worker(l, w);
 	l->changes.globals = true;
 	w->rows += r->rows;
-	ledger_speed_add(l, w, r->batches);
+	ledger_speed_add(l, w, r);
 	l->report.rows += r->rows;
 	l->report.batches += r->batches;
 	l->report.loss_sum += r->loss_sum;
@@ -91,6 +91,10 @@ void ledger_report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1
 	l->report.keys_cached += r->keys_cached;
 	l->report.scale_skipped += r->scale_skipped;
 	l->report.loss_scale = r->loss_scale > 0 ? r->loss_scale : l->report.loss_scale;
+	l->report.gradient_norm = r->gradient_norm > 0 ? r->gradient_norm : l->report.gradient_norm;
+	l->report.learning_rate = r->learning_rate > 0 ? r->learning_rate : l->report.learning_rate;
+	l->report.row_tokens = r->row_tokens > 0 ? r->row_tokens : l->report.row_tokens;
+	l->report.row_least_s = r->row_least_s > 0 ? r->row_least_s : l->report.row_least_s;
 	l->report.device_bytes = r->device_bytes > l->report.device_bytes ? r->device_bytes : l->report.device_bytes;
 }
 

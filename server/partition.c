@@ -120,6 +120,12 @@ const struct partition_table_counters *partition_table_get_counters(const struct
 	return t ? &t->counters : NULL;
 }
 
+struct optimizer_clock partition_table_clock(const struct partition *p, uint32_t table)
+{
+	const struct partition_table *t = partition_table(p, table);
+	return t ? t->clock : (struct optimizer_clock){0};
+}
+
 /* --- Entries */
 
 void entry_place(const struct partition *p, struct log_entry *e)

@@ -207,7 +207,8 @@ uint64_t partition_steps_closed(const struct partition *p); /* the last one */
 struct store *partition_store(struct partition *p);
 const struct partition_counters *partition_get_counters(const struct partition *p);
 const struct partition_table_counters *partition_table_get_counters(const struct partition *p,
-                                                                    uint32_t table); /* NULL: unknown */
+                                                                    uint32_t table);     /* NULL: unknown */
+struct optimizer_clock partition_table_clock(const struct partition *p, uint32_t table); /* 0: unknown */
 /* Staleness counts of pushes to a table, by common/metrics.h's buckets. */
 struct histogram *partition_staleness(struct partition *p, uint32_t table); /* NULL: unknown */
 

@@ -16,7 +16,7 @@ cat > "$DIR/job.yaml" <<-JOB
 	tables: {dense: {optimizer: {kind: adamw, lr: 3.0e-3, weight_decay: 0.01}}}
 	train: {passes: 3, threads: 1, clip_norm: 1}
 JOB
-start_train
+start_train --set 'tables.dense.optimizer.schedule={kind: linear, warmup: 50, min: 0.5}' --set train.peak_flops=1.0e10
 finish_train 100
 [ $STATUS = 0 ] || fail "exit status $STATUS"
 audited
@@ -25,6 +25,12 @@ holds "$DIR/report.json" '.valid.loss > 0.1 and .valid.loss < 1.1 and (.valid.pe
 holds "$DIR/report.json" '.samples_per_s > 0 and (.tokens_per_s - 24 * .samples_per_s | fabs) < 1e-6 * .tokens_per_s'
 grep -q "samples/s of 24 tokens, .* tokens/s" "$DIR/train.out" || fail "the report does not say the speed in tokens"
 grep -q "nats a token" "$DIR/train.out" || fail "the report does not say the loss"
+# What it says of its steps follows from the job: each batch is a step of the schedule, and a token takes 6 operations for each weight, and attention's.
+N=$((($(stat -c %s "$RUN/best.safetensors") - 8 - $(od -An -tu8 -N8 "$RUN/best.safetensors")) / 4))
+holds "$DIR/report.json" '.tables[0].steps as $n | $n == 3 * (.rows / 24 | ceil) and (.learning_rate - 3e-3 * (1 - 0.5 * ($n - 51) / ($n - 50)) | fabs) < 1e-9'
+holds "$DIR/report.json" "(.mfu - (6 * $N + 12 * 2 * 32 * 24) * .tokens_per_s / 2e10 | fabs) < 1e-6 * .mfu and .gradient_norm > 0 and .gradient_norm < 100"
+grep -q "tokens/s, MFU .* %, " "$DIR/train.out" && grep -q "norm .*, learning rate .*, at last" "$DIR/train.out" || fail "the report does not say MFU or the gradient"
+grep -q "perplexity .*, finished, gradient norm .*, lr " "$DIR/train.err" || fail "the live line does not say how it learns"
 nothing_left
 
 told_alike valid
@@ -81,8 +87,9 @@ start_train_of() { # start_train_of JOB [ARGUMENTS...]
 	JOB=$1 && shift
 	"$WEIR" train "$JOB" --fresh --report "$DIR/report.json" "$@" > "$DIR/train.out" 2> "$DIR/train.err" || fail "weir train $JOB: $(cat "$DIR/train.err")"
 }
-start_train_of "$DIR/from.yaml" --set tables.dense.optimizer.lr=1.0e-6
+start_train_of "$DIR/from.yaml" --set 'tables.dense={optimizer: {kind: nesterov, lr: 0.5}, mode: {kind: local, steps: 4, inner: {lr: 1.0e-6}}}'
 holds "$DIR/report.json" "(.valid.loss - $best | fabs) < 0.02" # where it was left
+holds "$DIR/report.json" '(.learning_rate - 1e-6 | fabs) < 1e-12 and .tables[0].learning_rate == 0.5' # the worker's own, and the outer one
 sed -e "s#from: $DIR/model#&, lora: {rank: 4, alpha: 6, targets: [c_attn, c_fc, c_proj]}#; s/lr: 3.0e-3/lr: 2.0e-3/" "$DIR/from.yaml" > "$DIR/lora.yaml"
 start_train_of "$DIR/lora.yaml"
 holds "$DIR/report.json" ".valid.loss < $best + 0.02"
@@ -115,15 +122,22 @@ grep -q "^ the" "$DIR/said" || fail "adapters say '$(cat "$DIR/said")'"
 told "no chat template" "bytes" "$DIR/use.err"
 
 sed -e 's/kind: gpt2, layers: 2, heads: 2/kind: llama, layers: 2, heads: 4, kv_heads: 2/; s/{kind: adamw, lr: 3.0e-3, weight_decay: 0.01}}/{kind: adamw, lr: 3.0e-3}, mode: {kind: sync}}/' \
-	-e 's/dropout: 0.05/recompute: layers/' "$DIR/job.yaml" > "$DIR/llama.yaml"
+	-e 's/dropout: 0.05/recompute: layers/; s/clip_norm: 1/&, accumulate: 3, peak_flops: 1.0e10/' "$DIR/job.yaml" > "$DIR/llama.yaml"
 start_train_of "$DIR/llama.yaml"
 holds "$DIR/report.json" '.finished and .model == "llama" and .valid.loss > 0.1 and .valid.loss < 1.1'
 
-# A job that runs is exported, too, all of its servers' parts.
+# A job that runs says how, and is exported, too, all of its servers' parts.
 sed -i -e 's/passes: 3/passes: 1000/' "$DIR/llama.yaml"
 cp "$DIR/llama.yaml" "$DIR/job.yaml"
 start_train --fresh
-wait_for 60 "a first pass" status '.pass > 1'
+wait_for 60 "a first pass, and a speed" status '.pass > 1 and .mfu > 0'
+holds "$DIR/status.json" '(.tokens_per_s - 24 * .samples_per_s | fabs) < 1e-6 * .tokens_per_s and (.perplexity - (.loss | exp) | fabs) < 1e-9 and .gradient_norm > 0'
+holds "$DIR/status.json" '(.learning_rate - 3e-3 | fabs) < 1e-9 and .tables[0].steps > 0'
+"$WEIR" status "${JOB_AT[@]}" > "$DIR/said" || fail "weir status"
+grep -q "^trained .*, perplexity " "$DIR/said" && grep -q "^speed .* tokens/s, MFU .* %$" "$DIR/said" && grep -q "^gradient .* learning rate 0.003$" "$DIR/said" ||
+	fail "weir status says $(cat "$DIR/said")"
+curves() { for tag in tokens_per_s mfu gradient_norm learning_rate; do grep -qa "train/$tag" "$RUN"/events/* || return 1; done; }
+wait_for 10 "the curves" curves
 export_to running "$DIR/llama.yaml" --format hf
 kill -TERM "$TRAIN"
 finish_train 60

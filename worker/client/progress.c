@@ -205,6 +205,10 @@ void weir_progress(weir_client *c, const weir_report *r)
 	c->report.keys_cached += r->keys_cached;
 	c->report.scale_skipped += r->scale_skipped;
 	c->report.loss_scale = r->loss_scale > 0 ? r->loss_scale : c->report.loss_scale;
+	c->report.gradient_norm = r->gradient_norm > 0 ? r->gradient_norm : c->report.gradient_norm;
+	c->report.learning_rate = r->learning_rate > 0 ? r->learning_rate : c->report.learning_rate;
+	c->report.row_tokens = r->row_tokens > 0 ? r->row_tokens : c->report.row_tokens;
+	c->report.row_least_s = r->row_least_s > 0 ? r->row_least_s : c->report.row_least_s;
 	c->report.device_bytes = r->device_bytes > c->report.device_bytes ? r->device_bytes : c->report.device_bytes;
 	pthread_mutex_unlock(&c->lock);
 }

@@ -153,8 +153,6 @@ void model_destroy(struct model *m)
 	float **buffers[] = {&m->logit, &m->dlogit, &m->pair, &m->sum, &m->x, &m->dx, &m->joined, &m->djoined};
 	for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
 		scratch_free(m->backend, buffers[i]);
-	if (m->squares != NULL)
-		m->backend->ops->buffer_free(m->backend, m->squares);
 	free(m);
 }
 

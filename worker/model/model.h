@@ -64,6 +64,8 @@ struct transformer;
 struct transformer *model_transformer(const struct model *m);
 /* Whether the dense table has all weights of a transformer, by Hugging Face's names. */
 bool model_is_whole_transformer(const struct model *m);
+/* Floating-point operations that training takes for a row; of a transformer only, else 0. */
+double model_row_flops(const struct model *m);
 bool model_has(const struct model *m, enum model_table t);
 /* The description of one of the model's tables, by the job's optimizers, modes and codecs. Borrows the model's segments. */
 weir_table_spec model_table_spec(const struct model *m, enum model_table t);
@@ -97,6 +99,7 @@ struct model_output {
 	float *gradients[MODEL_TABLES]; /* shapes of parameters */
 	double *loss_sum;     /* (1) sum over the rows of weight * cross-entropy, nats; of tokens, over the targets that count */
 	uint32_t *not_finite; /* (1) of model_unscale: 1 where a gradient has a NaN or an infinity, else 0 */
+	double *squares;      /* (MODEL_TABLES) of model_measure */
 };
 
 /* Memory for batches of up to `rows`, to train or only to score. */
@@ -111,7 +114,9 @@ const float *model_score(struct model *m, const struct model_input *in);
 void model_train(struct model *m, const struct model_input *in, const uint64_t *seed, const struct model_output *out);
 /* Takes in->loss_scale out of all gradients. */
 void model_unscale(struct model *m, const struct model_input *in, const struct model_output *out);
-/* Scales all gradients so that their joint norm is at most clip_norm, unless it is not finite. */
+/* The sum of squares of each gradient there is, and returns how many those are. */
+size_t model_measure(struct model *m, const struct model_input *in, const struct model_output *out);
+/* Scales all gradients, which were measured, so that their joint norm is at most clip_norm, unless it is not finite. */
 void model_clip(struct model *m, const struct model_input *in, const struct model_output *out, float clip_norm);
 
 #endif

@@ -38,7 +38,6 @@ struct model {
 	float *x, *dx;         /* (rows, fields, dim) pooled embeddings */
 	float *joined;         /* (rows, features) x and numeric features side by side, when there are any */
 	float *djoined;        /* (rows, features) */
-	double *squares;       /* (MODEL_TABLES) of each gradient's norm */
 };
 
 void model_fact_number(struct model_fact *f, const char *key, uint32_t value);

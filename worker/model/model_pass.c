@@ -25,17 +25,17 @@ static weir_status no_memory(const struct model *m, uint32_t rows, weir_error *e
 	return scratch_refused(m->backend, what, err);
 }
 
+double model_row_flops(const struct model *m)
+{
+	const uint32_t length = m->job->data.sequence;
+	return m->parts.transformer ? length * transformer_flops(m->transformer, length) : 0;
+}
+
 uint32_t model_row_scores(const struct model *m)
 {
 	return m->parts.transformer ? m->job->data.sequence : 1;
 }
 
-weir_status model_reserve(struct model *m, uint32_t rows, bool training, weir_error *err)
-{
-	struct backend *b = m->backend;
-	if (m->squares == NULL && (m->squares = b->ops->buffer_alloc(b, MODEL_TABLES * sizeof *m->squares)) == NULL)
-		return no_memory(m, rows, err);
-	if (m->parts.transformer)
 /* Of a batch of `rows` in training: train.accumulate. */
 static uint32_t rows_at_once(const struct model *m, uint32_t rows)
 {
@@ -43,6 +43,10 @@ static uint32_t rows_at_once(const struct model *m, uint32_t rows)
 	return most < rows ? most : rows;
 }
 
+weir_status model_reserve(struct model *m, uint32_t rows, bool training, weir_error *err)
+{
+	struct backend *b = m->backend;
+	if (m->parts.transformer)
 		return transformer_reserve(m->transformer, training ? rows_at_once(m, rows) : rows, m->job->data.sequence, training, err);
 	if (rows <= m->rows)
 		return WEIR_OK;
@@ -288,6 +292,7 @@ static void train_text(void *arg)
 	ngram_train(&s->m->ngram, &text, s->in->parameters[MODEL_DENSE], &mode, s->out->gradients[MODEL_DENSE], s->out->loss_sum);
 }
 
+/* Part by part of the batch; losses and gradients add up. */
 static void train_transformer(struct model *m, const struct model_input *in, const uint64_t *seed, const struct model_output *out)
 {
 	const uint32_t most = rows_at_once(m, in->rows);
@@ -344,31 +349,39 @@ void model_train(struct model *m, const struct model_input *in, const uint64_t *
 	look_up_backward(m, in, out->gradients);
 }
 
-/* Elements of a table's gradient in this batch; statistics are not a gradient. */
-static size_t gradient_elements(const struct model *m, const struct model_input *in, enum model_table t)
+/* Of this batch, those there are; statistics are not a gradient. */
+static size_t gradients_of(const struct model *m, const struct model_input *in, const struct model_output *out,
+                           struct floats all[MODEL_TABLES])
 {
-	uint64_t elements = model_table_elements(m, t);
-	return t == MODEL_DENSE ? elements : t == MODEL_STATISTICS ? 0 : in->unique * elements;
+	size_t count = 0;
+	for (enum model_table t = 0; t < MODEL_STATISTICS; t++) {
+		const size_t elements = model_table_elements(m, t) * (model_table_is_keyed(t) ? in->unique : 1);
+		if (elements > 0)
+			all[count++] = (struct floats){out->gradients[t], elements};
+	}
+	return count;
 }
 
 void model_unscale(struct model *m, const struct model_input *in, const struct model_output *out)
 {
 	struct floats all[MODEL_TABLES];
-	size_t count = 0;
-	for (enum model_table t = 0; t < MODEL_TABLES; t++)
-		if (gradient_elements(m, in, t) > 0)
-			all[count++] = (struct floats){out->gradients[t], gradient_elements(m, in, t)};
+	const size_t count = gradients_of(m, in, out, all);
 	m->backend->ops->unscale(m->backend, all, count, in->loss_scale, out->not_finite);
+}
+
+size_t model_measure(struct model *m, const struct model_input *in, const struct model_output *out)
+{
+	struct floats all[MODEL_TABLES];
+	const size_t count = gradients_of(m, in, out, all);
+	for (size_t i = 0; i < count; i++)
+		m->backend->ops->sum_squares(m->backend, &out->squares[i], all[i].at, all[i].n);
+	return count;
 }
 
 void model_clip(struct model *m, const struct model_input *in, const struct model_output *out, float clip_norm)
 {
-	struct backend *b = m->backend;
-	size_t parts = 0;
-	for (enum model_table t = 0; t < MODEL_TABLES; t++)
-		if (gradient_elements(m, in, t) > 0)
-			b->ops->sum_squares(b, &m->squares[parts++], out->gradients[t], gradient_elements(m, in, t));
-	for (enum model_table t = 0; t < MODEL_TABLES; t++)
-		if (gradient_elements(m, in, t) > 0)
-			b->ops->clip(b, out->gradients[t], gradient_elements(m, in, t), m->squares, parts, clip_norm);
+	struct floats all[MODEL_TABLES];
+	const size_t count = gradients_of(m, in, out, all);
+	for (size_t i = 0; i < count; i++)
+		m->backend->ops->clip(m->backend, all[i].at, all[i].n, out->squares, count, clip_norm);
 }

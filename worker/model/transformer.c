@@ -102,6 +102,13 @@ float *transformer_frozen(struct transformer *t)
 	return t->frozen;
 }
 
+double transformer_flops(const struct transformer *t, uint32_t length)
+{
+	const struct transformer_config *c = &t->config;
+	const uint64_t frozen = t->frozen_layout != NULL ? t->frozen_layout->elements : 0;
+	return 6.0 * (double)t->trained->elements + 4.0 * (double)frozen + 12.0 * c->layers * c->heads * c->head_dim * length;
+}
+
 /* --- Memory: laid out twice, to count and then to point. */
 
 struct carving {

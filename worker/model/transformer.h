@@ -50,6 +50,10 @@ const struct layout *transformer_weights(const struct transformer *t);
 /* (elements of transformer_weights) of the backend, zeros at first; NULL where nothing is frozen. */
 float *transformer_frozen(struct transformer *t);
 
+/* Floating-point operations that training takes for a token of sequences of `length`, forward and backward: six for each weight, two of them for its gradient, which frozen
+ * ones do not have; and those of attention (Chowdhery et al. 2022, appendix B). What `recompute` adds is not counted. */
+double transformer_flops(const struct transformer *t, uint32_t length);
+
 /* Memory for up to `sequences` of `length` tokens, for training too or for scoring alone. E_LIMIT: longer than its positions. */
 weir_status transformer_reserve(struct transformer *t, uint32_t sequences, uint32_t length, bool training,
                                 weir_error *err) WEIR_MUST_CHECK;

@@ -1,6 +1,7 @@
 #include "staging.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 /* A buffer of the backend that grows to the largest batch seen. */
@@ -23,6 +24,7 @@ enum part {
 	STEP,
 	LOSS,
 	NOT_FINITE,
+	SQUARES,
 	SCORES,
 	PARTS
 };
@@ -33,6 +35,8 @@ struct set {
 	struct model_input input;
 	struct model_output output;
 	struct staging_step *step;           /* the host's, of host_alloc */
+	double *squares;                     /* (MODEL_TABLES) likewise: of its gradients, */
+	size_t measured;                     /* so many; 0: they were not measured */
 	struct model_output host;            /* where the host wants it */
 	struct backend_mark there, computed; /* its input is; it is */
 };
@@ -66,8 +70,11 @@ weir_status staging_create(struct staging **out, struct backend *b, struct model
 	s->set = s->sets;
 	*out = s;
 	bool whole = true;
-	for (uint32_t i = 0; i < STAGING_SETS; i++)
-		whole &= (s->sets[i].step = b->ops->host_alloc(b, sizeof *s->sets[i].step)) != NULL;
+	for (struct set *set = s->sets; set < s->sets + STAGING_SETS; set++) {
+		set->step = b->ops->host_alloc(b, sizeof *set->step);
+		set->squares = b->ops->host_alloc(b, MODEL_TABLES * sizeof *set->squares);
+		whole &= set->step != NULL && set->squares != NULL;
+	}
 	return whole ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory");
 }
 
@@ -89,6 +96,8 @@ static void set_free(struct staging *s, struct set *set)
 	}
 	if (set->step != NULL)
 		s->backend->ops->host_free(s->backend, set->step);
+	if (set->squares != NULL)
+		s->backend->ops->host_free(s->backend, set->squares);
 	s->backend->ops->free_mark(s->backend, &set->there);
 	s->backend->ops->free_mark(s->backend, &set->computed);
 }
@@ -194,6 +203,7 @@ static void room_for_gradients(struct staging *s, const struct model_input *in, 
 		                                                       : NULL;
 	s->set->output.loss_sum = is_host(s) ? out->loss_sum : room(s, &s->set->parts[LOSS], sizeof *out->loss_sum);
 	s->set->output.not_finite = is_host(s) ? out->not_finite : room(s, &s->set->parts[NOT_FINITE], sizeof *out->not_finite);
+	s->set->output.squares = is_host(s) ? s->set->squares : room(s, &s->set->parts[SQUARES], MODEL_TABLES * sizeof(double));
 	s->set->host = *out;
 	*out->not_finite = 0;
 }
@@ -230,7 +240,9 @@ static void train(struct staging *s, const struct staging_step *step)
 	model_train(s->model, &set->input, &step->seed, &set->output);
 	if (scaled)
 		model_unscale(s->model, &set->input, &set->output);
-	if (set->step->clip_norm > 0)
+	const bool clips = set->step->clip_norm > 0;
+	set->measured = clips || set->input.sequence > 0 ? model_measure(s->model, &set->input, &set->output) : 0;
+	if (clips)
 		model_clip(s->model, &set->input, &set->output, set->step->clip_norm);
 }
 
@@ -243,6 +255,8 @@ static void bring_back(struct staging *s, const struct set *set)
 	ops->to_host_later(s->backend, set->host.loss_sum, set->output.loss_sum, sizeof *set->host.loss_sum);
 	if (set->input.loss_scale != NULL)
 		ops->to_host_later(s->backend, set->host.not_finite, set->output.not_finite, sizeof *set->host.not_finite);
+	if (set->measured > 0)
+		ops->to_host_later(s->backend, set->squares, set->output.squares, set->measured * sizeof *set->squares);
 }
 
 weir_status staging_launch(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached,
@@ -286,6 +300,15 @@ weir_status staging_collect(struct staging *s, weir_error *err)
 float *staging_gradient(const struct staging *s, enum model_table t)
 {
 	return s->sets[(s->collected - 1) % STAGING_SETS].output.gradients[t];
+}
+
+double staging_gradient_norm(const struct staging *s)
+{
+	const struct set *set = &s->sets[(s->collected - 1) % STAGING_SETS];
+	double sum = 0;
+	for (size_t i = 0; i < set->measured; i++)
+		sum += set->squares[i];
+	return sqrt(sum);
 }
 
 weir_status staging_train(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached,

@@ -44,6 +44,8 @@ weir_status staging_launch(struct staging *s, const struct model_input *in, cons
 weir_status staging_collect(struct staging *s, weir_error *err);
 /* A table's gradient of the batch collected last; NULL: the model has no such table. */
 float *staging_gradient(const struct staging *s, enum model_table t);
+/* The norm of all of them together, before they were clipped; 0: unknown, as they are neither clipped nor of tokens. */
+double staging_gradient_norm(const struct staging *s);
 /* Both, of one batch. */
 weir_status staging_train(struct staging *s, const struct model_input *in, const struct row_cache_batch *cached,
                           const struct staging_step *step, const struct model_output *out, weir_error *err);

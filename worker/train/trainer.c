@@ -269,6 +269,22 @@ static uint64_t device_bytes(const struct trainer *t)
 	return info.memory_used_most;
 }
 
+/* How it learns, and what that takes. */
+static void tell_training(const struct trainer *t, const struct slot *s, weir_report *report)
+{
+	const struct model_input *in = &s->data.input;
+	const double loss = *s->data.output.loss_sum, norm = staging_gradient_norm(t->staging),
+	             peak = (double)t->job->train.peak_flops;
+	report->loss_sum = isfinite(loss) ? loss : 0;
+	if (in->sequence > 0) /* so that the mean over rows is that over targets */
+		report->loss_sum *= in->counted > 0 ? (double)in->rows / (double)in->counted : 0;
+	report->gradient_norm = isfinite(norm) ? norm : 0;
+	report->learning_rate = t->local != NULL ? schedule_lr(&t->inner, inner_step_number(t, s)) : 0;
+	report->row_tokens = in->sequence;
+	report->row_least_s = peak > 0 ? model_row_flops(t->model) / peak : 0;
+	report->device_bytes = device_bytes(t);
+}
+
 static weir_status launch_next(struct trainer *t, weir_error *err)
 {
 	struct slot *s = slot_at(t, t->launched);
@@ -318,14 +334,11 @@ static weir_status push_next(struct trainer *t, weir_error *err)
 	pace_wait(clock_system(), s->until_ns);
 	trainer_metrics_spent(t->metrics.compute, s->launched_ns);
 	weir_report report = {.rows = s->item->batch.rows, .batches = 1, .bad_lines = s->unit->bad_lines};
+	tell_training(t, s, &report);
 	if (t->row_cache != NULL) {
 		report.keys = s->data.input.unique;
 		report.keys_cached = s->cached.hits;
 	}
-	report.loss_sum = isfinite(*s->data.output.loss_sum) ? *s->data.output.loss_sum : 0.0;
-	report.device_bytes = device_bytes(t);
-	if (s->data.input.sequence > 0) /* so that the mean over rows is that over targets */
-		report.loss_sum *= s->data.input.counted > 0 ? (double)report.rows / (double)s->data.input.counted : 0;
 	s->unit->bad_lines = 0;
 	const bool left_out = is_scaled_out(t, s, &report);
 	status = push(t, s, left_out, &report, err);

@@ -157,6 +157,27 @@ static void an_evaluation_is_written_once_and_at_once(void **state)
 	teardown(&f);
 }
 
+static void a_language_model_has_curves_of_its_own(void **state)
+{
+	(void)state;
+	struct fixture f;
+	setup(&f);
+	struct overview_table dense = {.name = "dense", .learning_rate = 0.25};
+	struct overview s = {.rows = 1000, .workers_live = 2, .tables = &dense, .tables_count = 1};
+	look(&f, &s, 1700000001000);
+	s.rows = 1500;
+	s.row_tokens = 64;
+	s.row_least_s = 0.001;
+	s.gradient_norm = 0.5;
+	look(&f, &s, 1700000002000);
+	read_back(&f);
+	assert_int_equal(f.count, 3);
+	assert_true(isnan(value_of(f.read[1], "train/tokens_per_s")) && isnan(value_of(f.read[1], "train/gradient_norm")));
+	assert_true(value_of(f.read[2], "train/tokens_per_s") == 500 * 64 && value_of(f.read[2], "train/mfu") == 0.25);
+	assert_true(value_of(f.read[2], "train/gradient_norm") == 0.5 && value_of(f.read[2], "train/learning_rate") == 0.25);
+	teardown(&f);
+}
+
 /* The job has gone back to a checkpoint: fewer rows than before are no loss. */
 static void fewer_rows_make_no_loss(void **state)
 {
@@ -196,6 +217,7 @@ int main(void)
 	    cmocka_unit_test(a_file_begins_with_its_version),
 	    cmocka_unit_test(losses_are_means_since_the_look_before),
 	    cmocka_unit_test(an_evaluation_is_written_once_and_at_once),
+	    cmocka_unit_test(a_language_model_has_curves_of_its_own),
 	    cmocka_unit_test(fewer_rows_make_no_loss),
 	    cmocka_unit_test(what_cannot_be_written_is_told_once),
 	};

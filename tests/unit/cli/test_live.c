@@ -38,7 +38,19 @@ static void test_the_line_says_everything(void **state)
 	s.logloss = 1.875; /* of text, which has no AUC */
 	live_format(line, sizeof line, &l, &s, 0);
 	assert_non_null(strstr(line, "loss 0.4500, valid 1.8750, "));
-	s.logloss = 0;
+	s.row_tokens = 100; /* of a language model */
+	s.row_least_s = 1e-5;
+	s.gradient_norm = 0.75;
+	s.tables = (struct overview_table[]){{.name = "dense", .learning_rate = 3e-4}};
+	s.tables_count = 1;
+	live_format(line, sizeof line, &l, &s, 0);
+	assert_non_null(
+	    strstr(line, "valid 1.8750, perplexity 6.521, 1.2 M tokens/s, MFU 6.17 %, gradient norm 0.75, lr 0.0003, pushed"));
+	s.inner_rate = 1e-3; /* of the workers' own steps */
+	live_format(line, sizeof line, &l, &s, 0);
+	assert_non_null(strstr(line, "gradient norm 0.75, lr 0.001, pushed"));
+	s.gradient_norm = s.logloss = 0;
+	s.row_tokens = 0;
 	s.state = JOB_FINISHED;
 	s.workers_live = 0;
 	live_format(line, sizeof line, &l, &s, 300);

@@ -124,6 +124,20 @@ static void test_audit_fails_where_replicas_differ(void **state)
 	assert_non_null(strstr(a.text, "partition 2"));
 }
 
+struct number {
+	const char *path;
+	double value;
+};
+
+static void expect_numbers(const struct json *j, const struct number *expected, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		double value = NAN;
+		if (!json_get_real(j, expected[i].path, &value) || fabs(value - expected[i].value) > 1e-12)
+			fail_msg("%s is %g, not %g", expected[i].path, value, expected[i].value);
+	}
+}
+
 static void test_report_as_json(void **state)
 {
 	(void)state;
@@ -168,55 +182,48 @@ static void test_report_as_json(void **state)
 
 	struct json *j = NULL;
 	assert_int_equal(json_read_file(path, &j, &e), WEIR_OK);
-	static const struct {
-		const char *path;
-		double value;
-	} expected[] = {{"test.auc", 0.95},
-	                {"test.logloss", 0.25},
-	                {"test.calibration", 0.99},
-	                {"test.rows", 200},
-	                {"valid.auc", 0.9},
-	                {"best_pass", 2},
-	                {"samples_per_s", 1500},
-	                {"wall_s", 4},
-	                {"train_s", 2},
-	                {"rows", 4000},
-	                {"bytes.pushed", 11},
-	                {"bytes.pulled", 12},
-	                {"loss_scale.skipped", 3},
-	                {"loss_scale.last", 8192},
-	                {"device.bytes_most", 77},
-	                {"row_cache.keys", 8},
-	                {"row_cache.hits", 6},
-	                {"row_cache.hit_ratio", 0.75},
-	                {"staleness.p50", 3},
-	                {"staleness.p99", 3},
-	                {"staleness.mean", 3},
-	                {"audit.parts_expected", 30},
-	                {"audit.applied", 27},
-	                {"audit.missing", 0},
-	                {"audit.double", 0},
-	                {"audit.dropped", 3},
-	                {"audit.replicas_compared", 4},
-	                {"audit.replicas_differ", 0},
-	                {"audit.skipped", 0},
-	                {"units_skipped", 0},
-	                {"duplicates_refused", 6},
-	                {"stale_refused", 0},
-	                {"workers_lost", 1},
-	                {"servers_lost", 0},
-	                {"leases_expired", 0},
-	                {"batches_dropped", 0},
-	                {"bad_lines", 0},
-	                {"data.bayes_auc", 0.97},
-	                {"data.rows", 500},
-	                {"data.ids_planted", 90},
-	                {"data.ids_seen", 80}};
-	for (unsigned i = 0; i < sizeof expected / sizeof *expected; i++) {
-		double value = NAN;
-		if (!json_get_real(j, expected[i].path, &value) || fabs(value - expected[i].value) > 1e-12)
-			fail_msg("%s is %g, not %g", expected[i].path, value, expected[i].value);
-	}
+	static const struct number expected[] = {{"test.auc", 0.95},
+	                                         {"test.logloss", 0.25},
+	                                         {"test.calibration", 0.99},
+	                                         {"test.rows", 200},
+	                                         {"valid.auc", 0.9},
+	                                         {"best_pass", 2},
+	                                         {"samples_per_s", 1500},
+	                                         {"wall_s", 4},
+	                                         {"train_s", 2},
+	                                         {"rows", 4000},
+	                                         {"bytes.pushed", 11},
+	                                         {"bytes.pulled", 12},
+	                                         {"loss_scale.skipped", 3},
+	                                         {"loss_scale.last", 8192},
+	                                         {"device.bytes_most", 77},
+	                                         {"row_cache.keys", 8},
+	                                         {"row_cache.hits", 6},
+	                                         {"row_cache.hit_ratio", 0.75},
+	                                         {"staleness.p50", 3},
+	                                         {"staleness.p99", 3},
+	                                         {"staleness.mean", 3},
+	                                         {"audit.parts_expected", 30},
+	                                         {"audit.applied", 27},
+	                                         {"audit.missing", 0},
+	                                         {"audit.double", 0},
+	                                         {"audit.dropped", 3},
+	                                         {"audit.replicas_compared", 4},
+	                                         {"audit.replicas_differ", 0},
+	                                         {"audit.skipped", 0},
+	                                         {"units_skipped", 0},
+	                                         {"duplicates_refused", 6},
+	                                         {"stale_refused", 0},
+	                                         {"workers_lost", 1},
+	                                         {"servers_lost", 0},
+	                                         {"leases_expired", 0},
+	                                         {"batches_dropped", 0},
+	                                         {"bad_lines", 0},
+	                                         {"data.bayes_auc", 0.97},
+	                                         {"data.rows", 500},
+	                                         {"data.ids_planted", 90},
+	                                         {"data.ids_seen", 80}};
+	expect_numbers(j, expected, sizeof expected / sizeof *expected);
 	assert_int_equal(json_list_length(j, "passes"), 2);
 	struct json *first = json_list_get(j, "passes", 0), *second = json_list_get(j, "passes", 1);
 	double seconds = 0;
@@ -282,6 +289,54 @@ static void test_report_of_a_text(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
+/* One of tokens has their speed, what that is of what the devices could do, and how the last steps were. */
+static void test_report_of_tokens(void **state)
+{
+	(void)state;
+	char path[] = "/tmp/weir-report-XXXXXX", text[4096] = {0};
+	close(mkstemp(path));
+	struct overview_partition p[PARTITIONS];
+	struct overview_table dense = {
+	    .name = "dense", .push_codec = "fp32", .pull_codec = "fp32", .steps = 40, .learning_rate = 0.125};
+	struct overview s = agreeing(p);
+	s.tables = &dense;
+	s.tables_count = 1;
+	s.row_tokens = 32;
+	s.row_least_s = 0.001;
+	s.gradient_norm = 0.5;
+	struct report r = {.job = "j",
+	                   .model = "gpt2",
+	                   .of = REPORT_TOKENS,
+	                   .workers = 2,
+	                   .end = &s,
+	                   .train_s = 2,
+	                   .train_rows = 1000,
+	                   .run_rows = 1000};
+	r.valid = (struct report_scores){.known = true, .logloss = 2, .rows = 100};
+	weir_error e = {0};
+	assert_int_equal(report_write(&r, path, &e), WEIR_OK);
+	struct json *j = NULL;
+	assert_int_equal(json_read_file(path, &j, &e), WEIR_OK);
+	static const struct number expected[] = {
+	    {"samples_per_s", 500}, {"tokens_per_s", 16000},  {"mfu", 0.25},
+	    {"gradient_norm", 0.5}, {"learning_rate", 0.125}, {"valid.perplexity", 7.38905609893065}};
+	expect_numbers(j, expected, sizeof expected / sizeof *expected);
+	struct json *table = json_list_get(j, "tables", 0);
+	uint64_t steps = 0;
+	assert_true(json_get_count(table, "steps", &steps) && steps == 40);
+	json_destroy(table);
+	json_destroy(j);
+	FILE *out = fmemopen(text, sizeof text, "w");
+	report_print(&r, out);
+	fclose(out);
+	static const char *const said[] = {"perplexity 7.3891", "500 samples/s of 32 tokens, 16.0 k tokens/s, MFU 25 %, 1000 rows",
+	                                   "norm 0.5, learning rate 0.125, at last"};
+	for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+		if (strstr(text, said[i]) == NULL)
+			fail_msg("'%s' is not in: %s", said[i], text);
+	unlink(path);
+}
+
 /* The figures of a job that was finished before are those of its training; its speed is not this run's. */
 static void test_a_run_that_trained_nothing_has_no_speed(void **state)
 {
@@ -332,6 +387,7 @@ int main(void)
 	    cmocka_unit_test(test_audit_fails_where_replicas_differ),
 	    cmocka_unit_test(test_report_as_json),
 	    cmocka_unit_test(test_report_of_a_text),
+	    cmocka_unit_test(test_report_of_tokens),
 	    cmocka_unit_test(test_a_run_that_trained_nothing_has_no_speed),
 	    cmocka_unit_test(test_a_broken_evaluation_is_located),
 	};

@@ -236,6 +236,7 @@ static void on_standing(void *arg, const ProtobufCMessage *m)
 	out->steps = r->steps_closed;
 	out->dropped = r->batches_dropped;
 	out->rows = r->totals->rows;
+	out->rows_per_s = r->rows_per_s;
 	snprintf(out->failure, sizeof out->failure, "%s", r->failure);
 }
 

@@ -56,6 +56,7 @@ struct standing {
 	uint64_t expected[FIXTURE_PARTITIONS], fingerprint[FIXTURE_PARTITIONS], skipped[FIXTURE_PARTITIONS];
 	uint32_t workers;
 	uint64_t lost, expired, quarantined, steps, dropped, rows;
+	double rows_per_s;
 	char failure[WEIR_ERROR_TEXT_BYTES];
 };
 struct standing fixture_status(struct fixture *f);

@@ -57,6 +57,7 @@ static void report(struct world *w, uint32_t i, uint64_t batches)
 	Weir__V1__WorkerReport r = WEIR__V1__WORKER_REPORT__INIT;
 	uint32_t status = 99;
 	r.batches = batches;
+	r.rows = 5 * batches;
 	q.job = fixture_job();
 	q.worker = w->joined[i].worker;
 	q.incarnation = w->joined[i].incarnation;
@@ -188,6 +189,27 @@ static void time_without_a_unit_is_not_slowness(void **state)
 	fixture_close(&w.f);
 }
 
+/* Also where batches take longer than a window, and as long as anybody trains. */
+static void the_job_s_speed_is_told(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w, 1, false);
+	(void)next_unit(&w, 0);
+	assert_true(fixture_status(&w.f).rows_per_s == 0);
+	pass_window(&w, (const uint64_t[]){4});
+	assert_true(fixture_status(&w.f).rows_per_s == 20);
+	for (int i = 0; i < 4; i++)
+		pass_window(&w, (const uint64_t[]){0});
+	assert_true(fixture_status(&w.f).rows_per_s == 20);
+	w.f.now_ms += WINDOW_MS;
+	report(&w, 0, 8); /* in 10 s */
+	assert_true(fixture_status(&w.f).rows_per_s == 12);
+	assert_int_equal(fixture_commit(&w.f, &w.joined[0], &w.unit[0], BATCHES), WEIR_OK);
+	assert_true(fixture_status(&w.f).rows_per_s == 0);
+	fixture_close(&w.f);
+}
+
 /* Whoever executes it again must cut it alike. */
 static void every_attempt_of_a_unit_has_the_same_rounds(void **state)
 {
@@ -216,6 +238,7 @@ int main(void)
 	    cmocka_unit_test(who_has_left_does_not_count),
 	    cmocka_unit_test(a_change_of_speed_is_followed),
 	    cmocka_unit_test(time_without_a_unit_is_not_slowness),
+	    cmocka_unit_test(the_job_s_speed_is_told),
 	    cmocka_unit_test(every_attempt_of_a_unit_has_the_same_rounds),
 	};
 	return cmocka_run_group_tests_name("ledger_speed", tests, NULL, NULL);

@@ -26,7 +26,7 @@ struct fixture {
 	uint32_t offsets[ROWS * FIELDS + 1], row_offsets[ROWS + 1], index[ROWS * FIELDS * BAG_MAX];
 	float *parameters[MODEL_TABLES];
 	size_t elements[MODEL_TABLES];
-	double loss_sum;
+	double loss_sum, squares[MODEL_TABLES];
 };
 
 static struct job small_job(enum model_kind kind, bool batch_norm)
@@ -259,6 +259,13 @@ static double norm(const struct fixture *f)
 	return sqrt(squares);
 }
 
+static void clip(struct fixture *f, float limit)
+{
+	f->out.squares = f->squares;
+	(void)model_measure(f->model, &f->in, &f->out);
+	model_clip(f->model, &f->in, &f->out, limit);
+}
+
 static void test_clip_bounds_the_joint_norm(void **state)
 {
 	(void)state;
@@ -266,13 +273,14 @@ static void test_clip_bounds_the_joint_norm(void **state)
 	train(f, 1);
 	const double before = norm(f);
 	assert_true(before > 0.01);
-	model_clip(f->model, &f->in, &f->out, 1e30f);
+	clip(f, 1e30f);
+	expect_near(sqrt(f->squares[0] + f->squares[1] + f->squares[2]), before, 1e-6, "measured norm", 0);
 	assert_true(norm(f) == before);
-	model_clip(f->model, &f->in, &f->out, 0.01f);
+	clip(f, 0.01f);
 	expect_near(norm(f), 0.01, 1e-5, "clipped norm", 0);
 	f->out.gradients[MODEL_DENSE][1] = NAN;
 	const float kept = f->out.gradients[MODEL_EMBEDDING][0];
-	model_clip(f->model, &f->in, &f->out, 0.001f); /* nothing it could be scaled by */
+	clip(f, 0.001f); /* nothing it could be scaled by */
 	assert_true(f->out.gradients[MODEL_EMBEDDING][0] == kept);
 	fixture_close(f);
 }

@@ -67,6 +67,7 @@ static void keys_give_the_shape(void **state)
 	const struct tensor *k = layout_find(model_layout(m, MODEL_DENSE), "model.layers.1.self_attn.k_proj.weight");
 	assert_true(k != NULL && k->rows == 12 && k->cols == 24);
 	assert_non_null(layout_find(model_layout(m, MODEL_DENSE), "lm_head.weight")); /* its head is its own */
+	assert_true(model_row_flops(m) == 8 * (6.0 * (double)model_table_elements(m, MODEL_DENSE) + 12 * 2 * 24 * 8));
 	model_destroy(m);
 	job = small_job(MODEL_GPT2);
 	job.model.tied_head = true;
@@ -123,6 +124,106 @@ static void gradients_are_of_the_targets_that_count(void **state)
 		free(gradients[run]);
 	free(weights);
 	model_destroy(m);
+	b->ops->destroy(b);
+}
+
+/* --- Parts of a batch */
+
+enum { ROWS = 5, LENGTH = 8, VOCABULARY = 16 };
+
+struct parted {
+	size_t elements, bytes; /* bytes: of the largest buffer that was reserved */
+	float *gradients;
+	double loss, norm;
+};
+
+static const struct backend_ops *plain_ops;
+static size_t bytes_most;
+
+static void *note_buffer(struct backend *b, size_t bytes)
+{
+	bytes_most = bytes > bytes_most ? bytes : bytes_most;
+	return plain_ops->buffer_alloc(b, bytes);
+}
+
+static double norm_of(const float *x, size_t n)
+{
+	double sum = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += (double)x[i] * (double)x[i];
+	return sqrt(sum);
+}
+
+/* A batch computed in so many parts, then clipped. Of its third row no target counts, of the others some do. */
+static struct parted train_in_parts(struct backend *b, uint32_t parts, float clip_norm)
+{
+	weir_error err = {0};
+	struct job job = small_job(MODEL_GPT2);
+	job.model.dropout = 0.1f;
+	job.data.batch = ROWS;
+	job.train.accumulate = parts;
+	struct model *m = create(b, &job, VOCABULARY);
+	struct parted p = {.elements = model_table_elements(m, MODEL_DENSE)};
+	float *weights = malloc(p.elements * sizeof *weights);
+	p.gradients = malloc(p.elements * sizeof *p.gradients);
+	for (size_t i = 0; i < p.elements; i++) {
+		weights[i] = 0.1f * sinf((float)i);
+		p.gradients[i] = NAN;
+	}
+	uint32_t tokens[ROWS * LENGTH], targets[ROWS * LENGTH];
+	struct model_input in = {
+	    .rows = ROWS, .sequence = LENGTH, .tokens = tokens, .targets = targets, .parameters = {[MODEL_DENSE] = weights}};
+	for (uint32_t i = 0; i < ROWS * LENGTH; i++) {
+		tokens[i] = i * i % VOCABULARY;
+		targets[i] = i / LENGTH == 2 || i % 3 == 0 ? TARGET_NONE : (i + 1) * (i + 1) % VOCABULARY;
+		in.counted += targets[i] != TARGET_NONE;
+	}
+	const uint64_t seed = 9;
+	double squares;
+	const struct model_output out = {.gradients = {[MODEL_DENSE] = p.gradients}, .loss_sum = &p.loss, .squares = &squares};
+	bytes_most = 0;
+	assert_int_equal(model_reserve(m, ROWS, true, &err), WEIR_OK);
+	p.bytes = bytes_most;
+	model_train(m, &in, &seed, &out);
+	assert_int_equal(model_measure(m, &in, &out), 1);
+	model_clip(m, &in, &out, clip_norm);
+	p.norm = norm_of(p.gradients, p.elements);
+	free(weights);
+	model_destroy(m);
+	return p;
+}
+
+static void check_parts(const struct parted *got, const struct parted *want, uint32_t parts)
+{
+	assert_true(fabs(got->loss - want->loss) < 1e-6 * want->loss && fabs(got->norm - want->norm) < 1e-5 * want->norm);
+	for (size_t i = 0; i < want->elements; i++)
+		if (!(fabs((double)got->gradients[i] - (double)want->gradients[i]) < 1e-6 * want->norm))
+			fail_msg("in %u parts gradient[%zu] is %g, whole %g", parts, i, (double)got->gradients[i],
+			         (double)want->gradients[i]);
+}
+
+/* However many, also where they do not divide its rows: the gradient is the whole batch's, and so is what clipping makes of it. */
+static void parts_add_up_to_the_batch(void **state)
+{
+	static const float limits[] = {1e30f, 0.125f};
+	(void)state;
+	weir_error err = {0};
+	struct backend *b = backend_cpu_create(1, &err);
+	struct backend_ops noting = *b->ops;
+	plain_ops = b->ops;
+	noting.buffer_alloc = note_buffer;
+	b->ops = &noting;
+	for (size_t l = 0; l < sizeof limits / sizeof *limits; l++) {
+		struct parted whole = train_in_parts(b, 1, limits[l]);
+		assert_true(l == 0 ? whole.norm > 0.2 : fabs(whole.norm - (double)limits[l]) < 1e-6);
+		for (uint32_t parts = 2; parts <= ROWS; parts++) {
+			struct parted p = train_in_parts(b, parts, limits[l]);
+			check_parts(&p, &whole, parts);
+			assert_true(p.bytes * 10 < whole.bytes * (parts == 2 ? 7 : 5)); /* of 3 rows; of 2, or 1 */
+			free(p.gradients);
+		}
+		free(whole.gradients);
+	}
 	b->ops->destroy(b);
 }
 
@@ -201,6 +302,11 @@ static void folders_give_the_shape_and_what_is_frozen(void **state)
 	assert_int_equal(model_layout(m, MODEL_DENSE)->count, 8); /* q_proj and v_proj of two layers, A and B */
 	assert_string_equal(fact(m, "model.lora.rank"), "4");
 	assert_string_equal(fact(m, "model.lora.alpha"), "16");
+	const struct transformer_config *c = transformer_config_of(model_transformer(m));
+	const double frozen = (double)transformer_weights(model_transformer(m))->elements, /* whose gradients are not computed */
+	    of_a_token =
+	        6.0 * (double)model_table_elements(m, MODEL_DENSE) + 4 * frozen + 12.0 * c->layers * c->heads * c->head_dim * 8;
+	assert_true(model_row_flops(m) == 8 * of_a_token);
 	model_destroy(m);
 	char *targets[] = {"down_proj"};
 	job.model.lora.targets = targets;
@@ -227,6 +333,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(keys_give_the_shape),
 	    cmocka_unit_test(gradients_are_of_the_targets_that_count),
+	    cmocka_unit_test(parts_add_up_to_the_batch),
 	    cmocka_unit_test(folders_give_the_shape_and_what_is_frozen),
 	    cmocka_unit_test(folders_give_the_shape_of_adapters),
 	};

@@ -8,7 +8,8 @@
 
 static struct overview_worker workers[] = {{.name = "a\"b\\", .live = true, .rows = 7}, {.name = "evaluator", .evaluator = true}};
 static struct overview_server servers[] = {{.answered = true, .uptime_ms = 1500}, {.answered = false}};
-static struct overview_table tables[] = {{.name = "dense", .push_codec = "topk", .pull_codec = "fp32", .push_bytes = 10}};
+static struct overview_table tables[] = {
+    {.name = "dense", .push_codec = "topk", .pull_codec = "fp32", .push_bytes = 10, .steps = 9, .learning_rate = 0.75}};
 static struct overview_partition partitions[] = {{.reported = true, .epoch = 3, .in_sync_count = 2},
                                                  {.reported = true, .in_sync_count = 1}};
 
@@ -71,6 +72,31 @@ static void test_numbers(void **state)
 	s.state = JOB_FINISHED;
 	text = text_of(&s);
 	has(text, "weir_units_remaining 0");
+	free(text);
+}
+
+static void test_numbers_of_a_language_model(void **state)
+{
+	(void)state;
+	struct overview s = make();
+	s.workers_live = 2;
+	s.rows = 400;
+	s.rows_per_s = 32;
+	s.row_tokens = 16;
+	s.row_least_s = 0.01;
+	s.gradient_norm = 0.5;
+	s.inner_rate = 0.125;
+	s.logloss = 2;
+	char *text = text_of(&s);
+	has(text, "weir_samples_per_second 32");
+	has(text, "weir_tokens_per_second 512");
+	has(text, "weir_tokens_total 6400");
+	has(text, "weir_mfu_ratio 0.16");
+	has(text, "weir_gradient_norm 0.5");
+	has(text, "weir_learning_rate 0.125");
+	has(text, "weir_validation_perplexity 7.3890560989306504");
+	has(text, "weir_table_steps_total{table=\"dense\",push_codec=\"topk\",pull_codec=\"fp32\"} 9");
+	has(text, "weir_table_learning_rate{table=\"dense\",push_codec=\"topk\",pull_codec=\"fp32\"} 0.75");
 	free(text);
 }
 
@@ -155,7 +181,8 @@ static void test_alone(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_numbers), cmocka_unit_test(test_headers),
-	                                   cmocka_unit_test(test_workers_are_bounded), cmocka_unit_test(test_alone)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_numbers), cmocka_unit_test(test_numbers_of_a_language_model),
+	                                   cmocka_unit_test(test_headers), cmocka_unit_test(test_workers_are_bounded),
+	                                   cmocka_unit_test(test_alone)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

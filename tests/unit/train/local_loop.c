@@ -191,6 +191,9 @@ static weir_status run_unit(struct local_loop *l, uint32_t pass, uint32_t unit, 
 		pull(l);
 		const uint64_t seed = trainer_dropout_seed(l->job, pass, unit, i);
 		model_train(l->model, &l->batch.input, &seed, &l->batch.output);
+		double squares[MODEL_TABLES];
+		l->batch.output.squares = squares;
+		(void)model_measure(l->model, &l->batch.input, &l->batch.output);
 		if (l->job->train.clip_norm > 0.0f)
 			model_clip(l->model, &l->batch.input, &l->batch.output, l->job->train.clip_norm);
 		push(l);

@@ -16,6 +16,7 @@ struct example {
 	struct model_output out;
 	void *parts[PARTS_MAX]; /* of host_alloc */
 	size_t parts_count;
+	double norm;
 	float *gradients[MODEL_TABLES];
 };
 
@@ -155,6 +156,7 @@ static void collect(struct fixture *f, unsigned i)
 	weir_error err = {0};
 	struct example *e = &f->batches[i];
 	CHECK_OK(staging_collect(f->staging, &err), err);
+	e->norm = staging_gradient_norm(f->staging);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++) {
 		if (!model_has(f->model, t))
 			continue;
@@ -181,6 +183,7 @@ static void check_same(const struct fixture *f, const struct fixture *alone, uns
 	CHECK_OK(f->b->ops->sync_stream(f->b, &err), err);
 	const struct example *got = &f->batches[i], *want = &alone->batches[i];
 	assert_int_equal(*got->out.not_finite, 0);
+	assert_true(got->norm > 0 && got->norm == want->norm);
 	if (*got->out.loss_sum != *want->out.loss_sum)
 		fail_msg("batch %u: the loss is %.17g, alone %.17g", i, *got->out.loss_sum, *want->out.loss_sum);
 	for (enum model_table t = 0; t < MODEL_TABLES; t++)

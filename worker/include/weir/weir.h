@@ -220,6 +220,11 @@ typedef struct weir_report { /* a trainer's progress since the last call, summed
 	uint64_t scale_skipped; /* batches left out because the loss was scaled by too much for fp16 */
 	double loss_scale;      /* now; 0: it is not scaled */
 	uint64_t device_bytes;  /* of a device's memory, in use at most so far */
+	/* Now; 0: not known. */
+	double gradient_norm; /* of a batch, all tables together, before it is clipped */
+	double learning_rate; /* of a trainer that takes steps of its own; that of others is the servers' */
+	uint32_t row_tokens;  /* of a language model: tokens of a row */
+	double row_least_s;   /* seconds that a row would take at the most that its device can do */
 } weir_report;
 WEIR_API void weir_progress(weir_client *client, const weir_report *report);
 
