@@ -34,6 +34,7 @@ enum slow_worker { SLOW_NONE, SLOW_ONE, SLOW_ROTATING };
 enum read_from { READ_PRIMARY, READ_ANY };
 enum checkpoint_precision { PRECISION_FP32, PRECISION_BF16, PRECISION_INT8 };
 enum train_precision { TRAIN_FP32, TRAIN_TF32, TRAIN_BF16, TRAIN_FP16 };
+enum anomaly_policy { ANOMALY_WARN, ANOMALY_STOP };
 enum not_finite_policy { NOT_FINITE_REJECT, NOT_FINITE_CLIP, NOT_FINITE_ACCEPT };
 
 enum { JOB_MODE_LOCAL = WEIR_SSP + 1 }; /* mode.kind: local, before it is settled to that of its rounds */
@@ -153,6 +154,10 @@ struct job {
 		uint32_t accumulate; /* parts that a batch is computed in, at most, one after the other; language models */
 		float clip_norm;     /* global gradient norm; 0: off */
 		enum not_finite_policy not_finite;
+		struct {
+			enum anomaly_policy policy;
+			uint32_t data_s; /* without a batch from the reader */
+		} anomaly;
 		enum train_precision precision; /* of the factors of matrix products */
 		float peak_flops;               /* operations that a worker's device can do in a second; 0: unknown */
 		uint64_t device_memory_bytes;   /* 0: auto */

@@ -49,6 +49,7 @@ static const struct choice models[] = {{"lr", MODEL_LR}, {"fm", MODEL_FM}, {"wid
 	{"gpt2", MODEL_GPT2}, {"llama", MODEL_LLAMA}};
 static const struct choice recomputes[] = {{"off", RECOMPUTE_OFF}, {"layers", RECOMPUTE_LAYERS}};
 static const struct choice metrics[] = {{"auc", METRIC_AUC}, {"logloss", METRIC_LOGLOSS}};
+static const struct choice anomaly_policies[] = {{"warn", ANOMALY_WARN}, {"stop", ANOMALY_STOP}};
 static const struct choice not_finites[] = {{"reject", NOT_FINITE_REJECT}, {"clip", NOT_FINITE_CLIP}, {"accept", NOT_FINITE_ACCEPT}};
 static const struct choice products[] = {{"fp32", TRAIN_FP32}, {"tf32", TRAIN_TF32}, {"bf16", TRAIN_BF16}, {"fp16", TRAIN_FP16}};
 static const struct choice slow_workers[] = {{"none", SLOW_NONE}, {"one", SLOW_ONE}, {"rotating", SLOW_ROTATING}};
@@ -251,6 +252,8 @@ static const struct key keys[] = {
 	U32("train.accumulate", train.accumulate, "1", 1, WEIR_BATCH_ROWS_MAX, "parts"),
 	FLOAT("train.clip_norm", train.clip_norm, "0", 0, ANY_FLOAT),
 	CHOICE("train.not_finite", train.not_finite, "reject", not_finites),
+	CHOICE("train.anomaly.policy", train.anomaly.policy, "warn", anomaly_policies),
+	U32("train.anomaly.data_s", train.anomaly.data_s, "60", 1, 86400, "seconds"),
 	CHOICE("train.precision", train.precision, "fp32", products),
 	FLOAT("train.peak_flops", train.peak_flops, "0", 0, ANY_FLOAT),
 	BYTES_OR("train.device_memory", train.device_memory_bytes, "auto", 64 * MIB, BUDGET_MAX, "auto"),

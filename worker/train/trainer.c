@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "anomaly.h"
 #include "data_shape.h"
 #include "dataset.h"
 #include "device.h"
@@ -59,6 +60,8 @@ struct trainer {
 	weir_optimizer inner; /* of it */
 	struct loss_scale scale;
 	struct trainer_metrics metrics;
+	struct anomalies anomalies;
+	int64_t fed_ns; /* when the reader last brought something, or had nothing to bring */
 	struct units units;
 	uint32_t
 	    goes_on; /* batches that compute while the one before them is pushed; 0: each is pushed before the next one computes */
@@ -122,6 +125,31 @@ static weir_status settle(struct trainer *t, struct slot *s, weir_error *err)
 	return weir_wait(t->client, ticket, -1, err);
 }
 
+/* What has just begun to go wrong; NULL: nothing. */
+static weir_status heed(struct trainer *t, const char *what, const weir_batch *id, weir_error *err)
+{
+	char where[64] = "";
+	if (!what)
+		return WEIR_OK;
+	if (id)
+		snprintf(where, sizeof where, "pass=%u unit=%u batch=%u: ", id->pass, id->unit, id->batch);
+	counter_add(t->metrics.anomalies, 1);
+	LOG_AT(t->options->logger, LOG_WARN, "anomaly", "%s%s", where, what);
+	if (t->job->train.anomaly.policy == ANOMALY_WARN)
+		return WEIR_OK;
+	return weir_fail(err, WEIR_E_STATE, "%s%s (train.anomaly.policy: stop)", where, what);
+}
+
+/* How long the reader has brought nothing of what it was asked for. */
+static weir_status note_reader(struct trainer *t, bool came, weir_error *err)
+{
+	const int64_t now_ns = clock_ns(clock_system());
+	if (came || !units_any(&t->units) || t->fed_ns == 0)
+		t->fed_ns = now_ns;
+	return heed(t, anomalies_note_wait(&t->anomalies, (double)(now_ns - t->fed_ns) / 1e9, t->job->train.anomaly.data_s), NULL,
+	            err);
+}
+
 /* Keys whose rows are cached are not pulled. */
 static weir_status look_up(struct trainer *t, struct slot *s, weir_error *err)
 {
@@ -141,6 +169,11 @@ static weir_status start_next(struct trainer *t, bool wait, bool *started, weir_
 	weir_status status = prefetcher_next(t->prefetcher, &item, wait ? UNITS_POLL_MS : 0);
 	if (wait)
 		trainer_metrics_spent(t->metrics.read_wait, since_ns);
+	if (status == WEIR_OK || (status == WEIR_E_TIMEOUT && wait)) {
+		const weir_status heeded = note_reader(t, status == WEIR_OK, err);
+		if (heeded != WEIR_OK)
+			return heeded;
+	}
 	if (status == WEIR_E_TIMEOUT)
 		return WEIR_OK;
 	if (status != WEIR_OK)
@@ -340,6 +373,11 @@ static weir_status push_next(struct trainer *t, weir_error *err)
 		report.keys_cached = s->cached.hits;
 	}
 	s->unit->bad_lines = 0;
+	const weir_batch id = batch_of(s);
+	const double loss = isfinite(*s->data.output.loss_sum) ? report.loss_sum / (double)report.rows : NAN;
+	status = heed(t, anomalies_note_batch(&t->anomalies, loss, report.gradient_norm), &id, err);
+	if (status != WEIR_OK)
+		return status;
 	const bool left_out = is_scaled_out(t, s, &report);
 	status = push(t, s, left_out, &report, err);
 	prefetcher_recycle(t->prefetcher, s->item);
