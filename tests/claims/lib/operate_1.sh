@@ -8,7 +8,7 @@ VERSION=$(sed -n 's/^project(weir VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 WANTED=$(pick "server worker-cpu" "server worker-cpu worker-cuda")
 [ "$QUICK" = 0 ] || say "QUICK: half a million rows in place of five, no CUDA image, and nothing is built a second time, to see whether it is the same"
 [ -x /usr/local/cuda/bin/nvcc ] || WANTED="server worker-cpu"
-builder() { STORAGE_DRIVER=vfs buildah --root "$IMAGES/storage" --runroot "$IMAGES/run" "$@"; }
+builder() { buildah --root "$IMAGES/storage" --runroot "$IMAGES/run" "$@"; }
 id_of() { builder inspect --type image --format '{{.FromImageID}}' "weir-$1:$VERSION"; }
 
 # shellcheck disable=SC2086
@@ -39,29 +39,30 @@ for name in $WANTED; do
 	worker-cuda) env -u LD_LIBRARY_PATH chroot "$root" /bin/weir version > /dev/null || give_up "weir does not run in weir-worker-cuda" ;;
 	esac
 done
+# The programs in the containers, which name this run's ports.
+inside() { grep -lszF "127.0.0.1:$A, 127.0.0.1:$B" /proc/[0-9]*/cmdline | tr -dc '0-9\n' | while read -r pid; do grep -qsz '^/bin/weir' "/proc/$pid/cmdline" && echo "$pid"; done; }
 end_all() {
 	local pid
-	for pid in ${PIDS:-}; do kill -KILL "$pid" 2> /dev/null; done
+	for pid in $(inside); do kill -KILL "$pid" 2> /dev/null; done
+	wait
 	for container in $CONTAINERS; do builder rm "$container" > /dev/null; done
 	rm -rf "$WORK"
 }
+A=none B=none
 trap end_all EXIT
 
 # The servers' addresses are in the job; `weir train` of the worker's image then starts workers alone.
 mkdir -m 777 "$WORK/state"
 read -r A B <<< "$(python3 -c 'import socket; s = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]; print(*[x.getsockname()[1] for x in s])')"
 JOB=(/etc/weir/demo.yaml --set run_dir=/var/lib/weir/run --set "cluster.servers_at=[127.0.0.1:$A, 127.0.0.1:$B]" --set "data.generate.rows=$ROWS")
-touch "$WORK/begun"
 for i in 0 1; do
 	in_image "$SERVER" weir-server --job "${JOB[@]}" --index $i > "$WORK/server-$i.log" 2>&1 &
-	PIDS="${PIDS:-} $!"
 done
 in_image "$WORKER" weir train "${JOB[@]}" --report /var/lib/weir/report.json > "$WORK/train.out" 2> "$WORK/train.err" ||
 	{ tail -n 20 "$WORK/train.err" "$WORK"/server-*.log >&2; give_up "weir train failed"; }
-WRITTEN=0
-for container in $SERVER $WORKER; do
-	WRITTEN=$((WRITTEN + $(find "$(builder mount "$container")" -xdev -type f -newer "$WORK/begun" ! -path '*/etc/hosts' ! -path '*/etc/resolv.conf' | wc -l)))
-done
+for pid in $(inside); do kill -TERM "$pid"; done
+wait
+WRITTEN=$(for container in $SERVER $WORKER; do find "$(builder mount "$container")" -xdev -type f -user 10001; done | wc -l)
 REPORT=$WORK/state/report.json
 echo "two servers, two workers: test AUC $(figure "$REPORT" test.auc) of $(figure "$REPORT" data.bayes_auc), $(figure "$REPORT" audit.double) parts twice; $WRITTEN files written outside /var/lib/weir"
 [ "$QUICK" = 1 ] || echo "built again from nothing: ${FIRST#sha256:} and ${SECOND#sha256:}"
