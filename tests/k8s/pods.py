@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 
 import yaml
@@ -45,11 +46,11 @@ class Pods:
         self.names = {}  # what a name and port of the cluster is here
         for (kind, name), o in self.objects.items():
             if kind == "StatefulSet":
-                ports = o["spec"]["template"]["spec"]["containers"][0]["ports"]
+                ports = [p for p in o["spec"]["template"]["spec"]["containers"][0]["ports"] if p["name"] != "metrics"]
                 for i in range(o["spec"]["replicas"]):
                     for p, here in zip(ports, free_ports(len(ports))):
                         self.names["%s-%d.%s:%d" % (name, i, o["spec"]["serviceName"], p["containerPort"])] = "127.0.0.1:%d" % here
-        self.http = free_ports(1)[0]
+        self.http = {}  # a pod's port of /metrics
 
     def here(self, text, pod):
         """A text of the manifests as it is on this machine, in that pod."""
@@ -57,7 +58,8 @@ class Pods:
             text = text.replace(name, at)
             if name.startswith(pod + "."):
                 text = text.replace("0.0.0.0:" + name.split(":")[1], at)
-        text = text.replace("0.0.0.0:9090", "127.0.0.1:%d" % self.http)
+        self.http.setdefault(pod, free_ports(1)[0])
+        text = text.replace("0.0.0.0:9464", "127.0.0.1:%d" % self.http[pod])
         for inside in ("/etc/weir", "/var/lib/weir", "/var/lib/etcd", "/data"):
             text = re.sub(r"(?<![\w.-])" + re.escape(inside) + r"(?=[/\s'\"]|$)", str(self.folder / ("data" if inside == "/data" else pod + inside)), text)
         return text
@@ -103,6 +105,12 @@ class Pods:
             if r.returncode == 0:
                 return json.loads(r.stdout)
         return {}
+
+    def metrics(self, pod):
+        try:
+            return urllib.request.urlopen("http://127.0.0.1:%d/metrics" % self.http[pod], timeout=20).read().decode()
+        except urllib.error.URLError:  # not there yet
+            return ""
 
     def stop(self, pod, how=signal.SIGTERM):
         p = self.running.pop(pod)
@@ -159,9 +167,9 @@ def run(pods):
     pods.start("Deployment", "weir-evaluator", "weir-evaluator-0", SMALL)
     pods.start("Deployment", "weir-status", "weir-status-0", SMALL)
     wait_for("the first rows", lambda: pods.status().get("rows", 0) > 0)
+    for pod, series in (("weir-status-0", "weir_partitions 12"), ("weir-server-0", "weir_server_partitions"), ("weir-trainer-0", "weir_trainer_compute_seconds")):
+        wait_for("%s to show %s" % (pod, series), lambda: series in pods.metrics(pod))
     slowest = roll(pods, servers)
-    metrics = urllib.request.urlopen("http://127.0.0.1:%d/metrics" % pods.http, timeout=20).read().decode()
-    check("weir_partitions 12" in metrics, "the status pod does not tell of this job")
     for pod in ["weir-trainer-0", "weir-trainer-1", "weir-evaluator-0"]:
         check(pods.running.pop(pod).wait(PATIENCE_S * 3) == 0, pod + " failed")
     last = pods.status()
