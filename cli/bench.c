@@ -223,6 +223,7 @@ int verb_bench(int count, char **args)
 	    {"--threads", OPTION_COUNT, &b->threads, "N", "gemm, loader, log, step: with so many threads"},
 	    {"--quick", OPTION_FLAG, &b->quick, NULL, "less of everything"},
 	    {"--no-apply", OPTION_FLAG, &b->no_apply, NULL, "push: have the server discard what it gets"},
+	    {"--tls", OPTION_FLAG, &b->tls, NULL, "push: what TLS leaves of it"},
 	    {"--fields", OPTION_COUNT, &b->fields, "N", "step: ids of an example"},
 	    {"--ids", OPTION_COUNT, &b->ids, "N", "step: distinct ids of a field"},
 	    {"--set", OPTION_LIST, &b->sets, "A.B=C",

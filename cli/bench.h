@@ -35,6 +35,7 @@ struct bench {
 	uint64_t threads;        /* 0: one per core */
 	bool quick;              /* small sizes, for tests of the benchmark itself */
 	bool no_apply;           /* push: the server side discards */
+	bool tls;                /* push: in plain text and by TLS, beside each other */
 	uint64_t fields, ids;    /* step: of an example, of a field; 0: the benchmark's own */
 	struct option_list sets; /* step: other values for keys of its job */
 	struct bench_subject subjects[BENCH_SUBJECTS_MAX];

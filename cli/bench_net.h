@@ -23,7 +23,8 @@ struct bench_server {
 	bool leased;
 	uint32_t next_batch;
 };
-weir_status bench_server_start(struct bench_server *s, weir_error *err) WEIR_MUST_CHECK;
+/* tls: by mutual TLS, with certificates of an authority that it makes. */
+weir_status bench_server_start(struct bench_server *s, bool tls, weir_error *err) WEIR_MUST_CHECK;
 void bench_server_stop(struct bench_server *s);
 /* The identity of the next batch; commits a unit that is used up and leases the next one. */
 weir_status bench_server_batch(struct bench_server *s, weir_batch *out, weir_error *err) WEIR_MUST_CHECK;

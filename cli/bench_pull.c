@@ -176,7 +176,7 @@ weir_status bench_pull(struct bench *bench, weir_error *err)
 			keys[i] = prng_u64(&r);
 		s = bench_bare_start(&bare, out, PULL_WINDOW_BYTES, total, err); /* forks before threads */
 		if (s == WEIR_OK)
-			s = bench_server_start(&server, err);
+			s = bench_server_start(&server, false, err);
 		for (unsigned i = 0; i < PULL_SIZES; i++)
 			pulls[i] = (struct pull_bench){.server = &server, .keys = keys, .out = out};
 		if (s == WEIR_OK)

@@ -2,7 +2,7 @@
  *
  * Applied (default): libweir pushes dense fp32 tables of each size to a weir-server, which checks identities, logs and applies SGD. With
  * --no-apply: the same frames to a process that reads them, answers and keeps nothing, with and without the CRC check. Then what CRC, log and
- * apply cost by themselves. */
+ * apply cost by themselves. With --tls: what TLS leaves of the applied pushes, and nothing else. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,7 +84,7 @@ static weir_status measure_applied(struct bench *bench, size_t total, float *sou
 	struct push_bench pushes[PUSH_SIZES];
 	weir_status s = bench_bare_start(&bare, source, PUSH_SOURCE_BYTES, total, err); /* forks before threads */
 	if (s == WEIR_OK)
-		s = bench_server_start(&server, err);
+		s = bench_server_start(&server, false, err);
 	uint32_t memory = bench_add(bench, "B/s", raw_memcpy_run, copy, BENCH_NO_LIMIT, 0, "memcpy of 64 MiB");
 	uint32_t tcp = bench_add(bench, "B/s", raw_loopback_run, &total, memory, 0, "raw loopback TCP");
 	for (unsigned i = 0; i < PUSH_SIZES && s == WEIR_OK; i++) {
@@ -98,6 +98,30 @@ static weir_status measure_applied(struct bench *bench, size_t total, float *sou
 		s = bench_run(bench, 5, err);
 	bench_server_stop(&server);
 	bench_bare_stop(&bare);
+	return s;
+}
+
+/* The same pushes to two servers, in plain text and by TLS. */
+static weir_status measure_tls(struct bench *bench, size_t total, float *source, weir_error *err)
+{
+	struct bench_server servers[2] = {0};
+	struct push_bench pushes[2][PUSH_SIZES];
+	weir_status s = bench_server_start(&servers[0], false, err);
+	if (s == WEIR_OK)
+		s = bench_server_start(&servers[1], true, err);
+	for (unsigned i = 0; i < PUSH_SIZES && s == WEIR_OK; i++) {
+		uint32_t plain = BENCH_NO_LIMIT;
+		for (unsigned k = 0; k < 2 && s == WEIR_OK; k++) {
+			pushes[k][i] = (struct push_bench){.server = &servers[k], .source = source, .size = sizes[i], .total = total};
+			s = register_table(&pushes[k][i], err);
+			plain = bench_add(bench, "B/s", run_push, &pushes[k][i], plain, 0, "push %s, applied%s", bench_size_name(sizes[i]),
+			                  k ? ", by TLS" : "");
+		}
+	}
+	if (s == WEIR_OK)
+		s = bench_run(bench, 5, err);
+	bench_server_stop(&servers[0]);
+	bench_server_stop(&servers[1]);
 	return s;
 }
 
@@ -233,10 +257,12 @@ weir_status bench_push(struct bench *bench, weir_error *err)
 	    source ? raw_memcpy_init(&copy, PUSH_SOURCE_BYTES, err) : weir_fail(err, WEIR_E_MEMORY, "no memory for gradients");
 	for (size_t i = 0; s == WEIR_OK && i < PUSH_SOURCE_BYTES / sizeof(float); i++)
 		source[i] = (float)(i % 251) * 1e-4f;
-	if (s == WEIR_OK)
+	if (s == WEIR_OK && bench->tls)
+		s = measure_tls(bench, total, source, err);
+	else if (s == WEIR_OK)
 		s = bench->no_apply ? measure_discarded(bench, total, source, &copy, err)
 		                    : measure_applied(bench, total, source, &copy, err);
-	if (s == WEIR_OK)
+	if (s == WEIR_OK && !bench->tls)
 		s = measure_costs(bench, source, &copy, err);
 	raw_memcpy_free(&copy);
 	free(source);

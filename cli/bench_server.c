@@ -8,9 +8,10 @@
 #include <unistd.h>
 
 #include "bench_net.h"
+#include "certificate.h"
 #include "ports.h"
 
-enum { BENCH_UNITS = 1 << 20, BENCH_SERVER_END_MS = 3000 };
+enum { BENCH_UNITS = 1 << 20, BENCH_SERVER_END_MS = 3000, CERTIFICATES_VALID_S = 86400 };
 
 static const char job_text[] = "job: bench\n"
                                "run_dir: %s\n"
@@ -18,20 +19,37 @@ static const char job_text[] = "job: bench\n"
                                "data: {format: criteo, train: none, shuffle: false}\n"
                                "model: {kind: lr}\n";
 
-static weir_status write_job(const struct bench_server *s, char path[96], weir_error *err)
+static const char security_text[] = "security: {certificate: '%s/{role}.crt', key: '%s/{role}.key', ca: %s/ca.crt}\n";
+
+/* An authority, and a certificate for each end. */
+static weir_status make_certificates(const struct bench_server *s, weir_error *err)
+{
+	static const struct certificate_order orders[] = {{.who = {"bench", ROLE_SERVER, "server"}, .valid_s = CERTIFICATES_VALID_S},
+	                                                  {.who = {"bench", ROLE_WORKER, "worker"}, .valid_s = CERTIFICATES_VALID_S}};
+	weir_status status = certificate_authority(s->dir, CERTIFICATES_VALID_S, err);
+	for (unsigned i = 0; i < sizeof orders / sizeof *orders && status == WEIR_OK; i++)
+		status = certificate_issue(s->dir, &orders[i], err);
+	return status;
+}
+
+static weir_status write_job(const struct bench_server *s, bool tls, char path[96], weir_error *err)
 {
 	snprintf(path, 96, "%s/job.yaml", s->dir);
 	FILE *out = fopen(path, "w");
 	if (!out)
 		return weir_fail(err, WEIR_E_IO, "cannot write %s: %s", path, strerror(errno));
 	fprintf(out, job_text, s->dir);
+	if (tls)
+		fprintf(out, security_text, s->dir, s->dir, s->dir);
 	return fclose(out) == 0 ? WEIR_OK : weir_fail(err, WEIR_E_IO, "cannot write %s: %s", path, strerror(errno));
 }
 
-static weir_status start_process(struct bench_server *s, weir_error *err)
+static weir_status start_process(struct bench_server *s, bool tls, weir_error *err)
 {
 	char path[96], program_dir[WEIR_PATH_BYTES_MAX];
-	weir_status status = write_job(s, path, err);
+	weir_status status = write_job(s, tls, path, err);
+	if (status == WEIR_OK && tls)
+		status = make_certificates(s, err);
 	if (status == WEIR_OK)
 		status = ports_pick("127.0.0.1", 1, s->address, err);
 	if (status == WEIR_OK)
@@ -51,25 +69,31 @@ static weir_status start_process(struct bench_server *s, weir_error *err)
 	return status == WEIR_OK ? supervisor_wait_ready(s->supervisor, s->child, WEIR_READY_TIMEOUT_MS, err) : status;
 }
 
-weir_status bench_server_start(struct bench_server *s, weir_error *err)
+weir_status bench_server_start(struct bench_server *s, bool tls, weir_error *err)
 {
+	char certificate[96], key[96], ca[96];
 	*s = (struct bench_server){0};
 	strcpy(s->dir, "/tmp/weir-bench-XXXXXX");
 	if (!mkdtemp(s->dir)) {
 		s->dir[0] = '\0';
 		return weir_fail(err, WEIR_E_IO, "cannot make a folder in /tmp: %s", strerror(errno));
 	}
-	weir_status status = start_process(s, err);
+	weir_status status = start_process(s, tls, err);
 	if (status != WEIR_OK)
 		return status;
-	return weir_open(
-	    &s->client,
-	    &(weir_options){.ledger = s->address[0], .name = "bench", .dataset_fingerprint = 1, .dataset_units = BENCH_UNITS}, err);
+	weir_options o = {.ledger = s->address[0], .name = "bench", .dataset_fingerprint = 1, .dataset_units = BENCH_UNITS};
+	snprintf(certificate, sizeof certificate, "%s/worker.crt", s->dir);
+	snprintf(key, sizeof key, "%s/worker.key", s->dir);
+	snprintf(ca, sizeof ca, "%s/ca.crt", s->dir);
+	if (tls)
+		o.security = (weir_security){.certificate = certificate, .key = key, .ca = ca};
+	return weir_open(&s->client, &o, err);
 }
 
 void bench_server_stop(struct bench_server *s)
 {
-	static const char *const files[] = {"job.yaml", "server-0.log"};
+	static const char *const files[] = {"job.yaml",   "server-0.log", "ca.crt",     "ca.key",
+	                                    "server.crt", "server.key",   "worker.crt", "worker.key"};
 	char path[128];
 	if (s->client)
 		weir_abandon(s->client); /* its unit stays open, and the server is gone next */

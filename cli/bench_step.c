@@ -339,7 +339,7 @@ static weir_status prepare(struct step_bench *b, const struct bench *bench, weir
 static weir_status connect_server(struct step_bench *b, weir_error *err)
 {
 	const struct training_length length = {.batches = 1u << 20, .workers = 1};
-	weir_status s = bench_server_start(&b->server, err);
+	weir_status s = bench_server_start(&b->server, false, err);
 	if (s == WEIR_OK)
 		s = tables_register(&b->tables, b->model, &length, b->server.client, err);
 	return s == WEIR_OK ? gradients_register(b->gradients, b->server.client, b->tables.ids, err) : s;

@@ -12,8 +12,8 @@
 #include "json.h"
 #include "live.h"
 #include "options.h"
-#include "rpc.h"
 #include "train.h"
+#include "transport.h"
 #include "verbs.h"
 #include "wire.h"
 
@@ -46,11 +46,11 @@ static void asker_close(struct asker *a)
 }
 
 /* places: "A,B,C". */
-static weir_status asker_open(struct asker *a, const char *places, struct logger *logger, weir_error *err)
+static weir_status asker_open(struct asker *a, const struct checkpoint_verb *v, const char *places, weir_error *err)
 {
-	a->rpc = rpc_grpc_create(logger);
-	if (!a->rpc)
-		return weir_fail(err, WEIR_E_MEMORY, "no memory for a transport");
+	const weir_status s = transport_open(&a->rpc, v->job, v->logger, err);
+	if (s != WEIR_OK)
+		return s;
 	a->loop = rpc_loop_create(a->rpc, "checkpoint", err);
 	return a->loop ? doors_open(&a->doors, a->rpc, a->loop, places, err) : err->status;
 }
@@ -143,7 +143,7 @@ static weir_status take_one(struct checkpoint_verb *v, weir_error *err)
 	char address[JOB_PLACES_BYTES];
 	weir_status s = launch_find_ledger(v->job, v->at, address, err);
 	if (s == WEIR_OK)
-		s = asker_open(&a, address, v->logger, err);
+		s = asker_open(&a, v, address, err);
 	if (s == WEIR_OK)
 		s = take_anywhere(&a, &last, err);
 	if (s == WEIR_OK)
@@ -272,7 +272,7 @@ int verb_checkpoint(int count, char **args)
 		s = prepare(&v, verifying, &err);
 	if (s != WEIR_OK)
 		return verb_usage("checkpoint", &err);
-	if (!v.at)
+	if (v.options.path)
 		s = job_options_load(&v.options, &v.job, &err);
 	if (s == WEIR_OK)
 		s = verifying ? verify(&v, &err) : take_one(&v, &err);

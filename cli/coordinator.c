@@ -14,6 +14,7 @@
 #include "program.h"
 #include "run_dir.h"
 #include "train.h"
+#include "transport.h"
 
 enum {
 	COORDINATOR_POLL_MS = 20,
@@ -103,12 +104,14 @@ static void on_lease_lost(void *arg, int64_t held_until_ns)
 	(void)arg, (void)held_until_ns; /* it has answered */
 }
 
-static weir_status begin_asking(struct asking *a, const char *url, weir_error *err)
+static weir_status begin_asking(struct asking *a, const struct job *job, const char *url, weir_error *err)
 {
 	const struct coord_options o = {
 	    .lease_ms = WEIR_COORD_LEASE_MS_MIN, .handler = {.state = on_state, .lease_lost = on_lease_lost}, .arg = a};
-	a->rpc = rpc_grpc_create(NULL);
-	a->loop = a->rpc ? rpc_loop_create(a->rpc, "coord", err) : NULL;
+	const weir_status s = transport_open(&a->rpc, job, NULL, err);
+	if (s != WEIR_OK)
+		return s;
+	a->loop = rpc_loop_create(a->rpc, "coord", err);
 	if (!a->loop)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory to ask %s", url);
 	return coord_etcd_open(&a->coord, a->rpc, a->loop, url, &o, err);
@@ -174,7 +177,7 @@ static weir_status wait_for_answer(struct train *t, const struct asking *asking,
 static weir_status await_answer(struct train *t, weir_error *err)
 {
 	struct asking a = {0};
-	weir_status s = begin_asking(&a, t->coordinator.url, err);
+	weir_status s = begin_asking(&a, t->job, t->coordinator.url, err);
 	if (s == WEIR_OK)
 		s = wait_for_answer(t, &a, err);
 	end_asking(&a);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "options.h"
-#include "rpc.h"
+#include "transport.h"
 #include "verbs.h"
 #include "wire.h"
 
@@ -38,12 +38,15 @@ weir_status health_check(struct rpc *rpc, struct rpc_loop *loop, const char *add
 
 /* --- weir health: what a probe runs where it cannot speak gRPC itself. */
 
-static weir_status run(const char *at, bool ready, struct logger *logger, bool *serves, weir_error *err)
+static weir_status run(const struct job *job, const char *at, bool ready, struct logger *logger, bool *serves, weir_error *err)
 {
-	struct rpc *rpc = rpc_grpc_create(logger);
-	struct rpc_loop *loop = rpc ? rpc_loop_create(rpc, "health", err) : NULL;
-	weir_status s = loop ? health_check(rpc, loop, at, ready ? "ready" : "", HEALTH_TIMEOUT_MS, serves, err)
-	                     : weir_fail(err, WEIR_E_MEMORY, "no memory for a transport");
+	struct rpc *rpc;
+	struct rpc_loop *loop = NULL;
+	weir_status s = transport_open(&rpc, job, logger, err);
+	if (s == WEIR_OK && !(loop = rpc_loop_create(rpc, "health", err)))
+		s = weir_fail(err, WEIR_E_MEMORY, "no memory for a loop");
+	if (s == WEIR_OK)
+		s = health_check(rpc, loop, at, ready ? "ready" : "", HEALTH_TIMEOUT_MS, serves, err);
 	if (loop)
 		rpc_loop_destroy(loop);
 	if (rpc)
@@ -74,7 +77,7 @@ int verb_health(int count, char **args)
 	if (jo.path)
 		s = job_options_load(&jo, &job, &err);
 	if (s == WEIR_OK)
-		s = run(at, ready, logger, &serves, &err);
+		s = run(job, at, ready, logger, &serves, &err);
 	if (s == WEIR_OK && !serves)
 		s = weir_fail(&err, WEIR_E_UNAVAILABLE, "%s is not %s", at,
 		              ready ? "ready: it has not come into sync everywhere, or is about to end"

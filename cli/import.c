@@ -23,12 +23,15 @@ struct import {
 static weir_status import(struct import *i, weir_error *err)
 {
 	char address[JOB_PLACES_BYTES], name[WEIR_NAME_BYTES_MAX];
+	struct job_security security;
+	job_security(i->job, ROLE_ADMIN, &security);
 	weir_status s = launch_find_ledger(i->job, i->at, address, err);
 	snprintf(name, sizeof name, "weir-%d", (int)getpid());
 	if (s == WEIR_OK)
 		s = weights_file_open(&i->weights, i->job, i->in, i->logger, err);
 	if (s == WEIR_OK)
-		s = weir_open(&i->client, &(weir_options){.ledger = address, .name = name, .role = WEIR_OBSERVER}, err);
+		s = weir_open(&i->client,
+		              &(weir_options){.ledger = address, .name = name, .role = WEIR_OBSERVER, .security = security.is}, err);
 	if (s != WEIR_OK)
 		return s;
 	const struct training_length length = training_length_of(i->job, dataset_get_info(i->weights.data));

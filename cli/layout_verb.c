@@ -8,8 +8,8 @@
 #include <time.h>
 
 #include "options.h"
-#include "rpc.h"
 #include "train.h"
+#include "transport.h"
 #include "verbs.h"
 
 #define LEASE_MS 15000u /* a server that was killed has lost its lease by then, a third of it later than it may */
@@ -187,9 +187,9 @@ static weir_status run(const struct layout_verb *v, const struct words *w, weir_
 {
 	char addresses[JOB_PLACES_BYTES];
 	weir_status s = launch_find_ledger(w->job, w->at, addresses, err);
-	struct rpc *rpc = s == WEIR_OK ? rpc_grpc_create(w->logger) : NULL;
-	if (s == WEIR_OK && !rpc)
-		s = weir_fail(err, WEIR_E_MEMORY, "no memory for a transport");
+	struct rpc *rpc = NULL;
+	if (s == WEIR_OK)
+		s = transport_open(&rpc, w->job, w->logger, err);
 	if (s == WEIR_OK)
 		s = move_all(v, w, rpc, addresses, err);
 	if (rpc)
@@ -204,7 +204,7 @@ int layout_verb_run(const struct layout_verb *v, int count, char **args)
 	weir_status s = read_words(&w, v, count, args, &err);
 	if (s != WEIR_OK)
 		return verb_usage(v->name, &err);
-	if (!w.at)
+	if (w.options.path)
 		s = job_options_load(&w.options, &w.job, &err);
 	if (s == WEIR_OK)
 		s = run(v, &w, &err);

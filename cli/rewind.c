@@ -7,8 +7,8 @@
 
 #include "layout_verb.h"
 #include "options.h"
-#include "rpc.h"
 #include "train.h"
+#include "transport.h"
 #include "verbs.h"
 
 static weir_status ask(struct rpc *rpc, const char *addresses, const char *from, weir_error *err)
@@ -35,9 +35,9 @@ static weir_status run(const struct job *job, const char *at, const char *from, 
 {
 	char addresses[JOB_PLACES_BYTES];
 	weir_status s = launch_find_ledger(job, at, addresses, err);
-	struct rpc *rpc = s == WEIR_OK ? rpc_grpc_create(logger) : NULL;
-	if (s == WEIR_OK && !rpc)
-		s = weir_fail(err, WEIR_E_MEMORY, "no memory for a transport");
+	struct rpc *rpc = NULL;
+	if (s == WEIR_OK)
+		s = transport_open(&rpc, job, logger, err);
 	if (s == WEIR_OK)
 		s = ask(rpc, addresses, from, err);
 	if (rpc)
@@ -66,7 +66,7 @@ int verb_rewind(int count, char **args)
 		s = job_options_logger(&jo, "weir", LOG_ERROR, &logger, &err);
 	if (s != WEIR_OK)
 		return verb_usage("rewind", &err);
-	if (!at)
+	if (jo.path)
 		s = job_options_load(&jo, &job, &err);
 	if (s == WEIR_OK)
 		s = run(job, at, from, logger, &err);

@@ -51,11 +51,14 @@ static weir_status choose_part(struct scoring *s, const struct scoring_options *
 static weir_status join(struct scoring *s, const struct scoring_options *o, weir_error *err)
 {
 	char address[JOB_PLACES_BYTES], name[WEIR_NAME_BYTES_MAX];
+	struct job_security security;
+	job_security(o->job, ROLE_ADMIN, &security);
 	weir_status status = launch_find_ledger(o->job, o->at, address, err);
 	if (status != WEIR_OK)
 		return status;
 	snprintf(name, sizeof name, "weir-%d", (int)getpid());
-	status = weir_open(&s->client, &(weir_options){.ledger = address, .name = name, .role = WEIR_OBSERVER}, err);
+	status = weir_open(&s->client,
+	                   &(weir_options){.ledger = address, .name = name, .role = WEIR_OBSERVER, .security = security.is}, err);
 	snprintf(s->source, sizeof s->source, "the running job at %.1000s", address);
 	return status;
 }

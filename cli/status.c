@@ -169,8 +169,8 @@ static void print_status(const struct overview *s)
 }
 
 struct question {
-	const struct job *job; /* or */
-	const char *at;        /* where its ledger is */
+	const struct job *job; /* NULL: only an address was given */
+	const char *at;        /* where its ledger is; NULL: the job says */
 	bool as_json;
 	struct logger *logger;
 };
@@ -180,7 +180,7 @@ static weir_status open_watcher(const struct question *q, struct watcher **out, 
 	char address[JOB_PLACES_BYTES];
 	*out = NULL;
 	weir_status status = q->at ? WEIR_OK : launch_find_ledger(q->job, NULL, address, err);
-	return status == WEIR_OK ? watcher_open(out, q->at ? q->at : address, q->logger, err) : status;
+	return status == WEIR_OK ? watcher_open(out, q->job, q->at ? q->at : address, q->logger, err) : status;
 }
 
 static weir_status open_for_pages(void *question, struct watcher **out, weir_error *err)
@@ -264,7 +264,7 @@ int verb_status(int count, char **args)
 		s = job_options_logger(&jo, "weir", LOG_ERROR, &q.logger, &err);
 	if (s != WEIR_OK)
 		return verb_usage("status", &err);
-	if (!q.at)
+	if (jo.path)
 		s = job_options_load(&jo, &job, &err);
 	q.job = job;
 	if (s == WEIR_OK && http)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "backend.h"
+#include "certificate.h"
 #include "data_shape.h"
 #include "dataset.h"
 #include "device.h"
@@ -271,6 +272,20 @@ static weir_status take_signals(struct train *t, weir_error *err)
 	return t->signal_fd >= 0 ? WEIR_OK : weir_fail(err, WEIR_E_IO, "cannot make a signalfd: %s", strerror(errno));
 }
 
+/* Those of the processes that this command starts, too. */
+static weir_status check_certificates(const struct job *job, weir_error *err)
+{
+	static const enum principal_role roles[] = {ROLE_SERVER, ROLE_WORKER, ROLE_ADMIN};
+	weir_status s = WEIR_OK;
+	for (unsigned i = job->cluster.servers_at_count > 0;
+	     *job->security.certificate && i < sizeof roles / sizeof *roles && s == WEIR_OK; i++) {
+		struct job_security security;
+		job_security(job, roles[i], &security);
+		s = certificates_check(&security.is, err);
+	}
+	return s;
+}
+
 /* Everything that can be wrong with a job is said before the earlier run is touched. */
 static weir_status prepare(struct train *t, struct report *r, weir_error *err)
 {
@@ -280,6 +295,8 @@ static weir_status prepare(struct train *t, struct report *r, weir_error *err)
 	device_show(t->job, 0);
 	const struct backend_options where = device_options(t->job, 0, 1, true);
 	weir_status s = backend_check(&where, err);
+	if (s == WEIR_OK)
+		s = check_certificates(t->job, err);
 	if (s == WEIR_OK)
 		s = run_dir_lock(t->job, &t->run_dir_fd, err);
 	if (s == WEIR_OK)
@@ -348,7 +365,7 @@ static weir_status start(struct train *t, weir_error *err)
 	if (s == WEIR_OK)
 		s = launch_find_ledger(t->job, NULL, ledger, err);
 	if (s == WEIR_OK) /* forks come first: gRPC starts threads */
-		s = watcher_open(&t->watcher, ledger, t->logger, err);
+		s = watcher_open(&t->watcher, t->job, ledger, t->logger, err);
 	if (s == WEIR_OK)
 		s = open_events(t, err);
 	if (s == WEIR_OK)

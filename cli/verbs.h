@@ -31,6 +31,8 @@
 	X(rewind, "(JOB.yaml | --at ADDRESS) [--from NAME|latest]", "have a running job go back to a checkpoint")                    \
 	X(tokenize, "--tokenizer FOLDER|FILE|bytes --in FILE... --out TOKENS.bin [--format text|jsonl] [--chat NAME] [--eos TOKEN]", \
 	  "make a file of tokens from texts, or from JSONL for instruction tuning")                                                  \
+	X(certs, "init --dir DIR | issue --dir DIR [--job JOB --role ROLE] [--name NAME] [--host HOST]... [--lifetime 90d]",         \
+	  "make an authority for development, or certificates of it: security.* of a job")                                           \
 	X(bench, "push|pull|store|cold|log|optim|gemm|loader [--json]", "measure against this machine's own limits")
 
 #define VERB_DECLARE(name, arguments, what) int verb_##name(int count, char **args);

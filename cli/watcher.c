@@ -8,7 +8,7 @@
 
 #include "doors.h"
 #include "overview_read.h"
-#include "rpc.h"
+#include "transport.h"
 #include "wire.h"
 
 struct watcher {
@@ -197,18 +197,15 @@ weir_status watcher_scrub(struct watcher *w, uint32_t timeout_ms, struct overvie
 
 /* --- Life */
 
-weir_status watcher_open(struct watcher **out, const char *ledger, struct logger *logger, weir_error *err)
+weir_status watcher_open(struct watcher **out, const struct job *job, const char *ledger, struct logger *logger, weir_error *err)
 {
 	struct watcher *w = calloc(1, sizeof *w);
 	if (!w)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for a watcher");
-	weir_status s = WEIR_OK;
-	w->rpc = rpc_grpc_create(logger);
-	if (!w->rpc)
-		s = weir_fail(err, WEIR_E_MEMORY, "no memory for a transport");
-	else if (!(w->loop = rpc_loop_create(w->rpc, "watcher", err)))
+	weir_status s = transport_open(&w->rpc, job, logger, err);
+	if (s == WEIR_OK && !(w->loop = rpc_loop_create(w->rpc, "watcher", err)))
 		s = err ? err->status : WEIR_E_MEMORY;
-	else
+	if (s == WEIR_OK)
 		s = doors_open(&w->doors, w->rpc, w->loop, ledger, err);
 	if (s != WEIR_OK) {
 		watcher_close(w);

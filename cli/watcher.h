@@ -5,14 +5,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "job.h"
 #include "logger.h"
 #include "overview.h"
 #include "weir/status.h"
 
 struct watcher;
-/* ledger: address of the server that hosts it, or of all that may, "A,B,C": it is looked for where it was last, then at each. E_UNAVAILABLE comes later, from
+/* ledger: address of the server that hosts it, or of all that may, "A,B,C": it is looked for where it was last, then at each. job: as transport_open has it. E_UNAVAILABLE comes later, from
  * watcher_poll. */
-weir_status watcher_open(struct watcher **out, const char *ledger, struct logger *logger, weir_error *err) WEIR_MUST_CHECK;
+weir_status watcher_open(struct watcher **out, const struct job *job, const char *ledger, struct logger *logger,
+                         weir_error *err) WEIR_MUST_CHECK;
 /* Fills *out (free it with overview_free also after an error). Fails only when the ledger does not answer in timeout_ms; servers that do not
  * answer are marked in the overview. */
 weir_status watcher_poll(struct watcher *w, uint32_t timeout_ms, struct overview *out, weir_error *err) WEIR_MUST_CHECK;

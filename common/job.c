@@ -24,6 +24,31 @@ bool job_monitor_address(const struct job *job, uint32_t place, char out[WEIR_AD
 	return job->metrics.port > 0;
 }
 
+/* Its name for each "{role}" in `path`: roles' names are no longer than that. */
+static void with_role(const char *path, const char *role, char out[WEIR_PATH_BYTES_MAX])
+{
+	static const char place[] = "{role}";
+	size_t n = 0;
+	for (const char *at; (at = strstr(path, place)); path = at + strlen(place))
+		n += (size_t)snprintf(out + n, WEIR_PATH_BYTES_MAX - n, "%.*s%s", (int)(at - path), path, role);
+	snprintf(out + n, WEIR_PATH_BYTES_MAX - n, "%s", path);
+}
+
+void job_security(const struct job *job, enum principal_role role, struct job_security *out)
+{
+	char name[PRINCIPAL_ROLES_BYTES];
+	principal_roles(role, name);
+	with_role(job->security.certificate, name, out->certificate);
+	with_role(job->security.key, name, out->key);
+	with_role(job->security.ca, name, out->ca);
+	out->is = (weir_security){.certificate = out->certificate,
+	                          .key = out->key,
+	                          .ca = out->ca,
+	                          .job = job->name,
+	                          .reload_s = job->security.reload_s,
+	                          .insecure = job->security.insecure};
+}
+
 uint32_t job_server_patience_ms(const struct job *job)
 {
 	return job->cluster.log == JOB_LOG_DISK || job->cluster.replicas > 1 ? WEIR_SERVER_PATIENCE_MS : WEIR_STALL_PATIENCE_MS;

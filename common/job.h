@@ -7,6 +7,8 @@
 #include <stdint.h>
 
 #include "limits.h"
+#include "principal.h"
+#include "weir/security.h"
 #include "weir/status.h"
 #include "weir/table.h"
 
@@ -196,6 +198,12 @@ struct job {
 		char host[WEIR_ADDRESS_BYTES_MAX]; /* IPv4 */
 		uint32_t port;                     /* 0: off */
 	} metrics;
+	struct {
+		char certificate[WEIR_PATH_BYTES_MAX], key[WEIR_PATH_BYTES_MAX],
+		    ca[WEIR_PATH_BYTES_MAX]; /* all or none; "{role}" in them: as what a process takes part */
+		uint32_t reload_s;
+		bool insecure;
+	} security;
 };
 
 /* Reads and checks `path`, then applies `sets` ("a.b=c") in order. ${NAME} in strings is replaced from the environment here,
@@ -214,6 +222,12 @@ void job_server_dir(const struct job *job, uint32_t index, char out[WEIR_PATH_BY
 #define JOB_PLACES_BYTES (WEIR_SERVERS_MAX * WEIR_ADDRESS_BYTES_MAX)
 bool job_ledger_places(const struct job *job, char out[JOB_PLACES_BYTES]);
 uint32_t job_ledger_places_count(const struct job *job); /* the first so many servers may have it */
+/* How a process of that role speaks to the others of the job. job is borrowed as long as *out is used, which must stay where it is. */
+struct job_security {
+	weir_security is;
+	char certificate[WEIR_PATH_BYTES_MAX], key[WEIR_PATH_BYTES_MAX], ca[WEIR_PATH_BYTES_MAX];
+};
+void job_security(const struct job *job, enum principal_role role, struct job_security *out);
 /* Whether the job has rows to validate on, and to test on: files of their own, or a share of the split. */
 bool job_has_valid(const struct job *job);
 bool job_has_test(const struct job *job);

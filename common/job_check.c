@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "address.h"
 #include "job_read.h"
 
 const struct raw *job_raw(const struct reading *r, const char *path)
@@ -15,8 +16,7 @@ const struct raw *job_raw(const struct reading *r, const char *path)
 
 static weir_status check_names(struct reading *r, struct job *job)
 {
-	const char *letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
-	if (job->name[0] == 0 || job->name[0] == '.' || job->name[strspn(job->name, letters)] != 0)
+	if (!principal_is_name(job->name))
 		return FAIL(r, "job", WEIR_E_INVALID,
 		            "is '%.60s'; expected a name of letters, digits, '_', '-' and '.', not starting with '.'", job->name);
 	if (job->run_dir[0] == 0)
@@ -87,11 +87,31 @@ static weir_status check_addresses(struct reading *r, const struct job *job)
 	return WEIR_OK;
 }
 
-/* etcd://HOST:PORT[,HOST:PORT...] */
-static weir_status check_etcd(struct reading *r, const char *coord)
+/* What stands behind etcd:// or etcds://; NULL: neither does. */
+static const char *endpoints_of(const char *coord, bool *tls)
+{
+	*tls = strncmp(coord, "etcds://", strlen("etcds://")) == 0;
+	if (*tls)
+		return coord + strlen("etcds://");
+	return strncmp(coord, "etcd://", strlen("etcd://")) == 0 ? coord + strlen("etcd://") : NULL;
+}
+
+/* In plain text to that address. */
+static weir_status check_plain(struct reading *r, const struct job *job, const char *key, const char *address)
+{
+	if (job->security.insecure || address_is_local(address))
+		return WEIR_OK;
+	return FAIL(r, key, WEIR_E_INVALID,
+	            "has '%.60s', which other machines reach, and there are no certificates; expected security.certificate, key and "
+	            "ca, or security.insecure: true, for plain text that others may read and change",
+	            address);
+}
+
+/* HOST:PORT[,HOST:PORT...] */
+static weir_status check_etcd(struct reading *r, const struct job *job, const char *endpoints_at, bool tls)
 {
 	uint32_t endpoints = 0;
-	for (const char *at = coord + strlen("etcd://"), *end;; at = end + 1) {
+	for (const char *at = endpoints_at, *end;; at = end + 1) {
 		char endpoint[WEIR_ADDRESS_BYTES_MAX];
 		end = at + strcspn(at, ",");
 		const int n = snprintf(endpoint, sizeof endpoint, "%.*s", (int)(end - at), at);
@@ -101,15 +121,17 @@ static weir_status check_etcd(struct reading *r, const char *coord)
 		if (++endpoints > WEIR_COORD_ENDPOINTS_MAX)
 			return FAIL(r, "cluster.coord", WEIR_E_LIMIT, "names more than %u endpoints; expected at most that",
 			            WEIR_COORD_ENDPOINTS_MAX);
-		if (!*end)
-			return WEIR_OK;
+		weir_status status = tls ? WEIR_OK : check_plain(r, job, "cluster.coord", endpoint);
+		if (status || !*end)
+			return status;
 	}
 }
 
 static weir_status check_coord(struct reading *r, const struct job *job)
 {
 	const char *coord = job->cluster.coord;
-	const bool etcd = strncmp(coord, "etcd://", strlen("etcd://")) == 0;
+	bool tls;
+	const char *etcd = endpoints_of(coord, &tls);
 	if (!etcd && strcmp(coord, "static") != 0)
 		return FAIL(r, "cluster.coord", WEIR_E_INVALID, "is '%.60s'; expected static or etcd://HOST:PORT[,HOST:PORT...]", coord);
 	if (etcd && job->cluster.replicas == 1)
@@ -121,7 +143,10 @@ static weir_status check_coord(struct reading *r, const struct job *job)
 		    "is static, and cluster.servers_at names servers started by other means: their %u replicas agree through etcd; "
 		    "expected etcd://HOST:PORT[,HOST:PORT...]",
 		    job->cluster.replicas);
-	return etcd ? check_etcd(r, coord) : WEIR_OK;
+	if (tls && !*job->security.certificate)
+		return FAIL(r, "cluster.coord", WEIR_E_INVALID,
+		            "is by TLS, and there is no certificate; expected security.certificate, key and ca");
+	return etcd ? check_etcd(r, job, etcd, tls) : WEIR_OK;
 }
 
 static weir_status check_replicas(struct reading *r, const struct job *job)
@@ -148,6 +173,24 @@ static weir_status check_cluster(struct reading *r, const struct job *job)
 		            "is given, and checkpoint.dir is no s3://BUCKET/PREFIX; expected both or neither");
 	weir_status status = check_replicas(r, job);
 	return status == WEIR_OK ? check_addresses(r, job) : status;
+}
+
+static weir_status check_security(struct reading *r, const struct job *job)
+{
+	static const char *const keys[] = {"security.certificate", "security.key", "security.ca"};
+	const char *const files[] = {job->security.certificate, job->security.key, job->security.ca};
+	weir_status status = WEIR_OK;
+	const bool any = *files[0] || *files[1] || *files[2];
+	for (uint32_t i = 0; any && i < 3; i++)
+		if (!*files[i])
+			return FAIL(r, keys[i], WEIR_E_INVALID, "missing; expected all of security.certificate, key and ca, or none");
+	if (any)
+		return WEIR_OK;
+	if (strcmp(job->cluster.listen, "auto") != 0)
+		status = check_plain(r, job, "cluster.listen", job->cluster.listen);
+	for (uint32_t i = 0; i < job->cluster.servers_at_count && !status; i++)
+		status = check_plain(r, job, "cluster.servers_at", job->cluster.servers_at[i]);
+	return status;
 }
 
 static weir_status check_read(struct reading *r, const struct job *job)
@@ -240,5 +283,7 @@ weir_status job_check(struct reading *r, struct job *job)
 		status = job_check_tables(r, job);
 	if (status == WEIR_OK)
 		status = check_read(r, job);
+	if (status == WEIR_OK)
+		status = check_security(r, job);
 	return status;
 }

@@ -282,6 +282,11 @@ static const struct key keys[] = {
 	CHOICE("read.from", read.from, "primary", froms),
 	U32("read.max_staleness_ms", read.max_staleness_ms, "0", 0, 3600000, "milliseconds"),
 	U64("read.max_staleness_entries", read.max_staleness_entries, "0", 0, ANY_U64, "log entries"),
+	TEXT("security.certificate", security.certificate, ""),
+	TEXT("security.key", security.key, ""),
+	TEXT("security.ca", security.ca, ""),
+	U32("security.reload_s", security.reload_s, "10", 1, 86400, "seconds"),
+	BOOL("security.insecure", security.insecure, "false"),
 };
 /* clang-format on */
 

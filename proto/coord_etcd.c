@@ -222,9 +222,10 @@ static void attempt(void *arg)
 
 static weir_status open_channels(struct etcd *e, struct rpc *rpc, const char *url, weir_error *err)
 {
-	size_t scheme = strlen(COORD_ETCD_SCHEME);
-	if (strncmp(url, COORD_ETCD_SCHEME, scheme) != 0)
-		return weir_fail(err, WEIR_E_INVALID, "'%s': expected etcd://HOST:PORT[,HOST:PORT...]", url);
+	const bool tls = strncmp(url, COORD_ETCD_TLS_SCHEME, strlen(COORD_ETCD_TLS_SCHEME)) == 0;
+	const size_t scheme = strlen(tls ? COORD_ETCD_TLS_SCHEME : COORD_ETCD_SCHEME);
+	if (!tls && strncmp(url, COORD_ETCD_SCHEME, scheme) != 0)
+		return weir_fail(err, WEIR_E_INVALID, "'%s': expected etcd://HOST:PORT[,HOST:PORT...], or etcds://", url);
 	for (const char *at = url + scheme, *end;; at = end + 1) {
 		char address[WEIR_ADDRESS_BYTES_MAX];
 		weir_error why = {0};
@@ -234,7 +235,7 @@ static weir_status open_channels(struct etcd *e, struct rpc *rpc, const char *ur
 		if (end - at >= (ptrdiff_t)sizeof address)
 			return weir_fail(err, WEIR_E_LIMIT, "'%s': an endpoint has more than %zu bytes", url, sizeof address - 1);
 		snprintf(address, sizeof address, "%.*s", (int)(end - at), at);
-		if (rpc_channel_open_foreign(&e->channels[e->endpoints], rpc, e->loop, address, &why))
+		if (rpc_channel_open_foreign(&e->channels[e->endpoints], rpc, e->loop, address, tls, &why))
 			return weir_fail(err, why.status, "'%s': endpoint %u: %s", url, e->endpoints + 1, why.text);
 		e->endpoints++;
 		if (!*end)

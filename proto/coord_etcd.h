@@ -9,9 +9,10 @@
 #include "coord.h"
 #include "rpc.h"
 
-#define COORD_ETCD_SCHEME "etcd://"
+#define COORD_ETCD_SCHEME     "etcd://"
+#define COORD_ETCD_TLS_SCHEME "etcds://"
 
-/* url: "etcd://HOST:PORT[,HOST:PORT...]". Returns at once; whether etcd is there, the state tells. The lease may become longer than asked for: etcd has
+/* url: "etcd://HOST:PORT[,HOST:PORT...]", in plain text, or "etcds://...", by TLS with the certificate of the transport. Returns at once; whether etcd is there, the state tells. The lease may become longer than asked for: etcd has
  * a minimum. E_INVALID, E_LIMIT: of the url or the lease. */
 weir_status coord_etcd_open(struct coord **out, struct rpc *rpc, struct rpc_loop *loop, const char *url,
                             const struct coord_options *options, weir_error *err) WEIR_MUST_CHECK;

@@ -6,8 +6,9 @@
 static const struct {
 	const char *path;
 	bool stream, retry;
+	unsigned roles;
 } methods[RPC_METHODS] = {
-#define RPC_METHOD_ROW(name, path, stream, retry) [RPC_##name] = {path, stream, retry},
+#define RPC_METHOD_ROW(name, path, stream, retry, roles) [RPC_##name] = {path, stream, retry, roles},
     RPC_METHOD_MAP(RPC_METHOD_ROW) RPC_FOREIGN_METHOD_MAP(RPC_METHOD_ROW)
 #undef RPC_METHOD_ROW
 };
@@ -27,6 +28,11 @@ bool rpc_method_is_stream(enum rpc_method method)
 bool rpc_method_may_retry(enum rpc_method method)
 {
 	return methods[method].retry;
+}
+
+unsigned rpc_method_roles(enum rpc_method method)
+{
+	return methods[method].roles;
 }
 
 void rpc_observe(struct rpc *rpc, rpc_observe_fn fn, void *arg)

@@ -18,54 +18,58 @@
 #include "logger.h"
 #include "message.h"
 #include "poster.h"
+#include "principal.h"
+#include "weir/security.h"
 #include "weir/status.h"
 
-/* X(NAME, "service path", is it a bidirectional stream?, may it be retried?) */
-#define RPC_METHOD_MAP(X)                                                         \
-	X(PUSH_STREAM, "/weir.v1.ParameterServer/PushStream", true, false)            \
-	X(PULL_STREAM, "/weir.v1.ParameterServer/PullStream", true, false)            \
-	X(PUSH, "/weir.v1.ParameterServer/Push", false, true)                         \
-	X(PULL, "/weir.v1.ParameterServer/Pull", false, true)                         \
-	X(SEAL, "/weir.v1.ParameterServer/Seal", false, true)                         \
-	X(ASSIGN, "/weir.v1.ParameterServer/Assign", false, true)                     \
-	X(REGISTER_TABLE, "/weir.v1.ParameterServer/RegisterTable", false, true)      \
-	X(SCAN, "/weir.v1.ParameterServer/Scan", false, true)                         \
-	X(STATUS, "/weir.v1.ParameterServer/Status", false, true)                     \
-	X(MAP, "/weir.v1.ParameterServer/Map", false, false)                          \
-	X(SCRUB, "/weir.v1.ParameterServer/Scrub", false, true)                       \
-	X(LAYOUT, "/weir.v1.ParameterServer/Layout", false, true)                     \
-	X(PLACE, "/weir.v1.ParameterServer/Place", false, false)                      \
-	X(REWIND, "/weir.v1.ParameterServer/Rewind", false, false)                    \
-	X(CHECKPOINT_BEGIN, "/weir.v1.ParameterServer/CheckpointBegin", false, false) \
-	X(CHECKPOINT_POLL, "/weir.v1.ParameterServer/CheckpointPoll", false, false)   \
-	X(JOIN, "/weir.v1.Ledger/Join", false, true)                                  \
-	X(CREATE_TABLE, "/weir.v1.Ledger/CreateTable", false, true)                   \
-	X(LEASE, "/weir.v1.Ledger/Lease", false, true)                                \
-	X(PROGRESS, "/weir.v1.Ledger/Progress", false, true)                          \
-	X(STEP, "/weir.v1.Ledger/Step", false, true)                                  \
-	X(CLOCK, "/weir.v1.Ledger/Clock", false, true)                                \
-	X(COMMIT, "/weir.v1.Ledger/Commit", false, true)                              \
-	X(GATE, "/weir.v1.Ledger/Gate", false, true)                                  \
-	X(LEAVE, "/weir.v1.Ledger/Leave", false, true)                                \
-	X(JOB_STATUS, "/weir.v1.Ledger/JobStatus", false, true)                       \
-	X(CHECKPOINT, "/weir.v1.Ledger/Checkpoint", false, true)                      \
-	X(LINK, "/weir.v1.Replica/Link", true, false)                                 \
-	X(HEARTBEAT, "/weir.v1.Replica/Heartbeat", true, false)                       \
-	X(SNAPSHOT, "/weir.v1.Replica/Snapshot", true, false)                         \
-	X(LEDGER_STATE, "/weir.v1.Replica/LedgerState", false, false)                 \
-	X(HEALTH_CHECK, "/grpc.health.v1.Health/Check", false, true)
+/* X(NAME, "service path", is it a bidirectional stream?, may it be retried?, whose it is: roles of certificates). What trainers do, a person does too: import and export are pushes and
+ * pulls. */
+enum { ROLE_WORK = ROLE_WORKER | ROLE_ADMIN, ROLE_ALL = ROLE_SERVER | ROLE_WORKER | ROLE_ADMIN };
+#define RPC_METHOD_MAP(X)                                                                      \
+	X(PUSH_STREAM, "/weir.v1.ParameterServer/PushStream", true, false, ROLE_WORK)              \
+	X(PULL_STREAM, "/weir.v1.ParameterServer/PullStream", true, false, ROLE_WORK)              \
+	X(PUSH, "/weir.v1.ParameterServer/Push", false, true, ROLE_WORK)                           \
+	X(PULL, "/weir.v1.ParameterServer/Pull", false, true, ROLE_WORK)                           \
+	X(SEAL, "/weir.v1.ParameterServer/Seal", false, true, ROLE_WORK)                           \
+	X(ASSIGN, "/weir.v1.ParameterServer/Assign", false, true, ROLE_WORK)                       \
+	X(REGISTER_TABLE, "/weir.v1.ParameterServer/RegisterTable", false, true, ROLE_WORK)        \
+	X(SCAN, "/weir.v1.ParameterServer/Scan", false, true, ROLE_WORK)                           \
+	X(STATUS, "/weir.v1.ParameterServer/Status", false, true, ROLE_ADMIN)                      \
+	X(MAP, "/weir.v1.ParameterServer/Map", false, false, ROLE_WORK)                            \
+	X(SCRUB, "/weir.v1.ParameterServer/Scrub", false, true, ROLE_ADMIN)                        \
+	X(LAYOUT, "/weir.v1.ParameterServer/Layout", false, true, ROLE_ADMIN)                      \
+	X(PLACE, "/weir.v1.ParameterServer/Place", false, false, ROLE_ADMIN)                       \
+	X(REWIND, "/weir.v1.ParameterServer/Rewind", false, false, ROLE_ADMIN)                     \
+	X(CHECKPOINT_BEGIN, "/weir.v1.ParameterServer/CheckpointBegin", false, false, ROLE_SERVER) \
+	X(CHECKPOINT_POLL, "/weir.v1.ParameterServer/CheckpointPoll", false, false, ROLE_SERVER)   \
+	X(JOIN, "/weir.v1.Ledger/Join", false, true, ROLE_WORK)                                    \
+	X(CREATE_TABLE, "/weir.v1.Ledger/CreateTable", false, true, ROLE_WORK)                     \
+	X(LEASE, "/weir.v1.Ledger/Lease", false, true, ROLE_WORKER)                                \
+	X(PROGRESS, "/weir.v1.Ledger/Progress", false, true, ROLE_WORK)                            \
+	X(STEP, "/weir.v1.Ledger/Step", false, true, ROLE_WORKER)                                  \
+	X(CLOCK, "/weir.v1.Ledger/Clock", false, true, ROLE_WORKER)                                \
+	X(COMMIT, "/weir.v1.Ledger/Commit", false, true, ROLE_WORKER)                              \
+	X(GATE, "/weir.v1.Ledger/Gate", false, true, ROLE_WORKER)                                  \
+	X(LEAVE, "/weir.v1.Ledger/Leave", false, true, ROLE_WORK)                                  \
+	X(JOB_STATUS, "/weir.v1.Ledger/JobStatus", false, true, ROLE_WORK)                         \
+	X(CHECKPOINT, "/weir.v1.Ledger/Checkpoint", false, true, ROLE_ADMIN)                       \
+	X(LINK, "/weir.v1.Replica/Link", true, false, ROLE_SERVER)                                 \
+	X(HEARTBEAT, "/weir.v1.Replica/Heartbeat", true, false, ROLE_SERVER)                       \
+	X(SNAPSHOT, "/weir.v1.Replica/Snapshot", true, false, ROLE_SERVER)                         \
+	X(LEDGER_STATE, "/weir.v1.Replica/LedgerState", false, false, ROLE_SERVER)                 \
+	X(HEALTH_CHECK, "/grpc.health.v1.Health/Check", false, true, ROLE_ALL)
 
 /* Methods of servers that are not ours: called, never served. coord_etcd.c chooses between endpoints and retries by itself. */
-#define RPC_FOREIGN_METHOD_MAP(X)                                         \
-	X(ETCD_RANGE, "/etcdserverpb.KV/Range", false, false)                 \
-	X(ETCD_TXN, "/etcdserverpb.KV/Txn", false, false)                     \
-	X(ETCD_LEASE_GRANT, "/etcdserverpb.Lease/LeaseGrant", false, false)   \
-	X(ETCD_LEASE_REVOKE, "/etcdserverpb.Lease/LeaseRevoke", false, false) \
-	X(ETCD_KEEP_ALIVE, "/etcdserverpb.Lease/LeaseKeepAlive", true, false) \
-	X(ETCD_WATCH, "/etcdserverpb.Watch/Watch", true, false)
+#define RPC_FOREIGN_METHOD_MAP(X)                                            \
+	X(ETCD_RANGE, "/etcdserverpb.KV/Range", false, false, 0)                 \
+	X(ETCD_TXN, "/etcdserverpb.KV/Txn", false, false, 0)                     \
+	X(ETCD_LEASE_GRANT, "/etcdserverpb.Lease/LeaseGrant", false, false, 0)   \
+	X(ETCD_LEASE_REVOKE, "/etcdserverpb.Lease/LeaseRevoke", false, false, 0) \
+	X(ETCD_KEEP_ALIVE, "/etcdserverpb.Lease/LeaseKeepAlive", true, false, 0) \
+	X(ETCD_WATCH, "/etcdserverpb.Watch/Watch", true, false, 0)
 
 enum rpc_method {
-#define RPC_METHOD_ENUM(name, path, stream, retry) RPC_##name,
+#define RPC_METHOD_ENUM(name, path, stream, retry, roles) RPC_##name,
 	RPC_METHOD_MAP(RPC_METHOD_ENUM) RPC_METHODS_SERVED, /* how many methods are ours; the others begin here */
 	RPC_BEFORE_FOREIGN = RPC_METHODS_SERVED - 1,
 	RPC_FOREIGN_METHOD_MAP(RPC_METHOD_ENUM)
@@ -85,7 +89,11 @@ struct rpc_stream;  /* either end of a bidirectional stream */
 
 struct rpc *rpc_grpc_create(struct logger *logger);   /* may exist several times in one process; NULL when out of memory */
 struct rpc *rpc_memory_create(struct logger *logger); /* addresses are "memory:NAME", private to this struct rpc */
-void rpc_destroy(struct rpc *rpc);                    /* after all its loops, servers and channels */
+/* How gRPC speaks, before it has a server or a channel. Until then, and where no certificate is given: in plain text, to this machine alone unless security->insecure. With one: by TLS,
+ * where both ends must show certificates that each other's `ca` vouches for, of the same job; a server's must have the role server, and it takes calls from the roles of
+ * RPC_METHOD_MAP alone, others get E_DENIED. E_INVALID, E_NOT_FOUND, E_IO, E_PARSE: of the files. */
+weir_status rpc_grpc_secure(struct rpc *rpc, const weir_security *security, weir_error *err) WEIR_MUST_CHECK;
+void rpc_destroy(struct rpc *rpc); /* after all its loops, servers and channels */
 
 /* A slow network, simulated (rpc_shape.h says how). All loops created from here on are those of one machine; foreign channels stay as they are. */
 struct rpc_network {
@@ -151,9 +159,9 @@ void rpc_call_reply(struct rpc_call *call, weir_status status, const char *text,
 weir_status rpc_channel_open(struct rpc_channel **out, struct rpc *rpc, struct rpc_loop *loop, const char *address,
                              weir_error *err);
 /* The same to a server that is not ours (etcd): one connection for calls and streams, without keepalive pings, for which such servers hang up. Whoever
- * calls it notices its silence by the deadlines of calls and by messages on streams. */
+ * calls it notices its silence by the deadlines of calls and by messages on streams. tls: with this process's certificate, and that server's must name its host; else in plain text. */
 weir_status rpc_channel_open_foreign(struct rpc_channel **out, struct rpc *rpc, struct rpc_loop *loop, const char *address,
-                                     weir_error *err);
+                                     bool tls, weir_error *err);
 void rpc_channel_close(struct rpc_channel *channel);
 const char *rpc_channel_address(const struct rpc_channel *channel);
 

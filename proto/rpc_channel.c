@@ -7,7 +7,7 @@
 #include "rpc_transport.h"
 
 static weir_status channel_open(struct rpc_channel **out, struct rpc *rpc, struct rpc_loop *loop, const char *address,
-                                bool foreign, weir_error *err)
+                                bool foreign, bool tls, weir_error *err)
 {
 	*out = NULL;
 	if (strlen(address) >= WEIR_ADDRESS_BYTES_MAX)
@@ -18,6 +18,7 @@ static weir_status channel_open(struct rpc_channel **out, struct rpc *rpc, struc
 	c->rpc = rpc;
 	c->loop = loop;
 	c->foreign = foreign;
+	c->tls = tls;
 	snprintf(c->address, sizeof c->address, "%s", address);
 	struct entropy *entropy = entropy_system();
 	prng_seed(&c->jitter, entropy->ops->u64(entropy));
@@ -39,13 +40,13 @@ static weir_status channel_open(struct rpc_channel **out, struct rpc *rpc, struc
 weir_status rpc_channel_open(struct rpc_channel **out, struct rpc *rpc, struct rpc_loop *loop, const char *address,
                              weir_error *err)
 {
-	return channel_open(out, rpc, loop, address, false, err);
+	return channel_open(out, rpc, loop, address, false, false, err);
 }
 
 weir_status rpc_channel_open_foreign(struct rpc_channel **out, struct rpc *rpc, struct rpc_loop *loop, const char *address,
-                                     weir_error *err)
+                                     bool tls, weir_error *err)
 {
-	return channel_open(out, rpc, loop, address, true, err);
+	return channel_open(out, rpc, loop, address, true, tls, err);
 }
 
 const char *rpc_channel_address(const struct rpc_channel *channel)

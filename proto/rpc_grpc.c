@@ -13,6 +13,7 @@
 #include <grpc/support/alloc.h>
 #include <grpc/support/log.h>
 
+#include "address.h"
 #include "deadline.h"
 
 #define COPY_BYTES_MAX  4096u /* outgoing messages up to this are copied into one slice: cheaper than a slice with an owner */
@@ -232,6 +233,7 @@ static const struct {
     {WEIR_E_GENERATION, GRPC_STATUS_FAILED_PRECONDITION},
     {WEIR_E_STATE, GRPC_STATUS_FAILED_PRECONDITION},
     {WEIR_E_UNSUPPORTED, GRPC_STATUS_UNIMPLEMENTED},
+    {WEIR_E_DENIED, GRPC_STATUS_PERMISSION_DENIED},
     {WEIR_E_INTERNAL, GRPC_STATUS_INTERNAL},
 };
 
@@ -282,6 +284,8 @@ static weir_status status_of(grpc_status_code code)
 		return WEIR_E_STATE;
 	case GRPC_STATUS_UNIMPLEMENTED:
 		return WEIR_E_UNSUPPORTED;
+	case GRPC_STATUS_PERMISSION_DENIED:
+		return WEIR_E_DENIED;
 	case GRPC_STATUS_UNAVAILABLE:
 	case GRPC_STATUS_UNKNOWN: /* "stream removed": the connection went while the call was on it */
 		return WEIR_E_UNAVAILABLE;
@@ -290,8 +294,8 @@ static weir_status status_of(grpc_status_code code)
 	}
 }
 
-weir_status grpc_status_read(grpc_status_code code, grpc_slice details, const char *address, enum rpc_method method, char *text,
-                             size_t text_bytes, bool *silent)
+weir_status grpc_status_read(grpc_status_code code, grpc_slice details, const struct rpc_channel *channel, enum rpc_method method,
+                             char *text, size_t text_bytes, bool *silent)
 {
 	char *said = grpc_slice_to_c_string(details);
 	const char *more = said;
@@ -301,8 +305,10 @@ weir_status grpc_status_read(grpc_status_code code, grpc_slice details, const ch
 	if (status == WEIR_OK || (named && named != WEIR_E_UNAVAILABLE))
 		snprintf(text, text_bytes, "%s", status ? more : "");
 	else
-		snprintf(text, text_bytes, "%s %s: %s", address, rpc_method_path(method),
+		snprintf(text, text_bytes, "%s %s: %s", channel->address, rpc_method_path(method),
 		         *silent ? "the peer is silent (keepalive timeout)" : more);
+	if (status == WEIR_E_UNAVAILABLE && !named)
+		grpc_tls_explain(channel, text, text_bytes);
 	gpr_free(said);
 	return status;
 }
@@ -427,8 +433,7 @@ static void stream_tell(struct grpc_stream *s)
 	if (!status && s->base.slot)
 		status = s->cancelled ? WEIR_E_CANCELLED : WEIR_OK;
 	else if (!status)
-		status =
-		    grpc_status_read(s->status, s->details, s->base.channel->address, s->base.method, s->text, sizeof s->text, &silent);
+		status = grpc_status_read(s->status, s->details, s->base.channel, s->base.method, s->text, sizeof s->text, &silent);
 	rpc_stream_on_closed(&s->base, status, s->text);
 }
 
@@ -492,6 +497,7 @@ static void stream_cancel(struct rpc_stream *stream, weir_status status, const c
 
 static void destroy(struct rpc *rpc)
 {
+	grpc_tls_destroy(((struct grpc_rpc *)rpc)->tls);
 	free(rpc);
 	grpc_shutdown_blocking();
 }
@@ -523,7 +529,7 @@ struct rpc *rpc_grpc_create(struct logger *logger)
 	    .stream_cancel = stream_cancel,
 	    .destroy = destroy,
 	};
-	struct rpc *rpc = calloc(1, sizeof *rpc);
+	struct rpc *rpc = calloc(1, sizeof(struct grpc_rpc));
 	if (!rpc)
 		return NULL;
 	rpc->ops = &ops;
@@ -532,4 +538,31 @@ struct rpc *rpc_grpc_create(struct logger *logger)
 	    (gpr_log_severity)(GPR_LOG_SEVERITY_ERROR + 1)); /* a library prints nothing: failures come back as statuses */
 	grpc_init();
 	return rpc;
+}
+
+weir_status grpc_check_plain(const struct rpc *rpc, const char *address, weir_error *err)
+{
+	if (((const struct grpc_rpc *)rpc)->insecure || address_is_local(address))
+		return WEIR_OK;
+	return weir_fail(
+	    err, WEIR_E_INVALID,
+	    "%s: would be spoken to in plain text, on a network; give certificates (security.certificate, key and ca), or, "
+	    "where nobody else can reach it, security.insecure: true",
+	    address);
+}
+
+weir_status rpc_grpc_secure(struct rpc *rpc, const weir_security *s, weir_error *err)
+{
+	struct grpc_rpc *g = (struct grpc_rpc *)rpc;
+	const bool certificate = s->certificate && *s->certificate, key = s->key && *s->key, ca = s->ca && *s->ca;
+	assert(!g->tls);
+	g->insecure = s->insecure;
+	if (!certificate && !key && !ca)
+		return WEIR_OK;
+	if (!certificate || !key || !ca)
+		return weir_fail(err, WEIR_E_INVALID, "a certificate, its key and a ca belong together: there is no %s",
+		                 !certificate ? "certificate"
+		                 : !key       ? "key"
+		                              : "ca");
+	return grpc_tls_create(&g->tls, s, rpc->logger, err);
 }

@@ -1,5 +1,5 @@
-/* The gRPC transport's insides, shared by rpc_grpc.c (loops, messages, statuses), rpc_grpc_server.c and rpc_grpc_client.c: the only files
- * that see grpc headers.
+/* The gRPC transport's insides, shared by rpc_grpc.c (loops, messages, statuses), rpc_grpc_server.c, rpc_grpc_client.c and rpc_grpc_tls.c: the only
+ * files that see grpc headers.
  *
  * A completion queue belongs to a loop; a tag is a struct rpc_tag inside the object it concerns, and its fn runs on the loop's thread
  * when gRPC is done with the batch. An object with batches in progress counts them and is freed with the last. */
@@ -12,6 +12,14 @@
 
 struct rpc_tag {
 	void (*fn)(struct rpc_tag *tag, bool ok);
+};
+
+struct grpc_tls;
+
+struct grpc_rpc {
+	struct rpc base;
+	bool insecure;        /* plain text may leave this machine */
+	struct grpc_tls *tls; /* NULL: plain text */
 };
 
 /* A loop polls its queue from its first connection on. Before that it sleeps on `woken`: under the default poller every thread in a queue takes
@@ -77,6 +85,28 @@ void grpc_client_stream_start(struct rpc_stream *stream);
 void grpc_client_stream_half_close(struct grpc_stream *s);
 void grpc_client_stream_cancel(struct grpc_stream *s);
 
+/* TLS (rpc_grpc_tls.c) */
+weir_status grpc_tls_create(struct grpc_tls **out, const weir_security *security, struct logger *logger, weir_error *err);
+void grpc_tls_destroy(struct grpc_tls *t); /* NULL is allowed */
+const struct principal *grpc_tls_own(const struct grpc_tls *t);
+/* Of what a channel opened now would show and believe: grows when files were replaced. */
+uint32_t grpc_tls_current(struct grpc_tls *t);
+grpc_channel_credentials *grpc_tls_client(struct grpc_tls *t, bool foreign);
+/* Stays where it is as long as the server lives. */
+struct grpc_tls_served {
+	struct grpc_tls *tls;
+	uint32_t version; /* that the server has; 0: none. Under tls' lock */
+};
+grpc_server_credentials *grpc_tls_server(struct grpc_tls_served *served);
+/* What a channel is spoken to with; NULL: in plain text. */
+struct grpc_tls *grpc_tls_of(const struct rpc_channel *to);
+/* Adds to why it is unavailable what certificates may have to do with that. */
+void grpc_tls_explain(const struct rpc_channel *to, char *text, size_t text_bytes);
+/* Whether who calls may; E_DENIED: the text says who it is, and who may. */
+weir_status grpc_tls_admit(const struct grpc_tls *t, grpc_call *call, enum rpc_method method, char text[WEIR_ERROR_TEXT_BYTES]);
+/* E_INVALID: what is said at the address would leave this machine in plain text. */
+weir_status grpc_check_plain(const struct rpc *rpc, const char *address, weir_error *err);
+
 /* Messages (rpc_grpc.c): both directions without copying, except small ones outwards. */
 grpc_byte_buffer *grpc_buffer_from(struct message *m);    /* takes m over */
 struct message *grpc_buffer_message(grpc_byte_buffer *b); /* takes b over; NULL when out of memory */
@@ -85,8 +115,8 @@ struct message *grpc_buffer_message(grpc_byte_buffer *b); /* takes b over; NULL 
 grpc_status_code grpc_code_of(weir_status status);
 grpc_slice grpc_details_of(weir_status status, const char *text);
 /* *silent: keepalive found the peer silent. Failures of the transport get "ADDRESS METHOD: " before their text. */
-weir_status grpc_status_read(grpc_status_code code, grpc_slice details, const char *address, enum rpc_method method, char *text,
-                             size_t text_bytes, bool *silent);
+weir_status grpc_status_read(grpc_status_code code, grpc_slice details, const struct rpc_channel *channel, enum rpc_method method,
+                             char *text, size_t text_bytes, bool *silent);
 grpc_arg grpc_arg_number(const char *key, int value);
 /* Arguments that both ends have; returns how many were written. keepalive_ms: between pings of a silent peer; INT_MAX: none. */
 #define GRPC_ARGS_COMMON 12

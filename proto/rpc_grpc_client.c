@@ -15,6 +15,7 @@
 struct grpc_client {
 	struct rpc_channel base;
 	grpc_channel *control, *data; /* NULL until used; loop's thread */
+	uint32_t version;             /* of the certificates that they show */
 };
 
 static grpc_channel *connect_to(const struct rpc_channel *to, bool data)
@@ -33,7 +34,8 @@ static grpc_channel *connect_to(const struct rpc_channel *to, bool data)
 	args[n++] = grpc_arg_number(GRPC_ARG_MINIMAL_STACK, data);
 	assert(n <= sizeof args / sizeof *args);
 	grpc_channel_args list = {n, args};
-	grpc_channel_credentials *credentials = grpc_insecure_credentials_create();
+	struct grpc_tls *tls = grpc_tls_of(to);
+	grpc_channel_credentials *credentials = tls ? grpc_tls_client(tls, to->foreign) : grpc_insecure_credentials_create();
 	grpc_channel *channel = grpc_channel_create(to->address, credentials, &list);
 	grpc_channel_credentials_release(credentials);
 	return channel;
@@ -52,23 +54,42 @@ weir_status grpc_client_open(struct rpc_channel *channel, weir_error *err)
 	const char *colon = strrchr(a, ':');
 	if (!local && (strncmp(a, "unix:", 5) == 0 || strncmp(a, "memory:", 7) == 0 || !colon || colon == a || !colon[1]))
 		return weir_fail(err, WEIR_E_INVALID, "address '%s': expected HOST:PORT or unix:/path", a);
-	return WEIR_OK;
+	if (channel->tls && !grpc_tls_of(channel))
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "%s: is to be spoken to by TLS; give certificates (security.certificate, key and ca)", a);
+	return grpc_tls_of(channel) ? WEIR_OK : grpc_check_plain(channel->rpc, a, err);
 }
 
-void grpc_client_delete(struct rpc_channel *channel)
+/* What is in progress goes on. */
+static void disconnect(struct grpc_client *c)
 {
-	struct grpc_client *c = (struct grpc_client *)channel;
 	if (c->control)
 		grpc_channel_destroy(c->control);
 	if (c->data)
 		grpc_channel_destroy(c->data);
-	free(c);
+	c->control = c->data = NULL;
+}
+
+void grpc_client_delete(struct rpc_channel *channel)
+{
+	disconnect((struct grpc_client *)channel);
+	free(channel);
+}
+
+static void show_what_is_new(struct grpc_client *c)
+{
+	struct grpc_tls *tls = grpc_tls_of(&c->base);
+	const uint32_t version = tls ? grpc_tls_current(tls) : 0;
+	if (version != c->version)
+		disconnect(c);
+	c->version = version;
 }
 
 static grpc_call *new_call(struct rpc_channel *channel, enum rpc_method method, gpr_timespec deadline)
 {
 	struct grpc_client *c = (struct grpc_client *)channel;
 	bool data = rpc_method_is_stream(method) && !channel->foreign;
+	show_what_is_new(c);
 	grpc_channel **connection = data ? &c->data : &c->control;
 	if (!*connection)
 		*connection = connect_to(channel, data);
@@ -95,8 +116,7 @@ static void attempt_done(struct rpc_tag *tag, bool ok)
 	char text[WEIR_ERROR_TEXT_BYTES];
 	bool silent;
 	(void)ok; /* receiving a status always succeeds */
-	weir_status status =
-	    grpc_status_read(a->status, a->details, owner->channel->address, owner->method, text, sizeof text, &silent);
+	weir_status status = grpc_status_read(a->status, a->details, owner->channel, owner->method, text, sizeof text, &silent);
 	bool arrived = a->reply != NULL;
 	struct message *reply = arrived ? grpc_buffer_message(a->reply) : NULL;
 	if (status == WEIR_OK && !reply) {

@@ -29,6 +29,7 @@ struct grpc_listener {
 	grpc_server *server;
 	struct rpc_tag closed;
 	struct acceptor *acceptors; /* (slots, ACCEPTS_PER_LOOP) */
+	struct grpc_tls_served served;
 };
 
 /* Counts in what must be counted even while the server stops. */
@@ -254,7 +255,13 @@ static void begin_call(struct rpc_server_slot *slot, grpc_call *call, grpc_slice
 {
 	int method = method_of(path);
 	struct rpc_server *server = slot->server;
-	if (!rpc_server_enter(server, method < 0 ? RPC_STATUS : (enum rpc_method)method)) {
+	const struct grpc_tls *tls = ((const struct grpc_rpc *)server->rpc)->tls;
+	char denied[WEIR_ERROR_TEXT_BYTES];
+	if (tls && method >= 0 && grpc_tls_admit(tls, call, (enum rpc_method)method, denied)) {
+		LOG_AT(server->rpc->logger, LOG_WARN, "denied", "%s", denied);
+		enter_always(server);
+		refuse(server, call, WEIR_E_DENIED, denied);
+	} else if (!rpc_server_enter(server, method < 0 ? RPC_STATUS : (enum rpc_method)method)) {
 		enter_always(server);
 		refuse(server, call, WEIR_E_UNAVAILABLE, "the server is stopping or has too many clients");
 	} else if (method < 0) {
@@ -322,7 +329,9 @@ static void server_closed(struct rpc_tag *tag, bool ok)
 /* Binds; with port 0 the address gets the port that was found. */
 static weir_status bind_address(struct grpc_listener *l, const char *address, weir_error *err)
 {
-	grpc_server_credentials *credentials = grpc_insecure_server_credentials_create();
+	l->served.tls = ((const struct grpc_rpc *)l->base.rpc)->tls;
+	grpc_server_credentials *credentials =
+	    l->served.tls ? grpc_tls_server(&l->served) : grpc_insecure_server_credentials_create();
 	int port = grpc_server_add_http2_port(l->server, address, credentials);
 	grpc_server_credentials_release(credentials);
 	if (!port)
@@ -332,10 +341,25 @@ static weir_status bind_address(struct grpc_listener *l, const char *address, we
 	return WEIR_OK;
 }
 
+/* What nobody would believe is not begun. */
+static weir_status check_security(const struct rpc *rpc, const char *address, weir_error *err)
+{
+	const struct grpc_tls *tls = ((const struct grpc_rpc *)rpc)->tls;
+	char uri[PRINCIPAL_URI_BYTES_MAX];
+	if (!tls)
+		return grpc_check_plain(rpc, address, err);
+	principal_uri(grpc_tls_own(tls), uri);
+	return grpc_tls_own(tls)->role == ROLE_SERVER
+	           ? WEIR_OK
+	           : weir_fail(err, WEIR_E_INVALID, "%s: this server's certificate is %s; expected the role server", address, uri);
+}
+
 weir_status grpc_server_begin(struct rpc_server *server, const char *address, weir_error *err)
 {
 	struct grpc_listener *l = (struct grpc_listener *)server;
 	weir_status status = rpc_address_check(address, err);
+	if (!status)
+		status = check_security(server->rpc, address, err);
 	if (status)
 		return status;
 	l->acceptors = calloc(server->slots_count, ACCEPTS_PER_LOOP * sizeof *l->acceptors);

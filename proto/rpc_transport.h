@@ -156,7 +156,8 @@ struct rpc_channel {
 	struct rpc *rpc;
 	struct rpc_loop *loop;
 	char address[WEIR_ADDRESS_BYTES_MAX];
-	bool foreign; /* the peer is not ours: no keepalive pings */
+	bool foreign; /* the peer is not ours: no keepalive pings, */
+	bool tls;     /* and as its url says */
 	struct prng jitter;
 	struct rpc_link calls, streams;
 	atomic_uint starting;     /* those that are on their way to the loop, to be linked there */
@@ -268,5 +269,6 @@ void rpc_stream_half_closed(struct rpc_stream *stream);
 void rpc_stream_idle(struct rpc_stream *stream);
 
 bool rpc_method_may_retry(enum rpc_method method);
+unsigned rpc_method_roles(enum rpc_method method);
 
 #endif

@@ -584,7 +584,7 @@ static weir_status prepare(struct parts *p, struct arguments *a, const char *nam
 	if (job->cluster.replicas > 1 && strcmp(job->cluster.coord, "static") == 0)
 		return weir_fail(err, WEIR_E_INVALID,
 		                 "cluster.replicas is %u, and cluster.coord is static: servers that are started one by one agree through "
-		                 "etcd; set cluster.coord to etcd://HOST:PORT",
+		                 "etcd; set cluster.coord to etcd://HOST:PORT or etcds://HOST:PORT",
 		                 job->cluster.replicas);
 	if (!a->has_uuid)
 		hash128_bytes(job->name, strlen(job->name), a->uuid);
@@ -606,6 +606,10 @@ static weir_status prepare(struct parts *p, struct arguments *a, const char *nam
 	p->rpc = status ? NULL : rpc_grpc_create(p->logger);
 	if (!status && (!p->logger || !p->rpc))
 		status = weir_fail(err, WEIR_E_MEMORY, "out of memory");
+	struct job_security security;
+	job_security(job, ROLE_SERVER, &security);
+	if (!status)
+		status = rpc_grpc_secure(p->rpc, &security.is, err);
 	const struct rpc_network network = {job->cluster.network.rate_bits_per_s, job->cluster.network.latency_ms};
 	if (!status && rpc_shape(p->rpc, &network))
 		status = weir_fail(err, WEIR_E_MEMORY, "out of memory");

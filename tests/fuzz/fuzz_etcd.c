@@ -79,9 +79,9 @@ bool rpc_loop_is_current(const struct rpc_loop *loop)
 }
 
 weir_status rpc_channel_open_foreign(struct rpc_channel **out, struct rpc *rpc, struct rpc_loop *loop, const char *address,
-                                     weir_error *err)
+                                     bool tls, weir_error *err)
 {
-	(void)rpc, (void)loop, (void)address, (void)err;
+	(void)rpc, (void)loop, (void)address, (void)tls, (void)err;
 	*out = NULL;
 	return WEIR_OK;
 }

@@ -14,7 +14,7 @@ expect 0 "weir 0." version
 expect 0 "usage: weir train JOB.yaml" train --help
 expect 0 "usage: weir eval" eval "$DIR/job.yaml" -h
 expect 0 "--set A.B=C" eval "$DIR/job.yaml" -h
-for verb in train sweep status eval predict datagen export import checkpoint restore health move drain rebalance rewind bench; do
+for verb in train sweep status eval predict datagen export import checkpoint restore health move drain rebalance rewind certs bench; do
 	expect 0 "usage: weir $verb" $verb nonsense --help
 	grep -qE '^  --[a-z-]+( [A-Z][A-Za-z.=]*)?  +[A-Za-z]' "$DIR/out" || fail "weir $verb --help says nothing about its options"
 done

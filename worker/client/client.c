@@ -65,7 +65,7 @@ void client_become_stale(weir_client *c, const char *why)
 
 bool client_is_over(weir_status status)
 {
-	return status == WEIR_E_LOST || status == WEIR_E_GENERATION;
+	return status == WEIR_E_LOST || status == WEIR_E_GENERATION || status == WEIR_E_DENIED;
 }
 
 void client_fail(weir_client *c, weir_status status, const char *why)
@@ -185,6 +185,7 @@ static weir_client *allocate(const weir_options *options, struct rpc *rpc)
 	c->clock = clock_system();
 	c->options = *options;
 	c->options.ledger = c->options.name = NULL;
+	c->options.security = (weir_security){0};
 	snprintf(c->name, sizeof c->name, "%s", options->name);
 	c->submitted_tail = &c->submitted;
 	c->ticked_ms = client_now(c);

@@ -137,13 +137,16 @@ static weir_status evaluate_patiently(struct evaluator *e, const weir_unit *unit
 
 static weir_status open_client(struct evaluator *e, weir_error *err)
 {
+	struct job_security security;
+	job_security(e->job, ROLE_WORKER, &security);
 	const weir_options options = {.ledger = e->options->ledger,
 	                              .name = e->options->name,
 	                              .role = WEIR_EVALUATOR,
 	                              .connect_timeout_ms = job_server_patience_ms(e->job),
 	                              .log = worker_log_line,
 	                              .log_arg = e->options->logger,
-	                              .network = {e->job->cluster.network.rate_bits_per_s, e->job->cluster.network.latency_ms}};
+	                              .network = {e->job->cluster.network.rate_bits_per_s, e->job->cluster.network.latency_ms},
+	                              .security = security.is};
 	return weir_open(&e->client, &options, err);
 }
 

@@ -512,6 +512,8 @@ static weir_status open_client(void *trainer, weir_error *err)
 {
 	struct trainer *t = trainer;
 	const struct dataset_info *info = dataset_get_info(t->dataset);
+	struct job_security security;
+	job_security(t->job, ROLE_WORKER, &security);
 	const weir_options options = {
 	    .ledger = t->options->ledger,
 	    .name = t->options->name,
@@ -525,6 +527,7 @@ static weir_status open_client(void *trainer, weir_error *err)
 	    .observed = trainer_metrics_observe,
 	    .observed_arg = &t->metrics,
 	    .network = {t->job->cluster.network.rate_bits_per_s, t->job->cluster.network.latency_ms},
+	    .security = security.is,
 	};
 	const struct training_length length = training_length_of(t->job, info);
 	weir_status s = weir_open(&t->client, &options, err);

@@ -38,7 +38,8 @@ extern "C" {
 	X(E_INTERNAL, 23, "internal error")                                           \
 	X(E_NO_SPACE, 24, "the disk is full")                                         \
 	X(E_MOVED, 25, "another server has this partition now")                       \
-	X(E_LOST, 26, "a server has lost what it held")
+	X(E_LOST, 26, "a server has lost what it held")                               \
+	X(E_DENIED, 27, "not allowed for who asks, by its certificate")
 
 typedef enum weir_status {
 #define WEIR_STATUS_ENUM(name, number, text) WEIR_##name = number,

@@ -108,8 +108,9 @@ static void a_short_job_has_the_defaults(void **state)
 static void replicas_go_with_an_etcd_or_with_none_named(void **state)
 {
 	(void)state;
-	struct job *job =
-	    parse(BASE "cluster: {servers: 3, replicas: 3, min_isr: 2, coord: 'etcd://10.0.0.1:2379,[::1]:2379'}\n", NULL, 0);
+	struct job *job = parse(BASE "cluster: {servers: 3, replicas: 3, min_isr: 2, coord: 'etcd://10.0.0.1:2379,[::1]:2379'}\n"
+	                             "security: {insecure: true}\n",
+	                        NULL, 0);
 	assert_int_equal(job->cluster.replicas, 3);
 	assert_int_equal(job->cluster.min_isr, 2);
 	assert_string_equal(job->cluster.coord, "etcd://10.0.0.1:2379,[::1]:2379");
@@ -128,6 +129,28 @@ static void replicas_go_with_an_etcd_or_with_none_named(void **state)
 	job_free(job);
 }
 
+static void each_role_has_files_of_its_own(void **state)
+{
+	(void)state;
+	struct job_security s;
+	struct job *job = parse(BASE "security: {certificate: 'c/{role}.crt', key: 'c/{role}/{role}.key', ca: ca.crt}\n", NULL, 0);
+	job_security(job, ROLE_ADMIN, &s);
+	assert_string_equal(s.is.certificate, "c/admin.crt");
+	assert_string_equal(s.is.key, "c/admin/admin.key");
+	assert_string_equal(s.is.ca, "ca.crt");
+	assert_string_equal(s.is.job, job->name);
+	assert_int_equal(s.is.reload_s, 10);
+	assert_false(s.is.insecure);
+	job_free(job);
+	job = parse(BASE "cluster: {servers: 2, replicas: 2, coord: 'etcds://etcd:2379', servers_at: ['a:1', 'b:1']}\n"
+	                 "security: {certificate: a, key: b, ca: c}\n",
+	            NULL, 0);
+	assert_string_equal(job->cluster.coord, "etcds://etcd:2379");
+	job_free(job);
+	job_free(parse(BASE "cluster: {listen: '127.0.0.1:0'}\n", NULL, 0));
+	job_free(parse(BASE "cluster: {listen: '0.0.0.0:7000'}\nsecurity: {insecure: true}\n", NULL, 0));
+}
+
 static void values_of_every_kind(void **state)
 {
 	(void)state;
@@ -136,6 +159,7 @@ static void values_of_every_kind(void **state)
 	                        "cluster: {servers: 3, workers: 4, memory_budget: 512 MiB, ack: sent, listen: 'localhost:7000',\n"
 	                        "          servers_at: ['a:1', 'b:2', 'unix:/c'], executors: 2,\n"
 	                        "          network: {rate: 100Mb/s, latency_ms: 5}}\n"
+	                        "security: {certificate: 'c/{role}.crt', key: 'c/{role}/{role}.key', ca: c/ca.crt, reload_s: 5}\n"
 	                        "data:\n"
 	                        "  format: libsvm\n"
 	                        "  train: [one, two*]\n"
@@ -285,6 +309,7 @@ int main(void)
 	    cmocka_unit_test(a_model_of_text_is_judged_by_its_loss),
 	    cmocka_unit_test(an_evaluator_runs_where_it_has_rows_and_is_waited_for_where_it_decides),
 	    cmocka_unit_test(replicas_go_with_an_etcd_or_with_none_named),
+	    cmocka_unit_test(each_role_has_files_of_its_own),
 	    cmocka_unit_test(values_of_every_kind),
 	    cmocka_unit_test(sets_override_in_order),
 	    cmocka_unit_test(references_are_replaced_from_the_environment),

@@ -21,9 +21,9 @@ static void a_url_that_is_none_is_refused(void **state)
 	} cases[] = {
 	    {"static", WEIR_E_INVALID, "'static': expected etcd://HOST:PORT"},
 	    {"etcd://", WEIR_E_INVALID, "endpoint 1"},
-	    {"etcd://a:2379,b", WEIR_E_INVALID, "endpoint 2: address 'b'"},
-	    {"etcd://a:2379,", WEIR_E_INVALID, "endpoint 2"},
-	    {"etcd://a:1,a:2,a:3,a:4,a:5,a:6,a:7,a:8,a:9", WEIR_E_LIMIT, "more than 8 endpoints"},
+	    {"etcd://[::1]:2379,b", WEIR_E_INVALID, "endpoint 2: address 'b'"},
+	    {"etcd://[::1]:2379,", WEIR_E_INVALID, "endpoint 2"},
+	    {"etcd://[::1]:1,[::1]:2,[::1]:3,[::1]:4,[::1]:5,[::1]:6,[::1]:7,[::1]:8,[::1]:9", WEIR_E_LIMIT, "more than 8 endpoints"},
 	};
 	struct rpc *rpc = rpc_grpc_create(NULL);
 	weir_error err = {0};
@@ -37,7 +37,7 @@ static void a_url_that_is_none_is_refused(void **state)
 		assert_null(c);
 	}
 	options.lease_ms = WEIR_COORD_LEASE_MS_MIN - 1;
-	assert_int_equal(coord_etcd_open(&c, rpc, loop, "etcd://a:2379", &options, &err), WEIR_E_INVALID);
+	assert_int_equal(coord_etcd_open(&c, rpc, loop, "etcd://[::1]:2379", &options, &err), WEIR_E_INVALID);
 	CHECK_CONTAINS(err.text, "999 ms");
 	rpc_loop_destroy(loop);
 	rpc_destroy(rpc);

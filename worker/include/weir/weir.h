@@ -33,6 +33,7 @@
 #include <stdint.h>
 
 #include "weir/encoder.h"
+#include "weir/security.h"
 #include "weir/status.h"
 #include "weir/table.h"
 
@@ -67,6 +68,8 @@ typedef struct weir_options {
 		uint64_t rate_bits_per_s; /* each way; 0: as fast as it is */
 		uint32_t latency_ms;      /* one way */
 	} network;
+	/* By TLS where certificates are given; all zero: in plain text, to this machine alone. */
+	weir_security security;
 } weir_options;
 
 /* --- The job */

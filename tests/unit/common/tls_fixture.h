@@ -1,0 +1,21 @@
+/* Authorities and certificates for tests, in a folder of their own. */
+#ifndef TLS_FIXTURE_H
+#define TLS_FIXTURE_H
+
+#include "certificate.h"
+
+struct tls_folder {
+	char path[64];
+};
+void tls_folder_make(struct tls_folder *f); /* with an authority of a day */
+void tls_folder_remove(struct tls_folder *f);
+
+/* A certificate of a folder's authority, and the paths that it takes to use it; `trusted`'s authority is believed. */
+struct tls_files {
+	char certificate[144], key[144], ca[144];
+	weir_security security;
+};
+void tls_issue(struct tls_files *out, const struct tls_folder *f, const struct tls_folder *trusted, const char *uri,
+               uint64_t valid_s);
+
+#endif

@@ -1,0 +1,373 @@
+/* gRPC by TLS: who is believed, who may call what, what others are told, and files that are replaced while it runs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "await.h"
+#include "disk.h"
+#include "rpc_fixture.h"
+#include "tls_fixture.h"
+
+#define CALL_MS 3000u
+
+static struct tls_folder mine, other;
+
+/* A process: a transport of its own, with one certificate or none. */
+struct process {
+	struct tls_files files;
+	struct fixture f;
+	FILE *log;
+	struct logger *logger;
+};
+
+static void process_begin(struct process *p, const weir_security *s)
+{
+	weir_error err = {0};
+	memset(&p->f, 0, sizeof p->f);
+	p->f.transport = "tcp";
+	p->log = tmpfile();
+	p->logger = logger_create(&(struct logger_options){.out = p->log, .who = "test"});
+	p->f.rpc = rpc_grpc_create(p->logger);
+	assert_non_null(p->f.rpc);
+	if (s)
+		CHECK_OK(rpc_grpc_secure(p->f.rpc, s, &err), err);
+	p->f.loop = rpc_loop_create(p->f.rpc, "client", &err);
+	assert_non_null(p->f.loop);
+}
+
+/* As uri says, vouched for by `by`, believing `trusted`. */
+static void process_as(struct process *p, const char *uri, const struct tls_folder *by, const struct tls_folder *trusted)
+{
+	tls_issue(&p->files, by, trusted, uri, 3600);
+	process_begin(p, &p->files.security);
+}
+
+static void process_end(struct process *p)
+{
+	host_stop(&p->f.node, 0);
+	rpc_loop_destroy(p->f.loop);
+	rpc_destroy(p->f.rpc);
+	logger_destroy(p->logger);
+	fclose(p->log);
+}
+
+static bool says(const struct process *p, const char *part)
+{
+	char text[16384];
+	const ssize_t n = pread(fileno(p->log), text, sizeof text - 1, 0);
+	text[n > 0 ? n : 0] = '\0';
+	return strstr(text, part) != NULL;
+}
+
+static const char *address_of(const struct process *server)
+{
+	return rpc_server_address(server->f.node.server);
+}
+
+static weir_status stream_once(struct rpc_channel *channel, struct rpc_loop *loop, enum rpc_method method, weir_error *err)
+{
+	static const size_t sizes[] = {100, 3 << 20, 70000};
+	struct probe p;
+	probe_open(&p, channel, loop, method, 5, sizes, 3);
+	probe_send(&p, 3);
+	probe_wait_received(&p, 3);
+	const uint32_t received = p.received;
+	if (received == 3)
+		probe_finish(&p);
+	const weir_status status = probe_wait_closed(&p);
+	if (!status)
+		assert_int_equal(received, 3);
+	assert_int_equal(p.wrong, 0);
+	return status ? weir_fail(err, status, "%s", p.text) : WEIR_OK;
+}
+
+/* Over a connection of its own. */
+static weir_status call_once(struct process *from, const char *address, enum rpc_method method, weir_error *err)
+{
+	struct rpc_channel *channel;
+	struct message *reply = NULL;
+	CHECK_OK(rpc_channel_open(&channel, from->f.rpc, from->f.loop, address, err), *err);
+	weir_status status;
+	if (rpc_method_is_stream(method)) {
+		status = stream_once(channel, from->f.loop, method, err);
+	} else {
+		status = rpc_call_wait(channel, method, pattern_message(3, 1000), CALL_MS, &reply, err);
+		assert_true(status || pattern_is(reply, 3, 1000));
+		message_release(reply);
+	}
+	rpc_channel_close(channel);
+	return status;
+}
+
+static void expect_call(struct process *from, const struct process *to, enum rpc_method method, weir_status status,
+                        const char *part)
+{
+	weir_error err = {0};
+	const weir_status got = call_once(from, address_of(to), method, &err);
+	if (got != status)
+		fail_msg("%s: %s, not %s: %s", rpc_method_path(method), weir_status_name(got), weir_status_name(status), err.text);
+	CHECK_CONTAINS(err.text, part);
+}
+
+static int make_folders(void **state)
+{
+	(void)state;
+	tls_folder_make(&mine);
+	tls_folder_make(&other);
+	return 0;
+}
+
+static int remove_folders(void **state)
+{
+	(void)state;
+	tls_folder_remove(&mine);
+	tls_folder_remove(&other);
+	return 0;
+}
+
+/* --- Whom a server serves */
+
+static void each_role_calls_what_is_its_own(void **state)
+{
+	static const struct {
+		enum rpc_method method;
+		const char *may;
+	} rows[] = {
+	    {RPC_PUSH_STREAM, "wa"},   {RPC_PUSH, "wa"},
+	    {RPC_PULL, "wa"},          {RPC_STEP, "w"},
+	    {RPC_CLOCK, "w"},          {RPC_JOIN, "wa"},
+	    {RPC_LAYOUT, "a"},         {RPC_PLACE, "a"},
+	    {RPC_REWIND, "a"},         {RPC_CHECKPOINT, "a"},
+	    {RPC_LINK, "s"},           {RPC_HEARTBEAT, "s"},
+	    {RPC_LEDGER_STATE, "s"},   {RPC_CHECKPOINT_BEGIN, "s"},
+	    {RPC_HEALTH_CHECK, "swa"},
+	};
+	static const char *const uris[] = {"weir://demo/server/peer", "weir://demo/worker/w", "weir://demo/admin/a"};
+	struct process server, from;
+	(void)state;
+	process_as(&server, "weir://demo/server/s", &mine, &mine);
+	host_start(&server.f, &server.f.node);
+	for (size_t u = 0; u < sizeof uris / sizeof *uris; u++) {
+		process_as(&from, uris[u], &mine, &mine);
+		for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+			const bool may = strchr(rows[i].may, "swa"[u]) != NULL;
+			expect_call(&from, &server, rows[i].method, may ? WEIR_OK : WEIR_E_DENIED, may ? "" : uris[u]);
+		}
+		process_end(&from);
+	}
+	process_as(&from, uris[1], &mine, &mine);
+	expect_call(
+	    &from, &server, RPC_HEARTBEAT, WEIR_E_DENIED,
+	    "/weir.v1.Replica/Heartbeat: the certificate shown is weir://demo/worker/w; expected the role server, of the job demo");
+	process_end(&from);
+	process_end(&server);
+}
+
+static void others_are_told_why_not(void **state)
+{
+	struct process server, from;
+	(void)state;
+	process_as(&server, "weir://demo/server/s", &mine, &mine);
+	host_start(&server.f, &server.f.node);
+	process_begin(&from, NULL);
+	expect_call(&from, &server, RPC_MAP, WEIR_E_UNAVAILABLE, "in plain text");
+	process_end(&from);
+	process_as(&from, "weir://demo/worker/w", &other, &other);
+	expect_call(&from, &server, RPC_MAP, WEIR_E_UNAVAILABLE,
+	            "certificate verify failed; the server's certificate has expired, or");
+	process_end(&from);
+	process_end(&server);
+}
+
+/* Who has the authorities' certificates both, and one of the wrong one: its own check passes, the server's does not. */
+static void a_stranger_is_refused_by_the_server(void **state)
+{
+	struct process server, from;
+	char *text[2];
+	size_t bytes;
+	char both[96];
+	weir_error err = {0};
+	(void)state;
+	process_as(&server, "weir://demo/server/s", &mine, &mine);
+	host_start(&server.f, &server.f.node);
+	tls_issue(&from.files, &other, &mine, "weir://demo/admin/a", 3600);
+	for (int i = 0; i < 2; i++) {
+		char path[96];
+		snprintf(path, sizeof path, "%s/ca.crt", i ? other.path : mine.path);
+		CHECK_OK(disk_read_file(disk_system(), path, CERTIFICATE_BYTES_MAX, &text[i], &bytes, &err), err);
+	}
+	char *joined = NULL;
+	assert_true(asprintf(&joined, "%s%s", text[0], text[1]) > 0);
+	snprintf(both, sizeof both, "%s/both.crt", other.path);
+	CHECK_OK(disk_write_file(disk_system(), both, joined, strlen(joined), &err), err);
+	from.files.security.ca = both;
+	process_begin(&from, &from.files.security);
+	expect_call(&from, &server, RPC_MAP, WEIR_E_UNAVAILABLE, "weir://demo/admin/a");
+	process_end(&from);
+	process_end(&server);
+	free(joined);
+	free(text[0]);
+	free(text[1]);
+}
+
+static void another_jobs_server_is_not_believed(void **state)
+{
+	struct process server, from;
+	(void)state;
+	process_as(&server, "weir://demo/server/s", &mine, &mine);
+	host_start(&server.f, &server.f.node);
+	process_as(&from, "weir://other/worker/w", &mine, &mine);
+	expect_call(&from, &server, RPC_MAP, WEIR_E_UNAVAILABLE,
+	            "the certificate shown is weir://demo/server/s; expected that of a server of the job other");
+	process_end(&from);
+	process_end(&server);
+}
+
+/* One that believes the server for its host, as it would an etcd. */
+static void another_job_is_refused_by_the_server_itself(void **state)
+{
+	const struct certificate_order order = {
+	    .who = {"demo", ROLE_SERVER, "s"}, .hosts = {"127.0.0.1"}, .hosts_count = 1, .valid_s = 3600};
+	struct process server, from;
+	struct rpc_channel *channel;
+	struct message *reply = NULL;
+	weir_error err = {0};
+	(void)state;
+	tls_issue(&server.files, &mine, &mine, "weir://demo/server/s", 3600);
+	CHECK_OK(certificate_issue(mine.path, &order, &err), err);
+	process_begin(&server, &server.files.security);
+	host_start(&server.f, &server.f.node);
+	process_as(&from, "weir://other/worker/w", &mine, &mine);
+	CHECK_OK(rpc_channel_open_foreign(&channel, from.f.rpc, from.f.loop, address_of(&server), true, &err), err);
+	assert_int_equal(rpc_call_wait(channel, RPC_MAP, pattern_message(3, 1000), CALL_MS, &reply, &err), WEIR_E_DENIED);
+	CHECK_CONTAINS(err.text,
+	               "the certificate shown is weir://other/worker/w; expected the role worker or admin, of the job demo");
+	rpc_channel_close(channel);
+	process_end(&from);
+	process_end(&server);
+}
+
+static void only_a_servers_certificate_serves(void **state)
+{
+	struct process p;
+	struct rpc_server *server;
+	weir_error err = {0};
+	static const struct rpc_service none = {0};
+	(void)state;
+	process_as(&p, "weir://demo/worker/w", &mine, &mine);
+	assert_int_equal(rpc_server_start(&server, p.f.rpc, "127.0.0.1:0", &p.f.loop, 1, &none, NULL, &err), WEIR_E_INVALID);
+	CHECK_CONTAINS(err.text, "this server's certificate is weir://demo/worker/w; expected the role server");
+	process_end(&p);
+}
+
+static void plain_text_stays_on_this_machine(void **state)
+{
+	struct process p;
+	struct rpc_channel *channel;
+	struct rpc_server *server;
+	weir_error err = {0};
+	static const struct rpc_service none = {0};
+	(void)state;
+	process_begin(&p, NULL);
+	assert_int_equal(rpc_channel_open(&channel, p.f.rpc, p.f.loop, "192.0.2.1:9", &err), WEIR_E_INVALID);
+	CHECK_CONTAINS(err.text, "192.0.2.1:9: would be spoken to in plain text");
+	assert_int_equal(rpc_server_start(&server, p.f.rpc, "0.0.0.0:0", &p.f.loop, 1, &none, NULL, &err), WEIR_E_INVALID);
+	assert_int_equal(rpc_channel_open_foreign(&channel, p.f.rpc, p.f.loop, "192.0.2.1:9", false, &err), WEIR_E_INVALID);
+	assert_int_equal(rpc_channel_open_foreign(&channel, p.f.rpc, p.f.loop, "127.0.0.1:9", true, &err), WEIR_E_INVALID);
+	CHECK_CONTAINS(err.text, "give certificates");
+	process_end(&p);
+	process_begin(&p, &(weir_security){.insecure = 1});
+	CHECK_OK(rpc_channel_open(&channel, p.f.rpc, p.f.loop, "192.0.2.1:9", &err), err);
+	rpc_channel_close(channel);
+	process_end(&p);
+	p.f.rpc = rpc_grpc_create(NULL);
+	assert_int_equal(rpc_grpc_secure(p.f.rpc, &(weir_security){.certificate = "a", .ca = "b"}, &err), WEIR_E_INVALID);
+	CHECK_CONTAINS(err.text, "there is no key");
+	rpc_destroy(p.f.rpc);
+}
+
+/* --- Files that are replaced */
+
+/* The files of that name in `to` become those of `from`. */
+static void replace(const struct tls_folder *to, const struct tls_folder *from, const char *name)
+{
+	char a[128], b[128];
+	weir_error err = {0};
+	for (int i = 0; i < 2; i++) {
+		snprintf(a, sizeof a, "%s/%s.%s", from->path, name, i ? "key" : "crt");
+		snprintf(b, sizeof b, "%s/%s.%s", to->path, name, i ? "key" : "crt");
+		CHECK_OK(disk_copy_file(disk_system(), a, b, &err), err);
+	}
+}
+
+/* A file that is empty for a while changes nothing. Then everybody changes to another authority, and what is open goes on. Meanwhile a certificate expires. */
+static void replaced_files_serve_what_connects_from_then_on(void **state)
+{
+	static const size_t sizes[] = {1000};
+	struct tls_folder here;
+	struct tls_files unused;
+	struct process server, worker, late, brief;
+	struct rpc_channel *channel;
+	struct probe open;
+	char key[128];
+	weir_error err = {0};
+	(void)state;
+	do
+		tls_issue(&brief.files, &other, &other, "weir://demo/worker/brief", 2);
+	while (certificates_check(&brief.files.security, &err)); /* on a machine that has no time */
+	process_begin(&brief, &brief.files.security);
+	tls_folder_make(&here);
+	process_as(&server, "weir://demo/server/s", &here, &here);
+	host_start(&server.f, &server.f.node);
+	process_as(&worker, "weir://demo/worker/w", &here, &here);
+	CHECK_OK(rpc_channel_open(&channel, worker.f.rpc, worker.f.loop, address_of(&server), &err), err);
+	probe_open(&open, channel, worker.f.loop, RPC_PUSH_STREAM, 9, sizes, 1);
+	probe_send(&open, 1);
+	probe_wait_received(&open, 1);
+
+	snprintf(key, sizeof key, "%s/s.key", here.path);
+	CHECK_OK(disk_write_file(disk_system(), key, "", 0, &err), err);
+	while (!says(&server, "certificates not taken up"))
+		CHECK_OK(call_once(&worker, address_of(&server), RPC_MAP, &err), err);
+
+	process_as(&late, "weir://demo/worker/late", &other, &other);
+	expect_call(&late, &server, RPC_MAP, WEIR_E_UNAVAILABLE, "");
+	tls_issue(&unused, &other, &other, "weir://demo/server/s", 3600);
+	tls_issue(&unused, &other, &other, "weir://demo/worker/w", 3600);
+	replace(&here, &other, "s");
+	replace(&here, &other, "w");
+	replace(&here, &other, "ca");
+	AWAIT(call_once(&late, address_of(&server), RPC_MAP, &err) == WEIR_OK, "the server does not take up its files: %s", err.text);
+	AWAIT(call_once(&worker, address_of(&server), RPC_MAP, &err) == WEIR_OK, "the worker does not take up its files: %s",
+	      err.text);
+	CHECK_OK(stream_once(channel, worker.f.loop, RPC_PUSH_STREAM, &err), err); /* over the channel's next connection, */
+	probe_send(&open, 2);                                                      /* and over that which it had */
+	probe_wait_received(&open, 3);
+
+	AWAIT(call_once(&brief, address_of(&server), RPC_MAP, &err) == WEIR_E_UNAVAILABLE, "an expired certificate is believed");
+	CHECK_CONTAINS(err.text, "brief.crt: expired on 20");
+	process_end(&brief);
+	process_end(&late);
+	probe_finish(&open);
+	assert_int_equal(probe_wait_closed(&open), WEIR_OK);
+	rpc_channel_close(channel);
+	process_end(&worker);
+	process_end(&server);
+	tls_folder_remove(&here);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(each_role_calls_what_is_its_own),
+	    cmocka_unit_test(others_are_told_why_not),
+	    cmocka_unit_test(a_stranger_is_refused_by_the_server),
+	    cmocka_unit_test(another_jobs_server_is_not_believed),
+	    cmocka_unit_test(another_job_is_refused_by_the_server_itself),
+	    cmocka_unit_test(only_a_servers_certificate_serves),
+	    cmocka_unit_test(plain_text_stays_on_this_machine),
+	    cmocka_unit_test(replaced_files_serve_what_connects_from_then_on),
+	};
+	return cmocka_run_group_tests(tests, make_folders, remove_folders);
+}
