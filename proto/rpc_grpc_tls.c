@@ -130,6 +130,7 @@ static int verify(void *arg, grpc_tls_custom_verification_check_request *request
 	snprintf(text, sizeof text, "the certificate shown is %s; expected that of a server of the job %s", uri, v->job);
 	if (*status != GRPC_STATUS_OK)
 		*details = gpr_strdup(text);
+	HANDED_OVER(v);
 	return 1;
 }
 

@@ -82,32 +82,39 @@ static weir_status stream_once(struct rpc_channel *channel, struct rpc_loop *loo
 	return status ? weir_fail(err, status, "%s", p.text) : WEIR_OK;
 }
 
+static weir_status call_over(struct rpc_channel *channel, struct rpc_loop *loop, enum rpc_method method, weir_error *err)
+{
+	struct message *reply = NULL;
+	if (rpc_method_is_stream(method))
+		return stream_once(channel, loop, method, err);
+	const weir_status status = rpc_call_wait(channel, method, pattern_message(3, 1000), CALL_MS, &reply, err);
+	assert_true(status || pattern_is(reply, 3, 1000));
+	message_release(reply);
+	return status;
+}
+
 /* Over a connection of its own. */
 static weir_status call_once(struct process *from, const char *address, enum rpc_method method, weir_error *err)
 {
 	struct rpc_channel *channel;
-	struct message *reply = NULL;
 	CHECK_OK(rpc_channel_open(&channel, from->f.rpc, from->f.loop, address, err), *err);
-	weir_status status;
-	if (rpc_method_is_stream(method)) {
-		status = stream_once(channel, from->f.loop, method, err);
-	} else {
-		status = rpc_call_wait(channel, method, pattern_message(3, 1000), CALL_MS, &reply, err);
-		assert_true(status || pattern_is(reply, 3, 1000));
-		message_release(reply);
-	}
+	const weir_status status = call_over(channel, from->f.loop, method, err);
 	rpc_channel_close(channel);
 	return status;
+}
+
+static void check_outcome(enum rpc_method method, weir_status got, weir_status expected, const char *text, const char *part)
+{
+	if (got != expected)
+		fail_msg("%s: %s, not %s: %s", rpc_method_path(method), weir_status_name(got), weir_status_name(expected), text);
+	CHECK_CONTAINS(text, part);
 }
 
 static void expect_call(struct process *from, const struct process *to, enum rpc_method method, weir_status status,
                         const char *part)
 {
 	weir_error err = {0};
-	const weir_status got = call_once(from, address_of(to), method, &err);
-	if (got != status)
-		fail_msg("%s: %s, not %s: %s", rpc_method_path(method), weir_status_name(got), weir_status_name(status), err.text);
-	CHECK_CONTAINS(err.text, part);
+	check_outcome(method, call_once(from, address_of(to), method, &err), status, err.text, part);
 }
 
 static int make_folders(void **state)
@@ -145,15 +152,21 @@ static void each_role_calls_what_is_its_own(void **state)
 	};
 	static const char *const uris[] = {"weir://demo/server/peer", "weir://demo/worker/w", "weir://demo/admin/a"};
 	struct process server, from;
+	struct rpc_channel *channel;
+	weir_error err = {0};
 	(void)state;
 	process_as(&server, "weir://demo/server/s", &mine, &mine);
 	host_start(&server.f, &server.f.node);
 	for (size_t u = 0; u < sizeof uris / sizeof *uris; u++) {
 		process_as(&from, uris[u], &mine, &mine);
+		CHECK_OK(rpc_channel_open(&channel, from.f.rpc, from.f.loop, address_of(&server), &err), err);
 		for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 			const bool may = strchr(rows[i].may, "swa"[u]) != NULL;
-			expect_call(&from, &server, rows[i].method, may ? WEIR_OK : WEIR_E_DENIED, may ? "" : uris[u]);
+			err = (weir_error){0};
+			check_outcome(rows[i].method, call_over(channel, from.f.loop, rows[i].method, &err), may ? WEIR_OK : WEIR_E_DENIED,
+			              err.text, may ? "" : uris[u]);
 		}
+		rpc_channel_close(channel);
 		process_end(&from);
 	}
 	process_as(&from, uris[1], &mine, &mine);
