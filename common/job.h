@@ -37,6 +37,7 @@ enum read_from { READ_PRIMARY, READ_ANY };
 enum checkpoint_precision { PRECISION_FP32, PRECISION_BF16, PRECISION_INT8 };
 enum train_precision { TRAIN_FP32, TRAIN_TF32, TRAIN_BF16, TRAIN_FP16 };
 enum anomaly_policy { ANOMALY_WARN, ANOMALY_STOP };
+enum lr_scale { LR_SCALE_NONE, LR_SCALE_LINEAR, LR_SCALE_SQRT };
 enum not_finite_policy { NOT_FINITE_REJECT, NOT_FINITE_CLIP, NOT_FINITE_ACCEPT };
 
 enum { JOB_MODE_LOCAL = WEIR_SSP + 1 }; /* mode.kind: local, before it is settled to that of its rounds */
@@ -91,7 +92,7 @@ struct job {
 	} cluster;
 	struct {
 		enum data_format format;
-		char **train, **valid, **test; /* file globs; with a split only `train` is needed */
+		char **train, **valid, **test; /* globs of files, addresses; with a split only `train` is needed */
 		uint32_t train_count, valid_count, test_count;
 		struct {
 			enum split_by by;
@@ -115,8 +116,9 @@ struct job {
 		uint64_t hash_buckets;               /* 0: keys are hashed to 64 bits, no buckets */
 		uint32_t threads;                    /* parsing threads per worker */
 		uint32_t prefetch;                   /* batches ready ahead */
-		char cache[WEIR_PATH_BYTES_MAX];     /* packed cache: "auto" = run_dir/cache, "off", or a directory */
-		struct {                             /* generated data (weir datagen); rows 0: none */
+		char endpoint[WEIR_ADDRESS_BYTES_MAX], region[WEIR_NAME_BYTES_MAX]; /* of S3; "": the checkpoint's */
+		char cache[WEIR_PATH_BYTES_MAX]; /* packed cache: "auto" = run_dir/cache, "off", or a directory */
+		struct {                         /* generated data (weir datagen); rows 0: none */
 			uint64_t rows, ids, seed;
 		} generate;
 	} data;
@@ -153,8 +155,9 @@ struct job {
 	} tables;
 	struct {
 		uint32_t passes;
-		uint32_t accumulate; /* parts that a batch is computed in, at most, one after the other; language models */
-		float clip_norm;     /* global gradient norm; 0: off */
+		uint32_t accumulate;    /* parts that a batch is computed in, at most, one after the other; language models */
+		float clip_norm;        /* global gradient norm; 0: off */
+		enum lr_scale lr_scale; /* learning rates in trainers that live over cluster.workers */
 		enum not_finite_policy not_finite;
 		struct {
 			enum anomaly_policy policy;

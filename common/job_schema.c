@@ -51,6 +51,7 @@ static const struct choice recomputes[] = {{"off", RECOMPUTE_OFF}, {"layers", RE
 static const struct choice metrics[] = {{"auc", METRIC_AUC}, {"logloss", METRIC_LOGLOSS}};
 static const struct choice anomaly_policies[] = {{"warn", ANOMALY_WARN}, {"stop", ANOMALY_STOP}};
 static const struct choice not_finites[] = {{"reject", NOT_FINITE_REJECT}, {"clip", NOT_FINITE_CLIP}, {"accept", NOT_FINITE_ACCEPT}};
+static const struct choice lr_scales[] = {{"none", LR_SCALE_NONE}, {"linear", LR_SCALE_LINEAR}, {"sqrt", LR_SCALE_SQRT}};
 static const struct choice products[] = {{"fp32", TRAIN_FP32}, {"tf32", TRAIN_TF32}, {"bf16", TRAIN_BF16}, {"fp16", TRAIN_FP16}};
 static const struct choice slow_workers[] = {{"none", SLOW_NONE}, {"one", SLOW_ONE}, {"rotating", SLOW_ROTATING}};
 static const struct choice froms[] = {{"primary", READ_PRIMARY}, {"any", READ_ANY}};
@@ -199,6 +200,8 @@ static const struct key keys[] = {
 	U32("data.threads", data.threads, "1", 1, WEIR_THREADS_MAX, "threads"),
 	U32("data.prefetch", data.prefetch, "4", 1, WEIR_PREFETCH_MAX, "batches"),
 	TEXT("data.cache", data.cache, "auto"),
+	TEXT("data.endpoint", data.endpoint, ""),
+	TEXT("data.region", data.region, ""),
 	U64("data.generate.rows", data.generate.rows, "0", 0, WEIR_GENERATE_ROWS_MAX, "rows"),
 	U64("data.generate.ids", data.generate.ids, "1000000", WEIR_GENERATE_IDS_MIN, WEIR_GENERATE_IDS_MAX, "ids"),
 	U64("data.generate.seed", data.generate.seed, "1", 0, ANY_U64, NULL),
@@ -251,6 +254,7 @@ static const struct key keys[] = {
 	U32("train.passes", train.passes, "1", 1, WEIR_PASSES_MAX, "passes"),
 	U32("train.accumulate", train.accumulate, "1", 1, WEIR_BATCH_ROWS_MAX, "parts"),
 	FLOAT("train.clip_norm", train.clip_norm, "0", 0, ANY_FLOAT),
+	CHOICE("train.lr_scale", train.lr_scale, "none", lr_scales),
 	CHOICE("train.not_finite", train.not_finite, "reject", not_finites),
 	CHOICE("train.anomaly.policy", train.anomaly.policy, "warn", anomaly_policies),
 	U32("train.anomaly.data_s", train.anomaly.data_s, "60", 1, 86400, "seconds"),

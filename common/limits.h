@@ -18,12 +18,18 @@
 /* bulk that a client has sent and no server acknowledged; more would leave the caches before it is copied */
 #define WEIR_PUSH_AHEAD_BYTES (4u << 20)
 /* answers a client has asked for on a stream; more would only wait in socket buffers, out of the caches */
-#define WEIR_PULL_AHEAD_BYTES         (4u << 20)
-#define WEIR_STREAM_CREDIT_REQUESTS   1024u       /* unacknowledged requests per stream */
-#define WEIR_CONNECTIONS_MAX          4096u       /* per server */
-#define WEIR_CALLS_PER_CONNECTION_MAX 1024u       /* calls and streams at once */
-#define WEIR_METADATA_BYTES_MAX       (16u << 10) /* per RPC */
-#define WEIR_ADDRESS_BYTES_MAX        256u
+#define WEIR_PULL_AHEAD_BYTES       (4u << 20)
+#define WEIR_STREAM_CREDIT_REQUESTS 1024u /* unacknowledged requests per stream */
+#define WEIR_CONNECTIONS_MAX        4096u /* per server */
+#define WEIR_CALLS_PER_CONNECTION_MAX \
+	64u /* calls and streams at once: with what each may bring, what one peer can have a server hold */
+#define WEIR_STREAMS_PER_PEER_MAX 16u    /* on one loop; enforced by rpc_grpc_server.c, as the next two are */
+#define WEIR_REQUEST_MS           10000u /* a connection, and a request of a unary call, that is not whole after this is given up */
+#define WEIR_CONNECTION_IDLE_MS   60000u /* and a connection without calls is closed after this */
+#define WEIR_REFUSAL_MS \
+	100u /* what is malformed is answered so late, that one peer's cannot take a server's time; enforced by rpc_server.c */
+#define WEIR_METADATA_BYTES_MAX (16u << 10) /* per RPC */
+#define WEIR_ADDRESS_BYTES_MAX  256u
 
 /* Placement and tables. Enforced by job parsing and the table registry. */
 #define WEIR_PARTITIONS_MAX       1024u
@@ -50,6 +56,7 @@
 #define WEIR_PROGRESS_INTERVAL_MS 1000u      /* a worker reports at least this often */
 #define WEIR_UNIT_FAILURES_MAX    3u         /* explicit failures of a unit; then it is quarantined */
 #define WEIR_UNITS_HELD_MAX       4u         /* units one worker holds at once */
+#define WEIR_UNIT_PARTS           8u         /* into about so many parts, at most, is one cut towards the end of a pass */
 #define WEIR_KEPT_ROWS_BYTES_MAX \
 	(32u << 20) /* of a table, that a worker keeps back (push.rows): all of it fits one push; enforced by kept_rows.c */
 #define WEIR_STATUS_HISTOGRAMS_MAX 256u /* a job of more workers does not tell the staleness of each */
@@ -186,6 +193,8 @@
 #define WEIR_BLOB_PARTS_MAX                10000u     /* S3's limit */
 #define WEIR_BLOB_ATTEMPTS_MAX             6u         /* of one request */
 #define WEIR_BLOB_RETRY_FIRST_MS           100u
+#define WEIR_WEB_REDIRECTS_MAX             5u   /* of one request; enforced by web_request.c */
+#define WEIR_BLOB_VERSION_BYTES            128u /* with its NUL */
 #define WEIR_CHECKPOINT_NAME_BYTES_MAX     48u  /* with its NUL */
 #define WEIR_REWIND_WHY_BYTES_MAX          256u /* why a job went back to one, with its NUL */
 #define WEIR_CHECKPOINT_CHAIN_MAX          8u   /* row files of a partition: a full one and deltas on it */

@@ -68,7 +68,8 @@
 
 /* Kinds, and what the general fields carry:
  *   PUSH         identity (pass unit attempt batch part); a = partition's applied index at the pull it was computed from;
- *                b = step (sync; 0: none); sections: keys + gradients, all of synchronous tables or none
+ *                b = step (sync; 0: none); c = bits of an fp32, by which learning rates are multiplied (0: they are not); sections: keys + gradients, all
+ *                of synchronous tables or none
  *   PUSH_REPLY   status; a = applied index, or with cluster.ack: primary that of its own entry; b = stable index: applied, and no failover takes it back;
  *                c = epoch that a is seen from; attempt = staleness: entries that were behind a's of the push when it came
  *   PULL         b = step that must have been applied (0: none); a = log index that must have been applied, where the log has it: of what the client
@@ -79,7 +80,7 @@
  *   SEAL_REPLY   one reply record per partition; status; a, b as of PUSH_REPLY, batch = epoch that a is seen from; c = bits; one section (table 0,
  *                codec FP32, width 0): data = bitmap of the parts of the unit that are applied, dropped or waiting in an open step,
  *                bit frame_part_bit(batch, part)
- *   CLOSE_STEP   b = step; c = included; sections: one whose data = included then dropped batch ids (u32 pass, unit, batch:
+ *   CLOSE_STEP   a = PUSH's c, of the step; b = step; c = included; sections: one whose data = included then dropped batch ids (u32 pass, unit, batch:
  *                12 bytes each); partition ALL
  *   CLOSE_REPLY  status; a = applied index
  *   RETIRE       all units below (pass, unit) are closed, and if attempt > 0 also unit (a >> 32, a & 0xffffffff); partition ALL

@@ -128,6 +128,9 @@ weir_status ledger_create(struct ledger **out, const struct ledger_options *opti
 	if (!options->passes || !options->lease_ms)
 		return weir_fail(err, WEIR_E_INVALID, "ledger: passes (%u) and lease_ms (%u) must be at least 1", options->passes,
 		                 options->lease_ms);
+	if (options->rate_rule != LEDGER_RATE_AS_IT_IS && !options->workers)
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "ledger: learning rates that go with the workers need to know how many they are meant for");
 	if (!options->partitions || options->partitions > WEIR_PARTITIONS_MAX || !options->servers_count ||
 	    options->servers_count > WEIR_SERVERS_MAX)
 		return weir_fail(err, WEIR_E_LIMIT, "ledger: %u partitions on %u servers (at most %u on %u)", options->partitions,
@@ -253,8 +256,8 @@ void ledger_status(struct ledger *l, const Weir__V1__StatusRequest *q, ledger_re
 	r.state = job_state(l);
 	r.pass = l->pass;
 	r.passes = l->options.passes;
-	r.units = l->units_count;
-	r.committed = l->committed;
+	r.units = l->dataset_units;
+	r.committed = l->committed - l->parts_committed; /* a unit that was cut counts with its first part */
 	Weir__V1__WorkerStatus *workers = calloc(l->workers_count + 1u, sizeof *workers);
 	Weir__V1__WorkerStatus **worker_list = calloc(l->workers_count + 1u, sizeof *worker_list);
 	Weir__V1__Table **table_list = calloc(l->tables_count + 1u, sizeof *table_list);

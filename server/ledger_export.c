@@ -117,7 +117,10 @@ static void export_globals(struct export *x)
 	g->has_dataset = l->has_dataset;
 	g->dataset_fingerprint = l->dataset_fingerprint;
 	g->dataset_rows = l->dataset_rows;
-	g->units_count = l->units_count;
+	g->units_count = l->dataset_units;
+	g->parts = l->units_count - l->dataset_units;
+	g->parts_committed = l->parts_committed;
+	g->unit_batches = l->unit_batches;
 	g->dataset_by = l->dataset_by;
 	g->pass = l->pass;
 	g->low = l->low;
@@ -145,9 +148,10 @@ static size_t stepped_words(const struct ledger_unit *u)
 }
 
 /* A unit as a pass begins with it need not be told. */
-static bool is_untouched(const struct ledger_unit *u)
+static bool is_untouched(const struct ledger *l, uint32_t unit)
 {
-	return u->state == UNIT_FREE && u->attempt == 0;
+	const struct ledger_unit *u = &l->units[unit];
+	return u->state == UNIT_FREE && u->attempt == 0 && u->end == 0 && unit < l->dataset_units;
 }
 
 static Weir__V1__LedgerUnit *export_unit(struct export *x, uint32_t unit)
@@ -167,6 +171,8 @@ static Weir__V1__LedgerUnit *export_unit(struct export *x, uint32_t unit)
 	out->totals = u->totals.count ? export_totals(x, &u->totals) : NULL;
 	out->skip = u->skip;
 	out->local_steps = u->local_steps;
+	out->place = u->place;
+	out->end = u->end;
 	out->n_stepped = stepped_words(u);
 	out->stepped = u->stepped;
 	out->has_error = u->error != NULL;
@@ -292,7 +298,7 @@ static void collect_all(struct export *x)
 	x->state.units = take(x, units * sizeof(Weir__V1__LedgerUnit *));
 	x->state.workers = take(x, l->workers_count * sizeof(Weir__V1__LedgerWorker *));
 	for (uint32_t i = 0; i < units && !x->failed; i++)
-		if (!is_untouched(&l->units[i]))
+		if (!is_untouched(l, i))
 			x->state.units[x->state.n_units++] = export_unit(x, i);
 	for (uint32_t i = 0; i < l->workers_count && !x->failed; i++)
 		x->state.workers[x->state.n_workers++] = export_worker(x, i);

@@ -30,10 +30,16 @@ static weir_status merge_globals(struct ledger *l, const Weir__V1__LedgerGlobals
 {
 	if (g->units_count > WEIR_UNITS_PER_PASS_MAX || g->has_dataset != (g->units_count > 0))
 		return corrupt(err, "units in a pass", g->units_count);
-	bool begins = g->has_dataset && (!l->units || g->pass != l->pass || g->units_count != l->units_count);
+	if (g->parts > WEIR_UNITS_PER_PASS_MAX - g->units_count || g->unit_batches > WEIR_UNIT_BATCHES_MAX)
+		return corrupt(err, "parts of units", g->parts);
+	const uint32_t units = g->units_count + g->parts;
+	bool begins =
+	    g->has_dataset && (!l->units || g->pass != l->pass || g->units_count != l->dataset_units || units < l->units_count);
 	if (begins && ledger_pass_reset(l, g->units_count, g->pass))
 		return no_memory(err);
-	if (g->low > g->units_count || g->committed > g->units_count || g->quarantined > g->units_count - g->committed)
+	if (g->has_dataset && ledger_pass_grow(l, units))
+		return no_memory(err);
+	if (g->low > units || g->committed > units || g->quarantined > units - g->committed || g->parts_committed > g->committed)
 		return corrupt(err, "more units closed than there are: low", g->low);
 	if (!copy_text(l->dataset_by, sizeof l->dataset_by, g->dataset_by) || !copy_text(l->failure, sizeof l->failure, g->failure))
 		return corrupt(err, "a text of bytes", strlen(g->failure));
@@ -43,6 +49,8 @@ static weir_status merge_globals(struct ledger *l, const Weir__V1__LedgerGlobals
 	l->low = g->low;
 	l->committed = g->committed;
 	l->quarantined = g->quarantined;
+	l->parts_committed = g->parts_committed;
+	l->unit_batches = g->unit_batches;
 	l->completed = g->completed;
 	l->evaluated = g->evaluated;
 	l->finished = g->finished;
@@ -95,6 +103,8 @@ static weir_status merge_unit(struct ledger *l, const Weir__V1__LedgerUnit *in, 
 		return corrupt(err, "batches of a unit", in->batches);
 	if (in->local_steps > WEIR_LOCAL_STEPS_MAX)
 		return corrupt(err, "local steps of a unit", in->local_steps);
+	if (in->place >= l->dataset_units || in->end > WEIR_UNIT_BATCHES_MAX)
+		return corrupt(err, "place of a unit", in->place);
 	if (in->holder >= WEIR_WORKERS_MAX)
 		return corrupt(err, "holder of a unit", in->holder);
 	struct ledger_unit *u = &l->units[in->unit];
@@ -106,6 +116,8 @@ static weir_status merge_unit(struct ledger *l, const Weir__V1__LedgerUnit *in, 
 	u->watermark = in->watermark;
 	u->skip = in->skip;
 	u->local_steps = in->local_steps;
+	u->place = in->unit < l->dataset_units ? in->unit : in->place;
+	u->end = in->end;
 	free(u->error);
 	u->error = in->has_error ? strdup(in->error) : NULL;
 	if (in->has_error && !u->error)
@@ -192,7 +204,7 @@ static struct close_record *read_close(const Weir__V1__StepClose *in)
 	for (size_t i = 0; members && i < count; i++)
 		members[i].batch = read_batch(i < in->n_included ? in->included[i] : in->dropped[i - in->n_included]);
 	if (members)
-		c = ledger_close_make(in->step, members, (uint32_t)count, (uint32_t)in->n_included);
+		c = ledger_close_make(in->step, in->rate_scale, members, (uint32_t)count, (uint32_t)in->n_included);
 	free(members);
 	return c;
 }

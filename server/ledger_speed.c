@@ -1,4 +1,4 @@
-/* How fast rows are trained, and how long a worker's rounds of local steps are: DyLU (arXiv 2401.09135). A worker of speed v takes v / v_ref of the table's local steps, at most all of them, where v_ref
+/* How fast rows are trained, and by whom: that says what share of the end of a pass each gets (ledger_parts.c), and how long a worker's rounds of local steps are: DyLU (arXiv 2401.09135). A worker of speed v takes v / v_ref of the table's local steps, at most all of them, where v_ref
  * is the 90th percentile of the workers' speeds, so that all need about as long for a round. A unit keeps what its first attempt was given: who executes it again
  * must cut it alike. Speeds are measured here and not logged. */
 #include <stdlib.h>
@@ -59,6 +59,20 @@ static double reference_speed(const struct ledger *l)
 		return 0;
 	qsort(speeds, count, sizeof *speeds, compare_speeds);
 	return speeds[(count * SPEED_PERCENTILE + 99) / 100 - 1];
+}
+
+double ledger_speed_share(const struct ledger *l, const struct ledger_worker *w)
+{
+	double sum = 0;
+	uint32_t known = 0;
+	for (uint32_t i = 0; i < l->workers_count; i++) {
+		const struct ledger_worker *other = l->workers[i];
+		const bool counts = other->live && other->role == WEIR__V1__ROLE__TRAINER && other->speed.per_second > 0;
+		known += counts;
+		sum += counts ? other->speed.per_second : 0;
+	}
+	const double mean = known ? sum / known : 1, own = w->speed.per_second > 0 ? w->speed.per_second : mean;
+	return own / (sum + (ledger_trainers(l) - known) * mean);
 }
 
 uint32_t ledger_speed_round(const struct ledger *l, const struct ledger_worker *w)

@@ -25,6 +25,7 @@ struct ledger_unit {
 	uint32_t holder;   /* worker, while leased */
 	uint32_t batches, watermark;
 	uint32_t local_steps; /* of its rounds, in every attempt; 0: none */
+	uint32_t place, end;  /* as WorkUnit's */
 	struct totals totals; /* of the batches below the watermark */
 	bool skip;            /* given up: leased only to be sealed and counted */
 	uint64_t *stepped;    /* bit b: batch b has been in a step that has closed; NULL: none */
@@ -147,14 +148,17 @@ struct ledger {
 
 	bool has_dataset;
 	uint64_t dataset_fingerprint, dataset_rows;
-	uint32_t units_count; /* in a pass */
+	uint32_t dataset_units; /* in a pass */
+	uint32_t unit_batches;  /* of one, about; 0: they are leased whole */
 	char dataset_by[WEIR_NAME_BYTES_MAX];
 
-	uint32_t pass;                      /* open one */
-	struct ledger_unit *units;          /* (units_count) of this pass */
+	uint32_t pass;             /* open one */
+	struct ledger_unit *units; /* (units_count) of this pass: those of the dataset, then parts that were cut from them */
+	uint32_t units_count, units_capacity;
 	uint32_t free_from;                 /* no unit below is free */
 	uint32_t low;                       /* all units below are closed */
 	uint32_t committed, quarantined;    /* of this pass */
+	uint32_t parts_committed;           /* of those that are committed */
 	uint32_t completed, evaluated;      /* passes */
 	int64_t completed_ms, evaluator_ms; /* when the last pass completed; when an evaluator was last alive */
 	bool finished, failed;
@@ -197,12 +201,15 @@ struct ledger_worker *ledger_worker_find(struct ledger *l, const Weir__V1__JobId
                                          weir_error *err);
 void ledger_worker_end(struct ledger *l, struct ledger_worker *w, bool clean, const char *why);
 uint32_t ledger_workers_holding(const struct ledger *l);
+uint32_t ledger_trainers(const struct ledger *l); /* that live */
+float ledger_rate_scale(const struct ledger *l);  /* what is pushed from now on: as WorkUnit's */
 void ledger_report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1__WorkerReport *r, const uint64_t *staleness,
                        size_t buckets);
 
 /* Units. */
 weir_status ledger_pass_open(struct ledger *l, uint32_t pass);
-weir_status ledger_pass_reset(struct ledger *l, uint32_t units_count, uint32_t pass); /* all its units are free */
+weir_status ledger_pass_reset(struct ledger *l, uint32_t dataset_units, uint32_t pass); /* all its units are free */
+weir_status ledger_pass_grow(struct ledger *l, uint32_t units_count);                   /* by parts, which are free */
 void ledger_pass_free(struct ledger *l);
 void ledger_pass_advance(struct ledger *l);
 void ledger_unit_return(struct ledger *l, uint32_t unit, const char *why);
@@ -212,6 +219,10 @@ bool ledger_unit_can_step(struct ledger *l, const struct ledger_batch *b);
 void ledger_unit_step(struct ledger *l, const struct ledger_batch *b);
 bool ledger_unit_has_stepped(const struct ledger *l, const struct ledger_batch *b);
 bool ledger_unit_is_held(const struct ledger *l, const struct ledger_worker *w, const struct ledger_batch *b);
+
+/* Parts of units (ledger_parts.c). */
+void ledger_unit_cut(struct ledger *l, const struct ledger_worker *w,
+                     uint32_t unit); /* before w gets it: to what w is to have of it */
 
 /* Steps. */
 /* Who leaves says what it has done in the open step (NULL: nothing): that counts without it. */
@@ -224,7 +235,8 @@ void ledger_steps_forget_unit(struct ledger *l, struct ledger_worker *w, uint32_
 void ledger_steps_advance(struct ledger *l);
 void ledger_steps_free(struct ledger *l);
 /* The record of a close: members [0, included) count, in this order, the others are dropped. NULL when out of memory. */
-struct close_record *ledger_close_make(uint64_t step, const struct step_member *members, uint32_t count, uint32_t included);
+struct close_record *ledger_close_make(uint64_t step, float rate_scale, const struct step_member *members, uint32_t count,
+                                       uint32_t included);
 void ledger_close_free(struct close_record *c);
 
 /* Clocks. */
@@ -239,7 +251,11 @@ void ledger_speed_add(struct ledger *l, struct ledger_worker *w, const Weir__V1_
 uint32_t ledger_speed_round(const struct ledger *l,
                             const struct ledger_worker *w); /* batches of its rounds; 0: no table has local steps */
 
+double ledger_speed_share(const struct ledger *l,
+                          const struct ledger_worker *w); /* of all trainers' speed, as far as it is known */
+
 /* Tables. */
+bool ledger_tables_in_step(const struct ledger *l);    /* some are synchronous, or have local steps */
 uint32_t ledger_tables_backup(const struct ledger *l); /* of the sync tables */
 uint32_t ledger_tables_bound(const struct ledger *l);  /* the least of the ssp tables'; UINT32_MAX: there are none */
 /* Rounds that units are cut into: the tables' largest, 0: none has local steps; *by_speed: shorter for slower workers. */

@@ -74,7 +74,8 @@ static int compare_members(const void *a, const void *b)
 	return (x->batch.batch > y->batch.batch) - (x->batch.batch < y->batch.batch);
 }
 
-struct close_record *ledger_close_make(uint64_t step, const struct step_member *members, uint32_t count, uint32_t included)
+struct close_record *ledger_close_make(uint64_t step, float rate_scale, const struct step_member *members, uint32_t count,
+                                       uint32_t included)
 {
 	struct close_record *c = calloc(1, sizeof *c);
 	if (!c)
@@ -94,6 +95,7 @@ struct close_record *ledger_close_make(uint64_t step, const struct step_member *
 	}
 	weir__v1__step_close__init(&c->message);
 	c->message.step = step;
+	c->message.rate_scale = rate_scale;
 	c->message.n_included = included;
 	c->message.included = c->list;
 	c->message.n_dropped = count - included;
@@ -118,7 +120,7 @@ static bool close_open_step(struct ledger *l)
 		if (!ledger_unit_can_step(l, &s->members[i].batch))
 			return false;
 	qsort(s->members, s->count, sizeof *s->members, compare_members);
-	struct close_record *c = ledger_close_make(s->closed + 1, s->members, s->count, done);
+	struct close_record *c = ledger_close_make(s->closed + 1, ledger_rate_scale(l), s->members, s->count, done);
 	if (!c)
 		return false;
 	if (s->closes_count == WEIR_STEP_CLOSES_KEPT) {

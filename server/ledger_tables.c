@@ -38,6 +38,14 @@ uint32_t ledger_tables_local_steps(const struct ledger *l, bool *by_speed)
 	return steps;
 }
 
+bool ledger_tables_in_step(const struct ledger *l)
+{
+	for (uint32_t i = 0; i < l->tables_count; i++)
+		if (l->tables[i]->spec.mode.kind == WEIR_SYNC || l->tables[i]->spec.mode.local_steps > 0)
+			return true;
+	return false;
+}
+
 static void table_free(struct ledger_table *t)
 {
 	wire_table_free(&t->wire);

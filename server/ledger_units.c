@@ -18,16 +18,18 @@ void ledger_pass_free(struct ledger *l)
 	l->units = NULL;
 }
 
-weir_status ledger_pass_reset(struct ledger *l, uint32_t units_count, uint32_t pass)
+weir_status ledger_pass_reset(struct ledger *l, uint32_t dataset_units, uint32_t pass)
 {
-	struct ledger_unit *units = calloc(units_count, sizeof *units);
+	struct ledger_unit *units = calloc(dataset_units, sizeof *units);
 	if (!units)
 		return WEIR_E_MEMORY;
+	for (uint32_t u = 0; u < dataset_units; u++)
+		units[u].place = u;
 	ledger_pass_free(l);
 	l->units = units;
-	l->units_count = units_count;
+	l->dataset_units = l->units_count = l->units_capacity = dataset_units;
 	l->pass = pass;
-	l->free_from = l->low = l->committed = l->quarantined = 0;
+	l->free_from = l->low = l->committed = l->quarantined = l->parts_committed = 0;
 	l->changes.globals = true;
 	ledger_unmark_units(l);
 	return WEIR_OK;
@@ -35,10 +37,10 @@ weir_status ledger_pass_reset(struct ledger *l, uint32_t units_count, uint32_t p
 
 weir_status ledger_pass_open(struct ledger *l, uint32_t pass)
 {
-	weir_status status = ledger_pass_reset(l, l->units_count, pass);
+	weir_status status = ledger_pass_reset(l, l->dataset_units, pass);
 	if (status)
 		return status;
-	LOG_AT(l->options.logger, LOG_INFO, "pass opened", "pass=%u of=%u units=%u", pass, l->options.passes, l->units_count);
+	LOG_AT(l->options.logger, LOG_INFO, "pass opened", "pass=%u of=%u units=%u", pass, l->options.passes, l->dataset_units);
 	return WEIR_OK;
 }
 
@@ -86,9 +88,10 @@ void ledger_pass_advance(struct ledger *l)
 
 static uint32_t data_unit(const struct ledger *l, uint32_t unit)
 {
+	const uint32_t place = l->units[unit].place;
 	if (!l->options.shuffle)
-		return unit;
-	return (uint32_t)prng_permute(prng_mix(l->options.seed, l->pass, 0), l->units_count, unit);
+		return place;
+	return (uint32_t)prng_permute(prng_mix(l->options.seed, l->pass, 0), l->dataset_units, place);
 }
 
 static void unit_hold(struct ledger *l, struct ledger_worker *w, uint32_t unit)
@@ -252,6 +255,9 @@ static void answer_unit(struct ledger *l, struct lease_answer *a, uint32_t unit)
 	a->unit.sealed = u->attempt > 1;
 	a->unit.skip = u->skip;
 	a->unit.local_steps = u->local_steps;
+	a->unit.place = u->place;
+	a->unit.end = u->end;
+	a->unit.rate_scale = ledger_rate_scale(l);
 	ledger_totals_fill(&a->totals, &u->totals, l->options.partitions);
 	a->unit.totals = &a->totals;
 	a->reply.unit = &a->unit;
@@ -272,6 +278,7 @@ static void answer_trainer(struct ledger *l, struct ledger_worker *w, uint64_t s
 	if (w->held_count == WEIR_UNITS_HELD_MAX || unit_next(l) == l->units_count)
 		return; /* wait */
 	uint32_t unit = unit_next(l);
+	ledger_unit_cut(l, w, unit);
 	unit_hold(l, w, unit);
 	w->lease_sequence = sequence;
 	w->granted = unit;
@@ -330,6 +337,7 @@ static void unit_commit(struct ledger *l, uint32_t unit, const Weir__V1__PartTot
 		l->quarantined++;
 	else
 		l->committed++;
+	l->parts_committed += !u->skip && unit >= l->dataset_units;
 	low_advance(l);
 }
 

@@ -64,6 +64,23 @@ uint32_t ledger_workers_holding(const struct ledger *l)
 	return n;
 }
 
+uint32_t ledger_trainers(const struct ledger *l)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < l->workers_count; i++)
+		n += l->workers[i]->live && l->workers[i]->role == WEIR__V1__ROLE__TRAINER;
+	return n;
+}
+
+float ledger_rate_scale(const struct ledger *l)
+{
+	const uint32_t trainers = ledger_trainers(l);
+	if (l->options.rate_rule == LEDGER_RATE_AS_IT_IS || trainers == 0 || trainers == l->options.workers)
+		return 0;
+	const float ratio = (float)trainers / (float)l->options.workers;
+	return l->options.rate_rule == LEDGER_RATE_SQRT ? sqrtf(ratio) : ratio;
+}
+
 void ledger_report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1__WorkerReport *r, const uint64_t *staleness,
                        size_t buckets)
 {
@@ -106,19 +123,20 @@ static weir_status agree_on_dataset(struct ledger *l, const Weir__V1__JoinReques
 		return weir_fail(err, WEIR_E_INVALID, "worker %s: a trainer's dataset must have 1 to %u units, not %u", q->name,
 		                 WEIR_UNITS_PER_PASS_MAX, d ? d->units : 0);
 	if (l->has_dataset) {
-		if (l->dataset_fingerprint == d->fingerprint && l->units_count == d->units)
+		if (l->dataset_fingerprint == d->fingerprint && l->dataset_units == d->units)
 			return WEIR_OK;
 		return weir_fail(
 		    err, WEIR_E_INVALID,
 		    "worker %s sees another dataset (fingerprint %016llx, %u units) than worker %s (fingerprint %016llx, %u units): "
 		    "all trainers need the same files and settings",
 		    q->name, (unsigned long long)d->fingerprint, d->units, l->dataset_by, (unsigned long long)l->dataset_fingerprint,
-		    l->units_count);
+		    l->dataset_units);
 	}
-	l->units_count = d->units;
+	l->dataset_units = d->units;
+	l->unit_batches = d->unit_batches < WEIR_UNIT_BATCHES_MAX ? d->unit_batches : WEIR_UNIT_BATCHES_MAX;
 	weir_status status = ledger_pass_open(l, 0);
 	if (status != WEIR_OK) {
-		l->units_count = 0;
+		l->dataset_units = l->unit_batches = 0;
 		return weir_fail(err, status, "ledger: no memory for %u units", d->units);
 	}
 	l->changes.globals = true;

@@ -435,6 +435,9 @@ static void begin_anew(const struct parts *p, const struct arguments *a, char **
 	_exit(1);
 }
 
+static const int rate_rules[] = {
+    [LR_SCALE_NONE] = LEDGER_RATE_AS_IT_IS, [LR_SCALE_LINEAR] = LEDGER_RATE_LINEAR, [LR_SCALE_SQRT] = LEDGER_RATE_SQRT};
+
 static weir_status start(struct parts *p, const struct arguments *a, const char *name, const char *listen, weir_error *err)
 {
 	const struct job *job = p->job;
@@ -451,6 +454,8 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	                                .partitions = job->cluster.partitions,
 	                                .servers_count = job->cluster.servers,
 	                                .allow_skip = job->train.allow_skip,
+	                                .rate_rule = rate_rules[job->train.lr_scale],
+	                                .workers = job->cluster.workers,
 	                                .seed = job->data.seed,
 	                                .shuffle = job->data.shuffle,
 	                                .gate = job_waits_for_evaluation(job),

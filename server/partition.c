@@ -158,8 +158,21 @@ static weir_status refuse(struct submission *s, weir_status status)
 	return status;
 }
 
+/* By what the sender wants rates multiplied: *scale. E_INVALID: that is no such number. */
+static weir_status rate_scale(struct submission *s, uint64_t bits, float *scale)
+{
+	const uint32_t low = (uint32_t)bits;
+	*scale = 1;
+	if (bits)
+		memcpy(scale, &low, sizeof *scale);
+	if (bits <= UINT32_MAX && *scale > 0 && *scale <= WEIR_WORKERS_MAX)
+		return WEIR_OK;
+	return weir_fail(&s->err, WEIR_E_INVALID, "rates are to be multiplied by %g: above 0 and at most %u", (double)*scale,
+	                 WEIR_WORKERS_MAX);
+}
+
 /* The rates of a push's sections, and its staleness into the histograms of the tables it touches. */
-static void rate_sections(struct submission *s, float *rates)
+static void rate_sections(struct submission *s, float scale, float *rates)
 {
 	struct cursor body = *s->body;
 	const uint64_t last = s->p->options.log->ops->last(s->p->options.log);
@@ -171,7 +184,7 @@ static void rate_sections(struct submission *s, float *rates)
 		assert(status == WEIR_OK);
 		struct partition_table *t = partition_table(s->p, section.table);
 		const bool steps = t->spec->mode.kind == WEIR_SYNC;
-		rates[i] = steps ? 0 : (float)schedule_lr(&t->spec->optimizer, tail_step(s->p, t, &section));
+		rates[i] = steps ? 0 : scale * (float)schedule_lr(&t->spec->optimizer, tail_step(s->p, t, &section));
 		if (t->spec->mode.staleness_rate && s->reply.staleness > 1)
 			rates[i] /= (float)s->reply.staleness;
 		histogram_record(&t->staleness, s->reply.staleness);
@@ -190,7 +203,10 @@ static weir_status submit_push(struct submission *s, struct log_entry *e)
 		                 "push: attempt %u, batch %u, part %u; attempts count from 1, batches below %u, parts below %u",
 		                 r->attempt, r->batch, r->part, WEIR_UNIT_BATCHES_MAX, WEIR_BATCH_PARTS_MAX);
 	bool sync;
+	float scale;
 	status = check_sections(p, r, *s->body, &sync, &s->err);
+	if (!status)
+		status = rate_scale(s, r->c, &scale);
 	if (status)
 		return status;
 	if (sync && r->b == 0)
@@ -201,7 +217,7 @@ static weir_status submit_push(struct submission *s, struct log_entry *e)
 		weir_fail(&s->err, WEIR_E_NOT_FINITE, "table %s: a NaN or an infinity in pass %u unit %u batch %u",
 		          partition_table(p, table)->spec->name, r->pass, r->unit, r->batch);
 	}
-	rate_sections(s, p->scratch->rates);
+	rate_sections(s, scale, p->scratch->rates);
 	e->rates = p->scratch->rates;
 	e->rates_count = r->sections;
 	return submission_enter(s, e);
@@ -251,13 +267,16 @@ static weir_status submit_close(struct submission *s, struct log_entry *e)
 	if (s->r->b != p->steps.closed + 1)
 		return weir_fail(&s->err, WEIR_E_STATE, "partition %u: close of step %llu, the next is %llu", p->options.id,
 		                 (unsigned long long)s->r->b, (unsigned long long)p->steps.closed + 1);
+	float scale;
 	weir_status status = check_close(s);
+	if (!status)
+		status = rate_scale(s, s->r->a, &scale);
 	if (status)
 		return status;
 	for (uint32_t id = 0; id < p->tables_end; id++) {
 		const struct partition_table *t = p->tables[id];
 		const bool steps = t && t->spec->mode.kind == WEIR_SYNC;
-		p->scratch->rates[id] = steps ? (float)schedule_lr(&t->spec->optimizer, t->clock.steps) : 0;
+		p->scratch->rates[id] = steps ? scale * (float)schedule_lr(&t->spec->optimizer, t->clock.steps) : 0;
 	}
 	e->rates = p->scratch->rates;
 	e->rates_count = p->tables_end;

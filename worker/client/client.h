@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "clock.h"
 #include "frame.h"
@@ -204,6 +205,7 @@ struct held_unit {
 	struct held_unit *next;
 	uint32_t pass, unit, attempt, data_unit;
 	uint32_t batches, watermark;
+	float rate_scale;      /* of its pushes; 0: none */
 	uint32_t round;        /* the watermark moves by whole rounds of so many batches, and at the unit's end; 0: by each */
 	uint64_t *count;       /* (partitions) parts of the batches below the watermark */
 	uint64_t *fingerprint; /* (partitions) sum of their identities' hashes */
@@ -229,6 +231,12 @@ void unit_totals(const weir_client *c, const struct held_unit *u, uint64_t *coun
 bool unit_has_part(const struct held_unit *u, uint32_t batch, uint32_t partition, uint32_t part);
 void unit_advance(weir_client *c, struct held_unit *u);
 void units_free(weir_client *c);
+static inline uint32_t rate_bits(float scale) /* as frames have it */
+{
+	uint32_t bits;
+	memcpy(&bits, &scale, sizeof bits);
+	return bits;
+}
 /* --- commit.c */
 void closed_low_learn(weir_client *c, const Weir__V1__UnitMark *low); /* under the lock */
 weir_status commit_totals(weir_client *c, const weir_unit *unit, uint32_t batches, uint64_t *count, uint64_t *fingerprint,

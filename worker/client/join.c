@@ -222,6 +222,7 @@ weir_status client_join(weir_client *c, bool again, weir_error *err)
 	dataset.fingerprint = c->options.dataset_fingerprint;
 	dataset.units = c->options.dataset_units;
 	dataset.rows = c->options.dataset_rows;
+	dataset.unit_batches = c->options.dataset_unit_batches;
 	if (c->options.role == WEIR_TRAINER)
 		q.dataset = &dataset;
 	uint32_t patience_ms = c->options.connect_timeout_ms ? c->options.connect_timeout_ms : WEIR_CONNECT_TIMEOUT_MS;

@@ -94,7 +94,9 @@ static weir_status take_unit(weir_client *c, const Weir__V1__WorkUnit *in, uint6
 	                   .attempt = in->attempt,
 	                   .data_unit = in->data_unit,
 	                   .watermark = in->watermark,
-	                   .local_steps = in->local_steps};
+	                   .local_steps = in->local_steps,
+	                   .place = in->place,
+	                   .end = in->end};
 	return status;
 }
 

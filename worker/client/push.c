@@ -289,10 +289,13 @@ static void refuse_batch(weir_client *c, const weir_batch *batch)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* The applied index that each partition had when this batch was pulled, else the last one seen. applied (partitions). */
-static uint64_t read_batch(weir_client *c, const weir_batch *batch, uint64_t *applied)
+/* The applied index that each partition had when this batch was pulled, else the last one seen: applied (partitions). *scale: of its unit, as a record has it.
+ * Returns its step. */
+static uint64_t read_batch(weir_client *c, const weir_batch *batch, uint64_t *applied, uint32_t *scale)
 {
-	const struct held_batch *b = batch_find(c, batch, NULL, NULL);
+	struct held_unit *u = NULL;
+	const struct held_batch *b = batch_find(c, batch, &u, NULL);
+	*scale = b ? rate_bits(u->rate_scale) : 0;
 	for (uint32_t p = 0; p < c->partitions; p++)
 		applied[p] = b && b->applied && b->applied[p] ? b->applied[p] : c->applied_seen[p];
 	return b ? b->step : 0;
@@ -347,12 +350,14 @@ weir_status push_start(weir_client *c, const weir_batch *batch, struct push *p, 
 	uint32_t count = 0;
 	struct operation *op = NULL, *told;
 	uint64_t step = 0;
+	struct record template = {
+	    .kind = RECORD_PUSH, .pass = batch->pass, .unit = batch->unit, .attempt = batch->attempt, .batch = batch->batch};
 	pthread_mutex_lock(&c->lock);
 	weir_status status = !applied || !wanted ? weir_fail(err, WEIR_E_MEMORY, "push: out of memory") : client_usable(c, err);
 	if (status == WEIR_OK)
 		status = note_batch(c, batch, p, wanted, &count, err);
 	if (status == WEIR_OK)
-		step = read_batch(c, batch, applied);
+		step = read_batch(c, batch, applied, &template.c);
 	pthread_mutex_unlock(&c->lock);
 	if (status == WEIR_OK && !(op = push_operation(c, batch, p, wanted, count, &told, err))) {
 		status = err->status;
@@ -370,8 +375,6 @@ weir_status push_start(weir_client *c, const weir_batch *batch, struct push *p, 
 		*ticket = told->ticket;
 	atomic_fetch_add_explicit(&c->pushes_in_flight, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&c->parts_pushed, count, memory_order_relaxed);
-	struct record template = {
-	    .kind = RECORD_PUSH, .pass = batch->pass, .unit = batch->unit, .attempt = batch->attempt, .batch = batch->batch};
 	status = coding_begin(c, p, wanted, err);
 	if (!status)
 		status = send_parts(op, &template, applied, step);

@@ -79,7 +79,8 @@ static bool send_close(weir_client *c, const Weir__V1__StepClose *close)
 		put_batch(&at, close->included[i]);
 	for (size_t i = 0; i < close->n_dropped; i++)
 		put_batch(&at, close->dropped[i]);
-	struct record r = {.kind = RECORD_CLOSE_STEP, .b = close->step, .c = (uint32_t)close->n_included};
+	struct record r = {
+	    .kind = RECORD_CLOSE_STEP, .a = rate_bits(close->rate_scale), .b = close->step, .c = (uint32_t)close->n_included};
 	struct section s = {.codec = WEIR_CODEC_FP32, .index_codec = INDEX_ALL, .data_bytes = (uint32_t)bytes};
 	bool sent = broadcast(c, "closing a step", &r, &s, ids, on_close_known) == WEIR_OK;
 	if (sent) {

@@ -164,6 +164,7 @@ struct held_unit *unit_create(weir_client *c, const Weir__V1__WorkUnit *in)
 	u->attempt = in->attempt;
 	u->data_unit = in->data_unit;
 	u->watermark = in->watermark;
+	u->rate_scale = in->rate_scale;
 	u->count = calloc(c->partitions, sizeof *u->count);
 	u->fingerprint = calloc(c->partitions, sizeof *u->fingerprint);
 	if (!u->count || !u->fingerprint) {

@@ -70,6 +70,7 @@ struct trainer {
 	/* Batches so far; acknowledged <= computed <= launched <= started <= acknowledged + ring_count. Those that are launched and not computed are staging's. */
 	uint64_t started, launched, computed, acknowledged;
 	bool not_replayed; /* it has been told */
+	int64_t began_ms, joined_ms;
 };
 
 uint64_t trainer_order_seed(const struct job *job, uint32_t pass, uint32_t unit)
@@ -212,7 +213,7 @@ static struct local_batch local_batch_of(const struct trainer *t, const struct s
 static uint64_t inner_step_number(const struct trainer *t, const struct slot *s)
 {
 	const weir_unit *u = &s->unit->lease;
-	const uint64_t units = (uint64_t)u->pass * dataset_get_info(t->dataset)->units + u->unit;
+	const uint64_t units = (uint64_t)u->pass * dataset_get_info(t->dataset)->units + u->place;
 	return (units * t->job->data.unit_batches + s->item->index) / t->job->cluster.workers;
 }
 
@@ -336,7 +337,7 @@ static weir_status launch_next(struct trainer *t, weir_error *err)
 	const weir_unit *u = &s->unit->lease;
 	s->launched_ns = clock_ns(clock);
 	s->until_ns = s->launched_ns + pace_of(t->job, t->number, clock->ops->wall_ns(clock));
-	s->step = (struct staging_step){.seed = trainer_dropout_seed(t->job, u->pass, u->unit, s->item->index),
+	s->step = (struct staging_step){.seed = trainer_dropout_seed(t->job, u->pass, u->place, s->item->index),
 	                                .clip_norm = t->job->train.clip_norm,
 	                                .loss_scale = t->scale.value};
 	status = staging_launch(t->staging, &s->data.input, t->row_cache != NULL ? &s->cached : NULL, &s->step, &s->data.output, err);
@@ -392,6 +393,14 @@ static weir_status push_next(struct trainer *t, weir_error *err)
 	return WEIR_OK;
 }
 
+/* How long this worker has been no use. */
+static void note_first(const struct trainer *t)
+{
+	const int64_t now_ms = clock_ms(clock_system());
+	LOG_AT(t->options->logger, LOG_INFO, "first push", "is acknowledged ms_since_start=%lld ms_since_join=%lld",
+	       (long long)(now_ms - t->began_ms), (long long)(now_ms - t->joined_ms));
+}
+
 /* Takes note of pushes that are acknowledged; waits for one when the ring is full or there is nothing else to do. */
 static weir_status acknowledge(struct trainer *t, bool wait, weir_error *err)
 {
@@ -409,7 +418,8 @@ static weir_status acknowledge(struct trainer *t, bool wait, weir_error *err)
 		else if (status != WEIR_OK && status != WEIR_E_DROPPED)
 			return status;
 		s->unit->in_ring--;
-		t->acknowledged++;
+		if (t->acknowledged++ == 0)
+			note_first(t);
 		wait = false;
 	}
 	return WEIR_OK;
@@ -522,6 +532,7 @@ static weir_status open_client(void *trainer, weir_error *err)
 	    .dataset_fingerprint = info->fingerprint,
 	    .dataset_units = info->units,
 	    .dataset_rows = info->rows,
+	    .dataset_unit_batches = t->job->data.unit_batches,
 	    .log = worker_log_line,
 	    .log_arg = t->options->logger,
 	    .observed = trainer_metrics_observe,
@@ -531,6 +542,7 @@ static weir_status open_client(void *trainer, weir_error *err)
 	};
 	const struct training_length length = training_length_of(t->job, info);
 	weir_status s = weir_open(&t->client, &options, err);
+	t->joined_ms = clock_ms(clock_system());
 	if (s == WEIR_OK)
 		s = tables_register(&t->tables, t->model, &length, t->client, err);
 	return s == WEIR_OK ? gradients_register(t->gradients, t->client, t->tables.ids, err) : s;
@@ -654,7 +666,8 @@ static weir_status trainer_close(struct trainer *t, bool failed, weir_error *err
 
 weir_status trainer_run(const struct trainer_options *options, weir_error *err)
 {
-	struct trainer t = {.options = options, .job = options->job, .number = pace_worker(options->name)};
+	struct trainer t = {
+	    .options = options, .job = options->job, .number = pace_worker(options->name), .began_ms = clock_ms(clock_system())};
 	weir_status s = trainer_metrics_open(&t.metrics, options->metrics, err);
 	if (s == WEIR_OK)
 		s = trainer_open(&t, err);

@@ -30,9 +30,9 @@ weir_status units_lease_ahead(struct units *all, weir_error *err)
 	const struct prefetch_unit wanted = {
 	    .tag = (uint64_t)(free_unit - all->held),
 	    .data_unit = lease.data_unit,
-	    .order_seed = trainer_order_seed(all->options->job, lease.pass, lease.unit),
+	    .order_seed = trainer_order_seed(all->options->job, lease.pass, lease.place),
 	    .first_batch = lease.watermark,
-	    .end_batch = UINT32_MAX,
+	    .end_batch = lease.end > 0 ? lease.end : UINT32_MAX,
 	};
 	s = prefetcher_submit(all->prefetcher, &wanted);
 	return s == WEIR_OK ? s : weir_fail(err, s, "the reader refused a unit");
@@ -78,6 +78,13 @@ weir_status units_close(struct units *all, weir_error *err)
 	return WEIR_OK;
 }
 
+/* Of a part, behind which there may be none. */
+static uint32_t batches_of(const weir_unit *u, uint32_t whole)
+{
+	const uint32_t end = u->end > 0 && u->end < whole ? u->end : whole;
+	return end > u->watermark ? end : u->watermark;
+}
+
 weir_status units_note(struct units *all, const struct prefetched *item, bool *usable, weir_error *err)
 {
 	struct held_unit *u = &all->held[item->unit.tag];
@@ -90,8 +97,8 @@ weir_status units_note(struct units *all, const struct prefetched *item, bool *u
 		return WEIR_OK;
 	}
 	if (!u->begun) {
-		u->batches = item->batches;
-		weir_status s = weir_unit_begin(*all->client, &u->lease, item->batches + tables_keep_residuals(all->tables), err);
+		u->batches = batches_of(&u->lease, item->batches);
+		weir_status s = weir_unit_begin(*all->client, &u->lease, u->batches + tables_keep_residuals(all->tables), err);
 		if (s != WEIR_OK)
 			return s;
 		u->begun = true;
@@ -134,7 +141,7 @@ weir_status units_leave_nothing(struct units *all, weir_error *err)
 			       stats.residual_norm);
 		return s == WEIR_E_TIMEOUT ? WEIR_OK : s;
 	}
-	fresh.batches = all->options->job->data.unit_batches;
+	fresh.batches = batches_of(&fresh.lease, all->options->job->data.unit_batches);
 	s = weir_unit_begin(*all->client, &fresh.lease, fresh.batches + 1, err);
 	return s == WEIR_OK ? push_residuals(all, &fresh, err) : s;
 }

@@ -176,10 +176,11 @@ static weir_status run_unit(struct trainer *t, weir_error *err)
 		return status;
 	if (u.state == WEIR_UNIT_FINISHED)
 		return WEIR_E_CLOSED;
-	world_note("has unit %u of pass %u from batch %u, attempt %u", u.unit, u.pass, u.watermark, u.attempt);
+	world_note("has unit %u of pass %u from batch %u to %u, attempt %u", u.unit, u.pass, u.watermark, u.end, u.attempt);
 	t->amiss[0] = 0;
-	status = weir_unit_begin(t->client, &u, BATCHES, err);
-	for (uint32_t batch = u.watermark; !status && batch < BATCHES; batch++)
+	const uint32_t end = u.end ? u.end : BATCHES;
+	status = weir_unit_begin(t->client, &u, end, err);
+	for (uint32_t batch = u.watermark; !status && batch < end; batch++)
 		status = run_batch(t, &u, batch, err);
 	if (!status)
 		status = weir_unit_commit(t->client, &u, err);
@@ -209,6 +210,7 @@ static weir_status join(struct trainer *t, struct rpc *rpc, weir_error *err)
 	                              .role = WEIR_TRAINER,
 	                              .dataset_fingerprint = 77,
 	                              .dataset_units = UNITS,
+	                              .dataset_unit_batches = BATCHES,
 	                              .log = print_log};
 	weir_status status = client_open(&t->client, &options, rpc, err);
 	if (!status)

@@ -50,6 +50,8 @@ void cluster_start_server(struct cluster *c, uint32_t i)
 	                                      .servers_count = c->servers_count,
 	                                      .allow_skip = options->allow_skip,
 	                                      .patience_ms = options->replicas > 1 ? WEIR_SERVER_PATIENCE_MS : 0,
+	                                      .rate_rule = options->rate_rule,
+	                                      .workers = options->workers,
 	                                      .seed = 5,
 	                                      .shuffle = true,
 	                                      .servers = addresses,

@@ -23,6 +23,7 @@ struct cluster_options {
 	bool ack_sent;          /* these: ledger_options' */
 	uint32_t read_staleness_ms;
 	uint64_t read_staleness_entries;
+	uint32_t rate_rule, workers;
 };
 
 struct cluster {

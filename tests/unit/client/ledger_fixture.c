@@ -70,6 +70,7 @@ struct joined fixture_join(struct fixture *f, const char *name, Weir__V1__Role r
 	Weir__V1__Dataset d = WEIR__V1__DATASET__INIT;
 	d.fingerprint = fingerprint;
 	d.units = units;
+	d.unit_batches = f->unit_batches;
 	q.name = (char *)name;
 	q.role = role;
 	q.host = (char *)"here";
@@ -95,6 +96,9 @@ static void on_lease(void *arg, const ProtobufCMessage *m)
 	out->data_unit = r->unit->data_unit;
 	out->watermark = r->unit->watermark;
 	out->local_steps = r->unit->local_steps;
+	out->place = r->unit->place;
+	out->end = r->unit->end;
+	out->rate_scale = r->unit->rate_scale;
 	out->sealed = r->unit->sealed;
 	out->skip = r->unit->skip;
 	for (size_t p = 0; p < r->unit->totals->n_count; p++)

@@ -14,10 +14,11 @@ struct fixture {
 	int64_t now_ms;
 	struct prng random;
 	struct ledger *ledger;
+	uint32_t unit_batches; /* as trainers say that join */
 	uint32_t partition_server[FIXTURE_PARTITIONS];
 };
 
-/* options: lease_ms, passes, shuffle, gate, allow_skip, seed are taken from it. */
+/* options: all but the clock, the entropy, and what partitions and servers there are. */
 void fixture_open(struct fixture *f, const struct ledger_options *options, uint64_t seed);
 void fixture_close(struct fixture *f);
 
@@ -37,7 +38,8 @@ struct joined fixture_join(struct fixture *f, const char *name, Weir__V1__Role r
 struct leased {
 	weir_status status;
 	Weir__V1__LeaseState state;
-	uint32_t pass, unit, attempt, data_unit, watermark, local_steps;
+	uint32_t pass, unit, attempt, data_unit, watermark, local_steps, place, end;
+	float rate_scale;
 	bool sealed, skip, last;
 	uint32_t total; /* of the watermark's counts, over partitions */
 	char text[WEIR_ERROR_TEXT_BYTES];

@@ -160,6 +160,30 @@ static void a_stale_push_has_a_smaller_rate_where_the_table_says_so(void **state
 	fixture_close(&f);
 }
 
+/* What the sender says, within what makes sense, is in the entry's rates: replicas and replays need not know why. */
+static void a_push_may_scale_its_rates(void **state)
+{
+	(void)state;
+	static const float bad[] = {-1, NAN, INFINITY, WEIR_WORKERS_MAX + 1};
+	const float half = 0.5f;
+	struct fixture f;
+	struct one_row x;
+	fixture_open(&f, &sgd);
+	struct rows rows = one_row(&x, ASYNC_ROWS, 10, 1);
+	struct record r = push_record(1, 1, 0, 0, 0);
+	memcpy(&r.c, &half, sizeof r.c);
+	assert_int_equal(fixture_push(&f, &r, &rows, 1), WEIR_OK);
+	assert_true(fixture_row(&f, ASYNC_ROWS, 10) == -0.5f);
+	for (uint32_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		r = push_record(1, 1, 1 + i, 0, 0);
+		memcpy(&r.c, &bad[i], sizeof r.c);
+		assert_int_equal(fixture_push(&f, &r, &rows, 1), WEIR_E_INVALID);
+		assert_non_null(strstr(f.text, "rates are to be multiplied by"));
+	}
+	assert_int_equal(partition_applied(f.p), 1);
+	fixture_close(&f);
+}
+
 static weir_status push_values(struct fixture *f, uint32_t batch, float bad)
 {
 	struct one_row x;
@@ -389,6 +413,7 @@ int main(void)
 	    cmocka_unit_test(the_closed_set_has_a_limit_that_the_low_water_mark_relieves),
 	    cmocka_unit_test(staleness_is_counted_per_table),
 	    cmocka_unit_test(a_stale_push_has_a_smaller_rate_where_the_table_says_so),
+	    cmocka_unit_test(a_push_may_scale_its_rates),
 	    cmocka_unit_test(a_push_that_is_not_finite_is_refused_whole_and_done),
 	    cmocka_unit_test(clip_counts_what_is_not_finite_as_zero),
 	    cmocka_unit_test(assigned_rows_are_what_was_sent),

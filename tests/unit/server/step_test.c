@@ -44,6 +44,26 @@ static void a_step_applies_the_mean_once_closed(void **state)
 	fixture_close(&f);
 }
 
+/* By what its close says. */
+static void a_step_may_scale_its_rates(void **state)
+{
+	(void)state;
+	const float twice = 2;
+	const uint32_t ids[1][3] = {{1, 1, 0}};
+	struct fixture f;
+	fixture_open(&f, &sgd);
+	assert_int_equal(push_sync(&f, 0, 10, 3, 1), WEIR_OK);
+	struct built b = records_build_close(1, ids, 1, 0);
+	b.record.a = UINT64_MAX;
+	assert_int_equal(fixture_submit(&f, &b), WEIR_E_INVALID);
+	b.record.a = 0;
+	memcpy(&b.record.a, &twice, sizeof twice);
+	assert_int_equal(fixture_submit(&f, &b), WEIR_OK);
+	records_free(&b);
+	assert_true(fixture_row(&f, SYNC_ROWS, 10) == -6);
+	fixture_close(&f);
+}
+
 static void closes_come_in_order_and_count_once(void **state)
 {
 	(void)state;
@@ -267,6 +287,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_step_applies_the_mean_once_closed),
+	    cmocka_unit_test(a_step_may_scale_its_rates),
 	    cmocka_unit_test(closes_come_in_order_and_count_once),
 	    cmocka_unit_test(a_dropped_batch_is_done_and_changes_nothing),
 	    cmocka_unit_test(a_part_that_comes_after_its_step_is_dropped),

@@ -56,7 +56,10 @@ typedef struct weir_options {
 	uint64_t dataset_fingerprint; /* trainers: hash of what the units are cut from; all trainers must agree */
 	uint32_t dataset_units;       /* trainers: units per pass */
 	uint64_t dataset_rows;        /* 0: unknown */
-	uint32_t connect_timeout_ms;  /* 0: 4000 */
+	/* trainers: batches that a unit has, about. Towards the end of a pass the ledger then leases parts of units, so that all workers end it together: see weir_unit.end.
+	 * 0: never */
+	uint32_t dataset_unit_batches;
+	uint32_t connect_timeout_ms;                                    /* 0: 4000 */
 	void (*log)(void *arg, weir_log_level level, const char *line); /* may be NULL */
 	void *log_arg;
 	/* How long each operation on rows and each call of the job took, under the name of the protocol's method, as "PullStream" or "Lease". On libweir's threads, and not
@@ -116,6 +119,9 @@ typedef struct weir_unit {
 	/* Batches of a round where tables have local steps, counted from the unit's first; 0: there are none. A round's batches push nothing to these tables but its last,
 	 * which brings what came of the round; a batch that has nothing at all to push pushes no items. A unit whose holder has died begins again at a round. */
 	uint32_t local_steps;
+	uint32_t
+	    place; /* in the pass's order: `unit`, but for a part of a unit the whole one's. Let the order of rows be a function of (pass, place) */
+	uint32_t end; /* batches from here on are another part's: begin at most so many; 0: none are */
 } weir_unit;
 
 /* Takes the next unit, waiting until there is one (timeout_ms < 0: for ever; WEIR_E_TIMEOUT). A trainer may hold several (prefetch).
