@@ -56,7 +56,7 @@ static weir_status find_files(struct verb_tokenize *v, weir_error *err)
 		patterns[count++] = (char *)(uintptr_t)v->in.items[i];
 	for (uint32_t i = 0; i < FILES_MAX && v->files[i]; i++)
 		patterns[count++] = (char *)(uintptr_t)v->files[i];
-	return sources_find(&v->sources, patterns, count, err);
+	return sources_find(&v->sources, patterns, count, NULL, err);
 }
 
 /* Which token ends a document, and how conversations are written: asked for, or as the tokenizer's folder says. */

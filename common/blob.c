@@ -34,6 +34,8 @@ weir_status blob_open(struct blob_store **out, const struct blob_options *option
 	*out = NULL;
 	if (strncmp(options->place, "s3://", 5) == 0)
 		return blob_s3_open(out, options, err);
+	if (strncmp(options->place, "http://", 7) == 0 || strncmp(options->place, "https://", 8) == 0)
+		return blob_web_open(out, options, err);
 	return blob_directory_open(out, options, err);
 }
 
@@ -88,10 +90,19 @@ weir_status blob_read_at(struct blob_store *s, const char *name, uint64_t offset
 	return status ? status : s->ops->read_at(s, name, offset, out, bytes, got, err);
 }
 
+weir_status blob_look(struct blob_store *s, const char *name, struct blob_look *out, weir_error *err)
+{
+	*out = (struct blob_look){0};
+	weir_status status = check_name(s, name, err);
+	return status ? status : s->ops->look(s, name, out, err);
+}
+
 weir_status blob_size(struct blob_store *s, const char *name, uint64_t *bytes, weir_error *err)
 {
-	weir_status status = check_name(s, name, err);
-	return status ? status : s->ops->size(s, name, bytes, err);
+	struct blob_look look;
+	weir_status status = blob_look(s, name, &look, err);
+	*bytes = look.bytes;
+	return status;
 }
 
 weir_status blob_get(struct blob_store *s, const char *name, size_t bytes_max, char **out, size_t *bytes, weir_error *err)

@@ -114,14 +114,14 @@ static weir_status directory_read_at(struct blob_store *self, const char *name, 
 	return status;
 }
 
-static weir_status directory_size(struct blob_store *self, const char *name, uint64_t *bytes, weir_error *err)
+static weir_status directory_look(struct blob_store *self, const char *name, struct blob_look *out, weir_error *err)
 {
 	struct directory *d = (struct directory *)self;
 	struct disk_file *f;
 	weir_status status = open_object(d, name, &f, err);
 	if (status)
 		return status;
-	status = d->disk->ops->size(f, bytes, err);
+	status = d->disk->ops->size(f, &out->bytes, err);
 	d->disk->ops->close(f);
 	return status;
 }
@@ -180,7 +180,7 @@ weir_status blob_directory_open(struct blob_store **out, const struct blob_optio
 	    .commit = directory_commit,
 	    .abandon = directory_abandon,
 	    .read_at = directory_read_at,
-	    .size = directory_size,
+	    .look = directory_look,
 	    .list = directory_list,
 	    .remove = directory_remove,
 	    .destroy = directory_destroy,

@@ -6,14 +6,14 @@
 #include <string.h>
 
 #include "blob.h"
-#include "s3_request.h"
+#include "web_request.h"
 
 #define UPLOAD_ID_BYTES_MAX 1024u
 #define REGION_DEFAULT      "us-east-1"
 
 struct s3 {
 	struct blob_store base;
-	struct s3_service *service;
+	struct web_service *service;
 	char prefix[1024]; /* "" or "a/b/" */
 };
 
@@ -34,12 +34,12 @@ static void key_of(const struct s3 *s, const char *name, char out[WEIR_PATH_BYTE
 
 /* A request on an object whose answer matters only by its status. */
 static weir_status ask(struct s3 *s, const char *method, const char *name, const char *query, const void *body, size_t bytes,
-                       const char *doing, struct s3_answer *a, weir_error *err)
+                       const char *doing, struct web_answer *a, weir_error *err)
 {
 	char key[WEIR_PATH_BYTES_MAX];
 	key_of(s, name, key);
-	struct s3_request q = {.method = method, .key = key, .query = query, .body = body, .body_bytes = bytes};
-	return s3_perform(s->service, &q, doing, a, err);
+	struct web_request q = {.method = method, .key = key, .query = query, .body = body, .body_bytes = bytes};
+	return web_perform(s->service, &q, doing, a, err);
 }
 
 /* --- Writing */
@@ -67,7 +67,7 @@ static weir_status s3_create(struct blob_store *self, const char *name, struct b
 static weir_status begin_upload(struct s3_writer *w, weir_error *err)
 {
 	struct s3 *s = (struct s3 *)w->base.store;
-	struct s3_answer a;
+	struct web_answer a;
 	char id[UPLOAD_ID_BYTES_MAX / 3];
 	w->etags = calloc(WEIR_BLOB_PARTS_MAX, sizeof *w->etags);
 	if (!w->etags)
@@ -81,15 +81,15 @@ static weir_status begin_upload(struct s3_writer *w, weir_error *err)
 		status = weir_fail(err, WEIR_E_IO, "cannot write %s/%s: the server names no upload; is it an S3 server?", s->base.place,
 		                   w->base.name);
 	}
-	s3_answer_free(&a);
+	web_answer_free(&a);
 	return status;
 }
 
 static weir_status send_part(struct s3_writer *w, weir_error *err)
 {
 	struct s3 *s = (struct s3 *)w->base.store;
-	struct s3_answer a;
-	char query[S3_QUERY_BYTES_MAX];
+	struct web_answer a;
+	char query[WEB_QUERY_BYTES_MAX];
 	weir_status status = *w->upload ? WEIR_OK : begin_upload(w, err);
 	if (!status && w->parts == WEIR_BLOB_PARTS_MAX)
 		status = weir_fail(err, WEIR_E_LIMIT, "%s/%s would have more than %u parts of %u MiB; use more partitions", s->base.place,
@@ -101,7 +101,7 @@ static weir_status send_part(struct s3_writer *w, weir_error *err)
 	if (status)
 		return status;
 	snprintf(w->etags[w->parts], sizeof w->etags[w->parts], "%s", a.etag);
-	s3_answer_free(&a);
+	web_answer_free(&a);
 	w->parts++;
 	w->filled = 0;
 	return WEIR_OK;
@@ -127,12 +127,12 @@ static weir_status s3_write(struct blob_writer *base, const void *data, size_t b
 static void s3_abandon(struct blob_writer *base)
 {
 	struct s3_writer *w = (struct s3_writer *)base;
-	struct s3_answer a = {0};
-	char query[S3_QUERY_BYTES_MAX];
+	struct web_answer a = {0};
+	char query[WEB_QUERY_BYTES_MAX];
 	if (*w->upload) { /* its parts would be kept, and paid for */
 		snprintf(query, sizeof query, "uploadId=%s", w->upload);
 		if (ask((struct s3 *)base->store, "DELETE", base->name, query, NULL, 0, "abandon", &a, NULL) == WEIR_OK)
-			s3_answer_free(&a);
+			web_answer_free(&a);
 	}
 	writer_free(w);
 }
@@ -156,10 +156,10 @@ static char *completion_of(const struct s3_writer *w)
 static weir_status complete_upload(struct s3_writer *w, weir_error *err)
 {
 	struct s3 *s = (struct s3 *)w->base.store;
-	struct s3_answer a;
+	struct web_answer a;
 	weir_error why = {0};
-	char query[S3_QUERY_BYTES_MAX], code[64] = "";
-	uint64_t size = 0;
+	char query[WEB_QUERY_BYTES_MAX], code[64] = "";
+	struct blob_look look;
 	char *text = completion_of(w);
 	if (!text)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory writing %s/%s", s->base.place, w->base.name);
@@ -172,9 +172,9 @@ static weir_status complete_upload(struct s3_writer *w, weir_error *err)
 			(void)s3_xml_text(&at, "Code", code, sizeof code);
 			status = weir_fail(&why, WEIR_E_IO, "cannot finish writing %s/%s: %s", s->base.place, w->base.name, code);
 		}
-		s3_answer_free(&a);
+		web_answer_free(&a);
 	}
-	if (status == WEIR_E_NOT_FOUND && s->base.ops->size(&s->base, w->base.name, &size, NULL) == WEIR_OK && size == w->bytes)
+	if (status == WEIR_E_NOT_FOUND && s->base.ops->look(&s->base, w->base.name, &look, NULL) == WEIR_OK && look.bytes == w->bytes)
 		status = WEIR_OK;
 	return status ? weir_fail(err, status, "%s", why.text) : WEIR_OK;
 }
@@ -182,7 +182,7 @@ static weir_status complete_upload(struct s3_writer *w, weir_error *err)
 static weir_status s3_commit(struct blob_writer *base, weir_error *err)
 {
 	struct s3_writer *w = (struct s3_writer *)base;
-	struct s3_answer a = {0};
+	struct web_answer a = {0};
 	weir_status status;
 	if (*w->upload) {
 		status = send_part(w, err);
@@ -191,7 +191,7 @@ static weir_status s3_commit(struct blob_writer *base, weir_error *err)
 	} else {
 		status = ask((struct s3 *)base->store, "PUT", base->name, "", w->part, w->filled, "write", &a, err);
 		if (!status)
-			s3_answer_free(&a);
+			web_answer_free(&a);
 	}
 	if (status)
 		s3_abandon(base);
@@ -206,40 +206,41 @@ static weir_status s3_read_at(struct blob_store *self, const char *name, uint64_
                               weir_error *err)
 {
 	struct s3 *s = (struct s3 *)self;
-	struct s3_answer a;
+	struct web_answer a;
 	char key[WEIR_PATH_BYTES_MAX];
 	*got = 0;
 	if (bytes == 0)
 		return WEIR_OK;
 	key_of(s, name, key);
-	struct s3_request q = {
+	struct web_request q = {
 	    .method = "GET", .key = key, .query = "", .ranged = true, .offset = offset, .out = out, .bytes = bytes};
-	weir_status status = s3_perform(s->service, &q, "read", &a, err);
+	weir_status status = web_perform(s->service, &q, "read", &a, err);
 	if (status)
 		return status;
 	*got = a.got;
-	s3_answer_free(&a);
+	web_answer_free(&a);
 	return WEIR_OK;
 }
 
-static weir_status s3_size(struct blob_store *self, const char *name, uint64_t *bytes, weir_error *err)
+static weir_status s3_look(struct blob_store *self, const char *name, struct blob_look *out, weir_error *err)
 {
-	struct s3_answer a;
+	struct web_answer a;
 	weir_status status = ask((struct s3 *)self, "HEAD", name, "", NULL, 0, "find", &a, err);
 	if (status)
 		return status;
-	*bytes = a.length;
-	s3_answer_free(&a);
+	out->bytes = a.length;
+	snprintf(out->version, sizeof out->version, "%s", a.etag);
+	web_answer_free(&a);
 	return WEIR_OK;
 }
 
 static weir_status s3_remove(struct blob_store *self, const char *name, weir_error *err)
 {
-	struct s3_answer a;
+	struct web_answer a;
 	weir_error why = {0};
 	weir_status status = ask((struct s3 *)self, "DELETE", name, "", NULL, 0, "remove", &a, &why);
 	if (!status)
-		s3_answer_free(&a);
+		web_answer_free(&a);
 	return status == WEIR_OK || status == WEIR_E_NOT_FOUND ? WEIR_OK : weir_fail(err, status, "%s", why.text);
 }
 
@@ -263,26 +264,26 @@ static weir_status visit_page(struct s3 *s, const char *text, blob_visit_fn visi
 static weir_status s3_list(struct blob_store *self, const char *folder, blob_visit_fn visit, void *arg, weir_error *err)
 {
 	struct s3 *s = (struct s3 *)self;
-	char prefix[WEIR_PATH_BYTES_MAX], encoded[S3_QUERY_BYTES_MAX / 2],
-	    token[S3_QUERY_BYTES_MAX / 8] = "", next[S3_QUERY_BYTES_MAX / 3], query[S3_QUERY_BYTES_MAX];
+	char prefix[WEIR_PATH_BYTES_MAX], encoded[WEB_QUERY_BYTES_MAX / 2],
+	    token[WEB_QUERY_BYTES_MAX / 8] = "", next[WEB_QUERY_BYTES_MAX / 3], query[WEB_QUERY_BYTES_MAX];
 	weir_status status = WEIR_OK;
 	snprintf(prefix, sizeof prefix, "%s%s%s", s->prefix, folder, *folder ? "/" : "");
 	if (!s3_url_encode(prefix, false, encoded, sizeof encoded))
 		return weir_fail(err, WEIR_E_LIMIT, "%s: the prefix is too long to list", self->place);
 	do {
-		struct s3_answer a;
+		struct web_answer a;
 		if (!s3_url_encode(token, false, next, sizeof next))
 			return weir_fail(err, WEIR_E_LIMIT, "%s: the server's list has a token too long", self->place);
 		int n = snprintf(query, sizeof query, "%s%s%sdelimiter=%%2F&list-type=2&prefix=%s", *token ? "continuation-token=" : "",
 		                 next, *token ? "&" : "", encoded);
 		if (n >= (int)sizeof query)
 			return weir_fail(err, WEIR_E_LIMIT, "%s: the prefix is too long to list", self->place);
-		struct s3_request q = {.method = "GET", .key = "", .query = query};
-		status = s3_perform(s->service, &q, "list", &a, err);
+		struct web_request q = {.method = "GET", .key = "", .query = query};
+		status = web_perform(s->service, &q, "list", &a, err);
 		if (status)
 			return status;
 		status = visit_page(s, a.text ? a.text : "", visit, arg, token, sizeof token, err);
-		s3_answer_free(&a);
+		web_answer_free(&a);
 	} while (!status && *token);
 	return status;
 }
@@ -292,7 +293,7 @@ static weir_status s3_list(struct blob_store *self, const char *folder, blob_vis
 static void s3_destroy(struct blob_store *self)
 {
 	struct s3 *s = (struct s3 *)self;
-	s3_service_destroy(s->service);
+	web_service_destroy(s->service);
 	free(s);
 }
 
@@ -320,10 +321,8 @@ static weir_status parse_place(struct s3 *s, char *bucket, size_t bucket_bytes, 
 	while (prefix > 0 && slash[prefix - 1] == '/')
 		prefix--;
 	if (length < 3 || length > 63 || length >= bucket_bytes || prefix + 2 > sizeof s->prefix)
-		return weir_fail(
-		    err, WEIR_E_INVALID,
-		    "checkpoint.dir is '%.200s': expected s3://BUCKET or s3://BUCKET/PREFIX, the bucket of 3 to 63 characters",
-		    s->base.place);
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "'%.200s': expected s3://BUCKET or s3://BUCKET/PREFIX, the bucket of 3 to 63 characters", s->base.place);
 	snprintf(bucket, bucket_bytes, "%.*s", (int)length, from);
 	snprintf(s->prefix, sizeof s->prefix, "%.*s%s", (int)prefix, slash ? slash : "", prefix ? "/" : "");
 	return WEIR_OK;
@@ -337,7 +336,7 @@ weir_status blob_s3_open(struct blob_store **out, const struct blob_options *opt
 	    .commit = s3_commit,
 	    .abandon = s3_abandon,
 	    .read_at = s3_read_at,
-	    .size = s3_size,
+	    .look = s3_look,
 	    .list = s3_list,
 	    .remove = s3_remove,
 	    .destroy = s3_destroy,
@@ -350,15 +349,16 @@ weir_status blob_s3_open(struct blob_store **out, const struct blob_options *opt
 	s->base.ops = &ops;
 	snprintf(s->base.place, sizeof s->base.place, "%s", options->place);
 	snprintf(amazon, sizeof amazon, "https://s3.%.40s.amazonaws.com", region);
-	struct s3_service_options o = {.endpoint = options->endpoint && *options->endpoint ? options->endpoint : amazon,
-	                               .region = region,
-	                               .bucket = bucket,
-	                               .credentials = options->credentials,
-	                               .retry_first_ms =
-	                                   options->retry_first_ms ? options->retry_first_ms : WEIR_BLOB_RETRY_FIRST_MS};
+	struct web_service_options o = {.endpoint = options->endpoint && *options->endpoint ? options->endpoint : amazon,
+	                                .region = region,
+	                                .bucket = bucket,
+	                                .section = options->section ? options->section : "checkpoint",
+	                                .credentials = options->credentials,
+	                                .retry_first_ms =
+	                                    options->retry_first_ms ? options->retry_first_ms : WEIR_BLOB_RETRY_FIRST_MS};
 	weir_status status = parse_place(s, bucket, sizeof bucket, err);
 	if (!status)
-		status = s3_service_create(&s->service, &o, err);
+		status = web_service_create(&s->service, &o, err);
 	if (status) {
 		free(s);
 		return status;

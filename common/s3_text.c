@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "s3_request.h"
+#include "web_request.h"
 
 bool s3_url_encode(const char *in, bool keep_slash, char *out, size_t out_bytes)
 {

@@ -60,10 +60,10 @@ static weir_status one_read_at(struct blob_store *self, const char *name, uint64
 	return WEIR_OK;
 }
 
-static weir_status one_size(struct blob_store *self, const char *name, uint64_t *bytes, weir_error *err)
+static weir_status one_look(struct blob_store *self, const char *name, struct blob_look *out, weir_error *err)
 {
 	(void)name, (void)err;
-	*bytes = ((const struct one_object *)self)->bytes;
+	out->bytes = ((const struct one_object *)self)->bytes;
 	return WEIR_OK;
 }
 
@@ -74,7 +74,7 @@ static weir_status one_list(struct blob_store *self, const char *folder, blob_vi
 }
 
 static const struct blob_ops ops = {
-    .create = one_create, .write = one_write, .commit = one_commit, .read_at = one_read_at, .size = one_size, .list = one_list};
+    .create = one_create, .write = one_write, .commit = one_commit, .read_at = one_read_at, .look = one_look, .list = one_list};
 
 /* The name it bears; the hash of its body is made right, if asked for. */
 static void prepare(struct one_object *o, bool mend, char name[WEIR_CHECKPOINT_NAME_BYTES_MAX])

@@ -9,40 +9,40 @@
 
 #include "blob.h"
 #include "little_endian.h"
-#include "s3_request.h"
+#include "web_request.h"
 
 #define ANSWER_HEADER 4u
 #define ANSWERS_MAX   16u
 #define READ_BYTES    100u
 
-/* --- In the places of s3_request.c's functions */
+/* --- In the places of web_request.c's functions */
 
-struct s3_service {
+struct web_service {
 	const uint8_t *data;
 	size_t left;
 	uint32_t answered;
 };
-static struct s3_service answers;
+static struct web_service answers;
 
-weir_status s3_service_create(struct s3_service **out, const struct s3_service_options *options, weir_error *err)
+weir_status web_service_create(struct web_service **out, const struct web_service_options *options, weir_error *err)
 {
 	(void)options, (void)err;
 	*out = &answers;
 	return WEIR_OK;
 }
 
-void s3_service_destroy(struct s3_service *s)
+void web_service_destroy(struct web_service *s)
 {
 	(void)s;
 }
 
-void s3_answer_free(struct s3_answer *a)
+void web_answer_free(struct web_answer *a)
 {
 	free(a->text);
 	a->text = NULL;
 }
 
-static const uint8_t *take(struct s3_service *s, size_t n)
+static const uint8_t *take(struct web_service *s, size_t n)
 {
 	const uint8_t *at = s->data;
 	s->data += n;
@@ -50,16 +50,16 @@ static const uint8_t *take(struct s3_service *s, size_t n)
 	return at;
 }
 
-static void check_request(const struct s3_request *q)
+static void check_request(const struct web_request *q)
 {
 	static const char may[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~%=&";
-	assert(strspn(q->query, may) == strlen(q->query) && strlen(q->query) < S3_QUERY_BYTES_MAX);
+	assert(strspn(q->query, may) == strlen(q->query) && strlen(q->query) < WEB_QUERY_BYTES_MAX);
 	assert(strlen(q->key) < WEIR_PATH_BYTES_MAX);
 }
 
-weir_status s3_perform(struct s3_service *s, const struct s3_request *q, const char *doing, struct s3_answer *a, weir_error *err)
+weir_status web_perform(struct web_service *s, const struct web_request *q, const char *doing, struct web_answer *a, weir_error *err)
 {
-	*a = (struct s3_answer){0};
+	*a = (struct web_answer){0};
 	check_request(q);
 	if (s->left < ANSWER_HEADER || s->answered++ == ANSWERS_MAX)
 		return weir_fail(err, WEIR_E_UNAVAILABLE, "cannot %s: no answer is left", doing);
@@ -126,7 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint32_t seen = 0;
 	if (size < 1)
 		return 0;
-	answers = (struct s3_service){.data = data + 1, .left = size - 1};
+	answers = (struct web_service){.data = data + 1, .left = size - 1};
 	weir_status status = blob_open(&s, &(struct blob_options){.place = "s3://bucket/a/b"}, &err);
 	assert(status == WEIR_OK);
 	status = data[0] % 3 == 0   ? blob_list(s, "files", visit, &seen, &err)

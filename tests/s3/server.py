@@ -9,6 +9,7 @@ else is answered as S3 answers it.
     POST /-/fail?what=503&count=2&after=0   of the requests that follow, `count` fail after `after` others (what: 503, drop (no answer), cut (half
                                             an answer), lose (done, but no answer))
     GET  /-/requests                        how many requests came, uploads that are open
+    POST /-/objects/KEY                     the body is an object, as if somebody had put it there
 """
 import hashlib
 import hmac
@@ -168,7 +169,10 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(body[:len(body) // 2] if half else body)
         self.close_connection |= half
 
-    def control(self, path, q):
+    def control(self, path, q, body):
+        if path.startswith("/-/objects/"):
+            objects[urllib.parse.unquote(path)[len("/-/objects/"):]] = body
+            return self.say(200, {}, b"")
         if path == "/-/fail":
             state["fails"] = ["no"] * int(q.get("after", 0)) + [q["what"]] * int(q["count"])
             return self.say(200, {}, b"")
@@ -179,7 +183,7 @@ class Handler(BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         q = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
         if path.startswith("/-/"):
-            return self.control(path, q)
+            return self.control(path, q, body)
         with lock:
             state["requests"] += 1
             fail = state["fails"].pop(0) if state["fails"] else "no"

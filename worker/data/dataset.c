@@ -152,7 +152,13 @@ static weir_status find_sources(struct dataset *d, const struct job *job, weir_e
 	if (d->load.split.on && job->data.format == DATA_PACKED)
 		return weir_fail(err, WEIR_E_INVALID,
 		                 "data.split cuts lines of text; packed files hold one part each: name them in data.train, valid, test");
-	return sources_find(&d->sources, lists[list], counts[list], err);
+	char dir[WEIR_PATH_BYTES_MAX + 16];
+	dataset_cache_dir(job, dir);
+	const struct remote_options remote = {.dir = dir,
+	                                      .endpoint = *job->data.endpoint ? job->data.endpoint : job->checkpoint.endpoint,
+	                                      .region = *job->data.region ? job->data.region : job->checkpoint.region,
+	                                      .logger = d->load.logger};
+	return sources_find(&d->sources, lists[list], counts[list], &remote, err);
 }
 
 static weir_status prepare_parser(struct dataset *d, const struct job *job, weir_error *err)
@@ -200,7 +206,7 @@ static weir_status open_packed_files(struct dataset *d, weir_error *err)
 
 void dataset_cache_dir(const struct job *job, char out[WEIR_PATH_BYTES_MAX + 16])
 {
-	const bool own = strcmp(job->data.cache, "auto") == 0 || job->data.cache[0] == 0;
+	const bool own = strcmp(job->data.cache, "auto") == 0 || strcmp(job->data.cache, "off") == 0 || job->data.cache[0] == 0;
 	snprintf(out, WEIR_PATH_BYTES_MAX + 16, "%s%s", own ? job->run_dir : job->data.cache, own ? "/cache" : "");
 }
 

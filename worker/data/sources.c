@@ -13,7 +13,7 @@ static int by_path(const void *a, const void *b)
 	return strcmp(((const struct source *)a)->path, ((const struct source *)b)->path);
 }
 
-static weir_status add(struct sources *s, const char *path, weir_error *err)
+static weir_status add(struct sources *s, const char *path, bool is_copy, weir_error *err)
 {
 	struct stat st;
 	enum text_kind kind;
@@ -36,7 +36,7 @@ static weir_status add(struct sources *s, const char *path, weir_error *err)
 	}
 	s->items[s->count++] = (struct source){.path = copy,
 	                                       .size = (uint64_t)st.st_size,
-	                                       .mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
+	                                       .mtime_ns = is_copy ? 0 : (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
 	                                       .kind = kind};
 	return WEIR_OK;
 }
@@ -54,22 +54,34 @@ static void sort_unique(struct sources *s)
 	s->count = kept;
 }
 
-weir_status sources_find(struct sources *out, char *const *patterns, uint32_t count, weir_error *err)
+static weir_status add_copy(void *sources, const char *path, weir_error *err)
+{
+	return add(sources, path, true, err);
+}
+
+static weir_status add_files(struct sources *s, const char *pattern, weir_error *err)
+{
+	glob_t found;
+	const int code = glob(pattern, GLOB_BRACE | GLOB_TILDE, NULL, &found);
+	if (code == GLOB_NOMATCH)
+		return weir_fail(err, WEIR_E_NOT_FOUND, "no data file matches %s", pattern);
+	if (code != 0)
+		return weir_fail(err, code == GLOB_NOSPACE ? WEIR_E_MEMORY : WEIR_E_IO, "cannot list %s", pattern);
+	weir_status status = WEIR_OK;
+	for (size_t k = 0; k < found.gl_pathc && status == WEIR_OK; k++)
+		status = add(s, found.gl_pathv[k], false, err);
+	globfree(&found);
+	return status;
+}
+
+weir_status sources_find(struct sources *out, char *const *patterns, uint32_t count, const struct remote_options *remote,
+                         weir_error *err)
 {
 	weir_status status = WEIR_OK;
 	*out = (struct sources){0};
-	for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
-		glob_t found;
-		int code = glob(patterns[i], GLOB_BRACE | GLOB_TILDE, NULL, &found);
-		if (code == GLOB_NOMATCH)
-			status = weir_fail(err, WEIR_E_NOT_FOUND, "no data file matches %s", patterns[i]);
-		else if (code != 0)
-			status = weir_fail(err, code == GLOB_NOSPACE ? WEIR_E_MEMORY : WEIR_E_IO, "cannot list %s", patterns[i]);
-		for (size_t k = 0; code == 0 && k < found.gl_pathc && status == WEIR_OK; k++)
-			status = add(out, found.gl_pathv[k], err);
-		if (code == 0)
-			globfree(&found);
-	}
+	for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
+		status = remote && remote_is(patterns[i]) ? remote_find(remote, patterns[i], add_copy, out, err)
+		                                          : add_files(out, patterns[i], err);
 	if (status == WEIR_OK && out->count > 0)
 		sort_unique(out);
 	if (status != WEIR_OK)

@@ -1,16 +1,17 @@
-/* The files a dataset is made of: globs expanded, sorted, and what identifies them. */
+/* The files a dataset is made of: globs expanded, copies of what is elsewhere (remote.h), sorted, and what identifies them. */
 #ifndef WEIR_SOURCES_H
 #define WEIR_SOURCES_H
 
 #include <stdint.h>
 
+#include "remote.h"
 #include "text.h"
 #include "weir/status.h"
 
 struct source {
 	char *path;
-	uint64_t size; /* bytes */
-	int64_t mtime_ns;
+	uint64_t size;    /* bytes */
+	int64_t mtime_ns; /* of a copy 0: its path says it all */
 	enum text_kind kind;
 };
 struct sources {
@@ -19,7 +20,9 @@ struct sources {
 };
 
 /* E_NOT_FOUND names the pattern that matches nothing; E_LIMIT beyond WEIR_DATA_FILES_MAX. */
-weir_status sources_find(struct sources *out, char *const *patterns, uint32_t count, weir_error *err);
+/* remote: NULL: there is nothing but files. */
+weir_status sources_find(struct sources *out, char *const *patterns, uint32_t count, const struct remote_options *remote,
+                         weir_error *err);
 void sources_free(struct sources *s);
 
 #endif

@@ -4,13 +4,14 @@
 #include <assert.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-bool s3_server_start(struct s3_server *s)
+static bool start(struct s3_server *s, const char *const *arguments)
 {
 	int ends[2];
 	char line[32] = "";
@@ -21,7 +22,7 @@ bool s3_server_start(struct s3_server *s)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(ends[1], STDOUT_FILENO);
 		close(ends[0]);
-		execlp("python3", "python3", S3_SERVER, S3_ACCESS, S3_SECRET, S3_REGION, S3_BUCKET, S3_TOKEN, (char *)NULL);
+		execvp("python3", (char *const *)(uintptr_t)arguments);
 		_exit(127);
 	}
 	close(ends[1]);
@@ -33,8 +34,21 @@ bool s3_server_start(struct s3_server *s)
 	s->port = (uint16_t)port;
 	snprintf(s->endpoint, sizeof s->endpoint, "http://127.0.0.1:%u", port);
 	if (!started)
-		fprintf(stderr, "%s did not start: is python3 installed?\n", S3_SERVER);
+		fprintf(stderr, "%s did not start: is python3 installed?\n", arguments[1]);
 	return started;
+}
+
+bool s3_server_start(struct s3_server *s)
+{
+	static const char *const arguments[] = {
+	    "python3", S3_SERVERS "/server.py", S3_ACCESS, S3_SECRET, S3_REGION, S3_BUCKET, S3_TOKEN, NULL};
+	return start(s, arguments);
+}
+
+bool web_server_start(struct s3_server *s, const char *folder)
+{
+	const char *const arguments[] = {"python3", S3_SERVERS "/web.py", folder, NULL};
+	return start(s, arguments);
 }
 
 void s3_server_stop(struct s3_server *s)
@@ -78,4 +92,11 @@ uint32_t s3_server_uploads(const struct s3_server *s)
 	int n = sscanf(answer, "%u %u", &requests, &uploads);
 	assert(n == 2);
 	return uploads;
+}
+
+uint64_t web_server_sent(const struct s3_server *s)
+{
+	char answer[64];
+	ask(s, "GET /-/sent", answer, sizeof answer);
+	return strtoull(answer, NULL, 10);
 }

@@ -34,7 +34,7 @@ static void run_begin(struct run *r, const struct folder *f, const char *tokeniz
 	*r = (struct run){.tokenizer = tokenizer_of(tokenizer)};
 	snprintf(whole, sizeof whole, "%s/%s", f->path, pattern);
 	snprintf(r->path, sizeof r->path, "%s/out.bin", f->path);
-	CHECK_OK(sources_find(&r->sources, patterns, 1, &err), err);
+	CHECK_OK(sources_find(&r->sources, patterns, 1, NULL, &err), err);
 	r->options = (struct tokenize_options){.sources = &r->sources,
 	                                       .record = {.tokenizer = r->tokenizer, .eos = tokenizer_get_info(r->tokenizer)->eos},
 	                                       .threads = 1,

@@ -1,4 +1,4 @@
-#include "s3_request.h"
+#include "web_request.h"
 
 #include <curl/curl.h>
 #include <inttypes.h>
@@ -19,11 +19,11 @@
 #define SHA256_BYTES       32u
 #define HANDLES_MAX        16u /* connections kept for later */
 #define HEADER_BYTES_MAX   (sizeof((struct blob_credentials *)0)->session_token + 64)
-#define URL_BYTES_MAX      (WEIR_PATH_BYTES_MAX + S3_QUERY_BYTES_MAX)
+#define URL_BYTES_MAX      (WEIR_PATH_BYTES_MAX + WEB_QUERY_BYTES_MAX)
 
-struct s3_service {
-	char endpoint[512], region[64], bucket[256], signing[128];
-	bool local; /* the endpoint is this machine: no proxy */
+struct web_service {
+	char endpoint[512], region[64], bucket[256], signing[128], section[32]; /* bucket "": a plain web server */
+	bool local;                                                             /* the endpoint is this machine: no proxy */
 	struct blob_credentials credentials;
 	uint32_t retry_first_ms;
 	pthread_mutex_t lock; /* guards what follows */
@@ -47,32 +47,33 @@ static bool is_local(const char *endpoint)
 	       (strncmp(host + 3, "127.", 4) == 0 || strncmp(host + 3, "localhost", 9) == 0 || strncmp(host + 3, "[::1]", 5) == 0);
 }
 
-weir_status s3_service_create(struct s3_service **out, const struct s3_service_options *o, weir_error *err)
+weir_status web_service_create(struct web_service **out, const struct web_service_options *o, weir_error *err)
 {
 	bool http = strncmp(o->endpoint, "http://", 7) == 0, https = strncmp(o->endpoint, "https://", 8) == 0;
 	const char *host = http ? o->endpoint + 7 : o->endpoint + 8;
-	if ((!http && !https) || !*host || strpbrk(host, "/?# ") || strlen(o->endpoint) >= sizeof((struct s3_service *)0)->endpoint)
+	if ((!http && !https) || !*host || strpbrk(host, "/?# ") || strlen(o->endpoint) >= sizeof((struct web_service *)0)->endpoint)
 		return weir_fail(err, WEIR_E_INVALID,
-		                 "checkpoint.endpoint is '%.200s': expected https://HOST or http://HOST:PORT, without a path",
+		                 "%s.endpoint is '%.200s': expected https://HOST or http://HOST:PORT, without a path", o->section,
 		                 o->endpoint);
-	struct s3_service *s = calloc(1, sizeof *s);
+	struct web_service *s = calloc(1, sizeof *s);
 	if (!s)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for %s", o->endpoint);
 	pthread_once(&curl_once, curl_start);
 	snprintf(s->endpoint, sizeof s->endpoint, "%s", o->endpoint);
-	snprintf(s->region, sizeof s->region, "%s", o->region);
-	snprintf(s->bucket, sizeof s->bucket, "%s", o->bucket);
-	snprintf(s->signing, sizeof s->signing, "aws:amz:%s:s3", o->region);
+	snprintf(s->section, sizeof s->section, "%s", o->section);
+	snprintf(s->region, sizeof s->region, "%s", o->bucket ? o->region : "");
+	snprintf(s->bucket, sizeof s->bucket, "%s", o->bucket ? o->bucket : "");
+	snprintf(s->signing, sizeof s->signing, "aws:amz:%s:s3", s->region);
 	s->local = is_local(o->endpoint);
 	s->retry_first_ms = o->retry_first_ms;
-	if (o->credentials)
+	if (o->bucket && o->credentials)
 		s->credentials = *o->credentials;
 	pthread_mutex_init(&s->lock, NULL);
 	*out = s;
 	return WEIR_OK;
 }
 
-void s3_service_destroy(struct s3_service *s)
+void web_service_destroy(struct web_service *s)
 {
 	if (!s)
 		return;
@@ -84,7 +85,7 @@ void s3_service_destroy(struct s3_service *s)
 }
 
 /* A handle keeps its connection from request to request. */
-static CURL *take_handle(struct s3_service *s)
+static CURL *take_handle(struct web_service *s)
 {
 	pthread_mutex_lock(&s->lock);
 	CURL *c = s->idle_count ? s->idle[--s->idle_count] : NULL;
@@ -92,7 +93,7 @@ static CURL *take_handle(struct s3_service *s)
 	return c ? c : curl_easy_init();
 }
 
-static void give_handle(struct s3_service *s, CURL *c)
+static void give_handle(struct web_service *s, CURL *c)
 {
 	curl_easy_reset(c);
 	pthread_mutex_lock(&s->lock);
@@ -107,8 +108,8 @@ static void give_handle(struct s3_service *s, CURL *c)
 /* --- One attempt */
 
 struct attempt {
-	const struct s3_request *request;
-	struct s3_answer *answer;
+	const struct web_request *request;
+	struct web_answer *answer;
 	CURL *curl;
 	char bucket_region[64];
 	char why[CURL_ERROR_SIZE];
@@ -122,8 +123,12 @@ static size_t on_header(char *line, size_t size, size_t count, void *arg)
 	int n = bytes < sizeof text ? (int)bytes : (int)sizeof text - 1;
 	snprintf(text, sizeof text, "%.*s", n, line);
 	text[strcspn(text, "\r\n")] = '\0';
-	if (strncasecmp(text, "ETag:", 5) == 0)
+	if (strncasecmp(text, "HTTP/", 5) == 0) /* of an answer that another one redirects to */
+		*t->answer->etag = '\0';
+	else if (strncasecmp(text, "ETag:", 5) == 0)
 		snprintf(t->answer->etag, sizeof t->answer->etag, "%.120s", text + 5 + strspn(text + 5, " "));
+	else if (strncasecmp(text, "Last-Modified:", 14) == 0 && !*t->answer->etag)
+		snprintf(t->answer->etag, sizeof t->answer->etag, "%.120s", text + 14 + strspn(text + 14, " "));
 	else if (strncasecmp(text, "x-amz-bucket-region:", 20) == 0)
 		snprintf(t->bucket_region, sizeof t->bucket_region, "%.60s", text + 20 + strspn(text + 20, " "));
 	return bytes;
@@ -132,8 +137,8 @@ static size_t on_header(char *line, size_t size, size_t count, void *arg)
 static size_t on_body(char *data, size_t size, size_t count, void *arg)
 {
 	struct attempt *t = arg;
-	const struct s3_request *q = t->request;
-	struct s3_answer *a = t->answer;
+	const struct web_request *q = t->request;
+	struct web_answer *a = t->answer;
 	size_t bytes = size * count;
 	long code = 0;
 	curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &code);
@@ -144,7 +149,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
 		a->got += bytes;
 		return bytes;
 	}
-	if (bytes > S3_TEXT_BYTES_MAX - a->text_bytes)
+	if (bytes > WEB_TEXT_BYTES_MAX - a->text_bytes)
 		return 0;
 	char *text = realloc(a->text, a->text_bytes + bytes + 1);
 	if (!text)
@@ -175,11 +180,13 @@ static bool sha256_text(const void *data, size_t bytes, char out[2 * SHA256_BYTE
 	return true;
 }
 
-static struct curl_slist *headers_of(const struct s3_service *s, const struct s3_request *q)
+static struct curl_slist *headers_of(const struct web_service *s, const struct web_request *q)
 {
 	struct curl_slist *list = NULL;
 	char line[HEADER_BYTES_MAX];
 	char digest[2 * SHA256_BYTES + 1];
+	if (!*s->bucket) /* ranges are of the object as it is */
+		return curl_slist_append(NULL, "Accept-Encoding: identity");
 	if (!sha256_text(q->body, q->body_bytes, digest))
 		return NULL;
 	snprintf(line, sizeof line, "x-amz-content-sha256: %s", digest);
@@ -195,17 +202,19 @@ static struct curl_slist *headers_of(const struct s3_service *s, const struct s3
 	return list;
 }
 
-static bool make_url(const struct s3_service *s, const struct s3_request *q, char out[URL_BYTES_MAX])
+static bool make_url(const struct web_service *s, const struct web_request *q, char out[URL_BYTES_MAX])
 {
 	char bucket[3 * sizeof s->bucket], key[WEIR_PATH_BYTES_MAX];
-	if (!s3_url_encode(s->bucket, false, bucket, sizeof bucket) || !s3_url_encode(q->key, true, key, sizeof key))
+	if (!s3_url_encode(s->bucket, false, bucket, sizeof bucket))
 		return false;
-	int n =
-	    snprintf(out, URL_BYTES_MAX, "%s/%s%s%s%s%s", s->endpoint, bucket, *key ? "/" : "", key, *q->query ? "?" : "", q->query);
+	if (*s->bucket ? !s3_url_encode(q->key, true, key, sizeof key) : snprintf(key, sizeof key, "%s", q->key) >= (int)sizeof key)
+		return false; /* the path of a plain web server is encoded as whoever wrote it did */
+	int n = snprintf(out, URL_BYTES_MAX, "%s%s%s%s%s%s%s", s->endpoint, *bucket ? "/" : "", bucket, *key ? "/" : "", key,
+	                 *q->query ? "?" : "", q->query);
 	return n < (int)URL_BYTES_MAX;
 }
 
-static void set_method(CURL *c, const struct s3_request *q)
+static void set_method(CURL *c, const struct web_request *q, size_t got)
 {
 	char range[64];
 	if (strcmp(q->method, "HEAD") == 0) {
@@ -218,12 +227,12 @@ static void set_method(CURL *c, const struct s3_request *q)
 	}
 	curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, q->method);
 	if (q->ranged) {
-		snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, q->offset, q->offset + q->bytes - 1);
+		snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, q->offset + got, q->offset + q->bytes - 1);
 		curl_easy_setopt(c, CURLOPT_RANGE, range);
 	}
 }
 
-static void set_transfer(const struct s3_service *s, CURL *c, struct attempt *t)
+static void set_transfer(const struct web_service *s, CURL *c, struct attempt *t)
 {
 	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
@@ -236,6 +245,11 @@ static void set_transfer(const struct s3_service *s, CURL *c, struct attempt *t)
 	curl_easy_setopt(c, CURLOPT_HEADERDATA, t);
 	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, t);
+	if (!*s->bucket) {
+		curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 1L);
+		curl_easy_setopt(c, CURLOPT_MAXREDIRS, (long)WEIR_WEB_REDIRECTS_MAX);
+		curl_easy_setopt(c, CURLOPT_REDIR_PROTOCOLS_STR, strncmp(s->endpoint, "https:", 6) == 0 ? "https" : "http,https");
+	}
 	if (s->local)
 		curl_easy_setopt(c, CURLOPT_PROXY, "");
 	if (*s->credentials.access_key) {
@@ -246,7 +260,7 @@ static void set_transfer(const struct s3_service *s, CURL *c, struct attempt *t)
 }
 
 /* Sends it once. *code: the answer's; 0: there was none, t->why says why. */
-static CURLcode attempt(struct s3_service *s, struct attempt *t, const char *url, struct curl_slist *headers, long *code)
+static CURLcode attempt(struct web_service *s, struct attempt *t, const char *url, struct curl_slist *headers, long *code)
 {
 	CURL *c = take_handle(s);
 	curl_off_t length = -1;
@@ -255,7 +269,7 @@ static CURLcode attempt(struct s3_service *s, struct attempt *t, const char *url
 		return CURLE_OUT_OF_MEMORY;
 	t->curl = c;
 	set_transfer(s, c, t);
-	set_method(c, t->request);
+	set_method(c, t->request, t->answer->got);
 	curl_easy_setopt(c, CURLOPT_URL, url);
 	curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
 	CURLcode result = curl_easy_perform(c);
@@ -277,60 +291,82 @@ static bool worth_a_retry(CURLcode result, long code)
 	if (result == CURLE_OK)
 		return code == 408 || code == 429 || code == 500 || code == 502 || code == 503 || code == 504;
 	return result != CURLE_OUT_OF_MEMORY && result != CURLE_URL_MALFORMAT && result != CURLE_UNSUPPORTED_PROTOCOL &&
-	       result != CURLE_PEER_FAILED_VERIFICATION && result != CURLE_SSL_CACERT_BADFILE && result != CURLE_WRITE_ERROR;
+	       result != CURLE_PEER_FAILED_VERIFICATION && result != CURLE_TOO_MANY_REDIRECTS && result != CURLE_SSL_CACERT_BADFILE &&
+	       result != CURLE_WRITE_ERROR;
 }
 
-static weir_status fail_answer(const struct s3_service *s, const struct s3_request *q, const char *doing, const struct attempt *t,
-                               long code, weir_error *err)
+/* "s3://bucket/key", "https://host/key". */
+static void name_of(const struct web_service *s, const struct web_request *q, char out[WEIR_PATH_BYTES_MAX])
 {
-	char name[64] = "", text[256] = "", region[64] = "";
-	const char *xml = t->answer->text ? t->answer->text : "", *at = xml, *what = *q->key ? q->key : "its list";
-	(void)s3_xml_text(&at, "Code", name, sizeof name);
-	at = xml;
-	(void)s3_xml_text(&at, "Message", text, sizeof text);
-	at = xml;
+	const char *what = *q->key ? q->key : "its list";
+	snprintf(out, WEIR_PATH_BYTES_MAX, "%s%s/%s", *s->bucket ? "s3://" : s->endpoint, s->bucket, what);
+}
+
+/* What only S3 says. WEIR_OK: nothing of that kind. */
+static weir_status fail_bucket(const struct web_service *s, const char *name, const char *what, const struct attempt *t,
+                               const char *code, weir_error *err)
+{
+	char region[64] = "";
+	const char *at = t->answer->text ? t->answer->text : "";
 	if (!s3_xml_text(&at, "Region", region, sizeof region))
 		snprintf(region, sizeof region, "%s", t->bucket_region);
 	if (*region && strcmp(region, s->region) != 0)
-		return weir_fail(err, WEIR_E_INVALID, "cannot %s s3://%s/%s: the bucket is in region %s, not %s; set checkpoint.region",
-		                 doing, s->bucket, what, region, s->region);
-	if (strcmp(name, "NoSuchBucket") == 0)
-		return weir_fail(err, WEIR_E_NOT_FOUND,
-		                 "cannot %s s3://%s/%s: there is no bucket %s at %s; create it, or correct checkpoint.dir", doing,
-		                 s->bucket, what, s->bucket, s->endpoint);
+		return weir_fail(err, WEIR_E_INVALID, "cannot %s %s: the bucket is in region %s, not %s; set %s.region", what, name,
+		                 region, s->region, s->section);
+	if (strcmp(code, "NoSuchBucket") == 0)
+		return weir_fail(err, WEIR_E_NOT_FOUND, "cannot %s %s: there is no bucket %s at %s; create it, or correct its name", what,
+		                 name, s->bucket, s->endpoint);
+	return WEIR_OK;
+}
+
+static weir_status fail_answer(const struct web_service *s, const char *name, const char *doing, const struct attempt *t,
+                               long code, weir_error *err)
+{
+	char what[64] = "", text[256] = "";
+	const char *xml = t->answer->text ? t->answer->text : "", *at = xml;
+	(void)s3_xml_text(&at, "Code", what, sizeof what);
+	at = xml;
+	(void)s3_xml_text(&at, "Message", text, sizeof text);
+	weir_status status = *s->bucket ? fail_bucket(s, name, doing, t, what, err) : WEIR_OK;
+	if (status)
+		return status;
 	if (code == 404)
-		return weir_fail(err, WEIR_E_NOT_FOUND, "cannot %s s3://%s/%s: it is not there (%s)", doing, s->bucket, what,
-		                 *name ? name : "404");
-	if (code == 401 || code == 403)
+		return weir_fail(err, WEIR_E_NOT_FOUND, "cannot %s %s: it is not there (%s)", doing, name, *what ? what : "404");
+	if ((code == 401 || code == 403) && *s->bucket)
 		return weir_fail(err, WEIR_E_IO,
-		                 "cannot %s s3://%s/%s: %s refuses it (%ld %s: %s); check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY%s and "
+		                 "cannot %s %s: %s refuses it (%ld %s: %s); check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY%s and "
 		                 "what they may do with the bucket",
-		                 doing, s->bucket, what, s->endpoint, code, name, text,
-		                 *s->credentials.access_key ? "" : " (neither is set)");
+		                 doing, name, s->endpoint, code, what, text, *s->credentials.access_key ? "" : " (neither is set)");
 	return weir_fail(err,
 	                 code == 507   ? WEIR_E_NO_SPACE
 	                 : code >= 500 ? WEIR_E_UNAVAILABLE
 	                               : WEIR_E_IO,
-	                 "cannot %s s3://%s/%s: %s answers %ld %s: %s", doing, s->bucket, what, s->endpoint, code, name, text);
+	                 "cannot %s %s: %s answers %ld%s%s%s%s", doing, name, s->endpoint, code, *what ? " " : "", what,
+	                 *text ? ": " : "", text);
 }
 
-static weir_status judge(const struct s3_service *s, const struct s3_request *q, const char *doing, const struct attempt *t,
+static weir_status judge(const struct web_service *s, const struct web_request *q, const char *doing, const struct attempt *t,
                          CURLcode result, long code, weir_error *err)
 {
+	char name[WEIR_PATH_BYTES_MAX], check[96] = "that the server runs";
+	name_of(s, q, name);
+	if (result == CURLE_TOO_MANY_REDIRECTS)
+		return weir_fail(err, WEIR_E_IO, "cannot %s %s: it is redirected more than %u times", doing, name,
+		                 WEIR_WEB_REDIRECTS_MAX);
+	if (*s->bucket)
+		snprintf(check, sizeof check, "%s.endpoint and that the server runs", s->section);
 	if (result != CURLE_OK)
 		return weir_fail(err, result == CURLE_OUT_OF_MEMORY ? WEIR_E_MEMORY : WEIR_E_UNAVAILABLE,
-		                 "cannot %s s3://%s/%s: %s: %s; check checkpoint.endpoint and that the server runs", doing, s->bucket,
-		                 q->key, s->endpoint, t->why);
+		                 "cannot %s %s: %s: %s; check %s", doing, name, s->endpoint, t->why, check);
 	if (q->ranged && (code == 416 || (code == 200 && t->answer->text_bytes == 0)))
 		return WEIR_OK; /* behind the end */
 	if (q->ranged && code == 200)
-		return weir_fail(err, WEIR_E_UNSUPPORTED, "cannot read s3://%s/%s: %s does not answer ranges", s->bucket, q->key,
-		                 s->endpoint);
-	return code >= 200 && code < 300 ? WEIR_OK : fail_answer(s, q, doing, t, code, err);
+		return weir_fail(err, WEIR_E_UNSUPPORTED, "cannot read %s: %s does not answer ranges", name, s->endpoint);
+	return code >= 200 && code < 300 ? WEIR_OK : fail_answer(s, name, doing, t, code, err);
 }
 
 /* Before attempt n (from 1): twice as long each time, less a random half. */
-static void pause_before(const struct s3_service *s, uint32_t n)
+static void pause_before(const struct web_service *s, uint32_t n)
 {
 	struct entropy *e = entropy_system();
 	uint64_t ms = (uint64_t)s->retry_first_ms << (n - 1 < 16 ? n - 1 : 16);
@@ -339,36 +375,53 @@ static void pause_before(const struct s3_service *s, uint32_t n)
 	nanosleep(&(struct timespec){.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000}, NULL);
 }
 
-void s3_answer_free(struct s3_answer *a)
+void web_answer_free(struct web_answer *a)
 {
 	free(a->text);
-	*a = (struct s3_answer){0};
+	*a = (struct web_answer){0};
 }
 
-weir_status s3_perform(struct s3_service *s, const struct s3_request *q, const char *doing, struct s3_answer *a, weir_error *err)
+/* Before another attempt: what a range has got stays, if it is of the same object. */
+static void begin_again(struct attempt *t, char etag[sizeof((struct web_answer *)0)->etag])
 {
-	char url[URL_BYTES_MAX];
+	struct web_answer *a = t->answer;
+	const size_t got = t->request->ranged ? a->got : 0;
+	if (got > 0 && !*etag)
+		memcpy(etag, a->etag, sizeof a->etag);
+	web_answer_free(a);
+	a->got = got;
+	*t->why = *t->bucket_region = '\0';
+}
+
+weir_status web_perform(struct web_service *s, const struct web_request *q, const char *doing, struct web_answer *a,
+                        weir_error *err)
+{
+	char url[URL_BYTES_MAX], etag[sizeof a->etag] = "";
 	struct attempt t = {.request = q, .answer = a};
 	CURLcode result = CURLE_OK;
 	long code = 0;
-	*a = (struct s3_answer){0};
+	*a = (struct web_answer){0};
 	if (!make_url(s, q, url))
-		return weir_fail(err, WEIR_E_LIMIT, "s3://%s/%.200s...: the name is too long", s->bucket, q->key);
+		return weir_fail(err, WEIR_E_LIMIT, "%s/%.200s...: the name is too long", s->endpoint, q->key);
 	struct curl_slist *headers = headers_of(s, q);
 	if (!headers)
-		return weir_fail(err, WEIR_E_MEMORY, "out of memory for %s", url);
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for %s/%s", s->endpoint, q->key);
 	for (uint32_t n = 0; n < WEIR_BLOB_ATTEMPTS_MAX; n++) {
+		const size_t had = a->got;
 		if (n > 0)
 			pause_before(s, n);
-		s3_answer_free(a);
-		*t.why = *t.bucket_region = '\0';
+		begin_again(&t, etag);
 		result = attempt(s, &t, url, headers, &code);
-		if (!worth_a_retry(result, code))
+		if (!worth_a_retry(result, code) || (q->ranged && a->got == q->bytes))
 			break;
+		if (a->got > had)
+			n = 0;
 	}
 	curl_slist_free_all(headers);
-	weir_status status = judge(s, q, doing, &t, result, code, err);
+	weir_status status = q->ranged && a->got == q->bytes ? WEIR_OK : judge(s, q, doing, &t, result, code, err);
+	if (!status && *etag && strcmp(etag, a->etag) != 0)
+		status = weir_fail(err, WEIR_E_IO, "%s/%s has changed while it was read", s->endpoint, q->key);
 	if (status)
-		s3_answer_free(a);
+		web_answer_free(a);
 	return status;
 }
