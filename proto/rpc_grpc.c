@@ -446,6 +446,7 @@ static void stream_free(struct grpc_stream *s)
 	grpc_metadata_array_destroy(&s->initial);
 	grpc_metadata_array_destroy(&s->trailing);
 	grpc_slice_unref(s->details);
+	gpr_free(s->peer);
 	free(s);
 	if (server)
 		rpc_server_leave(server, method);

@@ -42,6 +42,7 @@ grpc_completion_queue *grpc_loop_cq(struct rpc_loop *loop);
 struct grpc_stream {
 	struct rpc_stream base;
 	grpc_call *call;
+	char *peer; /* server: whom it is with; gRPC's memory */
 	struct rpc_tag opened, sent, received, half_closed, ended;
 	uint32_t batches; /* in progress */
 	grpc_byte_buffer *incoming;

@@ -102,6 +102,7 @@ static void refuse(struct rpc_server *server, grpc_call *call, weir_status statu
 struct unary {
 	struct rpc_tag received, replied, ended;
 	struct rpc_server_slot *slot;
+	struct rpc_timer patience; /* until the request is whole */
 	enum rpc_method method;
 	grpc_call *call;
 	grpc_byte_buffer *request;
@@ -153,6 +154,7 @@ static void unary_received(struct rpc_tag *tag, bool ok)
 {
 	struct unary *u = (struct unary *)tag;
 	bool arrived = ok && u->request;
+	rpc_timer_clear(u->slot->loop, &u->patience);
 	struct message *m = arrived ? grpc_buffer_message(u->request) : NULL;
 	if (!arrived)
 		grpc_server_reply(u, WEIR_E_CANCELLED, "no request message", NULL);
@@ -161,6 +163,12 @@ static void unary_received(struct rpc_tag *tag, bool ok)
 	message_release(m);
 	/* u lives on: the reply's and the end's batches are counted from the beginning. */
 	unary_batch_done(u);
+}
+
+static void unary_is_slow(void *arg)
+{
+	struct unary *u = arg;
+	grpc_call_cancel_with_status(u->call, GRPC_STATUS_DEADLINE_EXCEEDED, "the request did not arrive whole in time", NULL);
 }
 
 static void unary_begin(struct rpc_server_slot *slot, enum rpc_method method, grpc_call *call)
@@ -181,6 +189,7 @@ static void unary_begin(struct rpc_server_slot *slot, enum rpc_method method, gr
 	const grpc_op receive = {.op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &u->request};
 	start_batch(call, &end, 1, &u->ended);
 	start_batch(call, &receive, 1, &u->received);
+	rpc_timer_set(slot->loop, &u->patience, rpc_now_ns() + WEIR_REQUEST_MS * 1000000ll, unary_is_slow, u);
 }
 
 /* --- Streams */
@@ -210,14 +219,33 @@ void grpc_server_stream_finish(struct grpc_stream *s, weir_status status, const 
 	grpc_slice_unref(details);
 }
 
+/* A peer of the machine's own sockets has no name that tells it from others. */
+static bool has_too_many(const struct rpc_server_slot *slot, const char *peer)
+{
+	uint32_t count = 0;
+	for (const struct rpc_link *l = slot->streams.next; l != &slot->streams; l = l->next)
+		count += strcmp(((const struct grpc_stream *)(const void *)l)->peer, peer) == 0;
+	return count >= WEIR_STREAMS_PER_PEER_MAX && strncmp(peer, "unix:", 5) != 0;
+}
+
 static void stream_begin(struct rpc_server_slot *slot, enum rpc_method method, grpc_call *call)
 {
+	char *peer = grpc_call_get_peer(call);
+	if (has_too_many(slot, peer)) {
+		gpr_free(peer);
+		enter_always(slot->server);
+		refuse(slot->server, call, WEIR_E_LIMIT, "this peer has too many streams");
+		rpc_server_leave(slot->server, method);
+		return;
+	}
 	struct grpc_stream *s = grpc_stream_new(stream_ended);
 	if (!s) {
+		gpr_free(peer);
 		drop(slot->server, call, method);
 		return;
 	}
 	s->call = call;
+	s->peer = peer;
 	s->base.sending = true;
 	const grpc_op end = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER, .data.recv_close_on_server.cancelled = &s->cancelled};
 	const grpc_op open = {.op = GRPC_OP_SEND_INITIAL_METADATA};
@@ -309,12 +337,14 @@ struct rpc_server *grpc_server_new(struct rpc *rpc)
 
 static grpc_server *create_server(void)
 {
-	grpc_arg args[GRPC_ARGS_COMMON + 4];
+	grpc_arg args[GRPC_ARGS_COMMON + 6];
 	size_t n = grpc_args_common(args, WEIR_KEEPALIVE_MS);
 	args[n++] = grpc_arg_number(GRPC_ARG_ALLOW_REUSEPORT, 0);
 	args[n++] = grpc_arg_number(GRPC_ARG_MAX_CONCURRENT_STREAMS, WEIR_CALLS_PER_CONNECTION_MAX);
 	args[n++] = grpc_arg_number(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, WEIR_KEEPALIVE_MS / 4);
 	args[n++] = grpc_arg_number(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0); /* clients' pings are welcome */
+	args[n++] = grpc_arg_number(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, WEIR_REQUEST_MS);
+	args[n++] = grpc_arg_number(GRPC_ARG_MAX_CONNECTION_IDLE_MS, WEIR_CONNECTION_IDLE_MS);
 	assert(n <= sizeof args / sizeof *args);
 	grpc_channel_args list = {n, args};
 	return grpc_server_create(&list, NULL);

@@ -186,12 +186,20 @@ static void reply_now(void *arg)
 	free(call);
 }
 
+/* Whoever is told so has nothing to wait for, and is not to ask at once again. */
+static bool is_malformed(weir_status status)
+{
+	return status == WEIR_E_CORRUPT || status == WEIR_E_VERSION || status == WEIR_E_LIMIT;
+}
+
 static void reply_on_loop(void *arg)
 {
 	struct rpc_call *call = arg;
 	rpc_link_remove(&call->link);
 	const size_t bytes = call->reply ? call->reply->bytes : 0;
-	if (!call->loop->shape || rpc_flow_out(&call->flow, call->loop, bytes, reply_now, call))
+	if (is_malformed(call->status))
+		rpc_timer_set(call->loop, &call->late, rpc_now_ns() + WEIR_REFUSAL_MS * 1000000ll, reply_now, call);
+	else if (!call->loop->shape || rpc_flow_out(&call->flow, call->loop, bytes, reply_now, call))
 		reply_now(call);
 }
 

@@ -224,6 +224,7 @@ struct rpc_call {         /* the handler's end of a unary call; the transport's 
 	char *text; /* malloc'ed or NULL */
 	struct message *reply;
 	struct rpc_flow flow;
+	struct rpc_timer late;   /* the reply */
 	struct message *request; /* coming in on a slow network: its handler has not been called */
 };
 /* Hands a request (borrowed) to the service; `part` is what call_reply gets. E_MEMORY: nothing was called. */
