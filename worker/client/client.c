@@ -345,5 +345,6 @@ void weir_get_stats(weir_client *c, weir_stats *out)
 	                    .pushes_in_flight = atomic_load(&c->pushes_in_flight),
 	                    .pulls_in_flight = atomic_load(&c->pulls_in_flight),
 	                    .batches_dropped = atomic_load(&c->batches_dropped),
+	                    .reads_returned = atomic_load(&c->reads_returned),
 	                    .residual_norm = norm};
 }

@@ -383,7 +383,8 @@ struct weir_client {
 	uint8_t *scratch;             /* the loop's: one row */
 	size_t scratch_bytes;
 
-	_Atomic uint64_t bytes_pushed, bytes_pulled, parts_pushed, duplicates, batches_dropped, pushes_in_flight, pulls_in_flight;
+	_Atomic uint64_t bytes_pushed, bytes_pulled, parts_pushed, duplicates, batches_dropped, reads_returned, pushes_in_flight,
+	    pulls_in_flight;
 };
 
 /* weir_open over a transport of the caller's, which outlives the client. Tests use rpc_memory. */

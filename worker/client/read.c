@@ -55,6 +55,9 @@ void read_gave_up(struct link *l)
 	if (!c->read.staleness_ms || c->closing)
 		return;
 	l->readable_ms = client_now(c) + WEIR_READ_PAUSE_MS;
-	if (lane_return_reads(&l->pull))
-		links_wake(c);
+	if (!lane_return_reads(&l->pull))
+		return;
+	atomic_fetch_add_explicit(&c->reads_returned, 1, memory_order_relaxed);
+	client_log(c, WEIR_LOG_WARN, "slow link: server %s does not answer reads; primaries are asked", l->address);
+	links_wake(c);
 }

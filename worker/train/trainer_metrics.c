@@ -42,6 +42,7 @@ void trainer_metrics_note(const struct trainer_metrics *m, const weir_report *re
 	counter_set(m->pull_bytes, stats->bytes_pulled);
 	counter_set(m->duplicates, stats->duplicates);
 	counter_set(m->dropped, stats->batches_dropped);
+	counter_set(m->reads_returned, stats->reads_returned);
 	gauge_set(m->in_hand, (int64_t)in_hand);
 	gauge_set(m->pushes, (int64_t)stats->pushes_in_flight);
 	gauge_set(m->pulls, (int64_t)stats->pulls_in_flight);

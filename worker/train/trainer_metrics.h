@@ -17,6 +17,8 @@
 	X(push_bytes, "weir_trainer_push_bytes_total", "Bytes pushed.")                                       \
 	X(pull_bytes, "weir_trainer_pull_bytes_total", "Bytes pulled.")                                       \
 	X(duplicates, "weir_trainer_duplicates_total", "Parts that a server had already.")                    \
+	X(reads_returned, "weir_trainer_reads_returned_total",                                                \
+	  "Times that a replica did not answer reads in half a second: primaries were asked.")                \
 	X(anomalies, "weir_trainer_anomalies_total",                                                          \
 	  "Times that something went wrong while numbers were finite: the log says what.")                    \
 	X(dropped, "weir_trainer_batches_dropped_total", "Batches that came too late for their step.")

@@ -1,4 +1,5 @@
 /* A job whose partitions have replicas loses servers while trainers work: every batch counts once, and nobody is told of more than a pause. */
+#include <semaphore.h>
 #include <stdatomic.h>
 
 #include "await.h"
@@ -267,6 +268,44 @@ static uint64_t reads_at(const struct cluster *c, uint32_t server, uint32_t part
 	return atomic_load(&partition_table_get_counters(c->servers[server]->partitions[partition], table)->pulls);
 }
 
+static void stand_still(void *arg)
+{
+	while (sem_wait(arg) != 0)
+		;
+}
+
+/* The server stands still, with its heart beating, while a replica of it has reads to answer: they go to the primary, and it is told. */
+static void a_replica_that_does_not_answer_leaves_reads_to_the_primary(void **state)
+{
+	(void)state;
+	enum { SLOW = 1 };
+	struct cluster c;
+	struct trainer t;
+	weir_stats stats;
+	sem_t go;
+	servers_open(&c, (struct cluster_options){.replicas = SERVERS, .read_staleness_ms = STALENESS_MS});
+	trainer_open(&t, &c, "worker", (weir_mode){WEIR_ASYNC});
+	const uint64_t key = key_at(&t, 0);
+	const uint32_t partition = placement_embedding(t.embedding, key, PARTITIONS);
+	while (!reads_at(&c, SLOW, partition, t.embedding))
+		(void)read_row(&t, key);
+	weir_get_stats(t.client, &stats);
+	const uint64_t before = stats.reads_returned;
+	const struct server *slow = c.servers[SLOW];
+	sem_init(&go, 0, 0);
+	for (uint32_t i = 0; i < slow->options.executors; i++)
+		rpc_loop_post(slow->loops[i], stand_still, &go);
+	do {
+		(void)read_row(&t, key);
+		weir_get_stats(t.client, &stats);
+	} while (stats.reads_returned == before);
+	for (uint32_t i = 0; i < slow->options.executors; i++)
+		sem_post(&go);
+	trainer_close(&t);
+	cluster_stop(&c);
+	sem_destroy(&go);
+}
+
 /* A replica that has started again has rows on its disk alone, and reads them from there. */
 static void rows_below_memory_are_read_from_replicas(void **state)
 {
@@ -307,6 +346,7 @@ int main(void)
 	    cmocka_unit_test(pushes_that_were_sent_are_done_again),
 	    cmocka_unit_test(reads_from_all_replicas_outlive_a_server),
 	    cmocka_unit_test(who_has_pushed_reads_it_everywhere),
+	    cmocka_unit_test(a_replica_that_does_not_answer_leaves_reads_to_the_primary),
 	    cmocka_unit_test(rows_below_memory_are_read_from_replicas),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
