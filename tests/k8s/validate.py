@@ -95,6 +95,14 @@ def references(pod):
                 yield "Secret", e["secretRef"]["name"]
 
 
+def authorities(o):
+    """What cert-manager's objects name."""
+    if o["kind"] == "Certificate":
+        yield "Issuer", o["spec"]["issuerRef"]["name"]
+    if o["kind"] == "Issuer" and "ca" in o["spec"]:
+        yield "Secret", o["spec"]["ca"]["secretName"]
+
+
 def containers(pod):
     return pod.get("initContainers", []) + pod["containers"]
 
@@ -129,6 +137,11 @@ def check_pod(template, claims):
 def check_names(objects):
     """What objects name and is not there; what they select, and is nobody."""
     there = {(o["kind"], o["metadata"]["name"]) for o in objects} | OUTSIDE
+    there |= {("Secret", o["spec"]["secretName"]) for o in objects if o["kind"] == "Certificate"}
+    for o in objects:
+        for kind, name in authorities(o):
+            if (kind, name) not in there:
+                yield name_of(o), "names %s/%s, which is not there" % (kind, name)
     pods = [(o, t) for o in objects for t in templates(o)]
     for o, t in pods:
         for kind, name in references(t["spec"]):
