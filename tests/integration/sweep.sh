@@ -67,7 +67,7 @@ start_sweep
 ended_with 0
 said "[1/2] fp32, seed 2: kept" && said "[2/2] int8, seed 2: finished" || fail "not what had changed was run"
 holds "$OUT/results.json" '[.runs[].seeds[].passes | length] == [2, 1]'
-sed -i 's/^- {name: int8.*/- {name: bad, set: ["cluster.listen=no.such.host.invalid:5000"]}\n- {name: good, set: [train.passes=1]}/' "$DIR/sweep.yaml"
+sed -i 's/^- {name: int8.*/- {name: bad, set: ["cluster.listen=no.such.host.invalid:5000", "security.insecure=true"]}\n- {name: good, set: [train.passes=1]}/' "$DIR/sweep.yaml"
 start_sweep
 ended_with 1
 told "run bad, seed 2 ended with status 1" no.such.host.invalid "its log: $OUT/bad-2.log" "$DIR/sweep.err"
