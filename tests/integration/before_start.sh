@@ -25,7 +25,7 @@ refused "another model" "model.dim is 8" -- --fresh --set "train.warm_start=$DIR
 refused best.safetensors "copy it" -- --fresh --set "train.warm_start=$RUN/best.safetensors"
 ln -s "$RUN/server-0/IDENTITY" "$DIR/link"
 refused link "copy it" -- --fresh --set "train.warm_start=$DIR/link"
-refused "no.such.host.invalid" -- --fresh --set cluster.listen=no.such.host.invalid:5000
+refused "no.such.host.invalid" "does not resolve" -- --fresh --set cluster.listen=no.such.host.invalid:5000 --set security.insecure=true
 refused 70000 -- --fresh --set cluster.listen=127.0.0.1:70000
 refused "--report" "$DIR/nowhere" -- --fresh --report "$DIR/nowhere/out.json"
 refused "--report" "is a folder" -- --fresh --report "$DIR"
