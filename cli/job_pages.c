@@ -38,6 +38,15 @@ static weir_status show_series(void *arg, FILE *out, weir_error *err)
 	return status;
 }
 
+static weir_status is_ready(void *arg, weir_error *err)
+{
+	struct job_pages *p = arg;
+	pthread_mutex_lock(&p->lock);
+	const weir_status status = p->series ? WEIR_OK : weir_fail(err, p->why.status, "%s", p->why.text);
+	pthread_mutex_unlock(&p->lock);
+	return status;
+}
+
 static bool make_page(void *arg, const char *path, struct http_page *out)
 {
 	struct job_pages *p = arg;
@@ -66,7 +75,9 @@ weir_status job_pages_start(struct job_pages **out, const char *address, const c
 	pthread_mutex_init(&p->lock, NULL);
 	weir_fail(&p->why, WEIR_E_UNAVAILABLE, "%s has not been asked yet", name);
 	const weir_status status = monitor_start(
-	    &p->monitor, &(struct monitor_options){.address = address, .series = show_series, .page = make_page, .arg = p}, err);
+	    &p->monitor,
+	    &(struct monitor_options){.address = address, .series = show_series, .ready = is_ready, .page = make_page, .arg = p},
+	    err);
 	if (status) {
 		job_pages_stop(p);
 		return status;

@@ -44,25 +44,34 @@ static char *comment(const char *text)
 	return asprintf(&out, "# %s\n", text) < 0 ? NULL : out;
 }
 
-static void series_page(const struct monitor *m, bool shown, struct http_page *out)
+static void series_page(const struct monitor *m, struct http_page *out)
 {
-	char *text = NULL;
 	weir_error err = {0};
-	const weir_status status = series(m, &text, &err);
-	*out = (struct http_page){.code = status ? HTTP_UNAVAILABLE : HTTP_OK, .type = shown ? EXPOSITION : TEXT};
-	if (!status && shown) {
-		out->text = text;
+	*out = (struct http_page){.code = HTTP_OK, .type = EXPOSITION};
+	if (series(m, &out->text, &err) == WEIR_OK)
 		return;
-	}
-	free(text);
-	out->text = status ? comment(err.text) : strdup("ready\n");
+	free(out->text);
+	out->code = HTTP_UNAVAILABLE;
+	out->text = comment(err.text);
+}
+
+static void ready_page(const struct monitor *m, struct http_page *out)
+{
+	weir_error err = {0};
+	const weir_status status = m->options.ready ? m->options.ready(m->options.arg, &err) : WEIR_OK;
+	*out = (struct http_page){
+	    .code = status ? HTTP_UNAVAILABLE : HTTP_OK, .type = TEXT, .text = status ? comment(err.text) : strdup("ready\n")};
 }
 
 static void make_page(void *arg, const char *path, struct http_page *out)
 {
 	const struct monitor *m = arg;
-	if (strcmp(path, "/metrics") == 0 || strcmp(path, "/readyz") == 0) {
-		series_page(m, path[1] == 'm', out);
+	if (strcmp(path, "/metrics") == 0) {
+		series_page(m, out);
+		return;
+	}
+	if (strcmp(path, "/readyz") == 0) {
+		ready_page(m, out);
 		return;
 	}
 	if (m->options.page && m->options.page(m->options.arg, path, out))

@@ -12,11 +12,13 @@ struct monitor_options {
 	const char *address;     /* http_server.h's */
 	struct metrics *metrics; /* borrowed; NULL: none */
 	bool device;             /* of the machine's GPUs, too (gpu.h) */
-	/* Writes what else there is. An error: there is nothing to see, and the process is not ready. NULL: it always is. */
+	/* Writes what else there is; an error: nothing is shown of it. May be NULL. */
 	weir_status (*series)(void *arg, FILE *out, weir_error *err);
+	/* An error: it is not ready. NULL: it always is. */
+	weir_status (*ready)(void *arg, weir_error *err);
 	/* Makes a page that is none of the three; false: there is no such page. May be NULL. */
 	bool (*page)(void *arg, const char *path, struct http_page *out);
-	void *arg; /* of both, which the server's thread alone calls */
+	void *arg; /* of these three, which the server's thread alone calls */
 };
 
 struct monitor;

@@ -24,7 +24,11 @@
 
 /* X(NAME, "service path", is it a bidirectional stream?, may it be retried?, whose it is: roles of certificates). What trainers do, a person does too: import and export are pushes and
  * pulls. */
-enum { ROLE_WORK = ROLE_WORKER | ROLE_ADMIN, ROLE_ALL = ROLE_SERVER | ROLE_WORKER | ROLE_ADMIN };
+enum {
+	ROLE_WORK = ROLE_WORKER | ROLE_ADMIN,
+	ROLE_SEES = ROLE_SERVER | ROLE_ADMIN,
+	ROLE_ALL = ROLE_SERVER | ROLE_WORKER | ROLE_ADMIN
+};
 #define RPC_METHOD_MAP(X)                                                                      \
 	X(PUSH_STREAM, "/weir.v1.ParameterServer/PushStream", true, false, ROLE_WORK)              \
 	X(PULL_STREAM, "/weir.v1.ParameterServer/PullStream", true, false, ROLE_WORK)              \
@@ -34,7 +38,7 @@ enum { ROLE_WORK = ROLE_WORKER | ROLE_ADMIN, ROLE_ALL = ROLE_SERVER | ROLE_WORKE
 	X(ASSIGN, "/weir.v1.ParameterServer/Assign", false, true, ROLE_WORK)                       \
 	X(REGISTER_TABLE, "/weir.v1.ParameterServer/RegisterTable", false, true, ROLE_WORK)        \
 	X(SCAN, "/weir.v1.ParameterServer/Scan", false, true, ROLE_WORK)                           \
-	X(STATUS, "/weir.v1.ParameterServer/Status", false, true, ROLE_ADMIN)                      \
+	X(STATUS, "/weir.v1.ParameterServer/Status", false, true, ROLE_SEES)                       \
 	X(MAP, "/weir.v1.ParameterServer/Map", false, false, ROLE_WORK)                            \
 	X(SCRUB, "/weir.v1.ParameterServer/Scrub", false, true, ROLE_ADMIN)                        \
 	X(LAYOUT, "/weir.v1.ParameterServer/Layout", false, true, ROLE_ADMIN)                      \
@@ -51,7 +55,7 @@ enum { ROLE_WORK = ROLE_WORKER | ROLE_ADMIN, ROLE_ALL = ROLE_SERVER | ROLE_WORKE
 	X(COMMIT, "/weir.v1.Ledger/Commit", false, true, ROLE_WORKER)                              \
 	X(GATE, "/weir.v1.Ledger/Gate", false, true, ROLE_WORKER)                                  \
 	X(LEAVE, "/weir.v1.Ledger/Leave", false, true, ROLE_WORK)                                  \
-	X(JOB_STATUS, "/weir.v1.Ledger/JobStatus", false, true, ROLE_WORK)                         \
+	X(JOB_STATUS, "/weir.v1.Ledger/JobStatus", false, true, ROLE_ALL)                          \
 	X(CHECKPOINT, "/weir.v1.Ledger/Checkpoint", false, true, ROLE_ADMIN)                       \
 	X(LINK, "/weir.v1.Replica/Link", true, false, ROLE_SERVER)                                 \
 	X(HEARTBEAT, "/weir.v1.Replica/Heartbeat", true, false, ROLE_SERVER)                       \

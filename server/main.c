@@ -549,15 +549,26 @@ static weir_status prepare_monitor(struct parts *p, const struct arguments *a, w
 	return p->self_series ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory");
 }
 
+/* As others reach it, which is what its certificate names. */
+static const char *own_address(const struct parts *p, const struct arguments *a)
+{
+	const char *told = a->advertise ? a->advertise : a->index < p->addresses.count ? p->address_list[a->index] : "";
+	const size_t n = strlen(told);
+	return n == 0 || (n > 2 && strcmp(told + n - 2, ":0") == 0) ? server_address(p->server) : told;
+}
+
 static weir_status start_monitor(struct parts *p, const struct arguments *a, weir_error *err)
 {
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	if (!p->self_series)
 		return WEIR_OK;
 	(void)monitor_address_of(a, p->job, address);
-	weir_status status = self_series_open(p->self_series, server_address(p->server), a->index, err);
-	const struct monitor_options options = {
-	    .address = address, .metrics = p->metrics, .series = self_series_write, .arg = p->self_series};
+	weir_status status = self_series_open(p->self_series, own_address(p, a), a->index, err);
+	const struct monitor_options options = {.address = address,
+	                                        .metrics = p->metrics,
+	                                        .series = self_series_write,
+	                                        .ready = self_series_ready,
+	                                        .arg = p->self_series};
 	if (!status)
 		status = monitor_start(&p->monitor, &options, err);
 	if (!status)

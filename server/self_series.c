@@ -55,11 +55,10 @@ weir_status self_series_open(struct self_series *s, const char *address, uint32_
 	return s->loop ? rpc_channel_open(&s->channel, s->rpc, s->loop, address, err) : WEIR_E_MEMORY;
 }
 
-static weir_status ask(struct self_series *s, enum rpc_method method, const ProtobufCMessageDescriptor *type,
-                       ProtobufCMessage **out, weir_error *err)
+static weir_status ask(struct self_series *s, enum rpc_method method, const ProtobufCMessage *q,
+                       const ProtobufCMessageDescriptor *type, ProtobufCMessage **out, weir_error *err)
 {
-	const Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
-	struct message *request = wire_pack(&q.base), *reply = NULL;
+	struct message *request = wire_pack(q), *reply = NULL;
 	if (!request)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	weir_status status = rpc_call_wait(s->channel, method, request, WEIR_CONTROL_TIMEOUT_MS, &reply, err);
@@ -72,16 +71,15 @@ static weir_status ask(struct self_series *s, enum rpc_method method, const Prot
 weir_status self_series_write(void *self_series, FILE *out, weir_error *err)
 {
 	struct self_series *s = self_series;
+	const Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
 	struct overview o = {0};
 	ProtobufCMessage *ledger = NULL, *server = NULL;
 	weir_error not_here = {0};
-	weir_status status = ask(s, RPC_JOB_STATUS, &weir__v1__ledger_status__descriptor, &ledger, &not_here) == WEIR_OK
+	weir_status status = ask(s, RPC_JOB_STATUS, &q.base, &weir__v1__ledger_status__descriptor, &ledger, &not_here) == WEIR_OK
 	                         ? overview_read_ledger(&o, (const Weir__V1__LedgerStatus *)ledger, err)
 	                         : WEIR_OK;
 	if (!status)
-		status = ask(s, RPC_STATUS, &weir__v1__server_status__descriptor, &server, err);
-	if (!status && ((const Weir__V1__ServerStatus *)server)->draining)
-		status = weir_fail(err, WEIR_E_UNAVAILABLE, "the server is about to end");
+		status = ask(s, RPC_STATUS, &q.base, &weir__v1__server_status__descriptor, &server, err);
 	if (!status)
 		status = overview_read_alone(&o, s->index, (const Weir__V1__ServerStatus *)server, err);
 	if (!status)
@@ -89,6 +87,21 @@ weir_status self_series_write(void *self_series, FILE *out, weir_error *err)
 	wire_free(server);
 	wire_free(ledger);
 	overview_free(&o);
+	return status;
+}
+
+weir_status self_series_ready(void *self_series, weir_error *err)
+{
+	Grpc__Health__V1__HealthCheckRequest q = GRPC__HEALTH__V1__HEALTH_CHECK_REQUEST__INIT;
+	ProtobufCMessage *m = NULL;
+	q.service = (char *)(uintptr_t) "ready";
+	weir_status status =
+	    ask(self_series, RPC_HEALTH_CHECK, &q.base, &grpc__health__v1__health_check_response__descriptor, &m, err);
+	if (!status && ((const Grpc__Health__V1__HealthCheckResponse *)m)->status !=
+	                   GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING)
+		status =
+		    weir_fail(err, WEIR_E_UNAVAILABLE, "it is about to end, or not in sync yet in all that it is to have a replica of");
+	wire_free(m);
 	return status;
 }
 

@@ -14,6 +14,8 @@ struct self_series *self_series_create(struct rpc *rpc, struct metrics *metrics)
 /* The server that is asked; from then on there is something to write. */
 weir_status self_series_open(struct self_series *s, const char *address, uint32_t index, weir_error *err) WEIR_MUST_CHECK;
 weir_status self_series_write(void *self_series, FILE *out, weir_error *err);
+/* Whether it is in sync in all that it is to have, and not about to end: as the health service says of `ready`. */
+weir_status self_series_ready(void *self_series, weir_error *err);
 void self_series_close(struct self_series *s);   /* asks no more; while the server runs, or later */
 void self_series_destroy(struct self_series *s); /* when no call can end any more; NULL is fine */
 

@@ -123,6 +123,21 @@ write_job() {
 	JOB
 }
 
+# free_ports COUNT: the first of so many ports in a row that nobody has.
+free_ports() {
+	python3 - "$1" <<-'PY'
+		import random, socket, sys
+		while True:
+		    first = random.randrange(20000, 60000)
+		    try:
+		        for port in range(first, first + int(sys.argv[1])):
+		            with socket.socket() as s: s.bind(("127.0.0.1", port))
+		        break
+		    except OSError: pass
+		print(first)
+	PY
+}
+
 # Starts `weir train` in the background: TRAIN is its process, train.out and train.err what it says.
 start_train() {
 	"$WEIR" train "$DIR/job.yaml" --report "$DIR/report.json" "$@" > "$DIR/train.out" 2> "$DIR/train.err" < /dev/null &

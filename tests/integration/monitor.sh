@@ -3,19 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 write_job 1000 "log: disk"
 SOURCE=$(cd "$(dirname "$0")/../.." && pwd)
-# Ports in a row that nobody has: those of 2 servers, 2 workers and the evaluator.
-PORT=$(python3 - <<-'PY'
-	import random, socket
-	while True:
-	    first = random.randrange(20000, 60000)
-	    try:
-	        for port in range(first, first + 5):
-	            with socket.socket() as s: s.bind(("127.0.0.1", port))
-	        break
-	    except OSError: pass
-	print(first)
-	PY
-)
+PORT=$(free_ports 5) # 2 servers, 2 workers, the evaluator
 get() { curl -s -o "$DIR/page-$1" -w '%{http_code}' "http://127.0.0.1:$1${2:-/metrics}" > "$DIR/code"; [ "$(cat "$DIR/code")" = "${3:-200}" ]; }
 has() { grep -q "^$2" "$DIR/page-$1" || { cat "$DIR/page-$1"; fail "port $1: no line begins with $2"; }; }
 trains() { get $((PORT + 2)) && grep -q '^weir_rpc_client_seconds_count{method="Progress"} [1-9]' "$DIR/page-$((PORT + 2))"; }

@@ -36,8 +36,13 @@ refused "cluster.listen: has '0.0.0.0:7000', which other machines reach" -- trai
 told "weir://it/worker/worker" "expected the role server" "$DIR/server.err"
 
 echo "-- while it trains"
-start_train
+PORT=$(free_ports 5)
+start_train --set "metrics.port=$PORT"
 wait_for 60 "the first rows" status ".rows >= 2000"
+for page in "$PORT/readyz" "$((PORT + 1))/metrics"; do # a server asks itself, with its certificate
+	wait_for 20 "a server's /${page#*/}" curl -sf -o "$DIR/page" "http://127.0.0.1:$page"
+done
+grep -q '^weir_server_up{server="1"} 1' "$DIR/page" || fail "the page of server-1 tells nothing of it"
 AT=$(json "$DIR/status.json" '.servers[0].address')
 as() { echo --at "$AT" "$DIR/job.yaml" --set "security.certificate=$DIR/$1.crt" --set "security.key=$DIR/$1.key" --set "security.ca=$DIR/$2/ca.crt"; }
 refused "$AT" "in plain text" -- status --at "$AT"

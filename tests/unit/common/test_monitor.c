@@ -11,6 +11,11 @@ static weir_status series(void *arg, FILE *out, weir_error *err)
 	return WEIR_OK;
 }
 
+static weir_status ready(void *arg, weir_error *err)
+{
+	return *(const bool *)arg ? weir_fail(err, WEIR_E_UNAVAILABLE, "not yet") : WEIR_OK;
+}
+
 static bool other_page(void *arg, const char *path, struct http_page *out)
 {
 	(void)arg;
@@ -37,7 +42,8 @@ static void pages_say_whether_and_how_it_is(void **state)
 	struct monitor *m;
 	weir_error err = {0};
 	counter_add(metrics_counter(metrics, "weir_counted_total", "", "Counted."), 3);
-	const struct monitor_options o = {.address = "0", .metrics = metrics, .series = series, .page = other_page, .arg = &away};
+	const struct monitor_options o = {
+	    .address = "0", .metrics = metrics, .series = series, .ready = ready, .page = other_page, .arg = &away};
 	assert_int_equal(monitor_start(&m, &o, &err), WEIR_OK);
 	CHECK_CONTAINS(get(m, "/metrics", reply), "HTTP/1.1 200");
 	CHECK_CONTAINS(reply, "version=0.0.4");
@@ -51,6 +57,7 @@ static void pages_say_whether_and_how_it_is(void **state)
 	CHECK_CONTAINS(get(m, "/metrics", reply), "HTTP/1.1 503");
 	CHECK_CONTAINS(reply, "\n# nobody answers\n");
 	CHECK_CONTAINS(get(m, "/readyz", reply), "HTTP/1.1 503");
+	CHECK_CONTAINS(reply, "\n# not yet\n");
 	CHECK_CONTAINS(get(m, "/healthz", reply), "HTTP/1.1 200");
 	monitor_stop(m);
 	metrics_destroy(metrics);
