@@ -252,8 +252,9 @@ static weir_status reserve(struct transformer *t, const struct room *r, weir_err
 	if (s == WEIR_OK && !is_gpt2(t))
 		s = make_angles(t, r->length > r->decodes ? r->length : r->decodes);
 	if (s != WEIR_OK) {
-		char what[64];
-		snprintf(what, sizeof what, "%u sequences of %u tokens", r->sequences, r->decodes > 0 ? r->decodes : r->length);
+		char what[96];
+		snprintf(what, sizeof what, "%u sequences of %u tokens%s", r->sequences, r->decodes > 0 ? r->decodes : r->length,
+		         r->training && r->sequences > 1 ? " at once, of which train.accumulate makes fewer" : "");
 		return scratch_refused(b, what, err);
 	}
 	t->sequences = r->sequences;

@@ -568,6 +568,22 @@ static void lengths_are_what_there_are_positions_for(void **state)
 	b->ops->destroy(b);
 }
 
+static void try_too_many(struct backend *b)
+{
+	weir_error err = {0};
+	const struct transformer_options plain = {0};
+	struct fixture *f = fixture_open(b, "gpt2", &plain);
+	assert_int_equal(transformer_reserve(f->t, 1u << 20, LENGTH, true, &err), WEIR_E_MEMORY);
+	assert_non_null(strstr(err.text, "1048576 sequences of 9 tokens at once, of which train.accumulate makes fewer"));
+	fixture_close(f);
+}
+
+static void what_does_not_fit_is_told_with_what_to_do(void **state)
+{
+	(void)state;
+	on_the_emulated_device(COMPUTE_FP32, try_too_many);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -582,6 +598,7 @@ int main(void)
 	    cmocka_unit_test(adapters_are_the_merged_model),
 	    cmocka_unit_test(adapters_are_tables_of_their_own),
 	    cmocka_unit_test(lengths_are_what_there_are_positions_for),
+	    cmocka_unit_test(what_does_not_fit_is_told_with_what_to_do),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
