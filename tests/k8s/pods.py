@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -57,51 +58,88 @@ class Pods:
         for name, at in self.names.items():
             text = text.replace(name, at)
             if name.startswith(pod + "."):
-                text = text.replace("0.0.0.0:" + name.split(":")[1], at)
+                for host in ("0.0.0.0:", "127.0.0.1:"):
+                    text = text.replace(host + name.split(":")[1], at)
         self.http.setdefault(pod, free_ports(1)[0])
         text = text.replace("0.0.0.0:9464", "127.0.0.1:%d" % self.http[pod])
-        for inside in ("/etc/weir", "/var/lib/weir", "/var/lib/etcd", "/data"):
+        for inside in ("/etc/weir", "/etc/weir-tls", "/var/lib/weir", "/var/lib/etcd", "/data"):
             text = re.sub(r"(?<![\w.-])" + re.escape(inside) + r"(?=[/\s'\"]|$)", str(self.folder / ("data" if inside == "/data" else pod + inside)), text)
         return text
 
     def start(self, kind, name, pod, small=()):
+        c, env = self.prepare(kind, name, pod)
+        argv = [self.here(re.sub(r"\$\((\w+)\)", lambda m: env[m[1]], w), pod) for w in c["command"] + c.get("args", [])] + [w for s in small for w in ("--set", s)]
+        log = open(self.folder / (pod + ".log"), "ab")
+        self.running[pod] = subprocess.Popen(self.program(argv), env=self.environment(env, pod), stdout=log, stderr=log, preexec_fn=end_with_parent)
+
+    def program(self, argv):
+        """Ours, or the machine's."""
+        ours = self.build / argv[0]
+        return [str(ours) if ours.exists() else argv[0]] + argv[1:]
+
+    def environment(self, env, pod):
+        return {**{k: self.here(v, pod) for k, v in env.items()}, "PATH": os.environ["PATH"]}
+
+    def prepare(self, kind, name, pod):
+        """The pod's container, its environment, and what is mounted in it."""
         index = pod.rsplit("-", 1)[-1]
         template = self.objects[kind, name]["spec"]["template"]
-        c = template["spec"]["containers"][0]
-        env = {}
+        c, env = template["spec"]["containers"][0], {}
         for source in c.get("envFrom", []):
             env.update(self.maps.get(source.get("configMapRef", {}).get("name"), {}))
         fields = {"metadata.name": pod, "metadata.labels['apps.kubernetes.io/pod-index']": index}
         for e in c.get("env", []):
             env[e["name"]] = e["value"] if "value" in e else fields[e["valueFrom"]["fieldRef"]["fieldPath"]]
-        words = [re.sub(r"\$\((\w+)\)", lambda m: env[m[1]], w) for w in c["command"] + c.get("args", [])]
         for mount in ("etc/weir", "var/lib/weir", "var/lib/etcd"):
             (self.folder / pod / mount).mkdir(parents=True, exist_ok=True)
         for volume in template["spec"].get("volumes", []):
             if "configMap" in volume:
                 for file, text in self.maps[volume["configMap"]["name"]].items():
                     (self.folder / pod / "etc/weir" / file).write_text(self.here(text, pod))
-        argv = [self.here(w, pod) for w in words] + [w for s in small for w in ("--set", s)]
-        program = self.build / argv[0]
-        argv[0] = str(program) if program.exists() else argv[0]
-        log = open(self.folder / (pod + ".log"), "ab")
-        env = {k: self.here(v, pod) for k, v in env.items()}
-        self.running[pod] = subprocess.Popen(argv, env={**env, "PATH": os.environ["PATH"]}, stdout=log, stderr=log, preexec_fn=end_with_parent)
+            if "secret" in volume and volume["secret"]["secretName"].endswith("-tls"):
+                self.certify(volume["secret"]["secretName"], self.folder / pod / "etc/weir-tls")
+        return c, env
 
-    def weir(self, *words):
-        return subprocess.run([str(self.build / "weir"), *words], capture_output=True, text=True, timeout=PATIENCE_S,
-                              env={"PATH": os.environ["PATH"], **next(v for n, v in self.maps.items() if n.startswith("weir-environment"))})
+    def certify(self, secret, place):
+        """As cert-manager fills a Secret, by the Certificate that names it; once."""
+        if place.exists():
+            return
+        certificate = next(o["spec"] for (k, _), o in self.objects.items() if k == "Certificate" and o["spec"]["secretName"] == secret)
+        authority = self.folder / "certs"
+        if not authority.exists():
+            self.certs("init")
+        if "uris" in certificate:
+            job, role, name = certificate["uris"][0].removeprefix("weir://").split("/")
+            self.certs("issue", "--job", job, "--role", role, "--name", name)
+        else:
+            name = "etcd"
+            self.certs("issue", "--name", name, "--host", "127.0.0.1")
+        place.mkdir(parents=True, exist_ok=True)
+        for source, mounted in ((name + ".crt", "tls.crt"), (name + ".key", "tls.key"), ("ca.crt", "ca.crt")):
+            shutil.copy(authority / source, place / mounted)
+
+    def certs(self, verb, *words):
+        subprocess.run([str(self.build / "weir"), "certs", verb, "--dir", str(self.folder / "certs"), *words], check=True, stdout=subprocess.DEVNULL)
+
+    def run_in(self, kind, name, pod, words):
+        """`kubectl exec`"""
+        _, env = self.prepare(kind, name, pod)
+        return subprocess.run(self.program([self.here(w, pod) for w in words]), capture_output=True, text=True, timeout=PATIENCE_S, env=self.environment(env, pod))
 
     def is_ready(self, pod):
         """As the kubelet asks: its container's readinessProbe."""
         probe = self.objects["StatefulSet", "weir-server"]["spec"]["template"]["spec"]["containers"][0]["readinessProbe"]
-        assert probe["grpc"] == {"port": 7700, "service": "ready"}, probe
-        return self.weir("health", "--ready", "--at", self.names[pod + ".weir-server:7700"]).returncode == 0
+        words = ["weir", "health", "--ready", "--at=127.0.0.1:7700"]
+        if "exec" in probe:
+            words = probe["exec"]["command"]
+        else:
+            check(probe["grpc"] == {"port": 7700, "service": "ready"}, "weir health --ready is not what %s asks" % probe)
+        return self.run_in("StatefulSet", "weir-server", pod, words).returncode == 0
 
     def status(self):
-        at = self.names["weir-server-0.weir-server:7700"], self.names["weir-server-1.weir-server:7700"]
-        for a in at:  # one of them may be away
-            r = self.weir("status", "--at", a, "--json")
+        for i in (0, 1):  # one of them may be away
+            r = self.run_in("Deployment", "weir-status", "weir-status-0",
+                            ["weir", "status", "/etc/weir/job.yaml", "--json", "--at", "weir-server-%d.weir-server:7700" % i])
             if r.returncode == 0:
                 return json.loads(r.stdout)
         return {}
@@ -153,8 +191,8 @@ def roll(pods, servers):
 
 def run(pods):
     (pods.folder / "data").mkdir()
-    made = pods.weir("datagen", "--rows", "20000", "--ids", "20000", "--seed", "3", "--out", str(pods.folder / "data/clicks.tsv"))
-    check(made.returncode == 0, made.stderr)
+    subprocess.run([str(pods.build / "weir"), "datagen", "--rows", "20000", "--ids", "20000", "--seed", "3", "--out", str(pods.folder / "data/clicks.tsv")],
+                   check=True, stdout=subprocess.DEVNULL)
     members = pods.objects["StatefulSet", "weir-etcd"]["spec"]["replicas"]
     servers = ["weir-server-%d" % i for i in range(pods.objects["StatefulSet", "weir-server"]["spec"]["replicas"])]
     for i in range(members):

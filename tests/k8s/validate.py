@@ -115,6 +115,8 @@ def check_pod(template, claims):
         yield "its pod may run as root, or without a seccomp profile"
     if pod.get("automountServiceAccountToken") is not False:
         yield "its pod has a token of Kubernetes"
+    if any("secret" in v for v in pod.get("volumes", [])) and "fsGroup" not in security:
+        yield "its pod may not read its own secrets"
     volumes = {v["name"] for v in pod.get("volumes", [])} | claims
     for c in containers(pod):
         if c.get("securityContext") != POLICY:
