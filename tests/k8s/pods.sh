@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# pods.sh BUILD_DIR: the pods of an overlay with replicas do what they are to, as processes (pods.py).
+# pods.sh BUILD_DIR [OVERLAY]: the pods of an overlay with replicas (etcd) do what they are to, as processes (pods.py).
 . "$(dirname "$0")/lib.sh"
 command -v etcd > /dev/null || skip "there is no etcd here"
-render etcd
+overlay=${2:-etcd}
+render "$overlay"
 mkdir "$dir/pods"
-"$python" tests/k8s/pods.py "$dir/etcd.yaml" "$build" "$dir/pods"
+"$python" tests/k8s/pods.py "$dir/$overlay.yaml" "$build" "$dir/pods"
