@@ -64,7 +64,7 @@ end_cluster() {
 status() {
 	local at
 	for at in "$LEDGER" ${LIST//,/ }; do
-		timeout 5 "$BUILD/weir" status --at "$at" --json > "$RUN/status.json" 2> /dev/null && LEDGER=$at && return 0
+		timeout 5 "$BUILD/weir" status "$RUN/job.yaml" --at "$at" --json > "$RUN/status.json" 2> /dev/null && LEDGER=$at && return 0
 	done
 	return 1
 }
