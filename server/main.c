@@ -20,7 +20,6 @@
 #include "hash.h"
 #include "job.h"
 #include "job_checkpoint.h"
-#include "monitor.h"
 #include "partition.h"
 #include "placement.h"
 #include "process.h"
@@ -311,9 +310,7 @@ struct parts {
 	struct logger *logger;
 	struct rpc *rpc;
 	struct server *server;
-	struct metrics *metrics;         /* of calls */
-	struct self_series *self_series; /* these three NULL: it shows no pages */
-	struct monitor *monitor;
+	struct self_series *self_series; /* NULL: it shows no pages */
 	struct addresses addresses;
 	const char *address_list[WEIR_SERVERS_MAX];
 	uint32_t partition_server[WEIR_PARTITIONS_MAX];
@@ -531,22 +528,11 @@ static weir_status check_index(const struct arguments *a, const struct job *job,
 
 /* --- Pages */
 
-static bool monitor_address_of(const struct arguments *a, const struct job *job, char out[WEIR_ADDRESS_BYTES_MAX])
+static bool pages_address(const struct arguments *a, const struct job *job, char out[WEIR_ADDRESS_BYTES_MAX])
 {
 	if (a->http)
 		snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%s", a->http);
 	return a->http || job_monitor_address(job, a->index, out);
-}
-
-/* From the first call on how long they take is noted. */
-static weir_status prepare_monitor(struct parts *p, const struct arguments *a, weir_error *err)
-{
-	char address[WEIR_ADDRESS_BYTES_MAX];
-	if (!monitor_address_of(a, p->job, address))
-		return WEIR_OK;
-	p->metrics = metrics_create();
-	p->self_series = p->metrics ? self_series_create(p->rpc, p->metrics) : NULL;
-	return p->self_series ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory");
 }
 
 /* As others reach it, which is what its certificate names. */
@@ -557,31 +543,17 @@ static const char *own_address(const struct parts *p, const struct arguments *a)
 	return n == 0 || (n > 2 && strcmp(told + n - 2, ":0") == 0) ? server_address(p->server) : told;
 }
 
-static weir_status start_monitor(struct parts *p, const struct arguments *a, weir_error *err)
+static weir_status start_pages(struct parts *p, const struct arguments *a, weir_error *err)
 {
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	if (!p->self_series)
 		return WEIR_OK;
-	(void)monitor_address_of(a, p->job, address);
-	weir_status status = self_series_open(p->self_series, own_address(p, a), a->index, err);
-	const struct monitor_options options = {.address = address,
-	                                        .metrics = p->metrics,
-	                                        .series = self_series_write,
-	                                        .ready = self_series_ready,
-	                                        .arg = p->self_series};
+	(void)pages_address(a, p->job, address);
+	const struct self_series_options options = {.pages = address, .server = own_address(p, a), .index = a->index};
+	const weir_status status = self_series_start(p->self_series, &options, err);
 	if (!status)
-		status = monitor_start(&p->monitor, &options, err);
-	if (!status)
-		logger_write(p->logger, LOG_INFO, NULL, "pages", "at=http://%s/metrics", monitor_address(p->monitor));
+		logger_write(p->logger, LOG_INFO, NULL, "pages", "at=http://%s/metrics", self_series_address(p->self_series));
 	return status;
-}
-
-/* Before the server ends. */
-static void stop_monitor(struct parts *p)
-{
-	monitor_stop(p->monitor);
-	self_series_close(p->self_series);
-	p->monitor = NULL;
 }
 
 /* --- Starting, serving, ending */
@@ -629,7 +601,10 @@ static weir_status prepare(struct parts *p, struct arguments *a, const char *nam
 	const struct rpc_network network = {job->cluster.network.rate_bits_per_s, job->cluster.network.latency_ms};
 	if (!status && rpc_shape(p->rpc, &network))
 		status = weir_fail(err, WEIR_E_MEMORY, "out of memory");
-	return status ? status : prepare_monitor(p, a, err);
+	char pages[WEIR_ADDRESS_BYTES_MAX];
+	if (!status && pages_address(a, job, pages) && !(p->self_series = self_series_create(p->rpc)))
+		status = weir_fail(err, WEIR_E_MEMORY, "out of memory");
+	return status;
 }
 
 /* Whoever waits for this server is told that it is ready once it can get partitions. Until then a signal ends the wait, and stays pending. */
@@ -655,12 +630,11 @@ static uint32_t partitions_of(const struct parts *p, uint32_t index)
 
 static void clean_up(struct parts *p)
 {
-	stop_monitor(p);
+	self_series_stop(p->self_series);
 	server_destroy(p->server);
 	if (p->rpc)
 		rpc_destroy(p->rpc);
 	self_series_destroy(p->self_series);
-	metrics_destroy(p->metrics);
 	if (p->logger)
 		logger_destroy(p->logger);
 	job_free(p->job);
@@ -714,7 +688,7 @@ int main(int argc, char **argv)
 	if (!status)
 		status = start(p, &a, name, listen, &err);
 	if (!status)
-		status = start_monitor(p, &a, &err);
+		status = start_pages(p, &a, &err);
 	if (status) {
 		fprintf(stderr, "weir-server: %s\n", err.text);
 		if (p)

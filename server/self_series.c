@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "limits.h"
+#include "monitor.h"
 #include "overview_metrics.h"
 #include "overview_read.h"
 
@@ -11,6 +12,7 @@ struct self_series {
 	struct rpc *rpc;
 	struct metrics *metrics;
 	struct histogram *_Atomic calls[RPC_METHODS][2]; /* made by, served to others; NULL: none yet */
+	struct monitor *monitor;                         /* these three NULL: it has not started */
 	struct rpc_loop *loop;
 	struct rpc_channel *channel;
 	uint32_t index;
@@ -37,24 +39,6 @@ static void on_call(void *arg, enum rpc_method method, bool served, int64_t ns)
 		histogram_record(h, (uint64_t)ns);
 }
 
-struct self_series *self_series_create(struct rpc *rpc, struct metrics *metrics)
-{
-	struct self_series *s = calloc(1, sizeof *s);
-	if (!s)
-		return NULL;
-	s->rpc = rpc;
-	s->metrics = metrics;
-	rpc_observe(rpc, on_call, s);
-	return s;
-}
-
-weir_status self_series_open(struct self_series *s, const char *address, uint32_t index, weir_error *err)
-{
-	s->index = index;
-	s->loop = rpc_loop_create(s->rpc, "self", err);
-	return s->loop ? rpc_channel_open(&s->channel, s->rpc, s->loop, address, err) : WEIR_E_MEMORY;
-}
-
 static weir_status ask(struct self_series *s, enum rpc_method method, const ProtobufCMessage *q,
                        const ProtobufCMessageDescriptor *type, ProtobufCMessage **out, weir_error *err)
 {
@@ -68,7 +52,7 @@ static weir_status ask(struct self_series *s, enum rpc_method method, const Prot
 	return status;
 }
 
-weir_status self_series_write(void *self_series, FILE *out, weir_error *err)
+static weir_status write_series(void *self_series, FILE *out, weir_error *err)
 {
 	struct self_series *s = self_series;
 	const Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
@@ -90,7 +74,7 @@ weir_status self_series_write(void *self_series, FILE *out, weir_error *err)
 	return status;
 }
 
-weir_status self_series_ready(void *self_series, weir_error *err)
+static weir_status is_ready(void *self_series, weir_error *err)
 {
 	Grpc__Health__V1__HealthCheckRequest q = GRPC__HEALTH__V1__HEALTH_CHECK_REQUEST__INIT;
 	ProtobufCMessage *m = NULL;
@@ -105,19 +89,50 @@ weir_status self_series_ready(void *self_series, weir_error *err)
 	return status;
 }
 
-void self_series_close(struct self_series *s)
+struct self_series *self_series_create(struct rpc *rpc)
+{
+	struct self_series *s = calloc(1, sizeof *s);
+	if (s && (s->metrics = metrics_create())) {
+		s->rpc = rpc;
+		rpc_observe(rpc, on_call, s);
+		return s;
+	}
+	free(s);
+	return NULL;
+}
+
+weir_status self_series_start(struct self_series *s, const struct self_series_options *o, weir_error *err)
+{
+	s->index = o->index;
+	s->loop = rpc_loop_create(s->rpc, "self", err);
+	const weir_status status = s->loop ? rpc_channel_open(&s->channel, s->rpc, s->loop, o->server, err) : WEIR_E_MEMORY;
+	const struct monitor_options pages = {
+	    .address = o->pages, .metrics = s->metrics, .series = write_series, .ready = is_ready, .arg = s};
+	return status ? status : monitor_start(&s->monitor, &pages, err);
+}
+
+const char *self_series_address(const struct self_series *s)
+{
+	return monitor_address(s->monitor);
+}
+
+void self_series_stop(struct self_series *s)
 {
 	if (!s)
 		return;
-	if (s->channel)
-		rpc_channel_close(s->channel);
+	monitor_stop(s->monitor);
+	rpc_channel_close(s->channel);
 	if (s->loop)
 		rpc_loop_destroy(s->loop);
+	s->monitor = NULL;
 	s->channel = NULL;
 	s->loop = NULL;
 }
 
 void self_series_destroy(struct self_series *s)
 {
+	if (!s)
+		return;
+	metrics_destroy(s->metrics);
 	free(s);
 }
