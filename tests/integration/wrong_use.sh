@@ -48,5 +48,8 @@ expect_server() { # expect_server STATUS TEXT ARGUMENTS...
 expect_server 2 "--index: '300' is not allowed; expected a number from 0 to 255" --index 300
 expect_server 2 "--uuid: '12' is not allowed; expected 32 hex digits" --index 0 --uuid 12
 expect_server 2 "--log-level: 'loud' is not allowed; expected debug, info, warn or error" --index 0 --log-level loud
+expect_server 2 "--advertise: 'here' is not allowed; expected HOST:PORT" --index 0 --advertise here
+"$BUILD/weir-worker" --job "$DIR/job.yaml" --name w 2> "$DIR/use.err"
+[ $? = 2 ] && grep -q "give --ledger, or cluster.servers_at" "$DIR/use.err" || fail "weir-worker without a ledger: $(cat "$DIR/use.err")"
 expect_server 1 "'127.0.0.1:99999': expected HOST:PORT, with a port up to 65535, or unix:/path" --index 0 --listen 127.0.0.1:99999 \
 	--set cluster.replicas=2 --set cluster.coord=etcd://127.0.0.1:1
