@@ -9,7 +9,7 @@ PYTHON=${PYTHON:-python3} LLM_C=${LLM_C:-$ROOT/../peers/llm.c} THREADS=2
 taskset -pc 0,1 $$ > /dev/null || give_up "needs CPUs 0 and 1"
 need_tests bench_llm
 "$PYTHON" tests/bench/llm/make_llm_c_inputs.py "$WORK" || give_up "the inputs of llm.c cannot be made"
-steps=$(pick 3 8) rounds=$(pick 1 3)
+steps=$(pick 3 5) rounds=$(pick 1 2)
 export OMP_NUM_THREADS=$THREADS
 
 build_llm_c() { # build_llm_c COMPILER SEQUENCES LENGTH STEPS: $WORK/llm_c; neither validates nor generates
