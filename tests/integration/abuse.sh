@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 ATTACKER=$(cd "$(dirname "$0")/../abuse" && pwd)/attacker.py
 GROWTH_KIB=$((300 * 1024)) # 64 calls of 4 MiB, and some
-write_job 50
+write_job 40
 sed -i 's/batch_ms: 0/batch_ms: 6/; s/cluster: {/cluster: {listen: "127.0.0.1:0", /' "$DIR/job.yaml"
 start_train
 wait_for 60 "a pass to be over" status ".pass >= 2"
