@@ -19,7 +19,7 @@ trap finish EXIT
 
 cat > "$folder/job.yaml" <<JOB
 job: soak
-cluster: {servers: 2, workers: 2, partitions: 8${CHAOS:+, log: disk}}
+cluster: {servers: 2, workers: 2, partitions: 8${CHAOS:+, log: disk, flush_interval_ms: 5000}}
 data: {generate: {rows: 20000, ids: 20000, seed: 3}, batch: 256, unit_batches: 4, shuffle: true, seed: 1}
 model: {kind: deepfm, dim: 8, hidden: [64, 32]}
 tables:

@@ -4,7 +4,7 @@
 ATTACKER=$(cd "$(dirname "$0")/../abuse" && pwd)/attacker.py
 GROWTH_KIB=$((300 * 1024)) # 64 calls of 4 MiB, and some
 write_job 40
-sed -i 's/batch_ms: 0/batch_ms: 6/; s/cluster: {/cluster: {listen: "127.0.0.1:0", /' "$DIR/job.yaml"
+sed -i 's/batch_ms: 0/batch_ms: 6/; s/cluster: {/cluster: {listen: "127.0.0.1:0", executors: 1, /' "$DIR/job.yaml"
 start_train
 wait_for 60 "a pass to be over" status ".pass >= 2"
 AT=$(json "$DIR/status.json" '.servers[0].address')
@@ -29,8 +29,8 @@ echo "memory grew by $((most - BEFORE)) KiB at most"
 let_go() { [ "$(descriptors)" -le $((FILES + 2)) ]; }
 wait_for 15 "the server to let go of connections" let_go
 
-# One that answers pings, and never sends the rest of a request, is given up.
-python3 - "$ATTACKER" "$AT" <<'PYTHON' || fail "a request that never ends is held for ever"
+# One that answers pings, and never sends the rest of a request, is given up; and it may have so many streams.
+python3 - "$ATTACKER" "$AT" <<'PYTHON' || fail "a request that never ends is held for ever, or a peer has all the streams that it wants"
 import sys, time
 sys.argv[1:], path = ["none", sys.argv[2], "0"], sys.argv[1]
 exec(open(path).read())
@@ -42,7 +42,13 @@ began = time.monotonic()
 while p.open and p.windows.get(stream) is not None and time.monotonic() < began + 60:
     p.pump(0.2)
 print(f"given up after {time.monotonic() - began:.1f} s")
-sys.exit(not (p.open and 5 < time.monotonic() - began < 40))
+given_up = p.open and 5 < time.monotonic() - began < 40
+streams = [p.begin(b"/weir.v1.ParameterServer/PushStream") for _ in range(40)]
+began = time.monotonic()
+while p.open and sum(p.windows[s] is None for s in streams) < 24 and time.monotonic() < began + 30:
+    p.pump(0.2)
+print(f"{sum(p.windows[s] is None for s in streams)} of 40 streams were refused")
+sys.exit(not (given_up and p.open and sum(p.windows[s] is None for s in streams) == 24))
 PYTHON
 status ".workers_lost == 0" || fail "workers were lost: $(json "$DIR/status.json" .workers_lost)"
 finish_train 110
