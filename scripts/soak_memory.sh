@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # soak_memory.sh SECONDS: one long job of many short passes. Its processes must not grow once all rows are there: the most of the last third of the run is at most GROWTH_PERCENT and GROWTH_KIB
-# above the most of the middle third for their own memory (RssAnon), and at most GROWTH_FILES and GROWTH_THREADS for file descriptors and threads. Prints all three for each process that was there in both
-# thirds, and the slopes through both; exits 0 where that holds.
+# above the most of the middle third for their own memory (RssAnon), and at most GROWTH_FILES and GROWTH_THREADS for file descriptors and threads. Prints all three for each process that was there in all
+# thirds, and the slopes through the last two; exits 0 where that holds.
 # CHAOS=SEED: meanwhile server 1 or worker-1 is killed or stopped for some seconds, every CHAOS_EVERY seconds; logs are on disk then. Others outlive it, and are looked at.
 set -u
 cd "$(dirname "$0")/.."
@@ -91,7 +91,7 @@ awk -v percent="$GROWTH_PERCENT" -v kib="$GROWTH_KIB" -v files="$GROWTH_FILES" -
 	{ seen[$3] = 1; note("kib", $4); note("files", $5); note("threads", $6) }
 	END {
 		for (p in seen) {
-			if (!most[p SUBSEP "kib", 1] || !most[p SUBSEP "kib", 2]) continue
+			if (!most[p SUBSEP "kib", 0] || !most[p SUBSEP "kib", 1] || !most[p SUBSEP "kib", 2]) continue
 			printf "%s: ", p
 			failed += told(p, "kib", "KiB", most[p SUBSEP "kib", 1] * percent / 100 + kib) + told(p, "files", "descriptors", files) + told(p, "threads", "threads", threads)
 			printf "\n"
