@@ -9,7 +9,9 @@ COPY packages.txt .
 COPY scripts/packages.sh scripts/
 RUN scripts/packages.sh run image
 COPY . .
+RUN make bundle
 ARG CUDA_ARCHITECTURES="75;80;86;89;90"
+# The programs are built: a layer that the other images have, too.
 RUN --mount=type=bind,from=cuda,target=/usr/local/cuda make bundle
 ARG SOURCE_DATE_EPOCH=0
 RUN --mount=type=bind,from=cuda,target=/usr/local/cuda scripts/image_root.sh worker-cuda /image
