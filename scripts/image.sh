@@ -1,7 +1,7 @@
 #!/bin/sh
 # What `make image` runs: image.sh [server] [worker-cpu] [worker-cuda] builds docker/NAME.Dockerfile (all three, the last where nvcc is) with buildah, which needs no daemon, and leaves
 # build/image/weir-NAME.oci.tar (`docker load`, `skopeo copy oci-archive:...`, `buildah push` take it) and its list of contents, weir-NAME.spdx.json. The base of the build stage is
-# BASE (debian:12), or where no registry can be reached a Debian 12 that debootstrap makes. The same sources on the same base give the same digest.
+# BASE (debian:12), or where no registry can be reached a Debian 12 that debootstrap makes. The same sources on the same base give the same digest; IMAGE_CACHE=no builds them from the start, to see it.
 set -eu
 cd "$(dirname "$0")/.."
 out=build/image
@@ -34,7 +34,7 @@ fi
 build() { # build NAME OPTIONS...
 	name=$1
 	shift
-	builder build -q $([ "${IMAGE_CACHE:-yes}" = yes ] && echo --layers || echo --no-cache) --timestamp "$SOURCE_DATE_EPOCH" --build-arg "BASE=$BASE" --build-arg "SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH" --build-arg "VERSION=$version" \
+	builder build -q --layers $([ "${IMAGE_CACHE:-yes}" = yes ] || echo --no-cache) --timestamp "$SOURCE_DATE_EPOCH" --build-arg "BASE=$BASE" --build-arg "SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH" --build-arg "VERSION=$version" \
 		--build-arg "REVISION=$revision" "$@" -f "docker/$name.Dockerfile" -t "weir-$name:$version" . >"$out/$name.log" 2>&1 || { tail -n 30 "$out/$name.log" >&2; say "$name cannot be built"; exit 1; }
 	rm -f "$out/weir-$name.oci.tar"
 	builder push -q "weir-$name:$version" "oci-archive:$out/weir-$name.oci.tar:weir-$name:$version"
