@@ -8,6 +8,7 @@ VERSION=$(sed -n 's/^project(weir VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 WANTED=$(pick "server worker-cpu" "server worker-cpu worker-cuda")
 [ "$QUICK" = 0 ] || say "QUICK: half a million rows in place of five, no CUDA image, and nothing is built a second time, to see whether it is the same"
 [ -x /usr/local/cuda/bin/nvcc ] || WANTED="server worker-cpu"
+export CUDA_ARCHITECTURES=${CUDA_ARCHITECTURES:-90} # each takes minutes
 builder() { buildah --root "$IMAGES/storage" --runroot "$IMAGES/run" "$@"; }
 id_of() { builder inspect --type image --format '{{.FromImageID}}' "weir-$1:$VERSION"; }
 
