@@ -1,5 +1,5 @@
 # Fine-tuning on Shakespeare's works in every mode. The small Llama of the test data and a GPT-2 of 10.7 M parameters have random weights: a base is trained on the first half of the text
-# (config/llama-text.yaml, config/gpt-text.yaml), and goes on with the second half, equal tokens for all: with a synchronous worker, with four asynchronous ones, with four in DiLoCo's rounds
+# (config/llama-text.yaml, config/gpt-text.yaml), and goes on with the second half (config/gpt-finetune.yaml), equal tokens for all: with a synchronous worker, with four asynchronous ones, with four in DiLoCo's rounds
 # of 50 batches whose outer deltas are int4 (config/sweeps/llama-modes.yaml, gpt-modes.yaml), and by LoRA. One table of validation losses, all on the text's last 75 kB. DiLoCo's loss is within
 # 1 % of synchronous training's, in at least 100 times fewer bytes pushed and pulled, and adapters make their base better. MODELS: llama gpt, or one of them.
 . tests/claims/lib/common.sh
@@ -14,14 +14,14 @@ head -c $((2 * half)) "$text" | tail -c $half > "$WORK/second.txt"
 tail -c $all_valid "$text" | head -c "$valid_bytes" > "$WORK/valid.txt"
 [ "$QUICK" != 1 ] || echo "QUICK: fewer passes, a GPT-2 of 0.12 M parameters, validation on $valid_bytes bytes"
 
-# job MODEL: config/MODEL-text.yaml as its base is trained here, at $WORK/MODEL-text.yaml
+# job NAME: config/NAME.yaml as it is trained here, at $WORK/NAME.yaml
 job() {
 	local smaller=()
-	if [ "$QUICK$1" = 1gpt ]; then
+	if [ "$QUICK" = 1 ] && [ "$1" = gpt-text ]; then
 		smaller=(-e 's/layers: 6, heads: 6, width: 384/layers: 2, heads: 4, width: 64/' -e 's/sequence: 256/sequence: 64/')
+		grep -q 'layers: 6, heads: 6, width: 384' config/gpt-text.yaml || give_up "config/gpt-text.yaml is not what it was: no smaller GPT"
 	fi
-	sed "${smaller[@]}" -e "s#^  split:.*#  valid: $WORK/valid.txt\n  cache: $WORK/cache#" "config/$1-text.yaml" > "$WORK/$1-text.yaml"
-	[ "$QUICK$1" != 1gpt ] || grep -q 'width: 64' "$WORK/gpt-text.yaml" || give_up "config/gpt-text.yaml is not what it was: no smaller GPT"
+	sed "${smaller[@]}" -e "s#^  split:.*#  valid: $WORK/valid.txt\n  cache: $WORK/cache#" "config/$1.yaml" > "$WORK/$1.yaml"
 }
 # row MODEL NAME REPORT TOKENS: of the table, and sets loss, bytes
 row() {
@@ -32,15 +32,17 @@ row() {
 lora_of() { [ "$1" = llama ] && echo q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj || echo c_attn, c_proj, c_fc; }
 
 holds=True said=()
-try() { # try MODEL BASE_PASSES
-	local m=$1 base_passes=$2 base_loss sync_loss sync_bytes passes more fewer name
-	job "$m"
-	passes=$(pick 4 "$(sed -n 's/^set: \[train.passes=\([0-9]*\),.*/\1/p' "config/sweeps/$m-modes.yaml")")
+try() { # try MODEL TUNED BASE_PASSES LORA_RATE: TUNED is the job that goes on with the base
+	local m=$1 tuned=$2 base_passes=$3 lora_rate=$4 base_loss sync_loss sync_bytes passes more fewer name folder=$WORK/$1-folder
+	job "$m-text"
+	job "$tuned"
+	passes=$(pick 4 "$(sed -n 's/^set: \[train.passes=\([0-9]*\).*/\1/p' "config/sweeps/$m-modes.yaml")")
 	train "$m-base" "$WORK/$m-text.yaml" --set "data.train=$WORK/first.txt" --set "train.passes=$base_passes" --set tables.dense.mode.kind=sync
 	row "$m" "base, first half" "$WORK/$m-base.json" $((half * base_passes))
 	base_loss=$loss
-	"$BUILD/weir" export "$WORK/$m-text.yaml" --set "job=$m-base" --set "run_dir=$WORK/$m-base" --format hf --out "$WORK/$m-folder" > "$WORK/out" 2>&1 || { cat "$WORK/out" >&2; give_up "weir export $m failed"; }
-	sed -e "s#^base: .*#base: $WORK/$m-text.yaml#" -e "s#^out: .*#out: $WORK/$m#" -e "s#runs/$m-base#$WORK/$m-folder#" -e "s#^set: \[train.passes=[0-9]*#set: [train.passes=$passes, data.train=$WORK/second.txt#" \
+	"$BUILD/weir" export "$WORK/$m-text.yaml" --set "job=$m-base" --set "run_dir=$WORK/$m-base" --format hf --out "$folder" > "$WORK/out" 2>&1 || { cat "$WORK/out" >&2; give_up "weir export $m failed"; }
+	sed -e "s#^base: .*#base: $WORK/$tuned.yaml#" -e "s#^out: .*#out: $WORK/$m#" -e "s#, model.from=runs/$m-base##" \
+		-e "s#^set: \[train.passes=[0-9]*#set: [train.passes=$passes, data.train=$WORK/second.txt, model.from=$folder#" \
 		"config/sweeps/$m-modes.yaml" > "$WORK/$m-modes.yaml"
 	"$BUILD/weir" sweep "$WORK/$m-modes.yaml" > "$WORK/sweep.out" 2> "$WORK/sweep.err" || { tail -n 20 "$WORK/sweep.err" >&2; give_up "weir sweep $m failed"; }
 	for name in sync async diloco; do
@@ -50,16 +52,16 @@ try() { # try MODEL BASE_PASSES
 	more=$(python3 -c "print(f'{100 * ($loss / $sync_loss - 1):.2f}')") fewer=$(python3 -c "print(f'{$sync_bytes / $bytes:.0f}')")
 	said+=("$m: DiLoCo's loss $more % above synchronous training's, $fewer times fewer bytes")
 	true_that "$more <= 1 and $fewer >= 100" || holds=False
-	sed "s#^model: {kind: \([a-z0-9]*\),.*#model: {kind: \1, from: $WORK/$m-folder, lora: {rank: 16, alpha: 32, targets: [$(lora_of "$m")]}}#" "$WORK/$m-text.yaml" > "$WORK/$m-lora.yaml"
-	train "$m-lora" "$WORK/$m-lora.yaml" --set "data.train=$WORK/second.txt" --set "train.passes=$passes" --set tables.dense.mode.kind=sync
+	train "$m-lora" "$WORK/$tuned.yaml" --set "data.train=$WORK/second.txt" --set "train.passes=$passes" --set "model.from=$folder" \
+		--set "model.lora={rank: 16, alpha: 32, targets: [$(lora_of "$m")]}" --set "tables.dense.optimizer.lr=$lora_rate"
 	row "$m" "LoRA on the base" "$WORK/$m-lora.json" $((half * passes))
 	said+=("$m: LoRA's loss $(python3 -c "print(f'{100 * (1 - $loss / $base_loss):.2f}')") % below its base's")
 	true_that "$loss < $base_loss" || holds=False
 }
 for m in $models; do
 	case $m in
-	llama) try llama "$(pick 3 8)" ;;
-	gpt) try gpt 3 ;;
+	llama) try llama llama-text "$(pick 3 8)" 4.0e-3 ;;
+	gpt) try gpt gpt-finetune 3 1.0e-3 ;;
 	*) give_up "MODELS: llama gpt, not $m" ;;
 	esac
 done
