@@ -13,22 +13,37 @@
 #include "cmocka_check.h"
 #include "program.h"
 
+void free_ports(uint16_t *ports, size_t count)
+{
+	int fds[FREE_PORTS_MAX];
+	assert_true(count <= FREE_PORTS_MAX);
+	for (size_t i = 0; i < count; i++) {
+		struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+		socklen_t n = sizeof a;
+		fds[i] = socket(AF_INET, SOCK_STREAM, 0);
+		assert_true(fds[i] >= 0 && bind(fds[i], (struct sockaddr *)&a, n) == 0 &&
+		            getsockname(fds[i], (struct sockaddr *)&a, &n) == 0);
+		ports[i] = ntohs(a.sin_port);
+	}
+	for (size_t i = 0; i < count; i++)
+		close(fds[i]);
+}
+
 uint16_t free_port(void)
 {
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t n = sizeof a;
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-	assert_true(fd >= 0 && bind(fd, (struct sockaddr *)&a, n) == 0 && getsockname(fd, (struct sockaddr *)&a, &n) == 0);
-	close(fd);
-	return ntohs(a.sin_port);
+	uint16_t port;
+	free_ports(&port, 1);
+	return port;
 }
 
 void etcd_process_prepare(struct etcd_process *p)
 {
 	weir_error err = {0};
-	*p = (struct etcd_process){.client_port = free_port(),
-	                           .spare_port = free_port(),
-	                           .peer_port = free_port(),
+	uint16_t ports[3];
+	free_ports(ports, 3);
+	*p = (struct etcd_process){.client_port = ports[0],
+	                           .spare_port = ports[1],
+	                           .peer_port = ports[2],
 	                           .on_client_port = true,
 	                           .folder = "/tmp/weir-etcd-XXXXXX"};
 	CHECK_OK(program_find(p->program, sizeof p->program, "etcd", "etcd-server", getenv("PATH"), &err), err);

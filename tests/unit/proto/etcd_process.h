@@ -3,6 +3,7 @@
 #define ETCD_PROCESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -26,6 +27,8 @@ void etcd_process_post(const struct etcd_process *p, const char *path, const cha
 void etcd_process_print_log(const struct etcd_process *p);
 void etcd_process_end(struct etcd_process *p); /* kills it and removes the folder */
 
+#define FREE_PORTS_MAX 8u
+void free_ports(uint16_t *ports, size_t count); /* no two are the same */
 uint16_t free_port(void);
 
 #endif
