@@ -7,24 +7,6 @@
 #include "disk.h"
 #include "tls_fixture.h"
 
-static struct tls_folder mine, other;
-
-static int make_folders(void **state)
-{
-	(void)state;
-	tls_folder_make(&mine);
-	tls_folder_make(&other);
-	return 0;
-}
-
-static int remove_folders(void **state)
-{
-	(void)state;
-	tls_folder_remove(&mine);
-	tls_folder_remove(&other);
-	return 0;
-}
-
 static void expect_refused(const weir_security *s, weir_status status, const char *part)
 {
 	weir_error err = {0};
@@ -160,5 +142,5 @@ int main(void)
 	    cmocka_unit_test(one_of_hosts_alone_is_nobody),
 	    cmocka_unit_test(wrong_orders_are_refused),
 	};
-	return cmocka_run_group_tests(tests, make_folders, remove_folders);
+	return cmocka_run_group_tests(tests, tls_folders_make, tls_folders_remove);
 }

@@ -7,6 +7,8 @@
 #include "cmocka_check.h"
 #include "disk.h"
 
+struct tls_folder mine, other;
+
 void tls_folder_make(struct tls_folder *f)
 {
 	weir_error err = {0};
@@ -29,6 +31,22 @@ void tls_folder_remove(struct tls_folder *f)
 	weir_error err = {0};
 	CHECK_OK(disk_system()->ops->list(disk_system(), f->path, remove_one, f, &err), err);
 	assert_int_equal(remove(f->path), 0);
+}
+
+int tls_folders_make(void **state)
+{
+	(void)state;
+	tls_folder_make(&mine);
+	tls_folder_make(&other);
+	return 0;
+}
+
+int tls_folders_remove(void **state)
+{
+	(void)state;
+	tls_folder_remove(&mine);
+	tls_folder_remove(&other);
+	return 0;
 }
 
 void tls_issue(struct tls_files *out, const struct tls_folder *f, const struct tls_folder *trusted, const char *uri,

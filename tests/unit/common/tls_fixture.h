@@ -9,6 +9,10 @@ struct tls_folder {
 };
 void tls_folder_make(struct tls_folder *f); /* with an authority of a day */
 void tls_folder_remove(struct tls_folder *f);
+/* Two of them; a group's set-up and tear-down. */
+extern struct tls_folder mine, other;
+int tls_folders_make(void **state);
+int tls_folders_remove(void **state);
 
 /* A certificate of a folder's authority, and the paths that it takes to use it; `trusted`'s authority is believed. */
 struct tls_files {

@@ -11,8 +11,6 @@
 
 #define CALL_MS 3000u
 
-static struct tls_folder mine, other;
-
 /* A process: a transport of its own, with one certificate or none. */
 struct process {
 	struct tls_files files;
@@ -115,22 +113,6 @@ static void expect_call(struct process *from, const struct process *to, enum rpc
 {
 	weir_error err = {0};
 	check_outcome(method, call_once(from, address_of(to), method, &err), status, err.text, part);
-}
-
-static int make_folders(void **state)
-{
-	(void)state;
-	tls_folder_make(&mine);
-	tls_folder_make(&other);
-	return 0;
-}
-
-static int remove_folders(void **state)
-{
-	(void)state;
-	tls_folder_remove(&mine);
-	tls_folder_remove(&other);
-	return 0;
 }
 
 /* --- Whom a server serves */
@@ -382,5 +364,5 @@ int main(void)
 	    cmocka_unit_test(plain_text_stays_on_this_machine),
 	    cmocka_unit_test(replaced_files_serve_what_connects_from_then_on),
 	};
-	return cmocka_run_group_tests(tests, make_folders, remove_folders);
+	return cmocka_run_group_tests(tests, tls_folders_make, tls_folders_remove);
 }
