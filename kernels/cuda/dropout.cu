@@ -8,8 +8,8 @@
 
 /* x[0] is element `first` of a stretch of 2^32 elements, which has a seed of its own. */
 template <int V>
-static __global__ void dropout_kernel(float *x, uint32_t first, size_t n, uint32_t threshold, float scale, const uint64_t *seed, uint64_t salt,
-                                      uint64_t stretch)
+static __global__ void dropout_kernel(float *x, uint32_t first, size_t n, uint32_t threshold, float scale, const uint64_t *seed,
+                                      uint64_t salt, uint64_t stretch)
 {
 	SHARED(uint64_t, mixed, [1]);
 	if (threadIdx.x == 0)
@@ -37,8 +37,8 @@ void cuda_dropout(struct backend *b, float *x, size_t first, size_t n, float p, 
 		const uint64_t at = first + done, stretch = at >> 32, left = ((stretch + 1) << 32) - at;
 		count = n - done < left ? n - done : left;
 		if (pack_width(count, ADDRESS(x)) == 4)
-			LAUNCH(c, dropout_kernel<4>, blocks_for(c, count / 4), CUDA_THREADS, x, (uint32_t)at, count, threshold, scale, seed, salt,
-			       stretch);
+			LAUNCH(c, dropout_kernel<4>, blocks_for(c, count / 4), CUDA_THREADS, x, (uint32_t)at, count, threshold, scale, seed,
+			       salt, stretch);
 		else
 			LAUNCH(c, dropout_kernel<1>, blocks_for(c, count), CUDA_THREADS, x, (uint32_t)at, count, threshold, scale, seed, salt,
 			       stretch);

@@ -57,7 +57,8 @@ static void check_request(const struct web_request *q)
 	assert(strlen(q->key) < WEIR_PATH_BYTES_MAX);
 }
 
-weir_status web_perform(struct web_service *s, const struct web_request *q, const char *doing, struct web_answer *a, weir_error *err)
+weir_status web_perform(struct web_service *s, const struct web_request *q, const char *doing, struct web_answer *a,
+                        weir_error *err)
 {
 	*a = (struct web_answer){0};
 	check_request(q);

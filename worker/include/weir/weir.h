@@ -243,7 +243,7 @@ typedef struct weir_stats {
 	uint64_t pushes_in_flight, pulls_in_flight;
 	uint64_t batches_dropped;
 	uint64_t reads_returned; /* times that a primary was asked what another replica had not answered in half a second */
-	double residual_norm; /* of what codecs and the choice of rows have kept back, when it was last measured */
+	double residual_norm;    /* of what codecs and the choice of rows have kept back, when it was last measured */
 } weir_stats;
 WEIR_API void weir_get_stats(weir_client *client, weir_stats *out);
 
