@@ -352,10 +352,9 @@ weir_status blob_s3_open(struct blob_store **out, const struct blob_options *opt
 	struct web_service_options o = {.endpoint = options->endpoint && *options->endpoint ? options->endpoint : amazon,
 	                                .region = region,
 	                                .bucket = bucket,
-	                                .section = options->section ? options->section : "checkpoint",
+	                                .section = options->section,
 	                                .credentials = options->credentials,
-	                                .retry_first_ms =
-	                                    options->retry_first_ms ? options->retry_first_ms : WEIR_BLOB_RETRY_FIRST_MS};
+	                                .retry_first_ms = options->retry_first_ms};
 	weir_status status = parse_place(s, bucket, sizeof bucket, err);
 	if (!status)
 		status = web_service_create(&s->service, &o, err);

@@ -128,10 +128,8 @@ weir_status blob_web_open(struct blob_store **out, const struct blob_options *op
 	s->base.ops = &ops;
 	snprintf(s->base.place, sizeof s->base.place, "%s", options->place);
 	weir_status status = parse_place(s, endpoint, err);
-	const struct web_service_options o = {.endpoint = endpoint,
-	                                      .section = options->section ? options->section : "checkpoint",
-	                                      .retry_first_ms =
-	                                          options->retry_first_ms ? options->retry_first_ms : WEIR_BLOB_RETRY_FIRST_MS};
+	const struct web_service_options o = {
+	    .endpoint = endpoint, .section = options->section, .retry_first_ms = options->retry_first_ms};
 	if (!status)
 		status = web_service_create(&s->service, &o, err);
 	if (status) {

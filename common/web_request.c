@@ -51,21 +51,22 @@ weir_status web_service_create(struct web_service **out, const struct web_servic
 {
 	bool http = strncmp(o->endpoint, "http://", 7) == 0, https = strncmp(o->endpoint, "https://", 8) == 0;
 	const char *host = http ? o->endpoint + 7 : o->endpoint + 8;
+	const char *section = o->section ? o->section : "checkpoint";
 	if ((!http && !https) || !*host || strpbrk(host, "/?# ") || strlen(o->endpoint) >= sizeof((struct web_service *)0)->endpoint)
 		return weir_fail(err, WEIR_E_INVALID,
-		                 "%s.endpoint is '%.200s': expected https://HOST or http://HOST:PORT, without a path", o->section,
+		                 "%s.endpoint is '%.200s': expected https://HOST or http://HOST:PORT, without a path", section,
 		                 o->endpoint);
 	struct web_service *s = calloc(1, sizeof *s);
 	if (!s)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for %s", o->endpoint);
 	pthread_once(&curl_once, curl_start);
 	snprintf(s->endpoint, sizeof s->endpoint, "%s", o->endpoint);
-	snprintf(s->section, sizeof s->section, "%s", o->section);
+	snprintf(s->section, sizeof s->section, "%s", section);
 	snprintf(s->region, sizeof s->region, "%s", o->bucket ? o->region : "");
 	snprintf(s->bucket, sizeof s->bucket, "%s", o->bucket ? o->bucket : "");
 	snprintf(s->signing, sizeof s->signing, "aws:amz:%s:s3", s->region);
 	s->local = is_local(o->endpoint);
-	s->retry_first_ms = o->retry_first_ms;
+	s->retry_first_ms = o->retry_first_ms ? o->retry_first_ms : WEIR_BLOB_RETRY_FIRST_MS;
 	if (o->bucket && o->credentials)
 		s->credentials = *o->credentials;
 	pthread_mutex_init(&s->lock, NULL);

@@ -22,9 +22,9 @@ struct web_service; /* an endpoint, a bucket and who asks; may be used from seve
 struct web_service_options {
 	const char *endpoint;        /* "https://HOST[:PORT]" */
 	const char *region, *bucket; /* S3; NULL: a plain web server */
-	const char *section;         /* of the job file, that errors name keys of: "checkpoint" */
+	const char *section;         /* of the job file, that errors name keys of; NULL: "checkpoint" */
 	const struct blob_credentials *credentials;
-	uint32_t retry_first_ms;
+	uint32_t retry_first_ms; /* 0: WEIR_BLOB_RETRY_FIRST_MS */
 };
 weir_status web_service_create(struct web_service **out, const struct web_service_options *options, weir_error *err);
 void web_service_destroy(struct web_service *s); /* NULL is allowed */
