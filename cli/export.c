@@ -44,7 +44,7 @@ static weir_status check(const struct scoring_verb *v, weir_error *err)
 		return weir_fail(err, WEIR_E_INVALID, "%s is of --format hf and peft alone", e->type ? "--type" : "--replace");
 	if (format != EXPORT_MODEL && e->file_bytes > 0)
 		return weir_fail(err, WEIR_E_INVALID, "--file-bytes is of --format hf alone");
-	if (e->type && (!safetensor_type_from_name(e->type, &type) || type == SAFETENSOR_U64))
+	if (e->type && (!safetensor_type_from_name(e->type, &type) || !safetensor_is_real(type)))
 		return weir_fail(err, WEIR_E_INVALID, "--type is %s; expected F32, BF16 or F16", e->type);
 	return WEIR_OK;
 }

@@ -131,7 +131,7 @@ static weir_status check_arguments(struct verb_merge *v, weir_error *err)
 		return weir_fail(err, WEIR_E_INVALID, "--out is missing: the file or folder to write");
 	v->merge.count = count;
 	v->merge.as_first = v->type == NULL;
-	if (v->type && (!safetensor_type_from_name(v->type, &v->merge.type) || v->merge.type == SAFETENSOR_U64))
+	if (v->type && (!safetensor_type_from_name(v->type, &v->merge.type) || !safetensor_is_real(v->merge.type)))
 		return weir_fail(err, WEIR_E_INVALID, "--type is %s; expected F32, BF16 or F16", v->type);
 	return read_weights(v, err);
 }

@@ -24,7 +24,7 @@ static void read_all(const char *path)
 		float x = 0;
 		for (uint64_t b = 0; b < safetensor_bytes(t); b++)
 			sum = (uint8_t)(sum + ((const uint8_t *)t->data)[b]);
-		if (t->type != SAFETENSOR_U64 && safetensor_elements(t) > 0)
+		if (safetensor_is_real(t->type) && safetensor_elements(t) > 0)
 			safetensor_floats(t, safetensor_elements(t) - 1, 1, &x);
 		assert(safetensors_find(s, t->name) == t);
 	}
@@ -55,6 +55,7 @@ uint8_t *fuzz_seed(uint32_t i, size_t *size)
 	static const char *const headers[] = {
 	    "{\"weights\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}",
 	    "{\"weights\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]}}",
+	    "{\"weights\":{\"dtype\":\"BOOL\",\"shape\":[2,2],\"data_offsets\":[0,4]}}",
 	    "{\"weights\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}",
 	    ("{\"weights\":{\"dtype\":\"F32\",\"shape\":[0,3],\"data_offsets\":[0,0]},"
 	     "\"bias\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}"),

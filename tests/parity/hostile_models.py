@@ -123,8 +123,10 @@ def weights_cases(m):
     other("transposed", m.weights({**SHAPES, "transformer.h.0.mlp.c_fc.weight": [4 * WIDTH, WIDTH]}), "mlp.c_fc.weight", "[32, 8]", "[8, 32]")
     other("missing", m.weights({k: v for k, v in SHAPES.items() if k != LAST}), "no tensor '" + LAST, "config.json asks for")
     other("one-more", m.weights({**SHAPES, "transformer.h.1.ln_1.bias": [WIDTH]}), "h.1.ln_1.bias", "none of this model's")
+    masks = {**header, LAST: {**header[LAST], "dtype": "BOOL", "shape": [4 * WIDTH]}}
+    other("mask", packed(masks, m.numbers(size // 4)), LAST, "is of BOOL", "expected F32, BF16 or F16")
     whole_numbers = {**header, LAST: {**header[LAST], "dtype": "U64", "shape": [WIDTH // 2]}}
-    other("whole-numbers", packed(whole_numbers, m.numbers(size // 4)), LAST, "whole numbers")
+    other("whole-numbers", packed(whole_numbers, m.numbers(size // 4)), LAST, "is of U64", "expected F32, BF16 or F16")
     other("not-finite", m.weights(data=struct.pack("<f", float("nan")) + m.numbers(size // 4 - 1)), FIRST, "NaN or an infinity")
     m.case("weights-none", file, "No such file", files={})
     m.case("weights-folder", file, "not a file", files={})

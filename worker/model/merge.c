@@ -35,16 +35,16 @@ static void format_shape(char *out, size_t bytes, const struct safetensor *t)
 static weir_status check_same(const struct safetensor *first, const struct safetensor *other, const char *name, weir_error *err)
 {
 	char shapes[2][160];
-	const bool whole = first->type == SAFETENSOR_U64;
+	const bool real = safetensor_is_real(first->type);
 	if (other == NULL)
 		return weir_fail(err, WEIR_E_INVALID, "%s has no tensor '%s', which the first model has: merged are models of one kind",
 		                 name, first->name);
 	format_shape(shapes[0], sizeof shapes[0], first);
 	format_shape(shapes[1], sizeof shapes[1], other);
-	if (!same_shape(first, other) || (other->type == SAFETENSOR_U64) != whole)
+	if (!same_shape(first, other) || (real ? !safetensor_is_real(other->type) : other->type != first->type))
 		return weir_fail(err, WEIR_E_INVALID, "tensor '%s' is %s of shape %s in the first model, %s of %s in %s", first->name,
 		                 safetensor_type_name(first->type), shapes[0], safetensor_type_name(other->type), shapes[1], name);
-	if (whole && memcmp(first->data, other->data, safetensor_bytes(first)) != 0)
+	if (!real && memcmp(first->data, other->data, safetensor_bytes(first)) != 0)
 		return weir_fail(err, WEIR_E_INVALID,
 		                 "'%s' is not the same in the first model and in %s: rows with other keys cannot be merged", first->name,
 		                 name);
@@ -139,7 +139,7 @@ static weir_status mix_tensor(const struct merge *m, const struct safetensor *fi
 			return status;
 		x->sources[x->count++] = t;
 	}
-	if (first->type == SAFETENSOR_U64)
+	if (!safetensor_is_real(first->type))
 		return WEIR_OK;
 	choose_factors(m, x);
 	out->type = x->type;

@@ -53,8 +53,9 @@ static weir_status check_shape(const struct model_weights *w, const struct safet
                                const char *folder, weir_error *err)
 {
 	const bool vector = want->cols == 0;
-	if (t->type == SAFETENSOR_U64)
-		return weir_fail(err, WEIR_E_INVALID, "%s: tensor '%s' is of whole numbers", folder, t->name);
+	if (!safetensor_is_real(t->type))
+		return weir_fail(err, WEIR_E_INVALID, "%s: tensor '%s' is of %s: expected F32, BF16 or F16", folder, t->name,
+		                 safetensor_type_name(t->type));
 	if (t->dims == (vector ? 1 : 2) && t->shape[0] == want->rows && (vector || t->shape[1] == want->cols))
 		return WEIR_OK;
 	char got[96] = "";

@@ -10,12 +10,17 @@
 static const struct {
 	const char *name;
 	uint64_t bytes;
-} types[] = {
-    [SAFETENSOR_F32] = {"F32", 4}, [SAFETENSOR_U64] = {"U64", 8}, [SAFETENSOR_BF16] = {"BF16", 2}, [SAFETENSOR_F16] = {"F16", 2}};
+} types[] = {[SAFETENSOR_F32] = {"F32", 4}, [SAFETENSOR_U64] = {"U64", 8}, [SAFETENSOR_BF16] = {"BF16", 2},
+             [SAFETENSOR_F16] = {"F16", 2}, [SAFETENSOR_U8] = {"U8", 1},   [SAFETENSOR_BOOL] = {"BOOL", 1}};
 
 const char *safetensor_type_name(enum safetensor_type type)
 {
 	return types[type].name;
+}
+
+bool safetensor_is_real(enum safetensor_type type)
+{
+	return type == SAFETENSOR_F32 || type == SAFETENSOR_BF16 || type == SAFETENSOR_F16;
 }
 
 bool safetensor_type_from_name(const char *name, enum safetensor_type *out)
@@ -47,7 +52,7 @@ uint64_t safetensor_bytes(const struct safetensor *t)
 static void write_order(const struct safetensor *tensors, uint32_t count, uint32_t *order)
 {
 	uint32_t n = 0;
-	for (uint64_t bytes = 8; bytes >= 2; bytes /= 2)
+	for (uint64_t bytes = 8; bytes >= 1; bytes /= 2)
 		for (uint32_t i = 0; i < count; i++)
 			if (types[tensors[i].type].bytes == bytes)
 				order[n++] = i;

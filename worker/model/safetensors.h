@@ -27,8 +27,10 @@
 #define SAFETENSORS_FILES_MAX        1024u /* that an index names */
 #define SAFETENSORS_BLOCK            16384u
 
-enum safetensor_type { SAFETENSOR_F32, SAFETENSOR_U64, SAFETENSOR_BF16, SAFETENSOR_F16 };
+enum safetensor_type { SAFETENSOR_F32, SAFETENSOR_U64, SAFETENSOR_BF16, SAFETENSOR_F16, SAFETENSOR_U8, SAFETENSOR_BOOL };
 const char *safetensor_type_name(enum safetensor_type type); /* "BF16" */
+/* Whether it is what weights are of: not keys (U64), nor masks (U8, BOOL). */
+bool safetensor_is_real(enum safetensor_type type);
 bool safetensor_type_from_name(const char *name, enum safetensor_type *out);
 
 struct safetensor {
@@ -48,7 +50,7 @@ uint64_t safetensor_elements(const struct safetensor *t);
 uint64_t safetensor_bytes(const struct safetensor *t);
 /* Whether data may be read as an array of the tensor's elements. */
 bool safetensor_is_aligned(const struct safetensor *t);
-/* n elements from `first` on as fp32; not of U64. */
+/* n elements from `first` on as fp32; of a real type. */
 void safetensor_floats(const struct safetensor *t, uint64_t first, uint64_t n, float *out);
 /* And fp32 as n elements of that type, to the nearest. */
 void safetensor_round(enum safetensor_type type, const float *in, uint64_t n, void *out);

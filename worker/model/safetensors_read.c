@@ -42,7 +42,7 @@ static struct coding coding_of(enum safetensor_type type)
 {
 	static const weir_codec codecs[] = {
 	    [SAFETENSOR_F32] = WEIR_CODEC_FP32, [SAFETENSOR_BF16] = WEIR_CODEC_BF16, [SAFETENSOR_F16] = WEIR_CODEC_FP16};
-	assert(type != SAFETENSOR_U64);
+	assert(safetensor_is_real(type));
 	return (struct coding){.codec = codecs[type]};
 }
 
@@ -128,7 +128,8 @@ static weir_status read_tensor(struct safetensor *t, const char *path, const cha
 		return weir_fail(err, WEIR_E_CORRUPT, "%s: the entry of tensor '%.80s' is not dtype, shape and data_offsets", path, name);
 	if (!safetensor_type_from_name(type, &t->type))
 		return weir_fail(err, WEIR_E_UNSUPPORTED,
-		                 "%s: tensor '%s' has elements of type %.16s: F32, BF16, F16 and U64 can be read", path, name, type);
+		                 "%s: tensor '%s' has elements of type %.16s: F32, BF16, F16, U64, U8 and BOOL can be read", path, name,
+		                 type);
 	const json_int_t b = json_integer_value(begin), e = json_integer_value(end);
 	if (b >= 0 && b <= e && (uint64_t)(e - b) == safetensor_bytes(t) && (uint64_t)e > bytes)
 		return weir_fail(err, WEIR_E_CORRUPT,

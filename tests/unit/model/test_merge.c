@@ -205,12 +205,16 @@ static void models_of_different_kinds_are_refused(void **state)
 	struct safetensor tensors[] = {{.name = "layer.weight", .type = SAFETENSOR_F32, .dims = 1, .shape = {1}, .data = &one},
 	                               {.name = "layer.bias", .type = SAFETENSOR_F32, .dims = 0, .data = &one},
 	                               {.name = "rows.keys", .type = SAFETENSOR_U64, .dims = 1, .shape = {2}, .data = keys},
-	                               {.name = "more", .type = SAFETENSOR_F32, .dims = 0, .data = &one}};
-	static const char *const told[] = {"has no tensor 'layer.weight'", "is F32 of shape [3, 11003]", "has a tensor 'more'"};
+	                               {.name = "more", .type = SAFETENSOR_F32, .dims = 0, .data = &one},
+	                               {.name = "layer.weight", .dims = 2, .shape = {ROWS, COLUMNS}, .data = weights[1]},
+	                               {.name = "layer.bias", .dims = 0, .data = &one},
+	                               {.name = "rows.keys", .type = SAFETENSOR_U8, .dims = 1, .shape = {2}, .data = keys}};
+	static const char *const told[] = {"has no tensor 'layer.weight'", "is F32 of shape [3, 11003]", "has a tensor 'more'",
+	                                   "'rows.keys' is U64 of shape [2] in the first model, U8 of [2]"};
 	const struct {
 		uint32_t first, count;
-	} of[] = {{1, 2}, {0, 3}, {0, 4}};
-	for (int i = 0; i < 3; i++) {
+	} of[] = {{1, 2}, {0, 3}, {0, 4}, {4, 3}};
+	for (int i = 0; i < 4; i++) {
 		char path[96];
 		path_of(path, 1);
 		CHECK_OK(safetensors_write(disk_system(), path, tensors + of[i].first, of[i].count, NULL, &err), err);

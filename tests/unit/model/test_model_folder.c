@@ -193,16 +193,19 @@ static void weights_are_found_by_either_name(void **state)
 {
 	(void)state;
 	const struct layout layout = small_layout();
-	for (int shorter = 0; shorter < 2; shorter++) {
+	static const enum safetensor_type masks[] = {SAFETENSOR_F32, SAFETENSOR_U8,
+	                                             SAFETENSOR_BOOL}; /* as the library had them in turn */
+	for (int i = 0; i < 6; i++) {
+		const int shorter = i % 2;
 		struct safetensor tensors[] = {
 		    {.name = "transformer.ln_f.bias", .dims = 1, .shape = {2}, .data = numbers + 6},
 		    {.name = "transformer.wte.weight", .dims = 2, .shape = {2, 3}, .data = numbers},
-		    {.name = "h.0.attn.bias", .dims = 1, .shape = {1}, .data = numbers},
+		    {.name = "h.0.attn.bias", .type = masks[i / 2], .dims = 1, .shape = {1}, .data = numbers},
 		    {.name = "lm_head.weight", .dims = 2, .shape = {2, 3}, .data = numbers},
 		};
-		for (int i = 0; shorter && i < 2; i++)
-			memmove(tensors[i].name, tensors[i].name + strlen("transformer."),
-			        strlen(tensors[i].name) - strlen("transformer.") + 1);
+		for (int k = 0; shorter && k < 2; k++)
+			memmove(tensors[k].name, tensors[k].name + strlen("transformer."),
+			        strlen(tensors[k].name) - strlen("transformer.") + 1);
 		write_weights(tensors, 4);
 		struct model_weights *w;
 		weir_error err = {0};
@@ -246,6 +249,9 @@ static void weights_that_do_not_fit_are_named(void **state)
 	wrong[0].dims = 2;
 	wrong[0].shape[1] = 1;
 	expect_refused(wrong, 2, WEIR_E_INVALID, "has shape [2, 1], its config.json says [2]");
+	wrong[0] = bias;
+	wrong[0].type = SAFETENSOR_U8;
+	expect_refused(wrong, 2, WEIR_E_INVALID, "'ln_f.bias' is of U8: expected F32, BF16 or F16");
 	wrong[0] = bias;
 	snprintf(wrong[2].name, sizeof wrong[2].name, "h.7.mlp.weight");
 	expect_refused(wrong, 3, WEIR_E_UNSUPPORTED, "'h.7.mlp.weight' is none of this model's");

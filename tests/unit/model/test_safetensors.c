@@ -167,6 +167,30 @@ static void test_numbers_of_any_type_at_any_place(void **state)
 	safetensors_close(s);
 }
 
+/* GPT-2's masks are of bytes in many files. They are there to be passed over, and to be written again behind all that is wider. */
+static void test_masks_are_read_and_written(void **state)
+{
+	(void)state;
+	static const uint8_t mask[] = {1, 0, 1}, bits[] = {0, 1};
+	const float x[1] = {5};
+	const struct safetensor tensors[] = {{.name = "mask", .type = SAFETENSOR_BOOL, .dims = 1, .shape = {3}, .data = mask},
+	                                     {.name = "bits", .type = SAFETENSOR_U8, .dims = 2, .shape = {1, 2}, .data = bits},
+	                                     {.name = "x", .type = SAFETENSOR_F32, .dims = 1, .shape = {1}, .data = x}};
+	weir_error err = {0};
+	struct safetensors *s = NULL;
+	CHECK_OK(safetensors_write(disk_system(), path, tensors, 3, NULL, &err), err);
+	CHECK_OK(safetensors_open(&s, path, &err), err);
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct safetensor *t = safetensors_find(s, tensors[i].name);
+		assert_non_null(t);
+		assert_int_equal(t->type, tensors[i].type);
+		assert_int_equal(safetensor_is_real(t->type), i == 2);
+		assert_true(safetensor_is_aligned(t));
+		assert_memory_equal(t->data, tensors[i].data, safetensor_bytes(t));
+	}
+	safetensors_close(s);
+}
+
 /* --- Several files */
 
 static void write_part(const char *name, const char *tensor, float value, weir_status expected)
@@ -239,6 +263,7 @@ int main(void)
 	    cmocka_unit_test(test_round_trip),
 	    cmocka_unit_test(test_broken_files_are_refused),
 	    cmocka_unit_test(test_numbers_of_any_type_at_any_place),
+	    cmocka_unit_test(test_masks_are_read_and_written),
 	    cmocka_unit_test(test_an_index_is_its_files),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
