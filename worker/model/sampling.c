@@ -57,6 +57,8 @@ static const struct sampled *likeliest(struct sampler *s, const float *logits, u
 			return NULL;
 		best = logits[i] > logits[best] ? i : best;
 	}
+	if (isinf(logits[best])) /* from which nothing can be subtracted */
+		return NULL;
 	s->tokens[0] = (struct sampled){best, 1};
 	*count = 1;
 	return s->tokens;

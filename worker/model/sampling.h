@@ -23,9 +23,10 @@ struct sampler;
 weir_status sampler_create(struct sampler **out, uint32_t vocabulary, const struct sampling *how,
                            weir_error *err) WEIR_MUST_CHECK;
 void sampler_free(struct sampler *s); /* NULL is allowed */
-/* What may be drawn, likeliest first, of equal ones the lower token; probabilities add up to 1. *count: how many. Valid until the next call. NULL: a logit is NaN. */
+/* What may be drawn, likeliest first, of equal ones the lower token; probabilities add up to 1. *count: how many. Valid until the next call. NULL: a logit is NaN, or the
+ * greatest is infinite. */
 const struct sampled *sampler_candidates(struct sampler *s, const float *logits, uint32_t *count);
-/* One of them. E_CORRUPT: a logit is NaN. */
+/* One of them. E_CORRUPT: there are none. */
 weir_status sampler_draw(struct sampler *s, const float *logits, struct prng *rng, uint32_t *token,
                          weir_error *err) WEIR_MUST_CHECK;
 

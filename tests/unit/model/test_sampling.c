@@ -81,7 +81,7 @@ static void draws_have_their_probabilities(void **state)
 	sampler_free(s);
 }
 
-static void the_likeliest_is_taken_and_nan_refused(void **state)
+static void the_likeliest_is_taken_and_what_is_no_number_refused(void **state)
 {
 	(void)state;
 	float logits[TOKENS];
@@ -94,8 +94,15 @@ static void the_likeliest_is_taken_and_nan_refused(void **state)
 	struct sampler *s = sampler_of(0, 1, 0);
 	assert_int_equal(sampler_draw(s, logits, &rng, &token, &err), WEIR_OK);
 	assert_int_equal(token, 4);
-	logits[5] = NAN;
-	assert_int_equal(sampler_draw(s, logits, &rng, &token, &err), WEIR_E_CORRUPT);
+	const float odd[] = {NAN, INFINITY};
+	for (int i = 0; i < 4; i++) { /* the likeliest, and one that is drawn */
+		struct sampler *one = sampler_of(i / 2, 1, 0);
+		logits[5] = odd[i % 2];
+		assert_int_equal(sampler_draw(one, logits, &rng, &token, &err), WEIR_E_CORRUPT);
+		sampler_free(one);
+	}
+	logits[5] = -INFINITY; /* one that is never drawn is a token like any other */
+	assert_int_equal(sampler_draw(s, logits, &rng, &token, &err), WEIR_OK);
 	sampler_free(s);
 }
 
@@ -103,6 +110,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(candidates_are_the_likeliest_that_add_up),
 	                                   cmocka_unit_test(draws_have_their_probabilities),
-	                                   cmocka_unit_test(the_likeliest_is_taken_and_nan_refused)};
+	                                   cmocka_unit_test(the_likeliest_is_taken_and_what_is_no_number_refused)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
