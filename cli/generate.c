@@ -161,9 +161,10 @@ static weir_status open_tokenizer(struct verb_generate *v, weir_error *err)
 	                                                : v->job->model.from;
 	if (!place[0])
 		return weir_fail(err, WEIR_E_INVALID, "the job names no tokenizer: expected --tokenizer FOLDER|FILE|bytes");
-	const weir_status s = tokenizer_open(&v->tokenizer, place, err);
+	weir_error why = {0};
+	const weir_status s = tokenizer_open(&v->tokenizer, place, &why);
 	if (s != WEIR_OK)
-		return s;
+		return weir_fail(err, s, "%s%s", why.text, v->tokenizer_place ? "" : "; --tokenizer FOLDER|FILE|bytes names another");
 	const struct tokenizer_info *info = tokenizer_get_info(v->tokenizer);
 	v->format = chat_settle(v->job ? v->job->data.chat : CHAT_AUTO, info->chat_template);
 	if (v->chat && v->format == CHAT_NONE)
