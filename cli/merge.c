@@ -1,4 +1,4 @@
-/* weir merge: several models' weights become one's. A model is a safetensors file, or a folder as `transformers` has it. */
+/* weir merge: several models' weights become one's. A model is a safetensors file, or a folder as `transformers` has it, or of adapters as PEFT has it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include "disk.h"
 #include "limits.h"
 #include "merge.h"
+#include "new_folder.h"
 #include "options.h"
 #include "verbs.h"
 
@@ -20,6 +21,7 @@ static const char *const suffixes[] = {".json", ".txt", ".model", ".jinja"};
 struct verb_merge {
 	const char *method, *weights, *base, *type, *out;
 	const char *models[MERGE_INPUTS_MAX + 1];
+	bool replace;
 	struct merge merge;
 	struct safetensors *opened[MERGE_INPUTS_MAX], *base_opened;
 };
@@ -32,19 +34,28 @@ static bool is_folder(const char *path)
 	return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-static weir_status open_model(const char *model, struct safetensors **out, weir_error *err)
+/* The path of a folder's weights, and what they are called where they are one file. */
+static weir_status find_weights(const char *folder, char path[WEIR_PATH_BYTES_MAX], const char **name, weir_error *err)
 {
 	static const char *const files[] = {"model.safetensors", "model.safetensors.index.json", "adapter_model.safetensors"};
-	char path[WEIR_PATH_BYTES_MAX];
-	if (!is_folder(model))
-		return safetensors_open(out, model, err);
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
 		struct stat about;
-		snprintf(path, sizeof path, "%s/%s", model, files[i]);
-		if (stat(path, &about) == 0)
-			return safetensors_open(out, path, err);
+		const weir_status s = folder_file(folder, files[i], path, err);
+		*name = files[i == 1 ? 0 : i];
+		if (s != WEIR_OK || stat(path, &about) == 0)
+			return s;
 	}
-	return weir_fail(err, WEIR_E_NOT_FOUND, "%s has no %s, nor %s", model, files[0], files[1]);
+	return weir_fail(err, WEIR_E_NOT_FOUND, "%s has no %s, nor %s", folder, files[0], files[2]);
+}
+
+static weir_status open_model(const char *model, struct safetensors **out, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX];
+	const char *name;
+	if (!is_folder(model))
+		return safetensors_open(out, model, err);
+	const weir_status s = find_weights(model, path, &name, err);
+	return s == WEIR_OK ? safetensors_open(out, path, err) : s;
 }
 
 static weir_status open_models(struct verb_merge *v, weir_error *err)
@@ -154,23 +165,34 @@ static weir_status copy_beside(void *arg, const char *name)
 		known |= n > strlen(suffixes[i]) && strcmp(name + n - strlen(suffixes[i]), suffixes[i]) == 0;
 	if (!wanted || !known)
 		return WEIR_OK;
-	snprintf(from, sizeof from, "%s/%s", c->from, name);
-	snprintf(to, sizeof to, "%s/%s", c->to, name);
-	return disk_copy_file(disk_system(), from, to, c->err);
+	weir_status s = folder_file(c->from, name, from, c->err);
+	if (s == WEIR_OK)
+		s = folder_file(c->to, name, to, c->err);
+	return s == WEIR_OK ? disk_copy_file(disk_system(), from, to, c->err) : s;
 }
 
-static weir_status write_result(struct verb_merge *v, weir_error *err)
+static weir_status write_folder(const struct verb_merge *v, const char *folder, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX];
-	if (!is_folder(v->models[0]))
-		return merge_write(&v->merge, v->out, err);
+	const char *name;
 	struct disk *disk = disk_system();
-	struct copying c = {.from = v->models[0], .to = v->out, .err = err};
-	snprintf(path, sizeof path, "%s/model.safetensors", v->out);
-	weir_status s = disk->ops->make_dirs(disk, v->out, err);
+	struct copying c = {.from = v->models[0], .to = folder, .err = err};
+	weir_status s = disk->ops->list(disk, c.from, copy_beside, &c, err);
 	if (s == WEIR_OK)
-		s = disk->ops->list(disk, v->models[0], copy_beside, &c, err);
+		s = find_weights(c.from, path, &name, err);
+	if (s == WEIR_OK)
+		s = folder_file(folder, name, path, err);
 	return s == WEIR_OK ? merge_write(&v->merge, path, err) : s;
+}
+
+static weir_status write_result(const struct verb_merge *v, weir_error *err)
+{
+	struct new_folder folder;
+	if (!is_folder(v->models[0]))
+		return v->replace ? weir_fail(err, WEIR_E_INVALID, "--replace is of folders, and %s is none", v->models[0])
+		                  : merge_write(&v->merge, v->out, err);
+	const weir_status s = new_folder_begin(&folder, v->out, v->replace, err);
+	return s == WEIR_OK ? new_folder_end(&folder, write_folder(v, folder.temporary, err), err) : s;
 }
 
 int verb_merge(int count, char **args)
@@ -183,7 +205,8 @@ int verb_merge(int count, char **args)
 	     "of each model (linear: all alike; task: 1); of slerp how far towards the second (0.5)"},
 	    {"--base", OPTION_TEXT, &v.base, "MODEL", "task: the model that the others were trained from"},
 	    {"--type", OPTION_TEXT, &v.type, "F32|BF16|F16", "of the result's elements (as the first model's)"},
-	    {"--out", OPTION_TEXT, &v.out, "OUT", "a file, or where the first model is a folder, a folder"}};
+	    {"--out", OPTION_TEXT, &v.out, "OUT", "a file, or where the first model is a folder, a folder"},
+	    {"--replace", OPTION_FLAG, &v.replace, NULL, "a model folder that is there gives way"}};
 	weir_error err = {0};
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, v.models, MERGE_INPUTS_MAX + 1, &err);
 	if (s == WEIR_OK)

@@ -113,6 +113,19 @@ told "is a folder of adapters, and the job trains none" "$DIR/use.err"
 "$WEIR" eval --job "$DIR/lora.yaml" --weights "$DIR/adapters" --set model.lora.alpha=8 > "$DIR/out" 2> "$DIR/use.err" && fail "adapters of another alpha"
 told "alpha 6, the job's model.lora.alpha 8" "$DIR/use.err"
 
+# Folders are merged into a folder of their kind, and what is there stays, whole, unless it is to go: an index of several files, too.
+merge_to() { "$WEIR" merge --out "$DIR/$1" "${@:2}" > "$DIR/out" 2> "$DIR/use.err" || fail "weir merge $*: $(cat "$DIR/use.err")"; }
+merge_to soup --method linear --weights 1,0 "$DIR/model" "$DIR/merged"
+near "$(loss_of "$DIR/job.yaml" --weights "$DIR/soup")" "$best" 1e-6
+merge_to mean --method linear "$DIR/adapters" "$DIR/adapters"
+diff -r "$DIR/mean" "$DIR/adapters" || fail "the mean of adapters and themselves is another folder"
+export_to pieces "$DIR/job.yaml" --weights "$DIR/file.safetensors" --format hf --file-bytes 20k
+"$WEIR" merge --method slerp "$DIR/model" "$DIR/merged" --out "$DIR/pieces" > "$DIR/out" 2> "$DIR/use.err" && fail "merged over a model"
+told "pieces has a model in it" --replace "$DIR/use.err"
+merge_to pieces --method linear --weights 0,1 "$DIR/pieces" "$DIR/merged" --replace
+near "$(loss_of "$DIR/job.yaml" --weights "$DIR/pieces")" "$lora" 1e-5
+[ ! -e "$DIR/pieces/model.safetensors.index.json" ] || fail "an index of what is gone"
+
 # A model folder says what its job says, with no job at all; adapters are in the model that they are of.
 generate "$DIR/model" --tokenizer bytes --temperature 0
 cmp -s "$DIR/said" "$DIR/greedy" || fail "the folder says '$(cat "$DIR/said")', the job '$(cat "$DIR/greedy")'"
