@@ -121,6 +121,8 @@ static weir_status write_file(const struct verb_export *e, const struct scoring 
 {
 	const struct dataset_info *info = s->client ? dataset_get_info(s->data) : NULL;
 	struct job_weights x = {0};
+	if (s->checkpoint)
+		return weir_fail(err, WEIR_E_UNSUPPORTED, "%s is a checkpoint, which can only leave as --format hf or peft", s->source);
 	if (!s->client)
 		return disk_copy_file(disk_system(), s->source, e->verb.out, err);
 	weir_status status = job_weights_open(&x, s, e->verb.scoring.job, NULL, err);
@@ -156,7 +158,7 @@ int verb_export(int count, char **args)
 	const struct option options[] = {
 	    JOB_OPTIONS(&v->job),
 	    AT_OPTION(v->scoring.at),
-	    WEIGHTS_OPTION(v->scoring.weights),
+	    WEIGHTS_OPTION(v->scoring.weights, OR_CHECKPOINT),
 	    {"--out", OPTION_TEXT, &v->out, "OUT", "the file to write, or of hf and peft the folder"},
 	    {"--format", OPTION_TEXT, &e.format, "FORMAT",
 	     "safetensors: a file; hf: a folder that transformers loads, adapters merged; peft: a folder of adapters (safetensors)"},

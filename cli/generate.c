@@ -330,7 +330,7 @@ int verb_generate(int count, char **args)
 	const struct option options[] = {
 	    JOB_OPTIONS(&v.job_options),
 	    AT_OPTION(v.scoring.at),
-	    WEIGHTS_OPTION(v.scoring.weights),
+	    WEIGHTS_OPTION(v.scoring.weights, OR_CHECKPOINT),
 	    {"--prompt", OPTION_TEXT, &v.prompt, "TEXT", "what the text begins with; else --prompt-file, else standard input"},
 	    {"--prompt-file", OPTION_TEXT, &v.prompt_file, "FILE", "a file with the prompt"},
 	    {"--max-tokens", OPTION_COUNT, &v.tokens_max, "N", "tokens beyond the prompt, at most (256)"},

@@ -6,15 +6,18 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "adapter_folder.h"
 #include "init.h"
 #include "job_checkpoint.h"
+#include "model_folder.h"
 
 #define ASSIGN_ROWS_BYTES (8u << 20) /* of values in one assignment */
 
 struct importer {
-	const struct checkpoint_manifest *manifest;
+	struct blob_store *store;
+	struct checkpoint_manifest manifest;
 	const struct tables *tables;
-	weir_client *client;
+	weir_client *client;                               /* NULL: nothing is set, only dense tables are read */
 	const struct checkpoint_table *from[MODEL_TABLES]; /* NULL: the model has no such table */
 	float *flat[MODEL_TABLES];                         /* (elements) of dense tables */
 	bool again;                                        /* a row of this partition may come again, in a newer file */
@@ -34,25 +37,36 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* PLACE/ck-NAME; its length without what ends a manifest's. 0: it is none. */
+static size_t name_length(const char *from)
+{
+	static const char suffix[] = ".json";
+	const char *last = last_part(from);
+	const size_t n = strlen(last), end = sizeof suffix - 1;
+	if (strncmp(last, "ck-", 3) != 0)
+		return 0;
+	return n > end && strcmp(last + n - end, suffix) == 0 ? n - end : n;
+}
+
 bool import_is_checkpoint(const char *from)
 {
 	struct stat st;
-	return strncmp(from, "s3://", 5) == 0 || strncmp(last_part(from), "ck-", 3) == 0 ||
-	       (stat(from, &st) == 0 && S_ISDIR(st.st_mode));
+	if (stat(from, &st) != 0) /* in S3, or a name, which is not that of a file */
+		return strncmp(from, "s3://", 5) == 0 || name_length(from) > 0;
+	if (S_ISDIR(st.st_mode))
+		return !model_folder_is(from) && !adapter_folder_is(from);
+	return name_length(from) > 0 && name_length(from) < strlen(last_part(from));
 }
 
 static weir_status find(const struct job *job, const char *from, struct blob_store **store, struct checkpoint_manifest *out,
                         weir_error *err)
 {
-	static const char suffix[] = ".json";
 	char ours[WEIR_PATH_BYTES_MAX + 32], place[WEIR_PATH_BYTES_MAX], name[WEIR_CHECKPOINT_NAME_BYTES_MAX] = "";
 	const char *last = last_part(from);
-	size_t n = strlen(last);
+	const size_t n = name_length(from);
 	struct checkpoint_options o;
 	job_checkpoint_options(job, ours, &o);
-	if (strncmp(last, "ck-", 3) == 0) {
-		if (n > sizeof suffix && strcmp(last + n - (sizeof suffix - 1), suffix) == 0)
-			n -= sizeof suffix - 1;
+	if (n > 0) {
 		snprintf(name, sizeof name, "%.*s", (int)n, last);
 		snprintf(place, sizeof place, "%.*s", (int)(last - from), last > from ? from : ".");
 		o.place = last > from ? place : ".";
@@ -79,7 +93,7 @@ static bool same_shape(const weir_table_spec *a, const weir_table_spec *b)
 
 static weir_status find_table(struct importer *c, enum model_table k, weir_error *err)
 {
-	const struct checkpoint_manifest *m = c->manifest;
+	const struct checkpoint_manifest *m = &c->manifest;
 	const weir_table_spec spec = model_table_spec(c->tables->model, k);
 	for (uint32_t i = 0; i < m->tables_count && !c->from[k]; i++)
 		if (strcmp(m->tables[i].spec.name, spec.name) == 0)
@@ -96,9 +110,9 @@ static weir_status find_table(struct importer *c, enum model_table k, weir_error
 	return WEIR_OK;
 }
 
-static weir_status find_tables(struct importer *c, weir_error *err)
+static weir_status importer_open(struct importer *c, const struct job *job, const char *from, weir_error *err)
 {
-	weir_status status = WEIR_OK;
+	weir_status status = find(job, from, &c->store, &c->manifest, err);
 	for (enum model_table k = 0; k < MODEL_TABLES && status == WEIR_OK; k++)
 		if (model_has(c->tables->model, k))
 			status = find_table(c, k, err);
@@ -162,64 +176,78 @@ static weir_status take_rows(void *arg, const struct checkpoint_rows *rows, weir
 	if (k == MODEL_TABLES || rows->elements == 0) /* not of the model; rows that are not admitted have no values */
 		return WEIR_OK;
 	if (!c->flat[k])
-		return gather(c, k, rows, err);
+		return c->client ? gather(c, k, rows, err) : WEIR_OK;
 	for (uint32_t i = 0; i < rows->count; i++)
 		memcpy(c->flat[k] + rows->keys[i] * WEIR_CHUNK, rows->rows + (size_t)i * rows->elements * (1 + rows->slots),
 		       rows->elements * sizeof(float));
 	return WEIR_OK;
 }
 
-static weir_status assign_all(struct importer *c, struct blob_store *store, weir_error *err)
+static weir_status read_all(struct importer *c, weir_error *err)
 {
-	const struct checkpoint_manifest *m = c->manifest;
-	weir_status status = find_tables(c, err);
+	const struct checkpoint_manifest *m = &c->manifest;
+	weir_status status = WEIR_OK;
 	for (uint32_t p = 0; p < m->partitions_count && status == WEIR_OK; p++) {
 		c->again = m->partitions[p].rows_count > 1;
-		status = checkpoint_read_rows(store, m, p, CHECKPOINT_OLDEST_FIRST, take_rows, c, err);
+		status = checkpoint_read_rows(c->store, m, p, CHECKPOINT_OLDEST_FIRST, take_rows, c, err);
 		if (status == WEIR_OK)
 			status = assign_gathered(c, err);
 	}
+	return status;
+}
+
+static weir_status assign_flat(struct importer *c, weir_error *err)
+{
+	weir_status status = WEIR_OK;
 	for (enum model_table k = 0; k < MODEL_TABLES && status == WEIR_OK; k++)
 		if (c->flat[k])
 			status = weir_assign(c->client, c->tables->ids[k], NULL, 0, c->flat[k], err);
 	return status;
 }
 
-static void importer_free(struct importer *c)
+static void importer_close(struct importer *c)
 {
 	for (enum model_table k = 0; k < MODEL_TABLES; k++)
 		free(c->flat[k]);
 	free(c->keys);
 	free(c->values);
+	checkpoint_manifest_free(&c->manifest);
+	blob_close(c->store);
 }
 
 weir_status import_checkpoint_check(const struct job *job, const char *from, const struct model *model, weir_error *err)
 {
-	struct blob_store *store = NULL;
-	struct checkpoint_manifest m = {0};
 	const struct tables t = {.model = model};
-	struct importer c = {.manifest = &m, .tables = &t};
-	weir_status status = find(job, from, &store, &m, err);
-	if (status == WEIR_OK)
-		status = find_tables(&c, err);
-	importer_free(&c);
-	checkpoint_manifest_free(&m);
-	blob_close(store);
+	struct importer c = {.tables = &t};
+	const weir_status status = importer_open(&c, job, from, err);
+	importer_close(&c);
 	return status;
 }
 
 weir_status import_checkpoint(const struct job *job, const char *from, const struct tables *t, weir_client *client,
                               uint64_t *rows, weir_error *err)
 {
-	struct blob_store *store = NULL;
-	struct checkpoint_manifest m = {0};
-	struct importer c = {.manifest = &m, .tables = t, .client = client};
-	weir_status status = find(job, from, &store, &m, err);
+	struct importer c = {.tables = t, .client = client};
+	weir_status status = importer_open(&c, job, from, err);
 	if (status == WEIR_OK)
-		status = assign_all(&c, store, err);
+		status = read_all(&c, err);
+	if (status == WEIR_OK)
+		status = assign_flat(&c, err);
 	*rows = c.rows;
-	importer_free(&c);
-	checkpoint_manifest_free(&m);
-	blob_close(store);
+	importer_close(&c);
+	return status;
+}
+
+weir_status import_checkpoint_read(const struct job *job, const char *from, const struct model *model, enum model_table k,
+                                   float *out, weir_error *err)
+{
+	const struct tables t = {.model = model};
+	struct importer c = {.tables = &t};
+	weir_status status = importer_open(&c, job, from, err);
+	if (status == WEIR_OK)
+		status = read_all(&c, err);
+	if (status == WEIR_OK)
+		memcpy(out, c.flat[k], model_table_elements(model, k) * sizeof *out);
+	importer_close(&c);
 	return status;
 }

@@ -5,7 +5,7 @@
 #include "job.h"
 #include "tables.h"
 
-/* Whether a name says a checkpoint: a folder of them, an S3 place, or one of them in either (PLACE/ck-NAME, its manifest). */
+/* Whether a name says a checkpoint: an S3 place, a folder that is none of a model or of adapters, or one of the checkpoints in either (PLACE/ck-NAME, its manifest). */
 bool import_is_checkpoint(const char *from);
 /* Whether import_checkpoint can begin: the checkpoint is there, and of this model. */
 weir_status import_checkpoint_check(const struct job *job, const char *from, const struct model *model, weir_error *err);
@@ -13,5 +13,8 @@ weir_status import_checkpoint_check(const struct job *job, const char *from, con
  * tables. E_INVALID when it is of another model, naming the table; E_CORRUPT, E_NOT_FOUND as checkpoint_manifest_read. */
 weir_status import_checkpoint(const struct job *job, const char *from, const struct tables *t, weir_client *client,
                               uint64_t *rows, weir_error *err);
+/* The values of one of the model's dense tables, (model_table_elements), instead. */
+weir_status import_checkpoint_read(const struct job *job, const char *from, const struct model *model, enum model_table k,
+                                   float *out, weir_error *err);
 
 #endif

@@ -3,10 +3,11 @@
 #include <stdlib.h>
 
 #include "data_shape.h"
+#include "import_checkpoint.h"
 
 static weir_status find_shape(struct job_weights *w, const struct scoring *s, struct model_data *out, weir_error *err)
 {
-	if (s->client) {
+	if (s->data) {
 		*out = model_data_of(dataset_get_info(s->data));
 		return WEIR_OK;
 	}
@@ -20,13 +21,16 @@ weir_status job_weights_open(struct job_weights *w, const struct scoring *s, con
                              const struct backend_options *where, weir_error *err)
 {
 	struct model_data shape = {0};
+	w->job = job;
 	weir_status status = find_shape(w, s, &shape, err);
 	if (status == WEIR_OK && !(w->backend = where ? backend_open(where, err) : backend_cpu_create(0, err)))
 		status = err->status;
 	if (status == WEIR_OK)
 		status = model_create(&w->model, w->backend, job, &shape, err);
-	if (status == WEIR_OK)
-		status = s->client ? tables_find(&w->tables, w->model, s->client, err) : snapshot_bind(w->snapshot, w->model, err);
+	if (status == WEIR_OK && s->client)
+		status = tables_find(&w->tables, w->model, s->client, err);
+	if (status == WEIR_OK && w->snapshot)
+		status = snapshot_bind(w->snapshot, w->model, err);
 	return status;
 }
 
@@ -37,6 +41,8 @@ weir_status job_weights_read(struct job_weights *w, const struct scoring *s, wei
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for the weights");
 	if (s->client)
 		return tables_read_flat(&w->tables, MODEL_DENSE, s->client, w->trained, err);
+	if (s->checkpoint)
+		return import_checkpoint_read(w->job, s->source, w->model, MODEL_DENSE, w->trained, err);
 	snapshot_read_flat(w->snapshot, MODEL_DENSE, w->trained);
 	return WEIR_OK;
 }

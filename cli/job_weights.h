@@ -7,9 +7,10 @@
 #include "tables.h"
 
 struct job_weights {
+	const struct job *job;
 	struct backend *backend;
 	struct model *model;
-	struct snapshot *snapshot; /* NULL: of the running job */
+	struct snapshot *snapshot; /* NULL: of the running job, or of a checkpoint */
 	struct tables tables;
 	float *trained; /* (elements of the dense table) once they are read, the host's */
 };

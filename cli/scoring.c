@@ -8,6 +8,7 @@
 
 #include "data_shape.h"
 #include "device.h"
+#include "import_checkpoint.h"
 #include "train.h"
 
 const char *scoring_part_name(enum split_part part)
@@ -88,7 +89,13 @@ weir_status scoring_open(struct scoring *s, const struct scoring_options *o, wei
 	weir_status status = choose_part(s, o, err);
 	if (status == WEIR_OK)
 		status = find_weights(s, o, path, err);
-	if (status == WEIR_OK && (s->client || !o->find_only))
+	s->checkpoint = status == WEIR_OK && !s->client && import_is_checkpoint(path);
+	if (s->checkpoint && !o->find_only)
+		return weir_fail(
+		    err, WEIR_E_UNSUPPORTED,
+		    "%s: expected a safetensors file, or a folder of a model or of adapters; weir export makes folders of checkpoints",
+		    path);
+	if (status == WEIR_OK && (s->client || s->checkpoint || !o->find_only))
 		status = dataset_open(&s->data, o->job, s->part, o->logger, err);
 	if (status != WEIR_OK || o->find_only)
 		return status;

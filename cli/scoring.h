@@ -12,21 +12,24 @@
 struct scoring_options {
 	const struct job *job;
 	const char *at; /* --at: the ledger's address; NULL: where the job says */
-	const char *
-	    weights; /* --weights: a safetensors file, or a folder of a model or of adapters; NULL: the running job, or RUN_DIR/best.safetensors when it does not run */
+	/* --weights: a safetensors file, or a folder of a model or of adapters, or with find_only a checkpoint; NULL: the running job, or RUN_DIR/best.safetensors when it does
+	 * not run */
+	const char *weights;
 	const char *part; /* --part: "valid" or "test"; NULL: test, else valid */
 	bool any_part;    /* the data only say what rows look like: without the other parts, the training part does */
-	bool find_only;   /* weights are found, not opened: there is no scorer, and data only of a running job */
+	bool
+	    find_only; /* weights are found, not opened: there is no scorer, and data only of a running job and for a checkpoint, which do not tell their shape */
 	struct logger *logger;
 };
 
-#define WEIGHTS_OPTION(weights)                                                         \
-	{                                                                                   \
-		"--weights", OPTION_TEXT, &(weights), "PATH",                                   \
-		    "a safetensors file, or a folder of a model or of adapters; else the job's" \
+#define WEIGHTS_OPTION(weights, also)                                                           \
+	{                                                                                           \
+		"--weights", OPTION_TEXT, &(weights), "PATH",                                           \
+		    "a safetensors file, or a folder of a model or of adapters" also "; else the job's" \
 	}
+#define OR_CHECKPOINT ", or a checkpoint (PLACE/ck-NAME) or folder of them"
 #define SCORING_OPTIONS(o)                                         \
-	AT_OPTION((o)->at), WEIGHTS_OPTION((o)->weights),              \
+	AT_OPTION((o)->at), WEIGHTS_OPTION((o)->weights, ""),          \
 	{                                                              \
 		"--part", OPTION_TEXT, &(o)->part, "PART", "valid or test" \
 	}
@@ -37,6 +40,7 @@ struct scoring {
 	weir_client *client; /* NULL: from a file */
 	struct scorer *scorer;
 	char source[WEIR_PATH_BYTES_MAX + 64]; /* where the weights came from */
+	bool checkpoint;                       /* that is one (import_checkpoint.h) */
 };
 
 /* Free with scoring_close also after an error. */

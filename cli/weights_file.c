@@ -1,17 +1,15 @@
 /* Opens weights for `weir import`, and for `weir train` before it begins. */
 #include "weights_file.h"
 
-#include "adapter_folder.h"
 #include "backend.h"
 #include "data_shape.h"
 #include "import_checkpoint.h"
-#include "model_folder.h"
 
 weir_status weights_file_open(struct weights_file *w, const struct job *job, const char *path, struct logger *logger,
                               weir_error *err)
 {
 	*w = (struct weights_file){0};
-	const bool checkpoint = import_is_checkpoint(path) && !model_folder_is(path) && !adapter_folder_is(path);
+	const bool checkpoint = import_is_checkpoint(path);
 	weir_status s = checkpoint ? WEIR_OK : snapshot_open(&w->snapshot, path, err);
 	if (s == WEIR_OK)
 		s = dataset_open(&w->data, job, SPLIT_TRAIN, logger, err);

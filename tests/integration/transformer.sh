@@ -42,10 +42,10 @@ generate() { # generate WHOSE OPTIONS...: the text goes to $DIR/said
 generate "$DIR/job.yaml" --temperature 0 && cp "$DIR/said" "$DIR/greedy"
 grep -q "^ the" "$DIR/greedy" || fail "behind 'ship sails over' comes '$(cat "$DIR/greedy")'"
 grep -q "9 more: the model has no more positions; weights of .*best.safetensors" "$DIR/said.err" || fail "$(cat "$DIR/said.err")"
-generate "$DIR/job.yaml" --temperature 1.5 --seed 5 && cp "$DIR/said" "$DIR/drawn"
-generate "$DIR/job.yaml" --temperature 1.5 --seed 5
+generate "$DIR/job.yaml" --temperature 5 --seed 5 && cp "$DIR/said" "$DIR/drawn"
+generate "$DIR/job.yaml" --temperature 5 --seed 5
 cmp -s "$DIR/said" "$DIR/drawn" || fail "the same seed, another text"
-generate "$DIR/job.yaml" --temperature 1.5 --seed 6
+generate "$DIR/job.yaml" --temperature 5 --seed 6
 cmp -s "$DIR/said" "$DIR/drawn" && fail "another seed, the same text"
 generate "$DIR/job.yaml" --temperature 1.5 --top-k 1
 cmp -s "$DIR/said" "$DIR/greedy" || fail "of one token another one was drawn"
@@ -154,8 +154,25 @@ grep -q "^trained .*, perplexity " "$DIR/said" && grep -q "^speed .* tokens/s, M
 curves() { for tag in tokens_per_s mfu gradient_norm learning_rate; do grep -qa "train/$tag" "$RUN"/events/* || return 1; done; }
 wait_for 10 "the curves" curves
 export_to running "$DIR/llama.yaml" --format hf
+"$WEIR" checkpoint --job "$DIR/llama.yaml" --json > "$DIR/checkpoint.json" || fail "weir checkpoint"
 kill -TERM "$TRAIN"
 finish_train 60
+
+# A checkpoint, by its name or as the latest in its folder, says what a folder made of it says, and is not what scores.
+kept=$RUN/checkpoints/$(json "$DIR/checkpoint.json" .name)
+export_to kept "$DIR/llama.yaml" --weights "$kept" --format hf
+near "$(loss_of "$DIR/llama.yaml" --weights "$DIR/kept")" "$(json "$DIR/status.json" .loss)" 0.3
+generate "$DIR/kept" --tokenizer bytes --temperature 0 && cp "$DIR/said" "$DIR/greedy"
+for from in "$kept" "$kept.json" "$RUN/checkpoints"; do
+	generate "$DIR/llama.yaml" --weights "$from" --temperature 0
+	cmp -s "$DIR/said" "$DIR/greedy" || fail "$from says '$(cat "$DIR/said")', its folder '$(cat "$DIR/greedy")'"
+done
+not_exported "$DIR/llama.yaml" --weights "$kept" --out "$DIR/none"
+told "is a checkpoint" "--format hf or peft" "$DIR/use.err"
+"$WEIR" eval "$DIR/llama.yaml" --weights "$kept" > "$DIR/out" 2> "$DIR/use.err" && fail "weir eval of a checkpoint"
+told "expected a safetensors file" "$DIR/use.err"
+"$WEIR" generate "$DIR/llama.yaml" --weights "$kept" --set model.layers=1 --prompt x > "$DIR/out" 2> "$DIR/use.err" && fail "a checkpoint of another model"
+told "has no table dense of this shape" "$DIR/use.err"
 running=$(loss_of "$DIR/llama.yaml" --weights "$DIR/running")
 near "$running" 0.6 0.5
 
