@@ -2,6 +2,7 @@
 #include "job_read.h"
 #include "lora_target.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -97,6 +98,11 @@ static weir_status check_transformer(struct reading *r, const struct job *job)
 		return FAIL(r, "model.lora.rank", WEIR_E_INVALID,
 		            "is %u, and there is no model.from; expected a folder with the model that the adapters are of",
 		            job->model.lora.rank);
+	const uint64_t tokens = (uint64_t)job->data.batch * job->data.sequence;
+	if (tokens > WEIR_BATCH_TOKENS_MAX)
+		return FAIL(r, "data.sequence", WEIR_E_LIMIT,
+		            "is %u, and data.batch is %u, together %" PRIu64 " tokens; expected at most %u", job->data.sequence,
+		            job->data.batch, tokens, WEIR_BATCH_TOKENS_MAX);
 	if (job->train.accumulate > job->data.batch)
 		return FAIL(r, "train.accumulate", WEIR_E_INVALID, "is %u, and data.batch is %u; expected at most as many parts as rows",
 		            job->train.accumulate, job->data.batch);

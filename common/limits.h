@@ -167,6 +167,7 @@
 #define WEIR_BYTE_TOKENS          256u        /* different tokens of plain text */
 #define WEIR_TEXT_BYTES_MAX       0xffffffffu /* of a part of the data, in memory: positions are spread by 64-bit products */
 #define WEIR_SEQUENCE_MAX         (1u << 20)  /* tokens that a transformer reads at once */
+#define WEIR_BATCH_TOKENS_MAX     (1u << 26)  /* of a batch, so that sizes of layers do not overflow: job_check_model.c */
 #define WEIR_VOCABULARY_MAX       (1u << 22)  /* different tokens; enforced by string_table.c */
 
 /* Rows that a worker keeps from batch to batch. Enforced by the job's schema; how many they are, by row_cache.c, where a place is 31 bits. */
