@@ -76,15 +76,17 @@ static weir_status out_of_memory(weir_error *err)
 
 /* --- How a word begins */
 
-/* Room for as many symbols as the word has bytes, and for what the heap can hold: each pair once at the beginning, and two for each merge. */
+/* Room for a word's symbols, and for what the heap can hold: each pair once at the beginning, and two for each merge. A byte gives at most two symbols: those of
+ * its character's bytes, where a byte-level model falls back. */
 static weir_status make_room(struct bpe_scratch *s, size_t bytes, weir_error *err)
 {
-	if (bytes <= s->symbols_capacity)
+	const size_t symbols = 2 * bytes;
+	if (symbols <= s->symbols_capacity)
 		return WEIR_OK;
-	if (bytes > BPE_SYMBOLS_MAX)
+	if (bytes > BPE_WORD_BYTES_MAX)
 		return weir_fail(err, WEIR_E_LIMIT, "a word of %zu bytes, which the tokenizer does not cut; at most %u are taken", bytes,
-		                 BPE_SYMBOLS_MAX);
-	const size_t capacity = bytes + bytes / 2 + 64;
+		                 BPE_WORD_BYTES_MAX);
+	const size_t capacity = symbols + symbols / 2 + 64;
 	free(s->symbols);
 	free(s->heap);
 	s->symbols = malloc(capacity * sizeof *s->symbols);
@@ -211,8 +213,7 @@ static weir_status encode_anew(const struct bpe *b, struct bpe_scratch *s, const
 			return WEIR_OK;
 		}
 	}
-	/* A byte gives at most two symbols: those of its character's bytes, where a byte-level model falls back. */
-	weir_status status = make_room(s, 2 * bytes, err);
+	weir_status status = make_room(s, bytes, err);
 	if (status == WEIR_OK)
 		status = begin_word(b, s, word, bytes, err);
 	if (status != WEIR_OK)

@@ -16,11 +16,11 @@
 #include "utf8.h"
 #include "weir/status.h"
 
-#define BPE_MERGES_MAX  (1u << 23)
-#define BPE_SYMBOLS_MAX (1u << 26) /* characters of a word */
-#define BPE_KEPT_BYTES  27u
-#define BPE_KEPT_TOKENS 8u
-#define BPE_KEPT_WORDS  (1u << 16) /* a power of two */
+#define BPE_MERGES_MAX     (1u << 23)
+#define BPE_WORD_BYTES_MAX (1u << 25)
+#define BPE_KEPT_BYTES     27u
+#define BPE_KEPT_TOKENS    8u
+#define BPE_KEPT_WORDS     (1u << 16) /* a power of two */
 
 struct token_list {
 	uint32_t *ids; /* (count); owner frees */

@@ -202,6 +202,13 @@ static void texts_that_cannot_be_encoded_are_refused(void **state)
 	expect_failure(t, many, 8 << 20, WEIR_E_LIMIT, "more than 268435456 bytes");
 	free(many);
 	tokenizer_close(t);
+	t = parsed("{\"model\":{\"vocab\":{\"a\":0},\"merges\":[]}}"); /* a text is one word */
+	many = malloc(BPE_WORD_BYTES_MAX + 1);
+	memset(many, 'a', BPE_WORD_BYTES_MAX + 1);
+	expect_failure(t, many, BPE_WORD_BYTES_MAX + 1, WEIR_E_LIMIT,
+	               "a word of 33554433 bytes, which the tokenizer does not cut; at most 33554432");
+	free(many);
+	tokenizer_close(t);
 }
 
 /* Each with what the error is to say. */
