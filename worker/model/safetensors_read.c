@@ -123,8 +123,11 @@ static weir_status read_tensor(struct safetensor *t, const char *path, const cha
 	const char *type = json_string_value(json_object_get(entry, "dtype"));
 	const json_t *offsets = json_object_get(entry, "data_offsets");
 	const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
-	if (type == NULL || strlen(name) >= sizeof t->name || !read_shape(json_object_get(entry, "shape"), t) ||
-	    json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end))
+	if (strlen(name) >= sizeof t->name)
+		return weir_fail(err, WEIR_E_LIMIT, "%s: a tensor's name has %zu bytes; the most is %zu: %.80s...", path, strlen(name),
+		                 sizeof t->name - 1, name);
+	if (type == NULL || !read_shape(json_object_get(entry, "shape"), t) || json_array_size(offsets) != 2 ||
+	    !json_is_integer(begin) || !json_is_integer(end))
 		return weir_fail(err, WEIR_E_CORRUPT, "%s: the entry of tensor '%.80s' is not dtype, shape and data_offsets", path, name);
 	if (!safetensor_type_from_name(type, &t->type))
 		return weir_fail(err, WEIR_E_UNSUPPORTED,

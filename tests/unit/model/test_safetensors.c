@@ -133,6 +133,9 @@ static void test_broken_files_are_refused(void **state)
 	expect_entry_refused(ENTRY("F32", "[1]", "0", "4"), 8, WEIR_E_CORRUPT); /* behind it */
 	expect_entry_refused(ENTRY("F32", "[4294967296,4294967296,4]", "0", "0"), 8, WEIR_E_CORRUPT); /* overflow */
 	expect_entry_refused("{\"x\":[1,2,3]}", 8, WEIR_E_CORRUPT);
+	char entry[256];
+	snprintf(entry, sizeof entry, "{\"%0128d\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}", 0);
+	expect_entry_refused(entry, 4, WEIR_E_LIMIT);
 #define TWO(begin, end)                                                                                                        \
 	"{\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"y\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":" \
 	"[" begin "," end "]}}"
