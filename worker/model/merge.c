@@ -111,11 +111,9 @@ static void choose_factors(const struct merge *m, struct mix *x)
 
 /* --- Writing */
 
-static void make_mixed(const void *arg, uint64_t first, uint64_t n, void *out)
+static void mix_block(const struct mix *x, uint64_t first, uint64_t n, float values[SAFETENSORS_BLOCK])
 {
-	const struct mix *x = arg;
 	double sum[SAFETENSORS_BLOCK] = {0};
-	float values[SAFETENSORS_BLOCK];
 	for (uint32_t i = 0; i < x->count; i++) {
 		safetensor_floats(x->sources[i], first, n, values);
 		for (uint64_t e = 0; e < n; e++)
@@ -123,7 +121,30 @@ static void make_mixed(const void *arg, uint64_t first, uint64_t n, void *out)
 	}
 	for (uint64_t e = 0; e < n; e++)
 		values[e] = (float)sum[e];
+}
+
+static void make_mixed(const void *arg, uint64_t first, uint64_t n, void *out)
+{
+	const struct mix *x = arg;
+	float values[SAFETENSORS_BLOCK];
+	mix_block(x, first, n, values);
 	safetensor_round(x->type, values, n, out);
+}
+
+/* Before anything is written. */
+static weir_status check_range(const struct mix *x, const struct safetensor *t, weir_error *err)
+{
+	float values[SAFETENSORS_BLOCK];
+	const uint64_t elements = x->type == SAFETENSOR_F16 ? safetensor_elements(t) : 0;
+	for (uint64_t first = 0; first < elements; first += SAFETENSORS_BLOCK) {
+		const uint64_t n = elements - first < SAFETENSORS_BLOCK ? elements - first : SAFETENSORS_BLOCK;
+		mix_block(x, first, n, values);
+		const uint64_t beyond = safetensor_beyond(x->type, values, n);
+		if (beyond < n)
+			return weir_fail(err, WEIR_E_INVALID, "tensor '%s' would have %g, which F16 does not reach: expected BF16 or F32",
+			                 t->name, (double)values[beyond]);
+	}
+	return WEIR_OK;
 }
 
 static weir_status mix_tensor(const struct merge *m, const struct safetensor *first, struct mix *x, struct safetensor *out,
@@ -145,7 +166,7 @@ static weir_status mix_tensor(const struct merge *m, const struct safetensor *fi
 	out->type = x->type;
 	out->make = make_mixed;
 	out->arg = x;
-	return WEIR_OK;
+	return check_range(x, first, err);
 }
 
 weir_status merge_write(const struct merge *m, const char *path, weir_error *err)

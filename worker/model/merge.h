@@ -27,7 +27,8 @@ struct merge {
 	enum safetensor_type type;
 };
 
-/* Writes the merged tensors, with the first input's metadata. E_INVALID names the first tensor that is not in all, or not of one shape. */
+/* Writes the merged tensors, with the first input's metadata. E_INVALID names the first tensor that is not in all, or not of one shape, or has a
+ * number that the type does not reach. */
 weir_status merge_write(const struct merge *m, const char *path, weir_error *err) WEIR_MUST_CHECK;
 
 #endif

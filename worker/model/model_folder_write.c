@@ -1,5 +1,4 @@
 /* Writes model folders, and folders of adapters, as Hugging Face's libraries have them. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +9,6 @@
 #include "json.h"
 #include "model_folder.h"
 #include "new_folder.h"
-
-#define F16_MAX 65520.0f /* from here on nothing is rounded to a finite fp16 */
 
 /* --- Weights */
 
@@ -28,11 +25,10 @@ static void convert(const void *arg, uint64_t first, uint64_t n, void *out)
 
 static weir_status check_range(const struct tensor *t, const float *x, enum safetensor_type type, weir_error *err)
 {
-	for (uint64_t i = 0; i < t->elements && type == SAFETENSOR_F16; i++)
-		if (isfinite(x[i]) && fabsf(x[i]) >= F16_MAX)
-			return weir_fail(err, WEIR_E_INVALID, "tensor '%s' has %g, which F16 does not reach: expected BF16 or F32", t->name,
-			                 (double)x[i]);
-	return WEIR_OK;
+	const uint64_t i = safetensor_beyond(type, x, t->elements);
+	return i == t->elements ? WEIR_OK
+	                        : weir_fail(err, WEIR_E_INVALID, "tensor '%s' has %g, which F16 does not reach: expected BF16 or F32",
+	                                    t->name, (double)x[i]);
 }
 
 /* The tensors of a flat space to a folder's files, called STEM.safetensors. */

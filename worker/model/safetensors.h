@@ -54,6 +54,8 @@ bool safetensor_is_aligned(const struct safetensor *t);
 void safetensor_floats(const struct safetensor *t, uint64_t first, uint64_t n, float *out);
 /* And fp32 as n elements of that type, to the nearest. */
 void safetensor_round(enum safetensor_type type, const float *in, uint64_t n, void *out);
+/* Which of n numbers is the first that would become an infinity so; n: none. */
+uint64_t safetensor_beyond(enum safetensor_type type, const float *in, uint64_t n);
 
 /* Writes atomically: a temporary name, sync, rename. metadata: pairs of strings for "__metadata__", ended by NULL; may be NULL. */
 weir_status safetensors_write(struct disk *disk, const char *path, const struct safetensor *tensors, uint32_t count,

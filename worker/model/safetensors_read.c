@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "safetensors.h"
 
 #define HEADER_AT 8u
+#define F16_END   65520.0f /* from here on nothing is rounded to a finite fp16 */
 
 struct mapped {
 	char *at; /* NULL: an empty file */
@@ -50,6 +52,14 @@ void safetensor_round(enum safetensor_type type, const float *in, uint64_t n, vo
 {
 	const struct coding coding = coding_of(type);
 	codec_encode(&coding, in, NULL, n, out);
+}
+
+uint64_t safetensor_beyond(enum safetensor_type type, const float *in, uint64_t n)
+{
+	uint64_t i = 0;
+	while (i < n && !(type == SAFETENSOR_F16 && isfinite(in[i]) && fabsf(in[i]) >= F16_END))
+		i++;
+	return i;
 }
 
 void safetensor_floats(const struct safetensor *t, uint64_t first, uint64_t n, float *out)

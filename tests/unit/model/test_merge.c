@@ -188,6 +188,11 @@ static void elements_of_any_type(void **state)
 	const double off = distance(&x, (const double[]){0.5, 0.5, 0});
 	assert_true(off > 1e-4 && off < 0.02); /* a bf16 has eight bits */
 	merged_free(&x);
+	const struct merge far = {.method = MERGE_TASK, .count = 2, .weights = {1, 1e6}, .type = SAFETENSOR_F16};
+	assert_int_equal(merge(&x, far, 0, &err), WEIR_E_INVALID);
+	assert_non_null(strstr(err.text, "tensor 'layer.bias' would have 1e+06, which F16 does not reach"));
+	merged_free(&x);
+	err = (weir_error){0};
 	write_model(1, SAFETENSOR_F32, keys);
 }
 
