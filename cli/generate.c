@@ -10,6 +10,7 @@
 #include "generation.h"
 #include "job_weights.h"
 #include "model_folder.h"
+#include "new_folder.h"
 #include "tokenizer.h"
 #include "utf8.h"
 #include "verbs.h"
@@ -85,7 +86,7 @@ static weir_status read_prompt(struct verb_generate *v, weir_error *err)
 		if (!buffer_append(&v->text, part, n, PROMPT_BYTES_MAX))
 			s = weir_fail(err, WEIR_E_LIMIT, "%s is longer than %d bytes", name, PROMPT_BYTES_MAX);
 	if (s == WEIR_OK && ferror(f))
-		s = weir_fail(err, WEIR_E_IO, "cannot read %s", name);
+		s = weir_fail(err, WEIR_E_IO, "cannot read %s: %s", name, strerror(errno));
 	if (f && f != stdin)
 		fclose(f);
 	return s;
@@ -210,14 +211,17 @@ static weir_status encode(struct verb_generate *v, weir_error *err)
 	struct encoder *e = NULL;
 	const struct encoding how = {.affixes = !v->chat};
 	const struct tokenizer_info *info = tokenizer_get_info(v->tokenizer);
-	weir_status s = encoder_create(&e, v->tokenizer, err);
+	weir_error why = {0};
+	weir_status s = encoder_create(&e, v->tokenizer, &why);
 	if (s == WEIR_OK)
-		s = encoder_run(e, v->text.data ? v->text.data : "", v->text.size, &how, &v->tokens, err);
+		s = encoder_run(e, v->text.data ? v->text.data : "", v->text.size, &how, &v->tokens, &why);
 	encoder_free(e);
+	if (s != WEIR_OK)
+		return weir_fail(err, s, "the prompt: %s", why.text);
 	const uint32_t begin = info->bos != TOKEN_NONE ? info->bos : info->eos;
-	if (s == WEIR_OK && v->tokens.count == 0 && begin != TOKEN_NONE && token_list_reserve(&v->tokens, 1))
+	if (v->tokens.count == 0 && begin != TOKEN_NONE && token_list_reserve(&v->tokens, 1))
 		v->tokens.ids[v->tokens.count++] = begin;
-	return s;
+	return WEIR_OK;
 }
 
 /* --- The text: whole characters, as soon as they are. */
@@ -348,6 +352,9 @@ int verb_generate(int count, char **args)
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
 	if (s == WEIR_OK && word && model_folder_is(word))
 		v.folder = word;
+	else if (s == WEIR_OK && word && folder_exists(word))
+		s = weir_fail(&err, WEIR_E_INVALID,
+		              "%s is a folder without config.json: expected a model's, or a job file (and --weights %s)", word, word);
 	if (s == WEIR_OK && !v.folder)
 		s = job_options_take(&v.job_options, word, &err);
 	if (s == WEIR_OK && v.folder && (v.scoring.at || v.scoring.weights || v.job_options.sets.count > 0))

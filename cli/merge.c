@@ -28,12 +28,6 @@ struct verb_merge {
 
 /* --- Models */
 
-static bool is_folder(const char *path)
-{
-	struct stat about;
-	return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
-}
-
 /* The path of a folder's weights, and what they are called where they are one file. */
 static weir_status find_weights(const char *folder, char path[WEIR_PATH_BYTES_MAX], const char **name, weir_error *err)
 {
@@ -52,7 +46,7 @@ static weir_status open_model(const char *model, struct safetensors **out, weir_
 {
 	char path[WEIR_PATH_BYTES_MAX];
 	const char *name;
-	if (!is_folder(model))
+	if (!folder_exists(model))
 		return safetensors_open(out, model, err);
 	const weir_status s = find_weights(model, path, &name, err);
 	return s == WEIR_OK ? safetensors_open(out, path, err) : s;
@@ -188,7 +182,7 @@ static weir_status write_folder(const struct verb_merge *v, const char *folder, 
 static weir_status write_result(const struct verb_merge *v, weir_error *err)
 {
 	struct new_folder folder;
-	if (!is_folder(v->models[0]))
+	if (!folder_exists(v->models[0]))
 		return v->replace ? weir_fail(err, WEIR_E_INVALID, "--replace is of folders, and %s is none", v->models[0])
 		                  : merge_write(&v->merge, v->out, err);
 	const weir_status s = new_folder_begin(&folder, v->out, v->replace, err);
@@ -217,7 +211,8 @@ int verb_merge(int count, char **args)
 	if (s == WEIR_OK)
 		s = write_result(&v, &err);
 	if (s == WEIR_OK)
-		printf("%s: %u models merged (%s), %u tensors\n", v.out, v.merge.count, v.method, safetensors_count(v.merge.inputs[0]));
+		printf("%s: %u model%s merged (%s), %u tensors\n", v.out, v.merge.count, v.merge.count == 1 ? "" : "s", v.method,
+		       safetensors_count(v.merge.inputs[0]));
 	for (uint32_t i = 0; i < MERGE_INPUTS_MAX; i++)
 		safetensors_close(v.opened[i]);
 	safetensors_close(v.base_opened);

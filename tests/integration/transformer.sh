@@ -131,6 +131,10 @@ generate "$DIR/model" --tokenizer bytes --temperature 0
 cmp -s "$DIR/said" "$DIR/greedy" || fail "the folder says '$(cat "$DIR/said")', the job '$(cat "$DIR/greedy")'"
 generate "$DIR/lora.yaml" --weights "$DIR/adapters" --temperature 0
 grep -q "^ the" "$DIR/said" || fail "adapters say '$(cat "$DIR/said")'"
+"$WEIR" generate "$DIR/adapters" --prompt x > "$DIR/out" 2> "$DIR/use.err" && fail "adapters without their model"
+told "adapters is a folder without config.json" "--weights" "$DIR/use.err"
+"$WEIR" generate "$DIR/model" --prompt-file "$DIR" > "$DIR/out" --tokenizer bytes 2> "$DIR/use.err" && fail "a folder as a prompt"
+told "Is a directory" "$DIR/use.err"
 "$WEIR" generate "$DIR/model" --prompt x > "$DIR/out" 2> "$DIR/use.err" && fail "a folder without a tokenizer"
 told "tokenizer.json" "--tokenizer FOLDER|FILE|bytes" "$DIR/use.err"
 "$WEIR" generate "$DIR/model" --prompt x --tokenizer bytes --chat > "$DIR/out" 2> "$DIR/use.err" && fail "a chat without a template"

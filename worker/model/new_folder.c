@@ -11,6 +11,12 @@
 /* What a model's files end with. */
 static const char *const suffixes[] = {".safetensors", ".json", ".txt", ".model", ".jinja"};
 
+bool folder_exists(const char *path)
+{
+	struct stat about;
+	return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
 weir_status folder_file(const char *folder, const char *name, char path[WEIR_PATH_BYTES_MAX], weir_error *err)
 {
 	const int n = snprintf(path, WEIR_PATH_BYTES_MAX, "%s/%s", folder, name);

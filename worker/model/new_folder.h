@@ -21,6 +21,7 @@ struct new_folder {
 weir_status new_folder_begin(struct new_folder *f, const char *path, bool replace, weir_error *err) WEIR_MUST_CHECK;
 /* After `written`, the status of what was written: OK gives the folder its name, all else removes what is there of it. Returns the first failure. */
 weir_status new_folder_end(struct new_folder *f, weir_status written, weir_error *err) WEIR_MUST_CHECK;
+bool folder_exists(const char *path);
 /* FOLDER/NAME; E_LIMIT: it is too long. */
 weir_status folder_file(const char *folder, const char *name, char path[WEIR_PATH_BYTES_MAX], weir_error *err) WEIR_MUST_CHECK;
 
