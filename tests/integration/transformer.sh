@@ -182,5 +182,9 @@ near "$running" 0.6 0.5
 
 "$WEIR" train "$DIR/from.yaml" --fresh --set data.sequence=25 > "$DIR/out" 2> "$DIR/use.err" && fail "a sequence longer than the model's positions"
 told data.sequence "positions for 24" "$DIR/use.err"
+echo "{}" > "$DIR/model/tokenizer.json"
+"$WEIR" train "$DIR/from.yaml" --fresh > "$DIR/out" 2> "$DIR/use.err" && fail "bytes for a model of other tokens"
+told "data.tokenizer is bytes" "model/tokenizer.json" "$DIR/use.err"
+rm "$DIR/model/tokenizer.json"
 "$WEIR" train "$DIR/from.yaml" --fresh --set model.kind=llama > "$DIR/out" 2> "$DIR/use.err" && fail "a folder of another family"
 told model.from "is of a gpt2" "$DIR/use.err"

@@ -77,6 +77,17 @@ static weir_status tokenize_texts(struct dataset *d, const struct job *job, cons
 	return status == WEIR_OK ? add_file(d, f, err) : status;
 }
 
+/* Bytes are the tokens of a model that has no others. */
+static weir_status check_bytes(const struct job *job, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX + 16];
+	snprintf(path, sizeof path, "%s/tokenizer.json", job->model.from);
+	if (strcmp(job->data.tokenizer, "bytes") != 0 || job->model.from[0] == 0 || access(path, F_OK) != 0)
+		return WEIR_OK;
+	return weir_fail(err, WEIR_E_INVALID, "data.tokenizer is bytes, and model.from has %s, whose tokens are others: expected %s",
+	                 path, job->model.from);
+}
+
 static weir_status open_texts(struct dataset *d, const struct job *job, weir_error *err)
 {
 	struct tokenizer *t;
@@ -88,7 +99,9 @@ static weir_status open_texts(struct dataset *d, const struct job *job, weir_err
 		                 "data.cache is off, and %s is a text, which becomes a token file there: expected auto, a folder, or "
 		                 "files of weir tokenize",
 		                 d->sources.items[0].path);
-	weir_status status = tokenizer_open(&t, job->data.tokenizer, err);
+	weir_status status = check_bytes(job, err);
+	if (status == WEIR_OK)
+		status = tokenizer_open(&t, job->data.tokenizer, err);
 	if (status != WEIR_OK)
 		return status;
 	status = tokenize_texts(d, job, t, err);
