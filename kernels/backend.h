@@ -43,7 +43,8 @@ static inline size_t attention_width(const struct attention_shape *s)
 
 #define TARGET_NONE 0xffffffffu /* of a row that has no loss */
 
-/* How the factors of matrix products are rounded: to 24, 11, 8 or 11 bits; fp16 has nothing beyond 65504. Their sums, and all that is not a product, are fp32. */
+/* How the factors of matrix products are rounded: to 24, 11, 8 or 11 bits; fp16 has nothing beyond 65504. Their sums, and all that is not a product, are fp32.
+ * Attention's products are of fp32 in tf32, and where a device has no others. */
 enum compute_precision { COMPUTE_FP32, COMPUTE_TF32, COMPUTE_BF16, COMPUTE_FP16 };
 static inline const char *compute_precision_name(enum compute_precision precision)
 {

@@ -4,9 +4,7 @@
  *
  * Backward, gradients of queries and those of keys and values are sums over different things, so they are two kernels, each of which computes the
  * scores again: no two blocks add to one element, and the order of every sum follows from the shape alone. */
-#include <math.h>
-
-#include "launch.h"
+#include "attention.h"
 
 #define ACROSS  8u /* threads along each side of a tile */
 #define THREADS (ACROSS * ACROSS)
@@ -114,20 +112,6 @@ static __device__ inline void store_tile(float *x, size_t stride, size_t at, siz
 		}
 }
 
-/* The largest and the sum of the eight lanes that have a row. */
-static __device__ inline float row_largest(float v)
-{
-	for (int step = ACROSS / 2; step > 0; step /= 2)
-		v = fmaxf(v, __shfl_xor_sync(ALL_LANES, v, step, ACROSS));
-	return v;
-}
-static __device__ inline float row_total(float v)
-{
-	for (int step = ACROSS / 2; step > 0; step /= 2)
-		v += __shfl_xor_sync(ALL_LANES, v, step, ACROSS);
-	return v;
-}
-
 /* Block (sequence and head, tile of queries from `before` on). */
 template <unsigned DIM>
 static __global__ void __launch_bounds__(THREADS)
@@ -163,7 +147,7 @@ static __global__ void __launch_bounds__(THREADS)
 					s[k][l] = -INFINITY;
 				largest = fmaxf(largest, s[k][l]);
 			}
-			largest = row_largest(largest); /* of key 0 at least, which every query sees */
+			largest = lanes_largest<ACROSS>(largest); /* of key 0 at least, which every query sees */
 			for (unsigned l = 0; l < R; l++) {
 				const float e = s[k][l] == -INFINITY ? 0 : expf(s[k][l] - largest);
 				weights[ty + ACROSS * k][tx + ACROSS * l] = e;
@@ -171,7 +155,7 @@ static __global__ void __launch_bounds__(THREADS)
 			}
 			const float by = expf(most[k] - largest);
 			most[k] = largest;
-			sum[k] = sum[k] * by + row_total(total);
+			sum[k] = sum[k] * by + lanes_total<ACROSS>(total);
 			for (unsigned l = 0; l < DIM / ACROSS; l++)
 				acc[k][l] *= by;
 		}
@@ -304,23 +288,10 @@ static __global__ void __launch_bounds__(THREADS)
 	store_tile<SIDE, DIM>(dqkv + p.v, p.stride, first, length, dim, dv, 1);
 }
 
-#define GRID_Y_MAX 65535u
-
-/* Blocks of tiles of `side` rows for each of `columns` heads; an empty grid after a failure. */
-static dim3 tiles_for(struct cuda_backend *c, size_t columns, size_t length, unsigned side)
-{
-	const size_t tiles = (length + side - 1) / side;
-	if (columns > CUDA_GRID_MAX || tiles > GRID_Y_MAX) {
-		cuda_failed_limit(c, "longer or more sequences than a launch can have");
-		return dim3(0);
-	}
-	return dim3((unsigned)columns, (unsigned)tiles);
-}
-
 template <unsigned DIM>
 static void forward(struct cuda_backend *c, float *out, float *log_sums, const float *qkv, const struct attention_shape *s)
 {
-	LAUNCH(c, attention_kernel<DIM>, tiles_for(c, s->batch * s->heads, s->length - s->first, forward_side(DIM)), THREADS, out,
+	LAUNCH(c, attention_kernel<DIM>, cuda_tiles(c, s->batch * s->heads, s->length - s->first, forward_side(DIM)), THREADS, out,
 	       log_sums, qkv, s->first, s->length, s->heads, s->kv_heads, s->dim, s->scale);
 }
 
@@ -329,6 +300,8 @@ void cuda_attention(struct backend *b, float *out, float *log_sums, const float 
 	struct cuda_backend *c = cuda_of(b);
 	if (s->dim > ATTENTION_DIM_MAX)
 		cuda_failed_limit(c, "larger attention heads than there are kernels for");
+	else if (cuda_tensor_attention_takes(c, s))
+		cuda_tensor_attention(c, out, log_sums, qkv, s);
 	else if (s->dim > 128)
 		forward<256>(c, out, log_sums, qkv, s);
 	else if (s->dim > 64)
@@ -344,26 +317,37 @@ static void backward(struct cuda_backend *c, float *dqkv, const float *dout, con
                      const float *qkv, const struct attention_shape *s)
 {
 	const unsigned side = backward_side(DIM);
-	LAUNCH(c, queries_backward_kernel<DIM>, tiles_for(c, s->batch * s->heads, s->length, side), THREADS, dqkv, dout, log_sums,
+	LAUNCH(c, queries_backward_kernel<DIM>, cuda_tiles(c, s->batch * s->heads, s->length, side), THREADS, dqkv, dout, log_sums,
 	       delta, qkv, s->length, s->heads, s->kv_heads, s->dim, s->scale);
-	LAUNCH(c, keys_backward_kernel<DIM>, tiles_for(c, s->batch * s->kv_heads, s->length, side), THREADS, dqkv, dout, log_sums,
+	LAUNCH(c, keys_backward_kernel<DIM>, cuda_tiles(c, s->batch * s->kv_heads, s->length, side), THREADS, dqkv, dout, log_sums,
 	       delta, qkv, s->length, s->heads, s->kv_heads, s->dim, s->scale);
+}
+
+void cuda_attention_delta(struct cuda_backend *c, float *delta, const float *dout, const float *out,
+                          const struct attention_shape *s)
+{
+	const size_t total = s->batch * s->length * s->heads;
+	LAUNCH(c, delta_kernel, blocks_for(c, total * CUDA_LANES), CUDA_THREADS, delta, dout, out, s->length, s->heads, s->dim,
+	       total);
 }
 
 void cuda_attention_backward(struct backend *b, float *dqkv, const float *dout, const float *out, const float *log_sums,
                              const float *qkv, const struct attention_shape *s)
 {
 	struct cuda_backend *c = cuda_of(b);
-	const size_t total = s->batch * s->length * s->heads, size = total * sizeof(float);
+	const size_t size = s->batch * s->length * s->heads * sizeof(float);
 	void *workspace;
-	if (total == 0 || !cuda_workspace(c, 1, &size, &workspace))
-		return;
-	float *delta = (float *)workspace;
-	LAUNCH(c, delta_kernel, blocks_for(c, total * CUDA_LANES), CUDA_THREADS, delta, dout, out, s->length, s->heads, s->dim,
-	       total);
 	if (s->dim > ATTENTION_DIM_MAX)
 		cuda_failed_limit(c, "larger attention heads than there are kernels for");
-	else if (s->dim > 128)
+	if (cuda_tensor_attention_takes(c, s)) {
+		cuda_tensor_attention_backward(c, dqkv, dout, out, log_sums, qkv, s);
+		return;
+	}
+	if (size == 0 || !cuda_workspace(c, 1, &size, &workspace))
+		return;
+	float *delta = (float *)workspace;
+	cuda_attention_delta(c, delta, dout, out, s);
+	if (s->dim > 128)
 		backward<256>(c, dqkv, dout, log_sums, delta, qkv, s);
 	else if (s->dim > 64)
 		backward<128>(c, dqkv, dout, log_sums, delta, qkv, s);

@@ -27,6 +27,7 @@
 #define CUDA_ALIGNMENT           256u /* of buffers and of what a workspace is cut in, bytes */
 #define CUDA_CAPABILITY_MIN      75   /* compute capability 7.5, 10 major + minor */
 #define CUDA_CAPABILITY_BF16     80   /* and tf32 */
+#define CUDA_CAPABILITY_MMA      80   /* what mma.h has */
 #define CUDA_NAME_BYTES          320u
 #define CUDA_STAGE_BYTES         ((size_t)4 << 20) /* of a pinned staging buffer */
 #define CUDA_STAGES              4u

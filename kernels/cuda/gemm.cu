@@ -33,11 +33,6 @@ struct factor {
 	size_t ld;
 };
 
-template <bool BF16> static __device__ inline uint16_t rounded(float x)
-{
-	return BF16 ? (uint16_t)bf16_of(bits_of(x)) : fp16_rounded(x);
-}
-
 /* out: rows of `columns`, `stride` apart; in: `ld` apart. */
 template <bool BF16, int V>
 static __global__ void round_kernel(uint16_t *out, size_t stride, const float *in, size_t ld, size_t columns, size_t total)

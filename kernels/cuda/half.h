@@ -1,4 +1,4 @@
-/* Numbers of 16 bits: what kernels read and write of them. */
+/* Numbers of 16 bits: what kernels read and write of them. BF16: bfloat16, else IEEE binary16. */
 #ifndef WEIR_CUDA_HALF_H
 #define WEIR_CUDA_HALF_H
 
@@ -18,6 +18,10 @@ static __device__ inline uint16_t fp16_rounded(float x)
 	float back;
 	const uint32_t code = fp16_of(x, &back);
 	return (uint16_t)(abs >= FP16_OVERFLOW && abs < INFINITY_BITS ? (bits & SIGN_MASK) >> 16 | FP16_INFINITY : code);
+}
+template <bool BF16> static __device__ inline uint16_t rounded(float x)
+{
+	return BF16 ? (uint16_t)bf16_of(bits_of(x)) : fp16_rounded(x);
 }
 
 #endif

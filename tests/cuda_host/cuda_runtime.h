@@ -122,6 +122,40 @@ static inline int __all_sync(unsigned mask, int vote, CUDA_HOST_HERE)
 	return __ballot_sync(mask, vote, file, line) == mask;
 }
 
+/* PTX's ldmatrix of four matrices, and mma.m16n8k16, whose factors `value` widens: what each lane has, kernels/cuda/mma.h says. */
+static inline void cuda_host_load_matrices(uint32_t *m, const void *row, bool transposed, CUDA_HOST_HERE)
+{
+	if ((uintptr_t)row % 16 != 0)
+		cuda_host_die("%s:%d: a matrix's row at %p is not aligned", file, line, row);
+	const uint64_t *rows = cuda_host_exchange(0xffffffffu, (uint64_t)(uintptr_t)row, file, line);
+	const unsigned g = cuda_host_lane() / 4, t = cuda_host_lane() % 4;
+	for (unsigned i = 0; i < 4; i++)
+		for (unsigned j = 0; j < 2; j++) {
+			const unsigned r = transposed ? 2 * t + j : g, column = transposed ? g : 2 * t + j;
+			const uint32_t half = ((const uint16_t *)(uintptr_t)rows[8 * i + r])[column];
+			m[i] = j == 0 ? half : m[i] | half << 16;
+		}
+}
+template <typename F>
+static inline void cuda_host_mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, F value, CUDA_HOST_HERE)
+{
+	const uint32_t words[6] = {a[0], a[1], a[2], a[3], b0, b1};
+	uint32_t of[6][32];
+	for (unsigned w = 0; w < 6; w++) {
+		const uint64_t *all = cuda_host_exchange(0xffffffffu, words[w], file, line);
+		for (unsigned lane = 0; lane < 32; lane++)
+			of[w][lane] = (uint32_t)all[lane];
+	}
+	const unsigned g = cuda_host_lane() / 4, t = cuda_host_lane() % 4;
+	for (unsigned i = 0; i < 4; i++)
+		for (unsigned k = 0; k < 16; k++) {
+			const unsigned column = 2 * t + i % 2, word = k % 8 / 2, shift = k % 2 * 16;
+			const float x = value((uint16_t)(of[i / 2 + k / 8 * 2][4 * g + word] >> shift));
+			const float y = value((uint16_t)(of[4 + k / 8][4 * column + word] >> shift));
+			c[i] = fmaf(x, y, c[i]);
+		}
+}
+
 static inline int __popc(unsigned x)
 {
 	return __builtin_popcount(x);

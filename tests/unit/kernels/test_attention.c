@@ -16,7 +16,8 @@ struct sample {
 	struct attention_shape s;
 	size_t rows, width, row; /* of qkv; of out */
 	float *qkv, *out, *log_sums, *dout, *dqkv;
-	double *qkv64, *out64, *log_sums64, *dout64;
+	double *qkv64, *out64, *log_sums64, *dout64, *dqkv64;
+	double *out_size, *dqkv_size; /* the sums of what was added, without signs: what rounding a factor of it may do */
 };
 
 static struct sample sample_of(struct prng *rng, struct attention_shape s, double spread)
@@ -29,15 +30,18 @@ static struct sample sample_of(struct prng *rng, struct attention_shape s, doubl
 	a.dqkv = poisoned_floats(a.rows * a.width);
 	a.qkv64 = to_doubles(a.qkv, a.rows * a.width);
 	a.dout64 = to_doubles(a.dout, a.rows * a.row);
-	a.out64 = malloc((a.rows * a.row + 1) * sizeof *a.out64);
+	a.out64 = to_doubles(a.dout, a.rows * a.row); /* room, as all below */
+	a.out_size = to_doubles(a.dout, a.rows * a.row);
 	a.log_sums64 = malloc((a.rows * s.heads + 1) * sizeof *a.log_sums64);
+	a.dqkv64 = to_doubles(a.qkv, a.rows * a.width);
+	a.dqkv_size = to_doubles(a.qkv, a.rows * a.width);
 	return a;
 }
 
 static void sample_free(struct sample *a)
 {
 	float *floats[] = {a->qkv, a->out, a->log_sums, a->dout, a->dqkv};
-	double *doubles[] = {a->qkv64, a->out64, a->log_sums64, a->dout64};
+	double *doubles[] = {a->qkv64, a->out64, a->log_sums64, a->dout64, a->dqkv64, a->out_size, a->dqkv_size};
 	for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
 		free(floats[i]);
 	for (size_t i = 0; i < sizeof doubles / sizeof *doubles; i++)
@@ -81,43 +85,55 @@ static void reference(struct sample *a)
 	for (size_t i = 0; i < s->batch * s->heads * s->length; i++) {
 		const size_t t = i % s->length, h = i / s->length % s->heads, sequence = i / s->length / s->heads;
 		const struct head head = head_of(a, sequence, h);
-		double *out = a->out64 + (sequence * s->length + t) * a->row + h * s->dim;
+		const size_t at = (sequence * s->length + t) * a->row + h * s->dim;
+		double *out = a->out64 + at, *size = a->out_size + at;
 		a->log_sums64[i] = weights_of(a, &head, t, p);
 		for (size_t d = 0; d < s->dim; d++) {
-			out[d] = 0;
-			for (size_t u = 0; u <= t; u++)
+			out[d] = size[d] = 0;
+			for (size_t u = 0; u <= t; u++) {
 				out[d] += p[u] * head.v[u * a->width + d];
+				size[d] += p[u] * fabs(head.v[u * a->width + d]);
+			}
 		}
 	}
 	free(p);
 }
 
-/* dqkv64 by the chain rule, from the weights themselves. */
-static void reference_backward(const struct sample *a, double *dqkv)
+/* dqkv64 by the chain rule, from the weights themselves. What is rounded of a score's gradient is that itself, and before it the output that it is made of. */
+static void reference_backward(struct sample *a)
 {
 	const struct attention_shape *s = &a->s;
 	double *p = malloc((s->length + 1) * sizeof *p), *dp = malloc((s->length + 1) * sizeof *dp);
-	memset(dqkv, 0, a->rows * a->width * sizeof *dqkv);
+	memset(a->dqkv64, 0, a->rows * a->width * sizeof *a->dqkv64);
+	memset(a->dqkv_size, 0, a->rows * a->width * sizeof *a->dqkv_size);
 	for (size_t i = 0; i < s->batch * s->heads * s->length; i++) {
 		const size_t t = i % s->length, h = i / s->length % s->heads, sequence = i / s->length / s->heads;
 		const struct head head = head_of(a, sequence, h);
-		const double *dout = a->dout64 + (sequence * s->length + t) * a->row + h * s->dim;
-		double *dq = dqkv + (head.q - a->qkv64), *dk = dqkv + (head.k - a->qkv64), *dv = dqkv + (head.v - a->qkv64);
-		double mean = 0;
+		const size_t row = (sequence * s->length + t) * a->row + h * s->dim, q = (size_t)(head.q - a->qkv64),
+		             k = (size_t)(head.k - a->qkv64), v = (size_t)(head.v - a->qkv64);
+		const double *dout = a->dout64 + row;
+		double *dqkv = a->dqkv64, *size = a->dqkv_size, mean = 0, mean_size = 0;
 		weights_of(a, &head, t, p);
+		for (size_t d = 0; d < s->dim; d++)
+			mean_size += fabs(dout[d]) * a->out_size[row + d];
 		for (size_t u = 0; u <= t; u++) {
 			dp[u] = 0;
 			for (size_t d = 0; d < s->dim; d++) {
 				dp[u] += dout[d] * head.v[u * a->width + d];
-				dv[u * a->width + d] += p[u] * dout[d];
+				dqkv[v + u * a->width + d] += p[u] * dout[d];
+				size[v + u * a->width + d] += p[u] * fabs(dout[d]);
 			}
 			mean += p[u] * dp[u];
 		}
 		for (size_t u = 0; u <= t; u++)
 			for (size_t d = 0; d < s->dim; d++) {
-				const double ds = p[u] * (dp[u] - mean) * (double)s->scale;
-				dq[t * a->width + d] += ds * head.k[u * a->width + d];
-				dk[u * a->width + d] += ds * head.q[t * a->width + d];
+				const size_t to_q = q + t * a->width + d, to_k = k + u * a->width + d;
+				const double ds = p[u] * (dp[u] - mean) * (double)s->scale,
+				             ds_size = fabs(ds) + p[u] * mean_size * (double)s->scale;
+				dqkv[to_q] += ds * a->qkv64[to_k];
+				dqkv[to_k] += ds * a->qkv64[to_q];
+				size[to_q] += ds_size * fabs(a->qkv64[to_k]);
+				size[to_k] += ds_size * fabs(a->qkv64[to_q]);
 			}
 	}
 	free(p);
@@ -130,30 +146,64 @@ static void run(struct backend *b, struct sample *a)
 	b->ops->attention_backward(b, a->dqkv, a->dout, a->out, a->log_sums, a->qkv, &a->s);
 }
 
-static void check_all(struct backend *b, struct sample *a, double relative, double absolute)
+/* What a backend's precision may leave out of a factor, for each unit of it: attention rounds its factors to 16 bits or not at all. */
+static double unit_of(const struct backend *b)
 {
-	double *dqkv = malloc((a->rows * a->width + 1) * sizeof *dqkv);
-	reference(a);
-	reference_backward(a, dqkv);
-	run(b, a);
-	check_close("out", a->out, a->out64, a->rows * a->row, relative, absolute);
-	check_close("log_sums", a->log_sums, a->log_sums64, a->rows * a->s.heads, 2e-6, 2e-6);
-	check_close("dqkv", a->dqkv, dqkv, a->rows * a->width, relative, 4 * absolute);
-	free(dqkv);
+	struct backend_info info;
+	b->ops->info(b, &info);
+	return info.precision == COMPUTE_BF16 ? 0x1p-8 : info.precision == COMPUTE_FP16 ? 0x1p-11 : 0;
 }
 
-/* Blocks are of 64 on the CPU; of 32, 16 and 8 on a device, by the heads' size. */
+static void check_near(const char *what, const float *got, const double *want, const double *size, size_t n, double relative,
+                       double absolute, double unit)
+{
+	for (size_t i = 0; i < n; i++) {
+		const double bound =
+		    relative * fabs(want[i]) + absolute + unit * (size[i] + 0.01); /* the least numbers of fp16 are that far apart */
+		if (!(fabs((double)got[i] - want[i]) <= bound))
+			fail_msg("%s[%zu] is %.9g, expected %.9g within %.2g", what, i, (double)got[i], want[i], bound);
+	}
+}
+
+static void check_all(struct backend *b, struct sample *a, double relative, double absolute)
+{
+	const double unit = unit_of(b);
+	reference(a);
+	reference_backward(a);
+	run(b, a);
+	check_near("out", a->out, a->out64, a->out_size, a->rows * a->row, relative, absolute, unit);
+	check_close("log_sums", a->log_sums, a->log_sums64, a->rows * a->s.heads, 2e-6, 2e-6);
+	check_near("dqkv", a->dqkv, a->dqkv64, a->dqkv_size, a->rows * a->width, relative, 4 * absolute, unit);
+}
+
+/* Blocks are of 64 on the CPU; of 32, 16 and 8 on a device, by the heads' size; of 128 and 64 on its tensor cores, for heads of at most 128. */
 static const struct attention_shape shapes[] = {
     {1, 1, 1, 1, 1, 1.0f, 0},   {2, 1, 3, 1, 5, 0.5f, 0},   {1, 2, 2, 2, 16, 0.25f, 0},  {0, 7, 2, 1, 8, 1.0f, 0},
     {3, 9, 4, 2, 6, 0.4f, 0},   {1, 31, 2, 1, 33, 0.2f, 0}, {2, 33, 2, 2, 32, 0.2f, 0},  {1, 64, 1, 1, 20, 0.2f, 0},
     {1, 65, 6, 2, 12, 0.3f, 0}, {1, 40, 2, 1, 80, 0.1f, 0}, {1, 20, 1, 1, 144, 0.1f, 0}, {1, 9, 1, 1, 256, 0.1f, 0},
-    {1, 130, 1, 1, 4, 0.5f, 0}, {5, 3, 8, 1, 2, 0.7f, 0},
+    {1, 130, 1, 1, 4, 0.5f, 0}, {5, 3, 8, 1, 2, 0.7f, 0},   {1, 20, 2, 1, 64, 0.1f, 0},  {1, 20, 1, 1, 128, 0.1f, 0},
 };
+
+/* What is given becomes exact where factors have 16 bits: scores are then those of fp32. */
+static float in_eight_bits(float x)
+{
+	int exponent;
+	const float fraction = frexpf(x, &exponent);
+	return ldexpf(roundf(ldexpf(fraction, 8)), exponent - 8);
+}
+static void make_exact(const struct backend *b, struct sample *a)
+{
+	for (size_t i = 0; i < a->rows * a->width && unit_of(b) > 0; i++)
+		a->qkv64[i] = a->qkv[i] = in_eight_bits(a->qkv[i]);
+	for (size_t i = 0; i < a->rows * a->row && unit_of(b) > 0; i++)
+		a->dout64[i] = a->dout[i] = in_eight_bits(a->dout[i]);
+}
 
 static void try_shapes(struct backend *b, struct prng *rng)
 {
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
 		struct sample a = sample_of(rng, shapes[i], 2);
+		make_exact(b, &a);
 		check_all(b, &a, 1e-5, 4e-6);
 		sample_free(&a);
 	}
@@ -189,9 +239,10 @@ static void try_far_out(struct backend *b, struct prng *rng)
 		a.qkv64[t * a.width + 8] = a.qkv[t * a.width + 8] = -90;
 	for (size_t t = 0; t < 150; t++)
 		a.qkv64[t * a.width] = a.qkv[t * a.width] = 12;
+	make_exact(b, &a);
 	reference(&a);
 	run(b, &a);
-	check_close("out", a.out, a.out64, a.rows * a.row, 1e-3, 1e-3);
+	check_near("out", a.out, a.out64, a.out_size, a.rows * a.row, 1e-3, 1e-3, unit_of(b));
 	for (size_t i = 0; i < a.rows * a.width; i++)
 		assert_true(isfinite(a.dqkv[i]));
 	sample_free(&a);
@@ -227,6 +278,7 @@ static void try_last_tokens(struct backend *b, struct prng *rng)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct sample a = sample_of(rng, (struct attention_shape){2, cases[i][0], 4, 2, 12, 0.3f, 0}, 2);
 		const size_t answered = cases[i][0] - cases[i][1];
+		make_exact(b, &a);
 		float *out = poisoned_floats(2 * answered * a.row), *log_sums = poisoned_floats(2 * answered * 4);
 		struct attention_shape last = a.s;
 		last.first = cases[i][1];
@@ -234,7 +286,8 @@ static void try_last_tokens(struct backend *b, struct prng *rng)
 		b->ops->attention(b, out, log_sums, a.qkv, &last);
 		for (size_t sequence = 0; sequence < 2; sequence++) {
 			const size_t at = sequence * a.s.length + last.first;
-			check_close("out", out + sequence * answered * a.row, a.out64 + at * a.row, answered * a.row, 1e-5, 4e-6);
+			check_near("out", out + sequence * answered * a.row, a.out64 + at * a.row, a.out_size + at * a.row, answered * a.row,
+			           1e-5, 4e-6, unit_of(b));
 			for (size_t h = sequence * 4; h < sequence * 4 + 4; h++)
 				check_close("log_sums", log_sums + h * answered, a.log_sums64 + h * a.s.length + last.first, answered, 2e-6,
 				            2e-6);
@@ -284,7 +337,7 @@ static void try_rope(struct backend *b, struct prng *rng)
 static void attention_matches_float64(void **state)
 {
 	(void)state;
-	on_every_backend(211, try_shapes);
+	on_every_precision(211, try_shapes);
 }
 static void gradients_are_those_of_the_loss(void **state)
 {
@@ -294,17 +347,17 @@ static void gradients_are_those_of_the_loss(void **state)
 static void scores_far_out_do_not_overflow(void **state)
 {
 	(void)state;
-	on_every_backend(213, try_far_out);
+	on_every_precision(213, try_far_out);
 }
 static void later_tokens_are_not_seen(void **state)
 {
 	(void)state;
-	on_every_backend(214, try_later_tokens);
+	on_every_precision(214, try_later_tokens);
 }
 static void the_last_tokens_are_answered_alone(void **state)
 {
 	(void)state;
-	on_every_backend(216, try_last_tokens);
+	on_every_precision(216, try_last_tokens);
 }
 static void rotary_positions_turn_pairs(void **state)
 {
