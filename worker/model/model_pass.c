@@ -257,9 +257,10 @@ struct step {
 /* All that its ops are given beyond the model's own buffers; without a gap, as it is compared byte by byte. */
 struct step_key {
 	const void *labels, *weights, *dense, *tokens, *targets, *parameters, *seed, *loss_scale, *gradient, *statistics, *loss;
-	uint64_t rows;
+	uint64_t counted;
+	uint32_t rows, sequence;
 };
-_Static_assert(sizeof(struct step_key) == 12 * sizeof(uint64_t) && sizeof(struct step_key) <= BACKEND_REPLAY_KEY_BYTES,
+_Static_assert(sizeof(struct step_key) == 13 * sizeof(uint64_t) && sizeof(struct step_key) <= BACKEND_REPLAY_KEY_BYTES,
                "no gaps");
 
 static struct step_key key_of(const struct step *s)
@@ -275,7 +276,9 @@ static struct step_key key_of(const struct step *s)
 	                         .gradient = s->out->gradients[MODEL_DENSE],
 	                         .statistics = s->out->gradients[MODEL_STATISTICS],
 	                         .loss = s->out->loss_sum,
-	                         .rows = s->in->rows};
+	                         .counted = s->in->counted,
+	                         .rows = s->in->rows,
+	                         .sequence = s->in->sequence};
 }
 
 static struct forward_mode training_mode(const struct step *s)
@@ -293,11 +296,15 @@ static void train_text(void *arg)
 }
 
 /* Part by part of the batch; losses and gradients add up. */
-static void train_transformer(struct model *m, const struct model_input *in, const uint64_t *seed, const struct model_output *out)
+static void train_transformer(void *arg)
 {
+	const struct step *s = arg;
+	struct model *m = s->m;
+	const struct model_input *in = s->in;
+	const struct model_output *out = s->out;
 	const uint32_t most = rows_at_once(m, in->rows);
 	struct transformer_step step = {
-	    .scale = in->counted > 0 ? (float)(1 / (double)in->counted) : 0, .seed = seed, .loss_scale = in->loss_scale};
+	    .scale = in->counted > 0 ? (float)(1 / (double)in->counted) : 0, .seed = s->seed, .loss_scale = in->loss_scale};
 	m->backend->ops->fill(m->backend, (float *)out->loss_sum, 0, sizeof *out->loss_sum / sizeof(float));
 	for (uint32_t first = 0, rows; first < in->rows; first += rows) {
 		rows = in->rows - first < most ? in->rows - first : most;
@@ -335,15 +342,11 @@ void model_train(struct model *m, const struct model_input *in, const uint64_t *
 	const struct backend_ops *ops = m->backend->ops;
 	struct step step = {m, in, seed, out};
 	const struct step_key key = key_of(&step);
-	if (m->parts.transformer) {
-		train_transformer(m, in, seed, out);
+	if (m->parts.transformer || m->parts.ngram) {
+		ops->replay(m->backend, &key, sizeof key, m->parts.transformer ? train_transformer : train_text, &step);
 		return;
 	}
 	assert(in->rows <= m->rows);
-	if (m->parts.ngram) {
-		ops->replay(m->backend, &key, sizeof key, train_text, &step);
-		return;
-	}
 	look_up(m, in);
 	ops->replay(m->backend, &key, sizeof key, train_clicks, &step);
 	look_up_backward(m, in, out->gradients);

@@ -234,6 +234,7 @@ static weir_status check_length(const struct transformer *t, uint32_t length, we
 static weir_status reserve(struct transformer *t, const struct room *r, weir_error *err)
 {
 	struct backend *b = t->backend;
+	b->ops->forget_replays(b);
 	release(b, t->memory);
 	t->sequences = t->length = t->decodes = 0;
 	const size_t rows = (size_t)r->sequences * r->length;

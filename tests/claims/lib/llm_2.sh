@@ -61,7 +61,7 @@ try() { # try MODEL TUNED BASE_PASSES LORA_RATE: TUNED is the job that goes on w
 for m in $models; do
 	case $m in
 	llama) try llama llama-text "$(pick 3 8)" 4.0e-3 ;;
-	gpt) try gpt gpt-finetune 3 1.0e-3 ;;
+	gpt) try gpt gpt-finetune 2 1.0e-3 ;;
 	*) give_up "MODELS: llama gpt, not $m" ;;
 	esac
 done

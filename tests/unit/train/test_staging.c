@@ -8,7 +8,7 @@
 #include "rounds.h"
 #include "staging.h"
 
-enum { ROWS = 12, FIELDS = 3, NUMBERS = 4, IDS = 40, BATCHES = 10, CONTEXT = 2, ORDERS = 4, PARTS_MAX = 16 };
+enum { ROWS = 12, FIELDS = 3, NUMBERS = 4, IDS = 40, BATCHES = 10, CONTEXT = 2, SEQUENCE = 6, ORDERS = 4, PARTS_MAX = 16 };
 
 /* A batch as a trainer has it, in the memory of a backend's host_alloc, and what has come of it. */
 struct example {
@@ -72,15 +72,21 @@ static void make_clicks(struct fixture *f, struct example *e, struct prng *rng)
 	in->values = numbers(f, e, rng, uses + 1);
 }
 
+static uint32_t *tokens_of(struct fixture *f, struct example *e, struct prng *rng, uint32_t n)
+{
+	uint32_t *tokens = part(f, e, n * sizeof *tokens);
+	for (uint32_t i = 0; i < n; i++)
+		tokens[i] = (uint32_t)prng_below(rng, 256);
+	return tokens;
+}
+
 static void make_text(struct fixture *f, struct example *e, struct prng *rng)
 {
-	uint32_t *tokens = part(f, e, e->in.rows * CONTEXT * sizeof *tokens), *targets = part(f, e, e->in.rows * sizeof *targets);
-	for (uint32_t i = 0; i < e->in.rows * CONTEXT; i++)
-		tokens[i] = (uint32_t)prng_below(rng, 256);
-	for (uint32_t i = 0; i < e->in.rows; i++)
-		targets[i] = (uint32_t)prng_below(rng, 256);
-	e->in.tokens = tokens;
-	e->in.targets = targets;
+	const uint32_t sequence = f->shape.sequence, targets = e->in.rows * (sequence > 0 ? sequence : 1);
+	e->in.tokens = tokens_of(f, e, rng, e->in.rows * (f->shape.context + sequence));
+	e->in.targets = tokens_of(f, e, rng, targets);
+	e->in.sequence = sequence;
+	e->in.counted = sequence > 0 ? targets : 0;
 }
 
 static size_t elements(const struct fixture *f, const struct example *e, enum model_table t)
@@ -93,10 +99,16 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 	weir_error err = {0};
 	struct prng rng;
 	prng_seed(&rng, 77);
-	*f = (struct fixture){.shape = {.context = kind == MODEL_NGRAM ? CONTEXT : 0}};
-	if (kind != MODEL_NGRAM)
-		f->shape = (struct staging_shape){.fields = FIELDS, .dense_dim = NUMBERS};
+	const bool transformer = kind == MODEL_GPT2 || kind == MODEL_LLAMA;
+	*f = (struct fixture){.shape = {.fields = FIELDS, .dense_dim = NUMBERS}};
+	if (kind == MODEL_NGRAM)
+		f->shape = (struct staging_shape){.context = CONTEXT};
+	else if (transformer)
+		f->shape = (struct staging_shape){.sequence = SEQUENCE};
 	f->job.data.context = f->shape.context;
+	f->job.data.sequence = f->shape.sequence;
+	f->job.data.batch = ROWS;
+	f->job.train.accumulate = transformer ? 2 : 1;
 	f->job.model = (typeof(f->job.model)){.kind = kind,
 	                                      .dim = 4,
 	                                      .hidden = {9, 6},
@@ -105,6 +117,11 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 	                                      .bottom_count = 2,
 	                                      .cross_layers = 2,
 	                                      .batch_norm = true,
+	                                      .layers = 2,
+	                                      .heads = 2,
+	                                      .width = 8,
+	                                      .norm_eps = 1e-5f,
+	                                      .rope_theta = 10000,
 	                                      .dropout = 0.2f,
 	                                      .init_std = 0.1f};
 	cuda_host_reset();
@@ -112,13 +129,14 @@ static void fixture_open(struct fixture *f, enum model_kind kind, uint64_t order
 	f->b = weir_backend_cuda_create(&(struct backend_options){.device = "cuda"}, &err);
 	if (f->b == NULL)
 		fail_msg("%s", err.text);
-	const struct model_data data = {.fields = f->shape.fields, .dense_dim = f->shape.dense_dim};
+	const struct model_data data = {
+	    .fields = f->shape.fields, .dense_dim = f->shape.dense_dim, .vocabulary = transformer ? 256 : 0};
 	CHECK_OK(model_create(&f->model, f->b, &f->job, &data, &err), err);
 	CHECK_OK(staging_create(&f->staging, f->b, f->model, &f->shape, &err), err);
 	for (unsigned i = 0; i < BATCHES; i++) {
 		struct example *e = &f->batches[i];
 		e->in.rows = i == 6 ? ROWS - 5 : ROWS; /* a unit's last one is smaller */
-		if (kind == MODEL_NGRAM)
+		if (transformer || kind == MODEL_NGRAM)
 			make_text(f, e, &rng);
 		else
 			make_clicks(f, e, &rng);
@@ -213,7 +231,7 @@ static uint64_t replays_of(const struct fixture *f)
 	return info.replays;
 }
 
-static const enum model_kind kinds[] = {MODEL_FM, MODEL_DEEPFM, MODEL_DCN_V2, MODEL_DLRM, MODEL_NGRAM};
+static const enum model_kind kinds[] = {MODEL_FM, MODEL_DEEPFM, MODEL_DCN_V2, MODEL_DLRM, MODEL_NGRAM, MODEL_GPT2, MODEL_LLAMA};
 
 static void two_batches_at_once_have_the_bits_they_have_alone(void **state)
 {
