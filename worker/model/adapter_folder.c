@@ -35,10 +35,21 @@ static bool is_text(const struct json_value *v, const char *text)
 	return has != NULL && strcmp(has, text) == 0;
 }
 
+/* How adapters began does not matter, but where their model was changed then (PiSSA, OLoRA and others): they are of what was left of it. */
+static bool began_beside_model(const struct json_value *v)
+{
+	static const char *const ways[] = {"gaussian", "orthogonal", "eva", "mica"};
+	bool known = json_value_text(v, NULL) == NULL;
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+		known |= is_text(v, ways[i]);
+	return known;
+}
+
 /* What PEFT can do beside it. A key that is absent, null, false or empty asks for nothing. */
 static weir_status check_plain(const char *path, const struct json_value *root, weir_error *err)
 {
-	static const char *const flags[] = {"use_rslora", "use_dora", "lora_bias", "use_qalora"};
+	static const char *const flags[] = {"use_rslora", "use_dora",     "lora_bias",   "use_qalora",
+	                                    "use_bdlora", "arrow_config", "kasa_config", "monteclora_config"};
 	static const char *const more[] = {"rank_pattern",           "alpha_pattern",     "modules_to_save",
 	                                   "layer_replication",      "target_parameters", "trainable_token_indices",
 	                                   "alora_invocation_tokens"};
@@ -48,6 +59,9 @@ static weir_status check_plain(const char *path, const struct json_value *root, 
 	const struct json_value *bias = json_member(root, "bias");
 	if (!json_is_absent(bias) && !is_text(bias, "none"))
 		return refuse(path, "bias", "is not none: biases are not trained beside adapters", err);
+	if (!began_beside_model(json_member(root, "init_lora_weights")))
+		return refuse(path, "init_lora_weights",
+		              "says that the model was changed, too: expected adapters that PEFT has converted", err);
 	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
 		if (!json_value_bool(json_member(root, flags[i]), false, &on) || on)
 			return refuse(path, flags[i], "is on: only plain adapters can be computed", err);

@@ -123,6 +123,8 @@ static void what_cannot_be_computed_is_named(void **state)
 	    {"{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 1e300}", "lora_alpha must be", WEIR_E_INVALID},
 	    {LORA ", \"use_rslora\": true}", "use_rslora is on", WEIR_E_UNSUPPORTED},
 	    {LORA ", \"use_dora\": 1}", "use_dora is on", WEIR_E_UNSUPPORTED},
+	    {LORA ", \"use_bdlora\": {\"nblocks\": 2}}", "use_bdlora is on", WEIR_E_UNSUPPORTED},
+	    {LORA ", \"init_lora_weights\": \"pissa_niter_16\"}", "init_lora_weights says", WEIR_E_UNSUPPORTED},
 	    {LORA ", \"bias\": \"all\"}", "bias is not none", WEIR_E_UNSUPPORTED},
 	    {LORA ", \"rank_pattern\": {\"q_proj\": 4}}", "rank_pattern is given", WEIR_E_UNSUPPORTED},
 	    {LORA ", \"modules_to_save\": [\"lm_head\"]}", "modules_to_save is given", WEIR_E_UNSUPPORTED},
@@ -139,10 +141,14 @@ static void what_cannot_be_computed_is_named(void **state)
 	}
 	struct lora_options lora = {0};
 	weir_error err = {0};
-	put_config(LORA
-	           ", \"use_rslora\": false, \"rank_pattern\": {}, \"modules_to_save\": null, \"target_modules\": \".*v_proj\"}");
-	CHECK_OK(adapter_folder_read(folder, &lora, &err), err);
-	assert_true(lora.rank == 2 && lora.targets[LORA_v_proj]);
+	static const char *const plain[] = {
+	    LORA ", \"use_rslora\": false, \"rank_pattern\": {}, \"modules_to_save\": null, \"target_modules\": \".*v_proj\"}",
+	    LORA ", \"init_lora_weights\": false, \"use_bdlora\": null}", LORA ", \"init_lora_weights\": \"gaussian\"}"};
+	for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
+		put_config(plain[i]);
+		CHECK_OK(adapter_folder_read(folder, &lora, &err), err);
+		assert_true(lora.rank == 2 && lora.targets[LORA_v_proj]);
+	}
 #undef LORA
 }
 
