@@ -117,6 +117,8 @@ told "alpha 6, the job's model.lora.alpha 8" "$DIR/use.err"
 merge_to() { "$WEIR" merge --out "$DIR/$1" "${@:2}" > "$DIR/out" 2> "$DIR/use.err" || fail "weir merge $*: $(cat "$DIR/use.err")"; }
 merge_to soup --method linear --weights 1,0 "$DIR/model" "$DIR/merged"
 near "$(loss_of "$DIR/job.yaml" --weights "$DIR/soup")" "$best" 1e-6
+merge_to half.safetensors --method linear --type BF16 "$DIR/file.safetensors" "$DIR/file.safetensors"
+near "$(loss_of "$DIR/job.yaml" --weights "$DIR/half.safetensors")" "$best" 0.01
 merge_to mean --method linear "$DIR/adapters" "$DIR/adapters"
 diff -r "$DIR/mean" "$DIR/adapters" || fail "the mean of adapters and themselves is another folder"
 export_to pieces "$DIR/job.yaml" --weights "$DIR/file.safetensors" --format hf --file-bytes 20k

@@ -326,8 +326,8 @@ static weir_status bind_flat(struct snapshot *s, enum model_table k, weir_error 
 	for (uint32_t i = 0; i < layout->count; i++) {
 		const struct tensor *t = &layout->tensors[i];
 		const struct safetensor *f = safetensors_find(s->file, t->name);
-		if (f == NULL || f->type != SAFETENSOR_F32 || safetensor_elements(f) != t->elements || f->dims != (t->cols > 0 ? 2 : 1) ||
-		    f->shape[0] != t->rows)
+		if (f == NULL || !safetensor_is_real(f->type) || safetensor_elements(f) != t->elements ||
+		    f->dims != (t->cols > 0 ? 2 : 1) || f->shape[0] != t->rows)
 			return weir_fail(err, WEIR_E_INVALID, "%s holds no tensor %s of shape (%u, %u): it was saved by another model",
 			                 s->path, t->name, t->rows, t->cols);
 	}
@@ -412,7 +412,7 @@ void snapshot_read_flat(const struct snapshot *s, enum model_table k, float *out
 	}
 	for (uint32_t i = 0; i < layout->count; i++) {
 		const struct tensor *t = &layout->tensors[i];
-		memcpy(out + t->offset, safetensors_find(s->file, t->name)->data, t->elements * sizeof(float));
+		safetensor_floats(safetensors_find(s->file, t->name), 0, t->elements, out + t->offset);
 	}
 }
 
