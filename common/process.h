@@ -14,6 +14,8 @@ uint64_t process_memory(void);
 uint32_t process_cores(void);
 /* cpu.max of a control group, "QUOTA PERIOD" in microseconds or "max PERIOD", as processors, rounded up; at least 1. 0: no limit. */
 uint32_t process_quota_cores(const char *cpu_max);
+/* As many descriptors as the system lets this process have, which is often far more than it was given. */
+void process_raise_descriptors(void);
 /* Names the start of the machine (in a container, of its host) since which the page cache has lived. False, and zeros, when the system does not say. */
 bool process_machine_boot(uint8_t id[16]);
 

@@ -673,6 +673,7 @@ int main(int argc, char **argv)
 	sigaddset(&set, SIGUSR1);
 	pthread_sigmask(SIG_BLOCK, &set, NULL); /* before any thread: they inherit it */
 	signal(SIGPIPE, SIG_IGN);
+	process_raise_descriptors(); /* gRPC 1.51 accepts nobody ever again once there was none left for a connection */
 
 	struct parts *p = calloc(1, sizeof *p);
 	char name[32], listen[WEIR_ADDRESS_BYTES_MAX];

@@ -5,7 +5,9 @@ ATTACKER=$(cd "$(dirname "$0")/../abuse" && pwd)/attacker.py
 GROWTH_KIB=$((300 * 1024)) # 64 calls of 4 MiB, and some
 write_job 40
 sed -i 's/batch_ms: 0/batch_ms: 6/; s/cluster: {/cluster: {listen: "127.0.0.1:0", executors: 1, /' "$DIR/job.yaml"
+ulimit -Sn 128 # fewer than the connections that come, and so many that it may have
 start_train
+ulimit -Sn hard
 wait_for 60 "a pass to be over" status ".pass >= 2"
 AT=$(json "$DIR/status.json" '.servers[0].address')
 SERVER=$(json "$DIR/status.json" '.servers[0].pid')

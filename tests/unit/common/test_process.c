@@ -2,6 +2,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "cmocka_check.h"
 #include "process.h"
@@ -72,6 +73,20 @@ static void processors_are_those_that_it_is_bound_to(void **state)
 	assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
+static void descriptors_are_as_many_as_may_be(void **state)
+{
+	(void)state;
+	struct rlimit before, now;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	now = before;
+	now.rlim_cur = 64;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
+	process_raise_descriptors();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &now), 0);
+	assert_int_equal(now.rlim_cur, before.rlim_max);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 static void series_are_those_of_this_process(void **state)
 {
 	(void)state;
@@ -94,7 +109,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(memory_that_is_used_counts),       cmocka_unit_test(the_boot_of_the_machine_is_the_kernels),
 	    cmocka_unit_test(a_quota_is_processors_rounded_up), cmocka_unit_test(processors_are_those_that_it_is_bound_to),
-	    cmocka_unit_test(series_are_those_of_this_process),
+	    cmocka_unit_test(descriptors_are_as_many_as_may_be), cmocka_unit_test(series_are_those_of_this_process),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
