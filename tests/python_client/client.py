@@ -1,7 +1,4 @@
-"""A trainer in Python over gRPC alone, as docs/PROTOCOL.md says: joins a job, trains one number towards 3 with SGD, in every unit of every pass that it gets, and leaves.
-
-    client.py HOST:PORT      of the server that has the ledger; weir_pb2 and weir_pb2_grpc must be importable (run.sh makes them)
-"""
+"""A trainer in Python over gRPC alone, as docs/PROTOCOL.md says: client.py HOST:PORT joins that job, trains two numbers towards 3 by SGD in each unit that it gets, and leaves."""
 import struct
 import sys
 
@@ -9,80 +6,59 @@ import grpc
 import weir_pb2 as pb
 import weir_pb2_grpc as rpc
 
-PUSH, PULL, INDEX_RAW, DENSE, CHUNK, MASK = 1, 3, 0, 1, 65536, (1 << 64) - 1
-
-
-def crc32c(data, crc=0xFFFFFFFF):
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ 0x82F63B78 * (crc & 1)
-    return crc ^ 0xFFFFFFFF
+PUSH, PULL, UNITS, BATCHES, MASK = 1, 3, 4, 5, 2**64 - 1
 
 
 def with_crc(header, at, rest=b""):
-    return header[:at] + struct.pack("<I", crc32c(header + rest)) + header[at + 4:] + rest
+    crc = 2**32 - 1
+    for bit in (byte >> i & 1 for byte in header + rest for i in range(8)):
+        crc = crc >> 1 ^ 0x82F63B78 * ((crc ^ bit) & 1)
+    return header[:at] + struct.pack("<I", crc ^ 2**32 - 1) + header[at + 4:] + rest
 
 
-def pass_of(unit):
-    return getattr(unit, "pass")  # a word of Python's own
-
-
-def frame(job, kind, partition, table, values, unit=None, batch=0, seen=0):
-    """One record with one section: chunk 0 of a dense table, and what is pushed to it."""
-    data = struct.pack(f"<{len(values)}f", *values)
-    section = struct.pack("<HBBHHIIIIQ", table, 0, INDEX_RAW, 0, 0, 1, CHUNK, 8, len(data), 0) + bytes(8) + data + bytes(-len(data) % 8)
-    identity = (pass_of(unit), unit.unit, unit.attempt, batch) if unit else (0, 0, 0, 0)
-    record = with_crc(struct.pack("<IIBBHHHQIIIIQQII", 64 + len(section), 0, kind, 0, partition, 1, 0, 1, *identity, seen, 0, 0, 0), 4, section)
-    return pb.Data(frame=with_crc(struct.pack("<IBBHIIQQ16s", 0x31524957, 1, 0, 0, 1, 0, len(record), job.generation, job.uuid), 12, b"") + record)
-
-
-def reply(data):
-    """Of its one record: status, applied index, and the section's values."""
-    status, = struct.unpack_from("<I", data.frame, 48 + 56)
-    applied, = struct.unpack_from("<Q", data.frame, 48 + 40)
-    assert status == 0, f"refused: status {status}"
-    size = len(data.frame) - 48 - 64 - 32
-    return applied, struct.unpack_from(f"<{size // 4}f", data.frame, 48 + 64 + 32) if size > 0 else ()
-
-
-def hash_u64(x):
+def hash64(x):
     for _ in range(2):
         x = (x ^ x >> 32) * 0xD6E8FEB86659FD93 & MASK
     return x ^ x >> 32
 
 
-def identity_hash(p, unit, batch, part=0):
-    return hash_u64(hash_u64((p << 32 | unit) + 0x9E3779B97F4A7C15 & MASK) ^ hash_u64((batch << 32 | part) + 0xBF58476D1CE4E5B9 & MASK))
+def ask(call, kind, job, partition, table, seen=0, identity=(0, 0, 0, 0), values=b""):
+    """Sends a frame of one record with one section, of chunk 0 of a dense table; of the answer, the log's index and the section's values."""
+    section = struct.pack("<HBBHHIIIIQQ", table, 0, 0, 0, 0, 1, 65536, 8, len(values), 0, 0) + values
+    record = with_crc(struct.pack("<IIBBHHHQ4IQQII", 64 + len(section), 0, kind, 0, partition, 1, 0, 1, *identity, seen, 0, 0, 0), 4, section)
+    frame = with_crc(struct.pack("<IBBHIIQQ16s", 0x31524957, 1, 0, 0, 1, 0, len(record), job.generation, job.uuid), 12) + record
+    answer = call(pb.Data(frame=frame)).frame
+    index, _, status = struct.unpack_from("<QQI", answer, 48 + 40)
+    assert status == 0, f"refused: status {status}"
+    return index, answer[48 + 64 + 32:]
 
 
-def main(address, units=4, batches=5):
-    ledger = rpc.LedgerStub(grpc.insecure_channel(address))
-    hello = ledger.Join(pb.JoinRequest(wire_version=1, name="python", host="here", dataset=pb.Dataset(fingerprint=42, units=units)))
-    me = dict(job=hello.job, worker=hello.worker, incarnation=hello.incarnation)
-    servers = [rpc.ParameterServerStub(grpc.insecure_channel(a)) for a in hello.map.servers]
-    table = ledger.CreateTable(pb.CreateTableRequest(job=hello.job, table=pb.Table(name="number", kind=DENSE, elements=2, optimizer=pb.Optimizer(lr=0.5),
-                                                                                    segments=[pb.InitSegment(elements=2)]))).table
+def train(ledger):
+    joined = ledger.Join(pb.JoinRequest(wire_version=1, name="python", dataset=pb.Dataset(fingerprint=42, units=UNITS)))
+    job, me = joined.job, dict(job=joined.job, worker=joined.worker, incarnation=joined.incarnation)
+    numbers = pb.Table(name="numbers", kind=1, elements=2, optimizer=pb.Optimizer(lr=0.5), segments=[pb.InitSegment(elements=2)])  # dense, by SGD, from 0
+    table = ledger.CreateTable(pb.CreateTableRequest(job=job, table=numbers)).table
+    servers = [rpc.ParameterServerStub(grpc.insecure_channel(address)) for address in joined.map.servers]
     for server in servers:
-        server.RegisterTable(pb.RegisterTableRequest(job=hello.job, table=table))
-    partition = table.id % hello.partitions  # of chunk 0
-    server, value, sequence = servers[hello.map.server[partition]], (), 1
-    while (lease := ledger.Lease(pb.LeaseRequest(sequence=sequence, **me))).state != pb.FINISHED:
-        assert lease.status.code == 0, lease.status.text
-        if lease.state != pb.UNIT:
+        server.RegisterTable(pb.RegisterTableRequest(job=job, table=table))
+    mine = table.id % joined.partitions  # the partition of chunk 0
+    server, sequence = servers[joined.map.server[mine]], 1
+    while (lease := ledger.Lease(pb.LeaseRequest(sequence=sequence, **me))).state in (pb.UNIT, pb.WAIT):
+        if lease.state == pb.WAIT:
             continue
-        unit, sequence, count, fingerprint = lease.unit, sequence + 1, [0] * hello.partitions, [0] * hello.partitions
-        for batch in range(batches):
-            seen, value = reply(server.Pull(frame(hello.job, PULL, partition, table.id, ())))
-            reply(server.Push(frame(hello.job, PUSH, partition, table.id, [v - 3 for v in value], unit, batch, seen)))
-            count[partition] += 1
-            fingerprint[partition] = fingerprint[partition] + identity_hash(pass_of(unit), unit.unit, batch) & MASK
-        done = ledger.Commit(pb.CommitRequest(unit=unit.unit, attempt=unit.attempt, batches=batches, totals=pb.PartTotals(count=count, fingerprint=fingerprint),
-                                              **{"pass": pass_of(unit)}, **me))
+        unit, number, hashes, sequence = lease.unit, getattr(lease.unit, "pass"), 0, sequence + 1  # `pass` is a word of Python's own
+        for batch in range(BATCHES):
+            seen, data = ask(server.Pull, PULL, job, mine, table.id)
+            value = struct.unpack("<2f", data)
+            ask(server.Push, PUSH, job, mine, table.id, seen, (number, unit.unit, unit.attempt, batch), struct.pack("<2f", *(v - 3 for v in value)))
+            hashes += hash64(hash64((number << 32 | unit.unit) + 0x9E3779B97F4A7C15 & MASK) ^ hash64((batch << 32) + 0xBF58476D1CE4E5B9 & MASK))
+        own = [p == mine for p in range(joined.partitions)]
+        totals = pb.PartTotals(count=[BATCHES * is_mine for is_mine in own], fingerprint=[(hashes & MASK) * is_mine for is_mine in own])
+        done = ledger.Commit(pb.CommitRequest(unit=unit.unit, attempt=unit.attempt, batches=BATCHES, totals=totals, **{"pass": number}, **me))
         assert done.status.code == 0, done.status.text
     ledger.Leave(pb.LeaveRequest(**me))
     print("learnt", value)
-    return max(abs(v - 3) for v in value) < 1e-3
+    return lease.state == pb.FINISHED and max(abs(v - 3) for v in value) < 1e-3
 
 
-sys.exit(not main(sys.argv[1]))
+sys.exit(not train(rpc.LedgerStub(grpc.insecure_channel(sys.argv[1]))))
