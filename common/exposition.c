@@ -1,5 +1,7 @@
 #include "exposition.h"
 
+#include <math.h>
+
 /* quote: what is escaped besides line ends and backslashes. */
 static void put_escaped(FILE *out, const char *text, char quote)
 {
@@ -25,8 +27,17 @@ void exposition_label(FILE *out, const char *label, const char *value)
 	fputc('"', out);
 }
 
+void exposition_value(FILE *out, double value)
+{
+	if (isnan(value)) /* printf shows its sign, for which Prometheus refuses the whole page */
+		fputs(" NaN\n", out);
+	else
+		fprintf(out, " %.17g\n", value);
+}
+
 void exposition_number(FILE *out, const char *name, const char *type, const char *help, double number)
 {
 	exposition_header(out, name, type, help);
-	fprintf(out, "%s %.17g\n", name, number);
+	fputs(name, out);
+	exposition_value(out, number);
 }

@@ -134,9 +134,7 @@ static double whole_partitions(const struct overview *s)
 
 static void put_sums(FILE *out, const struct overview *s)
 {
-#define PUT(metric, type, help, number)         \
-	exposition_header(out, metric, type, help); \
-	fprintf(out, metric " %.17g\n", (double)(number));
+#define PUT(metric, type, help, number) exposition_number(out, metric, type, help, (double)(number));
 	if (s->has_ledger) {
 		JOB_MAP(PUT)
 	}
@@ -151,7 +149,8 @@ static void put_sums(FILE *out, const struct overview *s)
 		ONE;                                         \
 		fputs(metric, out);                          \
 		LABELS;                                      \
-		fprintf(out, "} %.17g\n", (double)(number)); \
+		fputc('}', out);                             \
+		exposition_value(out, (double)(number));     \
 	}
 
 static void put_servers(FILE *out, const struct overview *s)

@@ -3,6 +3,7 @@
 #include "overview_read.h"
 #include "written.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +101,22 @@ static void test_numbers_of_a_language_model(void **state)
 	free(text);
 }
 
+/* Workers may tell what is no number; the sign that printf shows of it would be no number to Prometheus. */
+static void test_what_is_no_number(void **state)
+{
+	(void)state;
+	struct overview s = make();
+	s.loss_sum = -(double)NAN;
+	workers[0].residual_norm = -(double)NAN;
+	s.logloss = (double)INFINITY;
+	char *text = text_of(&s);
+	has(text, "weir_loss_total NaN");
+	has(text, "weir_worker_residual_norm{worker=\"a\\\"b\\\\\"} NaN");
+	has(text, "weir_validation_logloss inf");
+	free(text);
+	workers[0].residual_norm = 0;
+}
+
 /* Each name has its header once, before its samples; names end as their types ask. */
 static void test_headers(void **state)
 {
@@ -182,7 +199,7 @@ static void test_alone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_numbers), cmocka_unit_test(test_numbers_of_a_language_model),
-	                                   cmocka_unit_test(test_headers), cmocka_unit_test(test_workers_are_bounded),
+	                                   cmocka_unit_test(test_what_is_no_number), cmocka_unit_test(test_headers), cmocka_unit_test(test_workers_are_bounded),
 	                                   cmocka_unit_test(test_alone)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
