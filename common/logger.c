@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "legible.h"
 #include "limits.h"
 
 #define CUT_MARK  "..."
@@ -77,26 +78,11 @@ static void put_text(struct line *line, const char *text)
 	put(line, text, strlen(text));
 }
 
-/* Bytes of the UTF-8 sequence at p, 0 where there is none (also for overlong forms, surrogates and beyond U+10FFFF). */
-static size_t utf8_length(const unsigned char *p)
-{
-	if (p[0] < 0x80)
-		return 1;
-	size_t n = p[0] >= 0xc2 && p[0] <= 0xdf ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 : p[0] >= 0xf0 && p[0] <= 0xf4 ? 4 : 0;
-	for (size_t i = 1; i < n; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
-	    (p[0] == 0xf4 && p[1] > 0x8f))
-		return 0;
-	return n;
-}
-
 /* As the inside of a JSON string (RFC 8259, section 7). Bytes that are no UTF-8 become U+FFFD. */
 static void put_json(struct line *line, const char *text)
 {
 	for (const unsigned char *p = (const unsigned char *)text; *p;) {
-		size_t n = utf8_length(p);
+		size_t n = legible_character(p);
 		char escaped[8];
 		if (*p == '"' || *p == '\\') {
 			put(line, (char[]){'\\', (char)*p}, 2);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ledger_state.h"
+#include "legible.h"
 
 void ledger_pass_free(struct ledger *l)
 {
@@ -48,7 +49,7 @@ static void job_fail(struct ledger *l, const char *text)
 {
 	l->changes.globals = true;
 	l->failed = true;
-	snprintf(l->failure, sizeof l->failure, "%s", text);
+	legible_copy(l->failure, sizeof l->failure, text); /* a worker's words are in it */
 	LOG_AT(l->options.logger, LOG_ERROR, "job failed", "why=\"%s\"", text);
 }
 

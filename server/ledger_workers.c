@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "ledger_state.h"
+#include "legible.h"
+#include "principal.h"
 
 static const char *role_name(Weir__V1__Role role)
 {
@@ -190,7 +192,7 @@ static struct ledger_worker *worker_slot(struct ledger *l, const char *name)
 
 static void worker_begin(struct ledger *l, struct ledger_worker *w, const Weir__V1__JoinRequest *q)
 {
-	snprintf(w->host, sizeof w->host, "%s", q->host);
+	legible_copy(w->host, sizeof w->host, q->host);
 	w->pid = q->pid;
 	w->role = q->role;
 	uint64_t before = w->incarnation;
@@ -213,8 +215,10 @@ static weir_status join_check(struct ledger *l, const Weir__V1__JoinRequest *q, 
 	weir_status status = q->job && q->job->uuid.len ? ledger_check_job(l, q->job, err) : WEIR_OK;
 	if (status)
 		return status;
-	if (!q->name[0] || strlen(q->name) >= WEIR_NAME_BYTES_MAX)
-		return weir_fail(err, WEIR_E_INVALID, "a worker's name must have 1 to %u bytes", WEIR_NAME_BYTES_MAX - 1);
+	if (!principal_is_name(q->name))
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "a worker's name must have 1 to %u letters, digits, '_', '-' and '.', and not start with '.'",
+		                 WEIR_NAME_BYTES_MAX - 1);
 	if (q->role > WEIR__V1__ROLE__OBSERVER)
 		return weir_fail(err, WEIR_E_INVALID, "worker %s: unknown role %u", q->name, (unsigned)q->role);
 	return q->role == WEIR__V1__ROLE__TRAINER ? agree_on_dataset(l, q, err) : WEIR_OK;

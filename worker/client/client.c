@@ -171,8 +171,10 @@ static weir_status check_options(const weir_options *o, weir_error *err)
 {
 	if (!o->ledger || !o->ledger[0])
 		return weir_fail(err, WEIR_E_INVALID, "options.ledger must be the address of the server that hosts the ledger");
-	if (!o->name || !o->name[0] || strlen(o->name) >= WEIR_NAME_BYTES_MAX)
-		return weir_fail(err, WEIR_E_INVALID, "options.name must have 1 to %u bytes", WEIR_NAME_BYTES_MAX - 1);
+	if (!o->name || !principal_is_name(o->name))
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "options.name must have 1 to %u letters, digits, '_', '-' and '.', and not start with '.'",
+		                 WEIR_NAME_BYTES_MAX - 1);
 	return WEIR_OK;
 }
 

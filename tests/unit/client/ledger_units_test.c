@@ -258,13 +258,13 @@ static void test_a_unit_that_keeps_failing_fails_the_job_and_says_which(void **s
 	for (uint32_t i = 0; i < WEIR_UNIT_FAILURES_MAX; i++) {
 		struct leased u = fixture_lease(&f, &w, 0);
 		assert_int_equal(u.unit, 0);
-		assert_int_equal(fixture_fail(&f, &w, &u, "day_0.gz: bad magic"), WEIR_OK);
+		assert_int_equal(fixture_fail(&f, &w, &u, "day_0.gz: bad\x1b[2J\xff magic"), WEIR_OK);
 	}
 	struct leased u = fixture_lease(&f, &w, 0);
 	assert_int_equal(u.state, JOB_FAILED);
 	assert_int_equal(u.status, WEIR_E_STATE);
 	assert_non_null(strstr(u.text, "unit 0 of pass 0"));
-	assert_non_null(strstr(u.text, "day_0.gz: bad magic"));
+	assert_non_null(strstr(u.text, "day_0.gz: bad?[2J? magic")); /* people are shown it */
 	fixture_close(&f);
 }
 
@@ -390,6 +390,23 @@ static void test_another_dataset_is_refused_with_both_named(void **state)
 	fixture_close(&f);
 }
 
+/* A name is in messages, on pages, and a label of series. */
+static void test_a_name_is_of_plain_letters(void **state)
+{
+	(void)state;
+	static const char *const names[] = {
+	    "", ".a", "a b", "a\n", "\x1b[2J", "\xff", "a\"", "0123456789012345678901234567890123456789012345678901234567890123"};
+	struct fixture f;
+	fixture_open(&f, &(struct ledger_options){.lease_ms = 1000, .passes = 1}, 1);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		const struct joined w = fixture_join(&f, names[i], TRAINER, 1, 1);
+		assert_int_equal(w.status, WEIR_E_INVALID);
+		assert_non_null(strstr(w.text, "1 to 63 letters"));
+	}
+	assert_int_equal(fixture_join(&f, "a-B_9.c", TRAINER, 1, 1).status, WEIR_OK);
+	fixture_close(&f);
+}
+
 static void test_a_second_join_of_a_live_name_takes_over_at_once(void **state)
 {
 	(void)state;
@@ -471,6 +488,7 @@ int main(void)
 	    cmocka_unit_test(test_a_unit_that_keeps_failing_fails_the_job_and_says_which),
 	    cmocka_unit_test(test_allow_skip_tolerates_that_many_quarantined_units),
 	    cmocka_unit_test(test_a_failure_reported_twice_counts_once),
+	    cmocka_unit_test(test_a_name_is_of_plain_letters),
 	    cmocka_unit_test(test_observers_leave_no_trace),
 	    cmocka_unit_test(test_the_gate_holds_the_next_pass_until_the_evaluation),
 	    cmocka_unit_test(test_the_gate_opens_without_an_evaluator_after_a_while),
