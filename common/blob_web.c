@@ -105,7 +105,8 @@ static weir_status parse_place(struct web *s, char endpoint[512], weir_error *er
 		return weir_fail(err, WEIR_E_INVALID, "%.*s...: names and passwords do not belong in addresses, which logs show",
 		                 (int)(host - s->base.place), s->base.place);
 	if (host_bytes >= 512 || folder + 2 > sizeof s->folder || strlen(query) >= sizeof s->query)
-		return weir_fail(err, WEIR_E_LIMIT, "%.200s...: the address is too long", s->base.place);
+		return weir_fail(err, WEIR_E_LIMIT, "%.*s...: the address is too long", (int)(host_bytes < 200 ? host_bytes : 200),
+		                 s->base.place);
 	snprintf(endpoint, 512, "%.*s", (int)host_bytes, s->base.place);
 	snprintf(s->folder, sizeof s->folder, "%.*s%s", (int)folder, path, folder ? "/" : "");
 	snprintf(s->query, sizeof s->query, "%s", query);

@@ -3,7 +3,7 @@
     web.py FOLDER      prints its port, then serves 127.0.0.1
 
     POST /-/fail?what=503&count=2&after=0   of the requests that follow, `count` fail after `after` others (what: 503; drop: no answer; cut: half an answer;
-                                            whole: the range is not looked at)
+                                            whole: the range is not looked at; replace: the file is another one from now on, of the same size)
     GET  /-/sent                            how many bytes of files went out since the last time it was asked
     /-/to/N/PATH                            redirects N times, then to PATH
 """
@@ -61,6 +61,9 @@ class Handler(BaseHTTPRequestHandler):
         file = os.path.realpath(folder + "/" + urllib.parse.unquote(path))
         if not file.startswith(folder + "/") or not os.path.isfile(file):
             return self.say(404, b"<html>not here</html>")
+        if fail == "replace":
+            replaced = os.stat(file).st_mtime_ns + 1
+            os.utime(file, ns=(replaced, replaced))
         data = open(file, "rb").read()
         status, stat = 200, os.stat(file)
         span = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))

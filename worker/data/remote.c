@@ -15,11 +15,19 @@
 #include "clock.h"
 #include "hash.h"
 
-#define COPY_BYTES WEIR_BLOB_PART_BYTES /* asked for at once */
+#define COPY_BYTES  WEIR_BLOB_PART_BYTES /* asked for at once */
+#define SHOWN_BYTES 300u                 /* of an address, in a message */
 
 bool remote_is(const char *pattern)
 {
 	return strncmp(pattern, "https://", 8) == 0 || strncmp(pattern, "http://", 7) == 0 || strncmp(pattern, "s3://", 5) == 0;
+}
+
+/* What messages show of an address is before its query, which may hold a signature. */
+static int shown(const char *address)
+{
+	const size_t n = strcspn(address, "?");
+	return n < SHOWN_BYTES ? (int)n : (int)SHOWN_BYTES;
 }
 
 /* --- Several addresses in one */
@@ -30,7 +38,7 @@ static weir_status expand_with(const char *pattern, size_t before, const char *m
 {
 	char text[WEIR_PATH_BYTES_MAX];
 	if (snprintf(text, sizeof text, "%.*s%.*s%s", (int)before, pattern, (int)middle_bytes, middle, after) >= (int)sizeof text)
-		return weir_fail(err, WEIR_E_LIMIT, "%.200s...: the address is too long", pattern);
+		return weir_fail(err, WEIR_E_LIMIT, "%.*s...: the address is too long", shown(pattern), pattern);
 	return remote_expand(text, visit, arg, err);
 }
 
@@ -51,13 +59,14 @@ weir_status remote_expand(const char *pattern, remote_visit_fn visit, void *arg,
 		return visit(arg, pattern, err);
 	const char *inside = pattern + before + 1, *close = strchr(inside, '}');
 	if (close == NULL)
-		return weir_fail(err, WEIR_E_INVALID, "%.300s: a { without a }", pattern);
+		return weir_fail(err, WEIR_E_INVALID, "%.*s: a { without a }", shown(pattern), pattern);
 	uint32_t first, last;
 	int digits;
 	weir_status status = WEIR_OK;
 	if (is_range(inside, &first, &last, &digits)) {
 		if (last < first || last - first >= WEIR_DATA_FILES_MAX)
-			return weir_fail(err, WEIR_E_LIMIT, "%.300s: numbers rise, and are at most %u", pattern, WEIR_DATA_FILES_MAX);
+			return weir_fail(err, WEIR_E_LIMIT, "%.*s: numbers rise, and are at most %u", shown(pattern), pattern,
+			                 WEIR_DATA_FILES_MAX);
 		for (uint32_t n = first; n <= last && status == WEIR_OK; n++) {
 			char number[16];
 			const int bytes = snprintf(number, sizeof number, "%0*" PRIu32, digits, n);
@@ -111,6 +120,16 @@ static weir_status copy_rest(struct blob_store *store, const char *name, const s
 	return status;
 }
 
+/* A copy of what was replaced meanwhile would be part of the one, and part of the other. */
+static weir_status check_same(struct blob_store *store, const char *name, const struct blob_look *look, weir_error *err)
+{
+	struct blob_look now;
+	const weir_status status = blob_look(store, name, &now, err);
+	if (status != WEIR_OK || (now.bytes == look->bytes && strcmp(now.version, look->version) == 0))
+		return status;
+	return weir_fail(err, WEIR_E_IO, "%s/%s has changed while it was copied", store->place, name);
+}
+
 static bool is_there(const char *path, uint64_t bytes)
 {
 	struct stat st;
@@ -130,6 +149,8 @@ static weir_status copy(const struct remote_options *o, struct blob_store *store
 		                 strerror(errno));
 	weir_status status = copy_rest(store, name, look, fd, part, err);
 	close(fd);
+	if (status == WEIR_OK && (status = check_same(store, name, look, err)) == WEIR_E_IO)
+		(void)unlink(part);
 	if (status == WEIR_OK && rename(part, path) != 0)
 		status = weir_fail(err, WEIR_E_IO, "cannot rename %s: %s", part, strerror(errno));
 	if (status == WEIR_OK)
@@ -195,10 +216,10 @@ static weir_status split_address(const char *address, char place[WEIR_PATH_BYTES
 	while (base > address && base[-1] != '/')
 		base--;
 	if (base <= strstr(address, "://") + 3 || base == query)
-		return weir_fail(err, WEIR_E_INVALID, "%.300s: expected %s", address,
+		return weir_fail(err, WEIR_E_INVALID, "%.*s: expected %s", shown(address), address,
 		                 s3 ? "s3://BUCKET/KEY, which may be a glob" : "an address of a file, as https://HOST/PATH");
 	if ((size_t)(query - base) >= WEIR_BLOB_NAME_BYTES_MAX || strlen(address) >= WEIR_PATH_BYTES_MAX)
-		return weir_fail(err, WEIR_E_LIMIT, "%.300s...: the name is too long", address);
+		return weir_fail(err, WEIR_E_LIMIT, "%.*s...: the name is too long", shown(address), address);
 	snprintf(name, WEIR_BLOB_NAME_BYTES_MAX, "%.*s", (int)(query - base), base);
 	snprintf(place, WEIR_PATH_BYTES_MAX, "%.*s%s", (int)(base - address), address, query);
 	return WEIR_OK;

@@ -162,6 +162,21 @@ static void a_copy_that_was_left_goes_on(void **state)
 	sources_free(&s);
 }
 
+/* Between two ranges of it. */
+static void what_is_replaced_meanwhile_is_no_copy(void **state)
+{
+	(void)state;
+	struct sources s;
+	weir_error err = {0};
+	put_file("moves.bin", large, LARGE_BYTES);
+	s3_server_fail(&web, "replace", 1, 2);
+	assert_int_equal(find_on_web(&s, "moves.bin", &err), WEIR_E_IO);
+	CHECK_CONTAINS(err.text, "moves.bin has changed while it was copied");
+	CHECK_OK(find_on_web(&s, "moves.bin", &err), err);
+	assert_copy(&s.items[0], large, LARGE_BYTES);
+	sources_free(&s);
+}
+
 static void redirects_are_followed_some_times(void **state)
 {
 	(void)state;
@@ -211,6 +226,9 @@ static void what_cannot_be_is_named(void **state)
 	    {"https://host/", WEIR_E_INVALID, "an address of a file"},
 	    {"https://me:secret@host/x", WEIR_E_INVALID, "passwords do not belong in addresses"},
 	    {"http://127.0.0.1:1/x.txt", WEIR_E_UNAVAILABLE, "check that the server runs"},
+	    {"https://host/?signature=secret", WEIR_E_INVALID, "https://host/: expected an address of a file"},
+	    {"https://host/{a?signature=secret", WEIR_E_INVALID, "https://host/{a: a { without a }"},
+	    {"http://127.0.0.1:1/x.txt?signature=secret", WEIR_E_UNAVAILABLE, "check that the server runs"},
 	    {"s3://bucket", WEIR_E_INVALID, "s3://BUCKET/KEY"},
 	};
 	struct sources s;
@@ -265,10 +283,15 @@ static void globs_of_a_bucket_match_its_objects(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_is_served_is_copied_once),     cmocka_unit_test(another_object_of_that_name_is_another_copy),
-	    cmocka_unit_test(a_copy_goes_on_where_it_broke_off), cmocka_unit_test(a_copy_that_was_left_goes_on),
-	    cmocka_unit_test(redirects_are_followed_some_times), cmocka_unit_test(braces_make_several_of_one),
-	    cmocka_unit_test(what_cannot_be_is_named),           cmocka_unit_test(globs_of_a_bucket_match_its_objects),
+	    cmocka_unit_test(what_is_served_is_copied_once),
+	    cmocka_unit_test(another_object_of_that_name_is_another_copy),
+	    cmocka_unit_test(a_copy_goes_on_where_it_broke_off),
+	    cmocka_unit_test(a_copy_that_was_left_goes_on),
+	    cmocka_unit_test(what_is_replaced_meanwhile_is_no_copy),
+	    cmocka_unit_test(redirects_are_followed_some_times),
+	    cmocka_unit_test(braces_make_several_of_one),
+	    cmocka_unit_test(what_cannot_be_is_named),
+	    cmocka_unit_test(globs_of_a_bucket_match_its_objects),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
