@@ -18,7 +18,7 @@ from kubernetes_validate.utils import all_versions, schema_contents
 
 OLDEST = "1.28"  # that docker/k8s is for
 POLICY = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
-OUTSIDE = {("PersistentVolumeClaim", "weir-data"), ("Secret", "weir-s3")}  # people bring these
+OUTSIDE = {("PersistentVolumeClaim", "weir-data"), ("Secret", "weir-s3"), ("Secret", "weir-data-s3")}  # people bring these
 # Maps whose keys are names, not fields.
 NAMES = {"labels", "annotations", "matchLabels", "data", "nodeSelector", "requests", "limits"}
 
@@ -149,6 +149,8 @@ def check_names(objects):
         for kind, name in references(t["spec"]):
             if (kind, name) not in there:
                 yield name_of(o), "names %s/%s, which is not there" % (kind, name)
+        if ("Secret", "weir-s3") in references(t["spec"]) and t["metadata"]["labels"]["app.kubernetes.io/component"] != "server":
+            yield name_of(o), "is given the credentials of checkpoints, which are servers' alone"
         own = o["spec"].get("selector", {}).get("matchLabels", {})
         if not own.items() <= t["metadata"]["labels"].items():
             yield name_of(o), "selects other pods than its own"
