@@ -179,6 +179,18 @@ void certificates_free(struct certificates *c)
 	*c = (struct certificates){0};
 }
 
+uint64_t certificate_seconds_left(const char *pem, size_t bytes)
+{
+	BIO *in = BIO_new_mem_buf(pem, (int)bytes);
+	X509 *x = in ? PEM_read_bio_X509(in, NULL, NULL, NULL) : NULL;
+	int days = 0, seconds = 0; /* of one sign */
+	const bool known = x && ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(x)) == 1 && days >= 0 && seconds >= 0;
+	X509_free(x);
+	BIO_free(in);
+	ERR_clear_error();
+	return known ? (uint64_t)days * 86400 + (uint64_t)seconds : 0;
+}
+
 weir_status certificates_check(const weir_security *security, weir_error *err)
 {
 	struct certificates c;

@@ -2,6 +2,7 @@
 #ifndef WEIR_CERTIFICATE_H
 #define WEIR_CERTIFICATE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "principal.h"
@@ -21,6 +22,8 @@ struct certificates {
  * is. E_NOT_FOUND, E_IO, E_LIMIT, E_PARSE, E_INVALID: the text names the file and says what to do, and *out is empty. */
 weir_status certificates_load(struct certificates *out, const weir_security *security, weir_error *err) WEIR_MUST_CHECK;
 void certificates_free(struct certificates *c); /* leaves nothing of the key in memory */
+/* For so long is the certificate, PEM and `bytes` long, valid still; 0: no more, or there is none. */
+uint64_t certificate_seconds_left(const char *pem, size_t bytes);
 /* Whether they would load. */
 weir_status certificates_check(const weir_security *security, weir_error *err) WEIR_MUST_CHECK;
 

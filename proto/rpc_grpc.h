@@ -42,7 +42,8 @@ grpc_completion_queue *grpc_loop_cq(struct rpc_loop *loop);
 struct grpc_stream {
 	struct rpc_stream base;
 	grpc_call *call;
-	char *peer; /* server: whom it is with; gRPC's memory */
+	char *peer;              /* server: whom it is with; gRPC's memory */
+	struct rpc_timer expiry; /* server: of the certificate that it was opened with */
 	struct rpc_tag opened, sent, received, half_closed, ended;
 	uint32_t batches; /* in progress */
 	grpc_byte_buffer *incoming;
@@ -103,8 +104,9 @@ grpc_server_credentials *grpc_tls_server(struct grpc_tls_served *served);
 struct grpc_tls *grpc_tls_of(const struct rpc_channel *to);
 /* Adds to why it is unavailable what certificates may have to do with that. */
 void grpc_tls_explain(const struct rpc_channel *to, char *text, size_t text_bytes);
-/* Whether who calls may; E_DENIED: the text says who it is, and who may. */
-weir_status grpc_tls_admit(const struct grpc_tls *t, grpc_call *call, enum rpc_method method, char text[WEIR_ERROR_TEXT_BYTES]);
+/* Whether who calls may, and until when (rpc_now_ns), which is when its certificate ends. E_DENIED: the text says who it is, and who may; E_UNAVAILABLE: it has ended. */
+weir_status grpc_tls_admit(const struct grpc_tls *t, grpc_call *call, enum rpc_method method, int64_t *until_ns,
+                           char text[WEIR_ERROR_TEXT_BYTES]);
 /* E_INVALID: what is said at the address would leave this machine in plain text. */
 weir_status grpc_check_plain(const struct rpc *rpc, const char *address, weir_error *err);
 

@@ -198,6 +198,7 @@ static void stream_ended(struct rpc_tag *tag, bool ok)
 {
 	struct grpc_stream *s = (struct grpc_stream *)(void *)((char *)tag - offsetof(struct grpc_stream, ended));
 	(void)ok;
+	rpc_timer_clear(s->base.loop, &s->expiry);
 	s->over = true;
 	s->base.ended = true;
 	grpc_stream_batch_done(s);
@@ -228,7 +229,13 @@ static bool has_too_many(const struct rpc_server_slot *slot, const char *peer)
 	return count >= WEIR_STREAMS_PER_PEER_MAX && strncmp(peer, "unix:", 5) != 0;
 }
 
-static void stream_begin(struct rpc_server_slot *slot, enum rpc_method method, grpc_call *call)
+static void stream_expires(void *arg)
+{
+	rpc_stream_cancel(arg, WEIR_E_UNAVAILABLE, "the certificate that it was opened with has expired");
+}
+
+/* until_ns: when it is to end, 0: for no such reason. */
+static void stream_begin(struct rpc_server_slot *slot, enum rpc_method method, grpc_call *call, int64_t until_ns)
 {
 	char *peer = grpc_call_get_peer(call);
 	if (has_too_many(slot, peer)) {
@@ -252,6 +259,8 @@ static void stream_begin(struct rpc_server_slot *slot, enum rpc_method method, g
 	grpc_stream_batch(s, &end, 1, &s->ended);
 	grpc_stream_batch(s, &open, 1, &s->opened);
 	rpc_stream_on_open(&s->base, slot, method);
+	if (until_ns)
+		rpc_timer_set(slot->loop, &s->expiry, until_ns, stream_expires, &s->base);
 	if (!s->base.ended)
 		grpc_stream_read(&s->base);
 }
@@ -284,18 +293,20 @@ static void begin_call(struct rpc_server_slot *slot, grpc_call *call, grpc_slice
 	int method = method_of(path);
 	struct rpc_server *server = slot->server;
 	const struct grpc_tls *tls = ((const struct grpc_rpc *)server->rpc)->tls;
-	char denied[WEIR_ERROR_TEXT_BYTES];
-	if (tls && method >= 0 && grpc_tls_admit(tls, call, (enum rpc_method)method, denied)) {
-		LOG_AT(server->rpc->logger, LOG_WARN, "denied", "%s", denied);
+	char why[WEIR_ERROR_TEXT_BYTES];
+	int64_t until_ns = 0;
+	const weir_status denied = tls && method >= 0 ? grpc_tls_admit(tls, call, (enum rpc_method)method, &until_ns, why) : WEIR_OK;
+	if (denied) {
+		LOG_AT(server->rpc->logger, LOG_WARN, "denied", "%s", why);
 		enter_always(server);
-		refuse(server, call, WEIR_E_DENIED, denied);
+		refuse(server, call, denied, why);
 	} else if (!rpc_server_enter(server, method < 0 ? RPC_STATUS : (enum rpc_method)method)) {
 		enter_always(server);
 		refuse(server, call, WEIR_E_UNAVAILABLE, "the server is stopping or has too many clients");
 	} else if (method < 0) {
 		refuse(server, call, WEIR_E_UNSUPPORTED, "no such method");
 	} else if (rpc_method_is_stream((enum rpc_method)method)) {
-		stream_begin(slot, (enum rpc_method)method, call);
+		stream_begin(slot, (enum rpc_method)method, call, until_ns);
 	} else {
 		unary_begin(slot, (enum rpc_method)method, call);
 	}

@@ -281,29 +281,41 @@ void grpc_tls_explain(const struct rpc_channel *to, char *text, size_t text_byte
 
 /* --- Whom a server serves */
 
-/* False: the peer's certificate names nobody in a job. */
-static bool find_peer(grpc_call *call, struct principal *out)
+#define LEFT_S_MAX (10ull * 365 * 86400) /* what is valid for longer is looked at again then */
+
+/* False: the peer's certificate names nobody in a job. *left_s: for how long it is valid still. */
+static bool find_peer(grpc_call *call, struct principal *out, uint64_t *left_s)
 {
 	grpc_auth_context *context = grpc_call_auth_context(call);
-	grpc_auth_property_iterator at = grpc_auth_context_find_properties_by_name(context, GRPC_PEER_URI_PROPERTY_NAME);
+	grpc_auth_property_iterator names = grpc_auth_context_find_properties_by_name(context, GRPC_PEER_URI_PROPERTY_NAME),
+	                            whole = grpc_auth_context_find_properties_by_name(context, GRPC_X509_PEM_CERT_PROPERTY_NAME);
+	const grpc_auth_property *certificate = grpc_auth_property_iterator_next(&whole);
 	bool found = false;
-	for (const grpc_auth_property *p; !found && (p = grpc_auth_property_iterator_next(&at));)
+	for (const grpc_auth_property *p; !found && (p = grpc_auth_property_iterator_next(&names));)
 		found = principal_parse(out, p->value, p->value_length);
+	*left_s = certificate ? certificate_seconds_left(certificate->value, certificate->value_length) : 0;
 	grpc_auth_context_release(context);
 	return found;
 }
 
-weir_status grpc_tls_admit(const struct grpc_tls *t, grpc_call *call, enum rpc_method method, char text[WEIR_ERROR_TEXT_BYTES])
+weir_status grpc_tls_admit(const struct grpc_tls *t, grpc_call *call, enum rpc_method method, int64_t *until_ns,
+                           char text[WEIR_ERROR_TEXT_BYTES])
 {
 	struct principal p;
 	char uri[PRINCIPAL_URI_BYTES_MAX] = "of nobody (" PRINCIPAL_SCHEME ")", roles[PRINCIPAL_ROLES_BYTES];
-	const bool known = find_peer(call, &p);
-	if (known && p.role & rpc_method_roles(method) && strcmp(p.job, t->own.job) == 0)
-		return WEIR_OK;
+	uint64_t left_s;
+	const bool known = find_peer(call, &p, &left_s);
+	*until_ns = rpc_now_ns() + (int64_t)(left_s < LEFT_S_MAX ? left_s : LEFT_S_MAX) * 1000000000;
 	if (known)
 		principal_uri(&p, uri);
-	principal_roles(rpc_method_roles(method), roles);
-	snprintf(text, WEIR_ERROR_TEXT_BYTES, "%s: the certificate shown is %s; expected the role %s, of the job %s",
-	         rpc_method_path(method), uri, roles, t->own.job);
-	return WEIR_E_DENIED;
+	if (!known || !(p.role & rpc_method_roles(method)) || strcmp(p.job, t->own.job) != 0) {
+		principal_roles(rpc_method_roles(method), roles);
+		snprintf(text, WEIR_ERROR_TEXT_BYTES, "%s: the certificate shown is %s; expected the role %s, of the job %s",
+		         rpc_method_path(method), uri, roles, t->own.job);
+		return WEIR_E_DENIED;
+	}
+	if (left_s > 0)
+		return WEIR_OK;
+	snprintf(text, WEIR_ERROR_TEXT_BYTES, "the certificate shown, %s, has expired since; replace it and its key", uri);
+	return WEIR_E_UNAVAILABLE;
 }

@@ -28,6 +28,8 @@ static void one_that_is_issued_says_who_it_is(void **state)
 	assert_string_equal(c.who.job, "demo");
 	assert_int_equal(c.who.role, ROLE_WORKER);
 	assert_string_equal(c.who.name, "w7");
+	assert_in_range(certificate_seconds_left(c.certificate, strlen(c.certificate)), 1, 60);
+	assert_int_equal(certificate_seconds_left(c.certificate, 40), 0);
 	certificates_free(&c);
 	f.security.job = "other";
 	expect_refused(&f.security, WEIR_E_INVALID, "is weir://demo/worker/w7, of the job demo; this one is other");
