@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "frame.h"
 #include "ledger_state.h"
 #include "legible.h"
 #include "principal.h"
@@ -219,6 +220,10 @@ static weir_status join_check(struct ledger *l, const Weir__V1__JoinRequest *q, 
 		return weir_fail(err, WEIR_E_INVALID,
 		                 "a worker's name must have 1 to %u letters, digits, '_', '-' and '.', and not start with '.'",
 		                 WEIR_NAME_BYTES_MAX - 1);
+	if (q->wire_version != FRAME_VERSION)
+		return weir_fail(err, WEIR_E_VERSION,
+		                 "worker %s speaks version %u of the protocol, this server version %u: use one release for both", q->name,
+		                 q->wire_version, FRAME_VERSION);
 	if (q->role > WEIR__V1__ROLE__OBSERVER)
 		return weir_fail(err, WEIR_E_INVALID, "worker %s: unknown role %u", q->name, (unsigned)q->role);
 	return q->role == WEIR__V1__ROLE__TRAINER ? agree_on_dataset(l, q, err) : WEIR_OK;

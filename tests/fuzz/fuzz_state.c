@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "frame.h"
 #include "ledger.h"
 #include "partition_state.h"
 
@@ -124,6 +125,7 @@ static struct message *ledger_example(void)
 	Weir__V1__JoinRequest q = WEIR__V1__JOIN_REQUEST__INIT;
 	Weir__V1__Dataset d = WEIR__V1__DATASET__INIT;
 	d.units = 3;
+	q.wire_version = FRAME_VERSION;
 	q.name = (char *)(uintptr_t) "worker-0";
 	q.dataset = &d;
 	ledger_join(l, &q, ignore, NULL);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "frame.h"
+
 static int64_t now_ns(const struct clock *c)
 {
 	return ((const struct fixture *)((const char *)c - offsetof(struct fixture, clock)))->now_ms * 1000000;
@@ -71,6 +73,7 @@ struct joined fixture_join(struct fixture *f, const char *name, Weir__V1__Role r
 	d.fingerprint = fingerprint;
 	d.units = units;
 	d.unit_batches = f->unit_batches;
+	q.wire_version = f->wire_version ? f->wire_version : FRAME_VERSION;
 	q.name = (char *)name;
 	q.role = role;
 	q.host = (char *)"here";

@@ -15,6 +15,7 @@ struct fixture {
 	struct prng random;
 	struct ledger *ledger;
 	uint32_t unit_batches; /* as trainers say that join */
+	uint32_t wire_version; /* that who joins speaks; 0: the ledger's */
 	uint32_t partition_server[FIXTURE_PARTITIONS];
 };
 

@@ -407,6 +407,18 @@ static void test_a_name_is_of_plain_letters(void **state)
 	fixture_close(&f);
 }
 
+static void test_another_version_of_the_protocol_is_refused(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_open(&f, &(struct ledger_options){.lease_ms = 1000, .passes = 1}, 1);
+	f.wire_version = 2;
+	const struct joined w = fixture_join(&f, "new", TRAINER, 1, 1);
+	assert_int_equal(w.status, WEIR_E_VERSION);
+	assert_non_null(strstr(w.text, "worker new speaks version 2 of the protocol, this server version 1"));
+	fixture_close(&f);
+}
+
 static void test_a_second_join_of_a_live_name_takes_over_at_once(void **state)
 {
 	(void)state;
@@ -489,6 +501,7 @@ int main(void)
 	    cmocka_unit_test(test_allow_skip_tolerates_that_many_quarantined_units),
 	    cmocka_unit_test(test_a_failure_reported_twice_counts_once),
 	    cmocka_unit_test(test_a_name_is_of_plain_letters),
+	    cmocka_unit_test(test_another_version_of_the_protocol_is_refused),
 	    cmocka_unit_test(test_observers_leave_no_trace),
 	    cmocka_unit_test(test_the_gate_holds_the_next_pass_until_the_evaluation),
 	    cmocka_unit_test(test_the_gate_opens_without_an_evaluator_after_a_while),

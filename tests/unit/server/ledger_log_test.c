@@ -7,6 +7,7 @@
 #include "cmocka_check.h"
 #include "faulty_disk.h"
 #include "folder.h"
+#include "frame.h"
 #include "journal.h"
 #include "ledger_log.h"
 #include "task_queue.h"
@@ -177,6 +178,7 @@ static void join(struct world *w, struct call *c)
 	Weir__V1__Dataset d = WEIR__V1__DATASET__INIT;
 	*c = (struct call){.w = w};
 	d.units = UNITS;
+	q.wire_version = FRAME_VERSION;
 	q.name = (char *)(uintptr_t) "worker-0";
 	q.dataset = &d;
 	ledger_join(w->ledger, &q, on_join, c);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cmocka_check.h"
+#include "frame.h"
 #include "ledger_log.h"
 #include "prng.h"
 
@@ -237,6 +238,7 @@ static void join(struct ledger *l, struct worker *k)
 	Weir__V1__JoinRequest q = WEIR__V1__JOIN_REQUEST__INIT;
 	Weir__V1__Dataset d = WEIR__V1__DATASET__INIT;
 	d.units = UNITS;
+	q.wire_version = FRAME_VERSION;
 	q.name = k->name;
 	q.dataset = &d;
 	ledger_join(l, &q, on_join, k);
