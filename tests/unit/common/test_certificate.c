@@ -1,5 +1,6 @@
 /* certificate.h: what is issued is what it says, and every other file is refused with a sentence that names it. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -29,7 +30,9 @@ static void one_that_is_issued_says_who_it_is(void **state)
 	assert_int_equal(c.who.role, ROLE_WORKER);
 	assert_string_equal(c.who.name, "w7");
 	assert_in_range(certificate_seconds_left(c.certificate, strlen(c.certificate)), 1, 60);
-	assert_int_equal(certificate_seconds_left(c.certificate, 40), 0);
+	for (size_t cut = 0; cut + 40 < strlen(c.certificate); cut += 7) /* behind that nothing is missed but the end's dashes */
+		assert_int_equal(certificate_seconds_left(c.certificate, cut), 0);
+	assert_int_equal(certificate_seconds_left(c.key, strlen(c.key)), 0);
 	certificates_free(&c);
 	f.security.job = "other";
 	expect_refused(&f.security, WEIR_E_INVALID, "is weir://demo/worker/w7, of the job demo; this one is other");
@@ -93,6 +96,23 @@ static void one_that_has_expired_is_refused_with_its_time(void **state)
 	expect_refused(&f.security, WEIR_E_INVALID, "expired on 20");
 }
 
+/* Beyond 2049 times are written otherwise. */
+static void how_long_is_told(void **state)
+{
+	static const uint64_t lives[] = {1000, 90 * 86400, 40ull * 365 * 86400};
+	(void)state;
+	for (size_t i = 0; i < sizeof lives / sizeof *lives; i++) {
+		struct tls_files f;
+		char *text;
+		size_t bytes;
+		weir_error err = {0};
+		tls_issue(&f, &mine, &mine, "weir://demo/worker/long", lives[i]);
+		CHECK_OK(disk_read_file(disk_system(), f.certificate, CERTIFICATE_BYTES_MAX, &text, &bytes, &err), err);
+		assert_in_range(certificate_seconds_left(text, bytes), lives[i] - 900, lives[i]);
+		free(text);
+	}
+}
+
 static void one_of_hosts_alone_is_nobody(void **state)
 {
 	const struct certificate_order order = {
@@ -141,6 +161,7 @@ int main(void)
 	    cmocka_unit_test(wrong_files_are_named),
 	    cmocka_unit_test(another_authority_does_not_vouch),
 	    cmocka_unit_test(one_that_has_expired_is_refused_with_its_time),
+	    cmocka_unit_test(how_long_is_told),
 	    cmocka_unit_test(one_of_hosts_alone_is_nobody),
 	    cmocka_unit_test(wrong_orders_are_refused),
 	};
