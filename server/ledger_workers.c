@@ -84,6 +84,12 @@ float ledger_rate_scale(const struct ledger *l)
 	return l->options.rate_rule == LEDGER_RATE_SQRT ? sqrtf(ratio) : ratio;
 }
 
+/* What is no number would stay in a sum for ever. */
+static double summand(double x)
+{
+	return isfinite(x) ? x : 0;
+}
+
 void ledger_report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1__WorkerReport *r, const uint64_t *staleness,
                        size_t buckets)
 {
@@ -97,13 +103,13 @@ void ledger_report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1
 	ledger_speed_add(l, w, r);
 	l->report.rows += r->rows;
 	l->report.batches += r->batches;
-	l->report.loss_sum += r->loss_sum;
+	l->report.loss_sum += summand(r->loss_sum);
 	l->report.bytes_pushed += r->bytes_pushed;
 	l->report.bytes_pulled += r->bytes_pulled;
 	l->report.bad_lines += r->bad_lines;
 	l->report.duplicates += r->duplicates;
-	w->residual_norm = r->residual_norm;
-	l->report.energy_sent += r->energy_sent;
+	w->residual_norm = summand(r->residual_norm);
+	l->report.energy_sent += summand(r->energy_sent);
 	l->report.energy_measured += r->energy_measured;
 	l->report.nonfinite += r->nonfinite;
 	l->report.redone_batches += r->redone_batches;

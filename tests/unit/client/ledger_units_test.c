@@ -1,5 +1,7 @@
 /* Units of the ledger against a model: whatever workers do and however they die, each unit is committed exactly once, attempts only
  * grow, no unit has two live holders, and every pass finishes. */
+#include <math.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -448,12 +450,10 @@ static void on_totals(void *arg, const ProtobufCMessage *m)
 	norms[1] = r->totals->residual_lost;
 }
 
-static void report_residual(struct fixture *f, const struct joined *w, double norm)
+static void report(struct fixture *f, const struct joined *w, Weir__V1__WorkerReport report)
 {
 	Weir__V1__ProgressRequest q = WEIR__V1__PROGRESS_REQUEST__INIT;
-	Weir__V1__WorkerReport report = WEIR__V1__WORKER_REPORT__INIT;
 	weir_status status = WEIR_E_INTERNAL;
-	report.residual_norm = norm;
 	q.job = fixture_job();
 	q.worker = w->worker;
 	q.incarnation = w->incarnation;
@@ -462,12 +462,46 @@ static void report_residual(struct fixture *f, const struct joined *w, double no
 	assert_int_equal(status, WEIR_OK);
 }
 
+static void report_residual(struct fixture *f, const struct joined *w, double norm)
+{
+	Weir__V1__WorkerReport r = WEIR__V1__WORKER_REPORT__INIT;
+	r.residual_norm = norm;
+	report(f, w, r);
+}
+
 static void assert_norms(struct fixture *f, double now, double lost)
 {
 	Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
 	double norms[2] = {-1, -1};
 	ledger_status(f->ledger, &q, on_totals, norms);
 	assert_true(norms[0] == now && norms[1] == lost);
+}
+
+static void on_loss(void *arg, const ProtobufCMessage *m)
+{
+	*(double *)arg = ((const Weir__V1__LedgerStatus *)m)->totals->loss_sum;
+}
+
+/* Of a batch whose worker tells what is none, the sums have nothing; of those that follow they have all. */
+static void test_what_is_no_number_is_in_no_sum(void **state)
+{
+	(void)state;
+	struct fixture f;
+	Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
+	Weir__V1__WorkerReport none = WEIR__V1__WORKER_REPORT__INIT, some = WEIR__V1__WORKER_REPORT__INIT;
+	double loss = 0;
+	fixture_open(&f, &(struct ledger_options){.lease_ms = 1000, .passes = 1}, 1);
+	struct joined w = fixture_join(&f, "w", TRAINER, 1, 3);
+	none.loss_sum = none.energy_sent = none.residual_norm = NAN;
+	some.loss_sum = 1.5;
+	some.residual_norm = 2;
+	report(&f, &w, none);
+	assert_norms(&f, 0, 0);
+	report(&f, &w, some);
+	assert_norms(&f, 2, 0);
+	ledger_status(f.ledger, &q, on_loss, &loss);
+	assert_true(loss == 1.5);
+	fixture_close(&f);
 }
 
 static void test_what_the_dead_held_back_is_told(void **state)
@@ -507,6 +541,7 @@ int main(void)
 	    cmocka_unit_test(test_the_gate_opens_without_an_evaluator_after_a_while),
 	    cmocka_unit_test(test_another_dataset_is_refused_with_both_named),
 	    cmocka_unit_test(test_a_second_join_of_a_live_name_takes_over_at_once),
+	    cmocka_unit_test(test_what_is_no_number_is_in_no_sum),
 	    cmocka_unit_test(test_what_the_dead_held_back_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
