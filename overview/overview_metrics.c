@@ -143,14 +143,14 @@ static void put_sums(FILE *out, const struct overview *s)
 }
 
 /* A series for each of `count`: ONE finds number i, LABELS opens its labels. */
-#define PUT_EACH(metric, type, help, number)         \
-	exposition_header(out, metric, type, help);      \
-	for (uint32_t i = 0; i < count; i++) {           \
-		ONE;                                         \
-		fputs(metric, out);                          \
-		LABELS;                                      \
-		fputc('}', out);                             \
-		exposition_value(out, (double)(number));     \
+#define PUT_EACH(metric, type, help, number)     \
+	exposition_header(out, metric, type, help);  \
+	for (uint32_t i = 0; i < count; i++) {       \
+		ONE;                                     \
+		fputs(metric, out);                      \
+		LABELS;                                  \
+		fputc('}', out);                         \
+		exposition_value(out, (double)(number)); \
 	}
 
 static void put_servers(FILE *out, const struct overview *s)

@@ -1,7 +1,6 @@
 /* Units of the ledger against a model: whatever workers do and however they die, each unit is committed exactly once, attempts only
  * grow, no unit has two live holders, and every pass finishes. */
 #include <math.h>
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -107,8 +107,8 @@ static void series_are_those_of_this_process(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(memory_that_is_used_counts),       cmocka_unit_test(the_boot_of_the_machine_is_the_kernels),
-	    cmocka_unit_test(a_quota_is_processors_rounded_up), cmocka_unit_test(processors_are_those_that_it_is_bound_to),
+	    cmocka_unit_test(memory_that_is_used_counts),        cmocka_unit_test(the_boot_of_the_machine_is_the_kernels),
+	    cmocka_unit_test(a_quota_is_processors_rounded_up),  cmocka_unit_test(processors_are_those_that_it_is_bound_to),
 	    cmocka_unit_test(descriptors_are_as_many_as_may_be), cmocka_unit_test(series_are_those_of_this_process),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -198,8 +198,11 @@ static void test_alone(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_numbers), cmocka_unit_test(test_numbers_of_a_language_model),
-	                                   cmocka_unit_test(test_what_is_no_number), cmocka_unit_test(test_headers), cmocka_unit_test(test_workers_are_bounded),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_numbers),
+	                                   cmocka_unit_test(test_numbers_of_a_language_model),
+	                                   cmocka_unit_test(test_what_is_no_number),
+	                                   cmocka_unit_test(test_headers),
+	                                   cmocka_unit_test(test_workers_are_bounded),
 	                                   cmocka_unit_test(test_alone)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
