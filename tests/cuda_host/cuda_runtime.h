@@ -140,18 +140,20 @@ template <typename F>
 static inline void cuda_host_mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, F value, CUDA_HOST_HERE)
 {
 	const uint32_t words[6] = {a[0], a[1], a[2], a[3], b0, b1};
-	uint32_t of[6][32];
-	for (unsigned w = 0; w < 6; w++) {
-		const uint64_t *all = cuda_host_exchange(0xffffffffu, words[w], file, line);
-		for (unsigned lane = 0; lane < 32; lane++)
-			of[w][lane] = (uint32_t)all[lane];
+	uint32_t of[32][6];
+	for (unsigned w = 0; w < 6; w += 2) {
+		const uint64_t *all = cuda_host_exchange(0xffffffffu, words[w] | (uint64_t)words[w + 1] << 32, file, line);
+		for (unsigned lane = 0; lane < 32; lane++) {
+			of[lane][w] = (uint32_t)all[lane];
+			of[lane][w + 1] = (uint32_t)(all[lane] >> 32);
+		}
 	}
 	const unsigned g = cuda_host_lane() / 4, t = cuda_host_lane() % 4;
 	for (unsigned i = 0; i < 4; i++)
 		for (unsigned k = 0; k < 16; k++) {
 			const unsigned column = 2 * t + i % 2, word = k % 8 / 2, shift = k % 2 * 16;
-			const float x = value((uint16_t)(of[i / 2 + k / 8 * 2][4 * g + word] >> shift));
-			const float y = value((uint16_t)(of[4 + k / 8][4 * column + word] >> shift));
+			const float x = value((uint16_t)(of[4 * g + word][i / 2 + k / 8 * 2] >> shift));
+			const float y = value((uint16_t)(of[4 * column + word][4 + k / 8] >> shift));
 			c[i] = fmaf(x, y, c[i]);
 		}
 }
