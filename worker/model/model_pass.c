@@ -342,11 +342,11 @@ void model_train(struct model *m, const struct model_input *in, const uint64_t *
 	const struct backend_ops *ops = m->backend->ops;
 	struct step step = {m, in, seed, out};
 	const struct step_key key = key_of(&step);
+	assert(m->parts.transformer || in->rows <= m->rows); /* transformers reserve for themselves */
 	if (m->parts.transformer || m->parts.ngram) {
 		ops->replay(m->backend, &key, sizeof key, m->parts.transformer ? train_transformer : train_text, &step);
 		return;
 	}
-	assert(in->rows <= m->rows);
 	look_up(m, in);
 	ops->replay(m->backend, &key, sizeof key, train_clicks, &step);
 	look_up_backward(m, in, out->gradients);
