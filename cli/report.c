@@ -6,11 +6,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "json.h"
 #include "live.h"
+#include "new_folder.h"
 #include "overview_json.h"
 
 double report_samples_per_s(const struct report *r)
@@ -380,12 +380,11 @@ static void put_overview(struct json *j, const struct overview *s)
 weir_status report_check_path(const char *path, weir_error *err)
 {
 	char dir[WEIR_PATH_BYTES_MAX];
-	struct stat st;
 	const char *slash = strrchr(path, '/');
 	const int n = slash ? (int)(slash - path) + 1 : 0;
 	if (snprintf(dir, sizeof dir, "%.*s.", n, path) >= (int)sizeof dir)
 		return weir_fail(err, WEIR_E_LIMIT, "--report: the path is longer than %u bytes", WEIR_PATH_BYTES_MAX);
-	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+	if (folder_exists(path))
 		return weir_fail(err, WEIR_E_INVALID, "--report: %s is a folder; give the name of a file", path);
 	if (access(dir, W_OK | X_OK) != 0)
 		return weir_fail(err, WEIR_E_IO, "--report: cannot write %s: %s", path, strerror(errno));

@@ -27,8 +27,8 @@ get $((PORT + 3)) /healthz || fail "worker-1"
 get $((PORT + 4)) || fail "the evaluator"
 
 RUN_AT=$(sed -n 's,^.*http://\(127[0-9.:]*\)/ shows it.*$,\1,p' "$DIR/train.err")
-get "${RUN_AT#*:}" || fail "weir train's own page: $(cat "$DIR/code")"
-has "${RUN_AT#*:}" "weir_rows_total [1-9]"
+told() { get "${RUN_AT#*:}" && grep -q '^weir_rows_total [1-9]' "$DIR/page-${RUN_AT#*:}"; }
+wait_for 30 "rows on weir train's own page" told # a worker's first progress may have none
 
 # Every series that is asked for exists. (GPUs are not on every machine, and are tested apart.)
 python3 - "$SOURCE/docker/monitoring" "$DIR" "$SOURCE/docs/OPERATIONS.md" <<-'PY' || fail "names do not agree"
