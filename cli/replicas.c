@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_BYTES = 1024 };
+enum { LINE_BYTES = 1024, PARTITIONS_NAMED = 8 };
 
 void replicas_init(struct replicas *r, uint32_t wanted)
 {
@@ -43,7 +43,7 @@ static void say(struct line *l, const char *format, uint32_t number)
 		l->used += (size_t)snprintf(l->text + l->used, sizeof l->text - l->used, format, number);
 }
 
-/* Those that were `from`'s, and are `to`'s now. Returns how many. */
+/* Lists the partitions that were `from`'s and are `to`'s now, the first few by number. Returns how many. */
 static uint32_t describe(const struct replicas *r, const struct overview *now, uint32_t from, uint32_t to, struct line *l)
 {
 	uint32_t count = 0;
@@ -52,8 +52,11 @@ static uint32_t describe(const struct replicas *r, const struct overview *now, u
 			continue;
 		if (count++ == 0)
 			say(l, l->used ? "; server %u with" : "server %u goes on with", to);
-		say(l, count == 1 ? " %u" : ", %u", p);
+		if (count <= PARTITIONS_NAMED)
+			say(l, count == 1 ? " %u" : ", %u", p);
 	}
+	if (count > PARTITIONS_NAMED)
+		say(l, " and %u more", count - PARTITIONS_NAMED);
 	return count;
 }
 

@@ -5,10 +5,12 @@
 #include <stdint.h>
 
 /* Wire. Enforced by rpc (message), frame.c (the rest) before anything is allocated. */
-#define WEIR_MESSAGE_BYTES_MAX    (4u << 20) /* one RPC message, either way */
-#define WEIR_MESSAGE_BYTES_TARGET (1u << 20) /* what senders cut bulk data into */
-#define WEIR_CONTROL_BYTES_MAX    (1u << 20) /* one control (protobuf) message */
-#define WEIR_CONTROL_HEAP_FACTOR  16u        /* unpacked protobuf may use this times its input, plus 64 KiB */
+#define WEIR_MESSAGE_BYTES_MAX    (4u << 20)             /* one RPC message, either way */
+#define WEIR_MESSAGE_BYTES_TARGET (1u << 20)             /* what senders cut bulk data into */
+#define WEIR_CONTROL_BYTES_MAX    (1u << 20)             /* one control (protobuf) message */
+#define WEIR_REPLY_BYTES_MAX      WEIR_MESSAGE_BYTES_MAX /* a control reply that tells a whole job: wire_limits.c names them */
+#define WEIR_CONTROL_HEAP_FACTOR  16u                    /* unpacked protobuf may use this times its input, plus */
+#define WEIR_CONTROL_HEAP_FLOOR   (2u << 20)             /* this: 4,096 workers that have done nothing yet are a few bytes each */
 #define WEIR_STATE_HEAP_FACTOR    48u   /* the same of our own files: a unit that is closed is 8 bytes there, some 200 unpacked */
 #define WEIR_FRAME_RECORDS_MAX    4096u /* records in one frame */
 #define WEIR_RECORD_SECTIONS_MAX  256u  /* table sections in one record */
@@ -44,6 +46,7 @@
 #define WEIR_ROW_WIDTH_MAX        65536u       /* elements of one row */
 #define WEIR_TABLE_ELEMENTS_MAX   (1ull << 40) /* of a dense table */
 #define WEIR_TABLE_SEGMENTS_MAX   2048u        /* initialiser segments of a dense table: its tensors */
+#define WEIR_SEGMENTS_MAX         65536u       /* of all tables of a job; enforced by ledger_tables.c */
 #define WEIR_CATCH_UP_STEPS_MAX   4096u /* steps that a row left out takes at once, at most; enforced by optimizer.c (full decay) */
 
 /* Work. Enforced by the ledger and the partitions. */

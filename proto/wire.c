@@ -10,7 +10,6 @@
 #include "limits.h"
 #include "wire_limits.h"
 
-#define HEAP_BYTES_FLOOR (64u << 10)
 #define DATA_FRAME_TAG   0x0au /* field 1, length-delimited */
 #define VARINT_BYTES_MAX 10u
 
@@ -67,7 +66,7 @@ static const uint8_t *contiguous(const struct message *in, uint8_t **copy)
 static weir_status unpack(const ProtobufCMessageDescriptor *type, const void *bytes, size_t n, size_t heap_factor,
                           ProtobufCMessage **out, weir_error *err)
 {
-	size_t heap_max = n * heap_factor + HEAP_BYTES_FLOOR;
+	size_t heap_max = n * heap_factor + WEIR_CONTROL_HEAP_FLOOR;
 	struct allowance allowance = {.left = heap_max};
 	ProtobufCAllocator allocator = {.alloc = capped_alloc, .free = capped_free, .allocator_data = &allowance};
 	*out = protobuf_c_message_unpack(type, &allocator, n, bytes);
@@ -89,8 +88,8 @@ weir_status wire_unpack_state(const ProtobufCMessageDescriptor *type, const void
 weir_status wire_unpack(const ProtobufCMessageDescriptor *type, const struct message *in, ProtobufCMessage **out, weir_error *err)
 {
 	*out = NULL;
-	if (in->bytes > WEIR_CONTROL_BYTES_MAX)
-		return weir_fail(err, WEIR_E_LIMIT, "%s: %zu bytes, at most %u", type->name, in->bytes, WEIR_CONTROL_BYTES_MAX);
+	if (in->bytes > wire_bytes_max(type))
+		return weir_fail(err, WEIR_E_LIMIT, "%s: %zu bytes, at most %zu", type->name, in->bytes, wire_bytes_max(type));
 	uint8_t *copy;
 	const uint8_t *bytes = contiguous(in, &copy);
 	if (!bytes)

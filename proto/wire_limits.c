@@ -1,4 +1,4 @@
-/* One walk over a message's descriptor: what is not in the table below has the default of its type. */
+/* One walk over a message's descriptor. Every repeated field has a row in the table below; strings and bytes without one have their type's default. */
 #include "wire_limits.h"
 
 #include <string.h>
@@ -6,6 +6,27 @@
 #include "limits.h"
 #include "metrics.h"
 #include "weir/table.h"
+
+/* A server may end up with everything, so that each message must fit at the documented maximum of all it carries. */
+_Static_assert(WEIR_WORKERS_MAX *WIRE_WORKER_BYTES + WEIR_TABLES_MAX * WIRE_TABLE_BYTES + WEIR_SEGMENTS_MAX * WIRE_SEGMENT_BYTES +
+                       WEIR_SERVERS_MAX * WEIR_ADDRESS_BYTES_MAX + 2 * WEIR_PARTITIONS_MAX * WIRE_TOTAL_BYTES <=
+                   WEIR_REPLY_BYTES_MAX,
+               "LedgerStatus must hold all workers, tables and servers, and the totals of all partitions");
+_Static_assert(WEIR_PARTITIONS_MAX *WIRE_PARTITION_BYTES + WEIR_TABLES_MAX * WIRE_TABLE_STATUS_BYTES <= WEIR_REPLY_BYTES_MAX,
+               "ServerStatus must hold all partitions and tables");
+_Static_assert(WEIR_TABLES_MAX *WIRE_TABLE_BYTES + WEIR_SEGMENTS_MAX * WIRE_SEGMENT_BYTES +
+                       WEIR_STEP_CLOSES_KEPT * WEIR_STEP_MEMBERS_MAX * WIRE_BATCH_BYTES +
+                       WEIR_SERVERS_MAX * WEIR_ADDRESS_BYTES_MAX + WEIR_PARTITIONS_MAX * WIRE_PLACE_BYTES <=
+                   WEIR_REPLY_BYTES_MAX,
+               "JoinReply must hold all tables, the last steps and the map");
+_Static_assert(WEIR_PARTITIONS_MAX *(1 + WEIR_CHECKPOINT_CHAIN_MAX) * WIRE_FILE_BYTES <= WEIR_REPLY_BYTES_MAX,
+               "CheckpointPollReply must hold the files of all partitions");
+_Static_assert(WEIR_STEP_CLOSES_KEPT *WEIR_STEP_MEMBERS_MAX *WIRE_BATCH_BYTES <= WEIR_CONTROL_BYTES_MAX,
+               "StepReply must hold the last steps");
+_Static_assert(WEIR_UNITS_HELD_MAX *WEIR_PARTITIONS_MAX *WIRE_TOTAL_BYTES <= WEIR_CONTROL_BYTES_MAX,
+               "ProgressRequest must hold the totals of all units that a worker holds");
+_Static_assert(WEIR_SERVERS_MAX *WEIR_ADDRESS_BYTES_MAX + WEIR_PARTITIONS_MAX * WIRE_SCRUB_BYTES <= WEIR_CONTROL_BYTES_MAX,
+               "MapReply, LayoutReply and ScrubReply must hold all partitions");
 
 /* Repeated fields: how many. Strings and bytes: how long. X(message, field, maximum) */
 #define WIRE_LIMIT_MAP(X)                                                        \
@@ -28,6 +49,10 @@
 	X("weir.v1.LedgerStateReply", "data", WEIR_LEDGER_PIECE_BYTES)               \
 	X("weir.v1.StepClose", "included", WEIR_STEP_MEMBERS_MAX)                    \
 	X("weir.v1.StepClose", "dropped", WEIR_STEP_MEMBERS_MAX)                     \
+	X("weir.v1.WorkerStatus", "name", WEIR_NAME_BYTES_MAX - 1)                   \
+	X("weir.v1.WorkerStatus", "host", WEIR_ADDRESS_BYTES_MAX - 1)                \
+	X("weir.v1.TableStatus", "name", WEIR_TABLE_NAME_BYTES_MAX - 1)              \
+	X("weir.v1.CheckpointFile", "name", WEIR_BLOB_NAME_BYTES_MAX - 1)            \
 	X("weir.v1.TableStatus", "staleness", HISTOGRAM_BUCKETS)                     \
 	X("weir.v1.ServerStatus", "partitions", WEIR_PARTITIONS_MAX)                 \
 	X("weir.v1.ServerStatus", "tables", WEIR_TABLES_MAX)                         \
@@ -51,15 +76,36 @@
 	X("weir.v1.NextRecord", "why", WEIR_REWIND_WHY_BYTES_MAX - 1)                \
 	X("weir.v1.RewindRequest", "checkpoint", WEIR_CHECKPOINT_NAME_BYTES_MAX - 1) \
 	X("weir.v1.RewindReply", "checkpoint", WEIR_CHECKPOINT_NAME_BYTES_MAX - 1)   \
+	X("weir.v1.RegisterTableReply", "partitions", WEIR_PARTITIONS_MAX)           \
+	X("weir.v1.PartitionScrub", "replicas", WEIR_REPLICAS_MAX)                   \
+	X("weir.v1.ScrubReply", "partitions", WEIR_PARTITIONS_MAX)                   \
+	X("weir.v1.JoinReply", "closes", WEIR_STEP_CLOSES_KEPT)                      \
+	X("weir.v1.StepReply", "closes", WEIR_STEP_CLOSES_KEPT)                      \
+	X("weir.v1.ProgressRequest", "units", WEIR_UNITS_HELD_MAX)                   \
+	X("weir.v1.CheckpointBeginReply", "taken", WEIR_PARTITIONS_MAX)              \
+	X("etcdserverpb.TxnResponse", "responses", WEIR_COORD_TXN_MAX)               \
 	X("etcdserverpb.KeyValue", "value", WEIR_COORD_VALUE_BYTES_MAX)              \
 	X("etcdserverpb.RangeResponse", "kvs", WEIR_COORD_READ_RECORDS_MAX)          \
 	X("etcdserverpb.WatchResponse", "events", WEIR_COORD_READ_RECORDS_MAX)
 
 #define STRING_BYTES_DEFAULT WEIR_ERROR_TEXT_BYTES
 #define BYTES_DEFAULT        16u /* a uuid */
-#define REPEATED_DEFAULT     256u
 
-static size_t limit_of(const char *message, const char *field, size_t otherwise)
+/* Replies that tell a whole job, as large as its documented maxima make them (limits.h adds them up). */
+#define WIRE_WHOLE_JOB_MAP(X) \
+	X("weir.v1.JoinReply") X("weir.v1.LedgerStatus") X("weir.v1.ServerStatus") X("weir.v1.CheckpointPollReply")
+
+size_t wire_bytes_max(const ProtobufCMessageDescriptor *type)
+{
+#define WIRE_WHOLE_JOB_ROW(message)   \
+	if (!strcmp(type->name, message)) \
+		return WEIR_REPLY_BYTES_MAX;
+	WIRE_WHOLE_JOB_MAP(WIRE_WHOLE_JOB_ROW)
+#undef WIRE_WHOLE_JOB_ROW
+	return WEIR_CONTROL_BYTES_MAX;
+}
+
+size_t wire_limit_of(const char *message, const char *field, size_t otherwise)
 {
 	static const struct {
 		const char *message, *field;
@@ -102,7 +148,7 @@ static weir_status check_repeated(const ProtobufCMessage *m, const ProtobufCFiel
 {
 	const uint8_t *base = (const uint8_t *)m;
 	size_t n = *(const size_t *)(const void *)(base + f->quantifier_offset);
-	size_t max = limit_of(m->descriptor->name, f->name, REPEATED_DEFAULT);
+	size_t max = wire_limit_of(m->descriptor->name, f->name, 0);
 	if (n > max)
 		return too_large(m, f->name, n, max, "elements", err);
 	if (f->type != PROTOBUF_C_TYPE_STRING && f->type != PROTOBUF_C_TYPE_MESSAGE)
@@ -128,7 +174,7 @@ weir_status wire_check_limits(const ProtobufCMessage *m, weir_error *err)
 		else if (sized)
 			status = check_value(
 			    m, f, (const uint8_t *)m + f->offset,
-			    limit_of(d->name, f->name, f->type == PROTOBUF_C_TYPE_BYTES ? BYTES_DEFAULT : STRING_BYTES_DEFAULT), err);
+			    wire_limit_of(d->name, f->name, f->type == PROTOBUF_C_TYPE_BYTES ? BYTES_DEFAULT : STRING_BYTES_DEFAULT), err);
 		if (status)
 			return status;
 	}

@@ -60,6 +60,14 @@ void ledger_tables_free(struct ledger *l)
 	free(l->tables);
 }
 
+static uint32_t segments_count(const struct ledger *l)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < l->tables_count; i++)
+		n += l->tables[i]->spec.segments_count;
+	return n;
+}
+
 weir_status ledger_table_add(struct ledger *l, const weir_table_spec *spec, struct ledger_table **out, weir_error *err)
 {
 	struct ledger_table **grown = NULL;
@@ -68,6 +76,10 @@ weir_status ledger_table_add(struct ledger *l, const weir_table_spec *spec, stru
 	if (l->tables_count == WEIR_TABLES_MAX)
 		status = weir_fail(err, WEIR_E_LIMIT, "table %s: the job has %u tables already, the most there may be", spec->name,
 		                   l->tables_count);
+	else if (segments_count(l) + spec->segments_count > WEIR_SEGMENTS_MAX)
+		status = weir_fail(err, WEIR_E_LIMIT,
+		                   "table %s: its %u initialiser segments and the %u of the job's other tables are more than %u",
+		                   spec->name, spec->segments_count, segments_count(l), WEIR_SEGMENTS_MAX);
 	else if ((grown = realloc(l->tables, (l->tables_count + 1) * sizeof *grown)) && (t = calloc(1, sizeof *t))) {
 		l->tables = grown;
 		t->id = l->tables_count;

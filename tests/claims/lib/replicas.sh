@@ -30,7 +30,7 @@ start_etcd() { # in $RUN/etcd
 address_of_server() { [ "${TCP:-0}" = 1 ] && echo "127.0.0.1:$(free_port)" || echo "unix:$RUN/server-$1.sock"; }
 address_of_etcd() { echo "127.0.0.1:$(free_port)"; } # address_of_etcd clients|peers
 
-# begin_cluster NAME SERVERS REPLICAS LOG [CLUSTER KEYS]: all servers run, in $RUN, with 8 partitions
+# begin_cluster NAME SERVERS REPLICAS LOG [CLUSTER KEYS]: all servers run, in $RUN, with PARTITIONS (8)
 begin_cluster() {
 	local i
 	RUN=$WORK/$1 REPLICAS=$3 LIST= SERVER=() ETCD=
@@ -39,7 +39,7 @@ begin_cluster() {
 	cat > "$RUN/job.yaml" <<-JOB
 		job: $1
 		run_dir: $RUN
-		cluster: {servers: $2, workers: 3, partitions: 8, lease_ms: 3001, replicas: $3, log: $4, coord: "$([ "$3" = 1 ] && echo static || echo "etcd://$ETCD_AT")"${5:+, $5}}
+		cluster: {servers: $2, workers: 3, partitions: ${PARTITIONS:-8}, lease_ms: 3001, replicas: $3, log: $4, coord: "$([ "$3" = 1 ] && echo static || echo "etcd://$ETCD_AT")"${5:+, $5}}
 		data: {format: criteo, train: none}
 		model: {kind: lr}
 		security: {insecure: true} # machines that are made up, too
