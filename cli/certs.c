@@ -46,7 +46,7 @@ static weir_status order_of(const struct certs_verb *v, struct certificate_order
 	if (!v->role != !v->job)
 		return weir_fail(err, WEIR_E_INVALID, "--job and --role belong together: there is no --%s", v->role ? "job" : "role");
 	if (v->role && !principal_role_parse(&o->who.role, v->role, strlen(v->role)))
-		return weir_fail(err, WEIR_E_INVALID, "--role is '%s': expected server, worker or admin", v->role);
+		return weir_fail(err, WEIR_E_INVALID, "--role is '%s': expected server, worker, evaluator or admin", v->role);
 	const char *name = v->name ? v->name : v->role;
 	if (!name || strlen(name) >= sizeof o->who.name || (v->job && strlen(v->job) >= sizeof o->who.job))
 		return weir_fail(err, WEIR_E_INVALID, "needs --job and --role, or, without them, --host and --name; of at most %zu bytes",
@@ -93,7 +93,7 @@ int verb_certs(int count, char **args)
 	const struct option options[] = {
 	    {"--dir", OPTION_TEXT, &v.dir, "DIR", "the authority's folder; certificates are written there, too"},
 	    {"--job", OPTION_TEXT, &v.job, "JOB", "issue: the name of the job that it is of"},
-	    {"--role", OPTION_TEXT, &v.role, "ROLE", "issue: server, worker or admin"},
+	    {"--role", OPTION_TEXT, &v.role, "ROLE", "issue: server, worker, evaluator or admin"},
 	    {"--name", OPTION_TEXT, &v.name, "NAME", "issue: who it is, and the files' name (ROLE)"},
 	    {"--host", OPTION_LIST, &v.hosts, "HOST", "issue: a host name or IP address, for an etcd; may be given again"},
 	    {"--lifetime", OPTION_TEXT, &v.lifetime, "90d",

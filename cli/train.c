@@ -275,7 +275,7 @@ static weir_status take_signals(struct train *t, weir_error *err)
 /* Those of the processes that this command starts, too. */
 static weir_status check_certificates(const struct job *job, weir_error *err)
 {
-	static const enum principal_role roles[] = {ROLE_SERVER, ROLE_WORKER, ROLE_ADMIN};
+	const enum principal_role roles[] = {ROLE_SERVER, ROLE_WORKER, ROLE_ADMIN, job_evaluator_role(job)};
 	weir_status s = WEIR_OK;
 	for (unsigned i = job->cluster.servers_at_count > 0;
 	     *job->security.certificate && i < sizeof roles / sizeof *roles && s == WEIR_OK; i++) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "disk.h"
 #include "job_read.h"
@@ -47,6 +48,13 @@ void job_security(const struct job *job, enum principal_role role, struct job_se
 	                          .job = job->name,
 	                          .reload_s = job->security.reload_s,
 	                          .insecure = job->security.insecure};
+}
+
+enum principal_role job_evaluator_role(const struct job *job)
+{
+	struct job_security security;
+	job_security(job, ROLE_EVALUATOR, &security);
+	return access(security.certificate, F_OK) == 0 ? ROLE_EVALUATOR : ROLE_WORKER;
 }
 
 uint32_t job_server_patience_ms(const struct job *job)

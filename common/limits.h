@@ -34,20 +34,26 @@
 #define WEIR_ADDRESS_BYTES_MAX  256u
 
 /* Placement and tables. Enforced by job parsing and the table registry. */
-#define WEIR_PARTITIONS_MAX       1024u
-#define WEIR_PARTITIONS_DEFAULT   16u
-#define WEIR_SERVERS_MAX          256u
-#define WEIR_SERVERS_ADDED_MAX    16u     /* to a job that runs, beyond those it began with */
-#define WEIR_SERVER_NONE          0xffffu /* no server's number */
-#define WEIR_WORKERS_MAX          4096u
-#define WEIR_TABLES_MAX           1024u
-#define WEIR_TABLE_NAME_BYTES_MAX 64u
-#define WEIR_CHUNK_ELEMENTS       65536u       /* one row of a dense table */
-#define WEIR_ROW_WIDTH_MAX        65536u       /* elements of one row */
-#define WEIR_TABLE_ELEMENTS_MAX   (1ull << 40) /* of a dense table */
-#define WEIR_TABLE_SEGMENTS_MAX   2048u        /* initialiser segments of a dense table: its tensors */
-#define WEIR_SEGMENTS_MAX         65536u       /* of all tables of a job; enforced by ledger_tables.c */
-#define WEIR_CATCH_UP_STEPS_MAX   4096u /* steps that a row left out takes at once, at most; enforced by optimizer.c (full decay) */
+#define WEIR_PARTITIONS_MAX             1024u
+#define WEIR_PARTITIONS_DEFAULT         16u
+#define WEIR_SERVERS_MAX                256u
+#define WEIR_SERVERS_ADDED_MAX          16u     /* to a job that runs, beyond those it began with */
+#define WEIR_SERVER_NONE                0xffffu /* no server's number */
+#define WEIR_WORKERS_MAX                4096u   /* that live; enforced by ledger_join.c, as the next ones are */
+#define WEIR_WORKERS_GONE_KEPT          256u /* that have gone and are still listed by name; older ones are in the totals alone */
+#define WEIR_WORKERS_PER_CONNECTION_MAX 64u  /* that joined over one connection */
+#define WEIR_WORKERS_PER_ADDRESS_MAX    (WEIR_WORKERS_MAX / 2) /* and from one address: the others' places are not one peer's */
+#define WEIR_JOINS_BURST                WEIR_WORKERS_MAX       /* joins from one address at once, */
+#define WEIR_JOINS_PER_S                256u                   /* and later */
+#define WEIR_NAME_SILENT_MS             2000u                  /* a worker not heard for so long gives its name to a newcomer */
+#define WEIR_TABLES_MAX                 1024u
+#define WEIR_TABLE_NAME_BYTES_MAX       64u
+#define WEIR_CHUNK_ELEMENTS             65536u       /* one row of a dense table */
+#define WEIR_ROW_WIDTH_MAX              65536u       /* elements of one row */
+#define WEIR_TABLE_ELEMENTS_MAX         (1ull << 40) /* of a dense table */
+#define WEIR_TABLE_SEGMENTS_MAX         2048u        /* initialiser segments of a dense table: its tensors */
+#define WEIR_SEGMENTS_MAX               65536u       /* of all tables of a job; enforced by ledger_tables.c */
+#define WEIR_CATCH_UP_STEPS_MAX         4096u /* steps that a row left out takes at once, at most; enforced by optimizer.c (full decay) */
 
 /* Work. Enforced by the ledger and the partitions. */
 #define WEIR_UNIT_BATCHES_MAX     4096u      /* batches of one work unit */

@@ -11,14 +11,15 @@
 #define PRINCIPAL_ROLE_MAP(X) \
 	X(SERVER, 1, "server")    \
 	X(WORKER, 2, "worker")    \
-	X(ADMIN, 4, "admin")
+	X(ADMIN, 4, "admin")      \
+	X(EVALUATOR, 8, "evaluator")
 enum principal_role {
 #define PRINCIPAL_ROLE_ENUM(name, bit, text) ROLE_##name = bit,
 	PRINCIPAL_ROLE_MAP(PRINCIPAL_ROLE_ENUM)
 #undef PRINCIPAL_ROLE_ENUM
 };
 
-#define PRINCIPAL_ROLES_BYTES   40u /* of all roles' names, with the NUL */
+#define PRINCIPAL_ROLES_BYTES   56u /* of all roles' names, with the NUL */
 #define PRINCIPAL_URI_BYTES_MAX (2 * WEIR_NAME_BYTES_MAX + PRINCIPAL_ROLES_BYTES + 16)
 #define PRINCIPAL_SCHEME        "weir://"
 

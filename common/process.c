@@ -1,13 +1,17 @@
 #include "process.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "exposition.h"
+#include "hash.h"
 
 uint64_t process_memory(void)
 {
@@ -77,6 +81,20 @@ bool process_machine_boot(uint8_t id[16])
 	if (digits < 32)
 		memset(id, 0, 16);
 	return digits == 32;
+}
+
+uint64_t process_pid_namespace(void)
+{
+	struct stat st;
+	uint8_t boot[16];
+	if (!process_machine_boot(boot) || stat("/proc/self/ns/pid", &st) != 0)
+		return 0;
+	return hash_bytes(boot, sizeof boot, (uint64_t)st.st_ino);
+}
+
+bool process_is_gone(uint32_t pid)
+{
+	return pid > 0 && pid <= INT32_MAX && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
 }
 
 /* --- For Prometheus */

@@ -22,39 +22,42 @@
 #include "weir/security.h"
 #include "weir/status.h"
 
-/* X(NAME, "service path", is it a bidirectional stream?, may it be retried?, whose it is: roles of certificates). What trainers do, a person does too: import and export are pushes and
+/* An evaluator's push stream carries no PUSH, SEAL or ASSIGN: dispatch.c sees to that.
+ * X(NAME, "service path", is it a bidirectional stream?, may it be retried?, whose it is: roles of certificates). What trainers do, a person does too: import and export are pushes and
  * pulls. */
 enum {
 	ROLE_WORK = ROLE_WORKER | ROLE_ADMIN,
+	ROLE_READS = ROLE_WORK | ROLE_EVALUATOR,
+	ROLE_LEASES = ROLE_WORKER | ROLE_EVALUATOR,
 	ROLE_SEES = ROLE_SERVER | ROLE_ADMIN,
-	ROLE_ALL = ROLE_SERVER | ROLE_WORKER | ROLE_ADMIN
+	ROLE_ALL = ROLE_SERVER | ROLE_WORKER | ROLE_ADMIN | ROLE_EVALUATOR
 };
 #define RPC_METHOD_MAP(X)                                                                      \
-	X(PUSH_STREAM, "/weir.v1.ParameterServer/PushStream", true, false, ROLE_WORK)              \
-	X(PULL_STREAM, "/weir.v1.ParameterServer/PullStream", true, false, ROLE_WORK)              \
+	X(PUSH_STREAM, "/weir.v1.ParameterServer/PushStream", true, false, ROLE_READS)             \
+	X(PULL_STREAM, "/weir.v1.ParameterServer/PullStream", true, false, ROLE_READS)             \
 	X(PUSH, "/weir.v1.ParameterServer/Push", false, true, ROLE_WORK)                           \
-	X(PULL, "/weir.v1.ParameterServer/Pull", false, true, ROLE_WORK)                           \
+	X(PULL, "/weir.v1.ParameterServer/Pull", false, true, ROLE_READS)                          \
 	X(SEAL, "/weir.v1.ParameterServer/Seal", false, true, ROLE_WORK)                           \
 	X(ASSIGN, "/weir.v1.ParameterServer/Assign", false, true, ROLE_WORK)                       \
-	X(REGISTER_TABLE, "/weir.v1.ParameterServer/RegisterTable", false, true, ROLE_WORK)        \
-	X(SCAN, "/weir.v1.ParameterServer/Scan", false, true, ROLE_WORK)                           \
+	X(REGISTER_TABLE, "/weir.v1.ParameterServer/RegisterTable", false, true, ROLE_READS)       \
+	X(SCAN, "/weir.v1.ParameterServer/Scan", false, true, ROLE_READS)                          \
 	X(STATUS, "/weir.v1.ParameterServer/Status", false, true, ROLE_SEES)                       \
-	X(MAP, "/weir.v1.ParameterServer/Map", false, false, ROLE_WORK)                            \
+	X(MAP, "/weir.v1.ParameterServer/Map", false, false, ROLE_READS)                           \
 	X(SCRUB, "/weir.v1.ParameterServer/Scrub", false, true, ROLE_ADMIN)                        \
 	X(LAYOUT, "/weir.v1.ParameterServer/Layout", false, true, ROLE_ADMIN)                      \
 	X(PLACE, "/weir.v1.ParameterServer/Place", false, false, ROLE_ADMIN)                       \
 	X(REWIND, "/weir.v1.ParameterServer/Rewind", false, false, ROLE_ADMIN)                     \
 	X(CHECKPOINT_BEGIN, "/weir.v1.ParameterServer/CheckpointBegin", false, false, ROLE_SERVER) \
 	X(CHECKPOINT_POLL, "/weir.v1.ParameterServer/CheckpointPoll", false, false, ROLE_SERVER)   \
-	X(JOIN, "/weir.v1.Ledger/Join", false, true, ROLE_WORK)                                    \
+	X(JOIN, "/weir.v1.Ledger/Join", false, true, ROLE_READS)                                   \
 	X(CREATE_TABLE, "/weir.v1.Ledger/CreateTable", false, true, ROLE_WORK)                     \
-	X(LEASE, "/weir.v1.Ledger/Lease", false, true, ROLE_WORKER)                                \
-	X(PROGRESS, "/weir.v1.Ledger/Progress", false, true, ROLE_WORK)                            \
+	X(LEASE, "/weir.v1.Ledger/Lease", false, true, ROLE_LEASES)                                \
+	X(PROGRESS, "/weir.v1.Ledger/Progress", false, true, ROLE_READS)                           \
 	X(STEP, "/weir.v1.Ledger/Step", false, true, ROLE_WORKER)                                  \
 	X(CLOCK, "/weir.v1.Ledger/Clock", false, true, ROLE_WORKER)                                \
 	X(COMMIT, "/weir.v1.Ledger/Commit", false, true, ROLE_WORKER)                              \
-	X(GATE, "/weir.v1.Ledger/Gate", false, true, ROLE_WORKER)                                  \
-	X(LEAVE, "/weir.v1.Ledger/Leave", false, true, ROLE_WORK)                                  \
+	X(GATE, "/weir.v1.Ledger/Gate", false, true, ROLE_LEASES)                                  \
+	X(LEAVE, "/weir.v1.Ledger/Leave", false, true, ROLE_READS)                                 \
 	X(JOB_STATUS, "/weir.v1.Ledger/JobStatus", false, true, ROLE_ALL)                          \
 	X(CHECKPOINT, "/weir.v1.Ledger/Checkpoint", false, true, ROLE_ADMIN)                       \
 	X(LINK, "/weir.v1.Replica/Link", true, false, ROLE_SERVER)                                 \
@@ -152,6 +155,13 @@ rpc_server_connections(const struct rpc_server *server); /* clients with data st
 /* Stops accepting, gives calls in progress grace_ms, cancels the rest, waits for every callback, frees. From a thread that is no loop. */
 void rpc_server_stop(struct rpc_server *server, uint32_t grace_ms);
 
+/* Who makes a call. */
+struct rpc_peer {
+	char address[WEIR_ADDRESS_BYTES_MAX]; /* without its port; "unix": this machine's own sockets; "": unknown */
+	uint64_t connection;                  /* identifies it among the peer's others; 0: unknown */
+	struct principal who;                 /* of its certificate; who.role is 0 in plain text */
+};
+void rpc_call_peer(struct rpc_call *call, struct rpc_peer *out); /* from within the service's `unary` */
 enum rpc_method rpc_call_method(const struct rpc_call *call);
 struct rpc_loop *rpc_call_loop(const struct rpc_call *call);
 /* Ends the call; status other than OK travels with text and no message. The call is gone afterwards. */
@@ -183,6 +193,7 @@ weir_status rpc_stream_open(struct rpc_stream **out, struct rpc_channel *channel
 
 /* --- Streams, either end. Called on the stream's loop. */
 struct rpc_loop *rpc_stream_loop(const struct rpc_stream *stream);
+unsigned rpc_stream_role(const struct rpc_stream *stream); /* at the server's end: of the client's certificate; 0: it has none */
 /* Queues a message behind those being sent. E_CLOSED when the stream has ended. The queue is bounded by the caller's credits. */
 weir_status rpc_stream_send(struct rpc_stream *stream, struct message *m);
 size_t rpc_stream_queued(

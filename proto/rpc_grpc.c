@@ -517,6 +517,7 @@ struct rpc *rpc_grpc_create(struct logger *logger)
 	    .server_cut = grpc_server_cut,
 	    .server_free = grpc_server_delete,
 	    .call_reply = grpc_server_reply,
+	    .call_peer = grpc_server_peer,
 	    .channel_create = grpc_client_new,
 	    .channel_open = grpc_client_open,
 	    .channel_free = grpc_client_delete,

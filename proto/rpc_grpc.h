@@ -74,6 +74,7 @@ void grpc_server_close(struct rpc_server *server);
 void grpc_server_cut(struct rpc_server *server);
 void grpc_server_delete(struct rpc_server *server);
 void grpc_server_reply(void *part, weir_status status, const char *text, struct message *reply);
+void grpc_server_peer(void *part, struct rpc_peer *out);
 void grpc_server_stream_finish(struct grpc_stream *s, weir_status status, const char *text);
 
 /* Client (rpc_grpc_client.c) */
@@ -104,9 +105,11 @@ grpc_server_credentials *grpc_tls_server(struct grpc_tls_served *served);
 struct grpc_tls *grpc_tls_of(const struct rpc_channel *to);
 /* Adds to why it is unavailable what certificates may have to do with that. */
 void grpc_tls_explain(const struct rpc_channel *to, char *text, size_t text_bytes);
-/* Whether who calls may, and until when (rpc_now_ns), which is when its certificate ends. E_DENIED: the text says who it is, and who may; E_UNAVAILABLE: it has ended. */
-weir_status grpc_tls_admit(const struct grpc_tls *t, grpc_call *call, enum rpc_method method, int64_t *until_ns,
+/* Whether who calls may, as what, and until when (rpc_now_ns), which is when its certificate ends. E_DENIED: the text says who it is, and who may; E_UNAVAILABLE: it has ended. */
+weir_status grpc_tls_admit(const struct grpc_tls *t, grpc_call *call, enum rpc_method method, unsigned *role, int64_t *until_ns,
                            char text[WEIR_ERROR_TEXT_BYTES]);
+/* Who the certificate says that calls; false: nobody. */
+bool grpc_tls_peer(grpc_call *call, struct principal *out);
 /* E_INVALID: what is said at the address would leave this machine in plain text. */
 weir_status grpc_check_plain(const struct rpc *rpc, const char *address, weir_error *err);
 

@@ -12,6 +12,7 @@
 #include <grpc/slice.h>
 #include <grpc/support/alloc.h>
 
+#include "hash.h"
 #include "rpc_address.h"
 
 #define ACCEPTS_PER_LOOP 16
@@ -150,6 +151,24 @@ void grpc_server_reply(void *part, weir_status status, const char *text, struct 
 	grpc_slice_unref(details);
 }
 
+/* gRPC writes "ipv4:HOST:PORT", "ipv6:[HOST]:PORT" with escapes, or "unix:". */
+void grpc_server_peer(void *part, struct rpc_peer *out)
+{
+	const struct unary *u = part;
+	char *peer = grpc_call_get_peer(u->call);
+	const char *host = strncmp(peer, "ipv", 3) == 0 ? strchr(peer, ':') + 1 : NULL;
+	const char *end = host ? strrchr(host, ':') : NULL;
+	if (end) {
+		snprintf(out->address, sizeof out->address, "%.*s", (int)(end - host), host);
+		out->connection = hash_bytes(peer, strlen(peer), 0);
+	} else {
+		snprintf(out->address, sizeof out->address, "unix");
+	}
+	gpr_free(peer);
+	if (!((const struct grpc_rpc *)u->slot->server->rpc)->tls || !grpc_tls_peer(u->call, &out->who))
+		out->who = (struct principal){0};
+}
+
 static void unary_received(struct rpc_tag *tag, bool ok)
 {
 	struct unary *u = (struct unary *)tag;
@@ -235,7 +254,7 @@ static void stream_expires(void *arg)
 }
 
 /* until_ns: when it is to end, 0: for no such reason. */
-static void stream_begin(struct rpc_server_slot *slot, enum rpc_method method, grpc_call *call, int64_t until_ns)
+static void stream_begin(struct rpc_server_slot *slot, enum rpc_method method, grpc_call *call, unsigned role, int64_t until_ns)
 {
 	char *peer = grpc_call_get_peer(call);
 	if (has_too_many(slot, peer)) {
@@ -253,6 +272,7 @@ static void stream_begin(struct rpc_server_slot *slot, enum rpc_method method, g
 	}
 	s->call = call;
 	s->peer = peer;
+	s->base.role = role;
 	s->base.sending = true;
 	const grpc_op end = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER, .data.recv_close_on_server.cancelled = &s->cancelled};
 	const grpc_op open = {.op = GRPC_OP_SEND_INITIAL_METADATA};
@@ -295,7 +315,9 @@ static void begin_call(struct rpc_server_slot *slot, grpc_call *call, grpc_slice
 	const struct grpc_tls *tls = ((const struct grpc_rpc *)server->rpc)->tls;
 	char why[WEIR_ERROR_TEXT_BYTES];
 	int64_t until_ns = 0;
-	const weir_status denied = tls && method >= 0 ? grpc_tls_admit(tls, call, (enum rpc_method)method, &until_ns, why) : WEIR_OK;
+	unsigned role = 0;
+	const weir_status denied =
+	    tls && method >= 0 ? grpc_tls_admit(tls, call, (enum rpc_method)method, &role, &until_ns, why) : WEIR_OK;
 	if (denied) {
 		LOG_AT(server->rpc->logger, LOG_WARN, "denied", "%s", why);
 		enter_always(server);
@@ -306,7 +328,7 @@ static void begin_call(struct rpc_server_slot *slot, grpc_call *call, grpc_slice
 	} else if (method < 0) {
 		refuse(server, call, WEIR_E_UNSUPPORTED, "no such method");
 	} else if (rpc_method_is_stream((enum rpc_method)method)) {
-		stream_begin(slot, (enum rpc_method)method, call, until_ns);
+		stream_begin(slot, (enum rpc_method)method, call, role, until_ns);
 	} else {
 		unary_begin(slot, (enum rpc_method)method, call);
 	}

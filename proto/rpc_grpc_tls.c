@@ -298,7 +298,13 @@ static bool find_peer(grpc_call *call, struct principal *out, uint64_t *left_s)
 	return found;
 }
 
-weir_status grpc_tls_admit(const struct grpc_tls *t, grpc_call *call, enum rpc_method method, int64_t *until_ns,
+bool grpc_tls_peer(grpc_call *call, struct principal *out)
+{
+	uint64_t left_s;
+	return find_peer(call, out, &left_s);
+}
+
+weir_status grpc_tls_admit(const struct grpc_tls *t, grpc_call *call, enum rpc_method method, unsigned *role, int64_t *until_ns,
                            char text[WEIR_ERROR_TEXT_BYTES])
 {
 	struct principal p;
@@ -306,6 +312,7 @@ weir_status grpc_tls_admit(const struct grpc_tls *t, grpc_call *call, enum rpc_m
 	uint64_t left_s;
 	const bool known = find_peer(call, &p, &left_s);
 	*until_ns = rpc_now_ns() + (int64_t)(left_s < LEFT_S_MAX ? left_s : LEFT_S_MAX) * 1000000000;
+	*role = known ? p.role : 0;
 	if (known)
 		principal_uri(&p, uri);
 	if (!known || !(p.role & rpc_method_roles(method)) || strcmp(p.job, t->own.job) != 0) {

@@ -203,6 +203,13 @@ static void reply_on_loop(void *arg)
 		reply_now(call);
 }
 
+void rpc_call_peer(struct rpc_call *call, struct rpc_peer *out)
+{
+	*out = (struct rpc_peer){0};
+	if (call->slot->server->rpc->ops->call_peer)
+		call->slot->server->rpc->ops->call_peer(call->part, out);
+}
+
 void rpc_call_reply(struct rpc_call *call, weir_status status, const char *text, struct message *reply)
 {
 	assert(status != WEIR_OK || reply);

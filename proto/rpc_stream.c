@@ -9,6 +9,11 @@ struct rpc_loop *rpc_stream_loop(const struct rpc_stream *stream)
 {
 	return stream->loop;
 }
+
+unsigned rpc_stream_role(const struct rpc_stream *stream)
+{
+	return stream->role;
+}
 size_t rpc_stream_queued(const struct rpc_stream *stream)
 {
 	return stream->queue_count;

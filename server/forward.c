@@ -11,7 +11,7 @@
 
 /* X(method, ledger function, request type, request descriptor) */
 #define FORWARD_MAP(X)                                                             \
-	X(JOIN, ledger_join, JoinRequest, join_request)                                \
+	X(JOIN, join, JoinRequest, join_request)                                       \
 	X(CREATE_TABLE, ledger_create_table, CreateTableRequest, create_table_request) \
 	X(LEASE, ledger_lease, LeaseRequest, lease_request)                            \
 	X(PROGRESS, ledger_progress, ProgressRequest, progress_request)                \
@@ -34,6 +34,7 @@ struct forwarded {
 	struct rpc_call *call;
 	enum rpc_method method;
 	ProtobufCMessage *request;
+	struct rpc_peer *peer;  /* of a join; else NULL */
 	struct message *reply;  /* waits until what it says is durable, as a rule; NULL: out of memory */
 	struct forwarded *next; /* held */
 };
@@ -216,8 +217,17 @@ static void on_reply(void *arg, const ProtobufCMessage *reply)
 		send_reply(f);
 }
 
+static void join(struct ledger *l, const Weir__V1__JoinRequest *q, ledger_reply_fn reply, void *arg)
+{
+	const struct rpc_peer *p = ((struct forwarded *)arg)->peer;
+	const struct ledger_peer peer = {
+	    .address = p->address, .connection = p->connection, .role = p->who.role, .name = p->who.name};
+	ledger_join(l, q, &peer, reply, arg);
+}
+
 static void run_forwarded(struct forwarded *f)
 {
+	struct rpc_peer *peer = f->peer;
 	ProtobufCMessage *q = f->request; /* f may be gone when the call returns */
 	struct server *s = f->server;
 	struct ledger *l = s->ledger;
@@ -232,6 +242,7 @@ static void run_forwarded(struct forwarded *f)
 		break;
 	}
 	wire_free(q);
+	free(peer);
 	forward_commit(s);
 }
 
@@ -239,6 +250,7 @@ static void run_forwarded(struct forwarded *f)
 static void drop_call(struct forwarded *f)
 {
 	wire_free(f->request);
+	free(f->peer);
 	forward_drop_moved(f);
 }
 
@@ -307,14 +319,17 @@ void forward_to_ledger(struct server *s, struct rpc_call *call, enum rpc_method 
 	if (!s->ledger_loop)
 		weir_fail(&err, WEIR_E_NOT_FOUND, "%s does not host the ledger; server 0 does", s->name);
 	else if (wire_unpack(request_descriptor(method), request, &q, &err) == WEIR_OK && check_ledger(s, q, &err) == WEIR_OK &&
-	         !(f = malloc(sizeof *f)))
+	         (!(f = calloc(1, sizeof *f)) || (method == RPC_JOIN && !(f->peer = malloc(sizeof *f->peer)))))
 		weir_fail(&err, WEIR_E_MEMORY, "out of memory");
 	if (err.status) {
+		free(f);
 		wire_free(q);
 		rpc_call_reply(call, err.status, err.text, NULL);
 		return;
 	}
-	*f = (struct forwarded){.server = s, .call = call, .method = method, .request = q};
+	*f = (struct forwarded){.server = s, .call = call, .method = method, .request = q, .peer = f->peer};
+	if (f->peer)
+		rpc_call_peer(call, f->peer);
 	server_enter(s);
 	rpc_loop_post(s->ledger_loop, call_ledger, f);
 }

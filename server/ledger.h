@@ -45,7 +45,15 @@ void ledger_destroy(struct ledger *l);
 
 /* Answers a request. May be called later than the request (step, clock: long polls), once. `reply` is borrowed. */
 typedef void (*ledger_reply_fn)(void *arg, const ProtobufCMessage *reply);
-void ledger_join(struct ledger *l, const Weir__V1__JoinRequest *q, ledger_reply_fn reply, void *arg);
+/* Who joins, as the transport knows it. */
+struct ledger_peer {
+	const char *address; /* without its port; "": unknown */
+	uint64_t connection; /* 0: unknown */
+	unsigned role;       /* of its certificate, principal.h's; 0: it has none */
+	const char *name;    /* likewise */
+};
+void ledger_join(struct ledger *l, const Weir__V1__JoinRequest *q, const struct ledger_peer *peer, ledger_reply_fn reply,
+                 void *arg); /* peer: NULL where nothing is known */
 void ledger_create_table(struct ledger *l, const Weir__V1__CreateTableRequest *q, ledger_reply_fn reply, void *arg);
 void ledger_lease(struct ledger *l, const Weir__V1__LeaseRequest *q, ledger_reply_fn reply, void *arg);
 void ledger_progress(struct ledger *l, const Weir__V1__ProgressRequest *q, ledger_reply_fn reply, void *arg);

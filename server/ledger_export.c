@@ -204,6 +204,10 @@ static Weir__V1__LedgerWorker *export_worker(struct export *x, uint32_t id)
 	out->granted = w->granted;
 	out->dropped = w->dropped;
 	out->residual_norm = w->residual_norm;
+	out->client = w->client;
+	out->pid_namespace = w->pid_namespace;
+	out->address = w->address;
+	out->certificate = w->certificate;
 	out->dropped_batch = w->dropped ? export_batch(x, &w->dropped_batch) : NULL;
 	return out;
 }

@@ -141,8 +141,12 @@ static weir_status merge_worker(struct ledger *l, const Weir__V1__LedgerWorker *
 	struct ledger_worker *w = in->id == l->workers_count ? ledger_worker_add(l) : l->workers[in->id];
 	if (!w)
 		return no_memory(err);
-	if (!copy_text(w->name, sizeof w->name, in->name) || !copy_text(w->host, sizeof w->host, in->host))
+	if (!copy_text(w->name, sizeof w->name, in->name) || !copy_text(w->host, sizeof w->host, in->host) ||
+	    !copy_text(w->address, sizeof w->address, in->address))
 		return corrupt(err, "name of worker", in->id);
+	w->client = in->client;
+	w->pid_namespace = in->pid_namespace;
+	w->certificate = in->certificate;
 	w->pid = in->pid;
 	w->role = in->role;
 	w->incarnation = in->incarnation;

@@ -8,6 +8,7 @@
 #include "ledger.h"
 #include "limits.h"
 #include "metrics.h"
+#include "principal.h"
 
 #define LEDGER_RETRY_MS 50u /* what a worker that must wait is told */
 
@@ -74,10 +75,14 @@ struct ledger_worker {
 	uint32_t id, pid;
 	char name[WEIR_NAME_BYTES_MAX], host[WEIR_ADDRESS_BYTES_MAX];
 	Weir__V1__Role role;
-	uint64_t incarnation;
+	uint64_t incarnation; /* drawn at random: the credential for all that the worker says of itself. Never shown */
 	bool live, left;
 	bool heard; /* this incarnation has asked for something since it joined */
 	int64_t renewed_ms;
+	uint64_t client, pid_namespace; /* as it said when it joined */
+	uint64_t connection;            /* that it joined over; not in the log */
+	char address[WEIR_ADDRESS_BYTES_MAX];
+	unsigned certificate;                           /* its role; 0: none */
 	uint32_t held[WEIR_UNITS_HELD_MAX], held_count; /* units of the current pass */
 	uint64_t rows;
 	double residual_norm;                     /* as it said last */
@@ -122,6 +127,13 @@ struct ledger_table {
 	struct wire_table wire;
 };
 
+/* Tokens of joins from some addresses (ledger_join.c). */
+#define LEDGER_JOIN_BUCKETS 64u
+struct join_bucket {
+	double spent;
+	int64_t at_ms;
+};
+
 struct ledger_list {
 	uint32_t *items, count, capacity;
 };
@@ -141,6 +153,7 @@ struct ledger {
 	uint32_t *partition_server;
 	uint64_t *boots; /* (servers_count) as workers have told, 0: not yet; NULL: what servers hold outlives their processes */
 
+	struct join_bucket joins[LEDGER_JOIN_BUCKETS];
 	struct ledger_worker **workers; /* (workers_count) */
 	uint32_t workers_count, workers_capacity;
 	struct ledger_table **tables;

@@ -1,6 +1,7 @@
 /* Work units of the ledger: passes open, units are granted lowest first, move their watermark, commit or go back, and a pass completes.
  * A unit's place on the wire is its position in the pass's order; the order itself is a permutation of the dataset's units by (seed, pass). */
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -353,8 +354,7 @@ static weir_status commit(struct ledger *l, struct ledger_worker *w, const Weir_
 	if (!l->has_dataset || q->pass > l->pass || q->unit >= l->units_count)
 		return weir_fail(err, WEIR_E_NOT_FOUND, "commit of unit %u of pass %u: there is no such unit", q->unit, q->pass);
 	struct ledger_unit *u = &l->units[q->unit];
-	bool own = u->holder == w->id && u->attempt == q->attempt;
-	if (own && u->state == UNIT_LEASED) {
+	if (u->state == UNIT_LEASED && u->holder == w->id && u->attempt == q->attempt) {
 		if (q->failed) {
 			ledger_steps_forget_unit(l, w, q->pass, q->unit);
 			ledger_unit_return(l, q->unit, q->text);
@@ -367,8 +367,8 @@ static weir_status commit(struct ledger *l, struct ledger_worker *w, const Weir_
 		return WEIR_OK;
 	}
 	bool closed = u->state == UNIT_COMMITTED || u->state == UNIT_QUARANTINED;
-	if (q->failed ? q->attempt <= u->attempt : own && closed)
-		return WEIR_OK; /* a repeat; who has failed may see the next attempt under way */
+	if (q->failed ? q->attempt <= u->attempt : closed && q->attempt == u->attempt)
+		return WEIR_OK; /* a repeat: an attempt is one incarnation's. Who has failed may see the next attempt under way */
 	return weir_fail(err, WEIR_E_STALE,
 	                 "commit of unit %u of pass %u, attempt %u: worker %s does not hold it (its last attempt is %u)", q->unit,
 	                 q->pass, q->attempt, w->name, u->attempt);
@@ -387,24 +387,36 @@ void ledger_commit(struct ledger *l, const Weir__V1__CommitRequest *q, ledger_re
 	reply(arg, &r.base);
 }
 
+/* The pass must be the one that an evaluator is told to evaluate: complete, and without a verdict. */
+static weir_status check_verdict(const struct ledger *l, const struct ledger_worker *w, const Weir__V1__GateRequest *q,
+                                 weir_error *err)
+{
+	if (w->role != WEIR__V1__ROLE__EVALUATOR)
+		return weir_fail(err, WEIR_E_DENIED, "worker %s reports an evaluation: it joined as another role than evaluator",
+		                 w->name);
+	if (q->pass >= l->completed)
+		return weir_fail(err, WEIR_E_STATE, "worker %s reports an evaluation of pass %u: only %u passes are complete", w->name,
+		                 q->pass, l->completed);
+	if (!(q->auc >= 0 && q->auc <= 1) || !(q->logloss >= 0 && isfinite(q->logloss)))
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "worker %s reports AUC %g and loss %g of pass %u: expected an AUC from 0 to 1 and a finite loss from 0",
+		                 w->name, q->auc, q->logloss, q->pass);
+	return WEIR_OK;
+}
+
 void ledger_gate(struct ledger *l, const Weir__V1__GateRequest *q, ledger_reply_fn reply, void *arg)
 {
 	Weir__V1__GateReply r = WEIR__V1__GATE_REPLY__INIT;
 	Weir__V1__Status status;
 	weir_error err = {0};
 	struct ledger_worker *w = ledger_worker_find(l, q->job, q->worker, q->incarnation, &err);
-	if (w && (w->role != WEIR__V1__ROLE__EVALUATOR || q->pass >= l->completed)) {
-		(void)weir_fail(&err, WEIR_E_STATE,
-		                "worker %s reports an evaluation of pass %u: it must be an evaluator and the pass complete (%u are)",
-		                w->name, q->pass, l->completed);
-	} else if (w) {
+	if (w && check_verdict(l, w, q, &err) == WEIR_OK && q->pass >= l->evaluated) { /* else it is a repeat, or late */
 		l->changes.globals = true;
 		l->auc = q->auc;
 		l->logloss = q->logloss;
-		if (l->evaluated <= q->pass)
-			l->evaluated = q->pass + 1;
-		LOG_AT(l->options.logger, LOG_INFO, "pass evaluated", "pass=%u auc=%.6f logloss=%.6f stop=%d", q->pass, q->auc,
-		       q->logloss, q->stop);
+		l->evaluated = q->pass + 1;
+		LOG_AT(l->options.logger, LOG_INFO, "pass evaluated", "pass=%u by=%s auc=%.6f logloss=%.6f stop=%d", q->pass, w->name,
+		       q->auc, q->logloss, q->stop);
 		if (q->stop)
 			l->finished = true;
 		ledger_pass_advance(l);

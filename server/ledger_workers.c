@@ -1,19 +1,9 @@
-/* Workers of the ledger: they join, renew by whatever they ask, report progress, leave, or are lost when their lease expires. An
- * incarnation ends once: afterwards everything it asks is answered E_STALE, and its units are free for a next attempt. */
+/* Workers of the ledger: they renew by whatever they ask, report progress, leave, or are lost when their lease expires. An incarnation
+ * ends once: afterwards everything it asks is answered E_STALE, and its units are free for a next attempt. ledger_join.c lets them in. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "frame.h"
 #include "ledger_state.h"
-#include "legible.h"
-#include "principal.h"
-
-static const char *role_name(Weir__V1__Role role)
-{
-	return role == WEIR__V1__ROLE__TRAINER ? "trainer" : role == WEIR__V1__ROLE__EVALUATOR ? "evaluator" : "observer";
-}
 
 struct ledger_worker *ledger_worker_find(struct ledger *l, const Weir__V1__JobId *job, uint32_t id, uint64_t incarnation,
                                          weir_error *err)
@@ -124,38 +114,6 @@ void ledger_report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1
 	l->report.device_bytes = r->device_bytes > l->report.device_bytes ? r->device_bytes : l->report.device_bytes;
 }
 
-/* The first trainer's dataset is the job's; others must have the same. */
-static weir_status agree_on_dataset(struct ledger *l, const Weir__V1__JoinRequest *q, weir_error *err)
-{
-	const Weir__V1__Dataset *d = q->dataset;
-	if (!d || !d->units || d->units > WEIR_UNITS_PER_PASS_MAX)
-		return weir_fail(err, WEIR_E_INVALID, "worker %s: a trainer's dataset must have 1 to %u units, not %u", q->name,
-		                 WEIR_UNITS_PER_PASS_MAX, d ? d->units : 0);
-	if (l->has_dataset) {
-		if (l->dataset_fingerprint == d->fingerprint && l->dataset_units == d->units)
-			return WEIR_OK;
-		return weir_fail(
-		    err, WEIR_E_INVALID,
-		    "worker %s sees another dataset (fingerprint %016llx, %u units) than worker %s (fingerprint %016llx, %u units): "
-		    "all trainers need the same files and settings",
-		    q->name, (unsigned long long)d->fingerprint, d->units, l->dataset_by, (unsigned long long)l->dataset_fingerprint,
-		    l->dataset_units);
-	}
-	l->dataset_units = d->units;
-	l->unit_batches = d->unit_batches < WEIR_UNIT_BATCHES_MAX ? d->unit_batches : WEIR_UNIT_BATCHES_MAX;
-	weir_status status = ledger_pass_open(l, 0);
-	if (status != WEIR_OK) {
-		l->dataset_units = l->unit_batches = 0;
-		return weir_fail(err, status, "ledger: no memory for %u units", d->units);
-	}
-	l->changes.globals = true;
-	l->has_dataset = true;
-	l->dataset_fingerprint = d->fingerprint;
-	l->dataset_rows = d->rows;
-	snprintf(l->dataset_by, sizeof l->dataset_by, "%s", q->name);
-	return WEIR_OK;
-}
-
 struct ledger_worker *ledger_worker_add(struct ledger *l)
 {
 	if (l->workers_count == l->workers_capacity) {
@@ -171,122 +129,6 @@ struct ledger_worker *ledger_worker_add(struct ledger *l)
 		return NULL;
 	w->id = l->workers_count;
 	return l->workers[l->workers_count++] = w;
-}
-
-/* The worker of that name, or a new one; NULL at the limit or out of memory. Observers come and go under names of their own: the place of one that
- * has gone is taken again. */
-static struct ledger_worker *worker_slot(struct ledger *l, const char *name)
-{
-	struct ledger_worker *gone = NULL;
-	for (uint32_t i = 0; i < l->workers_count; i++) {
-		struct ledger_worker *w = l->workers[i];
-		if (strcmp(w->name, name) == 0)
-			return w;
-		if (!w->live && w->role == WEIR__V1__ROLE__OBSERVER)
-			gone = w;
-	}
-	if (gone) {
-		snprintf(gone->name, sizeof gone->name, "%s", name);
-		return gone;
-	}
-	if (l->workers_count == WEIR_WORKERS_MAX)
-		return NULL;
-	struct ledger_worker *w = ledger_worker_add(l);
-	if (w)
-		snprintf(w->name, sizeof w->name, "%s", name);
-	return w;
-}
-
-static void worker_begin(struct ledger *l, struct ledger_worker *w, const Weir__V1__JoinRequest *q)
-{
-	legible_copy(w->host, sizeof w->host, q->host);
-	w->pid = q->pid;
-	w->role = q->role;
-	uint64_t before = w->incarnation;
-	do
-		w->incarnation = l->options.entropy->ops->u64(l->options.entropy);
-	while (w->incarnation == before || w->incarnation == 0);
-	w->live = true;
-	w->left = w->heard = w->dropped = false;
-	w->lease_sequence = w->report_sequence = 0;
-	w->renewed_ms = ledger_now(l);
-	if (w->role == WEIR__V1__ROLE__EVALUATOR)
-		l->evaluator_ms = w->renewed_ms;
-	ledger_mark_worker(l, w);
-	LOG_AT(l->options.logger, LOG_INFO, "worker joined", "name=%s role=%s host=%s pid=%u id=%u", w->name, role_name(w->role),
-	       w->host, w->pid, w->id);
-}
-
-static weir_status join_check(struct ledger *l, const Weir__V1__JoinRequest *q, weir_error *err)
-{
-	weir_status status = q->job && q->job->uuid.len ? ledger_check_job(l, q->job, err) : WEIR_OK;
-	if (status)
-		return status;
-	if (!principal_is_name(q->name))
-		return weir_fail(err, WEIR_E_INVALID,
-		                 "a worker's name must have 1 to %u letters, digits, '_', '-' and '.', and not start with '.'",
-		                 WEIR_NAME_BYTES_MAX - 1);
-	if (q->wire_version != FRAME_VERSION)
-		return weir_fail(err, WEIR_E_VERSION,
-		                 "worker %s speaks version %u of the protocol, this server version %u: use one release for both", q->name,
-		                 q->wire_version, FRAME_VERSION);
-	if (q->role > WEIR__V1__ROLE__OBSERVER)
-		return weir_fail(err, WEIR_E_INVALID, "worker %s: unknown role %u", q->name, (unsigned)q->role);
-	return q->role == WEIR__V1__ROLE__TRAINER ? agree_on_dataset(l, q, err) : WEIR_OK;
-}
-
-void ledger_join(struct ledger *l, const Weir__V1__JoinRequest *q, ledger_reply_fn reply, void *arg)
-{
-	Weir__V1__JoinReply r = WEIR__V1__JOIN_REPLY__INIT;
-	Weir__V1__Status status;
-	weir_error err = {0};
-	struct ledger_worker *w = NULL;
-	r.status = &status;
-	weir_status code = join_check(l, q, &err);
-	if (code == WEIR_OK && !(w = worker_slot(l, q->name)))
-		code = weir_fail(&err, WEIR_E_LIMIT, "worker %s: the ledger has %u workers, the most is %u", q->name, l->workers_count,
-		                 WEIR_WORKERS_MAX);
-	ledger_fill_status(&status, code, err.text);
-	if (code != WEIR_OK) {
-		LOG_AT(l->options.logger, LOG_WARN, "join refused", "name=%s why=\"%s\"", q->name, err.text);
-		reply(arg, &r.base);
-		return;
-	}
-	if (w->live)
-		ledger_worker_end(l, w, false, "a new incarnation has joined");
-	worker_begin(l, w, q);
-
-	Weir__V1__JobId job;
-	ledger_fill_job(l, &job);
-	Weir__V1__UnitMark low = ledger_closed_low(l);
-	Weir__V1__StepClose *closes[WEIR_STEP_CLOSES_KEPT];
-	Weir__V1__Table **tables = calloc(l->tables_count + 1u, sizeof *tables);
-	for (uint32_t i = 0; i < l->steps.closes_count; i++)
-		closes[i] = &l->steps.closes[i]->message;
-	for (uint32_t i = 0; tables && i < l->tables_count; i++)
-		tables[i] = &l->tables[i]->wire.table;
-	r.job = &job;
-	r.worker = w->id;
-	r.incarnation = w->incarnation;
-	r.lease_ms = l->options.lease_ms;
-	r.patience_ms = l->options.patience_ms;
-	r.ack_sent = l->options.ack_sent;
-	r.read_staleness_ms = l->options.read_staleness_ms;
-	r.read_staleness_entries = l->options.read_staleness_entries;
-	r.partitions = l->options.partitions;
-	r.n_boots = l->boots ? l->options.servers_count : 0;
-	r.boots = l->boots;
-	r.closed_low = &low;
-	r.n_closes = l->steps.closes_count;
-	r.closes = closes;
-	r.passes = l->options.passes;
-	r.evaluated = l->evaluated;
-	r.n_tables = tables ? l->tables_count : 0;
-	r.tables = tables;
-	if (!tables)
-		ledger_fill_status(&status, WEIR_E_MEMORY, "ledger: out of memory");
-	reply(arg, &r.base);
-	free(tables);
 }
 
 /* The first who has met a server says which process it is. E_LOST: this worker has met the one behind it, which has begun with nothing. */

@@ -109,6 +109,7 @@ struct sink {
 	struct rpc_stream *stream; /* one of the two; NULL when gone */
 	struct rpc_call *call;
 	enum rpc_method method;
+	bool reads_only;              /* the client may change no rows */
 	struct record_writer *writer; /* replies not sent yet */
 	uint32_t requests;            /* not answered yet */
 	uint64_t request_bytes;

@@ -7,6 +7,19 @@
 #include "roles.h"
 #include "server_internal.h"
 
+static void data_call(struct server *s, struct rpc_call *call, enum rpc_method method, struct message *request)
+{
+	struct rpc_peer peer;
+	rpc_call_peer(call, &peer);
+	struct sink *k = sink_create(server_executor_of_loop(s, rpc_call_loop(call)), NULL, call, method);
+	if (!k) {
+		rpc_call_reply(call, WEIR_E_MEMORY, "out of memory", NULL);
+		return;
+	}
+	k->reads_only = peer.who.role == ROLE_EVALUATOR;
+	dispatch_message(k, request);
+}
+
 static void on_unary(void *ctx, struct rpc_call *call, enum rpc_method method, struct message *request)
 {
 	struct server *s = ctx;
@@ -18,14 +31,9 @@ static void on_unary(void *ctx, struct rpc_call *call, enum rpc_method method, s
 	case RPC_PUSH:
 	case RPC_PULL:
 	case RPC_SEAL:
-	case RPC_ASSIGN: {
-		struct sink *k = sink_create(server_executor_of_loop(s, rpc_call_loop(call)), NULL, call, method);
-		if (k)
-			dispatch_message(k, request);
-		else
-			rpc_call_reply(call, WEIR_E_MEMORY, "out of memory", NULL);
+	case RPC_ASSIGN:
+		data_call(s, call, method, request);
 		break;
-	}
 	case RPC_REGISTER_TABLE:
 		control_register_table(s, call, request);
 		break;
@@ -101,6 +109,7 @@ static const struct rpc_stream_handler *data_open(struct server *s, struct rpc_s
 		rpc_stream_cancel(stream, WEIR_E_MEMORY, "out of memory");
 		return NULL;
 	}
+	k->reads_only = rpc_stream_role(stream) == ROLE_EVALUATOR;
 	if (atomic_load(&s->draining))
 		sink_finish(k);
 	*arg = k;

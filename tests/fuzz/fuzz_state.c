@@ -128,7 +128,7 @@ static struct message *ledger_example(void)
 	q.wire_version = FRAME_VERSION;
 	q.name = (char *)(uintptr_t) "worker-0";
 	q.dataset = &d;
-	ledger_join(l, &q, ignore, NULL);
+	ledger_join(l, &q, NULL, ignore, NULL);
 	struct message *m = NULL;
 	weir_status status = ledger_export_all(l, 7, &m, NULL);
 	assert(status == WEIR_OK);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "deadline.h"
+#include "prng.h"
 
 int64_t client_now(const weir_client *c)
 {
@@ -185,6 +186,7 @@ static weir_client *allocate(const weir_options *options, struct rpc *rpc)
 		return NULL;
 	c->rpc = rpc;
 	c->clock = clock_system();
+	c->token = entropy_system()->ops->u64(entropy_system());
 	c->options = *options;
 	c->options.ledger = c->options.name = NULL;
 	c->options.security = (weir_security){0};

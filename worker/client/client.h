@@ -324,6 +324,11 @@ struct ledger_way {
 };
 
 /* --- client.c */
+/* A live worker that keeps a newcomer out. */
+struct holder {
+	uint32_t pid; /* 0: nobody does */
+	uint64_t pid_namespace, silent_ms;
+};
 struct weir_client {
 	struct rpc *rpc;
 	bool rpc_owned;
@@ -331,6 +336,8 @@ struct weir_client {
 	const struct clock *clock;
 
 	char name[WEIR_NAME_BYTES_MAX];
+	uint64_t token;       /* drawn at random: by it the ledger knows a join of the same client */
+	struct holder holder; /* who was in the way of the last join */
 	weir_options options; /* strings NULL */
 	uint8_t uuid[16];
 	uint64_t generation;

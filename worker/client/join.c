@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "process.h"
 
 #define STATUS_FIRST(type) \
 	_Static_assert(offsetof(Weir__V1__##type, status) == sizeof(ProtobufCMessage), #type "'s status must come first")
@@ -202,6 +203,22 @@ static weir_status take_join(weir_client *c, const Weir__V1__JoinReply *r, bool 
 	return status;
 }
 
+/* A name is one live worker's, and a job has one evaluator. Whoever is refused for one that is alive asks again: the holder may have died without a word, and is
+ * replaced when the ledger has not heard from it for WEIR_NAME_SILENT_MS, or sooner where its process is seen to be gone. Once the holder has been heard from since, it is alive. */
+static bool may_ask_again(weir_client *c, Weir__V1__JoinRequest *q, int64_t began_ms)
+{
+	const struct holder *h = &c->holder;
+	const int64_t waited_ms = client_now(c) - began_ms;
+	const bool here = h->pid_namespace && h->pid_namespace == q->pid_namespace && h->pid != q->pid;
+	if (here && q->gone_pid != h->pid && process_is_gone(h->pid)) {
+		q->gone_pid = h->pid;
+		return true;
+	}
+	if (waited_ms >= (int64_t)WEIR_PROGRESS_INTERVAL_MS && h->silent_ms < (uint64_t)waited_ms)
+		return false;
+	return pause_for(c, WEIR_PROGRESS_INTERVAL_MS / 4, true);
+}
+
 weir_status client_join(weir_client *c, bool again, weir_error *err)
 {
 	Weir__V1__JoinRequest q = WEIR__V1__JOIN_REQUEST__INIT;
@@ -219,6 +236,8 @@ weir_status client_join(weir_client *c, bool again, weir_error *err)
 	q.name = c->name;
 	q.host = host;
 	q.pid = (uint32_t)getpid();
+	q.client = c->token;
+	q.pid_namespace = process_pid_namespace();
 	dataset.fingerprint = c->options.dataset_fingerprint;
 	dataset.units = c->options.dataset_units;
 	dataset.rows = c->options.dataset_rows;
@@ -228,7 +247,11 @@ weir_status client_join(weir_client *c, bool again, weir_error *err)
 	uint32_t patience_ms = c->options.connect_timeout_ms ? c->options.connect_timeout_ms : WEIR_CONNECT_TIMEOUT_MS;
 	if (again && patience_ms < c->patience_ms)
 		patience_ms = c->patience_ms;
-	weir_status status = ledger_call_patiently(c, RPC_JOIN, &q.base, patience_ms, &weir__v1__join_reply__descriptor, &reply, err);
+	const int64_t began_ms = client_now(c);
+	weir_status status;
+	do
+		status = ledger_call_patiently(c, RPC_JOIN, &q.base, patience_ms, &weir__v1__join_reply__descriptor, &reply, err);
+	while (status == WEIR_E_EXISTS && c->holder.pid && may_ask_again(c, &q, began_ms));
 	if (status == WEIR_OK)
 		status = take_join(c, (const Weir__V1__JoinReply *)reply, again, err);
 	wire_free(reply);

@@ -96,6 +96,11 @@ static void take_refusal(weir_client *c, const Weir__V1__PartitionMap *m)
 		(void)ledger_claim(c, m);
 }
 
+static void take_holder(weir_client *c, const Weir__V1__Holder *h)
+{
+	c->holder = h ? (struct holder){h->pid, h->pid_namespace, h->silent_ms} : (struct holder){0};
+}
+
 void ledger_missed(weir_client *c, uint64_t moves)
 {
 	if (moves != c->ledger.moves || c->closing)
@@ -201,6 +206,8 @@ weir_status ledger_call(weir_client *c, enum rpc_method method, const ProtobufCM
 		status = client_reply_status(*reply, err);
 	if (!status)
 		return WEIR_OK;
+	if (method == RPC_JOIN && *reply)
+		take_holder(c, ((const Weir__V1__JoinReply *)*reply)->holder);
 	if (status == WEIR_E_MOVED && method == RPC_JOIN && *reply) {
 		pthread_mutex_lock(&c->lock);
 		take_refusal(c, ((const Weir__V1__JoinReply *)*reply)->map);

@@ -138,7 +138,7 @@ static weir_status evaluate_patiently(struct evaluator *e, const weir_unit *unit
 static weir_status open_client(struct evaluator *e, weir_error *err)
 {
 	struct job_security security;
-	job_security(e->job, ROLE_WORKER, &security);
+	job_security(e->job, job_evaluator_role(e->job), &security);
 	const weir_options options = {.ledger = e->options->ledger,
 	                              .name = e->options->name,
 	                              .role = WEIR_EVALUATOR,

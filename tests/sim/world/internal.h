@@ -31,6 +31,8 @@ int64_t node_clock(const struct node *n, clockid_t id);
 /* World time at which the node's clock shows no less than ns, at its present speed. */
 int64_t node_clock_reaches(const struct node *n, clockid_t id, int64_t ns);
 uint64_t node_entropy(struct node *n);
+uint32_t node_pid(const struct node *n); /* of its process */
+bool node_runs(uint32_t pid);            /* whether some node's process has it */
 
 /* --- thread.c */
 void threads_begin(void);

@@ -67,6 +67,19 @@ uint64_t node_life(const struct node *n)
 	return n->life;
 }
 
+uint32_t node_pid(const struct node *n)
+{
+	return 1000 * (n->index + 1) + (uint32_t)(n->life % 1000);
+}
+
+bool node_runs(uint32_t pid)
+{
+	for (uint32_t i = 0; i < nodes.count; i++)
+		if (nodes.of[i]->up && node_pid(nodes.of[i]) == pid)
+			return true;
+	return false;
+}
+
 struct node *node_current(void)
 {
 	const struct thread *t = thread_current();

@@ -43,6 +43,8 @@ int __wrap_nanosleep(const struct timespec *time, struct timespec *left);
 int __wrap_clock_gettime(clockid_t id, struct timespec *out);
 ssize_t __wrap_getrandom(void *out, size_t bytes, unsigned flags);
 pid_t __wrap_getpid(void);
+uint64_t __wrap_process_pid_namespace(void);
+bool __wrap_process_is_gone(uint32_t pid);
 
 static int64_t ns_of(const struct timespec *t)
 {
@@ -246,5 +248,16 @@ ssize_t __wrap_getrandom(void *out, size_t bytes, unsigned flags)
 pid_t __wrap_getpid(void)
 {
 	const struct node *n = node_current();
-	return n ? (pid_t)(1000 * (node_index(n) + 1) + node_life(n) % 1000) : 1;
+	return n ? (pid_t)node_pid(n) : 1;
+}
+
+/* All machines share one, as no two processes have the same pid. */
+uint64_t __wrap_process_pid_namespace(void)
+{
+	return 1;
+}
+
+bool __wrap_process_is_gone(uint32_t pid)
+{
+	return !node_runs(pid);
 }

@@ -62,6 +62,8 @@ static void on_join(void *arg, const ProtobufCMessage *m)
 	out->status = (weir_status)r->status->code;
 	out->worker = r->worker;
 	out->incarnation = r->incarnation;
+	out->holder_pid = r->holder ? r->holder->pid : 0;
+	out->holder_silent_ms = r->holder ? r->holder->silent_ms : 0;
 	snprintf(out->text, sizeof out->text, "%s", r->status->text);
 }
 
@@ -78,7 +80,11 @@ struct joined fixture_join(struct fixture *f, const char *name, Weir__V1__Role r
 	q.role = role;
 	q.host = (char *)"here";
 	q.dataset = &d;
-	ledger_join(f->ledger, &q, on_join, &out);
+	q.client = f->newcomer.client ? f->newcomer.client : 1;
+	q.pid = f->newcomer.pid;
+	q.pid_namespace = f->newcomer.pid_namespace;
+	q.gone_pid = f->newcomer.gone_pid;
+	ledger_join(f->ledger, &q, f->newcomer.peer, on_join, &out);
 	return out;
 }
 
@@ -212,15 +218,45 @@ weir_status fixture_leave(struct fixture *f, const struct joined *w, Weir__V1__B
 
 weir_status fixture_gate(struct fixture *f, const struct joined *w, uint32_t pass, bool stop)
 {
+	return fixture_verdict(f, w, pass, 0.5, 0.5, stop);
+}
+
+weir_status fixture_verdict(struct fixture *f, const struct joined *w, uint32_t pass, double auc, double logloss, bool stop)
+{
 	Weir__V1__GateRequest q = WEIR__V1__GATE_REQUEST__INIT;
 	weir_status status = WEIR_E_INTERNAL;
 	q.job = fixture_job();
 	q.worker = w->worker;
 	q.incarnation = w->incarnation;
 	q.pass = pass;
+	q.auc = auc;
+	q.logloss = logloss;
 	q.stop = stop;
 	ledger_gate(f->ledger, &q, on_status_field, &status);
 	return status;
+}
+
+static void on_step(void *arg, const ProtobufCMessage *m)
+{
+	(void)arg, (void)m;
+}
+
+void fixture_step(struct fixture *f, const struct joined *w, const struct leased *u, uint32_t batch, bool ready)
+{
+	Weir__V1__StepRequest q = WEIR__V1__STEP_REQUEST__INIT;
+	Weir__V1__BatchId done = WEIR__V1__BATCH_ID__INIT, next = WEIR__V1__BATCH_ID__INIT;
+	next.pass = done.pass = u->pass;
+	next.unit = done.unit = u->unit;
+	next.batch = batch;
+	done.batch = ready && batch ? batch - 1 : batch;
+	q.job = fixture_job();
+	q.worker = w->worker;
+	q.incarnation = w->incarnation;
+	q.has_ready = ready;
+	q.has_done = !ready || batch;
+	q.ready = &next;
+	q.done = &done;
+	ledger_step(f->ledger, &q, on_step, NULL);
 }
 
 static void on_standing(void *arg, const ProtobufCMessage *m)

@@ -16,6 +16,11 @@ struct fixture {
 	struct ledger *ledger;
 	uint32_t unit_batches; /* as trainers say that join */
 	uint32_t wire_version; /* that who joins speaks; 0: the ledger's */
+	struct {
+		uint64_t client, pid_namespace; /* client 0: all joins are one client's */
+		uint32_t pid, gone_pid;
+		const struct ledger_peer *peer;
+	} newcomer; /* as the next joins say */
 	uint32_t partition_server[FIXTURE_PARTITIONS];
 };
 
@@ -32,6 +37,8 @@ struct joined {
 	weir_status status;
 	uint32_t worker;
 	uint64_t incarnation;
+	uint32_t holder_pid; /* E_EXISTS: who is in the way */
+	uint64_t holder_silent_ms;
 	char text[WEIR_ERROR_TEXT_BYTES];
 };
 struct joined fixture_join(struct fixture *f, const char *name, Weir__V1__Role role, uint64_t fingerprint, uint32_t units);
@@ -52,6 +59,9 @@ weir_status fixture_commit(struct fixture *f, const struct joined *w, const stru
 weir_status fixture_fail(struct fixture *f, const struct joined *w, const struct leased *u, const char *why);
 weir_status fixture_leave(struct fixture *f, const struct joined *w, Weir__V1__BatchId *done); /* done: NULL, or of its step */
 weir_status fixture_gate(struct fixture *f, const struct joined *w, uint32_t pass, bool stop);
+weir_status fixture_verdict(struct fixture *f, const struct joined *w, uint32_t pass, double auc, double logloss, bool stop);
+/* A batch of a synchronous table is ready, and the one before it done; or (ready: false) this one is done. Answered later, if at all. */
+void fixture_step(struct fixture *f, const struct joined *w, const struct leased *u, uint32_t batch, bool ready);
 
 struct standing {
 	Weir__V1__LeaseState state;

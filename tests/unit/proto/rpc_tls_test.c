@@ -123,16 +123,28 @@ static void each_role_calls_what_is_its_own(void **state)
 		enum rpc_method method;
 		const char *may;
 	} rows[] = {
-	    {RPC_PUSH_STREAM, "wa"},   {RPC_PUSH, "wa"},
-	    {RPC_PULL, "wa"},          {RPC_STEP, "w"},
-	    {RPC_CLOCK, "w"},          {RPC_JOIN, "wa"},
-	    {RPC_LAYOUT, "a"},         {RPC_PLACE, "a"},
-	    {RPC_REWIND, "a"},         {RPC_CHECKPOINT, "a"},
-	    {RPC_LINK, "s"},           {RPC_HEARTBEAT, "s"},
-	    {RPC_LEDGER_STATE, "s"},   {RPC_CHECKPOINT_BEGIN, "s"},
-	    {RPC_HEALTH_CHECK, "swa"},
+	    {RPC_PUSH_STREAM, "wae"},
+	    {RPC_PUSH, "wa"},
+	    {RPC_PULL, "wae"},
+	    {RPC_STEP, "w"},
+	    {RPC_CLOCK, "w"},
+	    {RPC_JOIN, "wae"},
+	    {RPC_GATE, "we"},
+	    {RPC_SEAL, "wa"},
+	    {RPC_ASSIGN, "wa"},
+	    {RPC_PROGRESS, "wae"},
+	    {RPC_LAYOUT, "a"},
+	    {RPC_PLACE, "a"},
+	    {RPC_REWIND, "a"},
+	    {RPC_CHECKPOINT, "a"},
+	    {RPC_LINK, "s"},
+	    {RPC_HEARTBEAT, "s"},
+	    {RPC_LEDGER_STATE, "s"},
+	    {RPC_CHECKPOINT_BEGIN, "s"},
+	    {RPC_HEALTH_CHECK, "swae"},
 	};
-	static const char *const uris[] = {"weir://demo/server/peer", "weir://demo/worker/w", "weir://demo/admin/a"};
+	static const char *const uris[] = {"weir://demo/server/peer", "weir://demo/worker/w", "weir://demo/admin/a",
+	                                   "weir://demo/evaluator/e"};
 	struct process server, from;
 	struct rpc_channel *channel;
 	weir_error err = {0};
@@ -143,7 +155,7 @@ static void each_role_calls_what_is_its_own(void **state)
 		process_as(&from, uris[u], &mine, &mine);
 		CHECK_OK(rpc_channel_open(&channel, from.f.rpc, from.f.loop, address_of(&server), &err), err);
 		for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-			const bool may = strchr(rows[i].may, "swa"[u]) != NULL;
+			const bool may = strchr(rows[i].may, "swae"[u]) != NULL;
 			err = (weir_error){0};
 			check_outcome(rows[i].method, call_over(channel, from.f.loop, rows[i].method, &err), may ? WEIR_OK : WEIR_E_DENIED,
 			              err.text, may ? "" : uris[u]);
@@ -236,8 +248,9 @@ static void another_job_is_refused_by_the_server_itself(void **state)
 	process_as(&from, "weir://other/worker/w", &mine, &mine);
 	CHECK_OK(rpc_channel_open_foreign(&channel, from.f.rpc, from.f.loop, address_of(&server), true, &err), err);
 	assert_int_equal(rpc_call_wait(channel, RPC_MAP, pattern_message(3, 1000), CALL_MS, &reply, &err), WEIR_E_DENIED);
-	CHECK_CONTAINS(err.text,
-	               "the certificate shown is weir://other/worker/w; expected the role worker or admin, of the job demo");
+	CHECK_CONTAINS(
+	    err.text,
+	    "the certificate shown is weir://other/worker/w; expected the role worker or admin or evaluator, of the job demo");
 	rpc_channel_close(channel);
 	process_end(&from);
 	process_end(&server);

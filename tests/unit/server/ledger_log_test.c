@@ -181,7 +181,7 @@ static void join(struct world *w, struct call *c)
 	q.wire_version = FRAME_VERSION;
 	q.name = (char *)(uintptr_t) "worker-0";
 	q.dataset = &d;
-	ledger_join(w->ledger, &q, on_join, c);
+	ledger_join(w->ledger, &q, NULL, on_join, c);
 	ledger_log_commit(w->log);
 }
 

@@ -241,7 +241,7 @@ static void join(struct ledger *l, struct worker *k)
 	q.wire_version = FRAME_VERSION;
 	q.name = k->name;
 	q.dataset = &d;
-	ledger_join(l, &q, on_join, k);
+	ledger_join(l, &q, NULL, on_join, k);
 }
 
 static Weir__V1__JobId job(void)

@@ -51,7 +51,9 @@ typedef enum weir_log_level { WEIR_LOG_DEBUG, WEIR_LOG_INFO, WEIR_LOG_WARN, WEIR
 typedef struct weir_options {
 	/* Address of the server that hosts the ledger: "unix:/path", "HOST:PORT". Where it has replicas: of any server, or of several, separated by commas. */
 	const char *ledger;
-	const char *name;             /* of this worker, unique in the job: letters, digits, '_', '-', '.' */
+	/* Of this worker: letters, digits, '_', '-', '.'. A name belongs to one live worker, and a job has one evaluator: weir_open and weir_rejoin wait while the holder may
+	 * have died (2 s of silence), and fail with WEIR_E_EXISTS, naming it, once it has been heard from. */
+	const char *name;
 	weir_role role;               /* evaluators and observers may pull but not push or lease */
 	uint64_t dataset_fingerprint; /* trainers: hash of what the units are cut from; all trainers must agree */
 	uint32_t dataset_units;       /* trainers: units per pass */
