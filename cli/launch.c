@@ -11,6 +11,8 @@
 #include "run_dir.h"
 #include "train.h"
 
+enum { ANSWER_MS = 500 }; /* for a connection to a server of this machine or its network */
+
 /* --- Addresses */
 
 static void ledger_file(const struct job *job, char out[WEIR_PATH_BYTES_MAX + 32])
@@ -29,6 +31,51 @@ static weir_status split_listen(const char *listen, char *host, size_t host_byte
 	snprintf(host, host_bytes, "%.*s", (int)(colon - listen), listen);
 	*port = (unsigned)number;
 	return WEIR_OK;
+}
+
+/* Where server `index` listens, as far as the job file says. */
+static bool known_address(const struct job *job, uint32_t index, char out[WEIR_ADDRESS_BYTES_MAX])
+{
+	char host[WEIR_ADDRESS_BYTES_MAX];
+	unsigned port = 0;
+	int n = 0;
+	if (job->cluster.servers_at_count > 0)
+		n = snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%s",
+		             index < job->cluster.servers_at_count ? job->cluster.servers_at[index] : "");
+	else if (strcmp(job->cluster.listen, "auto") == 0)
+		n = snprintf(out, WEIR_ADDRESS_BYTES_MAX, "unix:%s/server-%u.sock", job->run_dir, index);
+	else if (split_listen(job->cluster.listen, host, sizeof host, &port, NULL) == WEIR_OK && port > 0)
+		n = snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%.200s:%u", host, port + index);
+	return n > 0 && n < (int)WEIR_ADDRESS_BYTES_MAX;
+}
+
+static weir_status check_folder(const struct job *job, uint32_t index, const char *who, weir_error *err)
+{
+	char folder[WEIR_PATH_BYTES_MAX + 32], path[WEIR_PATH_BYTES_MAX + 64];
+	struct disk_file *lock = NULL;
+	job_server_dir(job, index, folder);
+	snprintf(path, sizeof path, "%s/LOCK", folder);
+	if (access(path, F_OK) != 0)
+		return WEIR_OK;
+	const weir_status s = disk_system()->ops->lock(disk_system(), path, who, &lock, err);
+	if (s == WEIR_OK)
+		disk_system()->ops->close(lock);
+	return s;
+}
+
+weir_status launch_check_idle(const struct job *job, const char *who, weir_error *err)
+{
+	char address[WEIR_ADDRESS_BYTES_MAX];
+	weir_status s = WEIR_OK;
+	for (uint32_t i = 0; i < WEIR_SERVERS_MAX && s == WEIR_OK; i++)
+		s = check_folder(job, i, who, err);
+	for (uint32_t i = 0; i < job->cluster.servers && s == WEIR_OK; i++)
+		if (known_address(job, i, address) && ports_answer(address, ANSWER_MS))
+			s = weir_fail(
+			    err, WEIR_E_BUSY,
+			    "server-%u of job %s seems to run: something answers at %s. Stop the job's servers first, or change its address",
+			    i, job->name, address);
+	return s;
 }
 
 weir_status launch_choose_addresses(struct train *t, weir_error *err)

@@ -1,12 +1,14 @@
-/* Free TCP ports. */
+/* Free TCP ports, and whether somebody listens. */
 #include "ports.h"
 
 #include <errno.h>
 #include <netdb.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* A socket bound to any free port of host, and that port; -1 with errno. */
@@ -52,4 +54,44 @@ weir_status ports_pick(const char *host, uint32_t count, char (*addresses)[WEIR_
 		close(fds[i]);
 	free(fds);
 	return s;
+}
+
+/* --- Whether somebody listens */
+
+static bool connects(int family, const struct sockaddr *to, socklen_t bytes, uint32_t timeout_ms)
+{
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), failed = 0;
+	socklen_t n = sizeof failed;
+	bool connected = fd >= 0 && connect(fd, to, bytes) == 0;
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+	if (fd >= 0 && !connected && errno == EINPROGRESS && poll(&p, 1, (int)timeout_ms) == 1)
+		connected = getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &n) == 0 && failed == 0;
+	if (fd >= 0)
+		close(fd);
+	return connected;
+}
+
+bool ports_answer(const char *address, uint32_t timeout_ms)
+{
+	static const char unix_scheme[] = "unix:";
+	const size_t scheme = sizeof unix_scheme - 1;
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+	if (strncmp(address, unix_scheme, scheme) == 0) {
+		struct sockaddr_un to = {.sun_family = AF_UNIX};
+		const int n = snprintf(to.sun_path, sizeof to.sun_path, "%s", address + scheme);
+		return n < (int)sizeof to.sun_path && connects(AF_UNIX, (struct sockaddr *)&to, sizeof to, timeout_ms);
+	}
+	const char *colon = strrchr(address, ':');
+	const bool bracketed = address[0] == '[' && colon && colon > address + 1 && colon[-1] == ']';
+	char host[WEIR_ADDRESS_BYTES_MAX];
+	if (!colon)
+		return false;
+	snprintf(host, sizeof host, "%.*s", (int)(colon - address) - 2 * bracketed, address + bracketed);
+	if (getaddrinfo(host, colon + 1, &hints, &found) != 0)
+		return false;
+	bool answers = false;
+	for (const struct addrinfo *a = found; a && !answers; a = a->ai_next)
+		answers = connects(a->ai_family, a->ai_addr, a->ai_addrlen, timeout_ms);
+	freeaddrinfo(found);
+	return answers;
 }

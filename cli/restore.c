@@ -14,6 +14,7 @@
 #include "run_dir.h"
 #include "run_state.h"
 #include "state.pb-c.h"
+#include "train.h"
 #include "verbs.h"
 #include "wire.h"
 
@@ -158,6 +159,8 @@ static weir_status restore(const struct job *job, const char *from, weir_error *
 		fprintf(stderr, "%s is whole: %s read\n", m.name, size);
 		s = run_dir_lock(job, &fd, err);
 	}
+	if (s == WEIR_OK)
+		s = launch_check_idle(job, "weir restore", err);
 	if (s == WEIR_OK)
 		s = set_run(job, &m, evaluated, err);
 	if (fd >= 0)

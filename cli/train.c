@@ -14,6 +14,7 @@
 #include "dataset.h"
 #include "device.h"
 #include "disk.h"
+#include "earlier_runs.h"
 #include "generate.h"
 #include "prng.h"
 #include "run_dir.h"
@@ -24,10 +25,6 @@
 enum { TRAIN_SERVERS_END_MS = 2000, TRAIN_SCRUB_MS = WEIR_SCRUB_PATIENCE_MS + 10000 };
 
 /* --- Preparing */
-
-/* What a run leaves in its directory beside its data. */
-static const char *const results[] = {"evaluation.json", "best.safetensors", "ledger.address"};
-enum { RESULTS = sizeof results / sizeof *results };
 
 static void run_path(const struct job *job, const char *name, char out[WEIR_PATH_BYTES_MAX + 64])
 {
@@ -47,16 +44,6 @@ static weir_status remove_data(const struct job *job, weir_error *err)
 		s = run_dir_remove(path, err);
 	}
 	return s;
-}
-
-/* Of the run before: a new one must not take them for its own. */
-static void remove_results(const struct job *job)
-{
-	char path[WEIR_PATH_BYTES_MAX + 64];
-	for (unsigned i = 0; i < RESULTS; i++) {
-		run_path(job, results[i], path);
-		unlink(path);
-	}
 }
 
 /* One copy lies where it was placed, with its journal alone; of several the coordinator knows which are whole. Servers of the one kind cannot read what those of the other left. */
@@ -143,15 +130,17 @@ static weir_status check_run(struct train *t, weir_error *err)
 
 static weir_status new_run(struct train *t, weir_error *err)
 {
-	weir_status s = remove_data(t->job, err);
+	char ledger[WEIR_PATH_BYTES_MAX + 64];
+	uint32_t number;
+	weir_status s = earlier_runs_keep(t->job, &number, err);
+	if (s == WEIR_OK)
+		s = remove_data(t->job, err);
 	if (s != WEIR_OK)
 		return s;
-	remove_results(t->job);
-	char events[WEIR_PATH_BYTES_MAX + 64];
-	run_path(t->job, EVENTS_FOLDER, events);
-	s = run_dir_remove(events, err);
-	if (s != WEIR_OK)
-		return s;
+	if (number)
+		live_note(&t->live, "the results of the run before are in %s/earlier/%u now", t->job->run_dir, number);
+	run_path(t->job, "ledger.address", ledger);
+	unlink(ledger);
 	struct entropy *e = entropy_system();
 	t->run = (struct run_state){.generation = 1};
 	snprintf(t->run.warm_start, sizeof t->run.warm_start, "%s", t->job->train.warm_start);
@@ -160,7 +149,7 @@ static weir_status new_run(struct train *t, weir_error *err)
 	return run_state_write(t->job->run_dir, &t->run, err);
 }
 
-/* From here on an earlier run is gone, unless it is gone on with. */
+/* From here on the data of an earlier run are gone, and its results are elsewhere, unless it is gone on with. */
 static weir_status begin_run(struct train *t, weir_error *err)
 {
 	if (t->job->cluster.servers_at_count > 0) { /* a cluster started by other means knows its own */
@@ -170,7 +159,7 @@ static weir_status begin_run(struct train *t, weir_error *err)
 	return t->resume ? WEIR_OK : new_run(t, err);
 }
 
-/* Whether begin_run deletes this file. */
+/* Whether begin_run moves or deletes this file. */
 static bool is_of_earlier_run(const struct job *job, const char *path)
 {
 	unsigned server;
@@ -180,8 +169,7 @@ static bool is_of_earlier_run(const struct job *job, const char *path)
 	bool found = false;
 	if (file && dir && strncmp(file, dir, n) == 0 && file[n] == '/') {
 		found = sscanf(file + n, "/server-%u/%n", &server, &used) == 1 && used > 0;
-		for (unsigned i = 0; i < RESULTS; i++)
-			found |= strcmp(file + n + 1, results[i]) == 0;
+		found |= earlier_runs_takes(file + n + 1);
 	}
 	free(file);
 	free(dir);
@@ -197,7 +185,7 @@ static weir_status check_warm_start(struct train *t, weir_error *err)
 	if (!path[0] || t->resume)
 		return WEIR_OK;
 	if (is_of_earlier_run(t->job, path))
-		return weir_fail(err, WEIR_E_INVALID, "%s: %s is of the earlier run, which a new one deletes: copy it elsewhere first",
+		return weir_fail(err, WEIR_E_INVALID, "%s: %s is of the earlier run, which a new one moves away: copy it elsewhere first",
 		                 key, path);
 	weir_status s = weights_file_open(&weights, t->job, path, t->logger, &why);
 	weights_file_close(&weights);
@@ -239,6 +227,25 @@ static weir_status generate(struct train *t, struct report *r, weir_error *err)
 	return WEIR_OK;
 }
 
+static weir_status check_rows(const struct job *job, const struct dataset_info *info, weir_error *err)
+{
+	if (info->units > 0)
+		return WEIR_OK;
+	return weir_fail(err, WEIR_E_INVALID, "data.train: there is no row to train on in %s%s: %" PRIu64 " bad lines%s",
+	                 job->data.train[0], job->data.train_count > 1 ? " and the other files" : "", info->bad_lines,
+	                 info->bad_lines ? "; is data.format right?" : "");
+}
+
+/* The parts that the evaluator opens: what is wrong with them is said before training begins. */
+static weir_status check_part(struct train *t, enum split_part part, weir_error *err)
+{
+	struct dataset *data = NULL;
+	const weir_status s = dataset_open(&data, t->job, part, t->logger, err);
+	if (s == WEIR_OK)
+		dataset_close(data);
+	return s;
+}
+
 /* Makes what is to be generated, and opens the data once: what is wrong with them is said here, and the workers find the packed cache built. */
 static weir_status prepare_data(struct train *t, struct report *r, weir_error *err)
 {
@@ -253,9 +260,14 @@ static weir_status prepare_data(struct train *t, struct report *r, weir_error *e
 	const struct dataset_info *info = dataset_get_info(data);
 	const struct model_data shape = model_data_of(info);
 	r->bad_lines = info->bad_lines;
-	if (!t->resume)
+	s = check_rows(t->job, info, err);
+	if (s == WEIR_OK && !t->resume)
 		s = model_check(t->job, &shape, err);
 	dataset_close(data);
+	if (s == WEIR_OK && job_has_valid(t->job))
+		s = check_part(t, SPLIT_VALID, err);
+	if (s == WEIR_OK && job_has_test(t->job))
+		s = check_part(t, SPLIT_TEST, err);
 	return s;
 }
 
@@ -299,6 +311,8 @@ static weir_status prepare(struct train *t, struct report *r, weir_error *err)
 		s = check_certificates(t->job, err);
 	if (s == WEIR_OK)
 		s = run_dir_lock(t->job, &t->run_dir_fd, err);
+	if (s == WEIR_OK && t->job->cluster.servers_at_count == 0)
+		s = launch_check_idle(t->job, "weir train", err);
 	if (s == WEIR_OK)
 		s = check_run(t, err);
 	if (s == WEIR_OK && t->report_path)
@@ -445,8 +459,10 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 		              t->job->run_dir);
 	report_print(r, stdout);
 	fflush(stdout);
-	if (t->report_path) {
-		weir_status written = report_write(r, t->report_path, s == WEIR_OK ? err : NULL);
+	run_path(t->job, "report.json", path);
+	const char *const copies[] = {path, t->report_path};
+	for (unsigned i = 0; i < sizeof copies / sizeof *copies && copies[i]; i++) {
+		weir_status written = report_write(r, copies[i], s == WEIR_OK ? err : NULL);
 		s = s == WEIR_OK ? written : s;
 	}
 	return s;
@@ -524,7 +540,8 @@ int verb_train(int count, char **args)
 	    {"--http", OPTION_TEXT, &t.http, "[HOST:]PORT",
 	     "show the run on a page, and to Prometheus at /metrics; on loopback unless HOST is given"},
 	    {"--resume", OPTION_FLAG, &t.resume, NULL, "go on with the earlier run of this job"},
-	    {"--fresh", OPTION_FLAG, &t.fresh, NULL, "delete the earlier run of this job, and begin anew"},
+	    {"--fresh", OPTION_FLAG, &t.fresh, NULL,
+	     "begin anew: the servers' data of the earlier run are deleted, its results kept"},
 	    {"--chaos", OPTION_COUNT, &t.chaos.seed, "SEED", "kill and stop processes at random meanwhile"}};
 	const char *word = NULL;
 	t.start_ms = clock_ms(t.clock);

@@ -71,6 +71,7 @@ struct job_table { /* tables.embedding, tables.dense */
 struct job {
 	char name[WEIR_NAME_BYTES_MAX];
 	char run_dir[WEIR_PATH_BYTES_MAX]; /* default runs/<job> */
+	uint32_t keep_runs;                /* earlier runs whose results stay there */
 	struct {
 		uint32_t servers, workers, partitions, replicas, min_isr; /* min_isr 0: auto */
 		char coord[WEIR_PATH_BYTES_MAX];                          /* "static" | "etcd://HOST:PORT,..." */

@@ -154,6 +154,7 @@ static const struct choice packings[] = {
 static const struct key keys[] = {
 	TEXT("job", name, NULL),
 	TEXT("run_dir", run_dir, ""),
+	U32("keep_runs", keep_runs, "3", 0, 1000, "runs"),
 	TEXT("device", device, "auto"),
 	U32("cluster.servers", cluster.servers, "1", 1, WEIR_SERVERS_MAX, "servers"),
 	U32("cluster.workers", cluster.workers, "1", 1, WEIR_WORKERS_MAX, "workers"),

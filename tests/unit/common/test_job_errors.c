@@ -35,7 +35,7 @@ static const struct mistake mistakes[] = {
      WEIR_E_INVALID,
      {"bad.yaml:3:1: modle: unknown key (value a map)", "nearest valid key is 'model'"}},
     {BASE "batch: 12\n", NULL, WEIR_E_INVALID, {"bad.yaml:3:1: batch", "nearest valid key is 'data.batch'"}},
-    {BASE "xyzzy: 12\n", NULL, WEIR_E_INVALID, {"xyzzy: unknown key (value '12'); valid here: job, run_dir, device, cluster"}},
+    {BASE "xyzzy: 12\n", NULL, WEIR_E_INVALID, {"xyzzy: unknown key (value '12'); valid here: job, run_dir, keep_runs, device, cluster"}},
     {BASE "model: {dim: 4, kind: lr, dim: 8}\n",
      NULL,
      WEIR_E_INVALID,
