@@ -142,6 +142,21 @@ static void reap(struct train *t)
 		begin_end(t, 0);
 }
 
+/* Without its folder the job has no place for weights, logs and data; processes would fail one by one, each in its own words. */
+static void look_for_run_dir(struct train *t)
+{
+	weir_error e = {0};
+	if (t->give_up_ms > 0 || run_dir_is_there(t->job, t->run_dir_fd))
+		return;
+	weir_fail(&e, WEIR_E_NOT_FOUND,
+	          "the run directory %s was deleted or moved while the job ran: what it held is lost to the job; run it again",
+	          t->job->run_dir);
+	live_note(&t->live, "%s", e.text);
+	fail(t, &e);
+	t->server_gone = true;
+	begin_end(t, 0);
+}
+
 /* --- Signals */
 
 static void on_stop_signal(struct train *t, int signal)
@@ -372,6 +387,7 @@ void drive(struct train *t)
 	int64_t look_ms = 0;
 	while (!ended(t) && !t->stop_at_once && (t->give_up_ms == 0 || clock_ms(t->clock) < t->give_up_ms)) {
 		read_signals(t, DRIVE_POLL_MS / 5);
+		look_for_run_dir(t);
 		reap(t);
 		wreak_havoc(t);
 		end_stragglers(t);

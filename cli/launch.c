@@ -334,6 +334,7 @@ void launch_end(struct train *t, uint32_t timeout_ms)
 		return;
 	ledger_file(t->job, path);
 	unlink(path);
+	run_dir_remove_temporaries(t->job);
 	for (uint32_t i = 0; i < t->job->cluster.servers; i++) /* of servers that had to be killed */
 		if (strncmp(t->addresses[i], "unix:", 5) == 0)
 			unlink(t->addresses[i] + 5);

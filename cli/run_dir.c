@@ -1,6 +1,7 @@
 /* Looks after the run directory. */
 #include "run_dir.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -41,6 +42,13 @@ weir_status run_dir_lock(const struct job *job, int *fd, weir_error *err)
 		return weir_fail(err, WEIR_E_BUSY, "another `weir train` runs in %s: stop it, or give this job another name or run_dir",
 		                 dir);
 	return WEIR_OK;
+}
+
+bool run_dir_is_there(const struct job *job, int fd)
+{
+	struct stat there, locked;
+	return stat(job->run_dir, &there) == 0 && fstat(fd, &locked) == 0 && there.st_ino == locked.st_ino &&
+	       there.st_dev == locked.st_dev;
 }
 
 bool run_dir_is_used(const struct job *job)
@@ -85,6 +93,29 @@ weir_status run_dir_check_data(const struct job *job, uint32_t servers, weir_err
 			                 i, path);
 	}
 	return WEIR_OK;
+}
+
+static void remove_temporaries(const char *folder)
+{
+	char path[WEIR_PATH_BYTES_MAX + 320];
+	DIR *d = opendir(folder);
+	for (const struct dirent *e; d && (e = readdir(d));) {
+		snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+		if (fnmatch("*.tmp", e->d_name, 0) == 0)
+			unlink(path);
+	}
+	if (d)
+		closedir(d);
+}
+
+void run_dir_remove_temporaries(const struct job *job)
+{
+	char folder[WEIR_PATH_BYTES_MAX + 32];
+	remove_temporaries(job->run_dir);
+	for (uint32_t i = 0; i < WEIR_SERVERS_MAX; i++) {
+		job_server_dir(job, i, folder);
+		remove_temporaries(folder);
+	}
 }
 
 static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)

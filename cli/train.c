@@ -313,6 +313,8 @@ static weir_status prepare(struct train *t, struct report *r, weir_error *err)
 		s = run_dir_lock(t->job, &t->run_dir_fd, err);
 	if (s == WEIR_OK && t->job->cluster.servers_at_count == 0)
 		s = launch_check_idle(t->job, "weir train", err);
+	if (s == WEIR_OK && t->job->cluster.servers_at_count == 0)
+		run_dir_remove_temporaries(t->job);
 	if (s == WEIR_OK)
 		s = check_run(t, err);
 	if (s == WEIR_OK && t->report_path)

@@ -179,6 +179,23 @@ static weir_status complete_upload(struct s3_writer *w, weir_error *err)
 	return status ? weir_fail(err, status, "%s", why.text) : WEIR_OK;
 }
 
+/* A proxy, or a server that is no S3 server, may answer 200 and keep nothing: what is said to be written is looked for. */
+static weir_status check_stored(const struct s3_writer *w, weir_error *err)
+{
+	struct blob_store *s = w->base.store;
+	struct blob_look look = {0};
+	weir_error why = {0};
+	const weir_status status = s->ops->look(s, w->base.name, &look, &why);
+	if (status == WEIR_OK && look.bytes == w->bytes)
+		return WEIR_OK;
+	if (status != WEIR_OK && status != WEIR_E_NOT_FOUND)
+		return weir_fail(err, status, "%s", why.text);
+	return weir_fail(err, WEIR_E_IO,
+	                 "cannot write %s/%s: the server answers that it was written, and then has %" PRIu64 " bytes of %" PRIu64
+	                 "; check the endpoint: is it an S3 server?",
+	                 s->place, w->base.name, look.bytes, w->bytes);
+}
+
 static weir_status s3_commit(struct blob_writer *base, weir_error *err)
 {
 	struct s3_writer *w = (struct s3_writer *)base;
@@ -193,6 +210,8 @@ static weir_status s3_commit(struct blob_writer *base, weir_error *err)
 		if (!status)
 			web_answer_free(&a);
 	}
+	if (!status)
+		status = check_stored(w, err);
 	if (status)
 		s3_abandon(base);
 	else

@@ -203,11 +203,12 @@
 #define WEIR_BLOB_PARTS_MAX                10000u     /* S3's limit */
 #define WEIR_BLOB_ATTEMPTS_MAX             6u         /* of one request */
 #define WEIR_BLOB_RETRY_FIRST_MS           100u
-#define WEIR_WEB_REDIRECTS_MAX             5u   /* of one request; enforced by web_request.c */
-#define WEIR_BLOB_VERSION_BYTES            128u /* with its NUL */
-#define WEIR_CHECKPOINT_NAME_BYTES_MAX     48u  /* with its NUL */
-#define WEIR_REWIND_WHY_BYTES_MAX          256u /* why a job went back to one, with its NUL */
-#define WEIR_CHECKPOINT_CHAIN_MAX          8u   /* row files of a partition: a full one and deltas on it */
+#define WEIR_BLOB_PATIENCE_MS              25000u /* a request of which nothing was answered for so long is not tried again */
+#define WEIR_WEB_REDIRECTS_MAX             5u     /* of one request; enforced by web_request.c */
+#define WEIR_BLOB_VERSION_BYTES            128u   /* with its NUL */
+#define WEIR_CHECKPOINT_NAME_BYTES_MAX     48u    /* with its NUL */
+#define WEIR_REWIND_WHY_BYTES_MAX          256u   /* why a job went back to one, with its NUL */
+#define WEIR_CHECKPOINT_CHAIN_MAX          8u     /* row files of a partition: a full one and deltas on it */
 #define WEIR_CHECKPOINT_MANIFEST_BYTES_MAX (64u << 20)
 #define WEIR_CHECKPOINT_STATE_BYTES_MAX    (1u << 30) /* of a partition's header, of the ledger's state */
 

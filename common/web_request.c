@@ -10,10 +10,11 @@
 #include <strings.h>
 #include <time.h>
 
+#include "clock.h"
 #include "prng.h"
 
 #define CONNECT_TIMEOUT_MS 5000L
-#define STALL_TIMEOUT_S    20L /* fewer than STALL_BYTES_S for so long: tried again */
+#define STALL_TIMEOUT_S    15L /* fewer than STALL_BYTES_S for so long: tried again */
 #define STALL_BYTES_S      64L
 #define RETRY_CAP_MS       5000u
 #define SHA256_BYTES       32u
@@ -407,6 +408,7 @@ weir_status web_perform(struct web_service *s, const struct web_request *q, cons
 	struct curl_slist *headers = headers_of(s, q);
 	if (!headers)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for %s/%s", s->endpoint, q->key);
+	int64_t since_ms = clock_ms(clock_system());
 	for (uint32_t n = 0; n < WEIR_BLOB_ATTEMPTS_MAX; n++) {
 		const size_t had = a->got;
 		if (n > 0)
@@ -415,8 +417,12 @@ weir_status web_perform(struct web_service *s, const struct web_request *q, cons
 		result = attempt(s, &t, url, headers, &code);
 		if (!worth_a_retry(result, code) || (q->ranged && a->got == q->bytes))
 			break;
-		if (a->got > had)
+		if (a->got > had) {
 			n = 0;
+			since_ms = clock_ms(clock_system());
+		}
+		if (clock_ms(clock_system()) - since_ms >= WEIR_BLOB_PATIENCE_MS)
+			break;
 	}
 	curl_slist_free_all(headers);
 	weir_status status = q->ranged && a->got == q->bytes ? WEIR_OK : judge(s, q, doing, &t, result, code, err);

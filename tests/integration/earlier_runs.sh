@@ -49,6 +49,7 @@ holds "$RUN/report.json" ".audit.ok"
 mkdir "$RUN/earlier/4.moving"
 mv "$RUN/run.json" "$RUN/best.safetensors" "$RUN/earlier/4.moving"
 train --resume && fail "a run that was half moved away is gone on with"
+touch "$RUN/best.safetensors.tmp" "$RUN/server-1/IDENTITY.tmp" # and so may be a file that was being written
 train --fresh --set keep_runs=2 || fail "the run after one that was killed"
 [ "$(ls "$RUN/earlier" | xargs)" = "3 4" ] || fail "kept: $(ls "$RUN/earlier" | xargs)"
 for name in best.safetensors evaluation.json run.json events; do [ -e "$RUN/earlier/4/$name" ] || fail "the move was not finished: no $name"; done

@@ -101,10 +101,12 @@ read_only() {
 	fi
 }
 
-# A job that trains in seconds, or, with 1000 passes, until it is stopped: then no faster than that the machine has time for others, some 4,000 rows a second.
+# A job that trains in seconds. With 4 passes or more something is to happen meanwhile, so a pass takes at least 0.8 s on any machine; with 1000 the job lasts until it is stopped, and
+# leaves the machine time for others (some 4,000 rows a second).
 # write_job [PASSES [EXTRA CLUSTER KEYS]]
 write_job() {
 	local pace=0
+	[ "${1:-2}" -lt 4 ] || pace=5
 	[ "${1:-2}" -lt 1000 ] || pace=30
 	cat > "$DIR/job.yaml" <<-JOB
 		job: it

@@ -7,7 +7,8 @@ else is answered as S3 answers it.
     server.py ACCESS_KEY SECRET_KEY REGION BUCKET [SESSION_TOKEN]      prints its port, then serves 127.0.0.1
 
     POST /-/fail?what=503&count=2&after=0   of the requests that follow, `count` fail after `after` others (what: 503, drop (no answer), cut (half
-                                            an answer), lose (done, but no answer))
+                                            an answer), lose (done, but no answer), forget (answered 200, and not
+                                            kept), halve (likewise, and half of it kept))
     GET  /-/requests                        how many requests came, uploads that are open
     POST /-/objects/KEY                     the body is an object, as if somebody had put it there
 """
@@ -197,7 +198,12 @@ class Handler(BaseHTTPRequestHandler):
                 bucket, _, key = urllib.parse.unquote(path)[1:].partition("/")
                 if bucket != BUCKET:
                     raise Refused(404, "NoSuchBucket", "there is no bucket " + bucket)
+                before = objects.get(key)
                 status, headers, answer = act(self.command, key or None, q, body, self.headers)
+                if fail == "halve" and key in objects:
+                    objects[key] = objects[key][:len(objects[key]) // 2]
+                elif fail == "forget":
+                    objects.pop(key, None) if before is None else objects.__setitem__(key, before)
             except Refused as r:
                 text = "<Error><Code>%s</Code><Message>%s</Message>%s</Error>" % (r.code, escape(r.message), r.extra)
                 return self.say(r.status, {}, text.encode())

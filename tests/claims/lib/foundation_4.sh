@@ -5,10 +5,11 @@ need_programs
 need_tests exact_sum
 kills=$(pick 3 10)
 click_job "$(pick 500000 1500000)" 2
+PACE=(--set train.pace.batch_ms=30) # the job outlasts the kills on any machine
 click_data
-train calm "$WORK/click.yaml" "${SAME_DATA[@]}" --set cluster.workers=3
+train calm "$WORK/click.yaml" "${SAME_DATA[@]}" "${PACE[@]}" --set cluster.workers=3
 name=stormy
-"$BUILD/weir" train "$WORK/click.yaml" --report "$WORK/$name.json" --set "run_dir=$WORK/$name" "${SAME_DATA[@]}" --set cluster.workers=3 > "$WORK/$name.out" 2> "$WORK/$name.err" &
+"$BUILD/weir" train "$WORK/click.yaml" --report "$WORK/$name.json" --set "run_dir=$WORK/$name" "${SAME_DATA[@]}" "${PACE[@]}" --set cluster.workers=3 > "$WORK/$name.out" 2> "$WORK/$name.err" &
 train=$!
 stopped_pid=
 leave_nothing() {

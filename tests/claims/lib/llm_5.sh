@@ -36,7 +36,7 @@ job() {
 		  unit_batches: 32
 		model: $2
 		tables: {dense: {optimizer: $4${5:+, $5}}}
-		train: {passes: 2, threads: 1, clip_norm: 1, keep_best: false}
+		train: {passes: 2, threads: 1, clip_norm: 1, keep_best: false, pace: {batch_ms: 100}} # a run outlasts its kills, and has a curve, on any machine
 	YAML
 }
 ADAMW='kind: adamw, lr: 2.0e-3, beta2: 0.95, weight_decay: 0.1, schedule: {kind: cosine, warmup: 30, min: 0.1}'

@@ -215,6 +215,27 @@ static void an_upload_whose_completion_is_not_heard_of_is_there(void **state)
 	free(data);
 }
 
+/* Of an object in one request, and of one in parts. */
+static void what_a_server_takes_and_does_not_keep_is_not_written(void **state)
+{
+	(void)state;
+	static const char *const faults[] = {"forget", "halve"};
+	const size_t large = WEIR_BLOB_PART_BYTES + 1000;
+	uint8_t *bytes = calloc(1, large);
+	weir_error err = {0};
+	assert_non_null(bytes);
+	for (size_t f = 0; f < sizeof faults / sizeof *faults; f++)
+		for (uint32_t parts = 0; parts < 2; parts++) {
+			s3_server_fail(&s3, faults[f], 1, parts ? 3 : 0);
+			assert_int_equal(blob_put(stores[1], "kept/not", bytes, parts ? large : 1000, &err), WEIR_E_IO);
+			CHECK_CONTAINS(err.text, "s3://" S3_BUCKET);
+			CHECK_CONTAINS(err.text, "is it an S3 server?");
+			assert_int_equal(s3_server_uploads(&s3), 0);
+			CHECK_OK(blob_remove(stores[1], "kept/not", &err), err);
+		}
+	free(bytes);
+}
+
 static void a_server_that_stays_down_is_named(void **state)
 {
 	(void)state;
@@ -283,6 +304,7 @@ int main(void)
 	    cmocka_unit_test(names_that_could_escape_are_refused),
 	    cmocka_unit_test(a_server_that_is_down_for_a_moment_is_asked_again),
 	    cmocka_unit_test(an_upload_whose_completion_is_not_heard_of_is_there),
+	    cmocka_unit_test(what_a_server_takes_and_does_not_keep_is_not_written),
 	    cmocka_unit_test(a_server_that_stays_down_is_named),
 	    cmocka_unit_test(what_a_server_refuses_says_what_to_do),
 	    cmocka_unit_test(a_place_that_cannot_be_is_refused_at_once),
