@@ -167,6 +167,38 @@ weir_client *cluster_trainer(struct cluster *c, const char *name, uint32_t units
 	return client;
 }
 
+static ProtobufCMessage *ask_as(weir_client *client, enum rpc_method method, const ProtobufCMessage *q,
+                                const ProtobufCMessageDescriptor *type)
+{
+	ProtobufCMessage *reply = NULL;
+	weir_error err = {0};
+	if (ledger_call_patiently(client, method, q, 60000, type, &reply, &err) != WEIR_OK) {
+		fprintf(stderr, "%s as %s: %s\n", rpc_method_name(method), client->name, err.text);
+		abort();
+	}
+	return reply;
+}
+
+void cluster_displace(weir_client *trainer)
+{
+	Weir__V1__JoinRequest join = WEIR__V1__JOIN_REQUEST__INIT;
+	Weir__V1__LeaveRequest leave = WEIR__V1__LEAVE_REQUEST__INIT;
+	Weir__V1__Dataset dataset = WEIR__V1__DATASET__INIT;
+	dataset.fingerprint = trainer->options.dataset_fingerprint;
+	dataset.units = trainer->options.dataset_units;
+	join.wire_version = FRAME_VERSION;
+	join.name = trainer->name;
+	join.client = trainer->token; /* a name changes hands at once between joins of one client */
+	join.dataset = &dataset;
+	ProtobufCMessage *joined = ask_as(trainer, RPC_JOIN, &join.base, &weir__v1__join_reply__descriptor);
+	const Weir__V1__JoinReply *r = (const Weir__V1__JoinReply *)joined;
+	leave.job = r->job;
+	leave.worker = r->worker;
+	leave.incarnation = r->incarnation;
+	wire_free(ask_as(trainer, RPC_LEAVE, &leave.base, &weir__v1__leave_reply__descriptor));
+	wire_free(joined);
+}
+
 uint32_t cluster_table(weir_client *client, const char *name, weir_table_kind kind, uint64_t size, weir_mode mode)
 {
 	weir_init_segment zero = {.elements = size, .kind = WEIR_INIT_ZERO};

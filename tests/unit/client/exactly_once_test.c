@@ -91,7 +91,8 @@ static void test_a_zombie_is_told_that_it_is_stale_and_may_rejoin(void **state)
 	trainer_open(&a, &c, "worker", (weir_mode){WEIR_ASYNC});
 	trainer_lease(&a, &u);
 	assert_ok(run_batch(&a, &u, 0, &err), &err);
-	trainer_open(&b, &c, "worker", (weir_mode){WEIR_ASYNC}); /* the same name takes over */
+	cluster_displace(a.client);
+	trainer_open(&b, &c, "worker", (weir_mode){WEIR_ASYNC});
 	assert_ok(weir_unit_lease(b.client, &v, -1, &err), &err);
 	assert_int_equal(v.unit, u.unit);
 	assert_int_equal(v.attempt, 2);

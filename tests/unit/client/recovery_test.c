@@ -130,6 +130,7 @@ static void test_a_batch_refused_by_a_later_attempt_is_accounted_for(void **stat
 	trainer_open(&a, &c, "worker", asynchronous);
 	trainer_lease(&a, &u);
 	assert_ok(run_batch(&a, &u, 1, &err), &err); /* not batch 0: the watermark cannot pass it */
+	cluster_displace(a.client);
 	trainer_open(&b, &c, "worker", asynchronous);
 	trainer_lease(&b, &v);
 	assert_int_equal(v.unit, u.unit);
@@ -186,6 +187,7 @@ static void test_the_watermark_waits_for_the_step(void **state)
 	trainer_lease(&a, &u);
 	assert_ok(run_batch(&a, &u, 0, &err), &err);
 	wait_for_progress(&a);
+	cluster_displace(a.client);
 	trainer_open(&b, &c, "worker", synchronous);
 	finish_by(&b, &c);
 	assert_sums(&b);
@@ -209,6 +211,7 @@ static void test_a_closed_batch_that_is_executed_again_counts_once(void **state)
 	assert_ok(run_batch(&a, &u, 0, &err), &err);
 	assert_ok(run_batch(&a, &u, 1, &err), &err);
 	assert_int_equal(cluster_audit(&c).steps_closed, 1);
+	cluster_displace(a.client);
 	trainer_open(&b, &c, "worker", synchronous);
 	trainer_lease(&b, &v);
 	assert_int_equal(v.unit, u.unit);

@@ -56,6 +56,7 @@ static void haunt(struct actor *a, const weir_unit *u)
 	a->ghost = a->trainer;
 	a->ghost_unit = *u;
 	a->has_ghost = true;
+	cluster_displace(a->ghost.client);
 	actor_open(a);
 }
 
@@ -70,6 +71,7 @@ static weir_status misfortune(struct actor *a, const weir_unit *u)
 		haunt(a, u);
 		return WEIR_E_CANCELLED;
 	case 1:
+		cluster_displace(a->trainer.client);
 		trainer_abandon(&a->trainer);
 		actor_open(a);
 		return WEIR_E_CANCELLED;

@@ -537,8 +537,7 @@ static void taken_for_dead(const struct scenario *s, uint32_t at)
 	memcpy(r.server, w.pulled, ELEMENTS * sizeof *r.server);
 	worker_lease(&w, &u);
 	run_both(&w, &r, &u, 0, at);
-	weir_client *other = cluster_trainer(&c, "worker", 1); /* the same name takes over */
-	CHECK_OK(weir_close(other, &err), err);
+	cluster_displace(w.client);
 	assert_int_equal(weir_unit_commit(w.client, &u, &err), WEIR_E_STALE);
 	local_forget(w.local, w.client);
 	memset(r.inner, 0, ELEMENTS * sizeof *r.inner);
