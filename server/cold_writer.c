@@ -89,19 +89,63 @@ static void deliver(void *arg)
 	item->done(item);
 }
 
+/* The item may be gone when this returns. */
+static void answer(struct cold_writer *w, struct cold_write *item)
+{
+	item->status = w->failed;
+	item->err = w->err;
+	poster_post(&item->poster, deliver, item);
+}
+
+static void write_item(struct cold_writer *w, struct cold_write *item)
+{
+	if (!w->failed && (w->failed = write_patiently(w, item)) != WEIR_OK) {
+		w->err = item->err;
+		if (w->failed != WEIR_E_NO_SPACE)
+			LOG_AT(w->options.logger, LOG_ERROR, "rows cannot be written", "%s", w->err.text);
+	}
+	answer(w, item);
+}
+
+/* Everything that is queued now. */
+static struct cold_write *take_all(struct cold_writer *w)
+{
+	pthread_mutex_lock(&w->lock);
+	struct cold_write *first = w->first;
+	w->first = NULL;
+	w->last = &w->first;
+	pthread_mutex_unlock(&w->lock);
+	return first;
+}
+
+/* A flush of RocksDB makes a file, whatever it holds, and costs an fsync: one answers all that are asked for by now, once the rest of the queue is written. */
+static void flush_together(struct cold_writer *w, struct cold_write *flush)
+{
+	struct cold_write *others = NULL;
+	for (struct cold_write *item = take_all(w), *next; item; item = next) {
+		next = item->next;
+		if (item->kind == COLD_WRITE_FLUSH) {
+			item->next = others;
+			others = item;
+		} else {
+			write_item(w, item);
+		}
+	}
+	write_item(w, flush);
+	for (struct cold_write *next; others; others = next) {
+		next = others->next;
+		answer(w, others);
+	}
+}
+
 static void *run(void *arg)
 {
 	struct cold_writer *w = arg;
 	for (struct cold_write *item; (item = take(w)) != NULL;) {
-		if (w->failed) {
-			item->err = w->err;
-		} else if ((w->failed = write_patiently(w, item)) != WEIR_OK) {
-			w->err = item->err;
-			if (w->failed != WEIR_E_NO_SPACE)
-				LOG_AT(w->options.logger, LOG_ERROR, "rows cannot be written", "%s", w->err.text);
-		}
-		item->status = w->failed;
-		poster_post(&item->poster, deliver, item);
+		if (item->kind == COLD_WRITE_FLUSH)
+			flush_together(w, item);
+		else
+			write_item(w, item);
 	}
 	return NULL;
 }

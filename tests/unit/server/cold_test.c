@@ -368,6 +368,53 @@ static void a_full_disk_is_waited_out(void **state)
 	folder_remove(folder);
 }
 
+/* Flushes that were asked for together are one, behind all that was queued with them; so they cost no file and no fsync each. */
+static void flushes_that_wait_together_are_one(void **state)
+{
+	(void)state;
+	enum { FLUSHES = 40 };
+	char folder[FOLDER_BYTES];
+	folder_create(folder);
+	struct cold *c = open_at(folder);
+	struct task_queue *q = task_queue_create();
+	const struct cold_writer_options o = {.cold = c};
+	struct cold_writer *w = cold_writer_create(&o, NULL);
+	assert_non_null(w);
+	static struct cold_write headers[FLUSHES], flushes[FLUSHES];
+	done_count = 0;
+	for (uint32_t i = 0; i < FLUSHES; i++) {
+		headers[i] = (struct cold_write){.kind = COLD_WRITE_HEADER,
+		                                 .partition = i,
+		                                 .header = "header",
+		                                 .header_bytes = 6,
+		                                 .poster = task_queue_poster(q),
+		                                 .done = count_done};
+		flushes[i] = (struct cold_write){.kind = COLD_WRITE_FLUSH, .poster = task_queue_poster(q), .done = count_done};
+		cold_writer_submit(w, &headers[i]);
+		cold_writer_submit(w, &flushes[i]);
+	}
+	while (done_count < 2 * FLUSHES)
+		task_queue_run(q, true);
+	assert_int_equal(last_status, WEIR_OK);
+	char newest[FOLDER_BYTES + 300];
+	table_file(folder, newest, sizeof newest);
+	assert_in_range(strtoul(strrchr(newest, '/') + 1, NULL, 10), 1, FLUSHES / 2); /* RocksDB numbers all files it makes */
+	cold_writer_destroy(w);
+	cold_close(c);
+	c = open_at(folder); /* as after a crash: there is no log beside the files */
+	for (uint32_t i = 0; i < FLUSHES; i++) {
+		uint8_t *bytes;
+		size_t n;
+		weir_error err = {0};
+		CHECK_OK(cold_get_header(c, i, &bytes, &n, &err), err);
+		assert_int_equal(n, 6);
+		free(bytes);
+	}
+	cold_close(c);
+	task_queue_destroy(q);
+	folder_remove(folder);
+}
+
 static bool always(void *arg)
 {
 	(void)arg;
@@ -448,6 +495,7 @@ int main(void)
 	    cmocka_unit_test(a_flipped_bit_is_named_and_never_served),
 	    cmocka_unit_test(any_other_error_is_final),
 	    cmocka_unit_test(what_was_written_before_the_disk_filled_is_not_flushed),
+	    cmocka_unit_test(flushes_that_wait_together_are_one),
 	    cmocka_unit_test(a_full_disk_is_waited_out),
 	    cmocka_unit_test(a_full_disk_is_not_waited_out_by_a_server_that_stops),
 	    cmocka_unit_test(a_removed_partition_takes_rows_again),
