@@ -22,7 +22,7 @@
 #include "verbs.h"
 #include "weights_file.h"
 
-enum { TRAIN_SERVERS_END_MS = 2000, TRAIN_SCRUB_MS = WEIR_SCRUB_PATIENCE_MS + 10000 };
+enum { TRAIN_SERVERS_END_MS = WEIR_DRAIN_MS, TRAIN_SCRUB_MS = WEIR_SCRUB_PATIENCE_MS + 10000 };
 
 /* --- Preparing */
 

@@ -88,10 +88,10 @@ static void tick(void *arg)
 		heart_tick(h->heart);
 	publish(h);
 	for (uint32_t i = 0; i < h->options.servers; i++)
-		if (i != h->options.self || !hushed)
+		if (hushed) /* or servers that end together would wait for each other's streams */
+			heart_link_end(&h->links[i]);
+		else
 			heart_link_tick(&h->links[i]);
-	if (hushed)
-		heart_link_end(&h->links[h->options.self]); /* as others do with theirs, which they find refused */
 	if (!h->stuck && !hushed)
 		heart_beat(h->heart);
 	rpc_loop_after(h->loop, WEIR_HEART_TICK_MS, tick, h);

@@ -287,6 +287,31 @@ static void who_ends_in_order_is_silent_before_it_is_gone(void **state)
 	end(&c);
 }
 
+enum { GRACE_MS = 20000 };
+
+static void *drain_one(void *server)
+{
+	server_drain(server, GRACE_MS);
+	return NULL;
+}
+
+/* Each closes its streams to the others, which wait for just that. */
+static void servers_that_end_together_do_not_wait_for_each_other(void **state)
+{
+	(void)state;
+	struct cluster c;
+	pthread_t threads[SERVERS];
+	begin(&c, SERVERS);
+	await_all(&c);
+	const int64_t begun_ms = clock_ms(clock_system());
+	for (uint32_t i = 0; i < SERVERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, drain_one, c.servers[i]), 0);
+	for (uint32_t i = 0; i < SERVERS; i++)
+		pthread_join(threads[i], NULL);
+	assert_in_range(clock_ms(clock_system()) - begun_ms, 0, GRACE_MS * 3 / 4);
+	end(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -298,6 +323,7 @@ int main(void)
 	    cmocka_unit_test(who_has_a_stuck_ledger_is_silent),
 	    cmocka_unit_test(who_is_of_another_generation_is_not_heard),
 	    cmocka_unit_test(who_ends_in_order_is_silent_before_it_is_gone),
+	    cmocka_unit_test(servers_that_end_together_do_not_wait_for_each_other),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
