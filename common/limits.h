@@ -128,8 +128,13 @@
  * holds a buffer of 64 KiB. More: it may hold two such buffers that are not its own. Enforced by log_ring.c. */
 #define WEIR_LOG_COPY_BYTES_MAX (64u << 10)
 
-/* Journal. Enforced by journal.c. */
-#define WEIR_JOURNAL_SEGMENT_BYTES (64u << 20) /* one file, reserved as a whole */
+/* Journal. A file is reserved as a whole; the first one of a process is small, each later one twice the one before it. Enforced by journal_write.c. */
+#define WEIR_JOURNAL_FIRST_BYTES   (1u << 20)
+#define WEIR_JOURNAL_SEGMENT_BYTES (64u << 20) /* at most */
+/* A log that is larger than so many times the rows in memory is cut by a flush at once, within these bounds. Enforced by durable.c. */
+#define WEIR_JOURNAL_ROWS_FACTOR 2u
+#define WEIR_JOURNAL_BYTES_MIN   ((uint64_t)256 << 20)
+#define WEIR_JOURNAL_BYTES_MAX   ((uint64_t)2 << 30)
 /* Recovery. Enforced by durable.c. */
 #define WEIR_ROWS_AT_START (4u << 20) /* of a server, loaded before it serves: some four seconds */
 
@@ -245,6 +250,9 @@ _Static_assert(WEIR_COORD_TXN_MAX *(WEIR_COORD_KEY_BYTES_MAX + WEIR_COORD_VALUE_
                "the largest transaction must fit one control message");
 _Static_assert(WEIR_COORD_READ_RECORDS_MAX >= 4 * WEIR_PARTITIONS_MAX, "a job's records must fit one read");
 _Static_assert(WEIR_REPLICA_CREDIT_BYTES >= 2 * WEIR_MESSAGE_BYTES_MAX, "two messages must fit the credit, or a stream stalls");
+_Static_assert(WEIR_JOURNAL_FIRST_BYTES <= WEIR_JOURNAL_SEGMENT_BYTES, "segments grow");
+_Static_assert(2 * (uint64_t)WEIR_JOURNAL_SEGMENT_BYTES <= WEIR_JOURNAL_BYTES_MIN,
+               "the log is cut segment by segment: a flush must leave more than the last one to let go");
 _Static_assert(WEIR_SERVERS_MAX < 65535, "a server's number is 16 bits and 0xffff means none");
 _Static_assert(WEIR_PARTITIONS_MAX <= 65535, "a partition id is 16 bits on the wire and 0xffff means all");
 _Static_assert(WEIR_PROGRESS_INTERVAL_MS * 3 < WEIR_LEASE_TERM_MS, "a lease must survive two lost reports");

@@ -15,13 +15,12 @@
 #include "process.h"
 #include "snapshot_receive.h"
 
-#define READER_THREADS     2u
-#define COLD_SHARE         10u                   /* RocksDB's memtables have 1 / this of the memory budget, */
-#define COLD_BYTES_MAX     ((uint64_t)256 << 20) /* at most this much */
-#define REST_BYTES         ((uint64_t)160 << 20) /* of memory that is not rows: so much, */
-#define REST_OF            8u                    /* and 1 / this of the budget for what RocksDB keeps of the rows on disk, */
-#define REST_MAX           5u                    /* but no more than so many eighths of the budget */
-#define JOURNAL_BYTES_HIGH ((uint64_t)2 << 30)   /* of entries kept: beyond it flushes begin at once */
+#define READER_THREADS 2u
+#define COLD_SHARE     10u                   /* RocksDB's memtables have 1 / this of the memory budget, */
+#define COLD_BYTES_MAX ((uint64_t)256 << 20) /* at most this much */
+#define REST_BYTES     ((uint64_t)160 << 20) /* of memory that is not rows: so much, */
+#define REST_OF        8u                    /* and 1 / this of the budget for what RocksDB keeps of the rows on disk, */
+#define REST_MAX       5u                    /* but no more than so many eighths of the budget */
 
 struct durable {
 	struct durable_options options;
@@ -32,6 +31,7 @@ struct durable {
 	struct pool pool;
 	uint64_t rest, baseline; /* bytes: charged to the pool for what is no row; the process's memory at the start */
 	struct journal *journal;
+	_Atomic uint64_t journal_high;    /* bytes: a larger one is cut by a flush at once */
 	struct journal_channel *channels; /* (channels_count) of the partitions here, then the ledger's */
 	uint32_t channels_count;
 	/* (partitions, then the ledger) A snapshot was being received: it is empty, what the journal has of it is void. */
@@ -73,6 +73,15 @@ static void charge_rest(struct durable *d)
 	d->rest = rest;
 }
 
+/* Recovery reads the log besides the rows: it may take as long, not much longer. */
+static void bound_journal(struct durable *d)
+{
+	uint64_t high = WEIR_JOURNAL_ROWS_FACTOR * (pool_used(&d->pool) - d->rest);
+	high = high < WEIR_JOURNAL_BYTES_MIN ? WEIR_JOURNAL_BYTES_MIN : high;
+	high = high > WEIR_JOURNAL_BYTES_MAX ? WEIR_JOURNAL_BYTES_MAX : high;
+	atomic_store_explicit(&d->journal_high, high, memory_order_relaxed);
+}
+
 /* --- Opening */
 
 static bool is_stopping(void *arg)
@@ -96,6 +105,7 @@ static weir_status open_cold(struct server *s, weir_error *err)
 	s->cold = d->cold;
 	if (!status)
 		charge_rest(d);
+	bound_journal(d);
 	struct cold_writer_options writer = {.cold = d->cold, .logger = s->options.logger, .stopping = is_stopping, .arg = s};
 	if (!status && !(d->writer = cold_writer_create(&writer, err)))
 		status = err->status;
@@ -566,21 +576,42 @@ weir_status durable_recover(struct server *s, weir_error *err)
 
 /* --- Running */
 
-void durable_tick(struct server *s, struct executor *e)
+static bool is_journal_large(const struct durable *d)
 {
 	struct journal_stats stats;
-	uint16_t channel;
-	uint64_t below;
-	if (e == &s->executors[0])
-		charge_rest(s->durable);
-	journal_get_stats(s->durable->journal, &stats);
-	if (stats.bytes < JOURNAL_BYTES_HIGH || !journal_oldest(s->durable->journal, &channel, &below))
+	journal_get_stats(d->journal, &stats);
+	return stats.bytes > atomic_load_explicit(&d->journal_high, memory_order_relaxed);
+}
+
+void durable_tick(struct server *s, struct executor *e)
+{
+	struct durable *d = s->durable;
+	if (e == &s->executors[0]) {
+		charge_rest(d);
+		bound_journal(d);
+	}
+	if (!is_journal_large(d))
 		return;
-	if (channel != JOURNAL_LEDGER && server_executor(s, channel) == e)
-		(void)partition_flush(s->partitions[channel], NULL, NULL);
+	for (uint32_t p = 0; p < s->options.partitions; p++)
+		if (s->partitions[p] && server_executor(s, p) == e && journal_is_kept_by(d->journal, (uint16_t)p))
+			(void)partition_flush(s->partitions[p], NULL, NULL);
+}
+
+void durable_ledger_tick(struct server *s)
+{
+	const struct durable *d = s->durable;
+	if (is_journal_large(d) && journal_is_kept_by(d->journal, JOURNAL_LEDGER))
+		(void)ledger_log_flush(s->ledger_log, NULL, NULL);
 }
 
 /* --- Stopping */
+
+void durable_turn_journal(struct server *s)
+{
+	weir_error err = {0};
+	if (journal_turn(s->durable->journal, &err))
+		LOG_AT(s->options.logger, LOG_ERROR, "journal not turned", "%s", err.text);
+}
 
 void durable_settle(struct server *s)
 {

@@ -189,6 +189,8 @@ weir_status journal_open(struct journal **out, const struct journal_options *opt
 	j->options.holder = strdup(options->holder);
 	if (!j->options.segment_bytes)
 		j->options.segment_bytes = WEIR_JOURNAL_SEGMENT_BYTES;
+	j->first_bytes = j->options.segment_bytes < WEIR_JOURNAL_FIRST_BYTES ? j->options.segment_bytes : WEIR_JOURNAL_FIRST_BYTES;
+	j->next_bytes = j->first_bytes;
 	for (uint32_t i = 0; i < JOURNAL_CHANNELS; i++)
 		j->needed.of[i] = 1;
 	init_sync(j);
@@ -209,15 +211,42 @@ weir_status journal_open(struct journal **out, const struct journal_options *opt
 
 /* --- Closing */
 
-/* The last word: all is durable. Only this thread is left. */
+/* Deletes the oldest segments that nobody needs, but not the last one. */
+static weir_status drop_unneeded(struct journal *j, weir_error *err)
+{
+	weir_status status = WEIR_OK;
+	while (!status && j->count > 1 && !journal_needs(j, &j->segments[0]))
+		status = journal_drop_oldest(j, err);
+	return status;
+}
+
+/* A last segment that nobody needs gives way to one without entries, where the disk has room for its header: the next process begins at that position. */
+static weir_status replace_last(struct journal *j, weir_error *err)
+{
+	const struct journal_segment *last = j->count ? &j->segments[j->count - 1] : NULL;
+	if (!last || last->end - last->start <= JOURNAL_SEGMENT_HEADER_BYTES || journal_needs(j, last))
+		return WEIR_OK;
+	weir_status status = journal_begin(j, JOURNAL_SEGMENT_HEADER_BYTES, err);
+	if (status == WEIR_E_NO_SPACE)
+		return WEIR_OK;
+	if (!status)
+		status = journal_seal(j, err);
+	return status ? status : drop_unneeded(j, err);
+}
+
+/* The last word: all is durable, and what nobody needs is gone. Only this thread is left. */
 static weir_status end_cleanly(struct journal *j, weir_error *err)
 {
 	if (j->failure.status != WEIR_OK)
 		return weir_fail(err, j->failure.status, "the journal has failed: %s", j->failure.text);
-	if (!j->file)
-		return WEIR_OK;
-	weir_status status = journal_mark(j, err);
-	return status == WEIR_OK ? journal_seal(j, err) : status;
+	weir_status status = WEIR_OK;
+	if (j->file)
+		status = journal_mark(j, err);
+	if (!status && j->file)
+		status = journal_seal(j, err);
+	if (!status)
+		status = drop_unneeded(j, err);
+	return status ? status : replace_last(j, err);
 }
 
 weir_status journal_close(struct journal *j, weir_error *err)
@@ -229,8 +258,10 @@ weir_status journal_close(struct journal *j, weir_error *err)
 		status = journal_wait(j, err);
 		journal_stop_thread(j);
 	}
-	if (status == WEIR_OK)
+	pthread_mutex_lock(&j->lock);
+	if (status == WEIR_OK && j->replayed)
 		status = end_cleanly(j, err);
+	pthread_mutex_unlock(&j->lock);
 	destroy(j);
 	return status;
 }

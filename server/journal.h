@@ -7,7 +7,7 @@
  *   journal_cut     the same for a cut, which voids entries of a channel
  *   a thread of the journal's own fsyncs at an interval and on request, then tells each channel how far it is durable
  *   journal_truncate_below  as flushes cover entries; whole segments are deleted, oldest first
- *   journal_close   after the last append: everything is durable, and the journal ends cleanly
+ *   journal_close   after the last append: everything is durable, what flushes cover is deleted, and the journal ends cleanly
  *
  * What a crash may leave. Entries that were not durable may be lost or torn, also out of order: the log ends before the first bad one. If anything
  * behind it shows that the bad one had been durable (a later segment, a later entry that says how far the journal was durable when it was written), it is
@@ -34,7 +34,7 @@ struct journal_options {
 	const char *directory;     /* made when missing */
 	uint8_t id[16];            /* whose journal it is: files of another are refused, those with none are taken */
 	const char *holder;        /* who opens it, for whoever finds it locked: "server 1 of job x, pid 77" */
-	uint64_t segment_bytes;    /* 0: WEIR_JOURNAL_SEGMENT_BYTES */
+	uint64_t segment_bytes;    /* at most; 0: WEIR_JOURNAL_SEGMENT_BYTES */
 	uint32_t sync_interval_ms; /* fsync at least so often while something is not durable; 0: only when asked */
 	/* The journal cannot go on (once, any thread, after which append says the same): the server must stop. May be NULL. */
 	void (*failed)(void *ctx, const weir_error *err);
@@ -43,8 +43,8 @@ struct journal_options {
 
 /* E_BUSY: another process has it; E_VERSION: written by a newer Weir; E_CORRUPT; E_IO. Nothing was changed then. */
 weir_status journal_open(struct journal **out, const struct journal_options *options, weir_error *err) WEIR_MUST_CHECK;
-/* Makes everything durable and ends cleanly, unless it failed before; the answer says whether all is well. Needs: no thread appends any more; no
- * watcher runs once it returns. NULL is allowed. */
+/* Makes everything durable and ends cleanly, unless it failed before; the answer says whether all is well. A log that flushes cover leaves one file without
+ * entries, which keeps the position. Needs: no thread appends any more; no watcher runs once it returns. NULL is allowed. */
 weir_status journal_close(struct journal *j, weir_error *err);
 
 /* --- Recovery */
@@ -99,10 +99,12 @@ uint64_t journal_durable(const struct journal *j, uint16_t channel); /* last dur
 /* Behind everything that is appended and cut now; and whether all in front of a position is durable. */
 uint64_t journal_position(struct journal *j);
 bool journal_is_durable(struct journal *j, uint64_t position);
+/* What is appended from here on goes to a small file of its own, so that it does not keep what is in front of it. Waits for an fsync. */
+weir_status journal_turn(struct journal *j, weir_error *err) WEIR_MUST_CHECK;
 void journal_sync(struct journal *j); /* asks for an fsync of all that is appended and cut, and returns at once */
 weir_status journal_wait(struct journal *j,
                          weir_error *err); /* asks, and waits until it is durable (and told to watchers), or failed */
-/* The channel's entries < index are not needed any more. (A restart below index takes that back.) */
+/* The channel's entries < index are not needed any more. (From a restart on, its own index counts instead.) */
 void journal_truncate_below(struct journal *j, uint16_t channel, uint64_t index);
 
 struct journal_stats {
@@ -114,7 +116,7 @@ struct journal_stats {
 	uint64_t sync_ns_last, sync_ns_max;
 };
 void journal_get_stats(struct journal *j, struct journal_stats *out);
-/* The channel that keeps the oldest segment alive and the index that it must be truncated below to let that go. False: only one segment. */
-bool journal_oldest(struct journal *j, uint16_t *channel, uint64_t *below);
+/* Whether entries of the channel keep a segment that is not written to any more: a flush of the channel would let it go. */
+bool journal_is_kept_by(struct journal *j, uint16_t channel);
 
 #endif

@@ -45,6 +45,8 @@ struct journal {
 	struct journal_segment *segments; /* (count) oldest first; the last one is written to while `file` is open */
 	uint32_t count, capacity;
 	struct disk_file *file;        /* NULL: the next append begins a segment */
+	uint64_t first_bytes;          /* of a process's first segment; set once */
+	uint64_t next_bytes;           /* of the one that is begun next, if its first entry needs no more */
 	uint64_t limit;                /* position that the current segment may be filled to */
 	uint64_t end;                  /* position behind the last byte written */
 	uint64_t entries_end;          /* ... behind the last entry or cut */
@@ -55,6 +57,8 @@ struct journal {
 	struct journal_indices last;   /* appended */
 	struct journal_indices stable; /* durable, maybe not told yet */
 	struct journal_indices needed; /* first index that recovery needs */
+	/* Position of the channel's last restart: entries in front of it are void once it is durable. 0: none. */
+	struct journal_indices restarted;
 	bool syncing, stopping, failure_told;
 	weir_error failure; /* final; status OK: none */
 	struct journal_stats stats;
@@ -90,6 +94,14 @@ weir_status journal_mark(struct journal *j, weir_error *err);
 
 /* With lock, while no fsync runs: cuts the current segment to its end, makes it durable and closes it. */
 weir_status journal_seal(struct journal *j, weir_error *err);
+
+/* With lock: begins a segment and reserves `bytes` for it, its header included. E_NO_SPACE: nothing has changed. Else final. */
+weir_status journal_begin(struct journal *j, uint64_t bytes, weir_error *err);
+
+/* With lock: whether recovery may need entries of the segment, which is sealed. */
+bool journal_needs(const struct journal *j, const struct journal_segment *s);
+/* With lock, which is released meanwhile: deletes the oldest segment. What fails is final. */
+weir_status journal_drop_oldest(struct journal *j, weir_error *err);
 
 weir_status journal_start_thread(struct journal *j, weir_error *err);
 void journal_stop_thread(struct journal *j); /* what was asked for before is done first */

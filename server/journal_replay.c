@@ -197,6 +197,8 @@ static weir_status take_cut(struct replay *r, uint64_t offset, const struct foun
 	if (!cut.restart && *last > 0 && cut.next > *last + 1)
 		return damaged(r, offset, err, "%s follows %" PRIu64, name_header(&f->h, name), *last);
 	*last = cut.next - 1;
+	if (cut.restart)
+		r->j->restarted.of[slot] = f->h.position;
 	c->restarted |= cut.restart;
 	if (cut.next < c->first)
 		cut.next = c->first;

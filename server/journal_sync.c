@@ -9,15 +9,25 @@
 
 /* --- With lock, called by the thread */
 
+static bool is_needed_by(const struct journal *j, const struct journal_segment *s, uint32_t slot)
+{
+	const uint64_t restarted = j->restarted.of[slot];
+	if (restarted >= s->end)
+		return s->last->of[slot] > 0 && j->synced <= restarted; /* until it is certain that they are void */
+	return s->last->of[slot] >= j->needed.of[slot];
+}
+
+bool journal_needs(const struct journal *j, const struct journal_segment *s)
+{
+	for (uint32_t i = 0; i < JOURNAL_CHANNELS; i++)
+		if (is_needed_by(j, s, i))
+			return true;
+	return false;
+}
+
 static bool droppable(const struct journal *j)
 {
-	if (j->count < 2)
-		return false;
-	const struct journal_segment *s = &j->segments[0];
-	for (uint32_t i = 0; i < JOURNAL_CHANNELS; i++)
-		if (s->last->of[i] >= j->needed.of[i])
-			return false;
-	return true;
+	return j->count > 1 && !journal_needs(j, &j->segments[0]);
 }
 
 static bool has_work(const struct journal *j)
@@ -103,22 +113,24 @@ static void tell_failure(struct journal *j)
 	pthread_mutex_lock(&j->lock);
 }
 
-/* Deletes the oldest segment. Its name must be gone for good before the next one goes, or a crash could leave a gap. */
-static void drop_oldest(struct journal *j)
+/* Its name must be gone for good before the next one goes, or a crash could leave a gap. */
+weir_status journal_drop_oldest(struct journal *j, weir_error *err)
 {
 	struct disk *disk = j->options.disk;
 	char path[WEIR_PATH_BYTES_MAX];
-	weir_error err = {0};
+	weir_error why = {0};
 	journal_segment_path(j, j->segments[0].number, path);
 	free(j->segments[0].last);
 	memmove(j->segments, j->segments + 1, --j->count * sizeof *j->segments);
 	pthread_mutex_unlock(&j->lock);
-	weir_status status = disk->ops->remove(disk, path, &err);
+	weir_status status = disk->ops->remove(disk, path, &why);
 	if (status == WEIR_OK)
-		status = disk->ops->sync_directory(disk, j->options.directory, &err);
+		status = disk->ops->sync_directory(disk, j->options.directory, &why);
 	pthread_mutex_lock(&j->lock);
-	if (status != WEIR_OK)
-		journal_fail(j, &err);
+	if (status == WEIR_OK)
+		return WEIR_OK;
+	journal_fail(j, &why);
+	return weir_fail(err, status, "%s", why.text);
 }
 
 static void *run(void *arg)
@@ -132,7 +144,7 @@ static void *run(void *arg)
 		if (j->told < j->synced)
 			tell(j);
 		if (j->failure.status == WEIR_OK && droppable(j))
-			drop_oldest(j);
+			(void)journal_drop_oldest(j, NULL); /* what fails in it is final and will be told */
 		if (j->failure.status != WEIR_OK && !j->failure_told)
 			tell_failure(j);
 	}
@@ -237,18 +249,12 @@ void journal_get_stats(struct journal *j, struct journal_stats *out)
 	pthread_mutex_unlock(&j->lock);
 }
 
-bool journal_oldest(struct journal *j, uint16_t *channel, uint64_t *below)
+bool journal_is_kept_by(struct journal *j, uint16_t channel)
 {
-	bool found = false;
+	bool kept = false;
 	pthread_mutex_lock(&j->lock);
-	for (uint32_t i = 0; j->count > 1 && i < JOURNAL_CHANNELS && !found; i++) {
-		uint64_t last = j->segments[0].last->of[i];
-		if (last < j->needed.of[i])
-			continue;
-		*channel = journal_channel_of(i);
-		*below = last + 1;
-		found = true;
-	}
+	for (uint32_t i = 0; i + 1 < j->count && !kept; i++)
+		kept = is_needed_by(j, &j->segments[i], journal_slot(channel));
 	pthread_mutex_unlock(&j->lock);
-	return found;
+	return kept;
 }

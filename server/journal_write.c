@@ -128,13 +128,10 @@ static weir_status refuse_full(struct journal *j, uint64_t bytes, const char *wh
 	                 why, free_bytes, bytes);
 }
 
-/* Begins a segment with room for an entry of `bytes`. */
-static weir_status begin(struct journal *j, uint64_t bytes, weir_error *err)
+weir_status journal_begin(struct journal *j, uint64_t bytes, weir_error *err)
 {
 	struct disk *disk = j->options.disk;
 	uint64_t number = j->count ? j->segments[j->count - 1].number + 1 : 1;
-	uint64_t least = JOURNAL_SEGMENT_HEADER_BYTES + bytes + JOURNAL_ENTRY_HEADER_BYTES;
-	uint64_t size = j->options.segment_bytes > least ? j->options.segment_bytes : least;
 	char path[WEIR_PATH_BYTES_MAX], temporary[WEIR_PATH_BYTES_MAX];
 	weir_error why = {0};
 	journal_segment_path(j, number, path);
@@ -142,7 +139,7 @@ static weir_status begin(struct journal *j, uint64_t bytes, weir_error *err)
 	weir_status status = journal_add_segment(j, number, j->end, err);
 	if (status != WEIR_OK)
 		return status;
-	status = prepare(j, temporary, number, size, &why);
+	status = prepare(j, temporary, number, bytes, &why);
 	if (status == WEIR_OK)
 		status = disk->ops->rename(disk, temporary, path, &why);
 	else
@@ -152,14 +149,24 @@ static weir_status begin(struct journal *j, uint64_t bytes, weir_error *err)
 	if (status != WEIR_OK) {
 		j->count--;
 		if (status == WEIR_E_NO_SPACE)
-			return refuse_full(j, size, why.text, err);
+			return refuse_full(j, bytes, why.text, err);
 		weir_fail(err, status, "%s", why.text);
 		return journal_fail(j, &why);
 	}
-	j->limit = j->end + size;
+	j->limit = j->end + bytes;
 	j->end += JOURNAL_SEGMENT_HEADER_BYTES;
 	j->entries_end = j->synced = j->witnessed = j->end;
 	return WEIR_OK;
+}
+
+/* Begins a segment with room for an entry of `bytes`, and for a mark behind it; the next one will be larger. */
+static weir_status begin_larger(struct journal *j, uint64_t bytes, weir_error *err)
+{
+	const uint64_t least = JOURNAL_SEGMENT_HEADER_BYTES + bytes + JOURNAL_ENTRY_HEADER_BYTES;
+	weir_status status = journal_begin(j, j->next_bytes > least ? j->next_bytes : least, err);
+	if (status == WEIR_OK)
+		j->next_bytes = 2 * j->next_bytes < j->options.segment_bytes ? 2 * j->next_bytes : j->options.segment_bytes;
+	return status;
 }
 
 /* The current segment then has room for an entry of `bytes`, and for a mark behind it. */
@@ -172,7 +179,7 @@ static weir_status make_room(struct journal *j, uint64_t bytes, weir_error *err)
 		if (j->file && j->end + bytes + JOURNAL_ENTRY_HEADER_BYTES <= j->limit)
 			return WEIR_OK;
 		if (!j->file)
-			status = begin(j, bytes, err);
+			status = begin_larger(j, bytes, err);
 		else if (j->syncing)
 			pthread_cond_wait(&j->progress, &j->lock);
 		else
@@ -180,6 +187,17 @@ static weir_status make_room(struct journal *j, uint64_t bytes, weir_error *err)
 		if (status != WEIR_OK)
 			return status;
 	}
+}
+
+weir_status journal_turn(struct journal *j, weir_error *err)
+{
+	pthread_mutex_lock(&j->lock);
+	while (j->file && j->syncing)
+		pthread_cond_wait(&j->progress, &j->lock);
+	weir_status status = j->file && j->failure.status == WEIR_OK ? journal_seal(j, err) : WEIR_OK;
+	j->next_bytes = j->first_bytes;
+	pthread_mutex_unlock(&j->lock);
+	return status;
 }
 
 /* --- Entries */
@@ -339,7 +357,10 @@ weir_status journal_cut(struct journal *j, uint16_t channel, struct journal_cut 
 	weir_status status = write_with_header(j, &h, &header, 1, err);
 	if (status == WEIR_OK) {
 		go_back(j, slot, cut.next - 1, cut.restart ? 0 : cut.next - 1);
-		no_more_than(&j->needed.of[slot], cut.next);
+		if (cut.restart)
+			j->restarted.of[slot] = h.position;
+		if (cut.restart || j->needed.of[slot] > cut.next)
+			j->needed.of[slot] = cut.next;
 	}
 	pthread_mutex_unlock(&j->lock);
 	return status;

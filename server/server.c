@@ -190,6 +190,8 @@ static void ledger_ticks(void *arg)
 	forward_commit(s);
 	if (s->ledger_log)
 		ledger_log_tick(s->ledger_log, clock_ms(s->options.clock));
+	if (s->durable && s->ledger_log)
+		durable_ledger_tick(s);
 	rpc_loop_after(s->ledger_loop, TICK_MS, ledger_ticks, s);
 }
 
@@ -558,6 +560,8 @@ static void end_checkpoints(struct server *s)
 void server_hand_over(struct server *s, uint32_t timeout_ms)
 {
 	struct hosting *h = roles_hosting(s);
+	if (s->durable)
+		durable_turn_journal(s);
 	if (!h)
 		return;
 	hosting_leave(h);

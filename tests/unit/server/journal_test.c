@@ -216,21 +216,17 @@ static void segments_go_when_no_channel_needs_them(void **state)
 	struct fixture_seen seen;
 	struct journal *j = reopen(faulty_disk_interface(disk), &seen);
 	weir_error err = {0};
-	uint16_t channel;
-	uint64_t below;
 	append(j, 1, 1, 1);
 	append(j, 0, 1, 60);
 	CHECK_OK(journal_wait(j, &err), err);
 	uint64_t segments = segments_of(j);
 	assert_true(segments >= 4);
 	journal_truncate_below(j, fixture_channels[0], 31);
-	assert_true(journal_oldest(j, &channel, &below)); /* the other channel's only entry is in the oldest segment */
-	assert_int_equal(channel, fixture_channels[1]);
-	assert_int_equal(below, 2);
-	journal_truncate_below(j, channel, below);
+	assert_true(journal_is_kept_by(j, fixture_channels[0]) && journal_is_kept_by(j, fixture_channels[1]));
+	assert_int_equal(segments_of(j), segments); /* the other channel's only entry is in the oldest one */
+	journal_truncate_below(j, fixture_channels[1], 2);
+	assert_false(journal_is_kept_by(j, fixture_channels[1]));
 	while (segments_of(j) == segments)
-		sched_yield();
-	while (journal_oldest(j, &channel, &below) && below <= 31)
 		sched_yield();
 	close_well(j);
 
@@ -502,16 +498,14 @@ static void a_restart_is_needed_again_from_its_first_entry(void **state)
 	struct fixture_seen seen;
 	struct journal *j = reopen(disk_system(), &seen);
 	weir_error err = {0};
-	uint16_t channel;
-	uint64_t below;
 	append(j, 0, 1, 60);
 	journal_truncate_below(j, fixture_channels[0], 61);
 	while (segments_of(j) > 1)
 		sched_yield();
 	restart(j, 0, 20);
 	append_after(j, 0, 1, 20, 60);
-	assert_true(segments_of(j) > 1 && journal_oldest(j, &channel, &below));
-	assert_int_equal(channel, fixture_channels[0]);
+	assert_true(segments_of(j) > 1 && journal_is_kept_by(j, fixture_channels[0]));
+	assert_false(journal_is_kept_by(j, fixture_channels[1]));
 	close_well(j);
 	CHECK_OK(open_on(disk_system(), &j, &err), err);
 	seen = fixture_seen_new(BODY);
