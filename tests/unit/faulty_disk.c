@@ -48,7 +48,7 @@ struct faulty_disk {
 	struct names live, kept, changes;                           /* changes: in order; file NULL: unlinked */
 	uint64_t steps, syncs, power_off_at, full_at, fail_sync_at; /* 0: never */
 	uint64_t age;                                               /* crashes so far */
-	bool hold, held;
+	bool hold, held, keep_removed;
 };
 
 struct handle {
@@ -435,7 +435,8 @@ static weir_status faulty_remove(struct disk *self, const char *path, weir_error
 	if (!there || is_off(d))
 		return leave(d, weir_fail(err, there ? WEIR_E_IO : WEIR_E_NOT_FOUND, "cannot remove %s", path));
 	enum step step = take_step(d, false);
-	change_name(d, path, NULL);
+	if (!d->keep_removed)
+		change_name(d, path, NULL);
 	return leave(d, step == STEP_DONE ? WEIR_OK : fail_step(step, "remove", path, err));
 }
 
@@ -609,6 +610,13 @@ void faulty_disk_hold_syncs(struct faulty_disk *d, bool on)
 	pthread_mutex_unlock(&d->lock);
 }
 
+void faulty_disk_keep_removed(struct faulty_disk *d)
+{
+	pthread_mutex_lock(&d->lock);
+	d->keep_removed = true;
+	pthread_mutex_unlock(&d->lock);
+}
+
 void faulty_disk_await_held_sync(struct faulty_disk *d)
 {
 	pthread_mutex_lock(&d->lock);
@@ -650,7 +658,7 @@ void faulty_disk_crash(struct faulty_disk *d, enum faulty_crash how, uint64_t se
 	pthread_mutex_lock(&d->lock);
 	d->age++;
 	d->power_off_at = d->full_at = d->fail_sync_at = 0;
-	d->hold = false;
+	d->hold = d->keep_removed = false;
 	for (uint32_t i = 0; i < d->file_count; i++)
 		d->files[i]->locked = false;
 	if (how != CRASH_PROCESS) {

@@ -31,6 +31,8 @@ void faulty_disk_fail_sync_at(struct faulty_disk *d, uint64_t step);
 /* While on, syncs of files wait. */
 void faulty_disk_hold_syncs(struct faulty_disk *d, bool on);
 void faulty_disk_await_held_sync(struct faulty_disk *d); /* until one waits */
+/* Until the crash files that are removed stay, as if it came just before. */
+void faulty_disk_keep_removed(struct faulty_disk *d);
 
 enum faulty_crash {
 	CRASH_PROCESS,  /* nothing is lost: the page cache lives on */
