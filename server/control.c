@@ -155,8 +155,8 @@ static weir_status registration_read(struct registration *g, struct message *req
 static weir_status registration_start(struct registration *g, struct message *request)
 {
 	weir_status status = registration_read(g, request);
-	if (!status && g->server->durable)
-		status = durable_add_table(g->server, g->id, &g->spec, &g->err);
+	if (!status)
+		status = server_keep_table(g->server, g->id, &g->spec, &g->err);
 	if (status)
 		return status;
 	server_enter(g->server);
@@ -318,7 +318,7 @@ static void visit_table(struct status_tour *g, const struct partition *p, uint32
 	sum->status.push_plain_bytes += relaxed(&c->push_plain_bytes);
 	sum->status.pull_bytes += relaxed(&c->pull_bytes);
 	sum->status.pull_plain_bytes += relaxed(&c->pull_plain_bytes);
-	for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+	for (uint32_t i = 0; h && i < HISTOGRAM_BUCKETS; i++) {
 		sum->staleness[i] += relaxed(&h->bucket[i]);
 		if (sum->staleness[i] && sum->status.n_staleness < i + 1)
 			sum->status.n_staleness = i + 1;

@@ -28,8 +28,8 @@ struct durable {
 	struct cold_writer *writer;
 	struct cold_fetch *fetch;
 	struct cold_sweep *sweep;
-	struct pool pool;
-	uint64_t rest, baseline; /* bytes: charged to the pool for what is no row; the process's memory at the start */
+	struct pool *pool;       /* the server's */
+	uint64_t rest, baseline; /* bytes: charged to it for what is no row; the process's memory at the start */
 	struct journal *journal;
 	_Atomic uint64_t journal_high;    /* bytes: a larger one is cut by a flush at once */
 	struct journal_channel *channels; /* (channels_count) of the partitions here, then the ledger's */
@@ -58,25 +58,25 @@ static void on_failed(void *arg, const weir_error *err)
 
 static void charge_rest(struct durable *d)
 {
-	const uint64_t cold = cold_memory(d->cold), most = d->pool.limit / 8 * REST_MAX;
+	const uint64_t cold = cold_memory(d->cold), most = d->pool->limit / 8 * REST_MAX;
 	uint64_t rest = cold;
 	if (d->options.owns_process) {
-		const uint64_t rows = pool_used(&d->pool) - d->rest, own = process_memory(),
-		               expected = REST_BYTES + d->pool.limit / REST_OF;
+		const uint64_t rows = pool_used(d->pool) - d->rest, own = process_memory(),
+		               expected = REST_BYTES + d->pool->limit / REST_OF;
 		rest = own > d->baseline + rows ? own - d->baseline - rows : 0;
 		rest = rest < expected ? expected : rest;
 		rest = rest > most ? most : rest;
 		rest = rest < cold ? cold : rest;
 	}
-	pool_charge(&d->pool, rest);
-	pool_release(&d->pool, d->rest);
+	pool_charge(d->pool, rest);
+	pool_release(d->pool, d->rest);
 	d->rest = rest;
 }
 
 /* Recovery reads the log besides the rows: it may take as long, not much longer. */
 static void bound_journal(struct durable *d)
 {
-	uint64_t high = WEIR_JOURNAL_ROWS_FACTOR * (pool_used(&d->pool) - d->rest);
+	uint64_t high = WEIR_JOURNAL_ROWS_FACTOR * (pool_used(d->pool) - d->rest);
 	high = high < WEIR_JOURNAL_BYTES_MIN ? WEIR_JOURNAL_BYTES_MIN : high;
 	high = high > WEIR_JOURNAL_BYTES_MAX ? WEIR_JOURNAL_BYTES_MAX : high;
 	atomic_store_explicit(&d->journal_high, high, memory_order_relaxed);
@@ -95,12 +95,11 @@ static weir_status open_cold(struct server *s, weir_error *err)
 {
 	struct durable *d = s->durable;
 	char path[WEIR_PATH_BYTES_MAX];
-	uint64_t share = d->options.memory_budget_bytes / COLD_SHARE;
+	uint64_t share = s->pool.limit / COLD_SHARE;
 	share = share > COLD_BYTES_MAX ? COLD_BYTES_MAX : share;
 	if (snprintf(path, sizeof path, "%s/db", folder_path(s->standing.folder)) >= (int)sizeof path)
 		return weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX,
 		                 folder_path(s->standing.folder));
-	d->pool.limit = d->options.memory_budget_bytes;
 	weir_status status = cold_open(&d->cold, &(struct cold_options){.path = path, .memory_bytes = share}, err);
 	s->cold = d->cold;
 	if (!status)
@@ -139,6 +138,7 @@ weir_status durable_open(struct server *s, const struct durable_options *options
 	struct durable *d = s->durable = calloc(1, sizeof *d);
 	if (!d)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", s->name);
+	d->pool = &s->pool;
 	d->options = *options;
 	d->options.path = NULL; /* the folder keeps it */
 	d->opened_ms = clock_ms(s->options.clock);
@@ -176,13 +176,11 @@ static void add_channel(struct durable *d, uint32_t channel, uint64_t needs, uin
 void durable_prepare_partition(struct server *s, struct partition_options *options, struct store_options *store)
 {
 	struct durable *d = s->durable;
-	*store = (struct store_options){.pool = &d->pool,
-	                                .cold = d->cold,
-	                                .writer = d->writer,
-	                                .fetch = d->fetch,
-	                                .sweep = d->sweep,
-	                                .poster = rpc_loop_poster(server_executor(s, options->id)->loop)};
-	options->store = store;
+	store->cold = d->cold;
+	store->writer = d->writer;
+	store->fetch = d->fetch;
+	store->sweep = d->sweep;
+	store->poster = rpc_loop_poster(server_executor(s, options->id)->loop);
 	options->flush_interval_ms = d->options.flush_interval_ms;
 	options->failed = on_failed;
 	options->failed_arg = s;
@@ -684,11 +682,6 @@ struct cold_writer *durable_writer(const struct server *s)
 	return s->durable->writer;
 }
 
-struct pool *durable_pool(const struct server *s)
-{
-	return &s->durable->pool;
-}
-
 void durable_get_status(const struct server *s, struct durable_status *out)
 {
 	const struct durable *d = s->durable;
@@ -701,8 +694,8 @@ void durable_get_status(const struct server *s, struct durable_status *out)
 	                               .replayed_entries = d->replayed_entries,
 	                               .replayed_bytes = d->replayed_bytes,
 	                               .journal_bytes = stats.bytes,
-	                               .budget_bytes = d->options.memory_budget_bytes,
-	                               .memory_bytes = !d->options.owns_process ? pool_used(&d->pool)
+	                               .budget_bytes = d->pool->limit,
+	                               .memory_bytes = !d->options.owns_process ? pool_used(d->pool)
 	                                               : own > d->baseline      ? own - d->baseline
 	                                                                        : 0,
 	                               .keys = usage.keys,

@@ -12,7 +12,7 @@ weir_status durable_open(struct server *s, const struct durable_options *options
 /* Whether it is to be: it is new, or was not filled to the end. Then partitions and the ledger are, between their creation and durable_recover. */
 bool durable_is_restoring(const struct server *s);
 uint64_t durable_epoch(const struct server *s); /* of this start, larger than all before; from 1 */
-/* What a partition needs beyond options->id. */
+/* What a partition needs beyond options->id, and its store beyond what one in memory has. */
 void durable_prepare_partition(struct server *s, struct partition_options *options, struct store_options *store);
 /* Tables, header and rows of the last flush into the new partition. */
 weir_status durable_fill_partition(struct server *s, struct partition *p, weir_error *err);
@@ -36,9 +36,7 @@ void durable_turn_journal(struct server *s);
 void durable_stop(struct server *s);
 void durable_close(struct server *s); /* after the loops and the partitions */
 
-/* What writes below, and what counts memory. */
-struct cold_writer *durable_writer(const struct server *s);
-struct pool *durable_pool(const struct server *s);
+struct cold_writer *durable_writer(const struct server *s); /* what writes below */
 
 /* For the status report. */
 struct durable_status {

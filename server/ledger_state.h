@@ -158,6 +158,7 @@ struct ledger {
 	uint32_t workers_count, workers_capacity;
 	struct ledger_table **tables;
 	uint32_t tables_count;
+	uint64_t dense_bytes[WEIR_SERVERS_MAX]; /* that the tables take of each server's memory */
 
 	bool has_dataset;
 	uint64_t dataset_fingerprint, dataset_rows;

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "ledger_state.h"
+#include "placement.h"
+#include "store.h"
 
 uint32_t ledger_tables_backup(const struct ledger *l)
 {
@@ -60,6 +62,34 @@ void ledger_tables_free(struct ledger *l)
 	free(l->tables);
 }
 
+/* Of a dense table, in each server's memory, where partitions are as placed at first. */
+static void add_dense_bytes(const struct ledger *l, uint32_t id, const weir_table_spec *spec, uint64_t bytes[WEIR_SERVERS_MAX])
+{
+	const struct ledger_options *o = &l->options;
+	for (uint32_t p = 0; p < o->partitions && spec->kind == WEIR_DENSE; p++) {
+		const uint64_t here = store_dense_bytes(id, spec, p, o->partitions);
+		for (uint32_t i = 0; i < (o->replicas ? o->replicas : 1); i++)
+			bytes[placement_replica(p, i, o->servers_count)] += here;
+	}
+}
+
+/* A table that no server could keep is refused before it has a name and an id, which would stay for the life of the job. */
+static weir_status check_memory(const struct ledger *l, const weir_table_spec *spec, weir_error *err)
+{
+	const uint64_t budget = l->options.memory_budget_bytes;
+	uint64_t bytes[WEIR_SERVERS_MAX] = {0};
+	add_dense_bytes(l, l->tables_count, spec, bytes);
+	for (uint32_t i = 0; i < l->options.servers_count && budget; i++)
+		if (l->dense_bytes[i] + bytes[i] > budget)
+			return weir_fail(
+			    err, WEIR_E_LIMIT,
+			    "table %s: its dense rows stay in memory, with optimizer state and what coded pulls need: %llu bytes of server "
+			    "%u's; with the %llu of other tables they are more than cluster.memory_budget, %llu bytes: raise it, or use "
+			    "more servers",
+			    spec->name, (unsigned long long)bytes[i], i, (unsigned long long)l->dense_bytes[i], (unsigned long long)budget);
+	return WEIR_OK;
+}
+
 static uint32_t segments_count(const struct ledger *l)
 {
 	uint32_t n = 0;
@@ -93,6 +123,7 @@ weir_status ledger_table_add(struct ledger *l, const weir_table_spec *spec, stru
 		free((void *)spec->segments);
 		return status == WEIR_E_MEMORY ? weir_fail(err, status, "table %s: out of memory", spec->name) : status;
 	}
+	add_dense_bytes(l, t->id, &t->spec, l->dense_bytes);
 	l->tables[l->tables_count++] = t;
 	*out = t;
 	LOG_AT(l->options.logger, LOG_INFO, "table created", "name=%s id=%u", t->spec.name, t->id);
@@ -132,6 +163,11 @@ static weir_status create_table(struct ledger *l, const Weir__V1__CreateTableReq
 			    "make one of them asynchronous, or both alike",
 			    spec.name, l->tables[i]->spec.name);
 		}
+	status = check_memory(l, &spec, err);
+	if (status) {
+		free((void *)spec.segments);
+		return status;
+	}
 	return ledger_table_add(l, &spec, out, err);
 }
 

@@ -460,7 +460,6 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	                                .partition_server = p->partition_server};
 	struct durable_options durable = {.disk = disk_system(),
 	                                  .path = p->folder,
-	                                  .memory_budget_bytes = job->cluster.memory_budget_bytes,
 	                                  .owns_process = true,
 	                                  .fsync_interval_ms = job->cluster.fsync_interval_ms,
 	                                  .flush_interval_ms = job->cluster.flush_interval_ms,
@@ -486,6 +485,7 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	                                 .partitions = job->cluster.partitions,
 	                                 .replicas = job->cluster.replicas,
 	                                 .scrub_interval_ms = job->cluster.scrub_interval_s * 1000,
+	                                 .memory_budget_bytes = job->cluster.memory_budget_bytes,
 	                                 .catch_up_bytes_per_s = (uint64_t)job->cluster.catch_up_mb_s * 1000000,
 	                                 .min_isr = job->cluster.min_isr,
 	                                 .coordinator = replicated ? &coordinator : NULL,

@@ -111,7 +111,7 @@ const struct partition_counters *partition_get_counters(const struct partition *
 struct histogram *partition_staleness(struct partition *p, uint32_t table)
 {
 	struct partition_table *t = partition_table(p, table);
-	return t ? &t->staleness : NULL;
+	return t ? t->staleness : NULL;
 }
 
 const struct partition_table_counters *partition_table_get_counters(const struct partition *p, uint32_t table)
@@ -171,6 +171,15 @@ static weir_status rate_scale(struct submission *s, uint64_t bits, float *scale)
 	                 WEIR_WORKERS_MAX);
 }
 
+/* Out of memory it is left out: it is a figure. */
+static void record_staleness(struct partition_table *t, uint32_t staleness)
+{
+	if (!t->staleness)
+		t->staleness = calloc(1, sizeof *t->staleness);
+	if (t->staleness)
+		histogram_record(t->staleness, staleness);
+}
+
 /* The rates of a push's sections, and its staleness into the histograms of the tables it touches. */
 static void rate_sections(struct submission *s, float scale, float *rates)
 {
@@ -187,7 +196,7 @@ static void rate_sections(struct submission *s, float scale, float *rates)
 		rates[i] = steps ? 0 : scale * (float)schedule_lr(&t->spec->optimizer, tail_step(s->p, t, &section));
 		if (t->spec->mode.staleness_rate && s->reply.staleness > 1)
 			rates[i] /= (float)s->reply.staleness;
-		histogram_record(&t->staleness, s->reply.staleness);
+		record_staleness(t, s->reply.staleness);
 	}
 }
 

@@ -210,7 +210,7 @@ const struct partition_table_counters *partition_table_get_counters(const struct
                                                                     uint32_t table);     /* NULL: unknown */
 struct optimizer_clock partition_table_clock(const struct partition *p, uint32_t table); /* 0: unknown */
 /* Staleness counts of pushes to a table, by common/metrics.h's buckets. */
-struct histogram *partition_staleness(struct partition *p, uint32_t table); /* NULL: unknown */
+struct histogram *partition_staleness(struct partition *p, uint32_t table); /* NULL: there was no push */
 
 /* Answers a pull: writes its PULL_REPLY record, gathering rows straight into the writer's memory. What is wrong with the request is in the reply. */
 void partition_pull(struct partition *p, const struct record *r, const struct cursor *body, struct record_writer *w);

@@ -27,7 +27,7 @@ struct partition_table {
 	struct optimizer_clock clock; /* state: counts the applied entries that brought rows of this table */
 	uint32_t *ahead; /* (1; dense: chunks here) what entries in the tail will add to the count of the table; of the chunk */
 	struct reference *reference; /* dense: what trainers hold of it; NULL: nobody has asked */
-	struct histogram staleness;
+	struct histogram *staleness; /* NULL: of no push yet */
 	struct partition_table_counters counters;
 };
 

@@ -12,6 +12,7 @@ static void table_free(struct partition_table *t)
 	if (!t)
 		return;
 	reference_destroy(t->reference);
+	free(t->staleness);
 	free(t->ahead);
 	free(t);
 }
@@ -28,8 +29,7 @@ void partition_free_tables(struct partition *p)
 /* How many counts a table's `ahead` has: chunk / partitions is the last one's number. */
 static uint64_t counts_ahead(const struct partition *p, const weir_table_spec *spec)
 {
-	const bool dense = spec->kind == WEIR_DENSE && spec->elements <= WEIR_TABLE_ELEMENTS_MAX;
-	return dense ? spec->elements / WEIR_CHUNK / p->options.partitions + 1 : 1;
+	return spec->kind == WEIR_DENSE ? spec->elements / WEIR_CHUNK / p->options.partitions + 1 : 1;
 }
 
 weir_status partition_add_table(struct partition *p, uint32_t id, const weir_table_spec *spec, weir_error *err)
@@ -41,10 +41,12 @@ weir_status partition_add_table(struct partition *p, uint32_t id, const weir_tab
 	if (known)
 		return weir_fail(err, WEIR_E_EXISTS, "table %u is registered as \"%s\" with %s %g, not %g", id, known->spec->name,
 		                 first.field, first.a, first.b);
-	struct partition_table *t = calloc(1, sizeof *t);
+	weir_status status = store_check_table(p->store, id, spec, p->options.id, p->options.partitions, err);
+	struct partition_table *t = status ? NULL : calloc(1, sizeof *t);
 	if (t)
 		t->ahead = calloc(counts_ahead(p, spec), sizeof *t->ahead);
-	weir_status status = t && t->ahead ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory", spec->name);
+	if (!status && (!t || !t->ahead))
+		status = weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory", spec->name);
 	if (!status)
 		status = store_add_table(p->store, id, spec, p->options.id, p->options.partitions, &t->rows, err);
 	if (status) {

@@ -42,6 +42,11 @@ static inline bool pool_promise(struct pool *p, uint64_t bytes)
 	atomic_fetch_sub_explicit(&p->promised, bytes, memory_order_relaxed);
 	return false;
 }
+/* Whether pool_promise would say yes now. */
+static inline bool pool_may_promise(const struct pool *p, uint64_t bytes)
+{
+	return !p || p->limit == 0 || atomic_load_explicit(&p->promised, memory_order_relaxed) + bytes <= p->limit;
+}
 /* They left after all: a partition has gone. */
 static inline void pool_take_back(struct pool *p, uint64_t bytes)
 {

@@ -136,7 +136,7 @@ static uint64_t on_disks_index(void *arg)
 static weir_status keep_table(void *arg, uint32_t id, const weir_table_spec *spec, weir_error *err)
 {
 	struct server *s = ((struct role *)arg)->server;
-	return s->durable ? durable_add_table(s, id, spec, err) : WEIR_OK;
+	return server_keep_table(s, id, spec, err);
 }
 
 static void on_scrub(void *arg, const struct log_entry *e, bool exact)

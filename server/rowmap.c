@@ -8,6 +8,8 @@
 #define SLOT_MASK    (ROWMAP_SEGMENT_SLOTS - 1)
 #define DEPTH_MAX    32u
 
+const struct rowmap_slot rowmap_no_slot;
+
 static struct rowmap_segment *segment_create(struct rowmap *m, uint32_t depth)
 {
 	struct rowmap_segment *g = malloc(sizeof *g);
@@ -19,18 +21,22 @@ static struct rowmap_segment *segment_create(struct rowmap *m, uint32_t depth)
 	return g;
 }
 
-weir_status rowmap_init(struct rowmap *m, struct pool *pool)
+void rowmap_init(struct rowmap *m, struct pool *pool)
 {
 	*m = (struct rowmap){0};
 	slab_init(&m->segments, ROWMAP_SEGMENT_BYTES, 0, pool);
-	m->directory = malloc(sizeof *m->directory);
-	struct rowmap_segment *g = m->directory ? segment_create(m, 0) : NULL;
+}
+
+static weir_status begin(struct rowmap *m)
+{
+	struct rowmap_entry *directory = malloc(sizeof *directory);
+	struct rowmap_segment *g = directory ? segment_create(m, 0) : NULL;
 	if (!g) {
-		free(m->directory);
-		m->directory = NULL;
+		free(directory);
 		return WEIR_E_MEMORY;
 	}
-	m->directory[0] = (struct rowmap_entry){g->slots, g};
+	directory[0] = (struct rowmap_entry){g->slots, g};
+	m->directory = directory;
 	return WEIR_OK;
 }
 
@@ -54,7 +60,7 @@ void rowmap_free(struct rowmap *m)
 
 uint64_t rowmap_bytes(const struct rowmap *m)
 {
-	return m->segments.rows * ROWMAP_SEGMENT_BYTES + ((uint64_t)sizeof *m->directory << m->depth);
+	return m->directory ? m->segments.rows * ROWMAP_SEGMENT_BYTES + ((uint64_t)sizeof *m->directory << m->depth) : 0;
 }
 
 static struct rowmap_segment *segment_of(const struct rowmap *m, uint64_t hash)
@@ -118,6 +124,8 @@ static weir_status split(struct rowmap *m, uint64_t hash)
 weir_status rowmap_insert(struct rowmap *m, uint64_t key, uint64_t row)
 {
 	const uint64_t hash = hash_u64(key);
+	if (!m->directory && begin(m))
+		return WEIR_E_MEMORY;
 	while (segment_of(m, hash)->used >= SEGMENT_ROOM) {
 		weir_status status = split(m, hash);
 		if (status)

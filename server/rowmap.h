@@ -36,7 +36,7 @@ struct rowmap_entry {
 	struct rowmap_segment *segment;
 };
 struct rowmap {
-	struct rowmap_entry *directory; /* (1 << depth) */
+	struct rowmap_entry *directory; /* (1 << depth) NULL: there never was a key */
 	uint32_t depth;
 	uint64_t used;
 	struct slab segments; /* their slots */
@@ -44,7 +44,10 @@ struct rowmap {
 
 _Static_assert(sizeof(struct rowmap_slot) == 16, "four slots share a cache line");
 
-weir_status rowmap_init(struct rowmap *m, struct pool *pool);
+extern const struct rowmap_slot rowmap_no_slot;
+
+/* Takes no memory before the first key. */
+void rowmap_init(struct rowmap *m, struct pool *pool);
 void rowmap_free(struct rowmap *m);
 uint64_t rowmap_bytes(const struct rowmap *m);
 /* key must be absent. E_MEMORY changes nothing. */
@@ -55,6 +58,8 @@ void rowmap_remove(struct rowmap *m, uint64_t key);            /* key must be pr
 /* Where key's probing begins; valid until the next insertion or removal. */
 static inline const struct rowmap_slot *rowmap_home(const struct rowmap *m, uint64_t key)
 {
+	if (!m->directory)
+		return &rowmap_no_slot;
 	const uint64_t hash = hash_u64(key);
 	const struct rowmap_slot *home = m->directory[(hash >> 1) >> (63 - m->depth)].slots + (hash & (ROWMAP_SEGMENT_SLOTS - 1));
 	__builtin_prefetch(home);

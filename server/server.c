@@ -207,7 +207,8 @@ static weir_status make_partition(struct server *s, uint32_t id, struct partitio
 	                              .logger = s->options.logger,
 	                              .not_finite = s->options.not_finite,
 	                              .ack = s->options.ack};
-	struct store_options store;
+	struct store_options store = {.pool = &s->pool, .descriptors = &s->descriptors};
+	o.store = &store;
 	*out = NULL;
 	roles_prepare_partition(s, &o);
 	if (s->durable)
@@ -276,6 +277,8 @@ static weir_status start_ledger(struct server *s, const struct ledger_options *o
 		return WEIR_E_MEMORY;
 	struct ledger_options own = *options;
 	own.boot = server_volatile_boot(s);
+	own.replicas = server_replicas(s);
+	own.memory_budget_bytes = s->options.memory_budget_bytes;
 	return ledger_create(&s->ledger, &own, err);
 }
 
@@ -432,6 +435,7 @@ static weir_status start(struct server *s, const struct server_options *o, weir_
 		status = restore(s, o, err);
 	if (!status)
 		status = begin_logs(s, err);
+	server_note_tables(s);
 	if (!status)
 		status = start_heart(s, o, err);
 	if (!status)
@@ -473,6 +477,8 @@ weir_status server_create(struct server **out, const struct server_options *opti
 	s->options.name = s->name;
 	s->begun = is_restored(options) && server_is_replicated(s) ? CHECKPOINT_RESTORE_INDEX : 0;
 	s->started_ms = clock_ms(options->clock);
+	s->pool.limit = options->memory_budget_bytes;
+	table_descriptors_init(&s->descriptors);
 	pthread_mutex_init(&s->lock, NULL);
 	deadline_cond_init(&s->idle);
 	s->executors = calloc(options->executors, sizeof *s->executors);
@@ -622,6 +628,7 @@ static void free_parts(struct server *s)
 	free(s->loops);
 	free(s->partitions);
 	partition_map_destroy(s->map);
+	table_descriptors_destroy(&s->descriptors);
 	pthread_mutex_destroy(&s->lock);
 	pthread_cond_destroy(&s->idle);
 	free(s);

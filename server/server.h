@@ -20,10 +20,9 @@ struct server;
 /* The log on disk: durable.h. */
 struct durable_options {
 	struct disk *disk;
-	const char *path;             /* this server's folder, made when missing; copied */
-	uint8_t machine_boot[16];     /* process_machine_boot */
-	uint64_t memory_budget_bytes; /* rows, RocksDB's memory, buffers: what the process has beyond what it began with */
-	bool owns_process;            /* one server in this process: its memory can be measured */
+	const char *path;         /* this server's folder, made when missing; copied */
+	uint8_t machine_boot[16]; /* process_machine_boot */
+	bool owns_process;        /* one server in this process: its memory can be measured */
 	uint32_t fsync_interval_ms, flush_interval_ms;
 	uint64_t journal_segment_bytes; /* 0: WEIR_JOURNAL_SEGMENT_BYTES */
 	uint64_t rows_at_start;         /* loaded before it serves; 0: WEIR_ROWS_AT_START */
@@ -70,9 +69,11 @@ struct server_options {
 	uint32_t partitions;           /* of the job */
 	uint32_t replicas;             /* of each partition, on as many servers; 0: 1 */
 	uint64_t catch_up_bytes_per_s; /* of snapshots sent to replicas, of all together; 0: no limit */
-	uint64_t backlog_bytes;        /* of their logs, kept for replicas that are behind; 0: WEIR_BACKLOG_BYTES */
-	uint32_t min_isr;              /* so many must have an entry before it counts; 0: 1 of 2 replicas, 2 of 3 */
-	uint32_t scrub_interval_ms;    /* between two scrubs of a partition that has replicas (scrub.h); 0: only when asked */
+	uint64_t
+	    memory_budget_bytes;    /* rows, RocksDB's memory, buffers: what the process has beyond what it began with; 0: no limit */
+	uint64_t backlog_bytes;     /* of their logs, kept for replicas that are behind; 0: WEIR_BACKLOG_BYTES */
+	uint32_t min_isr;           /* so many must have an entry before it counts; 0: 1 of 2 replicas, 2 of 3 */
+	uint32_t scrub_interval_ms; /* between two scrubs of a partition that has replicas (scrub.h); 0: only when asked */
 	const struct coordinator_options *coordinator; /* needed where there are replicas; NULL: none. Copied */
 	const char *advertise; /* where others reach it; NULL: at its place in `addresses`, or, added, where it listens. Copied */
 	const char *const *addresses;                /* (servers) as clients reach them, "": not known; NULL: none is. Copied */

@@ -10,10 +10,12 @@
 
 #include "partition.h"
 #include "partition_map.h"
+#include "pool.h"
 #include "poster.h"
 #include "rewind_record.h"
 #include "server.h"
 #include "standing.h"
+#include "table_descriptor.h"
 #include "wire.h"
 
 struct checkpoint_coordinator;
@@ -43,8 +45,11 @@ struct server {
 	struct rpc_loop **loops;    /* (options.executors) */
 	/* (options.partitions) NULL: not here. They come while the server runs, on their executor's loop, and stay until it ends, if empty. */
 	struct partition *_Atomic *partitions;
-	struct roles *roles;       /* of the partitions */
-	struct partition_map *map; /* what clients are told */
+	struct roles *roles; /* of the partitions */
+	struct pool pool;    /* memory of their rows */
+	struct table_descriptors descriptors;
+	_Atomic bool has_table[WEIR_TABLES_MAX + 1]; /* its dense rows fit, in all partitions that were here then; server_tables.c */
+	struct partition_map *map;                   /* what clients are told */
 	struct rpc_server *listener;
 	uint64_t begun;                          /* index that partitions and ledger began with: a checkpoint's, or 0 */
 	struct ledger *ledger;                   /* its loop's; NULL: neither it nor a replica of it will ever be here */
@@ -97,6 +102,12 @@ bool server_wait_idle_for(struct server *s, uint32_t ms); /* the same; whether i
 /* Partition p lives on executor p / servers mod executors: neighbours on different ones. */
 struct executor *server_executor(struct server *s, uint32_t partition);
 struct executor *server_executor_of_loop(struct server *s, const struct rpc_loop *loop);
+
+/* --- server_tables.c: before any partition learns of a table. */
+/* Whether its dense rows may stay in memory in all partitions that are here; then the folder keeps it, so that a restart knows it, before anyone is told. E_LIMIT:
+ * nothing has changed. Any thread. */
+weir_status server_keep_table(struct server *s, uint32_t id, const weir_table_spec *spec, weir_error *err) WEIR_MUST_CHECK;
+void server_note_tables(struct server *s); /* those that the partitions have at the end of a start */
 
 /* Visits the executors in order, each on its own loop, then calls done on the last one's. Two tours never overtake each other. */
 typedef void (*tour_fn)(struct executor *e, void *arg);

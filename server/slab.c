@@ -47,9 +47,11 @@ static weir_status map_blocks(struct slab *s)
 		s->blocks = blocks;
 		s->capacity = capacity;
 	}
-	uint8_t *p = pages_map(SLAB_BYTES, s->mapped ? 0 : PAGES_HUGE_BYTES);
+	uint8_t *p = pages_map(SLAB_BYTES);
 	if (!p)
 		return WEIR_E_MEMORY;
+	if (s->mapped)
+		pages_prefer_huge(p, SLAB_BYTES);
 	for (uint32_t i = 0; i < together; i++)
 		s->blocks[s->mapped++] = p + i * s->block_bytes;
 	return WEIR_OK;
@@ -94,10 +96,19 @@ uint64_t slab_cost(const struct slab *s, uint64_t rows)
 	return alone * bytes_of_row(s) + (rows - alone + s->block_rows - 1) / s->block_rows * s->block_bytes;
 }
 
+/* A small table does not cost a huge page; one that has filled as much as that will grow. */
+static void note_growth(const struct slab *s, uint64_t row)
+{
+	const uint64_t first = s->exact ? PAGES_HUGE_BYTES / s->stride : (uint64_t)1 << s->shift;
+	if (row == first)
+		pages_prefer_huge(s->blocks[0] + PAGES_HUGE_BYTES, SLAB_BYTES - PAGES_HUGE_BYTES);
+}
+
 static uint64_t take_new(struct slab *s)
 {
 	const uint64_t row = s->end;
 	assert(row >> s->shift < s->mapped);
+	note_growth(s, row);
 	if (is_exact(s, row) || slab_place(s, row) == 0) {
 		const uint64_t bytes = is_exact(s, row) ? bytes_of_row(s) : s->block_bytes;
 		pool_charge(s->pool, bytes);

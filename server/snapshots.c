@@ -37,7 +37,7 @@ weir_status snapshots_create(struct snapshots **out, struct server *s, uint64_t 
 	                                         .boot = o->boot,
 	                                         .bytes_per_s = bytes_per_s,
 	                                         .cold = s->cold,
-	                                         .pool = s->durable ? durable_pool(s) : NULL,
+	                                         .pool = &s->pool,
 	                                         .clock = o->clock,
 	                                         .logger = o->logger};
 	struct snapshots *n = calloc(1, sizeof *n + o->executors * sizeof *n->connections);

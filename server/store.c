@@ -21,8 +21,7 @@ static void table_free(struct store_table *t)
 	slab_free(&t->stubs);
 	rowmap_free(&t->map);
 	free(t->chunk_rows);
-	free(t->segments);
-	optimizer_destroy(t->optimizer);
+	table_descriptor_release(t->descriptor);
 	free(t);
 }
 
@@ -67,61 +66,46 @@ bool store_is_still(const struct store *s)
 	return !fetching && !s->under_way && !s->flush.header && !s->flush.posted && !s->snapshots_active;
 }
 
-static uint64_t chunks_of(const weir_table_spec *spec)
+/* --- Tables */
+
+static uint64_t first_chunk(uint32_t id, uint32_t partition, uint32_t partitions)
 {
-	return weir_chunks(spec->elements);
+	return (partition + partitions - id % partitions) % partitions;
 }
 
-static weir_status copy_spec(struct store_table *t, const weir_table_spec *spec)
+static uint64_t chunks_here(uint32_t id, const weir_table_spec *spec, uint32_t partition, uint32_t partitions)
 {
-	t->spec = *spec;
-	t->segments = malloc(spec->segments_count * sizeof *t->segments);
-	if (!t->segments && spec->segments_count)
-		return WEIR_E_MEMORY;
-	if (spec->segments_count)
-		memcpy(t->segments, spec->segments, spec->segments_count * sizeof *t->segments);
-	t->spec.segments = t->segments;
-	return WEIR_OK;
+	const uint64_t chunks = weir_chunks(spec->elements), first = first_chunk(id, partition, partitions);
+	return chunks > first ? (chunks - first - 1) / partitions + 1 : 0;
 }
 
-/* Of a dense table whose pulls are coded: what trainers hold of it, and the newest differences (reference.h). */
-static uint64_t held_bytes(const struct store_table *t)
+static void init_slab(struct slab *s, size_t width, uint32_t slots, struct pool *pool)
 {
-	return t->spec.pull.codec == WEIR_CODEC_FP32 ? 0 : store_chunks(t) * WEIR_CHUNK * 2 * sizeof(float);
+	slab_init(s, width * (1 + slots) * sizeof(float), sizeof(struct row_tail), pool);
 }
 
-/* Dense rows are all used by every batch: they stay. */
-static weir_status promise_dense(struct store_table *t, weir_error *err)
+uint64_t store_dense_bytes(uint32_t id, const weir_table_spec *spec, uint32_t partition, uint32_t partitions)
 {
-	struct pool *pool = t->store->options.pool;
-	const uint64_t bytes = slab_cost(&t->slab, store_chunks(t)) + held_bytes(t);
-	if (t->spec.kind != WEIR_DENSE)
-		return WEIR_OK;
-	if (pool_promise(pool, bytes)) {
-		t->promised = bytes;
-		return WEIR_OK;
-	}
+	struct slab slab;
+	if (spec->kind != WEIR_DENSE)
+		return 0;
+	const uint64_t chunks = chunks_here(id, spec, partition, partitions);
+	/* Where pulls are coded: what trainers hold of a chunk, and the newest differences (reference.h). */
+	const uint64_t held = spec->pull.codec == WEIR_CODEC_FP32 ? 0 : WEIR_CHUNK * 2 * sizeof(float);
+	init_slab(&slab, WEIR_CHUNK, optimizer_slots(spec->optimizer.kind), NULL);
+	return slab_cost(&slab, chunks) + chunks * held;
+}
+
+static weir_status refuse_dense(const weir_table_spec *spec, const struct pool *pool, weir_error *err)
+{
 	return weir_fail(err, WEIR_E_LIMIT,
 	                 "table %s: its dense rows and optimizer state stay in memory, and what coded pulls need; with those of "
 	                 "other tables they are more than cluster.memory_budget, %llu bytes: raise it, or use more servers",
-	                 t->spec.name, (unsigned long long)pool->limit);
+	                 spec->name, (unsigned long long)pool->limit);
 }
 
-static weir_status prepare_rows(struct store_table *t)
-{
-	t->width = t->spec.kind == WEIR_DENSE ? WEIR_CHUNK : t->spec.width;
-	t->slots = optimizer_slots(t->spec.optimizer.kind);
-	slab_init(&t->slab, t->width * (1 + t->slots) * sizeof(float), sizeof(struct row_tail), t->store->options.pool);
-	slab_init(&t->stubs, 0, sizeof(struct row_tail), t->store->options.pool);
-	if (t->spec.kind == WEIR_EMBEDDING)
-		return rowmap_init(&t->map, t->store->options.pool);
-	t->chunk_rows_count = store_chunks(t);
-	t->chunk_rows = calloc(t->chunk_rows_count, sizeof *t->chunk_rows);
-	return t->chunk_rows || !t->chunk_rows_count ? WEIR_OK : WEIR_E_MEMORY;
-}
-
-weir_status store_add_table(struct store *s, uint32_t id, const weir_table_spec *spec, uint32_t partition, uint32_t partitions,
-                            struct store_table **out, weir_error *err)
+weir_status store_check_table(const struct store *s, uint32_t id, const weir_table_spec *spec, uint32_t partition,
+                              uint32_t partitions, weir_error *err)
 {
 	if (id > TABLE_ID_MAX)
 		return weir_fail(err, WEIR_E_LIMIT, "table %s: id %u, at most %u", spec->name, id, TABLE_ID_MAX);
@@ -134,23 +118,57 @@ weir_status store_add_table(struct store *s, uint32_t id, const weir_table_spec 
 	if (spec->kind == WEIR_DENSE && (spec->elements == 0 || spec->elements > WEIR_TABLE_ELEMENTS_MAX))
 		return weir_fail(err, WEIR_E_INVALID, "table %s: %llu elements, expected 1 to %llu", spec->name,
 		                 (unsigned long long)spec->elements, (unsigned long long)WEIR_TABLE_ELEMENTS_MAX);
+	if (!pool_may_promise(s->options.pool, store_dense_bytes(id, spec, partition, partitions)))
+		return refuse_dense(spec, s->options.pool, err);
+	return WEIR_OK;
+}
+
+/* Dense rows are all used by every batch: they stay. */
+static weir_status promise_dense(struct store_table *t, weir_error *err)
+{
+	struct pool *pool = t->store->options.pool;
+	const uint64_t bytes = store_dense_bytes(t->id, &t->spec, t->partition, t->partitions);
+	if (!pool_promise(pool, bytes))
+		return refuse_dense(&t->spec, pool, err);
+	t->promised = bytes;
+	return WEIR_OK;
+}
+
+/* The index alone: memory for rows comes with the rows. */
+static weir_status prepare_rows(struct store_table *t, weir_error *err)
+{
+	struct pool *pool = t->store->options.pool;
+	t->width = t->spec.kind == WEIR_DENSE ? WEIR_CHUNK : t->spec.width;
+	t->slots = optimizer_slots(t->spec.optimizer.kind);
+	init_slab(&t->slab, t->width, t->slots, pool);
+	slab_init(&t->stubs, 0, sizeof(struct row_tail), pool);
+	rowmap_init(&t->map, pool);
+	if (t->spec.kind == WEIR_EMBEDDING)
+		return WEIR_OK;
+	t->chunk_rows_count = store_chunks(t);
+	t->chunk_rows = calloc(t->chunk_rows_count, sizeof *t->chunk_rows);
+	if (!t->chunk_rows && t->chunk_rows_count)
+		return weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory", t->spec.name);
+	return WEIR_OK;
+}
+
+weir_status store_add_table(struct store *s, uint32_t id, const weir_table_spec *spec, uint32_t partition, uint32_t partitions,
+                            struct store_table **out, weir_error *err)
+{
+	weir_status status = store_check_table(s, id, spec, partition, partitions, err);
+	if (status)
+		return status;
 	struct store_table *t = calloc(1, sizeof *t);
 	if (!t)
 		return weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory", spec->name);
 	*t = (struct store_table){.store = s, .id = id, .partition = partition, .partitions = partitions};
-	weir_status status = copy_spec(t, spec);
+	status = table_descriptor_get(s->options.descriptors, id, spec, &t->descriptor, err);
+	if (!status) {
+		t->spec = t->descriptor->spec;
+		status = promise_dense(t, err);
+	}
 	if (!status)
-		status = prepare_rows(t);
-	if (status) {
-		table_free(t);
-		return weir_fail(err, status, "table %s: out of memory", spec->name);
-	}
-	t->optimizer = optimizer_create(&t->spec.optimizer, err);
-	if (!t->optimizer) {
-		table_free(t);
-		return err ? err->status : WEIR_E_INVALID;
-	}
-	status = promise_dense(t, err);
+		status = prepare_rows(t, err);
 	if (status) {
 		table_free(t);
 		return status;
@@ -171,7 +189,7 @@ const weir_table_spec *store_table_spec(const struct store_table *t)
 }
 const struct optimizer *store_table_optimizer(const struct store_table *t)
 {
-	return t->optimizer;
+	return t->descriptor->optimizer;
 }
 uint64_t store_table_rows(const struct store_table *t)
 {
@@ -192,7 +210,7 @@ size_t store_row_elements(const struct store_table *t, uint64_t key)
 {
 	if (t->spec.kind == WEIR_EMBEDDING)
 		return t->width;
-	if (key >= chunks_of(&t->spec) || placement_dense(t->id, key, t->partitions) != t->partition)
+	if (key >= weir_chunks(t->spec.elements) || placement_dense(t->id, key, t->partitions) != t->partition)
 		return 0;
 	uint64_t left = t->spec.elements - key * WEIR_CHUNK;
 	return left < WEIR_CHUNK ? left : WEIR_CHUNK;
@@ -200,13 +218,12 @@ size_t store_row_elements(const struct store_table *t, uint64_t key)
 
 uint64_t store_first_chunk(const struct store_table *t)
 {
-	return (t->partition + t->partitions - t->id % t->partitions) % t->partitions;
+	return first_chunk(t->id, t->partition, t->partitions);
 }
 
 uint64_t store_chunks(const struct store_table *t)
 {
-	uint64_t chunks = chunks_of(&t->spec), first = store_first_chunk(t);
-	return chunks > first ? (chunks - first - 1) / t->partitions + 1 : 0;
+	return chunks_here(t->id, &t->spec, t->partition, t->partitions);
 }
 
 /* --- Rows */
@@ -214,9 +231,9 @@ uint64_t store_chunks(const struct store_table *t)
 static void initial_value(const struct store_table *t, uint64_t key, float *out, size_t n)
 {
 	if (t->spec.kind == WEIR_EMBEDDING)
-		init_embedding_row(t->spec.seed, t->id, key, t->segments, out, n);
+		init_embedding_row(t->spec.seed, t->id, key, t->spec.segments, out, n);
 	else
-		init_dense(t->spec.seed, t->id, t->segments, t->spec.segments_count, key * WEIR_CHUNK, out, n);
+		init_dense(t->spec.seed, t->id, t->spec.segments, t->spec.segments_count, key * WEIR_CHUNK, out, n);
 }
 
 static void initial_row(const struct store_table *t, uint64_t key, float *row, size_t n)

@@ -1,5 +1,5 @@
 /* What the files of the store share: store.c (tables, look-ups), store_evict.c (the budget: who leaves memory), store_fetch.c (who comes back),
- * store_write.c (batches to RocksDB, flushes), store_scan.c, store_snapshot.c. Nobody else includes this.
+ * store_write.c (batches to RocksDB, flushes), store_scan.c, store_snapshot.c. Nobody else includes this, but tests.
  *
  * The life of a row that is below as well:
  *
@@ -22,6 +22,7 @@
 #include "rowmap.h"
 #include "slab.h"
 #include "store.h"
+#include "table_descriptor.h"
 
 #define BLOCK_ROWS   64u /* look-ups in flight together */
 #define TABLE_ID_MAX WEIR_TABLES_MAX
@@ -47,9 +48,8 @@ _Static_assert(sizeof(struct row_tail) == 32, "two tails share a cache line");
 struct store_table {
 	struct store *store;
 	uint32_t id, partition, partitions;
-	weir_table_spec spec;
-	weir_init_segment *segments;
-	struct optimizer *optimizer;
+	const struct table_descriptor *descriptor;
+	weir_table_spec spec; /* a copy: look-ups read it */
 	uint32_t slots;       /* floats per element behind the value */
 	size_t width;         /* elements of a full row */
 	struct slab slab;     /* full rows */

@@ -48,12 +48,12 @@ weir_status job_start(struct job *j, const struct job_options *options, weir_err
 	struct durable_options durable = {.disk = disk_system(),
 	                                  .path = options->folder,
 	                                  .machine_boot = {options->machine_boot},
-	                                  .memory_budget_bytes = MEMORY_BUDGET,
 	                                  .fsync_interval_ms = options->cached ? 0 : 5,
 	                                  .journal_segment_bytes = SEGMENT_BYTES,
 	                                  .failed = options->failed};
 	struct server_options o = {.rpc = j->rpc,
 	                           .clock = clock_system(),
+	                           .memory_budget_bytes = MEMORY_BUDGET,
 	                           .name = "server-0",
 	                           .listen = addresses[0],
 	                           .uuid = {7},

@@ -42,8 +42,10 @@ static void bare_fill(struct bare *b, uint64_t rows)
 	while (slots * 5 / 8 < rows)
 		slots *= 2;
 	b->mask = slots - 1;
-	b->slots = pages_map(slots * sizeof *b->slots, 0);
-	b->rows = pages_map(rows * sizeof *b->rows, 0);
+	b->slots = pages_map(slots * sizeof *b->slots);
+	b->rows = pages_map(rows * sizeof *b->rows);
+	pages_prefer_huge(b->slots, slots * sizeof *b->slots);
+	pages_prefer_huge(b->rows, rows * sizeof *b->rows);
 	for (uint64_t i = 0; i < rows; i++) {
 		uint64_t at = hash_u64(key_of(i)) & b->mask;
 		while (b->slots[at].row)

@@ -44,7 +44,6 @@ static weir_status start(struct actor *a, struct rpc *rpc, weir_error *err)
 	const struct durable_options durable = {.disk = a->disk ? disk_sim_interface(a->disk) : NULL,
 	                                        .path = "data",
 	                                        .machine_boot = {(uint8_t)(a->index + 1), (uint8_t)(a->boots + 1)},
-	                                        .memory_budget_bytes = BUDGET_BYTES,
 	                                        .fsync_interval_ms = job->fsync_ms,
 	                                        .flush_interval_ms = job->flush_ms,
 	                                        .journal_segment_bytes = SEGMENT_BYTES,
@@ -58,6 +57,7 @@ static weir_status start(struct actor *a, struct rpc *rpc, weir_error *err)
 	const struct coordinator_options coordinator = {.open = open_session};
 	const bool replicated = job->replicas > 1;
 	const struct server_options options = {.rpc = rpc,
+	                                       .memory_budget_bytes = BUDGET_BYTES,
 	                                       .clock = clock_system(),
 	                                       .name = a->name,
 	                                       .listen = a->address,

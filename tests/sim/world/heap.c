@@ -24,7 +24,7 @@ void *__real_calloc(size_t count, size_t bytes);
 void *__real_realloc(void *p, size_t bytes);
 void *__real_aligned_alloc(size_t alignment, size_t bytes);
 void __real_free(void *p);
-void *__real_pages_map(size_t bytes, size_t plain_bytes);
+void *__real_pages_map(size_t bytes);
 void __real_pages_unmap(void *base, size_t bytes);
 void __real_protobuf_c_message_free_unpacked(ProtobufCMessage *m, ProtobufCAllocator *allocator);
 void *__wrap_malloc(size_t bytes);
@@ -33,7 +33,7 @@ void *__wrap_realloc(void *p, size_t bytes);
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
 void __wrap_free(void *p);
 char *__wrap_strdup(const char *text);
-void *__wrap_pages_map(size_t bytes, size_t plain_bytes);
+void *__wrap_pages_map(size_t bytes);
 void __wrap_pages_unmap(void *base, size_t bytes);
 void __wrap_protobuf_c_message_free_unpacked(ProtobufCMessage *m, ProtobufCAllocator *allocator);
 
@@ -166,9 +166,9 @@ void __wrap_protobuf_c_message_free_unpacked(ProtobufCMessage *m, ProtobufCAlloc
 	__real_protobuf_c_message_free_unpacked(m, allocator ? allocator : &own);
 }
 
-void *__wrap_pages_map(size_t bytes, size_t plain_bytes)
+void *__wrap_pages_map(size_t bytes)
 {
-	return note(__real_pages_map(bytes, plain_bytes), bytes);
+	return note(__real_pages_map(bytes), bytes);
 }
 
 void __wrap_pages_unmap(void *base, size_t bytes)

@@ -59,7 +59,6 @@ void cluster_start_server(struct cluster *c, uint32_t i)
 	const struct durable_options durable = {.disk = disk_system(),
 	                                        .journal_segment_bytes = 4 << 20,
 	                                        .path = path,
-	                                        .memory_budget_bytes = options->memory_budget_bytes,
 	                                        .rows_at_start = options->rows_at_start,
 	                                        .fsync_interval_ms = 5,
 	                                        .flush_interval_ms = 20,
@@ -74,6 +73,7 @@ void cluster_start_server(struct cluster *c, uint32_t i)
 		snprintf(path, sizeof path, "%s/server-%u", options->folder, i);
 	const struct server_options o = {.rpc = c->rpc,
 	                                 .clock = clock_system(),
+	                                 .memory_budget_bytes = options->memory_budget_bytes,
 	                                 .name = addresses[i],
 	                                 .listen = addresses[i],
 	                                 .generation = ledger.generation,

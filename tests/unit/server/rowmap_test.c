@@ -20,7 +20,7 @@ static void random_changes_equal_an_array(void **state)
 	struct prng r;
 	uint64_t used = 0;
 	prng_seed(&r, 3);
-	assert_int_equal(rowmap_init(&m, NULL), WEIR_OK);
+	rowmap_init(&m, NULL);
 	for (uint32_t i = 0; i < 2000000; i++) {
 		const uint64_t id = prng_below(&r, i < 1000000 ? IDS : IDS / 16), key = id << 40; /* low bits all equal */
 		assert_int_equal(find(&m, key), rows[id] - 1);
@@ -49,11 +49,12 @@ static void memory_is_charged_to_the_pool(void **state)
 	(void)state;
 	struct pool pool = {0};
 	struct rowmap m;
-	assert_int_equal(rowmap_init(&m, &pool), WEIR_OK);
-	const uint64_t first = pool_used(&pool);
+	rowmap_init(&m, &pool);
+	assert_int_equal(find(&m, 7), ROWMAP_NONE);
+	assert_int_equal(pool_used(&pool), 0); /* before the first key it takes nothing */
 	for (uint64_t key = 0; key < 10000; key++)
 		assert_int_equal(rowmap_insert(&m, key, key), WEIR_OK);
-	assert_true(pool_used(&pool) >= first + 3 * ROWMAP_SEGMENT_BYTES);
+	assert_true(pool_used(&pool) >= 4 * ROWMAP_SEGMENT_BYTES);
 	rowmap_free(&m);
 	assert_int_equal(pool_used(&pool), 0);
 }
@@ -62,7 +63,7 @@ static void the_smallest_and_the_largest_key_are_keys(void **state)
 {
 	(void)state;
 	struct rowmap m;
-	assert_int_equal(rowmap_init(&m, NULL), WEIR_OK);
+	rowmap_init(&m, NULL);
 	assert_int_equal(find(&m, 0), ROWMAP_NONE);
 	assert_int_equal(rowmap_insert(&m, 0, 0), WEIR_OK);
 	assert_int_equal(rowmap_insert(&m, UINT64_MAX, 7), WEIR_OK);

@@ -7,7 +7,7 @@
 #include "init.h"
 #include "prng.h"
 #include "rounds.h"
-#include "store.h"
+#include "store_internal.h"
 #include "task_queue.h"
 
 #define TABLES      2u
@@ -452,6 +452,13 @@ static void services_start(struct world *w, bool full)
 	assert_non_null(w->fetch = cold_fetch_create(w->cold, 1, NULL));
 }
 
+/* Its memory comes with the first key, and is not part of the budget here. */
+static void begin_index(struct store_table *t)
+{
+	assert_int_equal(rowmap_insert(&t->map, 0, 0), WEIR_OK);
+	rowmap_remove(&t->map, 0);
+}
+
 static void store_start(struct world *w)
 {
 	w->pool = (struct pool){0};
@@ -467,8 +474,10 @@ static void store_start(struct world *w)
 	assert_non_null(w->store = store_create(&o));
 	for (uint32_t t = 0; t < TABLES; t++)
 		add_table(w->store, t, &w->tables[t]);
-	w->pool.limit = pool_used(&w->pool) + BUDGET_ROWS * ROW_BYTES;
 	store_set_durable(w->store, w->durable);
+	for (uint32_t t = 0; t < TABLES; t++)
+		begin_index(w->tables[t]);
+	w->pool.limit = pool_used(&w->pool) + BUDGET_ROWS * ROW_BYTES;
 }
 
 static void world_start_on(struct world *w, uint64_t seed, bool full)

@@ -28,12 +28,12 @@ static void start(struct world *w)
 	const struct durable_options durable = {.disk = disk_system(),
 	                                        .journal_segment_bytes = 4 << 20,
 	                                        .path = w->folder,
-	                                        .memory_budget_bytes = 256u << 20,
 	                                        .fsync_interval_ms = 10,
 	                                        .flush_interval_ms = 1000000,
 	                                        .failed = on_failed};
 	struct server_options o = {.rpc = rpc_memory_create(NULL),
 	                           .clock = clock_system(),
+	                           .memory_budget_bytes = 256u << 20,
 	                           .name = "server-0",
 	                           .listen = cluster_address(0),
 	                           .generation = RECORDS_GENERATION,

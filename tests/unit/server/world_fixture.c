@@ -37,7 +37,6 @@ void world_start(struct world *w, uint32_t i)
 	                                        .journal_segment_bytes = 4 << 20,
 	                                        .path = path,
 	                                        .machine_boot = {1},
-	                                        .memory_budget_bytes = w->setting.memory_bytes ? w->setting.memory_bytes : 256u << 20,
 	                                        .fsync_interval_ms = w->setting.fsync_interval_ms ? w->setting.fsync_interval_ms : 5,
 	                                        .flush_interval_ms = 20,
 	                                        .failed = on_failed};
@@ -62,6 +61,7 @@ void world_start(struct world *w, uint32_t i)
 	                           .backlog_bytes = w->setting.backlog_bytes,
 	                           .catch_up_bytes_per_s = w->setting.catch_up_bytes_per_s,
 	                           .scrub_interval_ms = w->setting.scrub_interval_ms,
+	                           .memory_budget_bytes = w->setting.memory_bytes ? w->setting.memory_bytes : 256u << 20,
 	                           .coordinator = &coordinator,
 	                           .addresses = addresses,
 	                           .executors = w->setting.executors,

@@ -1,0 +1,53 @@
+/* What registering tables costs the servers of a job.
+ *
+ *     table_memory LEDGER TABLES    of a job with one server whose memory cannot hold them: dense tables of 2^40 elements, which must be refused, under TABLES
+ *                                   names; then as many small tables under the same names, half of them dense, which must be taken
+ *
+ * Prints what the first refusal says. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "weir/weir.h"
+
+static int fail(const char *what, const weir_error *e)
+{
+	fprintf(stderr, "table_memory: %s: %s\n", what, e->text);
+	return EXIT_FAILURE;
+}
+
+static weir_status add(weir_client *c, uint32_t number, weir_table_kind kind, uint64_t elements, weir_error *e)
+{
+	const weir_init_segment zero = {.elements = elements, .kind = WEIR_INIT_ZERO};
+	weir_table_spec spec = {.kind = kind,
+	                        .width = kind == WEIR_EMBEDDING ? (uint32_t)elements : 0,
+	                        .elements = kind == WEIR_DENSE ? elements : 0,
+	                        .optimizer = {.kind = WEIR_OPT_ADAM, .lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f},
+	                        .segments_count = 1,
+	                        .segments = &zero};
+	uint32_t id;
+	snprintf(spec.name, sizeof spec.name, "table-%u", number);
+	return weir_table_register(c, &spec, &id, e);
+}
+
+int main(int argc, char **argv)
+{
+	weir_client *c = NULL;
+	weir_error e = {0};
+	const uint32_t tables = argc == 3 ? (uint32_t)strtoul(argv[2], NULL, 10) : 0;
+	if (!tables)
+		return 2;
+	const weir_options o = {
+	    .ledger = argv[1], .name = "tables", .dataset_fingerprint = 7, .dataset_units = 1, .security.insecure = 1};
+	if (weir_open(&c, &o, &e) != WEIR_OK)
+		return fail("open", &e);
+	for (uint32_t i = 0; i < tables; i++) {
+		if (add(c, i, WEIR_DENSE, 1ull << 40, &e) != WEIR_E_LIMIT)
+			return fail("2^40 elements are not refused", &e);
+		if (i == 0)
+			printf("%s\n", e.text);
+	}
+	for (uint32_t i = 0; i < tables; i++)
+		if (add(c, i, i % 2 ? WEIR_DENSE : WEIR_EMBEDDING, i % 2 ? 1000 : 8, &e) != WEIR_OK)
+			return fail("a small table", &e);
+	return weir_close(c, &e) == WEIR_OK ? EXIT_SUCCESS : fail("close", &e);
+}
