@@ -34,8 +34,11 @@ struct durable {
 	_Atomic uint64_t journal_high;    /* bytes: a larger one is cut by a flush at once */
 	struct journal_channel *channels; /* (channels_count) of the partitions here, then the ledger's */
 	uint32_t channels_count;
-	/* (partitions, then the ledger) A snapshot was being received: it is empty, what the journal has of it is void. */
-	bool *is_unfinished;
+	/* (partitions, then the ledger) What stands in the place of a header. Unfinished: a snapshot was being received, it is empty, what the journal has of it is void. */
+	struct found_header {
+		bool is_unfinished;
+		uint64_t from; /* position of the journal: the log began anew there; 0: as far as the header knows it did not */
+	} * found;
 	bool recovered, stopped_well;
 	int64_t opened_ms;
 	uint64_t recovery_ms, replayed_entries, replayed_bytes;
@@ -144,8 +147,8 @@ weir_status durable_open(struct server *s, const struct durable_options *options
 	d->opened_ms = clock_ms(s->options.clock);
 	d->baseline = process_memory();
 	d->channels = calloc(s->options.partitions + 1u, sizeof *d->channels);
-	d->is_unfinished = calloc(s->options.partitions + 1u, sizeof *d->is_unfinished);
-	if (!d->channels || !d->is_unfinished)
+	d->found = calloc(s->options.partitions + 1u, sizeof *d->found);
+	if (!d->channels || !d->found)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", s->name);
 	struct promising_options folder = {.disk = options->disk, .path = options->path};
 	memcpy(folder.machine_boot, options->machine_boot, sizeof folder.machine_boot);
@@ -158,19 +161,28 @@ weir_status durable_open(struct server *s, const struct durable_options *options
 
 /* --- Partitions */
 
-/* The header of a channel: *bytes NULL when there was no flush yet. */
-static weir_status read_header(struct durable *d, uint32_t channel, uint8_t **bytes, size_t *n, weir_error *err)
+/* The header of a channel: *bytes NULL when there was no flush yet; and what stands in its place then. */
+static weir_status read_header(struct durable *d, uint32_t channel, struct found_header *found, uint8_t **bytes, size_t *n,
+                               weir_error *err)
 {
 	weir_error why = {0};
 	*bytes = NULL;
 	*n = 0;
 	weir_status status = cold_get_header(d->cold, channel, bytes, n, &why);
-	return status == WEIR_OK || status == WEIR_E_NOT_FOUND ? WEIR_OK : weir_fail(err, status, "%s", why.text);
+	if (status)
+		return status == WEIR_E_NOT_FOUND ? WEIR_OK : weir_fail(err, status, "%s", why.text);
+	found->is_unfinished = snapshot_is_unfinished(*bytes, *n);
+	if (found->is_unfinished || snapshot_is_anew(*bytes, *n, &found->from)) {
+		free(*bytes);
+		*bytes = NULL;
+	}
+	return WEIR_OK;
 }
 
-static void add_channel(struct durable *d, uint32_t channel, uint64_t needs, uint64_t flushed)
+static void add_channel(struct durable *d, uint32_t channel, const struct found_header *found, uint64_t needs, uint64_t flushed)
 {
-	d->channels[d->channels_count++] = (struct journal_channel){.channel = (uint16_t)channel, .first = needs, .flushed = flushed};
+	d->channels[d->channels_count++] = (struct journal_channel){
+	    .channel = (uint16_t)channel, .first = needs, .flushed = flushed, .from = found->from, .is_void = found->is_unfinished};
 }
 
 void durable_prepare_partition(struct server *s, struct partition_options *options, struct store_options *store)
@@ -252,15 +264,14 @@ weir_status durable_fill_partition(struct server *s, struct partition *p, weir_e
 	size_t n;
 	if (folder_is_restoring(s->standing.folder)) /* what an earlier try has left */
 		return cold_remove_partition(d->cold, partition_id(p), err);
+	struct found_header *found = &d->found[partition_id(p)];
 	weir_status status = add_tables(s, p, err);
 	if (!status)
-		status = read_header(d, partition_id(p), &header, &n, err);
-	const bool is_unfinished = header && snapshot_is_unfinished(header, n);
-	if (!status && header && !is_unfinished)
+		status = read_header(d, partition_id(p), found, &header, &n, err);
+	if (!status && header)
 		status = partition_state_import(p, header, n, err);
 	free(header);
-	d->is_unfinished[partition_id(p)] = is_unfinished;
-	return status || is_unfinished ? status : load_rows(s, p, err);
+	return status || found->is_unfinished ? status : load_rows(s, p, err);
 }
 
 /* --- The ledger */
@@ -269,6 +280,7 @@ static weir_status start_ledger_log(struct server *s, weir_error *err)
 {
 	struct durable *d = s->durable;
 	const bool replicated = server_is_replicated(s), is_new = folder_is_restoring(s->standing.folder);
+	struct found_header *found = &d->found[s->options.partitions];
 	uint64_t needs = 1;
 	uint8_t *header = NULL;
 	size_t n;
@@ -277,13 +289,7 @@ static weir_status start_ledger_log(struct server *s, weir_error *err)
 		status = cold_remove_partition(d->cold, JOURNAL_LEDGER, err);
 		needs = ledger_role_is_first_host(s) ? s->begun + 1 : 1;
 	} else {
-		status = read_header(d, JOURNAL_LEDGER, &header, &n, err);
-	}
-	const bool is_unfinished = header && snapshot_is_unfinished(header, n);
-	if (is_unfinished) {
-		d->is_unfinished[s->options.partitions] = true;
-		free(header);
-		header = NULL;
+		status = read_header(d, JOURNAL_LEDGER, found, &header, &n, err);
 	}
 	if (!status && header)
 		status = ledger_log_restore(s->ledger, header, n, &needs, err);
@@ -292,8 +298,7 @@ static weir_status start_ledger_log(struct server *s, weir_error *err)
 	free(header);
 	if (status)
 		return status;
-	add_channel(d, JOURNAL_LEDGER, needs, needs - 1);
-	d->channels[d->channels_count - 1].is_void = is_unfinished;
+	add_channel(d, JOURNAL_LEDGER, found, needs, needs - 1);
 	struct ledger_log_options o = {.ledger = s->ledger,
 	                               .log = log_disk_create(d->journal, JOURNAL_LEDGER, needs),
 	                               .epoch = folder_epoch(s->standing.folder),
@@ -509,30 +514,35 @@ static weir_status start_logs(struct server *s, weir_error *err)
 		if (!log)
 			return weir_fail(err, WEIR_E_MEMORY, "partition %u: out of memory", id);
 		partition_set_log(p, log);
-		add_channel(d, id, partition_state_needs(p), partition_flushed(p));
-		d->channels[d->channels_count - 1].is_void = d->is_unfinished[id];
+		add_channel(d, id, &d->found[id], partition_state_needs(p), partition_flushed(p));
 	}
 	return s->ledger_loop ? start_ledger_log(s, err) : WEIR_OK;
 }
 
-/* Those whose snapshots were not finished are like new ones once their logs are known to begin anew. */
-static weir_status forget_unfinished(struct server *s, weir_error *err)
+/* One whose snapshot was not finished is like a new one once its log is known to begin anew. */
+static weir_status forget_unfinished(struct server *s, uint32_t channel, weir_error *err)
+{
+	const struct log *log = channel == JOURNAL_LEDGER ? ledger_log_entries(s->ledger_log) : partition_log(s->partitions[channel]);
+	uint8_t anew[SNAPSHOT_ANEW_BYTES];
+	LOG_AT(s->options.logger, LOG_WARN, "partition is empty", "partition=%u its snapshot was not finished", channel);
+	snapshot_put_anew(anew, log->ops->restarted(log));
+	return cold_empty_partition(s->durable->cold, channel, anew, sizeof anew, err);
+}
+
+static weir_status forget_all_unfinished(struct server *s, weir_error *err)
 {
 	struct durable *d = s->durable;
 	const uint32_t ledger = s->options.partitions;
 	bool any = false;
 	weir_status status = WEIR_OK;
 	for (uint32_t id = 0; id <= ledger; id++)
-		any |= d->is_unfinished[id];
+		any |= d->found[id].is_unfinished;
 	if (!any)
 		return WEIR_OK;
 	status = journal_wait(d->journal, err);
 	for (uint32_t id = 0; id <= ledger && !status; id++)
-		if (d->is_unfinished[id]) {
-			const uint32_t channel = id == ledger ? JOURNAL_LEDGER : id;
-			LOG_AT(s->options.logger, LOG_WARN, "partition is empty", "partition=%u its snapshot was not finished", channel);
-			status = cold_remove_partition(d->cold, channel, err);
-		}
+		if (d->found[id].is_unfinished)
+			status = forget_unfinished(s, id == ledger ? JOURNAL_LEDGER : id, err);
 	return status ? status : cold_flush(d->cold, err);
 }
 
@@ -557,7 +567,7 @@ weir_status durable_recover(struct server *s, weir_error *err)
 	for (uint32_t i = 0; i < d->channels_count && !status; i++)
 		status = begin_channel(s, &d->channels[i], err);
 	if (!status)
-		status = forget_unfinished(s, err);
+		status = forget_all_unfinished(s, err);
 	if (!status && folder_is_restoring(s->standing.folder))
 		status = keep_restored(s, err);
 	if (status)
@@ -671,7 +681,7 @@ void durable_close(struct server *s)
 	cold_close(d->cold);
 	standing_close(&s->standing, d->stopped_well);
 	free(d->channels);
-	free(d->is_unfinished);
+	free(d->found);
 	free(d);
 	s->durable = NULL;
 	s->cold = NULL;

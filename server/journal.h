@@ -59,6 +59,8 @@ struct journal_channel {
 	/* out: last index in the journal, or the larger of flushed and first - 1 when all of it is truncated; append goes on behind it. */
 	uint64_t last;
 	bool restarted; /* out */
+	/* in: entries and cuts in front of this position are not handed over, as they are void; a restart comes before it. 0: all are wanted */
+	uint64_t from;
 	/* in: nothing of it is wanted: entries and cuts are not handed over, and none is missed. It must be restarted before anything is appended. */
 	bool is_void;
 };

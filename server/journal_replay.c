@@ -158,6 +158,12 @@ static weir_status look_at(struct replay *r, uint64_t offset, enum found *kind, 
 	return WEIR_OK;
 }
 
+/* Whether what stands there is nobody's any more. */
+static bool is_void(const struct journal_channel *c, const struct found_entry *f)
+{
+	return c->is_void || f->h.position < c->from;
+}
+
 /* Entries of a channel follow each other; those that are needed are handed over. If the first ones are missing, none is: a restart behind them may
  * void what is there (and that nobody needed any more, so the oldest segments went), or it is damage, which is told at the end. */
 static weir_status take(struct replay *r, uint64_t offset, const struct found_entry *f, weir_error *err)
@@ -176,7 +182,7 @@ static weir_status take(struct replay *r, uint64_t offset, const struct found_en
 	if (*last > 0 && f->h.index != *last + 1)
 		return damaged(r, offset, err, "%s follows %" PRIu64, name_entry(channel, f->h.index, name), *last);
 	*last = f->h.index;
-	return f->h.index < c->first || r->begins[slot] || c->is_void ? WEIR_OK : r->to->entry(r->to->ctx, channel, &f->e, err);
+	return f->h.index < c->first || r->begins[slot] || is_void(c, f) ? WEIR_OK : r->to->entry(r->to->ctx, channel, &f->e, err);
 }
 
 /* A cut takes the channel's last index back; a restart takes it anywhere. */
@@ -202,7 +208,7 @@ static weir_status take_cut(struct replay *r, uint64_t offset, const struct foun
 	c->restarted |= cut.restart;
 	if (cut.next < c->first)
 		cut.next = c->first;
-	return c->is_void ? WEIR_OK : r->to->cut(r->to->ctx, channel, &cut, err);
+	return is_void(c, f) ? WEIR_OK : r->to->cut(r->to->ctx, channel, &cut, err);
 }
 
 /* --- The end of the last segment */

@@ -42,6 +42,7 @@ struct ledger_snapshot {
 	enum stage stage;
 	uint32_t writing; /* of the two */
 	struct cold_write put, flush;
+	uint8_t anew[SNAPSHOT_ANEW_BYTES];
 	struct rpc_channel *channels[]; /* (servers that there may be) NULL: not used yet */
 };
 
@@ -348,6 +349,7 @@ static weir_status advance(struct ledger_snapshot *n, weir_error *err)
 {
 	weir_status status = WEIR_OK;
 	size_t bytes;
+	const struct log *log = ledger_log_entries(n->server->ledger_log);
 	const void *unfinished = snapshot_unfinished(&bytes);
 	switch (n->stage) {
 	case INSTALL:
@@ -365,7 +367,8 @@ static weir_status advance(struct ledger_snapshot *n, weir_error *err)
 		n->stage = status ? VOID : LOG;
 		break;
 	case LOG:
-		write_header(n, COLD_WRITE_EMPTY, NULL, 0);
+		snapshot_put_anew(n->anew, log->ops->restarted(log));
+		write_header(n, COLD_WRITE_EMPTY, n->anew, sizeof n->anew);
 		n->stage = HEADER;
 		break;
 	case HEADER:

@@ -69,7 +69,8 @@ struct log_ops {
 	/* All entries are void: the next one is `first`. Behind a snapshot that covers what is below. On disk nothing is durable until the cut is, and
 	 * then everything below `first` counts as durable. */
 	weir_status (*restart)(struct log *l, uint64_t first, weir_error *err);
-	bool (*is_restarted)(const struct log *l); /* the last restart is as safe as this log can make it */
+	bool (*is_restarted)(const struct log *l);  /* the last restart is as safe as this log can make it */
+	uint64_t (*restarted)(const struct log *l); /* on disk: the journal's position behind it; 0: there was none */
 	void (*destroy)(struct log *l);
 };
 struct log {

@@ -107,6 +107,11 @@ static bool disk_is_restarted(const struct log *l)
 	return journal_is_durable(d->journal, d->restarted);
 }
 
+static uint64_t disk_restarted(const struct log *l)
+{
+	return ((const struct log_disk *)l)->restarted;
+}
+
 static void disk_destroy(struct log *l)
 {
 	log_ring_free(&disk_of(l)->ring);
@@ -147,6 +152,7 @@ struct log *log_disk_create(struct journal *journal, uint16_t channel, uint64_t 
 	    .truncate_above = disk_truncate_above,
 	    .restart = disk_restart,
 	    .is_restarted = disk_is_restarted,
+	    .restarted = disk_restarted,
 	    .destroy = disk_destroy,
 	};
 	struct log_disk *d = malloc(sizeof *d);

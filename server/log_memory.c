@@ -81,6 +81,12 @@ static bool memory_is_restarted(const struct log *l)
 	return true;
 }
 
+static uint64_t memory_restarted(const struct log *l)
+{
+	(void)l;
+	return 0;
+}
+
 static void memory_destroy(struct log *l)
 {
 	log_ring_free(ring_of(l));
@@ -103,6 +109,7 @@ struct log *log_memory_create(void)
 	    .truncate_above = memory_truncate_above,
 	    .restart = memory_restart,
 	    .is_restarted = memory_is_restarted,
+	    .restarted = memory_restarted,
 	    .destroy = memory_destroy,
 	};
 	struct log_memory *m = malloc(sizeof *m);

@@ -2,8 +2,6 @@
 
 #include <stddef.h>
 
-#include "snapshot_receive.h"
-
 static void on_emptied(struct cold_write *w)
 {
 	((struct partition_reset *)(void *)((char *)w - offsetof(struct partition_reset, empty)))->writing--;
@@ -14,7 +12,7 @@ static void on_flushed(struct cold_write *w)
 	((struct partition_reset *)(void *)((char *)w - offsetof(struct partition_reset, flush)))->writing--;
 }
 
-/* Below there is nothing but this header, NULL: nothing at all. */
+/* Below there is nothing but this header. */
 static void write_header(struct partition_reset *r, const void *header, size_t bytes)
 {
 	r->empty = (struct cold_write){.kind = COLD_WRITE_EMPTY,
@@ -65,6 +63,7 @@ static weir_status advance(struct partition_reset *r, weir_error *err)
 {
 	weir_status status = WEIR_OK;
 	size_t bytes;
+	const struct log *log = partition_log(r->partition);
 	const void *unfinished = snapshot_unfinished(&bytes);
 	switch (r->stage) {
 	case RESET_IDLE:
@@ -79,7 +78,8 @@ static weir_status advance(struct partition_reset *r, weir_error *err)
 			status = begin_log(r, err);
 		break;
 	case RESET_LOG:
-		write_header(r, NULL, 0);
+		snapshot_put_anew(r->anew, log->ops->restarted(log));
+		write_header(r, r->anew, sizeof r->anew);
 		break;
 	case RESET_HEADER:
 		status = check_written(r, err);

@@ -5,12 +5,14 @@
 #include <string.h>
 
 #include "journal_format.h"
+#include "little_endian.h"
 #include "partition_state.h"
 #include "placement.h"
 #include "wire.h"
 
 #define UNFINISHED       "weirfill" /* no PartitionState begins so */
 #define UNFINISHED_BYTES (sizeof UNFINISHED - 1)
+#define ANEW             "weiranew" /* nor so; then the position */
 
 enum stage {
 	STAGE_FRAMES, /* they come, and are written */
@@ -473,4 +475,19 @@ const void *snapshot_unfinished(size_t *bytes)
 {
 	*bytes = UNFINISHED_BYTES;
 	return UNFINISHED;
+}
+
+void snapshot_put_anew(uint8_t out[SNAPSHOT_ANEW_BYTES], uint64_t position)
+{
+	memcpy(out, ANEW, SNAPSHOT_ANEW_BYTES - sizeof position);
+	put64(out + SNAPSHOT_ANEW_BYTES - sizeof position, position);
+}
+
+bool snapshot_is_anew(const void *header, size_t bytes, uint64_t *position)
+{
+	const uint8_t *p = header;
+	if (bytes != SNAPSHOT_ANEW_BYTES || memcmp(p, ANEW, SNAPSHOT_ANEW_BYTES - sizeof *position) != 0)
+		return false;
+	*position = get64(p + SNAPSHOT_ANEW_BYTES - sizeof *position);
+	return true;
 }

@@ -55,8 +55,13 @@ uint64_t snapshot_receiver_received(const struct snapshot_receiver *r);         
 const struct snapshot_begin *snapshot_receiver_begin(const struct snapshot_receiver *r); /* once frame 0 has come */
 
 /* Whether a partition's header is that of a snapshot that was not finished: its rows and its log are void. It is a new partition again when its log has been
- * restarted, durably, and then cold_remove_partition; or another snapshot is received. */
+ * restarted, durably, and then its header says so; or another snapshot is received. */
 bool snapshot_is_unfinished(const void *header, size_t bytes);
 const void *snapshot_unfinished(size_t *bytes); /* such a header */
+/* The header of a partition whose log has begun anew and that has had no flush since. Its first entries have the indices of those that it had before: what the
+ * journal has of it in front of this position is void. */
+#define SNAPSHOT_ANEW_BYTES 16u
+void snapshot_put_anew(uint8_t out[SNAPSHOT_ANEW_BYTES], uint64_t position);
+bool snapshot_is_anew(const void *header, size_t bytes, uint64_t *position);
 
 #endif

@@ -166,7 +166,9 @@ static void begin_anew(struct node *n)
 	weir_error err = {0};
 	CHECK_OK(n->log->ops->restart(n->log, 1, &err), err);
 	CHECK_OK(journal_wait(n->journal, &err), err);
-	CHECK_OK(cold_remove_partition(n->cold, 0, &err), err);
+	uint8_t anew[SNAPSHOT_ANEW_BYTES];
+	snapshot_put_anew(anew, n->log->ops->restarted(n->log));
+	CHECK_OK(cold_empty_partition(n->cold, 0, anew, sizeof anew, &err), err);
 	CHECK_OK(cold_flush(n->cold, &err), err);
 }
 
@@ -178,13 +180,14 @@ static void recover(struct node *n)
 	const weir_status found = cold_get_header(n->cold, 0, &header, &bytes, &err);
 	assert_true(found == WEIR_OK || found == WEIR_E_NOT_FOUND);
 	n->was_unfinished = header && snapshot_is_unfinished(header, bytes);
-	if (header && !n->was_unfinished)
+	uint64_t from = 0;
+	if (header && !n->was_unfinished && !snapshot_is_anew(header, bytes, &from))
 		CHECK_OK(partition_state_import(n->p, header, bytes, &err), err);
 	free(header);
 	if (!n->was_unfinished)
 		load_rows(n);
 	struct journal_channel c = {
-	    .first = partition_state_needs(n->p), .flushed = partition_flushed(n->p), .is_void = n->was_unfinished};
+	    .first = partition_state_needs(n->p), .flushed = partition_flushed(n->p), .from = from, .is_void = n->was_unfinished};
 	n->log = log_disk_create(n->journal, 0, c.first);
 	partition_set_log(n->p, n->log);
 	CHECK_OK(journal_replay(n->journal, &c, 1, &(struct journal_reader){.entry = each, .cut = each_cut, .ctx = n}, &err), err);

@@ -699,6 +699,26 @@ static void what_a_log_was_before_it_began_anew_is_not_replayed(void **state)
 	close_world(w);
 }
 
+/* Its first entries are of the same indices, and no flush tells of them. */
+static void nor_is_it_where_nothing_is_flushed(void **state)
+{
+	(void)state;
+	struct world *w = open_world(false);
+	for (uint32_t i = 0; i < 4; i++)
+		push_rows(w, ASYNC_ROWS, RECORD_ASSIGN);
+	leave_unfinished(w);
+	w->epoch++;
+	faulty_disk_keep_removed(w->n.disk);
+	node_start(&w->n);
+	begin(w);
+	push_rows(w, ASYNC_ROWS, RECORD_ASSIGN);
+	restart(w, CRASH_PROCESS);
+	assert_int_equal(w->survived, 2);
+	assert_int_equal(w->n.replayed, 2);
+	assert_epochs(w, {2, 1}, {3, 3});
+	close_world(w);
+}
+
 /* Rows that nobody wants any more are found where they are: in RocksDB. */
 static void rows_below_memory_go_too(void **state)
 {
@@ -736,6 +756,7 @@ int main(void)
 	                                   cmocka_unit_test(an_epoch_whose_first_entry_is_torn_has_not_begun),
 	                                   cmocka_unit_test(an_epoch_that_has_no_first_entry_begins_with_the_first_that_is_of_it),
 	                                   cmocka_unit_test(what_a_log_was_before_it_began_anew_is_not_replayed),
+	                                   cmocka_unit_test(nor_is_it_where_nothing_is_flushed),
 	                                   cmocka_unit_test(rows_below_memory_go_too)};
 	return cmocka_run_group_tests_name("partition_recovery", tests, NULL, NULL);
 }
