@@ -285,7 +285,8 @@ struct backend_ops {
 	 * asserts it, CUDA makes that row NaN. */
 	void (*embed)(struct backend *b, float *out, const float *table, const float *positions, const uint32_t *tokens,
 	              size_t vocabulary, size_t rows, size_t length, size_t width);
-	/* dtable (vocabulary, width) +=, dpositions (length, width) +=, over rows in order. Each may be NULL. */
+	/* dtable (vocabulary, width) +=, dpositions (length, width) +=, over rows in order. Each may be NULL. CUDA: a token of more than 256 rows is added in runs, as
+	 * scatter_sum's rows are; the first run goes on from dtable's value. */
 	void (*embed_backward)(struct backend *b, float *dtable, float *dpositions, const float *dout, const uint32_t *tokens,
 	                       size_t vocabulary, size_t rows, size_t length, size_t width);
 	/* cross_entropy where there are many classes: row r of logits is at r * stride, and becomes (softmax(z) - [class is the target]) * scale when

@@ -1,11 +1,7 @@
-/* Token and position embeddings. Backward, rows are sorted by token, stably, so that those of one token lie together and in order: they are added by the
- * threads of the first of them, one after the other, which is the CPU's order. */
+/* Token and position embeddings. Backward, the rows of a token are a segment (segment_sum.h): a token of every second row is added in parts, side by side. */
 #include <math.h>
 
-#include "launch.h"
-#include "sort.h"
-
-#define ROWS_MAX ((size_t)INT32_MAX) /* of one call: what the sort counts to */
+#include "segment_sum.h"
 
 static __global__ void embed_kernel(float *out, const float *table, const float *positions, const uint32_t *tokens,
                                     size_t vocabulary, size_t length, size_t width, size_t total)
@@ -36,45 +32,32 @@ static __global__ void count_kernel(uint32_t *row, size_t rows)
 		row[r] = (uint32_t)r;
 }
 
-/* token, row (rows): sorted, and where each was. */
-static __global__ void add_tokens_kernel(float *dtable, const float *dout, const uint32_t *token, const uint32_t *row,
-                                         size_t vocabulary, size_t rows, size_t width, size_t total)
-{
-	const size_t i = thread_number();
-	if (i >= total)
-		return;
-	size_t at = quotient(i, width);
-	const size_t j = i - at * width;
-	const uint32_t t = token[at];
-	if (t >= vocabulary || (at > 0 && token[at - 1] == t))
-		return;
-	float sum = dtable[t * width + j];
-	for (; at < rows && token[at] == t; at++)
-		sum += dout[row[at] * width + j];
-	dtable[t * width + j] = sum;
-}
+enum { ROW, SORTED_TOKEN, SORTED_ROW, BEGIN, END, PARTIAL, TEMPORARY, PARTS };
 
 static void add_tokens(struct cuda_backend *c, float *dtable, const float *dout, const uint32_t *tokens, size_t vocabulary,
                        size_t rows, size_t width)
 {
 	const unsigned bits = 32; /* of a token that is none, too */
 	cudaError_t code;
-	if (rows > ROWS_MAX)
+	if (rows > SEGMENT_USES_MAX)
 		cuda_failed_limit(c, "more rows in a batch than a sort can count");
 	if (!cuda_ok(c))
 		return;
-	const size_t temporary = cuda_sort_bytes(rows, bits, &code), of_rows = rows * sizeof(uint32_t);
-	const size_t sizes[] = {of_rows, of_rows, of_rows, temporary};
-	void *parts[4];
-	if (!cuda_try(c, "sort by token", code) || !cuda_workspace(c, 4, sizes, parts))
+	const size_t temporary = cuda_sort_bytes(rows, bits, &code), of_rows = rows * sizeof(uint32_t),
+	             of_tokens = vocabulary * sizeof(uint32_t);
+	const size_t sizes[PARTS] = {of_rows, of_rows, of_rows, of_tokens, of_tokens, segment_partial_bytes(rows, width), temporary};
+	void *parts[PARTS];
+	if (!cuda_try(c, "sort by token", code) || !cuda_workspace(c, PARTS, sizes, parts))
 		return;
-	uint32_t *row = (uint32_t *)parts[0], *sorted_token = (uint32_t *)parts[1], *sorted_row = (uint32_t *)parts[2];
-	LAUNCH(c, count_kernel, blocks_for(c, rows), CUDA_THREADS, row, rows);
+	uint32_t *token = (uint32_t *)parts[SORTED_TOKEN], *row = (uint32_t *)parts[SORTED_ROW], *begin = (uint32_t *)parts[BEGIN],
+	         *end = (uint32_t *)parts[END];
+	LAUNCH(c, count_kernel, blocks_for(c, rows), CUDA_THREADS, (uint32_t *)parts[ROW], rows);
 	if (!cuda_ok(c))
 		return;
-	cuda_try(c, "sort by token", cuda_sort(parts[3], temporary, tokens, sorted_token, row, sorted_row, rows, bits, c->stream));
-	LAUNCH(c, add_tokens_kernel, blocks_for(c, rows * width), CUDA_THREADS, dtable, dout, sorted_token, sorted_row, vocabulary,
-	       rows, width, rows * width);
+	cuda_try(c, "sort by token",
+	         cuda_sort(parts[TEMPORARY], temporary, tokens, token, (uint32_t *)parts[ROW], row, rows, bits, c->stream));
+	const struct segments s = {token, row, begin, end, NULL, NULL, dout, rows, vocabulary, width};
+	segment_sum<SEGMENT_ADD>(c, dtable, (float *)parts[PARTIAL], begin, end, &s);
 }
 
 /* dpositions (used, width) of the `used` positions that rows have. */

@@ -1,4 +1,4 @@
-/* Token and position embeddings: the look-up, and its gradient added in row order, bit for bit. */
+/* Token and position embeddings: the look-up, and its gradient, added in the order that backend.h promises, bit for bit. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,25 +60,80 @@ static void try_forward(struct backend *b, struct prng *rng)
 	}
 }
 
+#define ROWS_IN_ORDER_ON_DEVICE 256u /* of a token; a device adds more in runs of so many */
+
+/* dtable += the rows of each token in runs of `run` rows, each in row order: the first goes on from dtable's value, the sums of the others follow in order. */
+static void add_in_runs(const struct sample *s, float *dtable, size_t run)
+{
+	for (size_t token = 0; token < s->vocabulary; token++)
+		for (size_t j = 0; j < s->width; j++) {
+			float *to = &dtable[token * s->width + j], sum = 0;
+			size_t uses = 0;
+			for (size_t r = 0; r < s->rows; r++) {
+				if (s->tokens[r] != token)
+					continue;
+				float *of = uses++ < run ? to : &sum;
+				*of += s->dout[r * s->width + j];
+				if (uses % run == 0) {
+					*to += sum;
+					sum = 0;
+				}
+			}
+			if (uses > run)
+				*to += sum;
+		}
+}
+
+static void check_backward(struct backend *b, const struct sample *s)
+{
+	const size_t n = s->vocabulary * s->width, of_positions = s->length * s->width;
+	float *dtable = copy_floats(s->table, n), *alone = copy_floats(s->table, n), *want = copy_floats(s->table, n),
+	      *dpositions = copy_floats(s->positions, of_positions), *want_positions = copy_floats(s->positions, of_positions);
+	add_in_runs(s, want, is_cpu(b) ? s->rows + 1 : ROWS_IN_ORDER_ON_DEVICE);
+	for (size_t k = 0; k < s->rows * s->width; k++)
+		want_positions[k / s->width % s->length * s->width + k % s->width] += s->dout[k];
+	b->ops->embed_backward(b, dtable, dpositions, s->dout, s->tokens, s->vocabulary, s->rows, s->length, s->width);
+	check_same_bits("dtable", dtable, want, n);
+	check_same_bits("dpositions", dpositions, want_positions, of_positions);
+	b->ops->embed_backward(b, alone, NULL, s->dout, s->tokens, s->vocabulary, s->rows, s->length, s->width);
+	check_same_bits("dtable without positions", alone, want, n);
+	free(dtable);
+	free(alone);
+	free(want);
+	free(dpositions);
+	free(want_positions);
+}
+
 static void try_backward(struct backend *b, struct prng *rng)
 {
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
 		struct sample s = sample_of(rng, shapes[i]);
-		float *dtable = copy_floats(s.table, s.vocabulary * s.width), *alone = copy_floats(s.table, s.vocabulary * s.width),
-		      *dpositions = copy_floats(s.positions, s.length * s.width);
-		for (size_t k = 0; k < s.rows * s.width; k++) {
-			const size_t r = k / s.width, j = k % s.width;
-			s.table[s.tokens[r] * s.width + j] += s.dout[k];
-			s.positions[r % s.length * s.width + j] += s.dout[k];
+		check_backward(b, &s);
+		sample_free(&s);
+	}
+}
+
+/* One token in every second row, and beside it tokens of about as many rows as a device adds one after the other. */
+static void try_a_popular_token(struct backend *b, struct prng *rng)
+{
+	static const size_t widths[] = {3, 8};
+	for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+		static const uint32_t rows_of[] = {1, 255, 256, 257, 511, 512, 513, 0, 3};
+		enum { OTHERS = sizeof rows_of / sizeof *rows_of, ROWS = 2 * (1 + 255 + 256 + 257 + 511 + 512 + 513 + 3) };
+		struct sample s = {.vocabulary = OTHERS + 1, .rows = ROWS, .length = ROWS, .width = widths[w]};
+		s = sample_of(rng, s);
+		for (size_t token = 0, i = 0; token < OTHERS; token++)
+			for (size_t k = 0; k < rows_of[token]; k++)
+				s.tokens[i++] = (uint32_t)token;
+		for (size_t i = ROWS / 2; i < ROWS; i++)
+			s.tokens[i] = OTHERS;
+		for (size_t i = ROWS; i > 1; i--) { /* in any order */
+			const size_t other = prng_below(rng, i);
+			const uint32_t kept = s.tokens[i - 1];
+			s.tokens[i - 1] = s.tokens[other];
+			s.tokens[other] = kept;
 		}
-		b->ops->embed_backward(b, dtable, dpositions, s.dout, s.tokens, s.vocabulary, s.rows, s.length, s.width);
-		check_same_bits("dtable", dtable, s.table, s.vocabulary * s.width);
-		check_same_bits("dpositions", dpositions, s.positions, s.length * s.width);
-		b->ops->embed_backward(b, alone, NULL, s.dout, s.tokens, s.vocabulary, s.rows, s.length, s.width);
-		check_same_bits("dtable without positions", alone, s.table, s.vocabulary * s.width);
-		free(dtable);
-		free(alone);
-		free(dpositions);
+		check_backward(b, &s);
 		sample_free(&s);
 	}
 }
@@ -104,10 +159,15 @@ static void rows_are_their_tokens_and_places(void **state)
 	(void)state;
 	on_every_backend(231, try_forward);
 }
-static void gradients_are_added_in_row_order(void **state)
+static void gradients_are_added_in_order(void **state)
 {
 	(void)state;
 	on_every_backend(232, try_backward);
+}
+static void a_popular_token_is_added_in_runs(void **state)
+{
+	(void)state;
+	on_every_backend(234, try_a_popular_token);
 }
 static void a_token_that_is_none_is_seen(void **state)
 {
@@ -119,7 +179,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(rows_are_their_tokens_and_places),
-	    cmocka_unit_test(gradients_are_added_in_row_order),
+	    cmocka_unit_test(gradients_are_added_in_order),
+	    cmocka_unit_test(a_popular_token_is_added_in_runs),
 	    cmocka_unit_test(a_token_that_is_none_is_seen),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
