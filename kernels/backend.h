@@ -134,8 +134,9 @@ struct backend_ops {
 	             size_t lda, const float *B, size_t ldb, float beta, float *C, size_t ldc);
 	/* y (rows, n) += bias (n), then y = act(y), in place. bias may be NULL. */
 	void (*bias_act)(struct backend *b, float *y, const float *bias, size_t rows, size_t n, enum activation act);
-	/* dx = dy * act'(.) given y = act(x) (rows, n), may be in place on dy; dbias (n) = column sums of dx when not NULL. GELU cannot be told
-	 * from its result: for ACT_GELU y is the activation's input. */
+	/* dx = dy * act'(.) given y = act(x) (rows, n), NaN where y is; may be in place on dy.
+	 * dbias (n) = column sums of dx when not NULL. GELU cannot be told from its result: for
+	 * ACT_GELU y is the activation's input. */
 	void (*bias_act_backward)(struct backend *b, float *dx, const float *dy, const float *y, float *dbias, size_t rows, size_t n,
 	                          enum activation act);
 	/* y (rows, out) = act(x W^T + bias), bias (out) or NULL: gemm, then bias_act; where gemm may be. */
@@ -285,8 +286,9 @@ struct backend_ops {
 	 * asserts it, CUDA makes that row NaN. */
 	void (*embed)(struct backend *b, float *out, const float *table, const float *positions, const uint32_t *tokens,
 	              size_t vocabulary, size_t rows, size_t length, size_t width);
-	/* dtable (vocabulary, width) +=, dpositions (length, width) +=, over rows in order. Each may be NULL. CUDA: a token of more than 256 rows is added in runs, as
-	 * scatter_sum's rows are; the first run goes on from dtable's value. */
+	/* dtable (vocabulary, width) +=, dpositions (length, width) +=, over rows in order. Each may be
+	 * NULL. CUDA: a token of more than 256 rows is added in runs, as scatter_sum's rows are; the
+	 * first run goes on from dtable's value. */
 	void (*embed_backward)(struct backend *b, float *dtable, float *dpositions, const float *dout, const uint32_t *tokens,
 	                       size_t vocabulary, size_t rows, size_t length, size_t width);
 	/* cross_entropy where there are many classes: row r of logits is at r * stride, and becomes (softmax(z) - [class is the target]) * scale when

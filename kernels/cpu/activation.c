@@ -23,24 +23,24 @@ static inline float act_value(float x, enum activation act)
 	return x;
 }
 
-/* y is the activation's output; for GELU its input. */
-static inline float act_slope(float y, enum activation act)
+/* dy times the slope; y is the activation's output, for GELU its input. A NaN of y stays one. */
+static inline float act_gradient(float dy, float y, enum activation act)
 {
 	switch (act) {
 	case ACT_RELU:
-		return y > 0 ? 1 : 0;
+		return y > 0 ? dy : y <= 0 ? 0 : y;
 	case ACT_SIGMOID:
-		return y * (1 - y);
+		return dy * (y * (1 - y));
 	case ACT_TANH:
-		return 1 - y * y;
+		return dy * (1 - y * y);
 	case ACT_GELU: {
 		float s = math_sigmoid(2 * GELU_A * (y + GELU_B * y * y * y));
-		return s + y * s * (1 - s) * (2 * GELU_A * (1 + 3 * GELU_B * y * y));
+		return dy * (s + y * s * (1 - s) * (2 * GELU_A * (1 + 3 * GELU_B * y * y)));
 	}
 	case ACT_NONE:
 		break;
 	}
-	return 1;
+	return dy;
 }
 
 struct forward {
@@ -168,7 +168,7 @@ static inline __attribute__((always_inline)) void backward_columns(const struct 
 			float *dx = a->dx + r * a->n + c; /* may be dy */
 			IN_PLACE_LOOP
 			for (size_t j = 0; j < columns; j++) {
-				float d = act == ACT_RELU ? (y[j] > 0 ? dy[j] : 0) : dy[j] * act_slope(y[j], act);
+				const float d = act_gradient(dy[j], y[j], act);
 				dx[j] = d;
 				sum[j] += d;
 			}

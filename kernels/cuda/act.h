@@ -29,12 +29,12 @@ template <int ACT> static __device__ inline float act_value(float x)
 	}
 }
 
-/* dy act'(.); y is the activation's output, for GELU its input. */
+/* dy act'(.); y is the activation's output, for GELU its input. A NaN of y stays one. */
 template <int ACT> static __device__ inline float act_gradient(float dy, float y)
 {
 	switch (ACT) {
 	case ACT_RELU:
-		return y > 0 ? dy : 0;
+		return y > 0 ? dy : y <= 0 ? 0 : y;
 	case ACT_SIGMOID:
 		return dy * (y * (1 - y));
 	case ACT_TANH:

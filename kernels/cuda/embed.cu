@@ -1,4 +1,5 @@
-/* Token and position embeddings. Backward, the rows of a token are a segment (segment_sum.h): a token of every second row is added in parts, side by side. */
+/* Token and position embeddings. Backward, the rows of a token are a segment (segment_sum.h), so
+ * that a token of every second row is added in parts, side by side. */
 #include <math.h>
 
 #include "segment_sum.h"

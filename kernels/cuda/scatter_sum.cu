@@ -1,4 +1,5 @@
-/* The gradient of the look-up: segmented sums (segment_sum.h) of the uses of rows. Without weights nothing needs the uses' numbers, and `use` holds their bags. */
+/* The gradient of the look-up: segmented sums (segment_sum.h) of the uses of rows. Without weights
+ * nothing needs the uses' numbers, and `use` holds their bags. */
 #include "segment_sum.h"
 
 /* use (n) counts up; bag (n): the last bag that begins at or before it, by halving. bag NULL: that is in use. */

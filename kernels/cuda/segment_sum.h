@@ -1,10 +1,14 @@
-/* Segmented sums: the gradients of look-ups. Each use of a row adds a row of dout; uses are sorted by row, stably, so that a row's uses lie together and in order. Then
+/* Segmented sums: the gradients of look-ups. Each use of a row adds a row of dout. Uses are sorted
+ * by row, stably, so that a row's uses lie together and in order. Then
  *   rows of at most CUDA_SCATTER_CHUNK uses are added one use after the other: the CPU's bits;
- *   longer ones are cut, from their first use on, in chunks of that many. Chunks are added side by side, and their sums in order.
- * So a row that every second use names takes no longer than its share, and the result depends on nothing but the uses.
+ *   longer ones are cut, from their first use on, in chunks of that many. Chunks are added side by
+ *   side, and their sums in order.
+ * So a row that every second use names takes no longer than its share, and the result depends on
+ * nothing but the uses.
  *
- * A chunk's sum has its place without any counting. Cut the sorted uses in tiles of CUDA_SCATTER_CHUNK: at most two chunks of long rows begin in a tile, the first chunk
- * of one row and a later chunk of the row before it, since chunks of a row begin a tile's length apart. */
+ * A chunk's sum has its place without any counting. Cut the sorted uses in tiles of
+ * CUDA_SCATTER_CHUNK: at most two chunks of long rows begin in a tile, the first chunk of one row
+ * and a later chunk of the row before it, since chunks of a row begin a tile's length apart. */
 #ifndef WEIR_CUDA_SEGMENT_SUM_H
 #define WEIR_CUDA_SEGMENT_SUM_H
 
@@ -15,7 +19,8 @@
 #define SEGMENT_IN_FLIGHT 4                   /* rows of dout asked for before the first is added */
 #define SEGMENT_USES_MAX  ((size_t)INT32_MAX) /* of one call: the sort counts to this */
 
-/* The sorted uses of row r are [begin[r], end[r]). A row number of `rows` or more is no row: its uses add nothing. Only ASSIGN reads the bounds of rows without uses. */
+/* The sorted uses of row r are [begin[r], end[r]). A number of `rows` or more names no row: its
+ * uses add nothing. Only SEGMENT_ASSIGN reads the bounds of rows without uses. */
 struct segments {
 	const uint32_t *row;         /* (n), sorted */
 	const uint32_t *use;         /* (n), in that order */
@@ -79,7 +84,8 @@ template <int V, segment_mode MODE> static __device__ inline pack<V> first_sum(c
 		return pack<V>{{0}};
 }
 
-/* Rows of at most SEGMENT_CHUNK uses. A thread for V columns of a row: row `place`, also one without uses, or for ADD the row whose first use is there. */
+/* Rows of at most SEGMENT_CHUNK uses. A thread for V columns of a row. SEGMENT_ASSIGN: row `place`,
+ * also one without uses; SEGMENT_ADD: the row whose first use is at `place`. */
 template <int V, segment_mode MODE> static __global__ void short_segments_kernel(float *out, struct segments s, size_t total)
 {
 	const size_t i = thread_number() * V;
@@ -95,8 +101,8 @@ template <int V, segment_mode MODE> static __global__ void short_segments_kernel
 	store<V>(to, add_uses<V>(first_sum<V, MODE>(to), &s, j, first, last));
 }
 
-/* Where the chunk of place p begins, and the row's end; false: no such chunk. Place 2 t + 1: the first chunk of a long row that begins in tile t; place 2 t: a later
- * chunk. */
+/* Where the chunk of place p begins, and the row's end; false: no such chunk. Place 2 t + 1: the
+ * first chunk of a long row that begins in tile t; place 2 t: a later chunk. */
 static __device__ inline bool chunk_of(size_t p, const struct segments *s, size_t *at, size_t *last)
 {
 	const size_t low = p / 2 * SEGMENT_CHUNK, high = low + SEGMENT_CHUNK < s->n ? low + SEGMENT_CHUNK : s->n;
@@ -172,7 +178,8 @@ static void add_segments(struct cuda_backend *c, float *out, float *partial, con
 	LAUNCH(c, long_segments_kernel<V>, blocks_for(c, tiles * s->width / V), CUDA_THREADS, out, partial, *s, tiles * s->width);
 }
 
-/* out (rows, width); partial: segment_partial_bytes of workspace; begin, end: those of `s`, which this fills. */
+/* out (rows, width); partial: segment_partial_bytes of workspace; begin, end: those of `s`, which
+ * this fills. */
 template <segment_mode MODE>
 static void segment_sum(struct cuda_backend *c, float *out, float *partial, uint32_t *begin, uint32_t *end,
                         const struct segments *s)

@@ -107,6 +107,39 @@ static void try_extremes(struct backend *b, struct prng *rng)
 	}
 }
 
+/* A result that is NaN has a gradient that is NaN, whatever comes in, and a gradient that is NaN
+ * passes where the slope is not 0; nothing else is NaN. One kernel has rows of which four elements
+ * are moved at once, and one has the bias's gradient. */
+static void try_nan(struct backend *b, struct prng *rng)
+{
+	static const size_t shapes[][2] = {{1, 1}, {5, 3}, {6, 8}, {301, 129}};
+	for (int act = ACT_RELU; act <= ACT_GELU; act++)
+		for (size_t s = 0; s < 4; s++) {
+			const size_t rows = shapes[s][0], n = shapes[s][1], bad = prng_below(rng, rows * n),
+			             other = prng_below(rng, rows * n);
+			float *x = random_floats(rng, rows * n, 0.5f, 2), *dy = random_floats(rng, rows * n, -1, 1);
+			float *dx = random_floats(rng, rows * n, 0, 1), *dbias = random_floats(rng, n, 0, 1);
+			x[bad] = NAN;
+			dy[other] = NAN;
+			float *y = copy_floats(x, rows * n);
+			if (act != ACT_GELU)
+				b->ops->bias_act(b, y, NULL, rows, n, (enum activation)act);
+			b->ops->bias_act_backward(b, dx, dy, y, dbias, rows, n, (enum activation)act);
+			for (size_t i = 0; i < rows * n; i++)
+				assert_true(isnan(dx[i]) == (i == bad || i == other));
+			for (size_t j = 0; j < n; j++)
+				assert_true(isnan(dbias[j]) == (j == bad % n || j == other % n));
+			b->ops->bias_act_backward(b, dy, dy, y, NULL, rows, n, (enum activation)act);
+			for (size_t i = 0; i < rows * n; i++)
+				assert_true(isnan(dy[i]) == (i == bad || i == other));
+			free(x);
+			free(dy);
+			free(dx);
+			free(dbias);
+			free(y);
+		}
+}
+
 static void try_sigmoid(struct backend *b, struct prng *rng)
 {
 	enum { N = 50001 };
@@ -139,6 +172,12 @@ static void extremes_neither_overflow_nor_hide_nan(void **state)
 	on_every_backend(53, try_extremes);
 }
 
+static void nan_has_a_gradient_of_nan(void **state)
+{
+	(void)state;
+	on_every_backend(55, try_nan);
+}
+
 static void sigmoid_is_relatively_exact(void **state)
 {
 	(void)state;
@@ -151,6 +190,7 @@ int main(void)
 	    cmocka_unit_test(activations_match_float64),
 	    cmocka_unit_test(slopes_match_finite_differences),
 	    cmocka_unit_test(extremes_neither_overflow_nor_hide_nan),
+	    cmocka_unit_test(nan_has_a_gradient_of_nan),
 	    cmocka_unit_test(sigmoid_is_relatively_exact),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* Token and position embeddings: the look-up, and its gradient, added in the order that backend.h promises, bit for bit. */
+/* Token and position embeddings: the look-up, and its gradient, added in the order that backend.h
+ * promises, bit for bit. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,7 +63,8 @@ static void try_forward(struct backend *b, struct prng *rng)
 
 #define ROWS_IN_ORDER_ON_DEVICE 256u /* of a token; a device adds more in runs of so many */
 
-/* dtable += the rows of each token in runs of `run` rows, each in row order: the first goes on from dtable's value, the sums of the others follow in order. */
+/* dtable += the rows of each token in runs of `run` rows, each in row order: the first goes on from
+ * dtable's value, the sums of the others follow in order. */
 static void add_in_runs(const struct sample *s, float *dtable, size_t run)
 {
 	for (size_t token = 0; token < s->vocabulary; token++)
@@ -113,7 +115,8 @@ static void try_backward(struct backend *b, struct prng *rng)
 	}
 }
 
-/* One token in every second row, and beside it tokens of about as many rows as a device adds one after the other. */
+/* One token in every second row, and beside it tokens of about as many rows as a device adds one
+ * after the other. */
 static void try_a_popular_token(struct backend *b, struct prng *rng)
 {
 	static const size_t widths[] = {3, 8};

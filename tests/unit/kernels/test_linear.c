@@ -275,6 +275,82 @@ static void try_not_finite(struct backend *b, struct prng *rng)
 	free(dz);
 }
 
+/* Where the NaN of a layer comes from. */
+enum nan_source { NAN_IN_X, NAN_IN_W, NAN_IN_BIAS, NAN_OF_INFINITIES, NAN_SOURCES };
+
+static void plant_nan(enum nan_source source, size_t row, size_t column, const struct linear *l, float *x, float *W, float *bias)
+{
+	switch (source) {
+	case NAN_IN_X:
+		x[row * l->in + l->in / 2] = NAN;
+		break;
+	case NAN_IN_W:
+		W[column * l->in + l->in - 1] = NAN;
+		break;
+	case NAN_IN_BIAS:
+		bias[column] = NAN;
+		break;
+	case NAN_OF_INFINITIES:
+	case NAN_SOURCES:
+		x[row * l->in] = INFINITY, x[row * l->in + l->in - 1] = -INFINITY;
+		for (size_t o = 0; o < l->out; o++)
+			W[o * l->in] = W[o * l->in + l->in - 1] = 1;
+		break;
+	}
+}
+
+static bool is_planted(enum nan_source source, size_t row, size_t column, size_t r, size_t o)
+{
+	return source == NAN_IN_X || source == NAN_OF_INFINITIES ? r == row : o == column;
+}
+
+/* Forward and backward: y = relu(x W^T + bias), dz = dy relu'(y), its column sums. */
+static void check_nan_passes(struct backend *b, struct prng *rng, const struct shape *shape, enum nan_source source,
+                             bool has_bias)
+{
+	const size_t rows = shape->rows, in = shape->in, out = shape->out, row = rows / 2, column = out / 3;
+	float *x = random_floats(rng, rows * in, -1, 1), *W = random_floats(rng, out * in, -1, 1),
+	      *bias = random_floats(rng, out, -1, 1);
+	float *dy = random_floats(rng, rows * out, 1, 2), *y = poisoned_floats(rows * out), *dz = poisoned_floats(rows * out),
+	      *dbias = poisoned_floats(out);
+	const struct linear l = {x, W, rows, in, out};
+	plant_nan(source, row, column, &l, x, W, bias);
+	for (size_t i = 0; i < rows * out; i++) /* poison is NaN, which is what is looked for */
+		y[i] = dz[i] = -1;
+	b->ops->linear(b, y, &l, has_bias ? bias : NULL, ACT_RELU);
+	b->ops->bias_act_backward(b, dz, dy, y, dbias, rows, out, ACT_RELU);
+	for (size_t r = 0; r < rows; r++)
+		for (size_t o = 0; o < out; o++) {
+			const bool planted = is_planted(source, row, column, r, o);
+			const float v = y[r * out + o], d = dz[r * out + o];
+			if (planted ? !isnan(v) || !isnan(d) : !(v >= 0) || d != (v > 0 ? dy[r * out + o] : 0))
+				fail_msg("%zu x %zu x %zu, NaN from %d: relu[%zu][%zu] is %g, its gradient %g", rows, in, out, (int)source, r, o,
+				         (double)v, (double)d);
+		}
+	for (size_t o = 0; o < out; o++)
+		assert_true(isnan(dbias[o]) == is_planted(source, row, column, row, o));
+	b->ops->bias_act_backward(b, dy, dy, y, NULL, rows, out, ACT_RELU);
+	for (size_t i = 0; i < rows * out; i++)
+		assert_true(isnan(dy[i]) == isnan(y[i]));
+	free(x);
+	free(W);
+	free(bias);
+	free(dy);
+	free(y);
+	free(dz);
+	free(dbias);
+}
+
+/* Each shape has an algorithm of its own, whose end adds the bias and takes the maximum. */
+static void try_nan_through_relu(struct backend *b, struct prng *rng)
+{
+	static const struct shape nan_shapes[] = {{3, 7, 5}, {64, 33, 16}, {17, 600, 9}, {16, 64, 128}, {2, 2, 1}};
+	for (size_t s = 0; s < sizeof nan_shapes / sizeof *nan_shapes; s++)
+		for (enum nan_source source = NAN_IN_X; source < NAN_SOURCES; source++)
+			for (int has_bias = source == NAN_IN_BIAS; has_bias < 2; has_bias++)
+				check_nan_passes(b, rng, &nan_shapes[s], source, has_bias);
+}
+
 static void a_layer_matches_float64(void **state)
 {
 	(void)state;
@@ -311,12 +387,22 @@ static void what_is_not_finite_is_seen(void **state)
 	on_every_precision(76, try_not_finite);
 }
 
+static void nan_passes_relu_forward_and_backward(void **state)
+{
+	(void)state;
+	on_every_precision(77, try_nan_through_relu);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_layer_matches_float64),        cmocka_unit_test(gradients_of_a_layer_match_float64),
-	    cmocka_unit_test(empty_layers_are_no_work),       cmocka_unit_test(products_match_float64_in_every_precision),
-	    cmocka_unit_test(factors_are_rounded_to_nearest), cmocka_unit_test(what_is_not_finite_is_seen),
+	    cmocka_unit_test(a_layer_matches_float64),
+	    cmocka_unit_test(gradients_of_a_layer_match_float64),
+	    cmocka_unit_test(empty_layers_are_no_work),
+	    cmocka_unit_test(products_match_float64_in_every_precision),
+	    cmocka_unit_test(factors_are_rounded_to_nearest),
+	    cmocka_unit_test(what_is_not_finite_is_seen),
+	    cmocka_unit_test(nan_passes_relu_forward_and_backward),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
