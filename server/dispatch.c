@@ -325,7 +325,7 @@ static weir_status check_record(const struct sink *k, const struct record *r, we
 	default:
 		return weir_fail(err, WEIR_E_INVALID, "record kind %u is not a request", r->kind);
 	}
-	if (k->reads_only && (r->kind == RECORD_PUSH || r->kind == RECORD_SEAL || r->kind == RECORD_ASSIGN))
+	if (k->reads_only && r->kind != RECORD_PULL && r->kind != RECORD_RESUME)
 		return weir_fail(err, WEIR_E_DENIED, "record kind %u changes rows; an evaluator's certificate reads them", r->kind);
 	if (!to_all && r->partition >= s->options.partitions)
 		return weir_fail(err, WEIR_E_NOT_FOUND, "there is no partition %u (partitions: %u)", r->partition, s->options.partitions);

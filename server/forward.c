@@ -231,6 +231,7 @@ static void run_forwarded(struct forwarded *f)
 	ProtobufCMessage *q = f->request; /* f may be gone when the call returns */
 	struct server *s = f->server;
 	struct ledger *l = s->ledger;
+	server_ledger_ran(s);
 	switch (f->method) {
 #define FORWARD_CALL(name, function, type, descriptor)         \
 	case RPC_##name:                                           \

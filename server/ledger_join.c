@@ -2,9 +2,11 @@
  *
  * A name belongs to one live worker. A newcomer of the same name takes it over at once where it is the same client (JoinRequest.client), where the holder has been silent for
  * WEIR_NAME_SILENT_MS, or where the newcomer, in the same pid namespace and behind the same address, has found the holder's process gone. Otherwise E_EXISTS names
- * the holder; the newcomer asks again until the holder is silent for long enough, or has been heard from, which shows that two live processes share a name.
+ * the holder; the newcomer asks again until the holder is silent for long enough, or has been heard from, which shows that two live processes share a name. A refusal
+ * changes nothing.
  *
- * A job has one live evaluator. A certificate of the role evaluator takes the place of an evaluator that has none; otherwise the second evaluator waits as above.
+ * A job has one evaluator, as long as its lease lasts. A certificate of the role evaluator takes the place of an evaluator that has none; otherwise the second evaluator
+ * waits as above, for the lease.
  *
  * An id is a place in the table. Places are for live workers: beyond WEIR_WORKERS_GONE_KEPT that have gone, and in a full table, the longest silent one's place goes to the newcomer,
  * unless the open step still names it. A unit names its holder only while that holds it, so nothing else can. What a worker counted is in the ledger's totals. */
@@ -25,22 +27,25 @@ static const char *role_name(Weir__V1__Role role)
 /* --- What a join must be */
 
 /* The first trainer's dataset is the job's; others must have the same. */
-static weir_status agree_on_dataset(struct ledger *l, const Weir__V1__JoinRequest *q, weir_error *err)
+static weir_status check_dataset(const struct ledger *l, const Weir__V1__JoinRequest *q, weir_error *err)
 {
 	const Weir__V1__Dataset *d = q->dataset;
 	if (!d || !d->units || d->units > WEIR_UNITS_PER_PASS_MAX)
 		return weir_fail(err, WEIR_E_INVALID, "worker %s: a trainer's dataset must have 1 to %u units, not %u", q->name,
 		                 WEIR_UNITS_PER_PASS_MAX, d ? d->units : 0);
-	if (l->has_dataset) {
-		if (l->dataset_fingerprint == d->fingerprint && l->dataset_units == d->units)
-			return WEIR_OK;
-		return weir_fail(
-		    err, WEIR_E_INVALID,
-		    "worker %s sees another dataset (fingerprint %016llx, %u units) than worker %s (fingerprint %016llx, %u units): "
-		    "all trainers need the same files and settings",
-		    q->name, (unsigned long long)d->fingerprint, d->units, l->dataset_by, (unsigned long long)l->dataset_fingerprint,
-		    l->dataset_units);
-	}
+	if (!l->has_dataset || (l->dataset_fingerprint == d->fingerprint && l->dataset_units == d->units))
+		return WEIR_OK;
+	return weir_fail(
+	    err, WEIR_E_INVALID,
+	    "worker %s sees another dataset (fingerprint %016llx, %u units) than worker %s (fingerprint %016llx, %u units): "
+	    "all trainers need the same files and settings",
+	    q->name, (unsigned long long)d->fingerprint, d->units, l->dataset_by, (unsigned long long)l->dataset_fingerprint,
+	    l->dataset_units);
+}
+
+static weir_status adopt_dataset(struct ledger *l, const Weir__V1__JoinRequest *q, weir_error *err)
+{
+	const Weir__V1__Dataset *d = q->dataset;
 	l->dataset_units = d->units;
 	l->unit_batches = d->unit_batches < WEIR_UNIT_BATCHES_MAX ? d->unit_batches : WEIR_UNIT_BATCHES_MAX;
 	weir_status status = ledger_pass_open(l, 0);
@@ -89,7 +94,8 @@ static weir_status check_request(struct ledger *l, const Weir__V1__JoinRequest *
 		                 q->wire_version, FRAME_VERSION);
 	if (q->role > WEIR__V1__ROLE__OBSERVER)
 		return weir_fail(err, WEIR_E_INVALID, "worker %s: unknown role %u", q->name, (unsigned)q->role);
-	return check_certificate(q, peer, err);
+	status = check_certificate(q, peer, err);
+	return status || q->role != WEIR__V1__ROLE__TRAINER ? status : check_dataset(l, q, err);
 }
 
 /* --- What one peer may take */
@@ -150,11 +156,6 @@ static struct ledger_worker *live_evaluator(const struct ledger *l)
 	return NULL;
 }
 
-static bool is_silent(const struct ledger *l, const struct ledger_worker *w)
-{
-	return ledger_now(l) - w->renewed_ms >= WEIR_NAME_SILENT_MS;
-}
-
 /* Whether the holder of the newcomer's name makes room for it. */
 static bool gives_name(const struct ledger *l, const struct ledger_worker *w, const Weir__V1__JoinRequest *q,
                        const struct ledger_peer *peer)
@@ -162,17 +163,17 @@ static bool gives_name(const struct ledger *l, const struct ledger_worker *w, co
 	const bool same_client = q->client && q->client == w->client;
 	const bool gone = q->gone_pid && q->gone_pid == w->pid && q->pid_namespace && q->pid_namespace == w->pid_namespace &&
 	                  strcmp(peer->address, w->address) == 0;
-	return same_client || gone || is_silent(l, w);
+	return same_client || gone || ledger_now(l) - w->renewed_ms >= WEIR_NAME_SILENT_MS;
 }
 
-/* Whether the job's evaluator, of another name, makes room for the newcomer. */
-static bool gives_evaluation(const struct ledger *l, const struct ledger_worker *w, const struct ledger_peer *peer)
+/* Whether the job's evaluator, of another name, makes room for the newcomer before its lease is lost. */
+static bool gives_evaluation(const struct ledger_worker *w, const struct ledger_peer *peer)
 {
-	return is_silent(l, w) || (peer->role == ROLE_EVALUATOR && w->certificate != ROLE_EVALUATOR);
+	return peer->role == ROLE_EVALUATOR && w->certificate != ROLE_EVALUATOR;
 }
 
-static weir_status refuse_for(const struct ledger *l, const struct ledger_worker *w, const Weir__V1__JoinRequest *q,
-                              Weir__V1__Holder *holder, weir_error *err)
+static weir_status refuse_for(const struct ledger_worker *w, const Weir__V1__JoinRequest *q, Weir__V1__Holder *holder,
+                              weir_error *err)
 {
 	char host[WEIR_ADDRESS_BYTES_MAX];
 	legible_copy(host, sizeof host, q->host);
@@ -181,7 +182,7 @@ static weir_status refuse_for(const struct ledger *l, const struct ledger_worker
 	holder->host = (char *)(uintptr_t)w->host;
 	holder->pid = w->pid;
 	holder->pid_namespace = w->pid_namespace;
-	holder->silent_ms = (uint64_t)(ledger_now(l) - w->renewed_ms);
+	holder->heard = w->heard_count;
 	if (strcmp(w->name, q->name) == 0)
 		return weir_fail(
 		    err, WEIR_E_EXISTS,
@@ -192,20 +193,27 @@ static weir_status refuse_for(const struct ledger *l, const struct ledger_worker
 	                 q->pid, host, w->name, w->pid, w->host);
 }
 
-/* Ends those whose place the newcomer takes. E_EXISTS: one of them stays, *holder. */
-static weir_status make_room(struct ledger *l, const Weir__V1__JoinRequest *q, const struct ledger_peer *peer,
-                             Weir__V1__Holder *holder, weir_error *err)
+/* Live workers that cannot stay beside the newcomer; NULL: there is no such one. */
+struct rivals {
+	struct ledger_worker *same; /* of its name */
+	struct ledger_worker *evaluator;
+};
+
+static struct rivals find_rivals(const struct ledger *l, const Weir__V1__JoinRequest *q)
 {
 	struct ledger_worker *same = named(l, q->name);
 	struct ledger_worker *evaluator = q->role == WEIR__V1__ROLE__EVALUATOR ? live_evaluator(l) : NULL;
-	if (same && same->live && !gives_name(l, same, q, peer))
-		return refuse_for(l, same, q, holder, err);
-	if (evaluator && evaluator != same && !gives_evaluation(l, evaluator, peer))
-		return refuse_for(l, evaluator, q, holder, err);
-	if (evaluator && evaluator != same)
-		ledger_worker_end(l, evaluator, false, "another evaluator has joined");
-	if (same && same->live)
-		ledger_worker_end(l, same, false, "a new incarnation has joined");
+	return (struct rivals){.same = same && same->live ? same : NULL, .evaluator = evaluator == same ? NULL : evaluator};
+}
+
+/* E_EXISTS: one of them stays, *holder. */
+static weir_status check_rivals(const struct ledger *l, const struct rivals *r, const Weir__V1__JoinRequest *q,
+                                const struct ledger_peer *peer, Weir__V1__Holder *holder, weir_error *err)
+{
+	if (r->same && !gives_name(l, r->same, q, peer))
+		return refuse_for(r->same, q, holder, err);
+	if (r->evaluator && !gives_evaluation(r->evaluator, peer))
+		return refuse_for(r->evaluator, q, holder, err);
 	return WEIR_OK;
 }
 
@@ -229,12 +237,12 @@ static struct ledger_worker *place_to_reuse(const struct ledger *l)
 		if (w->live)
 			continue;
 		gone++;
-		if (is_named(l, w))
+		const bool first = w->role == WEIR__V1__ROLE__OBSERVER;
+		if ((!first && oldest && w->renewed_ms >= oldest->renewed_ms) || is_named(l, w))
 			continue;
-		if (w->role == WEIR__V1__ROLE__OBSERVER)
+		if (first)
 			return w;
-		if (!oldest || w->renewed_ms < oldest->renewed_ms)
-			oldest = w;
+		oldest = w;
 	}
 	return gone > WEIR_WORKERS_GONE_KEPT || l->workers_count == WEIR_WORKERS_MAX ? oldest : NULL;
 }
@@ -272,6 +280,7 @@ static void worker_begin(struct ledger *l, struct ledger_worker *w, const Weir__
 	while (w->incarnation == before || w->incarnation == 0);
 	w->live = true;
 	w->left = w->heard = w->dropped = false;
+	w->heard_count = 0;
 	w->lease_sequence = w->report_sequence = 0;
 	w->renewed_ms = ledger_now(l);
 	if (w->role == WEIR__V1__ROLE__EVALUATOR)
@@ -289,21 +298,27 @@ static weir_status admit(struct ledger *l, const Weir__V1__JoinRequest *q, const
 	weir_status status = check_request(l, q, peer, err);
 	if (!status)
 		status = check_peer(l, q, peer, err);
-	if (!status && q->role == WEIR__V1__ROLE__TRAINER)
-		status = agree_on_dataset(l, q, err);
 	if (status)
 		return status;
-	status = make_room(l, q, peer, holder, err);
+	const struct rivals rivals = find_rivals(l, q);
+	status = check_rivals(l, &rivals, q, peer, holder, err);
 	if (status) {
 		r->holder = holder;
 		return status;
 	}
+	if (rivals.evaluator)
+		ledger_worker_end(l, rivals.evaluator, false, "another evaluator has joined");
+	if (rivals.same)
+		ledger_worker_end(l, rivals.same, false, "a new incarnation has joined");
 	*out = place_for(l, q->name);
 	if (!*out)
 		return weir_fail(err, WEIR_E_LIMIT, "worker %s: %u workers are alive or in the open step, the most there may be", q->name,
 		                 WEIR_WORKERS_MAX);
-	worker_begin(l, *out, q, peer);
-	return WEIR_OK;
+	if (q->role == WEIR__V1__ROLE__TRAINER && !l->has_dataset)
+		status = adopt_dataset(l, q, err);
+	if (!status)
+		worker_begin(l, *out, q, peer);
+	return status;
 }
 
 void ledger_join(struct ledger *l, const Weir__V1__JoinRequest *q, const struct ledger_peer *peer, ledger_reply_fn reply,

@@ -77,7 +77,8 @@ struct ledger_worker {
 	Weir__V1__Role role;
 	uint64_t incarnation; /* drawn at random: the credential for all that the worker says of itself. Never shown */
 	bool live, left;
-	bool heard; /* this incarnation has asked for something since it joined */
+	bool heard;           /* this incarnation has asked for something since it joined */
+	uint64_t heard_count; /* times that it has asked this ledger; not in the log */
 	int64_t renewed_ms;
 	uint64_t client, pid_namespace; /* as it said when it joined */
 	uint64_t connection;            /* that it joined over; not in the log */

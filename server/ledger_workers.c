@@ -23,6 +23,7 @@ struct ledger_worker *ledger_worker_find(struct ledger *l, const Weir__V1__JobId
 	if (!w->heard)
 		ledger_mark_worker(l, w);
 	w->heard = true;
+	w->heard_count++;
 	return w;
 }
 

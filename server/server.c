@@ -177,11 +177,22 @@ static void executor_tick(void *arg)
 	rpc_loop_after(e->loop, TICK_MS, executor_tick, e);
 }
 
+void server_ledger_ran(struct server *s)
+{
+	const int64_t now_ms = clock_ms(s->options.clock), before_ms = s->ledger_ran_ms;
+	s->ledger_ran_ms = now_ms;
+	if (!s->ledger || !before_ms || now_ms - before_ms <= (int64_t)WEIR_PROGRESS_INTERVAL_MS)
+		return;
+	LOG_AT(s->options.logger, LOG_WARN, "ledger stood still", "ms=%lld every lease begins anew", (long long)(now_ms - before_ms));
+	ledger_renew_all(s->ledger);
+}
+
 static void ledger_ticks(void *arg)
 {
 	struct server *s = arg;
 	if (atomic_load(&s->stopping))
 		return;
+	server_ledger_ran(s);
 	if (s->heart)
 		heart_loop_ran(s->heart, s->options.executors);
 	ledger_role_tick(s);

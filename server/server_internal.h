@@ -54,6 +54,7 @@ struct server {
 	uint64_t begun;                          /* index that partitions and ledger began with: a checkpoint's, or 0 */
 	struct ledger *ledger;                   /* its loop's; NULL: neither it nor a replica of it will ever be here */
 	struct rpc_loop *ledger_loop;            /* the same, for any thread */
+	int64_t ledger_ran_ms;                   /* on that loop: when it ran last; 0: not yet */
 	bool ledger_held;                        /* this and the next ones up to ledger_log: the ledger's loop */
 	struct forwarded *held, **held_last;     /* requests that came while it was, or was paused */
 	bool ledger_paused, ledger_left;         /* it is being handed over; nobody is served any more */
@@ -96,6 +97,8 @@ struct poster server_poster(const struct server *s); /* to the first executor's 
 /* A partition that was not here, empty. On its executor's loop. */
 weir_status server_begin_partition(struct server *s, uint32_t id, weir_error *err) WEIR_MUST_CHECK;
 void server_enter(struct server *s);
+/* The ledger's loop runs. Where it stood still before, as in a process that was stopped, workers were not silent: nobody heard them. */
+void server_ledger_ran(struct server *s);
 void server_leave(struct server *s);
 void server_wait_idle(struct server *s);                  /* from a thread that is no loop */
 bool server_wait_idle_for(struct server *s, uint32_t ms); /* the same; whether it is */

@@ -326,8 +326,9 @@ struct ledger_way {
 /* --- client.c */
 /* A live worker that keeps a newcomer out. */
 struct holder {
-	uint32_t pid; /* 0: nobody does */
-	uint64_t pid_namespace, silent_ms;
+	bool there;
+	uint32_t pid;
+	uint64_t pid_namespace, heard;
 };
 struct weir_client {
 	struct rpc *rpc;

@@ -203,18 +203,35 @@ static weir_status take_join(weir_client *c, const Weir__V1__JoinReply *r, bool 
 	return status;
 }
 
-/* A name is one live worker's, and a job has one evaluator. Whoever is refused for one that is alive asks again: the holder may have died without a word, and is
- * replaced when the ledger has not heard from it for WEIR_NAME_SILENT_MS, or sooner where its process is seen to be gone. Once the holder has been heard from since, it is alive. */
-static bool may_ask_again(weir_client *c, Weir__V1__JoinRequest *q, int64_t began_ms)
+/* So long, at least, the holder of a name or an evaluator's place is waited for: a lease of the default term ends within it. */
+#define HOLDER_PATIENCE_MS (WEIR_LEASE_TERM_MS + WEIR_PROGRESS_INTERVAL_MS)
+_Static_assert(HOLDER_PATIENCE_MS > WEIR_NAME_SILENT_MS, "a dead holder must give its name away before the newcomer gives up");
+
+/* What a newcomer has seen of those in its way. */
+struct waiting {
+	bool told;
+	int64_t since_ms;
+	uint64_t heard; /* requests of the holder that the ledger had had then */
+};
+
+/* A name is one live worker's, and a job has one evaluator. Whoever is refused for one that is alive asks again: the holder may have died without a word, and gives way
+ * when the ledger has not heard from it for WEIR_NAME_SILENT_MS, or for a lease, or sooner where its process is seen to be gone. Once it has been heard from since, it is alive; what the
+ * ledger heard before a failover says nothing. */
+static bool may_ask_again(weir_client *c, struct waiting *w, Weir__V1__JoinRequest *q, uint32_t patience_ms, const char *why)
 {
 	const struct holder *h = &c->holder;
-	const int64_t waited_ms = client_now(c) - began_ms;
-	const bool here = h->pid_namespace && h->pid_namespace == q->pid_namespace && h->pid != q->pid;
-	if (here && q->gone_pid != h->pid && process_is_gone(h->pid)) {
+	if (!w->told) {
+		*w = (struct waiting){.told = true, .since_ms = client_now(c), .heard = h->heard};
+		client_log(c, WEIR_LOG_WARN, "waits for its place: %s", why);
+	}
+	if (h->pid_namespace && h->pid_namespace == q->pid_namespace && q->gone_pid != h->pid && process_is_gone(h->pid)) {
 		q->gone_pid = h->pid;
 		return true;
 	}
-	if (waited_ms >= (int64_t)WEIR_PROGRESS_INTERVAL_MS && h->silent_ms < (uint64_t)waited_ms)
+	const uint32_t most_ms = patience_ms > HOLDER_PATIENCE_MS ? patience_ms : HOLDER_PATIENCE_MS;
+	const int64_t waited_ms = client_now(c) - w->since_ms;
+	const bool alive = h->heard && h->heard != w->heard;
+	if (waited_ms >= (int64_t)(alive ? WEIR_PROGRESS_INTERVAL_MS : most_ms))
 		return false;
 	return pause_for(c, WEIR_PROGRESS_INTERVAL_MS / 4, true);
 }
@@ -247,11 +264,13 @@ weir_status client_join(weir_client *c, bool again, weir_error *err)
 	uint32_t patience_ms = c->options.connect_timeout_ms ? c->options.connect_timeout_ms : WEIR_CONNECT_TIMEOUT_MS;
 	if (again && patience_ms < c->patience_ms)
 		patience_ms = c->patience_ms;
-	const int64_t began_ms = client_now(c);
+	struct waiting waiting = {0};
+	weir_error own = {0};
 	weir_status status;
+	err = err ? err : &own;
 	do
 		status = ledger_call_patiently(c, RPC_JOIN, &q.base, patience_ms, &weir__v1__join_reply__descriptor, &reply, err);
-	while (status == WEIR_E_EXISTS && c->holder.pid && may_ask_again(c, &q, began_ms));
+	while (status == WEIR_E_EXISTS && c->holder.there && may_ask_again(c, &waiting, &q, patience_ms, err->text));
 	if (status == WEIR_OK)
 		status = take_join(c, (const Weir__V1__JoinReply *)reply, again, err);
 	wire_free(reply);

@@ -98,7 +98,7 @@ static void take_refusal(weir_client *c, const Weir__V1__PartitionMap *m)
 
 static void take_holder(weir_client *c, const Weir__V1__Holder *h)
 {
-	c->holder = h ? (struct holder){h->pid, h->pid_namespace, h->silent_ms} : (struct holder){0};
+	c->holder = h ? (struct holder){true, h->pid, h->pid_namespace, h->heard} : (struct holder){0};
 }
 
 void ledger_missed(weir_client *c, uint64_t moves)

@@ -63,7 +63,7 @@ static void on_join(void *arg, const ProtobufCMessage *m)
 	out->worker = r->worker;
 	out->incarnation = r->incarnation;
 	out->holder_pid = r->holder ? r->holder->pid : 0;
-	out->holder_silent_ms = r->holder ? r->holder->silent_ms : 0;
+	out->holder_heard = r->holder ? r->holder->heard : 0;
 	snprintf(out->text, sizeof out->text, "%s", r->status->text);
 }
 

@@ -38,7 +38,7 @@ struct joined {
 	uint32_t worker;
 	uint64_t incarnation;
 	uint32_t holder_pid; /* E_EXISTS: who is in the way */
-	uint64_t holder_silent_ms;
+	uint64_t holder_heard;
 	char text[WEIR_ERROR_TEXT_BYTES];
 };
 struct joined fixture_join(struct fixture *f, const char *name, Weir__V1__Role role, uint64_t fingerprint, uint32_t units);

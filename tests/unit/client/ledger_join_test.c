@@ -133,8 +133,9 @@ static void a_name_is_one_live_workers(void **state)
 	    second.text,
 	    "worker w-0 (pid 200 on here): a live worker has this name, pid 100 on here: give each worker a name of its own");
 	assert_int_equal(second.holder_pid, 100);
-	assert_int_equal(second.holder_silent_ms, 900);
-	assert_int_not_equal(fixture_lease(&f, &holder, 0).status, WEIR_E_STALE); /* and is heard */
+	assert_int_equal(second.holder_heard, 0);
+	assert_int_not_equal(fixture_lease(&f, &holder, 0).status, WEIR_E_STALE);
+	assert_int_equal(newcomer(&f, 8, 200).holder_heard, 1);
 	f.now_ms += WEIR_NAME_SILENT_MS - 1;
 	assert_int_equal(newcomer(&f, 8, 200).status, WEIR_E_EXISTS);
 	f.now_ms += 1;
@@ -177,6 +178,20 @@ static void a_process_that_is_gone_is_replaced_at_once(void **state)
 	fixture_close(&f);
 }
 
+/* Who is refused leaves nothing behind, not even the dataset of a first trainer. */
+static void a_refusal_changes_nothing(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_open(&f, &options, 1);
+	f.newcomer.client = 7;
+	assert_int_equal(fixture_join(&f, "w-0", WEIR__V1__ROLE__OBSERVER, 0, 0).status, WEIR_OK);
+	f.newcomer.client = 8;
+	assert_int_equal(fixture_join(&f, "w-0", TRAINER, 2, 50).status, WEIR_E_EXISTS);
+	assert_int_equal(fixture_join(&f, "w-1", TRAINER, 1, 100).status, WEIR_OK);
+	fixture_close(&f);
+}
+
 /* --- Certificates */
 
 static void a_certificates_name_binds_where_it_is_no_role(void **state)
@@ -215,7 +230,11 @@ static void a_job_has_one_evaluator(void **state)
 	CHECK_CONTAINS(second.text, "the job has a live evaluator, e (pid 0 on here)");
 	assert_int_equal(fixture_leave(&f, &e, NULL), WEIR_OK);
 	assert_int_equal(fixture_join(&f, "second", EVALUATOR, 0, 0).status, WEIR_OK);
-	f.now_ms += WEIR_NAME_SILENT_MS;
+	f.now_ms += options.lease_ms; /* silent for longer than gives a name away, but its lease holds */
+	ledger_tick(f.ledger);
+	assert_int_equal(fixture_join(&f, "third", EVALUATOR, 0, 0).status, WEIR_E_EXISTS);
+	f.now_ms++;
+	ledger_tick(f.ledger);
 	assert_int_equal(fixture_join(&f, "third", EVALUATOR, 0, 0).status, WEIR_OK);
 	fixture_close(&f);
 }
@@ -323,6 +342,7 @@ int main(void)
 	    cmocka_unit_test(a_name_is_one_live_workers),
 	    cmocka_unit_test(a_client_that_joins_again_takes_its_own_place),
 	    cmocka_unit_test(a_process_that_is_gone_is_replaced_at_once),
+	    cmocka_unit_test(a_refusal_changes_nothing),
 	    cmocka_unit_test(a_certificates_name_binds_where_it_is_no_role),
 	    cmocka_unit_test(a_job_has_one_evaluator),
 	    cmocka_unit_test(an_evaluators_certificate_goes_before_a_workers),

@@ -26,7 +26,12 @@ uint64_t cluster_boot(uint32_t server)
 
 void cluster_open(struct cluster *k, uint32_t servers, uint32_t executors)
 {
-	*k = (struct cluster){.rpc = rpc_memory_create(NULL), .count = servers};
+	cluster_open_over(k, rpc_memory_create(NULL), addresses, servers, executors);
+}
+
+void cluster_open_over(struct cluster *k, struct rpc *rpc, const char *const *places, uint32_t servers, uint32_t executors)
+{
+	*k = (struct cluster){.rpc = rpc, .count = servers};
 	uint32_t partition_server[CLUSTER_PARTITIONS];
 	for (uint32_t p = 0; p < CLUSTER_PARTITIONS; p++)
 		partition_server[p] = placement_server(p, servers);
@@ -37,7 +42,7 @@ void cluster_open(struct cluster *k, uint32_t servers, uint32_t executors)
 	                                .passes = 1,
 	                                .partitions = CLUSTER_PARTITIONS,
 	                                .servers_count = servers,
-	                                .servers = addresses,
+	                                .servers = places,
 	                                .partition_server = partition_server};
 	memcpy(ledger.uuid, records_uuid, 16);
 	for (uint32_t i = 0; i < servers; i++) {
@@ -46,13 +51,13 @@ void cluster_open(struct cluster *k, uint32_t servers, uint32_t executors)
 		struct server_options o = {.rpc = k->rpc,
 		                           .clock = clock_system(),
 		                           .name = name,
-		                           .listen = addresses[i],
+		                           .listen = places[i],
 		                           .generation = RECORDS_GENERATION,
 		                           .boot = cluster_boot(i),
 		                           .index = i,
 		                           .servers = servers,
 		                           .partitions = CLUSTER_PARTITIONS,
-		                           .addresses = addresses,
+		                           .addresses = places,
 		                           .executors = executors,
 		                           .ledger = i == 0 ? &ledger : NULL};
 		memcpy(o.uuid, records_uuid, 16);

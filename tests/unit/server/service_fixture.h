@@ -18,6 +18,8 @@ struct cluster {
 };
 
 void cluster_open(struct cluster *k, uint32_t servers, uint32_t executors);
+/* The same over a transport that the cluster takes over, at addresses of the caller's. */
+void cluster_open_over(struct cluster *k, struct rpc *rpc, const char *const *places, uint32_t servers, uint32_t executors);
 void cluster_close(struct cluster *k);
 const char *cluster_address(uint32_t server);
 uint64_t cluster_boot(uint32_t server);
