@@ -109,7 +109,7 @@ static weir_status check_chain(const weir_security *s, const struct own *o, X509
 	return status;
 }
 
-static weir_status find_principal(const weir_security *s, const X509 *x, struct principal *out, weir_error *err)
+bool certificate_principal(const X509 *x, struct principal *out)
 {
 	GENERAL_NAMES *names = X509_get_ext_d2i(x, NID_subject_alt_name, NULL, NULL);
 	bool found = false;
@@ -120,10 +120,15 @@ static weir_status find_principal(const weir_security *s, const X509 *x, struct 
 			                        (size_t)ASN1_STRING_length(name->d.uniformResourceIdentifier));
 	}
 	GENERAL_NAMES_free(names);
-	if (!found)
+	return found;
+}
+
+static weir_status find_principal(const weir_security *s, const X509 *x, struct principal *out, weir_error *err)
+{
+	if (!certificate_principal(x, out))
 		return weir_fail(err, WEIR_E_INVALID,
 		                 "certificate %s: does not say who it is of; expected the URI " PRINCIPAL_SCHEME
-		                 "JOB/ROLE/NAME among its alternative names, ROLE being server, worker or admin",
+		                 "JOB/ROLE/NAME among its alternative names, ROLE being server, worker, evaluator or admin",
 		                 s->certificate);
 	if (s->job && strcmp(s->job, out->job) != 0) {
 		char uri[PRINCIPAL_URI_BYTES_MAX];

@@ -31,7 +31,17 @@
 #define WEIR_REFUSAL_MS \
 	100u /* what is malformed is answered so late, that one peer's cannot take a server's time; enforced by rpc_server.c */
 #define WEIR_METADATA_BYTES_MAX (16u << 10) /* per RPC */
-#define WEIR_ADDRESS_BYTES_MAX  256u
+/* What a server lets peers do before gRPC sees it. Enforced by ingress.c and h2_scan.c. */
+#define WEIR_HEADER_BLOCK_BYTES_MAX      (64u << 10) /* HEADERS and their CONTINUATIONs */
+#define WEIR_SOCKETS_MAX                 16384u      /* connections */
+#define WEIR_SOCKETS_PER_ADDRESS_MAX     8192u       /* of one address; a machine, a proxy, or a whole cluster behind one */
+#define WEIR_CONNECTIONS_NEW_MAX         1024u       /* that have not sent one whole header block */
+#define WEIR_CONNECTIONS_NEW_PER_ADDRESS 512u
+#define WEIR_CONNECTS_BURST              2048u /* of one address at once, */
+#define WEIR_CONNECTS_PER_S              128u  /* and later; */
+#define WEIR_CONNECTS_OF_A_CUT           64u   /* one that had to be cut counts as so many */
+#define WEIR_TLS_HANDSHAKE_BYTES         2048u /* of a client, about */
+#define WEIR_ADDRESS_BYTES_MAX           256u
 
 /* Placement and tables. Enforced by job parsing and the table registry. */
 #define WEIR_PARTITIONS_MAX             1024u

@@ -42,7 +42,8 @@ printf 'hosts: files dns\n' >"$out/etc/nsswitch.conf"
 # Where NVIDIA's container runtime puts the driver's libraries.
 [ "$kind" != worker-cuda ] || { cp /etc/debian_version "$out/etc"; mkdir -p "$out/usr/lib/x86_64-linux-gnu"; }
 
-# --- Who made it: "FILE PACKAGE VERSION", then SPDX 2.3.
+# --- Who made it: "FILE PACKAGE VERSION [SOURCE VERSION]", then SPDX 2.3.
+of_package='${Package} ${Version} ${source:Package} ${source:Version}\n'
 owner_of() { # owner_of SONAME PATH
 	case $2 in
 	"$PWD/$bundle"/*) path=$(ls "/usr/lib/$(uname -m)-linux-gnu/$1" "/lib/$(uname -m)-linux-gnu/$1" 2>/dev/null | head -n 1) ;;
@@ -52,7 +53,7 @@ owner_of() { # owner_of SONAME PATH
 	package=$(dpkg-query -S "$real" 2>/dev/null || dpkg-query -S "${real#/usr}" 2>/dev/null || true)
 	package=${package%%:*}
 	if [ -n "$package" ]; then
-		dpkg-query -W -f="$1 \${Package} \${Version}\n" "$package"
+		dpkg-query -W -f="$1 $of_package" "$package"
 	elif [ -z "$path" ]; then
 		echo "$1 weir $version"
 	else # of no package: cuBLAS of a toolkit, libcublas.so.13.0.2.14
@@ -62,7 +63,7 @@ owner_of() { # owner_of SONAME PATH
 {
 	while read -r soname path; do owner_of "$soname" "$path"; done <"$list"
 	owner_of ld-linux-x86-64.so.2 /lib64/ld-linux-x86-64.so.2
-	dpkg-query -W -f='ca-certificates.crt ${Package} ${Version}\n' ca-certificates
+	dpkg-query -W -f="ca-certificates.crt $of_package" ca-certificates
 	for file in $files; do echo "$(basename "$file") weir $version"; done
 } | sort -u >"$list.owned"
 awk '{print $2}' "$list.owned" | sort -u | while read -r package; do
@@ -74,7 +75,7 @@ cp LICENSE "$out/usr/share/doc/weir.copyright"
 [ "$kind" != worker-cuda ] || [ ! -e "$bundle/licenses/cuda-runtime" ] || cp "$bundle/licenses/cuda-runtime" "$out/usr/share/doc/cuda.copyright"
 created=$(date -u -d "@${SOURCE_DATE_EPOCH:-0}" +%Y-%m-%dT%H:%M:%SZ)
 jq -R -n -S --arg kind "$kind" --arg version "$version" --arg created "$created" --arg id "$(sha256sum "$list.owned" | cut -c 1-32)" '
-	[inputs | split(" ") | {file: .[0], name: .[1], version: .[2]}] | group_by(.name) as $packages
+	[inputs | split(" ") | {file: .[0], name: .[1], version: .[2], source: .[3:]}] | group_by(.name) as $packages
 	| {spdxVersion: "SPDX-2.3", dataLicense: "CC0-1.0", SPDXID: "SPDXRef-DOCUMENT", name: "weir-\($kind)-\($version)",
 	   documentNamespace: "urn:weir:image:\($kind):\($version):\($id)",
 	   creationInfo: {created: $created, creators: ["Tool: weir-image_root"]},
@@ -82,6 +83,7 @@ jq -R -n -S --arg kind "$kind" --arg version "$version" --arg created "$created"
 	     downloadLocation: "NOASSERTION", licenseConcluded: "NOASSERTION", copyrightText: "NOASSERTION",
 	     licenseDeclared: (if .[0].name == "weir" then "Apache-2.0" else "NOASSERTION" end), filesAnalyzed: false,
 	     comment: ("files: " + ([.[].file] | join(" "))),
+	     sourceInfo: (if .[0].source == [] then "built here" else "built from: " + (.[0].source | join(" ")) end),
 	     externalRefs: (if (.[0].name == "weir") or (.[0].name | startswith("libcu")) then [] else
 	       [{referenceCategory: "PACKAGE-MANAGER", referenceType: "purl", referenceLocator: "pkg:deb/debian/\(.[0].name)@\(.[0].version | @uri)?arch=amd64"}] end)}],
 	   relationships: [$packages[] | {spdxElementId: "SPDXRef-DOCUMENT", relationshipType: "DESCRIBES", relatedSpdxElement: "SPDXRef-\(.[0].name | gsub("[^a-zA-Z0-9.]"; "-"))"}]}' \

@@ -18,6 +18,7 @@
 #include "data_folder.h"
 #include "disk.h"
 #include "hash.h"
+#include "ingress.h"
 #include "job.h"
 #include "job_checkpoint.h"
 #include "partition.h"
@@ -503,7 +504,10 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	                                 .ledger = &ledger};
 	memcpy(options.uuid, a->uuid, sizeof options.uuid);
 	memcpy(ledger.uuid, a->uuid, sizeof ledger.uuid);
-	return server_create(&p->server, &options, err);
+	ingress_begin(&(struct ingress_options){.job = *job->security.certificate ? job->name : NULL, .logger = p->logger});
+	const weir_status status = server_create(&p->server, &options, err);
+	ingress_end();
+	return status;
 }
 
 /* A server beyond those the job began with is added to it while it runs; others find it through the coordinator. */

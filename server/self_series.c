@@ -1,8 +1,10 @@
 #include "self_series.h"
 
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "ingress.h"
 #include "limits.h"
 #include "monitor.h"
 #include "overview_metrics.h"
@@ -52,6 +54,21 @@ static weir_status ask(struct self_series *s, enum rpc_method method, const Prot
 	return status;
 }
 
+static void write_ingress(FILE *out)
+{
+	struct ingress_counts n;
+	ingress_counts(&n);
+	fprintf(out,
+	        "# HELP weir_connections Connections of peers that are open.\n# TYPE weir_connections gauge\n"
+	        "weir_connections %" PRIu64 "\n"
+	        "# HELP weir_connections_refused_total Connections that were not let in, or cut.\n"
+	        "# TYPE weir_connections_refused_total counter\n"
+	        "weir_connections_refused_total{why=\"frames\"} %" PRIu64 "\n"
+	        "weir_connections_refused_total{why=\"number\"} %" PRIu64 "\n"
+	        "weir_connections_refused_total{why=\"certificate\"} %" PRIu64 "\n",
+	        n.connections, n.cut, n.refused, n.wrong_peer);
+}
+
 static weir_status write_series(void *self_series, FILE *out, weir_error *err)
 {
 	struct self_series *s = self_series;
@@ -66,8 +83,10 @@ static weir_status write_series(void *self_series, FILE *out, weir_error *err)
 		status = ask(s, RPC_STATUS, &q.base, &weir__v1__server_status__descriptor, &server, err);
 	if (!status)
 		status = overview_read_alone(&o, s->index, (const Weir__V1__ServerStatus *)server, err);
-	if (!status)
+	if (!status) {
 		overview_series(out, &o);
+		write_ingress(out);
+	}
 	wire_free(server);
 	wire_free(ledger);
 	overview_free(&o);

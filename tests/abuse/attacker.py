@@ -6,12 +6,24 @@
     oversized  requests that say that they have 2 GiB, or that have all that one may and end never, 64 at once; metadata of 64 KiB; HTTP/2 frames of 16 MiB
     malformed  bytes at random in place of HTTP/2, of headers, of protobuf, and of frames of Weir's, some with the right checksum
     replay     a push that was applied, again and again, as it was
+
+    Floods, over one connection at a time, as fast as they go:
+    continuation   a header block that never ends: one header of a gigabyte
+    headers        a header block that never ends: headers without number
+    reset          calls that are begun and reset at once
+    ping, settings, window, priority, empty    frames of that kind; empty: DATA of no bytes
+
+    connections    connections that say nothing, as many as the server takes
+    calls          connections that make one call and then say nothing, likewise
+
+    TLS=CERTIFICATE,KEY,CA: by TLS, with that certificate ("": with none); -: in plain text
 """
 import json
 import os
 import random
 import select
 import socket
+import ssl
 import struct
 import sys
 import time
@@ -44,12 +56,32 @@ def grpc(body):
     return b"\0" + struct.pack(">I", len(body)) + body
 
 
+def tls_context():
+    certificate, key, ca = os.environ["TLS"].split(",")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    if certificate:
+        context.load_cert_chain(certificate, key)
+    return context
+
+
+CONTEXT = tls_context() if os.environ.get("TLS", "-") != "-" else None
+
+
+def connect(address):
+    s = socket.create_connection(address, 5)
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    s = CONTEXT.wrap_socket(s) if CONTEXT else s
+    s.settimeout(30)
+    return s
+
+
 class Peer:
     """A connection that keeps the rules of HTTP/2 as far as it is told to. `windows` is what the server lets each stream send."""
 
     def __init__(self, address, polite=True):
-        self.socket = socket.create_connection(address)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = connect(address)
         self.open, self.input, self.stream, self.windows, self.initial, self.replies = True, b"", -1, {0: 65535}, 65535, {}
         if polite:
             self.send(PREFACE + frame(SETTINGS, 0, 0) + frame(WINDOW, 0, 0, struct.pack(">I", 1 << 24)))
@@ -62,7 +94,7 @@ class Peer:
 
     def pump(self, seconds=0.0):
         """Reads what has come, and answers what must be."""
-        while self.open and select.select([self.socket], [], [], seconds)[0]:
+        while self.open and (getattr(self.socket, "pending", int)() or select.select([self.socket], [], [], seconds)[0]):
             try:
                 data = self.socket.recv(1 << 16)
             except OSError:
@@ -276,12 +308,101 @@ def replay(address, until, did):
         did["answers"][str(status)] += 1
 
 
+# --- Floods
+
+
+def endless(address, until, did, first, chunk):
+    """Connection after connection: `first`, then `chunk` without end."""
+    while time.monotonic() < until:
+        p = Peer(address)
+        p.pump(0.2)
+        did["opened"] = did.get("opened", 0) + 1
+        p.send(first)
+        while p.open and time.monotonic() < until:
+            p.send(chunk)
+            did["bytes"] = did.get("bytes", 0) + len(chunk)
+            p.pump()
+        did["cut"] = did.get("cut", 0) + (not p.open)
+        p.socket.close()
+
+
+def continuation(address, until, did):
+    block = headers(b"/weir.v1.ParameterServer/Push") + b"\0\x01x" + number(1 << 30)
+    endless(address, until, did, frame(HEADERS, 0, 1, block), frame(9, 0, 1, bytes(16384)) * 16)
+
+
+def endless_headers(address, until, did):
+    endless(address, until, did, frame(HEADERS, 0, 1, headers(b"/weir.v1.ParameterServer/Push")), frame(9, 0, 1, b"\0\x01x\x01y" * 3200) * 16)
+
+
+def reset(address, until, did):
+    block = headers(b"/weir.v1.ParameterServer/Push")
+    while time.monotonic() < until:
+        p = Peer(address)
+        p.pump(0.2)
+        did["opened"] = did.get("opened", 0) + 1
+        stream = 1
+        while p.open and time.monotonic() < until and stream < 1 << 30:
+            out = b"".join(frame(HEADERS, END_HEADERS, s, block) + frame(RST, 0, s, b"\0\0\0\x08") for s in range(stream, stream + 200, 2))
+            stream += 200
+            did["calls"] = did.get("calls", 0) + 100
+            p.send(out)
+            p.pump()
+        did["cut"] = did.get("cut", 0) + (not p.open)
+        p.socket.close()
+
+
+def frames(one):
+    def flood(address, until, did):
+        endless(address, until, did, b"", one * 500)
+    return flood
+
+
+def empty(address, until, did):
+    endless(address, until, did, frame(HEADERS, END_HEADERS, 1, headers(b"/weir.v1.ParameterServer/PushStream")), frame(DATA, 0, 1) * 500)
+
+
+def hold(address, until, did, calls):
+    held = []
+    while time.monotonic() < until:
+        try:
+            if calls:
+                p = Peer(address)
+                p.call(b"/grpc.health.v1.Health/Check", b"", 2.0)
+                held.append(p.socket)
+            else:
+                held.append(connect(address))
+            did["opened"] = did.get("opened", 0) + 1
+        except OSError as e:
+            did["refused"], did["why"] = did.get("refused", 0) + 1, repr(e)[:80]
+            time.sleep(0.01)
+            if len(held) > 1000000 or getattr(e, "errno", 0) == 24:  # this process has no more descriptors
+                time.sleep(0.2)
+    alive = 0
+    for s in held:
+        s.setblocking(False)
+        try:
+            alive += s.recv(1 << 16) != b""
+        except (BlockingIOError, ssl.SSLWantReadError):
+            alive += 1
+        except OSError:
+            pass
+    did["held"] = alive
+
+
+MODES = {
+    "slow": slow, "oversized": oversized, "malformed": malformed, "replay": replay, "continuation": continuation, "headers": endless_headers, "reset": reset,
+    "ping": frames(frame(PING, 0, 0, bytes(8))), "settings": frames(frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 65535))), "window": frames(frame(WINDOW, 0, 0, struct.pack(">I", 1))),
+    "priority": frames(frame(2, 0, 1, struct.pack(">IB", 0, 1))), "empty": empty,
+    "connections": lambda a, u, d: hold(a, u, d, False), "calls": lambda a, u, d: hold(a, u, d, True),
+}
 mode, (host, port), seconds = sys.argv[1], sys.argv[2].rsplit(":", 1), float(sys.argv[3])
 what = {"mode": mode}
 began = time.monotonic()
 while time.monotonic() < began + seconds:
     try:
-        {"slow": slow, "oversized": oversized, "malformed": malformed, "replay": replay}[mode]((host, int(port)), began + seconds, what)
+        if mode in MODES:
+            MODES[mode]((host, int(port)), began + seconds, what)
     except (OSError, KeyError, IndexError, struct.error) as e:  # the server has had enough
         what["given_up"], what["why"] = what.get("given_up", 0) + 1, repr(e)[:80]
         time.sleep(0.05)

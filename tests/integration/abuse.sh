@@ -4,7 +4,7 @@
 ATTACKER=$(cd "$(dirname "$0")/../abuse" && pwd)/attacker.py
 GROWTH_KIB=$((300 * 1024)) # 64 calls of 4 MiB, and some
 write_job 40
-sed -i 's/batch_ms: 0/batch_ms: 6/; s/cluster: {/cluster: {listen: "127.0.0.1:0", executors: 1, /' "$DIR/job.yaml"
+sed -i 's/batch_ms: 5/batch_ms: 6/; s/cluster: {/cluster: {listen: "127.0.0.1:0", executors: 1, /' "$DIR/job.yaml"
 ulimit -Sn 128 # fewer than the connections that come, and so many that it may have
 start_train
 ulimit -Sn hard
