@@ -140,7 +140,8 @@ static void name_all(const struct certificate_order *o, char out[NAMES_BYTES_MAX
 {
 	char uri[PRINCIPAL_URI_BYTES_MAX];
 	principal_uri(&o->who, uri);
-	size_t n = (size_t)snprintf(out, NAMES_BYTES_MAX, o->who.role ? "URI:%s" : "", uri);
+	out[0] = '\0';
+	size_t n = o->who.role ? (size_t)snprintf(out, NAMES_BYTES_MAX, "URI:%s", uri) : 0;
 	for (uint32_t i = 0; i < o->hosts_count; i++)
 		n += (size_t)snprintf(out + n, NAMES_BYTES_MAX - n, "%s%s:%s", n ? "," : "", is_address(o->hosts[i]) ? "IP" : "DNS",
 		                      o->hosts[i]);

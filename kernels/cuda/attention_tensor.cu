@@ -24,8 +24,8 @@ struct shape {
 	float scale;
 };
 
-/* Of a multiprocessor at once: how many registers a thread may have. */
-static __host__ __device__ constexpr unsigned blocks_of(unsigned dim)
+/* Blocks a multiprocessor runs at once; bounds the registers of a thread. */
+[[maybe_unused]] static __host__ __device__ constexpr unsigned blocks_of(unsigned dim)
 {
 	return dim <= 64 ? 2 : 1;
 }

@@ -47,7 +47,7 @@ static struct figures {
 static char base[64]; /* removed when the first process exits */
 static pid_t first_process;
 
-static void print_and_exit(const char *what, const char *why)
+_Noreturn static void print_and_exit(const char *what, const char *why)
 {
 	fprintf(stderr, "%s: %s\n", what, why);
 	if (getpid() == first_process)
