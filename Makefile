@@ -2,7 +2,7 @@
 #
 #   make          the release programs: build/weir, build/weir-server, build/weir-worker
 #   make run      train config/demo.yaml on two servers and two workers, then logistic regression beside it
-#   make test     every test: release, AddressSanitizer + UBSan, ThreadSanitizer
+#   make test     every test: clang's warnings, release, AddressSanitizer + UBSan, ThreadSanitizer
 #   make bench    measure this machine and Weir on it
 #   make soak     SOAK_MINUTES (150) of fuzzing, simulated jobs, programs that are killed, memory; soak-fuzz, soak-sim, soak-chaos, soak-memory: all the time for one
 #   make bundle   a folder and an archive of the programs with their libraries, for other machines; with the CUDA backend where nvcc is
@@ -15,7 +15,7 @@ JOBS ?= $(shell nproc)
 SOAK_MINUTES ?= 150
 PROGRAMS := weir weir-server weir-worker
 
-.PHONY: all programs run test bench soak soak-fuzz soak-sim soak-chaos soak-memory bundle image format tidy clean packages-run packages-test packages-soak packages-image packages-containers
+.PHONY: all programs run test bench soak soak-fuzz soak-sim soak-chaos soak-memory bundle image format tidy clean packages-run packages-test packages-image packages-containers
 all: programs
 
 packages-run:
@@ -23,9 +23,6 @@ packages-run:
 
 packages-test:
 	@scripts/packages.sh run test
-
-packages-soak:
-	@scripts/packages.sh run test soak
 
 packages-image:
 	@scripts/packages.sh run image
@@ -49,7 +46,7 @@ bench: packages-run
 	@$(MAKE) --no-print-directory programs
 	@scripts/bench.sh
 
-soak soak-fuzz soak-sim soak-chaos soak-memory: packages-soak
+soak soak-fuzz soak-sim soak-chaos soak-memory: packages-test
 	@JOBS=$(JOBS) SOAK_MINUTES=$(SOAK_MINUTES) scripts/soak.sh $(filter-out soak,$(@:soak-%=%))
 
 bundle: packages-image

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What `make test` runs: threads under ThreadSanitizer, nearly everything under AddressSanitizer and UBSan, everything as released. Those labelled `patient` run as
-# released only, and tests that try what is random try a part of it (tests/rounds.h); `make soak` has the rest.
+# What `make test` runs: clang's warnings of every file, threads under ThreadSanitizer, nearly everything under AddressSanitizer and UBSan, everything as released. Tests
+# labelled `patient` run as released only, and tests that try what is random try a part of it (tests/rounds.h); `make soak` has the rest.
 # The release run comes last, so that the last line is ctest's over all tests.
 set -eu
 cd "$(dirname "$0")/.."
@@ -17,6 +17,8 @@ build() {
 	cmake --preset "$1" >"$2/configure.log" 2>&1 || { cat "$2/configure.log"; exit 1; }
 	cmake --build "$2" -j "$JOBS" --target "$3" >"$2/build.log" 2>&1 || { tail -n 100 "$2/build.log"; exit 1; }
 }
+
+build clang build/clang all # a minute: nothing is made
 
 build tsan build/tsan weir_tests
 echo "== tsan: the tests of what threads share"
