@@ -11,6 +11,7 @@
 
 #define INPUT_BYTES_MAX 65536u
 #define EDITS_MAX       8u
+#define SEEDS_MAX       256u
 
 struct input {
 	uint8_t *data;
@@ -101,11 +102,11 @@ static void mutate(const struct input *seeds, uint32_t count, unsigned long iter
 
 int main(int argc, char **argv)
 {
-	struct input seeds[256];
+	struct input seeds[SEEDS_MAX + 1]; /* one more shows that a target has too many */
 	uint32_t count = 0;
-	while (count < sizeof seeds / sizeof *seeds && (seeds[count].data = fuzz_seed(count, &seeds[count].size)))
+	while (count <= SEEDS_MAX && (seeds[count].data = fuzz_seed(count, &seeds[count].size)))
 		count++;
-	assert(count > 0 && argc > 1);
+	assert(count > 0 && count <= SEEDS_MAX && argc > 1);
 	int failed = 0;
 	if (strcmp(argv[1], "--write") == 0)
 		failed = argc < 3 || write_seeds(seeds, count, argv[2]);
