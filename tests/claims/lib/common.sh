@@ -6,6 +6,7 @@ QUICK=${QUICK:-0}
 WORK=$(mktemp -d /tmp/weir-claim-XXXXXX)
 trap 'rm -rf "$WORK"' EXIT
 export WEIR_DATA=${WEIR_DATA:-$ROOT/../shared/data}
+. tests/claims/lib/needs.sh
 
 say() { echo "$*" >&2; }
 give_up() { say "$*"; exit 1; }

@@ -3,7 +3,7 @@
 # pulls compressed.
 . tests/claims/lib/common.sh
 need_programs
-[ -e "$WEIR_DATA/frappe/frappe.libfm" ] || give_up "the Frappe log is not there: set WEIR_DATA"
+need_data frappe/frappe.libfm
 seeds=$(pick 1 "1 2 3") frappe_passes=$(pick 3 48) clicks=$(pick 200000 1000000) deep_passes=$(pick 1 8)
 worse_most=$(pick 0.01 0.001)
 [ "$QUICK" = 1 ] && echo "QUICK: seed 1, 3 passes of Frappe instead of 48, 200,000 clicks instead of 1,000,000, 1 pass of the deep model instead of 8; the AUC of so short a training says little: it may be .01 lower"

@@ -4,7 +4,7 @@
 # rounds are asynchronous: Delayed Nesterov at the servers is better than plain Nesterov at the same outer rate.
 . tests/claims/lib/common.sh
 need_programs
-[ -e "$WEIR_DATA/tinyshakespeare/input.txt" ] || give_up "the text is not there: set WEIR_DATA"
+need_data tinyshakespeare/input.txt
 lengths=$(pick 50 "50 200 500") rates=$(pick 4.0e-3 "2.0e-3 4.0e-3") SIZE=()
 if [ "$QUICK" = 1 ]; then
 	SIZE=(--set model.dim=16 --set "model.hidden=[256]")

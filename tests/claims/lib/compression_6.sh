@@ -3,7 +3,7 @@
 # asynchronous, dense synchronous with one backup worker) do, too. DeepFM (MLP 64) on Frappe.
 . tests/claims/lib/common.sh
 need_programs
-[ -e "$WEIR_DATA/frappe/frappe.libfm" ] || give_up "the Frappe log is not there: set WEIR_DATA"
+need_data frappe/frappe.libfm
 seeds=$(pick 1 "1 2 3") passes=$(pick 4 12)
 [ "$QUICK" = 1 ] && echo "QUICK: seed 1 and 4 passes instead of seeds 1 to 3 and 12 passes"
 SYNC=(--set tables.embedding.mode.kind=sync --set tables.dense.mode.kind=sync)

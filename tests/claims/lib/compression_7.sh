@@ -3,7 +3,7 @@
 # job with fp32 gradients and values, asynchronous and synchronous, whichever is there first: the synchronous one is stopped when it cannot be that any more.
 . tests/claims/lib/common.sh
 need_programs
-[ -e "$WEIR_DATA/frappe/frappe.libfm" ] || give_up "the Frappe log is not there: set WEIR_DATA"
+need_data frappe/frappe.libfm
 goal=$(pick 0.90 0.93) passes=$(pick 1 3) batch=$(pick 256 128)
 [ "$QUICK" = 1 ] && echo "QUICK: AUC 0.90 within a pass of batches of 256 instead of 0.93 within 3 of 128, no synchronous run"
 deep_fp32_job

@@ -1,7 +1,7 @@
 # Every decoder fuzzed: each target runs for a while without a crash, an hour of processor time in all (make soak-fuzz), and what is special (zeros, equal, denormal,
 # NaN, infinity, nothing) is tried in every codec, also under sanitizers. Prints the executions of each target, and which crashed.
 . tests/claims/lib/common.sh
-command -v clang > /dev/null || give_up "there is no clang, whose libFuzzer this needs: apt-get install clang, as make soak does"
+need_installed test clang # its libFuzzer
 minutes=$(pick 4 60) jobs=$(nproc)
 [ "$QUICK" = 1 ] && echo "QUICK: $minutes minutes of processor time instead of 60"
 crashes=0

@@ -1,11 +1,10 @@
 # What the claims about CUDA share.
 . tests/claims/lib/common.sh
 PATH="$PATH:/usr/local/cuda/bin"
-PYTHON=${PYTHON:-python3}
 
 # need_gpu: the CUDA backend is built, and finds a device; else it exits with 77.
 need_gpu() {
-	[ -e /dev/nvidiactl ] || nvidia-smi -L > /dev/null 2>&1 || { echo "needs a GPU: there is none here"; exit 77; }
+	[ -e /dev/nvidiactl ] || nvidia-smi -L > /dev/null 2>&1 || skip "needs a GPU: there is none here"
 	command -v nvcc > /dev/null || give_up "there is a GPU but no nvcc: the CUDA backend cannot be built"
 	need_built cuda "$BUILD/cuda" weir_cuda "$@"
 	nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
@@ -13,5 +12,6 @@ need_gpu() {
 }
 # need_peers GROUP: what PyTorch takes is left in $WORK/peers
 need_peers() {
+	need_python torch
 	"$PYTHON" tests/bench/gpu/peers.py "$1" --out "$WORK/peers" || give_up "PyTorch cannot be measured: there is nothing to compare with"
 }

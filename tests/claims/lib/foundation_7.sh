@@ -1,23 +1,24 @@
 # DeepFM samples per second, two threads in all: a worker with one compute thread and a server with one, against PyTorch with two in one process. Shown beside it: a
-# worker that computes on both CPUs, with the server on the same two. Everything is bound to CPUs 0 and 1. Of the interpreters in PYTHONS that have a PyTorch
-# (Debian's is /usr/bin/python3's), the fastest in a short run is the peer.
+# worker that computes on both CPUs, with the server on the same two. Everything is bound to CPUs 0 and 1. Of the interpreters in PYTHONS that have a PyTorch (the current
+# one, and Debian's, unless they are given), the fastest in a short run is the peer.
 . tests/claims/lib/common.sh
 need_programs
-taskset -pc 0,1 $$ > /dev/null || give_up "needs CPUs 0 and 1"
+taskset -pc 0,1 $$ > /dev/null || skip "needs CPUs 0 and 1"
 twin() { # twin PYTHON [ARGUMENTS...]: leaves $WORK/peer.json
 	local python=$1
 	shift
 	"$python" tests/parity/deepfm_speed.py --threads 2 "$@" > "$WORK/peer.json" || give_up "the PyTorch twin failed with $python"
 }
+[ -n "${PYTHONS:-}" ] || { find_python torch numpy; PYTHONS="$PYTHON /usr/bin/python3"; }
 peer='' peer_rate=0 tried=()
-for python in ${PYTHONS:-python3 /usr/bin/python3}; do
-	"$python" -c 'import torch' 2> /dev/null || continue
+for python in $PYTHONS; do
+	"$python" -c 'import torch, numpy' 2> /dev/null || continue
 	twin "$python" --batches 4 --repetitions 1
 	rate=$(figure "$WORK/peer.json" samples_per_s)
 	tried+=("$(figure "$WORK/peer.json" torch) ($python): $rate")
 	if true_that "$rate > $peer_rate"; then peer=$python peer_rate=$rate; fi
 done
-[ -n "$peer" ] || give_up "needs a PyTorch (any CPU build) in one of PYTHONS='${PYTHONS:-python3 /usr/bin/python3}'"
+[ -n "$peer" ] || skip "needs a PyTorch (any CPU build) in one of PYTHONS='$PYTHONS'"
 printf 'PyTorch in a short run, %s\n' "${tried[@]}"
 cat > "$WORK/speed.yaml" <<-JOB
 	job: speed

@@ -3,7 +3,7 @@
 # PYTHON has torch and transformers, against vectors that it makes here, of other numbers and all tensors in full. In tf32, bf16 and fp16 on an emulated device, against the same
 # vectors of fp32, within what tests/unit/model/llm_parity.c states of each: for bf16 logits 3e-2, loss 5e-3, gradients 1e-1, losses of ten steps 1e-2.
 . tests/claims/lib/common.sh
-PYTHON=${PYTHON:-python3}
+need_data llama-2m-fresh/config.json
 need_tests llm_parity test_transformer weir_cuda_emulated
 mkdir "$WORK/emulated" && cp "$BUILD/tests/llm_parity" "$BUILD/tests/emulated/libweir_cuda.so" "$WORK/emulated" || give_up "the emulated device is not there"
 small=$WEIR_DATA/llama-2m-fresh
@@ -27,13 +27,9 @@ compare_all() { # compare_all WHAT FOLDER: its three models, in every precision
 	done
 }
 compare_all "committed vectors" tests/golden/llm
-if [ -e "$small/config.json" ]; then
-	compare "llama-2m-fresh, committed vectors" "$small" tests/golden/llm/llama-2m-fresh.safetensors
-else
-	give_up "the small Llama is not there: set WEIR_DATA"
-fi
+compare "llama-2m-fresh, committed vectors" "$small" tests/golden/llm/llama-2m-fresh.safetensors
 "$BUILD/tests/test_transformer" > "$WORK/tests.log" 2>&1 || { cat "$WORK/tests.log" >&2; give_up "test_transformer fails"; }
-if "$PYTHON" -c 'import torch, transformers, safetensors' 2> /dev/null; then
+if find_python torch transformers safetensors; then
 	seed=1 # always the same: of a thousand random models some lose more in 16 bits than is stated of these (docs/BENCHMARKS.md)
 	made() { "$PYTHON" tests/parity/make_llm_vectors.py "$@" --seed "$seed" > "$WORK/made.log" 2>&1 || give_up "make_llm_vectors.py $1 failed: $(cat "$WORK/made.log")"; }
 	made golden "$WORK/llm"

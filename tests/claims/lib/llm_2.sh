@@ -5,8 +5,7 @@
 . tests/claims/lib/common.sh
 need_programs
 text=$WEIR_DATA/tinyshakespeare/input.txt
-[ -e "$text" ] || give_up "the text is not there: set WEIR_DATA"
-[ -e "$WEIR_DATA/llama-2m-fresh/config.json" ] || give_up "the small Llama is not there: set WEIR_DATA"
+need_data tinyshakespeare/input.txt llama-2m-fresh/config.json
 # Halves are a whole number of rounds of four workers with 50 batches of 8, or 4, sequences of 64 tokens: five, or ten.
 half=512000 all_valid=75394 valid_bytes=$(pick 20000 $all_valid) models=${MODELS:-llama gpt}
 head -c $half "$text" > "$WORK/first.txt"

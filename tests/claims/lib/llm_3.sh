@@ -3,10 +3,10 @@
 # whose train_gpt2.c is compiled in the temporary folder with its Makefile's flags and the sizes of the run; of gcc and clang the faster. PYTHON: with torch and transformers;
 # PyTorch runs as it is, and compiled (torch.compile), and the faster counts. Runs are interleaved.
 . tests/claims/lib/common.sh
-PYTHON=${PYTHON:-python3} LLM_C=${LLM_C:-$ROOT/../peers/llm.c} THREADS=2
-[ -e "$LLM_C/train_gpt2.c" ] || give_up "there is no llm.c at $LLM_C: set LLM_C"
-"$PYTHON" -c 'import torch, transformers, numpy' 2> /dev/null || give_up "$PYTHON has no torch, transformers and numpy: set PYTHON"
-taskset -pc 0,1 $$ > /dev/null || give_up "needs CPUs 0 and 1"
+THREADS=2
+need_llm_c
+need_python torch transformers numpy
+taskset -pc 0,1 $$ > /dev/null || skip "needs CPUs 0 and 1"
 need_tests bench_llm
 "$PYTHON" tests/bench/llm/make_llm_c_inputs.py "$WORK" || give_up "the inputs of llm.c cannot be made"
 steps=$(pick 3 5) rounds=$(pick 1 2)

@@ -2,10 +2,10 @@
 # asynchronously, synchronously, in DiLoCo's rounds (int4 outer deltas, also streaming them in fragments) and by LoRA, each once undisturbed and once with kills at random
 # moments. Every push is applied exactly once, replicas are equal, the loss curve continues where it was when somebody died, and ends where the undisturbed one does.
 . tests/claims/lib/common.sh
-command -v etcd > /dev/null || give_up "there is no etcd: install the package etcd-server"
+need_installed test etcd
+need_data tinyshakespeare/input.txt llama-2m-fresh/config.json
 need_programs
 small=$WEIR_DATA/llama-2m-fresh text=$WEIR_DATA/tinyshakespeare/input.txt
-[ -e "$text" ] || give_up "the text is not there: set WEIR_DATA"
 bytes=$(pick 150000 400000) server_kills=$(pick 1 2) worker_kills=$(pick 1 3)
 # As shares: a point of the curve is the mean of a second; where it ends depends on which worker had which unit.
 UP=0.05 NEAR=0.03
@@ -101,17 +101,14 @@ if [ "$QUICK" != 1 ]; then
 fi
 job gpt-streaming "$GPT" 16 '{kind: nesterov, lr: 0.7, momentum: 0.9}' "$(rounds ', fragments: 2, overlap: 2')"
 compare gpt-streaming
-[ -e "$small/config.json" ] || { holds=False; say "the small Llama is not there: set WEIR_DATA"; }
-if [ -e "$small/config.json" ]; then
-	job llama-async "$LLAMA" 16 "{${ADAMW/2.0e-3/1.0e-3}}"
-	compare llama-async
-	job llama-diloco "$LLAMA" 16 '{kind: nesterov, lr: 0.7, momentum: 0.9}' "$(rounds)"
-	compare llama-diloco
-	# What the undisturbed run has learnt is the base that adapters are added to.
-	mkdir "$WORK/base" && cp "$small/config.json" "$WORK/base/"
-	"$BUILD/weir" export --job "$WORK/llama-async.yaml" --set "run_dir=$WORK/llama-async-calm" --set job=llama-async-calm --out "$WORK/base/model.safetensors" > "$WORK/out" 2>&1 ||
-		{ cat "$WORK/out" >&2; give_up "weir export"; }
-	job llama-lora "{kind: llama, from: $WORK/base, lora: {rank: 8, alpha: 16, targets: [q_proj, v_proj, gate_proj, up_proj, down_proj]}}" 16 "{${ADAMW/2.0e-3/1.0e-3}}"
-	compare llama-lora
-fi
+job llama-async "$LLAMA" 16 "{${ADAMW/2.0e-3/1.0e-3}}"
+compare llama-async
+job llama-diloco "$LLAMA" 16 '{kind: nesterov, lr: 0.7, momentum: 0.9}' "$(rounds)"
+compare llama-diloco
+# What the undisturbed run has learnt is the base that adapters are added to.
+mkdir "$WORK/base" && cp "$small/config.json" "$WORK/base/"
+"$BUILD/weir" export --job "$WORK/llama-async.yaml" --set "run_dir=$WORK/llama-async-calm" --set job=llama-async-calm --out "$WORK/base/model.safetensors" > "$WORK/out" 2>&1 ||
+	{ cat "$WORK/out" >&2; give_up "weir export"; }
+job llama-lora "{kind: llama, from: $WORK/base, lora: {rank: 8, alpha: 16, targets: [q_proj, v_proj, gate_proj, up_proj, down_proj]}}" 16 "{${ADAMW/2.0e-3/1.0e-3}}"
+compare llama-lora
 verdict "$holds" "$checked jobs with $killed processes killed: each push once, the curve after a kill at most $UP above that before, losses at the end at most $NEAR above undisturbed ones"

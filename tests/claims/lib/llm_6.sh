@@ -2,13 +2,8 @@
 # GPT-2 and a Llama by a job's keys, of each by a folder of transformers' own (Llama 3's positions, biases, a tied head), and of the test data's small Llama; their tokenizer gives the same ids. Adapters
 # merged on export are within 1e-5 of those beside their model; PEFT loads what weir writes, and weir what PEFT writes. PYTHON needs torch, transformers, safetensors and peft.
 . tests/claims/lib/common.sh
-PYTHON=${PYTHON:-python3}
 export PYTHONPATH=tests/parity PYTHONDONTWRITEBYTECODE=1 HF_HUB_OFFLINE=1
-has() { "$PYTHON" -c "import $1" 2> /dev/null; }
-for package in torch transformers safetensors tokenizers; do
-	has $package || give_up "$PYTHON has no package $package: nothing of line 6 is shown; set PYTHON to one that has torch, transformers, safetensors and peft"
-done
-has peft && with_peft=1 || with_peft=0
+need_python torch transformers safetensors tokenizers peft
 need_programs
 need_tests llm_logits
 weir() { "$BUILD/weir" "$@" > "$WORK/weir.out" 2> "$WORK/weir.err" || { cat "$WORK/weir.err" >&2; give_up "weir $1 failed"; }; }
@@ -77,7 +72,6 @@ for kind in gpt2 llama; do
 	plan same "$kind-merged-and-beside-its-model" "$WORK/$kind-merged.logits" 1e-5 "$WORK/$kind-lora.logits"
 	plan logits "$kind-merged-in-transformers" "$WORK/out/$kind-merged" 1e-5 "$WORK/$kind-lora.logits"
 	plan tensors "$kind-adapters" "$WORK/out/$kind-adapters" float32 "$WORK/$kind-lora/best.safetensors"
-	[ $with_peft = 1 ] || continue
 	plan adapters "$kind-adapters-in-PEFT" "$WORK/out/$kind-adapters" 1e-4 "$WORK/$kind-lora.logits" "$WORK/$kind"
 	# What PEFT has written: as it is, exported again, and trained on
 	job "$kind-peft-made" "kind: $kind, from: $WORK/$kind, lora: {from: $WORK/$kind-peft}"
@@ -95,6 +89,5 @@ done
 "$PYTHON" tests/parity/check_export.py check "$WORK/plan" > "$WORK/check.log" 2> "$WORK/check.err" || say "$(tail -n 5 "$WORK/check.err")"
 cat "$WORK/check.log"
 held=$(grep -oE '^[0-9]+ of [0-9]+' "$WORK/check.log" | tail -n 1)
-[ $with_peft = 1 ] || { echo "DOES NOT HOLD: $PYTHON has no package peft: its adapters are not compared; of the others ${held:-none} hold"; exit 1; }
 [ "$QUICK" = 0 ] || say "QUICK: trained on $BYTES bytes of text"
 verdict "${held%% *}+0 == ${held##* } > 0 and ${learns:-1} == 1" "$held comparisons: logits in transformers and PEFT within 1e-4 of weir's, merged adapters within 1e-5, weights and tokens the same"

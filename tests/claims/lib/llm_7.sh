@@ -1,8 +1,7 @@
 # Tokenizers: on 10,000 hostile Unicode strings, what `weir tokenize` makes of them are the ids that Hugging Face's tokenizers library gives, for a tokenizer.json in the
 # manner of GPT-2, of Llama 2, of Llama 3, and one with unknown tokens and every option of added tokens; decoded, all of them are its texts.
 . tests/claims/lib/common.sh
-PYTHON=${PYTHON:-python3}
-"$PYTHON" -c 'import tokenizers' 2> /dev/null || give_up "$PYTHON has no package tokenizers: set PYTHON to one that has it (pip install tokenizers, in an environment)"
+need_python tokenizers
 need_programs
 need_tests test_tokenizer_parity
 STRINGS=$(pick 1000 10000)

@@ -1,8 +1,10 @@
 # Machines of a claim, each a network namespace with an address of its own, joined by a router in which a way from one to another can be cut: packets of that
 # direction vanish, and nobody is told. Needs `networks` before anything else: the claim goes on in a namespace of its own, which is the router, and which
 # takes all with it when it ends.
+. tests/claims/lib/needs.sh
 networks() { # networks SCRIPT: begins it again inside, as root of its own
-	[ "${INSIDE:-0}" = 1 ] || INSIDE=1 exec unshare --map-root-user --net --mount bash "$1"
+	need_installed claims ip
+	[ "${INSIDE:-0}" = 1 ] || { need_namespaces; INSIDE=1 exec unshare --map-root-user --net --mount bash "$1"; }
 	mount -t tmpfs none /run
 	ip link set lo up
 	echo 1 > /proc/sys/net/ipv4/ip_forward

@@ -1,13 +1,14 @@
 # Every overlay of docker/k8s renders and is what Kubernetes takes; each field of each kind, misspelt, is found. What the pods of two overlays run does run, as processes.
 . tests/claims/lib/common.sh
+need_installed claims kubectl
 need_programs
 # shown NAME ARGUMENTS...: a test of tests/k8s
 shown() {
 	bash "tests/k8s/$1.sh" "$BUILD" "${@:2}" > "$WORK/out"
 	local code=$?
 	tail -n 20 "$WORK/out"
-	[ $code != 77 ] || give_up "not shown here: $(tail -n 1 "$WORK/out")"
-	[ $code = 0 ] || give_up "DOES NOT HOLD: tests/k8s/$1.sh ${*:2}"
+	[ $code != 77 ] || skip "$(tail -n 1 "$WORK/out")"
+	[ $code = 0 ] || give_up "tests/k8s/$1.sh ${*:2}"
 }
 if [ "$QUICK" = 1 ]; then
 	say "QUICK: no pods are run"

@@ -2,9 +2,9 @@
 # them, every series that alerts and dashboard ask for there, the page of a run drawn by a real browser, limits of the HTTP server, GPUs by a stand-in for NVML, and event files
 # read back by TensorBoard. Needs promtool and prometheus (Debian's prometheus), Chromium, and a PYTHON with tensorboard; SHOT=FILE keeps the picture of the page.
 . tests/claims/lib/common.sh
-for program in promtool prometheus chromium; do
-	command -v $program > /dev/null || give_up "there is no $program here: install Debian's packages prometheus and chromium"
-done
+need_installed claims promtool prometheus chromium
+need_python tensorboard
+export PYTHON
 need_programs
 need_tests test_http_server test_monitor test_gpu test_metrics test_overview_metrics
 cases=0
@@ -16,7 +16,7 @@ export SHOT=${SHOT:-$WORK/page.png}
 for name in status_http monitor job_page tensorboard; do
 	bash "tests/integration/$name.sh" "$BUILD" > "$WORK/$name.out" 2>&1
 	rc=$?
-	[ $rc != 77 ] || give_up "tests/integration/$name.sh: $(tail -n 1 "$WORK/$name.out")"
+	[ $rc != 77 ] || skip "tests/integration/$name.sh: $(tail -n 1 "$WORK/$name.out")"
 	[ $rc = 0 ] || { cat "$WORK/$name.out" >&2; give_up "tests/integration/$name.sh fails"; }
 	echo "$name: $(grep -E 'names|curves|losses' "$WORK/$name.out" | tail -n 1)"
 done

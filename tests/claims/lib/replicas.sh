@@ -3,7 +3,7 @@
 . tests/claims/lib/common.sh
 need_programs
 need_tests exact_sum
-command -v etcd > /dev/null || give_up "there is no etcd: install the package etcd-server"
+need_installed test etcd
 
 SERVER=() WORKER=() ETCD=
 leave_nothing() {

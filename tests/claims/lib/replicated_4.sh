@@ -2,7 +2,7 @@
 # 30 s by one that has nothing; what work takes is measured on this machine first. Then real: 3 servers, 4 workers, and as many failures of a node in the length of the
 # job as in that hour (0.3); the AUC is that of undisturbed runs.
 . tests/claims/lib/common.sh
-command -v etcd > /dev/null || give_up "there is no etcd: install the package etcd-server"
+need_installed test etcd
 need_programs
 need_tests hour
 minutes=$(pick 10 60) seeds=$(pick 1 4) rows=$(pick 400000 1500000) runs=$(pick 2 3)

@@ -1,7 +1,9 @@
 # What replicas cost: three servers with one, two and three replicas of everything, `ack: replicas`. A trainer of integer gradients that does nothing but push, and the
 # DeepFM job: on loopback in a network of their own, whose bytes are counted. Each speed is a part of that with one replica in the same round, as what else the
 # machine has to do changes from minute to minute; the figure is the median of the rounds.
-[ "${ALONE:-0}" = 1 ] || ALONE=1 exec unshare -rn bash -c 'ip link set lo up && exec bash tests/claims/lib/replicated_5.sh'
+. tests/claims/lib/needs.sh
+need_installed claims ip
+[ "${ALONE:-0}" = 1 ] || { need_namespaces; ALONE=1 exec unshare --map-root-user --net bash -c 'ip link set lo up && exec bash tests/claims/lib/replicated_5.sh'; }
 . tests/claims/lib/replicas.sh
 TCP=1
 rounds=$(pick 2 7) units=$(pick 100 200) rows=$(pick 200000 400000)
