@@ -3,6 +3,7 @@
 #   make          the release programs: build/weir, build/weir-server, build/weir-worker
 #   make run      train config/demo.yaml on two servers and two workers, then logistic regression beside it
 #   make test     every test: clang's warnings, release, AddressSanitizer + UBSan, ThreadSanitizer
+#   make claims   every claim of tests/claims in its short form, as a table; CLAIMS="foundation:3 llm" chooses, QUICK=0 is in full
 #   make bench    measure this machine and Weir on it
 #   make soak     SOAK_MINUTES (150) of fuzzing, simulated jobs, programs that are killed, memory; soak-fuzz, soak-sim, soak-chaos, soak-memory: all the time for one
 #   make bundle   a folder and an archive of the programs with their libraries, for other machines; with the CUDA backend where nvcc is
@@ -15,7 +16,7 @@ JOBS ?= $(shell nproc)
 SOAK_MINUTES ?= 150
 PROGRAMS := weir weir-server weir-worker
 
-.PHONY: all programs run test bench soak soak-fuzz soak-sim soak-chaos soak-memory bundle image format tidy clean packages-run packages-test packages-image packages-containers
+.PHONY: all programs run test claims bench soak soak-fuzz soak-sim soak-chaos soak-memory bundle image format tidy clean packages-run packages-test packages-image packages-containers
 all: programs
 
 packages-run:
@@ -41,6 +42,9 @@ run: packages-run
 
 test: packages-test
 	@JOBS=$(JOBS) scripts/test.sh
+
+claims: packages-test
+	@scripts/claims.sh $(CLAIMS)
 
 bench: packages-run
 	@$(MAKE) --no-print-directory programs
