@@ -3,10 +3,13 @@
 . tests/claims/lib/common.sh
 need_programs
 need_tests weir_interpose drop_unsynced
-kills=$(pick 6 200)
-[ "$QUICK" = 1 ] && echo "QUICK: $kills kills on each rung instead of 200, fewer passes"
-click_job "$(pick 500000 1000000)" "$(pick 4 12)"
+# The standard deviation is .001 for one run of 600,000 rows (common.sh), and .0014 for the difference
+# of two. The bound is four of them.
+kills=$(pick 6 200) apart_most=$(pick 0.006 0.002)
+[ "$QUICK" = 1 ] && echo "QUICK: $kills kills on each rung instead of 200, fewer rows and passes, whose AUCs may be $apart_most apart"
+click_job "$(pick 600000 1000000)" "$(pick 3 12)"
 click_data
+SAME_DATA+=("${CONVERGED[@]}")
 # Long units and intervals, so that there is something to lose.
 SETTINGS=("${SAME_DATA[@]}" --set cluster.log=disk --set data.unit_batches=64 --set cluster.fsync_interval_ms=1000)
 train calm "$WORK/click.yaml" "${SETTINGS[@]}"
@@ -65,7 +68,7 @@ for ack in disk primary; do
 	echo "ack: $ack: $done_kills kills, $lost_bytes unsynced bytes taken; parts: $(figure "$f" audit.parts_expected) expected," \
 		"$(figure "$f" audit.applied) applied, $(figure "$f" audit.missing) missing, $(figure "$f" audit.double) double; $redone batches redone;" \
 		"AUC $(figure "$f" test.auc), undisturbed $(figure "$WORK/calm.json" test.auc)"
-	expression="$expression and $(figure "$f" audit.ok) and $(figure "$f" servers_lost) >= $kills and abs($(figure "$f" test.auc) - $(figure "$WORK/calm.json" test.auc)) <= 0.002"
+	expression="$expression and $(figure "$f" audit.ok) and $(figure "$f" servers_lost) >= $kills and abs($(figure "$f" test.auc) - $(figure "$WORK/calm.json" test.auc)) <= $apart_most"
 	[ $ack = disk ] || expression="$expression and $redone > 0"
 done
-verdict "$expression" "every batch exactly once in every partition on both rungs, AUC within 0.002; what \`primary\` lost was redone"
+verdict "$expression" "every batch exactly once in every partition on both rungs, AUC within $apart_most; what \`primary\` lost was redone"

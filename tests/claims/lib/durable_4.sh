@@ -70,9 +70,13 @@ echo "restored on 1, 2 and 5 servers, equal to the last digit, then each batch e
 sed 's/^/  /' "$WORK/restored"
 
 # --- At bf16: what was restored from fp32, written again
-click_job "$(pick 300000 1000000)" "$(pick 3 6)"
+# The standard deviation is .0006 for one run of 600,000 rows, and .0009 for the difference of two. The
+# bound is four of them.
+rows=$(pick 600000 1000000) passes=$(pick 3 6) end_apart_most=$(pick 0.0035 0.001)
+click_job $rows $passes
 click_data
-total=$(($(pick 300000 1000000) * $(pick 3 6)))
+SAME_DATA+=("${CONVERGED[@]}")
+total=$((rows * passes))
 JOB_FILE=$WORK/click.yaml AT=unix:$WORK/server.sock
 in_run() { RUN=$WORK/$1 SAME=("${SAME_DATA[@]}" --set "run_dir=$WORK/$1" --set "checkpoint.dir=$WORK/checkpoints" --set cluster.servers=1); }
 name_of() { jq -r .name "$WORK/$1-taken.json"; }
@@ -118,7 +122,7 @@ less=$(python3 -c 'import sys; a, b = map(int, sys.argv[1:]); print(f"{1 - b / a
 echo "at bf16: $less smaller ($(size bf16) bytes, fp32 $(size fp32)); AUC $(figure "$WORK/bf16-eval.json" auc), fp32 $(figure "$WORK/fp32-eval.json" auc);" \
 	"trained to the end $(figure "$WORK/bf16.json" test.auc), from fp32 $(figure "$WORK/fp32.json" test.auc)"
 auc="abs($(figure "$WORK/bf16-eval.json" auc) - $(figure "$WORK/fp32-eval.json" auc)) <= 0.0005"
-end="abs($(figure "$WORK/bf16.json" test.auc) - $(figure "$WORK/fp32.json" test.auc)) <= 0.001"
+end="abs($(figure "$WORK/bf16.json" test.auc) - $(figure "$WORK/fp32.json" test.auc)) <= $end_apart_most"
 echo "throughput $ratio of before (median of three), 1 GB in $per_gb s"
 verdict "$ratio >= 0.9 and $per_gb <= 60 and $least >= $goal and $less >= 0.4 and $auc and $end" \
 	"90 % of the throughput during a checkpoint, the same evaluation on any number of servers, 40 % less at bf16 with the AUC kept"

@@ -3,10 +3,14 @@
 . tests/claims/lib/common.sh
 need_programs
 need_tests exact_sum
-kills=$(pick 3 10)
-click_job "$(pick 500000 1500000)" 2
-PACE=(--set train.pace.batch_ms=30) # the job outlasts the kills on any machine
+# The standard deviation is .001 for one run of 600,000 rows (common.sh), and .0014 for the difference
+# of two. The bound is four of them.
+kills=$(pick 3 10) apart_most=$(pick 0.006 0.002)
+[ "$QUICK" = 1 ] && echo "QUICK: $kills kills instead of 10, 600,000 rows instead of 1,500,000, whose AUCs may be $apart_most apart"
+click_job "$(pick 600000 1500000)" 3
+PACE=(--set train.pace.batch_ms=10) # the job outlasts the kills on any machine
 click_data
+SAME_DATA+=("${CONVERGED[@]}")
 train calm "$WORK/click.yaml" "${SAME_DATA[@]}" "${PACE[@]}" --set cluster.workers=3
 name=stormy
 "$BUILD/weir" train "$WORK/click.yaml" --report "$WORK/$name.json" --set "run_dir=$WORK/$name" "${SAME_DATA[@]}" "${PACE[@]}" --set cluster.workers=3 > "$WORK/$name.out" 2> "$WORK/$name.err" &
@@ -53,4 +57,4 @@ read -r calm stormy <<< "$(figure "$WORK/calm.json" test.auc) $(figure "$WORK/$n
 audit="$(figure "$WORK/$name.json" audit.parts_expected) expected, $(figure "$WORK/$name.json" audit.applied) applied, $(figure "$WORK/$name.json" audit.missing) missing, $(figure "$WORK/$name.json" audit.double) double"
 lost=$(figure "$WORK/$name.json" workers_lost)
 echo "$done_kills kills, one worker stopped past its lease, $lost workers lost; parts: $audit; exact integer sum: status $exact; AUC $stormy, undisturbed $calm"
-verdict "$done_kills == $kills and $lost >= $kills and $(figure "$WORK/$name.json" audit.ok) and $exact == 0 and abs($calm - $stormy) <= 0.002" "exactly once, and the AUC unchanged within 0.002"
+verdict "$done_kills == $kills and $lost >= $kills and $(figure "$WORK/$name.json" audit.ok) and $exact == 0 and abs($calm - $stormy) <= $apart_most" "exactly once, and the AUC $stormy, undisturbed $calm: within $apart_most"

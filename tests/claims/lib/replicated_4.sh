@@ -5,7 +5,7 @@
 need_installed test etcd
 need_programs
 need_tests hour
-minutes=$(pick 10 60) seeds=$(pick 1 4) rows=$(pick 400000 1500000) runs=$(pick 2 3)
+minutes=$(pick 10 60) seeds=$(pick 1 4) rows=$(pick 600000 1500000) runs=$(pick 2 3)
 [ "$QUICK" = 1 ] && echo "QUICK: $minutes simulated minutes of one seed instead of 60 of four, two real jobs of each kind instead of three, shorter ones"
 
 # --- What work takes: a batch of the simulation is as many of the DeepFM job's as take a second, so that an hour of it can be looked at in minutes.
@@ -40,9 +40,9 @@ worst=$(sed -n 's/.*, \([0-9.]*\) % at worst/\1/p' "$WORK"/seed-* | sort -g | ta
 [ -n "$worst" ] || give_up "the simulation did not come to its end"
 
 # --- Real
-click_job "$rows" 2
+click_job "$rows" 3
 click_data
-SAME_DATA+=(--set cluster.servers=3 --set cluster.workers=4 --set cluster.replicas=2 --set cluster.log=disk)
+SAME_DATA+=("${CONVERGED[@]}" --set cluster.servers=3 --set cluster.workers=4 --set cluster.replicas=2 --set cluster.log=disk)
 leave_nothing() {
 	[ -z "${train:-}" ] || { kill $train && wait $train; }
 	rm -rf "$WORK"
@@ -80,8 +80,9 @@ for ((seed = 1; seed <= runs; seed++)); do
 	echo "seed $seed: AUC ${calm_auc[-1]} undisturbed, ${hit_auc[-1]} with $(figure "$WORK/hit-$seed.json" servers_lost) servers and $(figure "$WORK/hit-$seed.json" workers_lost) workers lost;" \
 		"$(figure "$WORK/calm-$seed.json" train_s) s and $(figure "$WORK/hit-$seed.json" train_s) s"
 done
-# Seed noise: what seeds alone make of it.
-noise=$(python3 -c 'import sys; x = [float(v) for v in sys.argv[1:]]; print(f"{max(max(x) - min(x), 0.002):.5f}")' "${calm_auc[@]}")
+# Seed noise is the range of the undisturbed runs, but the range of two seeds says little. The standard
+# deviation is .0007 for one seed of 600,000 rows, and as much for the difference of two means of two.
+noise=$(python3 -c 'import sys; x = [float(v) for v in sys.argv[2:]]; print(f"{max(max(x) - min(x), float(sys.argv[1])):.5f}")' "$(pick 0.003 0.002)" "${calm_auc[@]}")
 echo "the hour: at worst $worst % longer than without failures (aim: 4 %); real: AUC $(mean "${calm_auc[@]}") undisturbed, $(mean "${hit_auc[@]}") with failures, seed noise $noise"
 verdict "$simulated == 0 and $worst <= 8 and $audited and abs($(mean "${calm_auc[@]}") - $(mean "${hit_auc[@]}")) <= $noise" \
 	"$seeds simulated hours with failures at most $worst % longer; the AUC within seed noise"
