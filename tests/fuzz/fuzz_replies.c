@@ -343,6 +343,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 /* --- Seeds: answers to all of that */
 
+/* A seed: seals that are not stable, then pushes of a later epoch, which no answer to RESUME confirms. */
+#define UNSTABLE 6u
+
 struct out {
 	uint8_t data[16384];
 	size_t n;
@@ -419,16 +422,22 @@ static void put_answers(struct out *o, uint32_t i)
 	static const uint8_t bitmap[2] = {0};
 	static const float values[ELEMENTS] = {4, 5, 6};
 	const uint64_t keys[] = {1, i == 3 ? (uint64_t)1 << 48 : 0}; /* a chunk whose first element would be the 2^64th */
+	const bool unstable = i == UNSTABLE;
 	if (i % SAYS)
 		put_ledger(o, i % SAYS == LEASE ? stub_lease_reply(2) : join_reply());
 	for (uint32_t p = 0; p < PARTITIONS; p++) { /* seals */
 		put_header(o, 1, 16, 2);
+		if (unstable)
+			put64(o->data + o->n - sizeof(uint64_t), 0);
 		put_section(o, 0, WEIR_CODEC_FP32, 0, 0, NULL, 0, bitmap, sizeof bitmap);
 	}
 	for (uint32_t k = 0; k < 2 * PARTITIONS; k++)
 		put_pulled(o, k % PARTITIONS, i < 2);
-	for (uint32_t k = 0; k < 2 * PARTITIONS; k++) /* pushes, and what is set */
+	for (uint32_t k = 0; k < 2 * PARTITIONS; k++) { /* pushes, and what is set */
 		put_header(o, 0, 1, 6 + k);
+		if (unstable && k >= PARTITIONS)
+			o->data[o->n - ANSWER_BYTES] = WEIR_E_MOVED;
+	}
 	for (uint32_t k = 0; k < 2 * PARTITIONS; k++) { /* pages, the last of each table */
 		put_header(o, 1, 0, 0);
 		if (k < PARTITIONS)
@@ -441,12 +450,12 @@ static void put_answers(struct out *o, uint32_t i)
 uint8_t *fuzz_seed(uint32_t i, size_t *size)
 {
 	static struct out o;
-	if (i > 5)
+	if (i > UNSTABLE)
 		return NULL;
 	o.n = 0;
-	put(&o, &(uint8_t){i == 5 ? LATE : (uint8_t)(i % 4 % SAYS)}, 1);
-	if (i < 5)
-		put_answers(&o, i % 4);
+	put(&o, &(uint8_t){i == 5 ? LATE : i == UNSTABLE ? NOTHING : (uint8_t)(i % 4 % SAYS)}, 1);
+	if (i != 5)
+		put_answers(&o, i < 5 ? i % 4 : i);
 	if (i == 4)
 		o.data[1] = WEIR_E_BUSY; /* of a seal, which is not asked again */
 	uint8_t *seed = malloc(o.n);

@@ -264,6 +264,11 @@ static void take_record(struct lane *lane, const struct record *r, struct cursor
 		pthread_mutex_unlock(&c->lock);
 		return;
 	}
+	if (resume_is_outdated(c, q, r)) { /* asked again with a newer map, at the map's pace */
+		map_refused(lane, q, &(struct record){.a = WEIR_SERVER_NONE});
+		pthread_mutex_unlock(&c->lock);
+		return;
+	}
 	if (!q->elsewhere)
 		map_answered(c, q->partition);
 	struct operation *op = q->op;

@@ -109,6 +109,11 @@ static weir_status on_resume_reply(struct operation *op, struct request *q, cons
 	return WEIR_OK;
 }
 
+bool resume_is_outdated(const weir_client *c, const struct request *q, const struct record *r)
+{
+	return q->op->on_reply == on_resume_reply && r->status == WEIR_OK && r->c < c->later[q->partition].epoch;
+}
+
 /* A server is asked about some of the partitions that are there, wanted (partitions). */
 static weir_status ask(struct link *l, const bool *wanted, uint32_t count, bool first)
 {
