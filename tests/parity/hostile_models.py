@@ -103,7 +103,7 @@ def weights_cases(m):
     one("header-list", packed(b"[]", b""), "header is not a JSON object")
     twice = text[:-1] + ', "%s": %s}' % (FIRST, json.dumps(header[FIRST]))
     one("name-twice", packed(twice.encode(), m.numbers(size // 4)), "header is not a JSON object")
-    one("long-name", m.weights({**SHAPES, "x" * 500: [1]}), "dtype, shape and data_offsets")
+    one("long-name", m.weights({**SHAPES, "x" * 500: [1]}), "name has 500 bytes", "the most is 127")
     begin, end = header[LAST]["data_offsets"]
     one("overlap", m.weights(change=change_entry(LAST, data_offsets=[begin - 32, end - 32])), "begins at byte")
     one("gap", m.weights(change=change_entry(LAST, data_offsets=[begin + 32, end + 32]), data=m.numbers(size // 4 + 8)), "begins at byte")
