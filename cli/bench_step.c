@@ -2,10 +2,14 @@
  *
  *     batch              a batch's distinct keys
  *     compute            forward and backward of a batch that is on the device
- *     step               the same of a batch in the host's memory: what a worker does between pull and push
+ *     step               the same of a batch in the host's memory: what a worker does between pull and push,
+ *                        one batch on its way to the device while another computes
  *     push alone         how long a push keeps the worker: gradients are coded, where they are, and come to the host, and weir_push hands them over
  *     step and push      with a weir-server that applies, as many pushes under way as a worker has
  *     pull, step, push   all of it, the next batch's pull under way while one computes
+ *
+ * As in the trainer a batch is launched before the one in front of it is collected, and its gradients
+ * are coded on a stream of their own: on a device copies, computing and coding overlap.
  *
  * Ids follow a power law, as those of clicks do: id = ids u^4 of each field. */
 #include <stdlib.h>
@@ -172,26 +176,53 @@ static double run_batch(void *arg, weir_error *err)
 static double run_compute(void *arg, weir_error *err)
 {
 	struct step_bench *b = arg;
+	const struct backend_ops *ops = b->backend->ops;
 	const double start = bench_now_s();
+	const enum backend_stream chosen = ops->choose_stream(b->backend, STREAM_COMPUTE);
 	for (uint32_t i = 0; i < b->steps; i++)
 		model_train(b->model, &b->there, b->seed, &b->made);
-	return b->backend->ops->sync(b->backend, err) == WEIR_OK ? speed(b, start) : -1;
+	ops->choose_stream(b->backend, chosen);
+	return ops->sync(b->backend, err) == WEIR_OK ? speed(b, start) : -1;
 }
 
-static weir_status step(struct step_bench *b, struct step_slot *s, weir_error *err)
+static weir_status launch(struct step_bench *b, struct step_slot *s, weir_error *err)
 {
 	const struct staging_step step = {.seed = 1, .clip_norm = b->job->train.clip_norm};
-	return staging_train(b->staging, &s->data.input, NULL, &step, &s->data.output, err);
+	return staging_launch(b->staging, &s->data.input, NULL, &step, &s->data.output, err);
+}
+
+/* Steps of the ring's batches. Each is launched before the one in front of it is collected. */
+struct step_verbs {
+	weir_status (*prepare)(struct step_bench *b, uint32_t i, weir_error *err); /* before step i is launched; NULL: nothing */
+	weir_status (*finish)(struct step_bench *b, struct step_slot *s, weir_error *err); /* once it is collected; NULL: nothing */
+};
+
+static weir_status begin_step(struct step_bench *b, const struct step_verbs *verbs, uint32_t i, weir_error *err)
+{
+	const weir_status s = verbs->prepare ? verbs->prepare(b, i, err) : WEIR_OK;
+	return s == WEIR_OK ? launch(b, &b->ring[i % STEP_RING], err) : s;
+}
+
+static weir_status run_steps(struct step_bench *b, const struct step_verbs *verbs, weir_error *err)
+{
+	weir_status s = begin_step(b, verbs, 0, err);
+	for (uint32_t i = 0; i < b->steps && s == WEIR_OK; i++) {
+		if (i + 1 < b->steps)
+			s = begin_step(b, verbs, i + 1, err);
+		if (s == WEIR_OK)
+			s = staging_collect(b->staging, err);
+		if (s == WEIR_OK && verbs->finish)
+			s = verbs->finish(b, &b->ring[i % STEP_RING], err);
+	}
+	return s;
 }
 
 static double run_step(void *arg, weir_error *err)
 {
+	static const struct step_verbs none = {NULL, NULL};
 	struct step_bench *b = arg;
 	const double start = bench_now_s();
-	for (uint32_t i = 0; i < b->steps; i++)
-		if (step(b, &b->ring[i % STEP_RING], err) != WEIR_OK)
-			return -1;
-	return speed(b, start);
+	return run_steps(b, &none, err) == WEIR_OK ? speed(b, start) : -1;
 }
 
 static weir_status settle(struct step_bench *b, weir_ticket *ticket, weir_error *err)
@@ -239,7 +270,9 @@ static double run_push(void *arg, weir_error *err)
 	double seconds = 0;
 	for (uint32_t i = 0; i < b->steps; i++) {
 		struct step_slot *s = &b->ring[i % STEP_RING];
-		weir_status status = step(b, s, err);
+		weir_status status = launch(b, s, err);
+		if (status == WEIR_OK)
+			status = staging_collect(b->staging, err);
 		const double start = bench_now_s();
 		if (status == WEIR_OK)
 			status = push(b, s, err);
@@ -252,39 +285,42 @@ static double run_push(void *arg, weir_error *err)
 	return (double)b->rows * b->steps / seconds;
 }
 
-static weir_status step_and_push(struct step_bench *b, bool pulls, weir_error *err)
+/* The slot's last push has left: its gradients are written next. */
+static weir_status await_push(struct step_bench *b, uint32_t i, weir_error *err)
 {
-	weir_status s = pulls ? pull(b, &b->ring[0], err) : WEIR_OK;
-	for (uint32_t i = 0; i < b->steps && s == WEIR_OK; i++) {
-		struct step_slot *now = &b->ring[i % STEP_RING], *next = &b->ring[(i + 1) % STEP_RING];
-		if (pulls && i + 1 < b->steps)
-			s = pull(b, next, err);
-		if (s == WEIR_OK)
-			s = settle(b, &now->pull, err);
-		if (s == WEIR_OK)
-			s = settle(b, &now->push, err); /* whose gradients are written next */
-		if (s == WEIR_OK)
-			s = step(b, now, err);
-		if (s == WEIR_OK)
-			s = push(b, now, err);
-	}
+	return settle(b, &b->ring[i % STEP_RING].push, err);
+}
+
+/* The same, its rows are there, and the next batch's are on their way. */
+static weir_status await_pull(struct step_bench *b, uint32_t i, weir_error *err)
+{
+	struct step_slot *now = &b->ring[i % STEP_RING];
+	weir_status s = i == 0 ? pull(b, now, err) : WEIR_OK;
+	if (s == WEIR_OK && i + 1 < b->steps)
+		s = pull(b, &b->ring[(i + 1) % STEP_RING], err);
+	if (s == WEIR_OK)
+		s = settle(b, &now->pull, err);
+	return s == WEIR_OK ? await_push(b, i, err) : s;
+}
+
+static double run_pushed(struct step_bench *b, const struct step_verbs *verbs, weir_error *err)
+{
+	const double start = bench_now_s();
 	weir_error ignored = {0};
-	const weir_status last = settle_all(b, s == WEIR_OK ? err : &ignored);
-	return s == WEIR_OK ? last : s;
+	const weir_status s = run_steps(b, verbs, err), last = settle_all(b, s == WEIR_OK ? err : &ignored);
+	return s == WEIR_OK && last == WEIR_OK ? speed(b, start) : -1;
 }
 
 static double run_step_and_push(void *arg, weir_error *err)
 {
-	struct step_bench *b = arg;
-	const double start = bench_now_s();
-	return step_and_push(b, false, err) == WEIR_OK ? speed(b, start) : -1;
+	static const struct step_verbs verbs = {await_push, push};
+	return run_pushed(arg, &verbs, err);
 }
 
 static double run_whole(void *arg, weir_error *err)
 {
-	struct step_bench *b = arg;
-	const double start = bench_now_s();
-	return step_and_push(b, true, err) == WEIR_OK ? speed(b, start) : -1;
+	static const struct step_verbs verbs = {await_pull, push};
+	return run_pushed(arg, &verbs, err);
 }
 
 /* --- From options to a model */
@@ -333,7 +369,11 @@ static weir_status prepare(struct step_bench *b, const struct bench *bench, weir
 		s = gradients_create(&b->gradients, b->backend, b->model, err);
 	for (uint32_t i = 0; i < STEP_RING && s == WEIR_OK; i++)
 		s = make_slot(b, &b->ring[i], &rng, err);
-	return s == WEIR_OK ? put_first(b, err) : s;
+	if (s == WEIR_OK)
+		s = put_first(b, err); /* waits for all streams: what has been allocated is zeroed */
+	if (s == WEIR_OK)
+		b->backend->ops->choose_stream(b->backend, STREAM_OUT);
+	return s;
 }
 
 static weir_status connect_server(struct step_bench *b, weir_error *err)

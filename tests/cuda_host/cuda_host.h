@@ -51,7 +51,8 @@ size_t cuda_host_brought(void);
 /* The UUID of a device: "GPU-00000000-0000-0000-0000-000000000007" of number 7. Static memory, until the next call. */
 const char *cuda_host_uuid(int device);
 
-/* Launches of graphs so far. */
+/* Launches of graphs so far. A whole program shows how many of them are under way at each wait in the
+ * file that WEIR_CUDA_HOST_TRACE names. */
 size_t cuda_host_graph_launches(void);
 
 /* The entries of the emulated backend, of the name "cuda (emulated)". */

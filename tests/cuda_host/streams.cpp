@@ -1,5 +1,8 @@
 /* Streams, events and graphs. A stream is a queue. Something is done when the host waits, and then it is chosen at random which stream goes on, by one
  * piece of work or by many. */
+#include <stdio.h>
+#include <stdlib.h>
+
 #include <utility>
 #include <vector>
 
@@ -49,6 +52,7 @@ struct cuda_host_stream {
 static std::vector<cudaStream_t> streams;
 static struct prng order;
 static size_t graph_launches;
+static size_t graphs_under_way; /* launched and not done */
 
 size_t cuda_host_graph_launches(void)
 {
@@ -83,9 +87,23 @@ size_t cuda_host_waits(void)
 	return waits;
 }
 
+/* WEIR_CUDA_HOST_TRACE names a file that gets a line for each wait of the host. */
+static void trace_wait()
+{
+	static const char *const path = getenv("WEIR_CUDA_HOST_TRACE");
+	static FILE *const out = path != NULL ? fopen(path, "a") : NULL;
+	if (out != NULL) {
+		fprintf(out, "wait with %zu graphs under way\n", graphs_under_way);
+		fflush(out);
+	}
+}
+
 static void run_until(const std::function<bool()> &done)
 {
-	waits += !done();
+	if (!done()) {
+		waits++;
+		trace_wait();
+	}
 	while (!done()) {
 		std::vector<cudaStream_t> ready;
 		for (cudaStream_t s : streams)
@@ -312,9 +330,11 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
 	MAY_FAIL("cudaGraphLaunch");
 	graph_launches++;
+	graphs_under_way++;
 	return push(stream, [work = exec->work]() {
 		for (const auto &w : work)
 			w();
+		graphs_under_way--;
 	});
 }
 

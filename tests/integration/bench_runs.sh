@@ -7,3 +7,13 @@ for b in store log optim gemm loader pull push "push --no-apply" "push --tls" st
 	holds "$DIR/bench.json" "any(.results[]; .ratio > 0)"
 done
 [ "$(ls /tmp | grep -c '^weir-bench-')" = "$before" ] || fail "folders are left in /tmp"
+
+# On a device a batch is launched before the one in front of it is collected: the host waits with two
+# under way, and more often than at the end of `compute`, once a round.
+if emulate_device; then
+	WEIR_CUDA_HOST_TRACE=$DIR/trace "$WEIR" bench step --quick --rounds 4 --json --set device=cuda > "$DIR/bench.json" 2> "$DIR/bench.err" || fail "weir bench step on a device: $(cat "$DIR/bench.err")"
+	holds "$DIR/bench.json" "(.results | length) == 6 and all(.results[]; .value > 0)"
+	two=$(grep -c ' 2 graphs' "$DIR/trace")
+	[ "$two" -gt 4 ] || fail "the host waited $two times with two batches under way: one is collected before the next is launched"
+	echo "with two batches under way the host waited $two times of $(wc -l < "$DIR/trace")"
+fi
