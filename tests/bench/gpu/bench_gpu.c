@@ -1,4 +1,4 @@
-/* bench_gpu [--device D] [--elements N,N..] [--out FILE] [--check] [--quick] [compression | model]...
+/* bench_gpu [--device D] [--elements N,N..] [--out FILE] [--check] [--quick] [compression | model | text]...
  *
  * What the backend's ops take on a device, the bytes that they have to move, and what share that is of a copy's speed in the same run. N in units of 2^20 (16,64,256).
  * FILE gets one line for each, separated by tabs: name, n, seconds, bytes, share of a copy, FLOPs. --check: the status says whether compression is as fast as it
@@ -193,12 +193,13 @@ static bool check(const struct gpu_bench *g)
 struct asked {
 	const char *device, *out;
 	size_t sizes[SIZES_MAX], sizes_count;
-	bool check, quick, compression, model;
+	bool check, quick, compression, model, text;
 };
 
 static int usage(void)
 {
-	fprintf(stderr, "bench_gpu [--device D] [--elements N,N..] [--out FILE] [--check] [--quick] [compression | model]...\n");
+	fprintf(stderr,
+	        "bench_gpu [--device D] [--elements N,N..] [--out FILE] [--check] [--quick] [compression | model | text]...\n");
 	return 2;
 }
 
@@ -237,11 +238,13 @@ static bool read_arguments(int argc, char **argv, struct asked *a)
 			a->compression = true;
 		else if (strcmp(argv[i], "model") == 0)
 			a->model = true;
+		else if (strcmp(argv[i], "text") == 0)
+			a->text = true;
 		else
 			return false;
 	}
-	if (!a->compression && !a->model)
-		a->compression = a->model = true;
+	if (!a->compression && !a->model && !a->text)
+		a->compression = a->model = a->text = true;
 	if (a->quick) {
 		a->sizes[0] = QUICK_ELEMENTS;
 		a->sizes_count = 1;
@@ -290,6 +293,8 @@ int main(int argc, char **argv)
 		bench_compression(&g, a.sizes[i]);
 	if (a.model)
 		bench_model(&g);
+	if (a.text)
+		bench_text(&g);
 	const bool written = a.out == NULL || write_results(&g, a.out);
 	if (!written)
 		fprintf(stderr, "bench_gpu: cannot write %s\n", a.out);

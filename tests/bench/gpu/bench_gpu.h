@@ -56,5 +56,6 @@ float *gpu_normal(struct gpu_bench *g, size_t n, uint64_t seed);
 /* The groups. Each frees what it takes. */
 void bench_compression(struct gpu_bench *g, size_t n); /* rows of n elements */
 void bench_model(struct gpu_bench *g);                 /* the ops of a DLRM step */
+void bench_text(struct gpu_bench *g);                  /* the embeddings of a GPT-2 step */
 
 #endif
