@@ -39,11 +39,12 @@ static bool has_driver(void)
 	return driver != NULL;
 }
 
-/* NULL: `reason` says why. */
+/* Stays in memory: the CUDA runtime is part of the library, and its threads and what it left with
+ * the driver and with exit() would call code that is gone. NULL: `reason` says why. */
 static void *open_at(const char *path, char *reason, size_t bytes)
 {
 	for (unsigned missing = 0; missing <= CUBLAS_LIBRARIES; missing++) {
-		void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+		void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 		if (library != NULL)
 			return library;
 		snprintf(reason, bytes, "%s", dlerror());

@@ -1,4 +1,7 @@
 /* Which backend a name opens. Beside this program lies a libweir_cuda.so of the emulated device, so that `cuda` opens here. */
+#include <stdio.h>
+#include <string.h>
+
 #include "backend.h"
 #include "cmocka_check.h"
 
@@ -45,10 +48,35 @@ static void a_device_that_is_not_there_is_refused_with_what_to_do(void **state)
 	CHECK_CONTAINS(err.text, "expected auto, cpu, cuda, cuda:N, cuda:GPU-... or cuda:MIG-...");
 }
 
+/* Whether a file of this name is mapped. */
+static bool is_mapped(const char *name)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[4096];
+	bool found = false;
+	assert_non_null(maps);
+	while (fgets(line, sizeof line, maps) != NULL)
+		found |= strstr(line, name) != NULL;
+	fclose(maps);
+	return found;
+}
+
+/* What the CUDA runtime in it has told the driver and exit() to call must not go away. */
+static void the_library_stays_once_it_was_opened(void **state)
+{
+	(void)state;
+	weir_error err = {0};
+	CHECK_OK(backend_check(&(struct backend_options){.device = "cuda"}, &err), err);
+	assert_true(is_mapped("/libweir_cuda.so"));
+	assert_int_equal(backend_check(&(struct backend_options){.device = "cuda:1"}, &err), WEIR_E_UNSUPPORTED);
+	assert_true(is_mapped("/libweir_cuda.so"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_cpu_is_always_there),
+	    cmocka_unit_test(the_library_stays_once_it_was_opened),
 	    cmocka_unit_test(the_library_beside_the_program_is_opened),
 	    cmocka_unit_test(a_device_that_is_not_there_is_refused_with_what_to_do),
 	};
