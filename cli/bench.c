@@ -1,6 +1,7 @@
 /* weir bench: picks a benchmark, runs its subjects in interleaved rounds, shows medians and ratios. */
 #include "bench.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,8 +88,17 @@ static void put(const struct bench *b, const struct bench_subject *s)
 	json_append(b->json, "results", item);
 }
 
-/* One measurement of every subject: into values[i * stride]. */
-static weir_status run_round(struct bench *b, double *values, uint32_t stride, weir_error *err)
+/* Flushed: whoever ends the benchmark has what it measured. */
+static void write_value(struct bench *b, uint32_t round, const struct bench_subject *s, double value)
+{
+	if (!b->values)
+		return;
+	fprintf(b->values, "%u\t%s\t%.9g\t%s\n", round, s->name, value, s->unit);
+	fflush(b->values);
+}
+
+/* One measurement of every subject: into values[i * stride]. Round 0 is not counted. */
+static weir_status run_round(struct bench *b, uint32_t round, double *values, uint32_t stride, weir_error *err)
 {
 	for (uint32_t i = 0; i < b->count; i++) {
 		double v = b->subjects[i].run(b->subjects[i].arg, err);
@@ -96,6 +106,7 @@ static weir_status run_round(struct bench *b, double *values, uint32_t stride, w
 			return err->status != WEIR_OK ? err->status
 			                              : weir_fail(err, WEIR_E_INTERNAL, "%s could not be measured", b->subjects[i].name);
 		values[i * stride] = v;
+		write_value(b, round, &b->subjects[i], v);
 	}
 	return WEIR_OK;
 }
@@ -145,9 +156,9 @@ weir_status bench_run(struct bench *b, uint32_t rounds, weir_error *err)
 	if (!values)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for %u measurements", b->count * rounds);
 	weir_status status =
-	    b->quick ? WEIR_OK : run_round(b, values, rounds, err); /* warms caches, memory and connections; not counted */
+	    b->quick ? WEIR_OK : run_round(b, 0, values, rounds, err); /* warms caches, memory and connections; not counted */
 	for (uint32_t r = 0; r < rounds && status == WEIR_OK; r++)
-		status = run_round(b, values + r, rounds, err);
+		status = run_round(b, r + 1, values + r, rounds, err);
 	if (status == WEIR_OK)
 		summarise(b, values, rounds);
 	free(values);
@@ -194,16 +205,28 @@ static const struct benchmark *find(const char *word, weir_error *err)
 	return NULL;
 }
 
+static weir_status open_values(struct bench *b, weir_error *err)
+{
+	if (!b->values_path)
+		return WEIR_OK;
+	b->values = fopen(b->values_path, "a");
+	return b->values ? WEIR_OK : weir_fail(err, WEIR_E_IO, "cannot write %s: %s", b->values_path, strerror(errno));
+}
+
 static weir_status run(const struct benchmark *chosen, struct bench *b, bool as_json, weir_error *err)
 {
 	if (as_json && !(b->json = json_create()))
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for the results");
 	if (as_json)
 		json_set_text(b->json, "benchmark", chosen->name);
-	weir_status s = chosen->run(b, err);
+	weir_status s = open_values(b, err);
+	if (s == WEIR_OK)
+		s = chosen->run(b, err);
 	if (s == WEIR_OK && as_json)
 		s = json_print(b->json, stdout, err);
 	json_destroy(b->json);
+	if (b->values && (ferror(b->values) | fclose(b->values)) && s == WEIR_OK)
+		s = weir_fail(err, WEIR_E_IO, "cannot write %s: see whether its disk is full", b->values_path);
 	return s;
 }
 
@@ -219,6 +242,7 @@ int verb_bench(int count, char **args)
 	}
 	const struct option options[] = {
 	    {"--json", OPTION_FLAG, &as_json, NULL, "as JSON"},
+	    {"--values", OPTION_TEXT, &b->values_path, "FILE", "append each measurement as it is made: round, name, value, unit"},
 	    {"--rounds", OPTION_COUNT, &b->rounds, "N", "how often each figure is measured"},
 	    {"--threads", OPTION_COUNT, &b->threads, "N", "gemm, loader, log, step: with so many threads"},
 	    {"--quick", OPTION_FLAG, &b->quick, NULL, "less of everything"},

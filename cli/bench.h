@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "json.h"
 #include "options.h"
@@ -33,6 +34,8 @@ struct bench {
 	struct json *json;       /* --json: results are appended to "results"; else NULL and they are printed */
 	uint64_t rounds;         /* 0: the benchmark's own */
 	uint64_t threads;        /* 0: one per core */
+	const char *values_path; /* gets each measurement as it is made; NULL: nobody */
+	FILE *values;            /* the same, open while the benchmark runs */
 	bool quick;              /* small sizes, for tests of the benchmark itself */
 	bool no_apply;           /* push: the server side discards */
 	bool tls;                /* push: in plain text and by TLS, beside each other */
