@@ -1,10 +1,14 @@
-/* bench_gpu [--device D] [--elements N,N..] [--out FILE] [--check] [--quick] [compression | model | text]...
+/* bench_gpu [--device D] [--elements N,N..] [--out FILE] [--check] [--quick]
+ *           [copies | compression | model | text]...
  *
- * What the backend's ops take on a device, the bytes that they have to move, and what share that is of a copy's speed in the same run. N in units of 2^20 (16,64,256).
- * FILE gets one line for each, separated by tabs: name, n, seconds, bytes, share of a copy, FLOPs. --check: the status says whether compression is as fast as it
- * should be. --quick: little of everything, also of an emulated device. */
+ * What the backend's ops take on a device, the bytes that they have to move, and what share that is
+ * of a copy's speed in the same run. N in units of 2^20 (16,64,256). FILE gets a line for each figure
+ * as it is measured, behind what it has: name, n, seconds, bytes, share of a copy, FLOPs, separated
+ * by tabs. --check: the status says whether compression is as fast as it should be. --quick: little
+ * of everything, also of an emulated device. */
 #include "bench_gpu.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,6 +137,15 @@ static void show(const struct gpu_result *r)
 	fflush(stdout);
 }
 
+/* Flushed: whoever ends this program has what it measured. */
+static void write_result(struct gpu_bench *g, const struct gpu_result *r)
+{
+	if (g->out == NULL)
+		return;
+	fprintf(g->out, "%s\t%zu\t%.9g\t%.0f\t%.4f\t%.0f\n", r->name, r->n, r->seconds, r->bytes, r->of_copy, r->flops);
+	fflush(g->out);
+}
+
 bool gpu_measure(struct gpu_bench *g, const struct gpu_subject *s)
 {
 	double seconds[ROUNDS], shares[ROUNDS];
@@ -156,6 +169,7 @@ bool gpu_measure(struct gpu_bench *g, const struct gpu_subject *s)
 	to->seconds = median(seconds, g->rounds);
 	to->of_copy = median(shares, g->rounds);
 	show(to);
+	write_result(g, to);
 	return true;
 }
 
@@ -193,13 +207,13 @@ static bool check(const struct gpu_bench *g)
 struct asked {
 	const char *device, *out;
 	size_t sizes[SIZES_MAX], sizes_count;
-	bool check, quick, compression, model, text;
+	bool check, quick, copies, compression, model, text;
 };
 
 static int usage(void)
 {
-	fprintf(stderr,
-	        "bench_gpu [--device D] [--elements N,N..] [--out FILE] [--check] [--quick] [compression | model | text]...\n");
+	fprintf(stderr, "bench_gpu [--device D] [--elements N,N..] [--out FILE] [--check] [--quick] "
+	                "[copies | compression | model | text]...\n");
 	return 2;
 }
 
@@ -234,6 +248,8 @@ static bool read_arguments(int argc, char **argv, struct asked *a)
 			a->check = true;
 		else if (strcmp(argv[i], "--quick") == 0)
 			a->quick = true;
+		else if (strcmp(argv[i], "copies") == 0)
+			a->copies = true;
 		else if (strcmp(argv[i], "compression") == 0)
 			a->compression = true;
 		else if (strcmp(argv[i], "model") == 0)
@@ -243,8 +259,8 @@ static bool read_arguments(int argc, char **argv, struct asked *a)
 		else
 			return false;
 	}
-	if (!a->compression && !a->model && !a->text)
-		a->compression = a->model = a->text = true;
+	if (!a->copies && !a->compression && !a->model && !a->text)
+		a->copies = a->compression = a->model = a->text = true;
 	if (a->quick) {
 		a->sizes[0] = QUICK_ELEMENTS;
 		a->sizes_count = 1;
@@ -252,16 +268,16 @@ static bool read_arguments(int argc, char **argv, struct asked *a)
 	return true;
 }
 
-static bool write_results(const struct gpu_bench *g, const char *path)
+static void run_groups(struct gpu_bench *g, const struct asked *a)
 {
-	FILE *out = fopen(path, "w");
-	if (out == NULL)
-		return false;
-	for (unsigned i = 0; i < g->count; i++) {
-		const struct gpu_result *r = &g->results[i];
-		fprintf(out, "%s\t%zu\t%.9g\t%.0f\t%.4f\t%.0f\n", r->name, r->n, r->seconds, r->bytes, r->of_copy, r->flops);
-	}
-	return fclose(out) == 0;
+	if (a->copies)
+		bench_copies(g);
+	for (size_t i = 0; i < a->sizes_count && a->compression; i++)
+		bench_compression(g, a->sizes[i]);
+	if (a->model)
+		bench_model(g);
+	if (a->text)
+		bench_text(g);
 }
 
 int main(int argc, char **argv)
@@ -271,7 +287,13 @@ int main(int argc, char **argv)
 	weir_error err = {0};
 	if (!read_arguments(argc, argv, &a))
 		return usage();
+	FILE *out = a.out != NULL ? fopen(a.out, "a") : NULL;
+	if (a.out != NULL && out == NULL) {
+		fprintf(stderr, "bench_gpu: cannot write %s: %s\n", a.out, strerror(errno));
+		return 1;
+	}
 	g = (struct gpu_bench){.b = backend_open(&(struct backend_options){.device = a.device}, &err),
+	                       .out = out,
 	                       .quick = a.quick,
 	                       .rounds = a.quick ? 1 : ROUNDS,
 	                       .seconds = a.quick ? 0 : SECONDS,
@@ -289,13 +311,8 @@ int main(int argc, char **argv)
 	struct backend_info info;
 	g.b->ops->info(g.b, &info);
 	printf("%s; a copy within its memory: %.1f GB/s, read and written\n", info.device, g.copy_speed / 1e9);
-	for (size_t i = 0; i < a.sizes_count && a.compression; i++)
-		bench_compression(&g, a.sizes[i]);
-	if (a.model)
-		bench_model(&g);
-	if (a.text)
-		bench_text(&g);
-	const bool written = a.out == NULL || write_results(&g, a.out);
+	run_groups(&g, &a);
+	const bool written = g.out == NULL || (!ferror(g.out) & (fclose(g.out) == 0));
 	if (!written)
 		fprintf(stderr, "bench_gpu: cannot write %s\n", a.out);
 	const bool sound = settled(&g, &err);

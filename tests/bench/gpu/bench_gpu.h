@@ -27,6 +27,7 @@ struct gpu_bench {
 	double seconds;   /* that a measurement lasts at least */
 	float *from, *to; /* (copy_bytes / 4) */
 	size_t copy_bytes;
+	FILE *out;         /* gets each figure as it is measured; NULL: nobody */
 	double copy_speed; /* the last one measured: bytes read and written in a second */
 	struct gpu_result results[GPU_RESULTS_MAX];
 	unsigned count;
@@ -54,6 +55,7 @@ void gpu_free(struct gpu_bench *g, void *p);
 float *gpu_normal(struct gpu_bench *g, size_t n, uint64_t seed);
 
 /* The groups. Each frees what it takes. */
+void bench_copies(struct gpu_bench *g);                /* between the host and the device */
 void bench_compression(struct gpu_bench *g, size_t n); /* rows of n elements */
 void bench_model(struct gpu_bench *g);                 /* the ops of a DLRM step */
 void bench_text(struct gpu_bench *g);                  /* the embeddings of a GPT-2 step */

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""The obvious PyTorch code for what bench_gpu and `weir bench step` measure, on the same device: peers.py [compression] [dlrm] [gpt2] [--out FILE] [--quick] [--device D].
+"""The obvious PyTorch code for what bench_gpu, bench_llm and `weir bench step` measure, on the same device:
+peers.py [compression] [dlrm] [gpt2] [--ways plain | compiled | all] [--out FILE] [--quick] [--device D].
 
-FILE gets name, n and seconds of a call, separated by tabs, under the names that the others use. Where there are several ways (as they are written, and by torch.compile; gradients of
-embeddings sparse or dense), the fastest counts. Exit status 77: there is no PyTorch here, or no device."""
+FILE gets a line for each figure as it is measured, behind what it has: name, n, seconds of a call, and how,
+separated by tabs, under the names that the others use. There are several ways to most: code as it is written,
+which comes first, and by torch.compile, which takes minutes; gradients of embeddings sparse or dense. The
+fastest counts. Exit status 77: there is no PyTorch here, or no device."""
 import argparse
 import statistics
 import sys
@@ -22,16 +25,22 @@ BOTTOM, TOP = [512, 256, 128], [1024, 1024, 512, 256]
 
 class Bench:
     def __init__(self, args):
-        self.device, self.quick, self.rows = torch.device(args.device), args.quick, []
+        self.device, self.quick, self.ways = torch.device(args.device), args.quick, args.ways
+        self.out = open(args.out, "a") if args.out else None
         self.ids = 100 if args.quick else 40000  # of a field
 
     def wait(self):
         if self.device.type == "cuda":
             torch.cuda.synchronize()
 
-    def keep(self, name, n, seconds):
-        self.rows.append((name, n, seconds))
-        print(f"{name:<44} {n:>11} {seconds * 1e6:10.1f} us", flush=True)
+    def keep(self, name, n, seconds, how):
+        print(f"{name + ', ' + how:<72} {n:>11} {seconds * 1e6:10.1f} us", flush=True)
+        if self.out:
+            self.out.write(f"{name}\t{n}\t{seconds:.9g}\t{how}\n")
+            self.out.flush()
+
+    def wants(self, compiled):
+        return self.ways == "all" or (self.ways == "compiled") == compiled
 
     def calls(self, run, rounds, calls, prepare=lambda: None):
         """Median seconds of one of `calls` calls in a row: run(i)."""
@@ -47,19 +56,15 @@ class Bench:
                 seconds.append((time.perf_counter() - start) / calls)
         return statistics.median(seconds)
 
-    def fastest(self, name, n, ways, measure):
-        """ways: {how: function}. One that fails is told, and left out."""
-        best = None
+    def measure(self, name, n, ways, measure):
+        """ways: {how: function}, each measured and written. One that fails is told, and left out."""
         for how, function in ways.items():
+            if not self.wants("torch.compile" in how):
+                continue
             try:
-                seconds = measure(function)
+                self.keep(name, n, measure(function), how)
             except Exception as e:  # a compiler may refuse what runs as it is written
                 self.wait_after_failure(e, f"{name}, {how}")
-                continue
-            print(f"  {name}, {how}: {seconds * 1e6:.1f} us", flush=True)
-            best = seconds if best is None else min(best, seconds)
-        if best is not None:
-            self.keep(name, n, best)
 
     def wait_after_failure(self, e, what):
         print(f"  {what}: failed: {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}", flush=True)
@@ -123,7 +128,7 @@ def compression(b):
             ways = {"as written": function}
             if function is dense_int8:  # of topk there is nothing to fuse but what is cheap
                 ways["torch.compile"] = compiled(function)
-            b.fastest(name, n, ways, lambda f: b.calls(lambda i: f(grad, residual[i], velocity[i], n // 100), 2 if b.quick else 5, sets, restore))
+            b.measure(name, n, ways, lambda f: b.calls(lambda i: f(grad, residual[i], velocity[i], n // 100), 2 if b.quick else 5, sets, restore))
 
 
 # --- A DLRM step (Naumov 2019)
@@ -186,21 +191,24 @@ def dlrm(b):
     rows, count = (64, 2) if b.quick else (65536, 4)
     data = list(batches(b, rows, count))
     dense = Dense().to(b.device)
-    runs = {"torch.compile": compiled(dense), "as written": dense}  # compiled once: it takes long
     embeddings = {kind: nn.Embedding(FIELDS * b.ids, DIM, sparse=kind == "sparse").to(b.device) for kind in ("sparse", "dense")}
-    for precision, name in [("highest", "fp32"), ("high", "tf32")]:
-        if hasattr(torch, "set_float32_matmul_precision"):
-            torch.set_float32_matmul_precision(precision)
+    for how in ("as written", "torch.compile"):
+        if not b.wants(how == "torch.compile"):
+            continue
+        run = compiled(dense) if how == "torch.compile" else dense  # compiled once: it takes long
         for what, update in [("", True), (", without the update", False)]:
-            ways = {f"{kind} gradients of embeddings, {how}": (kind, how) for kind in embeddings for how in runs}
+            for precision, name in [("highest", "fp32"), ("high", "tf32")]:
+                if hasattr(torch, "set_float32_matmul_precision"):
+                    torch.set_float32_matmul_precision(precision)
 
-            def measure(way):
-                step = step_of(b, embeddings[way[0]], dense, runs[way[1]], update)
-                for batch in data:
-                    step(batch)
-                return b.calls(lambda i: step(data[i % count]), 1 if b.quick else 5, count)
+                def measure(kind):
+                    step = step_of(b, embeddings[kind], dense, run, update)
+                    for batch in data:
+                        step(batch)
+                    return b.calls(lambda i: step(data[i % count]), 1 if b.quick else 5, count)
 
-            b.fastest(f"dlrm step {name}{what}", rows, ways, measure)
+                ways = {f"{how}, {kind} gradients of embeddings": kind for kind in embeddings}
+                b.measure(f"dlrm step {name}{what}", rows, ways, measure)
 
 
 # --- A training step of GPT-2's 124M shape (Radford et al. 2019), bf16 by autocast
@@ -263,12 +271,13 @@ def gpt2(b):
         step(0)
         return b.calls(step, 1 if b.quick else 5, 2 if b.quick else 4)
 
-    b.fastest("gpt2 step bf16", rows * length, {"torch.compile": True, "as written": False}, measure)
+    b.measure("gpt2 step bf16", rows * length, {"as written": False, "torch.compile": True}, measure)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("groups", nargs="*", choices=[[], "compression", "dlrm", "gpt2"])
+    parser.add_argument("--ways", choices=["plain", "compiled", "all"], default="all")
     parser.add_argument("--out")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--device", default="cuda")
@@ -282,10 +291,6 @@ def main():
     print(f"PyTorch {torch.__version__} on {name}")
     for group in args.groups or ["compression", "dlrm", "gpt2"]:
         {"compression": compression, "dlrm": dlrm, "gpt2": gpt2}[group](b)
-    if args.out:
-        with open(args.out, "w") as out:
-            for row in b.rows:
-                out.write(f"{row[0]}\t{row[1]}\t{row[2]:.9g}\n")
 
 
 if __name__ == "__main__":

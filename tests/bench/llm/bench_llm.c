@@ -1,5 +1,6 @@
 /* bench_llm DEVICE THREADS SEQUENCES LENGTH STEPS [PRECISION [small]]: training steps (forward, backward, AdamW of all weights) of a model of GPT-2's 124M shape, random weights and tokens.
- * With `small`, of one that a rehearsal can afford. One line of JSON: tokens/s of the median step, and the same of each part that can be told apart. */
+ * With `small`, of one that a rehearsal can afford. One line of JSON: tokens/s of the median step, and the same of each part that can be told apart.
+ * Standard error gets a line for each step as it ends. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +137,8 @@ static void measure(struct run *r, unsigned steps, uint32_t threads)
 		updates[i - WARM_UP] = ended - passed;
 		wholes[i - WARM_UP] = ended - began;
 		processor[i - WARM_UP] = processor_seconds() - processor_began;
+		fprintf(stderr, "step %u: %.1f tokens/s; %.2f ms forward and backward, %.2f ms AdamW\n", i + 1 - WARM_UP,
+		        rows / (ended - began), (passed - began) * 1e3, (ended - passed) * 1e3);
 	}
 	const double whole = median(wholes, steps);
 	struct backend_info info;

@@ -10,7 +10,7 @@ cp "$BUILD/cuda/lib/libweir_cuda.so" "$WORK/weir/lib"
 need_peers dlrm
 speed() { python3 -c 'import json, sys; print(*[round(r["value"]) for r in json.load(open(sys.argv[1]))["results"] if r["name"] == sys.argv[2]])' "$WORK/step.json" "$1"; }
 for name in batch compute step "push alone" "step and push" "pull, step, push"; do echo "$name: $(speed "$name") samples/s"; done
-peer=$(awk -F'\t' '$1 == "dlrm step fp32" { printf "%.0f", $2 / $3 }' "$WORK/peers")
+peer=$(peer_speed "dlrm step fp32" %.0f)
 [ -n "$peer" ] || give_up "PyTorch did not come to its end"
 times=$(python3 -c "print(f'{$(speed step) / $peer:.2f}')")
 share=$(python3 -c "print(f'{$(speed step) / $(speed "push alone"):.4f}')")

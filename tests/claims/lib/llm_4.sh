@@ -9,7 +9,7 @@ for round in $(seq 1 "$rounds"); do
 	"$BUILD/cuda/tests/bench_llm" cuda 1 16 1024 20 bf16 > "$WORK/gpt2.json" || give_up "the step cannot be measured"
 	ours+=("$(figure "$WORK/gpt2.json" tokens_per_s)")
 	need_peers gpt2
-	theirs+=("$(awk -F'\t' '$1 == "gpt2 step bf16" { printf "%.1f", $2 / $3 }' "$WORK/peers")")
+	theirs+=("$(peer_speed "gpt2 step bf16" %.1f)")
 	[ -n "${theirs[-1]}" ] || give_up "PyTorch did not come to its end"
 done
 o=$(mean "${ours[@]}") t=$(mean "${theirs[@]}")
