@@ -7,6 +7,7 @@
 #   make bench    measure this machine and Weir on it
 #   make soak     SOAK_MINUTES (150) of fuzzing, simulated jobs, programs that are killed, memory; soak-fuzz, soak-sim, soak-chaos, soak-memory: all the time for one
 #   make bundle   a folder and an archive of the programs with their libraries, for other machines; with the CUDA backend where nvcc is
+#   make gpu-kit  what is carried to a machine with a GPU to test and measure there (tests/bench/gpu/README.md)
 #   make image    the images of docker/ as archives, by buildah: no Docker engine is needed
 #   make format | tidy | clean
 #
@@ -16,7 +17,7 @@ JOBS ?= $(shell nproc)
 SOAK_MINUTES ?= 150
 PROGRAMS := weir weir-server weir-worker
 
-.PHONY: all programs run test claims bench soak soak-fuzz soak-sim soak-chaos soak-memory bundle image format tidy clean packages-run packages-test packages-image packages-containers
+.PHONY: all programs run test claims bench soak soak-fuzz soak-sim soak-chaos soak-memory bundle gpu-kit image format tidy clean packages-run packages-test packages-image packages-containers
 all: programs
 
 packages-run:
@@ -57,6 +58,11 @@ bundle: packages-image
 	@$(MAKE) --no-print-directory programs
 	@cmake --build build -j $(JOBS) --target weir_shared
 	@scripts/bundle.sh
+
+gpu-kit: packages-image
+	@$(MAKE) --no-print-directory programs
+	@cmake --build build -j $(JOBS) --target weir_shared
+	@JOBS=$(JOBS) scripts/gpu_kit.sh
 
 image: packages-containers
 	@scripts/image.sh

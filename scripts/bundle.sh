@@ -2,44 +2,53 @@
 # Makes build/bundle/weir-VERSION-linux-x86_64 and an archive of it: the programs, libweir, and every library they need but glibc's own, found
 # relative to where the folder stands. Runs on any x86-64 Linux with the glibc of the build machine or a later one. Where nvcc is found the CUDA backend is in it,
 # for CUDA_ARCHITECTURES (75;80;86;89;90) and with code for the driver to compile for all later ones; of CUDA it needs the driver and cuBLAS, which are not in it.
+#
+#   BUNDLE        the folder to make, without an archive
+#   CUDA_LIBRARY  the backend to take instead of building one; where it is not there, none
 set -eu
 cd "$(dirname "$0")/.."
 version=$(sed -n 's/^project(weir VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 name="weir-$version-linux-$(uname -m)"
-out="build/bundle/$name"
+out="${BUNDLE:-build/bundle/$name}"
 bytes_max=$((40 << 20))
 cublas='^libcublas(Lt)?\.so'
 PATH="$PATH:/usr/local/cuda/bin"
+command -v make >/dev/null || export CMAKE_GENERATOR="${CMAKE_GENERATOR:-Ninja}"
 glibc='^(linux-vdso|ld-linux-.*|libc|libm|libpthread|libdl|librt|libresolv|libnss_.*|libutil|libmvec)\.so'
 
-rm -rf build/bundle
+[ -n "${BUNDLE:-}" ] || rm -rf build/bundle
+rm -rf "$out"
 mkdir -p "$out/bin" "$out/lib" "$out/include" "$out/licenses"
 cp build/weir build/weir-server build/weir-worker "$out/bin"
 cp build/libweir.so "$out/lib"
-if command -v nvcc >/dev/null; then
+if [ -n "${CUDA_LIBRARY:-}" ]; then
+	[ ! -e "$CUDA_LIBRARY" ] || cp "$CUDA_LIBRARY" "$out/lib"
+elif command -v nvcc >/dev/null; then
 	cuda=build/bundle-cuda
 	cmake -S . -B "$cuda" -DWEIR_CORE_ONLY=ON -DWEIR_CUDA=ON -DBUILD_TESTING=OFF "-DWEIR_CUDA_ARCHITECTURES=${CUDA_ARCHITECTURES:-75;80;86;89;90}" >build/bundle-cuda.log
 	cmake --build "$cuda" -j "${JOBS:-$(nproc)}" --target weir_cuda >>build/bundle-cuda.log 2>&1 || { tail -n 50 build/bundle-cuda.log >&2; exit 1; }
 	cp "$cuda/lib/libweir_cuda.so" "$out/lib"
+else
+	echo "bundle: there is no nvcc here: it will train on CPUs only" >&2
+fi
+if [ -e "$out/lib/libweir_cuda.so" ]; then
 	for licence in /usr/local/cuda/EULA.txt /usr/local/cuda/dist-info/nvidia_cuda_runtime-*/licenses/*; do
 		[ ! -e "$licence" ] || cp "$licence" "$out/licenses/cuda-runtime"
 	done
-else
-	echo "bundle: there is no nvcc here: it will train on CPUs only" >&2
 fi
 cp -r config LICENSE README.md docs "$out"
 cp -r common/include/weir worker/include/weir "$out/include"
 
 # All that the loader would load, by name and by where this machine has it.
-ldd "$out"/bin/* "$out"/lib/libweir*.so | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u | grep -Ev "$glibc|$cublas" >build/bundle/libraries
+ldd "$out"/bin/* "$out"/lib/libweir*.so | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u | grep -Ev "$glibc|$cublas" >"$out/libraries"
 while read -r soname path; do
 	[ "$soname" = libweir.so ] || cp -L "$path" "$out/lib/$soname"
 	real=$(readlink -f "$path")
 	owner=$(dpkg-query -S "$real" 2>/dev/null || dpkg-query -S "${real#/usr}" 2>/dev/null || true)
 	owner=${owner%%:*}
 	[ -z "$owner" ] || cp -L "/usr/share/doc/$owner/copyright" "$out/licenses/$owner"
-done <build/bundle/libraries
-rm build/bundle/libraries
+done <"$out/libraries"
+rm "$out/libraries"
 
 chmod u+w "$out"/bin/* "$out"/lib/*
 strip --strip-unneeded "$out"/bin/* "$out"/lib/*
@@ -63,6 +72,7 @@ if [ -n "$foreign" ]; then
 	exit 1
 fi
 
+[ -z "${BUNDLE:-}" ] || exit 0
 archive="build/bundle/$name.tar.zst"
 tar -C build/bundle --sort=name --owner=0 --group=0 --numeric-owner -cf - "$name" | zstd -q -12 -T0 -o "$archive"
 bytes=$(stat -c %s "$archive")

@@ -3,7 +3,7 @@
 # differ by less than 0.001. WEIR: the program, beside it or in ../lib the CUDA backend. QUICK=1: a small job.
 set -eu
 weir=$1 device=${2:-cuda}
-work=$(mktemp -d /tmp/weir-auc-XXXXXX)
+work=$(mktemp -d "${TMPDIR:-/tmp}/weir-auc-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 rows=400000 ids=200000 dim=16 hidden='[256, 128]' batch=2048
 [ "${QUICK:-0}" != 1 ] || rows=3000 ids=13312 dim=4 hidden='[16, 8]' batch=256
