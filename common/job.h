@@ -83,9 +83,10 @@ struct job {
 		uint32_t fsync_interval_ms, flush_interval_ms;
 		enum log_place log;
 		uint32_t lease_ms;
-		uint32_t scrub_interval_s; /* 0: never */
-		uint32_t catch_up_mb_s;    /* 10^6 bytes a second of snapshots that a server sends to others */
-		uint32_t executors;        /* threads per server; 0: auto = cores / local servers, at least 1 */
+		uint32_t progress_timeout_ms; /* 0: auto */
+		uint32_t scrub_interval_s;    /* 0: never */
+		uint32_t catch_up_mb_s;       /* 10^6 bytes a second of snapshots that a server sends to others */
+		uint32_t executors;           /* threads per server; 0: auto = cores / local servers, at least 1 */
 		struct {
 			uint64_t rate_bits_per_s; /* 0: off */
 			uint32_t latency_ms;

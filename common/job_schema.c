@@ -170,6 +170,7 @@ static const struct key keys[] = {
 	U32("cluster.flush_interval_ms", cluster.flush_interval_ms, "60000", 1, 3600000, "milliseconds"),
 	CHOICE("cluster.log", cluster.log, "memory", logs),
 	U32("cluster.lease_ms", cluster.lease_ms, "4000", 3 * WEIR_PROGRESS_INTERVAL_MS + 1, WEIR_LEASE_TERM_MS_MAX, "milliseconds"),
+	U32_OR("cluster.progress_timeout_ms", cluster.progress_timeout_ms, "auto", WEIR_PROGRESS_INTERVAL_MS, WEIR_IDLE_MS_MAX, "milliseconds", "auto"),
 	U32("cluster.scrub_interval_s", cluster.scrub_interval_s, "300", 0, 1000000, "seconds"),
 	U32("cluster.catch_up_mb_s", cluster.catch_up_mb_s, "200", 1, 1000000, "megabytes a second"),
 	U32_OR("cluster.executors", cluster.executors, "auto", 1, WEIR_THREADS_MAX, "threads", "auto"),

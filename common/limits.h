@@ -73,9 +73,15 @@
 #define WEIR_UNIT_ATTEMPTS_MAX    16u        /* then the unit is quarantined */
 #define WEIR_LEASE_TERM_MS        4000u      /* default; renewed by progress */
 #define WEIR_PROGRESS_INTERVAL_MS 1000u      /* a worker reports at least this often */
-#define WEIR_UNIT_FAILURES_MAX    3u         /* explicit failures of a unit; then it is quarantined */
-#define WEIR_UNITS_HELD_MAX       4u         /* units one worker holds at once */
-#define WEIR_UNIT_PARTS           8u         /* into about so many parts, at most, is one cut towards the end of a pass */
+/* A worker that others wait for and that does not move is taken for dead (server/ledger_idle.c) after: */
+#define WEIR_IDLE_BATCHES      10u       /* times its longest batch, */
+#define WEIR_IDLE_MS_MIN       60000u    /* but at least this, */
+#define WEIR_IDLE_FIRST_MS     600000u   /* or before its first batch; cluster.progress_timeout_ms replaces all three, */
+#define WEIR_IDLE_MS_MAX       86400000u /* at most this */
+#define WEIR_STALL_NAMED_MS    3600000u  /* it is named for so long, or until it is back: another worker may have replaced it */
+#define WEIR_UNIT_FAILURES_MAX 3u        /* explicit failures of a unit; then it is quarantined */
+#define WEIR_UNITS_HELD_MAX    4u        /* units one worker holds at once */
+#define WEIR_UNIT_PARTS        8u        /* into about so many parts, at most, is one cut towards the end of a pass */
 #define WEIR_KEPT_ROWS_BYTES_MAX \
 	(32u << 20) /* of a table, that a worker keeps back (push.rows): all of it fits one push; enforced by kept_rows.c */
 #define WEIR_STATUS_HISTOGRAMS_MAX 256u /* a job of more workers does not tell the staleness of each */
@@ -266,6 +272,9 @@ _Static_assert(2 * (uint64_t)WEIR_JOURNAL_SEGMENT_BYTES <= WEIR_JOURNAL_BYTES_MI
 _Static_assert(WEIR_SERVERS_MAX < 65535, "a server's number is 16 bits and 0xffff means none");
 _Static_assert(WEIR_PARTITIONS_MAX <= 65535, "a partition id is 16 bits on the wire and 0xffff means all");
 _Static_assert(WEIR_PROGRESS_INTERVAL_MS * 3 < WEIR_LEASE_TERM_MS, "a lease must survive two lost reports");
+_Static_assert(WEIR_IDLE_MS_MIN >= 10 * WEIR_LEASE_TERM_MS && WEIR_IDLE_FIRST_MS >= WEIR_IDLE_MS_MIN &&
+                   WEIR_IDLE_MS_MAX >= WEIR_IDLE_FIRST_MS,
+               "a worker must have a chance to move before it is taken for dead");
 _Static_assert(WEIR_CONNECT_ATTEMPT_MS + 2000 <= WEIR_DEAD_PEER_MS,
                "a peer that does not answer must be noticed in time on a busy machine");
 _Static_assert(WEIR_KEEPALIVE_MS * 2 < WEIR_DEAD_PEER_MS, "keepalive must notice a dead peer in time");

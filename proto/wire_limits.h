@@ -9,7 +9,7 @@
 
 /* Bytes of one element on the wire, at most. */
 enum {
-	WIRE_WORKER_BYTES = WEIR_NAME_BYTES_MAX + WEIR_ADDRESS_BYTES_MAX + 80, /* of a LedgerStatus, without its histogram */
+	WIRE_WORKER_BYTES = WEIR_NAME_BYTES_MAX + WEIR_ADDRESS_BYTES_MAX + 160, /* of a LedgerStatus, without its histogram */
 	WIRE_TABLE_BYTES = 512,
 	WIRE_SEGMENT_BYTES = 18,
 	WIRE_PARTITION_BYTES = 256,                     /* of a ServerStatus */

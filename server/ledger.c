@@ -202,6 +202,7 @@ void ledger_tick(struct ledger *l)
 		if (w->live && w->role == WEIR__V1__ROLE__EVALUATOR)
 			l->evaluator_ms = now;
 	}
+	ledger_idle_tick(l);
 	ledger_pass_advance(l);
 	ledger_steps_advance(l);
 }
@@ -216,7 +217,8 @@ static Weir__V1__LeaseState job_state(const struct ledger *l)
 	return waits ? WEIR__V1__LEASE_STATE__WAIT : WEIR__V1__LEASE_STATE__UNIT;
 }
 
-static void fill_worker(const struct ledger *l, Weir__V1__WorkerStatus *out, const struct ledger_worker *w)
+static void fill_worker(const struct ledger *l, Weir__V1__WorkerStatus *out, Weir__V1__Stall *stall,
+                        const struct ledger_worker *w)
 {
 	weir__v1__worker_status__init(out);
 	out->id = w->id;
@@ -230,6 +232,13 @@ static void fill_worker(const struct ledger *l, Weir__V1__WorkerStatus *out, con
 	out->silent_ms = (uint64_t)(ledger_now(l) - w->renewed_ms);
 	out->units_held = w->held_count;
 	out->residual_norm = w->residual_norm;
+	out->idle_ms = ledger_idle_ms(l, w);
+	out->idle_limit_ms = ledger_idle_limit_ms(l, w);
+	out->waits_for_data = w->live && w->activity.waits_for_data;
+	if (w->stall.count) {
+		ledger_stall_fill(stall, &w->stall);
+		out->stall = stall;
+	}
 	if (l->workers_count > WEIR_STATUS_HISTOGRAMS_MAX)
 		return;
 	out->staleness = (uint64_t *)(uintptr_t)w->staleness; /* packing only reads it */
@@ -260,12 +269,13 @@ void ledger_status(struct ledger *l, const Weir__V1__StatusRequest *q, ledger_re
 	r.committed = l->committed - l->parts_committed; /* a unit that was cut counts with its first part */
 	Weir__V1__WorkerStatus *workers = calloc(l->workers_count + 1u, sizeof *workers);
 	Weir__V1__WorkerStatus **worker_list = calloc(l->workers_count + 1u, sizeof *worker_list);
+	Weir__V1__Stall *stalls = calloc(l->workers_count + 1u, sizeof *stalls);
 	Weir__V1__Table **table_list = calloc(l->tables_count + 1u, sizeof *table_list);
-	if (workers && worker_list && table_list) {
+	if (workers && worker_list && stalls && table_list) {
 		for (uint32_t i = 0; i < l->workers_count; i++) {
 			if (!l->workers[i]->live && l->workers[i]->role == WEIR__V1__ROLE__OBSERVER)
 				continue;
-			fill_worker(l, &workers[r.n_workers], l->workers[i]);
+			fill_worker(l, &workers[r.n_workers], &stalls[r.n_workers], l->workers[i]);
 			worker_list[r.n_workers] = &workers[r.n_workers];
 			r.n_workers++;
 		}
@@ -288,6 +298,7 @@ void ledger_status(struct ledger *l, const Weir__V1__StatusRequest *q, ledger_re
 	r.totals = &totals;
 	r.rows_per_s = ledger_workers_holding(l) ? l->speed.per_second : 0;
 	r.workers_lost = l->workers_lost;
+	r.workers_stalled = l->workers_stalled;
 	r.leases_expired = l->leases_expired;
 	r.units_quarantined = l->units_quarantined;
 	r.steps_closed = l->steps.closed;
@@ -303,5 +314,6 @@ void ledger_status(struct ledger *l, const Weir__V1__StatusRequest *q, ledger_re
 	reply(arg, &r.base);
 	free(workers);
 	free(worker_list);
+	free(stalls);
 	free(table_list);
 }

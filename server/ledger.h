@@ -22,6 +22,7 @@ struct ledger_options {
 	uint8_t uuid[16];
 	uint64_t generation;
 	uint32_t lease_ms, passes, partitions, servers_count, allow_skip;
+	uint32_t progress_timeout_ms; /* 0: by each worker's longest batch (ledger_idle.c) */
 	enum { LEDGER_RATE_AS_IT_IS, LEDGER_RATE_LINEAR, LEDGER_RATE_SQRT } rate_rule; /* in trainers that live over `workers` */
 	uint32_t replicas;            /* of each partition, as placement.h puts them; 0: 1 */
 	uint64_t memory_budget_bytes; /* of a server, for dense tables; 0: no limit */

@@ -134,6 +134,7 @@ static void export_globals(struct export *x)
 	g->auc = l->auc;
 	g->logloss = l->logloss;
 	g->workers_lost = l->workers_lost;
+	g->workers_stalled = l->workers_stalled;
 	g->leases_expired = l->leases_expired;
 	g->units_quarantined = l->units_quarantined;
 	g->report = &l->report;
@@ -165,6 +166,7 @@ static Weir__V1__LedgerUnit *export_unit(struct export *x, uint32_t unit)
 	out->state = u->state;
 	out->attempt = u->attempt;
 	out->failures = u->failures;
+	out->excused = u->excused;
 	out->holder = u->holder;
 	out->batches = u->batches;
 	out->watermark = u->watermark;
@@ -209,6 +211,10 @@ static Weir__V1__LedgerWorker *export_worker(struct export *x, uint32_t id)
 	out->address = w->address;
 	out->certificate = w->certificate;
 	out->dropped_batch = w->dropped ? export_batch(x, &w->dropped_batch) : NULL;
+	out->tells_activity = w->activity.tells;
+	out->stall = w->stall.count ? take(x, sizeof *out->stall) : NULL;
+	if (out->stall)
+		ledger_stall_fill(out->stall, &w->stall);
 	return out;
 }
 

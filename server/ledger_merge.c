@@ -26,6 +26,20 @@ static struct ledger_batch read_batch(const Weir__V1__BatchId *b)
 	return b ? (struct ledger_batch){b->pass, b->unit, b->batch} : (struct ledger_batch){0};
 }
 
+static struct worker_stall read_stall(const Weir__V1__Stall *in)
+{
+	if (!in)
+		return (struct worker_stall){0};
+	return (struct worker_stall){.count = in->count,
+	                             .since_unix_ms = in->since_unix_ms,
+	                             .idle_ms = in->idle_ms,
+	                             .pass = in->pass,
+	                             .unit = in->unit,
+	                             .units = in->units,
+	                             .waits_for_data = in->waits_for_data,
+	                             .now = in->now};
+}
+
 static weir_status merge_globals(struct ledger *l, const Weir__V1__LedgerGlobals *g, weir_error *err)
 {
 	if (g->units_count > WEIR_UNITS_PER_PASS_MAX || g->has_dataset != (g->units_count > 0))
@@ -58,6 +72,7 @@ static weir_status merge_globals(struct ledger *l, const Weir__V1__LedgerGlobals
 	l->auc = g->auc;
 	l->logloss = g->logloss;
 	l->workers_lost = g->workers_lost;
+	l->workers_stalled = g->workers_stalled;
 	l->leases_expired = g->leases_expired;
 	l->units_quarantined = g->units_quarantined;
 	if (g->report) {
@@ -111,6 +126,7 @@ static weir_status merge_unit(struct ledger *l, const Weir__V1__LedgerUnit *in, 
 	u->state = (enum unit_state)in->state;
 	u->attempt = in->attempt;
 	u->failures = in->failures;
+	u->excused = in->excused;
 	u->holder = in->holder;
 	u->batches = in->batches;
 	u->watermark = in->watermark;
@@ -163,6 +179,8 @@ static weir_status merge_worker(struct ledger *l, const Weir__V1__LedgerWorker *
 	w->granted = in->granted;
 	w->dropped = in->dropped;
 	w->dropped_batch = read_batch(in->dropped_batch);
+	w->activity.tells = in->tells_activity;
+	w->stall = read_stall(in->stall);
 	return WEIR_OK;
 }
 
@@ -333,6 +351,6 @@ void ledger_renew_all(struct ledger *l)
 {
 	int64_t now = ledger_now(l);
 	for (uint32_t i = 0; i < l->workers_count; i++)
-		l->workers[i]->renewed_ms = now;
+		l->workers[i]->renewed_ms = l->workers[i]->activity.moved_ms = now;
 	l->evaluator_ms = l->completed_ms = now;
 }

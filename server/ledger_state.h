@@ -23,6 +23,7 @@ struct ledger_unit {
 	enum unit_state state;
 	uint32_t attempt;  /* last one granted; 0: never */
 	uint32_t failures; /* attempts given up explicitly */
+	uint32_t excused;  /* attempts that do not count, as their holders did not move */
 	uint32_t holder;   /* worker, while leased */
 	uint32_t batches, watermark;
 	uint32_t local_steps; /* of its rounds, in every attempt; 0: none */
@@ -71,6 +72,21 @@ struct speed {
 	int64_t since_ms;
 };
 
+/* How a worker moves (ledger_idle.c). The log has only `tells`. */
+struct worker_activity {
+	bool tells; /* its library sends the counts below; else the ledger goes by moved_ms */
+	bool waits_for_data;
+	bool proven;                                     /* it has finished something since it joined */
+	uint64_t idle_ms, still_ms, longest_ms, batches; /* as told last */
+	int64_t moved_ms;                                /* when the ledger last saw it move */
+};
+struct worker_stall { /* the last one; count 0: none */
+	uint32_t count;
+	uint64_t since_unix_ms, idle_ms;
+	uint32_t pass, unit, units;
+	bool waits_for_data, now;
+};
+
 struct ledger_worker {
 	uint32_t id, pid;
 	char name[WEIR_NAME_BYTES_MAX], host[WEIR_ADDRESS_BYTES_MAX];
@@ -95,7 +111,9 @@ struct ledger_worker {
 	struct step_poll poll;
 	struct worker_clock clock;
 	struct speed speed; /* batches */
-	bool changed;       /* is in ledger_changes.workers */
+	struct worker_activity activity;
+	struct worker_stall stall;
+	bool changed; /* is in ledger_changes.workers */
 };
 
 struct step_member {
@@ -184,7 +202,7 @@ struct ledger {
 	Weir__V1__WorkerReport report;
 	struct speed speed; /* rows of all workers */
 	double auc, logloss;
-	uint64_t workers_lost, leases_expired, units_quarantined;
+	uint64_t workers_lost, workers_stalled, leases_expired, units_quarantined;
 	struct epochs epochs;
 	struct ledger_changes changes;
 };
@@ -228,7 +246,7 @@ weir_status ledger_pass_grow(struct ledger *l, uint32_t units_count);           
 void ledger_pass_free(struct ledger *l);
 void ledger_pass_advance(struct ledger *l);
 void ledger_unit_return(struct ledger *l, uint32_t unit, const char *why);
-void ledger_unit_watermark(struct ledger *l, const struct ledger_worker *w, const Weir__V1__UnitProgress *p);
+void ledger_unit_watermark(struct ledger *l, struct ledger_worker *w, const Weir__V1__UnitProgress *p);
 /* A batch has one step. Room to remember that it was, for units that are not closed; false when out of memory. */
 bool ledger_unit_can_step(struct ledger *l, const struct ledger_batch *b);
 void ledger_unit_step(struct ledger *l, const struct ledger_batch *b);
@@ -259,6 +277,19 @@ void ledger_clocks_enter(struct ledger_worker *w); /* it gets a unit, and had no
 void ledger_clocks_advance(struct ledger *l);      /* somebody holds units no more, or has gone on: who waited may go */
 /* The worker's poll is answered, and what it said does not count. */
 void ledger_clocks_forget(struct ledger_worker *w, weir_status status, const char *why);
+
+/* Workers that do not move. */
+void ledger_idle_hear(struct ledger_worker *w, const Weir__V1__Activity *activity); /* NULL: it sends none */
+void ledger_idle_moved(struct ledger *l, struct ledger_worker *w);                  /* it has done something */
+void ledger_idle_finished(struct ledger *l, struct ledger_worker *w);               /* it has finished a batch or a unit */
+/* Whether it may hold a second unit. A worker that has stalled may not until it finishes something. */
+bool ledger_idle_trusts(const struct ledger_worker *w);
+void ledger_idle_tick(struct ledger *l);                                        /* ends workers that have been idle too long */
+uint64_t ledger_idle_ms(const struct ledger *l, const struct ledger_worker *w); /* 0: nobody waits for it */
+uint64_t ledger_idle_limit_ms(const struct ledger *l, const struct ledger_worker *w);
+/* Answers the next request of an incarnation that has ended so. */
+weir_status ledger_idle_refuse(const struct ledger_worker *w, weir_error *err);
+void ledger_stall_fill(Weir__V1__Stall *out, const struct worker_stall *in);
 
 /* Speeds. */
 void ledger_speed_begin(struct ledger *l, struct ledger_worker *w); /* it gets a unit, and had none */

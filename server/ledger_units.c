@@ -109,6 +109,7 @@ static void unit_hold(struct ledger *l, struct ledger_worker *w, uint32_t unit)
 	if (!w->held_count) {
 		ledger_clocks_enter(w);
 		ledger_speed_begin(l, w);
+		ledger_idle_moved(l, w);
 	}
 	w->held[w->held_count++] = unit;
 }
@@ -162,11 +163,11 @@ void ledger_unit_return(struct ledger *l, uint32_t unit, const char *why)
 		free(u->error);
 		u->error = strdup(why);
 	}
-	if (!u->skip && (u->attempt >= WEIR_UNIT_ATTEMPTS_MAX || u->failures >= WEIR_UNIT_FAILURES_MAX))
+	if (!u->skip && (u->attempt - u->excused >= WEIR_UNIT_ATTEMPTS_MAX || u->failures >= WEIR_UNIT_FAILURES_MAX))
 		unit_give_up(l, unit);
 }
 
-void ledger_unit_watermark(struct ledger *l, const struct ledger_worker *w, const Weir__V1__UnitProgress *p)
+void ledger_unit_watermark(struct ledger *l, struct ledger_worker *w, const Weir__V1__UnitProgress *p)
 {
 	if (p->pass != l->pass || p->unit >= l->units_count || !ledger_totals_valid(p->totals, l->options.partitions))
 		return;
@@ -182,6 +183,7 @@ void ledger_unit_watermark(struct ledger *l, const struct ledger_worker *w, cons
 	if (!u->totals.count && ledger_totals_init(&u->totals, l->options.partitions) != WEIR_OK)
 		return; /* a later one will do */
 	u->watermark = p->watermark;
+	ledger_idle_finished(l, w);
 	ledger_mark_unit(l, p->unit);
 	ledger_totals_set(&u->totals, p->totals, l->options.partitions);
 }
@@ -277,7 +279,7 @@ static void answer_trainer(struct ledger *l, struct ledger_worker *w, uint64_t s
 		a->reply.state = WEIR__V1__LEASE_STATE__FINISHED;
 		return;
 	}
-	if (w->held_count == WEIR_UNITS_HELD_MAX || unit_next(l) == l->units_count)
+	if (w->held_count == WEIR_UNITS_HELD_MAX || !ledger_idle_trusts(w) || unit_next(l) == l->units_count)
 		return; /* wait */
 	uint32_t unit = unit_next(l);
 	ledger_unit_cut(l, w, unit);
@@ -313,6 +315,8 @@ void ledger_lease(struct ledger *l, const Weir__V1__LeaseRequest *q, ledger_repl
 		answer_trainer(l, w, q->sequence, &a);
 	} else if (w && w->role == WEIR__V1__ROLE__EVALUATOR) {
 		answer_evaluator(l, &a);
+		if (a.reply.state != WEIR__V1__LEASE_STATE__EVALUATE)
+			ledger_idle_moved(l, w);
 	} else if (w) {
 		(void)weir_fail(&err, WEIR_E_STATE, "worker %s is an observer: it may not lease", w->name);
 	}
@@ -361,6 +365,7 @@ static weir_status commit(struct ledger *l, struct ledger_worker *w, const Weir_
 		} else {
 			unit_commit(l, q->unit, q->totals);
 		}
+		ledger_idle_finished(l, w);
 		ledger_pass_advance(l);
 		ledger_steps_advance(l);
 		ledger_clocks_advance(l);

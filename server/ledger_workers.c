@@ -15,6 +15,10 @@ struct ledger_worker *ledger_worker_find(struct ledger *l, const Weir__V1__JobId
 		return NULL;
 	}
 	struct ledger_worker *w = l->workers[id];
+	if (w->stall.now && w->incarnation == incarnation) {
+		(void)ledger_idle_refuse(w, err);
+		return NULL;
+	}
 	if (!w->live || w->incarnation != incarnation) {
 		(void)weir_fail(err, WEIR_E_STALE, "worker %s was taken for dead or replaced: join again", w->name);
 		return NULL;
@@ -161,6 +165,7 @@ void ledger_progress(struct ledger *l, const Weir__V1__ProgressRequest *q, ledge
 			ledger_unit_watermark(l, w, q->units[i]);
 		if (!q->sequence || q->sequence > w->report_sequence)
 			ledger_report_add(l, w, q->report, q->staleness, q->n_staleness);
+		ledger_idle_hear(w, q->activity);
 		if (w->report_sequence != q->sequence)
 			ledger_mark_worker(l, w);
 		w->report_sequence = q->sequence;

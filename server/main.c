@@ -444,6 +444,7 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	                                .logger = p->logger,
 	                                .generation = a->generation,
 	                                .lease_ms = job->cluster.lease_ms,
+	                                .progress_timeout_ms = job->cluster.progress_timeout_ms,
 	                                .patience_ms = job_server_patience_ms(job),
 	                                .ack_sent = job->cluster.ack == JOB_ACK_SENT,
 	                                .read_staleness_ms = job->read.from == READ_ANY ? job->read.max_staleness_ms : 0,

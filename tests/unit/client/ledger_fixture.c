@@ -84,6 +84,7 @@ struct joined fixture_join(struct fixture *f, const char *name, Weir__V1__Role r
 	q.pid = f->newcomer.pid;
 	q.pid_namespace = f->newcomer.pid_namespace;
 	q.gone_pid = f->newcomer.gone_pid;
+	q.tells_activity = f->tells_activity;
 	ledger_join(f->ledger, &q, f->newcomer.peer, on_join, &out);
 	return out;
 }
@@ -172,6 +173,22 @@ weir_status fixture_progress(struct fixture *f, const struct joined *w, const st
 		q.n_units = 1;
 		q.units = list;
 	}
+	ledger_progress(f->ledger, &q, on_status_field, &status);
+	return status;
+}
+
+weir_status fixture_tell(struct fixture *f, const struct joined *w, uint64_t idle_ms, uint64_t longest_ms, uint64_t batches)
+{
+	Weir__V1__ProgressRequest q = WEIR__V1__PROGRESS_REQUEST__INIT;
+	Weir__V1__Activity activity = WEIR__V1__ACTIVITY__INIT;
+	weir_status status = WEIR_E_INTERNAL;
+	activity.idle_ms = activity.still_ms = idle_ms;
+	activity.longest_ms = longest_ms;
+	activity.batches = batches;
+	q.job = fixture_job();
+	q.worker = w->worker;
+	q.incarnation = w->incarnation;
+	q.activity = &activity;
 	ledger_progress(f->ledger, &q, on_status_field, &status);
 	return status;
 }
@@ -274,6 +291,7 @@ static void on_standing(void *arg, const ProtobufCMessage *m)
 	}
 	out->workers = (uint32_t)r->n_workers;
 	out->lost = r->workers_lost;
+	out->stalled = r->workers_stalled;
 	out->expired = r->leases_expired;
 	out->quarantined = r->units_quarantined;
 	out->steps = r->steps_closed;
@@ -289,6 +307,37 @@ struct standing fixture_status(struct fixture *f)
 	Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
 	ledger_status(f->ledger, &q, on_standing, &out);
 	return out;
+}
+
+struct wanted_worker {
+	uint32_t id;
+	struct worker_seen seen;
+};
+
+static void on_worker(void *arg, const ProtobufCMessage *m)
+{
+	struct wanted_worker *out = arg;
+	const Weir__V1__LedgerStatus *r = (const Weir__V1__LedgerStatus *)m;
+	for (size_t i = 0; i < r->n_workers; i++) {
+		const Weir__V1__WorkerStatus *w = r->workers[i];
+		if (w->id != out->id)
+			continue;
+		out->seen = (struct worker_seen){.live = w->live,
+		                                 .has_stall = w->stall != NULL,
+		                                 .units_held = w->units_held,
+		                                 .idle_ms = w->idle_ms,
+		                                 .idle_limit_ms = w->idle_limit_ms};
+		if (w->stall)
+			out->seen.stall = *w->stall;
+	}
+}
+
+struct worker_seen fixture_worker(struct fixture *f, const struct joined *w)
+{
+	struct wanted_worker out = {.id = w->worker};
+	Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
+	ledger_status(f->ledger, &q, on_worker, &out);
+	return out.seen;
 }
 
 weir_status fixture_table(struct fixture *f, const char *name, weir_mode mode)

@@ -20,7 +20,8 @@ struct fixture {
 		uint64_t client, pid_namespace; /* client 0: all joins are one client's */
 		uint32_t pid, gone_pid;
 		const struct ledger_peer *peer;
-	} newcomer; /* as the next joins say */
+	} newcomer;          /* as the next joins say */
+	bool tells_activity; /* who joins */
 	uint32_t partition_server[FIXTURE_PARTITIONS];
 };
 
@@ -54,6 +55,8 @@ struct leased {
 };
 struct leased fixture_lease(struct fixture *f, const struct joined *w, uint64_t sequence);
 weir_status fixture_progress(struct fixture *f, const struct joined *w, const struct leased *u, uint32_t watermark);
+/* A report of no unit, with what the worker's library says of it. */
+weir_status fixture_tell(struct fixture *f, const struct joined *w, uint64_t idle_ms, uint64_t longest_ms, uint64_t batches);
 /* Commits with `batches` parts in every partition. */
 weir_status fixture_commit(struct fixture *f, const struct joined *w, const struct leased *u, uint32_t batches);
 weir_status fixture_fail(struct fixture *f, const struct joined *w, const struct leased *u, const char *why);
@@ -68,10 +71,18 @@ struct standing {
 	uint32_t pass, units, committed;
 	uint64_t expected[FIXTURE_PARTITIONS], fingerprint[FIXTURE_PARTITIONS], skipped[FIXTURE_PARTITIONS];
 	uint32_t workers;
-	uint64_t lost, expired, quarantined, steps, dropped, rows;
+	uint64_t lost, stalled, expired, quarantined, steps, dropped, rows;
 	double rows_per_s;
 	char failure[WEIR_ERROR_TEXT_BYTES];
 };
 struct standing fixture_status(struct fixture *f);
+
+struct worker_seen {
+	bool live, has_stall;
+	uint32_t units_held;
+	uint64_t idle_ms, idle_limit_ms;
+	Weir__V1__Stall stall;
+};
+struct worker_seen fixture_worker(struct fixture *f, const struct joined *w);
 
 #endif

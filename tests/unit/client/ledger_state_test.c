@@ -27,7 +27,8 @@ struct world {
 	struct prng random;
 };
 
-static const struct ledger_options options = {.lease_ms = 1000, .passes = 4, .shuffle = true, .gate = true, .allow_skip = 1000};
+#define OPTIONS .lease_ms = 1000, .passes = 4, .shuffle = true, .gate = true, .allow_skip = 1000
+static const struct ledger_options options = {OPTIONS}, stalling = {OPTIONS, .progress_timeout_ms = 500};
 
 static void on_status(void *arg, const ProtobufCMessage *m)
 {
@@ -109,6 +110,8 @@ static void request_random(struct world *w)
 		break;
 	}
 	case 4:
+		(void)fixture_tell(f, j, prng_below(&w->random, 600), 0, 1);
+		break;
 	case 5:
 		(void)fixture_progress(f, j, u, u->watermark + (uint32_t)prng_below(&w->random, 9));
 		break;
@@ -184,7 +187,7 @@ static void restore_from_snapshot(struct world *w)
 {
 	if (w->has_restored)
 		fixture_close(&w->restored);
-	fixture_open(&w->restored, &options, 3);
+	fixture_open(&w->restored, &stalling, 3);
 	w->has_restored = true;
 	struct message *m = whole(w->f.ledger);
 	uint64_t index = 0;
@@ -199,8 +202,9 @@ static void a_ledger_fed_with_the_changes_is_equal(void **state)
 	for (uint64_t seed = 1; seed <= rounds(6); seed++) {
 		struct world w = {0};
 		prng_seed(&w.random, seed);
-		fixture_open(&w.f, &options, seed);
-		fixture_open(&w.follower, &options, 2);
+		fixture_open(&w.f, &stalling, seed);
+		w.f.tells_activity = true;
+		fixture_open(&w.follower, &stalling, 2);
 		ledger_record_changes(w.f.ledger);
 		for (uint32_t i = 0; i < WORKERS; i++) {
 			join(&w, i);
@@ -214,7 +218,7 @@ static void a_ledger_fed_with_the_changes_is_equal(void **state)
 				restore_from_snapshot(&w);
 		}
 		struct standing s = fixture_status(&w.f);
-		assert_true(s.pass > 0 && s.steps > 20 && s.expired > 0 && w.changes > REQUESTS / 8);
+		assert_true(s.pass > 0 && s.steps > 20 && s.expired > 0 && s.stalled > 0 && w.changes > REQUESTS / 8);
 		fixture_close(&w.f);
 		fixture_close(&w.follower);
 		fixture_close(&w.restored);
