@@ -97,6 +97,8 @@ static void add(struct totals *t, const struct result *r)
 	t->sum.events += r->events;
 	t->sum.starts += r->starts;
 	t->sum.pushes += r->pushes;
+	t->sum.stalls += r->stalls;
+	t->sum.noticed += r->noticed;
 	t->sum.reads += r->reads;
 	t->sum.moves += r->moves;
 	t->sum.packets += r->packets;
@@ -129,6 +131,8 @@ static void add_totals(struct totals *t, const struct totals *other)
 	t->sum.events += r.events;
 	t->sum.starts += r.starts;
 	t->sum.pushes += r.pushes;
+	t->sum.stalls += r.stalls;
+	t->sum.noticed += r.noticed;
 	t->sum.reads += r.reads;
 	t->sum.moves += r.moves;
 	t->sum.packets += r.packets;
@@ -177,6 +181,8 @@ static void print(const struct totals *t, double elapsed)
 	       (unsigned long long)s->events);
 	for (uint32_t i = 0; i < FAULTS; i++)
 		printf("  %7u  %s\n", s->done[i], names[i]);
+	printf("  %7llu  a trainer computes no more for a while, and its library goes on; %llu times it was taken for dead\n",
+	       (unsigned long long)s->stalls, (unsigned long long)s->noticed);
 	printf("%llu seeds, %llu violations, %.1f seeds a second, %llu distinct combinations of job and faults\n",
 	       (unsigned long long)t->runs, (unsigned long long)t->violations, (double)t->runs / elapsed,
 	       (unsigned long long)combinations);

@@ -124,6 +124,7 @@ struct lane { /* one stream of one server */
 	bool dead;                 /* given up on; tries go on, but nothing waits for them */
 	bool opening;              /* a timer will open it */
 	bool told_lost;            /* the user has been told that it was lost, and not yet that it is back */
+	bool told_silent;          /* likewise, that it is connected and does not answer */
 	uint32_t backoff_ms;
 	int64_t progress_ms;                      /* last reply, or when something began to wait for one */
 	struct parcel *first, *last;              /* unanswered, in order */
@@ -195,7 +196,7 @@ struct part_sent {
 struct held_batch {
 	uint64_t step;  /* sync: that it belongs to; 0: none yet */
 	uint64_t clock; /* ssp: its number; 0: none yet */
-	bool pushed, complete, refused;
+	bool begun, pushed, complete, refused;
 	uint64_t *applied; /* (partitions) at its pull; NULL before */
 	struct part_sent *parts;
 	uint32_t parts_count, unacknowledged;
@@ -265,6 +266,22 @@ double residual_norm(const weir_client *c);
 /* Under the lock: the counts since the last one. staleness (HISTOGRAM_BUCKETS): what of it is to be told is returned. */
 size_t report_take(weir_client *c, Weir__V1__WorkerReport *out, uint64_t *staleness);
 
+/* --- activity.c: whether the trainer moves. All of it under the lock. */
+struct activity {
+	uint64_t moves, seen;                            /* seen: as of the last tick */
+	uint64_t idle_ms, still_ms, longest_ms, batches; /* Activity's */
+	int64_t ticked_ms;
+	uint32_t calls; /* to servers and the ledger, in flight */
+	bool waits_for_data;
+};
+void activity_move(weir_client *c);
+void activity_batch_begins(weir_client *c, struct held_batch *b);
+void activity_batch_ends(weir_client *c); /* it is pushed, or will not be */
+void activity_reads(weir_client *c);      /* an evaluator's move; of others nothing */
+void activity_begin(weir_client *c);      /* as another incarnation */
+void activity_tick(weir_client *c);       /* often, on the loop */
+void activity_fill(const weir_client *c, Weir__V1__Activity *out);
+
 /* --- steps.c */
 struct steps {
 	bool member; /* of step `number` with `current` */
@@ -311,6 +328,8 @@ void clocks_leave_unit(weir_client *c, struct held_unit *u);
 void clocks_begin(weir_client *c); /* under the lock: as another incarnation */
 void clocks_fail(weir_client *c, weir_status status, const char *text);
 void clocks_forget_unit(weir_client *c, uint32_t pass, uint32_t unit); /* it is given up */
+/* Whether a batch may not begin yet because of another worker's clock, not because of this one's. */
+bool clocks_wait_for_others(weir_client *c);
 extern const struct poll_type clocks_poll_type;
 
 /* --- ledger.c */
@@ -369,6 +388,7 @@ struct weir_client {
 	struct held_unit *units;
 	struct steps steps;
 	struct clocks clocks;
+	struct activity activity;
 	uint64_t *applied_seen, *stable_seen; /* (partitions) */
 	uint64_t *acknowledged,
 	    *epoch_seen;    /* (partitions) highest index in a reply to this incarnation's pushes and seals; epoch it is seen from */
@@ -413,7 +433,10 @@ void client_log(weir_client *c, weir_log_level level, const char *format, ...) W
 /* Waits for `changed` until the deadline (client_now; < 0: for ever). False once it has passed. */
 bool client_wait(weir_client *c, int64_t deadline_ms);
 
-/* --- join.c: calls of servers, blocking. Every reply's first field is its Status, checked here. */
+/* --- join.c: calls of servers, blocking. */
+weir_status client_call_wait(weir_client *c, struct rpc_channel *channel, enum rpc_method method, struct message *m,
+                             uint32_t timeout_ms, struct message **answer, weir_error *err);
+/* Every reply's first field is its Status, checked here. */
 weir_status client_call(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q,
                         uint32_t timeout_ms, const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err);
 /* A call that does no harm when it is repeated: while the other end cannot be reached it is, for patience_ms. */

@@ -66,6 +66,17 @@ static uint64_t wanted(weir_client *c)
 	return first;
 }
 
+bool clocks_wait_for_others(weir_client *c)
+{
+	uint64_t bound = UINT32_MAX;
+	if (!c->clocks.waiting)
+		return false;
+	for (uint32_t id = 0; id < WEIR_TABLES_MAX; id++)
+		if (c->tables[id] && c->tables[id]->spec.mode.kind == WEIR_SSP && c->tables[id]->spec.mode.bound < bound)
+			bound = c->tables[id]->spec.mode.bound;
+	return wanted(c) <= finished(c) + bound + 1;
+}
+
 void clocks_poll(weir_client *c)
 {
 	struct clocks *k = &c->clocks;

@@ -78,6 +78,7 @@ static weir_status send_commit(weir_client *c, const weir_unit *unit, Weir__V1__
 	struct held_unit *u = unit_find(c, unit->pass, unit->unit, unit->attempt);
 	if (u)
 		unit_forget(c, u);
+	activity_move(c);
 	clocks_poll(c);
 	(void)closed_low_moves(c, ((const Weir__V1__CommitReply *)reply)->closed_low);
 	if (!q->failed)
@@ -170,5 +171,8 @@ weir_status weir_pass_evaluated(weir_client *c, uint32_t pass, double auc, doubl
 	q.stop = stop != 0;
 	weir_status status = ledger_call_again(c, RPC_GATE, &q.base, &weir__v1__gate_reply__descriptor, &reply, err);
 	wire_free(reply);
+	pthread_mutex_lock(&c->lock);
+	activity_move(c);
+	pthread_mutex_unlock(&c->lock);
 	return status;
 }

@@ -53,6 +53,19 @@ weir_status client_heed(weir_client *c, weir_status status, const weir_error *er
 	return status;
 }
 
+weir_status client_call_wait(weir_client *c, struct rpc_channel *channel, enum rpc_method method, struct message *m,
+                             uint32_t timeout_ms, struct message **answer, weir_error *err)
+{
+	pthread_mutex_lock(&c->lock);
+	c->activity.calls++;
+	pthread_mutex_unlock(&c->lock);
+	const weir_status status = rpc_call_wait(channel, method, m, timeout_ms, answer, err);
+	pthread_mutex_lock(&c->lock);
+	c->activity.calls--;
+	pthread_mutex_unlock(&c->lock);
+	return status;
+}
+
 weir_status client_call(weir_client *c, struct rpc_channel *channel, enum rpc_method method, const ProtobufCMessage *q,
                         uint32_t timeout_ms, const ProtobufCMessageDescriptor *type, ProtobufCMessage **reply, weir_error *err)
 {
@@ -62,7 +75,7 @@ weir_status client_call(weir_client *c, struct rpc_channel *channel, enum rpc_me
 	struct message *m = wire_pack(q), *answer = NULL;
 	if (!m)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", rpc_method_path(method));
-	weir_status status = rpc_call_wait(channel, method, m, timeout_ms, &answer, err);
+	weir_status status = client_call_wait(c, channel, method, m, timeout_ms, &answer, err);
 	if (status != WEIR_OK)
 		return client_heed(c, status, err);
 	status = wire_unpack(type, answer, reply, err);
@@ -187,6 +200,7 @@ static weir_status take_join(weir_client *c, const Weir__V1__JoinReply *r, bool 
 	c->steps.closes_sent = 0; /* what was on its way to the servers was dropped with all else */
 	c->incarnation = r->incarnation;
 	c->lease_sequence = c->report_sequence = 0;
+	activity_begin(c);
 	message_release(c->unreported); /* the dead one's */
 	c->unreported = NULL;
 	c->reporting = NULL;
@@ -255,6 +269,7 @@ weir_status client_join(weir_client *c, bool again, weir_error *err)
 	q.pid = (uint32_t)getpid();
 	q.client = c->token;
 	q.pid_namespace = process_pid_namespace();
+	q.tells_activity = true;
 	dataset.fingerprint = c->options.dataset_fingerprint;
 	dataset.units = c->options.dataset_units;
 	dataset.rows = c->options.dataset_rows;

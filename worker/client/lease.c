@@ -144,6 +144,8 @@ static weir_status ask_in_turn(weir_client *c, int64_t deadline_ms, weir_unit *o
 	status = ask_for_unit(c, incarnation, sequence, out, again_ms, err);
 	pthread_mutex_lock(&c->lock);
 	c->leasing = false;
+	if (c->options.role == WEIR_EVALUATOR && status == WEIR_OK && *again_ms) /* there is nothing to evaluate */
+		activity_move(c);
 	pthread_cond_broadcast(&c->changed);
 	if (status == WEIR_OK && !*again_ms && incarnation == c->incarnation)
 		c->lease_sequence = sequence;

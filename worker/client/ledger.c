@@ -127,6 +127,7 @@ static void on_answer(void *arg, weir_status status, const char *text, struct me
 	weir_client *c = w->client;
 	pthread_mutex_lock(&c->lock);
 	w->done = true;
+	c->activity.calls--;
 	w->status = status;
 	snprintf(w->text, sizeof w->text, "%s", text);
 	w->reply = !status && !w->given_up ? message_retain(reply) : NULL;
@@ -168,6 +169,7 @@ static weir_status ask(weir_client *c, enum rpc_method method, struct message *m
 	pthread_mutex_lock(&c->lock);
 	const uint64_t moves = c->ledger.moves;
 	weir_status status = ledger_channel(c, &channel, err);
+	c->activity.calls++;
 	pthread_mutex_unlock(&c->lock);
 	if (status)
 		message_release(m);
@@ -175,6 +177,9 @@ static weir_status ask(weir_client *c, enum rpc_method method, struct message *m
 		(void)weir_fail(err, status, "%s: %s", rpc_method_path(method), weir_status_text(status));
 	if (status) {
 		free(w);
+		pthread_mutex_lock(&c->lock);
+		c->activity.calls--;
+		pthread_mutex_unlock(&c->lock);
 		return status;
 	}
 	status = await(w, moves, answer, err);

@@ -118,6 +118,17 @@ weir_status links_reachable(const weir_client *c, weir_error *err)
 	return WEIR_OK;
 }
 
+/* A server with a stuck thread keeps its connections. */
+static void tell_silent(struct lane *lane)
+{
+	char doing[160];
+	describe_waiting(lane, doing, sizeof doing);
+	if (!lane->told_silent)
+		client_log(lane->link->client, WEIR_LOG_WARN, "server %s has answered nothing for %u ms while %s", lane->link->address,
+		           WEIR_DEAD_PEER_MS, doing);
+	lane->told_silent = true;
+}
+
 /* With nothing heard since it was opened, or while down, waiting has an end. A proven stream is watched by the transport. */
 void lane_tick(struct lane *lane)
 {
@@ -125,6 +136,8 @@ void lane_tick(struct lane *lane)
 	if ((lane->first || lane->queue_first) && lane->method == RPC_PULL_STREAM && waited_ms >= WEIR_READ_SILENT_MS)
 		read_gave_up(lane->link);
 	const bool waits = lane->first || lane->queue_first;
+	if (waits && lane->proven && waited_ms >= WEIR_DEAD_PEER_MS)
+		tell_silent(lane);
 	if (!waits || (lane->stream && lane->proven))
 		return;
 	int64_t patience = lane->dead ? 0 : lane->link->client->patience_ms;
@@ -327,9 +340,9 @@ static void on_message(void *arg, struct rpc_stream *stream, struct message *m)
 		return;
 	}
 	pthread_mutex_lock(&c->lock);
-	if (lane->told_lost)
+	if (lane->told_lost || lane->told_silent)
 		client_log(c, WEIR_LOG_INFO, "server %s answers again", lane->link->address);
-	lane->told_lost = false;
+	lane->told_lost = lane->told_silent = false;
 	lane->proven = true;
 	lane->dead = false;
 	lane->backoff_ms = 0;

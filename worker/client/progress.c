@@ -93,6 +93,7 @@ static struct message *pack_progress(weir_client *c)
 	Weir__V1__ProgressRequest q = WEIR__V1__PROGRESS_REQUEST__INIT;
 	Weir__V1__JobId job;
 	Weir__V1__WorkerReport report;
+	Weir__V1__Activity activity;
 	uint32_t n = units_count(c), i = 0;
 	Weir__V1__UnitProgress *units = calloc(n + 1u, sizeof *units), **list = calloc(n + 1u, sizeof *list);
 	Weir__V1__PartTotals *totals = calloc(n + 1u, sizeof *totals);
@@ -122,6 +123,8 @@ static struct message *pack_progress(weir_client *c)
 		q.n_units = n;
 		q.units = list;
 		q.report = &report;
+		activity_fill(c, &activity);
+		q.activity = &activity;
 		q.sequence = ++c->report_sequence;
 		q.boots = boots;
 		q.n_boots = c->ledger_boot ? c->links_count : 0;
@@ -179,6 +182,7 @@ static void tick(void *arg)
 		lane_tick(&c->links[i]->pull);
 	}
 	map_tick(c);
+	activity_tick(c);
 	if (client_usable(c, NULL) == WEIR_OK && !c->reporting && client_now(c) - c->progress_ms >= interval_ms(c))
 		report(c);
 	pthread_mutex_unlock(&c->lock);
@@ -188,7 +192,7 @@ static void tick(void *arg)
 void progress_start(weir_client *c)
 {
 	pthread_mutex_lock(&c->lock); /* streams are open already, and may be lost */
-	c->ticked_ms = client_now(c);
+	c->ticked_ms = c->activity.ticked_ms = client_now(c);
 	pthread_mutex_unlock(&c->lock);
 	rpc_loop_post(c->loop, tick, c);
 }
@@ -196,6 +200,8 @@ void progress_start(weir_client *c)
 void weir_progress(weir_client *c, const weir_report *r)
 {
 	pthread_mutex_lock(&c->lock);
+	if (r->batches)
+		activity_batch_ends(c);
 	c->report.rows += r->rows;
 	c->report.batches += r->batches;
 	c->report.bad_lines += r->bad_lines;

@@ -402,6 +402,14 @@ static struct pull *pull_open(weir_client *c, const weir_pull_item *items, size_
 	return p;
 }
 
+static void note_begin(weir_client *c, const weir_batch *batch)
+{
+	struct held_batch *b = batch ? batch_find(c, batch, NULL, NULL) : NULL;
+	if (b)
+		activity_batch_begins(c, b);
+	activity_reads(c);
+}
+
 weir_status weir_pull(weir_client *c, const weir_batch *batch, const weir_pull_item *items, size_t count, weir_done_fn done,
                       void *arg, weir_ticket *ticket, weir_error *err)
 {
@@ -443,6 +451,7 @@ weir_status weir_pull(weir_client *c, const weir_batch *batch, const weir_pull_i
 		*ticket = op->ticket;
 	atomic_fetch_add_explicit(&c->pulls_in_flight, 1, memory_order_relaxed);
 	pthread_mutex_lock(&c->lock);
+	note_begin(c, batch);
 	op->next = NULL;
 	*c->submitted_tail = op;
 	c->submitted_tail = &op->next;

@@ -255,6 +255,7 @@ static weir_status note_batch(weir_client *c, const weir_batch *batch, const str
 		    .partition = part->partition, .part = part->part, .applied = wanted[i] ? 0 : u->sealed[part->partition]};
 		*wanted_count += wanted[i];
 	}
+	activity_batch_ends(c);
 	b->unacknowledged = *wanted_count;
 	b->pushed = true;
 	b->refused = false;
@@ -282,6 +283,8 @@ static void refuse_batch(weir_client *c, const weir_batch *batch)
 {
 	pthread_mutex_lock(&c->lock);
 	struct held_batch *b = batch_find(c, batch, NULL, NULL);
+	if (b && !b->refused)
+		activity_batch_ends(c);
 	if (b)
 		b->refused = true;
 	steps_poll(c);

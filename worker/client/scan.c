@@ -125,7 +125,10 @@ static weir_status ask_page(struct scan *s, Weir__V1__ScanRequest *q, weir_error
 		return status;
 	if (!(m = wire_pack(&q->base)))
 		return weir_fail(err, WEIR_E_MEMORY, "scan: out of memory");
-	status = rpc_call_wait(channel, RPC_SCAN, m, WEIR_CONTROL_TIMEOUT_MS, &answer, err);
+	pthread_mutex_lock(&c->lock);
+	activity_reads(c);
+	pthread_mutex_unlock(&c->lock);
+	status = client_call_wait(c, channel, RPC_SCAN, m, WEIR_CONTROL_TIMEOUT_MS, &answer, err);
 	if (status == WEIR_OK)
 		status = take_page(s, answer, q, err);
 	message_release(answer);

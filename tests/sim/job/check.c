@@ -56,6 +56,7 @@ static void audit_ledger(struct job *job, weir_client *c, struct audit *a)
 		a->expected_fingerprint += l->expected->fingerprint[p] + l->skipped->fingerprint[p];
 	}
 	a->quarantined = l->units_quarantined;
+	job->stalled = l->workers_stalled;
 	a->finished = l->state == WEIR__V1__LEASE_STATE__FINISHED;
 	wire_free(m);
 }
@@ -83,6 +84,9 @@ static void check_audit(struct job *job, const struct audit *a)
 		job_fail(job, "trainers have finished, but not the ledger's job");
 	if (a->partitions != PARTITIONS)
 		job_fail(job, "%" PRIu64 " of %d partitions have a primary", a->partitions, PARTITIONS);
+	if (job->stalled > job->stalls)
+		job_fail(job, "%" PRIu64 " times a trainer was taken for one that does not move; %" PRIu64 " times one stood still",
+		         job->stalled, job->stalls);
 	if (a->twice)
 		job_fail(job, "%" PRIu64 " parts were applied twice", a->twice);
 	if (a->applied + a->dropped != a->expected + a->skipped)

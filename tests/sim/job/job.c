@@ -162,6 +162,7 @@ static void choose(struct job *job)
 	job->passes = (uint32_t)world_between(1, 5);
 	job->executors = (uint32_t)world_between(1, 2);
 	job->compute_ns = world_between(1, world_chance(0.5) ? 20 : 200) * SIM_MS;
+	job->stall_every = prng_mix(world_seed(), 0x7374616cu, 0) % 3 ? 0 : 20; /* no draw of its own either */
 	job->fsync_ms = (uint32_t)world_between(2, world_chance(0.7) ? 100 : 2000);
 	job->flush_ms = (uint32_t)world_between(20, 1000);
 	job->faults = choose_faults(job);
@@ -283,6 +284,8 @@ static void report(struct result *r, const struct job *job)
 	r->exact = job->exact;
 	r->starts = job->starts;
 	r->pushes = job->pushes;
+	r->stalls = job->stalls;
+	r->noticed = job->stalled;
 	r->reads = job->reads;
 	r->moves = job->moves;
 	r->packets = n.packets;

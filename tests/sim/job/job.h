@@ -26,6 +26,7 @@ enum {
 	PARTITIONS = 6,
 	UNITS = 6,
 	BATCHES = 5,
+	PROGRESS_TIMEOUT_MS = 2000,
 	KEYS = 12,
 	KEY_SPACE = 60,
 	WIDTH = 2,
@@ -85,6 +86,7 @@ struct job {
 	weir_mode mode;             /* of the dense table */
 	weir_pull_coding pull;      /* alike. Differences of small whole numbers are exact as bf16 */
 	int64_t compute_ns;         /* for a batch: at most */
+	uint32_t stall_every;       /* one in so many batches hangs for a while; 0: none */
 	uint32_t ack;               /* enum partition_ack */
 	uint32_t read_staleness_ms; /* 0: only primaries are read */
 	uint64_t read_staleness_entries;
@@ -103,6 +105,8 @@ struct job {
 	uint32_t done[FAULTS];         /* how often each was committed */
 	uint64_t failovers;            /* a partition has got another primary */
 	uint64_t starts, pushes;       /* of processes; of batches that a trainer saw acknowledged */
+	uint64_t computed, stalls;     /* batches so far; those that stood still, */
+	uint64_t stalled;              /* for which a trainer was taken for dead */
 	uint64_t reads, moves;         /* pulls that another replica than the primary answered; requests to move a partition */
 	bool is_lost;        /* it has to begin anew: nothing was ever committed in some partition, and no full log is left there */
 	bool checked, exact; /* the end was; the sums were part of it */
@@ -115,7 +119,7 @@ struct result {
 	int64_t took_ns, slowest_ns;
 	uint32_t faults, done[FAULTS], replicas;
 	bool durable, synchronous, is_lost, exact;
-	uint64_t starts, pushes, reads, moves, packets, stalled, early, resets, silences, failovers;
+	uint64_t starts, pushes, stalls, noticed, reads, moves, packets, stalled, early, resets, silences, failovers;
 	char failure[WEIR_ERROR_TEXT_BYTES];
 };
 void job_run(struct result *out, uint64_t seed, bool verbose);

@@ -30,6 +30,7 @@ static weir_status start(struct actor *a, struct rpc *rpc, weir_error *err)
 	                                      .entropy = entropy_system(),
 	                                      .generation = 1,
 	                                      .lease_ms = LEASE_MS,
+	                                      .progress_timeout_ms = PROGRESS_TIMEOUT_MS,
 	                                      .patience_ms = PATIENCE_MS,
 	                                      .passes = job->passes,
 	                                      .partitions = PARTITIONS,

@@ -149,6 +149,19 @@ static weir_status push(struct trainer *t, const weir_batch *id, const uint64_t 
 	return status ? status : weir_wait(t->client, ticket, WAIT_MS, err);
 }
 
+/* Sometimes it hangs for a while, as a device or a disk may; its library goes on. */
+static void compute(struct job *job)
+{
+	const uint64_t r = prng_mix(world_seed(), 0x7374616cu, ++job->computed);
+	thread_sleep(world_between(0, job->compute_ns));
+	if (!job->stall_every || r % job->stall_every || world_now() >= job->heal_ns)
+		return;
+	job->stalls++;
+	const int64_t ns = (int64_t)(r / job->stall_every % (4 * PROGRESS_TIMEOUT_MS)) * SIM_MS;
+	world_note("stands still for %.1f s", (double)ns / 1e9);
+	thread_sleep(ns);
+}
+
 static weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t batch, weir_error *err)
 {
 	const weir_batch id = {.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
@@ -156,7 +169,7 @@ static weir_status run_batch(struct trainer *t, const weir_unit *u, uint32_t bat
 	batch_keys(u->data_unit, batch, keys);
 	const float value = batch_value(u->data_unit, batch), dense = dense_value(u, batch);
 	weir_status status = pull(t, u, &id, keys, err);
-	thread_sleep(world_between(0, t->actor->job->compute_ns)); /* it computes */
+	compute(t->actor->job);
 	if (!status && world_chance(0.5))
 		status = pull(t, u, &id, keys, err); /* what others have pushed meanwhile */
 	if (!status)

@@ -42,6 +42,7 @@ void cluster_start_server(struct cluster *c, uint32_t i)
 	                                      .entropy = entropy_system(),
 	                                      .generation = options->generation ? options->generation : 1,
 	                                      .lease_ms = options->lease_ms ? options->lease_ms : 60000,
+	                                      .progress_timeout_ms = options->progress_timeout_ms,
 	                                      .ack_sent = options->ack_sent,
 	                                      .read_staleness_ms = options->read_staleness_ms,
 	                                      .read_staleness_entries = options->read_staleness_entries,
@@ -266,6 +267,7 @@ struct audit cluster_audit(struct cluster *c)
 		a.expected_fingerprint += l->expected->fingerprint[p] + l->skipped->fingerprint[p];
 	}
 	a.workers_lost = l->workers_lost;
+	a.workers_stalled = l->workers_stalled;
 	a.leases_expired = l->leases_expired;
 	a.committed = l->committed;
 	a.units_quarantined = l->units_quarantined;

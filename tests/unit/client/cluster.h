@@ -23,7 +23,7 @@ struct cluster_options {
 	bool ack_sent;          /* these: ledger_options' */
 	uint32_t read_staleness_ms;
 	uint64_t read_staleness_entries;
-	uint32_t rate_rule, workers;
+	uint32_t rate_rule, workers, progress_timeout_ms;
 };
 
 struct cluster {
@@ -54,7 +54,8 @@ uint32_t cluster_table(weir_client *client, const char *name, weir_table_kind ki
 
 /* What the ledger says each partition took, and what the partitions say. */
 struct audit {
-	uint64_t expected, skipped, applied, dropped, twice, workers_lost, leases_expired, steps_closed, batches_dropped, duplicates;
+	uint64_t expected, skipped, applied, dropped, twice, workers_lost, workers_stalled, leases_expired, steps_closed,
+	    batches_dropped, duplicates;
 	uint64_t units_quarantined, resident_rows;                               /* resident: in memory, where servers have folders */
 	uint64_t expected_fingerprint, applied_fingerprint, dropped_fingerprint; /* expected: of skipped units too */
 	uint32_t committed, servers;                                             /* units of this pass; that the ledger tells of */

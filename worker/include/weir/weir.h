@@ -25,6 +25,15 @@
  * Errors. weir_error (may be NULL) gets a sentence. WEIR_E_STALE: this worker was taken for dead; drop residuals, call weir_rejoin.
  * WEIR_E_LOST: a server was started again and has nothing any more; close the client, and start the job anew.
  * WEIR_E_GENERATION: the job has gone back to a checkpoint; what was pushed since does not count. Drop everything, weir_abandon the client, open another.
+ * Progress. The library's own thread keeps the client alive, but the trainer must move, too. While it
+ * holds a unit, at most cluster.progress_timeout_ms may pass between two moves: a batch begins (with its
+ * first pull or its push), is pushed or is left out, a unit is committed or given back, or weir_progress
+ * is told of batches. By default that is ten times the longest such time so far, at least a minute, and
+ * ten minutes before the first push. Time does not count while a server, the ledger or another worker
+ * has to act first. A trainer that computes for longer without a push, as in a round of local steps,
+ * calls weir_progress for each batch. A trainer that does not move is named, its units go to other
+ * workers, and it gets WEIR_E_STALE. An evaluator that a pass waits for must pull, scan, or give its
+ * verdict likewise.
  * The library never exits, prints, or reads the environment. */
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
@@ -238,6 +247,8 @@ typedef struct weir_report { /* a trainer's progress since the last call, summed
 	double row_least_s;   /* seconds that a row would take at the most that its device can do */
 } weir_report;
 WEIR_API void weir_progress(weir_client *client, const weir_report *report);
+/* Says whether the trainer waits for its own data (0: no more). Shown where a worker does not move. */
+WEIR_API void weir_waits_for_data(weir_client *client, int waits);
 
 typedef struct weir_stats {
 	uint64_t bytes_pushed, bytes_pulled; /* on the wire, frames */
