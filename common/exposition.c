@@ -27,6 +27,13 @@ void exposition_label(FILE *out, const char *label, const char *value)
 	fputc('"', out);
 }
 
+void exposition_next_label(FILE *out, const char *label, const char *value)
+{
+	fprintf(out, ",%s=\"", label);
+	put_escaped(out, value, '"');
+	fputc('"', out);
+}
+
 void exposition_value(FILE *out, double value)
 {
 	if (isnan(value)) /* printf shows its sign, for which Prometheus refuses the whole page */

@@ -2,8 +2,10 @@
 #include "overview.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 void overview_free(struct overview *s)
 {
@@ -18,6 +20,26 @@ const char *overview_state_name(enum job_state state)
 {
 	static const char *const names[] = {"running", "evaluating", "finished", "failed"};
 	return names[state];
+}
+
+void overview_stall_text(const struct overview_stall *stall, char out[OVERVIEW_STALL_BYTES])
+{
+	const time_t since = (time_t)(stall->since_unix_ms / 1000);
+	struct tm utc;
+	char when[32], held[64] = "the evaluation", more[32] = "";
+	strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", gmtime_r(&since, &utc));
+	if (stall->units)
+		snprintf(held, sizeof held, "unit %u", stall->unit);
+	if (stall->units > 1)
+		snprintf(more, sizeof more, " and %u more", stall->units - 1);
+	snprintf(out, OVERVIEW_STALL_BYTES, "did not move for %.1f s, since %s UTC, with %s of pass %u%s%s",
+	         (double)stall->idle_ms / 1e3, when, held, stall->pass + 1, more,
+	         stall->waits_for_data ? "; it waited for data" : "");
+}
+
+bool overview_is_idle(const struct overview_worker *w)
+{
+	return w->live && w->idle_ms > 0 && w->idle_ms >= w->idle_limit_ms / 4;
 }
 
 uint64_t counts_quantile(const uint64_t counts[HISTOGRAM_BUCKETS], double q)

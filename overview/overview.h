@@ -28,12 +28,24 @@ struct overview_partition {
 	uint64_t replication_lag; /* log entries that wait for replicas */
 };
 
+/* The last time that a worker was taken for dead because it did not move. */
+struct overview_stall {
+	uint32_t count; /* how often; 0: never, and the rest is nothing */
+	bool now;       /* it has not come back since */
+	bool waits_for_data;
+	uint64_t since_unix_ms, idle_ms; /* when it moved last; idle time, without waiting */
+	uint32_t pass, unit, units;      /* that it held; `unit` is the first; 0 units: an evaluation */
+};
+
 struct overview_worker {
 	char name[WEIR_NAME_BYTES_MAX], host[WEIR_NAME_BYTES_MAX];
 	uint32_t pid;
 	bool evaluator, live, left;
 	uint64_t rows, silent_ms;
 	uint32_t units_held;
+	uint64_t idle_ms, idle_limit_ms; /* 0: nobody waits for it; then it is taken for dead */
+	bool waits_for_data;
+	struct overview_stall stall;
 	double residual_norm;                  /* of what its lossy codecs have held back */
 	uint64_t staleness[HISTOGRAM_BUCKETS]; /* of its pushes, since the ledger's start; of many workers not told */
 };
@@ -41,6 +53,8 @@ struct overview_worker {
 struct overview_server {
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	bool answered, draining;
+	char stuck[16];    /* its stuck thread, beside which it tells nothing; "": none */
+	uint64_t stuck_ms; /* for so long */
 	uint32_t pid;
 	uint64_t uptime_ms, connections, partitions, bytes_pushed, bytes_pulled;
 	uint64_t requests, request_bytes; /* of data streams, that have come and are not answered */
@@ -87,7 +101,8 @@ struct overview {
 	double rows_per_s;   /* over the last seconds; 0: nobody trains, or not known */
 	double loss_sum;     /* over rows */
 	double auc, logloss; /* last evaluation; 0: none yet */
-	uint64_t bad_lines, workers_lost, leases_expired, units_quarantined, steps_closed, batches_dropped, redone_batches;
+	uint64_t bad_lines, workers_lost, workers_stalled, leases_expired, units_quarantined, steps_closed, batches_dropped,
+	    redone_batches;
 	uint64_t batches_not_finite; /* whose gradients were not */
 	uint64_t scale_skipped;      /* batches left out because their loss scale was too large for fp16 */
 	double loss_scale;           /* the last that a worker told; 0: they have none */
@@ -116,6 +131,12 @@ struct overview {
 };
 
 const char *overview_state_name(enum job_state state);
+/* Writes "did not move for 61.2 s, since 2026-11-26 10:24:01 UTC, with unit 23 of pass 1 and 1 more; it
+ * waited for data". */
+#define OVERVIEW_STALL_BYTES 192
+void overview_stall_text(const struct overview_stall *stall, char out[OVERVIEW_STALL_BYTES]);
+/* Whether a live worker has been idle for a quarter of its limit, from when on it is shown. */
+bool overview_is_idle(const struct overview_worker *w);
 void overview_free(struct overview *s);
 /* Of counts by histogram buckets: the value at quantile q, and the mean (both by bucket bounds); 0 where there are none. */
 uint64_t counts_quantile(const uint64_t counts[HISTOGRAM_BUCKETS], double q);

@@ -49,6 +49,7 @@ static double whole_partitions(const struct overview *s)
 	X("weir_learning_rate", "gauge", "Of the last step of dense weights; 0: not known.", overview_learning_rate(s)) \
 	X("weir_workers_live", "gauge", "Trainers that hold a lease with the ledger.", s->workers_live) \
 	X("weir_workers_lost_total", "counter", "Workers that were taken for dead.", s->workers_lost) \
+	X("weir_workers_stalled_total", "counter", "Those of them that held work and did not move.", s->workers_stalled) \
 	X("weir_leases_expired_total", "counter", "Leases of work units that ran out.", s->leases_expired) \
 	X("weir_units_quarantined_total", "counter", "Work units given up.", s->units_quarantined) \
 	X("weir_steps_closed_total", "counter", "Closed steps of synchronous tables.", s->steps_closed) \
@@ -83,25 +84,27 @@ static double whole_partitions(const struct overview *s)
 /* clang-format on */
 
 /* Of server v, table t, worker w, partition p. */
-#define SERVER_MAP(X)                                                                                                \
-	X("weir_server_up", "gauge", "1: it answered just now.", v->answered)                                            \
-	X("weir_server_uptime_seconds", "gauge", "Since the process started.", (double)v->uptime_ms / 1e3)               \
-	X("weir_server_connections", "gauge", "Clients with open streams.", v->connections)                              \
-	X("weir_server_partitions", "gauge", "Partitions that it is primary of.", v->partitions)                         \
-	X("weir_server_draining", "gauge", "1: it is about to end.", v->draining)                                        \
-	X("weir_server_received_bytes_total", "counter", "Frames of pushes that came.", v->bytes_pushed)                 \
-	X("weir_server_sent_bytes_total", "counter", "Frames of pulls that went.", v->bytes_pulled)                      \
-	X("weir_server_requests", "gauge", "Pushes and pulls that have come and are not answered.", v->requests)         \
-	X("weir_server_request_bytes", "gauge", "Of them.", v->request_bytes)                                            \
-	X("weir_server_journal_bytes", "gauge", "Of segment files of its log.", v->journal_bytes)                        \
-	X("weir_server_flush_lag_entries", "gauge", "Log entries applied and not flushed.", v->flush_lag)                \
-	X("weir_server_disk_full", "gauge", "1: pushes wait for space.", v->disk_full)                                   \
-	X("weir_server_recovery_seconds", "gauge", "That its last start took to recover.", (double)v->recovery_ms / 1e3) \
-	X("weir_server_rows_resident", "gauge", "Rows in memory.", v->resident_rows)                                     \
-	X("weir_server_rows_cold", "gauge", "Rows on disk only, about.", v->cold_rows)                                   \
-	X("weir_server_row_hits_total", "counter", "Rows asked for that were in memory.", v->hits)                       \
-	X("weir_server_row_misses_total", "counter", "Rows asked for that were not.", v->misses)                         \
-	X("weir_server_memory_bytes", "gauge", "What the process has beyond what it began with.", v->memory_bytes)       \
+#define SERVER_MAP(X)                                                                                                 \
+	X("weir_server_up", "gauge", "1: it answered just now, and all of its threads run.", v->answered && !v->stuck[0]) \
+	X("weir_server_stuck_seconds", "gauge", "That a thread of it has not run; 0: all do.",                            \
+	  v->stuck[0] ? (double)v->stuck_ms / 1e3 : 0)                                                                    \
+	X("weir_server_uptime_seconds", "gauge", "Since the process started.", (double)v->uptime_ms / 1e3)                \
+	X("weir_server_connections", "gauge", "Clients with open streams.", v->connections)                               \
+	X("weir_server_partitions", "gauge", "Partitions that it is primary of.", v->partitions)                          \
+	X("weir_server_draining", "gauge", "1: it is about to end.", v->draining)                                         \
+	X("weir_server_received_bytes_total", "counter", "Frames of pushes that came.", v->bytes_pushed)                  \
+	X("weir_server_sent_bytes_total", "counter", "Frames of pulls that went.", v->bytes_pulled)                       \
+	X("weir_server_requests", "gauge", "Pushes and pulls that have come and are not answered.", v->requests)          \
+	X("weir_server_request_bytes", "gauge", "Of them.", v->request_bytes)                                             \
+	X("weir_server_journal_bytes", "gauge", "Of segment files of its log.", v->journal_bytes)                         \
+	X("weir_server_flush_lag_entries", "gauge", "Log entries applied and not flushed.", v->flush_lag)                 \
+	X("weir_server_disk_full", "gauge", "1: pushes wait for space.", v->disk_full)                                    \
+	X("weir_server_recovery_seconds", "gauge", "That its last start took to recover.", (double)v->recovery_ms / 1e3)  \
+	X("weir_server_rows_resident", "gauge", "Rows in memory.", v->resident_rows)                                      \
+	X("weir_server_rows_cold", "gauge", "Rows on disk only, about.", v->cold_rows)                                    \
+	X("weir_server_row_hits_total", "counter", "Rows asked for that were in memory.", v->hits)                        \
+	X("weir_server_row_misses_total", "counter", "Rows asked for that were not.", v->misses)                          \
+	X("weir_server_memory_bytes", "gauge", "What the process has beyond what it began with.", v->memory_bytes)        \
 	X("weir_server_memory_budget_bytes", "gauge", "Of that; 0: there is no budget.", v->budget_bytes)
 #define TABLE_MAP(X)                                                                                                  \
 	X("weir_table_rows", "gauge", "Rows that are stored.", t->rows)                                                   \
@@ -123,6 +126,16 @@ static double whole_partitions(const struct overview *s)
 	X("weir_worker_units_held", "gauge", "Work units that it holds.", w->units_held)                 \
 	X("weir_worker_silent_seconds", "gauge", "Since it was last heard.", (double)w->silent_ms / 1e3) \
 	X("weir_worker_residual_norm", "gauge", "Norm of what its codecs hold back.", w->residual_norm)
+/* Also of the evaluator; labelled with host and pid. */
+#define MOVING_MAP(X)                                                                                                      \
+	X("weir_worker_idle_seconds", "gauge", "That it has held work without moving; 0: it moves.", (double)w->idle_ms / 1e3) \
+	X("weir_worker_idle_limit_seconds", "gauge", "When it is taken for dead.", (double)w->idle_limit_ms / 1e3)             \
+	X("weir_worker_stalls_total", "counter", "Times that it was taken for dead so.", w->stall.count)
+/* Labelled with what it held, too. */
+#define STALL_MAP(X)                                                                        \
+	X("weir_worker_stalled_timestamp_seconds", "gauge",                                     \
+	  "Since when it had not moved when it was taken for dead; 0: it was not, or is back.", \
+	  w->stall.now ? (double)w->stall.since_unix_ms / 1e3 : 0)
 #define PARTITION_MAP(X)                                                                                            \
 	X("weir_partition_up", "gauge", "1: it has a primary that answers.", p->reported)                               \
 	X("weir_partition_epoch", "gauge", "Grows when the primary changes.", p->epoch)                                 \
@@ -191,6 +204,38 @@ static void put_workers(FILE *out, const struct overview *s)
 #undef LABELS
 }
 
+static void put_process(FILE *out, const struct overview_worker *w)
+{
+	exposition_label(out, "worker", w->name);
+	exposition_next_label(out, "host", w->host);
+	fprintf(out, ",pid=\"%" PRIu32 "\"", w->pid);
+}
+
+/* Adds what it held when it stalled. "": it never did; an evaluator holds no unit. */
+static void put_stalled(FILE *out, const struct overview_worker *w)
+{
+	char pass[16] = "", unit[16] = "";
+	if (w->stall.count)
+		snprintf(pass, sizeof pass, "%" PRIu32, w->stall.pass + 1);
+	if (w->stall.units)
+		snprintf(unit, sizeof unit, "%" PRIu32, w->stall.unit);
+	put_process(out, w);
+	fprintf(out, ",pass=\"%s\",unit=\"%s\"", pass, unit);
+}
+
+static void put_moving(FILE *out, const struct overview *s)
+{
+	const uint32_t count = s->workers_count < WEIR_METRICS_WORKERS_MAX ? s->workers_count : WEIR_METRICS_WORKERS_MAX;
+#define ONE    const struct overview_worker *w = &s->workers[i]
+#define LABELS put_process(out, w)
+	MOVING_MAP(PUT_EACH)
+#undef LABELS
+#define LABELS put_stalled(out, w)
+	STALL_MAP(PUT_EACH)
+#undef ONE
+#undef LABELS
+}
+
 static void put_partitions(FILE *out, const struct overview *s)
 {
 	const uint32_t count = s->partitions_count;
@@ -238,8 +283,10 @@ void overview_series(FILE *out, const struct overview *s)
 	put_sums(out, s);
 	put_servers(out, s);
 	put_tables(out, s);
-	if (s->has_ledger)
+	if (s->has_ledger) {
 		put_workers(out, s);
+		put_moving(out, s);
+	}
 	put_partitions(out, s);
 	put_staleness(out, s);
 }

@@ -53,6 +53,20 @@ static void read_totals(struct overview *s, const Weir__V1__WorkerReport *totals
 	s->residual_lost = totals->residual_lost;
 }
 
+static struct overview_stall read_stall(const Weir__V1__Stall *in)
+{
+	if (!in)
+		return (struct overview_stall){0};
+	return (struct overview_stall){.count = in->count,
+	                               .now = in->now,
+	                               .waits_for_data = in->waits_for_data,
+	                               .since_unix_ms = in->since_unix_ms,
+	                               .idle_ms = in->idle_ms,
+	                               .pass = in->pass,
+	                               .unit = in->unit,
+	                               .units = in->units};
+}
+
 static weir_status read_workers(struct overview *s, const Weir__V1__LedgerStatus *l)
 {
 	s->workers = calloc(l->n_workers + 1, sizeof *s->workers);
@@ -71,6 +85,10 @@ static weir_status read_workers(struct overview *s, const Weir__V1__LedgerStatus
 		out->rows = in->rows;
 		out->silent_ms = in->silent_ms;
 		out->units_held = in->units_held;
+		out->idle_ms = in->idle_ms;
+		out->idle_limit_ms = in->idle_limit_ms;
+		out->waits_for_data = in->waits_for_data;
+		out->stall = read_stall(in->stall);
 		out->residual_norm = in->residual_norm;
 		for (size_t b = 0; b < in->n_staleness && b < HISTOGRAM_BUCKETS; b++)
 			out->staleness[b] = in->staleness[b];
@@ -152,6 +170,7 @@ weir_status overview_read_ledger(struct overview *s, const Weir__V1__LedgerStatu
 	s->auc = l->auc;
 	s->logloss = l->logloss;
 	s->workers_lost = l->workers_lost;
+	s->workers_stalled = l->workers_stalled;
 	s->leases_expired = l->leases_expired;
 	s->units_quarantined = l->units_quarantined;
 	s->steps_closed = l->steps_closed;
@@ -248,6 +267,8 @@ void overview_read_server(struct overview *s, uint32_t index, const Weir__V1__Se
 		return;
 	out->answered = true;
 	out->draining = in->draining;
+	copy_text(out->stuck, sizeof out->stuck, in->stuck);
+	out->stuck_ms = in->stuck_ms;
 	out->pid = in->pid;
 	out->uptime_ms = in->uptime_ms;
 	take_durable(in->durable, out);

@@ -68,12 +68,47 @@ static void test_numbers(void **state)
 	has(text, "weir_staleness_pushes_bucket{table=\"dense\",le=\"1\"} 2");
 	has(text, "weir_staleness_pushes_bucket{table=\"dense\",le=\"3\"} 3");
 	has(text, "weir_staleness_pushes_count{table=\"dense\"} 3");
-	assert_null(strstr(text, "worker=\"evaluator\""));
+	assert_null(strstr(text, "weir_worker_rows_total{worker=\"evaluator\""));
 	free(text);
 	s.state = JOB_FINISHED;
 	text = text_of(&s);
 	has(text, "weir_units_remaining 0");
 	free(text);
+}
+
+/* The evaluator is one of those who may. */
+static void test_who_does_not_move_is_named(void **state)
+{
+	struct overview_worker some[] = {
+	    {.name = "w0", .host = "node\"1", .pid = 12, .live = true, .idle_ms = 2500, .idle_limit_ms = 60000},
+	    {.name = "w1",
+	     .host = "n2",
+	     .pid = 34,
+	     .stall = {.count = 2, .now = true, .since_unix_ms = 1500, .pass = 3, .unit = 7, .units = 1}},
+	    {.name = "evaluator", .host = "n3", .pid = 56, .evaluator = true, .stall = {.count = 1, .since_unix_ms = 9, .pass = 1}}};
+	struct overview s = make();
+	(void)state;
+	s.workers = some;
+	s.workers_count = 3;
+	s.workers_stalled = 3;
+	char *text = text_of(&s);
+	has(text, "weir_workers_stalled_total 3");
+	has(text, "weir_worker_idle_seconds{worker=\"w0\",host=\"node\\\"1\",pid=\"12\"} 2.5");
+	has(text, "weir_worker_idle_limit_seconds{worker=\"w0\",host=\"node\\\"1\",pid=\"12\"} 60");
+	has(text, "weir_worker_stalls_total{worker=\"w1\",host=\"n2\",pid=\"34\"} 2");
+	has(text, "weir_worker_stalled_timestamp_seconds{worker=\"w1\",host=\"n2\",pid=\"34\",pass=\"4\",unit=\"7\"} 1.5");
+	has(text, "weir_worker_stalled_timestamp_seconds{worker=\"evaluator\",host=\"n3\",pid=\"56\",pass=\"2\",unit=\"\"} 0");
+	has(text, "weir_worker_stalled_timestamp_seconds{worker=\"w0\",host=\"node\\\"1\",pid=\"12\",pass=\"\",unit=\"\"} 0");
+	free(text);
+	char said[OVERVIEW_STALL_BYTES];
+	overview_stall_text(
+	    &(struct overview_stall){
+	        .count = 1, .since_unix_ms = 86400000, .idle_ms = 61200, .unit = 23, .units = 2, .waits_for_data = true},
+	    said);
+	assert_string_equal(
+	    said, "did not move for 61.2 s, since 1970-01-02 00:00:00 UTC, with unit 23 of pass 1 and 1 more; it waited for data");
+	overview_stall_text(&(struct overview_stall){.count = 1, .idle_ms = 5000, .pass = 1}, said);
+	assert_string_equal(said, "did not move for 5.0 s, since 1970-01-01 00:00:00 UTC, with the evaluation of pass 2");
 }
 
 static void test_numbers_of_a_language_model(void **state)
@@ -199,6 +234,7 @@ static void test_alone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_numbers),
+	                                   cmocka_unit_test(test_who_does_not_move_is_named),
 	                                   cmocka_unit_test(test_numbers_of_a_language_model),
 	                                   cmocka_unit_test(test_what_is_no_number),
 	                                   cmocka_unit_test(test_headers),
