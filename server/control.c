@@ -411,12 +411,32 @@ static void fill_durable(struct status_tour *g, Weir__V1__ServerStatus *out)
 	out->durable = &g->durable;
 }
 
-static void fill_server_status(const struct status_tour *g, Weir__V1__ServerStatus *out)
+/* What a server says of itself without asking its loops. */
+struct self_told {
+	Weir__V1__Status status;
+	Weir__V1__JobId job;
+};
+
+static void fill_self(struct server *s, struct self_told *self, Weir__V1__ServerStatus *out)
 {
-	struct server *s = g->server;
+	weir__v1__status__init(&self->status);
+	weir__v1__job_id__init(&self->job);
+	self->job.uuid = (ProtobufCBinaryData){.len = sizeof s->options.uuid, .data = s->options.uuid};
+	self->job.generation = s->options.generation;
+	out->status = &self->status;
+	out->job = &self->job;
 	out->name = s->name;
 	out->address = s->address;
 	out->uptime_ms = (uint64_t)(clock_ms(s->options.clock) - s->started_ms);
+	out->pid = (uint32_t)getpid();
+	out->boot = s->options.boot;
+	out->replicas = server_replicas(s);
+	out->draining = atomic_load(&s->draining);
+}
+
+static void fill_server_status(const struct status_tour *g, Weir__V1__ServerStatus *out)
+{
+	struct server *s = g->server;
 	out->bytes_pushed = relaxed(&s->bytes_pushed);
 	out->bytes_pulled = relaxed(&s->bytes_pulled);
 	out->duplicates_refused = g->duplicates;
@@ -425,12 +445,8 @@ static void fill_server_status(const struct status_tour *g, Weir__V1__ServerStat
 	out->corrupt_refused = relaxed(&s->corrupt_refused);
 	uint64_t push = relaxed(&s->push_streams), pull = relaxed(&s->pull_streams);
 	out->connections = push > pull ? push : pull;
-	out->draining = atomic_load(&s->draining);
-	out->pid = (uint32_t)getpid();
-	out->boot = s->options.boot;
 	out->requests = g->requests;
 	out->request_bytes = g->request_bytes;
-	out->replicas = server_replicas(s);
 }
 
 static void status_free(struct status_tour *g)
@@ -447,16 +463,12 @@ static void status_done(struct executor *e, void *arg)
 	(void)e;
 	struct status_tour *g = arg;
 	struct server *s = g->server;
-	Weir__V1__Status ok = WEIR__V1__STATUS__INIT;
-	Weir__V1__JobId job = WEIR__V1__JOB_ID__INIT;
+	struct self_told self;
 	Weir__V1__ServerStatus reply = WEIR__V1__SERVER_STATUS__INIT;
 	Weir__V1__TableStatus *tables[WEIR_TABLES_MAX + 1];
 	Weir__V1__PartitionStatus *partitions[WEIR_PARTITIONS_MAX];
 	char lost[WEIR_ERROR_TEXT_BYTES];
-	job.uuid = (ProtobufCBinaryData){.len = sizeof s->options.uuid, .data = s->options.uuid};
-	job.generation = s->options.generation;
-	reply.status = &ok;
-	reply.job = &job;
+	fill_self(s, &self, &reply);
 	for (uint32_t i = 0; i < g->partitions_count; i++)
 		partitions[i] = &g->partitions[i];
 	for (uint32_t id = 0; id <= WEIR_TABLES_MAX; id++)
@@ -473,6 +485,22 @@ static void status_done(struct executor *e, void *arg)
 	status_free(g);
 }
 
+/* A tour would wait for the stuck thread, so the reply names that and tells of no partition. */
+static bool answer_stuck(struct server *s, struct rpc_call *call)
+{
+	struct self_told self;
+	char thread[LOOP_WATCH_NAME_BYTES];
+	uint64_t stuck_ms;
+	if (!server_stuck(s, thread, &stuck_ms))
+		return false;
+	Weir__V1__ServerStatus reply = WEIR__V1__SERVER_STATUS__INIT;
+	fill_self(s, &self, &reply);
+	reply.stuck = thread;
+	reply.stuck_ms = stuck_ms;
+	answer(call, &reply.base);
+	return true;
+}
+
 void control_status(struct server *s, struct rpc_call *call, struct message *request)
 {
 	weir_error err = {0};
@@ -482,6 +510,8 @@ void control_status(struct server *s, struct rpc_call *call, struct message *req
 	if (!status && q->job && q->job->uuid.len)
 		status = check_job(s, q->job, &err);
 	wire_free(m);
+	if (!status && answer_stuck(s, call))
+		return;
 	struct status_tour *g = status ? NULL : calloc(1, sizeof *g);
 	if (g) {
 		*g = (struct status_tour){.server = s,
@@ -538,8 +568,11 @@ void control_health(struct server *s, struct rpc_call *call, struct message *req
 	                   hosting_is_whole(roles_hosting(s));
 	wire_free(m);
 	Grpc__Health__V1__HealthCheckResponse reply = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
-	reply.status = whole && !atomic_load(&s->draining) ? GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING
-	                                                   : GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING;
+	char thread[LOOP_WATCH_NAME_BYTES];
+	uint64_t ms;
+	const bool serves = whole && !atomic_load(&s->draining) && !server_stuck(s, thread, &ms);
+	reply.status = serves ? GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING
+	                      : GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING;
 	answer(call, &reply.base);
 }
 

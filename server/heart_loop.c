@@ -38,30 +38,6 @@ static void tell_silence(void *arg, uint16_t server, bool silent)
 
 /* --- Ticks */
 
-/* For how many ticks the slowest executor has not run. */
-static uint32_t look_at_executors(struct heart_loop *h)
-{
-	uint32_t idle = 0;
-	for (uint32_t i = 0; i < h->options.executors; i++) {
-		struct heart_executor *e = &h->executors[i];
-		const uint32_t runs = atomic_load_explicit(&e->runs, memory_order_relaxed);
-		e->idle = runs == e->seen ? e->idle + 1 : 0;
-		e->seen = runs;
-		idle = e->idle > idle ? e->idle : idle;
-	}
-	return idle;
-}
-
-static void note_stuck(struct heart_loop *h, bool stuck)
-{
-	if (stuck && !h->stuck)
-		LOG_AT(h->options.logger, LOG_ERROR, "stuck",
-		       "an executor has not run for %u ms: no heartbeats, so that other servers take its partitions over", WEIR_STUCK_MS);
-	else if (!stuck && h->stuck)
-		LOG_AT(h->options.logger, LOG_WARN, "not stuck any more", "heartbeats go on");
-	h->stuck = stuck;
-}
-
 static void take_heard(struct heart_loop *h)
 {
 	for (uint16_t i = 0; i < h->options.servers; i++)
@@ -80,10 +56,9 @@ static void tick(void *arg)
 	struct heart_loop *h = arg;
 	if (h->closing)
 		return;
-	const uint32_t idle = look_at_executors(h);
-	note_stuck(h, idle >= STUCK_TICKS);
-	take_heard(h);
 	const bool hushed = atomic_load(&h->hushed); /* it refuses what others say, so their silence means nothing */
+	const uint32_t idle = hushed ? 0 : loop_watch_tick(h->options.watch);
+	take_heard(h);
 	if (idle <= WEIR_HEART_LATE_TICKS && !hushed)
 		heart_tick(h->heart);
 	publish(h);
@@ -92,18 +67,12 @@ static void tick(void *arg)
 			heart_link_end(&h->links[i]);
 		else
 			heart_link_tick(&h->links[i]);
-	if (!h->stuck && !hushed)
+	if (idle < STUCK_TICKS && !hushed)
 		heart_beat(h->heart);
 	rpc_loop_after(h->loop, WEIR_HEART_TICK_MS, tick, h);
 }
 
 /* --- From any thread */
-
-void heart_loop_ran(struct heart_loop *h, uint32_t executor)
-{
-	assert(executor < h->options.executors);
-	atomic_fetch_add_explicit(&h->executors[executor].runs, 1, memory_order_relaxed);
-}
 
 void heart_loop_heard(struct heart_loop *h, uint16_t server)
 {
@@ -141,8 +110,7 @@ static weir_status make_heart(struct heart_loop *h, weir_error *err)
 	memcpy(heart.uuid, o->uuid, sizeof heart.uuid);
 	h->heart = heart_create(&heart);
 	h->links = calloc(o->servers, sizeof *h->links);
-	h->executors = calloc(o->executors, sizeof *h->executors);
-	if (!h->heart || !h->links || !h->executors)
+	if (!h->heart || !h->links)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for the heartbeats of server %u", o->self);
 	for (uint16_t i = 0; i < o->servers; i++)
 		h->links[i] = (struct heart_link){.h = h, .to = i};
@@ -207,7 +175,6 @@ void heart_loop_destroy(struct heart_loop *h)
 	pthread_cond_destroy(&h->changed);
 	heart_destroy(h->heart);
 	free(h->links);
-	free(h->executors);
 	free(h->retired);
 	free(h);
 }

@@ -11,6 +11,7 @@
 
 #include "heartbeat.h"
 #include "logger.h"
+#include "loop_watch.h"
 #include "rpc.h"
 
 struct heart_loop_options {
@@ -20,7 +21,7 @@ struct heart_loop_options {
 	uint64_t generation;
 	uint16_t self;                /* this server, */
 	uint32_t servers, partitions; /* of so many */
-	uint32_t executors;           /* loops that must run */
+	struct loop_watch *watch;     /* of the loops that must run; the heart ticks it. Borrowed */
 	uint64_t incarnation, boot;   /* of this start */
 	void *arg;                    /* of address */
 	/* Where a server listens, copied to out (WEIR_ADDRESS_BYTES_MAX); false: that is not known. Asked for each attempt to reach it, on the heart's loop. */
@@ -38,7 +39,6 @@ void heart_loop_destroy(struct heart_loop *h); /* stopped, and nobody asks any m
 const struct rpc_stream_handler *heart_loop_open(struct heart_loop *h, struct rpc_stream *stream, void **arg);
 
 /* From any thread: */
-void heart_loop_ran(struct heart_loop *h, uint32_t executor); /* its loop runs; told every 100 ms or so */
 void heart_loop_heard(struct heart_loop *h, uint16_t server); /* something else came from it */
 void heart_loop_hush(
     struct heart_loop *h); /* the server is about to end: no beat any more, and streams that come in end with the next on them */

@@ -17,21 +17,15 @@ struct heart_link {
 	uint32_t pause, wait;        /* ticks: between attempts; until the next */
 };
 
-struct heart_executor {
-	_Atomic uint32_t runs;
-	uint32_t seen, idle; /* the heart's: runs at its last tick; ticks since they moved */
-};
-
 struct heart_loop {
 	struct heart_loop_options options;
 	struct rpc_loop *loop;
 	struct heart *heart;
-	struct heart_link *links;         /* (servers) */
-	struct heart_executor *executors; /* (executors) */
-	struct rpc_channel **retired;     /* (retired_count) to addresses where nobody is any more */
+	struct heart_link *links;     /* (servers) */
+	struct rpc_channel **retired; /* (retired_count) to addresses where nobody is any more */
 	uint32_t retired_count;
-	bool stuck, closing; /* closing: no stream is opened any more */
-	bool stopped;        /* its owner's: the loop is gone */
+	bool closing; /* no stream is opened any more */
+	bool stopped; /* its owner's: the loop is gone */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool closed; /* guarded by lock: `closing` is set */

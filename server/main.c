@@ -548,13 +548,19 @@ static const char *own_address(const struct parts *p, const struct arguments *a)
 	return n == 0 || (n > 2 && strcmp(told + n - 2, ":0") == 0) ? server_address(p->server) : told;
 }
 
+static bool is_stuck(void *server, char thread[LOOP_WATCH_NAME_BYTES], uint64_t *ms)
+{
+	return server_stuck(server, thread, ms);
+}
+
 static weir_status start_pages(struct parts *p, const struct arguments *a, weir_error *err)
 {
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	if (!p->self_series)
 		return WEIR_OK;
 	(void)pages_address(a, p->job, address);
-	const struct self_series_options options = {.pages = address, .server = own_address(p, a), .index = a->index};
+	const struct self_series_options options = {
+	    .pages = address, .server = own_address(p, a), .index = a->index, .stuck = is_stuck, .arg = p->server};
 	const weir_status status = self_series_start(p->self_series, &options, err);
 	if (!status)
 		logger_write(p->logger, LOG_INFO, NULL, "pages", "at=http://%s/metrics", self_series_address(p->self_series));

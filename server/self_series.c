@@ -17,7 +17,7 @@ struct self_series {
 	struct monitor *monitor;                         /* these three NULL: it has not started */
 	struct rpc_loop *loop;
 	struct rpc_channel *channel;
-	uint32_t index;
+	struct self_series_options options; /* strings NULL */
 };
 
 static struct histogram *find_histogram(struct self_series *s, enum rpc_method method, bool served)
@@ -69,9 +69,33 @@ static void write_ingress(FILE *out)
 	        n.connections, n.cut, n.refused, n.wrong_peer);
 }
 
+static void write_all(FILE *out, const struct overview *o)
+{
+	overview_series(out, o);
+	write_ingress(out);
+}
+
+/* Its status while it cannot be asked. */
+static weir_status write_stuck(const struct self_series *s, const char *thread, uint64_t ms, FILE *out, weir_error *err)
+{
+	Weir__V1__ServerStatus status = WEIR__V1__SERVER_STATUS__INIT;
+	struct overview o = {0};
+	status.stuck = (char *)(uintptr_t)thread;
+	status.stuck_ms = ms;
+	const weir_status read = overview_read_alone(&o, s->options.index, &status, err);
+	if (!read)
+		write_all(out, &o);
+	overview_free(&o);
+	return read;
+}
+
 static weir_status write_series(void *self_series, FILE *out, weir_error *err)
 {
 	struct self_series *s = self_series;
+	char thread[LOOP_WATCH_NAME_BYTES];
+	uint64_t ms;
+	if (s->options.stuck(s->options.arg, thread, &ms))
+		return write_stuck(s, thread, ms, out, err);
 	const Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
 	struct overview o = {0};
 	ProtobufCMessage *ledger = NULL, *server = NULL;
@@ -82,11 +106,9 @@ static weir_status write_series(void *self_series, FILE *out, weir_error *err)
 	if (!status)
 		status = ask(s, RPC_STATUS, &q.base, &weir__v1__server_status__descriptor, &server, err);
 	if (!status)
-		status = overview_read_alone(&o, s->index, (const Weir__V1__ServerStatus *)server, err);
-	if (!status) {
-		overview_series(out, &o);
-		write_ingress(out);
-	}
+		status = overview_read_alone(&o, s->options.index, (const Weir__V1__ServerStatus *)server, err);
+	if (!status)
+		write_all(out, &o);
 	wire_free(server);
 	wire_free(ledger);
 	overview_free(&o);
@@ -95,6 +117,11 @@ static weir_status write_series(void *self_series, FILE *out, weir_error *err)
 
 static weir_status is_ready(void *self_series, weir_error *err)
 {
+	const struct self_series_options *o = &((const struct self_series *)self_series)->options;
+	char thread[LOOP_WATCH_NAME_BYTES];
+	uint64_t ms;
+	if (o->stuck(o->arg, thread, &ms))
+		return weir_fail(err, WEIR_E_UNAVAILABLE, "its thread %s has not run for %.1f s", thread, (double)ms / 1e3);
 	Grpc__Health__V1__HealthCheckRequest q = GRPC__HEALTH__V1__HEALTH_CHECK_REQUEST__INIT;
 	ProtobufCMessage *m = NULL;
 	q.service = (char *)(uintptr_t) "ready";
@@ -122,7 +149,8 @@ struct self_series *self_series_create(struct rpc *rpc)
 
 weir_status self_series_start(struct self_series *s, const struct self_series_options *o, weir_error *err)
 {
-	s->index = o->index;
+	s->options = *o;
+	s->options.pages = s->options.server = NULL;
 	s->loop = rpc_loop_create(s->rpc, "self", err);
 	const weir_status status = s->loop ? rpc_channel_open(&s->channel, s->rpc, s->loop, o->server, err) : WEIR_E_MEMORY;
 	const struct monitor_options pages = {

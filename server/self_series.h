@@ -1,8 +1,10 @@
 /* What a server shows of itself (common/monitor.h): the status that anybody may ask it for, the ledger's where that is here, and how long calls take. It asks
- * over the network like anybody, so that whoever is told that it is ready knows that it answers. */
+ * over the network like anybody, so that whoever is told that it is ready knows that it answers.
+ * While one of its threads is stuck, it shows only that. */
 #ifndef WEIR_SELF_SERIES_H
 #define WEIR_SELF_SERIES_H
 
+#include "loop_watch.h"
 #include "rpc.h"
 
 struct self_series;
@@ -13,6 +15,9 @@ struct self_series_options {
 	const char *pages;  /* http_server.h's address */
 	const char *server; /* where it is reached: with TLS, by a name that its certificate has */
 	uint32_t index;
+	/* Whether a thread of it is stuck (server_stuck): then it is not asked. */
+	bool (*stuck)(void *arg, char thread[LOOP_WATCH_NAME_BYTES], uint64_t *ms);
+	void *arg;
 };
 /* The server runs. */
 weir_status self_series_start(struct self_series *s, const struct self_series_options *options, weir_error *err) WEIR_MUST_CHECK;

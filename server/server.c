@@ -168,8 +168,7 @@ static void executor_tick(void *arg)
 	struct executor *e = arg;
 	if (atomic_load(&e->server->stopping))
 		return;
-	if (e->server->heart)
-		heart_loop_ran(e->server->heart, (uint32_t)(e - e->server->executors));
+	loop_watch_ran(e->server->watch, (uint32_t)(e - e->server->executors));
 	expire_parked(e, clock_ms(e->server->options.clock));
 	roles_tick(e);
 	if (e->server->durable)
@@ -193,8 +192,7 @@ static void ledger_ticks(void *arg)
 	if (atomic_load(&s->stopping))
 		return;
 	server_ledger_ran(s);
-	if (s->heart)
-		heart_loop_ran(s->heart, s->options.executors);
+	loop_watch_ran(s->watch, s->options.executors);
 	ledger_role_tick(s);
 	if (forward_is_open(s) && !(s->ledger_log && ledger_log_is_blocked(s->ledger_log)))
 		ledger_tick(s->ledger);
@@ -204,6 +202,16 @@ static void ledger_ticks(void *arg)
 	if (s->durable && s->ledger_log)
 		durable_ledger_tick(s);
 	rpc_loop_after(s->ledger_loop, TICK_MS, ledger_ticks, s);
+}
+
+/* Ticks the watch of a server without heartbeats. */
+static void watch_ticks(void *arg)
+{
+	struct server *s = arg;
+	if (atomic_load(&s->stopping))
+		return;
+	(void)loop_watch_tick(s->watch);
+	rpc_loop_after(s->watch_loop, WEIR_HEART_TICK_MS, watch_ticks, s);
 }
 
 /* --- Start */
@@ -406,18 +414,21 @@ static bool address_of(void *server, uint16_t i, char *out)
 	return partition_map_address(s->map, i, out);
 }
 
-/* Before streams may come in. */
+/* Before streams may come in. A server without replicas has no heartbeats and its own watch. */
 static weir_status start_heart(struct server *s, const struct server_options *o, weir_error *err)
 {
+	s->watch = loop_watch_create(o->logger, o->executors, s->ledger_loop != NULL);
+	if (!s->watch)
+		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", o->name);
 	if (!server_is_replicated(s))
-		return WEIR_OK;
+		return (s->watch_loop = rpc_loop_create(o->rpc, "watch", err)) ? WEIR_OK : WEIR_E_MEMORY;
 	struct heart_loop_options heart = {.rpc = o->rpc,
 	                                   .logger = o->logger,
 	                                   .generation = o->generation,
 	                                   .self = (uint16_t)o->index,
 	                                   .servers = server_servers_max(s),
 	                                   .partitions = o->partitions,
-	                                   .executors = o->executors + (s->ledger_loop != NULL), /* whose loop must run, too */
+	                                   .watch = s->watch,
 	                                   .incarnation = promises_incarnation(s->standing.promises),
 	                                   .boot = o->boot,
 	                                   .arg = s,
@@ -461,6 +472,8 @@ static weir_status start(struct server *s, const struct server_options *o, weir_
 		rpc_loop_post(s->executors[i].loop, executor_tick, &s->executors[i]);
 	if (s->ledger_loop)
 		rpc_loop_post(s->ledger_loop, ledger_ticks, s);
+	if (s->watch_loop)
+		rpc_loop_post(s->watch_loop, watch_ticks, s);
 	return WEIR_OK;
 }
 
@@ -507,6 +520,11 @@ weir_status server_create(struct server **out, const struct server_options *opti
 const char *server_address(const struct server *s)
 {
 	return s->address;
+}
+
+bool server_stuck(const struct server *s, char thread[LOOP_WATCH_NAME_BYTES], uint64_t *ms)
+{
+	return loop_watch_stuck(s->watch, thread, ms);
 }
 
 bool server_is_coordinated(const struct server *s)
@@ -631,6 +649,7 @@ static void free_parts(struct server *s)
 	roles_free(s);
 	rewind_destroy(s->rewind);
 	heart_loop_destroy(s->heart);
+	loop_watch_destroy(s->watch);
 	if (s->durable)
 		durable_close(s);
 	else
@@ -663,6 +682,8 @@ void server_destroy(struct server *s)
 	}
 	promises_stop(s->standing.promises);
 	heart_loop_stop(s->heart);
+	if (s->watch_loop)
+		rpc_loop_destroy(s->watch_loop);
 	for (uint32_t i = 0; s->loops && i < s->options.executors; i++)
 		if (s->loops[i])
 			rpc_loop_destroy(s->loops[i]);

@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "ledger.h"
 #include "logger.h"
+#include "loop_watch.h"
 #include "rpc.h"
 
 struct checkpoint_options;
@@ -99,6 +100,8 @@ struct server_options {
 /* Starts serving. On failure nothing is left running. */
 weir_status server_create(struct server **out, const struct server_options *options, weir_error *err);
 const char *server_address(const struct server *s); /* with the real port */
+/* Whether a thread of it is stuck (loop_watch.h); which, and for how long. Any thread. */
+bool server_stuck(const struct server *s, char thread[LOOP_WATCH_NAME_BYTES], uint64_t *ms);
 /* Whether it has been told what the coordinator has; without one, always. Until then it serves, but has no partition. Any thread. */
 bool server_is_coordinated(const struct server *s);
 /* Where partitions have replicas, before server_drain: what it is primary of goes to others in sync, in a fifth of the time in which these would find it dead. For

@@ -24,6 +24,7 @@ struct durable;
 struct heart_loop;
 struct ledger_log;
 struct ledger_snapshot;
+struct loop_watch;
 struct replication;
 struct rewind;
 struct roles;
@@ -64,6 +65,8 @@ struct server {
 	struct replication *_Atomic ledger_replication;
 	struct standing standing;                      /* empty: what a restart loses, no replica elsewhere has either */
 	struct heart_loop *heart;                      /* NULL: no other server has a replica of what is here */
+	struct loop_watch *watch;                      /* of the loops of executors and ledger */
+	struct rpc_loop *watch_loop;                   /* ticks it; NULL: the heart does */
 	struct durable *durable;                       /* NULL: the log is in memory */
 	struct ledger_log *ledger_log;                 /* NULL: the ledger has one copy, in memory */
 	struct message *ledger_began;                  /* what it was recovered from, on its way to its log; NULL: nothing */

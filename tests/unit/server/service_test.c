@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "await.h"
+#include "on_loop.h"
 #include "placement.h"
 #include "server_internal.h"
 #include "service_fixture.h"
@@ -682,6 +684,52 @@ static void unary_calls_do_what_streams_do(void **state)
 	end(&k, &c);
 }
 
+/* The status of a server, asked until the call comes in on a loop that runs. NULL: none does. */
+static ProtobufCMessage *status_over_some_loop(struct cluster *k)
+{
+	enum { CALLS = 4, ANSWER_MS = 500 };
+	const Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
+	ProtobufCMessage *m = NULL;
+	struct client c;
+	client_open(&c, k->rpc, cluster_address(0), RPC_PUSH_STREAM);
+	for (uint32_t i = 0; i < CALLS && !m; i++) {
+		struct message *reply;
+		if (rpc_call_wait(c.channel, RPC_STATUS, wire_pack(&q.base), ANSWER_MS, &reply, NULL))
+			continue;
+		assert_int_equal(wire_unpack(&weir__v1__server_status__descriptor, reply, &m, NULL), WEIR_OK);
+		message_release(reply);
+	}
+	client_close(&c);
+	return m;
+}
+
+/* With one copy of everything, too, where no heart beats. */
+static void while_a_thread_hangs_the_status_says_so(void **state)
+{
+	(void)state;
+	struct cluster k;
+	struct held_loop held;
+	char thread[LOOP_WATCH_NAME_BYTES];
+	uint64_t ms;
+	cluster_open(&k, 1, 2);
+	assert_false(server_stuck(k.servers[0], thread, &ms));
+	held_loop_hold(&held, k.servers[0]->executors[1].loop);
+	AWAIT(server_stuck(k.servers[0], thread, &ms), "a thread hangs, and nobody says so");
+	ProtobufCMessage *m = status_over_some_loop(&k);
+	assert_non_null(m);
+	const Weir__V1__ServerStatus *s = (const Weir__V1__ServerStatus *)m;
+	assert_string_equal(s->stuck, "exec-1");
+	assert_true(s->stuck_ms >= WEIR_STUCK_MS && s->n_partitions == 0 && s->pid > 0);
+	wire_free(m);
+	held_loop_release(&held);
+	AWAIT(!server_stuck(k.servers[0], thread, &ms), "all threads run, and one is said to hang");
+	m = status_over_some_loop(&k);
+	s = (const Weir__V1__ServerStatus *)m;
+	assert_true(s && !s->stuck[0] && s->n_partitions == CLUSTER_PARTITIONS);
+	wire_free(m);
+	cluster_close(&k);
+}
+
 static void a_scan_pages_through_a_partition(void **state)
 {
 	(void)state;
@@ -780,6 +828,7 @@ int main(void)
 	    cmocka_unit_test(five_servers_live_in_one_process),
 	    cmocka_unit_test(unary_calls_do_what_streams_do),
 	    cmocka_unit_test(a_scan_pages_through_a_partition),
+	    cmocka_unit_test(while_a_thread_hangs_the_status_says_so),
 	    cmocka_unit_test(a_drained_server_ends_its_streams),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
