@@ -184,14 +184,27 @@ static void read_signals(struct train *t, int timeout_ms)
 			on_stop_signal(t, (int)info.ssi_signo);
 }
 
+/* The last evaluation may take long; it is waited for unless the evaluator has stalled. */
+static bool evaluator_has_stalled(const struct train *t)
+{
+	for (uint32_t i = 0; i < t->seen.workers_count; i++)
+		if (t->seen.workers[i].evaluator && t->seen.workers[i].stall.now)
+			return true;
+	return false;
+}
+
 /* A worker that the finished job does not end by itself (it is stopped, or stuck) is not waited for. */
 static void end_stragglers(struct train *t)
 {
-	if (t->finished_ms == 0 || clock_ms(t->clock) < t->finished_ms + WEIR_DRAIN_MS ||
-	    supervisor_alive(t->supervisor, CHILD_TRAINER) == 0)
+	if (t->finished_ms == 0 || clock_ms(t->clock) < t->finished_ms + WEIR_DRAIN_MS)
 		return;
-	uint32_t killed = supervisor_end(t->supervisor, CHILD_TRAINER, 0);
-	live_note(&t->live, "%u workers did not leave in %u s after the end of the job and are killed", killed, WEIR_DRAIN_MS / 1000);
+	if (supervisor_alive(t->supervisor, CHILD_TRAINER) > 0)
+		live_note(&t->live, "%u workers did not leave in %u s after the end of the job and are killed",
+		          supervisor_end(t->supervisor, CHILD_TRAINER, 0), WEIR_DRAIN_MS / 1000);
+	if (supervisor_alive(t->supervisor, CHILD_EVALUATOR) > 0 && evaluator_has_stalled(t)) {
+		supervisor_end(t->supervisor, CHILD_EVALUATOR, 0);
+		live_note(&t->live, "the evaluator does not move, the job has ended without it, and it is killed");
+	}
 }
 
 /* --- Looking at the job */
@@ -216,6 +229,24 @@ static void note_rows(struct train *t, const struct overview *now, int64_t now_m
 		t->first_rows_ms = now_ms;
 	}
 	t->last_rows_ms = now_ms;
+}
+
+/* Names workers that have stalled since the last look. */
+static void note_stalls(struct train *t, const struct overview *now)
+{
+	for (uint32_t i = 0; i < now->workers_count; i++) {
+		const struct overview_worker *w = &now->workers[i];
+		char text[OVERVIEW_STALL_BYTES];
+		uint32_t known = 0;
+		for (uint32_t j = 0; j < t->seen.workers_count; j++)
+			if (strcmp(t->seen.workers[j].name, w->name) == 0)
+				known = t->seen.workers[j].stall.count;
+		if (w->stall.count <= known || (!t->seen_any && !w->stall.now))
+			continue;
+		overview_stall_text(&w->stall, text);
+		live_note(&t->live, "%s (pid %u on %s) %s: %s", w->name, w->pid, w->host, text,
+		          w->evaluator ? "passes go on without it" : "its work goes to the others");
+	}
 }
 
 /* What was known of the generation before is not so any more. */
@@ -299,6 +330,7 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 	const int64_t asked_ms = clock_ms(t->clock);
 	if (watcher_poll(t->watcher, timeout_ms, &now, &ignored) != WEIR_OK) {
 		overview_free(&now);
+		silent_look(&t->silent, &t->live, t->supervisor, NULL, clock_ms(t->clock));
 		look_for_lost(t, timeout_ms);
 		return false;
 	}
@@ -311,6 +343,8 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 	if (!t->seen_any)
 		note_beginning(t, &now);
 	note_rows(t, &now, now_ms);
+	note_stalls(t, &now);
+	silent_look(&t->silent, &t->live, t->supervisor, &now, now_ms);
 	curve_look(&t->curve, t->seen_any ? &t->seen : NULL, &now, (double)(now_ms - t->workers_ms) / 1e3);
 	overview_free(&t->seen);
 	t->seen = now;

@@ -80,3 +80,20 @@ void overview_put_worker(struct json *j, const struct overview_worker *w)
 	json_set_count(j, "rows", w->rows);
 	put_staleness(j, w->staleness);
 }
+
+void overview_put_stall(struct json *j, const struct overview_worker *w)
+{
+	const struct overview_stall *s = &w->stall;
+	json_set_count(j, "stalls", s->count);
+	json_set_bool(j, "stalled", s->now);
+	if (!s->count)
+		return;
+	json_set_text(j, "stall.host", w->host);
+	json_set_count(j, "stall.pid", w->pid);
+	json_set_count(j, "stall.since_unix_ms", s->since_unix_ms);
+	json_set_count(j, "stall.idle_ms", s->idle_ms);
+	json_set_count(j, "stall.pass", s->pass + 1u);
+	json_set_count(j, "stall.unit", s->unit);
+	json_set_count(j, "stall.units", s->units);
+	json_set_bool(j, "stall.waits_for_data", s->waits_for_data);
+}

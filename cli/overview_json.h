@@ -12,5 +12,7 @@ void overview_put_speed(struct json *j, const struct overview *s, double samples
 /* Name, pushes, bytes by codec, staleness, steps; and a worker's name, rows, staleness. */
 void overview_put_table(struct json *j, const struct overview_table *t);
 void overview_put_worker(struct json *j, const struct overview_worker *w);
+/* How often it stalled, and the last time. */
+void overview_put_stall(struct json *j, const struct overview_worker *w);
 
 #endif

@@ -224,6 +224,16 @@ static void print_staleness(FILE *out, const struct overview *s)
 	}
 }
 
+static void print_stall(FILE *out, const struct overview_worker *w)
+{
+	char text[OVERVIEW_STALL_BYTES];
+	if (!w->stall.count)
+		return;
+	overview_stall_text(&w->stall, text);
+	fprintf(out, "  %-11s %s (pid %u on %s), %u time%s: it %s\n", "stalled", w->name, w->pid, w->host, w->stall.count,
+	        w->stall.count == 1 ? "" : "s", text);
+}
+
 void report_print(const struct report *r, FILE *out)
 {
 	char pushed[16], pulled[16];
@@ -254,6 +264,12 @@ void report_print(const struct report *r, FILE *out)
 	if (r->workers_lost || r->servers_lost || s->leases_expired)
 		fprintf(out, "  %-11s %" PRIu64 " workers, %" PRIu64 " servers; %" PRIu64 " leases expired; %" PRIu64 " batches redone\n",
 		        "lost", r->workers_lost, r->servers_lost, s->leases_expired, s->redone_batches);
+	for (uint32_t i = 0; i < s->workers_count; i++)
+		print_stall(out, &s->workers[i]);
+	if (r->servers_silent)
+		fprintf(out,
+		        "  %-11s %" PRIu64 " times a server lived and answered nothing for %u s or was stuck; the lines above name it\n",
+		        "silent", r->servers_silent, WEIR_DEAD_PEER_MS / 1000);
 	if (r->partitions_moved)
 		fprintf(out, "  %-11s %" PRIu64 " times a partition went to another server\n", "moved", r->partitions_moved);
 	if (r->rewinds)
@@ -358,6 +374,21 @@ static void put_chaos(struct json *j, const struct chaos *c)
 	json_set_count(j, "chaos.workers_stopped", c->count[CHAOS_WORKER][CHAOS_PAUSE]);
 }
 
+/* Workers that ever stalled, also the evaluator. */
+static void put_stalled(struct json *j, const struct overview *s)
+{
+	json_set_count(j, "workers_stalled", s->workers_stalled);
+	json_set_empty_list(j, "stalled");
+	for (uint32_t i = 0; i < s->workers_count; i++) {
+		if (!s->workers[i].stall.count)
+			continue;
+		struct json *item = json_create();
+		json_set_text(item, "name", s->workers[i].name);
+		overview_put_stall(item, &s->workers[i]);
+		json_append(j, "stalled", item);
+	}
+}
+
 static void put_overview(struct json *j, const struct overview *s)
 {
 	overview_put_totals(j, s);
@@ -375,6 +406,7 @@ static void put_overview(struct json *j, const struct overview *s)
 		overview_put_worker(item, &s->workers[i]);
 		json_append(j, "workers", item);
 	}
+	put_stalled(j, s);
 }
 
 weir_status report_check_path(const char *path, weir_error *err)
@@ -414,6 +446,7 @@ weir_status report_write(const struct report *r, const char *path, weir_error *e
 	json_set_count(j, "bad_lines", r->bad_lines);
 	json_set_count(j, "workers_lost", r->workers_lost);
 	json_set_count(j, "servers_lost", r->servers_lost);
+	json_set_count(j, "servers_silent", r->servers_silent);
 	json_set_count(j, "redone_batches", r->end->redone_batches);
 	json_set_count(j, "partitions_moved", r->partitions_moved);
 	json_set_count(j, "rewinds", r->rewinds);

@@ -48,6 +48,7 @@ struct report {
 	struct audit audit;
 	uint64_t bad_lines; /* left out of the packed cache, and by the workers reading text */
 	uint64_t workers_lost, servers_lost;
+	uint64_t servers_silent;          /* times that a living server did not answer (silent.h) */
 	uint64_t partitions_moved;        /* times that one went to another server */
 	uint64_t rewinds, batches_undone; /* times that the job went back to a checkpoint, and what was trained since them */
 	const struct chaos *chaos;        /* what was done on purpose; NULL: nothing */

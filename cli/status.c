@@ -92,6 +92,23 @@ static void print_training(const struct overview *s)
 		printf("gradient    norm %.4g, learning rate %.4g\n", s->gradient_norm, overview_learning_rate(s));
 }
 
+static void print_worker(const struct overview_worker *w)
+{
+	char stall[OVERVIEW_STALL_BYTES];
+	printf("%-11s %s on %s, pid %u, %" PRIu64 " rows, %u units held, heard of %.1f s ago%s\n", w->name,
+	       w->left        ? "left"
+	       : w->live      ? "live"
+	       : w->stall.now ? "STALLED"
+	                      : "lost",
+	       w->host, w->pid, w->rows, w->units_held, (double)w->silent_ms / 1e3, w->evaluator ? " (evaluator)" : "");
+	if (overview_is_idle(w))
+		printf("  idle      it has held its work for %.1f s without moving%s; after %.1f s others get it\n",
+		       (double)w->idle_ms / 1e3, w->waits_for_data ? ", as it waits for data" : "", (double)w->idle_limit_ms / 1e3);
+	overview_stall_text(&w->stall, stall);
+	if (w->stall.count)
+		printf("  stalled   %s%s: its work went to others\n", w->stall.now ? "" : "and came back; before, it ", stall);
+}
+
 static void print_status(const struct overview *s)
 {
 	char a[16], b[16];
@@ -133,7 +150,10 @@ static void print_status(const struct overview *s)
 		       s->scrubs_differ);
 	for (uint32_t i = 0; i < s->servers_count; i++) {
 		const struct overview_server *v = &s->servers[i];
-		if (v->answered)
+		if (v->stuck[0])
+			printf("server %-4u %s, pid %u, STUCK: its thread %s has not run for %.1f s\n", i, v->address, v->pid, v->stuck,
+			       (double)v->stuck_ms / 1e3);
+		else if (v->answered)
 			printf("server %-4u %s, pid %u, up %.0f s, %" PRIu64 " partitions, %" PRIu64 " connections%s\n", i, v->address,
 			       v->pid, (double)v->uptime_ms / 1e3, v->partitions, v->connections, v->draining ? ", draining" : "");
 		else
@@ -142,14 +162,8 @@ static void print_status(const struct overview *s)
 			print_durable(v);
 		print_primary_of(s, i);
 	}
-	for (uint32_t i = 0; i < s->workers_count; i++) {
-		const struct overview_worker *w = &s->workers[i];
-		printf("%-11s %s on %s, pid %u, %" PRIu64 " rows, %u units held, heard of %.1f s ago%s\n", w->name,
-		       w->left   ? "left"
-		       : w->live ? "live"
-		                 : "lost",
-		       w->host, w->pid, w->rows, w->units_held, (double)w->silent_ms / 1e3, w->evaluator ? " (evaluator)" : "");
-	}
+	for (uint32_t i = 0; i < s->workers_count; i++)
+		print_worker(&s->workers[i]);
 	for (uint32_t i = 0; i < s->tables_count; i++) {
 		const struct overview_table *t = &s->tables[i];
 		format_bytes(a, sizeof a, (double)t->bytes);

@@ -12,6 +12,8 @@ static struct json *server_item(const struct overview_server *v)
 	json_set_count(item, "pid", v->pid);
 	json_set_count(item, "uptime_ms", v->uptime_ms);
 	json_set_bool(item, "draining", v->draining);
+	json_set_text(item, "stuck", v->stuck);
+	json_set_count(item, "stuck_ms", v->stuck_ms);
 	if (!v->durable)
 		return item;
 	json_set_count(item, "durable.recovery_ms", v->recovery_ms);
@@ -32,12 +34,17 @@ static struct json *worker_item(const struct overview_worker *w)
 {
 	struct json *item = json_create();
 	overview_put_worker(item, w);
+	json_set_text(item, "host", w->host);
 	json_set_count(item, "pid", w->pid);
 	json_set_bool(item, "evaluator", w->evaluator);
 	json_set_bool(item, "live", w->live);
 	json_set_bool(item, "left", w->left);
 	json_set_count(item, "units_held", w->units_held);
 	json_set_real(item, "residual_norm", w->residual_norm);
+	json_set_count(item, "idle_ms", w->idle_ms);
+	json_set_count(item, "idle_limit_ms", w->idle_limit_ms);
+	json_set_bool(item, "waits_for_data", w->waits_for_data);
+	overview_put_stall(item, w);
 	return item;
 }
 
@@ -133,6 +140,7 @@ struct json *status_json(const struct overview *s)
 	json_set_count(j, "corrupt_refused", s->corrupt_refused);
 	json_set_count(j, "nonfinite_refused", s->nonfinite_refused);
 	json_set_count(j, "workers_lost", s->workers_lost);
+	json_set_count(j, "workers_stalled", s->workers_stalled);
 	put_lists(j, s);
 	return j;
 }

@@ -444,6 +444,7 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 	r->finished = t->seen_any && t->seen.state == JOB_FINISHED && !t->server_gone;
 	r->was_finished = r->finished && t->was_finished;
 	r->servers_lost = t->servers_lost;
+	r->servers_silent = t->silent.count;
 	r->partitions_moved = t->replicas.moved;
 	r->rewinds = t->rewinds;
 	r->batches_undone = t->batches_undone;

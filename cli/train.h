@@ -14,6 +14,7 @@
 #include "replicas.h"
 #include "report.h"
 #include "run_state.h"
+#include "silent.h"
 #include "supervise.h"
 #include "watcher.h"
 
@@ -57,6 +58,7 @@ struct train {
 	struct curve curve;
 	uint64_t rewinds, batches_undone; /* times that the job went back to a checkpoint, and how many batches of it that cost */
 	struct replicas replicas;
+	struct silent silent;
 	struct chaos chaos;
 	uint64_t workers_killed, servers_lost; /* times that one died */
 	bool server_gone;                      /* one that does not come back */

@@ -25,7 +25,7 @@ python3 - "$DIR/page.html" <<-'PY' || fail "the page is not as it should be"
 	bars = re.findall(r'<rect [^>]*height="([\d.]+)"', inside("staleness"))
 	assert bars and float(max(bars, key=float)) > 10, bars
 	assert len(re.findall(r"<i [^>]*title=\"partition \d+: primary on server [01]", inside("partitions"))) == 8
-	for worker in "worker-0", "worker-1": assert re.search(rf"<td>{worker}</td><td>live</td>", page), worker
+	for worker in "worker-0", "worker-1": assert re.search(rf"<td>{worker}</td><td>live</td>.*?<td>\d+ on [^<]+</td>", page), worker
 	assert page.count("<td>answers</td>") == 2
 	asked = set(re.findall(r"(?:https?:)?//[\w.]+", page)) - {"http://www.w3.org"}
 	assert not asked, f"it asks {asked}"
