@@ -21,6 +21,8 @@ struct prefetcher {
 	pthread_cond_t ready; /* for the trainer */
 	bool stop;
 	uint64_t flushes;                               /* what was begun under an older count is thrown away */
+	bool reading;                                   /* a unit, */
+	uint64_t reading_since;                         /* begun under this count */
 	struct prefetch_unit units[PREFETCH_UNITS_MAX]; /* a ring */
 	uint32_t units_head, units_count;
 	struct item *first, **last; /* ready */
@@ -124,12 +126,14 @@ static void *reader_thread(void *argument)
 			continue;
 		}
 		struct prefetch_unit unit = p->units[p->units_head];
-		uint64_t flushes = p->flushes;
+		uint64_t flushes = p->reading_since = p->flushes;
+		p->reading = true;
 		p->units_head = (p->units_head + 1) % PREFETCH_UNITS_MAX;
 		p->units_count--;
 		pthread_mutex_unlock(&p->lock);
 		read_unit(p, &unit, flushes);
 		pthread_mutex_lock(&p->lock);
+		p->reading = false;
 	}
 	pthread_mutex_unlock(&p->lock);
 	return NULL;
@@ -154,6 +158,7 @@ weir_status prefetcher_create(struct prefetcher **out, struct dataset *dataset, 
 		free(p);
 		return weir_fail(err, WEIR_E_MEMORY, "cannot start a thread for prefetching");
 	}
+	pthread_setname_np(p->thread, "reader");
 	*out = p;
 	return WEIR_OK;
 }
@@ -213,6 +218,14 @@ void prefetcher_flush(struct prefetcher *p)
 	p->ready_count = 0;
 	pthread_cond_signal(&p->work);
 	pthread_mutex_unlock(&p->lock);
+}
+
+bool prefetcher_is_behind(struct prefetcher *p)
+{
+	pthread_mutex_lock(&p->lock);
+	const bool behind = p->reading && p->reading_since != p->flushes;
+	pthread_mutex_unlock(&p->lock);
+	return behind;
 }
 
 void prefetcher_destroy(struct prefetcher *p)

@@ -46,6 +46,8 @@ weir_status prefetcher_next(struct prefetcher *p, struct prefetched **item, int6
 void prefetcher_recycle(struct prefetcher *p, struct prefetched *item);
 /* Forgets everything submitted and every batch ready (the lease was lost). Batches the trainer holds stay its own. */
 void prefetcher_flush(struct prefetcher *p);
+/* Whether the reader is still in a unit that was flushed; units submitted now wait for that. */
+bool prefetcher_is_behind(struct prefetcher *p);
 /* Stops the thread and frees everything, batches not recycled excepted: recycle them first. NULL is allowed. */
 void prefetcher_destroy(struct prefetcher *p);
 

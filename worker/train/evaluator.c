@@ -193,12 +193,14 @@ static weir_status serve(struct evaluator *e, weir_error *err)
 		weir_status s = weir_unit_lease(e->client, &unit, EVALUATOR_POLL_MS, err);
 		if (s == WEIR_E_TIMEOUT)
 			continue;
-		if (s == WEIR_E_STALE)
-			s = weir_rejoin(e->client, err);
-		else if (s == WEIR_OK && unit.state == WEIR_UNIT_FINISHED)
+		if (s == WEIR_OK && unit.state == WEIR_UNIT_FINISHED)
 			return WEIR_OK;
-		else if (s == WEIR_OK && unit.state == WEIR_UNIT_EVALUATE)
+		if (s == WEIR_OK && unit.state == WEIR_UNIT_EVALUATE)
 			s = evaluate_patiently(e, &unit, err);
+		if (s == WEIR_E_STALE) {
+			LOG_AT(e->options->logger, LOG_WARN, "taken for dead", "rejoining as a new incarnation: %s", err->text);
+			s = weir_rejoin(e->client, err);
+		}
 		if (s == WEIR_E_GENERATION)
 			s = begin_anew(e, err);
 		if (s != WEIR_OK)

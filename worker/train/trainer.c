@@ -168,8 +168,10 @@ static weir_status start_next(struct trainer *t, bool wait, bool *started, weir_
 	*started = false;
 	const int64_t since_ns = clock_ns(clock_system());
 	weir_status status = prefetcher_next(t->prefetcher, &item, wait ? UNITS_POLL_MS : 0);
-	if (wait)
+	if (wait) {
 		trainer_metrics_spent(t->metrics.read_wait, since_ns);
+		weir_waits_for_data(t->client, status == WEIR_E_TIMEOUT);
+	}
 	if (status == WEIR_OK || (status == WEIR_E_TIMEOUT && wait)) {
 		const weir_status heeded = note_reader(t, status == WEIR_OK, err);
 		if (heeded != WEIR_OK)

@@ -4,6 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A reader that hangs in a lost unit would hold up every further one: lease none until it is back. */
+static bool reader_is_behind(struct units *all)
+{
+	const bool behind = prefetcher_is_behind(all->prefetcher);
+	if (behind && !all->behind)
+		LOG_AT(all->options->logger, LOG_WARN, "reader behind",
+		       "it still reads a unit that other workers have now: this worker asks for no more until it comes back");
+	all->behind = behind;
+	return behind;
+}
+
 weir_status units_lease_ahead(struct units *all, weir_error *err)
 {
 	struct held_unit *free_unit = NULL;
@@ -14,7 +25,7 @@ weir_status units_lease_ahead(struct units *all, weir_error *err)
 		if (!all->held[i].used)
 			free_unit = &all->held[i];
 	}
-	if (all->finished || unread >= 2 || free_unit == NULL || atomic_load(all->options->stop))
+	if (all->finished || unread >= 2 || free_unit == NULL || atomic_load(all->options->stop) || reader_is_behind(all))
 		return WEIR_OK;
 	weir_unit lease;
 	weir_status s = weir_unit_lease(*all->client, &lease, used > 0 ? 0 : UNITS_POLL_MS, err);

@@ -29,6 +29,7 @@ struct units {
 	struct prefetcher *prefetcher;
 	struct held_unit held[UNITS_HELD];
 	bool finished; /* the ledger has no more work */
+	bool behind;   /* the reader is in a unit that this worker has lost; logged once */
 };
 
 /* Takes one more unit when the reader would soon have nothing to read. */
