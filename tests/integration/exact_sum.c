@@ -4,8 +4,8 @@
  *     exact_sum worker LEDGER NAME GATE [UNITS [PUSHES]]    leases, pushes, commits until the job is done
  *     exact_sum check LEDGER [UNITS]                        compares every weight with the sum: exit status 0 when all are equal
  *
- * UNITS of 32 batches, 110. To the file PUSHES goes a line for each push: when it was sent and acknowledged, in milliseconds since 1970. GATE is a FIFO. Workers stop in the middle of each of the last ten units until it has a writer, so the job does not end before who disturbs it is
- * done; up to there they run as fast as they can. */
+ * UNITS of 32 batches, 110. To the file PUSHES goes a line for each push: when it was sent and acknowledged, in milliseconds since 1970. GATE is a FIFO. Workers stop in the middle of each of the last ten units until it is open for reading and
+ * writing, so that the job lasts; meanwhile they report progress. Up to there they run as fast as they can. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -22,6 +22,7 @@ enum {
 	UNITS = 110,
 	UNITS_MAX = 100000 /* fp32 is exact so far */,
 	UNITS_GATED = 10,
+	GATE_POLL_MS = 20,
 	BATCHES = 32,
 	KEYS = 1024,
 	ROWS = 32,
@@ -107,11 +108,30 @@ static weir_status push_batch(struct worker *w, const weir_unit *u, uint32_t bat
 	return s;
 }
 
-static weir_status wait_at_gate(const char *gate, weir_error *e)
+/* A pull of nothing, which fails once the unit is lost. */
+static weir_status check_unit(struct worker *w, const weir_unit *u, uint32_t batch, weir_error *e)
 {
-	int fd = open(gate, O_RDONLY); /* returns when there is a writer */
+	const weir_batch id = {.pass = u->pass, .unit = u->unit, .batch = batch, .attempt = u->attempt};
+	weir_ticket ticket;
+	weir_status s = weir_pull(w->client, &id, NULL, 0, NULL, NULL, &ticket, e);
+	return s == WEIR_OK ? weir_wait(w->client, ticket, -1, e) : s;
+}
+
+/* Calls weir_progress, as a trainer between two pushes does. */
+static weir_status wait_at_gate(struct worker *w, const weir_unit *u, uint32_t batch, weir_error *e)
+{
+	const struct timespec pause = {.tv_nsec = GATE_POLL_MS * 1000000l};
+	weir_status s = WEIR_OK;
+	int fd;
+	while ((fd = open(w->gate, O_WRONLY | O_NONBLOCK)) < 0 && errno == ENXIO && s == WEIR_OK) { /* nobody reads */
+		weir_progress(w->client, &(weir_report){.batches = 1});
+		nanosleep(&pause, NULL);
+		s = check_unit(w, u, batch, e);
+	}
+	if (s != WEIR_OK)
+		return s;
 	if (fd < 0)
-		return weir_fail(e, WEIR_E_IO, "cannot open %s: %s", gate, strerror(errno));
+		return weir_fail(e, WEIR_E_IO, "cannot open %s: %s", w->gate, strerror(errno));
 	close(fd);
 	return WEIR_OK;
 }
@@ -121,7 +141,7 @@ static weir_status do_unit(struct worker *w, const weir_unit *u, weir_error *e)
 	weir_status s = weir_unit_begin(w->client, u, BATCHES, e);
 	for (uint32_t b = u->watermark; b < BATCHES && s == WEIR_OK; b++) {
 		if (u->unit >= w->units - UNITS_GATED && b >= BATCHES / 2)
-			s = wait_at_gate(w->gate, e);
+			s = wait_at_gate(w, u, b, e);
 		if (s == WEIR_OK)
 			s = push_batch(w, u, b, e);
 	}

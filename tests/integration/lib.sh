@@ -173,6 +173,27 @@ pid_of() {
 	return 1
 }
 
+# stop_thread PID [NAME]: stops the first thread of a process, or the one of that name, until
+# release_thread; its other threads go on. Skips the test where the kernel does not allow it. One at a
+# time.
+stop_thread() {
+	rm -f "$DIR/held" "$DIR/stopped"
+	mkfifo "$DIR/held"
+	"$BUILD/tests/stop_thread" "$@" < "$DIR/held" > "$DIR/stopped" 2> "$DIR/stop.err" &
+	STOPPER=$!
+	exec 7> "$DIR/held"
+	stopped_or_gone() { grep -q stopped "$DIR/stopped" || is_gone $STOPPER; }
+	wait_for 10 "a thread to stop" stopped_or_gone
+	grep -q stopped "$DIR/stopped" && return 0
+	wait $STOPPER
+	[ $? != 77 ] || { echo "skipped: $(cat "$DIR/stop.err")" && exit 77; }
+	fail "$(cat "$DIR/stop.err")"
+}
+release_thread() {
+	exec 7>&-
+	wait $STOPPER
+}
+
 # sleep_past_lease WORKER: stops it while it holds a unit until its lease has run out, then lets it go on. (A worker between two units holds no lease: another try.)
 sleep_past_lease() {
 	local victim
