@@ -42,6 +42,9 @@ static weir_status remove_data(const struct job *job, weir_error *err)
 	for (uint32_t i = 0; i < WEIR_SERVERS_MAX && s == WEIR_OK; i++) {
 		job_server_dir(job, i, path);
 		s = run_dir_remove(path, err);
+		job_server_mark(job, i, path);
+		if (s == WEIR_OK)
+			s = run_dir_remove(path, err);
 	}
 	return s;
 }

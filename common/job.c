@@ -18,6 +18,11 @@ void job_server_dir(const struct job *job, uint32_t index, char out[WEIR_PATH_BY
 	snprintf(out, WEIR_PATH_BYTES_MAX + 32, "%s/server-%u", job->run_dir, index);
 }
 
+void job_server_mark(const struct job *job, uint32_t index, char out[WEIR_PATH_BYTES_MAX + 32])
+{
+	snprintf(out, WEIR_PATH_BYTES_MAX + 32, "%s/server-%u.mark", job->run_dir, index);
+}
+
 bool job_monitor_address(const struct job *job, uint32_t place, char out[WEIR_ADDRESS_BYTES_MAX])
 {
 	const uint32_t port = job->metrics.port + (job->cluster.servers_at_count ? 0 : place);

@@ -223,6 +223,7 @@ void job_free(struct job *job);
  * ports: servers first, then workers, then the evaluator. */
 bool job_monitor_address(const struct job *job, uint32_t place, char out[WEIR_ADDRESS_BYTES_MAX]);
 void job_server_dir(const struct job *job, uint32_t index, char out[WEIR_PATH_BYTES_MAX + 32]);
+void job_server_mark(const struct job *job, uint32_t index, char out[WEIR_PATH_BYTES_MAX + 32]); /* the file beside it */
 /* Servers that may have the ledger, of those that cluster.servers_at names: "A,B". False: it names none. */
 #define JOB_PLACES_BYTES (WEIR_SERVERS_MAX * WEIR_ADDRESS_BYTES_MAX)
 bool job_ledger_places(const struct job *job, char out[JOB_PLACES_BYTES]);

@@ -151,6 +151,11 @@
 #define WEIR_JOURNAL_ROWS_FACTOR 2u
 #define WEIR_JOURNAL_BYTES_MIN   ((uint64_t)256 << 20)
 #define WEIR_JOURNAL_BYTES_MAX   ((uint64_t)2 << 30)
+/* A server's low-water mark is written outside its folder at most so often. Enforced by marks.c. */
+#define WEIR_MARK_INTERVAL_MS 1000u
+#define WEIR_MARK_WAIT_MS     1000u /* at the end of a clean stop, for the coordinator and the ledger to take the last one */
+/* Space that a server's folder keeps for the small files of its end, and of the next start, on a disk that is full. Enforced by data_folder.c. */
+#define WEIR_RESERVE_BYTES (4u << 20)
 /* Recovery. Enforced by durable.c. */
 #define WEIR_ROWS_AT_START (4u << 20) /* of a server, loaded before it serves: some four seconds */
 
@@ -278,5 +283,6 @@ _Static_assert(WEIR_IDLE_MS_MIN >= 10 * WEIR_LEASE_TERM_MS && WEIR_IDLE_FIRST_MS
 _Static_assert(WEIR_CONNECT_ATTEMPT_MS + 2000 <= WEIR_DEAD_PEER_MS,
                "a peer that does not answer must be noticed in time on a busy machine");
 _Static_assert(WEIR_KEEPALIVE_MS * 2 < WEIR_DEAD_PEER_MS, "keepalive must notice a dead peer in time");
+_Static_assert(WEIR_HAND_OVER_MS + WEIR_MARK_WAIT_MS < WEIR_DRAIN_MS, "the last mark must be written within a drain");
 
 #endif

@@ -60,6 +60,7 @@ enum {
 	X(LEAVE, "/weir.v1.Ledger/Leave", false, true, ROLE_READS)                                 \
 	X(JOB_STATUS, "/weir.v1.Ledger/JobStatus", false, true, ROLE_ALL)                          \
 	X(CHECKPOINT, "/weir.v1.Ledger/Checkpoint", false, true, ROLE_ADMIN)                       \
+	X(MARK, "/weir.v1.Ledger/Mark", false, true, ROLE_SERVER)                                  \
 	X(LINK, "/weir.v1.Replica/Link", true, false, ROLE_SERVER)                                 \
 	X(HEARTBEAT, "/weir.v1.Replica/Heartbeat", true, false, ROLE_SERVER)                       \
 	X(SNAPSHOT, "/weir.v1.Replica/Snapshot", true, false, ROLE_SERVER)                         \

@@ -25,6 +25,8 @@ _Static_assert(WEIR_STEP_CLOSES_KEPT *WEIR_STEP_MEMBERS_MAX *WIRE_BATCH_BYTES <=
                "StepReply must hold the last steps");
 _Static_assert(WEIR_UNITS_HELD_MAX *WEIR_PARTITIONS_MAX *WIRE_TOTAL_BYTES <= WEIR_CONTROL_BYTES_MAX,
                "ProgressRequest must hold the totals of all units that a worker holds");
+_Static_assert(WEIR_PARTITIONS_MAX *(WIRE_TOTAL_BYTES + 8) <= WEIR_CONTROL_BYTES_MAX,
+               "MarkReply must hold the totals of all partitions");
 _Static_assert(WEIR_SERVERS_MAX *WEIR_ADDRESS_BYTES_MAX + WEIR_PARTITIONS_MAX * WIRE_SCRUB_BYTES <= WEIR_CONTROL_BYTES_MAX,
                "MapReply, LayoutReply and ScrubReply must hold all partitions");
 
@@ -83,6 +85,8 @@ _Static_assert(WEIR_SERVERS_MAX *WEIR_ADDRESS_BYTES_MAX + WEIR_PARTITIONS_MAX * 
 	X("weir.v1.StepReply", "closes", WEIR_STEP_CLOSES_KEPT)                      \
 	X("weir.v1.ProgressRequest", "units", WEIR_UNITS_HELD_MAX)                   \
 	X("weir.v1.CheckpointBeginReply", "taken", WEIR_PARTITIONS_MAX)              \
+	X("weir.v1.MarkRequest", "partitions", WEIR_PARTITIONS_MAX)                  \
+	X("weir.v1.MarkReply", "totals", WEIR_PARTITIONS_MAX)                        \
 	X("etcdserverpb.TxnResponse", "responses", WEIR_COORD_TXN_MAX)               \
 	X("etcdserverpb.KeyValue", "value", WEIR_COORD_VALUE_BYTES_MAX)              \
 	X("etcdserverpb.RangeResponse", "kvs", WEIR_COORD_READ_RECORDS_MAX)          \

@@ -22,15 +22,19 @@ static void turn(void *arg)
 	struct authority_placing *placing = a->placing;
 	struct authority_succession *succeeding = a->succeeding;
 	struct authority_look *looks = a->looks;
+	struct authority_marking *marking = a->marking;
 	a->asking = NULL;
 	a->placing = NULL;
 	a->succeeding = NULL;
 	a->looks = NULL;
+	a->marking = NULL;
 	a->turn_posted = false;
 	pthread_mutex_unlock(&a->lock);
 	self_announce(a);
 	place_all(a, placing);
 	succeed_all(a, succeeding);
+	if (marking)
+		self_mark(a, marking);
 	for (struct authority_client *c = asking, *next; c; c = next) {
 		next = c->next;
 		if (c->asks == AUTHORITY_CHANGE) {
@@ -245,6 +249,16 @@ void authority_place(struct authority *a, struct authority_placing *p)
 	pthread_mutex_lock(&a->lock);
 	p->next = a->placing;
 	a->placing = p;
+	post_turn(a);
+	pthread_mutex_unlock(&a->lock);
+}
+
+void authority_mark(struct authority *a, struct authority_marking *m)
+{
+	m->authority = a;
+	pthread_mutex_lock(&a->lock);
+	assert(!a->marking);
+	a->marking = m;
 	post_turn(a);
 	pthread_mutex_unlock(&a->lock);
 }

@@ -13,6 +13,7 @@
 #include "coord.h"
 #include "hosts.h"
 #include "logger.h"
+#include "mark.h"
 #include "poster.h"
 #include "replica.h"
 #include "rewind_record.h"
@@ -109,6 +110,18 @@ struct authority_succession {
 	struct authority_succession *next;
 };
 void authority_succeed(struct authority *a, struct authority_succession *x); /* any thread */
+
+/* Keeps this server's mark, one at a time. The caller's, untouched while under way; ends before authority_close does. */
+struct authority_marking {
+	struct mark mark;
+	struct poster poster;
+	/* Runs through `poster`. OK: the coordinator has it; E_UNAVAILABLE: nobody knows, or this start is not on record yet: say it again. */
+	void (*done)(struct authority_marking *m);
+	void *arg;
+	weir_status status;
+	struct authority *authority; /* ours */
+};
+void authority_mark(struct authority *a, struct authority_marking *m); /* any thread */
 
 /* Reads everything, so that `seen` and its like have told what there was when it was asked for, if not more. The caller's, untouched while under way; ends before
  * authority_close does. */

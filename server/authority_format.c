@@ -8,11 +8,23 @@
 #include "state.pb-c.h"
 #include "wire.h"
 
+static void name_job(const uint8_t uuid[16], char out[33])
+{
+	for (uint32_t i = 0; i < 16; i++)
+		snprintf(out + 2 * (size_t)i, 3, "%02x", uuid[i]);
+}
+
+void authority_mark_key(const uint8_t uuid[16], uint16_t server, char out[WEIR_COORD_KEY_BYTES_MAX])
+{
+	char job[33];
+	name_job(uuid, job);
+	snprintf(out, WEIR_COORD_KEY_BYTES_MAX, "/weir/%s/mark/%u", job, server);
+}
+
 void authority_prefix(const uint8_t uuid[16], uint64_t generation, char out[WEIR_COORD_KEY_BYTES_MAX])
 {
 	char job[33];
-	for (uint32_t i = 0; i < 16; i++)
-		snprintf(job + 2 * (size_t)i, 3, "%02x", uuid[i]);
+	name_job(uuid, job);
 	snprintf(out, WEIR_COORD_KEY_BYTES_MAX, "/weir/%s/%llu/", job, (unsigned long long)generation);
 }
 
@@ -191,6 +203,31 @@ weir_status authority_unpack_server(const void *value, size_t bytes, char *addre
 	if (!status)
 		snprintf(address, WEIR_ADDRESS_BYTES_MAX, "%s", r->address);
 	*incarnation = status ? 0 : r->incarnation;
+	wire_free(unpacked);
+	return status;
+}
+
+/* --- Marks */
+
+struct message *authority_pack_mark(const struct mark *m)
+{
+	Weir__V1__MarkRecord r = WEIR__V1__MARK_RECORD__INIT;
+	r.version = AUTHORITY_VERSION;
+	r.generation = m->generation;
+	r.epoch = m->epoch;
+	r.position = m->position;
+	return wire_pack(&r.base);
+}
+
+weir_status authority_unpack_mark(const void *value, size_t bytes, struct mark *out, weir_error *err)
+{
+	ProtobufCMessage *unpacked;
+	weir_status status = wire_unpack_state(&weir__v1__mark_record__descriptor, value, bytes, &unpacked, err);
+	if (status)
+		return status;
+	const Weir__V1__MarkRecord *r = (const Weir__V1__MarkRecord *)unpacked;
+	status = check_version(r->version, err);
+	*out = status ? (struct mark){0} : (struct mark){.generation = r->generation, .epoch = r->epoch, .position = r->position};
 	wire_free(unpacked);
 	return status;
 }

@@ -6,11 +6,16 @@
  *   start/INDEX    ServerRecord      who was started last as that server: nobody else changes a partition's record
  *   next           NextRecord        what follows this generation (rewind.h); as a rule not there
  *
+ * and under "/weir/JOB/", where nobody watches it, as it changes every second:
+ *
+ *   mark/INDEX     MarkRecord        how far that server's disk is known to have been (mark.h), whatever its generation
+ *
  * The messages are state.proto's; a record's revision is the coordinator's own. */
 #ifndef WEIR_AUTHORITY_FORMAT_H
 #define WEIR_AUTHORITY_FORMAT_H
 
 #include "hosts.h"
+#include "mark.h"
 #include "message.h"
 #include "replica.h"
 #include "rewind_record.h"
@@ -26,6 +31,8 @@ void authority_key(const char *prefix, enum authority_kind kind, uint16_t id, ch
 /* Of what kind a key behind the prefix is, and of whom. False: something else. partitions: of the job. */
 bool authority_key_read(const char *prefix, const char *key, uint32_t partitions, enum authority_kind *kind, uint16_t *id);
 
+void authority_mark_key(const uint8_t uuid[16], uint16_t server, char out[WEIR_COORD_KEY_BYTES_MAX]);
+
 /* As logs have it: "7", or "ledger". Returns out. */
 #define AUTHORITY_NAME_BYTES 8u
 const char *authority_name(uint16_t partition, char out[AUTHORITY_NAME_BYTES]);
@@ -35,6 +42,7 @@ struct message *authority_pack(const struct replica_record *r);
 struct message *authority_pack_hosts(const struct hosts_record *r);
 struct message *authority_pack_server(const char *address, uint64_t incarnation);
 struct message *authority_pack_next(const struct rewind_record *r);
+struct message *authority_pack_mark(const struct mark *m);
 /* Its revision is `revision`. E_CORRUPT: not such a record, or one that cannot be; E_VERSION: of a newer Weir. */
 weir_status authority_unpack(const void *value, size_t bytes, uint64_t revision, struct replica_record *out,
                              weir_error *err) WEIR_MUST_CHECK;
@@ -43,6 +51,7 @@ weir_status authority_unpack_hosts(const void *value, size_t bytes, uint64_t rev
 /* address: (WEIR_ADDRESS_BYTES_MAX). */
 weir_status authority_unpack_server(const void *value, size_t bytes, char *address, uint64_t *incarnation,
                                     weir_error *err) WEIR_MUST_CHECK;
+weir_status authority_unpack_mark(const void *value, size_t bytes, struct mark *out, weir_error *err) WEIR_MUST_CHECK;
 /* generation: that it follows. */
 weir_status authority_unpack_next(const void *value, size_t bytes, uint64_t generation, struct rewind_record *out,
                                   weir_error *err) WEIR_MUST_CHECK;

@@ -18,6 +18,7 @@ struct authority {
 	struct authority_placing *placing;
 	struct authority_succession *succeeding;
 	struct authority_look *looks;
+	struct authority_marking *marking;
 	bool turn_posted;
 	/* The session's thread's. */
 	struct coord *coord;                        /* NULL: there is none */
@@ -32,6 +33,7 @@ struct authority {
 	uint64_t self_revision;     /* of what the coordinator has of this server, as was read or told last; 0: nothing */
 	uint64_t start_revision;    /* the same, of its last start */
 	bool started;               /* that is this one */
+	uint64_t mark_revision;     /* of its mark, as was put or found last; 0: not known */
 	bool lost, closing;         /* the session that is being opened has lost its lease already; for good */
 	void (*ended)(void *arg);
 	void *ended_arg;
@@ -63,6 +65,7 @@ void start_take_in(struct authority *a, uint16_t server, const struct coord_reco
 void server_take_in(struct authority *a, uint16_t server, const struct coord_record *r);
 /* Once it is known that nobody else is this server. */
 void self_announce(struct authority *a);
+void self_mark(struct authority *a, struct authority_marking *m);
 
 /* --- authority_place.c */
 

@@ -1,4 +1,4 @@
-/* This server in the coordinator's records: where it lives, leased, and its last start, which stays. Each change of a partition's record is guarded by that start, so that
+/* This server in the coordinator's records: where it lives, leased; its last start, which stays; and its mark. Each change of a partition's record is guarded by that start, so that
  * of two processes of one number only the later one changes any. */
 #include <string.h>
 
@@ -100,4 +100,52 @@ void self_announce(struct authority *a)
 	const struct coord_txn txn = {.guards = guards, .guards_count = 2, .changes = changes, .changes_count = 2};
 	a->announcing = coord_txn(a->coord, &txn, a->options.timeout_ms, on_announced, a, &err) == WEIR_OK;
 	message_release(value);
+}
+
+/* --- Its mark. Of two processes of one number only the later one moves it */
+
+static void tell_marking(void *arg)
+{
+	struct authority_marking *m = arg;
+	m->done(m);
+}
+
+static void end_marking(struct authority_marking *m, weir_status status)
+{
+	m->status = status;
+	poster_post(&m->poster, tell_marking, m);
+}
+
+static void on_marked(void *arg, const struct coord_answer *result)
+{
+	struct authority_marking *m = arg;
+	struct authority *a = m->authority;
+	char key[WEIR_COORD_KEY_BYTES_MAX];
+	authority_mark_key(a->options.uuid, a->options.self, key);
+	if (!result->status && result->applied)
+		a->mark_revision = result->revision;
+	for (uint32_t i = 0; !result->status && !result->applied && i < result->count; i++)
+		if (strcmp(result->records[i].key, key) == 0)
+			a->mark_revision = result->records[i].mod_revision;
+	end_marking(m, !result->status && result->applied ? WEIR_OK : WEIR_E_UNAVAILABLE);
+}
+
+void self_mark(struct authority *a, struct authority_marking *m)
+{
+	char key[WEIR_COORD_KEY_BYTES_MAX], start[WEIR_COORD_KEY_BYTES_MAX];
+	weir_error err = {0};
+	weir_status status = WEIR_E_UNAVAILABLE;
+	authority_mark_key(a->options.uuid, a->options.self, key);
+	authority_key(a->prefix, AUTHORITY_START, a->options.self, start);
+	struct message *value = a->coord && a->started ? authority_pack_mark(&m->mark) : NULL;
+	if (value) {
+		const struct coord_guard guards[] = {{.key = key, .mod_revision = a->mark_revision},
+		                                     {.key = start, .mod_revision = a->start_revision}};
+		const struct coord_change change = {.key = key, .value = value->spans[0].data, .value_bytes = value->bytes};
+		const struct coord_txn txn = {.guards = guards, .guards_count = 2, .changes = &change, .changes_count = 1};
+		status = coord_txn(a->coord, &txn, a->options.timeout_ms, on_marked, m, &err);
+	}
+	message_release(value);
+	if (status)
+		end_marking(m, WEIR_E_UNAVAILABLE);
 }

@@ -17,8 +17,9 @@ struct folder {
 	struct disk *disk;
 	struct disk_file *lock;
 	struct folder_identity who;
-	uint64_t epoch;
+	uint64_t epoch, epoch_found;
 	bool was_clean, is_new, restoring;
+	bool begun;                     /* this start is in IDENTITY */
 	Weir__V1__TableRegistry *found; /* when it was opened */
 	pthread_mutex_t writing;        /* guards what follows */
 	Weir__V1__TableRegistry *tables;
@@ -207,7 +208,7 @@ static weir_status identity_read(struct folder *f, weir_error *err)
 	}
 	if (!status)
 		status = identity_compare(f, &found, err);
-	f->epoch = found.epoch;
+	f->epoch_found = found.epoch;
 	f->was_clean = found.clean;
 	f->restoring = found.restoring;
 	return status;
@@ -309,7 +310,17 @@ Weir__V1__Table *const *folder_tables(const struct folder *f, size_t *count)
 
 /* --- Life */
 
-static weir_status folder_take(struct folder *f, const char *holder, bool restore, weir_error *err)
+/* IDENTITY of a new folder is there before anything else is (check_new). */
+static weir_status begin_epoch(struct folder *f, const struct folder_start *start, weir_error *err)
+{
+	if (!f->is_new && f->epoch_found < start->epoch_known)
+		return weir_fail(err, WEIR_E_STALE, "its last start was %llu, and start %llu of this server has run",
+		                 (unsigned long long)f->epoch_found, (unsigned long long)start->epoch_known);
+	f->epoch = (f->epoch_found > start->epoch_known ? f->epoch_found : start->epoch_known) + 1;
+	return f->is_new ? folder_begin(f, err) : WEIR_OK;
+}
+
+static weir_status folder_take(struct folder *f, const char *holder, const struct folder_start *start, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX];
 	weir_status status = f->disk->ops->make_dirs(f->disk, f->path, err);
@@ -323,12 +334,11 @@ static weir_status folder_take(struct folder *f, const char *holder, bool restor
 		status = registry_read(f, &f->found, err);
 	if (!status)
 		status = registry_read(f, &f->tables, err);
-	if (!status && f->restoring && !restore)
+	if (!status && f->restoring && !start->restore)
 		status = weir_fail(err, WEIR_E_STATE,
 		                   "%s: a restore was cut off before it was complete: start the server with --restore again", f->path);
-	f->restoring = restore && (f->is_new || f->restoring);
-	f->epoch++;
-	return status ? status : identity_write(f, false, err);
+	f->restoring = start->restore && (f->is_new || f->restoring);
+	return status ? status : begin_epoch(f, start, err);
 }
 
 static void folder_free(struct folder *f)
@@ -342,7 +352,7 @@ static void folder_free(struct folder *f)
 }
 
 weir_status folder_open(struct folder **out, struct disk *disk, const char *path, const char *holder,
-                        const struct folder_identity *who, bool restore, weir_error *err)
+                        const struct folder_identity *who, const struct folder_start *start, weir_error *err)
 {
 	*out = NULL;
 	struct folder *f = calloc(1, sizeof *f + strlen(path) + 1);
@@ -352,7 +362,7 @@ weir_status folder_open(struct folder **out, struct disk *disk, const char *path
 	f->who = *who;
 	strcpy(f->path, path);
 	pthread_mutex_init(&f->writing, NULL);
-	weir_status status = folder_take(f, holder, restore, err);
+	weir_status status = folder_take(f, holder, start, err);
 	if (status)
 		folder_free(f);
 	else
@@ -360,11 +370,18 @@ weir_status folder_open(struct folder **out, struct disk *disk, const char *path
 	return status;
 }
 
+weir_status folder_begin(struct folder *f, weir_error *err)
+{
+	weir_status status = f->begun ? WEIR_OK : identity_write(f, false, err);
+	f->begun = status == WEIR_OK;
+	return status;
+}
+
 void folder_close(struct folder *f, bool clean)
 {
 	if (!f)
 		return;
-	if (clean)
+	if (clean && f->begun)
 		(void)identity_write(f, true, NULL); /* else the next start takes it for unclean, which is never wrong */
 	folder_free(f);
 }
@@ -389,6 +406,11 @@ uint64_t folder_epoch(const struct folder *f)
 	return f->epoch;
 }
 
+uint64_t folder_epoch_found(const struct folder *f)
+{
+	return f->epoch_found;
+}
+
 bool folder_was_clean(const struct folder *f)
 {
 	return f->was_clean;
@@ -405,7 +427,7 @@ weir_status folder_restored(struct folder *f, weir_error *err)
 	return identity_write(f, false, err);
 }
 
-/* --- An earlier generation's */
+/* --- One that is not to be used */
 
 static weir_status note_any(void *arg, const char *name)
 {
@@ -425,19 +447,43 @@ static weir_status move_aside(struct disk *disk, const char *path, const char *a
 		return weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX, aside);
 	(void)disk->ops->list(disk, aside, note_any, &any, &ignored);
 	if (any)
-		return weir_fail(err, WEIR_E_EXISTS,
-		                 "%s is of an earlier generation of the job, and %s is there already: move one of them away", path,
-		                 aside);
+		return weir_fail(err, WEIR_E_EXISTS, "%s is to be put aside, and %s is there already: move one of them away", path, aside);
 	weir_status status = disk->ops->make_dirs(disk, parents, err);
 	return status ? status : disk->ops->rename(disk, path, aside, err);
+}
+
+weir_status folder_put_aside(struct disk *disk, const char *path, const char *aside, const char *holder, weir_error *err)
+{
+	struct disk_file *lock = NULL;
+	char lock_path[WEIR_PATH_BYTES_MAX];
+	if (snprintf(lock_path, sizeof lock_path, "%s/LOCK", path) >= (int)sizeof lock_path)
+		return weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX, path);
+	weir_status status = disk->ops->lock(disk, lock_path, holder, &lock, err);
+	if (status)
+		return status;
+	status = move_aside(disk, path, aside, err);
+	disk->ops->close(lock);
+	return status;
+}
+
+weir_status folder_is_there(struct disk *disk, const char *path, bool *there, weir_error *err)
+{
+	char identity[WEIR_PATH_BYTES_MAX], *text = NULL;
+	size_t bytes;
+	weir_error why = {0};
+	if (snprintf(identity, sizeof identity, "%s/IDENTITY", path) >= (int)sizeof identity)
+		return weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX, path);
+	const weir_status status = disk_read_file(disk, identity, WEIR_CONFIG_BYTES_MAX, &text, &bytes, &why);
+	free(text);
+	/* Data without an IDENTITY are for folder_open to refuse. */
+	*there = status != WEIR_E_NOT_FOUND || disk->ops->list(disk, path, find_data, NULL, &why) == WEIR_E_EXISTS;
+	return !status || status == WEIR_E_NOT_FOUND ? WEIR_OK : weir_fail(err, status, "%s", why.text);
 }
 
 weir_status folder_set_aside(struct disk *disk, const char *path, const char *aside, const char *holder,
                              const struct folder_identity *who, bool *done, weir_error *err)
 {
 	struct identity_file found = {0};
-	struct disk_file *lock = NULL;
-	char lock_path[WEIR_PATH_BYTES_MAX];
 	bool there = false;
 	*done = false;
 	struct folder *f = calloc(1, sizeof *f + strlen(path) + 1);
@@ -449,15 +495,9 @@ weir_status folder_set_aside(struct disk *disk, const char *path, const char *as
 	const struct identity_file ours = identity_of(f, false);
 	weir_status status = identity_find(f, &found, &there, err);
 	const bool earlier = !status && there && strcmp(found.uuid, ours.uuid) == 0 && found.generation < ours.generation;
-	if (earlier)
-		status = file_path(f, "LOCK", lock_path, err);
-	if (earlier && !status)
-		status = disk->ops->lock(disk, lock_path, holder, &lock, err);
-	if (earlier && !status)
-		status = move_aside(disk, path, aside, err);
-	if (lock)
-		disk->ops->close(lock);
 	free(f);
+	if (earlier)
+		status = folder_put_aside(disk, path, aside, holder, err);
 	*done = earlier && !status;
 	return status;
 }

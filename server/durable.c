@@ -32,6 +32,8 @@ struct durable {
 	uint64_t rest, baseline; /* bytes: charged to it for what is no row; the process's memory at the start */
 	struct journal *journal;
 	_Atomic uint64_t journal_high;    /* bytes: a larger one is cut by a flush at once */
+	struct mark known; /* the folder has been there (mark.h); generation 0: that is not known */
+	uint64_t began;    /* where the log ended at the start */
 	struct journal_channel *channels; /* (channels_count) of the partitions here, then the ledger's */
 	uint32_t channels_count;
 	/* (partitions, then the ledger) What stands in the place of a header. Unfinished: a snapshot was being received, it is empty, what the journal has of it is void. */
@@ -118,6 +120,23 @@ static weir_status open_cold(struct server *s, weir_error *err)
 	return status;
 }
 
+/* --- Marks */
+
+static weir_status gone_back(const char *folder, const char *what, weir_error *err)
+{
+	return weir_fail(err, WEIR_E_STALE,
+	                 "%s has gone back in time: %s. Put back its newest copy, or go back to a checkpoint: `weir restore --from "
+	                 "latest`, then `weir train --resume`",
+	                 folder, what);
+}
+
+/* The journal's E_STALE, with what to do. */
+static weir_status not_gone_back(const struct server *s, weir_status status, weir_error *err)
+{
+	const weir_error why = *err;
+	return status == WEIR_E_STALE ? gone_back(folder_path(s->standing.folder), why.text, err) : status;
+}
+
 static weir_status open_journal(struct server *s, weir_error *err)
 {
 	struct durable *d = s->durable;
@@ -132,8 +151,75 @@ static weir_status open_journal(struct server *s, weir_error *err)
 	                            .sync_interval_ms = d->options.fsync_interval_ms,
 	                            .failed = on_failed,
 	                            .ctx = s};
+	if (d->known.generation && folder_epoch_found(s->standing.folder) == d->known.epoch)
+		o.durable_known = d->known.position;
 	folder_id(s->standing.folder, o.id);
-	return journal_open(&d->journal, &o, err);
+	return not_gone_back(s, journal_open(&d->journal, &o, err), err);
+}
+
+/* The higher one of the coordinator's mark and this server's own. */
+static weir_status find_mark(struct server *s, weir_error *err)
+{
+	struct durable *d = s->durable;
+	const struct durable_options *o = &d->options;
+	struct mark_owner owner = {.server = s->options.index};
+	struct mark own = {0};
+	memcpy(owner.uuid, s->options.uuid, sizeof owner.uuid);
+	weir_status status = o->mark_path ? mark_read(o->mark_disk, o->mark_path, &owner, &own, err) : WEIR_OK;
+	if (status)
+		return status;
+	d->known = mark_is_below(&own, &o->known) ? o->known : own;
+	if (d->known.generation > s->options.generation)
+		return weir_fail(err, WEIR_E_GENERATION,
+		                 "%s: this server has served generation %llu of the job, and is started with generation %llu", s->name,
+		                 (unsigned long long)d->known.generation, (unsigned long long)s->options.generation);
+	if (d->known.generation < s->options.generation)
+		d->known = (struct mark){0};
+	return WEIR_OK;
+}
+
+/* With one copy nobody else has what a folder had that is gone. */
+static weir_status check_there(struct server *s, const char *path, weir_error *err)
+{
+	const struct durable *d = s->durable;
+	char what[WEIR_ERROR_TEXT_BYTES];
+	bool there = true;
+	weir_status status = WEIR_OK;
+	if (d->known.generation && !server_is_replicated(s))
+		status = folder_is_there(d->options.disk, path, &there, err);
+	if (status || there)
+		return status;
+	snprintf(what, sizeof what, "it is empty, and server %u has run %llu times with it%s%s", s->options.index,
+	         (unsigned long long)d->known.epoch, d->options.mark_path ? "; where the job begins anew, remove " : "",
+	         d->options.mark_path ? d->options.mark_path : "");
+	return gone_back(path, what, err);
+}
+
+/* Takes the folder. */
+static weir_status open_folder(struct server *s, const char *path, bool restore, weir_error *err)
+{
+	struct durable *d = s->durable;
+	const struct folder_start start = {.restore = restore, .epoch_known = d->known.epoch};
+	struct promising_options folder = {.disk = d->options.disk, .path = path};
+	weir_error why = {0};
+	memcpy(folder.machine_boot, d->options.machine_boot, sizeof folder.machine_boot);
+	/* Replicas acknowledge what is in the page cache, whatever `ack` makes clients wait for. */
+	const weir_status status = server_open_standing(s, &folder, PROMISES_LOG_CACHED, &start, &why);
+	if (status == WEIR_E_STALE)
+		return gone_back(path, why.text, err);
+	return status ? weir_fail(err, status, "%s", why.text) : WEIR_OK;
+}
+
+struct mark durable_mark(const struct server *s)
+{
+	return (struct mark){.generation = s->options.generation,
+	                     .epoch = folder_epoch(s->standing.folder),
+	                     .position = journal_durable_position(s->durable->journal)};
+}
+
+uint64_t durable_began(const struct server *s)
+{
+	return s->durable->began;
 }
 
 weir_status durable_open(struct server *s, const struct durable_options *options, bool restore, weir_error *err)
@@ -150,10 +236,12 @@ weir_status durable_open(struct server *s, const struct durable_options *options
 	d->found = calloc(s->options.partitions + 1u, sizeof *d->found);
 	if (!d->channels || !d->found)
 		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", s->name);
-	struct promising_options folder = {.disk = options->disk, .path = options->path};
-	memcpy(folder.machine_boot, options->machine_boot, sizeof folder.machine_boot);
-	/* Replicas acknowledge what is in the page cache, whatever `ack` makes clients wait for. */
-	weir_status status = server_open_standing(s, &folder, PROMISES_LOG_CACHED, restore, err);
+	weir_status status = find_mark(s, err);
+	if (!status)
+		status = check_there(s, options->path, err);
+	d->options.mark_path = NULL; /* marks.c has a copy */
+	if (!status)
+		status = open_folder(s, options->path, restore, err);
 	if (!status)
 		status = open_cold(s, err);
 	return status ? status : open_journal(s, err);
@@ -564,6 +652,11 @@ weir_status durable_recover(struct server *s, weir_error *err)
 	if (!status)
 		status = journal_replay(d->journal, d->channels, d->channels_count,
 		                        &(struct journal_reader){.entry = replay_entry, .cut = replay_cut, .ctx = s}, err);
+	status = not_gone_back(s, status, err);
+	if (!status) {
+		d->began = journal_durable_position(d->journal);
+		status = folder_begin(s->standing.folder, err);
+	}
 	for (uint32_t i = 0; i < d->channels_count && !status; i++)
 		status = begin_channel(s, &d->channels[i], err);
 	if (!status)

@@ -12,6 +12,9 @@ weir_status durable_open(struct server *s, const struct durable_options *options
 /* Whether it is to be: it is new, or was not filled to the end. Then partitions and the ledger are, between their creation and durable_recover. */
 bool durable_is_restoring(const struct server *s);
 uint64_t durable_epoch(const struct server *s); /* of this start, larger than all before; from 1 */
+/* How far this server's disk is known to be; and where its log ended when this start found it. */
+struct mark durable_mark(const struct server *s);
+uint64_t durable_began(const struct server *s);
 /* What a partition needs beyond options->id, and its store beyond what one in memory has. */
 void durable_prepare_partition(struct server *s, struct partition_options *options, struct store_options *store);
 /* Tables, header and rows of the last flush into the new partition. */

@@ -20,6 +20,7 @@
 	X(COMMIT, ledger_commit, CommitRequest, commit_request)                        \
 	X(GATE, ledger_gate, GateRequest, gate_request)                                \
 	X(LEAVE, ledger_leave, LeaveRequest, leave_request)                            \
+	X(MARK, ledger_server_mark, MarkRequest, mark_request)                         \
 	X(JOB_STATUS, ledger_status, StatusRequest, status_request)
 
 #define JOB_FIRST(name, function, type, descriptor)                                         \

@@ -86,6 +86,9 @@ static weir_status read_header(struct journal *j, struct journal_segment *s, wei
 	disk->ops->close(f);
 	if (status != WEIR_OK)
 		return status;
+	if (size < sizeof bytes)
+		return weir_fail(err, j->options.durable_known ? WEIR_E_STALE : WEIR_E_CORRUPT,
+		                 "%s is cut off: it has %" PRIu64 " bytes, its header alone has %zu", path, size, sizeof bytes);
 	status = journal_get_segment(bytes, &h, &why);
 	if (status != WEIR_OK)
 		return weir_fail(err, status, "%s: %s", path, why.text);

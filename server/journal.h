@@ -12,6 +12,7 @@
  * What a crash may leave. Entries that were not durable may be lost or torn, also out of order: the log ends before the first bad one. If anything
  * behind it shows that the bad one had been durable (a later segment, a later entry that says how far the journal was durable when it was written), it is
  * not a torn tail but damage: E_CORRUPT names file, offset, and what is missing, and nothing is changed. What is behind a torn tail is never read again.
+ * A log that ends before options.durable_known has gone back in time: E_STALE, and nothing is changed either.
  *
  * Errors. A full disk shows when a segment begins, as its space is reserved: E_NO_SPACE, nothing was appended, later calls try again. Any other
  * failure to write, and every failure to fsync, is final: the journal accepts nothing more, no index becomes durable, `failed` is told. */
@@ -36,6 +37,7 @@ struct journal_options {
 	const char *holder;        /* who opens it, for whoever finds it locked: "server 1 of job x, pid 77" */
 	uint64_t segment_bytes;    /* at most; 0: WEIR_JOURNAL_SEGMENT_BYTES */
 	uint32_t sync_interval_ms; /* fsync at least so often while something is not durable; 0: only when asked */
+	uint64_t durable_known;    /* it was durable up to this position (mark.h); 0: that is not known */
 	/* The journal cannot go on (once, any thread, after which append says the same): the server must stop. May be NULL. */
 	void (*failed)(void *ctx, const weir_error *err);
 	void *ctx;
@@ -103,7 +105,8 @@ uint64_t journal_position(struct journal *j);
 bool journal_is_durable(struct journal *j, uint64_t position);
 /* What is appended from here on goes to a small file of its own, so that it does not keep what is in front of it. Waits for an fsync. */
 weir_status journal_turn(struct journal *j, weir_error *err) WEIR_MUST_CHECK;
-void journal_sync(struct journal *j); /* asks for an fsync of all that is appended and cut, and returns at once */
+uint64_t journal_durable_position(struct journal *j); /* all in front of it is durable */
+void journal_sync(struct journal *j);                 /* asks for an fsync of all that is appended and cut, and returns at once */
 weir_status journal_wait(struct journal *j,
                          weir_error *err); /* asks, and waits until it is durable (and told to watchers), or failed */
 /* The channel's entries < index are not needed any more. (From a restart on, its own index counts instead.) */

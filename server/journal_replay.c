@@ -3,7 +3,8 @@
  * A segment with another behind it was synced as a whole before that one began, so it must be read to its end. In the last one the first bad entry
  * ends the journal, unless an entry header behind it says that the journal was durable beyond that point when it was written: then what is bad
  * was durable, and is damaged. (A log that is cut at any bad checksum loses acknowledged entries to a flipped bit; one that is refused at any loses
- * its server to every power cut. The positions tell them apart.)
+ * its server to every power cut. The positions tell them apart.) A log whose end is missing has no such header: only who remembers elsewhere how far it was
+ * durable (mark.h) can tell that end from a torn tail.
  *
  * The last segment is synced and its cached pages are dropped before it is read: an fsync that failed in the process before this one may have left
  * pages in the cache that the device does not have. */
@@ -306,6 +307,16 @@ static weir_status begins_late(const struct replay *r, const struct journal_chan
 	    r->j->options.directory, name_entry(c->channel, r->begins[journal_slot(c->channel)], name), c->first);
 }
 
+/* end: position behind the last entry. */
+static weir_status check_end(const struct replay *r, uint64_t end, weir_error *err)
+{
+	const struct journal_options *o = &r->j->options;
+	if (end >= o->durable_known)
+		return WEIR_OK;
+	return weir_fail(err, WEIR_E_STALE, "its log ends at position %" PRIu64 ", and was on disk up to %" PRIu64, end,
+	                 o->durable_known);
+}
+
 /* What flushes show to have been durable must be there, or all of it be truncated away. */
 static weir_status check_channels(const struct replay *r, weir_error *err)
 {
@@ -376,6 +387,8 @@ static weir_status read_segment(struct replay *r, struct journal_segment *s, boo
 	if (status == WEIR_OK)
 		status = read_entries(r, last, &end, err);
 	if (status == WEIR_OK && last)
+		status = check_end(r, s->start + end, err);
+	if (status == WEIR_OK && last)
 		status = check_channels(r, err);
 	if (status == WEIR_OK && last)
 		status = settle(r, end, err);
@@ -396,6 +409,8 @@ static weir_status replay_all(struct replay *r, weir_error *err)
 	for (uint32_t i = 0; i < j->count && status == WEIR_OK; i++)
 		status = read_segment(r, &j->segments[i], i + 1 == j->count, err);
 	if (j->count == 0)
+		status = check_end(r, 0, err);
+	if (j->count == 0 && status == WEIR_OK)
 		status = check_channels(r, err);
 	return status;
 }

@@ -202,6 +202,14 @@ bool journal_is_durable(struct journal *j, uint64_t position)
 	return durable;
 }
 
+uint64_t journal_durable_position(struct journal *j)
+{
+	pthread_mutex_lock(&j->lock);
+	const uint64_t position = j->synced;
+	pthread_mutex_unlock(&j->lock);
+	return position;
+}
+
 void journal_sync(struct journal *j)
 {
 	pthread_mutex_lock(&j->lock);

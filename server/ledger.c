@@ -110,6 +110,9 @@ static weir_status copy_placement(struct ledger *l, const struct ledger_options 
 		if (!(l->servers[i] = strdup(o->servers[i])))
 			return WEIR_E_MEMORY;
 	memcpy(l->partition_server, o->partition_server, o->partitions * sizeof *l->partition_server);
+	l->marks = calloc(o->servers_count, sizeof *l->marks);
+	if (!l->marks)
+		return WEIR_E_MEMORY;
 	l->options.servers = (const char *const *)l->servers;
 	l->options.partition_server = l->partition_server;
 	if (o->boot) {
@@ -187,6 +190,7 @@ void ledger_destroy(struct ledger *l)
 	free(l->servers);
 	free(l->partition_server);
 	free(l->boots);
+	free(l->marks);
 	free(l);
 }
 

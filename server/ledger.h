@@ -2,7 +2,7 @@
  * are closed. Single-threaded: everything is called on the ledger's own loop. Its log (ledger_log.h) is made of the objects that a request has changed.
  *
  * Invariants: a unit has at most one live attempt; attempts only grow; a committed unit is never leased again; a watermark never moves back;
- * a step is closed once, with its included and dropped batches in one record, and every included batch was reported done. */
+ * a step is closed once, with its included and dropped batches in one record, and every included batch was reported done; a server's mark never moves back. */
 #ifndef WEIR_LEDGER_H
 #define WEIR_LEDGER_H
 
@@ -66,6 +66,7 @@ void ledger_commit(struct ledger *l, const Weir__V1__CommitRequest *q, ledger_re
 void ledger_gate(struct ledger *l, const Weir__V1__GateRequest *q, ledger_reply_fn reply, void *arg);
 void ledger_leave(struct ledger *l, const Weir__V1__LeaveRequest *q, ledger_reply_fn reply, void *arg);
 void ledger_status(struct ledger *l, const Weir__V1__StatusRequest *q, ledger_reply_fn reply, void *arg);
+void ledger_server_mark(struct ledger *l, const Weir__V1__MarkRequest *q, ledger_reply_fn reply, void *arg);
 /* Expires leases. Called every 100 ms or so. */
 void ledger_tick(struct ledger *l);
 

@@ -66,6 +66,8 @@ static void changes_clear(struct ledger *l)
 		l->units[c->units.items[i]].changed = false;
 	for (uint32_t i = 0; i < c->workers.count; i++)
 		l->workers[c->workers.items[i]]->changed = false;
+	for (uint32_t i = 0; i < l->options.servers_count; i++)
+		l->marks[i].changed = false;
 	c->units.count = c->workers.count = 0;
 	ledger_record_changes(l);
 }
@@ -274,6 +276,25 @@ static void export_epochs(struct export *x)
 	}
 }
 
+static void export_marks(struct export *x, bool all)
+{
+	const struct ledger *l = x->l;
+	x->state.marks = take(x, l->options.servers_count * sizeof *x->state.marks);
+	for (uint32_t i = 0; i < l->options.servers_count && !x->failed; i++) {
+		const struct server_mark *m = &l->marks[i];
+		Weir__V1__LedgerMark *out = m->epoch && (all || m->changed) ? take(x, sizeof *out) : NULL;
+		if (!out)
+			continue;
+		weir__v1__ledger_mark__init(out);
+		out->server = i;
+		out->generation = l->options.generation;
+		out->epoch = m->epoch;
+		out->began = m->began;
+		out->position = m->position;
+		x->state.marks[x->state.n_marks++] = out;
+	}
+}
+
 static void export_all_totals(struct export *x)
 {
 	x->state.has_totals = true;
@@ -299,6 +320,8 @@ static void collect_changes(struct export *x)
 		export_all_totals(x);
 	if (c->steps)
 		export_steps(x);
+	if (c->marks)
+		export_marks(x, false);
 }
 
 static void collect_all(struct export *x)
@@ -317,6 +340,7 @@ static void collect_all(struct export *x)
 	export_all_totals(x);
 	export_steps(x);
 	export_epochs(x);
+	export_marks(x, true);
 }
 
 static weir_status export_with(struct ledger *l, void (*collect)(struct export *x), uint64_t index, struct message **out,
@@ -337,7 +361,8 @@ static weir_status export_with(struct ledger *l, void (*collect)(struct export *
 static bool has_changes(const struct ledger *l)
 {
 	const struct ledger_changes *c = &l->changes;
-	return c->all || c->globals || c->totals || c->steps || c->units.count || c->workers.count || c->tables != l->tables_count;
+	return c->all || c->globals || c->totals || c->steps || c->marks || c->units.count || c->workers.count ||
+	       c->tables != l->tables_count;
 }
 
 weir_status ledger_export_changes(struct ledger *l, struct message **out, weir_error *err)

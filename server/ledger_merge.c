@@ -273,6 +273,20 @@ static weir_status merge_epochs(struct ledger *l, const Weir__V1__LedgerState *i
 	return WEIR_OK;
 }
 
+/* Those of a generation that is over come with a checkpoint. */
+static weir_status merge_marks(struct ledger *l, const Weir__V1__LedgerState *in, weir_error *err)
+{
+	for (size_t i = 0; i < in->n_marks; i++) {
+		const Weir__V1__LedgerMark *m = in->marks[i];
+		if (m->generation != l->options.generation)
+			continue;
+		if (m->server >= l->options.servers_count)
+			return corrupt(err, "a mark of server", m->server);
+		l->marks[m->server] = (struct server_mark){.epoch = m->epoch, .began = m->began, .position = m->position};
+	}
+	return WEIR_OK;
+}
+
 static bool holds(const struct ledger_worker *w, uint32_t unit)
 {
 	for (uint32_t i = 0; i < w->held_count; i++)
@@ -320,6 +334,8 @@ static weir_status merge(struct ledger *l, const Weir__V1__LedgerState *in, weir
 		status = merge_steps(l, in->steps, err);
 	if (!status)
 		status = merge_epochs(l, in, err);
+	if (!status)
+		status = merge_marks(l, in, err);
 	return status ? status : check_references(l, in, err);
 }
 

@@ -153,6 +153,13 @@ struct join_bucket {
 	int64_t at_ms;
 };
 
+/* A server's low-water mark (mark.h), in this generation. */
+struct server_mark {
+	uint64_t epoch; /* 0: it has told none */
+	uint64_t began, position;
+	bool changed; /* since the last export */
+};
+
 struct ledger_list {
 	uint32_t *items, count, capacity;
 };
@@ -162,6 +169,7 @@ struct ledger_changes {
 	bool recorded; /* somebody exports: marks are kept */
 	bool all;      /* a mark could not be kept: everything */
 	bool globals, totals, steps;
+	bool marks;      /* some: those say so themselves */
 	uint32_t tables; /* so many are exported */
 	struct ledger_list units, workers;
 };
@@ -171,6 +179,7 @@ struct ledger {
 	char **servers;
 	uint32_t *partition_server;
 	uint64_t *boots; /* (servers_count) as workers have told, 0: not yet; NULL: what servers hold outlives their processes */
+	struct server_mark *marks; /* (servers_count) */
 
 	struct join_bucket joins[LEDGER_JOIN_BUCKETS];
 	struct ledger_worker **workers; /* (workers_count) */
@@ -252,6 +261,7 @@ bool ledger_unit_can_step(struct ledger *l, const struct ledger_batch *b);
 void ledger_unit_step(struct ledger *l, const struct ledger_batch *b);
 bool ledger_unit_has_stepped(const struct ledger *l, const struct ledger_batch *b);
 bool ledger_unit_is_held(const struct ledger *l, const struct ledger_worker *w, const struct ledger_batch *b);
+void ledger_fail(struct ledger *l, const char *text); /* the job, for good */
 
 /* Parts of units (ledger_parts.c). */
 void ledger_unit_cut(struct ledger *l, const struct ledger_worker *w,

@@ -46,7 +46,7 @@ weir_status ledger_pass_open(struct ledger *l, uint32_t pass)
 	return WEIR_OK;
 }
 
-static void job_fail(struct ledger *l, const char *text)
+void ledger_fail(struct ledger *l, const char *text)
 {
 	l->changes.globals = true;
 	l->failed = true;
@@ -85,7 +85,7 @@ void ledger_pass_advance(struct ledger *l)
 	if (l->completed >= l->options.passes)
 		l->finished = l->changes.globals = true;
 	else if (ledger_pass_open(l, l->pass + 1) != WEIR_OK)
-		job_fail(l, "the ledger has no memory for the next pass");
+		ledger_fail(l, "the ledger has no memory for the next pass");
 }
 
 static uint32_t data_unit(const struct ledger *l, uint32_t unit)
@@ -144,7 +144,7 @@ static void unit_give_up(struct ledger *l, uint32_t unit)
 	l->units_quarantined++;
 	l->changes.globals = true;
 	if (l->units_quarantined > l->options.allow_skip)
-		job_fail(l, text);
+		ledger_fail(l, text);
 	else
 		LOG_AT(l->options.logger, LOG_WARN, "unit quarantined", "%s", text);
 }

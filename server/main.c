@@ -21,6 +21,7 @@
 #include "ingress.h"
 #include "job.h"
 #include "job_checkpoint.h"
+#include "marks.h"
 #include "partition.h"
 #include "placement.h"
 #include "process.h"
@@ -316,9 +317,10 @@ struct parts {
 	const char *address_list[WEIR_SERVERS_MAX];
 	uint32_t partition_server[WEIR_PARTITIONS_MAX];
 	char place[WEIR_PATH_BYTES_MAX + 32]; /* of checkpoints */
-	char folder[WEIR_PATH_BYTES_MAX + 32];
-	struct rpc_loop *session;  /* while it looks whether the job has gone back */
+	char folder[WEIR_PATH_BYTES_MAX + 32], mark[WEIR_PATH_BYTES_MAX + 32];
+	struct rpc_loop *session;  /* while it asks the coordinator, before it starts */
 	struct rewind_record last; /* by which this generation was begun; its generation is 0: the job has not gone back */
+	struct mark known;         /* of this server, by the coordinator */
 	atomic_bool succeeded;     /* another generation follows */
 };
 
@@ -344,7 +346,7 @@ static bool asked_to_end(void *arg)
 	return sigpending(&pending) == 0 && (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
 }
 
-/* --- Going back */
+/* --- What the coordinator says to a server that starts */
 
 static weir_status open_session(void *arg, struct coord **out, const struct coord_options *options, weir_error *err)
 {
@@ -352,24 +354,24 @@ static weir_status open_session(void *arg, struct coord **out, const struct coor
 	return coord_etcd_open(out, p->rpc, p->session, p->job->cluster.coord, options, err);
 }
 
-/* From here on this server is of the generation that the job is in. */
+/* From here on this server is of the generation that the job is in, and knows how far its disk has been. */
 static weir_status follow(struct parts *p, struct arguments *a, weir_error *err)
 {
-	struct rewind_follow_options o = {.generation = a->generation,
-	                                  .restore = a->restore,
-	                                  .open = open_session,
-	                                  .asked_to_end = asked_to_end,
-	                                  .arg = p,
-	                                  .logger = p->logger,
-	                                  .coordinator = p->job->cluster.coord};
+	struct rewind_follow_options o = {
+	    .generation = a->generation,
+	    .restore = a->restore,
+	    .ask = {
+	        .open = open_session, .asked_to_end = asked_to_end, .arg = p, .logger = p->logger, .coordinator = p->job->cluster.coord}};
 	if (p->job->cluster.replicas == 1)
 		return WEIR_OK;
 	memcpy(o.uuid, a->uuid, sizeof o.uuid);
 	p->session = rpc_loop_create(p->rpc, "coord", err);
 	if (!p->session)
 		return WEIR_E_MEMORY;
-	o.session = rpc_loop_poster(p->session);
+	o.ask.session = rpc_loop_poster(p->session);
 	weir_status status = rewind_follow(&o, &p->last, err);
+	if (!status)
+		status = marks_ask(&o.ask, a->uuid, (uint16_t)a->index, &p->known, err);
 	rpc_loop_destroy(p->session);
 	if (status || !p->last.generation)
 		return status;
@@ -380,28 +382,34 @@ static weir_status follow(struct parts *p, struct arguments *a, weir_error *err)
 	return WEIR_OK;
 }
 
-/* What the generation before has left. */
-static weir_status set_aside(struct parts *p, const struct arguments *a, const char *name, weir_error *err)
+/* Moves this server's folder to RUN_DIR/WHERE/server-I, or WHERE-2 and so on, as an earlier run may have left one. earlier: only if it is of an earlier generation. */
+static weir_status put_aside(const struct parts *p, const struct arguments *a, const char *where, bool earlier, const char *name,
+                             weir_error *err)
 {
-	const struct job *job = p->job;
 	struct folder_identity who = {.generation = a->generation, .index = a->index};
-	char aside[sizeof p->folder + 32];
-	bool done = false;
-	memcpy(who.uuid, a->uuid, sizeof who.uuid);
-	if (!p->last.generation)
-		return WEIR_OK;
+	char aside[sizeof p->folder + 64];
+	bool done = !earlier;
 	weir_status status = WEIR_E_EXISTS;
-	for (unsigned i = 1; status == WEIR_E_EXISTS && i <= ASIDES_MAX; i++) { /* an earlier run may have left one */
+	memcpy(who.uuid, a->uuid, sizeof who.uuid);
+	for (unsigned i = 1; status == WEIR_E_EXISTS && i <= ASIDES_MAX; i++) {
 		char suffix[16] = "";
 		if (i > 1)
 			snprintf(suffix, sizeof suffix, "-%u", i);
-		snprintf(aside, sizeof aside, "%s/before-g%llu%s/server-%u", job->run_dir, (unsigned long long)a->generation, suffix,
-		         a->index);
-		status = folder_set_aside(disk_system(), p->folder, aside, name, &who, &done, err);
+		snprintf(aside, sizeof aside, "%s/%s%s/server-%u", p->job->run_dir, where, suffix, a->index);
+		status = earlier ? folder_set_aside(disk_system(), p->folder, aside, name, &who, &done, err)
+		                 : folder_put_aside(disk_system(), p->folder, aside, name, err);
 	}
-	if (done)
+	if (done && !status)
 		logger_write(p->logger, LOG_INFO, NULL, "put aside", "folder=%s to=%s", p->folder, aside);
 	return status;
+}
+
+/* What the generation before has left. */
+static weir_status leave_generation(const struct parts *p, const struct arguments *a, const char *name, weir_error *err)
+{
+	char where[32];
+	snprintf(where, sizeof where, "before-g%llu", (unsigned long long)a->generation);
+	return p->last.generation ? put_aside(p, a, where, true, name, err) : WEIR_OK;
 }
 
 static void on_succeeded(void *arg, const struct rewind_record *next)
@@ -465,6 +473,9 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	                                  .owns_process = true,
 	                                  .fsync_interval_ms = job->cluster.fsync_interval_ms,
 	                                  .flush_interval_ms = job->cluster.flush_interval_ms,
+	                                  .known = p->known,
+	                                  .mark_disk = disk_system(),
+	                                  .mark_path = p->mark,
 	                                  .failed = on_storage_failed,
 	                                  .asked_to_end = asked_to_end};
 	struct promising_options promising = {.disk = disk_system(), .path = p->folder, .failed = on_storage_failed};
@@ -509,6 +520,20 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	const weir_status status = server_create(&p->server, &options, err);
 	ingress_end();
 	return status;
+}
+
+/* Of a folder that has gone back in time the other servers have a newer one: this server begins with an empty one in its place. */
+static weir_status start_whole(struct parts *p, const struct arguments *a, const char *name, const char *listen, weir_error *err)
+{
+	weir_error why = {0};
+	weir_status status = start(p, a, name, listen, &why);
+	if (status == WEIR_E_STALE && p->job->cluster.replicas > 1) {
+		logger_write(p->logger, LOG_ERROR, NULL, "folder not whole", "%s. It is put aside, and rebuilt from the other servers", why.text);
+		status = put_aside(p, a, "gone-back", false, name, &why);
+		if (!status)
+			status = start(p, a, name, listen, &why);
+	}
+	return status ? weir_fail(err, status, "%s", why.text) : WEIR_OK;
 }
 
 /* A server beyond those the job began with is added to it while it runs; others find it through the coordinator. */
@@ -577,6 +602,7 @@ static weir_status prepare(struct parts *p, struct arguments *a, const char *nam
 		return status;
 	const struct job *job = p->job;
 	job_server_dir(job, a->index, p->folder);
+	job_server_mark(job, a->index, p->mark);
 	status = check_index(a, job, err);
 	if (status)
 		return status;
@@ -696,9 +722,9 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (!status)
-		status = set_aside(p, &a, name, &err);
+		status = leave_generation(p, &a, name, &err);
 	if (!status)
-		status = start(p, &a, name, listen, &err);
+		status = start_whole(p, &a, name, listen, &err);
 	if (!status)
 		status = start_pages(p, &a, &err);
 	if (status) {

@@ -95,6 +95,20 @@ uint64_t partition_epoch(const struct partition *p)
 {
 	return epochs_now(&p->epochs);
 }
+uint64_t partition_closed_low(const struct partition *p)
+{
+	return p->identity.low;
+}
+/* Parts that wait for their step were taken, and are not counted yet. */
+bool partition_has_parts(const struct partition *p, uint64_t parts, uint64_t fingerprint)
+{
+	const struct partition_counters *c = &p->counters;
+	const uint64_t counted = atomic_load_explicit(&c->parts_applied, memory_order_relaxed) +
+	                         atomic_load_explicit(&c->parts_dropped, memory_order_relaxed);
+	const uint64_t sum = atomic_load_explicit(&c->fingerprint, memory_order_relaxed) +
+	                     atomic_load_explicit(&c->dropped_fingerprint, memory_order_relaxed);
+	return counted + p->steps.count > parts || (counted + p->steps.count == parts && (p->steps.count || sum == fingerprint));
+}
 uint64_t partition_steps_closed(const struct partition *p)
 {
 	return p->steps.closed;

@@ -68,6 +68,15 @@ static void leave(struct replica *r, bool fresh, struct replica_actions *out)
 	replica_propose(r, &next, out);
 }
 
+void replica_distrust(struct replica *r, struct replica_actions *out)
+{
+	r->spoilt = true;
+	r->whole = false;
+	if (r->primary)
+		replica_step_down(r, out);
+	replica_decide(r, false, out);
+}
+
 /* Becomes primary in place of one that is silent, has left, or was this one before a restart. */
 static void campaign(struct replica *r, bool fresh, struct replica_actions *out)
 {

@@ -464,6 +464,15 @@ weir_status replication_rebuild(struct replication *x, uint16_t member)
 	return status;
 }
 
+bool replication_distrust(struct replication *x)
+{
+	if (!is_free(x))
+		return false;
+	replica_distrust(x->replica, &x->todo);
+	run(x);
+	return true;
+}
+
 /* --- Shipping */
 
 const struct log_entry *replication_entry(struct replication *x, uint64_t index)

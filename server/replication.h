@@ -109,6 +109,7 @@ void replication_installed(struct replication *x, uint64_t epoch, uint64_t first
                            const struct epochs *epochs);
 /* As of replica_trimmed; to be told again, as it may be passed over. */
 void replication_trimmed(struct replication *x, uint64_t first);
+bool replication_distrust(struct replication *x); /* as of replica_distrust. False: not now */
 /* As of replica_move, replica_drop and replica_rebuild; E_STATE: not now, too. */
 weir_status replication_move(struct replication *x, uint16_t to) WEIR_MUST_CHECK;
 weir_status replication_drop(struct replication *x, uint16_t member) WEIR_MUST_CHECK;

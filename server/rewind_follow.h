@@ -2,27 +2,17 @@
 #ifndef WEIR_REWIND_FOLLOW_H
 #define WEIR_REWIND_FOLLOW_H
 
-#include <stdbool.h>
-
-#include "coord.h"
-#include "logger.h"
-#include "poster.h"
+#include "coord_ask.h"
 #include "rewind_record.h"
 
 struct rewind_follow_options {
 	uint8_t uuid[16]; /* of the job */
 	uint64_t generation;
 	const char *restore; /* the checkpoint that this generation was told to begin with; NULL or "": none */
-	/* Opens a session whose thread is `session`; on the caller's thread, where it is closed, too. */
-	weir_status (*open)(void *arg, struct coord **out, const struct coord_options *options, weir_error *err);
-	struct poster session;
-	bool (*asked_to_end)(void *arg); /* any thread */
-	void *arg;                       /* of both */
-	struct logger *logger;
-	const char *coordinator; /* as a person knows it */
+	struct coord_ask_options ask;
 };
 
-/* Waits until the coordinator has answered, and says that it waits. *last: what the last generation was begun by; its generation is 0 where the job has not gone back.
+/* Waits until the coordinator has answered. *last: what the last generation was begun by; its generation is 0 where the job has not gone back.
  * E_CANCELLED: asked to end. E_STATE: the generation was begun from another checkpoint than `restore`. E_CORRUPT, E_VERSION: a record that is not understood. */
 weir_status rewind_follow(const struct rewind_follow_options *options, struct rewind_record *last,
                           weir_error *err) WEIR_MUST_CHECK;

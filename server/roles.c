@@ -304,6 +304,12 @@ bool roles_serves(const struct server *s, uint16_t partition)
 	return x && replica_serves(replication_replica(x));
 }
 
+bool roles_distrust(const struct server *s, uint16_t partition)
+{
+	struct replication *x = roles_replication(s, partition);
+	return x && replication_distrust(x);
+}
+
 struct hosting *roles_hosting(const struct server *s)
 {
 	return s->roles->hosting;

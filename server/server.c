@@ -18,6 +18,7 @@
 #include "journal.h"
 #include "ledger_log.h"
 #include "ledger_role.h"
+#include "marks.h"
 #include "placement.h"
 #include "rewind.h"
 #include "roles.h"
@@ -301,8 +302,8 @@ static weir_status start_ledger(struct server *s, const struct ledger_options *o
 	return ledger_create(&s->ledger, &own, err);
 }
 
-weir_status server_open_standing(struct server *s, const struct promising_options *folder, enum promises_log log, bool restore,
-                                 weir_error *err)
+weir_status server_open_standing(struct server *s, const struct promising_options *folder, enum promises_log log,
+                                 const struct folder_start *start, weir_error *err)
 {
 	const struct server_options *o = &s->options;
 	char holder[WEIR_NAME_BYTES_MAX + 32];
@@ -313,7 +314,7 @@ weir_status server_open_standing(struct server *s, const struct promising_option
 	    .clock = o->clock,
 	    .who = {.generation = o->generation, .index = o->index, .servers = o->servers, .partitions = o->partitions},
 	    .log = log,
-	    .restore = restore};
+	    .start = *start};
 	memcpy(options.who.uuid, o->uuid, sizeof options.who.uuid);
 	memcpy(options.machine_boot, folder->machine_boot, sizeof options.machine_boot);
 	snprintf(holder, sizeof holder, "%s, pid %ld", s->name, (long)getpid());
@@ -367,9 +368,11 @@ static weir_status restore(struct server *s, const struct server_options *o, wei
 }
 
 /* From here on partitions and ledger are what their logs say, and this start's entries come behind. */
-static weir_status begin_logs(struct server *s, weir_error *err)
+static weir_status begin_logs(struct server *s, const struct server_options *o, weir_error *err)
 {
 	weir_status status = s->durable ? durable_recover(s, err) : WEIR_OK;
+	if (s->durable && !status)
+		status = marks_create(s, o->durable, err);
 	for (uint32_t p = 0; p < s->options.partitions && !s->durable; p++)
 		if (s->partitions[p])
 			partition_recovered(s->partitions[p]);
@@ -394,7 +397,9 @@ static weir_status open_folder(struct server *s, const struct server_options *o,
 {
 	if (o->durable)
 		return durable_open(s, o->durable, is_restored(o), err);
-	return o->promising ? server_open_standing(s, o->promising, PROMISES_LOG_MEMORY, false, err) : WEIR_OK;
+	weir_status status =
+	    o->promising ? server_open_standing(s, o->promising, PROMISES_LOG_MEMORY, &(struct folder_start){0}, err) : WEIR_OK;
+	return o->promising && !status ? folder_begin(s->standing.folder, err) : status;
 }
 
 /* What copies of partitions need. */
@@ -456,8 +461,10 @@ static weir_status start(struct server *s, const struct server_options *o, weir_
 	if (!status)
 		status = restore(s, o, err);
 	if (!status)
-		status = begin_logs(s, err);
+		status = begin_logs(s, o, err);
 	server_note_tables(s);
+	if (!status && s->marks)
+		status = marks_start(s->marks, err);
 	if (!status)
 		status = start_heart(s, o, err);
 	if (!status)
@@ -673,13 +680,16 @@ void server_destroy(struct server *s)
 	end_checkpoints(s); /* nobody asks for one any more */
 	atomic_store(&s->stopping, true);
 	if (s->loops && s->loops[s->options.executors - 1] && s->loops[0]) {
+		marks_stop(s->marks);
 		roles_end_snapshots(s);
 		ledger_role_end_snapshots(s);
 		end_waiting(s);
 		if (s->durable)
 			durable_stop(s);
+		marks_finish(s->marks);
 		roles_stop(s);
 	}
+	marks_destroy(s->marks);
 	promises_stop(s->standing.promises);
 	heart_loop_stop(s->heart);
 	if (s->watch_loop)

@@ -9,6 +9,7 @@
 #include "ledger.h"
 #include "logger.h"
 #include "loop_watch.h"
+#include "mark.h"
 #include "rpc.h"
 
 struct checkpoint_options;
@@ -27,6 +28,10 @@ struct durable_options {
 	uint32_t fsync_interval_ms, flush_interval_ms;
 	uint64_t journal_segment_bytes; /* 0: WEIR_JOURNAL_SEGMENT_BYTES */
 	uint64_t rows_at_start;         /* loaded before it serves; 0: WEIR_ROWS_AT_START */
+	/* How far the folder has been (mark.h). A folder that is older is E_STALE: with one copy, nothing was changed; with replicas, put it aside and begin with a new one. */
+	struct mark known;      /* by the coordinator; generation 0: it has none */
+	struct disk *mark_disk; /* where the server keeps its mark itself, outside the folder; NULL: nowhere */
+	const char *mark_path;  /* copied */
 	/* Storage has failed for good: the process should end at once, nothing more can be promised. Any thread, maybe more than once. */
 	void (*failed)(void *arg, const weir_error *err);
 	void *arg;

@@ -25,6 +25,7 @@ struct heart_loop;
 struct ledger_log;
 struct ledger_snapshot;
 struct loop_watch;
+struct marks;
 struct replication;
 struct rewind;
 struct roles;
@@ -68,6 +69,7 @@ struct server {
 	struct loop_watch *watch;                      /* of the loops of executors and ledger */
 	struct rpc_loop *watch_loop;                   /* ticks it; NULL: the heart does */
 	struct durable *durable;                       /* NULL: the log is in memory */
+	struct marks *marks;                           /* the same */
 	struct ledger_log *ledger_log;                 /* NULL: the ledger has one copy, in memory */
 	struct message *ledger_began;                  /* what it was recovered from, on its way to its log; NULL: nothing */
 	struct cold *cold;                             /* NULL: every row is in memory */
@@ -89,8 +91,8 @@ struct server {
 };
 
 /* Takes the folder of this server and begins s->standing. */
-weir_status server_open_standing(struct server *s, const struct promising_options *folder, enum promises_log log, bool restore,
-                                 weir_error *err);
+weir_status server_open_standing(struct server *s, const struct promising_options *folder, enum promises_log log,
+                                 const struct folder_start *start, weir_error *err);
 /* Where a partition, or the ledger (JOURNAL_LEDGER: as partition 0), is if nobody has said otherwise. */
 struct member_set server_first_hosts(const struct server *s, uint16_t partition);
 uint32_t server_replicas(const struct server *s);    /* of each partition, on as many servers */

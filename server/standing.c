@@ -24,7 +24,7 @@ weir_status standing_open(struct standing *s, const struct standing_options *opt
 {
 	*s = (struct standing){0};
 	weir_status status =
-	    folder_open(&s->folder, options->disk, options->path, options->holder, &options->who, options->restore, err);
+	    folder_open(&s->folder, options->disk, options->path, options->holder, &options->who, &options->start, err);
 	return status ? status : open_promises(s, options, err);
 }
 

@@ -242,12 +242,12 @@ static weir_status follow_and_say(struct scene *s, uint64_t generation, const ch
 	assert_non_null(starter.loop);
 	const struct rewind_follow_options o = {.generation = generation,
 	                                        .restore = restore,
-	                                        .open = open_session,
-	                                        .session = rpc_loop_poster(starter.loop),
-	                                        .asked_to_end = asked_to_end,
-	                                        .arg = &starter,
-	                                        .logger = logger,
-	                                        .coordinator = "memory"};
+	                                        .ask = {.open = open_session,
+	                                                .session = rpc_loop_poster(starter.loop),
+	                                                .asked_to_end = asked_to_end,
+	                                                .arg = &starter,
+	                                                .logger = logger,
+	                                                .coordinator = "memory"}};
 	weir_status status = rewind_follow(&o, last, err);
 	rpc_loop_destroy(starter.loop);
 	logger_destroy(logger);

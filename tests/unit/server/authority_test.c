@@ -818,9 +818,96 @@ static void who_was_replaced_changes_nothing(void **state)
 	close_world(w);
 }
 
+/* --- Marks */
+
+static void a_mark_is_these_bytes(void **state)
+{
+	(void)state;
+	static const uint8_t uuid[16] = {0xab}, bytes[] = {0x08, 1, 0x10, 2, 0x18, 5, 0x20, 0xac, 2},
+	                     newer[] = {0x08, 2, 0x10, 2, 0x18, 5};
+	char key[WEIR_COORD_KEY_BYTES_MAX];
+	const struct mark some = {.generation = 2, .epoch = 5, .position = 300};
+	struct mark read;
+	weir_error err = {0};
+	authority_mark_key(uuid, 17, key);
+	assert_string_equal(key, "/weir/ab000000000000000000000000000000/mark/17");
+	struct message *m = authority_pack_mark(&some);
+	assert_int_equal(m->bytes, sizeof bytes);
+	assert_memory_equal(m->spans[0].data, bytes, sizeof bytes);
+	message_release(m);
+	CHECK_OK(authority_unpack_mark(bytes, sizeof bytes, &read, &err), err);
+	assert_true(read.generation == 2 && read.epoch == 5 && read.position == 300);
+	assert_int_equal(authority_unpack_mark(newer, sizeof newer, &read, &err), WEIR_E_VERSION);
+	assert_int_equal(authority_unpack_mark(bytes, 1, &read, &err), WEIR_E_CORRUPT);
+}
+
+static void note_marking(struct authority_marking *m)
+{
+	*(bool *)m->arg = true;
+}
+
+/* What becomes of it. */
+static weir_status mark(struct world *w, struct server *s, uint64_t position)
+{
+	bool done = false;
+	struct authority_marking m = {.mark = {.generation = 7, .epoch = 1, .position = position},
+	                              .poster = task_queue_poster(s->loop),
+	                              .done = note_marking,
+	                              .arg = &done};
+	authority_mark(s->authority, &m);
+	settle(w, 3000);
+	assert_true(done);
+	return m.status;
+}
+
+static void on_mark_read(void *arg, const struct coord_answer *a)
+{
+	struct mark *m = arg;
+	weir_error err = {0};
+	assert_true(!a->status && a->count == 1);
+	CHECK_OK(authority_unpack_mark(a->records[0].value, a->records[0].value_bytes, m, &err), err);
+}
+
+static uint64_t marked(struct world *w, struct server *s)
+{
+	char key[WEIR_COORD_KEY_BYTES_MAX];
+	struct mark m = {0};
+	weir_error err = {0};
+	authority_mark_key((const uint8_t *)"authority\0\0\0\0\0\0", 0, key);
+	CHECK_OK(coord_read(s->coord, key, TIMEOUT_MS, on_mark_read, &m, &err), err);
+	settle(w, 100);
+	return m.position;
+}
+
+static void a_mark_is_moved_by_the_last_start_alone(void **state)
+{
+	(void)state;
+	struct world *w = create_world();
+	struct server *first = &w->servers[0], *second = &w->servers[1];
+	w->addresses[0] = w->addresses[1] = "here";
+	open_server(w, 0, false, false);
+	settle(w, 100);
+	assert_int_equal(mark(w, first, 10), WEIR_OK);
+	assert_int_equal(mark(w, first, 20), WEIR_OK);
+	coord_memory_freeze(first->coord, true); /* it will not hear of the other */
+	open_server(w, 1, false, false);
+	settle(w, 100);
+	assert_int_equal(mark(w, first, 30), WEIR_E_UNAVAILABLE);
+	assert_int_equal(marked(w, second), 20);
+	assert_int_equal(mark(w, second, 40), WEIR_E_UNAVAILABLE); /* it learns that there is one */
+	assert_int_equal(mark(w, second, 40), WEIR_OK);
+	assert_int_equal(marked(w, second), 40);
+	coord_memory_down(w->coordinator, true);
+	assert_int_equal(mark(w, second, 50), WEIR_E_UNAVAILABLE);
+	coord_memory_down(w->coordinator, false);
+	close_world(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(a_record_is_these_bytes),
+	                                   cmocka_unit_test(a_mark_is_these_bytes),
+	                                   cmocka_unit_test(a_mark_is_moved_by_the_last_start_alone),
 	                                   cmocka_unit_test(keys_of_others_are_told_apart),
 	                                   cmocka_unit_test(hosts_are_these_bytes),
 	                                   cmocka_unit_test(hosts_are_changed_by_one_at_a_time),

@@ -33,13 +33,23 @@ static int remove_folder(void **state)
 	return system(command);
 }
 
-static weir_status open_on(struct disk *disk, struct journal **j, weir_error *err)
+/* durable_known: it was durable up to there. */
+static weir_status open_known(struct disk *disk, uint64_t durable_known, struct journal **j, weir_error *err)
 {
 	char directory[128];
 	snprintf(directory, sizeof directory, "%s/journal", folder);
-	struct journal_options options = {
-	    .disk = disk, .directory = directory, .id = "test", .holder = "the test", .segment_bytes = SEGMENT};
+	struct journal_options options = {.disk = disk,
+	                                  .directory = directory,
+	                                  .id = "test",
+	                                  .holder = "the test",
+	                                  .segment_bytes = SEGMENT,
+	                                  .durable_known = durable_known};
 	return journal_open(j, &options, err);
+}
+
+static weir_status open_on(struct disk *disk, struct journal **j, weir_error *err)
+{
+	return open_known(disk, 0, j, err);
 }
 
 static struct journal *reopen(struct disk *disk, struct fixture_seen *seen)
@@ -87,6 +97,69 @@ static void what_is_appended_is_replayed(void **state)
 		}
 		close_well(j);
 	}
+}
+
+/* Of a journal that is known to have been durable up to a position. */
+static weir_status replay_known(struct disk *disk, uint64_t known, weir_error *err)
+{
+	struct journal *j;
+	struct fixture_seen seen = fixture_seen_new(BODY);
+	weir_error ignored = {0};
+	CHECK_OK(open_known(disk, known, &j, err), *err);
+	weir_status status = fixture_replay(j, &seen, err);
+	(void)journal_close(j, &ignored);
+	return status;
+}
+
+static weir_status note_last(void *arg, const char *name)
+{
+	char *last = arg;
+	if (strstr(name, ".wal") && strcmp(name, last) > 0)
+		strcpy(last, name);
+	return WEIR_OK;
+}
+
+static void cut_last_file(struct disk *disk, uint64_t bytes)
+{
+	char directory[128], last[64] = "", path[256];
+	struct disk_file *file;
+	weir_error err = {0};
+	snprintf(directory, sizeof directory, "%s/journal", folder);
+	CHECK_OK(disk->ops->list(disk, directory, note_last, last, &err), err);
+	snprintf(path, sizeof path, "%s/%s", directory, last);
+	CHECK_OK(disk->ops->open(disk, path, false, &file, &err), err);
+	CHECK_OK(disk->ops->truncate(file, bytes, &err), err);
+	disk->ops->close(file);
+}
+
+/* A torn tail was never synced; what was synced and is missing shows by who remembers how much that was. */
+static void a_log_that_lost_its_synced_end_has_gone_back(void **state)
+{
+	(void)state;
+	struct faulty_disk *f = faulty_disk_create();
+	struct disk *disk = faulty_disk_interface(f);
+	struct fixture_seen seen;
+	struct journal *j = reopen(disk, &seen);
+	weir_error err = {0};
+	append(j, 0, 1, 3);
+	CHECK_OK(journal_wait(j, &err), err);
+	const uint64_t synced = journal_durable_position(j);
+	append(j, 0, 4, 5);
+	assert_int_equal(journal_durable_position(j), synced);
+	faulty_disk_crash(f, CRASH_UNSYNCED, 1); /* entries 4 and 5 go */
+	CHECK_OK(replay_known(disk, synced, &err), err);
+	for (int i = 0; i < 2; i++) { /* and it is so again: nothing was changed */
+		assert_int_equal(replay_known(disk, synced + (64u << 10), &err), WEIR_E_STALE);
+		CHECK_CONTAINS(err.text, "its log ends at position");
+	}
+	CHECK_OK(replay_known(disk, synced, &err), err);
+	cut_last_file(disk, 10);
+	assert_int_equal(open_known(disk, synced, &j, &err), WEIR_E_STALE);
+	CHECK_CONTAINS(err.text, "is cut off: it has 10 bytes");
+	faulty_disk_destroy(f);
+	f = faulty_disk_create(); /* nothing is left of it */
+	assert_int_equal(replay_known(faulty_disk_interface(f), 1, &err), WEIR_E_STALE);
+	faulty_disk_destroy(f);
 }
 
 struct appender {
@@ -1025,6 +1098,7 @@ int main(void)
 {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_log_that_lost_its_synced_end_has_gone_back),
 	    IN_FOLDER(another_process_has_it), /* first: it forks */
 	    IN_FOLDER(what_is_appended_is_replayed),
 	    IN_FOLDER(threads_append_to_their_channels),

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "codec.h"
+#include "identity.h"
 #include "partition_fixture.h"
 #include "prng.h"
 
@@ -47,6 +48,27 @@ static void a_push_counts_once(void **state)
 	assert_int_equal(c->duplicates_refused, 1);
 	assert_int_equal(c->units_open, 2);
 	assert_int_equal(c->applied, 4);
+	fixture_close(&f);
+}
+
+static void what_it_must_have_is_compared_with_what_it_has(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_open(&f, &sgd);
+	const uint64_t closed = fingerprint(1, 0, 0) + fingerprint(1, 0, 63);
+	assert_true(partition_has_parts(f.p, 0, 0));
+	assert_false(partition_has_parts(f.p, 1, fingerprint(1, 0, 0)));
+	assert_int_equal(push_one(&f, 1, 1, 0, 0, 1), WEIR_OK);
+	assert_false(partition_has_parts(f.p, 2, closed)); /* one is missing */
+	assert_int_equal(push_one(&f, 1, 1, 0, 63, 1), WEIR_OK);
+	assert_true(partition_has_parts(f.p, 2, closed));
+	assert_false(partition_has_parts(f.p, 2, closed + 1)); /* as many, but others */
+	assert_int_equal(push_one(&f, 2, 1, 0, 0, 1), WEIR_OK);
+	assert_true(partition_has_parts(f.p, 2, closed)); /* and one of a unit that is open */
+	assert_int_equal(partition_closed_low(f.p), 0);
+	assert_int_equal(fixture_retire(&f, 1, 2), WEIR_OK);
+	assert_int_equal(partition_closed_low(f.p), identity_key(1, 2));
 	fixture_close(&f);
 }
 
@@ -418,6 +440,7 @@ int main(void)
 	    cmocka_unit_test(clip_counts_what_is_not_finite_as_zero),
 	    cmocka_unit_test(assigned_rows_are_what_was_sent),
 	    cmocka_unit_test(a_section_with_an_aux_that_its_codec_has_not_is_refused),
+	    cmocka_unit_test(what_it_must_have_is_compared_with_what_it_has),
 	    cmocka_unit_test(wrong_sections_are_refused_by_name),
 	    cmocka_unit_test(a_table_registered_twice_must_be_the_same),
 	    cmocka_unit_test(the_same_entries_make_the_same_rows),

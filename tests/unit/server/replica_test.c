@@ -533,6 +533,37 @@ static void a_primary_alone_in_sync_stays(void **state)
 	replica_destroy(f.r);
 }
 
+static void a_primary_that_has_less_than_it_had_leaves(void **state)
+{
+	(void)state;
+	struct fixture f;
+	become_primary(&f, 1);
+	acknowledge(&f, 2, 1, 1);
+	f.out.count = 0;
+	replica_distrust(f.r, &f.out);
+	assert_non_null(find(&f, REPLICA_DO_STEP_DOWN));
+	assert_false(replica_is_whole(f.r));
+	read_record(&f, record_of(3, 1, SELF, 1, 1 << 1 | 1 << 2));
+	const struct replica_record n = find(&f, REPLICA_DO_CHANGE)->record;
+	assert_true(n.primary == MEMBER_NONE && n.isr.count == 1 && n.isr.ids[0] == 2);
+	change(&f);
+	assert_non_null(find(&f, REPLICA_DO_RESET));
+	replica_destroy(f.r);
+}
+
+static void the_last_one_that_has_less_than_it_had_is_lost(void **state)
+{
+	(void)state;
+	struct fixture f;
+	become_primary(&f, 1);
+	acknowledge(&f, 2, 1, 1);
+	f.out.count = 0;
+	replica_distrust(f.r, &f.out);
+	read_record(&f, record_of(3, 1, SELF, 1, 1 << 1)); /* the other one has left meanwhile */
+	assert_non_null(find(&f, REPLICA_DO_LOST));
+	replica_destroy(f.r);
+}
+
 /* --- A follower of server 2 in epoch 4 */
 
 static void follow(struct fixture *f, const struct replica_found *found)
@@ -873,6 +904,8 @@ int main(void)
 	    cmocka_unit_test(a_member_is_told_to_begin_anew),
 	    cmocka_unit_test(a_wrong_primary_leaves_and_begins_anew),
 	    cmocka_unit_test(a_primary_alone_in_sync_stays),
+	    cmocka_unit_test(a_primary_that_has_less_than_it_had_leaves),
+	    cmocka_unit_test(the_last_one_that_has_less_than_it_had_is_lost),
 	    cmocka_unit_test(a_wrong_follower_leaves_and_begins_anew),
 	    cmocka_unit_test(an_entry_is_committed_when_all_in_sync_have_it),
 	    cmocka_unit_test(what_is_on_disk_is_asked_for_again),

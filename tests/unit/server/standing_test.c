@@ -75,10 +75,17 @@ static void remove_file(struct scene *s, const char *path)
 	CHECK_OK(s->o.disk->ops->remove(s->o.disk, path, &err), err);
 }
 
+/* A start that is well. */
+static weir_status start(struct standing *s, const struct standing_options *o, weir_error *err)
+{
+	weir_status status = standing_open(s, o, err);
+	return status ? status : folder_begin(s->folder, err);
+}
+
 static void open_well(struct standing *s, const struct standing_options *o)
 {
 	weir_error err = {0};
-	CHECK_OK(standing_open(s, o, &err), err);
+	CHECK_OK(start(s, o, &err), err);
 }
 
 /* Refused with that sentence, and nothing stays open. */
@@ -291,7 +298,7 @@ static bool fill_disk(uint32_t later)
 	scene_open(&s);
 	begin(&s.o, true);
 	faulty_disk_full_at(s.faulty, faulty_disk_steps(s.faulty) + later);
-	const weir_status status = standing_open(&standing, &s.o, &err);
+	const weir_status status = start(&standing, &s.o, &err);
 	standing_close(&standing, false);
 	if (status) {
 		assert_int_equal(status, WEIR_E_NO_SPACE);
@@ -310,6 +317,59 @@ static void what_cannot_be_written_is_named(void **state)
 	while (fill_disk(later))
 		later++;
 	assert_true(later > 6); /* both small files and their names */
+}
+
+/* --- A disk that goes back in time */
+
+static uint64_t epoch_after(const struct standing_options *o, uint64_t found)
+{
+	struct standing s;
+	open_well(&s, o);
+	assert_int_equal(folder_epoch_found(s.folder), found);
+	const uint64_t epoch = folder_epoch(s.folder);
+	standing_close(&s, true);
+	return epoch;
+}
+
+static void a_start_counts_once_it_has_begun(void **state)
+{
+	struct scene *s = *state;
+	struct standing standing;
+	weir_error err = {0};
+	assert_int_equal(epoch_after(&s->o, 0), 1);
+	for (int i = 0; i < 3; i++) { /* something is found to be wrong before */
+		CHECK_OK(standing_open(&standing, &s->o, &err), err);
+		assert_int_equal(folder_epoch(standing.folder), 2);
+		standing_close(&standing, true);
+	}
+	assert_int_equal(epoch_after(&s->o, 1), 2);
+}
+
+static void a_folder_that_has_not_seen_the_last_start_is_refused(void **state)
+{
+	struct scene *s = *state;
+	assert_int_equal(epoch_after(&s->o, 0), 1);
+	assert_int_equal(epoch_after(&s->o, 1), 2);
+	s->o.start.epoch_known = 2;
+	assert_int_equal(epoch_after(&s->o, 2), 3); /* its newest copy */
+	s->o.start.epoch_known = 5;
+	for (int i = 0; i < 5; i++) /* it gets no newer by being tried */
+		refuse(&s->o, WEIR_E_STALE, "its last start was 3", "start 5 of this server has run");
+	s->o.path = "new"; /* in place of it */
+	assert_int_equal(epoch_after(&s->o, 0), 6);
+	assert_int_equal(epoch_after(&s->o, 6), 7);
+}
+
+static void a_folder_is_there_once_it_was_opened(void **state)
+{
+	struct scene *s = *state;
+	bool there;
+	weir_error err = {0};
+	CHECK_OK(folder_is_there(s->o.disk, FOLDER, &there, &err), err);
+	assert_false(there);
+	live(&s->o, false, true);
+	CHECK_OK(folder_is_there(s->o.disk, FOLDER, &there, &err), err);
+	assert_true(there);
 }
 
 /* --- Going back */
@@ -374,6 +434,9 @@ int main(void)
 	    TEST(damaged_promises_are_refused),
 	    TEST(promises_of_another_server_are_refused),
 	    cmocka_unit_test(what_cannot_be_written_is_named),
+	    TEST(a_start_counts_once_it_has_begun),
+	    TEST(a_folder_that_has_not_seen_the_last_start_is_refused),
+	    TEST(a_folder_is_there_once_it_was_opened),
 	    TEST(a_folder_of_an_earlier_generation_is_put_aside),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

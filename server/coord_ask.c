@@ -1,0 +1,124 @@
+#include "coord_ask.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include "clock.h"
+#include "deadline.h"
+
+#define LEASE_MS 10000u
+#define CALL_MS  1000u
+#define POLL_MS  20
+#define LATE_MS  1000 /* then it is said that it is waited for */
+
+struct ask {
+	const struct coord_ask_options *options;
+	struct coord *coord;
+	const char *key;
+	weir_status (*take)(void *arg, const struct coord_record *record, weir_error *err);
+	void *arg;
+	int64_t begun_ms;
+	bool late;
+	pthread_mutex_t lock;
+	pthread_cond_t answered;
+	/* Guarded by lock. */
+	bool asked, over; /* asked: the session has been, and can be closed */
+	weir_status status;
+	weir_error err;
+};
+
+/* --- On the session's thread */
+
+static void end(struct ask *a, weir_status status)
+{
+	pthread_mutex_lock(&a->lock);
+	a->status = status;
+	a->over = true;
+	pthread_cond_signal(&a->answered);
+	pthread_mutex_unlock(&a->lock);
+}
+
+static void on_read(void *arg, const struct coord_answer *answer)
+{
+	struct ask *a = arg;
+	end(a, answer->status ? WEIR_E_UNAVAILABLE : a->take(a->arg, answer->count == 1 ? answer->records : NULL, &a->err));
+}
+
+static void read_key(void *arg)
+{
+	struct ask *a = arg;
+	weir_error err = {0};
+	if (coord_read(a->coord, a->key, CALL_MS, on_read, a, &err))
+		end(a, WEIR_E_UNAVAILABLE);
+	pthread_mutex_lock(&a->lock);
+	a->asked = true;
+	pthread_cond_signal(&a->answered);
+	pthread_mutex_unlock(&a->lock);
+}
+
+/* --- On the caller's */
+
+static void on_state(void *arg, enum coord_state state, const char *text)
+{
+	(void)arg, (void)state, (void)text; /* what is not answered is read again */
+}
+
+static void on_lease_lost(void *arg, int64_t held_until_ns)
+{
+	(void)arg, (void)held_until_ns; /* the same, in another session */
+}
+
+/* Until the read has ended, which it does by its deadline, or the session is to be closed, which ends it. */
+static void wait_for_read(struct ask *a)
+{
+	pthread_mutex_lock(&a->lock);
+	while (!a->asked || (!a->over && !a->options->asked_to_end(a->options->arg)))
+		(void)deadline_wait(&a->answered, &a->lock, deadline_after_ms(POLL_MS));
+	pthread_mutex_unlock(&a->lock);
+}
+
+static bool pause_and_go_on(struct ask *a)
+{
+	const struct coord_ask_options *o = a->options;
+	const struct timespec pause = {.tv_nsec = POLL_MS * 1000000l};
+	if (!a->late && clock_ms(clock_system()) - a->begun_ms >= LATE_MS) {
+		a->late = true;
+		LOG_AT(o->logger, LOG_WARN, "waiting", "cluster.coord %s does not answer yet: start it, or correct the address",
+		       o->coordinator);
+	}
+	nanosleep(&pause, NULL);
+	return !o->asked_to_end(o->arg);
+}
+
+/* One session for each read: few servers start. A session may lose its lease while the coordinator is away. */
+static weir_status try_read(struct ask *a, weir_error *err)
+{
+	static const struct coord_handler handler = {.state = on_state, .lease_lost = on_lease_lost};
+	const struct coord_ask_options *o = a->options;
+	const struct coord_options session = {.lease_ms = LEASE_MS, .handler = handler, .arg = a};
+	weir_status status = o->open(o->arg, &a->coord, &session, err);
+	if (status)
+		return status;
+	a->asked = a->over = false;
+	a->status = WEIR_E_UNAVAILABLE;
+	poster_post(&o->session, read_key, a);
+	wait_for_read(a);
+	coord_close(a->coord);
+	return a->status == WEIR_OK || a->status == WEIR_E_UNAVAILABLE ? WEIR_OK
+	                                                               : weir_fail(err, a->status, "%s: %s", a->key, a->err.text);
+}
+
+weir_status coord_ask(const struct coord_ask_options *options, const char *key,
+                      weir_status (*take)(void *arg, const struct coord_record *record, weir_error *err), void *arg,
+                      weir_error *err)
+{
+	struct ask a = {.options = options, .key = key, .take = take, .arg = arg, .begun_ms = clock_ms(clock_system())};
+	pthread_mutex_init(&a.lock, NULL);
+	deadline_cond_init(&a.answered);
+	weir_status status = try_read(&a, err);
+	while (!status && a.status)
+		status = pause_and_go_on(&a) ? try_read(&a, err) : weir_fail(err, WEIR_E_CANCELLED, "asked to end");
+	pthread_cond_destroy(&a.answered);
+	pthread_mutex_destroy(&a.lock);
+	return status;
+}

@@ -1,0 +1,26 @@
+/* One question to the coordinator, by a server that starts and cannot begin without the answer. Waits for the answer, and says that it waits. */
+#ifndef WEIR_COORD_ASK_H
+#define WEIR_COORD_ASK_H
+
+#include <stdbool.h>
+
+#include "coord.h"
+#include "logger.h"
+#include "poster.h"
+
+struct coord_ask_options {
+	/* Opens a session whose thread is `session`; on the caller's thread, where it is closed, too. */
+	weir_status (*open)(void *arg, struct coord **out, const struct coord_options *options, weir_error *err);
+	struct poster session;
+	bool (*asked_to_end)(void *arg); /* any thread */
+	void *arg;                       /* of both */
+	struct logger *logger;
+	const char *coordinator; /* as a person knows it */
+};
+
+/* take: told the record, NULL where there is none, on the session's thread; its status is the result. E_CANCELLED: asked to end. */
+weir_status coord_ask(const struct coord_ask_options *options, const char *key,
+                      weir_status (*take)(void *arg, const struct coord_record *record, weir_error *err), void *arg,
+                      weir_error *err) WEIR_MUST_CHECK;
+
+#endif
