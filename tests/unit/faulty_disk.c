@@ -533,6 +533,21 @@ struct faulty_disk *faulty_disk_create(void)
 	return d;
 }
 
+struct faulty_disk *faulty_disk_copy(struct faulty_disk *d)
+{
+	struct faulty_disk *image = faulty_disk_create();
+	pthread_mutex_lock(&d->lock);
+	for (uint32_t i = 0; i < d->live.count; i++) {
+		struct file *f = new_file(image);
+		copy(&f->live, &d->live.of[i].file->live);
+		copy(&f->kept, &f->live);
+		append_name(&image->live, d->live.of[i].path, f);
+	}
+	pthread_mutex_unlock(&d->lock);
+	copy_names(&image->kept, &image->live);
+	return image;
+}
+
 void faulty_disk_destroy(struct faulty_disk *d)
 {
 	for (uint32_t i = 0; i < d->file_count; i++) {

@@ -13,8 +13,9 @@
 
 struct faulty_disk;
 
-struct faulty_disk *faulty_disk_create(void);    /* aborts when out of memory, like everything here */
-void faulty_disk_destroy(struct faulty_disk *d); /* needs: all files closed */
+struct faulty_disk *faulty_disk_create(void);                /* aborts when out of memory, like everything here */
+void faulty_disk_destroy(struct faulty_disk *d);             /* needs: all files closed */
+struct faulty_disk *faulty_disk_copy(struct faulty_disk *d); /* an image: all that was written is on it, synced */
 struct disk *faulty_disk_interface(struct faulty_disk *d);
 
 uint64_t faulty_disk_steps(struct faulty_disk *d); /* taken so far */

@@ -1,5 +1,5 @@
 /* A store is the machine's: by node and path it outlives processes. It has the pairs as they are read (live), as they are on disk (kept), and the writes in
- * between, each whole or not at all, of which a crash keeps the first few. */
+ * between, each whole or not at all, of which a crash keeps the first few. A copy is of what is on disk. */
 #include "cold_sim.h"
 
 #include <stdlib.h>
@@ -32,6 +32,7 @@ struct store {
 	struct node *node;
 	char path[256];
 	struct pairs live, kept, changes;
+	struct pairs old, newest; /* a copy; what there was before it was put in place */
 	uint64_t writes;
 };
 
@@ -171,6 +172,36 @@ void cold_sim_lose(const struct node *n)
 			clear(&s->kept);
 			clear(&s->changes);
 		}
+}
+
+void cold_sim_remember(const struct node *n)
+{
+	for (struct store *s = all.stores; s; s = s->next)
+		if (s->node == n)
+			copy_pairs(&s->old, &s->kept);
+}
+
+static void put_in_place(struct store *s, const struct pairs *of)
+{
+	copy_pairs(&s->kept, of);
+	copy_pairs(&s->live, of);
+	clear(&s->changes);
+}
+
+void cold_sim_go_back(const struct node *n)
+{
+	for (struct store *s = all.stores; s; s = s->next)
+		if (s->node == n) {
+			copy_pairs(&s->newest, &s->kept);
+			put_in_place(s, &s->old);
+		}
+}
+
+void cold_sim_come_back(const struct node *n)
+{
+	for (struct store *s = all.stores; s; s = s->next)
+		if (s->node == n)
+			put_in_place(s, &s->newest);
 }
 
 static struct store *store_of(const char *path)

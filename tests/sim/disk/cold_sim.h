@@ -11,5 +11,9 @@
 void cold_sim_begin(int64_t flush_ns);
 /* Everything that the node has is gone. Needs: it is down. */
 void cold_sim_lose(const struct node *n);
+/* As of disk_sim.h: a copy of what is on disk, and what becomes of it. */
+void cold_sim_remember(const struct node *n);
+void cold_sim_go_back(const struct node *n);
+void cold_sim_come_back(const struct node *n);
 
 #endif

@@ -9,7 +9,8 @@ struct disk_sim {
 	bool astray; /* the next crash is */
 	struct node *node;
 	struct faulty_disk *faulty;
-	struct disk *below; /* its interface */
+	struct faulty_disk *old, *newest; /* a copy; what it was before it became one. NULL: there is none */
+	struct disk *below;               /* of `faulty`: its interface */
 	struct handle *handles;
 };
 
@@ -253,8 +254,11 @@ struct disk_sim *disk_sim_create(struct node *n, const struct disk_mood *mood)
 
 void disk_sim_destroy(struct disk_sim *d)
 {
+	struct faulty_disk *const all[] = {d->faulty, d->old, d->newest};
 	machine_enter();
-	faulty_disk_destroy(d->faulty);
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		if (all[i])
+			faulty_disk_destroy(all[i]);
 	machine_leave();
 	d->node = NULL;
 }
@@ -282,6 +286,43 @@ void disk_sim_lose(struct disk_sim *d)
 	machine_leave();
 	d->below = faulty_disk_interface(d->faulty);
 	world_note("the disk of %s is another, and empty", node_name(d->node));
+}
+
+void disk_sim_remember(struct disk_sim *d)
+{
+	machine_enter();
+	if (d->old)
+		faulty_disk_destroy(d->old);
+	d->old = faulty_disk_copy(d->faulty);
+	machine_leave();
+}
+
+/* `*from` takes the place of what it is. */
+static void become(struct disk_sim *d, struct faulty_disk **from)
+{
+	d->faulty = *from;
+	d->below = faulty_disk_interface(d->faulty);
+	*from = NULL;
+}
+
+void disk_sim_go_back(struct disk_sim *d)
+{
+	machine_enter();
+	if (d->newest)
+		faulty_disk_destroy(d->newest);
+	d->newest = d->faulty;
+	become(d, &d->old);
+	machine_leave();
+	world_note("the disk of %s goes back in time", node_name(d->node));
+}
+
+void disk_sim_come_back(struct disk_sim *d)
+{
+	machine_enter();
+	faulty_disk_destroy(d->faulty);
+	become(d, &d->newest);
+	machine_leave();
+	world_note("the disk of %s is its newest copy again", node_name(d->node));
 }
 
 void disk_sim_fill(struct disk_sim *d, bool full)

@@ -24,5 +24,10 @@ void disk_sim_fill(struct disk_sim *d, bool full);
 void disk_sim_misdirect(struct disk_sim *d);
 /* Everything on it is gone. Needs: the node is down. */
 void disk_sim_lose(struct disk_sim *d);
+/* A copy is made of it, in place of the one before. */
+void disk_sim_remember(struct disk_sim *d);
+/* It is that copy from now on; or what it was before it went back. Need: the node is down. */
+void disk_sim_go_back(struct disk_sim *d);
+void disk_sim_come_back(struct disk_sim *d);
 
 #endif

@@ -149,6 +149,53 @@ static void lose_disk(struct job *job, struct actor *a)
 	if (a->gone || !node_is_up(a->node) || !records_survive(job, a))
 		return;
 	actor_kill(a, DEATH_MACHINE);
+	a->is_old = false;
+	disk_sim_lose(a->disk);
+	cold_sim_lose(a->node);
+	jump(a, a->wall_most_ns - a->wall_ns);
+	invariants_lost_disk(a);
+}
+
+struct mark actor_mark(const struct actor *a)
+{
+	const struct mark coordinated = records_mark(a);
+	const struct mark_owner owner = {.server = a->index};
+	struct mark own = {0};
+	weir_error err = {0};
+	if (mark_read(disk_sim_interface(a->mark_disk), MARK_PATH, &owner, &own, &err))
+		job_fail(a->job, "%s: its mark cannot be read: %s", a->name, err.text);
+	return mark_is_below(&own, &coordinated) ? coordinated : own;
+}
+
+/* A copy is made of its disk, or the one that was made is put in its place; where its mark cannot tell, nobody could. */
+static void go_back(struct job *job, struct actor *a)
+{
+	if (a->gone || a->is_old || !actor_server(a))
+		return;
+	if (!a->copied.generation) {
+		a->copied = actor_written(a);
+		disk_sim_remember(a->disk);
+		cold_sim_remember(a->node);
+		return;
+	}
+	const struct mark known = actor_mark(a);
+	if (!mark_is_below(&a->copied, &known) || (job->replicas > 1 && !records_survive(job, a)))
+		return;
+	actor_kill(a, DEATH_MACHINE);
+	disk_sim_go_back(a->disk);
+	cold_sim_go_back(a->node);
+	a->copied.generation = 0;
+	a->is_old = true;
+}
+
+void actor_mend_disk(struct actor *a)
+{
+	a->is_old = a->refused = false;
+	if (a->job->replicas == 1) {
+		disk_sim_come_back(a->disk);
+		cold_sim_come_back(a->node);
+		return;
+	}
 	disk_sim_lose(a->disk);
 	cold_sim_lose(a->node);
 	jump(a, a->wall_most_ns - a->wall_ns);
@@ -232,6 +279,9 @@ static void commit(struct job *job, enum fault fault)
 		break;
 	case FAULT_LOSE_DISK:
 		lose_disk(job, some_server(job));
+		break;
+	case FAULT_GO_BACK:
+		go_back(job, some_server(job));
 		break;
 	case FAULT_MOVE:
 		job->moves++;

@@ -33,6 +33,8 @@ static void start(void *arg)
 	struct actor *a = arg;
 	if (node_is_up(a->node) || a->finished || a->gone)
 		return;
+	if (a->refused)
+		actor_mend_disk(a);
 	a->job->starts++;
 	node_start(a->node, a->is_server ? server_main : trainer_main, a);
 }
@@ -102,6 +104,8 @@ static void add_actor(struct job *job, bool is_server, uint32_t index)
 	a->node = node_create(a->name);
 	if (is_server && (job->durable || job->replicas > 1))
 		a->disk = disk_sim_create(a->node, &disk);
+	if (is_server && job->durable)
+		a->mark_disk = disk_sim_create(a->node, &disk);
 	if (!is_server)
 		return;
 	job->addresses[index] = a->address;
@@ -116,10 +120,13 @@ static uint32_t choose_faults(const struct job *job)
 {
 	const uint32_t disk = 1u << FAULT_KILL_SERVER | 1u << FAULT_POWER | 1u << FAULT_FULL | 1u << FAULT_ASTRAY;
 	const uint32_t coordinator = 1u << FAULT_COORD_DOWN | 1u << FAULT_COORD_CUT | 1u << FAULT_STALE | 1u << FAULT_LEASE;
+	const uint32_t log = 1u << FAULT_GO_BACK;
 	const uint32_t replicas = 1u << FAULT_LOSE_SERVER | 1u << FAULT_LOSE_DISK | 1u << FAULT_MOVE;
 	uint32_t faults = (uint32_t)world_between(0, (1 << FAULTS) - 1);
 	if (!job->durable && job->replicas == 1)
 		faults &= ~disk;
+	if (!job->durable)
+		faults &= ~log;
 	if (job->replicas == 1)
 		faults &= ~(coordinator | replicas);
 	return faults;
@@ -329,6 +336,8 @@ static void run(void *arg)
 		node_kill(job->cast[i].node, DEATH_PROCESS);
 		if (job->cast[i].disk)
 			disk_sim_destroy(job->cast[i].disk);
+		if (job->cast[i].mark_disk)
+			disk_sim_destroy(job->cast[i].mark_disk);
 	}
 }
 

@@ -14,6 +14,7 @@
 
 #include "disk_sim.h"
 #include "hosts.h"
+#include "mark.h"
 #include "network.h"
 #include "replica.h"
 #include "weir/weir.h"
@@ -53,6 +54,7 @@ enum {
 	X(LEASE, "a server's lease is lost")                           \
 	X(ASTRAY, "a machine loses power, and writes go astray")       \
 	X(LOSE_DISK, "a server's disk is lost, and it has a new one")  \
+	X(GO_BACK, "a server's disk goes back in time")                \
 	X(MOVE, "a partition's hosts or primary are to be others")
 
 enum fault {
@@ -72,6 +74,10 @@ struct actor {
 	struct server *server;         /* of its process, once it serves */
 	uint64_t serves;               /* the life of the node in which it does */
 	struct disk_sim *disk;         /* a server's, where something is on disk */
+	struct disk_sim *mark_disk;    /* another, for its mark; NULL: it keeps none */
+	struct mark copied;            /* how far `disk` was when a copy was made of it; generation 0: there is none */
+	bool is_old;                   /* that copy is in its place, and its mark says so */
+	bool refused;                  /* and the server has said so */
 	char name[32], address[32];
 	weir_error end; /* why its process ended by itself */
 };
@@ -152,11 +158,20 @@ void check_main(void *job);
 struct actor *job_server(struct job *job, uint32_t index); /* its actor */
 /* Its server, while its process is there and serves; else NULL. */
 struct server *actor_server(const struct actor *a);
+/* How far what is on its disk goes at most, synced or not. Its server is there. */
+struct mark actor_written(const struct actor *a);
+/* How far its disk is known to have been: its own mark, or the coordinator's. */
+struct mark actor_mark(const struct actor *a);
+/* Its disk is old, and it was refused: the newest copy is put back or, where others have all that it had, an empty one. The node is down. */
+void actor_mend_disk(struct actor *a);
+
+#define MARK_PATH "marks/server.mark" /* on an actor's mark_disk */
 
 void records_begin(struct job *job); /* behind coord_sim_begin */
 /* What the coordinator says now, of a partition or of the ledger (PARTITIONS); NULL: nothing as yet. */
 const struct replica_record *records_get(uint32_t partition);
 const struct hosts_record *records_wanted(uint32_t partition); /* who is to have it; not of the ledger */
+struct mark records_mark(const struct actor *server);          /* generation 0: there is none as yet */
 /* Since when the server has been in sync; INT64_MAX: it is not. */
 int64_t records_in_sync_since(uint32_t partition, uint16_t server);
 void records_heard(uint32_t partition, uint16_t server); /* its process has told others what it has */

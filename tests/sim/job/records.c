@@ -16,6 +16,7 @@ static struct {
 	int64_t since_ns[RECORDS][SERVERS_MAX]; /* in sync */
 	bool known[RECORDS];
 	struct hosts_record wanted[PARTITIONS];
+	struct mark marks[SERVERS_MAX];
 } records;
 
 const struct replica_record *records_get(uint32_t partition)
@@ -26,6 +27,11 @@ const struct replica_record *records_get(uint32_t partition)
 const struct hosts_record *records_wanted(uint32_t partition)
 {
 	return &records.wanted[partition];
+}
+
+struct mark records_mark(const struct actor *server)
+{
+	return server->job->replicas > 1 ? records.marks[server->index] : (struct mark){0};
 }
 
 int64_t records_in_sync_since(uint32_t partition, uint16_t server)
@@ -42,6 +48,27 @@ static void on_wanted(struct job *job, uint16_t p, const struct coord_record *r)
 	           records.wanted[p].hosts.ids[0], records.wanted[p].primary);
 }
 
+/* False: it is another key. */
+static bool take_mark(struct job *job, const uint8_t uuid[16], const struct coord_record *r)
+{
+	char key[WEIR_COORD_KEY_BYTES_MAX];
+	weir_error err = {0};
+	for (uint16_t i = 0; i < job->servers; i++) {
+		authority_mark_key(uuid, i, key);
+		if (strcmp(key, r->key) != 0)
+			continue;
+		const struct mark before = records.marks[i];
+		if (!r->value || authority_unpack_mark(r->value, r->value_bytes, &records.marks[i], &err))
+			job_fail(job, "the mark of server %u is %s", i, r->value ? err.text : "gone");
+		if (mark_is_below(&records.marks[i], &before))
+			job_fail(job, "the mark of server %u goes back from epoch %llu, position %llu to %llu, %llu", i,
+			         (unsigned long long)before.epoch, (unsigned long long)before.position,
+			         (unsigned long long)records.marks[i].epoch, (unsigned long long)records.marks[i].position);
+		return true;
+	}
+	return false;
+}
+
 static void on_change(void *arg, const struct coord_record *r)
 {
 	static const uint8_t uuid[16];
@@ -52,7 +79,7 @@ static void on_change(void *arg, const struct coord_record *r)
 	uint16_t p;
 	weir_error err = {0};
 	authority_prefix(uuid, 1, prefix);
-	if (!authority_key_read(prefix, r->key, PARTITIONS, &kind, &p))
+	if (take_mark(job, uuid, r) || !authority_key_read(prefix, r->key, PARTITIONS, &kind, &p))
 		return;
 	if (kind == AUTHORITY_HOSTS)
 		on_wanted(job, p, r);

@@ -2,11 +2,37 @@
 #include "server.h"
 
 #include "coord_sim.h"
+#include "durable.h"
 #include "job.h"
+#include "journal_internal.h"
 #include "partition.h"
 #include "placement.h"
 
 enum { LEASE_MS = 6000, PATIENCE_MS = 30000, SEGMENT_BYTES = 1 << 15, BUDGET_BYTES = 64 << 20 };
+
+/* --- Journals, of those that are there */
+
+static const struct journal *journals[SERVERS_MAX];
+
+weir_status __real_journal_open(struct journal **out, const struct journal_options *options, weir_error *err);
+weir_status __wrap_journal_open(struct journal **out, const struct journal_options *options, weir_error *err);
+weir_status __wrap_journal_open(struct journal **out, const struct journal_options *options, weir_error *err)
+{
+	uint32_t index;
+	weir_status status = __real_journal_open(out, options, err);
+	if (!status && sscanf(options->holder, "server-%u", &index) == 1 && index < SERVERS_MAX)
+		journals[index] = *out;
+	return status;
+}
+
+struct mark actor_written(const struct actor *a)
+{
+	struct mark m = durable_mark(a->server);
+	m.position = journals[a->index]->end;
+	return m;
+}
+
+/* --- The process */
 
 static void on_storage_failed(void *arg, const weir_error *err)
 {
@@ -48,6 +74,9 @@ static weir_status start(struct actor *a, struct rpc *rpc, weir_error *err)
 	                                        .fsync_interval_ms = job->fsync_ms,
 	                                        .flush_interval_ms = job->flush_ms,
 	                                        .journal_segment_bytes = SEGMENT_BYTES,
+	                                        .known = records_mark(a),
+	                                        .mark_disk = a->mark_disk ? disk_sim_interface(a->mark_disk) : NULL,
+	                                        .mark_path = a->mark_disk ? MARK_PATH : NULL,
 	                                        .failed = on_storage_failed,
 	                                        .arg = a};
 	const struct promising_options promising = {.disk = durable.disk,
@@ -88,6 +117,9 @@ void server_main(void *actor)
 	struct rpc *rpc = rpc_sim_create(NULL);
 	a->server = NULL;
 	weir_status status = start(a, rpc, &err);
+	if (status == WEIR_E_STALE && !a->is_old)
+		job_fail(a->job, "%s: its folder is refused, and is not old: %s", a->name, err.text);
+	a->refused = status == WEIR_E_STALE;
 	if (status == WEIR_E_CORRUPT)
 		job_fail(a->job, "%s: its own folder is corrupt: %s", a->name, err.text);
 	if (status)
