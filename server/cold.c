@@ -5,11 +5,14 @@
 #include "cold.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <rocksdb/c.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "limits.h"
 
@@ -44,7 +47,8 @@ struct cold {
 	rocksdb_flushoptions_t *flush;
 	char *path;
 	uint64_t spare_bytes;
-	uint64_t fixed; /* bytes: memtables and cache when full */
+	uint64_t fixed;    /* bytes: memtables and cache when full */
+	uint64_t unprobed; /* bytes: written since probe_space. The writer's */
 };
 struct cold_snapshot {
 	struct cold *cold;
@@ -81,13 +85,11 @@ static void encode_key(uint8_t out[KEY_BYTES], uint32_t partition, uint32_t kind
 	put_be(out + 5, key, 8);
 }
 
-/* Frees text. */
+/* Frees text. A disk that is full here is so in spite of check_space, and what RocksDB was doing is not done: only a new start finds out what there is. */
 static weir_status fail(weir_error *err, const char *what, char *text)
 {
 	weir_status status = WEIR_E_IO;
-	if (strstr(text, "No space left") || strstr(text, "Disk quota exceeded") || strstr(text, "NoSpace"))
-		status = WEIR_E_NO_SPACE;
-	else if (strncmp(text, "Corruption", strlen("Corruption")) == 0)
+	if (strncmp(text, "Corruption", strlen("Corruption")) == 0)
 		status = WEIR_E_CORRUPT;
 	weir_fail(err, status, "%s: %s", what, text);
 	rocksdb_free(text);
@@ -207,6 +209,7 @@ weir_status cold_open(struct cold **out, const struct cold_options *options, wei
 	c->spare_bytes = options->spare_bytes ? options->spare_bytes : COLD_SPARE_BYTES;
 	c->path = strdup(options->path);
 	c->fixed = MEMTABLES * memtable_bytes(options) + CACHE_BYTES;
+	c->unprobed = c->fixed;
 	c->cache = rocksdb_cache_create_lru(CACHE_BYTES);
 	c->options = database_options(options, c->cache);
 	c->read = rocksdb_readoptions_create();
@@ -249,16 +252,43 @@ static uint64_t property(struct cold *c, const char *name)
 	return rocksdb_property_int(c->db, name, &value) == 0 ? value : 0;
 }
 
-/* Merging everything needs room for it once more, besides what was accepted. */
-static weir_status check_space(struct cold *c, weir_error *err)
+static weir_status refuse_space(const struct cold *c, uint64_t bytes, int error, weir_error *err)
+{
+	const bool full = error == ENOSPC || error == EDQUOT || error == EFBIG;
+	return weir_fail(err, full ? WEIR_E_NO_SPACE : WEIR_E_IO,
+	                 "%s: %llu MiB cannot be reserved: %s. Check the disk, and the quota of its user", c->path,
+	                 (unsigned long long)bytes >> 20, strerror(error));
+}
+
+/* Whether the memtables can be written. A quota shows only where space is taken, and RocksDB does not survive a write that fails: so as much is taken and given
+ * back. File systems that reserve nothing are believed. */
+static weir_status probe_space(struct cold *c, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX + 16];
+	snprintf(path, sizeof path, "%s.probe", c->path);
+	const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return refuse_space(c, c->fixed, errno, err);
+	const int error = fallocate(fd, 0, 0, (off_t)c->fixed) == 0 ? 0 : errno;
+	close(fd);
+	unlink(path);
+	if (error && error != EOPNOTSUPP && error != ENOSYS && error != EINTR)
+		return refuse_space(c, c->fixed, error, err);
+	c->unprobed = 0;
+	return WEIR_OK;
+}
+
+/* Merging everything needs room for it once more, besides what was accepted. bytes: to be written; a memtable that they fill is flushed by RocksDB itself. */
+static weir_status check_space(struct cold *c, uint64_t bytes, weir_error *err)
 {
 	struct statvfs v;
 	if (!c->path || statvfs(c->path, &v) != 0)
 		return WEIR_OK; /* RocksDB will say what is wrong */
 	const uint64_t left = (uint64_t)v.f_bavail * v.f_frsize;
 	const uint64_t needed = c->spare_bytes + property(c, "rocksdb.live-sst-files-size");
+	c->unprobed += bytes;
 	if (left >= needed)
-		return WEIR_OK;
+		return c->unprobed > c->fixed / MEMTABLES / 2 ? probe_space(c, err) : WEIR_OK;
 	return weir_fail(err, WEIR_E_NO_SPACE, "%s: %llu MiB left on the disk, and rows are written only while there are %llu",
 	                 c->path, (unsigned long long)left >> 20, (unsigned long long)needed >> 20);
 }
@@ -266,7 +296,9 @@ static weir_status check_space(struct cold *c, weir_error *err)
 /* Takes the batch over. */
 static weir_status write_batch(struct cold *c, rocksdb_writebatch_t *batch, const char *what, weir_error *err)
 {
-	weir_status status = check_space(c, err);
+	size_t bytes = 0;
+	(void)rocksdb_writebatch_data(batch, &bytes);
+	weir_status status = check_space(c, bytes, err);
 	if (status) {
 		rocksdb_writebatch_destroy(batch);
 		return status;
@@ -335,7 +367,7 @@ weir_status cold_empty_partition(struct cold *c, uint32_t partition, const void 
 weir_status cold_flush(struct cold *c, weir_error *err)
 {
 	char *text = NULL;
-	weir_status status = check_space(c, err); /* the disk may have filled since the rows were written */
+	weir_status status = check_space(c, c->fixed, err); /* the disk may have filled since the rows were written */
 	if (status)
 		return status;
 	rocksdb_flush(c->db, c->flush, &text);

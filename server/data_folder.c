@@ -310,6 +310,26 @@ Weir__V1__Table *const *folder_tables(const struct folder *f, size_t *count)
 
 /* --- Life */
 
+/* Space is kept in a file of its own. One that cannot be made is no reason not to start. */
+static void keep_reserve(struct folder *f)
+{
+	char path[WEIR_PATH_BYTES_MAX];
+	struct disk_file *file;
+	weir_error ignored;
+	if (file_path(f, "RESERVE", path, &ignored) || f->disk->ops->open(f->disk, path, true, &file, &ignored))
+		return;
+	(void)f->disk->ops->allocate(file, WEIR_RESERVE_BYTES, &ignored);
+	f->disk->ops->close(file);
+}
+
+/* False: there is none. */
+static bool use_reserve(struct folder *f)
+{
+	char path[WEIR_PATH_BYTES_MAX];
+	weir_error ignored;
+	return file_path(f, "RESERVE", path, &ignored) == WEIR_OK && f->disk->ops->remove(f->disk, path, &ignored) == WEIR_OK;
+}
+
 /* IDENTITY of a new folder is there before anything else is (check_new). */
 static weir_status begin_epoch(struct folder *f, const struct folder_start *start, weir_error *err)
 {
@@ -362,25 +382,38 @@ weir_status folder_open(struct folder **out, struct disk *disk, const char *path
 	f->who = *who;
 	strcpy(f->path, path);
 	pthread_mutex_init(&f->writing, NULL);
-	weir_status status = folder_take(f, holder, start, err);
+	weir_error why = {0};
+	weir_status status = folder_take(f, holder, start, &why);
+	if (status == WEIR_E_NO_SPACE && !f->lock && use_reserve(f)) /* who holds it could not be written */
+		status = folder_take(f, holder, start, &why);
 	if (status)
 		folder_free(f);
 	else
 		*out = f;
-	return status;
+	return status ? weir_fail(err, status, "%s", why.text) : WEIR_OK;
 }
 
 weir_status folder_begin(struct folder *f, weir_error *err)
 {
-	weir_status status = f->begun ? WEIR_OK : identity_write(f, false, err);
-	f->begun = status == WEIR_OK;
-	return status;
+	weir_error why = {0};
+	if (f->begun)
+		return WEIR_OK;
+	weir_status status = identity_write(f, false, &why);
+	if (status == WEIR_E_NO_SPACE && use_reserve(f))
+		status = identity_write(f, false, &why);
+	if (status)
+		return weir_fail(err, status, "%s", why.text);
+	f->begun = true;
+	keep_reserve(f);
+	return WEIR_OK;
 }
 
 void folder_close(struct folder *f, bool clean)
 {
 	if (!f)
 		return;
+	if (f->begun)
+		(void)use_reserve(f);
 	if (clean && f->begun)
 		(void)identity_write(f, true, NULL); /* else the next start takes it for unclean, which is never wrong */
 	folder_free(f);
@@ -447,7 +480,8 @@ static weir_status move_aside(struct disk *disk, const char *path, const char *a
 		return weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX, aside);
 	(void)disk->ops->list(disk, aside, note_any, &any, &ignored);
 	if (any)
-		return weir_fail(err, WEIR_E_EXISTS, "%s is to be put aside, and %s is there already: move one of them away", path, aside);
+		return weir_fail(err, WEIR_E_EXISTS, "%s is to be put aside, and %s is there already: move one of them away", path,
+		                 aside);
 	weir_status status = disk->ops->make_dirs(disk, parents, err);
 	return status ? status : disk->ops->rename(disk, path, aside, err);
 }

@@ -36,8 +36,9 @@ weir_status folder_is_there(struct disk *disk, const char *path, bool *there, we
 
 struct folder;
 struct folder_start {
-	bool restore;         /* it may be filled from a checkpoint; without, a folder in which that was cut off is E_STATE */
-	uint64_t epoch_known; /* a start of this server was of this epoch (mark.h); 0: none is known. A folder that has not seen it is E_STALE; a new one begins above it */
+	bool restore; /* it may be filled from a checkpoint; without, a folder in which that was cut off is E_STATE */
+	uint64_t
+	    epoch_known; /* a start of this server was of this epoch (mark.h); 0: none is known. A folder that has not seen it is E_STALE; a new one begins above it */
 };
 /* Locks it. The epoch of this start is on disk once folder_begin has returned; of a new folder, at once. holder: who this is, for whoever finds it locked. E_BUSY: another
  * server has it; E_GENERATION, E_STATE, E_STALE: it belongs to another job, generation or server, or has gone back in time; nothing was changed. E_VERSION, E_CORRUPT, E_IO. */
@@ -49,9 +50,9 @@ void folder_close(struct folder *f, bool clean);
 const char *folder_path(const struct folder *f);
 /* Names the server that it belongs to: what is in the folder and bears another name was put there by mistake. Never all zero. */
 void folder_id(const struct folder *f, uint8_t id[16]);
-uint64_t folder_epoch(const struct folder *f); /* of this start; 1 for the first folder */
+uint64_t folder_epoch(const struct folder *f);       /* of this start; 1 for the first folder */
 uint64_t folder_epoch_found(const struct folder *f); /* of the start before; 0 for a new folder */
-bool folder_was_clean(const struct folder *f); /* new, or the last server stopped cleanly */
+bool folder_was_clean(const struct folder *f);       /* new, or the last server stopped cleanly */
 /* Whether it must be filled from a checkpoint: it is new or was not filled to the end, and `restore` was asked for. */
 bool folder_is_restoring(const struct folder *f);
 weir_status folder_restored(struct folder *f, weir_error *err); /* it is filled, and that is on disk */

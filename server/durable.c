@@ -32,8 +32,8 @@ struct durable {
 	uint64_t rest, baseline; /* bytes: charged to it for what is no row; the process's memory at the start */
 	struct journal *journal;
 	_Atomic uint64_t journal_high;    /* bytes: a larger one is cut by a flush at once */
-	struct mark known; /* the folder has been there (mark.h); generation 0: that is not known */
-	uint64_t began;    /* where the log ended at the start */
+	struct mark known;                /* the folder has been there (mark.h); generation 0: that is not known */
+	uint64_t began;                   /* where the log ended at the start */
 	struct journal_channel *channels; /* (channels_count) of the partitions here, then the ledger's */
 	uint32_t channels_count;
 	/* (partitions, then the ledger) What stands in the place of a header. Unfinished: a snapshot was being received, it is empty, what the journal has of it is void. */

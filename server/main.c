@@ -11,9 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "cold.h"
 #include "coord_etcd.h"
 #include "data_folder.h"
 #include "disk.h"
@@ -332,6 +334,32 @@ static void on_storage_failed(void *arg, const weir_error *err)
 	_exit(1);
 }
 
+/* The process is about to end, as an assertion has failed. RocksDB's own mean that the disk has (cold.h): then it ends as with other failures of storage, so that it
+ * is not started again on that disk. Async-signal-safe. */
+static char rocksdb_failed[WEIR_PATH_BYTES_MAX + 512];
+static void on_abort(int signal)
+{
+	char thread[16] = "";
+	if (prctl(PR_GET_NAME, thread) != 0 || strncmp(thread, COLD_THREADS, sizeof COLD_THREADS - 1) != 0) {
+		(void)raise(signal); /* which ends it: SA_RESETHAND */
+		return;
+	}
+	if (write(STDERR_FILENO, rocksdb_failed, strlen(rocksdb_failed)) < 0)
+		_exit(2);
+	_exit(1);
+}
+
+static void expect_abort(const char *folder)
+{
+	const struct sigaction on = {.sa_handler = on_abort, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER)};
+	snprintf(rocksdb_failed, sizeof rocksdb_failed,
+	         "weir-server: stopping, storage has failed: %s/db: RocksDB has ended itself, as it does after a failed write: the "
+	         "disk is full, "
+	         "its user's quota is used up (df, quota), or it is broken (dmesg). The log has the rows, the next start reads it\n",
+	         folder);
+	(void)sigaction(SIGABRT, &on, NULL);
+}
+
 static void on_displaced(const weir_error *why)
 {
 	fprintf(stderr, "weir-server: %s\n", why->text);
@@ -357,11 +385,13 @@ static weir_status open_session(void *arg, struct coord **out, const struct coor
 /* From here on this server is of the generation that the job is in, and knows how far its disk has been. */
 static weir_status follow(struct parts *p, struct arguments *a, weir_error *err)
 {
-	struct rewind_follow_options o = {
-	    .generation = a->generation,
-	    .restore = a->restore,
-	    .ask = {
-	        .open = open_session, .asked_to_end = asked_to_end, .arg = p, .logger = p->logger, .coordinator = p->job->cluster.coord}};
+	struct rewind_follow_options o = {.generation = a->generation,
+	                                  .restore = a->restore,
+	                                  .ask = {.open = open_session,
+	                                          .asked_to_end = asked_to_end,
+	                                          .arg = p,
+	                                          .logger = p->logger,
+	                                          .coordinator = p->job->cluster.coord}};
 	if (p->job->cluster.replicas == 1)
 		return WEIR_OK;
 	memcpy(o.uuid, a->uuid, sizeof o.uuid);
@@ -528,7 +558,8 @@ static weir_status start_whole(struct parts *p, const struct arguments *a, const
 	weir_error why = {0};
 	weir_status status = start(p, a, name, listen, &why);
 	if (status == WEIR_E_STALE && p->job->cluster.replicas > 1) {
-		logger_write(p->logger, LOG_ERROR, NULL, "folder not whole", "%s. It is put aside, and rebuilt from the other servers", why.text);
+		logger_write(p->logger, LOG_ERROR, NULL, "folder not whole", "%s. It is put aside, and rebuilt from the other servers",
+		             why.text);
 		status = put_aside(p, a, "gone-back", false, name, &why);
 		if (!status)
 			status = start(p, a, name, listen, &why);
@@ -723,6 +754,8 @@ int main(int argc, char **argv)
 	}
 	if (!status)
 		status = leave_generation(p, &a, name, &err);
+	if (!status)
+		expect_abort(p->folder);
 	if (!status)
 		status = start_whole(p, &a, name, listen, &err);
 	if (!status)

@@ -1,8 +1,8 @@
 # A disk whose fsync fails, under the log and under RocksDB: the server stops at once and is not started again, the last line names the file, and the run goes on
 # from what was durable once the disk works, each push applied once.
 . "$(dirname "$0")/lib.sh"
-FAIL=$BUILD/tests/libweir_fail_sync.so
-[ -e "$FAIL" ] || { echo "not under sanitizers: skipped"; exit 77; }
+BAD=$BUILD/tests/libweir_bad_disk.so
+[ -e "$BAD" ] || { echo "not under sanitizers: skipped"; exit 77; }
 
 # The boot of the machine since which the log in that server's folder is known to be there.
 boot_of() { od -An -v -tx1 -j32 -N16 "$RUN/$1/PROMISES" | tr -d ' \n'; }
@@ -10,11 +10,11 @@ boot_of() { od -An -v -tx1 -j32 -N16 "$RUN/$1/PROMISES" | tr -d ' \n'; }
 # fails_under PATH: the syncs of what has PATH in its name fail in the middle of training.
 fails_under() {
 	rm -rf "$RUN" "$DIR/broken"
-	LD_PRELOAD=$FAIL WEIR_FAIL_WHEN=$DIR/broken WEIR_FAIL_PATH=$1 start_train
+	LD_PRELOAD=$BAD WEIR_BAD_WHEN=$DIR/broken WEIR_BAD_PATH=$1 start_train
 	wait_for 60 "the first rows" status ".rows >= 2000"
 	local server=${1%%/*}
 	[ "$(boot_of "$server")" != 00000000000000000000000000000000 ] || fail "$server does not know the machine's boot"
-	touch "$DIR/broken"
+	echo "sync EIO" > "$DIR/broken"
 	finish_train 60
 	[ $STATUS = 1 ] || fail "exit status $STATUS with a broken $1"
 	told "$1" "storage has failed" "Input/output error" "weir train --resume" "$DIR/train.err"

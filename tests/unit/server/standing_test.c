@@ -319,6 +319,30 @@ static void what_cannot_be_written_is_named(void **state)
 	assert_true(later > 6); /* both small files and their names */
 }
 
+static uint64_t reserved(const struct scene *s)
+{
+	struct disk *d = s->o.disk;
+	struct disk_file *file;
+	uint64_t bytes = 0;
+	weir_error err = {0};
+	if (d->ops->open(d, FOLDER "/RESERVE", false, &file, &err))
+		return 0;
+	CHECK_OK(d->ops->size(file, &bytes, &err), err);
+	d->ops->close(file);
+	return bytes;
+}
+
+static void space_is_kept_while_it_runs(void **state)
+{
+	struct scene *s = *state;
+	struct standing standing;
+	assert_int_equal(reserved(s), 0);
+	open_well(&standing, &s->o);
+	assert_int_equal(reserved(s), WEIR_RESERVE_BYTES);
+	standing_close(&standing, true);
+	assert_int_equal(reserved(s), 0);
+}
+
 /* --- A disk that goes back in time */
 
 static uint64_t epoch_after(const struct standing_options *o, uint64_t found)
@@ -434,6 +458,7 @@ int main(void)
 	    TEST(damaged_promises_are_refused),
 	    TEST(promises_of_another_server_are_refused),
 	    cmocka_unit_test(what_cannot_be_written_is_named),
+	    TEST(space_is_kept_while_it_runs),
 	    TEST(a_start_counts_once_it_has_begun),
 	    TEST(a_folder_that_has_not_seen_the_last_start_is_refused),
 	    TEST(a_folder_is_there_once_it_was_opened),

@@ -1,0 +1,70 @@
+# A disk that refuses writes in the middle of what RocksDB does: a quota that is used up, a device that is full or broken. Either pushes wait and go on by themselves when there
+# is room again, or the server ends at once, naming the folder, and is not started again; never by a bare signal. Each push is applied once in the end.
+. "$(dirname "$0")/lib.sh"
+BAD=$BUILD/tests/libweir_bad_disk.so
+[ -e "$BAD" ] || { echo "not under sanitizers: skipped"; exit 77; }
+[ "$(uname -m)" = x86_64 ] || { echo "knows the system call of x86_64 only: skipped"; exit 77; }
+write_job 4 "log: disk, fsync_interval_ms: 50, flush_interval_ms: 300"
+
+begin() {
+	rm -rf "$RUN" "$DIR/broken"
+	LD_PRELOAD=$BAD WEIR_BAD_WHEN=$DIR/broken WEIR_BAD_PATH=${1:-server-0/} start_train
+	wait_for 60 "the first rows" status ".rows >= 2000"
+}
+waits_or_ended() { is_gone "$TRAIN" || grep -q "disk full" "$RUN/server-0.log"; }
+# ended WORD...: the run has ended, and its last line has the words.
+ended() {
+	finish_train 60
+	[ $STATUS = 1 ] || fail "exit status $STATUS"
+	told "server-0" "storage has failed" "weir train --resume" "$@" "$DIR/train.err"
+	grep -q "killed by signal" "$DIR/train.err" && fail "a bare signal: $(grep "killed by signal" "$DIR/train.err")"
+	grep -q "started again" "$DIR/train.err" && fail "a server was started again on a disk that is broken"
+}
+whole() {
+	[ $STATUS = 0 ] || fail "exit status $STATUS of the whole run"
+	audited
+	nothing_left
+}
+# refuses WRITES PATH WORD...: what became of it is added to `did`.
+refuses() {
+	begin "$2"
+	echo "write $1" > "$DIR/broken"
+	wait_for 60 "the server to wait or to end" waits_or_ended
+	if is_gone "$TRAIN"; then
+		ended "${@:3}"
+		rm "$DIR/broken"
+		start_train --resume
+		did+="$1 under $2: ended by name; "
+	else
+		rm "$DIR/broken"
+		did+="$1 under $2: waited; "
+	fi
+	finish_train 200
+	whole
+}
+did=
+refuses EDQUOT server-0/db
+[ -z "${LONG:-}" ] || refuses ENOSPC server-0/
+refuses EIO server-0/db "Input/output error"
+
+# An assertion of RocksDB fails, on a thread of its own: the disk. Then one of ours, which is worth another start.
+abort_thread() { # abort_thread PID NAME: the first of its threads whose name begins so
+	python3 - "$1" "$2" <<-'PY'
+		import ctypes, os, sys
+		pid, name = int(sys.argv[1]), sys.argv[2]
+		for tid in sorted(map(int, os.listdir(f"/proc/{pid}/task"))):
+		    if open(f"/proc/{pid}/task/{tid}/comm").read().startswith(name):
+		        sys.exit(ctypes.CDLL(None).syscall(234, pid, tid, 6) != 0)
+		sys.exit(1)
+	PY
+}
+begin
+abort_thread "$(pid_of server-0)" rocksdb: || fail "no thread of RocksDB's"
+ended "server-0/db" "quota"
+start_train --resume
+wait_for 60 "the first rows" status ".rows >= 1"
+abort_thread "$(pid_of server-0)" "" || fail "server-0 has no thread"
+finish_train 200
+whole
+grep -q "killed by signal 6 (Aborted).*started again" "$DIR/train.err" || fail "an assertion of ours is not told"
+echo "${did}an assertion of RocksDB's ended the server by name, one of ours started it again; no push missing or applied twice"
