@@ -142,7 +142,8 @@ static void reap(struct train *t)
 		begin_end(t, 0);
 }
 
-/* Without its folder the job has no place for weights, logs and data; processes would fail one by one, each in its own words. */
+/* Without its folder the job has no place for weights, logs and data; processes would fail one
+ * by one, each in its own words. */
 static void look_for_run_dir(struct train *t)
 {
 	weir_error e = {0};

@@ -1,5 +1,6 @@
-/* The entries of a run are renamed one by one into earlier/N.moving, run.json first: from then on RUN_DIR holds no run. The folder gets its name when it has all of them, so
- * that whoever is killed meanwhile leaves either run whole, or an unfinished move that the next one finishes. */
+/* The entries of a run are renamed one by one into earlier/N.moving, run.json first: from then
+ * on RUN_DIR holds no run. The folder gets its name when it has all of them, so that whoever is
+ * killed meanwhile leaves either run whole, or an unfinished move that the next one finishes. */
 #include "earlier_runs.h"
 
 #include <dirent.h>

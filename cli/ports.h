@@ -1,4 +1,5 @@
-/* TCP ports and sockets: free ones, for servers that must know each other's addresses before they start, and whether somebody listens at one. */
+/* TCP ports and sockets: free ones, for servers that must know each other's addresses before
+ * they start, and whether somebody listens at one. */
 #ifndef WEIR_PORTS_H
 #define WEIR_PORTS_H
 

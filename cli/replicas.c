@@ -43,7 +43,8 @@ static void say(struct line *l, const char *format, uint32_t number)
 		l->used += (size_t)snprintf(l->text + l->used, sizeof l->text - l->used, format, number);
 }
 
-/* Lists the partitions that were `from`'s and are `to`'s now, the first few by number. Returns how many. */
+/* Lists the partitions that were `from`'s and are `to`'s now, the first few by number. Returns
+ * how many. */
 static uint32_t describe(const struct replicas *r, const struct overview *now, uint32_t from, uint32_t to, struct line *l)
 {
 	uint32_t count = 0;

@@ -18,7 +18,8 @@ bool run_dir_is_used(const struct job *job);
 bool run_dir_has_data(const struct job *job);
 /* That the first `servers` of them are there. E_NOT_FOUND names the one that is not. */
 weir_status run_dir_check_data(const struct job *job, uint32_t servers, weir_error *err) WEIR_MUST_CHECK;
-/* Deletes what processes that were killed left half written: *.tmp, there and in servers' folders. While nobody else uses the run directory. */
+/* Deletes what processes that were killed left half written: *.tmp, there and in servers'
+ * folders. While nobody else uses the run directory. */
 void run_dir_remove_temporaries(const struct job *job);
 /* Deletes a folder with all in it; one that is not there is fine. */
 weir_status run_dir_remove(const char *path, weir_error *err) WEIR_MUST_CHECK;

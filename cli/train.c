@@ -152,7 +152,8 @@ static weir_status new_run(struct train *t, weir_error *err)
 	return run_state_write(t->job->run_dir, &t->run, err);
 }
 
-/* From here on the data of an earlier run are gone, and its results are elsewhere, unless it is gone on with. */
+/* From here on the data of an earlier run are gone, and its results are elsewhere, unless it is
+ * gone on with. */
 static weir_status begin_run(struct train *t, weir_error *err)
 {
 	if (t->job->cluster.servers_at_count > 0) { /* a cluster started by other means knows its own */

@@ -73,7 +73,8 @@ struct train {
 /* --- launch.c */
 /* Fills t->addresses and checks that servers could listen there now. */
 weir_status launch_choose_addresses(struct train *t, weir_error *err) WEIR_MUST_CHECK;
-/* E_BUSY: a server of the job runs that this `weir train` has not started: it has its folder, or listens at its address. Names it. */
+/* E_BUSY: a server of the job runs that this `weir train` has not started: it has its folder, or
+ * listens at its address. Names it. */
 weir_status launch_check_idle(const struct job *job, const char *who, weir_error *err) WEIR_MUST_CHECK;
 /* Starts the servers at t->addresses and waits until they serve. The ledger's stays in RUN_DIR/ledger.address. */
 weir_status launch_servers(struct train *t, weir_error *err) WEIR_MUST_CHECK;

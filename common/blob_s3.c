@@ -179,7 +179,8 @@ static weir_status complete_upload(struct s3_writer *w, weir_error *err)
 	return status ? weir_fail(err, status, "%s", why.text) : WEIR_OK;
 }
 
-/* A proxy, or a server that is no S3 server, may answer 200 and keep nothing: what is said to be written is looked for. */
+/* A proxy, or a server that is no S3 server, may answer 200 and keep nothing: what is said to be
+ * written is looked for. */
 static weir_status check_stored(const struct s3_writer *w, weir_error *err)
 {
 	struct blob_store *s = w->base.store;

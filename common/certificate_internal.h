@@ -1,4 +1,5 @@
-/* Shared by certificate.c, certificate_issue.c and ingress.c: the files that see OpenSSL's certificates. */
+/* Shared by certificate.c, certificate_issue.c and ingress.c: the files that see OpenSSL's
+ * certificates. */
 #ifndef WEIR_CERTIFICATE_INTERNAL_H
 #define WEIR_CERTIFICATE_INTERNAL_H
 

@@ -234,7 +234,8 @@ struct job_security {
 	char certificate[WEIR_PATH_BYTES_MAX], key[WEIR_PATH_BYTES_MAX], ca[WEIR_PATH_BYTES_MAX];
 };
 void job_security(const struct job *job, enum principal_role role, struct job_security *out);
-/* The role of the evaluator's certificate: evaluator, or worker where the job has no file for that role. */
+/* The role of the evaluator's certificate: evaluator, or worker where the job has no file for
+ * that role. */
 enum principal_role job_evaluator_role(const struct job *job);
 /* Whether the job has rows to validate on, and to test on: files of their own, or a share of the split. */
 bool job_has_valid(const struct job *job);

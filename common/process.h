@@ -16,7 +16,8 @@ uint32_t process_cores(void);
 uint32_t process_quota_cores(const char *cpu_max);
 /* As many descriptors as the system lets this process have, which is often far more than it was given. */
 void process_raise_descriptors(void);
-/* Identifies the machine's start and the pid namespace of this process: within it a pid names one process. 0 when the system does not say. */
+/* Identifies the machine's start and the pid namespace of this process: within it a pid names
+ * one process. 0 when the system does not say. */
 uint64_t process_pid_namespace(void);
 bool process_is_gone(uint32_t pid); /* no process of this namespace has that pid; false when that cannot be told */
 /* Names the start of the machine (in a container, of its host) since which the page cache has lived. False, and zeros, when the system does not say. */

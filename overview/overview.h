@@ -131,8 +131,8 @@ struct overview {
 };
 
 const char *overview_state_name(enum job_state state);
-/* Writes "did not move for 61.2 s, since 2026-11-26 10:24:01 UTC, with unit 23 of pass 1 and 1 more; it
- * waited for data". */
+/* Writes "did not move for 61.2 s, since 2026-11-26 10:24:01 UTC, with unit 23 of pass 1 and 1
+ * more; it waited for data". */
 #define OVERVIEW_STALL_BYTES 192
 void overview_stall_text(const struct overview_stall *stall, char out[OVERVIEW_STALL_BYTES]);
 /* Whether a live worker has been idle for a quarter of its limit, from when on it is shown. */

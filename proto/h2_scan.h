@@ -20,7 +20,8 @@
 #define H2_HEADER_BYTES  9u
 #define H2_PREFACE_BYTES 24u
 
-/* X(NAME, "name", frames a second). Kinds of their own: DATA that has less than H2_DATA_SMALL bytes, and what RFC 9113 does not know. */
+/* X(NAME, "name", frames a second). Kinds of their own: DATA that has less than H2_DATA_SMALL
+ * bytes, and what RFC 9113 does not know. */
 #define H2_DATA_SMALL 64u
 #define H2_KIND_MAP(X)                          \
 	X(DATA, "DATA", UINT32_MAX)                 \

@@ -105,7 +105,8 @@ grpc_server_credentials *grpc_tls_server(struct grpc_tls_served *served);
 struct grpc_tls *grpc_tls_of(const struct rpc_channel *to);
 /* Adds to why it is unavailable what certificates may have to do with that. */
 void grpc_tls_explain(const struct rpc_channel *to, char *text, size_t text_bytes);
-/* Whether who calls may, as what, and until when (rpc_now_ns), which is when its certificate ends. E_DENIED: the text says who it is, and who may; E_UNAVAILABLE: it has ended. */
+/* Whether who calls may, as what, and until when (rpc_now_ns), which is when its certificate
+ * ends. E_DENIED: the text says who it is, and who may; E_UNAVAILABLE: it has ended. */
 weir_status grpc_tls_admit(const struct grpc_tls *t, grpc_call *call, enum rpc_method method, unsigned *role, int64_t *until_ns,
                            char text[WEIR_ERROR_TEXT_BYTES]);
 /* Who the certificate says that calls; false: nobody. */

@@ -57,7 +57,8 @@ struct rpc_ops {
 	void (*server_free)(struct rpc_server *server);
 	/* Answers a unary request, once, on its loop; takes reply over, frees the transport's part of the call and leaves the server. */
 	void (*call_reply)(void *part, weir_status status, const char *text, struct message *reply);
-	/* Fills what the transport knows of who makes a call; *out is all zero. NULL: it knows nothing. */
+	/* Fills what the transport knows of who makes a call; *out is all zero. NULL: it knows
+	 * nothing. */
 	void (*call_peer)(void *part, struct rpc_peer *out);
 	/* Channels. */
 	struct rpc_channel *(*channel_create)(struct rpc *rpc);

@@ -1,6 +1,8 @@
-/* Control messages: protobuf-c behind one file. wire.c is the only user of allocation and packing of the generated code: it unpacks with an
- * allocator capped by its input (WEIR_CONTROL_HEAP_FACTOR and _FLOOR), checks every repeated field and string against limits.h, and
- * converts tables between their public and their wire form. Others include this for the generated structs. */
+/* Control messages: protobuf-c behind one file. wire.c is the only user of allocation and
+ * packing of the generated code: it unpacks with an allocator capped by its input
+ * (WEIR_CONTROL_HEAP_FACTOR and _FLOOR), checks every repeated field and string against
+ * limits.h, and converts tables between their public and their wire form. Others include this
+ * for the generated structs. */
 #ifndef WEIR_WIRE_H
 #define WEIR_WIRE_H
 

@@ -1,4 +1,5 @@
-/* One walk over a message's descriptor. Every repeated field has a row in the table below; strings and bytes without one have their type's default. */
+/* One walk over a message's descriptor. Every repeated field has a row in the table below;
+ * strings and bytes without one have their type's default. */
 #include "wire_limits.h"
 
 #include <string.h>
@@ -7,7 +8,8 @@
 #include "metrics.h"
 #include "weir/table.h"
 
-/* A server may end up with everything, so that each message must fit at the documented maximum of all it carries. */
+/* A server may end up with everything, so that each message must fit at the documented maximum
+ * of all it carries. */
 _Static_assert(WEIR_WORKERS_MAX *WIRE_WORKER_BYTES + WEIR_TABLES_MAX * WIRE_TABLE_BYTES + WEIR_SEGMENTS_MAX * WIRE_SEGMENT_BYTES +
                        WEIR_SERVERS_MAX * WEIR_ADDRESS_BYTES_MAX + 2 * WEIR_PARTITIONS_MAX * WIRE_TOTAL_BYTES <=
                    WEIR_REPLY_BYTES_MAX,
@@ -95,7 +97,8 @@ _Static_assert(WEIR_SERVERS_MAX *WEIR_ADDRESS_BYTES_MAX + WEIR_PARTITIONS_MAX * 
 #define STRING_BYTES_DEFAULT WEIR_ERROR_TEXT_BYTES
 #define BYTES_DEFAULT        16u /* a uuid */
 
-/* Replies that tell a whole job, as large as its documented maxima make them (limits.h adds them up). */
+/* Replies that tell a whole job, as large as its documented maxima make them (limits.h adds them
+ * up). */
 #define WIRE_WHOLE_JOB_MAP(X) \
 	X("weir.v1.JoinReply") X("weir.v1.LedgerStatus") X("weir.v1.ServerStatus") X("weir.v1.CheckpointPollReply")
 

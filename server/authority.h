@@ -111,11 +111,13 @@ struct authority_succession {
 };
 void authority_succeed(struct authority *a, struct authority_succession *x); /* any thread */
 
-/* Keeps this server's mark, one at a time. The caller's, untouched while under way; ends before authority_close does. */
+/* Keeps this server's mark, one at a time. The caller's, untouched while under way; ends before
+ * authority_close does. */
 struct authority_marking {
 	struct mark mark;
 	struct poster poster;
-	/* Runs through `poster`. OK: the coordinator has it; E_UNAVAILABLE: nobody knows, or this start is not on record yet: say it again. */
+	/* Runs through `poster`. OK: the coordinator has it; E_UNAVAILABLE: nobody knows, or this
+	 * start is not on record yet: say it again. */
 	void (*done)(struct authority_marking *m);
 	void *arg;
 	weir_status status;

@@ -1,5 +1,6 @@
-/* This server in the coordinator's records: where it lives, leased; its last start, which stays; and its mark. Each change of a partition's record is guarded by that start, so that
- * of two processes of one number only the later one changes any. */
+/* This server in the coordinator's records: where it lives, leased; its last start, which stays;
+ * and its mark. Each change of a partition's record is guarded by that start, so that of two
+ * processes of one number only the later one changes any. */
 #include <string.h>
 
 #include "authority_internal.h"

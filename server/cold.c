@@ -85,7 +85,8 @@ static void encode_key(uint8_t out[KEY_BYTES], uint32_t partition, uint32_t kind
 	put_be(out + 5, key, 8);
 }
 
-/* Frees text. A disk that is full here is so in spite of check_space, and what RocksDB was doing is not done: only a new start finds out what there is. */
+/* Frees text. A disk that is full here is so in spite of check_space, and what RocksDB was doing
+ * is not done: only a new start finds out what there is. */
 static weir_status fail(weir_error *err, const char *what, char *text)
 {
 	weir_status status = WEIR_E_IO;
@@ -260,8 +261,9 @@ static weir_status refuse_space(const struct cold *c, uint64_t bytes, int error,
 	                 (unsigned long long)bytes >> 20, strerror(error));
 }
 
-/* Whether the memtables can be written. A quota shows only where space is taken, and RocksDB does not survive a write that fails: so as much is taken and given
- * back. File systems that reserve nothing are believed. */
+/* Whether the memtables can be written. A quota shows only where space is taken, and RocksDB
+ * does not survive a write that fails: so as much is taken and given back. File systems that
+ * reserve nothing are believed. */
 static weir_status probe_space(struct cold *c, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX + 16];
@@ -278,7 +280,8 @@ static weir_status probe_space(struct cold *c, weir_error *err)
 	return WEIR_OK;
 }
 
-/* Merging everything needs room for it once more, besides what was accepted. bytes: to be written; a memtable that they fill is flushed by RocksDB itself. */
+/* Merging everything needs room for it once more, besides what was accepted. bytes: to be
+ * written; a memtable that they fill is flushed by RocksDB itself. */
 static weir_status check_space(struct cold *c, uint64_t bytes, weir_error *err)
 {
 	struct statvfs v;

@@ -118,7 +118,8 @@ static struct cold_write *take_all(struct cold_writer *w)
 	return first;
 }
 
-/* A flush of RocksDB makes a file, whatever it holds, and costs an fsync: one answers all that are asked for by now, once the rest of the queue is written. */
+/* A flush of RocksDB makes a file, whatever it holds, and costs an fsync: one answers all that
+ * are asked for by now, once the rest of the queue is written. */
 static void flush_together(struct cold_writer *w, struct cold_write *flush)
 {
 	struct cold_write *others = NULL;

@@ -1,6 +1,9 @@
-/* The one thread of a server that writes to RocksDB. First in, first out, so that a row's later version is written later, and a header after the
- * rows that it speaks of. Flushes that wait at the same time become one, behind all that is queued with them. A full disk is waited out: the batch is tried again until there is room, and what waits behind it waits, unless the server
- * stops: then it and everything behind it is answered with E_NO_SPACE. Any other error is final in the same way. */
+/* The one thread of a server that writes to RocksDB. First in, first out, so that a row's later
+ * version is written later, and a header after the rows that it speaks of. Flushes that wait at
+ * the same time become one, behind all that is queued with them. A full disk is waited out: the
+ * batch is tried again until there is room, and what waits behind it waits, unless the server
+ * stops: then it and everything behind it is answered with E_NO_SPACE. Any other error is final
+ * in the same way. */
 #ifndef WEIR_COLD_WRITER_H
 #define WEIR_COLD_WRITER_H
 

@@ -68,7 +68,8 @@ static void on_lease_lost(void *arg, int64_t held_until_ns)
 	(void)arg, (void)held_until_ns; /* the same, in another session */
 }
 
-/* Until the read has ended, which it does by its deadline, or the session is to be closed, which ends it. */
+/* Until the read has ended, which it does by its deadline, or the session is to be closed, which
+ * ends it. */
 static void wait_for_read(struct ask *a)
 {
 	pthread_mutex_lock(&a->lock);
@@ -90,7 +91,8 @@ static bool pause_and_go_on(struct ask *a)
 	return !o->asked_to_end(o->arg);
 }
 
-/* One session for each read: few servers start. A session may lose its lease while the coordinator is away. */
+/* One session for each read: few servers start. A session may lose its lease while the
+ * coordinator is away. */
 static weir_status try_read(struct ask *a, weir_error *err)
 {
 	static const struct coord_handler handler = {.state = on_state, .lease_lost = on_lease_lost};

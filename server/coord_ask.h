@@ -1,4 +1,5 @@
-/* One question to the coordinator, by a server that starts and cannot begin without the answer. Waits for the answer, and says that it waits. */
+/* One question to the coordinator, by a server that starts and cannot begin without the answer.
+ * Waits for the answer, and says that it waits. */
 #ifndef WEIR_COORD_ASK_H
 #define WEIR_COORD_ASK_H
 
@@ -18,7 +19,8 @@ struct coord_ask_options {
 	const char *coordinator; /* as a person knows it */
 };
 
-/* take: told the record, NULL where there is none, on the session's thread; its status is the result. E_CANCELLED: asked to end. */
+/* take: told the record, NULL where there is none, on the session's thread; its status is the
+ * result. E_CANCELLED: asked to end. */
 weir_status coord_ask(const struct coord_ask_options *options, const char *key,
                       weir_status (*take)(void *arg, const struct coord_record *record, weir_error *err), void *arg,
                       weir_error *err) WEIR_MUST_CHECK;

@@ -28,7 +28,8 @@ struct folder_identity {
 weir_status folder_set_aside(struct disk *disk, const char *path, const char *aside, const char *holder,
                              const struct folder_identity *who, bool *done, weir_error *err) WEIR_MUST_CHECK;
 
-/* Renames a folder that no process has to `aside`, whose parents are made. E_EXISTS: that is there already; E_BUSY, E_IO. */
+/* Renames a folder that no process has to `aside`, whose parents are made. E_EXISTS: that is
+ * there already; E_BUSY, E_IO. */
 weir_status folder_put_aside(struct disk *disk, const char *path, const char *aside, const char *holder,
                              weir_error *err) WEIR_MUST_CHECK;
 /* Whether a server has ever opened it. E_IO. */
@@ -40,8 +41,10 @@ struct folder_start {
 	uint64_t
 	    epoch_known; /* a start of this server was of this epoch (mark.h); 0: none is known. A folder that has not seen it is E_STALE; a new one begins above it */
 };
-/* Locks it. The epoch of this start is on disk once folder_begin has returned; of a new folder, at once. holder: who this is, for whoever finds it locked. E_BUSY: another
- * server has it; E_GENERATION, E_STATE, E_STALE: it belongs to another job, generation or server, or has gone back in time; nothing was changed. E_VERSION, E_CORRUPT, E_IO. */
+/* Locks it. The epoch of this start is on disk once folder_begin has returned; of a new folder,
+ * at once. holder: who this is, for whoever finds it locked. E_BUSY: another server has it;
+ * E_GENERATION, E_STATE, E_STALE: it belongs to another job, generation or server, or has gone
+ * back in time; nothing was changed. E_VERSION, E_CORRUPT, E_IO. */
 weir_status folder_open(struct folder **out, struct disk *disk, const char *path, const char *holder,
                         const struct folder_identity *who, const struct folder_start *start, weir_error *err) WEIR_MUST_CHECK;
 weir_status folder_begin(struct folder *f, weir_error *err) WEIR_MUST_CHECK;

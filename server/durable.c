@@ -36,7 +36,8 @@ struct durable {
 	uint64_t began;                   /* where the log ended at the start */
 	struct journal_channel *channels; /* (channels_count) of the partitions here, then the ledger's */
 	uint32_t channels_count;
-	/* (partitions, then the ledger) What stands in the place of a header. Unfinished: a snapshot was being received, it is empty, what the journal has of it is void. */
+	/* (partitions, then the ledger) What stands in the place of a header. Unfinished: a snapshot
+	 * was being received, it is empty, what the journal has of it is void. */
 	struct found_header {
 		bool is_unfinished;
 		uint64_t from; /* position of the journal: the log began anew there; 0: as far as the header knows it did not */
@@ -249,7 +250,8 @@ weir_status durable_open(struct server *s, const struct durable_options *options
 
 /* --- Partitions */
 
-/* The header of a channel: *bytes NULL when there was no flush yet; and what stands in its place then. */
+/* The header of a channel: *bytes NULL when there was no flush yet; and what stands in its place
+ * then. */
 static weir_status read_header(struct durable *d, uint32_t channel, struct found_header *found, uint8_t **bytes, size_t *n,
                                weir_error *err)
 {

@@ -26,14 +26,16 @@ weir_status durable_recover(struct server *s, weir_error *err);
 
 /* Keeps a table that the partitions have, before anyone is told so: who registers it may push to it. Any thread. */
 weir_status durable_add_table(struct server *s, uint32_t id, const weir_table_spec *spec, weir_error *err);
-/* On an executor's loop, and the ledger's, now and then: flushes what keeps a large journal from getting smaller. */
+/* On an executor's loop, and the ledger's, now and then: flushes what keeps a large journal from
+ * getting smaller. */
 void durable_tick(struct server *s, struct executor *e);
 void durable_ledger_tick(struct server *s);
 /* Everything that was appended is durable when it returns. From a thread that is no loop. */
 /* The log of one that comes while the server runs, before its first entry. On its executor's loop. */
 weir_status durable_begin_partition(struct server *s, struct partition *p, weir_error *err);
 void durable_settle(struct server *s);
-/* The server is about to end: what is logged from here on may stay uncommitted, and shall not keep the log in front of it. From a thread that is no loop. */
+/* The server is about to end: what is logged from here on may stay uncommitted, and shall not
+ * keep the log in front of it. From a thread that is no loop. */
 void durable_turn_journal(struct server *s);
 /* Nothing is accepted any more and nobody waits: flushes all (unless the disk is full) and ends the threads that write. The loops must run. */
 void durable_stop(struct server *s);

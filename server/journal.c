@@ -223,7 +223,8 @@ static weir_status drop_unneeded(struct journal *j, weir_error *err)
 	return status;
 }
 
-/* A last segment that nobody needs gives way to one without entries, where the disk has room for its header: the next process begins at that position. */
+/* A last segment that nobody needs gives way to one without entries, where the disk has room for
+ * its header: the next process begins at that position. */
 static weir_status replace_last(struct journal *j, weir_error *err)
 {
 	const struct journal_segment *last = j->count ? &j->segments[j->count - 1] : NULL;

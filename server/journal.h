@@ -45,8 +45,9 @@ struct journal_options {
 
 /* E_BUSY: another process has it; E_VERSION: written by a newer Weir; E_CORRUPT; E_IO. Nothing was changed then. */
 weir_status journal_open(struct journal **out, const struct journal_options *options, weir_error *err) WEIR_MUST_CHECK;
-/* Makes everything durable and ends cleanly, unless it failed before; the answer says whether all is well. A log that flushes cover leaves one file without
- * entries, which keeps the position. Needs: no thread appends any more; no watcher runs once it returns. NULL is allowed. */
+/* Makes everything durable and ends cleanly, unless it failed before; the answer says whether
+ * all is well. A log that flushes cover leaves one file without entries, which keeps the
+ * position. Needs: no thread appends any more; no watcher runs once it returns. NULL is allowed. */
 weir_status journal_close(struct journal *j, weir_error *err);
 
 /* --- Recovery */
@@ -61,7 +62,8 @@ struct journal_channel {
 	/* out: last index in the journal, or the larger of flushed and first - 1 when all of it is truncated; append goes on behind it. */
 	uint64_t last;
 	bool restarted; /* out */
-	/* in: entries and cuts in front of this position are not handed over, as they are void; a restart comes before it. 0: all are wanted */
+	/* in: entries and cuts in front of this position are not handed over, as they are void; a
+	 * restart comes before it. 0: all are wanted */
 	uint64_t from;
 	/* in: nothing of it is wanted: entries and cuts are not handed over, and none is missed. It must be restarted before anything is appended. */
 	bool is_void;
@@ -103,13 +105,15 @@ uint64_t journal_durable(const struct journal *j, uint16_t channel); /* last dur
 /* Behind everything that is appended and cut now; and whether all in front of a position is durable. */
 uint64_t journal_position(struct journal *j);
 bool journal_is_durable(struct journal *j, uint64_t position);
-/* What is appended from here on goes to a small file of its own, so that it does not keep what is in front of it. Waits for an fsync. */
+/* What is appended from here on goes to a small file of its own, so that it does not keep what
+ * is in front of it. Waits for an fsync. */
 weir_status journal_turn(struct journal *j, weir_error *err) WEIR_MUST_CHECK;
 uint64_t journal_durable_position(struct journal *j); /* all in front of it is durable */
 void journal_sync(struct journal *j);                 /* asks for an fsync of all that is appended and cut, and returns at once */
 weir_status journal_wait(struct journal *j,
                          weir_error *err); /* asks, and waits until it is durable (and told to watchers), or failed */
-/* The channel's entries < index are not needed any more. (From a restart on, its own index counts instead.) */
+/* The channel's entries < index are not needed any more. (From a restart on, its own index
+ * counts instead.) */
 void journal_truncate_below(struct journal *j, uint16_t channel, uint64_t index);
 
 struct journal_stats {
@@ -121,7 +125,8 @@ struct journal_stats {
 	uint64_t sync_ns_last, sync_ns_max;
 };
 void journal_get_stats(struct journal *j, struct journal_stats *out);
-/* Whether entries of the channel keep a segment that is not written to any more: a flush of the channel would let it go. */
+/* Whether entries of the channel keep a segment that is not written to any more: a flush of the
+ * channel would let it go. */
 bool journal_is_kept_by(struct journal *j, uint16_t channel);
 
 #endif

@@ -57,7 +57,8 @@ struct journal {
 	struct journal_indices last;   /* appended */
 	struct journal_indices stable; /* durable, maybe not told yet */
 	struct journal_indices needed; /* first index that recovery needs */
-	/* Position of the channel's last restart: entries in front of it are void once it is durable. 0: none. */
+	/* Position of the channel's last restart: entries in front of it are void once it is
+	 * durable. 0: none. */
 	struct journal_indices restarted;
 	bool syncing, stopping, failure_told;
 	weir_error failure; /* final; status OK: none */
@@ -95,7 +96,8 @@ weir_status journal_mark(struct journal *j, weir_error *err);
 /* With lock, while no fsync runs: cuts the current segment to its end, makes it durable and closes it. */
 weir_status journal_seal(struct journal *j, weir_error *err);
 
-/* With lock: begins a segment and reserves `bytes` for it, its header included. E_NO_SPACE: nothing has changed. Else final. */
+/* With lock: begins a segment and reserves `bytes` for it, its header included. E_NO_SPACE:
+ * nothing has changed. Else final. */
 weir_status journal_begin(struct journal *j, uint64_t bytes, weir_error *err);
 
 /* With lock: whether recovery may need entries of the segment, which is sealed. */

@@ -1,13 +1,17 @@
-/* Recovery: reads every entry in order, finds where the journal ends, and decides whether that end is a torn tail or damage.
+/* Recovery: reads every entry in order, finds where the journal ends, and decides whether that end
+ * is a torn tail or damage.
  *
- * A segment with another behind it was synced as a whole before that one began, so it must be read to its end. In the last one the first bad entry
- * ends the journal, unless an entry header behind it says that the journal was durable beyond that point when it was written: then what is bad
- * was durable, and is damaged. (A log that is cut at any bad checksum loses acknowledged entries to a flipped bit; one that is refused at any loses
- * its server to every power cut. The positions tell them apart.) A log whose end is missing has no such header: only who remembers elsewhere how far it was
- * durable (mark.h) can tell that end from a torn tail.
+ * * A segment with another behind it was synced as a whole before that one began, so it must be
+ * read to its end. In the last one the first bad entry ends the journal, unless an entry header
+ * behind it says that the journal was durable beyond that point when it was written: then what is
+ * bad was durable, and is damaged. (A log that is cut at any bad checksum loses acknowledged
+ * entries to a flipped bit; one that is refused at any loses its server to every power cut. The
+ * positions tell them apart.) A log whose end is missing has no such header: only who remembers
+ * elsewhere how far it was durable (mark.h) can tell that end from a torn tail.
  *
- * The last segment is synced and its cached pages are dropped before it is read: an fsync that failed in the process before this one may have left
- * pages in the cache that the device does not have. */
+ * * The last segment is synced and its cached pages are dropped before it is read: an fsync that
+ * failed in the process before this one may have left pages in the cache that the device does
+ * not have. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>

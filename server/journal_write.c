@@ -159,7 +159,8 @@ weir_status journal_begin(struct journal *j, uint64_t bytes, weir_error *err)
 	return WEIR_OK;
 }
 
-/* Begins a segment with room for an entry of `bytes`, and for a mark behind it; the next one will be larger. */
+/* Begins a segment with room for an entry of `bytes`, and for a mark behind it; the next one
+ * will be larger. */
 static weir_status begin_larger(struct journal *j, uint64_t bytes, weir_error *err)
 {
 	const uint64_t least = JOURNAL_SEGMENT_HEADER_BYTES + bytes + JOURNAL_ENTRY_HEADER_BYTES;

@@ -1,8 +1,12 @@
-/* The ledger: table registry, live workers, work units, steps. No rows, no gradients. It decides who computes what, and when a unit, a step and a pass
- * are closed. Single-threaded: everything is called on the ledger's own loop. Its log (ledger_log.h) is made of the objects that a request has changed.
+/* The ledger: table registry, live workers, work units, steps. No rows, no gradients. It decides
+ * who computes what, and when a unit, a step and a pass are closed. Single-threaded: everything is
+ * called on the ledger's own loop. Its log (ledger_log.h) is made of the objects that a request has
+ * changed.
  *
- * Invariants: a unit has at most one live attempt; attempts only grow; a committed unit is never leased again; a watermark never moves back;
- * a step is closed once, with its included and dropped batches in one record, and every included batch was reported done; a server's mark never moves back. */
+ * * Invariants: a unit has at most one live attempt; attempts only grow; a committed unit is
+ * never leased again; a watermark never moves back; a step is closed once, with its included and
+ * dropped batches in one record, and every included batch was reported done; a server's mark
+ * never moves back. */
 #ifndef WEIR_LEDGER_H
 #define WEIR_LEDGER_H
 

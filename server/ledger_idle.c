@@ -1,17 +1,17 @@
 /* Detects workers that do not move.
  *
- * A report shows that a worker's process lives; only batches show that it works. A lease needs both.
- * A trainer that holds a unit, or an evaluator that a pass waits for, ends like a silent worker once
- * it has been idle for too long. It is named in the log and in LedgerStatus.
+ * * A report shows that a worker's process lives; only batches show that it works. A lease needs
+ * both. A trainer that holds a unit, or an evaluator that a pass waits for, ends like a silent
+ * worker once it has been idle for too long. It is named in the log and in LedgerStatus.
  *
- * Idle time is time in which a trainer has neither begun a batch nor waited for servers, the ledger
- * or other workers. Its library measures it (worker/client/activity.c) and sends it with each report.
- * A client that does not send it is judged by what the ledger sees: units leased, watermarks, commits,
- * and steps and clocks that it waits for.
+ * * Idle time is time in which a trainer has neither begun a batch nor waited for servers, the
+ * ledger or other workers. Its library measures it (worker/client/activity.c) and sends it with
+ * each report. A client that does not send it is judged by what the ledger sees: units leased,
+ * watermarks, commits, and steps and clocks that it waits for.
  *
- * Too long is cluster.progress_timeout_ms. Its `auto` is ten times the worker's longest batch, at
- * least a minute, and ten minutes before the first batch. The attempt of an idle holder does not count
- * towards the unit's quarantine. */
+ * * Too long is cluster.progress_timeout_ms. Its `auto` is ten times the worker's longest batch,
+ * at least a minute, and ten minutes before the first batch. The attempt of an idle holder does
+ * not count towards the unit's quarantine. */
 #include <stdio.h>
 #include <time.h>
 

@@ -1,15 +1,20 @@
 /* Joining the ledger: who may, under which name, and with which id.
  *
- * A name belongs to one live worker. A newcomer of the same name takes it over at once where it is the same client (JoinRequest.client), where the holder has been silent for
- * WEIR_NAME_SILENT_MS, or where the newcomer, in the same pid namespace and behind the same address, has found the holder's process gone. Otherwise E_EXISTS names
- * the holder; the newcomer asks again until the holder is silent for long enough, or has been heard from, which shows that two live processes share a name. A refusal
- * changes nothing.
+ * * A name belongs to one live worker. A newcomer of the same name takes it over at once where it
+ * is the same client (JoinRequest.client), where the holder has been silent for
+ * WEIR_NAME_SILENT_MS, or where the newcomer, in the same pid namespace and behind the same
+ * address, has found the holder's process gone. Otherwise E_EXISTS names the holder; the newcomer
+ * asks again until the holder is silent for long enough, or has been heard from, which shows that
+ * two live processes share a name. A refusal changes nothing.
  *
- * A job has one evaluator, as long as its lease lasts. A certificate of the role evaluator takes the place of an evaluator that has none; otherwise the second evaluator
- * waits as above, for the lease.
+ * * A job has one evaluator, as long as its lease lasts. A certificate of the role evaluator takes
+ * the place of an evaluator that has none; otherwise the second evaluator waits as above, for the
+ * lease.
  *
- * An id is a place in the table. Places are for live workers: beyond WEIR_WORKERS_GONE_KEPT that have gone, and in a full table, the longest silent one's place goes to the newcomer,
- * unless the open step still names it. A unit names its holder only while that holds it, so nothing else can. What a worker counted is in the ledger's totals. */
+ * * An id is a place in the table. Places are for live workers: beyond WEIR_WORKERS_GONE_KEPT
+ * that have gone, and in a full table, the longest silent one's place goes to the newcomer,
+ * unless the open step still names it. A unit names its holder only while that holds it, so
+ * nothing else can. What a worker counted is in the ledger's totals. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,7 +105,8 @@ static weir_status check_request(struct ledger *l, const Weir__V1__JoinRequest *
 
 /* --- What one peer may take */
 
-/* Joins from one address: WEIR_JOINS_BURST at once, then WEIR_JOINS_PER_S. Addresses that share a bucket share its tokens. */
+/* Joins from one address: WEIR_JOINS_BURST at once, then WEIR_JOINS_PER_S. Addresses that share
+ * a bucket share its tokens. */
 static bool take_token(struct ledger *l, const char *address)
 {
 	struct join_bucket *b = &l->joins[hash_bytes(address, strlen(address), 0) % LEDGER_JOIN_BUCKETS];
@@ -166,7 +172,8 @@ static bool gives_name(const struct ledger *l, const struct ledger_worker *w, co
 	return same_client || gone || ledger_now(l) - w->renewed_ms >= WEIR_NAME_SILENT_MS;
 }
 
-/* Whether the job's evaluator, of another name, makes room for the newcomer before its lease is lost. */
+/* Whether the job's evaluator, of another name, makes room for the newcomer before its lease is
+ * lost. */
 static bool gives_evaluation(const struct ledger_worker *w, const struct ledger_peer *peer)
 {
 	return peer->role == ROLE_EVALUATOR && w->certificate != ROLE_EVALUATOR;
@@ -227,7 +234,8 @@ static bool is_named(const struct ledger *l, const struct ledger_worker *w)
 	return false;
 }
 
-/* The place that is given away first: an observer's, else that of whom nothing was heard for longest. NULL: none yet. */
+/* The place that is given away first: an observer's, else that of whom nothing was heard for
+ * longest. NULL: none yet. */
 static struct ledger_worker *place_to_reuse(const struct ledger *l)
 {
 	struct ledger_worker *oldest = NULL;

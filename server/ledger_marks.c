@@ -1,4 +1,5 @@
-/* Servers' low-water marks in the ledger's log (mark.h says what for), and what the ledger says partitions must have (marks.h asks). */
+/* Servers' low-water marks in the ledger's log (mark.h says what for), and what the ledger says
+ * partitions must have (marks.h asks). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +8,8 @@
 
 #define GO_BACK "Go back to a checkpoint: `weir restore --from latest`, then `weir train --resume`"
 
-/* Whether the report can follow what the log has of that server. An honest disk's epochs and positions only grow, and an epoch is one process's. */
+/* Whether the report can follow what the log has of that server. An honest disk's epochs and
+ * positions only grow, and an epoch is one process's. */
 static bool follows(const struct server_mark *m, const Weir__V1__MarkRequest *q)
 {
 	if (q->epoch == m->epoch)
@@ -69,7 +71,8 @@ static weir_status check_disks(struct ledger *l, const Weir__V1__MarkRequest *q,
 	return err->status;
 }
 
-/* A report may come late, behind newer ones, when its sender has given it up or is gone. So a verdict alone changes nothing: the sender that hears it says it again. */
+/* A report may come late, behind newer ones, when its sender has given it up or is gone. So a
+ * verdict alone changes nothing: the sender that hears it says it again. */
 static void hear(struct ledger *l, const Weir__V1__MarkRequest *q)
 {
 	char text[WEIR_ERROR_TEXT_BYTES];

@@ -292,7 +292,8 @@ void ledger_clocks_forget(struct ledger_worker *w, weir_status status, const cha
 void ledger_idle_hear(struct ledger_worker *w, const Weir__V1__Activity *activity); /* NULL: it sends none */
 void ledger_idle_moved(struct ledger *l, struct ledger_worker *w);                  /* it has done something */
 void ledger_idle_finished(struct ledger *l, struct ledger_worker *w);               /* it has finished a batch or a unit */
-/* Whether it may hold a second unit. A worker that has stalled may not until it finishes something. */
+/* Whether it may hold a second unit. A worker that has stalled may not until it finishes
+ * something. */
 bool ledger_idle_trusts(const struct ledger_worker *w);
 void ledger_idle_tick(struct ledger *l);                                        /* ends workers that have been idle too long */
 uint64_t ledger_idle_ms(const struct ledger *l, const struct ledger_worker *w); /* 0: nobody waits for it */

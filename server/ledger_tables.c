@@ -73,7 +73,8 @@ static void add_dense_bytes(const struct ledger *l, uint32_t id, const weir_tabl
 	}
 }
 
-/* A table that no server could keep is refused before it has a name and an id, which would stay for the life of the job. */
+/* A table that no server could keep is refused before it has a name and an id, which would stay
+ * for the life of the job. */
 static weir_status check_memory(const struct ledger *l, const weir_table_spec *spec, weir_error *err)
 {
 	const uint64_t budget = l->options.memory_budget_bytes;

@@ -1,5 +1,6 @@
-/* Workers of the ledger: they renew by whatever they ask, report progress, leave, or are lost when their lease expires. An incarnation
- * ends once: afterwards everything it asks is answered E_STALE, and its units are free for a next attempt. ledger_join.c lets them in. */
+/* Workers of the ledger: they renew by whatever they ask, report progress, leave, or are lost
+ * when their lease expires. An incarnation ends once: afterwards everything it asks is answered
+ * E_STALE, and its units are free for a next attempt. ledger_join.c lets them in. */
 #include <math.h>
 #include <stdlib.h>
 

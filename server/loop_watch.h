@@ -21,8 +21,8 @@ void loop_watch_destroy(struct loop_watch *w); /* NULL is allowed */
 
 /* The loop runs: called on it about every WEIR_HEART_TICK_MS. */
 void loop_watch_ran(struct loop_watch *w, uint32_t loop);
-/* Called every WEIR_HEART_TICK_MS by one thread that runs none of the loops. Returns for how many ticks
- * the slowest loop has not run. */
+/* Called every WEIR_HEART_TICK_MS by one thread that runs none of the loops. Returns for how
+ * many ticks the slowest loop has not run. */
 uint32_t loop_watch_tick(struct loop_watch *w);
 /* Any thread. Whether a loop is stuck; its thread's name, and for how long. */
 bool loop_watch_stuck(const struct loop_watch *w, char name[LOOP_WATCH_NAME_BYTES], uint64_t *ms);

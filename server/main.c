@@ -334,8 +334,9 @@ static void on_storage_failed(void *arg, const weir_error *err)
 	_exit(1);
 }
 
-/* The process is about to end, as an assertion has failed. RocksDB's own mean that the disk has (cold.h): then it ends as with other failures of storage, so that it
- * is not started again on that disk. Async-signal-safe. */
+/* The process is about to end, as an assertion has failed. RocksDB's own mean that the disk has
+ * (cold.h): then it ends as with other failures of storage, so that it is not started again on
+ * that disk. Async-signal-safe. */
 static char rocksdb_failed[WEIR_PATH_BYTES_MAX + 512];
 static void on_abort(int signal)
 {
@@ -382,7 +383,8 @@ static weir_status open_session(void *arg, struct coord **out, const struct coor
 	return coord_etcd_open(out, p->rpc, p->session, p->job->cluster.coord, options, err);
 }
 
-/* From here on this server is of the generation that the job is in, and knows how far its disk has been. */
+/* From here on this server is of the generation that the job is in, and knows how far its disk
+ * has been. */
 static weir_status follow(struct parts *p, struct arguments *a, weir_error *err)
 {
 	struct rewind_follow_options o = {.generation = a->generation,
@@ -412,7 +414,8 @@ static weir_status follow(struct parts *p, struct arguments *a, weir_error *err)
 	return WEIR_OK;
 }
 
-/* Moves this server's folder to RUN_DIR/WHERE/server-I, or WHERE-2 and so on, as an earlier run may have left one. earlier: only if it is of an earlier generation. */
+/* Moves this server's folder to RUN_DIR/WHERE/server-I, or WHERE-2 and so on, as an earlier run
+ * may have left one. earlier: only if it is of an earlier generation. */
 static weir_status put_aside(const struct parts *p, const struct arguments *a, const char *where, bool earlier, const char *name,
                              weir_error *err)
 {
@@ -552,7 +555,8 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	return status;
 }
 
-/* Of a folder that has gone back in time the other servers have a newer one: this server begins with an empty one in its place. */
+/* Of a folder that has gone back in time the other servers have a newer one: this server begins
+ * with an empty one in its place. */
 static weir_status start_whole(struct parts *p, const struct arguments *a, const char *name, const char *listen, weir_error *err)
 {
 	weir_error why = {0};

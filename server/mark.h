@@ -58,7 +58,8 @@ struct mark_owner {
 	uint8_t uuid[16]; /* of the job */
 	uint32_t server;
 };
-/* out->generation is 0 where there is no file, or one of another job or server. E_CORRUPT: damaged; E_VERSION: of a newer Weir; E_IO. */
+/* out->generation is 0 where there is no file, or one of another job or server. E_CORRUPT:
+ * damaged; E_VERSION: of a newer Weir; E_IO. */
 weir_status mark_read(struct disk *disk, const char *path, const struct mark_owner *owner, struct mark *out,
                       weir_error *err) WEIR_MUST_CHECK;
 /* It is on disk when it returns. E_NO_SPACE, E_IO. */

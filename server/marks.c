@@ -233,7 +233,8 @@ static weir_status call_ledger(struct marks *m, const struct mark *now, Protobuf
 	return status;
 }
 
-/* Whether the ledger has taken the report. A verdict is about the newest one, as the answers to others are not waited for any more. */
+/* Whether the ledger has taken the report. A verdict is about the newest one, as the answers to
+ * others are not waited for any more. */
 static bool read_reply(struct marks *m, const Weir__V1__MarkReply *r)
 {
 	const struct server *s = m->server;

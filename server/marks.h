@@ -13,7 +13,8 @@
 #include "coord_ask.h"
 #include "server_internal.h"
 
-/* Sets s->marks. The file has the mark when it returns, unless it cannot be written, which is said. The log is recovered, and nothing is appended yet. */
+/* Sets s->marks. The file has the mark when it returns, unless it cannot be written, which is
+ * said. The log is recovered, and nothing is appended yet. */
 weir_status marks_create(struct server *s, const struct durable_options *options, weir_error *err) WEIR_MUST_CHECK;
 weir_status marks_start(struct marks *m, weir_error *err) WEIR_MUST_CHECK; /* rounds begin. Roles have begun */
 void marks_stop(struct marks *m);   /* no more rounds; the loops must run. NULL is allowed, in all of these */

@@ -205,7 +205,8 @@ uint64_t partition_applied(const struct partition *p);
 uint64_t partition_epoch(const struct partition *p);        /* the newest that is applied; 0: none */
 uint64_t partition_steps_closed(const struct partition *p); /* the last one */
 uint64_t partition_closed_low(const struct partition *p);   /* units below this one (identity_key) are closed */
-/* Whether it has all of so many parts, whose identities' hashes add up to `fingerprint`, besides those that units still open have brought. */
+/* Whether it has all of so many parts, whose identities' hashes add up to `fingerprint`, besides
+ * those that units still open have brought. */
 bool partition_has_parts(const struct partition *p, uint64_t parts, uint64_t fingerprint);
 struct store *partition_store(struct partition *p);
 const struct partition_counters *partition_get_counters(const struct partition *p);

@@ -60,8 +60,9 @@ void flush_continue(struct partition *p, uint64_t durable)
 	store_flush(p->store, &f->header_write);
 }
 
-/* A folder of an earlier version does not say that the log has begun anew: a restart replays what it had before, and finds a log that ends below that. It will not be
- * durable up to there; this replica is about to begin anew as well (replica_follower.c). */
+/* A folder of an earlier version does not say that the log has begun anew: a restart replays
+ * what it had before, and finds a log that ends below that. It will not be durable up to there;
+ * this replica is about to begin anew as well (replica_follower.c). */
 static bool is_ahead_of_log(const struct partition *p)
 {
 	return p->applied > p->options.log->ops->last(p->options.log);

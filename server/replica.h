@@ -181,7 +181,8 @@ weir_status replica_move(struct replica *r, uint16_t to, struct replica_actions 
 /* What `member` has is wrong, as the primary has found: it leaves the ISR, unless it is the last one there, and begins anew; the primary itself steps down first.
  * The message may be lost. E_STATE: not the primary, or alone; its logs have not been compared with the member's. */
 weir_status replica_rebuild(struct replica *r, uint16_t member, struct replica_actions *out) WEIR_MUST_CHECK;
-/* What this replica has is less than it once had: it leaves the ISR and begins anew. Where it is the last one there, the partition is lost. */
+/* What this replica has is less than it once had: it leaves the ISR and begins anew. Where it is
+ * the last one there, the partition is lost. */
 void replica_distrust(struct replica *r, struct replica_actions *out);
 /* The primary drops a member that is no longer wanted from the ISR, as soon as min_isr allows, and forgets it; a learner at once. If it joins again, it is a
  * learner like any other. E_STATE: not the primary; itself. */

@@ -12,8 +12,10 @@ struct rewind_follow_options {
 	struct coord_ask_options ask;
 };
 
-/* Waits until the coordinator has answered. *last: what the last generation was begun by; its generation is 0 where the job has not gone back.
- * E_CANCELLED: asked to end. E_STATE: the generation was begun from another checkpoint than `restore`. E_CORRUPT, E_VERSION: a record that is not understood. */
+/* Waits until the coordinator has answered. *last: what the last generation was begun by; its
+ * generation is 0 where the job has not gone back. E_CANCELLED: asked to end. E_STATE: the
+ * generation was begun from another checkpoint than `restore`. E_CORRUPT, E_VERSION: a record
+ * that is not understood. */
 weir_status rewind_follow(const struct rewind_follow_options *options, struct rewind_record *last,
                           weir_error *err) WEIR_MUST_CHECK;
 

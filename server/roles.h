@@ -32,7 +32,8 @@ void roles_tick_links(const struct server *s, const struct rpc_loop *loop); /* o
 /* Whose replicas are, as far as this server knows; on the partition's loop. NULL: not here. */
 const struct member_set *roles_in_sync(const struct server *s, uint16_t partition);
 bool roles_serves(const struct server *s, uint16_t partition); /* as its primary; on the partition's loop */
-/* What its replica here has is less than it had: replica_distrust. On the partition's loop. False: not now. */
+/* What its replica here has is less than it had: replica_distrust. On the partition's loop.
+ * False: not now. */
 bool roles_distrust(const struct server *s, uint16_t partition);
 /* Whether messages of other replicas concern it: else it is not this server's any more. On the partition's loop. */
 bool roles_take_part(const struct server *s, uint16_t partition);

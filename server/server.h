@@ -28,7 +28,8 @@ struct durable_options {
 	uint32_t fsync_interval_ms, flush_interval_ms;
 	uint64_t journal_segment_bytes; /* 0: WEIR_JOURNAL_SEGMENT_BYTES */
 	uint64_t rows_at_start;         /* loaded before it serves; 0: WEIR_ROWS_AT_START */
-	/* How far the folder has been (mark.h). A folder that is older is E_STALE: with one copy, nothing was changed; with replicas, put it aside and begin with a new one. */
+	/* How far the folder has been (mark.h). A folder that is older is E_STALE: with one copy,
+	 * nothing was changed; with replicas, put it aside and begin with a new one. */
 	struct mark known;      /* by the coordinator; generation 0: it has none */
 	struct disk *mark_disk; /* where the server keeps its mark itself, outside the folder; NULL: nowhere */
 	const char *mark_path;  /* copied */

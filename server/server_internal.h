@@ -102,7 +102,8 @@ struct poster server_poster(const struct server *s); /* to the first executor's 
 /* A partition that was not here, empty. On its executor's loop. */
 weir_status server_begin_partition(struct server *s, uint32_t id, weir_error *err) WEIR_MUST_CHECK;
 void server_enter(struct server *s);
-/* The ledger's loop runs. Where it stood still before, as in a process that was stopped, workers were not silent: nobody heard them. */
+/* The ledger's loop runs. Where it stood still before, as in a process that was stopped, workers
+ * were not silent: nobody heard them. */
 void server_ledger_ran(struct server *s);
 void server_leave(struct server *s);
 void server_wait_idle(struct server *s);                  /* from a thread that is no loop */
@@ -112,8 +113,9 @@ struct executor *server_executor(struct server *s, uint32_t partition);
 struct executor *server_executor_of_loop(struct server *s, const struct rpc_loop *loop);
 
 /* --- server_tables.c: before any partition learns of a table. */
-/* Whether its dense rows may stay in memory in all partitions that are here; then the folder keeps it, so that a restart knows it, before anyone is told. E_LIMIT:
- * nothing has changed. Any thread. */
+/* Whether its dense rows may stay in memory in all partitions that are here; then the folder
+ * keeps it, so that a restart knows it, before anyone is told. E_LIMIT: nothing has changed. Any
+ * thread. */
 weir_status server_keep_table(struct server *s, uint32_t id, const weir_table_spec *spec, weir_error *err) WEIR_MUST_CHECK;
 void server_note_tables(struct server *s); /* those that the partitions have at the end of a start */
 

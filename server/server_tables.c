@@ -1,5 +1,7 @@
-/* Which tables a server has. A table is checked before anything of it is here: a dense one that does not fit the memory of all its partitions is refused as a whole,
- * by whichever partition it comes first, and the folder never hears of it, as the next start would not have room for it either. */
+/* Which tables a server has. A table is checked before anything of it is here: a dense one that
+ * does not fit the memory of all its partitions is refused as a whole, by whichever partition it
+ * comes first, and the folder never hears of it, as the next start would not have room for it
+ * either. */
 #include "durable.h"
 #include "server_internal.h"
 #include "store.h"

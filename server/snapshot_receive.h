@@ -58,8 +58,9 @@ const struct snapshot_begin *snapshot_receiver_begin(const struct snapshot_recei
  * restarted, durably, and then its header says so; or another snapshot is received. */
 bool snapshot_is_unfinished(const void *header, size_t bytes);
 const void *snapshot_unfinished(size_t *bytes); /* such a header */
-/* The header of a partition whose log has begun anew and that has had no flush since. Its first entries have the indices of those that it had before: what the
- * journal has of it in front of this position is void. */
+/* The header of a partition whose log has begun anew and that has had no flush since. Its first
+ * entries have the indices of those that it had before: what the journal has of it in front of
+ * this position is void. */
 #define SNAPSHOT_ANEW_BYTES 16u
 void snapshot_put_anew(uint8_t out[SNAPSHOT_ANEW_BYTES], uint64_t position);
 bool snapshot_is_anew(const void *header, size_t bytes, uint64_t *position);

@@ -24,7 +24,8 @@ struct standing {
 	struct promises *promises; /* the same */
 };
 
-/* Takes the folder; folder_begin writes this start down. Errors of folder_open and promises_open; what was opened is closed by standing_close, also after a failure. */
+/* Takes the folder; folder_begin writes this start down. Errors of folder_open and
+ * promises_open; what was opened is closed by standing_close, also after a failure. */
 weir_status standing_open(struct standing *s, const struct standing_options *options, weir_error *err) WEIR_MUST_CHECK;
 /* clean: all that was acknowledged is on disk. Needs: promises_stop, where anything was submitted. */
 void standing_close(struct standing *s, bool clean);

@@ -90,7 +90,8 @@ uint64_t store_dense_bytes(uint32_t id, const weir_table_spec *spec, uint32_t pa
 	if (spec->kind != WEIR_DENSE)
 		return 0;
 	const uint64_t chunks = chunks_here(id, spec, partition, partitions);
-	/* Where pulls are coded: what trainers hold of a chunk, and the newest differences (reference.h). */
+	/* Where pulls are coded: what trainers hold of a chunk, and the newest differences
+	 * (reference.h). */
 	const uint64_t held = spec->pull.codec == WEIR_CODEC_FP32 ? 0 : WEIR_CHUNK * 2 * sizeof(float);
 	init_slab(&slab, WEIR_CHUNK, optimizer_slots(spec->optimizer.kind), NULL);
 	return slab_cost(&slab, chunks) + chunks * held;

@@ -46,12 +46,15 @@ struct store_options {
 struct store *store_create(const struct store_options *options); /* NULL options: all in memory, no budget */
 /* Needs, with a cold: closed, and still, or writer and fetch service destroyed and what was posted has run. */
 void store_destroy(struct store *s);
-/* What a dense table takes of memory as long as it is there: its chunks in the partition, with optimizer state and what coded pulls need. 0: an embedding. */
+/* What a dense table takes of memory as long as it is there: its chunks in the partition, with
+ * optimizer state and what coded pulls need. 0: an embedding. */
 uint64_t store_dense_bytes(uint32_t id, const weir_table_spec *spec, uint32_t partition, uint32_t partitions);
-/* Whether store_add_table would take it now, and why not: E_INVALID; E_EXISTS; E_LIMIT, also where the dense rows of all tables would not fit the pool. */
+/* Whether store_add_table would take it now, and why not: E_INVALID; E_EXISTS; E_LIMIT, also
+ * where the dense rows of all tables would not fit the pool. */
 weir_status store_check_table(const struct store *s, uint32_t id, const weir_table_spec *spec, uint32_t partition,
                               uint32_t partitions, weir_error *err) WEIR_MUST_CHECK;
-/* spec is copied (segments too). partition and partitions: for dense tables, which chunks live here. Takes little memory before the first row comes. */
+/* spec is copied (segments too). partition and partitions: for dense tables, which chunks live
+ * here. Takes little memory before the first row comes. */
 weir_status store_add_table(struct store *s, uint32_t id, const weir_table_spec *spec, uint32_t partition, uint32_t partitions,
                             struct store_table **out, weir_error *err);
 struct store_table *store_table(const struct store *s, uint32_t id); /* NULL when unknown */

@@ -1,5 +1,6 @@
-/* What does not change about a table: its description and its optimizer. The partitions of a server share one, so that a table costs a server what its rows
- * take, however many partitions it has. Immutable once made, and counted: any thread. */
+/* What does not change about a table: its description and its optimizer. The partitions of a
+ * server share one, so that a table costs a server what its rows take, however many partitions
+ * it has. Immutable once made, and counted: any thread. */
 #ifndef WEIR_TABLE_DESCRIPTOR_H
 #define WEIR_TABLE_DESCRIPTOR_H
 
@@ -24,8 +25,8 @@ struct table_descriptors {
 void table_descriptors_init(struct table_descriptors *all);
 void table_descriptors_destroy(struct table_descriptors *all);
 
-/* One of this spec, to be released: the one that `all` has where they are equal. all may be NULL: one of its own. E_MEMORY; E_INVALID: such an optimizer
- * cannot be. */
+/* One of this spec, to be released: the one that `all` has where they are equal. all may be
+ * NULL: one of its own. E_MEMORY; E_INVALID: such an optimizer cannot be. */
 weir_status table_descriptor_get(struct table_descriptors *all, uint32_t id, const weir_table_spec *spec,
                                  const struct table_descriptor **out, weir_error *err) WEIR_MUST_CHECK;
 void table_descriptor_release(const struct table_descriptor *d); /* NULL is allowed */

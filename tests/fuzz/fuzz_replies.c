@@ -343,7 +343,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 /* --- Seeds: answers to all of that */
 
-/* A seed: seals that are not stable, then pushes of a later epoch, which no answer to RESUME confirms. */
+/* A seed: seals that are not stable, then pushes of a later epoch, which no answer to RESUME
+ * confirms. */
 #define UNSTABLE 6u
 
 struct out {

@@ -1,5 +1,6 @@
-/* many_names LEDGER COUNT: joins the job at LEDGER as a trainer under COUNT names, one after the other, and leaves each time, as pods that are replaced do. The
- * status is 0 when all could join. */
+/* many_names LEDGER COUNT: joins the job at LEDGER as a trainer under COUNT names, one after the
+ * other, and leaves each time, as pods that are replaced do. The status is 0 when all could
+ * join. */
 #include <stdio.h>
 #include <stdlib.h>
 

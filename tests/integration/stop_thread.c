@@ -55,7 +55,8 @@ static bool stops(pid_t thread)
 	return ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) == 0 && waitpid(thread, &status, __WALL) == thread && WIFSTOPPED(status);
 }
 
-/* Waits until standard input ends. False: the thread has ended; its process waits for us to see that. */
+/* Waits until standard input ends. False: the thread has ended; its process waits for us to see
+ * that. */
 static bool waits(pid_t thread)
 {
 	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};

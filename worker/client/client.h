@@ -254,8 +254,8 @@ void acknowledge(weir_client *c, uint32_t partition, const struct record *reply,
  * it is not. */
 weir_status resume_ask(struct link *l, bool moved, bool first); /* moved: only those that have come to it just now */
 weir_status resume_ask_all(weir_client *c);
-/* Whether an answer is of an epoch before one that its partition has told: its server is no longer the
- * primary, or does not know yet that it is again. */
+/* Whether an answer is of an epoch before one that its partition has told: its server is no
+ * longer the primary, or does not know yet that it is again. */
 bool resume_is_outdated(const weir_client *c, const struct request *q, const struct record *r);
 
 /* --- progress.c */

@@ -217,7 +217,8 @@ static weir_status take_join(weir_client *c, const Weir__V1__JoinReply *r, bool 
 	return status;
 }
 
-/* So long, at least, the holder of a name or an evaluator's place is waited for: a lease of the default term ends within it. */
+/* So long, at least, the holder of a name or an evaluator's place is waited for: a lease of the
+ * default term ends within it. */
 #define HOLDER_PATIENCE_MS (WEIR_LEASE_TERM_MS + WEIR_PROGRESS_INTERVAL_MS)
 _Static_assert(HOLDER_PATIENCE_MS > WEIR_NAME_SILENT_MS, "a dead holder must give its name away before the newcomer gives up");
 
@@ -228,9 +229,11 @@ struct waiting {
 	uint64_t heard; /* requests of the holder that the ledger had had then */
 };
 
-/* A name is one live worker's, and a job has one evaluator. Whoever is refused for one that is alive asks again: the holder may have died without a word, and gives way
- * when the ledger has not heard from it for WEIR_NAME_SILENT_MS, or for a lease, or sooner where its process is seen to be gone. Once it has been heard from since, it is alive; what the
- * ledger heard before a failover says nothing. */
+/* A name is one live worker's, and a job has one evaluator. Whoever is refused for one that is
+ * alive asks again: the holder may have died without a word, and gives way when the ledger has
+ * not heard from it for WEIR_NAME_SILENT_MS, or for a lease, or sooner where its process is seen
+ * to be gone. Once it has been heard from since, it is alive; what the ledger heard before a
+ * failover says nothing. */
 static bool may_ask_again(weir_client *c, struct waiting *w, Weir__V1__JoinRequest *q, uint32_t patience_ms, const char *why)
 {
 	const struct holder *h = &c->holder;

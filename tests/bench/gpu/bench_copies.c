@@ -1,6 +1,6 @@
-/* Copies between the host and the device, and within the device: the ceilings of all else. Host memory
- * is pinned, as a worker's is, or any. Bytes: once each over the bus; within the device read and
- * written. */
+/* Copies between the host and the device, and within the device: the ceilings of all else. Host
+ * memory is pinned, as a worker's is, or any. Bytes: once each over the bus; within the device
+ * read and written. */
 #include <stdlib.h>
 
 #include "bench_gpu.h"

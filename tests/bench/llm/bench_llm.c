@@ -1,6 +1,8 @@
-/* bench_llm DEVICE THREADS SEQUENCES LENGTH STEPS [PRECISION [small]]: training steps (forward, backward, AdamW of all weights) of a model of GPT-2's 124M shape, random weights and tokens.
- * With `small`, of one that a rehearsal can afford. One line of JSON: tokens/s of the median step, and the same of each part that can be told apart.
- * Standard error gets a line for each step as it ends. */
+/* bench_llm DEVICE THREADS SEQUENCES LENGTH STEPS [PRECISION [small]]: training steps (forward,
+ * backward, AdamW of all weights) of a model of GPT-2's 124M shape, random weights and tokens.
+ * With `small`, of one that a rehearsal can afford. One line of JSON: tokens/s of the median
+ * step, and the same of each part that can be told apart. Standard error gets a line for each
+ * step as it ends. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-/* A store is the machine's: by node and path it outlives processes. It has the pairs as they are read (live), as they are on disk (kept), and the writes in
- * between, each whole or not at all, of which a crash keeps the first few. A copy is of what is on disk. */
+/* A store is the machine's: by node and path it outlives processes. It has the pairs as they are
+ * read (live), as they are on disk (kept), and the writes in between, each whole or not at all,
+ * of which a crash keeps the first few. A copy is of what is on disk. */
 #include "cold_sim.h"
 
 #include <stdlib.h>

@@ -167,7 +167,8 @@ struct mark actor_mark(const struct actor *a)
 	return mark_is_below(&own, &coordinated) ? coordinated : own;
 }
 
-/* A copy is made of its disk, or the one that was made is put in its place; where its mark cannot tell, nobody could. */
+/* A copy is made of its disk, or the one that was made is put in its place; where its mark
+ * cannot tell, nobody could. */
 static void go_back(struct job *job, struct actor *a)
 {
 	if (a->gone || a->is_old || !actor_server(a))

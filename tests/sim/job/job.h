@@ -162,7 +162,8 @@ struct server *actor_server(const struct actor *a);
 struct mark actor_written(const struct actor *a);
 /* How far its disk is known to have been: its own mark, or the coordinator's. */
 struct mark actor_mark(const struct actor *a);
-/* Its disk is old, and it was refused: the newest copy is put back or, where others have all that it had, an empty one. The node is down. */
+/* Its disk is old, and it was refused: the newest copy is put back or, where others have all
+ * that it had, an empty one. The node is down. */
 void actor_mend_disk(struct actor *a);
 
 #define MARK_PATH "marks/server.mark" /* on an actor's mark_disk */

@@ -1,4 +1,5 @@
-/* libweir's stopwatch, by a fake clock: it runs while a unit is held and nobody else has to act first. */
+/* libweir's stopwatch, by a fake clock: it runs while a unit is held and nobody else has to act
+ * first. */
 #include "cmocka_check.h"
 
 #include <stddef.h>
@@ -148,7 +149,8 @@ static void who_waits_for_a_step_is_not_idle(void **state)
 	WAITS(t, t->client.steps.closes_in_flight = 1, t->client.steps.closes_in_flight = 0);
 }
 
-/* A pull of batch `wants` waits for clocks, with so many batches begun of which the first `through` are through. */
+/* A pull of batch `wants` waits for clocks, with so many batches begun of which the first
+ * `through` are through. */
 static void wait_for_clocks(struct trainer *t, uint32_t bound, uint32_t wants, uint32_t through)
 {
 	memset(t->batches, 0, sizeof t->batches);

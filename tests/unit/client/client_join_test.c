@@ -1,5 +1,6 @@
-/* libweir and the names of workers: who finds its name taken waits exactly as long as the holder may be dead. Real server cores in one process, so that all clients have one
- * pid, which is alive: silence alone tells who is dead. */
+/* libweir and the names of workers: who finds its name taken waits exactly as long as the holder
+ * may be dead. Real server cores in one process, so that all clients have one pid, which is
+ * alive: silence alone tells who is dead. */
 #include <pthread.h>
 #include <stdio.h>
 
@@ -54,7 +55,8 @@ static void test_a_live_worker_keeps_its_name(void **state)
 	cluster_stop(&c);
 }
 
-/* The ledger's server and a worker die together, and both come back; the worker asks first. That the ledger has been silent for a while tells nothing of the holder. */
+/* The ledger's server and a worker die together, and both come back; the worker asks first. That
+ * the ledger has been silent for a while tells nothing of the holder. */
 static void test_a_ledger_that_comes_back_has_not_heard_from_the_dead(void **state)
 {
 	(void)state;

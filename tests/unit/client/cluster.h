@@ -48,7 +48,8 @@ void cluster_restart(struct cluster *c, uint32_t i);
 void cluster_lose_promises(struct cluster *c, uint32_t i);
 /* A trainer of a dataset of `units`. name must last as long as the client. */
 weir_client *cluster_trainer(struct cluster *c, const char *name, uint32_t units);
-/* The ledger takes this trainer for dead, and its name is free. The trainer learns of it by its next call. */
+/* The ledger takes this trainer for dead, and its name is free. The trainer learns of it by its
+ * next call. */
 void cluster_displace(weir_client *trainer);
 uint32_t cluster_table(weir_client *client, const char *name, weir_table_kind kind, uint64_t size, weir_mode mode);
 

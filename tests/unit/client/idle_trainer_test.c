@@ -1,5 +1,5 @@
-/* Trainers that do not move, with real servers and libweir: they lose their units; those who wait for a
- * server or for them do not. */
+/* Trainers that do not move, with real servers and libweir: they lose their units; those who
+ * wait for a server or for them do not. */
 #include "await.h"
 #include "cluster.h"
 #include "cmocka_check.h"

@@ -1,5 +1,5 @@
-/* Workers that are heard and do not move lose their units and are named; those that wait for others keep
- * theirs. */
+/* Workers that are heard and do not move lose their units and are named; those that wait for
+ * others keep theirs. */
 #include "cmocka_check.h"
 
 #include <string.h>

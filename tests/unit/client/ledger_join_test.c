@@ -1,5 +1,5 @@
-/* Who may join the ledger: names are one live worker's, ids are given again when nothing names them, a job has one evaluator, and one peer does not
- * take all places. */
+/* Who may join the ledger: names are one live worker's, ids are given again when nothing names
+ * them, a job has one evaluator, and one peer does not take all places. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

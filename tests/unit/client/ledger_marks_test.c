@@ -1,4 +1,5 @@
-/* Servers' low-water marks in the ledger: which report a disk that has gone back makes, what the job comes to, and what of it the log keeps. */
+/* Servers' low-water marks in the ledger: which report a disk that has gone back makes, what the
+ * job comes to, and what of it the log keeps. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -115,7 +116,8 @@ static void a_disk_that_went_back_fails_the_job(void **state)
 	fails(4, 999, 1100); /* the end of its log is missing */
 }
 
-/* Units that were closed stay so: a partition that knows of more than the ledger shows that the ledger's log is the old one. */
+/* Units that were closed stay so: a partition that knows of more than the ledger shows that the
+ * ledger's log is the old one. */
 static void a_ledger_that_went_back_fails_the_job(void **state)
 {
 	struct fixture f;

@@ -1,5 +1,6 @@
-/* Dense tables and the servers' memory: one that cannot stay there is refused before anything of it is, whether logs are in memory or on disk, wherever it is
- * asked for. What was refused is in nobody's way afterwards. */
+/* Dense tables and the servers' memory: one that cannot stay there is refused before anything of
+ * it is, whether logs are in memory or on disk, wherever it is asked for. What was refused is in
+ * nobody's way afterwards. */
 #include "cluster.h"
 #include "cmocka_check.h"
 #include "folder.h"

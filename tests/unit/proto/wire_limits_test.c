@@ -1,5 +1,6 @@
-/* Every control message fits at the documented maximum of all it carries: with everything as large as it may be, and with everything there but empty, where a
- * few bytes become a whole struct. Messages are made from their descriptors. */
+/* Every control message fits at the documented maximum of all it carries: with everything as
+ * large as it may be, and with everything there but empty, where a few bytes become a whole
+ * struct. Messages are made from their descriptors. */
 #include <stdlib.h>
 #include <string.h>
 

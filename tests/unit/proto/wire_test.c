@@ -231,7 +231,8 @@ static void a_limit_inside_is_named(void **state)
 
 /* --- Memory */
 
-/* Two bytes become a struct of two hundred: what is larger than a reply is refused for its size, all else for what it would take to read. */
+/* Two bytes become a struct of two hundred: what is larger than a reply is refused for its size,
+ * all else for what it would take to read. */
 static void empty_messages_are_refused_before_they_fill_the_heap(void **state)
 {
 	(void)state;

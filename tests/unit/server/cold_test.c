@@ -368,7 +368,8 @@ static void a_full_disk_is_waited_out(void **state)
 	folder_remove(folder);
 }
 
-/* Flushes that were asked for together are one, behind all that was queued with them; so they cost no file and no fsync each. */
+/* Flushes that were asked for together are one, behind all that was queued with them; so they
+ * cost no file and no fsync each. */
 static void flushes_that_wait_together_are_one(void **state)
 {
 	(void)state;

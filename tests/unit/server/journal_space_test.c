@@ -1,4 +1,5 @@
-/* What a journal leaves on the disk: as little as recovery needs, while it runs and when it has ended cleanly. */
+/* What a journal leaves on the disk: as little as recovery needs, while it runs and when it has
+ * ended cleanly. */
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
@@ -155,7 +156,8 @@ static void a_clean_end_keeps_what_recovery_needs(void **state)
 	faulty_disk_destroy(d);
 }
 
-/* Else a partition that has moved away would keep its log here for as long as it does not come back. */
+/* Else a partition that has moved away would keep its log here for as long as it does not come
+ * back. */
 static void what_a_restart_voids_keeps_no_segment(void **state)
 {
 	(void)state;

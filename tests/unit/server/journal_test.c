@@ -132,7 +132,8 @@ static void cut_last_file(struct disk *disk, uint64_t bytes)
 	disk->ops->close(file);
 }
 
-/* A torn tail was never synced; what was synced and is missing shows by who remembers how much that was. */
+/* A torn tail was never synced; what was synced and is missing shows by who remembers how much
+ * that was. */
 static void a_log_that_lost_its_synced_end_has_gone_back(void **state)
 {
 	(void)state;

@@ -300,7 +300,8 @@ static void a_crash_while_it_begins_anew(void **state)
 	world_destroy(w);
 }
 
-/* Killed when it is empty, it is empty again, although its journal still has the entries from before. */
+/* Killed when it is empty, it is empty again, although its journal still has the entries from
+ * before. */
 static void what_a_reset_log_has_left_stays_void(void **state)
 {
 	(void)state;

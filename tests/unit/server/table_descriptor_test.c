@@ -1,4 +1,5 @@
-/* What tables cost that hold nothing, or little, yet: a server may have 1,024 of them in 1,024 partitions. */
+/* What tables cost that hold nothing, or little, yet: a server may have 1,024 of them in 1,024
+ * partitions. */
 #include "table_descriptor.h"
 
 #include <malloc.h>

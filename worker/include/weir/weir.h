@@ -60,8 +60,9 @@ typedef enum weir_log_level { WEIR_LOG_DEBUG, WEIR_LOG_INFO, WEIR_LOG_WARN, WEIR
 typedef struct weir_options {
 	/* Address of the server that hosts the ledger: "unix:/path", "HOST:PORT". Where it has replicas: of any server, or of several, separated by commas. */
 	const char *ledger;
-	/* Of this worker: letters, digits, '_', '-', '.'. A name belongs to one live worker, and a job has one evaluator: weir_open and weir_rejoin wait while the holder may
-	 * have died (2 s of silence), and fail with WEIR_E_EXISTS, naming it, once it has been heard from. */
+	/* Of this worker: letters, digits, '_', '-', '.'. A name belongs to one live worker, and a
+	 * job has one evaluator: weir_open and weir_rejoin wait while the holder may have died (2 s
+	 * of silence), and fail with WEIR_E_EXISTS, naming it, once it has been heard from. */
 	const char *name;
 	weir_role role;               /* evaluators and observers may pull but not push or lease */
 	uint64_t dataset_fingerprint; /* trainers: hash of what the units are cut from; all trainers must agree */
@@ -247,7 +248,8 @@ typedef struct weir_report { /* a trainer's progress since the last call, summed
 	double row_least_s;   /* seconds that a row would take at the most that its device can do */
 } weir_report;
 WEIR_API void weir_progress(weir_client *client, const weir_report *report);
-/* Says whether the trainer waits for its own data (0: no more). Shown where a worker does not move. */
+/* Says whether the trainer waits for its own data (0: no more). Shown where a worker does not
+ * move. */
 WEIR_API void weir_waits_for_data(weir_client *client, int waits);
 
 typedef struct weir_stats {
