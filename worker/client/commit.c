@@ -41,7 +41,8 @@ static void fill_commit(weir_client *c, Weir__V1__CommitRequest *q, Weir__V1__Jo
 	q->attempt = unit->attempt;
 }
 
-/* Tells all partitions what is closed: everything below the low-water mark, and this unit when attempt > 0. */
+/* Tells all partitions what is closed: everything below the low-water mark, and this unit when
+ * attempt > 0. An evaluator pushes nothing, and its certificate changes nothing. */
 static void retire(weir_client *c, uint32_t pass, uint32_t unit, uint32_t attempt)
 {
 	struct record r = {.kind = RECORD_RETIRE,
@@ -49,7 +50,8 @@ static void retire(weir_client *c, uint32_t pass, uint32_t unit, uint32_t attemp
 	                   .unit = c->closed_low.unit,
 	                   .attempt = attempt,
 	                   .a = (uint64_t)pass << 32 | unit};
-	if (!c->stale && !c->closing && broadcast(c, "retiring units", &r, NULL, NULL, NULL) != WEIR_OK)
+	if (c->options.role == WEIR_TRAINER && !c->stale && !c->closing &&
+	    broadcast(c, "retiring units", &r, NULL, NULL, NULL) != WEIR_OK)
 		client_log(c, WEIR_LOG_WARN, "closed units could not be retired now; the next commit does it");
 }
 
