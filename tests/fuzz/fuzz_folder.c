@@ -89,7 +89,12 @@ static struct folder *open_folder(struct faulty_disk *d, weir_error *err)
 {
 	static const struct folder_identity who = {.uuid = {1, 2, 3}, .generation = 2, .index = 1, .servers = 3, .partitions = 8};
 	struct folder *f = NULL;
-	return folder_open(&f, faulty_disk_interface(d), "folder", "fuzz", &who, false, err) == WEIR_OK ? f : NULL;
+	if (folder_open(&f, faulty_disk_interface(d), "folder", "fuzz", &who, &(struct folder_start){0}, err) != WEIR_OK)
+		return NULL;
+	const weir_status status = folder_begin(f, err);
+	assert(status == WEIR_OK);
+	(void)status;
+	return f;
 }
 
 static void add_tables(struct faulty_disk *d)
