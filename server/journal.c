@@ -223,16 +223,19 @@ static weir_status drop_unneeded(struct journal *j, weir_error *err)
 	return status;
 }
 
-/* A last segment that nobody needs gives way to one without entries, where the disk has room for
- * its header: the next process begins at that position. */
+/* A last segment that nobody needs gives way to one without entries, where the disk has room for it:
+ * the next process begins at that position, and knows where each channel's log has ended. */
 static weir_status replace_last(struct journal *j, weir_error *err)
 {
 	const struct journal_segment *last = j->count ? &j->segments[j->count - 1] : NULL;
-	if (!last || last->end - last->start <= JOURNAL_SEGMENT_HEADER_BYTES || journal_needs(j, last))
+	const uint64_t bytes = JOURNAL_SEGMENT_HEADER_BYTES + journal_restating_bytes(j);
+	if (!last || last->end - last->start <= bytes || journal_needs(j, last))
 		return WEIR_OK;
-	weir_status status = journal_begin(j, JOURNAL_SEGMENT_HEADER_BYTES, err);
+	weir_status status = journal_begin(j, bytes + JOURNAL_ENTRY_HEADER_BYTES, err);
 	if (status == WEIR_E_NO_SPACE)
 		return WEIR_OK;
+	if (!status)
+		status = journal_restate(j, err);
 	if (!status)
 		status = journal_seal(j, err);
 	return status ? status : drop_unneeded(j, err);

@@ -100,6 +100,11 @@ weir_status journal_seal(struct journal *j, weir_error *err);
  * nothing has changed. Else final. */
 weir_status journal_begin(struct journal *j, uint64_t bytes, weir_error *err);
 
+/* With lock: states the end of each channel's log once more, in so many bytes. A database that is
+ * behind it shows itself at the next start (journal_replay.c), though no entry is left. */
+uint64_t journal_restating_bytes(const struct journal *j);
+weir_status journal_restate(struct journal *j, weir_error *err);
+
 /* With lock: whether recovery may need entries of the segment, which is sealed. */
 bool journal_needs(const struct journal *j, const struct journal_segment *s);
 /* With lock, which is released meanwhile: deletes the oldest segment. What fails is final. */

@@ -328,6 +328,28 @@ weir_status journal_append(struct journal *j, uint16_t channel, struct log_entry
 
 /* --- Cuts */
 
+uint64_t journal_restating_bytes(const struct journal *j)
+{
+	uint64_t bytes = 0;
+	for (uint32_t i = 0; i < JOURNAL_CHANNELS; i++)
+		bytes += j->last.of[i] > 0 ? JOURNAL_ENTRY_HEADER_BYTES : 0;
+	return bytes;
+}
+
+weir_status journal_restate(struct journal *j, weir_error *err)
+{
+	weir_status status = WEIR_OK;
+	for (uint32_t i = 0; i < JOURNAL_CHANNELS && !status; i++) {
+		struct journal_entry_header h;
+		struct span header;
+		if (j->last.of[i] == 0)
+			continue;
+		journal_describe_cut(journal_channel_of(i), (struct journal_cut){.next = j->last.of[i] + 1}, &h);
+		status = write_with_header(j, &h, &header, 1, err);
+	}
+	return status;
+}
+
 static void no_more_than(uint64_t *index, uint64_t most)
 {
 	if (*index > most)

@@ -115,7 +115,7 @@ static void a_clean_end_leaves_nothing_that_flushes_cover(void **state)
 	journal_truncate_below(j, fixture_channels[0], ENTRIES + 1);
 	journal_truncate_below(j, fixture_channels[2], 4);
 	end(j);
-	assert_int_equal(files_of(d).bytes, JOURNAL_SEGMENT_HEADER_BYTES);
+	assert_int_equal(files_of(d).bytes, JOURNAL_SEGMENT_HEADER_BYTES + 2 * JOURNAL_ENTRY_HEADER_BYTES);
 
 	for (uint64_t last = ENTRIES; last < ENTRIES + 3; last++) { /* the first time nothing is appended, and nothing is added */
 		struct fixture_seen seen = fixture_seen_new(BODY);
@@ -130,7 +130,30 @@ static void a_clean_end_leaves_nothing_that_flushes_cover(void **state)
 			append(j, 0, 0, last, last);
 		journal_truncate_below(j, fixture_channels[0], last + 1);
 		end(j);
-		assert_int_equal(files_of(d).bytes, JOURNAL_SEGMENT_HEADER_BYTES);
+		assert_int_equal(files_of(d).bytes, JOURNAL_SEGMENT_HEADER_BYTES + 2 * JOURNAL_ENTRY_HEADER_BYTES);
+	}
+	faulty_disk_destroy(d);
+}
+
+/* No entry is left that would show it. */
+static void a_database_behind_a_clean_end_is_refused(void **state)
+{
+	(void)state;
+	struct faulty_disk *d = faulty_disk_create();
+	struct journal *j = start_new(d);
+	append(j, 0, 0, 1, ENTRIES);
+	journal_truncate_below(j, fixture_channels[0], ENTRIES + 1);
+	end(j);
+	for (uint64_t last = 0; last < ENTRIES; last += ENTRIES / 4) {
+		struct fixture_seen seen = fixture_seen_new(BODY);
+		struct journal_options options = {
+		    .disk = faulty_disk_interface(d), .directory = "journal", .holder = "the test", .segment_bytes = SEGMENT};
+		weir_error err = {0};
+		flushed(&seen, 0, last);
+		CHECK_OK(journal_open(&j, &options, &err), err);
+		assert_int_equal(fixture_replay(j, &seen, &err), WEIR_E_CORRUPT);
+		CHECK_CONTAINS(err.text, "or the database beside it");
+		(void)journal_close(j, NULL);
 	}
 	faulty_disk_destroy(d);
 }
@@ -221,7 +244,7 @@ static void recovery_finds_what_a_restart_has_voided(void **state)
 	j = start_new(d);
 	journal_truncate_below(j, fixture_channels[1], 2);
 	end(j);
-	assert_int_equal(files_of(d).bytes, JOURNAL_SEGMENT_HEADER_BYTES);
+	assert_int_equal(files_of(d).bytes, JOURNAL_SEGMENT_HEADER_BYTES + JOURNAL_ENTRY_HEADER_BYTES);
 	faulty_disk_destroy(d);
 }
 
@@ -310,6 +333,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_clean_end_leaves_nothing_that_flushes_cover),
+	    cmocka_unit_test(a_database_behind_a_clean_end_is_refused),
 	    cmocka_unit_test(a_clean_end_keeps_what_recovery_needs),
 	    cmocka_unit_test(recovery_finds_what_a_restart_has_voided),
 	    cmocka_unit_test(segments_grow),
