@@ -19,6 +19,18 @@ static bool is_starting(const struct child *c, const struct silent_server *v)
 	return c && (c->state != CHILD_RUNNING || v->heard_ms < c->started_ms);
 }
 
+/* A disk that takes seconds for a sync, or is well again. */
+static void look_at_disk(struct silent_server *known, struct live *l, const struct overview_server *v, uint32_t i)
+{
+	if (v->disk_slow == known->told_slow)
+		return;
+	known->told_slow = v->disk_slow;
+	if (v->disk_slow)
+		live_note(l, "server %u (%s): its disk is slow: a sync of its log takes %.1f s", i, v->address, (double)v->sync_ms / 1e3);
+	else
+		live_note(l, "server %u: its disk is well again", i);
+}
+
 /* Whether it is to be named now: once, after WEIR_DEAD_PEER_MS of silence. */
 static bool falls_silent(struct silent_server *v, int64_t now_ms)
 {
@@ -37,7 +49,8 @@ static void look_at_server(struct silent *s, struct live *l, struct supervisor *
 	if (v->answered && !v->stuck[0]) {
 		if (known->told)
 			live_note(l, "server %u answers again", i);
-		*known = (struct silent_server){.heard_ms = now_ms};
+		*known = (struct silent_server){.heard_ms = now_ms, .told_slow = known->told_slow};
+		look_at_disk(known, l, v, i);
 	} else if (is_starting(c, known)) {
 		known->since_ms = 0;
 		known->told = false;

@@ -1,4 +1,4 @@
-/* Names servers that live and do not answer: a thread is stuck, a process is stopped, a network is
+/* Names servers with slow disks, and those that live and do not answer: a thread is stuck, a process is stopped, a network is
  * cut. */
 #ifndef WEIR_SILENT_H
 #define WEIR_SILENT_H
@@ -11,6 +11,7 @@ struct silent_server {
 	int64_t heard_ms; /* when it answered last; 0: never */
 	int64_t since_ms; /* since when it does not; 0: it does */
 	bool told;
+	bool told_slow;
 };
 
 struct silent {

@@ -23,6 +23,8 @@ static void print_durable(const struct overview_server *v)
 	printf("  on disk   recovered in %.1f s (%" PRIu64 " entries), journal %s, %" PRIu64 " entries not flushed%s\n",
 	       (double)v->recovery_ms / 1e3, v->replayed_entries, journal, v->flush_lag,
 	       v->disk_full ? ", DISK FULL: pushes wait for space" : "");
+	if (v->disk_slow)
+		printf("  DISK SLOW: a sync of its log takes %" PRIu64 " ms\n", v->sync_ms);
 	printf("  memory    %s of %s, %" PRIu64 " rows in it", memory, budget, v->resident_rows);
 	if (v->cold_rows)
 		printf(", about %" PRIu64 " below", v->cold_rows);

@@ -21,6 +21,8 @@ static struct json *server_item(const struct overview_server *v)
 	json_set_count(item, "durable.journal_bytes", v->journal_bytes);
 	json_set_count(item, "durable.flush_lag_entries", v->flush_lag);
 	json_set_bool(item, "durable.disk_full", v->disk_full);
+	json_set_bool(item, "durable.disk_slow", v->disk_slow);
+	json_set_count(item, "durable.sync_ms", v->sync_ms);
 	json_set_count(item, "durable.resident_rows", v->resident_rows);
 	json_set_count(item, "durable.cold_rows", v->cold_rows);
 	json_set_count(item, "durable.hits", v->hits);

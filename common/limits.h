@@ -154,6 +154,10 @@
 /* A server's low-water mark is written outside its folder at most so often. Enforced by marks.c. */
 #define WEIR_MARK_INTERVAL_MS 1000u
 #define WEIR_MARK_WAIT_MS     1000u /* at the end of a clean stop, for the coordinator and the ledger to take the last one */
+/* Slow disks. Enforced by sync_watch.c. */
+#define WEIR_SYNC_LONG_MS   1000u  /* a sync of the log that takes so long counts */
+#define WEIR_SYNC_SLOW_MS   3000u  /* such syncs in a row for so long: the server leaves the in-sync replicas */
+#define WEIR_SYNC_STEADY_MS 30000u /* and may come back so long after */
 /* Space that a server's folder keeps for the small files of its end, and of the next start, on a disk that is full. Enforced by data_folder.c. */
 #define WEIR_RESERVE_BYTES (4u << 20)
 /* Recovery. Enforced by durable.c. */
@@ -280,6 +284,9 @@ _Static_assert(WEIR_PROGRESS_INTERVAL_MS * 3 < WEIR_LEASE_TERM_MS, "a lease must
 _Static_assert(WEIR_IDLE_MS_MIN >= 10 * WEIR_LEASE_TERM_MS && WEIR_IDLE_FIRST_MS >= WEIR_IDLE_MS_MIN &&
                    WEIR_IDLE_MS_MAX >= WEIR_IDLE_FIRST_MS,
                "a worker must have a chance to move before it is taken for dead");
+_Static_assert(WEIR_SYNC_LONG_MS < WEIR_SYNC_SLOW_MS && WEIR_SYNC_SLOW_MS < WEIR_LEASE_TERM_MS,
+               "a slow disk must be left before a worker's lease runs out for it");
+_Static_assert(WEIR_SYNC_STEADY_MS >= 10 * WEIR_SYNC_SLOW_MS, "a replica that comes and goes costs more than one that stays away");
 _Static_assert(WEIR_CONNECT_ATTEMPT_MS + 2000 <= WEIR_DEAD_PEER_MS,
                "a peer that does not answer must be noticed in time on a busy machine");
 _Static_assert(WEIR_KEEPALIVE_MS * 2 < WEIR_DEAD_PEER_MS, "keepalive must notice a dead peer in time");

@@ -59,7 +59,8 @@ struct overview_server {
 	uint64_t uptime_ms, connections, partitions, bytes_pushed, bytes_pulled;
 	uint64_t requests, request_bytes; /* of data streams, that have come and are not answered */
 	bool durable;                     /* its log is on disk, and what follows is told */
-	bool disk_full;
+	bool disk_full, disk_slow;
+	uint64_t sync_ms;                                                 /* of its log's last sync, or of a longer one under way */
 	uint64_t recovery_ms, replayed_entries, journal_bytes, flush_lag; /* of its start; now; entries applied and not flushed */
 	uint64_t resident_rows, cold_rows, hits, misses, memory_bytes, budget_bytes;
 };

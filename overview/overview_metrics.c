@@ -84,27 +84,29 @@ static double whole_partitions(const struct overview *s)
 /* clang-format on */
 
 /* Of server v, table t, worker w, partition p. */
-#define SERVER_MAP(X)                                                                                                 \
-	X("weir_server_up", "gauge", "1: it answered just now, and all of its threads run.", v->answered && !v->stuck[0]) \
-	X("weir_server_stuck_seconds", "gauge", "That a thread of it has not run; 0: all do.",                            \
-	  v->stuck[0] ? (double)v->stuck_ms / 1e3 : 0)                                                                    \
-	X("weir_server_uptime_seconds", "gauge", "Since the process started.", (double)v->uptime_ms / 1e3)                \
-	X("weir_server_connections", "gauge", "Clients with open streams.", v->connections)                               \
-	X("weir_server_partitions", "gauge", "Partitions that it is primary of.", v->partitions)                          \
-	X("weir_server_draining", "gauge", "1: it is about to end.", v->draining)                                         \
-	X("weir_server_received_bytes_total", "counter", "Frames of pushes that came.", v->bytes_pushed)                  \
-	X("weir_server_sent_bytes_total", "counter", "Frames of pulls that went.", v->bytes_pulled)                       \
-	X("weir_server_requests", "gauge", "Pushes and pulls that have come and are not answered.", v->requests)          \
-	X("weir_server_request_bytes", "gauge", "Of them.", v->request_bytes)                                             \
-	X("weir_server_journal_bytes", "gauge", "Of segment files of its log.", v->journal_bytes)                         \
-	X("weir_server_flush_lag_entries", "gauge", "Log entries applied and not flushed.", v->flush_lag)                 \
-	X("weir_server_disk_full", "gauge", "1: pushes wait for space.", v->disk_full)                                    \
-	X("weir_server_recovery_seconds", "gauge", "That its last start took to recover.", (double)v->recovery_ms / 1e3)  \
-	X("weir_server_rows_resident", "gauge", "Rows in memory.", v->resident_rows)                                      \
-	X("weir_server_rows_cold", "gauge", "Rows on disk only, about.", v->cold_rows)                                    \
-	X("weir_server_row_hits_total", "counter", "Rows asked for that were in memory.", v->hits)                        \
-	X("weir_server_row_misses_total", "counter", "Rows asked for that were not.", v->misses)                          \
-	X("weir_server_memory_bytes", "gauge", "What the process has beyond what it began with.", v->memory_bytes)        \
+#define SERVER_MAP(X)                                                                                                         \
+	X("weir_server_up", "gauge", "1: it answered just now, and all of its threads run.", v->answered && !v->stuck[0])         \
+	X("weir_server_stuck_seconds", "gauge", "That a thread of it has not run; 0: all do.",                                    \
+	  v->stuck[0] ? (double)v->stuck_ms / 1e3 : 0)                                                                            \
+	X("weir_server_uptime_seconds", "gauge", "Since the process started.", (double)v->uptime_ms / 1e3)                        \
+	X("weir_server_connections", "gauge", "Clients with open streams.", v->connections)                                       \
+	X("weir_server_partitions", "gauge", "Partitions that it is primary of.", v->partitions)                                  \
+	X("weir_server_draining", "gauge", "1: it is about to end.", v->draining)                                                 \
+	X("weir_server_received_bytes_total", "counter", "Frames of pushes that came.", v->bytes_pushed)                          \
+	X("weir_server_sent_bytes_total", "counter", "Frames of pulls that went.", v->bytes_pulled)                               \
+	X("weir_server_requests", "gauge", "Pushes and pulls that have come and are not answered.", v->requests)                  \
+	X("weir_server_request_bytes", "gauge", "Of them.", v->request_bytes)                                                     \
+	X("weir_server_journal_bytes", "gauge", "Of segment files of its log.", v->journal_bytes)                                 \
+	X("weir_server_flush_lag_entries", "gauge", "Log entries applied and not flushed.", v->flush_lag)                         \
+	X("weir_server_disk_full", "gauge", "1: pushes wait for space.", v->disk_full)                                            \
+	X("weir_server_disk_slow", "gauge", "1: syncs of its log take seconds: replicas do not wait for it.", v->disk_slow)       \
+	X("weir_server_sync_seconds", "gauge", "Of its log's last sync, or of a longer one under way.", (double)v->sync_ms / 1e3) \
+	X("weir_server_recovery_seconds", "gauge", "That its last start took to recover.", (double)v->recovery_ms / 1e3)          \
+	X("weir_server_rows_resident", "gauge", "Rows in memory.", v->resident_rows)                                              \
+	X("weir_server_rows_cold", "gauge", "Rows on disk only, about.", v->cold_rows)                                            \
+	X("weir_server_row_hits_total", "counter", "Rows asked for that were in memory.", v->hits)                                \
+	X("weir_server_row_misses_total", "counter", "Rows asked for that were not.", v->misses)                                  \
+	X("weir_server_memory_bytes", "gauge", "What the process has beyond what it began with.", v->memory_bytes)                \
 	X("weir_server_memory_budget_bytes", "gauge", "Of that; 0: there is no budget.", v->budget_bytes)
 #define TABLE_MAP(X)                                                                                                  \
 	X("weir_table_rows", "gauge", "Rows that are stored.", t->rows)                                                   \

@@ -226,6 +226,8 @@ static void take_durable(const Weir__V1__DurableStatus *in, struct overview_serv
 	if (!in)
 		return;
 	out->disk_full = in->disk_full;
+	out->disk_slow = in->disk_slow;
+	out->sync_ms = in->sync_ms;
 	out->recovery_ms = in->recovery_ms;
 	out->replayed_entries = in->replayed_entries;
 	out->journal_bytes = in->journal_bytes;

@@ -408,6 +408,8 @@ static void fill_durable(struct status_tour *g, Weir__V1__ServerStatus *out)
 	g->durable.memory_bytes = d.memory_bytes;
 	g->durable.budget_bytes = d.budget_bytes;
 	g->durable.disk_full |= d.disk_full;
+	g->durable.sync_ms = d.sync_ms;
+	g->durable.disk_slow = d.disk_slow;
 	out->durable = &g->durable;
 }
 

@@ -1,5 +1,6 @@
 #include "durable.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "placement.h"
 #include "process.h"
 #include "snapshot_receive.h"
+#include "sync_watch.h"
 
 #define READER_THREADS 2u
 #define COLD_SHARE     10u                   /* RocksDB's memtables have 1 / this of the memory budget, */
@@ -31,6 +33,8 @@ struct durable {
 	struct pool *pool;       /* the server's */
 	uint64_t rest, baseline; /* bytes: charged to it for what is no row; the process's memory at the start */
 	struct journal *journal;
+	struct sync_watch syncs;          /* of the journal */
+	bool told_slow;                   /* the first executor's */
 	_Atomic uint64_t journal_high;    /* bytes: a larger one is cut by a flush at once */
 	struct mark known;                /* the folder has been there (mark.h); generation 0: that is not known */
 	uint64_t began;                   /* where the log ended at the start */
@@ -150,6 +154,7 @@ static weir_status open_journal(struct server *s, weir_error *err)
 	                            .holder = s->name,
 	                            .segment_bytes = d->options.journal_segment_bytes,
 	                            .sync_interval_ms = d->options.fsync_interval_ms,
+	                            .watch = &d->syncs,
 	                            .failed = on_failed,
 	                            .ctx = s};
 	if (d->known.generation && folder_epoch_found(s->standing.folder) == d->known.epoch)
@@ -686,10 +691,31 @@ static bool is_journal_large(const struct durable *d)
 	return stats.bytes > atomic_load_explicit(&d->journal_high, memory_order_relaxed);
 }
 
+bool durable_is_slow(const struct server *s)
+{
+	return sync_watch_is_slow(&s->durable->syncs, clock_ns(clock_system()));
+}
+
+static void tell_slow(struct server *s)
+{
+	struct durable *d = s->durable;
+	const char *folder = folder_path(s->standing.folder);
+	const bool slow = durable_is_slow(s);
+	if (slow && !d->told_slow)
+		LOG_AT(s->options.logger, LOG_WARN, "disk slow",
+		       "folder=%s a sync takes %" PRIu64 " ms: look at the disk (smartctl, iostat, who else writes there)%s", folder,
+		       sync_watch_ms(&d->syncs, clock_ns(clock_system())),
+		       server_is_replicated(s) ? "; this server leaves the in-sync replicas where min_isr allows" : "");
+	else if (!slow && d->told_slow)
+		LOG_AT(s->options.logger, LOG_INFO, "disk well again", "folder=%s", folder);
+	d->told_slow = slow;
+}
+
 void durable_tick(struct server *s, struct executor *e)
 {
 	struct durable *d = s->durable;
 	if (e == &s->executors[0]) {
+		tell_slow(s);
 		charge_rest(d);
 		bound_journal(d);
 	}
@@ -804,5 +830,7 @@ void durable_get_status(const struct server *s, struct durable_status *out)
 	                                               : own > d->baseline      ? own - d->baseline
 	                                                                        : 0,
 	                               .keys = usage.keys,
-	                               .disk_full = cold_writer_is_stuck(d->writer)};
+	                               .disk_full = cold_writer_is_stuck(d->writer),
+	                               .sync_ms = sync_watch_ms(&d->syncs, clock_ns(clock_system())),
+	                               .disk_slow = durable_is_slow(s)};
 }

@@ -41,6 +41,10 @@ void durable_turn_journal(struct server *s);
 void durable_stop(struct server *s);
 void durable_close(struct server *s); /* after the loops and the partitions */
 
+/* From any thread, while the server is there: syncs of its log take so long that others should not
+ * wait for it (sync_watch.h). */
+bool durable_is_slow(const struct server *s);
+
 struct cold_writer *durable_writer(const struct server *s); /* what writes below */
 
 /* For the status report. */
@@ -49,6 +53,8 @@ struct durable_status {
 	uint64_t memory_bytes; /* of the process, beyond what it began with; where it is not ours alone, what is counted */
 	uint64_t keys;         /* rows on disk, about */
 	bool disk_full;        /* rows cannot be written */
+	uint64_t sync_ms;      /* of the log's last sync, or of a longer one under way */
+	bool disk_slow;        /* durable_is_slow */
 };
 void durable_get_status(const struct server *s, struct durable_status *out);
 

@@ -177,6 +177,7 @@ static void beat(struct heart *h, uint16_t to)
 	                              .boot = o->boot,
 	                              .from = o->self,
 	                              .to = to,
+	                              .slow = h->silences.slow[o->self],
 	                              .items = p->count};
 	memcpy(header.uuid, o->uuid, sizeof header.uuid);
 	struct message *m = heart_pack(&header, p->items);
@@ -186,6 +187,11 @@ static void beat(struct heart *h, uint16_t to)
 		*place_of(h, &p->items[i]) = 0;
 	p->count = 0;
 	o->send(o->arg, to, m);
+}
+
+void heart_say_slow(struct heart *h, bool slow)
+{
+	h->silences.slow[h->options.self] = slow;
 }
 
 void heart_beat(struct heart *h)
@@ -255,6 +261,7 @@ weir_status heart_receive(struct heart *h, const struct message *m, weir_error *
 		return WEIR_OK;
 	}
 	h->peers[got.from].start = (struct heart_peer){.incarnation = got.incarnation, .boot = got.boot};
+	h->silences.slow[got.from] = got.slow;
 	heart_heard(h, got.from);
 	for (uint32_t i = 0; i < got.items; i++) {
 		const struct heart_item item = heart_next(&items, &got);

@@ -43,6 +43,8 @@ void heart_add(struct heart *h, uint16_t partition, const struct replica_message
 void heart_tick(struct heart *h);
 /* The way to itself is lost: ticks count without, until it is heard again. */
 void heart_lost_itself(struct heart *h);
+/* From now on it says that this server's disk is slow, or is not. */
+void heart_say_slow(struct heart *h, bool slow);
 /* A heartbeat to every server, this one too, behind heart_tick; left out by a server that cannot do its work: others shall do it. */
 void heart_beat(struct heart *h);
 /* A heartbeat has come; m is borrowed. Refused as a whole, and nobody was heard: E_CORRUPT, E_VERSION; E_GENERATION: of another job; E_INVALID: not

@@ -7,9 +7,10 @@
 #include "journal.h"
 #include "little_endian.h"
 
-#define MAGIC    0x48524957u
-#define CRC_AT   4u
-#define FLAG_GAP 1u
+#define MAGIC     0x48524957u
+#define CRC_AT    4u
+#define FLAG_GAP  1u /* of an item */
+#define FLAG_SLOW 1u /* of the header */
 
 _Static_assert(HEART_HEADER_BYTES + WEIR_HEART_ITEMS_MAX * HEART_ITEM_BYTES <= WEIR_MESSAGE_BYTES_TARGET,
                "what all partitions have to say in a tick must fit one message");
@@ -65,7 +66,7 @@ static void put_header(uint8_t *out, const struct heart_header *h)
 	put64(out + 48, h->boot);
 	put16(out + 56, h->from);
 	put16(out + 58, h->to);
-	put32(out + 60, 0);
+	put32(out + 60, h->slow ? FLAG_SLOW : 0);
 }
 
 static void put_item(uint8_t *out, const struct heart_item *i)
@@ -121,7 +122,7 @@ static weir_status check_header(const uint8_t *b, size_t bytes, uint32_t crc, we
 		return corrupt("a server's to itself carries nothing", err);
 	if (get64(b + 40) == 0)
 		return corrupt("of no incarnation", err);
-	return get32(b + 60) == 0 ? WEIR_OK : corrupt("what must be zero is not", err);
+	return (get32(b + 60) & ~FLAG_SLOW) == 0 ? WEIR_OK : corrupt("what must be zero is not", err);
 }
 
 static struct heart_header get_header(const uint8_t *b)
@@ -131,7 +132,8 @@ static struct heart_header get_header(const uint8_t *b)
 	                         .incarnation = get64(b + 40),
 	                         .boot = get64(b + 48),
 	                         .from = get16(b + 56),
-	                         .to = get16(b + 58)};
+	                         .to = get16(b + 58),
+	                         .slow = get32(b + 60) & FLAG_SLOW};
 	memcpy(h.uuid, b + 16, sizeof h.uuid);
 	return h;
 }

@@ -7,7 +7,7 @@
  *   32  generation                  u64     40  incarnation       u64   of the sender's start
  *   48  boot                        u64                                 drawn at random at that start
  *   56  from                        u16     58  to                u16   servers; one's own to itself has no items
- *   60  zero                        u32
+ *   60  1: slow (its disk)          u32
  *   item, 56 bytes
  *    0  partition                   u16      2  kind              u8    heart_kind
  *    3  1: gap (of an ACK)          u8       4  zero              u32
@@ -40,6 +40,7 @@ struct heart_header {
 	uint8_t uuid[16];
 	uint64_t generation, incarnation, boot;
 	uint16_t from, to;
+	bool slow; /* the sender's disk is: it should not be waited for (sync_watch.h) */
 	uint32_t items;
 };
 struct heart_item {

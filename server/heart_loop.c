@@ -47,8 +47,12 @@ static void take_heard(struct heart_loop *h)
 
 static void publish(struct heart_loop *h)
 {
-	for (uint16_t i = 0; i < h->options.servers; i++)
-		atomic_store_explicit(&h->silent[i], heartbeat_silent(heart_silences(h->heart), i), memory_order_relaxed);
+	const struct heartbeat *now = heart_silences(h->heart);
+	for (uint16_t i = 0; i < h->options.servers; i++) {
+		atomic_store_explicit(&h->silent[i], heartbeat_silent(now, i), memory_order_relaxed);
+		if (atomic_exchange_explicit(&h->slow[i], now->slow[i], memory_order_relaxed) != now->slow[i] && i != h->options.self)
+			LOG_AT(h->options.logger, LOG_WARN, now->slow[i] ? "server slow" : "server well again", "server=%u by its disk", i);
+	}
 }
 
 static void tick(void *arg)
@@ -61,6 +65,8 @@ static void tick(void *arg)
 	take_heard(h);
 	if (idle <= WEIR_HEART_LATE_TICKS && !hushed)
 		heart_tick(h->heart);
+	if (h->options.is_slow)
+		heart_say_slow(h->heart, h->options.is_slow(h->options.arg));
 	publish(h);
 	for (uint32_t i = 0; i < h->options.servers; i++)
 		if (hushed) /* or servers that end together would wait for each other's streams */
@@ -87,8 +93,10 @@ void heart_loop_hush(struct heart_loop *h)
 
 void heart_loop_silences(const struct heart_loop *h, struct heartbeat *out)
 {
-	for (uint16_t i = 0; i < WEIR_SERVERS_MAX; i++)
+	for (uint16_t i = 0; i < WEIR_SERVERS_MAX; i++) {
 		out->silent[i] = atomic_load_explicit(&h->silent[i], memory_order_relaxed);
+		out->slow[i] = atomic_load_explicit(&h->slow[i], memory_order_relaxed);
+	}
 }
 
 /* --- Life */

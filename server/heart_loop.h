@@ -23,9 +23,10 @@ struct heart_loop_options {
 	uint32_t servers, partitions; /* of so many */
 	struct loop_watch *watch;     /* of the loops that must run; the heart ticks it. Borrowed */
 	uint64_t incarnation, boot;   /* of this start */
-	void *arg;                    /* of address */
+	void *arg;                    /* of address and is_slow */
 	/* Where a server listens, copied to out (WEIR_ADDRESS_BYTES_MAX); false: that is not known. Asked for each attempt to reach it, on the heart's loop. */
 	bool (*address)(void *arg, uint16_t server, char *out);
+	bool (*is_slow)(void *arg); /* whether this server's disk is; NULL: never. Asked at each tick */
 };
 
 struct heart_loop;

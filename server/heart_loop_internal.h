@@ -32,6 +32,7 @@ struct heart_loop {
 	_Atomic bool hushed;
 	_Atomic bool heard[WEIR_SERVERS_MAX]; /* since the last tick, otherwise than by heartbeats */
 	_Atomic uint32_t silent[WEIR_SERVERS_MAX];
+	_Atomic bool slow[WEIR_SERVERS_MAX];
 };
 
 /* --- heart_link.c, on the heart's loop */

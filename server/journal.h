@@ -29,6 +29,7 @@
 #define JOURNAL_LEDGER 0xffffu /* the ledger's channel; a partition's is its id, below WEIR_PARTITIONS_MAX */
 
 struct journal;
+struct sync_watch;
 
 struct journal_options {
 	struct disk *disk;         /* outlives the journal */
@@ -37,6 +38,7 @@ struct journal_options {
 	const char *holder;        /* who opens it, for whoever finds it locked: "server 1 of job x, pid 77" */
 	uint64_t segment_bytes;    /* at most; 0: WEIR_JOURNAL_SEGMENT_BYTES */
 	uint32_t sync_interval_ms; /* fsync at least so often while something is not durable; 0: only when asked */
+	struct sync_watch *watch;  /* of its syncs; outlives the journal. May be NULL */
 	uint64_t durable_known;    /* it was durable up to this position (mark.h); 0: that is not known */
 	/* The journal cannot go on (once, any thread, after which append says the same): the server must stop. May be NULL. */
 	void (*failed)(void *ctx, const weir_error *err);

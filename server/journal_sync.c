@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "deadline.h"
 #include "journal_internal.h"
+#include "sync_watch.h"
 
 /* --- With lock, called by the thread */
 
@@ -69,8 +70,12 @@ static void sync_all(struct journal *j)
 	j->syncing = true;
 	pthread_mutex_unlock(&j->lock);
 	int64_t start = clock_ns(clock_system());
+	if (j->options.watch)
+		sync_watch_begin(j->options.watch, start);
 	weir_status status = j->file->disk->ops->sync(j->file, &err);
-	int64_t elapsed = clock_ns(clock_system()) - start;
+	const int64_t end_ns = clock_ns(clock_system()), elapsed = end_ns - start;
+	if (j->options.watch)
+		sync_watch_end(j->options.watch, end_ns);
 	pthread_mutex_lock(&j->lock);
 	j->syncing = false;
 	pthread_cond_broadcast(&j->progress);

@@ -20,7 +20,7 @@ struct replica_peer {
 	uint32_t quiet_ticks;   /* since it last said something new, while it owes something */
 	uint64_t goal;          /* our last index, when it last had caught up */
 	uint32_t stalled_ticks; /* since then */
-	bool silent;            /* by heartbeats */
+	bool silent, slow;      /* by heartbeats */
 };
 
 enum replica_asking { ASKING_NOTHING, ASKING_READ, ASKING_CHANGE };

@@ -144,11 +144,17 @@ void primary_on_join(struct replica *r, const struct replica_message *m, struct 
 	establish(r, p, out);
 }
 
+/* Whether it does not hold up commits. */
+static bool is_well(const struct replica *r, const struct replica_peer *p)
+{
+	return !p->silent && !p->slow && p->stalled_ticks < r->options.stall_ticks;
+}
+
 /* A learner that is close behind: from now on commits wait for it. A move waits for commits, and they for nobody new; unless there are none without it. */
 static void consider(struct replica *r, const struct replica_peer *p)
 {
 	const bool moving = r->moving_to != MEMBER_NONE && r->record.isr.count >= r->record.min_isr;
-	const bool wanted = !moving && !member_set_has(&r->dropping, p->id);
+	const bool wanted = !moving && !p->slow && !member_set_has(&r->dropping, p->id);
 	const bool coordinated = !r->unsure && r->patience == 0;
 	const bool room = r->record.isr.count + r->counting.count < WEIR_REPLICAS_MAX;
 	if (wanted && coordinated && room && p->established && !p->snapshot && !p->silent && !counts(r, p->id) &&
@@ -186,7 +192,8 @@ void primary_on_ack(struct replica *r, const struct replica_message *m, struct r
 		                           .commit_known = m->commit,
 		                           .commit_shipped = m->commit,
 		                           .goal = r->last,
-		                           .silent = p->silent};
+		                           .silent = p->silent,
+		                           .slow = p->slow};
 	if (m->last > p->match || m->commit > p->commit_known)
 		p->quiet_ticks = 0;
 	p->match = m->last > p->match ? m->last : p->match;
@@ -290,16 +297,44 @@ static void forget_silent(struct replica *r)
 	r->peers_count = kept;
 }
 
+/* A learner whose disk is slow is not waited for, unless it may be in sync already. */
+static void leave_out_slow(struct replica *r)
+{
+	for (uint32_t i = 0; i < r->peers_count; i++) {
+		const struct replica_peer *p = &r->peers[i];
+		if (p->slow && !is_in_sync(r, p->id) && !member_set_has(&r->proposed, p->id))
+			member_set_remove(&r->counting, p->id);
+	}
+}
+
+/* A primary whose own disk is slow gives way to an in-sync replica that is well, which then leaves
+ * it out; where min_isr would not allow that, commits wait for it anyway. */
+static void give_way(struct replica *r, struct replica_actions *out)
+{
+	if (r->moving_to != MEMBER_NONE || r->record.isr.count <= r->record.min_isr)
+		return;
+	for (uint32_t i = 0; i < r->peers_count; i++) {
+		const struct replica_peer *p = &r->peers[i];
+		if (is_in_sync(r, p->id) && p->established && is_well(r, p) && replica_move(r, p->id, out) == WEIR_OK)
+			return;
+	}
+}
+
 void primary_tick(struct replica *r, const struct heartbeat *h, struct replica_actions *out)
 {
-	for (uint32_t i = 0; i < r->peers_count; i++)
+	for (uint32_t i = 0; i < r->peers_count; i++) {
 		r->peers[i].silent = heartbeat_silent(h, r->peers[i].id) >= r->options.silent_ticks;
+		r->peers[i].slow = h->slow[r->peers[i].id];
+	}
 	forget_silent(r);
+	leave_out_slow(r);
 	for (uint32_t i = 0; i < r->peers_count; i++) {
 		watch_progress(r, &r->peers[i]);
 		remind(r, &r->peers[i], out);
 		consider(r, &r->peers[i]); /* what was in its way may be over, and it need not say anything */
 	}
+	if (h->slow[r->options.self])
+		give_way(r, out);
 	replica_do(out, REPLICA_DO_SHIP);
 	primary_advance(r, out);
 }
@@ -362,7 +397,7 @@ static bool hand_over(struct replica *r, struct replica_actions *out)
 {
 	const struct replica_peer *p = peer_look(r, r->moving_to);
 	struct replica_record next = r->record;
-	if (!p || !is_in_sync(r, r->moving_to) || p->silent) {
+	if (!p || !is_in_sync(r, r->moving_to) || p->silent || p->slow) {
 		resume_serving(r, out);
 		return false;
 	}
@@ -381,7 +416,7 @@ static bool shrink(struct replica *r, bool fresh, struct replica_actions *out)
 	struct replica_record next = r->record;
 	for (uint32_t i = 0; i < r->peers_count && next.isr.count > next.min_isr; i++) {
 		const struct replica_peer *p = &r->peers[i];
-		if (p->silent || p->stalled_ticks >= r->options.stall_ticks || member_set_has(&r->dropping, p->id))
+		if (!is_well(r, p) || member_set_has(&r->dropping, p->id))
 			member_set_remove(&next.isr, p->id);
 	}
 	if (next.isr.count == r->record.isr.count)
@@ -413,8 +448,7 @@ static bool rule_out(struct replica *r, struct replica_actions *out)
 	for (uint32_t i = 0; i < r->proposed.count; i++) {
 		const uint16_t id = r->proposed.ids[i];
 		const struct replica_peer *p = peer_look(r, id);
-		const bool well = p && p->established && !p->silent && p->stalled_ticks < r->options.stall_ticks;
-		if (well || id == r->options.self || is_in_sync(r, id))
+		if ((p && p->established && is_well(r, p)) || id == r->options.self || is_in_sync(r, id))
 			continue;
 		replica_propose(r, &r->record, out);
 		return true;

@@ -420,6 +420,11 @@ static bool address_of(void *server, uint16_t i, char *out)
 }
 
 /* Before streams may come in. A server without replicas has no heartbeats and its own watch. */
+static bool is_slow(void *server)
+{
+	return durable_is_slow(server);
+}
+
 static weir_status start_heart(struct server *s, const struct server_options *o, weir_error *err)
 {
 	s->watch = loop_watch_create(o->logger, o->executors, s->ledger_loop != NULL);
@@ -437,7 +442,8 @@ static weir_status start_heart(struct server *s, const struct server_options *o,
 	                                   .incarnation = promises_incarnation(s->standing.promises),
 	                                   .boot = o->boot,
 	                                   .arg = s,
-	                                   .address = address_of};
+	                                   .address = address_of,
+	                                   .is_slow = s->durable ? is_slow : NULL};
 	memcpy(heart.uuid, o->uuid, sizeof heart.uuid);
 	return heart_loop_create(&s->heart, &heart, err);
 }

@@ -28,14 +28,23 @@ static const char *name_of(uint32_t id, char *out, size_t bytes)
 	return out;
 }
 
+/* Its disk was slow, so it is left out for a while. */
+static bool is_slow(const struct replica *primary, uint16_t server)
+{
+	for (uint32_t i = 0; i < primary->peers_count; i++)
+		if (primary->peers[i].id == server)
+			return primary->peers[i].slow;
+	return false;
+}
+
 /* NULL: it has everything that is committed, as far as that is known here. */
-static const char *lacks(const struct actor *a, uint32_t id)
+static const char *lacks(const struct actor *a, const struct replica *primary, uint32_t id)
 {
 	const struct server *s = actor_server(a);
 	if (!s)
 		return "does not serve";
 	if (!member_set_has(&records_get(id)->isr, (uint16_t)a->index))
-		return "is not in sync";
+		return is_slow(primary, (uint16_t)a->index) ? NULL : "is not in sync";
 	if (id == PARTITIONS)
 		return NULL;
 	if (!s->partitions[id]) /* started anew, without a log: it has not read yet that it is to have it */
@@ -61,7 +70,7 @@ static bool is_settled(struct job *job, uint32_t id, bool still, char *why, size
 	const uint32_t hosts = id == PARTITIONS ? job->replicas : records_wanted(id)->hosts.count;
 	for (uint32_t i = 0; i < hosts; i++) {
 		const struct actor *a = job_server(job, id == PARTITIONS ? i : records_wanted(id)->hosts.ids[i]);
-		const char *lack = a->gone ? NULL : lacks(a, id);
+		const char *lack = a->gone ? NULL : lacks(a, primary, id);
 		if (!lack)
 			continue;
 		snprintf(why, bytes, "%s of %s %s", a->name, name, lack);
@@ -86,7 +95,7 @@ static void tell_peers(const struct replica *r)
 		const struct replica_peer *p = &r->peers[i];
 		world_note("  to %u: %s%s%s, has %llu, on disk %llu, next %llu, %u ticks behind", p->id,
 		           p->established ? "established" : "not established", p->snapshot ? ", takes a snapshot" : "",
-		           p->silent ? ", silent" : "", (unsigned long long)p->match, (unsigned long long)p->durable,
+		           p->silent ? ", silent" : p->slow ? ", slow" : "", (unsigned long long)p->match, (unsigned long long)p->durable,
 		           (unsigned long long)p->next, p->stalled_ticks);
 	}
 }

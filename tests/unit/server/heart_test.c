@@ -552,7 +552,7 @@ static void what_makes_no_sense_is_refused(void **state)
 	             {15, 0xff, WEIR_E_CORRUPT}, /* more than there may be */
 	             {56, 1, WEIR_E_CORRUPT},    /* from itself, with items */
 	             {57, 1, WEIR_E_CORRUPT},    /* from server 256 */
-	             {60, 1, WEIR_E_CORRUPT},    /* zero */
+	             {60, 2, WEIR_E_CORRUPT},    /* a flag that there is not */
 	             {ITEM, 0, WEIR_E_CORRUPT},  /* partition 0xff00 */
 	             {ITEM + 2, 0, WEIR_E_CORRUPT},
 	             {ITEM + 2, HEART_KINDS + 1, WEIR_E_CORRUPT},
@@ -579,6 +579,22 @@ static void what_makes_no_sense_is_refused(void **state)
 	host_stop(&b);
 }
 
+static void who_has_a_slow_disk_says_so(void **state)
+{
+	(void)state;
+	struct host a, b;
+	host_start(&a, 0);
+	host_start(&b, 1);
+	for (uint32_t slow = 2; slow-- > 0;) {
+		heart_say_slow(a.heart, slow);
+		carry(&a, &b, 1);
+		assert_int_equal(heart_silences(b.heart)->slow[0], slow);
+		assert_false(heart_silences(b.heart)->slow[1] || heart_silences(b.heart)->slow[2]);
+	}
+	host_stop(&a);
+	host_stop(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -597,6 +613,7 @@ int main(void)
 	    cmocka_unit_test(the_bytes_are_those_of_the_format),
 	    cmocka_unit_test(bytes_come_in_any_pieces),
 	    cmocka_unit_test(damaged_bytes_are_refused),
+	    cmocka_unit_test(who_has_a_slow_disk_says_so),
 	    cmocka_unit_test(what_makes_no_sense_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -188,6 +188,73 @@ static void a_silent_member_leaves_before_commits_go_on(void **state)
 	replica_destroy(f.r);
 }
 
+/* It answers, and would be heard; but commits should not wait for its disk. */
+static void a_slow_member_leaves_and_comes_back_when_it_is_well(void **state)
+{
+	(void)state;
+	struct fixture f;
+	become_primary(&f, 1);
+	acknowledge(&f, 2, 1, 1);
+	f.heartbeat.slow[2] = true;
+	heartbeat_heard(&f.heartbeat, 2);
+	tick(&f);
+	assert_non_null(find(&f, REPLICA_DO_READ)); /* first it looks again */
+	read_record(&f, record_of(2, 1, SELF, 1, 1 << 1 | 1 << 2));
+	assert_false(member_set_has(&find(&f, REPLICA_DO_CHANGE)->record.isr, 2));
+	change(&f);
+	replica_stored(f.r, 1, 2, &f.out);
+	assert_int_equal(replica_commit(f.r), 2); /* without it */
+	for (uint32_t i = 0; i < 3; i++) {
+		join(&f, 2);
+		acknowledge(&f, 2, 1, 2);
+		assert_null(find(&f, REPLICA_DO_CHANGE));
+	}
+	f.heartbeat.slow[2] = false;
+	heartbeat_heard(&f.heartbeat, 2);
+	tick(&f);
+	assert_true(member_set_has(&find(&f, REPLICA_DO_CHANGE)->record.isr, 2));
+	replica_destroy(f.r);
+}
+
+static void a_slow_member_stays_where_min_isr_needs_it(void **state)
+{
+	(void)state;
+	struct fixture f;
+	become_primary(&f, 2);
+	acknowledge(&f, 2, 1, 1);
+	f.heartbeat.slow[2] = f.heartbeat.slow[SELF] = true;
+	for (uint32_t i = 0; i < options.stall_ticks / 2; i++) {
+		heartbeat_heard(&f.heartbeat, 2);
+		tick(&f);
+		assert_null(find(&f, REPLICA_DO_CHANGE));
+		assert_null(find(&f, REPLICA_DO_PAUSE));
+	}
+	replica_destroy(f.r);
+}
+
+static void a_slow_primary_gives_way(void **state)
+{
+	(void)state;
+	struct fixture f;
+	become_primary(&f, 1);
+	acknowledge(&f, 2, 1, 1);
+	f.heartbeat.slow[SELF] = f.heartbeat.slow[2] = true; /* to one that is no better it does not */
+	heartbeat_heard(&f.heartbeat, 2);
+	tick(&f);
+	assert_null(find(&f, REPLICA_DO_PAUSE));
+	replica_destroy(f.r);
+	become_primary(&f, 1);
+	acknowledge(&f, 2, 1, 1);
+	f.heartbeat.slow[SELF] = true;
+	heartbeat_heard(&f.heartbeat, 2);
+	tick(&f);
+	assert_non_null(find(&f, REPLICA_DO_PAUSE));
+	const struct replica_action *change = find(&f, REPLICA_DO_CHANGE);
+	assert_int_equal(change->record.primary, 2);
+	assert_int_equal(change->record.epoch, 2);
+	replica_destroy(f.r);
+}
+
 /* Cut off from all, it may yet be heard by the coordinator. */
 static void who_hears_nobody_proposes_nothing(void **state)
 {
@@ -911,6 +978,9 @@ int main(void)
 	    cmocka_unit_test(what_is_on_disk_is_asked_for_again),
 	    cmocka_unit_test(acknowledgements_of_a_former_incarnation_do_not_count),
 	    cmocka_unit_test(a_silent_member_leaves_before_commits_go_on),
+	    cmocka_unit_test(a_slow_member_leaves_and_comes_back_when_it_is_well),
+	    cmocka_unit_test(a_slow_member_stays_where_min_isr_needs_it),
+	    cmocka_unit_test(a_slow_primary_gives_way),
 	    cmocka_unit_test(who_hears_nobody_proposes_nothing),
 	    cmocka_unit_test(the_primary_does_not_shrink_below_min_isr),
 	    cmocka_unit_test(commits_wait_for_a_learner_before_it_is_proposed),

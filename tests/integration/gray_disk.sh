@@ -1,0 +1,58 @@
+# A disk that works and takes seconds for a sync, with its server's log on it. With replicas the
+# server is named, gives its partitions to others and leaves the in-sync replicas; the job goes on as
+# fast as before, and nobody loses a lease. LONG=1: it is well again, and is in sync again; then the
+# same with one copy, which is named and waited for.
+. "$(dirname "$0")/lib.sh"
+BAD=$BUILD/tests/libweir_bad_disk.so
+[ -e "$BAD" ] || { echo "not under sanitizers: skipped"; exit 77; }
+SYNC_MS=4000
+begin() { # begin KEYS
+	rm -rf "$RUN" "$DIR/slow"
+	write_job 1000 "$1, ack: disk, fsync_interval_ms: 50"
+	LD_PRELOAD=$BAD WEIR_BAD_WHEN=$DIR/slow WEIR_BAD_PATH=server-1/journal start_train
+	wait_for 60 "the first rows" status ".rows >= 2000"
+}
+left_out() { status '([.partitions[] | select(.primary == 1 or ([.in_sync[].server] | index(1)))] | length == 0) and .servers[1].durable.disk_slow'; }
+rows_in() { # rows_in SECONDS: that were applied meanwhile
+	status .
+	local before=$(json "$DIR/status.json" .rows)
+	sleep "$1"
+	status .
+	echo $(($(json "$DIR/status.json" .rows) - before))
+}
+whole_run() {
+	stop_train 60
+	start_train --resume --set "train.passes=$PASSES"
+	finish_train 120
+	[ $STATUS = 0 ] || fail "exit status $STATUS"
+	audited
+	nothing_left
+}
+
+begin "log: disk, replicas: 2"
+wait_for 30 "all replicas to be in sync" status "$WHOLE"
+echo "sync $SYNC_MS" > "$DIR/slow"
+wait_for 30 "server-1 to be left out" left_out
+rows=$(rows_in 3)
+[ "$rows" -ge 2000 ] || fail "$rows rows in 3 s: the job waits for a slow disk"
+holds "$DIR/status.json" ".workers_lost == 0 and .leases_expired == 0"
+grep -q "server 1 (.*): its disk is slow: a sync of its log takes" "$DIR/train.err" || fail "weir train does not name it: $(tail -n 3 "$DIR/train.err")"
+grep -q '"disk slow".*server-1' "$RUN/server-1.log" || grep -q "disk slow.*server-1" "$RUN/server-1.log" || fail "its log does not name the folder"
+grep -q "server slow" "$RUN/server-0.log" || fail "the other server does not name it"
+did="with replicas it was left out, and $rows rows were applied in 3 s"
+rm "$DIR/slow"
+if [ "${LONG:-0}" = 1 ]; then
+	wait_for 60 "it to be in sync again" status "$WHOLE"
+	did+="; it came back"
+fi
+whole_run
+if [ "${LONG:-0}" = 1 ]; then
+	begin "log: disk"
+	echo "sync $SYNC_MS" > "$DIR/slow"
+	wait_for 30 "it to be named" grep -q "server 1 (.*): its disk is slow" "$DIR/train.err"
+	holds "$DIR/status.json" ".workers_lost == 0"
+	rm "$DIR/slow"
+	whole_run
+	did+="; with one copy it was named"
+fi
+echo "syncs of $SYNC_MS ms: $did; each push is applied once"

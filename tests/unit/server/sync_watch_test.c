@@ -1,0 +1,61 @@
+/* A disk is slow after long syncs in a row, and for a while; never after a short one, or a single
+ * long one that is short of the limit. */
+#include "sync_watch.h"
+
+#include "cmocka_check.h"
+#include "limits.h"
+
+static const int64_t ms = 1000000;
+
+/* A sync that takes so long, just before `now`. */
+static void sync_takes(struct sync_watch *w, int64_t *now, uint32_t took_ms)
+{
+	sync_watch_begin(w, *now);
+	*now += took_ms * ms;
+	sync_watch_end(w, *now);
+}
+
+static void long_syncs_in_a_row_make_it_slow(void **state)
+{
+	(void)state;
+	struct sync_watch w = {0};
+	int64_t now = 5;
+	for (uint32_t i = 0; i < 100; i++) /* short ones, however many */
+		sync_takes(&w, &now, WEIR_SYNC_LONG_MS - 1);
+	assert_false(sync_watch_is_slow(&w, now));
+	for (uint32_t took = 0; took + WEIR_SYNC_LONG_MS < WEIR_SYNC_SLOW_MS; took += WEIR_SYNC_LONG_MS)
+		sync_takes(&w, &now, WEIR_SYNC_LONG_MS);
+	assert_false(sync_watch_is_slow(&w, now));
+	sync_takes(&w, &now, 1); /* the row is broken */
+	sync_takes(&w, &now, WEIR_SYNC_SLOW_MS - 1);
+	assert_false(sync_watch_is_slow(&w, now));
+	sync_takes(&w, &now, WEIR_SYNC_LONG_MS);
+	assert_true(sync_watch_is_slow(&w, now));
+	assert_int_equal(sync_watch_ms(&w, now), WEIR_SYNC_LONG_MS);
+	const int64_t last = now;
+	while (now < last + (WEIR_SYNC_STEADY_MS - 1000) * ms) {
+		sync_takes(&w, &now, 10);
+		assert_true(sync_watch_is_slow(&w, now));
+	}
+	now = last + WEIR_SYNC_STEADY_MS * ms;
+	assert_false(sync_watch_is_slow(&w, now));
+}
+
+static void one_that_does_not_end_does_too(void **state)
+{
+	(void)state;
+	struct sync_watch w = {0};
+	sync_watch_begin(&w, 7);
+	assert_false(sync_watch_is_slow(&w, 7 + (WEIR_SYNC_SLOW_MS - 1) * ms));
+	assert_true(sync_watch_is_slow(&w, 7 + WEIR_SYNC_SLOW_MS * ms));
+	assert_int_equal(sync_watch_ms(&w, 7 + 100000 * ms), 100000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(long_syncs_in_a_row_make_it_slow),
+	    cmocka_unit_test(one_that_does_not_end_does_too),
+	};
+	return cmocka_run_group_tests_name("sync_watch", tests, NULL, NULL);
+}
