@@ -312,7 +312,8 @@ int main(int argc, char **argv)
 	g.b->ops->info(g.b, &info);
 	printf("%s; a copy within its memory: %.1f GB/s, read and written\n", info.device, g.copy_speed / 1e9);
 	run_groups(&g, &a);
-	const bool written = g.out == NULL || (!ferror(g.out) & (fclose(g.out) == 0));
+	const bool failed = g.out && ferror(g.out);
+	const bool written = (!g.out || fclose(g.out) == 0) && !failed;
 	if (!written)
 		fprintf(stderr, "bench_gpu: cannot write %s\n", a.out);
 	const bool sound = settled(&g, &err);
