@@ -144,13 +144,17 @@ void run_dir_advice(const struct job *job, char *out, size_t bytes)
 {
 	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX];
 	weir_error none = {0};
+	const bool has_data = run_dir_has_data(job);
 	if (job->cluster.servers_at_count > 0)
 		snprintf(out, bytes, "its servers still have it: `weir train` goes on");
-	else if (run_dir_has_data(job))
+	else if (has_data && run_dir_check_data(job, job->cluster.servers, &none) == WEIR_OK)
 		snprintf(out, bytes, "`weir train --resume` goes on with it");
 	else if (checkpoint_find_latest(job, name, &none) == WEIR_OK)
 		snprintf(out, bytes, "`weir restore --from latest` sets it back to checkpoint %s, and `weir train --resume` goes on",
 		         name);
+	else if (has_data)
+		snprintf(out, bytes,
+		         "a server's data are gone, and there is no checkpoint: put them back, or begin anew with `weir train --fresh`");
 	else
 		snprintf(out, bytes, "nothing of it is kept to go on from%s: run the job again (`log: disk` and checkpoints keep it)",
 		         has_best(job) ? ", but its best weights are, for `weir eval`, `predict` and `export`" : "");

@@ -145,10 +145,17 @@ static weir_status system_truncate(struct disk_file *file, uint64_t bytes, weir_
 	return WEIR_OK;
 }
 
+/* The system syncs a file without a name, too: nobody will ever read it. */
 static weir_status system_sync(struct disk_file *file, weir_error *err)
 {
 	struct system_file *f = system_of(file);
-	return fdatasync(f->fd) == 0 ? WEIR_OK : fail_errno(err, "sync", f->path);
+	struct stat st;
+	if (fdatasync(f->fd) != 0)
+		return fail_errno(err, "sync", f->path);
+	if (fstat(f->fd, &st) != 0)
+		return fail_errno(err, "stat", f->path);
+	return st.st_nlink > 0 ? WEIR_OK
+	                       : weir_fail(err, WEIR_E_IO, "%s was deleted while it was in use: what it held is lost", f->path);
 }
 
 static void system_drop_cache(struct disk_file *file)

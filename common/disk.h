@@ -28,7 +28,7 @@ struct disk_ops {
 	 * not fit. A file system that cannot reserve answers OK and does nothing. */
 	weir_status (*allocate)(struct disk_file *f, uint64_t bytes, weir_error *err);
 	weir_status (*truncate)(struct disk_file *f, uint64_t bytes, weir_error *err);
-	weir_status (*sync)(struct disk_file *f, weir_error *err); /* data and size */
+	weir_status (*sync)(struct disk_file *f, weir_error *err); /* data and size; E_IO, too: the file was deleted */
 	/* Cached bytes that are synced are dropped: what is read next comes from the device. */
 	void (*drop_cache)(struct disk_file *f);
 	weir_status (*size)(struct disk_file *f, uint64_t *bytes, weir_error *err);

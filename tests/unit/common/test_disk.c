@@ -53,6 +53,23 @@ static void a_file_is_read_and_written_at_offsets(void **state)
 	d->ops->close(f);
 }
 
+/* The system says that all went well, and nobody will ever read it. */
+static void what_is_synced_to_a_deleted_file_is_not_durable(void **state)
+{
+	(void)state;
+	struct disk *d = disk_system();
+	struct disk_file *f;
+	weir_error err = {0};
+	CHECK_OK(d->ops->open(d, in_folder("gone"), true, &f, &err), err);
+	CHECK_OK(d->ops->write_at(f, 0, "weir", 4, &err), err);
+	CHECK_OK(d->ops->sync(f, &err), err);
+	CHECK_OK(d->ops->remove(d, in_folder("gone"), &err), err);
+	assert_int_equal(d->ops->sync(f, &err), WEIR_E_IO);
+	CHECK_CONTAINS(err.text, in_folder("gone"));
+	CHECK_CONTAINS(err.text, "deleted");
+	d->ops->close(f);
+}
+
 static void a_whole_file_is_replaced_and_read_back(void **state)
 {
 	(void)state;
@@ -243,6 +260,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_file_is_read_and_written_at_offsets),
+	    cmocka_unit_test(what_is_synced_to_a_deleted_file_is_not_durable),
 	    cmocka_unit_test(a_whole_file_is_replaced_and_read_back),
 	    cmocka_unit_test(a_copy_is_equal),
 	    cmocka_unit_test(a_leftover_temporary_file_does_no_harm),
