@@ -94,7 +94,9 @@ class Peer:
 
     def pump(self, seconds=0.0):
         """Reads what has come, and answers what must be."""
-        while self.open and (getattr(self.socket, "pending", int)() or select.select([self.socket], [], [], seconds)[0]):
+        ready = select.poll()  # select() knows no descriptor above 1,023
+        ready.register(self.socket, select.POLLIN)
+        while self.open and (getattr(self.socket, "pending", int)() or ready.poll(1000 * seconds)):
             try:
                 data = self.socket.recv(1 << 16)
             except OSError:

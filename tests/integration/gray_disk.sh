@@ -9,6 +9,7 @@ SYNC_MS=4000
 begin() { # begin KEYS
 	rm -rf "$RUN" "$DIR/slow"
 	write_job 1000 "$1, ack: disk, fsync_interval_ms: 50"
+	sed -i 's/lease_ms: 3001/lease_ms: 10000/' "$DIR/job.yaml" # 3 s pass before a disk counts as slow
 	LD_PRELOAD=$BAD WEIR_BAD_WHEN=$DIR/slow WEIR_BAD_PATH=server-1/journal start_train
 	wait_for 60 "the first rows" status ".rows >= 2000"
 }
