@@ -30,9 +30,9 @@ weir_status durable_add_table(struct server *s, uint32_t id, const weir_table_sp
  * getting smaller. */
 void durable_tick(struct server *s, struct executor *e);
 void durable_ledger_tick(struct server *s);
-/* Everything that was appended is durable when it returns. From a thread that is no loop. */
 /* The log of one that comes while the server runs, before its first entry. On its executor's loop. */
 weir_status durable_begin_partition(struct server *s, struct partition *p, weir_error *err);
+/* Everything that was appended is durable when it returns. From a thread that is no loop. */
 void durable_settle(struct server *s);
 /* The server is about to end: what is logged from here on may stay uncommitted, and shall not
  * keep the log in front of it. From a thread that is no loop. */
