@@ -155,8 +155,8 @@ weir_status bench_run(struct bench *b, uint32_t rounds, weir_error *err)
 	double *values = calloc((size_t)b->count * rounds, sizeof *values); /* (count, rounds) */
 	if (!values)
 		return weir_fail(err, WEIR_E_MEMORY, "no memory for %u measurements", b->count * rounds);
-	weir_status status =
-	    b->quick ? WEIR_OK : run_round(b, 0, values, rounds, err); /* warms caches, memory and connections; not counted */
+	/* The first round warms caches, memory and connections; it is not counted. */
+	weir_status status = b->quick ? WEIR_OK : run_round(b, 0, values, rounds, err);
 	for (uint32_t r = 0; r < rounds && status == WEIR_OK; r++)
 		status = run_round(b, r + 1, values + r, rounds, err);
 	if (status == WEIR_OK)

@@ -2,8 +2,8 @@
  *
  *     batch              a batch's distinct keys
  *     compute            forward and backward of a batch that is on the device
- *     step               the same of a batch in the host's memory: what a worker does between pull and push,
- *                        one batch on its way to the device while another computes
+ *     step               the same of a batch in the host's memory, as a worker does between pull
+ *                        and push: one batch is on its way to the device while another computes
  *     push alone         how long a push keeps the worker: gradients are coded, where they are, and come to the host, and weir_push hands them over
  *     step and push      with a weir-server that applies, as many pushes under way as a worker has
  *     pull, step, push   all of it, the next batch's pull under way while one computes
@@ -193,8 +193,10 @@ static weir_status launch(struct step_bench *b, struct step_slot *s, weir_error 
 
 /* Steps of the ring's batches. Each is launched before the one in front of it is collected. */
 struct step_verbs {
-	weir_status (*prepare)(struct step_bench *b, uint32_t i, weir_error *err); /* before step i is launched; NULL: nothing */
-	weir_status (*finish)(struct step_bench *b, struct step_slot *s, weir_error *err); /* once it is collected; NULL: nothing */
+	/* Before step i is launched; NULL: nothing. */
+	weir_status (*prepare)(struct step_bench *b, uint32_t i, weir_error *err);
+	/* Once it is collected; NULL: nothing. */
+	weir_status (*finish)(struct step_bench *b, struct step_slot *s, weir_error *err);
 };
 
 static weir_status begin_step(struct step_bench *b, const struct step_verbs *verbs, uint32_t i, weir_error *err)

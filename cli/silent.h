@@ -1,5 +1,5 @@
-/* Names servers with slow disks, and those that live and do not answer: a thread is stuck, a process is stopped, a network is
- * cut. */
+/* Names servers with slow disks, and those that live and do not answer: a thread is stuck, a
+ * process is stopped, a network is cut. */
 #ifndef WEIR_SILENT_H
 #define WEIR_SILENT_H
 

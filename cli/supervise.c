@@ -238,8 +238,8 @@ void child_describe_end(const struct child *c, char *out, size_t bytes)
 {
 	char text[LOG_TAIL_BYTES + 1];
 	int n = describe_status(c->wait_status, out, bytes);
-	const bool has_words =
-	    !WIFSIGNALED(c->wait_status) || WTERMSIG(c->wait_status) == SIGABRT; /* a failed assertion says which */
+	/* A failed assertion says which one. */
+	const bool has_words = !WIFSIGNALED(c->wait_status) || WTERMSIG(c->wait_status) == SIGABRT;
 	if (has_words && n < (int)bytes && read_end(c->log_path, text))
 		snprintf(out + n, bytes - (size_t)n, ": %s", last_words(text));
 }

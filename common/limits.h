@@ -73,7 +73,7 @@
 #define WEIR_UNIT_ATTEMPTS_MAX    16u        /* then the unit is quarantined */
 #define WEIR_LEASE_TERM_MS        4000u      /* default; renewed by progress */
 #define WEIR_PROGRESS_INTERVAL_MS 1000u      /* a worker reports at least this often */
-/* A worker that others wait for and that does not move is taken for dead (server/ledger_idle.c) after: */
+/* A worker that others wait for and that does not move is taken for dead (ledger_idle.c) after: */
 #define WEIR_IDLE_BATCHES      10u       /* times its longest batch, */
 #define WEIR_IDLE_MS_MIN       60000u    /* but at least this, */
 #define WEIR_IDLE_FIRST_MS     600000u   /* or before its first batch; cluster.progress_timeout_ms replaces all three, */
@@ -144,10 +144,12 @@
  * holds a buffer of 64 KiB. More: it may hold two such buffers that are not its own. Enforced by log_ring.c. */
 #define WEIR_LOG_COPY_BYTES_MAX (64u << 10)
 
-/* Journal. A file is reserved as a whole; the first one of a process is small, each later one twice the one before it. Enforced by journal_write.c. */
+/* Journal. A file is reserved as a whole; the first one of a process is small, each later one twice
+ * the one before it. Enforced by journal_write.c. */
 #define WEIR_JOURNAL_FIRST_BYTES   (1u << 20)
 #define WEIR_JOURNAL_SEGMENT_BYTES (64u << 20) /* at most */
-/* A log that is larger than so many times the rows in memory is cut by a flush at once, within these bounds. Enforced by durable.c. */
+/* A log that is larger than so many times the rows in memory is cut by a flush at once, within these
+ * bounds. Enforced by durable.c. */
 #define WEIR_JOURNAL_ROWS_FACTOR 2u
 #define WEIR_JOURNAL_BYTES_MIN   ((uint64_t)256 << 20)
 #define WEIR_JOURNAL_BYTES_MAX   ((uint64_t)2 << 30)
@@ -158,7 +160,8 @@
 #define WEIR_SYNC_LONG_MS   1000u  /* a sync of the log that takes so long counts */
 #define WEIR_SYNC_SLOW_MS   3000u  /* such syncs in a row for so long: the server leaves the in-sync replicas */
 #define WEIR_SYNC_STEADY_MS 30000u /* and may come back so long after */
-/* Space that a server's folder keeps for the small files of its end, and of the next start, on a disk that is full. Enforced by data_folder.c. */
+/* Space that a server's folder keeps for the small files of its end, and of the next start, on a full
+ * disk. Enforced by data_folder.c. */
 #define WEIR_RESERVE_BYTES (4u << 20)
 /* Recovery. Enforced by durable.c. */
 #define WEIR_ROWS_AT_START (4u << 20) /* of a server, loaded before it serves: some four seconds */
@@ -286,7 +289,8 @@ _Static_assert(WEIR_IDLE_MS_MIN >= 10 * WEIR_LEASE_TERM_MS && WEIR_IDLE_FIRST_MS
                "a worker must have a chance to move before it is taken for dead");
 _Static_assert(WEIR_SYNC_LONG_MS < WEIR_SYNC_SLOW_MS && WEIR_SYNC_SLOW_MS < WEIR_LEASE_TERM_MS,
                "a slow disk must be left before a worker's lease runs out for it");
-_Static_assert(WEIR_SYNC_STEADY_MS >= 10 * WEIR_SYNC_SLOW_MS, "a replica that comes and goes costs more than one that stays away");
+_Static_assert(WEIR_SYNC_STEADY_MS >= 10 * WEIR_SYNC_SLOW_MS,
+               "a replica that comes and goes costs more than one that stays away");
 _Static_assert(WEIR_CONNECT_ATTEMPT_MS + 2000 <= WEIR_DEAD_PEER_MS,
                "a peer that does not answer must be noticed in time on a busy machine");
 _Static_assert(WEIR_KEEPALIVE_MS * 2 < WEIR_DEAD_PEER_MS, "keepalive must notice a dead peer in time");

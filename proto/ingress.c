@@ -327,7 +327,7 @@ INTERPOSED int close(int fd)
 	return (int)syscall(SYS_close, fd);
 }
 
-/* --- In place of OpenSSL's. Its connections are known by their SSL, which has no descriptor: gRPC feeds it. */
+/* --- In place of OpenSSL's. A connection is its SSL here, which has no descriptor: gRPC feeds it. */
 
 static struct {
 	pthread_once_t once;

@@ -25,7 +25,7 @@ done
 sources() {
 	jq -r '.packages[]?.sourceInfo // empty | capture("^built from: (?<name>\\S+) (?<version>\\S+)$") | "\(.name) \(.version)"' "$@" | sort -u
 }
-# "CVE STATUS FIXED" of a source package; FIXED - where there is none
+# "CVE STATUS FIXED" of a source package; FIXED - without a fixed version
 advisories_of() {
 	jq -r --arg package "$1" --arg suite "$suite" '.[$package] // {} | to_entries[] | .key as $cve | .value.releases[$suite] // empty
 		| select(.fixed_version != "0" and .urgency != "unimportant") | "\($cve) \(.status) \(.fixed_version // "-")"' "$advisories"

@@ -85,8 +85,8 @@ static void encode_key(uint8_t out[KEY_BYTES], uint32_t partition, uint32_t kind
 	put_be(out + 5, key, 8);
 }
 
-/* Frees text. A disk that is full here is so in spite of check_space, and what RocksDB was doing
- * is not done: only a new start finds out what there is. */
+/* Frees text. A full disk is final here: check_space looked before, so RocksDB broke off in the
+ * middle, and only a new start finds out what the disk holds. */
 static weir_status fail(weir_error *err, const char *what, char *text)
 {
 	weir_status status = WEIR_E_IO;

@@ -6,11 +6,13 @@
  * One column family and no log of its own (the journal is the log): after a crash RocksDB holds a prefix of what was written, at least
  * up to the last cold_flush. Writers must be one thread (cold_writer.h); everything else may be called from any.
  *
- * Errors: E_NO_SPACE (the disk is full, or its user's quota; nothing of the call was written, try again), E_CORRUPT (a checksum failed; the text names the file;
- * no byte of it is ever handed out), E_IO (final: the server must stop).
+ * Errors: E_NO_SPACE (the disk is full, or its user's quota; nothing of the call was written, try
+ * again), E_CORRUPT (a checksum failed; the text names the file; no byte of it is ever handed out),
+ * E_IO (final: the server must stop).
  *
- * RocksDB ends the process (SIGABRT, an assertion of its own, on a thread of its own whose name begins with COLD_THREADS) when it goes on writing a file after a
- * write to it has failed. So space is looked for before each write and flush; a disk that fills between the look and the write still ends the process. */
+ * RocksDB ends the process when it goes on writing a file after a write to it has failed: SIGABRT, an
+ * assertion of its own, on a thread of its own whose name begins with COLD_THREADS. So cold.c looks
+ * for space before each write and flush. A disk that fills in between still ends the process. */
 #ifndef WEIR_COLD_H
 #define WEIR_COLD_H
 

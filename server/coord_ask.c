@@ -9,7 +9,7 @@
 #define LEASE_MS 10000u
 #define CALL_MS  1000u
 #define POLL_MS  20
-#define LATE_MS  1000 /* then it is said that it is waited for */
+#define LATE_MS  1000 /* then the log says that the server waits */
 
 struct ask {
 	const struct coord_ask_options *options;

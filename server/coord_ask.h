@@ -19,7 +19,7 @@ struct coord_ask_options {
 	const char *coordinator; /* as a person knows it */
 };
 
-/* take: told the record, NULL where there is none, on the session's thread; its status is the
+/* Calls take with the record, or NULL without one, on the session's thread; its status is the
  * result. E_CANCELLED: asked to end. */
 weir_status coord_ask(const struct coord_ask_options *options, const char *key,
                       weir_status (*take)(void *arg, const struct coord_record *record, weir_error *err), void *arg,

@@ -322,7 +322,7 @@ static void keep_reserve(struct folder *f)
 	f->disk->ops->close(file);
 }
 
-/* False: there is none. */
+/* False: the folder has no reserve. */
 static bool use_reserve(struct folder *f)
 {
 	char path[WEIR_PATH_BYTES_MAX];

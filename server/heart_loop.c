@@ -6,8 +6,6 @@
 
 #include "heart_loop_internal.h"
 
-#define STUCK_TICKS (WEIR_STUCK_MS / WEIR_HEART_TICK_MS)
-
 /* --- What heart.h asks for */
 
 static void send_beat(void *arg, uint16_t to, struct message *m)
@@ -73,7 +71,7 @@ static void tick(void *arg)
 			heart_link_end(&h->links[i]);
 		else
 			heart_link_tick(&h->links[i]);
-	if (idle < STUCK_TICKS && !hushed)
+	if (idle < LOOP_WATCH_STUCK_TICKS && !hushed)
 		heart_beat(h->heart);
 	rpc_loop_after(h->loop, WEIR_HEART_TICK_MS, tick, h);
 }

@@ -1,5 +1,7 @@
-/* Who is silent, and who has a slow disk. Silence: for every server, how many ticks of this process's own loop have run since it was last heard. Ticks that really ran are counted, never
- * time: a process that was stopped for a minute has seen one tick, finds what its peers have sent meanwhile, and deposes nobody.
+/* Who is silent, and who has a slow disk. Silence: for every server, how many ticks of this
+ * process's own loop have run since it was last heard. Ticks that really ran are counted, never
+ * time: a process that was stopped for a minute has seen one tick, finds what its peers have sent
+ * meanwhile, and deposes nobody.
  *
  * One per server, for all its partitions; its loop calls. No clock, no memory, no I/O. */
 #ifndef WEIR_HEARTBEAT_H

@@ -5,10 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "limits.h"
-
-#define STUCK_TICKS (WEIR_STUCK_MS / WEIR_HEART_TICK_MS)
-
 struct watched {
 	_Atomic uint32_t runs;
 	uint32_t seen, idle; /* the watcher's: runs at its last tick; ticks since they moved */
@@ -79,7 +75,7 @@ uint32_t loop_watch_tick(struct loop_watch *w)
 		slowest = l->idle > w->loops[slowest].idle ? i : slowest;
 	}
 	const uint32_t idle = w->loops[slowest].idle;
-	note(w, slowest, idle >= STUCK_TICKS);
+	note(w, slowest, idle >= LOOP_WATCH_STUCK_TICKS);
 	atomic_store(&w->slowest, slowest);
 	atomic_store(&w->ticks, idle);
 	return idle;
@@ -90,5 +86,5 @@ bool loop_watch_stuck(const struct loop_watch *w, char name[LOOP_WATCH_NAME_BYTE
 	const uint32_t ticks = atomic_load(&w->ticks);
 	name_of(w, atomic_load(&w->slowest), name);
 	*ms = (uint64_t)ticks * WEIR_HEART_TICK_MS;
-	return ticks >= STUCK_TICKS;
+	return ticks >= LOOP_WATCH_STUCK_TICKS;
 }

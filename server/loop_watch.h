@@ -9,9 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "limits.h"
 #include "logger.h"
 
-#define LOOP_WATCH_NAME_BYTES 16u
+#define LOOP_WATCH_NAME_BYTES  16u
+#define LOOP_WATCH_STUCK_TICKS (WEIR_STUCK_MS / WEIR_HEART_TICK_MS)
 
 struct loop_watch;
 /* Loops 0 .. executors - 1 belong to executors; with `ledger` the next one is the ledger's. NULL: out

@@ -1,12 +1,16 @@
-/* Keeps the mark of a server whose log is on disk where mark.h says, and sees that partitions have what the ledger counts on: a thread of the server's own.
+/* Keeps the mark of a server whose log is on disk where mark.h says, and sees that partitions have
+ * what the ledger counts on: a thread of the server's own.
  *
  * Each round, at most once in WEIR_MARK_INTERVAL_MS:
  *   1  of the partitions whose epoch here is new, their number is noted, on their executors
- *   2  the coordinator gets the mark (replicas), or the ledger does, which compares it (one copy); the ledger says how many parts those partitions must have
- *   3  the partitions count, on their executors, after the ledger has: what a commit brings meanwhile is in both counts or in theirs alone
+ *   2  the coordinator gets the mark (replicas), or the ledger does, which compares it (one copy);
+ *      the ledger says how many parts those partitions must have
+ *   3  the partitions count, on their executors, after the ledger has: what a commit brings
+ *      meanwhile is in both counts or in theirs alone
  *   4  the file gets the mark
- * One that has fewer parts fails the job, by way of the ledger, where there is one copy; a replica leaves the in-sync set and begins anew (replica_distrust).
- * A round without news asks nobody. Who does not answer is asked again. */
+ * One that has fewer parts fails the job, by way of the ledger, where there is one copy; a replica
+ * leaves the in-sync set and begins anew (replica_distrust). A round without news asks nobody. Who
+ * does not answer is asked again. */
 #ifndef WEIR_MARKS_H
 #define WEIR_MARKS_H
 

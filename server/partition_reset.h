@@ -1,9 +1,11 @@
-/* Everything of a partition goes, as its replica begins anew: log, rows, header, tables, in memory and below, in an order that leaves a crash nothing to be
- * mistaken about:
+/* Everything of a partition goes, as its replica begins anew: log, rows, header, tables, in memory
+ * and below, in an order that leaves a crash nothing to be mistaken about:
  *
  *     nothing is under way | RocksDB: empty, with a header that says unfinished | fsync | the log begins at 1 | fsync | a header that says where | fsync | as created
  *
- * A crash before the first fsync finds it as it was, one behind it finds what snapshot_is_unfinished says is void, one behind the last what snapshot_is_anew says. That the replica is not whole must be on disk before.
+ * A crash before the first fsync finds it as it was, one behind it finds what
+ * snapshot_is_unfinished says is void, one behind the last what snapshot_is_anew says. That the
+ * replica is not whole must be on disk before.
  *
  * One owner: the partition's thread. */
 #ifndef WEIR_PARTITION_RESET_H
@@ -26,8 +28,8 @@ struct partition_reset {
 	uint8_t anew[SNAPSHOT_ANEW_BYTES];
 };
 
-/* Begins, or goes on: to be asked again until it is over. OK: it is done. E_BUSY: not yet. E_NO_SPACE, E_MEMORY: not now. Else (E_IO, final): the server must
- * stop. */
+/* Begins, or goes on: to be asked again until it is over. OK: it is done. E_BUSY: not yet.
+ * E_NO_SPACE, E_MEMORY: not now. Else (E_IO, final): the server must stop. */
 weir_status partition_reset_go_on(struct partition_reset *r, weir_error *err) WEIR_MUST_CHECK;
 
 #endif

@@ -1,9 +1,6 @@
 # Writes of one server after the other are refused under load: its user's quota is used up, the device is full or broken. The server waits, or ends by name and is started again when
 # the disk is well. The weights are the exact sum of all integer gradients. QUICK=1: 3 faults instead of 20, with two replicas and with one copy.
-bad_disk() { echo "env LD_PRELOAD=$BUILD/tests/libweir_bad_disk.so WEIR_BAD_WHEN=$WORK/bad-$1 WEIR_BAD_PATH=/$1/"; }
-inside() { case $1 in server-*) bad_disk "$1" ;; esac; }
-. tests/claims/lib/replicas.sh
-need_tests weir_bad_disk
+. tests/claims/lib/bad_disks.sh
 rounds=$(pick 3 20)
 units=$((rounds * 5 + 20))
 [ "$QUICK" = 1 ] && echo "QUICK: $rounds faults with two replicas, and $rounds with one copy"

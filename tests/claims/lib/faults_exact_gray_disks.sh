@@ -1,10 +1,8 @@
 # Syncs of one server's log take 4 s, of one server after the other, under load, with two replicas:
 # each is left out of the in-sync replicas, units go on, and it comes back when its disk is well. The
 # weights are the exact sum of all integer gradients. QUICK=1: 2 slow disks instead of 6.
-bad_disk() { echo "env LD_PRELOAD=$BUILD/tests/libweir_bad_disk.so WEIR_BAD_WHEN=$WORK/bad-$1 WEIR_BAD_PATH=/$1/journal"; }
-inside() { case $1 in server-*) bad_disk "$1" ;; esac; }
-. tests/claims/lib/replicas.sh
-need_tests weir_bad_disk
+BAD_UNDER=journal
+. tests/claims/lib/bad_disks.sh
 rounds=$(pick 2 6)
 units=$((rounds * 30 + 40))
 [ "$QUICK" = 1 ] && echo "QUICK: $rounds slow disks"

@@ -9,7 +9,7 @@ struct disk_sim {
 	bool astray; /* the next crash is */
 	struct node *node;
 	struct faulty_disk *faulty;
-	struct faulty_disk *old, *newest; /* a copy; what it was before it became one. NULL: there is none */
+	struct faulty_disk *old, *newest; /* a copy, and the disk before it went back to it; NULL: none was made */
 	struct disk *below;               /* of `faulty`: its interface */
 	struct handle *handles;
 };

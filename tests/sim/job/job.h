@@ -75,7 +75,7 @@ struct actor {
 	uint64_t serves;               /* the life of the node in which it does */
 	struct disk_sim *disk;         /* a server's, where something is on disk */
 	struct disk_sim *mark_disk;    /* another, for its mark; NULL: it keeps none */
-	struct mark copied;            /* how far `disk` was when a copy was made of it; generation 0: there is none */
+	struct mark copied;            /* how far `disk` was when it was copied; generation 0: never */
 	bool is_old;                   /* that copy is in its place, and its mark says so */
 	bool refused;                  /* and the server has said so */
 	char name[32], address[32];
@@ -172,7 +172,7 @@ void records_begin(struct job *job); /* behind coord_sim_begin */
 /* What the coordinator says now, of a partition or of the ledger (PARTITIONS); NULL: nothing as yet. */
 const struct replica_record *records_get(uint32_t partition);
 const struct hosts_record *records_wanted(uint32_t partition); /* who is to have it; not of the ledger */
-struct mark records_mark(const struct actor *server);          /* generation 0: there is none as yet */
+struct mark records_mark(const struct actor *server);          /* generation 0: none as yet */
 /* Since when the server has been in sync; INT64_MAX: it is not. */
 int64_t records_in_sync_since(uint32_t partition, uint16_t server);
 void records_heard(uint32_t partition, uint16_t server); /* its process has told others what it has */
