@@ -225,7 +225,8 @@ static weir_status run(const struct benchmark *chosen, struct bench *b, bool as_
 	if (s == WEIR_OK && as_json)
 		s = json_print(b->json, stdout, err);
 	json_destroy(b->json);
-	if (b->values && (ferror(b->values) | fclose(b->values)) && s == WEIR_OK)
+	const bool failed = b->values && ferror(b->values);
+	if (b->values && (fclose(b->values) != 0 || failed) && s == WEIR_OK)
 		s = weir_fail(err, WEIR_E_IO, "cannot write %s: see whether its disk is full", b->values_path);
 	return s;
 }

@@ -419,12 +419,12 @@ static bool address_of(void *server, uint16_t i, char *out)
 	return partition_map_address(s->map, i, out);
 }
 
-/* Before streams may come in. A server without replicas has no heartbeats and its own watch. */
 static bool is_slow(void *server)
 {
 	return durable_is_slow(server);
 }
 
+/* Before streams may come in. A server without replicas has no heartbeats and its own watch. */
 static weir_status start_heart(struct server *s, const struct server_options *o, weir_error *err)
 {
 	s->watch = loop_watch_create(o->logger, o->executors, s->ledger_loop != NULL);
