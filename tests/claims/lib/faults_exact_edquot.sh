@@ -9,6 +9,8 @@ waited=0 ended=0
 
 is_dead() { ! kill -0 "${SERVER[$1]}" 2> /dev/null || grep -q '^State:.*Z' "/proc/${SERVER[$1]}/status" 2> /dev/null; }
 waits() { [ "$(grep -c "disk full" "$RUN/server-$1.log")" -gt "$2" ]; }
+goes_on() { job_says ".committed > $1 or .committed >= $units - 10"; }
+goes_on_or_ended() { is_dead "$1" || goes_on "$2"; }
 waits_or_ended() { is_dead "$1" || waits "$1" "$2"; }
 
 refuse_writes() { # refuse_writes SERVER KIND
@@ -19,6 +21,7 @@ refuse_writes() { # refuse_writes SERVER KIND
 	echo "write $2" > "$WORK/bad-server-$1"
 	wait_for 120 "server-$1 to wait or to end" waits_or_ended "$1" "$before"
 	rm "$WORK/bad-server-$1"
+	wait_for 120 "units to go on, or server-$1 to end yet" goes_on_or_ended "$1" "$committed"
 	if is_dead "$1"; then
 		wait "${SERVER[$1]}"
 		[ $? = 1 ] || give_up "server-$1 has ended by a signal"
@@ -28,7 +31,7 @@ refuse_writes() { # refuse_writes SERVER KIND
 	else
 		waited=$((waited + 1))
 	fi
-	wait_for 120 "units to go on" job_says ".committed > $committed or .committed >= $units - 10"
+	wait_for 120 "units to go on" goes_on "$committed"
 }
 one_job() { # one_job REPLICAS
 	local k i
