@@ -1,18 +1,7 @@
-# Every regression of faults_regressions.tsv against real processes: a table of what is injected, what must happen, and what happened.
+# Every regression of faults_regressions.tsv against real processes.
 . tests/claims/lib/common.sh
+. tests/claims/lib/regressions.sh
 need_programs
 need_tests all
 export BUILD
-failed=0 rows=0 skipped=0
-while IFS=$'\t' read -r item command injected must; do
-	case $item in '' | '#'*) continue ;; esac
-	rows=$((rows + 1))
-	bash -c "$command" > "$WORK/out" 2>&1 < /dev/null
-	case $? in
-	0) mark=holds ;;
-	77) mark=skipped skipped=$((skipped + 1)) ;;
-	*) mark=FAILS failed=$((failed + 1)) && tail -n 20 "$WORK/out" >&2 ;;
-	esac
-	printf '%-4s %-7s %s\n     must: %s\n     did:  %s\n' "$item" "$mark" "$injected" "$must" "$(tail -n 1 "$WORK/out")"
-done < tests/claims/lib/faults_regressions.tsv
-verdict "$rows > 0 and $failed == 0" "$((rows - failed - skipped)) of $rows regressions, $skipped skipped"
+regressions tests/claims/lib/faults_regressions.tsv

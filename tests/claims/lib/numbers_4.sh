@@ -1,0 +1,7 @@
+# Every regression of numbers_regressions.tsv against real processes.
+. tests/claims/lib/common.sh
+. tests/claims/lib/regressions.sh
+need_programs
+need_tests all
+export BUILD
+regressions tests/claims/lib/numbers_regressions.tsv
