@@ -150,11 +150,18 @@ static bool is_well(const struct replica *r, const struct replica_peer *p)
 	return !p->silent && !p->slow && p->stalled_ticks < r->options.stall_ticks;
 }
 
+/* Whether a slow disk keeps it from being in sync: not where min_isr needs it, as nothing would be
+ * committed without it. */
+static bool is_too_slow(const struct replica *r, const struct replica_peer *p)
+{
+	return p->slow && r->record.isr.count >= r->record.min_isr;
+}
+
 /* A learner that is close behind: from now on commits wait for it. A move waits for commits, and they for nobody new; unless there are none without it. */
 static void consider(struct replica *r, const struct replica_peer *p)
 {
 	const bool moving = r->moving_to != MEMBER_NONE && r->record.isr.count >= r->record.min_isr;
-	const bool wanted = !moving && !p->slow && !member_set_has(&r->dropping, p->id);
+	const bool wanted = !moving && !is_too_slow(r, p) && !member_set_has(&r->dropping, p->id);
 	const bool coordinated = !r->unsure && r->patience == 0;
 	const bool room = r->record.isr.count + r->counting.count < WEIR_REPLICAS_MAX;
 	if (wanted && coordinated && room && p->established && !p->snapshot && !p->silent && !counts(r, p->id) &&
@@ -302,7 +309,7 @@ static void leave_out_slow(struct replica *r)
 {
 	for (uint32_t i = 0; i < r->peers_count; i++) {
 		const struct replica_peer *p = &r->peers[i];
-		if (p->slow && !is_in_sync(r, p->id) && !member_set_has(&r->proposed, p->id))
+		if (is_too_slow(r, p) && !is_in_sync(r, p->id) && !member_set_has(&r->proposed, p->id))
 			member_set_remove(&r->counting, p->id);
 	}
 }

@@ -75,22 +75,28 @@ static void receive(struct fixture *f, struct replica_message m)
 	replica_receive(f->r, &m, &f->out);
 }
 
-/* Primary of epoch 1 with member 2 in sync, its first entry stored. */
-static void become_primary(struct fixture *f, uint16_t min_isr)
+/* Primary of epoch 1 with the members of `isr` (bits) in sync, its first entry stored. */
+static void become_primary_of(struct fixture *f, uint16_t min_isr, uint16_t isr)
 {
 	start(f, &(struct replica_found){.whole = true});
 	tick(f);
 	assert_non_null(find(f, REPLICA_DO_READ));
-	read_record(f, record_of(1, 0, MEMBER_NONE, min_isr, 1 << 1 | 1 << 2));
+	read_record(f, record_of(1, 0, MEMBER_NONE, min_isr, isr));
 	change(f);
 	assert_int_equal(find(f, REPLICA_DO_PROMISE)->epoch, 1);
 	assert_false(replica_is_primary(f->r));
 	f->out.count = 0;
 	replica_promised(f->r, 1, &f->out);
 	assert_int_equal(find(f, REPLICA_DO_BEGIN)->epoch, 1);
-	assert_non_null(sent(f, REPLICA_ESTABLISH, 2));
+	assert_int_equal(!!sent(f, REPLICA_ESTABLISH, 2), !!(isr & 1 << 2));
 	f->out.count = 0;
 	replica_stored(f->r, 1, 1, &f->out);
+}
+
+/* With member 2 in sync. */
+static void become_primary(struct fixture *f, uint16_t min_isr)
+{
+	become_primary_of(f, min_isr, 1 << 1 | 1 << 2);
 }
 
 static void acknowledge(struct fixture *f, uint16_t from, uint64_t incarnation, uint64_t last)
@@ -229,6 +235,22 @@ static void a_slow_member_stays_where_min_isr_needs_it(void **state)
 		assert_null(find(&f, REPLICA_DO_CHANGE));
 		assert_null(find(&f, REPLICA_DO_PAUSE));
 	}
+	replica_destroy(f.r);
+}
+
+/* It took over with less than min_isr in sync, and nobody but a slow learner can make that enough. */
+static void a_slow_learner_is_let_in_where_min_isr_needs_it(void **state)
+{
+	(void)state;
+	struct fixture f;
+	become_primary_of(&f, 2, 1 << 1);
+	f.heartbeat.slow[2] = true;
+	join(&f, 2);
+	acknowledge(&f, 2, 1, 1);
+	assert_true(member_set_has(&find(&f, REPLICA_DO_CHANGE)->record.isr, 2));
+	change(&f);
+	assert_int_equal(replica_commit(f.r), 1);
+	assert_true(replica_serves(f.r));
 	replica_destroy(f.r);
 }
 
@@ -980,6 +1002,7 @@ int main(void)
 	    cmocka_unit_test(a_silent_member_leaves_before_commits_go_on),
 	    cmocka_unit_test(a_slow_member_leaves_and_comes_back_when_it_is_well),
 	    cmocka_unit_test(a_slow_member_stays_where_min_isr_needs_it),
+	    cmocka_unit_test(a_slow_learner_is_let_in_where_min_isr_needs_it),
 	    cmocka_unit_test(a_slow_primary_gives_way),
 	    cmocka_unit_test(who_hears_nobody_proposes_nothing),
 	    cmocka_unit_test(the_primary_does_not_shrink_below_min_isr),
