@@ -2,7 +2,7 @@
 # the disk is well. The weights are the exact sum of all integer gradients. QUICK=1: 3 faults instead of 20, with two replicas and with one copy.
 . tests/claims/lib/bad_disks.sh
 rounds=$(pick 3 20)
-units=$((rounds * 5 + 20))
+units=$((rounds * 30 + 20)) # the servers must have something to write in every round
 [ "$QUICK" = 1 ] && echo "QUICK: $rounds faults with two replicas, and $rounds with one copy"
 kinds=(EDQUOT ENOSPC EIO)
 waited=0 ended=0
@@ -18,6 +18,7 @@ refuse_writes() { # refuse_writes SERVER KIND
 	wait_for 120 "all replicas to be in sync" in_sync
 	before=$(grep -c "disk full" "$RUN/server-$1.log")
 	committed=$(jq .committed "$RUN/status.json")
+	[ "$committed" -lt $((units - 10)) ] || give_up "the job is over after $k of $rounds faults"
 	echo "write $2" > "$WORK/bad-server-$1"
 	wait_for 120 "server-$1 to wait or to end" waits_or_ended "$1" "$before"
 	rm "$WORK/bad-server-$1"
