@@ -257,6 +257,26 @@ bool json_value_count(const struct json_value *v, uint64_t *out)
 	return true;
 }
 
+bool json_value_real(const struct json_value *v, double *out)
+{
+	if (!json_is_number(inner(v)))
+		return false;
+	*out = json_number_value(inner(v));
+	return true;
+}
+
+bool json_value_equal(const struct json_value *a, const struct json_value *b)
+{
+	return a == b || json_equal(inner(a), inner(b));
+}
+
+void json_value_show(const struct json_value *v, char *out, size_t bytes)
+{
+	char *text = v ? json_dumps(inner(v), JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(9)) : NULL;
+	snprintf(out, bytes, "%s", text ? text : "nothing");
+	free(text);
+}
+
 bool json_value_bool(const struct json_value *v, bool absent, bool *out)
 {
 	*out = json_is_absent(v) ? absent : json_is_true(inner(v));

@@ -56,7 +56,11 @@ bool json_is_map(const struct json_value *v);
 size_t json_length(const struct json_value *v);                           /* elements of a list, members of an object; else 0 */
 const char *json_value_text(const struct json_value *v, size_t *bytes);   /* NULL: no text. A NUL follows it */
 bool json_value_count(const struct json_value *v, uint64_t *out);         /* false: not a whole number from 0 */
+bool json_value_real(const struct json_value *v, double *out);            /* false: not a number */
 bool json_value_bool(const struct json_value *v, bool absent, bool *out); /* false: neither a bool nor absent */
+bool json_value_equal(const struct json_value *a, const struct json_value *b);
+/* The value on one line for a message, cut to fit; "nothing" where it is absent. */
+void json_value_show(const struct json_value *v, char *out, size_t bytes);
 /* Calls `each` with every member, in the order of the text, while it answers true. Returns whether it always did. */
 bool json_each(const struct json_value *v,
                bool (*each)(void *arg, const char *key, size_t bytes, const struct json_value *member), void *arg);

@@ -18,11 +18,6 @@ struct mix {
 
 /* --- What is merged with what */
 
-static bool same_shape(const struct safetensor *a, const struct safetensor *b)
-{
-	return a->dims == b->dims && memcmp(a->shape, b->shape, a->dims * sizeof *a->shape) == 0;
-}
-
 static void format_shape(char *out, size_t bytes, const struct safetensor *t)
 {
 	size_t at = (size_t)snprintf(out, bytes, "[");
@@ -41,7 +36,7 @@ static weir_status check_same(const struct safetensor *first, const struct safet
 		                 name, first->name);
 	format_shape(shapes[0], sizeof shapes[0], first);
 	format_shape(shapes[1], sizeof shapes[1], other);
-	if (!same_shape(first, other) || (real ? !safetensor_is_real(other->type) : other->type != first->type))
+	if (!safetensor_same_shape(first, other) || (real ? !safetensor_is_real(other->type) : other->type != first->type))
 		return weir_fail(err, WEIR_E_INVALID, "tensor '%s' is %s of shape %s in the first model, %s of %s in %s", first->name,
 		                 safetensor_type_name(first->type), shapes[0], safetensor_type_name(other->type), shapes[1], name);
 	if (!real && memcmp(first->data, other->data, safetensor_bytes(first)) != 0)

@@ -26,27 +26,94 @@ bool model_folder_is(const char *folder)
 	return folder_file(folder, "config.json", path, &ignored) == WEIR_OK && access(path, F_OK) == 0;
 }
 
-weir_status model_folder_config(const char *folder, struct transformer_config *out, weir_error *err)
+/* --- Which file */
+
+/* What other programs call the weights of a folder, which are not read, and what makes such that are. */
+static weir_status refuse_others(const char *folder, const char *stem, weir_error *err)
 {
+	static const char model[] = "python3 -c \"from transformers import AutoModelForCausalLM as M; "
+	                            "M.from_pretrained('FOLDER').save_pretrained('NEW')\"",
+	                  adapters[] = "python3 -c \"import torch, safetensors.torch as s; "
+	                               "s.save_file(torch.load('adapter_model.bin'), 'adapter_model.safetensors')\" in the folder",
+	                  other[] = "expected a folder as transformers' save_pretrained writes it";
+	static const struct {
+		const char *name, *how;
+	} others[] = {{"pytorch_model.bin", model},        {"pytorch_model.bin.index.json", model}, {"adapter_model.bin", adapters},
+	              {"consolidated.safetensors", other}, {"consolidated.00.pth", other},          {"tf_model.h5", other},
+	              {"flax_model.msgpack", other}};
 	char path[WEIR_PATH_BYTES_MAX];
-	const weir_status s = folder_file(folder, "config.json", path, err);
-	return s == WEIR_OK ? transformer_config_read(path, out, err) : s;
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		const weir_status s = folder_file(folder, others[i].name, path, err);
+		if (s != WEIR_OK)
+			return s;
+		if (access(path, F_OK) == 0)
+			return weir_fail(err, WEIR_E_UNSUPPORTED, "%s has no %s.safetensors, and its %s is not read; convert it: %s", folder,
+			                 stem, others[i].name, others[i].how);
+	}
+	return weir_fail(err, WEIR_E_NOT_FOUND, "%s has no %s.safetensors, nor %s.safetensors.index.json", folder, stem, stem);
+}
+
+weir_status model_folder_weights(const char *folder, const char *stem, char path[WEIR_PATH_BYTES_MAX], weir_error *err)
+{
+	static const char *const endings[] = {".safetensors", ".safetensors.index.json"};
+	char name[SAFETENSORS_NAME_BYTES];
+	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+		snprintf(name, sizeof name, "%s%s", stem, endings[i]);
+		const weir_status s = folder_file(folder, name, path, err);
+		if (s != WEIR_OK || access(path, F_OK) == 0)
+			return s;
+	}
+	return refuse_others(folder, stem, err);
 }
 
 /* --- Which tensors */
 
-static const char *const prefix = "transformer.";
-
-/* The tensor's name without what older files of GPT-2 leave out. */
-static const char *short_name(const char *name)
+const char *model_tensor_short_name(const char *name)
 {
-	return strncmp(name, prefix, strlen(prefix)) == 0 ? name + strlen(prefix) : name;
+	static const char *const prefixes[] = {"transformer.", "model."};
+	for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+			return name + strlen(prefixes[i]);
+	return name;
 }
 
 static const struct safetensor *find(const struct safetensors *file, const char *name)
 {
 	const struct safetensor *t = safetensors_find(file, name);
-	return t != NULL ? t : safetensors_find(file, short_name(name));
+	return t != NULL ? t : safetensors_find(file, model_tensor_short_name(name));
+}
+
+bool model_head_is_own(const struct safetensors *file)
+{
+	static const char *const tokens[] = {"transformer.wte.weight", "model.embed_tokens.weight"};
+	const struct safetensor *head = safetensors_find(file, "lm_head.weight"), *embedding = NULL;
+	for (size_t i = 0; i < sizeof tokens / sizeof *tokens && embedding == NULL; i++)
+		embedding = find(file, tokens[i]);
+	return head != NULL && embedding != NULL && !safetensor_equal(head, embedding);
+}
+
+/* As transformers 5 does, a head of its own counts although config.json says that it is the embedding. A folder without weights is as its config.json says. */
+static weir_status settle_head(const char *folder, struct transformer_config *c, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX];
+	struct safetensors *file = NULL;
+	weir_error ignored = {0};
+	if (!c->tied_head || model_folder_weights(folder, "model", path, &ignored) != WEIR_OK)
+		return WEIR_OK;
+	const weir_status s = safetensors_open(&file, path, err);
+	if (s == WEIR_OK)
+		c->tied_head = !model_head_is_own(file);
+	safetensors_close(file);
+	return s;
+}
+
+weir_status model_folder_config(const char *folder, struct transformer_config *out, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX];
+	weir_status s = folder_file(folder, "config.json", path, err);
+	if (s == WEIR_OK)
+		s = transformer_config_read(path, out, err);
+	return s == WEIR_OK ? settle_head(folder, out, err) : s;
 }
 
 static weir_status check_shape(const struct model_weights *w, const struct safetensor *t, const struct tensor *want,
@@ -85,7 +152,8 @@ static weir_status check_none_more(const struct model_weights *w, const char *fo
 		const char *name = safetensors_at(w->file, i)->name;
 		bool known = is_beside(w->layout, name);
 		for (uint32_t k = 0; k < w->layout->count && !known; k++)
-			known = strcmp(w->layout->tensors[k].name, name) == 0 || strcmp(short_name(w->layout->tensors[k].name), name) == 0;
+			known = strcmp(w->layout->tensors[k].name, name) == 0 ||
+			        strcmp(model_tensor_short_name(w->layout->tensors[k].name), name) == 0;
 		if (!known)
 			return weir_fail(err, WEIR_E_UNSUPPORTED, "%s: tensor '%s' is none of this model's: %s says nothing of it", folder,
 			                 name, w->says);
@@ -99,7 +167,12 @@ static weir_status match(struct model_weights *w, const char *folder, weir_error
 	weir_status s = WEIR_OK;
 	for (uint32_t i = 0; i < layout->count && s == WEIR_OK; i++) {
 		const struct tensor *want = &layout->tensors[i];
+		const char *shorter = model_tensor_short_name(want->name);
 		w->tensors[i] = find(w->file, want->name);
+		if (w->tensors[i] != NULL && shorter != want->name && w->tensors[i] != safetensors_find(w->file, shorter) &&
+		    safetensors_find(w->file, shorter) != NULL)
+			return weir_fail(err, WEIR_E_INVALID, "%s: there are two tensors for one, '%s' and '%s'", folder, want->name,
+			                 shorter);
 		s = w->tensors[i] == NULL
 		        ? weir_fail(err, WEIR_E_NOT_FOUND,
 		                    "%s: there is no tensor '%s', which %s asks for: expected all of a model's files, and of one model",
@@ -109,23 +182,11 @@ static weir_status match(struct model_weights *w, const char *folder, weir_error
 	return s == WEIR_OK ? check_none_more(w, folder, err) : s;
 }
 
-/* An index says that there are several files. */
-static weir_status path_of_weights(const char *folder, const char *stem, char path[WEIR_PATH_BYTES_MAX], weir_error *err)
-{
-	char name[SAFETENSORS_NAME_BYTES];
-	snprintf(name, sizeof name, "%s.safetensors.index.json", stem);
-	weir_status s = folder_file(folder, name, path, err);
-	if (s != WEIR_OK || access(path, F_OK) == 0)
-		return s;
-	snprintf(name, sizeof name, "%s.safetensors", stem);
-	return folder_file(folder, name, path, err);
-}
-
 static weir_status open_weights(struct model_weights **out, const char *folder, const char *stem, const char *says,
                                 const struct layout *layout, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX];
-	weir_status s = path_of_weights(folder, stem, path, err);
+	weir_status s = model_folder_weights(folder, stem, path, err);
 	if (s != WEIR_OK)
 		return s;
 	struct model_weights *w = calloc(1, sizeof *w);

@@ -10,8 +10,17 @@
 
 /* Whether a path is one: it has a config.json. */
 bool model_folder_is(const char *path);
+/* What its config.json says. Where that ties the head and the weights have one that differs from the embedding, the head is not tied, as in transformers 5. */
 weir_status model_folder_config(const char *folder, struct transformer_config *out, weir_error *err) WEIR_MUST_CHECK;
-/* The folder's weights, read tensor by tensor as fp32. GPT-2's may lack "transformer." before their names, as those first published do.
+/* Where a folder's weights are, of those that it may have the one that transformers reads: STEM.safetensors, or else its index. E_UNSUPPORTED: it has others alone,
+ * and how they are converted; E_NOT_FOUND: none. */
+weir_status model_folder_weights(const char *folder, const char *stem, char path[WEIR_PATH_BYTES_MAX],
+                                 weir_error *err) WEIR_MUST_CHECK;
+/* A tensor's name without "transformer." or "model.", which files of a bare GPT2Model or LlamaModel do not have. */
+const char *model_tensor_short_name(const char *name);
+/* Whether a file has a head that differs from its token embedding. */
+bool model_head_is_own(const struct safetensors *file);
+/* The folder's weights, read tensor by tensor as fp32, under their names or their short ones.
  * E_NOT_FOUND names a tensor that is missing, E_INVALID one of another shape, E_UNSUPPORTED one that the model does not have. */
 struct model_weights;
 weir_status model_folder_open(struct model_weights **out, const char *folder, const struct layout *layout,

@@ -140,8 +140,9 @@ static weir_status write_config(const struct model_folder *f, const char *folder
 	if (s == WEIR_OK)
 		s = folder_file(folder, "config.json", path, err);
 	if (s == WEIR_OK) {
-		json_set_text(j, "torch_dtype", torch_type(f->type)); /* transformers 4 */
-		json_set_text(j, "dtype", torch_type(f->type));       /* 5 */
+		json_set_bool(j, "tie_word_embeddings", config->tied_head); /* the base's may be of a head that it had not */
+		json_set_text(j, "torch_dtype", torch_type(f->type));       /* transformers 4 */
+		json_set_text(j, "dtype", torch_type(f->type));             /* 5 */
 		s = json_write_file(j, path, err);
 	}
 	json_destroy(j);

@@ -52,6 +52,9 @@ uint64_t safetensor_bytes(const struct safetensor *t);
 bool safetensor_is_aligned(const struct safetensor *t);
 /* n elements from `first` on as fp32; of a real type. */
 void safetensor_floats(const struct safetensor *t, uint64_t first, uint64_t n, float *out);
+bool safetensor_same_shape(const struct safetensor *a, const struct safetensor *b);
+/* Whether both are of real types and have one shape and equal numbers. A NaN equals none. */
+bool safetensor_equal(const struct safetensor *a, const struct safetensor *b);
 /* And fp32 as n elements of that type, to the nearest. */
 void safetensor_round(enum safetensor_type type, const float *in, uint64_t n, void *out);
 /* Which of n numbers is the first that would become an infinity so; n: none. */

@@ -16,6 +16,8 @@
 #include "limits.h"
 #include "safetensors.h"
 
+#define EQUAL_BLOCK 4096u /* elements compared at once */
+
 #define HEADER_AT 8u
 #define F16_END   65520.0f /* from here on nothing is rounded to a finite fp16 */
 
@@ -66,6 +68,28 @@ void safetensor_floats(const struct safetensor *t, uint64_t first, uint64_t n, f
 {
 	const struct coding coding = coding_of(t->type);
 	codec_decode(&coding, (const uint8_t *)t->data + first * codec_element_bytes(coding.codec), n, out);
+}
+
+bool safetensor_same_shape(const struct safetensor *a, const struct safetensor *b)
+{
+	return a->dims == b->dims && memcmp(a->shape, b->shape, a->dims * sizeof *a->shape) == 0;
+}
+
+bool safetensor_equal(const struct safetensor *a, const struct safetensor *b)
+{
+	float x[EQUAL_BLOCK], y[EQUAL_BLOCK];
+	if (!safetensor_is_real(a->type) || !safetensor_is_real(b->type) || !safetensor_same_shape(a, b))
+		return false;
+	const uint64_t elements = safetensor_elements(a);
+	for (uint64_t first = 0; first < elements; first += EQUAL_BLOCK) {
+		const uint64_t n = elements - first < EQUAL_BLOCK ? elements - first : EQUAL_BLOCK;
+		safetensor_floats(a, first, n, x);
+		safetensor_floats(b, first, n, y);
+		for (uint64_t i = 0; i < n; i++)
+			if (!(x[i] >= y[i] && x[i] <= y[i]))
+				return false;
+	}
+	return true;
 }
 
 /* --- Mapping */

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "backend.h"
 #include "limits.h"
@@ -75,6 +76,85 @@ weir_status transformer_config_check(const struct transformer_config *c, const c
 		return weir_fail(err, WEIR_E_INVALID, "%s: initializer_range is %g: expected from 0 to below 10", name,
 		                 (double)c->init_std);
 	return gpt2 ? WEIR_OK : check_rope(c, name, err);
+}
+
+/* --- Equal models */
+
+static bool same_number(double a, double b)
+{
+	return !(a < b || a > b);
+}
+
+bool rope_same(const struct rope_config *a, const struct rope_config *b)
+{
+	if (a->kind != b->kind || !same_number(a->theta, b->theta))
+		return false;
+	if (a->kind != ROPE_PLAIN && !same_number(a->factor, b->factor))
+		return false;
+	return a->kind != ROPE_LLAMA3 || (same_number(a->low_factor, b->low_factor) && same_number(a->high_factor, b->high_factor) &&
+	                                  a->original_context == b->original_context);
+}
+
+static const char *family_name(const struct transformer_config *c)
+{
+	return c->family == TRANSFORMER_GPT2 ? "gpt2" : "llama";
+}
+
+static void show_rope(const struct rope_config *r, char out[160])
+{
+	static const char *const names[] = {[ROPE_PLAIN] = "default", [ROPE_LINEAR] = "linear", [ROPE_LLAMA3] = "llama3"};
+	int n = snprintf(out, 160, "%s, theta %.9g", names[r->kind], r->theta);
+	if (r->kind != ROPE_PLAIN)
+		n += snprintf(out + n, 160 - (size_t)n, ", factor %.9g", r->factor);
+	if (r->kind == ROPE_LLAMA3)
+		snprintf(out + n, 160 - (size_t)n, ", from %.9g to %.9g of %u", r->low_factor, r->high_factor, r->original_context);
+}
+
+static weir_status differ(const char *key, const char *a_name, const char *a, const char *b_name, const char *b, weir_error *err)
+{
+	return weir_fail(err, WEIR_E_INVALID,
+	                 "%s is of another model than %s: its %s is %s, and that one's %s; expected a folder of the same model",
+	                 a_name, b_name, key, a, b);
+}
+
+weir_status transformer_config_same(const struct transformer_config *a, const char *a_name, const struct transformer_config *b,
+                                    const char *b_name, weir_error *err)
+{
+	const bool gpt2 = a->family == TRANSFORMER_GPT2;
+	const struct {
+		const char *key;
+		double a, b;
+	} numbers[] = {
+	    {"vocab_size", a->vocabulary, b->vocabulary},
+	    {"n_positions", gpt2 ? a->context : 0, gpt2 ? b->context : 0}, /* of Llama's nothing is made */
+	    {gpt2 ? "n_layer" : "num_hidden_layers", a->layers, b->layers},
+	    {gpt2 ? "n_embd" : "hidden_size", a->width, b->width},
+	    {gpt2 ? "n_head" : "num_attention_heads", a->heads, b->heads},
+	    {"num_key_value_heads", a->kv_heads, b->kv_heads},
+	    {"head_dim", a->head_dim, b->head_dim},
+	    {gpt2 ? "n_inner" : "intermediate_size", a->hidden, b->hidden},
+	    {gpt2 ? "layer_norm_epsilon" : "rms_norm_eps", (double)a->norm_eps, (double)b->norm_eps},
+	    {"attention_bias", a->attention_bias, b->attention_bias},
+	    {"mlp_bias", a->mlp_bias, b->mlp_bias},
+	};
+	char of_a[160], of_b[160];
+	if (a->family != b->family)
+		return differ("model_type", a_name, family_name(a), b_name, family_name(b), err);
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		if (same_number(numbers[i].a, numbers[i].b))
+			continue;
+		snprintf(of_a, sizeof of_a, "%.7g", numbers[i].a);
+		snprintf(of_b, sizeof of_b, "%.7g", numbers[i].b);
+		return differ(numbers[i].key, a_name, of_a, b_name, of_b, err);
+	}
+	if (a->tied_head != b->tied_head)
+		return differ("head (tie_word_embeddings)", a_name, a->tied_head ? "the embedding" : "its own", b_name,
+		              b->tied_head ? "the embedding" : "its own", err);
+	if (gpt2 || rope_same(&a->rope, &b->rope))
+		return WEIR_OK;
+	show_rope(&a->rope, of_a);
+	show_rope(&b->rope, of_b);
+	return differ("rope (rope_theta, rope_scaling, rope_parameters)", a_name, of_a, b_name, of_b, err);
 }
 
 /* --- Rotary positions */

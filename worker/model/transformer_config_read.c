@@ -8,7 +8,6 @@
 
 struct reader {
 	const char *path;
-	const struct json *json;
 	const struct json_value *root;
 	weir_status status;
 	weir_error *err;
@@ -35,22 +34,26 @@ static uint32_t count(struct reader *r, const char *key, bool needed)
 	}
 	if (!json_value_count(json_member(r->root, key), &n) || n > UINT32_MAX)
 		fail(r, WEIR_E_INVALID, key, "is no whole number of 32 bits");
+	else if (n == 0 && !needed) /* it must not be taken for one that is absent */
+		fail(r, WEIR_E_INVALID, key, "is 0: expected at least 1, or null");
 	return (uint32_t)n;
 }
 
-/* `otherwise` where it is absent. path: dotted. */
-static double number(struct reader *r, const char *path, double otherwise)
+/* `otherwise` where it is absent. name: for errors. */
+static double value_number(struct reader *r, const struct json_value *v, const char *name, double otherwise)
 {
 	double x = otherwise;
-	char key[64];
-	const size_t map = strcspn(path, ".");
-	const struct json_value *v = json_member(r->root, path);
-	if (path[map] == '.') {
-		snprintf(key, sizeof key, "%.*s", (int)map, path);
-		v = json_member(json_member(r->root, key), path + map + 1);
-	}
-	if (!json_is_absent(v) && !json_get_real(r->json, path, &x))
-		fail(r, WEIR_E_INVALID, path, "is no number");
+	if (!json_is_absent(v) && !json_value_real(v, &x))
+		fail(r, WEIR_E_INVALID, name, "is no number");
+	return x;
+}
+
+/* 0 where it is absent. */
+static double positive(struct reader *r, const struct json_value *v, const char *name)
+{
+	const double x = value_number(r, v, name, 0);
+	if (!json_is_absent(v) && (float)x == 0)
+		fail(r, WEIR_E_INVALID, name, "is 0: expected above 0");
 	return x;
 }
 
@@ -83,56 +86,205 @@ static void want_text(struct reader *r, const char *key, const char *const *allo
 	fail(r, WEIR_E_UNSUPPORTED, key, what);
 }
 
+/* --- What is not computed */
+
+/* Keys that change what a model computes, and what each is where it changes nothing. One that is absent, null, false or empty asks for nothing, either. */
+static const struct {
+	const char *key;
+	double neutral;
+} not_computed[] = {{"add_cross_attention", 0},
+                    {"alibi", 0},
+                    {"attention_multiplier", 0},
+                    {"attn_logit_softcapping", 0},
+                    {"clip_qkv", 0},
+                    {"compression_config", 0},
+                    {"embedding_multiplier", 1},
+                    {"final_logit_softcapping", 0},
+                    {"is_encoder_decoder", 0},
+                    {"logit_scale", 1},
+                    {"logits_scaling", 1},
+                    {"no_rope_layers", 0},
+                    {"partial_rotary_factor", 1},
+                    {"pruned_heads", 0},
+                    {"qk_layernorm", 0},
+                    {"quantization_config", 0},
+                    {"query_pre_attn_scalar", 0},
+                    {"residual_multiplier", 1},
+                    {"rope_interleaved", 0},
+                    {"rotary_pct", 1},
+                    {"transformers_weights", 0},
+                    {"use_parallel_residual", 0},
+                    {"use_qk_norm", 0}};
+
+static void refuse_value(struct reader *r, const char *key, const char *why)
+{
+	char value[64], what[160];
+	json_value_show(json_member(r->root, key), value, sizeof value);
+	snprintf(what, sizeof what, "is %s: %s", value, why);
+	fail(r, WEIR_E_UNSUPPORTED, key, what);
+}
+
+static bool asks_for_nothing(const struct json_value *v, double neutral)
+{
+	double x;
+	bool on = true;
+	if (json_is_absent(v) || ((json_is_map(v) || json_is_list(v)) && json_length(v) == 0))
+		return true;
+	if (json_value_bool(v, false, &on))
+		return !on;
+	return json_value_real(v, &x) && !(x < neutral || x > neutral);
+}
+
+static void refuse_not_computed(struct reader *r, uint32_t context)
+{
+	double window;
+	bool uses_window = true;
+	const struct json_value *v = json_member(r->root, "sliding_window"), *layers = json_member(r->root, "layer_types");
+	for (size_t i = 0; i < sizeof not_computed / sizeof *not_computed; i++)
+		if (!asks_for_nothing(json_member(r->root, not_computed[i].key), not_computed[i].neutral))
+			refuse_value(r, not_computed[i].key, "it is not computed");
+	if (json_value_bool(json_member(r->root, "use_sliding_window"), true, &uses_window) && uses_window &&
+	    !asks_for_nothing(v, 0) && !(json_value_real(v, &window) && window >= context))
+		refuse_value(r, "sliding_window", "only attention to all tokens can be computed");
+	for (size_t i = 0; i < json_length(layers); i++) {
+		const char *type = json_value_text(json_element(layers, i), NULL);
+		if (type == NULL || strcmp(type, "full_attention") != 0)
+			refuse_value(r, "layer_types", "only full_attention can be computed");
+	}
+}
+
+/* --- Families */
+
+/* Of a key that has another name, too: both may be given where they say the same. */
+static uint32_t count_either(struct reader *r, const char *key, const char *other)
+{
+	if (!has(r, other))
+		return count(r, key, true);
+	const uint32_t n = count(r, other, true);
+	if (has(r, key) && count(r, key, true) != n) {
+		char what[96];
+		snprintf(what, sizeof what, "is not what %s says: expected one of them", other);
+		fail(r, WEIR_E_INVALID, key, what);
+	}
+	return n;
+}
+
 static void read_gpt2(struct reader *r, struct transformer_config *c)
 {
 	static const char *const activations[] = {"gelu_new", "gelu_pytorch_tanh", NULL};
 	want_text(r, "activation_function", activations);
 	want_flag(r, "scale_attn_weights", true);
 	want_flag(r, "scale_attn_by_inverse_layer_idx", false);
-	want_flag(r, "add_cross_attention", false);
-	c->context = count(r, has(r, "n_ctx") && !has(r, "n_positions") ? "n_ctx" : "n_positions", true);
-	c->layers = count(r, "n_layer", true);
-	c->heads = count(r, "n_head", true);
-	c->width = count(r, "n_embd", true);
+	const bool older = has(r, "n_ctx") && !has(r, "n_positions");
+	c->context = count_either(r, older ? "n_ctx" : "n_positions", "max_position_embeddings");
+	c->layers = count_either(r, "n_layer", "num_hidden_layers");
+	c->heads = count_either(r, "n_head", "num_attention_heads");
+	c->width = count_either(r, "n_embd", "hidden_size");
 	c->hidden = count(r, "n_inner", false);
-	c->norm_eps = (float)number(r, "layer_norm_epsilon", 0);
+	c->norm_eps = (float)positive(r, json_member(r->root, "layer_norm_epsilon"), "layer_norm_epsilon");
 	c->tied_head = flag(r, "tie_word_embeddings", true);
 }
 
-/* Of "rope_scaling" (transformers 4), or "rope_parameters" (5), which has theta too. */
-static void read_rope(struct reader *r, struct rope_config *out)
+/* --- Rotary positions */
+
+/* A map and its name, and a member of it by its whole name. */
+struct rope_map {
+	const char *name;
+	const struct json_value *v;
+	char key[64];
+};
+
+static const struct json_value *inside(struct rope_map *m, const char *key)
 {
-	const char *map = has(r, "rope_parameters") ? "rope_parameters" : "rope_scaling";
-	const struct json_value *v = json_member(r->root, map);
-	char path[64];
-	size_t bytes;
-	out->theta = number(r, "rope_theta", 0);
-	if (json_is_absent(v))
+	snprintf(m->key, sizeof m->key, "%s.%s", m->name, key);
+	return json_member(m->v, key);
+}
+
+static double number_inside(struct reader *r, struct rope_map *m, const char *key)
+{
+	const struct json_value *v = inside(m, key);
+	return value_number(r, v, m->key, 0);
+}
+
+static const char *rope_type(struct reader *r, struct rope_map *m)
+{
+	const struct json_value *older = json_member(m->v, "type"), *type = inside(m, "rope_type");
+	if (!json_is_absent(older) && !json_is_absent(type) && !json_value_equal(older, type))
+		fail(r, WEIR_E_INVALID, m->key, "is not what its type says: expected one of them");
+	if (json_is_absent(type))
+		type = older;
+	if (json_is_absent(type) && !json_is_absent(json_member(m->v, "factor")))
+		fail(r, WEIR_E_INVALID, m->key, "is missing, and there is a factor");
+	if (json_is_absent(type))
+		return "default";
+	const char *text = json_value_text(type, NULL);
+	if (text == NULL)
+		fail(r, WEIR_E_INVALID, m->key, "is no text");
+	return text != NULL ? text : "default";
+}
+
+static void read_llama3(struct reader *r, struct rope_map *m, struct rope_config *out)
+{
+	static const char key[] = "original_max_position_embeddings";
+	out->low_factor = number_inside(r, m, "low_freq_factor");
+	out->high_factor = number_inside(r, m, "high_freq_factor");
+	const double original = number_inside(r, m, key);
+	out->original_context = original >= 1 && original <= WEIR_POSITIONS_MAX ? (uint32_t)original : 0;
+	if (has(r, key) && count(r, key, true) != out->original_context)
+		fail(r, WEIR_E_INVALID, m->key, "is not what the key of that name beside the map says: expected one of them");
+}
+
+static void read_rope_map(struct reader *r, struct rope_map *m, struct rope_config *out)
+{
+	const struct json_value *theta = inside(m, "rope_theta");
+	if (!json_is_absent(theta)) {
+		const double outside = out->theta;
+		out->theta = positive(r, theta, m->key);
+		if (has(r, "rope_theta") && (outside < out->theta || outside > out->theta))
+			fail(r, WEIR_E_INVALID, m->key, "is not what the rope_theta beside the map says: expected one of them");
+	}
+	if (!asks_for_nothing(inside(m, "partial_rotary_factor"), 1))
+		fail(r, WEIR_E_UNSUPPORTED, m->key, "is not 1: only whole heads are turned");
+	static const char *const layers[] = {"full_attention", "sliding_attention"};
+	for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
+		if (!json_is_absent(inside(m, layers[i])))
+			fail(r, WEIR_E_UNSUPPORTED, m->key, "is given: all layers are turned alike");
+	const char *type = rope_type(r, m);
+	if (strcmp(type, "default") == 0)
 		return;
-#define INSIDE(key) (snprintf(path, sizeof path, "%s.%s", map, key), path)
-	out->theta = number(r, INSIDE("rope_theta"), out->theta);
-	if (number(r, INSIDE("partial_rotary_factor"), 1) != 1)
-		fail(r, WEIR_E_UNSUPPORTED, path, "is not 1: only whole heads are turned");
-	const char *kind = json_value_text(json_member(v, "rope_type"), &bytes);
-	if (kind == NULL)
-		kind = json_value_text(json_member(v, "type"), &bytes);
-	if (kind == NULL || strcmp(kind, "default") == 0)
-		return;
-	if (strcmp(kind, "linear") == 0) {
+	if (strcmp(type, "linear") == 0) {
 		out->kind = ROPE_LINEAR;
-	} else if (strcmp(kind, "llama3") == 0) {
+	} else if (strcmp(type, "llama3") == 0) {
 		out->kind = ROPE_LLAMA3;
-		out->low_factor = number(r, INSIDE("low_freq_factor"), 0);
-		out->high_factor = number(r, INSIDE("high_freq_factor"), 0);
-		const double original = number(r, INSIDE("original_max_position_embeddings"), 0);
-		out->original_context = original >= 1 && original <= WEIR_POSITIONS_MAX ? (uint32_t)original : 0;
+		read_llama3(r, m, out);
 	} else {
 		char what[128];
-		snprintf(what, sizeof what, "is of type '%.40s': default, linear and llama3 can be computed", kind);
-		fail(r, WEIR_E_UNSUPPORTED, map, what);
+		snprintf(what, sizeof what, "is of type '%.40s': default, linear and llama3 can be computed", type);
+		fail(r, WEIR_E_UNSUPPORTED, m->name, what);
 	}
-	out->factor = number(r, INSIDE("factor"), 0);
-#undef INSIDE
+	out->factor = number_inside(r, m, "factor");
+}
+
+/* Of "rope_scaling" (transformers 4), or "rope_parameters" (5), which has theta too. Where both are given the versions disagree about which counts. */
+static void read_rope(struct reader *r, struct rope_config *out)
+{
+	struct rope_map maps[] = {{.name = "rope_scaling"}, {.name = "rope_parameters"}};
+	struct rope_config read[2];
+	uint32_t given = 0;
+	out->theta = positive(r, json_member(r->root, "rope_theta"), "rope_theta");
+	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
+		maps[i].v = json_member(r->root, maps[i].name);
+		if (!json_is_absent(maps[i].v) && !json_is_map(maps[i].v))
+			fail(r, WEIR_E_INVALID, maps[i].name, "is no map");
+		if (json_length(maps[i].v) == 0)
+			continue;
+		read[given] = *out;
+		read_rope_map(r, &maps[i], &read[given++]);
+	}
+	if (given == 2 && !rope_same(&read[0], &read[1]))
+		fail(r, WEIR_E_INVALID, "rope_scaling", "is not what rope_parameters says: expected one of them");
+	if (given > 0)
+		*out = read[0];
 }
 
 static void read_llama(struct reader *r, struct transformer_config *c)
@@ -146,7 +298,7 @@ static void read_llama(struct reader *r, struct transformer_config *c)
 	c->head_dim = count(r, "head_dim", false);
 	c->width = count(r, "hidden_size", true);
 	c->hidden = count(r, "intermediate_size", true);
-	c->norm_eps = (float)number(r, "rms_norm_eps", 0);
+	c->norm_eps = (float)positive(r, json_member(r->root, "rms_norm_eps"), "rms_norm_eps");
 	c->tied_head = flag(r, "tie_word_embeddings", false);
 	c->attention_bias = flag(r, "attention_bias", false);
 	c->mlp_bias = flag(r, "mlp_bias", false);
@@ -171,7 +323,8 @@ static void read_all(struct reader *r, struct transformer_config *c)
 		fail(r, WEIR_E_UNSUPPORTED, "model_type", what);
 	}
 	c->vocabulary = count(r, "vocab_size", true);
-	c->init_std = (float)number(r, "initializer_range", 0);
+	c->init_std = (float)value_number(r, json_member(r->root, "initializer_range"), "initializer_range", 0);
+	refuse_not_computed(r, c->context);
 }
 
 weir_status transformer_config_read(const char *path, struct transformer_config *out, weir_error *err)
@@ -180,7 +333,7 @@ weir_status transformer_config_read(const char *path, struct transformer_config 
 	weir_status s = json_read_file(path, &json, err);
 	if (s != WEIR_OK)
 		return s;
-	struct reader r = {.path = path, .json = json, .root = json_root(json), .status = WEIR_OK, .err = err};
+	struct reader r = {.path = path, .root = json_root(json), .status = WEIR_OK, .err = err};
 	*out = (struct transformer_config){0};
 	read_all(&r, out);
 	json_destroy(json);

@@ -185,10 +185,10 @@ struct key_index {
 };
 
 struct snapshot {
-	struct safetensors *file;     /* NULL: a folder */
-	struct model_weights *folder; /* once it is bound */
-	bool adapters;                /* a folder of adapters */
-	uint32_t vocabulary;          /* of a model folder */
+	struct safetensors *file;         /* NULL: a folder */
+	struct model_weights *folder;     /* once it is bound */
+	bool adapters;                    /* a folder of adapters */
+	struct transformer_config config; /* of a model folder */
 	const struct model *model;
 	char path[4096];
 	struct key_index index[MODEL_TABLES];
@@ -214,9 +214,7 @@ weir_status snapshot_open(struct snapshot **out, const char *path, weir_error *e
 	if (adapter_folder_is(path)) {
 		s->adapters = true;
 	} else if (model_folder_is(path)) {
-		struct transformer_config config;
-		status = model_folder_config(path, &config, err);
-		s->vocabulary = status == WEIR_OK ? config.vocabulary : 0;
+		status = model_folder_config(path, &s->config, err);
 	} else {
 		status = safetensors_open(&s->file, path, err);
 		if (status == WEIR_OK)
@@ -258,7 +256,7 @@ uint32_t snapshot_dense_dim(const struct snapshot *s)
 }
 uint32_t snapshot_vocabulary(const struct snapshot *s)
 {
-	return s->file != NULL ? metadata_number(s, "model.vocabulary") : s->vocabulary;
+	return s->file != NULL ? metadata_number(s, "model.vocabulary") : s->config.vocabulary;
 }
 
 /* A file of a model without full decay has no clocks: its rows stay as they begin. */
@@ -387,7 +385,11 @@ static weir_status bind_folder(struct snapshot *s, weir_error *err)
 		    err, WEIR_E_INVALID,
 		    "%s is a model folder, and the job trains no such model: expected model.kind gpt2 or llama, without model.lora",
 		    s->path);
-	const weir_status status = model_folder_open(&s->folder, s->path, layout, err);
+	/* Tensors of one shape may well mean something else: other heads, positions, epsilons. */
+	weir_status status =
+	    transformer_config_same(&s->config, s->path, transformer_config_of(model_transformer(s->model)), "the job's model", err);
+	if (status == WEIR_OK)
+		status = model_folder_open(&s->folder, s->path, layout, err);
 	return status == WEIR_OK ? model_folder_check_finite(s->folder, s->path, err) : status;
 }
 
