@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "adapter_targets.h"
 #include "limits.h"
 #include "new_folder.h"
 #include "safetensors.h"
@@ -45,6 +46,17 @@ static bool began_beside_model(const struct json_value *v)
 	return known;
 }
 
+/* A way of a later PEFT. */
+static bool is_plain(void *arg, const char *key, size_t bytes, const struct json_value *v)
+{
+	const char **on = arg;
+	bool value;
+	(void)bytes;
+	if (strncmp(key, "use_", strlen("use_")) == 0 && json_value_bool(v, false, &value) && value)
+		*on = key;
+	return *on == NULL;
+}
+
 /* What PEFT can do beside it. A key that is absent, null, false or empty asks for nothing. */
 static weir_status check_plain(const char *path, const struct json_value *root, weir_error *err)
 {
@@ -65,62 +77,120 @@ static weir_status check_plain(const char *path, const struct json_value *root, 
 	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
 		if (!json_value_bool(json_member(root, flags[i]), false, &on) || on)
 			return refuse(path, flags[i], "is on: only plain adapters can be computed", err);
+	const char *other = NULL;
+	if (!json_each(root, is_plain, &other))
+		return refuse(path, other, "is on: only plain adapters can be computed", err);
 	for (size_t i = 0; i < sizeof more / sizeof *more; i++)
 		if (!is_empty(json_member(root, more[i])))
 			return refuse(path, more[i], "is given: all adapters have one rank and one alpha, and nothing else is trained", err);
 	return WEIR_OK;
 }
 
-static weir_status read_config(const char *path, struct lora_options *out, weir_error *err)
+static weir_status read_config(const char *path, const struct json *j, struct lora_options *out, weir_error *err)
 {
-	struct json *j = NULL;
 	uint64_t rank = 0;
 	double alpha = 0;
-	weir_status s = json_read_file(path, &j, err);
-	if (s == WEIR_OK)
-		s = check_plain(path, json_root(j), err);
-	if (s == WEIR_OK && (!json_get_count(j, "r", &rank) || rank == 0 || rank > WEIR_LAYER_WIDTH_MAX))
-		s = weir_fail(err, WEIR_E_INVALID, "%s: r must be a rank from 1 to %u", path, WEIR_LAYER_WIDTH_MAX);
-	if (s == WEIR_OK && (!json_get_real(j, "lora_alpha", &alpha) || !(alpha > 0 && isfinite((float)alpha))))
-		s = weir_fail(err, WEIR_E_INVALID, "%s: lora_alpha must be a number above 0", path);
-	json_destroy(j);
+	const weir_status s = check_plain(path, json_root(j), err);
+	if (s != WEIR_OK)
+		return s;
+	if (!json_get_count(j, "r", &rank) || rank == 0 || rank > WEIR_LAYER_WIDTH_MAX)
+		return weir_fail(err, WEIR_E_INVALID, "%s: r must be a rank from 1 to %u", path, WEIR_LAYER_WIDTH_MAX);
+	if (!json_get_real(j, "lora_alpha", &alpha) || !(alpha > 0 && isfinite((float)alpha)))
+		return weir_fail(err, WEIR_E_INVALID, "%s: lora_alpha must be a number above 0", path);
 	out->rank = (uint32_t)rank;
 	out->alpha = (float)alpha;
-	return s;
+	return WEIR_OK;
 }
 
-/* --- Targets, by the tensors: PEFT may name them by a pattern. */
+/* --- Tensors */
 
-/* "...self_attn.q_proj.lora_A.weight": which; LORA_TARGETS_COUNT: none. */
-static enum lora_target target_of(const char *name)
+static const char before[] = "base_model.model.";
+static const char *const layers[] = {[TRANSFORMER_GPT2] = "transformer.h.", [TRANSFORMER_LLAMA] = "model.layers."};
+static const char *const endings[] = {".lora_A.weight", ".lora_B.weight"};
+
+struct place {
+	enum transformer_family family;
+	uint32_t layer;
+	enum lora_module module;
+};
+
+static bool begins(const char **text, const char *with)
 {
-	static const char *const endings[] = {".lora_A.weight", ".lora_B.weight"};
-	const size_t length = strlen(name), ending = strlen(endings[0]);
-	if (length <= ending || (strcmp(name + length - ending, endings[0]) != 0 && strcmp(name + length - ending, endings[1]) != 0))
-		return LORA_TARGETS_COUNT;
-	size_t begin = length - ending;
-	while (begin > 0 && name[begin - 1] != '.')
-		begin--;
-	return lora_target_find(name + begin, length - ending - begin);
+	const size_t n = strlen(with);
+	const bool does = strncmp(*text, with, n) == 0;
+	*text += does ? n : 0;
+	return does;
 }
 
-static weir_status read_targets(const char *path, struct lora_options *out, weir_error *err)
+/* "base_model.model.model.layers.1.self_attn.q_proj.lora_A.weight": whose. */
+static bool place_of(const char *name, struct place *out)
 {
-	struct safetensors *file = NULL;
-	weir_status s = safetensors_open(&file, path, err);
-	if (s == WEIR_OK && safetensors_count(file) == 0)
-		s = weir_fail(err, WEIR_E_INVALID, "%s has no tensors", path);
-	for (uint32_t i = 0; s == WEIR_OK && i < safetensors_count(file); i++) {
+	char *end;
+	if (!begins(&name, before))
+		return false;
+	out->family = begins(&name, layers[TRANSFORMER_GPT2]) ? TRANSFORMER_GPT2 : TRANSFORMER_LLAMA;
+	if ((out->family == TRANSFORMER_LLAMA && !begins(&name, layers[TRANSFORMER_LLAMA])) || *name < '0' || *name > '9')
+		return false;
+	const unsigned long layer = strtoul(name, &end, 10);
+	const size_t ending = strlen(endings[0]), left = strlen(end);
+	if (*end != '.' || layer >= WEIR_LAYERS_MAX || left <= 1 + ending)
+		return false;
+	out->layer = (uint32_t)layer;
+	out->module = lora_module_find(end + 1, left - 1 - ending);
+	const char *behind = end + left - ending;
+	return (strcmp(behind, endings[0]) == 0 || strcmp(behind, endings[1]) == 0) && out->module < LORA_MODULES_COUNT &&
+	       lora_module_is_gpt2(out->module) == (out->family == TRANSFORMER_GPT2);
+}
+
+static weir_status find_family(const struct safetensors *file, const char *path, enum transformer_family *out, weir_error *err)
+{
+	struct place p = {0};
+	if (safetensors_count(file) == 0)
+		return weir_fail(err, WEIR_E_INVALID, "%s has no tensors", path);
+	for (uint32_t i = 0; i < safetensors_count(file); i++) {
 		const char *name = safetensors_at(file, i)->name;
-		const enum lora_target t = target_of(name);
-		if (t == LORA_TARGETS_COUNT)
-			s = weir_fail(err, WEIR_E_UNSUPPORTED,
-			              "%s: tensor '%s' is of no adapter that can be computed: those are lora_A and lora_B of gpt2's and "
-			              "llama's projections",
-			              path, name);
-		else
-			out->targets[t] = true;
+		if (!place_of(name, &p) || (i > 0 && p.family != *out))
+			return weir_fail(err, WEIR_E_UNSUPPORTED,
+			                 "%s: tensor '%s' is of no adapter that can be computed: those are lora_A and lora_B of gpt2's and "
+			                 "llama's projections",
+			                 path, name);
+		*out = p.family;
 	}
+	return WEIR_OK;
+}
+
+/* PEFT leaves tensors aside whose modules adapter_config.json does not choose. */
+static weir_status check_chosen(const struct safetensors *file, const char *path, const struct lora_options *lora,
+                                weir_error *err)
+{
+	struct place p = {0};
+	for (uint32_t i = 0; i < safetensors_count(file); i++) {
+		const char *name = safetensors_at(file, i)->name;
+		if (place_of(name, &p) && !lora_has(lora, p.layer, p.module))
+			return weir_fail(
+			    err, WEIR_E_INVALID,
+			    "%s: tensor '%s' is of a module that adapter_config.json leaves out (target_modules, exclude_modules, "
+			    "layers_to_transform): expected both to be of the same adapters",
+			    path, name);
+	}
+	return WEIR_OK;
+}
+
+static weir_status read_targets(const char *folder, const struct json_value *root, const char *config, struct lora_options *out,
+                                weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX];
+	struct safetensors *file = NULL;
+	enum transformer_family family = TRANSFORMER_LLAMA;
+	weir_status s = model_folder_weights(folder, "adapter_model", path, err);
+	if (s == WEIR_OK)
+		s = safetensors_open(&file, path, err);
+	if (s == WEIR_OK)
+		s = find_family(file, path, &family, err);
+	if (s == WEIR_OK)
+		s = adapter_targets_read(config, root, family, out, err);
+	if (s == WEIR_OK)
+		s = check_chosen(file, path, out, err);
 	safetensors_close(file);
 	return s;
 }
@@ -128,13 +198,16 @@ static weir_status read_targets(const char *path, struct lora_options *out, weir
 weir_status adapter_folder_read(const char *folder, struct lora_options *out, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX];
-	memset(out->targets, 0, sizeof out->targets);
+	struct json *j = NULL;
 	weir_status s = folder_file(folder, "adapter_config.json", path, err);
 	if (s == WEIR_OK)
-		s = read_config(path, out, err);
+		s = json_read_file(path, &j, err);
 	if (s == WEIR_OK)
-		s = folder_file(folder, "adapter_model.safetensors", path, err);
-	return s == WEIR_OK ? read_targets(path, out, err) : s;
+		s = read_config(path, j, out, err);
+	if (s == WEIR_OK)
+		s = read_targets(folder, json_root(j), path, out, err);
+	json_destroy(j);
+	return s;
 }
 
 /* --- Writing */
@@ -147,7 +220,25 @@ static void put_alpha(struct json *j, float alpha)
 		json_set_real(j, "lora_alpha", (double)alpha);
 }
 
-struct json *adapter_config_make(const char *base, enum transformer_family family, const struct lora_options *lora)
+/* Targets, or where adapters are of some of their modules alone, these by their whole names. */
+static void put_targets(struct json *j, const struct lora_options *lora, const struct layout *layout)
+{
+	for (unsigned t = 0; t < LORA_TARGETS_COUNT && !lora->some; t++)
+		if (lora->targets[t])
+			json_append_text(j, "target_modules", lora_target_name(t));
+	for (uint32_t i = 0; i < layout->count && lora->some; i++) {
+		char module[LAYOUT_NAME_BYTES];
+		const char *name = layout->tensors[i].name;
+		const size_t n = strlen(name), ending = strlen(endings[0]), skipped = strlen(before);
+		if (n > skipped + ending && strcmp(name + n - ending, endings[0]) == 0) {
+			snprintf(module, sizeof module, "%.*s", (int)(n - ending - skipped), name + skipped);
+			json_append_text(j, "target_modules", module);
+		}
+	}
+}
+
+struct json *adapter_config_make(const char *base, enum transformer_family family, const struct lora_options *lora,
+                                 const struct layout *layout)
 {
 	struct json *j = json_create();
 	if (j == NULL)
@@ -161,8 +252,6 @@ struct json *adapter_config_make(const char *base, enum transformer_family famil
 	json_set_text(j, "bias", "none");
 	json_set_bool(j, "fan_in_fan_out", family == TRANSFORMER_GPT2); /* its weights are (in, out) */
 	json_set_bool(j, "inference_mode", true);
-	for (unsigned t = 0; t < LORA_TARGETS_COUNT; t++)
-		if (lora->targets[t])
-			json_append_text(j, "target_modules", lora_target_name(t));
+	put_targets(j, lora, layout);
 	return j;
 }

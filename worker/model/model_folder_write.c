@@ -181,7 +181,7 @@ weir_status adapter_folder_write(const struct model_folder *f, enum transformer_
 	weir_status s = new_folder_begin(&folder, f->path, f->replace, err);
 	if (s != WEIR_OK)
 		return s;
-	struct json *j = adapter_config_make(f->base, family, lora);
+	struct json *j = adapter_config_make(f->base, family, lora, layout);
 	s = folder_file(folder.temporary, "adapter_config.json", path, err);
 	if (s == WEIR_OK)
 		s = j != NULL ? json_write_file(j, path, err) : weir_fail(err, WEIR_E_MEMORY, "out of memory for %s", path);

@@ -19,6 +19,7 @@
 
 #include "backend.h"
 #include "layout.h"
+#include "limits.h"
 #include "lora_target.h"
 #include "transformer_config.h"
 
@@ -27,7 +28,10 @@ struct lora_options {
 	float alpha;
 	float dropout; /* of what enters the adapters */
 	bool targets[LORA_TARGETS_COUNT];
+	bool some;                         /* adapters are of some of the targets' modules alone: */
+	uint16_t modules[WEIR_LAYERS_MAX]; /* of each layer, a bit for each enum lora_module */
 };
+bool lora_has(const struct lora_options *o, uint32_t layer, enum lora_module m);
 
 struct transformer_options {
 	struct lora_options lora;

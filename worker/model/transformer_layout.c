@@ -9,8 +9,7 @@
 
 /* One of the projections that are computed as one. */
 struct part {
-	const char *name; /* "self_attn.q_proj" */
-	enum lora_target target;
+	enum lora_module module;
 	uint32_t out;
 };
 
@@ -33,20 +32,26 @@ static struct norm place_norm(struct placing *p, const char *name)
 	return n;
 }
 
+bool lora_has(const struct lora_options *o, uint32_t layer, enum lora_module m)
+{
+	return o->targets[lora_module_target(m)] && (!o->some || (o->modules[layer] >> m & 1));
+}
+
 /* A begins as nn.Linear does, B with zeros: the model begins as it was. */
 static void place_adapter(struct placing *p, struct projection *j, const struct part *part, uint32_t column)
 {
 	static const char base[] = "base_model.model.";
 	const struct lora_options *lora = &p->t->options.lora;
-	p->found[part->target] = true;
-	if (lora->rank == 0 || !lora->targets[part->target])
+	const char *name = lora_module_name(part->module);
+	p->found[lora_module_target(part->module)] = true;
+	if (lora->rank == 0 || !lora_has(lora, p->index, part->module))
 		return;
 	struct adapter *a = &j->adapters[j->adapters_count++];
 	*a = (struct adapter){.column = column, .out = part->out, .salt = p->t->trained->count};
 	a->a = layout_add(p->t->trained, lora->rank, j->in, WEIR_INIT_UNIFORM, 1 / sqrtf((float)j->in), "%s%s.%u.%s.lora_A.weight",
-	                  base, p->layer, p->index, part->name);
+	                  base, p->layer, p->index, name);
 	a->b = layout_add(p->t->trained, part->out, lora->rank, WEIR_INIT_ZERO, 0, "%s%s.%u.%s.lora_B.weight", base, p->layer,
-	                  p->index, part->name);
+	                  p->index, name);
 }
 
 /* Parts lie one behind the other: their weights, and then their biases. */
@@ -56,15 +61,15 @@ static struct projection place(struct placing *p, const struct part *parts, uint
 	assert(count == 1 || !j.input_major); /* columns of (in, out) do not lie one behind the other */
 	for (uint32_t i = 0; i < count; i++) {
 		const uint32_t rows = j.input_major ? in : parts[i].out, cols = j.input_major ? parts[i].out : in;
-		const uint64_t at =
-		    layout_add(p->weights, rows, cols, WEIR_INIT_NORMAL, std, "%s.%u.%s.weight", p->layer, p->index, parts[i].name);
+		const uint64_t at = layout_add(p->weights, rows, cols, WEIR_INIT_NORMAL, std, "%s.%u.%s.weight", p->layer, p->index,
+		                               lora_module_name(parts[i].module));
 		j.weight = i == 0 ? at : j.weight;
 		place_adapter(p, &j, &parts[i], j.out);
 		j.out += parts[i].out;
 	}
 	for (uint32_t i = 0; i < count && biased; i++) {
-		const uint64_t at =
-		    layout_add(p->weights, parts[i].out, 0, WEIR_INIT_ZERO, 0, "%s.%u.%s.bias", p->layer, p->index, parts[i].name);
+		const uint64_t at = layout_add(p->weights, parts[i].out, 0, WEIR_INIT_ZERO, 0, "%s.%u.%s.bias", p->layer, p->index,
+		                               lora_module_name(parts[i].module));
 		j.bias = i == 0 ? at : j.bias;
 	}
 	return j;
@@ -79,8 +84,8 @@ static float residual_std(const struct transformer_config *c)
 static void place_gpt2_layer(struct placing *p, struct transformer_layer *l)
 {
 	const struct transformer_config *c = &p->t->config;
-	const struct part qkv = {"attn.c_attn", LORA_c_attn, 3 * c->width}, o = {"attn.c_proj", LORA_c_proj, c->width};
-	const struct part up = {"mlp.c_fc", LORA_c_fc, c->hidden}, down = {"mlp.c_proj", LORA_c_proj, c->width};
+	const struct part qkv = {MODULE_GPT2_QKV, 3 * c->width}, o = {MODULE_GPT2_OUTPUT, c->width};
+	const struct part up = {MODULE_GPT2_UP, c->hidden}, down = {MODULE_GPT2_DOWN, c->width};
 	l->attention_norm = place_norm(p, "ln_1");
 	l->qkv = place(p, &qkv, 1, c->width, true, p->std);
 	l->o = place(p, &o, 1, c->width, true, residual_std(c));
@@ -93,11 +98,9 @@ static void place_llama_layer(struct placing *p, struct transformer_layer *l)
 {
 	const struct transformer_config *c = &p->t->config;
 	const uint32_t queries = c->heads * c->head_dim, keys = c->kv_heads * c->head_dim;
-	const struct part qkv[] = {{"self_attn.q_proj", LORA_q_proj, queries},
-	                           {"self_attn.k_proj", LORA_k_proj, keys},
-	                           {"self_attn.v_proj", LORA_v_proj, keys}};
-	const struct part o = {"self_attn.o_proj", LORA_o_proj, c->width}, down = {"mlp.down_proj", LORA_down_proj, c->width};
-	const struct part up[] = {{"mlp.gate_proj", LORA_gate_proj, c->hidden}, {"mlp.up_proj", LORA_up_proj, c->hidden}};
+	const struct part qkv[] = {{MODULE_QUERY, queries}, {MODULE_KEY, keys}, {MODULE_VALUE, keys}};
+	const struct part o = {MODULE_OUTPUT, c->width}, down = {MODULE_DOWN, c->width};
+	const struct part up[] = {{MODULE_GATE, c->hidden}, {MODULE_UP, c->hidden}};
 	l->attention_norm = place_norm(p, "input_layernorm");
 	l->qkv = place(p, qkv, 3, c->width, c->attention_bias, p->std);
 	l->o = place(p, &o, 1, queries, c->attention_bias, p->std);
@@ -120,6 +123,8 @@ static weir_status check_targets(const struct placing *p, weir_error *err)
 	for (unsigned i = 0; i < LORA_TARGETS_COUNT && lora->rank > 0; i++)
 		if (lora->targets[i] && !p->found[i])
 			return weir_fail(err, WEIR_E_UNSUPPORTED, "adapters of %s: this model has %s", lora_target_name(i), known);
+	if (lora->rank > 0 && any && p->t->trained->count == 0)
+		return weir_fail(err, WEIR_E_INVALID, "adapters of no layer: this model has layers 0 to %u", p->t->config.layers - 1);
 	if (lora->rank > 0 && !any)
 		return weir_fail(err, WEIR_E_INVALID, "adapters of no projection: this model has %s", known);
 	return WEIR_OK;

@@ -47,7 +47,7 @@ static weir_status compile(struct pattern **out, const char *text, size_t bytes,
 		return fail_compiling(shown, shown_bytes, code, err);
 	}
 	(void)pcre2_pattern_info(p->code, PCRE2_INFO_MATCHEMPTY, &empty);
-	if (empty) {
+	if (empty && !(options & PCRE2_ENDANCHORED)) {
 		pattern_free(p);
 		return weir_fail(err, WEIR_E_UNSUPPORTED,
 		                 "the pattern '%.*s' may match nothing at all, and does not say then where to cut",
@@ -75,6 +75,13 @@ weir_status pattern_literal(struct pattern **out, const char *text, size_t bytes
 	if (bytes > PATTERN_BYTES_MAX)
 		return weir_fail(err, WEIR_E_LIMIT, "a pattern of %zu bytes; at most %u are taken", bytes, PATTERN_BYTES_MAX);
 	return compile(out, text, bytes, PCRE2_LITERAL, text, bytes, err);
+}
+
+weir_status pattern_compile_whole(struct pattern **out, const char *text, size_t bytes, weir_error *err)
+{
+	if (bytes > PATTERN_BYTES_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "a pattern of %zu bytes; at most %u are taken", bytes, PATTERN_BYTES_MAX);
+	return compile(out, text, bytes, PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_NEVER_BACKSLASH_C, text, bytes, err);
 }
 
 void pattern_free(struct pattern *p)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "adapter_folder.h"
+#include "adapter_targets.h"
 #include "hash.h"
 #include "init.h"
 #include "model_folder.h"
@@ -365,6 +366,10 @@ static weir_status check_lora(const struct snapshot *s, weir_error *err)
 	if (theirs.alpha < ours->alpha || theirs.alpha > ours->alpha)
 		return weir_fail(err, WEIR_E_INVALID, "%s: its adapters have alpha %g, the job's model.lora.alpha %g", s->path,
 		                 (double)theirs.alpha, (double)ours->alpha);
+	if (!adapter_targets_same(&theirs, ours, transformer_config_of(t)->layers))
+		return weir_fail(
+		    err, WEIR_E_INVALID,
+		    "%s: its adapters (target_modules, layers_to_transform) are of other modules than the job's (model.lora)", s->path);
 	return WEIR_OK;
 }
 

@@ -85,7 +85,8 @@ static void configurations_are_peft_s(void **state)
 	for (int gpt2 = 0; gpt2 < 2; gpt2++) {
 		struct lora_options lora = {.rank = 4, .alpha = 16};
 		lora.targets[LORA_q_proj] = lora.targets[LORA_up_proj] = true;
-		struct json *j = adapter_config_make("/models/base", gpt2 ? TRANSFORMER_GPT2 : TRANSFORMER_LLAMA, &lora);
+		const struct layout none = {0};
+		struct json *j = adapter_config_make("/models/base", gpt2 ? TRANSFORMER_GPT2 : TRANSFORMER_LLAMA, &lora, &none);
 		uint64_t n = 0;
 		assert_string_equal(json_get_text(j, "peft_type"), "LORA");
 		assert_string_equal(json_get_text(j, "base_model_name_or_path"), "/models/base");
