@@ -187,8 +187,8 @@ static weir_status check_unsupported(const struct json_value *model, weir_error 
 			return weir_fail(err, WEIR_E_UNSUPPORTED, "\"%s\" is not supported", affixes[i]);
 	}
 	const struct json_value *dropout = json_member(model, "dropout");
-	uint64_t zero;
-	if (!json_is_absent(dropout) && !(json_value_count(dropout, &zero) && zero == 0))
+	double share;
+	if (!json_is_absent(dropout) && !(json_value_real(dropout, &share) && share >= 0 && share <= 0))
 		return weir_fail(err, WEIR_E_UNSUPPORTED, "\"dropout\", which draws merges by lot, is not supported");
 	return WEIR_OK;
 }

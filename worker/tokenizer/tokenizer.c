@@ -49,20 +49,42 @@ static weir_status guess_ends(struct tokenizer *t, weir_error *err)
 	return status;
 }
 
-weir_status tokenizer_parse(struct tokenizer **out, const char *text, size_t bytes, const char *name, weir_error *err)
+/* Ids that are not the file's make another tokenizer of it. */
+static weir_status take_fingerprint(struct tokenizer *t, const char *text, size_t bytes, weir_error *err)
+{
+	struct buffer all = {0};
+	hash128_bytes(text, bytes, t->info.fingerprint);
+	if (!t->moved)
+		return WEIR_OK;
+	bool fits = buffer_append(&all, (const char *)t->info.fingerprint, sizeof t->info.fingerprint, TOKENIZER_FILE_BYTES_MAX);
+	for (uint32_t id = 0; id < t->others.ids && fits; id++) {
+		size_t length;
+		const char *content = string_table_get(&t->others, id, &length);
+		if (content != NULL)
+			fits = buffer_append(&all, (const char *)&id, sizeof id, TOKENIZER_FILE_BYTES_MAX) &&
+			       buffer_append(&all, content, length + 1, TOKENIZER_FILE_BYTES_MAX);
+	}
+	if (fits)
+		hash128_bytes(all.data, all.size, t->info.fingerprint);
+	buffer_free(&all);
+	return fits ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory for a tokenizer");
+}
+
+static weir_status parse(struct tokenizer **out, const char *text, size_t bytes, const struct tokenizer_beside *beside,
+                         const char *name, weir_error *err)
 {
 	struct json *j = NULL;
 	struct tokenizer *t = calloc(1, sizeof *t);
 	weir_status status = t == NULL ? weir_fail(err, WEIR_E_MEMORY, "out of memory for a tokenizer")
 	                               : json_parse_strings(text, bytes, name, &j, err);
 	if (status == WEIR_OK) {
-		status = tokenizer_read(t, json_root(j), name, err);
+		status = tokenizer_read(t, json_root(j), beside, name, err);
 		json_destroy(j);
 	}
-	if (status == WEIR_OK) {
-		hash128_bytes(text, bytes, t->info.fingerprint);
+	if (status == WEIR_OK)
+		status = take_fingerprint(t, text, bytes, err);
+	if (status == WEIR_OK)
 		status = guess_ends(t, err);
-	}
 	if (status != WEIR_OK) {
 		tokenizer_close(t);
 		return status;
@@ -71,14 +93,12 @@ weir_status tokenizer_parse(struct tokenizer **out, const char *text, size_t byt
 	return WEIR_OK;
 }
 
-/* --- A folder */
-
-/* "eos_token": "</s>", or {"content": "</s>"}. */
-static const char *token_text(const struct json_value *config, const char *key)
+weir_status tokenizer_parse(struct tokenizer **out, const char *text, size_t bytes, const char *name, weir_error *err)
 {
-	const struct json_value *v = json_member(config, key);
-	return json_value_text(json_is_map(v) ? json_member(v, "content") : v, NULL);
+	return parse(out, text, bytes, NULL, name, err);
 }
+
+/* --- A folder */
 
 /* "chat_template": TEXT, or [{"name": "default", "template": TEXT}, ...]. */
 static const char *template_text(const struct json_value *config)
@@ -92,10 +112,10 @@ static const char *template_text(const struct json_value *config)
 	return json_value_text(v, NULL);
 }
 
-static weir_status take_config(struct tokenizer *t, const struct json_value *config, weir_error *err)
+static weir_status take_beside(struct tokenizer *t, const struct tokenizer_beside *beside, weir_error *err)
 {
-	const char *const bos = token_text(config, "bos_token"), *const eos = token_text(config, "eos_token");
-	const char *template = template_text(config);
+	const char *const bos = tokenizer_beside_token(beside, "bos_token"), *const eos = tokenizer_beside_token(beside, "eos_token");
+	const char *template = beside->config != NULL ? template_text(json_root(beside->config)) : NULL;
 	weir_status status = WEIR_OK;
 	if (bos != NULL)
 		status = set_end(t, bos, &t->info.bos, &t->info.bos_text, err);
@@ -116,23 +136,14 @@ static weir_status read_beside(const char *folder, const char *name, size_t byte
 	return status == WEIR_OK || status == WEIR_E_NOT_FOUND ? WEIR_OK : weir_fail(err, status, "%s", why.text);
 }
 
-static weir_status read_folder(struct tokenizer *t, const char *folder, weir_error *err)
+/* What is of a folder and not of its tokens. */
+static weir_status read_folder(struct tokenizer *t, const struct tokenizer_beside *beside, const char *folder, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX], *text;
 	size_t bytes;
-	struct json *j;
-	weir_status status = read_beside(folder, "tokenizer_config.json", TOKENIZER_FILE_BYTES_MAX, path, &text, &bytes, err);
-	if (status == WEIR_OK && text != NULL) {
-		status = json_parse(text, bytes, path, &j, err);
-		if (status == WEIR_OK) {
-			status = take_config(t, json_root(j), err);
-			json_destroy(j);
-		}
-		free(text);
-	}
-	if (status != WEIR_OK)
-		return status;
-	status = read_beside(folder, "chat_template.jinja", TOKENIZER_TEMPLATE_MAX, path, &text, &bytes, err);
+	weir_status status = take_beside(t, beside, err);
+	if (status == WEIR_OK)
+		status = read_beside(folder, "chat_template.jinja", TOKENIZER_TEMPLATE_MAX, path, &text, &bytes, err);
 	if (status == WEIR_OK && text != NULL) {
 		free(t->info.chat_template);
 		t->info.chat_template = text;
@@ -140,33 +151,37 @@ static weir_status read_folder(struct tokenizer *t, const char *folder, weir_err
 	return status;
 }
 
-static weir_status open_file(struct tokenizer **out, const char *path, weir_error *err)
+static weir_status open_file(struct tokenizer **out, const char *path, const struct tokenizer_beside *beside, weir_error *err)
 {
 	char *text;
 	size_t bytes;
 	weir_status status = disk_read_file(disk_system(), path, TOKENIZER_FILE_BYTES_MAX, &text, &bytes, err);
 	if (status != WEIR_OK)
 		return status;
-	status = tokenizer_parse(out, text, bytes, path, err);
+	status = parse(out, text, bytes, beside, path, err);
 	free(text);
+	return status;
+}
+
+static weir_status open_folder(struct tokenizer **out, const char *folder, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX];
+	struct tokenizer_beside beside;
+	if (snprintf(path, sizeof path, "%s/tokenizer.json", folder) >= (int)sizeof path)
+		return weir_fail(err, WEIR_E_LIMIT, "the path of a tokenizer is too long: %.200s", folder);
+	weir_status status = tokenizer_beside_read(&beside, folder, err);
+	if (status == WEIR_OK)
+		status = open_file(out, path, &beside, err);
+	if (status == WEIR_OK && (status = read_folder(*out, &beside, folder, err)) != WEIR_OK)
+		tokenizer_close(*out);
+	tokenizer_beside_free(&beside);
 	return status;
 }
 
 static weir_status open_place(struct tokenizer **out, const char *place, weir_error *err)
 {
-	char path[WEIR_PATH_BYTES_MAX];
 	struct stat st;
-	if (stat(place, &st) != 0 || !S_ISDIR(st.st_mode))
-		return open_file(out, place, err);
-	if (snprintf(path, sizeof path, "%s/tokenizer.json", place) >= (int)sizeof path)
-		return weir_fail(err, WEIR_E_LIMIT, "the path of a tokenizer is too long: %.200s", place);
-	weir_status status = open_file(out, path, err);
-	if (status != WEIR_OK)
-		return status;
-	status = read_folder(*out, place, err);
-	if (status != WEIR_OK)
-		tokenizer_close(*out);
-	return status;
+	return stat(place, &st) == 0 && S_ISDIR(st.st_mode) ? open_folder(out, place, err) : open_file(out, place, NULL, err);
 }
 
 weir_status tokenizer_open(struct tokenizer **out, const char *place, weir_error *err)
@@ -186,6 +201,7 @@ void tokenizer_close(struct tokenizer *t)
 		return;
 	string_table_free(&t->model);
 	string_table_free(&t->others);
+	string_table_free(&t->added);
 	added_set_free(&t->raw);
 	added_set_free(&t->normalized);
 	normalizer_free(&t->normalizer);

@@ -34,6 +34,8 @@ struct tokenizer {
 	struct tokenizer_info info; /* where `bytes` is set nothing of what follows is used */
 	struct string_table model;  /* the model's vocabulary */
 	struct string_table others; /* added tokens that are not in it */
+	struct string_table added;  /* all added tokens, as they are written */
+	bool moved;                 /* ids are not those that tokenizer.json alone gives, or says */
 	struct added_set raw, normalized;
 	struct normalizer normalizer;
 	struct pre_tokenizer pre;
@@ -42,8 +44,26 @@ struct tokenizer {
 	struct decoding decoding;
 };
 
-/* Fills a zeroed tokenizer from a tokenizer.json; after a failure it is to be closed. */
-weir_status tokenizer_read(struct tokenizer *t, const struct json_value *root, const char *name, weir_error *err);
+/* What a folder says of tokens beside tokenizer.json; each NULL where there is no such file. */
+struct tokenizer_beside {
+	struct json *config; /* tokenizer_config.json */
+	struct json *map;    /* special_tokens_map.json, which counts where the config has no added_tokens_decoder; likewise: */
+	struct json *added;  /* added_tokens.json */
+};
+weir_status tokenizer_beside_read(struct tokenizer_beside *b, const char *folder, weir_error *err);
+void tokenizer_beside_free(struct tokenizer_beside *b);
+/* "bos_token" or the like; NULL: there is none. */
+const char *tokenizer_beside_token(const struct tokenizer_beside *b, const char *key);
+/* Adds the tokens that tokenizer.json, root, does not have, in the order in which transformers does. */
+weir_status tokenizer_beside_add(struct tokenizer *t, const struct tokenizer_beside *b, const struct json_value *root,
+                                 weir_error *err);
+
+/* Fills a zeroed tokenizer from a tokenizer.json; after a failure it is to be closed. beside: may be NULL. */
+weir_status tokenizer_read(struct tokenizer *t, const struct json_value *root, const struct tokenizer_beside *beside,
+                           const char *name, weir_error *err);
+/* Adds a token where there is none of this content. how: an object with its properties; NULL: there are none. special: where the object does not say. */
+weir_status tokenizer_add(struct tokenizer *t, const char *content, size_t bytes, const struct json_value *how, bool special,
+                          weir_error *err);
 /* v: the decoder, or null. After the vocabulary and the added tokens. */
 weir_status decoding_read(struct tokenizer *t, const struct json_value *v, weir_error *err);
 void decoding_free(struct decoding *d);

@@ -74,65 +74,86 @@ static weir_status normalize_token(const struct tokenizer *t, struct added_token
 	return status;
 }
 
-/* Its id is the model's where the model has it, and else its own. */
-static weir_status place_added(struct tokenizer *t, const char *content, size_t bytes, uint32_t id, weir_error *err)
+/* The id that Hugging Face's tokenizers give it, whatever the file says: the model's, or else the next behind the model's tokens, which are counted, and those
+ * added before. */
+static weir_status assign_id(struct tokenizer *t, const char *content, size_t bytes, uint32_t *id, weir_error *err)
 {
-	const uint32_t known = string_table_find(&t->model, content, bytes);
 	size_t taken;
-	if (known == id)
+	*id = string_table_find(&t->model, content, bytes);
+	if (*id != STRING_NONE)
 		return WEIR_OK;
-	if (known != STRING_NONE)
-		return weir_fail(err, WEIR_E_INVALID, "'%.60s' has the id %u, and in the vocabulary %u", content, id, known);
-	if (string_table_get(&t->model, id, &taken) != NULL)
-		return weir_fail(err, WEIR_E_INVALID, "'%.60s' has the id %u, which in the vocabulary is another token's", content, id);
-	return string_table_add(&t->others, content, bytes, id, err);
+	*id = t->others.ids > t->model.count ? t->others.ids : t->model.count;
+	if (string_table_get(&t->model, *id, &taken) != NULL)
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "'%.60s' would get the id %u, which in the vocabulary is another token's, as its ids have gaps", content,
+		                 *id);
+	return string_table_add(&t->others, content, bytes, *id, err);
 }
 
-static weir_status read_added_token(struct tokenizer *t, const struct json_value *v, weir_error *err)
+weir_status tokenizer_add(struct tokenizer *t, const char *content, size_t bytes, const struct json_value *how, bool special,
+                          weir_error *err)
 {
 	struct added_token token = {0};
-	bool normalized;
-	size_t bytes;
-	uint64_t id;
-	if (!json_value_count(json_member(v, "id"), &id) || id > UINT32_MAX)
-		return weir_fail(err, WEIR_E_INVALID, "\"id\" is no whole number from 0");
-	weir_status status = read_bool(&token.single_word, v, "single_word", false, err);
+	bool normalized = false;
+	weir_status status = read_bool(&token.single_word, how, "single_word", false, err);
+	if (bytes == 0 || (status == WEIR_OK && string_table_find(&t->added, content, bytes) != STRING_NONE))
+		return WEIR_OK;
 	if (status == WEIR_OK)
-		status = read_bool(&token.lstrip, v, "lstrip", false, err);
+		status = read_bool(&token.lstrip, how, "lstrip", false, err);
 	if (status == WEIR_OK)
-		status = read_bool(&token.rstrip, v, "rstrip", false, err);
+		status = read_bool(&token.rstrip, how, "rstrip", false, err);
 	if (status == WEIR_OK)
-		status = read_bool(&token.special, v, "special", false, err);
+		status = read_bool(&token.special, how, "special", special, err);
 	if (status == WEIR_OK)
-		status = read_bool(&normalized, v, "normalized", !token.special, err);
+		status = read_bool(&normalized, how, "normalized", !token.special, err);
+	if (status == WEIR_OK && bytes > ADDED_TOKEN_BYTES_MAX)
+		status = weir_fail(err, WEIR_E_LIMIT, "one has %zu bytes; at most %u are taken", bytes, ADDED_TOKEN_BYTES_MAX);
 	if (status == WEIR_OK)
-		status = read_text(&token.content, &bytes, v, "content", err);
+		status = assign_id(t, content, bytes, &token.id, err);
+	if (status == WEIR_OK)
+		status = string_table_add(&t->added, content, bytes, token.id, err);
 	if (status != WEIR_OK)
 		return status;
-	if (bytes == 0 || bytes > ADDED_TOKEN_BYTES_MAX) {
-		free(token.content);
-		return bytes == 0 ? WEIR_OK
-		                  : weir_fail(err, WEIR_E_LIMIT, "one has %zu bytes; at most %u are taken", bytes, ADDED_TOKEN_BYTES_MAX);
-	}
 	token.bytes = (uint32_t)bytes;
-	token.id = (uint32_t)id;
-	status = place_added(t, token.content, bytes, token.id, err);
-	if (status == WEIR_OK && normalized)
-		status = normalize_token(t, &token, err);
-	if (status != WEIR_OK) {
+	token.content = malloc(bytes + 1);
+	if (token.content == NULL)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
+	memcpy(token.content, content, bytes);
+	token.content[bytes] = 0;
+	if (normalized && (status = normalize_token(t, &token, err)) != WEIR_OK) {
 		free(token.content);
 		return status;
 	}
 	return added_set_add(normalized ? &t->normalized : &t->raw, &token, err);
 }
 
-static weir_status read_added(struct tokenizer *t, const struct json_value *list, weir_error *err)
+static weir_status read_added_token(struct tokenizer *t, const struct json_value *v, weir_error *err)
 {
+	size_t bytes;
+	uint64_t id;
+	if (!json_value_count(json_member(v, "id"), &id) || id > UINT32_MAX)
+		return weir_fail(err, WEIR_E_INVALID, "\"id\" is no whole number from 0");
+	const char *content = json_value_text(json_member(v, "content"), &bytes);
+	if (content == NULL)
+		return weir_fail(err, WEIR_E_INVALID, "\"content\" is missing, or is no text");
+	if (string_table_find(&t->added, content, bytes) != STRING_NONE)
+		return weir_fail(err, WEIR_E_INVALID, "'%.60s' is there twice", content);
+	const weir_status status = tokenizer_add(t, content, bytes, v, false, err);
+	t->moved |= status == WEIR_OK && bytes > 0 && tokenizer_id(t, content, bytes) != id;
+	return status;
+}
+
+static weir_status read_added(struct tokenizer *t, const struct json_value *root, const struct tokenizer_beside *beside,
+                              weir_error *err)
+{
+	const struct json_value *list = json_member(root, "added_tokens");
 	weir_status status = WEIR_OK;
 	if (!json_is_absent(list) && !json_is_list(list))
 		return weir_fail(err, WEIR_E_INVALID, "it is no list");
 	for (size_t i = 0; i < json_length(list) && status == WEIR_OK; i++)
 		status = read_added_token(t, json_element(list, i), err);
+	if (status == WEIR_OK && beside != NULL)
+		status = tokenizer_beside_add(t, beside, root, err);
 	if (status == WEIR_OK)
 		status = added_set_ready(&t->raw, err);
 	return status == WEIR_OK ? added_set_ready(&t->normalized, err) : status;
@@ -207,7 +228,8 @@ static weir_status in_part(weir_status status, const char *name, const char *par
 	return weir_fail(err, status, "%s: %s: %s", name, part, inner.text);
 }
 
-weir_status tokenizer_read(struct tokenizer *t, const struct json_value *root, const char *name, weir_error *err)
+weir_status tokenizer_read(struct tokenizer *t, const struct json_value *root, const struct tokenizer_beside *beside,
+                           const char *name, weir_error *err)
 {
 	weir_error own = {0};
 	err = err == NULL ? &own : err; /* parts put their names before it */
@@ -220,7 +242,7 @@ weir_status tokenizer_read(struct tokenizer *t, const struct json_value *root, c
 	if (status == WEIR_OK)
 		status = in_part(bpe_read(&t->bpe, model, &t->model, t->pre.byte_level, err), name, "model", err);
 	if (status == WEIR_OK)
-		status = in_part(read_added(t, json_member(root, "added_tokens"), err), name, "added_tokens", err);
+		status = in_part(read_added(t, root, beside, err), name, "added_tokens", err);
 	if (status != WEIR_OK)
 		return status;
 	t->info.vocabulary = t->model.ids > t->others.ids ? t->model.ids : t->others.ids;

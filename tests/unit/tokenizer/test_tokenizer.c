@@ -70,13 +70,13 @@ static void ids_are_those_of_the_merges(void **state)
 	expect_ids(t, "abc a", false, "10 11 9");
 	expect_ids(t, "\xc3\xa9", false, "5 3 4");      /* its bytes have tokens */
 	expect_ids(t, "zz\xe6\x97\xa5", false, "5 0");  /* unknown ones are one */
-	expect_ids(t, "a<x>  \n b", false, "9 20 5 7"); /* the token takes the white space behind it */
+	expect_ids(t, "a<x>  \n b", false, "9 16 5 7"); /* the token takes the white space behind it */
 	expect_ids(t, "</s><s", false, "2 5 13 0");
 	expect_ids(t, "", true, "1");
-	assert_int_equal(tokenizer_get_info(t)->vocabulary, 21);
+	assert_int_equal(tokenizer_get_info(t)->vocabulary, 17);
 	assert_int_equal(tokenizer_get_info(t)->bos, 1);
 	assert_int_equal(tokenizer_get_info(t)->eos, 2);
-	assert_int_equal(tokenizer_id(t, "<x>", 3), 20);
+	assert_int_equal(tokenizer_id(t, "<x>", 3), 16); /* whatever the file says: the next one */
 	assert_int_equal(tokenizer_id(t, "ab", 2), 8);
 	assert_int_equal(tokenizer_id(t, "zz", 2), TOKEN_NONE);
 	tokenizer_close(t);
@@ -237,6 +237,9 @@ static void files_that_are_wrong_or_not_supported_are_refused_by_name(void **sta
 	    {"{\"model\":{\"vocab\":{\"a\":1},\"merges\":[\"a b\"]}}", WEIR_E_INVALID, "its right part 'b' is not in the vocabulary"},
 	    {"{\"model\":{\"vocab\":{\"a\":1},\"merges\":[\"a a\"]}}", WEIR_E_INVALID, "its result 'aa' is not in the vocabulary"},
 	    {"{\"model\":{\"vocab\":{\"a\":1},\"merges\":[],\"dropout\":0.1}}", WEIR_E_UNSUPPORTED, "\"dropout\""},
+	    {"{\"model\":{\"vocab\":{\"a\":1},\"merges\":[],\"dropout\":-0.1}}", WEIR_E_UNSUPPORTED, "\"dropout\""},
+	    {"{\"model\":{\"vocab\":{\"a\":1},\"merges\":[],\"dropout\":\"0.0\"}}", WEIR_E_UNSUPPORTED, "\"dropout\""},
+	    {"{\"model\":{\"vocab\":{\"a\":1},\"merges\":[],\"dropout\":false}}", WEIR_E_UNSUPPORTED, "\"dropout\""},
 	    {"{\"model\":{\"vocab\":{\"a\":1},\"merges\":[],\"end_of_word_suffix\":\"</w>\"}}", WEIR_E_UNSUPPORTED,
 	     "\"end_of_word_suffix\""},
 	    {WITH("\"normalizer\":{\"type\":\"Lowercase\"}"), WEIR_E_UNSUPPORTED,
@@ -261,11 +264,13 @@ static void files_that_are_wrong_or_not_supported_are_refused_by_name(void **sta
 	    {WITH("\"decoder\":{\"type\":\"CTC\"}"), WEIR_E_UNSUPPORTED, "decoder: CTC is not supported"},
 	    {WITH("\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Fuse\"},{\"type\":\"ByteFallback\"}]}"),
 	     WEIR_E_UNSUPPORTED, "behind Fuse"},
-	    {WITH("\"added_tokens\":[{\"id\":1,\"content\":\"a\"}]"), WEIR_E_INVALID,
-	     "added_tokens: 'a' has the id 1, and in the vocabulary 0"},
-	    {WITH("\"added_tokens\":[{\"id\":1,\"content\":\"z\"}]"), WEIR_E_INVALID, "another token's"},
-	    {WITH("\"added_tokens\":[{\"id\":5,\"content\":\"z\"},{\"id\":6,\"content\":\"z\"}]"), WEIR_E_INVALID, "'z' has two ids"},
-	    {WITH("\"added_tokens\":[{\"id\":0,\"content\":\"a\"},{\"id\":0,\"content\":\"a\"}]"), WEIR_E_INVALID, "are both 'a'"},
+	    {WITH("\"added_tokens\":[{\"id\":5,\"content\":\"z\"},{\"id\":6,\"content\":\"z\"}]"), WEIR_E_INVALID,
+	     "'z' is there twice"},
+	    {WITH("\"added_tokens\":[{\"id\":0,\"content\":\"a\"},{\"id\":0,\"content\":\"a\"}]"), WEIR_E_INVALID,
+	     "'a' is there twice"},
+	    {"{\"added_tokens\":[{\"id\":2,\"content\":\"y\"},{\"id\":3,\"content\":\"z\"}],\"model\":{\"vocab\":{\"a\":0,\"b\":3},"
+	     "\"merges\":[]}}",
+	     WEIR_E_INVALID, "added_tokens: 'z' would get the id 3, which in the vocabulary is another token's"},
 	    {WITH("\"added_tokens\":7"), WEIR_E_INVALID, "it is no list"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -332,9 +337,9 @@ static void a_folder_says_what_ends_a_text_and_how_chats_are_written(void **stat
 	           "\"template\":\"{{ a }}\"}]}");
 	CHECK_OK(tokenizer_open(&t, folder, &err), err);
 	const struct tokenizer_info *info = tokenizer_get_info(t);
-	assert_int_equal(info->bos, TOKEN_NONE);
-	assert_null(info->bos_text);
-	assert_int_equal(info->eos, 20);
+	assert_int_equal(info->bos, 17); /* it is added */
+	assert_string_equal(info->bos_text, "nowhere");
+	assert_int_equal(info->eos, 16);
 	assert_string_equal(info->eos_text, "<x>");
 	assert_string_equal(info->chat_template, "{{ a }}");
 	tokenizer_close(t);
@@ -349,6 +354,99 @@ static void a_folder_says_what_ends_a_text_and_how_chats_are_written(void **stat
 	remove_text(folder, "tokenizer_config.json");
 	remove_text(folder, "tokenizer.json");
 	rmdir(folder);
+}
+
+static void no_dropout_is_none_however_it_is_written(void **state)
+{
+	(void)state;
+	static const char *const ways[] = {"0", "0.0", "-0.0", "0e3", "null"};
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+		char json[128];
+		snprintf(json, sizeof json, "{\"model\":{\"vocab\":{\"a\":0,\"b\":1},\"merges\":[],\"dropout\":%s}}", ways[i]);
+		struct tokenizer *t = parsed(json);
+		expect_ids(t, "ab", false, "0 1");
+		tokenizer_close(t);
+	}
+}
+
+/* What tokenizers 0.23.3 gives the same files: the ids that they say count for nothing. */
+static void added_tokens_have_the_ids_that_tokenizers_gives_them(void **state)
+{
+	(void)state;
+#define ADD(x, y)                                                       \
+	"\"added_tokens\":[{\"id\":" #x ",\"content\":\"<x>\"},{\"id\":" #y \
+	",\"content\":\"<y>\"}],\"model\":{\"merges\":[],\"vocab\":"
+	static const struct {
+		const char *json, *ids;
+	} cases[] = {
+	    {"{" ADD(2, 3) "{\"a\":0,\"b\":1}}}", "0 2 1 3"},           {"{" ADD(5, 7) "{\"a\":0,\"b\":1}}}", "0 2 1 3"},
+	    {"{" ADD(3, 2) "{\"a\":0,\"b\":1}}}", "0 2 1 3"},           /* in the file's order */
+	    {"{" ADD(1, 2) "{\"a\":0,\"b\":1}}}", "0 2 1 3"},           /* another token's */
+	    {"{" ADD(5, 3) "{\"a\":0,\"b\":1,\"<x>\":2}}}", "0 2 1 3"}, /* the vocabulary has it */
+	    {"{" ADD(5, 6) "{\"a\":0,\"b\":4}}}", "0 2 4 3"},           /* behind as many as there are */
+	    {"{" ADD(9, 3) "{\"a\":0,\"b\":4,\"<x>\":9}}}", "0 9 4 3"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct tokenizer *t = parsed(cases[i].json);
+		expect_ids(t, "a<x>b<y>", false, cases[i].ids);
+		tokenizer_close(t);
+	}
+	struct tokenizer *as_said = parsed(cases[0].json), *moved = parsed(cases[1].json);
+	assert_memory_not_equal(tokenizer_get_info(as_said)->fingerprint, tokenizer_get_info(moved)->fingerprint, 16);
+	tokenizer_close(as_said);
+	tokenizer_close(moved);
+#undef ADD
+}
+
+/* What AutoTokenizer of transformers 5.24 (class PreTrainedTokenizerFast) makes of the same folders. */
+static void a_folder_s_other_files_add_tokens_as_transformers_does(void **state)
+{
+	(void)state;
+#define Y(id) "\"added_tokens_decoder\":{\"2\":{\"content\":\"<x>\"},\"" id "\":{\"content\":\"<y>\",\"special\":true}}"
+	static const struct {
+		const char *config, *map, *added, *ids;
+		uint32_t vocabulary, bos, eos;
+	} cases[] = {
+	    {"{}", NULL, NULL, "0 2 1 3 4 5", 6, TOKEN_NONE, TOKEN_NONE}, /* <y> in three pieces */
+	    {"{\"eos_token\":\"<y>\"}", NULL, NULL, "0 2 1 6", 7, TOKEN_NONE, 6},
+	    {"{\"eos_token\":{\"content\":\"<y>\",\"__type\":\"AddedToken\"},\"bos_token\":\"<x>\"}", NULL, NULL, "0 2 1 6", 7, 2, 6},
+	    {"{" Y("6") "}", NULL, NULL, "0 2 1 6", 7, TOKEN_NONE, TOKEN_NONE},
+	    {"{" Y("9") "}", NULL, NULL, "0 2 1 6", 7, TOKEN_NONE, TOKEN_NONE},
+	    {"{" Y("1") "}", NULL, NULL, "0 2 1 6", 7, TOKEN_NONE, TOKEN_NONE},
+	    {"{\"pad_token\":\"<y>\",\"eos_token\":\"<e>\",\"unk_token\":\"<u>\"}", NULL, NULL, "0 2 1 8", 9, TOKEN_NONE, 6},
+	    {"{\"additional_special_tokens\":[\"<y>\"]}", NULL, NULL, "0 2 1 6", 7, TOKEN_NONE, TOKEN_NONE},
+	    {NULL, "{\"eos_token\":\"<y>\"}", NULL, "0 2 1 6", 7, TOKEN_NONE, 6},
+	    {"{\"eos_token\":\"<x>\"}", "{\"eos_token\":\"<y>\"}", NULL, "0 2 1 6", 7, TOKEN_NONE, 6},
+	    {"{\"eos_token\":\"<x>\",\"added_tokens_decoder\":{}}", "{\"eos_token\":\"<y>\"}", NULL, "0 2 1 3 4 5", 6, TOKEN_NONE, 2},
+	    {"{}", NULL, "{\"<y>\":7}", "0 2 1 6", 7, TOKEN_NONE, TOKEN_NONE},
+	    {"{" Y("6") "}", NULL, "{\"<z>\":7}", "0 2 1 6", 7, TOKEN_NONE, TOKEN_NONE},
+	};
+	static const char *const names[] = {"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"};
+	char folder[] = "/tmp/weir-tokenizer-XXXXXX";
+	assert_non_null(mkdtemp(folder));
+	write_text(
+	    folder, "tokenizer.json",
+	    "{\"added_tokens\":[{\"id\":2,\"content\":\"<x>\",\"special\":true}],\"model\":{\"merges\":[],\"vocab\":{\"a\":0,\"b\":1,"
+	    "\"<x>\":2,\"<\":3,\"y\":4,\">\":5}}}");
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const char *const texts[] = {cases[i].config, cases[i].map, cases[i].added};
+		struct tokenizer *t;
+		weir_error err = {0};
+		for (size_t k = 0; k < 3; k++)
+			if (texts[k] != NULL)
+				write_text(folder, names[k], texts[k]);
+		CHECK_OK(tokenizer_open(&t, folder, &err), err);
+		expect_ids(t, "a<x>b<y>", false, cases[i].ids);
+		const struct tokenizer_info *info = tokenizer_get_info(t);
+		if (info->vocabulary != cases[i].vocabulary || info->bos != cases[i].bos || info->eos != cases[i].eos)
+			fail_msg("case %zu: %u tokens, bos %u, eos %u", i, info->vocabulary, info->bos, info->eos);
+		tokenizer_close(t);
+		for (size_t k = 0; k < 3; k++)
+			remove_text(folder, names[k]);
+	}
+	remove_text(folder, "tokenizer.json");
+	rmdir(folder);
+#undef Y
 }
 
 static void fingerprints_tell_files_apart(void **state)
@@ -384,6 +482,9 @@ int main(void)
 	                                   cmocka_unit_test(files_that_are_wrong_or_not_supported_are_refused_by_name),
 	                                   cmocka_unit_test(nested_sequences_end_somewhere),
 	                                   cmocka_unit_test(a_folder_says_what_ends_a_text_and_how_chats_are_written),
+	                                   cmocka_unit_test(no_dropout_is_none_however_it_is_written),
+	                                   cmocka_unit_test(added_tokens_have_the_ids_that_tokenizers_gives_them),
+	                                   cmocka_unit_test(a_folder_s_other_files_add_tokens_as_transformers_does),
 	                                   cmocka_unit_test(fingerprints_tell_files_apart),
 	                                   cmocka_unit_test(least_rank_first_and_leftmost_of_equals)};
 	return cmocka_run_group_tests(tests, NULL, NULL);

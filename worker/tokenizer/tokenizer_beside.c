@@ -1,0 +1,185 @@
+/* What stands beside a tokenizer.json: tokens that the folder's other files name, in the order in which transformers adds them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "disk.h"
+#include "tokenizer_internal.h"
+
+/* Tokens with a role, in transformers' order. */
+static const char *const roles[] = {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
+static const char *const lists[] = {"extra_special_tokens", "additional_special_tokens"};
+
+/* --- Files */
+
+/* *out stays NULL where there is none. */
+static weir_status read_file(struct json **out, const char *folder, const char *name, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX], *text;
+	size_t bytes;
+	if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+		return weir_fail(err, WEIR_E_LIMIT, "the path of a tokenizer is too long: %.200s", folder);
+	weir_error why = {0}; /* not the caller's: that a file is absent is no failure */
+	weir_status status = disk_read_file(disk_system(), path, TOKENIZER_FILE_BYTES_MAX, &text, &bytes, &why);
+	if (status == WEIR_E_NOT_FOUND)
+		return WEIR_OK;
+	if (status != WEIR_OK)
+		return weir_fail(err, status, "%s", why.text);
+	status = json_parse(text, bytes, path, out, err);
+	free(text);
+	return status;
+}
+
+weir_status tokenizer_beside_read(struct tokenizer_beside *b, const char *folder, weir_error *err)
+{
+	*b = (struct tokenizer_beside){0};
+	weir_status status = read_file(&b->config, folder, "tokenizer_config.json", err);
+	if (status != WEIR_OK || (b->config != NULL && json_member(json_root(b->config), "added_tokens_decoder") != NULL))
+		return status;
+	status = read_file(&b->map, folder, "special_tokens_map.json", err);
+	return status == WEIR_OK ? read_file(&b->added, folder, "added_tokens.json", err) : status;
+}
+
+void tokenizer_beside_free(struct tokenizer_beside *b)
+{
+	json_destroy(b->config);
+	json_destroy(b->map);
+	json_destroy(b->added);
+	*b = (struct tokenizer_beside){0};
+}
+
+static const struct json_value *root_of(const struct json *j)
+{
+	return j != NULL ? json_root(j) : NULL;
+}
+
+/* The map's, or else the config's. */
+static const struct json_value *member(const struct tokenizer_beside *b, const char *key)
+{
+	const struct json_value *v = json_member(root_of(b->map), key);
+	return v != NULL ? v : json_member(root_of(b->config), key);
+}
+
+/* "</s>", or {"content": "</s>"}. */
+static const char *text_of(const struct json_value *v, size_t *bytes)
+{
+	return json_value_text(json_is_map(v) ? json_member(v, "content") : v, bytes);
+}
+
+const char *tokenizer_beside_token(const struct tokenizer_beside *b, const char *key)
+{
+	return text_of(member(b, key), NULL);
+}
+
+/* --- Adding */
+
+static weir_status add(struct tokenizer *t, const struct json_value *v, weir_error *err)
+{
+	size_t bytes;
+	const char *text = text_of(v, &bytes);
+	if (text == NULL || string_table_find(&t->added, text, bytes) != STRING_NONE)
+		return WEIR_OK;
+	t->moved = true;
+	return tokenizer_add(t, text, bytes, json_is_map(v) ? v : NULL, true, err);
+}
+
+/* A token that has an id in added_tokens_decoder or in added_tokens.json. Ids only order them. */
+struct numbered {
+	uint64_t id;
+	const char *text;
+	size_t bytes;
+	const struct json_value *how; /* NULL: plain */
+};
+
+struct collecting {
+	struct numbered *list;
+	size_t count;
+	const struct json_value *own; /* tokenizer.json's added_tokens, whose ids win */
+};
+
+static bool has_id(const struct json_value *own, uint64_t id)
+{
+	uint64_t other;
+	for (size_t i = 0; i < json_length(own); i++)
+		if (json_value_count(json_member(json_element(own, i), "id"), &other) && other == id)
+			return true;
+	return false;
+}
+
+static bool collect_described(void *arg, const char *key, size_t bytes, const struct json_value *v)
+{
+	struct collecting *c = arg;
+	struct numbered *n = &c->list[c->count];
+	(void)bytes;
+	*n = (struct numbered){.id = strtoull(key, NULL, 10), .how = v};
+	n->text = text_of(v, &n->bytes);
+	c->count += n->text != NULL;
+	return true;
+}
+
+static bool collect_plain(void *arg, const char *key, size_t bytes, const struct json_value *v)
+{
+	struct collecting *c = arg;
+	struct numbered *n = &c->list[c->count];
+	*n = (struct numbered){.text = key, .bytes = bytes};
+	c->count += json_value_count(v, &n->id) && !has_id(c->own, n->id);
+	return true;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct numbered *x = a, *y = b;
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static bool has_role(const struct tokenizer_beside *b, const char *text)
+{
+	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
+		const char *role = tokenizer_beside_token(b, roles[i]);
+		if (role != NULL && strcmp(role, text) == 0)
+			return true;
+	}
+	return false;
+}
+
+static weir_status add_numbered(struct tokenizer *t, const struct tokenizer_beside *b, const struct json_value *root,
+                                weir_error *err)
+{
+	const struct json_value *described = json_member(root_of(b->config), "added_tokens_decoder"), *plain = root_of(b->added);
+	const size_t most = json_length(described) + json_length(plain);
+	struct collecting c = {.own = json_member(root, "added_tokens")};
+	weir_status status = WEIR_OK;
+	if (most > ADDED_TOKENS_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "more than %u tokens", ADDED_TOKENS_MAX);
+	c.list = calloc(most + 1, sizeof *c.list);
+	if (c.list == NULL)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory for %zu tokens", most);
+	if (json_is_map(described))
+		(void)json_each(described, collect_described, &c);
+	if (json_is_map(plain))
+		(void)json_each(plain, collect_plain, &c);
+	qsort(c.list, c.count, sizeof *c.list, by_id);
+	for (size_t i = 0; i < c.count && status == WEIR_OK; i++) {
+		const struct numbered *n = &c.list[i];
+		if (string_table_find(&t->added, n->text, n->bytes) != STRING_NONE)
+			continue;
+		t->moved = true;
+		status = tokenizer_add(t, n->text, n->bytes, n->how, has_role(b, n->text), err);
+	}
+	free(c.list);
+	return status;
+}
+
+weir_status tokenizer_beside_add(struct tokenizer *t, const struct tokenizer_beside *b, const struct json_value *root,
+                                 weir_error *err)
+{
+	weir_status status = add_numbered(t, b, root, err);
+	for (size_t i = 0; i < sizeof roles / sizeof *roles && status == WEIR_OK; i++)
+		status = add(t, member(b, roles[i]), err);
+	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+		const struct json_value *list = member(b, lists[i]);
+		for (size_t k = 0; json_is_list(list) && k < json_length(list) && status == WEIR_OK; k++)
+			status = add(t, json_element(list, k), err);
+	}
+	return status;
+}
