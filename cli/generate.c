@@ -8,6 +8,7 @@
 #include "chat.h"
 #include "device.h"
 #include "generation.h"
+#include "generation_config.h"
 #include "job_weights.h"
 #include "model_folder.h"
 #include "new_folder.h"
@@ -154,6 +155,30 @@ static weir_status open_job(struct verb_generate *v, weir_error *err)
 
 /* --- The prompt */
 
+static void stop_at(struct verb_generate *v, uint32_t token)
+{
+	v->generation.stops[v->generation.stops_count++] = token;
+}
+
+/* What the model's folder says ends a text, as in transformers. A job's texts end with its tokenizer's eos, too, and so does a text of a folder that says nothing. */
+static weir_status find_ends(struct verb_generate *v, uint32_t eos, weir_error *err)
+{
+	const char *folder = v->folder ? v->folder : v->job->model.from;
+	struct generation_config config = {0};
+	const weir_status s = folder[0] ? generation_config_read(folder, &config, err) : WEIR_OK;
+	if (s != WEIR_OK)
+		return s;
+	if (config.ignored[0])
+		fprintf(stderr,
+		        "weir generate: %s/generation_config.json has %s, which weir generate does not do: the text is another one\n",
+		        folder, config.ignored);
+	for (uint32_t i = 0; i < config.ends_count; i++)
+		stop_at(v, config.ends[i]);
+	if (eos != TOKEN_NONE && (!v->folder || config.ends_count == 0))
+		stop_at(v, eos);
+	return WEIR_OK;
+}
+
 static weir_status open_tokenizer(struct verb_generate *v, weir_error *err)
 {
 	const char *place = v->tokenizer_place          ? v->tokenizer_place
@@ -171,9 +196,7 @@ static weir_status open_tokenizer(struct verb_generate *v, weir_error *err)
 	if (v->chat && v->format == CHAT_NONE)
 		return weir_fail(err, WEIR_E_INVALID, "--chat: %s has no chat template that is known%s", place,
 		                 v->job ? ", nor does data.chat name a format" : "");
-	if (info->eos != TOKEN_NONE)
-		v->generation.stops[v->generation.stops_count++] = info->eos;
-	return WEIR_OK;
+	return find_ends(v, info->eos, err);
 }
 
 /* The prompt becomes a conversation up to where its answer begins; what ends an answer ends this one. */
@@ -195,7 +218,7 @@ static weir_status make_conversation(struct verb_generate *v, weir_error *err)
 		const size_t begin = chat->answers[0], end = chat->answers[1];
 		const uint32_t stop = tokenizer_id(v->tokenizer, chat->text.data + begin, end - begin);
 		if (stop != TOKEN_NONE)
-			v->generation.stops[v->generation.stops_count++] = stop;
+			stop_at(v, stop);
 		chat->text.size = begin;
 		buffer_free(&v->text);
 		v->text = chat->text;

@@ -2,10 +2,11 @@
 #ifndef WEIR_GENERATION_H
 #define WEIR_GENERATION_H
 
+#include "generation_config.h"
 #include "sampling.h"
 #include "transformer.h"
 
-#define GENERATION_STOPS_MAX 4u
+#define GENERATION_STOPS_MAX (GENERATION_ENDS_MAX + 2) /* and the tokenizer's, and what ends an answer */
 
 struct generation {
 	struct backend *backend;
