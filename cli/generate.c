@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapter_folder.h"
 #include "chat.h"
 #include "device.h"
 #include "generation.h"
@@ -111,6 +112,11 @@ static weir_status open_folder(struct verb_generate *v, weir_error *err)
 	struct transformer_config config;
 	struct model_weights *file = NULL;
 	const struct transformer_options plain = {0};
+	if (adapter_folder_is(v->folder))
+		return weir_fail(
+		    err, WEIR_E_UNSUPPORTED,
+		    "%s has adapter_config.json, too: expected a job with model.from and model.lora.from, which are computed together",
+		    v->folder);
 	weir_status s = model_folder_config(v->folder, &config, err);
 	if (s == WEIR_OK && !(v->backend = backend_open(&(struct backend_options){.device = v->device}, err)))
 		s = err->status;

@@ -5,7 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "adapter_folder.h"
 #include "disk.h"
+#include "folders_same.h"
 #include "limits.h"
 #include "merge.h"
 #include "new_folder.h"
@@ -28,18 +30,18 @@ struct verb_merge {
 
 /* --- Models */
 
+/* Whether a folder has adapters, and no model of its own. */
+static bool has_adapters(const char *folder)
+{
+	return !model_folder_is(folder) && adapter_folder_is(folder);
+}
+
 /* The path of a folder's weights, and what they are called where they are one file. */
 static weir_status find_weights(const char *folder, char path[WEIR_PATH_BYTES_MAX], const char **name, weir_error *err)
 {
-	static const char *const files[] = {"model.safetensors", "model.safetensors.index.json", "adapter_model.safetensors"};
-	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-		struct stat about;
-		const weir_status s = folder_file(folder, files[i], path, err);
-		*name = files[i == 1 ? 0 : i];
-		if (s != WEIR_OK || stat(path, &about) == 0)
-			return s;
-	}
-	return weir_fail(err, WEIR_E_NOT_FOUND, "%s has no %s, nor %s", folder, files[0], files[2]);
+	const bool adapters = has_adapters(folder);
+	*name = adapters ? "adapter_model.safetensors" : "model.safetensors";
+	return model_folder_weights(folder, adapters ? "adapter_model" : "model", path, err);
 }
 
 static weir_status open_model(const char *model, struct safetensors **out, weir_error *err)
@@ -52,17 +54,33 @@ static weir_status open_model(const char *model, struct safetensors **out, weir_
 	return s == WEIR_OK ? safetensors_open(out, path, err) : s;
 }
 
+/* That two folders differ in their weights alone. What a file is of nobody says. */
+static weir_status check_same(const char *first, const char *other, weir_error *err)
+{
+	const bool adapters = has_adapters(first);
+	if (!folder_exists(first) || !folder_exists(other))
+		return WEIR_OK;
+	if (adapters != has_adapters(other))
+		return weir_fail(err, WEIR_E_INVALID, "%s is a folder of %s, and %s of %s", first, adapters ? "adapters" : "a model",
+		                 other, adapters ? "a model" : "adapters");
+	return folders_same(other, first, adapters, err);
+}
+
 static weir_status open_models(struct verb_merge *v, weir_error *err)
 {
 	struct merge *m = &v->merge;
 	weir_status s = WEIR_OK;
 	for (uint32_t i = 0; i < m->count && s == WEIR_OK; i++) {
 		s = open_model(v->models[i], &v->opened[i], err);
+		if (s == WEIR_OK && i > 0)
+			s = check_same(v->models[0], v->models[i], err);
 		m->inputs[i] = v->opened[i];
 		m->names[i] = v->models[i];
 	}
 	if (s == WEIR_OK && v->base)
 		s = open_model(v->base, &v->base_opened, err);
+	if (s == WEIR_OK && v->base)
+		s = check_same(v->models[0], v->base, err);
 	m->base = v->base_opened;
 	return s;
 }

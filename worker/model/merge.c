@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model_folder.h"
+
 #define SOURCES_MAX (MERGE_INPUTS_MAX + 1)
 
 /* One tensor of the result: sum over the sources of factor * source. */
@@ -17,6 +19,33 @@ struct mix {
 };
 
 /* --- What is merged with what */
+
+/* A tensor by its name, or by the same name with or without what bare models leave out. */
+static const struct safetensor *find_named(const struct safetensors *file, const char *name)
+{
+	static const char *const before[] = {"", "model.", "transformer."};
+	char other[SAFETENSORS_NAME_BYTES];
+	const struct safetensor *t = safetensors_find(file, name);
+	for (size_t i = 0; i < sizeof before / sizeof *before && t == NULL; i++)
+		if (snprintf(other, sizeof other, "%s%s", before[i], model_tensor_short_name(name)) < (int)sizeof other)
+			t = safetensors_find(file, other);
+	return t;
+}
+
+/* A head that is the embedding may be there or not. */
+static bool is_tied_head(const struct safetensors *file, const char *name)
+{
+	return strcmp(name, "lm_head.weight") == 0 && !model_head_is_own(file);
+}
+
+/* What of another file stands for a tensor of the first. */
+static const struct safetensor *find_same(const struct safetensors *file, const struct safetensors *first, const char *name)
+{
+	const struct safetensor *t = find_named(file, name);
+	if (t == NULL && is_tied_head(first, name))
+		t = find_named(file, "model.embed_tokens.weight");
+	return t == NULL && is_tied_head(first, name) ? find_named(file, "transformer.wte.weight") : t;
+}
 
 static void format_shape(char *out, size_t bytes, const struct safetensor *t)
 {
@@ -50,11 +79,13 @@ static weir_status check_same(const struct safetensor *first, const struct safet
 static weir_status check_none_more(const struct safetensors *first, const struct safetensors *other, const char *name,
                                    weir_error *err)
 {
-	for (uint32_t i = 0; i < safetensors_count(other); i++)
-		if (safetensors_find(first, safetensors_at(other, i)->name) == NULL)
+	for (uint32_t i = 0; i < safetensors_count(other); i++) {
+		const char *of_other = safetensors_at(other, i)->name;
+		if (find_named(first, of_other) == NULL && !is_tied_head(other, of_other))
 			return weir_fail(err, WEIR_E_INVALID,
 			                 "%s has a tensor '%s', which the first model has not: merged are models of one kind", name,
-			                 safetensors_at(other, i)->name);
+			                 of_other);
+	}
 	return WEIR_OK;
 }
 
@@ -149,7 +180,7 @@ static weir_status mix_tensor(const struct merge *m, const struct safetensor *fi
 	*x = (struct mix){.type = m->as_first ? first->type : m->type};
 	for (uint32_t i = 0; i < m->count + (m->method == MERGE_TASK); i++) {
 		const bool is_base = i == m->count;
-		const struct safetensor *t = safetensors_find(is_base ? m->base : m->inputs[i], first->name);
+		const struct safetensor *t = find_same(is_base ? m->base : m->inputs[i], m->inputs[0], first->name);
 		const weir_status status = check_same(first, t, is_base ? "the base" : m->names[i], err);
 		if (status != WEIR_OK)
 			return status;

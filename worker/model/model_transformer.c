@@ -38,6 +38,12 @@ static weir_status shape_by_keys(const struct job *job, uint32_t vocabulary, str
 
 static weir_status shape_by_folder(const struct job *job, struct transformer_config *out, weir_error *err)
 {
+	if (adapter_folder_is(job->model.from) && strcmp(job->model.from, job->model.lora.from) != 0)
+		return weir_fail(
+		    err, WEIR_E_INVALID,
+		    "model.from: %s has adapter_config.json, too: transformers would put those adapters into the model; expected "
+		    "model.lora.from with the same folder, or a folder without them",
+		    job->model.from);
 	const weir_status s = model_folder_config(job->model.from, out, err);
 	if (s == WEIR_OK && (out->family == TRANSFORMER_GPT2) != (job->model.kind == MODEL_GPT2))
 		return weir_fail(err, WEIR_E_INVALID, "model.from: %s is of a %s, and model.kind is %s", job->model.from,
