@@ -22,7 +22,7 @@ void transformer_config_default(struct transformer_config *c)
 	c->init_std = c->init_std == 0 ? 0.02f : c->init_std;
 	c->attention_bias |= gpt2;
 	c->mlp_bias |= gpt2;
-	c->rope.theta = c->rope.theta == 0 ? 10000 : c->rope.theta;
+	c->rope.theta = c->rope.theta == 0 ? ROPE_THETA_DEFAULT : c->rope.theta;
 }
 
 static weir_status check_rope(const struct transformer_config *c, const char *name, weir_error *err)

@@ -11,6 +11,7 @@
 
 enum transformer_family { TRANSFORMER_GPT2, TRANSFORMER_LLAMA };
 
+#define ROPE_THETA_DEFAULT 10000
 enum rope_kind { ROPE_PLAIN, ROPE_LINEAR, ROPE_LLAMA3 };
 struct rope_config {
 	double theta;

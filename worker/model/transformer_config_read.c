@@ -271,7 +271,8 @@ static void read_rope(struct reader *r, struct rope_config *out)
 	struct rope_map maps[] = {{.name = "rope_scaling"}, {.name = "rope_parameters"}};
 	struct rope_config read[2];
 	uint32_t given = 0;
-	out->theta = positive(r, json_member(r->root, "rope_theta"), "rope_theta");
+	const double theta = positive(r, json_member(r->root, "rope_theta"), "rope_theta");
+	out->theta = has(r, "rope_theta") ? theta : ROPE_THETA_DEFAULT;
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
 		maps[i].v = json_member(r->root, maps[i].name);
 		if (!json_is_absent(maps[i].v) && !json_is_map(maps[i].v))

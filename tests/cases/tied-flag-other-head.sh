@@ -1,0 +1,26 @@
+# A head in the file that differs from the embedding counts, although config.json says that they are tied; an equal one, or none, is the embedding.
+. "$(dirname "$0")/../integration/lib.sh"
+. "$(dirname "$0")/model_folder.bash"
+make 'llama("none", tie_word_embeddings=True); llama("same", tie_word_embeddings=True, head="model.embed_tokens.weight"); llama("other", tie_word_embeddings=True, head="other")'
+make 'gpt2("gpt2"); gpt2("gpt2-other", head="other"); llama("bare", tie_word_embeddings=True, bare=True); gpt2("gpt2-bare", bare=True)'
+of() { # of KIND FOLDER LOSS: by model.from, and by --weights
+	write_model_job "$1" "$2"
+	loss_is "$3" --weights "$DIR/$2"
+}
+of llama none 6.251312
+of llama same 6.251312
+of llama bare 6.251312
+of llama other 6.211824
+of gpt2 gpt2 6.828872
+of gpt2 gpt2-bare 6.828872
+of gpt2 gpt2-other 6.196564
+
+# A head of its own does not go into a model that has none.
+write_model_job llama none
+refused other "head (tie_word_embeddings) is its own" "the embedding" -- eval "$DIR/job.yaml" --weights "$DIR/other"
+
+# What leaves says what it is, and is the same model.
+write_model_job llama other
+"$WEIR" export "$DIR/job.yaml" --weights "$DIR/other" --format hf --out "$DIR/exported" > "$DIR/out" 2> "$DIR/export.err" || fail "weir export"
+holds "$DIR/exported/config.json" '.tie_word_embeddings == false'
+loss_is 6.211824 --weights "$DIR/exported"
