@@ -39,20 +39,36 @@ def write_json(path, value):
         json.dump(value, f)
 
 
-def write_folder(folder, config, shapes, prefix, bare, head):
+def write_folder(folder, config, shapes, prefix, bare, head, seed):
     os.makedirs(folder, exist_ok=True)
     write_json(folder + "/config.json", {k: v for k, v in config.items() if v is not ...})
-    if not bare:
-        prefix_of = lambda name: prefix + name
-    else:
-        prefix_of = lambda name: name + "|" + prefix + name  # shorter names, the same numbers
-    all = {prefix_of(name): shape for name, shape in shapes.items()}
+    # bare: shorter names, the same numbers
+    all = {(name if bare else prefix + name) + "|" + seed + prefix + name: shape for name, shape in shapes.items()}
     if head or not config["tie_word_embeddings"]:
-        all["lm_head.weight" + ("|" + head if head else "")] = [256, 16]
+        all["lm_head.weight|" + seed + (head or "lm_head.weight")] = [256, 16]
     save(folder + "/model.safetensors", all)
 
 
-def llama(folder, bare=False, head="", **keys):  # head: whose numbers the head has, where it is not its own
+def shards(folder):  # model.safetensors becomes two files and an index
+    with open(folder + "/model.safetensors", "rb") as f:
+        size, = struct.unpack("<Q", f.read(8))
+        header, data, weight_map = json.loads(f.read(size)), f.read(), {}
+    names = sorted(name for name in header if name != "__metadata__")
+    for i in 0, 1:
+        file, part, packed = "model-%05d-of-00002.safetensors" % (i + 1), {}, b""
+        for name in names[i::2]:
+            begin, end = header[name]["data_offsets"]
+            part[name] = dict(header[name], data_offsets=[len(packed), len(packed) + end - begin])
+            packed += data[begin:end]
+            weight_map[name] = file
+        text = json.dumps(part).encode()
+        with open(folder + "/" + file, "wb") as f:
+            f.write(struct.pack("<Q", len(text)) + text + packed)
+    write_json(folder + "/model.safetensors.index.json", dict(metadata={}, weight_map=weight_map))
+    os.remove(folder + "/model.safetensors")
+
+
+def llama(folder, bare=False, head="", seed="", **keys):  # head: whose numbers the head has; seed: other numbers for all
     shapes = {"embed_tokens.weight": [256, 16], "norm.weight": [16]}
     for i in range(2):
         for name in "q_proj", "k_proj", "v_proj", "o_proj":
@@ -61,10 +77,10 @@ def llama(folder, bare=False, head="", **keys):  # head: whose numbers the head 
             shapes["layers.%d.mlp.%s.weight" % (i, name)] = shape
         for name in "input_layernorm", "post_attention_layernorm":
             shapes["layers.%d.%s.weight" % (i, name)] = [16]
-    write_folder(folder, dict(LLAMA, **keys), shapes, "model.", bare, head)
+    write_folder(folder, dict(LLAMA, **keys), shapes, "model.", bare, head, seed)
 
 
-def gpt2(folder, bare=False, head="", **keys):
+def gpt2(folder, bare=False, head="", seed="", **keys):
     shapes = {"wte.weight": [256, 16], "wpe.weight": [64, 16], "ln_f.weight": [16], "ln_f.bias": [16]}
     for i in range(2):
         for name, inputs, outputs in ("attn.c_attn", 16, 48), ("attn.c_proj", 16, 16), ("mlp.c_fc", 16, 64), ("mlp.c_proj", 64, 16):
@@ -72,7 +88,7 @@ def gpt2(folder, bare=False, head="", **keys):
             shapes["h.%d.%s.bias" % (i, name)] = [outputs]
         for name in "ln_1", "ln_2":
             shapes["h.%d.%s.weight" % (i, name)] = shapes["h.%d.%s.bias" % (i, name)] = [16]
-    write_folder(folder, dict(GPT2, **keys), shapes, "transformer.", bare, head)
+    write_folder(folder, dict(GPT2, **keys), shapes, "transformer.", bare, head, seed)
 
 
 def adapters(folder, modules, rank=2, **keys):  # modules: {"model.layers.1.self_attn.q_proj": (inputs, outputs)}
