@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "adapter_folder.h"
+#include "adapter_targets.h"
 #include "cmocka_check.h"
 #include "disk.h"
 
@@ -129,6 +130,19 @@ static void what_cannot_be_computed_is_named(void **state)
 	    {LORA ", \"bias\": \"all\"}", "bias is not none", WEIR_E_UNSUPPORTED},
 	    {LORA ", \"rank_pattern\": {\"q_proj\": 4}}", "rank_pattern is given", WEIR_E_UNSUPPORTED},
 	    {LORA ", \"modules_to_save\": [\"lm_head\"]}", "modules_to_save is given", WEIR_E_UNSUPPORTED},
+	    {LORA ", \"use_what_is_not_known\": true}", "use_what_is_not_known is on", WEIR_E_UNSUPPORTED},
+	    {LORA ", \"target_modules\": [\"q_proj\"]}", "leaves out (target_modules", WEIR_E_INVALID},
+	    {LORA ", \"target_modules\": 7}", "target_modules is neither", WEIR_E_INVALID},
+	    {LORA ", \"target_modules\": [7]}", "target_modules has what is no text", WEIR_E_INVALID},
+	    {LORA ", \"target_modules\": \"(v_proj\"}", "target_modules: the pattern '(v_proj' is not valid", WEIR_E_PARSE},
+	    {LORA ", \"exclude_modules\": \".*v_proj\"}", "leaves out (target_modules, exclude_modules", WEIR_E_INVALID},
+	    {LORA ", \"layers_to_transform\": [1]}", "leaves out (target_modules, exclude_modules, layers_to_transform",
+	     WEIR_E_INVALID},
+	    {LORA ", \"layers_to_transform\": [-1]}", "layers_to_transform has what is no number", WEIR_E_INVALID},
+	    {LORA ", \"layers_to_transform\": \"0\"}", "layers_to_transform is neither", WEIR_E_INVALID},
+	    {LORA ", \"layers_pattern\": \"layers\"}", "layers_pattern is given without", WEIR_E_INVALID},
+	    {LORA ", \"layers_to_transform\": 0, \"layers_pattern\": \"(\"}", "layers_pattern: the pattern", WEIR_E_PARSE},
+	    {LORA ", \"layers_to_transform\": 0, \"target_modules\": \".*v_proj\"}", "layers_to_transform is given", WEIR_E_INVALID},
 	};
 	write_adapters(4, TRANSFORMER_LLAMA);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -151,6 +165,58 @@ static void what_cannot_be_computed_is_named(void **state)
 		assert_true(lora.rank == 2 && lora.targets[LORA_v_proj]);
 	}
 #undef LORA
+}
+
+/* "0.q_proj 2.v_proj": of the first three layers, what PEFT's check_target_module_exists says of the same keys. */
+static void modules_are_chosen_as_peft_does(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *keys, *chosen;
+		bool gpt2;
+	} cases[] = {
+	    {"\"target_modules\": [\"q_proj\"], \"layers_to_transform\": [0, 2]", "0.self_attn.q_proj 2.self_attn.q_proj ", false},
+	    {"\"target_modules\": [\"q_proj\"], \"layers_to_transform\": 1, \"layers_pattern\": [\"h\", \"layers\"]",
+	     "1.self_attn.q_proj ", false},
+	    {"\"target_modules\": [\"q_proj\"], \"layers_to_transform\": 1, \"layers_pattern\": \"h\"", "", false},
+	    {"\"target_modules\": [\"q_proj\"], \"layers_to_transform\": 1, \"layers_pattern\": \"(blocks|model\\\\.layers)\"",
+	     "1.self_attn.q_proj ", false},
+	    {"\"target_modules\": [\"attn.q_proj\", \"proj\"]", "", false}, /* whole parts of names */
+	    {"\"target_modules\": [\"1.mlp.up_proj\", \"model.layers.2.self_attn.o_proj\"]", "1.mlp.up_proj 2.self_attn.o_proj ",
+	     false},
+	    {"\"target_modules\": [\"model.layers.2.self_attn.o_proj\"], \"layers_to_transform\": [0]", "2.self_attn.o_proj ", false},
+	    {"\"target_modules\": \"model.layers.[01].self_attn.[qk]_proj\"",
+	     "0.self_attn.q_proj 0.self_attn.k_proj 1.self_attn.q_proj 1.self_attn.k_proj ", false},
+	    {"\"target_modules\": \"q_proj\"", "", false}, /* the whole name */
+	    {"\"target_modules\": \".*(?<!mlp)\\\\.(?P<x>v)_proj\", \"exclude_modules\": \".*\\\\.0\\\\..*\"",
+	     "1.self_attn.v_proj 2.self_attn.v_proj ", false},
+	    {"\"target_modules\": \"all-linear\", \"exclude_modules\": [\"mlp.up_proj\", \"gate_proj\", \"down_proj\", \"o_proj\", "
+	     "\"k_proj\"], \"layers_to_transform\": []",
+	     "0.self_attn.q_proj 0.self_attn.v_proj 1.self_attn.q_proj 1.self_attn.v_proj 2.self_attn.q_proj 2.self_attn.v_proj ",
+	     false},
+	    {"\"target_modules\": null, \"layers_to_transform\": [1]", "1.self_attn.q_proj 1.self_attn.v_proj ", false},
+	    {"\"target_modules\": null, \"layers_to_transform\": [1]", "1.attn.c_attn ", true},
+	    {"\"target_modules\": [\"attn.c_proj\"]", "0.attn.c_proj 1.attn.c_proj 2.attn.c_proj ", true},
+	    {"\"target_modules\": [\"c_proj\"], \"layers_to_transform\": [2], \"layers_pattern\": \"h\"",
+	     "2.attn.c_proj 2.mlp.c_proj ", true},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct lora_options lora = {0};
+		struct json *j = NULL;
+		char text[512], chosen[512] = "";
+		weir_error err = {0};
+		snprintf(text, sizeof text, "{%s}", cases[i].keys);
+		CHECK_OK(json_parse(text, strlen(text), "test", &j, &err), err);
+		CHECK_OK(adapter_targets_read("test", json_root(j), cases[i].gpt2 ? TRANSFORMER_GPT2 : TRANSFORMER_LLAMA, &lora, &err),
+		         err);
+		for (uint32_t layer = 0; layer < 3; layer++)
+			for (enum lora_module m = 0; m < LORA_MODULES_COUNT; m++)
+				if (lora_has(&lora, layer, m))
+					snprintf(chosen + strlen(chosen), sizeof chosen - strlen(chosen), "%u.%s ", layer, lora_module_name(m));
+		if (strcmp(chosen, cases[i].chosen) != 0)
+			fail_msg("%s: %s, expected %s", cases[i].keys, chosen, cases[i].chosen);
+		json_destroy(j);
+	}
 }
 
 static void tensors_that_do_not_fit_are_named(void **state)
@@ -198,6 +264,7 @@ int main(void)
 	    cmocka_unit_test(adapters_come_back),
 	    cmocka_unit_test(configurations_are_peft_s),
 	    cmocka_unit_test(what_cannot_be_computed_is_named),
+	    cmocka_unit_test(modules_are_chosen_as_peft_does),
 	    cmocka_unit_test(tensors_that_do_not_fit_are_named),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

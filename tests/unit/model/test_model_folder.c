@@ -79,6 +79,12 @@ static void configurations_are_read(void **state)
 	            c.rope.high_factor == 4 && c.rope.original_context == 8192);
 	c = config_of("{" LLAMA ", \"rope_parameters\": {\"rope_theta\": 10000, \"type\": \"linear\", \"factor\": 2}}");
 	assert_true(c.rope.kind == ROPE_LINEAR && c.rope.theta == 10000 && c.rope.factor == 2);
+	c = config_of("{" LLAMA
+	              ", \"sliding_window\": 131072, \"quantization_config\": {}, \"logits_scaling\": 1, \"pruned_heads\": {}}");
+	assert_int_equal(c.rope.kind, ROPE_PLAIN);
+	c = config_of("{" LLAMA ", \"sliding_window\": 4096, \"use_sliding_window\": false}");
+	c = config_of("{" GPT2 ", \"num_attention_heads\": 12, \"hidden_size\": 768, \"n_ctx\": 512}");
+	assert_true(c.heads == 12 && c.width == 768 && c.context == 1024);
 	c = config_of("{" LLAMA ", \"rope_scaling\": null, \"attention_bias\": true}");
 	assert_true(c.rope.kind == ROPE_PLAIN && c.rope.theta == 10000 && c.attention_bias && !c.mlp_bias && !c.tied_head);
 }
@@ -117,6 +123,23 @@ static void what_cannot_be_computed_is_named(void **state)
 	    {"{" LLAMA ", \"rope_parameters\": {\"partial_rotary_factor\": 0.5}}", WEIR_E_UNSUPPORTED,
 	     "partial_rotary_factor is not 1"},
 	    {"{" LLAMA ", \"rope_theta\": 0.5}", WEIR_E_INVALID, "rope_theta is 0.5"},
+	    {"{" LLAMA ", \"rope_theta\": 0}", WEIR_E_INVALID, "rope_theta is 0: expected above 0"},
+	    {"{" LLAMA ", \"rms_norm_eps\": 1e-60}", WEIR_E_INVALID, "rms_norm_eps is 0: expected above 0"},
+	    {"{" LLAMA ", \"rope_scaling\": 2}", WEIR_E_INVALID, "rope_scaling is no map"},
+	    {"{" LLAMA ", \"rope_scaling\": {\"rope_type\": 2}}", WEIR_E_INVALID, "rope_scaling.rope_type is no text"},
+	    {"{" LLAMA ", \"rope_scaling\": {\"factor\": \"2\", \"type\": \"linear\"}}", WEIR_E_INVALID,
+	     "rope_scaling.factor is no number"},
+	    {"{" LLAMA ", \"rope_parameters\": {\"full_attention\": {\"rope_type\": \"default\"}}}", WEIR_E_UNSUPPORTED,
+	     "rope_parameters.full_attention is given"},
+	    {"{" LLAMA ", \"original_max_position_embeddings\": 4096, \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8, "
+	     "\"low_freq_factor\": 1, \"high_freq_factor\": 4, \"original_max_position_embeddings\": 8192}}",
+	     WEIR_E_INVALID, "rope_scaling.original_max_position_embeddings is not what"},
+	    {"{" LLAMA ", \"sliding_window\": 4096}", WEIR_E_UNSUPPORTED, "sliding_window is 4096"},
+	    {"{" LLAMA ", \"embedding_multiplier\": 12.0}", WEIR_E_UNSUPPORTED, "embedding_multiplier is 12"},
+	    {"{" GPT2 ", \"add_cross_attention\": true}", WEIR_E_UNSUPPORTED, "add_cross_attention is true"},
+	    {"{" GPT2 ", \"num_attention_heads\": 6}", WEIR_E_INVALID, "n_head is not what num_attention_heads says"},
+	    {"{" GPT2 ", \"hidden_size\": \"768\"}", WEIR_E_INVALID, "hidden_size is no whole number"},
+	    {"{" GPT2 ", \"n_inner\": 0}", WEIR_E_INVALID, "n_inner is 0"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct transformer_config c;
@@ -221,6 +244,71 @@ static void weights_are_found_by_either_name(void **state)
 	}
 }
 
+/* config.json ties the head; what the file has decides. */
+static void a_head_that_differs_is_its_own(void **state)
+{
+	(void)state;
+	static const float other[6] = {1, 2, 3, 4, 5, 7}, none[6] = {1, 2, NAN, 4, 5, 6};
+	static const struct {
+		const char *embedding;
+		const float *head; /* NULL: the file has none */
+		enum safetensor_type type;
+		bool tied;
+	} cases[] = {{"transformer.wte.weight", NULL, SAFETENSOR_F32, true},
+	             {"transformer.wte.weight", numbers, SAFETENSOR_F32, true},
+	             {"wte.weight", numbers, SAFETENSOR_BF16, true},
+	             {"wte.weight", other, SAFETENSOR_F32, false},
+	             {"transformer.wte.weight", other, SAFETENSOR_BF16, false},
+	             {"wte.weight", none, SAFETENSOR_F32, false}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		uint16_t halves[6];
+		struct safetensor tensors[2] = {{.dims = 2, .shape = {2, 3}, .data = numbers},
+		                                {.name = "lm_head.weight", .type = cases[i].type, .dims = 2, .shape = {2, 3}}};
+		snprintf(tensors[0].name, sizeof tensors[0].name, "%s", cases[i].embedding);
+		if (cases[i].head != NULL && cases[i].type == SAFETENSOR_BF16)
+			safetensor_round(SAFETENSOR_BF16, cases[i].head, 6, halves);
+		tensors[1].data = cases[i].type == SAFETENSOR_BF16 ? (const void *)halves : cases[i].head;
+		write_weights(tensors, cases[i].head != NULL ? 2 : 1);
+		const struct transformer_config c =
+		    config_of("{\"model_type\": \"gpt2\", \"vocab_size\": 2, \"n_positions\": 4, \"n_layer\": 1, "
+		              "\"n_head\": 1, \"n_embd\": 3}");
+		if (c.tied_head != cases[i].tied)
+			fail_msg("case %zu: tied is %d", i, c.tied_head);
+	}
+	unlink(weights_path);
+	assert_true(config_of("{" GPT2 "}").tied_head); /* no weights: as it says */
+}
+
+static void models_that_differ_are_told_by_key(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *a, *b, *says; /* NULL: they are the same */
+	} cases[] = {
+	    {"{" LLAMA "}",
+	     "{" LLAMA ", \"rms_norm_eps\": 1e-6, \"rope_theta\": 10000, \"rope_parameters\": {\"rope_type\": \"default\"}}", NULL},
+	    {"{" LLAMA "}", "{" LLAMA ", \"rms_norm_eps\": 1e-5}", "its rms_norm_eps is 1e-06, and that one's 1e-05"},
+	    {"{" LLAMA "}", "{" LLAMA ", \"mlp_bias\": true}", "its mlp_bias is 0, and that one's 1"},
+	    {"{" LLAMA "}", "{" LLAMA ", \"tie_word_embeddings\": true}",
+	     "its head (tie_word_embeddings) is its own, and that one's the embedding"},
+	    {"{" LLAMA ", \"rope_theta\": 500000}", "{" LLAMA "}", "default, theta 500000, and that one's default, theta 10000"},
+	    {"{" LLAMA ", \"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}}",
+	     "{" LLAMA ", \"rope_scaling\": {\"type\": \"linear\", \"factor\": 4}}",
+	     "factor 2, and that one's linear, theta 10000, factor 4"},
+	    {"{" GPT2 "}", "{" LLAMA "}", "its model_type is gpt2, and that one's llama"},
+	    {"{" GPT2 ", \"layer_norm_epsilon\": 1e-5}", "{" GPT2 "}", NULL},
+	    {"{" GPT2 ", \"n_inner\": 768}", "{" GPT2 "}", "its n_inner is 768, and that one's 3072"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct transformer_config a = config_of(cases[i].a), b = config_of(cases[i].b);
+		weir_error err = {0};
+		const weir_status got = transformer_config_same(&a, "THIS", &b, "THAT", &err);
+		if (got != (cases[i].says != NULL ? WEIR_E_INVALID : WEIR_OK) ||
+		    (cases[i].says != NULL && strstr(err.text, cases[i].says) == NULL))
+			fail_msg("case %zu: %s, expected %s", i, err.text, cases[i].says != NULL ? cases[i].says : "the same");
+	}
+}
+
 static void expect_refused(const struct safetensor *tensors, uint32_t count, weir_status status, const char *says)
 {
 	const struct layout layout = small_layout();
@@ -255,6 +343,9 @@ static void weights_that_do_not_fit_are_named(void **state)
 	wrong[0] = bias;
 	snprintf(wrong[2].name, sizeof wrong[2].name, "h.7.mlp.weight");
 	expect_refused(wrong, 3, WEIR_E_UNSUPPORTED, "'h.7.mlp.weight' is none of this model's");
+	struct safetensor twice[] = {bias, table, table};
+	snprintf(twice[2].name, sizeof twice[2].name, "transformer.wte.weight");
+	expect_refused(twice, 3, WEIR_E_INVALID, "two tensors for one, 'transformer.wte.weight' and 'wte.weight'");
 	unlink(weights_path);
 	const struct layout layout = small_layout();
 	struct model_weights *w = NULL;
@@ -305,6 +396,8 @@ int main(void)
 	    cmocka_unit_test(what_cannot_be_computed_is_named),
 	    cmocka_unit_test(frequencies_are_scaled_as_llama_3_1_does),
 	    cmocka_unit_test(weights_are_found_by_either_name),
+	    cmocka_unit_test(a_head_that_differs_is_its_own),
+	    cmocka_unit_test(models_that_differ_are_told_by_key),
 	    cmocka_unit_test(weights_that_do_not_fit_are_named),
 	    cmocka_unit_test(weights_that_are_no_numbers_are_named),
 	    cmocka_unit_test(a_pipe_is_no_file_of_weights),
