@@ -29,7 +29,19 @@ write_model_job llama l
 "$WEIR" export "$DIR/job.yaml" --set "model.lora.from=$DIR/layers" --weights "$DIR/layers" --format peft --out "$DIR/again" > "$DIR/out" 2> "$DIR/export.err" || fail "weir export: $(cat "$DIR/export.err")"
 holds "$DIR/again/adapter_config.json" '.target_modules == ["model.layers.1.self_attn.q_proj"]'
 of llama l again 6.139243
+write_model_job llama l
+"$WEIR" export "$DIR/job.yaml" --set "model.lora.from=$DIR/layers" --weights "$DIR/layers" --format hf --out "$DIR/whole" > "$DIR/out" 2> "$DIR/export.err" || fail "weir export: $(cat "$DIR/export.err")"
+write_model_job llama whole
+loss_is 6.139243 --weights "$DIR/whole"
 
+# A model and its adapters in one folder are both taken, or refused.
+cp -r "$DIR/l" "$DIR/both" && cp "$DIR/layers"/* "$DIR/both"
+of llama both both 6.139243
+write_model_job llama both
+refused model.from adapter_config.json model.lora.from -- eval "$DIR/job.yaml" --weights "$DIR/l"
+refused adapter_config.json model.lora.from -- generate "$DIR/both" --tokenizer bytes --prompt a
+
+write_model_job llama l
 for wrong in "fewer layers_to_transform" "more no*tensor" "stray layers_to_transform" "beyond no*layer" "alone layers_pattern"; do
 	said=${wrong#* }
 	refused "${said//\*/ }" -- eval "$DIR/job.yaml" --set "model.lora.from=$DIR/${wrong%% *}" --weights "$DIR/${wrong%% *}"

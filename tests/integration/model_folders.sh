@@ -81,4 +81,14 @@ loss_is "$("$WEIR" eval "$DIR/job.yaml" --json --weights "$DIR/tu" | jq .loss)" 
 refused "tie_word_embeddings" "its own" "the embedding" -- merge --method linear "$DIR/t" "$DIR/u-other" --out "$DIR/no"
 refused "tie_word_embeddings" "its own" "the embedding" -- merge --method linear "$DIR/u-other" "$DIR/t" --out "$DIR/no"
 refused "no tensor 'lm_head.weight'" -- merge --method linear "$DIR/u-other/model.safetensors" "$DIR/t/model.safetensors" --out "$DIR/no"
+make 'one = {"model.layers.0.self_attn.q_proj": (16, 16)}; adapters("p", one, target_modules=["q_proj"]); adapters("p-alpha", one, target_modules=["q_proj"], lora_alpha=8)
+adapters("p-rs", one, target_modules=["q_proj"], use_rslora=True); adapters("p-words", one, target_modules=".*q_proj", lora_alpha=4.0, use_dora=False, rank_pattern={})'
+merge pp p p-words
+cmp <(tail -c 256 "$DIR/pp/adapter_model.safetensors") <(tail -c 256 "$DIR/p/adapter_model.safetensors") || fail "the mean of equal adapters is another"
+refused lora_alpha 8 4 -- merge --method linear "$DIR/p" "$DIR/p-alpha" --out "$DIR/no"
+refused use_rslora true nothing -- merge --method linear "$DIR/p" "$DIR/p-rs" --out "$DIR/no"
+refused "of adapters" "of a model" -- merge --method linear "$DIR/p" "$DIR/x" --out "$DIR/no"
+echo '{"model_type": "mistral", "sliding_window": 8, "use_cache": true}' > "$DIR/x/config.json" # of what is not computed here, key by key
+echo '{"model_type": "mistral", "sliding_window": 4, "use_cache": false}' > "$DIR/y/config.json"
+refused sliding_window 4 8 -- merge --method linear "$DIR/x" "$DIR/y" --out "$DIR/no"
 [ ! -e "$DIR/no" ] || fail "something was written"
