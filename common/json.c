@@ -270,6 +270,16 @@ bool json_value_equal(const struct json_value *a, const struct json_value *b)
 	return a == b || json_equal(inner(a), inner(b));
 }
 
+bool json_value_is_off(const struct json_value *v, double neutral)
+{
+	double x;
+	if (json_is_absent(v) || json_is_false(inner(v)))
+		return true;
+	if (json_is_object(inner(v)) || json_is_array(inner(v)))
+		return json_length(v) == 0;
+	return json_value_real(v, &x) && !(x < neutral || x > neutral);
+}
+
 void json_value_show(const struct json_value *v, char *out, size_t bytes)
 {
 	char *text = v ? json_dumps(inner(v), JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(9)) : NULL;

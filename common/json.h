@@ -59,6 +59,8 @@ bool json_value_count(const struct json_value *v, uint64_t *out);         /* fal
 bool json_value_real(const struct json_value *v, double *out);            /* false: not a number */
 bool json_value_bool(const struct json_value *v, bool absent, bool *out); /* false: neither a bool nor absent */
 bool json_value_equal(const struct json_value *a, const struct json_value *b);
+/* Whether a key asks for nothing: it is absent, null, false, empty, or the number `neutral`. */
+bool json_value_is_off(const struct json_value *v, double neutral);
 /* The value on one line for a message, cut to fit; "nothing" where it is absent. */
 void json_value_show(const struct json_value *v, char *out, size_t bytes);
 /* Calls `each` with every member, in the order of the text, while it answers true. Returns whether it always did. */

@@ -1,5 +1,6 @@
 #include "folders_same.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,19 +23,12 @@ struct comparison {
 	weir_error *err;
 };
 
-static bool asks_for_nothing(const struct json_value *v)
-{
-	bool on = true;
-	return json_is_absent(v) || ((json_is_map(v) || json_is_list(v)) && json_length(v) == 0) ||
-	       (json_value_bool(v, false, &on) && !on);
-}
-
 static bool same_value(const struct json_value *a, const struct json_value *b)
 {
 	double x, y;
 	if (json_value_real(a, &x) && json_value_real(b, &y))
 		return !(x < y || x > y);
-	return (asks_for_nothing(a) && asks_for_nothing(b)) || json_value_equal(a, b);
+	return (json_value_is_off(a, INFINITY) && json_value_is_off(b, INFINITY)) || json_value_equal(a, b);
 }
 
 static bool compare(struct comparison *c, const char *key)

@@ -33,19 +33,11 @@ static const struct {
                 {"suppress_tokens", 0},
                 {"typical_p", 1}};
 
-static bool changes_nothing(const struct json_value *v, double neutral)
-{
-	double x;
-	if (json_is_absent(v) || ((json_is_map(v) || json_is_list(v)) && json_length(v) == 0))
-		return true;
-	return json_value_real(v, &x) && !(x < neutral || x > neutral);
-}
-
 static void find_ignored(const struct json_value *root, struct generation_config *out)
 {
 	for (size_t i = 0; i < sizeof not_done / sizeof *not_done; i++) {
 		const size_t at = strlen(out->ignored);
-		if (!changes_nothing(json_member(root, not_done[i].key), not_done[i].neutral))
+		if (!json_value_is_off(json_member(root, not_done[i].key), not_done[i].neutral))
 			snprintf(out->ignored + at, sizeof out->ignored - at, "%s%s", at > 0 ? ", " : "", not_done[i].key);
 	}
 }

@@ -124,27 +124,16 @@ static void refuse_value(struct reader *r, const char *key, const char *why)
 	fail(r, WEIR_E_UNSUPPORTED, key, what);
 }
 
-static bool asks_for_nothing(const struct json_value *v, double neutral)
-{
-	double x;
-	bool on = true;
-	if (json_is_absent(v) || ((json_is_map(v) || json_is_list(v)) && json_length(v) == 0))
-		return true;
-	if (json_value_bool(v, false, &on))
-		return !on;
-	return json_value_real(v, &x) && !(x < neutral || x > neutral);
-}
-
 static void refuse_not_computed(struct reader *r, uint32_t context)
 {
 	double window;
 	bool uses_window = true;
 	const struct json_value *v = json_member(r->root, "sliding_window"), *layers = json_member(r->root, "layer_types");
 	for (size_t i = 0; i < sizeof not_computed / sizeof *not_computed; i++)
-		if (!asks_for_nothing(json_member(r->root, not_computed[i].key), not_computed[i].neutral))
+		if (!json_value_is_off(json_member(r->root, not_computed[i].key), not_computed[i].neutral))
 			refuse_value(r, not_computed[i].key, "it is not computed");
 	if (json_value_bool(json_member(r->root, "use_sliding_window"), true, &uses_window) && uses_window &&
-	    !asks_for_nothing(v, 0) && !(json_value_real(v, &window) && window >= context))
+	    !json_value_is_off(v, 0) && !(json_value_real(v, &window) && window >= context))
 		refuse_value(r, "sliding_window", "only attention to all tokens can be computed");
 	for (size_t i = 0; i < json_length(layers); i++) {
 		const char *type = json_value_text(json_element(layers, i), NULL);
@@ -243,7 +232,7 @@ static void read_rope_map(struct reader *r, struct rope_map *m, struct rope_conf
 		if (has(r, "rope_theta") && (outside < out->theta || outside > out->theta))
 			fail(r, WEIR_E_INVALID, m->key, "is not what the rope_theta beside the map says: expected one of them");
 	}
-	if (!asks_for_nothing(inside(m, "partial_rotary_factor"), 1))
+	if (!json_value_is_off(inside(m, "partial_rotary_factor"), 1))
 		fail(r, WEIR_E_UNSUPPORTED, m->key, "is not 1: only whole heads are turned");
 	static const char *const layers[] = {"full_attention", "sliding_attention"};
 	for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
