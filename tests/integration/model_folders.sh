@@ -69,6 +69,14 @@ done <<-'KEYS'
 	model_type is 'mistral'|model_type="mistral"
 KEYS
 
+# A file of weights alone that has a head, or adapters, which the job's model has not.
+make 'llama("untied", seed="b"); adapters("two", {"model.layers.%d.self_attn.q_proj" % i: (16, 16) for i in (0, 1)}, target_modules=["q_proj"])
+llama("tied", tie_word_embeddings=True); adapters("one", {"model.layers.1.self_attn.q_proj": (16, 16)}, target_modules=["q_proj"], layers_to_transform=[1])'
+write_model_job llama tied
+refused lm_head.weight "none of this model's" -- eval "$DIR/job.yaml" --weights "$DIR/untied/model.safetensors"
+loss_is 6.251312 --weights "$DIR/tied/model.safetensors"
+refused layers.0.self_attn.q_proj "none of this model's" -- eval "$DIR/job.yaml" --set "model.lora.from=$DIR/one" --weights "$DIR/two/adapter_model.safetensors"
+
 # Merged: names with and without their prefix, heads that are the embedding there or not.
 make 'llama("x"); llama("y", seed="b"); llama("y-bare", seed="b", bare=True); tie = dict(tie_word_embeddings=True)
 llama("t", **tie); llama("u", seed="b", **tie); llama("u-head", seed="b", head="model.embed_tokens.weight", bare=True, **tie); llama("u-other", seed="b", head="c", **tie)'

@@ -136,27 +136,28 @@ static weir_status check_shape(const struct model_weights *w, const struct safet
 }
 
 /* What files have beside the weights: attention's mask, frequencies of rotary positions, a head that is the embedding. */
-static bool is_beside(const struct layout *layout, const char *name)
+static bool is_beside(const struct safetensors *file, const char *name)
 {
 	static const char *const endings[] = {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq"};
 	const size_t length = strlen(name);
 	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
 		if (length >= strlen(endings[i]) && strcmp(name + length - strlen(endings[i]), endings[i]) == 0)
 			return true;
-	return strcmp(name, "lm_head.weight") == 0 && layout_find(layout, name) == NULL;
+	return strcmp(name, "lm_head.weight") == 0 && !model_head_is_own(file);
 }
 
-static weir_status check_none_more(const struct model_weights *w, const char *folder, weir_error *err)
+weir_status model_file_check_none_more(const struct safetensors *file, const struct layout *layout, const char *path,
+                                       const char *says, weir_error *err)
 {
-	for (uint32_t i = 0; i < safetensors_count(w->file); i++) {
-		const char *name = safetensors_at(w->file, i)->name;
-		bool known = is_beside(w->layout, name);
-		for (uint32_t k = 0; k < w->layout->count && !known; k++)
-			known = strcmp(w->layout->tensors[k].name, name) == 0 ||
-			        strcmp(model_tensor_short_name(w->layout->tensors[k].name), name) == 0;
-		if (!known)
-			return weir_fail(err, WEIR_E_UNSUPPORTED, "%s: tensor '%s' is none of this model's: %s says nothing of it", folder,
-			                 name, w->says);
+	for (uint32_t i = 0; i < safetensors_count(file); i++) {
+		const char *name = safetensors_at(file, i)->name;
+		bool known = false;
+		for (uint32_t k = 0; k < layout->count && !known; k++)
+			known =
+			    strcmp(layout->tensors[k].name, name) == 0 || strcmp(model_tensor_short_name(layout->tensors[k].name), name) == 0;
+		if (!known && !is_beside(file, name))
+			return weir_fail(err, WEIR_E_UNSUPPORTED, "%s: tensor '%s' is none of this model's: %s says nothing of it", path,
+			                 name, says);
 	}
 	return WEIR_OK;
 }
@@ -179,7 +180,7 @@ static weir_status match(struct model_weights *w, const char *folder, weir_error
 		                    folder, want->name, w->says)
 		        : check_shape(w, w->tensors[i], want, folder, err);
 	}
-	return s == WEIR_OK ? check_none_more(w, folder, err) : s;
+	return s == WEIR_OK ? model_file_check_none_more(w->file, layout, folder, w->says, err) : s;
 }
 
 static weir_status open_weights(struct model_weights **out, const char *folder, const char *stem, const char *says,

@@ -20,6 +20,9 @@ weir_status model_folder_weights(const char *folder, const char *stem, char path
 const char *model_tensor_short_name(const char *name);
 /* Whether a file has a head that differs from its token embedding. */
 bool model_head_is_own(const struct safetensors *file);
+/* That a file has no tensors but a layout's, and those that may stand beside them. says: what tells which there are, as "its config.json"; E_UNSUPPORTED names one. */
+weir_status model_file_check_none_more(const struct safetensors *file, const struct layout *layout, const char *path,
+                                       const char *says, weir_error *err) WEIR_MUST_CHECK;
 /* The folder's weights, read tensor by tensor as fp32, under their names or their short ones.
  * E_NOT_FOUND names a tensor that is missing, E_INVALID one of another shape, E_UNSUPPORTED one that the model does not have. */
 struct model_weights;
