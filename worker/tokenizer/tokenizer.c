@@ -124,18 +124,6 @@ static weir_status take_beside(struct tokenizer *t, const struct tokenizer_besid
 	return status == WEIR_OK && template != NULL ? keep_text(&t->info.chat_template, template, err) : status;
 }
 
-/* A file beside tokenizer.json; *text NULL where there is none. */
-static weir_status read_beside(const char *folder, const char *name, size_t bytes_max, char path[WEIR_PATH_BYTES_MAX],
-                               char **text, size_t *bytes, weir_error *err)
-{
-	*text = NULL;
-	if (snprintf(path, WEIR_PATH_BYTES_MAX, "%s/%s", folder, name) >= (int)WEIR_PATH_BYTES_MAX)
-		return weir_fail(err, WEIR_E_LIMIT, "the path of a tokenizer is too long: %.200s", folder);
-	weir_error why = {0}; /* not the caller's: that a file is absent is no failure */
-	const weir_status status = disk_read_file(disk_system(), path, bytes_max, text, bytes, &why);
-	return status == WEIR_OK || status == WEIR_E_NOT_FOUND ? WEIR_OK : weir_fail(err, status, "%s", why.text);
-}
-
 /* What is of a folder and not of its tokens. */
 static weir_status read_folder(struct tokenizer *t, const struct tokenizer_beside *beside, const char *folder, weir_error *err)
 {
@@ -143,7 +131,7 @@ static weir_status read_folder(struct tokenizer *t, const struct tokenizer_besid
 	size_t bytes;
 	weir_status status = take_beside(t, beside, err);
 	if (status == WEIR_OK)
-		status = read_beside(folder, "chat_template.jinja", TOKENIZER_TEMPLATE_MAX, path, &text, &bytes, err);
+		status = tokenizer_beside_text(folder, "chat_template.jinja", TOKENIZER_TEMPLATE_MAX, path, &text, &bytes, err);
 	if (status == WEIR_OK && text != NULL) {
 		free(t->info.chat_template);
 		t->info.chat_template = text;

@@ -12,20 +12,25 @@ static const char *const lists[] = {"extra_special_tokens", "additional_special_
 
 /* --- Files */
 
+weir_status tokenizer_beside_text(const char *folder, const char *name, size_t bytes_max, char path[WEIR_PATH_BYTES_MAX],
+                                  char **text, size_t *bytes, weir_error *err)
+{
+	*text = NULL;
+	if (snprintf(path, WEIR_PATH_BYTES_MAX, "%s/%s", folder, name) >= (int)WEIR_PATH_BYTES_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "the path of a tokenizer is too long: %.200s", folder);
+	weir_error why = {0}; /* not the caller's: that a file is absent is no failure */
+	const weir_status status = disk_read_file(disk_system(), path, bytes_max, text, bytes, &why);
+	return status == WEIR_OK || status == WEIR_E_NOT_FOUND ? WEIR_OK : weir_fail(err, status, "%s", why.text);
+}
+
 /* *out stays NULL where there is none. */
 static weir_status read_file(struct json **out, const char *folder, const char *name, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX], *text;
 	size_t bytes;
-	if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
-		return weir_fail(err, WEIR_E_LIMIT, "the path of a tokenizer is too long: %.200s", folder);
-	weir_error why = {0}; /* not the caller's: that a file is absent is no failure */
-	weir_status status = disk_read_file(disk_system(), path, TOKENIZER_FILE_BYTES_MAX, &text, &bytes, &why);
-	if (status == WEIR_E_NOT_FOUND)
-		return WEIR_OK;
-	if (status != WEIR_OK)
-		return weir_fail(err, status, "%s", why.text);
-	status = json_parse(text, bytes, path, out, err);
+	weir_status status = tokenizer_beside_text(folder, name, TOKENIZER_FILE_BYTES_MAX, path, &text, &bytes, err);
+	if (status == WEIR_OK && text != NULL)
+		status = json_parse(text, bytes, path, out, err);
 	free(text);
 	return status;
 }

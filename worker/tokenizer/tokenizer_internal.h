@@ -50,6 +50,9 @@ struct tokenizer_beside {
 	struct json *map;    /* special_tokens_map.json, which counts where the config has no added_tokens_decoder; likewise: */
 	struct json *added;  /* added_tokens.json */
 };
+/* The text of one of them; *text NULL where there is none. */
+weir_status tokenizer_beside_text(const char *folder, const char *name, size_t bytes_max, char path[WEIR_PATH_BYTES_MAX],
+                                  char **text, size_t *bytes, weir_error *err);
 weir_status tokenizer_beside_read(struct tokenizer_beside *b, const char *folder, weir_error *err);
 void tokenizer_beside_free(struct tokenizer_beside *b);
 /* "bos_token" or the like; NULL: there is none. */
