@@ -57,13 +57,14 @@ static weir_status take_fingerprint(struct tokenizer *t, const char *text, size_
 	if (!t->moved)
 		return WEIR_OK;
 	bool fits = buffer_append(&all, (const char *)t->info.fingerprint, sizeof t->info.fingerprint, TOKENIZER_FILE_BYTES_MAX);
-	for (uint32_t id = 0; id < t->others.ids && fits; id++) {
-		size_t length;
-		const char *content = string_table_get(&t->others, id, &length);
-		if (content != NULL)
-			fits = buffer_append(&all, (const char *)&id, sizeof id, TOKENIZER_FILE_BYTES_MAX) &&
-			       buffer_append(&all, content, length + 1, TOKENIZER_FILE_BYTES_MAX);
-	}
+	const struct added_set *const sets[] = {&t->raw, &t->normalized};
+	for (size_t k = 0; k < sizeof sets / sizeof *sets; k++)
+		for (uint32_t i = 0; i < sets[k]->count && fits; i++) {
+			const struct added_token *a = &sets[k]->tokens[i];
+			const uint32_t numbers[] = {(uint32_t)k, a->id, a->bytes, a->single_word, a->lstrip, a->rstrip, a->special};
+			fits = buffer_append(&all, (const char *)numbers, sizeof numbers, TOKENIZER_FILE_BYTES_MAX) &&
+			       buffer_append(&all, a->content, a->bytes, TOKENIZER_FILE_BYTES_MAX);
+		}
 	if (fits)
 		hash128_bytes(all.data, all.size, t->info.fingerprint);
 	buffer_free(&all);

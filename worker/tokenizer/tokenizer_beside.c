@@ -166,10 +166,8 @@ static weir_status add_numbered(struct tokenizer *t, const struct tokenizer_besi
 	qsort(c.list, c.count, sizeof *c.list, by_id);
 	for (size_t i = 0; i < c.count && status == WEIR_OK; i++) {
 		const struct numbered *n = &c.list[i];
-		if (string_table_find(&t->added, n->text, n->bytes) != STRING_NONE)
-			continue;
-		t->moved = true;
-		status = tokenizer_add(t, n->text, n->bytes, n->how, has_role(b, n->text), err);
+		if (n->how != NULL || string_table_find(&t->added, n->text, n->bytes) == STRING_NONE)
+			status = tokenizer_change(t, n->text, n->bytes, n->how, has_role(b, n->text), err);
 	}
 	free(c.list);
 	return status;

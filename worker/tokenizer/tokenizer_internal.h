@@ -35,7 +35,7 @@ struct tokenizer {
 	struct string_table model;  /* the model's vocabulary */
 	struct string_table others; /* added tokens that are not in it */
 	struct string_table added;  /* all added tokens, as they are written */
-	bool moved;                 /* ids are not those that tokenizer.json alone gives, or says */
+	bool moved;                 /* ids or properties are not those that tokenizer.json alone gives, or says */
 	struct added_set raw, normalized;
 	struct normalizer normalizer;
 	struct pre_tokenizer pre;
@@ -67,6 +67,9 @@ weir_status tokenizer_read(struct tokenizer *t, const struct json_value *root, c
 /* Adds a token where there is none of this content. how: an object with its properties; NULL: there are none. special: where the object does not say. */
 weir_status tokenizer_add(struct tokenizer *t, const char *content, size_t bytes, const struct json_value *how, bool special,
                           weir_error *err);
+/* The same; where there is one it has these properties from now on. special: it is so in any case. */
+weir_status tokenizer_change(struct tokenizer *t, const char *content, size_t bytes, const struct json_value *how, bool special,
+                             weir_error *err);
 /* v: the decoder, or null. After the vocabulary and the added tokens. */
 weir_status decoding_read(struct tokenizer *t, const struct json_value *v, weir_error *err);
 void decoding_free(struct decoding *d);

@@ -90,41 +90,87 @@ static weir_status assign_id(struct tokenizer *t, const char *content, size_t by
 	return string_table_add(&t->others, content, bytes, *id, err);
 }
 
-weir_status tokenizer_add(struct tokenizer *t, const char *content, size_t bytes, const struct json_value *how, bool special,
-                          weir_error *err)
+/* A token's properties. special: where `how` does not say. */
+static weir_status read_properties(struct added_token *token, bool *normalized, const struct json_value *how, bool special,
+                                   weir_error *err)
 {
-	struct added_token token = {0};
-	bool normalized = false;
-	weir_status status = read_bool(&token.single_word, how, "single_word", false, err);
-	if (bytes == 0 || (status == WEIR_OK && string_table_find(&t->added, content, bytes) != STRING_NONE))
-		return WEIR_OK;
+	weir_status status = read_bool(&token->single_word, how, "single_word", false, err);
 	if (status == WEIR_OK)
-		status = read_bool(&token.lstrip, how, "lstrip", false, err);
+		status = read_bool(&token->lstrip, how, "lstrip", false, err);
 	if (status == WEIR_OK)
-		status = read_bool(&token.rstrip, how, "rstrip", false, err);
+		status = read_bool(&token->rstrip, how, "rstrip", false, err);
 	if (status == WEIR_OK)
-		status = read_bool(&token.special, how, "special", special, err);
-	if (status == WEIR_OK)
-		status = read_bool(&normalized, how, "normalized", !token.special, err);
-	if (status == WEIR_OK && bytes > ADDED_TOKEN_BYTES_MAX)
-		status = weir_fail(err, WEIR_E_LIMIT, "one has %zu bytes; at most %u are taken", bytes, ADDED_TOKEN_BYTES_MAX);
-	if (status == WEIR_OK)
-		status = assign_id(t, content, bytes, &token.id, err);
-	if (status == WEIR_OK)
-		status = string_table_add(&t->added, content, bytes, token.id, err);
-	if (status != WEIR_OK)
-		return status;
+		status = read_bool(&token->special, how, "special", special, err);
+	return status == WEIR_OK ? read_bool(normalized, how, "normalized", !token->special, err) : status;
+}
+
+/* Where it is looked for: the text, or what the normalizer makes of it. token: all but its content. */
+static weir_status place_added(struct tokenizer *t, struct added_token token, bool normalized, const char *content, size_t bytes,
+                               weir_error *err)
+{
 	token.bytes = (uint32_t)bytes;
 	token.content = malloc(bytes + 1);
 	if (token.content == NULL)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	memcpy(token.content, content, bytes);
 	token.content[bytes] = 0;
-	if (normalized && (status = normalize_token(t, &token, err)) != WEIR_OK) {
+	const weir_status status = normalized ? normalize_token(t, &token, err) : WEIR_OK;
+	if (status != WEIR_OK) {
 		free(token.content);
 		return status;
 	}
 	return added_set_add(normalized ? &t->normalized : &t->raw, &token, err);
+}
+
+weir_status tokenizer_add(struct tokenizer *t, const char *content, size_t bytes, const struct json_value *how, bool special,
+                          weir_error *err)
+{
+	struct added_token token = {0};
+	bool normalized = false;
+	if (bytes == 0 || string_table_find(&t->added, content, bytes) != STRING_NONE)
+		return WEIR_OK;
+	weir_status status = read_properties(&token, &normalized, how, special, err);
+	if (status == WEIR_OK && bytes > ADDED_TOKEN_BYTES_MAX)
+		status = weir_fail(err, WEIR_E_LIMIT, "one has %zu bytes; at most %u are taken", bytes, ADDED_TOKEN_BYTES_MAX);
+	if (status == WEIR_OK)
+		status = assign_id(t, content, bytes, &token.id, err);
+	if (status == WEIR_OK)
+		status = string_table_add(&t->added, content, bytes, token.id, err);
+	return status == WEIR_OK ? place_added(t, token, normalized, content, bytes, err) : status;
+}
+
+/* The token of an id before the set is ready; NULL: it is in the other set. */
+static struct added_token *find_added(struct added_set *set, uint32_t id)
+{
+	for (uint32_t i = 0; i < set->count; i++)
+		if (set->tokens[i].id == id)
+			return &set->tokens[i];
+	return NULL;
+}
+
+weir_status tokenizer_change(struct tokenizer *t, const char *content, size_t bytes, const struct json_value *how, bool special,
+                             weir_error *err)
+{
+	struct added_token token = {.id = string_table_find(&t->added, content, bytes)}, *raw, *has;
+	bool normalized = false;
+	if (token.id == STRING_NONE || bytes == 0) {
+		t->moved |= bytes > 0;
+		return tokenizer_add(t, content, bytes, how, special, err);
+	}
+	const weir_status status = read_properties(&token, &normalized, how, special, err);
+	if (status != WEIR_OK)
+		return status;
+	raw = find_added(&t->raw, token.id);
+	has = raw != NULL ? raw : find_added(&t->normalized, token.id);
+	token.special |= special;
+	if (has->single_word == token.single_word && has->lstrip == token.lstrip && has->rstrip == token.rstrip &&
+	    has->special == token.special && normalized == (raw == NULL))
+		return WEIR_OK;
+	struct added_set *set = raw != NULL ? &t->raw : &t->normalized;
+	free(has->content);
+	*has = set->tokens[--set->count];
+	t->moved = true;
+	return place_added(t, token, normalized, content, bytes, err);
 }
 
 static weir_status read_added_token(struct tokenizer *t, const struct json_value *v, weir_error *err)

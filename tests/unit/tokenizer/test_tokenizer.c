@@ -356,6 +356,53 @@ static void a_folder_says_what_ends_a_text_and_how_chats_are_written(void **stat
 	rmdir(folder);
 }
 
+/* Likewise: what tokenizer_config.json says of a token counts, and not tokenizer.json. */
+static void a_folder_s_config_changes_tokens_as_transformers_does(void **state)
+{
+	(void)state;
+#define CONFIG(more) "{\"added_tokens_decoder\":{\"6\":{\"content\":\"<x>\",\"special\":true" more "}}}"
+	static const struct {
+		const char *own, *config, *text, *ids;
+	} cases[] = {
+	    {"", "{}", "a <x> b", "0 2 6 2 1"},
+	    {"", CONFIG(""), "a <x> b", "0 2 6 2 1"},
+	    {"", CONFIG(",\"lstrip\":true"), "a <x> b", "0 6 2 1"},
+	    {",\"lstrip\":true", "{}", "a <x> b", "0 6 2 1"},
+	    {",\"lstrip\":true", CONFIG(""), "a <x> b", "0 2 6 2 1"},
+	    {"", CONFIG(",\"single_word\":true"), "a<x>b", "0 3 4 5 1"},
+	    {",\"rstrip\":true", CONFIG(",\"rstrip\":false"), "a <x> b", "0 2 6 2 1"},
+	    {"", "{\"eos_token\":{\"content\":\"<x>\",\"lstrip\":true}}", "a <x> b", "0 2 6 2 1"}, /* a role changes nothing */
+	};
+	uint8_t plain[16];
+	char folder[] = "/tmp/weir-tokenizer-XXXXXX";
+	assert_non_null(mkdtemp(folder));
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char json[512];
+		struct tokenizer *t;
+		weir_error err = {0};
+		snprintf(json, sizeof json,
+		         "{\"added_tokens\":[{\"id\":6,\"content\":\"<x>\",\"special\":true%s}],\"model\":{\"merges\":[],\"vocab\":{"
+		         "\"a\":0,\"b\":1,"
+		         "\" \":2,\"<\":3,\"x\":4,\">\":5}}}",
+		         cases[i].own);
+		write_text(folder, "tokenizer.json", json);
+		write_text(folder, "tokenizer_config.json", cases[i].config);
+		CHECK_OK(tokenizer_open(&t, folder, &err), err);
+		expect_ids(t, cases[i].text, false, cases[i].ids);
+		if (i == 0)
+			memcpy(plain, tokenizer_get_info(t)->fingerprint, 16);
+		if (i == 1) /* what says the same changes nothing */
+			assert_memory_equal(plain, tokenizer_get_info(t)->fingerprint, 16);
+		if (i == 2)
+			assert_memory_not_equal(plain, tokenizer_get_info(t)->fingerprint, 16);
+		tokenizer_close(t);
+	}
+	remove_text(folder, "tokenizer_config.json");
+	remove_text(folder, "tokenizer.json");
+	rmdir(folder);
+#undef CONFIG
+}
+
 static void no_dropout_is_none_however_it_is_written(void **state)
 {
 	(void)state;
@@ -485,6 +532,7 @@ int main(void)
 	                                   cmocka_unit_test(no_dropout_is_none_however_it_is_written),
 	                                   cmocka_unit_test(added_tokens_have_the_ids_that_tokenizers_gives_them),
 	                                   cmocka_unit_test(a_folder_s_other_files_add_tokens_as_transformers_does),
+	                                   cmocka_unit_test(a_folder_s_config_changes_tokens_as_transformers_does),
 	                                   cmocka_unit_test(fingerprints_tell_files_apart),
 	                                   cmocka_unit_test(least_rank_first_and_leftmost_of_equals)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
