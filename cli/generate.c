@@ -166,7 +166,8 @@ static void stop_at(struct verb_generate *v, uint32_t token)
 	v->generation.stops[v->generation.stops_count++] = token;
 }
 
-/* What the model's folder says ends a text, as in transformers. A job's texts end with its tokenizer's eos, too, and so does a text of a folder that says nothing. */
+/* What the model's folder says ends a text, as in transformers. A job's texts end with its
+ * tokenizer's eos, too, and so does a text of a folder that says nothing. */
 static weir_status find_ends(struct verb_generate *v, uint32_t eos, weir_error *err)
 {
 	const char *folder = v->folder ? v->folder : v->job->model.from;

@@ -24,7 +24,8 @@ enum lora_target {
 	    LORA_TARGETS_COUNT
 };
 
-/* The projections of a layer. X(NAME, what follows the layer's number in the names of its tensors, target) */
+/* The projections of a layer. X(NAME, what follows the layer's number in the names of its
+ * tensors, target) */
 #define LORA_MODULES(X)                   \
 	X(QUERY, "self_attn.q_proj", q_proj)  \
 	X(KEY, "self_attn.k_proj", k_proj)    \

@@ -1,4 +1,4 @@
-# Adapters of some layers or modules are computed as PEFT computes them; where adapter_config.json leaves tensors out, they are refused by the keys that do.
+# Weir computes adapters of some layers or modules as PEFT does, and names the key that leaves tensors out.
 . "$(dirname "$0")/../integration/lib.sh"
 . "$(dirname "$0")/model_folder.bash"
 make 'llama("l"); gpt2("g")'

@@ -1,7 +1,7 @@
-# A text ends at any token that eos_token_id of generation_config.json names, a list or one, or that of config.json where there is no such file.
+# A text ends at every token of eos_token_id in generation_config.json, or else in config.json.
 . "$(dirname "$0")/../integration/lib.sh"
 . "$(dirname "$0")/model_folder.bash"
-# The likeliest tokens behind "the cat" are 128 181 95 62 187 61 180 64 47 29 43 108 (transformers' generate, greedy, of the same folder).
+# Greedy decoding by transformers gives 128 181 95 62 187 61 180 64 47 29 43 108 behind "the cat".
 make 'llama("a", eos_token_id=None); byte_tokenizer("a")'
 ends() { # ends TOKENS WHY [KEY=VALUE of config.json] [generation_config.json]
 	local config=${3:-} generation=${4:-}

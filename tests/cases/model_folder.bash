@@ -1,5 +1,6 @@
-# What the cases of model folders share; sourced behind lib.sh. The losses that they expect are those of transformers 5.24 and PEFT 0.21 in fp32 on the CPU, of
-# the same folders and text cut as here: made once with model_folder.py and AutoModelForCausalLM, PeftModel.
+# What the cases of model folders share; source it behind lib.sh. The expected losses were computed
+# once by transformers 5.24 and PEFT 0.21 (fp32, CPU) from the folders that model_folder.py makes,
+# over the same text in sequences of 32.
 make() { (cd "$DIR" && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$CASES python3 -c "from model_folder import *; $1") || fail "cannot make $1"; }
 CASES=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 make 'text("small.txt")'

@@ -1,4 +1,4 @@
-# A head in the file that differs from the embedding counts, although config.json says that they are tied; an equal one, or none, is the embedding.
+# A head that differs from the embedding counts, even where config.json ties them.
 . "$(dirname "$0")/../integration/lib.sh"
 . "$(dirname "$0")/model_folder.bash"
 make 'llama("none", tie_word_embeddings=True); llama("same", tie_word_embeddings=True, head="model.embed_tokens.weight"); llama("other", tie_word_embeddings=True, head="other")'

@@ -1,4 +1,4 @@
-# A tokenizer whose "dropout" is 0.0 draws nothing by lot, and is taken as with 0 and null; any other number is refused by name.
+# A tokenizer takes a "dropout" of 0.0 as 0 and null, and refuses any other number by name.
 . "$(dirname "$0")/../integration/lib.sh"
 . "$(dirname "$0")/model_folder.bash"
 tokenize() { # tokenize DROPOUT

@@ -1,4 +1,4 @@
-# Weights of a folder whose config.json is of another model than the job's are refused by the key and both values, however well their shapes fit.
+# A folder whose config.json differs from the job's model is refused with the key and both values.
 . "$(dirname "$0")/../integration/lib.sh"
 . "$(dirname "$0")/model_folder.bash"
 make 'llama("a"); llama("heads", num_attention_heads=8, num_key_value_heads=8); llama("eps", rms_norm_eps=0.01); llama("theta", rope_theta=500.0)

@@ -1,5 +1,5 @@
-# Model folders as they are found: several files of weights in one, of which one counts; files that are not read; names with and without the prefix of a whole model, and
-# heads that are the embedding, evaluated and merged; config.json in older and newer words. What cannot be computed is refused by its key.
+# Model folders as people have them: several files of weights, names with and without a prefix, tied
+# heads, old and new words in config.json. Each gives the loss of transformers, or names the key.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/../cases/model_folder.bash"
 write_model_job llama m

@@ -9,9 +9,11 @@
 
 /* Whether a path is one: it has an adapter_config.json. */
 bool adapter_folder_is(const char *path);
-/* rank, alpha, and the modules that adapters are of; dropout is for who trains to choose, and stays as it is. */
+/* rank, alpha, and the modules that adapters are of; dropout is for who trains to choose, and
+ * stays as it is. */
 weir_status adapter_folder_read(const char *folder, struct lora_options *out, weir_error *err) WEIR_MUST_CHECK;
-/* An adapter_config.json. base: where the model is that they are of. layout: the adapters. NULL: out of memory. */
+/* An adapter_config.json. base: where the model is that they are of. layout: the adapters. NULL:
+ * out of memory. */
 struct json *adapter_config_make(const char *base, enum transformer_family family, const struct lora_options *lora,
                                  const struct layout *layout);
 /* Adapters alone, as a folder; of f, base and type and path and replace count. */

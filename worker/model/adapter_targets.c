@@ -9,7 +9,8 @@
 
 enum { MODULE_NAME_BYTES = 96 };
 
-/* Names of modules: a list, each of which may also be the end of a longer name behind a dot, or a pattern of whole names. */
+/* Names of modules: a list, each of which may also be the end of a longer name behind a dot, or
+ * a pattern of whole names. */
 struct names {
 	bool given;
 	const struct json_value *list;

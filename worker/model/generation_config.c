@@ -8,7 +8,8 @@
 #include "json.h"
 #include "new_folder.h"
 
-/* What would change the tokens that follow, and its value where it does not. Temperature, top_p and top_k are for who asks to choose. */
+/* What would change the tokens that follow, and its value where it does not. Temperature, top_p
+ * and top_k are for who asks to choose. */
 static const struct {
 	const char *key;
 	double neutral;

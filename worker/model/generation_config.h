@@ -1,5 +1,5 @@
-/* What a model folder says of the end of a text: eos_token_id, one token or a list, of generation_config.json, or where there is no such file of config.json; as
- * transformers reads them. */
+/* The tokens that end a text. As in transformers, eos_token_id is one token or a list;
+ * generation_config.json has it, or config.json where that file is missing. */
 #ifndef WEIR_GENERATION_CONFIG_H
 #define WEIR_GENERATION_CONFIG_H
 
@@ -11,8 +11,8 @@
 
 struct generation_config {
 	uint32_t ends[GENERATION_ENDS_MAX], ends_count; /* 0: the folder names none */
-	char ignored
-	    [256]; /* keys of generation_config.json that change which tokens follow and are not done here: "min_length, stop_strings"; "": none */
+	/* Keys of generation_config.json that change the text and are not done here, with commas. */
+	char ignored[256];
 };
 
 /* E_INVALID names the file and the key. */

@@ -5,8 +5,9 @@
  *           sin((1 - t) w) / sin w * first + sin(t w) / sin w * second (Shoemake 1985); where they are nearly parallel, linear
  *   task    base + the sum of weight * (input - base) (task arithmetic, Ilharco et al. 2023): what inputs have learnt since is added, or taken away
  *
- * Names with and without the prefix of a whole model are one. A head that is its input's token embedding may be
- * there or not. Sums are taken in double. Whole numbers (keys of rows, clocks, masks) are not merged: they must be the same in all. */
+ * Names with and without the prefix of a whole model are one. A head that is its input's token
+ * embedding may be there or not. Sums are taken in double. Whole numbers (keys of rows, clocks,
+ * masks) are not merged: they must be the same in all. */
 #ifndef WEIR_MERGE_H
 #define WEIR_MERGE_H
 

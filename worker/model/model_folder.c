@@ -28,7 +28,7 @@ bool model_folder_is(const char *folder)
 
 /* --- Which file */
 
-/* What other programs call the weights of a folder, which are not read, and what makes such that are. */
+/* Files of weights in other formats, and how to convert them. */
 static weir_status refuse_others(const char *folder, const char *stem, weir_error *err)
 {
 	static const char model[] = "python3 -c \"from transformers import AutoModelForCausalLM as M; "
@@ -92,7 +92,8 @@ bool model_head_is_own(const struct safetensors *file)
 	return head != NULL && embedding != NULL && !safetensor_equal(head, embedding);
 }
 
-/* As transformers 5 does, a head of its own counts although config.json says that it is the embedding. A folder without weights is as its config.json says. */
+/* As transformers 5 does, a head of its own counts although config.json says that it is the
+ * embedding. A folder without weights is as its config.json says. */
 static weir_status settle_head(const char *folder, struct transformer_config *c, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX];

@@ -10,17 +10,21 @@
 
 /* Whether a path is one: it has a config.json. */
 bool model_folder_is(const char *path);
-/* What its config.json says. Where that ties the head and the weights have one that differs from the embedding, the head is not tied, as in transformers 5. */
+/* Reads config.json. A head in the weights that differs from the embedding is not tied, whatever
+ * config.json says, as in transformers 5. */
 weir_status model_folder_config(const char *folder, struct transformer_config *out, weir_error *err) WEIR_MUST_CHECK;
-/* Where a folder's weights are, of those that it may have the one that transformers reads: STEM.safetensors, or else its index. E_UNSUPPORTED: it has others alone,
- * and how they are converted; E_NOT_FOUND: none. */
+/* The path of the weights that transformers reads: STEM.safetensors, or else its index.
+ * E_UNSUPPORTED: the folder has only other files, and the text says how to convert them.
+ * E_NOT_FOUND: it has none. */
 weir_status model_folder_weights(const char *folder, const char *stem, char path[WEIR_PATH_BYTES_MAX],
                                  weir_error *err) WEIR_MUST_CHECK;
-/* A tensor's name without "transformer." or "model.", which files of a bare GPT2Model or LlamaModel do not have. */
+/* A tensor's name without "transformer." or "model.", which files of a bare GPT2Model or
+ * LlamaModel do not have. */
 const char *model_tensor_short_name(const char *name);
 /* Whether a file has a head that differs from its token embedding. */
 bool model_head_is_own(const struct safetensors *file);
-/* That a file has no tensors but a layout's, and those that may stand beside them. says: what tells which there are, as "its config.json"; E_UNSUPPORTED names one. */
+/* Checks that a file has the layout's tensors and nothing more but masks and a tied head.
+ * E_UNSUPPORTED names the first other one. says: who describes the model, "its config.json". */
 weir_status model_file_check_none_more(const struct safetensors *file, const struct layout *layout, const char *path,
                                        const char *says, weir_error *err) WEIR_MUST_CHECK;
 /* The folder's weights, read tensor by tensor as fp32, under their names or their short ones.

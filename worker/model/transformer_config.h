@@ -42,8 +42,9 @@ weir_status transformer_config_check(const struct transformer_config *c, const c
 weir_status transformer_config_read(const char *path, struct transformer_config *out, weir_error *err) WEIR_MUST_CHECK;
 
 bool rope_same(const struct rope_config *a, const struct rope_config *b);
-/* That one model's weights mean the same in the other. E_INVALID names the first key of config.json that says otherwise, with what each of them says.
- * A Llama may have positions for more tokens than the other. */
+/* That one model's weights mean the same in the other. E_INVALID names the first key of
+ * config.json that says otherwise, with what each of them says. A Llama may have positions for
+ * more tokens than the other. */
 weir_status transformer_config_same(const struct transformer_config *a, const char *a_name, const struct transformer_config *b,
                                     const char *b_name, weir_error *err) WEIR_MUST_CHECK;
 

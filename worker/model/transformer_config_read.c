@@ -88,7 +88,8 @@ static void want_text(struct reader *r, const char *key, const char *const *allo
 
 /* --- What is not computed */
 
-/* Keys that change what a model computes, and what each is where it changes nothing. One that is absent, null, false or empty asks for nothing, either. */
+/* Keys that change what a model computes, with the number that changes nothing. A key that is
+ * absent, null, false or empty changes nothing, either. */
 static const struct {
 	const char *key;
 	double neutral;
@@ -254,7 +255,8 @@ static void read_rope_map(struct reader *r, struct rope_map *m, struct rope_conf
 	out->factor = number_inside(r, m, "factor");
 }
 
-/* Of "rope_scaling" (transformers 4), or "rope_parameters" (5), which has theta too. Where both are given the versions disagree about which counts. */
+/* Of "rope_scaling" (transformers 4), or "rope_parameters" (5), which has theta too. Where both
+ * are given the versions disagree about which counts. */
 static void read_rope(struct reader *r, struct rope_config *out)
 {
 	struct rope_map maps[] = {{.name = "rope_scaling"}, {.name = "rope_parameters"}};

@@ -1,7 +1,9 @@
-/* Regular expressions of tokenizer.json, and of PEFT's adapter_config.json, over PCRE2 and its JIT compiler; pattern.c is PCRE2's only user.
+/* Regular expressions of tokenizer.json, and of PEFT's adapter_config.json, over PCRE2 and its
+ * JIT compiler; pattern.c is PCRE2's only user.
  *
- * A tokenizer's are written for Oniguruma. What both engines understand alike is passed on; \s, \d, \p{..} and \uXXXX are translated (pattern_translate.c); what they
- * understand differently, and what may match nothing, is refused by name. So equal patterns cut a text in equal places. */
+ * A tokenizer's are written for Oniguruma. What both engines understand alike is passed on; \s,
+ * \d, \p{..} and \uXXXX are translated (pattern_translate.c); what they understand differently,
+ * and what may match nothing, is refused by name. So equal patterns cut a text in equal places. */
 #ifndef WEIR_PATTERN_H
 #define WEIR_PATTERN_H
 
@@ -23,7 +25,8 @@ struct pattern; /* shared by threads */
 weir_status pattern_compile(struct pattern **out, const char *text, size_t bytes, weir_error *err);
 /* One that matches these bytes alone. */
 weir_status pattern_literal(struct pattern **out, const char *text, size_t bytes, weir_error *err);
-/* One of names, as Python's `re.fullmatch` has it: it matches the whole of a text or is not found. It may match the empty text. */
+/* One of names, as Python's `re.fullmatch` has it: it matches the whole of a text or is not
+ * found. It may match the empty text. */
 weir_status pattern_compile_whole(struct pattern **out, const char *text, size_t bytes, weir_error *err);
 void pattern_free(struct pattern *p); /* NULL is allowed */
 

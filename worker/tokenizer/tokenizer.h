@@ -1,12 +1,16 @@
-/* Tokenizers: text to token ids and back, as Hugging Face's tokenizer.json says (its BPE models: byte-level as GPT-2's and Llama 3's, of characters as Llama 2's), or
- * a byte for a token.
+/* Tokenizers: text to token ids and back, as Hugging Face's tokenizer.json says (its BPE models:
+ * byte-level as GPT-2's and Llama 3's, of characters as Llama 2's), or a byte for a token.
  *
- * A text goes this way, each step a file: added tokens are found (added.h), the text between them is normalized (normalizer.h) and cut into pieces
- * (pre_tokenizer.h), whose pairs are merged (bpe.h); the post-processor puts tokens before and behind it all. The ids are those of Hugging Face's own library,
- * also of added tokens, whose ids in the file count for nothing there, and of those that only the folder's other files name.
- * What a file asks for that is not done here is E_UNSUPPORTED, by name, when it is opened. Its truncation and padding are not looked at.
+ * A text goes this way, each step a file: added tokens are found (added.h), the text between
+ * them is normalized (normalizer.h) and cut into pieces (pre_tokenizer.h), whose pairs are
+ * merged (bpe.h); the post-processor puts tokens before and behind it all. The ids are those of
+ * Hugging Face's own library, also of added tokens, whose ids in the file count for nothing
+ * there, and of those that only the folder's other files name. What a file asks for that is not
+ * done here is E_UNSUPPORTED, by name, when it is opened. Its truncation and padding are not
+ * looked at.
  *
- * A tokenizer does not change once it is open: threads share it, each with an encoder or a decoder of its own. */
+ * A tokenizer does not change once it is open: threads share it, each with an encoder or a
+ * decoder of its own. */
 #ifndef WEIR_TOKENIZER_H
 #define WEIR_TOKENIZER_H
 
@@ -34,8 +38,11 @@ struct tokenizer_info {
 };
 
 struct tokenizer;
-/* place: "bytes"; a folder with tokenizer.json, and perhaps tokenizer_config.json, which names bos and eos and has the chat template, special_tokens_map.json and
- * added_tokens.json, as transformers reads them, and chat_template.jinja; or such a file. Without a tokenizer_config.json, bos and eos are told by the names that models give them. Errors name the file and its part. */
+/* place: "bytes"; a folder with tokenizer.json, and perhaps tokenizer_config.json, which names
+ * bos and eos and has the chat template, special_tokens_map.json and added_tokens.json, as
+ * transformers reads them, and chat_template.jinja; or such a file. Without a
+ * tokenizer_config.json, bos and eos are told by the names that models give them. Errors name
+ * the file and its part. */
 weir_status tokenizer_open(struct tokenizer **out, const char *place, weir_error *err);
 /* The text of a tokenizer.json, without a folder; name: for errors. */
 weir_status tokenizer_parse(struct tokenizer **out, const char *text, size_t bytes, const char *name, weir_error *err);

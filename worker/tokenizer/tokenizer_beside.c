@@ -1,4 +1,5 @@
-/* What stands beside a tokenizer.json: tokens that the folder's other files name, in the order in which transformers adds them. */
+/* What stands beside a tokenizer.json: tokens that the folder's other files name, in the order
+ * in which transformers adds them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

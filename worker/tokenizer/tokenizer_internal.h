@@ -57,17 +57,21 @@ weir_status tokenizer_beside_read(struct tokenizer_beside *b, const char *folder
 void tokenizer_beside_free(struct tokenizer_beside *b);
 /* "bos_token" or the like; NULL: there is none. */
 const char *tokenizer_beside_token(const struct tokenizer_beside *b, const char *key);
-/* Adds the tokens that tokenizer.json, root, does not have, in the order in which transformers does. */
+/* Adds the tokens that tokenizer.json, root, does not have, in the order in which transformers
+ * does. */
 weir_status tokenizer_beside_add(struct tokenizer *t, const struct tokenizer_beside *b, const struct json_value *root,
                                  weir_error *err);
 
-/* Fills a zeroed tokenizer from a tokenizer.json; after a failure it is to be closed. beside: may be NULL. */
+/* Fills a zeroed tokenizer from a tokenizer.json; after a failure it is to be closed. beside:
+ * may be NULL. */
 weir_status tokenizer_read(struct tokenizer *t, const struct json_value *root, const struct tokenizer_beside *beside,
                            const char *name, weir_error *err);
-/* Adds a token where there is none of this content. how: an object with its properties; NULL: there are none. special: where the object does not say. */
+/* Adds a token where there is none of this content. how: an object with its properties; NULL:
+ * there are none. special: where the object does not say. */
 weir_status tokenizer_add(struct tokenizer *t, const char *content, size_t bytes, const struct json_value *how, bool special,
                           weir_error *err);
-/* The same; where there is one it has these properties from now on. special: it is so in any case. */
+/* The same; where there is one it has these properties from now on. special: it is so in any
+ * case. */
 weir_status tokenizer_change(struct tokenizer *t, const char *content, size_t bytes, const struct json_value *how, bool special,
                              weir_error *err);
 /* v: the decoder, or null. After the vocabulary and the added tokens. */

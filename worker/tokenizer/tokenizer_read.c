@@ -74,8 +74,8 @@ static weir_status normalize_token(const struct tokenizer *t, struct added_token
 	return status;
 }
 
-/* The id that Hugging Face's tokenizers give it, whatever the file says: the model's, or else the next behind the model's tokens, which are counted, and those
- * added before. */
+/* The id that Hugging Face's tokenizers give it, whatever the file says: the model's, or else
+ * the next behind the model's tokens, which are counted, and those added before. */
 static weir_status assign_id(struct tokenizer *t, const char *content, size_t bytes, uint32_t *id, weir_error *err)
 {
 	size_t taken;
@@ -104,7 +104,8 @@ static weir_status read_properties(struct added_token *token, bool *normalized, 
 	return status == WEIR_OK ? read_bool(normalized, how, "normalized", !token->special, err) : status;
 }
 
-/* Where it is looked for: the text, or what the normalizer makes of it. token: all but its content. */
+/* Where it is looked for: the text, or what the normalizer makes of it. token: all but its
+ * content. */
 static weir_status place_added(struct tokenizer *t, struct added_token token, bool normalized, const char *content, size_t bytes,
                                weir_error *err)
 {

@@ -407,7 +407,8 @@ weir_status snapshot_bind(struct snapshot *s, const struct model *model, weir_er
 	for (enum model_table k = 0; k < MODEL_TABLES && status == WEIR_OK; k++)
 		if (model_has(model, k))
 			status = model_table_is_keyed(k) ? bind_keyed(s, k, err) : bind_flat(s, k, err);
-	if (status == WEIR_OK && model_transformer(model) != NULL) /* a head of its own, or adapters, that this model does not have */
+	/* A head, or adapters, that this model does not have. */
+	if (status == WEIR_OK && model_transformer(model) != NULL)
 		status = model_file_check_none_more(s->file, model_layout(model, MODEL_DENSE), s->path, "the job's model", err);
 	return status;
 }

@@ -167,7 +167,8 @@ static void what_cannot_be_computed_is_named(void **state)
 #undef LORA
 }
 
-/* "0.q_proj 2.v_proj": of the first three layers, what PEFT's check_target_module_exists says of the same keys. */
+/* "0.q_proj 2.v_proj": of the first three layers, what PEFT's check_target_module_exists says of
+ * the same keys. */
 static void modules_are_chosen_as_peft_does(void **state)
 {
 	(void)state;

@@ -445,7 +445,8 @@ static void added_tokens_have_the_ids_that_tokenizers_gives_them(void **state)
 #undef ADD
 }
 
-/* What AutoTokenizer of transformers 5.24 (class PreTrainedTokenizerFast) makes of the same folders. */
+/* What AutoTokenizer of transformers 5.24 (class PreTrainedTokenizerFast) makes of the same
+ * folders. */
 static void a_folder_s_other_files_add_tokens_as_transformers_does(void **state)
 {
 	(void)state;
