@@ -60,7 +60,7 @@ JOB_AT=(--job "$DIR/job.yaml")
 status() {
 	"$WEIR" status "${JOB_AT[@]}" --json > "$DIR/status.json" 2> /dev/null && jq -e "$1" "$DIR/status.json" > /dev/null
 }
-WHOLE='[.partitions[] | select((.in_sync | length) == 2)] | length == 8'
+WHOLE='[.ledger, .partitions[] | select((.in_sync | length) == 2)] | length == 9'
 
 # await_status SECONDS EXPRESSION: one process asks all the time, as starting one for each question would take a third of a core.
 await_status() {

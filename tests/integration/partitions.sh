@@ -12,7 +12,7 @@ audited
 write_job 1000 "replicas: 2, log: disk"
 sed -i "s/partitions: 8/partitions: $partitions/" "$DIR/job.yaml"
 start_train --fresh
-whole="[.partitions[] | select((.in_sync | length) == 2)] | length == $partitions"
+whole="[.ledger, .partitions[] | select((.in_sync | length) == 2)] | length == $((partitions + 1))"
 wait_for 60 "all replicas to be in sync" status ".rows >= 2000 and ($whole)"
 before=$(json "$DIR/status.json" .rows)
 victim=$(pid_of server-1) || fail "server-1 does not run"

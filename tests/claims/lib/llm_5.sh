@@ -52,7 +52,7 @@ job_says() { # job_says FILTER: leaves the status
 # may_hit KIND ROWS: so many rows are trained, and every replica is there, so that one server's death takes nothing away.
 may_hit() {
 	kill -0 "$train" 2> /dev/null || { cat "$WORK/$name-hit.err" >&2; give_up "$name ended before all were killed"; }
-	job_says ".rows >= $2 and ([.partitions[] | (.in_sync | length) == 2] | all) and ([killable | .kind == \"$1\"] | any)"
+	job_says ".rows >= $2 and ([.ledger, .partitions[] | (.in_sync | length) == 2] | all) and ([killable | .kind == \"$1\"] | any)"
 }
 hit() { # hit servers|workers: kill -9 of a random one
 	kill -KILL "$(jq "$KILLABLE [killable | select(.kind == \"$1\") | .pid] | .[$RANDOM % length]" "$WORK/status.json")" || give_up "nobody to kill in $name"

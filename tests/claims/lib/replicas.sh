@@ -70,7 +70,7 @@ status() {
 }
 job_says() { status && jq -e "$1" "$RUN/status.json" > /dev/null; }
 answering() { job_says "[.servers[].answered] | all"; }
-in_sync() { [ "$REPLICAS" = 1 ] && answering || job_says ".replicas == $REPLICAS and ([.partitions[] | (.in_sync | length) == $REPLICAS] | all)"; }
+in_sync() { [ "$REPLICAS" = 1 ] && answering || job_says ".replicas == $REPLICAS and ([.ledger, .partitions[] | (.in_sync | length) == $REPLICAS] | all)"; }
 primary_of() { status && jq -r ".partitions[$1].primary // empty" "$RUN/status.json"; }
 
 # Dead, and known to be: the shell says nothing of it.

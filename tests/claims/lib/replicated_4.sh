@@ -52,7 +52,7 @@ job_says() { # job_says FILTER: also leaves the status
 	"$BUILD/weir" status --job "$WORK/click.yaml" --set "run_dir=$WORK/$name" --json > "$WORK/status.json" 2> /dev/null && jq -e "$1" "$WORK/status.json" > /dev/null
 }
 # Both replicas of everything are there, and so many rows are trained.
-may_hit() { kill -0 $train 2> /dev/null && job_says ".rows >= $1 and ([.partitions[] | (.in_sync | length) == 2] | all)"; }
+may_hit() { kill -0 $train 2> /dev/null && job_says ".rows >= $1 and ([.ledger, .partitions[] | (.in_sync | length) == 2] | all)"; }
 hit() { # hit servers|workers: kill -9 of a random one
 	kill -KILL "$(jq --arg kind "$1" --argjson r $RANDOM '[.[$kind][] | select(.answered or (.live and (.evaluator | not))) | .pid] | .[$r % length]' "$WORK/status.json")"
 }
