@@ -1,4 +1,5 @@
-/* weir predict: the probability of a click for each row of a part, one a line, in the order of the files; of text, the natural logarithm of the probability of
+/* weir predict: the probability of a click for each line of a part, one a line, in the order of the files: nan for a line that is broken, nothing for one that is blank or a
+ * comment. Labels are not needed. Of text, the natural logarithm of the probability of
  * each byte that has a context; of tokens, that of all targets of a sequence that count. */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,21 +14,66 @@
 struct output {
 	FILE *file;
 	const char *path;
-	uint64_t rows;
+	struct dataset_lines *lines;  /* NULL: scores alone */
+	uint64_t scores, bad, blanks; /* lines written */
 };
+
+/* Where the next row is from. */
+static weir_status write_place(struct output *o, weir_error *err)
+{
+	const char *file;
+	uint64_t line;
+	const weir_status status = dataset_lines_next(o->lines, &file, &line, err);
+	if (status == WEIR_OK)
+		fprintf(o->file, "%s:%" PRIu64 "\t", file, line);
+	return status == WEIR_E_NOT_FOUND ? weir_fail(err, WEIR_E_CORRUPT, "the data have fewer lines than a moment ago") : status;
+}
+
+static void write_score(struct output *o, float label, double score)
+{
+	const bool bad = label == LABEL_BAD, blank = label == LABEL_BLANK;
+	if (bad || blank)
+		fputs(bad ? "nan\n" : "\n", o->file);
+	else
+		fprintf(o->file, "%.9g\n", score);
+	o->bad += bad;
+	o->blanks += blank;
+	o->scores += !bad && !blank;
+}
 
 static weir_status write_rows(void *arg, const struct batch *batch, const float *scores, weir_error *err)
 {
 	struct output *o = arg;
 	const uint32_t each = batch->sequence > 0 ? batch->sequence : 1;
-	for (uint32_t r = 0; r < batch->rows; r++) {
+	weir_status status = WEIR_OK;
+	for (uint32_t r = 0; r < batch->rows && status == WEIR_OK; r++) {
 		double sum = 0;
 		for (uint32_t i = 0; i < each; i++)
 			sum += (double)scores[(size_t)r * each + i];
-		fprintf(o->file, "%.9g\n", sum);
+		status = o->lines ? write_place(o, err) : WEIR_OK;
+		write_score(o, batch->labels ? batch->labels[r] : 0, sum);
 	}
-	o->rows += batch->rows;
+	if (status != WEIR_OK)
+		return status;
 	return ferror(o->file) ? weir_fail(err, WEIR_E_IO, "cannot write %s: %s", o->path, strerror(errno)) : WEIR_OK;
+}
+
+static weir_status check_scores(const struct scoring *s, const struct output *o, weir_error *err)
+{
+	if (o->scores > 0 || o->bad == 0)
+		return WEIR_OK;
+	return weir_fail(err, WEIR_E_INVALID, "no line of the %s part can be scored: %" PRIu64 " are bad; is data.format right?",
+	                 scoring_part_name(s->part), o->bad);
+}
+
+static void print_result(const struct scoring *s, const struct output *o)
+{
+	printf("%s: %" PRIu64 " scores of the %s part, weights of %s", o->path, o->scores, scoring_part_name(s->part), s->source);
+	if (o->bad > 0)
+		printf("; %" PRIu64 " bad lines: nan", o->bad);
+	if (o->blanks > 0)
+		printf("; %" PRIu64 " lines without a row: empty", o->blanks);
+	printf("\n");
 }
 
 /* Written under a temporary name: the file is there whole or not at all. */
@@ -39,26 +85,35 @@ static weir_status predict(const struct scoring_verb *v, weir_error *err)
 	if (snprintf(temporary, sizeof temporary, "%s.%d.tmp", v->out, (int)getpid()) >= (int)sizeof temporary)
 		return weir_fail(err, WEIR_E_LIMIT, "--out is longer than %u bytes", WEIR_PATH_BYTES_MAX);
 	weir_status status = scoring_open(&s, &v->scoring, err);
+	if (status == WEIR_OK && v->with_lines)
+		status = dataset_lines_open(&o.lines, s.data, err);
 	if (status == WEIR_OK && !(o.file = fopen(temporary, "w")))
 		status = weir_fail(err, WEIR_E_IO, "cannot write %s: %s", temporary, strerror(errno));
 	if (status == WEIR_OK)
 		status = scorer_run(s.scorer, s.data, write_rows, &o, err);
+	if (status == WEIR_OK)
+		status = check_scores(&s, &o, err);
 	if (o.file && fclose(o.file) != 0 && status == WEIR_OK)
 		status = weir_fail(err, WEIR_E_IO, "cannot write %s: %s", temporary, strerror(errno));
 	if (status == WEIR_OK && rename(temporary, v->out) != 0)
 		status = weir_fail(err, WEIR_E_IO, "cannot rename %s to %s: %s", temporary, v->out, strerror(errno));
 	if (status == WEIR_OK)
-		printf("%s: %" PRIu64 " scores of the %s part, weights of %s\n", v->out, o.rows, scoring_part_name(s.part), s.source);
+		print_result(&s, &o);
 	else if (o.file)
 		unlink(temporary);
+	dataset_lines_close(o.lines);
 	scoring_close(&s);
 	return status;
 }
 
 int verb_predict(int count, char **args)
 {
-	struct scoring_verb v = {.name = "predict", .run = predict, .needs_out = true};
-	const struct option options[] = {
-	    JOB_OPTIONS(&v.job), SCORING_OPTIONS(&v.scoring), {"--out", OPTION_TEXT, &v.out, "SCORES.txt", "the file to write"}};
+	struct scoring_verb v = {.name = "predict", .run = predict, .needs_out = true, .scoring.every_line = true};
+	const struct option options[] = {JOB_OPTIONS(&v.job),
+	                                 SCORING_OPTIONS(&v.scoring),
+	                                 {"--out", OPTION_TEXT, &v.out, "SCORES.txt", "the file to write"},
+	                                 {"--lines", OPTION_FLAG, &v.with_lines, NULL, "FILE:LINE and a tab before each score"},
+	                                 {"--unlabelled", OPTION_FLAG, &v.scoring.unlabelled, NULL,
+	                                  "libsvm: lines begin with their entries; needed only where all begin with 0: or 1:"}};
 	return scoring_verb_main(&v, options, sizeof options / sizeof *options, count, args);
 }

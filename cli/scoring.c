@@ -82,6 +82,21 @@ static weir_status find_weights(struct scoring *s, const struct scoring_options 
 	return WEIR_OK;
 }
 
+static weir_status open_data(struct scoring *s, const struct scoring_options *o, weir_error *err)
+{
+	const struct dataset_scored scored = {.fields = s->scorer ? scorer_data(s->scorer)->fields : 0, .unlabelled = o->unlabelled};
+	return o->every_line ? dataset_open_scored(&s->data, o->job, s->part, &scored, o->logger, err)
+	                     : dataset_open(&s->data, o->job, s->part, o->logger, err);
+}
+
+static weir_status open_scorer(struct scoring *s, const struct scoring_options *o, const char *path, weir_error *err)
+{
+	struct scorer_options options = {.job = o->job, .client = s->client, .path = s->client ? NULL : path};
+	if (s->client)
+		options.data = model_data_of(dataset_get_info(s->data));
+	return scorer_open(&s->scorer, &options, err);
+}
+
 weir_status scoring_open(struct scoring *s, const struct scoring_options *o, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX + 64];
@@ -95,14 +110,14 @@ weir_status scoring_open(struct scoring *s, const struct scoring_options *o, wei
 		    err, WEIR_E_UNSUPPORTED,
 		    "%s: expected a safetensors file, or a folder of a model or of adapters; weir export makes folders of checkpoints",
 		    path);
+	/* A file tells the shape of its model, and so what rows must look like; a running job is asked by what its data look like. */
+	if (status == WEIR_OK && !s->client && !o->find_only)
+		status = open_scorer(s, o, path, err);
 	if (status == WEIR_OK && (s->client || s->checkpoint || !o->find_only))
-		status = dataset_open(&s->data, o->job, s->part, o->logger, err);
-	if (status != WEIR_OK || o->find_only)
-		return status;
-	const struct dataset_info *info = dataset_get_info(s->data);
-	struct scorer_options options = {
-	    .job = o->job, .client = s->client, .path = s->client ? NULL : path, .data = model_data_of(info)};
-	return scorer_open(&s->scorer, &options, err);
+		status = open_data(s, o, err);
+	if (status == WEIR_OK && s->client && !o->find_only)
+		status = open_scorer(s, o, path, err);
+	return status;
 }
 
 void scoring_close(struct scoring *s)

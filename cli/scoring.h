@@ -16,6 +16,8 @@ struct scoring_options {
 	 * not run */
 	const char *weights;
 	const char *part; /* --part: "valid" or "test"; NULL: test, else valid */
+	bool every_line;  /* data are read by dataset_open_scored */
+	bool unlabelled;  /* with every_line: --unlabelled */
 	bool any_part;    /* the data only say what rows look like: without the other parts, the training part does */
 	bool
 	    find_only; /* weights are found, not opened: there is no scorer, and data only of a running job and for a checkpoint, which do not tell their shape */
@@ -56,6 +58,7 @@ struct scoring_verb {
 	struct scoring_options scoring; /* its job and logger are there when run is called */
 	const char *out;                /* --out */
 	bool needs_out;
+	bool with_lines;                                                     /* --lines */
 	bool as_json;                                                        /* --json */
 	weir_status (*check)(const struct scoring_verb *v, weir_error *err); /* of its own options; NULL: all are good */
 	weir_status (*run)(const struct scoring_verb *v, weir_error *err);

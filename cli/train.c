@@ -10,7 +10,7 @@
 
 #include "backend.h"
 #include "certificate.h"
-#include "data_shape.h"
+#include "data_check.h"
 #include "dataset.h"
 #include "device.h"
 #include "disk.h"
@@ -231,47 +231,18 @@ static weir_status generate(struct train *t, struct report *r, weir_error *err)
 	return WEIR_OK;
 }
 
-static weir_status check_rows(const struct job *job, const struct dataset_info *info, weir_error *err)
-{
-	if (info->units > 0)
-		return WEIR_OK;
-	return weir_fail(err, WEIR_E_INVALID, "data.train: there is no row to train on in %s%s: %" PRIu64 " bad lines%s",
-	                 job->data.train[0], job->data.train_count > 1 ? " and the other files" : "", info->bad_lines,
-	                 info->bad_lines ? "; is data.format right?" : "");
-}
-
-/* The parts that the evaluator opens: what is wrong with them is said before training begins. */
-static weir_status check_part(struct train *t, enum split_part part, weir_error *err)
-{
-	struct dataset *data = NULL;
-	const weir_status s = dataset_open(&data, t->job, part, t->logger, err);
-	if (s == WEIR_OK)
-		dataset_close(data);
-	return s;
-}
-
-/* Makes what is to be generated, and opens the data once: what is wrong with them is said here, and the workers find the packed cache built. */
+/* Makes what is to be generated, and opens the data once. */
 static weir_status prepare_data(struct train *t, struct report *r, weir_error *err)
 {
-	struct dataset *data = NULL;
+	struct data_check found = {0};
 	weir_status s = t->job->data.generate.rows > 0 ? generate(t, r, err) : WEIR_OK;
-	if (s == WEIR_OK) {
-		live_note(&t->live, "reading the data");
-		s = dataset_open(&data, t->job, SPLIT_TRAIN, t->logger, err);
-	}
 	if (s != WEIR_OK)
 		return s;
-	const struct dataset_info *info = dataset_get_info(data);
-	const struct model_data shape = model_data_of(info);
-	r->bad_lines = info->bad_lines;
-	s = check_rows(t->job, info, err);
-	if (s == WEIR_OK && !t->resume)
-		s = model_check(t->job, &shape, err);
-	dataset_close(data);
-	if (s == WEIR_OK && job_has_valid(t->job))
-		s = check_part(t, SPLIT_VALID, err);
-	if (s == WEIR_OK && job_has_test(t->job))
-		s = check_part(t, SPLIT_TEST, err);
+	live_note(&t->live, "reading the data");
+	s = data_check(t->job, !t->resume, t->logger, &found, err);
+	if (*found.warning)
+		live_note(&t->live, "warning: %s", found.warning);
+	r->bad_lines = found.bad_lines;
 	return s;
 }
 

@@ -111,11 +111,12 @@ struct job {
 		enum data_packing packing;           /* tokens */
 		enum chat_format chat;               /* tokens, of JSONL: how conversations are written */
 		enum invalid_utf8 invalid_utf8;      /* tokens, of texts */
-		uint32_t fields;                     /* categorical fields; 0: from the format or the first line */
+		uint32_t fields;                     /* categorical fields; 0: from the format or the files */
 		uint32_t dense;                      /* numeric features; 0: from the format */
 		uint32_t min_bad_line_reports;       /* bad lines shown with file:line */
 		uint64_t bad_lines_max;              /* more than this fails the job */
-		uint64_t hash_buckets;               /* 0: keys are hashed to 64 bits, no buckets */
+		uint64_t hash_buckets;               /* of each field; 0: keys are hashed to 64 bits, no buckets */
+		float positive_above;                /* labels above this are positive; NaN: labels are 0, 1 or -1 */
 		uint32_t threads;                    /* parsing threads per worker */
 		uint32_t prefetch;                   /* batches ready ahead */
 		char endpoint[WEIR_ADDRESS_BYTES_MAX], region[WEIR_NAME_BYTES_MAX]; /* of S3; "": the checkpoint's */

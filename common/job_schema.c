@@ -22,6 +22,7 @@
 #define RATE(p, f, d, lo, hi)         {.path = p, .type = KEY_RATE, FIELD(f), .fallback = d, .low = lo, .high = hi, .zero_word = d}
 #define BOOL(p, f, d)                 {.path = p, .type = KEY_BOOL, FIELD(f), .fallback = d}
 #define FLOAT(p, f, d, lo, hi)        {.path = p, .type = KEY_FLOAT, FIELD(f), .fallback = d, .float_low = lo, .float_high = hi}
+#define FLOAT_OR(p, f, d, lo, hi, w)  {.path = p, .type = KEY_FLOAT, FIELD(f), .fallback = d, .float_low = lo, .float_high = hi, .zero_word = w}
 #define BELOW(p, f, d, lo, hi)        {.path = p, .type = KEY_FLOAT, FIELD(f), .fallback = d, .float_low = lo, .float_high = hi, .float_below = true}
 #define CHOICE(p, f, d, list)         {.path = p, .type = KEY_CHOICE, FIELD(f), .fallback = d, CHOICES(list)}
 #define U32_LIST(p, f, d, lo, hi, u)  {.path = p, .type = KEY_U32_LIST, LIST(f), .size = COUNT_OF(f), .fallback = d, .low = lo, .high = hi, .unit = u}
@@ -198,7 +199,8 @@ static const struct key keys[] = {
 	U32_OR("data.dense", data.dense, "auto", 1, WEIR_DENSE_FEATURES_MAX, "numeric features", "auto"),
 	U32("data.bad_line_reports", data.min_bad_line_reports, "5", 0, 1000, "lines"),
 	U64("data.bad_lines_max", data.bad_lines_max, "1000", 0, ANY_U64, "lines"),
-	U64("data.hash_buckets", data.hash_buckets, "0", 0, ANY_U64, "buckets"),
+	U64("data.hash_buckets", data.hash_buckets, "0", 0, WEIR_HASH_BUCKETS_MAX, "buckets"),
+	FLOAT_OR("data.positive_above", data.positive_above, "auto", -ANY_FLOAT, ANY_FLOAT, "auto"),
 	U32("data.threads", data.threads, "1", 1, WEIR_THREADS_MAX, "threads"),
 	U32("data.prefetch", data.prefetch, "4", 1, WEIR_PREFETCH_MAX, "batches"),
 	TEXT("data.cache", data.cache, "auto"),
@@ -423,7 +425,9 @@ void job_schema_expected(const struct key *key, char out[JOB_EXPECTED_BYTES])
 		append(out, "true or false");
 		break;
 	case KEY_FLOAT:
-		if (key->float_high == ANY_FLOAT)
+		if (key->zero_word)
+			snprintf(out, JOB_EXPECTED_BYTES, "a number, or %s", key->zero_word);
+		else if (key->float_high == ANY_FLOAT)
 			snprintf(out, JOB_EXPECTED_BYTES, "a number from %g", key->float_low);
 		else
 			snprintf(out, JOB_EXPECTED_BYTES, "a number from %g to %s%g", key->float_low, key->float_below ? "below " : "",

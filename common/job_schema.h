@@ -18,7 +18,7 @@ enum key_type {
 	KEY_BYTES, /* uint64_t, low..high; "4GiB"; zero_word */
 	KEY_RATE,  /* uint64_t, bits a second, low..high; "100Mb/s"; zero_word */
 	KEY_BOOL,
-	KEY_FLOAT,     /* float, float_low..float_high */
+	KEY_FLOAT,     /* float, float_low..float_high; zero_word */
 	KEY_CHOICE,    /* an enum */
 	KEY_U32_LIST,  /* uint32_t[size] and a count */
 	KEY_TEXT_LIST, /* char ** and a count; each item malloc'ed */
@@ -42,7 +42,7 @@ struct key {
 	uint64_t low, high;
 	double float_low, float_high;
 	bool float_below;      /* float_high itself is too much */
-	const char *zero_word; /* a word that stands for 0: "auto"; may be NULL */
+	const char *zero_word; /* a word that stands for 0, of a float for NaN: "auto"; may be NULL */
 	const struct choice *choices;
 	uint32_t choices_count;
 };

@@ -159,6 +159,10 @@ static bool read_rate(const struct key *key, const char *text, uint64_t *out)
 
 static bool read_float(const struct key *key, const char *text, float *out)
 {
+	if (is_zero_word(key, text)) {
+		*out = NAN;
+		return true;
+	}
 	if (*text == 0 || text[strspn(text, "0123456789+-.eE")] != 0)
 		return false;
 	char *end;

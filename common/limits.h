@@ -202,6 +202,8 @@
 /* Data. Enforced by the loaders. */
 #define WEIR_LINE_BYTES_MAX       (1u << 20)
 #define WEIR_FIELDS_MAX           4096u
+#define WEIR_HASH_BUCKETS_MAX     (1ull << 52) /* of a field: those of all fields have 64-bit keys */
+#define WEIR_SURVEY_BYTES_MAX     (64u << 20)  /* of a part's text, read to find out what its lines look like */
 #define WEIR_BATCH_ROWS_MAX       (1u << 20)
 #define WEIR_FEATURES_PER_ROW_MAX 16384u
 #define WEIR_DENSE_FEATURES_MAX   4096u

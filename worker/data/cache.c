@@ -23,8 +23,11 @@ static struct cache_key key_of(const struct cache_options *o)
 {
 	const struct parser *p = o->load.parser;
 	const struct split *s = &o->load.split;
-	const uint64_t settings[] = {PACKED_VERSION, p->format,  p->fields,     p->dense_dim, p->hash_buckets,
-	                             s->on,          s->modulus, s->valid_from, s->test_from};
+	uint32_t positive_above;
+	memcpy(&positive_above, &p->positive_above, sizeof positive_above);
+	const uint64_t settings[] = {PACKED_VERSION,  PARSE_KEYS_VERSION, p->format,     p->fields,     p->dense_dim,
+	                             p->hash_buckets, positive_above,     p->every_line, p->unlabelled, s->on,
+	                             s->modulus,      s->valid_from,      s->test_from};
 	struct cache_key k = {.name = hash_bytes(settings, sizeof settings, 0)};
 	for (uint32_t i = 0; i < o->sources->count; i++) {
 		const struct source *source = &o->sources->items[i];
@@ -79,7 +82,7 @@ static weir_status deliver(void *context, enum split_part part, struct rows *row
 	return packed_writer_add(b->writers[part], &view, err);
 }
 
-static weir_status load_all(const struct cache_options *o, struct build *b, uint64_t *bad_lines, weir_error *err)
+static weir_status load_all(const struct cache_options *o, struct build *b, struct load_result *result, weir_error *err)
 {
 	struct load_range *ranges = calloc(o->sources->count + 1, sizeof *ranges);
 	struct load_options load = o->load;
@@ -91,15 +94,19 @@ static weir_status load_all(const struct cache_options *o, struct build *b, uint
 		load.wanted[part] = b->writers[part] != NULL;
 	load.deliver = deliver;
 	load.context = b;
-	weir_status status = load_text(&load, ranges, o->sources->count, bad_lines, err);
+	weir_status status = load_text(&load, ranges, o->sources->count, result, err);
 	free(ranges);
+	if (status == WEIR_OK && result->rows == 0 && result->bad_lines > 0)
+		status = weir_fail(err, WEIR_E_INVALID, "no line of the data is a row: %llu bad lines, the first at %s",
+		                   (unsigned long long)result->bad_lines, result->first_bad);
 	return status;
 }
 
 static weir_status build(const struct cache_options *o, const struct cache_key *k, weir_error *err)
 {
 	struct build b = {0};
-	uint64_t bad_lines = 0, bytes = 0;
+	struct load_result result = {0};
+	uint64_t bytes = 0;
 	uint32_t parts = o->load.split.on ? LOAD_PARTS : 1;
 	weir_status status = WEIR_OK;
 	int64_t began_ms = clock_ms(clock_system());
@@ -111,10 +118,10 @@ static weir_status build(const struct cache_options *o, const struct cache_key *
 			    packed_writer_open(&b.writers[part], path, k->identity, o->load.parser->fields, o->load.parser->dense_dim, err);
 	}
 	if (status == WEIR_OK)
-		status = load_all(o, &b, &bad_lines, err);
+		status = load_all(o, &b, &result, err);
 	for (uint32_t part = 0; part < parts; part++) {
 		if (status == WEIR_OK)
-			status = packed_writer_commit(b.writers[part], bad_lines, err);
+			status = packed_writer_commit(b.writers[part], result.bad_lines, err);
 		else
 			packed_writer_abandon(b.writers[part]);
 	}
@@ -123,7 +130,7 @@ static weir_status build(const struct cache_options *o, const struct cache_key *
 	for (uint32_t i = 0; i < o->sources->count; i++)
 		bytes += o->sources->items[i].size;
 	LOG_AT(o->load.logger, LOG_INFO, "packed cache built", "folder=%s bytes=%llu ms=%lld bad_lines=%llu", o->dir,
-	       (unsigned long long)bytes, (long long)(clock_ms(clock_system()) - began_ms), (unsigned long long)bad_lines);
+	       (unsigned long long)bytes, (long long)(clock_ms(clock_system()) - began_ms), (unsigned long long)result.bad_lines);
 	return WEIR_OK;
 }
 

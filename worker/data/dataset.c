@@ -7,6 +7,7 @@
 #include "dataset_internal.h"
 #include "hash.h"
 #include "limits.h"
+#include "survey.h"
 
 const char *const dataset_part_names[] = {[SPLIT_TRAIN] = "train", [SPLIT_VALID] = "valid", [SPLIT_TEST] = "test"};
 
@@ -161,34 +162,75 @@ static weir_status find_sources(struct dataset *d, const struct job *job, weir_e
 	return sources_find(&d->sources, lists[list], counts[list], &remote, err);
 }
 
+static bool are_remote(char *const *places, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (remote_is(places[i]))
+			return true;
+	return false;
+}
+
+/* Fields are those of the training part, where its files are here: the other parts' rows are read for the same model. */
+static weir_status count_fields(const struct dataset *d, const struct job *job, const struct survey *own, uint32_t *fields,
+                                weir_error *err)
+{
+	struct sources train = {0};
+	struct survey seen = *own;
+	weir_status status = WEIR_OK;
+	const bool of_train = d->part == SPLIT_TRAIN || d->load.split.on || are_remote(job->data.train, job->data.train_count);
+	if (!of_train && sources_find(&train, job->data.train, job->data.train_count, NULL, NULL) == WEIR_OK && train.count > 0)
+		status = survey_read(&seen, &train, job->data.format, 0, WEIR_SURVEY_BYTES_MAX, err);
+	sources_free(&train);
+	if (status != WEIR_OK)
+		return status;
+	*fields = seen.fields + (job->data.format == DATA_LIBSVM && survey_is_unlabelled(&seen));
+	if (*fields == 0 || *fields > WEIR_FIELDS_MAX)
+		return weir_fail(err, WEIR_E_PARSE, "%s: cannot tell the number of fields from its first lines; set data.fields",
+		                 d->sources.items[0].path);
+	return WEIR_OK;
+}
+
+/* What the lines look like: sets the parser's fields where nobody says them, and whether rows have labels. */
+static weir_status see_lines(struct dataset *d, const struct job *job, weir_error *err)
+{
+	struct parser *p = d->parser;
+	const bool count = p->fields == 0;
+	struct survey s;
+	weir_status status = survey_read(&s, &d->sources, p->format, p->dense_dim + p->fields,
+	                                 count ? WEIR_SURVEY_BYTES_MAX : SURVEY_LABEL_BYTES, err);
+	if (status == WEIR_OK && count)
+		status = count_fields(d, job, &s, &p->fields, err);
+	if (status != WEIR_OK)
+		return status;
+	p->fields_counted = count;
+	/* With other labels than 0, 1 and -1, "3:1" may be one of them with its weight. */
+	const bool tells = p->format != DATA_LIBSVM || isnan(p->positive_above);
+	p->unlabelled = parser_bags(p) && ((tells && survey_is_unlabelled(&s)) || (d->scored != NULL && d->scored->unlabelled));
+	if (d->scored == NULL && tells && survey_is_unlabelled(&s))
+		return weir_fail(
+		    err, WEIR_E_INVALID, "%s has no labels, and data.%s is to be %s; only weir predict takes rows without them",
+		    d->sources.items[0].path, dataset_part_names[d->part], d->part == SPLIT_TRAIN ? "trained on" : "evaluated with");
+	return WEIR_OK;
+}
+
 static weir_status prepare_parser(struct dataset *d, const struct job *job, weir_error *err)
 {
 	uint32_t fields = job->data.fields;
-	bool sparse = job->data.format != DATA_CRITEO;
-	if (sparse && job->data.dense != 0)
+	if (job->data.format != DATA_CRITEO && job->data.dense != 0)
 		return weir_fail(err, WEIR_E_INVALID, "data.dense: only criteo files have numeric columns");
-	if (sparse && fields == 0) {
-		struct text_chunk chunk = {0};
-		weir_status status = first_chunk(&d->sources.items[0], &chunk, err);
-		if (status == WEIR_OK) {
-			const char *newline = chunk.size > 0 ? memchr(chunk.data, '\n', chunk.size) : NULL;
-			fields = parse_fields_of(job->data.format, chunk.data, newline == NULL ? chunk.size : (size_t)(newline - chunk.data));
-		}
-		text_chunk_free(&chunk);
-		if (status != WEIR_OK)
-			return status;
-		if (fields == 0)
-			return weir_fail(err, WEIR_E_PARSE, "%s:1: cannot tell the number of fields from this line; set data.fields",
-			                 d->sources.items[0].path);
-	}
+	if (fields == 0 && d->scored != NULL)
+		fields = job->data.format == DATA_CRITEO ? 0 : d->scored->fields;
 	d->parser = malloc(sizeof *d->parser);
 	if (d->parser == NULL)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening the data");
 	parser_init(d->parser, job->data.format, fields, job->data.dense, job->data.hash_buckets);
+	d->parser->positive_above = job->data.positive_above;
+	d->parser->every_line = d->scored != NULL;
+	const weir_status status = see_lines(d, job, err);
 	d->load.parser = d->parser;
 	d->info.fields = d->parser->fields;
 	d->info.dense_dim = d->parser->dense_dim;
-	return WEIR_OK;
+	return status;
 }
 
 static weir_status open_packed_files(struct dataset *d, weir_error *err)
@@ -253,14 +295,15 @@ static weir_status open_sources(struct dataset *d, const struct job *job, weir_e
 	return strcmp(job->data.cache, "off") == 0 ? cut_text(d, err) : open_cache(d, job, err);
 }
 
-weir_status dataset_open(struct dataset **out, const struct job *job, enum split_part part, struct logger *logger,
-                         weir_error *err)
+static weir_status open_dataset(struct dataset **out, const struct job *job, enum split_part part,
+                                const struct dataset_scored *scored, struct logger *logger, weir_error *err)
 {
 	assert(job->data.batch > 0 && job->data.unit_batches > 0);
 	struct dataset *d = calloc(1, sizeof *d);
 	if (d == NULL)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening the data");
 	d->part = part;
+	d->scored = scored;
 	d->batch = job->data.batch;
 	d->unit_rows = (uint64_t)job->data.batch * job->data.unit_batches;
 	d->load = (struct load_options){.threads = job->data.threads > 0 ? job->data.threads : 1,
@@ -277,8 +320,21 @@ weir_status dataset_open(struct dataset **out, const struct job *job, enum split
 		return status;
 	}
 	take_fingerprint(d);
+	d->scored = NULL;
 	*out = d;
 	return WEIR_OK;
+}
+
+weir_status dataset_open(struct dataset **out, const struct job *job, enum split_part part, struct logger *logger,
+                         weir_error *err)
+{
+	return open_dataset(out, job, part, NULL, logger, err);
+}
+
+weir_status dataset_open_scored(struct dataset **out, const struct job *job, enum split_part part, const struct dataset_scored *o,
+                                struct logger *logger, weir_error *err)
+{
+	return open_dataset(out, job, part, o, logger, err);
 }
 
 const struct dataset_info *dataset_get_info(const struct dataset *d)

@@ -11,6 +11,7 @@
 #ifndef WEIR_DATASET_H
 #define WEIR_DATASET_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,6 +20,11 @@
 #include "weir/status.h"
 
 enum split_part { SPLIT_TRAIN, SPLIT_VALID, SPLIT_TEST };
+
+/* In the place of a label, in a dataset of every line. */
+#define LABEL_NONE  NAN   /* a row that has none */
+#define LABEL_BAD   -1.0f /* no row: the line is broken */
+#define LABEL_BLANK -2.0f /* no row: the line is blank, or a comment */
 
 /* rows examples.
  * Of click data, categorical features are bags: bag (r * fields + f) is keys[offsets[bag] .. offsets[bag + 1]).
@@ -31,7 +37,7 @@ struct batch {
 	uint32_t *tokens;  /* (rows, context) or (rows, sequence) */
 	uint32_t *targets; /* (rows) or (rows, sequence) */
 	uint64_t counted;  /* tokens: targets that are not TARGET_NONE; may be 0 */
-	float *labels;     /* (rows) 0 or 1 */
+	float *labels;     /* (rows) 0 or 1; in a dataset of every line also LABEL_* */
 	float *weights;    /* (rows) or NULL: all 1 */
 	float *dense;      /* (rows, dense_dim), normalised; NULL when dense_dim is 0 */
 	uint32_t *offsets; /* (rows * fields + 1) */
@@ -58,8 +64,32 @@ struct dataset;
  * Errors name the file. */
 weir_status dataset_open(struct dataset **out, const struct job *job, enum split_part part, struct logger *logger,
                          weir_error *err);
+/* The same of what is only to be scored: every line becomes a row, in the order of the files; of one that is no row the label is LABEL_BAD or LABEL_BLANK. Labels are not
+ * needed. Of data that are no lines (packed, text, tokens) all is as with dataset_open. */
+struct dataset_scored {
+	uint32_t fields; /* those of the model, where data.fields does not say it; 0: not known */
+	bool unlabelled; /* libsvm: the rows have no labels, whatever they look like */
+};
+weir_status dataset_open_scored(struct dataset **out, const struct job *job, enum split_part part, const struct dataset_scored *o,
+                                struct logger *logger, weir_error *err);
 const struct dataset_info *dataset_get_info(const struct dataset *d);
 void dataset_close(struct dataset *d);
+
+/* Which labels click data have: read until both were seen, or DATASET_LABEL_ROWS rows. E_INVALID where no line is a row. */
+#define DATASET_LABEL_ROWS (1u << 22)
+struct dataset_labels {
+	uint64_t rows, bad_lines; /* as far as was read */
+	bool positive, negative;
+};
+weir_status dataset_see_labels(struct dataset *d, struct dataset_labels *out, weir_error *err);
+
+/* The lines of text that the rows of a dataset_open_scored are, in the same order. */
+struct dataset_lines;
+weir_status dataset_lines_open(struct dataset_lines **out, const struct dataset *d,
+                               weir_error *err); /* E_INVALID: the data are no lines */
+/* The next one: its file, which the dataset owns, and its number in it from 1 on. E_NOT_FOUND: there are no more. */
+weir_status dataset_lines_next(struct dataset_lines *l, const char **file, uint64_t *line, weir_error *err);
+void dataset_lines_close(struct dataset_lines *l); /* NULL is allowed */
 
 /* Reads one unit: `order_seed` shuffles its rows (0: as in the file). Blocking; call from a prefetch thread. */
 struct unit_reader;

@@ -19,6 +19,7 @@ struct unit_range {
 struct dataset {
 	struct dataset_info info;
 	enum split_part part;
+	const struct dataset_scored *scored; /* while it is opened; NULL: to train on, or to evaluate with */
 	uint32_t batch;
 	uint64_t unit_rows;
 	struct parser *parser; /* text */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "limits.h"
 
@@ -59,10 +60,45 @@ static weir_status add_copy(void *sources, const char *path, weir_error *err)
 	return add(sources, path, true, err);
 }
 
+/* Bytes of the folders at the beginning of a pattern that are there as they stand. */
+static size_t folders_that_stand(const char *pattern)
+{
+	char folder[WEIR_PATH_BYTES_MAX];
+	struct stat st;
+	size_t stand = 0;
+	for (const char *slash = pattern; (slash = strchr(slash + 1, '/')) != NULL && slash < pattern + sizeof folder;) {
+		memcpy(folder, pattern, (size_t)(slash - pattern));
+		folder[slash - pattern] = 0;
+		if (stat(folder, &st) != 0)
+			break;
+		stand = (size_t)(slash - pattern);
+	}
+	return stand;
+}
+
+/* glob, but for folders with its special characters in their names. */
+static int find(const char *pattern, glob_t *found)
+{
+	char escaped[2 * WEIR_PATH_BYTES_MAX];
+	const size_t stand = folders_that_stand(pattern), n = strlen(pattern);
+	if (stand + n >= sizeof escaped)
+		return GLOB_NOMATCH;
+	size_t at = 0;
+	for (size_t i = 0; i < stand; i++) {
+		if (strchr("[]{}*?,~\\", pattern[i]) != NULL)
+			escaped[at++] = '\\';
+		escaped[at++] = pattern[i];
+	}
+	memcpy(escaped + at, pattern + stand, n - stand + 1);
+	return glob(escaped, GLOB_BRACE | GLOB_TILDE, NULL, found);
+}
+
 static weir_status add_files(struct sources *s, const char *pattern, weir_error *err)
 {
 	glob_t found;
-	const int code = glob(pattern, GLOB_BRACE | GLOB_TILDE, NULL, &found);
+	if (access(pattern, F_OK) == 0)
+		return add(s, pattern, false, err);
+	const int code = find(pattern, &found);
 	if (code == GLOB_NOMATCH)
 		return weir_fail(err, WEIR_E_NOT_FOUND, "no data file matches %s", pattern);
 	if (code != 0)

@@ -13,6 +13,8 @@
 #include "limits.h"
 #include "parse.h"
 
+#define MARK            "\xef\xbb\xbf" /* of UTF-8 */
+#define MARK_BYTES      3u
 #define INPUT_BYTES     (256u << 10) /* compressed bytes read at once */
 #define CHUNK_BYTES_MAX (TEXT_CHUNK_BYTES + WEIR_LINE_BYTES_MAX + 1)
 
@@ -28,6 +30,9 @@ struct text {
 	uint8_t *input; /* (INPUT_BYTES) compressed: [input_at, input_size) is not yet decoded */
 	size_t input_at, input_size;
 	bool in_frame, any_frame; /* compressed: between the first and the last byte of a frame (gzip: member); one was complete */
+	bool ended, garbage;      /* gzip: what follows the last member is none; it is not all zeros */
+	bool begun;               /* something was read */
+	size_t mark;              /* bytes of the mark at the beginning */
 	z_stream gzip;
 	LZ4F_dctx *lz4;
 };
@@ -43,7 +48,8 @@ uint32_t text_crc32(const char *data, size_t n)
 	return (uint32_t)crc32_z(0, (const uint8_t *)data, n);
 }
 
-static weir_status open_kind(const char *path, int *fd, enum text_kind *kind, weir_error *err)
+/* mark: bytes of the mark that a plain text begins with. */
+static weir_status open_kind(const char *path, int *fd, enum text_kind *kind, size_t *mark, weir_error *err)
 {
 	uint8_t magic[4] = {0};
 	*fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -60,13 +66,15 @@ static weir_status open_kind(const char *path, int *fd, enum text_kind *kind, we
 		*kind = TEXT_GZIP;
 	else if (got == 4 && memcmp(magic, "\x04\x22\x4d\x18", 4) == 0)
 		*kind = TEXT_LZ4;
+	*mark = got >= (ssize_t)MARK_BYTES && memcmp(magic, MARK, MARK_BYTES) == 0 ? MARK_BYTES : 0;
 	return WEIR_OK;
 }
 
 weir_status text_kind_of(const char *path, enum text_kind *out, weir_error *err)
 {
 	int fd;
-	weir_status status = open_kind(path, &fd, out, err);
+	size_t mark;
+	weir_status status = open_kind(path, &fd, out, &mark, err);
 	if (status == WEIR_OK)
 		close(fd);
 	return status;
@@ -77,7 +85,7 @@ weir_status text_open(struct text **out, const char *path, uint64_t begin, uint6
 	struct text *t = calloc(1, sizeof *t);
 	if (t == NULL)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening %s", path);
-	weir_status status = open_kind(path, &t->fd, &t->kind, err);
+	weir_status status = open_kind(path, &t->fd, &t->kind, &t->mark, err);
 	if (status != WEIR_OK) {
 		free(t);
 		return status;
@@ -85,7 +93,7 @@ weir_status text_open(struct text **out, const char *path, uint64_t begin, uint6
 	assert(t->kind == TEXT_PLAIN || begin == 0);
 	t->path = strdup(path);
 	t->end = t->kind == TEXT_PLAIN ? end : UINT64_MAX;
-	t->at = begin > 0 ? begin - 1 : 0; /* the byte before tells whether a line begins at `begin` */
+	t->at = begin > 0 ? begin - 1 : t->mark; /* the byte before tells whether a line begins at `begin` */
 	t->skip = begin > 0;
 	bool ok = t->path != NULL;
 	if (t->kind != TEXT_PLAIN)
@@ -135,6 +143,30 @@ static weir_status read_some(struct text *t, uint64_t *at, void *out, size_t n, 
 	return WEIR_OK;
 }
 
+/* Behind a member of gzip: whether another one follows; sets what is there instead. */
+static weir_status find_member(struct text *t, bool *found, weir_error *err)
+{
+	const size_t left = t->input_size - t->input_at;
+	size_t more = 0;
+	weir_status status = WEIR_OK;
+	if (left < 2) {
+		memmove(t->input, t->input + t->input_at, left);
+		status = read_some(t, &t->at, t->input + left, INPUT_BYTES - left, &more, err);
+		t->input_at = 0;
+		t->input_size = left + more;
+	}
+	const uint8_t *next = t->input + t->input_at;
+	*found = t->input_size - t->input_at >= 2 && next[0] == 0x1f && next[1] == 0x8b;
+	t->ended = !*found;
+	while (status == WEIR_OK && !*found && !t->garbage && t->input_size > 0) {
+		for (; t->input_at < t->input_size; t->input_at++)
+			t->garbage |= t->input[t->input_at] != 0;
+		t->input_at = 0;
+		status = read_some(t, &t->at, t->input, INPUT_BYTES, &t->input_size, err);
+	}
+	return status;
+}
+
 /* Decodes some of the input: takes *in bytes, makes *out_bytes, in place of the room given. Tracks frames (gzip members may follow one another). */
 static weir_status decode_step(struct text *t, size_t *in, char *out, size_t *out_bytes, weir_error *err)
 {
@@ -167,7 +199,13 @@ static weir_status decode_step(struct text *t, size_t *in, char *out, size_t *ou
 static weir_status decode_some(struct text *t, char *out, size_t n, size_t *got, weir_error *err)
 {
 	*got = 0;
-	while (*got < n) {
+	while (*got < n && !t->ended) {
+		if (t->kind == TEXT_GZIP && t->any_frame && !t->in_frame) {
+			bool found;
+			const weir_status status = find_member(t, &found, err);
+			if (status != WEIR_OK || !found)
+				return status;
+		}
 		if (t->input_at == t->input_size) {
 			weir_status status = read_some(t, &t->at, t->input, INPUT_BYTES, &t->input_size, err);
 			t->input_at = 0;
@@ -190,7 +228,29 @@ static weir_status decode_some(struct text *t, char *out, size_t n, size_t *got,
 
 weir_status text_next_bytes(struct text *t, void *out, size_t n, size_t *got, weir_error *err)
 {
-	return t->kind == TEXT_PLAIN ? read_some(t, &t->at, out, n, got, err) : decode_some(t, out, n, got, err);
+	const bool first = !t->begun;
+	t->begun = true;
+	if (t->kind == TEXT_PLAIN)
+		return read_some(t, &t->at, out, n, got, err);
+	weir_status status = decode_some(t, out, n, got, err);
+	if (status != WEIR_OK || !first || *got < MARK_BYTES || memcmp(out, MARK, MARK_BYTES) != 0)
+		return status;
+	size_t more;
+	t->mark = MARK_BYTES;
+	memmove(out, (char *)out + MARK_BYTES, *got - MARK_BYTES);
+	status = decode_some(t, (char *)out + *got - MARK_BYTES, MARK_BYTES, &more, err);
+	*got += more - MARK_BYTES;
+	return status;
+}
+
+bool text_has_garbage(const struct text *t)
+{
+	return t->garbage;
+}
+
+size_t text_mark_bytes(const struct text *t)
+{
+	return t->mark;
 }
 
 static bool keep_carry(struct text *t, const char *data, size_t n)
@@ -255,8 +315,7 @@ weir_status text_next(struct text *t, struct text_chunk *c, weir_error *err)
 	if (t->carry_bytes > 0)
 		memcpy(c->data, t->carry, t->carry_bytes);
 	size_t got, room = t->carry_bytes + TEXT_CHUNK_BYTES < CHUNK_BYTES_MAX ? TEXT_CHUNK_BYTES : CHUNK_BYTES_MAX - t->carry_bytes;
-	weir_status status = t->kind == TEXT_PLAIN ? read_some(t, &t->at, c->data + t->carry_bytes, room, &got, err)
-	                                           : decode_some(t, c->data + t->carry_bytes, room, &got, err);
+	weir_status status = text_next_bytes(t, c->data + t->carry_bytes, room, &got, err);
 	if (status != WEIR_OK)
 		return status;
 	c->size = t->carry_bytes + got;

@@ -1,7 +1,9 @@
-/* Text files read as chunks of whole lines: plain, gzip or LZ4 frame, told by their first bytes. The only user of zlib and of LZ4's frames. */
+/* Text files read as chunks of whole lines: plain, gzip or LZ4 frame, told by their first bytes. A byte order mark of UTF-8 at the beginning is not part of the text. gzip is
+ * read as gunzip reads it: members one behind another, and what follows them and is none is ignored. The only user of zlib and of LZ4's frames. */
 #ifndef WEIR_TEXT_H
 #define WEIR_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +30,10 @@ weir_status text_open(struct text **out, const char *path, uint64_t begin, uint6
 weir_status text_next(struct text *t, struct text_chunk *out, weir_error *err);
 /* The next n bytes, whatever lines they are of; fewer at the end only. Of one file either lines are read or bytes. */
 weir_status text_next_bytes(struct text *t, void *out, size_t n, size_t *got, weir_error *err);
+/* Whether bytes other than zeros followed the compressed data, once all is read. */
+bool text_has_garbage(const struct text *t);
+/* Bytes of the mark at the beginning, 0 or 3, once something is read. */
+size_t text_mark_bytes(const struct text *t);
 void text_close(struct text *t);
 
 /* IEEE CRC-32 as in zlib, of a line: decides its split. */

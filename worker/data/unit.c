@@ -64,7 +64,10 @@ static weir_status open_text_unit(struct unit_reader *u, const struct unit_range
 	load.wanted[load.split.on ? d->part : SPLIT_TRAIN] = true;
 	load.deliver = take_rows;
 	load.context = u;
-	return load_text(&load, &text, 1, &u->bad_lines, err);
+	struct load_result result;
+	const weir_status status = load_text(&load, &text, 1, &result, err);
+	u->bad_lines = result.bad_lines;
+	return status;
 }
 
 static weir_status open_packed_unit(struct unit_reader *u, const struct unit_range *range, weir_error *err)

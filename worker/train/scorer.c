@@ -95,6 +95,11 @@ void scorer_close(struct scorer *s)
 	free(s);
 }
 
+const struct model_data *scorer_data(const struct scorer *s)
+{
+	return &s->options.data;
+}
+
 /* Starts a pull of the items with keys, or of those without. */
 static weir_status pull(struct scorer *s, struct minibatch *m, bool keyed, weir_ticket *ticket, weir_error *err)
 {

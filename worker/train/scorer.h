@@ -22,6 +22,8 @@ struct scorer_options {
 
 weir_status scorer_open(struct scorer **out, const struct scorer_options *options, weir_error *err);
 void scorer_close(struct scorer *s);
+/* What data must look like. */
+const struct model_data *scorer_data(const struct scorer *s);
 
 /* scores, in the order of the files: (rows) the probability of a click; of text, the logarithm of the probability of what follows; of tokens, (rows, sequence) that of each
  * target, 0 for TARGET_NONE. A status other than WEIR_OK stops the run with it. */

@@ -2,6 +2,7 @@
 
 #include <ftw.h>
 #include <lz4frame.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -94,6 +95,7 @@ struct job *job_of(const struct folder *f, enum data_format format, const char *
 	job->data.unit_batches = 4;
 	job->data.threads = 2;
 	job->data.min_bad_line_reports = 3;
+	job->data.positive_above = NAN;
 	snprintf(job->run_dir, sizeof job->run_dir, "%s", f->path);
 	snprintf(job->data.cache, sizeof job->data.cache, "auto");
 	return job;

@@ -118,6 +118,88 @@ static void gzip_members_follow_one_another(void **state)
 	free(got);
 }
 
+/* Two members, and what follows them. */
+static void write_with_tail(const struct folder *f, const char *name, const void *tail, size_t n, char path[256])
+{
+	write_compressed(f, name, TEXT_GZIP, "one\n", 4, path);
+	FILE *file = fopen(path, "ab");
+	assert_int_equal(fwrite(tail, 1, n, file), n);
+	fclose(file);
+}
+
+static bool has_garbage(const char *path)
+{
+	struct text *t;
+	struct text_chunk c = {0};
+	weir_error err = {0};
+	CHECK_OK(text_open(&t, path, 0, UINT64_MAX, &err), err);
+	do
+		CHECK_OK(text_next(t, &c, &err), err);
+	while (c.size > 0);
+	const bool garbage = text_has_garbage(t);
+	text_close(t);
+	text_chunk_free(&c);
+	return garbage;
+}
+
+/* As gunzip has it: zeros are padding, other bytes are ignored, and a member that begins must be whole. */
+static void what_follows_gzip_members(void **state)
+{
+	static char zeros[600000], late[600000];
+	static const struct {
+		const char *tail;
+		size_t bytes;
+		bool garbage;
+	} tails[] = {{"", 0, false},    {zeros, 1, false},    {zeros, 512, false}, {zeros, sizeof zeros, false},
+	             {"\x1f", 1, true}, {"garbage", 7, true}, {"two\n", 4, true},  {late, sizeof late, true}};
+	char path[256];
+	late[sizeof late - 1] = 1;
+	for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
+		write_with_tail(*state, "tail.gz", tails[i].tail, tails[i].bytes, path);
+		char *got = read_range(path, 0, UINT64_MAX);
+		assert_string_equal(got, "one\n");
+		assert_int_equal(has_garbage(path), tails[i].garbage);
+		free(got);
+	}
+	weir_error err = {0};
+	write_with_tail(*state, "tail.gz", "\x1f\x8b\x08", 3, path);
+	assert_int_equal(read_status(path, &err), WEIR_E_CORRUPT);
+	CHECK_CONTAINS(err.text, "tail.gz");
+}
+
+static void a_byte_order_mark_is_no_text(void **state)
+{
+	static const char *const texts[] = {"\xef\xbb\xbfone\ntwo\n", "\xef\xbb\xbf", "\xef\xbb\xbf\xef\xbb\xbfx\n", "\xef\xbb", ""};
+	static const char *const expected[] = {"one\ntwo\n", "", "\xef\xbb\xbfx\n", "\xef\xbb", ""};
+	char path[256], bytes[16];
+	for (enum text_kind kind = TEXT_PLAIN; kind <= TEXT_LZ4; kind++) {
+		for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+			struct text *t;
+			size_t n;
+			weir_error err = {0};
+			write_compressed(*state, "mark", kind, texts[i], strlen(texts[i]), path);
+			char *got = read_range(path, 0, UINT64_MAX);
+			assert_string_equal(got, expected[i]);
+			CHECK_OK(text_open(&t, path, 0, UINT64_MAX, &err), err);
+			CHECK_OK(text_next_bytes(t, bytes, 5, &n, &err), err);
+			const size_t whole = strlen(expected[i]);
+			assert_int_equal(n, whole < 5 ? whole : 5);
+			assert_memory_equal(bytes, expected[i], n);
+			assert_int_equal(text_mark_bytes(t), i < 3 ? 3 : 0);
+			text_close(t);
+			free(got);
+		}
+	}
+	write_bytes(*state, "mark", texts[0], strlen(texts[0]), path); /* in ranges, too */
+	for (uint64_t cut = 1; cut < 11; cut++) {
+		char *a = read_range(path, 0, cut), *b = read_range(path, cut, UINT64_MAX);
+		if (strlen(a) + strlen(b) != 8 || strncmp(a, texts[0] + 3, strlen(a)) != 0)
+			fail_msg("cut at %u: '%s' and '%s'", (unsigned)cut, a, b);
+		free(a);
+		free(b);
+	}
+}
+
 static void endless_line_is_an_error(void **state)
 {
 	size_t n = TEXT_CHUNK_BYTES + WEIR_LINE_BYTES_MAX + 4096;
@@ -152,6 +234,8 @@ int main(void)
 	    cmocka_unit_test(large_files_come_in_whole_lines),
 	    cmocka_unit_test(truncated_compression_is_an_error),
 	    cmocka_unit_test(gzip_members_follow_one_another),
+	    cmocka_unit_test(what_follows_gzip_members),
+	    cmocka_unit_test(a_byte_order_mark_is_no_text),
 	    cmocka_unit_test(endless_line_is_an_error),
 	    cmocka_unit_test(missing_file_is_named),
 	    cmocka_unit_test(crc32_is_zlibs),

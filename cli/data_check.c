@@ -1,0 +1,67 @@
+#include "data_check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "data_shape.h"
+
+/* That there are rows, of both classes. */
+static weir_status check_labels(const struct job *job, struct dataset *data, struct data_check *out, weir_error *err)
+{
+	struct dataset_labels labels;
+	const weir_status s = dataset_see_labels(data, &labels, err);
+	if (s != WEIR_OK || labels.positive == labels.negative)
+		return s;
+	const char *only = labels.positive ? "positive" : "negative";
+	if (labels.bad_lines > 0)
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "data.train: all %" PRIu64 " rows of %s%s are %s once %" PRIu64
+		                 " bad lines are left out: there is nothing to tell apart",
+		                 labels.rows, job->data.train[0], job->data.train_count > 1 ? " and the other files" : "", only,
+		                 labels.bad_lines);
+	snprintf(out->warning, sizeof out->warning, "all %s%" PRIu64 " rows of data.train are %s: there is nothing to tell apart",
+	         labels.rows >= DATASET_LABEL_ROWS ? "of the first " : "", labels.rows, only);
+	return WEIR_OK;
+}
+
+static weir_status check_training(const struct job *job, bool with_model, struct logger *logger, struct data_check *out,
+                                  weir_error *err)
+{
+	struct dataset *data = NULL;
+	weir_status s = dataset_open(&data, job, SPLIT_TRAIN, logger, err);
+	if (s != WEIR_OK)
+		return s;
+	const struct dataset_info *info = dataset_get_info(data);
+	const struct model_data shape = model_data_of(info);
+	out->bad_lines = info->bad_lines;
+	if (!job_is_language(job))
+		s = check_labels(job, data, out, err);
+	if (s == WEIR_OK && with_model)
+		s = model_check(job, &shape, err);
+	dataset_close(data);
+	return s;
+}
+
+/* A part that the evaluator opens. One that is cut off the training part may be empty. */
+static weir_status check_part(const struct job *job, enum split_part part, struct logger *logger, weir_error *err)
+{
+	struct dataset *data = NULL;
+	struct dataset_labels labels;
+	const bool own_files = (part == SPLIT_VALID ? job->data.valid_count : job->data.test_count) > 0;
+	weir_status s = dataset_open(&data, job, part, logger, err);
+	if (s == WEIR_OK && own_files && !job_is_language(job))
+		s = dataset_see_labels(data, &labels, err);
+	dataset_close(data);
+	return s;
+}
+
+weir_status data_check(const struct job *job, bool with_model, struct logger *logger, struct data_check *out, weir_error *err)
+{
+	*out = (struct data_check){0};
+	weir_status s = check_training(job, with_model, logger, out, err);
+	if (s == WEIR_OK && job_has_valid(job))
+		s = check_part(job, SPLIT_VALID, logger, err);
+	if (s == WEIR_OK && job_has_test(job))
+		s = check_part(job, SPLIT_TEST, logger, err);
+	return s;
+}

@@ -1,0 +1,42 @@
+/* See dataset.h: which labels there are. */
+#include "dataset_internal.h"
+
+static void see_batch(struct dataset_labels *l, const struct batch *b)
+{
+	for (uint32_t r = 0; r < b->rows; r++) {
+		l->positive |= b->labels[r] > 0.5f;
+		l->negative |= b->labels[r] <= 0.5f;
+	}
+	l->rows += b->rows;
+}
+
+static bool enough(const struct dataset_labels *l)
+{
+	return (l->positive && l->negative) || l->rows >= DATASET_LABEL_ROWS;
+}
+
+weir_status dataset_see_labels(struct dataset *d, struct dataset_labels *out, weir_error *err)
+{
+	weir_status status = WEIR_OK;
+	struct batch batch = {0};
+	*out = (struct dataset_labels){.bad_lines = d->info.bad_lines};
+	for (uint32_t i = 0; i < d->info.units && !enough(out) && status == WEIR_OK; i++) {
+		struct unit_reader *u;
+		status = unit_open(&u, d, i, 0, err);
+		if (status != WEIR_OK)
+			break;
+		out->bad_lines += unit_bad_lines(u);
+		for (uint32_t k = 0; k < unit_batches(u) && !enough(out) && status == WEIR_OK; k++) {
+			status = unit_read(u, k, &batch, err);
+			if (status == WEIR_OK)
+				see_batch(out, &batch);
+		}
+		unit_close(u);
+	}
+	batch_free(&batch);
+	if (status == WEIR_OK && out->rows == 0)
+		status = weir_fail(err, WEIR_E_INVALID, "data.%s: there is no row in %s%s: %llu bad lines%s", dataset_part_names[d->part],
+		                   d->sources.items[0].path, d->sources.count > 1 ? " and the other files" : "",
+		                   (unsigned long long)out->bad_lines, out->bad_lines > 0 ? "; is data.format right?" : "");
+	return status;
+}
