@@ -67,8 +67,7 @@ bool parse_real(const char *s, size_t n, float *out)
 	return end == text + n && isfinite(*out);
 }
 
-/* What files have where nobody knows the label. */
-static bool says_unknown(const char *word, size_t n)
+bool parse_says_unknown(const char *word, size_t n)
 {
 	return n == 0 || (n == 1 && *word == '?') || (n == 3 && (memcmp(word, "nan", 3) == 0 || memcmp(word, "NaN", 3) == 0));
 }
@@ -77,7 +76,7 @@ enum parsed parse_label(const struct parser *p, const char *word, size_t n, floa
 {
 	float x;
 	*out = LABEL_NONE;
-	if (p->every_line && says_unknown(word, n))
+	if (p->every_line && parse_says_unknown(word, n))
 		return PARSED_ROW;
 	if (!parse_real(word, n, &x))
 		return parse_bad(why, "the label is not a number");

@@ -194,12 +194,15 @@ enum parsed parse_sparse(const struct parser *p, struct rows *out, const char *l
 	return PARSED_ROW;
 }
 
-/* A first word with a colon is an entry, or a label with its weight: then it is 0, 1 or -1. */
-static bool may_be_label(const char *word, size_t n)
+/* Whether a first word is LABEL or LABEL:WEIGHT; *usual: one of 0, 1 and -1. */
+static bool is_label(const char *word, size_t n, bool *usual)
 {
-	const size_t sign = *word == '+' || *word == '-';
-	float x;
-	return parse_real(word + sign, n - sign, &x) && (x == 0.0f || x == 1.0f);
+	const char *colon = memchr(word, ':', n);
+	const size_t sign = *word == '+' || *word == '-', bytes = colon == NULL ? n : (size_t)(colon - word);
+	float x = 0, weight;
+	const bool number = parse_real(word + sign, bytes - sign, &x);
+	*usual = number && (x == 0.0f || x == 1.0f);
+	return (number || parse_says_unknown(word, bytes)) && (colon == NULL || parse_real(colon + 1, n - bytes - 1, &weight));
 }
 
 struct line_shape parse_sparse_shape(enum data_format format, const char *line, size_t n)
@@ -210,10 +213,12 @@ struct line_shape parse_sparse_shape(enum data_format format, const char *line, 
 	size_t bytes;
 	if (!word_next(&at, end, &word, &bytes))
 		return shape;
-	const char *colon = memchr(word, ':', bytes);
-	const bool is_entry = parse_entry(format == DATA_LIBFFM, word, bytes, &e) == NULL;
+	bool usual;
+	const bool is_entry = parse_entry(format == DATA_LIBFFM, word, bytes, &e) == NULL, labelled = is_label(word, bytes, &usual);
+	if (!is_entry && !labelled)
+		return shape;
 	if (is_entry)
-		shape.label = format == DATA_LIBSVM && may_be_label(word, (size_t)(colon - word)) ? LABEL_PERHAPS : LABEL_ABSENT;
+		shape.label = labelled && usual ? LABEL_PERHAPS : LABEL_ABSENT;
 	uint64_t fields = is_entry && format == DATA_LIBFFM ? e.field + 1 : 0;
 	for (bool first = true; word_next(&at, end, &word, &bytes); first = false) {
 		e = (struct entry){.field = fields};

@@ -49,5 +49,5 @@ weir_status survey_read(struct survey *out, const struct sources *sources, enum 
 
 bool survey_is_unlabelled(const struct survey *s)
 {
-	return s->labelled == 0 && s->unlabelled > 0;
+	return s->unlabelled > s->labelled;
 }

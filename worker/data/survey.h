@@ -15,7 +15,7 @@ struct survey {
 /* Reads about so many bytes, as many of each file. columns: criteo, those behind the label. */
 weir_status survey_read(struct survey *out, const struct sources *sources, enum data_format format, uint32_t columns,
                         uint64_t bytes, weir_error *err);
-/* No row has a label, and some show it. */
+/* More rows show that they have no label than that they have one. */
 bool survey_is_unlabelled(const struct survey *s);
 
 #endif

@@ -1,0 +1,34 @@
+# Labels other than 0, 1 and -1 are refused by their value and with what to do, or read as data.positive_above says; one class alone is warned of.
+. "$(dirname "$0")/../integration/lib.sh"
+cd "$DIR" || exit 1
+# rows LABEL0 LABEL1: 120 rows; the second entry tells the class.
+rows() { awk -v no="$1" -v yes="$2" 'BEGIN { for (i = 0; i < 120; i++) { y = i % 3 == 0; print (y ? yes : no), 1 + i % 7 ":1", 20 + y ":1" } }'; }
+rows 1 2 > covtype.svm
+rows 2 5 > ratings.svm
+rows 0 0.3 > shares.svm
+rows -1 +1 > signs.svm
+rows 1 1 > ones.svm
+cat > job.yaml <<-JOB
+	job: labels
+	run_dir: $RUN
+	data: {format: libsvm, train: covtype.svm, valid: covtype.svm, batch: 16}
+	model: {kind: lr}
+	tables: {embedding: {optimizer: {lr: 0.1}}}
+	train: {passes: 2}
+JOB
+train() { "$WEIR" train job.yaml --fresh --report "$DIR/report.json" "$@" > train.out 2> train.err; }
+train && fail "labels 1 and 2 were taken"
+told "covtype.svm:1: the label is 2" data.positive_above train.err
+train --set data.train=ratings.svm --set data.valid=[] && fail "ratings were taken"
+told "ratings.svm:1: the label is 5" data.positive_above train.err
+train --set data.train=shares.svm --set data.valid=[] && fail "labels of 0.3 were taken"
+told "shares.svm:1: the label is 0.3" data.positive_above train.err
+train --set data.train=signs.svm && fail "a validation part with labels 1 and 2 was taken"
+told "covtype.svm:1: the label is 2" train.err
+train --set data.positive_above=1.5 || fail "labels above 1.5"
+holds report.json ".valid.auc == 1"
+train --set data.train=signs.svm --set data.valid=signs.svm || fail "labels -1 and +1"
+holds report.json ".valid.auc == 1"
+train --set data.train=ones.svm --set data.valid=signs.svm || fail "one class"
+grep -q "warning: all 120 rows of data.train are positive" train.err || fail "nobody is warned of one class: $(cat train.err)"
+nothing_left
