@@ -262,6 +262,7 @@ const char *chat_render(enum chat_format format, const struct chat_message *mess
 	case CHAT_ALPACA:
 		return eos == NULL ? "alpaca needs a tokenizer with eos" : render_alpaca(messages, count, eos, out);
 	default:
-		return "it is a conversation, and no chat format was named, nor is the tokenizer's template one that is known";
+		return "it is a conversation, and no chat format was named (--chat, data.chat), nor is the tokenizer's template one that "
+		       "is known";
 	}
 }

@@ -4,13 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json_array.h"
+
 struct chunk_reader {
 	const struct sources *sources;
-	size_t (*bytes_of)(const char *path, void *context);
+	struct chunk_plan (*plan_of)(const char *path, void *context);
 	void *context;
 	size_t bytes_max;
 	uint32_t file;
 	struct text *text; /* of the file, while it is read */
+	bool begun;        /* something of it is read */
+	bool is_array;     /* it is a JSON array in the place of JSONL */
+	struct json_array array;
 	bool ended;        /* the file has no more */
 	uint64_t at, line; /* of what comes next */
 	char *carry;       /* (carry_bytes) the beginning of a line */
@@ -24,13 +29,13 @@ void chunk_free(struct chunk *c)
 }
 
 weir_status chunk_reader_create(struct chunk_reader **out, const struct sources *sources,
-                                size_t (*bytes_of)(const char *path, void *context), void *context, size_t bytes_max,
+                                struct chunk_plan (*plan_of)(const char *path, void *context), void *context, size_t bytes_max,
                                 weir_error *err)
 {
 	struct chunk_reader *r = calloc(1, sizeof *r);
 	if (r == NULL)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory reading texts");
-	*r = (struct chunk_reader){.sources = sources, .bytes_of = bytes_of, .context = context, .bytes_max = bytes_max};
+	*r = (struct chunk_reader){.sources = sources, .plan_of = plan_of, .context = context, .bytes_max = bytes_max};
 	*out = r;
 	return WEIR_OK;
 }
@@ -57,7 +62,7 @@ static bool reserve(char **data, size_t *capacity, size_t bytes)
 }
 
 /* Reads until the chunk has `bytes`, or the file ends. */
-static weir_status fill(struct chunk_reader *r, struct chunk *c, size_t bytes, weir_error *err)
+static weir_status fill(struct chunk_reader *r, struct chunk *c, size_t bytes, bool records, weir_error *err)
 {
 	size_t got;
 	if (!reserve(&c->data, &c->capacity, bytes))
@@ -66,6 +71,14 @@ static weir_status fill(struct chunk_reader *r, struct chunk *c, size_t bytes, w
 	if (status != WEIR_OK)
 		return status;
 	r->ended = got < bytes - c->size;
+	if (!r->begun) {
+		r->begun = true;
+		r->at = text_mark_bytes(r->text);
+		r->is_array = records && json_array_begins(c->data, got, false);
+		r->array = (struct json_array){0};
+	}
+	if (r->is_array)
+		json_array_to_lines(&r->array, c->data + c->size, got);
 	c->size += got;
 	return WEIR_OK;
 }
@@ -80,7 +93,8 @@ static size_t whole_lines(const struct chunk_reader *r, const struct chunk *c)
 static weir_status read_lines(struct chunk_reader *r, struct chunk *c, weir_error *err)
 {
 	const char *path = r->sources->items[r->file].path;
-	size_t bytes = r->bytes_of(path, r->context), lines = 0;
+	const struct chunk_plan plan = r->plan_of(path, r->context);
+	size_t bytes = plan.bytes, lines = 0;
 	weir_status status = WEIR_OK;
 	c->size = 0;
 	if (!reserve(&c->data, &c->capacity, r->carry_bytes + 1))
@@ -93,7 +107,7 @@ static weir_status read_lines(struct chunk_reader *r, struct chunk *c, weir_erro
 			return weir_fail(err, WEIR_E_LIMIT, "%s:%llu: a line of more than %zu bytes", path, (unsigned long long)r->line,
 			                 r->bytes_max);
 		bytes = bytes <= c->size ? c->size * 2 : bytes;
-		status = fill(r, c, bytes < r->bytes_max ? bytes : r->bytes_max, err);
+		status = fill(r, c, bytes < r->bytes_max ? bytes : r->bytes_max, plan.records, err);
 		lines = whole_lines(r, c);
 	} while (status == WEIR_OK && lines == 0 && !r->ended);
 	if (status != WEIR_OK)
@@ -122,7 +136,7 @@ weir_status chunk_reader_next(struct chunk_reader *r, struct chunk *c, weir_erro
 		if (r->text == NULL) {
 			r->at = 0;
 			r->line = 1;
-			r->ended = false;
+			r->ended = r->begun = false;
 			status = text_open(&r->text, r->sources->items[r->file].path, 0, UINT64_MAX, err);
 		}
 		if (status == WEIR_OK && !r->ended)

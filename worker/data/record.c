@@ -3,13 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conversation.h"
 #include "json.h"
 
 struct record_encoder {
 	struct record_options options;
 	struct encoder *encoder;
-	struct buffer text;                              /* a prompt and its completion */
-	struct chat_message messages[CHAT_MESSAGES_MAX]; /* borrowed from the line */
+	struct buffer text; /* a prompt and its completion */
+	struct conversation conversation;
 	struct text_mark marks[2 * CHAT_MESSAGES_MAX];
 	struct chat_text chat;
 };
@@ -98,6 +99,7 @@ void record_encoder_free(struct record_encoder *e)
 		return;
 	encoder_free(e->encoder);
 	buffer_free(&e->text);
+	buffer_free(&e->conversation.text);
 	buffer_free(&e->chat.text);
 	free(e);
 }
@@ -146,20 +148,14 @@ static weir_status add_pair(struct record_encoder *e, const char *prompt, size_t
 	return add(e, e->text.data, e->text.size, 2, true, out, err);
 }
 
-static weir_status add_chat(struct record_encoder *e, const struct json_value *list, struct documents *out, weir_error *err)
+static weir_status add_chat(struct record_encoder *e, const struct json_value *record, struct documents *out, weir_error *err)
 {
 	const struct tokenizer_info *info = tokenizer_get_info(e->options.tokenizer);
-	const size_t count = json_length(list);
-	if (count > CHAT_MESSAGES_MAX)
-		return weir_fail(err, WEIR_E_LIMIT, "%zu messages; at most %u are taken", count, CHAT_MESSAGES_MAX);
-	for (size_t i = 0; i < count; i++) {
-		struct chat_message *m = &e->messages[i];
-		m->role = json_value_text(json_member(json_element(list, i), "role"), NULL);
-		m->content = json_value_text(json_member(json_element(list, i), "content"), &m->content_bytes);
-		if (m->role == NULL || m->content == NULL)
-			return weir_fail(err, WEIR_E_INVALID, "message %zu has not both a \"role\" and a \"content\" that are texts", i);
-	}
-	const char *why = chat_render(e->options.chat, e->messages, (uint32_t)count, info->bos_text, info->eos_text, &e->chat);
+	const struct conversation *c = &e->conversation;
+	const weir_status status = conversation_read(&e->conversation, record, e->options.chat, err);
+	if (status != WEIR_OK)
+		return status;
+	const char *why = chat_render(e->options.chat, c->messages, c->count, info->bos_text, info->eos_text, &e->chat);
 	if (why != NULL)
 		return weir_fail(err, WEIR_E_INVALID, "%s", why);
 	if (e->chat.answers_count == 0)
@@ -176,7 +172,7 @@ weir_status record_add_line(struct record_encoder *e, const char *line, size_t b
 	weir_status status = json_parse_strings(line, bytes, "JSON", &j, err);
 	if (status != WEIR_OK)
 		return status;
-	const struct json_value *root = json_root(j), *messages = json_member(root, "messages");
+	const struct json_value *root = json_root(j);
 	const char *text = json_value_text(json_member(root, "text"), &text_bytes);
 	const char *prompt = text != NULL ? NULL : json_value_text(json_member(root, "prompt"), &text_bytes);
 	const char *completion = json_value_text(json_member(root, "completion"), &more_bytes);
@@ -184,10 +180,13 @@ weir_status record_add_line(struct record_encoder *e, const char *line, size_t b
 		status = record_add_text(e, text, text_bytes, out, err);
 	else if (prompt != NULL && completion != NULL)
 		status = add_pair(e, prompt, text_bytes, completion, more_bytes, out, err);
-	else if (json_is_list(messages))
-		status = add_chat(e, messages, out, err);
+	else if (conversation_is(root))
+		status = add_chat(e, root, out, err);
 	else
-		status = weir_fail(err, WEIR_E_INVALID, "neither \"text\", nor \"prompt\" and \"completion\", nor a list \"messages\"");
+		status = weir_fail(err, WEIR_E_INVALID,
+		                   "neither \"text\", nor \"prompt\" and \"completion\", nor a list \"messages\" or \"conversations\", "
+		                   "nor \"instruction\" and "
+		                   "\"output\"");
 	json_destroy(j);
 	return status;
 }

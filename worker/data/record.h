@@ -2,7 +2,7 @@
  *
  *   {"text": TEXT}                              all tokens count in the loss
  *   {"prompt": TEXT, "completion": TEXT}        the two together, of which the completion's tokens count
- *   {"messages": [{"role": R, "content": C}]}   a conversation (chat.h), of which the assistant's answers count
+ *   {"messages": [{"role": R, "content": C}]}   a conversation (chat.h), of which the assistant's answers count; in other forms, too (conversation.h)
  *
  * The first two begin with bos and end with eos where the tokenizer has them; what a conversation begins and ends with is in its format. Texts are encoded whole,
  * never in parts, so that the ids are those that the model sees when it is used; a token that reaches from a prompt into a completion counts. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "chunks.h"
+#include "json_array.h"
 #include "utf8.h"
 
 struct tokenizing {
@@ -21,7 +22,7 @@ struct tokenizing {
 	pthread_cond_t turn_changed;
 	uint64_t turn;
 	struct token_writer *writer;
-	uint64_t bad_lines, replaced;
+	uint64_t documents, bad_lines, replaced;
 	weir_status status;
 	weir_error error;                          /* the first failure, in the order of the text */
 	char first_bad[WEIR_ERROR_TEXT_BYTES / 2]; /* file:line: reason */
@@ -42,22 +43,30 @@ struct piece {
 	weir_error error;
 };
 
-static bool ends_with(const char *text, const char *end)
+/* Whether it ends so, or the same before .gz or .lz4. */
+static bool is_named(const char *path, const char *end)
 {
-	const size_t n = strlen(text), m = strlen(end);
-	return n >= m && strcmp(text + n - m, end) == 0;
+	static const char *const packed[] = {"", ".gz", ".lz4"};
+	const size_t n = strlen(path), m = strlen(end);
+	for (size_t i = 0; i < sizeof packed / sizeof *packed; i++) {
+		const size_t k = strlen(packed[i]);
+		if (n >= m + k && strcmp(path + n - k, packed[i]) == 0 && memcmp(path + n - k - m, end, m) == 0)
+			return true;
+	}
+	return false;
 }
 
 static bool is_jsonl(const struct tokenize_options *o, const char *path)
 {
 	if (o->format != TOKENIZE_BY_NAME)
 		return o->format == TOKENIZE_JSONL;
-	return ends_with(path, ".jsonl") || ends_with(path, ".jsonl.gz") || ends_with(path, ".jsonl.lz4");
+	return is_named(path, ".jsonl") || is_named(path, ".json") || is_named(path, ".ndjson");
 }
 
-static size_t chunk_bytes(const char *path, void *context)
+static struct chunk_plan plan_of(const char *path, void *context)
 {
-	return is_jsonl(context, path) ? TOKENIZE_LINES_BYTES : TOKENIZE_DOCUMENT_BYTES;
+	const bool records = is_jsonl(context, path);
+	return (struct chunk_plan){.bytes = records ? TOKENIZE_LINES_BYTES : TOKENIZE_DOCUMENT_BYTES, .records = records};
 }
 
 static const char *path_of(const struct tokenizing *z, const struct piece *p)
@@ -105,6 +114,13 @@ static void encode_text(const struct tokenizing *z, struct piece *p)
 {
 	const char *text = p->chunk.data;
 	size_t bytes = p->chunk.size;
+	if (z->options->format == TOKENIZE_BY_NAME && p->chunk.line == 1 && json_array_begins(text, bytes, true)) {
+		p->status = weir_fail(&p->error, WEIR_E_INVALID,
+		                      "%s begins as a JSON array of records: name it .json, or give --format jsonl to have each record a "
+		                      "document; --format text takes it as it stands",
+		                      path_of(z, p));
+		return;
+	}
 	const weir_status valid = p->status = valid_text(z, p, &text, &bytes, p->chunk.at);
 	if (p->status == WEIR_OK)
 		p->status = record_add_text(p->encoder, text, bytes, &p->documents, &p->error);
@@ -192,6 +208,7 @@ static void deliver(struct tokenizing *z, struct piece *p)
 	}
 	if (z->status == WEIR_OK)
 		z->status = write_documents(z, &p->documents);
+	z->documents += p->documents.count;
 	z->replaced += p->replaced;
 	const bool failed = z->status != WEIR_OK;
 	z->turn++;
@@ -248,6 +265,20 @@ static void run_threads(struct tokenizing *z)
 	free(threads);
 }
 
+/* A file with nothing in it would be taken for one that has been made. */
+static void check_result(struct tokenizing *z)
+{
+	const struct sources *s = z->options->sources;
+	const char *first = s->count > 0 ? s->items[0].path : "no file", *others = s->count > 1 ? " and the other files" : "";
+	if (z->status != WEIR_OK || z->documents > 0)
+		return;
+	if (z->bad_lines > 0)
+		z->status = weir_fail(&z->error, WEIR_E_INVALID, "nothing in %.200s%s can be used: %llu bad lines, the first at %s",
+		                      first, others, (unsigned long long)z->bad_lines, z->first_bad);
+	else
+		z->status = weir_fail(&z->error, WEIR_E_INVALID, "there is no text in %s%s", first, others);
+}
+
 weir_status tokenize(const struct tokenize_options *o, const char *path, struct token_file_info *out, weir_error *err)
 {
 	const struct tokenizer_info *t = tokenizer_get_info(o->record.tokenizer);
@@ -255,8 +286,7 @@ weir_status tokenize(const struct tokenize_options *o, const char *path, struct 
 	struct tokenizing z = {.options = o};
 	_Static_assert(TOKEN_NONE == TOKEN_FILE_NO_EOS, "no token is the same everywhere");
 	memcpy(info.fingerprint, t->fingerprint, sizeof info.fingerprint);
-	weir_status status =
-	    chunk_reader_create(&z.reader, o->sources, chunk_bytes, (void *)(uintptr_t)o, TOKENIZER_TEXT_BYTES_MAX, err);
+	weir_status status = chunk_reader_create(&z.reader, o->sources, plan_of, (void *)(uintptr_t)o, TOKENIZER_TEXT_BYTES_MAX, err);
 	if (status == WEIR_OK)
 		status = token_writer_open(&z.writer, path, &info, err);
 	if (status != WEIR_OK) {
@@ -271,6 +301,7 @@ weir_status tokenize(const struct tokenize_options *o, const char *path, struct 
 	pthread_mutex_destroy(&z.delivering);
 	pthread_mutex_destroy(&z.reading);
 	chunk_reader_free(z.reader);
+	check_result(&z);
 	if (z.status == WEIR_OK)
 		return token_writer_commit(z.writer, z.bad_lines, z.replaced, out, err);
 	token_writer_abandon(z.writer);

@@ -7,10 +7,9 @@
 #include "chunks.h"
 #include "prng.h"
 
-static size_t aim(const char *path, void *context)
+static struct chunk_plan aim(const char *path, void *context)
 {
-	(void)path;
-	return *(size_t *)context;
+	return (struct chunk_plan){.bytes = *(size_t *)context, .records = strstr(path, ".json") != NULL};
 }
 
 static char *random_lines(size_t bytes, uint64_t seed)
@@ -88,9 +87,60 @@ static void a_line_that_is_too_long_is_named(void **state)
 	sources_free(&sources);
 }
 
+/* The lines of a file without those that are blank, and without blanks around them. */
+static char *lines_of(const char *path, size_t bytes)
+{
+	char *patterns[] = {(char *)(uintptr_t)path}, *all;
+	struct sources sources;
+	struct chunk_reader *r;
+	struct chunk c = {0};
+	size_t size;
+	weir_error err = {0};
+	FILE *out = open_memstream(&all, &size);
+	CHECK_OK(sources_find(&sources, patterns, 1, NULL, &err), err);
+	CHECK_OK(chunk_reader_create(&r, &sources, aim, &bytes, 10000, &err), err);
+	do {
+		CHECK_OK(chunk_reader_next(r, &c, &err), err);
+		for (size_t i = 0; i < c.size; i++)
+			if (c.data[i] != ' ' && c.data[i] != '\t')
+				fputc(c.data[i], out);
+	} while (c.size > 0);
+	fclose(out);
+	chunk_reader_free(r);
+	chunk_free(&c);
+	sources_free(&sources);
+	return all;
+}
+
+static void an_array_of_records_is_lines(void **state)
+{
+	static const struct {
+		const char *text, *lines;
+	} cases[] = {{"[{\"a\": 1}, {\"b\": [1, {\"c\": 2}]}]\n", "{\"a\":1}\n{\"b\":[1,{\"c\":2}]}\n\n"},
+	             {"\xef\xbb\xbf \n[\n  {\n \"a\": \"x],\\\"[\" \r\n},\n\"y\"\n]", "\n{\"a\":\"x],\\\"[\"}\n\"y\"\n"},
+	             {"[{\"a\": \"\\\\\"}, 3]", "{\"a\":\"\\\\\"}\n3\n"},
+	             {"[[1, 2], 3", "[1,2]\n3"}, /* not closed: what there is */
+	             {"[]", "\n"},
+	             {"[1]]}[2,3]", "1\n\n}2\n3\n"}, /* no array; still nothing is lost but brackets */
+	             {"{\"a\": 1},\n[{}]\n", "{\"a\":1},\n[{}]\n"}};
+	char path[256];
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		for (size_t bytes = 8; bytes < 64; bytes *= 2) {
+			write_bytes(*state, "array.json", cases[i].text, strlen(cases[i].text), path);
+			char *lines = lines_of(path, bytes);
+			assert_string_equal(lines, cases[i].lines);
+			free(lines);
+		}
+	}
+	write_bytes(*state, "array.txt", cases[0].text, strlen(cases[0].text), path);
+	char *lines = lines_of(path, 64);
+	assert_string_equal(lines, "[{\"a\":1},{\"b\":[1,{\"c\":2}]}]\n");
+	free(lines);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(pieces_make_up_the_files),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(pieces_make_up_the_files), cmocka_unit_test(an_array_of_records_is_lines),
 	                                   cmocka_unit_test(a_line_that_is_too_long_is_named)};
 	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
 }

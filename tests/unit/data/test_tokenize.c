@@ -136,6 +136,106 @@ static void prompts_and_questions_do_not_count(void **state)
 	run_end(&r);
 }
 
+/* One record in several forms: the text and what counts of it. */
+static void conversations_come_in_several_forms(void **state)
+{
+	const struct folder *f = *state;
+	static const char lines[] =
+	    "\xef\xbb\xbf{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"text\", \"text\": \"a\"}, {\"type\": "
+	    "\"text\", \"text\": "
+	    "\"b\"}]}, {\"role\": \"assistant\", \"content\": \"yo\"}]}\r\n"
+	    "{\"conversations\": [{\"from\": \"human\", \"value\": \"ab\"}, {\"from\": \"gpt\", \"value\": \"yo\"}], \"id\": \"x\"}\n"
+	    "{\"conversations\": [{\"role\": \"user\", \"content\": \"ab\"}, {\"role\": \"assistant\", \"content\": [{\"type\": "
+	    "\"text\", \"text\": "
+	    "\"yo\"}], \"tool_calls\": null, \"weight\": 1}], \"tools\": []}\n"
+	    "{\"instruction\": \"ab\", \"input\": \"\", \"output\": \"yo\", \"history\": []}\n"
+	    "{\"system\": \"s\", \"instruction\": \"a\", \"input\": \"b\", \"output\": \"yo\"}\n";
+	char path[256];
+	struct run r;
+	weir_error err = {0};
+	write_bytes(f, "forms.jsonl", lines, sizeof lines - 1, path);
+	run_begin(&r, f, "bytes", "forms.jsonl");
+	r.options.record.chat = CHAT_CHATML;
+	CHECK_OK(tokenize(&r.options, r.path, &r.info, &err), err);
+	assert_int_equal(r.info.documents, 5);
+	for (uint64_t i = 0; i < 4; i++)
+		expect_text(&r, i, "<|im_start|>user\nab<|im_end|>\n<|im_start|>assistant\nyo<|im_end|>\n", "yo<|im_end|>");
+	expect_text(&r, 4, "<|im_start|>system\ns<|im_end|>\n<|im_start|>user\na\nb<|im_end|>\n<|im_start|>assistant\nyo<|im_end|>\n",
+	            "yo<|im_end|>");
+	run_end(&r);
+}
+
+/* Alpaca's own words, those of an input too. */
+static void alpaca_is_written_as_it_was_published(void **state)
+{
+	const struct folder *f = *state;
+	static const char lines[] = "[{\"instruction\": \"Add.\", \"input\": \"1, 2\", \"output\": \"3\"},\n"
+	                            " {\"instruction\": \"Greet.\", \"input\": \"\", \"output\": \"Hi.\"}]";
+	char path[256];
+	struct run r;
+	weir_error err = {0};
+	write_bytes(f, "alpaca.json", lines, sizeof lines - 1, path);
+	run_begin(&r, f, "llama3", "alpaca.json");
+	r.options.record.chat = CHAT_ALPACA;
+	CHECK_OK(tokenize(&r.options, r.path, &r.info, &err), err);
+	expect_text(&r, 0,
+	            "Below is an instruction that describes a task, paired with an input that provides further context. Write a "
+	            "response that appropriately completes the request.\n\n### Instruction:\nAdd.\n\n### Input:\n1, 2\n\n### "
+	            "Response:\n3<|end_of_text|>",
+	            "3<|end_of_text|>");
+	expect_text(
+	    &r, 1,
+	    "Below is an instruction that describes a task. Write a response that appropriately completes the request.\n\n### "
+	    "Instruction:\nGreet.\n\n### Response:\nHi.<|end_of_text|>",
+	    "Hi.<|end_of_text|>");
+	run_end(&r);
+}
+
+/* A file of this one line has nothing in it: refused with the line's reason, and what was there stays. */
+static void expect_nothing(const struct folder *f, const char *name, const char *line, const char *why)
+{
+	char path[256];
+	struct run r;
+	weir_error err = {0};
+	write_bytes(f, name, line, strlen(line), path);
+	run_begin(&r, f, "bytes", name);
+	r.options.record.chat = CHAT_CHATML;
+	unlink(r.path);
+	assert_int_equal(tokenize(&r.options, r.path, &r.info, &err), WEIR_E_INVALID);
+	CHECK_CONTAINS(err.text, why);
+	CHECK_CONTAINS(err.text, name);
+	assert_int_equal(access(r.path, F_OK), -1);
+	run_end(&r);
+}
+
+static void what_is_not_written_is_refused_by_name(void **state)
+{
+	static const char *const cases[][2] = {
+	    {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"critic\", \"content\": \"b\"}]}",
+	     "message 1 is of \"critic\""},
+	    {"{\"messages\": [{\"role\": \"tool\", \"content\": \"a\"}]}", "message 0 is of \"tool\""},
+	    {"{\"conversations\": [{\"from\": \"observation\", \"value\": \"a\"}]}", "message 0 is of \"observation\""},
+	    {"{\"conversations\": [{\"from\": \"human\", \"content\": \"a\"}]}", "message 0 has not both a \"from\" and a \"value\""},
+	    {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", \"content\": \"\", \"tool_calls\": "
+	     "[{}]}]}",
+	     "message 1 has \"tool_calls\""},
+	    {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"b\", \"weight\": 0}]}", "message 0 has \"weight\""},
+	    {"{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"image_url\", \"url\": \"x\"}]}]}",
+	     "a part of type \"image_url\""},
+	    {"{\"messages\": [], \"tools\": [{\"name\": \"f\"}]}", "it has \"tools\""},
+	    {"{\"instruction\": \"a\", \"output\": \"b\", \"history\": [[\"c\", \"d\"]]}", "it has \"history\""},
+	    {"{\"instruction\": \"a\"}", "not both an \"instruction\" and an \"output\""},
+	    {"{\"instruction\": \"a\", \"input\": 3, \"output\": \"b\"}", "its \"input\" is no text"},
+	    {"{\"chosen\": \"a\", \"rejected\": \"b\"}", "nor a list \"messages\" or \"conversations\""},
+	    {"not JSON", "1 bad lines, the first at"},
+	    {"\n \n", "there is no text in"},
+	    {"", "there is no text in"}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		expect_nothing(*state, "bad.jsonl", cases[i][0], cases[i][1]);
+	expect_nothing(*state, "array.txt", " [{\"text\": \"a\"}]", "begins as a JSON array of records");
+	expect_nothing(*state, "empty.txt", "", "there is no text in");
+}
+
 /* "four." is one piece with what stands before it, whose merges reach across: the token that does counts. */
 static void a_token_of_both_counts(void **state)
 {
@@ -285,6 +385,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(texts_are_documents_that_end),
 	                                   cmocka_unit_test(prompts_and_questions_do_not_count),
+	                                   cmocka_unit_test(conversations_come_in_several_forms),
+	                                   cmocka_unit_test(alpaca_is_written_as_it_was_published),
+	                                   cmocka_unit_test(what_is_not_written_is_refused_by_name),
 	                                   cmocka_unit_test(a_token_of_both_counts),
 	                                   cmocka_unit_test(bad_lines_are_counted_and_named),
 	                                   cmocka_unit_test(invalid_utf8_is_named_by_file_and_byte_or_replaced),
