@@ -21,6 +21,10 @@ static weir_status check_names(struct reading *r, struct job *job)
 		            "is '%.60s'; expected a name of letters, digits, '_', '-' and '.', not starting with '.'", job->name);
 	if (job->run_dir[0] == 0)
 		snprintf(job->run_dir, sizeof job->run_dir, "runs/%s", job->name);
+	for (const char *c = job->run_dir; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			return FAIL(r, "run_dir", WEIR_E_INVALID,
+			            "has the character %d, which files of one line cannot have; expected none below 32", *c);
 	return WEIR_OK;
 }
 
@@ -67,15 +71,20 @@ static long port_of(const char *address)
 static weir_status check_addresses(struct reading *r, const struct job *job)
 {
 	const char *listen = job->cluster.listen;
+	const uint32_t count = job->cluster.servers_at_count;
 	long port = port_of(listen);
 	if (strcmp(listen, "auto") != 0 && port < 0)
 		return FAIL(r, "cluster.listen", WEIR_E_INVALID,
 		            "is '%.60s'; expected auto or HOST:PORT (server i adds i; port 0: any free one)", listen);
+	if (strcmp(listen, "auto") == 0 && strchr(job->run_dir, ',') && count == 0)
+		return FAIL(
+		    r, "run_dir", WEIR_E_INVALID,
+		    "is '%.60s', whose comma would part the addresses of its sockets; expected none, or cluster.listen: 127.0.0.1:0",
+		    job->run_dir);
 	if (port > 0 && port + job->cluster.servers - 1 > 65535)
 		return FAIL(r, "cluster.listen", WEIR_E_INVALID,
 		            "is '%.60s': the last of %u servers would need port %ld; expected at most 65535", listen,
 		            job->cluster.servers, port + job->cluster.servers - 1);
-	uint32_t count = job->cluster.servers_at_count;
 	if (count > 0 && count != job->cluster.servers)
 		return FAIL(r, "cluster.servers_at", WEIR_E_INVALID, "names %u addresses; expected one for each of cluster.servers: %u",
 		            count, job->cluster.servers);
@@ -83,6 +92,9 @@ static weir_status check_addresses(struct reading *r, const struct job *job)
 		const char *address = job->cluster.servers_at[i];
 		if ((strncmp(address, "unix:", 5) != 0 || address[5] == 0) && port_of(address) <= 0)
 			return FAIL(r, "cluster.servers_at", WEIR_E_INVALID, "has '%.60s'; expected HOST:PORT or unix:PATH", address);
+		if (strchr(address, ','))
+			return FAIL(r, "cluster.servers_at", WEIR_E_INVALID, "has '%.60s', whose comma would part it; expected none",
+			            address);
 	}
 	return WEIR_OK;
 }

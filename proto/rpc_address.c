@@ -98,3 +98,22 @@ weir_status rpc_address_check(const char *address, weir_error *err)
 {
 	return strncmp(address, "unix:", 5) == 0 ? check_unix(address, err) : check_tcp(address, err);
 }
+
+/* What may stand in a path of a URI and means nothing else. */
+static bool is_plain(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("/._-~:", c));
+}
+
+void rpc_address_uri(const char *address, char out[RPC_URI_BYTES])
+{
+	const bool is_path = strncmp(address, "unix:", 5) == 0;
+	size_t at = 0;
+	for (; *address && at + 4 < RPC_URI_BYTES; address++) {
+		if (is_path && !is_plain(*address))
+			at += (size_t)snprintf(out + at, 4, "%%%02X", (unsigned char)*address);
+		else
+			out[at++] = *address;
+	}
+	out[at] = 0;
+}

@@ -12,6 +12,8 @@
 #include <grpc/grpc_security.h>
 #include <grpc/slice.h>
 
+#include "rpc_address.h"
+
 struct grpc_client {
 	struct rpc_channel base;
 	grpc_channel *control, *data; /* NULL until used; loop's thread */
@@ -36,7 +38,9 @@ static grpc_channel *connect_to(const struct rpc_channel *to, bool data)
 	grpc_channel_args list = {n, args};
 	struct grpc_tls *tls = grpc_tls_of(to);
 	grpc_channel_credentials *credentials = tls ? grpc_tls_client(tls, to->foreign) : grpc_insecure_credentials_create();
-	grpc_channel *channel = grpc_channel_create(to->address, credentials, &list);
+	char target[RPC_URI_BYTES];
+	rpc_address_uri(to->address, target);
+	grpc_channel *channel = grpc_channel_create(target, credentials, &list);
 	grpc_channel_credentials_release(credentials);
 	return channel;
 }

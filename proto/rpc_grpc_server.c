@@ -395,7 +395,9 @@ static weir_status bind_address(struct grpc_listener *l, const char *address, we
 	l->served.tls = ((const struct grpc_rpc *)l->base.rpc)->tls;
 	grpc_server_credentials *credentials =
 	    l->served.tls ? grpc_tls_server(&l->served) : grpc_insecure_server_credentials_create();
-	int port = grpc_server_add_http2_port(l->server, address, credentials);
+	char target[RPC_URI_BYTES];
+	rpc_address_uri(address, target);
+	int port = grpc_server_add_http2_port(l->server, target, credentials);
 	grpc_server_credentials_release(credentials);
 	if (!port)
 		return weir_fail(err, WEIR_E_IO, "%s: cannot listen; choose another address", address);
