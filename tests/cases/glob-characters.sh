@@ -23,3 +23,4 @@ told "no data file matches d[1]/{none,nobody}.svm" train.err
 printf '{"text": "x"}\n' > '[x]{y,z}.jsonl'
 "$WEIR" tokenize --tokenizer bytes --out o.bin --in '[x]{y,z}.jsonl' > tokenize.out 2> tokenize.err || fail "weir tokenize"
 nothing_left
+echo "names that stand are taken"

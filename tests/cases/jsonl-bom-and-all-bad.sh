@@ -42,3 +42,4 @@ echo '{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "co
 nothing "role.jsonl:1" '"observer"' -- --in role.jsonl --chat chatml
 nothing "tool.jsonl:1" '"tool_calls"' -- --in tool.jsonl --chat chatml
 nothing "there is no text in empty.jsonl" -- --in empty.jsonl
+echo "a mark, other forms and arrays are taken, nothing left is an error"

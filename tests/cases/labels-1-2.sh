@@ -32,3 +32,4 @@ holds report.json ".valid.auc == 1"
 train --set data.train=ones.svm --set data.valid=signs.svm || fail "one class"
 grep -q "warning: all 120 rows of data.train are positive" train.err || fail "nobody is warned of one class: $(cat train.err)"
 nothing_left
+echo "other labels are refused by value, data.positive_above reads them, one class is warned of"

@@ -21,3 +21,4 @@ told "longer.svm:1: 5 entries, more than the 4 fields" "set data.fields to 5 or 
 train --set data.valid=longer.svm --set data.fields=5 || fail "data.fields 5"
 holds report.json ".valid.rows == 1 and .bad_lines == 0"
 nothing_left
+echo "90 of 90 rows are taken; a longer one elsewhere is refused"

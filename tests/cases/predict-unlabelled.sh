@@ -47,3 +47,4 @@ printf '1:1 4:0.5\n1:1 5:0.5\n' > ones.svm
 "$WEIR" predict job.yaml --set data.format=libsvm --set data.train=click.svm --set data.test=ones.svm --set data.valid=click.svm --part test --unlabelled --out ones.txt > predict.out 2> predict.err || fail "--unlabelled"
 [ "$(wc -l < ones.txt)" = 2 ] || fail "--unlabelled: $(cat ones.txt)"
 nothing_left
+echo "rows without labels have the scores of the same rows with labels, a line for each line"
