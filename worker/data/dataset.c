@@ -185,8 +185,8 @@ static weir_status count_fields(const struct dataset *d, const struct job *job, 
 		return status;
 	*fields = seen.fields + (job->data.format == DATA_LIBSVM && survey_is_unlabelled(&seen));
 	if (*fields == 0 || *fields > WEIR_FIELDS_MAX)
-		return weir_fail(err, WEIR_E_PARSE, "%s: cannot tell the number of fields from its first lines; set data.fields",
-		                 d->sources.items[0].path);
+		return weir_fail(err, WEIR_E_PARSE, "%s: cannot tell the number of fields from its first lines%s; set data.fields",
+		                 d->sources.items[0].path, own->rows == 0 ? ", of which none is a row (is data.format right?)" : "");
 	return WEIR_OK;
 }
 

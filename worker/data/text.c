@@ -70,13 +70,38 @@ static weir_status open_kind(const char *path, int *fd, enum text_kind *kind, si
 	return WEIR_OK;
 }
 
+/* What people take for text, and what it begins with. */
+static weir_status check_is_text(const char *path, int fd, weir_error *err)
+{
+	static const struct {
+		const char *bytes;
+		size_t count;
+		const char *what, *remedy;
+	} others[] = {{"\x28\xb5\x2f\xfd", 4, "compressed by zstd", "zstd -d"},
+	              {"\xfd\x37zXZ", 5, "compressed by xz", "xz -d"},
+	              {"BZh", 3, "compressed by bzip2", "bzip2 -d"},
+	              {"PK\x03\x04", 4, "a zip archive", "unzip"},
+	              {"PAR1", 4, "a Parquet file", "a converter to text"},
+	              {"\xff\xfe", 2, "of UTF-16", "iconv -f UTF-16 -t UTF-8"},
+	              {"\xfe\xff", 2, "of UTF-16", "iconv -f UTF-16 -t UTF-8"}};
+	char magic[8] = {0};
+	const ssize_t got = pread(fd, magic, sizeof magic, 0);
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (got >= (ssize_t)others[i].count && memcmp(magic, others[i].bytes, others[i].count) == 0)
+			return weir_fail(err, WEIR_E_UNSUPPORTED, "%s is %s; expected UTF-8, plain, gzip or LZ4: use %s first", path,
+			                 others[i].what, others[i].remedy);
+	return WEIR_OK;
+}
+
 weir_status text_kind_of(const char *path, enum text_kind *out, weir_error *err)
 {
 	int fd;
 	size_t mark;
 	weir_status status = open_kind(path, &fd, out, &mark, err);
-	if (status == WEIR_OK)
-		close(fd);
+	if (status != WEIR_OK)
+		return status;
+	status = check_is_text(path, fd, err);
+	close(fd);
 	return status;
 }
 

@@ -19,7 +19,7 @@ struct text_chunk {
 };
 void text_chunk_free(struct text_chunk *c);
 
-/* Errors name the path. */
+/* Errors name the path. E_UNSUPPORTED: it begins as a file that is no text, such as one of another compression. */
 weir_status text_kind_of(const char *path, enum text_kind *out, weir_error *err);
 
 struct text;

@@ -195,6 +195,9 @@ static void a_file_without_rows_has_no_fields(void **state)
 	struct job *job = job_with(*state, DATA_LIBSVM, "labels.svm", "1\n0\n");
 	expect_refused(job, "cannot tell the number of fields from its first lines; set data.fields");
 	job_of_free(job);
+	job = job_with(*state, DATA_LIBSVM, "words.svm", "no row\nat all\n");
+	expect_refused(job, "of which none is a row (is data.format right?); set data.fields");
+	job_of_free(job);
 }
 
 /* --- What is to be scored */

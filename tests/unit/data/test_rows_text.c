@@ -200,6 +200,29 @@ static void a_byte_order_mark_is_no_text(void **state)
 	}
 }
 
+static void what_is_no_text_is_named(void **state)
+{
+	static const char *const files[][2] = {{"\x28\xb5\x2f\xfd....", "zstd"},
+	                                       {"BZh91AY&SY", "bzip2"},
+	                                       {"PK\x03\x04....", "zip"},
+	                                       {"PAR1....", "Parquet"},
+	                                       {"\xff\xfe"
+	                                        "1",
+	                                        "UTF-16"},
+	                                       {"\xfd"
+	                                        "7zXZ",
+	                                        "xz"}};
+	char path[256];
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		enum text_kind kind;
+		weir_error err = {0};
+		write_bytes(*state, "no-text", files[i][0], strlen(files[i][0]), path);
+		assert_int_equal(text_kind_of(path, &kind, &err), WEIR_E_UNSUPPORTED);
+		CHECK_CONTAINS(err.text, files[i][1]);
+		CHECK_CONTAINS(err.text, "no-text");
+	}
+}
+
 static void endless_line_is_an_error(void **state)
 {
 	size_t n = TEXT_CHUNK_BYTES + WEIR_LINE_BYTES_MAX + 4096;
@@ -236,6 +259,7 @@ int main(void)
 	    cmocka_unit_test(gzip_members_follow_one_another),
 	    cmocka_unit_test(what_follows_gzip_members),
 	    cmocka_unit_test(a_byte_order_mark_is_no_text),
+	    cmocka_unit_test(what_is_no_text_is_named),
 	    cmocka_unit_test(endless_line_is_an_error),
 	    cmocka_unit_test(missing_file_is_named),
 	    cmocka_unit_test(crc32_is_zlibs),
