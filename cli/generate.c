@@ -13,6 +13,7 @@
 #include "job_weights.h"
 #include "model_folder.h"
 #include "new_folder.h"
+#include "text.h"
 #include "tokenizer.h"
 #include "utf8.h"
 #include "verbs.h"
@@ -84,9 +85,11 @@ static weir_status read_prompt(struct verb_generate *v, weir_error *err)
 	weir_status s = f ? WEIR_OK : weir_fail(err, WEIR_E_IO, "cannot read %s: %s", name, strerror(errno));
 	char part[4096];
 	size_t n;
-	while (s == WEIR_OK && (n = fread(part, 1, sizeof part, f)) > 0)
-		if (!buffer_append(&v->text, part, n, PROMPT_BYTES_MAX))
+	while (s == WEIR_OK && (n = fread(part, 1, sizeof part, f)) > 0) {
+		const size_t mark = v->text.size == 0 ? text_mark_of(part, n) : 0;
+		if (!buffer_append(&v->text, part + mark, n - mark, PROMPT_BYTES_MAX))
 			s = weir_fail(err, WEIR_E_LIMIT, "%s is longer than %d bytes", name, PROMPT_BYTES_MAX);
+	}
 	if (s == WEIR_OK && ferror(f))
 		s = weir_fail(err, WEIR_E_IO, "cannot read %s: %s", name, strerror(errno));
 	if (f && f != stdin)

@@ -190,6 +190,18 @@ static weir_status count_fields(const struct dataset *d, const struct job *job, 
 	return WEIR_OK;
 }
 
+static weir_status refuse_unlabelled(const struct dataset *d, weir_error *err)
+{
+	const struct parser *p = d->parser;
+	char columns[96] = "";
+	if (p->format == DATA_CRITEO)
+		snprintf(columns, sizeof columns, " (its rows have %u columns: data.dense %u and data.fields %u)",
+		         p->dense_dim + p->fields, p->dense_dim, p->fields);
+	return weir_fail(
+	    err, WEIR_E_INVALID, "%s has no labels%s, and data.%s is to be %s; only weir predict takes rows without them",
+	    d->sources.items[0].path, columns, dataset_part_names[d->part], d->part == SPLIT_TRAIN ? "trained on" : "evaluated with");
+}
+
 /* What the lines look like: sets the parser's fields where nobody says them, and whether rows have labels. */
 static weir_status see_lines(struct dataset *d, const struct job *job, weir_error *err)
 {
@@ -206,11 +218,7 @@ static weir_status see_lines(struct dataset *d, const struct job *job, weir_erro
 	/* With other labels than 0, 1 and -1, "3:1" may be one of them with its weight. */
 	const bool tells = p->format != DATA_LIBSVM || isnan(p->positive_above);
 	p->unlabelled = parser_bags(p) && ((tells && survey_is_unlabelled(&s)) || (d->scored != NULL && d->scored->unlabelled));
-	if (d->scored == NULL && tells && survey_is_unlabelled(&s))
-		return weir_fail(
-		    err, WEIR_E_INVALID, "%s has no labels, and data.%s is to be %s; only weir predict takes rows without them",
-		    d->sources.items[0].path, dataset_part_names[d->part], d->part == SPLIT_TRAIN ? "trained on" : "evaluated with");
-	return WEIR_OK;
+	return d->scored == NULL && tells && survey_is_unlabelled(&s) ? refuse_unlabelled(d, err) : WEIR_OK;
 }
 
 static weir_status prepare_parser(struct dataset *d, const struct job *job, weir_error *err)

@@ -12,6 +12,9 @@
 #include "chat.h"
 #include "tokenizer.h"
 
+/* Of how files become documents: a cache of another version is made anew. 1: before marks, JSON arrays and other forms of conversations were taken. */
+#define RECORD_VERSION 2u
+
 struct record_options {
 	const struct tokenizer *tokenizer;
 	enum chat_format chat;

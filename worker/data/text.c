@@ -48,6 +48,11 @@ uint32_t text_crc32(const char *data, size_t n)
 	return (uint32_t)crc32_z(0, (const uint8_t *)data, n);
 }
 
+size_t text_mark_of(const void *data, size_t n)
+{
+	return n >= MARK_BYTES && memcmp(data, MARK, MARK_BYTES) == 0 ? MARK_BYTES : 0;
+}
+
 /* mark: bytes of the mark that a plain text begins with. */
 static weir_status open_kind(const char *path, int *fd, enum text_kind *kind, size_t *mark, weir_error *err)
 {
@@ -66,7 +71,7 @@ static weir_status open_kind(const char *path, int *fd, enum text_kind *kind, si
 		*kind = TEXT_GZIP;
 	else if (got == 4 && memcmp(magic, "\x04\x22\x4d\x18", 4) == 0)
 		*kind = TEXT_LZ4;
-	*mark = got >= (ssize_t)MARK_BYTES && memcmp(magic, MARK, MARK_BYTES) == 0 ? MARK_BYTES : 0;
+	*mark = text_mark_of(magic, (size_t)got);
 	return WEIR_OK;
 }
 
@@ -258,7 +263,7 @@ weir_status text_next_bytes(struct text *t, void *out, size_t n, size_t *got, we
 	if (t->kind == TEXT_PLAIN)
 		return read_some(t, &t->at, out, n, got, err);
 	weir_status status = decode_some(t, out, n, got, err);
-	if (status != WEIR_OK || !first || *got < MARK_BYTES || memcmp(out, MARK, MARK_BYTES) != 0)
+	if (status != WEIR_OK || !first || text_mark_of(out, *got) == 0)
 		return status;
 	size_t more;
 	t->mark = MARK_BYTES;

@@ -36,6 +36,9 @@ bool text_has_garbage(const struct text *t);
 size_t text_mark_bytes(const struct text *t);
 void text_close(struct text *t);
 
+/* Bytes of the mark that a text begins with: 0 or 3. */
+size_t text_mark_of(const void *data, size_t n);
+
 /* IEEE CRC-32 as in zlib, of a line: decides its split. */
 uint32_t text_crc32(const char *data, size_t n);
 

@@ -15,7 +15,7 @@ struct cache_key {
 
 static struct cache_key key_of(const struct tokenize_options *o)
 {
-	const uint64_t settings[] = {TOKEN_FILE_VERSION, o->format, o->record.chat, o->record.eos, o->replace};
+	const uint64_t settings[] = {TOKEN_FILE_VERSION, RECORD_VERSION, o->format, o->record.chat, o->record.eos, o->replace};
 	struct cache_key k = {.name = hash_bytes(settings, sizeof settings, 0)};
 	const struct tokenizer_info *t = tokenizer_get_info(o->record.tokenizer);
 	k.name = hash_bytes(t->fingerprint, sizeof t->fingerprint, k.name);

@@ -215,7 +215,8 @@ static void data_without_labels_are_only_scored(void **state)
 		struct job *job = job_with(*state, files[i].format, files[i].name, files[i].text);
 		job->data.fields = files[i].fields;
 		job->data.dense = files[i].dense;
-		expect_refused(job, "has no labels, and data.train is to be trained on");
+		expect_refused(job, "has no labels");
+		expect_refused(job, "and data.train is to be trained on");
 		struct dataset *d;
 		weir_error err = {0};
 		const struct dataset_scored scored = {0};
