@@ -93,7 +93,7 @@ static weir_status read_parts(struct conversation *c, struct chat_message *m, co
 static weir_status read_message(struct conversation *c, const struct json_value *message, uint32_t place, weir_error *err)
 {
 	static const char *const left_out[] = {"tool_calls", "function_call", "weight", NULL};
-	struct chat_message *m = &c->messages[place];
+	struct chat_message *m = &c->messages[c->count];
 	const bool shared = json_member(message, "from") != NULL;
 	const char *name = json_value_text(json_member(message, shared ? "from" : "role"), NULL);
 	const struct json_value *content = json_member(message, shared ? "value" : "content");
@@ -110,13 +110,26 @@ static weir_status read_message(struct conversation *c, const struct json_value 
 	return m->content != NULL ? WEIR_OK : read_parts(c, m, content, place, err);
 }
 
+/* A record may say the system's message beside its list. */
+static weir_status read_system(struct conversation *c, const struct json_value *record, weir_error *err)
+{
+	const struct json_value *said = json_member(record, "system");
+	struct chat_message m = {.role = "system"};
+	m.content = json_value_text(said, &m.content_bytes);
+	if (m.content == NULL && !says_nothing(said))
+		return weir_fail(err, WEIR_E_INVALID, "its \"system\" is no text");
+	if (m.content != NULL && m.content_bytes > 0)
+		c->messages[c->count++] = m;
+	return WEIR_OK;
+}
+
 static weir_status read_messages(struct conversation *c, const struct json_value *list, weir_error *err)
 {
 	const size_t count = json_length(list);
-	if (count > CHAT_MESSAGES_MAX)
+	if (count > CHAT_MESSAGES_MAX - c->count)
 		return weir_fail(err, WEIR_E_LIMIT, "%zu messages; at most %u are taken", count, CHAT_MESSAGES_MAX);
-	for (; c->count < count; c->count++) {
-		const weir_status status = read_message(c, json_element(list, c->count), c->count, err);
+	for (size_t i = 0; i < count; i++, c->count++) {
+		const weir_status status = read_message(c, json_element(list, i), (uint32_t)i, err);
 		if (status != WEIR_OK)
 			return status;
 	}
@@ -130,22 +143,17 @@ static weir_status read_alpaca(struct conversation *c, const struct json_value *
 	static const char with_input[] = "Below is an instruction that describes a task, paired with an input that provides further "
 	                                 "context. Write a response that appropriately completes the request.";
 	const char *between = format == CHAT_ALPACA ? "\n\n### Input:\n" : "\n";
-	struct chat_message system = {.role = "system"}, answer = {.role = "assistant"};
+	struct chat_message answer = {.role = "assistant"};
 	size_t bytes, input_bytes = 0;
 	const char *instruction = json_value_text(json_member(record, "instruction"), &bytes);
 	const char *input = json_value_text(json_member(record, "input"), &input_bytes);
 	answer.content = json_value_text(json_member(record, "output"), &answer.content_bytes);
-	system.content = json_value_text(json_member(record, "system"), &system.content_bytes);
 	if (instruction == NULL || answer.content == NULL)
 		return weir_fail(err, WEIR_E_INVALID, "it has not both an \"instruction\" and an \"output\" that are texts");
 	if (input == NULL && !says_nothing(json_member(record, "input")))
 		return weir_fail(err, WEIR_E_INVALID, "its \"input\" is no text");
-	if (input_bytes > 0 && system.content_bytes == 0 && format == CHAT_ALPACA) {
-		system.content = with_input;
-		system.content_bytes = sizeof with_input - 1;
-	}
-	if (system.content != NULL && system.content_bytes > 0)
-		c->messages[c->count++] = system;
+	if (input_bytes > 0 && c->count == 0 && format == CHAT_ALPACA)
+		c->messages[c->count++] = (struct chat_message){"system", with_input, sizeof with_input - 1};
 	struct chat_message *question = &c->messages[c->count++];
 	*question = (struct chat_message){.role = "user"};
 	c->messages[c->count++] = answer;
@@ -176,8 +184,11 @@ weir_status conversation_read(struct conversation *c, const struct json_value *r
 	c->text.size = 0;
 	if (extra != NULL)
 		return weir_fail(err, WEIR_E_INVALID, "it has \"%s\", which conversations are not written with", extra);
-	const weir_status status =
-	    json_is_list(messages_of(record)) ? read_messages(c, messages_of(record), err) : read_alpaca(c, record, format, err);
+	weir_status status = read_system(c, record, err);
+	if (status == WEIR_OK && json_is_list(messages_of(record)))
+		status = read_messages(c, messages_of(record), err);
+	else if (status == WEIR_OK)
+		status = read_alpaca(c, record, format, err);
 	settle(c);
 	return status;
 }

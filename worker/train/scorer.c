@@ -229,8 +229,8 @@ weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn ro
 	const struct model_data *model = &s->options.data;
 	if (info->fields != model->fields || info->dense_dim != model->dense_dim)
 		return weir_fail(err, WEIR_E_INVALID,
-		                 "the data have %u fields and %u numeric features, the model was trained with %u and %u", info->fields,
-		                 info->dense_dim, model->fields, model->dense_dim);
+		                 "the data have %u fields and %u numeric features, the model was trained with %u and %u: set data.fields",
+		                 info->fields, info->dense_dim, model->fields, model->dense_dim);
 	if (info->vocabulary > model->vocabulary)
 		return weir_fail(err, WEIR_E_INVALID, "the data have tokens below %u, the model was trained with those below %u",
 		                 info->vocabulary, model->vocabulary);

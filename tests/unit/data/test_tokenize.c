@@ -149,7 +149,9 @@ static void conversations_come_in_several_forms(void **state)
 	    "\"text\", \"text\": "
 	    "\"yo\"}], \"tool_calls\": null, \"weight\": 1}], \"tools\": []}\n"
 	    "{\"instruction\": \"ab\", \"input\": \"\", \"output\": \"yo\", \"history\": []}\n"
-	    "{\"system\": \"s\", \"instruction\": \"a\", \"input\": \"b\", \"output\": \"yo\"}\n";
+	    "{\"system\": \"s\", \"instruction\": \"a\", \"input\": \"b\", \"output\": \"yo\"}\n"
+	    "{\"system\": \"s\", \"conversations\": [{\"from\": \"human\", \"value\": \"a\\nb\"}, {\"from\": \"gpt\", \"value\": "
+	    "\"yo\"}]}\n";
 	char path[256];
 	struct run r;
 	weir_error err = {0};
@@ -157,11 +159,13 @@ static void conversations_come_in_several_forms(void **state)
 	run_begin(&r, f, "bytes", "forms.jsonl");
 	r.options.record.chat = CHAT_CHATML;
 	CHECK_OK(tokenize(&r.options, r.path, &r.info, &err), err);
-	assert_int_equal(r.info.documents, 5);
+	assert_int_equal(r.info.documents, 6);
 	for (uint64_t i = 0; i < 4; i++)
 		expect_text(&r, i, "<|im_start|>user\nab<|im_end|>\n<|im_start|>assistant\nyo<|im_end|>\n", "yo<|im_end|>");
-	expect_text(&r, 4, "<|im_start|>system\ns<|im_end|>\n<|im_start|>user\na\nb<|im_end|>\n<|im_start|>assistant\nyo<|im_end|>\n",
-	            "yo<|im_end|>");
+	for (uint64_t i = 4; i < 6; i++)
+		expect_text(&r, i,
+		            "<|im_start|>system\ns<|im_end|>\n<|im_start|>user\na\nb<|im_end|>\n<|im_start|>assistant\nyo<|im_end|>\n",
+		            "yo<|im_end|>");
 	run_end(&r);
 }
 
@@ -224,6 +228,7 @@ static void what_is_not_written_is_refused_by_name(void **state)
 	     "a part of type \"image_url\""},
 	    {"{\"messages\": [], \"tools\": [{\"name\": \"f\"}]}", "it has \"tools\""},
 	    {"{\"instruction\": \"a\", \"output\": \"b\", \"history\": [[\"c\", \"d\"]]}", "it has \"history\""},
+	    {"{\"system\": 3, \"instruction\": \"a\", \"output\": \"b\"}", "its \"system\" is no text"},
 	    {"{\"instruction\": \"a\"}", "not both an \"instruction\" and an \"output\""},
 	    {"{\"instruction\": \"a\", \"input\": 3, \"output\": \"b\"}", "its \"input\" is no text"},
 	    {"{\"chosen\": \"a\", \"rejected\": \"b\"}", "nor a list \"messages\" or \"conversations\""},
