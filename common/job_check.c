@@ -1,4 +1,5 @@
 /* Checks over several keys. What this release cannot do yet is E_UNSUPPORTED and says what it can. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,6 +230,23 @@ static weir_status check_read(struct reading *r, const struct job *job)
 
 /* --- Data */
 
+/* What is done when lines become rows has been done to packed data, and is not done to texts. */
+static weir_status check_parsing(struct reading *r, const struct job *job)
+{
+	const enum data_format format = job->data.format;
+	if (format == DATA_CRITEO || format == DATA_LIBSVM || format == DATA_LIBFFM)
+		return WEIR_OK;
+	const char *why = format == DATA_PACKED ? "data.format is packed, whose rows are as they were made"
+	                                        : "data.format has neither ids nor labels";
+	if (job->data.hash_buckets > 0)
+		return FAIL(r, "data.hash_buckets", WEIR_E_INVALID, "is %llu, and %s; expected 0",
+		            (unsigned long long)job->data.hash_buckets, why);
+	if (!isnan(job->data.positive_above))
+		return FAIL(r, "data.positive_above", WEIR_E_INVALID, "is %g, and %s; expected auto", (double)job->data.positive_above,
+		            why);
+	return WEIR_OK;
+}
+
 static weir_status check_data(struct reading *r, const struct job *job)
 {
 	bool generated = job->data.generate.rows > 0, split = job->data.split.by != SPLIT_NONE;
@@ -249,7 +267,7 @@ static weir_status check_data(struct reading *r, const struct job *job)
 		return FAIL(r, "train.early_stop.patience", WEIR_E_INVALID,
 		            "is %u, but there is no validation part to watch; expected data.valid, data.split or 0",
 		            job->train.early_stop.patience);
-	return WEIR_OK;
+	return check_parsing(r, job);
 }
 
 /* Generated data is one file in the run directory, split by line. From here on it is like any other. */

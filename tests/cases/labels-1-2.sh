@@ -31,5 +31,11 @@ train --set data.train=signs.svm --set data.valid=signs.svm || fail "labels -1 a
 holds report.json ".valid.auc == 1"
 train --set data.train=ones.svm --set data.valid=signs.svm || fail "one class"
 grep -q "warning: all 120 rows of data.train are positive" train.err || fail "nobody is warned of one class: $(cat train.err)"
+# Of a few rows such labels may be slips; what they leave is looked at.
+head -n 12 covtype.svm > few.svm
+train --set data.train=few.svm --set data.valid=[] && fail "8 rows of one class were taken, and 4 left out"
+told "all 8 rows of few.svm are positive once 4 bad lines are left out" train.err
+train --set data.format=packed --set data.positive_above=1.5 && fail "labels of packed data were to be read"
+told data.positive_above packed train.err
 nothing_left
 echo "other labels are refused by value, data.positive_above reads them, one class is warned of"
