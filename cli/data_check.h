@@ -1,4 +1,5 @@
-/* The data of a job, opened once before anything is done with them: what is wrong with them is said here, and the workers find the packed cache built. */
+/* The data of a job, opened once before anything is done with them: what is wrong with them is
+ * said here, and the workers find the packed cache built. */
 #ifndef WEIR_DATA_CHECK_H
 #define WEIR_DATA_CHECK_H
 
@@ -10,8 +11,8 @@ struct data_check {
 	char warning[256];  /* "": none */
 };
 
-/* Every part that the job reads; each has rows, and those of training have labels of both classes, or there is a warning. with_model: also whether the model can be built
- * over them. */
+/* Every part that the job reads; each has rows, and those of training have labels of both
+ * classes, or there is a warning. with_model: also whether the model can be built over them. */
 weir_status data_check(const struct job *job, bool with_model, struct logger *logger, struct data_check *out, weir_error *err);
 
 #endif

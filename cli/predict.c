@@ -1,6 +1,7 @@
-/* weir predict: the probability of a click for each line of a part, one a line, in the order of the files: nan for a line that is broken, nothing for one that is blank or a
- * comment. Labels are not needed. Of text, the natural logarithm of the probability of
- * each byte that has a context; of tokens, that of all targets of a sequence that count. */
+/* weir predict: the probability of a click for each line of a part, one a line, in the order of
+ * the files: nan for a line that is broken, nothing for one that is blank or a comment. Labels
+ * are not needed. Of text, the natural logarithm of the probability of each byte that has a
+ * context; of tokens, that of all targets of a sequence that count. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -110,7 +110,8 @@ weir_status scoring_open(struct scoring *s, const struct scoring_options *o, wei
 		    err, WEIR_E_UNSUPPORTED,
 		    "%s: expected a safetensors file, or a folder of a model or of adapters; weir export makes folders of checkpoints",
 		    path);
-	/* A file tells the shape of its model, and so what rows must look like; a running job is asked by what its data look like. */
+	/* A file tells the shape of its model, and so what rows must look like; a running job is
+	 * asked by what its data look like. */
 	if (status == WEIR_OK && !s->client && !o->find_only)
 		status = open_scorer(s, o, path, err);
 	if (status == WEIR_OK && (s->client || s->checkpoint || !o->find_only))

@@ -1,5 +1,6 @@
-/* Lines of training data: each becomes a whole row or nothing.
- * Input: u8 format (and from 3 on what is to be scored), u8 fields, u8 numeric columns (odd: keys are folded to buckets), the lines. */
+/* Lines of training data: each becomes a whole row or nothing. Input: u8 format (and from 3 on
+ * what is to be scored), u8 fields, u8 numeric columns (odd: keys are folded to buckets), the
+ * lines. */
 #include "fuzz.h"
 
 #include <assert.h>

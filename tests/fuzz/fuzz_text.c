@@ -1,5 +1,5 @@
-/* Files of text, plain and compressed: lines come whole and once, whatever the bytes are; of a plain file all do, but its mark.
- * Input: u8 where a plain file is cut in two ranges, the file. */
+/* Files of text, plain and compressed: lines come whole and once, whatever the bytes are; of a
+ * plain file all do, but its mark. Input: u8 where a plain file is cut in two ranges, the file. */
 #include "fuzz.h"
 
 #include <assert.h>

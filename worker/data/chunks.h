@@ -21,7 +21,8 @@ struct chunk_plan {
 };
 
 struct chunk_reader;
-/* plan_of tells it of a file; a line longer than bytes_max is E_LIMIT. The sources must outlive it. */
+/* plan_of tells it of a file; a line longer than bytes_max is E_LIMIT. The sources must outlive
+ * it. */
 weir_status chunk_reader_create(struct chunk_reader **out, const struct sources *sources,
                                 struct chunk_plan (*plan_of)(const char *path, void *context), void *context, size_t bytes_max,
                                 weir_error *err);

@@ -50,7 +50,8 @@ static bool put(struct conversation *c, const char *text, size_t bytes)
 	return buffer_append(&c->text, text, bytes, TOKENIZER_TEXT_BYTES_MAX);
 }
 
-/* A message whose content is what the text has from `begin` on. Its place is known once the text is complete (settle). */
+/* A message whose content is what the text has from `begin` on. Its place is known once the text
+ * is complete (settle). */
 static weir_status end_content(struct conversation *c, struct chat_message *m, size_t begin, weir_error *err)
 {
 	m->content = NULL;

@@ -4,8 +4,11 @@
  *   {"conversations": [{"from": F, "value": C}]}                             ShareGPT: human and gpt
  *   {"instruction": TEXT, "input": TEXT, "output": TEXT, "system": TEXT}     Alpaca: one question, one answer; input may be missing or empty
  *
- * Each may have the system's message as "system" beside the others. A content is a text, or a list of {"type": "text", "text": TEXT}, put together. An input is written behind its instruction and a newline; in Alpaca's own format as that
- * format has it. Roles other than those of the system, the user and the assistant, calls of tools, and contents that are no text are refused by name. */
+ * Each may have the system's message as "system" beside the others. A content is a text, or a
+ * list of {"type": "text", "text": TEXT}, put together. An input is written behind its
+ * instruction and a newline; in Alpaca's own format as that format has it. Roles other than
+ * those of the system, the user and the assistant, calls of tools, and contents that are no text
+ * are refused by name. */
 #ifndef WEIR_CONVERSATION_H
 #define WEIR_CONVERSATION_H
 

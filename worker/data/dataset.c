@@ -170,7 +170,8 @@ static bool are_remote(char *const *places, uint32_t count)
 	return false;
 }
 
-/* Fields are those of the training part, where its files are here: the other parts' rows are read for the same model. */
+/* Fields are those of the training part, where its files are here: the other parts' rows are
+ * read for the same model. */
 static weir_status count_fields(const struct dataset *d, const struct job *job, const struct survey *own, uint32_t *fields,
                                 weir_error *err)
 {
@@ -202,7 +203,8 @@ static weir_status refuse_unlabelled(const struct dataset *d, weir_error *err)
 	    d->sources.items[0].path, columns, dataset_part_names[d->part], d->part == SPLIT_TRAIN ? "trained on" : "evaluated with");
 }
 
-/* What the lines look like: sets the parser's fields where nobody says them, and whether rows have labels. */
+/* What the lines look like: sets the parser's fields where nobody says them, and whether rows
+ * have labels. */
 static weir_status see_lines(struct dataset *d, const struct job *job, weir_error *err)
 {
 	struct parser *p = d->parser;

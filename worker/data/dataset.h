@@ -64,8 +64,9 @@ struct dataset;
  * Errors name the file. */
 weir_status dataset_open(struct dataset **out, const struct job *job, enum split_part part, struct logger *logger,
                          weir_error *err);
-/* The same of what is only to be scored: every line becomes a row, in the order of the files; of one that is no row the label is LABEL_BAD or LABEL_BLANK. Labels are not
- * needed. Of data that are no lines (packed, text, tokens) all is as with dataset_open. */
+/* Opens data for scoring alone. Every line becomes a row, in the order of the files; a broken line
+ * has the label LABEL_BAD, a blank one LABEL_BLANK. Rows need no labels. Packed data, text and
+ * tokens have no lines: they open as with dataset_open. */
 struct dataset_scored {
 	uint32_t fields; /* those of the model, where data.fields does not say it; 0: not known */
 	bool unlabelled; /* libsvm: the rows have no labels, whatever they look like */
@@ -75,7 +76,8 @@ weir_status dataset_open_scored(struct dataset **out, const struct job *job, enu
 const struct dataset_info *dataset_get_info(const struct dataset *d);
 void dataset_close(struct dataset *d);
 
-/* Which labels click data have: read until both were seen, or DATASET_LABEL_ROWS rows. E_INVALID where no line is a row. */
+/* Finds out which labels click data have: reads until both are seen, or DATASET_LABEL_ROWS rows.
+ * E_INVALID: there is no row. */
 #define DATASET_LABEL_ROWS (1u << 22)
 struct dataset_labels {
 	uint64_t rows, bad_lines; /* as far as was read */
@@ -83,11 +85,12 @@ struct dataset_labels {
 };
 weir_status dataset_see_labels(struct dataset *d, struct dataset_labels *out, weir_error *err);
 
-/* The lines of text that the rows of a dataset_open_scored are, in the same order. */
+/* The lines behind the rows of dataset_open_scored, in the same order. */
 struct dataset_lines;
 weir_status dataset_lines_open(struct dataset_lines **out, const struct dataset *d,
                                weir_error *err); /* E_INVALID: the data are no lines */
-/* The next one: its file, which the dataset owns, and its number in it from 1 on. E_NOT_FOUND: there are no more. */
+/* The file of the next line (the dataset owns its name) and its number, from 1. E_NOT_FOUND: there
+ * are no more. */
 weir_status dataset_lines_next(struct dataset_lines *l, const char **file, uint64_t *line, weir_error *err);
 void dataset_lines_close(struct dataset_lines *l); /* NULL is allowed */
 

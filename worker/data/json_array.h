@@ -1,5 +1,6 @@
-/* A JSON array of records read as JSONL: outside of strings its brackets and newlines become spaces, and the commas between its elements newlines. So a line is a record, and
- * bytes stay where they are. */
+/* A JSON array of records read as JSONL: outside of strings its brackets and newlines become
+ * spaces, and the commas between its elements newlines. So a line is a record, and bytes stay
+ * where they are. */
 #ifndef WEIR_JSON_ARRAY_H
 #define WEIR_JSON_ARRAY_H
 

@@ -173,7 +173,8 @@ static void account_bad_lines(struct load *l, const struct piece *p)
 		                      l->wrong_labels == l->result.bad_lines ? "" : "; is data.format right?");
 }
 
-/* A line with a label that is none may be a slip; where many have one, leaving them out would leave a part of the classes out. */
+/* A line with a label that is none may be a slip; where many have one, leaving them out would
+ * leave a part of the classes out. */
 static void check_labels(struct load *l)
 {
 	const uint64_t all = l->result.rows + l->wrong_labels;

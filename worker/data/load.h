@@ -1,9 +1,11 @@
 /* Text to rows with several threads, delivered in the order of the text.
  *
- * Each thread in turn reads a chunk of whole lines (reading is serial and cheap), parses it alone, and hands over its rows when all chunks before it
- * have been. So the outcome does not depend on the number of threads, nor does the error reported: the first in the text.
+ * Each thread in turn reads a chunk of whole lines (reading is serial and cheap), parses it alone,
+ * and hands over its rows when all chunks before it have been. So the outcome does not depend on
+ * the number of threads, nor does the error reported: the first in the text.
  *
- * Where the parser takes every line, each that is no row is delivered as a placeholder (LABEL_BAD, LABEL_BLANK), so that rows are lines. */
+ * Where the parser takes every line, each that is no row is delivered as a placeholder
+ * (LABEL_BAD, LABEL_BLANK), so that rows are lines. */
 #ifndef WEIR_LOAD_H
 #define WEIR_LOAD_H
 
@@ -41,7 +43,8 @@ struct load_result {
 	char first_bad[WEIR_ERROR_TEXT_BYTES / 2]; /* file:line: reason, where there is a bad line */
 };
 
-/* E_INVALID where many lines have labels that are none, and for the first line with more fields than were counted. */
+/* E_INVALID where many lines have labels that are none, and for the first line with more fields
+ * than were counted. */
 weir_status load_text(const struct load_options *o, const struct load_range *ranges, uint32_t count, struct load_result *result,
                       weir_error *err);
 

@@ -48,7 +48,8 @@ bool parse_integer(const char *s, size_t n, int64_t *out)
 	return true;
 }
 
-/* The common short forms by hand, the rest by strtof, which also reads what is no decimal number. */
+/* The common short forms by hand, the rest by strtof, which also reads what is no decimal
+ * number. */
 bool parse_real(const char *s, size_t n, float *out)
 {
 	int64_t whole;

@@ -4,12 +4,14 @@
  *   libsvm   label[:weight] [qid:N] index:value ... [# comment]   the position is the field; fewer entries leave the last bags empty
  *   libffm   label[:weight] field:index:value ... [# comment]     in any order; several of one field are a bag
  *
- * Lines end with LF or CRLF. A blank line is no row, nor is one that is all comment; the group of a ranking (qid) is not read. A label is 0 or 1, or -1 and 1, or,
- * with data.positive_above, any number. A number x becomes log(1 + max(x, 0)).
+ * Lines end with LF or CRLF. A blank line is no row, nor is one that is all comment; the group of a
+ * ranking (qid) is not read. A label is 0 or 1, or -1 and 1, or, with data.positive_above, any
+ * number. A number x becomes log(1 + max(x, 0)).
  *
- * Keys: criteo hashes (field, category), libffm hashes (field, index), in libsvm the index alone names the feature and is the key, up to 2^64 - 1. With hash_buckets
- * criteo's hash is folded to that many buckets, and an index is taken modulo them; field f has the keys from f * hash_buckets on. In libsvm, whose features have no
- * fields, all share the buckets. */
+ * Keys: criteo hashes (field, category), libffm hashes (field, index), in libsvm the index alone
+ * names the feature and is the key, up to 2^64 - 1. With hash_buckets criteo's hash is folded to
+ * that many buckets, and an index is taken modulo them; field f has the keys from f *
+ * hash_buckets on. In libsvm, whose features have no fields, all share the buckets. */
 #ifndef WEIR_PARSE_H
 #define WEIR_PARSE_H
 
@@ -22,7 +24,8 @@
 /* Lines are read in whole words: this many readable bytes must follow a text. */
 #define PARSE_SLACK     64u
 #define PARSE_WHY_BYTES 160u
-/* Of how keys are made of text: weights learnt under one version have no meaning under another. 1: all fields shared hash_buckets. */
+/* Of how keys are made of text: weights learnt under one version have no meaning under another.
+ * 1: all fields shared hash_buckets. */
 #define PARSE_KEYS_VERSION 2u
 
 struct parser {
@@ -37,7 +40,8 @@ struct parser {
 	float log_table[PARSE_LOG_TABLE]; /* log(1 + i) */
 };
 
-/* fields, dense 0: 26 and 13 for criteo; for the others `fields` must be known (parse_shape). Labels are 0, 1 or -1 until one says otherwise. */
+/* fields, dense 0: 26 and 13 for criteo; for the others `fields` must be known (parse_shape).
+ * Labels are 0, 1 or -1 until one says otherwise. */
 void parser_init(struct parser *p, enum data_format format, uint32_t fields, uint32_t dense, uint64_t hash_buckets);
 /* Whether rows of this format need offsets, values and weights. */
 bool parser_bags(const struct parser *p);
@@ -49,8 +53,8 @@ enum parsed {
 	PARSED_LABEL,   /* its label is a number that is no label: where that is common, it is the file that is wrong */
 	PARSED_BEYOND   /* more fields than were counted: the line is good, and the count is wrong */
 };
-/* Appends the row of line[0 .. n) (no newline; PARSE_SLACK readable bytes after it). But for PARSED_ROW nothing is appended, and for the last three `why` says what is
- * wrong. */
+/* Appends the row of line[0 .. n) (no newline; PARSE_SLACK readable bytes after it). But for
+ * PARSED_ROW nothing is appended, and for the last three `why` says what is wrong. */
 enum parsed parse_line(const struct parser *p, struct rows *out, const char *line, size_t n, char why[PARSE_WHY_BYTES]);
 /* Appends a row without features, in the place of a line that is none. False when out of memory. */
 bool parse_placeholder(const struct parser *p, struct rows *out, float label);

@@ -5,7 +5,8 @@
 #include "hash.h"
 #include "parse_internal.h"
 
-/* Short tokens, in practice all, are one word: the mix is then a bijection of (bytes) for a given (field, length). */
+/* Short tokens, in practice all, are one word: the mix is then a bijection of (bytes) for a
+ * given (field, length). */
 static uint64_t token_key(const struct parser *p, uint32_t field, const char *token, size_t n)
 {
 	uint64_t salt = 0x9e3779b97f4a7c15ull * (field * 16ull + (n < 9 ? n : 9) + 1), word = 0;

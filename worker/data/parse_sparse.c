@@ -96,8 +96,9 @@ static uint64_t index_key(const struct parser *p, const struct entry *e)
 	return p->format == DATA_LIBFFM ? hash_u64(e->index + 0x9e3779b97f4a7c15ull * (e->field + 1)) : e->index;
 }
 
-/* Entries arrive in any order of field: insertion keeps bags together and the order within a bag. *top: bags begun so far, whose
- * offsets are known; in the usual order of rising fields nothing moves. */
+/* Entries arrive in any order of field: insertion keeps bags together and the order within a
+ * bag. *top: bags begun so far, whose offsets are known; in the usual order of rising fields
+ * nothing moves. */
 static void insert_entry(struct rows *out, uint32_t *offsets, uint32_t *top, const struct entry *e, uint64_t key)
 {
 	uint32_t field = (uint32_t)e->field, last = (uint32_t)out->keys_count++;

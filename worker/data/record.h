@@ -4,15 +4,18 @@
  *   {"prompt": TEXT, "completion": TEXT}        the two together, of which the completion's tokens count
  *   {"messages": [{"role": R, "content": C}]}   a conversation (chat.h), of which the assistant's answers count; in other forms, too (conversation.h)
  *
- * The first two begin with bos and end with eos where the tokenizer has them; what a conversation begins and ends with is in its format. Texts are encoded whole,
- * never in parts, so that the ids are those that the model sees when it is used; a token that reaches from a prompt into a completion counts. */
+ * The first two begin with bos and end with eos where the tokenizer has them; what a
+ * conversation begins and ends with is in its format. Texts are encoded whole, never in parts,
+ * so that the ids are those that the model sees when it is used; a token that reaches from a
+ * prompt into a completion counts. */
 #ifndef WEIR_RECORD_H
 #define WEIR_RECORD_H
 
 #include "chat.h"
 #include "tokenizer.h"
 
-/* Of how files become documents: a cache of another version is made anew. 1: before marks, JSON arrays and other forms of conversations were taken. */
+/* Of how files become documents: a cache of another version is made anew. 1: before marks, JSON
+ * arrays and other forms of conversations were taken. */
 #define RECORD_VERSION 2u
 
 struct record_options {

@@ -19,7 +19,9 @@ struct sources {
 	uint32_t count;
 };
 
-/* A name that is there as it stands is no pattern, nor is the part of one that names such folders. E_NOT_FOUND names the pattern that matches nothing; E_LIMIT beyond WEIR_DATA_FILES_MAX. */
+/* A name that is there as it stands is no pattern, nor is the part of one that names such
+ * folders. E_NOT_FOUND names the pattern that matches nothing; E_LIMIT beyond
+ * WEIR_DATA_FILES_MAX. */
 /* remote: NULL: there is nothing but files. */
 weir_status sources_find(struct sources *out, char *const *patterns, uint32_t count, const struct remote_options *remote,
                          weir_error *err);

@@ -1,4 +1,5 @@
-/* What the lines of files look like, told by the beginnings of the files: how many fields they have, and whether they have labels. */
+/* What the lines of files look like, told by the beginnings of the files: how many fields they
+ * have, and whether they have labels. */
 #ifndef WEIR_SURVEY_H
 #define WEIR_SURVEY_H
 

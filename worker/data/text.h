@@ -1,5 +1,7 @@
-/* Text files read as chunks of whole lines: plain, gzip or LZ4 frame, told by their first bytes. A byte order mark of UTF-8 at the beginning is not part of the text. gzip is
- * read as gunzip reads it: members one behind another, and what follows them and is none is ignored. The only user of zlib and of LZ4's frames. */
+/* Text files read as chunks of whole lines: plain, gzip or LZ4 frame, told by their first bytes.
+ * A byte order mark of UTF-8 at the beginning is not part of the text. gzip is read as gunzip
+ * reads it: members one behind another, and what follows them and is none is ignored. The only
+ * user of zlib and of LZ4's frames. */
 #ifndef WEIR_TEXT_H
 #define WEIR_TEXT_H
 
@@ -19,7 +21,8 @@ struct text_chunk {
 };
 void text_chunk_free(struct text_chunk *c);
 
-/* Errors name the path. E_UNSUPPORTED: it begins as a file that is no text, such as one of another compression. */
+/* Errors name the path. E_UNSUPPORTED: it begins as a file that is no text, such as one of
+ * another compression. */
 weir_status text_kind_of(const char *path, enum text_kind *out, weir_error *err);
 
 struct text;

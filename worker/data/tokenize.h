@@ -1,8 +1,10 @@
-/* Files of text to a token file, by several threads: each in turn takes a piece of a file, encodes it alone, and hands its documents over when all pieces before it have
- * been. So the file does not depend on the number of threads, nor does the error reported: the first in the text.
+/* Files of text to a token file, by several threads: each in turn takes a piece of a file, encodes
+ * it alone, and hands its documents over when all pieces before it have been. So the file does not
+ * depend on the number of threads, nor does the error reported: the first in the text.
  *
- * A file of text is one document; one of more than TOKENIZE_DOCUMENT_BYTES is several, each of whole lines. A line of JSONL is one (record.h), and so is an element of a JSON
- * array in its place. */
+ * A file of text is one document; one of more than TOKENIZE_DOCUMENT_BYTES is several, each of
+ * whole lines. A line of JSONL is one (record.h), and so is an element of a JSON array in its
+ * place. */
 #ifndef WEIR_TOKENIZE_H
 #define WEIR_TOKENIZE_H
 
@@ -32,7 +34,8 @@ struct tokenize_options {
 	uint64_t bad_lines_max;    /* more: E_LIMIT */
 };
 
-/* Writes `path`, atomically; *out tells what is in it. E_INVALID, and no file, where there is no document. */
+/* Writes `path`, atomically; *out tells what is in it. E_INVALID, and no file, where there is no
+ * document. */
 weir_status tokenize(const struct tokenize_options *o, const char *path, struct token_file_info *out, weir_error *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* What a dataset makes of files as people have them: other labels, no labels, comments, longer rows, names with the characters of patterns. */
+/* What a dataset makes of files as people have them: other labels, no labels, comments, longer
+ * rows, names with the characters of patterns. */
 #include "fixture.h"
 
 #include <math.h>

@@ -303,7 +303,8 @@ static void a_counted_number_of_fields_is_exceeded_by_name(void **state)
 	free(ffm);
 }
 
-/* What weir predict reads: whether there is a label, and which, does not change the rest of the row. */
+/* What weir predict reads: whether there is a label, and which, does not change the rest of the
+ * row. */
 static void rows_to_score_need_no_label(void **state)
 {
 	(void)state;

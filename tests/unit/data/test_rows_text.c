@@ -142,7 +142,8 @@ static bool has_garbage(const char *path)
 	return garbage;
 }
 
-/* As gunzip has it: zeros are padding, other bytes are ignored, and a member that begins must be whole. */
+/* As gunzip has it: zeros are padding, other bytes are ignored, and a member that begins must be
+ * whole. */
 static void what_follows_gzip_members(void **state)
 {
 	static char zeros[600000], late[600000];

@@ -195,7 +195,8 @@ static void alpaca_is_written_as_it_was_published(void **state)
 	run_end(&r);
 }
 
-/* A file of this one line has nothing in it: refused with the line's reason, and what was there stays. */
+/* A file of this one line has nothing in it: refused with the line's reason, and what was there
+ * stays. */
 static void expect_nothing(const struct folder *f, const char *name, const char *line, const char *why)
 {
 	char path[256];
