@@ -250,6 +250,16 @@ static void note_stalls(struct train *t, const struct overview *now)
 	}
 }
 
+/* Scores of an evaluation that is new. */
+static void note_evaluation(struct train *t, const struct overview *now)
+{
+	if (t->seen_any && now->evaluated_batches != t->seen.evaluated_batches && now->not_numbers > 0)
+		live_note(&t->live,
+		          "%" PRIu64 " scores of the validation part, after %" PRIu64
+		          " batches, are no numbers (NaN or infinite): this pass is not kept as the best",
+		          now->not_numbers, now->evaluated_batches);
+}
+
 /* What was known of the generation before is not so any more. */
 static void forget_generation(struct train *t, const struct overview *now)
 {
@@ -260,6 +270,7 @@ static void forget_generation(struct train *t, const struct overview *now)
 	t->replicas.degraded = true;
 	t->live.rows = now->rows;
 	t->live.loss_sum = now->loss_sum;
+	t->live.loss_rows = now->loss_rows;
 	t->finished_ms = 0;
 }
 
@@ -345,6 +356,7 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 		note_beginning(t, &now);
 	note_rows(t, &now, now_ms);
 	note_stalls(t, &now);
+	note_evaluation(t, &now);
 	silent_look(&t->silent, &t->live, t->supervisor, &now, now_ms);
 	curve_look(&t->curve, t->seen_any ? &t->seen : NULL, &now, (double)(now_ms - t->workers_ms) / 1e3);
 	overview_free(&t->seen);

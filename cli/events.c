@@ -91,11 +91,12 @@ static void add_speed(struct moment *m, const struct overview *s, double samples
 
 static void add_training(struct moment *m, const struct events *e, const struct overview *s, double seconds)
 {
-	const uint64_t rows = s->rows > e->rows ? s->rows - e->rows : 0; /* fewer: the job has gone back to a checkpoint */
-	if (rows > 0) {
-		add(m, "train/loss", (s->loss_sum - e->loss_sum) / (double)rows);
+	/* Fewer: the job has gone back to a checkpoint. */
+	const uint64_t rows = s->rows > e->rows ? s->rows - e->rows : 0;
+	if (rows > 0 && s->loss_rows > e->loss_rows)
+		add(m, "train/loss", (s->loss_sum - e->loss_sum) / (double)(s->loss_rows - e->loss_rows));
+	if (rows > 0)
 		add_speed(m, s, e->written_ms > 0 ? (double)rows / seconds : NAN);
-	}
 	if (s->gradient_norm > 0)
 		add(m, "train/gradient_norm", s->gradient_norm);
 	add(m, "train/learning_rate", overview_learning_rate(s));
@@ -110,35 +111,46 @@ static void add_training(struct moment *m, const struct events *e, const struct 
 
 static bool is_evaluated(const struct events *e, const struct overview *s)
 {
-	return s->logloss > 0 && (s->logloss < e->logloss || s->logloss > e->logloss || s->auc < e->auc || s->auc > e->auc);
+	return s->evaluated_batches > 0 && (s->evaluated_batches != e->evaluated_batches || s->generation != e->generation);
 }
 
-/* Of text there is no AUC, and perplexity says more than nats. */
+/* Of text there is no AUC, and perplexity says more than nats. What is undefined has no point. */
 static void add_evaluation(struct moment *m, const struct overview *s)
 {
-	if (s->auc > 0) {
-		add(m, "valid/auc", s->auc);
-		add(m, "valid/logloss", s->logloss);
-	} else {
+	if (s->language) {
 		add(m, "valid/loss", s->logloss);
 		add(m, "valid/perplexity", exp(s->logloss));
+	} else {
+		add(m, "valid/auc", s->auc);
+		add(m, "valid/logloss", s->logloss);
 	}
+}
+
+/* At the end of its pass, which the trainers may have left behind. */
+static weir_status write_evaluation(struct events *e, const struct overview *s, int64_t wall_ms, weir_error *err)
+{
+	struct moment m = {.count = 0};
+	if (!is_evaluated(e, s))
+		return WEIR_OK;
+	add_evaluation(&m, s);
+	e->evaluated_batches = s->evaluated_batches;
+	e->generation = s->generation;
+	return write_moment(e, &m, s->evaluated_batches, wall_ms, err);
 }
 
 weir_status events_look(struct events *e, const struct overview *s, int64_t wall_ms, weir_error *err)
 {
 	struct moment m = {.count = 0};
-	const bool evaluated = is_evaluated(e, s);
-	if (!e->out || (!evaluated && wall_ms - e->written_ms < EVENTS_INTERVAL_MS))
+	if (!e->out)
 		return WEIR_OK;
+	weir_status status = write_evaluation(e, s, wall_ms, err);
+	if (status != WEIR_OK || wall_ms - e->written_ms < EVENTS_INTERVAL_MS)
+		return status;
 	add_training(&m, e, s, (double)(wall_ms - e->written_ms) / 1e3);
-	if (evaluated)
-		add_evaluation(&m, s);
 	e->written_ms = wall_ms;
 	e->rows = s->rows;
+	e->loss_rows = s->loss_rows;
 	e->loss_sum = s->loss_sum;
-	e->auc = s->auc;
-	e->logloss = s->logloss;
 	return write_moment(e, &m, s->batches, wall_ms, err);
 }
 

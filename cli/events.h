@@ -23,8 +23,9 @@ struct events {
 	FILE *out; /* NULL: not open */
 	int64_t written_ms;
 	uint64_t rows; /* of the last look that was written */
+	uint64_t loss_rows;
 	double loss_sum;
-	double auc, logloss; /* of the last evaluation that was written; 0: none */
+	uint64_t evaluated_batches, generation; /* of the last evaluation that was written; 0: none */
 };
 
 /* Makes the folder, too. E_IO: the file cannot be made. wall_ms: since 1970. */

@@ -1,7 +1,9 @@
 /* weir predict: the probability of a click for each row of a part, one a line, in the order of the files; of text, the natural logarithm of the probability of
- * each byte that has a context; of tokens, that of all targets of a sequence that count. */
+ * each byte that has a context; of tokens, that of all targets of a sequence that count. A score that is no number is written as nan or inf, and makes the verb fail
+ * when the file is written. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +15,7 @@
 struct output {
 	FILE *file;
 	const char *path;
-	uint64_t rows;
+	uint64_t rows, not_numbers;
 };
 
 static weir_status write_rows(void *arg, const struct batch *batch, const float *scores, weir_error *err)
@@ -24,7 +26,11 @@ static weir_status write_rows(void *arg, const struct batch *batch, const float 
 		double sum = 0;
 		for (uint32_t i = 0; i < each; i++)
 			sum += (double)scores[(size_t)r * each + i];
-		fprintf(o->file, "%.9g\n", sum);
+		if (isnan(sum)) /* printf shows its sign */
+			fputs("nan\n", o->file);
+		else
+			fprintf(o->file, "%.9g\n", sum);
+		o->not_numbers += !isfinite(sum);
 	}
 	o->rows += batch->rows;
 	return ferror(o->file) ? weir_fail(err, WEIR_E_IO, "cannot write %s: %s", o->path, strerror(errno)) : WEIR_OK;
@@ -51,6 +57,8 @@ static weir_status predict(const struct scoring_verb *v, weir_error *err)
 		printf("%s: %" PRIu64 " scores of the %s part, weights of %s\n", v->out, o.rows, scoring_part_name(s.part), s.source);
 	else if (o.file)
 		unlink(temporary);
+	if (status == WEIR_OK && o.not_numbers > 0) /* the others are of use */
+		status = scoring_fail_not_numbers(&s, o.not_numbers, o.rows, err);
 	scoring_close(&s);
 	return status;
 }

@@ -10,6 +10,7 @@
 
 #include "backend.h"
 #include "certificate.h"
+#include "choice.h"
 #include "data_shape.h"
 #include "dataset.h"
 #include "device.h"
@@ -244,8 +245,10 @@ static weir_status check_rows(const struct job *job, const struct dataset_info *
 static weir_status check_part(struct train *t, enum split_part part, weir_error *err)
 {
 	struct dataset *data = NULL;
-	const weir_status s = dataset_open(&data, t->job, part, t->logger, err);
-	if (s == WEIR_OK)
+	weir_status s = dataset_open(&data, t->job, part, t->logger, err);
+	if (s == WEIR_OK && part == SPLIT_VALID)
+		s = choice_note(&t->live, t->job, data, err);
+	if (data)
 		dataset_close(data);
 	return s;
 }
@@ -270,6 +273,8 @@ static weir_status prepare_data(struct train *t, struct report *r, weir_error *e
 	dataset_close(data);
 	if (s == WEIR_OK && job_has_valid(t->job))
 		s = check_part(t, SPLIT_VALID, err);
+	else if (s == WEIR_OK)
+		s = choice_note(&t->live, t->job, NULL, err);
 	if (s == WEIR_OK && job_has_test(t->job))
 		s = check_part(t, SPLIT_TEST, err);
 	return s;
@@ -433,9 +438,12 @@ static void make_audit(struct train *t, struct report *r)
 
 static weir_status make_report(struct train *t, struct report *r, weir_error *err)
 {
-	char path[WEIR_PATH_BYTES_MAX + 64];
+	char path[WEIR_PATH_BYTES_MAX + 64], weights[WEIR_PATH_BYTES_MAX + 64];
 	weir_error missing = {0};
 	weir_status s = WEIR_OK;
+	run_path(t->job, "best.safetensors", weights);
+	r->weights = weights;
+	r->of_job = t->job;
 	r->job = t->job->name;
 	r->model = model_kind_name(t->job->model.kind);
 	r->network_bits_per_s = t->job->cluster.network.rate_bits_per_s;
@@ -461,7 +469,7 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 		s = note_finished(t, true, err);
 	}
 	run_path(t->job, "evaluation.json", path);
-	if (s == WEIR_OK && job_wants_evaluator(t->job) && report_read_evaluation(r, path, &missing) != WEIR_OK && r->finished)
+	if (s == WEIR_OK && report_read_evaluation(r, path, &missing) != WEIR_OK && r->finished)
 		s = weir_fail(err, missing.status, "the evaluator left no result: %s; see the end of %s/evaluator.log", missing.text,
 		              t->job->run_dir);
 	report_print(r, stdout);

@@ -207,11 +207,6 @@ bool job_is_transformer(const struct job *job)
 	return job->model.kind == MODEL_GPT2 || job->model.kind == MODEL_LLAMA;
 }
 
-bool job_wants_evaluator(const struct job *job)
-{
-	return job_has_valid(job) || job_has_test(job);
-}
-
 bool job_waits_for_evaluation(const struct job *job)
 {
 	return job_has_valid(job) && (job->train.early_stop.patience > 0 || job->train.keep_best);

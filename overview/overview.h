@@ -99,9 +99,15 @@ struct overview {
 	struct overview_place ledger;
 	uint32_t pass, passes, units, committed; /* pass counts from 0; units in a pass, committed of this pass */
 	uint64_t rows, batches, dataset_rows;
-	double rows_per_s;   /* over the last seconds; 0: nobody trains, or not known */
-	double loss_sum;     /* over rows */
-	double auc, logloss; /* last evaluation; 0: none yet */
+	double rows_per_s; /* over the last seconds; 0: nobody trains, or not known */
+	double loss_sum;   /* over loss_rows: those whose loss was a number */
+	uint64_t loss_rows;
+	/* The last evaluation, at the end of a pass: batches of the job until then, 0: there was none, and the rest is nothing; whether the model has a loss and no AUC; the
+	 * figures, NaN: undefined; scores that are no numbers. */
+	uint64_t evaluated_batches;
+	bool language;
+	double auc, logloss;
+	uint64_t not_numbers;
 	uint64_t bad_lines, workers_lost, workers_stalled, leases_expired, units_quarantined, steps_closed, batches_dropped,
 	    redone_batches;
 	uint64_t batches_not_finite; /* whose gradients were not */

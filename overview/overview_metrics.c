@@ -39,8 +39,9 @@ static double whole_partitions(const struct overview *s)
 	X("weir_tokens_total", "counter", "Of a language model: tokens trained.", (double)s->rows * s->row_tokens) \
 	X("weir_batches_total", "counter", "Batches trained.", s->batches) \
 	X("weir_loss_total", "counter", "Sum of the loss over the examples trained.", s->loss_sum) \
-	X("weir_validation_auc_ratio", "gauge", "AUC of the last evaluation; 0: none yet.", s->auc) \
-	X("weir_validation_logloss", "gauge", "Loss of the last evaluation; 0: none yet.", s->logloss) \
+	X("weir_validation_auc_ratio", "gauge", "AUC of the last evaluation; 0: none yet; NaN: undefined.", s->auc) \
+	X("weir_validation_logloss", "gauge", "Loss of the last evaluation; 0: none yet; NaN: undefined.", s->logloss) \
+	X("weir_validation_not_numbers", "gauge", "Scores of the last evaluation that are NaN or infinite.", s->not_numbers) \
 	X("weir_validation_perplexity", "gauge", "Of a language model, by the last evaluation; 0: none yet.", overview_perplexity(s)) \
 	X("weir_samples_per_second", "gauge", "Examples that workers train; 0: not known.", s->rows_per_s) \
 	X("weir_tokens_per_second", "gauge", "Of a language model: tokens of those.", s->rows_per_s * s->row_tokens) \

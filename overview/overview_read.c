@@ -34,6 +34,7 @@ static void read_totals(struct overview *s, const Weir__V1__WorkerReport *totals
 	s->rows = totals->rows;
 	s->batches = totals->batches;
 	s->loss_sum = totals->loss_sum;
+	s->loss_rows = totals->rows > totals->rows_without_loss ? totals->rows - totals->rows_without_loss : 0;
 	s->bytes_pushed = totals->bytes_pushed;
 	s->bytes_pulled = totals->bytes_pulled;
 	s->redone_batches = totals->redone_batches;
@@ -167,8 +168,11 @@ weir_status overview_read_ledger(struct overview *s, const Weir__V1__LedgerStatu
 	s->committed = l->committed;
 	s->dataset_rows = l->dataset_rows;
 	s->rows_per_s = l->rows_per_s;
+	s->evaluated_batches = l->evaluated_batches;
+	s->language = l->language;
 	s->auc = l->auc;
 	s->logloss = l->logloss;
+	s->not_numbers = l->not_numbers;
 	s->workers_lost = l->workers_lost;
 	s->workers_stalled = l->workers_stalled;
 	s->leases_expired = l->leases_expired;

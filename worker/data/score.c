@@ -100,7 +100,7 @@ double score_logloss(const struct scored *s)
 		sum -= w * (s->labels[i] > 0.5f ? log(p) : log1p(-p));
 		weights += w;
 	}
-	return sum / weights;
+	return weights > 0 ? sum / weights : (double)NAN;
 }
 
 double score_calibration(const struct scored *s)

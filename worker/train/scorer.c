@@ -327,7 +327,7 @@ static weir_status evaluate_text(struct scorer *s, struct dataset *data, struct 
 	weir_status status = scorer_run(s, data, add_losses, &t, err);
 	*out = (struct quality){.auc = NAN,
 	                        .calibration = NAN,
-	                        .logloss = t.not_numbers ? (double)NAN : t.loss / (double)t.rows,
+	                        .logloss = t.not_numbers || !t.rows ? (double)NAN : t.loss / (double)t.rows,
 	                        .rows = t.rows,
 	                        .not_numbers = t.not_numbers};
 	return status;

@@ -311,9 +311,9 @@ static void tell_training(const struct trainer *t, const struct slot *s, weir_re
 	const struct model_input *in = &s->data.input;
 	const double loss = *s->data.output.loss_sum, norm = staging_gradient_norm(t->staging),
 	             peak = (double)t->job->train.peak_flops;
-	report->loss_sum = isfinite(loss) ? loss : 0;
+	report->loss_sum = isfinite(loss) ? loss : (double)NAN;
 	if (in->sequence > 0) /* so that the mean over rows is that over targets */
-		report->loss_sum *= in->counted > 0 ? (double)in->rows / (double)in->counted : 0;
+		report->loss_sum *= in->counted > 0 ? (double)in->rows / (double)in->counted : (double)NAN;
 	report->gradient_norm = isfinite(norm) ? norm : 0;
 	report->learning_rate = t->local != NULL ? schedule_lr(&t->inner, inner_step_number(t, s)) : 0;
 	report->row_tokens = in->sequence;
@@ -377,8 +377,7 @@ static weir_status push_next(struct trainer *t, weir_error *err)
 	}
 	s->unit->bad_lines = 0;
 	const weir_batch id = batch_of(s);
-	const double loss = isfinite(*s->data.output.loss_sum) ? report.loss_sum / (double)report.rows : NAN;
-	status = heed(t, anomalies_note_batch(&t->anomalies, loss, report.gradient_norm), &id, err);
+	status = heed(t, anomalies_note_batch(&t->anomalies, report.loss_sum / (double)report.rows, report.gradient_norm), &id, err);
 	if (status != WEIR_OK)
 		return status;
 	const bool left_out = is_scaled_out(t, s, &report);

@@ -114,12 +114,18 @@ static void losses_are_means_since_the_look_before(void **state)
 	(void)state;
 	struct fixture f;
 	setup(&f);
-	struct overview s = {.rows = 1000, .batches = 10, .loss_sum = 700, .workers_live = 2, .bytes_pushed = 5e6, .energy_sent = 1};
+	struct overview s = {.rows = 1000,
+	                     .batches = 10,
+	                     .loss_rows = 1000,
+	                     .loss_sum = 700,
+	                     .workers_live = 2,
+	                     .bytes_pushed = 5e6,
+	                     .energy_sent = 1};
 	look(&f, &s, 1700000001000);
-	s.rows = 1500;
+	s.rows = s.loss_rows = 1500;
 	s.loss_sum = 1000;
 	look(&f, &s, 1700000001500); /* too soon */
-	s.rows = 3000;
+	s.rows = s.loss_rows = 3000;
 	s.batches = 30;
 	s.loss_sum = 1700;
 	look(&f, &s, 1700000003000);
@@ -140,17 +146,27 @@ static void an_evaluation_is_written_once_and_at_once(void **state)
 	(void)state;
 	struct fixture f;
 	setup(&f);
-	struct overview s = {.rows = 1000, .batches = 10, .loss_sum = 700};
+	struct overview s = {.rows = 1000, .batches = 10, .loss_rows = 1000, .loss_sum = 700};
 	look(&f, &s, 1700000001000);
+	s.evaluated_batches = 8; /* the trainers did not wait */
 	s.auc = 0.75;
 	s.logloss = 0.5;
 	look(&f, &s, 1700000001001);
 	look(&f, &s, 1700000001002);
-	s.auc = 0; /* of text */
+	s.language = true;
+	s.evaluated_batches = 16;
+	s.auc = NAN;
 	s.logloss = 2;
 	look(&f, &s, 1700000001003);
+	look(&f, &s, 1700000001004);
+	s.language = false;
+	s.evaluated_batches = 24;
+	s.auc = s.logloss = NAN; /* scores that were no numbers: no point */
+	look(&f, &s, 1700000001005);
 	read_back(&f);
 	assert_int_equal(f.count, 4);
+	assert_int_equal(f.read[2]->step, 8);
+	assert_int_equal(f.read[3]->step, 16);
 	assert_true(value_of(f.read[2], "valid/auc") == 0.75 && value_of(f.read[2], "valid/logloss") == 0.5);
 	assert_true(value_of(f.read[3], "valid/loss") == 2 && value_of(f.read[3], "valid/perplexity") == (double)(float)exp(2));
 	assert_true(isnan(value_of(f.read[3], "valid/auc")));
@@ -184,8 +200,8 @@ static void fewer_rows_make_no_loss(void **state)
 	(void)state;
 	struct fixture f;
 	setup(&f);
-	look(&f, &(struct overview){.rows = 1000, .batches = 10, .loss_sum = 700}, 1700000001000);
-	look(&f, &(struct overview){.rows = 500, .batches = 5, .loss_sum = 400}, 1700000003000);
+	look(&f, &(struct overview){.rows = 1000, .batches = 10, .loss_rows = 1000, .loss_sum = 700}, 1700000001000);
+	look(&f, &(struct overview){.rows = 500, .batches = 5, .loss_rows = 500, .loss_sum = 400}, 1700000003000);
 	read_back(&f);
 	assert_int_equal(f.count, 3);
 	assert_true(isnan(value_of(f.read[2], "train/loss")));
@@ -202,7 +218,7 @@ static void what_cannot_be_written_is_told_once(void **state)
 	fclose(f.events.out);
 	f.events.out = fopen("/dev/full", "wb");
 	assert_non_null(f.events.out);
-	const struct overview s = {.rows = 1000, .batches = 10, .loss_sum = 700};
+	const struct overview s = {.rows = 1000, .batches = 10, .loss_rows = 1000, .loss_sum = 700};
 	assert_int_equal(events_look(&f.events, &s, 1700000001000, &err), WEIR_E_IO);
 	assert_non_null(strstr(err.text, "No space left"));
 	CHECK_OK(events_look(&f.events, &s, 1700000009000, &err), err);

@@ -132,12 +132,9 @@ static void a_class_without_weight_is_absent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(auc_equals_all_pairs_with_ties),
-	    cmocka_unit_test(auc_needs_both_classes),
-	    cmocka_unit_test(logloss_and_calibration),
-	    cmocka_unit_test(a_score_that_is_no_number_makes_all_nan),
-	    cmocka_unit_test(a_row_counts_by_its_weight),
-	    cmocka_unit_test(a_class_without_weight_is_absent),
+	    cmocka_unit_test(auc_equals_all_pairs_with_ties), cmocka_unit_test(auc_needs_both_classes),
+	    cmocka_unit_test(logloss_and_calibration),        cmocka_unit_test(a_score_that_is_no_number_makes_all_nan),
+	    cmocka_unit_test(a_row_counts_by_its_weight),     cmocka_unit_test(a_class_without_weight_is_absent),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
