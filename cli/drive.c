@@ -260,6 +260,14 @@ static void note_evaluation(struct train *t, const struct overview *now)
 		          now->not_numbers, now->evaluated_batches);
 }
 
+/* A checkpoint that fails is told at once, as the job goes on without it. */
+static void note_checkpoints(struct train *t, const struct overview *now)
+{
+	const struct overview_checkpoints *c = &now->checkpoints;
+	if (c->failed > (t->seen_any ? t->seen.checkpoints.failed : 0))
+		live_note(&t->live, "checkpoint %s failed: %s; training goes on without it", c->name, c->text);
+}
+
 /* What was known of the generation before is not so any more. */
 static void forget_generation(struct train *t, const struct overview *now)
 {
@@ -357,6 +365,7 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 	note_rows(t, &now, now_ms);
 	note_stalls(t, &now);
 	note_evaluation(t, &now);
+	note_checkpoints(t, &now);
 	silent_look(&t->silent, &t->live, t->supervisor, &now, now_ms);
 	curve_look(&t->curve, t->seen_any ? &t->seen : NULL, &now, (double)(now_ms - t->workers_ms) / 1e3);
 	overview_free(&t->seen);

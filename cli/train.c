@@ -267,6 +267,11 @@ static weir_status prepare_data(struct train *t, struct report *r, weir_error *e
 	const struct dataset_info *info = dataset_get_info(data);
 	const struct model_data shape = model_data_of(info);
 	r->bad_lines = info->bad_lines;
+	if (job_normalises_batches(t->job) && info->rows % t->job->data.batch == 1)
+		live_note(&t->live,
+		          "the last batch of a pass has one row, which model.batch_norm cannot learn from: it is left out (%" PRIu64
+		          " rows, data.batch %u)",
+		          info->rows, t->job->data.batch);
 	s = check_rows(t->job, info, err);
 	if (s == WEIR_OK && !t->resume)
 		s = model_check(t->job, &shape, err);
@@ -494,6 +499,9 @@ static int verdict(struct train *t, const struct report *r)
 	}
 	if (e->status == WEIR_OK && !r->audit.ok)
 		weir_fail(e, WEIR_E_INTERNAL, "the audit failed: %s", r->audit.text);
+	const struct overview_checkpoints *c = &t->seen.checkpoints;
+	if (e->status == WEIR_OK && c->failing) /* what it trained is kept, and what it was asked to keep is not */
+		weir_fail(e, WEIR_E_IO, "the job is finished, and its last checkpoint, %s, failed: %s", c->name, c->text);
 	return e->status == WEIR_OK ? EXIT_SUCCESS : verb_fail("train", e);
 }
 

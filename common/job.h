@@ -243,6 +243,8 @@ bool job_has_test(const struct job *job);
 /* Whether the model learns what comes next in a text, rather than who clicks. */
 bool job_is_language(const struct job *job);
 bool job_is_transformer(const struct job *job);
+/* Whether the model normalises over the rows of a batch: it cannot learn from a batch of one. */
+bool job_normalises_batches(const struct job *job);
 /* How long workers wait for a server that cannot be reached: one whose log is on disk comes back, partitions with replicas go on elsewhere, and one whose only log is in
  * memory may stand still for a while. */
 uint32_t job_server_patience_ms(const struct job *job);

@@ -79,6 +79,9 @@ static double whole_partitions(const struct overview *s)
 	X("weir_not_finite_refused_total", "counter", "Pushes with NaN or infinite values.", s->nonfinite_refused) \
 	X("weir_scrubs_total", "counter", "Comparisons of a partition's replicas.", s->scrubs) \
 	X("weir_scrubs_differ_total", "counter", "Those that found a difference.", s->scrubs_differ) \
+	X("weir_checkpoints_total", "counter", "Checkpoints of the job that were written.", s->checkpoints.written) \
+	X("weir_checkpoint_failures_total", "counter", "Those that failed.", s->checkpoints.failed) \
+	X("weir_checkpoint_failing", "gauge", "1: the last checkpoint failed.", s->checkpoints.failing) \
 	X("weir_replicas", "gauge", "Replicas that each partition shall have.", s->replicas) \
 	X("weir_partitions_whole", "gauge", "Partitions with a primary that answers and all replicas in sync.", whole_partitions(s)) \
 	X("weir_servers_answering", "gauge", "Servers that answered just now.", s->servers_answered)

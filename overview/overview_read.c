@@ -266,6 +266,20 @@ static void read_partition(struct overview *s, uint32_t server, const Weir__V1__
 		out->in_sync[out->in_sync_count++] = in->members[i];
 }
 
+static void read_checkpoints(struct overview_checkpoints *out, const Weir__V1__CheckpointStatus *in)
+{
+	if (!in)
+		return;
+	out->written += in->written;
+	out->failed += in->failed;
+	out->failing |= in->failing;
+	out->running |= in->running;
+	if (in->failing || !out->text[0]) {
+		copy_text(out->name, sizeof out->name, in->name);
+		copy_text(out->text, sizeof out->text, in->text);
+	}
+}
+
 void overview_read_server(struct overview *s, uint32_t index, const Weir__V1__ServerStatus *in)
 {
 	struct overview_server *out = &s->servers[index];
@@ -287,6 +301,7 @@ void overview_read_server(struct overview *s, uint32_t index, const Weir__V1__Se
 	s->servers_answered++;
 	if (!s->lost[0])
 		copy_text(s->lost, sizeof s->lost, in->lost);
+	read_checkpoints(&s->checkpoints, in->checkpoints);
 	s->replicas = in->replicas;
 	s->duplicates_refused += in->duplicates_refused;
 	s->stale_refused += in->stale_refused;

@@ -258,6 +258,18 @@ static bool is_scaled_out(struct trainer *t, struct slot *s, weir_report *report
 	return out;
 }
 
+/* Whether the batch has one row where the model normalises over rows: there is no spread to normalise by, and nothing to learn from. (PyTorch refuses such a batch.) */
+static bool is_alone(struct trainer *t, struct slot *s, weir_report *report)
+{
+	const weir_batch id = batch_of(s);
+	if (!job_normalises_batches(t->job) || s->data.input.rows != 1)
+		return false;
+	report->loss_sum = (double)NAN;
+	LOG_AT(t->options->logger, LOG_WARN, "batch of one row", "pass=%u unit=%u batch=%u is left out: model.batch_norm needs two",
+	       id.pass, id.unit, id.batch);
+	return true;
+}
+
 static void note_not_finite(const struct trainer *t, const weir_batch *id, weir_report *report, const char *what, const char *why)
 {
 	report->nonfinite++;
@@ -380,7 +392,7 @@ static weir_status push_next(struct trainer *t, weir_error *err)
 	status = heed(t, anomalies_note_batch(&t->anomalies, report.loss_sum / (double)report.rows, report.gradient_norm), &id, err);
 	if (status != WEIR_OK)
 		return status;
-	const bool left_out = is_scaled_out(t, s, &report);
+	const bool alone = is_alone(t, s, &report), left_out = is_scaled_out(t, s, &report) || alone;
 	status = push(t, s, left_out, &report, err);
 	prefetcher_recycle(t->prefetcher, s->item);
 	s->item = NULL;
