@@ -265,7 +265,8 @@ static void note_checkpoints(struct train *t, const struct overview *now)
 {
 	const struct overview_checkpoints *c = &now->checkpoints;
 	if (c->failed > (t->seen_any ? t->seen.checkpoints.failed : 0))
-		live_note(&t->live, "checkpoint %s failed: %s; training goes on without it", c->name, c->text);
+		live_note(&t->live, "%s failed: %s%s", c->name[0] ? c->name : "a checkpoint", c->text,
+		          now->state == JOB_FINISHED ? "" : "; training goes on without it");
 }
 
 /* What was known of the generation before is not so any more. */
@@ -423,6 +424,19 @@ static bool look_at_all(struct train *t)
 	return answered;
 }
 
+/* A checkpoint under way when the job finishes gets the time of a drain. */
+static void await_checkpoint(struct train *t)
+{
+	const int64_t until_ms = clock_ms(t->clock) + WEIR_DRAIN_MS;
+	while (t->seen.checkpoints.running && !t->stop_signal && clock_ms(t->clock) < until_ms) {
+		read_signals(t, DRIVE_POLL_MS);
+		reap(t);
+		(void)look(t, WEIR_CONTROL_TIMEOUT_MS, false);
+	}
+	if (t->seen.checkpoints.running)
+		live_note(&t->live, "a checkpoint was still being written when the job ended, and is given up");
+}
+
 /* All workers left in peace: the last look at the ledger decides whether the job is done. */
 static void conclude(struct train *t)
 {
@@ -436,6 +450,8 @@ static void conclude(struct train *t)
 		          t->seen.pass + 1, t->seen.committed, t->seen.units, t->job->run_dir);
 	if (e.status != WEIR_OK)
 		fail(t, &e);
+	else if (t->seen.state == JOB_FINISHED)
+		await_checkpoint(t);
 }
 
 void drive(struct train *t)

@@ -77,6 +77,18 @@ static weir_status write_moment(struct events *e, struct moment *m, uint64_t ste
 	return m->count > 0 ? write_event(e, &event, err) : WEIR_OK;
 }
 
+weir_status events_begin(struct events *e, uint64_t step, int64_t wall_ms, weir_error *err)
+{
+	Weir__Tensorboard__Event event = WEIR__TENSORBOARD__EVENT__INIT;
+	Weir__Tensorboard__SessionLog start = WEIR__TENSORBOARD__SESSION_LOG__INIT;
+	start.status = WEIR__TENSORBOARD__SESSION_STATUS__START;
+	event.wall_time = (double)wall_ms / 1e3;
+	event.step = (int64_t)step;
+	event.session_log = &start;
+	e->evaluated_batches = 0; /* it may be of that step */
+	return write_event(e, &event, err);
+}
+
 /* --- Looks */
 
 static void add_speed(struct moment *m, const struct overview *s, double samples_per_s)
@@ -109,11 +121,6 @@ static void add_training(struct moment *m, const struct events *e, const struct 
 	add(m, "compression/residual_norm", s->residual_norm);
 }
 
-static bool is_evaluated(const struct events *e, const struct overview *s)
-{
-	return s->evaluated_batches > 0 && (s->evaluated_batches != e->evaluated_batches || s->generation != e->generation);
-}
-
 /* Of text there is no AUC, and perplexity says more than nats. What is undefined has no point. */
 static void add_evaluation(struct moment *m, const struct overview *s)
 {
@@ -130,11 +137,10 @@ static void add_evaluation(struct moment *m, const struct overview *s)
 static weir_status write_evaluation(struct events *e, const struct overview *s, int64_t wall_ms, weir_error *err)
 {
 	struct moment m = {.count = 0};
-	if (!is_evaluated(e, s))
+	if (!s->evaluated_batches || s->evaluated_batches == e->evaluated_batches)
 		return WEIR_OK;
 	add_evaluation(&m, s);
 	e->evaluated_batches = s->evaluated_batches;
-	e->generation = s->generation;
 	return write_moment(e, &m, s->evaluated_batches, wall_ms, err);
 }
 
@@ -143,7 +149,13 @@ weir_status events_look(struct events *e, const struct overview *s, int64_t wall
 	struct moment m = {.count = 0};
 	if (!e->out)
 		return WEIR_OK;
-	weir_status status = write_evaluation(e, s, wall_ms, err);
+	weir_status status = WEIR_OK;
+	if (!e->begun || s->generation != e->generation)
+		status = events_begin(e, s->batches, wall_ms, err);
+	e->begun = true;
+	e->generation = s->generation;
+	if (status == WEIR_OK)
+		status = write_evaluation(e, s, wall_ms, err);
 	if (status != WEIR_OK || wall_ms - e->written_ms < EVENTS_INTERVAL_MS)
 		return status;
 	add_training(&m, e, s, (double)(wall_ms - e->written_ms) / 1e3);

@@ -304,9 +304,8 @@ void report_print(const struct report *r, FILE *out)
 	print_staleness(out, s);
 	print_audit(out, r);
 	if (s->checkpoints.failed)
-		fprintf(out, "  %-11s %" PRIu64 " written, %" PRIu64 " FAILED%s: %s: %s\n", "checkpoints", s->checkpoints.written,
-		        s->checkpoints.failed, s->checkpoints.failing ? ", the last among them" : "", s->checkpoints.name,
-		        s->checkpoints.text);
+		fprintf(out, "  %-11s %" PRIu64 " written, %" PRIu64 " FAILED%s: %s\n", "checkpoints", s->checkpoints.written,
+		        s->checkpoints.failed, s->checkpoints.failing ? ", the last among them" : "", s->checkpoints.text);
 	if (r->workers_lost || r->servers_lost || s->leases_expired)
 		fprintf(out, "  %-11s %" PRIu64 " workers, %" PRIu64 " servers; %" PRIu64 " leases expired; %" PRIu64 " batches redone\n",
 		        "lost", r->workers_lost, r->servers_lost, s->leases_expired, s->redone_batches);

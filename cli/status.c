@@ -122,8 +122,8 @@ static void print_status(const struct overview *s)
 		printf("generation  %" PRIu64 ", from checkpoint %s%s%s\n", s->generation, s->checkpoint, s->rewound[0] ? ": " : "",
 		       s->rewound);
 	if (s->checkpoints.failed)
-		printf("checkpoints %" PRIu64 " written, %" PRIu64 " failed%s: %s: %s\n", s->checkpoints.written, s->checkpoints.failed,
-		       s->checkpoints.failing ? ", the last among them" : "", s->checkpoints.name, s->checkpoints.text);
+		printf("checkpoints %" PRIu64 " written, %" PRIu64 " failed%s: %s\n", s->checkpoints.written, s->checkpoints.failed,
+		       s->checkpoints.failing ? ", the last among them" : "", s->checkpoints.text);
 	format_bytes(a, sizeof a, (double)s->bytes_pushed);
 	format_bytes(b, sizeof b, (double)s->bytes_pulled);
 	printf("trained     %" PRIu64 " rows, pushed %s, pulled %s", s->rows, a, b);

@@ -32,8 +32,6 @@ static void run_path(const struct job *job, const char *name, char out[WEIR_PATH
 	snprintf(out, WEIR_PATH_BYTES_MAX + 64, "%s/%s", job->run_dir, name);
 }
 
-#define EVENTS_FOLDER "events"
-
 /* --- Which run */
 
 static weir_status remove_data(const struct job *job, weir_error *err)
@@ -500,8 +498,9 @@ static int verdict(struct train *t, const struct report *r)
 	if (e->status == WEIR_OK && !r->audit.ok)
 		weir_fail(e, WEIR_E_INTERNAL, "the audit failed: %s", r->audit.text);
 	const struct overview_checkpoints *c = &t->seen.checkpoints;
-	if (e->status == WEIR_OK && c->failing) /* what it trained is kept, and what it was asked to keep is not */
-		weir_fail(e, WEIR_E_IO, "the job is finished, and its last checkpoint, %s, failed: %s", c->name, c->text);
+	if (e->status == WEIR_OK && (c->failing || (c->running && !c->written))) /* the weights are kept; these are not */
+		weir_fail(e, WEIR_E_IO, "the job is finished, and its weights are kept, but its last checkpoint failed: %s",
+		          c->failing ? c->text : "it was not written when the job ended");
 	return e->status == WEIR_OK ? EXIT_SUCCESS : verb_fail("train", e);
 }
 

@@ -260,7 +260,7 @@ static void test_report_of_a_text(void **state)
 	fclose(out);
 	struct overview_partition p[PARTITIONS];
 	struct overview s = agreeing(p);
-	const struct job job = {.model = {.kind = MODEL_NGRAM}};
+	const struct job job = {.model.kind = MODEL_NGRAM, .train.early_stop.metric = METRIC_LOGLOSS};
 	struct report r = {.job = "j",
 	                   .model = "ngram",
 	                   .of = REPORT_TEXT,
