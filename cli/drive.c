@@ -424,11 +424,19 @@ static bool look_at_all(struct train *t)
 	return answered;
 }
 
+/* One is being written, or is due and about to begin: the first of a short job. */
+static bool is_checkpoint_awaited(const struct train *t)
+{
+	const struct overview_checkpoints *c = &t->seen.checkpoints;
+	const uint64_t every = t->job->checkpoint.every_steps;
+	return c->running || (every > 0 && t->seen.batches >= every && c->written + c->failed == 0);
+}
+
 /* A checkpoint under way when the job finishes gets the time of a drain. */
 static void await_checkpoint(struct train *t)
 {
 	const int64_t until_ms = clock_ms(t->clock) + WEIR_DRAIN_MS;
-	while (t->seen.checkpoints.running && !t->stop_signal && clock_ms(t->clock) < until_ms) {
+	while (is_checkpoint_awaited(t) && !t->stop_signal && clock_ms(t->clock) < until_ms) {
 		read_signals(t, DRIVE_POLL_MS);
 		reap(t);
 		(void)look(t, WEIR_CONTROL_TIMEOUT_MS, false);

@@ -1,0 +1,38 @@
+# A job without a validation part keeps the weights of its last pass, says so before it trains, and export, eval and predict take them.
+. "$(dirname "$0")/../integration/lib.sh"
+awk 'BEGIN { srand(9); for (i = 0; i < 400; i++) { a = int(rand() * 5) + 1; print (rand() < a / 6 ? 1 : -1), a ":1", int(rand() * 3) + 10 ":1" } }' > "$DIR/train.svm"
+cat > "$DIR/job.yaml" <<-JOB
+	job: it
+	run_dir: $RUN
+	cluster: {servers: 1, workers: 2}
+	data: {format: libsvm, train: $DIR/train.svm, fields: 2, batch: 32, unit_batches: 2}
+	model: {kind: lr}
+	tables: {embedding: {optimizer: {kind: adam, lr: 1e-2}}, dense: {optimizer: {kind: adam, lr: 1e-2}}}
+	train: {passes: 2}
+JOB
+
+# keeps PASS: the weights of that pass are there, and each verb takes them.
+keeps() {
+	[ "$STATUS" = 0 ] || fail "exit status $STATUS"
+	grep -q "no validation part chooses the best pass .*: the weights of the last pass are kept" "$DIR/train.err" || fail "it is not said before training"
+	holds "$DIR/report.json" ".weights_pass == $1 and .chosen_by == \"last\" and (has(\"best_pass\") | not)"
+	grep -q "weights .*of pass $1, the last, as the job has no validation part" "$DIR/train.out" || fail "the report does not say whose weights are kept"
+	"$WEIR" export "$DIR/job.yaml" --out "$DIR/m$1.safetensors" > /dev/null || fail "export"
+	"$WEIR" eval "$DIR/job.yaml" --json > "$DIR/eval.json" || fail "eval"
+	holds "$DIR/eval.json" '.part == "train" and .rows == 400 and .auc > 0.6'
+	"$WEIR" predict "$DIR/job.yaml" --out "$DIR/p.txt" > /dev/null || fail "predict"
+	[ "$(wc -l < "$DIR/p.txt")" = 400 ] || fail "a score for each row"
+}
+start_train
+finish_train 20
+keeps 2
+
+# Its log on disk, stopped in the middle and resumed.
+start_train --fresh --set cluster.log=disk --set train.passes=1000 --set train.pace.batch_ms=20
+wait_for 20 "the second pass" status '.pass > 1'
+stop_train 20
+[ ! -e "$RUN/best.safetensors" ] || fail "there are weights of no last pass"
+start_train --resume --set cluster.log=disk --set "train.passes=$PASSES"
+finish_train 20
+keeps "$PASSES"
+nothing_left
