@@ -48,3 +48,4 @@ grep -q "all rows of the validation part are positive, so that its AUC is undefi
 	fail "the choice is not said before training"
 holds "$DIR/report.json" '.chosen_by == "logloss" and .best_pass == (.passes | min_by(.logloss) | .pass)'
 nothing_left
+echo "NaN in, NaN and the number of scores out; never the best"

@@ -36,3 +36,4 @@ start_train --resume --set cluster.log=disk --set "train.passes=$PASSES"
 finish_train 20
 keeps "$PASSES"
 nothing_left
+echo "the last weights are kept, and taken by export, eval and predict"

@@ -27,3 +27,4 @@ jq -s -e 'def near(f): (.[0] | f) as $a | (.[1] | f) as $b | ($a - $b) * ($a - $
 	{ cat "$DIR"/*.json; fail "a weight of 2 is not two rows, or one of 0 not none"; }
 holds "$DIR/report.json" '.test.auc > 0.7'
 nothing_left
+echo "weights 0, 1 and 2 are none, one and two rows"
