@@ -35,5 +35,24 @@ stop_train 20
 start_train --resume --set cluster.log=disk --set "train.passes=$PASSES"
 finish_train 20
 keeps "$PASSES"
+
+# A Llama from its text, and adapters of it: generate and export take what is kept.
+awk 'BEGIN { srand(5); for (i = 0; i < 600; i++) printf "%s ", substr("ship sails over", 1 + 5 * int(rand() * 3), 5) }' > "$DIR/text.txt"
+sed "/^data:/,\$d" "$DIR/job.yaml" > "$DIR/llama.yaml"
+cat >> "$DIR/llama.yaml" <<-JOB
+	data: {format: tokens, tokenizer: bytes, sequence: 16, train: $DIR/text.txt, batch: 8, unit_batches: 2}
+	model: {kind: llama, layers: 1, heads: 2, width: 16}
+	tables: {dense: {optimizer: {kind: adamw, lr: 3.0e-3}}}
+	train: {passes: 1, threads: 1}
+JOB
+sed "s#layers: 1.*#from: $DIR/model, lora: {rank: 2, alpha: 4, targets: [q_proj, v_proj]}}#" "$DIR/llama.yaml" > "$DIR/lora.yaml"
+for kind in llama lora; do
+	"$WEIR" train "$DIR/$kind.yaml" --fresh > "$DIR/train.out" 2> "$DIR/train.err" || fail "train of the $kind"
+	grep -q "weights of the last pass are kept" "$DIR/train.err" && [ -s "$RUN/best.safetensors" ] || fail "no weights of the $kind"
+	"$WEIR" generate "$DIR/$kind.yaml" --prompt "ship" --max-tokens 4 > "$DIR/said" 2> "$DIR/said.err" || fail "generate: $(cat "$DIR/said.err")"
+	"$WEIR" eval "$DIR/$kind.yaml" --json > "$DIR/eval.json" || fail "eval of the $kind"
+	holds "$DIR/eval.json" '.part == "train" and .loss > 0 and .not_numbers == 0'
+	"$WEIR" export "$DIR/$kind.yaml" --format hf --out "$DIR/$([ $kind = llama ] && echo model || echo merged)" > /dev/null || fail "export of the $kind"
+done
 nothing_left
 echo "the last weights are kept, and taken by export, eval and predict"
