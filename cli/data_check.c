@@ -33,6 +33,7 @@ static weir_status check_training(const struct job *job, bool with_model, struct
 		return s;
 	const struct dataset_info *info = dataset_get_info(data);
 	const struct model_data shape = model_data_of(info);
+	out->rows = info->rows;
 	out->bad_lines = info->bad_lines;
 	if (!job_is_language(job))
 		s = check_labels(job, data, out, err);

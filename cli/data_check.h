@@ -7,6 +7,7 @@
 #include "logger.h"
 
 struct data_check {
+	uint64_t rows;      /* of the training part */
 	uint64_t bad_lines; /* of the training part: left out while it was packed */
 	char warning[256];  /* "": none */
 };

@@ -250,6 +250,25 @@ static void note_stalls(struct train *t, const struct overview *now)
 	}
 }
 
+/* Scores of an evaluation that is new. */
+static void note_evaluation(struct train *t, const struct overview *now)
+{
+	if (t->seen_any && now->evaluated_batches != t->seen.evaluated_batches && now->not_numbers > 0)
+		live_note(&t->live,
+		          "%" PRIu64 " scores of the validation part, after %" PRIu64
+		          " batches, are no numbers (NaN or infinite): this pass is not kept as the best",
+		          now->not_numbers, now->evaluated_batches);
+}
+
+/* A checkpoint that fails is told at once, as the job goes on without it. */
+static void note_checkpoints(struct train *t, const struct overview *now)
+{
+	const struct overview_checkpoints *c = &now->checkpoints;
+	if (c->failed > (t->seen_any ? t->seen.checkpoints.failed : 0))
+		live_note(&t->live, "%s failed: %s%s", c->name[0] ? c->name : "a checkpoint", c->text,
+		          now->state == JOB_FINISHED ? "" : "; training goes on without it");
+}
+
 /* What was known of the generation before is not so any more. */
 static void forget_generation(struct train *t, const struct overview *now)
 {
@@ -260,6 +279,7 @@ static void forget_generation(struct train *t, const struct overview *now)
 	t->replicas.degraded = true;
 	t->live.rows = now->rows;
 	t->live.loss_sum = now->loss_sum;
+	t->live.loss_rows = now->loss_rows;
 	t->finished_ms = 0;
 }
 
@@ -345,6 +365,8 @@ static bool look(struct train *t, uint32_t timeout_ms, bool force)
 		note_beginning(t, &now);
 	note_rows(t, &now, now_ms);
 	note_stalls(t, &now);
+	note_evaluation(t, &now);
+	note_checkpoints(t, &now);
 	silent_look(&t->silent, &t->live, t->supervisor, &now, now_ms);
 	curve_look(&t->curve, t->seen_any ? &t->seen : NULL, &now, (double)(now_ms - t->workers_ms) / 1e3);
 	overview_free(&t->seen);
@@ -402,6 +424,27 @@ static bool look_at_all(struct train *t)
 	return answered;
 }
 
+/* One is being written, or is due and about to begin: the first of a short job. */
+static bool is_checkpoint_awaited(const struct train *t)
+{
+	const struct overview_checkpoints *c = &t->seen.checkpoints;
+	const uint64_t every = t->job->checkpoint.every_steps;
+	return c->running || (every > 0 && t->seen.batches >= every && c->written + c->failed == 0);
+}
+
+/* A checkpoint under way when the job finishes gets the time of a drain. */
+static void await_checkpoint(struct train *t)
+{
+	const int64_t until_ms = clock_ms(t->clock) + WEIR_DRAIN_MS;
+	while (is_checkpoint_awaited(t) && !t->stop_signal && clock_ms(t->clock) < until_ms) {
+		read_signals(t, DRIVE_POLL_MS);
+		reap(t);
+		(void)look(t, WEIR_CONTROL_TIMEOUT_MS, false);
+	}
+	if (t->seen.checkpoints.running)
+		live_note(&t->live, "a checkpoint was still being written when the job ended, and is given up");
+}
+
 /* All workers left in peace: the last look at the ledger decides whether the job is done. */
 static void conclude(struct train *t)
 {
@@ -415,6 +458,8 @@ static void conclude(struct train *t)
 		          t->seen.pass + 1, t->seen.committed, t->seen.units, t->job->run_dir);
 	if (e.status != WEIR_OK)
 		fail(t, &e);
+	else if (t->seen.state == JOB_FINISHED)
+		await_checkpoint(t);
 }
 
 void drive(struct train *t)

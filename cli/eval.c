@@ -18,6 +18,7 @@ static weir_status print_json(const struct scoring *s, enum report_of of, const 
 	if (of == REPORT_CLICKS)
 		json_set_real(j, "calibration", q->calibration);
 	json_set_count(j, "rows", q->rows);
+	json_set_count(j, "not_numbers", q->not_numbers);
 	weir_status status = json_print(j, stdout, err);
 	json_destroy(j);
 	return status;
@@ -42,6 +43,8 @@ static weir_status evaluate(const struct scoring_verb *v, weir_error *err)
 	else if (status == WEIR_OK)
 		printf("%s: AUC %.4f, logloss %.4f, calibration %.3f (%" PRIu64 " rows, weights of %s)\n", scoring_part_name(s.part),
 		       q.auc, q.logloss, q.calibration, q.rows, s.source);
+	if (status == WEIR_OK && q.not_numbers > 0)
+		status = scoring_fail_not_numbers(&s, q.not_numbers, q.rows, err);
 	scoring_close(&s);
 	return status;
 }

@@ -77,6 +77,18 @@ static weir_status write_moment(struct events *e, struct moment *m, uint64_t ste
 	return m->count > 0 ? write_event(e, &event, err) : WEIR_OK;
 }
 
+weir_status events_begin(struct events *e, uint64_t step, int64_t wall_ms, weir_error *err)
+{
+	Weir__Tensorboard__Event event = WEIR__TENSORBOARD__EVENT__INIT;
+	Weir__Tensorboard__SessionLog start = WEIR__TENSORBOARD__SESSION_LOG__INIT;
+	start.status = WEIR__TENSORBOARD__SESSION_STATUS__START;
+	event.wall_time = (double)wall_ms / 1e3;
+	event.step = (int64_t)step;
+	event.session_log = &start;
+	e->evaluated_batches = 0; /* it may be of that step */
+	return write_event(e, &event, err);
+}
+
 /* --- Looks */
 
 static void add_speed(struct moment *m, const struct overview *s, double samples_per_s)
@@ -91,11 +103,12 @@ static void add_speed(struct moment *m, const struct overview *s, double samples
 
 static void add_training(struct moment *m, const struct events *e, const struct overview *s, double seconds)
 {
-	const uint64_t rows = s->rows > e->rows ? s->rows - e->rows : 0; /* fewer: the job has gone back to a checkpoint */
-	if (rows > 0) {
-		add(m, "train/loss", (s->loss_sum - e->loss_sum) / (double)rows);
+	/* Fewer: the job has gone back to a checkpoint. */
+	const uint64_t rows = s->rows > e->rows ? s->rows - e->rows : 0;
+	if (rows > 0 && s->loss_rows > e->loss_rows)
+		add(m, "train/loss", (s->loss_sum - e->loss_sum) / (double)(s->loss_rows - e->loss_rows));
+	if (rows > 0)
 		add_speed(m, s, e->written_ms > 0 ? (double)rows / seconds : NAN);
-	}
 	if (s->gradient_norm > 0)
 		add(m, "train/gradient_norm", s->gradient_norm);
 	add(m, "train/learning_rate", overview_learning_rate(s));
@@ -108,37 +121,48 @@ static void add_training(struct moment *m, const struct events *e, const struct 
 	add(m, "compression/residual_norm", s->residual_norm);
 }
 
-static bool is_evaluated(const struct events *e, const struct overview *s)
-{
-	return s->logloss > 0 && (s->logloss < e->logloss || s->logloss > e->logloss || s->auc < e->auc || s->auc > e->auc);
-}
-
-/* Of text there is no AUC, and perplexity says more than nats. */
+/* Of text there is no AUC, and perplexity says more than nats. What is undefined has no point. */
 static void add_evaluation(struct moment *m, const struct overview *s)
 {
-	if (s->auc > 0) {
-		add(m, "valid/auc", s->auc);
-		add(m, "valid/logloss", s->logloss);
-	} else {
+	if (s->language) {
 		add(m, "valid/loss", s->logloss);
 		add(m, "valid/perplexity", exp(s->logloss));
+	} else {
+		add(m, "valid/auc", s->auc);
+		add(m, "valid/logloss", s->logloss);
 	}
+}
+
+/* At the end of its pass, which the trainers may have left behind. */
+static weir_status write_evaluation(struct events *e, const struct overview *s, int64_t wall_ms, weir_error *err)
+{
+	struct moment m = {.count = 0};
+	if (!s->evaluated_batches || s->evaluated_batches == e->evaluated_batches)
+		return WEIR_OK;
+	add_evaluation(&m, s);
+	e->evaluated_batches = s->evaluated_batches;
+	return write_moment(e, &m, s->evaluated_batches, wall_ms, err);
 }
 
 weir_status events_look(struct events *e, const struct overview *s, int64_t wall_ms, weir_error *err)
 {
 	struct moment m = {.count = 0};
-	const bool evaluated = is_evaluated(e, s);
-	if (!e->out || (!evaluated && wall_ms - e->written_ms < EVENTS_INTERVAL_MS))
+	if (!e->out)
 		return WEIR_OK;
+	weir_status status = WEIR_OK;
+	if (!e->begun || s->generation != e->generation)
+		status = events_begin(e, s->batches, wall_ms, err);
+	e->begun = true;
+	e->generation = s->generation;
+	if (status == WEIR_OK)
+		status = write_evaluation(e, s, wall_ms, err);
+	if (status != WEIR_OK || wall_ms - e->written_ms < EVENTS_INTERVAL_MS)
+		return status;
 	add_training(&m, e, s, (double)(wall_ms - e->written_ms) / 1e3);
-	if (evaluated)
-		add_evaluation(&m, s);
 	e->written_ms = wall_ms;
 	e->rows = s->rows;
+	e->loss_rows = s->loss_rows;
 	e->loss_sum = s->loss_sum;
-	e->auc = s->auc;
-	e->logloss = s->logloss;
 	return write_moment(e, &m, s->batches, wall_ms, err);
 }
 

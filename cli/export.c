@@ -149,11 +149,8 @@ static weir_status export_weights(const struct scoring_verb *v, weir_error *err)
 
 int verb_export(int count, char **args)
 {
-	struct verb_export e = {.verb = {.name = "export",
-	                                 .run = export_weights,
-	                                 .check = check,
-	                                 .needs_out = true,
-	                                 .scoring = {.any_part = true, .find_only = true}}};
+	struct verb_export e = {
+	    .verb = {.name = "export", .run = export_weights, .check = check, .needs_out = true, .scoring = {.find_only = true}}};
 	struct scoring_verb *v = &e.verb;
 	const struct option options[] = {
 	    JOB_OPTIONS(&v->job),

@@ -147,7 +147,7 @@ static weir_status open_job(struct verb_generate *v, weir_error *err)
 	if (!job_is_transformer(job))
 		return weir_fail(err, WEIR_E_UNSUPPORTED, "weir generate is of model.kind gpt2 and llama alone");
 	v->scoring.job = job;
-	v->scoring.any_part = v->scoring.find_only = true;
+	v->scoring.find_only = true;
 	struct backend_options where = device_options(job, 0, 0, false);
 	where.device = v->device ? v->device : where.device;
 	weir_status s = scoring_open(&v->found, &v->scoring, err);

@@ -18,6 +18,7 @@ static void remember(struct history *h, const struct overview *s, int64_t now_ms
 {
 	h->last_ms = now_ms;
 	h->last.rows = s->rows;
+	h->last.loss_rows = s->loss_rows;
 	h->last.pushed = s->bytes_pushed;
 	h->last.pulled = s->bytes_pulled;
 	h->last.loss_sum = s->loss_sum;
@@ -25,28 +26,31 @@ static void remember(struct history *h, const struct overview *s, int64_t now_ms
 
 static void add_point(struct history *h, const struct overview *s, int64_t now_ms)
 {
-	const double seconds = (double)(now_ms - h->last_ms) / 1e3, rows = (double)(s->rows - h->last.rows);
+	const double seconds = (double)(now_ms - h->last_ms) / 1e3, rows = (double)(s->rows - h->last.rows),
+	             loss_rows = (double)(s->loss_rows - h->last.loss_rows);
 	if (h->points_count == WEIR_HISTORY_POINTS) {
 		h->points_count = thin(h->points, sizeof *h->points, h->points_count);
 		h->interval_ms *= 2;
 	}
-	h->points[h->points_count++] = (struct history_point){.seconds = (double)(now_ms - h->first_ms) / 1e3,
-	                                                      .batches = s->batches,
-	                                                      .loss = rows > 0 ? (s->loss_sum - h->last.loss_sum) / rows : NAN,
-	                                                      .rows_per_s = rows / seconds,
-	                                                      .pushed_per_s = (double)(s->bytes_pushed - h->last.pushed) / seconds,
-	                                                      .pulled_per_s = (double)(s->bytes_pulled - h->last.pulled) / seconds};
+	h->points[h->points_count++] =
+	    (struct history_point){.seconds = (double)(now_ms - h->first_ms) / 1e3,
+	                           .batches = s->batches,
+	                           .loss = loss_rows > 0 ? (s->loss_sum - h->last.loss_sum) / loss_rows : NAN,
+	                           .rows_per_s = rows / seconds,
+	                           .pushed_per_s = (double)(s->bytes_pushed - h->last.pushed) / seconds,
+	                           .pulled_per_s = (double)(s->bytes_pulled - h->last.pulled) / seconds};
 	remember(h, s, now_ms);
 }
 
 static void note_evaluation(struct history *h, const struct overview *s)
 {
 	const struct history_evaluation *last = h->evaluations_count ? &h->evaluations[h->evaluations_count - 1] : NULL;
-	if (s->logloss <= 0 || (last && last->auc == s->auc && last->logloss == s->logloss))
+	if (!s->evaluated_batches || (last && last->batches == s->evaluated_batches && last->generation == s->generation))
 		return;
 	if (h->evaluations_count == WEIR_HISTORY_POINTS)
 		h->evaluations_count = thin(h->evaluations, sizeof *h->evaluations, h->evaluations_count);
-	h->evaluations[h->evaluations_count++] = (struct history_evaluation){s->batches, s->auc, s->logloss};
+	h->evaluations[h->evaluations_count++] = (struct history_evaluation){
+	    .batches = s->evaluated_batches, .generation = s->generation, .auc = s->language ? NAN : s->auc, .logloss = s->logloss};
 }
 
 void history_note(struct history *h, const struct overview *s, int64_t now_ms)

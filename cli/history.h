@@ -15,8 +15,9 @@ struct history_point { /* since the point before */
 };
 
 struct history_evaluation {
-	uint64_t batches;
-	double auc, logloss; /* auc 0: there is none, of text */
+	uint64_t batches;    /* of the job at the end of its pass */
+	uint64_t generation; /* in which it was seen */
+	double auc, logloss; /* NaN: undefined; of text there is no AUC */
 };
 
 struct history {
@@ -28,7 +29,7 @@ struct history {
 	int64_t interval_ms;       /* between points, at least */
 	uint64_t generation;
 	struct { /* at the last point */
-		uint64_t rows, pushed, pulled;
+		uint64_t rows, loss_rows, pushed, pulled;
 		double loss_sum;
 	} last;
 };

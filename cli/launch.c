@@ -317,7 +317,7 @@ weir_status launch_workers(struct train *t, weir_error *err)
 		snprintf(name, sizeof name, "worker-%u", i);
 		s = start_worker(t, CHILD_TRAINER, name, ledger, err);
 	}
-	if (s == WEIR_OK && job_wants_evaluator(t->job))
+	if (s == WEIR_OK)
 		s = start_worker(t, CHILD_EVALUATOR, "evaluator", ledger, err);
 	return s;
 }

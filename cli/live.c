@@ -1,6 +1,7 @@
 /* Draws the live line. */
 #include "live.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -85,9 +86,9 @@ static void say_all(struct words *w, const struct live *l, const struct overview
 	say(w, "%u/%u units", s->committed, s->units);
 	if (l->loss > 0)
 		say(w, "loss %.4f", l->loss);
-	if (s->auc > 0)
+	if (s->evaluated_batches && !s->language && !isnan(s->auc))
 		say(w, "auc %.4f", s->auc);
-	else if (s->logloss > 0) /* of text */
+	else if (s->evaluated_batches) /* of text, or of one class */
 		say(w, "valid %.4f", s->logloss);
 	if (overview_perplexity(s) > 0)
 		say(w, "perplexity %.4g", overview_perplexity(s));
@@ -135,10 +136,11 @@ static void measure(struct live *l, const struct overview *s, int64_t now_ms)
 {
 	if (l->rows_ms > 0 && now_ms > l->rows_ms && s->rows >= l->rows) {
 		l->samples_per_s = (double)(s->rows - l->rows) * 1000.0 / (double)(now_ms - l->rows_ms);
-		if (s->rows > l->rows)
-			l->loss = (s->loss_sum - l->loss_sum) / (double)(s->rows - l->rows);
+		if (s->loss_rows > l->loss_rows)
+			l->loss = (s->loss_sum - l->loss_sum) / (double)(s->loss_rows - l->loss_rows);
 	}
 	l->rows = s->rows;
+	l->loss_rows = s->loss_rows;
 	l->rows_ms = now_ms;
 	l->loss_sum = s->loss_sum;
 }

@@ -17,7 +17,8 @@ struct live {
 	int64_t rows_ms;
 	double samples_per_s; /* of the time since the last line */
 	double loss_sum;
-	double loss; /* mean over the rows since the last line */
+	uint64_t loss_rows; /* that it is over */
+	double loss;        /* mean over the rows since the last line */
 };
 
 #define LIVE_TERMINAL_MS 1000

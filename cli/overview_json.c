@@ -44,6 +44,13 @@ void overview_put_totals(struct json *j, const struct overview *s)
 	if (s->device_bytes)
 		json_set_count(j, "device.bytes_most", s->device_bytes);
 	json_set_count(j, "units_skipped", s->units_quarantined);
+	json_set_count(j, "checkpoints.written", s->checkpoints.written);
+	json_set_count(j, "checkpoints.failed", s->checkpoints.failed);
+	json_set_bool(j, "checkpoints.failing", s->checkpoints.failing);
+	if (s->checkpoints.failed) {
+		json_set_text(j, "checkpoints.name", s->checkpoints.name);
+		json_set_text(j, "checkpoints.failure", s->checkpoints.text);
+	}
 	json_set_real(j, "compression.energy_sent", s->energy_sent);
 	json_set_real(j, "compression.residual_norm", s->residual_norm);
 	json_set_real(j, "compression.residual_lost", s->residual_lost);

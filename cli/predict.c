@@ -1,9 +1,11 @@
 /* weir predict: the probability of a click for each line of a part, one a line, in the order of
  * the files: nan for a line that is broken, nothing for one that is blank or a comment. Labels
  * are not needed. Of text, the natural logarithm of the probability of each byte that has a
- * context; of tokens, that of all targets of a sequence that count. */
+ * context; of tokens, that of all targets of a sequence that count. A score that is no number is
+ * written as nan or inf, and makes the verb fail when the file is written. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@ struct output {
 	const char *path;
 	struct dataset_lines *lines;  /* NULL: scores alone */
 	uint64_t scores, bad, blanks; /* lines written */
+	uint64_t not_numbers;         /* of the scores */
 };
 
 /* Where the next row is from. */
@@ -33,13 +36,16 @@ static weir_status write_place(struct output *o, weir_error *err)
 static void write_score(struct output *o, float label, double score)
 {
 	const bool bad = label == LABEL_BAD, blank = label == LABEL_BLANK;
-	if (bad || blank)
-		fputs(bad ? "nan\n" : "\n", o->file);
+	if (blank)
+		fputs("\n", o->file);
+	else if (bad || isnan(score)) /* printf shows its sign */
+		fputs("nan\n", o->file);
 	else
 		fprintf(o->file, "%.9g\n", score);
 	o->bad += bad;
 	o->blanks += blank;
 	o->scores += !bad && !blank;
+	o->not_numbers += !bad && !blank && !isfinite(score);
 }
 
 static weir_status write_rows(void *arg, const struct batch *batch, const float *scores, weir_error *err)
@@ -103,6 +109,8 @@ static weir_status predict(const struct scoring_verb *v, weir_error *err)
 	else if (o.file)
 		unlink(temporary);
 	dataset_lines_close(o.lines);
+	if (status == WEIR_OK && o.not_numbers > 0) /* the others are of use */
+		status = scoring_fail_not_numbers(&s, o.not_numbers, o.scores, err);
 	scoring_close(&s);
 	return status;
 }

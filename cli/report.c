@@ -35,16 +35,16 @@ void report_format_speed(char out[REPORT_SPEED_BYTES], const struct overview *s,
 
 static void read_scores(const struct json *j, const char *part, struct report_scores *out)
 {
-	char path[64];
-	snprintf(path, sizeof path, "%s.auc", part);
-	out->auc = out->logloss = out->calibration = NAN;
-	json_get_real(j, path, &out->auc);
-	snprintf(path, sizeof path, "%s.logloss", part);
-	out->known = json_get_real(j, path, &out->logloss);
-	snprintf(path, sizeof path, "%s.calibration", part);
-	json_get_real(j, path, &out->calibration);
-	snprintf(path, sizeof path, "%s.rows", part);
-	json_get_count(j, path, &out->rows);
+	struct json *of = json_get_object(j, part);
+	*out = (struct report_scores){.known = of != NULL, .auc = NAN, .logloss = NAN, .calibration = NAN};
+	if (!of)
+		return;
+	json_get_real(of, "auc", &out->auc);
+	json_get_real(of, "logloss", &out->logloss);
+	json_get_real(of, "calibration", &out->calibration);
+	json_get_count(of, "rows", &out->rows);
+	json_get_count(of, "not_numbers", &out->not_numbers);
+	json_destroy(of);
 }
 
 weir_status report_read_evaluation(struct report *r, const char *path, weir_error *err)
@@ -57,7 +57,9 @@ weir_status report_read_evaluation(struct report *r, const char *path, weir_erro
 	read_scores(j, "valid", &r->valid);
 	read_scores(j, "test", &r->test);
 	if (json_get_count(j, "best_pass", &best))
-		r->best_pass = (uint32_t)best;
+		r->weights_pass = (uint32_t)best;
+	const char *chosen_by = json_get_text(j, "chosen_by");
+	snprintf(r->chosen_by, sizeof r->chosen_by, "%s", chosen_by ? chosen_by : "last");
 	size_t count = json_list_length(j, "passes");
 	r->passes = calloc(count + 1, sizeof *r->passes);
 	if (!r->passes) {
@@ -73,6 +75,7 @@ weir_status report_read_evaluation(struct report *r, const char *path, weir_erro
 			json_get_count(item, "pass", &pass);
 			json_get_real(item, "auc", &r->passes[i].auc);
 			json_get_real(item, "logloss", &r->passes[i].logloss);
+			json_get_count(item, "not_numbers", &r->passes[i].not_numbers);
 		}
 		r->passes[i].pass = (uint32_t)pass;
 		json_destroy(item);
@@ -95,21 +98,38 @@ double report_bits(double nats)
 	return nats / log(2);
 }
 
+/* ", 10 of them no numbers" */
+static const char *not_numbers_text(char out[64], uint64_t count)
+{
+	*out = '\0';
+	if (count > 0)
+		snprintf(out, 64, ", the scores of %" PRIu64 " are no numbers", count);
+	return out;
+}
+
 static void print_scores(FILE *out, const struct report *r, const char *part, const struct report_scores *s)
 {
+	char bad[64];
+	not_numbers_text(bad, s->not_numbers);
 	if (s->known && r->of == REPORT_TOKENS)
-		fprintf(out, "  %-11s loss %.4f nats a token   perplexity %.4f   (%" PRIu64 " tokens)\n", part, s->logloss,
-		        exp(s->logloss), s->rows);
+		fprintf(out, "  %-11s loss %.4f nats a token   perplexity %.4f   (%" PRIu64 " tokens%s)\n", part, s->logloss,
+		        exp(s->logloss), s->rows, bad);
 	else if (s->known && r->of == REPORT_TEXT)
-		fprintf(out, "  %-11s loss %.4f nats a byte   %.4f bits a byte   (%" PRIu64 " bytes)\n", part, s->logloss,
-		        report_bits(s->logloss), s->rows);
+		fprintf(out, "  %-11s loss %.4f nats a byte   %.4f bits a byte   (%" PRIu64 " bytes%s)\n", part, s->logloss,
+		        report_bits(s->logloss), s->rows, bad);
 	else if (s->known)
-		fprintf(out, "  %-11s AUC %.4f   logloss %.4f   calibration %.3f   (%" PRIu64 " rows)\n", part, s->auc, s->logloss,
-		        s->calibration, s->rows);
+		fprintf(out, "  %-11s AUC %.4f   logloss %.4f   calibration %.3f   (%" PRIu64 " rows%s)\n", part, s->auc, s->logloss,
+		        s->calibration, s->rows, bad);
+}
+
+static bool is_chosen(const struct report *r)
+{
+	return r->weights_pass && strcmp(r->chosen_by, "last") != 0;
 }
 
 static void print_passes(FILE *out, const struct report *r)
 {
+	char bad[64];
 	for (uint32_t i = 0; i < r->passes_count; i++) {
 		const struct report_pass *p = &r->passes[i];
 		fprintf(out, "  %-11s pass %u: ", i == 0 ? "passes" : "", p->pass);
@@ -117,8 +137,29 @@ static void print_passes(FILE *out, const struct report *r)
 			fprintf(out, "loss %.4f", p->logloss);
 		else
 			fprintf(out, "AUC %.4f   logloss %.4f", p->auc, p->logloss);
-		fprintf(out, "%s\n", p->pass == r->best_pass ? "   best" : "");
+		fprintf(out, "%s%s\n", not_numbers_text(bad, p->not_numbers),
+		        p->pass == r->weights_pass && is_chosen(r) ? "   best" : "");
 	}
+}
+
+/* Whose weights are kept, and why those. */
+static void print_weights(FILE *out, const struct report *r)
+{
+	const struct job *job = r->of_job;
+	const char *why = "the last";
+	if (!r->weights_pass)
+		return;
+	if (strcmp(r->chosen_by, "auc") == 0)
+		why = "the best by its AUC";
+	else if (is_chosen(r) && job->train.early_stop.metric == METRIC_AUC)
+		why = "the best by its logloss, as the validation part has one class only and so no AUC";
+	else if (is_chosen(r))
+		why = r->of == REPORT_CLICKS ? "the best by its logloss" : "the best by its loss";
+	else if (!job_has_valid(job))
+		why = "the last, as the job has no validation part to choose by";
+	else if (job->train.keep_best)
+		why = "the last, as no pass had figures that are numbers";
+	fprintf(out, "  %-11s of pass %u, %s: %s\n", "weights", r->weights_pass, why, r->weights);
 }
 
 /* What is known of generated data. */
@@ -249,6 +290,7 @@ void report_print(const struct report *r, FILE *out)
 	if (r->generated)
 		print_planted(out, r);
 	print_passes(out, r);
+	print_weights(out, r);
 	print_speed(out, r);
 	fprintf(out, "  %-11s pushed %s, pulled %s\n", "bytes", pushed, pulled);
 	if (s->keys)
@@ -261,6 +303,9 @@ void report_print(const struct report *r, FILE *out)
 	print_feedback(out, s);
 	print_staleness(out, s);
 	print_audit(out, r);
+	if (s->checkpoints.failed)
+		fprintf(out, "  %-11s %" PRIu64 " written, %" PRIu64 " FAILED%s: %s\n", "checkpoints", s->checkpoints.written,
+		        s->checkpoints.failed, s->checkpoints.failing ? ", the last among them" : "", s->checkpoints.text);
 	if (r->workers_lost || r->servers_lost || s->leases_expired)
 		fprintf(out, "  %-11s %" PRIu64 " workers, %" PRIu64 " servers; %" PRIu64 " leases expired; %" PRIu64 " batches redone\n",
 		        "lost", r->workers_lost, r->servers_lost, s->leases_expired, s->redone_batches);
@@ -326,6 +371,8 @@ static void put_scores(struct json *j, const struct report *r, const char *part,
 		put_real(j, part, "calibration", s->calibration);
 	snprintf(path, sizeof path, "%s.rows", part);
 	json_set_count(j, path, s->rows);
+	snprintf(path, sizeof path, "%s.not_numbers", part);
+	json_set_count(j, path, s->not_numbers);
 }
 
 static void put_point(struct json *j, const struct curve_point *p)
@@ -343,13 +390,18 @@ static void put_passes(struct json *j, const struct report *r)
 		struct json *item = json_create();
 		json_set_count(item, "pass", r->passes[i].pass);
 		report_put_quality(item, "", r->of, r->passes[i].auc, r->passes[i].logloss);
+		json_set_count(item, "not_numbers", r->passes[i].not_numbers);
 		const struct curve_point *p = r->curve ? curve_find(r->curve, r->passes[i].pass) : NULL;
 		if (p)
 			put_point(item, p);
 		json_append(j, "passes", item);
 	}
-	if (r->best_pass)
-		json_set_count(j, "best_pass", r->best_pass);
+	if (is_chosen(r))
+		json_set_count(j, "best_pass", r->weights_pass);
+	if (r->weights_pass) {
+		json_set_count(j, "weights_pass", r->weights_pass);
+		json_set_text(j, "chosen_by", r->chosen_by);
+	}
 }
 
 static void put_audit(struct json *j, const struct report *r)

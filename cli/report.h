@@ -15,13 +15,14 @@
 
 struct report_scores {
 	bool known;
-	double auc, logloss, calibration; /* of text: logloss alone */
-	uint64_t rows;
+	double auc, logloss, calibration; /* NaN: undefined; of text: logloss alone */
+	uint64_t rows, not_numbers;       /* scores; those that are NaN or infinite: the figures are NaN then */
 };
 
 struct report_pass {
 	uint32_t pass; /* counts from 1 for people */
 	double auc, logloss;
+	uint64_t not_numbers;
 };
 
 /* What a model reads, and so what is said of it. */
@@ -37,7 +38,10 @@ struct report {
 	bool finished;     /* every pass is done (or stopped early); otherwise the audit says nothing */
 	bool was_finished; /* before this run, which found nothing to do */
 	struct report_scores valid, test;
-	uint32_t best_pass;         /* counts from 1; 0: none */
+	uint32_t weights_pass;      /* whose weights are in `weights`; counts from 1; 0: none */
+	char chosen_by[16];         /* what made it so: "auc", "logloss", or "last", as nothing chose */
+	const char *weights;        /* RUN_DIR/best.safetensors */
+	const struct job *of_job;   /* what it would have been chosen by */
 	struct report_pass *passes; /* (passes_count) */
 	uint32_t passes_count;
 	const struct curve *curve; /* of the passes that this run saw end; NULL: of none */
@@ -65,7 +69,7 @@ void report_format_speed(char out[REPORT_SPEED_BYTES], const struct overview *s,
 double report_bits(double nats);
 /* A model's quality inside `part` ("" for j itself), as reports name it: auc and logloss, or of text loss (nats a byte) and bits_per_byte. */
 void report_put_quality(struct json *j, const char *part, enum report_of of, double auc, double logloss);
-/* Reads the evaluator's RUN_DIR/evaluation.json into valid, test, passes, best_pass. E_NOT_FOUND when there is none. */
+/* Reads the evaluator's RUN_DIR/evaluation.json into valid, test, passes, weights_pass, chosen_by. E_NOT_FOUND when there is none. */
 weir_status report_read_evaluation(struct report *r, const char *path, weir_error *err) WEIR_MUST_CHECK;
 void report_free(struct report *r);
 void report_print(const struct report *r, FILE *out);

@@ -9,6 +9,7 @@
 #include "checkpoint_find.h"
 #include "disk.h"
 #include "evaluation.h"
+#include "events.h"
 #include "live.h"
 #include "options.h"
 #include "run_dir.h"
@@ -90,6 +91,23 @@ static weir_status forget_evaluations(const struct job *job, uint32_t passes, ui
 	return s;
 }
 
+/* The curves go on from the checkpoint: TensorBoard forgets what they had beyond it. */
+static weir_status cut_curves(const struct job *job, uint64_t step, weir_error *err)
+{
+	char folder[RESTORE_PATH_BYTES];
+	const struct clock *clock = clock_system();
+	const int64_t now_ms = clock->ops->wall_ns(clock) / 1000000;
+	struct events events;
+	snprintf(folder, sizeof folder, "%s/" EVENTS_FOLDER, job->run_dir);
+	if (access(folder, F_OK) != 0)
+		return WEIR_OK;
+	weir_status s = events_open(&events, folder, now_ms, err);
+	if (s == WEIR_OK)
+		s = events_begin(&events, step, now_ms, err);
+	events_close(&events);
+	return s;
+}
+
 /* run.json first: where the moving is cut off, servers refuse what is left of the generation before, and none begins with nothing.
  * evaluated: passes, of the checkpoint */
 static weir_status set_run(const struct job *job, const struct checkpoint_manifest *m, uint32_t evaluated, weir_error *err)
@@ -114,6 +132,8 @@ static weir_status set_run(const struct job *job, const struct checkpoint_manife
 		s = move_data_aside(job, generation, &any, err);
 	if (s == WEIR_OK)
 		s = forget_evaluations(job, same_run ? evaluated : 0, generation, &any, err);
+	if (s == WEIR_OK)
+		s = cut_curves(job, same_run ? m->step : 0, err);
 	if (s == WEIR_OK && any)
 		fprintf(stderr, "what the run had written to %s is in %s/before-g%" PRIu64 " now\n", job->run_dir, job->run_dir,
 		        generation);

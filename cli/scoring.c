@@ -1,6 +1,7 @@
 /* Finds weights and data to score. */
 #include "scoring.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,33 +20,47 @@ const char *scoring_part_name(enum split_part part)
 
 static bool has_part(const struct job *job, enum split_part part)
 {
-	bool split = job->data.split.by != SPLIT_NONE;
-	if (part == SPLIT_TEST)
-		return job->data.test_count > 0 || (split && job->data.split.test > 0);
-	return job->data.valid_count > 0 || (split && job->data.split.valid > 0);
+	return part == SPLIT_TRAIN || (part == SPLIT_TEST ? job_has_test(job) : job_has_valid(job));
+}
+
+/* False: there is no such part. */
+static bool find_part(const char *name, enum split_part *out)
+{
+	for (enum split_part p = SPLIT_TRAIN; p <= SPLIT_TEST; p++)
+		if (strcmp(name, scoring_part_name(p)) == 0) {
+			*out = p;
+			return true;
+		}
+	return false;
 }
 
 static weir_status check_part(const char *name, weir_error *err)
 {
-	return !name || strcmp(name, "valid") == 0 || strcmp(name, "test") == 0
+	enum split_part part;
+	return !name || find_part(name, &part)
 	           ? WEIR_OK
-	           : weir_fail(err, WEIR_E_INVALID, "--part is '%s': expected valid or test", name);
+	           : weir_fail(err, WEIR_E_INVALID, "--part is '%s': expected train, valid or test", name);
 }
 
 static weir_status choose_part(struct scoring *s, const struct scoring_options *o, weir_error *err)
 {
-	if (o->any_part && !has_part(o->job, SPLIT_TEST) && !has_part(o->job, SPLIT_VALID)) {
-		s->part = SPLIT_TRAIN;
-		return WEIR_OK;
-	}
-	if (!o->part)
-		s->part = has_part(o->job, SPLIT_TEST) ? SPLIT_TEST : SPLIT_VALID;
-	else
-		s->part = strcmp(o->part, "test") == 0 ? SPLIT_TEST : SPLIT_VALID;
+	s->part = SPLIT_TEST;
+	while (!o->part && !has_part(o->job, s->part))
+		s->part--;
+	if (o->part)
+		(void)find_part(o->part, &s->part); /* check_part has seen it */
 	if (!has_part(o->job, s->part))
 		return weir_fail(err, WEIR_E_NOT_FOUND, "the job has no %s part: give data.%s or data.split", scoring_part_name(s->part),
 		                 scoring_part_name(s->part));
 	return WEIR_OK;
+}
+
+weir_status scoring_fail_not_numbers(const struct scoring *s, uint64_t count, uint64_t scores, weir_error *err)
+{
+	return weir_fail(err, WEIR_E_NOT_FINITE,
+	                 "%" PRIu64 " of %" PRIu64 " scores of the %s part are not numbers (NaN or infinite): either values of those "
+	                 "rows are too large to compute with, or the weights of %.1000s are no numbers",
+	                 count, scores, scoring_part_name(s->part), s->source);
 }
 
 /* Joins the running job as an observer. */

@@ -15,10 +15,9 @@ struct scoring_options {
 	/* --weights: a safetensors file, or a folder of a model or of adapters, or with find_only a checkpoint; NULL: the running job, or RUN_DIR/best.safetensors when it does
 	 * not run */
 	const char *weights;
-	const char *part; /* --part: "valid" or "test"; NULL: test, else valid */
+	const char *part; /* --part: "train", "valid" or "test"; NULL: test, else valid, else train */
 	bool every_line;  /* data are read by dataset_open_scored */
 	bool unlabelled;  /* with every_line: --unlabelled */
-	bool any_part;    /* the data only say what rows look like: without the other parts, the training part does */
 	bool
 	    find_only; /* weights are found, not opened: there is no scorer, and data only of a running job and for a checkpoint, which do not tell their shape */
 	struct logger *logger;
@@ -30,10 +29,10 @@ struct scoring_options {
 		    "a safetensors file, or a folder of a model or of adapters" also "; else the job's" \
 	}
 #define OR_CHECKPOINT ", or a checkpoint (PLACE/ck-NAME) or folder of them"
-#define SCORING_OPTIONS(o)                                         \
-	AT_OPTION((o)->at), WEIGHTS_OPTION((o)->weights, ""),          \
-	{                                                              \
-		"--part", OPTION_TEXT, &(o)->part, "PART", "valid or test" \
+#define SCORING_OPTIONS(o)                                                                                        \
+	AT_OPTION((o)->at), WEIGHTS_OPTION((o)->weights, ""),                                                         \
+	{                                                                                                             \
+		"--part", OPTION_TEXT, &(o)->part, "PART", "train, valid or test; else the last of them that the job has" \
 	}
 
 struct scoring {
@@ -48,8 +47,11 @@ struct scoring {
 /* Free with scoring_close also after an error. */
 weir_status scoring_open(struct scoring *s, const struct scoring_options *options, weir_error *err) WEIR_MUST_CHECK;
 void scoring_close(struct scoring *s);
-/* "valid", "test". */
+/* "train", "valid", "test". */
 const char *scoring_part_name(enum split_part part);
+
+/* Says that `count` of so many scores are NaN or infinite, which makes figures of them undefined. */
+weir_status scoring_fail_not_numbers(const struct scoring *s, uint64_t count, uint64_t scores, weir_error *err);
 
 /* A verb that scores: what its options are read into, and what it does with them. */
 struct scoring_verb {

@@ -121,13 +121,18 @@ static void print_status(const struct overview *s)
 	if (s->checkpoint[0])
 		printf("generation  %" PRIu64 ", from checkpoint %s%s%s\n", s->generation, s->checkpoint, s->rewound[0] ? ": " : "",
 		       s->rewound);
+	if (s->checkpoints.failed)
+		printf("checkpoints %" PRIu64 " written, %" PRIu64 " failed%s: %s\n", s->checkpoints.written, s->checkpoints.failed,
+		       s->checkpoints.failing ? ", the last among them" : "", s->checkpoints.text);
 	format_bytes(a, sizeof a, (double)s->bytes_pushed);
 	format_bytes(b, sizeof b, (double)s->bytes_pulled);
 	printf("trained     %" PRIu64 " rows, pushed %s, pulled %s", s->rows, a, b);
-	if (s->auc > 0)
+	if (s->evaluated_batches && !s->language)
 		printf(", last AUC %.4f, logloss %.4f", s->auc, s->logloss);
-	else if (s->logloss > 0) /* of text */
+	else if (s->evaluated_batches)
 		printf(", last loss %.4f", s->logloss);
+	if (s->not_numbers)
+		printf(", where %" PRIu64 " scores are no numbers", s->not_numbers);
 	if (overview_perplexity(s) > 0)
 		printf(", perplexity %.4g", overview_perplexity(s));
 	printf("\n");

@@ -10,6 +10,7 @@
 
 #include "backend.h"
 #include "certificate.h"
+#include "choice.h"
 #include "data_check.h"
 #include "dataset.h"
 #include "device.h"
@@ -30,8 +31,6 @@ static void run_path(const struct job *job, const char *name, char out[WEIR_PATH
 {
 	snprintf(out, WEIR_PATH_BYTES_MAX + 64, "%s/%s", job->run_dir, name);
 }
-
-#define EVENTS_FOLDER "events"
 
 /* --- Which run */
 
@@ -231,6 +230,17 @@ static weir_status generate(struct train *t, struct report *r, weir_error *err)
 	return WEIR_OK;
 }
 
+/* Says which pass's weights will be kept. */
+static weir_status note_choice(struct train *t, weir_error *err)
+{
+	struct dataset *valid = NULL;
+	weir_status s = job_has_valid(t->job) ? dataset_open(&valid, t->job, SPLIT_VALID, t->logger, err) : WEIR_OK;
+	if (s == WEIR_OK)
+		s = choice_note(&t->live, t->job, valid, err);
+	dataset_close(valid);
+	return s;
+}
+
 /* Makes what is to be generated, and opens the data once. */
 static weir_status prepare_data(struct train *t, struct report *r, weir_error *err)
 {
@@ -243,6 +253,13 @@ static weir_status prepare_data(struct train *t, struct report *r, weir_error *e
 	if (*found.warning)
 		live_note(&t->live, "warning: %s", found.warning);
 	r->bad_lines = found.bad_lines;
+	if (s == WEIR_OK && job_normalises_batches(t->job) && found.rows % t->job->data.batch == 1)
+		live_note(&t->live,
+		          "the last batch of a pass has one row, which model.batch_norm cannot learn from: it is left out (%" PRIu64
+		          " rows, data.batch %u)",
+		          found.rows, t->job->data.batch);
+	if (s == WEIR_OK)
+		s = note_choice(t, err);
 	return s;
 }
 
@@ -404,9 +421,12 @@ static void make_audit(struct train *t, struct report *r)
 
 static weir_status make_report(struct train *t, struct report *r, weir_error *err)
 {
-	char path[WEIR_PATH_BYTES_MAX + 64];
+	char path[WEIR_PATH_BYTES_MAX + 64], weights[WEIR_PATH_BYTES_MAX + 64];
 	weir_error missing = {0};
 	weir_status s = WEIR_OK;
+	run_path(t->job, "best.safetensors", weights);
+	r->weights = weights;
+	r->of_job = t->job;
 	r->job = t->job->name;
 	r->model = model_kind_name(t->job->model.kind);
 	r->network_bits_per_s = t->job->cluster.network.rate_bits_per_s;
@@ -432,7 +452,7 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 		s = note_finished(t, true, err);
 	}
 	run_path(t->job, "evaluation.json", path);
-	if (s == WEIR_OK && job_wants_evaluator(t->job) && report_read_evaluation(r, path, &missing) != WEIR_OK && r->finished)
+	if (s == WEIR_OK && report_read_evaluation(r, path, &missing) != WEIR_OK && r->finished)
 		s = weir_fail(err, missing.status, "the evaluator left no result: %s; see the end of %s/evaluator.log", missing.text,
 		              t->job->run_dir);
 	report_print(r, stdout);
@@ -457,6 +477,10 @@ static int verdict(struct train *t, const struct report *r)
 	}
 	if (e->status == WEIR_OK && !r->audit.ok)
 		weir_fail(e, WEIR_E_INTERNAL, "the audit failed: %s", r->audit.text);
+	const struct overview_checkpoints *c = &t->seen.checkpoints;
+	if (e->status == WEIR_OK && (c->failing || (c->running && !c->written))) /* the weights are kept; these are not */
+		weir_fail(e, WEIR_E_IO, "the job is finished, and its weights are kept, but its last checkpoint failed: %s",
+		          c->failing ? c->text : "it was not written when the job ended");
 	return e->status == WEIR_OK ? EXIT_SUCCESS : verb_fail("train", e);
 }
 

@@ -207,9 +207,10 @@ bool job_is_transformer(const struct job *job)
 	return job->model.kind == MODEL_GPT2 || job->model.kind == MODEL_LLAMA;
 }
 
-bool job_wants_evaluator(const struct job *job)
+bool job_normalises_batches(const struct job *job)
 {
-	return job_has_valid(job) || job_has_test(job);
+	const bool deep = !job_is_transformer(job) && job->model.kind != MODEL_LR && job->model.kind != MODEL_FM;
+	return deep && job->model.batch_norm;
 }
 
 bool job_waits_for_evaluation(const struct job *job)

@@ -244,11 +244,12 @@ bool job_has_test(const struct job *job);
 /* Whether the model learns what comes next in a text, rather than who clicks. */
 bool job_is_language(const struct job *job);
 bool job_is_transformer(const struct job *job);
+/* Whether the model normalises over the rows of a batch: it cannot learn from a batch of one. */
+bool job_normalises_batches(const struct job *job);
 /* How long workers wait for a server that cannot be reached: one whose log is on disk comes back, partitions with replicas go on elsewhere, and one whose only log is in
  * memory may stand still for a while. */
 uint32_t job_server_patience_ms(const struct job *job);
-/* Whether an evaluator has anything to do, and whether passes wait for its verdict: only when it decides something. */
-bool job_wants_evaluator(const struct job *job);
+/* Whether passes wait for the evaluator's verdict: only when it decides something. */
 bool job_waits_for_evaluation(const struct job *job);
 /* "nearest" of candidates to `word` by edit distance, or NULL when nothing is close. For error messages elsewhere too. */
 const char *job_nearest(const char *word, const char *const *candidates, uint32_t count);

@@ -6,6 +6,7 @@
 
 #include "address.h"
 #include "job_read.h"
+#include "web_endpoint.h"
 
 const struct raw *job_raw(const struct reading *r, const char *path)
 {
@@ -174,6 +175,20 @@ static weir_status check_replicas(struct reading *r, const struct job *job)
 	return check_coord(r, job);
 }
 
+static weir_status check_endpoint(struct reading *r, const char *key, const char *endpoint)
+{
+	size_t bytes;
+	if (*endpoint && !web_endpoint_check(endpoint, &bytes))
+		return FAIL(r, key, WEIR_E_INVALID, "is '%.200s'; " WEB_ENDPOINT_EXPECTED, endpoint);
+	return WEIR_OK;
+}
+
+static weir_status check_endpoints(struct reading *r, const struct job *job)
+{
+	const weir_status status = check_endpoint(r, "checkpoint.endpoint", job->checkpoint.endpoint);
+	return status == WEIR_OK ? check_endpoint(r, "data.endpoint", job->data.endpoint) : status;
+}
+
 static weir_status check_cluster(struct reading *r, const struct job *job)
 {
 	if (job->cluster.ack == JOB_ACK_DISK && job->cluster.log != JOB_LOG_DISK)
@@ -184,7 +199,9 @@ static weir_status check_cluster(struct reading *r, const struct job *job)
 	if (strncmp(job->checkpoint.dir, "s3://", 5) != 0 && (*job->checkpoint.endpoint || *job->checkpoint.region))
 		return FAIL(r, *job->checkpoint.endpoint ? "checkpoint.endpoint" : "checkpoint.region", WEIR_E_INVALID,
 		            "is given, and checkpoint.dir is no s3://BUCKET/PREFIX; expected both or neither");
-	weir_status status = check_replicas(r, job);
+	weir_status status = check_endpoints(r, job);
+	if (status == WEIR_OK)
+		status = check_replicas(r, job);
 	return status == WEIR_OK ? check_addresses(r, job) : status;
 }
 

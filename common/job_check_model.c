@@ -46,6 +46,15 @@ static weir_status check_language(struct reading *r, struct job *job)
 	return WEIR_OK;
 }
 
+static weir_status check_batch_norm(struct reading *r, const struct job *job)
+{
+	if (job_normalises_batches(job) && job->data.batch < 2)
+		return FAIL(r, "data.batch", WEIR_E_INVALID,
+		            "is %u, and model.batch_norm normalises over the rows of a batch; expected at least 2, or batch_norm: false",
+		            job->data.batch);
+	return WEIR_OK;
+}
+
 static weir_status check_shape(struct reading *r, const struct job *job)
 {
 	const uint32_t heads = job->model.heads, kv_heads = job->model.kv_heads, width = job->model.width;
@@ -149,6 +158,8 @@ weir_status job_check_model(struct reading *r, struct job *job)
 		return FAIL(r, "train.accumulate", WEIR_E_INVALID, "is %u, and model.kind is neither gpt2 nor llama; expected 1",
 		            job->train.accumulate);
 	const bool deep = kind != MODEL_LR && kind != MODEL_FM;
+	if (check_batch_norm(r, job) != WEIR_OK)
+		return WEIR_E_INVALID;
 	if (deep && job->model.hidden_count == 0)
 		return FAIL(r, "model.hidden", WEIR_E_INVALID,
 		            "is empty; this model.kind has a deep part: expected a list such as [400, 400]");

@@ -12,6 +12,7 @@
 
 #include "clock.h"
 #include "prng.h"
+#include "web_endpoint.h"
 
 #define CONNECT_TIMEOUT_MS 5000L
 #define STALL_TIMEOUT_S    15L /* fewer than STALL_BYTES_S for so long: tried again */
@@ -50,18 +51,15 @@ static bool is_local(const char *endpoint)
 
 weir_status web_service_create(struct web_service **out, const struct web_service_options *o, weir_error *err)
 {
-	bool http = strncmp(o->endpoint, "http://", 7) == 0, https = strncmp(o->endpoint, "https://", 8) == 0;
-	const char *host = http ? o->endpoint + 7 : o->endpoint + 8;
 	const char *section = o->section ? o->section : "checkpoint";
-	if ((!http && !https) || !*host || strpbrk(host, "/?# ") || strlen(o->endpoint) >= sizeof((struct web_service *)0)->endpoint)
-		return weir_fail(err, WEIR_E_INVALID,
-		                 "%s.endpoint is '%.200s': expected https://HOST or http://HOST:PORT, without a path", section,
-		                 o->endpoint);
+	size_t bytes;
+	if (!web_endpoint_check(o->endpoint, &bytes) || bytes >= sizeof((struct web_service *)0)->endpoint)
+		return weir_fail(err, WEIR_E_INVALID, "%s.endpoint is '%.200s': " WEB_ENDPOINT_EXPECTED, section, o->endpoint);
 	struct web_service *s = calloc(1, sizeof *s);
 	if (!s)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory for %s", o->endpoint);
 	pthread_once(&curl_once, curl_start);
-	snprintf(s->endpoint, sizeof s->endpoint, "%s", o->endpoint);
+	snprintf(s->endpoint, sizeof s->endpoint, "%.*s", (int)bytes, o->endpoint);
 	snprintf(s->section, sizeof s->section, "%s", section);
 	snprintf(s->region, sizeof s->region, "%s", o->bucket ? o->region : "");
 	snprintf(s->bucket, sizeof s->bucket, "%s", o->bucket ? o->bucket : "");

@@ -91,7 +91,7 @@ double overview_learning_rate(const struct overview *s)
 
 double overview_perplexity(const struct overview *s)
 {
-	return s->row_tokens && s->logloss > 0 ? exp(s->logloss) : 0;
+	return s->row_tokens && s->evaluated_batches && s->logloss > 0 ? exp(s->logloss) : 0;
 }
 
 double overview_staleness_mean(const struct overview *s)

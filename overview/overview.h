@@ -89,6 +89,13 @@ struct overview_place {
 	uint32_t in_sync[WEIR_REPLICAS_MAX], in_sync_count; /* none of these */
 };
 
+/* Checkpoints of the job, as its servers took them since they started. */
+struct overview_checkpoints {
+	uint64_t written, failed;
+	bool failing, running; /* the last one that ended failed; one is being written */
+	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX], text[WEIR_ERROR_TEXT_BYTES]; /* of the last that failed, and why */
+};
+
 struct overview {
 	bool has_ledger; /* else what it alone knows is 0 */
 	bool alone;      /* of one server: no other was asked, and sums over servers are its numbers */
@@ -99,9 +106,15 @@ struct overview {
 	struct overview_place ledger;
 	uint32_t pass, passes, units, committed; /* pass counts from 0; units in a pass, committed of this pass */
 	uint64_t rows, batches, dataset_rows;
-	double rows_per_s;   /* over the last seconds; 0: nobody trains, or not known */
-	double loss_sum;     /* over rows */
-	double auc, logloss; /* last evaluation; 0: none yet */
+	double rows_per_s; /* over the last seconds; 0: nobody trains, or not known */
+	double loss_sum;   /* over loss_rows: those whose loss was a number */
+	uint64_t loss_rows;
+	/* The last evaluation, at the end of a pass: batches of the job until then, 0: there was none, and the rest is nothing; whether the model has a loss and no AUC; the
+	 * figures, NaN: undefined; scores that are no numbers. */
+	uint64_t evaluated_batches;
+	bool language;
+	double auc, logloss;
+	uint64_t not_numbers;
 	uint64_t bad_lines, workers_lost, workers_stalled, leases_expired, units_quarantined, steps_closed, batches_dropped,
 	    redone_batches;
 	uint64_t batches_not_finite; /* whose gradients were not */
@@ -123,7 +136,8 @@ struct overview {
 	uint64_t staleness[HISTOGRAM_BUCKETS]; /* of every push, all tables, by common/metrics.h's buckets */
 	char failure[WEIR_ERROR_TEXT_BYTES];
 	char lost[WEIR_ERROR_TEXT_BYTES]; /* for good, as there is no checkpoint to go back to; "": nothing */
-	uint32_t replicas;                /* that each partition shall have; 0: no server has answered */
+	struct overview_checkpoints checkpoints;
+	uint32_t replicas; /* that each partition shall have; 0: no server has answered */
 	uint32_t partitions_count, workers_count, workers_live, servers_count, servers_answered, tables_count;
 	struct overview_partition *partitions; /* (partitions_count) */
 	struct overview_worker *workers;       /* (workers_count) */

@@ -39,8 +39,9 @@ static double whole_partitions(const struct overview *s)
 	X("weir_tokens_total", "counter", "Of a language model: tokens trained.", (double)s->rows * s->row_tokens) \
 	X("weir_batches_total", "counter", "Batches trained.", s->batches) \
 	X("weir_loss_total", "counter", "Sum of the loss over the examples trained.", s->loss_sum) \
-	X("weir_validation_auc_ratio", "gauge", "AUC of the last evaluation; 0: none yet.", s->auc) \
-	X("weir_validation_logloss", "gauge", "Loss of the last evaluation; 0: none yet.", s->logloss) \
+	X("weir_validation_auc_ratio", "gauge", "AUC of the last evaluation; 0: none yet; NaN: undefined.", s->auc) \
+	X("weir_validation_logloss", "gauge", "Loss of the last evaluation; 0: none yet; NaN: undefined.", s->logloss) \
+	X("weir_validation_not_numbers", "gauge", "Scores of the last evaluation that are NaN or infinite.", s->not_numbers) \
 	X("weir_validation_perplexity", "gauge", "Of a language model, by the last evaluation; 0: none yet.", overview_perplexity(s)) \
 	X("weir_samples_per_second", "gauge", "Examples that workers train; 0: not known.", s->rows_per_s) \
 	X("weir_tokens_per_second", "gauge", "Of a language model: tokens of those.", s->rows_per_s * s->row_tokens) \
@@ -78,6 +79,9 @@ static double whole_partitions(const struct overview *s)
 	X("weir_not_finite_refused_total", "counter", "Pushes with NaN or infinite values.", s->nonfinite_refused) \
 	X("weir_scrubs_total", "counter", "Comparisons of a partition's replicas.", s->scrubs) \
 	X("weir_scrubs_differ_total", "counter", "Those that found a difference.", s->scrubs_differ) \
+	X("weir_checkpoints_total", "counter", "Checkpoints of the job that were written.", s->checkpoints.written) \
+	X("weir_checkpoint_failures_total", "counter", "Those that failed.", s->checkpoints.failed) \
+	X("weir_checkpoint_failing", "gauge", "1: the last checkpoint failed.", s->checkpoints.failing) \
 	X("weir_replicas", "gauge", "Replicas that each partition shall have.", s->replicas) \
 	X("weir_partitions_whole", "gauge", "Partitions with a primary that answers and all replicas in sync.", whole_partitions(s)) \
 	X("weir_servers_answering", "gauge", "Servers that answered just now.", s->servers_answered)

@@ -34,6 +34,7 @@ static void read_totals(struct overview *s, const Weir__V1__WorkerReport *totals
 	s->rows = totals->rows;
 	s->batches = totals->batches;
 	s->loss_sum = totals->loss_sum;
+	s->loss_rows = totals->rows > totals->rows_without_loss ? totals->rows - totals->rows_without_loss : 0;
 	s->bytes_pushed = totals->bytes_pushed;
 	s->bytes_pulled = totals->bytes_pulled;
 	s->redone_batches = totals->redone_batches;
@@ -167,8 +168,11 @@ weir_status overview_read_ledger(struct overview *s, const Weir__V1__LedgerStatu
 	s->committed = l->committed;
 	s->dataset_rows = l->dataset_rows;
 	s->rows_per_s = l->rows_per_s;
+	s->evaluated_batches = l->evaluated_batches;
+	s->language = l->language;
 	s->auc = l->auc;
 	s->logloss = l->logloss;
+	s->not_numbers = l->not_numbers;
 	s->workers_lost = l->workers_lost;
 	s->workers_stalled = l->workers_stalled;
 	s->leases_expired = l->leases_expired;
@@ -262,6 +266,20 @@ static void read_partition(struct overview *s, uint32_t server, const Weir__V1__
 		out->in_sync[out->in_sync_count++] = in->members[i];
 }
 
+static void read_checkpoints(struct overview_checkpoints *out, const Weir__V1__CheckpointStatus *in)
+{
+	if (!in)
+		return;
+	out->written += in->written;
+	out->failed += in->failed;
+	out->failing |= in->failing;
+	out->running |= in->running;
+	if (in->failing || !out->text[0]) {
+		copy_text(out->name, sizeof out->name, in->name);
+		copy_text(out->text, sizeof out->text, in->text);
+	}
+}
+
 void overview_read_server(struct overview *s, uint32_t index, const Weir__V1__ServerStatus *in)
 {
 	struct overview_server *out = &s->servers[index];
@@ -283,6 +301,7 @@ void overview_read_server(struct overview *s, uint32_t index, const Weir__V1__Se
 	s->servers_answered++;
 	if (!s->lost[0])
 		copy_text(s->lost, sizeof s->lost, in->lost);
+	read_checkpoints(&s->checkpoints, in->checkpoints);
 	s->replicas = in->replicas;
 	s->duplicates_refused += in->duplicates_refused;
 	s->stale_refused += in->stale_refused;

@@ -92,6 +92,21 @@ static weir_status try_all(struct checkpoint_coordinator *c, struct checkpoint_e
 	}
 }
 
+/* One that was given up, as the server ends or the ledger has gone, is none. Under lock. */
+static void count(struct checkpoint_coordinator *c, const struct checkpoint_ended *e)
+{
+	struct checkpoint_counts *n = &c->counts;
+	if (c->ending || e->err.status == WEIR_E_CANCELLED)
+		return;
+	n->failing = e->err.status != WEIR_OK;
+	n->written += !n->failing;
+	n->failed += n->failing;
+	if (n->failing) {
+		snprintf(n->name, sizeof n->name, "%s", e->name);
+		snprintf(n->text, sizeof n->text, "%s", e->err.text);
+	}
+}
+
 /* The present one, told to those who ask, from begin to end. */
 static void run_one(struct checkpoint_coordinator *c)
 {
@@ -109,6 +124,7 @@ static void run_one(struct checkpoint_coordinator *c)
 	pthread_mutex_lock(&c->lock);
 	c->running = false;
 	c->ended = e;
+	count(c, &e);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -149,6 +165,17 @@ static bool is_here(const struct checkpoint_coordinator *c)
 	uint64_t revision;
 	return !checkpoint_is_replicated(c) ||
 	       partition_map_find(c->server->map, JOURNAL_LEDGER, &revision).server == c->server->options.index;
+}
+
+/* A failure is no news any more once another server has the ledger. */
+void checkpoint_coordinator_count(struct checkpoint_coordinator *c, struct checkpoint_counts *out)
+{
+	const bool here = is_here(c);
+	pthread_mutex_lock(&c->lock);
+	*out = c->counts;
+	out->running = c->running;
+	pthread_mutex_unlock(&c->lock);
+	out->failing &= here;
 }
 
 void checkpoint_coordinator_ask(struct checkpoint_coordinator *c, struct rpc_call *call, struct message *request)

@@ -27,6 +27,13 @@ struct checkpoint_coordinator *checkpoint_coordinator_create(struct server *s, c
                                                              const char *const *servers, uint32_t count);
 /* Gives up the one being written. The ledger's loop and the transport must run still. NULL is allowed. */
 void checkpoint_coordinator_destroy(struct checkpoint_coordinator *c);
+/* What became of those that this coordinator took. */
+struct checkpoint_counts {
+	uint64_t written, failed;
+	bool failing, running; /* the last one that ended failed; one is being written */
+	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX], text[WEIR_ERROR_TEXT_BYTES]; /* of the last that failed, and why */
+};
+void checkpoint_coordinator_count(struct checkpoint_coordinator *c, struct checkpoint_counts *out);
 /* RPC_CHECKPOINT. */
 void checkpoint_coordinator_ask(struct checkpoint_coordinator *c, struct rpc_call *call, struct message *request);
 

@@ -27,6 +27,7 @@ struct checkpoint_coordinator {
 	char name[WEIR_CHECKPOINT_NAME_BYTES_MAX]; /* of the one running */
 	uint64_t sequence;                         /* of it */
 	struct checkpoint_ended ended;
+	struct checkpoint_counts counts; /* without `running` */
 	/* The thread's. */
 	struct rpc_loop *loop;
 	char (*addresses)[WEIR_ADDRESS_BYTES_MAX]; /* (servers) */

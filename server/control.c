@@ -460,6 +460,22 @@ static void status_free(struct status_tour *g)
 	free(g);
 }
 
+static void fill_checkpoints(const struct server *s, struct checkpoint_counts *counts, Weir__V1__CheckpointStatus *told,
+                             Weir__V1__ServerStatus *out)
+{
+	weir__v1__checkpoint_status__init(told);
+	if (!s->coordinator)
+		return;
+	checkpoint_coordinator_count(s->coordinator, counts);
+	told->written = counts->written;
+	told->failed = counts->failed;
+	told->name = counts->name;
+	told->text = counts->text;
+	told->failing = counts->failing;
+	told->running = counts->running;
+	out->checkpoints = told;
+}
+
 static void status_done(struct executor *e, void *arg)
 {
 	(void)e;
@@ -481,6 +497,9 @@ static void status_done(struct executor *e, void *arg)
 	reply.tables = tables;
 	fill_server_status(g, &reply);
 	fill_durable(g, &reply);
+	struct checkpoint_counts counts;
+	Weir__V1__CheckpointStatus checkpoints;
+	fill_checkpoints(s, &counts, &checkpoints, &reply);
 	rewind_get_lost(s->rewind, lost);
 	reply.lost = lost;
 	answer(g->call, &reply.base);

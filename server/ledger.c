@@ -310,6 +310,9 @@ void ledger_status(struct ledger *l, const Weir__V1__StatusRequest *q, ledger_re
 	r.dataset_rows = l->dataset_rows;
 	r.auc = l->auc;
 	r.logloss = l->logloss;
+	r.language = l->language;
+	r.not_numbers = l->not_numbers;
+	r.evaluated_batches = l->evaluated_batches;
 	r.n_servers = l->options.servers_count;
 	r.servers = l->servers;
 	r.n_partition_server = l->options.partitions;

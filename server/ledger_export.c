@@ -135,6 +135,11 @@ static void export_globals(struct export *x)
 	g->failure = l->failure;
 	g->auc = l->auc;
 	g->logloss = l->logloss;
+	g->language = l->language;
+	g->not_numbers = l->not_numbers;
+	g->batches = l->batches;
+	g->completed_batches = l->completed_batches;
+	g->evaluated_batches = l->evaluated_batches;
 	g->workers_lost = l->workers_lost;
 	g->workers_stalled = l->workers_stalled;
 	g->leases_expired = l->leases_expired;
@@ -176,6 +181,7 @@ static Weir__V1__LedgerUnit *export_unit(struct export *x, uint32_t unit)
 	out->skip = u->skip;
 	out->local_steps = u->local_steps;
 	out->place = u->place;
+	out->first = u->first;
 	out->end = u->end;
 	out->n_stepped = stepped_words(u);
 	out->stepped = u->stepped;

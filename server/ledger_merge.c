@@ -71,6 +71,11 @@ static weir_status merge_globals(struct ledger *l, const Weir__V1__LedgerGlobals
 	l->failed = g->failed;
 	l->auc = g->auc;
 	l->logloss = g->logloss;
+	l->language = g->language;
+	l->not_numbers = g->not_numbers;
+	l->batches = g->batches;
+	l->completed_batches = g->completed_batches;
+	l->evaluated_batches = g->evaluated_batches;
 	l->workers_lost = g->workers_lost;
 	l->workers_stalled = g->workers_stalled;
 	l->leases_expired = g->leases_expired;
@@ -118,7 +123,7 @@ static weir_status merge_unit(struct ledger *l, const Weir__V1__LedgerUnit *in, 
 		return corrupt(err, "batches of a unit", in->batches);
 	if (in->local_steps > WEIR_LOCAL_STEPS_MAX)
 		return corrupt(err, "local steps of a unit", in->local_steps);
-	if (in->place >= l->dataset_units || in->end > WEIR_UNIT_BATCHES_MAX)
+	if (in->place >= l->dataset_units || in->end > WEIR_UNIT_BATCHES_MAX || in->first > WEIR_UNIT_BATCHES_MAX)
 		return corrupt(err, "place of a unit", in->place);
 	if (in->holder >= WEIR_WORKERS_MAX)
 		return corrupt(err, "holder of a unit", in->holder);
@@ -133,6 +138,7 @@ static weir_status merge_unit(struct ledger *l, const Weir__V1__LedgerUnit *in, 
 	u->skip = in->skip;
 	u->local_steps = in->local_steps;
 	u->place = in->unit < l->dataset_units ? in->unit : in->place;
+	u->first = in->first;
 	u->end = in->end;
 	free(u->error);
 	u->error = in->has_error ? strdup(in->error) : NULL;

@@ -43,7 +43,7 @@ static bool halve(struct ledger *l, uint32_t unit)
 		return false;
 	struct ledger_unit *u = &l->units[unit];
 	const uint32_t middle = u->watermark + (size_of(l, u) + 1) / 2;
-	l->units[part] = (struct ledger_unit){.place = u->place, .watermark = middle, .end = u->end};
+	l->units[part] = (struct ledger_unit){.place = u->place, .first = middle, .watermark = middle, .end = u->end};
 	u->end = middle;
 	l->changes.globals = true;
 	ledger_mark_unit(l, unit);

@@ -28,6 +28,7 @@ struct ledger_unit {
 	uint32_t batches, watermark;
 	uint32_t local_steps; /* of its rounds, in every attempt; 0: none */
 	uint32_t place, end;  /* as WorkUnit's */
+	uint32_t first;       /* batch that it begins with */
 	struct totals totals; /* of the batches below the watermark */
 	bool skip;            /* given up: leased only to be sealed and counted */
 	uint64_t *stepped;    /* bit b: batch b has been in a step that has closed; NULL: none */
@@ -202,6 +203,9 @@ struct ledger {
 	uint32_t committed, quarantined;    /* of this pass */
 	uint32_t parts_committed;           /* of those that are committed */
 	uint32_t completed, evaluated;      /* passes */
+	uint64_t batches;                   /* of committed units, */
+	uint64_t completed_batches;         /* of completed passes, and */
+	uint64_t evaluated_batches;         /* up to the last pass with a verdict; 0: there is none */
 	int64_t completed_ms, evaluator_ms; /* when the last pass completed; when an evaluator was last alive */
 	bool finished, failed;
 	char failure[WEIR_ERROR_TEXT_BYTES];
@@ -209,8 +213,10 @@ struct ledger {
 	struct ledger_steps steps;
 	struct totals expected, skipped; /* of committed units, of quarantined ones */
 	Weir__V1__WorkerReport report;
-	struct speed speed; /* rows of all workers */
-	double auc, logloss;
+	struct speed speed;  /* rows of all workers */
+	double auc, logloss; /* of the last evaluation, as GateRequest's, and so are the next */
+	bool language;
+	uint64_t not_numbers;
 	uint64_t workers_lost, workers_stalled, leases_expired, units_quarantined;
 	struct epochs epochs;
 	struct ledger_changes changes;
@@ -314,6 +320,7 @@ double ledger_speed_share(const struct ledger *l,
 /* Tables. */
 bool ledger_tables_in_step(const struct ledger *l);    /* some are synchronous, or have local steps */
 uint32_t ledger_tables_backup(const struct ledger *l); /* of the sync tables */
+bool ledger_tables_keep_back(const struct ledger *l);  /* parts of gradients: a unit has one batch more, of what was kept */
 uint32_t ledger_tables_bound(const struct ledger *l);  /* the least of the ssp tables'; UINT32_MAX: there are none */
 /* Rounds that units are cut into: the tables' largest, 0: none has local steps; *by_speed: shorter for slower workers. */
 uint32_t ledger_tables_local_steps(const struct ledger *l, bool *by_speed);

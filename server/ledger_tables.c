@@ -6,6 +6,14 @@
 #include "placement.h"
 #include "store.h"
 
+bool ledger_tables_keep_back(const struct ledger *l)
+{
+	bool any = false;
+	for (uint32_t i = 0; i < l->tables_count; i++)
+		any |= l->tables[i]->spec.push.feedback || l->tables[i]->spec.push.rows > 0;
+	return any;
+}
+
 uint32_t ledger_tables_backup(const struct ledger *l)
 {
 	uint32_t backup = 0;

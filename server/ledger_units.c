@@ -76,6 +76,7 @@ void ledger_pass_advance(struct ledger *l)
 	if (l->completed == l->pass) {
 		l->changes.globals = true;
 		l->completed = l->pass + 1;
+		l->completed_batches = l->batches;
 		l->completed_ms = ledger_now(l);
 		LOG_AT(l->options.logger, LOG_INFO, "pass complete", "pass=%u committed=%u quarantined=%u", l->pass, l->committed,
 		       l->quarantined);
@@ -329,7 +330,14 @@ void ledger_lease(struct ledger *l, const Weir__V1__LeaseRequest *q, ledger_repl
 
 /* --- Commit */
 
-static void unit_commit(struct ledger *l, uint32_t unit, const Weir__V1__PartTotals *totals)
+/* Those that were trained: without the one of what lossy codecs kept back, and those of the parts before. */
+static uint32_t batches_trained(const struct ledger *l, const struct ledger_unit *u, uint32_t batches)
+{
+	const uint32_t not_own = u->first + ledger_tables_keep_back(l);
+	return batches > not_own ? batches - not_own : 0;
+}
+
+static void unit_commit(struct ledger *l, uint32_t unit, const Weir__V1__PartTotals *totals, uint32_t batches)
 {
 	struct ledger_unit *u = &l->units[unit];
 	unit_unhold(l, unit);
@@ -343,6 +351,7 @@ static void unit_commit(struct ledger *l, uint32_t unit, const Weir__V1__PartTot
 		l->quarantined++;
 	else
 		l->committed++;
+	l->batches += batches_trained(l, u, batches);
 	l->parts_committed += !u->skip && unit >= l->dataset_units;
 	low_advance(l);
 }
@@ -363,7 +372,7 @@ static weir_status commit(struct ledger *l, struct ledger_worker *w, const Weir_
 			ledger_steps_forget_unit(l, w, q->pass, q->unit);
 			ledger_unit_return(l, q->unit, q->text);
 		} else {
-			unit_commit(l, q->unit, q->totals);
+			unit_commit(l, q->unit, q->totals, q->batches);
 		}
 		ledger_idle_finished(l, w);
 		ledger_pass_advance(l);
@@ -402,11 +411,28 @@ static weir_status check_verdict(const struct ledger *l, const struct ledger_wor
 	if (q->pass >= l->completed)
 		return weir_fail(err, WEIR_E_STATE, "worker %s reports an evaluation of pass %u: only %u passes are complete", w->name,
 		                 q->pass, l->completed);
-	if (!(q->auc >= 0 && q->auc <= 1) || !(q->logloss >= 0 && isfinite(q->logloss)))
-		return weir_fail(err, WEIR_E_INVALID,
-		                 "worker %s reports AUC %g and loss %g of pass %u: expected an AUC from 0 to 1 and a finite loss from 0",
-		                 w->name, q->auc, q->logloss, q->pass);
+	const bool auc_fits = isnan(q->auc) || (q->auc >= 0 && q->auc <= 1);
+	const bool loss_fits = isnan(q->logloss) || (q->logloss >= 0 && isfinite(q->logloss));
+	if (!auc_fits || !loss_fits)
+		return weir_fail(
+		    err, WEIR_E_INVALID,
+		    "worker %s reports AUC %g and loss %g of pass %u: expected an AUC from 0 to 1 and a finite loss from 0, or "
+		    "NaN where they are undefined",
+		    w->name, q->auc, q->logloss, q->pass);
 	return WEIR_OK;
+}
+
+/* A job without validation rows has no verdict: its passes end without figures. */
+static void note_verdict(struct ledger *l, const Weir__V1__GateRequest *q)
+{
+	l->evaluated = q->pass + 1;
+	if (isnan(q->logloss) && !q->not_numbers)
+		return;
+	l->auc = q->auc;
+	l->logloss = q->logloss;
+	l->language = q->language;
+	l->not_numbers = q->not_numbers;
+	l->evaluated_batches = l->completed_batches / l->completed * l->evaluated; /* passes are of equal length */
 }
 
 void ledger_gate(struct ledger *l, const Weir__V1__GateRequest *q, ledger_reply_fn reply, void *arg)
@@ -417,11 +443,9 @@ void ledger_gate(struct ledger *l, const Weir__V1__GateRequest *q, ledger_reply_
 	struct ledger_worker *w = ledger_worker_find(l, q->job, q->worker, q->incarnation, &err);
 	if (w && check_verdict(l, w, q, &err) == WEIR_OK && q->pass >= l->evaluated) { /* else it is a repeat, or late */
 		l->changes.globals = true;
-		l->auc = q->auc;
-		l->logloss = q->logloss;
-		l->evaluated = q->pass + 1;
-		LOG_AT(l->options.logger, LOG_INFO, "pass evaluated", "pass=%u by=%s auc=%.6f logloss=%.6f stop=%d", q->pass, w->name,
-		       q->auc, q->logloss, q->stop);
+		note_verdict(l, q);
+		LOG_AT(l->options.logger, LOG_INFO, "pass evaluated", "pass=%u by=%s auc=%.6f logloss=%.6f not_numbers=%llu stop=%d",
+		       q->pass, w->name, q->auc, q->logloss, (unsigned long long)q->not_numbers, q->stop);
 		if (q->stop)
 			l->finished = true;
 		ledger_pass_advance(l);

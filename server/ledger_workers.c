@@ -100,6 +100,7 @@ void ledger_report_add(struct ledger *l, struct ledger_worker *w, const Weir__V1
 	l->report.rows += r->rows;
 	l->report.batches += r->batches;
 	l->report.loss_sum += summand(r->loss_sum);
+	l->report.rows_without_loss += isfinite(r->loss_sum) ? r->rows_without_loss : r->rows;
 	l->report.bytes_pushed += r->bytes_pushed;
 	l->report.bytes_pulled += r->bytes_pulled;
 	l->report.bad_lines += r->bad_lines;

@@ -22,7 +22,7 @@ expect 2 "did you mean 'train'" tarin
 for verb in train eval "predict --out x" "export --out x" "import --in x" "restore --from latest"; do
 	expect 2 "needs a job file: JOB.yaml or --job JOB.yaml" $verb
 done
-expect 2 "expected valid or test" eval "$DIR/job.yaml" --part train
+expect 2 "expected train, valid or test" eval "$DIR/job.yaml" --part all
 expect 2 "give one of them" train "$DIR/job.yaml" --resume --fresh
 expect 2 "did you mean '--report'" train --repotr x
 expect 2 "--job FILE or --at ADDRESS" status

@@ -154,7 +154,7 @@ weir_status weir_unit_fail(weir_client *c, const weir_unit *unit, const char *wh
 	return send_commit(c, unit, &q, err);
 }
 
-weir_status weir_pass_evaluated(weir_client *c, uint32_t pass, double auc, double logloss, int stop, weir_error *err)
+weir_status weir_pass_evaluated(weir_client *c, const weir_evaluation *e, weir_error *err)
 {
 	weir_error own = {0};
 	if (!err)
@@ -167,10 +167,12 @@ weir_status weir_pass_evaluated(weir_client *c, uint32_t pass, double auc, doubl
 	q.job = &job;
 	q.worker = c->worker;
 	q.incarnation = c->incarnation;
-	q.pass = pass;
-	q.auc = auc;
-	q.logloss = logloss;
-	q.stop = stop != 0;
+	q.pass = e->pass;
+	q.auc = e->auc;
+	q.logloss = e->logloss;
+	q.not_numbers = e->not_numbers;
+	q.language = e->language != 0;
+	q.stop = e->stop != 0;
 	weir_status status = ledger_call_again(c, RPC_GATE, &q.base, &weir__v1__gate_reply__descriptor, &reply, err);
 	wire_free(reply);
 	pthread_mutex_lock(&c->lock);

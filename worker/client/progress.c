@@ -206,7 +206,8 @@ void weir_progress(weir_client *c, const weir_report *r)
 	c->report.batches += r->batches;
 	c->report.bad_lines += r->bad_lines;
 	c->report.nonfinite += r->nonfinite;
-	c->report.loss_sum += r->loss_sum;
+	c->report.loss_sum += isfinite(r->loss_sum) ? r->loss_sum : 0;
+	c->report.rows_without_loss += isfinite(r->loss_sum) ? 0 : r->rows;
 	c->report.keys += r->keys;
 	c->report.keys_cached += r->keys_cached;
 	c->report.scale_skipped += r->scale_skipped;

@@ -186,7 +186,7 @@ static weir_status score_part(const struct generation *g, uint32_t part, float *
 	}
 	out->rows = n;
 	out->logloss = loss / (double)n;
-	weir_status status = score_auc(labels, logits, n, &out->auc);
+	weir_status status = score_auc(&(struct scored){.labels = labels, .scores = logits, .n = n}, &out->auc);
 	if (status == WEIR_OK)
 		expected_scores(logits, n, out);
 	return status;

@@ -60,7 +60,8 @@ static weir_status remember(const struct evaluator *e, weir_error *err)
 }
 
 /* Makes a pass the best one. While its weights take the place of others', evaluation.json names none: whoever is killed here does it again. */
-static weir_status save_and_test(struct evaluator *e, uint32_t pass, const struct quality *valid, weir_error *err)
+static weir_status save_and_test(struct evaluator *e, uint32_t pass, enum evaluation_choice chosen_by,
+                                 const struct quality *valid, weir_error *err)
 {
 	struct evaluation *all = &e->evaluation;
 	char path[WEIR_PATH_BYTES_MAX + 32];
@@ -77,6 +78,7 @@ static weir_status save_and_test(struct evaluator *e, uint32_t pass, const struc
 	all->has_valid = e->valid != NULL;
 	all->has_test = e->test != NULL;
 	all->best_pass = pass;
+	all->chosen_by = chosen_by;
 	all->valid = *valid;
 	return WEIR_OK;
 }
@@ -86,8 +88,15 @@ static weir_status validate(struct evaluator *e, uint32_t pass, struct quality *
 {
 	struct evaluation *all = &e->evaluation;
 	weir_status s = scorer_evaluate(e->scorer, e->valid, q, err);
+	const struct evaluated_pass evaluated = {.pass = pass, .auc = q->auc, .logloss = q->logloss, .not_numbers = q->not_numbers};
+	if (s == WEIR_OK && q->not_numbers > 0)
+		LOG_AT(e->options->logger, LOG_WARN, "scores are no numbers",
+		       "pass=%u: %llu of %llu scores of the validation part are NaN or infinite: the pass has no figures, and is not "
+		       "kept as "
+		       "the best",
+		       pass, (unsigned long long)q->not_numbers, (unsigned long long)q->rows);
 	if (s == WEIR_OK)
-		s = evaluation_add(all, e->job, &(struct evaluated_pass){.pass = pass, .auc = q->auc, .logloss = q->logloss}, err);
+		s = evaluation_add(all, e->job, &evaluated, err);
 	*stop = s == WEIR_OK && evaluation_is_over(all, e->job);
 	return s;
 }
@@ -100,19 +109,24 @@ static weir_status evaluate(struct evaluator *e, const weir_unit *unit, weir_err
 	evaluation_forget(&e->evaluation, e->job, unit->pass);
 	if (s == WEIR_OK && e->valid != NULL)
 		s = validate(e, unit->pass, &q, &stop, err);
-	const bool keeps_best = e->valid != NULL && e->job->train.keep_best;
-	const bool save = keeps_best ? evaluation_improves(&e->evaluation, e->job, &q) : stop || unit->last_pass;
+	const bool keeps_best = e->valid != NULL && e->job->train.keep_best, ends = stop || unit->last_pass;
+	const bool improves = keeps_best && evaluation_improves(&e->evaluation, e->job, &q);
+	const bool save = improves || (ends && !(keeps_best && e->evaluation.has_best));
 	if (s == WEIR_OK && save)
-		s = save_and_test(e, unit->pass, &q, err);
+		s = save_and_test(e, unit->pass, improves ? evaluation_chooser(e->job, &q) : CHOSEN_AS_LAST, &q, err);
 	if (s == WEIR_OK)
 		s = remember(e, err);
 	if (s != WEIR_OK)
 		return s;
 	LOG_AT(e->options->logger, LOG_INFO, "pass evaluated", "pass=%u valid_auc=%.5f valid_logloss=%.5f saved=%d stop=%d",
 	       unit->pass, q.auc, q.logloss, save, stop);
-	/* Without a validation part there is no verdict: 0 on the wire. */
-	return weir_pass_evaluated(e->client, unit->pass, isfinite(q.auc) ? q.auc : 0.0, isfinite(q.logloss) ? q.logloss : 0.0, stop,
-	                           err);
+	const weir_evaluation verdict = {.pass = unit->pass,
+	                                 .auc = q.auc,
+	                                 .logloss = q.logloss,
+	                                 .not_numbers = q.not_numbers,
+	                                 .language = job_is_language(e->job),
+	                                 .stop = stop};
+	return weir_pass_evaluated(e->client, &verdict, err);
 }
 
 /* A full disk is waited out, as servers do; a server that was started again has to be asked again. */

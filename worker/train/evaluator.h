@@ -1,8 +1,8 @@
 /* The evaluator: between passes, scores the validation part with the servers' weights and decides whether training goes on.
  *
  * A pass that is the best so far is saved (RUN_DIR/best.safetensors) and tested, while the trainers wait: all three see the same weights.
- * Without train.keep_best only the last pass is saved and tested. Without a validation part
- * that is so too, and nothing stops early. RUN_DIR/evaluation.json tells all (evaluation.h); an evaluator that takes over from one that was
+ * Without train.keep_best only the last pass is saved and tested. Without a validation part, or where no pass
+ * had figures that are numbers, that is so too; without a validation part nothing stops early. RUN_DIR/evaluation.json tells all (evaluation.h); an evaluator that takes over from one that was
  * killed or stopped goes on from it. */
 #ifndef WEIR_EVALUATOR_H
 #define WEIR_EVALUATOR_H

@@ -33,8 +33,10 @@ weir_status scorer_run(struct scorer *s, struct dataset *data, scorer_rows_fn ro
 struct quality {
 	double auc, logloss,
 	    calibration; /* score.h; NaN where undefined. Of text and tokens, logloss is the mean loss in nats a target, the others are NaN */
-	uint64_t rows; /* of tokens: targets that count */
+	uint64_t rows;        /* of tokens: targets that count */
+	uint64_t not_numbers; /* scores that are NaN or infinite: the three are NaN when there is one */
 };
+/* Rows count by their weights. */
 weir_status scorer_evaluate(struct scorer *s, struct dataset *data, struct quality *out, weir_error *err);
 /* Saves a running job's weights (snapshot.h). Needs a client. */
 weir_status scorer_save(struct scorer *s, const char *path, weir_error *err);

@@ -258,6 +258,18 @@ static bool is_scaled_out(struct trainer *t, struct slot *s, weir_report *report
 	return out;
 }
 
+/* Whether the batch has one row where the model normalises over rows: there is no spread to normalise by, and nothing to learn from. (PyTorch refuses such a batch.) */
+static bool is_alone(struct trainer *t, struct slot *s, weir_report *report)
+{
+	const weir_batch id = batch_of(s);
+	if (!job_normalises_batches(t->job) || s->data.input.rows != 1)
+		return false;
+	report->loss_sum = (double)NAN;
+	LOG_AT(t->options->logger, LOG_WARN, "batch of one row", "pass=%u unit=%u batch=%u is left out: model.batch_norm needs two",
+	       id.pass, id.unit, id.batch);
+	return true;
+}
+
 static void note_not_finite(const struct trainer *t, const weir_batch *id, weir_report *report, const char *what, const char *why)
 {
 	report->nonfinite++;
@@ -311,9 +323,9 @@ static void tell_training(const struct trainer *t, const struct slot *s, weir_re
 	const struct model_input *in = &s->data.input;
 	const double loss = *s->data.output.loss_sum, norm = staging_gradient_norm(t->staging),
 	             peak = (double)t->job->train.peak_flops;
-	report->loss_sum = isfinite(loss) ? loss : 0;
+	report->loss_sum = isfinite(loss) ? loss : (double)NAN;
 	if (in->sequence > 0) /* so that the mean over rows is that over targets */
-		report->loss_sum *= in->counted > 0 ? (double)in->rows / (double)in->counted : 0;
+		report->loss_sum *= in->counted > 0 ? (double)in->rows / (double)in->counted : (double)NAN;
 	report->gradient_norm = isfinite(norm) ? norm : 0;
 	report->learning_rate = t->local != NULL ? schedule_lr(&t->inner, inner_step_number(t, s)) : 0;
 	report->row_tokens = in->sequence;
@@ -377,11 +389,10 @@ static weir_status push_next(struct trainer *t, weir_error *err)
 	}
 	s->unit->bad_lines = 0;
 	const weir_batch id = batch_of(s);
-	const double loss = isfinite(*s->data.output.loss_sum) ? report.loss_sum / (double)report.rows : NAN;
-	status = heed(t, anomalies_note_batch(&t->anomalies, loss, report.gradient_norm), &id, err);
+	status = heed(t, anomalies_note_batch(&t->anomalies, report.loss_sum / (double)report.rows, report.gradient_norm), &id, err);
 	if (status != WEIR_OK)
 		return status;
-	const bool left_out = is_scaled_out(t, s, &report);
+	const bool alone = is_alone(t, s, &report), left_out = is_scaled_out(t, s, &report) || alone;
 	status = push(t, s, left_out, &report, err);
 	prefetcher_recycle(t->prefetcher, s->item);
 	s->item = NULL;

@@ -24,8 +24,10 @@ enum { FILE_BYTES_MAX = 1 << 16, EVENTS_MAX = 16 };
 struct fixture {
 	char folder[64], path[512];
 	struct events events;
-	Weir__Tensorboard__Event *read[EVENTS_MAX];
+	Weir__Tensorboard__Event *read[EVENTS_MAX]; /* (count) but for starts of sessions, */
 	size_t count;
+	int64_t starts[EVENTS_MAX]; /* (starts_count) of which these are the steps */
+	size_t starts_count;
 };
 
 static void setup(struct fixture *f)
@@ -50,8 +52,15 @@ static void read_events(struct fixture *f, const uint8_t *bytes, size_t n)
 		assert_int_equal(unmasked(get32(bytes + at + 8)), crc32c(0, bytes + at, 8));
 		assert_int_equal(unmasked(get32(bytes + at + 12 + body)), crc32c(0, bytes + at + 12, body));
 		assert_true(f->count < EVENTS_MAX);
-		f->read[f->count] = weir__tensorboard__event__unpack(NULL, body, bytes + at + 12);
-		assert_non_null(f->read[f->count++]);
+		Weir__Tensorboard__Event *e = weir__tensorboard__event__unpack(NULL, body, bytes + at + 12);
+		assert_non_null(e);
+		if (e->session_log) {
+			assert_int_equal(e->session_log->status, WEIR__TENSORBOARD__SESSION_STATUS__START);
+			f->starts[f->starts_count++] = e->step;
+			weir__tensorboard__event__free_unpacked(e, NULL);
+		} else {
+			f->read[f->count++] = e;
+		}
 		at += 12 + body + 4;
 	}
 }
@@ -114,12 +123,18 @@ static void losses_are_means_since_the_look_before(void **state)
 	(void)state;
 	struct fixture f;
 	setup(&f);
-	struct overview s = {.rows = 1000, .batches = 10, .loss_sum = 700, .workers_live = 2, .bytes_pushed = 5e6, .energy_sent = 1};
+	struct overview s = {.rows = 1000,
+	                     .batches = 10,
+	                     .loss_rows = 1000,
+	                     .loss_sum = 700,
+	                     .workers_live = 2,
+	                     .bytes_pushed = 5e6,
+	                     .energy_sent = 1};
 	look(&f, &s, 1700000001000);
-	s.rows = 1500;
+	s.rows = s.loss_rows = 1500;
 	s.loss_sum = 1000;
 	look(&f, &s, 1700000001500); /* too soon */
-	s.rows = 3000;
+	s.rows = s.loss_rows = 3000;
 	s.batches = 30;
 	s.loss_sum = 1700;
 	look(&f, &s, 1700000003000);
@@ -140,17 +155,27 @@ static void an_evaluation_is_written_once_and_at_once(void **state)
 	(void)state;
 	struct fixture f;
 	setup(&f);
-	struct overview s = {.rows = 1000, .batches = 10, .loss_sum = 700};
+	struct overview s = {.rows = 1000, .batches = 10, .loss_rows = 1000, .loss_sum = 700};
 	look(&f, &s, 1700000001000);
+	s.evaluated_batches = 8; /* the trainers did not wait */
 	s.auc = 0.75;
 	s.logloss = 0.5;
 	look(&f, &s, 1700000001001);
 	look(&f, &s, 1700000001002);
-	s.auc = 0; /* of text */
+	s.language = true;
+	s.evaluated_batches = 16;
+	s.auc = NAN;
 	s.logloss = 2;
 	look(&f, &s, 1700000001003);
+	look(&f, &s, 1700000001004);
+	s.language = false;
+	s.evaluated_batches = 24;
+	s.auc = s.logloss = NAN; /* scores that were no numbers: no point */
+	look(&f, &s, 1700000001005);
 	read_back(&f);
 	assert_int_equal(f.count, 4);
+	assert_int_equal(f.read[2]->step, 8);
+	assert_int_equal(f.read[3]->step, 16);
 	assert_true(value_of(f.read[2], "valid/auc") == 0.75 && value_of(f.read[2], "valid/logloss") == 0.5);
 	assert_true(value_of(f.read[3], "valid/loss") == 2 && value_of(f.read[3], "valid/perplexity") == (double)(float)exp(2));
 	assert_true(isnan(value_of(f.read[3], "valid/auc")));
@@ -178,18 +203,31 @@ static void a_language_model_has_curves_of_its_own(void **state)
 	teardown(&f);
 }
 
-/* The job has gone back to a checkpoint: fewer rows than before are no loss. */
-static void fewer_rows_make_no_loss(void **state)
+/* The job has gone back to a checkpoint: fewer rows than before are no loss, and what was beyond it is to be forgotten. */
+static void a_job_that_goes_back_begins_a_session(void **state)
 {
 	(void)state;
 	struct fixture f;
 	setup(&f);
-	look(&f, &(struct overview){.rows = 1000, .batches = 10, .loss_sum = 700}, 1700000001000);
-	look(&f, &(struct overview){.rows = 500, .batches = 5, .loss_sum = 400}, 1700000003000);
+	struct overview s = {.rows = 1000, .batches = 10, .loss_rows = 1000, .loss_sum = 700, .generation = 1};
+	s.evaluated_batches = 5;
+	s.auc = 0.75;
+	look(&f, &s, 1700000001000);
+	look(&f, &s, 1700000002000);
+	s.rows = s.loss_rows = 500;
+	s.batches = 5;
+	s.loss_sum = 400;
+	s.generation = 2;
+	look(&f, &s, 1700000004000);
 	read_back(&f);
-	assert_int_equal(f.count, 3);
-	assert_true(isnan(value_of(f.read[2], "train/loss")));
-	assert_int_equal(f.read[2]->step, 5);
+	assert_int_equal(f.starts_count, 2);
+	assert_int_equal(f.starts[0], 10); /* others may have trained before this run */
+	assert_int_equal(f.starts[1], 5);
+	const Weir__Tensorboard__Event *again = f.read[f.count - 2], *last = f.read[f.count - 1];
+	assert_true(value_of(again, "valid/auc") == 0.75); /* it was forgotten, too */
+	assert_int_equal(again->step, 5);
+	assert_true(isnan(value_of(last, "train/loss")));
+	assert_int_equal(last->step, 5);
 	teardown(&f);
 }
 
@@ -202,7 +240,7 @@ static void what_cannot_be_written_is_told_once(void **state)
 	fclose(f.events.out);
 	f.events.out = fopen("/dev/full", "wb");
 	assert_non_null(f.events.out);
-	const struct overview s = {.rows = 1000, .batches = 10, .loss_sum = 700};
+	const struct overview s = {.rows = 1000, .batches = 10, .loss_rows = 1000, .loss_sum = 700};
 	assert_int_equal(events_look(&f.events, &s, 1700000001000, &err), WEIR_E_IO);
 	assert_non_null(strstr(err.text, "No space left"));
 	CHECK_OK(events_look(&f.events, &s, 1700000009000, &err), err);
@@ -218,7 +256,7 @@ int main(void)
 	    cmocka_unit_test(losses_are_means_since_the_look_before),
 	    cmocka_unit_test(an_evaluation_is_written_once_and_at_once),
 	    cmocka_unit_test(a_language_model_has_curves_of_its_own),
-	    cmocka_unit_test(fewer_rows_make_no_loss),
+	    cmocka_unit_test(a_job_that_goes_back_begins_a_session),
 	    cmocka_unit_test(what_cannot_be_written_is_told_once),
 	};
 	return cmocka_run_group_tests_name("events", tests, NULL, NULL);

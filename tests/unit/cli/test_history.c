@@ -19,6 +19,7 @@ static struct overview after(uint64_t seconds)
 	return (struct overview){.generation = 1,
 	                         .rows = 100 * seconds,
 	                         .batches = 2 * seconds,
+	                         .loss_rows = 100 * seconds,
 	                         .loss_sum = 50.0 * (double)seconds,
 	                         .bytes_pushed = 1000 * seconds,
 	                         .bytes_pulled = 3000 * seconds};
@@ -94,26 +95,45 @@ static void nothing_trained_has_no_loss(void **state)
 	assert_true(h.points[0].rows_per_s == 0);
 }
 
+/* A batch whose loss is no number is no batch without loss. */
+static void rows_without_a_loss_are_left_out_of_the_mean(void **state)
+{
+	(void)state;
+	look(10);
+	struct overview s = after(12);
+	s.loss_rows -= 100;
+	s.loss_sum -= 50;
+	history_note(&h, &s, 12000);
+	assert_true(h.points[0].loss == 0.5);
+}
+
 static void evaluations_are_kept_once(void **state)
 {
 	(void)state;
 	struct overview s = after(1);
 	history_note(&h, &s, 1000);
 	assert_int_equal(h.evaluations_count, 0);
+	s.evaluated_batches = 469;
 	s.auc = 0.7;
 	s.logloss = 0.6;
 	for (int64_t ms = 2000; ms < 5000; ms += 1000)
 		history_note(&h, &s, ms);
 	assert_int_equal(h.evaluations_count, 1);
-	s.auc = 0.8;
-	history_note(&h, &s, 6000);
+	s.batches = 1000; /* the trainers are in the next pass but one already */
+	s.evaluated_batches = 938;
+	s.auc = NAN;
+	for (int64_t ms = 6000; ms < 9000; ms += 1000)
+		history_note(&h, &s, ms);
 	assert_int_equal(h.evaluations_count, 2);
+	assert_int_equal(h.evaluations[0].batches, 469);
+	assert_int_equal(h.evaluations[1].batches, 938);
 	struct json *j = json_create();
 	history_put(j, &h);
 	char *text = json_text(j);
 	CHECK_CONTAINS(text, "\"auc\":");
+	CHECK_CONTAINS(text, "null"); /* and no NaN, which is no JSON */
 	assert_int_equal(json_list_length(j, "evaluations"), 2);
-	assert_int_equal(json_list_length(j, "curve"), 4);
+	assert_int_equal(json_list_length(j, "curve"), 6);
 	free(text);
 	json_destroy(j);
 }
@@ -126,6 +146,7 @@ int main(void)
 	    cmocka_unit_test_setup(a_long_run_has_no_more_points_and_all_of_it, begin),
 	    cmocka_unit_test_setup(a_job_that_goes_back_begins_anew_from_there, begin),
 	    cmocka_unit_test_setup(nothing_trained_has_no_loss, begin),
+	    cmocka_unit_test_setup(rows_without_a_loss_are_left_out_of_the_mean, begin),
 	    cmocka_unit_test_setup(evaluations_are_kept_once, begin),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,12 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <math.h>
+
 #include "live.h"
 
 static struct overview half_way(void)
 {
-	struct overview s = {
-	    .state = JOB_RUNNING, .pass = 1, .passes = 3, .units = 80, .committed = 40, .rows = 100000, .loss_sum = 45000};
+	struct overview s = {.state = JOB_RUNNING,
+	                     .pass = 1,
+	                     .passes = 3,
+	                     .units = 80,
+	                     .committed = 40,
+	                     .rows = 100000,
+	                     .loss_rows = 100000,
+	                     .loss_sum = 45000};
+	s.evaluated_batches = 1000;
 	s.auc = 0.9512;
 	s.bytes_pushed = 1500000;
 	s.bytes_pulled = 2000000000;
@@ -32,10 +41,18 @@ static void test_the_line_says_everything(void **state)
 	live_format(line, sizeof line, &l, &s, 300);
 	assert_string_equal(line, "[############............] pass 2/3, 40/80 units, loss 0.4500, auc 0.9512, 12.3 k samples/s, "
 	                          "pushed 1.5 MB, pulled 2.0 GB, staleness p50 1 p99 7, 2 workers");
-	s.auc = 0; /* nothing is evaluated yet */
+	s.evaluated_batches = 0; /* nothing is evaluated yet */
 	live_format(line, sizeof line, &l, &s, 300);
 	assert_null(strstr(line, "auc"));
-	s.logloss = 1.875; /* of text, which has no AUC */
+	s.evaluated_batches = 1000;
+	s.auc = 0; /* the worst there is, and an AUC */
+	live_format(line, sizeof line, &l, &s, 300);
+	assert_non_null(strstr(line, "auc 0.0000"));
+	s.auc = NAN; /* of one class */
+	s.logloss = 1.875;
+	live_format(line, sizeof line, &l, &s, 0);
+	assert_non_null(strstr(line, "loss 0.4500, valid 1.8750, "));
+	s.language = true;
 	live_format(line, sizeof line, &l, &s, 0);
 	assert_non_null(strstr(line, "loss 0.4500, valid 1.8750, "));
 	s.row_tokens = 100; /* of a language model */
@@ -49,7 +66,8 @@ static void test_the_line_says_everything(void **state)
 	s.inner_rate = 1e-3; /* of the workers' own steps */
 	live_format(line, sizeof line, &l, &s, 0);
 	assert_non_null(strstr(line, "gradient norm 0.75, lr 0.001, pushed"));
-	s.gradient_norm = s.logloss = 0;
+	s.gradient_norm = 0;
+	s.evaluated_batches = 0;
 	s.row_tokens = 0;
 	s.state = JOB_FINISHED;
 	s.workers_live = 0;
@@ -100,6 +118,7 @@ static void test_off_a_terminal_lines_are_plain_and_rare(void **state)
 	assert_false(l.terminal);
 	live_show(&l, &s, 1000, false);
 	s.rows += 5000;
+	s.loss_rows += 5000;
 	s.loss_sum += 1000;
 	live_show(&l, &s, 1000 + LIVE_PLAIN_MS - 1, false); /* too early */
 	live_show(&l, &s, 1000 + LIVE_PLAIN_MS, false);

@@ -146,7 +146,8 @@ static void test_report_as_json(void **state)
 	snprintf(evaluation, sizeof evaluation, "%s/evaluation.json", dir);
 	snprintf(path, sizeof path, "%s/report.json", dir);
 	FILE *out = fopen(evaluation, "w");
-	fputs("{\"best_pass\": 2, \"valid\": {\"auc\": 0.9, \"logloss\": 0.3, \"calibration\": 1.01, \"rows\": 100},"
+	fputs("{\"best_pass\": 2, \"chosen_by\": \"auc\", \"valid\": {\"auc\": 0.9, \"logloss\": 0.3, \"calibration\": 1.01, "
+	      "\"rows\": 100},"
 	      "\"test\": {\"auc\": 0.95, \"logloss\": 0.25, \"calibration\": 0.99, \"rows\": 200},"
 	      "\"passes\": [{\"pass\": 1, \"auc\": 0.8, \"logloss\": 0.4}, {\"pass\": 2, \"auc\": 0.9, \"logloss\": 0.3}]}",
 	      out);
@@ -188,6 +189,7 @@ static void test_report_as_json(void **state)
 	                                         {"test.rows", 200},
 	                                         {"valid.auc", 0.9},
 	                                         {"best_pass", 2},
+	                                         {"weights_pass", 2},
 	                                         {"samples_per_s", 1500},
 	                                         {"wall_s", 4},
 	                                         {"train_s", 2},
@@ -252,13 +254,20 @@ static void test_report_of_a_text(void **state)
 	snprintf(path, sizeof path, "%s/report.json", dir);
 	FILE *out = fopen(evaluation, "w");
 	fputs(
-	    "{\"best_pass\": 1, \"valid\": {\"auc\": null, \"logloss\": 1.75, \"calibration\": null, \"rows\": 100}, \"test\": null,"
+	    "{\"best_pass\": 1, \"chosen_by\": \"logloss\", \"valid\": {\"auc\": null, \"logloss\": 1.75, \"calibration\": null, \"rows\": 100}, \"test\": null,"
 	    "\"passes\": [{\"pass\": 1, \"auc\": null, \"logloss\": 1.75}]}",
 	    out);
 	fclose(out);
 	struct overview_partition p[PARTITIONS];
 	struct overview s = agreeing(p);
-	struct report r = {.job = "j", .model = "ngram", .of = REPORT_TEXT, .finished = true, .end = &s};
+	const struct job job = {.model.kind = MODEL_NGRAM, .train.early_stop.metric = METRIC_LOGLOSS};
+	struct report r = {.job = "j",
+	                   .model = "ngram",
+	                   .of = REPORT_TEXT,
+	                   .finished = true,
+	                   .end = &s,
+	                   .of_job = &job,
+	                   .weights = "best.safetensors"};
 	weir_error e = {0};
 	assert_int_equal(report_read_evaluation(&r, evaluation, &e), WEIR_OK);
 	assert_int_equal(report_write(&r, path, &e), WEIR_OK);
@@ -337,6 +346,46 @@ static void test_report_of_tokens(void **state)
 	unlink(path);
 }
 
+/* Figures that are undefined are said to be so, with the number of scores that make them so, and no pass is the best by them. */
+static void test_figures_that_are_undefined_are_told(void **state)
+{
+	(void)state;
+	char path[] = "/tmp/weir-report-XXXXXX", text[4096] = {0};
+	const int fd = mkstemp(path);
+	FILE *out = fdopen(fd, "w");
+	fputs("{\"best_pass\": 2, \"chosen_by\": \"last\", \"valid\": {\"auc\": null, \"logloss\": null, \"calibration\": null, "
+	      "\"rows\": 100,"
+	      "\"not_numbers\": 7}, \"test\": null, \"passes\": [{\"pass\": 1, \"auc\": null, \"logloss\": null, \"not_numbers\": 9},"
+	      "{\"pass\": 2, \"auc\": null, \"logloss\": null, \"not_numbers\": 7}]}",
+	      out);
+	fclose(out);
+	struct overview_partition p[PARTITIONS];
+	struct overview s = agreeing(p);
+	const struct job job = {.data.valid_count = 1, .train.keep_best = true};
+	struct report r = {.job = "j", .model = "fm", .finished = true, .end = &s, .of_job = &job, .weights = "best.safetensors"};
+	weir_error e = {0};
+	assert_int_equal(report_read_evaluation(&r, path, &e), WEIR_OK);
+	out = fmemopen(text, sizeof text, "w");
+	report_print(&r, out);
+	fclose(out);
+	static const char *const said[] = {"valid       AUC nan   logloss nan", "(100 rows, the scores of 7 are no numbers)",
+	                                   "pass 1: AUC nan   logloss nan, the scores of 9 are no numbers\n",
+	                                   "of pass 2, the last, as no pass had figures that are numbers: best.safetensors"};
+	for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+		if (strstr(text, said[i]) == NULL)
+			fail_msg("'%s' is not in: %s", said[i], text);
+	assert_int_equal(report_write(&r, path, &e), WEIR_OK);
+	struct json *j = NULL;
+	assert_int_equal(json_read_file(path, &j, &e), WEIR_OK);
+	uint64_t count = 0;
+	assert_true(json_get_count(j, "valid.not_numbers", &count) && count == 7);
+	assert_true(json_get_count(j, "weights_pass", &count) && count == 2);
+	assert_false(json_get_count(j, "best_pass", &count));
+	json_destroy(j);
+	report_free(&r);
+	unlink(path);
+}
+
 /* The figures of a job that was finished before are those of its training; its speed is not this run's. */
 static void test_a_run_that_trained_nothing_has_no_speed(void **state)
 {
@@ -389,6 +438,7 @@ int main(void)
 	    cmocka_unit_test(test_report_of_a_text),
 	    cmocka_unit_test(test_report_of_tokens),
 	    cmocka_unit_test(test_a_run_that_trained_nothing_has_no_speed),
+	    cmocka_unit_test(test_figures_that_are_undefined_are_told),
 	    cmocka_unit_test(test_a_broken_evaluation_is_located),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -253,6 +253,19 @@ weir_status fixture_verdict(struct fixture *f, const struct joined *w, uint32_t 
 	return status;
 }
 
+static void on_evaluated(void *arg, const ProtobufCMessage *m)
+{
+	*(uint64_t *)arg = ((const Weir__V1__LedgerStatus *)m)->evaluated_batches;
+}
+
+uint64_t fixture_evaluated_batches(struct fixture *f)
+{
+	uint64_t batches = 0;
+	const Weir__V1__StatusRequest q = WEIR__V1__STATUS_REQUEST__INIT;
+	ledger_status(f->ledger, &q, on_evaluated, &batches);
+	return batches;
+}
+
 static void on_step(void *arg, const ProtobufCMessage *m)
 {
 	(void)arg, (void)m;

@@ -63,6 +63,7 @@ weir_status fixture_fail(struct fixture *f, const struct joined *w, const struct
 weir_status fixture_leave(struct fixture *f, const struct joined *w, Weir__V1__BatchId *done); /* done: NULL, or of its step */
 weir_status fixture_gate(struct fixture *f, const struct joined *w, uint32_t pass, bool stop);
 weir_status fixture_verdict(struct fixture *f, const struct joined *w, uint32_t pass, double auc, double logloss, bool stop);
+uint64_t fixture_evaluated_batches(struct fixture *f); /* as the ledger tells it */
 /* A batch of a synchronous table is ready, and the one before it done; or (ready: false) this
  * one is done. Answered later, if at all. */
 void fixture_step(struct fixture *f, const struct joined *w, const struct leased *u, uint32_t batch, bool ready);

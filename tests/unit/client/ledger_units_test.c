@@ -361,6 +361,29 @@ static void test_the_gate_holds_the_next_pass_until_the_evaluation(void **state)
 	fixture_close(&f);
 }
 
+/* A verdict stands at the end of its pass, whatever the trainers have reported, and done, since. */
+static void test_an_evaluation_stands_at_the_end_of_its_pass(void **state)
+{
+	(void)state;
+	struct fixture f;
+	fixture_open(&f, &(struct ledger_options){.lease_ms = 1000, .passes = 3}, 1);
+	struct joined w = fixture_join(&f, "w", TRAINER, 1, 2), e = fixture_join(&f, "e", EVALUATOR, 0, 0);
+	for (uint32_t pass = 0; pass < 2; pass++)
+		for (uint32_t i = 0; i < 2; i++) {
+			struct leased u = fixture_lease(&f, &w, 0);
+			assert_int_equal(u.pass, pass);
+			assert_int_equal(fixture_commit(&f, &w, &u, i == 0 ? 8 : 5), WEIR_OK);
+		}
+	struct leased u = fixture_lease(&f, &w, 0);
+	assert_int_equal(fixture_commit(&f, &w, &u, 8), WEIR_OK);
+	assert_int_equal(fixture_evaluated_batches(&f), 0);
+	assert_int_equal(fixture_verdict(&f, &e, 0, NAN, 0.4, false), WEIR_OK);
+	assert_int_equal(fixture_evaluated_batches(&f), 13);
+	assert_int_equal(fixture_verdict(&f, &e, 1, NAN, 0.4, false), WEIR_OK);
+	assert_int_equal(fixture_evaluated_batches(&f), 26);
+	fixture_close(&f);
+}
+
 static void test_the_gate_opens_without_an_evaluator_after_a_while(void **state)
 {
 	(void)state;
@@ -537,6 +560,7 @@ int main(void)
 	    cmocka_unit_test(test_another_version_of_the_protocol_is_refused),
 	    cmocka_unit_test(test_observers_leave_no_trace),
 	    cmocka_unit_test(test_the_gate_holds_the_next_pass_until_the_evaluation),
+	    cmocka_unit_test(test_an_evaluation_stands_at_the_end_of_its_pass),
 	    cmocka_unit_test(test_the_gate_opens_without_an_evaluator_after_a_while),
 	    cmocka_unit_test(test_another_dataset_is_refused_with_both_named),
 	    cmocka_unit_test(test_a_second_join_of_a_live_name_takes_over_at_once),

@@ -16,26 +16,25 @@ static struct job *parse(const char *text, const char *const *sets, uint32_t cou
 	return job;
 }
 
-static void expect_evaluation(const char *data, const char *train, bool wanted, bool waited_for)
+static void expect_evaluation(const char *data, const char *train, bool waited_for)
 {
 	char text[512];
 	snprintf(text, sizeof text, "job: demo\ndata: {train: /data/train.tsv%s}\n%s", data, train);
 	struct job *job = parse(text, NULL, 0);
-	assert_int_equal(job_wants_evaluator(job), wanted);
 	assert_int_equal(job_waits_for_evaluation(job), waited_for);
 	job_free(job);
 }
 
-static void an_evaluator_runs_where_it_has_rows_and_is_waited_for_where_it_decides(void **state)
+static void an_evaluator_is_waited_for_where_it_decides(void **state)
 {
 	(void)state;
 	static const char split[] = ", split: {by: crc32, train: 8, valid: 1, test: 1}", best[] = "train: {keep_best: true}\n",
 	                  any[] = "train: {keep_best: false, early_stop: {patience: 0}}\n";
-	expect_evaluation("", best, false, false);
-	expect_evaluation(split, best, true, true);
-	expect_evaluation(split, any, true, false);
-	expect_evaluation(", test: /data/test.tsv", best, true, false);
-	expect_evaluation(", valid: /data/valid.tsv", "train: {keep_best: false, early_stop: {patience: 2}}\n", true, true);
+	expect_evaluation("", best, false);
+	expect_evaluation(split, best, true);
+	expect_evaluation(split, any, false);
+	expect_evaluation(", test: /data/test.tsv", best, false);
+	expect_evaluation(", valid: /data/valid.tsv", "train: {keep_best: false, early_stop: {patience: 2}}\n", true);
 }
 
 static void a_model_of_text_is_judged_by_its_loss(void **state)
@@ -307,7 +306,7 @@ int main(void)
 	    cmocka_unit_test(transformers_read_tokens),
 	    cmocka_unit_test(a_short_job_has_the_defaults),
 	    cmocka_unit_test(a_model_of_text_is_judged_by_its_loss),
-	    cmocka_unit_test(an_evaluator_runs_where_it_has_rows_and_is_waited_for_where_it_decides),
+	    cmocka_unit_test(an_evaluator_is_waited_for_where_it_decides),
 	    cmocka_unit_test(replicas_go_with_an_etcd_or_with_none_named),
 	    cmocka_unit_test(each_role_has_files_of_its_own),
 	    cmocka_unit_test(values_of_every_kind),

@@ -92,9 +92,9 @@ static void truth_agrees_with_the_file_and_the_model(void **state)
 	assert_int_equal(truth.test.rows, test);
 	assert_int_equal(truth.train.rows + truth.valid.rows + truth.test.rows, o.rows);
 	double auc;
-	assert_int_equal(score_auc(labels, scores, test, &auc), WEIR_OK);
+	assert_int_equal(score_auc(&(struct scored){labels, scores, NULL, test}, &auc), WEIR_OK);
 	assert_true(fabs(auc - truth.test.auc) < 1e-12);
-	assert_true(fabs(score_logloss(labels, p, test) - truth.test.logloss) < 1e-5);
+	assert_true(fabs(score_logloss(&(struct scored){labels, p, NULL, test}) - truth.test.logloss) < 1e-5);
 	assert_true(fabs(truth.all.auc - truth.all.auc_expected) < 0.015);
 	assert_true(fabs(truth.all.logloss - truth.all.logloss_expected) < 0.015);
 	assert_true(truth.all.auc > 0.75 && truth.all.auc < 0.9);

@@ -122,6 +122,7 @@ static void test_numbers_of_a_language_model(void **state)
 	s.row_least_s = 0.01;
 	s.gradient_norm = 0.5;
 	s.inner_rate = 0.125;
+	s.evaluated_batches = 10;
 	s.logloss = 2;
 	char *text = text_of(&s);
 	has(text, "weir_samples_per_second 32");

@@ -146,8 +146,14 @@ WEIR_API weir_status weir_unit_commit(weir_client *client, const weir_unit *unit
 /* Gives a unit back that cannot be executed (a broken file): counts as a failed attempt, `why` is reported. */
 WEIR_API weir_status weir_unit_fail(weir_client *client, const weir_unit *unit, const char *why, weir_error *err);
 /* An evaluator's verdict on a pass: the next one opens unless stop. */
-WEIR_API weir_status weir_pass_evaluated(weir_client *client, uint32_t pass, double auc, double logloss, int stop,
-                                         weir_error *err);
+typedef struct weir_evaluation {
+	uint32_t pass;
+	double auc, logloss;  /* from 0 to 1, and from 0; NaN: undefined, and both so where nothing was validated */
+	uint64_t not_numbers; /* scores that are NaN or infinite: both are NaN then */
+	int language;         /* the model has a loss and no AUC */
+	int stop;
+} weir_evaluation;
+WEIR_API weir_status weir_pass_evaluated(weir_client *client, const weir_evaluation *evaluation, weir_error *err);
 
 typedef struct weir_batch {
 	uint32_t pass, unit, batch, attempt;
@@ -235,7 +241,7 @@ WEIR_API weir_status weir_clocks(weir_client *client, uint32_t table, weir_table
 /* --- Numbers */
 typedef struct weir_report { /* a trainer's progress since the last call, summed up by the ledger */
 	uint64_t rows, batches, bad_lines, nonfinite;
-	double loss_sum;
+	double loss_sum; /* NaN: of these rows it is no number */
 	/* Of a trainer that keeps rows of embeddings: distinct keys of its batches, and those whose rows needed no pull. */
 	uint64_t keys, keys_cached;
 	uint64_t scale_skipped; /* batches left out because the loss was scaled by too much for fp16 */
