@@ -7,10 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "output.h"
 #include "scoring.h"
 #include "verbs.h"
 
-struct output {
+struct rows {
 	FILE *file;
 	const char *path;
 	uint64_t rows;
@@ -18,7 +19,7 @@ struct output {
 
 static weir_status write_rows(void *arg, const struct batch *batch, const float *scores, weir_error *err)
 {
-	struct output *o = arg;
+	struct rows *o = arg;
 	const uint32_t each = batch->sequence > 0 ? batch->sequence : 1;
 	for (uint32_t r = 0; r < batch->rows; r++) {
 		double sum = 0;
@@ -35,21 +36,27 @@ static weir_status predict(const struct scoring_verb *v, weir_error *err)
 {
 	char temporary[WEIR_PATH_BYTES_MAX];
 	struct scoring s = {0};
-	struct output o = {.path = v->out};
-	if (snprintf(temporary, sizeof temporary, "%s.%d.tmp", v->out, (int)getpid()) >= (int)sizeof temporary)
-		return weir_fail(err, WEIR_E_LIMIT, "--out is longer than %u bytes", WEIR_PATH_BYTES_MAX);
-	weir_status status = scoring_open(&s, &v->scoring, err);
+	struct output out;
+	struct rows o = {.path = v->out};
+	weir_status status = output_begin(&out, v->out, err);
+	if (status != WEIR_OK)
+		return status;
+	snprintf(temporary, sizeof temporary, "%.4000s.%d.tmp", out.path, (int)getpid());
+	status = scoring_open(&s, &v->scoring, err);
 	if (status == WEIR_OK && !(o.file = fopen(temporary, "w")))
 		status = weir_fail(err, WEIR_E_IO, "cannot write %s: %s", temporary, strerror(errno));
 	if (status == WEIR_OK)
 		status = scorer_run(s.scorer, s.data, write_rows, &o, err);
 	if (o.file && fclose(o.file) != 0 && status == WEIR_OK)
 		status = weir_fail(err, WEIR_E_IO, "cannot write %s: %s", temporary, strerror(errno));
-	if (status == WEIR_OK && rename(temporary, v->out) != 0)
+	if (status == WEIR_OK && rename(temporary, out.path) != 0)
 		status = weir_fail(err, WEIR_E_IO, "cannot rename %s to %s: %s", temporary, v->out, strerror(errno));
+	const bool renamed = status == WEIR_OK;
+	status = output_end(&out, status, err);
 	if (status == WEIR_OK)
-		printf("%s: %" PRIu64 " scores of the %s part, weights of %s\n", v->out, o.rows, scoring_part_name(s.part), s.source);
-	else if (o.file)
+		fprintf(output_words(v->out), "%s: %" PRIu64 " scores of the %s part, weights of %s\n", v->out, o.rows,
+		        scoring_part_name(s.part), s.source);
+	if (!renamed && o.file)
 		unlink(temporary);
 	scoring_close(&s);
 	return status;

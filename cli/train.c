@@ -16,6 +16,7 @@
 #include "disk.h"
 #include "earlier_runs.h"
 #include "generate.h"
+#include "output.h"
 #include "prng.h"
 #include "run_dir.h"
 #include "train.h"
@@ -464,8 +465,9 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 	if (s == WEIR_OK && job_wants_evaluator(t->job) && report_read_evaluation(r, path, &missing) != WEIR_OK && r->finished)
 		s = weir_fail(err, missing.status, "the evaluator left no result: %s; see the end of %s/evaluator.log", missing.text,
 		              t->job->run_dir);
-	report_print(r, stdout);
-	fflush(stdout);
+	FILE *words = t->report_path ? output_words(t->report_path) : stdout;
+	report_print(r, words);
+	fflush(words);
 	run_path(t->job, "report.json", path);
 	const char *const copies[] = {path, t->report_path};
 	for (unsigned i = 0; i < sizeof copies / sizeof *copies && copies[i]; i++) {

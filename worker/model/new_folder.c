@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "output.h"
+
 /* Behind the name: of what is written, and of what is replaced. */
 #define SUFFIX_BYTES 32
 
@@ -98,9 +100,20 @@ weir_status new_folder_begin(struct new_folder *f, const char *path, bool replac
 		return weir_fail(err, WEIR_E_LIMIT, "the path of a folder must have 1 to %u bytes, not %zu",
 		                 WEIR_PATH_BYTES_MAX - SUFFIX_BYTES - 1, length);
 	*f = (struct new_folder){.disk = disk_system()};
+	if (strcmp(path, "-") == 0)
+		return weir_fail(err, WEIR_E_INVALID, "a folder cannot go to stdout: give the name of a folder");
 	snprintf(f->path, sizeof f->path, "%.*s", (int)length, path);
-	snprintf(f->temporary, sizeof f->temporary, "%.*s.%d.tmp", (int)length, path, (int)getpid());
-	const weir_status status = look(f, replace, err);
+	weir_status status = output_follow_links(f->path, err);
+	if (status != WEIR_OK)
+		return status;
+	length = strlen(f->path);
+	while (length > 1 && f->path[length - 1] == '/')
+		f->path[--length] = '\0';
+	if (length + SUFFIX_BYTES >= sizeof f->path)
+		return weir_fail(err, WEIR_E_LIMIT, "%s links to a path of more than %u bytes", path,
+		                 WEIR_PATH_BYTES_MAX - SUFFIX_BYTES - 1);
+	snprintf(f->temporary, sizeof f->temporary, "%.*s.%d.tmp", (int)length, f->path, (int)getpid());
+	status = look(f, replace, err);
 	if (status != WEIR_OK)
 		return status;
 	if (access(f->temporary, F_OK) == 0)
