@@ -19,6 +19,7 @@
 #include "output.h"
 #include "prng.h"
 #include "run_dir.h"
+#include "stop_signals.h"
 #include "train.h"
 #include "verbs.h"
 #include "weights_file.h"
@@ -282,8 +283,7 @@ static weir_status take_signals(struct train *t, weir_error *err)
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
+	stop_signals_add(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	t->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return t->signal_fd >= 0 ? WEIR_OK : weir_fail(err, WEIR_E_IO, "cannot make a signalfd: %s", strerror(errno));
@@ -482,13 +482,17 @@ static int verdict(struct train *t, const struct report *r)
 {
 	weir_error *e = &t->failure;
 	char advice[WEIR_ERROR_TEXT_BYTES / 4];
-	if (e->status == WEIR_OK && t->stop_signal && !r->finished) {
+	const bool stopped = e->status == WEIR_OK && t->stop_signal && !r->finished;
+	if (stopped) {
 		run_dir_advice(t->job, advice, sizeof advice);
 		weir_fail(e, WEIR_E_CANCELLED, "stopped by %s before the job was finished; %s", strsignal(t->stop_signal), advice);
 	}
 	if (e->status == WEIR_OK && !r->audit.ok)
 		weir_fail(e, WEIR_E_INTERNAL, "the audit failed: %s", r->audit.text);
-	return e->status == WEIR_OK ? EXIT_SUCCESS : verb_fail("train", e);
+	if (e->status == WEIR_OK)
+		return EXIT_SUCCESS;
+	(void)verb_fail("train", e);
+	return stopped ? EXIT_BY_SIGNAL(t->stop_signal) : EXIT_FAILURE;
 }
 
 static int train(struct train *t)

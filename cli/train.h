@@ -44,7 +44,7 @@ struct train {
 	struct job_pages *pages; /* NULL: none */
 	struct coordinator coordinator;
 	int run_dir_fd;                            /* holds the lock on the run directory; -1 */
-	int signal_fd;                             /* SIGCHLD, SIGINT, SIGTERM */
+	int signal_fd;                             /* SIGCHLD, and those that ask it to end (stop_signals.h) */
 	char (*addresses)[WEIR_ADDRESS_BYTES_MAX]; /* (cluster.servers) */
 	int64_t start_ms, workers_ms;              /* when weir and when its workers started */
 
@@ -63,7 +63,7 @@ struct train {
 	uint64_t workers_killed, servers_lost; /* times that one died */
 	bool server_gone;                      /* one that does not come back */
 	bool lost;                             /* for good is some of what the servers had */
-	int stop_signal;                       /* the first SIGINT or SIGTERM; 0: none */
+	int stop_signal;                       /* the first that asked it to end; 0: none */
 	bool stop_at_once;                     /* a second one came */
 	int64_t give_up_ms;                    /* ending: children still there then are killed; 0: not ending */
 	int64_t finished_ms;                   /* when the ledger was first seen to be done; 0: not yet */

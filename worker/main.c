@@ -11,6 +11,7 @@
 #include "job.h"
 #include "monitor.h"
 #include "pace.h"
+#include "stop_signals.h"
 #include "trainer.h"
 
 #define SETS_MAX 256u
@@ -136,9 +137,7 @@ int main(int argc, char **argv)
 		fputs(usage, stderr);
 		return 2;
 	}
-	struct sigaction action = {.sa_handler = on_signal};
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGINT, &action, NULL);
+	stop_signals_handle(on_signal);
 	signal(SIGPIPE, SIG_IGN);
 	weir_error err = {0};
 	struct job *job = NULL;
