@@ -34,6 +34,7 @@ static void run_path(const struct job *job, const char *name, char out[WEIR_PATH
 }
 
 #define EVENTS_FOLDER "events"
+#define PIPED_JOB     "piped-job.yaml"
 
 /* --- Which run */
 
@@ -303,6 +304,17 @@ static weir_status check_certificates(const struct job *job, weir_error *err)
 	return s;
 }
 
+/* A job file from a pipe is kept in the run directory: servers and workers read it there, and so may later verbs. */
+static weir_status keep_piped_job(struct train *t, weir_error *err)
+{
+	if (!job_file_is_piped(t->options.path))
+		return WEIR_OK;
+	run_path(t->job, PIPED_JOB, t->job_path);
+	t->options.path = t->job_path;
+	live_note(&t->live, "the job file is kept as %s", t->job_path);
+	return disk_write_file(disk_system(), t->job_path, t->job_text, strlen(t->job_text), err);
+}
+
 /* Everything that can be wrong with a job is said before the earlier run is touched. */
 static weir_status prepare(struct train *t, struct report *r, weir_error *err)
 {
@@ -334,7 +346,9 @@ static weir_status prepare(struct train *t, struct report *r, weir_error *err)
 		s = launch_choose_addresses(t, err);
 	if (s == WEIR_OK)
 		s = coordinator_choose(t, err);
-	return s == WEIR_OK ? begin_run(t, err) : s;
+	if (s == WEIR_OK)
+		s = begin_run(t, err);
+	return s == WEIR_OK ? keep_piped_job(t, err) : s;
 }
 
 static void note_start(struct train *t)
@@ -541,6 +555,7 @@ static void train_free(struct train *t)
 	if (t->run_dir_fd >= 0)
 		close(t->run_dir_fd);
 	logger_destroy(t->logger);
+	free(t->job_text);
 	job_free(t->job);
 }
 
@@ -568,7 +583,8 @@ int verb_train(int count, char **args)
 		s = job_options_logger(&t.options, "weir", LOG_WARN, &t.logger, &t.failure);
 	if (s != WEIR_OK)
 		return verb_usage("train", &t.failure);
-	int status = job_options_load(&t.options, &t.job, &t.failure) == WEIR_OK ? train(&t) : verb_fail("train", &t.failure);
+	int status = job_options_load_text(&t.options, &t.job, &t.job_text, &t.failure) == WEIR_OK ? train(&t)
+	                                                                                           : verb_fail("train", &t.failure);
 	train_free(&t);
 	return status;
 }

@@ -35,6 +35,8 @@ struct train {
 	bool resume, fresh;      /* --resume, --fresh */
 	struct run_state run;    /* what the servers are started as */
 	struct job *job;
+	char *job_text;                          /* of the job file */
+	char job_path[WEIR_PATH_BYTES_MAX + 64]; /* where one that came by a pipe is kept */
 	struct logger *logger;
 	const struct clock *clock;
 	struct supervisor *supervisor;

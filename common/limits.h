@@ -247,6 +247,7 @@
 
 /* Configuration. */
 #define WEIR_CONFIG_BYTES_MAX  (1u << 20)
+#define WEIR_JOB_MISTAKES_MAX  64u /* of one job file that are told, each; enforced by job.c */
 #define WEIR_PATH_BYTES_MAX    4096u
 #define WEIR_NAME_BYTES_MAX    64u
 #define WEIR_DEVICE_BYTES_MAX  96u /* "cuda:MIG-GPU-<UUID>/13/0" is the longest */
