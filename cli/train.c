@@ -10,6 +10,7 @@
 
 #include "backend.h"
 #include "certificate.h"
+#include "check.h"
 #include "data_shape.h"
 #include "dataset.h"
 #include "device.h"
@@ -96,13 +97,17 @@ static weir_status note_finished(struct train *t, bool finished, weir_error *err
 	return run_state_write(t->job->run_dir, &t->run, err);
 }
 
-static weir_status resume_run(struct train *t, weir_error *err)
+static weir_status find_kept_run(struct train *t, weir_error *err)
 {
 	weir_status s = run_state_read(t->job->run_dir, &t->run, err);
 	if (s == WEIR_E_NOT_FOUND)
 		return weir_fail(err, s, "--resume: %s holds no run of this job: start it without --resume", t->job->run_dir);
-	if (s == WEIR_OK)
-		s = check_kept(t, err);
+	return s == WEIR_OK ? check_kept(t, err) : s;
+}
+
+static weir_status resume_run(struct train *t, weir_error *err)
+{
+	const weir_status s = find_kept_run(t, err);
 	return s == WEIR_OK ? note_finished(t, false, err) : s;
 }
 
@@ -559,6 +564,23 @@ static void train_free(struct train *t)
 	job_free(t->job);
 }
 
+/* Says all that can be said without making, starting or deleting anything. */
+static int dry_run(struct train *t)
+{
+	const uint32_t wrong = check_job(t->job, t->logger, stdout);
+	weir_error *err = &t->failure;
+	weir_status s =
+	    wrong ? weir_fail(err, WEIR_E_INVALID, "%u thing%s wrong: see above", wrong, wrong == 1 ? " is" : "s are") : WEIR_OK;
+	if (s == WEIR_OK && t->job->cluster.servers_at_count == 0 && !t->fresh)
+		s = t->resume ? find_kept_run(t, err) : refuse_earlier_run(t->job, err);
+	if (s == WEIR_OK && t->report_path)
+		s = report_check_path(t->report_path, err);
+	if (s == WEIR_OK)
+		check_print_plan(t->job, t->resume, t->fresh, stdout);
+	fflush(stdout);
+	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("train", err);
+}
+
 int verb_train(int count, char **args)
 {
 	struct train t = {.clock = clock_system(), .run_dir_fd = -1, .signal_fd = -1, .chaos.seed = CHAOS_OFF};
@@ -570,6 +592,7 @@ int verb_train(int count, char **args)
 	    {"--resume", OPTION_FLAG, &t.resume, NULL, "go on with the earlier run of this job"},
 	    {"--fresh", OPTION_FLAG, &t.fresh, NULL,
 	     "begin anew: the servers' data of the earlier run are deleted, its results kept"},
+	    {"--dry-run", OPTION_FLAG, &t.dry_run, NULL, "check all that `weir check` does, print what would be done, and end"},
 	    {"--chaos", OPTION_COUNT, &t.chaos.seed, "SEED", "kill and stop processes at random meanwhile"}};
 	const char *word = NULL;
 	t.start_ms = clock_ms(t.clock);
@@ -583,8 +606,8 @@ int verb_train(int count, char **args)
 		s = job_options_logger(&t.options, "weir", LOG_WARN, &t.logger, &t.failure);
 	if (s != WEIR_OK)
 		return verb_usage("train", &t.failure);
-	int status = job_options_load_text(&t.options, &t.job, &t.job_text, &t.failure) == WEIR_OK ? train(&t)
-	                                                                                           : verb_fail("train", &t.failure);
+	s = job_options_load_text(&t.options, &t.job, &t.job_text, &t.failure);
+	const int status = s != WEIR_OK ? verb_fail("train", &t.failure) : t.dry_run ? dry_run(&t) : train(&t);
 	train_free(&t);
 	return status;
 }

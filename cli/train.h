@@ -33,6 +33,7 @@ struct train {
 	const char *report_path; /* --report, or NULL */
 	const char *http;        /* --http, or NULL */
 	bool resume, fresh;      /* --resume, --fresh */
+	bool dry_run;            /* --dry-run */
 	struct run_state run;    /* what the servers are started as */
 	struct job *job;
 	char *job_text;                          /* of the job file */
