@@ -6,9 +6,12 @@
 
 /* X(name, "arguments", "what it does") */
 #define VERB_MAP(X)                                                                                                              \
-	X(check, "JOB.yaml [--set A.B=C]...", "tell what is wrong with a job file, and whether data, models, ports, disk and memory are there")                                                                 \
-	X(train, "JOB.yaml [--resume | --fresh] [--dry-run] [--chaos SEED] [--set A.B=C]... [--report OUT.json]",                                \
+	X(check, "JOB.yaml [--set A.B=C]...",                                                                                        \
+	  "tell what is wrong with a job file, and whether data, models, ports, disk and memory are there")                          \
+	X(train, "JOB.yaml [--resume | --fresh] [--dry-run] [--chaos SEED] [--set A.B=C]... [--report OUT.json]",                    \
 	  "start servers and workers here, train, evaluate, report")                                                                 \
+	X(runs, "[FOLDER] [--json] [--delete RUN]...",                                                                               \
+	  "list the runs in a folder (runs): state, size, last change, result; delete some")                                         \
 	X(sweep, "SWEEP.yaml [--keep-going]", "run a job with other settings and seeds; a table, and plots")                         \
 	X(status, "(JOB.yaml | --at ADDRESS) [--json] [--every-ms N]", "show a running job")                                         \
 	X(health, "--at ADDRESS [--ready] [JOB.yaml]", "whether one server serves, and is in sync")                                  \
