@@ -37,7 +37,7 @@ weir_status status_http(const struct status_http_options *options, weir_error *e
 	sigemptyset(&set);
 	stop_signals_add(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL); /* threads inherit it */
-	weir_status status = job_pages_start(&pages, options->address, options->name, err);
+	weir_status status = job_pages_start(&pages, &options->pages, err);
 	if (status != WEIR_OK)
 		return status;
 	printf("http://%s/\n", job_pages_address(pages));

@@ -381,7 +381,8 @@ static weir_status open_events(struct train *t, weir_error *err)
 
 static weir_status open_pages(struct train *t, weir_error *err)
 {
-	const weir_status s = t->http ? job_pages_start(&t->pages, t->http, t->job->name, err) : WEIR_OK;
+	const struct job_pages_options options = {.address = t->http, .names = &t->http_names, .job = t->job, .name = t->job->name};
+	const weir_status s = t->http ? job_pages_start(&t->pages, &options, err) : WEIR_OK;
 	if (t->pages)
 		live_note(&t->live, "http://%s/ shows it", job_pages_address(t->pages));
 	return s;
@@ -589,6 +590,7 @@ int verb_train(int count, char **args)
 	    {"--report", OPTION_TEXT, &t.report_path, "OUT.json", "write the report there, as JSON"},
 	    {"--http", OPTION_TEXT, &t.http, "[HOST:]PORT",
 	     "show the run on a page, and to Prometheus at /metrics; on loopback unless HOST is given"},
+	    HTTP_NAME_OPTION(t.http_names),
 	    {"--resume", OPTION_FLAG, &t.resume, NULL, "go on with the earlier run of this job"},
 	    {"--fresh", OPTION_FLAG, &t.fresh, NULL,
 	     "begin anew: the servers' data of the earlier run are deleted, its results kept"},

@@ -202,6 +202,8 @@ struct job {
 	struct {
 		char host[WEIR_ADDRESS_BYTES_MAX]; /* IPv4 */
 		uint32_t port;                     /* 0: off */
+		char **names;                      /* (names_count) by which pages may be asked for, too */
+		uint32_t names_count;
 	} metrics;
 	struct {
 		char certificate[WEIR_PATH_BYTES_MAX], key[WEIR_PATH_BYTES_MAX],

@@ -618,7 +618,12 @@ static weir_status start_pages(struct parts *p, const struct arguments *a, weir_
 		return WEIR_OK;
 	(void)pages_address(a, p->job, address);
 	const struct self_series_options options = {
-	    .pages = address, .server = own_address(p, a), .index = a->index, .stuck = is_stuck, .arg = p->server};
+	    .pages = address,
+	    .names = {(const char *const *)p->job->metrics.names, p->job->metrics.names_count},
+	    .server = own_address(p, a),
+	    .index = a->index,
+	    .stuck = is_stuck,
+	    .arg = p->server};
 	const weir_status status = self_series_start(p->self_series, &options, err);
 	if (!status)
 		logger_write(p->logger, LOG_INFO, NULL, "pages", "at=http://%s/metrics", self_series_address(p->self_series));

@@ -109,7 +109,10 @@ static weir_status start_monitor(struct monitor **out, const struct arguments *a
 		snprintf(address, sizeof address, "%s", a->http);
 	else if (!job_monitor_address(job, job->cluster.servers + number, address))
 		return WEIR_OK;
-	const struct monitor_options options = {.address = address, .metrics = metrics, .device = true};
+	const struct monitor_options options = {.address = address,
+	                                        .names = {(const char *const *)job->metrics.names, job->metrics.names_count},
+	                                        .metrics = metrics,
+	                                        .device = true};
 	const weir_status status = monitor_start(out, &options, err);
 	if (status == WEIR_OK)
 		logger_write(logger, LOG_INFO, NULL, "pages", "at=http://%s/metrics", monitor_address(*out));

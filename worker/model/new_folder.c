@@ -1,5 +1,6 @@
 #include "new_folder.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -91,6 +92,23 @@ static weir_status look(struct new_folder *f, bool replace, weir_error *err)
 
 /* --- Writing */
 
+/* As open to others as the umask lets it be: a model is made to be given away. */
+static weir_status make_folder(struct new_folder *f, weir_error *err)
+{
+	char parent[WEIR_PATH_BYTES_MAX];
+	snprintf(parent, sizeof parent, "%s", f->temporary);
+	char *slash = strrchr(parent, '/');
+	weir_status status = WEIR_OK;
+	if (slash && slash != parent) {
+		*slash = '\0';
+		struct stat about;
+		status = stat(parent, &about) == 0 ? WEIR_OK : f->disk->ops->make_dirs(f->disk, parent, err);
+	}
+	if (status == WEIR_OK && mkdir(f->temporary, 0777) != 0)
+		return weir_fail(err, WEIR_E_IO, "cannot create directory %s: %s", f->temporary, strerror(errno));
+	return status;
+}
+
 weir_status new_folder_begin(struct new_folder *f, const char *path, bool replace, weir_error *err)
 {
 	size_t length = strlen(path);
@@ -118,7 +136,7 @@ weir_status new_folder_begin(struct new_folder *f, const char *path, bool replac
 		return status;
 	if (access(f->temporary, F_OK) == 0)
 		return weir_fail(err, WEIR_E_EXISTS, "%s is there: an export that was killed left it; remove it", f->temporary);
-	return f->disk->ops->make_dirs(f->disk, f->temporary, err);
+	return make_folder(f, err);
 }
 
 static weir_status give_name(struct new_folder *f, weir_error *err)
