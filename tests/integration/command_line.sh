@@ -96,7 +96,7 @@ for signal in INT:130 TERM:143 HUP:129; do
 done
 nohup_train() { (trap '' HUP; exec "$WEIR" train "$DIR/job.yaml" --resume --set train.passes=1000 --set train.pace.batch_ms=30) > train.out 2> train.err < /dev/null & TRAIN=$!; }
 nohup_train
-wait_for 30 "it to run" status ".state == \"running\" and .workers_live == 2"
+wait_for 30 "it to run" status "[.workers[] | select(.live)] | length >= 2"
 kill -HUP "$TRAIN"
 rows=$(json "$DIR/status.json" .rows)
 wait_for 30 "it to go on though its terminal has gone" status ".rows >= $((rows + 500))"
