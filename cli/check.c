@@ -80,7 +80,7 @@ static void sample(struct check *c, const char *key, struct dataset *data, uint3
 	else if (rows == 0)
 		tell(c, WRONG, key, "the first %" PRIu64 " lines have no good row; is data.format right?", bad);
 	else
-		tell(c, bad ? NOTE : GOOD, key, "%u file%s, %s; of the first %" PRIu64 " rows %" PRIu64 " are bad lines", files,
+		tell(c, bad ? NOTE : GOOD, key, "%u file%s, %s; the first %" PRIu64 " lines are read, %" PRIu64 " bad", files,
 		     files == 1 ? "" : "s", size, rows + bad, bad);
 	batch_free(&batch);
 	unit_close(unit);

@@ -42,6 +42,10 @@ static weir_status choose_part(struct scoring *s, const struct scoring_options *
 		s->part = has_part(o->job, SPLIT_TEST) ? SPLIT_TEST : SPLIT_VALID;
 	else
 		s->part = strcmp(o->part, "test") == 0 ? SPLIT_TEST : SPLIT_VALID;
+	if (!o->part && !has_part(o->job, s->part))
+		return weir_fail(err, WEIR_E_NOT_FOUND,
+		                 "the job has no test or validation part, whose rows are scored: give data.test, data.valid or data.split, "
+		                 "in its file or as --set data.test=FILE");
 	if (!has_part(o->job, s->part))
 		return weir_fail(err, WEIR_E_NOT_FOUND, "the job has no %s part: give data.%s or data.split", scoring_part_name(s->part),
 		                 scoring_part_name(s->part));

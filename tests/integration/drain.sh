@@ -22,5 +22,5 @@ kill -INT "$TRAIN"
 told=$SECONDS
 finish_train 5
 [ $((SECONDS - told)) -lt 10 ] || fail "the second signal took $((SECONDS - told)) s"
-[ $STATUS = $STOPPED ] || fail "exit status $STATUS after two signals"
+[ $STATUS = 130 ] || fail "exit status $STATUS after two signals"
 nothing_left
