@@ -27,7 +27,8 @@ void job_server_mark(const struct job *job, uint32_t index, char out[WEIR_PATH_B
 bool job_monitor_address(const struct job *job, uint32_t place, char out[WEIR_ADDRESS_BYTES_MAX])
 {
 	const uint32_t port = job->metrics.port + (job->cluster.servers_at_count ? 0 : place);
-	snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%.200s:%u", job->metrics.host, port);
+	const bool bare = strchr(job->metrics.host, ':') && job->metrics.host[0] != '['; /* of IPv6 */
+	snprintf(out, WEIR_ADDRESS_BYTES_MAX, bare ? "[%.200s]:%u" : "%.200s:%u", job->metrics.host, port);
 	return job->metrics.port > 0;
 }
 

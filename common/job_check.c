@@ -57,6 +57,9 @@ static weir_status check_device(struct reading *r, const struct job *job)
 static long port_of(const char *address)
 {
 	const char *colon = strrchr(address, ':');
+	const bool bracketed = address[0] == '[' && colon && colon > address + 1 && colon[-1] == ']';
+	if (!bracketed && colon != strchr(address, ':'))
+		return -1; /* of an IPv6 address the last colon may be its own */
 	if (!colon || colon == address || colon[1] == 0 || strlen(colon + 1) > 5 || colon[1 + strspn(colon + 1, "0123456789")] != 0)
 		return -1;
 	long port = strtol(colon + 1, NULL, 10);
@@ -69,7 +72,7 @@ static weir_status check_addresses(struct reading *r, const struct job *job)
 	long port = port_of(listen);
 	if (strcmp(listen, "auto") != 0 && port < 0)
 		FAIL(r, "cluster.listen", WEIR_E_INVALID,
-		     "is '%.60s'; expected auto or HOST:PORT (server i adds i; port 0: any free one)", listen);
+		     "is '%.60s'; expected auto, HOST:PORT or [IPV6]:PORT (server i adds i; port 0: any free one)", listen);
 	if (port > 0 && port + job->cluster.servers - 1 > 65535)
 		FAIL(r, "cluster.listen", WEIR_E_INVALID,
 		     "is '%.60s': the last of %u servers would need port %ld; expected at most 65535", listen, job->cluster.servers,
@@ -81,7 +84,8 @@ static weir_status check_addresses(struct reading *r, const struct job *job)
 	for (uint32_t i = 0; i < count; i++) {
 		const char *address = job->cluster.servers_at[i];
 		if ((strncmp(address, "unix:", 5) != 0 || address[5] == 0) && port_of(address) <= 0)
-			return FAIL(r, "cluster.servers_at", WEIR_E_INVALID, "has '%.60s'; expected HOST:PORT or unix:PATH", address);
+			return FAIL(r, "cluster.servers_at", WEIR_E_INVALID, "has '%.60s'; expected HOST:PORT, [IPV6]:PORT or unix:PATH",
+			            address);
 	}
 	return WEIR_OK;
 }

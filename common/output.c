@@ -119,6 +119,9 @@ weir_status output_begin(struct output *o, const char *name, weir_error *err)
 	if (status != WEIR_OK)
 		return status;
 	snprintf(o->name, sizeof o->name, "%s", name);
+	struct stat replaced;
+	if (!into && stat(o->path, &replaced) == 0)
+		o->mode = replaced.st_mode & 07777;
 	if (!into)
 		return WEIR_OK;
 	o->fd = descriptor >= 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 0) : open(name, O_WRONLY | O_CLOEXEC);
@@ -176,8 +179,11 @@ static weir_status copy(const struct output *o, int from, weir_error *err)
 
 weir_status output_end(struct output *o, weir_status written, weir_error *err)
 {
-	if (!o->folder[0])
+	if (!o->folder[0]) {
+		if (written == WEIR_OK && o->mode && chmod(o->path, o->mode) != 0)
+			return weir_fail(err, WEIR_E_IO, "cannot give %s the permissions that it had: %s", o->name, strerror(errno));
 		return written;
+	}
 	const int from = written == WEIR_OK ? open(o->path, O_RDONLY | O_CLOEXEC) : -1;
 	remove_folder(o); /* first: a reader that goes away may end this process */
 	if (written == WEIR_OK)

@@ -16,6 +16,7 @@ struct output {
 	char name[WEIR_PATH_BYTES_MAX];   /* as it was given, for messages */
 	char folder[WEIR_PATH_BYTES_MAX]; /* temporary, with `path` in it; "": `path` is the output itself */
 	int fd;                           /* to copy into, open; -1: none */
+	unsigned mode;                    /* of the file that is replaced, whose permissions its successor gets; 0: there is none */
 };
 
 /* E_INVALID: a folder has the name; E_IO: it cannot be written. */

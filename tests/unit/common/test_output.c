@@ -62,6 +62,11 @@ static void a_link_stays_and_its_file_is_written(void **state)
 	assert_int_equal(type_of(link), S_IFLNK);
 	assert_int_equal(type_of(to_link), S_IFLNK);
 	assert_int_equal(type_of(file), S_IFREG);
+	struct stat st;
+	assert_int_equal(chmod(file, 0600), 0);
+	assert_int_equal(put(link, "three", &err), WEIR_OK);
+	assert_int_equal(stat(file, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600); /* what was private stays so */
 }
 
 static void *read_fifo(void *out)
