@@ -34,10 +34,20 @@ static bool follows(const struct reading *r, const char *path, const char *what)
 {
 	uint32_t count;
 	const struct key *keys = job_schema(&count);
-	for (uint32_t i = 0; i < count; i++)
-		if (r->raws[i].wrong && (strcmp(keys[i].path, path) == 0 || strstr(what, keys[i].path)))
+	for (uint32_t i = 0; i < count; i++) {
+		const bool same = strcmp(keys[i].path, path) == 0;
+		if (same ? r->raws[i].wrong || r->raws[i].told : r->raws[i].wrong && strstr(what, keys[i].path))
 			return true;
+	}
 	return false;
+}
+
+static void note_told(struct reading *r, const char *path)
+{
+	uint32_t count;
+	const struct key *keys = job_schema(&count), *key = job_schema_find(path);
+	if (key)
+		r->raws[key - keys].told = true;
 }
 
 void job_mark_wrong(struct reading *r, const char *path)
@@ -65,7 +75,10 @@ weir_status job_fail(struct reading *r, const struct place *place, const char *p
 		weir_fail(r->err, status, "%s:%u:%u: %s%s%s", r->name, place->line, place->column, path, colon, what);
 	else
 		weir_fail(r->err, status, "%s: %s%s%s", r->name, path, colon, what);
-	if (!r->checking || !follows(r, path, what))
-		keep(r->mistakes, line_of(place), r->err);
+	if (r->checking && follows(r, path, what))
+		return status;
+	keep(r->mistakes, line_of(place), r->err);
+	if (r->checking)
+		note_told(r, path);
 	return status;
 }

@@ -318,6 +318,15 @@ static weir_status split_set(struct reading *r, const char *set, char path[JOB_K
 	return WEIR_OK;
 }
 
+/* A quoted text, or a list where one may be. Else [::1]:0 and {a,b}.tsv are texts. */
+static bool is_yaml(const struct key *key, const char *value)
+{
+	const size_t length = strlen(value);
+	if (*value == '[')
+		return key->type == KEY_U32_LIST || (key->type == KEY_TEXT_LIST && value[length - 1] == ']');
+	return *value == '\'' || *value == '"';
+}
+
 static weir_status read_set(struct reading *r, const char *set)
 {
 	struct place place = {.set = set};
@@ -327,7 +336,7 @@ static weir_status read_set(struct reading *r, const char *set)
 	if (split != WEIR_OK)
 		return split;
 	const struct key *key = job_schema_find(path);
-	if (key && (*value == '\0' || !strchr("[{'\"", *value)))
+	if (key && !is_yaml(key, value))
 		return read_plain(r, key, value, set);
 	if (key || job_schema_is_map(path))
 		return read_text(r, path, value, set);

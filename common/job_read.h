@@ -18,6 +18,7 @@ struct raw {
 	const char **items; /* (count), in the reading's arena */
 	uint32_t count;
 	bool given, list;
+	bool told;  /* a check has told a mistake of this key: another one is of the same cause, perhaps */
 	bool wrong; /* it is told already that the value, or a key that may be meant to be this one, is wrong */
 	struct place place;
 };

@@ -244,6 +244,13 @@ static void sets_take_quotes_lists_and_maps(void **state)
 	assert_int_equal(job->cluster.network.rate_bits_per_s, 100000000);
 	job_free(job);
 
+	const char *plain[] = {"cluster.listen=[::1]:0", "data.train={a,b}.tsv", "data.valid=[ab].tsv"};
+	job = parse(BASE, plain, 3);
+	assert_string_equal(job->cluster.listen, "[::1]:0");
+	assert_string_equal(job->data.train[0], "{a,b}.tsv");
+	assert_string_equal(job->data.valid[0], "[ab].tsv");
+	job_free(job);
+
 	const struct {
 		const char *set, *tells;
 	} bad[] = {{"cluster.listen='[::1]:0", "--set cluster.listen='[::1]:0: not valid YAML"},

@@ -438,7 +438,7 @@ static const struct mistake mistakes[] = {
      WEIR_E_INVALID,
      {"cluster.partitions: is 4; expected at least one for each of 8 servers"}},
     {BASE "cluster: {min_isr: 2}\n", NULL, WEIR_E_INVALID, {"cluster.min_isr: is 2; expected at most cluster.replicas: 1"}},
-    {BASE "cluster: {listen: localhost}\n", NULL, WEIR_E_INVALID, {"cluster.listen: is 'localhost'; expected auto or HOST:PORT"}},
+    {BASE "cluster: {listen: localhost}\n", NULL, WEIR_E_INVALID, {"cluster.listen: is 'localhost'; expected auto, HOST:PORT"}},
     {BASE "cluster: {servers: 3, listen: 'h:65534'}\n", NULL, WEIR_E_INVALID, {"would need port 65536; expected at most 65535"}},
     {BASE "cluster: {servers: 2, servers_at: ['a:1']}\n",
      NULL,
