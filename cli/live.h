@@ -37,8 +37,9 @@ void live_end(struct live *l);
 
 /* The share of the whole job, all passes of it, that is done: 0 to 1. */
 double live_part_done(const struct overview *s);
-/* The line's text, of fewer than `columns` columns: whole items in the order of their importance, as many as fit, behind a bar that takes what
- * is left and shows the whole run, with how long that may still take. 0 columns: a plain line, with every item and neither. */
+/* The line's text, of fewer than `columns` columns: whole items in the order of their importance,
+ * as many as fit, behind a bar that takes what is left and shows the whole run, with how long that
+ * may still take. 0 columns: a plain line, with every item and neither. */
 void live_format(char *out, size_t bytes, const struct live *l, const struct overview *s, unsigned columns);
 /* "1.5 GB", "12.3 k". */
 void format_bytes(char *out, size_t bytes, double value);

@@ -309,7 +309,8 @@ static weir_status check_certificates(const struct job *job, weir_error *err)
 	return s;
 }
 
-/* A job file from a pipe is kept in the run directory: servers and workers read it there, and so may later verbs. */
+/* A job file from a pipe is kept in the run directory: servers and workers read it there, and so
+ * may later verbs. */
 static weir_status keep_piped_job(struct train *t, weir_error *err)
 {
 	if (!job_file_is_piped(t->options.path))

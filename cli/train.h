@@ -48,7 +48,7 @@ struct train {
 	struct job_pages *pages; /* NULL: none */
 	struct coordinator coordinator;
 	int run_dir_fd;                            /* holds the lock on the run directory; -1 */
-	int signal_fd;                             /* SIGCHLD, and those that ask it to end (stop_signals.h) */
+	int signal_fd;                             /* SIGCHLD, and those of stop_signals.h */
 	char (*addresses)[WEIR_ADDRESS_BYTES_MAX]; /* (cluster.servers) */
 	int64_t start_ms, workers_ms;              /* when weir and when its workers started */
 

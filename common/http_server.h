@@ -1,11 +1,14 @@
-/* Pages for people and for Prometheus, over plain HTTP: GET and HEAD, nothing else, nothing kept of a request. The only user of libmicrohttpd.
+/* Pages for people and for Prometheus, over plain HTTP: GET and HEAD, nothing else, nothing kept of
+ * a request. The only user of libmicrohttpd.
  *
- * It listens on loopback unless the address names another host: whoever does that decides who may read. One thread answers, one request after the other, and so
- * `page` needs no lock for what only pages use.
+ * It listens on loopback unless the address names another host: whoever does that decides who may
+ * read. One thread answers, one request after the other, and so `page` needs no lock for what only
+ * pages use.
  *
- * A web page that somebody's browser shows may have a name that leads here (DNS rebinding), and would read what we answer. So requests are answered whose Host is
- * localhost, a loopback address, the address that we listen at (any numeric one where that is 0.0.0.0 or [::]), or one of `names`; others get 403. A request
- * without a Host is no browser's. */
+ * A web page that somebody's browser shows may have a name that leads here (DNS rebinding), and
+ * would read what we answer. So requests are answered whose Host is localhost, a loopback address,
+ * the address that we listen at (any numeric one where that is 0.0.0.0 or [::]), or one of `names`;
+ * others get 403. A request without a Host is no browser's. */
 #ifndef WEIR_HTTP_SERVER_H
 #define WEIR_HTTP_SERVER_H
 
@@ -34,7 +37,8 @@ struct http_names {
 };
 
 struct http_server;
-/* address: PORT, of loopback, or HOST:PORT with a numeric HOST, of IPv6 in brackets; port 0: any. E_INVALID, E_IO. */
+/* address: PORT, of loopback, or HOST:PORT with a numeric HOST, of IPv6 in brackets; port 0: any.
+ * E_INVALID, E_IO. */
 weir_status http_server_start(struct http_server **out, const char *address, struct http_names names, http_page_fn page,
                               void *arg, weir_error *err) WEIR_MUST_CHECK;
 const char *http_server_address(const struct http_server *s); /* HOST:PORT, with the real port */

@@ -29,7 +29,8 @@ static void keep(struct job_mistakes *m, uint32_t line, const weir_error *error)
 	m->kept[at] = (struct job_mistake){.line = line, .error = *error};
 }
 
-/* Whether a check would not have failed, perhaps, if a value that is wrong were right: it is of that key, or speaks of it. */
+/* Whether a check would not have failed, perhaps, if a value that is wrong were right: it is of
+ * that key, or speaks of it. */
 static bool follows(const struct reading *r, const char *path, const char *what)
 {
 	uint32_t count;

@@ -18,8 +18,8 @@ struct raw {
 	const char **items; /* (count), in the reading's arena */
 	uint32_t count;
 	bool given, list;
-	bool told;  /* a check has told a mistake of this key: another one is of the same cause, perhaps */
-	bool wrong; /* it is told already that the value, or a key that may be meant to be this one, is wrong */
+	bool told;  /* a check has told a mistake of this key; another one may have the same cause */
+	bool wrong; /* a mistake is told already, of the value or of a key that may be meant for it */
 	struct place place;
 };
 
@@ -28,7 +28,7 @@ struct reading {
 	struct arena *arena;
 	weir_error *err;               /* never NULL here: the last mistake, or why reading cannot go on */
 	struct job_mistakes *mistakes; /* all of them */
-	bool checking;                 /* values are stored: mistakes that may follow from others are left out */
+	bool checking;                 /* mistakes that may follow from others are left out */
 	struct raw raws[JOB_KEYS_MAX]; /* by row of the schema */
 };
 
@@ -47,8 +47,9 @@ weir_status job_check(struct reading *r, struct job *job);
 weir_status job_check_tables(struct reading *r, struct job *job);
 weir_status job_check_model(struct reading *r, struct job *job);
 
-/* Notes a mistake, "file:line:column: path: what", and returns its status. path may be "". What is read goes on after it, so that all mistakes are told: these
- * functions fail only where reading cannot go on (E_MEMORY, no YAML). */
+/* Notes a mistake, "file:line:column: path: what", and returns its status. path may be "". What is
+ * read goes on after it, so that all mistakes are told: these functions fail only where reading
+ * cannot go on (E_MEMORY, no YAML). */
 weir_status job_fail(struct reading *r, const struct place *place, const char *path, weir_status status, const char *format, ...)
     WEIR_PRINTF(5, 6);
 

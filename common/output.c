@@ -19,8 +19,8 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* The descriptor of this process that the name stands for, or -1. A shell's `> FILE` is told by the file: a new file under its name would not be what the shell has
- * opened. */
+/* The descriptor of this process that the name stands for, or -1. A shell's `> FILE` is told by the
+ * file: a new file under its name would not be what the shell has opened. */
 static int descriptor_of(const char *name, const struct stat *there)
 {
 	static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
@@ -55,7 +55,8 @@ weir_status output_follow_links(char path[WEIR_PATH_BYTES_MAX], weir_error *err)
 	}
 }
 
-/* Fills `path` with the file behind the name and *fd with the descriptor it stands for; *into: it is no regular file. */
+/* Fills `path` with the file behind the name and *fd with the descriptor it stands for; *into: it
+ * is no regular file. */
 static weir_status look(const char *name, char path[WEIR_PATH_BYTES_MAX], int *fd, bool *into, weir_error *err)
 {
 	struct stat there;

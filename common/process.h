@@ -10,9 +10,11 @@
 void process_series(FILE *out);
 /* Bytes of memory of its own: resident, and no file's. 0 when the system does not say. */
 uint64_t process_memory(void);
-/* Processors that its threads may use: the machine's, of these those that it is bound to, and no more than its control group has time for (cgroup.h). */
+/* Processors that its threads may use: the machine's, of these those that it is bound to, and no
+ * more than its control group has time for (cgroup.h). */
 uint32_t process_cores(void);
-/* Bytes of memory that the machine has, or that its control group may use where these are fewer. 0 when the system does not say. */
+/* Bytes of memory that the machine has, or that its control group may use where these are fewer. 0
+ * when the system does not say. */
 uint64_t process_machine_memory(void);
 /* As many descriptors as the system lets this process have, which is often far more than it was given. */
 void process_raise_descriptors(void);

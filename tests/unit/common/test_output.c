@@ -1,4 +1,5 @@
-/* Where an output goes that a person names: to new files, behind links, into what is no regular file. */
+/* Where an output goes that a person names: to new files, behind links, into what is no regular
+ * file. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
