@@ -76,5 +76,5 @@ says_lost() { [ "$(lost)" -gt 0 ]; }
 wait_for 30 "server 0 to say that the ledger's record is lost" says_lost
 kill -TERM "$TRAIN"
 finish_train 30
-[ $STATUS = $STOPPED ] || fail "exit status $STATUS"
+[ $STATUS = 1 ] || fail "exit status $STATUS"
 [ "$(lost)" = 1 ] || fail "it says so $(lost) times"
