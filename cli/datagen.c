@@ -36,6 +36,7 @@ int verb_datagen(int count, char **args)
 	fprintf(output_words(out),
 	        "%s: %" PRIu64 " rows, %" PRIu64 " clicks, %" PRIu64 " bytes, %" PRIu64 " of %" PRIu64
 	        " ids seen; best AUC %.4f, logloss %.4f\n",
-	        out, truth.all.rows, truth.all.clicks, truth.bytes, truth.ids_seen, truth.ids, truth.all.auc, truth.all.logloss);
+	        output_label(out), truth.all.rows, truth.all.clicks, truth.bytes, truth.ids_seen, truth.ids, truth.all.auc,
+	        truth.all.logloss);
 	return EXIT_SUCCESS;
 }

@@ -150,7 +150,7 @@ static weir_status export_weights(const struct scoring_verb *v, weir_error *err)
 	if (status == WEIR_OK)
 		status = format == EXPORT_FILE ? write_file(e, &s, err) : write_folder(e, &s, format, err);
 	if (status == WEIR_OK)
-		fprintf(format == EXPORT_FILE ? output_words(v->out) : stdout, "%s: weights of %s\n", v->out, s.source);
+		fprintf(format == EXPORT_FILE ? output_words(v->out) : stdout, "%s: weights of %s\n", output_label(v->out), s.source);
 	scoring_close(&s);
 	return status;
 }

@@ -219,8 +219,9 @@ int verb_merge(int count, char **args)
 	if (s == WEIR_OK)
 		s = write_result(&v, &err);
 	if (s == WEIR_OK)
-		fprintf(folder_exists(v.models[0]) ? stdout : output_words(v.out), "%s: %u model%s merged (%s), %u tensors\n", v.out,
-		        v.merge.count, v.merge.count == 1 ? "" : "s", v.method, safetensors_count(v.merge.inputs[0]));
+		fprintf(folder_exists(v.models[0]) ? stdout : output_words(v.out), "%s: %u model%s merged (%s), %u tensors\n",
+		        output_label(v.out), v.merge.count, v.merge.count == 1 ? "" : "s", v.method,
+		        safetensors_count(v.merge.inputs[0]));
 	for (uint32_t i = 0; i < MERGE_INPUTS_MAX; i++)
 		safetensors_close(v.opened[i]);
 	safetensors_close(v.base_opened);

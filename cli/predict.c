@@ -54,7 +54,7 @@ static weir_status predict(const struct scoring_verb *v, weir_error *err)
 	const bool renamed = status == WEIR_OK;
 	status = output_end(&out, status, err);
 	if (status == WEIR_OK)
-		fprintf(output_words(v->out), "%s: %" PRIu64 " scores of the %s part, weights of %s\n", v->out, o.rows,
+		fprintf(output_words(v->out), "%s: %" PRIu64 " scores of the %s part, weights of %s\n", output_label(v->out), o.rows,
 		        scoring_part_name(s.part), s.source);
 	if (!renamed && o.file)
 		unlink(temporary);

@@ -84,7 +84,7 @@ static void print_result(const struct verb_tokenize *v, const struct token_file_
 	FILE *words = output_words(v->out);
 	for (uint32_t f = 0; f < v->sources.count; f++)
 		bytes += v->sources.items[f].size;
-	fprintf(words, "%s: %" PRIu64 " documents, %" PRIu64 " tokens", v->out, i->documents, i->tokens);
+	fprintf(words, "%s: %" PRIu64 " documents, %" PRIu64 " tokens", output_label(v->out), i->documents, i->tokens);
 	if (i->masked)
 		fprintf(words, " (%" PRIu64 " count in the loss)", i->counted);
 	fprintf(words, " of a vocabulary of %u; %" PRIu64 " bytes in %u files, %.1f MB/s", i->vocabulary, bytes, v->sources.count,

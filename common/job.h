@@ -200,7 +200,7 @@ struct job {
 		uint64_t max_staleness_entries;
 	} read;
 	struct {
-		char host[WEIR_ADDRESS_BYTES_MAX]; /* IPv4 */
+		char host[WEIR_ADDRESS_BYTES_MAX]; /* numeric */
 		uint32_t port;                     /* 0: off */
 		char **names;                      /* (names_count) by which pages may be asked for, too */
 		uint32_t names_count;

@@ -89,6 +89,11 @@ weir_status output_check(const char *name, weir_error *err)
 	return WEIR_OK;
 }
 
+const char *output_label(const char *name)
+{
+	return strcmp(name, "-") == 0 ? "stdout" : name;
+}
+
 FILE *output_words(const char *name)
 {
 	struct stat there;

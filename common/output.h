@@ -33,5 +33,7 @@ weir_status output_check(const char *name, weir_error *err) WEIR_MUST_CHECK;
 weir_status output_follow_links(char path[WEIR_PATH_BYTES_MAX], weir_error *err) WEIR_MUST_CHECK;
 /* Where to say what else there is to say: stdout, or stderr when the output goes to stdout. */
 FILE *output_words(const char *name);
+/* The name as people read it: "stdout" for "-". */
+const char *output_label(const char *name);
 
 #endif

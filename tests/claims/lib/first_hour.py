@@ -124,20 +124,21 @@ def run(step, folder, environment):
 
 
 def tidy(lines, folder):
-    """Without what the building of programs says, and without places."""
+    """Without what the building of programs says, and without places and times."""
     out = []
     for l in lines:
         l = l.replace("^C", "").replace(folder, "~").replace(ROOT, "https://.../weir")
+        l = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME", re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?", "DATE TIME", l))
         if not re.match(r"\[\d+/\d+\] ", l) and not l.startswith("ninja: "):
             out.append(l)
     return out
 
 
 def shape(lines):
-    """What must not differ: the words. Progress depends on the machine's speed."""
+    """What must not differ: the words. Progress depends on the machine's speed, and what its memory and disk suffice for on these."""
     out = []
     for l in lines:
-        if re.match(r"(\[[#.]+\] )?(pass \d|waiting for workers)", l) or not l.strip():
+        if re.match(r"(\[[#.]+\] )?(pass \d|waiting for workers|(ok|note) +(disk|cluster.memory_budget):)", l) or not l.strip():
             continue
         l = re.sub(r"-?\d+(\.\d+)?(e[-+]\d+)?", "#", l)
         l = re.sub(r"# [kMGT]?(B\b|samples)", r"# \1", l)

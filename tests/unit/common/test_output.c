@@ -121,6 +121,8 @@ static void a_descriptor_is_written_into(void **state)
 	close(fd);
 	assert_int_equal(put(name, "x", &err), WEIR_E_IO);
 	assert_ptr_equal(output_words("-"), stderr);
+	assert_string_equal(output_label("-"), "stdout");
+	assert_string_equal(output_label("x"), "x");
 	assert_ptr_equal(output_words(in_dir("file")), stdout);
 }
 
