@@ -96,14 +96,12 @@ static weir_status look(struct new_folder *f, bool replace, weir_error *err)
 static weir_status make_folder(struct new_folder *f, weir_error *err)
 {
 	char parent[WEIR_PATH_BYTES_MAX];
-	snprintf(parent, sizeof parent, "%s", f->temporary);
-	char *slash = strrchr(parent, '/');
+	const char *slash = strrchr(f->temporary, '/');
 	weir_status status = WEIR_OK;
-	if (slash && slash != parent) {
-		*slash = '\0';
-		struct stat about;
-		status = stat(parent, &about) == 0 ? WEIR_OK : f->disk->ops->make_dirs(f->disk, parent, err);
-	}
+	/* "a/." has a made as a parent is, for all to look into */
+	if (slash && slash != f->temporary &&
+	    snprintf(parent, sizeof parent, "%.*s/.", (int)(slash - f->temporary), f->temporary) < (int)sizeof parent)
+		status = f->disk->ops->make_dirs(f->disk, parent, err);
 	if (status == WEIR_OK && mkdir(f->temporary, 0777) != 0)
 		return weir_fail(err, WEIR_E_IO, "cannot create directory %s: %s", f->temporary, strerror(errno));
 	return status;
