@@ -5,6 +5,7 @@
 
 #include "generate.h"
 #include "options.h"
+#include "output.h"
 #include "verbs.h"
 
 enum { DATAGEN_IDS = 1000000, DATAGEN_SEED = 1 };
@@ -15,6 +16,7 @@ int verb_datagen(int count, char **args)
 	const char *out = NULL;
 	weir_error err = {0};
 	struct generate_truth truth = {0};
+	struct output output;
 	const struct option options[] = {{"--rows", OPTION_COUNT, &rows, "N", "how many rows"},
 	                                 {"--ids", OPTION_COUNT, &ids, "N", "how many ids are planted (1000000)"},
 	                                 {"--seed", OPTION_COUNT, &seed, "S", "the same seed, the same file"},
@@ -24,11 +26,17 @@ int verb_datagen(int count, char **args)
 		s = weir_fail(&err, WEIR_E_INVALID, "needs --rows N and --out FILE");
 	if (s != WEIR_OK)
 		return verb_usage("datagen", &err);
-	s = generate_criteo(&(struct generate_options){.path = out, .rows = rows, .ids = ids, .seed = seed}, &truth, &err);
+	s = output_begin(&output, out, &err);
+	if (s == WEIR_OK) {
+		const struct generate_options o = {.path = output.path, .rows = rows, .ids = ids, .seed = seed};
+		s = output_end(&output, generate_criteo(&o, &truth, &err), &err);
+	}
 	if (s != WEIR_OK)
 		return verb_fail("datagen", &err);
-	printf("%s: %" PRIu64 " rows, %" PRIu64 " clicks, %" PRIu64 " bytes, %" PRIu64 " of %" PRIu64
-	       " ids seen; best AUC %.4f, logloss %.4f\n",
-	       out, truth.all.rows, truth.all.clicks, truth.bytes, truth.ids_seen, truth.ids, truth.all.auc, truth.all.logloss);
+	fprintf(output_words(out),
+	        "%s: %" PRIu64 " rows, %" PRIu64 " clicks, %" PRIu64 " bytes, %" PRIu64 " of %" PRIu64
+	        " ids seen; best AUC %.4f, logloss %.4f\n",
+	        output_label(out), truth.all.rows, truth.all.clicks, truth.bytes, truth.ids_seen, truth.ids, truth.all.auc,
+	        truth.all.logloss);
 	return EXIT_SUCCESS;
 }

@@ -1,7 +1,10 @@
-/* The main loop of `weir train`: children that end, signals, the live line. One thread, woken by a signalfd.
+/* The main loop of `weir train`: children that end, signals, the live line. One thread, woken by a
+ * signalfd.
  *
- * A killed worker is started again; its work is leased to others meanwhile. So is a killed server whose partitions have replicas, which go on meanwhile, or whose
- * log is on disk: the workers wait for it. Otherwise what it held is lost, and the job ends. A first SIGINT or SIGTERM drains (workers finish their batch), a second one kills. */
+ * A killed worker is started again; its work is leased to others meanwhile. So is a killed server
+ * whose partitions have replicas, which go on meanwhile, or whose log is on disk: the workers wait
+ * for it. Otherwise what it held is lost, and the job ends. A first signal to end (stop_signals.h)
+ * drains: workers finish their batch; a second one kills. */
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>

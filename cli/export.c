@@ -7,6 +7,7 @@
 #include "adapter_folder.h"
 #include "disk.h"
 #include "job_weights.h"
+#include "output.h"
 #include "scoring.h"
 #include "snapshot.h"
 #include "tokenizer.h"
@@ -117,19 +118,26 @@ static weir_status write_folder(const struct verb_export *e, const struct scorin
 
 /* --- A file */
 
-static weir_status write_file(const struct verb_export *e, const struct scoring *s, weir_error *err)
+static weir_status write_weights(const struct verb_export *e, const struct scoring *s, const char *path, weir_error *err)
 {
 	const struct dataset_info *info = s->client ? dataset_get_info(s->data) : NULL;
 	struct job_weights x = {0};
 	if (s->checkpoint)
 		return weir_fail(err, WEIR_E_UNSUPPORTED, "%s is a checkpoint, which can only leave as --format hf or peft", s->source);
 	if (!s->client)
-		return disk_copy_file(disk_system(), s->source, e->verb.out, err);
+		return disk_copy_file(disk_system(), s->source, path, err);
 	weir_status status = job_weights_open(&x, s, e->verb.scoring.job, NULL, err);
 	if (status == WEIR_OK)
-		status = snapshot_save(e->verb.out, &x.tables, s->client, info->fields, info->dense_dim, err);
+		status = snapshot_save(path, &x.tables, s->client, info->fields, info->dense_dim, err);
 	job_weights_close(&x);
 	return status;
+}
+
+static weir_status write_file(const struct verb_export *e, const struct scoring *s, weir_error *err)
+{
+	struct output output;
+	const weir_status status = output_begin(&output, e->verb.out, err);
+	return status == WEIR_OK ? output_end(&output, write_weights(e, s, output.path, err), err) : status;
 }
 
 static weir_status export_weights(const struct scoring_verb *v, weir_error *err)
@@ -142,7 +150,7 @@ static weir_status export_weights(const struct scoring_verb *v, weir_error *err)
 	if (status == WEIR_OK)
 		status = format == EXPORT_FILE ? write_file(e, &s, err) : write_folder(e, &s, format, err);
 	if (status == WEIR_OK)
-		printf("%s: weights of %s\n", v->out, s.source);
+		fprintf(format == EXPORT_FILE ? output_words(v->out) : stdout, "%s: weights of %s\n", output_label(v->out), s.source);
 	scoring_close(&s);
 	return status;
 }

@@ -21,9 +21,10 @@ extern const char job_page_html[];
 struct job_pages {
 	struct monitor *monitor;
 	const char *name;
-	struct history history; /* who notes has it */
-	pthread_mutex_t lock;   /* guards what follows */
-	char *json, *series;    /* of the last look; NULL: there is none, `why` says why */
+	const char *names[OPTION_LIST_MAX + WEIR_HTTP_NAMES_MAX]; /* that the pages have */
+	struct history history;                                   /* who notes has it */
+	pthread_mutex_t lock;                                     /* guards what follows */
+	char *json, *series;                                      /* of the last look; NULL: there is none, `why` says why */
 	weir_error why;
 };
 
@@ -65,19 +66,33 @@ static bool make_page(void *arg, const char *path, struct http_page *out)
 	return true;
 }
 
-weir_status job_pages_start(struct job_pages **out, const char *address, const char *name, weir_error *err)
+static struct http_names all_names(struct job_pages *p, const struct job_pages_options *o)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < o->names->count; i++)
+		p->names[count++] = o->names->items[i];
+	for (uint32_t i = 0; o->job && i < o->job->metrics.names_count; i++)
+		p->names[count++] = o->job->metrics.names[i];
+	return (struct http_names){p->names, count};
+}
+
+weir_status job_pages_start(struct job_pages **out, const struct job_pages_options *o, weir_error *err)
 {
 	struct job_pages *p = calloc(1, sizeof *p);
 	*out = NULL;
 	if (!p)
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
-	p->name = name;
+	p->name = o->name;
 	pthread_mutex_init(&p->lock, NULL);
-	weir_fail(&p->why, WEIR_E_UNAVAILABLE, "%s has not been asked yet", name);
-	const weir_status status = monitor_start(
-	    &p->monitor,
-	    &(struct monitor_options){.address = address, .series = show_series, .ready = is_ready, .page = make_page, .arg = p},
-	    err);
+	weir_fail(&p->why, WEIR_E_UNAVAILABLE, "%s has not been asked yet", o->name);
+	const weir_status status = monitor_start(&p->monitor,
+	                                         &(struct monitor_options){.address = o->address,
+	                                                                   .names = all_names(p, o),
+	                                                                   .series = show_series,
+	                                                                   .ready = is_ready,
+	                                                                   .page = make_page,
+	                                                                   .arg = p},
+	                                         err);
 	if (status) {
 		job_pages_stop(p);
 		return status;

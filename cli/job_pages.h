@@ -5,12 +5,23 @@
 
 #include <stdint.h>
 
+#include "options.h"
 #include "overview.h"
 #include "weir/status.h"
 
 struct job_pages;
-/* address: http_server.h's; name: of the job, or where it is. */
-weir_status job_pages_start(struct job_pages **out, const char *address, const char *name, weir_error *err) WEIR_MUST_CHECK;
+struct job_pages_options {
+	const char *address;             /* http_server.h's */
+	const struct option_list *names; /* --http-name: host names that may be asked for, beside metrics.names of `job` */
+	const struct job *job;           /* NULL: only an address is known */
+	const char *name;                /* of the job, or where it is */
+};
+#define HTTP_NAME_OPTION(list)                                                             \
+	{                                                                                      \
+		"--http-name", OPTION_LIST, &(list), "HOST",                                       \
+		    "another name that the page may be asked for by; may be given again and again" \
+	}
+weir_status job_pages_start(struct job_pages **out, const struct job_pages_options *options, weir_error *err) WEIR_MUST_CHECK;
 const char *job_pages_address(const struct job_pages *p); /* HOST:PORT */
 /* A look at the job; now_ms: of any clock that does not go back. From one thread at a time. p NULL: nobody looks. */
 void job_pages_note(struct job_pages *p, const struct overview *s, int64_t now_ms);

@@ -77,13 +77,37 @@ static void say_doing(struct words *w, const struct live *l, const struct overvi
 		say(w, "MFU %.3g %%", 100 * mfu);
 }
 
-static void say_all(struct words *w, const struct live *l, const struct overview *s)
+double live_part_done(const struct overview *s)
+{
+	if (s->state == JOB_FINISHED)
+		return 1;
+	if (s->passes == 0 || s->units == 0)
+		return 0;
+	const double done = (double)s->pass + (double)s->committed / s->units;
+	return done < s->passes ? done / s->passes : 1;
+}
+
+/* "42 s left": early stopping may make it less. */
+static void say_left(struct words *w, double seconds)
+{
+	const unsigned long minutes = (unsigned long)(seconds / 60 + 0.5);
+	if (seconds < 59.5)
+		say(w, "%.0f s left", seconds < 1 ? 1 : seconds);
+	else if (minutes < 60)
+		say(w, "%lu min left", minutes);
+	else
+		say(w, "%lu h %lu min left", minutes / 60, minutes % 60);
+}
+
+static void say_all(struct words *w, const struct live *l, const struct overview *s, bool with_rest)
 {
 	char pushed[16], pulled[16];
 	format_bytes(pushed, sizeof pushed, (double)s->bytes_pushed);
 	format_bytes(pulled, sizeof pulled, (double)s->bytes_pulled);
 	say(w, "pass %u/%u", s->passes > 0 && s->pass >= s->passes ? s->passes : s->pass + 1, s->passes);
 	say(w, "%u/%u units", s->committed, s->units);
+	if (with_rest && l->left_s > 0 && s->state == JOB_RUNNING)
+		say_left(w, l->left_s);
 	if (l->loss > 0)
 		say(w, "loss %.4f", l->loss);
 	if (s->evaluated_batches && !s->language && !isnan(s->auc))
@@ -122,12 +146,12 @@ void live_format(char *out, size_t bytes, const struct live *l, const struct ove
 		w.room -= BAR_COLUMNS_MIN + BRACKETS;
 	unsigned spare = w.room;
 	if (s->units > 0)
-		say_all(&w, l, s);
+		say_all(&w, l, s, columns > 0);
 	else
 		say(&w, "waiting for workers"); /* none has told the ledger yet what there is to do */
 	spare += BAR_COLUMNS_MIN - w.columns;
 	if (with_bar)
-		format_bar(bar, (double)s->committed / s->units, spare < BAR_COLUMNS_MAX ? spare : BAR_COLUMNS_MAX);
+		format_bar(bar, live_part_done(s), spare < BAR_COLUMNS_MAX ? spare : BAR_COLUMNS_MAX);
 	snprintf(out, bytes, "%s%s", bar, w.text);
 }
 
@@ -139,6 +163,12 @@ static void measure(struct live *l, const struct overview *s, int64_t now_ms)
 		if (s->loss_rows > l->loss_rows)
 			l->loss = (s->loss_sum - l->loss_sum) / (double)(s->loss_rows - l->loss_rows);
 	}
+	const double part = live_part_done(s);
+	if (l->first_ms == 0 || part < l->first_part) { /* a job that has gone back is a new one for this */
+		l->first_ms = now_ms;
+		l->first_part = part;
+	}
+	l->left_s = part > l->first_part ? (1 - part) / (part - l->first_part) * (double)(now_ms - l->first_ms) / 1e3 : 0;
 	l->rows = s->rows;
 	l->loss_rows = s->loss_rows;
 	l->rows_ms = now_ms;

@@ -19,6 +19,9 @@ struct live {
 	double loss_sum;
 	uint64_t loss_rows; /* that it is over */
 	double loss;        /* mean over the rows since the last line */
+	double first_part;  /* of the whole run, done when it was first looked at */
+	int64_t first_ms;   /* 0: it was not yet */
+	double left_s;      /* that the rest will take, by how fast it went since; 0: not known */
 };
 
 #define LIVE_TERMINAL_MS 1000
@@ -33,8 +36,11 @@ void live_note(struct live *l, const char *format, ...) WEIR_PRINTF(2, 3);
 /* Ends the line that stands there. */
 void live_end(struct live *l);
 
-/* The line's text, of fewer than `columns` columns: whole items in the order of their importance, as many as fit, behind a bar that takes what
- * is left. 0 columns: a plain line, with every item and no bar. */
+/* The share of the whole job, all passes of it, that is done: 0 to 1. */
+double live_part_done(const struct overview *s);
+/* The line's text, of fewer than `columns` columns: whole items in the order of their importance,
+ * as many as fit, behind a bar that takes what is left and shows the whole run, with how long that
+ * may still take. 0 columns: a plain line, with every item and neither. */
 void live_format(char *out, size_t bytes, const struct live *l, const struct overview *s, unsigned columns);
 /* "1.5 GB", "12.3 k". */
 void format_bytes(char *out, size_t bytes, double value);

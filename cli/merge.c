@@ -12,6 +12,7 @@
 #include "merge.h"
 #include "new_folder.h"
 #include "options.h"
+#include "output.h"
 #include "verbs.h"
 
 static const char *const method_names[] = {[MERGE_LINEAR] = "linear", [MERGE_SLERP] = "slerp", [MERGE_TASK] = "task"};
@@ -197,12 +198,19 @@ static weir_status write_folder(const struct verb_merge *v, const char *folder, 
 	return s == WEIR_OK ? merge_write(&v->merge, path, err) : s;
 }
 
+static weir_status write_file(const struct verb_merge *v, weir_error *err)
+{
+	struct output output;
+	const weir_status s = output_begin(&output, v->out, err);
+	return s == WEIR_OK ? output_end(&output, merge_write(&v->merge, output.path, err), err) : s;
+}
+
 static weir_status write_result(const struct verb_merge *v, weir_error *err)
 {
 	struct new_folder folder;
 	if (!folder_exists(v->models[0]))
 		return v->replace ? weir_fail(err, WEIR_E_INVALID, "--replace is of folders, and %s is none", v->models[0])
-		                  : merge_write(&v->merge, v->out, err);
+		                  : write_file(v, err);
 	const weir_status s = new_folder_begin(&folder, v->out, v->replace, err);
 	return s == WEIR_OK ? new_folder_end(&folder, write_folder(v, folder.temporary, err), err) : s;
 }
@@ -229,8 +237,9 @@ int verb_merge(int count, char **args)
 	if (s == WEIR_OK)
 		s = write_result(&v, &err);
 	if (s == WEIR_OK)
-		printf("%s: %u model%s merged (%s), %u tensors\n", v.out, v.merge.count, v.merge.count == 1 ? "" : "s", v.method,
-		       safetensors_count(v.merge.inputs[0]));
+		fprintf(folder_exists(v.models[0]) ? stdout : output_words(v.out), "%s: %u model%s merged (%s), %u tensors\n",
+		        output_label(v.out), v.merge.count, v.merge.count == 1 ? "" : "s", v.method,
+		        safetensors_count(v.merge.inputs[0]));
 	for (uint32_t i = 0; i < MERGE_INPUTS_MAX; i++)
 		safetensors_close(v.opened[i]);
 	safetensors_close(v.base_opened);

@@ -92,7 +92,7 @@ weir_status options_parse(int count, char **args, const struct option *options, 
 			print_options(options, options_count);
 			exit(EXIT_SUCCESS);
 		}
-		if (args[i][0] != '-') {
+		if (args[i][0] != '-' || args[i][1] == '\0') { /* "-" is stdin */
 			if (words == positional_max)
 				return weir_fail(err, WEIR_E_INVALID, "did not expect '%s'", args[i]);
 			positional[words++] = args[i];
@@ -120,9 +120,37 @@ weir_status job_options_take(struct job_options *o, const char *word, weir_error
 	return o->path ? WEIR_OK : weir_fail(err, WEIR_E_INVALID, "needs a job file: JOB.yaml or --job JOB.yaml");
 }
 
+/* One mistake is the error itself; of several each has a line of its own before it. */
+static weir_status tell_mistakes(const char *path, const struct job_mistakes *m, weir_status status, weir_error *err)
+{
+	const uint32_t kept = m->count < WEIR_JOB_MISTAKES_MAX ? m->count : WEIR_JOB_MISTAKES_MAX;
+	if (status == WEIR_OK || m->count < 2)
+		return status;
+	for (uint32_t i = 0; i < kept; i++)
+		fprintf(stderr, "%s\n", m->kept[i].error.text);
+	return weir_fail(err, status, "%s has %u mistakes%s: each is told above; correct them and try again",
+	                 strcmp(path, "-") == 0 ? "the job file" : path, m->count,
+	                 m->count > kept ? ", the first of which are told" : "");
+}
+
+weir_status job_options_load_text(const struct job_options *o, struct job **out, char **text, weir_error *err)
+{
+	struct job_mistakes *mistakes = malloc(sizeof *mistakes);
+	*text = NULL;
+	if (!mistakes)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory to read %s", o->path);
+	weir_status s = job_load_all(o->path, o->sets.items, o->sets.count, out, text, mistakes, err);
+	s = tell_mistakes(o->path, mistakes, s, err);
+	free(mistakes);
+	return s;
+}
+
 weir_status job_options_load(const struct job_options *o, struct job **out, weir_error *err)
 {
-	return job_load(o->path, o->sets.items, o->sets.count, out, err);
+	char *text;
+	const weir_status s = job_options_load_text(o, out, &text, err);
+	free(text);
+	return s;
 }
 
 weir_status job_options_logger(const struct job_options *o, const char *who, enum log_level fallback, struct logger **out,
@@ -147,6 +175,6 @@ int verb_fail(const char *verb, const weir_error *err)
 
 int verb_usage(const char *verb, const weir_error *err)
 {
-	fprintf(stderr, "weir %s: %s; `weir help` shows its arguments\n", verb, err->text);
+	fprintf(stderr, "weir %s: %s; `weir help %s` shows its arguments\n", verb, err->text, verb);
 	return EXIT_USAGE;
 }

@@ -56,8 +56,11 @@ struct job_options {
 
 /* The job file is `word` (NULL: none was given) or --job's. E_INVALID when it is neither. */
 weir_status job_options_take(struct job_options *o, const char *word, weir_error *err) WEIR_MUST_CHECK;
-/* Loads the job named in o. */
+/* Loads the job named in o. Several mistakes are told on stderr, a line each, and then the error
+ * says how many they are. */
 weir_status job_options_load(const struct job_options *o, struct job **out, weir_error *err) WEIR_MUST_CHECK;
+/* The same, leaving the file's text in *text, to free. */
+weir_status job_options_load_text(const struct job_options *o, struct job **out, char **text, weir_error *err) WEIR_MUST_CHECK;
 /* A logger to stderr with the asked level (`fallback` when none was given) and format. */
 weir_status job_options_logger(const struct job_options *o, const char *who, enum log_level fallback, struct logger **out,
                                weir_error *err) WEIR_MUST_CHECK;

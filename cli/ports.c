@@ -11,14 +11,23 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+/* "[::1]" as the resolver takes it: "::1". */
+static void without_brackets(const char *host, char out[WEIR_ADDRESS_BYTES_MAX])
+{
+	const size_t n = strlen(host);
+	const bool bracketed = n > 2 && host[0] == '[' && host[n - 1] == ']';
+	snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%.*s", (int)(n - 2 * bracketed), host + bracketed);
+}
+
 /* A socket bound to any free port of host, and that port; -1 with errno. */
 static int bind_any(const char *host, unsigned *port)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found = NULL;
 	struct sockaddr_storage bound;
 	socklen_t bytes = sizeof bound;
-	char service[16];
-	if (getaddrinfo(host, "0", &hints, &found) != 0) {
+	char service[16], bare[WEIR_ADDRESS_BYTES_MAX];
+	without_brackets(host, bare);
+	if (getaddrinfo(bare, "0", &hints, &found) != 0) {
 		errno = EADDRNOTAVAIL;
 		return -1;
 	}
@@ -82,12 +91,12 @@ bool ports_answer(const char *address, uint32_t timeout_ms)
 		return n < (int)sizeof to.sun_path && connects(AF_UNIX, (struct sockaddr *)&to, sizeof to, timeout_ms);
 	}
 	const char *colon = strrchr(address, ':');
-	const bool bracketed = address[0] == '[' && colon && colon > address + 1 && colon[-1] == ']';
-	char host[WEIR_ADDRESS_BYTES_MAX];
+	char host[WEIR_ADDRESS_BYTES_MAX], bare[WEIR_ADDRESS_BYTES_MAX];
 	if (!colon)
 		return false;
-	snprintf(host, sizeof host, "%.*s", (int)(colon - address) - 2 * bracketed, address + bracketed);
-	if (getaddrinfo(host, colon + 1, &hints, &found) != 0)
+	snprintf(host, sizeof host, "%.*s", (int)(colon - address), address);
+	without_brackets(host, bare);
+	if (getaddrinfo(bare, colon + 1, &hints, &found) != 0)
 		return false;
 	bool answers = false;
 	for (const struct addrinfo *a = found; a && !answers; a = a->ai_next)

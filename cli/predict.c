@@ -11,10 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "output.h"
 #include "scoring.h"
 #include "verbs.h"
 
-struct output {
+struct rows {
 	FILE *file;
 	const char *path;
 	struct dataset_lines *lines;  /* NULL: scores alone */
@@ -23,7 +24,7 @@ struct output {
 };
 
 /* Where the next row is from. */
-static weir_status write_place(struct output *o, weir_error *err)
+static weir_status write_place(struct rows *o, weir_error *err)
 {
 	const char *file;
 	uint64_t line;
@@ -33,7 +34,7 @@ static weir_status write_place(struct output *o, weir_error *err)
 	return status == WEIR_E_NOT_FOUND ? weir_fail(err, WEIR_E_CORRUPT, "the data have fewer lines than a moment ago") : status;
 }
 
-static void write_score(struct output *o, float label, double score)
+static void write_score(struct rows *o, float label, double score)
 {
 	const bool bad = label == LABEL_BAD, blank = label == LABEL_BLANK;
 	if (blank)
@@ -50,7 +51,7 @@ static void write_score(struct output *o, float label, double score)
 
 static weir_status write_rows(void *arg, const struct batch *batch, const float *scores, weir_error *err)
 {
-	struct output *o = arg;
+	struct rows *o = arg;
 	const uint32_t each = batch->sequence > 0 ? batch->sequence : 1;
 	weir_status status = WEIR_OK;
 	for (uint32_t r = 0; r < batch->rows && status == WEIR_OK; r++) {
@@ -65,7 +66,7 @@ static weir_status write_rows(void *arg, const struct batch *batch, const float 
 	return ferror(o->file) ? weir_fail(err, WEIR_E_IO, "cannot write %s: %s", o->path, strerror(errno)) : WEIR_OK;
 }
 
-static weir_status check_scores(const struct scoring *s, const struct output *o, weir_error *err)
+static weir_status check_scores(const struct scoring *s, const struct rows *o, weir_error *err)
 {
 	if (o->scores > 0 || o->bad == 0)
 		return WEIR_OK;
@@ -73,14 +74,16 @@ static weir_status check_scores(const struct scoring *s, const struct output *o,
 	                 scoring_part_name(s->part), o->bad);
 }
 
-static void print_result(const struct scoring *s, const struct output *o)
+static void print_result(const struct scoring *s, const struct rows *o)
 {
-	printf("%s: %" PRIu64 " scores of the %s part, weights of %s", o->path, o->scores, scoring_part_name(s->part), s->source);
+	FILE *words = output_words(o->path);
+	fprintf(words, "%s: %" PRIu64 " scores of the %s part, weights of %s", output_label(o->path), o->scores,
+	        scoring_part_name(s->part), s->source);
 	if (o->bad > 0)
-		printf("; %" PRIu64 " bad lines: nan", o->bad);
+		fprintf(words, "; %" PRIu64 " bad lines: nan", o->bad);
 	if (o->blanks > 0)
-		printf("; %" PRIu64 " lines without a row: empty", o->blanks);
-	printf("\n");
+		fprintf(words, "; %" PRIu64 " lines without a row: empty", o->blanks);
+	fputc('\n', words);
 }
 
 /* Written under a temporary name: the file is there whole or not at all. */
@@ -88,10 +91,13 @@ static weir_status predict(const struct scoring_verb *v, weir_error *err)
 {
 	char temporary[WEIR_PATH_BYTES_MAX];
 	struct scoring s = {0};
-	struct output o = {.path = v->out};
-	if (snprintf(temporary, sizeof temporary, "%s.%d.tmp", v->out, (int)getpid()) >= (int)sizeof temporary)
-		return weir_fail(err, WEIR_E_LIMIT, "--out is longer than %u bytes", WEIR_PATH_BYTES_MAX);
-	weir_status status = scoring_open(&s, &v->scoring, err);
+	struct output out;
+	struct rows o = {.path = v->out};
+	weir_status status = output_begin(&out, v->out, err);
+	if (status != WEIR_OK)
+		return status;
+	snprintf(temporary, sizeof temporary, "%.4000s.%d.tmp", out.path, (int)getpid());
+	status = scoring_open(&s, &v->scoring, err);
 	if (status == WEIR_OK && v->with_lines)
 		status = dataset_lines_open(&o.lines, s.data, err);
 	if (status == WEIR_OK && !(o.file = fopen(temporary, "w")))
@@ -102,11 +108,13 @@ static weir_status predict(const struct scoring_verb *v, weir_error *err)
 		status = check_scores(&s, &o, err);
 	if (o.file && fclose(o.file) != 0 && status == WEIR_OK)
 		status = weir_fail(err, WEIR_E_IO, "cannot write %s: %s", temporary, strerror(errno));
-	if (status == WEIR_OK && rename(temporary, v->out) != 0)
+	if (status == WEIR_OK && rename(temporary, out.path) != 0)
 		status = weir_fail(err, WEIR_E_IO, "cannot rename %s to %s: %s", temporary, v->out, strerror(errno));
+	const bool renamed = status == WEIR_OK;
+	status = output_end(&out, status, err);
 	if (status == WEIR_OK)
 		print_result(&s, &o);
-	else if (o.file)
+	if (!renamed && o.file)
 		unlink(temporary);
 	dataset_lines_close(o.lines);
 	if (status == WEIR_OK && o.not_numbers > 0) /* the others are of use */

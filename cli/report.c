@@ -1,16 +1,14 @@
 /* The report of a training job. */
 #include "report.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "json.h"
 #include "live.h"
-#include "new_folder.h"
+#include "output.h"
 #include "overview_json.h"
 
 double report_samples_per_s(const struct report *r)
@@ -463,16 +461,9 @@ static void put_overview(struct json *j, const struct overview *s)
 
 weir_status report_check_path(const char *path, weir_error *err)
 {
-	char dir[WEIR_PATH_BYTES_MAX];
-	const char *slash = strrchr(path, '/');
-	const int n = slash ? (int)(slash - path) + 1 : 0;
-	if (snprintf(dir, sizeof dir, "%.*s.", n, path) >= (int)sizeof dir)
-		return weir_fail(err, WEIR_E_LIMIT, "--report: the path is longer than %u bytes", WEIR_PATH_BYTES_MAX);
-	if (folder_exists(path))
-		return weir_fail(err, WEIR_E_INVALID, "--report: %s is a folder; give the name of a file", path);
-	if (access(dir, W_OK | X_OK) != 0)
-		return weir_fail(err, WEIR_E_IO, "--report: cannot write %s: %s", path, strerror(errno));
-	return WEIR_OK;
+	weir_error why = {0};
+	const weir_status s = output_check(path, &why);
+	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "--report: %s", why.text);
 }
 
 weir_status report_write(const struct report *r, const char *path, weir_error *err)
@@ -512,7 +503,10 @@ weir_status report_write(const struct report *r, const char *path, weir_error *e
 		json_set_count(j, "data.ids_planted", r->ids_planted);
 		json_set_count(j, "data.ids_seen", r->ids_seen);
 	}
-	weir_status s = json_write_file(j, path, err);
+	struct output output;
+	weir_status s = output_begin(&output, path, err);
+	if (s == WEIR_OK)
+		s = output_end(&output, json_write_file(j, output.path, err), err);
 	json_destroy(j);
 	return s;
 }

@@ -269,6 +269,7 @@ int verb_status(int count, char **args)
 	const char *word = NULL;
 	uint64_t every_ms = 0;
 	const char *http = NULL;
+	struct option_list http_names = {0};
 	weir_error err = {0};
 	const struct option options[] = {
 	    JOB_OPTIONS(&jo),
@@ -276,7 +277,8 @@ int verb_status(int count, char **args)
 	    {"--json", OPTION_FLAG, &q.as_json, NULL, "as JSON"},
 	    {"--every-ms", OPTION_COUNT, &every_ms, "N", "again each N milliseconds, until stopped"},
 	    {"--http", OPTION_TEXT, &http, "[HOST:]PORT",
-	     "show it on a page, and to Prometheus at /metrics, until stopped; on loopback unless HOST is given"}};
+	     "show it on a page, and to Prometheus at /metrics, until stopped; on loopback unless HOST is given"},
+	    HTTP_NAME_OPTION(http_names)};
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
 	jo.path = word ? word : jo.path;
 	if (s == WEIR_OK && !q.at && !jo.path)
@@ -290,7 +292,10 @@ int verb_status(int count, char **args)
 	q.job = job;
 	if (s == WEIR_OK && http)
 		s = status_http(
-		    &(struct status_http_options){.address = http, .name = job ? job->name : q.at, .open = open_for_pages, .arg = &q},
+		    &(struct status_http_options){
+		        .pages = {.address = http, .names = &http_names, .job = job, .name = job ? job->name : q.at},
+		        .open = open_for_pages,
+		        .arg = &q},
 		    &err);
 	else if (s == WEIR_OK)
 		s = every_ms ? show_often(&q, every_ms, &err) : show_once(&q, &err);

@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "job_pages.h"
+#include "stop_signals.h"
 
 #define LOOK_INTERVAL_S 2 /* between two looks */
 
@@ -34,10 +35,9 @@ weir_status status_http(const struct status_http_options *options, weir_error *e
 	struct job_pages *pages;
 	sigset_t set;
 	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
+	stop_signals_add(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL); /* threads inherit it */
-	weir_status status = job_pages_start(&pages, options->address, options->name, err);
+	weir_status status = job_pages_start(&pages, &options->pages, err);
 	if (status != WEIR_OK)
 		return status;
 	printf("http://%s/\n", job_pages_address(pages));

@@ -2,11 +2,11 @@
 #ifndef WEIR_STATUS_HTTP_H
 #define WEIR_STATUS_HTTP_H
 
+#include "job_pages.h"
 #include "watcher.h"
 
 struct status_http_options {
-	const char *address; /* http_server.h's */
-	const char *name;    /* of the job, or where it is */
+	struct job_pages_options pages;
 	/* Opens a watcher of the job; again after one that could not ask it, as the job may be elsewhere then. */
 	weir_status (*open)(void *arg, struct watcher **out, weir_error *err);
 	void *arg;

@@ -116,7 +116,7 @@ weir_status child_start(struct supervisor *s, struct child *c, bool ready, weir_
 	char *arguments[CHILD_ARGUMENTS_MAX + 2];
 	memcpy(arguments, c->arguments, sizeof(char *) * (c->arguments_count + 1u));
 	/* A restarted child adds to its log: the tail of the life before is why it was restarted. */
-	int log_fd = open(c->log_path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | (c->last_pid ? 0 : O_TRUNC), 0666);
+	int log_fd = open(c->log_path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | (c->last_pid ? 0 : O_TRUNC), 0600);
 	if (log_fd < 0)
 		return weir_fail(err, WEIR_E_IO, "cannot write %s: %s", c->log_path, strerror(errno));
 	if (ready) {

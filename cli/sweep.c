@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stop_signals.h"
 #include "sweep.h"
 #include "verbs.h"
 
@@ -22,7 +23,7 @@ static weir_status finish(const struct sweep *s, const struct sweep_result *resu
 	                 : WEIR_OK;
 }
 
-static weir_status run(const char *path, bool keep_going, weir_error *err)
+static weir_status run(const char *path, bool keep_going, int *stop_signal, weir_error *err)
 {
 	struct sweep *s = NULL;
 	struct sweep_outcome outcome = {0};
@@ -39,6 +40,7 @@ static weir_status run(const char *path, bool keep_going, weir_error *err)
 	                 : weir_fail(err, WEIR_E_MEMORY, "no memory for the results of %u runs", all);
 	if (status == WEIR_OK)
 		status = finish(s, results, &outcome, err);
+	*stop_signal = outcome.stop_signal;
 	for (uint32_t i = 0; results && i < all; i++)
 		sweep_result_free(&results[i]);
 	free(results);
@@ -49,6 +51,7 @@ static weir_status run(const char *path, bool keep_going, weir_error *err)
 int verb_sweep(int count, char **args)
 {
 	bool keep_going = false;
+	int stop_signal = 0;
 	const char *path = NULL;
 	weir_error err = {0};
 	const struct option options[] = {
@@ -58,5 +61,8 @@ int verb_sweep(int count, char **args)
 		s = weir_fail(&err, WEIR_E_INVALID, "needs a file of what to run: SWEEP.yaml");
 	if (s != WEIR_OK)
 		return verb_usage("sweep", &err);
-	return run(path, keep_going, &err) == WEIR_OK ? EXIT_SUCCESS : verb_fail("sweep", &err);
+	if (run(path, keep_going, &stop_signal, &err) == WEIR_OK)
+		return EXIT_SUCCESS;
+	(void)verb_fail("sweep", &err);
+	return stop_signal ? EXIT_BY_SIGNAL(stop_signal) : EXIT_FAILURE;
 }

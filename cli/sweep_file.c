@@ -307,7 +307,7 @@ weir_status sweep_file_read(struct sweep **out, const char *path, weir_error *er
 {
 	char *text = NULL;
 	size_t bytes = 0;
-	weir_status s = disk_read_file(disk_system(), path, WEIR_CONFIG_BYTES_MAX, &text, &bytes, err);
+	weir_status s = job_read_file(path, &text, &bytes, err);
 	if (s != WEIR_OK)
 		return s;
 	if (strlen(text) != bytes)

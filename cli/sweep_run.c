@@ -18,6 +18,7 @@
 #include "json.h"
 #include "live.h"
 #include "run_dir.h"
+#include "stop_signals.h"
 #include "supervise.h"
 #include "sweep.h"
 
@@ -29,7 +30,7 @@ struct runner {
 	struct sweep_outcome *outcome;
 	bool keep_going;
 	char *base_text;
-	int signal_fd; /* SIGCHLD, SIGINT, SIGTERM */
+	int signal_fd; /* SIGCHLD, and those that ask it to end (stop_signals.h) */
 	bool stop_at_once;
 	weir_error *err;
 };
@@ -248,8 +249,7 @@ static weir_status take_signals(struct runner *r)
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
+	stop_signals_add(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return r->signal_fd >= 0 ? WEIR_OK : weir_fail(r->err, WEIR_E_IO, "cannot make a signalfd: %s", strerror(errno));

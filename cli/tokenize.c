@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "limits.h"
 #include "options.h"
+#include "output.h"
 #include "process.h"
 #include "tokenize.h"
 #include "verbs.h"
@@ -80,23 +81,25 @@ static weir_status settle(struct verb_tokenize *v, weir_error *err)
 static void print_result(const struct verb_tokenize *v, const struct token_file_info *i, double seconds)
 {
 	uint64_t bytes = 0;
+	FILE *words = output_words(v->out);
 	for (uint32_t f = 0; f < v->sources.count; f++)
 		bytes += v->sources.items[f].size;
-	printf("%s: %" PRIu64 " documents, %" PRIu64 " tokens", v->out, i->documents, i->tokens);
+	fprintf(words, "%s: %" PRIu64 " documents, %" PRIu64 " tokens", output_label(v->out), i->documents, i->tokens);
 	if (i->masked)
-		printf(" (%" PRIu64 " count in the loss)", i->counted);
-	printf(" of a vocabulary of %u; %" PRIu64 " bytes in %u files, %.1f MB/s", i->vocabulary, bytes, v->sources.count,
-	       (double)bytes / (seconds > 0 ? seconds : 1e-9) / 1e6);
+		fprintf(words, " (%" PRIu64 " count in the loss)", i->counted);
+	fprintf(words, " of a vocabulary of %u; %" PRIu64 " bytes in %u files, %.1f MB/s", i->vocabulary, bytes, v->sources.count,
+	        (double)bytes / (seconds > 0 ? seconds : 1e-9) / 1e6);
 	if (i->bad_records > 0)
-		printf("; %" PRIu64 " bad lines left out", i->bad_records);
+		fprintf(words, "; %" PRIu64 " bad lines left out", i->bad_records);
 	if (i->replaced > 0)
-		printf("; U+FFFD %" PRIu64 " times in place of invalid UTF-8", i->replaced);
-	printf("\n");
+		fprintf(words, "; U+FFFD %" PRIu64 " times in place of invalid UTF-8", i->replaced);
+	fprintf(words, "\n");
 }
 
 static weir_status run(struct verb_tokenize *v, weir_error *err)
 {
 	struct token_file_info info;
+	struct output output;
 	const struct clock *clock = clock_system();
 	const int64_t began_ms = clock_ms(clock);
 	weir_status s = tokenizer_open(&v->opened, v->tokenizer, err);
@@ -106,7 +109,9 @@ static weir_status run(struct verb_tokenize *v, weir_error *err)
 		s = find_files(v, err);
 	v->options.sources = &v->sources;
 	if (s == WEIR_OK)
-		s = tokenize(&v->options, v->out, &info, err);
+		s = output_begin(&output, v->out, err);
+	if (s == WEIR_OK)
+		s = output_end(&output, tokenize(&v->options, output.path, &info, err), err);
 	if (s == WEIR_OK)
 		print_result(v, &info, (double)(clock_ms(clock) - began_ms) / 1e3);
 	return s;

@@ -10,6 +10,7 @@
 
 #include "backend.h"
 #include "certificate.h"
+#include "check.h"
 #include "choice.h"
 #include "data_check.h"
 #include "dataset.h"
@@ -17,8 +18,10 @@
 #include "disk.h"
 #include "earlier_runs.h"
 #include "generate.h"
+#include "output.h"
 #include "prng.h"
 #include "run_dir.h"
+#include "stop_signals.h"
 #include "train.h"
 #include "verbs.h"
 #include "weights_file.h"
@@ -31,6 +34,8 @@ static void run_path(const struct job *job, const char *name, char out[WEIR_PATH
 {
 	snprintf(out, WEIR_PATH_BYTES_MAX + 64, "%s/%s", job->run_dir, name);
 }
+
+#define PIPED_JOB "piped-job.yaml"
 
 /* --- Which run */
 
@@ -92,13 +97,17 @@ static weir_status note_finished(struct train *t, bool finished, weir_error *err
 	return run_state_write(t->job->run_dir, &t->run, err);
 }
 
-static weir_status resume_run(struct train *t, weir_error *err)
+static weir_status find_kept_run(struct train *t, weir_error *err)
 {
 	weir_status s = run_state_read(t->job->run_dir, &t->run, err);
 	if (s == WEIR_E_NOT_FOUND)
 		return weir_fail(err, s, "--resume: %s holds no run of this job: start it without --resume", t->job->run_dir);
-	if (s == WEIR_OK)
-		s = check_kept(t, err);
+	return s == WEIR_OK ? check_kept(t, err) : s;
+}
+
+static weir_status resume_run(struct train *t, weir_error *err)
+{
+	const weir_status s = find_kept_run(t, err);
 	return s == WEIR_OK ? note_finished(t, false, err) : s;
 }
 
@@ -269,8 +278,7 @@ static weir_status take_signals(struct train *t, weir_error *err)
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
+	stop_signals_add(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	t->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return t->signal_fd >= 0 ? WEIR_OK : weir_fail(err, WEIR_E_IO, "cannot make a signalfd: %s", strerror(errno));
@@ -288,6 +296,18 @@ static weir_status check_certificates(const struct job *job, weir_error *err)
 		s = certificates_check(&security.is, err);
 	}
 	return s;
+}
+
+/* A job file from a pipe is kept in the run directory: servers and workers read it there, and so
+ * may later verbs. */
+static weir_status keep_piped_job(struct train *t, weir_error *err)
+{
+	if (!job_file_is_piped(t->options.path))
+		return WEIR_OK;
+	run_path(t->job, PIPED_JOB, t->job_path);
+	t->options.path = t->job_path;
+	live_note(&t->live, "the job file is kept as %s", t->job_path);
+	return disk_write_file(disk_system(), t->job_path, t->job_text, strlen(t->job_text), err);
 }
 
 /* Everything that can be wrong with a job is said before the earlier run is touched. */
@@ -321,7 +341,9 @@ static weir_status prepare(struct train *t, struct report *r, weir_error *err)
 		s = launch_choose_addresses(t, err);
 	if (s == WEIR_OK)
 		s = coordinator_choose(t, err);
-	return s == WEIR_OK ? begin_run(t, err) : s;
+	if (s == WEIR_OK)
+		s = begin_run(t, err);
+	return s == WEIR_OK ? keep_piped_job(t, err) : s;
 }
 
 static void note_start(struct train *t)
@@ -349,7 +371,8 @@ static weir_status open_events(struct train *t, weir_error *err)
 
 static weir_status open_pages(struct train *t, weir_error *err)
 {
-	const weir_status s = t->http ? job_pages_start(&t->pages, t->http, t->job->name, err) : WEIR_OK;
+	const struct job_pages_options options = {.address = t->http, .names = &t->http_names, .job = t->job, .name = t->job->name};
+	const weir_status s = t->http ? job_pages_start(&t->pages, &options, err) : WEIR_OK;
 	if (t->pages)
 		live_note(&t->live, "http://%s/ shows it", job_pages_address(t->pages));
 	return s;
@@ -455,8 +478,9 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 	if (s == WEIR_OK && report_read_evaluation(r, path, &missing) != WEIR_OK && r->finished)
 		s = weir_fail(err, missing.status, "the evaluator left no result: %s; see the end of %s/evaluator.log", missing.text,
 		              t->job->run_dir);
-	report_print(r, stdout);
-	fflush(stdout);
+	FILE *words = t->report_path ? output_words(t->report_path) : stdout;
+	report_print(r, words);
+	fflush(words);
 	run_path(t->job, "report.json", path);
 	const char *const copies[] = {path, t->report_path};
 	for (unsigned i = 0; i < sizeof copies / sizeof *copies && copies[i]; i++) {
@@ -471,7 +495,8 @@ static int verdict(struct train *t, const struct report *r)
 {
 	weir_error *e = &t->failure;
 	char advice[WEIR_ERROR_TEXT_BYTES / 4];
-	if (e->status == WEIR_OK && t->stop_signal && !r->finished) {
+	const bool stopped = e->status == WEIR_OK && t->stop_signal && !r->finished;
+	if (stopped) {
 		run_dir_advice(t->job, advice, sizeof advice);
 		weir_fail(e, WEIR_E_CANCELLED, "stopped by %s before the job was finished; %s", strsignal(t->stop_signal), advice);
 	}
@@ -481,7 +506,10 @@ static int verdict(struct train *t, const struct report *r)
 	if (e->status == WEIR_OK && (c->failing || (c->running && !c->written))) /* the weights are kept; these are not */
 		weir_fail(e, WEIR_E_IO, "the job is finished, and its weights are kept, but its last checkpoint failed: %s",
 		          c->failing ? c->text : "it was not written when the job ended");
-	return e->status == WEIR_OK ? EXIT_SUCCESS : verb_fail("train", e);
+	if (e->status == WEIR_OK)
+		return EXIT_SUCCESS;
+	(void)verb_fail("train", e);
+	return stopped ? EXIT_BY_SIGNAL(t->stop_signal) : EXIT_FAILURE;
 }
 
 static int train(struct train *t)
@@ -530,7 +558,25 @@ static void train_free(struct train *t)
 	if (t->run_dir_fd >= 0)
 		close(t->run_dir_fd);
 	logger_destroy(t->logger);
+	free(t->job_text);
 	job_free(t->job);
+}
+
+/* Says all that can be said without making, starting or deleting anything. */
+static int dry_run(struct train *t)
+{
+	const uint32_t wrong = check_job(t->job, t->logger, stdout);
+	weir_error *err = &t->failure;
+	weir_status s =
+	    wrong ? weir_fail(err, WEIR_E_INVALID, "%u thing%s wrong: see above", wrong, wrong == 1 ? " is" : "s are") : WEIR_OK;
+	if (s == WEIR_OK && t->job->cluster.servers_at_count == 0 && !t->fresh)
+		s = t->resume ? find_kept_run(t, err) : refuse_earlier_run(t->job, err);
+	if (s == WEIR_OK && t->report_path)
+		s = report_check_path(t->report_path, err);
+	if (s == WEIR_OK)
+		check_print_plan(t->job, t->resume, t->fresh, stdout);
+	fflush(stdout);
+	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("train", err);
 }
 
 int verb_train(int count, char **args)
@@ -541,9 +587,11 @@ int verb_train(int count, char **args)
 	    {"--report", OPTION_TEXT, &t.report_path, "OUT.json", "write the report there, as JSON"},
 	    {"--http", OPTION_TEXT, &t.http, "[HOST:]PORT",
 	     "show the run on a page, and to Prometheus at /metrics; on loopback unless HOST is given"},
+	    HTTP_NAME_OPTION(t.http_names),
 	    {"--resume", OPTION_FLAG, &t.resume, NULL, "go on with the earlier run of this job"},
 	    {"--fresh", OPTION_FLAG, &t.fresh, NULL,
 	     "begin anew: the servers' data of the earlier run are deleted, its results kept"},
+	    {"--dry-run", OPTION_FLAG, &t.dry_run, NULL, "check all that `weir check` does, print what would be done, and end"},
 	    {"--chaos", OPTION_COUNT, &t.chaos.seed, "SEED", "kill and stop processes at random meanwhile"}};
 	const char *word = NULL;
 	t.start_ms = clock_ms(t.clock);
@@ -557,7 +605,8 @@ int verb_train(int count, char **args)
 		s = job_options_logger(&t.options, "weir", LOG_WARN, &t.logger, &t.failure);
 	if (s != WEIR_OK)
 		return verb_usage("train", &t.failure);
-	int status = job_options_load(&t.options, &t.job, &t.failure) == WEIR_OK ? train(&t) : verb_fail("train", &t.failure);
+	s = job_options_load_text(&t.options, &t.job, &t.job_text, &t.failure);
+	const int status = s != WEIR_OK ? verb_fail("train", &t.failure) : t.dry_run ? dry_run(&t) : train(&t);
 	train_free(&t);
 	return status;
 }

@@ -30,11 +30,15 @@ struct coordinator {
 
 struct train {
 	struct job_options options;
-	const char *report_path; /* --report, or NULL */
-	const char *http;        /* --http, or NULL */
-	bool resume, fresh;      /* --resume, --fresh */
-	struct run_state run;    /* what the servers are started as */
+	const char *report_path;       /* --report, or NULL */
+	const char *http;              /* --http, or NULL */
+	struct option_list http_names; /* --http-name */
+	bool resume, fresh;            /* --resume, --fresh */
+	bool dry_run;                  /* --dry-run */
+	struct run_state run;          /* what the servers are started as */
 	struct job *job;
+	char *job_text;                          /* of the job file */
+	char job_path[WEIR_PATH_BYTES_MAX + 64]; /* where one that came by a pipe is kept */
 	struct logger *logger;
 	const struct clock *clock;
 	struct supervisor *supervisor;
@@ -44,7 +48,7 @@ struct train {
 	struct job_pages *pages; /* NULL: none */
 	struct coordinator coordinator;
 	int run_dir_fd;                            /* holds the lock on the run directory; -1 */
-	int signal_fd;                             /* SIGCHLD, SIGINT, SIGTERM */
+	int signal_fd;                             /* SIGCHLD, and those of stop_signals.h */
 	char (*addresses)[WEIR_ADDRESS_BYTES_MAX]; /* (cluster.servers) */
 	int64_t start_ms, workers_ms;              /* when weir and when its workers started */
 
@@ -63,7 +67,7 @@ struct train {
 	uint64_t workers_killed, servers_lost; /* times that one died */
 	bool server_gone;                      /* one that does not come back */
 	bool lost;                             /* for good is some of what the servers had */
-	int stop_signal;                       /* the first SIGINT or SIGTERM; 0: none */
+	int stop_signal;                       /* the first that asked it to end; 0: none */
 	bool stop_at_once;                     /* a second one came */
 	int64_t give_up_ms;                    /* ending: children still there then are killed; 0: not ending */
 	int64_t finished_ms;                   /* when the ledger was first seen to be done; 0: not yet */

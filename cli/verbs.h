@@ -1,12 +1,18 @@
-/* The verbs of `weir`, one file each. A verb gets its own arguments (args[0] is its name), prints its result on stdout and what
- * goes on meanwhile on stderr, and returns an exit status: 0 done, 1 failed (the last line on stderr says why and what to do), 2 wrong usage. */
+/* The verbs of `weir`, one file each. A verb gets its own arguments (args[0] is its name), prints
+ * its result on stdout and what goes on meanwhile on stderr, and returns an exit status: 0 done, 1
+ * failed (the last line on stderr says why and what to do), 2 wrong usage, 128 + N ended by signal
+ * N (130: Ctrl-C). */
 #ifndef WEIR_VERBS_H
 #define WEIR_VERBS_H
 
 /* X(name, "arguments", "what it does") */
 #define VERB_MAP(X)                                                                                                              \
-	X(train, "JOB.yaml [--resume | --fresh] [--chaos SEED] [--set A.B=C]... [--report OUT.json]",                                \
+	X(check, "JOB.yaml [--set A.B=C]...",                                                                                        \
+	  "tell what is wrong with a job file, and whether data, models, ports, disk and memory are there")                          \
+	X(train, "JOB.yaml [--resume | --fresh] [--dry-run] [--chaos SEED] [--set A.B=C]... [--report OUT.json]",                    \
 	  "start servers and workers here, train, evaluate, report")                                                                 \
+	X(runs, "[FOLDER] [--json] [--delete RUN]...",                                                                               \
+	  "list the runs in a folder (runs): state, size, last change, result; delete some")                                         \
 	X(sweep, "SWEEP.yaml [--keep-going]", "run a job with other settings and seeds; a table, and plots")                         \
 	X(status, "(JOB.yaml | --at ADDRESS) [--json] [--every-ms N]", "show a running job")                                         \
 	X(health, "--at ADDRESS [--ready] [JOB.yaml]", "whether one server serves, and is in sync")                                  \

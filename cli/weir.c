@@ -24,7 +24,8 @@ static void print_help(FILE *out)
 	fprintf(out, "usage: weir VERB [arguments]\n\n");
 	for (unsigned i = 0; i < VERBS; i++)
 		fprintf(out, "  weir %s %s\n      %s\n", verbs[i].name, verbs[i].arguments, verbs[i].what);
-	fprintf(out, "  weir help | version\n\n--job JOB.yaml says the same as JOB.yaml. Every key of a job file is explained in "
+	fprintf(out, "  weir help [VERB] | version\n      this list, or a verb's options\n\n--job JOB.yaml says the same as "
+	             "JOB.yaml. Every key of a job file is explained in "
 	             "config/reference.yaml.\n");
 }
 
@@ -36,13 +37,25 @@ static bool asks_for_help(int count, char **args)
 	return false;
 }
 
-static int run_verb(const struct verb *v, int count, char **args)
+static int show_verb(const struct verb *v)
 {
-	char help[] = "--help", *only_help[] = {args[0], help, NULL};
-	if (!asks_for_help(count, args))
-		return v->run(count, args);
+	char name[32], help[] = "--help", *only_help[] = {name, help, NULL};
+	snprintf(name, sizeof name, "%s", v->name);
 	printf("usage: weir %s %s\n\n  %s\n\n", v->name, v->arguments, v->what);
 	return v->run(2, only_help); /* which shows its options (options_parse), and ends */
+}
+
+static int run_verb(const struct verb *v, int count, char **args)
+{
+	return asks_for_help(count, args) ? show_verb(v) : v->run(count, args);
+}
+
+static const struct verb *find_verb(const char *word)
+{
+	for (unsigned i = 0; i < VERBS; i++)
+		if (strcmp(word, verbs[i].name) == 0)
+			return &verbs[i];
+	return NULL;
 }
 
 static int unknown_verb(const char *word)
@@ -64,6 +77,9 @@ int main(int argc, char **argv)
 	}
 	const char *word = argv[1];
 	if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+		const struct verb *asked = argc > 2 ? find_verb(argv[2]) : NULL;
+		if (argc > 2)
+			return asked ? show_verb(asked) : unknown_verb(argv[2]);
 		print_help(stdout);
 		return EXIT_SUCCESS;
 	}
@@ -71,8 +87,6 @@ int main(int argc, char **argv)
 		printf("weir %s\n", WEIR_VERSION);
 		return EXIT_SUCCESS;
 	}
-	for (unsigned i = 0; i < VERBS; i++)
-		if (strcmp(word, verbs[i].name) == 0)
-			return run_verb(&verbs[i], argc - 1, argv + 1);
-	return unknown_verb(word);
+	const struct verb *v = find_verb(word);
+	return v ? run_verb(v, argc - 1, argv + 1) : unknown_verb(word);
 }

@@ -230,7 +230,7 @@ static weir_status system_make_dirs(struct disk *self, const char *path, weir_er
 			continue;
 		char saved = part[i];
 		part[i] = 0;
-		bool made = mkdir(part, 0755) == 0;
+		bool made = mkdir(part, saved ? 0755 : 0700) == 0; /* what it is made for is its owner's alone */
 		if (!made && errno != EEXIST)
 			return fail_errno(err, "create directory", part);
 		weir_status status = made ? sync_parent(self, part, err) : WEIR_OK;

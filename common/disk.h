@@ -35,7 +35,9 @@ struct disk_ops {
 	void (*close)(struct disk_file *f);
 	weir_status (*rename)(struct disk *self, const char *from, const char *to, weir_error *err); /* atomic, directory synced */
 	weir_status (*remove)(struct disk *self, const char *path, weir_error *err);
-	/* With parents; existing is fine, and what is new is in a directory that is synced. */
+	/* With parents; existing is fine, and what is new is in a directory that is synced. It is made
+	 * for its owner alone (0700), parents for all to look into (0755); what exists keeps its
+	 * mode. */
 	weir_status (*make_dirs)(struct disk *self, const char *path, weir_error *err);
 	weir_status (*sync_directory)(struct disk *self, const char *path, weir_error *err);
 	/* Calls `each` with every name in the directory but . and .., in no order, until it answers other than OK; returns that. */

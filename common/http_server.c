@@ -3,13 +3,21 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "limits.h"
 
 #define CLOSING_MAX 16u
+
+union socket_address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
 
 struct http_server {
 	struct MHD_Daemon *daemon;
@@ -18,7 +26,9 @@ struct http_server {
 	unsigned open_count;
 	http_page_fn page;
 	void *arg;
-	char address[INET_ADDRSTRLEN + sizeof ":65535"];
+	union socket_address bound;
+	struct http_names names;
+	char address[INET6_ADDRSTRLEN + sizeof "[]:65535"];
 };
 
 static enum MHD_Result answer(struct MHD_Connection *c, unsigned code, const char *type, char *text,
@@ -37,29 +47,6 @@ static enum MHD_Result answer(struct MHD_Connection *c, unsigned code, const cha
 		ok = MHD_queue_response(c, code, r);
 	MHD_destroy_response(r);
 	return ok;
-}
-
-static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *url, const char *method, const char *version,
-                                  const char *upload, size_t *upload_bytes, void **seen)
-{
-	static char refusal[] = "GET and HEAD only\n", no_memory[] = "out of memory\n";
-	struct http_server *s = arg;
-	(void)version, (void)upload;
-	if (!*seen) { /* the head alone is here: a reply now would end the connection under a body that comes */
-		*seen = s;
-		return MHD_YES;
-	}
-	if (*upload_bytes) {
-		*upload_bytes = 0;
-		return MHD_YES;
-	}
-	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
-		return answer(c, MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain", refusal, MHD_RESPMEM_PERSISTENT);
-	struct http_page page = {.code = HTTP_NOT_FOUND, .type = "text/plain"};
-	s->page(s->arg, url, &page);
-	if (!page.text)
-		return answer(c, HTTP_UNAVAILABLE, "text/plain", no_memory, MHD_RESPMEM_PERSISTENT);
-	return answer(c, page.code, page.type, page.text, MHD_RESPMEM_MUST_FREE);
 }
 
 /* The oldest connection makes room for the newest, so that nobody is kept out by who only holds connections open. */
@@ -81,38 +68,137 @@ static void on_connection(void *arg, struct MHD_Connection *c, void **context, e
 	memmove(&s->open[i], &s->open[i + 1], (s->open_count - i) * sizeof *s->open);
 }
 
-static weir_status parse_address(const char *text, struct sockaddr_in *out, weir_error *err)
+/* --- Addresses */
+
+static bool parse_host(const char *host, size_t n, union socket_address *out)
 {
-	char host[INET_ADDRSTRLEN] = "127.0.0.1", *end;
+	char text[INET6_ADDRSTRLEN];
+	const bool bracketed = n > 2 && host[0] == '[' && host[n - 1] == ']';
+	n -= 2 * bracketed;
+	*out = (union socket_address){0};
+	if (n >= sizeof text)
+		return false;
+	memcpy(text, host + bracketed, n);
+	text[n] = '\0';
+	out->any.sa_family = bracketed ? AF_INET6 : AF_INET;
+	return bracketed ? inet_pton(AF_INET6, text, &out->v6.sin6_addr) == 1 : inet_pton(AF_INET, text, &out->v4.sin_addr) == 1;
+}
+
+/* The bytes of an address without its port. */
+static const uint8_t *host_bytes(const union socket_address *a, size_t *n)
+{
+	*n = a->any.sa_family == AF_INET6 ? sizeof a->v6.sin6_addr : sizeof a->v4.sin_addr;
+	return a->any.sa_family == AF_INET6 ? (const uint8_t *)&a->v6.sin6_addr : (const uint8_t *)&a->v4.sin_addr;
+}
+
+static weir_status parse_address(const char *text, union socket_address *out, weir_error *err)
+{
+	static const char loopback[] = "127.0.0.1";
 	const char *colon = strrchr(text, ':'), *port = colon ? colon + 1 : text;
-	const size_t n = colon ? (size_t)(colon - text) : 0;
+	char *end;
 	errno = 0;
 	const unsigned long number = strtoul(port, &end, 10);
-	if (colon && n < sizeof host) {
-		memcpy(host, text, n);
-		host[n] = '\0';
-	}
-	*out = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)number)};
-	if (errno || *port < '0' || *port > '9' || *end || number > UINT16_MAX || n >= sizeof host ||
-	    inet_pton(AF_INET, host, &out->sin_addr) != 1)
-		return weir_fail(err, WEIR_E_INVALID, "'%s' is no address to serve pages at: expected PORT, or HOST:PORT as 0.0.0.0:9090",
-		                 text);
+	const bool parsed = colon ? parse_host(text, (size_t)(colon - text), out) : parse_host(loopback, strlen(loopback), out);
+	if (!parsed || errno || *port < '0' || *port > '9' || *end || number > UINT16_MAX)
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "'%s' is no address to serve pages at: expected PORT, or HOST:PORT as 0.0.0.0:9090 or [::1]:9090", text);
+	if (out->any.sa_family == AF_INET6)
+		out->v6.sin6_port = htons((uint16_t)number);
+	else
+		out->v4.sin_port = htons((uint16_t)number);
 	return WEIR_OK;
 }
 
-static weir_status note_address(struct http_server *s, const struct sockaddr_in *asked, weir_error *err)
+static weir_status note_address(struct http_server *s, weir_error *err)
 {
 	const union MHD_DaemonInfo *port = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT);
-	char host[INET_ADDRSTRLEN];
-	if (!port || !inet_ntop(AF_INET, &asked->sin_addr, host, sizeof host))
+	const bool v6 = s->bound.any.sa_family == AF_INET6;
+	char host[INET6_ADDRSTRLEN];
+	size_t n;
+	if (!port || !inet_ntop(s->bound.any.sa_family, host_bytes(&s->bound, &n), host, sizeof host))
 		return weir_fail(err, WEIR_E_IO, "the port that pages are served at is not known");
-	snprintf(s->address, sizeof s->address, "%s:%u", host, (unsigned)port->port);
+	snprintf(s->address, sizeof s->address, v6 ? "[%s]:%u" : "%s:%u", host, (unsigned)port->port);
 	return WEIR_OK;
 }
 
-weir_status http_server_start(struct http_server **out, const char *address, http_page_fn page, void *arg, weir_error *err)
+/* --- Host: */
+
+static bool is_loopback(const union socket_address *a)
 {
-	struct sockaddr_in at;
+	size_t n;
+	const uint8_t *bytes = host_bytes(a, &n);
+	return n == 4 ? bytes[0] == 127 : memcmp(bytes, &in6addr_loopback, n) == 0;
+}
+
+static bool is_wildcard(const union socket_address *a)
+{
+	static const uint8_t zeros[16];
+	size_t n;
+	const uint8_t *bytes = host_bytes(a, &n);
+	return memcmp(bytes, zeros, n) == 0;
+}
+
+static bool is_same_host(const union socket_address *a, const union socket_address *b)
+{
+	size_t n, m;
+	const uint8_t *left = host_bytes(a, &n), *right = host_bytes(b, &m);
+	return n == m && memcmp(left, right, n) == 0;
+}
+
+static bool may_ask_by(const struct http_server *s, const char *host)
+{
+	static const char localhost[] = "localhost";
+	const char *colon = strrchr(host, ':');
+	size_t n = colon && !strchr(colon, ']') ? (size_t)(colon - host) : strlen(host);
+	union socket_address numeric;
+	n -= n > 1 && host[n - 1] == '.'; /* a name may end so */
+	if (parse_host(host, n, &numeric)) {
+		return is_same_host(&numeric, &s->bound) || is_loopback(&numeric) || is_wildcard(&s->bound);
+	}
+	if (n == strlen(localhost) && strncasecmp(host, localhost, n) == 0)
+		return true;
+	for (uint32_t i = 0; i < s->names.count; i++)
+		if (strlen(s->names.items[i]) == n && strncasecmp(host, s->names.items[i], n) == 0)
+			return true;
+	return false;
+}
+
+/* --- Requests */
+
+static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *url, const char *method, const char *version,
+                                  const char *upload, size_t *upload_bytes, void **seen)
+{
+	static char
+	    refusal[] = "GET and HEAD only\n",
+	    no_memory[] = "out of memory\n",
+	    stranger[] =
+	        "this is not a name of these pages: --http-name of weir train and status, or metrics.names of the job, adds one\n";
+	struct http_server *s = arg;
+	(void)version, (void)upload;
+	if (!*seen) { /* the head alone is here: a reply now would end the connection under a body that comes */
+		*seen = s;
+		return MHD_YES;
+	}
+	if (*upload_bytes) {
+		*upload_bytes = 0;
+		return MHD_YES;
+	}
+	const char *host = MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+	if (host && !may_ask_by(s, host))
+		return answer(c, HTTP_FORBIDDEN, "text/plain", stranger, MHD_RESPMEM_PERSISTENT);
+	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+		return answer(c, MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain", refusal, MHD_RESPMEM_PERSISTENT);
+	struct http_page page = {.code = HTTP_NOT_FOUND, .type = "text/plain"};
+	s->page(s->arg, url, &page);
+	if (!page.text)
+		return answer(c, HTTP_UNAVAILABLE, "text/plain", no_memory, MHD_RESPMEM_PERSISTENT);
+	return answer(c, page.code, page.type, page.text, MHD_RESPMEM_MUST_FREE);
+}
+
+weir_status http_server_start(struct http_server **out, const char *address, struct http_names names, http_page_fn page,
+                              void *arg, weir_error *err)
+{
+	union socket_address at;
 	*out = NULL;
 	weir_status status = parse_address(address, &at, err);
 	if (status)
@@ -122,15 +208,18 @@ weir_status http_server_start(struct http_server **out, const char *address, htt
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	s->page = page;
 	s->arg = arg;
+	s->bound = at;
+	s->names = names;
 	errno = 0;
-	s->daemon = MHD_start_daemon(
-	    MHD_USE_POLL_INTERNAL_THREAD, 0, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR, &at, MHD_OPTION_CONNECTION_LIMIT,
-	    WEIR_HTTP_CONNECTIONS_MAX + CLOSING_MAX, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_CONNECTION_TIMEOUT,
-	    WEIR_HTTP_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)WEIR_HTTP_REQUEST_BYTES_MAX, MHD_OPTION_END);
+	s->daemon = MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | (at.any.sa_family == AF_INET6 ? MHD_USE_IPv6 : 0u), 0, NULL, NULL,
+	                             on_request, s, MHD_OPTION_SOCK_ADDR, &at.any, MHD_OPTION_CONNECTION_LIMIT,
+	                             WEIR_HTTP_CONNECTIONS_MAX + CLOSING_MAX, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
+	                             MHD_OPTION_CONNECTION_TIMEOUT, WEIR_HTTP_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+	                             (size_t)WEIR_HTTP_REQUEST_BYTES_MAX, MHD_OPTION_END);
 	if (!s->daemon)
 		status = weir_fail(err, WEIR_E_IO, "cannot serve pages at %s: %s", address, strerror(errno));
 	if (!status)
-		status = note_address(s, &at, err);
+		status = note_address(s, err);
 	if (status) {
 		http_server_stop(s);
 		return status;

@@ -1,10 +1,11 @@
 /* Reading a job: read texts, store values, check them together; and the nearest word for error messages. */
 #include "job.h"
 
-#include <stdarg.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "disk.h"
@@ -26,7 +27,8 @@ void job_server_mark(const struct job *job, uint32_t index, char out[WEIR_PATH_B
 bool job_monitor_address(const struct job *job, uint32_t place, char out[WEIR_ADDRESS_BYTES_MAX])
 {
 	const uint32_t port = job->metrics.port + (job->cluster.servers_at_count ? 0 : place);
-	snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%.200s:%u", job->metrics.host, port);
+	const bool bare = strchr(job->metrics.host, ':') && job->metrics.host[0] != '['; /* of IPv6 */
+	snprintf(out, WEIR_ADDRESS_BYTES_MAX, bare ? "[%.200s]:%u" : "%.200s:%u", job->metrics.host, port);
 	return job->metrics.port > 0;
 }
 
@@ -81,21 +83,6 @@ bool job_ledger_places(const struct job *job, char out[JOB_PLACES_BYTES])
 	return used > 0;
 }
 
-weir_status job_fail(struct reading *r, const struct place *place, const char *path, weir_status status, const char *format, ...)
-{
-	char what[WEIR_ERROR_TEXT_BYTES];
-	va_list args;
-	va_start(args, format);
-	vsnprintf(what, sizeof what, format, args);
-	va_end(args);
-	const char *colon = *path ? ": " : "";
-	if (place && place->set)
-		return weir_fail(r->err, status, "--set %.200s: %s%s%s", place->set, path, colon, what);
-	if (place && place->line > 0)
-		return weir_fail(r->err, status, "%s:%u:%u: %s%s%s", r->name, place->line, place->column, path, colon, what);
-	return weir_fail(r->err, status, "%s: %s%s%s", r->name, path, colon, what);
-}
-
 static weir_status parse(struct reading *r, const char *text, const char *const *sets, uint32_t sets_count, struct job *job)
 {
 	weir_status status = job_read_yaml(r, text);
@@ -105,25 +92,29 @@ static weir_status parse(struct reading *r, const char *text, const char *const 
 		status = job_read_defaults(r);
 	if (status == WEIR_OK)
 		status = job_value_store_all(r, job);
+	r->checking = true;
 	if (status == WEIR_OK)
 		status = job_check(r, job);
-	return status;
+	const struct job_mistakes *m = r->mistakes;
+	if (status == WEIR_E_MEMORY || m->count == 0)
+		return status;
+	const char *more = m->count == 2 ? " (and one more mistake)" : m->count > 2 ? " (and more mistakes)" : "";
+	return weir_fail(r->err, m->kept[0].error.status, "%s%s", m->kept[0].error.text, more);
 }
 
-weir_status job_parse(const char *text, const char *name, const char *const *sets, uint32_t sets_count, struct job **out,
-                      weir_error *err)
+weir_status job_parse_all(const char *text, const char *name, const char *const *sets, uint32_t sets_count, struct job **out,
+                          struct job_mistakes *mistakes, weir_error *err)
 {
-	weir_error unread = {0};
-	if (!err)
-		err = &unread;
 	struct reading *r = calloc(1, sizeof *r);
 	struct job *job = calloc(1, sizeof *job);
 	struct arena *arena = arena_create(ARENA_BYTES_MAX);
 	weir_status status = WEIR_E_MEMORY;
+	mistakes->count = 0;
 	if (r && job && arena) {
 		r->name = name;
 		r->arena = arena;
 		r->err = err;
+		r->mistakes = mistakes;
 		status = parse(r, text, sets, sets_count, job);
 	} else {
 		weir_fail(err, status, "%s: out of memory", name);
@@ -138,17 +129,94 @@ weir_status job_parse(const char *text, const char *name, const char *const *set
 	return WEIR_OK;
 }
 
+weir_status job_parse(const char *text, const char *name, const char *const *sets, uint32_t sets_count, struct job **out,
+                      weir_error *err)
+{
+	weir_error unread = {0};
+	struct job_mistakes *mistakes = malloc(sizeof *mistakes);
+	err = err ? err : &unread;
+	const weir_status status = mistakes ? job_parse_all(text, name, sets, sets_count, out, mistakes, err)
+	                                    : weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", name);
+	free(mistakes);
+	return status;
+}
+
+/* A pipe cannot be read twice, nor asked for its size. */
+static weir_status read_pipe(FILE *from, const char *path, char **out, size_t *bytes, weir_error *err)
+{
+	char *text = malloc(WEIR_CONFIG_BYTES_MAX + 1);
+	*bytes = text ? fread(text, 1, WEIR_CONFIG_BYTES_MAX + 1, from) : 0;
+	weir_status status = WEIR_OK;
+	if (!text)
+		status = weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", path);
+	else if (ferror(from))
+		status = weir_fail(err, WEIR_E_IO, "cannot read %s: %s", path, strerror(errno));
+	else if (*bytes > WEIR_CONFIG_BYTES_MAX)
+		status = weir_fail(err, WEIR_E_LIMIT, "%s has more than %u bytes, the limit of a job file", path, WEIR_CONFIG_BYTES_MAX);
+	if (status != WEIR_OK) {
+		free(text);
+		return status;
+	}
+	text[*bytes] = '\0';
+	*out = text;
+	return WEIR_OK;
+}
+
+weir_status job_read_file(const char *path, char **out, size_t *bytes, weir_error *err)
+{
+	if (!job_file_is_piped(path))
+		return disk_read_file(disk_system(), path, WEIR_CONFIG_BYTES_MAX, out, bytes, err);
+	FILE *from = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
+	if (!from)
+		return weir_fail(err, WEIR_E_IO, "cannot open %s: %s", path, strerror(errno));
+	const weir_status status = read_pipe(from, path, out, bytes, err);
+	if (from != stdin)
+		fclose(from);
+	return status;
+}
+
+bool job_file_is_piped(const char *path)
+{
+	struct stat st;
+	if (strcmp(path, "-") == 0 || strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0)
+		return true;
+	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
+static weir_status parse_bytes(const char *text, size_t bytes, const char *path, const char *const *sets, uint32_t sets_count,
+                               struct job **out, struct job_mistakes *mistakes, weir_error *err)
+{
+	const char *name = strcmp(path, "-") == 0 ? "stdin" : path;
+	if (strlen(text) != bytes)
+		return weir_fail(err, WEIR_E_PARSE, "%s: a zero byte at offset %zu: this is not a YAML text", name, strlen(text));
+	return mistakes ? job_parse_all(text, name, sets, sets_count, out, mistakes, err)
+	                : job_parse(text, name, sets, sets_count, out, err);
+}
+
+weir_status job_load_all(const char *path, const char *const *sets, uint32_t sets_count, struct job **out, char **text,
+                         struct job_mistakes *mistakes, weir_error *err)
+{
+	size_t bytes;
+	mistakes->count = 0;
+	weir_status status = job_read_file(path, text, &bytes, err);
+	if (status != WEIR_OK)
+		return status;
+	status = parse_bytes(*text, bytes, path, sets, sets_count, out, mistakes, err);
+	if (status != WEIR_OK) {
+		free(*text);
+		*text = NULL;
+	}
+	return status;
+}
+
 weir_status job_load(const char *path, const char *const *sets, uint32_t sets_count, struct job **out, weir_error *err)
 {
 	char *text;
 	size_t bytes;
-	weir_status status = disk_read_file(disk_system(), path, WEIR_CONFIG_BYTES_MAX, &text, &bytes, err);
+	weir_status status = job_read_file(path, &text, &bytes, err);
 	if (status != WEIR_OK)
 		return status;
-	if (strlen(text) != bytes)
-		status = weir_fail(err, WEIR_E_PARSE, "%s: a zero byte at offset %zu: this is not a YAML text", path, strlen(text));
-	else
-		status = job_parse(text, path, sets, sets_count, out, err);
+	status = parse_bytes(text, bytes, path, sets, sets_count, out, NULL, err);
 	free(text);
 	return status;
 }

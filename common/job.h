@@ -201,8 +201,10 @@ struct job {
 		uint64_t max_staleness_entries;
 	} read;
 	struct {
-		char host[WEIR_ADDRESS_BYTES_MAX]; /* IPv4 */
+		char host[WEIR_ADDRESS_BYTES_MAX]; /* numeric */
 		uint32_t port;                     /* 0: off */
+		char **names;                      /* (names_count) by which pages may be asked for, too */
+		uint32_t names_count;
 	} metrics;
 	struct {
 		char certificate[WEIR_PATH_BYTES_MAX], key[WEIR_PATH_BYTES_MAX],
@@ -218,6 +220,27 @@ struct job {
 weir_status job_load(const char *path, const char *const *sets, uint32_t sets_count, struct job **out, weir_error *err);
 weir_status job_parse(const char *text, const char *name, const char *const *sets, uint32_t sets_count, struct job **out,
                       weir_error *err);
+/* Every mistake of one job file, in the order of its lines; then those of --set, then what stands
+ * nowhere. */
+struct job_mistake {
+	uint32_t line;
+	weir_error error;
+};
+struct job_mistakes {
+	uint32_t count; /* the first WEIR_JOB_MISTAKES_MAX are kept */
+	struct job_mistake kept[WEIR_JOB_MISTAKES_MAX];
+};
+/* The same, telling all mistakes (none where there is no such file), and leaving the file's text in
+ * *text, to free. */
+weir_status job_load_all(const char *path, const char *const *sets, uint32_t sets_count, struct job **out, char **text,
+                         struct job_mistakes *mistakes, weir_error *err);
+weir_status job_parse_all(const char *text, const char *name, const char *const *sets, uint32_t sets_count, struct job **out,
+                          struct job_mistakes *mistakes, weir_error *err);
+/* The text of a job file in malloc'ed memory; "-" is stdin. */
+weir_status job_read_file(const char *path, char **out, size_t *bytes, weir_error *err);
+/* Whether it can be read only once, and by this process alone: "-", a pipe, /dev/stdin, what a
+ * shell makes of <(...). */
+bool job_file_is_piped(const char *path);
 void job_free(struct job *job);
 /* The folder of a server's log and rows (`log: disk`): run_dir/server-<index>. */
 /* Where a process of the job shows its pages (monitor.h); false: it does not. place: among those that `weir train` starts on one machine, which are told apart by their

@@ -49,14 +49,13 @@ static weir_status check_device(struct reading *r, const struct job *job)
 {
 	static const char *const precisions[] = {"fp32", "tf32", "bf16", "fp16"};
 	if (!is_device(job->device))
-		return FAIL(
-		    r, "device", WEIR_E_INVALID,
-		    "is '%s'; expected auto, cpu, cuda, cuda:N, or cuda: and what nvidia-smi -L calls the device, GPU-... or MIG-...",
-		    job->device);
+		FAIL(r, "device", WEIR_E_INVALID,
+		     "is '%s'; expected auto, cpu, cuda, cuda:N, or cuda: and what nvidia-smi -L calls the device, GPU-... or MIG-...",
+		     job->device);
 	if (job->train.precision != TRAIN_FP32 && strcmp(job->device, "cpu") == 0)
-		return FAIL(r, "train.precision", WEIR_E_UNSUPPORTED,
-		            "is %s, and device is cpu, which computes in fp32 alone; expected fp32, or device: cuda",
-		            precisions[job->train.precision]);
+		FAIL(r, "train.precision", WEIR_E_UNSUPPORTED,
+		     "is %s, and device is cpu, which computes in fp32 alone; expected fp32, or device: cuda",
+		     precisions[job->train.precision]);
 	return WEIR_OK;
 }
 
@@ -64,6 +63,9 @@ static weir_status check_device(struct reading *r, const struct job *job)
 static long port_of(const char *address)
 {
 	const char *colon = strrchr(address, ':');
+	const bool bracketed = address[0] == '[' && colon && colon > address + 1 && colon[-1] == ']';
+	if (!bracketed && colon != strchr(address, ':'))
+		return -1; /* of an IPv6 address the last colon may be its own */
 	if (!colon || colon == address || colon[1] == 0 || strlen(colon + 1) > 5 || colon[1 + strspn(colon + 1, "0123456789")] != 0)
 		return -1;
 	long port = strtol(colon + 1, NULL, 10);
@@ -76,24 +78,24 @@ static weir_status check_addresses(struct reading *r, const struct job *job)
 	const uint32_t count = job->cluster.servers_at_count;
 	long port = port_of(listen);
 	if (strcmp(listen, "auto") != 0 && port < 0)
-		return FAIL(r, "cluster.listen", WEIR_E_INVALID,
-		            "is '%.60s'; expected auto or HOST:PORT (server i adds i; port 0: any free one)", listen);
+		FAIL(r, "cluster.listen", WEIR_E_INVALID,
+		     "is '%.60s'; expected auto, HOST:PORT or [IPV6]:PORT (server i adds i; port 0: any free one)", listen);
 	if (strcmp(listen, "auto") == 0 && strchr(job->run_dir, ',') && count == 0)
-		return FAIL(
-		    r, "run_dir", WEIR_E_INVALID,
-		    "is '%.60s', whose comma would part the addresses of its sockets; expected none, or cluster.listen: 127.0.0.1:0",
-		    job->run_dir);
+		FAIL(r, "run_dir", WEIR_E_INVALID,
+		     "is '%.60s', whose comma would part the addresses of its sockets; expected none, or cluster.listen: 127.0.0.1:0",
+		     job->run_dir);
 	if (port > 0 && port + job->cluster.servers - 1 > 65535)
-		return FAIL(r, "cluster.listen", WEIR_E_INVALID,
-		            "is '%.60s': the last of %u servers would need port %ld; expected at most 65535", listen,
-		            job->cluster.servers, port + job->cluster.servers - 1);
+		FAIL(r, "cluster.listen", WEIR_E_INVALID,
+		     "is '%.60s': the last of %u servers would need port %ld; expected at most 65535", listen, job->cluster.servers,
+		     port + job->cluster.servers - 1);
 	if (count > 0 && count != job->cluster.servers)
 		return FAIL(r, "cluster.servers_at", WEIR_E_INVALID, "names %u addresses; expected one for each of cluster.servers: %u",
 		            count, job->cluster.servers);
 	for (uint32_t i = 0; i < count; i++) {
 		const char *address = job->cluster.servers_at[i];
 		if ((strncmp(address, "unix:", 5) != 0 || address[5] == 0) && port_of(address) <= 0)
-			return FAIL(r, "cluster.servers_at", WEIR_E_INVALID, "has '%.60s'; expected HOST:PORT or unix:PATH", address);
+			return FAIL(r, "cluster.servers_at", WEIR_E_INVALID, "has '%.60s'; expected HOST:PORT, [IPV6]:PORT or unix:PATH",
+			            address);
 		if (strchr(address, ','))
 			return FAIL(r, "cluster.servers_at", WEIR_E_INVALID, "has '%.60s', whose comma would part it; expected none",
 			            address);
@@ -167,11 +169,11 @@ static weir_status check_replicas(struct reading *r, const struct job *job)
 {
 	const uint32_t replicas = job->cluster.replicas;
 	if (replicas > job->cluster.servers)
-		return FAIL(r, "cluster.replicas", WEIR_E_INVALID, "is %u; expected at most one for each of cluster.servers: %u",
-		            replicas, job->cluster.servers);
+		FAIL(r, "cluster.replicas", WEIR_E_INVALID, "is %u; expected at most one for each of cluster.servers: %u", replicas,
+		     job->cluster.servers);
 	if (job->cluster.min_isr > replicas)
-		return FAIL(r, "cluster.min_isr", WEIR_E_INVALID, "is %u; expected at most cluster.replicas: %u, or auto",
-		            job->cluster.min_isr, replicas);
+		FAIL(r, "cluster.min_isr", WEIR_E_INVALID, "is %u; expected at most cluster.replicas: %u, or auto", job->cluster.min_isr,
+		     replicas);
 	return check_coord(r, job);
 }
 
@@ -192,17 +194,16 @@ static weir_status check_endpoints(struct reading *r, const struct job *job)
 static weir_status check_cluster(struct reading *r, const struct job *job)
 {
 	if (job->cluster.ack == JOB_ACK_DISK && job->cluster.log != JOB_LOG_DISK)
-		return FAIL(r, "cluster.ack", WEIR_E_INVALID, "is disk; that needs cluster.log: disk");
+		FAIL(r, "cluster.ack", WEIR_E_INVALID, "is disk; that needs cluster.log: disk");
 	if (job->cluster.partitions < job->cluster.servers)
-		return FAIL(r, "cluster.partitions", WEIR_E_INVALID, "is %u; expected at least one for each of %u servers",
-		            job->cluster.partitions, job->cluster.servers);
+		FAIL(r, "cluster.partitions", WEIR_E_INVALID, "is %u; expected at least one for each of %u servers",
+		     job->cluster.partitions, job->cluster.servers);
 	if (strncmp(job->checkpoint.dir, "s3://", 5) != 0 && (*job->checkpoint.endpoint || *job->checkpoint.region))
-		return FAIL(r, *job->checkpoint.endpoint ? "checkpoint.endpoint" : "checkpoint.region", WEIR_E_INVALID,
-		            "is given, and checkpoint.dir is no s3://BUCKET/PREFIX; expected both or neither");
-	weir_status status = check_endpoints(r, job);
-	if (status == WEIR_OK)
-		status = check_replicas(r, job);
-	return status == WEIR_OK ? check_addresses(r, job) : status;
+		FAIL(r, *job->checkpoint.endpoint ? "checkpoint.endpoint" : "checkpoint.region", WEIR_E_INVALID,
+		     "is given, and checkpoint.dir is no s3://BUCKET/PREFIX; expected both or neither");
+	(void)check_endpoints(r, job);
+	(void)check_replicas(r, job);
+	return check_addresses(r, job);
 }
 
 static weir_status check_security(struct reading *r, const struct job *job)
@@ -227,21 +228,20 @@ static weir_status check_read(struct reading *r, const struct job *job)
 {
 	const bool any = job->read.from == READ_ANY;
 	if (any && job->cluster.replicas == 1)
-		return FAIL(r, "read.from", WEIR_E_INVALID,
-		            "is any, and there is one copy of everything (cluster.replicas: 1); expected primary, or more replicas");
+		FAIL(r, "read.from", WEIR_E_INVALID,
+		     "is any, and there is one copy of everything (cluster.replicas: 1); expected primary, or more replicas");
 	if (any && job->tables.embedding.mode.kind == WEIR_SYNC && job->tables.dense.mode.kind == WEIR_SYNC)
-		return FAIL(r, "read.from", WEIR_E_INVALID,
-		            "is any, and all tables are synchronous: primaries alone answer their pulls; expected primary");
+		FAIL(r, "read.from", WEIR_E_INVALID,
+		     "is any, and all tables are synchronous: primaries alone answer their pulls; expected primary");
 	if (any && job->read.max_staleness_ms == 0)
-		return FAIL(
-		    r, "read.max_staleness_ms", WEIR_E_INVALID,
-		    "is 0, which no copy but the primary can keep (read.from: any); expected a whole number from 1 (milliseconds)");
+		FAIL(r, "read.max_staleness_ms", WEIR_E_INVALID,
+		     "is 0, which no copy but the primary can keep (read.from: any); expected a whole number from 1 (milliseconds)");
 	if (!any && job->read.max_staleness_ms > 0)
-		return FAIL(r, "read.max_staleness_ms", WEIR_E_INVALID, "is %u, but read.from is primary; expected 0",
-		            job->read.max_staleness_ms);
+		FAIL(r, "read.max_staleness_ms", WEIR_E_INVALID, "is %u, but read.from is primary; expected 0",
+		     job->read.max_staleness_ms);
 	if (!any && job->read.max_staleness_entries > 0)
-		return FAIL(r, "read.max_staleness_entries", WEIR_E_INVALID, "is %llu, but read.from is primary; expected 0",
-		            (unsigned long long)job->read.max_staleness_entries);
+		FAIL(r, "read.max_staleness_entries", WEIR_E_INVALID, "is %llu, but read.from is primary; expected 0",
+		     (unsigned long long)job->read.max_staleness_entries);
 	return WEIR_OK;
 }
 
@@ -268,22 +268,18 @@ static weir_status check_data(struct reading *r, const struct job *job)
 {
 	bool generated = job->data.generate.rows > 0, split = job->data.split.by != SPLIT_NONE;
 	if (job->data.train_count == 0 && !generated)
-		return FAIL(r, "data.train", WEIR_E_INVALID,
-		            "missing; expected a file, a glob or a list of them (or data.generate.rows)");
+		FAIL(r, "data.train", WEIR_E_INVALID, "missing; expected a file, a glob or a list of them (or data.generate.rows)");
 	if (generated && job->data.format != DATA_CRITEO)
-		return FAIL(r, "data.format", WEIR_E_INVALID,
-		            "generated data (data.generate.rows) is in the criteo format; expected criteo");
+		FAIL(r, "data.format", WEIR_E_INVALID, "generated data (data.generate.rows) is in the criteo format; expected criteo");
 	if (split && job->data.valid_count > 0)
-		return FAIL(r, "data.valid", WEIR_E_INVALID,
-		            "files are given and data.split cuts data.train too; expected one of the two");
+		FAIL(r, "data.valid", WEIR_E_INVALID, "files are given and data.split cuts data.train too; expected one of the two");
 	if (split && job->data.test_count > 0)
-		return FAIL(r, "data.test", WEIR_E_INVALID,
-		            "files are given and data.split cuts data.train too; expected one of the two");
+		FAIL(r, "data.test", WEIR_E_INVALID, "files are given and data.split cuts data.train too; expected one of the two");
 	bool validated = generated || job->data.valid_count > 0 || (split && job->data.split.valid > 0);
 	if (job->train.early_stop.patience > 0 && !validated)
-		return FAIL(r, "train.early_stop.patience", WEIR_E_INVALID,
-		            "is %u, but there is no validation part to watch; expected data.valid, data.split or 0",
-		            job->train.early_stop.patience);
+		FAIL(r, "train.early_stop.patience", WEIR_E_INVALID,
+		     "is %u, but there is no validation part to watch; expected data.valid, data.split or 0",
+		     job->train.early_stop.patience);
 	return check_parsing(r, job);
 }
 
@@ -313,24 +309,17 @@ static weir_status place_generated(struct reading *r, struct job *job)
 
 /* --- All of it */
 
+/* Each check notes what it finds, and the next ones follow. */
 weir_status job_check(struct reading *r, struct job *job)
 {
-	weir_status status = check_names(r, job);
-	if (status == WEIR_OK)
-		status = check_device(r, job);
-	if (status == WEIR_OK)
-		status = check_cluster(r, job);
-	if (status == WEIR_OK)
-		status = check_data(r, job);
-	if (status == WEIR_OK)
-		status = place_generated(r, job);
-	if (status == WEIR_OK)
-		status = job_check_model(r, job);
-	if (status == WEIR_OK)
-		status = job_check_tables(r, job);
-	if (status == WEIR_OK)
-		status = check_read(r, job);
-	if (status == WEIR_OK)
-		status = check_security(r, job);
-	return status;
+	(void)check_names(r, job);
+	(void)check_device(r, job);
+	(void)check_cluster(r, job);
+	(void)check_data(r, job);
+	const weir_status placed = place_generated(r, job);
+	(void)job_check_model(r, job);
+	(void)job_check_tables(r, job);
+	(void)check_read(r, job);
+	(void)check_security(r, job);
+	return placed;
 }

@@ -34,14 +34,14 @@ static weir_status check_language(struct reading *r, struct job *job)
 		return status;
 	const bool text = job->model.kind == MODEL_NGRAM;
 	if (job->data.fields > 0)
-		return FAIL(r, "data.fields", WEIR_E_INVALID, "is %u, and data.format is %s, which has data.%s; expected auto",
-		            job->data.fields, text ? "text" : "tokens", text ? "context" : "sequence");
+		FAIL(r, "data.fields", WEIR_E_INVALID, "is %u, and data.format is %s, which has data.%s; expected auto", job->data.fields,
+		     text ? "text" : "tokens", text ? "context" : "sequence");
 	if (job->data.dense > 0)
-		return FAIL(r, "data.dense", WEIR_E_INVALID, "is %u, and data.format is %s; expected auto", job->data.dense,
-		            text ? "text" : "tokens");
+		FAIL(r, "data.dense", WEIR_E_INVALID, "is %u, and data.format is %s; expected auto", job->data.dense,
+		     text ? "text" : "tokens");
 	if (job->train.early_stop.metric == METRIC_AUC && job_raw(r, "train.early_stop.metric")->given)
-		return FAIL(r, "train.early_stop.metric", WEIR_E_INVALID, "is auc, which %s does not have; expected logloss",
-		            text ? "text" : "a language model");
+		FAIL(r, "train.early_stop.metric", WEIR_E_INVALID, "is auc, which %s does not have; expected logloss",
+		     text ? "text" : "a language model");
 	job->train.early_stop.metric = METRIC_LOGLOSS;
 	return WEIR_OK;
 }
@@ -102,21 +102,20 @@ static weir_status check_transformer(struct reading *r, const struct job *job)
 	const bool from = job->model.from[0] != '\0';
 	for (size_t i = 0; i < sizeof shape / sizeof *shape && from; i++)
 		if (job_raw(r, shape[i])->given)
-			return FAIL(r, shape[i], WEIR_E_INVALID, "is given, and model.from says what it is; expected one of them");
+			FAIL(r, shape[i], WEIR_E_INVALID, "is given, and model.from says what it is; expected one of them");
 	if (job->model.lora.rank > 0 && !from)
-		return FAIL(r, "model.lora.rank", WEIR_E_INVALID,
-		            "is %u, and there is no model.from; expected a folder with the model that the adapters are of",
-		            job->model.lora.rank);
+		FAIL(r, "model.lora.rank", WEIR_E_INVALID,
+		     "is %u, and there is no model.from; expected a folder with the model that the adapters are of",
+		     job->model.lora.rank);
 	const uint64_t tokens = (uint64_t)job->data.batch * job->data.sequence;
 	if (tokens > WEIR_BATCH_TOKENS_MAX)
-		return FAIL(r, "data.sequence", WEIR_E_LIMIT,
-		            "is %u, and data.batch is %u, together %" PRIu64 " tokens; expected at most %u", job->data.sequence,
-		            job->data.batch, tokens, WEIR_BATCH_TOKENS_MAX);
+		FAIL(r, "data.sequence", WEIR_E_LIMIT, "is %u, and data.batch is %u, together %" PRIu64 " tokens; expected at most %u",
+		     job->data.sequence, job->data.batch, tokens, WEIR_BATCH_TOKENS_MAX);
 	if (job->train.accumulate > job->data.batch)
-		return FAIL(r, "train.accumulate", WEIR_E_INVALID, "is %u, and data.batch is %u; expected at most as many parts as rows",
-		            job->train.accumulate, job->data.batch);
-	const weir_status status = check_lora_from(r, job);
-	return status == WEIR_OK && !from ? check_shape(r, job) : status;
+		FAIL(r, "train.accumulate", WEIR_E_INVALID, "is %u, and data.batch is %u; expected at most as many parts as rows",
+		     job->train.accumulate, job->data.batch);
+	(void)check_lora_from(r, job);
+	return from ? WEIR_OK : check_shape(r, job);
 }
 
 /* Where all weights are trained, training begins with those of model.from; adapters begin anew, or with those of model.lora.from. */
@@ -148,21 +147,20 @@ weir_status job_check_model(struct reading *r, struct job *job)
 		return status;
 	const enum model_kind kind = job->model.kind;
 	if (job_is_transformer(job)) {
-		const weir_status fits = check_transformer(r, job);
+		(void)check_transformer(r, job);
 		begin_from(job);
-		return fits == WEIR_OK ? check_targets(r, job) : fits;
+		return check_targets(r, job);
 	}
 	if (job->model.from[0] != '\0')
-		return FAIL(r, "model.from", WEIR_E_INVALID, "is given, and model.kind is none of it; expected gpt2 or llama");
+		FAIL(r, "model.from", WEIR_E_INVALID, "is given, and model.kind is none of it; expected gpt2 or llama");
 	if (job->train.accumulate > 1)
-		return FAIL(r, "train.accumulate", WEIR_E_INVALID, "is %u, and model.kind is neither gpt2 nor llama; expected 1",
-		            job->train.accumulate);
+		FAIL(r, "train.accumulate", WEIR_E_INVALID, "is %u, and model.kind is neither gpt2 nor llama; expected 1",
+		     job->train.accumulate);
 	const bool deep = kind != MODEL_LR && kind != MODEL_FM;
 	if (check_batch_norm(r, job) != WEIR_OK)
 		return WEIR_E_INVALID;
 	if (deep && job->model.hidden_count == 0)
-		return FAIL(r, "model.hidden", WEIR_E_INVALID,
-		            "is empty; this model.kind has a deep part: expected a list such as [400, 400]");
+		FAIL(r, "model.hidden", WEIR_E_INVALID, "is empty; this model.kind has a deep part: expected a list such as [400, 400]");
 	const uint32_t bottom = job->model.bottom_count;
 	if (kind == MODEL_DLRM && (bottom == 0 || job->model.bottom[bottom - 1] != job->model.dim))
 		return FAIL(r, "model.bottom", WEIR_E_INVALID,

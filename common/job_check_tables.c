@@ -12,12 +12,12 @@ static weir_status check_schedule(struct reading *r, const char *optimizer, cons
 	    s->kind == WEIR_SCHEDULE_TRIANGULAR || s->kind == WEIR_SCHEDULE_TRIANGULAR2 || s->kind == WEIR_SCHEDULE_EXP_RANGE;
 	if ((cyclical || s->kind == WEIR_SCHEDULE_STEP) && s->period == 0) {
 		snprintf(path, sizeof path, "tables.%s.schedule.period", optimizer);
-		return FAIL(r, path, WEIR_E_INVALID, "is 0; this schedule.kind needs a period: expected a whole number from 1 (steps)");
+		FAIL(r, path, WEIR_E_INVALID, "is 0; this schedule.kind needs a period: expected a whole number from 1 (steps)");
 	}
 	if (s->kind == WEIR_SCHEDULE_WSD && s->total > 0 && s->decay + s->warmup > s->total) {
 		snprintf(path, sizeof path, "tables.%s.schedule.decay", optimizer);
-		return FAIL(r, path, WEIR_E_INVALID, "is %llu; expected warmup + decay within total: %llu (steps)",
-		            (unsigned long long)s->decay, (unsigned long long)s->total);
+		FAIL(r, path, WEIR_E_INVALID, "is %llu; expected warmup + decay within total: %llu (steps)", (unsigned long long)s->decay,
+		     (unsigned long long)s->total);
 	}
 	return WEIR_OK;
 }
@@ -28,9 +28,9 @@ static weir_status check_push(struct reading *r, const char *table, const weir_c
 	const bool topk = c->codec == WEIR_CODEC_TOPK;
 	snprintf(path, sizeof path, "tables.%s.push.codec", table);
 	if (!dense && (topk || c->codec == WEIR_CODEC_SIGN))
-		return FAIL(r, path, WEIR_E_INVALID,
-		            "is %s, which is for dense tables: rows of embeddings are few already; expected int8, for example",
-		            topk ? "topk" : "sign");
+		FAIL(r, path, WEIR_E_INVALID,
+		     "is %s, which is for dense tables: rows of embeddings are few already; expected int8, for example",
+		     topk ? "topk" : "sign");
 	const struct {
 		const char *key;
 		double value, unset;
@@ -41,31 +41,30 @@ static weir_status check_push(struct reading *r, const char *table, const weir_c
 	for (size_t i = 0; i < sizeof of_topk / sizeof *of_topk && !topk; i++) {
 		snprintf(path, sizeof path, "tables.%s.push.%s", table, of_topk[i].key);
 		if (of_topk[i].value != of_topk[i].unset)
-			return FAIL(r, path, WEIR_E_INVALID, "is %g, but %s", of_topk[i].value,
-			            dense
-			                ? "push.codec is not topk; expected push.codec: topk"
-			                : "topk is for dense tables; expected none, or push.rows, the share of a push's rows that it brings");
+			FAIL(r, path, WEIR_E_INVALID, "is %g, but %s", of_topk[i].value,
+			     dense ? "push.codec is not topk; expected push.codec: topk"
+			           : "topk is for dense tables; expected none, or push.rows, the share of a push's rows that it brings");
 	}
 	snprintf(path, sizeof path, "tables.%s.push.rows", table);
 	if (c->rows == 0)
-		return FAIL(r, path, WEIR_E_INVALID, "is 0, which would push nothing; expected a number above 0, up to 1");
+		FAIL(r, path, WEIR_E_INVALID, "is 0, which would push nothing; expected a number above 0, up to 1");
 	if (dense && c->rows != 1)
-		return FAIL(r, path, WEIR_E_INVALID, "is %g; it is a share of an embedding table's rows: expected 1", (double)c->rows);
+		FAIL(r, path, WEIR_E_INVALID, "is %g; it is a share of an embedding table's rows: expected 1", (double)c->rows);
 	snprintf(path, sizeof path, "tables.%s.push.book", table);
 	if (c->codec != WEIR_CODEC_INT4 && c->book != WEIR_BOOK_NF4)
-		return FAIL(r, path, WEIR_E_INVALID, "is %s, but push.codec is not int4; expected push.codec: int4",
-		            c->book == WEIR_BOOK_LOG ? "log" : "segmented");
+		FAIL(r, path, WEIR_E_INVALID, "is %s, but push.codec is not int4; expected push.codec: int4",
+		     c->book == WEIR_BOOK_LOG ? "log" : "segmented");
 	if (!dense && c->codec == WEIR_CODEC_INT4 && c->book == WEIR_BOOK_SEGMENTED)
-		return FAIL(r, path, WEIR_E_INVALID, "is segmented, which is fitted to dense tables; expected nf4 or log");
+		FAIL(r, path, WEIR_E_INVALID, "is segmented, which is fitted to dense tables; expected nf4 or log");
 	snprintf(path, sizeof path, "tables.%s.push.density", table);
 	if (topk && c->density == 0)
-		return FAIL(r, path, WEIR_E_INVALID, "is 0, which would push nothing; expected a number above 0, up to 0.25");
+		FAIL(r, path, WEIR_E_INVALID, "is 0, which would push nothing; expected a number above 0, up to 0.25");
 	snprintf(path, sizeof path, "tables.%s.push.feedback", table);
 	if (!dense && !c->feedback)
-		return FAIL(r, path, WEIR_E_INVALID, "is false; embedding tables have none: expected no such key");
+		FAIL(r, path, WEIR_E_INVALID, "is false; embedding tables have none: expected no such key");
 	if ((topk || c->codec == WEIR_CODEC_SIGN) && !c->feedback)
-		return FAIL(r, path, WEIR_E_INVALID, "is false; %s without error feedback would lose most of the gradient: expected true",
-		            topk ? "topk" : "sign");
+		FAIL(r, path, WEIR_E_INVALID, "is false; %s without error feedback would lose most of the gradient: expected true",
+		     topk ? "topk" : "sign");
 	return WEIR_OK;
 }
 
@@ -90,17 +89,17 @@ static weir_status check_pull(struct reading *r, const char *table, const weir_p
 	char path[JOB_KEY_BYTES_MAX];
 	snprintf(path, sizeof path, "tables.%s.pull.codec", table);
 	if (!dense && c->codec > WEIR_CODEC_INT8)
-		return FAIL(r, path, WEIR_E_INVALID,
-		            "is a codec of differences, which are of dense tables; expected one of fp32, bf16, fp16, int8");
+		FAIL(r, path, WEIR_E_INVALID,
+		     "is a codec of differences, which are of dense tables; expected one of fp32, bf16, fp16, int8");
 	snprintf(path, sizeof path, "tables.%s.pull.density", table);
 	if (c->codec == WEIR_CODEC_TOPK && c->density == 0)
-		return FAIL(r, path, WEIR_E_INVALID, "is 0, which would bring nothing; expected a number above 0, up to 0.25");
+		FAIL(r, path, WEIR_E_INVALID, "is 0, which would bring nothing; expected a number above 0, up to 0.25");
 	if (c->codec != WEIR_CODEC_TOPK && c->density != 0.02f)
-		return FAIL(r, path, WEIR_E_INVALID, "is %g, but pull.codec is not topk; expected pull.codec: topk", (double)c->density);
+		FAIL(r, path, WEIR_E_INVALID, "is %g, but pull.codec is not topk; expected pull.codec: topk", (double)c->density);
 	snprintf(path, sizeof path, "tables.%s.pull.every", table);
 	if (c->every > 1 && (!dense || c->codec == WEIR_CODEC_FP32))
-		return FAIL(r, path, WEIR_E_INVALID, "is %u, but %s; expected 1", c->every,
-		            dense ? "pull.codec is fp32" : "rows of embeddings come as they are");
+		FAIL(r, path, WEIR_E_INVALID, "is %u, but %s; expected 1", c->every,
+		     dense ? "pull.codec is fp32" : "rows of embeddings come as they are");
 	return WEIR_OK;
 }
 
@@ -139,14 +138,14 @@ static weir_status check_mode_keys(struct reading *r, const char *table, const s
 	char path[JOB_KEY_BYTES_MAX];
 	snprintf(path, sizeof path, "tables.%s.mode.backup", table);
 	if (m->backup > 0 && m->kind != WEIR_SYNC)
-		return FAIL(r, path, WEIR_E_INVALID, "is %u, but mode.kind is not sync; expected 0", m->backup);
+		FAIL(r, path, WEIR_E_INVALID, "is %u, but mode.kind is not sync; expected 0", m->backup);
 	snprintf(path, sizeof path, "tables.%s.mode.bound", table);
 	if (m->bound > 0 && m->kind != WEIR_SSP)
-		return FAIL(r, path, WEIR_E_INVALID, "is %u, but mode.kind is not ssp; expected 0", m->bound);
+		FAIL(r, path, WEIR_E_INVALID, "is %u, but mode.kind is not ssp; expected 0", m->bound);
 	for (size_t i = 0; i < sizeof of_local / sizeof *of_local && !local && strcmp(table, "dense") == 0; i++) {
 		snprintf(path, sizeof path, "tables.dense.mode.%s", of_local[i].key);
 		if (of_local[i].set)
-			return FAIL(r, path, WEIR_E_INVALID, "is given, but workers take no steps of their own; expected mode.kind: local");
+			FAIL(r, path, WEIR_E_INVALID, "is given, but workers take no steps of their own; expected mode.kind: local");
 	}
 	return WEIR_OK;
 }
@@ -187,20 +186,17 @@ static weir_status settle_mode(struct reading *r, const char *table, struct job_
 	const bool local = (unsigned)t->mode.kind == JOB_MODE_LOCAL;
 	if (local)
 		t->mode.kind = t->local.rounds;
-	weir_status status = check_mode_keys(r, table, t, local);
-	if (status != WEIR_OK)
-		return status;
+	(void)check_mode_keys(r, table, t, local);
 	snprintf(path, sizeof path, "tables.%s.mode.backup", table);
 	if (t->mode.backup >= job->cluster.workers)
-		return FAIL(r, path, WEIR_E_INVALID, "is %u; expected fewer than cluster.workers: %u", t->mode.backup,
-		            job->cluster.workers);
+		FAIL(r, path, WEIR_E_INVALID, "is %u; expected fewer than cluster.workers: %u", t->mode.backup, job->cluster.workers);
 	snprintf(path, sizeof path, "tables.%s.mode.staleness_rate", table);
 	if (t->mode.staleness_rate && t->mode.kind == WEIR_SYNC)
-		return FAIL(r, path, WEIR_E_INVALID, "is true, but nothing is stale in a synchronous table; expected false");
+		FAIL(r, path, WEIR_E_INVALID, "is true, but nothing is stale in a synchronous table; expected false");
 	snprintf(path, sizeof path, "tables.%s.mode.kind", table);
 	if (t->mode.kind == WEIR_SSP && job->cluster.ack < JOB_ACK_REPLICAS)
-		return FAIL(r, path, WEIR_E_INVALID,
-		            "is ssp, which counts pushes that are applied; expected cluster.ack: replicas or disk with it");
+		FAIL(r, path, WEIR_E_INVALID,
+		     "is ssp, which counts pushes that are applied; expected cluster.ack: replicas or disk with it");
 	if (local)
 		return check_local(r, job);
 	t->mode.local_steps = t->mode.fragments = 0;
@@ -214,13 +210,11 @@ static weir_status settle_mode(struct reading *r, const char *table, struct job_
 static weir_status check_table(struct reading *r, const char *table, struct job_table *t, const struct job *job)
 {
 	char path[JOB_KEY_BYTES_MAX];
-	weir_status status = settle_mode(r, table, t, job);
-	if (status != WEIR_OK)
-		return status;
+	(void)settle_mode(r, table, t, job);
 	bool adam = t->optimizer.kind == WEIR_OPT_ADAM || t->optimizer.kind == WEIR_OPT_ADAMW;
 	snprintf(path, sizeof path, "tables.%s.optimizer.decay", table);
 	if (t->optimizer.decay == WEIR_DECAY_FULL && !adam)
-		return FAIL(r, path, WEIR_E_INVALID, "is full, but optimizer.kind is neither adam nor adamw; expected lazy");
+		FAIL(r, path, WEIR_E_INVALID, "is full, but optimizer.kind is neither adam nor adamw; expected lazy");
 	snprintf(path, sizeof path, "%s.optimizer", table);
 	return check_schedule(r, path, &t->optimizer.schedule);
 }
@@ -228,14 +222,14 @@ static weir_status check_table(struct reading *r, const char *table, struct job_
 static weir_status check_admission(struct reading *r, const weir_admission *a)
 {
 	if (a->kind == WEIR_ADMIT_PROBABILITY && a->probability == 0)
-		return FAIL(r, "tables.embedding.admission.probability", WEIR_E_INVALID,
-		            "is 0, which would admit nothing; expected a number above 0, up to 1");
+		FAIL(r, "tables.embedding.admission.probability", WEIR_E_INVALID,
+		     "is 0, which would admit nothing; expected a number above 0, up to 1");
 	if (a->kind != WEIR_ADMIT_COUNT && a->count > 1)
-		return FAIL(r, "tables.embedding.admission.count", WEIR_E_INVALID,
-		            "is %u, but admission.kind is not count; expected admission.kind: count", a->count);
+		FAIL(r, "tables.embedding.admission.count", WEIR_E_INVALID,
+		     "is %u, but admission.kind is not count; expected admission.kind: count", a->count);
 	if (a->kind != WEIR_ADMIT_PROBABILITY && a->probability < 1)
-		return FAIL(r, "tables.embedding.admission.probability", WEIR_E_INVALID,
-		            "is %g, but admission.kind is not probability; expected admission.kind: probability", (double)a->probability);
+		FAIL(r, "tables.embedding.admission.probability", WEIR_E_INVALID,
+		     "is %g, but admission.kind is not probability; expected admission.kind: probability", (double)a->probability);
 	return WEIR_OK;
 }
 
@@ -271,23 +265,14 @@ static weir_status check_cache(struct reading *r, const struct job *job)
 weir_status job_check_tables(struct reading *r, struct job *job)
 {
 	const weir_mode *embedding = &job->tables.embedding.mode, *dense = &job->tables.dense.mode;
-	weir_status status = check_table(r, "embedding", &job->tables.embedding, job);
-	if (status == WEIR_OK)
-		status = check_table(r, "dense", &job->tables.dense, job);
-	if (status == WEIR_OK)
-		status = check_admission(r, &job->tables.embedding.admission);
-	if (status == WEIR_OK)
-		status = check_push(r, "embedding", &job->tables.embedding.push, false);
-	if (status == WEIR_OK)
-		status = check_push(r, "dense", &job->tables.dense.push, true);
-	if (status == WEIR_OK)
-		status = check_pull(r, "embedding", &job->tables.embedding.pull, false);
-	if (status == WEIR_OK)
-		status = check_pull(r, "dense", &job->tables.dense.pull, true);
-	if (status == WEIR_OK)
-		status = check_cache(r, job);
-	if (status != WEIR_OK)
-		return status;
+	(void)check_table(r, "embedding", &job->tables.embedding, job);
+	(void)check_table(r, "dense", &job->tables.dense, job);
+	(void)check_admission(r, &job->tables.embedding.admission);
+	(void)check_push(r, "embedding", &job->tables.embedding.push, false);
+	(void)check_push(r, "dense", &job->tables.dense.push, true);
+	(void)check_pull(r, "embedding", &job->tables.embedding.pull, false);
+	(void)check_pull(r, "dense", &job->tables.dense.pull, true);
+	(void)check_cache(r, job);
 	if (job->tables.embedding.cache.memory_bytes == 0)
 		job->tables.embedding.cache = (struct job_row_cache){0};
 	settle_push(&job->tables.embedding.push, false, job->cluster.workers);
@@ -295,15 +280,14 @@ weir_status job_check_tables(struct reading *r, struct job *job)
 	job->tables.embedding.pull = settled_pull(&job->tables.embedding.pull, false);
 	job->tables.dense.pull = settled_pull(&job->tables.dense.pull, true);
 	if (!weir_modes_agree(embedding, dense))
-		return FAIL(
-		    r, "tables.embedding.mode.kind", WEIR_E_INVALID,
-		    "is %s, and tables.dense.mode makes batches wait in another way (%s%s): workers would wait for each other for ever; "
-		    "expected async, or the same of both%s",
-		    embedding->kind == WEIR_SYNC ? "sync" : "ssp", dense->local_steps ? "local, rounds: " : "",
-		    dense->kind == WEIR_SYNC ? "sync" : "ssp",
-		    dense->local_steps > 1 ? ", for with local rounds rows of embeddings are async" : "");
+		FAIL(r, "tables.embedding.mode.kind", WEIR_E_INVALID,
+		     "is %s, and tables.dense.mode makes batches wait in another way (%s%s): workers would wait for each other for ever; "
+		     "expected async, or the same of both%s",
+		     embedding->kind == WEIR_SYNC ? "sync" : "ssp", dense->local_steps ? "local, rounds: " : "",
+		     dense->kind == WEIR_SYNC ? "sync" : "ssp",
+		     dense->local_steps > 1 ? ", for with local rounds rows of embeddings are async" : "");
 	if (embedding->kind == WEIR_SYNC && dense->kind == WEIR_SYNC && embedding->backup != dense->backup)
-		return FAIL(r, "tables.dense.mode.backup", WEIR_E_INVALID, "is %u; expected that of tables.embedding.mode.backup: %u",
-		            dense->backup, embedding->backup);
+		FAIL(r, "tables.dense.mode.backup", WEIR_E_INVALID, "is %u; expected that of tables.embedding.mode.backup: %u",
+		     dense->backup, embedding->backup);
 	return WEIR_OK;
 }

@@ -85,13 +85,19 @@ static weir_status fail_unknown(struct reading *r, const struct place *place, co
 	snprintf(path, sizeof path, "%s%s%.80s", map, *map ? "." : "", name);
 	const char *nearest = job_nearest(name, candidates, count);
 	const char *elsewhere = same_name_elsewhere(name);
-	if (nearest)
+	if (nearest) {
+		char meant[JOB_KEY_BYTES_MAX];
+		snprintf(meant, sizeof meant, "%s%s%s", map, *map ? "." : "", nearest);
+		job_mark_wrong(r, meant);
 		return job_fail(r, place, path, WEIR_E_INVALID,
 		                "unknown key (value %s); the nearest valid key is '%s%s%s' (valid here: %s)", value, map, *map ? "." : "",
 		                nearest, known);
-	if (elsewhere)
+	}
+	if (elsewhere) {
+		job_mark_wrong(r, elsewhere);
 		return job_fail(r, place, path, WEIR_E_INVALID, "unknown key (value %s); the nearest valid key is '%s' (valid here: %s)",
 		                value, elsewhere, known);
+	}
 	return job_fail(r, place, path, WEIR_E_INVALID, "unknown key (value %s); valid here: %s", value, known);
 }
 
@@ -147,7 +153,9 @@ static weir_status read_leaf(struct document *d, const struct key *key, yaml_nod
 	if (list && count > key->size) {
 		char value[64];
 		snprintf(value, sizeof value, "a list of %zu", count);
-		return fail_type(d->r, &raw->place, key, value);
+		const struct place place = raw->place;
+		*raw = (struct raw){.wrong = true};
+		return fail_type(d->r, &place, key, value);
 	}
 	raw->items = arena_alloc(d->r->arena, count * sizeof *raw->items);
 	if (!raw->items)
@@ -155,8 +163,10 @@ static weir_status read_leaf(struct document *d, const struct key *key, yaml_nod
 	for (size_t i = 0; i < count; i++) {
 		yaml_node_t *item = list ? yaml_document_get_node(&d->yaml, first[i]) : node;
 		weir_status status = read_scalar(d, key, item, &raw->items[i]);
-		if (status != WEIR_OK)
+		if (status != WEIR_OK) {
+			*raw = (struct raw){.wrong = true};
 			return status;
+		}
 	}
 	return WEIR_OK;
 }
@@ -207,11 +217,12 @@ static weir_status read_map(struct document *d, const char *path, const yaml_nod
 		char names[JOB_KEYS_MAX][JOB_KEY_BYTES_MAX], known[JOB_EXPECTED_BYTES], value[VALUE_SHOWN + 16];
 		describe(node, value, sizeof value);
 		children_of(path, names, known);
+		job_mark_wrong(d->r, path);
 		return job_fail(d->r, &place, path, WEIR_E_INVALID, "is %s; expected a map with the keys %s", value, known);
 	}
 	for (yaml_node_pair_t *p = node->data.mapping.pairs.start; p < node->data.mapping.pairs.top; p++) {
-		weir_status status = read_pair(d, path, node, p);
-		if (status != WEIR_OK)
+		const weir_status status = read_pair(d, path, node, p);
+		if (status == WEIR_E_MEMORY)
 			return status;
 	}
 	return WEIR_OK;
@@ -235,8 +246,13 @@ static weir_status fail_syntax(struct reading *r, const yaml_parser_t *parser, c
 static weir_status read_root(struct document *d, const char *path)
 {
 	yaml_node_t *root = yaml_document_get_root_node(&d->yaml);
-	if (!root)
+	const struct place set = {.set = d->set};
+	if (!root && d->set)
+		return job_fail(d->r, &set, path, WEIR_E_INVALID, "is empty; expected a value");
+	if (!root) {
+		job_mark_wrong(d->r, "");
 		return job_fail(d->r, NULL, "", WEIR_E_INVALID, "empty; expected at least 'job: NAME' and where the data is");
+	}
 	return read_at(d, path, root);
 }
 
@@ -284,21 +300,43 @@ static weir_status read_plain(struct reading *r, const struct key *key, const ch
 	return raw->items && raw->items[0] ? WEIR_OK : out_of_memory(r);
 }
 
-static weir_status read_set(struct reading *r, const char *set)
+/* KEY of KEY=VALUE, spaces around both left out. */
+static weir_status split_set(struct reading *r, const char *set, char path[JOB_KEY_BYTES_MAX], const char **value)
 {
-	struct place place = {.set = set};
+	const struct place place = {.set = set};
 	const char *equals = strchr(set, '=');
-	if (!equals || equals == set)
+	size_t length = equals ? (size_t)(equals - set) : 0;
+	while (length > 0 && set[length - 1] == ' ')
+		length--;
+	if (length == 0)
 		return job_fail(r, &place, "", WEIR_E_INVALID, "expected KEY=VALUE, such as model.dim=16");
-	char path[JOB_KEY_BYTES_MAX];
-	size_t length = (size_t)(equals - set);
-	if (length >= sizeof path)
+	if (length >= JOB_KEY_BYTES_MAX)
 		return job_fail(r, &place, "", WEIR_E_INVALID, "no key is as long as that");
 	memcpy(path, set, length);
 	path[length] = 0;
+	*value = equals + 1 + strspn(equals + 1, " ");
+	return WEIR_OK;
+}
+
+/* A quoted text, or a list where one may be. Else [::1]:0 and {a,b}.tsv are texts. */
+static bool is_yaml(const struct key *key, const char *value)
+{
+	const size_t length = strlen(value);
+	if (*value == '[')
+		return key->type == KEY_U32_LIST || (key->type == KEY_TEXT_LIST && value[length - 1] == ']');
+	return *value == '\'' || *value == '"';
+}
+
+static weir_status read_set(struct reading *r, const char *set)
+{
+	struct place place = {.set = set};
+	char path[JOB_KEY_BYTES_MAX];
+	const char *value = NULL;
+	const weir_status split = split_set(r, set, path, &value);
+	if (split != WEIR_OK)
+		return split;
 	const struct key *key = job_schema_find(path);
-	const char *value = equals + 1;
-	if (key && *value != '[' && *value != '{')
+	if (key && !is_yaml(key, value))
 		return read_plain(r, key, value, set);
 	if (key || job_schema_is_map(path))
 		return read_text(r, path, value, set);
@@ -315,35 +353,51 @@ static weir_status read_set(struct reading *r, const char *set)
 weir_status job_read_sets(struct reading *r, const char *const *sets, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		weir_status status = read_set(r, sets[i]);
-		if (status != WEIR_OK)
+		const weir_status status = read_set(r, sets[i]);
+		if (status == WEIR_E_MEMORY)
 			return status;
 	}
 	return WEIR_OK;
+}
+
+weir_status job_read_default(struct reading *r, uint32_t row)
+{
+	uint32_t count;
+	const struct key *key = &job_schema(&count)[row];
+	struct raw *raw = &r->raws[row];
+	const bool wrong = raw->wrong;
+	weir_status status = WEIR_OK;
+	if (is_list(key) && key->fallback[0] == 0)
+		*raw = (struct raw){0};
+	else
+		status = key->fallback[0] == '[' ? read_text(r, key->path, key->fallback, NULL) : read_plain(r, key, key->fallback, NULL);
+	assert(status == WEIR_OK || status == WEIR_E_MEMORY);
+	raw->given = false;
+	raw->wrong = wrong;
+	raw->place = (struct place){0};
+	return status;
+}
+
+/* A key that has no default and was not given: what is read goes on with an empty text. */
+static weir_status miss(struct reading *r, const struct key *key)
+{
+	char expected[JOB_EXPECTED_BYTES];
+	struct raw *raw = &r->raws[index_of(key)];
+	job_schema_expected(key, expected);
+	if (!raw->wrong)
+		(void)job_fail(r, NULL, key->path, WEIR_E_INVALID, "missing; expected %s", expected);
+	const weir_status status = read_plain(r, key, "", NULL);
+	raw->wrong = true;
+	return status;
 }
 
 weir_status job_read_defaults(struct reading *r)
 {
 	uint32_t count;
 	const struct key *keys = job_schema(&count);
-	for (uint32_t i = 0; i < count; i++) {
-		struct raw *raw = &r->raws[i];
-		if (raw->given || keys[i].type == KEY_LATER)
-			continue;
-		if (!keys[i].fallback) {
-			char expected[JOB_EXPECTED_BYTES];
-			job_schema_expected(&keys[i], expected);
-			return job_fail(r, NULL, keys[i].path, WEIR_E_INVALID, "missing; expected %s", expected);
-		}
-		if (is_list(&keys[i]) && keys[i].fallback[0] == 0)
-			continue;
-		weir_status status = keys[i].fallback[0] == '[' ? read_text(r, keys[i].path, keys[i].fallback, NULL)
-		                                                : read_plain(r, &keys[i], keys[i].fallback, NULL);
-		assert(status == WEIR_OK || status == WEIR_E_MEMORY);
-		if (status != WEIR_OK)
-			return status;
-		raw->given = false;
-		raw->place = (struct place){0};
-	}
-	return WEIR_OK;
+	weir_status status = WEIR_OK;
+	for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
+		if (!r->raws[i].given && keys[i].type != KEY_LATER)
+			status = keys[i].fallback ? job_read_default(r, i) : miss(r, &keys[i]);
+	return status;
 }

@@ -286,6 +286,7 @@ static const struct key keys[] = {
 	CHOICE("checkpoint.slot_precision", checkpoint.slot_precision, "fp32", slot_precisions),
 	BYTES("checkpoint.rate", checkpoint.rate_bytes_per_s, "32MiB", MIB, BUDGET_MAX),
 	TEXT("metrics.host", metrics.host, "127.0.0.1"),
+	TEXT_LIST("metrics.names", metrics.names, "", WEIR_HTTP_NAMES_MAX),
 	U32_OR("metrics.port", metrics.port, "off", 1, 65535, "a port", "off"),
 	CHOICE("read.from", read.from, "primary", froms),
 	U32("read.max_staleness_ms", read.max_staleness_ms, "0", 0, 3600000, "milliseconds"),

@@ -223,10 +223,10 @@ static weir_status store_text_list(struct reading *r, const struct raw *raw, con
 	memcpy((char *)job + key->count_offset, &raw->count, sizeof raw->count);
 	for (uint32_t i = 0; i < raw->count; i++) {
 		const char *text = expand(r, raw, key->path, raw->items[i]);
-		if (!text)
-			return r->err->status;
-		if (*text == 0 || strlen(text) >= WEIR_PATH_BYTES_MAX)
-			return fail_value(r, key, raw, text);
+		if (!text || *text == 0 || strlen(text) >= WEIR_PATH_BYTES_MAX) {
+			memcpy((char *)job + key->count_offset, &i, sizeof i); /* only those that are there */
+			return text ? fail_value(r, key, raw, text) : r->err->status;
+		}
 		list[i] = strdup(text);
 		if (!list[i])
 			return weir_fail(r->err, WEIR_E_MEMORY, "%s: out of memory", r->name);
@@ -317,7 +317,15 @@ weir_status job_value_store_all(struct reading *r, struct job *job)
 	const struct key *keys = job_schema(&count);
 	for (uint32_t i = 0; i < count; i++) {
 		weir_status status = store(r, &r->raws[i], &keys[i], job);
-		if (status != WEIR_OK)
+		if (status == WEIR_OK)
+			continue;
+		r->raws[i].wrong = true;
+		if (status != WEIR_E_MEMORY && keys[i].fallback && keys[i].type != KEY_TEXT_LIST) { /* for the checks */
+			status = job_read_default(r, i);
+			if (status == WEIR_OK)
+				status = store(r, &r->raws[i], &keys[i], job);
+		}
+		if (status == WEIR_E_MEMORY)
 			return status;
 	}
 	return WEIR_OK;

@@ -226,6 +226,7 @@
 
 /* Pages over HTTP. Enforced by http_server.c, and the last ones by overview_metrics.c, history.c and gpu.c. */
 #define WEIR_HTTP_CONNECTIONS_MAX   32u
+#define WEIR_HTTP_NAMES_MAX         32u         /* metrics.names of a job */
 #define WEIR_HTTP_TIMEOUT_S         10u         /* of a connection that says nothing */
 #define WEIR_HTTP_REQUEST_BYTES_MAX (32u << 10) /* memory of one */
 #define WEIR_METRICS_WORKERS_MAX    256u        /* with series of their own; all are in the sums */
@@ -249,6 +250,7 @@
 
 /* Configuration. */
 #define WEIR_CONFIG_BYTES_MAX  (1u << 20)
+#define WEIR_JOB_MISTAKES_MAX  64u /* of one job file that are told, each; enforced by job.c */
 #define WEIR_PATH_BYTES_MAX    4096u
 #define WEIR_NAME_BYTES_MAX    64u
 #define WEIR_DEVICE_BYTES_MAX  96u /* "cuda:MIG-GPU-<UUID>/13/0" is the longest */

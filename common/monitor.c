@@ -90,7 +90,7 @@ weir_status monitor_start(struct monitor **out, const struct monitor_options *op
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory");
 	m->options = *options;
 	m->gpu = options->device ? gpu_open(GPU_LIBRARY) : NULL;
-	const weir_status status = http_server_start(&m->server, options->address, make_page, m, err);
+	const weir_status status = http_server_start(&m->server, options->address, options->names, make_page, m, err);
 	if (status) {
 		monitor_stop(m);
 		return status;

@@ -9,7 +9,8 @@
 #include "metrics.h"
 
 struct monitor_options {
-	const char *address;     /* http_server.h's */
+	const char *address;     /* http_server.h's, */
+	struct http_names names; /* as these are */
 	struct metrics *metrics; /* borrowed; NULL: none */
 	bool device;             /* of the machine's GPUs, too (gpu.h) */
 	/* Writes what else there is; an error: nothing is shown of it. May be NULL. */

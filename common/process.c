@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cgroup.h"
 #include "exposition.h"
 #include "hash.h"
 
@@ -25,31 +26,22 @@ uint64_t process_memory(void)
 	return own * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-uint32_t process_quota_cores(const char *cpu_max)
-{
-	unsigned long long quota, period;
-	if (sscanf(cpu_max, "%llu %llu", &quota, &period) != 2 || !period)
-		return 0;
-	const unsigned long long cores = quota / period + (quota % period != 0);
-	return cores > UINT32_MAX ? 0 : cores ? (uint32_t)cores : 1;
-}
-
 uint32_t process_cores(void)
 {
 	cpu_set_t bound;
-	char text[64] = "";
 	const long online = sysconf(_SC_NPROCESSORS_ONLN);
 	uint32_t cores = online > 0 ? (uint32_t)online : 1;
 	if (sched_getaffinity(0, sizeof bound, &bound) == 0 && CPU_COUNT(&bound) > 0)
 		cores = (uint32_t)CPU_COUNT(&bound);
-	FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re"); /* the root of what a container sees; a machine's own root has none */
-	if (f) {
-		if (!fgets(text, sizeof text, f))
-			text[0] = '\0';
-		fclose(f);
-	}
-	const uint32_t quota = process_quota_cores(text);
+	const uint32_t quota = cgroup_cores("");
 	return quota && quota < cores ? quota : cores;
+}
+
+uint64_t process_machine_memory(void)
+{
+	const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	const uint64_t physical = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0, limit = cgroup_memory("");
+	return limit && (limit < physical || !physical) ? limit : physical;
 }
 
 void process_raise_descriptors(void)

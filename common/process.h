@@ -10,10 +10,12 @@
 void process_series(FILE *out);
 /* Bytes of memory of its own: resident, and no file's. 0 when the system does not say. */
 uint64_t process_memory(void);
-/* Processors that its threads may use: the machine's, of these those that it is bound to, and no more than its control group (cgroup v2, a container's) has time for. */
+/* Processors that its threads may use: the machine's, of these those that it is bound to, and no
+ * more than its control group has time for (cgroup.h). */
 uint32_t process_cores(void);
-/* cpu.max of a control group, "QUOTA PERIOD" in microseconds or "max PERIOD", as processors, rounded up; at least 1. 0: no limit. */
-uint32_t process_quota_cores(const char *cpu_max);
+/* Bytes of memory that the machine has, or that its control group may use where these are fewer. 0
+ * when the system does not say. */
+uint64_t process_machine_memory(void);
 /* As many descriptors as the system lets this process have, which is often far more than it was given. */
 void process_raise_descriptors(void);
 /* Identifies the machine's start and the pid namespace of this process: within it a pid names

@@ -31,6 +31,7 @@
 #include "rpc_address.h"
 #include "self_series.h"
 #include "server.h"
+#include "stop_signals.h"
 
 #define SETS_MAX            256u
 #define DRAIN_MARGIN_MS     500u /* of WEIR_DRAIN_MS: for what follows the drain */
@@ -284,7 +285,7 @@ static void leave_at_once(int signal_number)
 	_exit(1);
 }
 
-/* The first SIGTERM or SIGINT, or SIGUSR1. */
+/* The first signal to end, or SIGUSR1. */
 static int wait_for_signal(const sigset_t *set)
 {
 	int got;
@@ -295,9 +296,7 @@ static int wait_for_signal(const sigset_t *set)
 /* The next one ends the process at once. */
 static void take_signals_lightly(const sigset_t *set)
 {
-	struct sigaction leave = {.sa_handler = leave_at_once};
-	sigaction(SIGTERM, &leave, NULL);
-	sigaction(SIGINT, &leave, NULL);
+	stop_signals_handle(leave_at_once);
 	pthread_sigmask(SIG_UNBLOCK, set, NULL);
 }
 
@@ -370,9 +369,8 @@ static void on_displaced(const weir_error *why)
 /* The signals that end the process are blocked until it serves: one that came waits for wait_for_signal. */
 static bool asked_to_end(void *arg)
 {
-	sigset_t pending;
 	(void)arg;
-	return sigpending(&pending) == 0 && (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
+	return stop_signals_pending();
 }
 
 /* --- What the coordinator says to a server that starts */
@@ -620,7 +618,12 @@ static weir_status start_pages(struct parts *p, const struct arguments *a, weir_
 		return WEIR_OK;
 	(void)pages_address(a, p->job, address);
 	const struct self_series_options options = {
-	    .pages = address, .server = own_address(p, a), .index = a->index, .stuck = is_stuck, .arg = p->server};
+	    .pages = address,
+	    .names = {(const char *const *)p->job->metrics.names, p->job->metrics.names_count},
+	    .server = own_address(p, a),
+	    .index = a->index,
+	    .stuck = is_stuck,
+	    .arg = p->server};
 	const weir_status status = self_series_start(p->self_series, &options, err);
 	if (!status)
 		logger_write(p->logger, LOG_INFO, NULL, "pages", "at=http://%s/metrics", self_series_address(p->self_series));
@@ -740,8 +743,7 @@ int main(int argc, char **argv)
 	}
 	sigset_t set;
 	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
+	stop_signals_add(&set);
 	sigaddset(&set, SIGUSR1);
 	pthread_sigmask(SIG_BLOCK, &set, NULL); /* before any thread: they inherit it */
 	signal(SIGPIPE, SIG_IGN);

@@ -154,7 +154,7 @@ weir_status self_series_start(struct self_series *s, const struct self_series_op
 	s->loop = rpc_loop_create(s->rpc, "self", err);
 	const weir_status status = s->loop ? rpc_channel_open(&s->channel, s->rpc, s->loop, o->server, err) : WEIR_E_MEMORY;
 	const struct monitor_options pages = {
-	    .address = o->pages, .metrics = s->metrics, .series = write_series, .ready = is_ready, .arg = s};
+	    .address = o->pages, .names = o->names, .metrics = s->metrics, .series = write_series, .ready = is_ready, .arg = s};
 	return status ? status : monitor_start(&s->monitor, &pages, err);
 }
 

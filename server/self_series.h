@@ -4,6 +4,7 @@
 #ifndef WEIR_SELF_SERIES_H
 #define WEIR_SELF_SERIES_H
 
+#include "http_server.h"
 #include "loop_watch.h"
 #include "rpc.h"
 
@@ -12,8 +13,9 @@ struct self_series;
 struct self_series *self_series_create(struct rpc *rpc);
 
 struct self_series_options {
-	const char *pages;  /* http_server.h's address */
-	const char *server; /* where it is reached: with TLS, by a name that its certificate has */
+	const char *pages;       /* http_server.h's address, */
+	struct http_names names; /* and its names */
+	const char *server;      /* where it is reached: with TLS, by a name that its certificate has */
 	uint32_t index;
 	/* Whether a thread of it is stuck (server_stuck): then it is not asked. */
 	bool (*stuck)(void *arg, char thread[LOOP_WATCH_NAME_BYTES], uint64_t *ms);

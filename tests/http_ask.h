@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HTTP_HEAD " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+#define HTTP_HEAD " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
 
 /* A connection to HOST:PORT on loopback, over which `request` has been sent. */
 static inline int http_begin(const char *address, const char *request)

@@ -11,6 +11,7 @@
 #include "job.h"
 #include "monitor.h"
 #include "pace.h"
+#include "stop_signals.h"
 #include "trainer.h"
 
 #define SETS_MAX 256u
@@ -108,7 +109,10 @@ static weir_status start_monitor(struct monitor **out, const struct arguments *a
 		snprintf(address, sizeof address, "%s", a->http);
 	else if (!job_monitor_address(job, job->cluster.servers + number, address))
 		return WEIR_OK;
-	const struct monitor_options options = {.address = address, .metrics = metrics, .device = true};
+	const struct monitor_options options = {.address = address,
+	                                        .names = {(const char *const *)job->metrics.names, job->metrics.names_count},
+	                                        .metrics = metrics,
+	                                        .device = true};
 	const weir_status status = monitor_start(out, &options, err);
 	if (status == WEIR_OK)
 		logger_write(logger, LOG_INFO, NULL, "pages", "at=http://%s/metrics", monitor_address(*out));
@@ -136,9 +140,7 @@ int main(int argc, char **argv)
 		fputs(usage, stderr);
 		return 2;
 	}
-	struct sigaction action = {.sa_handler = on_signal};
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGINT, &action, NULL);
+	stop_signals_handle(on_signal);
 	signal(SIGPIPE, SIG_IGN);
 	weir_error err = {0};
 	struct job *job = NULL;

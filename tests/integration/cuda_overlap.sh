@@ -51,6 +51,6 @@ rows=$(json "$DIR/status.json" .rows)
 wait_for 30 "both to go on" status ".rows >= $rows + 2000"
 kill -TERM "$TRAIN"
 finish_train 12
-[ $STATUS = 1 ] || fail "exit status $STATUS"
+[ $STATUS = $STOPPED ] || fail "exit status $STATUS"
 holds "$DIR/report.json" "(.finished | not) and .audit.double == 0 and .leases_expired >= 1"
 nothing_left

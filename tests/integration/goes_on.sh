@@ -20,7 +20,7 @@ kill -KILL "$(pid_of evaluator)" || fail "the evaluator is not there"
 wait_for 60 "five passes" evaluated 5
 kill -TERM "$TRAIN"
 finish_train 60
-[ $STATUS = 1 ] || fail "exit status $STATUS of the stopped run"
+[ $STATUS = $STOPPED ] || fail "exit status $STATUS of the stopped run"
 all_passes "$DIR/report.json" "$(json "$DIR/report.json" '.passes | length')"
 holds "$DIR/report.json" '(.finished | not) and (.passes | length) >= 5 and .test.auc > 0.5'
 

@@ -42,6 +42,7 @@ fail() {
 
 # wait_for SECONDS WHAT COMMAND...: until the command succeeds. The seconds are plenty for a quiet machine; a busy one and a sanitizer get more.
 PATIENCE=5
+STOPPED=143 # the exit status of what SIGTERM has ended
 wait_for() {
 	local until=$((SECONDS + $1 * PATIENCE)) what=$2
 	shift 2

@@ -20,7 +20,7 @@ kill -KILL "$victim"
 wait_for 60 "the survivor to have all, and rows to go on" status ".rows > $before + 2000"
 wait_for 60 "all replicas to be in sync again" status "$whole"
 stop_train 60
-[ $STATUS = 1 ] || fail "the drain: exit status $STATUS"
+[ $STATUS = $STOPPED ] || fail "the drain: exit status $STATUS"
 start_train --resume --set "train.passes=$PASSES"
 finish_train 120
 [ $STATUS = 0 ] || fail "exit status $STATUS"

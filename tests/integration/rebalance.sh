@@ -56,7 +56,7 @@ rows=$(json "$DIR/status.json" .rows)
 wait_for 20 "pushes to go on" status ".rows >= $((rows + 5000))"
 kill -TERM "$TRAIN"
 finish_train 20
-[ $STATUS = 1 ] || fail "exit status $STATUS"
+[ $STATUS = $STOPPED ] || fail "exit status $STATUS"
 holds "$DIR/report.json" ".audit.double == 0"
 rm -f "$RUN/server-3.sock"
 nothing_left

@@ -55,7 +55,7 @@ rows=$(json "$DIR/status.json" .rows)
 wait_for 20 "pushes to go on" status ".rows >= $((rows + 1000))"
 
 stop_train 20
-[ $STATUS = 1 ] || fail "exit status $STATUS"
+[ $STATUS = $STOPPED ] || fail "exit status $STATUS"
 told "stopped by" "weir train --resume" "$DIR/train.err"
 [ -d "$RUN/etcd" ] || fail "what the etcd had is not kept"
 nothing_left

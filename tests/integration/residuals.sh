@@ -14,7 +14,7 @@ leaves() {
 	wait_for 20 "$name: worker-1 to end" is_gone "$victim"
 	wait_for 20 "$name: the other to go on" status ".rows >= $(($(json "$DIR/status.json" .rows) + 5000))"
 	stop_train 30
-	[ $STATUS = 1 ] || fail "$name: exit status $STATUS"
+	[ $STATUS = $STOPPED ] || fail "$name: exit status $STATUS"
 	grep -E "worker-[01].*(failed|ended with status [1-9])" "$DIR/train.err" && fail "$name: a worker failed"
 	start_train --resume --set "train.passes=$PASSES" --set 'tables.dense.push={codec: topk, density: 0.05}' --set 'tables.embedding.push={codec: int8, rows: 0.5}' "$@"
 	finish_train 60

@@ -43,5 +43,5 @@ wait_for 20 "all replicas to be in sync" status "$WHOLE"
 kill -KILL $SECOND
 kill -TERM "$TRAIN"
 finish_train 20
-[ $STATUS = 1 ] || fail "exit status $STATUS"
+[ $STATUS = $STOPPED ] || fail "exit status $STATUS"
 nothing_left

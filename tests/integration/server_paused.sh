@@ -18,6 +18,6 @@ holds "$DIR/status.json" ".leases_expired == 0 and .workers_lost == 0"
 [ "$workers" = "$(pid_of worker-0) $(pid_of worker-1)" ] || fail "a worker has ended: $(tail -n 1 "$DIR/train.err")"
 kill -TERM "$TRAIN"
 finish_train 30
-[ $STATUS = 1 ] || fail "exit status $STATUS"
+[ $STATUS = $STOPPED ] || fail "exit status $STATUS"
 nothing_left
 echo "all servers stood still for 9 s: no lease of 3 s ran out, no worker ended"

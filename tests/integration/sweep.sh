@@ -83,6 +83,6 @@ sed -i 's/passes: 2/passes: 400/' "$DIR/job.yaml"
 start_sweep
 wait_for 20 "the first run's servers" pid_of server-0 > /dev/null
 kill -TERM "$TRAIN"
-ended_with 1
+ended_with 143
 told "stopped by Terminated with 0 of 3 runs finished" "$DIR/sweep.err"
 nothing_left

@@ -140,7 +140,7 @@ weir_status cache_lock(const char *dir, const char *path, int *fd, weir_error *e
 	weir_status status = disk->ops->make_dirs(disk, dir, err);
 	if (status != WEIR_OK)
 		return status;
-	*fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	*fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (*fd < 0)
 		return weir_fail(err, WEIR_E_IO, "cannot create %s: %s; make the folder writable or set data.cache", path,
 		                 strerror(errno));

@@ -93,7 +93,7 @@ weir_status packed_writer_open(struct packed_writer **out, const char *path, uin
 		writer_free(w);
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory writing %s", path);
 	}
-	w->fd = open(w->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	w->fd = open(w->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (w->fd < 0) {
 		int e = errno;
 		writer_free(w);

@@ -143,7 +143,7 @@ static weir_status copy(const struct remote_options *o, struct blob_store *store
 	char part[WEIR_PATH_BYTES_MAX + 8];
 	snprintf(part, sizeof part, "%s.part", path);
 	const int64_t began_ms = clock_ms(clock_system());
-	const int fd = open(part, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	const int fd = open(part, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return weir_fail(err, WEIR_E_IO, "cannot create %s: %s; make the folder writable or set data.cache", part,
 		                 strerror(errno));

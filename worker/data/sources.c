@@ -9,6 +9,17 @@
 
 #include "limits.h"
 
+/* A relative name is told with the folder that it was looked for in. */
+static weir_status not_found(const char *pattern, weir_error *err)
+{
+	char folder[WEIR_PATH_BYTES_MAX];
+	if (pattern[0] == '/' || !getcwd(folder, sizeof folder))
+		return weir_fail(err, WEIR_E_NOT_FOUND, "no data file matches %s", pattern);
+	return weir_fail(err, WEIR_E_NOT_FOUND,
+	                 "no data file matches %s: looked for %.400s/%s, as names are relative to the folder weir is started in",
+	                 pattern, folder, pattern);
+}
+
 static int by_path(const void *a, const void *b)
 {
 	return strcmp(((const struct source *)a)->path, ((const struct source *)b)->path);
@@ -100,7 +111,7 @@ static weir_status add_files(struct sources *s, const char *pattern, weir_error 
 		return add(s, pattern, false, err);
 	const int code = find(pattern, &found);
 	if (code == GLOB_NOMATCH)
-		return weir_fail(err, WEIR_E_NOT_FOUND, "no data file matches %s", pattern);
+		return not_found(pattern, err);
 	if (code != 0)
 		return weir_fail(err, code == GLOB_NOSPACE ? WEIR_E_MEMORY : WEIR_E_IO, "cannot list %s", pattern);
 	weir_status status = WEIR_OK;

@@ -81,7 +81,9 @@ weir_status token_writer_open(struct token_writer **out, const char *path, const
 		writer_free(w);
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory writing %s", path);
 	}
-	w->fd = open(w->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	/* A cache is its owner's; what a person asks for is as the umask says. */
+	const mode_t mode = info->identity ? 0600 : 0666;
+	w->fd = open(w->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
 	if (w->fd < 0) {
 		const int e = errno;
 		writer_free(w);

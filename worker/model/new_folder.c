@@ -1,9 +1,12 @@
 #include "new_folder.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "output.h"
 
 /* Behind the name: of what is written, and of what is replaced. */
 #define SUFFIX_BYTES 32
@@ -89,6 +92,21 @@ static weir_status look(struct new_folder *f, bool replace, weir_error *err)
 
 /* --- Writing */
 
+/* As open to others as the umask lets it be: a model is made to be given away. */
+static weir_status make_folder(struct new_folder *f, weir_error *err)
+{
+	char parent[WEIR_PATH_BYTES_MAX];
+	const char *slash = strrchr(f->temporary, '/');
+	weir_status status = WEIR_OK;
+	/* "a/." has a made as a parent is, for all to look into */
+	if (slash && slash != f->temporary &&
+	    snprintf(parent, sizeof parent, "%.*s/.", (int)(slash - f->temporary), f->temporary) < (int)sizeof parent)
+		status = f->disk->ops->make_dirs(f->disk, parent, err);
+	if (status == WEIR_OK && mkdir(f->temporary, 0777) != 0)
+		return weir_fail(err, WEIR_E_IO, "cannot create directory %s: %s", f->temporary, strerror(errno));
+	return status;
+}
+
 weir_status new_folder_begin(struct new_folder *f, const char *path, bool replace, weir_error *err)
 {
 	size_t length = strlen(path);
@@ -98,14 +116,25 @@ weir_status new_folder_begin(struct new_folder *f, const char *path, bool replac
 		return weir_fail(err, WEIR_E_LIMIT, "the path of a folder must have 1 to %u bytes, not %zu",
 		                 WEIR_PATH_BYTES_MAX - SUFFIX_BYTES - 1, length);
 	*f = (struct new_folder){.disk = disk_system()};
+	if (strcmp(path, "-") == 0)
+		return weir_fail(err, WEIR_E_INVALID, "a folder cannot go to stdout: give the name of a folder");
 	snprintf(f->path, sizeof f->path, "%.*s", (int)length, path);
-	snprintf(f->temporary, sizeof f->temporary, "%.*s.%d.tmp", (int)length, path, (int)getpid());
-	const weir_status status = look(f, replace, err);
+	weir_status status = output_follow_links(f->path, err);
+	if (status != WEIR_OK)
+		return status;
+	length = strlen(f->path);
+	while (length > 1 && f->path[length - 1] == '/')
+		f->path[--length] = '\0';
+	if (length + SUFFIX_BYTES >= sizeof f->path)
+		return weir_fail(err, WEIR_E_LIMIT, "%s links to a path of more than %u bytes", path,
+		                 WEIR_PATH_BYTES_MAX - SUFFIX_BYTES - 1);
+	snprintf(f->temporary, sizeof f->temporary, "%.*s.%d.tmp", (int)length, f->path, (int)getpid());
+	status = look(f, replace, err);
 	if (status != WEIR_OK)
 		return status;
 	if (access(f->temporary, F_OK) == 0)
 		return weir_fail(err, WEIR_E_EXISTS, "%s is there: an export that was killed left it; remove it", f->temporary);
-	return f->disk->ops->make_dirs(f->disk, f->temporary, err);
+	return make_folder(f, err);
 }
 
 static weir_status give_name(struct new_folder *f, weir_error *err)

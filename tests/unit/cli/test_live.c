@@ -72,10 +72,57 @@ static void test_the_line_says_everything(void **state)
 	s.state = JOB_FINISHED;
 	s.workers_live = 0;
 	live_format(line, sizeof line, &l, &s, 300);
-	assert_string_equal(line, "[############............] pass 2/3, 40/80 units, loss 0.4500, finished, "
+	assert_string_equal(line, "[########################] pass 2/3, 40/80 units, loss 0.4500, finished, "
 	                          "pushed 1.5 MB, pulled 2.0 GB, staleness p50 1 p99 7");
 	live_format(line, sizeof line, &l, &(struct overview){0}, 300);
 	assert_string_equal(line, "waiting for workers");
+}
+
+static void test_the_bar_and_the_rest_are_of_the_whole_run(void **state)
+{
+	(void)state;
+	const struct {
+		uint32_t pass, committed;
+		double left_s;
+		const char *line;
+	} cases[] = {{0, 0, 0, "[........................] pass 1/3, 0/80 units, 0"},
+	             {0, 40, 41.6, "[####....................] pass 1/3, 40/80 units, 42 s left, 0"},
+	             {2, 40, 60, "[####################....] pass 3/3, 40/80 units, 1 min left, 0"},
+	             {2, 80, 0.2, "[########################] pass 3/3, 80/80 units, 1 s left, 0"},
+	             {3, 0, 12000, "[########################] pass 3/3, 0/80 units, 3 h 20 min left, 0"}};
+	char line[512];
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct overview s = {
+		    .state = JOB_RUNNING, .pass = cases[i].pass, .passes = 3, .units = 80, .committed = cases[i].committed};
+		struct live l = {.left_s = cases[i].left_s};
+		live_format(line, sizeof line, &l, &s, 300);
+		line[strlen(cases[i].line)] = '\0';
+		assert_string_equal(line, cases[i].line);
+		live_format(line, sizeof line, &l, &s, 0); /* of a plain line neither */
+		assert_null(strstr(line, " left"));
+	}
+}
+
+static void test_the_rest_is_told_by_what_this_run_has_done(void **state)
+{
+	(void)state;
+	FILE *out = tmpfile();
+	struct live l;
+	struct overview s = half_way(); /* as a run that is resumed finds it */
+	live_init(&l, out, "xterm");
+	live_show(&l, &s, 1000, true);
+	assert_true(l.left_s == 0);
+	s.committed = 70; /* an eighth of the job in 10 s: three eighths are left */
+	live_show(&l, &s, 11000, true);
+	assert_float_equal(l.left_s, 30, 1e-9);
+	s.pass = 0; /* it goes back to a checkpoint */
+	s.committed = 0;
+	live_show(&l, &s, 12000, true);
+	assert_true(l.left_s == 0);
+	s.committed = 24; /* a tenth in 2 s */
+	live_show(&l, &s, 14000, true);
+	assert_float_equal(l.left_s, 18, 1e-9);
+	fclose(out);
 }
 
 static void test_what_does_not_fit_is_left_out_whole(void **state)
@@ -164,6 +211,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_the_line_says_everything),
+	    cmocka_unit_test(test_the_bar_and_the_rest_are_of_the_whole_run),
+	    cmocka_unit_test(test_the_rest_is_told_by_what_this_run_has_done),
 	    cmocka_unit_test(test_what_does_not_fit_is_left_out_whole),
 	    cmocka_unit_test(test_off_a_terminal_lines_are_plain_and_rare),
 	    cmocka_unit_test(test_numbers_are_short),

@@ -219,6 +219,53 @@ static void sets_override_in_order(void **state)
 	job_free(job);
 }
 
+static void sets_take_quotes_lists_and_maps(void **state)
+{
+	(void)state;
+	const char *sets[] = {"cluster.listen='[::1]:0'", "data.train=[\"a b.tsv\", 'c.tsv']",
+	                      "model={kind: lr, dim: 4}", "model.hidden=[]",
+	                      "train.passes = 3",         "run_dir=\"runs/#1\"",
+	                      "data.valid=a: b.tsv",      "cluster.network.rate='100Mb/s'",
+	                      "data.test={c}.tsv"};
+	weir_error err = {0};
+	struct job *job = parse(BASE "model: {dim: 8, init_std: 0.5}\n", sets, 8);
+	assert_string_equal(job->cluster.listen, "[::1]:0");
+	assert_int_equal(job->data.train_count, 2);
+	assert_string_equal(job->data.train[0], "a b.tsv");
+	assert_string_equal(job->data.train[1], "c.tsv");
+	assert_int_equal(job->model.kind, MODEL_LR);
+	assert_int_equal(job->model.dim, 4);
+	assert_float_equal(job->model.init_std, 0.5f, 0); /* a map sets the keys that it has */
+	assert_int_equal(job->model.hidden_count, 0);
+	assert_int_equal(job->train.passes, 3);
+	assert_string_equal(job->run_dir, "runs/#1");
+	assert_string_equal(job->data.valid[0], "a: b.tsv");
+	assert_int_equal(job->cluster.network.rate_bits_per_s, 100000000);
+	job_free(job);
+
+	const char *plain[] = {"cluster.listen=[::1]:0", "data.train={a,b}.tsv", "data.valid=[ab].tsv"};
+	job = parse(BASE, plain, 3);
+	assert_string_equal(job->cluster.listen, "[::1]:0");
+	assert_string_equal(job->data.train[0], "{a,b}.tsv");
+	assert_string_equal(job->data.valid[0], "[ab].tsv");
+	job_free(job);
+
+	const struct {
+		const char *set, *tells;
+	} bad[] = {{"cluster.listen='[::1]:0", "--set cluster.listen='[::1]:0: not valid YAML"},
+	           {"model=lr", "--set model=lr: model: is 'lr'; expected a map"},
+	           {"model=", "--set model=: model: is empty"},
+	           {"model.hidden=[1, x]", "--set model.hidden=[1, x]: model.hidden: is 'x'"},
+	           {"model={dim: 4, knid: lr}", "--set model={dim: 4, knid: lr}: model.knid: unknown key"},
+	           {"=4", "--set =4: expected KEY=VALUE"},
+	           {"train.passes", "--set train.passes: expected KEY=VALUE"},
+	           {"cluster.replicas=2", "--set cluster.replicas=2: cluster.replicas: is 2; expected at most one for each"}};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		assert_int_not_equal(job_parse(BASE, "test.yaml", &bad[i].set, 1, &job, &err), WEIR_OK);
+		CHECK_CONTAINS(err.text, bad[i].tells);
+	}
+}
+
 static void references_are_replaced_from_the_environment(void **state)
 {
 	(void)state;
@@ -311,6 +358,7 @@ int main(void)
 	    cmocka_unit_test(each_role_has_files_of_its_own),
 	    cmocka_unit_test(values_of_every_kind),
 	    cmocka_unit_test(sets_override_in_order),
+	    cmocka_unit_test(sets_take_quotes_lists_and_maps),
 	    cmocka_unit_test(references_are_replaced_from_the_environment),
 	    cmocka_unit_test(anchors_share_settings),
 	    cmocka_unit_test(generated_data_is_a_file_of_the_run_split_by_line),

@@ -1,7 +1,9 @@
 /* Every mistake in a job file is refused with a sentence that says where, which key, what it was and what was expected. */
 #include "job.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cmocka_check.h"
 
@@ -30,12 +32,17 @@ static const struct mistake mistakes[] = {
      WEIR_E_INVALID,
      {"bad.yaml:4:3: cluster.server: unknown key (value '2')", "nearest valid key is 'cluster.servers'",
       "valid here: servers, workers"}},
+    {BASE, "cluster.listen=::1:0", WEIR_E_INVALID, {"cluster.listen: is '::1:0'; expected auto, HOST:PORT or [IPV6]:PORT"}},
+    {BASE, "cluster.servers_at='::1:4000'", WEIR_E_INVALID, {"cluster.servers_at: has '::1:4000'; expected HOST:PORT, [IPV6]:PORT"}},
     {BASE "modle: {kind: lr}\n",
      NULL,
      WEIR_E_INVALID,
      {"bad.yaml:3:1: modle: unknown key (value a map)", "nearest valid key is 'model'"}},
     {BASE "batch: 12\n", NULL, WEIR_E_INVALID, {"bad.yaml:3:1: batch", "nearest valid key is 'data.batch'"}},
-    {BASE "xyzzy: 12\n", NULL, WEIR_E_INVALID, {"xyzzy: unknown key (value '12'); valid here: job, run_dir, keep_runs, device, cluster"}},
+    {BASE "xyzzy: 12\n",
+     NULL,
+     WEIR_E_INVALID,
+     {"xyzzy: unknown key (value '12'); valid here: job, run_dir, keep_runs, device, cluster"}},
     {BASE "model: {dim: 4, kind: lr, dim: 8}\n",
      NULL,
      WEIR_E_INVALID,
@@ -431,13 +438,13 @@ static const struct mistake mistakes[] = {
      WEIR_E_INVALID,
      {"cluster.partitions: is 4; expected at least one for each of 8 servers"}},
     {BASE "cluster: {min_isr: 2}\n", NULL, WEIR_E_INVALID, {"cluster.min_isr: is 2; expected at most cluster.replicas: 1"}},
-    {BASE "cluster: {listen: localhost}\n", NULL, WEIR_E_INVALID, {"cluster.listen: is 'localhost'; expected auto or HOST:PORT"}},
+    {BASE "cluster: {listen: localhost}\n", NULL, WEIR_E_INVALID, {"cluster.listen: is 'localhost'; expected auto, HOST:PORT"}},
     {BASE "cluster: {servers: 3, listen: 'h:65534'}\n", NULL, WEIR_E_INVALID, {"would need port 65536; expected at most 65535"}},
     {BASE "cluster: {servers: 2, servers_at: ['a:1']}\n",
      NULL,
      WEIR_E_INVALID,
      {"names 1 addresses; expected one for each of cluster.servers: 2"}},
-    {BASE "cluster: {servers_at: [a]}\n", NULL, WEIR_E_INVALID, {"cluster.servers_at: has 'a'; expected HOST:PORT or unix:PATH"}},
+    {BASE "cluster: {servers_at: [a]}\n", NULL, WEIR_E_INVALID, {"cluster.servers_at: has 'a'; expected HOST:PORT, [IPV6]:PORT or unix:PATH"}},
     {"job: x\ndata: {train: a, test: b, split: {by: crc32}}\n",
      NULL,
      WEIR_E_INVALID,
@@ -556,6 +563,21 @@ static const struct mistake mistakes[] = {
     {BASE, "cluster.replicas=2", WEIR_E_INVALID, {"--set cluster.replicas=2: cluster.replicas: is 2; expected at most one"}},
 };
 
+static struct job_mistakes told;
+
+/* One of the mistakes has the status and all parts of the sentence. */
+static bool is_told(const struct mistake *m)
+{
+	for (uint32_t i = 0; i < told.count; i++) {
+		bool all = told.kept[i].error.status == m->status;
+		for (int p = 0; p < 4 && m->parts[p]; p++)
+			all = all && strstr(told.kept[i].error.text, m->parts[p]);
+		if (all)
+			return true;
+	}
+	return false;
+}
+
 static void every_mistake_is_told(void **state)
 {
 	(void)state;
@@ -564,13 +586,72 @@ static void every_mistake_is_told(void **state)
 		const struct mistake *m = &mistakes[i];
 		weir_error err = {0};
 		struct job *job = NULL;
-		weir_status status = job_parse(m->text, "bad.yaml", &m->set, m->set ? 1 : 0, &job, &err);
-		if (status != m->status || err.status != m->status)
-			fail_msg("%s\n--set %s\ngives %s: %s", m->text, m->set ? m->set : "", weir_status_name(status), err.text);
+		assert_int_not_equal(job_parse_all(m->text, "bad.yaml", &m->set, m->set ? 1 : 0, &job, &told, &err), WEIR_OK);
 		assert_null(job);
-		for (int p = 0; p < 4 && m->parts[p]; p++)
-			CHECK_CONTAINS(err.text, m->parts[p]);
+		if (!is_told(m))
+			fail_msg("%s\n--set %s\ngives %u mistakes, the first %s: %s", m->text, m->set ? m->set : "", told.count,
+			         weir_status_name(err.status), err.text);
 	}
+}
+
+/* parts: of the sentences, one after the other; nothing else is told. */
+static void assert_tells(const char *text, const char *const *sets, uint32_t sets_count, const char *const *parts, uint32_t count)
+{
+	weir_error err = {0};
+	struct job *job = NULL;
+	assert_int_not_equal(job_parse_all(text, "bad.yaml", sets, sets_count, &job, &told, &err), WEIR_OK);
+	for (uint32_t i = 0; i < count && i < told.count; i++)
+		CHECK_CONTAINS(told.kept[i].error.text, parts[i]);
+	if (told.count > count)
+		fail_msg("%u mistakes are told, not %u; one is %s", told.count, count, told.kept[count].error.text);
+	assert_int_equal(told.count, count);
+}
+
+static void all_mistakes_are_told_in_the_order_of_lines(void **state)
+{
+	(void)state;
+	const char *const set[] = {"model.dim=none", "train.passes='2'"};
+	const char *const parts[] = {"bad.yaml:3:3: data.trian: unknown key (value 'a.tsv'); the nearest valid key is 'data.train'",
+	                             "bad.yaml:4:10: data.batch: is 'many'; expected a whole number",
+	                             "bad.yaml:6:8: model.kind: is 'deepfn', unknown; the nearest is 'deepfm'",
+	                             "bad.yaml:7:11: cluster: is a list; expected a map",
+	                             "bad.yaml:8:1: modle: unknown key",
+	                             "bad.yaml:10:26: train.early_stop.patience: is 3, but there is no validation part",
+	                             "--set model.dim=none: model.dim: is 'none'"};
+	assert_tells("job: x\ndata:\n  trian: a.tsv\n  batch: many\nmodel:\n kind: deepfn\n"
+	             "cluster:  [2]\nmodle: {}\ntrain:\n  early_stop: {patience: 3}\n",
+	             set, 2, parts, 7);
+}
+
+static void what_follows_from_a_mistake_is_not_told(void **state)
+{
+	(void)state;
+	const char *const servers[] = {"cluster.servers: is 'two'"};
+	assert_tells(BASE "cluster: {servers: two, replicas: 2}\n", NULL, 0, servers, 1);
+	const char *const name[] = {"bad.yaml:1:1: jbo: unknown key"};
+	assert_tells("jbo: x\ndata: {train: a}\n", NULL, 0, name, 1);
+	const char *const data[] = {"bad.yaml:2:7: data: is 'a'; expected a map"};
+	assert_tells("job: x\ndata: a\n", NULL, 0, data, 1);
+	const char *const list[] = {"data.train: is ''"};
+	assert_tells("job: x\ndata: {train: [a, '']}\n", NULL, 0, list, 1);
+	const char *const two[] = {"bad.yaml: job: missing", "bad.yaml: data.train: missing"};
+	assert_tells("model: {kind: lr}\n", NULL, 0, two, 2);
+}
+
+static void more_mistakes_than_are_kept_are_counted(void **state)
+{
+	(void)state;
+	enum { LINES = 100 };
+	char text[4096] = BASE;
+	weir_error err = {0};
+	struct job *job = NULL;
+	for (int i = 0; i < LINES; i++)
+		snprintf(text + strlen(text), sizeof text - strlen(text), "unknown%d: 1\n", i);
+	assert_int_equal(job_parse_all(text, "bad.yaml", NULL, 0, &job, &told, &err), WEIR_E_INVALID);
+	assert_int_equal(told.count, LINES);
+	CHECK_CONTAINS(told.kept[WEIR_JOB_MISTAKES_MAX - 1].error.text, "bad.yaml:66:1: unknown63");
+	CHECK_CONTAINS(err.text, "bad.yaml:3:1: unknown0");
+	CHECK_CONTAINS(err.text, "(and more mistakes)");
 }
 
 static void an_alias_that_contains_itself_ends(void **state)
@@ -604,6 +685,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_mistake_is_told),
+	    cmocka_unit_test(all_mistakes_are_told_in_the_order_of_lines),
+	    cmocka_unit_test(what_follows_from_a_mistake_is_not_told),
+	    cmocka_unit_test(more_mistakes_than_are_kept_are_counted),
 	    cmocka_unit_test(an_alias_that_contains_itself_ends),
 	    cmocka_unit_test(errors_may_go_unread),
 	    cmocka_unit_test(a_missing_file_is_named),

@@ -44,19 +44,6 @@ static void the_boot_of_the_machine_is_the_kernels(void **state)
 	assert_memory_equal(id, again, sizeof id);
 }
 
-static void a_quota_is_processors_rounded_up(void **state)
-{
-	(void)state;
-	const struct {
-		const char *cpu_max;
-		uint32_t cores;
-	} cases[] = {{"200000 100000\n", 2}, {"150000 100000\n", 2}, {"10000 100000\n", 1},
-	             {"0 100000\n", 1},      {"max 100000\n", 0},    {"", 0},
-	             {"100000 0\n", 0},      {"-1 1\n", 0}};
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-		assert_int_equal(process_quota_cores(cases[i].cpu_max), cases[i].cores);
-}
-
 static void processors_are_those_that_it_is_bound_to(void **state)
 {
 	(void)state;
@@ -107,9 +94,11 @@ static void series_are_those_of_this_process(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(memory_that_is_used_counts),        cmocka_unit_test(the_boot_of_the_machine_is_the_kernels),
-	    cmocka_unit_test(a_quota_is_processors_rounded_up),  cmocka_unit_test(processors_are_those_that_it_is_bound_to),
-	    cmocka_unit_test(descriptors_are_as_many_as_may_be), cmocka_unit_test(series_are_those_of_this_process),
+	    cmocka_unit_test(memory_that_is_used_counts),
+	    cmocka_unit_test(the_boot_of_the_machine_is_the_kernels),
+	    cmocka_unit_test(processors_are_those_that_it_is_bound_to),
+	    cmocka_unit_test(descriptors_are_as_many_as_may_be),
+	    cmocka_unit_test(series_are_those_of_this_process),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

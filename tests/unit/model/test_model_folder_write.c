@@ -369,6 +369,31 @@ static void what_is_in_the_way_stays(void **state)
 	assert_int_equal(entries_of(work, false), 1);
 }
 
+static void a_link_stays_and_its_folder_is_written(void **state)
+{
+	(void)state;
+	struct new_folder f;
+	struct stat st;
+	weir_error err = {0};
+	char link[128], path[128];
+	snprintf(link, sizeof link, "%s/link", work);
+	assert_int_equal(symlink("deep/model/", link), 0);
+	CHECK_OK(new_folder_begin(&f, link, false, &err), err);
+	put(f.temporary, "config.json", "x");
+	CHECK_OK(new_folder_end(&f, WEIR_OK, &err), err);
+	assert_int_equal(lstat(link, &st), 0);
+	assert_true(S_ISLNK(st.st_mode));
+	assert_string_equal(get(link, "config.json"), "x");
+	const mode_t mask = umask(0);
+	umask(mask);
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(path, sizeof path, "%s/%s", work, i ? "deep/model" : "deep");
+		assert_int_equal(stat(path, &st), 0);
+		assert_int_equal(st.st_mode & 0777, (i ? 0777 : 0755) & ~mask); /* for who the model is for */
+	}
+	assert_int_equal(new_folder_begin(&f, "-", false, &err), WEIR_E_INVALID);
+}
+
 static void what_fails_leaves_nothing(void **state)
 {
 	(void)state;
@@ -398,6 +423,7 @@ int main(void)
 	    cmocka_unit_test_teardown(a_base_keeps_its_words, empty_folder),
 	    cmocka_unit_test_teardown(tokenizers_are_copied, empty_folder),
 	    cmocka_unit_test_teardown(what_is_in_the_way_stays, empty_folder),
+	    cmocka_unit_test_teardown(a_link_stays_and_its_folder_is_written, empty_folder),
 	    cmocka_unit_test_teardown(what_fails_leaves_nothing, empty_folder),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -1,0 +1,205 @@
+"""A new user's first hour with Weir, at a terminal: clone, build, own data with mistakes, Ctrl-C, resume, predict, export.
+
+first_hour.py [--keep] [--quick]: every step must end with its exit status, and what it prints must be what docs/FIRST-HOUR.md keeps, but for figures.
+--keep writes that page anew, to be read by eye. --quick takes the programs of BUILD instead of building the clone.
+"""
+import os, pty, re, select, shutil, signal, struct, subprocess, sys, tempfile, termios, time
+import fcntl
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
+BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
+PAGE = os.path.join(ROOT, "docs/FIRST-HOUR.md")
+COLUMNS, STEP_S = 100, 1800
+HEAD = """# A first hour
+
+What a new user sees, step by step, kept as a terminal showed it. `tests/claims/numbers 5` takes these steps on a machine, and fails where one ends in another way or says
+something else; figures may differ. `python3 tests/claims/lib/first_hour.py --keep` writes this page anew. Of lines that are redrawn in place, the last is shown.
+"""
+
+JOB = """job: mine
+data:
+  format: libsvm
+  trian: mine.svm
+  batch: sixteen
+model: {kind: deepfn, dim: 4, hidden: [16]}
+train: {passes: 400}
+"""
+
+
+class Step:
+    """words: why one does it; status: how it must end; until: Ctrl-C once the screen shows that."""
+
+    def __init__(self, words, command, status=0, until=None):
+        self.words, self.command, self.status, self.until = words, command, status, until
+
+
+STEPS = [
+    Step("Get it, and build it: about ten minutes.", "git clone --quiet %s weir && cd weir && make" % ROOT),
+    Step("Own data: one line a row, a label and the ids of its features. Three lines are wrong.", "head -n 3 mine.svm && wc -l < mine.svm"),
+    Step("A job file, written in a hurry.", "cat mine.yaml"),
+    Step("All that is wrong with it is told at once.", "build/weir check mine.yaml", 1),
+    Step("It is corrected, and checked again.",
+         "sed -i 's/trian/train/; s/sixteen/16/; s/deepfn/deepfm/' mine.yaml && build/weir check mine.yaml"),
+    Step("What would training do?", "build/weir train --dry-run mine.yaml"),
+    Step("It trains; Ctrl-C stops it. By default nothing is kept to go on from, and the last line says what would.",
+         "build/weir train mine.yaml", 130, r"pass [3-9]/400|pass [0-9]{2,3}/400"),
+    Step("The same with a log on disk.", "build/weir train mine.yaml --set cluster.log=disk", 130, r"pass [3-9]/400|pass [0-9]{2,3}/400"),
+    Step("A second start does not write over the first.", "build/weir train mine.yaml --set cluster.log=disk", 1),
+    Step("It goes on; fewer passes will do.", "build/weir train --resume mine.yaml --set cluster.log=disk --set train.passes=60"),
+    Step("What is there?", "build/weir runs"),
+    Step("A score for each row needs rows.", "build/weir predict mine.yaml --out scores.txt", 1),
+    Step("They are given.", "build/weir predict mine.yaml --set data.test=mine.svm --out scores.txt && wc -l < scores.txt"),
+    Step("Into a pipe, too: what there is to say goes to stderr.", "build/weir predict mine.yaml --set data.test=mine.svm --out - | wc -l"),
+    Step("How good are they?", "build/weir eval mine.yaml --set data.test=mine.svm"),
+    Step("The weights, for elsewhere.", "build/weir export mine.yaml --out mine.safetensors && ls mine.safetensors"),
+    Step("A verb's options.", "build/weir help runs"),
+    Step("A slip of the pen.", "build/weir exprot mine.yaml", 2),
+    Step("Done: the run goes.", "build/weir runs --delete mine && build/weir runs"),
+]
+
+
+def make_data(path):
+    """A click where the first id is above its middle, but for every seventh row; three lines are no rows."""
+    with open(path, "w") as out:
+        state = 1
+        for i in range(1200):
+            state = (state * 1103515245 + 12345) % 2**31
+            a, b = state // 7 % 20, state // 1003 % 30
+            label = int((a > 9) != (i % 7 == 0))
+            out.write({100: "1 5:x 31:1\n", 400: "click 3:1 31:1\n", 800: "1 3 31\n"}.get(i, "%d %d:1 %d:1\n" % (label, a + 1, b + 31)))
+
+
+class Screen:
+    """What a terminal shows at the end: lines that are redrawn in place count once."""
+
+    def __init__(self):
+        self.lines, self.line, self.returned = [], "", False
+
+    def feed(self, text):
+        for c in text:
+            if c == "\n":
+                self.lines.append(self.line)
+                self.line, self.returned = "", False
+            elif c == "\r":
+                self.returned = True
+            else:
+                if self.returned:
+                    self.line, self.returned = "", False
+                self.line += c
+
+    def text(self):
+        lines = self.lines + ([self.line] if self.line else [])
+        return [re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", l).rstrip() for l in lines]
+
+
+def run(step, folder, environment):
+    """Returns (exit status, lines)."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.chdir(folder)
+        os.execvpe("bash", ["bash", "-o", "pipefail", "-c", step.command], environment)
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
+    screen, seen, ends, interrupted = Screen(), "", time.time() + STEP_S, False
+    while time.time() < ends:
+        if not select.select([fd], [], [], 1)[0]:
+            continue
+        try:
+            data = os.read(fd, 65536)
+        except OSError:
+            break
+        if not data:
+            break
+        text = data.decode(errors="replace")
+        screen.feed(text)
+        seen = (seen + text)[-4000:]
+        if step.until and not interrupted and re.search(step.until, seen):
+            os.write(fd, b"\x03")
+            interrupted = True
+    else:
+        os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    os.close(fd)
+    code = os.waitstatus_to_exitcode(status)
+    return (code if code >= 0 else 128 - code), screen.text()
+
+
+def tidy(lines, folder):
+    """Without what the building of programs says, and without places and times."""
+    out = []
+    for l in lines:
+        l = l.replace("^C", "").replace(folder, "~").replace(ROOT, "https://.../weir")
+        l = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME", re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?", "DATE TIME", l))
+        if not re.match(r"\[\d+/\d+\] ", l) and not l.startswith("ninja: "):
+            out.append(l)
+    return out
+
+
+def shape(lines):
+    """What must not differ: the words. Progress depends on the machine's speed, and what its memory and disk suffice for on these."""
+    out = []
+    for l in lines:
+        if re.match(r"(\[[#.]+\] )?(pass \d|waiting for workers|(ok|note) +(disk|cluster.memory_budget):)", l) or not l.strip():
+            continue
+        l = re.sub(r"-?\d+(\.\d+)?(e[-+]\d+)?", "#", l)
+        l = re.sub(r"# [kMGT]?(B\b|samples)", r"# \1", l)
+        l = re.sub(r"#( h #)? (min|s) left", "# left", l)
+        out.append(re.sub(r"\s+", " ", re.sub(r"[#:.Z-]{2,}", "#", l)).strip())
+    return out
+
+
+def kept_steps(text):
+    """[(command, lines)] of the page."""
+    out = []
+    for block in re.findall(r"^    \$ (.*(?:\n    .*)*)", text, re.M):
+        lines = block.split("\n")
+        out.append((lines[0], [l[4:] for l in lines[1:]]))
+    return out
+
+
+def main():
+    keep, quick = "--keep" in sys.argv, "--quick" in sys.argv
+    work = tempfile.mkdtemp(prefix="weir-hour-", dir="/tmp")
+    clone = os.path.join(work, "weir")
+    environment = {**os.environ, "HOME": work, "TERM": "xterm", "LC_ALL": "C.UTF-8", "JOBS": os.environ.get("JOBS", "2")}
+    for name in ("BUILD", "MAKEFLAGS", "QUICK"):
+        environment.pop(name, None)
+    page, wrong, took = HEAD, [], []
+    kept = kept_steps(open(PAGE).read()) if os.path.exists(PAGE) else []
+    try:
+        for i, step in enumerate(STEPS):
+            began = time.time()
+            if i == 0 and quick:
+                subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
+                os.mkdir(os.path.join(clone, "build"))
+                for name in os.listdir(BUILD):
+                    if name in ("weir", "weir-server", "weir-worker") or name.endswith(".so"):
+                        os.symlink(os.path.join(BUILD, name), os.path.join(clone, "build", name))
+                status, lines = 0, []
+            else:
+                status, lines = run(step, clone if i else work, environment)
+            if i == 0:
+                make_data(os.path.join(clone, "mine.svm"))
+                open(os.path.join(clone, "mine.yaml"), "w").write(JOB)
+            lines = tidy(lines, work)
+            command = step.command.replace(ROOT, "https://.../weir")
+            page += "\n%s\n\n    $ %s\n%s" % (step.words, command, "".join(("    " + l).rstrip() + "\n" for l in lines if l.strip()))
+            if status:
+                page += "\nExit status %d.\n" % status
+            took.append(time.time() - began)
+            print("%-90s %3d  %.1f s" % (command[:90], status, took[-1]), file=sys.stderr)
+            if status != step.status:
+                wrong.append("%s ended with %d, not %d: %s" % (command, status, step.status, lines[-1] if lines else ""))
+            elif not keep and (i >= len(kept) or kept[i][0] != command or shape(kept[i][1]) != shape(lines)):
+                wrong.append("%s says something else than docs/FIRST-HOUR.md keeps:\n  now  %s\n  kept %s" %
+                             (command, shape(lines), shape(kept[i][1]) if i < len(kept) else None))
+        if keep:
+            open(PAGE, "w").write(page)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    for w in wrong:
+        print(w, file=sys.stderr)
+    print("%s: %d steps in %.0f s, %d not as kept" % ("DOES NOT HOLD" if wrong else "holds", len(STEPS), sum(took), len(wrong)))
+    return 1 if wrong else 0
+
+
+sys.exit(main())

@@ -1,0 +1,6 @@
+# A new user's first hour at a terminal: each step ends as it must and says what docs/FIRST-HOUR.md keeps. QUICK=1: with the programs that are built here, not in a clone.
+. tests/claims/lib/common.sh
+need_programs
+export BUILD
+[ "$QUICK" = 1 ] && say "QUICK=1: the clone is not built, the programs of this tree are taken"
+exec python3 tests/claims/lib/first_hour.py $(pick --quick "")
