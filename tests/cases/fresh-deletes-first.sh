@@ -27,11 +27,11 @@ refused() {
 	[ "$(files "$RUN" | grep -v cache)" = "$(grep -v cache <<< "$before")" ] || fail "the earlier run was changed"
 }
 : > "$DIR/train.svm"
-refused "no row to train on" "$DIR/train.svm"
+refused "there is no row" "$DIR/train.svm"
 printf '\n\n\n' > "$DIR/train.svm"
-refused "no row to train on" "$DIR/train.svm"
+refused "there is no row" "$DIR/train.svm"
 for i in 1 2 3 4 5; do echo "a bad line"; done > "$DIR/train.svm" # fewer than data.bad_lines_max
-refused "no row to train on" "5 bad lines" "$DIR/train.svm"
+refused "there is no row" "5 bad lines" "$DIR/train.svm"
 rm "$DIR/train.svm"
 refused "$DIR/train.svm"
 rows "$DIR/train.svm" 200 1
