@@ -15,7 +15,7 @@
  *   12 u16 sections           14 u16 part
  *   16 u64 request id (a reply repeats its request's)
  *   24 u32 pass  28 u32 unit  32 u32 attempt  36 u32 batch
- *   40 u64 a     48 u64 b     56 u32 status (replies) 60 u32 c
+ *   40 u64 a     48 u64 b     56 u32 status     60 u32 c
  * What a, b, c, pass... mean for each kind is in the table at enum record_kind.
  *
  * Section header, 32 bytes
@@ -68,8 +68,9 @@
 
 /* Kinds, and what the general fields carry:
  *   PUSH         identity (pass unit attempt batch part); a = partition's applied index at the pull it was computed from;
- *                b = step (sync; 0: none); c = bits of an fp32, by which learning rates are multiplied (0: they are not); sections: keys + gradients, all
- *                of synchronous tables or none
+ *                b = step (sync; 0: none); c = bits of an fp32, by which learning rates are multiplied (0: they are not); status = place of the
+ *                batch in the whole training, counted from 1, where schedules of tables that are not synchronous stand (0: not said, the partition
+ *                counts its own pushes); sections: keys + gradients, all of synchronous tables or none
  *   PUSH_REPLY   status; a = applied index, or with cluster.ack: primary that of its own entry; b = stable index: applied, and no failover takes it back;
  *                c = epoch that a is seen from; attempt = staleness: entries that were behind a's of the push when it came
  *   PULL         b = step that must have been applied (0: none); a = log index that must have been applied, where the log has it: of what the client

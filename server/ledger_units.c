@@ -8,6 +8,7 @@
 
 #include "ledger_state.h"
 #include "legible.h"
+#include "unit_order.h"
 
 void ledger_pass_free(struct ledger *l)
 {
@@ -90,10 +91,7 @@ void ledger_pass_advance(struct ledger *l)
 
 static uint32_t data_unit(const struct ledger *l, uint32_t unit)
 {
-	const uint32_t place = l->units[unit].place;
-	if (!l->options.shuffle)
-		return place;
-	return (uint32_t)prng_permute(prng_mix(l->options.seed, l->pass, 0), l->dataset_units, place);
+	return unit_order(l->options.shuffle, l->options.seed, l->pass, l->dataset_units, l->units[unit].place);
 }
 
 static void unit_hold(struct ledger *l, struct ledger_worker *w, uint32_t unit)

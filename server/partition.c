@@ -200,14 +200,13 @@ static void rate_sections(struct submission *s, float scale, float *rates)
 	struct cursor body = *s->body;
 	const uint64_t last = s->p->options.log->ops->last(s->p->options.log);
 	s->reply.staleness = s->r->a < last ? (uint32_t)(last - s->r->a) : 0;
-	tail_count(s->p);
 	for (uint32_t i = 0; i < s->r->sections; i++) {
 		struct section section;
 		weir_status status = frame_next_section(&body, &section, NULL);
 		assert(status == WEIR_OK);
 		struct partition_table *t = partition_table(s->p, section.table);
 		const bool steps = t->spec->mode.kind == WEIR_SYNC;
-		rates[i] = steps ? 0 : scale * (float)schedule_lr(&t->spec->optimizer, tail_step(s->p, t, &section));
+		rates[i] = steps ? 0 : scale * (float)schedule_lr(&t->spec->optimizer, push_step(t, s->r));
 		if (t->spec->mode.staleness_rate && s->reply.staleness > 1)
 			rates[i] /= (float)s->reply.staleness;
 		record_staleness(t, s->reply.staleness);
@@ -299,7 +298,7 @@ static weir_status submit_close(struct submission *s, struct log_entry *e)
 	for (uint32_t id = 0; id < p->tables_end; id++) {
 		const struct partition_table *t = p->tables[id];
 		const bool steps = t && t->spec->mode.kind == WEIR_SYNC;
-		p->scratch->rates[id] = steps ? scale * (float)schedule_lr(&t->spec->optimizer, t->clock.steps) : 0;
+		p->scratch->rates[id] = steps ? scale * (float)schedule_lr(&t->spec->optimizer, step_of_table(p, t, s->r->b)) : 0;
 	}
 	e->rates = p->scratch->rates;
 	e->rates_count = p->tables_end;

@@ -237,8 +237,6 @@ static weir_status apply_touches(struct partition *p, const struct log_entry *e,
 			end++;
 		if (apply_group(p, e, t, end - first))
 			return WEIR_E_MEMORY;
-		if (end == l->count || l->items[end].table != t->table)
-			table_step(t->t, e->rates[t->table]);
 	}
 	return WEIR_OK;
 }
@@ -331,10 +329,38 @@ static uint32_t ids_count(const struct log_entry *e)
 	return s.data_bytes / BATCH_ID_BYTES;
 }
 
+static bool has_step_of_each_batch(const struct partition *p)
+{
+	for (uint32_t id = 0; id < p->tables_end; id++)
+		if (p->tables[id] && p->tables[id]->spec->mode.kind == WEIR_SYNC && !p->tables[id]->spec->mode.local_steps)
+			return true;
+	return false;
+}
+
+uint64_t step_of_table(const struct partition *p, const struct partition_table *t, uint64_t number)
+{
+	const weir_mode *mode = &t->spec->mode;
+	if (!mode->local_steps)
+		return number - 1;
+	const uint32_t pushes = mode->fragments ? mode->fragments : 1;
+	return (number - 1) / (has_step_of_each_batch(p) ? mode->local_steps : pushes);
+}
+
+/* Every synchronous table takes the step, whether rows of it that live here were pushed or not. */
+static void take_step(struct partition *p, const struct log_entry *e)
+{
+	for (uint32_t id = 0; id < p->tables_end && id < e->rates_count; id++) {
+		struct partition_table *t = p->tables[id];
+		if (t && t->spec->mode.kind == WEIR_SYNC)
+			table_step(t, step_of_table(p, t, e->record.b), e->rates[id]);
+	}
+}
+
 weir_status step_close(struct partition *p, const struct log_entry *e)
 {
 	assert(e->record.b == p->steps.closed + 1);
 	weir_status status = reduce(p, e);
+	take_step(p, e);
 	for (uint32_t i = 0, n = ids_count(e); i < n && !status; i++) {
 		struct batch_id id = step_batch(e, i);
 		bool dropped = i >= e->record.c;

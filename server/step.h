@@ -13,6 +13,7 @@
 #include "log.h"
 
 struct partition;
+struct partition_table;
 
 struct batch_id {
 	uint32_t pass, unit, batch;
@@ -39,6 +40,10 @@ weir_status steps_wait(struct steps *s, const struct record *push, uint64_t inde
 struct batch_id step_batch(const struct log_entry *close, uint32_t i);
 /* Units have closed: parts of theirs that still wait will be in no step, and are dropped. */
 void steps_forget_closed(struct partition *p);
+/* The step of a synchronous table that the ledger's step `number` is, counted from 0. Without local
+ * steps they are the same, in every partition. A round of local steps is one, and takes as many steps
+ * of the ledger as it has pushes; or batches, where another table has a step of each. */
+uint64_t step_of_table(const struct partition *p, const struct partition_table *t, uint64_t number);
 /* Asks for the rows (store_want) that closing would change. E_MEMORY. */
 weir_status steps_want(struct partition *p, const struct log_entry *close);
 /* Applies a CLOSE_STEP entry: drops, reduces, and counts. E_MEMORY leaves the partition unusable. */

@@ -205,6 +205,7 @@ struct held_batch {
 struct held_unit {
 	struct held_unit *next;
 	uint32_t pass, unit, attempt, data_unit;
+	uint32_t place; /* in the pass's order */
 	uint32_t batches, watermark;
 	float rate_scale;      /* of its pushes; 0: none */
 	uint32_t round;        /* the watermark moves by whole rounds of so many batches, and at the unit's end; 0: by each */
@@ -232,6 +233,8 @@ void unit_totals(const weir_client *c, const struct held_unit *u, uint64_t *coun
 bool unit_has_part(const struct held_unit *u, uint32_t batch, uint32_t partition, uint32_t part);
 void unit_advance(weir_client *c, struct held_unit *u);
 void units_free(weir_client *c);
+/* Where a batch stands in the training, counted from 1, as far as its pass and unit tell. */
+uint64_t unit_batch_place(const weir_client *c, const struct held_unit *u, uint32_t batch);
 static inline uint32_t rate_bits(float scale) /* as frames have it */
 {
 	uint32_t bits;

@@ -59,6 +59,8 @@ struct dataset;
 weir_status dataset_open(struct dataset **out, const struct job *job, enum split_part part, struct logger *logger,
                          weir_error *err);
 const struct dataset_info *dataset_get_info(const struct dataset *d);
+/* How many batches a unit has; 0: that is not known before it is read. */
+uint32_t dataset_unit_batches(const struct dataset *d, uint32_t data_unit);
 void dataset_close(struct dataset *d);
 
 /* Reads one unit: `order_seed` shuffles its rows (0: as in the file). Blocking; call from a prefetch thread. */

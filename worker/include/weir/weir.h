@@ -191,6 +191,10 @@ typedef struct weir_push_item {
 
 typedef struct weir_push_options {
 	int copy; /* values may be reused as soon as weir_push returns */
+	/* Where the batch stands in the whole training, counted from 1: the schedules of tables that are
+	 * not synchronous go by it. Every attempt of a batch says the same. 0: its pass and unit tell, in
+	 * units of dataset_unit_batches, or of as many batches as its own has. */
+	uint64_t place;
 } weir_push_options;
 
 /* Of a batch whose gradients are not to be had: it pushes nothing, and is done, as one that weir_push refuses because it is not finite. Only batches of units that this client
