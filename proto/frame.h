@@ -82,7 +82,8 @@
  *                codec FP32, width 0): data = bitmap of the parts of the unit that are applied, dropped or waiting in an open step,
  *                bit frame_part_bit(batch, part)
  *   CLOSE_STEP   a = PUSH's c, of the step; b = step; c = included; sections: one whose data = included then dropped batch ids (u32 pass, unit, batch:
- *                12 bytes each); partition ALL
+ *                12 bytes each), and with flag CLOSE_WEIGHTS the weights of those included (f32 each, from 0 to c; their mean is 1; without it all
+ *                are 1): rows take the sum of weight times gradient, divided by c; partition ALL
  *   CLOSE_REPLY  status; a = applied index
  *   RETIRE       all units below (pass, unit) are closed, and if attempt > 0 also unit (a >> 32, a & 0xffffffff); partition ALL
  *   RETIRE_REPLY status
@@ -139,7 +140,7 @@ enum index_codec {
 	INDEX_ALL = 3 /* dense: chunks in order, no index stream */
 };
 enum section_flag { SECTION_LZ4_INDEX = 1, SECTION_LZ4_DATA = 2 };
-enum record_flag { RECORD_ASSIGN_SLOTS = 1, RECORD_REPLICA_GAP = 1 }; /* each of its kind alone */
+enum record_flag { RECORD_ASSIGN_SLOTS = 1, RECORD_REPLICA_GAP = 1, RECORD_CLOSE_WEIGHTS = 1 }; /* each of its kind alone */
 
 struct frame_header {
 	uint32_t records;

@@ -228,12 +228,12 @@ bool ledger_unit_is_held(const struct ledger *l, const struct ledger_worker *w, 
 
 /* --- Lease */
 
-/* The first free unit, or units_count. */
-static uint32_t unit_next(struct ledger *l)
+/* The free unit that w gets next, or units_count. */
+static uint32_t unit_next(struct ledger *l, const struct ledger_worker *w)
 {
 	while (l->free_from < l->units_count && l->units[l->free_from].state != UNIT_FREE)
 		l->free_from++;
-	return l->free_from;
+	return ledger_lockstep_gathered(l) ? ledger_lockstep_next(l, w, l->free_from) : l->units_count;
 }
 
 struct lease_answer {
@@ -277,9 +277,11 @@ static void answer_trainer(struct ledger *l, struct ledger_worker *w, uint64_t s
 		a->reply.state = WEIR__V1__LEASE_STATE__FINISHED;
 		return;
 	}
-	if (w->held_count == WEIR_UNITS_HELD_MAX || !ledger_idle_trusts(w) || unit_next(l) == l->units_count)
+	if (w->held_count == WEIR_UNITS_HELD_MAX || !ledger_idle_trusts(w))
 		return; /* wait */
-	uint32_t unit = unit_next(l);
+	const uint32_t unit = unit_next(l, w);
+	if (unit == l->units_count)
+		return;
 	ledger_unit_cut(l, w, unit);
 	unit_hold(l, w, unit);
 	w->lease_sequence = sequence;

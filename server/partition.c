@@ -266,17 +266,25 @@ static weir_status check_close(struct submission *s)
 	weir_status status = frame_next_section(&body, &section, &s->err);
 	if (status)
 		return status;
-	if (section.data_bytes % BATCH_ID_BYTES || r->c > section.data_bytes / BATCH_ID_BYTES ||
-	    section.data_bytes / BATCH_ID_BYTES > 2 * WEIR_STEP_MEMBERS_MAX)
+	uint32_t rest;
+	const uint32_t ids = step_ids(r, section.data_bytes, &rest);
+	if (rest || r->c > ids || ids > 2 * WEIR_STEP_MEMBERS_MAX)
 		return weir_fail(&s->err, WEIR_E_CORRUPT, "close step %llu: %u included in %u bytes of batch ids",
 		                 (unsigned long long)r->b, r->c, section.data_bytes);
-	for (uint32_t i = 0; i < section.data_bytes / BATCH_ID_BYTES; i++) {
+	for (uint32_t i = 0; i < ids; i++) {
 		struct batch_id id;
 		status = cursor_read(&section.data, &id, BATCH_ID_BYTES);
 		assert(status == WEIR_OK);
 		if (id.batch >= WEIR_UNIT_BATCHES_MAX)
 			return weir_fail(&s->err, WEIR_E_LIMIT, "close step %llu: batch %u, below %u", (unsigned long long)r->b, id.batch,
 			                 WEIR_UNIT_BATCHES_MAX);
+	}
+	for (float weight; r->flags & RECORD_CLOSE_WEIGHTS && section.data.left;) {
+		status = cursor_read(&section.data, &weight, sizeof weight);
+		assert(status == WEIR_OK);
+		if (!(weight >= 0 && weight <= (float)r->c))
+			return weir_fail(&s->err, WEIR_E_INVALID, "close step %llu: a batch weighs %g, expected 0 to %u",
+			                 (unsigned long long)r->b, (double)weight, r->c);
 	}
 	return WEIR_OK;
 }

@@ -200,6 +200,7 @@ struct held_batch {
 	uint64_t *applied; /* (partitions) at its pull; NULL before */
 	struct part_sent *parts;
 	uint32_t parts_count, unacknowledged;
+	double weight; /* sync: in the mean of its step */
 };
 
 struct held_unit {
@@ -295,6 +296,7 @@ struct steps {
 	weir_batch asked;
 	bool leaving;
 	weir_status failure;  /* why it could not leave */
+	double weight;        /* of the last batch that was pushed in one */
 	uint64_t closes_sent; /* last step whose close was sent to the servers */
 	uint64_t closed;      /* last step whose close all servers have acknowledged */
 	uint32_t closes_in_flight;

@@ -259,6 +259,8 @@ static weir_status note_batch(weir_client *c, const weir_batch *batch, const str
 	b->unacknowledged = *wanted_count;
 	b->pushed = true;
 	b->refused = false;
+	b->weight = p->weight;
+	c->steps.weight = p->weight;
 	u->outstanding++;
 	return WEIR_OK;
 }
@@ -401,6 +403,9 @@ weir_status weir_push(weir_client *c, const weir_batch *batch, const weir_push_i
 	err->status = WEIR_OK;
 	if (!batch || c->options.role != WEIR_TRAINER)
 		return weir_fail(err, WEIR_E_STATE, "only a trainer pushes, and only batches of units it has leased");
+	if (options && !(options->weight >= 0 && options->weight <= WEIR_BATCH_WEIGHT_MAX))
+		return weir_fail(err, WEIR_E_INVALID, "push: a batch that weighs %g in its step; expected 0 to %g", options->weight,
+		                 WEIR_BATCH_WEIGHT_MAX);
 	const bool copy = c->ack_sent || (options && options->copy);
 	struct push *p = push_open(c, items, count, copy, false, err);
 	if (!p) {
@@ -409,6 +414,7 @@ weir_status weir_push(weir_client *c, const weir_batch *batch, const weir_push_i
 		return err->status;
 	}
 	p->place = options ? options->place : 0;
+	p->weight = options ? options->weight : 0;
 	return push_start(c, batch, p, done, arg, ticket, err);
 }
 

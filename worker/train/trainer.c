@@ -269,6 +269,22 @@ static void note_not_finite(const struct trainer *t, const weir_batch *id, weir_
 	       what, why);
 }
 
+/* What the batch's gradient is the mean of: targets that count, or rows. Rounds of local steps count
+ * alike, however many steps and examples there were in them. */
+static double weight_of(const struct trainer *t, const struct slot *s)
+{
+	const struct model_input *in = &s->data.input;
+	if (t->local != NULL)
+		return 0;
+	return in->sequence > 0 ? (double)in->counted : (double)in->rows;
+}
+
+/* Whether the batch has nothing to learn from, as no target of its sequences counts. */
+static bool is_all_masked(const struct slot *s)
+{
+	return s->data.input.sequence > 0 && s->data.input.counted == 0;
+}
+
 /* A push that libweir refuses because it is not finite has happened as far as its unit is concerned: nothing of the batch is applied. So it is with one that is left out, but
  * where the batch's place is in a round of local steps: there it goes on with gradients of 0. */
 static weir_status push(struct trainer *t, struct slot *s, bool left_out, weir_report *report, weir_error *err)
@@ -293,9 +309,9 @@ static weir_status push(struct trainer *t, struct slot *s, bool left_out, weir_r
 	}
 	const size_t count = tables_push_items(&t->tables, &s->data, chunks, chunks_count, items);
 	weir_status status = gradients_bring_back(t->gradients, t->staging, &s->data, items, count, err);
+	const weir_push_options options = {.place = s->place + 1, .weight = weight_of(t, s)};
 	if (status == WEIR_OK)
-		status =
-		    weir_push(t->client, &id, items, count, &(weir_push_options){.place = s->place + 1}, NULL, NULL, &s->ticket, err);
+		status = weir_push(t->client, &id, items, count, &options, NULL, NULL, &s->ticket, err);
 	if (status != WEIR_E_NOT_FINITE)
 		return status;
 	s->ticket = 0;
@@ -386,7 +402,7 @@ static weir_status push_next(struct trainer *t, weir_error *err)
 	status = heed(t, anomalies_note_batch(&t->anomalies, loss, report.gradient_norm), &id, err);
 	if (status != WEIR_OK)
 		return status;
-	const bool left_out = is_scaled_out(t, s, &report);
+	const bool left_out = is_scaled_out(t, s, &report) || is_all_masked(s);
 	status = push(t, s, left_out, &report, err);
 	prefetcher_recycle(t->prefetcher, s->item);
 	s->item = NULL;

@@ -195,6 +195,9 @@ typedef struct weir_push_options {
 	 * not synchronous go by it. Every attempt of a batch says the same. 0: its pass and unit tell, in
 	 * units of dataset_unit_batches, or of as many batches as its own has. */
 	uint64_t place;
+	/* How much the batch counts in the mean of its step, where tables are synchronous: its examples,
+	 * or what of them has a loss, so that the mean is that of all. Every attempt says the same. 0: 1. */
+	double weight;
 } weir_push_options;
 
 /* Of a batch whose gradients are not to be had: it pushes nothing, and is done, as one that weir_push refuses because it is not finite. Only batches of units that this client
