@@ -96,6 +96,7 @@ static weir_status apply_chunk(struct section_apply *a, uint64_t chunk)
 	if (store_upsert(a->t->rows, &chunk, 1, &value, &meta))
 		return WEIR_E_MEMORY;
 	const size_t n = store_row_elements(a->t->rows, chunk);
+	a->scalars.element = chunk * WEIR_CHUNK;
 	const bool is_sparse = a->values.coding.codec == WEIR_CODEC_TOPK && !a->t->full_decay;
 	optimizer_begin_row(a->t->optimizer, &meta->state);
 	if (!optimizer_is_elementwise(a->t->optimizer)) {

@@ -260,6 +260,8 @@ static weir_status apply_group(struct partition *p, const struct log_entry *e, s
 			sum[j] += next[j];
 	}
 	struct optimizer_scalars scalars = {.lr = e->rates[touches->table], .grad_scale = 1.0f / (float)e->record.c};
+	if (t->spec->kind == WEIR_DENSE)
+		scalars.element = touches->key * WEIR_CHUNK;
 	if (t->full_decay)
 		optimizer_catch_up(t->optimizer, &t->clock, &meta->state, value, value + width, width);
 	optimizer_begin_row(t->optimizer, &meta->state);

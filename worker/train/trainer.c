@@ -575,7 +575,10 @@ static weir_status open_local(struct trainer *t, weir_error *err)
 {
 	const struct job_table *table = &t->job->tables.dense;
 	const struct training_length length = training_length_of(t->job, t->dataset);
+	const weir_table_spec spec = model_table_spec(t->model, MODEL_DENSE);
 	const struct local_options options = {.elements = model_table_elements(t->model, MODEL_DENSE),
+	                                      .segments = spec.segments,
+	                                      .segments_count = spec.segments_count,
 	                                      .inner = &t->inner,
 	                                      .fragments = table->mode.fragments,
 	                                      .overlap = table->local.overlap,
