@@ -174,7 +174,7 @@ WEIR_API weir_status weir_pull(weir_client *client, const weir_batch *batch, con
 typedef struct weir_push_item {
 	uint32_t table;
 	const uint64_t *
-	    keys; /* embedding: (rows) distinct; dense: NULL, the whole table, or chunks by number as above: every attempt of a batch the same */
+	    keys; /* embedding: (rows) distinct, else E_INVALID names the key; dense: NULL, the whole table, or chunks by number as above: every attempt of a batch the same */
 	size_t rows;
 	const float *
 	    values; /* gradients: embedding (rows, width); dense (elements), of which the named chunks are read. Encoded with the table's push codec */
