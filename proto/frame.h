@@ -75,7 +75,8 @@
  *                c = epoch that a is seen from; attempt = staleness: entries that were behind a's of the push when it came
  *   PULL         b = step that must have been applied (0: none); a = log index that must have been applied, where the log has it: of what the client
  *                pushed or saw; c: a replica that is not primary may answer, too, if its state is no older than so many ms, and has a (0: it may
- *                not); else it says E_NOT_CURRENT. Sections: keys, and what is held of them. One table section per (table, partition).
+ *                not); else it says E_NOT_CURRENT. status = the highest place of a PUSH's batch that the client has pushed (0: none): rows of
+ *                asynchronous tables with full decay are brought so far. Sections: keys, and what is held of them. One table section per (table, partition).
  *   PULL_REPLY   status; a = applied index; sections as asked, in the asked order, data without keys
  *   SEAL         pass unit attempt; partition may be ALL
  *   SEAL_REPLY   one reply record per partition; status; a, b as of PUSH_REPLY, batch = epoch that a is seen from; c = bits; one section (table 0,

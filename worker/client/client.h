@@ -395,6 +395,7 @@ struct weir_client {
 	struct clocks clocks;
 	struct activity activity;
 	uint64_t *applied_seen, *stable_seen; /* (partitions) */
+	_Atomic uint32_t pushed_place;        /* the highest of a batch that was pushed, counted from 1; 0: none was */
 	uint64_t *acknowledged,
 	    *epoch_seen;    /* (partitions) highest index in a reply to this incarnation's pushes and seals; epoch it is seen from */
 	struct told *later; /* (partitions) */

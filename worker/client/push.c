@@ -304,6 +304,8 @@ static uint64_t read_batch(weir_client *c, const weir_batch *batch, const struct
 	const uint64_t place = push->place || !b ? push->place : unit_batch_place(c, u, batch->batch);
 	all->c = b ? rate_bits(u->rate_scale) : 0;
 	all->status = place < UINT32_MAX ? (uint32_t)place : UINT32_MAX;
+	if (all->status > atomic_load_explicit(&c->pushed_place, memory_order_relaxed))
+		atomic_store_explicit(&c->pushed_place, all->status, memory_order_relaxed);
 	for (uint32_t p = 0; p < c->partitions; p++)
 		applied[p] = b && b->applied && b->applied[p] ? b->applied[p] : c->applied_seen[p];
 	return b ? b->step : 0;
