@@ -34,7 +34,7 @@ static weir_status import(struct import *i, weir_error *err)
 		              &(weir_options){.ledger = address, .name = name, .role = WEIR_OBSERVER, .security = security.is}, err);
 	if (s != WEIR_OK)
 		return s;
-	const struct training_length length = training_length_of(i->job, dataset_get_info(i->weights.data));
+	const struct training_length length = training_length_of(i->job, i->weights.data);
 	struct tables tables = {0};
 	uint64_t rows = 0;
 	s = tables_register(&tables, i->weights.model, &length, i->client, err);

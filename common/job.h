@@ -61,6 +61,7 @@ struct job_table { /* tables.embedding, tables.dense */
 	weir_optimizer optimizer;
 	weir_mode mode;
 	struct job_local local; /* dense */
+	bool decay_vectors;     /* dense: weight decay acts on biases and norms, too */
 	weir_compression push;
 	weir_pull_coding pull;
 	struct job_row_cache cache; /* embedding */

@@ -254,6 +254,7 @@ static const struct key keys[] = {
 	U32("tables.dense.mode.overlap", tables.dense.local.overlap, "0", 0, WEIR_LOCAL_STEPS_MAX - 1, "batches"),
 	FLOAT("tables.dense.mode.merge", tables.dense.local.merge, "1", 0, 1),
 	BOOL("tables.dense.mode.by_speed", tables.dense.mode.local_speed, "false"),
+	BOOL("tables.dense.decay_vectors", tables.dense.decay_vectors, "false"),
 	OPTIMIZER_KEYS("tables.dense.mode.inner", tables.dense.local.inner, "adamw", "0.999"),
 	U32("train.passes", train.passes, "1", 1, WEIR_PASSES_MAX, "passes"),
 	U32("train.accumulate", train.accumulate, "1", 1, WEIR_BATCH_ROWS_MAX, "parts"),

@@ -67,12 +67,15 @@
 
 /* Work. Enforced by the ledger and the partitions. */
 #define WEIR_UNIT_BATCHES_MAX     4096u      /* batches of one work unit */
+#define WEIR_BATCH_WEIGHT_MAX     0x1p53     /* of a batch in the mean of its step: whole numbers up to here add up exactly */
 #define WEIR_BATCH_PARTS_MAX      64u        /* parts of one batch in one partition */
 #define WEIR_UNITS_OPEN_MAX       65536u     /* units open at once in a partition */
 #define WEIR_UNITS_PER_PASS_MAX   (1u << 22) /* the ledger holds them all in memory */
 #define WEIR_UNIT_ATTEMPTS_MAX    16u        /* then the unit is quarantined */
 #define WEIR_LEASE_TERM_MS        4000u      /* default; renewed by progress */
 #define WEIR_PROGRESS_INTERVAL_MS 1000u      /* a worker reports at least this often */
+#define WEIR_GATHER_MS            60000u     /* synchronous jobs begin with fewer workers than cluster.workers after so long, */
+#define WEIR_STEP_PATIENCE_MS     30000u     /* and a step without a worker that has work and is not ready after this */
 /* A worker that others wait for and that does not move is taken for dead (ledger_idle.c) after: */
 #define WEIR_IDLE_BATCHES      10u       /* times its longest batch, */
 #define WEIR_IDLE_MS_MIN       60000u    /* but at least this, */

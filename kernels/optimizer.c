@@ -27,6 +27,8 @@ struct optimizer {
 	struct correction {
 		float first, second; /* 1 / (1 - beta^t) */
 	} * corrections;         /* (CORRECTIONS_KEPT), Adam family only; [0] is unused */
+	uint64_t *edges;         /* (edges_count) elements, rising: where decay ends and begins again, in turn */
+	size_t edges_count;
 };
 
 static bool is_adam_family(weir_optimizer_kind kind)
@@ -183,7 +185,44 @@ void optimizer_destroy(struct optimizer *o)
 	if (o == NULL)
 		return;
 	free(o->corrections);
+	free(o->edges);
 	free(o);
+}
+
+/* --- What weight decay leaves out */
+
+weir_status optimizer_leave_out(struct optimizer *o, const weir_init_segment *segments, uint32_t count, weir_error *err)
+{
+	const bool decays_at_all = o->kind == WEIR_OPT_ADAMW || o->kind == WEIR_OPT_LAMB;
+	if (!decays_at_all || o->k.weight_decay == 0)
+		return WEIR_OK;
+	free(o->edges);
+	o->edges_count = 0;
+	o->edges = calloc(count + 1u, sizeof *o->edges);
+	if (o->edges == NULL)
+		return weir_fail(err, WEIR_E_MEMORY, "optimizer: out of memory");
+	uint64_t at = 0;
+	bool decays = true;
+	for (uint32_t i = 0; i < count; at += segments[i].elements, i++)
+		if (segments[i].undecayed == decays) {
+			o->edges[o->edges_count++] = at;
+			decays = !decays;
+		}
+	return WEIR_OK;
+}
+
+size_t optimizer_decay_run(const struct optimizer *o, uint64_t element, size_t n, float *decay)
+{
+	size_t low = 0, high = o->edges_count; /* how many edges are at the element or before it */
+	while (low < high) {
+		const size_t mid = low + (high - low) / 2;
+		if (o->edges[mid] <= element)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	*decay = low % 2 ? 0 : o->k.weight_decay;
+	return low < o->edges_count && o->edges[low] - element < n ? (size_t)(o->edges[low] - element) : n;
 }
 
 bool optimizer_is_elementwise(const struct optimizer *o)
@@ -244,7 +283,10 @@ void optimizer_apply(const struct optimizer *o, const struct optimizer_scalars *
 	assert(first + n <= width && (optimizer_is_elementwise(o) || n == width));
 	struct optimizer_step step = step_without_row(o, s);
 	set_row(o, &step, state);
-	apply_run(o, &step, value, slots, width, first, grad, n);
+	for (size_t at = 0, run; at < n; at += run) {
+		run = optimizer_decay_run(o, s->element + first + at, n - at, &step.k.weight_decay);
+		apply_run(o, &step, value, slots, width, first + at, grad + at, run);
+	}
 }
 
 /* --- Of some of a row's elements */
@@ -297,8 +339,12 @@ void optimizer_apply_sparse(const struct optimizer *o, const struct optimizer_sc
 	}
 	for (uint32_t p = 0; p <= o->slots; p++)
 		at[p] = p == 0 ? value + first : slots + (p - 1) * width + first;
-	for (size_t done = 0; done < count; done += SPARSE_BLOCK) {
-		const size_t n = count - done < SPARSE_BLOCK ? count - done : SPARSE_BLOCK;
+	for (size_t done = 0, n; done < count; done += n) {
+		const size_t run =
+		    optimizer_decay_run(o, s->element + first + offsets[done], width - first - offsets[done], &step.k.weight_decay);
+		n = count - done < SPARSE_BLOCK ? count - done : SPARSE_BLOCK;
+		while ((size_t)(offsets[done + n - 1] - offsets[done]) >= run)
+			n--;
 		for (uint32_t p = 0; p <= o->slots; p++)
 			gather(block[p], at[p], offsets + done, n, count - done);
 		o->rule(&step, block[0], block[1], block[2], pushed + done, n);

@@ -15,6 +15,7 @@
 struct optimizer_scalars {
 	float lr;         /* after the schedule */
 	float grad_scale; /* gradients are multiplied by this first (1/members of a step; 1 otherwise) */
+	uint64_t element; /* of a dense table: the row's first */
 };
 
 /* Per-row state beside value and slots; all zero for a row that was never pushed. */
@@ -55,6 +56,13 @@ weir_status optimizer_check(const weir_optimizer *o, weir_error *err) WEIR_MUST_
 
 struct optimizer; /* a rule prepared for a table: function pointers and constants */
 struct optimizer *optimizer_create(const weir_optimizer *spec, weir_error *err);
+/* Of a dense table: weight decay leaves out the elements of the segments that say so. Before the first
+ * step. E_MEMORY. */
+weir_status optimizer_leave_out(struct optimizer *o, const weir_init_segment *segments, uint32_t count,
+                                weir_error *err) WEIR_MUST_CHECK;
+/* How many of the n > 0 elements from `element` on decay like the first of them; *decay: by how much. The
+ * rule takes each such run by itself; LAMB's trust ratio is that of the run. */
+size_t optimizer_decay_run(const struct optimizer *o, uint64_t element, size_t n, float *decay);
 void optimizer_destroy(struct optimizer *o);
 /* One row, or a contiguous run [first, first + n) of a row of `width` elements (first > 0 only for element-wise rules: is_elementwise).
  * value (width), slots (slots * width, slot-major), grad (n, any alignment). Call optimizer_begin_row once per row and entry, before its runs. */

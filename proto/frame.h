@@ -15,7 +15,7 @@
  *   12 u16 sections           14 u16 part
  *   16 u64 request id (a reply repeats its request's)
  *   24 u32 pass  28 u32 unit  32 u32 attempt  36 u32 batch
- *   40 u64 a     48 u64 b     56 u32 status (replies) 60 u32 c
+ *   40 u64 a     48 u64 b     56 u32 status     60 u32 c
  * What a, b, c, pass... mean for each kind is in the table at enum record_kind.
  *
  * Section header, 32 bytes
@@ -68,20 +68,23 @@
 
 /* Kinds, and what the general fields carry:
  *   PUSH         identity (pass unit attempt batch part); a = partition's applied index at the pull it was computed from;
- *                b = step (sync; 0: none); c = bits of an fp32, by which learning rates are multiplied (0: they are not); sections: keys + gradients, all
- *                of synchronous tables or none
+ *                b = step (sync; 0: none); c = bits of an fp32, by which learning rates are multiplied (0: they are not); status = place of the
+ *                batch in the whole training, counted from 1, where schedules of tables that are not synchronous stand (0: not said, the partition
+ *                counts its own pushes); sections: keys + gradients, all of synchronous tables or none
  *   PUSH_REPLY   status; a = applied index, or with cluster.ack: primary that of its own entry; b = stable index: applied, and no failover takes it back;
  *                c = epoch that a is seen from; attempt = staleness: entries that were behind a's of the push when it came
  *   PULL         b = step that must have been applied (0: none); a = log index that must have been applied, where the log has it: of what the client
  *                pushed or saw; c: a replica that is not primary may answer, too, if its state is no older than so many ms, and has a (0: it may
- *                not); else it says E_NOT_CURRENT. Sections: keys, and what is held of them. One table section per (table, partition).
+ *                not); else it says E_NOT_CURRENT. status = the highest place of a PUSH's batch that the client has pushed (0: none): rows of
+ *                asynchronous tables with full decay are brought so far. Sections: keys, and what is held of them. One table section per (table, partition).
  *   PULL_REPLY   status; a = applied index; sections as asked, in the asked order, data without keys
  *   SEAL         pass unit attempt; partition may be ALL
  *   SEAL_REPLY   one reply record per partition; status; a, b as of PUSH_REPLY, batch = epoch that a is seen from; c = bits; one section (table 0,
  *                codec FP32, width 0): data = bitmap of the parts of the unit that are applied, dropped or waiting in an open step,
  *                bit frame_part_bit(batch, part)
  *   CLOSE_STEP   a = PUSH's c, of the step; b = step; c = included; sections: one whose data = included then dropped batch ids (u32 pass, unit, batch:
- *                12 bytes each); partition ALL
+ *                12 bytes each), and with flag CLOSE_WEIGHTS the weights of those included (f32 each, from 0 to c; their mean is 1; without it all
+ *                are 1): rows take the sum of weight times gradient, divided by c; partition ALL
  *   CLOSE_REPLY  status; a = applied index
  *   RETIRE       all units below (pass, unit) are closed, and if attempt > 0 also unit (a >> 32, a & 0xffffffff); partition ALL
  *   RETIRE_REPLY status
@@ -138,7 +141,7 @@ enum index_codec {
 	INDEX_ALL = 3 /* dense: chunks in order, no index stream */
 };
 enum section_flag { SECTION_LZ4_INDEX = 1, SECTION_LZ4_DATA = 2 };
-enum record_flag { RECORD_ASSIGN_SLOTS = 1, RECORD_REPLICA_GAP = 1 }; /* each of its kind alone */
+enum record_flag { RECORD_ASSIGN_SLOTS = 1, RECORD_REPLICA_GAP = 1, RECORD_CLOSE_WEIGHTS = 1 }; /* each of its kind alone */
 
 struct frame_header {
 	uint32_t records;

@@ -53,6 +53,7 @@ _Static_assert(WEIR_SERVERS_MAX *WEIR_ADDRESS_BYTES_MAX + WEIR_PARTITIONS_MAX * 
 	X("weir.v1.LedgerStateReply", "data", WEIR_LEDGER_PIECE_BYTES)               \
 	X("weir.v1.StepClose", "included", WEIR_STEP_MEMBERS_MAX)                    \
 	X("weir.v1.StepClose", "dropped", WEIR_STEP_MEMBERS_MAX)                     \
+	X("weir.v1.StepClose", "weights", WEIR_STEP_MEMBERS_MAX)                     \
 	X("weir.v1.WorkerStatus", "name", WEIR_NAME_BYTES_MAX - 1)                   \
 	X("weir.v1.WorkerStatus", "host", WEIR_ADDRESS_BYTES_MAX - 1)                \
 	X("weir.v1.TableStatus", "name", WEIR_TABLE_NAME_BYTES_MAX - 1)              \

@@ -87,6 +87,7 @@ weir_status wire_table_make(struct wire_table *out, const weir_table_spec *spec,
 		out->segments[i].elements = spec->segments[i].elements;
 		out->segments[i].kind = spec->segments[i].kind;
 		out->segments[i].a = spec->segments[i].a;
+		out->segments[i].undecayed = spec->segments[i].undecayed;
 		out->segment_list[i] = &out->segments[i];
 	}
 	return WEIR_OK;
@@ -139,7 +140,8 @@ weir_status wire_table_read(const Weir__V1__Table *in, weir_table_spec *spec, ui
 	if (!segments)
 		return weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory", in->name);
 	for (size_t i = 0; i < in->n_segments; i++)
-		segments[i] = (weir_init_segment){in->segments[i]->elements, (weir_init_kind)in->segments[i]->kind, in->segments[i]->a};
+		segments[i] = (weir_init_segment){in->segments[i]->elements, (weir_init_kind)in->segments[i]->kind, in->segments[i]->a,
+		                                  in->segments[i]->undecayed};
 	memcpy(spec->name, in->name, name_bytes);
 	spec->kind = (weir_table_kind)in->kind;
 	spec->width = in->width;
@@ -212,6 +214,7 @@ bool wire_table_equal(const weir_table_spec *a, const weir_table_spec *b, struct
 		FIELD_EQUAL(x->elements, y->elements, "segments.elements")
 		FIELD_EQUAL(x->kind, y->kind, "segments.kind")
 		FIELD_EQUAL(x->a, y->a, "segments.a")
+		FIELD_EQUAL(x->undecayed, y->undecayed, "segments.undecayed")
 	}
 #undef TABLE_FIELD_EQUAL
 #undef FIELD_EQUAL
@@ -246,6 +249,8 @@ static weir_status check_shape(const weir_table_spec *t, weir_error *err)
 		const weir_init_segment *s = &t->segments[i];
 		if ((unsigned)s->kind > WEIR_INIT_NORMAL || !isfinite(s->a))
 			return weir_fail(err, WEIR_E_INVALID, "table %s: segment %u has kind %u, a %g", t->name, i, s->kind, (double)s->a);
+		if (s->undecayed && !dense)
+			return weir_fail(err, WEIR_E_INVALID, "table %s: weight_decay leaves out elements of dense tables alone", t->name);
 		if (s->elements > want - sum)
 			return weir_fail(err, WEIR_E_INVALID, "table %s: segment %u goes beyond the table's %llu elements", t->name, i,
 			                 (unsigned long long)want);

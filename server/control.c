@@ -190,6 +190,7 @@ struct scan {
 	struct rpc_call *call;
 	uint32_t table, partition, rows_max;
 	struct store_place place;
+	struct optimizer_clock clock;
 	bool slots;
 };
 
@@ -200,7 +201,7 @@ static void scan_run(void *arg)
 	struct record_writer *w = record_writer_create();
 	struct message *frame = NULL;
 	if (w) {
-		partition_scan(s->partitions[q->partition], q->table, q->place, q->rows_max, q->slots, s->options.boot, w);
+		partition_scan(s->partitions[q->partition], q->table, q->place, q->rows_max, q->slots, q->clock, s->options.boot, w);
 		frame = record_writer_finish(w, s->options.uuid, s->options.generation, NULL, NULL);
 		record_writer_destroy(w);
 	}
@@ -232,6 +233,7 @@ static weir_status scan_read(struct scan *out, struct message *request, weir_err
 		out->rows_max = q->rows_max;
 		out->place = (struct store_place){.at = q->cursor, .below = q->below};
 		out->slots = q->slots;
+		out->clock = (struct optimizer_clock){.steps = q->clock_steps, .lr = q->clock_rate};
 	}
 	wire_free(m);
 	return status;

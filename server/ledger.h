@@ -30,8 +30,9 @@ struct ledger_options {
 	enum { LEDGER_RATE_AS_IT_IS, LEDGER_RATE_LINEAR, LEDGER_RATE_SQRT } rate_rule; /* in trainers that live over `workers` */
 	uint32_t replicas;            /* of each partition, as placement.h puts them; 0: 1 */
 	uint64_t memory_budget_bytes; /* of a server, for dense tables; 0: no limit */
-	uint32_t workers;             /* that the job's learning rates are meant for */
-	bool ack_sent;                /* these three: as clients are told */
+	uint32_t
+	    workers; /* trainers that the job is meant for: its learning rates, its synchronous steps; 0: not said, nobody is waited for */
+	bool ack_sent; /* these three: as clients are told */
 	uint32_t read_staleness_ms;
 	uint64_t read_staleness_entries;
 	uint32_t patience_ms; /* how long clients wait for a server that is gone; 0: as they see fit */

@@ -255,6 +255,7 @@ static void export_steps(struct export *x)
 		m->incarnation = s->members[i].incarnation;
 		m->batch = export_batch(x, &s->members[i].batch);
 		m->done = s->members[i].done;
+		m->weight = s->members[i].weight;
 	}
 }
 

@@ -218,7 +218,7 @@ static weir_status merge_members(struct ledger_steps *s, const Weir__V1__LedgerS
 	s->count = (uint32_t)in->n_members;
 	for (uint32_t i = 0; i < s->count; i++) {
 		const Weir__V1__LedgerMember *m = in->members[i];
-		s->members[i] = (struct step_member){m->worker, m->incarnation, read_batch(m->batch), m->done};
+		s->members[i] = (struct step_member){m->worker, m->incarnation, read_batch(m->batch), m->done, m->weight};
 	}
 	return WEIR_OK;
 }
@@ -229,8 +229,10 @@ static struct close_record *read_close(const Weir__V1__StepClose *in)
 	const size_t count = in->n_included + in->n_dropped;
 	struct step_member *members = calloc(count + 1, sizeof *members);
 	struct close_record *c = NULL;
-	for (size_t i = 0; members && i < count; i++)
+	for (size_t i = 0; members && i < count; i++) {
 		members[i].batch = read_batch(i < in->n_included ? in->included[i] : in->dropped[i - in->n_included]);
+		members[i].weight = i < in->n_weights ? (double)in->weights[i] : 1;
+	}
 	if (members)
 		c = ledger_close_make(in->step, in->rate_scale, members, (uint32_t)count, (uint32_t)in->n_included);
 	free(members);

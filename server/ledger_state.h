@@ -114,6 +114,7 @@ struct ledger_worker {
 	struct speed speed; /* batches */
 	struct worker_activity activity;
 	struct worker_stall stall;
+	bool late;    /* steps do not wait for it until it is ready again; not in the log */
 	bool changed; /* is in ledger_changes.workers */
 };
 
@@ -122,12 +123,14 @@ struct step_member {
 	uint64_t incarnation;
 	struct ledger_batch batch;
 	bool done;
+	double weight; /* in the mean of its step, once it is done */
 };
 
 struct close_record {
 	Weir__V1__StepClose message; /* points into the rest */
 	Weir__V1__BatchId *ids;
 	Weir__V1__BatchId **list;
+	float *weights; /* (included) */
 };
 
 struct ledger_steps {
@@ -139,6 +142,13 @@ struct ledger_steps {
 	struct close_record *closes[WEIR_STEP_CLOSES_KEPT]; /* oldest first */
 	uint32_t closes_count;
 	uint64_t batches_dropped;
+};
+
+/* Not in the log: whoever has the ledger next waits anew. */
+struct lockstep {
+	bool gathered;     /* units are leased */
+	int64_t gather_ms; /* since when a trainer has waited for that; 0: none has */
+	int64_t ready_ms;  /* since when some were ready for a step that is not open; 0: none are */
 };
 
 struct ledger_table {
@@ -211,6 +221,7 @@ struct ledger {
 	char failure[WEIR_ERROR_TEXT_BYTES];
 
 	struct ledger_steps steps;
+	struct lockstep lockstep;
 	struct totals expected, skipped; /* of committed units, of quarantined ones */
 	Weir__V1__WorkerReport report;
 	struct speed speed;  /* rows of all workers */
@@ -283,10 +294,16 @@ void ledger_steps_answer(struct ledger *l, struct ledger_worker *w, weir_status 
 void ledger_steps_forget_unit(struct ledger *l, struct ledger_worker *w, uint32_t pass, uint32_t unit);
 void ledger_steps_advance(struct ledger *l);
 void ledger_steps_free(struct ledger *l);
-/* The record of a close: members [0, included) count, in this order, the others are dropped. NULL when out of memory. */
+/* The record of a close: members [0, included) count, in this order and by their weights, the others are dropped. NULL when out of memory. */
 struct close_record *ledger_close_make(uint64_t step, float rate_scale, const struct step_member *members, uint32_t count,
                                        uint32_t included);
 void ledger_close_free(struct close_record *c);
+
+/* Steps that are alike in every run (ledger_lockstep.c); without synchronous tables nobody waits. */
+bool ledger_lockstep_gathered(struct ledger *l); /* whether units may be leased */
+/* The free unit that w gets next, where none below free_from is free; units_count: none. */
+uint32_t ledger_lockstep_next(const struct ledger *l, const struct ledger_worker *w, uint32_t free_from);
+bool ledger_lockstep_complete(struct ledger *l); /* whether the next step may open with who is ready */
 
 /* Clocks. */
 void ledger_clocks_enter(struct ledger_worker *w); /* it gets a unit, and had none */
@@ -318,7 +335,8 @@ double ledger_speed_share(const struct ledger *l,
                           const struct ledger_worker *w); /* of all trainers' speed, as far as it is known */
 
 /* Tables. */
-bool ledger_tables_in_step(const struct ledger *l);    /* some are synchronous, or have local steps */
+bool ledger_tables_in_step(const struct ledger *l); /* some are synchronous, or have local steps */
+bool ledger_tables_synchronous(const struct ledger *l);
 uint32_t ledger_tables_backup(const struct ledger *l); /* of the sync tables */
 bool ledger_tables_keep_back(const struct ledger *l);  /* parts of gradients: a unit has one batch more, of what was kept */
 uint32_t ledger_tables_bound(const struct ledger *l);  /* the least of the ssp tables'; UINT32_MAX: there are none */

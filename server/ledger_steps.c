@@ -52,6 +52,7 @@ void ledger_close_free(struct close_record *c)
 		return;
 	free(c->ids);
 	free(c->list);
+	free(c->weights);
 	free(c);
 }
 
@@ -74,6 +75,23 @@ static int compare_members(const void *a, const void *b)
 	return (x->batch.batch > y->batch.batch) - (x->batch.batch < y->batch.batch);
 }
 
+/* The weights of those included, as multiples of their mean: 1 where all count alike, to the bit. */
+static void fill_weights(struct close_record *c, const struct step_member *members, uint32_t included)
+{
+	double sum = 0;
+	bool alike = true;
+	for (uint32_t i = 0; i < included; i++) {
+		sum += members[i].weight;
+		alike &= members[i].weight == members[0].weight;
+	}
+	if (alike && sum > 0)
+		return;
+	for (uint32_t i = 0; i < included; i++)
+		c->weights[i] = sum > 0 ? (float)(members[i].weight * included / sum) : 0;
+	c->message.n_weights = included;
+	c->message.weights = c->weights;
+}
+
 struct close_record *ledger_close_make(uint64_t step, float rate_scale, const struct step_member *members, uint32_t count,
                                        uint32_t included)
 {
@@ -82,7 +100,8 @@ struct close_record *ledger_close_make(uint64_t step, float rate_scale, const st
 		return NULL;
 	c->ids = calloc(count, sizeof *c->ids);
 	c->list = calloc(count, sizeof(Weir__V1__BatchId *));
-	if (!c->ids || !c->list) {
+	c->weights = calloc(included + 1u, sizeof *c->weights);
+	if (!c->ids || !c->list || !c->weights) {
 		ledger_close_free(c);
 		return NULL;
 	}
@@ -100,6 +119,7 @@ struct close_record *ledger_close_make(uint64_t step, float rate_scale, const st
 	c->message.included = c->list;
 	c->message.n_dropped = count - included;
 	c->message.dropped = c->list + included;
+	fill_weights(c, members, included);
 	return c;
 }
 
@@ -161,6 +181,8 @@ static bool step_open(struct ledger *l)
 		s->capacity = l->workers_count;
 	}
 	s->count = 0;
+	if (!ledger_lockstep_complete(l))
+		return false;
 	for (uint32_t i = 0; i < l->workers_count; i++) {
 		struct ledger_worker *w = l->workers[i];
 		if (!w->poll.active || !w->poll.ready)
@@ -228,20 +250,32 @@ void ledger_steps_forget_unit(struct ledger *l, struct ledger_worker *w, uint32_
 }
 
 /* `done` of a request: in the open step, or of one that closed without it. */
-static void report_done(struct ledger *l, struct ledger_worker *w, const struct ledger_batch *done, bool *dropped)
+static void report_done(struct ledger *l, struct ledger_worker *w, const Weir__V1__BatchId *q, bool *dropped)
 {
+	const struct ledger_batch done = read_batch(q);
 	struct step_member *m = member_of(l, w);
-	if (m && same_batch(&m->batch, done))
+	if (m && same_batch(&m->batch, &done)) {
 		m->done = l->changes.steps = true;
-	*dropped = w->dropped && same_batch(&w->dropped_batch, done);
+		m->weight = !q || q->weight == 0 ? 1 : q->weight;
+		if (q && q->empty)
+			m->weight = 0;
+	}
+	*dropped = w->dropped && same_batch(&w->dropped_batch, &done);
+}
+
+static weir_status check_weight(const Weir__V1__BatchId *done, weir_error *err)
+{
+	if (!done || (done->weight >= 0 && done->weight <= WEIR_BATCH_WEIGHT_MAX))
+		return WEIR_OK;
+	return weir_fail(err, WEIR_E_INVALID, "batch %u of unit %u of pass %u weighs %g in its step: expected 0 to %g", done->batch,
+	                 done->unit, done->pass, done->weight, WEIR_BATCH_WEIGHT_MAX);
 }
 
 void ledger_step_done(struct ledger *l, struct ledger_worker *w, const Weir__V1__BatchId *done)
 {
-	const struct ledger_batch batch = read_batch(done);
 	bool dropped;
-	if (done)
-		report_done(l, w, &batch, &dropped);
+	if (done && check_weight(done, NULL) == WEIR_OK)
+		report_done(l, w, done, &dropped);
 }
 
 void ledger_step(struct ledger *l, const Weir__V1__StepRequest *q, ledger_reply_fn reply, void *arg)
@@ -253,10 +287,10 @@ void ledger_step(struct ledger *l, const Weir__V1__StepRequest *q, ledger_reply_
 		w = NULL;
 	}
 	bool dropped = false;
-	if (w && q->has_done) {
-		struct ledger_batch done = read_batch(q->done);
-		report_done(l, w, &done, &dropped);
-	}
+	if (w && q->has_done && check_weight(q->done, &err))
+		w = NULL;
+	if (w && q->has_done)
+		report_done(l, w, q->done, &dropped);
 	struct ledger_batch ready = read_batch(q->ready);
 	if (w && q->has_ready && !ledger_unit_is_held(l, w, &ready)) {
 		(void)weir_fail(&err, WEIR_E_STATE, "batch %u of unit %u of pass %u: worker %s does not hold the unit", ready.batch,

@@ -56,6 +56,14 @@ bool ledger_tables_in_step(const struct ledger *l)
 	return false;
 }
 
+bool ledger_tables_synchronous(const struct ledger *l)
+{
+	for (uint32_t i = 0; i < l->tables_count; i++)
+		if (l->tables[i]->spec.mode.kind == WEIR_SYNC)
+			return true;
+	return false;
+}
+
 static void table_free(struct ledger_table *t)
 {
 	wire_table_free(&t->wire);

@@ -8,6 +8,7 @@
 
 #include "ledger_state.h"
 #include "legible.h"
+#include "unit_order.h"
 
 void ledger_pass_free(struct ledger *l)
 {
@@ -91,10 +92,7 @@ void ledger_pass_advance(struct ledger *l)
 
 static uint32_t data_unit(const struct ledger *l, uint32_t unit)
 {
-	const uint32_t place = l->units[unit].place;
-	if (!l->options.shuffle)
-		return place;
-	return (uint32_t)prng_permute(prng_mix(l->options.seed, l->pass, 0), l->dataset_units, place);
+	return unit_order(l->options.shuffle, l->options.seed, l->pass, l->dataset_units, l->units[unit].place);
 }
 
 static void unit_hold(struct ledger *l, struct ledger_worker *w, uint32_t unit)
@@ -231,12 +229,12 @@ bool ledger_unit_is_held(const struct ledger *l, const struct ledger_worker *w, 
 
 /* --- Lease */
 
-/* The first free unit, or units_count. */
-static uint32_t unit_next(struct ledger *l)
+/* The free unit that w gets next, or units_count. */
+static uint32_t unit_next(struct ledger *l, const struct ledger_worker *w)
 {
 	while (l->free_from < l->units_count && l->units[l->free_from].state != UNIT_FREE)
 		l->free_from++;
-	return l->free_from;
+	return ledger_lockstep_gathered(l) ? ledger_lockstep_next(l, w, l->free_from) : l->units_count;
 }
 
 struct lease_answer {
@@ -280,9 +278,11 @@ static void answer_trainer(struct ledger *l, struct ledger_worker *w, uint64_t s
 		a->reply.state = WEIR__V1__LEASE_STATE__FINISHED;
 		return;
 	}
-	if (w->held_count == WEIR_UNITS_HELD_MAX || !ledger_idle_trusts(w) || unit_next(l) == l->units_count)
+	if (w->held_count == WEIR_UNITS_HELD_MAX || !ledger_idle_trusts(w))
 		return; /* wait */
-	uint32_t unit = unit_next(l);
+	const uint32_t unit = unit_next(l, w);
+	if (unit == l->units_count)
+		return;
 	ledger_unit_cut(l, w, unit);
 	unit_hold(l, w, unit);
 	w->lease_sequence = sequence;

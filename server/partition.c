@@ -200,14 +200,13 @@ static void rate_sections(struct submission *s, float scale, float *rates)
 	struct cursor body = *s->body;
 	const uint64_t last = s->p->options.log->ops->last(s->p->options.log);
 	s->reply.staleness = s->r->a < last ? (uint32_t)(last - s->r->a) : 0;
-	tail_count(s->p);
 	for (uint32_t i = 0; i < s->r->sections; i++) {
 		struct section section;
 		weir_status status = frame_next_section(&body, &section, NULL);
 		assert(status == WEIR_OK);
 		struct partition_table *t = partition_table(s->p, section.table);
 		const bool steps = t->spec->mode.kind == WEIR_SYNC;
-		rates[i] = steps ? 0 : scale * (float)schedule_lr(&t->spec->optimizer, tail_step(s->p, t, &section));
+		rates[i] = steps ? 0 : scale * (float)schedule_lr(&t->spec->optimizer, push_step(t, s->r));
 		if (t->spec->mode.staleness_rate && s->reply.staleness > 1)
 			rates[i] /= (float)s->reply.staleness;
 		record_staleness(t, s->reply.staleness);
@@ -267,17 +266,25 @@ static weir_status check_close(struct submission *s)
 	weir_status status = frame_next_section(&body, &section, &s->err);
 	if (status)
 		return status;
-	if (section.data_bytes % BATCH_ID_BYTES || r->c > section.data_bytes / BATCH_ID_BYTES ||
-	    section.data_bytes / BATCH_ID_BYTES > 2 * WEIR_STEP_MEMBERS_MAX)
+	uint32_t rest;
+	const uint32_t ids = step_ids(r, section.data_bytes, &rest);
+	if (rest || r->c > ids || ids > 2 * WEIR_STEP_MEMBERS_MAX)
 		return weir_fail(&s->err, WEIR_E_CORRUPT, "close step %llu: %u included in %u bytes of batch ids",
 		                 (unsigned long long)r->b, r->c, section.data_bytes);
-	for (uint32_t i = 0; i < section.data_bytes / BATCH_ID_BYTES; i++) {
+	for (uint32_t i = 0; i < ids; i++) {
 		struct batch_id id;
 		status = cursor_read(&section.data, &id, BATCH_ID_BYTES);
 		assert(status == WEIR_OK);
 		if (id.batch >= WEIR_UNIT_BATCHES_MAX)
 			return weir_fail(&s->err, WEIR_E_LIMIT, "close step %llu: batch %u, below %u", (unsigned long long)r->b, id.batch,
 			                 WEIR_UNIT_BATCHES_MAX);
+	}
+	for (float weight; r->flags & RECORD_CLOSE_WEIGHTS && section.data.left;) {
+		status = cursor_read(&section.data, &weight, sizeof weight);
+		assert(status == WEIR_OK);
+		if (!(weight >= 0 && weight <= (float)r->c))
+			return weir_fail(&s->err, WEIR_E_INVALID, "close step %llu: a batch weighs %g, expected 0 to %u",
+			                 (unsigned long long)r->b, (double)weight, r->c);
 	}
 	return WEIR_OK;
 }
@@ -299,7 +306,7 @@ static weir_status submit_close(struct submission *s, struct log_entry *e)
 	for (uint32_t id = 0; id < p->tables_end; id++) {
 		const struct partition_table *t = p->tables[id];
 		const bool steps = t && t->spec->mode.kind == WEIR_SYNC;
-		p->scratch->rates[id] = steps ? scale * (float)schedule_lr(&t->spec->optimizer, t->clock.steps) : 0;
+		p->scratch->rates[id] = steps ? scale * (float)schedule_lr(&t->spec->optimizer, step_of_table(p, t, s->r->b)) : 0;
 	}
 	e->rates = p->scratch->rates;
 	e->rates_count = p->tables_end;

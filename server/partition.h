@@ -218,9 +218,10 @@ struct histogram *partition_staleness(struct partition *p, uint32_t table); /* N
 
 /* Answers a pull: writes its PULL_REPLY record, gathering rows straight into the writer's memory. What is wrong with the request is in the reply. */
 void partition_pull(struct partition *p, const struct record *r, const struct cursor *body, struct record_writer *w);
-/* Writes the SCAN_REPLY record with up to rows_max rows of a table from `place` on. slots: optimizer slots behind each row's value. request_id: the reply's. */
+/* Writes the SCAN_REPLY record with up to rows_max rows of a table from `place` on. slots: optimizer slots behind each row's value. clock: with full decay rows
+ * are brought so far at least. request_id: the reply's. */
 void partition_scan(struct partition *p, uint32_t table, struct store_place place, uint32_t rows_max, bool slots,
-                    uint64_t request_id, struct record_writer *w);
+                    struct optimizer_clock clock, uint64_t request_id, struct record_writer *w);
 /* A reply to request r that says no more than a status. */
 struct record partition_reply_to(const struct record *r, uint8_t kind, weir_status status);
 /* Writes a reply that refuses; text not NULL: with a section (table 0, width 0) that is the text. */

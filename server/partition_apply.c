@@ -12,6 +12,7 @@ struct section_apply {
 	struct partition *p;
 	const struct log_entry *e;
 	struct partition_table *t;
+	uint64_t step; /* of the table, that this is */
 	struct optimizer_scalars scalars;
 	struct section_values values;
 	float book[CODEC_BOOK];
@@ -25,9 +26,19 @@ void row_meta_touch(struct row_meta *m, const struct log_entry *e)
 		m->count++;
 }
 
-void table_step(struct partition_table *t, float lr)
+uint64_t push_step(const struct partition_table *t, const struct record *push)
 {
-	t->clock.steps++;
+	const uint32_t round = t->spec->mode.local_steps;
+	if (!push->status)
+		return t->clock.steps;
+	return (push->status - 1u) / (round ? round : 1u);
+}
+
+void table_step(struct partition_table *t, uint64_t step, float lr)
+{
+	if (step + 1 < t->clock.steps)
+		return;
+	t->clock.steps = step + 1;
 	t->clock.lr = lr;
 }
 
@@ -85,6 +96,7 @@ static weir_status apply_chunk(struct section_apply *a, uint64_t chunk)
 	if (store_upsert(a->t->rows, &chunk, 1, &value, &meta))
 		return WEIR_E_MEMORY;
 	const size_t n = store_row_elements(a->t->rows, chunk);
+	a->scalars.element = chunk * WEIR_CHUNK;
 	const bool is_sparse = a->values.coding.codec == WEIR_CODEC_TOPK && !a->t->full_decay;
 	optimizer_begin_row(a->t->optimizer, &meta->state);
 	if (!optimizer_is_elementwise(a->t->optimizer)) {
@@ -110,8 +122,9 @@ static weir_status apply_rows(struct section_apply *a, const uint64_t *keys, siz
 		return WEIR_E_MEMORY;
 	for (size_t i = 0; i < count; i++)
 		x->states[i] = &x->metas[i]->state;
+	const struct optimizer_clock before = {.steps = a->step, .lr = a->scalars.lr};
 	for (size_t i = 0; i < count && a->t->full_decay; i++)
-		optimizer_catch_up(a->t->optimizer, &a->t->clock, x->states[i], x->rows[i], x->rows[i] + width, width);
+		optimizer_catch_up(a->t->optimizer, &before, x->states[i], x->rows[i], x->rows[i] + width, width);
 	for (size_t at = 0, m; at < count; at += m) {
 		const uint8_t *run = (const uint8_t *)x->values;
 		if (is_raw(a)) { /* whole rows; one that straddles slices is assembled in x->sum */
@@ -162,6 +175,7 @@ static weir_status apply_section(struct partition *p, const struct log_entry *e,
 {
 	struct section_apply a = {
 	    .p = p, .e = e, .t = partition_table(p, s->table), .scalars = {.lr = e->rates[number], .grad_scale = 1}};
+	a.step = push_step(a.t, &e->record);
 	section_apply_open(&a, s);
 	struct row_keys k = row_keys_of(p, a.t, s);
 	uint64_t keys[APPLY_ROWS];
@@ -175,7 +189,7 @@ static weir_status apply_section(struct partition *p, const struct log_entry *e,
 			for (size_t i = 0; i < n && !status; i++)
 				status = apply_chunk(&a, keys[i]);
 	}
-	table_step(a.t, a.scalars.lr);
+	table_step(a.t, a.step, a.scalars.lr);
 	return status;
 }
 

@@ -41,7 +41,6 @@ static void commit_entry(struct partition *p, const struct log_entry *e)
 	const uint64_t index = e->index;
 	const bool closes_step = e->record.kind == RECORD_CLOSE_STEP;
 	epochs_begin(&p->epochs, e->epoch, index);
-	tail_leave(p, e);
 	if (index <= p->replayed && replay_skip_find(p, e))
 		p->failed = WEIR_E_MEMORY;
 	const weir_status outcome = p->failed ? p->failed : partition_apply(p, e);

@@ -53,7 +53,7 @@ weir_status partition_empty(struct partition *p, weir_error *err)
 	replay_end(p);
 	p->epochs = (struct epochs){0};
 	p->eviction = (struct partition_eviction){0};
-	p->applied = p->committed = p->counted = p->epoch = p->replayed = p->flushed = 0;
+	p->applied = p->committed = p->epoch = p->replayed = p->flushed = 0;
 	p->fetched = p->commit_ticket = p->present = 0;
 	p->unflushed = p->halted = false;
 	p->failed = WEIR_OK;

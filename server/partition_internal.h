@@ -24,8 +24,7 @@ struct partition_table {
 	const struct optimizer *optimizer;
 	bool is_logged;               /* an entry that is applied has brought it */
 	bool full_decay;              /* rows that a push leaves out take its step too: optimizer_catch_up */
-	struct optimizer_clock clock; /* state: counts the applied entries that brought rows of this table */
-	uint32_t *ahead; /* (1; dense: chunks here) what entries in the tail will add to the count of the table; of the chunk */
+	struct optimizer_clock clock; /* state: as far as the entries applied here say */
 	struct reference *reference; /* dense: what trainers hold of it; NULL: nobody has asked */
 	struct histogram *staleness; /* NULL: of no push yet */
 	struct partition_table_counters counters;
@@ -134,7 +133,6 @@ struct partition {
 	uint32_t tables_end; /* largest table id + 1 */
 	uint64_t applied;    /* index of the last applied entry; the tail is what the log has behind it */
 	uint64_t committed;  /* entries up to here may be applied */
-	uint64_t counted;    /* entries of the tail up to here are in the tables' `ahead` */
 	uint64_t epoch;      /* that its own entries are of; 0: none has begun here */
 	bool beginning;      /* that epoch's first entry is not in the log yet */
 	bool moved;          /* another replica is primary */
@@ -219,8 +217,12 @@ bool sections_finite(const struct partition *p, const struct record *r, struct c
 weir_status partition_apply(struct partition *p, const struct log_entry *e);
 void partition_publish(struct partition *p); /* into the counters of the status report */
 void row_meta_touch(struct row_meta *m, const struct log_entry *e);
-/* An entry with rows of the table has been applied at this rate. */
-void table_step(struct partition_table *t, float lr);
+/* The step of an asynchronous table that a push is: a function of its batch's place in the training,
+ * so that it is the same in every partition, whoever computed the batch, and whenever. Tables with
+ * local steps take one for a round. Of a push that does not say its place: the next here. */
+uint64_t push_step(const struct partition_table *t, const struct record *push);
+/* The table has taken this step, at this rate. */
+void table_step(struct partition_table *t, uint64_t step, float lr);
 
 /* --- partition_admit.c */
 
@@ -270,14 +272,6 @@ bool role_holds_records(const struct partition *p);
 
 /* The entry of the tail that must be applied before r is looked at, as its answer may depend on it; 0: none. */
 uint64_t tail_decides(const struct partition *p, const struct record *r);
-/* Counts the whole tail in the tables' `ahead`, before tail_step. */
-void tail_count(struct partition *p);
-/* The entry will not be in the tail any more; those above index will not. */
-void tail_leave(struct partition *p, const struct log_entry *e);
-void tail_leave_above(struct partition *p, uint64_t index);
-/* The step of an asynchronous table's schedule at which a section behind the tail comes. A dense chunk counts its own pushes: a batch may bring a table's
- * chunks in several parts, and each must see the same step. */
-uint64_t tail_step(const struct partition *p, const struct partition_table *t, const struct section *s);
 
 /* --- partition_follow.c */
 

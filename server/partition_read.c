@@ -49,27 +49,40 @@ static bool is_float_aligned(const uint8_t *p)
 	return (uintptr_t)p % sizeof(float) == 0;
 }
 
-/* The row in scratch memory, with full decay and its slots: brought to the table's clock, as its next push would find it. */
-static const float *catch_up(struct partition *p, const struct partition_table *t, struct row_state state, size_t n)
+/* The row in scratch memory, with full decay and its slots: brought to the clock, as its next push would find it. */
+static const float *catch_up(struct partition *p, const struct partition_table *t, const struct optimizer_clock *clock,
+                             struct row_state state, size_t n)
 {
 	float *row = p->scratch->row;
-	optimizer_catch_up(t->optimizer, &t->clock, &state, row, row + n, n);
+	optimizer_catch_up(t->optimizer, clock, &state, row, row + n, n);
 	return row;
 }
 
-static const float *row_now(struct partition *p, const struct partition_table *t, uint64_t key)
+static const float *row_now(struct partition *p, const struct partition_table *t, const struct optimizer_clock *clock,
+                            uint64_t key)
 {
 	struct row_state state;
 	store_copy_row(t->rows, key, p->scratch->row, &state);
-	return catch_up(p, t, state, store_row_elements(t->rows, key));
+	return catch_up(p, t, clock, state, store_row_elements(t->rows, key));
 }
 
-static void gather(struct partition *p, const struct partition_table *t, const uint64_t *keys, size_t count, float *out)
+/* Where the table is, as far as its pushes here tell, and whoever reads it: others may have gone to other partitions alone. */
+static struct optimizer_clock later_of(const struct partition_table *t, const struct optimizer_clock *known)
+{
+	return known->steps > t->clock.steps ? *known : t->clock;
+}
+
+static void gather(struct partition *p, const struct partition_table *t, const uint64_t *keys, size_t count, uint32_t pushed,
+                   float *out)
 {
 	if (!t->full_decay)
 		return store_gather(t->rows, keys, count, out);
+	struct optimizer_clock told = {0};
+	if (pushed > 0 && t->spec->mode.kind != WEIR_SYNC)
+		told = (struct optimizer_clock){.steps = pushed, .lr = (float)schedule_lr(&t->spec->optimizer, pushed - 1)};
+	const struct optimizer_clock clock = later_of(t, &told);
 	for (size_t i = 0; i < count; i++, out += t->spec->width)
-		memcpy(out, row_now(p, t, keys[i]), t->spec->width * sizeof *out);
+		memcpy(out, row_now(p, t, &clock, keys[i]), t->spec->width * sizeof *out);
 }
 
 /* Of a codec that tells finite numbers alone. */
@@ -81,7 +94,8 @@ static void encode_row(weir_codec codec, const float *row, size_t n, uint8_t *ou
 		memset(out, 0xff, codec_bytes(codec, n)); /* NaN, all of it: the scale is */
 }
 
-static void pull_rows(struct partition *p, const struct partition_table *t, struct row_keys *k, weir_codec codec, uint8_t *out)
+static void pull_rows(struct partition *p, const struct partition_table *t, struct row_keys *k, weir_codec codec, uint32_t pushed,
+                      uint8_t *out)
 {
 	const size_t width = t->spec->width, row_bytes = codec_bytes(codec, width);
 	const bool is_cut_anywhere = codec_element_bytes(codec) > 0;
@@ -90,7 +104,7 @@ static void pull_rows(struct partition *p, const struct partition_table *t, stru
 	uint64_t keys[GATHER_ROWS];
 	for (size_t n; (n = row_keys_next(k, keys, block)) > 0; out += n * row_bytes) {
 		float *values = direct ? (float *)(void *)out : p->scratch->values;
-		gather(p, t, keys, n, values);
+		gather(p, t, keys, n, pushed, values);
 		if (!direct && is_cut_anywhere)
 			codec_encode(&(struct coding){.codec = codec}, values, NULL, n * width, out);
 		for (size_t i = 0; i < n && !is_cut_anywhere; i++)
@@ -157,7 +171,8 @@ static struct section plan_answer(struct partition *p, struct partition_table *t
 	return s;
 }
 
-static weir_status pull_section(struct partition *p, const struct section *asked, struct record_writer *w)
+/* pushed: as the record's status. */
+static weir_status pull_section(struct partition *p, const struct section *asked, uint32_t pushed, struct record_writer *w)
 {
 	struct partition_table *t = partition_table(p, asked->table);
 	bool differences;
@@ -170,7 +185,7 @@ static weir_status pull_section(struct partition *p, const struct section *asked
 	if (differences)
 		differences_write(p, t, asked, out);
 	else if (t->spec->kind == WEIR_EMBEDDING)
-		pull_rows(p, t, &k, (weir_codec)s.codec, out);
+		pull_rows(p, t, &k, (weir_codec)s.codec, pushed, out);
 	else
 		pull_chunks(p, t, &k, out);
 	count_pull(p, t, asked, &s);
@@ -192,7 +207,7 @@ static weir_status pull(struct partition *p, const struct record *r, struct curs
 		struct section s;
 		status = frame_next_section(&body, &s, err);
 		assert(status == WEIR_OK);
-		status = pull_section(p, &s, w);
+		status = pull_section(p, &s, r->status, w);
 	}
 	weir_status ended = record_writer_end(w);
 	if (ended)
@@ -213,6 +228,7 @@ void partition_pull(struct partition *p, const struct record *r, const struct cu
 struct scan_page {
 	struct partition *p;
 	const struct partition_table *t;
+	struct optimizer_clock clock; /* that rows are brought to */
 	struct store_place place;
 	uint32_t slots;         /* behind each value, as asked */
 	size_t count, elements; /* rows, and floats of all of them */
@@ -226,7 +242,7 @@ static void scan_row(void *arg, uint64_t key, const struct row_state *state, con
 	const size_t n = store_row_elements(g->t->rows, key), floats = n * (1 + g->slots);
 	if (g->t->full_decay) {
 		memcpy(g->p->scratch->row, row, n * (1 + optimizer_slots(g->t->spec->optimizer.kind)) * sizeof *row);
-		row = catch_up(g->p, g->t, *state, n);
+		row = catch_up(g->p, g->t, &g->clock, *state, n);
 	}
 	memcpy(g->values + g->elements, row, floats * sizeof *row);
 	g->keys[g->count++] = key;
@@ -255,8 +271,8 @@ static weir_status scan_write(const struct scan_page *g, const struct record *re
 	                       .request_id = request->request_id,
 	                       .part = g->place.below,
 	                       .a = g->place.at,
-	                       .b = g->t->clock.steps};
-	memcpy(&reply.c, &g->t->clock.lr, sizeof reply.c);
+	                       .b = g->clock.steps};
+	memcpy(&reply.c, &g->clock.lr, sizeof reply.c);
 	struct section s = {.table = (uint16_t)table,
 	                    .codec = WEIR_CODEC_FP32,
 	                    .index_codec = INDEX_RAW,
@@ -275,7 +291,7 @@ static weir_status scan_write(const struct scan_page *g, const struct record *re
 }
 
 void partition_scan(struct partition *p, uint32_t table, struct store_place place, uint32_t rows_max, bool slots,
-                    uint64_t request_id, struct record_writer *w)
+                    struct optimizer_clock clock, uint64_t request_id, struct record_writer *w)
 {
 	const struct record request = {.partition = (uint16_t)p->options.id, .request_id = request_id};
 	struct scan_page g = {.p = p, .t = partition_table(p, table), .place = place};
@@ -285,6 +301,7 @@ void partition_scan(struct partition *p, uint32_t table, struct store_place plac
 	} else if (!g.t) {
 		weir_fail(&err, WEIR_E_NOT_FOUND, "table %u is not registered with partition %u", table, p->options.id);
 	} else {
+		g.clock = later_of(g.t, &clock);
 		g.slots = slots ? optimizer_slots(g.t->spec->optimizer.kind) : 0;
 		weir_status status = scan_page(&g, rows_max, &err);
 		if (!status && (status = scan_write(&g, &request, table, w)) != WEIR_OK)

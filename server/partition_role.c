@@ -139,7 +139,6 @@ weir_status partition_truncate(struct partition *p, uint64_t index, weir_error *
 	weir_error why = {0};
 	assert(index >= p->committed);
 	partition_step_down(p);
-	tail_leave_above(p, index);
 	weir_status status = log->ops->truncate_above(log, index, &why);
 	if (status == WEIR_E_IO && p->options.failed)
 		p->options.failed(p->options.failed_arg, &why);

@@ -13,7 +13,6 @@ static void table_free(struct partition_table *t)
 		return;
 	reference_destroy(t->reference);
 	free(t->staleness);
-	free(t->ahead);
 	free(t);
 }
 
@@ -24,12 +23,6 @@ void partition_free_tables(struct partition *p)
 		p->tables[id] = NULL;
 	}
 	p->tables_end = 0;
-}
-
-/* How many counts a table's `ahead` has: chunk / partitions is the last one's number. */
-static uint64_t counts_ahead(const struct partition *p, const weir_table_spec *spec)
-{
-	return spec->kind == WEIR_DENSE ? spec->elements / WEIR_CHUNK / p->options.partitions + 1 : 1;
 }
 
 weir_status partition_add_table(struct partition *p, uint32_t id, const weir_table_spec *spec, weir_error *err)
@@ -43,9 +36,7 @@ weir_status partition_add_table(struct partition *p, uint32_t id, const weir_tab
 		                 first.field, first.a, first.b);
 	weir_status status = store_check_table(p->store, id, spec, p->options.id, p->options.partitions, err);
 	struct partition_table *t = status ? NULL : calloc(1, sizeof *t);
-	if (t)
-		t->ahead = calloc(counts_ahead(p, spec), sizeof *t->ahead);
-	if (!status && (!t || !t->ahead))
+	if (!status && !t)
 		status = weir_fail(err, WEIR_E_MEMORY, "table %s: out of memory", spec->name);
 	if (!status)
 		status = store_add_table(p->store, id, spec, p->options.id, p->options.partitions, &t->rows, err);

@@ -83,18 +83,50 @@ static void remove_batch(struct steps *s, const struct batch_id *id)
 			s->lowest = s->waiting[i].index;
 }
 
-struct batch_id step_batch(const struct log_entry *close, uint32_t i)
+/* Reads what stands at `at` in the data of a close, which was checked. */
+static void read_close(const struct log_entry *close, size_t at, void *out, size_t bytes)
 {
 	struct cursor body = close->body;
 	struct section s;
-	struct batch_id id = {0};
 	weir_status status = frame_next_section(&body, &s, NULL);
-	assert(status == WEIR_OK && (i + 1ull) * BATCH_ID_BYTES <= s.data.left);
-	status = cursor_skip(&s.data, (size_t)i * BATCH_ID_BYTES);
+	assert(status == WEIR_OK && at + bytes <= s.data.left);
+	status = cursor_skip(&s.data, at);
 	if (!status)
-		status = cursor_read(&s.data, &id, BATCH_ID_BYTES);
+		status = cursor_read(&s.data, out, bytes);
 	assert(status == WEIR_OK);
+}
+
+struct batch_id step_batch(const struct log_entry *close, uint32_t i)
+{
+	struct batch_id id;
+	read_close(close, (size_t)i * BATCH_ID_BYTES, &id, BATCH_ID_BYTES);
 	return id;
+}
+
+uint32_t step_ids(const struct record *close, uint32_t data_bytes, uint32_t *rest)
+{
+	const uint64_t weights = close->flags & RECORD_CLOSE_WEIGHTS ? close->c * (uint64_t)sizeof(float) : 0;
+	const uint32_t ids_bytes = weights < data_bytes ? data_bytes - (uint32_t)weights : 0;
+	*rest = ids_bytes % BATCH_ID_BYTES;
+	return ids_bytes / BATCH_ID_BYTES;
+}
+
+static uint32_t ids_count(const struct log_entry *e)
+{
+	struct cursor body = e->body;
+	struct section s;
+	uint32_t rest;
+	weir_status status = frame_next_section(&body, &s, NULL);
+	assert(status == WEIR_OK);
+	return step_ids(&e->record, s.data_bytes, &rest);
+}
+
+float step_weight(const struct log_entry *close, uint32_t i)
+{
+	float weight = 1;
+	if (close->record.flags & RECORD_CLOSE_WEIGHTS)
+		read_close(close, (size_t)ids_count(close) * BATCH_ID_BYTES + i * sizeof weight, &weight, sizeof weight);
+	return weight;
 }
 
 /* --- Reduction */
@@ -103,6 +135,7 @@ struct batch_id step_batch(const struct log_entry *close, uint32_t i)
 struct touch {
 	struct partition_table *t;
 	uint32_t table, order; /* place in the sum */
+	float weight;          /* of its batch */
 	uint64_t key;
 	struct section_values values; /* at the row's */
 };
@@ -140,11 +173,11 @@ static void touches_free(struct touches *l)
 }
 
 static weir_status collect_section(const struct partition *p, const struct log_entry *e, const struct section *s, uint32_t order,
-                                   struct touches *l)
+                                   float weight, struct touches *l)
 {
 	struct partition_table *t = partition_table(p, s->table);
 	struct row_keys k = row_keys_of(p, t, s);
-	struct touch touch = {.t = t, .table = s->table, .order = order};
+	struct touch touch = {.t = t, .table = s->table, .order = order, .weight = weight};
 	struct book *book = calloc(1, sizeof *book);
 	if (!book)
 		return WEIR_E_MEMORY;
@@ -163,7 +196,7 @@ static weir_status collect_section(const struct partition *p, const struct log_e
 }
 
 /* The synchronous rows of one waiting entry. */
-static weir_status collect_entry(const struct partition *p, uint64_t index, uint32_t order, struct touches *l)
+static weir_status collect_entry(const struct partition *p, uint64_t index, uint32_t order, float weight, struct touches *l)
 {
 	const struct log_entry *e = p->options.log->ops->get(p->options.log, index);
 	assert(e && e->record.kind == RECORD_PUSH);
@@ -174,7 +207,7 @@ static weir_status collect_entry(const struct partition *p, uint64_t index, uint
 		status = frame_next_section(&body, &s, NULL);
 		assert(status == WEIR_OK);
 		if (partition_table(p, s.table)->spec->mode.kind == WEIR_SYNC)
-			status = collect_section(p, e, &s, order, l);
+			status = collect_section(p, e, &s, order, weight, l);
 	}
 	return status;
 }
@@ -196,6 +229,12 @@ static bool is_ahead(const struct partition_table *t, uint64_t key, const struct
 	return meta && meta->version >= e->index;
 }
 
+static void weigh(float *x, size_t n, float weight)
+{
+	for (size_t i = 0; i < n && weight != 1; i++)
+		x[i] *= weight;
+}
+
 /* One optimizer step with the mean of a row's gradients, touches[0..n), summed in their order. */
 static weir_status apply_group(struct partition *p, const struct log_entry *e, struct touch *touches, size_t n)
 {
@@ -213,12 +252,16 @@ static weir_status apply_group(struct partition *p, const struct log_entry *e, s
 		return WEIR_E_MEMORY;
 	const size_t width = store_row_elements(t->rows, touches->key);
 	section_row_decode(&touches->values, width, p->scratch->tile, sum);
+	weigh(sum, width, touches->weight);
 	for (size_t i = 1; i < n; i++) {
 		section_row_decode(&touches[i].values, width, p->scratch->tile, next);
+		weigh(next, width, touches[i].weight);
 		for (size_t j = 0; j < width; j++)
 			sum[j] += next[j];
 	}
 	struct optimizer_scalars scalars = {.lr = e->rates[touches->table], .grad_scale = 1.0f / (float)e->record.c};
+	if (t->spec->kind == WEIR_DENSE)
+		scalars.element = touches->key * WEIR_CHUNK;
 	if (t->full_decay)
 		optimizer_catch_up(t->optimizer, &t->clock, &meta->state, value, value + width, width);
 	optimizer_begin_row(t->optimizer, &meta->state);
@@ -237,8 +280,6 @@ static weir_status apply_touches(struct partition *p, const struct log_entry *e,
 			end++;
 		if (apply_group(p, e, t, end - first))
 			return WEIR_E_MEMORY;
-		if (end == l->count || l->items[end].table != t->table)
-			table_step(t->t, e->rates[t->table]);
 	}
 	return WEIR_OK;
 }
@@ -250,9 +291,10 @@ static weir_status reduce(struct partition *p, const struct log_entry *e)
 	weir_status status = WEIR_OK;
 	for (uint32_t i = 0; i < e->record.c && !status; i++) {
 		struct batch_id id = step_batch(e, i);
+		const float weight = step_weight(e, i);
 		uint32_t at, end = parts_of(&p->steps, &id, &at);
-		for (; at < end && !status; at++)
-			status = collect_entry(p, p->steps.waiting[at].index, order++, &l);
+		for (; at < end && !status && weight > 0; at++)
+			status = collect_entry(p, p->steps.waiting[at].index, order++, weight, &l);
 	}
 	if (!status)
 		status = apply_touches(p, e, &l);
@@ -322,19 +364,38 @@ void steps_forget_closed(struct partition *p)
 	}
 }
 
-static uint32_t ids_count(const struct log_entry *e)
+static bool has_step_of_each_batch(const struct partition *p)
 {
-	struct cursor body = e->body;
-	struct section s;
-	weir_status status = frame_next_section(&body, &s, NULL);
-	assert(status == WEIR_OK);
-	return s.data_bytes / BATCH_ID_BYTES;
+	for (uint32_t id = 0; id < p->tables_end; id++)
+		if (p->tables[id] && p->tables[id]->spec->mode.kind == WEIR_SYNC && !p->tables[id]->spec->mode.local_steps)
+			return true;
+	return false;
+}
+
+uint64_t step_of_table(const struct partition *p, const struct partition_table *t, uint64_t number)
+{
+	const weir_mode *mode = &t->spec->mode;
+	if (!mode->local_steps)
+		return number - 1;
+	const uint32_t pushes = mode->fragments ? mode->fragments : 1;
+	return (number - 1) / (has_step_of_each_batch(p) ? mode->local_steps : pushes);
+}
+
+/* Every synchronous table takes the step, whether rows of it that live here were pushed or not. */
+static void take_step(struct partition *p, const struct log_entry *e)
+{
+	for (uint32_t id = 0; id < p->tables_end && id < e->rates_count; id++) {
+		struct partition_table *t = p->tables[id];
+		if (t && t->spec->mode.kind == WEIR_SYNC)
+			table_step(t, step_of_table(p, t, e->record.b), e->rates[id]);
+	}
 }
 
 weir_status step_close(struct partition *p, const struct log_entry *e)
 {
 	assert(e->record.b == p->steps.closed + 1);
 	weir_status status = reduce(p, e);
+	take_step(p, e);
 	for (uint32_t i = 0, n = ids_count(e); i < n && !status; i++) {
 		struct batch_id id = step_batch(e, i);
 		bool dropped = i >= e->record.c;

@@ -35,7 +35,7 @@ static weir_status create(const weir_table_spec *spec, struct table_descriptor *
 	d->spec.segments = segments;
 	weir_error why = {0};
 	d->optimizer = optimizer_create(&spec->optimizer, &why);
-	if (!d->optimizer) {
+	if (!d->optimizer || optimizer_leave_out(d->optimizer, segments, spec->segments_count, &why)) {
 		table_descriptor_release(d);
 		return weir_fail(err, why.status, "table %s: %s", spec->name, why.text);
 	}

@@ -31,7 +31,7 @@ refused "there is no row" "$DIR/train.svm"
 printf '\n\n\n' > "$DIR/train.svm"
 refused "there is no row" "$DIR/train.svm"
 for i in 1 2 3 4 5; do echo "a bad line"; done > "$DIR/train.svm" # fewer than data.bad_lines_max
-refused "there is no row" "5 bad lines" "$DIR/train.svm"
+refused "no line of the data is a row" "5 bad lines" "$DIR/train.svm"
 rm "$DIR/train.svm"
 refused "$DIR/train.svm"
 rows "$DIR/train.svm" 200 1

@@ -200,11 +200,13 @@ struct held_batch {
 	uint64_t *applied; /* (partitions) at its pull; NULL before */
 	struct part_sent *parts;
 	uint32_t parts_count, unacknowledged;
+	double weight; /* sync: in the mean of its step */
 };
 
 struct held_unit {
 	struct held_unit *next;
 	uint32_t pass, unit, attempt, data_unit;
+	uint32_t place; /* in the pass's order */
 	uint32_t batches, watermark;
 	float rate_scale;      /* of its pushes; 0: none */
 	uint32_t round;        /* the watermark moves by whole rounds of so many batches, and at the unit's end; 0: by each */
@@ -232,6 +234,8 @@ void unit_totals(const weir_client *c, const struct held_unit *u, uint64_t *coun
 bool unit_has_part(const struct held_unit *u, uint32_t batch, uint32_t partition, uint32_t part);
 void unit_advance(weir_client *c, struct held_unit *u);
 void units_free(weir_client *c);
+/* Where a batch stands in the training, counted from 1, as far as its pass and unit tell. */
+uint64_t unit_batch_place(const weir_client *c, const struct held_unit *u, uint32_t batch);
 static inline uint32_t rate_bits(float scale) /* as frames have it */
 {
 	uint32_t bits;
@@ -292,6 +296,7 @@ struct steps {
 	weir_batch asked;
 	bool leaving;
 	weir_status failure;  /* why it could not leave */
+	double weight;        /* of the last batch that was pushed in one */
 	uint64_t closes_sent; /* last step whose close was sent to the servers */
 	uint64_t closed;      /* last step whose close all servers have acknowledged */
 	uint32_t closes_in_flight;
@@ -390,6 +395,7 @@ struct weir_client {
 	struct clocks clocks;
 	struct activity activity;
 	uint64_t *applied_seen, *stable_seen; /* (partitions) */
+	_Atomic uint32_t pushed_place;        /* the highest of a batch that was pushed, counted from 1; 0: none was */
 	uint64_t *acknowledged,
 	    *epoch_seen;    /* (partitions) highest index in a reply to this incarnation's pushes and seals; epoch it is seen from */
 	struct told *later; /* (partitions) */

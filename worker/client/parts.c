@@ -338,6 +338,19 @@ static weir_status item_check(struct push_item *item, const weir_push_item *in, 
 	return status ? status : scores_check(spec, in, err);
 }
 
+/* Keys lie in order in their partitions: equal ones side by side. */
+static weir_status distinct_check(const struct push_item *item, uint32_t partitions, weir_error *err)
+{
+	const struct split *s = &item->split;
+	for (uint32_t p = 0; p < partitions; p++)
+		for (uint32_t i = s->offsets[p] + 1; i < s->offsets[p + 1]; i++)
+			if (s->keys[i] == s->keys[i - 1])
+				return weir_fail(err, WEIR_E_INVALID,
+				                 "push to table %s: key %llu is there twice, as rows %u and %u: add them up, and push it once",
+				                 item->table->spec.name, (unsigned long long)s->keys[i], s->order[i - 1], s->order[i]);
+	return WEIR_OK;
+}
+
 static weir_status item_open(weir_client *c, struct push_item *out, const weir_push_item *in, bool copy, bool assign,
                              weir_error *err)
 {
@@ -372,9 +385,9 @@ static weir_status item_open(weir_client *c, struct push_item *out, const weir_p
 	status = embedding ? split_keys(&out->split, out->table->id, in->keys, in->rows, c->partitions)
 	                   : split_chunks(&out->split, out->table->id, in->keys, in->keys ? in->rows : weir_chunks(spec->elements),
 	                                  c->partitions);
-	return status == WEIR_OK
-	           ? status
-	           : weir_fail(err, status, "push to table %s: %zu rows: %s", spec->name, in->rows, weir_status_text(status));
+	if (status != WEIR_OK)
+		return weir_fail(err, status, "push to table %s: %zu rows: %s", spec->name, in->rows, weir_status_text(status));
+	return embedding ? distinct_check(out, c->partitions, err) : WEIR_OK;
 }
 
 struct push *push_open(weir_client *c, const weir_push_item *items, size_t count, bool copy, bool assign, weir_error *err)

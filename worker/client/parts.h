@@ -48,6 +48,8 @@ struct push {
 	uint32_t pieces_count, pieces_capacity;
 	struct part *parts;
 	uint32_t parts_count, parts_capacity;
+	uint64_t place; /* of the batch in the training, counted from 1; 0: its unit's place tells */
+	double weight;  /* of the batch in the mean of its step; 0: 1 */
 	bool failed;    /* out of memory while planning */
 	bool coding;    /* holds client->coding */
 	uint8_t *coded; /* (coded_room): memory for a piece while it is written */

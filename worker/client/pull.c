@@ -175,6 +175,7 @@ weir_status pull_pack(struct record_writer *w, struct request *q)
 	                         .request_id = operation_request_id(op, q),
 	                         .a = read_floor(op->client, q->partition),
 	                         .b = op->floor,
+	                         .status = atomic_load_explicit(&op->client->pushed_place, memory_order_relaxed),
 	                         .c = q->elsewhere ? op->client->read.staleness_ms : 0};
 	record_writer_begin(w, &r);
 	q->reply_bytes = REPLY_HEADERS_BYTES;

@@ -259,6 +259,8 @@ static weir_status note_batch(weir_client *c, const weir_batch *batch, const str
 	b->unacknowledged = *wanted_count;
 	b->pushed = true;
 	b->refused = false;
+	b->weight = p->weight;
+	c->steps.weight = p->weight;
 	u->outstanding++;
 	return WEIR_OK;
 }
@@ -292,13 +294,18 @@ static void refuse_batch(weir_client *c, const weir_batch *batch)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* The applied index that each partition had when this batch was pulled, else the last one seen: applied (partitions). *scale: of its unit, as a record has it.
+/* The applied index that each partition had when this batch was pulled, else the last one seen: applied (partitions). What all records say of the batch.
  * Returns its step. */
-static uint64_t read_batch(weir_client *c, const weir_batch *batch, uint64_t *applied, uint32_t *scale)
+static uint64_t read_batch(weir_client *c, const weir_batch *batch, const struct push *push, uint64_t *applied,
+                           struct record *all)
 {
 	struct held_unit *u = NULL;
 	const struct held_batch *b = batch_find(c, batch, &u, NULL);
-	*scale = b ? rate_bits(u->rate_scale) : 0;
+	const uint64_t place = push->place || !b ? push->place : unit_batch_place(c, u, batch->batch);
+	all->c = b ? rate_bits(u->rate_scale) : 0;
+	all->status = place < UINT32_MAX ? (uint32_t)place : UINT32_MAX;
+	if (all->status > atomic_load_explicit(&c->pushed_place, memory_order_relaxed))
+		atomic_store_explicit(&c->pushed_place, all->status, memory_order_relaxed);
 	for (uint32_t p = 0; p < c->partitions; p++)
 		applied[p] = b && b->applied && b->applied[p] ? b->applied[p] : c->applied_seen[p];
 	return b ? b->step : 0;
@@ -360,7 +367,7 @@ weir_status push_start(weir_client *c, const weir_batch *batch, struct push *p, 
 	if (status == WEIR_OK)
 		status = note_batch(c, batch, p, wanted, &count, err);
 	if (status == WEIR_OK)
-		step = read_batch(c, batch, applied, &template.c);
+		step = read_batch(c, batch, p, applied, &template);
 	pthread_mutex_unlock(&c->lock);
 	if (status == WEIR_OK && !(op = push_operation(c, batch, p, wanted, count, &told, err))) {
 		status = err->status;
@@ -398,6 +405,9 @@ weir_status weir_push(weir_client *c, const weir_batch *batch, const weir_push_i
 	err->status = WEIR_OK;
 	if (!batch || c->options.role != WEIR_TRAINER)
 		return weir_fail(err, WEIR_E_STATE, "only a trainer pushes, and only batches of units it has leased");
+	if (options && !(options->weight >= 0 && options->weight <= WEIR_BATCH_WEIGHT_MAX))
+		return weir_fail(err, WEIR_E_INVALID, "push: a batch that weighs %g in its step; expected 0 to %g", options->weight,
+		                 WEIR_BATCH_WEIGHT_MAX);
 	const bool copy = c->ack_sent || (options && options->copy);
 	struct push *p = push_open(c, items, count, copy, false, err);
 	if (!p) {
@@ -405,6 +415,8 @@ weir_status weir_push(weir_client *c, const weir_batch *batch, const weir_push_i
 			refuse_batch(c, batch);
 		return err->status;
 	}
+	p->place = options ? options->place : 0;
+	p->weight = options ? options->weight : 0;
 	return push_start(c, batch, p, done, arg, ticket, err);
 }
 

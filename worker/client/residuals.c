@@ -104,6 +104,7 @@ static weir_status push_items(weir_client *c, const weir_batch *batch, const str
 	if (!p)
 		return err->status;
 	pthread_mutex_lock(&c->lock);
+	p->weight = c->steps.weight; /* as the batches that it is of */
 	const struct held_unit *u = unit_find(c, batch->pass, batch->unit, batch->attempt);
 	for (uint32_t i = 0; i < l->count && u && status == WEIR_OK; i++)
 		status = find_brought(u, batch->batch, p, i, c->partitions, &brought[i], err);

@@ -20,6 +20,7 @@ struct scan {
 	uint64_t *seen; /* (seen_count) keys of this partition's pages before */
 	size_t seen_count, seen_room;
 	weir_table_clock clock; /* as the last page told it */
+	weir_table_clock least; /* rows are brought so far at least */
 };
 
 static size_t row_elements(const struct scan *s, uint64_t key)
@@ -172,6 +173,8 @@ static weir_status scan_partition(struct scan *s, bool slots, weir_error *err)
 	q.table = s->table->id;
 	q.partition = s->partition;
 	q.slots = slots;
+	q.clock_steps = s->least.steps;
+	q.clock_rate = s->least.lr;
 	q.rows_max = row_bytes < WEIR_MESSAGE_BYTES_TARGET ? (uint32_t)(WEIR_MESSAGE_BYTES_TARGET / row_bytes) : 1;
 	do {
 		weir_status status = find_page(s, &q, err);
@@ -195,11 +198,40 @@ static weir_status scan_open(struct scan *s, weir_client *c, uint32_t table, boo
 	return s->values ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "scan: out of memory");
 }
 
+static int no_row(void *arg, uint64_t key, const float *values, size_t elements)
+{
+	(void)arg, (void)key, (void)values, (void)elements;
+	return 1;
+}
+
+/* Where the table is in each partition, which the first page of each says: clocks (partitions), or NULL; *latest: of them. */
+static weir_status read_clocks(weir_client *c, uint32_t table, weir_table_clock *clocks, weir_table_clock *latest,
+                               weir_error *err)
+{
+	struct scan s = {0};
+	weir_status status = scan_open(&s, c, table, false, err);
+	s.row = no_row;
+	*latest = (weir_table_clock){0};
+	for (; s.partition < c->partitions && status == WEIR_OK; s.partition++) {
+		s.stopped = false;
+		status = scan_partition(&s, false, err);
+		*latest = s.clock.steps > latest->steps ? s.clock : *latest;
+		if (clocks)
+			clocks[s.partition] = s.clock;
+	}
+	free(s.seen);
+	free(s.values);
+	return status;
+}
+
+/* Rows of a table with full decay are as of its latest push, whichever partition that went to. */
 weir_status weir_scan(weir_client *c, uint32_t table, int slots,
                       int (*row)(void *arg, uint64_t key, const float *values, size_t elements), void *arg, weir_error *err)
 {
 	struct scan s = {0};
 	weir_status status = scan_open(&s, c, table, slots != 0, err);
+	if (status == WEIR_OK && s.table->spec.kind == WEIR_EMBEDDING && s.table->spec.optimizer.decay == WEIR_DECAY_FULL)
+		status = read_clocks(c, table, NULL, &s.least, err);
 	s.row = row;
 	s.arg = arg;
 	for (; s.partition < c->partitions && status == WEIR_OK && !s.stopped; s.partition++)
@@ -209,24 +241,8 @@ weir_status weir_scan(weir_client *c, uint32_t table, int slots,
 	return status;
 }
 
-static int no_row(void *arg, uint64_t key, const float *values, size_t elements)
-{
-	(void)arg, (void)key, (void)values, (void)elements;
-	return 1;
-}
-
-/* The first page of each partition says it. */
 weir_status weir_clocks(weir_client *c, uint32_t table, weir_table_clock *clocks, weir_error *err)
 {
-	struct scan s = {0};
-	weir_status status = scan_open(&s, c, table, false, err);
-	s.row = no_row;
-	for (; s.partition < c->partitions && status == WEIR_OK; s.partition++) {
-		s.stopped = false;
-		status = scan_partition(&s, false, err);
-		clocks[s.partition] = s.clock;
-	}
-	free(s.seen);
-	free(s.values);
-	return status;
+	weir_table_clock latest;
+	return read_clocks(c, table, clocks, &latest, err);
 }

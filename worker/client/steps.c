@@ -16,14 +16,18 @@ bool steps_takes_part(const weir_client *c, const weir_batch *batch)
 	return c->steps.member && same_batch(&c->steps.current, batch);
 }
 
+/* The record of the current batch; NULL: its unit is no longer held, or the watermark has passed it. */
+static const struct held_batch *current_batch(weir_client *c)
+{
+	const weir_batch *now = &c->steps.current;
+	const struct held_unit *u = unit_find(c, now->pass, now->unit, now->attempt);
+	return u && now->batch < u->batches ? u->batch[now->batch] : NULL;
+}
+
 /* Whether the current batch may be reported done: its push is through, or it will have none. */
 static bool current_is_done(weir_client *c)
 {
-	const struct steps *s = &c->steps;
-	const struct held_unit *u = unit_find(c, s->current.pass, s->current.unit, s->current.attempt);
-	if (!s->member || !u || s->current.batch < u->watermark)
-		return true;
-	const struct held_batch *b = s->current.batch < u->batches ? u->batch[s->current.batch] : NULL;
+	const struct held_batch *b = c->steps.member ? current_batch(c) : NULL;
 	return !b || b->complete || b->refused;
 }
 
@@ -71,7 +75,7 @@ static void put_batch(uint8_t **at, const Weir__V1__BatchId *b)
 
 static bool send_close(weir_client *c, const Weir__V1__StepClose *close)
 {
-	size_t bytes = (close->n_included + close->n_dropped) * 3 * sizeof(uint32_t);
+	size_t bytes = (close->n_included + close->n_dropped) * 3 * sizeof(uint32_t) + close->n_weights * sizeof(float);
 	uint8_t *ids = malloc(bytes + 1), *at = ids;
 	if (!ids)
 		return false;
@@ -79,8 +83,13 @@ static bool send_close(weir_client *c, const Weir__V1__StepClose *close)
 		put_batch(&at, close->included[i]);
 	for (size_t i = 0; i < close->n_dropped; i++)
 		put_batch(&at, close->dropped[i]);
-	struct record r = {
-	    .kind = RECORD_CLOSE_STEP, .a = rate_bits(close->rate_scale), .b = close->step, .c = (uint32_t)close->n_included};
+	if (close->n_weights)
+		memcpy(at, close->weights, close->n_weights * sizeof *close->weights);
+	struct record r = {.kind = RECORD_CLOSE_STEP,
+	                   .flags = close->n_weights ? RECORD_CLOSE_WEIGHTS : 0,
+	                   .a = rate_bits(close->rate_scale),
+	                   .b = close->step,
+	                   .c = (uint32_t)close->n_included};
 	struct section s = {.codec = WEIR_CODEC_FP32, .index_codec = INDEX_ALL, .data_bytes = (uint32_t)bytes};
 	bool sent = broadcast(c, "closing a step", &r, &s, ids, on_close_known) == WEIR_OK;
 	if (sent) {
@@ -157,13 +166,19 @@ static void fill_batch(Weir__V1__BatchId *out, const weir_batch *b)
 	out->batch = b->batch;
 }
 
+/* The current batch, which is done, and how much it counts. */
+static void fill_done(const weir_client *c, const struct held_batch *b, Weir__V1__BatchId *out)
+{
+	fill_batch(out, &c->steps.current);
+	out->weight = b ? b->weight : 0;
+	out->empty = b && !b->pushed;
+}
+
 bool steps_done(weir_client *c, Weir__V1__BatchId *out)
 {
-	const weir_batch *now = &c->steps.current;
-	const struct held_unit *u = unit_find(c, now->pass, now->unit, now->attempt);
-	const struct held_batch *b = c->steps.member && u && now->batch < u->batches ? u->batch[now->batch] : NULL;
+	const struct held_batch *b = c->steps.member ? current_batch(c) : NULL;
 	if (b && b->complete)
-		fill_batch(out, now);
+		fill_done(c, b, out);
 	return b && b->complete;
 }
 
@@ -178,7 +193,7 @@ static void ask(weir_client *c, const weir_batch *ready)
 	q.worker = c->worker;
 	q.incarnation = c->incarnation;
 	if (s->member) {
-		fill_batch(&done_id, &s->current);
+		fill_done(c, current_batch(c), &done_id);
 		q.has_done = true;
 		q.done = &done_id;
 	}
@@ -221,8 +236,7 @@ void steps_submit(weir_client *c, struct operation *pull)
 		operation_end_unsent(pull, err.status, err.text);
 		return;
 	}
-	const struct held_unit *u = unit_find(c, s->current.pass, s->current.unit, s->current.attempt);
-	const struct held_batch *b = u && s->current.batch < u->batches ? u->batch[s->current.batch] : NULL;
+	const struct held_batch *b = current_batch(c);
 	if (s->member && !same_batch(&pull->batch, &s->current) && b && !b->pushed && !b->refused) {
 		operation_end_unsent(pull, WEIR_E_STATE,
 		                     "the batch before has a step and was not pushed: synchronous tables are pulled after it");

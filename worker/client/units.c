@@ -163,6 +163,7 @@ struct held_unit *unit_create(weir_client *c, const Weir__V1__WorkUnit *in)
 	u->unit = in->unit;
 	u->attempt = in->attempt;
 	u->data_unit = in->data_unit;
+	u->place = in->place;
 	u->watermark = in->watermark;
 	u->rate_scale = in->rate_scale;
 	u->count = calloc(c->partitions, sizeof *u->count);
@@ -177,6 +178,12 @@ struct held_unit *unit_create(weir_client *c, const Weir__V1__WorkUnit *in)
 		u->fingerprint[p] = t->fingerprint[p];
 	}
 	return u;
+}
+
+uint64_t unit_batch_place(const weir_client *c, const struct held_unit *u, uint32_t batch)
+{
+	const uint64_t each = c->options.dataset_unit_batches ? c->options.dataset_unit_batches : u->batches;
+	return ((uint64_t)u->pass * c->options.dataset_units + u->place) * each + batch + 1;
 }
 
 bool unit_is_settled(const weir_client *c, const struct held_unit *u)

@@ -74,6 +74,8 @@ struct dataset_scored {
 weir_status dataset_open_scored(struct dataset **out, const struct job *job, enum split_part part, const struct dataset_scored *o,
                                 struct logger *logger, weir_error *err);
 const struct dataset_info *dataset_get_info(const struct dataset *d);
+/* How many batches a unit has; 0: that is not known before it is read. */
+uint32_t dataset_unit_batches(const struct dataset *d, uint32_t data_unit);
 void dataset_close(struct dataset *d);
 
 /* Finds out which labels click data have: reads until both are seen, or DATASET_LABEL_ROWS rows.

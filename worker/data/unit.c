@@ -131,6 +131,14 @@ weir_status unit_open(struct unit_reader **out, struct dataset *d, uint32_t data
 	return WEIR_OK;
 }
 
+uint32_t dataset_unit_batches(const struct dataset *d, uint32_t data_unit)
+{
+	assert(data_unit < d->info.units);
+	const struct unit_range *range = &d->units[data_unit];
+	const bool ranges_are_rows = d->corpus != NULL || d->sequences != NULL || d->packed_count > 0;
+	return ranges_are_rows ? (uint32_t)((range->end - range->begin + d->batch - 1) / d->batch) : 0;
+}
+
 uint32_t unit_batches(const struct unit_reader *u)
 {
 	return (uint32_t)((u->rows + u->dataset->batch - 1) / u->dataset->batch);

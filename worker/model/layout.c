@@ -25,6 +25,12 @@ uint64_t layout_add(struct layout *l, uint32_t rows, uint32_t cols, weir_init_ki
 	return t->offset;
 }
 
+void layout_leave_out_vectors(struct layout *l)
+{
+	for (uint32_t i = 0; i < l->count; i++)
+		l->segments[i].undecayed = l->tensors[i].cols == 0;
+}
+
 const struct tensor *layout_find(const struct layout *l, const char *name)
 {
 	for (uint32_t i = 0; i < l->count; i++)

@@ -27,6 +27,8 @@ struct layout {
 /* Appends a tensor and returns its offset. `a` as in weir_init_segment. */
 uint64_t layout_add(struct layout *l, uint32_t rows, uint32_t cols, weir_init_kind kind, float a, const char *format, ...)
     WEIR_PRINTF(6, 7);
+/* Weight decay is to leave out vectors: biases, and the gains of norms. */
+void layout_leave_out_vectors(struct layout *l);
 /* NULL when there is none of that name. */
 const struct tensor *layout_find(const struct layout *l, const char *name);
 

@@ -132,6 +132,8 @@ weir_status model_create(struct model **out, struct backend *b, const struct job
 		add_linear(m);
 		add_deep(m);
 	}
+	if (!job->tables.dense.decay_vectors)
+		layout_leave_out_vectors(&m->params);
 	if (s == WEIR_OK)
 		*out = m;
 	else

@@ -18,8 +18,9 @@ struct local {
 	struct local_options options;
 	weir_optimizer inner;
 	struct optimizer *optimizer;
-	float *own, *global;          /* (elements), the backend's memory */
-	float *slots;                 /* (elements * slots), chunk by chunk, the backend's; NULL: the inner rule has none */
+	float *own, *global; /* (elements), the backend's memory */
+	float *
+	    slots; /* (elements * slots), run by run of weight decay and chunk by chunk, the backend's; NULL: the inner rule has none */
 	float *accumulators;          /* (chunks), the backend's */
 	uint32_t steps;               /* that the inner optimizer has taken */
 	float *incoming;              /* (elements), from host_alloc: what is pulled */
@@ -192,8 +193,12 @@ static void inner_step(struct local *l, uint64_t rate_step, const float *grad)
 	if (l->steps != UINT32_MAX)
 		l->steps++;
 	struct optimizer_step step = optimizer_step_of(l->optimizer, &scalars, l->steps);
-	step.accumulator = l->accumulators;
-	l->backend->ops->update(l->backend, &step, l->own, l->slots, grad, l->options.elements);
+	step.accumulator = l->accumulators; /* of rules without weight decay */
+	const uint64_t elements = l->options.elements, slots = l->slots ? optimizer_slots(l->inner.kind) : 0;
+	for (uint64_t at = 0, n; at < elements; at += n) {
+		n = optimizer_decay_run(l->optimizer, at, elements - at, &step.k.weight_decay);
+		l->backend->ops->update(l->backend, &step, l->own + at, slots ? l->slots + at * slots : NULL, grad + at, n);
+	}
 }
 
 void local_step(struct local *l, const struct local_batch *b, uint64_t rate_step, float *grad, const uint64_t **chunks,
@@ -289,7 +294,10 @@ weir_status local_create(struct local **out, struct backend *b, const struct loc
 	l->inner = *options->inner;
 	l->options.inner = &l->inner;
 	l->optimizer = optimizer_create(&l->inner, err);
-	weir_status status = !l->optimizer ? WEIR_E_INVALID : !allocate(l) ? out_of_memory(l, err) : WEIR_OK;
+	weir_status status =
+	    l->optimizer ? optimizer_leave_out(l->optimizer, options->segments, options->segments_count, err) : WEIR_E_INVALID;
+	if (status == WEIR_OK && !allocate(l))
+		status = out_of_memory(l, err);
 	if (status != WEIR_OK) {
 		local_destroy(l);
 		return status;

@@ -20,6 +20,8 @@ struct local;
 struct local_options {
 	uint64_t elements;
 	const weir_optimizer *inner;
+	const weir_init_segment *segments; /* (segments_count) which elements its weight decay leaves out */
+	uint32_t segments_count;
 	uint32_t fragments, overlap;
 	float merge;
 };

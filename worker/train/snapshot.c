@@ -47,10 +47,10 @@ static weir_status collect_rows(struct rows *r, const char *path, weir_client *c
 	return status == WEIR_OK ? spool_end(&r->values, err) : status;
 }
 
-/* Of a table with full decay, by partition. */
-struct clocks {
-	uint64_t *steps;
-	float *rates;
+/* Of a table with full decay: where it is. */
+struct clock_tensors {
+	uint64_t steps;
+	float rate;
 };
 
 struct save {
@@ -58,31 +58,27 @@ struct save {
 	struct safetensor tensors[2 * WEIR_TABLE_SEGMENTS_MAX + 4 * MODEL_TABLES];
 	uint32_t count;
 	struct rows rows[MODEL_TABLES];
-	struct clocks clocks[MODEL_TABLES];
+	struct clock_tensors clocks[MODEL_TABLES];
 	float *flat[MODEL_TABLES];
 };
 
 static weir_status save_clocks(struct save *s, const struct tables *t, enum model_table k, weir_client *client, weir_error *err)
 {
-	struct clocks *c = &s->clocks[k];
+	struct clock_tensors *c = &s->clocks[k];
 	const weir_table_spec spec = model_table_spec(t->model, k);
 	const uint32_t partitions = weir_partitions(client);
 	weir_table_clock *clocks = calloc(partitions, sizeof *clocks);
-	c->steps = calloc(partitions, sizeof *c->steps);
-	c->rates = calloc(partitions, sizeof *c->rates);
-	weir_status status = clocks != NULL && c->steps != NULL && c->rates != NULL
-	                         ? weir_clocks(client, t->ids[k], clocks, err)
-	                         : weir_fail(err, WEIR_E_MEMORY, "out of memory for the steps of table %s", spec.name);
-	for (uint32_t i = 0; i < partitions && status == WEIR_OK; i++) {
-		c->steps[i] = clocks[i].steps;
-		c->rates[i] = clocks[i].lr;
-	}
+	weir_status status = clocks != NULL ? weir_clocks(client, t->ids[k], clocks, err)
+	                                    : weir_fail(err, WEIR_E_MEMORY, "out of memory for the steps of table %s", spec.name);
+	for (uint32_t i = 0; i < partitions && status == WEIR_OK; i++)
+		if (clocks[i].steps > c->steps)
+			*c = (struct clock_tensors){.steps = clocks[i].steps, .rate = clocks[i].lr};
 	free(clocks);
 	if (status != WEIR_OK)
 		return status;
 	struct safetensor *steps = &s->tensors[s->count++], *rates = &s->tensors[s->count++];
-	*steps = (struct safetensor){.type = SAFETENSOR_U64, .dims = 1, .shape = {partitions}, .data = c->steps};
-	*rates = (struct safetensor){.type = SAFETENSOR_F32, .dims = 1, .shape = {partitions}, .data = c->rates};
+	*steps = (struct safetensor){.type = SAFETENSOR_U64, .dims = 1, .shape = {1}, .data = &c->steps};
+	*rates = (struct safetensor){.type = SAFETENSOR_F32, .dims = 1, .shape = {1}, .data = &c->rate};
 	snprintf(steps->name, sizeof steps->name, "%s.steps", spec.name);
 	snprintf(rates->name, sizeof rates->name, "%s.rates", spec.name);
 	return WEIR_OK;
@@ -159,8 +155,6 @@ weir_status snapshot_save(const char *path, const struct tables *tables, weir_cl
 	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
 		spool_close(&s->rows[k].keys);
 		spool_close(&s->rows[k].values);
-		free(s->clocks[k].steps);
-		free(s->clocks[k].rates);
 		free(s->flat[k]);
 	}
 	free(s);

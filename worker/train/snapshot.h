@@ -1,6 +1,6 @@
 /* A model's weights as one safetensors file: `<table>.keys` (n) and `<table>.values` (n, width) of keyed tables, and the flat tables' tensors by
  * their names and shapes. Rows that were never pushed are not in it: they have their initial values, which the metadata's table ids
- * and the job's seed give; of a table with full decay, after the steps that `<table>.steps` and `<table>.rates` (partitions) tell. The metadata
+ * and the job's seed give; of a table with full decay, after the steps that `<table>.steps` and `<table>.rates` (1) tell. The metadata
  * also have the model's facts (model.h). */
 #ifndef WEIR_SNAPSHOT_H
 #define WEIR_SNAPSHOT_H

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "batch_places.h"
+
 /* Gives a schedule that ends with the training its total. joined: batches that a step stands for. */
 static weir_status fill_total(const char *table, weir_schedule *s, uint64_t batches, uint64_t joined, weir_error *err)
 {
@@ -31,9 +33,10 @@ weir_status tables_inner(weir_optimizer *out, const struct job *job, const struc
 	return fill_total("dense (mode.inner)", &out->schedule, length->batches, length->workers, err);
 }
 
-struct training_length training_length_of(const struct job *job, const struct dataset_info *data)
+struct training_length training_length_of(const struct job *job, const struct dataset *data)
 {
-	return (struct training_length){.batches = job->train.passes * ((data->rows + job->data.batch - 1) / job->data.batch),
+	const bool known = dataset_get_info(data)->rows > 0;
+	return (struct training_length){.batches = known ? job->train.passes * batch_places_pass(job, data) : 0,
 	                                .workers = job->cluster.workers};
 }
 

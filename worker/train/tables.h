@@ -21,7 +21,7 @@ struct training_length {
 	uint32_t workers; /* a step of a synchronous table joins a batch of each */
 };
 
-struct training_length training_length_of(const struct job *job, const struct dataset_info *data);
+struct training_length training_length_of(const struct job *job, const struct dataset *data);
 
 /* Trainers create the tables, or find them when another trainer came first. E_EXISTS when the job holds one of another shape. */
 weir_status tables_register(struct tables *t, const struct model *model, const struct training_length *length,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "anomaly.h"
+#include "batch_places.h"
 #include "data_shape.h"
 #include "dataset.h"
 #include "device.h"
@@ -37,6 +38,7 @@ struct slot {
 	struct row_cache_batch cached;
 	struct prefetched *item;
 	struct held_unit *unit;
+	uint64_t place;     /* in the training */
 	weir_ticket ticket; /* of the pull, then of the push; 0: nothing under way */
 	struct staging_step step;
 	int64_t launched_ns;
@@ -49,6 +51,7 @@ struct trainer {
 	uint32_t number; /* among the workers */
 	weir_client *client;
 	struct dataset *dataset;
+	struct batch_places places;
 	struct prefetcher *prefetcher;
 	struct backend *backend;
 	struct model *model;
@@ -193,7 +196,10 @@ static weir_status start_next(struct trainer *t, bool wait, bool *started, weir_
 	s->unit = &t->units.held[item->unit.tag];
 	s->unit->in_ring++;
 	*started = true;
-	status = minibatch_load(&s->data, &item->batch, err);
+	const weir_unit *u = &s->unit->lease;
+	status = batch_places_find(&t->places, u->pass, u->place, item->index, &s->place, err);
+	if (status == WEIR_OK)
+		status = minibatch_load(&s->data, &item->batch, err);
 	if (status == WEIR_OK)
 		status = look_up(t, s, err);
 	return status == WEIR_OK ? pull(t, s, PULL_ASYNC, err) : status;
@@ -214,9 +220,7 @@ static struct local_batch local_batch_of(const struct trainer *t, const struct s
 /* Where the inner optimizer's schedule is: a function of the batch, so that a worker that comes later goes on where the others are. */
 static uint64_t inner_step_number(const struct trainer *t, const struct slot *s)
 {
-	const weir_unit *u = &s->unit->lease;
-	const uint64_t units = (uint64_t)u->pass * dataset_get_info(t->dataset)->units + u->place;
-	return (units * t->job->data.unit_batches + s->item->index) / t->job->cluster.workers;
+	return s->place / t->job->cluster.workers;
 }
 
 static weir_status acknowledge(struct trainer *t, bool wait, weir_error *err);
@@ -277,6 +281,22 @@ static void note_not_finite(const struct trainer *t, const weir_batch *id, weir_
 	       what, why);
 }
 
+/* What the batch's gradient is the mean of: targets that count, or rows. Rounds of local steps count
+ * alike, however many steps and examples there were in them. */
+static double weight_of(const struct trainer *t, const struct slot *s)
+{
+	const struct model_input *in = &s->data.input;
+	if (t->local != NULL)
+		return 0;
+	return in->sequence > 0 ? (double)in->counted : (double)in->rows;
+}
+
+/* Whether the batch has nothing to learn from, as no target of its sequences counts. */
+static bool is_all_masked(const struct slot *s)
+{
+	return s->data.input.sequence > 0 && s->data.input.counted == 0;
+}
+
 /* A push that libweir refuses because it is not finite has happened as far as its unit is concerned: nothing of the batch is applied. So it is with one that is left out, but
  * where the batch's place is in a round of local steps: there it goes on with gradients of 0. */
 static weir_status push(struct trainer *t, struct slot *s, bool left_out, weir_report *report, weir_error *err)
@@ -301,8 +321,9 @@ static weir_status push(struct trainer *t, struct slot *s, bool left_out, weir_r
 	}
 	const size_t count = tables_push_items(&t->tables, &s->data, chunks, chunks_count, items);
 	weir_status status = gradients_bring_back(t->gradients, t->staging, &s->data, items, count, err);
+	const weir_push_options options = {.place = s->place + 1, .weight = weight_of(t, s)};
 	if (status == WEIR_OK)
-		status = weir_push(t->client, &id, items, count, NULL, NULL, NULL, &s->ticket, err);
+		status = weir_push(t->client, &id, items, count, &options, NULL, NULL, &s->ticket, err);
 	if (status != WEIR_E_NOT_FINITE)
 		return status;
 	s->ticket = 0;
@@ -392,7 +413,8 @@ static weir_status push_next(struct trainer *t, weir_error *err)
 	status = heed(t, anomalies_note_batch(&t->anomalies, report.loss_sum / (double)report.rows, report.gradient_norm), &id, err);
 	if (status != WEIR_OK)
 		return status;
-	const bool alone = is_alone(t, s, &report), left_out = is_scaled_out(t, s, &report) || alone;
+	const bool alone = is_alone(t, s, &report);
+	const bool left_out = is_scaled_out(t, s, &report) || is_all_masked(s) || alone;
 	status = push(t, s, left_out, &report, err);
 	prefetcher_recycle(t->prefetcher, s->item);
 	s->item = NULL;
@@ -553,7 +575,7 @@ static weir_status open_client(void *trainer, weir_error *err)
 	    .network = {t->job->cluster.network.rate_bits_per_s, t->job->cluster.network.latency_ms},
 	    .security = security.is,
 	};
-	const struct training_length length = training_length_of(t->job, info);
+	const struct training_length length = training_length_of(t->job, t->dataset);
 	weir_status s = weir_open(&t->client, &options, err);
 	t->joined_ms = clock_ms(clock_system());
 	if (s == WEIR_OK)
@@ -561,11 +583,14 @@ static weir_status open_client(void *trainer, weir_error *err)
 	return s == WEIR_OK ? gradients_register(t->gradients, t->client, t->tables.ids, err) : s;
 }
 
-static weir_status open_local(struct trainer *t, const struct dataset_info *info, weir_error *err)
+static weir_status open_local(struct trainer *t, weir_error *err)
 {
 	const struct job_table *table = &t->job->tables.dense;
-	const struct training_length length = training_length_of(t->job, info);
+	const struct training_length length = training_length_of(t->job, t->dataset);
+	const weir_table_spec spec = model_table_spec(t->model, MODEL_DENSE);
 	const struct local_options options = {.elements = model_table_elements(t->model, MODEL_DENSE),
+	                                      .segments = spec.segments,
+	                                      .segments_count = spec.segments_count,
 	                                      .inner = &t->inner,
 	                                      .fragments = table->mode.fragments,
 	                                      .overlap = table->local.overlap,
@@ -602,6 +627,7 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 	if (s != WEIR_OK)
 		return s;
 	const struct dataset_info *info = dataset_get_info(t->dataset);
+	t->places = (struct batch_places){.job = t->job, .dataset = t->dataset};
 	bool one_machine = strcmp(t->job->cluster.listen, "auto") == 0;
 	const struct backend_options where =
 	    device_options(t->job, t->number, trainer_threads(t->job, one_machine ? t->job->cluster.workers : 1), true);
@@ -611,7 +637,7 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 	const struct model_data data = model_data_of(info);
 	s = model_create(&t->model, t->backend, t->job, &data, err);
 	if (s == WEIR_OK && t->job->tables.dense.mode.local_steps > 0)
-		s = open_local(t, info, err);
+		s = open_local(t, err);
 	const struct staging_shape shape = {
 	    .fields = info->fields, .dense_dim = info->dense_dim, .context = info->context, .sequence = info->sequence};
 	if (s == WEIR_OK)
@@ -672,6 +698,7 @@ static weir_status trainer_close(struct trainer *t, bool failed, weir_error *err
 	model_destroy(t->model);
 	if (t->backend != NULL)
 		t->backend->ops->destroy(t->backend);
+	batch_places_free(&t->places);
 	if (t->dataset != NULL)
 		dataset_close(t->dataset);
 	return s;

@@ -227,6 +227,7 @@ typedef struct weir_init_segment {
 	uint64_t elements;
 	weir_init_kind kind;
 	float a;
+	bool undecayed; /* dense: weight_decay leaves these elements out */
 } weir_init_segment;
 
 /* Which keys of an embedding table get a row at all. A key that has none reads as its initial value, and a push to it has no effect but the count. */

@@ -59,6 +59,7 @@ static weir_status start(struct actor *a, struct rpc *rpc, weir_error *err)
 	                                      .progress_timeout_ms = PROGRESS_TIMEOUT_MS,
 	                                      .patience_ms = PATIENCE_MS,
 	                                      .passes = job->passes,
+	                                      .workers = job->trainers,
 	                                      .partitions = PARTITIONS,
 	                                      .servers_count = job->servers,
 	                                      .allow_skip = UNITS,

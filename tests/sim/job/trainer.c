@@ -145,7 +145,8 @@ static weir_status push(struct trainer *t, const weir_batch *id, const uint64_t 
 		t->pushed_dense[i] = -dense;
 	const weir_push_item items[] = {{.table = t->rows, .keys = keys, .rows = KEYS, .values = t->pushed_rows},
 	                                {.table = t->dense, .values = t->pushed_dense}};
-	weir_status status = weir_push(t->client, id, items, dense != 0 ? 2 : 1, NULL, NULL, NULL, &ticket, err);
+	const weir_push_options options = {.place = 1 + id->batch, .weight = 1 + id->batch}; /* of its unit: no schedule is here */
+	weir_status status = weir_push(t->client, id, items, dense != 0 ? 2 : 1, &options, NULL, NULL, &ticket, err);
 	return status ? status : weir_wait(t->client, ticket, WAIT_MS, err);
 }
 

@@ -122,12 +122,39 @@ static void a_key_costs_a_byte_or_so(void **state)
 	teardown(&f);
 }
 
+/* A key has one gradient: two of them would be two steps, or their sum, as the partition happens to take them. Nothing is sent, and the batch may be pushed. */
+static void a_key_that_is_there_twice_is_refused(void **state)
+{
+	(void)state;
+	struct fixture f;
+	weir_unit u;
+	weir_ticket ticket;
+	weir_error err = {0};
+	setup(&f, 4, 2);
+	f.keys[0] = 5, f.keys[1] = 1000000007, f.keys[2] = 3, f.keys[3] = 1000000007;
+	f.values[2] = 7;
+	const weir_push_item items[] = {{.table = f.table, .keys = f.keys, .rows = 4, .values = f.values}};
+	assert_ok(weir_unit_lease(f.client, &u, PATIENCE_MS, &err), &err);
+	assert_ok(weir_unit_begin(f.client, &u, 1, &err), &err);
+	const weir_batch id = {.pass = u.pass, .unit = u.unit, .attempt = u.attempt};
+	assert_int_equal(weir_push(f.client, &id, items, 1, NULL, NULL, NULL, &ticket, &err), WEIR_E_INVALID);
+	assert_non_null(strstr(err.text, "key 1000000007 is there twice, as rows 1 and 3"));
+	assert_int_equal(weir_assign(f.client, f.table, f.keys, 4, f.values, &err), WEIR_E_INVALID);
+	f.keys[3] = 9;
+	assert_ok(weir_push(f.client, &id, items, 1, NULL, NULL, NULL, &ticket, &err), &err);
+	assert_ok(weir_wait(f.client, ticket, PATIENCE_MS, &err), &err);
+	pull(&f, 4);
+	assert_true(f.values[2] == 7 || f.values[2] == -7); /* once, at a rate of 1 */
+	teardown(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(small_numbers_keep_their_places),
 	    cmocka_unit_test(large_numbers_keep_their_places),
 	    cmocka_unit_test(a_key_costs_a_byte_or_so),
+	    cmocka_unit_test(a_key_that_is_there_twice_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* Steps of the ledger: lockstep, backup workers, deaths, and a model check over random schedules: every step closes once, in a fixed order, and every
  * batch that counts was reported done. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,6 +23,7 @@ struct answer {
 	uint32_t closes;
 	uint64_t first_close, last_close;
 	uint32_t included, excluded; /* of the last close */
+	float weights[WORKERS];      /* of those included; 0: all are 1 */
 };
 
 struct world {
@@ -30,22 +32,29 @@ struct world {
 	struct leased unit[WORKERS];
 	struct answer answer[WORKERS];
 	uint32_t batch[WORKERS]; /* the one it is at */
+	double weight[WORKERS];  /* of its batches; below 0: they push nothing */
 	bool member[WORKERS];
 	uint64_t closed; /* steps seen closed */
 	uint64_t included;
 };
 
-static void world_open(struct world *w, uint32_t workers, uint32_t backup, uint64_t seed)
+static void open_for(struct world *w, uint32_t workers, uint32_t backup, uint64_t seed, uint32_t meant_for)
 {
 	memset(w, 0, sizeof *w);
-	fixture_open(&w->f, &(struct ledger_options){.lease_ms = 1000, .passes = 1}, seed);
+	fixture_open(&w->f, &(struct ledger_options){.lease_ms = 1000, .passes = 1, .workers = meant_for}, seed);
 	assert_int_equal(fixture_table(&w->f, "dense", (weir_mode){WEIR_SYNC, backup}), WEIR_OK);
 	for (uint32_t i = 0; i < workers; i++) {
 		char name[16];
 		snprintf(name, sizeof name, "worker-%u", i);
 		w->worker[i] = fixture_join(&w->f, name, WEIR__V1__ROLE__TRAINER, 1, UNITS);
-		w->unit[i] = fixture_lease(&w->f, &w->worker[i], 0);
 	}
+	for (uint32_t i = 0; i < workers; i++)
+		w->unit[i] = fixture_lease(&w->f, &w->worker[i], 0);
+}
+
+static void world_open(struct world *w, uint32_t workers, uint32_t backup, uint64_t seed)
+{
+	open_for(w, workers, backup, seed, 0);
 }
 
 static void on_step(void *arg, const ProtobufCMessage *m)
@@ -70,6 +79,8 @@ static void on_step(void *arg, const ProtobufCMessage *m)
 		a->last_close = last->step;
 		a->included = (uint32_t)last->n_included;
 		a->excluded = (uint32_t)last->n_dropped;
+		for (size_t i = 0; i < last->n_weights; i++)
+			a->weights[i] = last->weights[i];
 		if (r->step)
 			assert_int_equal(last->step, r->step - 1);
 	}
@@ -87,6 +98,8 @@ static void step(struct world *w, uint32_t i, bool ready)
 	done.batch = w->batch[i];
 	q.has_done = w->member[i];
 	q.done = &done;
+	done.weight = w->weight[i] < 0 ? 0 : w->weight[i];
+	done.empty = w->weight[i] < 0;
 	next.batch = w->batch[i] = (w->batch[i] + 1) % WEIR_UNIT_BATCHES_MAX;
 	q.has_ready = ready;
 	q.ready = &next;
@@ -286,12 +299,125 @@ static void test_what_is_done_counts_without_who_leaves(void **state)
 	}
 }
 
+/* 1 and 25 tokens make a mean of 26. Where all count alike, nothing is said; who pushes nothing has no part. */
+static void test_a_close_says_how_much_each_batch_counts(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w, 3, 0, 1);
+	for (uint32_t i = 0; i < 3; i++)
+		step(&w, i, true);
+	step(&w, 0, true); /* step 2 = all three */
+	const double weights[][3] = {{1, 25, 1}, {7, 7, 7}, {5, -1, 15}, {-1, -1, -1}};
+	const float want[][3] = {{3 * 1 / 27.0f, 3 * 25 / 27.0f, 3 * 1 / 27.0f}, {0}, {0.75f, 0, 2.25f}, {0}};
+	for (size_t s = 0; s < sizeof want / sizeof *want; s++) {
+		memcpy(w.weight, weights[s], sizeof weights[s]);
+		for (uint32_t i = 0; i < 3; i++)
+			step(&w, i, true);
+		assert_int_equal(w.answer[2].included, 3);
+		for (uint32_t i = 0; i < 3; i++)
+			assert_float_equal(w.answer[2].weights[i], want[s][i], 1e-6);
+	}
+	w.weight[0] = NAN;
+	step(&w, 0, true);
+	assert_int_equal(w.answer[0].status, WEIR_E_INVALID);
+	fixture_close(&w.f);
+}
+
+/* --- Lockstep: of a job that is meant for so many workers */
+
+static void lockstep_open(struct world *w, uint32_t workers, uint32_t joined, uint32_t units)
+{
+	memset(w, 0, sizeof *w);
+	fixture_open(&w->f, &(struct ledger_options){.lease_ms = 10 * WEIR_GATHER_MS, .passes = 1, .workers = workers}, 1);
+	assert_int_equal(fixture_table(&w->f, "dense", (weir_mode){WEIR_SYNC, 0}), WEIR_OK);
+	for (uint32_t i = 0; i < joined; i++) {
+		char name[16];
+		snprintf(name, sizeof name, "worker-%u", i);
+		w->worker[i] = fixture_join(&w->f, name, WEIR__V1__ROLE__TRAINER, 1, units);
+	}
+}
+
+static void lease(struct world *w, uint32_t i, uint32_t unit)
+{
+	w->unit[i] = fixture_lease(&w->f, &w->worker[i], 0);
+	assert_int_equal(w->unit[i].state, WEIR__V1__LEASE_STATE__UNIT);
+	assert_int_equal(w->unit[i].unit, unit);
+}
+
+static void test_each_worker_has_its_own_units_once_all_are_there(void **state)
+{
+	(void)state;
+	struct world w;
+	lockstep_open(&w, 3, 2, UNITS);
+	assert_int_equal(fixture_lease(&w.f, &w.worker[1], 0).state, WEIR__V1__LEASE_STATE__WAIT);
+	w.worker[2] = fixture_join(&w.f, "worker-2", WEIR__V1__ROLE__TRAINER, 1, UNITS);
+	lease(&w, 2, 2); /* whoever is first */
+	lease(&w, 2, 5);
+	lease(&w, 0, 0);
+	lease(&w, 2, 8);
+	lease(&w, 1, 1);
+	lease(&w, 0, 3);
+	assert_int_equal(fixture_leave(&w.f, &w.worker[1], NULL), WEIR_OK);
+	lease(&w, 0, 4); /* two are left: even and odd ones */
+	lease(&w, 2, 1);
+	fixture_close(&w.f);
+}
+
+static void test_a_step_waits_for_all_who_have_work(void **state)
+{
+	(void)state;
+	struct world w;
+	lockstep_open(&w, 2, 2, 3);
+	lease(&w, 0, 0);
+	step(&w, 0, true);
+	assert_false(w.answer[0].come); /* 1 has not even leased */
+	lease(&w, 1, 1);
+	step(&w, 1, true);
+	assert_int_equal(w.answer[0].step, 1);
+	assert_int_equal(w.answer[1].step, 1);
+	step(&w, 0, true);
+	step(&w, 1, false); /* its unit is through */
+	assert_false(w.answer[0].come);
+	assert_int_equal(fixture_commit(&w.f, &w.worker[1], &w.unit[1], 1), WEIR_OK);
+	assert_int_equal(w.answer[0].step, 2); /* alone: the third unit is its own, too */
+	assert_int_equal(w.answer[0].included, 2);
+	fixture_close(&w.f);
+}
+
+static void test_nobody_is_waited_for_without_end(void **state)
+{
+	(void)state;
+	struct world w;
+	lockstep_open(&w, 3, 2, UNITS);
+	assert_int_equal(fixture_lease(&w.f, &w.worker[0], 0).state, WEIR__V1__LEASE_STATE__WAIT);
+	w.f.now_ms += WEIR_GATHER_MS;
+	lease(&w, 0, 0);
+	lease(&w, 1, 1);
+	for (uint32_t s = 1; s < 4; s++) { /* worker 1 is awaited once, not in every step */
+		step(&w, 0, true);
+		if (s == 1) {
+			assert_false(w.answer[0].come);
+			w.f.now_ms += WEIR_STEP_PATIENCE_MS;
+			ledger_tick(w.f.ledger);
+		}
+		assert_int_equal(w.answer[0].step, s);
+	}
+	step(&w, 1, true);
+	step(&w, 0, true);
+	assert_int_equal(w.answer[0].step, 4);
+	assert_int_equal(w.answer[1].step, 4);
+	step(&w, 0, true);
+	assert_false(w.answer[0].come); /* it is back: the step waits for it to be done */
+	fixture_close(&w.f);
+}
+
 /* Random turns, deaths and rejoins; nobody may wait for ever and no step may close twice. */
-static void run_seed(uint64_t seed, uint32_t backup)
+static void run_seed(uint64_t seed, uint32_t backup, uint32_t meant_for)
 {
 	struct world w;
 	uint64_t last_step[WORKERS] = {0};
-	world_open(&w, WORKERS, backup, seed);
+	open_for(&w, WORKERS, backup, seed, meant_for);
 	for (uint32_t i = 0; i < WORKERS; i++)
 		step(&w, i, true);
 	for (uint32_t event = 0; event < 10000; event++) {
@@ -331,7 +457,7 @@ static void test_random_schedules_always_move_on(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 20; seed++)
-		run_seed(seed, seed % 2);
+		run_seed(seed, seed % 2, seed % 4 < 2 ? 0 : WORKERS);
 }
 
 int main(void)
@@ -345,6 +471,10 @@ int main(void)
 	    cmocka_unit_test(test_the_seat_of_a_dead_worker_keeps_its_batch_out_of_the_next_step),
 	    cmocka_unit_test(test_a_unit_given_up_leaves_its_step),
 	    cmocka_unit_test(test_what_is_done_counts_without_who_leaves),
+	    cmocka_unit_test(test_a_close_says_how_much_each_batch_counts),
+	    cmocka_unit_test(test_each_worker_has_its_own_units_once_all_are_there),
+	    cmocka_unit_test(test_a_step_waits_for_all_who_have_work),
+	    cmocka_unit_test(test_nobody_is_waited_for_without_end),
 	    cmocka_unit_test(test_random_schedules_always_move_on),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -438,6 +438,48 @@ static void a_row_far_behind_takes_a_limited_number_of_steps(void **state)
 	optimizer_destroy(o);
 }
 
+/* A row of a dense table is taken run by run, each as a row of its own would be, with weight decay or without. */
+static void weight_decay_leaves_out_what_it_is_told(void **state)
+{
+	(void)state;
+	enum { WIDTH = 100, RUNS = 4 };
+	static const weir_init_segment segments[] = {
+	    {.elements = 50}, /* of the row before */
+	    {.elements = 10}, {.elements = 7, .undecayed = true},  {.elements = 20},
+	    {.elements = 20}, {.elements = 13, .undecayed = true}, {.elements = 31, .undecayed = true}};
+	static const size_t ends[RUNS] = {9, 16, 56, 100}; /* the row begins at element 51 */
+	static const weir_optimizer_kind rules[] = {WEIR_OPT_ADAMW, WEIR_OPT_LAMB};
+	for (size_t k = 0; k < sizeof rules / sizeof *rules; k++) {
+		const weir_optimizer spec = spec_of(rules[k]);
+		weir_optimizer bare = spec;
+		bare.weight_decay = 0;
+		struct optimizer *o = optimizer_create(&spec, NULL), *with = optimizer_create(&spec, NULL),
+		                 *without = optimizer_create(&bare, NULL);
+		assert_int_equal(optimizer_leave_out(o, segments, sizeof segments / sizeof *segments, NULL), WEIR_OK);
+		const struct optimizer_scalars scalars = {.lr = 0.1f, .grad_scale = 1, .element = 51};
+		float first[WIDTH], grad[WIDTH];
+		for (size_t i = 0; i < WIDTH; i++) {
+			first[i] = 1 + (float)i / 8;
+			grad[i] = (float)(i % 7) - 3;
+		}
+		struct row row = row_create(&spec, first, WIDTH);
+		for (unsigned t = 0; t < 3; t++)
+			push(o, &scalars, &row, WIDTH, grad);
+		for (size_t run = 0, at = 0; run < RUNS; at = ends[run++]) {
+			const size_t n = ends[run] - at;
+			struct row alone = row_create(&spec, first + at, n);
+			for (unsigned t = 0; t < 3; t++)
+				push(run % 2 ? without : with, &(struct optimizer_scalars){.lr = 0.1f, .grad_scale = 1}, &alone, n, grad + at);
+			check_same_bits("run", row.data + at, alone.data, n);
+			free(alone.data);
+		}
+		free(row.data);
+		optimizer_destroy(o);
+		optimizer_destroy(with);
+		optimizer_destroy(without);
+	}
+}
+
 static void lamb_trusts_fully_where_a_norm_is_zero(void **state)
 {
 	(void)state;
@@ -521,6 +563,7 @@ int main(void)
 	    cmocka_unit_test(adam_corrects_its_bias_far_out),
 	    cmocka_unit_test(catching_up_is_stepping_without_a_gradient),
 	    cmocka_unit_test(a_row_far_behind_takes_a_limited_number_of_steps),
+	    cmocka_unit_test(weight_decay_leaves_out_what_it_is_told),
 	    cmocka_unit_test(lamb_trusts_fully_where_a_norm_is_zero),
 	    cmocka_unit_test(ftrl_gives_exact_zeros_and_ignores_a_rate_of_zero),
 	    cmocka_unit_test(settings_out_of_range_are_refused),

@@ -92,7 +92,13 @@ static void the_bits_are_those_of_the_rule(void **state)
 			struct optimizer *plain = optimizer_create_with(vector_ops_variant(0), &spec, NULL);
 			struct optimizer *o = optimizer_create_with(vector_ops_variant(v), &spec, NULL);
 			struct prng r;
+			static const weir_init_segment segments[] = {{.elements = 9000},
+			                                             {.elements = 1, .undecayed = true},
+			                                             {.elements = 3000, .undecayed = true},
+			                                             {.elements = WIDTH - 12001}};
 			assert_true(plain && o);
+			assert_int_equal(optimizer_leave_out(plain, segments, 4, NULL), WEIR_OK);
+			assert_int_equal(optimizer_leave_out(o, segments, 4, NULL), WEIR_OK);
 			prng_seed(&r, 52);
 			first_row(&want, &spec);
 			first_row(&got, &spec);

@@ -120,6 +120,7 @@ static const struct bound bounds[] = {
     {"PartTotals", "fingerprint", 1024},
     {"StepClose", "included", 4096},
     {"StepClose", "dropped", 4096},
+    {"StepClose", "weights", 4096},
     {"TableStatus", "staleness", HISTOGRAM_BUCKETS},
     {"ProgressRequest", "staleness", HISTOGRAM_BUCKETS},
     {"LeaveRequest", "staleness", HISTOGRAM_BUCKETS},

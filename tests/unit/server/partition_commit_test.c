@@ -436,7 +436,15 @@ static void a_client_resumes_when_what_it_was_told_is_applied(void **state)
 
 /* --- Entries made as if the tail were applied */
 
-static void push_chunk(struct world *w, struct asked *a, uint32_t part, uint64_t chunk)
+/* A push of the batch at `place` in the training, counted from 1. */
+static struct record push_at(uint32_t place, uint32_t batch, uint32_t part)
+{
+	struct record r = push_record(1, 1, batch, part, 0);
+	r.status = place;
+	return r;
+}
+
+static void push_chunk(struct world *w, struct asked *a, uint32_t place, uint32_t part, uint64_t chunk)
 {
 	const size_t n = chunk == 0 ? WEIR_CHUNK : LAST_CHUNK;
 	float *values = malloc(n * sizeof *values);
@@ -444,18 +452,19 @@ static void push_chunk(struct world *w, struct asked *a, uint32_t part, uint64_t
 		values[i] = 1;
 	const struct rows rows = {
 	    .table = TIMED_DENSE, .width = WEIR_CHUNK, .count = 1, .keys = &chunk, .values = values, .values_count = n};
-	ask(w, a, push_record(1, 1, 1, part, 0), &rows);
+	ask(w, a, push_at(place, 1, part), &rows);
 	free(values);
 }
 
-static void push_timed(struct world *w, struct asked *a, uint32_t part, float v)
+static void push_timed(struct world *w, struct asked *a, uint32_t place, uint32_t part, float v)
 {
 	struct one_row x;
 	const struct rows rows = one_row(&x, TIMED_ROWS, KEY, v);
-	ask(w, a, push_record(1, 1, 2, part, 0), &rows);
+	ask(w, a, push_at(place, 2, part), &rows);
 }
 
-/* The rate halves with every push: how much each one moved its row tells at which step it was taken to be. */
+/* The rate halves with every place: how much each push moved its row tells at which step it was taken to be. All parts of a batch are at one, whatever
+ * came before them, and whether that is committed. */
 static void rates_and_staleness_are_those_of_a_commit_at_once(void **state)
 {
 	(void)state;
@@ -465,24 +474,26 @@ static void rates_and_staleness_are_those_of_a_commit_at_once(void **state)
 	float values[2][3][WEIR_CHUNK];
 	for (uint32_t k = 0; k < 2; k++) {
 		open_world(&w[k], k == 1);
-		push_timed(&w[k], &a[k][0], 0, 1);
-		push_chunk(&w[k], &a[k][1], 0, 1);
-		push_chunk(&w[k], &a[k][2], 1, 0);
-		push_timed(&w[k], &a[k][3], 1, NAN); /* refused: no step of the schedule */
-		push_timed(&w[k], &a[k][4], 2, 1);
+		push_timed(&w[k], &a[k][0], 1, 0, 1);
+		push_chunk(&w[k], &a[k][1], 1, 0, 1);
+		push_chunk(&w[k], &a[k][2], 1, 1, 0);
+		push_timed(&w[k], &a[k][3], 2, 1, NAN); /* refused */
+		push_timed(&w[k], &a[k][4], 3, 2, 1);
 		if (k == 1)
 			partition_commit_to(w[k].f.p, 3);
-		push_chunk(&w[k], &a[k][5], 2, 0);
-		push_timed(&w[k], &a[k][6], 3, 1);
-		push_chunk(&w[k], &a[k][7], 3, 1);
+		push_chunk(&w[k], &a[k][5], 2, 2, 0);
+		push_timed(&w[k], &a[k][6], 2, 3, 1); /* late */
+		push_chunk(&w[k], &a[k][7], 2, 3, 1);
 		partition_commit_to(w[k].f.p, w[k].appended);
-		push_timed(&w[k], &a[k][8], 4, 1);
+		push_timed(&w[k], &a[k][8], 5, 4, 1);
+		const struct optimizer_clock at = partition_table_clock(w[k].f.p, TIMED_ROWS);
+		assert_true(k == 1 || (at.steps == 5 && at.lr == 0.0625f));
 		partition_commit_to(w[k].f.p, w[k].appended);
 		values[k][0][0] = fixture_row(&w[k].f, TIMED_ROWS, KEY);
 		store_read_chunk(store_table(partition_store(w[k].f.p), TIMED_DENSE), 0, values[k][1]);
 		store_read_chunk(store_table(partition_store(w[k].f.p), TIMED_DENSE), 1, values[k][2]);
 	}
-	assert_true(values[0][0][0] == -1.875f && values[1][0][0] == -1.875f); /* 1 + 1/2 + 1/4 + 1/8 */
+	assert_true(values[0][0][0] == -1.8125f && values[1][0][0] == -1.8125f); /* 1 + 1/4 + 1/2 + 1/16 */
 	assert_true(values[0][1][0] == -1.5f && values[1][1][0] == -1.5f);
 	assert_true(values[0][2][0] == -1.5f && values[1][2][0] == -1.5f);
 	for (uint32_t i = 0; i < PUSHES; i++) {
@@ -718,7 +729,7 @@ static void what_is_cut_off_has_never_been(void **state)
 	push(&w, &before[0], 1, 1, 0);
 	push(&w, &before[1], 1, 1, 1);
 	seal(&w, &before[2], 2, 3);
-	push_timed(&w, &before[3], 0, 1);
+	push_timed(&w, &before[3], 1, 0, 1);
 	push(&w, &before[4], 1, 1, 5);
 	push(&w, &before[5], 1, 1, 1);
 	assert_waits(&before[5], 6);
@@ -733,7 +744,7 @@ static void what_is_cut_off_has_never_been(void **state)
 	assert_entry(&again, 4);
 	seal(&w, &sealed, 2, 2);
 	assert_entry(&sealed, 5);
-	push_timed(&w, &timed, 0, 1);
+	push_timed(&w, &timed, 1, 0, 1);
 	assert_entry(&timed, 6);
 	push(&w, &kept, 1, 1, 0);
 	assert_waits(&kept, 6);
@@ -816,8 +827,8 @@ static void a_cut_that_fails_has_cut_nothing(void **state)
 	weir_error err = {0};
 	open_world(&w, true);
 	put_log_on_disk(&w);
-	push_timed(&w, &a, 0, 1);
-	push_timed(&w, &b, 1, 1);
+	push_timed(&w, &a, 1, 0, 1);
+	push_timed(&w, &b, 2, 1, 1);
 	disk.full = true;
 	assert_int_equal(partition_truncate(w.f.p, 0, &err), WEIR_E_NO_SPACE);
 	CHECK_CONTAINS(err.text, "partition 0");
@@ -825,7 +836,7 @@ static void a_cut_that_fails_has_cut_nothing(void **state)
 	assert_told(&a, WEIR_E_MOVED);
 	assert_told(&b, WEIR_E_MOVED);
 	partition_serve(w.f.p);
-	push_timed(&w, &c, 2, 1);
+	push_timed(&w, &c, 3, 2, 1);
 	assert_entry(&c, 3);
 	partition_commit_to(w.f.p, 3);
 	assert_told(&c, WEIR_OK);

@@ -1,5 +1,6 @@
 #include "records.h"
 
+#include <assert.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -85,6 +86,21 @@ struct built records_build_close(uint64_t step, const uint32_t (*ids)[3], uint32
 	struct record_writer *w = record_writer_create();
 	struct record r = {.kind = RECORD_CLOSE_STEP, .partition = FRAME_PARTITION_ALL, .b = step, .c = included};
 	records_add_bytes(w, &r, ids, (included + dropped) * 12);
+	return finish(w);
+}
+
+struct built records_build_weighed(uint64_t step, const uint32_t (*ids)[3], const float *weights, uint32_t included,
+                                   uint32_t dropped)
+{
+	struct record_writer *w = record_writer_create();
+	struct record r = {
+	    .kind = RECORD_CLOSE_STEP, .flags = RECORD_CLOSE_WEIGHTS, .partition = FRAME_PARTITION_ALL, .b = step, .c = included};
+	uint8_t data[1024];
+	const uint32_t ids_bytes = (included + dropped) * 12, bytes = ids_bytes + included * (uint32_t)sizeof *weights;
+	assert(bytes <= sizeof data);
+	memcpy(data, ids, ids_bytes);
+	memcpy(data + ids_bytes, weights, bytes - ids_bytes);
+	records_add_bytes(w, &r, data, bytes);
 	return finish(w);
 }
 

@@ -29,6 +29,9 @@ void records_add_bytes(struct record_writer *w, const struct record *r, const vo
 struct message *records_finish(struct record_writer *w);
 struct built records_build(const struct record *r, const struct rows *sections, uint32_t count);
 struct built records_build_close(uint64_t step, const uint32_t (*ids)[3], uint32_t included, uint32_t dropped);
+/* The same with the weights of those included. */
+struct built records_build_weighed(uint64_t step, const uint32_t (*ids)[3], const float *weights, uint32_t included,
+                                   uint32_t dropped);
 void records_free(struct built *b);
 /* A copy of m in slices of `slice` bytes, each at an odd address. */
 struct message *records_slice(const struct message *m, size_t slice);

@@ -64,6 +64,52 @@ static void a_step_may_scale_its_rates(void **state)
 	fixture_close(&f);
 }
 
+static weir_status close_weighed(struct fixture *f, uint64_t step, const uint32_t (*ids)[3], const float *weights,
+                                 uint32_t included, uint32_t dropped)
+{
+	struct built b = records_build_weighed(step, ids, weights, included, dropped);
+	const weir_status status = fixture_submit(f, &b);
+	records_free(&b);
+	return status;
+}
+
+/* Batches that counted 1 and 25 tokens: the mean is that of the 26, also of a row that one of them has alone. What counts nothing, or is dropped, is not in it. */
+static void the_mean_is_weighed_by_what_batches_counted(void **state)
+{
+	(void)state;
+	const uint32_t ids[4][3] = {{1, 1, 0}, {1, 1, 1}, {1, 1, 2}, {1, 1, 3}};
+	const float weights[3] = {3 * 1 / 26.0f, 3 * 25 / 26.0f, 0}, wrong[3] = {3, 0, 3.5f}, nan[3] = {1, 1, NAN};
+	struct fixture f;
+	fixture_open(&f, &sgd);
+	assert_int_equal(push_sync(&f, 0, 10, 26, 1), WEIR_OK);
+	assert_int_equal(push_sync(&f, 1, 10, -52, 1), WEIR_OK);
+	assert_int_equal(push_sync(&f, 2, 10, 1000, 1), WEIR_OK);
+	assert_int_equal(push_sync(&f, 3, 10, 1000, 1), WEIR_OK);
+	assert_int_equal(close_weighed(&f, 1, ids, wrong, 3, 1), WEIR_E_INVALID);
+	assert_int_equal(close_weighed(&f, 1, ids, nan, 3, 1), WEIR_E_INVALID);
+	assert_int_equal(close_weighed(&f, 1, ids, weights, 3, 1), WEIR_OK);
+	assert_float_equal(fixture_row(&f, SYNC_ROWS, 10), -(26 - 25 * 52) / 26.0, 1e-5);
+	assert_int_equal(partition_get_counters(f.p)->parts_applied, 3);
+	assert_int_equal(partition_get_counters(f.p)->parts_dropped, 1);
+	fixture_close(&f);
+}
+
+/* Rows of other partitions have taken the step, too: a row that was in none of them stays at its value, whatever the step's number. */
+static void a_step_is_one_of_every_synchronous_table(void **state)
+{
+	(void)state;
+	const uint32_t ids[1][3] = {{1, 1, 0}}, more[1][3] = {{1, 1, 1}};
+	struct fixture f;
+	fixture_open(&f, &sgd);
+	assert_int_equal(push_sync(&f, 0, 10, 1, 1), WEIR_OK);
+	assert_int_equal(fixture_close_step(&f, 1, ids, 1, 0), WEIR_OK);
+	assert_int_equal(fixture_close_step(&f, 2, more, 1, 0), WEIR_OK); /* whose rows are in other partitions */
+	assert_int_equal(partition_table_clock(f.p, SYNC_ROWS).steps, 2);
+	assert_int_equal(partition_table_clock(f.p, SYNC_DENSE).steps, 2);
+	assert_int_equal(partition_table_clock(f.p, ASYNC_ROWS).steps, 0);
+	fixture_close(&f);
+}
+
 static void closes_come_in_order_and_count_once(void **state)
 {
 	(void)state;
@@ -288,6 +334,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_step_applies_the_mean_once_closed),
 	    cmocka_unit_test(a_step_may_scale_its_rates),
+	    cmocka_unit_test(the_mean_is_weighed_by_what_batches_counted),
+	    cmocka_unit_test(a_step_is_one_of_every_synchronous_table),
 	    cmocka_unit_test(closes_come_in_order_and_count_once),
 	    cmocka_unit_test(a_dropped_batch_is_done_and_changes_nothing),
 	    cmocka_unit_test(a_part_that_comes_after_its_step_is_dropped),

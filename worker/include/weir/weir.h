@@ -180,7 +180,7 @@ WEIR_API weir_status weir_pull(weir_client *client, const weir_batch *batch, con
 typedef struct weir_push_item {
 	uint32_t table;
 	const uint64_t *
-	    keys; /* embedding: (rows) distinct; dense: NULL, the whole table, or chunks by number as above: every attempt of a batch the same */
+	    keys; /* embedding: (rows) distinct, else E_INVALID names the key; dense: NULL, the whole table, or chunks by number as above: every attempt of a batch the same */
 	size_t rows;
 	const float *
 	    values; /* gradients: embedding (rows, width); dense (elements), of which the named chunks are read. Encoded with the table's push codec */
@@ -197,6 +197,13 @@ typedef struct weir_push_item {
 
 typedef struct weir_push_options {
 	int copy; /* values may be reused as soon as weir_push returns */
+	/* Where the batch stands in the whole training, counted from 1: the schedules of tables that are
+	 * not synchronous go by it. Every attempt of a batch says the same. 0: its pass and unit tell, in
+	 * units of dataset_unit_batches, or of as many batches as its own has. */
+	uint64_t place;
+	/* How much the batch counts in the mean of its step, where tables are synchronous: its examples,
+	 * or what of them has a loss, so that the mean is that of all. Every attempt says the same. 0: 1. */
+	double weight;
 } weir_push_options;
 
 /* Of a batch whose gradients are not to be had: it pushes nothing, and is done, as one that weir_push refuses because it is not finite. Only batches of units that this client
