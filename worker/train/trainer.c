@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "anomaly.h"
@@ -11,6 +12,7 @@
 #include "device.h"
 #include "go_back.h"
 #include "gradients.h"
+#include "job_fingerprint.h"
 #include "local.h"
 #include "loss_scale.h"
 #include "not_finite.h"
@@ -49,6 +51,7 @@ struct trainer {
 	uint32_t number; /* among the workers */
 	weir_client *client;
 	struct dataset *dataset;
+	struct fingerprint fingerprint;
 	struct prefetcher *prefetcher;
 	struct backend *backend;
 	struct model *model;
@@ -535,6 +538,9 @@ static weir_status open_client(void *trainer, weir_error *err)
 	    .dataset_units = info->units,
 	    .dataset_rows = info->rows,
 	    .dataset_unit_batches = t->job->data.unit_batches,
+	    .fingerprint = t->fingerprint.text,
+	    .accept = t->options->accept,
+	    .accept_count = t->options->accept_count,
 	    .log = worker_log_line,
 	    .log_arg = t->options->logger,
 	    .observed = trainer_metrics_observe,
@@ -590,6 +596,9 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 	weir_status s = dataset_open(&t->dataset, t->job, SPLIT_TRAIN, t->options->logger, err);
 	if (s != WEIR_OK)
 		return s;
+	s = job_fingerprint(t->job, &(struct fingerprint_parts){.items = {t->dataset}}, &t->fingerprint, err);
+	if (s != WEIR_OK)
+		return s;
 	const struct dataset_info *info = dataset_get_info(t->dataset);
 	bool one_machine = strcmp(t->job->cluster.listen, "auto") == 0;
 	const struct backend_options where =
@@ -617,7 +626,8 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 		s = minibatch_init(&t->ring[i].data, t->backend, t->model, gradients_come_back(t->gradients), err);
 	if (s == WEIR_OK)
 		s = prefetcher_create(&t->prefetcher, t->dataset, t->job->data.prefetch > 0 ? t->job->data.prefetch : 1, err);
-	t->units = (struct units){.options = t->options, .tables = &t->tables, .client = &t->client, .prefetcher = t->prefetcher};
+	t->units = (struct units){
+	    .options = t->options, .tables = &t->tables, .client = &t->client, .prefetcher = t->prefetcher, .dataset = t->dataset};
 	if (s == WEIR_OK)
 		s = open_client(t, err);
 	if (s == WEIR_OK)
@@ -663,6 +673,7 @@ static weir_status trainer_close(struct trainer *t, bool failed, weir_error *err
 		t->backend->ops->destroy(t->backend);
 	if (t->dataset != NULL)
 		dataset_close(t->dataset);
+	free(t->fingerprint.text);
 	return s;
 }
 
