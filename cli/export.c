@@ -127,7 +127,7 @@ static weir_status write_file(const struct verb_export *e, const struct scoring 
 		return disk_copy_file(disk_system(), s->source, e->verb.out, err);
 	weir_status status = job_weights_open(&x, s, e->verb.scoring.job, NULL, err);
 	if (status == WEIR_OK)
-		status = snapshot_save(e->verb.out, &x.tables, s->client, info->fields, info->dense_dim, err);
+		status = snapshot_save(e->verb.out, &x.tables, s->client, info->fields, info->dense_dim, s->fingerprint.text, err);
 	job_weights_close(&x);
 	return status;
 }
@@ -159,6 +159,7 @@ int verb_export(int count, char **args)
 	    JOB_OPTIONS(&v->job),
 	    AT_OPTION(v->scoring.at),
 	    WEIGHTS_OPTION(v->scoring.weights, OR_CHECKPOINT),
+	    ACCEPT_OPTION(v->accepted),
 	    {"--out", OPTION_TEXT, &v->out, "OUT", "the file to write, or of hf and peft the folder"},
 	    {"--format", OPTION_TEXT, &e.format, "FORMAT",
 	     "safetensors: a file; hf: a folder that transformers loads, adapters merged; peft: a folder of adapters (safetensors)"},

@@ -58,7 +58,9 @@ static weir_status predict(const struct scoring_verb *v, weir_error *err)
 int verb_predict(int count, char **args)
 {
 	struct scoring_verb v = {.name = "predict", .run = predict, .needs_out = true};
-	const struct option options[] = {
-	    JOB_OPTIONS(&v.job), SCORING_OPTIONS(&v.scoring), {"--out", OPTION_TEXT, &v.out, "SCORES.txt", "the file to write"}};
+	const struct option options[] = {JOB_OPTIONS(&v.job),
+	                                 SCORING_OPTIONS(&v.scoring),
+	                                 ACCEPT_OPTION(v.accepted),
+	                                 {"--out", OPTION_TEXT, &v.out, "SCORES.txt", "the file to write"}};
 	return scoring_verb_main(&v, options, sizeof options / sizeof *options, count, args);
 }

@@ -18,6 +18,7 @@
 #include "generate.h"
 #include "prng.h"
 #include "run_dir.h"
+#include "run_fingerprint.h"
 #include "train.h"
 #include "verbs.h"
 #include "weights_file.h"
@@ -98,9 +99,7 @@ static weir_status resume_run(struct train *t, weir_error *err)
 	weir_status s = run_state_read(t->job->run_dir, &t->run, err);
 	if (s == WEIR_E_NOT_FOUND)
 		return weir_fail(err, s, "--resume: %s holds no run of this job: start it without --resume", t->job->run_dir);
-	if (s == WEIR_OK)
-		s = check_kept(t, err);
-	return s == WEIR_OK ? note_finished(t, false, err) : s;
+	return s == WEIR_OK ? check_kept(t, err) : s;
 }
 
 /* A new run never writes over the data of another, nor takes the place of one that `weir restore` has set up. */
@@ -145,6 +144,9 @@ static weir_status new_run(struct train *t, weir_error *err)
 	run_path(t->job, "ledger.address", ledger);
 	unlink(ledger);
 	struct entropy *e = entropy_system();
+	s = run_fingerprint_begin(t->job->run_dir, t->fingerprint.text, err);
+	if (s != WEIR_OK)
+		return s;
 	t->run = (struct run_state){.generation = 1};
 	snprintf(t->run.warm_start, sizeof t->run.warm_start, "%s", t->job->train.warm_start);
 	for (unsigned i = 0; i < sizeof t->run.uuid; i += sizeof(uint64_t))
@@ -160,7 +162,11 @@ static weir_status begin_run(struct train *t, weir_error *err)
 		snprintf(t->run.warm_start, sizeof t->run.warm_start, "%s", t->resume ? "" : t->job->train.warm_start);
 		return WEIR_OK;
 	}
-	return t->resume ? WEIR_OK : new_run(t, err);
+	if (!t->resume)
+		return new_run(t, err);
+	const weir_status s = run_fingerprint_resume(t->job->run_dir, t->fingerprint.text, &t->accepted, err);
+	t->all_accepted = run_fingerprint_accepted(t->job->run_dir);
+	return s == WEIR_OK ? note_finished(t, false, err) : s;
 }
 
 /* Whether begin_run moves or deletes this file. */
@@ -191,7 +197,7 @@ static weir_status check_warm_start(struct train *t, weir_error *err)
 	if (is_of_earlier_run(t->job, path))
 		return weir_fail(err, WEIR_E_INVALID, "%s: %s is of the earlier run, which a new one moves away: copy it elsewhere first",
 		                 key, path);
-	weir_status s = weights_file_open(&weights, t->job, path, t->logger, &why);
+	weir_status s = weights_file_open(&weights, t->job, path, &t->accepted, t->logger, &why);
 	weights_file_close(&weights);
 	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "%s: %s", key, why.text);
 }
@@ -240,38 +246,48 @@ static weir_status check_rows(const struct job *job, const struct dataset_info *
 	                 info->bad_lines ? "; is data.format right?" : "");
 }
 
-/* The parts that the evaluator opens: what is wrong with them is said before training begins. */
-static weir_status check_part(struct train *t, enum split_part part, weir_error *err)
+/* All parts, those that the evaluator opens too: what is wrong with them is said before training begins. */
+static weir_status open_parts(struct train *t, struct report *r, struct dataset *parts[3], weir_error *err)
 {
-	struct dataset *data = NULL;
-	const weir_status s = dataset_open(&data, t->job, part, t->logger, err);
-	if (s == WEIR_OK)
-		dataset_close(data);
-	return s;
-}
-
-/* Makes what is to be generated, and opens the data once: what is wrong with them is said here, and the workers find the packed cache built. */
-static weir_status prepare_data(struct train *t, struct report *r, weir_error *err)
-{
-	struct dataset *data = NULL;
-	weir_status s = t->job->data.generate.rows > 0 ? generate(t, r, err) : WEIR_OK;
-	if (s == WEIR_OK) {
-		live_note(&t->live, "reading the data");
-		s = dataset_open(&data, t->job, SPLIT_TRAIN, t->logger, err);
-	}
+	weir_status s = dataset_open(&parts[SPLIT_TRAIN], t->job, SPLIT_TRAIN, t->logger, err);
 	if (s != WEIR_OK)
 		return s;
-	const struct dataset_info *info = dataset_get_info(data);
+	const struct dataset_info *info = dataset_get_info(parts[SPLIT_TRAIN]);
 	const struct model_data shape = model_data_of(info);
 	r->bad_lines = info->bad_lines;
 	s = check_rows(t->job, info, err);
 	if (s == WEIR_OK && !t->resume)
 		s = model_check(t->job, &shape, err);
-	dataset_close(data);
 	if (s == WEIR_OK && job_has_valid(t->job))
-		s = check_part(t, SPLIT_VALID, err);
+		s = dataset_open(&parts[SPLIT_VALID], t->job, SPLIT_VALID, t->logger, err);
 	if (s == WEIR_OK && job_has_test(t->job))
-		s = check_part(t, SPLIT_TEST, err);
+		s = dataset_open(&parts[SPLIT_TEST], t->job, SPLIT_TEST, t->logger, err);
+	return s;
+}
+
+/* What determines the job's results; of a run that goes on it is what it was. */
+static weir_status check_fingerprint(struct train *t, struct dataset *const parts[3], weir_error *err)
+{
+	const struct fingerprint_parts known = {.items = {parts[SPLIT_TRAIN], parts[SPLIT_VALID], parts[SPLIT_TEST]}};
+	const weir_status s = job_fingerprint(t->job, &known, &t->fingerprint, err);
+	if (s != WEIR_OK || !t->resume || t->job->cluster.servers_at_count > 0)
+		return s; /* the ledger of a cluster that was started by other means compares it */
+	return run_fingerprint_check(t->job->run_dir, t->fingerprint.text, &t->accepted, err);
+}
+
+/* Makes what is to be generated, and opens the data once: the workers find the packed cache built. */
+static weir_status prepare_data(struct train *t, struct report *r, weir_error *err)
+{
+	struct dataset *parts[3] = {NULL};
+	weir_status s = t->job->data.generate.rows > 0 ? generate(t, r, err) : WEIR_OK;
+	if (s == WEIR_OK) {
+		live_note(&t->live, "reading the data");
+		s = open_parts(t, r, parts, err);
+	}
+	if (s == WEIR_OK)
+		s = check_fingerprint(t, parts, err);
+	for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
+		dataset_close(parts[i]);
 	return s;
 }
 
@@ -441,6 +457,7 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 	r->network_bits_per_s = t->job->cluster.network.rate_bits_per_s;
 	r->network_latency_ms = t->job->cluster.network.latency_ms;
 	r->of = report_reads(t->job);
+	r->accepted = t->all_accepted ? t->all_accepted : t->accepted.record;
 	r->workers = t->job->cluster.workers;
 	r->end = &t->seen;
 	curve_end(&t->curve, &t->seen);
@@ -535,6 +552,9 @@ static void train_free(struct train *t)
 	if (t->run_dir_fd >= 0)
 		close(t->run_dir_fd);
 	logger_destroy(t->logger);
+	free(t->fingerprint.text);
+	accepted_free(&t->accepted);
+	json_destroy(t->all_accepted);
 	job_free(t->job);
 }
 
@@ -549,6 +569,7 @@ int verb_train(int count, char **args)
 	    {"--resume", OPTION_FLAG, &t.resume, NULL, "go on with the earlier run of this job"},
 	    {"--fresh", OPTION_FLAG, &t.fresh, NULL,
 	     "begin anew: the servers' data of the earlier run are deleted, its results kept"},
+	    ACCEPT_OPTION(t.accepted),
 	    {"--chaos", OPTION_COUNT, &t.chaos.seed, "SEED", "kill and stop processes at random meanwhile"}};
 	const char *word = NULL;
 	t.start_ms = clock_ms(t.clock);
@@ -558,6 +579,8 @@ int verb_train(int count, char **args)
 		s = job_options_take(&t.options, word, &t.failure);
 	if (s == WEIR_OK && t.resume && t.fresh)
 		s = weir_fail(&t.failure, WEIR_E_INVALID, "--resume goes on with the earlier run, --fresh deletes it: give one of them");
+	if (s == WEIR_OK)
+		s = fingerprint_check_accepted(t.accepted.keys.items, t.accepted.keys.count, &t.failure);
 	if (s == WEIR_OK)
 		s = job_options_logger(&t.options, "weir", LOG_WARN, &t.logger, &t.failure);
 	if (s != WEIR_OK)

@@ -3,6 +3,7 @@
 #ifndef WEIR_TRAIN_H
 #define WEIR_TRAIN_H
 
+#include "accepted.h"
 #include "chaos.h"
 #include "curve.h"
 #include "events.h"
@@ -30,10 +31,13 @@ struct coordinator {
 
 struct train {
 	struct job_options options;
-	const char *report_path; /* --report, or NULL */
-	const char *http;        /* --http, or NULL */
-	bool resume, fresh;      /* --resume, --fresh */
-	struct run_state run;    /* what the servers are started as */
+	const char *report_path;        /* --report, or NULL */
+	const char *http;               /* --http, or NULL */
+	bool resume, fresh;             /* --resume, --fresh */
+	struct accepted accepted;       /* --accept */
+	struct fingerprint fingerprint; /* of the job and its data */
+	struct json *all_accepted;      /* in this run and before it, {"accepted": [...]}; NULL: nothing */
+	struct run_state run;           /* what the servers are started as */
 	struct job *job;
 	struct logger *logger;
 	const struct clock *clock;

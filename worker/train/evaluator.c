@@ -46,6 +46,7 @@ static weir_status open_scorer(struct evaluator *e, weir_error *err)
 	                                       .threads = e->job->train.threads,
 	                                       .turn = e->job->cluster.workers,
 	                                       .client = e->client,
+	                                       .fingerprint = e->fingerprint.text,
 	                                       .data = model_data_of(info)};
 	return scorer_open(&e->scorer, &options, err);
 }

@@ -191,6 +191,21 @@ static void passes_value(const struct job *job, enum said *said)
 
 /* --- All */
 
+/* What a transformer leaves to data that are not known here. */
+static bool is_unsettled(const struct facts *f, const struct key *key, const char *value)
+{
+	return key->of == OF_MODEL && job_is_transformer(f->job) && !f->transformer && key->zero_word &&
+	       strcmp(value, key->zero_word) == 0;
+}
+
+static bool is_left_out(const struct facts *f, const struct key *key)
+{
+	const bool whole = f->job->model.lora.rank == 0 && f->job->model.lora.from[0] == '\0';
+	if (key->of == OF_OPERATION)
+		return true;
+	return f->parts->weights_only && (!key->of_weights || (whole && strcmp(key->path, "model.from") == 0));
+}
+
 static weir_status value_of(const struct facts *f, const struct key *key, char *out, enum said *said, weir_error *err)
 {
 	weir_status status = WEIR_OK;
@@ -205,6 +220,8 @@ static weir_status value_of(const struct facts *f, const struct key *key, char *
 		*said = SAID_NOT; /* model.from says it */
 	if (*said == SAID_BY_KEY)
 		job_key_text(f->job, key, out, WEIR_FINGERPRINT_VALUE_BYTES);
+	if (*said == SAID_BY_KEY && is_unsettled(f, key, out))
+		*said = SAID_NOT;
 	return status;
 }
 
@@ -229,7 +246,7 @@ weir_status job_fingerprint(const struct job *job, const struct fingerprint_part
 	weir_status status = settle(&f, err);
 	for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
 		enum said said;
-		if (keys[i].of == OF_OPERATION)
+		if (is_left_out(&f, &keys[i]))
 			continue;
 		status = value_of(&f, &keys[i], value, &said, err);
 		if (status == WEIR_OK && said != SAID_NOT)
