@@ -6,8 +6,7 @@
 #include "job.h"
 #include "job_schema.h"
 
-/* The shortest text that is read as the same number. */
-static void write_float(float value, char *out, size_t bytes)
+void job_float_text(float value, char *out, size_t bytes)
 {
 	for (int digits = 1; digits <= 9; digits++) {
 		snprintf(out, bytes, "%.*g", digits, (double)value);
@@ -73,7 +72,7 @@ void job_key_text(const struct job *job, const struct key *key, char *out, size_
 		break;
 	case KEY_FLOAT:
 		memcpy(&real, field, sizeof real);
-		write_float(real, out, bytes);
+		job_float_text(real, out, bytes);
 		break;
 	case KEY_CHOICE:
 		memcpy(&narrow, field, sizeof narrow);

@@ -98,15 +98,15 @@ static weir_status data_value(const struct facts *f, const char *key, char *out,
 
 /* --- Models */
 
-static void say_real(char *out, enum said *said, double value)
+static void say_real(char *out, enum said *said, float value)
 {
-	snprintf(out, WEIR_FINGERPRINT_VALUE_BYTES, "%.9g", value);
+	job_float_text(value, out, WEIR_FINGERPRINT_VALUE_BYTES);
 	*said = SAID;
 }
 
 static void say_rope(char *out, enum said *said, const struct rope_config *r)
 {
-	say_real(out, said, r->theta);
+	say_real(out, said, (float)r->theta);
 	const size_t n = strlen(out);
 	if (r->kind != ROPE_PLAIN)
 		snprintf(out + n, WEIR_FINGERPRINT_VALUE_BYTES - n, " with scaling %u by %.9g, %.9g to %.9g, %u positions", r->kind,
@@ -137,7 +137,7 @@ static void lora_value(const struct facts *f, const char *key, char *out, enum s
 		say_number(out, said, f->lora.rank);
 		*said = SAID;
 	} else if (strcmp(key, "lora.alpha") == 0 && f->lora.rank > 0) {
-		say_real(out, said, (double)f->lora.alpha);
+		say_real(out, said, f->lora.alpha);
 	} else if (strcmp(key, "lora.targets") == 0) {
 		say_targets(out, said, &f->lora);
 	}
@@ -161,7 +161,7 @@ static weir_status model_value(const struct facts *f, const char *key, char *out
 		if (strcmp(key, numbers[i].key) == 0)
 			say_number(out, said, numbers[i].value);
 	if (strcmp(key, "norm_eps") == 0)
-		say_real(out, said, (double)c->norm_eps);
+		say_real(out, said, c->norm_eps);
 	else if (strcmp(key, "rope_theta") == 0)
 		say_rope(out, said, &c->rope);
 	else if (strcmp(key, "tied_head") == 0)
@@ -261,16 +261,17 @@ weir_status job_fingerprint(const struct job *job, const struct fingerprint_part
 
 /* --- Comparisons */
 
-/* Weights that are whole do not need the model that they began with. */
-static bool is_of_base(const struct fingerprint_comparison *c, const char *key)
+/* Weights that are whole do not need the model that they began with; of rotary positions there is no end. */
+static bool is_of_no_account(const struct fingerprint_comparison *c, const char *key)
 {
-	return strcmp(key, "model.from") == 0 && fingerprint_value_is(c->was, "model.lora.rank", "0");
+	return (strcmp(key, "model.from") == 0 && fingerprint_value_is(c->was, "model.lora.rank", "0")) ||
+	       (strcmp(key, "model.positions") == 0 && fingerprint_value_is(c->was, "model.kind", "llama"));
 }
 
 bool fingerprint_of_weights(const struct fingerprint_comparison *c, const char *key)
 {
 	const struct key *k = job_schema_find(key);
-	return k && k->of_weights && !is_of_base(c, key);
+	return k && k->of_weights && !is_of_no_account(c, key);
 }
 
 bool fingerprint_of_tensors(const struct fingerprint_comparison *c, const char *key)
