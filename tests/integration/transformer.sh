@@ -180,6 +180,9 @@ told "is a checkpoint" "--format hf or peft" "$DIR/use.err"
 "$WEIR" eval "$DIR/llama.yaml" --weights "$kept" > "$DIR/out" 2> "$DIR/use.err" && fail "weir eval of a checkpoint"
 told "expected a safetensors file" "$DIR/use.err"
 "$WEIR" generate "$DIR/llama.yaml" --weights "$kept" --set model.layers=1 --prompt x > "$DIR/out" 2> "$DIR/use.err" && fail "a checkpoint of another model"
+told "model.layers was '" "is '1'" "$DIR/use.err"
+"$WEIR" generate "$DIR/llama.yaml" --weights "$kept" --set model.layers=1 --accept model.layers --prompt x > "$DIR/out" 2> "$DIR/use.err" &&
+	fail "a checkpoint of another shape"
 told "has no table dense of this shape" "$DIR/use.err"
 running=$(loss_of "$DIR/llama.yaml" --weights "$DIR/running")
 near "$running" 0.6 0.5

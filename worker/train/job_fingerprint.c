@@ -203,7 +203,9 @@ static bool is_left_out(const struct facts *f, const struct key *key)
 	const bool whole = f->job->model.lora.rank == 0 && f->job->model.lora.from[0] == '\0';
 	if (key->of == OF_OPERATION)
 		return true;
-	return f->parts->weights_only && (!key->of_weights || (whole && strcmp(key->path, "model.from") == 0));
+	const bool rotary = f->job->model.kind == MODEL_LLAMA;
+	return f->parts->weights_only && (!key->of_weights || (whole && strcmp(key->path, "model.from") == 0) ||
+	                                  (rotary && strcmp(key->path, "model.positions") == 0));
 }
 
 static weir_status value_of(const struct facts *f, const struct key *key, char *out, enum said *said, weir_error *err)
