@@ -218,7 +218,8 @@ static weir_status value_of(const struct facts *f, const struct key *key, char *
 		status = model_value(f, key->path + 6, out, said, err);
 	else if (strcmp(key->path, "train.passes") == 0)
 		passes_value(f->job, said);
-	else if (strcmp(key->path, "train.warm_start") == 0 && strcmp(f->job->train.warm_start, f->job->model.from) == 0)
+	else if (strcmp(key->path, "train.warm_start") == 0 && f->job->model.from[0] &&
+	         strcmp(f->job->train.warm_start, f->job->model.from) == 0)
 		*said = SAID_NOT; /* model.from says it */
 	if (*said == SAID_BY_KEY)
 		job_key_text(f->job, key, out, WEIR_FINGERPRINT_VALUE_BYTES);

@@ -1,0 +1,46 @@
+# Every key of the schema with its class. For each key that determines results: in one process, a job with another value is refused by the key's name, with both values (test_fingerprint_keys); with real
+# processes, a run resumed with it is refused so, and keeps all it had. Then one of each verb: resumed, joined, restored, evaluated, imported. QUICK=1: every third key with real processes.
+. tests/claims/lib/common.sh
+need_programs
+need_tests test_fingerprint_keys
+step=$(pick 3 1)
+"$BUILD/tests/test_fingerprint_keys" > "$WORK/keys.out" 2>&1 || { tail -n 20 "$WORK/keys.out" >&2 && verdict 0 "a key is not refused, or refused without need"; }
+"$BUILD/tests/test_fingerprint_keys" --table | tee "$WORK/table"
+awk 'BEGIN { for (i = 1; i <= 400; i++) printf "%d %d:1 %d:1\n", i % 3 == 0, 1 + i % 9, 20 + i % 4 }' > "$WORK/train.svm"
+cat > "$WORK/job.yaml" <<-JOB
+	job: keys
+	run_dir: $WORK/run
+	cluster: {log: disk, workers: 1}
+	data: {format: libsvm, train: $WORK/train.svm, valid: $WORK/train.svm, batch: 16, unit_batches: 4, fields: 2}
+	model: {kind: deepfm, dim: 4, hidden: [8]}
+	train: {passes: 1000, threads: 1, pace: {batch_ms: 10}}
+JOB
+"$BUILD/weir" train "$WORK/job.yaml" > /dev/null 2> "$WORK/train.err" &
+TRAIN=$!
+trap 'kill -KILL $TRAIN 2> /dev/null; rm -rf "$WORK"' EXIT
+wait_for 60 "the first pass" test -e "$WORK/run/best.safetensors"
+kill -TERM $TRAIN
+wait $TRAIN
+trap 'rm -rf "$WORK"' EXIT
+before=$(cd "$WORK/run" && sha256sum best.safetensors evaluation.json fingerprint.json run.json)
+tried=0 refused=0 unfit=0 n=0
+while read -r key class _ value; do
+	[ "$class" != operation ] && [ "$key" != train.passes ] || continue # passes may grow here
+	case $value in "by content" | "the default alone" | "not tried") continue ;; esac
+	[ $((++n % step)) = 0 ] || continue
+	"$BUILD/weir" train --resume "$WORK/job.yaml" --set "$key=$value" > "$WORK/out" 2>&1
+	case $(tail -n 1 "$WORK/out") in
+	*"--resume"*"$key was '"*"' and is '"*) refused=$((refused + 1)) tried=$((tried + 1)) ;;
+	*"--set $key=$value: "*) unfit=$((unfit + 1)) ;; # no value of this job: refused by name before
+	*) tried=$((tried + 1)) && echo "NOT REFUSED: $key=$value: $(tail -n 1 "$WORK/out")" >&2 ;;
+	esac
+done < "$WORK/table"
+after=$(cd "$WORK/run" && sha256sum best.safetensors evaluation.json fingerprint.json run.json)
+verbs=0 failed=0
+for script in tests/integration/fingerprint.sh tests/cases/resume-other-data-or-model.sh tests/cases/resume-other-llm.sh tests/cases/eval-other-hash-buckets.sh; do
+	verbs=$((verbs + 1))
+	bash "$script" "$BUILD" > "$WORK/out" 2>&1 < /dev/null || { failed=$((failed + 1)) && tail -n 20 "$WORK/out" >&2; }
+	grep '^refused' "$WORK/out"
+done
+verdict "$tried > 30 and $refused == $tried and $failed == 0 and '$([ "$before" = "$after" ] && echo same)' == 'same'" \
+	"$(grep -c . "$WORK/table") keys, $(grep -vc ' operation ' "$WORK/table") determine results; resumed with another value of $tried: $refused refused by name ($unfit more are no value of this job); $verbs scripts of verbs, $failed failed$(pick " (QUICK: every third key)" "")"
