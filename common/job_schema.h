@@ -65,7 +65,7 @@ const char *key_class_name(enum key_class c);
 /* The value of a key in its canonical form; cut at the end of out. */
 struct job;
 void job_key_text(const struct job *job, const struct key *key, char *out, size_t bytes);
-/* The shortest text that is read as the same number. */
+/* A text that is read as the same number, of 6 digits where they suffice. */
 void job_float_text(float value, char *out, size_t bytes);
 /* "a whole number from 1 to 256 (servers)". */
 void job_schema_expected(const struct key *key, char out[JOB_EXPECTED_BYTES]);

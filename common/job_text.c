@@ -8,7 +8,7 @@
 
 void job_float_text(float value, char *out, size_t bytes)
 {
-	for (int digits = 1; digits <= 9; digits++) {
+	for (int digits = 6; digits <= 9; digits++) {
 		snprintf(out, bytes, "%.*g", digits, (double)value);
 		const float read = strtof(out, NULL);
 		if (memcmp(&read, &value, sizeof value) == 0)

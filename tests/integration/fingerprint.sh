@@ -52,7 +52,7 @@ finish_train 60
 grep -q "data.train was 'train.svm (" "$RUN/worker-0.log" || fail "the worker does not name the file: $(tail -n 3 "$RUN/worker-0.log")"
 cp "$DIR/kept.svm" "$DIR/train.svm"
 start_train --set "run_dir=$DIR/uncached" --set data.cache=off # units are read from the file each time
-seen() { "$WEIR" status "$DIR/job.yaml" --set "run_dir=$DIR/uncached" --json 2> /dev/null | jq -e '.pass >= 3' > /dev/null; }
+seen() { "$WEIR" status "$DIR/job.yaml" --set "run_dir=$DIR/uncached" --json > "$DIR/seen.json" 2> /dev/null && jq -e '.pass >= 3' "$DIR/seen.json" > /dev/null; }
 wait_for 20 "a second pass" seen
 change
 finish_train 60

@@ -1,6 +1,6 @@
 /* The schema's keys and their classes. Every key that determines results is refused by its name, with both values, where a job says
  * another; no other key is. `test_fingerprint_keys --table` prints each key with its class and the value it was tried with,
- * `--markdown` the list of docs/OPERATIONS.md. */
+ * `--others JOB.yaml` another value for each key of one job, `--markdown` the list of docs/OPERATIONS.md. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,10 +43,11 @@ static const char *const by_content[] = {"data.train",         "data.valid",    
                                          "model.lora.dropout", "model.lora.targets"};
 
 /* Keys of a table that has no use for them: every job has the default. */
-static const char *const fixed[] = {"tables.embedding.push.density",  "tables.embedding.push.values", "tables.embedding.push.momentum",
-                                    "tables.embedding.push.warmup",   "tables.embedding.push.clip",   "tables.embedding.push.feedback",
-                                    "tables.embedding.pull.density",  "tables.embedding.pull.values", "tables.embedding.pull.book",
-                                    "tables.embedding.pull.every",    "tables.dense.push.rows"};
+static const char *const fixed[] = {
+    "tables.embedding.push.density", "tables.embedding.push.values", "tables.embedding.push.momentum",
+    "tables.embedding.push.warmup",  "tables.embedding.push.clip",   "tables.embedding.push.feedback",
+    "tables.embedding.pull.density", "tables.embedding.pull.values", "tables.embedding.pull.book",
+    "tables.embedding.pull.every",   "tables.dense.push.rows"};
 
 static bool is_in(const char *const *list, size_t count, const char *path)
 {
@@ -135,19 +136,19 @@ struct tried {
 };
 
 /* Another value of the key in some base, and what comes of it; false: no base takes one. */
-static bool try_key(const struct key *k, struct tried *t, bool *refused)
+static bool try_key_in(const char *const *jobs, uint32_t jobs_count, const struct key *k, struct tried *t, bool *refused)
 {
 	char values[VALUES][VALUE_BYTES];
 	const uint32_t count = other_values(k, values);
 	bool any = false;
 	*refused = false;
-	for (uint32_t i = 0; i < BASES * count && !*refused; i++) {
+	for (uint32_t i = 0; i < jobs_count * count && !*refused; i++) {
 		const struct tried now = {.base = i / count};
-		struct job *was = parse(bases[now.base], NULL);
+		struct job *was = parse(jobs[now.base], NULL);
 		assert_non_null(was);
 		*t = any && k->of == OF_OPERATION ? *t : now;
 		snprintf(t->set, sizeof t->set, "%s=%s", k->path, values[i % count]);
-		struct job *is = parse(bases[now.base], t->set);
+		struct job *is = parse(jobs[now.base], t->set);
 		char from[WEIR_FINGERPRINT_VALUE_BYTES] = "", to[WEIR_FINGERPRINT_VALUE_BYTES] = "";
 		weir_error err = {0};
 		if (is) {
@@ -162,6 +163,11 @@ static bool try_key(const struct key *k, struct tried *t, bool *refused)
 		job_free(was);
 	}
 	return any;
+}
+
+static bool try_key(const struct key *k, struct tried *t, bool *refused)
+{
+	return try_key_in(bases, BASES, k, t, refused);
 }
 
 static void the_bases_are_jobs(void **state)
@@ -261,6 +267,26 @@ static void print_table(void)
 	}
 }
 
+/* KEY=VALUE for each key that determines results and has another value in this job. */
+static int print_others(const char *path)
+{
+	uint32_t count;
+	size_t bytes;
+	char *text = NULL;
+	const struct key *keys = job_schema(&count);
+	if (disk_read_file(disk_system(), path, WEIR_CONFIG_BYTES_MAX, &text, &bytes, NULL) != WEIR_OK)
+		return 1;
+	const char *const jobs[] = {text};
+	for (uint32_t i = 0; i < count; i++) {
+		struct tried t = {0};
+		bool refused = false;
+		if (keys[i].of != OF_OPERATION && !is_by_content(keys[i].path) && try_key_in(jobs, 1, &keys[i], &t, &refused) && refused)
+			printf("%s\n", t.set);
+	}
+	free(text);
+	return 0;
+}
+
 /* One line for each group; tables.* is one class. */
 static void write_lists(FILE *out)
 {
@@ -318,17 +344,16 @@ static void tables_are_of_one_class(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(the_bases_are_jobs),
-	    cmocka_unit_test(every_key_that_determines_results_is_refused),
-	    cmocka_unit_test(passes_may_grow),
-	    cmocka_unit_test(values_are_canonical),
-	    cmocka_unit_test(tables_are_of_one_class),
-	    cmocka_unit_test(the_manual_has_the_classes),
+	    cmocka_unit_test(the_bases_are_jobs),      cmocka_unit_test(every_key_that_determines_results_is_refused),
+	    cmocka_unit_test(passes_may_grow),         cmocka_unit_test(values_are_canonical),
+	    cmocka_unit_test(tables_are_of_one_class), cmocka_unit_test(the_manual_has_the_classes),
 	};
 	if (argc > 1 && strcmp(argv[1], "--table") == 0) {
 		print_table();
 		return 0;
 	}
+	if (argc > 2 && strcmp(argv[1], "--others") == 0)
+		return print_others(argv[2]);
 	if (argc > 1 && strcmp(argv[1], "--markdown") == 0) {
 		write_lists(stdout);
 		return 0;
