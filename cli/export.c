@@ -109,8 +109,11 @@ static weir_status write_folder(const struct verb_export *e, const struct scorin
 	weir_status status = job_weights_open(&x, s, job, NULL, err);
 	if (status == WEIR_OK)
 		status = job_weights_read(&x, s, err);
+	char *merged = s->fingerprint.text && s->fingerprint.text[0] ? fingerprint_of_merged(s->fingerprint.text) : NULL;
+	f.fingerprint = format == EXPORT_MODEL ? merged : s->fingerprint.text;
 	if (status == WEIR_OK)
 		status = format == EXPORT_MODEL ? write_model(&x, job, &f, err) : write_adapters(&x, &f, err);
+	free(merged);
 	job_weights_close(&x);
 	return status;
 }

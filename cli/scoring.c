@@ -112,6 +112,10 @@ static weir_status compare(struct scoring *s, const struct scoring_options *o, c
 	}
 	if (status == WEIR_OK)
 		status = accepted_check_weights(o->accepted, &w, err);
+	free(s->fingerprint.text); /* of the job, which does not run */
+	s->fingerprint = (struct fingerprint){.text = NULL};
+	if (status == WEIR_OK && !(s->fingerprint.text = strdup(w.was)))
+		status = weir_fail(err, WEIR_E_MEMORY, "out of memory for the fingerprint of %s", path);
 	snapshot_close(snapshot);
 	free(of_checkpoint);
 	return status;

@@ -41,7 +41,7 @@ struct scoring {
 	enum split_part part;
 	weir_client *client; /* NULL: from a file */
 	struct scorer *scorer;
-	struct fingerprint fingerprint;        /* with a client: of the job, as far as weights have to do with it */
+	struct fingerprint fingerprint;        /* of the weights; with a client, of the job as far as weights have to do with it */
 	char source[WEIR_PATH_BYTES_MAX + 64]; /* where the weights came from */
 	bool checkpoint;                       /* that is one (import_checkpoint.h) */
 };

@@ -40,8 +40,13 @@ for base in a b; do # two bases of one shape: one as it was trained, the other f
 	"$WEIR" export "$DIR/job.yaml" --set "run_dir=$DIR/base-$base" --set "train.seed=$([ $base = a ] && echo 1 || echo 2)" \
 		--format hf --out "$DIR/$base" > "$DIR/base.err" 2>&1 || fail "weir export of base $base"
 done
+"$WEIR" train "$DIR/job.yaml" --set "run_dir=$DIR/base-c" --set model.heads=8 --set train.passes=1 --set train.pace.batch_ms=0 > "$DIR/base.err" 2>&1 || fail "weir train of base c"
+"$WEIR" export "$DIR/job.yaml" --set "run_dir=$DIR/base-c" --set model.heads=8 --format hf --out "$DIR/c" > "$DIR/base.err" 2>&1 || fail "weir export of base c"
+"$WEIR" eval "$DIR/job.yaml" --weights "$DIR/b" > "$DIR/eval.out" 2> "$DIR/eval.err" || fail "an exported folder: $(cat "$DIR/eval.err")"
+refused model.rope_theta eval "$DIR/job.yaml" --weights "$DIR/b" --set model.rope_theta=500
 sed -i "s|^model:.*|model: {kind: llama, from: $DIR/a, lora: {rank: 2, targets: [q_proj, v_proj]}}|" "$DIR/job.yaml"
 begin
+refused model.heads merge --method linear "$DIR/a" "$DIR/c" --out "$DIR/merged" --type F32
 resumed model.lora.alpha --set model.lora.alpha=64
 resumed model.from --set "model.from=$DIR/b"
 evaluated model.lora.alpha --set model.lora.alpha=64

@@ -70,6 +70,11 @@ refused data.hash_buckets 0 100 "$WEIR" train "$DIR/job.yaml" --set "run_dir=$DI
 audited
 holds "$DIR/report.json" '.accepted == [{"key": "train.clip_norm", "was": "0", "is": "0.5"}]'
 
+# --- Merged
+"$WEIR" train "$DIR/job.yaml" --set "run_dir=$DIR/hashed" --set data.hash_buckets=100 --set train.passes=1 --set train.pace.batch_ms=0 > "$DIR/out" 2> "$DIR/hashed.err" ||
+	fail "weir train of other ids"
+refused data.hash_buckets 0 100 "$WEIR" merge --method linear "$DIR/running.safetensors" "$DIR/hashed/best.safetensors" --out "$DIR/merged.safetensors"
+
 # --- What an earlier release left
 rm "$RUN/fingerprint.json"
 "$WEIR" train --resume "$DIR/job.yaml" --set train.clip_norm=0.5 --set "train.passes=$PASSES" > "$DIR/out" 2> "$DIR/old.err" || fail "a run without a fingerprint"

@@ -198,14 +198,18 @@ static bool is_unsettled(const struct facts *f, const struct key *key, const cha
 	       strcmp(value, key->zero_word) == 0;
 }
 
+/* As is_of_no_account, of the job that asks. */
 static bool is_left_out(const struct facts *f, const struct key *key)
 {
-	const bool whole = f->job->model.lora.rank == 0 && f->job->model.lora.from[0] == '\0';
+	const struct job *job = f->job;
+	const bool whole = job->model.lora.rank == 0 && job->model.lora.from[0] == '\0';
 	if (key->of == OF_OPERATION)
 		return true;
-	const bool rotary = f->job->model.kind == MODEL_LLAMA;
-	return f->parts->weights_only && (!key->of_weights || (whole && strcmp(key->path, "model.from") == 0) ||
-	                                  (rotary && strcmp(key->path, "model.positions") == 0));
+	if (!f->parts->weights_only)
+		return false;
+	return !key->of_weights || (whole && strcmp(key->path, "model.from") == 0) ||
+	       (job->model.kind == MODEL_LLAMA && strcmp(key->path, "model.positions") == 0) ||
+	       (job_is_transformer(job) && key->of == OF_TRAINING);
 }
 
 static weir_status value_of(const struct facts *f, const struct key *key, char *out, enum said *said, weir_error *err)
@@ -264,22 +268,40 @@ weir_status job_fingerprint(const struct job *job, const struct fingerprint_part
 
 /* --- Comparisons */
 
-/* Weights that are whole do not need the model that they began with; of rotary positions there is no end. */
-static bool is_of_no_account(const struct fingerprint_comparison *c, const char *key)
+/* Weights that are whole do not need the model that they began with; of rotary positions there is no end; a transformer has no rows
+ * that were never trained. */
+static bool is_of_no_account(const struct fingerprint_comparison *c, const struct key *key)
 {
-	return (strcmp(key, "model.from") == 0 && fingerprint_value_is(c->was, "model.lora.rank", "0")) ||
-	       (strcmp(key, "model.positions") == 0 && fingerprint_value_is(c->was, "model.kind", "llama"));
+	const bool llama = fingerprint_value_is(c->was, "model.kind", "llama");
+	const bool transformer = llama || fingerprint_value_is(c->was, "model.kind", "gpt2");
+	return (strcmp(key->path, "model.from") == 0 && fingerprint_value_is(c->was, "model.lora.rank", "0")) ||
+	       (strcmp(key->path, "model.positions") == 0 && llama) || (key->of == OF_TRAINING && transformer);
 }
 
 bool fingerprint_of_weights(const struct fingerprint_comparison *c, const char *key)
 {
 	const struct key *k = job_schema_find(key);
-	return k && k->of_weights && !is_of_no_account(c, key);
+	return k && k->of_weights && !is_of_no_account(c, k);
 }
 
 bool fingerprint_of_tensors(const struct fingerprint_comparison *c, const char *key)
 {
 	return fingerprint_of_weights(c, key) && job_schema_find(key)->of != OF_TRAINING;
+}
+
+char *fingerprint_of_merged(const char *was)
+{
+	char *out = malloc(strlen(was) + 1), *to = out;
+	for (const char *at = was, *end; out && (end = strchr(at, '\n')); at = end + 1) {
+		const bool of_adapters = strncmp(at, "model.lora.", 11) == 0 || strncmp(at, "model.from=", 11) == 0;
+		if (of_adapters)
+			continue;
+		memcpy(to, at, (size_t)(end - at) + 1);
+		to += end - at + 1;
+	}
+	if (out)
+		*to = '\0';
+	return out;
 }
 
 weir_status fingerprint_check_accepted(const char *const *accepted, size_t accepted_count, weir_error *err)

@@ -22,6 +22,8 @@ weir_status job_fingerprint(const struct job *job, const struct fingerprint_part
 bool fingerprint_of_weights(const struct fingerprint_comparison *c, const char *key);
 /* and where they do not, as the weights go into another training. */
 bool fingerprint_of_tensors(const struct fingerprint_comparison *c, const char *key);
+/* The fingerprint of a model that adapters were merged into: it has none, and needs no base. malloc'ed; NULL: out of memory. */
+char *fingerprint_of_merged(const char *was);
 /* E_INVALID names the key, and the nearest one that a fingerprint has. */
 weir_status fingerprint_check_accepted(const char *const *keys, size_t count, weir_error *err) WEIR_MUST_CHECK;
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "adapter_folder.h"
 #include "hash.h"
@@ -14,8 +15,7 @@
 #include "safetensors.h"
 #include "spool.h"
 
-#define SNAPSHOT_FINGERPRINT "weir.fingerprint"
-#define ASSIGN_BYTES         (8u << 20) /* of values in one assignment */
+#define ASSIGN_BYTES (8u << 20) /* of values in one assignment */
 
 /* --- Saving */
 
@@ -135,7 +135,7 @@ static weir_status write_file(const char *path, const struct save *s, const stru
 		metadata[n++] = names[i];
 		metadata[n++] = numbers[i];
 	}
-	metadata[n++] = SNAPSHOT_FINGERPRINT;
+	metadata[n++] = SAFETENSORS_FINGERPRINT;
 	metadata[n++] = fingerprint;
 	const uint32_t count = model_facts(tables->model, facts);
 	for (uint32_t i = 0; i < count; i++) {
@@ -192,6 +192,7 @@ struct snapshot {
 	struct model_weights *folder; /* once it is bound */
 	bool adapters;                /* a folder of adapters */
 	bool trusted;                 /* snapshot_trust */
+	char *fingerprint;            /* of a folder; NULL: it has none */
 	uint32_t vocabulary;          /* of a model folder */
 	const struct model *model;
 	char path[4096];
@@ -206,6 +207,24 @@ static weir_status check_aligned(const struct snapshot *s, weir_error *err)
 			return weir_fail(err, WEIR_E_UNSUPPORTED, "%s: tensor '%s' is not aligned to its elements", s->path,
 			                 safetensors_at(s->file, i)->name);
 	return WEIR_OK;
+}
+
+/* Where a folder's weights say it. What is wrong with them is told when they are bound. */
+static char *folder_fingerprint(const char *folder)
+{
+	static const char *const names[] = {"model.safetensors", "model.safetensors.index.json", "adapter_model.safetensors"};
+	char path[WEIR_PATH_BYTES_MAX], *out = NULL;
+	for (size_t i = 0; i < sizeof names / sizeof *names && out == NULL; i++) {
+		struct safetensors *file;
+		weir_error ignored = {0};
+		if (snprintf(path, sizeof path, "%s/%s", folder, names[i]) >= (int)sizeof path || access(path, R_OK) != 0 ||
+		    safetensors_open(&file, path, &ignored) != WEIR_OK)
+			continue;
+		const char *text = safetensors_metadata(file, SAFETENSORS_FINGERPRINT);
+		out = text[0] != '\0' ? strdup(text) : NULL;
+		safetensors_close(file);
+	}
+	return out;
 }
 
 weir_status snapshot_open(struct snapshot **out, const char *path, weir_error *err)
@@ -226,6 +245,8 @@ weir_status snapshot_open(struct snapshot **out, const char *path, weir_error *e
 		if (status == WEIR_OK)
 			status = check_aligned(s, err);
 	}
+	if (status == WEIR_OK && s->file == NULL)
+		s->fingerprint = folder_fingerprint(path);
 	if (status == WEIR_OK)
 		*out = s;
 	else
@@ -244,6 +265,7 @@ void snapshot_close(struct snapshot *s)
 	}
 	safetensors_close(s->file);
 	model_folder_close(s->folder);
+	free(s->fingerprint);
 	free(s);
 }
 
@@ -254,7 +276,9 @@ bool snapshot_is_folder(const struct snapshot *s)
 
 const char *snapshot_fingerprint(const struct snapshot *s)
 {
-	return s->file != NULL ? safetensors_metadata(s->file, SNAPSHOT_FINGERPRINT) : "";
+	if (s->file != NULL)
+		return safetensors_metadata(s->file, SAFETENSORS_FINGERPRINT);
+	return s->fingerprint != NULL ? s->fingerprint : "";
 }
 
 void snapshot_trust(struct snapshot *s)
