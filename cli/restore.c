@@ -144,28 +144,25 @@ static weir_status check_fits(const struct job *job, const struct checkpoint_man
 
 /* What the job file says by itself; its data are compared when the run goes on. */
 static weir_status check_fingerprint(const struct job *job, const struct checkpoint_manifest *m, struct accepted *a,
-                                     weir_error *err)
+                                     struct fingerprint *is, weir_error *err)
 {
 	char what[WEIR_CHECKPOINT_NAME_BYTES_MAX + 64];
-	struct fingerprint is;
 	if (!m->fingerprint) {
 		fprintf(stderr, "checkpoint %s carries no fingerprint: whether it is of this job is not known\n", m->name);
 		return WEIR_OK;
 	}
-	weir_status s = job_fingerprint(job, &(struct fingerprint_parts){.vocabulary = 0}, &is, err);
+	const weir_status s = job_fingerprint(job, &(struct fingerprint_parts){.vocabulary = 0}, is, err);
 	if (s != WEIR_OK)
 		return s;
 	snprintf(what, sizeof what, "checkpoint %s is of another job", m->name);
-	s = accepted_compare(a, &(struct fingerprint_comparison){.was = m->fingerprint, .is = is.text ? is.text : "", .what = what},
-	                     err);
-	free(is.text);
-	return s;
+	return accepted_compare(a, &(struct fingerprint_comparison){.was = m->fingerprint, .is = is->text, .what = what}, err);
 }
 
 static weir_status restore(const struct job *job, const char *from, struct accepted *accepted, weir_error *err)
 {
 	struct blob_store *store = NULL;
 	struct checkpoint_manifest m = {0};
+	struct fingerprint fingerprint = {0};
 	uint64_t bytes = 0;
 	uint32_t evaluated = 0;
 	char size[32];
@@ -174,7 +171,7 @@ static weir_status restore(const struct job *job, const char *from, struct accep
 	if (s == WEIR_OK)
 		s = check_fits(job, &m, err);
 	if (s == WEIR_OK)
-		s = check_fingerprint(job, &m, accepted, err);
+		s = check_fingerprint(job, &m, accepted, &fingerprint, err);
 	if (s == WEIR_OK)
 		s = checkpoint_verify(store, &m, &bytes, err);
 	if (s == WEIR_OK)
@@ -188,6 +185,9 @@ static weir_status restore(const struct job *job, const char *from, struct accep
 		s = launch_check_idle(job, "weir restore", err);
 	if (s == WEIR_OK)
 		s = set_run(job, &m, evaluated, err);
+	if (s == WEIR_OK && accepted->record)
+		s = run_fingerprint_resume(job->run_dir, fingerprint.text, accepted, err);
+	free(fingerprint.text);
 	if (fd >= 0)
 		close(fd);
 	checkpoint_manifest_free(&m);
