@@ -268,7 +268,9 @@ static weir_status open_parts(struct train *t, struct report *r, struct dataset 
 /* What determines the job's results; of a run that goes on it is what it was. */
 static weir_status check_fingerprint(struct train *t, struct dataset *const parts[3], weir_error *err)
 {
-	const struct fingerprint_parts known = {.items = {parts[SPLIT_TRAIN], parts[SPLIT_VALID], parts[SPLIT_TEST]}};
+	/* A run that goes on has begun with its weights, whether they are named again or not. */
+	const struct fingerprint_parts known = {.items = {parts[SPLIT_TRAIN], parts[SPLIT_VALID], parts[SPLIT_TEST]},
+	                                        .begins = !t->resume || t->job->train.warm_start[0]};
 	const weir_status s = job_fingerprint(t->job, &known, &t->fingerprint, err);
 	if (s != WEIR_OK || !t->resume || t->job->cluster.servers_at_count > 0)
 		return s; /* the ledger of a cluster that was started by other means compares it */

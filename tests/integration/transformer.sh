@@ -109,9 +109,12 @@ holds "$DIR/report.json" "(.valid.loss - $lora | fabs) < 0.02"
 export_to again "$DIR/adapted.yaml" --format peft
 cmp "$DIR/again/adapter_config.json" "$DIR/adapters/adapter_config.json" || fail "another adapter_config.json"
 "$WEIR" eval --job "$DIR/from.yaml" --weights "$DIR/adapters" > "$DIR/out" 2> "$DIR/use.err" && fail "adapters without model.lora"
+told "model.lora.rank was '4' and is '0'" "$DIR/use.err"
+"$WEIR" eval --job "$DIR/from.yaml" --weights "$DIR/adapters" --accept model.lora.rank --accept model.lora.alpha --accept model.lora.targets > "$DIR/out" 2> "$DIR/use.err" &&
+	fail "adapters without model.lora, accepted"
 told "is a folder of adapters, and the job trains none" "$DIR/use.err"
 "$WEIR" eval --job "$DIR/lora.yaml" --weights "$DIR/adapters" --set model.lora.alpha=8 > "$DIR/out" 2> "$DIR/use.err" && fail "adapters of another alpha"
-told "alpha 6, the job's model.lora.alpha 8" "$DIR/use.err"
+told "model.lora.alpha was '6' and is '8'" "$DIR/use.err"
 
 # Folders are merged into a folder of their kind, and what is there stays, whole, unless it is to go: an index of several files, too.
 merge_to() { "$WEIR" merge --out "$DIR/$1" "${@:2}" > "$DIR/out" 2> "$DIR/use.err" || fail "weir merge $*: $(cat "$DIR/use.err")"; }

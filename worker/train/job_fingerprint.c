@@ -104,6 +104,12 @@ static void say_real(char *out, enum said *said, float value)
 	*said = SAID;
 }
 
+static void say_text(char *out, enum said *said, const char *text)
+{
+	snprintf(out, WEIR_FINGERPRINT_VALUE_BYTES, "%s", text);
+	*said = SAID;
+}
+
 static void say_rope(char *out, enum said *said, const struct rope_config *r)
 {
 	say_real(out, said, (float)r->theta);
@@ -126,8 +132,7 @@ static void say_targets(char *out, enum said *said, const struct lora_options *l
 
 static weir_status folder_content(const char *folder, char *out, enum said *said, weir_error *err)
 {
-	*said = SAID;
-	snprintf(out, WEIR_FINGERPRINT_VALUE_BYTES, "none");
+	say_text(out, said, "none");
 	return folder[0] ? content_of_folder(folder, out, err) : WEIR_OK;
 }
 
@@ -155,6 +160,8 @@ static weir_status model_value(const struct facts *f, const char *key, char *out
 		return folder_content(f->job->model.from, out, said, err);
 	if (strcmp(key, "lora.from") == 0)
 		return folder_content(f->job->model.lora.from, out, said, err);
+	if (strncmp(key, "lora.", 5) == 0 && job_is_transformer(f->job)) /* adapters name their model, and so are settled */
+		lora_value(f, key, out, said);
 	if (!f->transformer)
 		return WEIR_OK;
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -165,9 +172,7 @@ static weir_status model_value(const struct facts *f, const char *key, char *out
 	else if (strcmp(key, "rope_theta") == 0)
 		say_rope(out, said, &c->rope);
 	else if (strcmp(key, "tied_head") == 0)
-		*said = SAID, snprintf(out, WEIR_FINGERPRINT_VALUE_BYTES, "%s", c->tied_head ? "true" : "false");
-	else
-		lora_value(f, key, out, said);
+		say_text(out, said, c->tied_head ? "true" : "false");
 	return WEIR_OK;
 }
 
@@ -212,6 +217,13 @@ static bool is_left_out(const struct facts *f, const struct key *key)
 	       (job_is_transformer(job) && key->of == OF_TRAINING);
 }
 
+/* It is of who begins a run, with weights of its own: those of model.from say it themselves. */
+static bool counts_warm_start(const struct facts *f)
+{
+	const struct job *job = f->job;
+	return f->parts->begins && (!job->model.from[0] || strcmp(job->train.warm_start, job->model.from) != 0);
+}
+
 static weir_status value_of(const struct facts *f, const struct key *key, char *out, enum said *said, weir_error *err)
 {
 	weir_status status = WEIR_OK;
@@ -222,9 +234,8 @@ static weir_status value_of(const struct facts *f, const struct key *key, char *
 		status = model_value(f, key->path + 6, out, said, err);
 	else if (strcmp(key->path, "train.passes") == 0)
 		passes_value(f->job, said);
-	else if (strcmp(key->path, "train.warm_start") == 0 && f->job->model.from[0] &&
-	         strcmp(f->job->train.warm_start, f->job->model.from) == 0)
-		*said = SAID_NOT; /* model.from says it */
+	else if (strcmp(key->path, "train.warm_start") == 0 && !counts_warm_start(f))
+		*said = SAID_NOT;
 	if (*said == SAID_BY_KEY)
 		job_key_text(f->job, key, out, WEIR_FINGERPRINT_VALUE_BYTES);
 	if (*said == SAID_BY_KEY && is_unsettled(f, key, out))

@@ -11,6 +11,7 @@ struct fingerprint_parts {
 	const struct dataset *items[3]; /* of the job, opened by this process; NULL: none. What they would say is left out */
 	/* Without a part: of the weights that are to be used. 0: unknown. */
 	uint32_t vocabulary;
+	bool begins;       /* of who begins a run: train.warm_start counts */
 	bool weights_only; /* keys that say how weights compute and what ids mean, alone: of who takes the weights of a running job */
 };
 /* Free out->text. */

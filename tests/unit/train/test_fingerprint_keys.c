@@ -109,7 +109,7 @@ static uint32_t other_values(const struct key *k, char out[VALUES][VALUE_BYTES])
 static weir_status compare(const struct job *was, const struct job *is, weir_error *err)
 {
 	struct fingerprint a = {0}, b = {0};
-	const struct fingerprint_parts none = {.weights_only = false};
+	const struct fingerprint_parts none = {.begins = true};
 	weir_status status = job_fingerprint(was, &none, &a, err);
 	if (status == WEIR_OK)
 		status = job_fingerprint(is, &none, &b, err);
