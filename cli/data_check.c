@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "data_shape.h"
 
@@ -27,10 +28,10 @@ static weir_status check_labels(const struct job *job, struct dataset *data, str
 static weir_status check_training(const struct job *job, bool with_model, struct logger *logger, struct data_check *out,
                                   weir_error *err)
 {
-	struct dataset *data = NULL;
-	weir_status s = dataset_open(&data, job, SPLIT_TRAIN, logger, err);
+	weir_status s = dataset_open(&out->parts[SPLIT_TRAIN], job, SPLIT_TRAIN, logger, err);
 	if (s != WEIR_OK)
 		return s;
+	struct dataset *data = out->parts[SPLIT_TRAIN];
 	const struct dataset_info *info = dataset_get_info(data);
 	const struct model_data shape = model_data_of(info);
 	out->rows = info->rows;
@@ -39,20 +40,18 @@ static weir_status check_training(const struct job *job, bool with_model, struct
 		s = check_labels(job, data, out, err);
 	if (s == WEIR_OK && with_model)
 		s = model_check(job, &shape, err);
-	dataset_close(data);
 	return s;
 }
 
 /* A part that the evaluator opens. One that is cut off the training part may be empty. */
-static weir_status check_part(const struct job *job, enum split_part part, struct logger *logger, weir_error *err)
+static weir_status check_part(const struct job *job, enum split_part part, struct logger *logger, struct data_check *out,
+                              weir_error *err)
 {
-	struct dataset *data = NULL;
 	struct dataset_labels labels;
 	const bool own_files = (part == SPLIT_VALID ? job->data.valid_count : job->data.test_count) > 0;
-	weir_status s = dataset_open(&data, job, part, logger, err);
+	weir_status s = dataset_open(&out->parts[part], job, part, logger, err);
 	if (s == WEIR_OK && own_files && !job_is_language(job))
-		s = dataset_see_labels(data, &labels, err);
-	dataset_close(data);
+		s = dataset_see_labels(out->parts[part], &labels, err);
 	return s;
 }
 
@@ -61,8 +60,15 @@ weir_status data_check(const struct job *job, bool with_model, struct logger *lo
 	*out = (struct data_check){0};
 	weir_status s = check_training(job, with_model, logger, out, err);
 	if (s == WEIR_OK && job_has_valid(job))
-		s = check_part(job, SPLIT_VALID, logger, err);
+		s = check_part(job, SPLIT_VALID, logger, out, err);
 	if (s == WEIR_OK && job_has_test(job))
-		s = check_part(job, SPLIT_TEST, logger, err);
+		s = check_part(job, SPLIT_TEST, logger, out, err);
 	return s;
+}
+
+void data_check_close(struct data_check *c)
+{
+	for (unsigned i = 0; i < sizeof c->parts / sizeof *c->parts; i++)
+		dataset_close(c->parts[i]);
+	memset(c->parts, 0, sizeof c->parts);
 }

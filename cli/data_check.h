@@ -3,17 +3,21 @@
 #ifndef WEIR_DATA_CHECK_H
 #define WEIR_DATA_CHECK_H
 
+#include "dataset.h"
 #include "job.h"
 #include "logger.h"
 
 struct data_check {
-	uint64_t rows;      /* of the training part */
-	uint64_t bad_lines; /* of the training part: left out while it was packed */
-	char warning[256];  /* "": none */
+	struct dataset *parts[3]; /* by enum split_part; NULL: the job has none */
+	uint64_t rows;            /* of the training part */
+	uint64_t bad_lines;       /* of the training part: left out while it was packed */
+	char warning[256];        /* "": none */
 };
 
 /* Every part that the job reads; each has rows, and those of training have labels of both
  * classes, or there is a warning. with_model: also whether the model can be built over them. */
 weir_status data_check(const struct job *job, bool with_model, struct logger *logger, struct data_check *out, weir_error *err);
+/* Also after an error. */
+void data_check_close(struct data_check *c);
 
 #endif

@@ -7,7 +7,8 @@
 #include "scoring.h"
 #include "verbs.h"
 
-static weir_status print_json(const struct scoring *s, enum report_of of, const struct quality *q, weir_error *err)
+static weir_status print_json(const struct scoring_verb *v, const struct scoring *s, enum report_of of, const struct quality *q,
+                              weir_error *err)
 {
 	struct json *j = json_create();
 	if (!j)
@@ -19,6 +20,7 @@ static weir_status print_json(const struct scoring *s, enum report_of of, const 
 		json_set_real(j, "calibration", q->calibration);
 	json_set_count(j, "rows", q->rows);
 	json_set_count(j, "not_numbers", q->not_numbers);
+	accepted_put(&v->accepted, j);
 	weir_status status = json_print(j, stdout, err);
 	json_destroy(j);
 	return status;
@@ -33,7 +35,7 @@ static weir_status evaluate(const struct scoring_verb *v, weir_error *err)
 	if (status == WEIR_OK)
 		status = scorer_evaluate(s.scorer, s.data, &q, err);
 	if (status == WEIR_OK && v->as_json)
-		status = print_json(&s, of, &q, err);
+		status = print_json(v, &s, of, &q, err);
 	else if (status == WEIR_OK && of == REPORT_TOKENS)
 		printf("%s: loss %.4f nats a token, perplexity %.4f (%" PRIu64 " tokens, weights of %s)\n", scoring_part_name(s.part),
 		       q.logloss, exp(q.logloss), q.rows, s.source);
@@ -52,7 +54,9 @@ static weir_status evaluate(const struct scoring_verb *v, weir_error *err)
 int verb_eval(int count, char **args)
 {
 	struct scoring_verb v = {.name = "eval", .run = evaluate};
-	const struct option options[] = {
-	    JOB_OPTIONS(&v.job), SCORING_OPTIONS(&v.scoring), {"--json", OPTION_FLAG, &v.as_json, NULL, "as JSON"}};
+	const struct option options[] = {JOB_OPTIONS(&v.job),
+	                                 SCORING_OPTIONS(&v.scoring),
+	                                 ACCEPT_OPTION(v.accepted),
+	                                 {"--json", OPTION_FLAG, &v.as_json, NULL, "as JSON"}};
 	return scoring_verb_main(&v, options, sizeof options / sizeof *options, count, args);
 }

@@ -110,8 +110,11 @@ static weir_status write_folder(const struct verb_export *e, const struct scorin
 	weir_status status = job_weights_open(&x, s, job, NULL, err);
 	if (status == WEIR_OK)
 		status = job_weights_read(&x, s, err);
+	char *merged = s->fingerprint.text && s->fingerprint.text[0] ? fingerprint_of_merged(s->fingerprint.text) : NULL;
+	f.fingerprint = format == EXPORT_MODEL ? merged : s->fingerprint.text;
 	if (status == WEIR_OK)
 		status = format == EXPORT_MODEL ? write_model(&x, job, &f, err) : write_adapters(&x, &f, err);
+	free(merged);
 	job_weights_close(&x);
 	return status;
 }
@@ -128,7 +131,7 @@ static weir_status write_weights(const struct verb_export *e, const struct scori
 		return disk_copy_file(disk_system(), s->source, path, err);
 	weir_status status = job_weights_open(&x, s, e->verb.scoring.job, NULL, err);
 	if (status == WEIR_OK)
-		status = snapshot_save(path, &x.tables, s->client, info->fields, info->dense_dim, err);
+		status = snapshot_save(path, &x.tables, s->client, info->fields, info->dense_dim, s->fingerprint.text, err);
 	job_weights_close(&x);
 	return status;
 }
@@ -164,6 +167,7 @@ int verb_export(int count, char **args)
 	    JOB_OPTIONS(&v->job),
 	    AT_OPTION(v->scoring.at),
 	    WEIGHTS_OPTION(v->scoring.weights, OR_CHECKPOINT),
+	    ACCEPT_OPTION(v->accepted),
 	    {"--out", OPTION_TEXT, &v->out, "OUT", "the file to write, or of hf and peft the folder"},
 	    {"--format", OPTION_TEXT, &e.format, "FORMAT",
 	     "safetensors: a file; hf: a folder that transformers loads, adapters merged; peft: a folder of adapters (safetensors)"},

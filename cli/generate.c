@@ -22,6 +22,7 @@ enum { PROMPT_BYTES_MAX = 16 << 20, TOKENS_MAX = 256 };
 
 struct verb_generate {
 	struct job_options job_options;
+	struct accepted accepted;
 	struct scoring_options scoring;
 	const char *prompt, *prompt_file, *system, *temperature, *top_p, *device, *tokenizer_place;
 	uint64_t tokens_max, top_k, seed;
@@ -357,6 +358,7 @@ static void release(struct verb_generate *v)
 	buffer_free(&v->text);
 	free(v->tokens.ids);
 	job_free(v->job);
+	accepted_free(&v->accepted);
 	logger_destroy(v->scoring.logger);
 }
 
@@ -368,6 +370,7 @@ int verb_generate(int count, char **args)
 	    JOB_OPTIONS(&v.job_options),
 	    AT_OPTION(v.scoring.at),
 	    WEIGHTS_OPTION(v.scoring.weights, OR_CHECKPOINT),
+	    ACCEPT_OPTION(v.accepted),
 	    {"--prompt", OPTION_TEXT, &v.prompt, "TEXT", "what the text begins with; else --prompt-file, else standard input"},
 	    {"--prompt-file", OPTION_TEXT, &v.prompt_file, "FILE", "a file with the prompt"},
 	    {"--max-tokens", OPTION_COUNT, &v.tokens_max, "N", "tokens beyond the prompt, at most (256)"},
@@ -392,6 +395,9 @@ int verb_generate(int count, char **args)
 		s = job_options_take(&v.job_options, word, &err);
 	if (s == WEIR_OK && v.folder && (v.scoring.at || v.scoring.weights || v.job_options.sets.count > 0))
 		s = weir_fail(&err, WEIR_E_INVALID, "--at, --weights and --set are of a job, and %s is a model folder", word);
+	v.scoring.accepted = &v.accepted;
+	if (s == WEIR_OK)
+		s = fingerprint_check_accepted(v.accepted.keys.items, v.accepted.keys.count, &err);
 	v.device = v.folder && !v.device ? "auto" : v.device;
 	if (s == WEIR_OK)
 		s = check_arguments(&v, &err);

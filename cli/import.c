@@ -13,10 +13,12 @@
 
 struct import {
 	struct job_options options;
+	struct accepted accepted;
 	const char *at, *in;
 	struct job *job;
 	struct logger *logger;
 	struct weights_file weights;
+	struct fingerprint fingerprint; /* of the job: it must be the one that runs */
 	weir_client *client;
 };
 
@@ -28,10 +30,18 @@ static weir_status import(struct import *i, weir_error *err)
 	weir_status s = launch_find_ledger(i->job, i->at, address, err);
 	snprintf(name, sizeof name, "weir-%d", (int)getpid());
 	if (s == WEIR_OK)
-		s = weights_file_open(&i->weights, i->job, i->in, i->logger, err);
+		s = weights_file_open(&i->weights, i->job, i->in, &i->accepted, i->logger, err);
+	const struct fingerprint_parts parts = {.items = {i->weights.data}, .weights_only = true};
+	if (s == WEIR_OK)
+		s = job_fingerprint(i->job, &parts, &i->fingerprint, err);
 	if (s == WEIR_OK)
 		s = weir_open(&i->client,
-		              &(weir_options){.ledger = address, .name = name, .role = WEIR_OBSERVER, .security = security.is}, err);
+		              &(weir_options){.ledger = address,
+		                              .name = name,
+		                              .role = WEIR_OBSERVER,
+		                              .fingerprint = i->fingerprint.text,
+		                              .security = security.is},
+		              err);
 	if (s != WEIR_OK)
 		return s;
 	const struct training_length length = training_length_of(i->job, i->weights.data);
@@ -53,6 +63,8 @@ static void import_free(struct import *i)
 	weights_file_close(&i->weights);
 	logger_destroy(i->logger);
 	job_free(i->job);
+	accepted_free(&i->accepted);
+	free(i->fingerprint.text);
 }
 
 int verb_import(int count, char **args)
@@ -61,6 +73,7 @@ int verb_import(int count, char **args)
 	const struct option options[] = {
 	    JOB_OPTIONS(&i.options),
 	    AT_OPTION(i.at),
+	    ACCEPT_OPTION(i.accepted),
 	    {"--in", OPTION_TEXT, &i.in, "PATH", "weights as a safetensors file, a model folder, or a checkpoint's folder"}};
 	const char *word = NULL;
 	weir_error err = {0};
@@ -69,6 +82,8 @@ int verb_import(int count, char **args)
 		s = job_options_take(&i.options, word, &err);
 	if (s == WEIR_OK && !i.in)
 		s = weir_fail(&err, WEIR_E_INVALID, "needs --in FILE.safetensors, --in a model folder, or --in a checkpoint");
+	if (s == WEIR_OK)
+		s = fingerprint_check_accepted(i.accepted.keys.items, i.accepted.keys.count, &err);
 	if (s == WEIR_OK)
 		s = job_options_logger(&i.options, "weir", LOG_WARN, &i.logger, &err);
 	if (s != WEIR_OK)

@@ -79,6 +79,18 @@ static weir_status find(const struct job *job, const char *from, struct blob_sto
 	return status == WEIR_OK ? checkpoint_manifest_read(*store, name, out, err) : status;
 }
 
+weir_status import_checkpoint_fingerprint(const struct job *job, const char *from, char **out, weir_error *err)
+{
+	struct blob_store *store = NULL;
+	struct checkpoint_manifest m = {0};
+	weir_status status = find(job, from, &store, &m, err);
+	if (status == WEIR_OK && m.fingerprint && !(*out = strdup(m.fingerprint)))
+		status = weir_fail(err, WEIR_E_MEMORY, "out of memory for a checkpoint's fingerprint");
+	checkpoint_manifest_free(&m);
+	blob_close(store);
+	return status;
+}
+
 /* --- Whether it is of this model */
 
 static bool same_shape(const weir_table_spec *a, const weir_table_spec *b)

@@ -9,6 +9,8 @@
 bool import_is_checkpoint(const char *from);
 /* Whether import_checkpoint can begin: the checkpoint is there, and of this model. */
 weir_status import_checkpoint_check(const struct job *job, const char *from, const struct model *model, weir_error *err);
+/* The fingerprint of the job that it is of, in malloc'ed memory; *out stays NULL: the checkpoint has none. */
+weir_status import_checkpoint_fingerprint(const struct job *job, const char *from, char **out, weir_error *err);
 /* Sets the model's tables in the job of `client`. Of a folder the latest of the job's name is taken; `job` also says how S3 is reached. *rows: of keyed
  * tables. E_INVALID when it is of another model, naming the table; E_CORRUPT, E_NOT_FOUND as checkpoint_manifest_read. */
 weir_status import_checkpoint(const struct job *job, const char *from, const struct tables *t, weir_client *client,

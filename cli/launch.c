@@ -179,6 +179,29 @@ static void common_arguments(const struct train *t, struct child *c)
 	}
 }
 
+static void accept_argument(struct child *c, const char *key)
+{
+	child_argument(c, "--accept");
+	child_argument(c, key);
+}
+
+/* What was accepted, now or in an earlier start of the run: the ledger may go back to a checkpoint from before. */
+static void accept_arguments(const struct train *t, struct child *c)
+{
+	for (uint32_t i = 0; i < t->accepted.keys.count; i++)
+		accept_argument(c, t->accepted.keys.items[i]);
+	for (size_t i = 0; t->all_accepted && i < json_list_length(t->all_accepted, "accepted"); i++) {
+		struct json *item = json_list_get(t->all_accepted, "accepted", i);
+		const char *key = json_get_text(item, "key");
+		bool given = !key;
+		for (uint32_t k = 0; k < t->accepted.keys.count && key; k++)
+			given |= strcmp(key, t->accepted.keys.items[k]) == 0;
+		if (!given)
+			accept_argument(c, key);
+		json_destroy(item);
+	}
+}
+
 /* "A,B,C" in malloc'ed memory. */
 static char *join_addresses(const struct train *t)
 {
@@ -276,6 +299,7 @@ static weir_status start_worker(struct train *t, enum child_role role, const cha
 	if (!c)
 		return err->status;
 	common_arguments(t, c);
+	accept_arguments(t, c);
 	const char *arguments[] = {"--ledger", ledger, "--name", name, "--role", role == CHILD_EVALUATOR ? "evaluator" : "trainer"};
 	for (unsigned i = 0; i < sizeof arguments / sizeof *arguments; i++)
 		child_argument(c, arguments[i]);
@@ -294,6 +318,7 @@ weir_status launch_warm_start(struct train *t, weir_error *err)
 		return err->status;
 	child_argument(c, "import");
 	common_arguments(t, c);
+	accept_arguments(t, c);
 	const char *arguments[] = {"--at", ledger, "--in", t->run.warm_start};
 	for (unsigned i = 0; i < sizeof arguments / sizeof *arguments; i++)
 		child_argument(c, arguments[i]);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "accepted.h"
 #include "adapter_folder.h"
 #include "disk.h"
 #include "folders_same.h"
@@ -25,6 +26,7 @@ struct verb_merge {
 	const char *method, *weights, *base, *type, *out;
 	const char *models[MERGE_INPUTS_MAX + 1];
 	bool replace;
+	struct accepted accepted;
 	struct merge merge;
 	struct safetensors *opened[MERGE_INPUTS_MAX], *base_opened;
 };
@@ -83,6 +85,25 @@ static weir_status open_models(struct verb_merge *v, weir_error *err)
 	if (s == WEIR_OK && v->base)
 		s = check_same(v->models[0], v->base, err);
 	m->base = v->base_opened;
+	return s;
+}
+
+/* Models that go together compute in one way, and their ids mean the same; of those without a fingerprint that is not known. */
+static weir_status compare_models(struct verb_merge *v, weir_error *err)
+{
+	const struct merge *m = &v->merge;
+	const char *was = safetensors_metadata(m->inputs[0], SAFETENSORS_FINGERPRINT);
+	weir_status s = WEIR_OK;
+	for (uint32_t i = 1; i < m->count + (m->base != NULL) && s == WEIR_OK; i++) {
+		const bool is_base = i == m->count;
+		const char *is = safetensors_metadata(is_base ? m->base : m->inputs[i], SAFETENSORS_FINGERPRINT);
+		char what[WEIR_ERROR_TEXT_BYTES / 3];
+		snprintf(what, sizeof what, "%.100s is not of one kind with %.100s", is_base ? v->base : m->names[i], m->names[0]);
+		if (fingerprint_is_valid(was) && fingerprint_is_valid(is))
+			s = accepted_compare(
+			    &v->accepted,
+			    &(struct fingerprint_comparison){.was = was, .is = is, .what = what, .counts = fingerprint_of_tensors}, err);
+	}
 	return s;
 }
 
@@ -226,14 +247,19 @@ int verb_merge(int count, char **args)
 	    {"--base", OPTION_TEXT, &v.base, "MODEL", "task: the model that the others were trained from"},
 	    {"--type", OPTION_TEXT, &v.type, "F32|BF16|F16", "of the result's elements (as the first model's)"},
 	    {"--out", OPTION_TEXT, &v.out, "OUT", "a file, or where the first model is a folder, a folder"},
+	    ACCEPT_OPTION(v.accepted),
 	    {"--replace", OPTION_FLAG, &v.replace, NULL, "a model folder that is there gives way"}};
 	weir_error err = {0};
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, v.models, MERGE_INPUTS_MAX + 1, &err);
 	if (s == WEIR_OK)
 		s = check_arguments(&v, &err);
+	if (s == WEIR_OK)
+		s = fingerprint_check_accepted(v.accepted.keys.items, v.accepted.keys.count, &err);
 	if (s != WEIR_OK)
 		return verb_usage("merge", &err);
 	s = open_models(&v, &err);
+	if (s == WEIR_OK)
+		s = compare_models(&v, &err);
 	if (s == WEIR_OK)
 		s = write_result(&v, &err);
 	if (s == WEIR_OK)
@@ -243,5 +269,6 @@ int verb_merge(int count, char **args)
 	for (uint32_t i = 0; i < MERGE_INPUTS_MAX; i++)
 		safetensors_close(v.opened[i]);
 	safetensors_close(v.base_opened);
+	accepted_free(&v.accepted);
 	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("merge", &err);
 }

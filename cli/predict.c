@@ -128,6 +128,7 @@ int verb_predict(int count, char **args)
 	struct scoring_verb v = {.name = "predict", .run = predict, .needs_out = true, .scoring.every_line = true};
 	const struct option options[] = {JOB_OPTIONS(&v.job),
 	                                 SCORING_OPTIONS(&v.scoring),
+	                                 ACCEPT_OPTION(v.accepted),
 	                                 {"--out", OPTION_TEXT, &v.out, "SCORES.txt", "the file to write"},
 	                                 {"--lines", OPTION_FLAG, &v.with_lines, NULL, "FILE:LINE and a tab before each score"},
 	                                 {"--unlabelled", OPTION_FLAG, &v.scoring.unlabelled, NULL,

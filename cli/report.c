@@ -478,6 +478,8 @@ weir_status report_write(const struct report *r, const char *path, weir_error *e
 		json_set_count(j, "network.latency_ms", r->network_latency_ms);
 	}
 	json_set_bool(j, "finished", r->finished);
+	for (size_t i = 0; r->accepted && i < json_list_length(r->accepted, "accepted"); i++)
+		json_append(j, "accepted", json_list_get(r->accepted, "accepted", i));
 	put_scores(j, r, "test", &r->test);
 	put_scores(j, r, "valid", &r->valid);
 	put_passes(j, r);

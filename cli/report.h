@@ -33,10 +33,11 @@ struct report {
 	const char *job, *model;
 	uint64_t network_bits_per_s; /* simulated; 0: as fast as it is */
 	uint32_t network_latency_ms;
-	enum report_of of; /* of text and tokens there is a loss in place of AUC, logloss and calibration */
-	uint32_t workers;  /* of the job */
-	bool finished;     /* every pass is done (or stopped early); otherwise the audit says nothing */
-	bool was_finished; /* before this run, which found nothing to do */
+	const struct json *accepted; /* {"accepted": [...]}: differences that were taken knowingly; NULL: none */
+	enum report_of of;           /* of text and tokens there is a loss in place of AUC, logloss and calibration */
+	uint32_t workers;            /* of the job */
+	bool finished;               /* every pass is done (or stopped early); otherwise the audit says nothing */
+	bool was_finished;           /* before this run, which found nothing to do */
 	struct report_scores valid, test;
 	uint32_t weights_pass;      /* whose weights are in `weights`; counts from 1; 0: none */
 	char chosen_by[16];         /* what made it so: "auc", "logloss", or "last", as nothing chose */

@@ -13,6 +13,7 @@
 #include "live.h"
 #include "options.h"
 #include "run_dir.h"
+#include "run_fingerprint.h"
 #include "run_state.h"
 #include "state.pb-c.h"
 #include "train.h"
@@ -127,7 +128,9 @@ static weir_status set_run(const struct job *job, const struct checkpoint_manife
 	run.finished = false;
 	memcpy(run.uuid, m->uuid, sizeof run.uuid);
 	snprintf(run.restore, sizeof run.restore, "%s", m->name);
-	s = run_state_write(job->run_dir, &run, err);
+	s = run_fingerprint_restore(job->run_dir, m->fingerprint, err);
+	if (s == WEIR_OK)
+		s = run_state_write(job->run_dir, &run, err);
 	if (s == WEIR_OK)
 		s = move_data_aside(job, generation, &any, err);
 	if (s == WEIR_OK)
@@ -159,10 +162,27 @@ static weir_status check_fits(const struct job *job, const struct checkpoint_man
 	return WEIR_OK;
 }
 
-static weir_status restore(const struct job *job, const char *from, weir_error *err)
+/* What the job file says by itself; its data are compared when the run goes on. */
+static weir_status check_fingerprint(const struct job *job, const struct checkpoint_manifest *m, struct accepted *a,
+                                     struct fingerprint *is, weir_error *err)
+{
+	char what[WEIR_CHECKPOINT_NAME_BYTES_MAX + 64];
+	if (!m->fingerprint) {
+		fprintf(stderr, "checkpoint %s carries no fingerprint: whether it is of this job is not known\n", m->name);
+		return WEIR_OK;
+	}
+	const weir_status s = job_fingerprint(job, &(struct fingerprint_parts){.vocabulary = 0}, is, err);
+	if (s != WEIR_OK)
+		return s;
+	snprintf(what, sizeof what, "checkpoint %s is of another job", m->name);
+	return accepted_compare(a, &(struct fingerprint_comparison){.was = m->fingerprint, .is = is->text, .what = what}, err);
+}
+
+static weir_status restore(const struct job *job, const char *from, struct accepted *accepted, weir_error *err)
 {
 	struct blob_store *store = NULL;
 	struct checkpoint_manifest m = {0};
+	struct fingerprint fingerprint = {0};
 	uint64_t bytes = 0;
 	uint32_t evaluated = 0;
 	char size[32];
@@ -170,6 +190,8 @@ static weir_status restore(const struct job *job, const char *from, weir_error *
 	weir_status s = checkpoint_find(job, from, &store, &m, err);
 	if (s == WEIR_OK)
 		s = check_fits(job, &m, err);
+	if (s == WEIR_OK)
+		s = check_fingerprint(job, &m, accepted, &fingerprint, err);
 	if (s == WEIR_OK)
 		s = checkpoint_verify(store, &m, &bytes, err);
 	if (s == WEIR_OK)
@@ -183,6 +205,9 @@ static weir_status restore(const struct job *job, const char *from, weir_error *
 		s = launch_check_idle(job, "weir restore", err);
 	if (s == WEIR_OK)
 		s = set_run(job, &m, evaluated, err);
+	if (s == WEIR_OK && accepted->record)
+		s = run_fingerprint_resume(job->run_dir, fingerprint.text, accepted, err);
+	free(fingerprint.text);
 	if (fd >= 0)
 		close(fd);
 	checkpoint_manifest_free(&m);
@@ -193,21 +218,26 @@ static weir_status restore(const struct job *job, const char *from, weir_error *
 int verb_restore(int count, char **args)
 {
 	struct job_options jo = {0};
+	struct accepted accepted = {0};
 	struct job *job = NULL;
 	const char *from = NULL, *word = NULL;
 	weir_error err = {0};
 	const struct option options[] = {JOB_OPTIONS(&jo),
+	                                 ACCEPT_OPTION(accepted),
 	                                 {"--from", OPTION_TEXT, &from, "NAME", "which checkpoint: its name, or latest"}};
 	weir_status s = options_parse(count, args, options, sizeof options / sizeof *options, &word, 1, &err);
 	if (s == WEIR_OK)
 		s = job_options_take(&jo, word, &err);
 	if (s == WEIR_OK && !from)
 		s = weir_fail(&err, WEIR_E_INVALID, "needs --from NAME or --from latest");
+	if (s == WEIR_OK)
+		s = fingerprint_check_accepted(accepted.keys.items, accepted.keys.count, &err);
 	if (s != WEIR_OK)
 		return verb_usage("restore", &err);
 	s = job_options_load(&jo, &job, &err);
 	if (s == WEIR_OK)
-		s = restore(job, from, &err);
+		s = restore(job, from, &accepted, &err);
+	accepted_free(&accepted);
 	job_free(job);
 	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail("restore", &err);
 }

@@ -10,6 +10,7 @@
 #include "data_shape.h"
 #include "device.h"
 #include "import_checkpoint.h"
+#include "snapshot.h"
 #include "train.h"
 
 const char *scoring_part_name(enum split_part part)
@@ -63,18 +64,27 @@ weir_status scoring_fail_not_numbers(const struct scoring *s, uint64_t count, ui
 	                 count, scores, scoring_part_name(s->part), s->source);
 }
 
-/* Joins the running job as an observer. */
+/* Joins the running job as an observer. The ledger compares what weights have to do with. */
 static weir_status join(struct scoring *s, const struct scoring_options *o, weir_error *err)
 {
 	char address[JOB_PLACES_BYTES], name[WEIR_NAME_BYTES_MAX];
 	struct job_security security;
 	job_security(o->job, ROLE_ADMIN, &security);
 	weir_status status = launch_find_ledger(o->job, o->at, address, err);
+	if (status == WEIR_OK)
+		status = job_fingerprint(o->job, &(struct fingerprint_parts){.weights_only = true}, &s->fingerprint, err);
 	if (status != WEIR_OK)
 		return status;
 	snprintf(name, sizeof name, "weir-%d", (int)getpid());
 	status = weir_open(&s->client,
-	                   &(weir_options){.ledger = address, .name = name, .role = WEIR_OBSERVER, .security = security.is}, err);
+	                   &(weir_options){.ledger = address,
+	                                   .name = name,
+	                                   .role = WEIR_OBSERVER,
+	                                   .fingerprint = s->fingerprint.text,
+	                                   .accept = o->accepted->keys.items,
+	                                   .accept_count = o->accepted->keys.count,
+	                                   .security = security.is},
+	                   err);
 	snprintf(s->source, sizeof s->source, "the running job at %.1000s", address);
 	return status;
 }
@@ -88,6 +98,8 @@ static weir_status find_weights(struct scoring *s, const struct scoring_options 
 	} else {
 		if (join(s, o, &why) == WEIR_OK)
 			return WEIR_OK;
+		if (why.status == WEIR_E_INVALID) /* the job runs, and is another than the file says */
+			return weir_fail(err, why.status, "%s", why.text);
 		snprintf(path, WEIR_PATH_BYTES_MAX + 64, "%s/best.safetensors", o->job->run_dir);
 		if (o->at || access(path, R_OK) != 0)
 			return weir_fail(err, why.status, "%s%s", why.text,
@@ -106,10 +118,37 @@ static weir_status open_data(struct scoring *s, const struct scoring_options *o,
 
 static weir_status open_scorer(struct scoring *s, const struct scoring_options *o, const char *path, weir_error *err)
 {
-	struct scorer_options options = {.job = o->job, .client = s->client, .path = s->client ? NULL : path};
-	if (s->client)
+	struct scorer_options options = {.job = o->job, .client = s->client, .path = s->client ? NULL : path, .trusted = true};
+	if (s->data)
 		options.data = model_data_of(dataset_get_info(s->data));
 	return scorer_open(&s->scorer, &options, err);
+}
+
+/* Of a file of weights, or a checkpoint; of what has no fingerprint nothing is compared. */
+static weir_status compare(struct scoring *s, const struct scoring_options *o, const char *path, weir_error *err)
+{
+	struct snapshot *snapshot = NULL;
+	struct weights_origin w = {.job = o->job, .data = s->data, .path = path, .was = ""};
+	char *of_checkpoint = NULL;
+	weir_status status = WEIR_OK;
+	if (s->checkpoint) {
+		status = import_checkpoint_fingerprint(o->job, path, &of_checkpoint, err);
+		w.was = of_checkpoint ? of_checkpoint : "";
+	} else {
+		status = snapshot_open(&snapshot, path, err);
+		w.was = status == WEIR_OK ? snapshot_fingerprint(snapshot) : "";
+		w.foreign = status == WEIR_OK && snapshot_is_folder(snapshot);
+		w.vocabulary = status == WEIR_OK ? snapshot_vocabulary(snapshot) : 0;
+	}
+	if (status == WEIR_OK)
+		status = accepted_check_weights(o->accepted, &w, err);
+	free(s->fingerprint.text); /* of the job, which does not run */
+	s->fingerprint = (struct fingerprint){.text = NULL};
+	if (status == WEIR_OK && !(s->fingerprint.text = strdup(w.was)))
+		status = weir_fail(err, WEIR_E_MEMORY, "out of memory for the fingerprint of %s", path);
+	snapshot_close(snapshot);
+	free(of_checkpoint);
+	return status;
 }
 
 weir_status scoring_open(struct scoring *s, const struct scoring_options *o, weir_error *err)
@@ -125,13 +164,17 @@ weir_status scoring_open(struct scoring *s, const struct scoring_options *o, wei
 		    err, WEIR_E_UNSUPPORTED,
 		    "%s: expected a safetensors file, or a folder of a model or of adapters; weir export makes folders of checkpoints",
 		    path);
-	/* A file tells the shape of its model, and so what rows must look like; a running job is
-	 * asked by what its data look like. */
-	if (status == WEIR_OK && !s->client && !o->find_only)
+	/* Lines that are read whatever is wrong with them are read by what the weights' file says. */
+	const bool by_file = o->every_line && !s->client && !job_is_language(o->job);
+	if (status == WEIR_OK && by_file)
+		status = compare(s, o, path, err);
+	if (status == WEIR_OK && by_file)
 		status = open_scorer(s, o, path, err);
 	if (status == WEIR_OK && (s->client || s->checkpoint || !o->find_only))
 		status = open_data(s, o, err);
-	if (status == WEIR_OK && s->client && !o->find_only)
+	if (status == WEIR_OK && !s->client && !by_file)
+		status = compare(s, o, path, err);
+	if (status == WEIR_OK && !o->find_only && !by_file)
 		status = open_scorer(s, o, path, err);
 	return status;
 }
@@ -144,6 +187,7 @@ void scoring_close(struct scoring *s)
 		weir_close(s->client, NULL);
 	if (s->data)
 		dataset_close(s->data);
+	free(s->fingerprint.text);
 	*s = (struct scoring){0};
 }
 
@@ -159,6 +203,9 @@ int scoring_verb_main(struct scoring_verb *v, const struct option *options, uint
 		s = weir_fail(&err, WEIR_E_INVALID, "needs --out FILE");
 	if (s == WEIR_OK)
 		s = check_part(v->scoring.part, &err);
+	if (s == WEIR_OK)
+		s = fingerprint_check_accepted(v->accepted.keys.items, v->accepted.keys.count, &err);
+	v->scoring.accepted = &v->accepted;
 	if (s == WEIR_OK && v->check)
 		s = v->check(v, &err);
 	if (s == WEIR_OK)
@@ -172,6 +219,7 @@ int scoring_verb_main(struct scoring_verb *v, const struct option *options, uint
 	if (s == WEIR_OK)
 		s = v->run(v, &err);
 	job_free(job);
+	accepted_free(&v->accepted);
 	logger_destroy(v->scoring.logger);
 	return s == WEIR_OK ? EXIT_SUCCESS : verb_fail(v->name, &err);
 }

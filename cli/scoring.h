@@ -2,6 +2,7 @@
 #ifndef WEIR_SCORING_H
 #define WEIR_SCORING_H
 
+#include "accepted.h"
 #include "dataset.h"
 #include "job.h"
 #include "logger.h"
@@ -15,6 +16,7 @@ struct scoring_options {
 	/* --weights: a safetensors file, or a folder of a model or of adapters, or with find_only a checkpoint; NULL: the running job, or RUN_DIR/best.safetensors when it does
 	 * not run */
 	const char *weights;
+	struct accepted *accepted;
 	const char *part; /* --part: "train", "valid" or "test"; NULL: test, else valid, else train */
 	bool every_line;  /* data are read by dataset_open_scored */
 	bool unlabelled;  /* with every_line: --unlabelled */
@@ -40,6 +42,7 @@ struct scoring {
 	enum split_part part;
 	weir_client *client; /* NULL: from a file */
 	struct scorer *scorer;
+	struct fingerprint fingerprint;        /* of the weights; with a client, of the job as far as weights have to do with it */
 	char source[WEIR_PATH_BYTES_MAX + 64]; /* where the weights came from */
 	bool checkpoint;                       /* that is one (import_checkpoint.h) */
 };
@@ -57,6 +60,7 @@ weir_status scoring_fail_not_numbers(const struct scoring *s, uint64_t count, ui
 struct scoring_verb {
 	const char *name;
 	struct job_options job;
+	struct accepted accepted;       /* --accept */
 	struct scoring_options scoring; /* its job and logger are there when run is called */
 	const char *out;                /* --out */
 	bool needs_out;

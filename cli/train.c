@@ -21,6 +21,7 @@
 #include "output.h"
 #include "prng.h"
 #include "run_dir.h"
+#include "run_fingerprint.h"
 #include "stop_signals.h"
 #include "train.h"
 #include "verbs.h"
@@ -105,12 +106,6 @@ static weir_status find_kept_run(struct train *t, weir_error *err)
 	return s == WEIR_OK ? check_kept(t, err) : s;
 }
 
-static weir_status resume_run(struct train *t, weir_error *err)
-{
-	const weir_status s = find_kept_run(t, err);
-	return s == WEIR_OK ? note_finished(t, false, err) : s;
-}
-
 /* A new run never writes over the data of another, nor takes the place of one that `weir restore` has set up. */
 static weir_status refuse_earlier_run(const struct job *job, weir_error *err)
 {
@@ -135,7 +130,7 @@ static weir_status check_run(struct train *t, weir_error *err)
 	if (t->job->cluster.servers_at_count > 0)
 		return WEIR_OK;
 	if (t->resume)
-		return resume_run(t, err);
+		return find_kept_run(t, err);
 	return t->fresh ? WEIR_OK : refuse_earlier_run(t->job, err);
 }
 
@@ -153,6 +148,9 @@ static weir_status new_run(struct train *t, weir_error *err)
 	run_path(t->job, "ledger.address", ledger);
 	unlink(ledger);
 	struct entropy *e = entropy_system();
+	s = run_fingerprint_begin(t->job->run_dir, t->fingerprint.text, err);
+	if (s != WEIR_OK)
+		return s;
 	t->run = (struct run_state){.generation = 1};
 	snprintf(t->run.warm_start, sizeof t->run.warm_start, "%s", t->job->train.warm_start);
 	for (unsigned i = 0; i < sizeof t->run.uuid; i += sizeof(uint64_t))
@@ -168,7 +166,11 @@ static weir_status begin_run(struct train *t, weir_error *err)
 		snprintf(t->run.warm_start, sizeof t->run.warm_start, "%s", t->resume ? "" : t->job->train.warm_start);
 		return WEIR_OK;
 	}
-	return t->resume ? WEIR_OK : new_run(t, err);
+	if (!t->resume)
+		return new_run(t, err);
+	const weir_status s = run_fingerprint_resume(t->job->run_dir, t->fingerprint.text, &t->accepted, err);
+	t->all_accepted = run_fingerprint_accepted(t->job->run_dir);
+	return s == WEIR_OK ? note_finished(t, false, err) : s;
 }
 
 /* Whether begin_run moves or deletes this file. */
@@ -199,7 +201,7 @@ static weir_status check_warm_start(struct train *t, weir_error *err)
 	if (is_of_earlier_run(t->job, path))
 		return weir_fail(err, WEIR_E_INVALID, "%s: %s is of the earlier run, which a new one moves away: copy it elsewhere first",
 		                 key, path);
-	weir_status s = weights_file_open(&weights, t->job, path, t->logger, &why);
+	weir_status s = weights_file_open(&weights, t->job, path, &t->accepted, t->logger, &why);
 	weights_file_close(&weights);
 	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "%s: %s", key, why.text);
 }
@@ -239,15 +241,16 @@ static weir_status generate(struct train *t, struct report *r, weir_error *err)
 	return WEIR_OK;
 }
 
-/* Says which pass's weights will be kept. */
-static weir_status note_choice(struct train *t, weir_error *err)
+/* What determines the job's results; of a run that goes on it is what it was. */
+static weir_status check_fingerprint(struct train *t, struct dataset *const parts[3], weir_error *err)
 {
-	struct dataset *valid = NULL;
-	weir_status s = job_has_valid(t->job) ? dataset_open(&valid, t->job, SPLIT_VALID, t->logger, err) : WEIR_OK;
-	if (s == WEIR_OK)
-		s = choice_note(&t->live, t->job, valid, err);
-	dataset_close(valid);
-	return s;
+	/* A run that goes on has begun with its weights, whether they are named again or not. */
+	const struct fingerprint_parts known = {.items = {parts[SPLIT_TRAIN], parts[SPLIT_VALID], parts[SPLIT_TEST]},
+	                                        .begins = !t->resume || t->job->train.warm_start[0]};
+	const weir_status s = job_fingerprint(t->job, &known, &t->fingerprint, err);
+	if (s != WEIR_OK || !t->resume || t->job->cluster.servers_at_count > 0)
+		return s; /* the ledger of a cluster that was started by other means compares it */
+	return run_fingerprint_check(t->job->run_dir, t->fingerprint.text, &t->accepted, err);
 }
 
 /* Makes what is to be generated, and opens the data once. */
@@ -255,10 +258,12 @@ static weir_status prepare_data(struct train *t, struct report *r, weir_error *e
 {
 	struct data_check found = {0};
 	weir_status s = t->job->data.generate.rows > 0 ? generate(t, r, err) : WEIR_OK;
-	if (s != WEIR_OK)
-		return s;
-	live_note(&t->live, "reading the data");
-	s = data_check(t->job, !t->resume, t->logger, &found, err);
+	if (s == WEIR_OK) {
+		live_note(&t->live, "reading the data");
+		s = data_check(t->job, !t->resume, t->logger, &found, err);
+	}
+	if (s == WEIR_OK)
+		s = check_fingerprint(t, found.parts, err);
 	if (*found.warning)
 		live_note(&t->live, "warning: %s", found.warning);
 	r->bad_lines = found.bad_lines;
@@ -268,7 +273,8 @@ static weir_status prepare_data(struct train *t, struct report *r, weir_error *e
 		          " rows, data.batch %u)",
 		          found.rows, t->job->data.batch);
 	if (s == WEIR_OK)
-		s = note_choice(t, err);
+		s = choice_note(&t->live, t->job, found.parts[SPLIT_VALID], err);
+	data_check_close(&found);
 	return s;
 }
 
@@ -455,6 +461,7 @@ static weir_status make_report(struct train *t, struct report *r, weir_error *er
 	r->network_bits_per_s = t->job->cluster.network.rate_bits_per_s;
 	r->network_latency_ms = t->job->cluster.network.latency_ms;
 	r->of = report_reads(t->job);
+	r->accepted = t->all_accepted ? t->all_accepted : t->accepted.record;
 	r->workers = t->job->cluster.workers;
 	r->end = &t->seen;
 	curve_end(&t->curve, &t->seen);
@@ -559,6 +566,9 @@ static void train_free(struct train *t)
 		close(t->run_dir_fd);
 	logger_destroy(t->logger);
 	free(t->job_text);
+	free(t->fingerprint.text);
+	accepted_free(&t->accepted);
+	json_destroy(t->all_accepted);
 	job_free(t->job);
 }
 
@@ -592,6 +602,7 @@ int verb_train(int count, char **args)
 	    {"--fresh", OPTION_FLAG, &t.fresh, NULL,
 	     "begin anew: the servers' data of the earlier run are deleted, its results kept"},
 	    {"--dry-run", OPTION_FLAG, &t.dry_run, NULL, "check all that `weir check` does, print what would be done, and end"},
+	    ACCEPT_OPTION(t.accepted),
 	    {"--chaos", OPTION_COUNT, &t.chaos.seed, "SEED", "kill and stop processes at random meanwhile"}};
 	const char *word = NULL;
 	t.start_ms = clock_ms(t.clock);
@@ -601,6 +612,8 @@ int verb_train(int count, char **args)
 		s = job_options_take(&t.options, word, &t.failure);
 	if (s == WEIR_OK && t.resume && t.fresh)
 		s = weir_fail(&t.failure, WEIR_E_INVALID, "--resume goes on with the earlier run, --fresh deletes it: give one of them");
+	if (s == WEIR_OK)
+		s = fingerprint_check_accepted(t.accepted.keys.items, t.accepted.keys.count, &t.failure);
 	if (s == WEIR_OK)
 		s = job_options_logger(&t.options, "weir", LOG_WARN, &t.logger, &t.failure);
 	if (s != WEIR_OK)

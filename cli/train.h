@@ -3,6 +3,7 @@
 #ifndef WEIR_TRAIN_H
 #define WEIR_TRAIN_H
 
+#include "accepted.h"
 #include "chaos.h"
 #include "curve.h"
 #include "events.h"
@@ -30,12 +31,15 @@ struct coordinator {
 
 struct train {
 	struct job_options options;
-	const char *report_path;       /* --report, or NULL */
-	const char *http;              /* --http, or NULL */
-	struct option_list http_names; /* --http-name */
-	bool resume, fresh;            /* --resume, --fresh */
-	bool dry_run;                  /* --dry-run */
-	struct run_state run;          /* what the servers are started as */
+	const char *report_path;        /* --report, or NULL */
+	const char *http;               /* --http, or NULL */
+	struct option_list http_names;  /* --http-name */
+	bool resume, fresh;             /* --resume, --fresh */
+	bool dry_run;                   /* --dry-run */
+	struct accepted accepted;       /* --accept */
+	struct fingerprint fingerprint; /* of the job and its data */
+	struct json *all_accepted;      /* in this run and before it, {"accepted": [...]}; NULL: nothing */
+	struct run_state run;           /* what the servers are started as */
 	struct job *job;
 	char *job_text;                          /* of the job file */
 	char job_path[WEIR_PATH_BYTES_MAX + 64]; /* where one that came by a pipe is kept */

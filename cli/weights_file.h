@@ -2,6 +2,7 @@
 #ifndef WEIR_WEIGHTS_FILE_H
 #define WEIR_WEIGHTS_FILE_H
 
+#include "accepted.h"
 #include "dataset.h"
 #include "job.h"
 #include "logger.h"
@@ -16,8 +17,8 @@ struct weights_file {
 };
 
 /* E_INVALID names the file and the tensor that does not fit the model. Close *w also after an error. */
-weir_status weights_file_open(struct weights_file *w, const struct job *job, const char *path, struct logger *logger,
-                              weir_error *err) WEIR_MUST_CHECK;
+weir_status weights_file_open(struct weights_file *w, const struct job *job, const char *path, struct accepted *accepted,
+                              struct logger *logger, weir_error *err) WEIR_MUST_CHECK;
 void weights_file_close(struct weights_file *w);
 
 #endif

@@ -13,21 +13,29 @@
 #define LIST(f) FIELD(f), .count_offset = offsetof(struct job, f##_count)
 #define CHOICES(list) .choices = list, .choices_count = sizeof list / sizeof list[0]
 
-#define TEXT(p, f, d)                 {.path = p, .type = KEY_TEXT, FIELD(f), .size = SIZE_OF(f), .fallback = d}
-#define U32(p, f, d, lo, hi, u)       {.path = p, .type = KEY_U32, FIELD(f), .fallback = d, .low = lo, .high = hi, .unit = u}
-#define U32_OR(p, f, d, lo, hi, u, w) {.path = p, .type = KEY_U32, FIELD(f), .fallback = d, .low = lo, .high = hi, .unit = u, .zero_word = w}
-#define U64(p, f, d, lo, hi, u)       {.path = p, .type = KEY_U64, FIELD(f), .fallback = d, .low = lo, .high = hi, .unit = u}
-#define BYTES(p, f, d, lo, hi)        {.path = p, .type = KEY_BYTES, FIELD(f), .fallback = d, .low = lo, .high = hi}
-#define BYTES_OR(p, f, d, lo, hi, w)  {.path = p, .type = KEY_BYTES, FIELD(f), .fallback = d, .low = lo, .high = hi, .zero_word = w}
-#define RATE(p, f, d, lo, hi)         {.path = p, .type = KEY_RATE, FIELD(f), .fallback = d, .low = lo, .high = hi, .zero_word = d}
-#define BOOL(p, f, d)                 {.path = p, .type = KEY_BOOL, FIELD(f), .fallback = d}
-#define FLOAT(p, f, d, lo, hi)        {.path = p, .type = KEY_FLOAT, FIELD(f), .fallback = d, .float_low = lo, .float_high = hi}
-#define FLOAT_OR(p, f, d, lo, hi, w)  {.path = p, .type = KEY_FLOAT, FIELD(f), .fallback = d, .float_low = lo, .float_high = hi, .zero_word = w}
-#define BELOW(p, f, d, lo, hi)        {.path = p, .type = KEY_FLOAT, FIELD(f), .fallback = d, .float_low = lo, .float_high = hi, .float_below = true}
-#define CHOICE(p, f, d, list)         {.path = p, .type = KEY_CHOICE, FIELD(f), .fallback = d, CHOICES(list)}
-#define U32_LIST(p, f, d, lo, hi, u)  {.path = p, .type = KEY_U32_LIST, LIST(f), .size = COUNT_OF(f), .fallback = d, .low = lo, .high = hi, .unit = u}
-#define TEXT_LIST(p, f, d, n)         {.path = p, .type = KEY_TEXT_LIST, LIST(f), .size = n, .fallback = d}
-#define LATER(p)                      {.path = p, .type = KEY_LATER}
+#define TEXT(p, f, d)                 .path = p, .type = KEY_TEXT, FIELD(f), .size = SIZE_OF(f), .fallback = d
+#define U32(p, f, d, lo, hi, u)       .path = p, .type = KEY_U32, FIELD(f), .fallback = d, .low = lo, .high = hi, .unit = u
+#define U32_OR(p, f, d, lo, hi, u, w) .path = p, .type = KEY_U32, FIELD(f), .fallback = d, .low = lo, .high = hi, .unit = u, .zero_word = w
+#define U64(p, f, d, lo, hi, u)       .path = p, .type = KEY_U64, FIELD(f), .fallback = d, .low = lo, .high = hi, .unit = u
+#define BYTES(p, f, d, lo, hi)        .path = p, .type = KEY_BYTES, FIELD(f), .fallback = d, .low = lo, .high = hi
+#define BYTES_OR(p, f, d, lo, hi, w)  .path = p, .type = KEY_BYTES, FIELD(f), .fallback = d, .low = lo, .high = hi, .zero_word = w
+#define RATE(p, f, d, lo, hi)         .path = p, .type = KEY_RATE, FIELD(f), .fallback = d, .low = lo, .high = hi, .zero_word = d
+#define BOOL(p, f, d)                 .path = p, .type = KEY_BOOL, FIELD(f), .fallback = d
+#define FLOAT(p, f, d, lo, hi)        .path = p, .type = KEY_FLOAT, FIELD(f), .fallback = d, .float_low = lo, .float_high = hi
+#define FLOAT_OR(p, f, d, lo, hi, w)  .path = p, .type = KEY_FLOAT, FIELD(f), .fallback = d, .float_low = lo, .float_high = hi, .zero_word = w
+#define BELOW(p, f, d, lo, hi)        .path = p, .type = KEY_FLOAT, FIELD(f), .fallback = d, .float_low = lo, .float_high = hi, .float_below = true
+#define CHOICE(p, f, d, list)         .path = p, .type = KEY_CHOICE, FIELD(f), .fallback = d, CHOICES(list)
+#define U32_LIST(p, f, d, lo, hi, u)  .path = p, .type = KEY_U32_LIST, LIST(f), .size = COUNT_OF(f), .fallback = d, .low = lo, .high = hi, .unit = u
+#define TEXT_LIST(p, f, d, n)         .path = p, .type = KEY_TEXT_LIST, LIST(f), .size = n, .fallback = d
+#define LATER(p)                      .path = p, .type = KEY_LATER
+
+/* Each row is of one class: a row without one does not compile. */
+#define OPERATION(...) {__VA_ARGS__, .of = OF_OPERATION}
+#define DATA(...)      {__VA_ARGS__, .of = OF_DATA}
+#define IDS(...)       {__VA_ARGS__, .of = OF_DATA, .of_weights = true} /* gives ids their meaning */
+#define MODEL(...)     {__VA_ARGS__, .of = OF_MODEL, .of_weights = true}
+#define TRAINING(...)  {__VA_ARGS__, .of = OF_TRAINING}
+#define INITIAL(...)   {__VA_ARGS__, .of = OF_TRAINING, .of_weights = true} /* rows that were never pushed */
 
 #define ANY_U64 UINT64_MAX
 #define ANY_FLOAT 3.0e38
@@ -108,195 +116,195 @@ static const struct choice packings[] = {
 
 /* The keys of an optimizer: p its path, o its place in struct job. */
 #define OPTIMIZER_KEYS(p, o, default_kind, default_beta2)                                 \
-	CHOICE(p ".kind", o.kind, default_kind, optimizers),                                  \
-	FLOAT(p ".lr", o.lr, "1.0e-3", 0, ANY_FLOAT),                                         \
-	BELOW(p ".momentum", o.momentum, "0.9", 0, 1),                                        \
-	BELOW(p ".beta1", o.beta1, "0.9", 0, 1),                                              \
-	BELOW(p ".beta2", o.beta2, default_beta2, 0, 1),                                      \
-	FLOAT(p ".eps", o.eps, "1.0e-8", 0, 1),                                               \
-	FLOAT(p ".initial", o.initial, "0", 0, ANY_FLOAT),                                    \
-	FLOAT(p ".weight_decay", o.weight_decay, "0", 0, ANY_FLOAT),                          \
-	FLOAT(p ".l1", o.l1, "0", 0, ANY_FLOAT),                                              \
-	FLOAT(p ".l2", o.l2, "0", 0, ANY_FLOAT),                                              \
-	FLOAT(p ".ftrl_beta", o.ftrl_beta, "1", 0, ANY_FLOAT),                                \
-	U32(p ".window", o.window, "1", 1, UINT32_MAX, "pushes"),                             \
-	CHOICE(p ".decay", o.decay, "lazy", decays),                                          \
-	CHOICE(p ".schedule.kind", o.schedule.kind, "constant", schedules),                   \
-	U64(p ".schedule.warmup", o.schedule.warmup, "0", 0, ANY_U64, "steps"),               \
-	U64(p ".schedule.total", o.schedule.total, "0", 0, ANY_U64, "steps"),                 \
-	U64(p ".schedule.decay", o.schedule.decay, "0", 0, ANY_U64, "steps"),                 \
-	U64(p ".schedule.period", o.schedule.period, "0", 0, ANY_U64, "steps"),               \
-	FLOAT(p ".schedule.min", o.schedule.min, "0", 0, 1),                                  \
-	FLOAT(p ".schedule.gamma", o.schedule.gamma, "1", 0, 1)
+	TRAINING(CHOICE(p ".kind", o.kind, default_kind, optimizers)),                                  \
+	TRAINING(FLOAT(p ".lr", o.lr, "1.0e-3", 0, ANY_FLOAT)),                                         \
+	TRAINING(BELOW(p ".momentum", o.momentum, "0.9", 0, 1)),                                        \
+	TRAINING(BELOW(p ".beta1", o.beta1, "0.9", 0, 1)),                                              \
+	TRAINING(BELOW(p ".beta2", o.beta2, default_beta2, 0, 1)),                                      \
+	TRAINING(FLOAT(p ".eps", o.eps, "1.0e-8", 0, 1)),                                               \
+	TRAINING(FLOAT(p ".initial", o.initial, "0", 0, ANY_FLOAT)),                                    \
+	TRAINING(FLOAT(p ".weight_decay", o.weight_decay, "0", 0, ANY_FLOAT)),                          \
+	TRAINING(FLOAT(p ".l1", o.l1, "0", 0, ANY_FLOAT)),                                              \
+	TRAINING(FLOAT(p ".l2", o.l2, "0", 0, ANY_FLOAT)),                                              \
+	TRAINING(FLOAT(p ".ftrl_beta", o.ftrl_beta, "1", 0, ANY_FLOAT)),                                \
+	TRAINING(U32(p ".window", o.window, "1", 1, UINT32_MAX, "pushes")),                             \
+	TRAINING(CHOICE(p ".decay", o.decay, "lazy", decays)),                                          \
+	TRAINING(CHOICE(p ".schedule.kind", o.schedule.kind, "constant", schedules)),                   \
+	TRAINING(U64(p ".schedule.warmup", o.schedule.warmup, "0", 0, ANY_U64, "steps")),               \
+	TRAINING(U64(p ".schedule.total", o.schedule.total, "0", 0, ANY_U64, "steps")),                 \
+	TRAINING(U64(p ".schedule.decay", o.schedule.decay, "0", 0, ANY_U64, "steps")),                 \
+	TRAINING(U64(p ".schedule.period", o.schedule.period, "0", 0, ANY_U64, "steps")),               \
+	TRAINING(FLOAT(p ".schedule.min", o.schedule.min, "0", 0, 1)),                                  \
+	TRAINING(FLOAT(p ".schedule.gamma", o.schedule.gamma, "1", 0, 1))
 
 /* The keys of one table: p its path, t its place in struct job. */
 #define TABLE_KEYS(p, t, modes)                                                                      \
-	OPTIMIZER_KEYS(p ".optimizer", t.optimizer, "adam", "0.999"),                                     \
-	CHOICE(p ".mode.kind", t.mode.kind, "async", modes),                                              \
-	U32(p ".mode.backup", t.mode.backup, "0", 0, WEIR_WORKERS_MAX - 1, "workers"),                    \
-	U32(p ".mode.bound", t.mode.bound, "0", 0, WEIR_SSP_BOUND_MAX, "batches"),                        \
-	BOOL(p ".mode.staleness_rate", t.mode.staleness_rate, "false"),                                   \
-	CHOICE(p ".push.codec", t.push.codec, "fp32", codecs),                                            \
-	FLOAT(p ".push.density", t.push.density, "0.01", 0, 0.25),                                           \
-	CHOICE(p ".push.values", t.push.values, "log4", values),                                          \
-	CHOICE(p ".push.book", t.push.book, "nf4", books),                                                \
-	BELOW(p ".push.momentum", t.push.momentum, "0", 0, 1),                                            \
-	U32(p ".push.warmup", t.push.warmup, "0", 0, UINT32_MAX, "pushes"),                               \
-	FLOAT(p ".push.rows", t.push.rows, "1", 0, 1),                                                     \
-	FLOAT(p ".push.clip", t.push.clip, "0", 0, ANY_FLOAT),                                            \
-	CHOICE(p ".push.lz4", t.push.lz4, "off", packings),                                               \
-	BOOL(p ".push.feedback", t.push.feedback, "true"),                                                \
-	CHOICE(p ".pull.codec", t.pull.codec, "fp32", pull_codecs),                                       \
-	FLOAT(p ".pull.density", t.pull.density, "0.02", 0, 0.25),                                        \
-	CHOICE(p ".pull.values", t.pull.values, "bf16", values),                                          \
-	CHOICE(p ".pull.book", t.pull.book, "nf4", books),                                                \
-	U32(p ".pull.every", t.pull.every, "1", 1, UINT32_MAX, "pushes")
+	OPTIMIZER_KEYS(p ".optimizer", t.optimizer, "adam", "0.999"),                                   \
+	TRAINING(CHOICE(p ".mode.kind", t.mode.kind, "async", modes)),                                  \
+	TRAINING(U32(p ".mode.backup", t.mode.backup, "0", 0, WEIR_WORKERS_MAX - 1, "workers")),        \
+	TRAINING(U32(p ".mode.bound", t.mode.bound, "0", 0, WEIR_SSP_BOUND_MAX, "batches")),            \
+	TRAINING(BOOL(p ".mode.staleness_rate", t.mode.staleness_rate, "false")),                       \
+	TRAINING(CHOICE(p ".push.codec", t.push.codec, "fp32", codecs)),                                \
+	TRAINING(FLOAT(p ".push.density", t.push.density, "0.01", 0, 0.25)),                            \
+	TRAINING(CHOICE(p ".push.values", t.push.values, "log4", values)),                              \
+	TRAINING(CHOICE(p ".push.book", t.push.book, "nf4", books)),                                    \
+	TRAINING(BELOW(p ".push.momentum", t.push.momentum, "0", 0, 1)),                                \
+	TRAINING(U32(p ".push.warmup", t.push.warmup, "0", 0, UINT32_MAX, "pushes")),                   \
+	TRAINING(FLOAT(p ".push.rows", t.push.rows, "1", 0, 1)),                                        \
+	TRAINING(FLOAT(p ".push.clip", t.push.clip, "0", 0, ANY_FLOAT)),                                \
+	TRAINING(CHOICE(p ".push.lz4", t.push.lz4, "off", packings)),                                   \
+	TRAINING(BOOL(p ".push.feedback", t.push.feedback, "true")),                                    \
+	TRAINING(CHOICE(p ".pull.codec", t.pull.codec, "fp32", pull_codecs)),                           \
+	TRAINING(FLOAT(p ".pull.density", t.pull.density, "0.02", 0, 0.25)),                            \
+	TRAINING(CHOICE(p ".pull.values", t.pull.values, "bf16", values)),                              \
+	TRAINING(CHOICE(p ".pull.book", t.pull.book, "nf4", books)),                                    \
+	TRAINING(U32(p ".pull.every", t.pull.every, "1", 1, UINT32_MAX, "pushes"))
 
 static const struct key keys[] = {
-	TEXT("job", name, NULL),
-	TEXT("run_dir", run_dir, ""),
-	U32("keep_runs", keep_runs, "3", 0, 1000, "runs"),
-	TEXT("device", device, "auto"),
-	U32("cluster.servers", cluster.servers, "1", 1, WEIR_SERVERS_MAX, "servers"),
-	U32("cluster.workers", cluster.workers, "1", 1, WEIR_WORKERS_MAX, "workers"),
-	U32("cluster.partitions", cluster.partitions, "16", 1, WEIR_PARTITIONS_MAX, "partitions"),
-	U32("cluster.replicas", cluster.replicas, "1", 1, WEIR_COPIES_MAX, "copies"),
-	U32_OR("cluster.min_isr", cluster.min_isr, "auto", 1, WEIR_COPIES_MAX, "copies", "auto"),
-	TEXT("cluster.coord", cluster.coord, "static"),
-	TEXT("cluster.listen", cluster.listen, "auto"),
-	TEXT_LIST("cluster.servers_at", cluster.servers_at, "", WEIR_SERVERS_MAX),
-	BYTES("cluster.memory_budget", cluster.memory_budget_bytes, "4GiB", 16 * MIB, BUDGET_MAX),
-	CHOICE("cluster.ack", cluster.ack, "replicas", acks),
-	U32("cluster.fsync_interval_ms", cluster.fsync_interval_ms, "200", 1, 3600000, "milliseconds"),
-	U32("cluster.flush_interval_ms", cluster.flush_interval_ms, "60000", 1, 3600000, "milliseconds"),
-	CHOICE("cluster.log", cluster.log, "memory", logs),
-	U32("cluster.lease_ms", cluster.lease_ms, "4000", 3 * WEIR_PROGRESS_INTERVAL_MS + 1, WEIR_LEASE_TERM_MS_MAX, "milliseconds"),
-	U32_OR("cluster.progress_timeout_ms", cluster.progress_timeout_ms, "auto", WEIR_PROGRESS_INTERVAL_MS, WEIR_IDLE_MS_MAX, "milliseconds", "auto"),
-	U32("cluster.scrub_interval_s", cluster.scrub_interval_s, "300", 0, 1000000, "seconds"),
-	U32("cluster.catch_up_mb_s", cluster.catch_up_mb_s, "200", 1, 1000000, "megabytes a second"),
-	U32_OR("cluster.executors", cluster.executors, "auto", 1, WEIR_THREADS_MAX, "threads", "auto"),
-	RATE("cluster.network.rate", cluster.network.rate_bits_per_s, "off", 100000, 400000000000),
-	U32("cluster.network.latency_ms", cluster.network.latency_ms, "0", 0, 1000, "milliseconds"),
-	CHOICE("data.format", data.format, "criteo", formats),
-	TEXT_LIST("data.train", data.train, "", WEIR_DATA_FILES_MAX),
-	TEXT_LIST("data.valid", data.valid, "", WEIR_DATA_FILES_MAX),
-	TEXT_LIST("data.test", data.test, "", WEIR_DATA_FILES_MAX),
-	CHOICE("data.split.by", data.split.by, "none", splits),
-	U32("data.split.train", data.split.train, "80", 1, 10000, "shares"),
-	U32("data.split.valid", data.split.valid, "10", 0, 10000, "shares"),
-	U32("data.split.test", data.split.test, "10", 0, 10000, "shares"),
-	U32("data.batch", data.batch, "512", 1, WEIR_BATCH_ROWS_MAX, "rows"),
-	U32("data.unit_batches", data.unit_batches, "16", 1, WEIR_UNIT_BATCHES_MAX, "batches"),
-	BOOL("data.shuffle", data.shuffle, "true"),
-	U64("data.seed", data.seed, "1", 0, ANY_U64, NULL),
-	U32("data.context", data.context, "32", 1, WEIR_CONTEXT_MAX, "bytes"),
-	U32("data.sequence", data.sequence, "256", 1, WEIR_SEQUENCE_MAX, "tokens"),
-	TEXT("data.tokenizer", data.tokenizer, ""),
-	CHOICE("data.packing", data.packing, "packed", packings_of_tokens),
-	CHOICE("data.chat", data.chat, "auto", chats),
-	CHOICE("data.invalid_utf8", data.invalid_utf8, "fail", invalids),
-	U32_OR("data.fields", data.fields, "auto", 1, WEIR_FIELDS_MAX, "categorical fields", "auto"),
-	U32_OR("data.dense", data.dense, "auto", 1, WEIR_DENSE_FEATURES_MAX, "numeric features", "auto"),
-	U32("data.bad_line_reports", data.min_bad_line_reports, "5", 0, 1000, "lines"),
-	U64("data.bad_lines_max", data.bad_lines_max, "1000", 0, ANY_U64, "lines"),
-	U64("data.hash_buckets", data.hash_buckets, "0", 0, WEIR_HASH_BUCKETS_MAX, "buckets"),
-	FLOAT_OR("data.positive_above", data.positive_above, "auto", -ANY_FLOAT, ANY_FLOAT, "auto"),
-	U32("data.threads", data.threads, "1", 1, WEIR_THREADS_MAX, "threads"),
-	U32("data.prefetch", data.prefetch, "4", 1, WEIR_PREFETCH_MAX, "batches"),
-	TEXT("data.cache", data.cache, "auto"),
-	TEXT("data.endpoint", data.endpoint, ""),
-	TEXT("data.region", data.region, ""),
-	U64("data.generate.rows", data.generate.rows, "0", 0, WEIR_GENERATE_ROWS_MAX, "rows"),
-	U64("data.generate.ids", data.generate.ids, "1000000", WEIR_GENERATE_IDS_MIN, WEIR_GENERATE_IDS_MAX, "ids"),
-	U64("data.generate.seed", data.generate.seed, "1", 0, ANY_U64, NULL),
-	CHOICE("model.kind", model.kind, "deepfm", models),
-	U32("model.dim", model.dim, "16", 1, WEIR_DIM_MAX, "elements"),
-	U32_LIST("model.hidden", model.hidden, "[400, 400]", 1, WEIR_LAYER_WIDTH_MAX, "units"),
-	U32_LIST("model.bottom", model.bottom, "", 1, WEIR_LAYER_WIDTH_MAX, "units"),
-	U32("model.cross_layers", model.cross_layers, "2", 1, WEIR_CROSS_LAYERS_MAX, "layers"),
-	BOOL("model.batch_norm", model.batch_norm, "false"),
-	BELOW("model.dropout", model.dropout, "0", 0, 1),
-	FLOAT("model.init_std", model.init_std, "0.01", 0, 10),
-	FLOAT("model.l2.embedding", model.l2.embedding, "0", 0, ANY_FLOAT),
-	FLOAT("model.l2.linear", model.l2.linear, "0", 0, ANY_FLOAT),
-	FLOAT("model.l2.dense", model.l2.dense, "0", 0, ANY_FLOAT),
-	TEXT("model.from", model.from, ""),
-	U32("model.layers", model.layers, "12", 1, WEIR_LAYERS_MAX, "layers"),
-	U32("model.heads", model.heads, "12", 1, WEIR_LAYER_WIDTH_MAX, "heads"),
-	U32_OR("model.kv_heads", model.kv_heads, "auto", 1, WEIR_LAYER_WIDTH_MAX, "heads", "auto"),
-	U32("model.width", model.width, "768", 1, WEIR_LAYER_WIDTH_MAX, "elements"),
-	U32_OR("model.feed_forward", model.feed_forward, "auto", 1, WEIR_LAYER_WIDTH_MAX, "elements", "auto"),
-	U32_OR("model.vocabulary", model.vocabulary, "auto", 1, WEIR_VOCABULARY_MAX, "tokens", "auto"),
-	U32_OR("model.positions", model.positions, "auto", 1, WEIR_POSITIONS_MAX, "tokens", "auto"),
-	FLOAT("model.norm_eps", model.norm_eps, "1.0e-5", 1e-12, 0.1),
-	FLOAT("model.rope_theta", model.rope_theta, "10000", 2, ANY_FLOAT),
-	BOOL("model.tied_head", model.tied_head, "true"),
-	CHOICE("model.recompute", model.recompute, "off", recomputes),
-	TEXT("model.lora.from", model.lora.from, ""),
-	U32("model.lora.rank", model.lora.rank, "0", 0, WEIR_LAYER_WIDTH_MAX, "ranks"),
-	FLOAT("model.lora.alpha", model.lora.alpha, "16", 1e-6, ANY_FLOAT),
-	BELOW("model.lora.dropout", model.lora.dropout, "0", 0, 1),
-	TEXT_LIST("model.lora.targets", model.lora.targets, "", WEIR_LORA_TARGETS_MAX),
+	OPERATION(TEXT("job", name, NULL)),
+	OPERATION(TEXT("run_dir", run_dir, "")),
+	OPERATION(U32("keep_runs", keep_runs, "3", 0, 1000, "runs")),
+	OPERATION(TEXT("device", device, "auto")),
+	OPERATION(U32("cluster.servers", cluster.servers, "1", 1, WEIR_SERVERS_MAX, "servers")),
+	OPERATION(U32("cluster.workers", cluster.workers, "1", 1, WEIR_WORKERS_MAX, "workers")),
+	OPERATION(U32("cluster.partitions", cluster.partitions, "16", 1, WEIR_PARTITIONS_MAX, "partitions")),
+	OPERATION(U32("cluster.replicas", cluster.replicas, "1", 1, WEIR_COPIES_MAX, "copies")),
+	OPERATION(U32_OR("cluster.min_isr", cluster.min_isr, "auto", 1, WEIR_COPIES_MAX, "copies", "auto")),
+	OPERATION(TEXT("cluster.coord", cluster.coord, "static")),
+	OPERATION(TEXT("cluster.listen", cluster.listen, "auto")),
+	OPERATION(TEXT_LIST("cluster.servers_at", cluster.servers_at, "", WEIR_SERVERS_MAX)),
+	OPERATION(BYTES("cluster.memory_budget", cluster.memory_budget_bytes, "4GiB", 16 * MIB, BUDGET_MAX)),
+	OPERATION(CHOICE("cluster.ack", cluster.ack, "replicas", acks)),
+	OPERATION(U32("cluster.fsync_interval_ms", cluster.fsync_interval_ms, "200", 1, 3600000, "milliseconds")),
+	OPERATION(U32("cluster.flush_interval_ms", cluster.flush_interval_ms, "60000", 1, 3600000, "milliseconds")),
+	OPERATION(CHOICE("cluster.log", cluster.log, "memory", logs)),
+	OPERATION(U32("cluster.lease_ms", cluster.lease_ms, "4000", 3 * WEIR_PROGRESS_INTERVAL_MS + 1, WEIR_LEASE_TERM_MS_MAX, "milliseconds")),
+	OPERATION(U32_OR("cluster.progress_timeout_ms", cluster.progress_timeout_ms, "auto", WEIR_PROGRESS_INTERVAL_MS, WEIR_IDLE_MS_MAX, "milliseconds", "auto")),
+	OPERATION(U32("cluster.scrub_interval_s", cluster.scrub_interval_s, "300", 0, 1000000, "seconds")),
+	OPERATION(U32("cluster.catch_up_mb_s", cluster.catch_up_mb_s, "200", 1, 1000000, "megabytes a second")),
+	OPERATION(U32_OR("cluster.executors", cluster.executors, "auto", 1, WEIR_THREADS_MAX, "threads", "auto")),
+	OPERATION(RATE("cluster.network.rate", cluster.network.rate_bits_per_s, "off", 100000, 400000000000)),
+	OPERATION(U32("cluster.network.latency_ms", cluster.network.latency_ms, "0", 0, 1000, "milliseconds")),
+	IDS(CHOICE("data.format", data.format, "criteo", formats)),
+	DATA(TEXT_LIST("data.train", data.train, "", WEIR_DATA_FILES_MAX)),
+	DATA(TEXT_LIST("data.valid", data.valid, "", WEIR_DATA_FILES_MAX)),
+	DATA(TEXT_LIST("data.test", data.test, "", WEIR_DATA_FILES_MAX)),
+	DATA(CHOICE("data.split.by", data.split.by, "none", splits)),
+	DATA(U32("data.split.train", data.split.train, "80", 1, 10000, "shares")),
+	DATA(U32("data.split.valid", data.split.valid, "10", 0, 10000, "shares")),
+	DATA(U32("data.split.test", data.split.test, "10", 0, 10000, "shares")),
+	DATA(U32("data.batch", data.batch, "512", 1, WEIR_BATCH_ROWS_MAX, "rows")),
+	DATA(U32("data.unit_batches", data.unit_batches, "16", 1, WEIR_UNIT_BATCHES_MAX, "batches")),
+	DATA(BOOL("data.shuffle", data.shuffle, "true")),
+	DATA(U64("data.seed", data.seed, "1", 0, ANY_U64, NULL)),
+	IDS(U32("data.context", data.context, "32", 1, WEIR_CONTEXT_MAX, "bytes")),
+	DATA(U32("data.sequence", data.sequence, "256", 1, WEIR_SEQUENCE_MAX, "tokens")),
+	IDS(TEXT("data.tokenizer", data.tokenizer, "")),
+	DATA(CHOICE("data.packing", data.packing, "packed", packings_of_tokens)),
+	DATA(CHOICE("data.chat", data.chat, "auto", chats)),
+	DATA(CHOICE("data.invalid_utf8", data.invalid_utf8, "fail", invalids)),
+	IDS(U32_OR("data.fields", data.fields, "auto", 1, WEIR_FIELDS_MAX, "categorical fields", "auto")),
+	IDS(U32_OR("data.dense", data.dense, "auto", 1, WEIR_DENSE_FEATURES_MAX, "numeric features", "auto")),
+	OPERATION(U32("data.bad_line_reports", data.min_bad_line_reports, "5", 0, 1000, "lines")),
+	OPERATION(U64("data.bad_lines_max", data.bad_lines_max, "1000", 0, ANY_U64, "lines")),
+	IDS(U64("data.hash_buckets", data.hash_buckets, "0", 0, WEIR_HASH_BUCKETS_MAX, "buckets")),
+	DATA(FLOAT_OR("data.positive_above", data.positive_above, "auto", -ANY_FLOAT, ANY_FLOAT, "auto")),
+	OPERATION(U32("data.threads", data.threads, "1", 1, WEIR_THREADS_MAX, "threads")),
+	OPERATION(U32("data.prefetch", data.prefetch, "4", 1, WEIR_PREFETCH_MAX, "batches")),
+	OPERATION(TEXT("data.cache", data.cache, "auto")),
+	OPERATION(TEXT("data.endpoint", data.endpoint, "")),
+	OPERATION(TEXT("data.region", data.region, "")),
+	DATA(U64("data.generate.rows", data.generate.rows, "0", 0, WEIR_GENERATE_ROWS_MAX, "rows")),
+	DATA(U64("data.generate.ids", data.generate.ids, "1000000", WEIR_GENERATE_IDS_MIN, WEIR_GENERATE_IDS_MAX, "ids")),
+	DATA(U64("data.generate.seed", data.generate.seed, "1", 0, ANY_U64, NULL)),
+	MODEL(CHOICE("model.kind", model.kind, "deepfm", models)),
+	MODEL(U32("model.dim", model.dim, "16", 1, WEIR_DIM_MAX, "elements")),
+	MODEL(U32_LIST("model.hidden", model.hidden, "[400, 400]", 1, WEIR_LAYER_WIDTH_MAX, "units")),
+	MODEL(U32_LIST("model.bottom", model.bottom, "", 1, WEIR_LAYER_WIDTH_MAX, "units")),
+	MODEL(U32("model.cross_layers", model.cross_layers, "2", 1, WEIR_CROSS_LAYERS_MAX, "layers")),
+	MODEL(BOOL("model.batch_norm", model.batch_norm, "false")),
+	TRAINING(BELOW("model.dropout", model.dropout, "0", 0, 1)),
+	INITIAL(FLOAT("model.init_std", model.init_std, "0.01", 0, 10)),
+	TRAINING(FLOAT("model.l2.embedding", model.l2.embedding, "0", 0, ANY_FLOAT)),
+	TRAINING(FLOAT("model.l2.linear", model.l2.linear, "0", 0, ANY_FLOAT)),
+	TRAINING(FLOAT("model.l2.dense", model.l2.dense, "0", 0, ANY_FLOAT)),
+	MODEL(TEXT("model.from", model.from, "")),
+	MODEL(U32("model.layers", model.layers, "12", 1, WEIR_LAYERS_MAX, "layers")),
+	MODEL(U32("model.heads", model.heads, "12", 1, WEIR_LAYER_WIDTH_MAX, "heads")),
+	MODEL(U32_OR("model.kv_heads", model.kv_heads, "auto", 1, WEIR_LAYER_WIDTH_MAX, "heads", "auto")),
+	MODEL(U32("model.width", model.width, "768", 1, WEIR_LAYER_WIDTH_MAX, "elements")),
+	MODEL(U32_OR("model.feed_forward", model.feed_forward, "auto", 1, WEIR_LAYER_WIDTH_MAX, "elements", "auto")),
+	MODEL(U32_OR("model.vocabulary", model.vocabulary, "auto", 1, WEIR_VOCABULARY_MAX, "tokens", "auto")),
+	MODEL(U32_OR("model.positions", model.positions, "auto", 1, WEIR_POSITIONS_MAX, "tokens", "auto")),
+	MODEL(FLOAT("model.norm_eps", model.norm_eps, "1.0e-5", 1e-12, 0.1)),
+	MODEL(FLOAT("model.rope_theta", model.rope_theta, "10000", 2, ANY_FLOAT)),
+	MODEL(BOOL("model.tied_head", model.tied_head, "true")),
+	OPERATION(CHOICE("model.recompute", model.recompute, "off", recomputes)),
+	TRAINING(TEXT("model.lora.from", model.lora.from, "")),
+	MODEL(U32("model.lora.rank", model.lora.rank, "0", 0, WEIR_LAYER_WIDTH_MAX, "ranks")),
+	MODEL(FLOAT("model.lora.alpha", model.lora.alpha, "16", 1e-6, ANY_FLOAT)),
+	TRAINING(BELOW("model.lora.dropout", model.lora.dropout, "0", 0, 1)),
+	MODEL(TEXT_LIST("model.lora.targets", model.lora.targets, "", WEIR_LORA_TARGETS_MAX)),
 	TABLE_KEYS("tables.embedding", tables.embedding, keyed_modes),
-	BYTES_OR("tables.embedding.pull.cache.memory", tables.embedding.cache.memory_bytes, "off", WEIR_ROW_CACHE_BYTES_MIN, WEIR_ROW_CACHE_BYTES_MAX, "off"),
-	U32("tables.embedding.pull.cache.max_age", tables.embedding.cache.max_age, "16", 1, WEIR_ROW_CACHE_AGE_MAX, "batches"),
-	U32("tables.embedding.pull.cache.max_uses", tables.embedding.cache.max_uses, "1", 1, WEIR_ROW_CACHE_AGE_MAX, "batches"),
-	CHOICE("tables.embedding.admission.kind", tables.embedding.admission.kind, "none", admissions),
-	U32("tables.embedding.admission.count", tables.embedding.admission.count, "1", 1, UINT32_MAX, "pushes"),
-	FLOAT("tables.embedding.admission.probability", tables.embedding.admission.probability, "1", 0, 1),
-	U32("tables.embedding.eviction.ttl_s", tables.embedding.eviction.ttl_s, "0", 0, UINT32_MAX, "seconds"),
-	U32("tables.embedding.eviction.min_score", tables.embedding.eviction.min_score, "0", 0, UINT32_MAX, "pushes"),
-	U32("tables.embedding.eviction.half_life_s", tables.embedding.eviction.half_life_s, "86400", 1, UINT32_MAX, "seconds"),
+	TRAINING(BYTES_OR("tables.embedding.pull.cache.memory", tables.embedding.cache.memory_bytes, "off", WEIR_ROW_CACHE_BYTES_MIN, WEIR_ROW_CACHE_BYTES_MAX, "off")),
+	TRAINING(U32("tables.embedding.pull.cache.max_age", tables.embedding.cache.max_age, "16", 1, WEIR_ROW_CACHE_AGE_MAX, "batches")),
+	TRAINING(U32("tables.embedding.pull.cache.max_uses", tables.embedding.cache.max_uses, "1", 1, WEIR_ROW_CACHE_AGE_MAX, "batches")),
+	TRAINING(CHOICE("tables.embedding.admission.kind", tables.embedding.admission.kind, "none", admissions)),
+	TRAINING(U32("tables.embedding.admission.count", tables.embedding.admission.count, "1", 1, UINT32_MAX, "pushes")),
+	TRAINING(FLOAT("tables.embedding.admission.probability", tables.embedding.admission.probability, "1", 0, 1)),
+	TRAINING(U32("tables.embedding.eviction.ttl_s", tables.embedding.eviction.ttl_s, "0", 0, UINT32_MAX, "seconds")),
+	TRAINING(U32("tables.embedding.eviction.min_score", tables.embedding.eviction.min_score, "0", 0, UINT32_MAX, "pushes")),
+	TRAINING(U32("tables.embedding.eviction.half_life_s", tables.embedding.eviction.half_life_s, "86400", 1, UINT32_MAX, "seconds")),
 	TABLE_KEYS("tables.dense", tables.dense, modes),
-	U32("tables.dense.mode.steps", tables.dense.mode.local_steps, "0", 0, WEIR_LOCAL_STEPS_MAX, "batches"),
-	CHOICE("tables.dense.mode.rounds", tables.dense.local.rounds, "sync", round_modes),
-	U32("tables.dense.mode.fragments", tables.dense.mode.fragments, "1", 1, WEIR_FRAGMENTS_MAX, "fragments"),
-	U32("tables.dense.mode.overlap", tables.dense.local.overlap, "0", 0, WEIR_LOCAL_STEPS_MAX - 1, "batches"),
-	FLOAT("tables.dense.mode.merge", tables.dense.local.merge, "1", 0, 1),
-	BOOL("tables.dense.mode.by_speed", tables.dense.mode.local_speed, "false"),
-	BOOL("tables.dense.decay_vectors", tables.dense.decay_vectors, "false"),
+	TRAINING(U32("tables.dense.mode.steps", tables.dense.mode.local_steps, "0", 0, WEIR_LOCAL_STEPS_MAX, "batches")),
+	TRAINING(CHOICE("tables.dense.mode.rounds", tables.dense.local.rounds, "sync", round_modes)),
+	TRAINING(U32("tables.dense.mode.fragments", tables.dense.mode.fragments, "1", 1, WEIR_FRAGMENTS_MAX, "fragments")),
+	TRAINING(U32("tables.dense.mode.overlap", tables.dense.local.overlap, "0", 0, WEIR_LOCAL_STEPS_MAX - 1, "batches")),
+	TRAINING(FLOAT("tables.dense.mode.merge", tables.dense.local.merge, "1", 0, 1)),
+	TRAINING(BOOL("tables.dense.mode.by_speed", tables.dense.mode.local_speed, "false")),
+	TRAINING(BOOL("tables.dense.decay_vectors", tables.dense.decay_vectors, "false")),
 	OPTIMIZER_KEYS("tables.dense.mode.inner", tables.dense.local.inner, "adamw", "0.999"),
-	U32("train.passes", train.passes, "1", 1, WEIR_PASSES_MAX, "passes"),
-	U32("train.accumulate", train.accumulate, "1", 1, WEIR_BATCH_ROWS_MAX, "parts"),
-	FLOAT("train.clip_norm", train.clip_norm, "0", 0, ANY_FLOAT),
-	CHOICE("train.lr_scale", train.lr_scale, "none", lr_scales),
-	CHOICE("train.not_finite", train.not_finite, "reject", not_finites),
-	CHOICE("train.anomaly.policy", train.anomaly.policy, "warn", anomaly_policies),
-	U32("train.anomaly.data_s", train.anomaly.data_s, "60", 1, 86400, "seconds"),
-	CHOICE("train.precision", train.precision, "fp32", products),
-	FLOAT("train.peak_flops", train.peak_flops, "0", 0, ANY_FLOAT),
-	BYTES_OR("train.device_memory", train.device_memory_bytes, "auto", 64 * MIB, BUDGET_MAX, "auto"),
-	CHOICE("train.early_stop.metric", train.early_stop.metric, "auc", metrics),
-	U32("train.early_stop.patience", train.early_stop.patience, "0", 0, WEIR_PASSES_MAX, "evaluations"),
-	FLOAT("train.early_stop.min_delta", train.early_stop.min_delta, "0", 0, ANY_FLOAT),
-	BOOL("train.keep_best", train.keep_best, "true"),
-	U64("train.seed", train.seed, "1", 0, ANY_U64, NULL),
-	U32("train.pace.batch_ms", train.pace.batch_ms, "0", 0, 3600000, "milliseconds"),
-	CHOICE("train.pace.slow", train.pace.slow, "none", slow_workers),
-	U32("train.pace.times", train.pace.times, "4", 1, 1000, "times"),
-	U32("train.pace.turn_ms", train.pace.turn_ms, "200", 1, 3600000, "milliseconds"),
-	U32_OR("train.threads", train.threads, "auto", 1, WEIR_THREADS_MAX, "threads", "auto"),
-	U32("train.allow_skip", train.allow_skip, "0", 0, WEIR_UNITS_PER_PASS_MAX, "units"),
-	TEXT("train.warm_start", train.warm_start, ""),
-	TEXT("checkpoint.dir", checkpoint.dir, ""),
-	TEXT("checkpoint.endpoint", checkpoint.endpoint, ""),
-	TEXT("checkpoint.region", checkpoint.region, ""),
-	U64("checkpoint.every_steps", checkpoint.every_steps, "0", 0, ANY_U64, "batches"),
-	U32("checkpoint.keep", checkpoint.keep, "3", 1, 1000, "checkpoints"),
-	CHOICE("checkpoint.precision", checkpoint.precision, "fp32", precisions),
-	CHOICE("checkpoint.slot_precision", checkpoint.slot_precision, "fp32", slot_precisions),
-	BYTES("checkpoint.rate", checkpoint.rate_bytes_per_s, "32MiB", MIB, BUDGET_MAX),
-	TEXT("metrics.host", metrics.host, "127.0.0.1"),
-	TEXT_LIST("metrics.names", metrics.names, "", WEIR_HTTP_NAMES_MAX),
-	U32_OR("metrics.port", metrics.port, "off", 1, 65535, "a port", "off"),
-	CHOICE("read.from", read.from, "primary", froms),
-	U32("read.max_staleness_ms", read.max_staleness_ms, "0", 0, 3600000, "milliseconds"),
-	U64("read.max_staleness_entries", read.max_staleness_entries, "0", 0, ANY_U64, "log entries"),
-	TEXT("security.certificate", security.certificate, ""),
-	TEXT("security.key", security.key, ""),
-	TEXT("security.ca", security.ca, ""),
-	U32("security.reload_s", security.reload_s, "10", 1, 86400, "seconds"),
-	BOOL("security.insecure", security.insecure, "false"),
+	TRAINING(U32("train.passes", train.passes, "1", 1, WEIR_PASSES_MAX, "passes")),
+	OPERATION(U32("train.accumulate", train.accumulate, "1", 1, WEIR_BATCH_ROWS_MAX, "parts")),
+	TRAINING(FLOAT("train.clip_norm", train.clip_norm, "0", 0, ANY_FLOAT)),
+	TRAINING(CHOICE("train.lr_scale", train.lr_scale, "none", lr_scales)),
+	TRAINING(CHOICE("train.not_finite", train.not_finite, "reject", not_finites)),
+	OPERATION(CHOICE("train.anomaly.policy", train.anomaly.policy, "warn", anomaly_policies)),
+	OPERATION(U32("train.anomaly.data_s", train.anomaly.data_s, "60", 1, 86400, "seconds")),
+	TRAINING(CHOICE("train.precision", train.precision, "fp32", products)),
+	OPERATION(FLOAT("train.peak_flops", train.peak_flops, "0", 0, ANY_FLOAT)),
+	OPERATION(BYTES_OR("train.device_memory", train.device_memory_bytes, "auto", 64 * MIB, BUDGET_MAX, "auto")),
+	TRAINING(CHOICE("train.early_stop.metric", train.early_stop.metric, "auc", metrics)),
+	TRAINING(U32("train.early_stop.patience", train.early_stop.patience, "0", 0, WEIR_PASSES_MAX, "evaluations")),
+	TRAINING(FLOAT("train.early_stop.min_delta", train.early_stop.min_delta, "0", 0, ANY_FLOAT)),
+	TRAINING(BOOL("train.keep_best", train.keep_best, "true")),
+	INITIAL(U64("train.seed", train.seed, "1", 0, ANY_U64, NULL)),
+	OPERATION(U32("train.pace.batch_ms", train.pace.batch_ms, "0", 0, 3600000, "milliseconds")),
+	OPERATION(CHOICE("train.pace.slow", train.pace.slow, "none", slow_workers)),
+	OPERATION(U32("train.pace.times", train.pace.times, "4", 1, 1000, "times")),
+	OPERATION(U32("train.pace.turn_ms", train.pace.turn_ms, "200", 1, 3600000, "milliseconds")),
+	OPERATION(U32_OR("train.threads", train.threads, "auto", 1, WEIR_THREADS_MAX, "threads", "auto")),
+	OPERATION(U32("train.allow_skip", train.allow_skip, "0", 0, WEIR_UNITS_PER_PASS_MAX, "units")),
+	TRAINING(TEXT("train.warm_start", train.warm_start, "")),
+	OPERATION(TEXT("checkpoint.dir", checkpoint.dir, "")),
+	OPERATION(TEXT("checkpoint.endpoint", checkpoint.endpoint, "")),
+	OPERATION(TEXT("checkpoint.region", checkpoint.region, "")),
+	OPERATION(U64("checkpoint.every_steps", checkpoint.every_steps, "0", 0, ANY_U64, "batches")),
+	OPERATION(U32("checkpoint.keep", checkpoint.keep, "3", 1, 1000, "checkpoints")),
+	OPERATION(CHOICE("checkpoint.precision", checkpoint.precision, "fp32", precisions)),
+	OPERATION(CHOICE("checkpoint.slot_precision", checkpoint.slot_precision, "fp32", slot_precisions)),
+	OPERATION(BYTES("checkpoint.rate", checkpoint.rate_bytes_per_s, "32MiB", MIB, BUDGET_MAX)),
+	OPERATION(TEXT("metrics.host", metrics.host, "127.0.0.1")),
+	OPERATION(TEXT_LIST("metrics.names", metrics.names, "", WEIR_HTTP_NAMES_MAX)),
+	OPERATION(U32_OR("metrics.port", metrics.port, "off", 1, 65535, "a port", "off")),
+	OPERATION(CHOICE("read.from", read.from, "primary", froms)),
+	OPERATION(U32("read.max_staleness_ms", read.max_staleness_ms, "0", 0, 3600000, "milliseconds")),
+	OPERATION(U64("read.max_staleness_entries", read.max_staleness_entries, "0", 0, ANY_U64, "log entries")),
+	OPERATION(TEXT("security.certificate", security.certificate, "")),
+	OPERATION(TEXT("security.key", security.key, "")),
+	OPERATION(TEXT("security.ca", security.ca, "")),
+	OPERATION(U32("security.reload_s", security.reload_s, "10", 1, 86400, "seconds")),
+	OPERATION(BOOL("security.insecure", security.insecure, "false")),
 };
 /* clang-format on */
 
@@ -308,6 +316,13 @@ const struct key *job_schema(uint32_t *count)
 {
 	*count = KEYS_COUNT;
 	return keys;
+}
+
+const char *key_class_name(enum key_class c)
+{
+	static const char *const names[] = {
+	    [OF_OPERATION] = "operation", [OF_DATA] = "data", [OF_MODEL] = "model", [OF_TRAINING] = "training"};
+	return names[c];
 }
 
 const struct key *job_schema_find(const char *path)

@@ -25,6 +25,10 @@ enum key_type {
 	KEY_LATER      /* known, but not in this release: giving it is an error that says so */
 };
 
+/* What a key's value determines. Of OF_DATA, OF_MODEL and OF_TRAINING another value makes other results: it is in the job's
+ * fingerprint (fingerprint.h). OF_OPERATION may change at any time. */
+enum key_class { OF_OPERATION, OF_DATA, OF_MODEL, OF_TRAINING };
+
 struct choice {
 	const char *name;
 	uint32_t value;
@@ -45,6 +49,8 @@ struct key {
 	const char *zero_word; /* a word that stands for 0, of a float for NaN: "auto"; may be NULL */
 	const struct choice *choices;
 	uint32_t choices_count;
+	enum key_class of;
+	bool of_weights; /* weights mean something else with another value: verbs that take weights compare it */
 };
 
 const struct key *job_schema(uint32_t *count);
@@ -54,6 +60,13 @@ const struct key *job_schema_find(const char *path);
 bool job_schema_is_map(const char *path);
 /* The names directly inside map `path`, each once: borrowed from names (JOB_KEYS_MAX). Returns how many. */
 uint32_t job_schema_children(const char *path, char names[][JOB_KEY_BYTES_MAX]);
+/* "data", "training". */
+const char *key_class_name(enum key_class c);
+/* The value of a key in its canonical form; cut at the end of out. */
+struct job;
+void job_key_text(const struct job *job, const struct key *key, char *out, size_t bytes);
+/* A text that is read as the same number, of 6 digits where they suffice. */
+void job_float_text(float value, char *out, size_t bytes);
 /* "a whole number from 1 to 256 (servers)". */
 void job_schema_expected(const struct key *key, char out[JOB_EXPECTED_BYTES]);
 

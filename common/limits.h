@@ -252,27 +252,35 @@
 #define WEIR_CHECKPOINT_STATE_BYTES_MAX    (1u << 30) /* of a partition's header, of the ledger's state */
 
 /* Configuration. */
-#define WEIR_CONFIG_BYTES_MAX  (1u << 20)
-#define WEIR_JOB_MISTAKES_MAX  64u /* of one job file that are told, each; enforced by job.c */
-#define WEIR_PATH_BYTES_MAX    4096u
-#define WEIR_NAME_BYTES_MAX    64u
-#define WEIR_DEVICE_BYTES_MAX  96u /* "cuda:MIG-GPU-<UUID>/13/0" is the longest */
-#define WEIR_HIDDEN_LAYERS_MAX 16u
-#define WEIR_DATA_FILES_MAX    65536u
-#define WEIR_DIM_MAX           4096u /* width of an embedding */
-#define WEIR_LAYER_WIDTH_MAX   65536u
-#define WEIR_CROSS_LAYERS_MAX  16u
-#define WEIR_LAYERS_MAX        126u       /* of a transformer; enforced by transformer_config.c, as this is */
-#define WEIR_POSITIONS_MAX     (1u << 20) /* that its configuration may speak of */
-#define WEIR_HEAD_WIDTH_MAX    256u       /* elements of a head of attention */
-#define WEIR_LORA_TARGETS_MAX  16u        /* names of projections with adapters */
-#define WEIR_THREADS_MAX       1024u      /* of one kind in one process */
-#define WEIR_PREFETCH_MAX      1024u      /* batches */
-#define WEIR_PASSES_MAX        1000000u
-#define WEIR_GENERATE_ROWS_MAX (1ull << 40)
-#define WEIR_GENERATE_IDS_MIN  (26u * 512u) /* some for each field */
-#define WEIR_GENERATE_IDS_MAX  (1ull << 28)
-#define WEIR_LEASE_TERM_MS_MAX 3600000u
+#define WEIR_CONFIG_BYTES_MAX        (1u << 20)
+#define WEIR_JOB_MISTAKES_MAX        64u /* of one job file that are told, each; enforced by job.c */
+#define WEIR_PATH_BYTES_MAX          4096u
+#define WEIR_NAME_BYTES_MAX          64u
+#define WEIR_DEVICE_BYTES_MAX        96u /* "cuda:MIG-GPU-<UUID>/13/0" is the longest */
+#define WEIR_HIDDEN_LAYERS_MAX       16u
+#define WEIR_DATA_FILES_MAX          65536u
+#define WEIR_FINGERPRINT_BYTES_MAX   (64u << 10) /* of what determines a job's results (fingerprint.h), */
+#define WEIR_FINGERPRINT_KEY_BYTES   96u         /* of one of its keys, */
+#define WEIR_FINGERPRINT_VALUE_BYTES 8192u       /* and of one value */
+#define WEIR_ACCEPTED_KEYS_MAX       64u         /* that a process takes another value of knowingly (--accept) */
+#define WEIR_CONTENT_BLOCK_BYTES     (16u << 10) /* data are sampled in blocks of so many bytes, */
+#define WEIR_CONTENT_BLOCKS_MAX      4096u       /* so many of all files together, */
+#define WEIR_CONTENT_BLOCKS_MIN      3u          /* and of one file at least: its head, middle and tail */
+#define WEIR_CONTENT_FOLDER_FILES    1026u       /* of a model's folder, at most: its weights and two configurations */
+#define WEIR_DIM_MAX                 4096u       /* width of an embedding */
+#define WEIR_LAYER_WIDTH_MAX         65536u
+#define WEIR_CROSS_LAYERS_MAX        16u
+#define WEIR_LAYERS_MAX              126u       /* of a transformer; enforced by transformer_config.c, as this is */
+#define WEIR_POSITIONS_MAX           (1u << 20) /* that its configuration may speak of */
+#define WEIR_HEAD_WIDTH_MAX          256u       /* elements of a head of attention */
+#define WEIR_LORA_TARGETS_MAX        16u        /* names of projections with adapters */
+#define WEIR_THREADS_MAX             1024u      /* of one kind in one process */
+#define WEIR_PREFETCH_MAX            1024u      /* batches */
+#define WEIR_PASSES_MAX              1000000u
+#define WEIR_GENERATE_ROWS_MAX       (1ull << 40)
+#define WEIR_GENERATE_IDS_MIN        (26u * 512u) /* some for each field */
+#define WEIR_GENERATE_IDS_MAX        (1ull << 28)
+#define WEIR_LEASE_TERM_MS_MAX       3600000u
 
 _Static_assert(WEIR_MESSAGE_BYTES_TARGET * 2 <= WEIR_MESSAGE_BYTES_MAX,
                "a message cut at the target must fit with its headers and one more row");

@@ -37,6 +37,8 @@ _Static_assert(WEIR_SERVERS_MAX *WEIR_ADDRESS_BYTES_MAX + WEIR_PARTITIONS_MAX * 
 	X("weir.v1.Table", "name", WEIR_TABLE_NAME_BYTES_MAX - 1)                    \
 	X("weir.v1.Table", "segments", WEIR_TABLE_SEGMENTS_MAX)                      \
 	X("weir.v1.Dataset", "description", WEIR_PATH_BYTES_MAX)                     \
+	X("weir.v1.JoinRequest", "fingerprint", WEIR_FINGERPRINT_BYTES_MAX - 1)      \
+	X("weir.v1.JoinRequest", "accept", WEIR_ACCEPTED_KEYS_MAX)                   \
 	X("weir.v1.PartitionMap", "servers", WEIR_SERVERS_MAX)                       \
 	X("weir.v1.PartitionMap", "server", WEIR_PARTITIONS_MAX)                     \
 	X("weir.v1.PartitionMap", "epoch", WEIR_PARTITIONS_MAX)                      \

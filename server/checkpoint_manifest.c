@@ -85,6 +85,8 @@ void checkpoint_manifest_free(struct checkpoint_manifest *m)
 		free((void *)(uintptr_t)m->tables[i].spec.segments);
 	free(m->tables);
 	free(m->partitions);
+	free(m->fingerprint);
+	m->fingerprint = NULL;
 	m->tables = NULL;
 	m->partitions = NULL;
 	m->tables_count = m->partitions_count = 0;
@@ -159,6 +161,8 @@ static struct json *body_of(const struct checkpoint_manifest *m)
 	json_set_count(j, "step", m->step);
 	json_set_text(j, "values", precision_names[m->values]);
 	json_set_text(j, "slots", precision_names[m->slots]);
+	if (m->fingerprint)
+		json_set_text(j, "fingerprint", m->fingerprint);
 	json_set_object(j, "ledger", object_item(&m->ledger));
 	for (uint32_t i = 0; j && i < m->tables_count; i++)
 		json_append(j, "tables", table_item(&m->tables[i]));
@@ -285,6 +289,9 @@ static weir_status body_read(const struct json *j, const char *where, struct che
 	out->tables = calloc(tables + 1, sizeof *out->tables);
 	out->partitions = calloc(partitions + 1, sizeof *out->partitions);
 	if (!out->tables || !out->partitions)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory reading %s", where);
+	const char *fingerprint = json_get_text(j, "fingerprint");
+	if (fingerprint && !(out->fingerprint = strdup(fingerprint)))
 		return weir_fail(err, WEIR_E_MEMORY, "out of memory reading %s", where);
 	bool ok = scalars_read(j, out);
 	for (; ok && out->tables_count < tables; out->tables_count++)

@@ -43,6 +43,7 @@ struct checkpoint_manifest {
 	int64_t created_ms; /* since 1970-01-01 UTC */
 	uint64_t step;      /* of the job, when it was begun */
 	enum row_precision values, slots;
+	char *fingerprint; /* of the job (fingerprint.h), malloc'ed; NULL: an earlier release wrote it, or nobody has said it */
 	struct checkpoint_object ledger;
 	uint32_t tables_count, partitions_count;
 	struct checkpoint_table *tables;         /* (tables_count) malloc'ed */

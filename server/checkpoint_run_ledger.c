@@ -1,5 +1,6 @@
 /* What a run asks the ledger, on its loop, and the coordinator of the servers. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "authority.h"
 #include "checkpoint_coordinator_internal.h"
@@ -153,7 +154,9 @@ static weir_status read_state(struct checkpoint_run *run, weir_error *err)
 	const Weir__V1__LedgerState *state = (const Weir__V1__LedgerState *)m;
 	run->steps_closed = state->steps ? state->steps->closed : 0;
 	out->tables = calloc(state->n_tables + 1, sizeof *out->tables);
-	if (!out->tables)
+	if (state->fingerprint.len)
+		out->fingerprint = strndup((const char *)state->fingerprint.data, state->fingerprint.len);
+	if (!out->tables || (state->fingerprint.len && !out->fingerprint))
 		status = weir_fail(err, WEIR_E_MEMORY, "out of memory for a checkpoint");
 	for (size_t i = 0; i < state->n_tables && !status; i++) {
 		struct checkpoint_table *t = &out->tables[out->tables_count];

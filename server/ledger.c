@@ -185,6 +185,9 @@ void ledger_destroy(struct ledger *l)
 	ledger_totals_free(&l->skipped);
 	free(l->changes.units.items);
 	free(l->changes.workers.items);
+	free(l->changes.contents.items);
+	free(l->fingerprint);
+	free(l->contents);
 	for (uint32_t i = 0; l->servers && i < l->options.servers_count; i++)
 		free(l->servers[i]);
 	free(l->servers);

@@ -43,6 +43,12 @@ void ledger_mark_worker(struct ledger *l, struct ledger_worker *w)
 	l->changes.all |= !w->changed;
 }
 
+void ledger_mark_content(struct ledger *l, uint32_t data_unit)
+{
+	if (l->changes.recorded && !list_add(&l->changes.contents, data_unit))
+		l->changes.all = true;
+}
+
 void ledger_unmark_units(struct ledger *l)
 {
 	l->changes.units.count = 0; /* the units that say they are in it are gone */
@@ -55,8 +61,11 @@ void ledger_mark_all(struct ledger *l)
 
 void ledger_record_changes(struct ledger *l)
 {
-	l->changes = (struct ledger_changes){
-	    .recorded = true, .tables = l->tables_count, .units = l->changes.units, .workers = l->changes.workers};
+	l->changes = (struct ledger_changes){.recorded = true,
+	                                     .tables = l->tables_count,
+	                                     .units = l->changes.units,
+	                                     .workers = l->changes.workers,
+	                                     .contents = l->changes.contents};
 }
 
 static void changes_clear(struct ledger *l)
@@ -68,7 +77,7 @@ static void changes_clear(struct ledger *l)
 		l->workers[c->workers.items[i]]->changed = false;
 	for (uint32_t i = 0; i < l->options.servers_count; i++)
 		l->marks[i].changed = false;
-	c->units.count = c->workers.count = 0;
+	c->units.count = c->workers.count = c->contents.count = 0;
 	ledger_record_changes(l);
 }
 
@@ -302,6 +311,41 @@ static void export_marks(struct export *x, bool all)
 	}
 }
 
+static void export_fingerprint(struct export *x)
+{
+	const char *text = x->l->fingerprint;
+	if (text)
+		x->state.fingerprint = (ProtobufCBinaryData){.len = strlen(text), .data = (uint8_t *)(uintptr_t)text};
+}
+
+/* Those of these data units; units NULL: of all. anew: others are unknown. */
+static void export_contents(struct export *x, const uint32_t *units, uint32_t count, bool anew)
+{
+	struct ledger *l = x->l;
+	Weir__V1__LedgerContents *out = x->state.contents = take(x, sizeof *out);
+	uint32_t *ids = take(x, count * sizeof *ids);
+	uint64_t *contents = take(x, count * sizeof *contents);
+	if (x->failed)
+		return;
+	weir__v1__ledger_contents__init(out);
+	out->anew = anew;
+	out->unit = ids;
+	out->content = contents;
+	for (uint32_t i = 0; i < count; i++) {
+		const uint32_t unit = units ? units[i] : i;
+		if (!l->contents[unit])
+			continue;
+		ids[out->n_unit++] = unit;
+		contents[out->n_content++] = l->contents[unit];
+	}
+}
+
+static void export_all_contents(struct export *x)
+{
+	if (x->l->contents)
+		export_contents(x, NULL, x->l->dataset_units, true);
+}
+
 static void export_all_totals(struct export *x)
 {
 	x->state.has_totals = true;
@@ -329,6 +373,12 @@ static void collect_changes(struct export *x)
 		export_steps(x);
 	if (c->marks)
 		export_marks(x, false);
+	if (c->fingerprint)
+		export_fingerprint(x);
+	if (c->contents_anew)
+		export_all_contents(x);
+	else if (c->contents.count)
+		export_contents(x, c->contents.items, c->contents.count, false);
 }
 
 static void collect_all(struct export *x)
@@ -348,6 +398,8 @@ static void collect_all(struct export *x)
 	export_steps(x);
 	export_epochs(x);
 	export_marks(x, true);
+	export_fingerprint(x);
+	export_all_contents(x);
 }
 
 static weir_status export_with(struct ledger *l, void (*collect)(struct export *x), uint64_t index, struct message **out,
@@ -368,8 +420,8 @@ static weir_status export_with(struct ledger *l, void (*collect)(struct export *
 static bool has_changes(const struct ledger *l)
 {
 	const struct ledger_changes *c = &l->changes;
-	return c->all || c->globals || c->totals || c->steps || c->marks || c->units.count || c->workers.count ||
-	       c->tables != l->tables_count;
+	return c->all || c->globals || c->totals || c->steps || c->marks || c->fingerprint || c->contents_anew || c->contents.count ||
+	       c->units.count || c->workers.count || c->tables != l->tables_count;
 }
 
 weir_status ledger_export_changes(struct ledger *l, struct message **out, weir_error *err)

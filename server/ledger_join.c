@@ -38,7 +38,8 @@ static weir_status check_dataset(const struct ledger *l, const Weir__V1__JoinReq
 	if (!d || !d->units || d->units > WEIR_UNITS_PER_PASS_MAX)
 		return weir_fail(err, WEIR_E_INVALID, "worker %s: a trainer's dataset must have 1 to %u units, not %u", q->name,
 		                 WEIR_UNITS_PER_PASS_MAX, d ? d->units : 0);
-	if (!l->has_dataset || (l->dataset_fingerprint == d->fingerprint && l->dataset_units == d->units))
+	const bool same = l->dataset_fingerprint == d->fingerprint || ledger_fingerprint_accepts_data(q);
+	if (!l->has_dataset || (same && l->dataset_units == d->units))
 		return WEIR_OK;
 	return weir_fail(
 	    err, WEIR_E_INVALID,
@@ -100,6 +101,8 @@ static weir_status check_request(struct ledger *l, const Weir__V1__JoinRequest *
 	if (q->role > WEIR__V1__ROLE__OBSERVER)
 		return weir_fail(err, WEIR_E_INVALID, "worker %s: unknown role %u", q->name, (unsigned)q->role);
 	status = check_certificate(q, peer, err);
+	if (!status)
+		status = ledger_fingerprint_check(l, q, err);
 	return status || q->role != WEIR__V1__ROLE__TRAINER ? status : check_dataset(l, q, err);
 }
 
@@ -325,6 +328,8 @@ static weir_status admit(struct ledger *l, const Weir__V1__JoinRequest *q, const
 		                 WEIR_WORKERS_MAX);
 	if (q->role == WEIR__V1__ROLE__TRAINER && !l->has_dataset)
 		status = adopt_dataset(l, q, err);
+	if (!status)
+		status = ledger_fingerprint_take(l, q, err);
 	if (!status)
 		worker_begin(l, *out, q, peer);
 	return status;

@@ -49,6 +49,10 @@ static weir_status merge_globals(struct ledger *l, const Weir__V1__LedgerGlobals
 	const uint32_t units = g->units_count + g->parts;
 	bool begins =
 	    g->has_dataset && (!l->units || g->pass != l->pass || g->units_count != l->dataset_units || units < l->units_count);
+	if (g->units_count != l->dataset_units) {
+		free(l->contents); /* of another dataset */
+		l->contents = NULL;
+	}
 	if (begins && ledger_pass_reset(l, g->units_count, g->pass))
 		return no_memory(err);
 	if (g->has_dataset && ledger_pass_grow(l, units))
@@ -295,6 +299,22 @@ static weir_status merge_marks(struct ledger *l, const Weir__V1__LedgerState *in
 	return WEIR_OK;
 }
 
+static weir_status merge_contents(struct ledger *l, const Weir__V1__LedgerContents *in, weir_error *err)
+{
+	if (in->n_unit != in->n_content || !l->has_dataset)
+		return corrupt(err, "contents of data units", in->n_unit);
+	if (ledger_contents_reserve(l))
+		return no_memory(err);
+	if (in->anew)
+		memset(l->contents, 0, l->dataset_units * sizeof *l->contents);
+	for (size_t i = 0; i < in->n_unit; i++) {
+		if (in->unit[i] >= l->dataset_units)
+			return corrupt(err, "content of data unit", in->unit[i]);
+		l->contents[in->unit[i]] = in->content[i];
+	}
+	return WEIR_OK;
+}
+
 static bool holds(const struct ledger_worker *w, uint32_t unit)
 {
 	for (uint32_t i = 0; i < w->held_count; i++)
@@ -344,6 +364,10 @@ static weir_status merge(struct ledger *l, const Weir__V1__LedgerState *in, weir
 		status = merge_epochs(l, in, err);
 	if (!status)
 		status = merge_marks(l, in, err);
+	if (!status)
+		status = ledger_fingerprint_merge(l, &in->fingerprint, err);
+	if (!status && in->contents)
+		status = merge_contents(l, in->contents, err);
 	return status ? status : check_references(l, in, err);
 }
 

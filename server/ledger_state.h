@@ -182,7 +182,8 @@ struct ledger_changes {
 	bool globals, totals, steps;
 	bool marks;      /* some: those say so themselves */
 	uint32_t tables; /* so many are exported */
-	struct ledger_list units, workers;
+	bool fingerprint, contents_anew;
+	struct ledger_list units, workers, contents; /* contents: data units */
 };
 
 struct ledger {
@@ -204,6 +205,8 @@ struct ledger {
 	uint32_t dataset_units; /* in a pass */
 	uint32_t unit_batches;  /* of one, about; 0: they are leased whole */
 	char dataset_by[WEIR_NAME_BYTES_MAX];
+	char *fingerprint;  /* of the job, as the first who knew each key said; NULL: nobody has */
+	uint64_t *contents; /* (dataset_units) hashes of the data units' examples, 0: unknown; NULL: all are */
 
 	uint32_t pass;             /* open one */
 	struct ledger_unit *units; /* (units_count) of this pass: those of the dataset, then parts that were cut from them */
@@ -272,13 +275,31 @@ weir_status ledger_pass_grow(struct ledger *l, uint32_t units_count);           
 void ledger_pass_free(struct ledger *l);
 void ledger_pass_advance(struct ledger *l);
 void ledger_unit_return(struct ledger *l, uint32_t unit, const char *why);
-void ledger_unit_watermark(struct ledger *l, struct ledger_worker *w, const Weir__V1__UnitProgress *p);
+/* E_INVALID: the worker has read other examples than those who had the data unit before. */
+weir_status ledger_unit_watermark(struct ledger *l, struct ledger_worker *w, const Weir__V1__UnitProgress *p,
+                                  weir_error *err) WEIR_MUST_CHECK;
 /* A batch has one step. Room to remember that it was, for units that are not closed; false when out of memory. */
 bool ledger_unit_can_step(struct ledger *l, const struct ledger_batch *b);
 void ledger_unit_step(struct ledger *l, const struct ledger_batch *b);
 bool ledger_unit_has_stepped(const struct ledger *l, const struct ledger_batch *b);
 bool ledger_unit_is_held(const struct ledger *l, const struct ledger_worker *w, const struct ledger_batch *b);
 void ledger_fail(struct ledger *l, const char *text); /* the job, for good */
+
+/* What determines results (ledger_fingerprint.c). */
+/* E_INVALID names the keys in which a newcomer differs from the job, unless it accepts them. */
+weir_status ledger_fingerprint_check(const struct ledger *l, const Weir__V1__JoinRequest *q, weir_error *err) WEIR_MUST_CHECK;
+/* Whether it takes other data knowingly: their identity may differ. */
+bool ledger_fingerprint_accepts_data(const Weir__V1__JoinRequest *q);
+/* From now on what it says is the job's. E_MEMORY, E_LIMIT. */
+weir_status ledger_fingerprint_take(struct ledger *l, const Weir__V1__JoinRequest *q, weir_error *err) WEIR_MUST_CHECK;
+weir_status ledger_fingerprint_merge(struct ledger *l, const ProtobufCBinaryData *in, weir_error *err) WEIR_MUST_CHECK;
+/* Contents of data units. */
+uint64_t ledger_content(const struct ledger *l, uint32_t data_unit); /* 0: unknown */
+weir_status ledger_content_note(struct ledger *l, const struct ledger_worker *w, uint32_t data_unit, uint64_t content,
+                                weir_error *err) WEIR_MUST_CHECK;
+/* Room for the dataset's units. E_MEMORY. */
+weir_status ledger_contents_reserve(struct ledger *l) WEIR_MUST_CHECK;
+void ledger_mark_content(struct ledger *l, uint32_t data_unit); /* ledger_export.c */
 
 /* Parts of units (ledger_parts.c). */
 void ledger_unit_cut(struct ledger *l, const struct ledger_worker *w,

@@ -166,13 +166,8 @@ void ledger_unit_return(struct ledger *l, uint32_t unit, const char *why)
 		unit_give_up(l, unit);
 }
 
-void ledger_unit_watermark(struct ledger *l, struct ledger_worker *w, const Weir__V1__UnitProgress *p)
+static void note_watermark(struct ledger *l, struct ledger_worker *w, struct ledger_unit *u, const Weir__V1__UnitProgress *p)
 {
-	if (p->pass != l->pass || p->unit >= l->units_count || !ledger_totals_valid(p->totals, l->options.partitions))
-		return;
-	struct ledger_unit *u = &l->units[p->unit];
-	if (u->state != UNIT_LEASED || u->holder != w->id || u->attempt != p->attempt)
-		return; /* crossed its own commit */
 	if (p->batches && p->batches != u->batches) {
 		u->batches = p->batches;
 		ledger_mark_unit(l, p->unit);
@@ -185,6 +180,19 @@ void ledger_unit_watermark(struct ledger *l, struct ledger_worker *w, const Weir
 	ledger_idle_finished(l, w);
 	ledger_mark_unit(l, p->unit);
 	ledger_totals_set(&u->totals, p->totals, l->options.partitions);
+}
+
+weir_status ledger_unit_watermark(struct ledger *l, struct ledger_worker *w, const Weir__V1__UnitProgress *p, weir_error *err)
+{
+	if (p->pass != l->pass || p->unit >= l->units_count || !ledger_totals_valid(p->totals, l->options.partitions))
+		return WEIR_OK;
+	struct ledger_unit *u = &l->units[p->unit];
+	if (u->state != UNIT_LEASED || u->holder != w->id || u->attempt != p->attempt)
+		return WEIR_OK; /* crossed its own commit */
+	const weir_status status = ledger_content_note(l, w, data_unit(l, p->unit), p->content, err);
+	if (!status)
+		note_watermark(l, w, u, p);
+	return status;
 }
 
 /* --- Batches of synchronous tables that have had their step */
@@ -261,6 +269,7 @@ static void answer_unit(struct ledger *l, struct lease_answer *a, uint32_t unit)
 	a->unit.place = u->place;
 	a->unit.end = u->end;
 	a->unit.rate_scale = ledger_rate_scale(l);
+	a->unit.content = ledger_content(l, a->unit.data_unit);
 	ledger_totals_fill(&a->totals, &u->totals, l->options.partitions);
 	a->unit.totals = &a->totals;
 	a->reply.unit = &a->unit;
@@ -368,6 +377,9 @@ static weir_status commit(struct ledger *l, struct ledger_worker *w, const Weir_
 		return weir_fail(err, WEIR_E_NOT_FOUND, "commit of unit %u of pass %u: there is no such unit", q->unit, q->pass);
 	struct ledger_unit *u = &l->units[q->unit];
 	if (u->state == UNIT_LEASED && u->holder == w->id && u->attempt == q->attempt) {
+		const weir_status status = ledger_content_note(l, w, data_unit(l, q->unit), q->content, err);
+		if (status)
+			return status;
 		if (q->failed) {
 			ledger_steps_forget_unit(l, w, q->pass, q->unit);
 			ledger_unit_return(l, q->unit, q->text);

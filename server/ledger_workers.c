@@ -162,9 +162,10 @@ void ledger_progress(struct ledger *l, const Weir__V1__ProgressRequest *q, ledge
 	struct ledger_worker *w = ledger_worker_find(l, q->job, q->worker, q->incarnation, &err);
 	if (w && learn_boots(l, q->boots, q->n_boots, &err))
 		w = NULL;
+	for (size_t i = 0; w && i < q->n_units; i++)
+		if (ledger_unit_watermark(l, w, q->units[i], &err))
+			w = NULL;
 	if (w) {
-		for (size_t i = 0; i < q->n_units; i++)
-			ledger_unit_watermark(l, w, q->units[i]);
 		if (!q->sequence || q->sequence > w->report_sequence)
 			ledger_report_add(l, w, q->report, q->staleness, q->n_staleness);
 		ledger_idle_hear(w, q->activity);

@@ -9,6 +9,7 @@
 #include "device.h"
 #include "evaluator.h"
 #include "job.h"
+#include "job_fingerprint.h"
 #include "monitor.h"
 #include "pace.h"
 #include "stop_signals.h"
@@ -21,6 +22,8 @@ struct arguments {
 	const char *http;                       /* NULL: from the job file */
 	const char *sets[SETS_MAX];
 	uint32_t sets_count;
+	const char *accept[WEIR_ACCEPTED_KEYS_MAX];
+	size_t accept_count;
 	enum log_level level;
 	enum log_format format;
 };
@@ -35,9 +38,9 @@ static void on_signal(int number)
 		_exit(1);
 }
 
-static const char usage[] =
-    "usage: weir-worker --job FILE --name NAME [--ledger ADDRESS,...] [--role trainer|evaluator]\n"
-    "                   [--http [HOST:]PORT] [--set a.b=c]... [--log-level debug|info|warn|error] [--log-format human|json]\n";
+static const char usage[] = "usage: weir-worker --job FILE --name NAME [--ledger ADDRESS,...] [--role trainer|evaluator]\n"
+                            "                   [--http [HOST:]PORT] [--set a.b=c]... [--accept KEY]... [--log-level "
+                            "debug|info|warn|error] [--log-format human|json]\n";
 
 static bool parse_option(struct arguments *a, int option)
 {
@@ -62,6 +65,11 @@ static bool parse_option(struct arguments *a, int option)
 			return false;
 		a->sets[a->sets_count++] = optarg;
 		return true;
+	case 'a':
+		if (a->accept_count == WEIR_ACCEPTED_KEYS_MAX)
+			return false;
+		a->accept[a->accept_count++] = optarg;
+		return true;
 	case 'v':
 		return log_level_from(optarg, &a->level);
 	case 'f':
@@ -75,15 +83,11 @@ static bool parse_option(struct arguments *a, int option)
 static bool parse_arguments(struct arguments *a, int argc, char **argv)
 {
 	static const struct option options[] = {
-	    {"job", required_argument, NULL, 'j'},
-	    {"ledger", required_argument, NULL, 'l'},
-	    {"name", required_argument, NULL, 'n'},
-	    {"role", required_argument, NULL, 'r'},
-	    {"set", required_argument, NULL, 's'},
-	    {"log-level", required_argument, NULL, 'v'},
-	    {"log-format", required_argument, NULL, 'f'},
-	    {"http", required_argument, NULL, 'h'},
-	    {NULL, 0, NULL, 0},
+	    {"job", required_argument, NULL, 'j'},       {"ledger", required_argument, NULL, 'l'},
+	    {"name", required_argument, NULL, 'n'},      {"role", required_argument, NULL, 'r'},
+	    {"set", required_argument, NULL, 's'},       {"accept", required_argument, NULL, 'a'},
+	    {"log-level", required_argument, NULL, 'v'}, {"log-format", required_argument, NULL, 'f'},
+	    {"http", required_argument, NULL, 'h'},      {NULL, 0, NULL, 0},
 	};
 	*a = (struct arguments){.role = "trainer", .level = LOG_INFO};
 	int option;
@@ -123,14 +127,23 @@ static weir_status run(const struct arguments *a, const struct job *job, struct 
                        weir_error *err)
 {
 	if (is_evaluator(a))
-		return evaluator_run(
-		    &(struct evaluator_options){
-		        .job = job, .ledger = a->ledger, .name = a->name, .logger = logger, .stop = &stop_requested},
-		    err);
-	return trainer_run(
-	    &(struct trainer_options){
-	        .job = job, .ledger = a->ledger, .name = a->name, .logger = logger, .metrics = metrics, .stop = &stop_requested},
-	    err);
+		return evaluator_run(&(struct evaluator_options){.job = job,
+		                                                 .accept = a->accept,
+		                                                 .accept_count = a->accept_count,
+		                                                 .ledger = a->ledger,
+		                                                 .name = a->name,
+		                                                 .logger = logger,
+		                                                 .stop = &stop_requested},
+		                     err);
+	return trainer_run(&(struct trainer_options){.job = job,
+	                                             .accept = a->accept,
+	                                             .accept_count = a->accept_count,
+	                                             .ledger = a->ledger,
+	                                             .name = a->name,
+	                                             .logger = logger,
+	                                             .metrics = metrics,
+	                                             .stop = &stop_requested},
+	                   err);
 }
 
 int main(int argc, char **argv)
@@ -144,7 +157,9 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	weir_error err = {0};
 	struct job *job = NULL;
-	weir_status s = job_load(a.job, a.sets, a.sets_count, &job, &err);
+	weir_status s = fingerprint_check_accepted(a.accept, a.accept_count, &err);
+	if (s == WEIR_OK)
+		s = job_load(a.job, a.sets, a.sets_count, &job, &err);
 	if (s != WEIR_OK) {
 		fprintf(stderr, "weir-worker: %s\n", err.text);
 		return 2;

@@ -21,7 +21,7 @@ refused --resume --fresh --
 refused nothing.safetensors -- --fresh --set "train.warm_start=$DIR/nothing.safetensors"
 head -c 1000 "$DIR/model.safetensors" > "$DIR/cut.safetensors"
 refused cut.safetensors -- --fresh --set "train.warm_start=$DIR/cut.safetensors"
-refused "another model" "model.dim is 8" -- --fresh --set "train.warm_start=$DIR/model.safetensors" --set model.dim=4
+refused "model.safetensors" "model.dim was '8'" -- --fresh --set "train.warm_start=$DIR/model.safetensors" --set model.dim=4
 refused best.safetensors "copy it" -- --fresh --set "train.warm_start=$RUN/best.safetensors"
 ln -s "$RUN/server-0/IDENTITY" "$DIR/link"
 refused link "copy it" -- --fresh --set "train.warm_start=$DIR/link"

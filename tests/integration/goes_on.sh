@@ -56,7 +56,7 @@ holds "$DIR/report.json" '.samples_per_s == 0'
 
 # --- Of another model
 "$WEIR" eval --job "$DIR/job.yaml" --set model.kind=lr > "$DIR/eval.out" 2> "$DIR/eval.err" && fail "taken: $(cat "$DIR/eval.out")"
-told best.safetensors "model.kind is fm" "job's is lr" "$DIR/eval.err"
+told best.safetensors "model.kind was 'fm'" "is 'lr'" "$DIR/eval.err"
 
 # --- Set back to the checkpoint: later passes are forgotten
 "$WEIR" restore "$DIR/job.yaml" --from latest > "$DIR/restore.out" 2> "$DIR/restore.err" || fail "$(tail -n 1 "$DIR/restore.err")"

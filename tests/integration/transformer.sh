@@ -109,9 +109,12 @@ holds "$DIR/report.json" "(.valid.loss - $lora | fabs) < 0.02"
 export_to again "$DIR/adapted.yaml" --format peft
 cmp "$DIR/again/adapter_config.json" "$DIR/adapters/adapter_config.json" || fail "another adapter_config.json"
 "$WEIR" eval --job "$DIR/from.yaml" --weights "$DIR/adapters" > "$DIR/out" 2> "$DIR/use.err" && fail "adapters without model.lora"
+told "model.lora.rank was '4' and is '0'" "$DIR/use.err"
+"$WEIR" eval --job "$DIR/from.yaml" --weights "$DIR/adapters" --accept model.lora.rank --accept model.lora.alpha --accept model.lora.targets > "$DIR/out" 2> "$DIR/use.err" &&
+	fail "adapters without model.lora, accepted"
 told "is a folder of adapters, and the job trains none" "$DIR/use.err"
 "$WEIR" eval --job "$DIR/lora.yaml" --weights "$DIR/adapters" --set model.lora.alpha=8 > "$DIR/out" 2> "$DIR/use.err" && fail "adapters of another alpha"
-told "alpha 6, the job's model.lora.alpha 8" "$DIR/use.err"
+told "model.lora.alpha was '6' and is '8'" "$DIR/use.err"
 
 # Folders are merged into a folder of their kind, and what is there stays, whole, unless it is to go: an index of several files, too.
 merge_to() { "$WEIR" merge --out "$DIR/$1" "${@:2}" > "$DIR/out" 2> "$DIR/use.err" || fail "weir merge $*: $(cat "$DIR/use.err")"; }
@@ -180,6 +183,9 @@ told "is a checkpoint" "--format hf or peft" "$DIR/use.err"
 "$WEIR" eval "$DIR/llama.yaml" --weights "$kept" > "$DIR/out" 2> "$DIR/use.err" && fail "weir eval of a checkpoint"
 told "expected a safetensors file" "$DIR/use.err"
 "$WEIR" generate "$DIR/llama.yaml" --weights "$kept" --set model.layers=1 --prompt x > "$DIR/out" 2> "$DIR/use.err" && fail "a checkpoint of another model"
+told "model.layers was '" "is '1'" "$DIR/use.err"
+"$WEIR" generate "$DIR/llama.yaml" --weights "$kept" --set model.layers=1 --accept model.layers --prompt x > "$DIR/out" 2> "$DIR/use.err" &&
+	fail "a checkpoint of another shape"
 told "has no table dense of this shape" "$DIR/use.err"
 running=$(loss_of "$DIR/llama.yaml" --weights "$DIR/running")
 near "$running" 0.6 0.5

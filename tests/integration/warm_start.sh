@@ -38,5 +38,5 @@ rm -r "$RUN"
 start_train --set "train.warm_start=$DIR/model.safetensors" --set model.dim=4
 finish_train 100
 [ $STATUS = 1 ] || fail "exit status $STATUS with the weights of another model"
-tail -n 1 "$DIR/train.err" | grep -q "model.safetensors.*another model.*model.dim is 8.*4" || fail "the error does not name the file and both widths: $(tail -n 1 "$DIR/train.err")"
+tail -n 1 "$DIR/train.err" | grep -q "model.safetensors.*model.dim was '8' and is '4'" || fail "the error does not name the file and both widths: $(tail -n 1 "$DIR/train.err")"
 nothing_left

@@ -38,5 +38,9 @@ done
 start_train --set "train.warm_start=$DIR/first/checkpoints/$NAME" --set model.dim=4 --fresh
 finish_train 100
 [ $STATUS = 1 ] || fail "exit status $STATUS with a checkpoint of another model"
+told "$NAME" "model.dim was '8' and is '4'" "$DIR/train.err"
+start_train --set "train.warm_start=$DIR/first/checkpoints/$NAME" --set model.dim=4 --accept model.dim --fresh
+finish_train 100
+[ $STATUS = 1 ] || fail "exit status $STATUS with a checkpoint of another model"
 tail -n 1 "$DIR/train.err" | grep -q "$NAME has no table embedding of this shape" || fail "the error does not name checkpoint and table: $(tail -n 1 "$DIR/train.err")"
 nothing_left

@@ -127,6 +127,9 @@ static void release(weir_client *c)
 {
 	record_writer_destroy(c->writer);
 	free(c->scratch);
+	for (size_t i = 0; i < c->accept_count; i++)
+		free(c->accept[i]);
+	free(c->fingerprint);
 	pthread_cond_destroy(&c->changed);
 	pthread_mutex_destroy(&c->lock);
 	pthread_mutex_destroy(&c->coding);
@@ -176,7 +179,20 @@ static weir_status check_options(const weir_options *o, weir_error *err)
 		return weir_fail(err, WEIR_E_INVALID,
 		                 "options.name must have 1 to %u letters, digits, '_', '-' and '.', and not start with '.'",
 		                 WEIR_NAME_BYTES_MAX - 1);
+	if (o->accept_count > WEIR_ACCEPTED_KEYS_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "options.accept has %zu keys, %u are the most", o->accept_count,
+		                 WEIR_ACCEPTED_KEYS_MAX);
 	return WEIR_OK;
+}
+
+static bool copy_fingerprint(weir_client *c, const weir_options *options)
+{
+	if (options->fingerprint && !(c->fingerprint = strdup(options->fingerprint)))
+		return false;
+	for (; c->accept_count < options->accept_count; c->accept_count++)
+		if (!(c->accept[c->accept_count] = strdup(options->accept[c->accept_count])))
+			return false;
+	return true;
 }
 
 static weir_client *allocate(const weir_options *options, struct rpc *rpc)
@@ -188,7 +204,8 @@ static weir_client *allocate(const weir_options *options, struct rpc *rpc)
 	c->clock = clock_system();
 	c->token = entropy_system()->ops->u64(entropy_system());
 	c->options = *options;
-	c->options.ledger = c->options.name = NULL;
+	c->options.ledger = c->options.name = c->options.fingerprint = NULL;
+	c->options.accept = NULL;
 	c->options.security = (weir_security){0};
 	snprintf(c->name, sizeof c->name, "%s", options->name);
 	c->submitted_tail = &c->submitted;
@@ -220,7 +237,7 @@ weir_status client_open(weir_client **out, const weir_options *options, struct r
 	weir_client *c = allocate(options, rpc);
 	if (c && options->observed)
 		rpc_observe(rpc, tell_duration, c);
-	if (!c || !c->scratch || !c->writer || !(c->loop = rpc_loop_create(rpc, c->name, err))) {
+	if (!c || !c->scratch || !c->writer || !copy_fingerprint(c, options) || !(c->loop = rpc_loop_create(rpc, c->name, err))) {
 		if (c)
 			release(c);
 		return weir_fail(err, WEIR_E_MEMORY, "worker %s: out of memory, or no thread could be started", options->name);

@@ -208,6 +208,7 @@ struct held_unit {
 	uint32_t pass, unit, attempt, data_unit;
 	uint32_t place; /* in the pass's order */
 	uint32_t batches, watermark;
+	uint64_t content;      /* of its data unit, as this worker has read it; 0: not said */
 	float rate_scale;      /* of its pushes; 0: none */
 	uint32_t round;        /* the watermark moves by whole rounds of so many batches, and at the unit's end; 0: by each */
 	uint64_t *count;       /* (partitions) parts of the batches below the watermark */
@@ -367,6 +368,9 @@ struct weir_client {
 	uint64_t token;       /* drawn at random: by it the ledger knows a join of the same client */
 	struct holder holder; /* who was in the way of the last join */
 	weir_options options; /* strings NULL */
+	char *fingerprint;    /* options.fingerprint, or NULL */
+	char *accept[WEIR_ACCEPTED_KEYS_MAX];
+	size_t accept_count;
 	uint8_t uuid[16];
 	uint64_t generation;
 	uint64_t ledger_boot; /* JobId's */

@@ -102,6 +102,10 @@ weir_status commit_totals(weir_client *c, const weir_unit *unit, uint32_t batche
 	totals.fingerprint = fingerprint;
 	q.batches = batches;
 	q.totals = &totals;
+	pthread_mutex_lock(&c->lock);
+	const struct held_unit *u = unit_find(c, unit->pass, unit->unit, unit->attempt);
+	q.content = u ? u->content : 0;
+	pthread_mutex_unlock(&c->lock);
 	return send_commit(c, unit, &q, err);
 }
 

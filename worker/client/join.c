@@ -279,6 +279,9 @@ weir_status client_join(weir_client *c, bool again, weir_error *err)
 	dataset.unit_batches = c->options.dataset_unit_batches;
 	if (c->options.role == WEIR_TRAINER)
 		q.dataset = &dataset;
+	q.fingerprint = c->fingerprint ? c->fingerprint : q.fingerprint;
+	q.accept = c->accept;
+	q.n_accept = c->accept_count;
 	uint32_t patience_ms = c->options.connect_timeout_ms ? c->options.connect_timeout_ms : WEIR_CONNECT_TIMEOUT_MS;
 	if (again && patience_ms < c->patience_ms)
 		patience_ms = c->patience_ms;

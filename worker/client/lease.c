@@ -96,7 +96,8 @@ static weir_status take_unit(weir_client *c, const Weir__V1__WorkUnit *in, uint6
 	                   .watermark = in->watermark,
 	                   .local_steps = in->local_steps,
 	                   .place = in->place,
-	                   .end = in->end};
+	                   .end = in->end,
+	                   .content = in->content};
 	return status;
 }
 
@@ -173,6 +174,26 @@ weir_status weir_unit_lease(weir_client *c, weir_unit *unit, int64_t timeout_ms,
 		while (status == WEIR_OK && (status = client_usable(c, err)) == WEIR_OK && client_wait(c, next))
 			;
 	}
+	pthread_mutex_unlock(&c->lock);
+	return status;
+}
+
+weir_status weir_unit_content(weir_client *c, const weir_unit *unit, uint64_t content, weir_error *err)
+{
+	if (unit->content && unit->content != content)
+		return weir_fail(
+		    err, WEIR_E_INVALID,
+		    "unit %u of the dataset has other examples (%016llx) than when it was first read (%016llx): the data have "
+		    "changed",
+		    unit->data_unit, (unsigned long long)content, (unsigned long long)unit->content);
+	pthread_mutex_lock(&c->lock);
+	weir_status status = client_usable(c, err);
+	struct held_unit *u = unit_find(c, unit->pass, unit->unit, unit->attempt);
+	if (status == WEIR_OK && !u)
+		status = weir_fail(err, WEIR_E_STATE, "unit %u of pass %u, attempt %u, is not held by this worker", unit->unit,
+		                   unit->pass, unit->attempt);
+	if (status == WEIR_OK)
+		u->content = content;
 	pthread_mutex_unlock(&c->lock);
 	return status;
 }

@@ -41,7 +41,7 @@ static void on_progress_reply(void *arg, weir_status status, const char *text, s
 			closed_low_learn(c, ((const Weir__V1__ProgressReply *)reply)->closed_low);
 		else if (status == WEIR_E_STALE)
 			client_become_stale(c, err.text);
-		else if (client_is_over(status))
+		else if (client_is_over(status) || status == WEIR_E_INVALID) /* invalid: its data are others than the job's */
 			client_fail(c, status, err.text);
 		else
 			client_log(c, WEIR_LOG_WARN, "progress could not be reported: %s", err.text);
@@ -112,6 +112,7 @@ static struct message *pack_progress(weir_client *c)
 			units[i].batches = u->batches;
 			units[i].watermark = u->watermark;
 			units[i].totals = &totals[i];
+			units[i].content = u->content;
 			list[i] = &units[i];
 		}
 		client_fill_job(c, &job);

@@ -1,9 +1,11 @@
 /* See dataset.h: opens the sources and cuts them into units. */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cache.h"
+#include "content.h"
 #include "dataset_internal.h"
 #include "hash.h"
 #include "limits.h"
@@ -350,6 +352,34 @@ weir_status dataset_open_scored(struct dataset **out, const struct job *job, enu
 const struct dataset_info *dataset_get_info(const struct dataset *d)
 {
 	return &d->info;
+}
+
+weir_status dataset_content(const struct dataset *d, bool *train, char out[WEIR_FINGERPRINT_VALUE_BYTES], weir_error *err)
+{
+	*train = d->part == SPLIT_TRAIN || d->load.split.on;
+	return content_of_sources(&d->sources, out, err);
+}
+
+void dataset_describe_unit(const struct dataset *d, uint32_t data_unit, char out[DATASET_UNIT_BYTES])
+{
+	const struct unit_range *range = &d->units[data_unit];
+	const bool lines = d->packed_count == 0 && !d->corpus && !d->sequences, own = d->packed_count == d->sources.count;
+	const struct source *source = &d->sources.items[lines || own ? range->file : 0];
+	const char *slash = strrchr(source->path, '/'), *name = slash ? slash + 1 : source->path;
+	int n;
+	if (!lines)
+		n = snprintf(out, DATASET_UNIT_BYTES, "%s %llu to %llu of ", d->corpus || d->sequences ? "examples" : "rows",
+		             (unsigned long long)range->begin + 1, (unsigned long long)range->end);
+	else if (range->end == UINT64_MAX)
+		n = snprintf(out, DATASET_UNIT_BYTES, "the lines from byte %llu on of ", (unsigned long long)range->begin);
+	else
+		n = snprintf(out, DATASET_UNIT_BYTES, "the lines in bytes %llu to %llu of ", (unsigned long long)range->begin,
+		             (unsigned long long)range->end);
+	if (lines || own || d->sources.count == 1)
+		snprintf(out + n, DATASET_UNIT_BYTES - (size_t)n, "%.300s", name);
+	else
+		snprintf(out + n, DATASET_UNIT_BYTES - (size_t)n, "data.%s, %u files from %.200s on", dataset_part_names[d->part],
+		         d->sources.count, name);
 }
 
 void dataset_close(struct dataset *d)

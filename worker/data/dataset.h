@@ -76,6 +76,13 @@ weir_status dataset_open_scored(struct dataset **out, const struct job *job, enu
 const struct dataset_info *dataset_get_info(const struct dataset *d);
 /* How many batches a unit has; 0: that is not known before it is read. */
 uint32_t dataset_unit_batches(const struct dataset *d, uint32_t data_unit);
+/* What the part's files hold, told by their content (content.h); *train: they are those of data.train, of which this part is a
+ * share. */
+weir_status dataset_content(const struct dataset *d, bool *train, char out[WEIR_FINGERPRINT_VALUE_BYTES],
+                            weir_error *err) WEIR_MUST_CHECK;
+/* "rows 81 to 96 of train.svm". */
+#define DATASET_UNIT_BYTES 512u
+void dataset_describe_unit(const struct dataset *d, uint32_t data_unit, char out[DATASET_UNIT_BYTES]);
 void dataset_close(struct dataset *d);
 
 /* Finds out which labels click data have: reads until both are seen, or DATASET_LABEL_ROWS rows.
@@ -101,6 +108,8 @@ struct unit_reader;
 weir_status unit_open(struct unit_reader **out, struct dataset *d, uint32_t data_unit, uint64_t order_seed, weir_error *err);
 uint32_t unit_batches(const struct unit_reader *u);
 uint64_t unit_bad_lines(const struct unit_reader *u);
+/* A hash of all its examples, in no order: the same whichever way they are shuffled. Never 0. */
+weir_status unit_content(const struct unit_reader *u, uint64_t *out, weir_error *err) WEIR_MUST_CHECK;
 /* Batch i of the unit, in any order (a re-leased unit starts at its watermark). Reuses b's memory when it fits. */
 weir_status unit_read(struct unit_reader *u, uint32_t i, struct batch *b, weir_error *err);
 void unit_close(struct unit_reader *u);

@@ -90,6 +90,9 @@ static void read_unit(struct prefetcher *p, const struct prefetch_unit *unit, ui
 	struct unit_reader *reader = NULL;
 	weir_error error = {0};
 	weir_status status = unit_open(&reader, p->dataset, unit->data_unit, unit->order_seed, &error);
+	uint64_t content = 0;
+	if (status == WEIR_OK && unit->wants_content)
+		status = unit_content(reader, &content, &error);
 	uint32_t batches = status == WEIR_OK ? unit_batches(reader) : 0;
 	uint32_t end = unit->end_batch < batches ? unit->end_batch : batches, i = unit->first_batch;
 	bool last = false;
@@ -103,6 +106,7 @@ static void read_unit(struct prefetcher *p, const struct prefetch_unit *unit, ui
 		item->out.index = i;
 		item->out.batches = batches;
 		item->out.bad_lines = status == WEIR_OK ? unit_bad_lines(reader) : 0;
+		item->out.content = content;
 		item->out.empty = i >= end;
 		if (status == WEIR_OK && i < end)
 			status = unit_read(reader, i, &item->out.batch, &error);

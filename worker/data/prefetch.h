@@ -20,6 +20,7 @@ struct prefetch_unit {
 	uint32_t data_unit;
 	uint64_t order_seed;             /* 0: as in the file */
 	uint32_t first_batch, end_batch; /* [first, end); end UINT32_MAX: to the end of the unit */
+	bool wants_content;              /* else prefetched.content is 0 */
 };
 
 /* One batch of a unit, or its failure. Owned by the caller until prefetcher_recycle. */
@@ -30,6 +31,7 @@ struct prefetched {
 	bool last;          /* of what was asked of this unit: true exactly once per submitted unit */
 	bool empty;         /* the range holds no batch: `batch` is meaningless, `last` is true */
 	uint64_t bad_lines; /* of the unit; the same in all its batches */
+	uint64_t content;   /* likewise: unit_content */
 	weir_status status; /* not OK: the unit failed, `error` says why, `last` is true */
 	weir_error error;
 	struct batch batch;

@@ -1,8 +1,10 @@
 /* See dataset.h. A unit is a list of row views, of mapped blocks or of rows parsed for it, or a range of a corpus's examples or of sequences, and an order over them. */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "dataset_internal.h"
+#include "hash.h"
 #include "prng.h"
 
 /* Rows [skip, skip + count) of a view are the unit's rows from `first` on. */
@@ -169,6 +171,63 @@ static size_t keys_of(const struct rows_view *v, uint32_t row)
 	const uint32_t *offsets = v->offsets;
 	return offsets == NULL ? v->fields : offsets[((size_t)row + 1) * v->fields] - offsets[(size_t)row * v->fields];
 }
+
+/* --- Content */
+
+/* Of one row; what is left out of a view is 1. */
+static uint64_t row_content(const struct rows_view *v, uint32_t row)
+{
+	const size_t fields = v->fields, dense = v->dense_dim, first = v->offsets ? v->offsets[row * fields] : row * fields;
+	const size_t keys = keys_of(v, row);
+	const float weight = v->weights ? v->weights[row] : 1;
+	uint64_t h = hash_bytes(&v->labels[row], sizeof *v->labels, 1);
+	h = hash_bytes(&weight, sizeof weight, h);
+	if (dense > 0)
+		h = hash_bytes(v->dense + row * dense, dense * sizeof *v->dense, h);
+	h = hash_bytes(v->keys + first, keys * sizeof *v->keys, h);
+	for (size_t f = 0; f < fields && keys != fields; f++) {
+		const uint32_t bag = v->offsets[row * fields + f + 1] - v->offsets[row * fields + f];
+		h = hash_bytes(&bag, sizeof bag, h);
+	}
+	for (size_t k = 0; k < keys && v->values; k++)
+		if (memcmp(&v->values[first + k], &(float){1}, sizeof(float)) != 0)
+			h = hash_bytes(&v->values[first + k], sizeof(float), h + k);
+	return h;
+}
+
+/* Examples of texts, or of tokens, one at a time. */
+static weir_status text_content(const struct unit_reader *u, uint64_t *sum, weir_error *err)
+{
+	const struct dataset *d = u->dataset;
+	const size_t each = d->corpus ? d->info.context + 1u : 2 * (size_t)d->info.sequence;
+	uint32_t *example = malloc(each * sizeof *example);
+	weir_status status = example ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "out of memory for an example");
+	for (uint64_t r = 0; r < u->rows && status == WEIR_OK; r++) {
+		const uint64_t at = u->first_example + r;
+		uint64_t counted = 0;
+		if (d->corpus)
+			corpus_read(d->corpus, u->order ? corpus_spread(d->corpus, at) : at, example, example + d->info.context);
+		else
+			status = sequences_read(d->sequences, u->order ? sequences_spread(d->sequences, at) : at, example,
+			                        example + d->info.sequence, &counted, err);
+		*sum += hash_bytes(example, each * sizeof *example, 1);
+	}
+	free(example);
+	return status;
+}
+
+weir_status unit_content(const struct unit_reader *u, uint64_t *out, weir_error *err)
+{
+	uint64_t sum = u->rows;
+	weir_status status = u->dataset->corpus || u->dataset->sequences ? text_content(u, &sum, err) : WEIR_OK;
+	for (uint32_t i = 0; i < u->pieces_count; i++)
+		for (uint32_t r = 0; r < u->pieces[i].count; r++)
+			sum += row_content(&u->pieces[i].view, u->pieces[i].skip + r);
+	*out = sum ? sum : 1;
+	return status;
+}
+
+/* --- Batches */
 
 /* Rows [first, end) of a unit of text. In order they are as in the files; shuffled, those of a unit come from everywhere. */
 static weir_status read_examples(const struct unit_reader *u, uint64_t first, uint64_t end, struct batch *b, weir_error *err)

@@ -49,6 +49,12 @@ void model_destroy(struct model *m);
 /* Whether it could be: what model_create would say but for memory and the backend, and, of model.from, that its weights are there. */
 weir_status model_check(const struct job *job, const struct model_data *data, weir_error *err);
 
+/* How a transformer of the job computes, whoever says it: the job's keys or the folders that they name. */
+struct transformer_config;
+struct lora_options;
+weir_status model_settle_transformer(const struct job *job, uint32_t vocabulary, struct transformer_config *config,
+                                     struct lora_options *lora, weir_error *err) WEIR_MUST_CHECK;
+
 /* What tells a model's weights from another's: the keys of the job file that say which tensors there are and what they mean, and their values,
  * model.kind first. A key that this kind does not use is left out. Returns how many. */
 #define MODEL_FACTS_MAX  12u

@@ -50,8 +50,9 @@ struct model_folder {
 	uint64_t file_bytes; /* of a file of weights, as MODEL_FILE_BYTES */
 	const char *
 	    base; /* the folder that the model began with: its config.json and generation_config.json are kept; NULL: there is none */
-	const char *tokenizer; /* a folder, or a tokenizer.json: it is copied with what goes with it; NULL: there is none */
-	uint32_t bos, eos;     /* tokens, where there is no base; UINT32_MAX: none */
+	const char *fingerprint; /* of the job that trained the weights (fingerprint.h); NULL: unknown */
+	const char *tokenizer;   /* a folder, or a tokenizer.json: it is copied with what goes with it; NULL: there is none */
+	uint32_t bos, eos;       /* tokens, where there is no base; UINT32_MAX: none */
 };
 /* weights: (layout's elements). E_EXISTS: something is in the way; E_INVALID names a tensor that has no place in f->type. */
 weir_status model_folder_write(const struct model_folder *f, const struct transformer_config *config, const struct layout *layout,

@@ -33,9 +33,11 @@ static weir_status check_range(const struct tensor *t, const float *x, enum safe
 
 /* The tensors of a flat space to a folder's files, called STEM.safetensors. */
 static weir_status write_weights(const char *folder, const char *stem, const struct layout *layout, const float *weights,
-                                 enum safetensor_type type, uint64_t file_bytes, weir_error *err)
+                                 const struct model_folder *f, uint64_t file_bytes, weir_error *err)
 {
-	static const char *const metadata[] = {"format", "pt", NULL}; /* transformers asks for it */
+	const enum safetensor_type type = f->type;
+	const char *const metadata[] = {"format", "pt", /* transformers asks for it */
+	                                f->fingerprint ? SAFETENSORS_FINGERPRINT : NULL, f->fingerprint, NULL};
 	struct safetensor *tensors = calloc(layout->count + 1, sizeof *tensors);
 	struct converted *converted = calloc(layout->count + 1, sizeof *converted);
 	weir_status s = tensors != NULL && converted != NULL
@@ -159,7 +161,7 @@ static weir_status write_model(const struct model_folder *f, const char *folder,
 		s = copy_tokenizer(f->tokenizer, folder, err);
 	if (s == WEIR_OK && f->base != NULL)
 		s = copy_if_there(f->base, folder, "generation_config.json", err);
-	return s == WEIR_OK ? write_weights(folder, "model", layout, weights, f->type, f->file_bytes, err) : s;
+	return s == WEIR_OK ? write_weights(folder, "model", layout, weights, f, f->file_bytes, err) : s;
 }
 
 weir_status model_folder_write(const struct model_folder *f, const struct transformer_config *config, const struct layout *layout,
@@ -186,7 +188,7 @@ weir_status adapter_folder_write(const struct model_folder *f, enum transformer_
 	if (s == WEIR_OK)
 		s = j != NULL ? json_write_file(j, path, err) : weir_fail(err, WEIR_E_MEMORY, "out of memory for %s", path);
 	if (s == WEIR_OK)
-		s = write_weights(folder.temporary, "adapter_model", layout, weights, f->type, UINT64_MAX, err);
+		s = write_weights(folder.temporary, "adapter_model", layout, weights, f, UINT64_MAX, err);
 	json_destroy(j);
 	return new_folder_end(&folder, s, err);
 }

@@ -126,6 +126,15 @@ static weir_status settle(const struct job *job, uint32_t vocabulary, struct tra
 	return s == WEIR_OK ? shape_of(job, vocabulary, config, err) : s;
 }
 
+weir_status model_settle_transformer(const struct job *job, uint32_t vocabulary, struct transformer_config *config,
+                                     struct lora_options *lora, weir_error *err)
+{
+	struct transformer_options options;
+	const weir_status s = settle(job, vocabulary, config, &options, err);
+	*lora = options.lora;
+	return s;
+}
+
 /* That the folder that the job names has the weights of the whole model. */
 static weir_status check_folder(const struct transformer *t, const char *folder, bool finite, weir_error *err)
 {

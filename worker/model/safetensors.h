@@ -27,6 +27,9 @@
 #define SAFETENSORS_FILES_MAX        1024u /* that an index names */
 #define SAFETENSORS_BLOCK            16384u
 
+/* The metadata's key of the fingerprint of the job that trained the weights (common/fingerprint.h). */
+#define SAFETENSORS_FINGERPRINT "weir.fingerprint"
+
 enum safetensor_type { SAFETENSOR_F32, SAFETENSOR_U64, SAFETENSOR_BF16, SAFETENSOR_F16, SAFETENSOR_U8, SAFETENSOR_BOOL };
 const char *safetensor_type_name(enum safetensor_type type); /* "BF16" */
 /* Whether it is what weights are of: not keys (U64), nor masks (U8, BOOL). */

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include "disk.h"
 #include "evaluation.h"
 #include "go_back.h"
+#include "job_fingerprint.h"
 #include "scorer.h"
 #include "worker_log.h"
 
@@ -22,6 +24,7 @@ struct evaluator {
 	weir_client *client;
 	struct dataset *valid, *test; /* NULL: the job has no such part */
 	struct dataset *train;        /* only where there is neither: the model's shape is taken from it */
+	struct fingerprint fingerprint;
 	struct scorer *scorer;
 	struct evaluation evaluation;
 };
@@ -43,6 +46,7 @@ static weir_status open_scorer(struct evaluator *e, weir_error *err)
 	                                       .threads = e->job->train.threads,
 	                                       .turn = e->job->cluster.workers,
 	                                       .client = e->client,
+	                                       .fingerprint = e->fingerprint.text,
 	                                       .data = model_data_of(info)};
 	return scorer_open(&e->scorer, &options, err);
 }
@@ -157,6 +161,9 @@ static weir_status open_client(struct evaluator *e, weir_error *err)
 	                              .name = e->options->name,
 	                              .role = WEIR_EVALUATOR,
 	                              .connect_timeout_ms = job_server_patience_ms(e->job),
+	                              .fingerprint = e->fingerprint.text,
+	                              .accept = e->options->accept,
+	                              .accept_count = e->options->accept_count,
 	                              .log = worker_log_line,
 	                              .log_arg = e->options->logger,
 	                              .network = {e->job->cluster.network.rate_bits_per_s, e->job->cluster.network.latency_ms},
@@ -234,6 +241,9 @@ static weir_status evaluator_open(struct evaluator *e, weir_error *err)
 		s = open_part(e, SPLIT_TEST, &e->test, err);
 	if (s == WEIR_OK && e->valid == NULL && e->test == NULL)
 		s = dataset_open(&e->train, e->job, SPLIT_TRAIN, e->options->logger, err);
+	const struct fingerprint_parts parts = {.items = {e->train, e->valid, e->test}};
+	if (s == WEIR_OK)
+		s = job_fingerprint(e->job, &parts, &e->fingerprint, err);
 	return s == WEIR_OK ? open_client(e, err) : s;
 }
 
@@ -250,6 +260,7 @@ static weir_status evaluator_close(struct evaluator *e, bool failed, weir_error 
 		if (parts[i] != NULL)
 			dataset_close(parts[i]);
 	evaluation_free(&e->evaluation);
+	free(e->fingerprint.text);
 	return s;
 }
 

@@ -15,6 +15,8 @@
 
 struct evaluator_options {
 	const struct job *job;
+	const char *const *accept; /* as trainer_options' */
+	size_t accept_count;
 	const char *ledger; /* address */
 	const char *name;
 	struct logger *logger;

@@ -45,6 +45,8 @@ weir_status scorer_open(struct scorer **out, const struct scorer_options *option
 	weir_status status = WEIR_OK;
 	if (options->path != NULL) {
 		status = snapshot_open(&s->snapshot, options->path, err);
+		if (status == WEIR_OK && options->trusted)
+			snapshot_trust(s->snapshot);
 		if (status == WEIR_OK && snapshot_fields(s->snapshot) == 0 && !job_is_language(options->job))
 			status = weir_fail(err, WEIR_E_INVALID,
 			                   "%s is not of a click model of weir: its metadata do not name a number of fields", options->path);
@@ -346,5 +348,6 @@ weir_status scorer_evaluate(struct scorer *s, struct dataset *data, struct quali
 weir_status scorer_save(struct scorer *s, const char *path, weir_error *err)
 {
 	assert(s->options.client != NULL);
-	return snapshot_save(path, &s->tables, s->options.client, s->options.data.fields, s->options.data.dense_dim, err);
+	return snapshot_save(path, &s->tables, s->options.client, s->options.data.fields, s->options.data.dense_dim,
+	                     s->options.fingerprint ? s->options.fingerprint : "", err);
 }

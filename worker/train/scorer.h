@@ -18,6 +18,8 @@ struct scorer_options {
 	const char *path;    /* of a safetensors file */
 	/* With client: what the job's data look like (dataset_get_info). With path the file says it. */
 	struct model_data data;
+	bool trusted;            /* with path: snapshot_trust */
+	const char *fingerprint; /* with client: of the job, for scorer_save; may be NULL */
 };
 
 weir_status scorer_open(struct scorer **out, const struct scorer_options *options, weir_error *err);

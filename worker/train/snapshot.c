@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "adapter_folder.h"
 #include "adapter_targets.h"
@@ -117,9 +118,9 @@ static weir_status save_flat(struct save *s, const struct tables *t, enum model_
 }
 
 static weir_status write_file(const char *path, const struct save *s, const struct tables *tables, uint32_t fields,
-                              uint32_t dense_dim, weir_error *err)
+                              uint32_t dense_dim, const char *fingerprint, weir_error *err)
 {
-	enum { NUMBERS = 4, PAIRS = 1 + NUMBERS + MODEL_FACTS_MAX };
+	enum { NUMBERS = 4, PAIRS = 2 + NUMBERS + MODEL_FACTS_MAX };
 	static const char *const names[NUMBERS] = {"fields", "dense_dim", "embedding.table", "linear.table"};
 	const uint32_t values[NUMBERS] = {fields, dense_dim, tables->ids[MODEL_EMBEDDING], tables->ids[MODEL_LINEAR]};
 	char numbers[NUMBERS][16];
@@ -131,6 +132,8 @@ static weir_status write_file(const char *path, const struct save *s, const stru
 		metadata[n++] = names[i];
 		metadata[n++] = numbers[i];
 	}
+	metadata[n++] = SAFETENSORS_FINGERPRINT;
+	metadata[n++] = fingerprint;
 	const uint32_t count = model_facts(tables->model, facts);
 	for (uint32_t i = 0; i < count; i++) {
 		metadata[n++] = facts[i].key;
@@ -140,7 +143,7 @@ static weir_status write_file(const char *path, const struct save *s, const stru
 }
 
 weir_status snapshot_save(const char *path, const struct tables *tables, weir_client *client, uint32_t fields, uint32_t dense_dim,
-                          weir_error *err)
+                          const char *fingerprint, weir_error *err)
 {
 	struct save *s = calloc(1, sizeof *s);
 	if (s == NULL)
@@ -151,7 +154,7 @@ weir_status snapshot_save(const char *path, const struct tables *tables, weir_cl
 		if (model_has(tables->model, k))
 			status = model_table_is_keyed(k) ? save_keyed(s, tables, k, client, err) : save_flat(s, tables, k, client, err);
 	if (status == WEIR_OK)
-		status = write_file(path, s, tables, fields, dense_dim, err);
+		status = write_file(path, s, tables, fields, dense_dim, fingerprint, err);
 	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
 		spool_close(&s->rows[k].keys);
 		spool_close(&s->rows[k].values);
@@ -183,6 +186,8 @@ struct snapshot {
 	struct safetensors *file;         /* NULL: a folder */
 	struct model_weights *folder;     /* once it is bound */
 	bool adapters;                    /* a folder of adapters */
+	bool trusted;                     /* snapshot_trust */
+	char *fingerprint;                /* of a folder; NULL: it has none */
 	struct transformer_config config; /* of a model folder */
 	const struct model *model;
 	char path[4096];
@@ -197,6 +202,24 @@ static weir_status check_aligned(const struct snapshot *s, weir_error *err)
 			return weir_fail(err, WEIR_E_UNSUPPORTED, "%s: tensor '%s' is not aligned to its elements", s->path,
 			                 safetensors_at(s->file, i)->name);
 	return WEIR_OK;
+}
+
+/* Where a folder's weights say it. What is wrong with them is told when they are bound. */
+static char *folder_fingerprint(const char *folder)
+{
+	static const char *const names[] = {"model.safetensors", "model.safetensors.index.json", "adapter_model.safetensors"};
+	char path[WEIR_PATH_BYTES_MAX], *out = NULL;
+	for (size_t i = 0; i < sizeof names / sizeof *names && out == NULL; i++) {
+		struct safetensors *file;
+		weir_error ignored = {0};
+		if (snprintf(path, sizeof path, "%s/%s", folder, names[i]) >= (int)sizeof path || access(path, R_OK) != 0 ||
+		    safetensors_open(&file, path, &ignored) != WEIR_OK)
+			continue;
+		const char *text = safetensors_metadata(file, SAFETENSORS_FINGERPRINT);
+		out = text[0] != '\0' ? strdup(text) : NULL;
+		safetensors_close(file);
+	}
+	return out;
 }
 
 weir_status snapshot_open(struct snapshot **out, const char *path, weir_error *err)
@@ -215,6 +238,8 @@ weir_status snapshot_open(struct snapshot **out, const char *path, weir_error *e
 		if (status == WEIR_OK)
 			status = check_aligned(s, err);
 	}
+	if (status == WEIR_OK && s->file == NULL)
+		s->fingerprint = folder_fingerprint(path);
 	if (status == WEIR_OK)
 		*out = s;
 	else
@@ -233,7 +258,25 @@ void snapshot_close(struct snapshot *s)
 	}
 	safetensors_close(s->file);
 	model_folder_close(s->folder);
+	free(s->fingerprint);
 	free(s);
+}
+
+bool snapshot_is_folder(const struct snapshot *s)
+{
+	return s->file == NULL;
+}
+
+const char *snapshot_fingerprint(const struct snapshot *s)
+{
+	if (s->file != NULL)
+		return safetensors_metadata(s->file, SAFETENSORS_FINGERPRINT);
+	return s->fingerprint != NULL ? s->fingerprint : "";
+}
+
+void snapshot_trust(struct snapshot *s)
+{
+	s->trusted = snapshot_fingerprint(s)[0] != '\0';
 }
 
 static uint32_t metadata_number(const struct snapshot *s, const char *key)
@@ -357,7 +400,7 @@ static weir_status check_lora(const struct snapshot *s, weir_error *err)
 	if (theirs.rank != ours->rank)
 		return weir_fail(err, WEIR_E_INVALID, "%s: its adapters have rank %u, the job's model.lora.rank %u", s->path, theirs.rank,
 		                 ours->rank);
-	if (theirs.alpha < ours->alpha || theirs.alpha > ours->alpha)
+	if (!s->trusted && (theirs.alpha < ours->alpha || theirs.alpha > ours->alpha))
 		return weir_fail(err, WEIR_E_INVALID, "%s: its adapters have alpha %g, the job's model.lora.alpha %g", s->path,
 		                 (double)theirs.alpha, (double)ours->alpha);
 	if (!adapter_targets_same(&theirs, ours, transformer_config_of(t)->layers))
@@ -397,7 +440,7 @@ weir_status snapshot_bind(struct snapshot *s, const struct model *model, weir_er
 	s->model = model;
 	if (s->file == NULL)
 		return bind_folder(s, err);
-	weir_status status = check_facts(s, model, err);
+	weir_status status = s->trusted ? WEIR_OK : check_facts(s, model, err);
 	for (enum model_table k = 0; k < MODEL_TABLES && status == WEIR_OK; k++)
 		if (model_has(model, k))
 			status = model_table_is_keyed(k) ? bind_keyed(s, k, err) : bind_flat(s, k, err);

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "anomaly.h"
@@ -12,6 +13,7 @@
 #include "device.h"
 #include "go_back.h"
 #include "gradients.h"
+#include "job_fingerprint.h"
 #include "local.h"
 #include "loss_scale.h"
 #include "not_finite.h"
@@ -52,6 +54,7 @@ struct trainer {
 	weir_client *client;
 	struct dataset *dataset;
 	struct batch_places places;
+	struct fingerprint fingerprint;
 	struct prefetcher *prefetcher;
 	struct backend *backend;
 	struct model *model;
@@ -568,6 +571,9 @@ static weir_status open_client(void *trainer, weir_error *err)
 	    .dataset_units = info->units,
 	    .dataset_rows = info->rows,
 	    .dataset_unit_batches = t->job->data.unit_batches,
+	    .fingerprint = t->fingerprint.text,
+	    .accept = t->options->accept,
+	    .accept_count = t->options->accept_count,
 	    .log = worker_log_line,
 	    .log_arg = t->options->logger,
 	    .observed = trainer_metrics_observe,
@@ -626,6 +632,9 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 	weir_status s = dataset_open(&t->dataset, t->job, SPLIT_TRAIN, t->options->logger, err);
 	if (s != WEIR_OK)
 		return s;
+	s = job_fingerprint(t->job, &(struct fingerprint_parts){.items = {t->dataset}}, &t->fingerprint, err);
+	if (s != WEIR_OK)
+		return s;
 	const struct dataset_info *info = dataset_get_info(t->dataset);
 	t->places = (struct batch_places){.job = t->job, .dataset = t->dataset};
 	bool one_machine = strcmp(t->job->cluster.listen, "auto") == 0;
@@ -654,7 +663,8 @@ static weir_status trainer_open(struct trainer *t, weir_error *err)
 		s = minibatch_init(&t->ring[i].data, t->backend, t->model, gradients_come_back(t->gradients), err);
 	if (s == WEIR_OK)
 		s = prefetcher_create(&t->prefetcher, t->dataset, t->job->data.prefetch > 0 ? t->job->data.prefetch : 1, err);
-	t->units = (struct units){.options = t->options, .tables = &t->tables, .client = &t->client, .prefetcher = t->prefetcher};
+	t->units = (struct units){
+	    .options = t->options, .tables = &t->tables, .client = &t->client, .prefetcher = t->prefetcher, .dataset = t->dataset};
 	if (s == WEIR_OK)
 		s = open_client(t, err);
 	if (s == WEIR_OK)
@@ -701,6 +711,7 @@ static weir_status trainer_close(struct trainer *t, bool failed, weir_error *err
 	batch_places_free(&t->places);
 	if (t->dataset != NULL)
 		dataset_close(t->dataset);
+	free(t->fingerprint.text);
 	return s;
 }
 

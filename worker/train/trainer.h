@@ -21,6 +21,8 @@
 
 struct trainer_options {
 	const struct job *job;
+	const char *const *accept; /* (accept_count) keys in which it may differ from the job's fingerprint */
+	size_t accept_count;
 	const char *ledger; /* address */
 	const char *name;
 	struct logger *logger;

@@ -44,6 +44,7 @@ weir_status units_lease_ahead(struct units *all, weir_error *err)
 	    .order_seed = trainer_order_seed(all->options->job, lease.pass, lease.place),
 	    .first_batch = lease.watermark,
 	    .end_batch = lease.end > 0 ? lease.end : UINT32_MAX,
+	    .wants_content = true,
 	};
 	s = prefetcher_submit(all->prefetcher, &wanted);
 	return s == WEIR_OK ? s : weir_fail(err, s, "the reader refused a unit");
@@ -96,6 +97,16 @@ static uint32_t batches_of(const weir_unit *u, uint32_t whole)
 	return end > u->watermark ? end : u->watermark;
 }
 
+/* That the unit holds what it held when it was first read, before anything of it is pushed. */
+static weir_status check_content(const struct units *all, const struct held_unit *u, uint64_t content, weir_error *err)
+{
+	weir_error why = {0};
+	char unit[DATASET_UNIT_BYTES];
+	const weir_status s = weir_unit_content(*all->client, &u->lease, content, &why);
+	dataset_describe_unit(all->dataset, u->lease.data_unit, unit);
+	return s == WEIR_OK ? s : weir_fail(err, s, "%s: %s", unit, why.text);
+}
+
 weir_status units_note(struct units *all, const struct prefetched *item, bool *usable, weir_error *err)
 {
 	struct held_unit *u = &all->held[item->unit.tag];
@@ -108,8 +119,11 @@ weir_status units_note(struct units *all, const struct prefetched *item, bool *u
 		return WEIR_OK;
 	}
 	if (!u->begun) {
+		weir_status s = check_content(all, u, item->content, err);
+		if (s != WEIR_OK)
+			return s;
 		u->batches = batches_of(&u->lease, item->batches);
-		weir_status s = weir_unit_begin(*all->client, &u->lease, u->batches + tables_keep_residuals(all->tables), err);
+		s = weir_unit_begin(*all->client, &u->lease, u->batches + tables_keep_residuals(all->tables), err);
 		if (s != WEIR_OK)
 			return s;
 		u->begun = true;

@@ -27,6 +27,7 @@ struct units {
 	const struct tables *tables;
 	weir_client *const *client; /* the trainer's; another one after the job went back */
 	struct prefetcher *prefetcher;
+	const struct dataset *dataset;
 	struct held_unit held[UNITS_HELD];
 	bool finished; /* the ledger has no more work */
 	bool behind;   /* the reader is in a unit that this worker has lost; logged once */

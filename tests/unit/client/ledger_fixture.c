@@ -85,6 +85,9 @@ struct joined fixture_join(struct fixture *f, const char *name, Weir__V1__Role r
 	q.pid_namespace = f->newcomer.pid_namespace;
 	q.gone_pid = f->newcomer.gone_pid;
 	q.tells_activity = f->tells_activity;
+	q.fingerprint = f->fingerprint ? (char *)(uintptr_t)f->fingerprint : q.fingerprint;
+	q.accept = (char **)(uintptr_t)f->accept;
+	q.n_accept = f->accept_count;
 	ledger_join(f->ledger, &q, f->newcomer.peer, on_join, &out);
 	return out;
 }
@@ -110,6 +113,7 @@ static void on_lease(void *arg, const ProtobufCMessage *m)
 	out->end = r->unit->end;
 	out->rate_scale = r->unit->rate_scale;
 	out->sealed = r->unit->sealed;
+	out->content = r->unit->content;
 	out->skip = r->unit->skip;
 	for (size_t p = 0; p < r->unit->totals->n_count; p++)
 		out->total += (uint32_t)r->unit->totals->count[p];
@@ -169,6 +173,7 @@ weir_status fixture_progress(struct fixture *f, const struct joined *w, const st
 		p.unit = u->unit;
 		p.attempt = u->attempt;
 		p.watermark = watermark;
+		p.content = f->content;
 		p.totals = make_totals(&totals, u, watermark);
 		q.n_units = 1;
 		q.units = list;
@@ -208,6 +213,7 @@ static weir_status commit(struct fixture *f, const struct joined *w, const struc
 	q.totals = make_totals(&totals, u, batches);
 	q.failed = why != NULL;
 	q.text = (char *)(why ? why : "");
+	q.content = f->content;
 	ledger_commit(f->ledger, &q, on_status_field, &status);
 	return status;
 }

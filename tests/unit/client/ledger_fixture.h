@@ -20,8 +20,12 @@ struct fixture {
 		uint64_t client, pid_namespace; /* client 0: all joins are one client's */
 		uint32_t pid, gone_pid;
 		const struct ledger_peer *peer;
-	} newcomer;          /* as the next joins say */
-	bool tells_activity; /* who joins */
+	} newcomer;                /* as the next joins say */
+	bool tells_activity;       /* who joins */
+	const char *fingerprint;   /* likewise; NULL: none, */
+	const char *const *accept; /* (accept_count) and what it accepts */
+	size_t accept_count;
+	uint64_t content; /* that reports of a unit, and commits, say; 0: none */
 	uint32_t partition_server[FIXTURE_PARTITIONS];
 };
 
@@ -51,6 +55,7 @@ struct leased {
 	float rate_scale;
 	bool sealed, skip, last;
 	uint32_t total; /* of the watermark's counts, over partitions */
+	uint64_t content;
 	char text[WEIR_ERROR_TEXT_BYTES];
 };
 struct leased fixture_lease(struct fixture *f, const struct joined *w, uint64_t sequence);

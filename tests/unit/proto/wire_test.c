@@ -119,6 +119,8 @@ static const struct bound bounds[] = {
     {"PartTotals", "count", 1024},
     {"PartTotals", "fingerprint", 1024},
     {"StepClose", "included", 4096},
+    {"JoinRequest", "fingerprint", 65535},
+    {"JoinRequest", "accept", 64},
     {"StepClose", "dropped", 4096},
     {"StepClose", "weights", 4096},
     {"TableStatus", "staleness", HISTOGRAM_BUCKETS},

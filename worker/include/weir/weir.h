@@ -71,6 +71,12 @@ typedef struct weir_options {
 	/* trainers: batches that a unit has, about. Towards the end of a pass the ledger then leases parts of units, so that all workers end it together: see weir_unit.end.
 	 * 0: never */
 	uint32_t dataset_unit_batches;
+	/* What determines the job's results, as lines KEY=VALUE: the first trainer's is kept, and whoever has another value for a key is refused by WEIR_E_INVALID, which
+	 * names the key and both values. A key that only one of two has is not compared. NULL: none, nothing is compared. */
+	const char *fingerprint;
+	/* Keys of it in which this worker may differ (accept_count): for the job their values are this worker's from then on. */
+	const char *const *accept;
+	size_t accept_count;
 	uint32_t connect_timeout_ms;                                    /* 0: 4000 */
 	void (*log)(void *arg, weir_log_level level, const char *line); /* may be NULL */
 	void *log_arg;
@@ -133,7 +139,8 @@ typedef struct weir_unit {
 	uint32_t local_steps;
 	uint32_t
 	    place; /* in the pass's order: `unit`, but for a part of a unit the whole one's. Let the order of rows be a function of (pass, place) */
-	uint32_t end; /* batches from here on are another part's: begin at most so many; 0: none are */
+	uint32_t end;     /* batches from here on are another part's: begin at most so many; 0: none are */
+	uint64_t content; /* a hash of the data unit's examples, as who had it first said (weir_unit_content); 0: nobody has */
 } weir_unit;
 
 /* Takes the next unit, waiting until there is one (timeout_ms < 0: for ever; WEIR_E_TIMEOUT). A trainer may hold several (prefetch).
@@ -141,6 +148,9 @@ typedef struct weir_unit {
 WEIR_API weir_status weir_unit_lease(weir_client *client, weir_unit *unit, int64_t timeout_ms, weir_error *err);
 /* Says how many batches the unit has; before its first pull or push. */
 WEIR_API weir_status weir_unit_begin(weir_client *client, const weir_unit *unit, uint32_t batches, weir_error *err);
+/* Says what examples the unit's data unit holds, as a hash of all of them (never 0), before its first push. WEIR_E_INVALID: in an
+ * earlier attempt or pass they were others; the worker must not go on. */
+WEIR_API weir_status weir_unit_content(weir_client *client, const weir_unit *unit, uint64_t content, weir_error *err);
 /* Waits until all its pushes are stable, then commits it. */
 WEIR_API weir_status weir_unit_commit(weir_client *client, const weir_unit *unit, weir_error *err);
 /* Gives a unit back that cannot be executed (a broken file): counts as a failed attempt, `why` is reported. */
