@@ -11,7 +11,7 @@
 enum {
 	WIRE_WORKER_BYTES = WEIR_NAME_BYTES_MAX + WEIR_ADDRESS_BYTES_MAX + 160, /* of a LedgerStatus, without its histogram */
 	WIRE_TABLE_BYTES = 512,
-	WIRE_SEGMENT_BYTES = 18,
+	WIRE_SEGMENT_BYTES = 20,
 	WIRE_PARTITION_BYTES = 256,                     /* of a ServerStatus */
 	WIRE_TABLE_STATUS_BYTES = 2900,                 /* likewise; no count of its histogram is beyond 2^35 */
 	WIRE_BATCH_BYTES = 18,                          /* of a closed step */

@@ -114,6 +114,7 @@ struct ledger_worker {
 	struct speed speed; /* batches */
 	struct worker_activity activity;
 	struct worker_stall stall;
+	bool asked;   /* for a unit, and takes part in lockstep since; not in the log */
 	bool late;    /* steps do not wait for it until it is ready again; not in the log */
 	bool changed; /* is in ledger_changes.workers */
 };
@@ -148,6 +149,7 @@ struct ledger_steps {
 struct lockstep {
 	bool gathered;     /* units are leased */
 	int64_t gather_ms; /* since when a trainer has waited for that; 0: none has */
+	int64_t spare_ms;  /* since when one has had no unit while others' were free; 0: none has */
 	int64_t ready_ms;  /* since when some were ready for a step that is not open; 0: none are */
 };
 
@@ -307,7 +309,8 @@ void ledger_unit_cut(struct ledger *l, const struct ledger_worker *w,
 
 /* Steps. */
 /* Who leaves says what it has done in the open step (NULL: nothing): that counts without it. */
-void ledger_step_done(struct ledger *l, struct ledger_worker *w, const Weir__V1__BatchId *done);
+void ledger_step_done(struct ledger *l, struct ledger_worker *w, const Weir__V1__BatchId *done,
+                      const Weir__V1__BatchWeight *weight);
 void ledger_steps_forget(struct ledger *l, struct ledger_worker *w, const char *why);
 /* Answers a poll of the worker that waits: the ledger is going away. */
 void ledger_steps_answer(struct ledger *l, struct ledger_worker *w, weir_status status, const char *why);
@@ -321,9 +324,8 @@ struct close_record *ledger_close_make(uint64_t step, float rate_scale, const st
 void ledger_close_free(struct close_record *c);
 
 /* Steps that are alike in every run (ledger_lockstep.c); without synchronous tables nobody waits. */
-bool ledger_lockstep_gathered(struct ledger *l); /* whether units may be leased */
-/* The free unit that w gets next, where none below free_from is free; units_count: none. */
-uint32_t ledger_lockstep_next(const struct ledger *l, const struct ledger_worker *w, uint32_t free_from);
+/* The free unit that w, which asks for one, gets; units_count: none. None below l->free_from is free. */
+uint32_t ledger_lockstep_lease(struct ledger *l, struct ledger_worker *w);
 bool ledger_lockstep_complete(struct ledger *l); /* whether the next step may open with who is ready */
 
 /* Clocks. */

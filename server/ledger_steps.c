@@ -250,32 +250,32 @@ void ledger_steps_forget_unit(struct ledger *l, struct ledger_worker *w, uint32_
 }
 
 /* `done` of a request: in the open step, or of one that closed without it. */
-static void report_done(struct ledger *l, struct ledger_worker *w, const Weir__V1__BatchId *q, bool *dropped)
+static void report_done(struct ledger *l, struct ledger_worker *w, const Weir__V1__BatchId *q,
+                        const Weir__V1__BatchWeight *weight, bool *dropped)
 {
 	const struct ledger_batch done = read_batch(q);
 	struct step_member *m = member_of(l, w);
 	if (m && same_batch(&m->batch, &done)) {
 		m->done = l->changes.steps = true;
-		m->weight = !q || q->weight == 0 ? 1 : q->weight;
-		if (q && q->empty)
-			m->weight = 0;
+		m->weight = weight ? weight->value : 1;
 	}
 	*dropped = w->dropped && same_batch(&w->dropped_batch, &done);
 }
 
-static weir_status check_weight(const Weir__V1__BatchId *done, weir_error *err)
+static weir_status check_weight(const Weir__V1__BatchWeight *weight, weir_error *err)
 {
-	if (!done || (done->weight >= 0 && done->weight <= WEIR_BATCH_WEIGHT_MAX))
+	if (!weight || (weight->value >= 0 && weight->value <= WEIR_BATCH_WEIGHT_MAX))
 		return WEIR_OK;
-	return weir_fail(err, WEIR_E_INVALID, "batch %u of unit %u of pass %u weighs %g in its step: expected 0 to %g", done->batch,
-	                 done->unit, done->pass, done->weight, WEIR_BATCH_WEIGHT_MAX);
+	return weir_fail(err, WEIR_E_INVALID, "a batch weighs %g in its step: expected 0 to %g", weight->value,
+	                 WEIR_BATCH_WEIGHT_MAX);
 }
 
-void ledger_step_done(struct ledger *l, struct ledger_worker *w, const Weir__V1__BatchId *done)
+void ledger_step_done(struct ledger *l, struct ledger_worker *w, const Weir__V1__BatchId *done,
+                      const Weir__V1__BatchWeight *weight)
 {
 	bool dropped;
-	if (done && check_weight(done, NULL) == WEIR_OK)
-		report_done(l, w, done, &dropped);
+	if (done && check_weight(weight, NULL) == WEIR_OK)
+		report_done(l, w, done, weight, &dropped);
 }
 
 void ledger_step(struct ledger *l, const Weir__V1__StepRequest *q, ledger_reply_fn reply, void *arg)
@@ -287,10 +287,10 @@ void ledger_step(struct ledger *l, const Weir__V1__StepRequest *q, ledger_reply_
 		w = NULL;
 	}
 	bool dropped = false;
-	if (w && q->has_done && check_weight(q->done, &err))
+	if (w && q->has_done && check_weight(q->done_weight, &err))
 		w = NULL;
 	if (w && q->has_done)
-		report_done(l, w, q->done, &dropped);
+		report_done(l, w, q->done, q->done_weight, &dropped);
 	struct ledger_batch ready = read_batch(q->ready);
 	if (w && q->has_ready && !ledger_unit_is_held(l, w, &ready)) {
 		(void)weir_fail(&err, WEIR_E_STATE, "batch %u of unit %u of pass %u: worker %s does not hold the unit", ready.batch,

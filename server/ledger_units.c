@@ -238,11 +238,11 @@ bool ledger_unit_is_held(const struct ledger *l, const struct ledger_worker *w, 
 /* --- Lease */
 
 /* The free unit that w gets next, or units_count. */
-static uint32_t unit_next(struct ledger *l, const struct ledger_worker *w)
+static uint32_t unit_next(struct ledger *l, struct ledger_worker *w)
 {
 	while (l->free_from < l->units_count && l->units[l->free_from].state != UNIT_FREE)
 		l->free_from++;
-	return ledger_lockstep_gathered(l) ? ledger_lockstep_next(l, w, l->free_from) : l->units_count;
+	return ledger_lockstep_lease(l, w);
 }
 
 struct lease_answer {

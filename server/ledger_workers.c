@@ -188,7 +188,7 @@ void ledger_leave(struct ledger *l, const Weir__V1__LeaveRequest *q, ledger_repl
 	struct ledger_worker *w = ledger_worker_find(l, q->job, q->worker, q->incarnation, &err);
 	if (w) {
 		ledger_report_add(l, w, q->report, q->staleness, q->n_staleness);
-		ledger_step_done(l, w, q->done);
+		ledger_step_done(l, w, q->done, q->done_weight);
 		ledger_worker_end(l, w, true, "it left");
 	} else if (q->worker < l->workers_count && l->workers[q->worker]->left &&
 	           l->workers[q->worker]->incarnation == q->incarnation) {

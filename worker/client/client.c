@@ -284,14 +284,17 @@ static weir_status leave(weir_client *c, weir_error *err)
 	Weir__V1__LeaveRequest q = WEIR__V1__LEAVE_REQUEST__INIT;
 	Weir__V1__JobId job;
 	Weir__V1__WorkerReport last;
-	Weir__V1__BatchId done;
+	struct done_batch done;
 	uint64_t staleness[HISTOGRAM_BUCKETS];
 	ProtobufCMessage *reply = NULL;
 	client_fill_job(c, &job);
 	pthread_mutex_lock(&c->lock);
 	q.n_staleness = report_take(c, &last, staleness);
 	q.staleness = staleness;
-	q.done = steps_done(c, &done) ? &done : NULL;
+	if (steps_done(c, &done)) {
+		q.done = &done.id;
+		q.done_weight = &done.weight;
+	}
 	pthread_mutex_unlock(&c->lock);
 	q.job = &job;
 	q.worker = c->worker;

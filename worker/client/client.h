@@ -309,7 +309,11 @@ void steps_learn(weir_client *c, Weir__V1__StepClose *const *closes, size_t coun
 weir_status steps_leave(weir_client *c, const struct held_unit *u, weir_error *err); /* waits; without the lock */
 void steps_fail(weir_client *c, weir_status status, const char *text);
 void steps_forget_unit(weir_client *c, uint32_t pass, uint32_t unit); /* it is given up */
-bool steps_done(weir_client *c, Weir__V1__BatchId *out);              /* the batch of its step, if its push is through */
+struct done_batch {
+	Weir__V1__BatchId id;
+	Weir__V1__BatchWeight weight;
+};
+bool steps_done(weir_client *c, struct done_batch *out); /* the batch of its step, if its push is through */
 bool steps_takes_part(const weir_client *c,
                       const weir_batch *batch); /* in a step; a batch whose step has closed has no part in another */
 

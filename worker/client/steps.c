@@ -167,14 +167,14 @@ static void fill_batch(Weir__V1__BatchId *out, const weir_batch *b)
 }
 
 /* The current batch, which is done, and how much it counts. */
-static void fill_done(const weir_client *c, const struct held_batch *b, Weir__V1__BatchId *out)
+static void fill_done(const weir_client *c, const struct held_batch *b, struct done_batch *out)
 {
-	fill_batch(out, &c->steps.current);
-	out->weight = b ? b->weight : 0;
-	out->empty = b && !b->pushed;
+	fill_batch(&out->id, &c->steps.current);
+	weir__v1__batch_weight__init(&out->weight);
+	out->weight.value = b && !b->pushed ? 0 : b && b->weight > 0 ? b->weight : 1;
 }
 
-bool steps_done(weir_client *c, Weir__V1__BatchId *out)
+bool steps_done(weir_client *c, struct done_batch *out)
 {
 	const struct held_batch *b = c->steps.member ? current_batch(c) : NULL;
 	if (b && b->complete)
@@ -187,15 +187,17 @@ static void ask(weir_client *c, const weir_batch *ready)
 	struct steps *s = &c->steps;
 	Weir__V1__StepRequest q = WEIR__V1__STEP_REQUEST__INIT;
 	Weir__V1__JobId job;
-	Weir__V1__BatchId done_id, ready_id;
+	Weir__V1__BatchId ready_id;
+	struct done_batch done;
 	client_fill_job(c, &job);
 	q.job = &job;
 	q.worker = c->worker;
 	q.incarnation = c->incarnation;
 	if (s->member) {
-		fill_done(c, current_batch(c), &done_id);
+		fill_done(c, current_batch(c), &done);
 		q.has_done = true;
-		q.done = &done_id;
+		q.done = &done.id;
+		q.done_weight = &done.weight;
 	}
 	s->asked_ready = ready != NULL;
 	if (ready) {

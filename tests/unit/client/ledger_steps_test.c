@@ -48,8 +48,12 @@ static void open_for(struct world *w, uint32_t workers, uint32_t backup, uint64_
 		snprintf(name, sizeof name, "worker-%u", i);
 		w->worker[i] = fixture_join(&w->f, name, WEIR__V1__ROLE__TRAINER, 1, UNITS);
 	}
-	for (uint32_t i = 0; i < workers; i++)
+	for (uint32_t i = 0; i + 1 < meant_for; i++) /* until the last one asks, too */
+		assert_int_equal(fixture_lease(&w->f, &w->worker[i], 0).state, WEIR__V1__LEASE_STATE__WAIT);
+	for (uint32_t k = 0; k < workers; k++) {
+		const uint32_t i = meant_for ? workers - 1 - k : k;
 		w->unit[i] = fixture_lease(&w->f, &w->worker[i], 0);
+	}
 }
 
 static void world_open(struct world *w, uint32_t workers, uint32_t backup, uint64_t seed)
@@ -98,8 +102,9 @@ static void step(struct world *w, uint32_t i, bool ready)
 	done.batch = w->batch[i];
 	q.has_done = w->member[i];
 	q.done = &done;
-	done.weight = w->weight[i] < 0 ? 0 : w->weight[i];
-	done.empty = w->weight[i] < 0;
+	Weir__V1__BatchWeight weight = WEIR__V1__BATCH_WEIGHT__INIT;
+	weight.value = w->weight[i] < 0 ? 0 : w->weight[i];
+	q.done_weight = w->weight[i] != 0 ? &weight : NULL;
 	next.batch = w->batch[i] = (w->batch[i] + 1) % WEIR_UNIT_BATCHES_MAX;
 	q.has_ready = ready;
 	q.ready = &next;
@@ -351,6 +356,7 @@ static void test_each_worker_has_its_own_units_once_all_are_there(void **state)
 	struct world w;
 	lockstep_open(&w, 3, 2, UNITS);
 	assert_int_equal(fixture_lease(&w.f, &w.worker[1], 0).state, WEIR__V1__LEASE_STATE__WAIT);
+	assert_int_equal(fixture_lease(&w.f, &w.worker[0], 0).state, WEIR__V1__LEASE_STATE__WAIT);
 	w.worker[2] = fixture_join(&w.f, "worker-2", WEIR__V1__ROLE__TRAINER, 1, UNITS);
 	lease(&w, 2, 2); /* whoever is first */
 	lease(&w, 2, 5);
@@ -369,9 +375,10 @@ static void test_a_step_waits_for_all_who_have_work(void **state)
 	(void)state;
 	struct world w;
 	lockstep_open(&w, 2, 2, 3);
+	assert_int_equal(fixture_lease(&w.f, &w.worker[1], 0).state, WEIR__V1__LEASE_STATE__WAIT);
 	lease(&w, 0, 0);
 	step(&w, 0, true);
-	assert_false(w.answer[0].come); /* 1 has not even leased */
+	assert_false(w.answer[0].come); /* 1 has asked, and has nothing yet */
 	lease(&w, 1, 1);
 	step(&w, 1, true);
 	assert_int_equal(w.answer[0].step, 1);
@@ -391,6 +398,7 @@ static void test_nobody_is_waited_for_without_end(void **state)
 	struct world w;
 	lockstep_open(&w, 3, 2, UNITS);
 	assert_int_equal(fixture_lease(&w.f, &w.worker[0], 0).state, WEIR__V1__LEASE_STATE__WAIT);
+	assert_int_equal(fixture_lease(&w.f, &w.worker[1], 0).state, WEIR__V1__LEASE_STATE__WAIT);
 	w.f.now_ms += WEIR_GATHER_MS;
 	lease(&w, 0, 0);
 	lease(&w, 1, 1);
@@ -409,6 +417,21 @@ static void test_nobody_is_waited_for_without_end(void **state)
 	assert_int_equal(w.answer[1].step, 4);
 	step(&w, 0, true);
 	assert_false(w.answer[0].come); /* it is back: the step waits for it to be done */
+	fixture_close(&w.f);
+}
+
+/* A trainer that has asked and wants no more keeps its units from nobody for long. */
+static void test_units_of_who_wants_no_more_go_to_others(void **state)
+{
+	(void)state;
+	struct world w;
+	lockstep_open(&w, 2, 2, 2);
+	assert_int_equal(fixture_lease(&w.f, &w.worker[1], 0).state, WEIR__V1__LEASE_STATE__WAIT);
+	lease(&w, 0, 0);
+	assert_int_equal(fixture_commit(&w.f, &w.worker[0], &w.unit[0], 1), WEIR_OK);
+	assert_int_equal(fixture_lease(&w.f, &w.worker[0], 0).state, WEIR__V1__LEASE_STATE__WAIT);
+	w.f.now_ms += WEIR_STEP_PATIENCE_MS;
+	lease(&w, 0, 1);
 	fixture_close(&w.f);
 }
 
@@ -475,6 +498,7 @@ int main(void)
 	    cmocka_unit_test(test_each_worker_has_its_own_units_once_all_are_there),
 	    cmocka_unit_test(test_a_step_waits_for_all_who_have_work),
 	    cmocka_unit_test(test_nobody_is_waited_for_without_end),
+	    cmocka_unit_test(test_units_of_who_wants_no_more_go_to_others),
 	    cmocka_unit_test(test_random_schedules_always_move_on),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
