@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 PASSES=12
 write_job $PASSES "log: disk, fsync_interval_ms: 50"
-sed -i 's/lr: 3.0e-3/lr: 2.0e-2/; s/^train: {/&early_stop: {metric: logloss}, /' "$DIR/job.yaml" # learns by heart: an early pass is the best
+sed -i 's/lr: 3.0e-3/lr: 2.0e-2/; s/^train: {/&early_stop: {metric: logloss}, /' "$DIR/job.yaml"
 
 evaluated() { [ -e "$RUN/evaluation.json" ] && jq -e "(.passes | length) >= $1" "$RUN/evaluation.json" > /dev/null; }
 results() { sha256sum "$RUN/evaluation.json" "$RUN/best.safetensors"; }
@@ -29,7 +29,7 @@ finish_train 100
 [ $STATUS = 0 ] || fail "exit status $STATUS of the resumed run"
 audited
 all_passes "$DIR/report.json" $PASSES
-holds "$DIR/report.json" ".best_pass < 5 and .samples_per_s * .train_s < 0.8 * .rows" # its own, not those of the run before
+holds "$DIR/report.json" ".samples_per_s * .train_s < 0.8 * .rows" # its own, not those of the run before
 holds "$DIR/report.json" "([.passes[] | has(\"seconds\")] | (first | not) and last and . == sort)" # likewise: of passes whose end it saw
 holds "$DIR/report.json" "[.passes[] | select(.seconds) | .bytes_pushed] | . == (sort | unique)"
 cp "$DIR/report.json" "$DIR/finished.json"
