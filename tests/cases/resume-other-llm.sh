@@ -46,7 +46,8 @@ done
 refused model.rope_theta eval "$DIR/job.yaml" --weights "$DIR/b" --set model.rope_theta=500
 sed -i "s|^model:.*|model: {kind: llama, from: $DIR/a, lora: {rank: 2, targets: [q_proj, v_proj]}}|" "$DIR/job.yaml"
 begin
-refused model.heads merge --method linear "$DIR/a" "$DIR/c" --out "$DIR/merged" --type F32
+"$WEIR" merge --method linear "$DIR/a" "$DIR/c" --out "$DIR/merged" --type F32 > "$DIR/refused.err" 2>&1 && fail "other heads are merged"
+told "num_attention_heads is 8" "one's 4" "$DIR/refused.err"
 resumed model.lora.alpha --set model.lora.alpha=64
 resumed model.from --set "model.from=$DIR/b"
 evaluated model.lora.alpha --set model.lora.alpha=64
