@@ -140,6 +140,7 @@ static void export_globals(struct export *x)
 	g->completed = l->completed;
 	g->evaluated = l->evaluated;
 	g->finished = l->finished;
+	g->passes_done = l->passes_done;
 	g->failed = l->failed;
 	g->failure = l->failure;
 	g->auc = l->auc;

@@ -71,7 +71,9 @@ static weir_status merge_globals(struct ledger *l, const Weir__V1__LedgerGlobals
 	l->unit_batches = g->unit_batches;
 	l->completed = g->completed;
 	l->evaluated = g->evaluated;
-	l->finished = g->finished;
+	/* A job that was given more passes goes on. */
+	l->passes_done = g->passes_done < l->options.passes ? 0 : g->passes_done;
+	l->finished = g->finished && (!g->passes_done || l->passes_done);
 	l->failed = g->failed;
 	l->auc = g->auc;
 	l->logloss = g->logloss;

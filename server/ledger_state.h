@@ -223,6 +223,7 @@ struct ledger {
 	uint64_t evaluated_batches;         /* up to the last pass with a verdict; 0: there is none */
 	int64_t completed_ms, evaluator_ms; /* when the last pass completed; when an evaluator was last alive */
 	bool finished, failed;
+	uint32_t passes_done; /* the job was of so many passes, and all are trained; 0: it trains still, or stopped early */
 	char failure[WEIR_ERROR_TEXT_BYTES];
 
 	struct ledger_steps steps;

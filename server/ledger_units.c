@@ -84,10 +84,12 @@ void ledger_pass_advance(struct ledger *l)
 	}
 	if (gate_holds(l))
 		return;
-	if (l->completed >= l->options.passes)
+	if (l->completed >= l->options.passes) {
 		l->finished = l->changes.globals = true;
-	else if (ledger_pass_open(l, l->pass + 1) != WEIR_OK)
+		l->passes_done = l->completed;
+	} else if (ledger_pass_open(l, l->pass + 1) != WEIR_OK) {
 		ledger_fail(l, "the ledger has no memory for the next pass");
+	}
 }
 
 static uint32_t data_unit(const struct ledger *l, uint32_t unit)

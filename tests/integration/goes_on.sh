@@ -1,4 +1,4 @@
-# What is known of the passes lives as long as the run: over the kill of the evaluator, a stop, a resume, a restore. A resume of a finished job, and one
+# What is known of the passes lives as long as the run: over the kill of the evaluator, a stop, a resume, a restore. Passes may grow behind the last one. A resume of a finished job, and one
 # that fails, touch nothing and claim no speed. Weights know what model they are of.
 . "$(dirname "$0")/lib.sh"
 PASSES=12
@@ -66,4 +66,22 @@ finish_train 100
 [ $STATUS = 0 ] || fail "exit status $STATUS of the restored run"
 audited
 holds "$DIR/report.json" '[.passes[].pass] == [range(1; '$PASSES' + 1)]'
+
+# --- A finished job that is given more passes trains them
+start_train --resume --set train.passes=$((PASSES + 2))
+finish_train 60
+[ $STATUS = 0 ] || fail "exit status $STATUS of the run with more passes"
+audited
+all_passes "$DIR/report.json" $((PASSES + 2))
+holds "$DIR/report.json" '.finished and .train_s > 0'
+grep -q "already finished" "$DIR/train.out" && fail "it does not train the passes that it was given"
+
+# --- One that stopped early does not
+start_train --resume --set train.passes=1000 --set train.early_stop.patience=1 --accept train.early_stop.patience --set train.early_stop.min_delta=1 --accept train.early_stop.min_delta
+finish_train 60
+stopped=$(json "$DIR/report.json" '.passes | length')
+[ $STATUS = 0 ] && [ "$stopped" -lt 1000 ] || fail "exit status $STATUS, $stopped passes, without an early stop"
+start_train --resume --set train.passes=1001 --set train.early_stop.patience=1 --set train.early_stop.min_delta=1
+finish_train 60
+grep -q "already finished" "$DIR/train.out" || fail "it goes on behind its early stop: $(cat "$DIR/train.out")"
 nothing_left
