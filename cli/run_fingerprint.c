@@ -33,15 +33,17 @@ static weir_status read_file(const char *run_dir, struct json **out, weir_error 
 	           : weir_fail(err, WEIR_E_CORRUPT, "%s: expected a fingerprint, lines KEY=VALUE", path);
 }
 
-/* before: what was accepted earlier, or NULL; now: what is, or NULL. */
-static weir_status write_file(const char *run_dir, const char *fingerprint, const struct json *before, const struct accepted *now,
-                              weir_error *err)
+/* units: 0 is left out; before: what was accepted earlier, or NULL; now: what is, or NULL. */
+static weir_status write_file(const char *run_dir, const char *fingerprint, uint64_t units, const struct json *before,
+                              const struct accepted *now, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX + 32];
 	struct json *j = json_create();
 	path_in(run_dir, path);
 	json_set_count(j, "version", RUN_FINGERPRINT_VERSION);
 	json_set_text(j, "fingerprint", fingerprint);
+	if (units)
+		json_set_count(j, "units", units);
 	for (size_t i = 0; before && i < json_list_length(before, "accepted"); i++)
 		json_append(j, "accepted", json_list_get(before, "accepted", i));
 	if (now)
@@ -51,9 +53,9 @@ static weir_status write_file(const char *run_dir, const char *fingerprint, cons
 	return s;
 }
 
-weir_status run_fingerprint_begin(const char *run_dir, const char *fingerprint, weir_error *err)
+weir_status run_fingerprint_begin(const char *run_dir, const char *fingerprint, uint32_t units, weir_error *err)
 {
-	return write_file(run_dir, fingerprint, NULL, NULL, err);
+	return write_file(run_dir, fingerprint, units, NULL, NULL, err);
 }
 
 weir_status run_fingerprint_restore(const char *run_dir, const char *fingerprint, weir_error *err)
@@ -62,14 +64,16 @@ weir_status run_fingerprint_restore(const char *run_dir, const char *fingerprint
 	struct disk *d = disk_system();
 	path_in(run_dir, path);
 	if (fingerprint)
-		return write_file(run_dir, fingerprint, NULL, NULL, err);
+		return write_file(run_dir, fingerprint, 0, NULL, NULL, err);
 	return access(path, F_OK) == 0 ? d->ops->remove(d, path, err) : WEIR_OK;
 }
 
-weir_status run_fingerprint_check(const char *run_dir, const char *fingerprint, struct accepted *a, weir_error *err)
+weir_status run_fingerprint_check(const char *run_dir, const char *fingerprint, uint32_t units, struct accepted *a,
+                                  weir_error *err)
 {
 	char what[WEIR_ERROR_TEXT_BYTES / 3];
 	struct json *kept = NULL;
+	uint64_t cut = 0;
 	weir_status s = read_file(run_dir, &kept, err);
 	snprintf(what, sizeof what, "--resume: the run in %.200s was begun otherwise", run_dir);
 	if (s == WEIR_OK && kept)
@@ -77,6 +81,12 @@ weir_status run_fingerprint_check(const char *run_dir, const char *fingerprint, 
 		    a, &(struct fingerprint_comparison){.was = json_get_text(kept, "fingerprint"), .is = fingerprint, .what = what}, err);
 	else if (s == WEIR_OK)
 		fprintf(stderr, "the run in %s has no fingerprint: whether the job is still the same is not known\n", run_dir);
+	if (s == WEIR_OK && kept && json_get_count(kept, "units", &cut) && units && cut != units)
+		s = weir_fail(
+		    err, WEIR_E_INVALID,
+		    "--resume: the data are cut into %u work units, and those of the run in %.200s into %llu: --accept takes data only "
+		    "where they are cut into as many",
+		    units, run_dir, (unsigned long long)cut);
 	json_destroy(kept);
 	return s;
 }
@@ -84,12 +94,14 @@ weir_status run_fingerprint_check(const char *run_dir, const char *fingerprint, 
 weir_status run_fingerprint_resume(const char *run_dir, const char *fingerprint, const struct accepted *a, weir_error *err)
 {
 	struct json *kept = NULL;
+	uint64_t units = 0;
 	weir_status s = read_file(run_dir, &kept, err);
+	(void)(kept && json_get_count(kept, "units", &units));
 	char *joined = s == WEIR_OK ? fingerprint_join(kept ? json_get_text(kept, "fingerprint") : "", fingerprint) : NULL;
 	if (s == WEIR_OK && !joined)
 		s = weir_fail(err, WEIR_E_MEMORY, "no memory for the run's fingerprint");
 	if (s == WEIR_OK)
-		s = write_file(run_dir, joined, kept, a, err);
+		s = write_file(run_dir, joined, units, kept, a, err);
 	free(joined);
 	json_destroy(kept);
 	return s;

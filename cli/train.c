@@ -148,7 +148,7 @@ static weir_status new_run(struct train *t, weir_error *err)
 	run_path(t->job, "ledger.address", ledger);
 	unlink(ledger);
 	struct entropy *e = entropy_system();
-	s = run_fingerprint_begin(t->job->run_dir, t->fingerprint.text, err);
+	s = run_fingerprint_begin(t->job->run_dir, t->fingerprint.text, t->units, err);
 	if (s != WEIR_OK)
 		return s;
 	t->run = (struct run_state){.generation = 1};
@@ -248,9 +248,10 @@ static weir_status check_fingerprint(struct train *t, struct dataset *const part
 	const struct fingerprint_parts known = {.items = {parts[SPLIT_TRAIN], parts[SPLIT_VALID], parts[SPLIT_TEST]},
 	                                        .begins = !t->resume || t->job->train.warm_start[0]};
 	const weir_status s = job_fingerprint(t->job, &known, &t->fingerprint, err);
+	t->units = parts[SPLIT_TRAIN] ? dataset_get_info(parts[SPLIT_TRAIN])->units : 0;
 	if (s != WEIR_OK || !t->resume || t->job->cluster.servers_at_count > 0)
 		return s; /* the ledger of a cluster that was started by other means compares it */
-	return run_fingerprint_check(t->job->run_dir, t->fingerprint.text, &t->accepted, err);
+	return run_fingerprint_check(t->job->run_dir, t->fingerprint.text, t->units, &t->accepted, err);
 }
 
 /* Makes what is to be generated, and opens the data once. */

@@ -38,6 +38,7 @@ struct train {
 	bool dry_run;                   /* --dry-run */
 	struct accepted accepted;       /* --accept */
 	struct fingerprint fingerprint; /* of the job and its data */
+	uint32_t units;                 /* that the training data are cut into */
 	struct json *all_accepted;      /* in this run and before it, {"accepted": [...]}; NULL: nothing */
 	struct run_state run;           /* what the servers are started as */
 	struct job *job;

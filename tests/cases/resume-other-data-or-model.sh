@@ -29,6 +29,8 @@ refused model.kind deepfm wide_deep --set model.kind=wide_deep
 refused data.hash_buckets 0 1000 --set data.hash_buckets=1000
 refused data.seed 1 2 --set data.seed=2
 refused train.clip_norm 0 0.5 --set train.clip_norm=0.5
+"$WEIR" train --resume "$DIR/job.yaml" --set data.batch=8 --accept data.batch > "$DIR/refused.err" 2>&1 && fail "resumed with other units"
+told "13 work units" "into 7" "$DIR/refused.err" # and the run is still what it was
 rm "$RUN/cache"/* # what is cached of the data does not count
 "$WEIR" train --resume "$DIR/job.yaml" --set "train.passes=$PASSES" --set train.pace.batch_ms=0 --set cluster.workers=2 \
 	--set "data.train=$DIR/moved/train.svm" --report "$DIR/report.json" > "$DIR/resume.err" 2>&1 || fail "the same job in another place is not resumed"
