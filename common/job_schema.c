@@ -211,7 +211,7 @@ static const struct key keys[] = {
 	DATA(FLOAT_OR("data.positive_above", data.positive_above, "auto", -ANY_FLOAT, ANY_FLOAT, "auto")),
 	OPERATION(U32("data.threads", data.threads, "1", 1, WEIR_THREADS_MAX, "threads")),
 	OPERATION(U32("data.prefetch", data.prefetch, "4", 1, WEIR_PREFETCH_MAX, "batches")),
-	OPERATION(TEXT("data.cache", data.cache, "auto")),
+	DATA(TEXT("data.cache", data.cache, "auto")),
 	OPERATION(TEXT("data.endpoint", data.endpoint, "")),
 	OPERATION(TEXT("data.region", data.region, "")),
 	DATA(U64("data.generate.rows", data.generate.rows, "0", 0, WEIR_GENERATE_ROWS_MAX, "rows")),

@@ -27,6 +27,7 @@ size=$(stat -c %s "$DIR/train.svm")
 refused data.train "train.svm ($size bytes" "train.svm ($size bytes" --set "data.train=$DIR/other/train.svm"
 refused model.kind deepfm wide_deep --set model.kind=wide_deep
 refused data.hash_buckets 0 1000 --set data.hash_buckets=1000
+refused data.cache auto off --set data.cache=off
 refused data.seed 1 2 --set data.seed=2
 refused train.clip_norm 0 0.5 --set train.clip_norm=0.5
 "$WEIR" train --resume "$DIR/job.yaml" --set data.batch=8 --accept data.batch > "$DIR/refused.err" 2>&1 && fail "resumed with other units"

@@ -79,6 +79,13 @@ static void say_number(char *out, enum said *said, uint32_t value)
 	*said = value > 0 ? SAID : SAID_NOT;
 }
 
+/* Without a packed copy, click data are cut into units by bytes instead of rows. Where the copy lies does not count. */
+static void cache_value(const struct job *job, char *out, enum said *said)
+{
+	snprintf(out, WEIR_FINGERPRINT_VALUE_BYTES, "%s", strcmp(job->data.cache, "off") == 0 ? "off" : "auto");
+	*said = job_is_language(job) ? SAID_NOT : SAID;
+}
+
 static weir_status data_value(const struct facts *f, const char *key, char *out, enum said *said, weir_error *err)
 {
 	if (strcmp(key, "train") == 0)
@@ -89,7 +96,9 @@ static weir_status data_value(const struct facts *f, const char *key, char *out,
 		return part_content(f, SPLIT_TEST, out, said, err);
 	if (strcmp(key, "tokenizer") == 0)
 		return tokenizer_content(f, out, said, err);
-	if (strcmp(key, "fields") == 0)
+	if (strcmp(key, "cache") == 0)
+		cache_value(f->job, out, said);
+	else if (strcmp(key, "fields") == 0)
 		say_number(out, said, f->data ? f->data->fields : f->job->data.fields);
 	else if (strcmp(key, "dense") == 0)
 		say_number(out, said, f->data ? f->data->dense_dim : f->job->data.dense);

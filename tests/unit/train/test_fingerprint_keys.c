@@ -103,6 +103,8 @@ static uint32_t other_values(const struct key *k, char out[VALUES][VALUE_BYTES])
 		snprintf(out[n++], VALUE_BYTES, "[16, 4]");
 	if (k->type == KEY_TEXT || k->type == KEY_TEXT_LIST)
 		snprintf(out[n++], VALUE_BYTES, "other");
+	if (k->type == KEY_TEXT)
+		snprintf(out[n++], VALUE_BYTES, "off");
 	return n;
 }
 
