@@ -64,8 +64,8 @@ static int unknown_verb(const char *word)
 	for (unsigned i = 0; i < VERBS; i++)
 		names[i] = verbs[i].name;
 	const char *near = job_nearest(word, names, VERBS);
-	fprintf(stderr, "weir: no verb '%s'%s%s%s `weir help` lists all verbs\n", word, near ? ": did you mean '" : ";", near ? near : "",
-	        near ? "'?" : "");
+	fprintf(stderr, "weir: no verb '%s'%s%s%s `weir help` lists all verbs\n", word, near ? ": did you mean '" : ";",
+	        near ? near : "", near ? "'?" : "");
 	return EXIT_USAGE;
 }
 

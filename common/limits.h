@@ -10,11 +10,12 @@
 #define WEIR_CONTROL_BYTES_MAX    (1u << 20)             /* one control (protobuf) message */
 #define WEIR_REPLY_BYTES_MAX      WEIR_MESSAGE_BYTES_MAX /* a control reply that tells a whole job: wire_limits.c names them */
 #define WEIR_CONTROL_HEAP_FACTOR  16u                    /* unpacked protobuf may use this times its input, plus */
-#define WEIR_CONTROL_HEAP_FLOOR   (3u << 20)             /* this: 4,096 workers that have done nothing, or 65,536 segments, are a few bytes each */
-#define WEIR_STATE_HEAP_FACTOR    48u   /* the same of our own files: a unit that is closed is 8 bytes there, some 200 unpacked */
-#define WEIR_FRAME_RECORDS_MAX    4096u /* records in one frame */
-#define WEIR_RECORD_SECTIONS_MAX  256u  /* table sections in one record */
-#define WEIR_SECTION_ROWS_MAX     (1u << 18) /* rows in one section */
+#define WEIR_CONTROL_HEAP_FLOOR \
+	(3u << 20)                         /* this: 4,096 workers that have done nothing, or 65,536 segments, are a few bytes each */
+#define WEIR_STATE_HEAP_FACTOR   48u   /* the same of our own files: a unit that is closed is 8 bytes there, some 200 unpacked */
+#define WEIR_FRAME_RECORDS_MAX   4096u /* records in one frame */
+#define WEIR_RECORD_SECTIONS_MAX 256u  /* table sections in one record */
+#define WEIR_SECTION_ROWS_MAX    (1u << 18) /* rows in one section */
 /* unacknowledged request bytes per stream; enforced by the sender, checked by the receiver */
 #define WEIR_STREAM_CREDIT_BYTES (16u << 20)
 /* bulk that a client has sent and no server acknowledged; more would leave the caches before it is copied */

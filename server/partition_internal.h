@@ -25,8 +25,8 @@ struct partition_table {
 	bool is_logged;               /* an entry that is applied has brought it */
 	bool full_decay;              /* rows that a push leaves out take its step too: optimizer_catch_up */
 	struct optimizer_clock clock; /* state: as far as the entries applied here say */
-	struct reference *reference; /* dense: what trainers hold of it; NULL: nobody has asked */
-	struct histogram *staleness; /* NULL: of no push yet */
+	struct reference *reference;  /* dense: what trainers hold of it; NULL: nobody has asked */
+	struct histogram *staleness;  /* NULL: of no push yet */
 	struct partition_table_counters counters;
 };
 

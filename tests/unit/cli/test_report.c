@@ -253,10 +253,10 @@ static void test_report_of_a_text(void **state)
 	snprintf(evaluation, sizeof evaluation, "%s/evaluation.json", dir);
 	snprintf(path, sizeof path, "%s/report.json", dir);
 	FILE *out = fopen(evaluation, "w");
-	fputs(
-	    "{\"best_pass\": 1, \"chosen_by\": \"logloss\", \"valid\": {\"auc\": null, \"logloss\": 1.75, \"calibration\": null, \"rows\": 100}, \"test\": null,"
-	    "\"passes\": [{\"pass\": 1, \"auc\": null, \"logloss\": 1.75}]}",
-	    out);
+	fputs("{\"best_pass\": 1, \"chosen_by\": \"logloss\", \"valid\": {\"auc\": null, \"logloss\": 1.75, \"calibration\": null, "
+	      "\"rows\": 100}, \"test\": null,"
+	      "\"passes\": [{\"pass\": 1, \"auc\": null, \"logloss\": 1.75}]}",
+	      out);
 	fclose(out);
 	struct overview_partition p[PARTITIONS];
 	struct overview s = agreeing(p);
