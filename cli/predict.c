@@ -63,7 +63,7 @@ static weir_status write_rows(void *arg, const struct batch *batch, const float 
 	}
 	if (status != WEIR_OK)
 		return status;
-	return ferror(o->file) ? weir_fail(err, WEIR_E_IO, "cannot write %s: %s", o->path, strerror(errno)) : WEIR_OK;
+	return ferror(o->file) ? weir_fail(err, WEIR_E_IO, "cannot write %s: %s", output_label(o->path), strerror(errno)) : WEIR_OK;
 }
 
 static weir_status check_scores(const struct scoring *s, const struct rows *o, weir_error *err)
@@ -101,13 +101,13 @@ static weir_status predict(const struct scoring_verb *v, weir_error *err)
 	if (status == WEIR_OK && v->with_lines)
 		status = dataset_lines_open(&o.lines, s.data, err);
 	if (status == WEIR_OK && !(o.file = fopen(temporary, "w")))
-		status = weir_fail(err, WEIR_E_IO, "cannot write %s: %s", temporary, strerror(errno));
+		status = weir_fail(err, WEIR_E_IO, "cannot write %s: %s", output_label(v->out), strerror(errno));
 	if (status == WEIR_OK)
 		status = scorer_run(s.scorer, s.data, write_rows, &o, err);
 	if (status == WEIR_OK)
 		status = check_scores(&s, &o, err);
 	if (o.file && fclose(o.file) != 0 && status == WEIR_OK)
-		status = weir_fail(err, WEIR_E_IO, "cannot write %s: %s", temporary, strerror(errno));
+		status = weir_fail(err, WEIR_E_IO, "cannot write %s: %s", output_label(v->out), strerror(errno));
 	if (status == WEIR_OK && rename(temporary, out.path) != 0)
 		status = weir_fail(err, WEIR_E_IO, "cannot rename %s to %s: %s", temporary, v->out, strerror(errno));
 	const bool renamed = status == WEIR_OK;

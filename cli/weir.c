@@ -1,4 +1,5 @@
 /* weir: one program, a verb each. Only dispatch lives here. */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +70,7 @@ static int unknown_verb(const char *word)
 	return EXIT_USAGE;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	if (argc < 2) {
 		print_help(stderr);
@@ -89,4 +90,13 @@ int main(int argc, char **argv)
 	}
 	const struct verb *v = find_verb(word);
 	return v ? run_verb(v, argc - 1, argv + 1) : unknown_verb(word);
+}
+
+int main(int argc, char **argv)
+{
+	const int status = run(argc, argv);
+	if (status != EXIT_SUCCESS || (fflush(stdout) == 0 && !ferror(stdout)))
+		return status;
+	fprintf(stderr, "weir: cannot write stdout: %s\n", strerror(errno));
+	return EXIT_FAILURE;
 }
