@@ -4,6 +4,7 @@
  * A move is a batch that begins, is pushed or is left out, a unit that is committed or given back, or
  * a weir_progress call with batches. A stopwatch runs between two moves, except while
  *   - a server has not answered, wherever it is looked for and however long it is gone;
+ *   - the transport still points into the trainer's memory, on a connection that is going down;
  *   - the ledger has not answered a call, or the last report;
  *   - a batch waits for its step, or for the clock of another worker.
  * Outstanding answers decide, not the function that a thread is in: a thread that is stopped within
@@ -68,8 +69,8 @@ static bool waits_for_servers(const weir_client *c)
 
 static bool waits_for_others(weir_client *c)
 {
-	return waits_for_servers(c) || c->activity.calls || c->unreported || c->steps.waiting || c->steps.leaving ||
-	       clocks_wait_for_others(c);
+	return waits_for_servers(c) || atomic_load_explicit(&c->lent, memory_order_relaxed) > 0 || c->activity.calls ||
+	       c->unreported || c->steps.waiting || c->steps.leaving || clocks_wait_for_others(c);
 }
 
 void activity_tick(weir_client *c)

@@ -402,6 +402,7 @@ struct weir_client {
 	struct steps steps;
 	struct clocks clocks;
 	struct activity activity;
+	_Atomic int32_t lent;                 /* frames that point into the caller's memory and are with the transport */
 	uint64_t *applied_seen, *stable_seen; /* (partitions) */
 	_Atomic uint32_t pushed_place;        /* the highest of a batch that was pushed, counted from 1; 0: none was */
 	uint64_t *acknowledged,

@@ -15,7 +15,9 @@ static void destroy(struct operation *op)
 /* The caller's memory is no longer pointed to. Any thread. */
 static void on_release(struct message *m)
 {
-	operation_unhold(m->owner);
+	struct operation *op = m->owner;
+	atomic_fetch_sub_explicit(&op->client->lent, 1, memory_order_relaxed);
+	operation_unhold(op);
 }
 
 /* A frame on its way to one server. */
@@ -66,6 +68,7 @@ static void flush(struct frame_builder *b)
 	if (b->borrowed)
 		atomic_fetch_add_explicit(&b->op->holds, 1, memory_order_relaxed);
 	struct message *m = record_writer_finish(b->writer, c->uuid, c->generation, b->borrowed ? on_release : NULL, b->op);
+	const bool lent = b->borrowed && m;
 	pthread_mutex_lock(&c->lock);
 	if (!m) {
 		if (b->borrowed)
@@ -82,6 +85,8 @@ static void flush(struct frame_builder *b)
 	} else if (b->changes != c->map.changes) {
 		lane_move_last(&b->link->push);
 	}
+	if (lent) /* the transport may have let go of it already */
+		atomic_fetch_add_explicit(&c->lent, 1, memory_order_relaxed);
 	pthread_mutex_unlock(&c->lock);
 	b->count = 0;
 	b->borrowed = false;
