@@ -29,7 +29,8 @@ for log in disk memory; do
 	finish_train 60
 	[ $STATUS = 0 ] || fail "exit status $STATUS"
 	audited
-	holds "$DIR/report.json" ".finished and .servers_lost == 1 and .partitions_moved > 0"
+	# With its log on disk a server may be back before the others take over.
+	holds "$DIR/report.json" ".finished and .servers_lost == 1 and (.partitions_moved > 0 or \"$log\" == \"disk\")"
 	nothing_left
 	grep "server $server had" "$DIR/train.err"
 done
