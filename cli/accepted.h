@@ -1,4 +1,5 @@
-/* --accept KEY: differences between two fingerprints (fingerprint.h) that are taken knowingly, and the record of them. */
+/* --accept KEY: differences between two fingerprints (fingerprint.h) that are taken knowingly, and
+ * their record. */
 #ifndef WEIR_ACCEPTED_H
 #define WEIR_ACCEPTED_H
 
@@ -33,8 +34,8 @@ struct weights_origin {
 	bool foreign;    /* other programs write such weights: a fingerprint is not expected */
 	bool trained_on; /* by the job: rows that the weights lack begin as the job says */
 };
-/* E_INVALID names the keys in which the job differs from the one that trained them. Weights without a fingerprint are taken with
- * a warning. */
+/* E_INVALID names the keys in which the job differs from the one that trained the weights. Weights
+ * without a fingerprint are taken with a warning. */
 weir_status accepted_check_weights(struct accepted *a, const struct weights_origin *w, weir_error *err) WEIR_MUST_CHECK;
 
 #endif

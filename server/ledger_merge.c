@@ -237,10 +237,15 @@ static struct close_record *read_close(const Weir__V1__StepClose *in)
 	struct close_record *c = NULL;
 	for (size_t i = 0; members && i < count; i++) {
 		members[i].batch = read_batch(i < in->n_included ? in->included[i] : in->dropped[i - in->n_included]);
-		members[i].weight = i < in->n_weights ? (double)in->weights[i] : 1;
+		members[i].weight = 1;
 	}
 	if (members)
 		c = ledger_close_make(in->step, in->rate_scale, members, (uint32_t)count, (uint32_t)in->n_included);
+	if (c && in->n_weights > 0 && in->n_weights == in->n_included) { /* as partitions may have applied them: to the bit */
+		memcpy(c->weights, in->weights, in->n_weights * sizeof *c->weights);
+		c->message.n_weights = in->n_weights;
+		c->message.weights = c->weights;
+	}
 	free(members);
 	return c;
 }

@@ -65,11 +65,14 @@ static void step(struct world *w, uint32_t i, bool has_done, bool has_ready)
 	ready.unit = done.unit = w->unit[i].unit;
 	done.batch = w->batch[i];
 	ready.batch = has_done ? ++w->batch[i] : w->batch[i];
+	Weir__V1__BatchWeight weight = WEIR__V1__BATCH_WEIGHT__INIT; /* the mean of a step is weighed */
+	weight.value = 1 + 3 * i + w->batch[i] % 7;
 	q.job = fixture_job();
 	q.worker = w->worker[i].worker;
 	q.incarnation = w->worker[i].incarnation;
 	q.has_done = has_done;
 	q.done = &done;
+	q.done_weight = &weight;
 	q.has_ready = has_ready;
 	q.ready = &ready;
 	ledger_step(w->f.ledger, &q, on_status, &w->answers);
