@@ -14,6 +14,7 @@
 #include "new_folder.h"
 #include "options.h"
 #include "output.h"
+#include "output_inputs.h"
 #include "verbs.h"
 
 static const char *const method_names[] = {[MERGE_LINEAR] = "linear", [MERGE_SLERP] = "slerp", [MERGE_TASK] = "task"};
@@ -72,9 +73,11 @@ static weir_status check_same(const char *first, const char *other, weir_error *
 static weir_status open_models(struct verb_merge *v, weir_error *err)
 {
 	struct merge *m = &v->merge;
-	weir_status s = WEIR_OK;
+	weir_status s = v->base ? output_spares(v->out, v->base, "what --base names", err) : WEIR_OK;
 	for (uint32_t i = 0; i < m->count && s == WEIR_OK; i++) {
-		s = open_model(v->models[i], &v->opened[i], err);
+		s = output_spares(v->out, v->models[i], "one of the models to merge", err);
+		if (s == WEIR_OK)
+			s = open_model(v->models[i], &v->opened[i], err);
 		if (s == WEIR_OK && i > 0)
 			s = check_same(v->models[0], v->models[i], err);
 		m->inputs[i] = v->opened[i];

@@ -9,6 +9,7 @@
 #include "json.h"
 #include "live.h"
 #include "output.h"
+#include "output_inputs.h"
 #include "overview_json.h"
 
 double report_samples_per_s(const struct report *r)
@@ -459,10 +460,12 @@ static void put_overview(struct json *j, const struct overview *s)
 	put_stalled(j, s);
 }
 
-weir_status report_check_path(const char *path, weir_error *err)
+weir_status report_check_path(const char *path, const struct job *job, const char *job_path, weir_error *err)
 {
 	weir_error why = {0};
-	const weir_status s = output_check(path, &why);
+	weir_status s = output_check(path, &why);
+	if (s == WEIR_OK)
+		s = output_spares_job(path, job, job_path, &why);
 	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "--report: %s", why.text);
 }
 

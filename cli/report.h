@@ -75,7 +75,7 @@ weir_status report_read_evaluation(struct report *r, const char *path, weir_erro
 void report_free(struct report *r);
 void report_print(const struct report *r, FILE *out);
 /* Whether report_write could write there, asked before hours of training. */
-weir_status report_check_path(const char *path, weir_error *err) WEIR_MUST_CHECK;
+weir_status report_check_path(const char *path, const struct job *job, const char *job_path, weir_error *err) WEIR_MUST_CHECK;
 weir_status report_write(const struct report *r, const char *path, weir_error *err) WEIR_MUST_CHECK;
 
 #endif

@@ -10,6 +10,7 @@
 #include "data_shape.h"
 #include "device.h"
 #include "import_checkpoint.h"
+#include "output_inputs.h"
 #include "snapshot.h"
 #include "train.h"
 
@@ -191,6 +192,12 @@ void scoring_close(struct scoring *s)
 	*s = (struct scoring){0};
 }
 
+static weir_status spare_inputs(const struct scoring_verb *v, const struct job *job, weir_error *err)
+{
+	const weir_status s = output_spares_job(v->out, job, v->job.path, err);
+	return s == WEIR_OK && v->scoring.weights ? output_spares(v->out, v->scoring.weights, "what --weights names", err) : s;
+}
+
 int scoring_verb_main(struct scoring_verb *v, const struct option *options, uint32_t options_count, int count, char **args)
 {
 	struct job *job = NULL;
@@ -214,6 +221,8 @@ int scoring_verb_main(struct scoring_verb *v, const struct option *options, uint
 		return verb_usage(v->name, &err);
 	s = job_options_load(&v->job, &job, &err);
 	v->scoring.job = job;
+	if (s == WEIR_OK && v->out)
+		s = spare_inputs(v, job, &err);
 	if (s == WEIR_OK)
 		device_show(job, 0);
 	if (s == WEIR_OK)

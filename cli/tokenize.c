@@ -8,6 +8,7 @@
 #include "limits.h"
 #include "options.h"
 #include "output.h"
+#include "output_inputs.h"
 #include "process.h"
 #include "tokenize.h"
 #include "verbs.h"
@@ -57,7 +58,8 @@ static weir_status find_files(struct verb_tokenize *v, weir_error *err)
 		patterns[count++] = (char *)(uintptr_t)v->in.items[i];
 	for (uint32_t i = 0; i < FILES_MAX && v->files[i]; i++)
 		patterns[count++] = (char *)(uintptr_t)v->files[i];
-	return sources_find(&v->sources, patterns, count, NULL, err);
+	const weir_status s = sources_find(&v->sources, patterns, count, NULL, err);
+	return s == WEIR_OK ? output_spares_sources(v->out, &v->sources, "a file to tokenize", err) : s;
 }
 
 /* Which token ends a document, and how conversations are written: asked for, or as the tokenizer's folder says. */
@@ -102,7 +104,9 @@ static weir_status run(struct verb_tokenize *v, weir_error *err)
 	struct output output;
 	const struct clock *clock = clock_system();
 	const int64_t began_ms = clock_ms(clock);
-	weir_status s = tokenizer_open(&v->opened, v->tokenizer, err);
+	weir_status s = output_spares(v->out, v->tokenizer, "the tokenizer", err);
+	if (s == WEIR_OK)
+		s = tokenizer_open(&v->opened, v->tokenizer, err);
 	if (s == WEIR_OK)
 		s = settle(v, err);
 	if (s == WEIR_OK)

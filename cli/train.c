@@ -337,7 +337,7 @@ static weir_status prepare(struct train *t, struct report *r, weir_error *err)
 	if (s == WEIR_OK)
 		s = check_run(t, err);
 	if (s == WEIR_OK && t->report_path)
-		s = report_check_path(t->report_path, err);
+		s = report_check_path(t->report_path, t->job, t->options.path, err);
 	if (s == WEIR_OK)
 		s = coordinator_find(t, err);
 	if (s == WEIR_OK)
@@ -583,7 +583,7 @@ static int dry_run(struct train *t)
 	if (s == WEIR_OK && t->job->cluster.servers_at_count == 0 && !t->fresh)
 		s = t->resume ? find_kept_run(t, err) : refuse_earlier_run(t->job, err);
 	if (s == WEIR_OK && t->report_path)
-		s = report_check_path(t->report_path, err);
+		s = report_check_path(t->report_path, t->job, t->options.path, err);
 	if (s == WEIR_OK)
 		check_print_plan(t->job, t->resume, t->fresh, stdout);
 	fflush(stdout);
