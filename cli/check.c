@@ -10,6 +10,7 @@
 
 #include "adapter_folder.h"
 #include "backend.h"
+#include "data_check.h"
 #include "data_shape.h"
 #include "dataset.h"
 #include "device.h"
@@ -86,15 +87,6 @@ static void sample(struct check *c, const char *key, struct dataset *data, uint3
 	unit_close(unit);
 }
 
-/* Texts that become tokens would be tokenized whole; compressed ones are read whole. */
-static bool has_sample(const struct job *job, const struct sources *s)
-{
-	bool plain = true;
-	for (uint32_t i = 0; i < s->count; i++)
-		plain &= s->items[i].kind == TEXT_PLAIN;
-	return plain && (job->data.format != DATA_TOKENS || token_file_begins(s->items[0].path));
-}
-
 static void check_files(struct check *c, const char *key, enum split_part part, const struct sources *s, uint64_t bytes)
 {
 	struct job *job = malloc(sizeof *job);
@@ -104,7 +96,7 @@ static void check_files(struct check *c, const char *key, enum split_part part, 
 		return;
 	memcpy(job, c->job, sizeof *job);
 	snprintf(job->data.cache, sizeof job->data.cache, "off"); /* nothing is made */
-	if (!has_sample(job, s))
+	if (!data_check_is_plain(job, s))
 		tell(c, GOOD, key, "%u file%s; compressed, or texts to tokenize: lines are looked at when training begins", s->count,
 		     s->count == 1 ? "" : "s");
 	else if (dataset_open(&data, job, part, c->logger, &err) != WEIR_OK)

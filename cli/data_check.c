@@ -2,9 +2,12 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "data_shape.h"
+#include "remote.h"
+#include "token_file.h"
 
 /* That there are rows, of both classes. */
 static weir_status check_labels(const struct job *job, struct dataset *data, struct data_check *out, weir_error *err)
@@ -66,9 +69,47 @@ weir_status data_check(const struct job *job, bool with_model, struct logger *lo
 	return s;
 }
 
+bool data_check_is_plain(const struct job *job, const struct sources *s)
+{
+	bool plain = true;
+	for (uint32_t i = 0; i < s->count; i++)
+		plain &= s->items[i].kind == TEXT_PLAIN;
+	return plain && (job->data.format != DATA_TOKENS || token_file_begins(s->items[0].path));
+}
+
+static bool can_peek(const struct job *job, char *const *patterns, uint32_t count)
+{
+	struct sources found = {0};
+	weir_error ignored = {0};
+	bool here = count > 0;
+	for (uint32_t i = 0; i < count; i++)
+		here &= !remote_is(patterns[i]);
+	here = here && sources_find(&found, patterns, count, NULL, &ignored) == WEIR_OK && data_check_is_plain(job, &found);
+	sources_free(&found);
+	return here;
+}
+
+weir_status data_check_peek(const struct job *job, struct logger *logger, struct data_check *out, weir_error *err)
+{
+	char *const *const patterns[] = {job->data.train, job->data.valid, job->data.test};
+	const uint32_t counts[] = {job->data.train_count, job->data.valid_count, job->data.test_count};
+	weir_status s = WEIR_OK;
+	*out = (struct data_check){.uncached = malloc(sizeof *job)};
+	if (!out->uncached)
+		return weir_fail(err, WEIR_E_MEMORY, "no memory for a job");
+	memcpy(out->uncached, job, sizeof *job);
+	snprintf(out->uncached->data.cache, sizeof out->uncached->data.cache, "off");
+	for (enum split_part part = SPLIT_TRAIN; part <= SPLIT_TEST && s == WEIR_OK; part++)
+		if (can_peek(job, patterns[part], counts[part]))
+			s = dataset_open(&out->parts[part], out->uncached, part, logger, err);
+	return s;
+}
+
 void data_check_close(struct data_check *c)
 {
 	for (unsigned i = 0; i < sizeof c->parts / sizeof *c->parts; i++)
 		dataset_close(c->parts[i]);
 	memset(c->parts, 0, sizeof c->parts);
+	free(c->uncached);
+	c->uncached = NULL;
 }

@@ -90,7 +90,7 @@ weir_status options_parse(int count, char **args, const struct option *options, 
 		const char *value = NULL;
 		if (strcmp(args[i], "--help") == 0) {
 			print_options(options, options_count);
-			exit(EXIT_SUCCESS);
+			exit(verb_end(EXIT_SUCCESS));
 		}
 		if (args[i][0] != '-' || args[i][1] == '\0') { /* "-" is stdin */
 			if (words == positional_max)
@@ -165,6 +165,14 @@ weir_status job_options_logger(const struct job_options *o, const char *who, enu
 		return weir_fail(err, WEIR_E_INVALID, "--log-format is '%s': expected human or json", o->log_format);
 	*out = logger_create(&options);
 	return *out ? WEIR_OK : weir_fail(err, WEIR_E_MEMORY, "no memory for a logger");
+}
+
+int verb_end(int status)
+{
+	if (status != EXIT_SUCCESS || (fflush(stdout) == 0 && !ferror(stdout)))
+		return status;
+	fprintf(stderr, "weir: cannot write stdout: %s\n", strerror(errno));
+	return EXIT_FAILURE;
 }
 
 int verb_fail(const char *verb, const weir_error *err)

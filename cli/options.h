@@ -65,6 +65,8 @@ weir_status job_options_load_text(const struct job_options *o, struct job **out,
 weir_status job_options_logger(const struct job_options *o, const char *who, enum log_level fallback, struct logger **out,
                                weir_error *err) WEIR_MUST_CHECK;
 
+/* The exit status of a verb that ends with `status`: 1 where what it printed could not be written, which is told. */
+int verb_end(int status);
 /* Prints "weir VERB: text" as the last line on stderr and returns the exit status that fits (2 for E_INVALID from options, else 1). */
 int verb_fail(const char *verb, const weir_error *err);
 int verb_usage(const char *verb, const weir_error *err);

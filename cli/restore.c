@@ -10,6 +10,7 @@
 #include "disk.h"
 #include "evaluation.h"
 #include "events.h"
+#include "kept_run.h"
 #include "live.h"
 #include "options.h"
 #include "run_dir.h"
@@ -232,6 +233,8 @@ int verb_restore(int count, char **args)
 		s = weir_fail(&err, WEIR_E_INVALID, "needs --from NAME or --from latest");
 	if (s == WEIR_OK)
 		s = fingerprint_check_accepted(accepted.keys.items, accepted.keys.count, &err);
+	for (uint32_t i = 0; s == WEIR_OK && i < accepted.keys.count; i++)
+		s = kept_run_check_accepted(accepted.keys.items[i], &err);
 	if (s != WEIR_OK)
 		return verb_usage("restore", &err);
 	s = job_options_load(&jo, &job, &err);

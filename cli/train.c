@@ -18,6 +18,7 @@
 #include "disk.h"
 #include "earlier_runs.h"
 #include "generate.h"
+#include "kept_run.h"
 #include "output.h"
 #include "prng.h"
 #include "run_dir.h"
@@ -85,6 +86,8 @@ static weir_status check_kept(const struct train *t, weir_error *err)
 	weir_status s = check_replicas(t, &why);
 	if (s == WEIR_OK && on_disk)
 		s = run_dir_check_data(job, t->run.servers, &why);
+	if (s == WEIR_OK && has_data)
+		s = kept_run_check_cluster(job, &why);
 	if (s == WEIR_OK && has_data)
 		s = coordinator_check_kept(job, &why);
 	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "--resume: %s", why.text);
@@ -248,10 +251,16 @@ static weir_status check_fingerprint(struct train *t, struct dataset *const part
 	const struct fingerprint_parts known = {.items = {parts[SPLIT_TRAIN], parts[SPLIT_VALID], parts[SPLIT_TEST]},
 	                                        .begins = !t->resume || t->job->train.warm_start[0]};
 	const weir_status s = job_fingerprint(t->job, &known, &t->fingerprint, err);
-	t->units = parts[SPLIT_TRAIN] ? dataset_get_info(parts[SPLIT_TRAIN])->units : 0;
+	const struct dataset *train = parts[SPLIT_TRAIN];
+	const bool tells_length = train && (!t->dry_run || dataset_get_info(train)->rows > 0);
+	t->units = train && !t->dry_run ? dataset_get_info(train)->units : 0;
 	if (s != WEIR_OK || !t->resume || t->job->cluster.servers_at_count > 0)
 		return s; /* the ledger of a cluster that was started by other means compares it */
-	return run_fingerprint_check(t->job->run_dir, t->fingerprint.text, t->units, &t->accepted, err);
+	weir_error why = {0};
+	weir_status kept = run_fingerprint_check(t->job->run_dir, t->fingerprint.text, t->units, &t->accepted, err);
+	if (kept == WEIR_OK && t->accepted.record && tells_length)
+		kept = kept_run_check_tables(t->job, &t->run, train, &why);
+	return why.text[0] ? weir_fail(err, kept, "--resume: %s", why.text) : kept;
 }
 
 /* Makes what is to be generated, and opens the data once. */
@@ -573,6 +582,20 @@ static void train_free(struct train *t)
 	job_free(t->job);
 }
 
+/* As far as the data can be read without making anything. */
+static weir_status peek_at_resumed(struct train *t, weir_error *err)
+{
+	struct data_check found;
+	weir_status s = find_kept_run(t, err);
+	if (s != WEIR_OK)
+		return s;
+	s = data_check_peek(t->job, t->logger, &found, err);
+	if (s == WEIR_OK)
+		s = check_fingerprint(t, found.parts, err);
+	data_check_close(&found);
+	return s;
+}
+
 /* Says all that can be said without making, starting or deleting anything. */
 static int dry_run(struct train *t)
 {
@@ -581,7 +604,7 @@ static int dry_run(struct train *t)
 	weir_status s =
 	    wrong ? weir_fail(err, WEIR_E_INVALID, "%u thing%s wrong: see above", wrong, wrong == 1 ? " is" : "s are") : WEIR_OK;
 	if (s == WEIR_OK && t->job->cluster.servers_at_count == 0 && !t->fresh)
-		s = t->resume ? find_kept_run(t, err) : refuse_earlier_run(t->job, err);
+		s = t->resume ? peek_at_resumed(t, err) : refuse_earlier_run(t->job, err);
 	if (s == WEIR_OK && t->report_path)
 		s = report_check_path(t->report_path, t->job, t->options.path, err);
 	if (s == WEIR_OK)

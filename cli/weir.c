@@ -1,11 +1,11 @@
 /* weir: one program, a verb each. Only dispatch lives here. */
-#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "job.h"
+#include "options.h"
 #include "verbs.h"
 
 struct verb {
@@ -94,9 +94,5 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	const int status = run(argc, argv);
-	if (status != EXIT_SUCCESS || (fflush(stdout) == 0 && !ferror(stdout)))
-		return status;
-	fprintf(stderr, "weir: cannot write stdout: %s\n", strerror(errno));
-	return EXIT_FAILURE;
+	return verb_end(run(argc, argv));
 }

@@ -1,6 +1,7 @@
 /* JSON by dotted paths, over jansson. Running out of memory while a document is built marks it broken; writing it then fails. */
 #include "json.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -352,5 +353,7 @@ weir_status json_print(const struct json *j, FILE *out, weir_error *err)
 		return WEIR_E_MEMORY;
 	bool written = fprintf(out, "%s\n", text) > 0 && fflush(out) == 0;
 	free(text);
-	return written ? WEIR_OK : weir_fail(err, WEIR_E_IO, "cannot write the JSON document");
+	return written ? WEIR_OK
+	               : weir_fail(err, WEIR_E_IO, "cannot write %s: %s", out == stdout ? "stdout" : "the JSON document",
+	                           strerror(errno));
 }

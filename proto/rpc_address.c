@@ -109,7 +109,9 @@ void rpc_address_uri(const char *address, char out[RPC_URI_BYTES])
 {
 	const bool is_path = strncmp(address, "unix:", 5) == 0;
 	size_t at = 0;
-	for (; *address && at + 4 < RPC_URI_BYTES; address++) {
+	for (const char *from = address; *address && at + 4 < RPC_URI_BYTES; address++) {
+		if (is_path && address > from + 5 && address[-1] == '/' && *address == '/')
+			continue;
 		if (is_path && !is_plain(*address))
 			at += (size_t)snprintf(out + at, 4, "%%%02X", (unsigned char)*address);
 		else

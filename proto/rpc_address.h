@@ -11,7 +11,8 @@
  * address and what to do. A unix socket that nobody listens on is removed. */
 weir_status rpc_address_check(const char *address, weir_error *err) WEIR_MUST_CHECK;
 
-/* The same as gRPC has it, a URI: the path of a socket is percent-encoded. */
+/* The same as gRPC has it, a URI: the path of a socket is percent-encoded, and a run of slashes in it is one, as two behind "unix:"
+ * would begin the name of a host. */
 #define RPC_URI_BYTES (3u * WEIR_ADDRESS_BYTES_MAX)
 void rpc_address_uri(const char *address, char out[RPC_URI_BYTES]);
 

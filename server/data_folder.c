@@ -247,6 +247,19 @@ static weir_status registry_read(const struct folder *f, Weir__V1__TableRegistry
 	return status;
 }
 
+weir_status folder_read_tables(struct disk *disk, const char *path, Weir__V1__TableRegistry **out, weir_error *err)
+{
+	const size_t bytes = strlen(path) + 1;
+	struct folder *f = calloc(1, sizeof *f + bytes);
+	if (!f)
+		return weir_fail(err, WEIR_E_MEMORY, "%s: out of memory", path);
+	f->disk = disk;
+	memcpy(f->path, path, bytes);
+	const weir_status status = registry_read(f, out, err);
+	free(f);
+	return status;
+}
+
 static weir_status registry_write(const struct folder *f, const Weir__V1__TableRegistry *r, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX];

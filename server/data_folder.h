@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "disk.h"
+#include "state.pb-c.h"
 #include "wire.h"
 
 #define FOLDER_VERSION 1u
@@ -64,5 +65,9 @@ weir_status folder_restored(struct folder *f, weir_error *err); /* it is filled,
 weir_status folder_add_table(struct folder *f, const Weir__V1__Table *table, weir_error *err);
 /* The tables that were there when it was opened: (count). */
 Weir__V1__Table *const *folder_tables(const struct folder *f, size_t *count);
+
+/* The tables of a folder that no server has, for wire_free; of none where no server has opened it. E_CORRUPT, E_IO. */
+weir_status folder_read_tables(struct disk *disk, const char *path, Weir__V1__TableRegistry **out,
+                               weir_error *err) WEIR_MUST_CHECK;
 
 #endif

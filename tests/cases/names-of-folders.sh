@@ -22,6 +22,10 @@ for name in 'a=b#c?d%e%20&;' "it's \"here\" [x]{y}*" '-rf ~ $HOME back\slash:ün
 	[ -n "$(ls "$DIR/$name/events")" ] || fail "no events in '$name'"
 	i=$((i + 1))
 done
+mkdir "$DIR/slashes" && cp plain.svm "$DIR/slashes/slashes.svm"
+job "//${DIR#/}//slashes" # two slashes in front would begin a host's name in the address of a socket
+timeout 60 "$WEIR" train job.yaml --report "$DIR/report.json" > train.out 2> train.err || fail "weir train in //: $(tail -n 1 train.err)"
+audited
 for name in 'a,b' $'a\nb'; do
 	mkdir "$DIR/$name" && cp plain.svm "$DIR/$name/$name.svm"
 	job "$DIR/$name"

@@ -52,7 +52,7 @@ done
 "$WEIR" train "$DIR/job.yaml" --fresh --report - 2> "$DIR/train.err" > "$DIR/report.json" || fail "weir train --report -"
 [ "$(json "$DIR/report.json" .finished)" = true ] || fail "--report - writes more than the report to stdout"
 [ -z "$(ls "$TMPDIR")" ] || fail "a temporary folder is left"
-for verb in help "runs $DIR" "eval $DIR/job.yaml" "check $DIR/job.yaml"; do # what is printed is lost
+for verb in help "help train" "train --help" "bench --help" version "runs $DIR" "runs $DIR --json" "eval $DIR/job.yaml --json" "eval $DIR/job.yaml" "check $DIR/job.yaml"; do # what is printed is lost
 	"$WEIR" $verb > /dev/full 2> "$DIR/verb.err" && fail "weir $verb prints onto a full device"
 	told "cannot write stdout" "$DIR/verb.err"
 done

@@ -337,7 +337,7 @@ weir_status fingerprint_check_accepted(const char *const *accepted, size_t accep
 		if (found && found->of != OF_OPERATION)
 			continue;
 		if (found)
-			return weir_fail(err, WEIR_E_INVALID, "--accept %s: the key determines no results, and may change without it",
+			return weir_fail(err, WEIR_E_INVALID, "--accept %s: the key determines no results, and is not what --accept is for",
 			                 accepted[a]);
 		const char *nearest = job_nearest(accepted[a], names, n);
 		return weir_fail(err, WEIR_E_INVALID, "--accept %.100s: there is no such key%s%s", accepted[a],

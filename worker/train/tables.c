@@ -40,6 +40,13 @@ struct training_length training_length_of(const struct job *job, const struct da
 	                                .workers = job->cluster.workers};
 }
 
+weir_status tables_spec(weir_table_spec *out, const struct model *model, enum model_table k, const struct training_length *length,
+                        weir_error *err)
+{
+	*out = model_table_spec(model, k);
+	return fill_total(out->name, &out->optimizer.schedule, length->batches, joined_by(out, length), err);
+}
+
 weir_status tables_register(struct tables *t, const struct model *model, const struct training_length *length,
                             weir_client *client, weir_error *err)
 {
@@ -47,8 +54,8 @@ weir_status tables_register(struct tables *t, const struct model *model, const s
 	for (enum model_table k = 0; k < MODEL_TABLES; k++) {
 		if (!model_has(model, k))
 			continue;
-		weir_table_spec spec = model_table_spec(model, k);
-		weir_status s = fill_total(spec.name, &spec.optimizer.schedule, length->batches, joined_by(&spec, length), err);
+		weir_table_spec spec;
+		weir_status s = tables_spec(&spec, model, k, length, err);
 		if (s == WEIR_OK)
 			s = weir_table_register(client, &spec, &t->ids[k], err);
 		if (s != WEIR_OK)

@@ -23,6 +23,10 @@ struct training_length {
 
 struct training_length training_length_of(const struct job *job, const struct dataset *data);
 
+/* What trainers register of one of the model's tables; its segments are the model's. E_INVALID: its schedule is to last the whole
+ * training, whose length is not known. */
+weir_status tables_spec(weir_table_spec *out, const struct model *model, enum model_table k, const struct training_length *length,
+                        weir_error *err) WEIR_MUST_CHECK;
 /* Trainers create the tables, or find them when another trainer came first. E_EXISTS when the job holds one of another shape. */
 weir_status tables_register(struct tables *t, const struct model *model, const struct training_length *length,
                             weir_client *client, weir_error *err);
