@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "disk.h"
+#include "http_server.h"
 #include "ports.h"
 #include "rpc_address.h"
 #include "run_dir.h"
@@ -106,6 +107,20 @@ weir_status launch_choose_addresses(struct train *t, weir_error *err)
 			return weir_fail(err, s, "server-%u at %s", i, why.text);
 	}
 	return WEIR_OK;
+}
+
+weir_status launch_check_pages(const struct job *job, const char *http, weir_error *err)
+{
+	const uint32_t processes = job->cluster.servers + job->cluster.workers + 1; /* the evaluator */
+	char address[WEIR_ADDRESS_BYTES_MAX];
+	weir_error why = {0};
+	weir_status s = http ? http_server_check(http, &why) : WEIR_OK;
+	if (s != WEIR_OK)
+		return weir_fail(err, s, "--http: %s", why.text);
+	for (uint32_t i = 0; i < processes && job->metrics.port > 0 && job->cluster.servers_at_count == 0 && s == WEIR_OK; i++)
+		if (job_monitor_address(job, i, address))
+			s = http_server_check(address, &why);
+	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "metrics.port: %s", why.text);
 }
 
 /* Adds an address to "A,B". */

@@ -356,6 +356,8 @@ static weir_status prepare(struct train *t, struct report *r, weir_error *err)
 	if (s == WEIR_OK)
 		s = launch_choose_addresses(t, err);
 	if (s == WEIR_OK)
+		s = launch_check_pages(t->job, t->http, err);
+	if (s == WEIR_OK)
 		s = coordinator_choose(t, err);
 	if (s == WEIR_OK)
 		s = begin_run(t, err);
@@ -428,8 +430,13 @@ static void undo_start(struct train *t)
 	weir_error ignored = {0};
 	if (t->resume || t->job->cluster.servers_at_count > 0 || !t->supervisor)
 		return;
+	char curves[WEIR_PATH_BYTES_MAX + 64];
 	launch_end(t, TRAIN_SERVERS_END_MS);
 	(void)remove_data(t->job, &ignored);
+	run_path(t->job, EVENTS_FOLDER,
+	         curves); /* empty, but they would make it a run that is kept, in the place of one that is worth it */
+	if (run_dir_remove(curves, &ignored) != WEIR_OK)
+		live_note(&t->live, "%s", ignored.text);
 }
 
 /* --- Reporting */
@@ -607,6 +614,8 @@ static int dry_run(struct train *t)
 		s = t->resume ? peek_at_resumed(t, err) : refuse_earlier_run(t->job, err);
 	if (s == WEIR_OK && t->report_path)
 		s = report_check_path(t->report_path, t->job, t->options.path, err);
+	if (s == WEIR_OK)
+		s = launch_check_pages(t->job, t->http, err);
 	if (s == WEIR_OK)
 		check_print_plan(t->job, t->resume, t->fresh, stdout);
 	fflush(stdout);

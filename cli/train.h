@@ -82,6 +82,8 @@ struct train {
 /* --- launch.c */
 /* Fills t->addresses and checks that servers could listen there now. */
 weir_status launch_choose_addresses(struct train *t, weir_error *err) WEIR_MUST_CHECK;
+/* Whether pages can be served: those of this command at `http` (NULL: none), and those of metrics.port. Nobody serves them yet. */
+weir_status launch_check_pages(const struct job *job, const char *http, weir_error *err) WEIR_MUST_CHECK;
 /* E_BUSY: a server of the job runs that this `weir train` has not started: it has its folder, or
  * listens at its address. Names it. */
 weir_status launch_check_idle(const struct job *job, const char *who, weir_error *err) WEIR_MUST_CHECK;

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "limits.h"
 
@@ -107,6 +109,29 @@ static weir_status parse_address(const char *text, union socket_address *out, we
 	else
 		out->v4.sin_port = htons((uint16_t)number);
 	return WEIR_OK;
+}
+
+static socklen_t address_bytes(const union socket_address *a)
+{
+	return a->any.sa_family == AF_INET6 ? sizeof a->v6 : sizeof a->v4;
+}
+
+weir_status http_server_check(const char *address, weir_error *err)
+{
+	union socket_address at;
+	const int one = 1;
+	const weir_status status = parse_address(address, &at, err);
+	if (status)
+		return status;
+	const int fd = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const bool bound = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0 &&
+	                   bind(fd, &at.any, address_bytes(&at)) == 0 && listen(fd, 1) == 0;
+	const int e = errno;
+	if (fd >= 0)
+		close(fd);
+	return bound ? WEIR_OK
+	             : weir_fail(err, WEIR_E_IO, "cannot serve pages at %s: %s; choose another port, or 0 for any", address,
+	                         strerror(e));
 }
 
 static weir_status note_address(struct http_server *s, weir_error *err)

@@ -41,6 +41,8 @@ struct http_server;
  * E_INVALID, E_IO. */
 weir_status http_server_start(struct http_server **out, const char *address, struct http_names names, http_page_fn page,
                               void *arg, weir_error *err) WEIR_MUST_CHECK;
+/* Whether it would start there now. */
+weir_status http_server_check(const char *address, weir_error *err) WEIR_MUST_CHECK;
 const char *http_server_address(const struct http_server *s); /* HOST:PORT, with the real port */
 void http_server_stop(struct http_server *s);                 /* waits for the page being made; NULL is fine */
 
