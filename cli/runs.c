@@ -201,25 +201,41 @@ static weir_status print_json(const struct run_list *l, weir_error *err)
 
 /* --- Cleaning up */
 
+/* By its name, or as a shell completes it: FOLDER/NAME/. NULL: there is none (any more). */
+static const struct run_entry *find_run(const struct run_list *l, const char *name)
+{
+	char path[PATH_BYTES];
+	const size_t folder = strlen(l->folder);
+	if (strncmp(name, l->folder, folder) == 0 && name[folder] == '/')
+		name += folder + strspn(name + folder, "/");
+	size_t n = strlen(name);
+	while (n > 1 && name[n - 1] == '/')
+		n--;
+	for (uint32_t i = 0; i < l->count; i++) {
+		const struct run_entry *e = &l->items[i];
+		snprintf(path, sizeof path, "%.4000s/%.255s", l->folder, e->name);
+		if (strlen(e->name) == n && memcmp(e->name, name, n) == 0)
+			return is_run(path) ? e : NULL;
+	}
+	return NULL;
+}
+
 /* The lock is held meanwhile, so that no `weir train` begins in what goes. */
 static weir_status delete_run(const struct run_list *l, const char *name, struct job *job, weir_error *err)
 {
 	char path[PATH_BYTES], size[16];
-	const struct run_entry *e = NULL;
+	const struct run_entry *e = find_run(l, name);
 	weir_error why = {0};
-	for (uint32_t i = 0; i < l->count; i++)
-		if (strcmp(l->items[i].name, name) == 0)
-			e = &l->items[i];
 	if (!e)
 		return weir_fail(err, WEIR_E_NOT_FOUND, "--delete: %s holds no run %s; `weir runs %s` lists them", l->folder, name,
 		                 l->folder);
-	snprintf(path, sizeof path, "%.4000s/%.255s", l->folder, name);
+	snprintf(path, sizeof path, "%.4000s/%.255s", l->folder, e->name);
 	snprintf(job->run_dir, sizeof job->run_dir, "%.4000s", path);
 	const int lock = lock_run(path);
 	if (lock < 0 || launch_check_idle(job, "weir runs", &why) != WEIR_OK) {
 		if (lock >= 0)
 			close(lock);
-		return weir_fail(err, WEIR_E_BUSY, "--delete: run %s is not deleted, it runs%s%s", name, why.text[0] ? ": " : "",
+		return weir_fail(err, WEIR_E_BUSY, "--delete: run %s is not deleted, it runs%s%s", e->name, why.text[0] ? ": " : "",
 		                 why.text);
 	}
 	const weir_status s = run_dir_remove(path, err);

@@ -136,5 +136,8 @@ expect 0 "$WEIR" runs "$DIR" --delete run
 expect 0 "$WEIR" runs
 says "^own  *finished"
 expect 1 "$WEIR" runs --delete ../runs
+expect 1 "$WEIR" runs --delete runs/own/ --delete own # as a shell completes it; and no more there
+says "holds no run own"
+[ ! -e runs/own ] || fail "runs/own/ is still there"
 nothing_left
 echo "$(wc -w <<< "$verbs") verbs, six mistakes at once, three signals"
