@@ -102,7 +102,14 @@ static weir_status compare_models(struct verb_merge *v, weir_error *err)
 		const char *is = safetensors_metadata(is_base ? m->base : m->inputs[i], SAFETENSORS_FINGERPRINT);
 		char what[WEIR_ERROR_TEXT_BYTES / 3];
 		snprintf(what, sizeof what, "%.100s is not of one kind with %.100s", is_base ? v->base : m->names[i], m->names[0]);
-		if (fingerprint_is_valid(was) && fingerprint_is_valid(is))
+		const bool first_says = was[0] && fingerprint_is_valid(was), says = is[0] && fingerprint_is_valid(is);
+		if (first_says != says)
+			fprintf(stderr, "%s carries no fingerprint: whether it is of one kind with %s is not known\n",
+			        first_says ? is_base ? v->base : m->names[i] : m->names[0],
+			        first_says ? m->names[0]
+			        : is_base  ? v->base
+			                   : m->names[i]);
+		if (first_says && says)
 			s = accepted_compare(
 			    &v->accepted,
 			    &(struct fingerprint_comparison){.was = was, .is = is, .what = what, .counts = fingerprint_of_tensors}, err);

@@ -526,6 +526,13 @@ static int verdict(struct train *t, const struct report *r)
 	}
 	if (e->status == WEIR_OK && !r->audit.ok)
 		weir_fail(e, WEIR_E_INTERNAL, "the audit failed: %s", r->audit.text);
+	if (e->status == WEIR_OK && r->finished && t->seen.batches_not_finite && r->audit.parts_expected == 0)
+		weir_fail(
+		    e, WEIR_E_INVALID,
+		    "nothing was learnt: the gradients of all %" PRIu64
+		    " batches had a NaN or an infinity, and were left out (train.not_finite). The first of them say that values of the "
+		    "data are too large to compute with: scale them",
+		    t->seen.batches_not_finite);
 	const struct overview_checkpoints *c = &t->seen.checkpoints;
 	if (e->status == WEIR_OK && (c->failing || (c->running && !c->written))) /* the weights are kept; these are not */
 		weir_fail(e, WEIR_E_IO, "the job is finished, and its weights are kept, but its last checkpoint failed: %s",

@@ -80,6 +80,21 @@ holds "$DIR/report.json" '.accepted == [{"key": "train.clip_norm", "was": "0", "
 "$WEIR" train "$DIR/job.yaml" --set "run_dir=$DIR/hashed" --set data.hash_buckets=100 --set train.passes=1 --set train.pace.batch_ms=0 > "$DIR/out" 2> "$DIR/hashed.err" ||
 	fail "weir train of other ids"
 refused data.hash_buckets 0 100 "$WEIR" merge --method linear "$DIR/running.safetensors" "$DIR/hashed/best.safetensors" --out "$DIR/merged.safetensors"
+python3 - "$DIR/running.safetensors" "$DIR/unsaid.safetensors" <<-'STRIP'
+	import json, struct, sys
+	b = open(sys.argv[1], "rb").read()
+	n = struct.unpack("<Q", b[:8])[0]
+	h = json.loads(b[8:8 + n])
+	assert h["__metadata__"].pop("weir.fingerprint")
+	s = json.dumps(h).encode()
+	s += b" " * (-len(s) % 8)
+	open(sys.argv[2], "wb").write(struct.pack("<Q", len(s)) + s + b[8 + n:])
+STRIP
+for order in "running unsaid" "unsaid running"; do
+	set -- $order
+	"$WEIR" merge --method linear "$DIR/$1.safetensors" "$DIR/$2.safetensors" --out "$DIR/merged.safetensors" > "$DIR/out" 2> "$DIR/merge.err" || fail "weir merge of $order"
+	told "unsaid.safetensors carries no fingerprint" "running.safetensors is not known" "$DIR/merge.err"
+done
 
 # --- What an earlier release left
 rm "$RUN/fingerprint.json"
