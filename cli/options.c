@@ -169,9 +169,12 @@ weir_status job_options_logger(const struct job_options *o, const char *who, enu
 
 int verb_end(int status)
 {
-	if (status != EXIT_SUCCESS || (fflush(stdout) == 0 && !ferror(stdout)))
+	if (status != EXIT_SUCCESS)
 		return status;
-	fprintf(stderr, "weir: cannot write stdout: %s\n", strerror(errno));
+	const bool flushed = fflush(stdout) == 0; /* a write that failed earlier has left no errno */
+	if (flushed && !ferror(stdout))
+		return status;
+	fprintf(stderr, "weir: cannot write stdout%s%s\n", flushed ? "" : ": ", flushed ? "" : strerror(errno));
 	return EXIT_FAILURE;
 }
 

@@ -156,6 +156,8 @@ static void print_weights(FILE *out, const struct report *r)
 		why = r->of == REPORT_CLICKS ? "the best by its logloss" : "the best by its loss";
 	else if (!job_has_valid(job))
 		why = "the last, as the job has no validation part to choose by";
+	else if (job->train.keep_best && r->valid.rows == 0)
+		why = "the last, as the validation part has no rows";
 	else if (job->train.keep_best)
 		why = "the last, as no pass had figures that are numbers";
 	fprintf(out, "  %-11s of pass %u, %s: %s\n", "weights", r->weights_pass, why, r->weights);

@@ -27,6 +27,12 @@ start_train
 finish_train 20
 keeps 2
 
+# A split that leaves the validation part without a row: two kinds of lines, which all go to training.
+awk 'BEGIN { for (i = 0; i < 64; i++) print (i % 2 ? "1 1:1" : "0 1:1") }' > "$DIR/few.svm"
+"$WEIR" train "$DIR/job.yaml" --fresh --set "data.train=$DIR/few.svm" --set data.split.by=crc32 --set data.fields=1 > "$DIR/train.out" 2> "$DIR/train.err" ||
+	fail "a split without a validation row: $(tail -n 1 "$DIR/train.err")"
+grep -q "weights .*the last, as the validation part has no rows" "$DIR/train.out" || fail "the report does not say that there is no row: $(cat "$DIR/train.out")"
+
 # Its log on disk, stopped in the middle and resumed.
 start_train --fresh --set cluster.log=disk --set train.passes=1000 --set train.pace.batch_ms=20
 wait_for 20 "the second pass" status '.pass > 1'
