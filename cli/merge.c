@@ -73,9 +73,10 @@ static weir_status check_same(const char *first, const char *other, weir_error *
 static weir_status open_models(struct verb_merge *v, weir_error *err)
 {
 	struct merge *m = &v->merge;
-	weir_status s = v->base ? output_spares(v->out, v->base, "what --base names", err) : WEIR_OK;
+	const bool spare = !v->replace; /* else it is known that one of them gives way */
+	weir_status s = v->base && spare ? output_spares(v->out, v->base, "what --base names", err) : WEIR_OK;
 	for (uint32_t i = 0; i < m->count && s == WEIR_OK; i++) {
-		s = output_spares(v->out, v->models[i], "one of the models to merge", err);
+		s = spare ? output_spares(v->out, v->models[i], "one of the models to merge", err) : WEIR_OK;
 		if (s == WEIR_OK)
 			s = open_model(v->models[i], &v->opened[i], err);
 		if (s == WEIR_OK && i > 0)
