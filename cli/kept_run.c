@@ -10,9 +10,11 @@
 #include "data_folder.h"
 #include "data_shape.h"
 #include "disk.h"
+#include "evaluation.h"
 #include "json.h"
 #include "model.h"
 #include "run_dir.h"
+#include "snapshot.h"
 #include "tables.h"
 #include "wire.h"
 
@@ -36,7 +38,6 @@ weir_status kept_run_check_cluster(const struct job *job, weir_error *err)
 	job_server_dir(job, 0, folder);
 	snprintf(path, sizeof path, "%s/IDENTITY", folder);
 	weir_status status = json_read_file(path, &identity, err);
-	/* A file that is damaged is told by its server, which looks closer. */
 	const bool known =
 	    status == WEIR_OK && json_get_count(identity, "servers", &servers) && json_get_count(identity, "partitions", &partitions);
 	if (known)
@@ -46,6 +47,28 @@ weir_status kept_run_check_cluster(const struct job *job, weir_error *err)
 		status = check_count(job, "cluster.partitions", partitions, job->cluster.partitions,
 		                     "Set what was: they are fixed for the life of the job", err);
 	json_destroy(identity);
+	return status;
+}
+
+/* --- The best weights */
+
+weir_status kept_run_check_best(const struct job *job, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX + 64];
+	struct evaluation e = {0};
+	struct snapshot *best = NULL;
+	weir_error why = {0};
+	snprintf(path, sizeof path, "%s/evaluation.json", job->run_dir);
+	weir_status status = evaluation_read(&e, job, path, err);
+	snprintf(path, sizeof path, "%s/best.safetensors", job->run_dir);
+	if (status == WEIR_OK && e.has_best && (status = snapshot_open(&best, path, &why)) != WEIR_OK)
+		weir_fail(
+		    err, status,
+		    "the best weights so far, of pass %u, cannot be read: %s. Put the file back, or remove it and %s/evaluation.json: "
+		    "the next pass counts as the best then",
+		    e.best_pass + 1, why.text, job->run_dir);
+	snapshot_close(best);
+	evaluation_free(&e);
 	return status;
 }
 

@@ -88,6 +88,8 @@ static weir_status check_kept(const struct train *t, weir_error *err)
 		s = run_dir_check_data(job, t->run.servers, &why);
 	if (s == WEIR_OK && has_data)
 		s = kept_run_check_cluster(job, &why);
+	if (s == WEIR_OK)
+		s = kept_run_check_best(job, &why);
 	if (s == WEIR_OK && has_data)
 		s = coordinator_check_kept(job, &why);
 	return s == WEIR_OK ? WEIR_OK : weir_fail(err, s, "--resume: %s", why.text);
