@@ -14,6 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "disk.h"
+#include "live.h"
+
 struct supervisor {
 	char program_dir[WEIR_PATH_BYTES_MAX], run_dir[WEIR_PATH_BYTES_MAX];
 	const struct clock *clock;
@@ -269,6 +272,19 @@ static bool read_line(int fd, char *out, size_t bytes, const struct clock *clock
 	return false;
 }
 
+/* The last lines of a child's log; where it has said nothing, how much room the log has: a full disk takes the words, too. */
+static void last_lines(const struct child *c, char *out, size_t bytes)
+{
+	char size[16];
+	uint64_t space = 0;
+	weir_error ignored = {0};
+	log_tail(c->log_path, 4, out, bytes);
+	if (out[0] || disk_system()->ops->free_space(disk_system(), c->log_path, &space, &ignored) != WEIR_OK)
+		return;
+	format_bytes(size, sizeof size, (double)space);
+	snprintf(out, bytes, "  nothing was said; %s are free on its disk", size);
+}
+
 weir_status supervisor_wait_ready(struct supervisor *s, struct child *c, uint32_t timeout_ms, weir_error *err)
 {
 	char line[WEIR_ADDRESS_BYTES_MAX + 16], tail[WEIR_ERROR_TEXT_BYTES / 2], end[WEIR_ERROR_TEXT_BYTES / 8];
@@ -284,7 +300,7 @@ weir_status supervisor_wait_ready(struct supervisor *s, struct child *c, uint32_
 	bool ended;
 	while (!(ended = waitpid(c->pid, &wait_status, WNOHANG) == c->pid) && clock_ms(s->clock) < deadline)
 		poll(NULL, 0, POLL_MS);
-	log_tail(c->log_path, 4, tail, sizeof tail);
+	last_lines(c, tail, sizeof tail);
 	if (!ended)
 		return weir_fail(err, WEIR_E_TIMEOUT, "%s (pid %d) did not get ready in %u ms; the end of %s:\n%s", c->name, (int)c->pid,
 		                 timeout_ms, c->log_path, tail);

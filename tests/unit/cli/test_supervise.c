@@ -99,6 +99,16 @@ static void test_death_before_ready_shows_the_log(void **state)
 	assert_null(strstr(said + 1, "address in use"));
 }
 
+static void test_death_without_a_word_tells_of_the_disk(void **state)
+{
+	struct fixture *f = *state;
+	struct child *c = add(f, CHILD_SERVER, "server-0", "exit 1");
+	assert_int_equal(child_start(f->supervisor, c, true, &f->err), WEIR_OK);
+	assert_int_equal(supervisor_wait_ready(f->supervisor, c, PATIENCE_MS, &f->err), WEIR_E_UNAVAILABLE);
+	assert_non_null(strstr(f->err.text, "nothing was said; "));
+	assert_non_null(strstr(f->err.text, "B are free on its disk"));
+}
+
 static void test_silence_before_ready_times_out(void **state)
 {
 	struct fixture *f = *state;
@@ -255,6 +265,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    SUPERVISED(test_ready_line_gives_the_address),
 	    SUPERVISED(test_death_before_ready_shows_the_log),
+	    SUPERVISED(test_death_without_a_word_tells_of_the_disk),
 	    SUPERVISED(test_silence_before_ready_times_out),
 	    SUPERVISED(test_a_killed_child_comes_back_and_a_failed_one_is_explained),
 	    SUPERVISED(test_restarts_are_limited),
