@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,6 +101,44 @@ FILE *output_words(const char *name)
 	return descriptor_of(name, stat(name, &there) == 0 ? &there : NULL) == STDOUT_FILENO ? stderr : stdout;
 }
 
+/* --- A signal that ends this process meanwhile */
+
+static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
+
+/* What the handler removes: complete before it is installed. Writers put ".tmp", some with the process's number, behind the path. */
+static struct {
+	char files[3][WEIR_PATH_BYTES_MAX + 32];
+	char folder[WEIR_PATH_BYTES_MAX]; /* "": none */
+} unfinished;
+
+static void on_signal(int number)
+{
+	for (size_t i = 0; i < sizeof unfinished.files / sizeof *unfinished.files; i++)
+		(void)unlink(unfinished.files[i]);
+	if (unfinished.folder[0])
+		(void)rmdir(unfinished.folder);
+	(void)raise(number); /* SA_RESETHAND: it ends the process when this returns */
+}
+
+/* One that is ignored (nohup), or that the program handles, stays so. */
+static void replace_handlers(void (*from)(int), void (*to)(int))
+{
+	struct sigaction now, then = {.sa_handler = to, .sa_flags = (int)SA_RESETHAND};
+	for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
+		if (sigaction(ending[i], NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == from)
+			(void)sigaction(ending[i], &then, NULL);
+}
+
+static void watch_signals(const struct output *o)
+{
+	replace_handlers(on_signal, SIG_DFL);
+	snprintf(unfinished.files[0], sizeof unfinished.files[0], "%s.tmp", o->path);
+	snprintf(unfinished.files[1], sizeof unfinished.files[1], "%s.%d.tmp", o->path, (int)getpid());
+	snprintf(unfinished.files[2], sizeof unfinished.files[2], "%s", o->folder[0] ? o->path : "");
+	snprintf(unfinished.folder, sizeof unfinished.folder, "%s", o->folder);
+	replace_handlers(SIG_DFL, on_signal);
+}
+
 /* --- Writing */
 
 static weir_status make_folder(struct output *o, weir_error *err)
@@ -128,8 +167,10 @@ weir_status output_begin(struct output *o, const char *name, weir_error *err)
 	struct stat replaced;
 	if (!into && stat(o->path, &replaced) == 0)
 		o->mode = replaced.st_mode & 07777;
-	if (!into)
+	if (!into) {
+		watch_signals(o);
 		return WEIR_OK;
+	}
 	o->fd = descriptor >= 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 0) : open(name, O_WRONLY | O_CLOEXEC);
 	if (o->fd < 0)
 		return weir_fail(err, WEIR_E_IO, "cannot write %s: %s", name, strerror(errno));
@@ -137,6 +178,8 @@ weir_status output_begin(struct output *o, const char *name, weir_error *err)
 	if (made != WEIR_OK) {
 		close(o->fd);
 		o->fd = -1;
+	} else {
+		watch_signals(o);
 	}
 	return made;
 }
@@ -186,12 +229,14 @@ static weir_status copy(const struct output *o, int from, weir_error *err)
 weir_status output_end(struct output *o, weir_status written, weir_error *err)
 {
 	if (!o->folder[0]) {
+		replace_handlers(on_signal, SIG_DFL);
 		if (written == WEIR_OK && o->mode && chmod(o->path, o->mode) != 0)
 			return weir_fail(err, WEIR_E_IO, "cannot give %s the permissions that it had: %s", o->name, strerror(errno));
 		return written;
 	}
 	const int from = written == WEIR_OK ? open(o->path, O_RDONLY | O_CLOEXEC) : -1;
 	remove_folder(o); /* first: a reader that goes away may end this process */
+	replace_handlers(on_signal, SIG_DFL);
 	if (written == WEIR_OK)
 		written = copy(o, from, err);
 	if (from >= 0)

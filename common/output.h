@@ -4,7 +4,8 @@
  * a device, a FIFO or a symbolic link would replace it by a regular file, so `path` is the file
  * behind all links. Where the name is no regular file, or is one of this process's descriptors ("-"
  * and /dev/stdout, /dev/fd/N), `path` is a file in a temporary folder, and output_end copies it
- * into what was named: a reader of a pipe gets a whole output or nothing. */
+ * into what was named: a reader of a pipe gets a whole output or nothing. SIGINT, SIGTERM and SIGHUP
+ * meanwhile remove what is half written, and end the process as they always do. One output at a time. */
 #ifndef WEIR_OUTPUT_H
 #define WEIR_OUTPUT_H
 
