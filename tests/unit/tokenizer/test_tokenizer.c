@@ -369,7 +369,8 @@ static void a_config_that_makes_other_ids_is_refused(void **state)
 	} cases[] = {
 	    {no_space, "{\"split_special_tokens\":true}", "tokenizer_config.json beside it: split_special_tokens is true"},
 	    {no_space, "{\"split_special_tokens\":false}", NULL},
-	    {bytes, CLASS("GPT2Tokenizer", ",\"add_prefix_space\":true"), "add_prefix_space is true, and tokenizer.json puts no space"},
+	    {bytes, CLASS("GPT2Tokenizer", ",\"add_prefix_space\":true"),
+	     "add_prefix_space is true, and tokenizer.json puts no space"},
 	    {bytes, CLASS("GPT2TokenizerFast", ",\"add_prefix_space\":false"), NULL},
 	    {bytes, CLASS("PreTrainedTokenizerFast", ",\"add_prefix_space\":true"), NULL}, /* it changes nothing there */
 	    {bytes, CLASS("LlamaTokenizer", ",\"add_prefix_space\":true"), NULL},
@@ -406,9 +407,10 @@ static void a_config_that_makes_other_ids_is_refused(void **state)
 static void white_space_is_taken_once(void **state)
 {
 	(void)state;
-	static const char json[] = "{\"added_tokens\":[{\"id\":3,\"content\":\"  \",\"lstrip\":true,\"rstrip\":true},"
-	                           "{\"id\":4,\"content\":\"<x>\",\"rstrip\":true}],\"model\":{\"merges\":[],\"vocab\":{\"a\":0,\"b\":1,"
-	                           "\" \":2}}}";
+	static const char json[] =
+	    "{\"added_tokens\":[{\"id\":3,\"content\":\"  \",\"lstrip\":true,\"rstrip\":true},"
+	    "{\"id\":4,\"content\":\"<x>\",\"rstrip\":true}],\"model\":{\"merges\":[],\"vocab\":{\"a\":0,\"b\":1,"
+	    "\" \":2}}}";
 	struct tokenizer *t = parsed(json);
 	expect_ids(t, "a      b", false, "0 3 1"); /* tokenizers 0.23 makes these of them */
 	expect_ids(t, "a  b", false, "0 3 1");
@@ -595,8 +597,8 @@ int main(void)
 	                                   cmocka_unit_test(added_tokens_have_the_ids_that_tokenizers_gives_them),
 	                                   cmocka_unit_test(a_folder_s_other_files_add_tokens_as_transformers_does),
 	                                   cmocka_unit_test(a_folder_s_config_changes_tokens_as_transformers_does),
-	    cmocka_unit_test(a_config_that_makes_other_ids_is_refused),
-	    cmocka_unit_test(white_space_is_taken_once),
+	                                   cmocka_unit_test(a_config_that_makes_other_ids_is_refused),
+	                                   cmocka_unit_test(white_space_is_taken_once),
 	                                   cmocka_unit_test(fingerprints_tell_files_apart),
 	                                   cmocka_unit_test(least_rank_first_and_leftmost_of_equals)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
