@@ -19,6 +19,7 @@
 #include "verbs.h"
 
 enum { PROMPT_BYTES_MAX = 16 << 20, TOKENS_MAX = 256 };
+static const char temperature_unless_given[] = "0.8", top_p_unless_given[] = "1";
 
 struct verb_generate {
 	struct job_options job_options;
@@ -170,6 +171,12 @@ static void stop_at(struct verb_generate *v, uint32_t token)
 	v->generation.stops[v->generation.stops_count++] = token;
 }
 
+/* Whether the person has said how tokens are chosen. The texts above are one place each. */
+static bool is_chosen(const struct verb_generate *v)
+{
+	return v->temperature != temperature_unless_given || v->top_p != top_p_unless_given || v->top_k > 0;
+}
+
 /* What the model's folder says ends a text, as in transformers. A job's texts end with its
  * tokenizer's eos, too, and so does a text of a folder that says nothing. */
 static weir_status find_ends(struct verb_generate *v, uint32_t eos, weir_error *err)
@@ -183,6 +190,11 @@ static weir_status find_ends(struct verb_generate *v, uint32_t eos, weir_error *
 		fprintf(stderr,
 		        "weir generate: %s/generation_config.json has %s, which weir generate does not do: the text is another one\n",
 		        folder, config.ignored);
+	if (config.choice[0] && !is_chosen(v))
+		fprintf(stderr,
+		        "weir generate: %s/generation_config.json has %s, which weir generate takes from --temperature, --top-k and "
+		        "--top-p alone: they are %s, %" PRIu64 " and %s\n",
+		        folder, config.choice, v->temperature, v->top_k, v->top_p);
 	for (uint32_t i = 0; i < config.ends_count; i++)
 		stop_at(v, config.ends[i]);
 	if (eos != TOKEN_NONE && (!v->folder || config.ends_count == 0))
@@ -365,7 +377,7 @@ static void release(struct verb_generate *v)
 int verb_generate(int count, char **args)
 {
 	static struct verb_generate v;
-	v = (struct verb_generate){.temperature = "0.8", .top_p = "1", .tokens_max = TOKENS_MAX};
+	v = (struct verb_generate){.temperature = temperature_unless_given, .top_p = top_p_unless_given, .tokens_max = TOKENS_MAX};
 	const struct option options[] = {
 	    JOB_OPTIONS(&v.job_options),
 	    AT_OPTION(v.scoring.at),

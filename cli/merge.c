@@ -9,6 +9,7 @@
 #include "adapter_folder.h"
 #include "disk.h"
 #include "folders_same.h"
+#include "json.h"
 #include "limits.h"
 #include "merge.h"
 #include "new_folder.h"
@@ -58,6 +59,33 @@ static weir_status open_model(const char *model, struct safetensors **out, weir_
 	return s == WEIR_OK ? safetensors_open(out, path, err) : s;
 }
 
+/* The base that adapters name, into out; "" where they name none. */
+static void read_base(const char *folder, char out[WEIR_PATH_BYTES_MAX])
+{
+	char path[WEIR_PATH_BYTES_MAX];
+	struct json *j = NULL;
+	weir_error ignored = {0};
+	out[0] = '\0';
+	if (folder_file(folder, "adapter_config.json", path, &ignored) != WEIR_OK || json_read_file(path, &j, &ignored) != WEIR_OK)
+		return;
+	const char *base = json_get_text(j, "base_model_name_or_path");
+	snprintf(out, WEIR_PATH_BYTES_MAX, "%s", base ? base : "");
+	json_destroy(j);
+}
+
+/* One model may have two names, so that a difference is only told. */
+static void tell_bases(const char *first, const char *other)
+{
+	char of_first[WEIR_PATH_BYTES_MAX], of_other[WEIR_PATH_BYTES_MAX];
+	read_base(first, of_first);
+	read_base(other, of_other);
+	if (of_first[0] && of_other[0] && strcmp(of_first, of_other) != 0)
+		fprintf(stderr,
+		        "weir merge: %s are adapters of the model %s, and %s of %s: merged they are of neither, unless those are one "
+		        "model\n",
+		        first, of_first, other, of_other);
+}
+
 /* That two folders differ in their weights alone. What a file is of nobody says. */
 static weir_status check_same(const char *first, const char *other, weir_error *err)
 {
@@ -67,6 +95,8 @@ static weir_status check_same(const char *first, const char *other, weir_error *
 	if (adapters != has_adapters(other))
 		return weir_fail(err, WEIR_E_INVALID, "%s is a folder of %s, and %s of %s", first, adapters ? "adapters" : "a model",
 		                 other, adapters ? "a model" : "adapters");
+	if (adapters)
+		tell_bases(first, other);
 	return folders_same(other, first, adapters, err);
 }
 
@@ -216,6 +246,24 @@ static weir_status copy_beside(void *arg, const char *name)
 	return s == WEIR_OK ? disk_copy_file(disk_system(), from, to, c->err) : s;
 }
 
+/* transformers loads a model as its config.json says, whatever its weights are of. */
+static weir_status write_type(const struct verb_merge *v, const char *folder, weir_error *err)
+{
+	char path[WEIR_PATH_BYTES_MAX];
+	struct json *j = NULL;
+	if (v->merge.as_first || !model_folder_is(folder))
+		return WEIR_OK;
+	weir_status s = folder_file(folder, "config.json", path, err);
+	if (s == WEIR_OK)
+		s = json_read_file(path, &j, err);
+	if (s == WEIR_OK) {
+		model_config_put_type(j, v->merge.type);
+		s = json_write_file(j, path, err);
+	}
+	json_destroy(j);
+	return s;
+}
+
 static weir_status write_folder(const struct verb_merge *v, const char *folder, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX];
@@ -223,6 +271,8 @@ static weir_status write_folder(const struct verb_merge *v, const char *folder, 
 	struct disk *disk = disk_system();
 	struct copying c = {.from = v->models[0], .to = folder, .err = err};
 	weir_status s = disk->ops->list(disk, c.from, copy_beside, &c, err);
+	if (s == WEIR_OK)
+		s = write_type(v, folder, err);
 	if (s == WEIR_OK)
 		s = find_weights(c.from, path, &name, err);
 	if (s == WEIR_OK)

@@ -24,6 +24,12 @@ ends 3 "the text is at its end" 'eos_token_id=62' '{"eos_token_id": [62], "tempe
 grep -q "does not do" "$DIR/said.err" && fail "$(cat "$DIR/said.err")"
 ends 3 "the text is at its end" 'eos_token_id=2' '{"eos_token_id": [62], "repetition_penalty": 1.3, "min_new_tokens": 5}'
 grep -q "generation_config.json has min_new_tokens, repetition_penalty, which weir generate does not do" "$DIR/said.err" || fail "$(cat "$DIR/said.err")"
+# How the model's makers draw tokens is told, unless the person says how.
+echo '{"eos_token_id": 62, "do_sample": true, "temperature": 0.6, "top_p": 0.9}' > "$DIR/a/generation_config.json"
+"$WEIR" generate "$DIR/a" --prompt "the cat" --max-tokens 2 > "$DIR/said" 2> "$DIR/said.err" || fail "weir generate: $(cat "$DIR/said.err")"
+grep -q "has do_sample true, temperature 0.6, top_p 0.9, .* alone: they are 0.8, 0 and 1" "$DIR/said.err" || fail "$(cat "$DIR/said.err")"
+ends 3 "the text is at its end" 'eos_token_id=2' '{"eos_token_id": [62], "do_sample": true, "temperature": 0.6}'
+grep -q do_sample "$DIR/said.err" && fail "$(cat "$DIR/said.err")"
 echo '{"eos_token_id": "62"}' > "$DIR/a/generation_config.json"
 refused generation_config.json "eos_token_id is neither" -- generate "$DIR/a" --prompt "the cat"
 rm "$DIR/a/generation_config.json"

@@ -15,6 +15,25 @@ of gpt2 gpt2 6.828872
 of gpt2 gpt2-bare 6.828872
 of gpt2 gpt2-other 6.196564
 
+# Of a head that is the embedding the file may have the head's name alone (safetensors.torch.save_model).
+head_only() { # head_only FOLDER EMBEDDING: renames it
+	make "import struct
+b = open('$1/model.safetensors', 'rb').read()
+n, = struct.unpack_from('<Q', b)
+text = b[8:8 + n].replace(b'\"$2\"', b'\"lm_head.weight\"').ljust(n)
+open('$1/model.safetensors', 'wb').write(b[:8] + text + b[8 + n:])"
+}
+make 'llama("head-only", tie_word_embeddings=True); gpt2("gpt2-head-only"); llama("no-embedding")'
+head_only head-only model.embed_tokens.weight
+head_only gpt2-head-only transformer.wte.weight
+of llama head-only 6.251312
+of gpt2 gpt2-head-only 6.828872
+make 'import json
+b = open("no-embedding/model.safetensors", "rb").read()
+open("no-embedding/model.safetensors", "wb").write(b.replace(b"model.embed_tokens.weight", b"model.embed_tokens.forgot"))'
+write_model_job llama no-embedding
+refused "no tensor 'model.embed_tokens.weight'" -- eval "$DIR/job.yaml" --weights "$DIR/no-embedding"
+
 # A head of its own does not go into a model that has none.
 write_model_job llama none
 refused other "head (tie_word_embeddings) is its own" "the embedding" -- eval "$DIR/job.yaml" --weights "$DIR/other"

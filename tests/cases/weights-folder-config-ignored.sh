@@ -38,3 +38,9 @@ of llama theta 6.154168
 of llama linear 6.161438
 of gpt2 g-eps 6.844063
 of gpt2 g-heads 6.797007
+
+# A folder of model.from that is gone, and one that has config.json alone.
+write_model_job llama gone
+refused model.from gone/config.json "what the model is" -- eval "$DIR/job.yaml" --weights "$DIR/a"
+mkdir "$DIR/gone" && cp "$DIR/a/config.json" "$DIR/gone"
+loss_is 6.159020 --weights "$DIR/a"

@@ -128,7 +128,7 @@ def weights_cases(m):
     whole_numbers = {**header, LAST: {**header[LAST], "dtype": "U64", "shape": [WIDTH // 2]}}
     other("whole-numbers", packed(whole_numbers, m.numbers(size // 4)), LAST, "is of U64", "expected F32, BF16 or F16")
     other("not-finite", m.weights(data=struct.pack("<f", float("nan")) + m.numbers(size // 4 - 1)), FIRST, "NaN or an infinity")
-    m.case("weights-none", file, "No such file", files={})
+    m.case("weights-none", file, "weights-none has no model.safetensors", files={})
     m.case("weights-folder", file, "not a file", files={})
     os.mkdir(os.path.join(m.root, "weights-folder", file))
     m.case("weights-pipe", file, "not a file", files={})
@@ -247,7 +247,7 @@ def tokenizer_cases(m):
     one("pattern", tokenizer_of(pre_tokenizer={"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated", "invert": False}), "pattern")
     one("pre-tokenizer", tokenizer_of(pre_tokenizer={"type": "Whisper"}), "Whisper")
     one("normalizer", tokenizer_of(normalizer={"type": "StripAccents"}), "StripAccents")
-    one("added-huge", tokenizer_of(added_tokens=[{"id": 2**31, "content": "<s>", "special": True}]))
+    one("added-huge", tokenizer_of(added_tokens=[{"id": 2**32, "content": "<s>", "special": True}]), "no whole number from 0")
     one("added-list", tokenizer_of(added_tokens=[[]]))
 
 

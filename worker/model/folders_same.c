@@ -13,8 +13,23 @@ static const char *const indifferent[] = {"_name_or_path", "architectures",     
                                           "dtype",         "eos_token_id",         "initializer_range", "pad_token_id",
                                           "torch_dtype",   "transformers_version", "use_cache"};
 /* Those of adapter_config.json that do; of which modules adapters are their tensors tell. */
-static const char *const of_adapters[] = {"peft_type",    "r", "lora_alpha", "use_rslora", "use_dora", "rank_pattern",
-                                          "alpha_pattern"};
+static const char *const of_adapters[] = {"peft_type",
+                                          "r",
+                                          "lora_alpha",
+                                          "use_rslora",
+                                          "use_dora",
+                                          "rank_pattern",
+                                          "alpha_pattern",
+                                          "alora_invocation_tokens",
+                                          "kasa_config",
+                                          "layer_replication",
+                                          "lora_bias",
+                                          "modules_to_save",
+                                          "monteclora_config",
+                                          "target_parameters",
+                                          "trainable_token_indices",
+                                          "use_bdlora",
+                                          "use_qalora"};
 
 struct comparison {
 	const char *a, *b;

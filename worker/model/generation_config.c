@@ -15,11 +15,17 @@ static const struct {
 	double neutral;
 } not_done[] = {{"bad_words_ids", 0},
                 {"begin_suppress_tokens", 0},
+                {"constraints", 0},
+                {"diversity_penalty", 0},
+                {"dola_layers", 0},
+                {"encoder_no_repeat_ngram_size", 0},
                 {"encoder_repetition_penalty", 1},
                 {"epsilon_cutoff", 0},
                 {"eta_cutoff", 0},
                 {"exponential_decay_length_penalty", 0},
+                {"force_words_ids", 0},
                 {"forced_bos_token_id", -1},
+                {"forced_decoder_ids", 0},
                 {"forced_eos_token_id", -1},
                 {"guidance_scale", 1},
                 {"min_length", 0},
@@ -32,7 +38,10 @@ static const struct {
                 {"sequence_bias", 0},
                 {"stop_strings", 0},
                 {"suppress_tokens", 0},
-                {"typical_p", 1}};
+                {"token_healing", 0},
+                {"top_h", 1},
+                {"typical_p", 1},
+                {"watermarking_config", 0}};
 
 static void find_ignored(const struct json_value *root, struct generation_config *out)
 {
@@ -40,6 +49,23 @@ static void find_ignored(const struct json_value *root, struct generation_config
 		const size_t at = strlen(out->ignored);
 		if (!json_value_is_off(json_member(root, not_done[i].key), not_done[i].neutral))
 			snprintf(out->ignored + at, sizeof out->ignored - at, "%s%s", at > 0 ? ", " : "", not_done[i].key);
+	}
+}
+
+/* How the model's makers choose tokens: of keys that count only where do_sample is true. */
+static void find_choice(const struct json_value *root, struct generation_config *out)
+{
+	static const char *const keys[] = {"temperature", "top_k", "top_p"};
+	bool sample = false;
+	if (!json_value_bool(json_member(root, "do_sample"), false, &sample) || !sample)
+		return;
+	size_t at = (size_t)snprintf(out->choice, sizeof out->choice, "do_sample true");
+	for (size_t i = 0; i < sizeof keys / sizeof *keys && at < sizeof out->choice; i++) {
+		const struct json_value *v = json_member(root, keys[i]);
+		char value[32];
+		json_value_show(v, value, sizeof value);
+		if (!json_is_absent(v))
+			at += (size_t)snprintf(out->choice + at, sizeof out->choice - at, ", %s %s", keys[i], value);
 	}
 }
 
@@ -85,8 +111,10 @@ weir_status generation_config_read(const char *folder, struct generation_config 
 	if (status != WEIR_OK)
 		return status;
 	status = read_ends(path, json_root(j), out, err);
-	if (own)
+	if (own) {
 		find_ignored(json_root(j), out);
+		find_choice(json_root(j), out);
+	}
 	json_destroy(j);
 	return status;
 }

@@ -13,6 +13,7 @@ struct generation_config {
 	uint32_t ends[GENERATION_ENDS_MAX], ends_count; /* 0: the folder names none */
 	/* Keys of generation_config.json that change the text and are not done here, with commas. */
 	char ignored[256];
+	char choice[128]; /* "do_sample true, temperature 0.6": for who reads; "": it says nothing */
 };
 
 /* E_INVALID names the file and the key. */

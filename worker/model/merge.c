@@ -38,10 +38,21 @@ static bool is_tied_head(const struct safetensors *file, const char *name)
 	return strcmp(name, "lm_head.weight") == 0 && !model_head_is_own(file);
 }
 
+/* Of a head and an embedding that are one a file may have the head's name alone. `of`: the model
+ * whose tensor is looked for. */
+static const struct safetensor *find_embedding(const struct safetensors *file, const struct safetensors *of, const char *name)
+{
+	const char *shorter = model_tensor_short_name(name);
+	const bool embeds = strcmp(shorter, "embed_tokens.weight") == 0 || strcmp(shorter, "wte.weight") == 0;
+	return embeds && !model_head_is_own(of) ? safetensors_find(file, "lm_head.weight") : NULL;
+}
+
 /* What of another file stands for a tensor of the first. */
 static const struct safetensor *find_same(const struct safetensors *file, const struct safetensors *first, const char *name)
 {
 	const struct safetensor *t = find_named(file, name);
+	if (t == NULL && (t = find_embedding(file, first, name)) != NULL)
+		return t;
 	if (t == NULL && is_tied_head(first, name))
 		t = find_named(file, "model.embed_tokens.weight");
 	return t == NULL && is_tied_head(first, name) ? find_named(file, "transformer.wte.weight") : t;
@@ -81,7 +92,7 @@ static weir_status check_none_more(const struct safetensors *first, const struct
 {
 	for (uint32_t i = 0; i < safetensors_count(other); i++) {
 		const char *of_other = safetensors_at(other, i)->name;
-		if (find_named(first, of_other) == NULL && !is_tied_head(other, of_other))
+		if (find_named(first, of_other) == NULL && !is_tied_head(other, of_other) && !find_embedding(first, other, of_other))
 			return weir_fail(err, WEIR_E_INVALID,
 			                 "%s has a tensor '%s', which the first model has not: merged are models of one kind", name,
 			                 of_other);

@@ -83,12 +83,30 @@ static const struct safetensor *find(const struct safetensors *file, const char 
 	return t != NULL ? t : safetensors_find(file, model_tensor_short_name(name));
 }
 
-bool model_head_is_own(const struct safetensors *file)
+static const char head_name[] = "lm_head.weight";
+
+static const struct safetensor *find_embedding(const struct safetensors *file)
 {
 	static const char *const tokens[] = {"transformer.wte.weight", "model.embed_tokens.weight"};
-	const struct safetensor *head = safetensors_find(file, "lm_head.weight"), *embedding = NULL;
+	const struct safetensor *embedding = NULL;
 	for (size_t i = 0; i < sizeof tokens / sizeof *tokens && embedding == NULL; i++)
 		embedding = find(file, tokens[i]);
+	return embedding;
+}
+
+/* A tensor of the layout. Of a head and an embedding that are one some writers keep the head's
+ * name alone (safetensors.torch.save_model). */
+static const struct safetensor *find_wanted(const struct safetensors *file, const struct layout *layout, const char *name)
+{
+	const struct safetensor *t = find(file, name);
+	const char *shorter = model_tensor_short_name(name);
+	const bool embeds = strcmp(shorter, "wte.weight") == 0 || strcmp(shorter, "embed_tokens.weight") == 0;
+	return t == NULL && embeds && layout_find(layout, head_name) == NULL ? safetensors_find(file, head_name) : t;
+}
+
+bool model_head_is_own(const struct safetensors *file)
+{
+	const struct safetensor *head = safetensors_find(file, head_name), *embedding = find_embedding(file);
 	return head != NULL && embedding != NULL && !safetensor_equal(head, embedding);
 }
 
@@ -144,7 +162,7 @@ static bool is_beside(const struct safetensors *file, const char *name)
 	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
 		if (length >= strlen(endings[i]) && strcmp(name + length - strlen(endings[i]), endings[i]) == 0)
 			return true;
-	return strcmp(name, "lm_head.weight") == 0 && !model_head_is_own(file);
+	return strcmp(name, head_name) == 0 && !model_head_is_own(file);
 }
 
 weir_status model_file_check_none_more(const struct safetensors *file, const struct layout *layout, const char *path,
@@ -170,7 +188,7 @@ static weir_status match(struct model_weights *w, const char *folder, weir_error
 	for (uint32_t i = 0; i < layout->count && s == WEIR_OK; i++) {
 		const struct tensor *want = &layout->tensors[i];
 		const char *shorter = model_tensor_short_name(want->name);
-		w->tensors[i] = find(w->file, want->name);
+		w->tensors[i] = find_wanted(w->file, layout, want->name);
 		if (w->tensors[i] != NULL && shorter != want->name && w->tensors[i] != safetensors_find(w->file, shorter) &&
 		    safetensors_find(w->file, shorter) != NULL)
 			return weir_fail(err, WEIR_E_INVALID, "%s: there are two tensors for one, '%s' and '%s'", folder, want->name,
@@ -217,7 +235,7 @@ weir_status model_folder_open(struct model_weights **out, const char *folder, co
 
 weir_status adapter_folder_open(struct model_weights **out, const char *folder, const struct layout *layout, weir_error *err)
 {
-	return open_weights(out, folder, "adapter_model", "the base model", layout, err);
+	return open_weights(out, folder, "adapter_model", "adapter_config.json with the base model", layout, err);
 }
 
 void model_folder_close(struct model_weights *w)

@@ -54,6 +54,8 @@ struct model_folder {
 	const char *tokenizer;   /* a folder, or a tokenizer.json: it is copied with what goes with it; NULL: there is none */
 	uint32_t bos, eos;       /* tokens, where there is no base; UINT32_MAX: none */
 };
+/* What a config.json says its weights are of. */
+void model_config_put_type(struct json *j, enum safetensor_type type);
 /* weights: (layout's elements). E_EXISTS: something is in the way; E_INVALID names a tensor that has no place in f->type. */
 weir_status model_folder_write(const struct model_folder *f, const struct transformer_config *config, const struct layout *layout,
                                const float *weights, weir_error *err) WEIR_MUST_CHECK;

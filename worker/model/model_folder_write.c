@@ -106,6 +106,12 @@ static const char *torch_type(enum safetensor_type type)
 	return names[type];
 }
 
+void model_config_put_type(struct json *j, enum safetensor_type type)
+{
+	json_set_text(j, "torch_dtype", torch_type(type)); /* transformers 4 */
+	json_set_text(j, "dtype", torch_type(type));       /* 5 */
+}
+
 static void put_token(struct json *j, const char *key, uint32_t id)
 {
 	if (id == UINT32_MAX)
@@ -143,8 +149,7 @@ static weir_status write_config(const struct model_folder *f, const char *folder
 		s = folder_file(folder, "config.json", path, err);
 	if (s == WEIR_OK) {
 		json_set_bool(j, "tie_word_embeddings", config->tied_head); /* the base's may be of a head that it had not */
-		json_set_text(j, "torch_dtype", torch_type(f->type));       /* transformers 4 */
-		json_set_text(j, "dtype", torch_type(f->type));             /* 5 */
+		model_config_put_type(j, f->type);
 		s = json_write_file(j, path, err);
 	}
 	json_destroy(j);

@@ -44,8 +44,13 @@ static weir_status shape_by_folder(const struct job *job, struct transformer_con
 		    "model.from: %s has adapter_config.json, too: transformers would put those adapters into the model; expected "
 		    "model.lora.from with the same folder, or a folder without them",
 		    job->model.from);
-	const weir_status s = model_folder_config(job->model.from, out, err);
-	if (s == WEIR_OK && (out->family == TRANSFORMER_GPT2) != (job->model.kind == MODEL_GPT2))
+	weir_error why = {0};
+	const weir_status s = model_folder_config(job->model.from, out, &why);
+	if (s == WEIR_E_NOT_FOUND)
+		return weir_fail(err, s, "model.from: %s; it says what the model is, also of weights that are elsewhere", why.text);
+	if (s != WEIR_OK)
+		return weir_fail(err, s, "%s", why.text);
+	if ((out->family == TRANSFORMER_GPT2) != (job->model.kind == MODEL_GPT2))
 		return weir_fail(err, WEIR_E_INVALID, "model.from: %s is of a %s, and model.kind is %s", job->model.from,
 		                 model_kind_name(out->family == TRANSFORMER_GPT2 ? MODEL_GPT2 : MODEL_LLAMA),
 		                 model_kind_name(job->model.kind));

@@ -40,7 +40,10 @@ static weir_status check_rope(const struct transformer_config *c, const char *na
 		                 "%s: rope_scaling.low_freq_factor is %g and high_freq_factor %g: expected 0 < low < high", name,
 		                 r->low_factor, r->high_factor);
 	if (r->kind == ROPE_LLAMA3 && r->original_context == 0)
-		return weir_fail(err, WEIR_E_INVALID, "%s: rope_scaling.original_max_position_embeddings is 0", name);
+		return weir_fail(
+		    err, WEIR_E_INVALID,
+		    "%s: rope_scaling.original_max_position_embeddings is missing or 0: expected the tokens that the scaling is of",
+		    name);
 	return WEIR_OK;
 }
 

@@ -106,6 +106,7 @@ static const struct {
                     {"logits_scaling", 1},
                     {"no_rope_layers", 0},
                     {"partial_rotary_factor", 1},
+                    {"per_layer_config", 0},
                     {"pruned_heads", 0},
                     {"qk_layernorm", 0},
                     {"quantization_config", 0},
@@ -213,15 +214,25 @@ static const char *rope_type(struct reader *r, struct rope_map *m)
 	return text != NULL ? text : "default";
 }
 
-static void read_llama3(struct reader *r, struct rope_map *m, struct rope_config *out)
+/* Of the map, or of the key beside it. 0: missing in both, of which versions of transformers
+ * make different things. */
+static void read_original_context(struct reader *r, struct rope_map *m, struct rope_config *out)
 {
 	static const char key[] = "original_max_position_embeddings";
-	out->low_factor = number_inside(r, m, "low_freq_factor");
-	out->high_factor = number_inside(r, m, "high_freq_factor");
+	const uint32_t beside = has(r, key) ? count(r, key, true) : 0;
 	const double original = number_inside(r, m, key);
 	out->original_context = original >= 1 && original <= WEIR_POSITIONS_MAX ? (uint32_t)original : 0;
-	if (has(r, key) && count(r, key, true) != out->original_context)
+	if (json_is_absent(json_member(m->v, key)))
+		out->original_context = beside;
+	else if (has(r, key) && beside != out->original_context)
 		fail(r, WEIR_E_INVALID, m->key, "is not what the key of that name beside the map says: expected one of them");
+}
+
+static void read_llama3(struct reader *r, struct rope_map *m, struct rope_config *out)
+{
+	out->low_factor = number_inside(r, m, "low_freq_factor");
+	out->high_factor = number_inside(r, m, "high_freq_factor");
+	read_original_context(r, m, out);
 }
 
 static void read_rope_map(struct reader *r, struct rope_map *m, struct rope_config *out)
@@ -314,6 +325,7 @@ static void read_all(struct reader *r, struct transformer_config *c)
 		snprintf(what, sizeof what, "is '%.40s': gpt2 and llama can be computed", type != NULL ? type : "");
 		fail(r, WEIR_E_UNSUPPORTED, "model_type", what);
 	}
+	want_flag(r, "is_causal", true); /* transformers 5 then attends to what follows, too */
 	c->vocabulary = count(r, "vocab_size", true);
 	c->init_std = (float)value_number(r, json_member(r->root, "initializer_range"), "initializer_range", 0);
 	refuse_not_computed(r, c->context);

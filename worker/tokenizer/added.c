@@ -182,9 +182,11 @@ weir_status added_set_cut(const struct added_set *set, struct pattern_scratch *s
 		if (part)
 			continue;
 		if (token->lstrip)
-			begin = strip_left(text, from, begin);
+			begin = begin < from ? from : strip_left(text, from, begin);
 		if (token->rstrip)
 			end = strip_right(text, end, bytes);
+		if (begin >= end) /* nothing is left of it */
+			continue;
 		if (from < begin)
 			status = section(context, from, begin, STRING_NONE, err);
 		if (status == WEIR_OK)

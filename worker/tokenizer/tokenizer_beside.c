@@ -77,6 +77,44 @@ const char *tokenizer_beside_token(const struct tokenizer_beside *b, const char 
 	return text_of(member(b, key), NULL);
 }
 
+/* --- What is not done */
+
+/* Of classes that take tokenizer.json as it stands the key changes nothing. */
+static bool class_takes_file(const struct tokenizer *t, const struct json_value *config)
+{
+	static const char *const plain[] = {"PreTrainedTokenizerFast", "TokenizersBackend", "PreTrainedTokenizer"};
+	const char *name = json_value_text(json_member(config, "tokenizer_class"), NULL);
+	bool does = name == NULL || (t->pre.byte_level && strncmp(name, "Llama", strlen("Llama")) == 0);
+	for (size_t i = 0; i < sizeof plain / sizeof *plain && !does; i++)
+		does = strcmp(name, plain[i]) == 0;
+	return does;
+}
+
+static bool puts_prefix(const struct tokenizer *t)
+{
+	bool does = false;
+	for (uint32_t i = 0; i < t->pre.count; i++)
+		does |= t->pre.steps[i].kind == PRE_PREFIX;
+	for (uint32_t i = 0; i < t->normalizer.count; i++)
+		does |= t->normalizer.steps[i].kind == NORMALIZE_PREPEND;
+	return does;
+}
+
+weir_status tokenizer_beside_check(const struct tokenizer *t, const struct tokenizer_beside *b, weir_error *err)
+{
+	const struct json_value *config = root_of(b->config), *prefix = json_member(config, "add_prefix_space");
+	bool on = false;
+	if (json_value_bool(json_member(config, "split_special_tokens"), false, &on) && on)
+		return weir_fail(err, WEIR_E_UNSUPPORTED,
+		                 "split_special_tokens is true: a special token in a text is always that token; expected false");
+	if (json_is_absent(prefix) || !json_value_bool(prefix, false, &on) || on == puts_prefix(t) || class_takes_file(t, config))
+		return WEIR_OK;
+	return weir_fail(err, WEIR_E_UNSUPPORTED,
+	                 "add_prefix_space is %s, and tokenizer.json puts %s before a text: transformers makes another tokenizer of "
+	                 "them; expected both to say the same, as save_pretrained writes them",
+	                 on ? "true" : "false", on ? "no space" : "a space");
+}
+
 /* --- Adding */
 
 static weir_status add(struct tokenizer *t, const struct json_value *v, weir_error *err)

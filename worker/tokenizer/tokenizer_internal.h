@@ -57,6 +57,9 @@ weir_status tokenizer_beside_read(struct tokenizer_beside *b, const char *folder
 void tokenizer_beside_free(struct tokenizer_beside *b);
 /* "bos_token" or the like; NULL: there is none. */
 const char *tokenizer_beside_token(const struct tokenizer_beside *b, const char *key);
+/* E_UNSUPPORTED names a key of tokenizer_config.json by which transformers makes other ids than
+ * tokenizer.json says. t has its normalizer and its pre-tokenizer. */
+weir_status tokenizer_beside_check(const struct tokenizer *t, const struct tokenizer_beside *b, weir_error *err);
 /* Adds the tokens that tokenizer.json, root, does not have, in the order in which transformers
  * does. */
 weir_status tokenizer_beside_add(struct tokenizer *t, const struct tokenizer_beside *b, const struct json_value *root,

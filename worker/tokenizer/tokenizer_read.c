@@ -288,6 +288,8 @@ weir_status tokenizer_read(struct tokenizer *t, const struct json_value *root, c
 		status = in_part(pre_tokenizer_read(&t->pre, json_member(root, "pre_tokenizer"), err), name, "pre_tokenizer", err);
 	if (status == WEIR_OK)
 		status = in_part(bpe_read(&t->bpe, model, &t->model, t->pre.byte_level, err), name, "model", err);
+	if (status == WEIR_OK && beside != NULL)
+		status = in_part(tokenizer_beside_check(t, beside, err), name, "tokenizer_config.json beside it", err);
 	if (status == WEIR_OK)
 		status = in_part(read_added(t, root, beside, err), name, "added_tokens", err);
 	if (status != WEIR_OK)

@@ -228,8 +228,10 @@ static void tensors_that_do_not_fit_are_named(void **state)
 		const char *module, *says;
 		weir_status status;
 	} cases[] = {
-	    {RANK, IN + 1, MODULE, "lora_A.weight' has shape [2, 3], the base model says [2, 4]", WEIR_E_INVALID},
-	    {RANK + 1, IN, MODULE, "lora_A.weight' has shape [2, 3], the base model says [3, 3]", WEIR_E_INVALID},
+	    {RANK, IN + 1, MODULE, "lora_A.weight' has shape [2, 3], adapter_config.json with the base model says [2, 4]",
+	     WEIR_E_INVALID},
+	    {RANK + 1, IN, MODULE, "lora_A.weight' has shape [2, 3], adapter_config.json with the base model says [3, 3]",
+	     WEIR_E_INVALID},
 	    {RANK, IN, "model.layers.1.self_attn.v_proj", "there is no tensor 'base_model.model.model.layers.1.self_attn.v_proj",
 	     WEIR_E_NOT_FOUND},
 	};

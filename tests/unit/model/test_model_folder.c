@@ -77,10 +77,15 @@ static void configurations_are_read(void **state)
 	assert_true(c.heads == 32 && c.kv_heads == 8 && c.head_dim == 64 && c.hidden == 8192 && c.tied_head && !c.attention_bias);
 	assert_true(c.rope.kind == ROPE_LLAMA3 && c.rope.theta == 500000 && c.rope.factor == 32 && c.rope.low_factor == 1 &&
 	            c.rope.high_factor == 4 && c.rope.original_context == 8192);
+	c = config_of("{" LLAMA
+	              ", \"original_max_position_embeddings\": 4096, \"rope_scaling\": {\"factor\": 8, \"high_freq_factor\": 4, "
+	              "\"low_freq_factor\": 1, \"rope_type\": \"llama3\"}}");
+	assert_int_equal(c.rope.original_context, 4096);
 	c = config_of("{" LLAMA ", \"rope_parameters\": {\"rope_theta\": 10000, \"type\": \"linear\", \"factor\": 2}}");
 	assert_true(c.rope.kind == ROPE_LINEAR && c.rope.theta == 10000 && c.rope.factor == 2);
 	c = config_of("{" LLAMA
-	              ", \"sliding_window\": 131072, \"quantization_config\": {}, \"logits_scaling\": 1, \"pruned_heads\": {}}");
+	              ", \"sliding_window\": 131072, \"quantization_config\": {}, \"logits_scaling\": 1, \"pruned_heads\": {}, "
+	              "\"is_causal\": true, \"per_layer_config\": null}");
 	assert_int_equal(c.rope.kind, ROPE_PLAIN);
 	c = config_of("{" LLAMA ", \"sliding_window\": 4096, \"use_sliding_window\": false}");
 	c = config_of("{" GPT2 ", \"num_attention_heads\": 12, \"hidden_size\": 768, \"n_ctx\": 512}");
@@ -119,7 +124,7 @@ static void what_cannot_be_computed_is_named(void **state)
 	     WEIR_E_INVALID, "expected 0 < low < high"},
 	    {"{" LLAMA
 	     ", \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 1, \"high_freq_factor\": 4}}",
-	     WEIR_E_INVALID, "original_max_position_embeddings"},
+	     WEIR_E_INVALID, "rope_scaling.original_max_position_embeddings is missing or 0"},
 	    {"{" LLAMA ", \"rope_parameters\": {\"partial_rotary_factor\": 0.5}}", WEIR_E_UNSUPPORTED,
 	     "partial_rotary_factor is not 1"},
 	    {"{" LLAMA ", \"rope_theta\": 0.5}", WEIR_E_INVALID, "rope_theta is 0.5"},
@@ -134,6 +139,9 @@ static void what_cannot_be_computed_is_named(void **state)
 	    {"{" LLAMA ", \"original_max_position_embeddings\": 4096, \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8, "
 	     "\"low_freq_factor\": 1, \"high_freq_factor\": 4, \"original_max_position_embeddings\": 8192}}",
 	     WEIR_E_INVALID, "rope_scaling.original_max_position_embeddings is not what"},
+	    {"{" LLAMA ", \"is_causal\": false}", WEIR_E_UNSUPPORTED, "is_causal is false"},
+	    {"{" GPT2 ", \"is_causal\": false}", WEIR_E_UNSUPPORTED, "is_causal is false"},
+	    {"{" LLAMA ", \"per_layer_config\": {\"1\": {\"rms_norm_eps\": 0.5}}}", WEIR_E_UNSUPPORTED, "per_layer_config is {"},
 	    {"{" LLAMA ", \"sliding_window\": 4096}", WEIR_E_UNSUPPORTED, "sliding_window is 4096"},
 	    {"{" LLAMA ", \"embedding_multiplier\": 12.0}", WEIR_E_UNSUPPORTED, "embedding_multiplier is 12"},
 	    {"{" GPT2 ", \"add_cross_attention\": true}", WEIR_E_UNSUPPORTED, "add_cross_attention is true"},

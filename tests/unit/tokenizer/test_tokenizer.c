@@ -356,6 +356,69 @@ static void a_folder_says_what_ends_a_text_and_how_chats_are_written(void **stat
 	rmdir(folder);
 }
 
+/* Keys of tokenizer_config.json by which transformers makes other ids are refused by name. */
+static void a_config_that_makes_other_ids_is_refused(void **state)
+{
+	(void)state;
+#define CLASS(name, more) "{\"tokenizer_class\":\"" name "\"" more "}"
+	static const char metaspace[] = "\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"_\"},", no_space[] = "",
+	                  bytes[] = "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},",
+	                  prepend[] = "\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"_\"},";
+	static const struct {
+		const char *part, *config, *says; /* NULL: taken */
+	} cases[] = {
+	    {no_space, "{\"split_special_tokens\":true}", "tokenizer_config.json beside it: split_special_tokens is true"},
+	    {no_space, "{\"split_special_tokens\":false}", NULL},
+	    {bytes, CLASS("GPT2Tokenizer", ",\"add_prefix_space\":true"),
+	     "add_prefix_space is true, and tokenizer.json puts no space"},
+	    {bytes, CLASS("GPT2TokenizerFast", ",\"add_prefix_space\":false"), NULL},
+	    {bytes, CLASS("PreTrainedTokenizerFast", ",\"add_prefix_space\":true"), NULL}, /* it changes nothing there */
+	    {bytes, CLASS("LlamaTokenizer", ",\"add_prefix_space\":true"), NULL},
+	    {metaspace, CLASS("LlamaTokenizer", ",\"add_prefix_space\":false"),
+	     "add_prefix_space is false, and tokenizer.json puts a space"},
+	    {prepend, CLASS("LlamaTokenizerFast", ",\"add_prefix_space\":false"), "add_prefix_space is false"},
+	    {prepend, CLASS("LlamaTokenizerFast", ",\"add_prefix_space\":true"), NULL},
+	    {prepend, CLASS("LlamaTokenizerFast", ",\"add_prefix_space\":null"), NULL},
+	};
+	char folder[] = "/tmp/weir-tokenizer-XXXXXX";
+	assert_non_null(mkdtemp(folder));
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char json[512];
+		struct tokenizer *t = NULL;
+		weir_error err = {0};
+		snprintf(json, sizeof json, "{%s\"model\":{\"merges\":[],\"vocab\":{\"a\":0,\"_\":1}}}", cases[i].part);
+		write_text(folder, "tokenizer.json", json);
+		write_text(folder, "tokenizer_config.json", cases[i].config);
+		const weir_status status = tokenizer_open(&t, folder, &err);
+		if (cases[i].says == NULL) {
+			CHECK_OK(status, err);
+			tokenizer_close(t);
+			continue;
+		}
+		assert_int_equal(status, WEIR_E_UNSUPPORTED);
+		CHECK_CONTAINS(err.text, cases[i].says);
+	}
+	remove_text(folder, "tokenizer_config.json");
+	remove_text(folder, "tokenizer.json");
+	rmdir(folder);
+}
+
+/* White space that one token has taken is no other token's that takes white space, too. */
+static void white_space_is_taken_once(void **state)
+{
+	(void)state;
+	static const char json[] =
+	    "{\"added_tokens\":[{\"id\":3,\"content\":\"  \",\"lstrip\":true,\"rstrip\":true},"
+	    "{\"id\":4,\"content\":\"<x>\",\"rstrip\":true}],\"model\":{\"merges\":[],\"vocab\":{\"a\":0,\"b\":1,"
+	    "\" \":2}}}";
+	struct tokenizer *t = parsed(json);
+	expect_ids(t, "a      b", false, "0 3 1"); /* tokenizers 0.23 makes these of them */
+	expect_ids(t, "a  b", false, "0 3 1");
+	expect_ids(t, "a<x>    b", false, "0 4 1");
+	expect_ids(t, "a<x> b  ", false, "0 4 1 3");
+	tokenizer_close(t);
+}
+
 /* Likewise: what tokenizer_config.json says of a token counts, and not tokenizer.json. */
 static void a_folder_s_config_changes_tokens_as_transformers_does(void **state)
 {
@@ -534,6 +597,8 @@ int main(void)
 	                                   cmocka_unit_test(added_tokens_have_the_ids_that_tokenizers_gives_them),
 	                                   cmocka_unit_test(a_folder_s_other_files_add_tokens_as_transformers_does),
 	                                   cmocka_unit_test(a_folder_s_config_changes_tokens_as_transformers_does),
+	                                   cmocka_unit_test(a_config_that_makes_other_ids_is_refused),
+	                                   cmocka_unit_test(white_space_is_taken_once),
 	                                   cmocka_unit_test(fingerprints_tell_files_apart),
 	                                   cmocka_unit_test(least_rank_first_and_leftmost_of_equals)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
