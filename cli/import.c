@@ -9,6 +9,7 @@
 #include "tables.h"
 #include "train.h"
 #include "verbs.h"
+#include "watcher.h"
 #include "weights_file.h"
 
 struct import {
@@ -22,6 +23,24 @@ struct import {
 	weir_client *client;
 };
 
+/* Pushes that are on their way when the rows are set would be applied before or after them. */
+static weir_status check_idle(const struct import *i, const char *address, weir_error *err)
+{
+	struct watcher *w = NULL;
+	struct overview o = {0};
+	weir_status s = watcher_open(&w, i->job, address, i->logger, err);
+	if (s == WEIR_OK)
+		s = watcher_poll(w, WEIR_CONTROL_TIMEOUT_MS, &o, err);
+	if (s == WEIR_OK && o.workers_live > 0)
+		s = weir_fail(err, WEIR_E_STATE,
+		              "the job at %s trains, with %u worker%s: stop them before an import, or begin a run with these weights by "
+		              "train.warm_start",
+		              address, o.workers_live, o.workers_live == 1 ? "" : "s");
+	overview_free(&o);
+	watcher_close(w);
+	return s;
+}
+
 static weir_status import(struct import *i, weir_error *err)
 {
 	char address[JOB_PLACES_BYTES], name[WEIR_NAME_BYTES_MAX];
@@ -29,6 +48,8 @@ static weir_status import(struct import *i, weir_error *err)
 	job_security(i->job, ROLE_ADMIN, &security);
 	weir_status s = launch_find_ledger(i->job, i->at, address, err);
 	snprintf(name, sizeof name, "weir-%d", (int)getpid());
+	if (s == WEIR_OK)
+		s = check_idle(i, address, err);
 	if (s == WEIR_OK)
 		s = weights_file_open(&i->weights, i->job, i->in, &i->accepted, i->logger, err);
 	const struct fingerprint_parts parts = {.items = {i->weights.data}, .weights_only = true};
