@@ -6,21 +6,21 @@
 
 #include "data_shape.h"
 
-/* That there are rows, of both classes. */
-static weir_status check_labels(const struct job *job, struct dataset *data, struct data_check *out, weir_error *err)
+weir_status data_check_labels(const struct job *job, struct dataset *data, char warning[DATA_WARNING_BYTES], weir_error *err)
 {
 	struct dataset_labels labels;
 	const weir_status s = dataset_see_labels(data, &labels, err);
+	warning[0] = '\0';
 	if (s != WEIR_OK || labels.positive == labels.negative)
 		return s;
 	const char *only = labels.positive ? "positive" : "negative";
 	if (labels.bad_lines > 0)
 		return weir_fail(err, WEIR_E_INVALID,
 		                 "data.train: all %" PRIu64 " rows of %s%s are %s once %" PRIu64
-		                 " bad lines are left out: there is nothing to tell apart",
+		                 " bad line%s left out: there is nothing to tell apart",
 		                 labels.rows, job->data.train[0], job->data.train_count > 1 ? " and the other files" : "", only,
-		                 labels.bad_lines);
-	snprintf(out->warning, sizeof out->warning, "all %s%" PRIu64 " rows of data.train are %s: there is nothing to tell apart",
+		                 labels.bad_lines, labels.bad_lines == 1 ? " is" : "s are");
+	snprintf(warning, DATA_WARNING_BYTES, "all %s%" PRIu64 " rows of data.train are %s: there is nothing to tell apart",
 	         labels.rows >= DATASET_LABEL_ROWS ? "of the first " : "", labels.rows, only);
 	return WEIR_OK;
 }
@@ -37,7 +37,7 @@ static weir_status check_training(const struct job *job, bool with_model, struct
 	out->rows = info->rows;
 	out->bad_lines = info->bad_lines;
 	if (!job_is_language(job))
-		s = check_labels(job, data, out, err);
+		s = data_check_labels(job, data, out->warning, err);
 	if (s == WEIR_OK && with_model)
 		s = model_check(job, &shape, err);
 	return s;

@@ -37,5 +37,16 @@ train --set data.train=few.svm --set data.valid=[] && fail "8 rows of one class 
 told "all 8 rows of few.svm are positive once 4 bad lines are left out" train.err
 train --set data.format=packed --set data.positive_above=1.5 && fail "labels of packed data were to be read"
 told data.positive_above packed train.err
+# What leaves with weights has no labels: an export reads none.
+start_train --fresh --set data.positive_above=1.5 --set train.passes=1000 --set train.pace.batch_ms=30 --set checkpoint.every_steps=20
+wait_for 30 "a checkpoint" compgen -G "$RUN/checkpoints/ck-*.json" > /dev/null
+cp -r "$RUN/checkpoints" kept
+"$WEIR" export job.yaml --out running.safetensors > export.out 2> export.err || fail "weir export of a job that runs: $(cat export.err)"
+[ ! -s export.err ] || fail "an export reads labels: $(cat export.err)"
+kill -INT "$TRAIN"
+finish_train 20
+"$WEIR" export job.yaml --weights kept --out kept.safetensors > export.out 2> export.err && fail "a checkpoint of clicks became a file"
+told "kept is a checkpoint, which can only leave as --format hf or peft" export.err
+[ "$(wc -l < export.err)" = 1 ] || fail "an export reads labels: $(cat export.err)"
 nothing_left
 echo "other labels are refused by value, data.positive_above reads them, one class is warned of"
