@@ -91,8 +91,9 @@ static const char *parse_columns(const struct parser *p, struct rows *out, struc
 			return "too few columns";
 		at = stop + 1;
 		stop = tabs_next(tabs, end);
-		if (!column_number(p, at, (size_t)(stop - at), &dense[j]))
-			return "a numeric column is not a number";
+		const size_t n = (size_t)(stop - at);
+		if (!column_number(p, at, n, &dense[j]))
+			return parse_is_not_finite(at, n) ? "a numeric column is not a finite number" : "a numeric column is not a number";
 	}
 	for (uint32_t f = 0; f < p->fields; f++) {
 		if (stop == end)
