@@ -42,8 +42,9 @@ static weir_status cut_packed(struct dataset *d, weir_error *err)
 			return weir_fail(err, WEIR_E_INVALID, "packed file %u has %u fields and %u numbers, the first has %u and %u", f,
 			                 p->fields, p->dense_dim, first->fields, first->dense_dim);
 		if (p->bad_lines > d->load.bad_lines_max)
-			return weir_fail(err, WEIR_E_LIMIT, "%llu bad lines in the data, more than data.bad_lines_max %llu",
-			                 (unsigned long long)p->bad_lines, (unsigned long long)d->load.bad_lines_max);
+			return weir_fail(err, WEIR_E_LIMIT, "%llu bad line%s in the data, more than data.bad_lines_max %llu",
+			                 (unsigned long long)p->bad_lines, p->bad_lines == 1 ? "" : "s",
+			                 (unsigned long long)d->load.bad_lines_max);
 		d->info.one_hot &= p->one_hot;
 		d->info.rows += p->rows;
 		d->info.bad_lines += p->bad_lines;
@@ -161,7 +162,8 @@ static weir_status find_sources(struct dataset *d, const struct job *job, weir_e
 	                                      .endpoint = *job->data.endpoint ? job->data.endpoint : job->checkpoint.endpoint,
 	                                      .region = *job->data.region ? job->data.region : job->checkpoint.region,
 	                                      .logger = d->load.logger};
-	return sources_find(&d->sources, lists[list], counts[list], &remote, err);
+	return sources_find(&d->sources, lists[list], counts[list], d->scored != NULL ? SOURCES_AS_GIVEN : SOURCES_BY_PATH, &remote,
+	                    err);
 }
 
 static bool are_remote(char *const *places, uint32_t count)
@@ -181,7 +183,8 @@ static weir_status count_fields(const struct dataset *d, const struct job *job, 
 	struct survey seen = *own;
 	weir_status status = WEIR_OK;
 	const bool of_train = d->part == SPLIT_TRAIN || d->load.split.on || are_remote(job->data.train, job->data.train_count);
-	if (!of_train && sources_find(&train, job->data.train, job->data.train_count, NULL, NULL) == WEIR_OK && train.count > 0)
+	if (!of_train && sources_find(&train, job->data.train, job->data.train_count, SOURCES_BY_PATH, NULL, NULL) == WEIR_OK &&
+	    train.count > 0)
 		status = survey_read(&seen, &train, job->data.format, 0, WEIR_SURVEY_BYTES_MAX, err);
 	sources_free(&train);
 	if (status != WEIR_OK)

@@ -53,10 +53,30 @@ static weir_status add(struct sources *s, const char *path, bool is_copy, weir_e
 	return WEIR_OK;
 }
 
-static void sort_unique(struct sources *s)
+static int by_path_and_place(const void *a, const void *b)
+{
+	const struct source *x = a, *y = b;
+	const int paths = strcmp(x->path, y->path);
+	return paths != 0 ? paths : (x->place > y->place) - (x->place < y->place);
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct source *x = a, *y = b;
+	return (x->place > y->place) - (x->place < y->place);
+}
+
+static void sort_from(struct sources *s, uint32_t first, int (*compare)(const void *, const void *))
+{
+	if (s->count > first)
+		qsort(s->items + first, s->count - first, sizeof *s->items, compare);
+}
+
+/* Of paths that are equal the first place stays. */
+static void sort_unique(struct sources *s, enum sources_order order)
 {
 	uint32_t kept = 0;
-	qsort(s->items, s->count, sizeof *s->items, by_path);
+	sort_from(s, 0, by_path_and_place);
 	for (uint32_t i = 0; i < s->count; i++) {
 		if (kept > 0 && strcmp(s->items[kept - 1].path, s->items[i].path) == 0)
 			free(s->items[i].path);
@@ -64,6 +84,8 @@ static void sort_unique(struct sources *s)
 			s->items[kept++] = s->items[i];
 	}
 	s->count = kept;
+	if (order == SOURCES_AS_GIVEN)
+		sort_from(s, 0, by_place);
 }
 
 static weir_status add_copy(void *sources, const char *path, weir_error *err)
@@ -121,16 +143,20 @@ static weir_status add_files(struct sources *s, const char *pattern, weir_error 
 	return status;
 }
 
-weir_status sources_find(struct sources *out, char *const *patterns, uint32_t count, const struct remote_options *remote,
-                         weir_error *err)
+weir_status sources_find(struct sources *out, char *const *patterns, uint32_t count, enum sources_order order,
+                         const struct remote_options *remote, weir_error *err)
 {
 	weir_status status = WEIR_OK;
 	*out = (struct sources){0};
-	for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
+	for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
+		const uint32_t first = out->count;
 		status = remote && remote_is(patterns[i]) ? remote_find(remote, patterns[i], add_copy, out, err)
 		                                          : add_files(out, patterns[i], err);
-	if (status == WEIR_OK && out->count > 0)
-		sort_unique(out);
+		sort_from(out, first, by_path);
+		for (uint32_t k = first; k < out->count; k++)
+			out->items[k].place = k;
+	}
+	sort_unique(out, order);
 	if (status != WEIR_OK)
 		sources_free(out);
 	return status;
