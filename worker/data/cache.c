@@ -97,8 +97,8 @@ static weir_status load_all(const struct cache_options *o, struct build *b, stru
 	weir_status status = load_text(&load, ranges, o->sources->count, result, err);
 	free(ranges);
 	if (status == WEIR_OK && result->rows == 0 && result->bad_lines > 0)
-		status = weir_fail(err, WEIR_E_INVALID, "no line of the data is a row: %llu bad lines, the first at %s",
-		                   (unsigned long long)result->bad_lines, result->first_bad);
+		status = weir_fail(err, WEIR_E_INVALID, "no line of the data is a row: %llu bad line%s, the first at %s",
+		                   (unsigned long long)result->bad_lines, result->bad_lines == 1 ? "" : "s", result->first_bad);
 	return status;
 }
 

@@ -35,8 +35,9 @@ weir_status dataset_see_labels(struct dataset *d, struct dataset_labels *out, we
 	}
 	batch_free(&batch);
 	if (status == WEIR_OK && out->rows == 0)
-		status = weir_fail(err, WEIR_E_INVALID, "data.%s: there is no row in %s%s: %llu bad lines%s", dataset_part_names[d->part],
-		                   d->sources.items[0].path, d->sources.count > 1 ? " and the other files" : "",
-		                   (unsigned long long)out->bad_lines, out->bad_lines > 0 ? "; is data.format right?" : "");
+		status = weir_fail(err, WEIR_E_INVALID, "data.%s: there is no row in %s%s: %llu bad line%s%s",
+		                   dataset_part_names[d->part], d->sources.items[0].path,
+		                   d->sources.count > 1 ? " and the other files" : "", (unsigned long long)out->bad_lines,
+		                   out->bad_lines == 1 ? "" : "s", out->bad_lines > 0 ? "; is data.format right?" : "");
 	return status;
 }

@@ -123,8 +123,9 @@ static weir_status check_files(struct dataset *d, weir_error *err)
 		d->info.bad_lines += info->bad_records;
 	}
 	if (d->info.bad_lines > d->load.bad_lines_max)
-		return weir_fail(err, WEIR_E_LIMIT, "%llu bad lines were left out of the data, more than data.bad_lines_max %llu",
-		                 (unsigned long long)d->info.bad_lines, (unsigned long long)d->load.bad_lines_max);
+		return weir_fail(err, WEIR_E_LIMIT, "%llu bad line%s left out of the data, more than data.bad_lines_max %llu",
+		                 (unsigned long long)d->info.bad_lines, d->info.bad_lines == 1 ? " was" : "s were",
+		                 (unsigned long long)d->load.bad_lines_max);
 	d->info.vocabulary = first->vocabulary;
 	memcpy(d->info.tokenizer, first->fingerprint, sizeof d->info.tokenizer);
 	return WEIR_OK;
