@@ -224,7 +224,7 @@ static weir_status see_lines(struct dataset *d, const struct job *job, weir_erro
 	p->fields_counted = count;
 	/* With other labels than 0, 1 and -1, "3:1" may be one of them with its weight. */
 	const bool tells = p->format != DATA_LIBSVM || isnan(p->positive_above);
-	p->unlabelled = parser_bags(p) && ((tells && survey_is_unlabelled(&s)) || (d->scored != NULL && d->scored->unlabelled));
+	p->unlabelled = (tells && survey_is_unlabelled(&s)) || (parser_bags(p) && d->scored != NULL && d->scored->unlabelled);
 	return d->scored == NULL && tells && survey_is_unlabelled(&s) ? refuse_unlabelled(d, err) : WEIR_OK;
 }
 

@@ -36,7 +36,7 @@ struct parser {
 	float positive_above; /* NaN: labels are 0, 1 or -1 */
 	bool
 	    every_line; /* to be scored: rows without a label, or with another number or word for unknown, are taken, and theirs is LABEL_NONE */
-	bool unlabelled;                  /* with every_line, libsvm and libffm: lines begin with their entries */
+	bool unlabelled;                  /* with every_line: lines begin with their entries or columns */
 	float log_table[PARSE_LOG_TABLE]; /* log(1 + i) */
 };
 
