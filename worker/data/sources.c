@@ -13,6 +13,10 @@
 static weir_status not_found(const char *pattern, weir_error *err)
 {
 	char folder[WEIR_PATH_BYTES_MAX];
+	const char *scheme = strstr(pattern, "://");
+	if (scheme && pattern + strspn(pattern, "abcdefghijklmnopqrstuvwxyz0123456789+") == scheme)
+		return weir_fail(err, WEIR_E_NOT_FOUND, "no data file matches %s: of addresses http://, https:// and s3:// are known",
+		                 pattern);
 	if (pattern[0] == '/' || !getcwd(folder, sizeof folder))
 		return weir_fail(err, WEIR_E_NOT_FOUND, "no data file matches %s", pattern);
 	return weir_fail(err, WEIR_E_NOT_FOUND,
@@ -33,8 +37,12 @@ static weir_status add(struct sources *s, const char *path, bool is_copy, weir_e
 		return weir_fail(err, WEIR_E_LIMIT, "more than %u data files", WEIR_DATA_FILES_MAX);
 	if (stat(path, &st) != 0)
 		return weir_fail(err, WEIR_E_IO, "cannot read %s: %s", path, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return weir_fail(err, WEIR_E_INVALID, "%s is a folder: name the files in it, as %s%s*", path, path,
+		                 path[strlen(path) - 1] == '/' ? "" : "/");
 	if (!S_ISREG(st.st_mode))
-		return weir_fail(err, WEIR_E_INVALID, "%s is not a file", path);
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "%s is not a file, but a pipe or a device, and data are read more than once: keep them in a file", path);
 	weir_status status = text_kind_of(path, &kind, err);
 	if (status != WEIR_OK)
 		return status;

@@ -308,6 +308,30 @@ static void names_that_stand_are_no_patterns(void **state)
 	}
 }
 
+static void what_is_no_file_is_said(void **state)
+{
+	const struct folder *f = *state;
+	static const char *const cases[][3] = {{"%s/folder", "folder is a folder: name the files in it, as ", "/folder/*"},
+	                                       {"%s/pipe", "pipe is not a file, but a pipe or a device", "keep them in a file"},
+	                                       {"ftp://%s", "no data file matches ftp://", "http://, https:// and s3:// are known"}};
+	char path[256];
+	snprintf(path, sizeof path, "%s/folder", f->path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof path, "%s/pipe", f->path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct dataset *d;
+		weir_error err = {0};
+		snprintf(path, sizeof path, "%.*s%s%s", (int)strcspn(cases[i][0], "%"), cases[i][0], f->path,
+		         strchr(cases[i][0], '%') + 2);
+		struct job *job = job_of(f, DATA_LIBSVM, path);
+		assert_int_not_equal(dataset_open(&d, job, SPLIT_TRAIN, NULL, &err), WEIR_OK);
+		CHECK_CONTAINS(err.text, cases[i][1]);
+		CHECK_CONTAINS(err.text, cases[i][2]);
+		job_of_free(job);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -322,6 +346,7 @@ int main(void)
 	    cmocka_unit_test(every_line_that_is_scored_has_a_row),
 	    cmocka_unit_test(lines_are_those_of_the_rows),
 	    cmocka_unit_test(names_that_stand_are_no_patterns),
+	    cmocka_unit_test(what_is_no_file_is_said),
 	};
 	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
 }
