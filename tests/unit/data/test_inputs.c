@@ -252,6 +252,23 @@ static void every_line_that_is_scored_has_a_row(void **state)
 	job_of_free(job);
 }
 
+static void files_of_comments_alone_have_a_line_each(void **state)
+{
+	struct job *job = job_with(*state, DATA_LIBSVM, "comments-alone.svm", "# a\n\n1\n");
+	const struct dataset_scored scored = {.fields = 2};
+	for (int cached = 0; cached < 2; cached++) {
+		struct dataset *d;
+		weir_error err = {0};
+		set_cache(job, cached);
+		CHECK_OK(dataset_open_scored(&d, job, SPLIT_TRAIN, &scored, NULL, &err), err);
+		char *dump = dataset_dump(d, 0);
+		assert_string_equal(dump, "-2*1 | |\n-2*1 | |\n1*1 | |\n");
+		free(dump);
+		dataset_close(d);
+	}
+	job_of_free(job);
+}
+
 static void lines_are_those_of_the_rows(void **state)
 {
 	char path[256];
@@ -344,6 +361,7 @@ int main(void)
 	    cmocka_unit_test(a_file_without_rows_has_no_fields),
 	    cmocka_unit_test(data_without_labels_are_only_scored),
 	    cmocka_unit_test(every_line_that_is_scored_has_a_row),
+	    cmocka_unit_test(files_of_comments_alone_have_a_line_each),
 	    cmocka_unit_test(lines_are_those_of_the_rows),
 	    cmocka_unit_test(names_that_stand_are_no_patterns),
 	    cmocka_unit_test(what_is_no_file_is_said),
