@@ -79,6 +79,8 @@ static bool sample(struct check *c, const char *key, struct dataset *data, uint3
 	const uint64_t bad = unit_bad_lines(unit);
 	if (s != WEIR_OK)
 		tell(c, WRONG, key, "%s", err.text);
+	else if (rows == 0 && bad == 0)
+		tell(c, WRONG, key, "there is no row in its first lines, which are blank or comments");
 	else if (rows == 0)
 		tell(c, WRONG, key, "the first %" PRIu64 " line%s no good row; is data.format right?", bad, bad == 1 ? " has" : "s have");
 	else

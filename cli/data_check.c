@@ -11,8 +11,12 @@ weir_status data_check_labels(const struct job *job, struct dataset *data, char 
 	struct dataset_labels labels;
 	const weir_status s = dataset_see_labels(data, &labels, err);
 	warning[0] = '\0';
-	if (s != WEIR_OK || labels.positive == labels.negative)
+	if (s != WEIR_OK || (labels.positive && labels.negative))
 		return s;
+	if (labels.positive == labels.negative) {
+		snprintf(warning, DATA_WARNING_BYTES, "no row of data.train has a weight above 0: there is nothing to learn");
+		return WEIR_OK;
+	}
 	const char *only = labels.positive ? "positive" : "negative";
 	if (labels.bad_lines > 0)
 		return weir_fail(err, WEIR_E_INVALID,
@@ -20,8 +24,11 @@ weir_status data_check_labels(const struct job *job, struct dataset *data, char 
 		                 " bad line%s left out: there is nothing to tell apart",
 		                 labels.rows, job->data.train[0], job->data.train_count > 1 ? " and the other files" : "", only,
 		                 labels.bad_lines, labels.bad_lines == 1 ? " is" : "s are");
-	snprintf(warning, DATA_WARNING_BYTES, "all %s%" PRIu64 " rows of data.train are %s: there is nothing to tell apart",
-	         labels.rows >= DATASET_LABEL_ROWS ? "of the first " : "", labels.rows, only);
+	if (labels.rows == 1)
+		snprintf(warning, DATA_WARNING_BYTES, "the only row of data.train is %s: there is nothing to tell apart", only);
+	else
+		snprintf(warning, DATA_WARNING_BYTES, "all %s%" PRIu64 " rows of data.train are %s: there is nothing to tell apart",
+		         labels.rows >= DATASET_LABEL_ROWS ? "of the first " : "", labels.rows, only);
 	return WEIR_OK;
 }
 

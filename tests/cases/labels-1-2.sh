@@ -31,6 +31,9 @@ train --set data.train=signs.svm --set data.valid=signs.svm || fail "labels -1 a
 holds report.json ".valid.auc == 1"
 train --set data.train=ones.svm --set data.valid=signs.svm || fail "one class"
 grep -q "warning: all 120 rows of data.train are positive" train.err || fail "nobody is warned of one class: $(cat train.err)"
+sed 's/ /:0 /' signs.svm > weightless.svm
+"$WEIR" check job.yaml --set data.train=weightless.svm --set data.valid=[] > check.out 2> check.err || fail "rows without weight: $(cat check.err)"
+grep -q "^note   data.train: no row of data.train has a weight above 0: there is nothing to learn" check.out || fail "nobody is told of rows without weight: $(cat check.out)"
 # Of a few rows such labels may be slips; what they leave is looked at.
 head -n 12 covtype.svm > few.svm
 train --set data.train=few.svm --set data.valid=[] && fail "8 rows of one class were taken, and 4 left out"

@@ -174,26 +174,44 @@ static bool are_remote(char *const *places, uint32_t count)
 	return false;
 }
 
+static bool are_empty(const struct sources *s)
+{
+	for (uint32_t i = 0; i < s->count; i++)
+		if (s->items[i].size > 0)
+			return false;
+	return true;
+}
+
+static weir_status fail_fields(const struct sources *s, const struct survey *seen, weir_error *err)
+{
+	if (are_empty(s))
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "%s is empty: there is no row, and data.fields does not say how many fields rows have",
+		                 s->items[0].path);
+	return weir_fail(err, WEIR_E_PARSE, "%s: cannot tell the number of fields from its first lines%s; set data.fields",
+	                 s->items[0].path, seen->rows == 0 ? ", of which none is a row (is data.format right?)" : "");
+}
+
 /* Fields are those of the training part, where its files are here: the other parts' rows are
  * read for the same model. */
 static weir_status count_fields(const struct dataset *d, const struct job *job, const struct survey *own, uint32_t *fields,
                                 weir_error *err)
 {
 	struct sources train = {0};
+	const struct sources *of = &d->sources;
 	struct survey seen = *own;
 	weir_status status = WEIR_OK;
 	const bool of_train = d->part == SPLIT_TRAIN || d->load.split.on || are_remote(job->data.train, job->data.train_count);
 	if (!of_train && sources_find(&train, job->data.train, job->data.train_count, SOURCES_BY_PATH, NULL, NULL) == WEIR_OK &&
-	    train.count > 0)
-		status = survey_read(&seen, &train, job->data.format, 0, WEIR_SURVEY_BYTES_MAX, err);
-	sources_free(&train);
-	if (status != WEIR_OK)
-		return status;
+	    train.count > 0) {
+		of = &train;
+		status = survey_read(&seen, of, job->data.format, 0, WEIR_SURVEY_BYTES_MAX, err);
+	}
 	*fields = seen.fields + (job->data.format == DATA_LIBSVM && survey_is_unlabelled(&seen));
-	if (*fields == 0 || *fields > WEIR_FIELDS_MAX)
-		return weir_fail(err, WEIR_E_PARSE, "%s: cannot tell the number of fields from its first lines%s; set data.fields",
-		                 d->sources.items[0].path, own->rows == 0 ? ", of which none is a row (is data.format right?)" : "");
-	return WEIR_OK;
+	if (status == WEIR_OK && (*fields == 0 || *fields > WEIR_FIELDS_MAX))
+		status = fail_fields(of, &seen, err);
+	sources_free(&train);
+	return status;
 }
 
 static weir_status refuse_unlabelled(const struct dataset *d, weir_error *err)

@@ -82,6 +82,20 @@ static void classes_are_told(void **state)
 	job_of_free(job);
 }
 
+static void rows_without_weight_have_no_class(void **state)
+{
+	struct job *job = job_with(*state, DATA_LIBSVM, "weightless.svm", "1:0 1:1\n0:0 2:1\n1:2 2:1\n");
+	struct dataset_labels labels;
+	weir_error err = {0};
+	for (int cached = 0; cached < 2; cached++) {
+		set_cache(job, cached);
+		CHECK_OK(open_labels(job, &labels, &err), err);
+		assert_true(labels.positive && !labels.negative);
+		assert_int_equal(labels.rows, 3);
+	}
+	job_of_free(job);
+}
+
 static void no_good_line_is_an_error(void **state)
 {
 	struct job *job = job_with(*state, DATA_LIBFFM, "svm-as-ffm", "1 5:1\n0 6:1\n");
@@ -96,6 +110,16 @@ static void no_good_line_is_an_error(void **state)
 	job = job_with(*state, DATA_LIBSVM, "comments.svm", "# nothing\n\n");
 	job->data.fields = 1;
 	expect_refused(job, "there is no row in");
+	job_of_free(job);
+	job = job_with(*state, DATA_LIBSVM, "empty.svm", "");
+	expect_refused(job, "empty.svm is empty: there is no row");
+	job->data.format = DATA_PACKED;
+	expect_refused(job, "empty.svm is not a packed file: is data.format right?");
+	job_of_free(job);
+	job = job_with(*state, DATA_LIBSVM, "packed.svm",
+	               "1 1:1 2:1 3:1 4:1 5:1 6:1 7:1 8:1 9:1 10:1 11:1 12:1 13:1 14:1 15:1 16:1 17:1 18:1\n");
+	job->data.format = DATA_PACKED;
+	expect_refused(job, "packed.svm is not a packed file: is data.format right?");
 	job_of_free(job);
 }
 
@@ -354,6 +378,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(other_labels_are_refused_by_value),
 	    cmocka_unit_test(classes_are_told),
+	    cmocka_unit_test(rows_without_weight_have_no_class),
 	    cmocka_unit_test(no_good_line_is_an_error),
 	    cmocka_unit_test(ends_of_lines_comments_and_marks_are_no_rows),
 	    cmocka_unit_test(crlf_does_not_change_the_split),
