@@ -124,7 +124,9 @@ static void check_files(struct check *c, const char *key, enum split_part part, 
 		return;
 	memcpy(job, c->job, sizeof *job);
 	snprintf(job->data.cache, sizeof job->data.cache, "off"); /* nothing is made */
-	if (!has_sample(job, s))
+	if (bytes == 0)
+		tell(c, WRONG, key, "there is nothing in %s%s", s->items[0].path, s->count > 1 ? " and the other files" : "");
+	else if (!has_sample(job, s))
 		tell(c, GOOD, key, "%u file%s; compressed, or texts to tokenize: lines are looked at when training begins", s->count,
 		     s->count == 1 ? "" : "s");
 	else if (dataset_open(&data, job, part, c->logger, &err) != WEIR_OK)

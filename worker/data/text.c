@@ -92,6 +92,8 @@ static weir_status check_is_text(const char *path, int fd, weir_error *err)
 	              {"Obj\x01", 4, "an Avro file", "a converter to text"},
 	              {"\x89HDF\r\n", 6, "an HDF5 file", "a converter to text"},
 	              {"\x93NUMPY", 6, "a NumPy file", "a converter to text"},
+	              {"\x88\xd8\x34\x01", 4, "a file of llm.c's tokens", "weir tokenize on its text"},
+	              {"\xa1\xd9\x34\x01", 4, "a file of llm.c's tokens", "weir tokenize on its text"},
 	              {"version https://git-lfs.", 24, "a pointer of Git LFS, not the file", "git lfs pull"},
 	              {"\xff\xfe", 2, "of UTF-16", "iconv -f UTF-16 -t UTF-8"},
 	              {"\xfe\xff", 2, "of UTF-16", "iconv -f UTF-16 -t UTF-8"}};

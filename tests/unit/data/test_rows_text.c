@@ -212,6 +212,7 @@ static void what_is_no_text_is_named(void **state)
 	                                       {"Obj\x01", "Avro"},
 	                                       {"\x89HDF\r\n", "HDF5"},
 	                                       {"\x93NUMPY", "NumPy"},
+	                                       {"\x88\xd8\x34\x01\x01", "llm.c"},
 	                                       {"version https://git-lfs.github.com/spec/v1\n", "use git lfs pull first"},
 	                                       {"\xff\xfe"
 	                                        "1",

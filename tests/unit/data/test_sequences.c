@@ -370,6 +370,17 @@ static void what_does_not_go_together_is_refused(void **state)
 	job->data.bad_lines_max = 100;
 	expect_failure(job, SPLIT_TRAIN, WEIR_E_INVALID, "the train part has no two tokens that follow one another");
 	job_of_free(job);
+	static const char prompts[] = "{\"prompt\": \"a question\", \"completion\": \"\"}\n";
+	write_bytes(f, "prompts.jsonl", prompts, sizeof prompts - 1, path);
+	job = tokens_job(f, path);
+	strcpy(job->data.tokenizer, "bytes");
+	strcpy(job->data.cache, f->path);
+	expect_failure(job, SPLIT_TRAIN, WEIR_E_INVALID, "prompts.jsonl counts in the loss: are its completions empty?");
+	const struct dataset_scored scored = {.fields = 0};
+	struct dataset *to_score;
+	CHECK_OK(dataset_open_scored(&to_score, job, SPLIT_TRAIN, &scored, NULL, &err), err);
+	dataset_close(to_score);
+	job_of_free(job);
 	write_bytes(f, "odd-2.txt", "text", 4, path);
 	job = tokens_job(f, path);
 	expect_failure(job, SPLIT_TRAIN, WEIR_E_INVALID, "data.tokenizer is missing");
