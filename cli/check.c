@@ -84,8 +84,9 @@ static bool sample(struct check *c, const char *key, struct dataset *data, uint3
 	else if (rows == 0)
 		tell(c, WRONG, key, "the first %" PRIu64 " line%s no good row; is data.format right?", bad, bad == 1 ? " has" : "s have");
 	else
-		tell(c, bad ? NOTE : GOOD, key, "%u file%s, %s; the first %" PRIu64 " line%s read, %" PRIu64 " bad", files,
-		     files == 1 ? "" : "s", size, rows + bad, rows + bad == 1 ? " is" : "s are", bad);
+		tell(c, bad ? NOTE : GOOD, key, "%u file%s, %s; the first %" PRIu64 " %s%s read, %" PRIu64 " bad", files,
+		     files == 1 ? "" : "s", size, rows + bad, job_is_language(c->job) ? "example" : "line",
+		     rows + bad == 1 ? " is" : "s are", bad);
 	batch_free(&batch);
 	unit_close(unit);
 	return s == WEIR_OK && rows > 0;

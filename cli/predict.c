@@ -98,6 +98,8 @@ static weir_status predict(const struct scoring_verb *v, weir_error *err)
 		return status;
 	snprintf(temporary, sizeof temporary, "%.4000s.%d.tmp", out.path, (int)getpid());
 	status = scoring_open(&s, &v->scoring, err);
+	if (status == WEIR_OK && dataset_reads(s.data, v->out))
+		status = weir_fail(err, WEIR_E_INVALID, "--out %s is one of the files to score: give another name", v->out);
 	if (status == WEIR_OK && v->with_lines)
 		status = dataset_lines_open(&o.lines, s.data, err);
 	if (status == WEIR_OK && !(o.file = fopen(temporary, "w")))

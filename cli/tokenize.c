@@ -114,6 +114,8 @@ static weir_status run(struct verb_tokenize *v, weir_error *err)
 	if (s == WEIR_OK)
 		s = find_files(v, err);
 	v->options.sources = &v->sources;
+	if (s == WEIR_OK && sources_same_file(&v->sources, v->out))
+		s = weir_fail(err, WEIR_E_INVALID, "--out %s is one of the files to read: give another name", v->out);
 	if (s == WEIR_OK)
 		s = output_begin(&output, v->out, err);
 	if (s == WEIR_OK)

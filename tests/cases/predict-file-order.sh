@@ -25,6 +25,10 @@ scored "c.svm, '[ab].svm'" "c.svm a.svm b.svm "
 cut -f 2 scores.txt | cmp - all.txt || fail "other scores with a pattern"
 scored "b.svm, '[abc].svm'" "b.svm a.svm c.svm "
 scored "b.svm, b.svm" "b.svm "
+# An output does not replace what is scored.
+"$WEIR" predict job.yaml --set data.test=c.svm --part test --out c.svm > predict.out 2> predict.err && fail "the file that was scored is replaced"
+told "--out c.svm is one of the files to score" predict.err
+cmp c.svm <(sed -n '1,30p' all.svm) || fail "what was to be scored has changed"
 "$WEIR" train job.yaml --fresh --set 'data.train=[a.svm, b.svm, c.svm]' --report second.json > train.out 2> train.err || fail "weir train"
 [ "$(json first.json .valid.auc)" = "$(json second.json .valid.auc)" ] || fail "the order of data.train changes what is trained"
 nothing_left

@@ -18,6 +18,9 @@ done
 echo text > "$DIR/in.txt"
 expect 1 "weir datagen: cannot create $DIR/none/x: No such file" datagen --rows 100 --out "$DIR/none/x"
 expect 1 "weir tokenize: cannot create $DIR/none/x: No such file" tokenize --tokenizer bytes --in "$DIR/in.txt" --out "$DIR/none/x"
+ln -s in.txt "$DIR/link.txt"
+expect 1 "--out $DIR/link.txt is one of the files to read" tokenize --tokenizer bytes --in "$DIR/in.txt" --out "$DIR/link.txt"
+[ "$(cat "$DIR/in.txt")" = text ] || fail "weir tokenize has replaced what it reads"
 printf a > "$DIR/in.txt"
 expect 0 "1 document, 1 token of a vocabulary of 256; 1 byte in 1 file, " tokenize --tokenizer bytes --in "$DIR/in.txt" --eos none --out "$DIR/x"
 expect 0 "usage: weir train JOB.yaml" train --help

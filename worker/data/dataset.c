@@ -403,6 +403,11 @@ void dataset_describe_unit(const struct dataset *d, uint32_t data_unit, char out
 		         d->sources.count, name);
 }
 
+bool dataset_reads(const struct dataset *d, const char *path)
+{
+	return sources_same_file(&d->sources, path) != NULL;
+}
+
 void dataset_close(struct dataset *d)
 {
 	if (d == NULL)

@@ -83,6 +83,8 @@ weir_status dataset_content(const struct dataset *d, bool *train, char out[WEIR_
 /* "rows 81 to 96 of train.svm". */
 #define DATASET_UNIT_BYTES 512u
 void dataset_describe_unit(const struct dataset *d, uint32_t data_unit, char out[DATASET_UNIT_BYTES]);
+/* Whether the path names one of its files, which an output must not replace. */
+bool dataset_reads(const struct dataset *d, const char *path);
 void dataset_close(struct dataset *d);
 
 /* Finds out which labels click data have: reads until both are seen, or DATASET_LABEL_ROWS rows.

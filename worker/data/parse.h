@@ -27,6 +27,9 @@
 /* Of how keys are made of text: weights learnt under one version have no meaning under another.
  * 1: all fields shared hash_buckets. */
 #define PARSE_KEYS_VERSION 2u
+/* Of which lines are rows, and of which values: parsed copies of another version are made anew.
+ * 1: a labelled Criteo line of a missing column was scored as one without a label. */
+#define PARSE_LINES_VERSION 2u
 
 struct parser {
 	enum data_format format;

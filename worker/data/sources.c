@@ -170,6 +170,17 @@ weir_status sources_find(struct sources *out, char *const *patterns, uint32_t co
 	return status;
 }
 
+const struct source *sources_same_file(const struct sources *s, const char *path)
+{
+	struct stat of_path, st;
+	if (stat(path, &of_path) != 0)
+		return NULL;
+	for (uint32_t i = 0; i < s->count; i++)
+		if (stat(s->items[i].path, &st) == 0 && st.st_dev == of_path.st_dev && st.st_ino == of_path.st_ino)
+			return &s->items[i];
+	return NULL;
+}
+
 void sources_free(struct sources *s)
 {
 	for (uint32_t i = 0; i < s->count; i++)

@@ -31,6 +31,8 @@ enum sources_order {
 /* remote: NULL: there is nothing but files. */
 weir_status sources_find(struct sources *out, char *const *patterns, uint32_t count, enum sources_order order,
                          const struct remote_options *remote, weir_error *err);
+/* The source that the path names, whatever links lead there: NULL: it is none of them. */
+const struct source *sources_same_file(const struct sources *s, const char *path);
 void sources_free(struct sources *s);
 
 #endif

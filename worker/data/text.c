@@ -86,6 +86,7 @@ static weir_status check_is_text(const char *path, int fd, weir_error *err)
 	              {"\xfd\x37zXZ", 5, "compressed by xz", "xz -d"},
 	              {"BZh", 3, "compressed by bzip2", "bzip2 -d"},
 	              {"PK\x03\x04", 4, "a zip archive", "unzip"},
+	              {"\x02\x21\x4c\x18", 4, "in LZ4's legacy format", "lz4 -d"},
 	              {"7z\xbc\xaf\x27\x1c", 6, "a 7z archive", "7z x"},
 	              {"PAR1", 4, "a Parquet file", "a converter to text"},
 	              {"ARROW1", 6, "an Arrow file", "a converter to text"},

@@ -207,6 +207,7 @@ static void what_is_no_text_is_named(void **state)
 	                                       {"BZh91AY&SY", "bzip2"},
 	                                       {"PK\x03\x04....", "zip"},
 	                                       {"PAR1....", "Parquet"},
+	                                       {"\x02\x21\x4c\x18", "LZ4's legacy format"},
 	                                       {"7z\xbc\xaf\x27\x1c", "7z"},
 	                                       {"ARROW1", "Arrow"},
 	                                       {"Obj\x01", "Avro"},

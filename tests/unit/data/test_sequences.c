@@ -1,4 +1,5 @@
 /* Sequences of token files, held against their definition; then as the dataset of a job. */
+#include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -324,6 +325,20 @@ static void texts_are_tokenized_into_the_cache(void **state)
 		globfree(&found);
 	}
 	assert_int_equal(first.st_ino, second.st_ino);
+	/* Another file of the same size and time. */
+	char other[sizeof lines];
+	memcpy(other, lines, sizeof lines);
+	*strstr(other, "efg") = 'x';
+	struct stat now;
+	assert_int_equal(stat(path, &now), 0);
+	write_bytes(f, "cached.jsonl", other, sizeof other - 1, path);
+	assert_int_equal(utimensat(AT_FDCWD, path, (const struct timespec[]){now.st_atim, now.st_mtim}, 0), 0);
+	struct dataset *changed = opened(job, SPLIT_TRAIN);
+	uint32_t *anew = all_sequences(changed, 0, &count);
+	assert_int_equal(anew[8], 'x');
+	free(anew);
+	dataset_close(changed);
+	write_bytes(f, "cached.jsonl", lines, sizeof lines - 1, path);
 	job->data.packing = PACKING_APART;
 	struct dataset *d = opened(job, SPLIT_TRAIN);
 	assert_int_equal(dataset_get_info(d)->rows, 2);
