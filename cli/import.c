@@ -49,8 +49,6 @@ static weir_status import(struct import *i, weir_error *err)
 	weir_status s = launch_find_ledger(i->job, i->at, address, err);
 	snprintf(name, sizeof name, "weir-%d", (int)getpid());
 	if (s == WEIR_OK)
-		s = check_idle(i, address, err);
-	if (s == WEIR_OK)
 		s = weights_file_open(&i->weights, i->job, i->in, &i->accepted, i->logger, err);
 	const struct fingerprint_parts parts = {.items = {i->weights.data}, .weights_only = true};
 	if (s == WEIR_OK)
@@ -63,6 +61,8 @@ static weir_status import(struct import *i, weir_error *err)
 		                              .fingerprint = i->fingerprint.text,
 		                              .security = security.is},
 		              err);
+	if (s == WEIR_OK) /* the ledger answers, as it has taken this client */
+		s = check_idle(i, address, err);
 	if (s != WEIR_OK)
 		return s;
 	const struct training_length length = training_length_of(i->job, i->weights.data);

@@ -109,7 +109,7 @@ static weir_status find_weights(struct scoring *s, const struct scoring_options 
 	return WEIR_OK;
 }
 
-/* Of whoever wants to know how many fields the rows have: no row is read, and no parsed copy made. */
+/* Of whoever asks how many fields the rows have: no row is read, and no parsed copy made. */
 static weir_status open_shape(struct scoring *s, const struct scoring_options *o, weir_error *err)
 {
 	struct job *job = malloc(sizeof *job);

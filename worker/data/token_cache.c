@@ -10,7 +10,8 @@
 #include "limits.h"
 
 /* `name` tells caches in one folder apart: paths, tokenizer and settings. `identity` adds the
- * sources' sizes, times and content, as of packed ones (cache.c): when it changes the cache is old. */
+ * sources' sizes, times and content, as of packed ones (cache.c): when it changes the cache is
+ * old. */
 struct cache_key {
 	uint64_t name, identity;
 };
