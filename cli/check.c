@@ -57,8 +57,9 @@ WEIR_PRINTF(4, 5) static void tell(struct check *c, enum verdict verdict, const 
 
 /* --- Data */
 
-/* The first unit is parsed; what it tells of lines holds for others, probably. */
-static void sample(struct check *c, const char *key, struct dataset *data, uint32_t files, uint64_t bytes)
+/* The first unit is parsed; what it tells of lines holds for others, probably. False: there is no
+ * good row in it. */
+static bool sample(struct check *c, const char *key, struct dataset *data, uint32_t files, uint64_t bytes)
 {
 	struct unit_reader *unit;
 	weir_error err = {0};
@@ -69,7 +70,7 @@ static void sample(struct check *c, const char *key, struct dataset *data, uint3
 	weir_status s = unit_open(&unit, data, 0, 0, &err);
 	if (s != WEIR_OK) {
 		tell(c, WRONG, key, "%s", err.text);
-		return;
+		return false;
 	}
 	for (uint32_t i = 0; i < unit_batches(unit) && s == WEIR_OK; i++) {
 		s = unit_read(unit, i, &batch, &err);
@@ -78,13 +79,32 @@ static void sample(struct check *c, const char *key, struct dataset *data, uint3
 	const uint64_t bad = unit_bad_lines(unit);
 	if (s != WEIR_OK)
 		tell(c, WRONG, key, "%s", err.text);
+	else if (rows == 0 && bad == 0)
+		tell(c, WRONG, key, "there is no row in its first lines, which are blank or comments");
 	else if (rows == 0)
-		tell(c, WRONG, key, "the first %" PRIu64 " lines have no good row; is data.format right?", bad);
+		tell(c, WRONG, key, "the first %" PRIu64 " line%s no good row; is data.format right?", bad, bad == 1 ? " has" : "s have");
 	else
-		tell(c, bad ? NOTE : GOOD, key, "%u file%s, %s; the first %" PRIu64 " lines are read, %" PRIu64 " bad", files,
-		     files == 1 ? "" : "s", size, rows + bad, bad);
+		tell(c, bad ? NOTE : GOOD, key, "%u file%s, %s; the first %" PRIu64 " %s%s read, %" PRIu64 " bad", files,
+		     files == 1 ? "" : "s", size, rows + bad, job_is_language(c->job) ? "example" : "line",
+		     rows + bad == 1 ? " is" : "s are", bad);
 	batch_free(&batch);
 	unit_close(unit);
+	return s == WEIR_OK && rows > 0;
+}
+
+/* As `weir train` does before it begins. */
+static void check_labels(struct check *c, const char *key, enum split_part part, struct dataset *data)
+{
+	char warning[DATA_WARNING_BYTES] = "";
+	struct dataset_labels seen;
+	weir_error err = {0};
+	const weir_status s =
+	    part == SPLIT_TRAIN ? data_check_labels(c->job, data, warning, &err) : dataset_see_labels(data, &seen, &err);
+	const char *text = strncmp(err.text, key, strlen(key)) == 0 ? err.text + strlen(key) + 2 : err.text; /* "KEY: " */
+	if (s != WEIR_OK)
+		tell(c, WRONG, key, "%s", text);
+	else if (warning[0])
+		tell(c, NOTE, key, "%s", warning);
 }
 
 static void check_files(struct check *c, const char *key, enum split_part part, const struct sources *s, uint64_t bytes)
@@ -96,15 +116,17 @@ static void check_files(struct check *c, const char *key, enum split_part part, 
 		return;
 	memcpy(job, c->job, sizeof *job);
 	snprintf(job->data.cache, sizeof job->data.cache, "off"); /* nothing is made */
-	if (!data_check_is_plain(job, s))
+	if (bytes == 0)
+		tell(c, WRONG, key, "there is nothing in %s%s", s->items[0].path, s->count > 1 ? " and the other files" : "");
+	else if (!data_check_is_plain(job, s))
 		tell(c, GOOD, key, "%u file%s; compressed, or texts to tokenize: lines are looked at when training begins", s->count,
 		     s->count == 1 ? "" : "s");
 	else if (dataset_open(&data, job, part, c->logger, &err) != WEIR_OK)
 		tell(c, WRONG, key, "%s", err.text);
 	else if (dataset_get_info(data)->units == 0)
 		tell(c, WRONG, key, "there is no row in %s%s", s->items[0].path, s->count > 1 ? " and the other files" : "");
-	else
-		sample(c, key, data, s->count, bytes);
+	else if (sample(c, key, data, s->count, bytes) && !job_is_language(job))
+		check_labels(c, key, part, data);
 	if (data)
 		dataset_close(data);
 	free(job);
@@ -121,7 +143,7 @@ static uint64_t check_part(struct check *c, const char *key, enum split_part par
 			tell(c, NOTE, key, "%s is copied when training begins: it is not looked at here", patterns[i]);
 			return 0;
 		}
-	if (sources_find(&sources, patterns, count, NULL, &err) != WEIR_OK) {
+	if (sources_find(&sources, patterns, count, SOURCES_BY_PATH, NULL, &err) != WEIR_OK) {
 		tell(c, WRONG, key, "%s", err.text);
 	} else {
 		for (uint32_t i = 0; i < sources.count; i++)

@@ -9,22 +9,29 @@
 #include "remote.h"
 #include "token_file.h"
 
-/* That there are rows, of both classes. */
-static weir_status check_labels(const struct job *job, struct dataset *data, struct data_check *out, weir_error *err)
+weir_status data_check_labels(const struct job *job, struct dataset *data, char warning[DATA_WARNING_BYTES], weir_error *err)
 {
 	struct dataset_labels labels;
 	const weir_status s = dataset_see_labels(data, &labels, err);
-	if (s != WEIR_OK || labels.positive == labels.negative)
+	warning[0] = '\0';
+	if (s != WEIR_OK || (labels.positive && labels.negative))
 		return s;
+	if (labels.positive == labels.negative) {
+		snprintf(warning, DATA_WARNING_BYTES, "no row of data.train has a weight above 0: there is nothing to learn");
+		return WEIR_OK;
+	}
 	const char *only = labels.positive ? "positive" : "negative";
 	if (labels.bad_lines > 0)
 		return weir_fail(err, WEIR_E_INVALID,
 		                 "data.train: all %" PRIu64 " rows of %s%s are %s once %" PRIu64
-		                 " bad lines are left out: there is nothing to tell apart",
+		                 " bad line%s left out: there is nothing to tell apart",
 		                 labels.rows, job->data.train[0], job->data.train_count > 1 ? " and the other files" : "", only,
-		                 labels.bad_lines);
-	snprintf(out->warning, sizeof out->warning, "all %s%" PRIu64 " rows of data.train are %s: there is nothing to tell apart",
-	         labels.rows >= DATASET_LABEL_ROWS ? "of the first " : "", labels.rows, only);
+		                 labels.bad_lines, labels.bad_lines == 1 ? " is" : "s are");
+	if (labels.rows == 1)
+		snprintf(warning, DATA_WARNING_BYTES, "the only row of data.train is %s: there is nothing to tell apart", only);
+	else
+		snprintf(warning, DATA_WARNING_BYTES, "all %s%" PRIu64 " rows of data.train are %s: there is nothing to tell apart",
+		         labels.rows >= DATASET_LABEL_ROWS ? "of the first " : "", labels.rows, only);
 	return WEIR_OK;
 }
 
@@ -40,7 +47,7 @@ static weir_status check_training(const struct job *job, bool with_model, struct
 	out->rows = info->rows;
 	out->bad_lines = info->bad_lines;
 	if (!job_is_language(job))
-		s = check_labels(job, data, out, err);
+		s = data_check_labels(job, data, out->warning, err);
 	if (s == WEIR_OK && with_model)
 		s = model_check(job, &shape, err);
 	return s;
@@ -84,7 +91,7 @@ static bool can_peek(const struct job *job, char *const *patterns, uint32_t coun
 	bool here = count > 0;
 	for (uint32_t i = 0; i < count; i++)
 		here &= !remote_is(patterns[i]);
-	here = here && sources_find(&found, patterns, count, NULL, &ignored) == WEIR_OK && data_check_is_plain(job, &found);
+	here = here && sources_find(&found, patterns, count, SOURCES_BY_PATH, NULL, &ignored) == WEIR_OK && data_check_is_plain(job, &found);
 	sources_free(&found);
 	return here;
 }

@@ -8,12 +8,14 @@
 #include "logger.h"
 #include "sources.h"
 
+#define DATA_WARNING_BYTES 256u
+
 struct data_check {
-	struct dataset *parts[3]; /* by enum split_part; NULL: the job has none */
-	uint64_t rows;            /* of the training part */
-	uint64_t bad_lines;       /* of the training part: left out while it was packed */
-	char warning[256];        /* "": none */
-	struct job *uncached;     /* of data_check_peek */
+	struct dataset *parts[3];         /* by enum split_part; NULL: the job has none */
+	uint64_t rows;                    /* of the training part */
+	uint64_t bad_lines;               /* of the training part: left out while it was packed */
+	char warning[DATA_WARNING_BYTES]; /* "": none */
+	struct job *uncached;             /* of data_check_peek */
 };
 
 /* Every part that the job reads; each has rows, and those of training have labels of both
@@ -24,6 +26,10 @@ weir_status data_check(const struct job *job, bool with_model, struct logger *lo
 weir_status data_check_peek(const struct job *job, struct logger *logger, struct data_check *out, weir_error *err);
 /* Whether all of these files are so. */
 bool data_check_is_plain(const struct job *job, const struct sources *s);
+/* Of the training part alone: whether there are rows, of both classes. warning: of one class; "":
+ * none. E_INVALID: one class is left once bad lines are left out. */
+weir_status data_check_labels(const struct job *job, struct dataset *data, char warning[DATA_WARNING_BYTES],
+                              weir_error *err) WEIR_MUST_CHECK;
 /* Also after an error. */
 void data_check_close(struct data_check *c);
 

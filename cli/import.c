@@ -9,6 +9,7 @@
 #include "tables.h"
 #include "train.h"
 #include "verbs.h"
+#include "watcher.h"
 #include "weights_file.h"
 
 struct import {
@@ -21,6 +22,24 @@ struct import {
 	struct fingerprint fingerprint; /* of the job: it must be the one that runs */
 	weir_client *client;
 };
+
+/* Pushes that are on their way when the rows are set would be applied before or after them. */
+static weir_status check_idle(const struct import *i, const char *address, weir_error *err)
+{
+	struct watcher *w = NULL;
+	struct overview o = {0};
+	weir_status s = watcher_open(&w, i->job, address, i->logger, err);
+	if (s == WEIR_OK)
+		s = watcher_poll(w, WEIR_CONTROL_TIMEOUT_MS, &o, err);
+	if (s == WEIR_OK && o.workers_live > 0)
+		s = weir_fail(err, WEIR_E_STATE,
+		              "the job at %s trains, with %u worker%s: stop them before an import, or begin a run with these weights by "
+		              "train.warm_start",
+		              address, o.workers_live, o.workers_live == 1 ? "" : "s");
+	overview_free(&o);
+	watcher_close(w);
+	return s;
+}
 
 static weir_status import(struct import *i, weir_error *err)
 {
@@ -42,6 +61,8 @@ static weir_status import(struct import *i, weir_error *err)
 		                              .fingerprint = i->fingerprint.text,
 		                              .security = security.is},
 		              err);
+	if (s == WEIR_OK) /* the ledger answers, as it has taken this client */
+		s = check_idle(i, address, err);
 	if (s != WEIR_OK)
 		return s;
 	const struct training_length length = training_length_of(i->job, i->weights.data);

@@ -33,7 +33,7 @@ static weir_status spares_patterns(const char *out, char *const *patterns, uint3
 	for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
 		struct sources found = {0};
 		weir_error ignored = {0};
-		if (!remote_is(patterns[i]) && sources_find(&found, &patterns[i], 1, NULL, &ignored) == WEIR_OK)
+		if (!remote_is(patterns[i]) && sources_find(&found, &patterns[i], 1, SOURCES_BY_PATH, NULL, &ignored) == WEIR_OK)
 			status = output_spares_sources(out, &found, what, err);
 		sources_free(&found);
 	}

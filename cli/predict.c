@@ -70,19 +70,19 @@ static weir_status check_scores(const struct scoring *s, const struct rows *o, w
 {
 	if (o->scores > 0 || o->bad == 0)
 		return WEIR_OK;
-	return weir_fail(err, WEIR_E_INVALID, "no line of the %s part can be scored: %" PRIu64 " are bad; is data.format right?",
-	                 scoring_part_name(s->part), o->bad);
+	return weir_fail(err, WEIR_E_INVALID, "no line of the %s part can be scored: %" PRIu64 " %s bad; is data.format right?",
+	                 scoring_part_name(s->part), o->bad, o->bad == 1 ? "is" : "are");
 }
 
 static void print_result(const struct scoring *s, const struct rows *o)
 {
 	FILE *words = output_words(o->path);
-	fprintf(words, "%s: %" PRIu64 " scores of the %s part, weights of %s", output_label(o->path), o->scores,
-	        scoring_part_name(s->part), s->source);
+	fprintf(words, "%s: %" PRIu64 " score%s of the %s part, weights of %s", output_label(o->path), o->scores,
+	        o->scores == 1 ? "" : "s", scoring_part_name(s->part), s->source);
 	if (o->bad > 0)
-		fprintf(words, "; %" PRIu64 " bad lines: nan", o->bad);
+		fprintf(words, "; %" PRIu64 " bad line%s: nan", o->bad, o->bad == 1 ? "" : "s");
 	if (o->blanks > 0)
-		fprintf(words, "; %" PRIu64 " lines without a row: empty", o->blanks);
+		fprintf(words, "; %" PRIu64 " line%s without a row: empty", o->blanks, o->blanks == 1 ? "" : "s");
 	fputc('\n', words);
 }
 

@@ -54,8 +54,14 @@ static weir_status move_data_aside(const struct job *job, uint64_t generation, b
 	return s;
 }
 
-/* Passes that had been evaluated when the checkpoint was begun. */
-static weir_status evaluated_passes(struct blob_store *store, const struct checkpoint_manifest *m, uint32_t *out, weir_error *err)
+/* What the ledger knew when the checkpoint was begun. */
+struct ledger_facts {
+	uint32_t evaluated; /* passes */
+	uint32_t units;     /* that the training data are cut into; 0: no worker had said */
+};
+
+static weir_status read_ledger(struct blob_store *store, const struct checkpoint_manifest *m, struct ledger_facts *out,
+                               weir_error *err)
 {
 	uint8_t *bytes = NULL;
 	size_t n = 0;
@@ -67,7 +73,7 @@ static weir_status evaluated_passes(struct blob_store *store, const struct check
 	if (s != WEIR_OK)
 		return s;
 	const Weir__V1__LedgerGlobals *globals = ((const Weir__V1__LedgerState *)message)->globals;
-	*out = globals ? globals->evaluated : 0;
+	*out = (struct ledger_facts){.evaluated = globals ? globals->evaluated : 0, .units = globals ? globals->units_count : 0};
 	wire_free(message);
 	return WEIR_OK;
 }
@@ -111,8 +117,9 @@ static weir_status cut_curves(const struct job *job, uint64_t step, weir_error *
 }
 
 /* run.json first: where the moving is cut off, servers refuse what is left of the generation before, and none begins with nothing.
- * evaluated: passes, of the checkpoint */
-static weir_status set_run(const struct job *job, const struct checkpoint_manifest *m, uint32_t evaluated, weir_error *err)
+ */
+static weir_status set_run(const struct job *job, const struct checkpoint_manifest *m, const struct ledger_facts *ledger,
+                           weir_error *err)
 {
 	struct run_state run = {0};
 	weir_error why = {0};
@@ -129,13 +136,13 @@ static weir_status set_run(const struct job *job, const struct checkpoint_manife
 	run.finished = false;
 	memcpy(run.uuid, m->uuid, sizeof run.uuid);
 	snprintf(run.restore, sizeof run.restore, "%s", m->name);
-	s = run_fingerprint_restore(job->run_dir, m->fingerprint, err);
+	s = run_fingerprint_restore(job->run_dir, m->fingerprint, ledger->units, err);
 	if (s == WEIR_OK)
 		s = run_state_write(job->run_dir, &run, err);
 	if (s == WEIR_OK)
 		s = move_data_aside(job, generation, &any, err);
 	if (s == WEIR_OK)
-		s = forget_evaluations(job, same_run ? evaluated : 0, generation, &any, err);
+		s = forget_evaluations(job, same_run ? ledger->evaluated : 0, generation, &any, err);
 	if (s == WEIR_OK)
 		s = cut_curves(job, same_run ? m->step : 0, err);
 	if (s == WEIR_OK && any)
@@ -185,7 +192,7 @@ static weir_status restore(const struct job *job, const char *from, struct accep
 	struct checkpoint_manifest m = {0};
 	struct fingerprint fingerprint = {0};
 	uint64_t bytes = 0;
-	uint32_t evaluated = 0;
+	struct ledger_facts ledger = {0};
 	char size[32];
 	int fd = -1;
 	weir_status s = checkpoint_find(job, from, &store, &m, err);
@@ -196,7 +203,7 @@ static weir_status restore(const struct job *job, const char *from, struct accep
 	if (s == WEIR_OK)
 		s = checkpoint_verify(store, &m, &bytes, err);
 	if (s == WEIR_OK)
-		s = evaluated_passes(store, &m, &evaluated, err);
+		s = read_ledger(store, &m, &ledger, err);
 	if (s == WEIR_OK) {
 		format_bytes(size, sizeof size, (double)bytes);
 		fprintf(stderr, "%s is whole: %s read\n", m.name, size);
@@ -205,7 +212,7 @@ static weir_status restore(const struct job *job, const char *from, struct accep
 	if (s == WEIR_OK)
 		s = launch_check_idle(job, "weir restore", err);
 	if (s == WEIR_OK)
-		s = set_run(job, &m, evaluated, err);
+		s = set_run(job, &m, &ledger, err);
 	if (s == WEIR_OK && accepted->record)
 		s = run_fingerprint_resume(job->run_dir, fingerprint.text, accepted, err);
 	free(fingerprint.text);

@@ -58,13 +58,13 @@ weir_status run_fingerprint_begin(const char *run_dir, const char *fingerprint, 
 	return write_file(run_dir, fingerprint, units, NULL, NULL, err);
 }
 
-weir_status run_fingerprint_restore(const char *run_dir, const char *fingerprint, weir_error *err)
+weir_status run_fingerprint_restore(const char *run_dir, const char *fingerprint, uint32_t units, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX + 32];
 	struct disk *d = disk_system();
 	path_in(run_dir, path);
 	if (fingerprint)
-		return write_file(run_dir, fingerprint, 0, NULL, NULL, err);
+		return write_file(run_dir, fingerprint, units, NULL, NULL, err);
 	return access(path, F_OK) == 0 ? d->ops->remove(d, path, err) : WEIR_OK;
 }
 

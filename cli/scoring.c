@@ -110,8 +110,23 @@ static weir_status find_weights(struct scoring *s, const struct scoring_options 
 	return WEIR_OK;
 }
 
+/* Of whoever asks how many fields the rows have: no row is read, and no parsed copy made. */
+static weir_status open_shape(struct scoring *s, const struct scoring_options *o, weir_error *err)
+{
+	struct job *job = malloc(sizeof *job);
+	if (!job)
+		return weir_fail(err, WEIR_E_MEMORY, "out of memory opening the data");
+	memcpy(job, o->job, sizeof *job);
+	snprintf(job->data.cache, sizeof job->data.cache, "off");
+	const weir_status status = dataset_open_scored(&s->data, job, s->part, &(struct dataset_scored){.fields = 0}, o->logger, err);
+	free(job);
+	return status;
+}
+
 static weir_status open_data(struct scoring *s, const struct scoring_options *o, weir_error *err)
 {
+	if (o->find_only && !job_is_language(o->job))
+		return open_shape(s, o, err);
 	const struct dataset_scored scored = {.fields = s->scorer ? scorer_data(s->scorer)->fields : 0, .unlabelled = o->unlabelled};
 	return o->every_line ? dataset_open_scored(&s->data, o->job, s->part, &scored, o->logger, err)
 	                     : dataset_open(&s->data, o->job, s->part, o->logger, err);

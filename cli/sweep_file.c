@@ -347,7 +347,9 @@ static weir_status check_job(struct sweep *s, const struct sweep_run *run, weir_
 		return weir_fail(err, WEIR_E_INVALID, "%s:%u: run %s sets %u keys, with those of all runs; at most %u", s->path,
 		                 run->line, run->name, s->all.sets_count + run->sets_count, SWEEP_SETS_MAX);
 	sweep_sets(s, run, s->seeds[0], &sets);
-	weir_status status = job_load(s->base, sets.items, sets.count, &job, &why);
+	struct job_options base = {.path = s->base, .sets.count = sets.count};
+	memcpy(base.sets.items, sets.items, sets.count * sizeof *sets.items);
+	weir_status status = job_options_load(&base, &job, &why);
 	if (status == WEIR_OK && !job_has_valid(job))
 		status =
 		    weir_fail(&why, WEIR_E_INVALID, "it has no validation part, whose metric after each pass is what the plots show");

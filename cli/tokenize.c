@@ -58,7 +58,7 @@ static weir_status find_files(struct verb_tokenize *v, weir_error *err)
 		patterns[count++] = (char *)(uintptr_t)v->in.items[i];
 	for (uint32_t i = 0; i < FILES_MAX && v->files[i]; i++)
 		patterns[count++] = (char *)(uintptr_t)v->files[i];
-	const weir_status s = sources_find(&v->sources, patterns, count, NULL, err);
+	const weir_status s = sources_find(&v->sources, patterns, count, SOURCES_BY_PATH, NULL, err);
 	return s == WEIR_OK ? output_spares_sources(v->out, &v->sources, "a file to tokenize", err) : s;
 }
 
@@ -80,21 +80,27 @@ static weir_status settle(struct verb_tokenize *v, weir_error *err)
 
 /* --- The result */
 
+static const char *plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
 static void print_result(const struct verb_tokenize *v, const struct token_file_info *i, double seconds)
 {
 	uint64_t bytes = 0;
 	FILE *words = output_words(v->out);
 	for (uint32_t f = 0; f < v->sources.count; f++)
 		bytes += v->sources.items[f].size;
-	fprintf(words, "%s: %" PRIu64 " documents, %" PRIu64 " tokens", output_label(v->out), i->documents, i->tokens);
+	fprintf(words, "%s: %" PRIu64 " document%s, %" PRIu64 " token%s", output_label(v->out), i->documents, plural(i->documents),
+	        i->tokens, plural(i->tokens));
 	if (i->masked)
 		fprintf(words, " (%" PRIu64 " count in the loss)", i->counted);
-	fprintf(words, " of a vocabulary of %u; %" PRIu64 " bytes in %u files, %.1f MB/s", i->vocabulary, bytes, v->sources.count,
-	        (double)bytes / (seconds > 0 ? seconds : 1e-9) / 1e6);
+	fprintf(words, " of a vocabulary of %u; %" PRIu64 " byte%s in %u file%s, %.1f MB/s", i->vocabulary, bytes, plural(bytes),
+	        v->sources.count, plural(v->sources.count), (double)bytes / (seconds > 0 ? seconds : 1e-9) / 1e6);
 	if (i->bad_records > 0)
-		fprintf(words, "; %" PRIu64 " bad lines left out", i->bad_records);
+		fprintf(words, "; %" PRIu64 " bad line%s left out", i->bad_records, plural(i->bad_records));
 	if (i->replaced > 0)
-		fprintf(words, "; U+FFFD %" PRIu64 " times in place of invalid UTF-8", i->replaced);
+		fprintf(words, "; U+FFFD %" PRIu64 " time%s in place of invalid UTF-8", i->replaced, plural(i->replaced));
 	fprintf(words, "\n");
 }
 

@@ -18,14 +18,15 @@
 	X(health, "--at ADDRESS [--ready] [JOB.yaml]", "whether one server serves, and is in sync")                                  \
 	X(eval, "JOB.yaml [--part train|valid|test] [--json]",                                                                       \
 	  "AUC, logloss and calibration of a running job's or the best weights")                                                     \
-	X(predict, "JOB.yaml --out SCORES.txt [--part train|valid|test]", "write one score a line, in the order of the rows")        \
+	X(predict, "JOB.yaml --out SCORES.txt [--part train|valid|test]", "write one score a line, in the order of files and rows")  \
 	X(generate, "JOB.yaml|MODEL_FOLDER [--prompt TEXT] [--max-tokens N] [--temperature T] [--top-p P] [--seed N] [--chat]",      \
 	  "let a running job's weights, its best ones, or a model folder's say how a text goes on")                                  \
 	X(datagen, "--rows N [--ids N] [--seed S] --out FILE",                                                                       \
 	  "write click data from a planted model; 13312 to 268435456 ids (1000000)")                                                 \
 	X(export, "JOB.yaml [--at ADDRESS] --out OUT [--format safetensors|hf|peft] [--type F32|BF16|F16] [--replace]",              \
 	  "write a running job's weights, or the best of one that has ended: a file, or a folder for transformers or PEFT")          \
-	X(import, "JOB.yaml [--at ADDRESS] --in MODEL.safetensors|CHECKPOINT", "set the weights of a job that does not train")       \
+	X(import, "JOB.yaml [--at ADDRESS] --in MODEL.safetensors|CHECKPOINT",                                                       \
+	  "set the weights of a job whose servers run and that does not train")                                                      \
 	X(merge, "--method linear|slerp|task MODEL... --out OUT [--weights W,W] [--base MODEL] [--type F32|BF16|F16]",               \
 	  "make one model of several, without training: safetensors files, or folders")                                              \
 	X(checkpoint, "(JOB.yaml | --at ADDRESS) [--json]  |  checkpoint verify JOB.yaml [--from NAME|latest] [--json]",             \

@@ -30,6 +30,11 @@ static void print_help(FILE *out)
 	             "config/reference.yaml.\n");
 }
 
+static bool is_help(const char *word)
+{
+	return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 static bool asks_for_help(int count, char **args)
 {
 	for (int i = 1; i < count; i++)
@@ -77,12 +82,13 @@ static int run(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	const char *word = argv[1];
-	if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-		const struct verb *asked = argc > 2 ? find_verb(argv[2]) : NULL;
-		if (argc > 2)
-			return asked ? show_verb(asked) : unknown_verb(argv[2]);
+	if (is_help(word) && (argc < 3 || is_help(argv[2]))) {
 		print_help(stdout);
 		return EXIT_SUCCESS;
+	}
+	if (is_help(word)) {
+		const struct verb *asked = find_verb(argv[2]);
+		return asked ? show_verb(asked) : unknown_verb(argv[2]);
 	}
 	if (strcmp(word, "version") == 0 || strcmp(word, "--version") == 0) {
 		printf("weir %s\n", WEIR_VERSION);

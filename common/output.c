@@ -226,8 +226,37 @@ static weir_status copy(const struct output *o, int from, weir_error *err)
 	              : weir_fail(err, e == ENOSPC ? WEIR_E_NO_SPACE : WEIR_E_IO, "cannot write %s: %s", o->name, strerror(e));
 }
 
+/* Whether a path that a message has at `at` ends there, and is no part of a longer one. */
+static bool stands_alone(const char *text, const char *at, const char *behind)
+{
+	return (at == text || strchr(" '\"(", at[-1])) && (*behind == '\0' || strchr(" :,;'\")", *behind));
+}
+
+/* A writer's message has the path that it writes, which people did not give: the name goes in its
+ * place. */
+static void name_as_given(const struct output *o, weir_error *err)
+{
+	static const char temporary[] = ".tmp";
+	weir_error told = {.status = err->status};
+	const size_t bytes = strlen(o->path);
+	const char *from = err->text, *label = output_label(o->name);
+	size_t n = 0;
+	for (const char *at; (at = strstr(from, o->path)); from = at + bytes) {
+		const char *behind = at + bytes;
+		const size_t more = strncmp(behind, temporary, sizeof temporary - 1) == 0 ? sizeof temporary - 1 : 0;
+		const bool alone = stands_alone(err->text, at, behind + more);
+		n += (size_t)snprintf(told.text + n, sizeof told.text - n, "%.*s%s", (int)(at - from), from, alone ? label : o->path);
+		n = n < sizeof told.text ? n : sizeof told.text - 1;
+		at += alone ? more : 0;
+	}
+	snprintf(told.text + n, sizeof told.text - n, "%s", from);
+	*err = told;
+}
+
 weir_status output_end(struct output *o, weir_status written, weir_error *err)
 {
+	if (written != WEIR_OK && err)
+		name_as_given(o, err);
 	if (!o->folder[0]) {
 		replace_handlers(on_signal, SIG_DFL);
 		if (written == WEIR_OK && o->mode && chmod(o->path, o->mode) != 0)

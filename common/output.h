@@ -24,7 +24,8 @@ struct output {
 
 /* E_INVALID: a folder has the name; E_IO: it cannot be written. */
 weir_status output_begin(struct output *o, const char *name, weir_error *err) WEIR_MUST_CHECK;
-/* After `written`, the status of what was written at `path`. Returns the first failure. */
+/* After `written`, the status of what was written at `path`. Returns the first failure, whose text
+ * names the output as it was given in place of `path` or `path`.tmp. */
 weir_status output_end(struct output *o, weir_status written, weir_error *err) WEIR_MUST_CHECK;
 /* Whether output_begin would take the name and its folder can be written: asked before hours of
  * work. Nothing is opened or made. */

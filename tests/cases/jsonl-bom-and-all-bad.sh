@@ -5,7 +5,7 @@ tokenize() { "$WEIR" tokenize --tokenizer bytes --out o.bin "$@" > tokenize.out 
 # counts FILE DOCUMENTS TOKENS ARGUMENTS...
 counts() {
 	tokenize --in "$1" "${@:4}" || fail "$1 is not taken"
-	grep -q "o.bin: $2 documents, $3 tokens" tokenize.out || fail "$1: not $2 documents of $3 tokens: $(cat tokenize.out)"
+	grep -q "o.bin: $2 documents\?, $3 tokens" tokenize.out || fail "$1: not $2 documents of $3 tokens: $(cat tokenize.out)"
 }
 : > empty.jsonl
 # nothing WORDS... -- ARGUMENTS...: refused, and no file is left.
@@ -29,7 +29,7 @@ echo '{"instruction": "hi", "input": "", "output": "hello"}' > alpaca.jsonl
 # <|im_start|>user, hi<|im_end|>, <|im_start|>assistant, hello<|im_end|>, each with a newline behind it
 for f in sharegpt parts alpaca; do
 	counts $f.jsonl 1 68 --chat chatml
-	nothing "1 bad lines, the first at $f.jsonl:1" "no chat format" -- --in $f.jsonl
+	nothing "1 bad line, the first at $f.jsonl:1" "no chat format" -- --in $f.jsonl
 done
 { echo "["; cat sharegpt.jsonl parts.jsonl alpaca.jsonl | paste -sd,; echo "]"; } > array.json
 counts array.json 3 204 --chat chatml

@@ -34,7 +34,7 @@ set -- job.yaml --set data.format=libffm --set data.train=click.ffm --part test
 "$WEIR" predict "$@" --set 'data.test=[first.ffm, second.ffm]' --out mixed.txt > predict.out 2> predict.err || fail "weir predict of several files"
 [ "$(tail -n 1 mixed.txt)" = nan ] && [ "$(sed -n '6,7p' mixed.txt | tr -d '\n')" = "" ] && [ "$(wc -l < mixed.txt)" = 8 ] || fail "not a line for each line: $(cat mixed.txt)"
 sed -n "5p" mixed.txt | cmp - <(sed -n "5p" scores.txt) || fail "the first row of the second file has another score"
-grep -q "5 scores.*1 bad lines: nan; 2 lines without a row" predict.out || fail "not counted: $(cat predict.out)"
+grep -q "5 scores.*1 bad line: nan; 2 lines without a row" predict.out || fail "not counted: $(cat predict.out)"
 "$WEIR" predict "$@" --set 'data.test=[first.ffm, second.ffm]' --lines --out places.txt > predict.out 2> predict.err || fail "weir predict --lines"
 cut -f 2 places.txt | cmp - mixed.txt || fail "--lines changes the scores"
 [ "$(cut -f 1 places.txt | tr '\n' ' ')" = "first.ffm:1 first.ffm:2 first.ffm:3 first.ffm:4 second.ffm:1 second.ffm:2 second.ffm:3 second.ffm:4 " ] || fail "the places: $(cut -f 1 places.txt)"

@@ -37,7 +37,7 @@ evaluate() {
 }
 
 round() {
-	local name=$1 n passes
+	local name=$1 n passes units
 	rm -rf "$RUN"
 	start_train --set train.passes=1000
 	wait_for 60 "$name: the first rows" status ".rows >= 20000"
@@ -49,8 +49,10 @@ round() {
 	kill_all
 	"$WEIR" checkpoint verify "$DIR/job.yaml" --json > "$DIR/verified.json" || fail "$name: not whole"
 	[ "$(json "$DIR/verified.json" .name)" = "$(json "$DIR/second.json" .name)" ] || fail "$name: the latest is not the last"
+	units=$(json "$RUN/fingerprint.json" .units)
 	"$WEIR" restore "$DIR/job.yaml" --from latest > "$DIR/restore.out" 2> "$DIR/restore.err" || fail "$name: $(tail -n 1 "$DIR/restore.err")"
 	holds "$RUN/run.json" '.generation == 2 and .restore != ""'
+	holds "$RUN/fingerprint.json" ".units == $units"
 	start_train
 	finish_train 30
 	told "weir train --resume" "--fresh" "$DIR/train.err"

@@ -72,6 +72,21 @@ says "3 things are wrong"
 yes "words, and no row" | head -n 100 > text.svm
 expect 1 "$WEIR" check own.yaml --set data.train=text.svm
 says "^WRONG  data.train: "
+# Labels are looked at as before a training.
+sed 's/^[01] /1 /; /^not a row/d' own.svm > ones.svm
+expect 0 "$WEIR" check own.yaml --set data.train=ones.svm
+says "^note   data.train: all 300 rows of data.train are positive: there is nothing to tell apart"
+{ cat ones.svm; echo "2 1:1 11:1"; } > slip.svm
+expect 1 "$WEIR" check own.yaml --set data.train=slip.svm
+says "^WRONG  data.train: all 300 rows of slip.svm are positive once 1 bad line is left out"
+{ yes "2 1:1 11:1" | head -n 300; } > others.svm
+expect 1 "$WEIR" check own.yaml --set data.valid=others.svm
+says "^WRONG  data.valid: .*the label is 2"
+# A sweep tells all mistakes of its job.
+printf 'base: bad.yaml\nout: swept\nruns: [{name: a}]\n' > sweep.yaml
+expect 1 "$WEIR" sweep sweep.yaml
+[ "$(grep -c '^bad.yaml:' err)" = 5 ] || { cat err; fail "a sweep does not tell all mistakes"; }
+says "^weir sweep: sweep.yaml:3: run a: bad.yaml has 5 mistakes"
 expect 0 "$WEIR" train --dry-run own.yaml
 says "begins a run in runs/own"
 [ ! -e runs ] || fail "a dry run has made a folder"

@@ -5,7 +5,7 @@ tokenize() { "$WEIR" tokenize --tokenizer bytes "$@" > "$DIR/out" 2> "$DIR/token
 printf 'One file.\n' > "$DIR/one.txt"
 printf '{"text": "a line"}\n{"text": 1}\n{"prompt": "2 + 2 = ", "completion": "4"}\n' > "$DIR/two.jsonl"
 tokenize --out "$DIR/t.bin" --in "$DIR/one.txt" --in "$DIR/two.jsonl" || fail "weir tokenize: $(cat "$DIR/tokenize.err")"
-grep -q '^[^ ]*/t.bin: 3 documents, 25 tokens (17 count in the loss) of a vocabulary of 256; [0-9]* bytes in 2 files, .*; 1 bad lines left out$' "$DIR/out" || fail "said: $(cat "$DIR/out")"
+grep -q '^[^ ]*/t.bin: 3 documents, 25 tokens (17 count in the loss) of a vocabulary of 256; [0-9]* bytes in 2 files, .*; 1 bad line left out$' "$DIR/out" || fail "said: $(cat "$DIR/out")"
 grep -q 'two.jsonl:2.*neither "text"' "$DIR/tokenize.err" || fail "the bad line is not named: $(cat "$DIR/tokenize.err")"
 [ "$(head -c 8 "$DIR/t.bin")" = WEIRTOKS ] || fail "no token file"
 cp "$DIR/t.bin" "$DIR/first.bin"

@@ -11,6 +11,18 @@ expect() { # expect STATUS TEXT ARGUMENTS...
 }
 expect 0 "usage: weir" help
 expect 0 "weir 0." version
+for words in "help --help" "help -h" "help help" "--help --help"; do
+	expect 0 "usage: weir VERB" $words
+done
+# An output that cannot be written is named as it was given.
+echo text > "$DIR/in.txt"
+expect 1 "weir datagen: cannot create $DIR/none/x: No such file" datagen --rows 100 --out "$DIR/none/x"
+expect 1 "weir tokenize: cannot create $DIR/none/x: No such file" tokenize --tokenizer bytes --in "$DIR/in.txt" --out "$DIR/none/x"
+ln -s in.txt "$DIR/link.txt"
+expect 1 "$DIR/link.txt is a file to tokenize, which would be lost" tokenize --tokenizer bytes --in "$DIR/in.txt" --out "$DIR/link.txt"
+[ "$(cat "$DIR/in.txt")" = text ] || fail "weir tokenize has replaced what it reads"
+printf a > "$DIR/in.txt"
+expect 0 "1 document, 1 token of a vocabulary of 256; 1 byte in 1 file, " tokenize --tokenizer bytes --in "$DIR/in.txt" --eos none --out "$DIR/x"
 expect 0 "usage: weir train JOB.yaml" train --help
 expect 0 "usage: weir eval" eval "$DIR/job.yaml" -h
 expect 0 "--set A.B=C" eval "$DIR/job.yaml" -h

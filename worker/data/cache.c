@@ -8,26 +8,33 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "content.h"
 #include "disk.h"
 #include "hash.h"
 #include "limits.h"
 
 static const char *const part_names[LOAD_PARTS] = {"train", "valid", "test"};
 
-/* `name` tells caches in one folder apart: paths and settings. `identity` adds the sources' sizes and times: when it changes the cache is old. */
+/* `name` tells caches in one folder apart: paths and settings. `identity` adds the sources' sizes,
+ * times and content (content.h): when it changes the cache is old. A time alone may stay the same
+ * over other content, as archives and copies keep it. */
 struct cache_key {
 	uint64_t name, identity;
 };
 
-static struct cache_key key_of(const struct cache_options *o)
+static weir_status key_of(const struct cache_options *o, struct cache_key *out, weir_error *err)
 {
+	char content[WEIR_FINGERPRINT_VALUE_BYTES];
+	const weir_status status = content_of_sources(o->sources, content, err);
+	if (status != WEIR_OK)
+		return status;
 	const struct parser *p = o->load.parser;
 	const struct split *s = &o->load.split;
 	uint32_t positive_above;
 	memcpy(&positive_above, &p->positive_above, sizeof positive_above);
-	const uint64_t settings[] = {PACKED_VERSION,  PARSE_KEYS_VERSION, p->format,     p->fields,     p->dense_dim,
-	                             p->hash_buckets, positive_above,     p->every_line, p->unlabelled, s->on,
-	                             s->modulus,      s->valid_from,      s->test_from};
+	const uint64_t settings[] = {PACKED_VERSION, PARSE_KEYS_VERSION, PARSE_LINES_VERSION, p->format,     p->fields,
+	                             p->dense_dim,   p->hash_buckets,    positive_above,      p->every_line, p->unlabelled,
+	                             s->on,          s->modulus,         s->valid_from,       s->test_from};
 	struct cache_key k = {.name = hash_bytes(settings, sizeof settings, 0)};
 	for (uint32_t i = 0; i < o->sources->count; i++) {
 		const struct source *source = &o->sources->items[i];
@@ -35,8 +42,10 @@ static struct cache_key key_of(const struct cache_options *o)
 		k.name = hash_bytes(source->path, strlen(source->path), k.name);
 		k.identity = hash_bytes(state, sizeof state, k.identity);
 	}
+	k.identity = hash_bytes(content, strlen(content), k.identity);
 	k.identity = hash_bytes(&k.name, sizeof k.name, k.identity);
-	return k;
+	*out = k;
+	return WEIR_OK;
 }
 
 static weir_status path_of(char out[WEIR_PATH_BYTES_MAX], const struct cache_options *o, const struct cache_key *k,
@@ -97,8 +106,8 @@ static weir_status load_all(const struct cache_options *o, struct build *b, stru
 	weir_status status = load_text(&load, ranges, o->sources->count, result, err);
 	free(ranges);
 	if (status == WEIR_OK && result->rows == 0 && result->bad_lines > 0)
-		status = weir_fail(err, WEIR_E_INVALID, "no line of the data is a row: %llu bad lines, the first at %s",
-		                   (unsigned long long)result->bad_lines, result->first_bad);
+		status = weir_fail(err, WEIR_E_INVALID, "no line of the data is a row: %llu bad line%s, the first at %s",
+		                   (unsigned long long)result->bad_lines, result->bad_lines == 1 ? "" : "s", result->first_bad);
 	return status;
 }
 
@@ -156,13 +165,15 @@ weir_status cache_lock(const char *dir, const char *path, int *fd, weir_error *e
 
 weir_status cache_open(struct packed **out, const struct cache_options *o, enum split_part part, weir_error *err)
 {
-	struct cache_key key = key_of(o);
+	struct cache_key key;
 	uint32_t file = o->load.split.on ? (uint32_t)part : 0;
 	char path[WEIR_PATH_BYTES_MAX];
 	int lock;
-	if ((*out = open_current(o, &key, file)) != NULL)
+	weir_status status = key_of(o, &key, err);
+	if (status == WEIR_OK && (*out = open_current(o, &key, file)) != NULL)
 		return WEIR_OK;
-	weir_status status = path_of(path, o, &key, ".lock", err);
+	if (status == WEIR_OK)
+		status = path_of(path, o, &key, ".lock", err);
 	if (status == WEIR_OK)
 		status = cache_lock(o->dir, path, &lock, err);
 	if (status != WEIR_OK)

@@ -24,14 +24,21 @@ static const char *role_of(const char *name)
 
 /* --- What would be left out without a word */
 
+static bool is_empty(const struct json_value *v)
+{
+	size_t bytes;
+	const char *text = json_value_text(v, &bytes);
+	if (json_is_absent(v))
+		return true;
+	return text != NULL ? bytes == 0 : (json_is_list(v) || json_is_map(v)) && json_length(v) == 0;
+}
+
+/* Empty, or a weight of 1. */
 static bool says_nothing(const struct json_value *v)
 {
 	uint64_t one;
-	size_t bytes;
-	const char *text = json_value_text(v, &bytes);
-	if (json_is_absent(v) || (json_value_count(v, &one) && one == 1))
-		return true;
-	return text != NULL ? bytes == 0 : (json_is_list(v) || json_is_map(v)) && json_length(v) == 0;
+	bool counts;
+	return is_empty(v) || (json_value_count(v, &one) && one == 1) || (json_value_bool(v, true, &counts) && counts);
 }
 
 /* The first of the names that the object has something for; NULL: none. */
@@ -80,9 +87,12 @@ static weir_status read_parts(struct conversation *c, struct chat_message *m, co
 		const char *type = json_value_text(json_member(part, "type"), NULL);
 		size_t bytes;
 		const char *text = json_value_text(json_member(part, "text"), &bytes);
-		if (type == NULL || strcmp(type, "text") != 0 || text == NULL)
+		if (type == NULL)
+			return weir_fail(err, WEIR_E_INVALID, "message %u has a part without a \"type\": only parts of \"text\" are taken",
+			                 place);
+		if (strcmp(type, "text") != 0 || text == NULL)
 			return weir_fail(err, WEIR_E_INVALID, "message %u has a part of type \"%.24s\": only parts of \"text\" are taken",
-			                 place, type == NULL ? "" : type);
+			                 place, type);
 		if (!put(c, text, bytes))
 			return weir_fail(err, WEIR_E_LIMIT, "%s", out_of_room);
 	}
@@ -93,7 +103,9 @@ static weir_status read_parts(struct conversation *c, struct chat_message *m, co
 
 static weir_status read_message(struct conversation *c, const struct json_value *message, uint32_t place, weir_error *err)
 {
-	static const char *const left_out[] = {"tool_calls", "function_call", "weight", NULL};
+	static const char *const left_out[] = {"tool_calls", "function_call", "refusal", "reasoning", "thinking", "reasoning_content",
+	                                       "weight", /* in the loss: */
+	                                       "train",      "loss",          NULL};
 	struct chat_message *m = &c->messages[c->count];
 	const bool shared = json_member(message, "from") != NULL;
 	const char *name = json_value_text(json_member(message, shared ? "from" : "role"), NULL);
@@ -117,7 +129,7 @@ static weir_status read_system(struct conversation *c, const struct json_value *
 	const struct json_value *said = json_member(record, "system");
 	struct chat_message m = {.role = "system"};
 	m.content = json_value_text(said, &m.content_bytes);
-	if (m.content == NULL && !says_nothing(said))
+	if (m.content == NULL && !is_empty(said))
 		return weir_fail(err, WEIR_E_INVALID, "its \"system\" is no text");
 	if (m.content != NULL && m.content_bytes > 0)
 		c->messages[c->count++] = m;
@@ -151,7 +163,7 @@ static weir_status read_alpaca(struct conversation *c, const struct json_value *
 	answer.content = json_value_text(json_member(record, "output"), &answer.content_bytes);
 	if (instruction == NULL || answer.content == NULL)
 		return weir_fail(err, WEIR_E_INVALID, "it has not both an \"instruction\" and an \"output\" that are texts");
-	if (input == NULL && !says_nothing(json_member(record, "input")))
+	if (input == NULL && !is_empty(json_member(record, "input")))
 		return weir_fail(err, WEIR_E_INVALID, "its \"input\" is no text");
 	if (input_bytes > 0 && c->count == 0 && format == CHAT_ALPACA)
 		c->messages[c->count++] = (struct chat_message){"system", with_input, sizeof with_input - 1};
@@ -179,7 +191,8 @@ bool conversation_is(const struct json_value *record)
 
 weir_status conversation_read(struct conversation *c, const struct json_value *record, enum chat_format format, weir_error *err)
 {
-	static const char *const left_out[] = {"tools", "functions", "history", NULL};
+	static const char *const left_out[] = {"tools",  "functions", "history",  "images", "videos",
+	                                       "audios", "chosen",    "rejected", NULL};
 	const char *extra = unwritten(record, left_out);
 	c->count = 0;
 	c->text.size = 0;

@@ -42,8 +42,9 @@ static weir_status cut_packed(struct dataset *d, weir_error *err)
 			return weir_fail(err, WEIR_E_INVALID, "packed file %u has %u fields and %u numbers, the first has %u and %u", f,
 			                 p->fields, p->dense_dim, first->fields, first->dense_dim);
 		if (p->bad_lines > d->load.bad_lines_max)
-			return weir_fail(err, WEIR_E_LIMIT, "%llu bad lines in the data, more than data.bad_lines_max %llu",
-			                 (unsigned long long)p->bad_lines, (unsigned long long)d->load.bad_lines_max);
+			return weir_fail(err, WEIR_E_LIMIT, "%llu bad line%s in the data, more than data.bad_lines_max %llu",
+			                 (unsigned long long)p->bad_lines, p->bad_lines == 1 ? "" : "s",
+			                 (unsigned long long)d->load.bad_lines_max);
 		d->info.one_hot &= p->one_hot;
 		d->info.rows += p->rows;
 		d->info.bad_lines += p->bad_lines;
@@ -161,7 +162,8 @@ static weir_status find_sources(struct dataset *d, const struct job *job, weir_e
 	                                      .endpoint = *job->data.endpoint ? job->data.endpoint : job->checkpoint.endpoint,
 	                                      .region = *job->data.region ? job->data.region : job->checkpoint.region,
 	                                      .logger = d->load.logger};
-	return sources_find(&d->sources, lists[list], counts[list], &remote, err);
+	return sources_find(&d->sources, lists[list], counts[list], d->scored != NULL ? SOURCES_AS_GIVEN : SOURCES_BY_PATH, &remote,
+	                    err);
 }
 
 static bool are_remote(char *const *places, uint32_t count)
@@ -172,25 +174,44 @@ static bool are_remote(char *const *places, uint32_t count)
 	return false;
 }
 
+static bool are_empty(const struct sources *s)
+{
+	for (uint32_t i = 0; i < s->count; i++)
+		if (s->items[i].size > 0)
+			return false;
+	return true;
+}
+
+static weir_status fail_fields(const struct sources *s, const struct survey *seen, weir_error *err)
+{
+	if (are_empty(s))
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "%s is empty: there is no row, and data.fields does not say how many fields rows have",
+		                 s->items[0].path);
+	return weir_fail(err, WEIR_E_PARSE, "%s: cannot tell the number of fields from its first lines%s; set data.fields",
+	                 s->items[0].path, seen->rows == 0 ? ", of which none is a row (is data.format right?)" : "");
+}
+
 /* Fields are those of the training part, where its files are here: the other parts' rows are
  * read for the same model. */
 static weir_status count_fields(const struct dataset *d, const struct job *job, const struct survey *own, uint32_t *fields,
                                 weir_error *err)
 {
 	struct sources train = {0};
+	const struct sources *of = &d->sources;
 	struct survey seen = *own;
 	weir_status status = WEIR_OK;
 	const bool of_train = d->part == SPLIT_TRAIN || d->load.split.on || are_remote(job->data.train, job->data.train_count);
-	if (!of_train && sources_find(&train, job->data.train, job->data.train_count, NULL, NULL) == WEIR_OK && train.count > 0)
-		status = survey_read(&seen, &train, job->data.format, 0, WEIR_SURVEY_BYTES_MAX, err);
-	sources_free(&train);
-	if (status != WEIR_OK)
-		return status;
+	if (!of_train && sources_find(&train, job->data.train, job->data.train_count, SOURCES_BY_PATH, NULL, NULL) == WEIR_OK &&
+	    train.count > 0) {
+		of = &train;
+		status = survey_read(&seen, of, job->data.format, 0, WEIR_SURVEY_BYTES_MAX, err);
+	}
 	*fields = seen.fields + (job->data.format == DATA_LIBSVM && survey_is_unlabelled(&seen));
-	if (*fields == 0 || *fields > WEIR_FIELDS_MAX)
-		return weir_fail(err, WEIR_E_PARSE, "%s: cannot tell the number of fields from its first lines%s; set data.fields",
-		                 d->sources.items[0].path, own->rows == 0 ? ", of which none is a row (is data.format right?)" : "");
-	return WEIR_OK;
+	if (status == WEIR_OK && (*fields == 0 || *fields > WEIR_FIELDS_MAX))
+		status = fail_fields(of, &seen, err);
+	sources_free(&train);
+	return status;
 }
 
 static weir_status refuse_unlabelled(const struct dataset *d, weir_error *err)
@@ -221,7 +242,7 @@ static weir_status see_lines(struct dataset *d, const struct job *job, weir_erro
 	p->fields_counted = count;
 	/* With other labels than 0, 1 and -1, "3:1" may be one of them with its weight. */
 	const bool tells = p->format != DATA_LIBSVM || isnan(p->positive_above);
-	p->unlabelled = parser_bags(p) && ((tells && survey_is_unlabelled(&s)) || (d->scored != NULL && d->scored->unlabelled));
+	p->unlabelled = (tells && survey_is_unlabelled(&s)) || (parser_bags(p) && d->scored != NULL && d->scored->unlabelled);
 	return d->scored == NULL && tells && survey_is_unlabelled(&s) ? refuse_unlabelled(d, err) : WEIR_OK;
 }
 

@@ -90,7 +90,7 @@ void dataset_close(struct dataset *d);
 #define DATASET_LABEL_ROWS (1u << 22)
 struct dataset_labels {
 	uint64_t rows, bad_lines; /* as far as was read */
-	bool positive, negative;
+	bool positive, negative;  /* of rows with a weight above 0 */
 };
 weir_status dataset_see_labels(struct dataset *d, struct dataset_labels *out, weir_error *err);
 

@@ -1,9 +1,13 @@
 /* See dataset.h: which labels there are. */
+#include <stdio.h>
+
 #include "dataset_internal.h"
 
 static void see_batch(struct dataset_labels *l, const struct batch *b)
 {
 	for (uint32_t r = 0; r < b->rows; r++) {
+		if (b->weights != NULL && b->weights[r] == 0)
+			continue;
 		l->positive |= b->labels[r] > 0.5f;
 		l->negative |= b->labels[r] <= 0.5f;
 	}
@@ -13,6 +17,16 @@ static void see_batch(struct dataset_labels *l, const struct batch *b)
 static bool enough(const struct dataset_labels *l)
 {
 	return (l->positive && l->negative) || l->rows >= DATASET_LABEL_ROWS;
+}
+
+static weir_status fail_empty(const struct dataset *d, uint64_t bad_lines, weir_error *err)
+{
+	char bad[64] = "";
+	if (bad_lines > 0)
+		snprintf(bad, sizeof bad, ": %llu bad line%s; is data.format right?", (unsigned long long)bad_lines,
+		         bad_lines == 1 ? "" : "s");
+	return weir_fail(err, WEIR_E_INVALID, "data.%s: there is no row in %s%s%s", dataset_part_names[d->part],
+	                 d->sources.items[0].path, d->sources.count > 1 ? " and the other files" : "", bad);
 }
 
 weir_status dataset_see_labels(struct dataset *d, struct dataset_labels *out, weir_error *err)
@@ -34,9 +48,5 @@ weir_status dataset_see_labels(struct dataset *d, struct dataset_labels *out, we
 		unit_close(u);
 	}
 	batch_free(&batch);
-	if (status == WEIR_OK && out->rows == 0)
-		status = weir_fail(err, WEIR_E_INVALID, "data.%s: there is no row in %s%s: %llu bad lines%s", dataset_part_names[d->part],
-		                   d->sources.items[0].path, d->sources.count > 1 ? " and the other files" : "",
-		                   (unsigned long long)out->bad_lines, out->bad_lines > 0 ? "; is data.format right?" : "");
-	return status;
+	return status == WEIR_OK && out->rows == 0 ? fail_empty(d, out->bad_lines, err) : status;
 }

@@ -111,6 +111,18 @@ static weir_status open_texts(struct dataset *d, const struct job *job, weir_err
 
 /* --- All */
 
+/* Prompts whose completions are empty have no token to learn, nor to evaluate. */
+static weir_status check_counted(const struct dataset *d, weir_error *err)
+{
+	for (uint32_t i = 0; i < d->token_files_count; i++) {
+		const struct token_file_info *info = token_file_get_info(d->token_files[i]);
+		if (!info->masked || info->counted > 0)
+			return WEIR_OK;
+	}
+	return weir_fail(err, WEIR_E_INVALID, "data.%s: no token of %s%s counts in the loss: are its completions empty?",
+	                 dataset_part_names[d->part], d->sources.items[0].path, d->sources.count > 1 ? " and the other files" : "");
+}
+
 /* That the files are of one tokenizer, and have no more bad lines than they may. */
 static weir_status check_files(struct dataset *d, weir_error *err)
 {
@@ -123,8 +135,9 @@ static weir_status check_files(struct dataset *d, weir_error *err)
 		d->info.bad_lines += info->bad_records;
 	}
 	if (d->info.bad_lines > d->load.bad_lines_max)
-		return weir_fail(err, WEIR_E_LIMIT, "%llu bad lines were left out of the data, more than data.bad_lines_max %llu",
-		                 (unsigned long long)d->info.bad_lines, (unsigned long long)d->load.bad_lines_max);
+		return weir_fail(err, WEIR_E_LIMIT, "%llu bad line%s left out of the data, more than data.bad_lines_max %llu",
+		                 (unsigned long long)d->info.bad_lines, d->info.bad_lines == 1 ? " was" : "s were",
+		                 (unsigned long long)d->load.bad_lines_max);
 	d->info.vocabulary = first->vocabulary;
 	memcpy(d->info.tokenizer, first->fingerprint, sizeof d->info.tokenizer);
 	return WEIR_OK;
@@ -163,5 +176,7 @@ weir_status dataset_open_tokens(struct dataset *d, const struct job *job, weir_e
 		status = check_tokenizer(d, job, err);
 	if (status == WEIR_OK)
 		status = check_files(d, err);
+	if (status == WEIR_OK && d->scored == NULL)
+		status = check_counted(d, err);
 	return status == WEIR_OK ? cut_sequences(d, job, err) : status;
 }

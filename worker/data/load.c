@@ -168,9 +168,9 @@ static void account_bad_lines(struct load *l, const struct piece *p)
 		l->status = weir_fail(&l->error, WEIR_E_INVALID, "%s:%llu: %s", r->path, (unsigned long long)(before + p->beyond.line),
 		                      p->beyond.reason);
 	else if (l->result.bad_lines > o->bad_lines_max)
-		l->status = weir_fail(&l->error, WEIR_E_LIMIT, "%s: more than %llu bad lines (data.bad_lines_max), the first at %s%s",
-		                      r->path, (unsigned long long)o->bad_lines_max, l->result.first_bad,
-		                      l->wrong_labels == l->result.bad_lines ? "" : "; is data.format right?");
+		l->status = weir_fail(&l->error, WEIR_E_LIMIT, "%s: more than %llu bad line%s (data.bad_lines_max), the first at %s%s",
+		                      r->path, (unsigned long long)o->bad_lines_max, o->bad_lines_max == 1 ? "" : "s",
+		                      l->result.first_bad, l->wrong_labels == l->result.bad_lines ? "" : "; is data.format right?");
 }
 
 /* A line with a label that is none may be a slip; where many have one, leaving them out would

@@ -206,6 +206,11 @@ struct packed {
 	atomic_bool *checked; /* (blocks) its checksum and offsets are good */
 };
 
+static weir_status not_packed(const struct packed *p, weir_error *err)
+{
+	return weir_fail(err, WEIR_E_CORRUPT, "%s is not a packed file: is data.format right?", p->path);
+}
+
 static weir_status map_file(struct packed *p, weir_error *err)
 {
 	struct stat st;
@@ -220,8 +225,7 @@ static weir_status map_file(struct packed *p, weir_error *err)
 	int e = errno;
 	close(fd);
 	if (base == MAP_FAILED)
-		return weir_fail(err, e == EINVAL ? WEIR_E_CORRUPT : WEIR_E_IO, "cannot map %s: %s", p->path,
-		                 e == EINVAL ? "it is too short to be a packed file" : strerror(e));
+		return e == EINVAL ? not_packed(p, err) : weir_fail(err, WEIR_E_IO, "cannot map %s: %s", p->path, strerror(e));
 	p->base = base;
 	p->size = (size_t)st.st_size;
 	return WEIR_OK;
@@ -229,7 +233,8 @@ static weir_status map_file(struct packed *p, weir_error *err)
 
 static weir_status corrupt(const struct packed *p, weir_error *err, const char *what)
 {
-	return weir_fail(err, WEIR_E_CORRUPT, "%s is damaged: %s; delete it to build it again", p->path, what);
+	return weir_fail(err, WEIR_E_CORRUPT, "%s is damaged: %s; if it is a copy in a run's cache, delete it to have it built again",
+	                 p->path, what);
 }
 
 static weir_status check_index(struct packed *p, const struct header *h, weir_error *err)
@@ -258,7 +263,7 @@ static weir_status read_header(struct packed *p, weir_error *err)
 	struct header h;
 	memcpy(&h, p->base, sizeof h);
 	if (memcmp(h.magic, PACKED_MAGIC, sizeof h.magic) != 0)
-		return corrupt(p, err, "it is not a packed file");
+		return not_packed(p, err);
 	if (h.version != PACKED_VERSION)
 		return weir_fail(err, WEIR_E_VERSION, "%s is of version %u, this program reads %u", p->path, h.version, PACKED_VERSION);
 	if (h.crc != header_crc(&h))

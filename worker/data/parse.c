@@ -68,6 +68,16 @@ bool parse_real(const char *s, size_t n, float *out)
 	return end == text + n && isfinite(*out);
 }
 
+bool parse_is_not_finite(const char *s, size_t n)
+{
+	char text[64], *end;
+	if (n == 0 || n >= sizeof text)
+		return false;
+	memcpy(text, s, n);
+	text[n] = 0;
+	return text[strspn(text, "0123456789+-.eEinftyaINFTYA")] == 0 && !isfinite(strtof(text, &end)) && end == text + n;
+}
+
 bool parse_says_unknown(const char *word, size_t n)
 {
 	return n == 0 || (n == 1 && *word == '?') || (n == 3 && (memcmp(word, "nan", 3) == 0 || memcmp(word, "NaN", 3) == 0));
@@ -80,7 +90,7 @@ enum parsed parse_label(const struct parser *p, const char *word, size_t n, floa
 	if (p->every_line && parse_says_unknown(word, n))
 		return PARSED_ROW;
 	if (!parse_real(word, n, &x))
-		return parse_bad(why, "the label is not a number");
+		return parse_bad(why, parse_is_not_finite(word, n) ? "the label is not a finite number" : "the label is not a number");
 	if (!isnan(p->positive_above)) {
 		*out = x > p->positive_above ? 1.0f : 0.0f;
 		return PARSED_ROW;

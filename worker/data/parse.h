@@ -27,6 +27,9 @@
 /* Of how keys are made of text: weights learnt under one version have no meaning under another.
  * 1: all fields shared hash_buckets. */
 #define PARSE_KEYS_VERSION 2u
+/* Of which lines are rows, and of which values: parsed copies of another version are made anew.
+ * 1: a labelled Criteo line of a missing column was scored as one without a label. */
+#define PARSE_LINES_VERSION 2u
 
 struct parser {
 	enum data_format format;
@@ -36,7 +39,7 @@ struct parser {
 	float positive_above; /* NaN: labels are 0, 1 or -1 */
 	bool
 	    every_line; /* to be scored: rows without a label, or with another number or word for unknown, are taken, and theirs is LABEL_NONE */
-	bool unlabelled;                  /* with every_line, libsvm and libffm: lines begin with their entries */
+	bool unlabelled;                  /* with every_line: lines begin with their entries or columns */
 	float log_table[PARSE_LOG_TABLE]; /* log(1 + i) */
 };
 

@@ -91,8 +91,9 @@ static const char *parse_columns(const struct parser *p, struct rows *out, struc
 			return "too few columns";
 		at = stop + 1;
 		stop = tabs_next(tabs, end);
-		if (!column_number(p, at, (size_t)(stop - at), &dense[j]))
-			return "a numeric column is not a number";
+		const size_t n = (size_t)(stop - at);
+		if (!column_number(p, at, n, &dense[j]))
+			return parse_is_not_finite(at, n) ? "a numeric column is not a finite number" : "a numeric column is not a number";
 	}
 	for (uint32_t f = 0; f < p->fields; f++) {
 		if (stop == end)
@@ -132,21 +133,30 @@ static uint32_t columns_of(const char *line, size_t n)
 	return columns;
 }
 
+/* With a column less than its file's others a line is never read as one without a label, nor with a
+ * column more as one with it: all its columns would be taken for their neighbours. */
+static enum parsed parse_unlabelled(const struct parser *p, struct rows *out, const char *line, size_t n,
+                                    char why[PARSE_WHY_BYTES])
+{
+	struct tabs tabs = {line, tab_mask(line)};
+	const char *bad = parse_columns(p, out, &tabs, line, line + n);
+	if (bad != NULL && columns_of(line, n) == p->dense_dim + p->fields + 1)
+		bad = "too many columns: most lines have no label";
+	return bad != NULL ? parse_bad(why, bad) : append(p, out, LABEL_NONE);
+}
+
 enum parsed parse_criteo(const struct parser *p, struct rows *out, const char *line, size_t n, char why[PARSE_WHY_BYTES])
 {
 	if (n == 0)
 		return PARSED_NOTHING;
 	if (!rows_reserve(out, p->fields))
 		return parse_bad(why, PARSE_OUT_OF_MEMORY);
+	if (p->unlabelled)
+		return parse_unlabelled(p, out, line, n, why);
 	const enum parsed read = parse_labelled(p, out, line, n, why);
 	if (read == PARSED_ROW || columns_of(line, n) != p->dense_dim + p->fields)
 		return read;
-	/* With a column less a line is never read as one with a label. */
-	if (!p->every_line)
-		return parse_bad(why, "a column is missing: is it the label?");
-	struct tabs tabs = {line, tab_mask(line)};
-	const char *bad = parse_columns(p, out, &tabs, line, line + n);
-	return bad != NULL ? parse_bad(why, bad) : append(p, out, LABEL_NONE);
+	return parse_bad(why, "a column is missing: is it the label?");
 }
 
 struct line_shape parse_criteo_shape(uint32_t columns, const char *line, size_t n)

@@ -12,6 +12,8 @@
 bool parse_integer(const char *s, size_t n, int64_t *out);
 /* A finite decimal number. */
 bool parse_real(const char *s, size_t n, float *out);
+/* Whether it is a number or a word for one that is no finite float: nan, -inf, 1e99. */
+bool parse_is_not_finite(const char *s, size_t n);
 /* Whether it is what files have for a label that nobody knows. */
 bool parse_says_unknown(const char *word, size_t n);
 /* The word of a label to 0, 1, or, with every_line, LABEL_NONE. */

@@ -42,7 +42,7 @@ static enum parsed label_word(const struct parser *p, const char *word, size_t n
 	*weight = 1.0f;
 	const enum parsed read = parse_label(p, word + sign, bytes - sign, label, why);
 	if (read == PARSED_ROW && colon != NULL && (!parse_real(colon + 1, n - bytes - 1, weight) || *weight < 0))
-		return parse_bad(why, "the weight after the label is not a number of at least 0");
+		return parse_bad(why, "the weight after the label is not a finite number of at least 0");
 	return read;
 }
 
@@ -82,9 +82,11 @@ static const char *parse_entry(bool with_field, const char *word, size_t n, stru
 		word = colon + 1;
 		colon = memchr(word, ':', (size_t)(end - word));
 	}
-	if (colon == NULL || !parse_count(word, (size_t)(colon - word), &out->index, &large) ||
-	    !parse_real(colon + 1, (size_t)(end - colon - 1), &out->value))
+	if (colon == NULL || !parse_count(word, (size_t)(colon - word), &out->index, &large))
 		return form;
+	const size_t bytes = (size_t)(end - colon - 1);
+	if (!parse_real(colon + 1, bytes, &out->value))
+		return parse_is_not_finite(colon + 1, bytes) ? "the value of an entry is not a finite number" : form;
 	return large ? "an index or a field is beyond 2^64 - 1" : NULL;
 }
 

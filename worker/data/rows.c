@@ -174,7 +174,8 @@ void batch_append(struct batch *b, const struct rows_view *v, uint32_t i)
 		first = from[0];
 		count = from[fields] - from[0];
 	}
-	memcpy(b->keys + at, v->keys + first, count * sizeof(uint64_t));
+	if (count > 0) /* where no row has any there are no keys */
+		memcpy(b->keys + at, v->keys + first, count * sizeof(uint64_t));
 	if (b->values != NULL) {
 		for (size_t k = 0; k < count; k++)
 			b->values[at + k] = v->values != NULL ? v->values[first + k] : 1.0f;

@@ -13,6 +13,10 @@
 static weir_status not_found(const char *pattern, weir_error *err)
 {
 	char folder[WEIR_PATH_BYTES_MAX];
+	const char *scheme = strstr(pattern, "://");
+	if (scheme && pattern + strspn(pattern, "abcdefghijklmnopqrstuvwxyz0123456789+") == scheme)
+		return weir_fail(err, WEIR_E_NOT_FOUND, "no data file matches %s: of addresses http://, https:// and s3:// are known",
+		                 pattern);
 	if (pattern[0] == '/' || !getcwd(folder, sizeof folder))
 		return weir_fail(err, WEIR_E_NOT_FOUND, "no data file matches %s", pattern);
 	return weir_fail(err, WEIR_E_NOT_FOUND,
@@ -33,8 +37,12 @@ static weir_status add(struct sources *s, const char *path, bool is_copy, weir_e
 		return weir_fail(err, WEIR_E_LIMIT, "more than %u data files", WEIR_DATA_FILES_MAX);
 	if (stat(path, &st) != 0)
 		return weir_fail(err, WEIR_E_IO, "cannot read %s: %s", path, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return weir_fail(err, WEIR_E_INVALID, "%s is a folder: name the files in it, as %s%s*", path, path,
+		                 path[strlen(path) - 1] == '/' ? "" : "/");
 	if (!S_ISREG(st.st_mode))
-		return weir_fail(err, WEIR_E_INVALID, "%s is not a file", path);
+		return weir_fail(err, WEIR_E_INVALID,
+		                 "%s is not a file, but a pipe or a device, and data are read more than once: keep them in a file", path);
 	weir_status status = text_kind_of(path, &kind, err);
 	if (status != WEIR_OK)
 		return status;
@@ -53,10 +61,30 @@ static weir_status add(struct sources *s, const char *path, bool is_copy, weir_e
 	return WEIR_OK;
 }
 
-static void sort_unique(struct sources *s)
+static int by_path_and_place(const void *a, const void *b)
+{
+	const struct source *x = a, *y = b;
+	const int paths = strcmp(x->path, y->path);
+	return paths != 0 ? paths : (x->place > y->place) - (x->place < y->place);
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct source *x = a, *y = b;
+	return (x->place > y->place) - (x->place < y->place);
+}
+
+static void sort_from(struct sources *s, uint32_t first, int (*compare)(const void *, const void *))
+{
+	if (s->count > first)
+		qsort(s->items + first, s->count - first, sizeof *s->items, compare);
+}
+
+/* Of paths that are equal the first place stays. */
+static void sort_unique(struct sources *s, enum sources_order order)
 {
 	uint32_t kept = 0;
-	qsort(s->items, s->count, sizeof *s->items, by_path);
+	sort_from(s, 0, by_path_and_place);
 	for (uint32_t i = 0; i < s->count; i++) {
 		if (kept > 0 && strcmp(s->items[kept - 1].path, s->items[i].path) == 0)
 			free(s->items[i].path);
@@ -64,6 +92,8 @@ static void sort_unique(struct sources *s)
 			s->items[kept++] = s->items[i];
 	}
 	s->count = kept;
+	if (order == SOURCES_AS_GIVEN)
+		sort_from(s, 0, by_place);
 }
 
 static weir_status add_copy(void *sources, const char *path, weir_error *err)
@@ -121,16 +151,20 @@ static weir_status add_files(struct sources *s, const char *pattern, weir_error 
 	return status;
 }
 
-weir_status sources_find(struct sources *out, char *const *patterns, uint32_t count, const struct remote_options *remote,
-                         weir_error *err)
+weir_status sources_find(struct sources *out, char *const *patterns, uint32_t count, enum sources_order order,
+                         const struct remote_options *remote, weir_error *err)
 {
 	weir_status status = WEIR_OK;
 	*out = (struct sources){0};
-	for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
+	for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
+		const uint32_t first = out->count;
 		status = remote && remote_is(patterns[i]) ? remote_find(remote, patterns[i], add_copy, out, err)
 		                                          : add_files(out, patterns[i], err);
-	if (status == WEIR_OK && out->count > 0)
-		sort_unique(out);
+		sort_from(out, first, by_path);
+		for (uint32_t k = first; k < out->count; k++)
+			out->items[k].place = k;
+	}
+	sort_unique(out, order);
 	if (status != WEIR_OK)
 		sources_free(out);
 	return status;

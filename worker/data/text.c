@@ -86,10 +86,19 @@ static weir_status check_is_text(const char *path, int fd, weir_error *err)
 	              {"\xfd\x37zXZ", 5, "compressed by xz", "xz -d"},
 	              {"BZh", 3, "compressed by bzip2", "bzip2 -d"},
 	              {"PK\x03\x04", 4, "a zip archive", "unzip"},
+	              {"\x02\x21\x4c\x18", 4, "in LZ4's legacy format", "lz4 -d"},
+	              {"7z\xbc\xaf\x27\x1c", 6, "a 7z archive", "7z x"},
 	              {"PAR1", 4, "a Parquet file", "a converter to text"},
+	              {"ARROW1", 6, "an Arrow file", "a converter to text"},
+	              {"Obj\x01", 4, "an Avro file", "a converter to text"},
+	              {"\x89HDF\r\n", 6, "an HDF5 file", "a converter to text"},
+	              {"\x93NUMPY", 6, "a NumPy file", "a converter to text"},
+	              {"\x88\xd8\x34\x01", 4, "a file of llm.c's tokens", "weir tokenize on its text"},
+	              {"\xa1\xd9\x34\x01", 4, "a file of llm.c's tokens", "weir tokenize on its text"},
+	              {"version https://git-lfs.", 24, "a pointer of Git LFS, not the file", "git lfs pull"},
 	              {"\xff\xfe", 2, "of UTF-16", "iconv -f UTF-16 -t UTF-8"},
 	              {"\xfe\xff", 2, "of UTF-16", "iconv -f UTF-16 -t UTF-8"}};
-	char magic[8] = {0};
+	char magic[24] = {0};
 	const ssize_t got = pread(fd, magic, sizeof magic, 0);
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		if (got >= (ssize_t)others[i].count && memcmp(magic, others[i].bytes, others[i].count) == 0)
@@ -344,12 +353,17 @@ weir_status text_next(struct text *t, struct text_chunk *c, weir_error *err)
 	}
 	if (t->carry_bytes > 0)
 		memcpy(c->data, t->carry, t->carry_bytes);
-	size_t got, room = t->carry_bytes + TEXT_CHUNK_BYTES < CHUNK_BYTES_MAX ? TEXT_CHUNK_BYTES : CHUNK_BYTES_MAX - t->carry_bytes;
-	weir_status status = text_next_bytes(t, c->data + t->carry_bytes, room, &got, err);
-	if (status != WEIR_OK)
-		return status;
-	c->size = t->carry_bytes + got;
-	size_t lines = cut_lines(t, c, got < room);
+	c->size = t->carry_bytes;
+	size_t lines = 0;
+	do { /* until there is a line, which may be longer than what is read at once */
+		const size_t left = CHUNK_BYTES_MAX - c->size, room = left < TEXT_CHUNK_BYTES ? left : TEXT_CHUNK_BYTES;
+		size_t got;
+		const weir_status status = text_next_bytes(t, c->data + c->size, room, &got, err);
+		if (status != WEIR_OK)
+			return status;
+		c->size += got;
+		lines = cut_lines(t, c, got < room);
+	} while (lines == 0 && !t->done && c->size < CHUNK_BYTES_MAX);
 	if (lines == 0 && !t->done)
 		return weir_fail(err, WEIR_E_LIMIT, "%s has a line longer than %u bytes: is it text?", t->path, WEIR_LINE_BYTES_MAX);
 	if (!keep_carry(t, c->data + lines, t->done ? 0 : c->size - lines))

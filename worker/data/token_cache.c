@@ -5,16 +5,23 @@
 
 #include "cache.h"
 #include "clock.h"
+#include "content.h"
 #include "hash.h"
 #include "limits.h"
 
-/* `name` tells caches in one folder apart: paths, tokenizer and settings. `identity` adds the sources' sizes and times: when it changes the cache is old. */
+/* `name` tells caches in one folder apart: paths, tokenizer and settings. `identity` adds the
+ * sources' sizes, times and content, as of packed ones (cache.c): when it changes the cache is
+ * old. */
 struct cache_key {
 	uint64_t name, identity;
 };
 
-static struct cache_key key_of(const struct tokenize_options *o)
+static weir_status key_of(const struct tokenize_options *o, struct cache_key *out, weir_error *err)
 {
+	char content[WEIR_FINGERPRINT_VALUE_BYTES];
+	const weir_status status = content_of_sources(o->sources, content, err);
+	if (status != WEIR_OK)
+		return status;
 	const uint64_t settings[] = {TOKEN_FILE_VERSION, RECORD_VERSION, o->format, o->record.chat, o->record.eos, o->replace};
 	struct cache_key k = {.name = hash_bytes(settings, sizeof settings, 0)};
 	const struct tokenizer_info *t = tokenizer_get_info(o->record.tokenizer);
@@ -27,8 +34,10 @@ static struct cache_key key_of(const struct tokenize_options *o)
 		k.name = hash_bytes(source->path, strlen(source->path), k.name);
 		k.identity = hash_bytes(state, sizeof state, k.identity);
 	}
+	k.identity = hash_bytes(content, strlen(content), k.identity);
 	k.identity = hash_bytes(&k.name, sizeof k.name, k.identity);
-	return k;
+	*out = k;
+	return WEIR_OK;
 }
 
 /* NULL unless the file is there, whole and current. */
@@ -60,16 +69,19 @@ static weir_status build(const struct token_cache_options *o, const struct cache
 
 weir_status token_cache_open(struct token_file **out, const struct token_cache_options *o, weir_error *err)
 {
-	const struct cache_key key = key_of(&o->tokenize);
+	struct cache_key key;
 	char path[WEIR_PATH_BYTES_MAX], lock_path[WEIR_PATH_BYTES_MAX];
 	int lock;
+	weir_status status = key_of(&o->tokenize, &key, err);
+	if (status != WEIR_OK)
+		return status;
 	const int n = snprintf(path, sizeof path, "%s/%016llx.tokens", o->dir, (unsigned long long)key.name);
 	if (n < 0 || n >= (int)sizeof path - 16)
 		return weir_fail(err, WEIR_E_LIMIT, "the cache folder's path is too long: %.200s", o->dir);
 	snprintf(lock_path, sizeof lock_path, "%.*s.lock", n, path);
 	if ((*out = open_current(path, &key)) != NULL)
 		return WEIR_OK;
-	weir_status status = cache_lock(o->dir, lock_path, &lock, err);
+	status = cache_lock(o->dir, lock_path, &lock, err);
 	if (status != WEIR_OK)
 		return status;
 	if ((*out = open_current(path, &key)) == NULL) { /* nobody built it while we waited */

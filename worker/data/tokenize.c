@@ -182,8 +182,8 @@ static void account_bad_lines(struct tokenizing *z, const struct piece *p)
 	}
 	z->bad_lines += p->bad_count;
 	if (z->bad_lines > o->bad_lines_max)
-		z->status = weir_fail(&z->error, WEIR_E_LIMIT, "more than %llu bad lines, the first at %s",
-		                      (unsigned long long)o->bad_lines_max, z->first_bad);
+		z->status = weir_fail(&z->error, WEIR_E_LIMIT, "more than %llu bad line%s, the first at %s",
+		                      (unsigned long long)o->bad_lines_max, o->bad_lines_max == 1 ? "" : "s", z->first_bad);
 }
 
 static weir_status write_documents(struct tokenizing *z, const struct documents *d)
@@ -273,8 +273,8 @@ static void check_result(struct tokenizing *z)
 	if (z->status != WEIR_OK || z->documents > 0)
 		return;
 	if (z->bad_lines > 0)
-		z->status = weir_fail(&z->error, WEIR_E_INVALID, "nothing in %.200s%s can be used: %llu bad lines, the first at %s",
-		                      first, others, (unsigned long long)z->bad_lines, z->first_bad);
+		z->status = weir_fail(&z->error, WEIR_E_INVALID, "nothing in %.200s%s can be used: %llu bad line%s, the first at %s",
+		                      first, others, (unsigned long long)z->bad_lines, z->bad_lines == 1 ? "" : "s", z->first_bad);
 	else
 		z->status = weir_fail(&z->error, WEIR_E_INVALID, "there is no text in %s%s", first, others);
 }

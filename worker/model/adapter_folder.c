@@ -68,6 +68,9 @@ static weir_status check_plain(const char *path, const struct json_value *root, 
 	bool on = false;
 	if (!is_text(json_member(root, "peft_type"), "LORA"))
 		return refuse(path, "peft_type", "is not LORA: only low-rank adapters can be computed", err);
+	const struct json_value *task = json_member(root, "task_type");
+	if (!json_is_absent(task) && !is_text(task, "CAUSAL_LM"))
+		return refuse(path, "task_type", "is not CAUSAL_LM: only adapters of language models can be computed", err);
 	const struct json_value *bias = json_member(root, "bias");
 	if (!json_is_absent(bias) && !is_text(bias, "none"))
 		return refuse(path, "bias", "is not none: biases are not trained beside adapters", err);

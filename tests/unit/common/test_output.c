@@ -144,6 +144,39 @@ static void a_failure_writes_nothing(void **state)
 	close(fd);
 }
 
+/* A writer that tells what it could not write, as `format` has it of its path. */
+static void assert_told(const char *name, const char *format, const char *text)
+{
+	struct output o;
+	weir_error err = {0};
+	assert_int_equal(output_begin(&o, name, &err), WEIR_OK);
+	char path[WEIR_PATH_BYTES_MAX];
+	snprintf(path, sizeof path, "%s", o.path);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	const weir_status written = weir_fail(&err, WEIR_E_IO, format, path, path);
+#pragma GCC diagnostic pop
+	assert_int_equal(output_end(&o, written, &err), WEIR_E_IO);
+	assert_string_equal(err.text, text);
+}
+
+static void a_failure_names_the_output_as_it_was_given(void **state)
+{
+	(void)state;
+	char text[512];
+	const char *file = in_dir("told"), *link = in_dir("told-link");
+	assert_int_equal(symlink("told", link), 0);
+	snprintf(text, sizeof text, "cannot create %s: no room", file);
+	assert_told(file, "cannot create %s.tmp: no room", text);
+	assert_told(file, "cannot create %s: no room", text);
+	snprintf(text, sizeof text, "cannot create %s, nor '%s'", link, link);
+	assert_told(link, "cannot create %s.tmp, nor '%s'", text);
+	snprintf(text, sizeof text, "%s.tmpl and %s/x are others", file, file);
+	assert_told(file, "%s.tmpl and %s/x are others", text);
+	assert_told("-", "cannot write %s.tmp: full", "cannot write stdout: full");
+	assert_told("w", "cannot write %s.tmp: was it w?", "cannot write w: was it w?");
+}
+
 static void what_cannot_be_written_is_told_before(void **state)
 {
 	(void)state;
@@ -165,6 +198,7 @@ int main(void)
 	                                   cmocka_unit_test(devices_stay_and_their_errors_are_told),
 	                                   cmocka_unit_test(a_descriptor_is_written_into),
 	                                   cmocka_unit_test(a_failure_writes_nothing),
+	                                   cmocka_unit_test(a_failure_names_the_output_as_it_was_given),
 	                                   cmocka_unit_test(what_cannot_be_written_is_told_before)};
 	snprintf(dir, sizeof dir, "/tmp/weir-output-XXXXXX");
 	if (!mkdtemp(dir))

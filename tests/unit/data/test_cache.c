@@ -1,6 +1,7 @@
 /* The packed cache: built once by many, rebuilt when stale or damaged, clear when it cannot be. */
 #include "fixture.h"
 
+#include <fcntl.h>
 #include <glob.h>
 #include <signal.h>
 #include <stdio.h>
@@ -51,6 +52,20 @@ static void current_cache_is_reused_and_a_changed_source_rebuilds(void **state)
 	write_bytes(*state, "a.tsv", text, (size_t)(strchr(text, '\n') - text) + 1, path);
 	assert_int_equal(rows_of(job), 1);
 	assert_int_equal(files(*state, "a/*.packed", NULL), 1);
+	/* Another file of the same size and time. */
+	static const struct timespec same[2] = {{.tv_sec = 1700000000}, {.tv_sec = 1700000000}};
+	write_bytes(*state, "a.tsv", text, n, path);
+	assert_int_equal(utimensat(AT_FDCWD, path, same, 0), 0);
+	assert_int_equal(rows_of(job), 50);
+	char *middle = strchr(text + n / 2, '\n');
+	*middle = ' ';
+	write_bytes(*state, "a.tsv", text, n, path);
+	assert_int_equal(utimensat(AT_FDCWD, path, same, 0), 0);
+	job->data.bad_lines_max = 1;
+	assert_int_equal(rows_of(job), 48);
+	job->data.bad_lines_max = 0;
+	*middle = '\n';
+	write_bytes(*state, "a.tsv", text, (size_t)(strchr(text, '\n') - text) + 1, path);
 	job->data.hash_buckets = 100; /* other settings stand beside it */
 	assert_int_equal(rows_of(job), 1);
 	assert_int_equal(files(*state, "a/*.packed", NULL), 2);

@@ -37,7 +37,7 @@ static void pieces_make_up_the_files(void **state)
 		write_compressed(f, name, k == 2 ? TEXT_GZIP : TEXT_PLAIN, texts[k], sizes[k], path);
 	}
 	snprintf(pattern, sizeof pattern, "%s/piece-*", f->path);
-	CHECK_OK(sources_find(&sources, patterns, 1, NULL, &err), err);
+	CHECK_OK(sources_find(&sources, patterns, 1, SOURCES_BY_PATH, NULL, &err), err);
 	for (size_t a = 0; a < sizeof aims / sizeof *aims; a++) {
 		struct chunk_reader *r;
 		struct chunk c = {0};
@@ -76,7 +76,7 @@ static void a_line_that_is_too_long_is_named(void **state)
 	size_t bytes = 10;
 	weir_error err = {0};
 	write_bytes(f, "long", "short\n0123456789012345678901234567890123456789\n", 47, path);
-	CHECK_OK(sources_find(&sources, patterns, 1, NULL, &err), err);
+	CHECK_OK(sources_find(&sources, patterns, 1, SOURCES_BY_PATH, NULL, &err), err);
 	CHECK_OK(chunk_reader_create(&r, &sources, aim, &bytes, 30, &err), err);
 	CHECK_OK(chunk_reader_next(r, &c, &err), err);
 	assert_int_equal(c.size, 6);
@@ -97,7 +97,7 @@ static char *lines_of(const char *path, size_t bytes)
 	size_t size;
 	weir_error err = {0};
 	FILE *out = open_memstream(&all, &size);
-	CHECK_OK(sources_find(&sources, patterns, 1, NULL, &err), err);
+	CHECK_OK(sources_find(&sources, patterns, 1, SOURCES_BY_PATH, NULL, &err), err);
 	CHECK_OK(chunk_reader_create(&r, &sources, aim, &bytes, 10000, &err), err);
 	do {
 		CHECK_OK(chunk_reader_next(r, &c, &err), err);

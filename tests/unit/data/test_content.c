@@ -17,7 +17,7 @@ static void content_of(const struct folder *f, const char *pattern, char out[WEI
 	struct sources s;
 	weir_error err = {0};
 	snprintf(path, sizeof path, "%s/%s", f->path, pattern);
-	CHECK_OK(sources_find(&s, patterns, 1, NULL, &err), err);
+	CHECK_OK(sources_find(&s, patterns, 1, SOURCES_BY_PATH, NULL, &err), err);
 	CHECK_OK(content_of_sources(&s, out, &err), err);
 	sources_free(&s);
 }

@@ -196,7 +196,7 @@ static void a_shuffled_unit_is_from_the_whole_text(void **state)
 	struct corpus *c;
 	weir_error err = {0};
 	char *patterns[] = {path};
-	CHECK_OK(sources_find(&sources, patterns, 1, NULL, &err), err);
+	CHECK_OK(sources_find(&sources, patterns, 1, SOURCES_BY_PATH, NULL, &err), err);
 	CHECK_OK(corpus_open(&c, &sources, CONTEXT, &(struct split){0}, SPLIT_TRAIN, &err), err);
 	const uint64_t examples = corpus_examples(c), unit = 1000;
 	for (uint64_t first = 0; first + unit <= examples; first += unit) {
@@ -233,7 +233,7 @@ static void any_number_of_examples_is_visited(void **state)
 		struct sources sources;
 		struct corpus *c;
 		write_bytes(*state, "few.txt", text, examples + CONTEXT, path);
-		CHECK_OK(sources_find(&sources, patterns, 1, NULL, &err), err);
+		CHECK_OK(sources_find(&sources, patterns, 1, SOURCES_BY_PATH, NULL, &err), err);
 		CHECK_OK(corpus_open(&c, &sources, CONTEXT, &(struct split){0}, SPLIT_TRAIN, &err), err);
 		assert_int_equal(corpus_examples(c), examples);
 		for (uint64_t i = 0; i < examples; i++) {

@@ -82,6 +82,20 @@ static void classes_are_told(void **state)
 	job_of_free(job);
 }
 
+static void rows_without_weight_have_no_class(void **state)
+{
+	struct job *job = job_with(*state, DATA_LIBSVM, "weightless.svm", "1:0 1:1\n0:0 2:1\n1:2 2:1\n");
+	struct dataset_labels labels;
+	weir_error err = {0};
+	for (int cached = 0; cached < 2; cached++) {
+		set_cache(job, cached);
+		CHECK_OK(open_labels(job, &labels, &err), err);
+		assert_true(labels.positive && !labels.negative);
+		assert_int_equal(labels.rows, 3);
+	}
+	job_of_free(job);
+}
+
 static void no_good_line_is_an_error(void **state)
 {
 	struct job *job = job_with(*state, DATA_LIBFFM, "svm-as-ffm", "1 5:1\n0 6:1\n");
@@ -96,6 +110,16 @@ static void no_good_line_is_an_error(void **state)
 	job = job_with(*state, DATA_LIBSVM, "comments.svm", "# nothing\n\n");
 	job->data.fields = 1;
 	expect_refused(job, "there is no row in");
+	job_of_free(job);
+	job = job_with(*state, DATA_LIBSVM, "empty.svm", "");
+	expect_refused(job, "empty.svm is empty: there is no row");
+	job->data.format = DATA_PACKED;
+	expect_refused(job, "empty.svm is not a packed file: is data.format right?");
+	job_of_free(job);
+	job = job_with(*state, DATA_LIBSVM, "packed.svm",
+	               "1 1:1 2:1 3:1 4:1 5:1 6:1 7:1 8:1 9:1 10:1 11:1 12:1 13:1 14:1 15:1 16:1 17:1 18:1\n");
+	job->data.format = DATA_PACKED;
+	expect_refused(job, "packed.svm is not a packed file: is data.format right?");
 	job_of_free(job);
 }
 
@@ -252,6 +276,23 @@ static void every_line_that_is_scored_has_a_row(void **state)
 	job_of_free(job);
 }
 
+static void files_of_comments_alone_have_a_line_each(void **state)
+{
+	struct job *job = job_with(*state, DATA_LIBSVM, "comments-alone.svm", "# a\n\n1\n");
+	const struct dataset_scored scored = {.fields = 2};
+	for (int cached = 0; cached < 2; cached++) {
+		struct dataset *d;
+		weir_error err = {0};
+		set_cache(job, cached);
+		CHECK_OK(dataset_open_scored(&d, job, SPLIT_TRAIN, &scored, NULL, &err), err);
+		char *dump = dataset_dump(d, 0);
+		assert_string_equal(dump, "-2*1 | |\n-2*1 | |\n1*1 | |\n");
+		free(dump);
+		dataset_close(d);
+	}
+	job_of_free(job);
+}
+
 static void lines_are_those_of_the_rows(void **state)
 {
 	char path[256];
@@ -308,11 +349,36 @@ static void names_that_stand_are_no_patterns(void **state)
 	}
 }
 
+static void what_is_no_file_is_said(void **state)
+{
+	const struct folder *f = *state;
+	static const char *const cases[][3] = {{"%s/folder", "folder is a folder: name the files in it, as ", "/folder/*"},
+	                                       {"%s/pipe", "pipe is not a file, but a pipe or a device", "keep them in a file"},
+	                                       {"ftp://%s", "no data file matches ftp://", "http://, https:// and s3:// are known"}};
+	char path[256];
+	snprintf(path, sizeof path, "%s/folder", f->path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof path, "%s/pipe", f->path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct dataset *d;
+		weir_error err = {0};
+		snprintf(path, sizeof path, "%.*s%s%s", (int)strcspn(cases[i][0], "%"), cases[i][0], f->path,
+		         strchr(cases[i][0], '%') + 2);
+		struct job *job = job_of(f, DATA_LIBSVM, path);
+		assert_int_not_equal(dataset_open(&d, job, SPLIT_TRAIN, NULL, &err), WEIR_OK);
+		CHECK_CONTAINS(err.text, cases[i][1]);
+		CHECK_CONTAINS(err.text, cases[i][2]);
+		job_of_free(job);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(other_labels_are_refused_by_value),
 	    cmocka_unit_test(classes_are_told),
+	    cmocka_unit_test(rows_without_weight_have_no_class),
 	    cmocka_unit_test(no_good_line_is_an_error),
 	    cmocka_unit_test(ends_of_lines_comments_and_marks_are_no_rows),
 	    cmocka_unit_test(crlf_does_not_change_the_split),
@@ -320,8 +386,10 @@ int main(void)
 	    cmocka_unit_test(a_file_without_rows_has_no_fields),
 	    cmocka_unit_test(data_without_labels_are_only_scored),
 	    cmocka_unit_test(every_line_that_is_scored_has_a_row),
+	    cmocka_unit_test(files_of_comments_alone_have_a_line_each),
 	    cmocka_unit_test(lines_are_those_of_the_rows),
 	    cmocka_unit_test(names_that_stand_are_no_patterns),
+	    cmocka_unit_test(what_is_no_file_is_said),
 	};
 	return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
 }

@@ -163,8 +163,8 @@ static void bad_lines_are_told_and_leave_nothing(void **state)
 	    {DATA_CRITEO, "1\t1\ta\tb\tc", "too many"},
 	    {DATA_CRITEO, "1\t1.5.0\ta\tb", "not a number"},
 	    {DATA_CRITEO, "1\t0x10\ta\tb", "not a number"},
-	    {DATA_CRITEO, "1\t1e99\ta\tb", "not a number"},
-	    {DATA_CRITEO, "1\tnan\ta\tb", "not a number"},
+	    {DATA_CRITEO, "1\t1e99\ta\tb", "not a finite number"},
+	    {DATA_CRITEO, "1\tnan\ta\tb", "not a finite number"},
 	    {DATA_CRITEO, "nan\t1\ta\tb", "label"},
 	    {DATA_LIBSVM, "3 5:1", "the label is 3,"},
 	    {DATA_LIBSVM, "-2 5:1", "the label is -2,"},
@@ -178,7 +178,16 @@ static void bad_lines_are_told_and_leave_nothing(void **state)
 	    {DATA_LIBSVM, "1 -5:1", "INDEX:VALUE"},
 	    {DATA_LIBSVM, "1 5:1 6:1 7:1", "3 entries, more than data.fields 2"},
 	    {DATA_LIBSVM, "1:-3 5:1", "weight"},
-	    {DATA_LIBSVM, "1 5:inf", "INDEX:VALUE"},
+	    {DATA_LIBSVM, "1:nan 5:1", "weight after the label is not a finite number"},
+	    {DATA_LIBSVM, "1:inf 5:1", "weight after the label is not a finite number"},
+	    {DATA_LIBSVM, "inf 5:1", "the label is not a finite number"},
+	    {DATA_LIBSVM, "1 5:inf", "the value of an entry is not a finite number"},
+	    {DATA_LIBSVM, "1 5:-Infinity", "the value of an entry is not a finite number"},
+	    {DATA_LIBSVM, "1 5:NaN", "the value of an entry is not a finite number"},
+	    {DATA_LIBSVM, "1 5:1e99", "the value of an entry is not a finite number"},
+	    {DATA_LIBSVM, "1 5:info", "INDEX:VALUE"},
+	    {DATA_LIBSVM, "1 x:inf", "INDEX:VALUE"},
+	    {DATA_LIBFFM, "1 0:5:inf", "the value of an entry is not a finite number"},
 	    {DATA_LIBFFM, "1 0:5", "FIELD:INDEX:VALUE"},
 	    {DATA_LIBFFM, "1 2:5:1", "field 2 is beyond data.fields 2"},
 	    {DATA_LIBFFM, "1 qid:1 0:5:1", "FIELD:INDEX:VALUE"},
@@ -313,7 +322,7 @@ static void rows_to_score_need_no_label(void **state)
 		bool unlabelled;
 		const char *line;
 	} same[] = {
-	    {DATA_CRITEO, false, "1\t5\tab\tcd"}, {DATA_CRITEO, false, "5\tab\tcd"},      {DATA_CRITEO, false, "\t5\tab\tcd"},
+	    {DATA_CRITEO, false, "1\t5\tab\tcd"}, {DATA_CRITEO, true, "5\tab\tcd"},       {DATA_CRITEO, false, "\t5\tab\tcd"},
 	    {DATA_CRITEO, false, "?\t5\tab\tcd"}, {DATA_CRITEO, false, "7\t5\tab\tcd\r"}, {DATA_LIBSVM, false, "0 3:1 4:2"},
 	    {DATA_LIBSVM, true, "3:1 4:2"},       {DATA_LIBSVM, true, "qid:9 3:1 4:2"},   {DATA_LIBSVM, false, "? 3:1 4:2"},
 	    {DATA_LIBSVM, false, "NaN 3:1 4:2"},  {DATA_LIBFFM, false, "0 0:3:1 1:4:2"},  {DATA_LIBFFM, true, "0:3:1 1:4:2 # 1"}};
@@ -339,6 +348,26 @@ static void rows_to_score_need_no_label(void **state)
 		free(p);
 	}
 	rows_free(&first);
+}
+
+/* Else each of its columns would be taken for its neighbour. */
+static void a_column_more_or_less_is_no_label(void **state)
+{
+	(void)state;
+	struct parser *p = parser_of(DATA_CRITEO, 2, 1, 0);
+	struct rows rows;
+	rows_init(&rows, 2, 1, false);
+	p->every_line = true;
+	assert_int_equal(parse_as(p, &rows, "1\t5\tab"), PARSED_BAD);
+	CHECK_CONTAINS(why, "a column is missing");
+	p->unlabelled = true;
+	assert_int_equal(parse_as(p, &rows, "5\tab\tcd\t"), PARSED_BAD);
+	CHECK_CONTAINS(why, "too many columns: most lines have no label");
+	assert_int_equal(parse_as(p, &rows, "5\tab"), PARSED_BAD);
+	CHECK_CONTAINS(why, "too few columns");
+	assert_int_equal(rows.count + rows.keys_count, 0);
+	rows_free(&rows);
+	free(p);
 }
 
 static void placeholders_have_no_features(void **state)
@@ -417,6 +446,7 @@ int main(void)
 	    cmocka_unit_test(ids_have_64_bits),
 	    cmocka_unit_test(a_counted_number_of_fields_is_exceeded_by_name),
 	    cmocka_unit_test(rows_to_score_need_no_label),
+	    cmocka_unit_test(a_column_more_or_less_is_no_label),
 	    cmocka_unit_test(placeholders_have_no_features),
 	    cmocka_unit_test(shapes_of_lines),
 	};

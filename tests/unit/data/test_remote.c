@@ -63,7 +63,7 @@ static weir_status find(struct sources *out, const char *pattern, weir_error *er
 {
 	const struct remote_options o = {.dir = cache, .endpoint = s3.endpoint, .region = S3_REGION};
 	char *patterns[] = {(char *)(uintptr_t)pattern};
-	return sources_find(out, patterns, 1, &o, err);
+	return sources_find(out, patterns, 1, SOURCES_BY_PATH, &o, err);
 }
 
 /* `name` on the web server. */

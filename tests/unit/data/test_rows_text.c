@@ -207,6 +207,14 @@ static void what_is_no_text_is_named(void **state)
 	                                       {"BZh91AY&SY", "bzip2"},
 	                                       {"PK\x03\x04....", "zip"},
 	                                       {"PAR1....", "Parquet"},
+	                                       {"\x02\x21\x4c\x18", "LZ4's legacy format"},
+	                                       {"7z\xbc\xaf\x27\x1c", "7z"},
+	                                       {"ARROW1", "Arrow"},
+	                                       {"Obj\x01", "Avro"},
+	                                       {"\x89HDF\r\n", "HDF5"},
+	                                       {"\x93NUMPY", "NumPy"},
+	                                       {"\x88\xd8\x34\x01\x01", "llm.c"},
+	                                       {"version https://git-lfs.github.com/spec/v1\n", "use git lfs pull first"},
 	                                       {"\xff\xfe"
 	                                        "1",
 	                                        "UTF-16"},
@@ -221,6 +229,34 @@ static void what_is_no_text_is_named(void **state)
 		assert_int_equal(text_kind_of(path, &kind, &err), WEIR_E_UNSUPPORTED);
 		CHECK_CONTAINS(err.text, files[i][1]);
 		CHECK_CONTAINS(err.text, "no-text");
+	}
+}
+
+/* A line of as many bytes as a line may have, and of one more, which the parsers refuse. */
+static void a_long_line_is_whole(void **state)
+{
+	char path[256];
+	for (size_t line = WEIR_LINE_BYTES_MAX; line <= WEIR_LINE_BYTES_MAX + 1; line++) {
+		const size_t n = 6 + line + 5;
+		char *text = malloc(n + 1), *got;
+		memset(text, 'a', n);
+		memcpy(text, "first\n", 6);
+		memcpy(text + 6 + line, "\nend\n", 5);
+		for (enum text_kind kind = TEXT_PLAIN; kind <= TEXT_LZ4; kind++) {
+			write_compressed(*state, "long", kind, text, n, path);
+			got = read_range(path, 0, UINT64_MAX);
+			assert_int_equal(strlen(got), n);
+			assert_memory_equal(got, text, n);
+			free(got);
+		}
+		write_compressed(*state, "long", TEXT_PLAIN, text, n, path);
+		got = read_range(path, 3, 100);
+		assert_int_equal(strlen(got), line + 1);
+		free(got);
+		got = read_range(path, 100, UINT64_MAX);
+		assert_string_equal(got, "end\n");
+		free(got);
+		free(text);
 	}
 }
 
@@ -261,6 +297,7 @@ int main(void)
 	    cmocka_unit_test(what_follows_gzip_members),
 	    cmocka_unit_test(a_byte_order_mark_is_no_text),
 	    cmocka_unit_test(what_is_no_text_is_named),
+	    cmocka_unit_test(a_long_line_is_whole),
 	    cmocka_unit_test(endless_line_is_an_error),
 	    cmocka_unit_test(missing_file_is_named),
 	    cmocka_unit_test(crc32_is_zlibs),

@@ -1,4 +1,5 @@
 /* Sequences of token files, held against their definition; then as the dataset of a job. */
+#include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -324,6 +325,20 @@ static void texts_are_tokenized_into_the_cache(void **state)
 		globfree(&found);
 	}
 	assert_int_equal(first.st_ino, second.st_ino);
+	/* Another file of the same size and time. */
+	char other[sizeof lines];
+	memcpy(other, lines, sizeof lines);
+	*strstr(other, "efg") = 'x';
+	struct stat now;
+	assert_int_equal(stat(path, &now), 0);
+	write_bytes(f, "cached.jsonl", other, sizeof other - 1, path);
+	assert_int_equal(utimensat(AT_FDCWD, path, (const struct timespec[]){now.st_atim, now.st_mtim}, 0), 0);
+	struct dataset *changed = opened(job, SPLIT_TRAIN);
+	uint32_t *anew = all_sequences(changed, 0, &count);
+	assert_int_equal(anew[8], 'x');
+	free(anew);
+	dataset_close(changed);
+	write_bytes(f, "cached.jsonl", lines, sizeof lines - 1, path);
 	job->data.packing = PACKING_APART;
 	struct dataset *d = opened(job, SPLIT_TRAIN);
 	assert_int_equal(dataset_get_info(d)->rows, 2);
@@ -369,6 +384,17 @@ static void what_does_not_go_together_is_refused(void **state)
 	job = tokens_job(f, pattern);
 	job->data.bad_lines_max = 100;
 	expect_failure(job, SPLIT_TRAIN, WEIR_E_INVALID, "the train part has no two tokens that follow one another");
+	job_of_free(job);
+	static const char prompts[] = "{\"prompt\": \"a question\", \"completion\": \"\"}\n";
+	write_bytes(f, "prompts.jsonl", prompts, sizeof prompts - 1, path);
+	job = tokens_job(f, path);
+	strcpy(job->data.tokenizer, "bytes");
+	strcpy(job->data.cache, f->path);
+	expect_failure(job, SPLIT_TRAIN, WEIR_E_INVALID, "prompts.jsonl counts in the loss: are its completions empty?");
+	const struct dataset_scored scored = {.fields = 0};
+	struct dataset *to_score;
+	CHECK_OK(dataset_open_scored(&to_score, job, SPLIT_TRAIN, &scored, NULL, &err), err);
+	dataset_close(to_score);
 	job_of_free(job);
 	write_bytes(f, "odd-2.txt", "text", 4, path);
 	job = tokens_job(f, path);

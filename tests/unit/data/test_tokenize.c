@@ -34,7 +34,7 @@ static void run_begin(struct run *r, const struct folder *f, const char *tokeniz
 	*r = (struct run){.tokenizer = tokenizer_of(tokenizer)};
 	snprintf(whole, sizeof whole, "%s/%s", f->path, pattern);
 	snprintf(r->path, sizeof r->path, "%s/out.bin", f->path);
-	CHECK_OK(sources_find(&r->sources, patterns, 1, NULL, &err), err);
+	CHECK_OK(sources_find(&r->sources, patterns, 1, SOURCES_BY_PATH, NULL, &err), err);
 	r->options = (struct tokenize_options){.sources = &r->sources,
 	                                       .record = {.tokenizer = r->tokenizer, .eos = tokenizer_get_info(r->tokenizer)->eos},
 	                                       .threads = 1,
@@ -227,13 +227,22 @@ static void what_is_not_written_is_refused_by_name(void **state)
 	    {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"b\", \"weight\": 0}]}", "message 0 has \"weight\""},
 	    {"{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"image_url\", \"url\": \"x\"}]}]}",
 	     "a part of type \"image_url\""},
+	    {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"b\", \"train\": false}]}", "message 0 has \"train\""},
+	    {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"b\", \"reasoning_content\": \"c\"}]}",
+	     "message 0 has \"reasoning_content\""},
+	    {"{\"messages\": [{\"role\": \"user\", \"content\": [\"a\"]}]}", "message 0 has a part without a \"type\""},
+	    {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"b\"}], \"images\": [\"c.png\"]}", "it has \"images\""},
+	    {"{\"conversations\": [], \"chosen\": {\"value\": \"a\"}, \"rejected\": {\"value\": \"b\"}}", "it has \"chosen\""},
 	    {"{\"messages\": [], \"tools\": [{\"name\": \"f\"}]}", "it has \"tools\""},
 	    {"{\"instruction\": \"a\", \"output\": \"b\", \"history\": [[\"c\", \"d\"]]}", "it has \"history\""},
 	    {"{\"system\": 3, \"instruction\": \"a\", \"output\": \"b\"}", "its \"system\" is no text"},
 	    {"{\"instruction\": \"a\"}", "not both an \"instruction\" and an \"output\""},
 	    {"{\"instruction\": \"a\", \"input\": 3, \"output\": \"b\"}", "its \"input\" is no text"},
+	    {"{\"instruction\": \"a\", \"input\": 1, \"output\": \"b\"}", "its \"input\" is no text"},
+	    {"{\"instruction\": \"a\", \"input\": true, \"output\": \"b\"}", "its \"input\" is no text"},
+	    {"{\"system\": 1, \"instruction\": \"a\", \"output\": \"b\"}", "its \"system\" is no text"},
 	    {"{\"chosen\": \"a\", \"rejected\": \"b\"}", "nor a list \"messages\" or \"conversations\""},
-	    {"not JSON", "1 bad lines, the first at"},
+	    {"not JSON", "1 bad line, the first at"},
 	    {"\n \n", "there is no text in"},
 	    {"", "there is no text in"}};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -127,6 +127,7 @@ static void what_cannot_be_computed_is_named(void **state)
 	    {LORA ", \"use_dora\": 1}", "use_dora is on", WEIR_E_UNSUPPORTED},
 	    {LORA ", \"use_bdlora\": {\"nblocks\": 2}}", "use_bdlora is on", WEIR_E_UNSUPPORTED},
 	    {LORA ", \"init_lora_weights\": \"pissa_niter_16\"}", "init_lora_weights says", WEIR_E_UNSUPPORTED},
+	    {LORA ", \"task_type\": \"SEQ_CLS\"}", "task_type is not CAUSAL_LM", WEIR_E_UNSUPPORTED},
 	    {LORA ", \"bias\": \"all\"}", "bias is not none", WEIR_E_UNSUPPORTED},
 	    {LORA ", \"rank_pattern\": {\"q_proj\": 4}}", "rank_pattern is given", WEIR_E_UNSUPPORTED},
 	    {LORA ", \"modules_to_save\": [\"lm_head\"]}", "modules_to_save is given", WEIR_E_UNSUPPORTED},
