@@ -20,6 +20,7 @@
 #include "data_folder.h"
 #include "disk.h"
 #include "hash.h"
+#include "incarnation.h"
 #include "ingress.h"
 #include "job.h"
 #include "job_checkpoint.h"
@@ -322,6 +323,7 @@ struct parts {
 	struct rpc_loop *session;  /* while it asks the coordinator, before it starts */
 	struct rewind_record last; /* by which this generation was begun; its generation is 0: the job has not gone back */
 	struct mark known;         /* of this server, by the coordinator */
+	uint64_t incarnation;      /* of this start, taken from the coordinator; 0: it has none */
 	atomic_bool succeeded;     /* another generation follows */
 };
 
@@ -382,7 +384,7 @@ static weir_status open_session(void *arg, struct coord **out, const struct coor
 }
 
 /* From here on this server is of the generation that the job is in, and knows how far its disk
- * has been. */
+ * has been, and has an incarnation. */
 static weir_status follow(struct parts *p, struct arguments *a, weir_error *err)
 {
 	struct rewind_follow_options o = {.generation = a->generation,
@@ -402,6 +404,9 @@ static weir_status follow(struct parts *p, struct arguments *a, weir_error *err)
 	weir_status status = rewind_follow(&o, &p->last, err);
 	if (!status)
 		status = marks_ask(&o.ask, a->uuid, (uint16_t)a->index, &p->known, err);
+	if (!status)
+		status = incarnation_take(&o.ask, a->uuid, (uint16_t)a->index,
+		                          (uint64_t)(clock_system()->ops->wall_ns(clock_system()) / 1000000), &p->incarnation, err);
 	rpc_loop_destroy(p->session);
 	if (status || !p->last.generation)
 		return status;
@@ -533,6 +538,7 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	                                 .catch_up_bytes_per_s = (uint64_t)job->cluster.catch_up_mb_s * 1000000,
 	                                 .min_isr = job->cluster.min_isr,
 	                                 .coordinator = replicated ? &coordinator : NULL,
+	                                 .incarnation_least = p->incarnation,
 	                                 .addresses = p->addresses.count ? p->address_list : NULL,
 	                                 .executors = executors_of(job),
 	                                 .not_finite = job->train.not_finite,

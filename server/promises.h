@@ -48,8 +48,9 @@ struct promises_options {
 	uint8_t machine_boot[16]; /* process_machine_boot */
 	uint32_t partitions;      /* of the job */
 	enum promises_log log;
-	/* The incarnation is no lower. The wall clock in ms, say: the file makes incarnations grow, but a folder may be lost and its server begin with
-	 * an empty one, and whoever knew it must not take that for the start before. */
+	/* The incarnation is no lower. The file makes incarnations grow, but a folder may be lost, and its
+	 * server begin with an empty one: peers must not take that for a former start. So this was
+	 * taken from the coordinator (incarnation.h), or is the wall clock in ms. */
 	uint64_t incarnation_least;
 	bool stepped; /* no thread of its own: the caller calls promises_write. For simulators and tests */
 };

@@ -314,7 +314,8 @@ weir_status server_open_standing(struct server *s, const struct promising_option
 	    .clock = o->clock,
 	    .who = {.generation = o->generation, .index = o->index, .servers = o->servers, .partitions = o->partitions},
 	    .log = log,
-	    .start = *start};
+	    .start = *start,
+	    .incarnation_least = o->incarnation_least};
 	memcpy(options.who.uuid, o->uuid, sizeof options.who.uuid);
 	memcpy(options.machine_boot, folder->machine_boot, sizeof options.machine_boot);
 	snprintf(holder, sizeof holder, "%s, pid %ld", s->name, (long)getpid());
