@@ -12,8 +12,10 @@
  *    0  promised                u64        the highest epoch; 0: none
  *    8  1: whole                u32     12  zero                   u32
  *
- * Every write makes the whole file anew, under another name that is then changed (disk_write_file): a crash leaves the old one or the new one. One that
- * is neither was damaged by something else, and is refused: who forgets a promise may acknowledge to a primary that has been replaced.
+ * Every write makes the whole file anew, under another name, and exchanges the two (disk_rewrite_file):
+ * a crash leaves the old one or the new one. One that is neither was damaged by something else, and is
+ * refused: who forgets a promise may acknowledge to a primary that has been replaced. The other file
+ * keeps its space, so a full disk stops no failover.
  *
  * Group commit. What comes while a write is under way is written together by the next one: a server that dies costs the others one or two writes, however
  * many partitions it was primary of.
