@@ -212,6 +212,8 @@ static void watch_ticks(void *arg)
 	if (atomic_load(&s->stopping))
 		return;
 	(void)loop_watch_tick(s->watch);
+	if (s->durable)
+		durable_watch_tick(s);
 	rpc_loop_after(s->watch_loop, WEIR_HEART_TICK_MS, watch_ticks, s);
 }
 
@@ -422,6 +424,7 @@ static bool address_of(void *server, uint16_t i, char *out)
 
 static bool is_slow(void *server)
 {
+	durable_watch_tick(server); /* it is asked at each tick */
 	return durable_is_slow(server);
 }
 
