@@ -211,6 +211,15 @@ static weir_status system_rename(struct disk *self, const char *from, const char
 	return sync_parent(self, to, err);
 }
 
+static weir_status system_exchange(struct disk *self, const char *from, const char *to, weir_error *err)
+{
+	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0)
+		return sync_parent(self, to, err);
+	if (errno == ENOSYS || errno == EINVAL || errno == EOPNOTSUPP)
+		return weir_fail(err, WEIR_E_UNSUPPORTED, "cannot exchange %s with another: %s", to, strerror(errno));
+	return fail_errno(err, "exchange", to);
+}
+
 static weir_status system_remove(struct disk *self, const char *path, weir_error *err)
 {
 	(void)self;
@@ -325,6 +334,7 @@ struct disk *disk_system(void)
 	    .size = system_size,
 	    .close = system_close,
 	    .rename = system_rename,
+	    .exchange = system_exchange,
 	    .remove = system_remove,
 	    .make_dirs = system_make_dirs,
 	    .sync_directory = system_sync_directory,
@@ -370,19 +380,27 @@ weir_status disk_read_file(struct disk *d, const char *path, size_t bytes_max, c
 	return status;
 }
 
+static weir_status with_suffix(const char *path, const char *suffix, char out[WEIR_PATH_BYTES_MAX], weir_error *err)
+{
+	const int length = snprintf(out, WEIR_PATH_BYTES_MAX, "%s%s", path, suffix);
+	if (length < 0 || (size_t)length >= WEIR_PATH_BYTES_MAX)
+		return weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX, path);
+	return WEIR_OK;
+}
+
 weir_status disk_replace_file(struct disk *d, const char *path,
                               weir_status (*fill)(void *arg, struct disk_file *f, weir_error *err), void *arg, weir_error *err)
 {
 	char temporary[WEIR_PATH_BYTES_MAX];
-	int length = snprintf(temporary, sizeof temporary, "%s.tmp", path);
-	if (length < 0 || (size_t)length >= sizeof temporary)
-		return weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX, path);
+	weir_status status = with_suffix(path, ".tmp", temporary, err);
+	if (status != WEIR_OK)
+		return status;
 	/* One that a crash left behind may be longer than what is written now. */
 	weir_error ignored = {0};
 	if (d->ops->remove(d, temporary, &ignored) != WEIR_OK && ignored.status != WEIR_E_NOT_FOUND)
 		return weir_fail(err, ignored.status, "%s", ignored.text);
 	struct disk_file *f;
-	weir_status status = d->ops->open(d, temporary, true, &f, err);
+	status = d->ops->open(d, temporary, true, &f, err);
 	if (status != WEIR_OK)
 		return status;
 	status = fill(arg, f, err);
@@ -405,6 +423,61 @@ weir_status disk_write_file(struct disk *d, const char *path, const void *data, 
 {
 	struct span s = {.data = data, .size = bytes};
 	return disk_replace_file(d, path, fill_with_span, &s, err);
+}
+
+/* --- A file that needs no more space */
+
+/* Its space may have been reserved already: then nothing is. */
+static weir_status open_reserved(struct disk *d, const char *path, size_t bytes, struct disk_file **out, weir_error *err)
+{
+	uint64_t has = 0;
+	weir_status status = d->ops->open(d, path, true, out, err);
+	if (status != WEIR_OK)
+		return status;
+	status = d->ops->size(*out, &has, err);
+	if (status == WEIR_OK && has > bytes)
+		status = d->ops->truncate(*out, bytes, err);
+	if (status == WEIR_OK && has < bytes)
+		status = d->ops->allocate(*out, bytes, err);
+	if (status != WEIR_OK)
+		d->ops->close(*out);
+	return status;
+}
+
+weir_status disk_reserve_file(struct disk *d, const char *path, size_t bytes, weir_error *err)
+{
+	char spare[WEIR_PATH_BYTES_MAX];
+	struct disk_file *f;
+	weir_status status = with_suffix(path, ".spare", spare, err);
+	if (status == WEIR_OK)
+		status = open_reserved(d, spare, bytes, &f, err);
+	if (status != WEIR_OK)
+		return status;
+	status = d->ops->sync(f, err);
+	d->ops->close(f);
+	return status;
+}
+
+weir_status disk_rewrite_file(struct disk *d, const char *path, const void *data, size_t bytes, weir_error *err)
+{
+	char spare[WEIR_PATH_BYTES_MAX];
+	struct disk_file *f;
+	weir_status status = with_suffix(path, ".spare", spare, err);
+	if (status == WEIR_OK)
+		status = open_reserved(d, spare, bytes, &f, err);
+	if (status != WEIR_OK)
+		return status;
+	status = d->ops->write_at(f, 0, data, bytes, err);
+	if (status == WEIR_OK)
+		status = d->ops->sync(f, err);
+	d->ops->close(f);
+	if (status != WEIR_OK)
+		return status;
+	weir_error why = {0};
+	status = d->ops->exchange(d, spare, path, &why);
+	if (status == WEIR_E_NOT_FOUND || status == WEIR_E_UNSUPPORTED) /* the file is new; or there is no other way */
+		return d->ops->rename(d, spare, path, err);
+	return status == WEIR_OK ? WEIR_OK : weir_fail(err, status, "%s", why.text);
 }
 
 weir_status disk_copy_bytes(struct disk_file *from, uint64_t bytes, struct disk_file *to, uint64_t offset, weir_error *err)

@@ -34,6 +34,9 @@ struct disk_ops {
 	weir_status (*size)(struct disk_file *f, uint64_t *bytes, weir_error *err);
 	void (*close)(struct disk_file *f);
 	weir_status (*rename)(struct disk *self, const char *from, const char *to, weir_error *err); /* atomic, directory synced */
+	/* Two files of a directory get each other's name, atomically, directory synced; it needs no space.
+	 * E_UNSUPPORTED: the file system cannot, nothing was changed. */
+	weir_status (*exchange)(struct disk *self, const char *from, const char *to, weir_error *err);
 	weir_status (*remove)(struct disk *self, const char *path, weir_error *err);
 	/* With parents; existing is fine, and what is new is in a directory that is synced. It is made
 	 * for its owner alone (0700), parents for all to look into (0755); what exists keeps its
@@ -65,6 +68,12 @@ weir_status disk_replace_file(struct disk *d, const char *path,
 /* The same with these bytes, or with those of another file. */
 weir_status disk_write_file(struct disk *d, const char *path, const void *data, size_t bytes, weir_error *err);
 weir_status disk_copy_file(struct disk *d, const char *from, const char *to, weir_error *err);
+/* For a file that must be written when the disk is full, too, and always has as many bytes. A
+ * second one, `path`.spare, keeps its space: disk_rewrite_file writes there, syncs, and exchanges the
+ * two. disk_reserve_file makes the spare one. On a file system that copies what is overwritten, or
+ * cannot exchange, each write needs space. */
+weir_status disk_rewrite_file(struct disk *d, const char *path, const void *data, size_t bytes, weir_error *err);
+weir_status disk_reserve_file(struct disk *d, const char *path, size_t bytes, weir_error *err);
 /* Writes the first `bytes` bytes of `from` at `offset` of `to`, in blocks. E_IO: it has fewer. */
 weir_status disk_copy_bytes(struct disk_file *from, uint64_t bytes, struct disk_file *to, uint64_t offset, weir_error *err);
 

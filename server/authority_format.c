@@ -21,6 +21,13 @@ void authority_mark_key(const uint8_t uuid[16], uint16_t server, char out[WEIR_C
 	snprintf(out, WEIR_COORD_KEY_BYTES_MAX, "/weir/%s/mark/%u", job, server);
 }
 
+void authority_incarnation_key(const uint8_t uuid[16], uint16_t server, char out[WEIR_COORD_KEY_BYTES_MAX])
+{
+	char job[33];
+	name_job(uuid, job);
+	snprintf(out, WEIR_COORD_KEY_BYTES_MAX, "/weir/%s/incarnation/%u", job, server);
+}
+
 void authority_prefix(const uint8_t uuid[16], uint64_t generation, char out[WEIR_COORD_KEY_BYTES_MAX])
 {
 	char job[33];

@@ -6,9 +6,10 @@
  *   start/INDEX    ServerRecord      who was started last as that server: nobody else changes a partition's record
  *   next           NextRecord        what follows this generation (rewind.h); as a rule not there
  *
- * and under "/weir/JOB/", where nobody watches it, as it changes every second:
+ * and under "/weir/JOB/", whatever the generation, where nobody watches it:
  *
- *   mark/INDEX     MarkRecord        how far that server's disk is known to have been (mark.h), whatever its generation
+ *   mark/INDEX         MarkRecord    how far that server's disk is known to have been (mark.h); it changes every second
+ *   incarnation/INDEX  ServerRecord  without an address: the last one that a start of that server has taken (incarnation.h)
  *
  * The messages are state.proto's; a record's revision is the coordinator's own. */
 #ifndef WEIR_AUTHORITY_FORMAT_H
@@ -32,6 +33,7 @@ void authority_key(const char *prefix, enum authority_kind kind, uint16_t id, ch
 bool authority_key_read(const char *prefix, const char *key, uint32_t partitions, enum authority_kind *kind, uint16_t *id);
 
 void authority_mark_key(const uint8_t uuid[16], uint16_t server, char out[WEIR_COORD_KEY_BYTES_MAX]);
+void authority_incarnation_key(const uint8_t uuid[16], uint16_t server, char out[WEIR_COORD_KEY_BYTES_MAX]);
 
 /* As logs have it: "7", or "ledger". Returns out. */
 #define AUTHORITY_NAME_BYTES 8u

@@ -15,7 +15,9 @@ struct ask {
 	const struct coord_ask_options *options;
 	struct coord *coord;
 	const char *key;
+	/* One of the two. */
 	weir_status (*take)(void *arg, const struct coord_record *record, weir_error *err);
+	weir_status (*make)(void *arg, const struct coord_record *record, struct message **value, weir_error *err);
 	void *arg;
 	int64_t begun_ms;
 	bool late;
@@ -38,10 +40,38 @@ static void end(struct ask *a, weir_status status)
 	pthread_mutex_unlock(&a->lock);
 }
 
+static void on_put(void *arg, const struct coord_answer *answer)
+{
+	end(arg, !answer->status && answer->applied ? WEIR_OK : WEIR_E_UNAVAILABLE);
+}
+
+static void put(struct ask *a, const struct coord_record *r)
+{
+	struct message *value = NULL;
+	weir_error err = {0};
+	weir_status status = a->make(a->arg, r, &value, &a->err);
+	if (status) {
+		end(a, status);
+		return;
+	}
+	const struct coord_guard guard = {.key = a->key, .mod_revision = r ? r->mod_revision : 0};
+	const struct coord_change change = {.key = a->key, .value = value->spans[0].data, .value_bytes = value->bytes};
+	const struct coord_txn txn = {.guards = &guard, .guards_count = 1, .changes = &change, .changes_count = 1};
+	if (coord_txn(a->coord, &txn, CALL_MS, on_put, a, &err))
+		end(a, WEIR_E_UNAVAILABLE);
+	message_release(value);
+}
+
 static void on_read(void *arg, const struct coord_answer *answer)
 {
 	struct ask *a = arg;
-	end(a, answer->status ? WEIR_E_UNAVAILABLE : a->take(a->arg, answer->count == 1 ? answer->records : NULL, &a->err));
+	const struct coord_record *r = answer->count == 1 ? answer->records : NULL;
+	if (answer->status)
+		end(a, WEIR_E_UNAVAILABLE);
+	else if (a->take)
+		end(a, a->take(a->arg, r, &a->err));
+	else
+		put(a, r);
 }
 
 static void read_key(void *arg)
@@ -110,17 +140,32 @@ static weir_status try_read(struct ask *a, weir_error *err)
 	                                                               : weir_fail(err, a->status, "%s: %s", a->key, a->err.text);
 }
 
+static weir_status ask(struct ask *a, weir_error *err)
+{
+	a->begun_ms = clock_ms(clock_system());
+	pthread_mutex_init(&a->lock, NULL);
+	deadline_cond_init(&a->answered);
+	weir_status status = try_read(a, err);
+	while (!status && a->status)
+		status = pause_and_go_on(a) ? try_read(a, err) : weir_fail(err, WEIR_E_CANCELLED, "asked to end");
+	pthread_cond_destroy(&a->answered);
+	pthread_mutex_destroy(&a->lock);
+	return status;
+}
+
 weir_status coord_ask(const struct coord_ask_options *options, const char *key,
                       weir_status (*take)(void *arg, const struct coord_record *record, weir_error *err), void *arg,
                       weir_error *err)
 {
-	struct ask a = {.options = options, .key = key, .take = take, .arg = arg, .begun_ms = clock_ms(clock_system())};
-	pthread_mutex_init(&a.lock, NULL);
-	deadline_cond_init(&a.answered);
-	weir_status status = try_read(&a, err);
-	while (!status && a.status)
-		status = pause_and_go_on(&a) ? try_read(&a, err) : weir_fail(err, WEIR_E_CANCELLED, "asked to end");
-	pthread_cond_destroy(&a.answered);
-	pthread_mutex_destroy(&a.lock);
-	return status;
+	struct ask a = {.options = options, .key = key, .take = take, .arg = arg};
+	return ask(&a, err);
+}
+
+weir_status coord_ask_put(const struct coord_ask_options *options, const char *key,
+                          weir_status (*make)(void *arg, const struct coord_record *record, struct message **value,
+                                              weir_error *err),
+                          void *arg, weir_error *err)
+{
+	struct ask a = {.options = options, .key = key, .make = make, .arg = arg};
+	return ask(&a, err);
 }

@@ -7,6 +7,7 @@
 
 #include "coord.h"
 #include "logger.h"
+#include "message.h"
 #include "poster.h"
 
 struct coord_ask_options {
@@ -24,5 +25,13 @@ struct coord_ask_options {
 weir_status coord_ask(const struct coord_ask_options *options, const char *key,
                       weir_status (*take)(void *arg, const struct coord_record *record, weir_error *err), void *arg,
                       weir_error *err) WEIR_MUST_CHECK;
+
+/* The same, and puts what `make` makes of the record in its place, unless somebody else does so
+ * meanwhile: then it is asked again. *value: one reference, ours. Returns once that is on record; what
+ * was put by a try whose outcome is unknown may have been, too. */
+weir_status coord_ask_put(const struct coord_ask_options *options, const char *key,
+                          weir_status (*make)(void *arg, const struct coord_record *record, struct message **value,
+                                              weir_error *err),
+                          void *arg, weir_error *err) WEIR_MUST_CHECK;
 
 #endif

@@ -3,6 +3,7 @@
  *   LOCK       held while a server has the folder
  *   IDENTITY   JSON: format version, job uuid, generation, server index, servers, partitions, epoch, whether the last server stopped cleanly, checksum
  *   PROMISES   what its replicas have promised, and which of them are whole (promises.h)
+ *   PROMISES.spare   the space of its next version
  *   TABLES     TableRegistry of state.proto: every table registered here, kept before anything is logged of it; with a checksum
  *   journal/   the log (journal.h)
  *   db/        RocksDB: rows and headers (cold.h)

@@ -288,6 +288,11 @@ bool durable_is_slow(const struct server *s)
 	return sync_watch_is_slow(&s->durable->syncs, clock_ns(clock_system()));
 }
 
+void durable_watch_tick(struct server *s)
+{
+	sync_watch_tick(&s->durable->syncs);
+}
+
 static void tell_slow(struct server *s)
 {
 	struct durable *d = s->durable;

@@ -44,6 +44,7 @@ void durable_close(struct server *s); /* after the loops and the partitions */
 /* From any thread, while the server is there: syncs of its log take so long that others should not
  * wait for it (sync_watch.h). */
 bool durable_is_slow(const struct server *s);
+void durable_watch_tick(struct server *s); /* called every WEIR_HEART_TICK_MS, by one thread */
 
 struct cold_writer *durable_writer(const struct server *s); /* what writes below */
 

@@ -4,7 +4,6 @@
  * left but the process and its log; whatever it does next is what any server does that starts. */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -20,6 +19,7 @@
 #include "data_folder.h"
 #include "disk.h"
 #include "hash.h"
+#include "incarnation.h"
 #include "ingress.h"
 #include "job.h"
 #include "job_checkpoint.h"
@@ -31,226 +31,14 @@
 #include "rpc_address.h"
 #include "self_series.h"
 #include "server.h"
+#include "server_addresses.h"
+#include "server_arguments.h"
 #include "stop_signals.h"
 
-#define SETS_MAX            256u
 #define DRAIN_MARGIN_MS     500u /* of WEIR_DRAIN_MS: for what follows the drain */
 #define COORDINATOR_POLL_MS 10u
 #define COORDINATOR_LATE_MS 1000u /* then it is said that it is waited for */
 #define ASIDES_MAX          100u  /* folders of one server that are kept of earlier runs */
-
-struct arguments {
-	const char *job_path;
-	const char *sets[SETS_MAX];
-	uint32_t sets_count;
-	bool has_index, has_uuid;
-	uint32_t index;
-	uint8_t uuid[16];
-	uint64_t generation;
-	const char *restore;                             /* a checkpoint's name; NULL: from nothing */
-	const char *listen, *advertise, *servers, *http; /* NULL: from the job file */
-	int ready_fd;                                    /* -1: none, or said */
-	enum log_level level;
-	enum log_format format;
-};
-
-struct addresses {
-	uint32_t count;
-	char text[WEIR_SERVERS_MAX][WEIR_ADDRESS_BYTES_MAX];
-};
-
-static const char usage[] =
-    "usage: weir-server --job FILE --index I [--uuid HEX32] [--generation N] [--restore CHECKPOINT]\n"
-    "                   [--listen ADDRESS] [--advertise ADDRESS]\n"
-    "                   [--servers ADDRESS,ADDRESS,...] [--ready-fd N] [--http [HOST:]PORT] [--set a.b=c]...\n"
-    "                   [--log-level debug|info|warn|error] [--log-format human|json]\n";
-
-/* --- Arguments */
-
-static bool parse_number(const char *text, uint64_t max, uint64_t *out)
-{
-	char *end;
-	errno = 0;
-	unsigned long long v = strtoull(text, &end, 10);
-	if (errno || *text < '0' || *text > '9' || *end || v > max)
-		return false;
-	*out = v;
-	return true;
-}
-
-static bool parse_uuid(const char *text, uint8_t out[16])
-{
-	if (strlen(text) != 32 || strspn(text, "0123456789abcdefABCDEF") != 32)
-		return false;
-	for (uint32_t i = 0; i < 16; i++) {
-		char byte[3] = {text[2 * i], text[2 * i + 1], '\0'};
-		out[i] = (uint8_t)strtoul(byte, NULL, 16);
-	}
-	return true;
-}
-
-static bool parse_option(struct arguments *a, int option, const char *value)
-{
-	uint64_t n = 0;
-	switch (option) {
-	case 'j':
-		a->job_path = value;
-		return true;
-	case 's':
-		return a->sets_count < SETS_MAX && (a->sets[a->sets_count++] = value);
-	case 'i':
-		a->has_index = parse_number(value, WEIR_SERVERS_MAX - 1, &n);
-		a->index = (uint32_t)n;
-		return a->has_index;
-	case 'u':
-		return a->has_uuid = parse_uuid(value, a->uuid);
-	case 'g':
-		return parse_number(value, UINT64_MAX, &a->generation) && a->generation > 0;
-	case 'R':
-		a->restore = value;
-		return true;
-	case 'a':
-		a->listen = value;
-		return true;
-	case 'A':
-		a->advertise = value;
-		return strlen(value) < WEIR_ADDRESS_BYTES_MAX && strchr(value, ':');
-	case 'S':
-		a->servers = value;
-		return true;
-	case 'h':
-		a->http = value;
-		return true;
-	case 'r':
-		if (!parse_number(value, INT32_MAX, &n))
-			return false;
-		a->ready_fd = (int)n;
-		return true;
-	case 'l':
-		return log_level_from(value, &a->level);
-	case 'f':
-		a->format = strcmp(value, "json") == 0 ? LOG_JSON : LOG_HUMAN;
-		return a->format == LOG_JSON || strcmp(value, "human") == 0;
-	default:
-		return false;
-	}
-}
-
-/* Of a value that parse_option does not take. */
-static void print_refused(int option, const char *name, const char *value)
-{
-	fprintf(stderr, "weir-server: --%s: '%s' is not allowed; expected ", name, value);
-	switch (option) {
-	case 's':
-		fprintf(stderr, "at most %u of them\n", SETS_MAX);
-		break;
-	case 'i':
-		fprintf(stderr, "a number from 0 to %u\n", WEIR_SERVERS_MAX - 1);
-		break;
-	case 'u':
-		fprintf(stderr, "32 hex digits\n");
-		break;
-	case 'g':
-		fprintf(stderr, "a number from 1 on\n");
-		break;
-	case 'A':
-		fprintf(stderr, "HOST:PORT\n");
-		break;
-	case 'r':
-		fprintf(stderr, "an open file's descriptor\n");
-		break;
-	case 'l':
-		fprintf(stderr, "debug, info, warn or error\n");
-		break;
-	default:
-		fprintf(stderr, "human or json\n");
-		break;
-	}
-}
-
-static bool parse_arguments(struct arguments *a, int argc, char **argv)
-{
-	static const struct option options[] = {
-	    {"job", required_argument, NULL, 'j'},        {"set", required_argument, NULL, 's'},
-	    {"index", required_argument, NULL, 'i'},      {"uuid", required_argument, NULL, 'u'},
-	    {"generation", required_argument, NULL, 'g'}, {"restore", required_argument, NULL, 'R'},
-	    {"listen", required_argument, NULL, 'a'},     {"servers", required_argument, NULL, 'S'},
-	    {"advertise", required_argument, NULL, 'A'},  {"ready-fd", required_argument, NULL, 'r'},
-	    {"log-level", required_argument, NULL, 'l'},  {"log-format", required_argument, NULL, 'f'},
-	    {"http", required_argument, NULL, 'h'},       {NULL, 0, NULL, 0},
-	};
-	*a = (struct arguments){.generation = 1, .ready_fd = -1, .level = LOG_INFO, .format = LOG_HUMAN};
-	int which = 0;
-	for (int option; (option = getopt_long(argc, argv, "", options, &which)) != -1;) {
-		if (option == '?')
-			return false; /* getopt has said why */
-		if (!parse_option(a, option, optarg)) {
-			print_refused(option, options[which].name, optarg);
-			return false;
-		}
-	}
-	if (optind < argc)
-		fprintf(stderr, "weir-server: unexpected '%s'\n", argv[optind]);
-	else if (!a->job_path)
-		fprintf(stderr, "weir-server: --job is needed\n");
-	else if (!a->has_index)
-		fprintf(stderr, "weir-server: --index is needed\n");
-	return optind == argc && a->job_path && a->has_index;
-}
-
-/* --- Addresses */
-
-/* The address of server i by the job file alone; false when the job file does not fix it. */
-static bool job_address(const struct job *job, uint32_t i, char out[WEIR_ADDRESS_BYTES_MAX])
-{
-	const char *listen = job->cluster.listen, *port = strrchr(listen, ':');
-	uint64_t first;
-	int n = -1;
-	if (job->cluster.servers_at_count)
-		n = i < job->cluster.servers_at_count ? snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%s", job->cluster.servers_at[i]) : -1;
-	else if (strcmp(listen, "auto") == 0)
-		n = snprintf(out, WEIR_ADDRESS_BYTES_MAX, "unix:%s/server-%u.sock", job->run_dir, i);
-	else if (port && parse_number(port + 1, 65535 - i, &first) && first > 0)
-		n = snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%.*s:%llu", (int)(port - listen), listen, (unsigned long long)first + i);
-	return n >= 0 && n < (int)WEIR_ADDRESS_BYTES_MAX;
-}
-
-static bool are_addresses_fixed(const struct job *job)
-{
-	char address[WEIR_ADDRESS_BYTES_MAX];
-	return job_address(job, job->cluster.servers - 1, address);
-}
-
-static weir_status split_addresses(const char *list, struct addresses *out, weir_error *err)
-{
-	while (true) {
-		size_t n = strcspn(list, ",");
-		if (n == 0 || n >= WEIR_ADDRESS_BYTES_MAX || out->count == WEIR_SERVERS_MAX)
-			return weir_fail(err, WEIR_E_INVALID, "--servers: address %u is empty, too long or one too many", out->count);
-		memcpy(out->text[out->count], list, n);
-		out->text[out->count++][n] = '\0';
-		if (!list[n])
-			return WEIR_OK;
-		list += n + 1;
-	}
-}
-
-static weir_status all_addresses(const struct arguments *a, const struct job *job, struct addresses *out, weir_error *err)
-{
-	if (a->servers) {
-		weir_status status = split_addresses(a->servers, out, err);
-		if (!status && out->count != job->cluster.servers)
-			status = weir_fail(err, WEIR_E_INVALID, "--servers: %u addresses, the job has %u servers", out->count,
-			                   job->cluster.servers);
-		return status;
-	}
-	for (; out->count < job->cluster.servers; out->count++)
-		if (!job_address(job, out->count, out->text[out->count]))
-			return weir_fail(err, WEIR_E_INVALID,
-			                 "the addresses of all servers are not known from cluster.listen '%s': give --servers",
-			                 job->cluster.listen);
-	return WEIR_OK;
-}
 
 /* --- Running */
 
@@ -314,7 +102,7 @@ struct parts {
 	struct rpc *rpc;
 	struct server *server;
 	struct self_series *self_series; /* NULL: it shows no pages */
-	struct addresses addresses;
+	struct server_addresses addresses;
 	const char *address_list[WEIR_SERVERS_MAX];
 	uint32_t partition_server[WEIR_PARTITIONS_MAX];
 	char place[WEIR_PATH_BYTES_MAX + 32]; /* of checkpoints */
@@ -322,6 +110,7 @@ struct parts {
 	struct rpc_loop *session;  /* while it asks the coordinator, before it starts */
 	struct rewind_record last; /* by which this generation was begun; its generation is 0: the job has not gone back */
 	struct mark known;         /* of this server, by the coordinator */
+	uint64_t incarnation;      /* of this start, taken from the coordinator; 0: it has none */
 	atomic_bool succeeded;     /* another generation follows */
 };
 
@@ -382,8 +171,8 @@ static weir_status open_session(void *arg, struct coord **out, const struct coor
 }
 
 /* From here on this server is of the generation that the job is in, and knows how far its disk
- * has been. */
-static weir_status follow(struct parts *p, struct arguments *a, weir_error *err)
+ * has been, and has an incarnation. */
+static weir_status follow(struct parts *p, struct server_arguments *a, weir_error *err)
 {
 	struct rewind_follow_options o = {.generation = a->generation,
 	                                  .restore = a->restore,
@@ -402,6 +191,9 @@ static weir_status follow(struct parts *p, struct arguments *a, weir_error *err)
 	weir_status status = rewind_follow(&o, &p->last, err);
 	if (!status)
 		status = marks_ask(&o.ask, a->uuid, (uint16_t)a->index, &p->known, err);
+	if (!status)
+		status = incarnation_take(&o.ask, a->uuid, (uint16_t)a->index,
+		                          (uint64_t)(clock_system()->ops->wall_ns(clock_system()) / 1000000), &p->incarnation, err);
 	rpc_loop_destroy(p->session);
 	if (status || !p->last.generation)
 		return status;
@@ -414,8 +206,8 @@ static weir_status follow(struct parts *p, struct arguments *a, weir_error *err)
 
 /* Moves this server's folder to RUN_DIR/WHERE/server-I, or WHERE-2 and so on, as an earlier run
  * may have left one. earlier: only if it is of an earlier generation. */
-static weir_status put_aside(const struct parts *p, const struct arguments *a, const char *where, bool earlier, const char *name,
-                             weir_error *err)
+static weir_status put_aside(const struct parts *p, const struct server_arguments *a, const char *where, bool earlier,
+                             const char *name, weir_error *err)
 {
 	struct folder_identity who = {.generation = a->generation, .index = a->index};
 	char aside[sizeof p->folder + 64];
@@ -436,7 +228,7 @@ static weir_status put_aside(const struct parts *p, const struct arguments *a, c
 }
 
 /* What the generation before has left. */
-static weir_status leave_generation(const struct parts *p, const struct arguments *a, const char *name, weir_error *err)
+static weir_status leave_generation(const struct parts *p, const struct server_arguments *a, const char *name, weir_error *err)
 {
 	char where[32];
 	snprintf(where, sizeof where, "before-g%llu", (unsigned long long)a->generation);
@@ -452,7 +244,7 @@ static void on_succeeded(void *arg, const struct rewind_record *next)
 }
 
 /* Without --ready-fd where that was said: the descriptor is another file's by now, or will be. Returns only where that fails. */
-static void begin_anew(const struct parts *p, const struct arguments *a, char **argv)
+static void begin_anew(const struct parts *p, const struct server_arguments *a, char **argv)
 {
 	int n = 1;
 	for (int i = 1; argv[i]; i++) {
@@ -475,7 +267,7 @@ static void begin_anew(const struct parts *p, const struct arguments *a, char **
 static const int rate_rules[] = {
     [LR_SCALE_NONE] = LEDGER_RATE_AS_IT_IS, [LR_SCALE_LINEAR] = LEDGER_RATE_LINEAR, [LR_SCALE_SQRT] = LEDGER_RATE_SQRT};
 
-static weir_status start(struct parts *p, const struct arguments *a, const char *name, const char *listen, weir_error *err)
+static weir_status start(struct parts *p, const struct server_arguments *a, const char *name, const char *listen, weir_error *err)
 {
 	const struct job *job = p->job;
 	struct ledger_options ledger = {.clock = clock_system(),
@@ -533,6 +325,7 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 	                                 .catch_up_bytes_per_s = (uint64_t)job->cluster.catch_up_mb_s * 1000000,
 	                                 .min_isr = job->cluster.min_isr,
 	                                 .coordinator = replicated ? &coordinator : NULL,
+	                                 .incarnation_least = p->incarnation,
 	                                 .addresses = p->addresses.count ? p->address_list : NULL,
 	                                 .executors = executors_of(job),
 	                                 .not_finite = job->train.not_finite,
@@ -555,7 +348,8 @@ static weir_status start(struct parts *p, const struct arguments *a, const char 
 
 /* Of a folder that has gone back in time the other servers have a newer one: this server begins
  * with an empty one in its place. */
-static weir_status start_whole(struct parts *p, const struct arguments *a, const char *name, const char *listen, weir_error *err)
+static weir_status start_whole(struct parts *p, const struct server_arguments *a, const char *name, const char *listen,
+                               weir_error *err)
 {
 	weir_error why = {0};
 	weir_status status = start(p, a, name, listen, &why);
@@ -570,7 +364,7 @@ static weir_status start_whole(struct parts *p, const struct arguments *a, const
 }
 
 /* A server beyond those the job began with is added to it while it runs; others find it through the coordinator. */
-static weir_status check_index(const struct arguments *a, const struct job *job, weir_error *err)
+static weir_status check_index(const struct server_arguments *a, const struct job *job, weir_error *err)
 {
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	if (a->index < job->cluster.servers)
@@ -583,7 +377,7 @@ static weir_status check_index(const struct arguments *a, const struct job *job,
 	if (a->index >= job->cluster.servers + WEIR_SERVERS_ADDED_MAX || a->index >= WEIR_SERVERS_MAX)
 		return weir_fail(err, WEIR_E_LIMIT, "--index %u: to a job of %u servers at most %u are added", a->index,
 		                 job->cluster.servers, WEIR_SERVERS_ADDED_MAX);
-	if (!a->listen && !job_address(job, a->index, address))
+	if (!a->listen && !server_address_by_job(job, a->index, address))
 		return weir_fail(err, WEIR_E_INVALID, "--index %u: give --listen, an address at which the other servers reach it",
 		                 a->index);
 	return WEIR_OK;
@@ -591,7 +385,7 @@ static weir_status check_index(const struct arguments *a, const struct job *job,
 
 /* --- Pages */
 
-static bool pages_address(const struct arguments *a, const struct job *job, char out[WEIR_ADDRESS_BYTES_MAX])
+static bool pages_address(const struct server_arguments *a, const struct job *job, char out[WEIR_ADDRESS_BYTES_MAX])
 {
 	if (a->http)
 		snprintf(out, WEIR_ADDRESS_BYTES_MAX, "%s", a->http);
@@ -599,7 +393,7 @@ static bool pages_address(const struct arguments *a, const struct job *job, char
 }
 
 /* As others reach it, which is what its certificate names. */
-static const char *own_address(const struct parts *p, const struct arguments *a)
+static const char *own_address(const struct parts *p, const struct server_arguments *a)
 {
 	const char *told = a->advertise ? a->advertise : a->index < p->addresses.count ? p->address_list[a->index] : "";
 	const size_t n = strlen(told);
@@ -611,7 +405,7 @@ static bool is_stuck(void *server, char thread[LOOP_WATCH_NAME_BYTES], uint64_t 
 	return server_stuck(server, thread, ms);
 }
 
-static weir_status start_pages(struct parts *p, const struct arguments *a, weir_error *err)
+static weir_status start_pages(struct parts *p, const struct server_arguments *a, weir_error *err)
 {
 	char address[WEIR_ADDRESS_BYTES_MAX];
 	if (!p->self_series)
@@ -632,7 +426,7 @@ static weir_status start_pages(struct parts *p, const struct arguments *a, weir_
 
 /* --- Starting, serving, ending */
 
-static weir_status prepare(struct parts *p, struct arguments *a, const char *name, char listen[WEIR_ADDRESS_BYTES_MAX],
+static weir_status prepare(struct parts *p, struct server_arguments *a, const char *name, char listen[WEIR_ADDRESS_BYTES_MAX],
                            weir_error *err)
 {
 	weir_status status = job_load(a->job_path, a->sets, a->sets_count, &p->job, err);
@@ -653,10 +447,10 @@ static weir_status prepare(struct parts *p, struct arguments *a, const char *nam
 		hash128_bytes(job->name, strlen(job->name), a->uuid);
 	if (a->listen)
 		snprintf(listen, WEIR_ADDRESS_BYTES_MAX, "%s", a->listen);
-	else if (!job_address(job, a->index, listen))
+	else if (!server_address_by_job(job, a->index, listen))
 		snprintf(listen, WEIR_ADDRESS_BYTES_MAX, "%s", job->cluster.listen);
-	if (a->index == 0 || job->cluster.replicas > 1 || a->servers || are_addresses_fixed(job))
-		status = all_addresses(a, job, &p->addresses, err);
+	if (a->index == 0 || job->cluster.replicas > 1 || a->servers || server_addresses_are_fixed(job))
+		status = server_addresses_find(a->servers, job, &p->addresses, err);
 	if (!status && strncmp(listen, "unix:", 5) == 0)
 		status = disk_system()->ops->make_dirs(disk_system(), job->run_dir, err);
 	if (!status) /* before anybody is waited for */
@@ -717,7 +511,7 @@ static void clean_up(struct parts *p)
 }
 
 /* Until it is told to end; where the job goes back, the process begins anew in here. */
-static void serve(struct parts *p, struct arguments *a, const sigset_t *set, char **argv)
+static void serve(struct parts *p, struct server_arguments *a, const sigset_t *set, char **argv)
 {
 	logger_write(p->logger, LOG_INFO, NULL, "serving", "address=%s partitions=%u executors=%u", server_address(p->server),
 	             partitions_of(p, a->index), executors_of(p->job));
@@ -736,11 +530,9 @@ static void serve(struct parts *p, struct arguments *a, const sigset_t *set, cha
 
 int main(int argc, char **argv)
 {
-	struct arguments a;
-	if (!parse_arguments(&a, argc, argv)) {
-		fputs(usage, stderr);
+	struct server_arguments a;
+	if (!server_arguments_parse(&a, argc, argv))
 		return 2;
-	}
 	sigset_t set;
 	sigemptyset(&set);
 	stop_signals_add(&set);

@@ -228,6 +228,8 @@ static weir_status submit_push(struct submission *s, struct log_entry *e)
 	float scale;
 	status = check_sections(p, r, *s->body, &sync, &s->err);
 	if (!status)
+		status = check_distinct(p, r, *s->body, &s->err);
+	if (!status)
 		status = rate_scale(s, r->c, &scale);
 	if (status)
 		return status;
@@ -328,6 +330,8 @@ static weir_status submit_assign(struct submission *s, struct log_entry *e)
 	bool sync;
 	uint32_t table;
 	weir_status status = check_sections(s->p, s->r, *s->body, &sync, &s->err);
+	if (!status)
+		status = check_distinct(s->p, s->r, *s->body, &s->err);
 	if (status)
 		return status;
 	if (!sections_finite(s->p, s->r, *s->body, &table))

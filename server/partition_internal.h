@@ -208,6 +208,10 @@ uint64_t section_elements(const struct partition *p, const struct partition_tabl
 /* Checks every section: known table, its width, supported codecs, keys that live here, and data of the right size
  * (values; a pull has none). E_NOT_FOUND, E_INVALID, E_UNSUPPORTED. *sync: some table is synchronous; of a push all are or none. */
 weir_status check_sections(const struct partition *p, const struct record *r, struct cursor body, bool *sync, weir_error *err);
+/* Whether the keys of each table come once in a record whose sections were checked. E_INVALID, E_MEMORY.
+ * Where a client's record comes in alone: entries of a log of before may have some twice, which count
+ * twice. */
+weir_status check_distinct(const struct partition *p, const struct record *r, struct cursor body, weir_error *err);
 /* Whether all values of all sections are finite. On false *table is where. The sections were checked. */
 bool sections_finite(const struct partition *p, const struct record *r, struct cursor body, uint32_t *table);
 

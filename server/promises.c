@@ -72,7 +72,7 @@ static void encode(struct promises *p, const struct promise *slots, bool clean)
 static weir_status write_file(struct promises *p, const struct promise *slots, bool clean, weir_error *err)
 {
 	encode(p, slots, clean);
-	return disk_write_file(p->options.disk, p->path, p->bytes, file_bytes(p->slots), err);
+	return disk_rewrite_file(p->options.disk, p->path, p->bytes, file_bytes(p->slots), err);
 }
 
 /* What the start that wrote it says of itself. */
@@ -332,6 +332,8 @@ weir_status promises_open(struct promises **out, const struct promises_options *
 		memcpy(p->kept, p->found, p->slots * sizeof *p->kept);
 		status = write_file(p, p->kept, false, err);
 	}
+	if (!status) /* for the next writes; without it each needs space of its own */
+		(void)disk_reserve_file(p->options.disk, p->path, file_bytes(p->slots), NULL);
 	if (!status)
 		status = start_thread(p, err);
 	if (!status)

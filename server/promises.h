@@ -12,8 +12,10 @@
  *    0  promised                u64        the highest epoch; 0: none
  *    8  1: whole                u32     12  zero                   u32
  *
- * Every write makes the whole file anew, under another name that is then changed (disk_write_file): a crash leaves the old one or the new one. One that
- * is neither was damaged by something else, and is refused: who forgets a promise may acknowledge to a primary that has been replaced.
+ * Every write makes the whole file anew, under another name, and exchanges the two (disk_rewrite_file):
+ * a crash leaves the old one or the new one. One that is neither was damaged by something else, and is
+ * refused: who forgets a promise may acknowledge to a primary that has been replaced. The other file
+ * keeps its space, so a full disk stops no failover.
  *
  * Group commit. What comes while a write is under way is written together by the next one: a server that dies costs the others one or two writes, however
  * many partitions it was primary of.
@@ -48,8 +50,9 @@ struct promises_options {
 	uint8_t machine_boot[16]; /* process_machine_boot */
 	uint32_t partitions;      /* of the job */
 	enum promises_log log;
-	/* The incarnation is no lower. The wall clock in ms, say: the file makes incarnations grow, but a folder may be lost and its server begin with
-	 * an empty one, and whoever knew it must not take that for the start before. */
+	/* The incarnation is no lower. The file makes incarnations grow, but a folder may be lost, and its
+	 * server begin with an empty one: peers must not take that for a former start. So this was
+	 * taken from the coordinator (incarnation.h), or is the wall clock in ms. */
 	uint64_t incarnation_least;
 	bool stepped; /* no thread of its own: the caller calls promises_write. For simulators and tests */
 };

@@ -212,6 +212,8 @@ static void watch_ticks(void *arg)
 	if (atomic_load(&s->stopping))
 		return;
 	(void)loop_watch_tick(s->watch);
+	if (s->durable)
+		durable_watch_tick(s);
 	rpc_loop_after(s->watch_loop, WEIR_HEART_TICK_MS, watch_ticks, s);
 }
 
@@ -314,7 +316,8 @@ weir_status server_open_standing(struct server *s, const struct promising_option
 	    .clock = o->clock,
 	    .who = {.generation = o->generation, .index = o->index, .servers = o->servers, .partitions = o->partitions},
 	    .log = log,
-	    .start = *start};
+	    .start = *start,
+	    .incarnation_least = o->incarnation_least};
 	memcpy(options.who.uuid, o->uuid, sizeof options.who.uuid);
 	memcpy(options.machine_boot, folder->machine_boot, sizeof options.machine_boot);
 	snprintf(holder, sizeof holder, "%s, pid %ld", s->name, (long)getpid());
@@ -421,6 +424,7 @@ static bool address_of(void *server, uint16_t i, char *out)
 
 static bool is_slow(void *server)
 {
+	durable_watch_tick(server); /* it is asked at each tick */
 	return durable_is_slow(server);
 }
 

@@ -82,6 +82,9 @@ struct server_options {
 	uint32_t min_isr;           /* so many must have an entry before it counts; 0: 1 of 2 replicas, 2 of 3 */
 	uint32_t scrub_interval_ms; /* between two scrubs of a partition that has replicas (scrub.h); 0: only when asked */
 	const struct coordinator_options *coordinator; /* needed where there are replicas; NULL: none. Copied */
+	/* Of this start, above all that its server ever had (incarnation.h); 0: that is left to the folder
+	 * and the wall clock. */
+	uint64_t incarnation_least;
 	const char *advertise; /* where others reach it; NULL: at its place in `addresses`, or, added, where it listens. Copied */
 	const char *const *addresses;                /* (servers) as clients reach them, "": not known; NULL: none is. Copied */
 	uint32_t executors;                          /* threads that own partitions; connections spread over them */

@@ -8,11 +8,9 @@
 static weir_status open_promises(struct standing *s, const struct standing_options *o, weir_error *err)
 {
 	char path[WEIR_PATH_BYTES_MAX];
-	struct promises_options p = {.disk = o->disk,
-	                             .path = path,
-	                             .partitions = o->who.partitions,
-	                             .log = o->log,
-	                             .incarnation_least = (uint64_t)(o->clock->ops->wall_ns(o->clock) / 1000000)};
+	const uint64_t least = o->incarnation_least ? o->incarnation_least : (uint64_t)(o->clock->ops->wall_ns(o->clock) / 1000000);
+	struct promises_options p = {
+	    .disk = o->disk, .path = path, .partitions = o->who.partitions, .log = o->log, .incarnation_least = least};
 	if (snprintf(path, sizeof path, "%s/PROMISES", folder_path(s->folder)) >= (int)sizeof path)
 		return weir_fail(err, WEIR_E_LIMIT, "path longer than %u bytes: %.80s...", WEIR_PATH_BYTES_MAX, folder_path(s->folder));
 	folder_id(s->folder, p.id);

@@ -17,6 +17,7 @@ struct standing_options {
 	struct folder_identity who;
 	enum promises_log log;
 	struct folder_start start;
+	uint64_t incarnation_least; /* as server_options has it */
 };
 
 struct standing {

@@ -7,7 +7,9 @@
 static int64_t under_way(const struct sync_watch *w, int64_t now_ns)
 {
 	const int64_t began_ns = atomic_load(&w->began_ns);
-	return began_ns ? now_ns - began_ns : 0;
+	const uint64_t ticks = atomic_load(&w->ticks) - atomic_load(&w->began_ticks) + 1; /* the last one is under way */
+	const int64_t ran_ns = (int64_t)ticks * WEIR_HEART_TICK_MS * MS_NS, since_ns = now_ns - began_ns;
+	return !began_ns ? 0 : since_ns < ran_ns ? since_ns : ran_ns;
 }
 
 static bool is_long(int64_t ns)
@@ -20,8 +22,14 @@ static bool is_enough(int64_t ns)
 	return ns >= (int64_t)WEIR_SYNC_SLOW_MS * MS_NS;
 }
 
+void sync_watch_tick(struct sync_watch *w)
+{
+	atomic_fetch_add(&w->ticks, 1);
+}
+
 void sync_watch_begin(struct sync_watch *w, int64_t now_ns)
 {
+	atomic_store(&w->began_ticks, atomic_load(&w->ticks));
 	atomic_store(&w->began_ns, now_ns);
 }
 

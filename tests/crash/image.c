@@ -174,7 +174,8 @@ static bool is_data(uint32_t kind)
 
 static bool is_name(uint32_t kind)
 {
-	return kind == TRACE_CREATE || kind == TRACE_RENAME || kind == TRACE_LINK || kind == TRACE_REMOVE || kind == TRACE_MKDIR;
+	return kind == TRACE_CREATE || kind == TRACE_RENAME || kind == TRACE_EXCHANGE || kind == TRACE_LINK || kind == TRACE_REMOVE ||
+	       kind == TRACE_MKDIR;
 }
 
 /* The name that a change of names changes last: its folder's sync is what makes it durable. */
@@ -385,6 +386,16 @@ static void name_move(struct names *n, const char *from, const char *to)
 	}
 }
 
+static void name_exchange(struct names *n, const char *one, const char *other)
+{
+	const size_t a = name_find(n, one), b = name_find(n, other);
+	if (a == SIZE_MAX || b == SIZE_MAX)
+		return;
+	const size_t file = n->list[a].file;
+	n->list[a].file = n->list[b].file;
+	n->list[b].file = file;
+}
+
 static void name_apply(struct names *n, const struct trace_event *e, size_t event)
 {
 	size_t at;
@@ -406,6 +417,9 @@ static void name_apply(struct names *n, const struct trace_event *e, size_t even
 		break;
 	case TRACE_RENAME:
 		name_move(n, e->text, e->text2);
+		break;
+	case TRACE_EXCHANGE:
+		name_exchange(n, e->text, e->text2);
 		break;
 	case TRACE_REMOVE:
 		at = name_find(n, e->text);

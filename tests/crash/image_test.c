@@ -69,9 +69,25 @@ static int child(void)
 	return 0;
 }
 
+/* Another: two files that exchange their names, the one that is named "spare" being written. */
+static int exchanging_child(void)
+{
+	int dir = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (char fill = '0'; fill <= '3'; fill++) {
+		const char *path = fill == '0' ? "vote" : "spare";
+		int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		block(file, fill);
+		need(fsync(file) == 0 && close(file) == 0 && fsync(dir) == 0, "write");
+		need(fill == '0' || renameat2(AT_FDCWD, "spare", AT_FDCWD, "vote", RENAME_EXCHANGE) == 0, "exchange");
+		need(fsync(dir) == 0, "sync names");
+		mark((const char[]){fill, '\0'});
+	}
+	return 0;
+}
+
 /* --- What images hold */
 
-static struct trace *record(const char *ranges)
+static struct trace *record(const char *ranges, const char *mode)
 {
 	remove(trace_file);
 	char command[1200];
@@ -83,7 +99,7 @@ static struct trace *record(const char *ranges)
 		if (ranges)
 			setenv(TRACE_RANGES_ENV, ranges, 1);
 		setenv("LD_PRELOAD", getenv("WEIR_INTERPOSE"), 1);
-		execl("/proc/self/exe", "image_test", "child", trace_file, (char *)NULL);
+		execl("/proc/self/exe", "image_test", mode, trace_file, (char *)NULL);
 		_exit(4);
 	}
 	int status;
@@ -121,7 +137,7 @@ static void visit(void *arg, const char *text)
 static void test_images(void **state)
 {
 	(void)state;
-	struct trace *t = record(NULL);
+	struct trace *t = record(NULL, "child");
 	bool c_kept = false, c_lost = false, d_without_c = false, torn = false, unnamed = false;
 	unsigned images = 0;
 	for (size_t moment = 0; moment <= t->count; moment++)
@@ -156,12 +172,43 @@ static void test_images(void **state)
 	trace_free(t);
 }
 
+static void visit_vote(void *arg, const char *text)
+{
+	*(char *)arg = text[0];
+}
+
+/* The name is the old file's or the new one's, both whole. */
+static void test_exchanging(void **state)
+{
+	(void)state;
+	struct trace *t = record(NULL, "exchange");
+	bool old = false, next = false;
+	for (size_t moment = 0; moment <= t->count; moment++)
+		for (size_t fate = 0, fates = image_fates(t, moment); fate < fates; fate++) {
+			char image[320], vote[340], command[800], told = 0;
+			snprintf(image, sizeof image, "%s/image", base);
+			snprintf(vote, sizeof vote, "%s/vote", image);
+			snprintf(command, sizeof command, "rm -rf '%s' && mkdir '%s'", image, image);
+			assert_int_equal(system(command), 0);
+			image_build(t, moment, fate, image);
+			image_marks(t, moment, visit_vote, &told);
+			const char now = fill_of(vote, 0);
+			if (!told)
+				continue;
+			assert_true(now == told || now == told + 1);
+			old |= now == told && told < '3';
+			next |= now == told + 1;
+		}
+	assert_true(old && next);
+	trace_free(t);
+}
+
 static void test_dropping(void **state)
 {
 	(void)state;
 	bool lost = false, kept = false;
 	for (uint64_t seed = 0; seed < 24; seed++) {
-		struct trace *t = record("1");
+		struct trace *t = record("1", "child");
 		t->count -= 3; /* as if killed before the last sync */
 		char log[340];
 		snprintf(log, sizeof log, "%s/log", folder);
@@ -183,6 +230,10 @@ int main(int argc, char **argv)
 		snprintf(trace_file, sizeof trace_file, "%s", argv[2]);
 		return child();
 	}
+	if (argc == 3 && strcmp(argv[1], "exchange") == 0) {
+		snprintf(trace_file, sizeof trace_file, "%s", argv[2]);
+		return exchanging_child();
+	}
 	if (!getenv("WEIR_INTERPOSE")) {
 		puts("skipped: WEIR_INTERPOSE does not name the recording library");
 		return 77;
@@ -192,7 +243,8 @@ int main(int argc, char **argv)
 		return 1;
 	snprintf(folder, sizeof folder, "%s/folder", base);
 	snprintf(trace_file, sizeof trace_file, "%s/trace", base);
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_images), cmocka_unit_test(test_dropping)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_images), cmocka_unit_test(test_exchanging),
+	                                   cmocka_unit_test(test_dropping)};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	char command[300];
 	snprintf(command, sizeof command, "rm -rf '%s'", base);

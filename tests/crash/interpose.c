@@ -403,6 +403,17 @@ EXPORT int rename(const char *from, const char *to)
 {
 	return two_names(TRACE_RENAME, from, to, REAL(rename));
 }
+/* By paths as they are; nobody exchanges names in another folder. */
+static int exchange(const char *from, const char *to)
+{
+	return REAL(renameat2)(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE);
+}
+EXPORT int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
+{
+	if (from_fd != AT_FDCWD || to_fd != AT_FDCWD || flags != RENAME_EXCHANGE)
+		fatal("renameat2 other than an exchange");
+	return two_names(TRACE_EXCHANGE, from, to, exchange);
+}
 EXPORT int link(const char *from, const char *to)
 {
 	return two_names(TRACE_LINK, from, to, REAL(link));

@@ -18,6 +18,7 @@ enum trace_kind {
 	TRACE_RESIZE,   /* offset: the new size */
 	TRACE_SYNC,     /* covers: every operation of the trace before that byte, on this file, is on the disk */
 	TRACE_RENAME,   /* text: from, to */
+	TRACE_EXCHANGE, /* text: two paths, whose files change places */
 	TRACE_LINK,     /* text: from, to */
 	TRACE_REMOVE,   /* text: path, of a file or folder */
 	TRACE_MKDIR,    /* text: path */

@@ -48,7 +48,7 @@ struct faulty_disk {
 	struct names live, kept, changes;                           /* changes: in order; file NULL: unlinked */
 	uint64_t steps, syncs, power_off_at, full_at, fail_sync_at; /* 0: never */
 	uint64_t age;                                               /* crashes so far */
-	bool hold, held, keep_removed;
+	bool hold, held, keep_removed, in_place, cannot_exchange;
 };
 
 struct handle {
@@ -286,7 +286,7 @@ static weir_status write_locked(struct handle *h, struct file *f, uint64_t offse
 	struct faulty_disk *d = disk_of(h->base.disk);
 	if (!f || is_off(d))
 		return fail_step(STEP_POWER, "write", h->path, err);
-	enum step step = take_step(d, true);
+	enum step step = take_step(d, !d->in_place || offset + bytes > f->live.size);
 	size_t done = step == STEP_FULL ? bytes / 2 : bytes; /* what is written as the power goes is torn by the crash */
 	place(&f->live, offset, data, done);
 	note(f, offset, data, done);
@@ -427,6 +427,25 @@ static weir_status faulty_rename(struct disk *self, const char *from, const char
 	return leave(d, step == STEP_DONE ? WEIR_OK : fail_step(step, "rename to", to, err));
 }
 
+static weir_status faulty_exchange(struct disk *self, const char *from, const char *to, weir_error *err)
+{
+	struct faulty_disk *d = disk_of(self);
+	pthread_mutex_lock(&d->lock);
+	const struct name *a = find(&d->live, from), *b = find(&d->live, to);
+	if (d->cannot_exchange)
+		return leave(d, weir_fail(err, WEIR_E_UNSUPPORTED, "cannot exchange %s with another", to));
+	if (!a || !b || is_off(d))
+		return leave(d, weir_fail(err, a && b ? WEIR_E_IO : WEIR_E_NOT_FOUND, "cannot exchange %s", to));
+	struct file *f = a->file, *g = b->file;
+	enum step step = take_step(d, false);
+	if (step != STEP_DONE) /* before or after, never one of the two */
+		return leave(d, fail_step(step, "exchange", to, err));
+	change_name(d, to, f);
+	change_name(d, from, g);
+	settle_parent(d, to);
+	return leave(d, WEIR_OK);
+}
+
 static weir_status faulty_remove(struct disk *self, const char *path, weir_error *err)
 {
 	struct faulty_disk *d = disk_of(self);
@@ -519,6 +538,7 @@ struct faulty_disk *faulty_disk_create(void)
 	    .size = faulty_size,
 	    .close = faulty_close,
 	    .rename = faulty_rename,
+	    .exchange = faulty_exchange,
 	    .remove = faulty_remove,
 	    .make_dirs = faulty_make_dirs,
 	    .sync_directory = faulty_sync_directory,
@@ -610,6 +630,23 @@ void faulty_disk_full_at(struct faulty_disk *d, uint64_t step)
 void faulty_disk_make_room(struct faulty_disk *d)
 {
 	set_locked(d, &d->full_at, 0);
+}
+
+static void set_for_good(struct faulty_disk *d, bool *field)
+{
+	pthread_mutex_lock(&d->lock);
+	*field = true;
+	pthread_mutex_unlock(&d->lock);
+}
+
+void faulty_disk_overwrite_in_place(struct faulty_disk *d)
+{
+	set_for_good(d, &d->in_place);
+}
+
+void faulty_disk_cannot_exchange(struct faulty_disk *d)
+{
+	set_for_good(d, &d->cannot_exchange);
 }
 
 void faulty_disk_fail_sync_at(struct faulty_disk *d, uint64_t step)

@@ -27,6 +27,10 @@ void faulty_disk_power_off_at(struct faulty_disk *d, uint64_t step);
  * writes half done; until faulty_disk_make_room. */
 void faulty_disk_full_at(struct faulty_disk *d, uint64_t step);
 void faulty_disk_make_room(struct faulty_disk *d);
+/* From now on what a file has is written over while the disk is full, as on most file systems. */
+void faulty_disk_overwrite_in_place(struct faulty_disk *d);
+/* From now on names cannot be exchanged. */
+void faulty_disk_cannot_exchange(struct faulty_disk *d);
 /* The first sync of a file at or after that step fails with E_IO. What it should have kept is dropped but still read until the cache is. */
 void faulty_disk_fail_sync_at(struct faulty_disk *d, uint64_t step);
 /* While on, syncs of files wait. */

@@ -155,6 +155,12 @@ static weir_status sim_rename(struct disk *self, const char *from, const char *t
 	AT_THE_MACHINE(b->ops->rename(b, from, to, err));
 }
 
+static weir_status sim_exchange(struct disk *self, const char *from, const char *to, weir_error *err)
+{
+	struct disk *b = disk_of(self)->below;
+	AT_THE_MACHINE(b->ops->exchange(b, from, to, err));
+}
+
 static weir_status sim_remove(struct disk *self, const char *path, weir_error *err)
 {
 	struct disk *b = disk_of(self)->below;
@@ -233,6 +239,7 @@ struct disk_sim *disk_sim_create(struct node *n, const struct disk_mood *mood)
 	    .size = sim_size,
 	    .close = sim_close,
 	    .rename = sim_rename,
+	    .exchange = sim_exchange,
 	    .remove = sim_remove,
 	    .make_dirs = sim_make_dirs,
 	    .sync_directory = sim_sync_directory,

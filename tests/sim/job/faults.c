@@ -136,14 +136,8 @@ static void misdirect(struct job *job, struct actor *a)
 	crash(job, a, DEATH_MACHINE);
 }
 
-static void jump(struct actor *a, int64_t ns)
-{
-	node_jump(a->node, ns);
-	a->wall_ns += ns;
-	a->wall_most_ns = a->wall_ns > a->wall_most_ns ? a->wall_ns : a->wall_most_ns;
-}
-
-/* Its machine comes back without anything that it had, and with a clock that is well set: of one that is not, others think that it is its former start (heart.h). */
+/* Its machine comes back without anything that it had. Its clock may be behind its former start
+ * (last_start.h). */
 static void lose_disk(struct job *job, struct actor *a)
 {
 	if (a->gone || !node_is_up(a->node) || !records_survive(job, a))
@@ -152,7 +146,6 @@ static void lose_disk(struct job *job, struct actor *a)
 	a->is_old = false;
 	disk_sim_lose(a->disk);
 	cold_sim_lose(a->node);
-	jump(a, a->wall_most_ns - a->wall_ns);
 	invariants_lost_disk(a);
 }
 
@@ -199,7 +192,6 @@ void actor_mend_disk(struct actor *a)
 	}
 	disk_sim_lose(a->disk);
 	cold_sim_lose(a->node);
-	jump(a, a->wall_most_ns - a->wall_ns);
 	invariants_lost_disk(a);
 }
 
@@ -256,7 +248,7 @@ static void commit(struct job *job, enum fault fault)
 		break;
 	case FAULT_JUMP:
 		if (node_is_up(a->node))
-			jump(a, world_between(-JUMP_NS, JUMP_NS));
+			node_jump(a->node, world_between(-JUMP_NS, JUMP_NS));
 		break;
 	case FAULT_LOSE_SERVER:
 		lose_server(job, some_server(job));

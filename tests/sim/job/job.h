@@ -68,16 +68,16 @@ struct actor {
 	struct node *node;
 	uint32_t index; /* among servers, or among trainers */
 	bool is_server, finished;
-	bool gone;                     /* for good */
-	uint32_t boots;                /* of its machine */
-	int64_t wall_ns, wall_most_ns; /* by how much its wall clock has jumped; at most, ever */
-	struct server *server;         /* of its process, once it serves */
-	uint64_t serves;               /* the life of the node in which it does */
-	struct disk_sim *disk;         /* a server's, where something is on disk */
-	struct disk_sim *mark_disk;    /* another, for its mark; NULL: it keeps none */
-	struct mark copied;            /* how far `disk` was when it was copied; generation 0: never */
-	bool is_old;                   /* that copy is in its place, and its mark says so */
-	bool refused;                  /* and the server has said so */
+	bool gone;                  /* for good */
+	uint32_t boots;             /* of its machine */
+	uint64_t incarnation;       /* that the coordinator gave out last */
+	struct server *server;      /* of its process, once it serves */
+	uint64_t serves;            /* the life of the node in which it does */
+	struct disk_sim *disk;      /* a server's, where something is on disk */
+	struct disk_sim *mark_disk; /* another, for its mark; NULL: it keeps none */
+	struct mark copied;         /* how far `disk` was when it was copied; generation 0: never */
+	bool is_old;                /* that copy is in its place, and its mark says so */
+	bool refused;               /* and the server has said so */
 	char name[32], address[32];
 	weir_error end; /* why its process ended by itself */
 };

@@ -17,6 +17,7 @@ static struct {
 	bool known[RECORDS];
 	struct hosts_record wanted[PARTITIONS];
 	struct mark marks[SERVERS_MAX];
+	uint64_t last_start[SERVERS_MAX]; /* the incarnation */
 } records;
 
 const struct replica_record *records_get(uint32_t partition)
@@ -46,6 +47,19 @@ static void on_wanted(struct job *job, uint16_t p, const struct coord_record *r)
 		job_fail(job, "who is to have partition %u is not known: %s", p, err.text);
 	world_note("partition %u: %u hosts, the first %u, primary %u", p, records.wanted[p].hosts.count,
 	           records.wanted[p].hosts.ids[0], records.wanted[p].primary);
+}
+
+/* A start says so again in each of its sessions. */
+static void on_start(struct job *job, uint16_t server, const struct coord_record *r)
+{
+	char address[WEIR_ADDRESS_BYTES_MAX];
+	const uint64_t before = records.last_start[server];
+	weir_error err = {0};
+	if (!r->value || authority_unpack_server(r->value, r->value_bytes, address, &records.last_start[server], &err))
+		job_fail(job, "the last start of server %u is %s", server, r->value ? err.text : "gone");
+	if (records.last_start[server] < before)
+		job_fail(job, "server %u is in incarnation %llu, and was in %llu", server, (unsigned long long)records.last_start[server],
+		         (unsigned long long)before);
 }
 
 /* False: it is another key. */
@@ -83,6 +97,8 @@ static void on_change(void *arg, const struct coord_record *r)
 		return;
 	if (kind == AUTHORITY_HOSTS)
 		on_wanted(job, p, r);
+	if (kind == AUTHORITY_START)
+		on_start(job, p, r);
 	if (kind != AUTHORITY_PARTITION)
 		return;
 	p = p == JOURNAL_LEDGER ? PARTITIONS : p;

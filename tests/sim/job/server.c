@@ -46,6 +46,14 @@ static weir_status open_session(void *arg, struct coord **out, const struct post
 	return coord_sim_open(out, session, options, err);
 }
 
+/* As incarnation_take, of a coordinator that answers. */
+static uint64_t take_incarnation(struct actor *a)
+{
+	const uint64_t wall_ms = (uint64_t)(clock_system()->ops->wall_ns(clock_system()) / 1000000);
+	a->incarnation = a->incarnation < wall_ms ? wall_ms : a->incarnation + 1;
+	return a->incarnation;
+}
+
 static weir_status start(struct actor *a, struct rpc *rpc, weir_error *err)
 {
 	const struct job *job = a->job;
@@ -105,6 +113,7 @@ static weir_status start(struct actor *a, struct rpc *rpc, weir_error *err)
 	                                       .backlog_bytes = job->backlog_bytes,
 	                                       .catch_up_bytes_per_s = job->catch_up_bytes_per_s,
 	                                       .coordinator = replicated ? &coordinator : NULL,
+	                                       .incarnation_least = replicated ? take_incarnation(a) : 0,
 	                                       .durable = job->durable ? &durable : NULL,
 	                                       .promising = replicated && !job->durable ? &promising : NULL,
 	                                       .ledger = replicated || a->index == 0 ? &ledger : NULL};

@@ -10,6 +10,7 @@
 #include "cluster_replicas.h"
 #include "cmocka_check.h"
 #include "coord_memory.h"
+#include "incarnation.h"
 #include "journal.h"
 #include "on_loop.h"
 #include "rewind.h"
@@ -202,6 +203,12 @@ static weir_status read_there(struct coord *c, const char *name, uint32_t timeou
 	return coord_read(((struct session *)c)->real, name, timeout_ms, done, arg, err);
 }
 
+static weir_status txn_there(struct coord *c, const struct coord_txn *txn, uint32_t timeout_ms, coord_done_fn done, void *arg,
+                             weir_error *err)
+{
+	return coord_txn(((struct session *)c)->real, txn, timeout_ms, done, arg, err);
+}
+
 static void close_session(struct coord *c)
 {
 	on_loop(((struct session *)c)->starter->loop, close_there, c);
@@ -210,7 +217,7 @@ static void close_session(struct coord *c)
 
 static weir_status open_session(void *arg, struct coord **out, const struct coord_options *options, weir_error *err)
 {
-	static const struct coord_ops ops = {.read = read_there, .close = close_session};
+	static const struct coord_ops ops = {.read = read_there, .txn = txn_there, .close = close_session};
 	struct session *x = calloc(1, sizeof *x);
 	assert_non_null(x);
 	*x = (struct session){.base.ops = &ops, .starter = arg, .options = options, .err = err};
@@ -389,6 +396,56 @@ static void who_starts_waits_for_the_coordinator(void **state)
 	scene_close(&s);
 }
 
+static weir_status take_incarnation(struct scene *s, uint16_t server, uint64_t least, bool ends, FILE *lines,
+                                    uint64_t *incarnation)
+{
+	static const uint8_t uuid[16] = "incarnations";
+	weir_error err = {0};
+	struct starter starter = {.scene = s, .loop = rpc_loop_create(s->cluster.rpc, "coord", &err), .ends = ends, .lines = lines};
+	struct logger *logger = lines ? logger_create(&(struct logger_options){.out = lines, .who = "server"}) : NULL;
+	const struct coord_ask_options o = {.open = open_session,
+	                                    .session = rpc_loop_poster(starter.loop),
+	                                    .asked_to_end = asked_to_end,
+	                                    .arg = &starter,
+	                                    .logger = logger,
+	                                    .coordinator = "memory"};
+	const weir_status status = incarnation_take(&o, uuid, server, least, incarnation, &err);
+	rpc_loop_destroy(starter.loop);
+	logger_destroy(logger);
+	return status;
+}
+
+static uint64_t incarnation_of(struct scene *s, uint16_t server, uint64_t least)
+{
+	uint64_t incarnation;
+	assert_int_equal(take_incarnation(s, server, least, false, NULL, &incarnation), WEIR_OK);
+	return incarnation;
+}
+
+/* Whatever its clock says, and whether or not the former start came to anything. */
+static void a_start_is_above_all_before_it(void **state)
+{
+	(void)state;
+	struct scene s;
+	uint64_t incarnation;
+	scene_open(&s);
+	assert_int_equal(incarnation_of(&s, 1, 1000), 1000);
+	assert_int_equal(incarnation_of(&s, 1, 1000), 1001); /* within the same ms */
+	assert_int_equal(incarnation_of(&s, 1, 900), 1002);  /* the clock was set back */
+	assert_int_equal(incarnation_of(&s, 1, 5000), 5000);
+	assert_int_equal(incarnation_of(&s, 0, 700), 700); /* another server's */
+	assert_int_equal(incarnation_of(&s, 1, 1), 5001);
+	coord_memory_down(s.cluster.coordinator, true);
+	assert_int_equal(take_incarnation(&s, 1, 1, true, NULL, &incarnation), WEIR_E_CANCELLED);
+	FILE *lines = tmpfile(); /* it waits until the coordinator is there */
+	assert_non_null(lines);
+	assert_int_equal(take_incarnation(&s, 1, 1, false, lines, &incarnation), WEIR_OK);
+	assert_int_equal(incarnation, 5002);
+	assert_int_equal(times_said(lines, "waiting"), 1);
+	fclose(lines);
+	scene_close(&s);
+}
+
 static void on_command_and_once(void **state)
 {
 	(void)state;
@@ -451,6 +508,7 @@ int main(void)
 	    cmocka_unit_test(by_itself_when_the_folder_of_the_last_is_gone),
 	    cmocka_unit_test(without_a_checkpoint_it_is_lost_for_good),
 	    cmocka_unit_test(who_starts_waits_for_the_coordinator),
+	    cmocka_unit_test(a_start_is_above_all_before_it),
 	    cmocka_unit_test(on_command_and_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,6 +131,46 @@ static void a_leftover_temporary_file_does_no_harm(void **state)
 	free(text);
 }
 
+static uint64_t size_of(struct disk *d, const char *path)
+{
+	struct disk_file *f;
+	uint64_t bytes;
+	weir_error err = {0};
+	CHECK_OK(d->ops->open(d, path, false, &f, &err), err);
+	CHECK_OK(d->ops->size(f, &bytes, &err), err);
+	d->ops->close(f);
+	return bytes;
+}
+
+static void a_file_that_is_rewritten_keeps_the_space_of_two(void **state)
+{
+	(void)state;
+	struct disk *d = disk_system();
+	weir_error err = {0};
+	char path[256], spare[256], *text, byte[2] = "a";
+	size_t bytes;
+	snprintf(path, sizeof path, "%s", in_folder("vote"));
+	snprintf(spare, sizeof spare, "%s", in_folder("vote.spare"));
+	CHECK_OK(disk_write_file(d, spare, "a longer one that a crash left", 30, &err), err);
+	CHECK_OK(disk_rewrite_file(d, path, byte, 1, &err), err);
+	CHECK_OK(disk_reserve_file(d, path, 1, &err), err);
+	for (; byte[0] <= 'e'; byte[0]++) {
+		CHECK_OK(disk_rewrite_file(d, path, byte, 1, &err), err);
+		CHECK_OK(disk_read_file(d, path, 100, &text, &bytes, &err), err);
+		assert_string_equal(text, byte);
+		assert_int_equal(size_of(d, spare), 1);
+		free(text);
+	}
+	CHECK_OK(d->ops->exchange(d, spare, path, &err), err);
+	CHECK_OK(disk_read_file(d, path, 100, &text, &bytes, &err), err);
+	assert_string_equal(text, "d"); /* the one before */
+	free(text);
+	assert_int_equal(d->ops->exchange(d, in_folder("nothing"), path, &err), WEIR_E_NOT_FOUND);
+	CHECK_CONTAINS(err.text, "cannot exchange");
+	CHECK_OK(d->ops->remove(d, spare, &err), err);
+	CHECK_OK(d->ops->remove(d, path, &err), err);
+}
+
 static void folders_are_made_with_parents(void **state)
 {
 	(void)state;
@@ -264,6 +304,7 @@ int main(void)
 	    cmocka_unit_test(a_whole_file_is_replaced_and_read_back),
 	    cmocka_unit_test(a_copy_is_equal),
 	    cmocka_unit_test(a_leftover_temporary_file_does_no_harm),
+	    cmocka_unit_test(a_file_that_is_rewritten_keeps_the_space_of_two),
 	    cmocka_unit_test(folders_are_made_with_parents),
 	    cmocka_unit_test(errors_name_the_path),
 	    cmocka_unit_test(spans_are_written_one_behind_the_other),

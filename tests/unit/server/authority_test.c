@@ -48,6 +48,7 @@ struct world {
 	struct server servers[SERVERS];
 	const char
 	    *addresses[SERVERS]; /* NULL: others are told nothing. Else all are server 0, the later ones in later incarnations */
+	bool same_incarnation;   /* but for these */
 };
 
 /* A session that counts its calls. */
@@ -205,7 +206,7 @@ static void open_server(struct world *w, uint32_t i, bool hosts, bool puts_first
 	                                    .displaced = on_displaced,
 	                                    .arg = s,
 	                                    .address = w->addresses[i],
-	                                    .incarnation = 1 + i,
+	                                    .incarnation = w->same_incarnation ? 1 : 1 + i,
 	                                    .lease_ms = LEASE_MS,
 	                                    .timeout_ms = TIMEOUT_MS};
 	CHECK_OK(authority_create(&s->authority, &o, &err), err);
@@ -257,9 +258,10 @@ static void settle(struct world *w, int64_t ms)
 }
 
 /* Both are server 0; the first one has been heard of before the second one begins. */
-static struct world *open_twins(const char *first, const char *second)
+static struct world *open_twins(const char *first, const char *second, bool same_incarnation)
 {
 	struct world *w = create_world();
+	w->same_incarnation = same_incarnation;
 	w->addresses[0] = first;
 	w->addresses[1] = second;
 	open_server(w, 0, false, false);
@@ -782,16 +784,41 @@ static void what_follows_is_read_by_whoever_comes_later(void **state)
 static void a_second_process_elsewhere_is_refused(void **state)
 {
 	(void)state;
-	struct world *w = open_twins("here", "there");
+	struct world *w = open_twins("here", "there", false);
 	assert_int_equal(w->servers[0].displaced, 0);
 	assert_true(w->servers[1].displaced > 0);
+	close_world(w);
+}
+
+/* Both found the same last start on record, and were quick. */
+static void a_second_process_elsewhere_is_refused_in_the_same_incarnation_too(void **state)
+{
+	(void)state;
+	struct world *w = open_twins("here", "there", true);
+	assert_int_equal(w->servers[0].displaced, 0);
+	assert_true(w->servers[1].displaced > 0);
+	close_world(w);
+}
+
+/* Neither has heard of the other before it says that it is there. */
+static void of_two_processes_at_once_one_is_refused(void **state)
+{
+	(void)state;
+	struct world *w = create_world();
+	w->same_incarnation = true;
+	w->addresses[0] = "here";
+	w->addresses[1] = "there";
+	open_server(w, 0, false, false);
+	open_server(w, 1, false, false);
+	settle(w, 100);
+	assert_int_equal((w->servers[0].displaced > 0) + (w->servers[1].displaced > 0), 1);
 	close_world(w);
 }
 
 static void a_later_start_takes_the_place(void **state)
 {
 	(void)state;
-	struct world *w = open_twins("here", "here");
+	struct world *w = open_twins("here", "here", false);
 	assert_true(w->servers[0].displaced > 0);
 	assert_int_equal(w->servers[1].displaced, 0);
 	close_world(w);
@@ -927,6 +954,8 @@ int main(void)
 	                                   cmocka_unit_test(nobody_knows_what_follows_while_the_coordinator_is_away),
 	                                   cmocka_unit_test(what_follows_is_read_by_whoever_comes_later),
 	                                   cmocka_unit_test(a_second_process_elsewhere_is_refused),
+	                                   cmocka_unit_test(a_second_process_elsewhere_is_refused_in_the_same_incarnation_too),
+	                                   cmocka_unit_test(of_two_processes_at_once_one_is_refused),
 	                                   cmocka_unit_test(a_later_start_takes_the_place),
 	                                   cmocka_unit_test(who_was_replaced_changes_nothing)};
 	return cmocka_run_group_tests_name("authority", tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -188,12 +189,81 @@ static void damaged_keys_are_refused(void **state)
 	fixture_close(&f);
 }
 
+/* --- Keys that come twice */
+
+static struct rows rows_of(uint16_t table, const uint64_t *keys, uint32_t count)
+{
+	static const float zeros[ROWS * ROW_WIDTH];
+	return (struct rows){.table = table,
+	                     .width = ROW_WIDTH,
+	                     .count = count,
+	                     .keys = keys,
+	                     .values = zeros,
+	                     .values_count = (size_t)count * ROW_WIDTH};
+}
+
+/* What says no names the table and the key, and has changed nothing. */
+static void refused(struct fixture *f, const struct record *r, const struct rows *rows, uint32_t sections, uint64_t key,
+                    const char *says)
+{
+	char expected[128];
+	const uint64_t applied = partition_applied(f->p);
+	assert_int_equal(fixture_push(f, r, rows, sections), WEIR_E_INVALID);
+	snprintf(expected, sizeof expected, "table async_rows: key %llu is there twice: %s", (unsigned long long)key, says);
+	assert_non_null(strstr(f->text, expected));
+	assert_int_equal(partition_applied(f->p), applied);
+}
+
+static void a_key_that_comes_twice_is_refused_by_name(void **state)
+{
+	(void)state;
+	static uint64_t keys[ROWS];
+	static const char add[] = "add its gradients up, and push them once";
+	static const uint32_t places[][2] = {{0, 1}, {511, 512}, {0, ROWS - 1}, {600, 1400}};
+	struct fixture f;
+	fixture_open(&f, &momentum);
+	const struct record first = push_record(1, 1, 0, 0, 0), second = push_record(1, 1, 1, 0, 0);
+	for (uint32_t order = 0; order < 2; order++) /* that rise but for it, and that do not */
+		for (uint32_t i = 0; i < sizeof places / sizeof *places; i++) {
+			for (uint32_t k = 0; k < ROWS; k++)
+				keys[k] = order == 0 ? 1 + k : (k * 7919ull) % 100003;
+			keys[places[i][1]] = keys[places[i][0]];
+			const struct rows rows = rows_of(ASYNC_ROWS, keys, ROWS);
+			refused(&f, &first, &rows, 1, keys[places[i][0]], add);
+			refused(&f, &(struct record){.kind = RECORD_ASSIGN}, &rows, 1, keys[places[i][0]], "assign it once");
+		}
+	const uint64_t rising[] = {3, 5, 9}, mixed[] = {8, 3, 7}, distinct[] = {12, 0, 11, UINT64_MAX};
+	const struct rows apart[] = {rows_of(ASYNC_ROWS, rising, 3), rows_of(ASYNC_ROWS, mixed, 3)};
+	refused(&f, &first, apart, 2, 3, add);
+	const struct rows well[] = {rows_of(ASYNC_ROWS, mixed, 3), rows_of(ASYNC_ROWS, distinct, 4)};
+	assert_int_equal(fixture_push(&f, &first, well, 2), WEIR_OK);
+	assert_int_equal(partition_get_counters(f.p)->rows, 7);
+	for (uint32_t k = 0; k < ROWS; k++)
+		keys[k] = (k * 7919ull) % 100003;
+	const struct rows many = rows_of(ASYNC_ROWS, keys, ROWS);
+	assert_int_equal(fixture_push(&f, &second, &many, 1), WEIR_OK);
+	fixture_close(&f);
+}
+
+/* Keys are of their table. */
+static void a_key_may_come_in_two_tables(void **state)
+{
+	(void)state;
+	const uint64_t keys[] = {9, 2, 5};
+	struct fixture f;
+	fixture_open(&f, &momentum);
+	const struct rows both[] = {rows_of(ASYNC_ROWS, keys, 3), rows_of(SYNC_ROWS, keys, 3)};
+	assert_int_equal(fixture_push(&f, &(struct record){.kind = RECORD_ASSIGN}, both, 2), WEIR_OK);
+	assert_int_equal(partition_get_counters(f.p)->rows, 6);
+	fixture_close(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(coded_keys_do_what_raw_ones_do),
-	    cmocka_unit_test(a_pull_of_coded_keys_answers_in_their_order),
-	    cmocka_unit_test(damaged_keys_are_refused),
+	    cmocka_unit_test(coded_keys_do_what_raw_ones_do), cmocka_unit_test(a_pull_of_coded_keys_answers_in_their_order),
+	    cmocka_unit_test(damaged_keys_are_refused),       cmocka_unit_test(a_key_that_comes_twice_is_refused_by_name),
+	    cmocka_unit_test(a_key_may_come_in_two_tables),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

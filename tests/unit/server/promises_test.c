@@ -336,12 +336,35 @@ static void a_log_that_failed_is_not_trusted_on_the_same_boot(void **state)
 
 /* --- A disk that fails */
 
+static void a_full_disk_stops_no_promise(void **state)
+{
+	(void)state;
+	struct faulty_disk *d = faulty_disk_create();
+	const struct promises_options o = options_on(d, BOOT_1);
+	struct promises *p = open_new(d);
+	faulty_disk_overwrite_in_place(d);
+	faulty_disk_full_at(d, 1);
+	for (uint64_t round = 1; round <= 5; round++)
+		promise_well(p, round);
+	promises_close(p, false);
+	p = open_well(&o); /* nor a start */
+	assert_found(p, 5, true);
+	promise_well(p, 6);
+	promises_close(p, true);
+	p = open_well(&o);
+	assert_found(p, 6, true);
+	promises_close(p, true);
+	faulty_disk_destroy(d);
+}
+
+/* On a file system that copies what is overwritten. */
 static void on_a_full_disk_nothing_is_promised_until_there_is_room(void **state)
 {
 	(void)state;
 	struct faulty_disk *d = faulty_disk_create();
 	const struct promises_options o = options_on(d, BOOT_1);
 	weir_error err = {0};
+	faulty_disk_cannot_exchange(d);
 	struct promises *p = open_new(d), *refused;
 	promise_well(p, 1);
 	for (uint64_t later = 1; later <= 3; later++) { /* making, writing, renaming the file */
@@ -707,6 +730,7 @@ int main(void)
 	    cmocka_unit_test(a_boot_that_is_not_known_is_no_same_boot),
 	    cmocka_unit_test(a_second_end_that_looks_better_makes_nobody_whole),
 	    cmocka_unit_test(a_log_that_failed_is_not_trusted_on_the_same_boot),
+	    cmocka_unit_test(a_full_disk_stops_no_promise),
 	    cmocka_unit_test(on_a_full_disk_nothing_is_promised_until_there_is_room),
 	    cmocka_unit_test(a_full_disk_leaves_the_last_promise),
 	    cmocka_unit_test(a_failed_sync_is_final),

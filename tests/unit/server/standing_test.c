@@ -384,6 +384,30 @@ static void a_folder_that_has_not_seen_the_last_start_is_refused(void **state)
 	assert_int_equal(epoch_after(&s->o, 6), 7);
 }
 
+static uint64_t incarnation_of(const struct standing_options *o)
+{
+	struct standing s;
+	open_well(&s, o);
+	const uint64_t incarnation = promises_incarnation(s.promises);
+	standing_close(&s, true);
+	return incarnation;
+}
+
+/* Its folder is lost, and its clock is behind: what the coordinator gave it counts. */
+static void a_start_has_the_incarnation_that_it_was_given(void **state)
+{
+	struct scene *s = *state;
+	const uint64_t wall_ms = (uint64_t)now_ms;
+	assert_int_equal(incarnation_of(&s->o), wall_ms); /* it was given none */
+	s->o.path = "new";
+	s->o.incarnation_least = wall_ms + 5001;
+	assert_int_equal(incarnation_of(&s->o), wall_ms + 5001);
+	s->o.incarnation_least = wall_ms + 1; /* no start is earlier than one that its folder knows */
+	assert_int_equal(incarnation_of(&s->o), wall_ms + 5002);
+	s->o.path = "newer";
+	assert_int_equal(incarnation_of(&s->o), wall_ms + 1);
+}
+
 static void a_folder_is_there_once_it_was_opened(void **state)
 {
 	struct scene *s = *state;
@@ -461,6 +485,7 @@ int main(void)
 	    TEST(space_is_kept_while_it_runs),
 	    TEST(a_start_counts_once_it_has_begun),
 	    TEST(a_folder_that_has_not_seen_the_last_start_is_refused),
+	    TEST(a_start_has_the_incarnation_that_it_was_given),
 	    TEST(a_folder_is_there_once_it_was_opened),
 	    TEST(a_folder_of_an_earlier_generation_is_put_aside),
 	};
