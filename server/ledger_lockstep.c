@@ -7,8 +7,8 @@
  *   executes its batch of the open step again. This needs no backup workers, no local steps, and
  *   codecs that keep nothing back.
  * So a run that is stopped and resumed, or whose workers are killed, has the steps of one that is not.
- * A ledger that begins while its trainers work goes on with them; one that none of them asks waits for
- * as many as the job is meant for. Who leaves for good or joins changes n, and so what meets from then
+ * A ledger that begins waits for as many as the job is meant for: not for long if trainers that are at
+ * work ask it, as one may have died with the ledger before it. Who leaves for good or joins changes n, and so what meets from then
  * on. Nobody is waited for without end: the job goes on without those that do not come, and the log
  * says so. */
 #include <stdlib.h>
@@ -57,13 +57,13 @@ static bool goes_on(const struct ledger *l)
 	return false;
 }
 
-static void note_missing(const struct ledger *l, uint32_t trainers)
+static void note_missing(const struct ledger *l, uint32_t trainers, int64_t patience_ms)
 {
 	const struct lockstep *s = &l->lockstep;
-	LOG_AT(l->options.logger, LOG_WARN, s->lost ? "training goes on" : "training begins",
+	LOG_AT(l->options.logger, LOG_WARN, patience_ms == WEIR_GATHER_MS ? "training begins" : "training goes on",
 	       "with %u of %u workers, as %s in %lld s: synchronous steps differ from those of a run with all", trainers, s->wanted,
-	       s->lost ? "none has come in the place of one that ended" : "the others have not come",
-	       (long long)s->patience_ms / 1000);
+	       patience_ms == WEIR_GATHER_MS ? "the others have not come" : "none has come in the place of one that ended",
+	       (long long)patience_ms / 1000);
 }
 
 static bool is_gathered(struct ledger *l)
@@ -75,13 +75,13 @@ static bool is_gathered(struct ledger *l)
 		return s->gathered;
 	if (!s->gather_ms) {
 		s->gather_ms = now;
-		s->patience_ms = WEIR_GATHER_MS;
 		s->wanted = l->options.workers;
 	}
-	const bool enough = trainers >= s->wanted || (!s->lost && goes_on(l));
-	s->gathered = enough || now - s->gather_ms >= s->patience_ms;
+	const int64_t patience_ms = s->lost || goes_on(l) ? WEIR_STEP_REPLACE_MS : WEIR_GATHER_MS;
+	const bool enough = trainers >= s->wanted;
+	s->gathered = enough || now - s->gather_ms >= patience_ms;
 	if (s->gathered && !enough)
-		note_missing(l, trainers);
+		note_missing(l, trainers, patience_ms);
 	return s->gathered;
 }
 
@@ -102,7 +102,6 @@ void ledger_lockstep_lose(struct ledger *l, const struct ledger_worker *w)
 	s->gathered = false;
 	s->wanted = count_first(l, l->workers_count);
 	s->gather_ms = ledger_now(l);
-	s->patience_ms = WEIR_STEP_REPLACE_MS;
 }
 
 /* Whether nobody will execute the batch any more. */

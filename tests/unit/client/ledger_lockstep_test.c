@@ -286,8 +286,8 @@ static void test_a_resumed_job_goes_on_with_fewer_in_the_end(void **state)
 	fixture_close(w.f);
 }
 
-/* A failover of the ledger: who lives goes on at once, also where fewer live than the job is meant for. */
-static void test_a_ledger_elsewhere_waits_for_nobody(void **state)
+/* A failover of the ledger: who lives goes on soon, also where fewer live than the job is meant for. */
+static void test_a_ledger_elsewhere_does_not_wait_for_long(void **state)
 {
 	(void)state;
 	struct world w;
@@ -298,9 +298,40 @@ static void test_a_ledger_elsewhere_waits_for_nobody(void **state)
 	ledger_tick(w.f->ledger);
 	move_ledger(&w);
 	step(&w, 0, 1, 2);
+	assert_false(w.answer[0].come);
+	w.f->now_ms += WEIR_STEP_REPLACE_MS;
+	ledger_tick(w.f->ledger);
 	assert_int_equal(w.answer[0].step, 3);
 	assert_true(lease(&w, 0));
 	fixture_close(w.f);
+}
+
+/* The ledger dies, and with it a worker of which it has logged that it has gone, or that it has come again. */
+static void test_one_that_dies_with_the_ledger_is_replaced(void **state)
+{
+	(void)state;
+	for (int again = 0; again < 2; again++) {
+		struct world w;
+		world_open(&w, 0);
+		begin_step_2(&w);
+		if (again)
+			join(&w, 1);
+		else
+			assert_int_equal(fixture_leave(w.f, &w.worker[1], NULL), WEIR_OK);
+		move_ledger(&w);
+		step(&w, 0, 1, 2);
+		assert_false(w.answer[0].come);
+		if (!again)
+			join(&w, 1);
+		assert_true(lease(&w, 1));
+		assert_int_equal(w.unit[1].unit, 1);
+		step(&w, 1, -1, 1);
+		assert_int_equal(w.answer[1].step, 2);
+		step(&w, 1, 1, 2);
+		assert_int_equal(w.answer[0].step, 3);
+		assert_int_equal(w.answer[0].included, 2);
+		fixture_close(w.f);
+	}
 }
 
 int main(void)
@@ -314,7 +345,8 @@ int main(void)
 	    cmocka_unit_test(test_backup_workers_wait_for_nobody),
 	    cmocka_unit_test(test_a_resumed_job_has_the_steps_that_it_would_have_had),
 	    cmocka_unit_test(test_a_resumed_job_goes_on_with_fewer_in_the_end),
-	    cmocka_unit_test(test_a_ledger_elsewhere_waits_for_nobody),
+	    cmocka_unit_test(test_a_ledger_elsewhere_does_not_wait_for_long),
+	    cmocka_unit_test(test_one_that_dies_with_the_ledger_is_replaced),
 	};
 	return cmocka_run_group_tests_name("ledger_lockstep", tests, NULL, NULL);
 }
