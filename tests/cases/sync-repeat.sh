@@ -72,12 +72,12 @@ kill_all() {
 # Batches last long enough for all of it to happen between the first step and the last of some fifty; one worker is slower, so that the
 # other waits most of the time.
 PACE=(--set train.pace.batch_ms=20 --set train.pace.slow=one --set train.pace.times=3)
-for what in stop stop-again worker workers server all; do
+for what in stop worker workers server both all; do
 	job $what
 	start_train "${PACE[@]}"
 	wait_for 60 "ten steps" steps 10
 	case $what in
-	stop*)
+	stop)
 		kill -TERM "$TRAIN"
 		finish_train 60
 		[ $STATUS = $STOPPED ] || fail "exit status $STATUS of the stopped run"
@@ -93,6 +93,7 @@ for what in stop stop-again worker workers server all; do
 		done
 		;;
 	server) kill -KILL "$(pid_of server-0)" ;;
+	both) kill -KILL "$(pid_of worker-1)" "$(pid_of server-0)" ;;
 	all)
 		kill_all
 		start_train --resume "${PACE[@]}"
