@@ -8,8 +8,8 @@
  *   codecs that keep nothing back.
  * So a run that is stopped and resumed, or whose workers are killed, has the steps of one that is not.
  * A ledger that begins waits for as many as the job is meant for: not for long if trainers that are at
- * work ask it, as one may have died with the ledger before it. Who leaves for good or joins changes n, and so what meets from then
- * on. Nobody is waited for without end: the job goes on without those that do not come, and the log
+ * work ask it, as one may have died with the ledger before it. Who leaves for good or joins changes
+ * n, and so what meets from then on. Nobody is waited for without end: the job goes on without those that do not come, and the log
  * says so. */
 #include <stdlib.h>
 

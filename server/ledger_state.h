@@ -152,7 +152,7 @@ struct lockstep {
 	bool lost;           /* a trainer has gone since they were, and may be replaced */
 	uint32_t wanted;     /* so many trainers are waited for */
 	int64_t gather_ms;   /* since when a trainer has waited for that; 0: none has */
-	int64_t seat_ms;     /* since when all are there and the open step has a seat of one that has gone; 0: it has none */
+	int64_t seat_ms;     /* since when the open step has a seat of one that has gone, and all are there */
 	int64_t spare_ms;  /* since when one has had no unit while others' were free; 0: none has */
 	int64_t ready_ms;  /* since when some were ready for a step that is not open; 0: none are */
 };
@@ -322,8 +322,8 @@ void ledger_steps_answer(struct ledger *l, struct ledger_worker *w, weir_status 
 /* The worker gives a unit up: a batch of it that is in the open step and not done leaves the step, one that waits for a step waits no more. */
 void ledger_steps_forget_unit(struct ledger *l, struct ledger_worker *w, uint32_t pass, uint32_t unit);
 void ledger_steps_advance(struct ledger *l);
-/* A batch of the open step whose worker has gone before it was done, and whose unit w is to have: its own, or that
- * of one who waits in the step, unless w does itself. NULL: there is none. */
+/* A batch of the open step whose worker has gone before it was done, and whose unit w is to have:
+ * its own, or that of one who waits in the step, unless w does itself. NULL: there is none. */
 const struct ledger_batch *ledger_steps_seat_for(struct ledger *l, const struct ledger_worker *w);
 void ledger_steps_free(struct ledger *l);
 /* The record of a close: members [0, included) count, in this order and by their weights, the others are dropped. NULL when out of memory. */
